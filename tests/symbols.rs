@@ -3,7 +3,7 @@
 use std::io::Write;
 use ternion_core::UnaryOp;
 use ternion_core::ops::{binary::BinaryOp, compare::CompareOp};
-use ternion_cuda::{machine_code, nvrtc, sources};
+use ternion_cuda::{Variant, machine_code, nvrtc, variants};
 
 /// The architecture whose code is looked at; `cargo xtask kernels` compiles for the others too.
 const ARCHITECTURE: &str = "sm_90a";
@@ -26,8 +26,8 @@ fn every_kernel_that_can_be_asked_for_exists() {
         }
     }
     let mut kernels = 0;
-    for unit in sources::units() {
-        let source = unit.source();
+    for variant in variants().into_iter().chain([Variant::PROBE]) {
+        let source = variant.source();
         let image = machine_code(&source, ARCHITECTURE).unwrap_or_else(|error| panic!("{error}"));
         for kernel in source.kernels {
             assert!(has_kernel(&image, kernel), "{}: no kernel {kernel}", source.name);
@@ -39,20 +39,35 @@ fn every_kernel_that_can_be_asked_for_exists() {
 }
 
 #[test]
-fn every_function_of_elements_has_units() {
-    let listed: Vec<String> = sources::units().iter().map(|unit| format!("{unit:?}")).collect();
-    let has = |family: &str, name: &str| {
-        let wanted = format!("family: {family}, name: {name:?},");
-        assert!(listed.iter().any(|unit| unit.contains(&wanted)), "no unit of {family} {name}");
+fn every_function_of_elements_has_variants() {
+    let listed: Vec<String> = variants().iter().map(|variant| format!("{variant:?}")).collect();
+    let has = |kind: String| {
+        assert!(listed.iter().any(|variant| variant.contains(&kind)), "no variant of {kind}");
     };
-    UnaryOp::ALL.iter().for_each(|op| has("Unary", op.name()));
-    BinaryOp::ALL.iter().for_each(|op| has("Binary", op.name()));
-    CompareOp::ALL.iter().for_each(|op| has("Compare", op.name()));
+    UnaryOp::ALL.iter().for_each(|op| has(format!("(Unary {{ function: {},", op.name())));
+    BinaryOp::ALL.iter().for_each(|op| has(format!("(Binary {{ op: {op:?},")));
+    CompareOp::ALL.iter().for_each(|op| has(format!("(Compare {{ op: {op:?},")));
 }
 
 #[test]
-fn no_unit_is_listed_twice() {
-    let units = sources::units();
+fn no_variant_is_listed_twice() {
+    let variants = variants();
     let mut seen = std::collections::HashSet::new();
-    assert!(units.iter().all(|unit| seen.insert(*unit)));
+    assert!(variants.iter().all(|variant| seen.insert(*variant)));
+}
+
+/// Of each variant: the kernels for one architecture may stand beside those for another, and no device is
+/// without a form of any op.
+#[test]
+fn variants_are_for_all_architectures_but_those_of_instructions_that_one_has() {
+    let [oldest, hopper, newer] =
+        ["sm_80", "sm_90a", "sm_100"].map(|name| name.parse().expect("an architecture"));
+    for variant in variants() {
+        assert!(variant.is_for(hopper), "{variant:?}");
+        assert_eq!(variant.is_for(oldest), variant.is_for(newer), "{variant:?}");
+    }
+    assert_eq!(variants().len(), 1558, "a new variant is one more kernel to compile: change this number");
+    let of_hopper = variants().iter().filter(|variant| !variant.is_for(oldest)).count();
+    assert_eq!(of_hopper, 40, "of wgmma: two widths, five reaches, two dtypes, both ways");
+    assert!(Variant::PROBE.is_for(hopper) && !Variant::PROBE.is_for(oldest));
 }

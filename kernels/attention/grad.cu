@@ -1,17 +1,17 @@
-// The gradient of attention.cu, of f16 and bf16 on the tensor cores. The weights are formed anew from the saved log-sum-exp (Dao et al. 2022,
+// The gradient of forward.cu, of f16 and bf16 on the tensor cores. The weights are formed anew from the saved log-sum-exp (Dao et al. 2022,
 // algorithm 4), and every output has one owner, so that no order of blocks shows in a sum:
 //
 //   p = exp(scale q k^T + mask - lse)     dv = p^T dy                 dq = scale ds k
-//   along = rowsum(dy y)                  ds = p (dy v^T - along)     dk = scale ds^T q
+//   row_dot = rowsum(dy y)                ds = p (dy v^T - row_dot)   dk = scale ds^T q
 //
-// Under dropout, whose factor of a weight is f: dv = (f p)^T dy and ds = p (f (dy v^T) - along), with f drawn anew.
+// Under dropout, whose factor of a weight is f: dv = (f p)^T dy and ds = p (f (dy v^T) - row_dot), with f drawn anew.
 //
-//   attention_grad_rows      (a source of its own) along, and the log-sum-exp as the next two want it, for each query
+//   attention_grad_rows      (a source of its own) row_dot, and the log-sum-exp as the next two want it, for each query
 //   attention_grad_queries   dq: a block has rows of q and dy, and walks over the keys       s  = q k^T      dp  = dy v^T
 //   attention_grad_keys      dk, dv: a block has rows of k and v, and walks over the         s^T = k q^T     dp^T = v dy^T
 //                            queries of all query heads that share the key head
 //
-// The last two are one walk with the parts exchanged:
+// The last two are one loop with the parts exchanged:
 //
 //                    walked ->   STEP      STEP
 //                 +---------+---------+---------+     weights and their gradient in accumulators, which are the left operands
@@ -20,8 +20,8 @@
 //
 // Launch, one after the other, with padded = queries rounded up to 16 and a workspace `rows` of batch * heads * 2 * padded floats:
 //   attention_grad_rows<<<batch * heads * padded / 16, 256>>>
-//   attention_grad_queries<<<batch * heads * query_blocks, Q_WARPS * 32, QueryWalk::SHARED_BYTES>>>
-//   attention_grad_keys<<<batch * heads / group * key_blocks, K_WARPS * 32, KeyWalk::SHARED_BYTES>>>
+//   attention_grad_queries<<<batch * heads * query_blocks, Q_WARPS * 32, QueryLoop::SHARED_BYTES>>>
+//   attention_grad_keys<<<batch * heads / group * key_blocks, K_WARPS * 32, KeyLoop::SHARED_BYTES>>>
 // where a block has WARPS * ROW_TILES * 16 rows. The host says the tiles by Q_ROW_TILES, Q_STEP, Q_WARPS, Q_BLOCKS, and K_ likewise:
 //
 //                                            Q: ROW_TILES STEP WARPS BLOCKS   K: ROW_TILES STEP WARPS BLOCKS
@@ -31,12 +31,18 @@
 //   wgmma  a width above 64, a mask, not aligned    1      64    4     2            1      64    4     2
 //          narrower                                 1      64    4     3            1      64    4     2
 //
-// Limits as for attention.cu; the last axes of dq, dk and dv are runs.
+// Limits as for forward.cu; the last axes of dq, dk and dv are runs.
+
+#if WGMMA
+#include "attention/wgmma.cuh"
+#else
+#include "attention/mma.cuh"
+#endif
 
 constexpr int STAGES = 2;
 
-// Tile sizes of one of the walks, and where its tiles lie in shared memory.
-template <bool BY_KEYS, int ROW_TILES_, int STEP_, int WARPS_, int BLOCKS_> struct Walk {
+// Tile sizes of one of the loops, and where its tiles are in shared memory.
+template <bool BY_KEYS, int ROW_TILES_, int STEP_, int WARPS_, int BLOCKS_> struct TileLoop {
     static constexpr int ROW_TILES = ROW_TILES_, STEP = STEP_, WARPS = WARPS_, BLOCKS = BLOCKS_;
     static constexpr int THREADS = WARPS * WARP;
     static constexpr int WARP_ROWS = ROW_TILES * 16;
@@ -50,68 +56,63 @@ template <bool BY_KEYS, int ROW_TILES_, int STEP_, int WARPS_, int BLOCKS_> stru
     static constexpr int SHARED_BYTES = NUMBERS + STAGES * NUMBER_BYTES;
 };
 
-INLINE float2 load_two(u32 from) {
-    float2 two;
-    asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(two.x), "=f"(two.y) : "r"(from) : "memory");
-    return two;
-}
-template <bool BY_KEYS> INLINE Place place_in(const AttentionGrad& p, u32 number, i32 rows) {
+template <bool BY_KEYS> INLINE TileCoord tile_in(const AttentionGrad& p, u32 number, i32 rows) {
     // The first keys and the last queries have most to do: they begin first.
-    return BY_KEYS ? place_of(number, p.sizes.heads / p.sizes.group, p.key_blocks, false, rows)
-                   : place_of(number, p.sizes.heads, p.query_blocks, true, rows);
+    return BY_KEYS ? tile_coord(number, p.sizes.heads / p.sizes.group, p.key_blocks, false, rows)
+                   : tile_coord(number, p.sizes.heads, p.query_blocks, true, rows);
 }
 
-// Rows of the walk from `at` on into a stage. `member` is the query head among those of the key head.
-template <bool BY_KEYS, class W> INLINE void fetch_walked(const AttentionGrad& p, const Place& place, u32 tiles, u32 stage, u32 member, i32 at) {
-    u32 head = BY_KEYS ? place.head * p.sizes.group + member : place.head / p.sizes.group;
+// Rows of the loop from `at` on into a stage. `member` is the query head among those of the key head.
+template <bool BY_KEYS, class W> INLINE void fetch_walked(const AttentionGrad& p, const TileCoord& tile, u32 tiles, u32 stage, u32 member, i32 at) {
+    u32 head = BY_KEYS ? tile.head * p.sizes.group + member : tile.head / p.sizes.group;
     i32 rows = BY_KEYS ? p.sizes.queries : p.sizes.keys;
-    u32 tile = tiles + W::WALKED + stage * W::STAGE_BYTES;
-    fetch<W::STEP, HEAD_DIM, W::THREADS>(tile, head_of(BY_KEYS ? p.q : p.k, place.batch, head), at, rows, p.sizes.head_dim);
-    fetch<W::STEP, VALUE_DIM, W::THREADS>(tile + W::SECOND, head_of(BY_KEYS ? p.dy : p.v, place.batch, head), at, rows, p.sizes.value_dim);
+    u32 to = tiles + W::WALKED + stage * W::STAGE_BYTES;
+    fetch<W::STEP, HEAD_DIM, W::THREADS>(to, head_of(BY_KEYS ? p.q : p.k, tile.batch, head), at, rows, p.sizes.head_dim);
+    fetch<W::STEP, VALUE_DIM, W::THREADS>(to + W::SECOND, head_of(BY_KEYS ? p.dy : p.v, tile.batch, head), at, rows, p.sizes.value_dim);
     // Packs of 4 rows. Rows beyond the workspace are zeros: their weights of 1 meet zeros of q and dy.
     if (BY_KEYS && threadIdx.x < W::STEP / 2) {
         u32 which = threadIdx.x / (W::STEP / 4), pack = threadIdx.x % (W::STEP / 4);
-        const float* numbers = p.rows + (i64(place.batch * p.sizes.heads + head) * 2 + which) * p.padded + at + pack * 4;
-        copy_async_16(tiles + W::NUMBERS + stage * W::NUMBER_BYTES + threadIdx.x * 16, numbers, at + pack * 4 < p.padded);
+        const float* numbers = p.rows + (i64(tile.batch * p.sizes.heads + head) * 2 + which) * p.padded + at + pack * 4;
+        cp_async<16>(tiles + W::NUMBERS + stage * W::NUMBER_BYTES + threadIdx.x * 16, numbers, at + pack * 4 < p.padded);
     }
-    commit_copies();
+    cp_async_commit_group();
 }
 
 template <bool BY_KEYS, class W> INLINE void gradient(const AttentionGrad& p) {
     extern __shared__ __align__(1024) u8 shared[];
     const Sizes& sizes = p.sizes;
-    Place place = place_in<BY_KEYS>(p, blockIdx.x, W::ROWS);
+    TileCoord tile = tile_in<BY_KEYS>(p, blockIdx.x, W::ROWS);
     i32 own_rows = BY_KEYS ? sizes.keys : sizes.queries;
-    i32 end_row = min(place.first_row + W::ROWS, own_rows);
-    Range walked = BY_KEYS ? queries_of(sizes, place.first_row, end_row) : keys_of(sizes, place.first_row, end_row);
+    i32 end_row = min(tile.first_row + W::ROWS, own_rows);
+    Range walked = BY_KEYS ? queries_of(sizes, tile.first_row, end_row) : keys_of(sizes, tile.first_row, end_row);
     i32 at = walked.first / W::STEP * W::STEP;
     i32 steps = walked.end > walked.first ? (walked.end - at + W::STEP - 1) / W::STEP : 0;
     if (BY_KEYS) steps *= sizes.group;
 
-    u32 tiles = shared_address(shared);
+    u32 tiles = cvta_to_shared(shared);
     u32 tile_row = threadIdx.x / WARP * W::WARP_ROWS;
-    i32 warp_row = place.first_row + i32(tile_row);
-    fetch<W::ROWS, HEAD_DIM, W::THREADS>(tiles, head_of(BY_KEYS ? p.k : p.q, place.batch, place.head), place.first_row, own_rows, sizes.head_dim);
-    fetch<W::ROWS, VALUE_DIM, W::THREADS>(tiles + W::OWN_SECOND, head_of(BY_KEYS ? p.v : p.dy, place.batch, place.head), place.first_row, own_rows,
+    i32 warp_row = tile.first_row + i32(tile_row);
+    fetch<W::ROWS, HEAD_DIM, W::THREADS>(tiles, head_of(BY_KEYS ? p.k : p.q, tile.batch, tile.head), tile.first_row, own_rows, sizes.head_dim);
+    fetch<W::ROWS, VALUE_DIM, W::THREADS>(tiles + W::OWN_SECOND, head_of(BY_KEYS ? p.v : p.dy, tile.batch, tile.head), tile.first_row, own_rows,
                                           sizes.value_dim);
     u32 member = 0;
-    if (steps > 0) fetch_walked<BY_KEYS, W>(p, place, tiles, 0, member, at);
-    commit_copies();
+    if (steps > 0) fetch_walked<BY_KEYS, W>(p, tile, tiles, 0, member, at);
+    cp_async_commit_group();
 
     float own_first[W::ROW_TILES][HEAD_DIM / 8][4];
     float own_second[W::ROW_TILES][BY_KEYS ? VALUE_DIM / 8 : 1][4];
     clear(own_first);
     clear(own_second);
-    float subtracted[W::ROW_TILES][2], along[W::ROW_TILES][2];
+    float subtracted[W::ROW_TILES][2], row_dot[W::ROW_TILES][2];
     if (!BY_KEYS) {
-        const float* rows = p.rows + i64(place.batch * sizes.heads + place.head) * 2 * p.padded;
+        const float* rows = p.rows + i64(tile.batch * sizes.heads + tile.head) * 2 * p.padded;
 #pragma unroll
         for (int i = 0; i < W::ROW_TILES; ++i)
 #pragma unroll
             for (int half = 0; half < 2; ++half) {
                 i32 row = warp_row + i * 16 + half * 8 + i32(threadIdx.x % WARP / 4);
                 subtracted[i][half] = row < own_rows ? rows[row] : INFINITE;
-                along[i][half] = row < own_rows ? rows[p.padded + row] : 0;
+                row_dot[i][half] = row < own_rows ? rows[p.padded + row] : 0;
             }
     }
     float scale = MASK == 0 ? sizes.scale * LOG2_E : sizes.scale;
@@ -123,7 +124,7 @@ template <bool BY_KEYS, class W> INLINE void gradient(const AttentionGrad& p) {
         publish_copies();
         __syncthreads();
         i32 here = at;
-        u32 head = BY_KEYS ? place.head * sizes.group + member : place.head;
+        u32 head = BY_KEYS ? tile.head * sizes.group + member : tile.head;
         u32 walked_first = tiles + W::WALKED + step % STAGES * W::STAGE_BYTES, walked_second = walked_first + W::SECOND;
         u32 numbers = tiles + W::NUMBERS + step % STAGES * W::NUMBER_BYTES;
         at += W::STEP;
@@ -131,7 +132,7 @@ template <bool BY_KEYS, class W> INLINE void gradient(const AttentionGrad& p) {
             at = walked.first / W::STEP * W::STEP;
             ++member;
         }
-        if (step + 1 < steps) fetch_walked<BY_KEYS, W>(p, place, tiles, (step + 1) % STAGES, member, at);
+        if (step + 1 < steps) fetch_walked<BY_KEYS, W>(p, tile, tiles, (step + 1) % STAGES, member, at);
         constexpr int TEAM_ROWS = team_rows(W::ROW_TILES);
         i32 team_row = warp_row / TEAM_ROWS * TEAM_ROWS;
         if (BY_KEYS ? !any_seen(sizes, here, here + W::STEP, team_row, team_row + TEAM_ROWS)
@@ -139,36 +140,36 @@ template <bool BY_KEYS, class W> INLINE void gradient(const AttentionGrad& p) {
             continue;
 
 #if DROPOUT
-        Kept<BY_KEYS, W::ROW_TILES, W::STEP / 8> kept;
-        kept.draw(p.dropping, sizes, place.batch * sizes.heads + head, warp_row, here);
+        KeepMask<BY_KEYS, W::ROW_TILES, W::STEP / 8> kept;
+        kept.draw(p.dropout, sizes, tile.batch * sizes.heads + head, warp_row, here);
 #endif
-        float weight[W::ROW_TILES][W::STEP / 8][4], slope[W::ROW_TILES][W::STEP / 8][4];
+        float weight[W::ROW_TILES][W::STEP / 8][4], weight_grad[W::ROW_TILES][W::STEP / 8][4];
         begin_products();
         product_of_rows<W::ROWS, HEAD_DIM>(weight, tiles, tile_row, walked_first);
         commit_products();
         // Early, to run on while scores become weights; but not where a mask wants the registers.
-        constexpr bool SLOPE_EARLY = PRODUCTS_RUN_ON && !(BY_KEYS && MASK != 0);
-        if (SLOPE_EARLY) {
-            product_of_rows<W::ROWS, VALUE_DIM>(slope, tiles + W::OWN_SECOND, tile_row, walked_second);
+        constexpr bool EARLY_WEIGHT_GRAD = ASYNC_PRODUCTS && !(BY_KEYS && MASK != 0);
+        if (EARLY_WEIGHT_GRAD) {
+            product_of_rows<W::ROWS, VALUE_DIM>(weight_grad, tiles + W::OWN_SECOND, tile_row, walked_second);
             commit_products();
         }
-        await_products<SLOPE_EARLY ? 1 : 0>();
-        hold(weight);
+        await_products<EARLY_WEIGHT_GRAD ? 1 : 0>();
+        fence_accumulator(weight);
 
-        u32 thread = thread_anew();
+        u32 thread = read_tid_x();
         bool partly = BY_KEYS ? !all_seen(sizes, here, here + W::STEP, warp_row, warp_row + W::WARP_ROWS)
                               : !all_seen(sizes, warp_row, warp_row + W::WARP_ROWS, here, here + W::STEP);
-        if (MASK != 0) apply_mask<BY_KEYS>(weight, head_of(p.mask, place.batch, head), warp_row, here, sizes, scale);
+        if (MASK != 0) apply_mask<BY_KEYS>(weight, head_of(p.mask, tile.batch, head), warp_row, here, sizes, scale);
 #pragma unroll
         for (int j = 0; j < W::STEP / 8; ++j) {
             float2 two;
-            if (BY_KEYS) two = load_two(numbers + j * 32 + thread % 4 * 8);
+            if (BY_KEYS) two = ld_shared_v2_f32(numbers + j * 32 + thread % 4 * 8);
 #pragma unroll
             for (int i = 0; i < W::ROW_TILES; ++i)
 #pragma unroll
                 for (int e = 0; e < 4; ++e) {
                     float less = BY_KEYS ? (e % 2 ? two.y : two.x) : subtracted[i][e / 2];
-                    weight[i][j][e] = exp2_of(MASK == 0 ? fmaf(weight[i][j][e], scale, -less) : (weight[i][j][e] - less) * LOG2_E);
+                    weight[i][j][e] = ex2_approx_ftz(MASK == 0 ? fmaf(weight[i][j][e], scale, -less) : (weight[i][j][e] - less) * LOG2_E);
                 }
         }
         if (partly) {
@@ -197,7 +198,7 @@ template <bool BY_KEYS, class W> INLINE void gradient(const AttentionGrad& p) {
                         }
                 }
         }
-        u32 weights[W::ROW_TILES][W::STEP / 16][4], slopes[W::ROW_TILES][W::STEP / 16][4];
+        u32 weights[W::ROW_TILES][W::STEP / 16][4], weight_grads[W::ROW_TILES][W::STEP / 16][4];
         if constexpr (BY_KEYS) {
             round_to_operand(weights, weight);
 #if DROPOUT
@@ -207,50 +208,50 @@ template <bool BY_KEYS, class W> INLINE void gradient(const AttentionGrad& p) {
             add_product<VALUE_DIM>(own_second, weights, walked_second);
             commit_products();
         }
-        if (!SLOPE_EARLY) {
+        if (!EARLY_WEIGHT_GRAD) {
             begin_products();
-            product_of_rows<W::ROWS, VALUE_DIM>(slope, tiles + W::OWN_SECOND, tile_row, walked_second);
+            product_of_rows<W::ROWS, VALUE_DIM>(weight_grad, tiles + W::OWN_SECOND, tile_row, walked_second);
             commit_products();
         }
-        await_products<SLOPE_EARLY && BY_KEYS ? 1 : 0>();
-        hold(slope);
+        await_products<EARLY_WEIGHT_GRAD && BY_KEYS ? 1 : 0>();
+        fence_accumulator(weight_grad);
 #pragma unroll
         for (int j = 0; j < W::STEP / 8; ++j) {
             float2 two;
-            if (BY_KEYS) two = load_two(numbers + W::STEP * 4 + j * 32 + thread % 4 * 8);
+            if (BY_KEYS) two = ld_shared_v2_f32(numbers + W::STEP * 4 + j * 32 + thread % 4 * 8);
 #pragma unroll
             for (int i = 0; i < W::ROW_TILES; ++i)
 #pragma unroll
                 for (int e = 0; e < 4; ++e) {
-                    float less = BY_KEYS ? (e % 2 ? two.y : two.x) : along[i][e / 2];
+                    float less = BY_KEYS ? (e % 2 ? two.y : two.x) : row_dot[i][e / 2];
 #if DROPOUT
-                    slope[i][j][e] = weight[i][j][e] * fmaf(kept.has(i, j, e) ? slope[i][j][e] : 0, p.dropping.scale, -less);
+                    weight_grad[i][j][e] = weight[i][j][e] * fmaf(kept.has(i, j, e) ? weight_grad[i][j][e] : 0, p.dropout.scale, -less);
 #else
-                    slope[i][j][e] = weight[i][j][e] * (slope[i][j][e] - less);
+                    weight_grad[i][j][e] = weight[i][j][e] * (weight_grad[i][j][e] - less);
 #endif
                 }
         }
-        round_to_operand(slopes, slope);
+        round_to_operand(weight_grads, weight_grad);
         begin_products();
-        add_product<HEAD_DIM>(own_first, slopes, walked_first);
+        add_product<HEAD_DIM>(own_first, weight_grads, walked_first);
         commit_products();
     }
     await_products<0>();
-    hold(own_first);
-    hold(own_second);
+    fence_accumulator(own_first);
+    fence_accumulator(own_second);
 
     // The places of the block's own rows are their gradients' now.
-    await_copies<0>();
+    cp_async_wait_group<0>();
     __syncthreads();
-    place = place_in<BY_KEYS>(p, block_anew(), W::ROWS);
-    tile_row = thread_anew() / WARP * W::WARP_ROWS;
+    tile = tile_in<BY_KEYS>(p, read_ctaid_x(), W::ROWS);
+    tile_row = read_tid_x() / WARP * W::WARP_ROWS;
 #pragma unroll
     for (int i = 0; i < W::ROW_TILES; ++i)
 #pragma unroll
         for (int j = 0; j < HEAD_DIM / 8; ++j)
 #pragma unroll
             for (int e = 0; e < 4; ++e) own_first[i][j][e] *= sizes.scale;
-    write_rows<W::ROWS, HEAD_DIM>(own_first, tiles, tile_row, head_of(BY_KEYS ? p.dk : p.dq, place.batch, place.head), place.first_row, own_rows,
+    write_rows<W::ROWS, HEAD_DIM>(own_first, tiles, tile_row, head_of(BY_KEYS ? p.dk : p.dq, tile.batch, tile.head), tile.first_row, own_rows,
                                   sizes.head_dim);
     if constexpr (BY_KEYS && DROPOUT)
 #pragma unroll
@@ -258,18 +259,18 @@ template <bool BY_KEYS, class W> INLINE void gradient(const AttentionGrad& p) {
 #pragma unroll
             for (int j = 0; j < VALUE_DIM / 8; ++j)
 #pragma unroll
-                for (int e = 0; e < 4; ++e) own_second[i][j][e] *= p.dropping.scale;
+                for (int e = 0; e < 4; ++e) own_second[i][j][e] *= p.dropout.scale;
     if constexpr (BY_KEYS)
-        write_rows<W::ROWS, VALUE_DIM>(own_second, tiles + W::OWN_SECOND, tile_row, head_of(p.dv, place.batch, place.head), place.first_row, own_rows,
+        write_rows<W::ROWS, VALUE_DIM>(own_second, tiles + W::OWN_SECOND, tile_row, head_of(p.dv, tile.batch, tile.head), tile.first_row, own_rows,
                                        sizes.value_dim);
 }
 
-typedef Walk<false, Q_ROW_TILES, Q_STEP, Q_WARPS, Q_BLOCKS> QueryWalk;
-typedef Walk<true, K_ROW_TILES, K_STEP, K_WARPS, K_BLOCKS> KeyWalk;
+typedef TileLoop<false, Q_ROW_TILES, Q_STEP, Q_WARPS, Q_BLOCKS> QueryLoop;
+typedef TileLoop<true, K_ROW_TILES, K_STEP, K_WARPS, K_BLOCKS> KeyLoop;
 
-extern "C" __global__ void __launch_bounds__(QueryWalk::THREADS, QueryWalk::BLOCKS) attention_grad_queries(const __grid_constant__ AttentionGrad p) {
-    gradient<false, QueryWalk>(p);
+extern "C" __global__ void __launch_bounds__(QueryLoop::THREADS, QueryLoop::BLOCKS) attention_grad_queries(const __grid_constant__ AttentionGrad p) {
+    gradient<false, QueryLoop>(p);
 }
-extern "C" __global__ void __launch_bounds__(KeyWalk::THREADS, KeyWalk::BLOCKS) attention_grad_keys(const __grid_constant__ AttentionGrad p) {
-    gradient<true, KeyWalk>(p);
+extern "C" __global__ void __launch_bounds__(KeyLoop::THREADS, KeyLoop::BLOCKS) attention_grad_keys(const __grid_constant__ AttentionGrad p) {
+    gradient<true, KeyLoop>(p);
 }

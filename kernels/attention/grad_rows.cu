@@ -7,6 +7,8 @@
 //
 // Launch: attention_grad_rows<<<batch * heads * padded / 16, 256>>>. It knows TYPE, MASK and ALIGNED alone.
 
+#include "attention/params.cuh"
+
 constexpr int LANES = 16;
 constexpr int THREADS = 256;
 constexpr int PACK = 16 / sizeof(Element);
@@ -18,7 +20,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention_grad_rows(const 
     u32 lane = threadIdx.x % LANES;
     u32 head = u32(number / p.padded), query = u32(number % p.padded);
     u32 batch = head / p.sizes.heads, inner = head % p.sizes.heads;
-    float along = 0, log_sum = -INFINITE;
+    float row_dot = 0, log_sum = -INFINITE;
     if (query < p.sizes.queries) {
         View<const Element> y = head_of(p.y, batch, inner), dy = head_of(p.dy, batch, inner);
         const Element *y_row = y.first + i64(query) * y.row, *dy_row = dy.first + i64(query) * dy.row;
@@ -26,18 +28,18 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention_grad_rows(const 
             for (u32 column = lane * PACK; column < p.sizes.value_dim; column += LANES * PACK) {
                 Pack<Element, PACK> left = load<Element, PACK>(y_row + column), right = load<Element, PACK>(dy_row + column);
 #pragma unroll
-                for (int e = 0; e < PACK; ++e) along += widen(left.of[e]) * widen(right.of[e]);
+                for (int e = 0; e < PACK; ++e) row_dot += widen(left.of[e]) * widen(right.of[e]);
             }
         } else {
             for (u32 column = lane; column < p.sizes.value_dim; column += LANES)
-                along += widen(y_row[i64(column) * y.column]) * widen(dy_row[i64(column) * dy.column]);
+                row_dot += widen(y_row[i64(column) * y.column]) * widen(dy_row[i64(column) * dy.column]);
         }
         log_sum = p.log_sums.first[i64(batch) * p.log_sums.batch + i64(inner) * p.log_sums.head + i64(query) * p.log_sums.row];
     }
 #pragma unroll
-    for (int apart = LANES / 2; apart > 0; apart /= 2) along += __shfl_xor_sync(ALL_LANES, along, apart);
+    for (int apart = LANES / 2; apart > 0; apart /= 2) row_dot += __shfl_xor_sync(ALL_LANES, row_dot, apart);
     if (lane != 0) return;
     float* rows = p.rows + i64(head) * 2 * p.padded + query;
     rows[0] = log_sum == -INFINITE ? INFINITE : log_sum * UNIT;
-    rows[p.padded] = along;
+    rows[p.padded] = row_dot;
 }

@@ -1,8 +1,13 @@
-// What the attention kernels of f16 and bf16 share, by whichever instruction they multiply. After this comes attention_mma.cuh (sm_80 and newer)
-// or attention_wgmma.cuh (sm_90a), which says how a tile lies in shared memory, and how tiles are multiplied.
+// What the attention kernels of f16 and bf16 share, by whichever instruction they multiply. mma.cuh (sm_80 and newer)
+// or wgmma.cuh (sm_90a) says how a tile lies in shared memory, and how tiles are multiplied.
 //
 // Either way a warp holds ROW_TILES x OVER blocks of 16 rows and 8 columns of a product: lane l has, of each block, the columns 2 (l % 4) and
 // the one after in the row l / 4 ([0], [1]) and eight rows below ([2], [3]).
+
+#pragma once
+
+#include "attention/dropout.cuh"
+#include "attention/mask.cuh"
 
 template <int ROWS, int WIDTH> struct Tile;
 
@@ -26,7 +31,7 @@ template <int ROWS, int WIDTH, int THREADS_> INLINE void fetch(u32 to, const Vie
         const Element* source = from.first + row_start(first_row + i32(row), from.row);
         u32 place = to + Tile<ROWS, WIDTH>::at(row, chunk);
         if (ALIGNED) {
-            copy_async_16(place, source + chunk * 8, inside);
+            cp_async<16>(place, source + chunk * 8, inside);
         } else {
             u32 words[4];
 #pragma unroll
@@ -36,22 +41,13 @@ template <int ROWS, int WIDTH, int THREADS_> INLINE void fetch(u32 to, const Vie
                 u32 high = inside && column + 1 < columns ? source[i64(column + 1) * from.column].bits : 0;
                 words[word] = low | high << 16;
             }
-            asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(place), "r"(words[0]), "r"(words[1]), "r"(words[2]), "r"(words[3])
-                         : "memory");
+            st_shared_v4(place, words);
         }
     }
 }
 
-INLINE u32 pair_of(float low, float high, f16) {
-    u32 pair;
-    asm volatile("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
-    return pair;
-}
-INLINE u32 pair_of(float low, float high, bf16) {
-    u32 pair;
-    asm volatile("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
-    return pair;
-}
+INLINE u32 pair_of(float low, float high, f16) { return cvt_rn_f16x2_f32(high, low); }
+INLINE u32 pair_of(float low, float high, bf16) { return cvt_rn_bf16x2_f32(high, low); }
 
 template <int DOWN, int OVER> INLINE void clear(float (&c)[DOWN][OVER][4]) {
 #pragma unroll
@@ -110,8 +106,8 @@ template <bool BY_KEYS, int DOWN, int OVER>
 INLINE void apply_mask(float (&s)[DOWN][OVER][4], View<const MaskElement> mask, i32 row, i32 column, const Sizes& sizes, float scale) {
     bool inside = row + DOWN * 16 <= i32(BY_KEYS ? sizes.keys : sizes.queries) && column + OVER * 8 <= i32(BY_KEYS ? sizes.queries : sizes.keys);
     // Not known to be the same in every step: what follows from strides is not kept meanwhile.
-    asm volatile("" : "+l"(mask.row), "+l"(mask.column));
-    u32 thread = thread_anew();
+    make_opaque(mask.row, mask.column);
+    u32 thread = read_tid_x();
     row += thread % WARP / 4;
     column += thread % 4 * 2;
     i32 query = BY_KEYS ? column : row, key = BY_KEYS ? row : column;
@@ -130,7 +126,7 @@ INLINE void apply_mask(float (&s)[DOWN][OVER][4], View<const MaskElement> mask, 
 //
 //   rows are queries   a lane draws for the keys of its pair of lanes, of the upper row (even lane) or the lower one, and gets the other from its neighbour
 //   rows are keys      the 16 lanes of four rows draw for 8 queries, above and below, one each
-template <bool BY_KEYS, int DOWN, int OVER> struct Kept {
+template <bool BY_KEYS, int DOWN, int OVER> struct KeepMask {
     static_assert(OVER <= 8, "a word holds four bits of each block");
     static constexpr int WORDS = BY_KEYS ? 4 : 2;
     u32 of[DOWN][WORDS];
@@ -139,16 +135,16 @@ template <bool BY_KEYS, int DOWN, int OVER> struct Kept {
     INLINE bool has(int i, int j, int e) const { return of[i][BY_KEYS ? e : e / 2] >> (j * 4 + (BY_KEYS ? 0 : e % 2)) & 1; }
 
     // Of rows from `row` on and columns from `column` on, of a query head that is counted over the batch.
-    INLINE void draw(const Dropping& dropping, const Sizes& sizes, u32 head, i32 row, i32 column) {
-        u32 lane = thread_anew() % WARP;
-        if (MASK != 0 && dropping.threshold == 0) {
+    INLINE void draw(const DropoutParams& dropout, const Sizes& sizes, u32 head, i32 row, i32 column) {
+        u32 lane = read_tid_x() % WARP;
+        if (MASK != 0 && dropout.threshold == 0) {
 #pragma unroll
             for (int i = 0; i < DOWN; ++i)
 #pragma unroll
                 for (int word = 0; word < WORDS; ++word) of[i][word] = ~0u;
             return;
         }
-        Drawing drawing = Drawing::of(dropping);
+        DropoutRng rng = DropoutRng::of(dropout);
 #pragma unroll
         for (int i = 0; i < DOWN; ++i) {
             i32 query = BY_KEYS ? column + i32(lane % 8) : row + i * 16 + i32(lane % 2 * 8 + lane / 4);
@@ -156,7 +152,7 @@ template <bool BY_KEYS, int DOWN, int OVER> struct Kept {
             u64 number = weight_number(sizes, head, query, key), step = BY_KEYS ? u64(sizes.keys) * 8 : 8;
             u32 drawn = 0;
 #pragma unroll 2
-            for (int j = 0; j < OVER; ++j, number += step) drawn |= drawing.four(number) << (j * 4);
+            for (int j = 0; j < OVER; ++j, number += step) drawn |= rng.four(number) << (j * 4);
             if constexpr (BY_KEYS) {
 #pragma unroll
                 for (u32 e = 0; e < 4; ++e) of[i][e] = __shfl_sync(ALL_LANES, drawn, lane & 16 | e / 2 * 8 | (lane % 4 * 2 + e % 2)) >> lane / 4 % 4;
@@ -196,7 +192,7 @@ INLINE void write_rows(const float (&c)[DOWN][WIDTH / 8][4], u32 tile, u32 row, 
                 u32 at = row + i * 16 + half * 8 + lane / 4;
                 if (ALIGNED) {
                     u32 pair = pair_of(c[i][j][half * 2], c[i][j][half * 2 + 1], Element());
-                    asm volatile("st.shared.b32 [%0], %1;" ::"r"(tile + Staging::at(at, j) + lane % 4 * 4), "r"(pair) : "memory");
+                    st_shared(tile + Staging::at(at, j) + lane % 4 * 4, pair);
                 } else if (i32(at) < rows) {
                     Element* target = to.first + i64(first_row + i32(at)) * to.row;
                     u32 column = j * 8 + lane % 4 * 2;
@@ -210,11 +206,7 @@ INLINE void write_rows(const float (&c)[DOWN][WIDTH / 8][4], u32 tile, u32 row, 
     for (int i = 0; i < DOWN * 16 * Staging::CHUNKS / WARP; ++i) {
         u32 number = lane + i * WARP, at = row + number / Staging::CHUNKS, chunk = number % Staging::CHUNKS;
         if (i32(at) >= rows || chunk * 8 >= columns) continue;
-        uint4 pack;
-        asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
-                     : "=r"(pack.x), "=r"(pack.y), "=r"(pack.z), "=r"(pack.w)
-                     : "r"(tile + Staging::at(at, chunk))
-                     : "memory");
+        uint4 pack = ld_shared_v4(tile + Staging::at(at, chunk));
         *reinterpret_cast<uint4*>(to.first + i64(first_row + i32(at)) * to.row + chunk * 8) = pack;
     }
 }

@@ -1,39 +1,32 @@
 // Tiles of halves in shared memory and products of them on the tensor cores (mma.sync m16n8k16), for the attention kernels of f16 and bf16.
 //
-// A tile is rows of WIDTH halves in shared memory. A row is cut into chunks of 16 bytes, and chunk c of row r lies at place c ^ turn(r):
+// A tile is rows of WIDTH halves in shared memory. A row is cut into chunks of 16 bytes, and chunk c of row r lies at place c ^ swizzle(r):
 // the 8 rows that one ldmatrix phase reads at the same c then lie in 8 different groups of banks.
+
+#pragma once
+
+#include "attention/half.cuh"
+#include "ptx/ldmatrix.cuh"
+#include "ptx/mma.cuh"
 
 template <int ROWS, int WIDTH> struct Tile {
     static constexpr int CHUNKS = WIDTH / 8;
     static constexpr int ROW_BYTES = WIDTH * 2;
     // Rows of 128 bytes and multiples begin at bank 0: turn by the row. Others begin at bank 0 or 16: by half the row.
-    INLINE static u32 turn(u32 row) { return WIDTH % 64 == 0 ? row & 7 : (row >> 1) & 3; }
-    INLINE static u32 at(u32 row, u32 chunk) { return row * ROW_BYTES + ((chunk ^ turn(row)) << 4); }
+    INLINE static u32 swizzle(u32 row) { return WIDTH % 64 == 0 ? row & 7 : (row >> 1) & 3; }
+    INLINE static u32 at(u32 row, u32 chunk) { return row * ROW_BYTES + ((chunk ^ swizzle(row)) << 4); }
 };
 
 // Rows that are multiplied together: all of them take part in a product, or none.
 INLINE constexpr int team_rows(int row_tiles) { return row_tiles * 16; }
 
 // A product is done when the next instruction begins: nothing is to be awaited, and nothing gained by beginning it early.
-#define PRODUCTS_RUN_ON 0
-INLINE void publish_copies() { await_copies<0>(); }
+#define ASYNC_PRODUCTS 0
+INLINE void publish_copies() { cp_async_wait_group<0>(); }
 INLINE void begin_products() {}
 INLINE void commit_products() {}
 template <int PENDING> INLINE void await_products() {}
-template <int DOWN, int OVER> INLINE void hold(float (&)[DOWN][OVER][4]) {}
-
-INLINE void load_matrices(u32 (&fragment)[4], u32 from) {
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(fragment[0]), "=r"(fragment[1]), "=r"(fragment[2]), "=r"(fragment[3])
-                 : "r"(from)
-                 : "memory");
-}
-INLINE void load_transposed(u32 (&fragment)[4], u32 from) {
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(fragment[0]), "=r"(fragment[1]), "=r"(fragment[2]), "=r"(fragment[3])
-                 : "r"(from)
-                 : "memory");
-}
+template <int DOWN, int OVER> INLINE void fence_accumulator(float (&)[DOWN][OVER][4]) {}
 
 // Where a lane's row of a 16 x 16 block lies, for the two orders in which ldmatrix takes the four 8 x 8 blocks:
 //
@@ -42,7 +35,7 @@ INLINE void load_transposed(u32 (&fragment)[4], u32 from) {
 //   across  | 0 1 |   the right operand of a product over columns
 //           | 2 3 |
 template <int WIDTH> struct Reader {
-    u32 row, turned;
+    u32 row, swizzled;
     INLINE static Reader down(u32 tile) {
         u32 lane = threadIdx.x % WARP;
         return make(tile, lane & 15, lane >> 4);
@@ -54,23 +47,12 @@ template <int WIDTH> struct Reader {
     INLINE static Reader make(u32 tile, u32 row, u32 half) {
         Reader reader;
         reader.row = tile + row * Tile<16, WIDTH>::ROW_BYTES;
-        reader.turned = (half ^ Tile<16, WIDTH>::turn(row)) << 4;
+        reader.swizzled = (half ^ Tile<16, WIDTH>::swizzle(row)) << 4;
         return reader;
     }
     // The 16 x 16 block number (down, over) of the tile.
-    INLINE u32 block(int down, int over) const { return row + down * 16 * Tile<16, WIDTH>::ROW_BYTES + ((over * 32) ^ turned); }
+    INLINE u32 block(int down, int over) const { return row + down * 16 * Tile<16, WIDTH>::ROW_BYTES + ((over * 32) ^ swizzled); }
 };
-
-INLINE void multiply_add(float (&c)[4], const u32 (&a)[4], u32 b0, u32 b1, f16) {
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
-INLINE void multiply_add(float (&c)[4], const u32 (&a)[4], u32 b0, u32 b1, bf16) {
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
 
 // c = a b^T over WIDTH columns: the DOWN * 16 rows from `row` on of tile a, OVER * 8 rows of tile b.
 template <int A_ROWS, int WIDTH, int DOWN, int OVER> INLINE void product_of_rows(float (&c)[DOWN][OVER][4], u32 a_tile, u32 row, u32 b_tile) {
@@ -80,15 +62,15 @@ template <int A_ROWS, int WIDTH, int DOWN, int OVER> INLINE void product_of_rows
     for (int step = 0; step < WIDTH / 16; ++step) {
         u32 left[DOWN][4];
 #pragma unroll
-        for (int i = 0; i < DOWN; ++i) load_matrices(left[i], a.block(i, step));
+        for (int i = 0; i < DOWN; ++i) ldmatrix_x4(left[i], a.block(i, step));
 #pragma unroll
         for (int j = 0; j < OVER / 2; ++j) {
             u32 right[4];
-            load_matrices(right, b.block(j, step));
+            ldmatrix_x4(right, b.block(j, step));
 #pragma unroll
             for (int i = 0; i < DOWN; ++i) {
-                multiply_add(c[i][2 * j], left[i], right[0], right[1], Element());
-                multiply_add(c[i][2 * j + 1], left[i], right[2], right[3], Element());
+                mma_m16n8k16(c[i][2 * j], left[i], right[0], right[1], Element());
+                mma_m16n8k16(c[i][2 * j + 1], left[i], right[2], right[3], Element());
             }
         }
     }
@@ -102,12 +84,11 @@ template <int WIDTH, int DOWN, int STEPS> INLINE void add_product(float (&c)[DOW
 #pragma unroll
         for (int j = 0; j < WIDTH / 16; ++j) {
             u32 right[4];
-            load_transposed(right, b.block(step, j));
+            ldmatrix_x4_trans(right, b.block(step, j));
 #pragma unroll
             for (int i = 0; i < DOWN; ++i) {
-                multiply_add(c[i][2 * j], a[i][step], right[0], right[1], Element());
-                multiply_add(c[i][2 * j + 1], a[i][step], right[2], right[3], Element());
+                mma_m16n8k16(c[i][2 * j], a[i][step], right[0], right[1], Element());
+                mma_m16n8k16(c[i][2 * j + 1], a[i][step], right[2], right[3], Element());
             }
         }
 }
-

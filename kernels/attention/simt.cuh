@@ -11,6 +11,11 @@
 // rows that lanes read at the same column in packs of 4 lie in different banks; a row of weights begins 8 banks on, so that the groups write
 // to different ones.
 
+#pragma once
+
+#include "attention/dropout.cuh"
+#include "attention/mask.cuh"
+
 constexpr int WARPS = 4;
 constexpr int THREADS = WARPS * WARP;
 constexpr int LANES = 8;
@@ -32,11 +37,11 @@ template <int TILE_ROWS, int WIDTH> INLINE void fetch(float* to, const View<cons
         u32 row = number / PACKS, column = number % PACKS * PACK;
         bool inside = first_row + i32(row) < rows && column < columns;
         const Element* source = from.first + i64(first_row + i32(row)) * from.row;
-        u32 place = shared_address(to + row * pitch_of(WIDTH) + column);
+        u32 place = cvta_to_shared(to + row * pitch_of(WIDTH) + column);
         if (ALIGNED)
-            copy_async_16(place, source + column, inside);
+            cp_async<16>(place, source + column, inside);
         else
-            copy_async_4(place, source + i64(column) * from.column, inside);
+            cp_async<4>(place, source + i64(column) * from.column, inside);
     }
 }
 
@@ -107,7 +112,7 @@ template <int COLUMNS> INLINE void store_weights(float* w, const float (&c)[LANE
 //
 //   rows are queries   the lanes of a group draw for four keys of their rows each
 //   rows are keys      a group draws for the four keys of one of its rows, and of the other groups beside it
-template <bool BY_KEYS, int COLUMNS> struct Kept {
+template <bool BY_KEYS, int COLUMNS> struct KeepMask {
     static constexpr int ROUNDS = BY_KEYS ? 1 : COLUMNS / 4;
     // One bit for each of the lane's rows and columns: what is kept of a step takes one register.
     u32 bits;
@@ -120,15 +125,15 @@ template <bool BY_KEYS, int COLUMNS> struct Kept {
     }
 
     // Of rows from `row` on and columns from `column` on, of a query head that is counted over the batch.
-    INLINE void draw(const Dropping& dropping, const Sizes& sizes, u32 head, i32 row, i32 column) {
-        u32 lane = thread_anew() % LANES, group = thread_anew() % WARP / LANES;
+    INLINE void draw(const DropoutParams& dropout, const Sizes& sizes, u32 head, i32 row, i32 column) {
+        u32 lane = read_tid_x() % LANES, group = read_tid_x() % WARP / LANES;
         u32 drawn = 0;
-        Drawing drawing = Drawing::of(dropping);
+        DropoutRng rng = DropoutRng::of(dropout);
         bits = 0;
         if constexpr (BY_KEYS) {
             u64 number = weight_number(sizes, head, column + i32(lane), row + i32(group) * GROUPS);
 #pragma unroll 2
-            for (int j = 0; j < COLUMNS; ++j, number += u64(sizes.keys) * LANES) drawn |= drawing.four(number) << j * 4;
+            for (int j = 0; j < COLUMNS; ++j, number += u64(sizes.keys) * LANES) drawn |= rng.four(number) << j * 4;
 #pragma unroll
             for (int i = 0; i < LANE_ROWS; ++i) bits |= (__shfl_sync(ALL_LANES, drawn, i * LANES + lane) >> group & 0x1111) << i;
         } else {
@@ -136,7 +141,7 @@ template <bool BY_KEYS, int COLUMNS> struct Kept {
             for (int i = 0; i < LANE_ROWS; ++i) {
                 u64 number = weight_number(sizes, head, row + GROUPS * i + i32(group), column + i32(lane) * 4);
 #pragma unroll
-                for (int round = 0; round < ROUNDS; ++round) drawn |= drawing.four(number + round * LANES * 4) << (i * ROUNDS + round) * 4;
+                for (int round = 0; round < ROUNDS; ++round) drawn |= rng.four(number + round * LANES * 4) << (i * ROUNDS + round) * 4;
             }
             // Of each row the bit of one column.
             constexpr u32 ROWS_APART = ROUNDS == 2 ? 0x01010101 : 0x1111;

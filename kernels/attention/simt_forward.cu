@@ -1,15 +1,17 @@
-// Scaled dot-product attention of f32 by fused multiply-adds: see attention.cu for what it computes. A block has ROWS queries of one head and
+// Scaled dot-product attention of f32 by fused multiply-adds: see forward.cu for what it computes. A block has ROWS queries of one head and
 // walks over the keys, STEP at a time (under dropout, y += dropout(p) v):
 //
 //                 keys ->     STEP      STEP
 //             +---------+---------+---------+     s = scale q k^T + mask     4 rows x STEP / 8 columns a lane
-//   warp 0    |         |         |         |     top = largest s of a row   within 8 lanes
-//   warp 1    |         |  s, p   |         |     p = exp(s - top)           by way of shared memory, in the place of k
+//   warp 0    |         |         |         |     row_max = largest s        within 8 lanes
+//   warp 1    |         |  s, p   |         |     p = exp(s - row_max)       by way of shared memory, in the place of k
 //   warp 2    |         |         |         |     y += p v                   4 rows x VALUE_DIM / 8 columns a lane
 //             +---------+---------+---------+
 //
 // Launch: attention<<<batch * heads * blocks, 128, SHARED_BYTES>>> with blocks = queries / 64, rounded up. Any layout of a mask.
-// Limits else as for attention.cu.
+// Limits else as for forward.cu.
+
+#include "attention/simt.cuh"
 
 constexpr int STEP = 64;
 constexpr int K_FLOATS = STEP * largest(pitch_of(HEAD_DIM), weight_pitch(STEP));
@@ -21,12 +23,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) attention(const __
     extern __shared__ __align__(128) u8 shared[];
     const Sizes& sizes = p.sizes;
     // The last queries see most keys: they begin first.
-    Place place = place_of(blockIdx.x, sizes.heads, p.blocks, true, ROWS);
-    i32 end_query = min(place.first_row + ROWS, i32(sizes.queries));
-    Range keys = keys_of(sizes, place.first_row, end_query);
-    View<const Element> k = head_of(p.k, place.batch, place.head / sizes.group);
-    View<const Element> v = head_of(p.v, place.batch, place.head / sizes.group);
-    View<const MaskElement> mask = head_of(p.mask, place.batch, place.head);
+    TileCoord tile = tile_coord(blockIdx.x, sizes.heads, p.blocks, true, ROWS);
+    i32 end_query = min(tile.first_row + ROWS, i32(sizes.queries));
+    Range keys = keys_of(sizes, tile.first_row, end_query);
+    View<const Element> k = head_of(p.k, tile.batch, tile.head / sizes.group);
+    View<const Element> v = head_of(p.v, tile.batch, tile.head / sizes.group);
+    View<const MaskElement> mask = head_of(p.mask, tile.batch, tile.head);
 
     u32 warp = threadIdx.x / WARP, lane = threadIdx.x % LANES, group = threadIdx.x % WARP / LANES;
     float* q_tile = reinterpret_cast<float*>(shared);
@@ -34,25 +36,25 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) attention(const __
     float* v_tile = k_tile + K_FLOATS;
     float* q_rows = q_tile + warp * WARP_ROWS * pitch_of(HEAD_DIM);
     float* weights = k_tile + warp * WARP_ROWS * weight_pitch(STEP);
-    i32 warp_query = place.first_row + i32(warp) * WARP_ROWS;
-    fetch<ROWS, HEAD_DIM>(q_tile, head_of(p.q, place.batch, place.head), place.first_row, end_query, sizes.head_dim);
-    commit_copies();
+    i32 warp_query = tile.first_row + i32(warp) * WARP_ROWS;
+    fetch<ROWS, HEAD_DIM>(q_tile, head_of(p.q, tile.batch, tile.head), tile.first_row, end_query, sizes.head_dim);
+    cp_async_commit_group();
 
-    float y[LANE_ROWS][VALUE_DIM / LANES], top[LANE_ROWS], sum[LANE_ROWS];
+    float y[LANE_ROWS][VALUE_DIM / LANES], row_max[LANE_ROWS], row_sum[LANE_ROWS];
     clear(y);
 #pragma unroll
     for (int i = 0; i < LANE_ROWS; ++i) {
-        top[i] = -INFINITE;
-        sum[i] = 0;
+        row_max[i] = -INFINITE;
+        row_sum[i] = 0;
     }
 #pragma unroll 1
     for (i32 first_key = keys.first / STEP * STEP; first_key < keys.end; first_key += STEP) {
         __syncthreads();
         fetch<STEP, HEAD_DIM>(k_tile, k, first_key, sizes.keys, sizes.head_dim);
-        commit_copies();
+        cp_async_commit_group();
         fetch<STEP, VALUE_DIM>(v_tile, v, first_key, sizes.keys, sizes.value_dim);
-        commit_copies();
-        await_copies<1>();
+        cp_async_commit_group();
+        cp_async_wait_group<1>();
         __syncthreads();
 
         bool any = any_seen(sizes, warp_query, warp_query + WARP_ROWS, first_key, first_key + STEP);
@@ -74,24 +76,24 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) attention(const __
                 }
 #pragma unroll
                 for (int apart = LANES / 2; apart > 0; apart /= 2) found = fmaxf(found, __shfl_xor_sync(ALL_LANES, found, apart));
-                float higher = fmaxf(top[i], found);
+                float higher = fmaxf(row_max[i], found);
                 // A row of which nothing has been seen yet: weights of 0, not of exp(-infinity + infinity).
                 float base = higher == -INFINITE ? 0 : higher;
-                float shrink = exp2_of((top[i] - base) * LOG2_E);
-                top[i] = higher;
-                sum[i] *= shrink;
+                float rescale = ex2_approx_ftz((row_max[i] - base) * LOG2_E);
+                row_max[i] = higher;
+                row_sum[i] *= rescale;
 #pragma unroll
                 for (int j = 0; j < STEP / LANES; ++j) {
-                    s[i][j] = exp2_of((s[i][j] - base) * LOG2_E);
-                    sum[i] += s[i][j];
+                    s[i][j] = ex2_approx_ftz((s[i][j] - base) * LOG2_E);
+                    row_sum[i] += s[i][j];
                 }
 #pragma unroll
-                for (int j = 0; j < VALUE_DIM / LANES; ++j) y[i][j] *= shrink;
+                for (int j = 0; j < VALUE_DIM / LANES; ++j) y[i][j] *= rescale;
             }
 #if DROPOUT
-            if (p.dropping.threshold != 0) {
-                Kept<false, STEP / LANES> kept;
-                kept.draw(p.dropping, sizes, place.batch * sizes.heads + place.head, warp_query, first_key);
+            if (p.dropout.threshold != 0) {
+                KeepMask<false, STEP / LANES> kept;
+                kept.draw(p.dropout, sizes, tile.batch * sizes.heads + tile.head, warp_query, first_key);
 #pragma unroll
                 for (int i = 0; i < LANE_ROWS; ++i)
 #pragma unroll
@@ -101,23 +103,23 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) attention(const __
         }
         __syncthreads();
         if (any) store_weights(weights, s);
-        await_copies<0>();
+        cp_async_wait_group<0>();
         __syncthreads();
         if (any) add_product<VALUE_DIM, STEP>(y, weights, v_tile);
     }
-    await_copies<0>();
+    cp_async_wait_group<0>();
 
 #pragma unroll
     for (int i = 0; i < LANE_ROWS; ++i) {
-        float total = sum[i];
+        float total = row_sum[i];
 #pragma unroll
         for (int apart = LANES / 2; apart > 0; apart /= 2) total += __shfl_xor_sync(ALL_LANES, total, apart);
-        bool blind = top[i] == -INFINITE && total == 0;
-        float inverse = DROPOUT && p.dropping.threshold != 0 ? p.dropping.scale / total : 1 / total;
+        bool is_fully_masked = row_max[i] == -INFINITE && total == 0;
+        float inverse = DROPOUT && p.dropout.threshold != 0 ? p.dropout.scale / total : 1 / total;
 #pragma unroll
-        for (int j = 0; j < VALUE_DIM / LANES; ++j) y[i][j] = blind ? 0 : y[i][j] * inverse;
+        for (int j = 0; j < VALUE_DIM / LANES; ++j) y[i][j] = is_fully_masked ? 0 : y[i][j] * inverse;
         i32 query = warp_query + GROUPS * i + i32(group);
-        if (query < end_query && lane == 0) p.log_sums[i64(place.batch * sizes.heads + place.head) * sizes.queries + query] = top[i] + logf(total);
+        if (query < end_query && lane == 0) p.log_sums[i64(tile.batch * sizes.heads + tile.head) * sizes.queries + query] = row_max[i] + logf(total);
     }
-    write_rows<VALUE_DIM>(y, head_of(p.y, place.batch, place.head), warp_query, end_query, sizes.value_dim);
+    write_rows<VALUE_DIM>(y, head_of(p.y, tile.batch, tile.head), warp_query, end_query, sizes.value_dim);
 }

@@ -1,4 +1,4 @@
-// The gradient of attention_f32.cu, by fused multiply-adds: see attention_grad.cu for what it computes and in which order. A block has ROWS
+// The gradient of simt_forward.cu, by fused multiply-adds: see grad.cu for what it computes and in which order. A block has ROWS
 // rows of its own, and a tile of weights by which they go from one product to the next:
 //
 //                    walked ->   STEP      STEP
@@ -6,7 +6,9 @@
 //   own rows      |         |  p, ds  |         |     own += ds walked: 4 rows x width / 8 columns a lane
 //   (16 a warp)   +---------+---------+---------+
 //
-// Launch as for attention_grad.cu, with 128 threads and blocks of 64 rows.
+// Launch as for grad.cu, with 128 threads and blocks of 64 rows.
+
+#include "attention/simt.cuh"
 
 // The walked rows: as many as let two blocks share a multiprocessor of 227 KiB at widths of 128.
 constexpr int STEP = 32;
@@ -20,10 +22,10 @@ constexpr int ROW_NUMBERS = WEIGHTS + ROWS * weight_pitch(STEP);
 constexpr int SHARED_BYTES = (ROW_NUMBERS + 2 * ROWS) * 4;
 constexpr int BLOCKS = 2;
 
-template <bool BY_KEYS> INLINE Place place_in(const AttentionGrad& p, u32 number) {
+template <bool BY_KEYS> INLINE TileCoord tile_in(const AttentionGrad& p, u32 number) {
     // The first keys and the last queries have most to do: they begin first.
-    return BY_KEYS ? place_of(number, p.sizes.heads / p.sizes.group, p.key_blocks, false, ROWS)
-                   : place_of(number, p.sizes.heads, p.query_blocks, true, ROWS);
+    return BY_KEYS ? tile_coord(number, p.sizes.heads / p.sizes.group, p.key_blocks, false, ROWS)
+                   : tile_coord(number, p.sizes.heads, p.query_blocks, true, ROWS);
 }
 
 // COUNT queries from `at` on: what is subtracted from their scores, then rowsum(dy y). Zeros beyond the workspace, which meet zeros of q and dy.
@@ -31,7 +33,7 @@ template <int COUNT> INLINE void fetch_numbers(float* to, const AttentionGrad& p
     for (u32 number = threadIdx.x; number < COUNT / 2; number += THREADS) {
         u32 which = number / (COUNT / 4), pack = number % (COUNT / 4);
         const float* from = p.rows + (i64(batch * p.sizes.heads + head) * 2 + which) * p.padded + at + pack * 4;
-        copy_async_16(shared_address(to + number * 4), from, at + pack * 4 < p.padded);
+        cp_async<16>(cvta_to_shared(to + number * 4), from, at + pack * 4 < p.padded);
     }
 }
 
@@ -39,44 +41,44 @@ template <bool BY_KEYS> INLINE void gradient(const AttentionGrad& p) {
     extern __shared__ __align__(128) u8 shared[];
     float* tiles = reinterpret_cast<float*>(shared);
     const Sizes& sizes = p.sizes;
-    Place place = place_in<BY_KEYS>(p, blockIdx.x);
+    TileCoord tile = tile_in<BY_KEYS>(p, blockIdx.x);
     i32 own_rows = BY_KEYS ? sizes.keys : sizes.queries;
-    i32 end_row = min(place.first_row + ROWS, own_rows);
-    Range walked = BY_KEYS ? queries_of(sizes, place.first_row, end_row) : keys_of(sizes, place.first_row, end_row);
+    i32 end_row = min(tile.first_row + ROWS, own_rows);
+    Range walked = BY_KEYS ? queries_of(sizes, tile.first_row, end_row) : keys_of(sizes, tile.first_row, end_row);
 
     u32 warp = threadIdx.x / WARP, lane = threadIdx.x % LANES, group = threadIdx.x % WARP / LANES;
-    i32 warp_row = place.first_row + i32(warp) * WARP_ROWS;
+    i32 warp_row = tile.first_row + i32(warp) * WARP_ROWS;
     const float* first_rows = tiles + warp * WARP_ROWS * pitch_of(HEAD_DIM);
     const float* second_rows = tiles + OWN_SECOND + warp * WARP_ROWS * pitch_of(VALUE_DIM);
     float* weights = tiles + WEIGHTS + warp * WARP_ROWS * weight_pitch(STEP);
     const float* numbers = tiles + ROW_NUMBERS;
-    fetch<ROWS, HEAD_DIM>(tiles, head_of(BY_KEYS ? p.k : p.q, place.batch, place.head), place.first_row, own_rows, sizes.head_dim);
-    fetch<ROWS, VALUE_DIM>(tiles + OWN_SECOND, head_of(BY_KEYS ? p.v : p.dy, place.batch, place.head), place.first_row, own_rows, sizes.value_dim);
-    if (!BY_KEYS) fetch_numbers<ROWS>(tiles + ROW_NUMBERS, p, place.batch, place.head, place.first_row);
-    commit_copies();
+    fetch<ROWS, HEAD_DIM>(tiles, head_of(BY_KEYS ? p.k : p.q, tile.batch, tile.head), tile.first_row, own_rows, sizes.head_dim);
+    fetch<ROWS, VALUE_DIM>(tiles + OWN_SECOND, head_of(BY_KEYS ? p.v : p.dy, tile.batch, tile.head), tile.first_row, own_rows, sizes.value_dim);
+    if (!BY_KEYS) fetch_numbers<ROWS>(tiles + ROW_NUMBERS, p, tile.batch, tile.head, tile.first_row);
+    cp_async_commit_group();
 
     float own_first[LANE_ROWS][HEAD_DIM / LANES], own_second[LANE_ROWS][BY_KEYS ? VALUE_DIM / LANES : 1];
     clear(own_first);
     clear(own_second);
 #pragma unroll 1
     for (u32 member = 0; member < (BY_KEYS ? sizes.group : 1); ++member) {
-        u32 query_head = BY_KEYS ? place.head * sizes.group + member : place.head, key_head = BY_KEYS ? place.head : place.head / sizes.group;
-        View<const MaskElement> mask = head_of(p.mask, place.batch, query_head);
+        u32 query_head = BY_KEYS ? tile.head * sizes.group + member : tile.head, key_head = BY_KEYS ? tile.head : tile.head / sizes.group;
+        View<const MaskElement> mask = head_of(p.mask, tile.batch, query_head);
 #pragma unroll 1
         for (i32 at = walked.first / STEP * STEP; at < walked.end; at += STEP) {
             __syncthreads();
             if (BY_KEYS) {
-                fetch<STEP, HEAD_DIM>(tiles + WALKED_FIRST, head_of(p.q, place.batch, query_head), at, sizes.queries, sizes.head_dim);
-                fetch_numbers<STEP>(tiles + ROW_NUMBERS, p, place.batch, query_head, at);
-                commit_copies();
-                fetch<STEP, VALUE_DIM>(tiles + WALKED_SECOND, head_of(p.dy, place.batch, query_head), at, sizes.queries, sizes.value_dim);
+                fetch<STEP, HEAD_DIM>(tiles + WALKED_FIRST, head_of(p.q, tile.batch, query_head), at, sizes.queries, sizes.head_dim);
+                fetch_numbers<STEP>(tiles + ROW_NUMBERS, p, tile.batch, query_head, at);
+                cp_async_commit_group();
+                fetch<STEP, VALUE_DIM>(tiles + WALKED_SECOND, head_of(p.dy, tile.batch, query_head), at, sizes.queries, sizes.value_dim);
             } else {
-                fetch<STEP, HEAD_DIM>(tiles + WALKED_FIRST, head_of(p.k, place.batch, key_head), at, sizes.keys, sizes.head_dim);
-                commit_copies();
-                fetch<STEP, VALUE_DIM>(tiles + WALKED_SECOND, head_of(p.v, place.batch, key_head), at, sizes.keys, sizes.value_dim);
+                fetch<STEP, HEAD_DIM>(tiles + WALKED_FIRST, head_of(p.k, tile.batch, key_head), at, sizes.keys, sizes.head_dim);
+                cp_async_commit_group();
+                fetch<STEP, VALUE_DIM>(tiles + WALKED_SECOND, head_of(p.v, tile.batch, key_head), at, sizes.keys, sizes.value_dim);
             }
-            commit_copies();
-            await_copies<1>();
+            cp_async_commit_group();
+            cp_async_wait_group<1>();
             __syncthreads();
             i32 query = BY_KEYS ? at : warp_row, end_query = query + (BY_KEYS ? STEP : WARP_ROWS);
             i32 key = BY_KEYS ? warp_row : at, end_key = key + (BY_KEYS ? WARP_ROWS : STEP);
@@ -84,29 +86,29 @@ template <bool BY_KEYS> INLINE void gradient(const AttentionGrad& p) {
             bool whole = MASK == 0 && all_seen(sizes, query, end_query, key, end_key);
 
 #if DROPOUT
-            Kept<BY_KEYS, COLUMNS> kept;
-            if (any && p.dropping.threshold != 0)
-                kept.draw(p.dropping, sizes, place.batch * sizes.heads + query_head, BY_KEYS ? key : query, at);
+            KeepMask<BY_KEYS, COLUMNS> kept;
+            if (any && p.dropout.threshold != 0)
+                kept.draw(p.dropout, sizes, tile.batch * sizes.heads + query_head, BY_KEYS ? key : query, at);
             else
                 kept.keep_all();
 #endif
-            float weight[LANE_ROWS][COLUMNS], slope[LANE_ROWS][COLUMNS];
+            float weight[LANE_ROWS][COLUMNS], weight_grad[LANE_ROWS][COLUMNS];
             if (any) {
                 product_of_rows<HEAD_DIM>(weight, first_rows, tiles + WALKED_FIRST);
-                u32 thread = thread_anew(), lane = thread % LANES, group = thread % WARP / LANES;
+                u32 thread = read_tid_x(), lane = thread % LANES, group = thread % WARP / LANES;
 #pragma unroll
                 for (int i = 0; i < LANE_ROWS; ++i)
 #pragma unroll
                     for (int j = 0; j < COLUMNS; ++j) {
                         u32 own = warp * WARP_ROWS + GROUPS * i + group, other = lane + j * LANES;
-                        u32 query = BY_KEYS ? at + other : place.first_row + own, key = BY_KEYS ? place.first_row + own : at + other;
+                        u32 query = BY_KEYS ? at + other : tile.first_row + own, key = BY_KEYS ? tile.first_row + own : at + other;
                         float score = weight[i][j] * sizes.scale;
                         bool within = whole || (query < sizes.queries && seen(sizes, query, key));
                         if (MASK != 0 && within) score = masked(score, mask, query, key);
-                        weight[i][j] = within ? exp2_of((score - numbers[BY_KEYS ? other : own]) * LOG2_E) : 0;
+                        weight[i][j] = within ? ex2_approx_ftz((score - numbers[BY_KEYS ? other : own]) * LOG2_E) : 0;
                     }
             }
-            await_copies<0>();
+            cp_async_wait_group<0>();
             __syncthreads();
             if (!any) continue;
             if constexpr (BY_KEYS) {
@@ -123,27 +125,27 @@ template <bool BY_KEYS> INLINE void gradient(const AttentionGrad& p) {
                 __syncwarp();
                 add_product<VALUE_DIM, STEP>(own_second, weights, tiles + WALKED_SECOND);
             }
-            product_of_rows<VALUE_DIM>(slope, second_rows, tiles + WALKED_SECOND);
+            product_of_rows<VALUE_DIM>(weight_grad, second_rows, tiles + WALKED_SECOND);
 #pragma unroll
             for (int i = 0; i < LANE_ROWS; ++i)
 #pragma unroll
                 for (int j = 0; j < COLUMNS; ++j) {
-                    float along = BY_KEYS ? numbers[STEP + lane + j * LANES] : numbers[ROWS + warp * WARP_ROWS + GROUPS * i + group];
+                    float row_dot = BY_KEYS ? numbers[STEP + lane + j * LANES] : numbers[ROWS + warp * WARP_ROWS + GROUPS * i + group];
 #if DROPOUT
-                    slope[i][j] = weight[i][j] * fmaf(kept.only(i, j, slope[i][j]), p.dropping.scale, -along);
+                    weight_grad[i][j] = weight[i][j] * fmaf(kept.only(i, j, weight_grad[i][j]), p.dropout.scale, -row_dot);
 #else
-                    slope[i][j] = weight[i][j] * (slope[i][j] - along);
+                    weight_grad[i][j] = weight[i][j] * (weight_grad[i][j] - row_dot);
 #endif
                 }
             // All lanes have read the weights that these replace.
             __syncwarp();
-            store_weights(weights, slope);
+            store_weights(weights, weight_grad);
             __syncwarp();
             add_product<HEAD_DIM, STEP>(own_first, weights, tiles + WALKED_FIRST);
             __syncwarp();
         }
     }
-    await_copies<0>();
+    cp_async_wait_group<0>();
 #pragma unroll
     for (int i = 0; i < LANE_ROWS; ++i)
 #pragma unroll
@@ -152,9 +154,9 @@ template <bool BY_KEYS> INLINE void gradient(const AttentionGrad& p) {
 #pragma unroll
         for (int i = 0; i < LANE_ROWS; ++i)
 #pragma unroll
-            for (int j = 0; j < VALUE_DIM / LANES; ++j) own_second[i][j] *= p.dropping.scale;
-    write_rows<HEAD_DIM>(own_first, head_of(BY_KEYS ? p.dk : p.dq, place.batch, place.head), warp_row, own_rows, sizes.head_dim);
-    if constexpr (BY_KEYS) write_rows<VALUE_DIM>(own_second, head_of(p.dv, place.batch, place.head), warp_row, own_rows, sizes.value_dim);
+            for (int j = 0; j < VALUE_DIM / LANES; ++j) own_second[i][j] *= p.dropout.scale;
+    write_rows<HEAD_DIM>(own_first, head_of(BY_KEYS ? p.dk : p.dq, tile.batch, tile.head), warp_row, own_rows, sizes.head_dim);
+    if constexpr (BY_KEYS) write_rows<VALUE_DIM>(own_second, head_of(p.dv, tile.batch, tile.head), warp_row, own_rows, sizes.value_dim);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) attention_grad_queries(const __grid_constant__ AttentionGrad p) { gradient<false>(p); }

@@ -11,6 +11,10 @@
 // TYPE is double, float, f16 or bf16 (summed in float). Any strides; *_line: `to` dense, in order, and aligned to the elements of a thread.
 // Limits: fewer than 2^31 elements of `to`; those of window.cuh.
 
+#include "lib/functions.cuh"
+#include "lib/vec.cuh"
+#include "lib/window.cuh"
+
 typedef TYPE E;
 typedef Compute<E> C;
 constexpr int THREADS = 256;

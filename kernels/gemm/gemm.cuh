@@ -2,7 +2,7 @@
 //
 //   y[batch, i, j] = activation(alpha * sum_k a[batch, i, k] * b[batch, k, j] + bias) + residual[batch, i, j]
 //
-// and with ACCUMULATE that is added to what y holds. It stands between functions.cuh and matmul.cu or matmul_tensor.cu. Macros:
+// and with ACCUMULATE that is added to what y holds. Macros:
 //
 //   TYPE            element type of a and b
 //   TYPE_Y          of y                                                                      (TYPE)
@@ -18,6 +18,14 @@
 // Long sums, few tiles: the sum over k is cut into `splits` ranges of `split_length`, each is a tile of its own whose raw sums go
 // to `partial` [splits, matrices, m, n], and the kernel `sum_splits` adds them in the order of k. No atomics: the result
 // depends on nothing but shapes and values.
+
+#pragma once
+
+#include "lib/functions.cuh"
+#include "lib/index_space.cuh"
+#include "lib/vec.cuh"
+#include "ptx/cp_async.cuh"
+#include "ptx/registers.cuh"
 
 #ifndef TYPE_Y
 #define TYPE_Y TYPE
@@ -85,8 +93,6 @@ struct Product {
 
 // ---------------------------------------------------------------- tiles
 
-__device__ constexpr int smallest(int a, int b) { return a < b ? a : b; }
-
 struct Tile {
     u32 row, column, matrix, split;
 };
@@ -111,34 +117,12 @@ template <int ROWS, int COLUMNS, int HEIGHT> INLINE Tile tile_of(const Product& 
     return Tile{(band * HEIGHT + number - column * height) * ROWS, column * COLUMNS, matrix, rest - matrix * p.splits};
 }
 
-// The block's number as if it were another one: what follows from it is worked out again after the sum, and takes no registers during it.
-INLINE u32 block_again() {
-    u32 block = blockIdx.x;
-    asm volatile("" : "+r"(block));
-    return block;
-}
-
 // Where the matrices of batch number `matrix` lie: y, a, b, residual.
 INLINE void locate_matrix(const Product& p, u32 matrix, i64 (&at)[4]) {
 #pragma unroll
     for (int tensor = 0; tensor < 4; ++tensor) at[tensor] = 0;
     if (p.matrices > 1) locate(p.batch, matrix, at);
 }
-
-// ---------------------------------------------------------------- copies to shared memory that overlap with arithmetic
-
-INLINE u32 shared_address(const void* in_shared) { return u32(__cvta_generic_to_shared(in_shared)); }
-
-// BYTES from global to shared memory, or zeros.
-template <int BYTES> INLINE void copy_async(u32 to, const void* from, bool valid) {
-    int size = valid ? BYTES : 0;
-    if constexpr (BYTES == 16)
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(size) : "memory");
-    else
-        asm volatile("cp.async.ca.shared.global [%0], [%1], %3, %2;" ::"r"(to), "l"(from), "r"(size), "n"(BYTES) : "memory");
-}
-INLINE void copies_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-template <int LEFT> INLINE void copies_wait() { asm volatile("cp.async.wait_group %0;" ::"n"(LEFT) : "memory"); }
 
 // ---------------------------------------------------------------- after the sum
 
@@ -190,14 +174,14 @@ INLINE void finish_block(const Product& p, const Tile& tile, const i64 (&at)[4],
     if (RESIDUAL) packs = packs && in_packs(p.residual + at[3], p.residual_row, p.residual_column);
     if (!packs) {
         // Neighbouring lanes take neighbouring elements, also where columns of y are runs.
-        int along = p.y_row == 1 ? ROWS : COLUMNS;
+        int run = p.y_row == 1 ? ROWS : COLUMNS;
 #pragma unroll 1
         for (int i = lane; i < ROWS * COLUMNS; i += WARP) {
-            int r = i / along, c = i - r * along;
+            int r = i / run, c = i - r * run;
             if (p.y_row == 1) {
-                int turned = r;
+                int swapped = r;
                 r = c;
-                c = turned;
+                c = swapped;
             }
             if (row + r < p.m && column + c < p.n) finish_element(p, at, sums[r * LEAD + c], row + r, column + c);
         }

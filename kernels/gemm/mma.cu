@@ -1,5 +1,5 @@
 // Matrix products of f16 and bf16 on the tensor cores (mma.sync, sm_80 and newer), added up in f32. What is computed, and the macros of
-// what follows the sum, stand in matmul.cuh, which goes before this file.
+// what follows the sum, stand in gemm.cuh.
 //
 //                      b: TILE_K x TILE_N                 A block has one tile of y. Tiles of a and b pass through STAGES
 //                         +---------+---------+           buffers in shared memory. A warp has WARP_M x WARP_N sums, made of
@@ -36,6 +36,10 @@
 //
 // Launch: blocks of THREADS, ceil(m / TILE_M) * ceil(n / TILE_N) * matrices * splits of them, shared memory of SHARED bytes; m, n and
 // matrices are above 0 (k may be 0). sum_splits follows if splits > 1. Indices below 2^31.
+
+#include "gemm/gemm.cuh"
+#include "ptx/ldmatrix.cuh"
+#include "ptx/mma.cuh"
 
 #ifndef A_INNER
 #define A_INNER 1
@@ -78,35 +82,35 @@ static_assert(STEPS % 2 == 0, "operands alternate between two sets of registers"
 
 // What the number of a chunk in row `row` of a tile with ROW chunks a row is XORed with: 8 chunks are 128 bytes, all banks once, so
 // shorter rows share a pattern.
-template <int ROW> INLINE int turn(int row) { return ROW >= 8 ? row % 8 : row / (8 / ROW) % ROW; }
+template <int ROW> INLINE int swizzle(int row) { return ROW >= 8 ? row % 8 : row / (8 / ROW) % ROW; }
 
 // Moves one operand's tiles to shared memory: LINES are rows of a or columns of b. Beyond the matrix there are zeros.
-template <int LINES, bool INNER, int COPY> struct Feed {
+template <int LINES, bool INNER, int COPY> struct TileLoader {
     static constexpr int ROW = (INNER ? TILE_K : LINES) / CHUNK; // chunks of a row in shared memory
     static constexpr int ROWS = INNER ? LINES : TILE_K;
-    static constexpr int APART = THREADS / ROW; // rows between a thread's chunks
-    static constexpr int COUNT = (ROWS + APART - 1) / APART;
+    static constexpr int ROW_STEP = THREADS / ROW; // rows between a thread's chunks
+    static constexpr int COUNT = (ROWS + ROW_STEP - 1) / ROW_STEP;
     static_assert(THREADS % ROW == 0, "whole rows at once");
     static_assert(COPY == CHUNK || COPY == 1, "whole chunks, or elements");
 
     const Element* from;
-    i64 apart, ahead, along;
+    i64 row_step, k_step, run_stride;
     u32 to;
     i32 row, chunk, rows_left;
     Pack<Element, CHUNK> held[COPY == 1 ? COUNT : 1];
 
-    INLINE Feed(const Element* first, i64 line_stride, i64 k_stride, u32 line, u32 lines) {
+    INLINE TileLoader(const Element* first, i64 line_stride, i64 k_stride, u32 line, u32 lines) {
         row = threadIdx.x / ROW;
         chunk = threadIdx.x % ROW * CHUNK;
         // Along a run the stride is known to be 1, unless elements are copied one by one.
-        along = COPY > 1 ? 1 : INNER ? k_stride : line_stride;
-        i64 across = INNER ? line_stride : k_stride;
-        from = first + (INNER ? line * line_stride : line * along) + row * across + chunk * along;
-        apart = APART * across;
-        ahead = TILE_K * (INNER ? along : across);
+        run_stride = COPY > 1 ? 1 : INNER ? k_stride : line_stride;
+        i64 row_stride = INNER ? line_stride : k_stride;
+        from = first + (INNER ? line * line_stride : line * run_stride) + row * row_stride + chunk * run_stride;
+        row_step = ROW_STEP * row_stride;
+        k_step = TILE_K * (INNER ? run_stride : row_stride);
         // Lines that the matrix has from the tile's first on.
         rows_left = lines - line;
-        to = row * (ROW * CHUNK) + (threadIdx.x % ROW ^ turn<ROW>(row)) * CHUNK;
+        to = row * (ROW * CHUNK) + (threadIdx.x % ROW ^ swizzle<ROW>(row)) * CHUNK;
     }
 
     // Starts the next tile on its way; `left` of k are left from its beginning.
@@ -115,60 +119,37 @@ template <int LINES, bool INNER, int COPY> struct Feed {
         i32 chunk_valid = (INNER ? left : rows_left) - chunk;
         const Element* source = from;
 #pragma unroll
-        for (int i = 0; i < COUNT; ++i, source += apart) {
-            if (ROWS % APART != 0 && row + i * APART >= ROWS) break;
-            bool valid = row + i * APART < rows_valid;
+        for (int i = 0; i < COUNT; ++i, source += row_step) {
+            if (ROWS % ROW_STEP != 0 && row + i * ROW_STEP >= ROWS) break;
+            bool valid = row + i * ROW_STEP < rows_valid;
             if constexpr (COPY == 1) {
 #pragma unroll
                 for (int e = 0; e < CHUNK; ++e)
-                    held[i].of[e] = valid && e < chunk_valid ? source[e * along] : Element();
+                    held[i].of[e] = valid && e < chunk_valid ? source[e * run_stride] : Element();
             } else {
-                u32 target = shared_address(tile + to_of(i));
-                copy_async<16>(target, source, valid && chunk_valid > 0);
+                u32 target = cvta_to_shared(tile + to_of(i));
+                cp_async<16>(target, source, valid && chunk_valid > 0);
             }
         }
-        from += ahead;
+        from += k_step;
     }
     // Ends it.
-    INLINE void put(Element* tile) {
+    INLINE void commit_to_smem(Element* tile) {
         if constexpr (COPY == 1) {
 #pragma unroll
             for (int i = 0; i < COUNT; ++i) {
-                if (ROWS % APART != 0 && row + i * APART >= ROWS) break;
+                if (ROWS % ROW_STEP != 0 && row + i * ROW_STEP >= ROWS) break;
                 store<Element, CHUNK>(tile + to_of(i), held[i]);
             }
         }
     }
     // The pattern of the banks repeats after 8 rows at most.
     INLINE u32 to_of(int i) {
-        if constexpr (APART % 8 == 0 || COUNT == 1) return to + i * APART * ROW * CHUNK;
-        int mine = row + i * APART;
-        return mine * (ROW * CHUNK) + (threadIdx.x % ROW ^ turn<ROW>(mine)) * CHUNK;
+        if constexpr (ROW_STEP % 8 == 0 || COUNT == 1) return to + i * ROW_STEP * ROW * CHUNK;
+        int mine = row + i * ROW_STEP;
+        return mine * (ROW * CHUNK) + (threadIdx.x % ROW ^ swizzle<ROW>(mine)) * CHUNK;
     }
 };
-
-INLINE void load_matrices(u32 (&to)[4], u32 from) {
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
-                 : "r"(from));
-}
-INLINE void load_turned_matrices(u32 (&to)[4], u32 from) {
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
-                 : "r"(from));
-}
-
-// sums += a b, for squares of 16 x 16 of a, 16 x 8 of b.
-INLINE void multiply_add(float (&sums)[4], const u32 (&a)[4], u32 b0, u32 b1, f16) {
-    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-        : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
-INLINE void multiply_add(float (&sums)[4], const u32 (&a)[4], u32 b0, u32 b1, bf16) {
-    asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-        : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
 
 // Where a lane's rows of the 8 x 8 matrices lie that its warp reads of one operand: four matrices at a time, two by two along the
 // lines and along k. MATRIX_K: the second of the four lies along k (b), not along the lines (a).
@@ -183,15 +164,15 @@ template <int LINES, bool INNER, bool MATRIX_K> struct Reader {
         int along_lines = MATRIX_K ? third : second;
         int row = lane % 8 + 8 * (INNER ? along_lines : along_k) + (INNER ? line : 0);
         chunk = (INNER ? along_k : along_lines) + (INNER ? 0 : line / CHUNK);
-        pattern = turn<ROW>(row);
+        pattern = swizzle<ROW>(row);
         first = row * ROW * 16;
     }
     // Square `square` of 16 lines in step `step`; `tile` is the address of the tile.
     INLINE void read(u32 (&to)[4], u32 tile, int square, int step) const {
         if constexpr (INNER)
-            load_matrices(to, tile + first + square * (16 * ROW * 16) + ((chunk + 2 * step) ^ pattern) * 16);
+            ldmatrix_x4(to, tile + first + square * (16 * ROW * 16) + ((chunk + 2 * step) ^ pattern) * 16);
         else
-            load_turned_matrices(to, tile + first + step * (16 * ROW * 16) + ((chunk + 2 * square) ^ pattern) * 16);
+            ldmatrix_x4_trans(to, tile + first + step * (16 * ROW * 16) + ((chunk + 2 * square) ^ pattern) * 16);
     }
 };
 
@@ -204,8 +185,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) product(const __
     locate_matrix(p, tile.matrix, at);
     u32 first_k = tile.split * p.split_length;
     i32 length = min(p.k - first_k, p.split_length);
-    Feed<TILE_M, A_INNER, A_COPY> feed_a(p.a + at[1] + first_k * p.a_k, p.a_row, p.a_k, tile.row, p.m);
-    Feed<TILE_N, B_INNER, B_COPY> feed_b(p.b + at[2] + first_k * p.b_k, p.b_column, p.b_k, tile.column, p.n);
+    TileLoader<TILE_M, A_INNER, A_COPY> loader_a(p.a + at[1] + first_k * p.a_k, p.a_row, p.a_k, tile.row, p.m);
+    TileLoader<TILE_N, B_INNER, B_COPY> loader_b(p.b + at[2] + first_k * p.b_k, p.b_column, p.b_k, tile.column, p.n);
 
     int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
     int row = warp % WARPS_M * WARP_M, column = warp / WARPS_M * WARP_N;
@@ -217,18 +198,18 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) product(const __
 #pragma unroll
     for (int stage = 0; stage < STAGES - 1; ++stage) {
         Element* to = stages + stage * STAGE;
-        feed_a.fetch(to, left);
-        feed_b.fetch(to + STAGE_A, left);
-        copies_commit();
-        feed_a.put(to);
-        feed_b.put(to + STAGE_A);
+        loader_a.fetch(to, left);
+        loader_b.fetch(to + STAGE_A, left);
+        cp_async_commit_group();
+        loader_a.commit_to_smem(to);
+        loader_b.commit_to_smem(to + STAGE_A);
         left -= TILE_K;
     }
-    copies_wait<STAGES - 2>();
+    cp_async_wait_group<STAGES - 2>();
     __syncthreads();
 
     u32 a[2][SQUARES_M][4], b[2][SQUARES_N][4];
-    u32 first_stage = shared_address(stages);
+    u32 first_stage = cvta_to_shared(stages);
     int reading = 0, writing = STAGES - 1;
 #pragma unroll
     for (int i = 0; i < SQUARES_M; ++i) reader_a.read(a[0][i], first_stage, i, 0);
@@ -240,11 +221,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) product(const __
         for (int step = 0; step < STEPS; ++step) {
             // The next operands are read while these are multiplied, also across the end of the tile.
             if (step == STEPS - 1) {
-                feed_a.put(stages + writing * STAGE);
-                feed_b.put(stages + writing * STAGE + STAGE_A);
+                loader_a.commit_to_smem(stages + writing * STAGE);
+                loader_b.commit_to_smem(stages + writing * STAGE + STAGE_A);
                 writing = writing == STAGES - 1 ? 0 : writing + 1;
                 reading = reading == STAGES - 1 ? 0 : reading + 1;
-                copies_wait<STAGES - 2>();
+                cp_async_wait_group<STAGES - 2>();
                 __syncthreads();
             }
             u32 from = first_stage + reading * (STAGE * 2);
@@ -254,11 +235,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) product(const __
             for (int j = 0; j < SQUARES_N; ++j)
                 reader_b.read(b[(step + 1) % 2][j], from + STAGE_A * 2, j, (step + 1) % STEPS);
             if (step == 0) {
-                feed_a.fetch(stages + writing * STAGE, left);
-                feed_b.fetch(stages + writing * STAGE + STAGE_A, left);
+                loader_a.fetch(stages + writing * STAGE, left);
+                loader_b.fetch(stages + writing * STAGE + STAGE_A, left);
             }
             if (step == STEPS - 2) {
-                copies_commit();
+                cp_async_commit_group();
                 left -= TILE_K;
             }
 #pragma unroll
@@ -268,14 +249,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) product(const __
                     const u32(&both)[4] = b[step % 2][j / 2];
                     // Back and forth: neighbours in time share an operand.
                     int to = j % 2 ? SQUARES_M - 1 - i : i;
-                    multiply_add(sums[to][j], a[step % 2][to], both[j % 2 * 2], both[j % 2 * 2 + 1], Element());
+                    mma_m16n8k16(sums[to][j], a[step % 2][to], both[j % 2 * 2], both[j % 2 * 2 + 1], Element());
                 }
         }
     }
-    copies_wait<0>();
+    cp_async_wait_group<0>();
     __syncthreads();
 
-    tile = tile_of<TILE_M, TILE_N, BAND>(p, block_again());
+    tile = tile_of<TILE_M, TILE_N, BAND>(p, opaque(blockIdx.x));
     locate_matrix(p, tile.matrix, at);
     // Lane l holds columns 2 (l % 4) and the next of rows l / 4 and l / 4 + 8 of a 16 x 8 square.
     float* block = reinterpret_cast<float*>(shared) + warp * (16 * LEAD_Y);

@@ -1,5 +1,5 @@
 // Matrix products on the ordinary arithmetic units, in full precision: f32, f64, and integers. What
-// is computed, and the macros of what follows the sum, stand in matmul.cuh, which goes before this file.
+// is computed, and the macros of what follows the sum, stand in gemm.cuh.
 //
 //                      b: a tile of TILE_K x TILE_N       A block has one tile of y. Tiles of a and b pass through STAGES
 //                         +-------------------+           buffers in shared memory. A warp has LANES_M x LANES_N lanes, a lane
@@ -38,6 +38,8 @@
 //
 // Launch: blocks of THREADS, ceil(m / TILE_M) * ceil(n / TILE_N) * matrices * splits of them, shared memory of SHARED bytes; m, n and
 // matrices are above 0 (k may be 0). sum_splits follows if splits > 1. Indices below 2^31.
+
+#include "gemm/gemm.cuh"
 
 #ifndef COPY_A
 #define COPY_A ELEMENTS
@@ -86,7 +88,7 @@ constexpr int LEAD_Y = WARP_N + PACK;
 
 // Moves one operand's tiles of LINES x TILE_K to shared memory. Beyond k there are zeros. Sums of lines beyond the matrix are never
 // stored: these lines repeat the last one or (RUN_PACKS) are zeros, since all blocks reading one run again and again would wait in line.
-template <int LINES, int FORM, int LEAD> struct Feed {
+template <int LINES, int FORM, int LEAD> struct TileLoader {
     static constexpr bool INNER = FORM == RUN_PACKS;
     static constexpr bool K_FIRST = FORM == RUN_PACKS || FORM == RUNS;
     // Elements of one access, along the lines or along k.
@@ -112,7 +114,7 @@ template <int LINES, int FORM, int LEAD> struct Feed {
     i32 lines_left;
     Element held[HELD ? POINTERS * STEPS : 1];
 
-    INLINE Feed(const Element* first, i64 line_stride, i64 k_stride, u32 line, u32 lines) {
+    INLINE TileLoader(const Element* first, i64 line_stride, i64 k_stride, u32 line, u32 lines) {
         u32 along = (K_FIRST ? threadIdx.x / DEEP : threadIdx.x % ALONG) * WIDE_LINES;
         deep = (K_FIRST ? threadIdx.x % DEEP : threadIdx.x / ALONG) * WIDE_K;
         stride = K_FIRST ? 1 : k_stride;
@@ -143,14 +145,14 @@ template <int LINES, int FORM, int LEAD> struct Feed {
                 if constexpr (HELD)
                     held[i * STEPS + step] = valid ? *source : Element();
                 else
-                    copy_async<WIDE_LINES * WIDE_K * sizeof(Element)>(shared_address(target(tile, i, step)), source, valid);
+                    cp_async<WIDE_LINES * WIDE_K * sizeof(Element)>(cvta_to_shared(target(tile, i, step)), source, valid);
             }
         }
 #pragma unroll
         for (int i = 0; i < POINTERS; ++i) from[i] += TILE_K * stride;
     }
     // Ends it.
-    INLINE void put(Sum* tile) {
+    INLINE void commit_to_smem(Sum* tile) {
         if constexpr (HELD) {
             if (IDLE && deep >= TILE_K) return;
 #pragma unroll
@@ -208,8 +210,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) product(const __gr
     locate_matrix(p, tile.matrix, at);
     u32 first_k = tile.split * p.split_length;
     i32 length = min(p.k - first_k, p.split_length);
-    Feed<TILE_M, COPY_A, LEAD_A> feed_a(p.a + at[1] + first_k * p.a_k, p.a_row, p.a_k, tile.row, p.m);
-    Feed<TILE_N, COPY_B, LEAD_B> feed_b(p.b + at[2] + first_k * p.b_k, p.b_column, p.b_k, tile.column, p.n);
+    TileLoader<TILE_M, COPY_A, LEAD_A> loader_a(p.a + at[1] + first_k * p.a_k, p.a_row, p.a_k, tile.row, p.m);
+    TileLoader<TILE_N, COPY_B, LEAD_B> loader_b(p.b + at[2] + first_k * p.b_k, p.b_column, p.b_k, tile.column, p.n);
 
     // Lanes next to each other read two lines of the operand that has fewer lanes: a quarter of a warp then reads half as much.
     int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
@@ -225,14 +227,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) product(const __gr
 #pragma unroll
     for (int stage = 0; stage < STAGES - 1; ++stage) {
         Sum* to = stages + stage * STAGE;
-        feed_a.fetch(to, left);
-        feed_b.fetch(to + STAGE_A, left);
-        copies_commit();
-        feed_a.put(to);
-        feed_b.put(to + STAGE_A);
+        loader_a.fetch(to, left);
+        loader_b.fetch(to + STAGE_A, left);
+        cp_async_commit_group();
+        loader_a.commit_to_smem(to);
+        loader_b.commit_to_smem(to + STAGE_A);
         left -= TILE_K;
     }
-    copies_wait<STAGES - 2>();
+    cp_async_wait_group<STAGES - 2>();
     __syncthreads();
 
     Sum a[2][DEPTH][THREAD_M], b[2][DEPTH][PART];
@@ -248,11 +250,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) product(const __gr
         for (int step = 0; step < STEPS; ++step) {
             // The next numbers are read while these are multiplied, also across the end of the tile.
             if (step == STEPS - 1) {
-                feed_a.put(writing);
-                feed_b.put(writing + STAGE_A);
+                loader_a.commit_to_smem(writing);
+                loader_b.commit_to_smem(writing + STAGE_A);
                 writing = writing == stages + (STAGES - 1) * STAGE ? stages : writing + STAGE;
                 reading = reading == stages + (STAGES - 1) * STAGE ? stages : reading + STAGE;
-                copies_wait<STAGES - 2>();
+                cp_async_wait_group<STAGES - 2>();
                 __syncthreads();
             }
             int next = (step + 1) % STEPS;
@@ -260,9 +262,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) product(const __gr
             if (next % PARTS == 0) reader_a.read(a[(step + 1) / PARTS % 2], reading, 0, next_k);
             reader_b.read(b[(step + 1) % 2], reading + STAGE_A, next % PARTS * PART, next_k);
             if (step == 0) {
-                feed_a.fetch(writing, left);
-                feed_b.fetch(writing + STAGE_A, left);
-                copies_commit();
+                loader_a.fetch(writing, left);
+                loader_b.fetch(writing + STAGE_A, left);
+                cp_async_commit_group();
                 left -= TILE_K;
             }
 #pragma unroll
@@ -276,10 +278,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) product(const __gr
                     }
         }
     }
-    copies_wait<0>();
+    cp_async_wait_group<0>();
     __syncthreads();
 
-    tile = tile_of<TILE_M, TILE_N, BAND>(p, block_again());
+    tile = tile_of<TILE_M, TILE_N, BAND>(p, opaque(blockIdx.x));
     locate_matrix(p, tile.matrix, at);
     Sum* block = stages + warp * (BLOCK_M * LEAD_Y);
 #pragma unroll

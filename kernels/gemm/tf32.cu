@@ -1,6 +1,6 @@
 // Matrix products of f32 on the tensor cores (mma.sync, sm_80 and newer), for products that permit TF32: operands are rounded to 10 bits behind the point (to
 // nearest, ties away from zero; infinities and NaN stay), their products are added up in f32. What is computed, and the macros of what follows the sum, stand in
-// matmul.cuh, which goes before this file.
+// gemm.cuh.
 //
 //                      b: TILE_K x TILE_N                 A block has one tile of y. Tiles of a and b pass through STAGES
 //                         +---------+---------+           buffers in shared memory. A warp has WARP_M x WARP_N sums, made of
@@ -31,7 +31,7 @@
 // A_COPY and B_COPY are the elements that are copied at once, along the run: 4 if every run begins at a multiple of 4 elements, strides (of the batch too) and
 // first element, and its length (k if INNER, else m or n) is a multiple of 4 or has zeros behind it, up to one. 1: any strides at all.
 //
-// Tiles that the host chooses from, by the time that it expects (TILE_M, TILE_N, TILE_K, WARP_M, WARP_N, STAGES, RESIDENT), those of matmul_tensor.cu in bytes:
+// Tiles that the host chooses from, by the time that it expects (TILE_M, TILE_N, TILE_K, WARP_M, WARP_N, STAGES, RESIDENT), those of mma.cu in bytes:
 //
 //   128 256 32  64 64  3 1    128 of a lane's registers are sums
 //    64 128 32  32 64  4 2    for a few hundred tiles
@@ -42,6 +42,10 @@
 //
 // Launch: blocks of THREADS, ceil(m / TILE_M) * ceil(n / TILE_N) * matrices * splits of them, shared memory of SHARED bytes; m, n and
 // matrices are above 0 (k may be 0). sum_splits follows if splits > 1. Indices below 2^31.
+
+#include "gemm/gemm.cuh"
+#include "ptx/ldmatrix.cuh"
+#include "ptx/mma.cuh"
 
 #ifndef A_INNER
 #define A_INNER 1
@@ -90,37 +94,37 @@ static_assert(STEPS > 1, "the first and the last step of a tile differ");
 static_assert(WARP_M % (8 * TOGETHER_M) == 0 && WARP_N % (8 * TOGETHER_N) == 0, "whole eights");
 
 // What the number of a chunk in row `row` of a tile is XORed with. Of row + 2^n and more it is that of row, XORed with that of 2^n.
-template <int LINES, bool INNER, int TOGETHER> __device__ constexpr int turn(int row) {
+template <int LINES, bool INNER, int TOGETHER> __device__ constexpr int swizzle(int row) {
     return INNER ? row / TOGETHER % 8 : LINES >= 32 ? row % 4 * 2 : row / 2 % 2 * 2;
 }
 
 // Moves one operand's tiles to shared memory. Beyond the matrix there are zeros.
-template <int LINES, bool INNER, int TOGETHER, int COPY> struct Feed {
+template <int LINES, bool INNER, int TOGETHER, int COPY> struct TileLoader {
     static constexpr int RUN = INNER ? TILE_K : LINES; // elements of a row in shared memory
     static constexpr int ROWS = INNER ? LINES : TILE_K;
     static constexpr int PER_ROW = RUN / COPY;       // copies
-    static constexpr int APART = THREADS / PER_ROW; // rows between a thread's copies
-    static constexpr int COUNT = ROWS / APART;
+    static constexpr int ROW_STEP = THREADS / PER_ROW; // rows between a thread's copies
+    static constexpr int COUNT = ROWS / ROW_STEP;
     static_assert(COPY == CHUNK || COPY == 1, "whole chunks, or elements");
-    static_assert(THREADS % PER_ROW == 0 && ROWS % APART == 0 && (APART & (APART - 1)) == 0, "whole rows at once");
+    static_assert(THREADS % PER_ROW == 0 && ROWS % ROW_STEP == 0 && (ROW_STEP & (ROW_STEP - 1)) == 0, "whole rows at once");
 
     const Element* from;
-    i64 apart, ahead;
+    i64 row_step, k_step;
     u32 to; // bytes from the start of the tile
     i32 row, place, lines_left;
 
-    INLINE Feed(const Element* first, i64 line_stride, i64 k_stride, u32 line, u32 lines) {
+    INLINE TileLoader(const Element* first, i64 line_stride, i64 k_stride, u32 line, u32 lines) {
         row = threadIdx.x / PER_ROW;
         place = threadIdx.x % PER_ROW * COPY;
         // Along a run the stride is known to be 1, unless elements are copied one by one.
-        i64 along = COPY > 1 ? 1 : INNER ? k_stride : line_stride;
-        i64 across = INNER ? line_stride : k_stride;
-        from = first + (INNER ? line * line_stride : line * along) + row * across + place * along;
-        apart = APART * across;
-        ahead = TILE_K * (INNER ? along : across);
+        i64 run_stride = COPY > 1 ? 1 : INNER ? k_stride : line_stride;
+        i64 row_stride = INNER ? line_stride : k_stride;
+        from = first + (INNER ? line * line_stride : line * run_stride) + row * row_stride + place * run_stride;
+        row_step = ROW_STEP * row_stride;
+        k_step = TILE_K * (INNER ? run_stride : row_stride);
         // Lines that the matrix has from the tile's first on.
         lines_left = lines - line;
-        to = (row * RUN + (place / CHUNK ^ turn<LINES, INNER, TOGETHER>(row)) * CHUNK + place % CHUNK) * SIZE;
+        to = (row * RUN + (place / CHUNK ^ swizzle<LINES, INNER, TOGETHER>(row)) * CHUNK + place % CHUNK) * SIZE;
     }
 
     // Starts the next tile on its way; `left` of k are left from its beginning.
@@ -129,38 +133,19 @@ template <int LINES, bool INNER, int TOGETHER, int COPY> struct Feed {
         bool in_run = place < (INNER ? left : lines_left);
         const Element* source = from;
 #pragma unroll
-        for (int i = 0; i < COUNT; ++i, source += apart) {
-            u32 turned = to ^ turn<LINES, INNER, TOGETHER>(i * APART) * CHUNK * SIZE;
-            copy_async<COPY * SIZE>(tile + turned + i * APART * RUN * SIZE, source, in_run && row + i * APART < rows_left);
+        for (int i = 0; i < COUNT; ++i, source += row_step) {
+            u32 swizzled = to ^ swizzle<LINES, INNER, TOGETHER>(i * ROW_STEP) * CHUNK * SIZE;
+            cp_async<COPY * SIZE>(tile + swizzled + i * ROW_STEP * RUN * SIZE, source, in_run && row + i * ROW_STEP < rows_left);
         }
-        from += ahead;
+        from += k_step;
     }
 };
-
-INLINE void load_matrices(u32 (&to)[4], u32 from) {
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
-                 : "r"(from));
-}
-INLINE void load_words(u32 (&to)[4], u32 from) {
-    asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) : "r"(from));
-}
-INLINE void load_words(u32 (&to)[2], u32 from) {
-    asm volatile("ld.shared.v2.u32 {%0, %1}, [%2];" : "=r"(to[0]), "=r"(to[1]) : "r"(from));
-}
 
 // What mma reads as TF32, rounded to nearest, ties away from zero: it leaves out the last 13 bits, so half of the last bit that it reads is added, a 2^-11th of the
 // number's power of two. As cvt.rna, but of numbers below 2^-126, which are cut off; unlike that, without a condition, into any register.
 INLINE u32 rounded(u32 bits) {
     float power = __uint_as_float(bits & 0xff800000u); // infinite of infinities and NaN, which both stay
     return __float_as_uint(fmaf(power, 0x1p-11f, __uint_as_float(bits)));
-}
-
-// sums += a b, for squares of 16 x 8 of a, 8 x 8 of b.
-INLINE void multiply_add(float (&sums)[4], const u32 (&a)[4], u32 b0, u32 b1) {
-    asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-        : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
 // Reads a warp's WARP_LINES lines of one operand, a step of 8 along k at a time: for each pair of eights four numbers of a lane, of either eight and of
@@ -178,7 +163,7 @@ template <int LINES, bool INNER, int WARP_LINES, bool PLACE_FIRST> struct Reader
             first = ((line + row * TOGETHER + eight) * TILE_K + (chunk ^ row) * CHUNK) * SIZE;
         } else {
             int mine = line + lane / 4 * TOGETHER, k = lane % 4;
-            first = (k * LINES + (mine / CHUNK ^ turn<LINES, INNER, TOGETHER>(k)) * CHUNK + mine % CHUNK) * SIZE;
+            first = (k * LINES + (mine / CHUNK ^ swizzle<LINES, INNER, TOGETHER>(k)) * CHUNK + mine % CHUNK) * SIZE;
         }
     }
     // `tile` is the address of the tile, a multiple of 128.
@@ -188,7 +173,7 @@ template <int LINES, bool INNER, int WARP_LINES, bool PLACE_FIRST> struct Reader
 #pragma unroll
             for (int pair = 0; pair < PAIRS; ++pair) {
                 int line = 2 * pair / TOGETHER * 8 * TOGETHER + 2 * pair % TOGETHER;
-                load_matrices(to[pair], from + line * TILE_K * SIZE);
+                ldmatrix_x4(to[pair], from + line * TILE_K * SIZE);
             }
         } else {
 #pragma unroll
@@ -196,7 +181,7 @@ template <int LINES, bool INNER, int WARP_LINES, bool PLACE_FIRST> struct Reader
 #pragma unroll
                 for (int place = 0; place < 2; ++place) {
                     u32 numbers[TOGETHER];
-                    load_words(numbers, tile + first + ((step * 8 + place * 4) * LINES + line) * SIZE);
+                    ld_shared_unordered(numbers, tile + first + ((step * 8 + place * 4) * LINES + line) * SIZE);
 #pragma unroll
                     for (int eight = 0; eight < TOGETHER; ++eight)
                         to[line / 16 + eight / 2][PLACE_FIRST ? eight % 2 * 2 + place : place * 2 + eight % 2] = numbers[eight];
@@ -220,8 +205,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) product(const __
     locate_matrix(p, tile.matrix, at);
     u32 first_k = tile.split * p.split_length;
     i32 length = min(p.k - first_k, p.split_length);
-    Feed<TILE_M, A_INNER, TOGETHER_M, A_COPY> feed_a(p.a + at[1] + first_k * p.a_k, p.a_row, p.a_k, tile.row, p.m);
-    Feed<TILE_N, B_INNER, TOGETHER_N, B_COPY> feed_b(p.b + at[2] + first_k * p.b_k, p.b_column, p.b_k, tile.column, p.n);
+    TileLoader<TILE_M, A_INNER, TOGETHER_M, A_COPY> loader_a(p.a + at[1] + first_k * p.a_k, p.a_row, p.a_k, tile.row, p.m);
+    TileLoader<TILE_N, B_INNER, TOGETHER_N, B_COPY> loader_b(p.b + at[2] + first_k * p.b_k, p.b_column, p.b_k, tile.column, p.n);
 
     int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
     int row = warp % WARPS_M * WARP_M, column = warp / WARPS_M * WARP_N;
@@ -229,16 +214,16 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) product(const __
     Reader<TILE_N, B_INNER, WARP_N, true> reader_b(column, lane);
 
     float sums[PAIRS_M][2 * PAIRS_N][4] = {};
-    u32 stages = shared_address(shared);
+    u32 stages = cvta_to_shared(shared);
     i32 left = length;
 #pragma unroll
     for (int stage = 0; stage < STAGES - 1; ++stage) {
-        feed_a.fetch(stages + stage * STAGE, left);
-        feed_b.fetch(stages + stage * STAGE + STAGE_A, left);
-        copies_commit();
+        loader_a.fetch(stages + stage * STAGE, left);
+        loader_b.fetch(stages + stage * STAGE + STAGE_A, left);
+        cp_async_commit_group();
         left -= TILE_K;
     }
-    copies_wait<STAGES - 2>();
+    cp_async_wait_group<STAGES - 2>();
     __syncthreads();
 
     u32 a[PAIRS_M][4], b[PAIRS_N][4], next_a[PAIRS_M][4], next_b[PAIRS_N][4];
@@ -255,17 +240,17 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) product(const __
             if (step == STEPS - 1) {
                 writing = writing == stages + (STAGES - 1) * STAGE ? stages : writing + STAGE;
                 reading = reading == stages + (STAGES - 1) * STAGE ? stages : reading + STAGE;
-                copies_wait<STAGES - 2>();
+                cp_async_wait_group<STAGES - 2>();
                 __syncthreads();
             }
             reader_a.read(next_a, reading, (step + 1) % STEPS);
             reader_b.read(next_b, reading + STAGE_A, (step + 1) % STEPS);
             if (step == 0) {
-                feed_a.fetch(writing, left);
-                feed_b.fetch(writing + STAGE_A, left);
+                loader_a.fetch(writing, left);
+                loader_b.fetch(writing + STAGE_A, left);
             }
             if (step == STEPS - 2) {
-                copies_commit();
+                cp_async_commit_group();
                 left -= TILE_K;
             }
 #pragma unroll
@@ -275,14 +260,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) product(const __
                     const u32(&both)[4] = b[j / 2];
                     // Back and forth: neighbours in time share an operand.
                     int to = j % 2 ? PAIRS_M - 1 - i : i;
-                    multiply_add(sums[to][j], a[to], both[j % 2 * 2], both[j % 2 * 2 + 1]);
+                    mma_m16n8k8_tf32(sums[to][j], a[to], both[j % 2 * 2], both[j % 2 * 2 + 1]);
                 }
         }
     }
-    copies_wait<0>();
+    cp_async_wait_group<0>();
     __syncthreads();
 
-    tile = tile_of<TILE_M, TILE_N, BAND>(p, block_again());
+    tile = tile_of<TILE_M, TILE_N, BAND>(p, opaque(blockIdx.x));
     locate_matrix(p, tile.matrix, at);
     // Of a pair of eights of rows and an eight of columns, lane 4 g + t holds rows g of the first and of the second, columns 2 t and 2 t + 1.
     float* block = reinterpret_cast<float*>(shared) + warp * (BLOCK_M * LEAD_Y);

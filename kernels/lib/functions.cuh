@@ -3,6 +3,10 @@
 //
 // Constants of an op (a slope, a bound, the number of a scalar form) come as bits of the compute type.
 
+#pragma once
+
+#include "lib/types.cuh"
+
 struct Constants {
     u64 first, second;
 };
@@ -257,3 +261,7 @@ template <> struct Cast<u8> {
 template <> struct Cast<Truth> {
     template <class C> static INLINE Truth of(C x) { return Truth{u8(x != C(0))}; }
 };
+
+#if NARROW_INTEGERS
+#include "lib/narrow.cuh"
+#endif

@@ -1,5 +1,10 @@
-// The integers of 16 and 8 bits, behind functions.cuh in those units that have them among their types: all that the kernels ask of a type stands here, so that the other
-// units are compiled as if there were no such types. Both are computed in themselves: C++ adds and multiplies them in int, and the result keeps the low bits.
+// The integers of 16 and 8 bits. functions.cuh includes this file under NARROW_INTEGERS, which the host defines where they are among the
+// types: all that the kernels ask of a type stands here, so that everything else is compiled as if there were no such types. Both are
+// computed in themselves: C++ adds and multiplies them in int, and the result keeps the low bits.
+
+#pragma once
+
+#include "lib/functions.cuh"
 
 typedef short i16;
 typedef signed char i8;
@@ -21,7 +26,7 @@ template <> struct Cast<i8> {
     static INLINE i8 of(double x) { return i8(smaller(larger(Cast<i32>::of(x), -128), 127)); }
 };
 
-// For matmul.cuh and cumulative.cu, what sums are formed in: without sign, since they wrap.
+// For gemm.cuh and cumulative.cu, what sums are formed in: without sign, since they wrap.
 template <class E> struct SumOf;
 template <> struct SumOf<i16> {
     typedef u32 type;

@@ -1,5 +1,9 @@
 // Philox4x32-10 (Salmon et al. 2011): a counter and a key in, 128 random bits out, the same on every device.
 
+#pragma once
+
+#include "lib/base.cuh"
+
 constexpr u32 FIRST_MULTIPLIER = 0xD2511F53u, SECOND_MULTIPLIER = 0xCD9E8D57u;
 // The golden ratio and the square root of 3, less 1: added to the key after each round.
 constexpr u32 FIRST_STEP = 0x9E3779B9u, SECOND_STEP = 0xBB67AE85u;

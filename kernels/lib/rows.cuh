@@ -1,4 +1,4 @@
-// What softmax.cu, norm.cu, batch_norm.cu and loss.cu stand on: rows that a team of threads reads once and works on. Put after functions.cuh.
+// What softmax.cu, norm.cu, batch_norm.cu and loss.cu are built on: rows that a team of threads reads once and works on.
 //
 // A row is cut into packs at the addresses that are multiples of a pack, wherever it starts; team member t has packs t, t + TEAM, ...
 //
@@ -19,6 +19,12 @@
 //             MEMORY     nowhere: it is read again, from the L2 cache if that is large enough
 //
 // A row of `columns` elements has at most columns / PACK packs, or (columns + 2 * PACK - 2) / PACK if MASKED. columns is below 2^30.
+
+#pragma once
+
+#include "lib/functions.cuh"
+#include "ptx/cp_async.cuh"
+#include "ptx/math.cuh"
 
 #define REGISTERS 0
 #define SHARED 1
@@ -57,9 +63,7 @@ INLINE C reciprocal_deviation(C variance, double eps) { return C(1) / sqrt_of(va
 INLINE double exponential(double x, double) { return exp(x); }
 INLINE float exponential(float x, float) { return expf(x); }
 template <class Half> INLINE float exponential(float x, Half) {
-    float y;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x * 1.4426950408889634f));
-    return y;
+    return ex2_approx_ftz(x * 1.4426950408889634f);
 }
 INLINE C exponential(C x) { return exponential(x, T()); }
 
@@ -97,13 +101,11 @@ template <int N> INLINE void pack(double, const double (&values)[N], u32* words)
 }
 template <int N> INLINE void pack(f16, const float (&values)[N], u32* words) {
 #pragma unroll
-    for (int e = 0; e < N; e += 2)
-        asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(words[e / 2]) : "f"(values[e + 1]), "f"(values[e]));
+    for (int e = 0; e < N; e += 2) words[e / 2] = cvt_rn_f16x2_f32(values[e + 1], values[e]);
 }
 template <int N> INLINE void pack(bf16, const float (&values)[N], u32* words) {
 #pragma unroll
-    for (int e = 0; e < N; e += 2)
-        asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(words[e / 2]) : "f"(values[e + 1]), "f"(values[e]));
+    for (int e = 0; e < N; e += 2) words[e / 2] = cvt_rn_bf16x2_f32(values[e + 1], values[e]);
 }
 template <class Half> INLINE void pack(Half, const float (&values)[1], u16* words) {
     words[0] = narrow<Half>(values[0]).bits;
@@ -131,10 +133,6 @@ static_assert(HOLD != SHARED || TEAM > WARP, "shared memory holds one row");
 
 INLINE Raw load_raw(const T* from) { return *reinterpret_cast<const Raw*>(from); }
 INLINE void store_raw(T* to, const Raw& raw) { *reinterpret_cast<Raw*>(to) = raw; }
-// 16 bytes, which the thread sees once it has waited for the group of its copies.
-INLINE void copy_to_shared(Raw* to, const T* from) {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(u32(__cvta_generic_to_shared(to))), "l"(from) : "memory");
-}
 
 // ---------------------------------------------------------------- the packs of a row
 
@@ -227,9 +225,9 @@ template <int COUNT, class Work> INLINE void for_packs_kept(const Cut& cut, int 
                 if (pack < cut.packs && cut.whole(pack))
 #pragma unroll
                     for (int t = 0; t < COUNT; ++t)
-                        copy_to_shared(&held[t * cut.packs + pack], from.rows[t] + cut.column(pack));
+                        cp_async<16>(cvta_to_shared(&held[t * cut.packs + pack]), from.rows[t] + cut.column(pack));
             }
-            asm volatile("cp.async.commit_group;" ::: "memory");
+            cp_async_commit_group();
         };
         // The first and the last pack, where they are shared with other rows.
         auto ask_for_edge = [&](int pack) {
@@ -246,7 +244,7 @@ template <int COUNT, class Work> INLINE void for_packs_kept(const Cut& cut, int 
 #pragma unroll 1
         for (int first = member; first < cut.packs; first += TEAM * UNROLL) {
             // Each thread works on what it asked for itself: no barrier is needed.
-            asm volatile("cp.async.wait_group %0;" ::"n"(AHEAD_OF_WORK - 1) : "memory");
+            cp_async_wait_group<AHEAD_OF_WORK - 1>();
             Raw raw[UNROLL][COUNT];
 #pragma unroll
             for (int u = 0; u < UNROLL; ++u)

@@ -7,6 +7,10 @@
 //
 // Limits (window.rs): image and both borders together below 2^31 pixels; an axis with one window has stride 1, a window of one place dilation 1.
 
+#pragma once
+
+#include "lib/index_space.cuh"
+
 struct Slide {
     i32 size;   // pixels
     i32 count;  // windows

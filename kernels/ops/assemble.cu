@@ -16,6 +16,10 @@
 // TYPE = u8, u16, u32, u64. Limits: pad: fewer than 2^31 elements of y; concat: fewer than 2^31 words of a part. pad_line needs y aligned to 16 bytes,
 // concat_packed everything a multiple of 16 bytes.
 
+#include "lib/functions.cuh"
+#include "lib/index_space.cuh"
+#include "lib/vec.cuh"
+
 typedef TYPE E;
 constexpr int THREADS = 256;
 constexpr int PACK = 16 / sizeof(E);

@@ -22,6 +22,9 @@
 // Macros: TYPE, PACK (and MASKED = 0, TEAM = 32, HOLD = 0 for rows.cuh). Limits: channels below 2^16 for channel_parts_of_planes,
 // splits below 2^16 for channel_parts_of_columns (blockIdx.y). Nothing is changed in place but y may be exactly x, dx exactly dy.
 
+#include "lib/index_space.cuh"
+#include "lib/rows.cuh"
+
 INLINE float ratio(float a, float b) { return __fdividef(a, b); }   // of counts: 2 ulp, far from its limits
 INLINE double ratio(double a, double b) { return a / b; }
 // 1 / sqrt(variance + eps): of many channels in a thread, each in a few instructions (2 ulp).

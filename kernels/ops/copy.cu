@@ -13,6 +13,10 @@
 //
 // Limits: i and j below 2^31; fewer than 2^31 tiles. Casts and everything else: elementwise.cu.
 
+#include "lib/functions.cuh"
+#include "lib/index_space.cuh"
+#include "lib/vec.cuh"
+
 typedef TYPE E;
 constexpr int SIDE = 32;        // threads of a row: a warp reads 128 bytes at once
 constexpr int ROWS = 8;         // rows of threads: 256 threads, each moves 8 x VECTOR x VECTOR elements

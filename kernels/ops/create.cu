@@ -2,6 +2,8 @@
 //
 // Floats: one product and one sum in double, rounded once. Integers wrap.
 
+#include "lib/functions.cuh"
+
 typedef TYPE Y;
 constexpr int THREADS = 256;
 

@@ -8,6 +8,9 @@
 //
 // Limits: lines below 2^31; any length.
 
+#include "lib/functions.cuh"
+#include "lib/index_space.cuh"
+
 typedef TYPE X;
 template <class T> struct SumOf {
     typedef T type;

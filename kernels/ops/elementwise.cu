@@ -18,6 +18,10 @@
 //
 // Limits: any number of elements; the output may be exactly an input. line and rows need pointers that are multiples of a pack's bytes.
 
+#include "lib/functions.cuh"
+#include "lib/index_space.cuh"
+#include "lib/vec.cuh"
+
 constexpr int THREADS = 256;
 constexpr int PACK = PACK_OF;
 // Two accesses of each tensor under way in a thread: one alone leaves a tenth of the bandwidth unused. (In double, where functions take many

@@ -10,6 +10,10 @@
 // Only bits are moved: TYPE is u8, u16, u32 or u64. INDEX is i32 or i64.
 // Limits: fewer than 2^31 elements in index and source; y below 2^31 elements for scatter.
 
+#include "lib/functions.cuh"
+#include "lib/index_space.cuh"
+#include "ptx/memory.cuh"
+
 typedef TYPE E;
 typedef INDEX I;
 constexpr int THREADS = 256;
@@ -22,7 +26,7 @@ struct alignas(16) Fault {
 };
 INLINE void report(Fault* fault, u64 site, i64 position) {
     if (*reinterpret_cast<volatile u64*>(&fault->site) == 0) {
-        asm volatile("st.volatile.global.v2.u64 [%0], {%1, %2};" ::"l"(fault), "l"(position), "l"(site) : "memory");
+        st_volatile_global_v2(fault, u64(position), site);
     }
 }
 

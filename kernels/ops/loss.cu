@@ -19,6 +19,9 @@
 // Macros: those of rows.cuh (HOLD matters to all but the first kernel); FORM (LOSS, GRADIENT, WITH_GRADIENT or UPDATE: which kernel is compiled);
 // SMOOTHED (0: s = 0; the gradient alone takes any s).
 
+#include "lib/rows.cuh"
+#include "ptx/memory.cuh"
+
 #define LOSS 0
 #define GRADIENT 1
 #define WITH_GRADIENT 2
@@ -61,7 +64,7 @@ struct Target {
     INLINE void report(const CrossEntropy& p) const {
         if (ignored || inside) return;
         if (*reinterpret_cast<volatile u64*>(&p.fault->site) != 0) return;
-        asm volatile("st.volatile.global.v2.u64 [%0], {%1, %2};" ::"l"(p.fault), "l"(u64(index)), "l"(p.site) : "memory");
+        st_volatile_global_v2(p.fault, u64(index), p.site);
     }
 };
 

@@ -24,6 +24,9 @@
 // in shared memory, 2 at least: 2 * STAGES * TOGETHER * PACKS packs for each thread); TOGETHER (see there); FORM (FORWARD, GRADIENT or PARAMETERS: which kernels are compiled; for
 // PARAMETERS HOLD = MEMORY, TEAM above 32, and both sums).
 
+#include "lib/rows.cuh"
+#include "lib/vec.cuh"
+
 #define FORWARD 0
 #define GRADIENT 1
 #define PARAMETERS 2
@@ -202,11 +205,7 @@ struct Ring {
     }
     INLINE void copy(Raw* to, const T* from) const {
         if constexpr (sizeof(Raw) >= 4) {
-            u32 address = u32(__cvta_generic_to_shared(to));
-            if constexpr (sizeof(Raw) == 16)
-                asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(address), "l"(from) : "memory");
-            else
-                asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(address), "l"(from), "n"(int(sizeof(Raw))) : "memory");
+            cp_async<sizeof(Raw)>(cvta_to_shared(to), from);
         } else {
             *to = load_raw(from);
         }
@@ -220,9 +219,9 @@ struct Ring {
             copy(place(stage, r, 1, k), dy + k * TEAM * PACK);
         }
     }
-    INLINE void commit() const { asm volatile("cp.async.commit_group;" ::: "memory"); }
+    INLINE void commit() const { cp_async_commit_group(); }
     // Waits until all but the last STAGES - 2 of the committed turns are there.
-    INLINE void wait() const { asm volatile("cp.async.wait_group %0;" ::"n"(STAGES - 2) : "memory"); }
+    INLINE void wait() const { cp_async_wait_group<STAGES - 2>(); }
 };
 
 // Whether n and g of a row stay in registers beside the sums of its columns; if not they are formed again.

@@ -19,6 +19,11 @@
 // TYPE is double, float, f16 or bf16 (summed in float). Any strides; `packed`: dx dense, rows and address multiples of RUN elements.
 // Limits: fewer than 2^31 elements of `to` and of an image plane; those of window.cuh.
 
+#include "lib/functions.cuh"
+#include "lib/vec.cuh"
+#include "lib/window.cuh"
+#include "ptx/memory.cuh"
+
 typedef TYPE E;
 typedef Compute<E> C;
 constexpr int THREADS = 256;
@@ -185,7 +190,7 @@ __device__ __noinline__ void note(const Pooling& p, i32 winner) {
     if (winner >= 0 && i64(winner) < i64(p.down.size) * p.across.size) {
         *p.stray = p.call;
     } else if (*reinterpret_cast<volatile u64*>(&p.fault->site) == 0) {
-        asm volatile("st.volatile.global.v2.u64 [%0], {%1, %2};" ::"l"(p.fault), "l"(i64(winner)), "l"(p.site) : "memory");
+        st_volatile_global_v2(p.fault, u64(i64(winner)), p.site);
     }
 }
 INLINE bool can_win(const Pooling& p, i32 winner, i32 o, i32 q) {

@@ -9,6 +9,11 @@
 //            two numbers in three would differ from the CPU's
 //   dropout  y[i] = word[i] >> 8 >= threshold ? x[i] * scale : 0
 
+#include "lib/functions.cuh"
+#include "lib/index_space.cuh"
+#include "lib/philox.cuh"
+#include "lib/vec.cuh"
+
 constexpr int THREADS = 256;
 
 typedef TYPE Y;

@@ -17,6 +17,11 @@
 // Every order of merging follows from the shape alone, whichever block is last, so that results are bit-equal from run to run.
 // Limits: reduced and results below 2^31 each.
 
+#include "lib/functions.cuh"
+#include "lib/index_space.cuh"
+#include "lib/vec.cuh"
+#include "ptx/memory.cuh"
+
 typedef TYPE X;
 typedef TYPE_Y Y;
 typedef Compute<X> C;
@@ -257,8 +262,7 @@ INLINE bool is_last_to_arrive(const Reduction& p) {
     __syncthreads();
     // Releases what the block wrote, acquires what the others did. The last one sets the count back, for the next launch.
     if (threadIdx.x == 0) {
-        u32 before;
-        asm volatile("atom.acq_rel.gpu.global.inc.u32 %0, [%1], %2;" : "=r"(before) : "l"(p.arrived + blockIdx.x), "r"(p.parts - 1) : "memory");
+        u32 before = atom_acq_rel_gpu_inc(p.arrived + blockIdx.x, p.parts - 1);
         is_last = before == p.parts - 1;
     }
     __syncthreads();

@@ -11,6 +11,10 @@
 //
 // TYPE is the element type (for putting, a type of its size). Limits: fewer than 2^31 sources.
 
+#include "lib/functions.cuh"
+#include "lib/index_space.cuh"
+#include "lib/vec.cuh"
+
 typedef TYPE E;
 constexpr int THREADS = 256;
 

@@ -19,6 +19,8 @@
 // Macros: those of rows.cuh; LOG (0 or 1); FORM (ROWS, PARTS, or COLUMNS: which kernels are compiled). PARTS asks for TEAM = 512, HOLD = MEMORY.
 // COLUMNS asks for ACROSS, a power of two with ACROSS * PACK <= 256; PACK divides inner, all strides and, as elements, all addresses.
 
+#include "lib/rows.cuh"
+
 #define ROWS 0
 #define PARTS 1
 #define COLUMNS 2

@@ -11,6 +11,9 @@
 //
 // Limits: lines below 2^31 elements, fewer than 65536 lines in a launch of the tiled kernels (the host cuts).
 
+#include "lib/functions.cuh"
+#include "lib/index_space.cuh"
+
 typedef TYPE X;
 constexpr int THREADS = 256;
 constexpr int WARPS = THREADS / WARP;

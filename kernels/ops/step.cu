@@ -10,6 +10,9 @@
 //
 // Limits: all tensors of a group lie dense in the same order; at most MOST tensors in a launch; fewer than 2^31 blocks.
 
+#include "lib/functions.cuh"
+#include "lib/vec.cuh"
+
 typedef TYPE E;
 typedef Compute<E> C;
 constexpr int THREADS = 256;

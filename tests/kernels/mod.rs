@@ -2,6 +2,7 @@
 //! attention. Without a GPU there is nothing to compare, which is said.
 
 mod attention;
+mod launch;
 mod random;
 mod rows;
 mod tiles;

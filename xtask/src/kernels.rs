@@ -5,8 +5,7 @@ use crate::known::Known;
 use std::fmt::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use ternion_cuda::sources::{Unit, units};
-use ternion_cuda::{nvrtc, options};
+use ternion_cuda::{Architecture, Variant, nvrtc, options, variants};
 
 /// What the assembler says of a kernel.
 #[derive(Debug, Default, Clone, PartialEq)]
@@ -29,7 +28,7 @@ impl std::fmt::Display for Usage {
     }
 }
 
-/// A unit on an architecture: its kernels, or what is wrong.
+/// A variant on an architecture: its kernels, or what is wrong.
 struct Row {
     text: String,
     faults: Vec<String>,
@@ -37,7 +36,7 @@ struct Row {
 
 /// What is to be compiled.
 pub struct Wanted {
-    /// Only units whose name contains this.
+    /// Only variants whose name contains this.
     pub only: Option<String>,
     pub architectures: Vec<String>,
     /// Whether the machine code goes into the kernel cache.
@@ -61,7 +60,7 @@ pub fn run(root: &Path, wanted: &Wanted) -> Result<(), String> {
 /// As many processes as there are processors, each with its share: NVRTC takes one program at a time.
 fn run_all(wanted: &Wanted) -> Result<(), String> {
     let (major, minor) = nvrtc::version().map_err(|error| error.to_string())?;
-    println!("NVRTC {major}.{minor}: unit, architecture: {COLUMNS}");
+    println!("NVRTC {major}.{minor}: variant, architecture: {COLUMNS}");
     let processes = std::thread::available_parallelism().map_or(1, usize::from);
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let start = |number: usize| {
@@ -95,11 +94,11 @@ fn run_all(wanted: &Wanted) -> Result<(), String> {
     }
     rows.sort();
     rows.iter().for_each(|row| println!("{row}"));
-    println!("{} units", rows.len());
+    println!("{} variants", rows.len());
     match (failed, rows.is_empty()) {
         (true, _) => Err("kernels above do not compile cleanly".into()),
         (_, true) if wanted.only.is_some() => {
-            Err(format!("no unit's name contains {:?}", wanted.only.as_deref().unwrap_or_default()))
+            Err(format!("no variant's name contains {:?}", wanted.only.as_deref().unwrap_or_default()))
         }
         _ => Ok(()),
     }
@@ -114,38 +113,43 @@ fn run_share(root: &Path, wanted: &Wanted, share: &str) -> Result<(), String> {
         return Err(wrong());
     }
     let only = wanted.only.as_deref();
-    let mut tasks = tasks(&wanted.architectures);
-    tasks.retain(|(unit, _)| only.is_none_or(|only| unit.source().name.contains(only)));
+    let mut tasks = tasks(&wanted.architectures)?;
+    tasks.retain(|(variant, _)| only.is_none_or(|only| variant.source().name.contains(only)));
     if wanted.known {
         tasks = Known::now(&wanted.architectures)?.to_compile(&Known::read(root)?, tasks);
     }
     let mut faults = Vec::new();
-    for (unit, architecture) in tasks.iter().skip(number - 1).step_by(of) {
-        let row = row(unit, architecture, wanted.keep);
+    for (variant, architecture) in tasks.iter().skip(number - 1).step_by(of) {
+        let row = row(variant, architecture, wanted.keep);
         println!("{}", row.text);
         faults.extend(row.faults);
     }
     if faults.is_empty() { Ok(()) } else { Err(faults.join("\n")) }
 }
 
-/// A unit, and an architecture that it is for.
-pub type Task = (Unit, String);
+/// A variant, and an architecture that it is for.
+pub type Task = (Variant, String);
 
-/// Every unit on each of these architectures that it is for.
-pub fn tasks(architectures: &[String]) -> Vec<Task> {
-    let on_each = |unit: Unit| {
-        let own = architectures.iter().filter(move |architecture| unit.is_for(architecture));
-        own.map(move |architecture| (unit, architecture.clone()))
+/// Every variant on each of these architectures that it is for.
+///
+/// # Errors
+/// A name that is not one of an architecture.
+pub fn tasks(architectures: &[String]) -> Result<Vec<Task>, String> {
+    let parsed: Vec<Architecture> =
+        architectures.iter().map(|name| name.parse()).collect::<Result<_, String>>()?;
+    let on_each = |variant: Variant| {
+        let own = parsed.iter().filter(move |&&architecture| variant.is_for(architecture));
+        own.map(move |architecture| (variant, architecture.to_string()))
     };
-    units().into_iter().flat_map(on_each).collect()
+    Ok(variants().into_iter().flat_map(on_each).collect())
 }
 
-fn row(unit: &Unit, architecture: &str, keep: bool) -> Row {
-    let source = unit.source();
+fn row(variant: &Variant, architecture: &str, keep: bool) -> Row {
+    let source = variant.source();
     let mut options = options(architecture);
     options.push("--ptxas-options=-v".into());
     let name = format!("{} {architecture}", source.name);
-    let log = match nvrtc::compile(&source.name, &source.text(), &options) {
+    let log = match nvrtc::compile(&source.name, &source.program(), &options) {
         Ok(compiled) => {
             if keep {
                 ternion_cuda::keep(&source, architecture, &compiled.cubin);

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use ternion_cuda::{nvrtc, options};
 
-/// One of so many units of a known file is compiled all the same.
+/// One of so many variants of a known file is compiled all the same.
 const SAMPLE: usize = 16;
 
 const HEADER: &str = "file\tarchitecture\tunits\tsha256 of sources, options and compiler";
@@ -19,11 +19,9 @@ const HEADER: &str = "file\tarchitecture\tunits\tsha256 of sources, options and 
 #[derive(Debug, Default, PartialEq)]
 pub struct Known(BTreeMap<(String, String), (usize, String)>);
 
-/// The file that a unit is compiled from, and the architecture.
-fn place((unit, architecture): &Task) -> (String, String) {
-    let name = unit.source().name.to_string();
-    let file = name.split_whitespace().next().unwrap_or_default().to_string();
-    (file, architecture.clone())
+/// The root file that a variant is compiled from, and the architecture.
+fn place((variant, architecture): &Task) -> (String, String) {
+    (variant.source().file.to_string(), architecture.clone())
 }
 
 fn list(root: &Path) -> PathBuf {
@@ -42,13 +40,16 @@ impl Known {
     pub fn now(architectures: &[String]) -> Result<Known, String> {
         let (major, minor) = nvrtc::version().map_err(|error| error.to_string())?;
         let mut digests: BTreeMap<(String, String), (usize, Sha256)> = BTreeMap::new();
-        for task in tasks(architectures) {
+        for task in tasks(architectures)? {
             let (count, digest) = digests.entry(place(&task)).or_default();
             *count += 1;
-            let (unit, architecture) = task;
-            let source = unit.source();
+            let (variant, architecture) = task;
+            let source = variant.source();
             let options = options(&architecture).join(" ");
-            for text in [&source.name, &source.text(), options.as_str(), &format!("{major}.{minor}")] {
+            let program = source.program();
+            let compiler = format!("{major}.{minor}");
+            let context = [source.name.as_str(), options.as_str(), compiler.as_str()];
+            for text in context.into_iter().chain(program.parts()) {
                 digest.update(text.len().to_le_bytes());
                 digest.update(text.as_bytes());
             }
@@ -144,7 +145,7 @@ mod tests {
 
     #[test]
     fn files_that_changed_are_compiled_and_a_sample_of_the_others() {
-        let all = tasks(&["sm_80".to_string()]);
+        let all = tasks(&["sm_80".to_string()]).expect("an architecture");
         let files: std::collections::BTreeSet<String> = all.iter().map(|task| place(task).0).collect();
         let entries: Vec<(&str, &str)> = files.iter().map(|file| (file.as_str(), "as it was")).collect();
         let listed = known(&entries);
@@ -152,9 +153,9 @@ mod tests {
         assert!(sample.len().abs_diff(all.len() / SAMPLE) <= 1, "{} of {}", sample.len(), all.len());
         let changed: Vec<(&str, &str)> = entries
             .iter()
-            .map(|&(file, digest)| (file, if file == "reduce.cu" { "changed" } else { digest }))
+            .map(|&(file, digest)| (file, if file == "ops/reduce.cu" { "changed" } else { digest }))
             .collect();
-        let of_reduce = |tasks: &[Task]| tasks.iter().filter(|task| place(task).0 == "reduce.cu").count();
+        let of_reduce = |tasks: &[Task]| tasks.iter().filter(|task| place(task).0 == "ops/reduce.cu").count();
         let compiled = known(&changed).to_compile(&listed, all.clone());
         assert_eq!(of_reduce(&compiled), of_reduce(&all), "all of a file that changed");
         assert!(of_reduce(&all) > 0 && compiled.len() < all.len() / 4);

@@ -1,17 +1,20 @@
 //! One device: its context, its one ordered stream, its memory and its kernels.
 
+use crate::driver::launch::LaunchConfig;
+use crate::driver::stream::Stream;
 use crate::driver::{Context, check};
-use crate::faults::Faults;
-use crate::foreign::Leaving;
-use crate::launcher::{Kernel, Launcher, Stream, stop_with_process};
+use crate::env_config::EnvConfig;
+use crate::launch::Launch;
+use crate::memory::foreign::PendingReleases;
+use crate::memory::pool::{Piece, Pool, Source};
+use crate::memory::scratch::Scratch;
+use crate::memory::staging::{Downloads, Uploads};
 use crate::memory::{CudaMemory, DeviceMemory};
 use crate::modules::Modules;
-use crate::pool::{Piece, Pool, Source};
-use crate::recent::Recent;
-use crate::recording::{Ended, Recording};
-use crate::sources::Unit;
-use crate::staging::{Downloads, Uploads};
-use crate::switches::Switches;
+use crate::submit::capture::{Recording, RetiredGraph};
+use crate::submit::errors::IndexErrors;
+use crate::submit::history::LaunchHistory;
+use crate::submit::queue::{SubmissionQueue, stop_with_process};
 use cudarc::driver::sys;
 use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::sync::Arc;
@@ -25,24 +28,24 @@ use ternion_core::{Error, Result};
 pub(crate) struct Gpu {
     pub(crate) name: String,
     pub(crate) context: Arc<Context>,
-    launcher: Arc<Launcher<Stream>>,
+    queue: Arc<SubmissionQueue<Stream>>,
     pool: Arc<Pool<DeviceMemory>>,
     modules: Modules,
-    pub(crate) faults: Faults,
+    pub(crate) index_errors: IndexErrors,
     counts: Counts,
     uploads: Mutex<Uploads>,
     downloads: Mutex<Downloads>,
-    recent: Mutex<Recent>,
-    switches: Switches,
+    history: Mutex<LaunchHistory>,
+    env: EnvConfig,
     /// Whether some thread records a step, and that.
     is_recording: AtomicBool,
     recording: Mutex<Option<Recording>>,
     /// Recorded steps that were dropped while another was recorded.
-    pub(crate) ended: Mutex<Vec<Ended>>,
+    pub(crate) retired_graphs: Mutex<Vec<RetiredGraph>>,
     /// Memory of others that kernels may still use.
-    pub(crate) leaving: Mutex<Leaving>,
+    pub(crate) pending_releases: Mutex<PendingReleases>,
     /// Read while work is queued, written where a recording begins: what was asked for before is queued before.
-    turns: RwLock<()>,
+    submissions: RwLock<()>,
 }
 
 /// Counts of blocks that have arrived, all 0 between kernels: one that uses them sets them back before it ends, and kernels run one after the other,
@@ -54,15 +57,15 @@ struct Counts {
 }
 
 impl Counts {
-    fn new(launcher: &Arc<Launcher<Stream>>) -> Result<Counts> {
-        let memory = DeviceMemory { launcher: launcher.clone() };
+    fn new(queue: &Arc<SubmissionQueue<Stream>>) -> Result<Counts> {
+        let memory = DeviceMemory { queue: queue.clone() };
         let bytes = Gpu::COUNTS * size_of::<u32>();
         let Some(address) = memory.take(bytes) else {
-            let device = launcher.driver.context.properties.name.clone();
+            let device = queue.target.context.properties.name.clone();
             return Err(Error::OutOfMemory { device, requested: bytes, in_use: 0, cached: 0, peak: 0 });
         };
         // SAFETY: the memory was just reserved, and is that long.
-        check("cuda", unsafe { sys::cuMemsetD8Async(address, 0, bytes, launcher.driver.handle) })?;
+        check("cuda", unsafe { sys::cuMemsetD8Async(address, 0, bytes, queue.target.handle) })?;
         Ok(Counts { memory, address })
     }
 }
@@ -77,50 +80,11 @@ impl Drop for Gpu {
     /// Ends everything; what the fields hold is then given back, with the context current. (The context itself stays: other libraries share it.)
     fn drop(&mut self) {
         let _ = self.context.bind();
-        self.launcher.stop();
+        self.queue.stop();
         // SAFETY: the stream was made for this, and nothing is queued on it afterwards.
         unsafe {
-            let _ = sys::cuStreamSynchronize(self.launcher.driver.handle);
-            let _ = sys::cuStreamDestroy_v2(self.launcher.driver.handle);
-        }
-    }
-}
-
-/// How a kernel is launched.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Launch {
-    pub(crate) unit: Unit,
-    /// Which of the unit's kernels.
-    pub(crate) kernel: usize,
-    pub(crate) grid: [u32; 3],
-    pub(crate) block: [u32; 3],
-    /// Bytes of dynamic shared memory.
-    pub(crate) shared: u32,
-}
-
-impl Launch {
-    /// A row of blocks of `threads` threads.
-    #[inline]
-    pub(crate) fn new(unit: Unit, kernel: usize, blocks: u32, threads: u32) -> Launch {
-        Launch { unit, kernel, grid: [blocks, 1, 1], block: [threads, 1, 1], shared: 0 }
-    }
-}
-
-/// Memory for the course of one op: a piece and its pool; none for 0 bytes.
-pub(crate) struct Scratch(Option<(Piece, Arc<Pool<DeviceMemory>>)>);
-
-impl Scratch {
-    #[inline]
-    pub(crate) fn address(&self) -> u64 {
-        self.0.as_ref().map_or(0, |(piece, _)| piece.address)
-    }
-}
-
-impl Drop for Scratch {
-    #[inline]
-    fn drop(&mut self) {
-        if let Some((piece, pool)) = self.0.take() {
-            pool.free(piece);
+            let _ = sys::cuStreamSynchronize(self.queue.target.handle);
+            let _ = sys::cuStreamDestroy_v2(self.queue.target.handle);
         }
     }
 }
@@ -133,34 +97,29 @@ impl Gpu {
     pub(crate) fn open(index: usize) -> Result<Gpu> {
         let context = Arc::new(Context::open(index)?);
         context.bind()?;
-        let mut stream = std::ptr::null_mut();
-        // Not the default stream, which cannot be captured and waits for others.
-        let flags = sys::CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
-        // SAFETY: writes a handle; the context is current.
-        check("cuda", unsafe { sys::cuStreamCreate(&mut stream, flags) })?;
-        let switches = Switches::from_environment();
-        let launcher = Arc::new(Launcher::new(Stream { context: context.clone(), handle: stream }));
-        stop_with_process(&launcher);
-        let memory = DeviceMemory { launcher: launcher.clone() };
+        let env = EnvConfig::from_environment();
+        let queue = Arc::new(SubmissionQueue::new(Stream::new(context.clone())?));
+        stop_with_process(&queue);
+        let memory = DeviceMemory { queue: queue.clone() };
         Ok(Gpu {
             name: format!("cuda:{index}"),
-            pool: Arc::new(match switches.pool {
+            pool: Arc::new(match env.pool {
                 true => Pool::new(memory),
                 false => Pool::without_cache(memory),
             }),
             modules: Modules::new(&context.properties),
-            faults: Faults::new()?,
-            counts: Counts::new(&launcher)?,
-            launcher,
+            index_errors: IndexErrors::new()?,
+            counts: Counts::new(&queue)?,
+            queue,
             uploads: Mutex::default(),
             downloads: Mutex::default(),
-            recent: Mutex::new(Recent::new()),
-            switches,
+            history: Mutex::new(LaunchHistory::new()),
+            env,
             is_recording: AtomicBool::new(false),
             recording: Mutex::default(),
-            ended: Mutex::default(),
-            leaving: Mutex::default(),
-            turns: RwLock::default(),
+            retired_graphs: Mutex::default(),
+            pending_releases: Mutex::default(),
+            submissions: RwLock::default(),
             context,
         })
     }
@@ -183,17 +142,17 @@ impl Gpu {
         self.context.properties.shared_memory
     }
 
-    /// While this is held no recording begins.
+    /// While this is held, no recording begins.
     #[inline]
-    pub(crate) fn turn(&self) -> RwLockReadGuard<'_, ()> {
-        // Whoever waits to record comes before those who ask after it: threads that always queue must not keep it waiting for ever. So nobody who
-        // holds a turn asks for another.
-        self.turns.read()
+    pub(crate) fn submission_guard(&self) -> RwLockReadGuard<'_, ()> {
+        // Whoever waits to record comes before those who ask after it: threads that always queue must
+        // not keep it waiting for ever. So nobody who holds a guard asks for another.
+        self.submissions.read()
     }
 
-    /// The same for who may hold a turn already.
-    pub(crate) fn turn_again(&self) -> RwLockReadGuard<'_, ()> {
-        self.turns.read_recursive()
+    /// The same for callers that may hold a guard already.
+    pub(crate) fn submission_guard_recursive(&self) -> RwLockReadGuard<'_, ()> {
+        self.submissions.read_recursive()
     }
 
     /// Where memory comes from outside of recordings.
@@ -201,9 +160,9 @@ impl Gpu {
         self.pool.clone()
     }
 
-    /// While this is held nothing is queued.
-    pub(crate) fn alone(&self) -> RwLockWriteGuard<'_, ()> {
-        self.turns.write()
+    /// While this is held, nothing is queued.
+    pub(crate) fn exclusive_guard(&self) -> RwLockWriteGuard<'_, ()> {
+        self.submissions.write()
     }
 
     /// Where memory comes from now: on the thread that records a step, from the step's arena.
@@ -226,10 +185,10 @@ impl Gpu {
         }
         self.context.bind()?;
         let Some(piece) = pool.alloc(bytes) else { return Err(self.out_of_memory(pool, bytes)) };
-        // Not into the graph that another thread records. (Ops ask for memory while they hold a turn.)
-        let _turn = self.switches.poison.then(|| self.turn_again());
+        // Not into the graph that another thread records. (Ops ask for memory while they hold a guard.)
+        let _guard = self.env.poison.then(|| self.submission_guard_recursive());
         let is_recorded = self.is_recording();
-        if self.switches.poison && !(is_recorded && std::ptr::eq(pool, &raw const *self.pool)) {
+        if self.env.poison && !(is_recorded && std::ptr::eq(pool, &raw const *self.pool)) {
             // SAFETY: the piece was just given out, and is that long.
             check("poison", unsafe {
                 sys::cuMemsetD8Async(piece.address, 0xff, piece.bytes, self.stream())
@@ -241,12 +200,12 @@ impl Gpu {
     /// Why there are no `bytes` bytes: also after a fault of the device there is no memory.
     #[cold]
     fn out_of_memory(&self, pool: &Pool<DeviceMemory>, bytes: usize) -> Error {
-        let _turn = self.turn_again();
+        let _guard = self.submission_guard_recursive();
         if !self.is_recording() {
             // SAFETY: the stream lives as long as this.
             let code = unsafe { sys::cuStreamQuery(self.stream()) };
             if code != sys::CUresult::CUDA_ERROR_NOT_READY
-                && let Err(error) = self.told("memory", code)
+                && let Err(error) = self.check_status("memory", code)
             {
                 return error;
             }
@@ -290,17 +249,19 @@ impl Gpu {
     #[inline]
     pub(crate) fn scratch(&self, bytes: usize) -> Result<Scratch> {
         if bytes == 0 {
-            return Ok(Scratch(None));
+            return Ok(Scratch::EMPTY);
         }
         let pool = self.pool_now()?;
-        Ok(Scratch(self.piece(&pool, bytes)?.map(|piece| (piece, pool))))
+        Ok(Scratch::new(self.piece(&pool, bytes)?, pool))
     }
 
     /// The same, filled with zeros.
     pub(crate) fn zeroed_scratch(&self, bytes: usize) -> Result<Scratch> {
         let scratch = self.scratch(bytes)?;
         // SAFETY: the memory was just given out, and is that long.
-        self.told("scratch", unsafe { sys::cuMemsetD8Async(scratch.address(), 0, bytes, self.stream()) })?;
+        self.check_status("scratch", unsafe {
+            sys::cuMemsetD8Async(scratch.address(), 0, bytes, self.stream())
+        })?;
         Ok(scratch)
     }
 
@@ -315,7 +276,9 @@ impl Gpu {
     ) -> Result<()> {
         self.context.bind()?;
         // SAFETY: the caller's buffer holds all of it, and lives until this is queued.
-        self.told(op, unsafe { sys::cuMemsetD2D8Async(address, pitch, 0, width, rows, self.stream()) })
+        self.check_status(op, unsafe {
+            sys::cuMemsetD2D8Async(address, pitch, 0, width, rows, self.stream())
+        })
     }
 
     // ---- Recording
@@ -327,7 +290,7 @@ impl Gpu {
         if self.free_bytes()? < self.pool.stats().peak {
             self.pool.flush();
         }
-        let _alone = self.alone();
+        let _guard = self.exclusive_guard();
         let mut recording = self.recording.lock();
         if recording.is_some() {
             return Err(Error::invalid(
@@ -335,7 +298,7 @@ impl Gpu {
                 format!("a step is being recorded on {} already", self.name),
             ));
         }
-        let arena = Arc::new(Pool::arena(DeviceMemory { launcher: self.launcher.clone() }));
+        let arena = Arc::new(Pool::arena(DeviceMemory { queue: self.queue.clone() }));
         *recording = Some(Recording { thread: std::thread::current().id(), arena, held: Vec::new() });
         self.is_recording.store(true, Ordering::Release);
         Ok(())
@@ -403,40 +366,40 @@ impl Gpu {
             Err(Error::OutOfMemory { requested, .. }) => self.function_after_all(op, &launch, requested)?,
             found => found?,
         };
-        self.remember(op);
-        let Launch { grid, block, shared, .. } = launch;
-        let at_once = self.switches.synchronous || self.is_recording();
+        self.add_to_history(op);
+        let Launch { grid, block, shared, attributes, .. } = launch;
+        let config = LaunchConfig { function, grid, block, shared, attributes };
+        let at_once = self.env.synchronous || self.is_recording();
         // SAFETY: the kernel takes one struct by value, whose twin `P` is; the op's own code vouches for the addresses in it, which are of
         // buffers that live until this returns, and go back to the pool, which gives them out for what follows in the stream.
-        let code =
-            unsafe { self.launcher.push(op, Kernel { function, grid, block, shared }, params, at_once) };
-        self.told(op, code)?;
-        if let Some((op, code)) = self.launcher.refused_to_this_thread() {
-            self.told(op, code)?;
+        let code = unsafe { self.queue.push(op, config, params, at_once) };
+        self.check_status(op, code)?;
+        if let Some((op, code)) = self.queue.refused_to_this_thread() {
+            self.check_status(op, code)?;
         }
-        if self.switches.synchronous && !self.is_recording() { self.finished() } else { Ok(()) }
+        if self.env.synchronous && !self.is_recording() { self.finished() } else { Ok(()) }
     }
 
     /// What the driver said to launches that it got after their ops had returned.
     #[inline]
     pub(crate) fn refused(&self) -> Result<()> {
-        match self.launcher.refused() {
+        match self.queue.refused() {
             None => Ok(()),
-            Some((op, code)) => self.told(op, code),
+            Some((op, code)) => self.check_status(op, code),
         }
     }
 
     /// The kernel of a launch, which may have as much shared memory as that asks for.
     #[inline]
     fn function(&self, op: &'static str, launch: &Launch) -> Result<sys::CUfunction> {
-        self.modules.with(&launch.unit, |functions| {
+        self.modules.with(&launch.variant, |functions| {
             let function = &functions[launch.kernel];
             function.allow_shared(op, launch.shared)?;
             Ok(function.handle)
         })
     }
 
-    /// A kernel for whose unit there was no memory, when the pool has given back what it does not use.
+    /// A kernel for whose variant there was no memory, when the pool has given back what it does not use.
     #[cold]
     fn function_after_all(
         &self,
@@ -470,8 +433,8 @@ impl Gpu {
     }
 
     #[inline]
-    pub(crate) fn remember(&self, op: &'static str) {
-        self.recent.lock().add(op);
+    pub(crate) fn add_to_history(&self, op: &'static str) {
+        self.history.lock().add(op);
     }
 
     /// Waits for the stream.
@@ -479,19 +442,20 @@ impl Gpu {
         self.context.bind()?;
         // Not what other threads launch meanwhile.
         let (last, launched) = {
-            let recent = self.recent.lock();
-            (recent.last(), recent.count)
+            let history = self.history.lock();
+            (history.last(), history.count)
         };
         // SAFETY: the stream lives as long as this.
         let code = unsafe { sys::cuStreamSynchronize(self.stream()) };
-        self.told(if self.switches.synchronous { last } else { "cuda" }, code)?;
+        self.check_status(if self.env.synchronous { last } else { "cuda" }, code)?;
         self.refused()?;
-        self.recent.lock().ended = launched;
+        self.history.lock().ended = launched;
         Ok(())
     }
 
-    /// The driver's code as an error of `op`; or, where it is a fault that some kernel made before, of the ops that may have.
-    pub(crate) fn told(&self, op: &'static str, code: sys::CUresult) -> Result<()> {
+    /// The driver's status as an error of `op`; or, where it is a fault that an earlier kernel made, of the
+    /// ops that may have.
+    pub(crate) fn check_status(&self, op: &'static str, code: sys::CUresult) -> Result<()> {
         use sys::CUresult as Code;
         match code {
             Code::CUDA_ERROR_ILLEGAL_ADDRESS
@@ -504,23 +468,23 @@ impl Gpu {
             | Code::CUDA_ERROR_INVALID_ADDRESS_SPACE
             | Code::CUDA_ERROR_INVALID_PC
             | Code::CUDA_ERROR_ECC_UNCORRECTABLE => {
-                let op = if self.switches.synchronous { op } else { "cuda" };
+                let op = if self.env.synchronous { op } else { "cuda" };
                 check(op, code).map_err(|error| self.explained(error))
             }
             _ => check(op, code),
         }
     }
 
-    /// A fault of the device, with the ops that may have made it: it is told later than it was made.
+    /// A fault of the device, with the ops that may have made it: it is reported later than it was made.
     fn explained(&self, error: Error) -> Error {
-        if self.switches.synchronous {
+        if self.env.synchronous {
             return error;
         }
         Error::Device {
             device: self.name.clone(),
             detail: format!(
                 "{error}. {}. With TERNION_CUDA_SYNC=1 the error names the op",
-                self.recent.lock().suspects()
+                self.history.lock().suspects()
             ),
         }
     }
@@ -531,21 +495,21 @@ impl Gpu {
     /// Faults of the device, and what kernels found wrong with the data.
     pub(crate) fn synchronize(&self) -> Result<()> {
         let ended = self.all_ended();
-        self.let_go();
+        self.release_ended();
         ended
     }
 
     fn all_ended(&self) -> Result<()> {
-        let _turn = self.turn();
+        let _guard = self.submission_guard();
         self.refuse_while_recording("synchronize")?;
         self.finished()?;
-        self.faults.take()
+        self.index_errors.take()
     }
 
     /// The stream, with everything in it that was launched before.
     pub(crate) fn stream(&self) -> sys::CUstream {
-        self.launcher.drain();
-        self.launcher.driver.handle
+        self.queue.drain();
+        self.queue.target.handle
     }
 
     /// Bytes of the device that nobody has taken.
@@ -559,35 +523,37 @@ impl Gpu {
 
     /// Kernels that were launched so far.
     pub(crate) fn launches(&self) -> u64 {
-        self.recent.lock().count as u64
+        self.history.lock().count as u64
     }
 
     /// Queues a copy between two places of the device.
     pub(crate) fn copy_bytes(&self, from: u64, to: u64, bytes: usize) -> Result<()> {
-        let _turn = self.turn();
+        let _guard = self.submission_guard();
         self.refuse_while_recording("copy")?;
         self.context.bind()?;
         // SAFETY: the caller has seen that both buffers hold that many bytes.
-        self.told("copy", unsafe { sys::cuMemcpyDtoDAsync_v2(to, from, bytes, self.stream()) })
+        self.check_status("copy", unsafe { sys::cuMemcpyDtoDAsync_v2(to, from, bytes, self.stream()) })
     }
 
     /// Queues a copy of `host` to `address`.
     pub(crate) fn upload(&self, host: &[u8], address: u64) -> Result<()> {
-        let _turn = self.turn();
+        let _guard = self.submission_guard();
         self.refuse_while_recording("upload")?;
         self.context.bind()?;
-        self.uploads.lock().upload(self.stream(), host, address, &|op, code| self.told(op, code))
+        self.uploads.lock().upload(self.stream(), host, address, &|op, code| self.check_status(op, code))
     }
 
     /// Copies from `address` to `host`, after everything that was queued.
     pub(crate) fn download(&self, address: u64, host: &mut [u8]) -> Result<()> {
-        let _turn = self.turn();
+        let _guard = self.submission_guard();
         self.refuse_while_recording("download")?;
         self.context.bind()?;
-        let launched = self.recent.lock().count;
-        self.downloads.lock().download(self.stream(), address, host, &|op, code| self.told(op, code))?;
+        let launched = self.history.lock().count;
+        self.downloads
+            .lock()
+            .download(self.stream(), address, host, &|op, code| self.check_status(op, code))?;
         self.refused()?;
-        self.recent.lock().ended = launched;
-        self.faults.take()
+        self.history.lock().ended = launched;
+        self.index_errors.take()
     }
 }

@@ -1,197 +1,49 @@
-//! The CUDA backend: own kernels, compiled at run time by NVRTC and kept on disk; no toolkit to build, none to run but NVRTC itself.
+//! The CUDA backend: own kernels, compiled at run time by NVRTC and kept on disk; no toolkit to build,
+//! none to run but NVRTC itself.
 //!
-//! The path of an op: [`Backend::run`] goes through `select`, the one list of what runs, to a function of `ops`, which chooses a kernel and its grid by
-//! shapes and strides and queues it on the device's one stream. `modules` finds the kernel; `pool` the memory. The kernels are in `kernels/` of the
-//! repository; `sources` says with which macros each is compiled for which op and dtype.
+//! The path of an op: [`Backend::run`](ternion_core::backend::Backend::run) goes through `select`, the
+//! one list of what runs, to a function of `ops`, which chooses a [`Variant`] of its kernels and the grid
+//! by shapes and strides and queues it on the device's one stream.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | `ops` | one file per op family: shapes to a variant, its parameters and its grid |
+//! | `variant` | what kernels are compiled for: types, tiles and their costs, architectures |
+//! | `source` | a variant's root file in `kernels/`, its macros, and the kernels that come out |
+//! | `modules`, `nvrtc`, `cache` | variants compiled, kept on disk, and loaded |
+//! | `submit` | launches on their way to the driver, what was launched last, errors, recorded steps |
+//! | `memory` | the pool, copies between host and device, memory of other libraries |
+//! | `driver` | handles and calls of the CUDA driver |
 
+mod backend;
 mod cache;
+mod call;
 mod driver;
-mod faults;
-mod floor;
-mod foreign;
+mod env_config;
+pub mod files;
 mod gpu;
-mod launcher;
+mod interop;
+mod launch;
+mod launch_overhead;
 mod memory;
 mod modules;
 pub mod nvrtc;
 mod nvtx;
 mod operands;
 mod ops;
-mod pool;
-mod recent;
-mod recording;
+#[doc(hidden)]
+pub mod probe;
 mod rows;
 mod select;
-pub mod sources;
+mod source;
 mod space;
-mod staging;
-mod switches;
+mod submit;
 mod timing;
+mod variant;
 
+pub use backend::{CudaBackend, descriptions, device, has_kernels};
 pub use modules::{keep, machine_code, options};
 pub use nvtx::Nvtx;
+pub use source::Source;
 pub use timing::Timer;
-
-use gpu::Gpu;
-use memory::CudaMemory;
-use recording::Recorder;
-use std::sync::Arc;
-use ternion_core::backend::{Backend, Buffer, Capture, Interop, MemoryStats, Meta, Plan, Unsupported, View};
-use ternion_core::{Device, Error, Op, Result};
-
-/// The CUDA device with this index, as the driver counts.
-///
-/// # Errors
-/// No driver, no such device, or a device older than compute capability 8.0; each in its own words.
-pub fn device(index: usize) -> Result<Device> {
-    let gpu = Arc::new(Gpu::open(index)?);
-    Ok(Device::new(CudaBackend { recorder: Recorder { gpu: gpu.clone() }, gpu }))
-}
-
-/// Name and bytes of memory of every CUDA device, as the driver counts; nothing where there is no driver.
-pub fn descriptions() -> Vec<(String, u64)> {
-    driver::descriptions()
-}
-
-/// That kernels can be had: some are kept on disk from earlier runs, or NVRTC is there to compile them.
-///
-/// # Errors
-/// Where NVRTC was looked for.
-pub fn has_kernels() -> Result<()> {
-    if cache::Cache::from_environment().has_entries() { Ok(()) } else { nvrtc::version().map(drop) }
-}
-
-/// A CUDA device as a [`Backend`].
-#[derive(Debug)]
-pub struct CudaBackend {
-    gpu: Arc<Gpu>,
-    recorder: Recorder,
-}
-
-impl CudaBackend {
-    /// What the device and its driver are called, for reports: `NVIDIA H100 80GB HBM3, driver CUDA 13.0`.
-    pub fn description(&self) -> String {
-        let properties = &self.gpu.context.properties;
-        format!(
-            "{}, driver CUDA {}.{}",
-            properties.name,
-            properties.driver / 1000,
-            properties.driver % 1000 / 10
-        )
-    }
-}
-
-impl CudaBackend {
-    /// A clock in the device's stream.
-    ///
-    /// # Errors
-    /// Faults of the device.
-    pub fn timer(&self) -> Result<Timer> {
-        Timer::new(&self.gpu)
-    }
-
-    /// Host time of so many launches of a kernel that does nothing, queued by the driver's call and nothing else: what an op's host time is measured by.
-    ///
-    /// # Errors
-    /// A step that is being recorded; a driver that does not compile PTX; faults of the device.
-    pub fn launch_floor(&self, launches: usize) -> Result<std::time::Duration> {
-        self.gpu.launch_floor(launches)
-    }
-
-    /// Queues a plain copy of the first `bytes` bytes: what every kernel that moves memory is measured by.
-    ///
-    /// # Errors
-    /// Buffers of other backends, or shorter than that.
-    pub fn copy_bytes(&self, from: &Buffer, to: &Buffer, bytes: usize) -> Result<()> {
-        self.gpu.copy_bytes(place("copy", from, 0, bytes)?, place("copy", to, 0, bytes)?, bytes)
-    }
-
-    /// Bytes of the device that nobody has taken, of this process or another.
-    ///
-    /// # Errors
-    /// Faults of the device.
-    pub fn free_bytes(&self) -> Result<usize> {
-        self.gpu.free_bytes()
-    }
-
-    /// Kernels that were launched so far.
-    pub fn launches(&self) -> u64 {
-        self.gpu.launches()
-    }
-}
-
-/// The memory behind `buffer` and the place `offset_bytes` in it, from which on `length` bytes must fit.
-fn place(op: &'static str, buffer: &Buffer, offset_bytes: usize, length: usize) -> Result<u64> {
-    let memory: &CudaMemory =
-        buffer.downcast().ok_or_else(|| Error::invalid(op, "the buffer belongs to another backend"))?;
-    match offset_bytes.checked_add(length) {
-        Some(end) if end <= memory.bytes => Ok(memory.address() + offset_bytes as u64),
-        _ => Err(Error::invalid(
-            op,
-            format!("{length} bytes from byte {offset_bytes} on, in a buffer of {} bytes", memory.bytes),
-        )),
-    }
-}
-
-impl Backend for CudaBackend {
-    fn name(&self) -> &str {
-        &self.gpu.name
-    }
-
-    #[inline]
-    fn alloc(&self, bytes: usize) -> Result<Buffer> {
-        self.gpu.alloc(bytes).map(Buffer::new)
-    }
-
-    fn upload(&self, host: &[u8], to: &Buffer, offset_bytes: usize) -> Result<()> {
-        let address = place("upload", to, offset_bytes, host.len())?;
-        self.gpu.upload(host, address)
-    }
-
-    fn download(&self, from: &Buffer, offset_bytes: usize, host: &mut [u8]) -> Result<()> {
-        let address = place("download", from, offset_bytes, host.len())?;
-        self.gpu.download(address, host)
-    }
-
-    #[inline]
-    fn plan(&self, op: &Op, inputs: &[Meta<'_>]) -> Result<Plan, Unsupported> {
-        select::plan(&self.gpu, op, inputs)
-    }
-
-    #[inline]
-    fn run(&self, op: &Op, inputs: &[View<'_>], outputs: &[View<'_>]) -> Result<()> {
-        select::run(&self.gpu, op, inputs, outputs)
-    }
-
-    fn synchronize(&self) -> Result<()> {
-        self.gpu.synchronize()
-    }
-
-    fn memory(&self) -> MemoryStats {
-        self.gpu.memory()
-    }
-
-    fn release_cached(&self) -> Result<()> {
-        self.gpu.release_cached()
-    }
-
-    fn restart_peak(&self, floor: usize) {
-        self.gpu.restart_peak(floor);
-    }
-
-    fn capture(&self) -> Option<&dyn Capture> {
-        Some(&self.recorder)
-    }
-
-    fn interop(&self) -> Option<&dyn Interop> {
-        Some(self)
-    }
-}
-
-impl Interop for CudaBackend {
-    /// With everything launched so far in the device's stream: whoever uses the address waits for that.
-    fn address(&self, buffer: &Buffer) -> Option<usize> {
-        self.gpu.stream();
-        buffer.downcast().map(|memory: &CudaMemory| memory.address() as usize)
-    }
-}
+pub use variant::{Architecture, Variant, variants};

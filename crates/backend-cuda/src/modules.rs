@@ -2,8 +2,10 @@
 
 use crate::cache::Cache;
 use crate::driver::{Properties, check};
+use crate::files::Program;
 use crate::nvrtc;
-use crate::sources::{Source, Unit, units};
+use crate::source::Source;
+use crate::variant::{Architecture, Variant, variants};
 use cudarc::driver::sys;
 use parking_lot::{Mutex, RwLock};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -50,7 +52,7 @@ impl Function {
     }
 }
 
-/// The kernels of a unit, in the order of its source.
+/// The kernels of a variant, in the order of its source.
 type Functions = Arc<SmallVec<[Function; 4]>>;
 
 /// Every kernel that was loaded on a device. They stay for as long as it does.
@@ -60,10 +62,10 @@ pub(crate) struct Modules {
     /// The CUDA version of the driver, as 1000 * major + 10 * minor.
     driver: i32,
     cache: Cache,
-    loaded: RwLock<FxHashMap<Unit, Functions>>,
+    loaded: RwLock<FxHashMap<Variant, Functions>>,
     /// What the kernels are parts of.
     images: Mutex<Vec<Image>>,
-    /// Held while a unit is compiled or loaded: no thread does it twice.
+    /// Held while a variant is compiled or loaded: no thread does it twice.
     loading: Mutex<()>,
 }
 
@@ -83,14 +85,6 @@ impl Drop for Image {
     }
 }
 
-/// The architecture whose machine code runs on a device of this compute capability: on 9.0 with the instructions that only it has.
-fn architecture((major, minor): (i32, i32)) -> String {
-    match (major, minor) {
-        (9, 0) => "sm_90a".into(),
-        _ => format!("sm_{major}{minor}"),
-    }
-}
-
 /// What NVRTC is told beside the source.
 pub fn options(architecture: &str) -> Vec<String> {
     // -DNDEBUG: a call of assert would serialise matrix instructions. 177: a source declares more than each of its variants uses.
@@ -103,8 +97,9 @@ pub fn options(architecture: &str) -> Vec<String> {
 }
 
 /// All that machine code depends on. Not NVRTC's version, which is not known before NVRTC is loaded, and that takes longer than all else.
-fn key<'a>(text: &'a str, options: &'a [String]) -> Vec<&'a str> {
-    [env!("CARGO_PKG_VERSION"), text].into_iter().chain(options.iter().map(String::as_str)).collect()
+fn key<'a>(program: &'a Program, options: &'a [String]) -> Vec<&'a str> {
+    let version = std::iter::once(env!("CARGO_PKG_VERSION"));
+    version.chain(program.parts()).chain(options.iter().map(String::as_str)).collect()
 }
 
 /// The machine code of `source` for `architecture`: from the user's kernel cache, else from the compiler, and then kept there.
@@ -122,12 +117,12 @@ fn through<T>(
     architecture: &str,
     load: impl Fn(&[u8]) -> Result<T>,
 ) -> Result<T> {
-    let text = source.text();
+    let program = source.program();
     let options = options(architecture);
     kept_or_compiled(
         cache,
-        &key(&text, &options),
-        || Ok(nvrtc::compile(&source.name, &text, &options)?.cubin),
+        &key(&program, &options),
+        || Ok(nvrtc::compile(&source.name, &program, &options)?.cubin),
         load,
     )
 }
@@ -159,13 +154,13 @@ fn kept_or_compiled<T>(
 
 /// Puts machine code of `source` into the user's kernel cache.
 pub fn keep(source: &Source, architecture: &str, code: &[u8]) {
-    Cache::from_environment().put(&key(&source.text(), &options(architecture)), code);
+    Cache::from_environment().put(&key(&source.program(), &options(architecture)), code);
 }
 
 impl Modules {
     pub(crate) fn new(properties: &Properties) -> Modules {
         Modules {
-            architecture: architecture(properties.capability),
+            architecture: Architecture::of_device(properties.capability).to_string(),
             driver: properties.driver,
             cache: Cache::from_environment(),
             loaded: RwLock::default(),
@@ -174,29 +169,29 @@ impl Modules {
         }
     }
 
-    /// What `take` takes of the kernels of `unit`. The context must be current.
+    /// What `take` takes of the kernels of `variant`. The context must be current.
     ///
     /// The list is lent, not handed out: counting its owners up and down is a good part of what a launch takes beside the driver's own work.
     #[inline]
-    pub(crate) fn with<T>(&self, unit: &Unit, take: impl Fn(&[Function]) -> Result<T>) -> Result<T> {
-        if let Some(functions) = self.loaded.read().get(unit) {
+    pub(crate) fn with<T>(&self, variant: &Variant, take: impl Fn(&[Function]) -> Result<T>) -> Result<T> {
+        if let Some(functions) = self.loaded.read().get(variant) {
             return take(functions);
         }
-        take(&self.load(*unit)?)
+        take(&self.load(*variant)?)
     }
 
     #[cold]
-    fn load(&self, unit: Unit) -> Result<Functions> {
-        let _alone = self.loading.lock();
-        if let Some(functions) = self.loaded.read().get(&unit) {
+    fn load(&self, variant: Variant) -> Result<Functions> {
+        let _guard = self.loading.lock();
+        if let Some(functions) = self.loaded.read().get(&variant) {
             return Ok(functions.clone());
         }
-        known(unit)?;
-        let source = unit.source();
+        known(variant)?;
+        let source = variant.source();
         let functions =
             through(&self.cache, &source, &self.architecture, |code| self.functions(&source, code))?;
         let functions = Arc::new(functions);
-        self.loaded.write().insert(unit, functions.clone());
+        self.loaded.write().insert(variant, functions.clone());
         Ok(functions)
     }
 
@@ -235,19 +230,22 @@ impl Modules {
     }
 }
 
-/// That the unit is one of all that there are: what is not listed would be compiled with tiles or types that its launch does not mean.
-fn known(unit: Unit) -> Result<()> {
-    static UNITS: LazyLock<FxHashSet<Unit>> = LazyLock::new(|| units().into_iter().collect());
-    if UNITS.contains(&unit) {
+/// That the variant is one of all that there are: what is not listed would be compiled with tiles or types
+/// that its launch does not mean.
+fn known(variant: Variant) -> Result<()> {
+    static KNOWN: LazyLock<FxHashSet<Variant>> =
+        LazyLock::new(|| variants().into_iter().chain([Variant::PROBE]).collect());
+    if KNOWN.contains(&variant) {
         return Ok(());
     }
-    Err(Error::invalid("cuda", format!("{unit:?} is not in the list of units")))
+    Err(Error::invalid("cuda", format!("{variant:?} is not in the list of variants")))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sources::{Family, attention_name, matmul_name};
+    use crate::variant::attention::{AttentionVariant, Engine, Products, Reach};
+    use crate::variant::gemm::{GemmVariant, LoadMode, MMA_32X32X64};
     use std::cell::Cell;
     use ternion_core::DType;
 
@@ -301,15 +299,24 @@ mod tests {
     }
 
     #[test]
-    fn units_that_are_not_listed_are_errors() {
-        units().into_iter().for_each(|unit| known(unit).expect("listed"));
-        let attention = |width| Unit::of(Family::Attention, attention_name("mma", width, "full"), DType::F16);
-        known(attention(64)).expect("a width that there is");
-        let forms = [crate::ops::matmul::Form::SIMT[0]; 2];
-        let unknown = Unit::of(Family::Matmul, matmul_name("no such tile", forms), DType::F32);
-        for unit in [attention(96), Unit::of(Family::Attention, "wgmma 64 full", DType::F32), unknown] {
-            let error = known(unit).expect_err("not listed").to_string();
-            assert!(error.contains("is not in the list of units"), "{error}");
+    fn variants_that_are_not_listed_are_errors() {
+        variants().into_iter().for_each(|variant| known(variant).expect("listed"));
+        let attention = |engine, width, dtype| {
+            let products = Products { engine, width, reach: Reach::Full };
+            AttentionVariant::Forward { products, dtype }.into()
+        };
+        known(attention(Engine::Mma, 64, DType::F16)).expect("a width that there is");
+        let (a, b) = (LoadMode::Elements, LoadMode::KMajor);
+        let (operands, output) = (DType::BF16, DType::BF16);
+        let unknown = GemmVariant { tile: &MMA_32X32X64, a, b, operands, output };
+        let unlisted = [
+            attention(Engine::Mma, 96, DType::F16),
+            attention(Engine::Wgmma, 64, DType::F32),
+            Variant::from(unknown),
+        ];
+        for variant in unlisted {
+            let error = known(variant).expect_err("not listed").to_string();
+            assert!(error.contains("is not in the list of variants"), "{error}");
         }
     }
 }

@@ -1,5 +1,6 @@
 //! CUDA C++ to machine code by NVRTC, which is found at run time: where the linker looks, in a toolkit, or in a Python wheel.
 
+use crate::files;
 use libloading::Library;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::path::{Path, PathBuf};
@@ -25,17 +26,19 @@ pub fn version() -> Result<(i32, i32)> {
     Ok(nvrtc()?.version)
 }
 
-/// Compiles `source`, which messages call `name`.
+/// Compiles `program`, which messages call `name`.
 ///
 /// # Errors
 /// NVRTC was not found, or the source does not compile: the compiler's log is the message.
-pub fn compile(name: &str, source: &str, options: &[String]) -> Result<Compiled> {
+pub fn compile(name: &str, program: &files::Program, options: &[String]) -> Result<Compiled> {
     let nvrtc = nvrtc()?;
     let text =
         |text: &str| CString::new(text).map_err(|_| Error::invalid("nvrtc", "a zero byte in the source"));
-    let (source, c_name) = (text(source)?, text(name)?);
+    let (source, c_name) = (text(&program.text)?, text(name)?);
     let options = options.iter().map(|option| text(option)).collect::<Result<Vec<CString>>>()?;
-    let program = Program::new(nvrtc, &source, &c_name)
+    let header = |&(path, content): &files::File| Ok(Header { path: text(path)?, text: text(content)? });
+    let headers = program.headers.iter().map(header).collect::<Result<Vec<Header>>>()?;
+    let program = Program::new(nvrtc, &source, &c_name, &headers)
         .map_err(|why| Error::invalid("nvrtc", format!("{name}: {why}")))?;
     let compiled = program.compile(&options);
     let log = program.log();
@@ -277,6 +280,12 @@ fn wheels(lib: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
+/// A header as NVRTC takes it.
+struct Header {
+    path: CString,
+    text: CString,
+}
+
 /// A program of NVRTC.
 struct Program {
     nvrtc: &'static Nvrtc,
@@ -284,11 +293,16 @@ struct Program {
 }
 
 impl Program {
-    fn new(nvrtc: &'static Nvrtc, source: &CStr, name: &CStr) -> Result<Program, String> {
+    fn new(nvrtc: &'static Nvrtc, source: &CStr, name: &CStr, headers: &[Header]) -> Result<Program, String> {
         let mut handle = std::ptr::null_mut();
-        let none = std::ptr::null();
-        // SAFETY: two strings that end in zero, no headers; the handle is written.
-        let code = unsafe { (nvrtc.create)(&mut handle, source.as_ptr(), name.as_ptr(), 0, none, none) };
+        let count = i32::try_from(headers.len()).map_err(|_| "too many headers".to_string())?;
+        let texts: Vec<_> = headers.iter().map(|header| header.text.as_ptr()).collect();
+        let paths: Vec<_> = headers.iter().map(|header| header.path.as_ptr()).collect();
+        let (source, name) = (source.as_ptr(), name.as_ptr());
+        // SAFETY: all strings end in zero and live through the call, which copies them; `count` texts
+        // and as many paths; the handle is written.
+        let code =
+            unsafe { (nvrtc.create)(&mut handle, source, name, count, texts.as_ptr(), paths.as_ptr()) };
         nvrtc.check(code).map(|()| Program { nvrtc, handle })
     }
 

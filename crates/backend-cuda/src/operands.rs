@@ -1,8 +1,8 @@
 //! Tensors as a kernel can take them: as they lie where their strides suit it, else as dense copies.
 
+use crate::call::Call;
 use crate::ops::copy::copy;
-use crate::rows::Place;
-use crate::select::Call;
+use crate::rows::RowLayout;
 use std::ops::Range;
 use ternion_core::backend::{Buffer, View};
 use ternion_core::{Error, Layout, Result};
@@ -58,13 +58,13 @@ impl<'a> Operands<'a> {
     }
 
     /// The rows of an input along its last axis, or along `axis` if all behind it have one element.
-    pub(crate) fn input_rows(&mut self, at: usize, axis: usize) -> Result<Place> {
-        self.input(at, |layout| rows(layout, axis)).map(|(address, stride)| Place { address, stride })
+    pub(crate) fn input_rows(&mut self, at: usize, axis: usize) -> Result<RowLayout> {
+        self.input(at, |layout| rows(layout, axis)).map(|(address, stride)| RowLayout { address, stride })
     }
 
     /// The rows of an output, as of an input.
-    pub(crate) fn output_rows(&mut self, at: usize, axis: usize) -> Result<Place> {
-        self.output(at, |layout| rows(layout, axis)).map(|(address, stride)| Place { address, stride })
+    pub(crate) fn output_rows(&mut self, at: usize, axis: usize) -> Result<RowLayout> {
+        self.output(at, |layout| rows(layout, axis)).map(|(address, stride)| RowLayout { address, stride })
     }
 
     fn dense(&self, view: &View<'_>) -> Result<(Buffer, Layout)> {
@@ -77,7 +77,7 @@ impl<'a> Operands<'a> {
         strides.ok_or_else(|| Error::invalid(self.call.name, "a kernel that does not take dense tensors"))
     }
 
-    /// Brings outputs that were formed apart to their places. The kernels must have been queued.
+    /// Brings outputs that were formed apart to their layouts. The kernels must have been queued.
     pub(crate) fn finish(self) -> Result<()> {
         let call = self.call;
         for (at, buffer, layout) in &self.apart {

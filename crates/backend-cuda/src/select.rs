@@ -1,45 +1,20 @@
 //! The one list of what this backend runs: op and inputs to a function that launches kernels, or the reason why not.
 
+use crate::call::{Call, LaunchFn, Selected};
 use crate::gpu::Gpu;
 use crate::ops;
-use crate::sources::has_unary;
 use smallvec::SmallVec;
 use std::sync::Arc;
 use ternion_core::backend::{Meta, Plan, Unsupported, View};
 use ternion_core::{Error, Op, Result};
 
-/// An op on its way to the device.
-#[derive(Clone, Copy)]
-pub(crate) struct Call<'a> {
-    pub(crate) gpu: &'a Arc<Gpu>,
-    pub(crate) name: &'static str,
-    pub(crate) inputs: &'a [View<'a>],
-    pub(crate) outputs: &'a [View<'a>],
-}
-
-/// What launches the kernels of an op.
-pub(crate) type Launcher = fn(&Op, &Call<'_>) -> Result<()>;
-
-/// What fits an op and its inputs.
-pub(crate) struct Variant {
-    /// How it likes its first output to be laid out.
-    pub(crate) plan: Plan,
-    pub(crate) run: Launcher,
-}
-
-impl Variant {
-    pub(crate) fn row_major(run: Launcher) -> Variant {
-        Variant { plan: Plan::ROW_MAJOR, run }
-    }
-}
-
 /// What runs every input that core lets through, so that only the op decides: all elementwise ones.
 #[inline]
-fn unconditional(op: &Op) -> Option<Launcher> {
+fn unconditional(op: &Op) -> Option<LaunchFn> {
     match op {
         Op::Copy(_) => Some(ops::copy::run_copy),
-        Op::Unary(unary) if has_unary(unary.op) => Some(ops::elementwise::run_unary),
-        Op::UnaryGrad(grad) if has_unary(grad.op) => Some(ops::elementwise::run_unary_grad),
+        Op::Unary(_) => Some(ops::elementwise::run_unary),
+        Op::UnaryGrad(_) => Some(ops::elementwise::run_unary_grad),
         Op::Binary(_) => Some(ops::elementwise::run_binary),
         Op::BinaryScalar(_) => Some(ops::elementwise::run_binary_scalar),
         Op::MultiplyAdd(_) => Some(ops::elementwise::run_multiply_add),
@@ -52,7 +27,7 @@ fn unconditional(op: &Op) -> Option<Launcher> {
     }
 }
 
-/// How an unconditional op likes its output to be laid out.
+/// How an unconditional op prefers its output to be laid out.
 #[inline]
 fn order(op: &Op, inputs: &[Meta<'_>]) -> Plan {
     match op {
@@ -67,14 +42,14 @@ fn order(op: &Op, inputs: &[Meta<'_>]) -> Plan {
 pub(crate) fn plan(gpu: &Gpu, op: &Op, inputs: &[Meta<'_>]) -> Result<Plan, Unsupported> {
     match unconditional(op) {
         Some(_) => Ok(order(op, inputs)),
-        None => select(gpu, op, inputs).map(|variant| variant.plan),
+        None => select(gpu, op, inputs).map(|selected| selected.plan),
     }
 }
 
 /// Launches the kernels of `op`.
 #[inline]
 pub(crate) fn run(gpu: &Arc<Gpu>, op: &Op, inputs: &[View<'_>], outputs: &[View<'_>]) -> Result<()> {
-    let _turn = gpu.turn();
+    let _guard = gpu.submission_guard();
     gpu.hold(inputs.iter().chain(outputs).map(|view| view.buffer))?;
     let call = Call { gpu, name: op.name(), inputs, outputs };
     if let Some(run) = unconditional(op) {
@@ -86,7 +61,7 @@ pub(crate) fn run(gpu: &Arc<Gpu>, op: &Op, inputs: &[View<'_>], outputs: &[View<
         metas.push(input.meta());
     }
     match select(gpu, op, &metas) {
-        Ok(variant) => (variant.run)(op, &call),
+        Ok(selected) => (selected.run)(op, &call),
         Err(unsupported) => Err(Error::Unsupported {
             op: op.name(),
             device: gpu.name.clone(),
@@ -95,46 +70,46 @@ pub(crate) fn run(gpu: &Arc<Gpu>, op: &Op, inputs: &[View<'_>], outputs: &[View<
     }
 }
 
-/// The variant for any other op on such inputs.
-fn select(gpu: &Gpu, op: &Op, inputs: &[Meta<'_>]) -> Result<Variant, Unsupported> {
+/// What runs any other op on such inputs.
+fn select(gpu: &Gpu, op: &Op, inputs: &[Meta<'_>]) -> Result<Selected, Unsupported> {
     match op {
         Op::BiasActivation(payload) => ops::elementwise::select_bias_activation(payload, inputs),
-        Op::Fill(_) => Ok(Variant::row_major(ops::create::run_fill)),
-        Op::Iota(_) => Ok(Variant::row_major(ops::create::run_iota)),
+        Op::Fill(_) => Ok(Selected::row_major(ops::create::run_fill)),
+        Op::Iota(_) => Ok(Selected::row_major(ops::create::run_iota)),
         Op::Reduce(_) => ops::reduce::select(inputs),
         Op::CumulativeSum(_) => ops::cumulative::select(inputs),
         Op::Matmul(payload) => ops::matmul::select(payload, inputs),
-        Op::Gather(_) => Ok(Variant::row_major(ops::index::run_gather)),
-        Op::IndexSelect(_) => Ok(Variant::row_major(ops::index::run_index_select)),
+        Op::Gather(_) => Ok(Selected::row_major(ops::index::run_gather)),
+        Op::IndexSelect(_) => Ok(Selected::row_major(ops::index::run_index_select)),
         Op::Scatter(_) => ops::scatter::select(inputs),
         Op::IndexAdd(_) => ops::scatter::select(inputs),
         Op::Sort(_) => ops::sort::select(inputs),
-        Op::RandomBits(_) => Ok(Variant::row_major(ops::random::run_bits)),
-        Op::Uniform(_) => Ok(Variant::row_major(ops::random::run_uniform)),
-        Op::Normal(_) => Ok(Variant::row_major(ops::random::run_normal)),
-        Op::Dropout(_) => Ok(Variant::row_major(ops::random::run_dropout)),
+        Op::RandomBits(_) => Ok(Selected::row_major(ops::random::run_bits)),
+        Op::Uniform(_) => Ok(Selected::row_major(ops::random::run_uniform)),
+        Op::Normal(_) => Ok(Selected::row_major(ops::random::run_normal)),
+        Op::Dropout(_) => Ok(Selected::row_major(ops::random::run_dropout)),
         Op::Softmax(_) | Op::SoftmaxGrad(_) | Op::LogSoftmax(_) | Op::LogSoftmaxGrad(_) => {
-            Ok(Variant::row_major(ops::softmax::run))
+            Ok(Selected::row_major(ops::softmax::run))
         }
-        Op::LayerNorm(_) | Op::RmsNorm(_) => Ok(Variant::row_major(ops::norm::run)),
-        Op::LayerNormGrad(_) | Op::RmsNormGrad(_) => Ok(Variant::row_major(ops::norm::run_grad)),
-        Op::BatchNorm(_) => Ok(Variant::row_major(ops::batch_norm::run)),
-        Op::BatchNormGrad(_) => Ok(Variant::row_major(ops::batch_norm::run_grad)),
-        Op::CrossEntropy(_) => Ok(Variant::row_major(ops::loss::run)),
-        Op::CrossEntropyGrad(_) => Ok(Variant::row_major(ops::loss::run_grad)),
-        Op::CrossEntropyWithGrad(_) => Ok(Variant::row_major(ops::loss::run_with_grad)),
+        Op::LayerNorm(_) | Op::RmsNorm(_) => Ok(Selected::row_major(ops::norm::run)),
+        Op::LayerNormGrad(_) | Op::RmsNormGrad(_) => Ok(Selected::row_major(ops::norm::run_grad)),
+        Op::BatchNorm(_) => Ok(Selected::row_major(ops::batch_norm::run)),
+        Op::BatchNormGrad(_) => Ok(Selected::row_major(ops::batch_norm::run_grad)),
+        Op::CrossEntropy(_) => Ok(Selected::row_major(ops::loss::run)),
+        Op::CrossEntropyGrad(_) => Ok(Selected::row_major(ops::loss::run_grad)),
+        Op::CrossEntropyWithGrad(_) => Ok(Selected::row_major(ops::loss::run_with_grad)),
         Op::CrossEntropyGradUpdate(_) => ops::loss::select_update(inputs),
         Op::SgdStep(_) | Op::AdamStep(_) => ops::step::select(op, inputs),
         Op::Attention(_) | Op::AttentionGrad(_) => ops::attention::select(op, inputs, gpu.shared_memory()),
-        Op::MaxPool2d(_) => Ok(Variant::row_major(ops::pool::run_max_pool2d)),
-        Op::MaxPool2dGrad(_) => Ok(Variant::row_major(ops::pool::run_max_pool2d_grad)),
-        Op::AvgPool2d(_) => Ok(Variant::row_major(ops::pool::run_avg_pool2d)),
-        Op::AvgPool2dGrad(_) => Ok(Variant::row_major(ops::pool::run_avg_pool2d_grad)),
-        Op::Im2col(_) => Ok(Variant::row_major(ops::conv::run_im2col)),
-        Op::Col2im(_) => Ok(Variant::row_major(ops::conv::run_col2im)),
-        Op::Pad(_) => Ok(Variant::row_major(ops::assemble::run_pad)),
-        Op::Concat(_) => Ok(Variant::row_major(ops::assemble::run_concat)),
-        Op::SliceAssign(_) => Ok(Variant::row_major(ops::assemble::run_slice_assign)),
+        Op::MaxPool2d(_) => Ok(Selected::row_major(ops::pool::run_max_pool2d)),
+        Op::MaxPool2dGrad(_) => Ok(Selected::row_major(ops::pool::run_max_pool2d_grad)),
+        Op::AvgPool2d(_) => Ok(Selected::row_major(ops::pool::run_avg_pool2d)),
+        Op::AvgPool2dGrad(_) => Ok(Selected::row_major(ops::pool::run_avg_pool2d_grad)),
+        Op::Im2col(_) => Ok(Selected::row_major(ops::conv::run_im2col)),
+        Op::Col2im(_) => Ok(Selected::row_major(ops::conv::run_col2im)),
+        Op::Pad(_) => Ok(Selected::row_major(ops::assemble::run_pad)),
+        Op::Concat(_) => Ok(Selected::row_major(ops::assemble::run_concat)),
+        Op::SliceAssign(_) => Ok(Selected::row_major(ops::assemble::run_slice_assign)),
         _ => Err(Unsupported::because("no kernel of its own: composed")),
     }
 }

@@ -29,7 +29,7 @@ impl Timer {
     }
 
     fn mark(&self, event: sys::CUevent) -> Result<()> {
-        let _turn = self.gpu.turn();
+        let _guard = self.gpu.submission_guard();
         self.gpu.refuse_while_recording("timer")?;
         self.gpu.context.bind()?;
         // SAFETY: both handles live as long as this.

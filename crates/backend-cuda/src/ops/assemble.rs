@@ -4,10 +4,11 @@ use super::TOO_LONG;
 use super::copy::copy;
 use super::elementwise::{self, Operand};
 use super::window::takes_runs;
-use crate::gpu::Launch;
-use crate::select::Call;
-use crate::sources::{Family, Unit, bits_like};
+use crate::call::Call;
+use crate::launch::Launch;
 use crate::space::{Divisor, Space};
+use crate::variant::elementwise::ElementwiseVariant;
+use crate::variant::{Kind, bits_like};
 use smallvec::SmallVec;
 use ternion_core::backend::View;
 use ternion_core::geometry::padded_axes;
@@ -76,16 +77,16 @@ pub(crate) fn run_pad(op: &Op, call: &Call<'_>) -> Result<()> {
         false => (PAD, 1),
     };
     let blocks = count.div_ceil(THREADS * elements) as u32;
-    let unit = Unit::of(Family::Assemble, "", bits_like(x.dtype));
-    gpu.launch(call.name, Launch::new(unit, kernel, blocks, THREADS as u32), &parameters)
+    let variant = Kind::Assemble(bits_like(x.dtype));
+    gpu.launch(call.name, Launch::new(variant, kernel, blocks, THREADS as u32), &parameters)
 }
 
 /// For any number of elements.
 fn fill_and_copy(pad: &Pad, call: &Call<'_>) -> Result<()> {
     let (gpu, x, y) = (call.gpu, &call.inputs[0], &call.outputs[0]);
     let value = Operand::Number(pad.value.bits(y.dtype));
-    let unit = Unit::of(Family::Move, "", bits_like(y.dtype));
-    elementwise::launch(gpu, call.name, unit, y, [value, Operand::Absent, Operand::Absent], [0; 2])?;
+    let variant = ElementwiseVariant::Move(bits_like(y.dtype));
+    elementwise::launch(gpu, call.name, variant, y, [value, Operand::Absent, Operand::Absent], [0; 2])?;
     let mut inside = *y.layout;
     for (axis, &[before, _]) in pad.amounts.iter().enumerate() {
         inside = inside.slice(axis, before, (before + x.layout.shape().dim(axis)) as isize, 1)?;
@@ -202,8 +203,8 @@ fn concatenate(call: &Call<'_>, target: &Rows, parts: &[(Rows, usize)]) -> Resul
         2 => (CONCAT, DType::F16),
         _ => (CONCAT, DType::U8),
     };
-    let unit = Unit::of(Family::Assemble, "", dtype);
-    call.gpu.launch(call.name, Launch::new(unit, kernel, blocks as u32, THREADS as u32), &parameters)
+    let variant = Kind::Assemble(dtype);
+    call.gpu.launch(call.name, Launch::new(variant, kernel, blocks as u32, THREADS as u32), &parameters)
 }
 
 /// The largest word that everything is made of, in bytes.

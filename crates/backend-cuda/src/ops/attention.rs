@@ -2,9 +2,11 @@
 
 use super::copy::copy;
 use super::create::fill;
-use crate::gpu::{Gpu, Launch};
-use crate::select::{Call, Variant};
-use crate::sources::{Family, Unit, attention_name};
+use crate::call::{Call, Selected};
+use crate::gpu::Gpu;
+use crate::launch::Launch;
+use crate::variant::Architecture;
+use crate::variant::attention::{AttentionVariant, Engine, Products, Reach, Tiles};
 use std::sync::Arc;
 use ternion_core::backend::{Buffer, Meta, OutputOrder, Plan as OutputPlan, Unsupported, View};
 use ternion_core::ops::attention::{Attention, AttentionConfig, AttentionGrad};
@@ -13,7 +15,7 @@ use ternion_core::{DType, Error, Layout, Op, Result, Scalar, Shape};
 /// The widest head that the kernels take.
 const WIDEST: usize = 128;
 
-/// Strides of a mask, of rows and keys, that the kernels for halves take.
+/// Strides of a mask, of rows and keys, that the kernels for half precision take.
 const MASK_STRIDE: usize = 1 << 24;
 
 /// Queries whose `rows` one block of `attention_grad_rows` forms.
@@ -106,7 +108,7 @@ struct Backward {
 }
 
 /// All floats but f64, heads of up to 128, and sizes that fit the kernels' numbers.
-pub(crate) fn select(op: &Op, inputs: &[Meta<'_>], room: usize) -> Result<Variant, Unsupported> {
+pub(crate) fn select(op: &Op, inputs: &[Meta<'_>], room: usize) -> Result<Selected, Unsupported> {
     let no = |why: &'static str| Err(Unsupported::because(why));
     let dim = |input: usize, axis: usize| inputs[input].shape().dim(axis);
     let widths = [dim(0, 3), dim(2, 3)];
@@ -142,82 +144,15 @@ pub(crate) fn select(op: &Op, inputs: &[Meta<'_>], room: usize) -> Result<Varian
     let run = if matches!(op, Op::Attention(_)) { run_attention } else { run_attention_grad };
     // Heads that lie beside one another in the rows of a wider tensor: so do those of the results, which need not be copied to be its rows again.
     let runs = inputs[..3].iter().all(|input| input.layout.strides()[3] == 1);
-    Ok(Variant {
+    Ok(Selected {
         plan: if runs { OutputPlan { order: OutputOrder::LikeEach } } else { OutputPlan::ROW_MAJOR },
         run,
     })
 }
 
-/// How products are formed.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Engine {
-    /// mma.sync of 16-bit operands: from compute capability 8.0 on.
-    Mma,
-    /// wgmma: on 9.0.
-    Wgmma,
-    /// Fused multiply-adds of f32.
-    Simt,
-}
-
-/// Query and key rows of a block: tiles of 16 or 64 rows a warp or group of warps, keys of a step.
-pub(crate) struct Tiles {
-    /// Tiles of 16 rows of a warp.
-    pub(crate) row_tiles: usize,
-    /// Rows of the other side that are walked at a time.
-    pub(crate) step: usize,
-    pub(crate) warps: usize,
-    /// Blocks that shall fit a multiprocessor.
-    pub(crate) blocks: usize,
-}
-
-impl Tiles {
-    const fn of(row_tiles: usize, step: usize, blocks: usize) -> Tiles {
-        Tiles { row_tiles, step, warps: 4, blocks }
-    }
-
-    fn rows(&self) -> usize {
-        self.warps * self.row_tiles * 16
-    }
-
-    fn threads(&self) -> u32 {
-        self.warps as u32 * 32
-    }
-}
-
-/// The tiles of a forward kernel: the fastest of those without spills that were tried on an H100.
-pub(crate) fn forward_tiles(engine: &str, width: usize, masked: bool, dropping: bool) -> Tiles {
-    match (engine, width) {
-        _ if masked => Tiles::of(1, 64, 2),
-        // Draws for 64 keys fit the words that they are kept in.
-        ("wgmma", 64) if dropping => Tiles::of(1, 64, 3),
-        ("wgmma", 64) => Tiles::of(1, 128, 3),
-        ("wgmma", _) => Tiles::of(1, 64, 2),
-        (_, 128) => Tiles::of(2, 32, 2),
-        _ => Tiles::of(2, 64, 2),
-    }
-}
-
-/// The tiles of the gradient: of the kernel for queries, and of that for keys and values.
-pub(crate) fn backward_tiles(engine: &str, width: usize, masked: bool, dropping: bool) -> [Tiles; 2] {
-    match (engine, width) {
-        ("mma", _) if dropping => [Tiles::of(1, 32, 2), Tiles::of(1, 32, 2)],
-        ("wgmma", _) if dropping => [Tiles::of(1, 64, 2), Tiles::of(1, 64, 2)],
-        ("wgmma", 64) if !masked => [Tiles::of(1, 64, 3), Tiles::of(1, 64, 2)],
-        ("wgmma", _) => [Tiles::of(1, 64, 2), Tiles::of(1, 64, 2)],
-        _ if masked => [Tiles::of(1, 32, 2), Tiles::of(1, 32, 2)],
-        (_, 128) => [Tiles::of(2, 16, 2), Tiles::of(1, 32, 2)],
-        _ => [Tiles::of(2, 32, 2), Tiles::of(1, 64, 2)],
-    }
-}
-
 /// What an op's kernels are chosen by.
 struct Plan {
-    engine: Engine,
-    /// Width of the tiles: that of the wider of keys and values, rounded up to what there are kernels for.
-    width: usize,
-    masked: bool,
-    dropping: bool,
-    unit_name: &'static str,
+    products: Products,
     sizes: Sizes,
     batch: usize,
     kv_heads: usize,
@@ -236,28 +171,24 @@ impl Plan {
         let [batch, heads, queries, head_dim] = q.layout.shape().to_array(op)?;
         let [_, kv_heads, keys, _] = k.layout.shape().to_array(op)?;
         let [_, _, _, value_dim] = v.layout.shape().to_array(op)?;
-        let width =
-            [32, 64, 128].into_iter().find(|&width| width >= head_dim.max(value_dim)).unwrap_or(WIDEST);
+        let widest = head_dim.max(value_dim);
+        let width = [32, 64, 128].into_iter().find(|&width| usize::from(width) >= widest).unwrap_or(128);
         let engine = match q.dtype {
             DType::F32 => Engine::Simt,
-            _ if gpu.context.properties.capability == (9, 0) && width > 32 => Engine::Wgmma,
+            _ if has_wgmma(gpu) && width > 32 => Engine::Wgmma,
             _ => Engine::Mma,
         };
         let reach = match mask {
-            Some(mask) if mask.dtype == DType::Bool => "bool",
-            Some(_) => "additive",
-            None if config.dropout.is_some() => "dropout",
-            None if config.causal || config.window.is_some() => "band",
-            None => "full",
+            Some(mask) if mask.dtype == DType::Bool => Reach::BoolMask,
+            Some(_) => Reach::AdditiveMask,
+            None if config.dropout.is_some() => Reach::Dropout,
+            None if config.causal || config.window.is_some() => Reach::Band,
+            None => Reach::Full,
         };
         let pack = 16 / q.dtype.size();
         let (reach_first, reach_end) = reaches(config, queries as i64, keys as i64);
         Ok(Plan {
-            engine,
-            width,
-            masked: mask.is_some(),
-            dropping: config.dropout.is_some(),
-            unit_name: attention_name(engine.name(), width, reach),
+            products: Products { engine, width, reach },
             sizes: Sizes {
                 heads: heads as u32,
                 group: (heads / kv_heads.max(1)) as u32,
@@ -275,19 +206,16 @@ impl Plan {
         })
     }
 
-    fn unit(&self, family: Family, dtype: DType) -> Unit {
-        Unit::of(family, self.unit_name, dtype)
+    /// The width of the tiles.
+    fn width(&self) -> usize {
+        usize::from(self.products.width)
     }
 }
 
-impl Engine {
-    fn name(self) -> &'static str {
-        match self {
-            Engine::Mma => "mma",
-            Engine::Wgmma => "wgmma",
-            Engine::Simt => "simt",
-        }
-    }
+/// Whether the device has the instructions of [`Engine::Wgmma`].
+fn has_wgmma(gpu: &Gpu) -> bool {
+    let architecture = Architecture::of_device(gpu.context.properties.capability);
+    Engine::Wgmma.architectures().contain(architecture)
 }
 
 /// Query i sees the keys from i + first up to but not i + end.
@@ -399,11 +327,11 @@ fn run_attention(op: &Op, call: &Call<'_>) -> Result<()> {
     let mut operands = Operands { gpu: call.gpu, op: call.name, copies: Vec::new() };
     let (y, detour) = operands.output(&call.outputs[0])?;
     let element = q.dtype.size();
-    let (rows, threads, shared) = match plan.engine {
-        Engine::Simt => (64, 128, simt_shared(plan.width)),
-        engine => {
-            let tiles = forward_tiles(engine.name(), plan.width, plan.masked, plan.dropping);
-            let shared = (tiles.rows() + 4 * tiles.step) * plan.width * element;
+    let (rows, threads, shared) = match plan.products.engine {
+        Engine::Simt => (64, 128, simt_shared(plan.width())),
+        Engine::Mma | Engine::Wgmma => {
+            let tiles = plan.products.forward_tiles();
+            let shared = (tiles.rows() + 4 * tiles.step) * plan.width() * element;
             (tiles.rows(), tiles.threads(), shared)
         }
     };
@@ -420,10 +348,8 @@ fn run_attention(op: &Op, call: &Call<'_>) -> Result<()> {
         dropping: Dropping::of(call, config)?,
     };
     let grid = grid(call.name, plan.batch * plan.sizes.heads as usize, blocks)?;
-    let launch = Launch {
-        shared: shared as u32,
-        ..Launch::new(plan.unit(Family::Attention, q.dtype), 0, grid, threads)
-    };
+    let variant = AttentionVariant::Forward { products: plan.products, dtype: q.dtype };
+    let launch = Launch { shared: shared as u32, ..Launch::new(variant, 0, grid, threads) };
     call.gpu.launch(call.name, launch, &parameters)?;
     operands.deliver(detour, &call.outputs[0])
 }
@@ -477,16 +403,14 @@ fn run_attention_grad(op: &Op, call: &Call<'_>) -> Result<()> {
         sizes: plan.sizes,
         dropping: Dropping::of(call, config)?,
     };
-    let reach = plan.unit_name.rsplit(' ').next().unwrap_or_default();
-    let masks = if plan.masked { reach } else { "full" };
-    let unit = Unit::of(Family::AttentionGradRows, attention_name("rows", 0, masks), q.dtype);
+    let variant = AttentionVariant::GradRows { mask: plan.products.reach.mask_only(), dtype: q.dtype };
     let row_grid = grid(call.name, heads, padded / ROWS)?;
-    call.gpu.launch(call.name, Launch::new(unit, 0, row_grid, 256), &parameters)?;
-    let unit = plan.unit(Family::AttentionGrad, q.dtype);
+    call.gpu.launch(call.name, Launch::new(variant, 0, row_grid, 256), &parameters)?;
+    let variant = AttentionVariant::Grad { products: plan.products, dtype: q.dtype };
     let query_grid = grid(call.name, heads, queries.div_ceil(for_queries.rows))?;
     let launch = |kernel: usize, grid: u32, pass: &Pass| Launch {
         shared: pass.shared as u32,
-        ..Launch::new(unit, kernel, grid, pass.threads)
+        ..Launch::new(variant, kernel, grid, pass.threads)
     };
     call.gpu.launch(call.name, launch(QUERIES_KERNEL, query_grid, &for_queries), &parameters)?;
     let key_grid = grid(call.name, plan.batch * plan.kv_heads, keys.div_ceil(for_keys.rows))?;
@@ -510,15 +434,15 @@ fn simt_grad_shared(width: usize) -> usize {
 
 /// The walk of the queries' gradient, then that of keys and values.
 fn grad_launches(plan: &Plan, element: usize) -> [Pass; 2] {
-    if plan.engine == Engine::Simt {
-        let shared = simt_grad_shared(plan.width);
+    if plan.products.engine == Engine::Simt {
+        let shared = simt_grad_shared(plan.width());
         return [(); 2].map(|()| Pass { rows: 64, threads: 128, shared });
     }
-    let [queries, keys] = backward_tiles(plan.engine.name(), plan.width, plan.masked, plan.dropping);
+    let [queries, keys] = plan.products.backward_tiles();
     let pass = |tiles: &Tiles, beside: usize| Pass {
         rows: tiles.rows(),
         threads: tiles.threads(),
-        shared: (tiles.rows() + 2 * tiles.step) * 2 * plan.width * element + 2 * tiles.step * beside,
+        shared: (tiles.rows() + 2 * tiles.step) * 2 * plan.width() * element + 2 * tiles.step * beside,
     };
     // Beside keys and values, each step of the second walk brings two numbers of each query.
     [pass(&queries, 0), pass(&keys, 8)]

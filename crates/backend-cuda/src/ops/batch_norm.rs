@@ -1,11 +1,12 @@
 //! Batch normalisation of channels, and its gradient: parts of each channel's sums, all of them, then the elements.
 
-use crate::gpu::{Gpu, Launch};
+use crate::call::Call;
+use crate::gpu::Gpu;
+use crate::launch::Launch;
 use crate::operands::Operands;
 use crate::rows::grid;
-use crate::select::Call;
-use crate::sources::{Family, Unit};
 use crate::space::Divisor;
+use crate::variant::norm::{BatchNormVariant, batch_norm_packs};
 use ternion_core::{DType, Error, Op, Result};
 
 /// The kernels, in the order of the source.
@@ -31,22 +32,6 @@ const PLANE: usize = 64;
 const BLOCKS: usize = 132 * 8;
 /// The most blocks along the second axis of a grid.
 const MOST: usize = 65535;
-
-/// Elements of a pack that there are kernels for, the widest first. Numbers of 64 bits are taken one by one.
-fn packs(dtype: DType) -> &'static [usize] {
-    match dtype.size() {
-        8 => &[1],
-        4 => &[4, 1],
-        _ => &[8, 4, 1],
-    }
-}
-
-/// Everything that the functions here ask for.
-pub(crate) fn units() -> Vec<Unit> {
-    let of =
-        |dtype: DType| packs(dtype).iter().map(move |&pack| Unit::of(Family::BatchNorm(pack), "", dtype));
-    DType::FLOATS.into_iter().flat_map(of).collect()
-}
 
 /// The parameters, as `ChannelParts` of the kernels.
 #[repr(C)]
@@ -133,7 +118,7 @@ impl Plan {
             let bytes = (pack * dtype.size()) as u64;
             run.is_multiple_of(pack) && addresses.iter().all(|address| address.is_multiple_of(bytes))
         };
-        let pack = packs(dtype).iter().find(suits).copied().unwrap_or(1);
+        let pack = batch_norm_packs(dtype).iter().find(suits).copied().unwrap_or(1);
         let most = |blocks: usize| BLOCKS.div_ceil(blocks.max(1));
         let splits = match planes {
             true => most(channels).min(batch.saturating_mul(space) / (pack * THREADS * 4)),
@@ -148,8 +133,8 @@ impl Plan {
     }
 
     fn launch(&self, kernel: usize, blocks: [usize; 2]) -> Result<Launch> {
-        let unit = Unit::of(Family::BatchNorm(self.pack), "", self.dtype);
-        let launch = Launch::new(unit, kernel, 0, THREADS as u32);
+        let variant = BatchNormVariant { pack: self.pack as u8, dtype: self.dtype };
+        let launch = Launch::new(variant, kernel, 0, THREADS as u32);
         Ok(Launch { grid: [grid(self.op, blocks[0])?, blocks[1] as u32, 1], ..launch })
     }
 

@@ -1,9 +1,9 @@
 //! Image patches as columns of a matrix, and back.
 
 use super::window::{Extent, Slide, slides, strides, takes_runs};
-use crate::gpu::Launch;
-use crate::select::Call;
-use crate::sources::{Family, Unit};
+use crate::call::Call;
+use crate::launch::Launch;
+use crate::variant::Kind;
 use ternion_core::backend::View;
 use ternion_core::ops::conv::Window;
 use ternion_core::{Error, Op, Result};
@@ -78,6 +78,6 @@ fn launch(
         false => (first, 1),
     };
     let blocks = count.div_ceil(THREADS * elements) as u32;
-    let unit = Unit::of(Family::Patches, "", to.dtype);
-    gpu.launch(op, Launch::new(unit, kernel, blocks, THREADS as u32), &parameters)
+    let variant = Kind::Patches(to.dtype);
+    gpu.launch(op, Launch::new(variant, kernel, blocks, THREADS as u32), &parameters)
 }

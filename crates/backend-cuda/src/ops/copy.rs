@@ -1,10 +1,12 @@
 //! Strided copies and casts.
 
 use super::elementwise::{self, Operand};
-use crate::gpu::{Gpu, Launch};
-use crate::select::Call;
-use crate::sources::{Family, Unit, bits_like};
+use crate::call::Call;
+use crate::gpu::Gpu;
+use crate::launch::Launch;
 use crate::space::{Divisor, Space};
+use crate::variant::elementwise::ElementwiseVariant;
+use crate::variant::{Kind, bits_like};
 use smallvec::SmallVec;
 use ternion_core::backend::View;
 use ternion_core::{MAX_RANK, Op, Result};
@@ -40,13 +42,14 @@ pub(crate) fn run_copy(_: &Op, call: &Call<'_>) -> Result<()> {
 pub(crate) fn copy(gpu: &Gpu, op: &'static str, x: &View<'_>, y: &View<'_>) -> Result<()> {
     let operands = [Operand::Tensor(x), Operand::Absent, Operand::Absent];
     if x.dtype != y.dtype {
-        let unit = Unit { family: Family::Cast, name: "", types: [x.dtype, y.dtype, x.dtype] };
-        return elementwise::launch(gpu, op, unit, y, operands, [0; 2]);
+        let variant = ElementwiseVariant::Cast { from: x.dtype, to: y.dtype };
+        return elementwise::launch(gpu, op, variant, y, operands, [0; 2]);
     }
     match transposed(gpu, op, x, y)? {
         true => Ok(()),
         false => {
-            elementwise::launch(gpu, op, Unit::of(Family::Move, "", bits_like(x.dtype)), y, operands, [0; 2])
+            let variant = ElementwiseVariant::Move(bits_like(x.dtype));
+            elementwise::launch(gpu, op, variant, y, operands, [0; 2])
         }
     }
 }
@@ -89,10 +92,10 @@ fn transposed(gpu: &Gpu, op: &'static str, x: &View<'_>, y: &View<'_>) -> Result
         j_tiles: Divisor::new(j_tiles),
         batch: Space::in_order(&batch),
     };
-    let unit = Unit::of(Family::Transpose, "", bits_like(x.dtype));
+    let variant = Kind::Transpose(bits_like(x.dtype));
     let launch = Launch {
         block: [SIDE as u32, ROWS as u32, 1],
-        ..Launch::new(unit, usize::from(packed), blocks as u32, 0)
+        ..Launch::new(variant, usize::from(packed), blocks as u32, 0)
     };
     gpu.launch(op, launch, &parameters)?;
     Ok(true)

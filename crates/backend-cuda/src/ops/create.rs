@@ -1,9 +1,11 @@
 //! Tensors from nothing.
 
 use super::elementwise::{self, Operand};
-use crate::gpu::{Gpu, Launch};
-use crate::select::Call;
-use crate::sources::{Family, Unit, bits_like};
+use crate::call::Call;
+use crate::gpu::Gpu;
+use crate::launch::Launch;
+use crate::variant::elementwise::ElementwiseVariant;
+use crate::variant::{Kind, bits_like};
 use ternion_core::backend::View;
 use ternion_core::{Error, Op, Result, Scalar};
 
@@ -16,9 +18,9 @@ pub(crate) fn run_fill(op: &Op, call: &Call<'_>) -> Result<()> {
 
 /// Puts `value` everywhere.
 pub(crate) fn fill(gpu: &Gpu, op: &'static str, y: &View<'_>, value: Scalar) -> Result<()> {
-    let unit = Unit::of(Family::Move, "", bits_like(y.dtype));
+    let variant = ElementwiseVariant::Move(bits_like(y.dtype));
     let number = Operand::Number(value.bits(y.dtype));
-    elementwise::launch(gpu, op, unit, y, [number, Operand::Absent, Operand::Absent], [0; 2])
+    elementwise::launch(gpu, op, variant, y, [number, Operand::Absent, Operand::Absent], [0; 2])
 }
 
 /// The parameters, as `Iota` of the kernels.
@@ -47,6 +49,6 @@ pub(crate) fn run_iota(op: &Op, call: &Call<'_>) -> Result<()> {
     };
     let blocks = u32::try_from(payload.count.div_ceil(THREADS))
         .map_err(|_| Error::invalid(call.name, "more elements than a launch takes"))?;
-    let unit = Unit::of(Family::Iota, "", payload.dtype);
-    call.gpu.launch(call.name, Launch::new(unit, 0, blocks, THREADS as u32), &parameters)
+    let variant = Kind::Iota(payload.dtype);
+    call.gpu.launch(call.name, Launch::new(variant, 0, blocks, THREADS as u32), &parameters)
 }

@@ -1,9 +1,9 @@
 //! Running sums.
 
-use crate::gpu::Launch;
-use crate::select::{Call, Variant};
-use crate::sources::{Family, Unit};
+use crate::call::{Call, Selected};
+use crate::launch::Launch;
 use crate::space::Space;
+use crate::variant::reduction::ReductionVariant;
 use smallvec::SmallVec;
 use ternion_core::backend::{Meta, Unsupported};
 use ternion_core::{Error, MAX_RANK, Op, Result};
@@ -26,8 +26,8 @@ struct Parameters {
 }
 
 /// Every dtype that core lets through.
-pub(crate) fn select(_: &[Meta<'_>]) -> Result<Variant, Unsupported> {
-    Ok(Variant::row_major(run_cumulative_sum))
+pub(crate) fn select(_: &[Meta<'_>]) -> Result<Selected, Unsupported> {
+    Ok(Selected::row_major(run_cumulative_sum))
 }
 
 fn run_cumulative_sum(op: &Op, call: &Call<'_>) -> Result<()> {
@@ -61,6 +61,6 @@ fn run_cumulative_sum(op: &Op, call: &Call<'_>) -> Result<()> {
         true => (1, lines.div_ceil(THREADS)),
         false => (0, lines),
     };
-    let unit = Unit::of(Family::Cumulative, "", x.dtype);
-    call.gpu.launch(call.name, Launch::new(unit, kernel, blocks as u32, THREADS as u32), &parameters)
+    let variant = ReductionVariant::CumulativeSum(x.dtype);
+    call.gpu.launch(call.name, Launch::new(variant, kernel, blocks as u32, THREADS as u32), &parameters)
 }

@@ -1,9 +1,11 @@
 //! Ops of which each element depends on the elements at its place alone.
 
-use crate::gpu::{Gpu, Launch};
-use crate::select::{Call, Variant};
-use crate::sources::{ACTIVATIONS, Family, Unit, bits_like};
+use crate::call::{Call, Selected};
+use crate::gpu::Gpu;
+use crate::launch::Launch;
 use crate::space::Space;
+use crate::variant::bits_like;
+use crate::variant::elementwise::{Activation, ElementwiseVariant};
 use ternion_core::backend::{Meta, Plan, Unsupported, View};
 use ternion_core::ops::binary::{BiasActivation, BinaryScalar, Side};
 use ternion_core::ops::compare::CompareScalar;
@@ -49,11 +51,11 @@ pub(crate) fn plan_for(inputs: &[Meta<'_>]) -> Plan {
     inputs.iter().position(whole).map_or(Plan::ROW_MAJOR, Plan::like)
 }
 
-/// Launches `unit` for `y` from its operands. Tensors have y's shape.
+/// Launches `variant` for `y` from its operands. Tensors have y's shape.
 pub(crate) fn launch(
     gpu: &Gpu,
     op: &'static str,
-    unit: Unit,
+    variant: ElementwiseVariant,
     y: &View<'_>,
     operands: [Operand<'_>; 3],
     constants: [u64; 2],
@@ -104,7 +106,7 @@ pub(crate) fn launch(
     };
     let blocks = u32::try_from(count.div_ceil(per_block))
         .map_err(|_| Error::invalid(op, format!("{count} elements are more than a launch takes")))?;
-    gpu.launch(op, Launch::new(unit, kernel, blocks, THREADS as u32), &parameters)
+    gpu.launch(op, Launch::new(variant, kernel, blocks, THREADS as u32), &parameters)
 }
 
 fn wrong(call: &Call<'_>) -> Error {
@@ -119,29 +121,29 @@ fn constants_of(op: UnaryOp, dtype: DType) -> [u64; 2] {
 pub(crate) fn run_unary(op: &Op, call: &Call<'_>) -> Result<()> {
     let Op::Unary(payload) = op else { return Err(wrong(call)) };
     let x = &call.inputs[0];
-    let unit = Unit::of(Family::Unary, payload.op.name(), x.dtype);
+    let variant = ElementwiseVariant::unary(payload.op, x.dtype);
     let operands = [Operand::Tensor(x), Operand::Absent, Operand::Absent];
-    launch(call.gpu, call.name, unit, &call.outputs[0], operands, constants_of(payload.op, x.dtype))
+    launch(call.gpu, call.name, variant, &call.outputs[0], operands, constants_of(payload.op, x.dtype))
 }
 
 pub(crate) fn run_unary_grad(op: &Op, call: &Call<'_>) -> Result<()> {
     let Op::UnaryGrad(payload) = op else { return Err(wrong(call)) };
     two(
         call,
-        Unit::of(Family::UnaryGrad, payload.op.name(), call.inputs[0].dtype),
+        ElementwiseVariant::unary_grad(payload.op, call.inputs[0].dtype),
         constants_of(payload.op, call.inputs[0].dtype),
     )
 }
 
-/// A unit of two tensors.
-fn two(call: &Call<'_>, unit: Unit, constants: [u64; 2]) -> Result<()> {
+/// A kernel of two tensors.
+fn two(call: &Call<'_>, variant: ElementwiseVariant, constants: [u64; 2]) -> Result<()> {
     let operands = [Operand::Tensor(&call.inputs[0]), Operand::Tensor(&call.inputs[1]), Operand::Absent];
-    launch(call.gpu, call.name, unit, &call.outputs[0], operands, constants)
+    launch(call.gpu, call.name, variant, &call.outputs[0], operands, constants)
 }
 
 pub(crate) fn run_binary(op: &Op, call: &Call<'_>) -> Result<()> {
     let Op::Binary(payload) = op else { return Err(wrong(call)) };
-    two(call, Unit::of(Family::Binary, payload.op.name(), call.inputs[0].dtype), [0; 2])
+    two(call, ElementwiseVariant::binary(payload.op, call.inputs[0].dtype), [0; 2])
 }
 
 /// The number is in the type that the op is computed in.
@@ -150,52 +152,53 @@ pub(crate) fn run_binary_scalar(op: &Op, call: &Call<'_>) -> Result<()> {
     let (x, dtype) = (Operand::Tensor(&call.inputs[0]), call.inputs[0].dtype);
     let wide = dtype.accumulator();
     let number = Operand::Number(scalar.bits(wide));
-    let (types, a, b) = match side {
-        Side::Right => ([dtype, wide, dtype], x, number),
-        Side::Left => ([wide, dtype, dtype], number, x),
+    let ([a, b], operands) = match side {
+        Side::Right => ([dtype, wide], [x, number, Operand::Absent]),
+        Side::Left => ([wide, dtype], [number, x, Operand::Absent]),
     };
-    let unit = Unit { family: Family::Binary, name: op.name(), types };
-    launch(call.gpu, call.name, unit, &call.outputs[0], [a, b, Operand::Absent], [0; 2])
+    let variant = ElementwiseVariant::Binary { op: *op, a, b, y: dtype };
+    launch(call.gpu, call.name, variant, &call.outputs[0], operands, [0; 2])
 }
 
 pub(crate) fn run_multiply_add(_: &Op, call: &Call<'_>) -> Result<()> {
     let [a, b, c] = [0, 1, 2].map(|at| Operand::Tensor(&call.inputs[at]));
-    let unit = Unit::of(Family::MultiplyAdd, "", call.inputs[0].dtype);
-    launch(call.gpu, call.name, unit, &call.outputs[0], [a, b, c], [0; 2])
+    let variant = ElementwiseVariant::MultiplyAdd(call.inputs[0].dtype);
+    launch(call.gpu, call.name, variant, &call.outputs[0], [a, b, c], [0; 2])
 }
 
 pub(crate) fn run_scale_add(op: &Op, call: &Call<'_>) -> Result<()> {
     let Op::ScaleAdd(payload) = op else { return Err(wrong(call)) };
     let dtype = call.inputs[0].dtype;
     let scale = Scalar::Float(payload.scale).bits(dtype.accumulator());
-    two(call, Unit::of(Family::ScaleAdd, "", dtype), [scale, 0])
+    two(call, ElementwiseVariant::ScaleAdd(dtype), [scale, 0])
 }
 
 pub(crate) fn run_add_relu(_: &Op, call: &Call<'_>) -> Result<()> {
-    two(call, Unit::of(Family::AddRelu, "", call.inputs[0].dtype), [0; 2])
+    two(call, ElementwiseVariant::AddRelu(call.inputs[0].dtype), [0; 2])
 }
 
 /// The functions that layers have.
 pub(crate) fn select_bias_activation(
     payload: &BiasActivation,
     inputs: &[Meta<'_>],
-) -> Result<Variant, Unsupported> {
-    match ACTIVATIONS.contains(&payload.activation.name()) {
-        true => Ok(Variant { plan: plan_for(inputs), run: run_bias_activation }),
+) -> Result<Selected, Unsupported> {
+    match Activation::of(payload.activation).is_some() {
+        true => Ok(Selected { plan: plan_for(inputs), run: run_bias_activation }),
         false => Err(Unsupported::because("no kernel with this activation")),
     }
 }
 
 fn run_bias_activation(op: &Op, call: &Call<'_>) -> Result<()> {
     let Op::BiasActivation(payload) = op else { return Err(wrong(call)) };
+    let Some(activation) = Activation::of(payload.activation) else { return Err(wrong(call)) };
     let dtype = call.inputs[0].dtype;
-    let unit = Unit::of(Family::BiasActivation, payload.activation.name(), dtype);
-    two(call, unit, constants_of(payload.activation, dtype))
+    let variant = ElementwiseVariant::BiasActivation { activation, dtype };
+    two(call, variant, constants_of(payload.activation, dtype))
 }
 
 pub(crate) fn run_compare(op: &Op, call: &Call<'_>) -> Result<()> {
     let Op::Compare(payload) = op else { return Err(wrong(call)) };
-    two(call, Unit::of(Family::Compare, payload.op.name(), call.inputs[0].dtype), [0; 2])
+    two(call, ElementwiseVariant::Compare { op: payload.op, dtype: call.inputs[0].dtype }, [0; 2])
 }
 
 /// The number is rounded to the tensor's dtype first.
@@ -203,12 +206,19 @@ pub(crate) fn run_compare_scalar(op: &Op, call: &Call<'_>) -> Result<()> {
     let Op::CompareScalar(CompareScalar { op, scalar }) = op else { return Err(wrong(call)) };
     let x = &call.inputs[0];
     let number = Operand::Number(scalar.bits(x.dtype));
-    let unit = Unit::of(Family::Compare, op.name(), x.dtype);
-    launch(call.gpu, call.name, unit, &call.outputs[0], [Operand::Tensor(x), number, Operand::Absent], [0; 2])
+    let variant = ElementwiseVariant::Compare { op: *op, dtype: x.dtype };
+    launch(
+        call.gpu,
+        call.name,
+        variant,
+        &call.outputs[0],
+        [Operand::Tensor(x), number, Operand::Absent],
+        [0; 2],
+    )
 }
 
 pub(crate) fn run_select(_: &Op, call: &Call<'_>) -> Result<()> {
     let [condition, a, b] = [0, 1, 2].map(|at| Operand::Tensor(&call.inputs[at]));
-    let unit = Unit::of(Family::Select, "", bits_like(call.inputs[1].dtype));
-    launch(call.gpu, call.name, unit, &call.outputs[0], [condition, a, b], [0; 2])
+    let variant = ElementwiseVariant::Select(bits_like(call.inputs[1].dtype));
+    launch(call.gpu, call.name, variant, &call.outputs[0], [condition, a, b], [0; 2])
 }

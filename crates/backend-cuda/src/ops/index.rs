@@ -1,10 +1,11 @@
 //! Picking along an axis.
 
-use crate::faults::Faults;
-use crate::gpu::Launch;
-use crate::select::Call;
-use crate::sources::{Family, Unit, bits_like};
+use crate::call::Call;
+use crate::launch::Launch;
 use crate::space::{Divisor, Space};
+use crate::submit::errors::IndexErrors;
+use crate::variant::bits_like;
+use crate::variant::index::IndexVariant;
 use smallvec::SmallVec;
 use ternion_core::backend::View;
 use ternion_core::{DType, Error, Layout, MAX_RANK, Op, Result};
@@ -12,10 +13,9 @@ use ternion_core::{DType, Error, Layout, MAX_RANK, Op, Result};
 const THREADS: usize = 256;
 const PER_THREAD: usize = 4;
 
-/// The unit of index.cu for elements and indices of these dtypes.
-pub(crate) fn unit(dtype: DType, index: DType) -> Unit {
-    let size = bits_like(dtype);
-    Unit { family: Family::Gather, name: "", types: [size, index, size] }
+/// The variant of index.cu for elements and indices of these dtypes.
+pub(crate) fn variant(dtype: DType, index: DType) -> IndexVariant {
+    IndexVariant::Gather { bits: bits_like(dtype), index }
 }
 
 /// The parameters, as `Gather` of the kernels.
@@ -70,15 +70,15 @@ fn gather(call: &Call<'_>, axis: usize, index: &View<'_>) -> Result<()> {
         y: gpu.address(op, y)?,
         x: gpu.address(op, x)?,
         index: gpu.address(op, index)?,
-        fault: gpu.faults.address,
-        site: Faults::site(op, size),
+        fault: gpu.index_errors.address,
+        site: IndexErrors::site(op, size),
         count: count as u32,
         size: size as u64,
         x_step: x.layout.strides()[axis] as i64,
         space: Space::in_order(&axes),
     };
     let blocks = count.div_ceil(THREADS * PER_THREAD);
-    gpu.launch(op, Launch::new(unit(x.dtype, index.dtype), 0, blocks as u32, THREADS as u32), &parameters)
+    gpu.launch(op, Launch::new(variant(x.dtype, index.dtype), 0, blocks as u32, THREADS as u32), &parameters)
 }
 
 /// The parameters, as `GatherRows` of the kernels.
@@ -135,8 +135,8 @@ fn rows(call: &Call<'_>, axis: usize) -> Result<bool> {
         y: y_address,
         x: x_address,
         index: gpu.address(op, index)?,
-        fault: gpu.faults.address,
-        site: Faults::site(op, size),
+        fault: gpu.index_errors.address,
+        site: IndexErrors::site(op, size),
         total: total as u64,
         size: size as u64,
         index_step: index.layout.strides()[0] as i64,
@@ -148,7 +148,7 @@ fn rows(call: &Call<'_>, axis: usize) -> Result<bool> {
     let blocks = total.div_ceil(THREADS);
     gpu.launch(
         op,
-        Launch::new(unit(DType::I64, index.dtype), 1, blocks as u32, THREADS as u32),
+        Launch::new(variant(DType::I64, index.dtype), 1, blocks as u32, THREADS as u32),
         &parameters,
     )?;
     Ok(true)

@@ -1,87 +1,16 @@
 //! Cross-entropy and its gradient.
 
-use crate::faults::Faults;
+use crate::call::{Call, Selected};
 use crate::operands::Operands;
-use crate::rows::{Chosen, Packing, Place, Rows, Team, Wanted};
-use crate::select::{Call, Variant};
-use crate::sources::{Family, Unit};
+use crate::rows::{Chosen, RowLayout, Wanted};
+use crate::submit::errors::IndexErrors;
+use crate::variant::loss::{LossVariant, grad_teams, teams};
+use crate::variant::rows::Rows;
 use ternion_core::backend::{Meta, Unsupported};
 use ternion_core::{DType, Error, Layout, Op, Result};
 
-/// Teams of the loss, which reads rows once, whatever their length.
-fn teams(name: &str, dtype: DType, packing: Packing) -> &'static [Team] {
-    match packing {
-        Packing::Single if dtype == DType::F64 || name == PLAIN => {
-            &[const { Team::memory(32, 1024) }, Team::LONGEST]
-        }
-        Packing::Single => &[Team::LONGEST],
-        Packing::Whole => &[],
-        Packing::Masked if name == PLAIN => &[
-            const { Team::memory(8, 8) },
-            const { Team::memory(32, 256) },
-            const { Team::memory(128, 1024) },
-            Team::LONGEST,
-        ],
-        Packing::Masked => &[const { Team::memory(32, 256) }, Team::LONGEST],
-    }
-}
-
 /// Blocks on a multiprocessor that bring a gradient up to date: enough to form it, few to see that it is there.
 const UPDATE_BLOCKS_EACH: usize = 4;
-
-/// Names of the loss's units: without label smoothing, and with it.
-const PLAIN: &str = "plain";
-const SMOOTHED: &str = "smoothed";
-
-/// Teams of the gradient, which reads rows twice.
-fn grad_teams(dtype: DType, packing: Packing) -> &'static [Team] {
-    match (packing, dtype) {
-        (Packing::Single, _) => &[const { Team::memory(32, 1024) }, Team::LONGEST],
-        (Packing::Whole, _) => &[],
-        (Packing::Masked, DType::F32) => &[
-            const { Team::registers(8, 1) },
-            const { Team::registers(32, 4) },
-            const { Team::registers(32, 8) },
-            const { Team::registers(128, 8) },
-            Team::SHARED,
-            Team::LONGEST,
-        ],
-        (Packing::Masked, _) => &[
-            const { Team::registers(8, 1) },
-            const { Team::registers(32, 2) },
-            const { Team::registers(32, 4) },
-            const { Team::registers(128, 4) },
-            Team::SHARED,
-            Team::LONGEST,
-        ],
-    }
-}
-
-/// Everything that the functions here ask for.
-pub(crate) fn units() -> Vec<Unit> {
-    let mut units = Vec::new();
-    for dtype in DType::FLOATS {
-        for packing in [Packing::Masked, Packing::Single] {
-            if dtype == DType::F64 && packing == Packing::Masked {
-                continue;
-            }
-            let rows = |&team: &Team| Rows { packing, team };
-            for name in [PLAIN, SMOOTHED] {
-                let forward = teams(name, dtype, packing).iter().map(rows);
-                units.extend(forward.map(|rows| Unit::of(Family::CrossEntropy(rows), name, dtype)));
-            }
-            for rows in grad_teams(dtype, packing).iter().map(rows) {
-                units.extend([
-                    Unit::of(Family::CrossEntropyGrad(rows), PLAIN, dtype),
-                    Unit::of(Family::CrossEntropyGradUpdate(rows), PLAIN, dtype),
-                    Unit::of(Family::CrossEntropyWithGrad(rows), PLAIN, dtype),
-                    Unit::of(Family::CrossEntropyWithGrad(rows), SMOOTHED, dtype),
-                ]);
-            }
-        }
-    }
-    units
-}
 
 /// The parameters, as `CrossEntropy` of the kernels.
 #[repr(C)]
@@ -110,7 +39,7 @@ struct Parameters {
 /// What the op and its gradient have in common; `x` are the logits.
 fn parameters(
     call: &Call<'_>,
-    x: Place,
+    x: RowLayout,
     target: u64,
     ignore_index: i64,
     smoothing: f64,
@@ -125,8 +54,8 @@ fn parameters(
         target,
         dloss: 0,
         formed_for: 0,
-        fault: call.gpu.faults.address,
-        site: Faults::site(call.name, columns),
+        fault: call.gpu.index_errors.address,
+        site: IndexErrors::site(call.name, columns),
         rows: rows as u64,
         dx_stride: 0,
         x_stride: x.stride,
@@ -143,7 +72,7 @@ fn parameters(
 pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
     let Op::CrossEntropy(payload) = op else { return Err(Error::invalid(call.name, "is not cross_entropy")) };
     let (gpu, dtype) = (call.gpu, call.inputs[0].dtype);
-    let name = if payload.label_smoothing == 0.0 { PLAIN } else { SMOOTHED };
+    let smoothed = payload.label_smoothing != 0.0;
     let mut operands = Operands::new(call);
     let (x, target) = (operands.input_rows(0, 1)?, operands.dense_input(1)?);
     let parameters = Parameters {
@@ -152,18 +81,18 @@ pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
         ..parameters(call, x, target, payload.ignore_index, payload.label_smoothing)?
     };
     let columns = parameters.columns as usize;
-    let wanted = Wanted { dtype, columns, places: &[x], room: gpu.shared_memory() };
-    let chosen = Rows::choose(&wanted, |packing| teams(name, dtype, packing), |_, _| 0)?;
-    let unit = Unit::of(Family::CrossEntropy(chosen.rows), name, dtype);
-    gpu.launch(call.name, chosen.launch(call.name, unit, 0, parameters.rows as usize)?, &parameters)?;
+    let wanted = Wanted { dtype, columns, layouts: &[x], room: gpu.shared_memory() };
+    let chosen = Rows::choose(&wanted, |packing| teams(smoothed, dtype, packing), |_, _| 0)?;
+    let variant = LossVariant::Forward { smoothed, rows: chosen.rows, dtype };
+    gpu.launch(call.name, chosen.launch(call.name, variant, 0, parameters.rows as usize)?, &parameters)?;
     operands.finish()
 }
 
 /// How rows of logits and of their gradient are worked on where both are at hand.
-fn chosen_for_grad(call: &Call<'_>, x: Place, dx: Place) -> Result<Chosen> {
+fn chosen_for_grad(call: &Call<'_>, x: RowLayout, dx: RowLayout) -> Result<Chosen> {
     let (dtype, layout) = (call.inputs[0].dtype, call.inputs[0].layout);
     let columns = layout.shape().dim(1);
-    let wanted = Wanted { dtype, columns, places: &[x, dx], room: call.gpu.shared_memory() };
+    let wanted = Wanted { dtype, columns, layouts: &[x, dx], room: call.gpu.shared_memory() };
     Rows::choose(&wanted, |packing| grad_teams(dtype, packing), |rows, packs| rows.held(dtype, packs, 1))
 }
 
@@ -184,8 +113,12 @@ pub(crate) fn run_grad(op: &Op, call: &Call<'_>) -> Result<()> {
         ..parameters(call, x, target, payload.ignore_index, payload.label_smoothing)?
     };
     let chosen = chosen_for_grad(call, x, dx)?;
-    let unit = Unit::of(Family::CrossEntropyGrad(chosen.rows), PLAIN, call.inputs[0].dtype);
-    call.gpu.launch(call.name, chosen.launch(call.name, unit, 0, parameters.rows as usize)?, &parameters)?;
+    let variant = LossVariant::Grad { rows: chosen.rows, dtype: call.inputs[0].dtype };
+    call.gpu.launch(
+        call.name,
+        chosen.launch(call.name, variant, 0, parameters.rows as usize)?,
+        &parameters,
+    )?;
     operands.finish()
 }
 
@@ -206,17 +139,21 @@ pub(crate) fn run_with_grad(op: &Op, call: &Call<'_>) -> Result<()> {
         dloss_stride,
         ..parameters(call, x, target, payload.ignore_index, payload.label_smoothing)?
     };
-    let name = if payload.label_smoothing == 0.0 { PLAIN } else { SMOOTHED };
+    let smoothed = payload.label_smoothing != 0.0;
     let chosen = chosen_for_grad(call, x, dx)?;
-    let unit = Unit::of(Family::CrossEntropyWithGrad(chosen.rows), name, call.inputs[0].dtype);
-    call.gpu.launch(call.name, chosen.launch(call.name, unit, 0, parameters.rows as usize)?, &parameters)?;
+    let variant = LossVariant::WithGrad { smoothed, rows: chosen.rows, dtype: call.inputs[0].dtype };
+    call.gpu.launch(
+        call.name,
+        chosen.launch(call.name, variant, 0, parameters.rows as usize)?,
+        &parameters,
+    )?;
     operands.finish()
 }
 
 /// What is changed in place lies row by row.
-pub(crate) fn select_update(inputs: &[Meta<'_>]) -> Result<Variant, Unsupported> {
+pub(crate) fn select_update(inputs: &[Meta<'_>]) -> Result<Selected, Unsupported> {
     match inputs[5].layout.is_contiguous() {
-        true => Ok(Variant::row_major(run_update)),
+        true => Ok(Selected::row_major(run_update)),
         false => Err(Unsupported::because("the gradient to be changed does not lie row by row")),
     }
 }
@@ -242,8 +179,8 @@ fn run_update(op: &Op, call: &Call<'_>) -> Result<()> {
         ..parameters(call, x, target, payload.ignore_index, payload.label_smoothing)?
     };
     let chosen = chosen_for_grad(call, x, dx)?;
-    let unit = Unit::of(Family::CrossEntropyGradUpdate(chosen.rows), PLAIN, call.inputs[0].dtype);
-    let mut launch = chosen.launch(call.name, unit, 0, parameters.rows as usize)?;
+    let variant = LossVariant::GradUpdate { rows: chosen.rows, dtype: call.inputs[0].dtype };
+    let mut launch = chosen.launch(call.name, variant, 0, parameters.rows as usize)?;
     launch.grid[0] = launch.grid[0].min((call.gpu.multiprocessors() * UPDATE_BLOCKS_EACH) as u32);
     call.gpu.launch(call.name, launch, &parameters)?;
     operands.finish()

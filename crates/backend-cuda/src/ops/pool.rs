@@ -1,11 +1,11 @@
 //! Pooling over windows of two axes.
 
 use super::window::{Extent, Slide, slides, strides, takes_runs};
-use crate::faults::Faults;
-use crate::gpu::Launch;
-use crate::select::Call;
-use crate::sources::{Family, Unit};
+use crate::call::Call;
+use crate::launch::Launch;
 use crate::space::Divisor;
+use crate::submit::errors::IndexErrors;
+use crate::variant::Kind;
 use ternion_core::backend::View;
 use ternion_core::ops::conv::Window;
 use ternion_core::{DType, Error, Op, Result};
@@ -109,8 +109,8 @@ fn forward(call: &Call<'_>, window: &Window, first: usize, parameters: Parameter
     let parameters =
         Parameters { channels_last: u32::from(channel.abs() == 1 && column.abs() > 1), ..parameters };
     let blocks = (parameters.count as usize).div_ceil(THREADS) as u32;
-    let unit = Unit::of(Family::Pool, "", call.inputs[0].dtype);
-    call.gpu.launch(call.name, Launch::new(unit, kernel, blocks, THREADS as u32), &parameters)
+    let variant = Kind::Pool(call.inputs[0].dtype);
+    call.gpu.launch(call.name, Launch::new(variant, kernel, blocks, THREADS as u32), &parameters)
 }
 
 /// One thread for each run of pixels.
@@ -175,16 +175,16 @@ pub(crate) fn run_max_pool2d_grad(op: &Op, call: &Call<'_>) -> Result<()> {
     let parameters = Parameters {
         positions: gpu.address(call.name, positions)?,
         position_strides: strides(positions),
-        fault: gpu.faults.address,
-        site: Faults::site(call.name, pixels(call.name, dx)?),
+        fault: gpu.index_errors.address,
+        site: IndexErrors::site(call.name, pixels(call.name, dx)?),
         stray: stray.address(),
         call: 1,
         ..parameters(call, &pool.window, [dx, dy], [dy, dx])?
     };
     let parameters = by_runs(call, parameters)?;
     let blocks = (parameters.count as usize).div_ceil(THREADS);
-    let unit = Unit::of(Family::Pool, "", dx.dtype);
-    let launch = |kernel: usize, blocks: usize| Launch::new(unit, kernel, blocks as u32, THREADS as u32);
+    let variant = Kind::Pool(dx.dtype);
+    let launch = |kernel: usize, blocks: usize| Launch::new(variant, kernel, blocks as u32, THREADS as u32);
     gpu.launch(call.name, launch(MAX_POOL_GRAD, blocks), &parameters)?;
     let some = blocks.min(gpu.multiprocessors() * STRAY_BLOCKS);
     gpu.launch(call.name, launch(MAX_POOL_GRAD_STRAYS, some), &parameters)
@@ -201,7 +201,7 @@ pub(crate) fn run_avg_pool2d_grad(op: &Op, call: &Call<'_>) -> Result<()> {
         Parameters { whole, part: whole.recip(), ..parameters(call, &pool.window, [dx, dy], [dy, dx])? };
     let parameters = by_runs(call, parameters)?;
     let blocks = (parameters.count as usize).div_ceil(THREADS);
-    let unit = Unit::of(Family::Pool, "", dx.dtype);
-    let launch = Launch::new(unit, AVG_POOL_GRAD, blocks as u32, THREADS as u32);
+    let variant = Kind::Pool(dx.dtype);
+    let launch = Launch::new(variant, AVG_POOL_GRAD, blocks as u32, THREADS as u32);
     call.gpu.launch(call.name, launch, &parameters)
 }

@@ -1,12 +1,12 @@
 //! Random numbers.
 
-use crate::gpu::Launch;
-use crate::select::Call;
-use crate::sources::{Family, Unit};
+use crate::call::Call;
+use crate::launch::Launch;
 use crate::space::Space;
+use crate::variant::Kind;
 use smallvec::SmallVec;
 use ternion_core::backend::View;
-use ternion_core::{DType, Error, MAX_RANK, Op, Result};
+use ternion_core::{Error, MAX_RANK, Op, Result};
 
 const THREADS: usize = 256;
 
@@ -51,33 +51,33 @@ fn parameters(call: &Call<'_>, x: &View<'_>, state: &View<'_>, offset: u64) -> R
 /// A launch in which a thread makes `per_thread` elements.
 fn launch(
     call: &Call<'_>,
-    unit: Unit,
+    variant: Kind,
     kernel: usize,
     per_thread: u64,
     parameters: &Parameters,
 ) -> Result<()> {
     let blocks = u32::try_from(parameters.count.div_ceil(per_thread * THREADS as u64))
         .map_err(|_| Error::invalid(call.name, "more elements than a launch takes"))?;
-    call.gpu.launch(call.name, Launch::new(unit, kernel, blocks, THREADS as u32), parameters)
+    call.gpu.launch(call.name, Launch::new(variant, kernel, blocks, THREADS as u32), parameters)
 }
 
 pub(crate) fn run_bits(op: &Op, call: &Call<'_>) -> Result<()> {
     let Op::RandomBits(payload) = op else { return Err(Error::invalid(call.name, "is not random_bits")) };
     let mut parameters = parameters(call, &call.outputs[0], &call.inputs[0], payload.offset)?;
     parameters.shift = 32 - u32::from(payload.bits);
-    launch(call, Unit::of(Family::RandomBits, "", DType::I32), 0, 4, &parameters)
+    launch(call, Kind::RandomBits, 0, 4, &parameters)
 }
 
 pub(crate) fn run_uniform(op: &Op, call: &Call<'_>) -> Result<()> {
     let Op::Uniform(payload) = op else { return Err(Error::invalid(call.name, "is not uniform")) };
     let parameters = parameters(call, &call.outputs[0], &call.inputs[0], payload.offset)?;
-    launch(call, Unit::of(Family::Random, "", payload.dtype), 0, 4, &parameters)
+    launch(call, Kind::Random(payload.dtype), 0, 4, &parameters)
 }
 
 pub(crate) fn run_normal(op: &Op, call: &Call<'_>) -> Result<()> {
     let Op::Normal(payload) = op else { return Err(Error::invalid(call.name, "is not normal")) };
     let parameters = parameters(call, &call.outputs[0], &call.inputs[0], payload.offset)?;
-    launch(call, Unit::of(Family::Random, "", payload.dtype), 1, 2, &parameters)
+    launch(call, Kind::Random(payload.dtype), 1, 2, &parameters)
 }
 
 pub(crate) fn run_dropout(op: &Op, call: &Call<'_>) -> Result<()> {
@@ -89,5 +89,5 @@ pub(crate) fn run_dropout(op: &Op, call: &Call<'_>) -> Result<()> {
     let pack = 4 * x.dtype.size() as u64;
     let aligned = [parameters.x, parameters.y].iter().all(|address| address.is_multiple_of(pack.min(16)));
     let line = x.layout.is_row_major() && y.layout.is_row_major() && aligned;
-    launch(call, Unit::of(Family::Random, "", x.dtype), if line { 3 } else { 2 }, 4, &parameters)
+    launch(call, Kind::Random(x.dtype), if line { 3 } else { 2 }, 4, &parameters)
 }

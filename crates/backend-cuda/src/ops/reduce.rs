@@ -1,9 +1,11 @@
 //! Reductions over any axes.
 
-use crate::gpu::{Gpu, Launch};
-use crate::select::{Call, Variant};
-use crate::sources::{Family, Unit, pack_of};
+use crate::call::{Call, Selected};
+use crate::gpu::Gpu;
+use crate::launch::Launch;
 use crate::space::Space;
+use crate::variant::pack_of;
+use crate::variant::reduction::ReductionVariant;
 use ternion_core::backend::{Meta, Unsupported, View};
 use ternion_core::geometry::{ReductionAxes, ReductionOrder};
 use ternion_core::ops::reduce::{Reduce, ReduceOp};
@@ -55,39 +57,38 @@ struct Parameters {
 }
 
 /// Everything in every dtype that core lets through.
-pub(crate) fn select(_: &[Meta<'_>]) -> Result<Variant, Unsupported> {
-    Ok(Variant::row_major(run_reduce))
+pub(crate) fn select(_: &[Meta<'_>]) -> Result<Selected, Unsupported> {
+    Ok(Selected::row_major(run_reduce))
 }
 
-/// The reducer of the kernels, and the bytes of its accumulator.
-fn reducer(op: ReduceOp, dtype: DType) -> (&'static str, usize) {
+/// Bytes of the reducer's accumulator.
+fn accumulator_bytes(op: ReduceOp, dtype: DType) -> usize {
     let size = dtype.accumulator().size();
     match op {
-        ReduceOp::Sum => ("Sum", size),
-        ReduceOp::Prod => ("Prod", size),
-        ReduceOp::Max => ("Max", size),
-        ReduceOp::Min => ("Min", size),
-        ReduceOp::ArgMax => ("ArgMax", 16),
-        ReduceOp::ArgMin => ("ArgMin", 16),
-        ReduceOp::Mean => ("Mean", size),
-        ReduceOp::SumSquares => ("SumSquares", size),
-        ReduceOp::MaxAbs => ("MaxAbs", size),
-        ReduceOp::Norm => ("Norm", size),
-        ReduceOp::LogSumExp => ("LogSumExp", 2 * size),
+        ReduceOp::ArgMax | ReduceOp::ArgMin => 16,
+        ReduceOp::LogSumExp => 2 * size,
+        ReduceOp::Sum
+        | ReduceOp::Prod
+        | ReduceOp::Max
+        | ReduceOp::Min
+        | ReduceOp::Mean
+        | ReduceOp::SumSquares
+        | ReduceOp::MaxAbs
+        | ReduceOp::Norm => size,
     }
 }
 
 fn run_reduce(op: &Op, call: &Call<'_>) -> Result<()> {
     let Op::Reduce(payload) = op else { return Err(Error::invalid(call.name, "is not a reduction")) };
     let (x, y) = (&call.inputs[0], &call.outputs[0]);
-    let (reducer, accumulator) = reducer(payload.op, x.dtype);
-    let unit = Unit::of(Family::Reduce, reducer, x.dtype);
+    let accumulator = accumulator_bytes(payload.op, x.dtype);
+    let variant = ReductionVariant::Reduce { op: payload.op, dtype: x.dtype };
     let spaces = Spaces::of(payload, x, y);
     super::fits(call.name, &[spaces.results, spaces.reduced])?;
     if spaces.results == 0 {
         return Ok(());
     }
-    reduce(call.gpu, call.name, unit, x, y, spaces, accumulator)
+    reduce(call.gpu, call.name, variant, x, y, spaces, accumulator)
 }
 
 /// What is kept and what is reduced.
@@ -174,7 +175,7 @@ impl Cut {
 fn reduce(
     gpu: &Gpu,
     op: &'static str,
-    unit: Unit,
+    variant: ReductionVariant,
     x: &View<'_>,
     y: &View<'_>,
     spaces: Spaces,
@@ -200,6 +201,6 @@ fn reduce(
         kept: spaces.kept,
         over: spaces.over,
     };
-    let launch = Launch::new(unit, cut.kernel, cut.blocks as u32, THREADS as u32);
+    let launch = Launch::new(variant, cut.kernel, cut.blocks as u32, THREADS as u32);
     gpu.launch(op, Launch { grid: [cut.blocks as u32, cut.parts as u32, 1], ..launch }, &parameters)
 }

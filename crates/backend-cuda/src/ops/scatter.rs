@@ -1,13 +1,15 @@
 //! Putting and adding along an axis: sources are sorted by the place that they go to, so that the result does not depend on which thread comes first.
 
 use super::copy::copy;
-use super::index::{along, three_axes, unit};
+use super::index::{along, three_axes, variant};
 use super::sort::{Pairs, sort_keys};
-use crate::faults::Faults;
-use crate::gpu::{Gpu, Launch};
-use crate::select::{Call, Variant};
-use crate::sources::{ACCESS, Family, Unit, bits_like, pack_of};
+use crate::call::{Call, Selected};
+use crate::gpu::Gpu;
+use crate::launch::Launch;
 use crate::space::Space;
+use crate::submit::errors::IndexErrors;
+use crate::variant::index::IndexVariant;
+use crate::variant::{ACCESS, bits_like, pack_of};
 use smallvec::SmallVec;
 use ternion_core::backend::{Meta, Unsupported, View};
 use ternion_core::ops::index::ScatterMode;
@@ -65,8 +67,8 @@ struct RowParameters {
 }
 
 /// Every dtype that core lets through.
-pub(crate) fn select(_: &[Meta<'_>]) -> Result<Variant, Unsupported> {
-    Ok(Variant::row_major(run))
+pub(crate) fn select(_: &[Meta<'_>]) -> Result<Selected, Unsupported> {
+    Ok(Selected::row_major(run))
 }
 
 fn run(op: &Op, call: &Call<'_>) -> Result<()> {
@@ -97,8 +99,8 @@ fn sorted_places(
         keys: pairs.keys[0].address(),
         numbers: pairs.numbers[0].address(),
         index: gpu.address(call.name, index)?,
-        fault: gpu.faults.address,
-        site: Faults::site(call.name, size),
+        fault: gpu.index_errors.address,
+        site: IndexErrors::site(call.name, size),
         count: count as u32,
         nowhere: places as u32,
         size: size as u64,
@@ -106,8 +108,8 @@ fn sorted_places(
         space,
     };
     let blocks = count.div_ceil(THREADS);
-    let unit = unit(call.inputs[0].dtype, index.dtype);
-    gpu.launch(call.name, Launch::new(unit, 2, blocks as u32, THREADS as u32), &parameters)?;
+    let variant = variant(call.inputs[0].dtype, index.dtype);
+    gpu.launch(call.name, Launch::new(variant, 2, blocks as u32, THREADS as u32), &parameters)?;
     sort_keys(gpu, call.name, &mut pairs, u32::BITS - (places as u32).leading_zeros())?;
     Ok(pairs)
 }
@@ -146,11 +148,11 @@ fn scatter(call: &Call<'_>, axis: usize, mode: ScatterMode, index: &View<'_>) ->
         places: in_order(y.layout),
         sources: in_order(source.layout),
     };
-    let unit = match mode {
-        ScatterMode::Set => Unit::of(Family::ScatterSet, "", bits_like(y.dtype)),
-        ScatterMode::Add => Unit::of(Family::ScatterAdd, "", y.dtype),
+    let variant = match mode {
+        ScatterMode::Set => IndexVariant::ScatterSet(bits_like(y.dtype)),
+        ScatterMode::Add => IndexVariant::ScatterAdd(y.dtype),
     };
-    gpu.launch(op, Launch::new(unit, 0, count.div_ceil(THREADS) as u32, THREADS as u32), &parameters)
+    gpu.launch(op, Launch::new(variant, 0, count.div_ceil(THREADS) as u32, THREADS as u32), &parameters)
 }
 
 /// Whole rows, where both sides lie evenly; else element by element.
@@ -194,7 +196,7 @@ fn index_add(call: &Call<'_>, axis: usize) -> Result<()> {
         };
     let launch = Launch {
         grid: [count.div_ceil(PLACES) as u32, columns.div_ceil(LANES * pack) as u32, outer as u32],
-        ..Launch::new(Unit::of(Family::ScatterAdd, "", y.dtype), kernel, 0, THREADS as u32)
+        ..Launch::new(IndexVariant::ScatterAdd(y.dtype), kernel, 0, THREADS as u32)
     };
     gpu.launch(op, launch, &parameters)
 }

@@ -1,13 +1,15 @@
 //! Sorting along an axis, and of (key, number) pairs for scattering.
 
-use crate::gpu::{Gpu, Launch, Scratch};
-use crate::select::{Call, Variant};
-use crate::sources::{Family, Unit};
+use crate::call::{Call, Selected};
+use crate::gpu::Gpu;
+use crate::launch::Launch;
+use crate::memory::scratch::Scratch;
 use crate::space::Space;
+use crate::variant::index::IndexVariant;
 use smallvec::SmallVec;
 use ternion_core::backend::{Meta, Unsupported, View};
 use ternion_core::ops::index::Sort;
-use ternion_core::{DType, Error, MAX_RANK, Op, Result};
+use ternion_core::{Error, MAX_RANK, Op, Result};
 
 const THREADS: usize = 256;
 /// The longest line that one block sorts.
@@ -20,15 +22,15 @@ const DIGIT_BITS: u32 = 8;
 /// Lines of one launch of the tiled kernels: the most blocks along the second axis of a grid.
 const LINES: usize = 65535;
 
-/// The kernels of the unit of an element type, in the order of the source.
+/// The kernels of the variant of an element type, in the order of the source.
 const BLOCK: usize = 0;
 const MAKE_KEYS: usize = 1;
 const COUNT: usize = 2;
 const TAKE: usize = 5;
 
 /// Every dtype.
-pub(crate) fn select(_: &[Meta<'_>]) -> Result<Variant, Unsupported> {
-    Ok(Variant::row_major(run_sort))
+pub(crate) fn select(_: &[Meta<'_>]) -> Result<Selected, Unsupported> {
+    Ok(Selected::row_major(run_sort))
 }
 
 #[repr(C)]
@@ -166,17 +168,17 @@ fn short(call: &Call<'_>, lines: &Lines, [values, positions, x]: [u64; 3], desce
         x_step,
         lines: lines.space,
     };
-    let unit = Unit::of(Family::Sort, "", call.inputs[0].dtype);
-    call.gpu.launch(call.name, Launch::new(unit, BLOCK, lines.count as u32, THREADS as u32), &parameters)
+    let variant = IndexVariant::Sort(call.inputs[0].dtype);
+    call.gpu.launch(call.name, Launch::new(variant, BLOCK, lines.count as u32, THREADS as u32), &parameters)
 }
 
 fn long(call: &Call<'_>, lines: &Lines, [values, positions, x]: [u64; 3], descending: u32) -> Result<()> {
     let (gpu, op, dtype) = (call.gpu, call.name, call.inputs[0].dtype);
-    let unit = Unit::of(Family::Sort, "", dtype);
+    let variant = IndexVariant::Sort(dtype);
     let mut pairs = Pairs::new(gpu, lines.count, lines.length, if dtype.size() == 8 { 8 } else { 4 })?;
     let [value_step, position_step, x_step] = lines.steps;
     let grid = [lines.length.div_ceil(THREADS) as u32, lines.count as u32, 1];
-    let launch = |kernel: usize| Launch { grid, ..Launch::new(unit, kernel, 0, THREADS as u32) };
+    let launch = |kernel: usize| Launch { grid, ..Launch::new(variant, kernel, 0, THREADS as u32) };
     let keys = KeyParameters {
         keys: pairs.keys[0].address(),
         numbers: pairs.numbers[0].address(),
@@ -187,7 +189,7 @@ fn long(call: &Call<'_>, lines: &Lines, [values, positions, x]: [u64; 3], descen
         lines: lines.x_only,
     };
     gpu.launch(op, launch(MAKE_KEYS), &keys)?;
-    pairs.sort(gpu, op, unit, COUNT, 8 * dtype.size() as u32)?;
+    pairs.sort(gpu, op, variant, COUNT, 8 * dtype.size() as u32)?;
     let take = TakeParameters {
         values,
         positions,
@@ -225,12 +227,12 @@ impl Pairs {
         })
     }
 
-    /// Sorts by the lowest `bits` bits of the keys; `first` is the kernel `count` of `unit`, after which `offsets` and `place` come.
+    /// Sorts by the lowest `bits` bits of the keys; `first` is the kernel `count` of `variant`, after which `offsets` and `place` come.
     pub(crate) fn sort(
         &mut self,
         gpu: &Gpu,
         op: &'static str,
-        unit: Unit,
+        variant: IndexVariant,
         first: usize,
         bits: u32,
     ) -> Result<()> {
@@ -248,7 +250,7 @@ impl Pairs {
             };
             let launch = |kernel: usize, grid: [u32; 3]| Launch {
                 grid,
-                ..Launch::new(unit, first + kernel, 0, THREADS as u32)
+                ..Launch::new(variant, first + kernel, 0, THREADS as u32)
             };
             let lines = self.lines as u32;
             gpu.launch(op, launch(0, [tiles, lines, 1]), &parameters)?;
@@ -263,7 +265,7 @@ impl Pairs {
 
 /// Sorts pairs of one line with 32-bit keys by their lowest `bits` bits.
 pub(crate) fn sort_keys(gpu: &Gpu, op: &'static str, pairs: &mut Pairs, bits: u32) -> Result<()> {
-    pairs.sort(gpu, op, Unit::of(Family::SortKeys, "", DType::I32), 0, bits)
+    pairs.sort(gpu, op, IndexVariant::SortKeys, 0, bits)
 }
 
 #[cfg(test)]

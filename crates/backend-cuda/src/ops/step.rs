@@ -1,9 +1,9 @@
-//! Optimiser steps of many tensors in one launch.
+//! Optimizer steps of many tensors in one launch.
 
 use super::copy::copy;
-use crate::gpu::Launch;
-use crate::select::{Call, Variant};
-use crate::sources::{Family, Unit};
+use crate::call::{Call, Selected};
+use crate::launch::Launch;
+use crate::variant::step::{Capacity, StepVariant, UpdateRule};
 use ternion_core::backend::{Buffer, Meta, Unsupported, View};
 use ternion_core::ops::step::{AdamStep, DecayMode, SgdStep};
 use ternion_core::{Error, Op, Result};
@@ -11,11 +11,7 @@ use ternion_core::{Error, Op, Result};
 const THREADS: usize = 256;
 /// Elements of a block.
 const CHUNK: usize = THREADS * 4;
-/// Tensors of a launch: all that the parameters of a kernel have room for, of which a kernel takes 4 KiB.
-pub(crate) const MOST: usize = 64;
-/// Tensors of a launch on a driver whose kernels take 32 KiB of parameters. Copying those costs more than a launch where there are few tensors.
-pub(crate) const MOST_MANY: usize = 512;
-/// The first CUDA version whose kernels take them, as 1000 * major + 10 * minor.
+/// The first CUDA version whose kernels take the parameters of many tensors, as 1000 * major + 10 * minor.
 const LONG_PARAMETERS: i32 = 12_010;
 
 /// A tensor and what belongs to it, as `Target` of the kernels.
@@ -57,19 +53,19 @@ fn states(op: &Op) -> usize {
 }
 
 /// All floats, where each parameter and its states lie dense in one order.
-pub(crate) fn select(op: &Op, inputs: &[Meta<'_>]) -> Result<Variant, Unsupported> {
+pub(crate) fn select(op: &Op, inputs: &[Meta<'_>]) -> Result<Selected, Unsupported> {
     let dense = inputs.chunks(3 + states(op)).all(|group| {
         let layout = group[0].layout;
         layout.is_contiguous() && group[3..].iter().all(|state| state.layout.strides() == layout.strides())
     });
     match dense {
-        true => Ok(Variant::row_major(run)),
+        true => Ok(Selected::row_major(run)),
         false => Err(Unsupported::because("a parameter and its states that do not lie dense in one order")),
     }
 }
 
-/// The kernel's policy and the numbers that do not change from step to step.
-fn policy<const TENSORS: usize>(op: &Op) -> Result<(&'static str, Parameters<TENSORS>)> {
+/// The kernel's rule and the numbers that do not change from step to step.
+fn rule<const TENSORS: usize>(op: &Op) -> Result<(UpdateRule, Parameters<TENSORS>)> {
     let target = Target { parameter: 0, gradient: 0, hyper: 0, states: [0; 2], count: 0 };
     let empty = Parameters {
         tensors: 0,
@@ -89,7 +85,7 @@ fn policy<const TENSORS: usize>(op: &Op) -> Result<(&'static str, Parameters<TEN
     };
     match op {
         Op::SgdStep(SgdStep { momentum, dampening, weight_decay, nesterov }) => Ok((
-            if *momentum == 0.0 { "Sgd" } else { "SgdMomentum" },
+            if *momentum == 0.0 { UpdateRule::Sgd } else { UpdateRule::SgdMomentum },
             Parameters {
                 nesterov: u32::from(*nesterov),
                 weight_decay: *weight_decay,
@@ -99,7 +95,7 @@ fn policy<const TENSORS: usize>(op: &Op) -> Result<(&'static str, Parameters<TEN
             },
         )),
         Op::AdamStep(AdamStep { beta1, beta2, eps, weight_decay, decay_mode }) => Ok((
-            "Adam",
+            UpdateRule::Adam,
             Parameters {
                 decoupled: u32::from(*decay_mode == DecayMode::Decoupled),
                 weight_decay: *weight_decay,
@@ -116,19 +112,19 @@ fn policy<const TENSORS: usize>(op: &Op) -> Result<(&'static str, Parameters<TEN
 }
 
 fn run(op: &Op, call: &Call<'_>) -> Result<()> {
-    let many = call.inputs.len() > MOST * (3 + states(op));
+    let many = call.inputs.len() > Capacity::FEW * (3 + states(op));
     match many && call.gpu.context.properties.driver >= LONG_PARAMETERS {
-        true => run_by::<MOST_MANY>(op, call, Family::StepMany),
-        false => run_by::<MOST>(op, call, Family::Step),
+        true => run_by::<{ Capacity::MANY }>(op, call, Capacity::Many),
+        false => run_by::<{ Capacity::FEW }>(op, call, Capacity::Few),
     }
 }
 
 /// As many tensors in a launch as `TENSORS`.
-fn run_by<const TENSORS: usize>(op: &Op, call: &Call<'_>, family: Family) -> Result<()> {
+fn run_by<const TENSORS: usize>(op: &Op, call: &Call<'_>, capacity: Capacity) -> Result<()> {
     let width = 3 + states(op);
-    let (name, mut parameters) = policy::<TENSORS>(op)?;
-    let unit = Unit::of(family, name, call.inputs[0].dtype);
-    // Groups of tensors whose numbers lie equally far apart share a launch; all do that an optimiser makes.
+    let (rule, mut parameters) = rule::<TENSORS>(op)?;
+    let variant = StepVariant { rule, capacity, dtype: call.inputs[0].dtype };
+    // Groups of tensors whose numbers lie equally far apart share a launch; all do that an optimizer makes.
     let groups: Vec<&[View<'_>]> = call.inputs.chunks(width).collect();
     let stride = |group: &&[View<'_>]| group[2].layout.strides()[0];
     for together in
@@ -146,7 +142,7 @@ fn run_by<const TENSORS: usize>(op: &Op, call: &Call<'_>, family: Family) -> Res
         }
         parameters.tensors = together.len() as u32;
         parameters.hyper_stride = stride(&together[0]) as i64;
-        call.gpu.launch(call.name, Launch::new(unit, 0, blocks, THREADS as u32), &parameters)?;
+        call.gpu.launch(call.name, Launch::new(variant, 0, blocks, THREADS as u32), &parameters)?;
     }
     Ok(())
 }

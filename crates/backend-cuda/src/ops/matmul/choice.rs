@@ -1,8 +1,7 @@
 //! The choice for a product: its tile, how operands come into that, and into how many parts long sums are cut.
 
 use super::operand::Operand;
-use super::{Factors, Form, Tile, tiles};
-use crate::sources::matmul_name;
+use crate::variant::gemm::{LoadMode, MmaInput, Purpose, Tile, tiles};
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use smallvec::SmallVec;
 use std::cell::RefCell;
@@ -16,6 +15,16 @@ const MOST_CHOSEN: usize = 4096;
 /// The most parts that a sum is cut into.
 const MOST_SPLITS: usize = 128;
 
+/// Microseconds that a product takes beside its waves of blocks: to queue it, and to begin.
+const LAUNCH_MICROSECONDS: f64 = 2.0;
+/// Microseconds that the second kernel takes beside its memory traffic, which adds up the parts of sums.
+const SPLIT_MICROSECONDS: f64 = 1.8;
+/// Microseconds that it takes to queue the copy of an operand, and of one with zeros behind its lines.
+const COPY_MICROSECONDS: f64 = 4.0;
+const PADDED_COPY_MICROSECONDS: f64 = 6.0;
+/// Two thirds of an H100's bandwidth.
+const BYTES_PER_MICROSECOND: f64 = 2e6;
+
 /// Numbers of blocks that a cut aims at: a half of an H100 up to six times all of it.
 const AIMS: [usize; 6] = [66, 132, 264, 396, 528, 792];
 
@@ -25,8 +34,9 @@ pub(super) struct Sizes {
     pub(super) n: usize,
     pub(super) k: usize,
     pub(super) matrices: usize,
-    /// Elements of a and of b, if they fit no form of the fast tiles of tensor cores, which are laid out anew for those; else 0.
-    pub(super) strays: [usize; 2],
+    /// Elements of a and of b, if the fast tiles of tensor cores do not load them as they are, so that they
+    /// are copied for those; else 0.
+    pub(super) unaligned: [usize; 2],
 }
 
 impl Sizes {
@@ -34,12 +44,13 @@ impl Sizes {
         self.m * self.n * self.matrices
     }
 
-    /// Microseconds that the copies of strays take, of elements of `size` bytes: what queueing one and the zeros behind its lines takes, and reading and
-    /// writing at two thirds of an H100's bandwidth.
+    /// Microseconds that the copies of unaligned operands take, of elements of `size` bytes: to queue one
+    /// and the zeros behind its lines, to read and to write.
     fn copies(&self, size: usize) -> f64 {
-        let copied = self.strays.iter().filter(|&&elements| elements > 0);
-        let queued = if self.k.is_multiple_of(16 / size) { 4.0 } else { 6.0 };
-        copied.map(|&elements| queued + (elements * 2 * size) as f64 / 2e6).sum()
+        let copied = self.unaligned.iter().filter(|&&elements| elements > 0);
+        let queued =
+            if self.k.is_multiple_of(16 / size) { COPY_MICROSECONDS } else { PADDED_COPY_MICROSECONDS };
+        copied.map(|&elements| queued + (elements * 2 * size) as f64 / BYTES_PER_MICROSECOND).sum()
     }
 }
 
@@ -54,7 +65,7 @@ pub(super) struct Device {
 /// All that the choice depends on.
 #[derive(PartialEq, Eq, Hash)]
 struct Asked {
-    factors: Factors,
+    input: MmaInput,
     device: Device,
     /// Whether a and b are aligned.
     are_aligned: [bool; 2],
@@ -66,7 +77,7 @@ struct Asked {
 
 impl Asked {
     #[inline(always)]
-    fn of(factors: Factors, [a, b]: [&Operand<'_>; 2], sizes: &Sizes, device: Device) -> Asked {
+    fn of(input: MmaInput, [a, b]: [&Operand<'_>; 2], sizes: &Sizes, device: Device) -> Asked {
         let (a_strides, b_strides) = (a.view.layout.strides(), b.view.layout.strides());
         let leading = a_strides.len() - 2;
         let [m, n, k, matrices] = [sizes.m, sizes.n, sizes.k, sizes.matrices].map(|size| size as isize);
@@ -77,7 +88,7 @@ impl Asked {
             batch.push([a.view.layout.shape().dim(axis) as isize, a_strides[axis], b_strides[axis]]);
         }
         Asked {
-            factors,
+            input,
             device,
             are_aligned: [a.is_aligned(), b.is_aligned()],
             matrix: [m, n, k, matrices, a_row, a_inner, b_inner, b_column],
@@ -89,10 +100,11 @@ impl Asked {
 /// How a product is launched, wherever its tensors lie and whatever follows it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Choice {
-    /// Whether a and b are laid out anew first.
+    /// Whether a and b are copied first.
     pub(super) is_copied: [bool; 2],
-    /// The name of the unit.
-    pub(super) name: &'static str,
+    pub(super) tile: &'static Tile,
+    /// How a and b are loaded.
+    pub(super) loads: [LoadMode; 2],
     /// Parts that sums are cut into, and how long each is.
     pub(super) splits: usize,
     pub(super) split_length: usize,
@@ -106,7 +118,7 @@ impl Choice {
     /// Worked out once for each product of other sizes or strides: to look it up takes a fraction of the time.
     #[inline]
     pub(super) fn remembered(
-        factors: Factors,
+        input: MmaInput,
         operands: [&Operand<'_>; 2],
         sizes: &Sizes,
         device: Device,
@@ -115,12 +127,12 @@ impl Choice {
             static CHOSEN: RefCell<FxHashMap<Asked, Choice>> =
                 const { RefCell::new(FxHashMap::with_hasher(FxBuildHasher)) };
         }
-        let asked = Asked::of(factors, operands, sizes, device);
+        let asked = Asked::of(input, operands, sizes, device);
         CHOSEN.with_borrow_mut(|chosen| {
             if let Some(choice) = chosen.get(&asked) {
                 return *choice;
             }
-            let choice = Choice::of(factors, operands, sizes, device);
+            let choice = Choice::of(input, operands, sizes, device);
             // A program that never multiplies the same sizes twice must not fill the memory with them.
             if chosen.len() >= MOST_CHOSEN {
                 chosen.clear();
@@ -131,42 +143,80 @@ impl Choice {
     }
 
     #[cold]
-    fn of(factors: Factors, operands: [&Operand<'_>; 2], sizes: &Sizes, device: Device) -> Choice {
-        let stray = |operand: &Operand<'_>| if factors.on_tensor_cores() { operand.stray() } else { 0 };
-        let sizes = Sizes { strays: operands.map(stray), ..*sizes };
-        let (tile, splits) = choose(factors, &sizes, device);
-        let own_form = |at: usize| match tile.tensor() {
-            true => operands[at].tensor_form(),
-            false => operands[at].simt_form(tile, at == 0),
+    fn of(input: MmaInput, operands: [&Operand<'_>; 2], sizes: &Sizes, device: Device) -> Choice {
+        let uses_tensor_cores = input.engine().uses_tensor_cores();
+        let unaligned =
+            |operand: &Operand<'_>| if uses_tensor_cores { operand.unaligned_elements() } else { 0 };
+        let sizes = Sizes { unaligned: operands.map(unaligned), ..*sizes };
+        let (tile, splits) = choose(input, &sizes, device);
+        let own_load = |at: usize| match uses_tensor_cores {
+            true => operands[at].tensor_load(),
+            false => operands[at].simt_load(tile, at == 0),
         };
-        let own_forms = [own_form(0), own_form(1)];
-        let is_copied = own_forms.map(|form| form.is_stray() && !tile.takes_elements());
-        let form = |at: usize| if is_copied[at] { Form::Inner } else { own_forms[at] };
-        let forms = [form(0), form(1)];
-        let split_length = sizes.k.max(1).div_ceil(splits).next_multiple_of(tile.block[2]);
+        let own_loads = [own_load(0), own_load(1)];
+        let is_copied = own_loads.map(|load| load.is_unaligned() && !tile.takes_elements());
+        let load = |at: usize| if is_copied[at] { LoadMode::KMajor } else { own_loads[at] };
+        let loads = [load(0), load(1)];
+        let split_length = sizes.k.max(1).div_ceil(splits).next_multiple_of(tile.block.k);
         let splits = sizes.k.div_ceil(split_length).max(1);
         Choice {
             is_copied,
-            name: matmul_name(tile.name, forms),
+            tile,
+            loads,
             splits,
             split_length,
             blocks: tile.count(&sizes) * splits,
             threads: tile.threads(),
-            shared: tile.shared(factors.dtype(), forms),
+            shared: tile.shared(input.dtype(), loads),
         }
     }
 }
 
+impl Tile {
+    /// Whether there are products of these sizes that it is for.
+    fn serves(&self, sizes: &Sizes) -> bool {
+        match self.purpose {
+            Purpose::Any => true,
+            Purpose::FewRows => sizes.m <= self.block.m,
+            Purpose::UnalignedOperands => sizes.unaligned != [0; 2],
+        }
+    }
+
+    /// Microseconds that a product takes with so many parts of its sums.
+    fn predicted(&self, sizes: &Sizes, splits: usize, multiprocessors: usize) -> f64 {
+        let (cost, tiles) = (&self.cost, self.count(sizes) * splits);
+        let tile = cost.nanoseconds_per_k * sizes.k.div_ceil(splits) as f64 / 1000.0;
+        let slots = multiprocessors * self.resident;
+        let (waves, rest) = (tiles / slots, tiles % slots);
+        let full_wave = self.resident as f64 * tile + cost.wave_microseconds;
+        let mut time = LAUNCH_MICROSECONDS + waves as f64 * full_wave;
+        if rest > 0 {
+            let busiest = rest.div_ceil(multiprocessors) as f64 * tile;
+            time += busiest.max(cost.lone_block_factor * tile) + cost.wave_microseconds;
+        }
+        if splits > 1 {
+            let traffic = (sizes.outputs() * (splits + 1) * 4) as f64;
+            time += SPLIT_MICROSECONDS + traffic / BYTES_PER_MICROSECOND;
+        }
+        time
+    }
+
+    /// Tiles of a product.
+    fn count(&self, sizes: &Sizes) -> usize {
+        sizes.m.div_ceil(self.block.m) * sizes.n.div_ceil(self.block.n) * sizes.matrices
+    }
+}
+
 /// The tile and the number of parts with the least predicted time.
-pub(super) fn choose(factors: Factors, sizes: &Sizes, device: Device) -> (&'static Tile, usize) {
+pub(super) fn choose(input: MmaInput, sizes: &Sizes, device: Device) -> (&'static Tile, usize) {
     let Device { multiprocessors, room } = device;
-    let (dtype, tiles) = (factors.dtype(), tiles(factors));
-    let serving = || tiles.iter().filter(|tile| tile.serves(sizes));
+    let (dtype, tiles) = (input.dtype(), tiles(input));
+    let serving = || tiles.iter().copied().filter(|tile| tile.serves(sizes));
     let mut best: Option<(f64, &'static Tile, usize)> = None;
     for tile in serving().filter(|tile| tile.most_shared(dtype) <= room) {
         let copies = if tile.takes_elements() { 0.0 } else { sizes.copies(dtype.size()) };
         let blocks = tile.count(sizes).max(1);
-        let longest = sizes.k / (2 * tile.block[2]).max(64);
+        let longest = sizes.k / (2 * tile.block.k).max(64);
         let cuts = AIMS.iter().map(|aim| (aim / blocks).min(longest).min(MOST_SPLITS)).filter(|&cut| cut > 1);
         for splits in std::iter::once(1).chain(cuts) {
             if splits > 1 && sizes.outputs() * splits * 8 > MOST_PARTIAL {
@@ -178,6 +228,6 @@ pub(super) fn choose(factors: Factors, sizes: &Sizes, device: Device) -> (&'stat
             }
         }
     }
-    let smallest = || serving().min_by_key(|tile| tile.most_shared(dtype)).unwrap_or(&tiles[0]);
+    let smallest = || serving().min_by_key(|tile| tile.most_shared(dtype)).unwrap_or(tiles[0]);
     best.map_or_else(|| (smallest(), 1), |(_, tile, splits)| (tile, splits))
 }

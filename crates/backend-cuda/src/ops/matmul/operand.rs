@@ -1,9 +1,9 @@
-//! An operand of a product: how the tiles copy it, and its copy where they do not take it as it lies.
+//! An operand of a product: how the tiles load it, and its copy where they do not take it as it is.
 
-use super::{Form, Tile};
+use crate::call::Call;
 use crate::gpu::Gpu;
 use crate::ops::copy::copy;
-use crate::select::Call;
+use crate::variant::gemm::{LoadMode, Tile};
 use smallvec::SmallVec;
 use std::sync::Arc;
 use ternion_core::backend::{Buffer, View};
@@ -51,8 +51,8 @@ impl<'a> Operand<'a> {
         self.is_aligned() && even(across) && (0..shape.rank() - 2).all(even)
     }
 
-    /// How the tiles of tensor cores copy it.
-    pub(super) fn tensor_form(&self) -> Form {
+    /// How the tiles of tensor cores load it.
+    pub(super) fn tensor_load(&self) -> LoadMode {
         let pack = 16 / self.view.dtype.size();
         let is_run = |axis: usize| self.stride(axis) == 1;
         let even = |axis: usize| {
@@ -60,15 +60,15 @@ impl<'a> Operand<'a> {
             is_run(axis) && size.is_multiple_of(pack) && self.is_even(axis, pack)
         };
         match (even(self.inner_axis), even(self.line_axis)) {
-            (true, _) => Form::Inner,
-            (_, true) => Form::Outer,
-            _ if is_run(self.inner_axis) || !is_run(self.line_axis) => Form::InnerElements,
-            _ => Form::OuterElements,
+            (true, _) => LoadMode::KMajor,
+            (_, true) => LoadMode::MnMajor,
+            _ if is_run(self.inner_axis) || !is_run(self.line_axis) => LoadMode::KMajorElements,
+            _ => LoadMode::MnMajorElements,
         }
     }
 
-    /// How the other tiles copy it.
-    pub(super) fn simt_form(&self, tile: &Tile, is_a: bool) -> Form {
+    /// How the other tiles load it.
+    pub(super) fn simt_load(&self, tile: &Tile, is_a: bool) -> LoadMode {
         let dtype = self.view.dtype;
         let (line, inner) = (self.stride(self.line_axis), self.stride(self.inner_axis));
         let shape = self.view.layout.shape();
@@ -78,20 +78,20 @@ impl<'a> Operand<'a> {
             wide && self.stride(axis) == 1 && size.is_multiple_of(pack) && self.is_even(axis, pack)
         };
         if even(self.line_axis, lines) {
-            return Form::Packs;
+            return LoadMode::VectorMn;
         }
-        if even(self.inner_axis, length) && (!is_a || tile.packs_inner_of_a()) {
-            return Form::RunPacks;
+        if even(self.inner_axis, length) && (!is_a || tile.loads_a_along_k()) {
+            return LoadMode::VectorK;
         }
-        if inner == 1 && line != 1 { Form::Runs } else { Form::Elements }
+        if inner == 1 && line != 1 { LoadMode::ElementsK } else { LoadMode::Elements }
     }
 
-    /// Its elements if of the tiles of tensor cores only that of elements takes it as it is, else 0.
-    pub(super) fn stray(&self) -> usize {
-        if !self.tensor_form().is_stray() {
+    /// Its elements if, of the tiles of tensor cores, only that of elements takes it as it is; else 0.
+    pub(super) fn unaligned_elements(&self) -> usize {
+        if !self.tensor_load().is_unaligned() {
             return 0;
         }
-        // One without elements too has no other form.
+        // One without elements too is loaded in no other way.
         self.distinct().map_or(1, |shape| shape.elements()).max(1)
     }
 

@@ -1,0 +1,152 @@
+//! Launches: what the driver is told of a kernel beside its parameters.
+
+use super::OptionalFunction;
+use super::stream::Stream;
+use cudarc::driver::sys;
+use std::ffi::c_void;
+
+/// What a launch can ask for beyond grid, block and shared memory. Needs compute capability 9.0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LaunchAttributes {
+    /// Blocks of a cluster along each axis of the grid, which must be a multiple of it.
+    pub(crate) cluster: [u8; 3],
+    /// Whether the kernel may start before the one queued before it has ended: it waits for that
+    /// one's writes itself, by `griddepcontrol.wait` (programmatic dependent launch).
+    pub(crate) dependent: bool,
+}
+
+impl LaunchAttributes {
+    /// What every device can do.
+    pub(crate) const NONE: LaunchAttributes = LaunchAttributes { cluster: [1; 3], dependent: false };
+
+    /// As the driver takes them, and how many there are.
+    fn to_driver(self) -> ([sys::CUlaunchAttribute; 2], u32) {
+        // SAFETY: plain data, of which zeros are an attribute that the driver ignores.
+        let mut attributes: [sys::CUlaunchAttribute; 2] = unsafe { std::mem::zeroed() };
+        let mut count = 0;
+        if self.cluster != [1; 3] {
+            let [x, y, z] = self.cluster.map(u32::from);
+            attributes[count].id = sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+            attributes[count].value.clusterDim = sys::CUlaunchAttributeValue_union__bindgen_ty_1 { x, y, z };
+            count += 1;
+        }
+        if self.dependent {
+            attributes[count].id =
+                sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+            attributes[count].value.programmaticStreamSerializationAllowed = 1;
+            count += 1;
+        }
+        (attributes, count as u32)
+    }
+}
+
+/// What a kernel is launched with, beside its parameters.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct LaunchConfig {
+    pub(crate) function: sys::CUfunction,
+    pub(crate) grid: [u32; 3],
+    pub(crate) block: [u32; 3],
+    /// Bytes of dynamic shared memory.
+    pub(crate) shared: u32,
+    pub(crate) attributes: LaunchAttributes,
+}
+
+impl Stream {
+    /// Queues a kernel.
+    ///
+    /// # Safety
+    /// `parameters` points to the struct that the kernel takes, whose addresses are of buffers that
+    /// are not reused but in the stream's order.
+    #[inline]
+    pub(crate) unsafe fn launch_kernel(
+        &self,
+        config: &LaunchConfig,
+        parameters: *mut c_void,
+    ) -> sys::CUresult {
+        if self.context.bind().is_err() {
+            return sys::CUresult::CUDA_ERROR_INVALID_CONTEXT;
+        }
+        if config.attributes != LaunchAttributes::NONE {
+            // SAFETY: the caller vouches for the parameters.
+            return unsafe { self.launch_with_attributes(config, parameters) };
+        }
+        let mut arguments = [parameters];
+        let ([gx, gy, gz], [bx, by, bz]) = (config.grid, config.block);
+        // SAFETY: the caller vouches for the parameters, one struct by value; the stream lives as
+        // long as this.
+        unsafe {
+            sys::cuLaunchKernel(
+                config.function,
+                gx,
+                gy,
+                gz,
+                bx,
+                by,
+                bz,
+                config.shared,
+                self.handle,
+                arguments.as_mut_ptr(),
+                std::ptr::null_mut(),
+            )
+        }
+    }
+
+    /// As [`Stream::launch_kernel`], of a launch with attributes.
+    ///
+    /// # Safety
+    /// As [`Stream::launch_kernel`].
+    #[cold]
+    unsafe fn launch_with_attributes(&self, config: &LaunchConfig, parameters: *mut c_void) -> sys::CUresult {
+        if !OptionalFunction::LaunchKernelEx.is_available() {
+            return sys::CUresult::CUDA_ERROR_NOT_SUPPORTED;
+        }
+        let (mut attributes, count) = config.attributes.to_driver();
+        let ([gx, gy, gz], [bx, by, bz]) = (config.grid, config.block);
+        let launch = sys::CUlaunchConfig {
+            gridDimX: gx,
+            gridDimY: gy,
+            gridDimZ: gz,
+            blockDimX: bx,
+            blockDimY: by,
+            blockDimZ: bz,
+            sharedMemBytes: config.shared,
+            hStream: self.handle,
+            attrs: attributes.as_mut_ptr(),
+            numAttrs: count,
+        };
+        let mut arguments = [parameters];
+        // SAFETY: as of a plain launch; the attributes live until the call returns, which copies them.
+        unsafe {
+            sys::cuLaunchKernelEx(&launch, config.function, arguments.as_mut_ptr(), std::ptr::null_mut())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attributes_are_those_that_were_asked_for() {
+        use sys::CUlaunchAttributeID as Id;
+        let of = |cluster, dependent| LaunchAttributes { cluster, dependent }.to_driver();
+        assert_eq!(LaunchAttributes::NONE.to_driver().1, 0);
+        let (attributes, count) = of([2, 1, 1], true);
+        assert_eq!(count, 2);
+        assert_eq!(attributes[0].id, Id::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION);
+        // SAFETY: the attribute's id says that this is its value.
+        let cluster = unsafe { attributes[0].value.clusterDim };
+        assert_eq!([cluster.x, cluster.y, cluster.z], [2, 1, 1]);
+        assert_eq!(attributes[1].id, Id::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION);
+        // SAFETY: as of the cluster.
+        assert_eq!(unsafe { attributes[1].value.programmaticStreamSerializationAllowed }, 1);
+        let (attributes, count) = of([1; 3], true);
+        assert_eq!(count, 1);
+        assert_eq!(attributes[0].id, Id::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION);
+    }
+
+    #[test]
+    fn attributes_take_no_room_of_their_own() {
+        assert_eq!(size_of::<LaunchConfig>(), 40, "a slot copies it for every launch");
+    }
+}

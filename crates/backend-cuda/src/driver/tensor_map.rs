@@ -1,0 +1,255 @@
+//! Tensor maps: what the tensor memory accelerator (TMA) of compute capability 9.0 and newer is told of
+//! a tensor, so that one instruction copies a box of it into shared memory.
+//!
+//! A kernel takes a map by value, in its parameters: see [`TensorMap`]. The driver encodes it on the
+//! host, which takes about as long as all else that an op costs its thread; as the memory pool gives the
+//! same addresses out in each step, maps are cached by everything that they depend on.
+
+use super::{OptionalFunction, check};
+use cudarc::driver::sys;
+use rustc_hash::{FxBuildHasher, FxHashMap};
+use smallvec::SmallVec;
+use std::cell::RefCell;
+use ternion_core::{DType, Error, Result};
+
+/// The most axes of a map.
+const MAX_RANK: usize = 5;
+/// What addresses and strides are multiples of, in bytes.
+const ALIGNMENT: u64 = 16;
+/// The most elements of a box along an axis.
+const MAX_BOX: u32 = 256;
+/// Maps that a thread caches.
+const MAX_CACHED: usize = 4096;
+
+/// A map as kernels take it: a field of their parameters, before the others, or at any multiple of 64
+/// bytes. It holds for as long as the address does.
+#[repr(C, align(64))]
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct TensorMap([u64; 16]);
+
+/// How the rows of a box are permuted in shared memory, so that columns are read without bank conflicts:
+/// the length of a row's period.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(dead_code)] // the probe uses two; kernels for compute capability 9.0 choose
+pub(crate) enum Swizzle {
+    None,
+    Bytes32,
+    Bytes64,
+    Bytes128,
+}
+
+impl Swizzle {
+    /// The most bytes that a row of a box has.
+    fn span(self) -> Option<usize> {
+        match self {
+            Swizzle::None => None,
+            Swizzle::Bytes32 => Some(32),
+            Swizzle::Bytes64 => Some(64),
+            Swizzle::Bytes128 => Some(128),
+        }
+    }
+
+    fn to_driver(self) -> sys::CUtensorMapSwizzle {
+        use sys::CUtensorMapSwizzle as Driver;
+        match self {
+            Swizzle::None => Driver::CU_TENSOR_MAP_SWIZZLE_NONE,
+            Swizzle::Bytes32 => Driver::CU_TENSOR_MAP_SWIZZLE_32B,
+            Swizzle::Bytes64 => Driver::CU_TENSOR_MAP_SWIZZLE_64B,
+            Swizzle::Bytes128 => Driver::CU_TENSOR_MAP_SWIZZLE_128B,
+        }
+    }
+}
+
+/// An axis of a tensor and of the boxes that are copied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Axis {
+    pub(crate) size: u64,
+    /// Bytes from element to element; that of the first axis is the size of an element.
+    pub(crate) stride: u64,
+    /// Elements of a box.
+    pub(crate) extent: u32,
+}
+
+/// Everything that a map depends on.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct TensorMapSpec {
+    pub(crate) address: u64,
+    pub(crate) dtype: DType,
+    pub(crate) swizzle: Swizzle,
+    /// The fastest axis first.
+    pub(crate) axes: SmallVec<[Axis; 2]>,
+}
+
+impl TensorMapSpec {
+    /// The map, from this thread's cache or encoded now.
+    ///
+    /// # Errors
+    /// What the hardware cannot copy; a driver older than CUDA 12.0.
+    pub(crate) fn map(&self, op: &'static str) -> Result<TensorMap> {
+        thread_local! {
+            static MAPS: RefCell<FxHashMap<TensorMapSpec, TensorMap>> =
+                const { RefCell::new(FxHashMap::with_hasher(FxBuildHasher)) };
+        }
+        MAPS.with_borrow_mut(|maps| {
+            if let Some(map) = maps.get(self) {
+                return Ok(*map);
+            }
+            let map = self.encode(op)?;
+            // A program whose tensors move about must not fill the memory with maps.
+            if maps.len() >= MAX_CACHED {
+                maps.clear();
+            }
+            maps.insert(self.clone(), map);
+            Ok(map)
+        })
+    }
+
+    /// That the hardware can copy such boxes.
+    fn check(&self, op: &'static str) -> Result<()> {
+        let fail = |detail: String| Err(Error::invalid(op, format!("tensor map: {detail}")));
+        let rank = self.axes.len();
+        if !(1..=MAX_RANK).contains(&rank) {
+            return fail(format!("expected 1 to {MAX_RANK} axes, got {rank}"));
+        }
+        if !self.address.is_multiple_of(ALIGNMENT) {
+            return fail(format!("expected an address that {ALIGNMENT} divides, got {:#x}", self.address));
+        }
+        for axis in &self.axes {
+            if axis.size == 0 || axis.size > 1 << 32 {
+                return fail(format!("expected axes of 1 to 2^32 elements, got {}", axis.size));
+            }
+            if !(1..=MAX_BOX).contains(&axis.extent) {
+                return fail(format!("expected boxes of 1 to {MAX_BOX} elements, got {}", axis.extent));
+            }
+        }
+        for Axis { stride, .. } in &self.axes[1..] {
+            if !stride.is_multiple_of(ALIGNMENT) || *stride >= 1 << 40 {
+                return fail(format!("expected strides of multiples of {ALIGNMENT} bytes, got {stride}"));
+            }
+        }
+        let row = self.axes[0].extent as usize * self.dtype.size();
+        if !row.is_multiple_of(ALIGNMENT as usize) {
+            return fail(format!("expected rows of a box of multiples of {ALIGNMENT} bytes, got {row}"));
+        }
+        match self.swizzle.span() {
+            Some(span) if row > span => {
+                fail(format!("expected rows of a box of at most {span} bytes for this swizzle, got {row}"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    #[cold]
+    fn encode(&self, op: &'static str) -> Result<TensorMap> {
+        self.check(op)?;
+        if !OptionalFunction::TensorMapEncodeTiled.is_available() {
+            return Err(Error::invalid(op, "tensor maps need a driver for CUDA 12.0 or newer"));
+        }
+        let sizes: SmallVec<[u64; MAX_RANK]> = self.axes.iter().map(|axis| axis.size).collect();
+        let strides: SmallVec<[u64; MAX_RANK]> = self.axes[1..].iter().map(|axis| axis.stride).collect();
+        let extents: SmallVec<[u32; MAX_RANK]> = self.axes.iter().map(|axis| axis.extent).collect();
+        let steps = [1_u32; MAX_RANK];
+        // The driver's own type: its alignment may be stricter than that of a kernel's parameter.
+        let mut map = sys::CUtensorMap { opaque: [0; 16] };
+        // SAFETY: arrays of as many numbers as there are axes (of strides one less), which the call
+        // copies; the address is not dereferenced.
+        let code = unsafe {
+            sys::cuTensorMapEncodeTiled(
+                &mut map,
+                data_type(self.dtype),
+                self.axes.len() as u32,
+                self.address as *mut std::ffi::c_void,
+                sizes.as_ptr(),
+                strides.as_ptr(),
+                extents.as_ptr(),
+                steps.as_ptr(),
+                sys::CUtensorMapInterleave::CU_TENSOR_MAP_INTERLEAVE_NONE,
+                self.swizzle.to_driver(),
+                sys::CUtensorMapL2promotion::CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+                sys::CUtensorMapFloatOOBfill::CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
+            )
+        };
+        check(op, code).map(|()| TensorMap(map.opaque))
+    }
+}
+
+/// The driver's type for elements of `dtype`; where it has none, unsigned integers of their size, as
+/// copies do not look at them.
+fn data_type(dtype: DType) -> sys::CUtensorMapDataType {
+    use sys::CUtensorMapDataType as Driver;
+    match dtype {
+        DType::F64 => Driver::CU_TENSOR_MAP_DATA_TYPE_FLOAT64,
+        DType::F32 => Driver::CU_TENSOR_MAP_DATA_TYPE_FLOAT32,
+        DType::F16 => Driver::CU_TENSOR_MAP_DATA_TYPE_FLOAT16,
+        DType::BF16 => Driver::CU_TENSOR_MAP_DATA_TYPE_BFLOAT16,
+        DType::I64 => Driver::CU_TENSOR_MAP_DATA_TYPE_INT64,
+        DType::I32 => Driver::CU_TENSOR_MAP_DATA_TYPE_INT32,
+        DType::I16 => Driver::CU_TENSOR_MAP_DATA_TYPE_UINT16,
+        DType::I8 | DType::U8 | DType::Bool => Driver::CU_TENSOR_MAP_DATA_TYPE_UINT8,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use smallvec::smallvec;
+
+    fn spec() -> TensorMapSpec {
+        TensorMapSpec {
+            address: 512,
+            dtype: DType::BF16,
+            swizzle: Swizzle::Bytes128,
+            axes: smallvec![
+                Axis { size: 100, stride: 2, extent: 64 },
+                Axis { size: 70, stride: 208, extent: 128 },
+            ],
+        }
+    }
+
+    #[test]
+    fn maps_stand_at_multiples_of_64_bytes() {
+        #[repr(C)]
+        struct Parameters {
+            count: u32,
+            map: TensorMap,
+        }
+        assert_eq!((size_of::<TensorMap>(), align_of::<TensorMap>()), (128, 64));
+        assert_eq!((std::mem::offset_of!(Parameters, map), size_of::<Parameters>()), (64, 192));
+    }
+
+    #[test]
+    fn boxes_that_the_hardware_does_not_copy_are_errors() {
+        spec().check("test").expect("a box that it copies");
+        let wrong = |change: fn(&mut TensorMapSpec), expected: &str| {
+            let mut spec = spec();
+            change(&mut spec);
+            let error = spec.check("test").expect_err(expected).to_string();
+            assert!(error.starts_with("test: tensor map: ") && error.contains(expected), "{error}");
+        };
+        wrong(|spec| spec.address = 520, "an address that 16 divides");
+        wrong(|spec| spec.axes[1].stride = 202, "strides of multiples of 16 bytes, got 202");
+        wrong(|spec| spec.axes[1].extent = 257, "boxes of 1 to 256 elements, got 257");
+        wrong(|spec| spec.axes[0].extent = 128, "at most 128 bytes for this swizzle, got 256");
+        wrong(|spec| spec.axes[0].extent = 4, "multiples of 16 bytes, got 8");
+        wrong(|spec| spec.axes[0].size = 0, "1 to 2^32 elements, got 0");
+        wrong(|spec| spec.axes.clear(), "1 to 5 axes, got 0");
+    }
+
+    #[test]
+    fn maps_are_told_apart_by_everything_that_they_depend_on() {
+        let changes: [fn(&mut TensorMapSpec); 7] = [
+            |spec| spec.address = 1024,
+            |spec| spec.dtype = DType::F16,
+            |spec| spec.swizzle = Swizzle::None,
+            |spec| spec.axes[1].stride = 224,
+            |spec| spec.axes[1].size = 71,
+            |spec| spec.axes[1].extent = 64,
+            |spec| spec.axes.truncate(1),
+        ];
+        for change in changes {
+            let mut changed = spec();
+            change(&mut changed);
+            assert_ne!(changed, spec());
+        }
+    }
+}

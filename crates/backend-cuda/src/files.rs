@@ -1,0 +1,205 @@
+//! The files of `kernels/`, which are part of the library, and what a compiler needs of them.
+//!
+//! A file names what it uses by `#include "lib/rows.cuh"`, by paths from `kernels/` on. NVRTC gets
+//! every file that the root reaches as a header of that name, and resolves includes and conditionals
+//! itself.
+
+use std::collections::HashSet;
+
+/// A file of `kernels/`: its path from there on, and its text.
+pub type File = (&'static str, &'static str);
+
+macro_rules! file {
+    ($path:literal) => {
+        ($path, include_str!(concat!("../kernels/", $path)))
+    };
+}
+
+/// Every `.cu` and `.cuh` file of `kernels/`, by path.
+pub(crate) const FILES: &[File] = &[
+    file!("attention/dropout.cuh"),
+    file!("attention/forward.cu"),
+    file!("attention/grad.cu"),
+    file!("attention/grad_rows.cu"),
+    file!("attention/half.cuh"),
+    file!("attention/mask.cuh"),
+    file!("attention/mma.cuh"),
+    file!("attention/params.cuh"),
+    file!("attention/simt.cuh"),
+    file!("attention/simt_forward.cu"),
+    file!("attention/simt_grad.cu"),
+    file!("attention/softmax.cuh"),
+    file!("attention/wgmma.cuh"),
+    file!("conv/im2col.cu"),
+    file!("gemm/gemm.cuh"),
+    file!("gemm/mma.cu"),
+    file!("gemm/simt.cu"),
+    file!("gemm/tf32.cu"),
+    file!("lib/base.cuh"),
+    file!("lib/functions.cuh"),
+    file!("lib/index_space.cuh"),
+    file!("lib/narrow.cuh"),
+    file!("lib/philox.cuh"),
+    file!("lib/rows.cuh"),
+    file!("lib/types.cuh"),
+    file!("lib/vec.cuh"),
+    file!("lib/window.cuh"),
+    file!("ops/assemble.cu"),
+    file!("ops/batch_norm.cu"),
+    file!("ops/copy.cu"),
+    file!("ops/create.cu"),
+    file!("ops/cumulative.cu"),
+    file!("ops/elementwise.cu"),
+    file!("ops/index.cu"),
+    file!("ops/loss.cu"),
+    file!("ops/norm.cu"),
+    file!("ops/pool.cu"),
+    file!("ops/random.cu"),
+    file!("ops/reduce.cu"),
+    file!("ops/scatter.cu"),
+    file!("ops/softmax.cu"),
+    file!("ops/sort.cu"),
+    file!("ops/step.cu"),
+    file!("probe/launch.cu"),
+    file!("ptx/cluster.cuh"),
+    file!("ptx/cp_async.cuh"),
+    file!("ptx/cvt.cuh"),
+    file!("ptx/griddepcontrol.cuh"),
+    file!("ptx/ldmatrix.cuh"),
+    file!("ptx/math.cuh"),
+    file!("ptx/mbarrier.cuh"),
+    file!("ptx/memory.cuh"),
+    file!("ptx/mma.cuh"),
+    file!("ptx/registers.cuh"),
+    file!("ptx/tma.cuh"),
+    file!("ptx/wgmma.cuh"),
+];
+
+/// A program for the compiler: the text of its main file, and the headers that this includes.
+#[derive(Debug)]
+pub struct Program {
+    /// The macros of a variant, and one `#include`, of its root.
+    pub text: String,
+    /// The root and everything that it includes, directly or not.
+    pub headers: Vec<File>,
+}
+
+impl Program {
+    /// The program that defines `macros` and includes `root`.
+    pub(crate) fn new<'a>(root: &str, macros: impl Iterator<Item = (&'a str, &'a str)>) -> Program {
+        let mut text: String = macros.map(|(name, value)| format!("#define {name} {value}\n")).collect();
+        text.push_str(&format!("#include \"{root}\"\n"));
+        Program { text, headers: closure(root) }
+    }
+
+    /// All texts that machine code depends on, for digests.
+    pub fn parts(&self) -> impl Iterator<Item = &str> {
+        let headers = self.headers.iter().flat_map(|&(path, text)| [path, text]);
+        std::iter::once(self.text.as_str()).chain(headers)
+    }
+}
+
+/// The paths that `text` includes, in any branch of its conditionals.
+fn includes(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().filter_map(|line| {
+        let directive = line.trim_start().strip_prefix('#')?.trim_start();
+        directive.strip_prefix("include")?.trim_start().strip_prefix('"')?.split('"').next()
+    })
+}
+
+/// The file of that path. Paths that have none are left to the compiler, which names them in its error.
+fn find(path: &str) -> Option<File> {
+    FILES.iter().copied().find(|(listed, _)| *listed == path)
+}
+
+/// `root` and all that it includes, each once.
+fn closure(root: &str) -> Vec<File> {
+    let mut files: Vec<File> = find(root).into_iter().collect();
+    let mut seen: HashSet<&str> = files.iter().map(|&(path, _)| path).collect();
+    let mut next = 0;
+    while let Some(&(_, text)) = files.get(next) {
+        files.extend(includes(text).filter_map(find).filter(|&(path, _)| seen.insert(path)));
+        next += 1;
+    }
+    files
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::variant::variants;
+    use std::collections::BTreeSet;
+    use std::path::Path;
+
+    /// Roots that no op uses: the tests of launches compile them.
+    const PROBES: &str = "probe/";
+
+    fn on_disk(folder: &Path, prefix: &str, found: &mut BTreeSet<String>) {
+        for entry in std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry")) {
+            let path = format!("{prefix}{}", entry.file_name().to_string_lossy());
+            if entry.path().is_dir() {
+                on_disk(&entry.path(), &format!("{path}/"), found);
+            } else if path.ends_with(".cu") || path.ends_with(".cuh") {
+                found.insert(path);
+            }
+        }
+    }
+
+    #[test]
+    fn every_file_is_listed() {
+        let mut found = BTreeSet::new();
+        on_disk(&Path::new(env!("CARGO_MANIFEST_DIR")).join("kernels"), "", &mut found);
+        let listed: Vec<&str> = FILES.iter().map(|&(path, _)| path).collect();
+        assert!(listed.iter().eq(found.iter()), "listed, by path: {listed:?}, on disk: {found:?}");
+    }
+
+    #[test]
+    fn every_include_is_a_listed_file() {
+        for (path, text) in FILES {
+            for included in includes(text) {
+                assert!(find(included).is_some(), "{path} includes {included}, which is not listed");
+            }
+        }
+    }
+
+    #[test]
+    fn headers_are_guarded_and_roots_are_not_included() {
+        for (path, text) in FILES {
+            let guarded = text.lines().any(|line| line == "#pragma once");
+            assert_eq!(guarded, path.ends_with(".cuh"), "{path}");
+            assert!(includes(text).all(|included| included.ends_with(".cuh")), "{path}");
+        }
+    }
+
+    #[test]
+    fn no_file_is_unused() {
+        let probes = FILES.iter().map(|&(path, _)| path).filter(|path| path.starts_with(PROBES));
+        let roots: BTreeSet<&str> =
+            variants().iter().map(|variant| variant.source().file).chain(probes).collect();
+        let used: BTreeSet<&str> =
+            roots.iter().flat_map(|root| closure(root)).map(|(path, _)| path).collect();
+        for (path, _) in FILES {
+            assert!(used.contains(path), "{path} is no part of any kernel");
+        }
+        assert!(roots.iter().all(|root| find(root).is_some()), "roots: {roots:?}");
+    }
+
+    #[test]
+    fn includes_are_found_in_any_spelling_and_branch() {
+        let text = "// #include \"a\"\n#if X\n#  include \"lib/b.cuh\"\n#endif\n#include <c>\n#pragma once";
+        assert_eq!(includes(text).collect::<Vec<_>>(), ["lib/b.cuh"]);
+    }
+
+    #[test]
+    fn a_program_depends_on_what_its_headers_include() {
+        let program = Program::new("ops/softmax.cu", [("TYPE", "float")].into_iter());
+        assert_eq!(program.text, "#define TYPE float\n#include \"ops/softmax.cu\"\n");
+        let paths: Vec<&str> = program.headers.iter().map(|&(path, _)| path).collect();
+        assert_eq!(paths[0], "ops/softmax.cu");
+        for path in ["lib/rows.cuh", "lib/functions.cuh", "lib/narrow.cuh", "ptx/cvt.cuh"] {
+            assert!(paths.contains(&path), "{path} in {paths:?}");
+        }
+        assert!(program.parts().any(|part| part.contains("struct f16")), "the text of an indirect header");
+        assert!(Program::new("no/such.cu", std::iter::empty()).headers.is_empty());
+    }
+}

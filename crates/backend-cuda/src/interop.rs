@@ -1,0 +1,85 @@
+//! What other libraries on the same device need: the order between their streams and this one, and
+//! their memory as buffers.
+
+use crate::backend::CudaBackend;
+use crate::driver::check;
+use crate::driver::event::Event;
+use crate::memory::CudaMemory;
+use crate::memory::foreign::{Foreign, Keeper, Owner};
+use cudarc::driver::sys;
+use ternion_core::backend::Buffer;
+use ternion_core::{Error, Result};
+
+impl CudaBackend {
+    /// The handle of the device's stream, for libraries that are to order their work against it.
+    pub fn stream(&self) -> usize {
+        self.gpu.stream() as usize
+    }
+
+    /// Makes `stream` wait for everything that was queued here so far.
+    ///
+    /// # Errors
+    /// A step that is being recorded; a stream that the driver does not know.
+    ///
+    /// # Safety
+    /// `stream` is a handle of a stream of the device's primary context, or 1, the default stream, or 2, the thread's.
+    pub unsafe fn precede(&self, stream: usize) -> Result<()> {
+        let _guard = self.gpu.submission_guard();
+        self.gpu.refuse_while_recording("dlpack")?;
+        self.gpu.context.bind_anew()?;
+        // SAFETY: the own stream lives as long as this, the caller vouches for the other.
+        unsafe { Event::record("dlpack", self.gpu.stream())?.wait_on("dlpack", stream as sys::CUstream) }
+    }
+
+    /// Makes everything that is queued here from now on wait for what was queued on `stream`.
+    ///
+    /// # Errors
+    /// As [`CudaBackend::precede`].
+    ///
+    /// # Safety
+    /// As [`CudaBackend::precede`].
+    pub unsafe fn follow(&self, stream: usize) -> Result<()> {
+        let _guard = self.gpu.submission_guard();
+        self.gpu.refuse_while_recording("dlpack")?;
+        self.gpu.context.bind_anew()?;
+        // SAFETY: as in `precede`.
+        unsafe { Event::record("dlpack", stream as sys::CUstream)?.wait_on("dlpack", self.gpu.stream()) }
+    }
+
+    /// Waits for everything that any library has queued on the device's primary context.
+    ///
+    /// # Errors
+    /// A step that is being recorded; faults of the device.
+    pub fn synchronize_all(&self) -> Result<()> {
+        let _guard = self.gpu.submission_guard();
+        self.gpu.refuse_while_recording("dlpack")?;
+        self.gpu.context.bind_anew()?;
+        let _ = self.gpu.stream();
+        // SAFETY: the context is current.
+        check("dlpack", unsafe { sys::cuCtxSynchronize() })
+    }
+
+    /// A buffer of `bytes` bytes from `address` on that `owner` keeps; it is let go when the kernels that use them have ended. What others have queued on
+    /// these bytes must precede the stream: see [`CudaBackend::follow`].
+    ///
+    /// # Errors
+    /// Memory that is not this device's; a step that is being recorded.
+    ///
+    /// # Safety
+    /// The bytes stay readable and writable as long as `owner` lives.
+    pub unsafe fn adopt(&self, address: usize, bytes: usize, owner: Owner) -> Result<Buffer> {
+        self.gpu.refuse_while_recording("dlpack")?;
+        self.gpu.context.bind_anew()?;
+        if bytes > 0 {
+            let (found, own) = (self.gpu.device_of(address)?, self.gpu.context.index);
+            if found != own {
+                let detail = format!("expected memory of {}, got memory of cuda:{found}", self.gpu.name);
+                return Err(Error::invalid("dlpack", detail));
+            }
+        }
+        self.gpu.release_ended();
+        let foreign = Foreign { address: address as u64, gpu: self.gpu.clone(), keeper: Keeper::new(owner) };
+        let memory = CudaMemory::foreign(self.gpu.main_pool(), foreign, bytes);
+        Ok(Buffer::new(memory))
+    }
+}

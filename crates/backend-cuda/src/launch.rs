@@ -1,0 +1,32 @@
+//! How a kernel is launched.
+
+use crate::driver::launch::LaunchAttributes;
+use crate::variant::Variant;
+
+/// A kernel, its grid and its blocks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Launch {
+    pub(crate) variant: Variant,
+    /// The index of the kernel among those of the variant.
+    pub(crate) kernel: usize,
+    pub(crate) grid: [u32; 3],
+    pub(crate) block: [u32; 3],
+    /// Bytes of dynamic shared memory.
+    pub(crate) shared: u32,
+    pub(crate) attributes: LaunchAttributes,
+}
+
+impl Launch {
+    /// A row of blocks of `threads` threads.
+    #[inline]
+    pub(crate) fn new(variant: impl Into<Variant>, kernel: usize, blocks: u32, threads: u32) -> Launch {
+        Launch {
+            variant: variant.into(),
+            kernel,
+            grid: [blocks, 1, 1],
+            block: [threads, 1, 1],
+            shared: 0,
+            attributes: LaunchAttributes::NONE,
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! What the driver alone takes to queue a kernel: the part of an op's host time that no framework can avoid.
+
+use crate::driver::check;
+use crate::gpu::Gpu;
+use cudarc::driver::sys;
+use std::ffi::c_void;
+use std::time::{Duration, Instant};
+use ternion_core::Result;
+
+const OP: &str = "launch_floor";
+
+/// Bytes of the kernel's parameters: as many as those of the ops' kernels, a few hundred at most.
+const PARAMETER_BYTES: usize = 256;
+
+/// A kernel that does nothing. PTX, which the driver compiles itself.
+const NOTHING: &std::ffi::CStr = c".version 7.0\n.target sm_80\n.address_size 64\n\
+    .visible .entry nothing(.param .align 8 .b8 p[256])\n{\n    ret;\n}\n";
+
+impl Gpu {
+    /// Time of so many launches of a kernel that does nothing, queued by the driver's call and nothing else.
+    pub(crate) fn launch_floor(&self, launches: usize) -> Result<Duration> {
+        let _guard = self.submission_guard();
+        self.refuse_while_recording(OP)?;
+        self.finished()?;
+        let mut module = std::ptr::null_mut();
+        // SAFETY: the text ends with 0; the module is unloaded below, when nothing of it runs any more.
+        check(OP, unsafe { sys::cuModuleLoadData(&mut module, NOTHING.as_ptr().cast()) })?;
+        let mut function = std::ptr::null_mut();
+        // SAFETY: the module was loaded, and the name ends with 0.
+        let found = unsafe { sys::cuModuleGetFunction(&mut function, module, c"nothing".as_ptr()) };
+        let timed = check(OP, found).and_then(|()| self.queued(function, launches));
+        let ended = self.finished();
+        // SAFETY: its kernels have ended, and nobody else knows of it.
+        let unloaded = check(OP, unsafe { sys::cuModuleUnload(module) });
+        let time = timed?;
+        ended.and(unloaded).map(|()| time)
+    }
+
+    fn queued(&self, function: sys::CUfunction, launches: usize) -> Result<Duration> {
+        let mut parameters = [0u64; PARAMETER_BYTES / 8];
+        let mut arguments = [parameters.as_mut_ptr().cast::<c_void>()];
+        let stream = self.stream();
+        let start = Instant::now();
+        for _ in 0..launches {
+            // SAFETY: the kernel takes one struct of these bytes, and touches no memory.
+            let code = unsafe {
+                sys::cuLaunchKernel(
+                    function,
+                    1,
+                    1,
+                    1,
+                    32,
+                    1,
+                    1,
+                    0,
+                    stream,
+                    arguments.as_mut_ptr(),
+                    std::ptr::null_mut(),
+                )
+            };
+            check(OP, code)?;
+        }
+        Ok(start.elapsed())
+    }
+}

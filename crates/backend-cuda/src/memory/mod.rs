@@ -1,0 +1,90 @@
+//! Buffers on the device, and where the pool gets its segments from.
+
+pub(crate) mod foreign;
+pub(crate) mod pool;
+pub(crate) mod scratch;
+pub(crate) mod staging;
+
+use crate::driver::stream::Stream;
+use crate::submit::queue::SubmissionQueue;
+use cudarc::driver::sys;
+use foreign::Foreign;
+use pool::{Piece, Pool, Source};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use ternion_core::backend::Memory;
+
+/// Memory of a tensor: goes back to the pool when dropped.
+#[derive(Debug)]
+pub(crate) struct CudaMemory {
+    pub(crate) pool: Arc<Pool<DeviceMemory>>,
+    /// None for buffers of no bytes, and for memory of others.
+    pub(crate) piece: Option<Piece>,
+    /// What another library owns.
+    pub(crate) foreign: Option<Box<Foreign>>,
+    pub(crate) bytes: usize,
+    pub(crate) version: AtomicU64,
+}
+
+impl CudaMemory {
+    /// `bytes` bytes of another library.
+    pub(crate) fn foreign(pool: Arc<Pool<DeviceMemory>>, foreign: Foreign, bytes: usize) -> CudaMemory {
+        CudaMemory { pool, piece: None, foreign: Some(Box::new(foreign)), bytes, version: AtomicU64::new(0) }
+    }
+
+    /// The address of its first byte on the device.
+    #[inline]
+    pub(crate) fn address(&self) -> u64 {
+        match (&self.piece, &self.foreign) {
+            (Some(piece), _) => piece.address,
+            (None, Some(foreign)) => foreign.address,
+            (None, None) => 0,
+        }
+    }
+}
+
+impl Memory for CudaMemory {
+    fn bytes(&self) -> usize {
+        self.bytes
+    }
+    fn version_counter(&self) -> &AtomicU64 {
+        &self.version
+    }
+}
+
+impl Drop for CudaMemory {
+    fn drop(&mut self) {
+        if let Some(piece) = self.piece.take() {
+            self.pool.free(piece);
+        }
+    }
+}
+
+/// The driver's own allocator.
+#[derive(Debug)]
+pub(crate) struct DeviceMemory {
+    pub(crate) queue: Arc<SubmissionQueue<Stream>>,
+}
+
+impl Source for DeviceMemory {
+    fn take(&self, bytes: usize) -> Option<u64> {
+        // Not where another library has made its own device the thread's.
+        self.queue.target.context.bind_anew().ok()?;
+        let mut address = 0;
+        // SAFETY: writes an address; the context is current.
+        let code = unsafe { sys::cuMemAlloc_v2(&mut address, bytes) };
+        (code == sys::CUresult::CUDA_SUCCESS).then_some(address)
+    }
+
+    fn give_back(&self, segments: &[u64]) {
+        if self.queue.target.context.bind().is_err() {
+            return;
+        }
+        // The driver waits for work that uses it, once it has that work.
+        self.queue.drain();
+        for &segment in segments {
+            // SAFETY: given out by `take`, and freed once.
+            let _ = unsafe { sys::cuMemFree_v2(segment) };
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! What a launch can carry beyond a grid, each by the smallest kernel that shows that it arrived
+//! (`kernels/probe/launch.cu`). No op uses these yet: the tests in `tests/kernels/launch.rs` do.
+
+use crate::backend::CudaBackend;
+use crate::driver::launch::LaunchAttributes;
+use crate::driver::tensor_map::{Axis, Swizzle, TensorMap, TensorMapSpec};
+use crate::launch::Launch;
+use crate::variant::Variant;
+use smallvec::smallvec;
+use ternion_core::backend::View;
+use ternion_core::{DType, Error, Result};
+
+const OP: &str = "probe";
+
+/// The kernels, in the order of the source.
+const TENSOR_MAP: usize = 0;
+const CLUSTER: usize = 1;
+const DEPENDENT_LAUNCH: usize = 2;
+
+/// Elements of a box along each axis.
+pub const BOX: usize = 32;
+
+/// The parameters, as `TensorMapProbe` of the kernels.
+#[repr(C)]
+struct TensorMapParameters {
+    map: TensorMap,
+    y: u64,
+    row: i32,
+    column: i32,
+}
+
+/// The parameters, as `ClusterProbe` of the kernels.
+#[repr(C)]
+struct ClusterParameters {
+    sums: u64,
+}
+
+/// The parameters, as `DependentProbe` of the kernels.
+#[repr(C)]
+struct DependentParameters {
+    y: u64,
+    x: u64,
+    count: u32,
+}
+
+fn expect(is_met: bool, expected: &str) -> Result<()> {
+    if is_met { Ok(()) } else { Err(Error::invalid(OP, format!("expected {expected}"))) }
+}
+
+fn launch<P>(backend: &CudaBackend, views: &[&View<'_>], launch: Launch, parameters: &P) -> Result<()> {
+    let _guard = backend.gpu.submission_guard();
+    backend.gpu.hold(views.iter().map(|view| view.buffer))?;
+    backend.gpu.launch(OP, launch, parameters)
+}
+
+/// `y[i, j] = x[row + i, column + j]`, a box that a tensor map copies; 0 beyond x. x is a matrix of f32
+/// whose rows begin at multiples of 16 bytes, y a contiguous one of [`BOX`] rows and columns.
+///
+/// # Errors
+/// Other tensors; a device without tensor maps.
+pub fn tensor_map(backend: &CudaBackend, x: &View<'_>, y: &View<'_>, [row, column]: [i32; 2]) -> Result<()> {
+    let [rows, columns] = x.layout.shape().to_array(OP)?;
+    let strides = x.layout.strides();
+    expect([x.dtype, y.dtype] == [DType::F32; 2], "f32")?;
+    expect(strides[0] > 0 && strides[1] == 1, "rows of neighboring elements")?;
+    expect(y.layout.is_row_major() && y.layout.elements() == BOX * BOX, "room for a box")?;
+    let size = DType::F32.size() as u64;
+    let extent = BOX as u32;
+    let spec = TensorMapSpec {
+        address: backend.gpu.address(OP, x)?,
+        dtype: x.dtype,
+        swizzle: Swizzle::None,
+        axes: smallvec![
+            Axis { size: columns as u64, stride: size, extent },
+            Axis { size: rows as u64, stride: strides[0] as u64 * size, extent },
+        ],
+    };
+    let parameters = TensorMapParameters { map: spec.map(OP)?, y: backend.gpu.address(OP, y)?, row, column };
+    launch(backend, &[x, y], Launch::new(Variant::PROBE, TENSOR_MAP, 1, 128), &parameters)
+}
+
+/// `sums[block] = block + 1000 * next`, of the next block in the cluster of `cluster` blocks, whose number is
+/// read from its shared memory. `sums`: contiguous i32, a multiple of `cluster`.
+///
+/// # Errors
+/// Other tensors; a device without clusters.
+pub fn cluster(backend: &CudaBackend, sums: &View<'_>, cluster: u8) -> Result<()> {
+    expect(sums.dtype == DType::I32 && sums.layout.is_row_major(), "contiguous i32")?;
+    let blocks = sums.layout.elements() as u32;
+    let parameters = ClusterParameters { sums: backend.gpu.address(OP, sums)? };
+    let attributes = LaunchAttributes { cluster: [cluster, 1, 1], dependent: false };
+    let clusters = Launch { attributes, ..Launch::new(Variant::PROBE, CLUSTER, blocks, 32) };
+    launch(backend, &[sums], clusters, &parameters)
+}
+
+/// `y[i] = x[i] + 1`, by a kernel that may start before the one that was queued before it has ended.
+/// Contiguous i32.
+///
+/// # Errors
+/// Other tensors; a device without dependent launches.
+pub fn dependent_launch(backend: &CudaBackend, x: &View<'_>, y: &View<'_>) -> Result<()> {
+    let is_suited = |view: &View<'_>| view.dtype == DType::I32 && view.layout.is_row_major();
+    expect(is_suited(x) && is_suited(y), "contiguous i32")?;
+    let count = x.layout.elements();
+    expect(count == y.layout.elements() && count < 1 << 31, "as many elements on both sides")?;
+    let parameters = DependentParameters {
+        y: backend.gpu.address(OP, y)?,
+        x: backend.gpu.address(OP, x)?,
+        count: count as u32,
+    };
+    let attributes = LaunchAttributes { dependent: true, ..LaunchAttributes::NONE };
+    let blocks = count.div_ceil(256) as u32;
+    let dependent = Launch { attributes, ..Launch::new(Variant::PROBE, DEPENDENT_LAUNCH, blocks, 256) };
+    launch(backend, &[x, y], dependent, &parameters)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::mem::offset_of;
+
+    #[test]
+    fn parameters_are_laid_out_as_in_the_kernels() {
+        assert_eq!(size_of::<TensorMapParameters>(), 192);
+        assert_eq!(offset_of!(TensorMapParameters, map), 0);
+        assert_eq!(offset_of!(TensorMapParameters, y), 128);
+        assert_eq!(offset_of!(TensorMapParameters, row), 136);
+        assert_eq!(offset_of!(TensorMapParameters, column), 140);
+        assert_eq!(size_of::<DependentParameters>(), 24);
+    }
+}

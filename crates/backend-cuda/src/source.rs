@@ -1,0 +1,234 @@
+//! What a variant is compiled from: its root file in `kernels/`, its macros, and the names of the kernels
+//! that come out.
+//!
+//! Everything that is text is made here, from the types of `variant`; nothing reads it back.
+
+mod attention;
+mod elementwise;
+mod gemm;
+mod rows;
+
+use crate::files::Program;
+use crate::variant::index::IndexVariant;
+use crate::variant::reduction::ReductionVariant;
+use crate::variant::step::{StepVariant, UpdateRule};
+use crate::variant::{Kind, Variant};
+use ternion_core::DType;
+use ternion_core::ops::reduce::ReduceOp;
+
+/// What the compiler gets of a variant.
+pub struct Source {
+    /// What messages call it: the file and what tells it from others of that file.
+    pub name: String,
+    /// Macros and their values.
+    pub defines: Vec<(&'static str, String)>,
+    /// The kernels in it.
+    pub kernels: &'static [&'static str],
+    /// The root among the files of `kernels/`, which includes the others.
+    pub file: &'static str,
+    /// Whether any type is i16 or i8. The other variants stay as they are compiled whatever becomes of
+    /// those two.
+    has_narrow_integers: bool,
+}
+
+impl Source {
+    fn new(file: &'static str, kernels: &'static [&'static str]) -> Source {
+        Source { name: String::new(), defines: Vec::new(), kernels, file, has_narrow_integers: false }
+    }
+
+    /// With a macro.
+    fn define(mut self, name: &'static str, value: impl ToString) -> Source {
+        self.defines.push((name, value.to_string()));
+        self
+    }
+
+    /// With macros that are numbers.
+    fn define_all<const N: usize>(self, macros: [(&'static str, usize); N]) -> Source {
+        macros.into_iter().fold(self, |source, (name, value)| source.define(name, value))
+    }
+
+    /// With a macro that is an element type.
+    fn define_type(mut self, name: &'static str, dtype: DType) -> Source {
+        self.has_narrow_integers |= matches!(dtype, DType::I16 | DType::I8);
+        self.define(name, element(dtype))
+    }
+
+    /// With the type of the elements, and whether that has fractions.
+    fn elements_of(self, dtype: DType) -> Source {
+        let source = self.define_type("TYPE", dtype);
+        if dtype.is_float() { source.define("REAL_NUMBERS", 1) } else { source }
+    }
+
+    /// With the type of the bits that `dtype` stands for.
+    fn bits_of(self, dtype: DType) -> Source {
+        self.define("TYPE", bits(dtype))
+    }
+
+    fn named(mut self, description: &str) -> Source {
+        self.name = format!("{} ({description})", self.file);
+        self
+    }
+
+    /// With a name of all macros: `ops/softmax.cu (TYPE float, PACK 4)`.
+    fn named_by_defines(self) -> Source {
+        let text = |(name, value): &(&'static str, String)| format!("{name} {value}");
+        let description: Vec<String> = self.defines.iter().map(text).collect();
+        self.named(&description.join(", "))
+    }
+
+    /// What the compiler gets.
+    pub fn program(&self) -> Program {
+        let narrow = self.has_narrow_integers.then_some(("NARROW_INTEGERS", "1"));
+        let macros = self.defines.iter().map(|(name, value)| (*name, value.as_str()));
+        Program::new(self.file, macros.chain(narrow))
+    }
+}
+
+/// The macro of the element type.
+const TYPE: &str = "TYPE";
+
+/// The element type of `dtype` in the kernels.
+fn element(dtype: DType) -> &'static str {
+    match dtype {
+        DType::F64 => "double",
+        DType::F32 => "float",
+        DType::F16 => "f16",
+        DType::BF16 => "bf16",
+        DType::I64 => "i64",
+        DType::I32 => "i32",
+        DType::I16 => "i16",
+        DType::I8 => "i8",
+        DType::U8 => "u8",
+        DType::Bool => "Truth",
+    }
+}
+
+/// The type of bits that `dtype` stands for.
+fn bits(dtype: DType) -> &'static str {
+    match dtype.size() {
+        8 => "u64",
+        4 => "u32",
+        2 => "u16",
+        _ => "u8",
+    }
+}
+
+impl Variant {
+    /// What it is compiled from.
+    pub fn source(&self) -> Source {
+        let source = match self.0 {
+            Kind::Elementwise(variant) => return elementwise::source(variant),
+            Kind::Attention(variant) => return attention::source(variant),
+            Kind::Gemm(variant) => return gemm::source(variant),
+            Kind::Softmax(variant) => rows::softmax(variant),
+            Kind::Norm(variant) => rows::norm(variant),
+            Kind::BatchNorm(variant) => rows::batch_norm(variant),
+            Kind::Loss(variant) => rows::loss(variant),
+            Kind::Reduction(variant) => reduction(variant),
+            Kind::Index(variant) => index(variant),
+            Kind::Step(variant) => step(variant),
+            Kind::Transpose(size) => Source::new("ops/copy.cu", &["tiles", "tiles_packed"]).bits_of(size),
+            Kind::Assemble(size) => {
+                Source::new("ops/assemble.cu", &["pad", "pad_line", "concat", "concat_packed"]).bits_of(size)
+            }
+            Kind::Iota(dtype) => Source::new("ops/create.cu", &["iota"]).elements_of(dtype),
+            Kind::RandomBits => {
+                Source::new("ops/random.cu", &["bits"]).define_type(TYPE, DType::I32).define("BITS", 1)
+            }
+            Kind::Random(dtype) => {
+                Source::new("ops/random.cu", &["uniform", "normal", "dropout", "dropout_line"])
+                    .elements_of(dtype)
+            }
+            Kind::Pool(dtype) => Source::new("ops/pool.cu", POOL).elements_of(dtype),
+            Kind::Patches(dtype) => {
+                Source::new("conv/im2col.cu", &["im2col", "im2col_line", "col2im", "col2im_line"])
+                    .elements_of(dtype)
+            }
+            Kind::Probe => Source::new("probe/launch.cu", PROBE),
+        };
+        source.named_by_defines()
+    }
+}
+
+const POOL: &[&str] = &[
+    "max_pool",
+    "max_pool_2x2",
+    "max_pool_3x3",
+    "avg_pool",
+    "avg_pool_2x2",
+    "avg_pool_3x3",
+    "max_pool_grad",
+    "max_pool_grad_strays",
+    "avg_pool_grad",
+];
+
+const PROBE: &[&str] = &["probe_tensor_map", "probe_cluster", "probe_dependent_launch"];
+
+fn reduction(variant: ReductionVariant) -> Source {
+    match variant {
+        ReductionVariant::CumulativeSum(dtype) => {
+            Source::new("ops/cumulative.cu", &["scan", "walk"]).elements_of(dtype)
+        }
+        ReductionVariant::Reduce { op, dtype } => {
+            let output = if matches!(op, ReduceOp::ArgMax | ReduceOp::ArgMin) { DType::I32 } else { dtype };
+            let kernels = &["rows", "rows_in_parts", "warps", "columns", "columns_packed"];
+            let source = Source::new("ops/reduce.cu", kernels)
+                .elements_of(dtype)
+                .define_type("TYPE_Y", output)
+                .define("REDUCER", reducer(op));
+            if dtype == DType::I16 { source.define("BOUNDS_OF_ROWS", "THREADS, 1") } else { source }
+        }
+    }
+}
+
+/// The kernels' type of a reducer.
+fn reducer(op: ReduceOp) -> &'static str {
+    match op {
+        ReduceOp::Sum => "Sum",
+        ReduceOp::Prod => "Prod",
+        ReduceOp::Max => "Max",
+        ReduceOp::Min => "Min",
+        ReduceOp::ArgMax => "ArgMax",
+        ReduceOp::ArgMin => "ArgMin",
+        ReduceOp::Mean => "Mean",
+        ReduceOp::SumSquares => "SumSquares",
+        ReduceOp::MaxAbs => "MaxAbs",
+        ReduceOp::Norm => "Norm",
+        ReduceOp::LogSumExp => "LogSumExp",
+    }
+}
+
+fn index(variant: IndexVariant) -> Source {
+    match variant {
+        IndexVariant::Gather { bits, index } => {
+            Source::new("ops/index.cu", &["gather", "gather_rows", "scatter_keys"])
+                .bits_of(bits)
+                .define_type("INDEX", index)
+        }
+        IndexVariant::ScatterSet(size) => Source::new("ops/scatter.cu", &["scatter"]).bits_of(size),
+        IndexVariant::ScatterAdd(dtype) => {
+            Source::new("ops/scatter.cu", &["scatter", "add_rows", "add_rows_packed"])
+                .elements_of(dtype)
+                .define("ADDS", 1)
+        }
+        IndexVariant::Sort(dtype) => {
+            Source::new("ops/sort.cu", &["block", "make_keys", "count", "offsets", "place", "take"])
+                .elements_of(dtype)
+        }
+        IndexVariant::SortKeys => {
+            Source::new("ops/sort.cu", &["count", "offsets", "place"]).define(TYPE, "u32")
+        }
+    }
+}
+
+fn step(variant: StepVariant) -> Source {
+    let rule = match variant.rule {
+        UpdateRule::Sgd => "Sgd",
+        UpdateRule::SgdMomentum => "SgdMomentum",
+        UpdateRule::Adam => "Adam",
+    };
+    Source::new("ops/step.cu", &["step"])
+        .elements_of(variant.dtype)
+        .define("STEP", rule)
+        .define("MOST", variant.capacity.tensors())
+}

@@ -1,0 +1,77 @@
+//! Kernels of attention.
+
+use super::{Source, TYPE, element};
+use crate::variant::attention::{AttentionVariant, Engine, Products, Reach};
+use ternion_core::DType;
+
+pub(super) fn source(variant: AttentionVariant) -> Source {
+    match variant {
+        AttentionVariant::Forward { products, dtype } => forward(products, dtype),
+        AttentionVariant::Grad { products, dtype } => grad(products, dtype),
+        AttentionVariant::GradRows { mask, dtype } => {
+            let source = Source::new("attention/grad_rows.cu", &["attention_grad_rows"]);
+            source.reach(mask, false, dtype).named(&format!("{mask:?}: {}", element(dtype)))
+        }
+    }
+}
+
+impl Source {
+    /// With the type, and what is known of the keys that a query sees.
+    fn reach(self, reach: Reach, band: bool, dtype: DType) -> Source {
+        let mask = match reach {
+            Reach::Full | Reach::Band | Reach::Dropout => 0,
+            Reach::BoolMask => 1,
+            Reach::AdditiveMask => 2,
+        };
+        let drops = reach.is_masked() || reach == Reach::Dropout;
+        self.define_type(TYPE, dtype).define_all([
+            ("BAND", usize::from(band)),
+            ("MASK", mask),
+            ("DROPOUT", usize::from(drops)),
+            ("ALIGNED", 1),
+        ])
+    }
+
+    /// With what both ways of an engine have in common.
+    fn products(self, products: Products, dtype: DType) -> Source {
+        let Products { engine, width, reach } = products;
+        let source = self
+            .reach(reach, reach != Reach::Full, dtype)
+            .define("HEAD_DIM", width)
+            .define("VALUE_DIM", width)
+            .named(&format!("{engine:?} {width} {reach:?}: {}", element(dtype)));
+        if engine == Engine::Wgmma { source.define("WGMMA", 1) } else { source }
+    }
+}
+
+fn forward(products: Products, dtype: DType) -> Source {
+    let kernels = &["attention"];
+    if products.engine == Engine::Simt {
+        return Source::new("attention/simt_forward.cu", kernels).products(products, dtype);
+    }
+    let tiles = products.forward_tiles();
+    Source::new("attention/forward.cu", kernels).products(products, dtype).define_all([
+        ("ROW_TILES", tiles.row_tiles),
+        ("STEP", tiles.step),
+        ("WARPS", tiles.warps),
+        ("BLOCKS", tiles.blocks),
+    ])
+}
+
+fn grad(products: Products, dtype: DType) -> Source {
+    let kernels = &["attention_grad_queries", "attention_grad_keys"];
+    if products.engine == Engine::Simt {
+        return Source::new("attention/simt_grad.cu", kernels).products(products, dtype);
+    }
+    let [queries, keys] = products.backward_tiles();
+    Source::new("attention/grad.cu", kernels).products(products, dtype).define_all([
+        ("Q_ROW_TILES", queries.row_tiles),
+        ("Q_STEP", queries.step),
+        ("Q_WARPS", queries.warps),
+        ("Q_BLOCKS", queries.blocks),
+        ("K_ROW_TILES", keys.row_tiles),
+        ("K_STEP", keys.step),
+        ("K_WARPS", keys.warps),
+        ("K_BLOCKS", keys.blocks),
+    ])
+}

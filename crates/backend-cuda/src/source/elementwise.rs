@@ -1,0 +1,130 @@
+//! Elementwise kernels: the expression that each applies, and the types of its operands.
+
+use super::{Source, bits, element};
+use crate::variant::elementwise::{ElementwiseVariant, UnaryFunction};
+use crate::variant::pack_of;
+use ternion_core::{DType, UnaryOp};
+
+/// The expression of a kernel.
+enum Expression {
+    /// Of numbers in the type that they are computed in.
+    Computed(String),
+    /// Of elements as they are stored.
+    Stored(&'static str),
+}
+
+/// The type of an operand.
+#[derive(Clone, Copy)]
+enum Operand {
+    Element(DType),
+    /// The bits that the dtype stands for.
+    Bits(DType),
+}
+
+/// The parts of a kernel.
+struct Form {
+    expression: Expression,
+    inputs: Vec<Operand>,
+    output: Operand,
+    /// Elements of a pack.
+    pack: usize,
+}
+
+impl Form {
+    /// Of tensors, whose widest elements fill an access.
+    fn computed(expression: impl Into<String>, inputs: &[DType], output: DType) -> Form {
+        Form {
+            expression: Expression::Computed(expression.into()),
+            inputs: inputs.iter().map(|&dtype| Operand::Element(dtype)).collect(),
+            output: Operand::Element(output),
+            pack: pack_of(&[inputs, &[output]].concat()),
+        }
+    }
+
+    fn of(variant: ElementwiseVariant) -> Form {
+        match variant {
+            ElementwiseVariant::Unary { function, dtype } => {
+                Form::computed(format!("unary_{function:?}(a, k)"), &[dtype], dtype)
+            }
+            ElementwiseVariant::UnaryGrad { function, dtype } => {
+                Form::computed(format!("slope_{function:?}(a, b, k)"), &[dtype; 2], dtype)
+            }
+            // The number of a scalar form is in the wider type, and is not read from memory.
+            ElementwiseVariant::Binary { op, a, b, y } => Form {
+                pack: pack_of(&[y]),
+                ..Form::computed(format!("binary_{}(a, b)", op.name()), &[a, b], y)
+            },
+            ElementwiseVariant::MultiplyAdd(dtype) => {
+                Form::computed("sum_of(product_of(a, b), c)", &[dtype; 3], dtype)
+            }
+            ElementwiseVariant::ScaleAdd(dtype) => {
+                Form::computed("constant<Compute<Y>>(k.first) * a + b", &[dtype; 2], dtype)
+            }
+            ElementwiseVariant::AddRelu(dtype) => Form::computed("unary_relu(a + b, k)", &[dtype; 2], dtype),
+            ElementwiseVariant::BiasActivation { activation, dtype } => {
+                let name = activation.function().name();
+                Form::computed(format!("unary_{name}(a + b, k)"), &[dtype; 2], dtype)
+            }
+            ElementwiseVariant::Compare { op, dtype } => {
+                Form::computed(format!("compare_{}(a, b)", op.name()), &[dtype; 2], DType::Bool)
+            }
+            ElementwiseVariant::Select(size) => Form {
+                expression: Expression::Stored("a ? b_stored : c_stored"),
+                inputs: vec![Operand::Element(DType::Bool), Operand::Bits(size), Operand::Bits(size)],
+                output: Operand::Bits(size),
+                pack: pack_of(&[size]),
+            },
+            ElementwiseVariant::Cast { from, to } => {
+                Form { expression: Expression::Stored("Cast<Y>::of(a)"), ..Form::computed("", &[from], to) }
+            }
+            ElementwiseVariant::Move(size) => Form {
+                expression: Expression::Stored("a_stored"),
+                inputs: vec![Operand::Bits(size)],
+                output: Operand::Bits(size),
+                pack: pack_of(&[size]),
+            },
+        }
+    }
+}
+
+pub(super) fn source(variant: ElementwiseVariant) -> Source {
+    let Form { expression, inputs, output, pack } = Form::of(variant);
+    let (name, expression) = match expression {
+        Expression::Computed(expression) => ("EXPRESSION", expression),
+        Expression::Stored(expression) => ("STORED", expression.to_string()),
+    };
+    let types: Vec<&str> = inputs.iter().map(|&operand| type_of(operand)).collect();
+    let description = format!("{expression}: {} -> {}", types.join(", "), type_of(output));
+    // Operands that a kernel does not have are of some type.
+    let input = |at: usize| inputs.get(at).copied().unwrap_or(Operand::Bits(DType::U8));
+    let operands = [("TYPE_A", input(0)), ("TYPE_B", input(1)), ("TYPE_C", input(2)), ("TYPE_Y", output)];
+    let source = Source::new("ops/elementwise.cu", &["line", "rows", "strided", "strided_long"])
+        .define(name, expression)
+        .define_all([("LEAST_BLOCKS", least_blocks(variant)), ("ARITY", inputs.len()), ("PACK_OF", pack)]);
+    let source = operands.into_iter().fold(source, |source, (name, operand)| match operand {
+        Operand::Element(dtype) => source.define_type(name, dtype),
+        Operand::Bits(dtype) => source.define(name, bits(dtype)),
+    });
+    source.named(&description)
+}
+
+fn type_of(operand: Operand) -> &'static str {
+    match operand {
+        Operand::Element(dtype) => element(dtype),
+        Operand::Bits(dtype) => bits(dtype),
+    }
+}
+
+/// Blocks that the compiler is to keep room for on a multiprocessor. Aiming at more than one it spills
+/// where functions are long; but those of half precision that it does hold in fewer registers are faster by
+/// a tenth, since more accesses are in flight: arithmetic is half of their time.
+fn least_blocks(variant: ElementwiseVariant) -> usize {
+    match variant {
+        ElementwiseVariant::Unary { function: UnaryFunction(op), dtype } if dtype.is_half() => match op {
+            UnaryOp::GeluTanh | UnaryOp::Tanh | UnaryOp::Silu | UnaryOp::Sigmoid => 6,
+            UnaryOp::GeluErf => 5,
+            _ => 1,
+        },
+        _ => 1,
+    }
+}

@@ -1,0 +1,51 @@
+//! Kernels of matrix products.
+
+use super::{Source, TYPE, element};
+use crate::variant::ACCESS;
+use crate::variant::gemm::{BlockShape, Engine, GemmVariant, LoadMode, Part};
+
+pub(super) fn source(variant: GemmVariant) -> Source {
+    let GemmVariant { tile, a, b, operands, output } = variant;
+    let file = match tile.engine {
+        Engine::Simt => "gemm/simt.cu",
+        Engine::Mma => "gemm/mma.cu",
+        Engine::Tf32 => "gemm/tf32.cu",
+    };
+    let BlockShape { m, n, k } = tile.block;
+    let source = Source::new(file, &["product", "sum_splits"])
+        .define_type(TYPE, operands)
+        .define_type("TYPE_Y", output)
+        .define("BIAS", "BIAS_OF_COLUMNS")
+        .define("ACTIVATION", "(k.first ? unary_relu(x, k) : x)")
+        .define_all([("TILE_M", m), ("TILE_N", n), ("TILE_K", k)])
+        .define_all([("STAGES", tile.stages), ("RESIDENT", tile.resident)]);
+    let source = match tile.part {
+        Part::Thread { m, n, lanes_m } => source
+            .define_all([("THREAD_M", m), ("THREAD_N", n), ("LANES_M", lanes_m)])
+            .define("COPY_A", simt_copy(a))
+            .define("COPY_B", simt_copy(b)),
+        Part::Warp { m, n } => {
+            let copied = |load: LoadMode| if load.is_unaligned() { 1 } else { ACCESS / operands.size() };
+            source.define_all([
+                ("WARP_M", m),
+                ("WARP_N", n),
+                ("A_INNER", usize::from(a.is_k_major())),
+                ("A_COPY", copied(a)),
+                ("B_INNER", usize::from(b.is_k_major())),
+                ("B_COPY", copied(b)),
+            ])
+        }
+    };
+    let types = format!("{} -> {}", element(operands), element(output));
+    source.named(&format!("{tile:?} {a:?} {b:?}: {types}"))
+}
+
+/// How the SIMT kernel calls a load.
+fn simt_copy(load: LoadMode) -> &'static str {
+    match load {
+        LoadMode::VectorMn | LoadMode::MnMajor => "PACKS",
+        LoadMode::VectorK | LoadMode::KMajor => "RUN_PACKS",
+        LoadMode::ElementsK | LoadMode::KMajorElements => "RUNS",
+        LoadMode::Elements | LoadMode::MnMajorElements => "ELEMENTS",
+    }
+}

@@ -1,0 +1,110 @@
+//! Kernels of rows: softmax, normalizations, losses.
+
+use super::{Source, TYPE};
+use crate::variant::loss::LossVariant;
+use crate::variant::norm::{BatchNormVariant, NormVariant, rows_together};
+use crate::variant::rows::{Hold, Packing, Rows, Team};
+use crate::variant::softmax::{STRETCHES, SoftmaxVariant};
+use ternion_core::DType;
+
+impl Source {
+    /// With the macros of `lib/rows.cuh`.
+    fn rows_of(self, rows: &Rows, dtype: DType) -> Source {
+        let pack = rows.packing.pack(dtype);
+        self.define_all([
+            ("PACK", pack),
+            ("MASKED", usize::from(rows.packing == Packing::Masked && pack > 1)),
+            ("TEAM", rows.team.threads()),
+            ("PACKS", rows.team.packs()),
+            ("HOLD", rows.team.hold as usize),
+            ("MIN_BLOCKS", if rows.team.hold == Hold::Shared { 2 } else { 1 }),
+        ])
+    }
+
+    /// With the macros of `lib/rows.cuh` for kernels that use its parts, but not its rows.
+    fn no_rows(self, pack: usize) -> Source {
+        self.define_all([("PACK", pack), ("MASKED", 0), ("TEAM", 32), ("HOLD", 0)])
+    }
+}
+
+pub(super) fn softmax(variant: SoftmaxVariant) -> Source {
+    let source = |kernels: &'static [&'static str], form: usize, log: bool, dtype: DType| {
+        Source::new("ops/softmax.cu", kernels)
+            .define_type(TYPE, dtype)
+            .define_all([("LOG", usize::from(log)), ("FORM", form)])
+    };
+    match variant {
+        SoftmaxVariant::Rows { log, rows, dtype } => {
+            source(&["softmax", "softmax_grad"], 0, log, dtype).rows_of(&rows, dtype)
+        }
+        SoftmaxVariant::Stretches(dtype) => {
+            let kernels =
+                &["softmax_parts", "softmax_from_parts", "softmax_grad_parts", "softmax_grad_from_parts"];
+            source(kernels, 1, false, dtype).rows_of(&STRETCHES, dtype)
+        }
+        SoftmaxVariant::Columns { log, tile, dtype } => {
+            source(&["softmax_columns", "softmax_grad_columns"], 2, log, dtype)
+                .no_rows(usize::from(tile.pack))
+                .define("ACROSS", tile.across)
+        }
+    }
+}
+
+pub(super) fn norm(variant: NormVariant) -> Source {
+    let source = |kernels: &'static [&'static str], form: usize, dtype: DType| {
+        Source::new("ops/norm.cu", kernels).define_type(TYPE, dtype).define("FORM", form)
+    };
+    match variant {
+        NormVariant::Forward { centered, rows, dtype } => {
+            source(&["norm_rows"], 0, dtype).define("CENTRED", usize::from(centered)).rows_of(&rows, dtype)
+        }
+        NormVariant::Grad { centered, rows, dtype } => {
+            let walks = usize::from(rows.team.hold == Hold::Registers);
+            let centered = usize::from(centered);
+            source(&["norm_rows_grad"], 1, dtype)
+                .define_all([
+                    ("CENTRED", centered),
+                    ("DWEIGHT", walks),
+                    ("DBIAS", walks * centered),
+                    ("TOGETHER", rows_together(&rows, dtype)),
+                ])
+                .rows_of(&rows, dtype)
+        }
+        NormVariant::Sums(dtype) => {
+            let rows = Rows { packing: Packing::Single, team: Team::LONGEST };
+            source(&["norm_rows_parameter_grad", "column_sums"], 2, dtype).rows_of(&rows, dtype)
+        }
+    }
+}
+
+pub(super) fn batch_norm(BatchNormVariant { pack, dtype }: BatchNormVariant) -> Source {
+    let kernels = &[
+        "channel_parts_of_planes",
+        "channel_parts_of_columns",
+        "channel_statistics",
+        "channel_gradients",
+        "batch_norm",
+        "batch_norm_grad",
+        "batch_norm_columns",
+        "batch_norm_grad_columns",
+    ];
+    Source::new("ops/batch_norm.cu", kernels).define_type(TYPE, dtype).no_rows(usize::from(pack))
+}
+
+pub(super) fn loss(variant: LossVariant) -> Source {
+    let source = |kernels: &'static [&'static str], form: usize, dtype: DType| {
+        Source::new("ops/loss.cu", kernels).define_type(TYPE, dtype).define("FORM", form)
+    };
+    match variant {
+        LossVariant::Forward { smoothed, rows, dtype } => source(&["cross_entropy"], 0, dtype)
+            .define("SMOOTHED", usize::from(smoothed))
+            .rows_of(&rows, dtype),
+        LossVariant::Grad { rows, dtype } => source(&["cross_entropy_grad"], 1, dtype).rows_of(&rows, dtype),
+        LossVariant::WithGrad { smoothed, rows, dtype } => source(&["cross_entropy_with_grad"], 2, dtype)
+            .define("SMOOTHED", usize::from(smoothed))
+            .rows_of(&rows, dtype),
+        LossVariant::GradUpdate { rows, dtype } => {
+            source(&["cross_entropy_grad_update"], 3, dtype).rows_of(&rows, dtype)
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! The queue of launches, before a driver that notes what it gets.
+
+use super::*;
+use crate::driver::launch::LaunchAttributes;
+
+/// Notes the numbers that it gets, as slowly as it is asked to; refuses one.
+#[derive(Default)]
+struct Notes {
+    numbers: Mutex<Vec<u64>>,
+    threads: Mutex<Vec<std::thread::ThreadId>>,
+    pause: Duration,
+    refuses: Option<u64>,
+}
+
+impl LaunchTarget for Notes {
+    unsafe fn launch(&self, config: &LaunchConfig, parameters: *mut c_void) -> sys::CUresult {
+        // SAFETY: the tests launch with three numbers.
+        let [number, twice, grid] = unsafe { *parameters.cast::<[u64; 3]>() };
+        assert_eq!((twice, grid), (number * 2, u64::from(config.grid[0])));
+        std::thread::sleep(self.pause);
+        self.numbers.lock().push(number);
+        self.threads.lock().push(std::thread::current().id());
+        match self.refuses == Some(number) {
+            true => sys::CUresult::CUDA_ERROR_INVALID_VALUE,
+            false => sys::CUresult::CUDA_SUCCESS,
+        }
+    }
+}
+
+/// One block of one thread.
+fn plain() -> LaunchConfig {
+    let attributes = LaunchAttributes::NONE;
+    LaunchConfig { function: std::ptr::null_mut(), grid: [1; 3], block: [1; 3], shared: 0, attributes }
+}
+
+fn push(queue: &Arc<SubmissionQueue<Notes>>, number: u64, at_once: bool) -> sys::CUresult {
+    let grid = (number % 7) as u32;
+    let config = LaunchConfig { grid: [grid, 1, 1], ..plain() };
+    // SAFETY: `Notes` takes three numbers.
+    unsafe { queue.push("test", config, &[number, number * 2, u64::from(grid)], at_once) }
+}
+
+fn queue(notes: Notes) -> Arc<SubmissionQueue<Notes>> {
+    Arc::new(SubmissionQueue::with_thread(notes, true))
+}
+
+#[test]
+fn launches_arrive_in_their_order_whoever_hands_them_over() {
+    let queue = queue(Notes::default());
+    let mut sent = 0;
+    for round in 0..200u64 {
+        for _ in 0..round * 17 % 97 {
+            assert_eq!(push(&queue, sent, sent % 31 == 0), sys::CUresult::CUDA_SUCCESS);
+            sent += 1;
+        }
+        // Now and then until the thread sleeps.
+        match round % 50 {
+            49 => std::thread::sleep(5 * PATIENCE),
+            _ if round % 3 == 0 => queue.drain(),
+            _ => {}
+        }
+    }
+    // These are left to the thread.
+    for _ in 0..3 * ALONE {
+        assert_eq!(push(&queue, sent, false), sys::CUresult::CUDA_SUCCESS);
+        sent += 1;
+    }
+    while queue.target.numbers.lock().len() < sent as usize {
+        std::thread::sleep(PATIENCE);
+    }
+    assert_eq!(*queue.target.numbers.lock(), (0..sent).collect::<Vec<u64>>());
+    let own = std::thread::current().id();
+    let threads = queue.target.threads.lock().clone();
+    assert!(threads.contains(&own) && threads.iter().any(|thread| *thread != own));
+    queue.stop();
+}
+
+#[test]
+fn more_than_there_are_slots_wait_for_room() {
+    let queue = queue(Notes { pause: Duration::from_micros(1), ..Notes::default() });
+    let count = 3 * SLOTS as u64;
+    (0..count).for_each(|number| assert_eq!(push(&queue, number, false), sys::CUresult::CUDA_SUCCESS));
+    queue.stop();
+    assert_eq!(*queue.target.numbers.lock(), (0..count).collect::<Vec<u64>>());
+}
+
+#[test]
+fn several_threads_push_each_in_its_order() {
+    let queue = queue(Notes::default());
+    std::thread::scope(|scope| {
+        for thread in 0..3u64 {
+            let queue = &queue;
+            scope.spawn(move || {
+                for number in 0..2000 {
+                    assert_eq!(push(queue, thread * 10_000 + number, false), sys::CUresult::CUDA_SUCCESS);
+                    if number % 500 == 499 {
+                        queue.drain();
+                        let own = thread * 10_000 + number;
+                        assert!(queue.target.numbers.lock().contains(&own));
+                    }
+                }
+            });
+        }
+    });
+    queue.stop();
+    let numbers = queue.target.numbers.lock().clone();
+    for thread in 0..3 {
+        let own: Vec<u64> = numbers.iter().copied().filter(|number| number / 10_000 == thread).collect();
+        assert_eq!(own, (thread * 10_000..thread * 10_000 + 2000).collect::<Vec<u64>>());
+    }
+}
+
+#[test]
+fn a_lone_launch_is_made_by_its_own_thread() {
+    let queue = queue(Notes::default());
+    for number in 0..40 {
+        assert_eq!(push(&queue, number, false), sys::CUresult::CUDA_SUCCESS);
+        assert_eq!(queue.target.numbers.lock().len() as u64, number + 1, "made before it returns");
+        queue.drain();
+    }
+    assert!(queue.handle.lock().is_none(), "nobody was woken");
+}
+
+/// Launches so many that the thread has to do with them, and says what was refused by the launches themselves.
+fn push_many(queue: &Arc<SubmissionQueue<Notes>>) -> Option<sys::CUresult> {
+    let refused = |code: &sys::CUresult| *code != sys::CUresult::CUDA_SUCCESS;
+    let codes: Vec<_> = (0..100).map(|number| push(queue, number, false)).filter(refused).collect();
+    codes.first().copied()
+}
+
+#[test]
+fn what_the_driver_refuses_later_is_reported_once_with_the_op() {
+    let queue = queue(Notes { refuses: Some(60), ..Notes::default() });
+    let at_once = push_many(&queue);
+    queue.drain();
+    // A thread that is kept waiting may have fallen asleep meanwhile.
+    let reported = queue.refused_to_this_thread();
+    assert_eq!(
+        at_once.map(|code| ("test", code)).or(reported),
+        Some(("test", sys::CUresult::CUDA_ERROR_INVALID_VALUE))
+    );
+    assert_eq!((queue.refused_to_this_thread(), queue.refused()), (None, None));
+    queue.stop();
+}
+
+#[test]
+fn what_is_refused_to_one_thread_is_reported_to_it_or_to_whoever_waits() {
+    let queue = queue(Notes::default());
+    let other = std::thread::spawn(|| std::thread::current().id()).join().expect("no panic");
+    let own = std::thread::current().id();
+    let refusal = |thread, op| Refusal { thread, op, code: sys::CUresult::CUDA_ERROR_INVALID_VALUE };
+    queue.note(refusal(other, "theirs"));
+    assert_eq!(queue.refused_to_this_thread(), None, "not to the next op of another thread");
+    queue.note(refusal(own, "ours"));
+    queue.note(refusal(own, "later"));
+    assert_eq!(queue.refused_to_this_thread().map(|refused| refused.0), Some("ours"));
+    assert_eq!(queue.refused().map(|refused| refused.0), Some("theirs"), "by a wait");
+    assert_eq!(queue.refused(), None);
+    queue.note(refusal(other, "theirs"));
+    queue.note(refusal(own, "ours"));
+    assert_eq!(queue.refused().map(|refused| refused.0), Some("ours"), "its own first");
+    assert_eq!(queue.refused(), None);
+}
+
+#[test]
+fn after_the_end_launches_go_straight_to_the_driver() {
+    let queue = queue(Notes::default());
+    assert_eq!(push_many(&queue), None);
+    queue.stop();
+    assert_eq!(queue.target.numbers.lock().len(), 100);
+    assert_eq!(push_many(&queue), None);
+    assert_eq!(queue.target.numbers.lock().len(), 200);
+    queue.stop();
+}
+
+#[test]
+fn without_a_thread_every_launch_goes_straight_to_the_driver() {
+    let queue = Arc::new(SubmissionQueue::with_thread(Notes { refuses: Some(1), ..Notes::default() }, false));
+    let codes: Vec<sys::CUresult> = (0..50).map(|number| push(&queue, number, false)).collect();
+    assert_eq!(codes[1], sys::CUresult::CUDA_ERROR_INVALID_VALUE, "reported by the launch itself");
+    assert_eq!(queue.target.numbers.lock().len(), 50);
+    assert!(queue.handle.lock().is_none());
+}
+
+/// Parameters with a tensor map after a number, as a kernel takes them.
+#[repr(C, align(64))]
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Aligned {
+    number: u64,
+    map: AlignedMap,
+}
+
+#[repr(C, align(64))]
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct AlignedMap([u64; 16]);
+
+impl Aligned {
+    fn of(number: u64) -> Aligned {
+        Aligned { number, map: AlignedMap(std::array::from_fn(|index| number * 100 + index as u64)) }
+    }
+}
+
+/// Notes launches with [`Aligned`] parameters, and whether those stand at a multiple of 64 bytes.
+#[derive(Default)]
+struct AlignedNotes(Mutex<Vec<(LaunchConfig, Aligned)>>);
+
+// SAFETY: the function of a configuration, a handle, is compared and not used.
+unsafe impl Send for AlignedNotes {}
+// SAFETY: as for Send.
+unsafe impl Sync for AlignedNotes {}
+
+impl LaunchTarget for AlignedNotes {
+    unsafe fn launch(&self, config: &LaunchConfig, parameters: *mut c_void) -> sys::CUresult {
+        assert!((parameters as usize).is_multiple_of(align_of::<Aligned>()), "{parameters:?}");
+        // SAFETY: the test launches with such parameters.
+        self.0.lock().push((*config, unsafe { *parameters.cast::<Aligned>() }));
+        sys::CUresult::CUDA_SUCCESS
+    }
+}
+
+/// By slots of the queue, by launches that go straight to the driver, and by those of a recorded step,
+/// which are made at once.
+#[test]
+fn attributes_and_aligned_parameters_arrive_unchanged() {
+    let queue = Arc::new(SubmissionQueue::with_thread(AlignedNotes::default(), true));
+    let config = |number: u64| {
+        let cluster = [1 + (number % 3) as u8, 1, 1 + (number % 2) as u8];
+        let attributes = LaunchAttributes { cluster, dependent: number.is_multiple_of(5) };
+        LaunchConfig { grid: [number as u32 + 1, 2, 3], shared: number as u32, attributes, ..plain() }
+    };
+    let count = 300;
+    for number in 0..count {
+        // SAFETY: the target takes such parameters.
+        let code = unsafe { queue.push("test", config(number), &Aligned::of(number), number % 41 == 40) };
+        assert_eq!(code, sys::CUresult::CUDA_SUCCESS);
+    }
+    queue.stop();
+    let expected: Vec<_> = (0..count).map(|number| (config(number), Aligned::of(number))).collect();
+    assert_eq!(*queue.target.0.lock(), expected);
+    assert!(queue.slots.len() == SLOTS && size_of::<Aligned>() <= ROOM, "they went through slots");
+}

@@ -1,0 +1,179 @@
+//! Variants of attention and its gradient: how products are formed, the tiles, and which keys a query
+//! sees.
+
+use super::architecture::Architectures;
+use ternion_core::DType;
+
+/// How products are formed.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Engine {
+    /// `mma.sync` of 16-bit operands: from compute capability 8.0 on.
+    Mma,
+    /// `wgmma`: on 9.0.
+    Wgmma,
+    /// Fused multiply-adds of f32.
+    Simt,
+}
+
+impl Engine {
+    pub(crate) fn architectures(self) -> Architectures {
+        match self {
+            Engine::Mma | Engine::Simt => Architectures::ALL,
+            Engine::Wgmma => Architectures::Exact((9, 0)),
+        }
+    }
+
+    /// Widths of heads that there are kernels for.
+    fn widths(self) -> &'static [u8] {
+        match self {
+            Engine::Mma | Engine::Simt => &[32, 64, 128],
+            Engine::Wgmma => &[64, 128],
+        }
+    }
+
+    /// Dtypes of operands.
+    fn dtypes(self) -> &'static [DType] {
+        match self {
+            Engine::Mma | Engine::Wgmma => &[DType::F16, DType::BF16],
+            Engine::Simt => &[DType::F32],
+        }
+    }
+}
+
+/// Which keys a query sees.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Reach {
+    Full,
+    /// Those from one index to another, which depend on the query's.
+    Band,
+    /// Those that a mask of truth values shows. Weights may be dropped.
+    BoolMask,
+    /// All, with a mask added to the scores. Weights may be dropped.
+    AdditiveMask,
+    /// A band, of which weights are dropped.
+    Dropout,
+}
+
+impl Reach {
+    const ALL: [Reach; 5] = [Reach::Full, Reach::Band, Reach::BoolMask, Reach::AdditiveMask, Reach::Dropout];
+
+    pub(crate) fn is_masked(self) -> bool {
+        matches!(self, Reach::BoolMask | Reach::AdditiveMask)
+    }
+
+    /// What the preparation of the gradient knows of it: the mask.
+    pub(crate) fn mask_only(self) -> Reach {
+        if self.is_masked() { self } else { Reach::Full }
+    }
+}
+
+/// What products are formed by, whichever way.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Products {
+    pub(crate) engine: Engine,
+    /// Width of the tiles: that of the wider of keys and values, rounded up.
+    pub(crate) width: u8,
+    pub(crate) reach: Reach,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum AttentionVariant {
+    Forward {
+        products: Products,
+        dtype: DType,
+    },
+    Grad {
+        products: Products,
+        dtype: DType,
+    },
+    /// What the gradient forms of each query before its products.
+    GradRows {
+        mask: Reach,
+        dtype: DType,
+    },
+}
+
+impl AttentionVariant {
+    pub(super) fn architectures(&self) -> Architectures {
+        match self {
+            AttentionVariant::Forward { products, .. } | AttentionVariant::Grad { products, .. } => {
+                products.engine.architectures()
+            }
+            AttentionVariant::GradRows { .. } => Architectures::ALL,
+        }
+    }
+}
+
+/// Query and key rows of a block of tensor cores.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Tiles {
+    /// Tiles of 16 rows of a warp.
+    pub(crate) row_tiles: usize,
+    /// Rows of the other side that are walked at a time.
+    pub(crate) step: usize,
+    pub(crate) warps: usize,
+    /// Blocks that shall fit a multiprocessor.
+    pub(crate) blocks: usize,
+}
+
+impl Tiles {
+    const fn of(row_tiles: usize, step: usize, blocks: usize) -> Tiles {
+        Tiles { row_tiles, step, warps: 4, blocks }
+    }
+
+    pub(crate) fn rows(&self) -> usize {
+        self.warps * self.row_tiles * 16
+    }
+
+    pub(crate) fn threads(&self) -> u32 {
+        self.warps as u32 * 32
+    }
+}
+
+impl Products {
+    /// The tiles of a forward kernel of tensor cores: the fastest of those without spills that were tried
+    /// on an H100.
+    pub(crate) fn forward_tiles(self) -> Tiles {
+        match (self.engine, self.width) {
+            _ if self.reach.is_masked() => Tiles::of(1, 64, 2),
+            // Draws for 64 keys fit the words that they are kept in.
+            (Engine::Wgmma, 64) if self.reach == Reach::Dropout => Tiles::of(1, 64, 3),
+            (Engine::Wgmma, 64) => Tiles::of(1, 128, 3),
+            (Engine::Wgmma, _) => Tiles::of(1, 64, 2),
+            (_, 128) => Tiles::of(2, 32, 2),
+            _ => Tiles::of(2, 64, 2),
+        }
+    }
+
+    /// The tiles of the gradient on tensor cores: of the kernel for queries, and of that for keys and
+    /// values.
+    pub(crate) fn backward_tiles(self) -> [Tiles; 2] {
+        let is_plain = matches!(self.reach, Reach::Full | Reach::Band);
+        match (self.engine, self.width) {
+            (Engine::Wgmma, 64) if is_plain => [Tiles::of(1, 64, 3), Tiles::of(1, 64, 2)],
+            (Engine::Wgmma, _) => [Tiles::of(1, 64, 2), Tiles::of(1, 64, 2)],
+            _ if !is_plain => [Tiles::of(1, 32, 2), Tiles::of(1, 32, 2)],
+            (_, 128) => [Tiles::of(2, 16, 2), Tiles::of(1, 32, 2)],
+            _ => [Tiles::of(2, 32, 2), Tiles::of(1, 64, 2)],
+        }
+    }
+}
+
+pub(super) fn variants() -> Vec<AttentionVariant> {
+    let mut all = Vec::new();
+    for engine in [Engine::Mma, Engine::Wgmma, Engine::Simt] {
+        for (&width, reach) in engine.widths().iter().flat_map(|width| Reach::ALL.map(|reach| (width, reach)))
+        {
+            let products = Products { engine, width, reach };
+            for &dtype in engine.dtypes() {
+                all.push(AttentionVariant::Forward { products, dtype });
+                all.push(AttentionVariant::Grad { products, dtype });
+            }
+        }
+    }
+    for mask in [Reach::Full, Reach::BoolMask, Reach::AdditiveMask] {
+        let dtypes = [DType::F32, DType::F16, DType::BF16];
+        all.extend(dtypes.map(|dtype| AttentionVariant::GradRows { mask, dtype }));
+    }
+    all
+}

@@ -1,0 +1,301 @@
+//! Variants of matrix products: tiles, and how operands are loaded into them.
+
+mod tiles;
+
+pub(crate) use tiles::*;
+
+use super::architecture::Architectures;
+use super::dtypes::{ACCESS, numbers};
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use ternion_core::DType;
+
+/// The instructions that multiply.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Engine {
+    /// Fused multiply-adds of single elements.
+    Simt,
+    /// `mma.sync` of f16 or bf16.
+    Mma,
+    /// `mma.sync` of f32 rounded to TF32.
+    Tf32,
+}
+
+impl Engine {
+    pub(super) fn architectures(self) -> Architectures {
+        match self {
+            Engine::Simt | Engine::Mma | Engine::Tf32 => Architectures::ALL,
+        }
+    }
+
+    pub(crate) fn uses_tensor_cores(self) -> bool {
+        self != Engine::Simt
+    }
+}
+
+/// What is multiplied.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum MmaInput {
+    /// Elements of a dtype as they are.
+    Of(DType),
+    /// Those of f32, rounded to TF32.
+    Tf32,
+}
+
+impl MmaInput {
+    /// The dtype of the operands.
+    pub(crate) fn dtype(self) -> DType {
+        match self {
+            MmaInput::Of(dtype) => dtype,
+            MmaInput::Tf32 => DType::F32,
+        }
+    }
+
+    pub(crate) fn engine(self) -> Engine {
+        match self {
+            MmaInput::Tf32 => Engine::Tf32,
+            MmaInput::Of(dtype) if dtype.is_half() => Engine::Mma,
+            MmaInput::Of(_) => Engine::Simt,
+        }
+    }
+
+    /// Everything that is multiplied.
+    pub(crate) fn all() -> impl Iterator<Item = MmaInput> {
+        numbers().map(MmaInput::Of).chain([MmaInput::Tf32])
+    }
+}
+
+/// Sizes of a tile: rows and columns of the result, and the length of the inner axis that a stage holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct BlockShape {
+    pub(crate) m: usize,
+    pub(crate) n: usize,
+    pub(crate) k: usize,
+}
+
+/// What one thread, or one warp, computes of a tile.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Part {
+    /// SIMT: elements of a thread, and lanes of a warp along m.
+    Thread { m: usize, n: usize, lanes_m: usize },
+    /// Tensor cores: elements of a warp.
+    Warp { m: usize, n: usize },
+}
+
+impl Part {
+    pub(crate) fn m(self) -> usize {
+        match self {
+            Part::Thread { m, .. } | Part::Warp { m, .. } => m,
+        }
+    }
+
+    pub(crate) fn n(self) -> usize {
+        match self {
+            Part::Thread { n, .. } | Part::Warp { n, .. } => n,
+        }
+    }
+}
+
+/// The products that a tile is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Purpose {
+    Any,
+    /// Those of at most as many rows as the tile has.
+    FewRows,
+    /// Those with an operand that tensor cores can only get element by element.
+    UnalignedOperands,
+}
+
+/// What a tile costs on an H100: fitted to 1450 measured products, from which the choice by these
+/// numbers loses 2 % in the mean.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct Cost {
+    /// Nanoseconds that a full multiprocessor needs for a tile, per inner element.
+    pub(crate) nanoseconds_per_k: f64,
+    /// How much longer a block takes that has a multiprocessor alone.
+    pub(crate) lone_block_factor: f64,
+    /// Microseconds that a wave of blocks takes to begin and end.
+    pub(crate) wave_microseconds: f64,
+}
+
+/// A tile of the result, as one block computes it. Every tile is a static, and is itself alone: tiles are
+/// compared by address.
+pub(crate) struct Tile {
+    /// For messages.
+    pub(crate) name: &'static str,
+    pub(crate) engine: Engine,
+    pub(crate) block: BlockShape,
+    pub(crate) part: Part,
+    pub(crate) stages: usize,
+    /// Blocks on a multiprocessor.
+    pub(crate) resident: usize,
+    pub(crate) purpose: Purpose,
+    pub(crate) cost: Cost,
+}
+
+impl PartialEq for Tile {
+    #[inline]
+    fn eq(&self, other: &Tile) -> bool {
+        std::ptr::eq(self, other)
+    }
+}
+
+impl Eq for Tile {}
+
+impl Hash for Tile {
+    #[inline]
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        std::ptr::hash(self, state);
+    }
+}
+
+impl fmt::Debug for Tile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+impl Tile {
+    /// Whether it takes operands of any strides, element by element. Tensor cores ask for 16 bytes at a
+    /// time where they are to be kept busy.
+    pub(crate) fn takes_elements(&self) -> bool {
+        !self.engine.uses_tensor_cores() || self.purpose == Purpose::UnalignedOperands
+    }
+
+    /// Whether its copies of a may be vectors along the inner axis.
+    pub(crate) fn loads_a_along_k(&self) -> bool {
+        self.part.m() * self.part.n() < 64
+    }
+
+    pub(crate) fn threads(&self) -> usize {
+        let parts = (self.block.m / self.part.m()) * (self.block.n / self.part.n());
+        match self.part {
+            Part::Thread { .. } => parts,
+            Part::Warp { .. } => parts * 32,
+        }
+    }
+
+    /// Bytes of dynamic shared memory: the stages, or the sums on their way out.
+    pub(crate) fn shared(&self, dtype: DType, loads: [LoadMode; 2]) -> usize {
+        let BlockShape { m, n, k } = self.block;
+        let warps = self.threads() / 32;
+        match self.part {
+            Part::Warp { m: warp_m, n: warp_n } => {
+                // gemm/tf32.cu lays out rows of a lane together: four, or two.
+                let rows_out = if dtype == DType::F32 && warp_m.is_multiple_of(32) { 32 } else { 16 };
+                let operands = self.stages * (m + n) * k * dtype.size();
+                operands.max(warps * rows_out * (warp_n + 8) * 4)
+            }
+            Part::Thread { n: thread_n, lanes_m, .. } => {
+                let size = if dtype.size() == 8 { 8 } else { 4 };
+                let pack = ACCESS / size;
+                let of = |lines: usize, load: LoadMode| match load {
+                    LoadMode::VectorK => lines * (k + pack),
+                    _ => k * (lines + pack),
+                };
+                let stages = self.stages * (of(m, loads[0]) + of(n, loads[1]));
+                let sums = warps * lanes_m * pack * (32 / lanes_m * thread_n + pack);
+                stages.max(sums) * size
+            }
+        }
+    }
+
+    /// The most bytes that it takes, however its operands are loaded.
+    pub(crate) fn most_shared(&self, dtype: DType) -> usize {
+        let [one, other] = match self.engine.uses_tensor_cores() {
+            true => [LoadMode::KMajor, LoadMode::MnMajor],
+            false => [LoadMode::VectorK, LoadMode::VectorMn],
+        };
+        self.shared(dtype, [one; 2]).max(self.shared(dtype, [other; 2]))
+    }
+}
+
+/// How an operand is loaded into shared memory. A vector is 16 bytes; "k" is the inner axis, "mn" the
+/// other one: m of a, n of b.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum LoadMode {
+    /// SIMT: vectors along mn.
+    VectorMn,
+    /// SIMT: vectors along k.
+    VectorK,
+    /// SIMT: elements that are runs along k.
+    ElementsK,
+    /// SIMT: elements, anywhere.
+    Elements,
+    /// Tensor cores: vectors along k.
+    KMajor,
+    /// Tensor cores: vectors along mn.
+    MnMajor,
+    /// Tensor cores: elements, anywhere, along k.
+    KMajorElements,
+    /// Tensor cores: elements, anywhere, along mn.
+    MnMajorElements,
+}
+
+impl LoadMode {
+    pub(crate) const SIMT: [LoadMode; 4] =
+        [LoadMode::VectorMn, LoadMode::VectorK, LoadMode::ElementsK, LoadMode::Elements];
+    pub(crate) const TENSOR: [LoadMode; 4] =
+        [LoadMode::KMajor, LoadMode::MnMajor, LoadMode::KMajorElements, LoadMode::MnMajorElements];
+
+    /// Those of an engine.
+    fn of(engine: Engine) -> &'static [LoadMode; 4] {
+        if engine.uses_tensor_cores() { &LoadMode::TENSOR } else { &LoadMode::SIMT }
+    }
+
+    /// Whether tensor cores get it element by element.
+    pub(crate) fn is_unaligned(self) -> bool {
+        matches!(self, LoadMode::KMajorElements | LoadMode::MnMajorElements)
+    }
+
+    /// Whether tensor cores get it along k.
+    pub(crate) fn is_k_major(self) -> bool {
+        matches!(self, LoadMode::KMajor | LoadMode::KMajorElements)
+    }
+
+    /// Whether the SIMT kernel loads vectors.
+    fn is_vector(self) -> bool {
+        matches!(self, LoadMode::VectorMn | LoadMode::VectorK)
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct GemmVariant {
+    pub(crate) tile: &'static Tile,
+    pub(crate) a: LoadMode,
+    pub(crate) b: LoadMode,
+    /// Of a and b.
+    pub(crate) operands: DType,
+    pub(crate) output: DType,
+}
+
+/// Whether there are kernels of a tile that load a and b so.
+pub(crate) fn has_variant(tile: &Tile, dtype: DType, [a, b]: [LoadMode; 2]) -> bool {
+    let modes = LoadMode::of(tile.engine);
+    if !modes.contains(&a) || !modes.contains(&b) {
+        return false;
+    }
+    if tile.engine.uses_tensor_cores() {
+        return (a.is_unaligned() || b.is_unaligned()) == tile.takes_elements();
+    }
+    (a != LoadMode::VectorK || tile.loads_a_along_k())
+        && !(dtype.is_int() && dtype.size() < 4 && (a.is_vector() || b.is_vector()))
+}
+
+pub(super) fn variants() -> Vec<GemmVariant> {
+    let mut all = Vec::new();
+    for input in MmaInput::all() {
+        let operands = input.dtype();
+        for &tile in tiles(input) {
+            let modes = LoadMode::of(tile.engine);
+            let pairs = modes.iter().flat_map(|&a| modes.iter().map(move |&b| [a, b]));
+            for [a, b] in pairs.filter(|&pair| has_variant(tile, operands, pair)) {
+                let variant = GemmVariant { tile, a, b, operands, output: operands };
+                all.push(variant);
+                let is_widened = operands.is_half();
+                all.extend(is_widened.then_some(GemmVariant { output: DType::F32, ..variant }));
+            }
+        }
+    }
+    all
+}

@@ -1,0 +1,280 @@
+//! The tables of tiles. (More were tried: see docs/kernels/matmul.md.)
+
+use super::{BlockShape, Cost, Engine, MmaInput, Part, Purpose, Tile};
+use ternion_core::DType;
+
+/// Large products of f32 and i32.
+pub(crate) static SIMT_128X256X8: Tile = Tile {
+    name: "simt_128x256x8",
+    engine: Engine::Simt,
+    block: BlockShape { m: 128, n: 256, k: 8 },
+    part: Part::Thread { m: 8, n: 16, lanes_m: 8 },
+    stages: 4,
+    resident: 1,
+    purpose: Purpose::Any,
+    cost: Cost { nanoseconds_per_k: 172.0, lone_block_factor: 1.0, wave_microseconds: 4.0 },
+};
+
+/// Middle-sized ones.
+pub(crate) static SIMT_64X64X8: Tile = Tile {
+    name: "simt_64x64x8",
+    engine: Engine::Simt,
+    block: BlockShape { m: 64, n: 64, k: 8 },
+    part: Part::Thread { m: 8, n: 8, lanes_m: 8 },
+    stages: 4,
+    resident: 6,
+    purpose: Purpose::Any,
+    cost: Cost { nanoseconds_per_k: 24.0, lone_block_factor: 2.0, wave_microseconds: 3.0 },
+};
+
+/// Small ones; the only one for narrow integers.
+pub(crate) static SIMT_32X32X32: Tile = Tile {
+    name: "simt_32x32x32",
+    engine: Engine::Simt,
+    block: BlockShape { m: 32, n: 32, k: 32 },
+    part: Part::Thread { m: 4, n: 4, lanes_m: 4 },
+    stages: 3,
+    resident: 7,
+    purpose: Purpose::Any,
+    cost: Cost { nanoseconds_per_k: 13.0, lone_block_factor: 1.25, wave_microseconds: 1.0 },
+};
+
+/// Few rows.
+pub(crate) static SIMT_8X256X32: Tile = Tile {
+    name: "simt_8x256x32",
+    engine: Engine::Simt,
+    block: BlockShape { m: 8, n: 256, k: 32 },
+    part: Part::Thread { m: 4, n: 4, lanes_m: 2 },
+    stages: 3,
+    resident: 2,
+    purpose: Purpose::FewRows,
+    cost: Cost { nanoseconds_per_k: 32.0, lone_block_factor: 1.0, wave_microseconds: 4.0 },
+};
+
+/// Large products of f64, at half the rate and twice the size.
+pub(crate) static SIMT_64X128X8: Tile = Tile {
+    name: "simt_64x128x8",
+    engine: Engine::Simt,
+    block: BlockShape { m: 64, n: 128, k: 8 },
+    part: Part::Thread { m: 8, n: 8, lanes_m: 8 },
+    stages: 3,
+    resident: 2,
+    purpose: Purpose::Any,
+    cost: Cost { nanoseconds_per_k: 96.0, lone_block_factor: 1.5, wave_microseconds: 4.0 },
+};
+
+/// Small ones; the only one for i64.
+pub(crate) static SIMT_64X64X16: Tile = Tile {
+    name: "simt_64x64x16",
+    engine: Engine::Simt,
+    block: BlockShape { m: 64, n: 64, k: 16 },
+    part: Part::Thread { m: 4, n: 4, lanes_m: 4 },
+    stages: 3,
+    resident: 2,
+    purpose: Purpose::Any,
+    cost: Cost { nanoseconds_per_k: 54.0, lone_block_factor: 1.25, wave_microseconds: 1.5 },
+};
+
+/// Large products of f16 and bf16.
+pub(crate) static MMA_128X256X64: Tile = Tile {
+    name: "mma_128x256x64",
+    engine: Engine::Mma,
+    block: BlockShape { m: 128, n: 256, k: 64 },
+    part: Part::Warp { m: 64, n: 64 },
+    stages: 3,
+    resident: 1,
+    purpose: Purpose::Any,
+    cost: Cost { nanoseconds_per_k: 18.3, lone_block_factor: 1.0, wave_microseconds: 4.0 },
+};
+
+/// Fewer tiles than multiprocessors.
+pub(crate) static MMA_64X128X64: Tile = Tile {
+    name: "mma_64x128x64",
+    engine: Engine::Mma,
+    block: BlockShape { m: 64, n: 128, k: 64 },
+    part: Part::Warp { m: 32, n: 64 },
+    stages: 4,
+    resident: 2,
+    purpose: Purpose::Any,
+    cost: Cost { nanoseconds_per_k: 5.9, lone_block_factor: 1.25, wave_microseconds: 3.0 },
+};
+
+/// Fewer still.
+pub(crate) static MMA_64X64X64: Tile = Tile {
+    name: "mma_64x64x64",
+    engine: Engine::Mma,
+    block: BlockShape { m: 64, n: 64, k: 64 },
+    part: Part::Warp { m: 32, n: 32 },
+    stages: 4,
+    resident: 3,
+    purpose: Purpose::Any,
+    cost: Cost { nanoseconds_per_k: 3.5, lone_block_factor: 1.5, wave_microseconds: 2.0 },
+};
+
+/// Small products.
+pub(crate) static MMA_32X32X64: Tile = Tile {
+    name: "mma_32x32x64",
+    engine: Engine::Mma,
+    block: BlockShape { m: 32, n: 32, k: 64 },
+    part: Part::Warp { m: 16, n: 16 },
+    stages: 6,
+    resident: 4,
+    purpose: Purpose::Any,
+    cost: Cost { nanoseconds_per_k: 1.7, lone_block_factor: 1.25, wave_microseconds: 1.5 },
+};
+
+/// Few rows.
+pub(crate) static MMA_16X128X64: Tile = Tile {
+    name: "mma_16x128x64",
+    engine: Engine::Mma,
+    block: BlockShape { m: 16, n: 128, k: 64 },
+    part: Part::Warp { m: 16, n: 32 },
+    stages: 6,
+    resident: 2,
+    purpose: Purpose::Any,
+    cost: Cost { nanoseconds_per_k: 3.4, lone_block_factor: 1.25, wave_microseconds: 2.0 },
+};
+
+/// Operands that are read element by element.
+pub(crate) static MMA_32X32X64_ELEMENTWISE: Tile = Tile {
+    name: "mma_32x32x64_elementwise",
+    engine: Engine::Mma,
+    block: BlockShape { m: 32, n: 32, k: 64 },
+    part: Part::Warp { m: 16, n: 16 },
+    stages: 4,
+    resident: 2,
+    purpose: Purpose::UnalignedOperands,
+    cost: Cost { nanoseconds_per_k: 8.1, lone_block_factor: 1.5, wave_microseconds: 3.7 },
+};
+
+/// Large products of f32 in TF32: as many bytes as for f16, at half the rate.
+pub(crate) static TF32_128X256X32: Tile = Tile {
+    name: "tf32_128x256x32",
+    engine: Engine::Tf32,
+    block: BlockShape { m: 128, n: 256, k: 32 },
+    part: Part::Warp { m: 64, n: 64 },
+    stages: 3,
+    resident: 1,
+    purpose: Purpose::Any,
+    cost: Cost { nanoseconds_per_k: 36.6, lone_block_factor: 1.0, wave_microseconds: 4.0 },
+};
+
+/// Fewer tiles than multiprocessors.
+pub(crate) static TF32_64X128X32: Tile = Tile {
+    name: "tf32_64x128x32",
+    engine: Engine::Tf32,
+    block: BlockShape { m: 64, n: 128, k: 32 },
+    part: Part::Warp { m: 32, n: 64 },
+    stages: 4,
+    resident: 2,
+    purpose: Purpose::Any,
+    cost: Cost { nanoseconds_per_k: 11.8, lone_block_factor: 1.25, wave_microseconds: 3.0 },
+};
+
+/// Fewer still.
+pub(crate) static TF32_64X64X32: Tile = Tile {
+    name: "tf32_64x64x32",
+    engine: Engine::Tf32,
+    block: BlockShape { m: 64, n: 64, k: 32 },
+    part: Part::Warp { m: 32, n: 32 },
+    stages: 4,
+    resident: 3,
+    purpose: Purpose::Any,
+    cost: Cost { nanoseconds_per_k: 7.0, lone_block_factor: 1.5, wave_microseconds: 2.0 },
+};
+
+/// Small products.
+pub(crate) static TF32_32X32X32: Tile = Tile {
+    name: "tf32_32x32x32",
+    engine: Engine::Tf32,
+    block: BlockShape { m: 32, n: 32, k: 32 },
+    part: Part::Warp { m: 16, n: 16 },
+    stages: 6,
+    resident: 4,
+    purpose: Purpose::Any,
+    cost: Cost { nanoseconds_per_k: 3.4, lone_block_factor: 1.25, wave_microseconds: 1.5 },
+};
+
+/// Few rows.
+pub(crate) static TF32_16X128X32: Tile = Tile {
+    name: "tf32_16x128x32",
+    engine: Engine::Tf32,
+    block: BlockShape { m: 16, n: 128, k: 32 },
+    part: Part::Warp { m: 16, n: 32 },
+    stages: 6,
+    resident: 2,
+    purpose: Purpose::Any,
+    cost: Cost { nanoseconds_per_k: 6.8, lone_block_factor: 1.25, wave_microseconds: 2.0 },
+};
+
+/// Operands that are read element by element.
+pub(crate) static TF32_32X32X32_ELEMENTWISE: Tile = Tile {
+    name: "tf32_32x32x32_elementwise",
+    engine: Engine::Tf32,
+    block: BlockShape { m: 32, n: 32, k: 32 },
+    part: Part::Warp { m: 16, n: 16 },
+    stages: 4,
+    resident: 4,
+    purpose: Purpose::UnalignedOperands,
+    cost: Cost { nanoseconds_per_k: 8.1, lone_block_factor: 1.5, wave_microseconds: 3.7 },
+};
+
+/// Tiles of f32 and i32.
+static SIMT: [&Tile; 4] = [&SIMT_128X256X8, &SIMT_64X64X8, &SIMT_32X32X32, &SIMT_8X256X32];
+/// Tiles of f64.
+static DOUBLE: [&Tile; 2] = [&SIMT_64X128X8, &SIMT_64X64X16];
+/// Tiles of f16 and bf16 on tensor cores.
+static MMA: [&Tile; 6] = [
+    &MMA_128X256X64,
+    &MMA_64X128X64,
+    &MMA_64X64X64,
+    &MMA_32X32X64,
+    &MMA_16X128X64,
+    &MMA_32X32X64_ELEMENTWISE,
+];
+/// Tiles of f32 that is rounded to TF32.
+static TF32: [&Tile; 6] = [
+    &TF32_128X256X32,
+    &TF32_64X128X32,
+    &TF32_64X64X32,
+    &TF32_32X32X32,
+    &TF32_16X128X32,
+    &TF32_32X32X32_ELEMENTWISE,
+];
+
+/// The tiles that there are for products of these. For narrow integers and i64 the small one serves.
+pub(crate) fn tiles(input: MmaInput) -> &'static [&'static Tile] {
+    match input {
+        MmaInput::Tf32 => &TF32,
+        MmaInput::Of(DType::F16 | DType::BF16) => &MMA,
+        MmaInput::Of(DType::F64) => &DOUBLE,
+        MmaInput::Of(DType::I64) => &DOUBLE[1..],
+        MmaInput::Of(DType::I16 | DType::I8 | DType::U8) => &SIMT[2..3],
+        MmaInput::Of(_) => &SIMT,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tiles_are_named_by_their_sizes() {
+        for tile in MmaInput::all().flat_map(tiles) {
+            let engine = format!("{:?}", tile.engine).to_lowercase();
+            let BlockShape { m, n, k } = tile.block;
+            let suffix = if tile.purpose == Purpose::UnalignedOperands { "_elementwise" } else { "" };
+            assert_eq!(tile.name, format!("{engine}_{m}x{n}x{k}{suffix}"));
+        }
+    }
+
+    #[test]
+    fn tiles_are_of_their_inputs_engine() {
+        for input in MmaInput::all() {
+            for tile in tiles(input) {
+                assert_eq!(tile.engine, input.engine(), "{tile:?}");
+                assert_eq!(matches!(tile.part, Part::Warp { .. }), tile.engine.uses_tensor_cores());
+            }
+        }
+    }
+}

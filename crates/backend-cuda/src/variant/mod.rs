@@ -1,0 +1,151 @@
+//! What kernels are compiled for: one [`Variant`] for everything that is compiled on its own.
+//!
+//! A variant says in types what the macros of its source say in text (see `source`): dtypes, tiles, how
+//! operands are read, the architectures that it is for. Ops choose one for each launch; `modules` finds
+//! its kernels by it, so it is small and its hash is cheap.
+//!
+//! A family for another architecture is an arm of its engine here ([`gemm::Engine`],
+//! [`attention::Engine`]), which says by its [`Architectures`] where it runs, and a file in `kernels/`.
+
+mod architecture;
+pub(crate) mod attention;
+mod dtypes;
+pub(crate) mod elementwise;
+pub(crate) mod gemm;
+pub(crate) mod index;
+pub(crate) mod loss;
+pub(crate) mod norm;
+pub(crate) mod reduction;
+pub(crate) mod rows;
+pub(crate) mod softmax;
+pub(crate) mod step;
+
+pub use architecture::Architecture;
+pub(crate) use architecture::{Architectures, Capability};
+pub(crate) use dtypes::{ACCESS, bits_like, pack_of};
+
+use attention::AttentionVariant;
+use dtypes::{SIZES, numbers};
+use elementwise::ElementwiseVariant;
+use gemm::GemmVariant;
+use index::IndexVariant;
+use loss::LossVariant;
+use norm::{BatchNormVariant, NormVariant};
+use reduction::ReductionVariant;
+use softmax::SoftmaxVariant;
+use step::StepVariant;
+use ternion_core::DType;
+
+/// One thing to compile.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Variant(pub(crate) Kind);
+
+/// The families of kernels.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Kind {
+    Elementwise(ElementwiseVariant),
+    /// Copies by tiles, for elements of the size of this dtype.
+    Transpose(DType),
+    /// Borders and concatenation, for elements of the size of this dtype.
+    Assemble(DType),
+    Iota(DType),
+    RandomBits,
+    Random(DType),
+    Reduction(ReductionVariant),
+    Softmax(SoftmaxVariant),
+    Norm(NormVariant),
+    BatchNorm(BatchNormVariant),
+    Loss(LossVariant),
+    Index(IndexVariant),
+    Step(StepVariant),
+    Attention(AttentionVariant),
+    Gemm(GemmVariant),
+    Pool(DType),
+    /// im2col and col2im.
+    Patches(DType),
+    /// What tests the launch path; no op asks for it.
+    Probe,
+}
+
+macro_rules! families {
+    ($($kind:ident($variant:ident)),* $(,)?) => {
+        $(impl From<$variant> for Variant {
+            #[inline]
+            fn from(variant: $variant) -> Variant {
+                Variant(Kind::$kind(variant))
+            }
+        })*
+    };
+}
+families! {
+    Elementwise(ElementwiseVariant), Reduction(ReductionVariant), Softmax(SoftmaxVariant), Norm(NormVariant),
+    BatchNorm(BatchNormVariant), Loss(LossVariant), Index(IndexVariant), Step(StepVariant),
+    Attention(AttentionVariant), Gemm(GemmVariant),
+}
+
+impl From<Kind> for Variant {
+    #[inline]
+    fn from(kind: Kind) -> Variant {
+        Variant(kind)
+    }
+}
+
+impl Variant {
+    /// The variant that tests of the launch path use, which is not among [`variants`].
+    pub const PROBE: Variant = Variant(Kind::Probe);
+
+    /// Whether it is for this architecture.
+    pub fn is_for(&self, architecture: Architecture) -> bool {
+        self.architectures().contain(architecture)
+    }
+
+    fn architectures(&self) -> Architectures {
+        match self.0 {
+            Kind::Gemm(gemm) => gemm.tile.engine.architectures(),
+            Kind::Attention(attention) => attention.architectures(),
+            Kind::Probe => Architectures::Minimum((9, 0)),
+            _ => Architectures::ALL,
+        }
+    }
+}
+
+/// Every variant that an op can ask for.
+pub fn variants() -> Vec<Variant> {
+    let mut all: Vec<Variant> = Vec::new();
+    all.extend(elementwise::variants().into_iter().map(Variant::from));
+    all.extend(reduction::variants().into_iter().map(Variant::from));
+    all.extend(index::variants().into_iter().map(Variant::from));
+    all.extend(step::variants().into_iter().map(Variant::from));
+    all.extend(softmax::variants().into_iter().map(Variant::from));
+    all.extend(norm::variants().into_iter().map(Variant::from));
+    all.extend(norm::batch_norm_variants().into_iter().map(Variant::from));
+    all.extend(loss::variants().into_iter().map(Variant::from));
+    all.extend(attention::variants().into_iter().map(Variant::from));
+    all.extend(gemm::variants().into_iter().map(Variant::from));
+    all.extend(plain_kinds().into_iter().map(Variant::from));
+    all
+}
+
+/// The families that differ by a dtype alone.
+fn plain_kinds() -> Vec<Kind> {
+    let mut all = vec![Kind::RandomBits];
+    all.extend(SIZES.into_iter().flat_map(|size| [Kind::Transpose(size), Kind::Assemble(size)]));
+    all.extend(numbers().map(Kind::Iota));
+    let of_floats = [Kind::Random, Kind::Pool, Kind::Patches];
+    all.extend(of_floats.into_iter().flat_map(|kind| DType::FLOATS.map(kind)));
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_variant_is_small() {
+        assert!(
+            size_of::<Variant>() <= 32,
+            "{} bytes: each launch copies and hashes one",
+            size_of::<Variant>()
+        );
+    }
+}

@@ -1,0 +1,122 @@
+//! Variants of the normalizations of rows and of channels, and of their gradients.
+
+use super::rows::{Hold, Packing, Rows, Team};
+use ternion_core::DType;
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum NormVariant {
+    /// `centered`: layer normalization; if not, RMS normalization.
+    Forward {
+        centered: bool,
+        rows: Rows,
+        dtype: DType,
+    },
+    Grad {
+        centered: bool,
+        rows: Rows,
+        dtype: DType,
+    },
+    /// Gradients of the parameters, and sums of their parts.
+    Sums(DType),
+}
+
+/// `pack`: elements of a pack.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct BatchNormVariant {
+    pub(crate) pack: u8,
+    pub(crate) dtype: DType,
+}
+
+/// Teams of the normalization.
+pub(crate) fn teams(dtype: DType, packing: Packing) -> &'static [Team] {
+    match (packing, dtype) {
+        (Packing::Masked, _) => &[],
+        (Packing::Whole, DType::F32) => &[
+            const { Team::registers(8, 1) },
+            const { Team::registers(8, 4) },
+            const { Team::registers(32, 4) },
+            const { Team::registers(32, 8) },
+            const { Team::registers(128, 4) },
+            const { Team::registers(128, 8) },
+            const { Team::registers(256, 8) },
+            const { Team::registers(512, 8) },
+        ],
+        (Packing::Whole, _) => &[
+            const { Team::registers(8, 1) },
+            const { Team::registers(8, 4) },
+            const { Team::registers(32, 2) },
+            const { Team::registers(32, 4) },
+            const { Team::registers(128, 2) },
+            const { Team::registers(128, 4) },
+            const { Team::registers(256, 4) },
+            const { Team::registers(512, 4) },
+        ],
+        (Packing::Single, _) => &[const { Team::registers(32, 8) }, Team::LONGEST],
+    }
+}
+
+/// Teams of the gradient. Those with registers form the parameters' sums on the way; the longest rows are read once more for them.
+pub(crate) fn grad_teams(dtype: DType, packing: Packing) -> &'static [Team] {
+    match (packing, dtype) {
+        (Packing::Masked, _) => &[],
+        (Packing::Whole, DType::F32) => &[
+            const { Team::registers(16, 2) },
+            const { Team::registers(32, 4) },
+            const { Team::registers(64, 4) },
+            const { Team::registers(256, 2) },
+            const { Team::registers(512, 2) },
+            const { Team::registers(512, 4) },
+        ],
+        (Packing::Whole, _) => &[
+            const { Team::registers(16, 2) },
+            const { Team::registers(32, 2) },
+            const { Team::registers(64, 2) },
+            const { Team::registers(128, 2) },
+            const { Team::registers(512, 1) },
+            const { Team::registers(512, 2) },
+        ],
+        (Packing::Single, _) => &[const { Team::registers(32, 4) }, Team::LONGEST],
+    }
+}
+
+/// Rows of a team in one turn of the gradient's kernel, `TOGETHER` there. Half precision has twice the work
+/// for its bytes: two of its rows share the exchange of their sums; with one the kernel waits for itself,
+/// not for memory.
+pub(crate) fn rows_together(rows: &Rows, dtype: DType) -> usize {
+    let is_half = dtype.size() == 2 && rows.packing == Packing::Whole;
+    if is_half && rows.team.hold == Hold::Registers && rows.team.threads() >= 32 { 2 } else { 1 }
+}
+
+pub(super) fn variants() -> Vec<NormVariant> {
+    let mut all: Vec<NormVariant> = DType::FLOATS.map(NormVariant::Sums).into();
+    for (centered, dtype) in
+        [true, false].into_iter().flat_map(|centered| DType::FLOATS.map(|dtype| (centered, dtype)))
+    {
+        for packing in [Packing::Whole, Packing::Single] {
+            if dtype == DType::F64 && packing == Packing::Whole {
+                continue;
+            }
+            let forward = Rows::of_each(packing, teams(dtype, packing));
+            all.extend(forward.map(|rows| NormVariant::Forward { centered, rows, dtype }));
+            let gradient = Rows::of_each(packing, grad_teams(dtype, packing));
+            all.extend(gradient.map(|rows| NormVariant::Grad { centered, rows, dtype }));
+        }
+    }
+    all
+}
+
+/// Elements of a pack that there are kernels for, the widest first. Numbers of 64 bits are taken one by one.
+pub(crate) fn batch_norm_packs(dtype: DType) -> &'static [usize] {
+    match dtype.size() {
+        8 => &[1],
+        4 => &[4, 1],
+        _ => &[8, 4, 1],
+    }
+}
+
+pub(super) fn batch_norm_variants() -> Vec<BatchNormVariant> {
+    let of = |dtype: DType| {
+        batch_norm_packs(dtype).iter().map(move |&pack| BatchNormVariant { pack: pack as u8, dtype })
+    };
+    DType::FLOATS.into_iter().flat_map(of).collect()
+}

@@ -1,0 +1,114 @@
+//! How the kernels of rows (`kernels/lib/rows.cuh`) are cut: the packs of a row, and the threads that
+//! share it.
+
+use super::dtypes::ACCESS;
+use ternion_core::DType;
+
+/// Threads of a block of several teams.
+const BLOCK: usize = 128;
+/// Threads that exchange numbers without a barrier.
+const WARP: usize = 32;
+
+/// Where a row waits between its two readings, in the order of the kernels' numbers.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Hold {
+    Registers,
+    Shared,
+    Memory,
+}
+
+/// The threads of a row.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Team {
+    threads: u16,
+    packs: u8,
+    pub(crate) hold: Hold,
+    longest: u32,
+}
+
+impl Team {
+    /// Threads that hold so many packs each in registers.
+    pub(crate) const fn registers(threads: u16, packs: u8) -> Team {
+        Team { threads, packs, hold: Hold::Registers, longest: threads as u32 * packs as u32 }
+    }
+
+    /// As long as the shared memory is.
+    pub(crate) const SHARED: Team = Team { threads: 512, packs: 1, hold: Hold::Shared, longest: u32::MAX };
+
+    /// For rows of at most `longest` packs.
+    pub(crate) const fn memory(threads: u16, longest: u32) -> Team {
+        Team { threads, packs: 1, hold: Hold::Memory, longest }
+    }
+
+    /// For rows of any length.
+    pub(crate) const LONGEST: Team = Team::memory(512, u32::MAX);
+
+    pub(crate) fn threads(&self) -> usize {
+        usize::from(self.threads)
+    }
+
+    /// Packs that each thread holds in registers.
+    pub(crate) fn packs(&self) -> usize {
+        usize::from(self.packs)
+    }
+
+    /// The longest row that it is for, in packs.
+    pub(crate) fn longest(&self) -> usize {
+        self.longest as usize
+    }
+}
+
+/// How rows are cut into packs.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Packing {
+    /// All rows of all tensors consist of whole packs.
+    Whole,
+    /// The rows of all tensors start at the same element of a pack; the first and the last pack may
+    /// belong to other rows too.
+    Masked,
+    /// An element is a pack.
+    Single,
+}
+
+impl Packing {
+    /// Elements of a pack.
+    pub(crate) fn pack(self, dtype: DType) -> usize {
+        match self {
+            Packing::Single => 1,
+            _ if dtype == DType::F64 => 1,
+            _ => ACCESS / dtype.size(),
+        }
+    }
+}
+
+/// What a kernel of rows is compiled for, beside the dtype.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Rows {
+    pub(crate) packing: Packing,
+    pub(crate) team: Team,
+}
+
+impl Rows {
+    /// Those of each team of a list.
+    pub(super) fn of_each(packing: Packing, teams: &'static [Team]) -> impl Iterator<Item = Rows> {
+        teams.iter().map(move |&team| Rows { packing, team })
+    }
+
+    /// Threads of a block.
+    pub(crate) fn threads(&self) -> usize {
+        if self.team.threads() > WARP { self.team.threads() } else { BLOCK }
+    }
+
+    /// Rows of a block at a time.
+    pub(crate) fn per_block(&self) -> usize {
+        self.threads() / self.team.threads()
+    }
+
+    /// Bytes of a row that waits in shared memory, beside those of `tensors - 1` others.
+    pub(crate) fn held(&self, dtype: DType, packs: usize, tensors: usize) -> usize {
+        match self.team.hold {
+            Hold::Shared => packs * self.packing.pack(dtype) * dtype.size() * tensors,
+            _ => 0,
+        }
+    }
+}

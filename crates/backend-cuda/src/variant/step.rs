@@ -1,0 +1,52 @@
+//! Variants of optimizer steps.
+
+use ternion_core::DType;
+
+/// The rule by which parameters are updated.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum UpdateRule {
+    Sgd,
+    SgdMomentum,
+    Adam,
+}
+
+/// Tensors that a launch has room for.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Capacity {
+    Few,
+    /// On a driver whose kernels take 32 KiB of parameters. Copying those costs more than a launch where
+    /// there are few tensors.
+    Many,
+}
+
+impl Capacity {
+    /// As many as the 4 KiB have room for that every driver takes as parameters.
+    pub(crate) const FEW: usize = 64;
+    pub(crate) const MANY: usize = 512;
+
+    pub(crate) fn tensors(self) -> usize {
+        match self {
+            Capacity::Few => Capacity::FEW,
+            Capacity::Many => Capacity::MANY,
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct StepVariant {
+    pub(crate) rule: UpdateRule,
+    pub(crate) capacity: Capacity,
+    /// Of the parameters.
+    pub(crate) dtype: DType,
+}
+
+pub(super) fn variants() -> Vec<StepVariant> {
+    let mut all = Vec::new();
+    for capacity in [Capacity::Few, Capacity::Many] {
+        for dtype in DType::FLOATS {
+            let rules = [UpdateRule::Sgd, UpdateRule::SgdMomentum, UpdateRule::Adam];
+            all.extend(rules.map(|rule| StepVariant { rule, capacity, dtype }));
+        }
+    }
+    all
+}

@@ -1,0 +1,34 @@
+// Dropout of the attention weights: which are kept is drawn again wherever they are formed.
+
+#pragma once
+
+#include "attention/params.cuh"
+#include "lib/philox.cuh"
+
+// Whether the weights of four keys in a row are kept: bits 0 to 3. Not all of the keys need exist.
+struct DropoutRng {
+    u64 seed, first;
+    u32 threshold;
+    INLINE static DropoutRng of(const DropoutParams& dropout) {
+        DropoutRng rng;
+        rng.seed = u64(dropout.state[0]);
+        rng.first = u64(dropout.state[dropout.state_stride]) + dropout.offset;
+        rng.threshold = dropout.threshold;
+        return rng;
+    }
+    INLINE u32 block(u64 number) const {
+        Words words = philox(seed, first + number);
+        u32 kept = 0;
+#pragma unroll
+        for (int word = 0; word < 4; ++word) kept |= words.of[word] >> 8 >= threshold ? 1u << word : 0;
+        return kept;
+    }
+    // Of the weights from number `weight` on, which lie in two blocks of the stream where the keys' count is no multiple of 4.
+    INLINE u32 four(u64 weight) const {
+        u32 kept = block(weight / 4), skipped = u32(weight) % 4;
+        if (skipped != 0) kept = (kept | block(weight / 4 + 1) << 4) >> skipped & 15;
+        return kept;
+    }
+};
+// Number of the weight of a key in a query of a head that is counted over the batch.
+INLINE u64 weight_number(const Sizes& sizes, u32 head, i32 query, i32 key) { return (u64(head) * sizes.queries + u32(query)) * sizes.keys + u32(key); }

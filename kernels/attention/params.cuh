@@ -1,0 +1,103 @@
+// The parameters of the attention kernels, and what a block works on.
+//
+//   forward.cu, grad.cu             f16, bf16 by mma.sync (mma.cuh, sm_80 and newer) or by wgmma (wgmma.cuh, sm_90a)
+//   simt_forward.cu, simt_grad.cu   f32 by fused multiply-adds (simt.cuh)
+//   grad_rows.cu                    what gradients need of each query
+//
+// The host compiles them with
+//   TYPE        the element type of all operands but the log-sum-exp
+//   HEAD_DIM    the width of q and k, rounded up to 32, 64, 96 or 128; VALUE_DIM likewise that of v
+//   BAND        1: a query sees keys from its number + reach_first up to but not its number + reach_end (causal, window); 0: all keys
+//   MASK        0: none; 1: Truth, true where seen; 2: TYPE, added to the scaled scores
+//   DROPOUT     1: weights may be dropped (then BAND is 1); 0: never
+//   ALIGNED     1: of all operands but the mask and the log-sum-exp the last axis is a run, width, strides and address divide by 16 bytes,
+//               and strides of rows are below 2^31 elements; 0: any layout
+//   WGMMA       1: half precision by wgmma; 0: by mma.sync
+
+#pragma once
+
+#include "lib/functions.cuh"
+#include "lib/vec.cuh"
+#include "ptx/cp_async.cuh"
+#include "ptx/math.cuh"
+#include "ptx/registers.cuh"
+
+constexpr float LOG2_E = 1.4426950408889634f;
+constexpr float LN_2 = 0.6931471805599453f;
+
+typedef TYPE Element;
+
+// [batch, head, row, column], strides in elements.
+template <class T> struct View {
+    T* first;
+    i64 batch, head, row, column;
+};
+template <class T> INLINE View<T> head_of(View<T> view, u32 batch, u32 head) {
+    view.first += i64(batch) * view.batch + i64(head) * view.head;
+    return view;
+}
+
+struct Sizes {
+    u32 heads;   // query heads
+    u32 group;   // query heads that share a key head
+    u32 queries, keys;
+    u32 head_dim, value_dim;
+    // Query i sees the keys from i + reach_first up to but not i + reach_end. The host bounds both by -queries and keys: no sum overflows.
+    i32 reach_first, reach_end;
+    float scale;
+};
+
+template <int KIND> struct MaskOf {
+    typedef Element type;
+};
+template <> struct MaskOf<1> {
+    typedef Truth type;
+};
+typedef MaskOf<MASK>::type MaskElement;
+
+// Dropout of the weights, numbered as a tensor [batch, heads, queries, keys] in row-major order: weight i is kept if word i of the stream that
+// begins at block state[1] + offset, under the key state[0], is at least threshold * 2^8. As ops/random.cu drops elements.
+struct DropoutParams {
+    const i64* state;
+    i64 state_stride;
+    u64 offset;
+    u32 threshold;  // 0: nothing is dropped
+    float scale;    // of what is kept
+};
+
+struct Attention {
+    View<const Element> q, k, v;
+    View<const MaskElement> mask;
+    View<Element> y;
+    float* log_sums;  // [batch, heads, queries], without gaps
+    u32 blocks;       // of queries, for each head
+    Sizes sizes;
+    DropoutParams dropout;
+};
+
+struct AttentionGrad {
+    View<const Element> q, k, v, y, dy;
+    View<const MaskElement> mask;
+    View<const float> log_sums;
+    View<Element> dq, dk, dv;
+    // [batch * heads, 2, padded]: what is subtracted from scores, then rowsum(dy y). Beyond the queries: infinity and 0, for weights of 0.
+    float* rows;
+    u32 padded;
+    u32 query_blocks, key_blocks;  // for each head, for each key head
+    Sizes sizes;
+    DropoutParams dropout;
+};
+
+// What a block works on. `head` is a head within its batch.
+struct TileCoord {
+    u32 batch, head;
+    i32 first_row;
+};
+INLINE TileCoord tile_coord(u32 number, u32 heads, u32 blocks, bool last_first, i32 rows) {
+    TileCoord tile;
+    u32 outer = number / blocks, block = number - outer * blocks;
+    tile.batch = outer / heads;
+    tile.head = outer - tile.batch * heads;
+    tile.first_row = i32(last_first ? blocks - 1 - block : block) * rows;
+    return tile;
+}

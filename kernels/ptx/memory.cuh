@@ -1,0 +1,58 @@
+// Loads and stores of state spaces, widths and orders that C++ has no words for. Addresses of shared memory are 32 bits wide.
+
+#pragma once
+
+#include "lib/base.cuh"
+
+INLINE u32 cvta_to_shared(const void* pointer) { return u32(__cvta_generic_to_shared(pointer)); }
+
+// ---------------------------------------------------------------- shared memory
+
+INLINE u32 ld_shared(u32 from) {
+    u32 word;
+    asm volatile("ld.shared.b32 %0, [%1];" : "=r"(word) : "r"(from) : "memory");
+    return word;
+}
+INLINE float2 ld_shared_v2_f32(u32 from) {
+    float2 pair;
+    asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(pair.x), "=f"(pair.y) : "r"(from) : "memory");
+    return pair;
+}
+INLINE uint4 ld_shared_v4(u32 from) {
+    uint4 words;
+    asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(words.x), "=r"(words.y), "=r"(words.z), "=r"(words.w)
+                 : "r"(from)
+                 : "memory");
+    return words;
+}
+// Without "memory": other accesses may pass these.
+INLINE void ld_shared_unordered(u32 (&to)[2], u32 from) {
+    asm volatile("ld.shared.v2.u32 {%0, %1}, [%2];" : "=r"(to[0]), "=r"(to[1]) : "r"(from));
+}
+INLINE void ld_shared_unordered(u32 (&to)[4], u32 from) {
+    asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) : "r"(from));
+}
+INLINE void st_shared(u32 to, u32 word) { asm volatile("st.shared.b32 [%0], %1;" ::"r"(to), "r"(word) : "memory"); }
+INLINE void st_shared_v4(u32 to, const u32 (&words)[4]) {
+    asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(words[0]), "r"(words[1]), "r"(words[2]), "r"(words[3]) : "memory");
+}
+
+// ---------------------------------------------------------------- global memory
+
+// 16 bytes that nothing writes while the kernel runs: past the L1 cache, with the neighbouring sectors.
+INLINE void ld_global_nc_no_allocate_v4(u32 (&to)[4], const void* from) {
+    asm volatile("ld.global.nc.L1::no_allocate.L2::256B.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                 : "l"(from));
+}
+// Both numbers in one access.
+INLINE void st_volatile_global_v2(void* to, u64 first, u64 second) {
+    asm volatile("st.volatile.global.v2.u64 [%0], {%1, %2};" ::"l"(to), "l"(first), "l"(second) : "memory");
+}
+// What was at `at`, which becomes the next number up to `last`, then 0. Releases what this thread wrote, acquires what others released.
+INLINE u32 atom_acq_rel_gpu_inc(u32* at, u32 last) {
+    u32 before;
+    asm volatile("atom.acq_rel.gpu.global.inc.u32 %0, [%1], %2;" : "=r"(before) : "l"(at), "r"(last) : "memory");
+    return before;
+}

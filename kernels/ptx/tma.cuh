@@ -1,0 +1,18 @@
+// Copies of boxes of a tensor by the tensor memory accelerator (sm_90). One thread starts a copy; its bytes count at a barrier (mbarrier.cuh).
+
+#pragma once
+
+#include "lib/base.cuh"
+
+// What the driver encodes of a tensor: address, sizes, strides, the box and its swizzle. A kernel takes it as a member of its
+// `const __grid_constant__` parameters, at an offset that is a multiple of 64.
+struct alignas(64) TensorMap {
+    u64 opaque[16];
+};
+
+// The box whose first element is (x, y), x along the fastest axis, into shared memory at a multiple of 128 bytes. Zeros beyond the tensor.
+INLINE void cp_async_bulk_tensor_2d(u32 to, const TensorMap& map, i32 x, i32 y, u32 barrier) {
+    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];" ::"r"(to), "l"(&map),
+                 "r"(x), "r"(y), "r"(barrier)
+                 : "memory");
+}

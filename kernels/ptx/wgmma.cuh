@@ -1,0 +1,71 @@
+// Products of a warpgroup on the tensor cores (sm_90a), which run on while other instructions follow: c (+)= a b with m = 64 and k = 16, a
+// from shared memory (ss) or from registers (rs), b from shared memory; sums in f32. The width of c says how many columns, the last argument
+// names the operands' type. Where `accumulate` is 0, c is overwritten.
+
+#pragma once
+
+#include "lib/types.cuh"
+
+// Registers that were written before may be read by the products that follow.
+INLINE void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+INLINE void wgmma_commit_group() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+// Until at most PENDING of the latest groups are not complete.
+template <int PENDING> INLINE void wgmma_wait_group() { asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(PENDING) : "memory"); }
+// Keeps the compiler from moving an accumulator across a wait.
+INLINE void wgmma_fence_operand(float& c) { asm volatile("" : "+f"(c)::"memory"); }
+// What copies and stores have put into shared memory is for wgmma to read, after the next barrier.
+INLINE void fence_proxy_async_shared() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+
+// A matrix in shared memory in the 128 byte swizzle. Along its rows (K-major) 8 rows are `stride` bytes apart from the next 8; along its
+// columns (MN-major) slabs of 64 columns are `leading` bytes apart as well.
+INLINE u64 smem_descriptor(u32 address, u32 leading, u32 stride) {
+    return u64((address >> 4) & 0x3fff) | u64(leading >> 4) << 16 | u64(stride >> 4) << 32 | u64(1) << 62;
+}
+
+#define REGISTERS_4(j) "+f"(c[j][0]), "+f"(c[j][1]), "+f"(c[j][2]), "+f"(c[j][3])
+#define REGISTERS_16(j) REGISTERS_4(j), REGISTERS_4(j + 1), REGISTERS_4(j + 2), REGISTERS_4(j + 3)
+#define REGISTERS_32 REGISTERS_16(0), REGISTERS_16(4)
+#define REGISTERS_64 REGISTERS_32, REGISTERS_16(8), REGISTERS_16(12)
+#define OPERANDS_32 \
+    "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
+    "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+#define OPERANDS_64 \
+    "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
+    "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, " \
+    "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
+    "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+
+// The products of N columns and a type: COUNT accumulators, then the operands number P0 to P5.
+#define WGMMA_PRODUCTS(N, TYPE, COUNT, P0, P1, P2, P3, P4, P5)                                                                           \
+    /* a and b K-major. */                                                                                                      \
+    INLINE void wgmma_ss(float (&c)[N / 8][4], u64 a, u64 b, u32 accumulate, TYPE) {                                            \
+        asm volatile("{.reg .pred p; setp.ne.b32 p, %" #P2 ", 0; wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." #TYPE "." #TYPE \
+                     " {" OPERANDS_##COUNT "}, %" #P0 ", %" #P1 ", p, 1, 1, 0, 0;}"                                             \
+                     : REGISTERS_##COUNT                                                                                        \
+                     : "l"(a), "l"(b), "r"(accumulate));                                                                        \
+    }                                                                                                                           \
+    /* b K-major. */                                                                                                            \
+    INLINE void wgmma_rs(float (&c)[N / 8][4], const u32 (&a)[4], u64 b, u32 accumulate, TYPE) {                                \
+        asm volatile("{.reg .pred p; setp.ne.b32 p, %" #P5 ", 0; wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." #TYPE "." #TYPE \
+                     " {" OPERANDS_##COUNT "}, {%" #P0 ", %" #P1 ", %" #P2 ", %" #P3 "}, %" #P4 ", p, 1, 1, 0;}"                \
+                     : REGISTERS_##COUNT                                                                                        \
+                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate));                                    \
+    }                                                                                                                           \
+    /* c += a b, b MN-major. */                                                                                                 \
+    INLINE void wgmma_rs_trans(float (&c)[N / 8][4], const u32 (&a)[4], u64 b, TYPE) {                                          \
+        asm volatile("wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." #TYPE "." #TYPE                                          \
+                     " {" OPERANDS_##COUNT "}, {%" #P0 ", %" #P1 ", %" #P2 ", %" #P3 "}, %" #P4 ", 1, 1, 1, 1;"                 \
+                     : REGISTERS_##COUNT                                                                                        \
+                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));                                                     \
+    }
+WGMMA_PRODUCTS(64, f16, 32, 32, 33, 34, 35, 36, 37)
+WGMMA_PRODUCTS(64, bf16, 32, 32, 33, 34, 35, 36, 37)
+WGMMA_PRODUCTS(128, f16, 64, 64, 65, 66, 67, 68, 69)
+WGMMA_PRODUCTS(128, bf16, 64, 64, 65, 66, 67, 68, 69)
+#undef WGMMA_PRODUCTS
+#undef OPERANDS_64
+#undef OPERANDS_32
+#undef REGISTERS_64
+#undef REGISTERS_32
+#undef REGISTERS_16
+#undef REGISTERS_4

@@ -1,0 +1,124 @@
+//! Backends choose and recognize kernels, variants and tiles by types: their sources neither compare nor
+//! take apart text, but where it comes from outside (files, the environment, names of libraries).
+
+use std::path::{Path, PathBuf};
+
+/// The crates whose sources are read.
+const CRATES: [&str; 2] = ["crates/backend-cuda", "crates/backend-cpu"];
+
+/// What compares text or takes it apart, wherever it stands in a line of code.
+const MARKS: [&str; 16] = [
+    ".starts_with(",
+    ".ends_with(",
+    ".strip_prefix(",
+    ".strip_suffix(",
+    ".split(",
+    ".splitn(",
+    ".rsplit(",
+    ".split_once(",
+    ".rsplit_once(",
+    ".split_whitespace(",
+    ".eq_ignore_ascii_case(",
+    ".contains(\"",
+    "== \"",
+    "!= \"",
+    "\" ==",
+    "\" !=",
+];
+
+/// File, a part of the line, and why it may be there.
+const ALLOWED: [(&str, &str, &str); 13] = [
+    ("variant/architecture.rs", "name.strip_prefix(\"sm_\")", "the one parser of NVRTC's names"),
+    ("variant/architecture.rs", "digits.strip_suffix('a')", "the one parser of NVRTC's names"),
+    ("nvrtc.rs", "log.contains(\"--gpu-architecture\")", "a message of the compiler"),
+    ("nvrtc.rs", "name.starts_with(prefix)", "names of libraries"),
+    ("nvrtc.rs", ".strip_prefix(\"cuda-\")", "folders of toolkits"),
+    ("nvrtc.rs", "name.split('.')", "versions of toolkits"),
+    ("cache.rs", "end == \"cubin\"", "files of the cache"),
+    ("cache.rs", "extension == \"tmp\"", "files of the cache"),
+    ("files.rs", ".strip_prefix('#')", "includes of kernel sources"),
+    ("files.rs", "directive.strip_prefix(\"include\")", "includes of kernel sources"),
+    ("submit/errors.rs", "op == \"index\"", "the op that an error names counts from the end"),
+    ("submit/queue.rs", "value != \"0\"", "an environment variable"),
+    ("env_config.rs", "value != \"0\"", "environment variables"),
+];
+
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path()) {
+        match entry.is_dir() {
+            true => sources(&entry, found),
+            false if entry.extension().is_some_and(|extension| extension == "rs") => found.push(entry),
+            false => {}
+        }
+    }
+}
+
+/// The lines of a file that are compiled into the library, without comments.
+fn library_lines(text: &str) -> impl Iterator<Item = &str> {
+    let library = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+    library.lines().map(|line| line.split("//").next().unwrap_or_default())
+}
+
+/// Whether a line of code compares text or takes it apart.
+fn recognizes_text(line: &str) -> bool {
+    let trimmed = line.trim_start();
+    // An arm of a match: `"name" =>`, `"one" | "other" =>`, `("name", 64) if`, `Some("name") =>`.
+    let before_arrow = trimmed.split_once("=>").map_or("", |(pattern, _)| pattern);
+    let pattern = before_arrow.split(" if ").next().unwrap_or_default();
+    let is_arm = pattern.contains('"') && !pattern.contains("!(");
+    let in_matches = trimmed.split_once("matches!(").is_some_and(|(_, rest)| rest.contains('"'));
+    let alternatives = trimmed.starts_with('"') && trimmed.contains("\" |");
+    is_arm || in_matches || alternatives || MARKS.iter().any(|mark| line.contains(mark))
+}
+
+#[test]
+fn backends_choose_by_types() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let (mut found, mut used) = (Vec::new(), [false; ALLOWED.len()]);
+    for package in CRATES {
+        let folder = root.join(package).join("src");
+        let mut files = Vec::new();
+        sources(&folder, &mut files);
+        files.retain(|file| !file.ends_with("tests.rs"));
+        for file in files {
+            let text = std::fs::read_to_string(&file).expect("UTF-8 source");
+            let name = file.strip_prefix(&folder).expect("in the folder").to_string_lossy().into_owned();
+            for line in library_lines(&text).filter(|line| recognizes_text(line)) {
+                let allowed = ALLOWED.iter().position(|(file, part, _)| name == *file && line.contains(part));
+                match allowed {
+                    Some(at) => used[at] = true,
+                    None => found.push(format!("{package}/src/{name}: {}", line.trim())),
+                }
+            }
+        }
+    }
+    assert!(found.is_empty(), "text is compared or taken apart: {found:#?}");
+    for (is_used, allowed) in used.iter().zip(ALLOWED) {
+        assert!(is_used, "{allowed:?} is allowed, and no longer there");
+    }
+}
+
+#[test]
+fn what_recognizes_text_is_found() {
+    for line in [
+        "matches!(self.name, \"E12\" | \"G12\")",
+        "if name == \"softmax\" {",
+        "let tile = name.split(' ').next();",
+        "self.name.starts_with(\"wgmma\")",
+        "    \"V8\" => sizes.m <= 8,",
+        "    (\"wgmma\", 64) if dropping => 3,",
+        "    Some(\"rows\") => {}",
+        "    \"gelu_tanh\" | \"tanh\" | \"silu\"",
+    ] {
+        assert!(recognizes_text(line), "{line}");
+    }
+    for line in [
+        "UpdateRule::Sgd => \"Sgd\",",
+        "Engine::Mma if is_wide => \"gemm/mma.cu\",",
+        "let name = format!(\"{file} ({description})\");",
+        "Source::new(\"ops/copy.cu\", &[\"tiles\", \"tiles_packed\"])",
+        "matches!(self.engine, Engine::Mma | Engine::Tf32)",
+    ] {
+        assert!(!recognizes_text(line), "{line}");
+    }
+}
