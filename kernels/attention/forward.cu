@@ -38,6 +38,11 @@
 #endif
 #include "attention/softmax.cuh"
 
+#ifdef HOST_SHIM
+#define WARPS 4
+#define BLOCKS 2
+#endif
+
 constexpr int THREADS = WARPS * WARP;
 constexpr int QUERIES = WARPS * ROW_TILES * 16;
 constexpr int STAGES = 2;

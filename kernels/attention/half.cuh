@@ -6,6 +6,11 @@
 
 #pragma once
 
+#ifdef HOST_SHIM
+#undef TYPE
+#define TYPE f16
+#endif
+
 #include "attention/dropout.cuh"
 #include "attention/mask.cuh"
 

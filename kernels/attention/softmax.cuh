@@ -5,6 +5,11 @@
 
 #include "attention/params.cuh"
 
+#ifdef HOST_SHIM
+#define ROW_TILES 1
+#define STEP 64
+#endif
+
 // How far, in powers of two, a row's maximum may rise before what was gathered is rescaled.
 constexpr float SLACK = MASK == 0 ? 8 : 8 * LN_2;
 

@@ -37,6 +37,12 @@
 // Launch: blocks of THREADS, ceil(m / TILE_M) * ceil(n / TILE_N) * matrices * splits of them, shared memory of SHARED bytes; m, n and
 // matrices are above 0 (k may be 0). sum_splits follows if splits > 1. Indices below 2^31.
 
+#ifdef HOST_SHIM
+#undef TYPE
+#undef TYPE_Y
+#define TYPE f16
+#endif
+
 #include "gemm/gemm.cuh"
 #include "ptx/ldmatrix.cuh"
 #include "ptx/mma.cuh"

@@ -30,6 +30,12 @@
 #define SHARED 1
 #define MEMORY 2
 
+#ifdef HOST_SHIM
+#define PACK 4
+#define MASKED 1
+#define TEAM 128
+#define HOLD SHARED
+#endif
 #ifndef PACKS
 #define PACKS 1
 #endif

@@ -27,6 +27,10 @@
 #define WITH_GRADIENT 2
 #define UPDATE 3
 
+#ifdef HOST_SHIM
+#define FORM WITH_GRADIENT
+#endif
+
 struct alignas(16) Fault {
     u64 index, site;
 };

@@ -31,6 +31,9 @@
 #define GRADIENT 1
 #define PARAMETERS 2
 
+#ifdef HOST_SHIM
+#define FORM GRADIENT
+#endif
 #ifndef CENTRED
 #define CENTRED 1
 #endif

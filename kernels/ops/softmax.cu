@@ -24,6 +24,9 @@
 #define ROWS 0
 #define PARTS 1
 #define COLUMNS 2
+#ifdef HOST_SHIM
+#define LOG 0
+#endif
 #ifndef FORM
 #define FORM ROWS
 #endif

@@ -13,6 +13,10 @@
 #include "lib/functions.cuh"
 #include "lib/vec.cuh"
 
+#ifdef HOST_SHIM
+#define STEP Adam
+#endif
+
 typedef TYPE E;
 typedef Compute<E> C;
 constexpr int THREADS = 256;
