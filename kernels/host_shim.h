@@ -63,7 +63,7 @@ template <class A, class B> constexpr auto min(A a, B b) -> decltype(a + b);
 template <class A, class B> constexpr auto max(A a, B b) -> decltype(a + b);
 
 extern "C" {
-#define OF_REAL(name)   \
+#define OF_REAL(name)     \
     float name##f(float); \
     double name(double);
 OF_REAL(exp)
@@ -83,7 +83,7 @@ OF_REAL(ceil)
 OF_REAL(rint)
 OF_REAL(fabs)
 #undef OF_REAL
-#define OF_TWO(name)           \
+#define OF_TWO(name)             \
     float name##f(float, float); \
     double name(double, double);
 OF_TWO(pow)
