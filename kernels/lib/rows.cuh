@@ -137,6 +137,8 @@ static_assert(HOLD != SHARED || TEAM > WARP, "shared memory holds one row");
 
 INLINE Raw load_raw(const T* from) { return *reinterpret_cast<const Raw*>(from); }
 INLINE void store_raw(T* to, const Raw& raw) { *reinterpret_cast<Raw*>(to) = raw; }
+// 16 bytes, which the thread sees once it has waited for the group of its copies.
+INLINE void copy_to_shared(Raw* to, const T* from) { cp_async<16>(cvta_to_shared(to), from); }
 
 // ---------------------------------------------------------------- the packs of a row
 
@@ -231,7 +233,7 @@ INLINE void for_packs_kept(const Cut& cut, int member, const Tensors<COUNT>& fro
                 if (pack < cut.packs && cut.whole(pack))
 #pragma unroll
                     for (int t = 0; t < COUNT; ++t)
-                        cp_async<16>(cvta_to_shared(&held[t * cut.packs + pack]), from.rows[t] + cut.column(pack));
+                        copy_to_shared(&held[t * cut.packs + pack], from.rows[t] + cut.column(pack));
             }
             cp_async_commit_group();
         };

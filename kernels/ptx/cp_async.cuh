@@ -5,7 +5,7 @@
 
 #include "ptx/memory.cuh"
 
-template <int BYTES> INLINE void cp_async(u32 to, const void* from) {
+template <int BYTES, class T> INLINE void cp_async(u32 to, const T* from) {
     if constexpr (BYTES == 16)
         asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
     else asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(to), "l"(from), "n"(BYTES) : "memory");
