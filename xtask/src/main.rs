@@ -1,11 +1,13 @@
-//! Developer commands: `cargo xtask bundle`, `coverage`, `kernels`, `mutations`, `profile`.
+//! Developer commands: `cargo xtask bundle`, `coverage`, `imports`, `kernels`, `mutations`, `profile`, `sizes`.
 
 mod bundle;
 mod coverage;
+mod imports;
 mod kernels;
 mod known;
 mod mutations;
 mod profile;
+mod sizes;
 
 use clap::{Parser, Subcommand};
 use std::path::{Path, PathBuf};
@@ -45,6 +47,13 @@ enum Command {
         #[arg(long)]
         allow_shrink: bool,
     },
+    /// Prints who imports whom, draws docs/architecture/crates.svg and writes the table in ARCHITECTURE.md.
+    Imports {
+        /// Compares both with what is committed instead, and fails where they differ or where the files of
+        /// a backend form too large a circle.
+        #[arg(long)]
+        check: bool,
+    },
     /// Compiles every CUDA kernel for each architecture, without a GPU, and prints what each needs.
     Kernels {
         /// Only units whose name contains this.
@@ -83,6 +92,8 @@ enum Command {
         #[arg(long)]
         check: bool,
     },
+    /// Checks that no function and no file is longer than it may be.
+    Sizes,
 }
 
 fn main() -> ExitCode {
@@ -96,6 +107,10 @@ fn main() -> ExitCode {
             let wanted = kernels::Wanted { only, architectures: arch, keep, known, record, share };
             kernels::run(&root(), &wanted)
         }
+        Command::Imports { check } => {
+            imports::run(&root(), if check { imports::Mode::Check } else { imports::Mode::Write })
+        }
+        Command::Sizes => sizes::run(&root()),
         Command::Profile { case, out } => profile::run(&root(), &case, out.as_deref()),
         Command::Mutations { only, check } => mutations::run(&root(), only.as_deref(), check),
     };
