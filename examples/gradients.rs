@@ -49,8 +49,7 @@ fn second_derivative(x: &Tensor, device: &Device) -> Result<()> {
     let options = GradOptions { create_graph: true, ..Default::default() };
     let y = x.powf(3.0)?.sum(..)?;
     let one = Tensor::ones((), DType::F32, device)?;
-    let first =
-        grad(&[y], std::slice::from_ref(x), &[one], options)?.swap_remove(0).expect("y depends on x");
+    let first = grad(&[y], std::slice::from_ref(x), &[one], options)?.swap_remove(0).expect("y depends on x");
     let second = first.sum(..)?.backward()?;
     say!("d2y/dx2 = 6 x = {:?}", second.get(x).expect("so does its derivative").to_vec::<f32>()?);
     Ok(())

@@ -1,4 +1,5 @@
-//! What is deliberately absent: devices in core and nn, `unsafe` outside backends, unfinished work anywhere.
+//! What is deliberately absent: devices in core and nn, `unsafe` outside backends, unfinished work anywhere;
+//! and paths in the documents that lead nowhere.
 
 use std::path::{Path, PathBuf};
 
@@ -122,5 +123,132 @@ fn every_unsafe_block_of_a_backend_says_why_it_is_sound() {
                 number + 1
             );
         }
+    }
+}
+
+/// The Markdown pages of the repository.
+fn pages() -> Vec<(PathBuf, String)> {
+    let mut found = Vec::new();
+    let mut stack = vec![root().to_path_buf()];
+    while let Some(folder) = stack.pop() {
+        for entry in std::fs::read_dir(&folder).expect("a folder of the project") {
+            let path = entry.expect("an entry").path();
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            if path.is_dir() {
+                // Neither what cargo and Python leave nor what git keeps.
+                let is_ours = !["target", "bundle", "node_modules"].contains(&name.as_str());
+                if is_ours && !name.starts_with('.') && !path.is_symlink() {
+                    stack.push(path);
+                }
+            } else if name.ends_with(".md") {
+                let text = std::fs::read_to_string(&path).expect("UTF-8 text");
+                found.push((path, text));
+            }
+        }
+    }
+    found
+}
+
+/// The parts of `text` in backticks that are paths within the repository: they start with one of its
+/// folders and hold nothing that a path does not.
+fn paths(text: &str) -> Vec<String> {
+    const FOLDERS: [&str; 15] = [
+        ".ci",
+        "bench",
+        "benches",
+        "crates",
+        "docs",
+        "examples",
+        "kernels",
+        "python",
+        "shaders",
+        "src",
+        "tests",
+        "xtask",
+        "ARCHITECTURE.md",
+        "CONTRIBUTING.md",
+        "README.md",
+    ];
+    let is_path = |words: &&str| {
+        let first = words.split('/').next().unwrap_or_default();
+        let letters = |letter: char| letter.is_ascii_alphanumeric() || "/._-{},*".contains(letter);
+        FOLDERS.contains(&first) && words.contains(['/', '.']) && words.chars().all(letters)
+    };
+    let quoted = text.lines().flat_map(|line| line.split('`').skip(1).step_by(2));
+    quoted.filter(is_path).flat_map(|words| expanded(words.trim_end_matches('/'))).collect()
+}
+
+/// `a/{b,c}.rs` as two paths.
+fn expanded(path: &str) -> Vec<String> {
+    let Some((before, rest)) = path.split_once('{') else { return vec![path.to_string()] };
+    let Some((inner, after)) = rest.split_once('}') else { return vec![path.to_string()] };
+    inner.split(',').flat_map(|part| expanded(&format!("{before}{part}{after}"))).collect()
+}
+
+/// Whether something is there; a `*` in the last part stands for any letters.
+fn exists(path: &str) -> bool {
+    let Some((before, after)) = path.split_once('*') else { return root().join(path).exists() };
+    let (folder, prefix) = before.rsplit_once('/').unwrap_or(("", before));
+    let Ok(entries) = std::fs::read_dir(root().join(folder)) else { return false };
+    entries.flatten().any(|entry| {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        name.starts_with(prefix) && name.ends_with(after)
+    })
+}
+
+/// Where the links of a page lead: `[words](target)`, code left out, without what follows a `#`.
+fn links(text: &str) -> Vec<String> {
+    let mut in_code = false;
+    let mut found = Vec::new();
+    for line in text.lines() {
+        in_code ^= line.trim_start().starts_with("```");
+        let prose: String = line.split('`').step_by(2).collect();
+        let targets = prose.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+        let local = targets.filter(|target| !target.contains("://") && !target.starts_with('#'));
+        if !in_code {
+            found.extend(local.map(|target| target.split('#').next().unwrap_or_default().to_string()));
+        }
+    }
+    found
+}
+
+#[test]
+fn every_path_and_link_in_the_documents_leads_somewhere() {
+    let mut checked = 0;
+    let mut missing = Vec::new();
+    for (page, text) in pages() {
+        let folder = page.parent().expect("a folder");
+        let (paths, links) = (paths(&text), links(&text));
+        checked += paths.len() + links.len();
+        missing.extend(paths.iter().filter(|path| !exists(path)).map(|path| (page.clone(), path.clone())));
+        missing.extend(
+            links.iter().filter(|link| !folder.join(link).exists()).map(|link| (page.clone(), link.clone())),
+        );
+    }
+    assert!(missing.is_empty(), "{missing:#?}");
+    assert!(checked > 200, "a check that finds {checked} paths shows nothing");
+    assert!(!exists("tests/no_such_test.rs") && exists("kernels/*.tsv"));
+    assert_eq!(
+        paths("`crates/{core,nn}/src` `cargo test` `src` `a/b`"),
+        ["crates/core/src", "crates/nn/src"]
+    );
+    assert_eq!(links("[a](b.md#c), `[d](e)`, [f](https://g), [h](#i)"), ["b.md"]);
+}
+
+/// The list of ARCHITECTURE.md: whoever wants to change something finds the file to start at.
+#[test]
+fn every_entry_point_names_a_file() {
+    let page = std::fs::read_to_string(root().join("ARCHITECTURE.md")).expect("UTF-8 text");
+    let section = page.split("## Entry points").nth(1).and_then(|rest| rest.split("\n## ").next());
+    let rows: Vec<&str> =
+        section.expect("the section").lines().filter(|line| line.starts_with("| ")).skip(1).collect();
+    assert!(rows.len() >= 20, "{} entry points", rows.len());
+    for row in rows {
+        let has_link = links(row).iter().any(|link| root().join(link).exists());
+        let named = paths(row);
+        let has_path = named.iter().any(|path| exists(path))
+            || row.split('`').skip(1).step_by(2).any(|folder| ["kernels", "shaders"].contains(&folder));
+        assert!(has_link || has_path, "{row}");
+        assert!(named.iter().all(|path| exists(path)), "{row}");
     }
 }
