@@ -126,8 +126,11 @@ fn every_unsafe_block_of_a_backend_says_why_it_is_sound() {
     }
 }
 
-/// The Markdown pages of the repository.
-fn pages() -> Vec<(PathBuf, String)> {
+/// Files that the guides have the reader create.
+const CREATED: &[&str] = &[];
+
+/// The files of the repository that end in one of these, relative to its root.
+fn files(endings: &[&str]) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut stack = vec![root().to_path_buf()];
     while let Some(folder) = stack.pop() {
@@ -140,13 +143,36 @@ fn pages() -> Vec<(PathBuf, String)> {
                 if is_ours && !name.starts_with('.') && !path.is_symlink() {
                     stack.push(path);
                 }
-            } else if name.ends_with(".md") {
-                let text = std::fs::read_to_string(&path).expect("UTF-8 text");
-                found.push((path, text));
+            } else if endings.iter().any(|ending| name.ends_with(ending)) {
+                found.push(path.strip_prefix(root()).expect("within the repository").to_path_buf());
             }
         }
     }
     found
+}
+
+/// The Markdown pages of the repository.
+fn pages() -> Vec<(PathBuf, String)> {
+    let read = |page: PathBuf| {
+        let text = std::fs::read_to_string(root().join(&page)).expect("UTF-8 text");
+        (page, text)
+    };
+    files(&[".md"]).into_iter().map(read).collect()
+}
+
+/// What sources end in.
+const SOURCES: [&str; 6] = [".rs", ".cu", ".cuh", ".wgsl", ".py", ".pyi"];
+
+/// The parts of `text` in backticks that are names of source files, perhaps with a part of their path.
+fn file_names(text: &str) -> Vec<String> {
+    let is_name = |words: &&str| {
+        let letters = |letter: char| letter.is_ascii_alphanumeric() || "/._-{},".contains(letter);
+        SOURCES.iter().any(|ending| words.ends_with(ending) && words.len() > ending.len())
+            && !words.starts_with("..")
+            && words.chars().all(letters)
+    };
+    let quoted = text.lines().flat_map(|line| line.split('`').skip(1).step_by(2));
+    quoted.filter(is_name).flat_map(expanded).collect()
 }
 
 /// The parts of `text` in backticks that are paths within the repository: they start with one of its
@@ -185,8 +211,17 @@ fn expanded(path: &str) -> Vec<String> {
     inner.split(',').flat_map(|part| expanded(&format!("{before}{part}{after}"))).collect()
 }
 
-/// Whether something is there; a `*` in the last part stands for any letters.
+/// Whether something is there, in the repository or, of `src` and `tests`, in one of its crates. A `*` in
+/// the last part stands for any letters.
 fn exists(path: &str) -> bool {
+    if CREATED.contains(&path) {
+        return true;
+    }
+    if path.starts_with("src/") || path.starts_with("tests/") {
+        let crates = std::fs::read_dir(root().join("crates")).expect("the crates").flatten();
+        return root().join(path).exists()
+            || crates.into_iter().any(|found| found.path().join(path).exists());
+    }
     let Some((before, after)) = path.split_once('*') else { return root().join(path).exists() };
     let (folder, prefix) = before.rsplit_once('/').unwrap_or(("", before));
     let Ok(entries) = std::fs::read_dir(root().join(folder)) else { return false };
@@ -214,17 +249,24 @@ fn links(text: &str) -> Vec<String> {
 
 #[test]
 fn every_path_and_link_in_the_documents_leads_somewhere() {
+    let sources = files(&SOURCES);
+    let is_source = |name: &String| {
+        CREATED.iter().any(|path| Path::new(path).ends_with(name))
+            || sources.iter().any(|path| path.ends_with(name))
+    };
     let mut checked = 0;
     let mut missing = Vec::new();
     for (page, text) in pages() {
-        let folder = page.parent().expect("a folder");
-        let (paths, links) = (paths(&text), links(&text));
-        checked += paths.len() + links.len();
-        missing.extend(paths.iter().filter(|path| !exists(path)).map(|path| (page.clone(), path.clone())));
-        missing.extend(
-            links.iter().filter(|link| !folder.join(link).exists()).map(|link| (page.clone(), link.clone())),
-        );
+        let folder = root().join(&page).parent().expect("a folder").to_path_buf();
+        let (paths, links, names) = (paths(&text), links(&text), file_names(&text));
+        checked += paths.len() + links.len() + names.len();
+        let wrong_paths = paths.into_iter().filter(|path| !exists(path) && !folder.join(path).exists());
+        let wrong_links = links.into_iter().filter(|link| !folder.join(link).exists());
+        let wrong_names = names.into_iter().filter(|name| !is_source(name) && !folder.join(name).exists());
+        let wrong = wrong_paths.chain(wrong_links).chain(wrong_names);
+        missing.extend(wrong.map(|words| format!("{}: {words}", page.display())));
     }
+    missing.dedup();
     assert!(missing.is_empty(), "{missing:#?}");
     assert!(checked > 200, "a check that finds {checked} paths shows nothing");
     assert!(!exists("tests/no_such_test.rs") && exists("kernels/*.tsv"));
