@@ -29,134 +29,112 @@ struct Group {
 #[pyclass(name = "_Steps", module = "ternion.optim", frozen)]
 pub struct PySteps(Mutex<Group>);
 
-/// The settings of a group, by name.
-struct Settings<'a, 'py>(&'a Bound<'py, PyDict>);
-
-impl<'py> Settings<'_, 'py> {
-    fn get<T: FromPyObjectOwned<'py>>(&self, name: &str) -> Outcome<T> {
-        match self.0.get_item(name)? {
-            Some(value) => value.extract::<T>().map_err(|error| {
-                let error: PyErr = error.into();
-                Failure::kind(format!("{name}: {error}"))
-            }),
-            None => Err(Failure::kind(format!("the setting {name} is missing"))),
-        }
-    }
-
-    fn float(&self, name: &str) -> Outcome<f64> {
-        self.get(name)
-    }
-
-    fn pair(&self, name: &str) -> Outcome<[f64; 2]> {
-        self.get(name)
-    }
-
-    fn flag(&self, name: &str) -> Outcome<bool> {
-        self.get(name)
+/// A setting of a group.
+fn setting<'py, T: FromPyObjectOwned<'py>>(settings: &Bound<'py, PyDict>, name: &str) -> Outcome<T> {
+    match settings.get_item(name)? {
+        Some(value) => value.extract::<T>().map_err(|error| {
+            let error: PyErr = error.into();
+            Failure::kind(format!("{name}: {error}"))
+        }),
+        None => Err(Failure::kind(format!("the setting {name} is missing"))),
     }
 }
 
-/// A gradient that is missing is reported here, with the parameter's name, and not by the optimizer.
-const ALLOW_MISSING_GRADIENTS: bool = true;
-
-/// The optimizer of that name. `lr` is read first, the others in the order of the configuration.
-fn optimizer(
+fn made(
     kind: &str,
     groups: Vec<ParamGroup>,
-    settings: &Settings<'_, '_>,
+    settings: &Bound<'_, PyDict>,
 ) -> Outcome<Box<dyn Optimizer + Send>> {
-    let lr = settings.float("lr")?;
+    let number = |name| setting::<f64>(settings, name);
+    let pair = |name| setting::<[f64; 2]>(settings, name);
+    let truth = |name| setting::<bool>(settings, name);
+    let lr = number("lr")?;
+    // What is missing is told here, with names.
+    let allow_missing_gradients = true;
     Ok(match kind {
-        "SGD" => Box::new(SGD::with_groups(groups, sgd_config(lr, settings)?)?),
-        "Adam" => Box::new(Adam::with_groups(groups, adam_config(lr, settings)?)?),
-        "AdamW" => Box::new(AdamW::with_groups(groups, adamw_config(lr, settings)?)?),
-        "RMSprop" => Box::new(RMSprop::with_groups(groups, rmsprop_config(lr, settings)?)?),
-        "Adagrad" => Box::new(Adagrad::with_groups(groups, adagrad_config(lr, settings)?)?),
-        "Lion" => Box::new(Lion::with_groups(groups, lion_config(lr, settings)?)?),
-        "Muon" => Box::new(Muon::with_groups(groups, muon_config(lr, settings)?)?),
+        "SGD" => {
+            let config = SGDConfig {
+                lr,
+                momentum: number("momentum")?,
+                dampening: number("dampening")?,
+                weight_decay: number("weight_decay")?,
+                nesterov: truth("nesterov")?,
+                allow_missing_gradients,
+                ..Default::default()
+            };
+            Box::new(SGD::with_groups(groups, config)?)
+        }
+        "Adam" => {
+            let (betas, eps, weight_decay) = (pair("betas")?, number("eps")?, number("weight_decay")?);
+            let amsgrad = truth("amsgrad")?;
+            let config = AdamConfig {
+                lr,
+                betas,
+                eps,
+                weight_decay,
+                amsgrad,
+                allow_missing_gradients,
+                ..Default::default()
+            };
+            Box::new(Adam::with_groups(groups, config)?)
+        }
+        "AdamW" => {
+            let (betas, eps, weight_decay) = (pair("betas")?, number("eps")?, number("weight_decay")?);
+            let amsgrad = truth("amsgrad")?;
+            let config = AdamWConfig {
+                lr,
+                betas,
+                eps,
+                weight_decay,
+                amsgrad,
+                allow_missing_gradients,
+                ..Default::default()
+            };
+            Box::new(AdamW::with_groups(groups, config)?)
+        }
+        "RMSprop" => {
+            let config = RMSpropConfig {
+                lr,
+                alpha: number("alpha")?,
+                eps: number("eps")?,
+                weight_decay: number("weight_decay")?,
+                momentum: number("momentum")?,
+                centered: truth("centered")?,
+                allow_missing_gradients,
+                ..Default::default()
+            };
+            Box::new(RMSprop::with_groups(groups, config)?)
+        }
+        "Adagrad" => {
+            let config = AdagradConfig {
+                lr,
+                lr_decay: number("lr_decay")?,
+                weight_decay: number("weight_decay")?,
+                initial_accumulator_value: number("initial_accumulator_value")?,
+                eps: number("eps")?,
+                allow_missing_gradients,
+                ..Default::default()
+            };
+            Box::new(Adagrad::with_groups(groups, config)?)
+        }
+        "Lion" => {
+            let (betas, weight_decay) = (pair("betas")?, number("weight_decay")?);
+            let config =
+                LionConfig { lr, betas, weight_decay, allow_missing_gradients, ..Default::default() };
+            Box::new(Lion::with_groups(groups, config)?)
+        }
+        "Muon" => {
+            let config = MuonConfig {
+                lr,
+                weight_decay: number("weight_decay")?,
+                momentum: number("momentum")?,
+                nesterov: truth("nesterov")?,
+                allow_missing_gradients,
+                ..Default::default()
+            };
+            Box::new(Muon::with_groups(groups, config)?)
+        }
         _ => return Err(Failure::value(format!("no optimiser {kind}"))),
-    })
-}
-
-fn sgd_config(lr: f64, settings: &Settings<'_, '_>) -> Outcome<SGDConfig> {
-    Ok(SGDConfig {
-        lr,
-        momentum: settings.float("momentum")?,
-        dampening: settings.float("dampening")?,
-        weight_decay: settings.float("weight_decay")?,
-        nesterov: settings.flag("nesterov")?,
-        allow_missing_gradients: ALLOW_MISSING_GRADIENTS,
-        ..Default::default()
-    })
-}
-
-fn adam_config(lr: f64, settings: &Settings<'_, '_>) -> Outcome<AdamConfig> {
-    Ok(AdamConfig {
-        lr,
-        betas: settings.pair("betas")?,
-        eps: settings.float("eps")?,
-        weight_decay: settings.float("weight_decay")?,
-        amsgrad: settings.flag("amsgrad")?,
-        allow_missing_gradients: ALLOW_MISSING_GRADIENTS,
-        ..Default::default()
-    })
-}
-
-fn adamw_config(lr: f64, settings: &Settings<'_, '_>) -> Outcome<AdamWConfig> {
-    Ok(AdamWConfig {
-        lr,
-        betas: settings.pair("betas")?,
-        eps: settings.float("eps")?,
-        weight_decay: settings.float("weight_decay")?,
-        amsgrad: settings.flag("amsgrad")?,
-        allow_missing_gradients: ALLOW_MISSING_GRADIENTS,
-        ..Default::default()
-    })
-}
-
-fn rmsprop_config(lr: f64, settings: &Settings<'_, '_>) -> Outcome<RMSpropConfig> {
-    Ok(RMSpropConfig {
-        lr,
-        alpha: settings.float("alpha")?,
-        eps: settings.float("eps")?,
-        weight_decay: settings.float("weight_decay")?,
-        momentum: settings.float("momentum")?,
-        centered: settings.flag("centered")?,
-        allow_missing_gradients: ALLOW_MISSING_GRADIENTS,
-        ..Default::default()
-    })
-}
-
-fn adagrad_config(lr: f64, settings: &Settings<'_, '_>) -> Outcome<AdagradConfig> {
-    Ok(AdagradConfig {
-        lr,
-        lr_decay: settings.float("lr_decay")?,
-        weight_decay: settings.float("weight_decay")?,
-        initial_accumulator_value: settings.float("initial_accumulator_value")?,
-        eps: settings.float("eps")?,
-        allow_missing_gradients: ALLOW_MISSING_GRADIENTS,
-        ..Default::default()
-    })
-}
-
-fn lion_config(lr: f64, settings: &Settings<'_, '_>) -> Outcome<LionConfig> {
-    Ok(LionConfig {
-        lr,
-        betas: settings.pair("betas")?,
-        weight_decay: settings.float("weight_decay")?,
-        allow_missing_gradients: ALLOW_MISSING_GRADIENTS,
-        ..Default::default()
-    })
-}
-
-fn muon_config(lr: f64, settings: &Settings<'_, '_>) -> Outcome<MuonConfig> {
-    Ok(MuonConfig {
-        lr,
-        weight_decay: settings.float("weight_decay")?,
-        momentum: settings.float("momentum")?,
-        nesterov: settings.flag("nesterov")?,
-        allow_missing_gradients: ALLOW_MISSING_GRADIENTS,
-        ..Default::default()
     })
 }
 
@@ -230,7 +208,7 @@ impl PySteps {
         let params: Vec<Param> = parameters.iter().map(param_of).collect::<Outcome<_>>()?;
         let group =
             ParamGroup::new(params.iter().zip(&labels).map(|(param, label)| param.named(label)).collect());
-        let optimizer = optimizer(kind, vec![group], &Settings(settings))?;
+        let optimizer = made(kind, vec![group], settings)?;
         Ok(PySteps(Mutex::new(Group { parameters, params, names, optimizer })))
     }
 
