@@ -1,13 +1,13 @@
-//! Developer commands: `cargo xtask bundle`, `coverage`, `imports`, `kernels`, `mutations`, `profile`, `sizes`.
+//! Developer commands: `cargo xtask bundle`, `coverage`, `kernels`, `mutations`, `profile`.
 
 mod bundle;
 mod coverage;
 mod imports;
 mod kernels;
 mod known;
+mod lengths;
 mod mutations;
 mod profile;
-mod sizes;
 
 use clap::{Parser, Subcommand};
 use std::path::{Path, PathBuf};
@@ -93,7 +93,7 @@ enum Command {
         check: bool,
     },
     /// Checks that no function and no file is longer than it may be.
-    Sizes,
+    Lengths,
 }
 
 fn main() -> ExitCode {
@@ -103,14 +103,14 @@ fn main() -> ExitCode {
             bundle::run(&root(), &bundle::Wanted { device, out, cache, architecture: arch })
         }
         Command::Coverage { results, allow_shrink } => coverage::write(&root(), &results, allow_shrink),
+        Command::Imports { check } => {
+            imports::run(&root(), if check { imports::Mode::Check } else { imports::Mode::Write })
+        }
+        Command::Lengths => lengths::run(&root()),
         Command::Kernels { only, arch, keep, known, record, share } => {
             let wanted = kernels::Wanted { only, architectures: arch, keep, known, record, share };
             kernels::run(&root(), &wanted)
         }
-        Command::Imports { check } => {
-            imports::run(&root(), if check { imports::Mode::Check } else { imports::Mode::Write })
-        }
-        Command::Sizes => sizes::run(&root()),
         Command::Profile { case, out } => profile::run(&root(), &case, out.as_deref()),
         Command::Mutations { only, check } => mutations::run(&root(), only.as_deref(), check),
     };

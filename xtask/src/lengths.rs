@@ -141,7 +141,7 @@ fn faults(measured: &[Measured], allowed: &[Allowed]) -> Vec<String> {
         let function = allowed.function.map(|name| format!(" `{name}`")).unwrap_or_default();
         let reason = allowed.reason;
         format!(
-            "{}{function} is not too long: take it ({reason:?}) off the list in xtask/src/sizes.rs",
+            "{}{function} is not too long: take it ({reason:?}) off the list in xtask/src/lengths.rs",
             allowed.file
         )
     });
