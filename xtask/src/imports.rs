@@ -1,7 +1,7 @@
-//! Who imports whom: reads the `use` declarations and paths of all crates, prints files, floors and
-//! circles, draws the picture of crates and writes the table in ARCHITECTURE.md.
+//! Who imports whom: reads the `use` declarations and paths of all crates, prints files, levels and
+//! cycles, draws the picture of crates and writes the table in ARCHITECTURE.md.
 //!
-//! An arrow goes from the file that mentions a path to the file that defines what the path leads to;
+//! An edge goes from the file that mentions a path to the file that defines what the path leads to;
 //! re-exports are followed. Code that only tests see does not count.
 
 mod graph;
@@ -21,10 +21,10 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The most files that may form a circle within a backend. A circle is read as one file: nothing in it
+/// The most files that may form a cycle within a backend. A cycle is read as one file: nothing in it
 /// can be understood, tested or replaced without the rest. Ten files of usual length are what one
 /// sitting takes; the knots that this limit is there to prevent had 26 to 37.
-const MAX_CIRCLE: usize = 10;
+const MAX_CYCLE: usize = 10;
 
 const PICTURE: &str = "docs/architecture/crates.svg";
 const PAGE: &str = "ARCHITECTURE.md";
@@ -50,7 +50,7 @@ struct Package {
     root_file: PathBuf,
 }
 
-/// A package with its files and arrows.
+/// A package with its files and edges.
 struct Crate {
     package: Package,
     source: Source,
@@ -60,14 +60,14 @@ struct Crate {
 /// Reads the workspace at `root`, prints what it found, and writes or checks picture and table.
 ///
 /// # Errors
-/// Source that cannot be read; a circle between crates; and, where checking, a picture or table that
-/// is not current, or a circle in a backend that is too large.
+/// Source that cannot be read; a cycle between crates; and, where checking, a picture or table that
+/// is not current, or a cycle in a backend that is too large.
 pub fn run(root: &Path, mode: Mode) -> Result<(), String> {
     let crates = read_crates(packages(root)?)?;
     crates.iter().for_each(|found| print!("{}", report(found)));
     let graph = between_crates(&crates);
-    if let Some(circle) = graph.circles().first() {
-        let names: Vec<&str> = circle.iter().map(|&index| crates[index].package.name.as_str()).collect();
+    if let Some(cycle) = graph.cycles().first() {
+        let names: Vec<&str> = cycle.iter().map(|&index| crates[index].package.name.as_str()).collect();
         return Err(format!("imports: the crates {} import each other", names.join(", ")));
     }
     let page = std::fs::read_to_string(root.join(PAGE)).map_err(|error| format!("{PAGE}: {error}"))?;
@@ -78,7 +78,7 @@ pub fn run(root: &Path, mode: Mode) -> Result<(), String> {
         Mode::Write => current.iter().try_for_each(|(file, text)| write_file(&root.join(file), text)),
         Mode::Check => {
             current.iter().try_for_each(|(file, text)| check_file(root, file, text))?;
-            refuse_large_circles(&crates)
+            refuse_large_cycles(&crates)
         }
     }
 }
@@ -148,37 +148,37 @@ fn between_crates(crates: &[Crate]) -> Graph {
 fn report(found: &Crate) -> String {
     let files = &found.imports.files;
     let name = |&index: &usize| found.source.files[index].display().to_string();
-    let arrows: usize = files.arrows.iter().map(BTreeSet::len).sum();
+    let edges: usize = files.edges.iter().map(BTreeSet::len).sum();
     let mut out = format!(
-        "{}: {} files, {} floors, {arrows} arrows\n",
+        "{}: {} files, {} levels, {edges} edges\n",
         found.package.name,
         found.source.files.len(),
-        floor_count(files),
+        level_count(files),
     );
     for (from, to) in files.upward() {
         let _ = writeln!(out, "  up: {} -> {}", name(&from), name(&to));
     }
-    for circle in files.circles() {
-        let members: Vec<String> = circle.iter().map(name).collect();
-        let _ = writeln!(out, "  circle of {}: {}", circle.len(), members.join(" "));
+    for cycle in files.cycles() {
+        let members: Vec<String> = cycle.iter().map(name).collect();
+        let _ = writeln!(out, "  cycle of {}: {}", cycle.len(), members.join(" "));
     }
     out
 }
 
-fn floor_count(files: &Graph) -> usize {
-    files.floors().iter().max().map_or(0, |top| top + 1)
+fn level_count(files: &Graph) -> usize {
+    files.levels().iter().max().map_or(0, |top| top + 1)
 }
 
 /// The table of ARCHITECTURE.md.
 fn table(crates: &[Crate], graph: &Graph) -> String {
     let mut out = String::from(
-        "| crate | folder | imports | files | floors | arrows up | circles |\n|---|---|---|---|---|---|---|\n",
+        "| crate | folder | imports | files | levels | upward edges | cycles |\n|---|---|---|---|---|---|---|\n",
     );
     for (index, found) in crates.iter().enumerate() {
         let short = |&to: &usize| crates[to].package.name.trim_start_matches("ternion-").to_string();
-        let imported: Vec<String> = graph.arrows[index].iter().map(short).collect();
+        let imported: Vec<String> = graph.edges[index].iter().map(short).collect();
         let files = &found.imports.files;
-        let circles: Vec<String> = files.circles().iter().map(|circle| circle.len().to_string()).collect();
+        let cycles: Vec<String> = files.cycles().iter().map(|cycle| cycle.len().to_string()).collect();
         let or_none = |list: Vec<String>| if list.is_empty() { "none".to_string() } else { list.join(", ") };
         let _ = writeln!(
             out,
@@ -187,9 +187,9 @@ fn table(crates: &[Crate], graph: &Graph) -> String {
             shown_folder(&found.package),
             or_none(imported),
             found.source.files.len(),
-            floor_count(files),
+            level_count(files),
             files.upward().len(),
-            or_none(circles),
+            or_none(cycles),
         );
     }
     out
@@ -246,16 +246,16 @@ fn check_file(root: &Path, file: &str, current: &str) -> Result<(), String> {
     }
 }
 
-fn refuse_large_circles(crates: &[Crate]) -> Result<(), String> {
+fn refuse_large_cycles(crates: &[Crate]) -> Result<(), String> {
     let backends = crates.iter().filter(|found| group(&found.package.folder) == Group::Backend);
     let faults: Vec<String> = backends
         .flat_map(|found| {
-            let circles = found.imports.files.circles().into_iter();
-            circles.filter(|circle| circle.len() > MAX_CIRCLE).map(move |circle| (found, circle.len()))
+            let cycles = found.imports.files.cycles().into_iter();
+            cycles.filter(|cycle| cycle.len() > MAX_CYCLE).map(move |cycle| (found, cycle.len()))
         })
         .map(|(found, files)| {
             format!(
-                "{}: a circle of {files} files that import each other, expected at most {MAX_CIRCLE} (its members are above)",
+                "{}: a cycle of {files} files that import each other, expected at most {MAX_CYCLE} (its members are above)",
                 found.package.name
             )
         })

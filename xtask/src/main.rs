@@ -50,7 +50,7 @@ enum Command {
     /// Prints who imports whom, draws docs/architecture/crates.svg and writes the table in ARCHITECTURE.md.
     Imports {
         /// Compares both with what is committed instead, and fails where they differ or where the files of
-        /// a backend form too large a circle.
+        /// a backend form too large a cycle.
         #[arg(long)]
         check: bool,
     },

@@ -1,51 +1,51 @@
-//! Who imports whom, as a graph: circles, floors, and the arrows that run up.
+//! Who imports whom, as a graph: cycles, levels, and the edges that run up.
 
 use std::collections::BTreeSet;
 
-/// Arrows from each node to those it imports; a node is an index.
+/// Edges from each node to those it imports; a node is an index.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub struct Graph {
-    pub arrows: Vec<BTreeSet<usize>>,
+    pub edges: Vec<BTreeSet<usize>>,
 }
 
 impl Graph {
-    /// A graph of `nodes` nodes without arrows.
+    /// A graph of `nodes` nodes without edges.
     pub fn new(nodes: usize) -> Graph {
-        Graph { arrows: vec![BTreeSet::new(); nodes] }
+        Graph { edges: vec![BTreeSet::new(); nodes] }
     }
 
     /// `from` imports `to`. A node that imports itself says nothing.
     pub fn add(&mut self, from: usize, to: usize) {
         if from != to {
-            self.arrows[from].insert(to);
+            self.edges[from].insert(to);
         }
     }
 
     /// The strongly connected components of more than one node, largest first.
-    pub fn circles(&self) -> Vec<Vec<usize>> {
-        let mut circles: Vec<Vec<usize>> =
+    pub fn cycles(&self) -> Vec<Vec<usize>> {
+        let mut cycles: Vec<Vec<usize>> =
             self.components().into_iter().filter(|component| component.len() > 1).collect();
-        circles.sort_by_key(|circle| (std::cmp::Reverse(circle.len()), circle[0]));
-        circles
+        cycles.sort_by_key(|cycle| (std::cmp::Reverse(cycle.len()), cycle[0]));
+        cycles
     }
 
     /// All strongly connected components, each in ascending order (Tarjan 1972, without recursion).
     fn components(&self) -> Vec<Vec<usize>> {
-        let nodes = self.arrows.len();
+        let nodes = self.edges.len();
         let mut state = Tarjan { number: vec![None; nodes], low: vec![0; nodes], ..Tarjan::default() };
         (0..nodes).for_each(|root| state.explore(self, root));
         state.components
     }
 
-    /// The arrows to leave out so that the rest has no circle; few, though not always the fewest
-    /// (the greedy order of Eades, Lin and Smyth 1993, within each circle).
+    /// The edges to leave out so that the rest has no cycle; few, though not always the fewest
+    /// (the greedy order of Eades, Lin and Smyth 1993, within each cycle).
     pub fn upward(&self) -> BTreeSet<(usize, usize)> {
         let mut upward = BTreeSet::new();
-        for circle in self.circles() {
-            let order = self.greedy_order(&circle);
+        for cycle in self.cycles() {
+            let order = self.greedy_order(&cycle);
             let position = |node: usize| order.iter().position(|&other| other == node);
-            for &from in &circle {
-                for &to in self.arrows[from].iter().filter(|to| circle.contains(to)) {
+            for &from in &cycle {
+                for &to in self.edges[from].iter().filter(|to| cycle.contains(to)) {
                     if position(from) > position(to) {
                         upward.insert((from, to));
                     }
@@ -55,14 +55,14 @@ impl Graph {
         upward
     }
 
-    /// The nodes of a circle, importers first, so that few arrows point back.
-    fn greedy_order(&self, circle: &[usize]) -> Vec<usize> {
-        let mut left: BTreeSet<usize> = circle.iter().copied().collect();
+    /// The nodes of a cycle, importers first, so that few edges point back.
+    fn greedy_order(&self, cycle: &[usize]) -> Vec<usize> {
+        let mut left: BTreeSet<usize> = cycle.iter().copied().collect();
         let (mut first, mut last) = (Vec::new(), Vec::new());
         while !left.is_empty() {
-            let imports = |node: usize| self.arrows[node].iter().filter(|to| left.contains(to)).count();
+            let imports = |node: usize| self.edges[node].iter().filter(|to| left.contains(to)).count();
             let importers =
-                |node: usize| left.iter().filter(|&&from| self.arrows[from].contains(&node)).count();
+                |node: usize| left.iter().filter(|&&from| self.edges[from].contains(&node)).count();
             let chosen = if let Some(&sink) = left.iter().find(|&&node| imports(node) == 0) {
                 last.push(sink);
                 sink
@@ -80,27 +80,27 @@ impl Graph {
         first
     }
 
-    /// The floor of each node, from 0: one above the highest that it imports, upward arrows aside.
-    pub fn floors(&self) -> Vec<usize> {
+    /// The level of each node, from 0: one above the highest that it imports, upward edges aside.
+    pub fn levels(&self) -> Vec<usize> {
         let upward = self.upward();
-        let mut floors = vec![0; self.arrows.len()];
+        let mut levels = vec![0; self.edges.len()];
         // Each round raises what still stands too low; a path is at most as long as there are nodes.
-        for _ in 0..self.arrows.len() {
-            for from in 0..self.arrows.len() {
-                let below = self.arrows[from].iter().filter(|&&to| !upward.contains(&(from, to)));
-                floors[from] = below.map(|&to| floors[to] + 1).max().unwrap_or(0);
+        for _ in 0..self.edges.len() {
+            for from in 0..self.edges.len() {
+                let below = self.edges[from].iter().filter(|&&to| !upward.contains(&(from, to)));
+                levels[from] = below.map(|&to| levels[to] + 1).max().unwrap_or(0);
             }
         }
-        floors
+        levels
     }
 
-    /// Without the arrows that a longer way implies. The graph must have no circle.
+    /// Without the edges that a longer way implies. The graph must have no cycle.
     pub fn reduced(&self) -> Graph {
         let mut reduced = self.clone();
-        for (from, arrows) in self.arrows.iter().enumerate() {
-            for &to in arrows {
-                if arrows.iter().any(|&between| between != to && self.reaches(between, to)) {
-                    reduced.arrows[from].remove(&to);
+        for (from, edges) in self.edges.iter().enumerate() {
+            for &to in edges {
+                if edges.iter().any(|&between| between != to && self.reaches(between, to)) {
+                    reduced.edges[from].remove(&to);
                 }
             }
         }
@@ -114,7 +114,7 @@ impl Graph {
                 return true;
             }
             if seen.insert(node) {
-                waiting.extend(&self.arrows[node]);
+                waiting.extend(&self.edges[node]);
             }
         }
         false
@@ -142,8 +142,8 @@ impl Tarjan {
             let node = *node;
             match waiting.pop() {
                 Some(next) if self.number[next].is_none() => {
-                    let arrows = self.enter(graph, next);
-                    path.push((next, arrows));
+                    let edges = self.enter(graph, next);
+                    path.push((next, edges));
                 }
                 Some(next) if self.stack.contains(&next) => self.lower(node, self.number[next]),
                 Some(_) => {}
@@ -158,13 +158,13 @@ impl Tarjan {
         }
     }
 
-    /// Numbers a node; returns where its arrows lead.
+    /// Numbers a node; returns where its edges lead.
     fn enter(&mut self, graph: &Graph, node: usize) -> Vec<usize> {
         self.number[node] = Some(self.count);
         self.low[node] = self.count;
         self.count += 1;
         self.stack.push(node);
-        graph.arrows[node].iter().rev().copied().collect()
+        graph.edges[node].iter().rev().copied().collect()
     }
 
     fn lower(&mut self, node: usize, to: Option<usize>) {

@@ -1,4 +1,4 @@
-//! A graph without circles as an SVG: one row of boxes for each floor, importers above what they import.
+//! A graph without cycles as an SVG: one row of boxes for each level, importers above what they import.
 
 use super::graph::Graph;
 use std::fmt::Write;
@@ -84,10 +84,10 @@ struct Layout {
 
 impl Layout {
     fn new(graph: &Graph) -> Layout {
-        let floors = graph.floors();
-        let boxes = floors.len();
-        let mut rows = vec![Vec::new(); floors.iter().max().map_or(0, |top| top + 1)];
-        floors.iter().enumerate().for_each(|(node, &floor)| rows[floor].push(node));
+        let levels = graph.levels();
+        let boxes = levels.len();
+        let mut rows = vec![Vec::new(); levels.iter().max().map_or(0, |top| top + 1)];
+        levels.iter().enumerate().for_each(|(node, &level)| rows[level].push(node));
         let mut layout = Layout {
             rows,
             above: vec![Vec::new(); boxes],
@@ -96,23 +96,23 @@ impl Layout {
             boxes,
             chains: Vec::new(),
         };
-        for (from, arrows) in graph.arrows.iter().enumerate() {
+        for (from, arrows) in graph.edges.iter().enumerate() {
             for &to in arrows {
-                layout.add_chain(from, to, &floors);
+                layout.add_chain(from, to, &levels);
             }
         }
         layout
     }
 
     /// Joins two boxes through a passage in each row between theirs.
-    fn add_chain(&mut self, from: usize, to: usize, floors: &[usize]) {
+    fn add_chain(&mut self, from: usize, to: usize, levels: &[usize]) {
         let mut chain = vec![from];
-        for floor in (floors[to] + 1..floors[from]).rev() {
+        for level in (levels[to] + 1..levels[from]).rev() {
             let passage = self.x.len();
             self.x.push(0.0);
             self.above.push(Vec::new());
             self.below.push(Vec::new());
-            self.rows[floor].push(passage);
+            self.rows[level].push(passage);
             chain.push(passage);
         }
         chain.push(to);
@@ -256,13 +256,13 @@ impl Layout {
 }
 
 fn draw(layout: &Layout, graph: &Graph, labels: &[Label]) -> String {
-    let floors = graph.floors();
+    let levels = graph.levels();
     let rows = layout.rows.len() as f64;
     let right = (0..layout.x.len()).map(|node| layout.x[node] + layout.width(node) / 2.0);
     let width = right.fold(0.0, f64::max) + MARGIN;
     let bottom = MARGIN + rows * BOX_HEIGHT + (rows - 1.0) * ROW_GAP;
     let height = bottom + LEGEND_HEIGHT;
-    let top = |floor: usize| bottom - (floor as f64 + 1.0) * BOX_HEIGHT - floor as f64 * ROW_GAP;
+    let top = |level: usize| bottom - (level as f64 + 1.0) * BOX_HEIGHT - level as f64 * ROW_GAP;
     let mut out = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {height:.0}\" width=\"{width:.0}\" \
          height=\"{height:.0}\" font-family=\"Helvetica, Arial, sans-serif\">\n<!-- written by cargo xtask imports -->\n\
@@ -271,14 +271,14 @@ fn draw(layout: &Layout, graph: &Graph, labels: &[Label]) -> String {
          <rect width=\"{width:.0}\" height=\"{height:.0}\" fill=\"#ffffff\"/>\n"
     );
     for chain in &layout.chains {
-        let path = arrow(layout, chain, top(floors[chain[0]]));
+        let path = arrow(layout, chain, top(levels[chain[0]]));
         let _ = writeln!(
             out,
             "<path d=\"{path}\" fill=\"none\" stroke=\"#57606a\" stroke-width=\"1.3\" marker-end=\"url(#head)\"/>"
         );
     }
     for (node, label) in labels.iter().enumerate() {
-        write_box(&mut out, [layout.x[node], top(floors[node])], label);
+        write_box(&mut out, [layout.x[node], top(levels[node])], label);
     }
     write_legend(&mut out, bottom + 20.0, labels);
     out.push_str("</svg>\n");

@@ -31,21 +31,21 @@ impl Written {
         Written { folder, source, imports }
     }
 
-    /// `from -> to` for every arrow between files.
-    fn arrows(&self) -> Vec<String> {
+    /// `from -> to` for every edge between files.
+    fn edges(&self) -> Vec<String> {
         let name = |index: usize| self.source.files[index].display().to_string();
-        let arrows = self.imports.files.arrows.iter().enumerate();
-        let mut arrows: Vec<String> = arrows
+        let edges = self.imports.files.edges.iter().enumerate();
+        let mut edges: Vec<String> = edges
             .flat_map(|(from, to)| to.iter().map(move |&to| (from, to)))
             .map(|(from, to)| format!("{} -> {}", name(from), name(to)))
             .collect();
-        arrows.sort();
-        arrows
+        edges.sort();
+        edges
     }
 
-    fn circles(&self) -> Vec<Vec<String>> {
+    fn cycles(&self) -> Vec<Vec<String>> {
         let name = |&index: &usize| self.source.files[index].display().to_string();
-        self.imports.files.circles().iter().map(|circle| circle.iter().map(name).collect()).collect()
+        self.imports.files.cycles().iter().map(|cycle| cycle.iter().map(name).collect()).collect()
     }
 }
 
@@ -80,8 +80,8 @@ fn imports_lead_to_where_an_item_is_defined() {
         "deep/inner.rs -> b.rs",
         "lib.rs -> b.rs",
     ];
-    assert_eq!(written.arrows(), expected);
-    assert!(!written.circles().is_empty(), "b -> deep/inner -> b");
+    assert_eq!(written.edges(), expected);
+    assert!(!written.cycles().is_empty(), "b -> deep/inner -> b");
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn a_reexport_counts_where_its_name_is_used() {
             ("b.rs", "pub struct B;\n"),
         ],
     );
-    assert_eq!(written.arrows(), ["lib.rs -> a.rs"]);
+    assert_eq!(written.edges(), ["lib.rs -> a.rs"]);
     assert_eq!(
         written.imports.crates,
         BTreeSet::from(["other".to_string()]),
@@ -120,15 +120,15 @@ fn what_only_tests_see_does_not_count() {
             ("b.rs", "pub struct B;\n"),
         ],
     );
-    assert_eq!(written.arrows(), ["lib.rs -> a.rs"]);
+    assert_eq!(written.edges(), ["lib.rs -> a.rs"]);
     assert_eq!(written.source.files.len(), 3, "tests.rs is not even looked for");
     assert!(written.imports.crates.is_empty());
 }
 
 #[test]
-fn a_circle_is_found_with_all_its_files() {
+fn a_cycle_is_found_with_all_its_files() {
     let written = Written::new(
-        "circle",
+        "cycle",
         &[
             ("lib.rs", "mod call;\nmod ops;\nmod select;\npub fn run() { select::select() }\n"),
             ("call.rs", "pub struct Call;\n"),
@@ -144,12 +144,12 @@ fn a_circle_is_found_with_all_its_files() {
             ),
         ],
     );
-    assert_eq!(written.circles(), [["ops/add.rs", "ops/mul.rs", "select.rs"]]);
+    assert_eq!(written.cycles(), [["ops/add.rs", "ops/mul.rs", "select.rs"]]);
     let upward = written.imports.files.upward();
-    assert!((1..=2).contains(&upward.len()), "{upward:?}: without them nothing is left of the circle");
+    assert!((1..=2).contains(&upward.len()), "{upward:?}: without them nothing is left of the cycle");
     let mut rest = written.imports.files.clone();
-    upward.iter().for_each(|(from, to)| assert!(rest.arrows[*from].remove(to)));
-    assert!(rest.circles().is_empty());
+    upward.iter().for_each(|(from, to)| assert!(rest.edges[*from].remove(to)));
+    assert!(rest.cycles().is_empty());
 }
 
 #[test]
@@ -161,28 +161,28 @@ fn macros_that_write_code_for_others_import_nothing() {
     assert_eq!(written.imports.crates, BTreeSet::from(["third".to_string()]));
 }
 
-fn graph(nodes: usize, arrows: &[(usize, usize)]) -> Graph {
+fn graph(nodes: usize, edges: &[(usize, usize)]) -> Graph {
     let mut graph = Graph::new(nodes);
-    arrows.iter().for_each(|&(from, to)| graph.add(from, to));
+    edges.iter().for_each(|&(from, to)| graph.add(from, to));
     graph
 }
 
 #[test]
-fn floors_and_circles_of_a_graph() {
+fn levels_and_cycles_of_a_graph() {
     let graph = graph(6, &[(0, 1), (1, 2), (2, 1), (2, 3), (4, 5), (5, 4), (0, 0)]);
-    assert_eq!(graph.circles(), [[1, 2], [4, 5]]);
+    assert_eq!(graph.cycles(), [[1, 2], [4, 5]]);
     assert_eq!(graph.upward().len(), 2);
-    assert_eq!((graph.floors()[3], graph.floors()[0]), (0, 3));
+    assert_eq!((graph.levels()[3], graph.levels()[0]), (0, 3));
 }
 
 #[test]
 fn a_long_path_does_not_recurse() {
-    let arrows: Vec<(usize, usize)> = (0..2000).map(|node| (node, (node + 1) % 2000)).collect();
-    assert_eq!(graph(2000, &arrows).circles()[0].len(), 2000);
+    let edges: Vec<(usize, usize)> = (0..2000).map(|node| (node, (node + 1) % 2000)).collect();
+    assert_eq!(graph(2000, &edges).cycles()[0].len(), 2000);
 }
 
 #[test]
-fn arrows_that_a_longer_way_implies_are_not_drawn() {
+fn edges_that_a_longer_way_implies_are_not_drawn() {
     let reduced = graph(4, &[(0, 1), (1, 2), (0, 2), (0, 3)]).reduced();
     assert_eq!(reduced, graph(4, &[(0, 1), (1, 2), (0, 3)]));
 }
