@@ -215,7 +215,7 @@ fn labels(crates: &[Crate]) -> Vec<Label> {
 fn group(folder: &Path) -> Group {
     match folder.to_str().unwrap_or_default() {
         backend if backend.starts_with("crates/backend-") => Group::Backend,
-        "crates/python" | "crates/capi" => Group::Binding,
+        "crates/python" => Group::Binding,
         "crates/testing" | "xtask" => Group::Tool,
         benchmark if benchmark.starts_with("benches") => Group::Tool,
         _ => Group::Library,
