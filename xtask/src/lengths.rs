@@ -58,6 +58,8 @@ const ALLOWED: &[Allowed] = &[
     table("crates/testing/src/cases/softmax.rs", "rows"),
     table("crates/testing/src/cases/step.rs", "sgd"),
     table("crates/testing/src/cases/unary.rs", "functions"),
+    // What may fill each hole of a shader.
+    table_file("crates/backend-wgpu/src/names.rs"),
     // A complete backend: docs/adding-a-backend.md has it read first.
     Allowed { file: "examples/smallest_backend/backend.rs", function: None, reason: Reason::Whole },
     main_loop("kernels/attention/forward.cu", "attention"),
