@@ -159,10 +159,16 @@ fn report(found: &Crate) -> String {
         let _ = writeln!(out, "  up: {} -> {}", name(&from), name(&to));
     }
     for cycle in files.cycles() {
-        let members: Vec<String> = cycle.iter().map(name).collect();
-        let _ = writeln!(out, "  cycle of {}: {}", cycle.len(), members.join(" "));
+        let _ = writeln!(out, "  cycle of {}: {}", cycle.len(), names(found, &cycle));
     }
     out
+}
+
+/// Files of a crate, as text.
+fn names(found: &Crate, files: &[usize]) -> String {
+    let names: Vec<String> =
+        files.iter().map(|&index| found.source.files[index].display().to_string()).collect();
+    names.join(" ")
 }
 
 fn level_count(files: &Graph) -> usize {
@@ -247,18 +253,16 @@ fn check_file(root: &Path, file: &str, current: &str) -> Result<(), String> {
 }
 
 fn refuse_large_cycles(crates: &[Crate]) -> Result<(), String> {
-    let backends = crates.iter().filter(|found| group(&found.package.folder) == Group::Backend);
-    let faults: Vec<String> = backends
-        .flat_map(|found| {
-            let cycles = found.imports.files.cycles().into_iter();
-            cycles.filter(|cycle| cycle.len() > MAX_CYCLE).map(move |cycle| (found, cycle.len()))
-        })
-        .map(|(found, files)| {
-            format!(
-                "{}: a cycle of {files} files that import each other, expected at most {MAX_CYCLE} (its members are above)",
-                found.package.name
-            )
-        })
-        .collect();
+    let mut faults = Vec::new();
+    for found in crates.iter().filter(|found| group(&found.package.folder) == Group::Backend) {
+        for cycle in found.imports.files.cycles().iter().filter(|cycle| cycle.len() > MAX_CYCLE) {
+            faults.push(format!(
+                "{}: a cycle of {} files that import each other, expected at most {MAX_CYCLE}: {}",
+                found.package.name,
+                cycle.len(),
+                names(found, cycle)
+            ));
+        }
+    }
     if faults.is_empty() { Ok(()) } else { Err(faults.join("\n")) }
 }
