@@ -1,4 +1,5 @@
-//! What is deliberately absent: devices in core and nn, `unsafe` outside backends, unfinished work anywhere.
+//! What is deliberately absent: devices in core and nn, `unsafe` outside backends, unfinished work anywhere;
+//! and paths in the documents that lead nowhere.
 
 use std::path::{Path, PathBuf};
 
@@ -97,6 +98,44 @@ fn names_a_device(line: &str) -> bool {
         .any(|backend| line.contains(&format!("ternion_{backend}")) || line.contains(&format!("\"{backend}")))
 }
 
+/// The files of a backend that choose what runs, and say what it is compiled from.
+fn chooses_variants(path: &Path) -> bool {
+    const FILES: [&str; 6] = ["select.rs", "call.rs", "kernel.rs", "launch.rs", "source.rs", "template.rs"];
+    let within = path.strip_prefix(root().join("crates")).expect("a crate");
+    let mut parts = within.iter().skip(2).filter_map(|part| part.to_str());
+    parts.next().is_some_and(|first| ["ops", "variant", "source"].contains(&first) || FILES.contains(&first))
+}
+
+/// Whether a line compares text, or takes it apart.
+fn reads_text(line: &str) -> bool {
+    let calls = ["starts_with(", "ends_with(", "contains(", "strip_prefix(", "strip_suffix(", "split("];
+    let compares = ["== \"", "!= \"", "\" =>", "\" | \"", "eq(\"", ".split_whitespace()"];
+    calls.iter().any(|call| line.contains(&format!(".{call}\"")) || line.contains(&format!(".{call}'")))
+        || compares.iter().any(|operator| line.contains(operator))
+}
+
+/// Kernels, tiles and variants are types, which the compiler can list; a name is written for messages, never read.
+#[test]
+fn no_backend_chooses_by_a_string() {
+    for backend in ["cpu", "cuda", "wgpu"] {
+        let mut checked = 0;
+        for (path, text) in sources(&format!("crates/backend-{backend}/src")) {
+            // NVRTC's names of architectures come from command lines.
+            if !chooses_variants(&path) || path.ends_with("variant/architecture.rs") {
+                continue;
+            }
+            checked += 1;
+            let tested = text.split("#[cfg(test)]\nmod").next().unwrap_or("");
+            let is_test = path.ends_with("tests.rs");
+            let found: Vec<&str> = tested.lines().filter(|line| !is_test && reads_text(code(line))).collect();
+            assert!(found.is_empty(), "{}: {found:#?}", path.display());
+        }
+        assert!(checked > 10, "{backend}: {checked} files");
+    }
+    assert!(reads_text("if name.starts_with(\"wgmma\") {") && reads_text("if name == \"mma\" {"));
+    assert!(reads_text("\"E12\" | \"G12\" => 12,") && !reads_text("Error::invalid(op, \"no kernel\")"));
+}
+
 #[test]
 fn nothing_is_unfinished() {
     // Spelled in two parts, so that this file does not find itself.
@@ -122,5 +161,175 @@ fn every_unsafe_block_of_a_backend_says_why_it_is_sound() {
                 number + 1
             );
         }
+    }
+}
+
+/// Files that the guides have the reader create.
+const CREATED: &[&str] =
+    &["kernels/ops/copy_bulk.cu", "kernels/ptx/cp_async_bulk.cuh", "tests/kernels/copies.rs"];
+
+/// The files of the repository that end in one of these, relative to its root.
+fn files(endings: &[&str]) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut stack = vec![root().to_path_buf()];
+    while let Some(folder) = stack.pop() {
+        for entry in std::fs::read_dir(&folder).expect("a folder of the project") {
+            let path = entry.expect("an entry").path();
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            if path.is_dir() {
+                // Neither what cargo and Python leave nor what git keeps.
+                let is_ours = !["target", "bundle", "node_modules"].contains(&name.as_str());
+                if is_ours && !name.starts_with('.') && !path.is_symlink() {
+                    stack.push(path);
+                }
+            } else if endings.iter().any(|ending| name.ends_with(ending)) {
+                found.push(path.strip_prefix(root()).expect("within the repository").to_path_buf());
+            }
+        }
+    }
+    found
+}
+
+/// The Markdown pages of the repository.
+fn pages() -> Vec<(PathBuf, String)> {
+    let read = |page: PathBuf| {
+        let text = std::fs::read_to_string(root().join(&page)).expect("UTF-8 text");
+        (page, text)
+    };
+    files(&[".md"]).into_iter().map(read).collect()
+}
+
+/// What sources end in.
+const SOURCES: [&str; 6] = [".rs", ".cu", ".cuh", ".wgsl", ".py", ".pyi"];
+
+/// The parts of `text` in backticks that are names of source files, perhaps with a part of their path.
+fn file_names(text: &str) -> Vec<String> {
+    let is_name = |words: &&str| {
+        let letters = |letter: char| letter.is_ascii_alphanumeric() || "/._-{},".contains(letter);
+        SOURCES.iter().any(|ending| words.ends_with(ending) && words.len() > ending.len())
+            && !words.starts_with("..")
+            && words.chars().all(letters)
+    };
+    let quoted = text.lines().flat_map(|line| line.split('`').skip(1).step_by(2));
+    quoted.filter(is_name).flat_map(expanded).collect()
+}
+
+/// The parts of `text` in backticks that are paths within the repository: they start with one of its
+/// folders and hold nothing that a path does not.
+fn paths(text: &str) -> Vec<String> {
+    const FOLDERS: [&str; 15] = [
+        ".ci",
+        "bench",
+        "benches",
+        "crates",
+        "docs",
+        "examples",
+        "kernels",
+        "python",
+        "shaders",
+        "src",
+        "tests",
+        "xtask",
+        "ARCHITECTURE.md",
+        "CONTRIBUTING.md",
+        "README.md",
+    ];
+    let is_path = |words: &&str| {
+        let first = words.split('/').next().unwrap_or_default();
+        let letters = |letter: char| letter.is_ascii_alphanumeric() || "/._-{},*".contains(letter);
+        FOLDERS.contains(&first) && words.contains(['/', '.']) && words.chars().all(letters)
+    };
+    let quoted = text.lines().flat_map(|line| line.split('`').skip(1).step_by(2));
+    quoted.filter(is_path).flat_map(|words| expanded(words.trim_end_matches('/'))).collect()
+}
+
+/// `a/{b,c}.rs` as two paths.
+fn expanded(path: &str) -> Vec<String> {
+    let Some((before, rest)) = path.split_once('{') else { return vec![path.to_string()] };
+    let Some((inner, after)) = rest.split_once('}') else { return vec![path.to_string()] };
+    inner.split(',').flat_map(|part| expanded(&format!("{before}{part}{after}"))).collect()
+}
+
+/// Whether something is there, in the repository or, of `src` and `tests`, in one of its crates. A `*` in
+/// the last part stands for any letters.
+fn exists(path: &str) -> bool {
+    if CREATED.contains(&path) {
+        return true;
+    }
+    if path.starts_with("src/") || path.starts_with("tests/") {
+        let crates = std::fs::read_dir(root().join("crates")).expect("the crates").flatten();
+        return root().join(path).exists()
+            || crates.into_iter().any(|found| found.path().join(path).exists());
+    }
+    let Some((before, after)) = path.split_once('*') else { return root().join(path).exists() };
+    let (folder, prefix) = before.rsplit_once('/').unwrap_or(("", before));
+    let Ok(entries) = std::fs::read_dir(root().join(folder)) else { return false };
+    entries.flatten().any(|entry| {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        name.starts_with(prefix) && name.ends_with(after)
+    })
+}
+
+/// Where the links of a page lead: `[words](target)`, code left out, without what follows a `#`.
+fn links(text: &str) -> Vec<String> {
+    let mut in_code = false;
+    let mut found = Vec::new();
+    for line in text.lines() {
+        in_code ^= line.trim_start().starts_with("```");
+        let prose: String = line.split('`').step_by(2).collect();
+        let targets = prose.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+        let local = targets.filter(|target| !target.contains("://") && !target.starts_with('#'));
+        if !in_code {
+            found.extend(local.map(|target| target.split('#').next().unwrap_or_default().to_string()));
+        }
+    }
+    found
+}
+
+#[test]
+fn every_path_and_link_in_the_documents_leads_somewhere() {
+    let sources = files(&SOURCES);
+    let is_source = |name: &String| {
+        CREATED.iter().any(|path| Path::new(path).ends_with(name))
+            || sources.iter().any(|path| path.ends_with(name))
+    };
+    let mut checked = 0;
+    let mut missing = Vec::new();
+    for (page, text) in pages() {
+        let folder = root().join(&page).parent().expect("a folder").to_path_buf();
+        let (paths, links, names) = (paths(&text), links(&text), file_names(&text));
+        checked += paths.len() + links.len() + names.len();
+        let wrong_paths = paths.into_iter().filter(|path| !exists(path) && !folder.join(path).exists());
+        let wrong_links = links.into_iter().filter(|link| !folder.join(link).exists());
+        let wrong_names = names.into_iter().filter(|name| !is_source(name) && !folder.join(name).exists());
+        let wrong = wrong_paths.chain(wrong_links).chain(wrong_names);
+        missing.extend(wrong.map(|words| format!("{}: {words}", page.display())));
+    }
+    missing.dedup();
+    assert!(missing.is_empty(), "{missing:#?}");
+    assert!(checked > 200, "a check that finds {checked} paths shows nothing");
+    assert!(!exists("tests/no_such_test.rs") && exists("kernels/*.tsv"));
+    assert_eq!(
+        paths("`crates/{core,nn}/src` `cargo test` `src` `a/b`"),
+        ["crates/core/src", "crates/nn/src"]
+    );
+    assert_eq!(links("[a](b.md#c), `[d](e)`, [f](https://g), [h](#i)"), ["b.md"]);
+}
+
+/// The list of ARCHITECTURE.md: whoever wants to change something finds the file to start at.
+#[test]
+fn every_entry_point_names_a_file() {
+    let page = std::fs::read_to_string(root().join("ARCHITECTURE.md")).expect("UTF-8 text");
+    let section = page.split("## Entry points").nth(1).and_then(|rest| rest.split("\n## ").next());
+    let rows: Vec<&str> =
+        section.expect("the section").lines().filter(|line| line.starts_with("| ")).skip(1).collect();
+    assert!(rows.len() >= 20, "{} entry points", rows.len());
+    for row in rows {
+        let has_link = links(row).iter().any(|link| root().join(link).exists());
+        let named = paths(row);
+        let has_path = named.iter().any(|path| exists(path))
+            || row.split('`').skip(1).step_by(2).any(|folder| ["kernels", "shaders"].contains(&folder));
+        assert!(has_link || has_path, "{row}");
+        assert!(named.iter().all(|path| exists(path)), "{row}");
     }
 }

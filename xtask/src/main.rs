@@ -2,8 +2,10 @@
 
 mod bundle;
 mod coverage;
+mod imports;
 mod kernels;
 mod known;
+mod lengths;
 mod mutations;
 mod profile;
 
@@ -45,6 +47,13 @@ enum Command {
         #[arg(long)]
         allow_shrink: bool,
     },
+    /// Prints who imports whom, draws docs/architecture/crates.svg and writes the table in ARCHITECTURE.md.
+    Imports {
+        /// Compares both with what is committed instead, and fails where they differ or where the files of
+        /// a backend form too large a cycle.
+        #[arg(long)]
+        check: bool,
+    },
     /// Compiles every CUDA kernel for each architecture, without a GPU, and prints what each needs.
     Kernels {
         /// Only units whose name contains this.
@@ -83,6 +92,8 @@ enum Command {
         #[arg(long)]
         check: bool,
     },
+    /// Checks that no function and no file is longer than it may be.
+    Lengths,
 }
 
 fn main() -> ExitCode {
@@ -92,6 +103,10 @@ fn main() -> ExitCode {
             bundle::run(&root(), &bundle::Wanted { device, out, cache, architecture: arch })
         }
         Command::Coverage { results, allow_shrink } => coverage::write(&root(), &results, allow_shrink),
+        Command::Imports { check } => {
+            imports::run(&root(), if check { imports::Mode::Check } else { imports::Mode::Write })
+        }
+        Command::Lengths => lengths::run(&root()),
         Command::Kernels { only, arch, keep, known, record, share } => {
             let wanted = kernels::Wanted { only, architectures: arch, keep, known, record, share };
             kernels::run(&root(), &wanted)

@@ -1,0 +1,356 @@
+//! No function over 80 lines and no file over 600, in Rust, CUDA and WGSL; what may be longer is listed
+//! with its reason.
+
+use std::path::Path;
+use std::process::Command;
+use syn::spanned::Spanned;
+use syn::visit::{self, Visit};
+
+/// Lines of a function, from its signature to its last brace.
+const MAX_FUNCTION_LINES: usize = 80;
+/// Lines of a file.
+const MAX_FILE_LINES: usize = 600;
+
+/// Why something may be longer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reason {
+    /// A list of entries of one form; its length is the number of entries.
+    Table,
+    /// One main loop of a kernel, which the compiler must see whole: accumulators live in registers
+    /// across it, and cut into functions it would become other machine code.
+    MainLoop,
+    /// A whole that is there to be read from top to bottom, in one file.
+    Whole,
+}
+
+/// What is allowed to be longer: a function, or a whole file.
+struct Allowed {
+    file: &'static str,
+    function: Option<&'static str>,
+    reason: Reason,
+}
+
+const fn table(file: &'static str, function: &'static str) -> Allowed {
+    Allowed { file, function: Some(function), reason: Reason::Table }
+}
+
+const fn table_file(file: &'static str) -> Allowed {
+    Allowed { file, function: None, reason: Reason::Table }
+}
+
+const fn main_loop(file: &'static str, function: &'static str) -> Allowed {
+    Allowed { file, function: Some(function), reason: Reason::MainLoop }
+}
+
+const ALLOWED: &[Allowed] = &[
+    // Rows of the op table.
+    table_file("crates/testing/src/cases/binary.rs"),
+    table_file("crates/testing/src/cases/reduce.rs"),
+    table_file("crates/testing/src/cases/unary.rs"),
+    table("crates/testing/src/cases/indexing.rs", "tensors"),
+    table("crates/testing/src/cases/indexing.rs", "masks"),
+    table("crates/testing/src/cases/loss.rs", "cross_entropies"),
+    table("crates/testing/src/cases/loss.rs", "elementwise"),
+    table("crates/testing/src/cases/matmul.rs", "epilogues"),
+    table("crates/testing/src/cases/matmul.rs", "derived"),
+    table("crates/testing/src/cases/norm.rs", "gradients"),
+    table("crates/testing/src/cases/random.rs", "floats"),
+    table("crates/testing/src/cases/softmax.rs", "rows"),
+    table("crates/testing/src/cases/step.rs", "sgd"),
+    table("crates/testing/src/cases/unary.rs", "functions"),
+    // What may fill each hole of a shader.
+    table_file("crates/backend-wgpu/src/names.rs"),
+    // A complete backend: docs/adding-a-backend.md has it read first.
+    Allowed { file: "examples/smallest_backend/backend.rs", function: None, reason: Reason::Whole },
+    main_loop("kernels/attention/forward.cu", "attention"),
+    main_loop("kernels/attention/grad.cu", "gradient"),
+    main_loop("kernels/attention/simt_forward.cu", "attention"),
+    main_loop("kernels/attention/simt_grad.cu", "gradient"),
+    main_loop("kernels/gemm/mma.cu", "product"),
+    main_loop("kernels/gemm/simt.cu", "product"),
+    main_loop("kernels/gemm/tf32.cu", "product"),
+    main_loop("kernels/ops/norm.cu", "rows_grad_in_registers"),
+    main_loop("shaders/attention/attention.wgsl", "main"),
+    main_loop("shaders/attention/attention_vec4.wgsl", "main"),
+    main_loop("shaders/attention/cooperative.wgsl", "main"),
+    main_loop("shaders/attention/cooperative_grad.wgsl", "main"),
+    main_loop("shaders/gemm/matmul_cooperative.wgsl", "main"),
+    main_loop("shaders/gemm/tile.wgsl", "tile_64"),
+    main_loop("shaders/gemm/tile.wgsl", "tile_128"),
+    main_loop("shaders/gemm/tile_vec4.wgsl", "sum_fours"),
+    main_loop("shaders/rows/norm_grad_vec4.wgsl", "main"),
+];
+
+/// Something with a length.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Measured {
+    file: String,
+    function: Option<String>,
+    line: usize,
+    lines: usize,
+}
+
+impl Measured {
+    fn is_too_long(&self) -> bool {
+        let limit = if self.function.is_some() { MAX_FUNCTION_LINES } else { MAX_FILE_LINES };
+        self.lines > limit
+    }
+
+    fn is(&self, allowed: &Allowed) -> bool {
+        self.file == allowed.file && self.function.as_deref() == allowed.function
+    }
+}
+
+impl std::fmt::Display for Measured {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.function {
+            Some(function) => write!(
+                out,
+                "{}:{}: `{function}` has {} lines, expected at most {MAX_FUNCTION_LINES}",
+                self.file, self.line, self.lines
+            ),
+            None => write!(out, "{}: {} lines, expected at most {MAX_FILE_LINES}", self.file, self.lines),
+        }
+    }
+}
+
+/// Measures every source file of the repository.
+///
+/// # Errors
+/// What is too long and not allowed to be; what is allowed to be and is not.
+pub fn run(root: &Path) -> Result<(), String> {
+    let mut list = Command::new("git");
+    list.args(["ls-files", "--cached", "--others", "--exclude-standard"]).current_dir(root);
+    let files = crate::bundle::output(&mut list, "git ls-files")?;
+    let mut measured = Vec::new();
+    // A file that was removed is listed until the removal is committed.
+    for file in files.lines().filter(|file| root.join(file).is_file()) {
+        let Some(language) = Language::of(file) else { continue };
+        let text = std::fs::read_to_string(root.join(file)).map_err(|error| format!("{file}: {error}"))?;
+        measured.extend(measure(file, &text, language)?);
+    }
+    let faults = faults(&measured, ALLOWED);
+    println!("{} files and functions, {} of them longer for a reason", measured.len(), ALLOWED.len());
+    if faults.is_empty() { Ok(()) } else { Err(faults.join("\n")) }
+}
+
+fn faults(measured: &[Measured], allowed: &[Allowed]) -> Vec<String> {
+    let is_allowed = |long: &Measured| allowed.iter().any(|allowed| long.is(allowed));
+    let long: Vec<&Measured> = measured.iter().filter(|measured| measured.is_too_long()).collect();
+    let too_long = long.iter().filter(|long| !is_allowed(long)).map(ToString::to_string);
+    let unused = allowed.iter().filter(|allowed| !long.iter().any(|long| long.is(allowed)));
+    let stale = unused.map(|allowed| {
+        let function = allowed.function.map(|name| format!(" `{name}`")).unwrap_or_default();
+        let reason = allowed.reason;
+        format!(
+            "{}{function} is not too long: take it ({reason:?}) off the list in xtask/src/lengths.rs",
+            allowed.file
+        )
+    });
+    too_long.chain(stale).collect()
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Language {
+    Rust,
+    /// CUDA and WGSL: functions with bodies in braces, and `//` comments.
+    Braces,
+}
+
+impl Language {
+    fn of(file: &str) -> Option<Language> {
+        match Path::new(file).extension()?.to_str()? {
+            "rs" => Some(Language::Rust),
+            "cu" | "cuh" | "wgsl" => Some(Language::Braces),
+            _ => None,
+        }
+    }
+}
+
+/// The file itself and every function in it.
+fn measure(file: &str, text: &str, language: Language) -> Result<Vec<Measured>, String> {
+    let mut found = match language {
+        Language::Rust => {
+            let parsed = syn::parse_file(text).map_err(|error| format!("{file}: {error}"))?;
+            let mut functions = Functions::default();
+            functions.visit_file(&parsed);
+            functions.found
+        }
+        Language::Braces => functions_in_braces(text),
+    };
+    found.push(Measured { file: String::new(), function: None, line: 1, lines: text.lines().count() });
+    found.iter_mut().for_each(|measured| measured.file = file.to_string());
+    Ok(found)
+}
+
+#[derive(Default)]
+struct Functions {
+    found: Vec<Measured>,
+}
+
+impl Functions {
+    fn add(&mut self, signature: &syn::Signature, block: &syn::Block) {
+        let (first, last) = (signature.span().start().line, block.span().end().line);
+        let function = Some(signature.ident.to_string());
+        self.found.push(Measured { file: String::new(), function, line: first, lines: last + 1 - first });
+    }
+}
+
+impl<'ast> Visit<'ast> for Functions {
+    fn visit_item_fn(&mut self, function: &'ast syn::ItemFn) {
+        self.add(&function.sig, &function.block);
+        visit::visit_item_fn(self, function);
+    }
+
+    fn visit_impl_item_fn(&mut self, function: &'ast syn::ImplItemFn) {
+        self.add(&function.sig, &function.block);
+        visit::visit_impl_item_fn(self, function);
+    }
+
+    fn visit_trait_item_fn(&mut self, function: &'ast syn::TraitItemFn) {
+        if let Some(block) = &function.default {
+            self.add(&function.sig, block);
+        }
+        visit::visit_trait_item_fn(self, function);
+    }
+}
+
+/// The functions of CUDA C++ or WGSL: blocks behind a parenthesis, outside of any function. Macros are
+/// left out.
+fn functions_in_braces(text: &str) -> Vec<Measured> {
+    let mut found = Vec::new();
+    // What stands before a brace; of each open block, the function that it is the body of.
+    let (mut header, mut header_line) = (String::new(), 1);
+    let mut open: Vec<Option<(String, usize)>> = Vec::new();
+    for (number, line) in without_comments_and_macros(text).iter().enumerate() {
+        for letter in line.chars().chain(['\n']) {
+            match letter {
+                '{' => {
+                    let outside = open.iter().all(Option::is_none);
+                    let name = outside.then(|| function_name(&header)).flatten();
+                    open.push(name.map(|name| (name, header_line)));
+                    header.clear();
+                }
+                '}' => {
+                    if let Some(Some((name, first))) = open.pop() {
+                        let lines = number + 2 - first;
+                        found.push(Measured {
+                            file: String::new(),
+                            function: Some(name),
+                            line: first,
+                            lines,
+                        });
+                    }
+                    header.clear();
+                }
+                ';' => header.clear(),
+                _ if header.is_empty() && letter.is_whitespace() => {}
+                _ => {
+                    if header.is_empty() {
+                        header_line = number + 1;
+                    }
+                    header.push(letter);
+                }
+            }
+        }
+    }
+    found
+}
+
+/// The name before the first parenthesis, template arguments and attributes aside.
+fn function_name(header: &str) -> Option<String> {
+    // `__launch_bounds__(256)` and WGSL's `@workgroup_size(64)` come before the name.
+    let is_name = |letter: char| letter.is_alphanumeric() || letter == '_';
+    let mut rest = header;
+    while let Some((before, after)) = rest.split_once('(') {
+        let name = before.trim_end().rsplit(|letter| !is_name(letter)).next().unwrap_or_default();
+        let attribute = name.starts_with("__") || before.trim_end().ends_with(&format!("@{name}"));
+        if !attribute && !name.is_empty() {
+            return Some(name.to_string());
+        }
+        rest = after;
+    }
+    None
+}
+
+/// The lines of a text; comments and preprocessor lines are empty.
+fn without_comments_and_macros(text: &str) -> Vec<String> {
+    let (mut in_comment, mut in_macro) = (false, false);
+    let mut lines = Vec::new();
+    for line in text.lines() {
+        let is_macro = in_macro || (!in_comment && line.trim_start().starts_with('#'));
+        in_macro = is_macro && line.ends_with('\\');
+        let mut kept = String::new();
+        let mut rest = if is_macro { "" } else { line };
+        while !rest.is_empty() {
+            if in_comment {
+                let Some((_, after)) = rest.split_once("*/") else { break };
+                (in_comment, rest) = (false, after);
+            } else {
+                let end = [rest.find("//"), rest.find("/*")].into_iter().flatten().min();
+                kept.push_str(&rest[..end.unwrap_or(rest.len())]);
+                let comment = &rest[end.unwrap_or(rest.len())..];
+                in_comment = comment.starts_with("/*");
+                rest = if in_comment { &comment[2..] } else { "" };
+            }
+        }
+        lines.push(kept);
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lengths(text: &str, language: Language) -> Vec<(Option<String>, usize)> {
+        let found = measure("a", text, language).expect("parses");
+        found.into_iter().map(|measured| (measured.function, measured.lines)).collect()
+    }
+
+    fn named(name: &str, lines: usize) -> (Option<String>, usize) {
+        (Some(name.to_string()), lines)
+    }
+
+    #[test]
+    fn functions_of_rust_are_measured() {
+        let text = "/// A comment.\n#[inline]\npub fn one() {\n}\nimpl A {\n    fn two(\n        &self,\n    ) {}\n}\n\
+                    trait B {\n    fn none();\n    fn three() {\n        fn four() {}\n    }\n}\n";
+        let expected = [
+            named("one", 2),
+            named("two", 3),
+            named("three", 3),
+            named("four", 1),
+            (None, text.lines().count()),
+        ];
+        assert_eq!(lengths(text, Language::Rust), expected);
+    }
+
+    #[test]
+    fn functions_of_cuda_and_wgsl_are_measured() {
+        let cuda = "#define BODY(x) { \\\n    x; }\n// void not_this() {\nstruct A {\n    int a;\n    __device__ int get() {\n\
+                    if (a) { /* { */\n        }\n    }\n};\ntemplate <int N>\n__global__ void __launch_bounds__(64)\n\
+                    kernel(const A a) {\n}\nint array[2] = {1, 2};\n";
+        assert_eq!(lengths(cuda, Language::Braces), [named("get", 4), named("kernel", 4), (None, 15)]);
+        let wgsl = "struct P { a: u32 }\n@compute @workgroup_size(64)\nfn main(@builtin(x) id: u32) {\n  if (a) {\n  }\n}\n";
+        assert_eq!(lengths(wgsl, Language::Braces), [named("main", 5), (None, 6)]);
+    }
+
+    #[test]
+    fn what_is_too_long_must_be_listed_and_nothing_else() {
+        let measured = |function: Option<&str>, lines| Measured {
+            file: "a.rs".into(),
+            function: function.map(str::to_string),
+            line: 7,
+            lines,
+        };
+        let found = [measured(Some("long"), 81), measured(Some("short"), 80), measured(None, 601)];
+        assert_eq!(
+            faults(&found, &[]),
+            ["a.rs:7: `long` has 81 lines, expected at most 80", "a.rs: 601 lines, expected at most 600"]
+        );
+        assert_eq!(faults(&found, &[table("a.rs", "long"), table_file("a.rs")]), Vec::<String>::new());
+        let stale = faults(&found[1..2], &[main_loop("a.rs", "short")]);
+        assert!(stale.len() == 1 && stale[0].starts_with("a.rs `short` is not too long"), "{stale:?}");
+    }
+}
