@@ -1,17 +1,17 @@
-//! From views to typed pointers: the one place where buffers are locked and bounds are checked.
+//! From views to typed pointers: the only place where buffers are locked and bounds are checked.
 
 use crate::memory::CpuMemory;
-use crate::select::Kernel;
 use parking_lot::{RwLockReadGuard, RwLockWriteGuard};
 use smallvec::SmallVec;
 
 use ternion_core::backend::{Memory, View};
 use ternion_core::{DType, Error, Layout, Op, Result};
 
-/// A tensor whose buffer is locked and whose elements all lie inside it.
+/// A tensor whose buffer is locked and whose elements are all inside it.
 ///
-/// Reading and writing is sound as long as indices follow the layout. An output may be exactly the view of an input where the op's
-/// role says so: then never form references to elements of both at once, and read an element before its place is written.
+/// Reading and writing is sound as long as indices follow the layout. An output may be exactly the
+/// view of an input where the op's role says so: then never form references to elements of both at
+/// once, and read an element before it is overwritten.
 #[derive(Clone, Copy)]
 pub(crate) struct Locked<'a> {
     /// The first byte of the buffer.
@@ -26,9 +26,10 @@ pub(crate) struct Locked<'a> {
 #[derive(Clone, Copy)]
 pub(crate) struct Pointer<T>(pub(crate) *mut T);
 
-// SAFETY: it is only an address; whoever reads or writes through it says why that is sound.
+// SAFETY: an address can be sent; each place that reads or writes through it argues for its access.
 unsafe impl<T: Send> Send for Pointer<T> {}
-// SAFETY: as above.
+// SAFETY: a shared `Pointer` gives out copies of the address alone, which is what `Send` allows; `T`
+// is `Send` because several threads then access its elements, each its own.
 unsafe impl<T: Send> Sync for Pointer<T> {}
 
 impl<T> Pointer<T> {
@@ -52,9 +53,11 @@ impl Raw for u16 {}
 impl Raw for i8 {}
 impl Raw for u8 {}
 
-// SAFETY: the buffers are locked for the whole run of the op; kernels hand disjoint parts of outputs to threads.
+// SAFETY: the guards of its buffer are held by the thread that runs the op, which outlasts every
+// thread that works on the op's pieces (`threads`), so the address stays valid on any of them.
 unsafe impl Send for Locked<'_> {}
-// SAFETY: as above.
+// SAFETY: its methods read `start`, `dtype` and `layout`, which nobody changes; kernels that write
+// through the address give each thread elements of the output that no other thread accesses.
 unsafe impl Sync for Locked<'_> {}
 
 impl<'a> Locked<'a> {
@@ -67,7 +70,7 @@ impl<'a> Locked<'a> {
     /// The address of the element at index `[0, 0, ..]`.
     #[inline]
     pub(crate) fn first(&self) -> *mut u8 {
-        // SAFETY: the offset lies in the buffer (or the tensor is empty and nothing is read).
+        // SAFETY: the offset is inside the buffer (or the tensor is empty and nothing is read).
         unsafe { self.start.add(self.layout.offset() * self.dtype.size()) }
     }
 
@@ -87,14 +90,14 @@ impl<'a> Locked<'a> {
         Locked { start: values.as_mut_ptr().cast(), dtype, layout }
     }
 
-    /// As [`of_slice`](Locked::of_slice), for memory without a type of its own.
+    /// As [`of_slice`](Locked::of_slice), for untyped memory.
     pub(crate) fn of_words(words: &'a mut [u64], dtype: DType, layout: &'a Layout) -> Locked<'a> {
         let end = layout.bounds().map_or(usize::MAX, |(_, high)| high + usize::from(layout.elements() > 0));
         assert!(end.saturating_mul(dtype.size()) <= size_of_val(words), "a layout beyond its slice");
         Locked { start: words.as_mut_ptr().cast(), dtype, layout }
     }
 
-    /// Whether both lie in one buffer.
+    /// Whether both are views of one buffer.
     pub(crate) fn shares_buffer(&self, other: &Locked<'_>) -> bool {
         std::ptr::eq(self.start, other.start)
     }
@@ -105,9 +108,17 @@ enum Guard<'a> {
     Write(#[allow(dead_code, reason = "held, not looked at")] RwLockWriteGuard<'a, ()>),
 }
 
+/// What runs while the buffers are locked: the op, its inputs, its outputs.
+type Callback = fn(&Op, &[Locked<'_>], &[Locked<'_>]) -> Result<()>;
+
 /// Checks that every view lies in its buffer, locks all buffers, and runs `kernel`.
 #[inline]
-pub(crate) fn with_locked(op: &Op, inputs: &[View<'_>], outputs: &[View<'_>], kernel: Kernel) -> Result<()> {
+pub(crate) fn with_locked(
+    op: &Op,
+    inputs: &[View<'_>],
+    outputs: &[View<'_>],
+    kernel: Callback,
+) -> Result<()> {
     match inputs.len() {
         1 => with_few::<1>(op, inputs, outputs, kernel),
         2 => with_few::<2>(op, inputs, outputs, kernel),
@@ -116,14 +127,14 @@ pub(crate) fn with_locked(op: &Op, inputs: &[View<'_>], outputs: &[View<'_>], ke
     }
 }
 
-/// Takes the locks as they come if none of them is held: nobody waits, so nobody waits for ever. All that is not as expected is left
-/// to [`with_all`].
+/// Takes the locks in any order as long as each is free: a thread that never waits for a lock cannot
+/// deadlock. Every other case is left to [`with_all`].
 #[inline(always)]
 fn with_few<const N: usize>(
     op: &Op,
     inputs: &[View<'_>],
     outputs: &[View<'_>],
-    kernel: Kernel,
+    kernel: Callback,
 ) -> Result<()> {
     let slow = || with_all(op, inputs, outputs, kernel);
     let (Ok(views), [output]) = (<&[View<'_>; N]>::try_from(inputs), outputs) else { return slow() };
@@ -159,7 +170,7 @@ fn with_few<const N: usize>(
 type Use<'a> = (&'a CpuMemory, bool);
 
 /// Locks in the order of addresses, so that two ops cannot wait for each other.
-fn with_all(op: &Op, inputs: &[View<'_>], outputs: &[View<'_>], kernel: Kernel) -> Result<()> {
+fn with_all(op: &Op, inputs: &[View<'_>], outputs: &[View<'_>], kernel: Callback) -> Result<()> {
     let name = op.name();
     let mut uses: SmallVec<[Use<'_>; 4]> = SmallVec::new();
     let mut tensors: SmallVec<[Locked<'_>; 4]> = SmallVec::new();

@@ -1,9 +1,9 @@
 //! Kernels of ops that other crates bring: registered by the op's type, run on slices, without `unsafe` on their side.
 
 use crate::access::Locked;
+use crate::kernel::Variant;
 use crate::memory::zeros;
 use crate::ops::copy::copy_view;
-use crate::select::Variant;
 use std::any::{Any, TypeId};
 use std::borrow::Cow;
 use std::collections::HashMap;

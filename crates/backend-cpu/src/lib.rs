@@ -9,6 +9,7 @@ mod custom;
 mod dense;
 mod elementwise;
 mod float;
+mod kernel;
 mod lanes;
 mod memory;
 mod number;

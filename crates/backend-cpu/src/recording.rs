@@ -13,8 +13,8 @@
 //! ```
 
 use crate::access::with_locked;
+use crate::kernel::KernelFn;
 use crate::memory::Pool;
-use crate::select::Kernel;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::cell::{Cell, RefCell};
@@ -53,7 +53,7 @@ enum Held {
 /// One op of a step.
 struct Call {
     op: Op,
-    kernel: Kernel,
+    kernel: KernelFn,
     /// Those it reads, then those it writes.
     operands: SmallVec<[Operand; 4]>,
     /// How many it reads.
@@ -90,7 +90,7 @@ pub(crate) fn note_made(pool: &Arc<Pool>, buffer: &Buffer) {
 pub(crate) fn note_call(
     pool: &Arc<Pool>,
     op: &Op,
-    kernel: Kernel,
+    kernel: KernelFn,
     inputs: &[View<'_>],
     outputs: &[View<'_>],
 ) -> Option<()> {

@@ -1,26 +1,17 @@
-//! The one list of what this backend runs: op and inputs to a variant, or the reason why not.
+//! The one list of what this backend runs: from an op and its inputs to a variant, or the reason
+//! why there is none.
 
-use crate::access::Locked;
+use crate::kernel::{KernelFn, Variant};
 use crate::ops;
 use smallvec::SmallVec;
+use ternion_core::Op;
 use ternion_core::backend::{Meta, Plan, Unsupported, View};
-use ternion_core::{Op, Result};
 
-/// What runs an op: op, locked inputs, locked outputs.
-pub(crate) type Kernel = fn(&Op, &[Locked<'_>], &[Locked<'_>]) -> Result<()>;
-
-/// A kernel that fits an op and its inputs.
-pub(crate) struct Variant {
-    /// How it likes its first output to be laid out.
-    pub(crate) plan: Plan,
-    /// The kernel.
-    pub(crate) run: Kernel,
-}
-
-/// The kernel of an op that runs on every input that core lets through, so that only the op decides: all elementwise ones. (Apart from the
-/// rest because it is asked twice for each of them, and they are what short steps are made of.)
+/// The kernel of an op that supports every input that core accepts, so that the op alone decides:
+/// all elementwise ones. (Apart from the rest because both `plan` and `kernel` call it for each op,
+/// and short steps are made of elementwise ops.)
 #[inline]
-fn unconditional(op: &Op) -> Option<Kernel> {
+fn unconditional(op: &Op) -> Option<KernelFn> {
     match op {
         Op::Copy(_) => Some(ops::copy::run_copy),
         Op::Unary(_) => Some(ops::unary::run_unary),
@@ -35,7 +26,7 @@ fn unconditional(op: &Op) -> Option<Kernel> {
     }
 }
 
-/// How an unconditional kernel likes its output to be laid out.
+/// The layout that an unconditional kernel prefers for its output.
 #[inline]
 fn order(op: &Op, inputs: &[Meta<'_>]) -> Plan {
     match op {
@@ -56,7 +47,7 @@ pub(crate) fn plan(op: &Op, inputs: &[Meta<'_>]) -> Result<Plan, Unsupported> {
 
 /// What runs `op`, or the reason why nothing does.
 #[inline]
-pub(crate) fn kernel(op: &Op, inputs: &[View<'_>]) -> Result<Kernel, Unsupported> {
+pub(crate) fn kernel(op: &Op, inputs: &[View<'_>]) -> Result<KernelFn, Unsupported> {
     if let Some(run) = unconditional(op) {
         return Ok(run);
     }

@@ -1,18 +1,29 @@
-//! Work cut into numbered pieces for several threads. How it is cut follows from shapes alone, never from the number of threads.
+//! Work cut into numbered pieces for several threads. How it is cut follows from shapes alone, never
+//! from the number of threads.
 //!
-//! The caller works off pieces itself and rayon's threads help as they come free. While it waits for them it runs nothing else: an op holds
-//! the locks of its buffers, and a foreign task picked up meanwhile might want one of them.
+//! The caller runs pieces itself, and rayon's threads join as they come free. While it waits for them
+//! it runs nothing else: an op holds the locks of its buffers, and foreign work picked up meanwhile
+//! might want one of them.
 //!
-//! Ops follow each other within microseconds, and to wake a thread takes as long as a small op. So a helper whose job is done lingers: it looks for the
-//! next job for a while before it goes back to rayon, and only helpers that do not linger are asked for there. Few linger: small ops have work for no more, and each that
-//! looks is in the others' way.
+//! Ops follow each other within microseconds, and waking a thread takes as long as a small op. So a
+//! worker that finishes a job spins for about 100 us looking for the next one before it returns to
+//! rayon, and only as many workers are spawned as are not spinning already. At most three spin,
+//! because small ops have work for no more, and spinning workers contend with each other.
+//!
+//! `protocol` is the protocol by which they share a job, with the argument why it is right; `model`
+//! has loom explore it.
 
+#[cfg(test)]
+mod model;
+mod protocol;
+mod sync;
+
+use protocol::JobQueue;
 use std::any::Any;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicUsize, Ordering, fence};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::Thread;
+use std::sync::atomic::AtomicUsize;
+use std::sync::{Mutex, PoisonError};
 
 /// How much an element costs: decides from which size on a second thread pays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,184 +62,45 @@ pub(crate) fn for_pieces(pieces: usize, work: impl Fn(usize) + Sync) {
     distribute(pieces, pieces, &work);
 }
 
-/// Runs `work` once for each number below `pieces`, on at most `threads` threads but for those that are awake already.
+/// Runs `work` once for each number below `pieces`, on at most `threads` threads, not counting those
+/// that are spinning already.
 #[inline]
 fn distribute(pieces: usize, threads: usize, work: &(impl Fn(usize) + Sync)) {
-    let helpers = if pieces <= 1 { 0 } else { threads.min(rayon::current_num_threads()) - 1 };
-    if helpers == 0 {
+    let workers = if pieces <= 1 { 0 } else { threads.min(rayon::current_num_threads()) - 1 };
+    if workers == 0 {
         (0..pieces).for_each(work);
     } else {
-        share(pieces, helpers, work);
+        share(pieces, workers, work);
     }
 }
 
-/// Set in [`Job::helpers`] when no helper may start any more.
-const CLOSED: usize = 1 << (usize::BITS - 1);
-/// Rounds of waiting for a helper's last piece before the thread is put to sleep.
-const SPINS: usize = 1 << 12;
+static QUEUE: JobQueue =
+    JobQueue { open: Mutex::new(Vec::new()), submitted: AtomicUsize::new(0), spinning: AtomicUsize::new(0) };
 
-/// Helpers that linger at most: with the caller as many as a small product has tiles (`ENOUGH_TILES` of matmul). Where all 15 of a machine of 16 processors did, a
-/// training step of 0.5 ms took a fifth longer than on 4 threads.
-const SEATS: usize = 3;
-/// Looks for another job before a helper goes back to rayon: a tenth of a millisecond or so, in which Python forms the arguments of the next op.
-const LOOKS: usize = 1 << 6;
-/// Rounds of waiting between two looks, after which the processor is offered to whoever else is ready.
-const ROUNDS: usize = 1 << 5;
-
-/// The jobs that helpers may join.
-static OPEN: Mutex<Vec<Arc<Job>>> = Mutex::new(Vec::new());
-/// Grows with each job.
-static OPENED: AtomicUsize = AtomicUsize::new(0);
-/// Helpers that look for one.
-static LINGERING: AtomicUsize = AtomicUsize::new(0);
-
-fn open_jobs() -> std::sync::MutexGuard<'static, Vec<Arc<Job>>> {
-    OPEN.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// What a thread of rayon does for a job, and for those that follow it closely.
-fn help_and_linger(job: Arc<Job>) {
-    job.help();
-    drop(job);
-    let mut seen = OPENED.load(Ordering::Relaxed);
-    let seat = |taken: usize| (taken < SEATS).then_some(taken + 1);
-    if LINGERING.fetch_update(Ordering::SeqCst, Ordering::SeqCst, seat).is_err() {
-        return;
-    }
-    let mut looks = 0;
-    while looks < LOOKS {
-        if help_newer(&mut seen) {
-            looks = 0;
-            continue;
+/// Runs `work` once for each number below `pieces` on this thread and `workers` others. A panic ends
+/// the job, and is resumed on this thread when no piece is running any more.
+fn share(pieces: usize, workers: usize, work: &(dyn Fn(usize) + Sync)) {
+    let first_panic: Mutex<Option<Box<dyn Any + Send>>> = Mutex::new(None);
+    let caught = |piece| {
+        let Err(panic) = catch_unwind(AssertUnwindSafe(|| work(piece))) else { return true };
+        let mut first = first_panic.lock().unwrap_or_else(PoisonError::into_inner);
+        match *first {
+            None => *first = Some(panic),
+            // Dropping it might panic in its turn, and the protocol's work never unwinds.
+            Some(_) => std::mem::forget(panic),
         }
-        looks += 1;
-        (0..ROUNDS).for_each(|_| std::hint::spin_loop());
-        std::thread::yield_now();
-    }
-    LINGERING.fetch_sub(1, Ordering::SeqCst);
-    // Whoever opened a job meanwhile counted on this thread.
-    help_newer(&mut seen);
-}
-
-/// Helps with what is open, if any job was opened since `seen`; whether there was anything left to do.
-fn help_newer(seen: &mut usize) -> bool {
-    fence(Ordering::SeqCst);
-    let now = OPENED.load(Ordering::SeqCst);
-    if now == *seen {
-        return false;
-    }
-    *seen = now;
-    let mut helped = false;
-    while let Some(job) = job_with_pieces() {
-        helped |= job.help();
-    }
-    helped
-}
-
-fn job_with_pieces() -> Option<Arc<Job>> {
-    open_jobs().iter().find(|job| job.has_pieces()).cloned()
-}
-
-/// Pieces of work that several threads take from.
-struct Job {
-    /// Points into the caller's stack: alive until the job is closed and no helper is at work.
-    work: *const (dyn Fn(usize) + Sync),
-    pieces: usize,
-    /// The number of the next piece.
-    next: AtomicUsize,
-    /// Helpers at work, and [`CLOSED`].
-    helpers: AtomicUsize,
-    panic: Mutex<Option<Box<dyn Any + Send>>>,
-    caller: Thread,
-}
-
-// SAFETY: `work` is `Sync`; that it is alive where it is called is what `helpers` is for.
-unsafe impl Send for Job {}
-// SAFETY: as above.
-unsafe impl Sync for Job {}
-
-fn share(pieces: usize, helpers: usize, work: &(dyn Fn(usize) + Sync)) {
-    let job = Arc::new(Job {
-        // SAFETY: only the lifetime changes; `close` does not return while anyone may still use it.
-        work: unsafe {
-            std::mem::transmute::<*const (dyn Fn(usize) + Sync), *const (dyn Fn(usize) + Sync)>(work)
-        },
-        pieces,
-        next: AtomicUsize::new(0),
-        helpers: AtomicUsize::new(0),
-        panic: Mutex::new(None),
-        caller: std::thread::current(),
-    });
-    open_jobs().push(job.clone());
-    OPENED.fetch_add(1, Ordering::SeqCst);
-    fence(Ordering::SeqCst);
-    for _ in LINGERING.load(Ordering::SeqCst)..helpers {
-        let job = job.clone();
-        rayon::spawn(move || help_and_linger(job));
-    }
-    job.work_off(work);
-    open_jobs().retain(|other| !Arc::ptr_eq(other, &job));
-    job.close();
-    let panic = job.panic.lock().unwrap_or_else(PoisonError::into_inner).take();
-    if let Some(panic) = panic {
+        false
+    };
+    QUEUE.share(pieces, workers, &caught, |job| rayon::spawn(move || QUEUE.run_then_spin(job)));
+    if let Some(panic) = first_panic.into_inner().unwrap_or_else(PoisonError::into_inner) {
         resume_unwind(panic);
-    }
-}
-
-impl Job {
-    fn has_pieces(&self) -> bool {
-        self.next.load(Ordering::Relaxed) < self.pieces
-    }
-
-    /// Takes pieces until none is left; whether it took any. A panic ends the job and is kept for the caller.
-    fn work_off(&self, work: &(dyn Fn(usize) + Sync)) -> bool {
-        let mut took = false;
-        let result = catch_unwind(AssertUnwindSafe(|| {
-            loop {
-                let piece = self.next.fetch_add(1, Ordering::Relaxed);
-                if piece >= self.pieces {
-                    break;
-                }
-                took = true;
-                work(piece);
-            }
-        }));
-        if let Err(panic) = result {
-            self.next.store(self.pieces, Ordering::Relaxed);
-            *self.panic.lock().unwrap_or_else(PoisonError::into_inner) = Some(panic);
-        }
-        took
-    }
-
-    /// A helper's part: nothing, if it comes too late. Whether it took a piece.
-    fn help(&self) -> bool {
-        let enter = |count: usize| (count & CLOSED == 0).then_some(count + 1);
-        if self.helpers.fetch_update(Ordering::Acquire, Ordering::Relaxed, enter).is_err() {
-            return false;
-        }
-        // SAFETY: the job was open and this helper is counted, so the caller waits in `close` at the latest.
-        let took = self.work_off(unsafe { &*self.work });
-        if self.helpers.fetch_sub(1, Ordering::AcqRel) == CLOSED | 1 {
-            self.caller.unpark();
-        }
-        took
-    }
-
-    /// Lets no further helper in and waits for those at work.
-    fn close(&self) {
-        self.helpers.fetch_or(CLOSED, Ordering::AcqRel);
-        let mut spins = 0;
-        while self.helpers.load(Ordering::Acquire) != CLOSED {
-            spins += 1;
-            if spins < SPINS { std::hint::spin_loop() } else { std::thread::park() }
-        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::AtomicU64;
+    use std::sync::atomic::{AtomicU64, Ordering};
 
     fn sum_of_squares(pieces: usize) -> u64 {
         let sum = AtomicU64::new(0);
@@ -260,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_in_a_piece_reaches_the_caller_after_all_helpers_have_left() {
+    fn a_panic_in_a_piece_reaches_the_caller_after_all_workers_have_left() {
         let result = catch_unwind(|| for_pieces(64, |piece| assert!(piece != 13, "piece thirteen")));
         let message = result.expect_err("the panic is passed on");
         assert_eq!(message.downcast_ref::<&str>().copied(), Some("piece thirteen"));

@@ -1,13 +1,12 @@
 //! Seeded random numbers, the same on every platform: integer arithmetic only. No tensors.
 
-const MULTIPLIERS: [u32; 2] = [0xD251_1F53, 0xCD9E_8D57];
-const KEY_STEPS: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];
-const ROUNDS: usize = 10;
+use ternion_core::philox::philox4x32;
 
-/// The counter-based generator Philox4x32-10.
+/// A sequence of random numbers from the counter-based generator Philox4x32-10, which core also
+/// draws tensors with ([`philox4x32`]).
 ///
-/// Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3" (2011). A `(seed, stream)`
-/// pair names one sequence; no two pairs share a counter, so sequences never overlap.
+/// A `(seed, stream)` pair names one sequence; no two pairs share a counter, so sequences never
+/// overlap.
 #[derive(Debug, Clone)]
 pub struct Philox {
     key: [u32; 2],
@@ -27,7 +26,7 @@ impl Philox {
     pub fn next_u32(&mut self) -> u32 {
         if self.words_used == self.words.len() {
             let [block_low, block_high] = halves(self.next_block);
-            self.words = philox_block([block_low, block_high, self.stream[0], self.stream[1]], self.key);
+            self.words = philox4x32([block_low, block_high, self.stream[0], self.stream[1]], self.key);
             self.next_block = self.next_block.wrapping_add(1);
             self.words_used = 0;
         }
@@ -83,33 +82,26 @@ fn halves(bits: u64) -> [u32; 2] {
     [bits as u32, (bits >> 32) as u32]
 }
 
-/// Four random words from a counter and a key.
-fn philox_block(mut counter: [u32; 4], mut key: [u32; 2]) -> [u32; 4] {
-    for _ in 0..ROUNDS {
-        let [low_0, high_0] = halves(u64::from(counter[0]) * u64::from(MULTIPLIERS[0]));
-        let [low_1, high_1] = halves(u64::from(counter[2]) * u64::from(MULTIPLIERS[1]));
-        counter = [high_1 ^ counter[1] ^ key[0], low_1, high_0 ^ counter[3] ^ key[1], low_0];
-        key = [key[0].wrapping_add(KEY_STEPS[0]), key[1].wrapping_add(KEY_STEPS[1])];
-    }
-    counter
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// The known answers published with the authors' Random123 library.
+    /// Data sets and splits are made of these numbers, so they must never change.
     #[test]
-    fn philox_gives_the_published_words() {
-        assert_eq!(philox_block([0; 4], [0; 2]), [0x6627_e8d5, 0xe169_c58d, 0xbc57_ac4c, 0x9b00_dbd8]);
-        assert_eq!(
-            philox_block([u32::MAX; 4], [u32::MAX; 2]),
-            [0x408f_276d, 0x41c8_3b0e, 0xa20b_c7c6, 0x6d54_51fd]
-        );
-        assert_eq!(
-            philox_block([0x243f_6a88, 0x85a3_08d3, 0x1319_8a2e, 0x0370_7344], [0xa409_3822, 0x299f_31d0]),
-            [0xd16c_fe09, 0x94fd_cceb, 0x5001_e420, 0x2412_6ea1]
-        );
+    fn sequences_are_pinned() {
+        let mut random = Philox::new(0x0123_4567_89ab_cdef, 0xfedc_ba98_7654_3210);
+        for expected in [
+            [0xaef2_adf7, 0xf69b_5950, 0x3ceb_44f4, 0x89b6_573a],
+            [0xec2a_b39f, 0x4671_fd85, 0x74de_cae0, 0x4b77_ec76],
+            [0xd7bb_4a2f, 0xb8f7_6c27, 0x51cd_da28, 0x48cc_01cd],
+        ] {
+            assert_eq!(std::array::from_fn(|_| random.next_u32()), expected);
+        }
+        let mut order: Vec<usize> = (0..16).collect();
+        Philox::new(42, 3).shuffle(&mut order);
+        assert_eq!(order, [15, 9, 3, 1, 13, 12, 0, 6, 4, 5, 8, 14, 7, 10, 11, 2]);
+        let mut random = Philox::new(3, 9);
+        assert_eq!([random.uniform(), random.uniform()], [0.19938141020193612, 0.805420278908657]);
     }
 
     #[test]
@@ -117,7 +109,7 @@ mod tests {
         let mut random = Philox::new(0x0123_4567_89ab_cdef, 0x0fed_cba9_7654_3210);
         let key = [0x89ab_cdef, 0x0123_4567];
         for block in 0..3 {
-            let expected = philox_block([block, 0, 0x7654_3210, 0x0fed_cba9], key);
+            let expected = philox4x32([block, 0, 0x7654_3210, 0x0fed_cba9], key);
             let drawn: [u32; 4] = std::array::from_fn(|_| random.next_u32());
             assert_eq!(drawn, expected, "block {block}");
         }

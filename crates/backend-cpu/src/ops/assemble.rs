@@ -1,9 +1,9 @@
 //! Borders and concatenation: copies into parts of the output.
 
 use crate::access::Locked;
+use crate::kernel::Variant;
 use crate::ops::copy::copy_part;
 use crate::ops::create::fill_view;
-use crate::select::Variant;
 use smallvec::SmallVec;
 use ternion_core::backend::{Meta, Plan, Unsupported};
 use ternion_core::ops::assemble::{Concat, Pad};

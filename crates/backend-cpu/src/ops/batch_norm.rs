@@ -2,10 +2,10 @@
 
 use crate::access::Locked;
 use crate::float::Float;
+use crate::kernel::Variant;
 use crate::lanes;
 use crate::ops::norm::{mean_and_variance, put, row_gradient, shift_and_scale};
 use crate::rows::{Rows, Scratch, for_rows, vector};
-use crate::select::Variant;
 use crate::simd::vectorized;
 use crate::threads::Cost;
 use ternion_core::backend::{Meta, Plan, Unsupported};

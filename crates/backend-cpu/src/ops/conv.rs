@@ -15,7 +15,7 @@ use crate::access::Locked;
 use crate::column_sums::add_pairwise;
 use crate::dense::{DenseOutput, Parts, dense, with_workspace};
 use crate::float::{Float, Matrix};
-use crate::select::Variant;
+use crate::kernel::Variant;
 use crate::threads::for_pieces;
 use columns::{add_patch_row, col2im, im2col, patch_row, place_of};
 use std::ops::Range;

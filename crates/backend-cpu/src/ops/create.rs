@@ -2,7 +2,7 @@
 
 use crate::access::Locked;
 use crate::elementwise::{Operand, map0};
-use crate::select::Variant;
+use crate::kernel::Variant;
 use crate::storage::f64_to_f32_odd;
 use crate::threads::Cost;
 use half::{bf16, f16};

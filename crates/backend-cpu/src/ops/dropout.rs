@@ -2,9 +2,9 @@
 
 use crate::access::Locked;
 use crate::float::Float;
+use crate::kernel::Variant;
 use crate::ops::random::Stream;
 use crate::rows::{Rows, Scratch};
-use crate::select::Variant;
 use crate::simd::vectorized;
 use crate::threads::{Cost, for_ranges};
 use ternion_core::backend::{Meta, Plan, Unsupported};

@@ -2,10 +2,10 @@
 
 use crate::access::{Locked, Pointer};
 use crate::elementwise::{BLOCK, Operand, Reader, Scratch, Writer};
+use crate::kernel::Variant;
 use crate::memory::zeros;
 use crate::number::Number;
 use crate::ops::copy::copy_view;
-use crate::select::Variant;
 use crate::storage::{Compute, with_compute};
 use crate::threads::{Cost, for_pieces, for_ranges};
 use crate::walk::Walk;

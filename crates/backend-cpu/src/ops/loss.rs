@@ -2,9 +2,9 @@
 
 use crate::access::Locked;
 use crate::float::Float;
+use crate::kernel::Variant;
 use crate::lanes;
 use crate::rows::{Rows, Scratch, for_rows, vector};
-use crate::select::Variant;
 use crate::simd::vectorized;
 use crate::threads::Cost;
 use ternion_core::backend::{Meta, Plan, Unsupported};

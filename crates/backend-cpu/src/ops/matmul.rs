@@ -2,10 +2,10 @@
 
 use crate::access::{Locked, Pointer};
 use crate::elementwise::Operand;
+use crate::kernel::Variant;
 use crate::memory::zeros;
 use crate::number::Number;
 use crate::ops::{copy, unary};
-use crate::select::Variant;
 use crate::storage::Compute;
 use crate::threads::for_pieces;
 use crate::walk::Path;

@@ -3,9 +3,9 @@
 use crate::access::Locked;
 use crate::column_sums::column_sums;
 use crate::float::Float;
+use crate::kernel::Variant;
 use crate::lanes;
 use crate::rows::{Rows, Scratch, for_rows, vector};
-use crate::select::Variant;
 use crate::simd::vectorized;
 use crate::threads::Cost;
 use std::ops::Range;

@@ -2,8 +2,8 @@
 
 use crate::access::Locked;
 use crate::float::Float;
+use crate::kernel::Variant;
 use crate::rows::{Rows, Scratch, for_rows};
-use crate::select::Variant;
 use crate::storage::Compute;
 use crate::threads::Cost;
 use std::sync::{Mutex, PoisonError};

@@ -2,7 +2,7 @@
 
 use crate::access::Locked;
 use crate::elementwise::{Operand, map0};
-use crate::select::Variant;
+use crate::kernel::Variant;
 use crate::threads::Cost;
 use ternion_core::backend::{Meta, Plan, Unsupported};
 use ternion_core::ops::random::{Normal, RandomBits, Uniform};

@@ -9,8 +9,8 @@ pub(crate) use cumulative::select_cumulative_sum;
 
 use crate::access::Locked;
 use crate::elementwise::Operand;
+use crate::kernel::Variant;
 use crate::number::{Number, Real};
-use crate::select::Variant;
 use crate::storage::Compute;
 use engine::{reduce, write};
 use plan::{Form, ReductionPlan, plan};

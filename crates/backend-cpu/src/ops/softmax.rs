@@ -2,9 +2,9 @@
 
 use crate::access::Locked;
 use crate::float::Float;
+use crate::kernel::Variant;
 use crate::lanes;
 use crate::rows::{PANEL, Panel, Rows, Scratch, for_rows};
-use crate::select::Variant;
 use crate::simd::vectorized;
 use crate::threads::{Cost, for_ranges};
 use std::ops::Range;

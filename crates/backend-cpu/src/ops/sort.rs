@@ -2,8 +2,8 @@
 
 use crate::access::Locked;
 use crate::elementwise::{BLOCK, Operand, Reader, Scratch, Writer};
+use crate::kernel::Variant;
 use crate::number::Number;
-use crate::select::Variant;
 use crate::storage::with_compute;
 use crate::threads::for_pieces;
 use crate::walk::Walk;

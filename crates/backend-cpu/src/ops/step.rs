@@ -2,8 +2,8 @@
 
 use crate::access::Locked;
 use crate::float::Float;
+use crate::kernel::Variant;
 use crate::rows::{Rows, Scratch, vector};
-use crate::select::Variant;
 use crate::simd::vectorized;
 use crate::threads::{Cost, for_ranges};
 use std::ops::Range;

@@ -2,8 +2,8 @@
 
 use crate::access::Locked;
 use crate::elementwise::{Operand, Other, map1, map2};
+use crate::kernel::Variant;
 use crate::number::{Number, Real};
-use crate::select::Variant;
 use crate::simd::{Vectorize, each, vectorize};
 use crate::threads::Cost;
 use ternion_core::backend::{Meta, Plan, Unsupported};

@@ -1,0 +1,233 @@
+//! The protocol under loom, which runs a model in every interleaving of its threads and with every
+//! value that the memory orderings let a load return. The protocol is the very file that production
+//! code uses, compiled with loom's primitives (`model/sync.rs`).
+//!
+//! Checked are that each piece runs once, that `share` returns only when no piece is running and with
+//! all that the pieces wrote, that a worker that is counted on comes, and that no more workers spin
+//! than may. Loom itself reports threads that wait for ever, and accesses that are not ordered. Then
+//! the same models must fail with a fault planted: in the primitives, or in what a worker does.
+
+#[allow(clippy::duplicate_mod, reason = "the protocol is compiled a second time on purpose")]
+#[path = "protocol.rs"]
+mod protocol;
+mod sync;
+
+use loom::cell::UnsafeCell;
+use loom::sync::Condvar;
+use loom::thread::JoinHandle;
+use protocol::{Job, JobQueue};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, PoisonError};
+use sync::{AtomicUsize, Fault, MAX_SPINNING_WORKERS, Mutex, Ordering};
+
+/// What a worker does: [`JobQueue::run_then_spin`] or a faulty version of it.
+type Worker = fn(&JobQueue, Arc<Job>);
+
+/// A queue, and the threads that play the pool's.
+struct Model {
+    queue: JobQueue,
+    worker: Worker,
+    // Of std, so that loom does not explore who takes it: no thread is switched while it is held.
+    workers: std::sync::Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl Model {
+    fn new(worker: Worker) -> Arc<Model> {
+        let queue = JobQueue {
+            open: Mutex::new(Vec::new()),
+            submitted: AtomicUsize::new(0),
+            spinning: AtomicUsize::new(0),
+        };
+        Arc::new(Model { queue, worker, workers: std::sync::Mutex::default() })
+    }
+
+    /// Shares a job of which each piece runs `during`.
+    fn share(self: &Arc<Model>, pieces: usize, workers: usize, during: impl Fn() + Sync) {
+        let pieces: Vec<Piece> = (0..pieces).map(|_| Piece::default()).collect();
+        let work = |index: usize| {
+            pieces[index].run();
+            during();
+            true
+        };
+        self.queue.share(pieces.len(), workers, &work, |job| self.spawn(job));
+        pieces.iter().for_each(Piece::check);
+        assert!(self.spinning() <= MAX_SPINNING_WORKERS, "too many workers spin");
+    }
+
+    fn spawn(self: &Arc<Model>, job: Arc<Job>) {
+        let model = self.clone();
+        let handle = loom::thread::spawn(move || (model.worker)(&model.queue, job));
+        self.workers.lock().unwrap_or_else(PoisonError::into_inner).push(handle);
+    }
+
+    fn spinning(&self) -> usize {
+        self.queue.spinning.load(Ordering::Relaxed)
+    }
+
+    /// Waits for all workers, and looks at what they leave.
+    fn end(&self) {
+        let workers = std::mem::take(&mut *self.workers.lock().unwrap_or_else(PoisonError::into_inner));
+        workers.into_iter().for_each(|worker| worker.join().expect("a worker ends"));
+        assert_eq!(self.spinning(), 0, "a worker has not counted itself out");
+        assert!(self.queue.open.lock().expect("the open jobs").is_empty(), "a job was left open");
+    }
+}
+
+/// How often a piece has run; an access that is not ordered with another one is an error of loom's.
+#[derive(Default)]
+struct Piece(UnsafeCell<usize>);
+
+// SAFETY: loom stops a model in which two threads access the cell at once.
+unsafe impl Sync for Piece {}
+
+impl Piece {
+    fn run(&self) {
+        // SAFETY: loom has checked that no other thread accesses the cell.
+        self.0.with_mut(|runs| unsafe { *runs += 1 });
+    }
+
+    /// For the caller, after the job. Mutable, as if the memory were freed: loom knows of any access
+    /// to it that is not over.
+    fn check(&self) {
+        // SAFETY: loom has checked that no other thread accesses the cell.
+        let runs = self.0.with_mut(|runs| unsafe { *runs });
+        assert_eq!(runs, 1, "runs of a piece");
+    }
+}
+
+/// A place where two threads meet: a piece that waits here ends only if a second thread comes.
+struct Meeting {
+    arrived: Mutex<usize>,
+    changed: Condvar,
+}
+
+impl Meeting {
+    fn new() -> Meeting {
+        Meeting { arrived: Mutex::new(0), changed: Condvar::new() }
+    }
+
+    fn wait(&self) {
+        let mut arrived = self.arrived.lock().expect("the meeting");
+        *arrived += 1;
+        self.changed.notify_all();
+        while *arrived < 2 {
+            arrived = self.changed.wait(arrived).expect("the meeting");
+        }
+    }
+}
+
+/// One job, which a worker may join at any time or never.
+fn one_job(worker: Worker) {
+    let model = Model::new(worker);
+    model.share(2, 1, || ());
+    model.end();
+}
+
+/// A job that ends only if a worker comes, while another worker is about to spin, spins, or has
+/// stopped: the caller spawns a worker or counts on that one.
+fn a_job_beside_a_spinning_worker(worker: Worker) {
+    let model = Model::new(worker);
+    model.spawn(Arc::new(Job::new(0, &|_| true)));
+    let meeting = Meeting::new();
+    model.share(2, 1, || meeting.wait());
+    model.end();
+}
+
+/// Two jobs of one caller, of which the second ends only if a worker comes.
+fn two_jobs_in_turn(worker: Worker) {
+    let model = Model::new(worker);
+    model.share(2, 1, || ());
+    let meeting = Meeting::new();
+    model.share(2, 1, || meeting.wait());
+    model.end();
+}
+
+/// Two callers at once, one of which needs a worker that may have come for the other.
+fn two_callers(worker: Worker) {
+    let model = Model::new(worker);
+    let other = model.clone();
+    let caller = loom::thread::spawn(move || {
+        let meeting = Meeting::new();
+        other.share(2, 1, || meeting.wait());
+    });
+    model.share(1, 1, || ());
+    caller.join().expect("the other caller ends");
+    model.end();
+}
+
+/// More workers than may spin.
+fn two_workers(worker: Worker) {
+    let model = Model::new(worker);
+    model.share(1, 2, || ());
+    model.end();
+}
+
+/// Explores the interleavings of `scenario` in which running threads are interrupted at most so often.
+fn explore(scenario: fn(Worker), worker: Worker, preemptions: usize) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(preemptions);
+    builder.check(move || scenario(worker));
+}
+
+/// That some interleaving of `scenario` goes wrong with `fault`, with a message that contains `symptom`.
+fn assert_found(fault: Fault, scenario: fn(Worker), worker: Worker, symptom: &str) {
+    sync::plant(fault);
+    let outcome = catch_unwind(AssertUnwindSafe(|| explore(scenario, worker, 2)));
+    sync::plant(Fault::None);
+    let panic = outcome.expect_err("a fault that no interleaving shows");
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or_default();
+    assert!(text.contains(symptom), "{fault:?} is found by another symptom: {text}");
+}
+
+#[test]
+fn a_job_is_over_when_share_returns() {
+    explore(one_job, JobQueue::run_then_spin, 3);
+}
+
+#[test]
+fn a_worker_that_is_counted_on_comes() {
+    explore(a_job_beside_a_spinning_worker, JobQueue::run_then_spin, 2);
+}
+
+#[test]
+fn a_worker_comes_to_the_second_of_two_jobs() {
+    explore(two_jobs_in_turn, JobQueue::run_then_spin, 1);
+}
+
+#[test]
+fn a_worker_comes_to_one_of_two_callers() {
+    explore(two_callers, JobQueue::run_then_spin, 1);
+}
+
+#[test]
+fn no_more_workers_spin_than_may() {
+    explore(two_workers, JobQueue::run_then_spin, 2);
+}
+
+#[test]
+fn loom_finds_each_fault_of_the_primitives() {
+    for (fault, scenario, symptom) in [
+        (Fault::NoFence, a_job_beside_a_spinning_worker as fn(Worker), "deadlock"),
+        (Fault::NoRelease, one_job, "Causality violation"),
+        (Fault::NoAcquire, one_job, "Causality violation"),
+        (Fault::NoUnpark, one_job, "deadlock"),
+        (Fault::TornUpdate, two_workers, ""),
+    ] {
+        assert_found(fault, scenario, JobQueue::run_then_spin, symptom);
+    }
+}
+
+/// [`JobQueue::run_then_spin`] without the look after it has counted itself out.
+fn without_a_last_look(queue: &JobQueue, job: Arc<Job>) {
+    job.join();
+    if queue.start_spinning() {
+        queue.spin();
+        queue.spinning.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn loom_finds_that_a_worker_does_not_look_again() {
+    assert_found(Fault::None, a_job_beside_a_spinning_worker, without_a_last_look, "deadlock");
+}
