@@ -360,12 +360,7 @@ pub fn apply_into(op: impl Into<Op>, inputs: &[&Tensor], destination: &Tensor) -
         });
     }
     if spec.dtype != destination.dtype() {
-        return Err(Error::DType {
-            op: name,
-            what: "destination",
-            got: destination.dtype(),
-            expected: spec.dtype.name(),
-        });
+        return Err(Error::dtype(name, "destination", destination.dtype(), spec.dtype));
     }
     run_into(&op, &inputs, &metas, spec, destination)?;
     destination.buffer().bump_version();
@@ -424,7 +419,7 @@ fn refuse_recorded_change(op: &Op, inputs: &[&Tensor], specs: &Outputs) -> Resul
     for spec in specs {
         let (Role::Aliases(index) | Role::Accumulates(index)) = spec.role else { continue };
         if autograd::is_recording() && inputs.iter().any(|tensor| tensor.needs_grad()) {
-            return Err(Error::Autograd(format!(
+            return Err(Error::autograd(format!(
                 "{} changes its input {index} in place: run it in no_grad",
                 op.name()
             )));

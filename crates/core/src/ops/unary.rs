@@ -10,6 +10,7 @@ use crate::error::{Error, Result};
 use crate::op::{Differentiability, Output, Outputs, Rule, Saves, check};
 use crate::precision;
 use crate::tensor::Tensor;
+use crate::text;
 
 /// A function of one element.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -211,7 +212,7 @@ impl Rule for Unary {
             UnaryOp::Clamp { low, high } if dtype.is_int() => whole_bounds(low, high, dtype)?,
             op if op.takes_integers() && dtype.is_int() => {}
             op if op.takes_integers() && !dtype.is_float() => {
-                return Err(Error::DType { op: op.name(), what: "input", got: dtype, expected: "a number" });
+                return Err(Error::dtype(op.name(), "input", dtype, "a number"));
             }
             op => check::float(op.name(), "input", &inputs[0])?,
         }
@@ -256,7 +257,7 @@ fn whole_bounds(low: f64, high: f64, dtype: DType) -> Result<()> {
     match [low, high].into_iter().find(|bound| bound.is_nan() || (bound.is_finite() && bound.fract() != 0.0))
     {
         Some(bound) => {
-            Err(Error::invalid("clamp", format!("{bound:?} is not a whole number, tensor is {dtype}")))
+            Err(Error::invalid("clamp", text![format!("{bound:?} is not a whole number, tensor is "), dtype]))
         }
         None => Ok(()),
     }

@@ -92,7 +92,7 @@ pub(super) fn gradient(op: UnaryOp, saved: &Tensor, dy: &Tensor) -> Result<Tenso
         // Doubled last: twice a large x could overflow where the product does not.
         UnaryOp::Square => dy.mul(saved)?.mul_scalar(2i64),
         UnaryOp::Recip => dy.mul(&saved.square()?.neg()?),
-        UnaryOp::Not => Err(Error::Autograd("not has no gradient".into())),
+        UnaryOp::Not => Err(Error::autograd("not has no gradient")),
         UnaryOp::LeakyRelu { slope } => saved.gt_scalar(0i64)?.where_(dy, &dy.mul_scalar(slope)?),
         UnaryOp::Elu { alpha } => {
             // e^x only of negative x: its overflow elsewhere would turn the unused branch's gradient into NaN.
