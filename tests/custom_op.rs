@@ -27,12 +27,7 @@ impl CustomOp for SwishGate {
             return Err(Error::invalid("swish_gate", format!("expected 2 inputs, got {}", inputs.len())));
         };
         if !a.dtype.is_float() {
-            return Err(Error::DType {
-                op: "swish_gate",
-                what: "input",
-                got: a.dtype,
-                expected: "a floating dtype",
-            });
+            return Err(Error::dtype("swish_gate", "input", a.dtype, "a floating dtype"));
         }
         if a.dtype != b.dtype {
             return Err(Error::DTypeMismatch { op: "swish_gate", left: a.dtype, right: b.dtype });

@@ -20,7 +20,7 @@ fn with_gradient(
     let y = f(&x)?;
     let weight = random(device, y.dtype(), y.dims())?;
     let gradient = y.mul(&weight)?.sum_all()?.backward()?.remove(&x);
-    Ok([y, gradient.ok_or_else(|| Error::Autograd("no gradient".into()))?].into())
+    Ok([y, gradient.ok_or_else(|| Error::autograd("no gradient"))?].into())
 }
 
 const PROGRAMS: &[(&str, Program)] = &[

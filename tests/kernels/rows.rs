@@ -206,7 +206,7 @@ fn cross_entropy_whose_gradient_is_not_as_foreseen() -> Result<()> {
                     let options = GradOptions { retain_graph: true, create_graph, ..Default::default() };
                     let seed = loss.ones_like()?.mul_scalar(scale)?;
                     let found = grad(&[loss.clone()], &[x.clone()], &[seed], options)?.swap_remove(0);
-                    found.ok_or_else(|| ternion::Error::Autograd("no gradient".into()))
+                    found.ok_or_else(|| ternion::Error::autograd("no gradient"))
                 };
                 let (first, second, third) =
                     (gradient(1.0, false)?, gradient(1.0, false)?, gradient(0.5, false)?);

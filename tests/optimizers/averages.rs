@@ -110,7 +110,7 @@ fn averages_are_swapped_in_and_out_bit_by_bit() -> Result<()> {
         }
         assert_ne!(within[0], own[0]);
         assert_eq!(values(&params)?, own);
-        let failed = ema.averaged(|| Err::<(), _>(Error::Autograd("evaluation failed".into())));
+        let failed = ema.averaged(|| Err::<(), _>(Error::autograd("evaluation failed")));
         assert!(told(failed).contains("evaluation failed"));
         assert_eq!(values(&params)?, own, "also where it fails");
 

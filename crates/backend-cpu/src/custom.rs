@@ -103,7 +103,7 @@ fn check_type<T: Element>(view: &Locked<'_>) -> Result<()> {
     if view.dtype == T::DTYPE {
         return Ok(());
     }
-    Err(Error::DType { op: "custom", what: "tensor", got: view.dtype, expected: T::DTYPE.name() })
+    Err(Error::dtype("custom", "tensor", view.dtype, T::DTYPE))
 }
 
 /// The bytes of a view's elements in row-major order.

@@ -90,7 +90,7 @@ fn one_piece<Y>(cost: Cost, y: &Operand<'_, Y>) -> Option<usize> {
 }
 
 fn wrong_dtype(op: &'static str, got: DType) -> Error {
-    Error::DType { op, what: "operand", got, expected: "another dtype in this kernel" }
+    Error::dtype(op, "operand", got, "another dtype in this kernel")
 }
 
 /// Reads blocks of an operand.

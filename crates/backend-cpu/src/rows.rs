@@ -290,7 +290,7 @@ impl<C: Compute> Rows<C> {
 }
 
 fn wrong_dtype(op: &'static str, got: DType) -> Error {
-    Error::DType { op, what: "operand", got, expected: "another dtype in this kernel" }
+    Error::dtype(op, "operand", got, "another dtype in this kernel")
 }
 
 /// All elements of `view`, which is an input, in row-major order.

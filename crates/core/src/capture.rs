@@ -2,11 +2,11 @@
 
 use crate::backend::{Buffer, Capture, Replay, WeakBuffer};
 use crate::device::RandomPosition;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Text};
 use crate::observe::{observe_ops, unobserved};
 use crate::ops::attention::AttentionConfig;
 use crate::precision::{self, Precision};
-use crate::{DType, Device, Layout, Op, Shape, Tensor};
+use crate::{DType, Device, Layout, Op, Shape, Tensor, text};
 use smallvec::SmallVec;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -392,43 +392,41 @@ impl Called {
     fn is_as(&self, other: &Called) -> bool {
         (self.name, &self.inputs, self.settings) == (other.name, &other.inputs, other.settings)
     }
-}
 
-impl std::fmt::Display for Called {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let inputs: Vec<String> =
-            self.inputs.iter().map(|(shape, dtype)| format!("{shape:?} {dtype}")).collect();
-        write!(f, "{} of {}", self.name, inputs.join(", "))
+    /// The op and its inputs, for messages.
+    fn text(&self) -> Text {
+        let inputs = self.inputs.iter().map(|(shape, dtype)| text![shape, " ", *dtype]);
+        text![self.name, " of ", Text::joined(inputs, ", ")]
     }
 }
 
 /// A step that does something else the second time would do the first thing for ever.
 fn same_ops(first: &[Called], second: &[Called]) -> Result<()> {
-    let differs = |detail: String| {
-        Err(Error::invalid(
-            "capture",
-            format!(
-                "{detail}; a recorded step must call the same ops on the same shapes with the same settings each time"
-            ),
-        ))
+    let differs = |detail: Text| {
+        let rule =
+            "; a recorded step must call the same ops on the same shapes with the same settings each time";
+        Err(Error::invalid("capture", text![detail, rule]))
     };
     let other = first.iter().zip(second).enumerate().find(|(_, (first, second))| !first.is_as(second));
     if let Some((at, (first, second))) = other {
-        let [ran, recorded] = [first, second].map(Called::to_string);
-        return differs(match ran == recorded {
-            true => format!(
-                "op {at}, {ran}, had other settings when it was recorded than when the step ran: numbers that change belong in tensors"
-            ),
-            false => format!("op {at} was {ran} when the step ran and {recorded} when it was recorded"),
+        return differs(match (first.name, &first.inputs) == (second.name, &second.inputs) {
+            true => text![
+                format!("op {at}, "),
+                first.text(),
+                ", had other settings when it was recorded than when the step ran: numbers that change belong in tensors"
+            ],
+            false => {
+                let ran = text![format!("op {at} was "), first.text(), " when the step ran"];
+                text![ran, " and ", second.text(), " when it was recorded"]
+            }
         });
     }
     match first.len() == second.len() {
         true => Ok(()),
-        false => differs(format!(
-            "{} ops when the step ran and {} when it was recorded",
-            first.len(),
-            second.len()
-        )),
+        false => {
+            let (ran, recorded) = (first.len(), second.len());
+            differs(format!("{ran} ops when the step ran and {recorded} when it was recorded").into())
+        }
     }
 }
 
@@ -441,13 +439,11 @@ fn same_memory(first: &[Called], second: &[Called], random: usize) -> Result<()>
             _ => false,
         });
         let differs = |detail: String| {
-            Err(Error::invalid(
-                "capture",
-                format!(
-                    "op {at}, {second}, {detail} when it was recorded than when the step ran; a recorded step works in the same memory each time: copy new values \
-                     into a tensor that stays (copy_)"
-                ),
-            ))
+            let differs = format!(
+                ", {detail} when it was recorded than when the step ran; a recorded step works in the same \
+                 memory each time: copy new values into a tensor that stays (copy_)"
+            );
+            Err(Error::invalid("capture", text![format!("op {at}, "), second.text(), differs]))
         };
         if let Some(input) = moved {
             return differs(format!("read another tensor as input {input}"));

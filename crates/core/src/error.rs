@@ -1,25 +1,27 @@
 //! One error type; every message names the op, what was expected and what came.
 
+mod text;
+
+pub use text::{Dialect, Part, Rust, Term, Text};
+
 use crate::{DType, Shape};
 use std::cell::Cell;
+use std::fmt;
 
 /// A result whose error is [`enum@Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// What a caller, a device or a file can do wrong.
-#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// An argument that the op cannot take.
-    #[error("{op}: {detail}")]
     Invalid {
         /// The op.
         op: &'static str,
         /// What was expected and what came.
-        detail: String,
+        detail: Text,
     },
     /// Two shapes that do not broadcast.
-    #[error("{op}: shapes {left:?} and {right:?} do not broadcast")]
     Broadcast {
         /// The op.
         op: &'static str,
@@ -29,7 +31,6 @@ pub enum Error {
         right: Box<Shape>,
     },
     /// A shape other than the one that the op needs.
-    #[error("{op}: {what} has shape {got:?}, expected {expected:?}")]
     Shape {
         /// The op.
         op: &'static str,
@@ -41,7 +42,6 @@ pub enum Error {
         expected: Box<Shape>,
     },
     /// A wrong number of axes.
-    #[error("{op}: expected {expected} axes, got shape {shape:?}")]
     Rank {
         /// The op.
         op: &'static str,
@@ -51,7 +51,6 @@ pub enum Error {
         shape: Box<Shape>,
     },
     /// An axis that the tensor does not have.
-    #[error("{op}: axis {axis} on shape {shape:?}")]
     Axis {
         /// The op.
         op: &'static str,
@@ -61,7 +60,6 @@ pub enum Error {
         shape: Box<Shape>,
     },
     /// A dtype that the op does not take.
-    #[error("{op}: {what} is {got}, expected {expected}")]
     DType {
         /// The op.
         op: &'static str,
@@ -69,11 +67,10 @@ pub enum Error {
         what: &'static str,
         /// Its dtype.
         got: DType,
-        /// What fits, in words.
-        expected: &'static str,
+        /// What fits.
+        expected: Text,
     },
     /// Two operands of different dtypes.
-    #[error("{op}: dtypes {left} and {right} differ; cast one of them with to_dtype")]
     DTypeMismatch {
         /// The op.
         op: &'static str,
@@ -83,7 +80,6 @@ pub enum Error {
         right: DType,
     },
     /// Tensors of different devices in one op.
-    #[error("{op}: tensors on {left} and {right}; move one of them with to_device")]
     DeviceMismatch {
         /// The op.
         op: &'static str,
@@ -93,7 +89,6 @@ pub enum Error {
         right: String,
     },
     /// An index outside the axis that it selects from.
-    #[error("{op}: index {index} is out of range for size {size}")]
     IndexOutOfRange {
         /// The op.
         op: &'static str,
@@ -103,7 +98,6 @@ pub enum Error {
         size: usize,
     },
     /// A device that was not built in or is not there.
-    #[error("device {device}: {detail}")]
     Device {
         /// The device as the caller named it.
         device: String,
@@ -111,9 +105,6 @@ pub enum Error {
         detail: String,
     },
     /// No memory left on a device.
-    #[error(
-        "{device}: out of memory: requested {requested} bytes, in use {in_use}, cached {cached}, peak {peak}"
-    )]
     OutOfMemory {
         /// The device.
         device: String,
@@ -127,7 +118,6 @@ pub enum Error {
         peak: usize,
     },
     /// A primitive that a backend does not run, so that there is nothing to fall back on.
-    #[error("{op}: {device} does not support it: {why}")]
     Unsupported {
         /// The op.
         op: &'static str,
@@ -137,12 +127,8 @@ pub enum Error {
         why: String,
     },
     /// The backward walk met something it cannot differentiate.
-    #[error("backward: {0}")]
-    Autograd(String),
+    Autograd(Text),
     /// A tensor that backward needs was changed in place after it was saved.
-    #[error(
-        "backward of {op}: {what} with shape {shape:?} was changed in place after it was saved (version {saved}, now {now})"
-    )]
     ChangedInPlace {
         /// The op that saved it.
         op: &'static str,
@@ -156,15 +142,11 @@ pub enum Error {
         now: u64,
     },
     /// A parameter that got no gradient.
-    #[error(
-        "no gradient for {names}: the loss does not depend on it (freeze it, or allow missing gradients in the optimiser's configuration), or the gradients are older than the last change of its dtype, device or freezing (run backward again)"
-    )]
     MissingGradient {
         /// The parameters.
         names: String,
     },
     /// Two devices computed different numbers.
-    #[error("{op}: {left} and {right} differ: {detail}")]
     Mismatch {
         /// The op.
         op: &'static str,
@@ -173,18 +155,16 @@ pub enum Error {
         /// The device compared with.
         right: String,
         /// First difference, counts and statistics.
-        detail: String,
+        detail: Text,
     },
     /// A value that is not a number or infinite where it is watched for.
-    #[error("{op}: {detail}")]
     NotFinite {
         /// The op.
         op: &'static str,
         /// Which tensor and how many elements.
-        detail: String,
+        detail: Text,
     },
     /// Reading or writing a file failed.
-    #[error("{path}: {detail}")]
     File {
         /// The file.
         path: String,
@@ -193,10 +173,87 @@ pub enum Error {
     },
 }
 
+impl std::error::Error for Error {}
+
+/// The message, in the names of Rust.
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write(f, &Rust)
+    }
+}
+
 /// The message: what `fn main() -> Result<()>` and `unwrap` print should be read by people.
-impl std::fmt::Debug for Error {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(formatter, "{self}")
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+/// The messages: each variant is worded once, here, with the names that a dialect gives its ops,
+/// dtypes and terms.
+impl Error {
+    /// The message in the names of `dialect`.
+    pub fn in_dialect<'a>(&'a self, dialect: &'a dyn Dialect) -> impl fmt::Display + 'a {
+        fmt::from_fn(move |f| self.write(f, dialect))
+    }
+
+    fn write(&self, f: &mut fmt::Formatter<'_>, dialect: &dyn Dialect) -> fmt::Result {
+        let (op_of, dtype_of) = (|op: &'static str| dialect.op(op), |dtype: &DType| dialect.dtype(*dtype));
+        match self {
+            Error::Invalid { op, detail } => write!(f, "{}: {}", op_of(op), detail.in_dialect(dialect)),
+            Error::Broadcast { op, left, right } => {
+                write!(f, "{}: shapes {left:?} and {right:?} do not broadcast", op_of(op))
+            }
+            Error::Shape { op, what, got, expected } => {
+                write!(f, "{}: {what} has shape {got:?}, expected {expected:?}", op_of(op))
+            }
+            Error::Rank { op, expected, shape } => {
+                write!(f, "{}: expected {expected} axes, got shape {shape:?}", op_of(op))
+            }
+            Error::Axis { op, axis, shape } => write!(f, "{}: axis {axis} on shape {shape:?}", op_of(op)),
+            Error::DType { op, what, got, expected } => {
+                let (op, got, expected) = (op_of(op), dtype_of(got), expected.in_dialect(dialect));
+                write!(f, "{op}: {what} is {got}, expected {expected}")
+            }
+            Error::DTypeMismatch { op, left, right } => {
+                let (op, left, right) = (op_of(op), dtype_of(left), dtype_of(right));
+                let method = dialect.term(Term::ToDType);
+                write!(f, "{op}: dtypes {left} and {right} differ; cast one of them with {method}")
+            }
+            Error::DeviceMismatch { op, left, right } => {
+                let (op, method) = (op_of(op), dialect.term(Term::ToDevice));
+                write!(f, "{op}: tensors on {left} and {right}; move one of them with {method}")
+            }
+            Error::IndexOutOfRange { op, index, size } => {
+                write!(f, "{}: index {index} is out of range for size {size}", op_of(op))
+            }
+            Error::Device { device, detail } => write!(f, "device {device}: {detail}"),
+            Error::OutOfMemory { device, requested, in_use, cached, peak } => write!(
+                f,
+                "{device}: out of memory: requested {requested} bytes, in use {in_use}, cached {cached}, peak {peak}"
+            ),
+            Error::Unsupported { op, device, why } => {
+                write!(f, "{}: {device} does not support it: {why}", op_of(op))
+            }
+            Error::Autograd(detail) => write!(f, "backward: {}", detail.in_dialect(dialect)),
+            Error::ChangedInPlace { op, what, shape, saved, now } => write!(
+                f,
+                "backward of {op}: {what} with shape {shape:?} was changed in place after it was saved \
+                 (version {saved}, now {now})"
+            ),
+            Error::MissingGradient { names } => write!(
+                f,
+                "no gradient for {names}: the loss does not depend on it (freeze it, or allow missing gradients \
+                 in the optimiser's configuration), or the gradients are older than the last change of its \
+                 dtype, device or freezing (run backward again)"
+            ),
+            // Those two name the primitive that ran, which the caller need not have called.
+            Error::Mismatch { op, left, right, detail } => {
+                write!(f, "{op}: {left} and {right} differ: {}", detail.in_dialect(dialect))
+            }
+            Error::NotFinite { op, detail } => write!(f, "{op}: {}", detail.in_dialect(dialect)),
+            Error::File { path, detail } => write!(f, "{path}: {detail}"),
+        }
     }
 }
 
@@ -215,8 +272,21 @@ impl Error {
     }
 
     /// An argument that `op` cannot take.
-    pub fn invalid(op: &'static str, detail: impl Into<String>) -> Error {
+    #[cold]
+    pub fn invalid(op: &'static str, detail: impl Into<Text>) -> Error {
         Error::Invalid { op, detail: detail.into() }
+    }
+
+    /// A dtype that `op` does not take for its `what`.
+    #[cold]
+    pub fn dtype(op: &'static str, what: &'static str, got: DType, expected: impl Into<Text>) -> Error {
+        Error::DType { op, what, got, expected: expected.into() }
+    }
+
+    /// Something that the backward walk cannot differentiate.
+    #[cold]
+    pub fn autograd(detail: impl Into<Text>) -> Error {
+        Error::Autograd(detail.into())
     }
 }
 

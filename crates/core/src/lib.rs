@@ -13,7 +13,7 @@ mod device;
 pub mod dispatch;
 mod display;
 mod dtype;
-mod error;
+pub mod error;
 pub mod geometry;
 mod layout;
 mod nested;

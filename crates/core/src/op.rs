@@ -65,7 +65,7 @@ pub trait Rule {
     /// Those of the ops it is made of.
     fn backward(&self, context: &Context<'_>, grad_outputs: &[Option<Tensor>]) -> Result<Grads> {
         let _ = (context, grad_outputs);
-        Err(Error::Autograd(format!("{} states no gradient", self.name())))
+        Err(Error::autograd(format!("{} states no gradient", self.name())))
     }
 }
 
@@ -323,7 +323,7 @@ pub(crate) mod check {
         if meta.dtype.is_float() {
             Ok(())
         } else {
-            Err(Error::DType { op, what, got: meta.dtype, expected: "a floating dtype" })
+            Err(Error::dtype(op, what, meta.dtype, "a floating dtype"))
         }
     }
 
@@ -333,18 +333,14 @@ pub(crate) mod check {
         if meta.dtype.is_index() {
             Ok(())
         } else {
-            Err(Error::DType { op, what, got: meta.dtype, expected: "i32 or i64" })
+            Err(Error::dtype(op, what, meta.dtype, crate::text![DType::I32, " or ", DType::I64]))
         }
     }
 
     /// `meta` has this dtype.
     #[inline]
     pub fn dtype(op: &'static str, what: &'static str, meta: &Meta<'_>, dtype: DType) -> Result<()> {
-        if meta.dtype == dtype {
-            Ok(())
-        } else {
-            Err(Error::DType { op, what, got: meta.dtype, expected: dtype.name() })
-        }
+        if meta.dtype == dtype { Ok(()) } else { Err(Error::dtype(op, what, meta.dtype, dtype)) }
     }
 
     /// Both have the same dtype.

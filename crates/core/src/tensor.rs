@@ -4,7 +4,7 @@ use crate::autograd::Edge;
 use crate::backend::{Buffer, Meta, View};
 use crate::dtype::{DType, Element, Scalar};
 use crate::error::{Error, Result};
-use crate::{Device, Layout, Shape};
+use crate::{Device, Layout, Shape, text};
 use std::sync::Arc;
 
 /// An n-dimensional array on a device. Clones and views share memory; ops return new tensors.
@@ -58,11 +58,13 @@ impl Tensor {
         if !fits {
             return Err(Error::invalid(
                 "from_buffer",
-                format!(
-                    "shape {:?} of {dtype} does not fit a buffer of {} bytes",
+                text![
+                    "shape ",
                     layout.shape(),
-                    buffer.bytes()
-                ),
+                    " of ",
+                    dtype,
+                    format!(" does not fit a buffer of {} bytes", buffer.bytes())
+                ],
             ));
         }
         Ok(Tensor::from_parts(buffer, layout, dtype, device.clone()))
@@ -191,12 +193,7 @@ impl Tensor {
     /// If `T` is not the tensor's dtype, or an earlier op failed on the device.
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
         if self.dtype() != T::DTYPE {
-            return Err(Error::DType {
-                op: "to_vec",
-                what: "tensor",
-                got: self.dtype(),
-                expected: T::DTYPE.name(),
-            });
+            return Err(Error::dtype("to_vec", "tensor", self.dtype(), T::DTYPE));
         }
         Ok(T::from_bytes(&self.to_bytes()?))
     }
@@ -239,8 +236,7 @@ impl Tensor {
             ));
         }
         if self.dtype() != T::DTYPE {
-            let (got, expected) = (self.dtype(), T::DTYPE.name());
-            return Err(Error::DType { op: "item", what: "tensor", got, expected });
+            return Err(Error::dtype("item", "tensor", self.dtype(), T::DTYPE));
         }
         Ok(self.to_vec::<T>()?[0])
     }

@@ -112,12 +112,7 @@ impl Init {
     /// A shape without the two axes that fans need, bounds in the wrong order, a dtype that is not floating, no memory.
     pub fn tensor(self, shape: impl IntoShape, dtype: DType, device: &Device) -> Result<Tensor> {
         if !dtype.is_float() {
-            return Err(Error::DType {
-                op: "init",
-                what: "parameter",
-                got: dtype,
-                expected: "a floating dtype",
-            });
+            return Err(Error::dtype("init", "parameter", dtype, "a floating dtype"));
         }
         let shape = shape.into_shape()?;
         no_grad(|| draw(self.distribution(&shape)?, shape, dtype, device))

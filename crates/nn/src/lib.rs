@@ -35,87 +35,21 @@
 // `#[derive(Module)]` names this crate by its absolute path, also inside it.
 extern crate self as ternion_nn;
 
-mod activation;
-mod attention;
-mod batch_norm;
-pub mod checkpoint;
-mod conv;
-mod dropout;
-mod ema;
-mod embedding;
-mod feed_forward;
-mod fields;
-mod flatten;
-mod flops;
-mod generate;
-mod gpt;
-pub mod huggingface;
+mod formats;
 pub mod init;
-mod linear;
-mod loss;
-mod loss_scale;
-mod mlp;
+mod inspect;
+mod layers;
+mod losses;
+mod models;
 mod module;
-mod monitor;
-mod norm;
-mod observe;
 pub mod optim;
-mod param;
-mod perplexity;
-mod pool;
-pub mod position;
-mod precision;
-mod recurrent;
-mod residual;
-pub mod schedule;
-mod sequential;
-mod state;
-mod stats;
-mod summary;
-mod trace;
-mod transformer;
-mod upsample;
 
-pub use activation::{
-    ELU, GELU, GeluForm, LeakyReLU, LogSoftmax, ReLU, SiLU, Sigmoid, Softmax, Softplus, Tanh,
-};
-pub use attention::{KeyValueCache, MultiHeadAttention, MultiHeadAttentionConfig, Seen};
-pub use batch_norm::{BatchNorm1d, BatchNorm2d, BatchNormConfig};
-pub use checkpoint::{load, load_with, save};
-pub use conv::{Conv1d, Conv1dConfig, Conv2d, Conv2dConfig, ConvTranspose2d, ConvTranspose2dConfig};
-pub use dropout::{Dropout, DropoutConfig};
-pub use ema::{Ema, EmaConfig};
-pub use embedding::{Embedding, EmbeddingConfig};
-pub use feed_forward::{FeedForward, FeedForwardConfig, FeedForwardForm};
-pub use flatten::{Flatten, Identity};
-pub use flops::op_flops;
-pub use generate::Sampling;
-pub use gpt::{GPT, GPTConfig, GPTPositions};
+pub use formats::checkpoint::{load, load_with, save};
+pub use formats::{checkpoint, huggingface};
 pub use init::Init;
-pub use linear::{Linear, LinearConfig};
-pub use loss::{BCEWithLogitsLoss, CrossEntropyLoss, HuberLoss, KLDivLoss, L1Loss, Loss, MSELoss, NLLLoss};
-pub use loss_scale::{LossScale, LossScaleConfig, ScaledStep};
-pub use mlp::Mlp;
-pub use module::{Forward, Member, Module, ModuleField, Walk};
-pub use monitor::{Fault, LayerStats, StatsConfig, StatsMonitor, StatsReport, StatsWarning, WeightStats};
-pub use norm::{GroupNorm, GroupNormConfig, LayerNorm, LayerNormConfig, RMSNorm, RMSNormConfig};
-pub use observe::{
-    LayerCall, LayerEvent, are_layers_observed, close_layer_observer, in_layer, in_layer_at, layer_output,
-    observe_layer_events, observe_layers, open_layer_observer,
-};
-pub use param::{Mode, Param, StateTensor};
-pub use perplexity::TextLoss;
-pub use pool::{AdaptiveAvgPool2d, AvgPool2d, MaxPool2d};
-pub use precision::InPrecision;
-pub use recurrent::{GRU, LSTM, RecurrentConfig};
-pub use residual::{ResNet, ResNetConfig, ResidualBlock};
-pub use sequential::Sequential;
-pub use state::{Matching, StateDict, Unmatched};
-pub use stats::{ModelStats, ParamStats, model_stats};
-pub use summary::{LayerSummary, Summary, SummaryPass, summary, summary_of_shape, summary_with};
-pub use trace::{SpanTotal, Timeline, TracingSpans, trace};
-pub use transformer::{NormForm, TransformerBlock, TransformerBlockConfig};
-pub use upsample::{Upsample, UpsampleMode, UpsampleSize};
-
-/// Implements [`Module`](trait@Module) for a type by walking its fields.
-pub use ternion_derive::Module;
+pub use inspect::*;
+pub use layers::*;
+pub use losses::*;
+pub use models::*;
+pub use module::*;
+pub use optim::{Ema, EmaConfig, LossScale, LossScaleConfig, ScaledStep, schedule};

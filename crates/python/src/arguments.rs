@@ -213,3 +213,27 @@ pub fn axes(named: Option<AxesArgument>) -> Axes {
         _ => Axes::All,
     }
 }
+
+/// A seed of Python, which may be negative, as one of Ternion: PyTorch's rule.
+pub struct Seed(pub u64);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for Seed {
+    type Error = Failure;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> Outcome<Self> {
+        if let Ok(seed) = object.extract::<u64>() {
+            return Ok(Seed(seed));
+        }
+        match object.extract::<i64>() {
+            Ok(negative) => Ok(Seed(u64::MAX.wrapping_add_signed(negative))),
+            Err(error) if error.is_instance_of::<PyOverflowError>(object.py()) => {
+                let told = format!("a seed of {}, expected -2**63 to 2**64 - 1", object.str()?);
+                Err(Failure::value(told))
+            }
+            Err(_) => {
+                let kind = object.get_type().name()?.to_string();
+                Err(Failure::kind(format!("a seed of type {kind}, expected a whole number")))
+            }
+        }
+    }
+}

@@ -268,7 +268,8 @@ impl PyTensor {
                 return Err(Failure::value(told));
             }
             if own.dtype() != new.dtype() {
-                let (own, new) = (crate::dtype::name(own.dtype()), crate::dtype::name(new.dtype()));
+                let (own, new) =
+                    (crate::dialect::dtype_name(own.dtype()), crate::dialect::dtype_name(new.dtype()));
                 return Err(Failure::kind(format!("grad: of {new}, expected {own}, as the tensor")));
             }
         }
@@ -387,7 +388,7 @@ impl PyTensor {
         tensor.register_hook(move |grad| {
             if let Some(slot) = slot.upgrade() {
                 let told = Python::attach(|py| slot.gather(py, grad).map_err(PyErr::from));
-                told.map_err(|error| ternion::Error::Autograd(error.to_string()))?;
+                told.map_err(|error| ternion::Error::autograd(error.to_string()))?;
             }
             Ok(None)
         })?;

@@ -6,12 +6,11 @@ use crate::arguments::{Count, ShapeArgument, by_name, number, sizes};
 use crate::autograd::register_leaf;
 use crate::device::{DeviceArgument, or_default};
 use crate::dtype::DTypeArgument;
-use crate::error::{Failure, Outcome};
+use crate::error::{Called, Failure, Outcome};
 use crate::expected::of;
 use crate::promote::{Number, default_dtype};
 use crate::run::{run, wait};
 use crate::tensor::PyTensor;
-use crate::words::Called;
 use nested::Nested;
 pub use nested::{holds, is_list};
 use pyo3::prelude::*;
@@ -24,7 +23,7 @@ pub fn object(tensor: Tensor, requires_grad: bool) -> Outcome<PyTensor> {
         return Ok(PyTensor::new(tensor));
     }
     if !tensor.dtype().is_float() {
-        let name = crate::dtype::name(tensor.dtype());
+        let name = crate::dialect::dtype_name(tensor.dtype());
         return Err(Failure::kind(format!("requires_grad of a tensor of {name}, expected a floating dtype")));
     }
     let leaf = tensor.requires_grad()?;
@@ -379,6 +378,19 @@ fn eye(
     object(made, requires_grad)
 }
 
+/// Even over [0, 1): of 24 bits, as they are within the framework, but in float64 of all 53 that it has, in three draws.
+pub fn uniform(shape: Shape, dtype: DType, device: &Device) -> Result<Tensor> {
+    let high = Tensor::rand(shape, dtype, device)?;
+    if dtype != DType::F64 {
+        return Ok(high);
+    }
+    let bits = |before: i32, count: i32| {
+        let drawn = Tensor::rand(shape, dtype, device)?.mul_scalar(2_f64.powi(count))?.floor()?;
+        drawn.mul_scalar(2_f64.powi(-before - count))
+    };
+    high.add(&bits(24, 24)?)?.add(&bits(48, 5)?)
+}
+
 macro_rules! like {
     ($($(#[$doc:meta])* $name:ident => $make:expr;)*) => {
         $(
@@ -422,7 +434,7 @@ like! {
     /// A tensor of the shape, dtype and device of `input` whose contents nobody has decided: zeros here.
     empty_like => |shape, dtype, device| Tensor::zeros(shape, dtype, device);
     /// Random numbers from 0 up to, not including, 1, of the shape, dtype and device of `input`.
-    rand_like => crate::random::uniform;
+    rand_like => uniform;
     /// Random numbers of a normal distribution, of the shape, dtype and device of `input`.
     randn_like => |shape, dtype, device| Tensor::randn(shape, dtype, device);
 }
@@ -482,7 +494,10 @@ impl PyTensor {
         let bytes = wait(py, || own.to_bytes())?;
         let rebuild = py.import("ternion._ternion")?.getattr("_rebuild")?;
         let shape = own.dims().to_vec();
-        Ok((rebuild, (PyBytes::new(py, &bytes), shape, crate::dtype::name(own.dtype()), own.is_leaf())))
+        Ok((
+            rebuild,
+            (PyBytes::new(py, &bytes), shape, crate::dialect::dtype_name(own.dtype()), own.is_leaf()),
+        ))
     }
 }
 

@@ -1,9 +1,9 @@
 //! The native part of `ternion.data`: data sets, and the batches that a training takes from them.
 
+use crate::arguments::Seed;
 use crate::device::{DeviceArgument, or_default};
 use crate::error::{Failure, Outcome};
 use crate::expected::of;
-use crate::random::Seed;
 use crate::run::{wait, wait_apart};
 use crate::tensor::PyTensor;
 use parking_lot::Mutex;

@@ -1,9 +1,8 @@
 //! `ternion.device`, and the device on which new tensors are made.
 
-use crate::arguments::Count;
+use crate::arguments::{Count, Seed};
 use crate::error::{Failure, Outcome};
 use crate::expected::of;
-use crate::random::Seed;
 use crate::run::wait;
 use parking_lot::RwLock;
 use pyo3::prelude::*;

@@ -5,7 +5,7 @@ use crate::error::{Failure, Outcome};
 use crate::expected::of;
 use crate::foreign::{Foreign, address};
 use crate::run::wait;
-use crate::streams;
+use crate::streams::{self, CUDA};
 use crate::tensor::PyTensor;
 use pyo3::exceptions::PyBufferError;
 use pyo3::ffi;
@@ -15,9 +15,8 @@ use std::ffi::{CStr, c_void};
 use std::ptr::NonNull;
 use ternion::{DType, Device, Tensor};
 
-/// `kDLCPU`, `kDLCUDA`, `kDLCUDAHost`: memory of the processor that CUDA devices reach, too.
+/// `kDLCPU`, `kDLCUDAHost`: memory of the CPU that CUDA devices reach, too.
 const CPU: i32 = 1;
-pub const CUDA: i32 = 2;
 const CUDA_HOST: i32 = 3;
 
 /// Names of a capsule that nobody has taken yet, and of one that was.

@@ -1,5 +1,6 @@
 //! `ternion.dtype`: the types of elements, under PyTorch's names.
 
+use crate::dialect::{DTYPES, dtype_name};
 use crate::error::{Failure, Outcome};
 use pyo3::PyTypeInfo;
 use pyo3::prelude::*;
@@ -12,33 +13,14 @@ use ternion::DType;
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PyDType(pub DType);
 
-/// Names of each: the first is that of `repr`.
-const NAMES: [(DType, &[&str]); 10] = [
-    (DType::F64, &["float64", "double"]),
-    (DType::F32, &["float32", "float"]),
-    (DType::F16, &["float16", "half"]),
-    (DType::BF16, &["bfloat16"]),
-    (DType::I64, &["int64", "long"]),
-    (DType::I32, &["int32", "int"]),
-    (DType::I16, &["int16", "short"]),
-    (DType::I8, &["int8"]),
-    (DType::U8, &["uint8"]),
-    (DType::Bool, &["bool"]),
-];
-
-/// The name of a dtype in Python.
-pub fn name(dtype: DType) -> &'static str {
-    NAMES.iter().find(|(known, _)| *known == dtype).map_or("", |(_, names)| names[0])
-}
-
 fn named(name: &str) -> Option<DType> {
-    NAMES.iter().find(|(_, names)| names.contains(&name)).map(|(dtype, _)| *dtype)
+    DTYPES.iter().find(|(_, names)| names.contains(&name)).map(|(dtype, _)| *dtype)
 }
 
 #[pymethods]
 impl PyDType {
     fn __repr__(&self) -> String {
-        format!("ternion.{}", name(self.0))
+        format!("ternion.{}", dtype_name(self.0))
     }
 
     /// Bytes of an element.
@@ -55,7 +37,7 @@ impl PyDType {
 
     /// Its name in the module, which is all that `pickle` needs.
     fn __reduce__(&self) -> &'static str {
-        name(self.0)
+        dtype_name(self.0)
     }
 }
 
@@ -65,16 +47,16 @@ static OBJECTS: PyOnceLock<Vec<Py<PyDType>>> = PyOnceLock::new();
 /// The object that stands for a dtype.
 pub fn object(py: Python<'_>, dtype: DType) -> PyResult<Py<PyDType>> {
     let objects = OBJECTS.get_or_try_init(py, || {
-        NAMES.iter().map(|&(dtype, _)| Py::new(py, PyDType(dtype))).collect::<PyResult<Vec<_>>>()
+        DTYPES.iter().map(|&(dtype, _)| Py::new(py, PyDType(dtype))).collect::<PyResult<Vec<_>>>()
     })?;
-    let found = NAMES.iter().zip(objects).find(|((known, _), _)| *known == dtype);
+    let found = DTYPES.iter().zip(objects).find(|((known, _), _)| *known == dtype);
     found.map_or_else(|| Py::new(py, PyDType(dtype)), |(_, object)| Ok(object.clone_ref(py)))
 }
 
 /// Puts the dtypes into the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyDType>()?;
-    for (dtype, names) in NAMES {
+    for (dtype, names) in DTYPES {
         let object = object(module.py(), dtype)?;
         for name in names {
             module.add(*name, object.clone_ref(module.py()))?;
@@ -100,7 +82,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for DTypeArgument {
         // NumPy says float32 or <f4, PyTorch torch.float32.
         let last = text.rsplit('.').next().unwrap_or_default();
         named(last).map(DTypeArgument).ok_or_else(|| {
-            let known: Vec<&str> = NAMES.iter().map(|(_, names)| names[0]).collect();
+            let known: Vec<&str> = DTYPES.iter().map(|(_, names)| names[0]).collect();
             Failure::kind(format!("dtype {text} is not known, expected one of {}", known.join(", ")))
         })
     }

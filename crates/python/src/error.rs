@@ -1,5 +1,6 @@
 //! Errors of Ternion as exceptions of fitting kinds, with the same messages.
 
+use crate::dialect;
 use pyo3::exceptions::{PyIndexError, PyMemoryError, PyOSError, PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::{CastError, PyErr};
@@ -8,6 +9,31 @@ use ternion::Error;
 
 /// What a function of this module returns.
 pub type Outcome<T> = Result<T, Failure>;
+
+/// What fails in an op on the way is reported in the name of the function that was called.
+pub trait Called {
+    fn called(self, function: &'static str) -> Self;
+}
+
+impl<T> Called for ternion::Result<T> {
+    fn called(mut self, function: &'static str) -> Self {
+        if let Err(
+            Error::Invalid { op, .. }
+            | Error::Broadcast { op, .. }
+            | Error::Shape { op, .. }
+            | Error::Rank { op, .. }
+            | Error::Axis { op, .. }
+            | Error::DType { op, .. }
+            | Error::DTypeMismatch { op, .. }
+            | Error::DeviceMismatch { op, .. }
+            | Error::IndexOutOfRange { op, .. },
+        ) = &mut self
+        {
+            *op = function;
+        }
+        self
+    }
+}
 
 /// An exception to be raised.
 #[derive(Debug)]
@@ -42,7 +68,7 @@ thread_local! {
 
 /// The error that carries an exception through functions of Rust: where it arrives, the exception itself is raised.
 pub fn carried(py: Python<'_>, what: &str, exception: PyErr) -> Error {
-    let error = Error::Autograd(format!(
+    let error = Error::autograd(format!(
         "{what} raised {}",
         exception.value(py).repr().map_or_else(|_| "an exception".into(), |text| text.to_string())
     ));
@@ -61,7 +87,7 @@ impl From<Error> for Failure {
         if let Some(exception) = exception_behind(&error) {
             return Failure(exception);
         }
-        let message = crate::words::message(&error);
+        let message = dialect::message(&error);
         Failure(match error {
             Error::DType { .. } | Error::DTypeMismatch { .. } => PyTypeError::new_err(message),
             Error::IndexOutOfRange { .. } | Error::Axis { .. } => PyIndexError::new_err(message),

@@ -2,9 +2,8 @@
 //!
 //! What PyO3 says of an argument of another type names no function.
 
-use crate::arguments::{AxesArgument, Count, ShapeArgument, listed, size};
+use crate::arguments::{AxesArgument, Count, Seed, ShapeArgument, listed, size};
 use crate::error::{Failure, Outcome};
-use crate::random::Seed;
 use crate::tensor::PyTensor;
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;

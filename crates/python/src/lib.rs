@@ -9,6 +9,7 @@ mod buffer;
 mod create;
 mod data;
 mod device;
+mod dialect;
 mod dlpack;
 mod dtype;
 mod error;
@@ -31,7 +32,6 @@ mod text;
 mod train;
 mod transformer;
 mod trust;
-mod words;
 
 use pyo3::prelude::*;
 

@@ -35,7 +35,7 @@ impl PyParameter {
 /// What a parameter of whole numbers or truth values is: a tensor that no gradient flows to. Cells of layers hold floats alone.
 fn untrained(data: &Tensor, requires_grad: bool) -> Outcome<PyTensor> {
     if requires_grad {
-        let name = crate::dtype::name(data.dtype());
+        let name = crate::dialect::dtype_name(data.dtype());
         return Err(Failure::kind(format!(
             "Parameter: data is {name}, expected a floating dtype, or requires_grad=False: gradients flow to floats alone"
         )));

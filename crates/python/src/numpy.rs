@@ -35,7 +35,7 @@ fn code(dtype: DType) -> Option<&'static str> {
 fn dtype_of(array: &Bound<'_, PyAny>, code_of_array: &str) -> Outcome<DType> {
     DType::ALL.into_iter().find(|&dtype| code(dtype) == Some(code_of_array)).ok_or_else(|| {
         let numpy = DType::ALL.into_iter().filter(|&dtype| code(dtype).is_some());
-        let known: Vec<&str> = numpy.map(crate::dtype::name).collect();
+        let known: Vec<&str> = numpy.map(crate::dialect::dtype_name).collect();
         // NumPy's name of it, if the array is one of NumPy's.
         let name = array.getattr("dtype").and_then(|dtype| Ok(dtype.str()?.to_string()));
         Failure::kind(format!(

@@ -210,7 +210,7 @@ impl Operator {
                 {
                     return Err(Failure::state(format!(
                         "pow: Integers to negative integer powers are not allowed: {} to the power of {exponent}; convert to a floating dtype first",
-                        crate::dtype::name(a.dtype())
+                        crate::dialect::dtype_name(a.dtype())
                     )));
                 }
             }
@@ -239,8 +239,8 @@ impl Operator {
         }
         Err(Failure::state(format!(
             "result type {} can't be cast to the desired output type {}: in place an operator keeps the dtype of its tensor",
-            crate::dtype::name(result),
-            crate::dtype::name(own)
+            crate::dialect::dtype_name(result),
+            crate::dialect::dtype_name(own)
         )))
     }
 
@@ -467,7 +467,7 @@ impl PyTensor {
     fn __invert__(&self, py: Python<'_>) -> Outcome<PyTensor> {
         let dtype = self.tensor().dtype();
         if dtype.is_float() {
-            let name = crate::dtype::name(dtype);
+            let name = crate::dialect::dtype_name(dtype);
             return Err(Failure::kind(format!(
                 "~ of a tensor of {name}, expected whole numbers or truth values"
             )));

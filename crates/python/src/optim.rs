@@ -40,102 +40,38 @@ fn setting<'py, T: FromPyObjectOwned<'py>>(settings: &Bound<'py, PyDict>, name: 
     }
 }
 
-fn made(
-    kind: &str,
-    groups: Vec<ParamGroup>,
-    settings: &Bound<'_, PyDict>,
-) -> Outcome<Box<dyn Optimizer + Send>> {
-    let number = |name| setting::<f64>(settings, name);
-    let pair = |name| setting::<[f64; 2]>(settings, name);
-    let truth = |name| setting::<bool>(settings, name);
-    let lr = number("lr")?;
-    // What is missing is told here, with names.
-    let allow_missing_gradients = true;
-    Ok(match kind {
-        "SGD" => {
-            let config = SGDConfig {
-                lr,
-                momentum: number("momentum")?,
-                dampening: number("dampening")?,
-                weight_decay: number("weight_decay")?,
-                nesterov: truth("nesterov")?,
-                allow_missing_gradients,
-                ..Default::default()
-            };
-            Box::new(SGD::with_groups(groups, config)?)
+/// The optimiser of each class in Python, and the fields of its configuration that are its settings there, under the same names.
+macro_rules! optimizers {
+    ($($optimizer:ident, $config:ident: $($field:ident)*;)*) => {
+        fn optimizer_of(
+            class: &str,
+            groups: Vec<ParamGroup>,
+            settings: &Bound<'_, PyDict>,
+        ) -> Outcome<Box<dyn Optimizer + Send>> {
+            Ok(match class {
+                $(stringify!($optimizer) => {
+                    let config = $config {
+                        $($field: setting(settings, stringify!($field))?,)*
+                        // What is missing is reported here, with names.
+                        allow_missing_gradients: true,
+                        ..Default::default()
+                    };
+                    Box::new($optimizer::with_groups(groups, config)?)
+                })*
+                _ => return Err(Failure::value(format!("no optimiser {class}"))),
+            })
         }
-        "Adam" => {
-            let (betas, eps, weight_decay) = (pair("betas")?, number("eps")?, number("weight_decay")?);
-            let amsgrad = truth("amsgrad")?;
-            let config = AdamConfig {
-                lr,
-                betas,
-                eps,
-                weight_decay,
-                amsgrad,
-                allow_missing_gradients,
-                ..Default::default()
-            };
-            Box::new(Adam::with_groups(groups, config)?)
-        }
-        "AdamW" => {
-            let (betas, eps, weight_decay) = (pair("betas")?, number("eps")?, number("weight_decay")?);
-            let amsgrad = truth("amsgrad")?;
-            let config = AdamWConfig {
-                lr,
-                betas,
-                eps,
-                weight_decay,
-                amsgrad,
-                allow_missing_gradients,
-                ..Default::default()
-            };
-            Box::new(AdamW::with_groups(groups, config)?)
-        }
-        "RMSprop" => {
-            let config = RMSpropConfig {
-                lr,
-                alpha: number("alpha")?,
-                eps: number("eps")?,
-                weight_decay: number("weight_decay")?,
-                momentum: number("momentum")?,
-                centered: truth("centered")?,
-                allow_missing_gradients,
-                ..Default::default()
-            };
-            Box::new(RMSprop::with_groups(groups, config)?)
-        }
-        "Adagrad" => {
-            let config = AdagradConfig {
-                lr,
-                lr_decay: number("lr_decay")?,
-                weight_decay: number("weight_decay")?,
-                initial_accumulator_value: number("initial_accumulator_value")?,
-                eps: number("eps")?,
-                allow_missing_gradients,
-                ..Default::default()
-            };
-            Box::new(Adagrad::with_groups(groups, config)?)
-        }
-        "Lion" => {
-            let (betas, weight_decay) = (pair("betas")?, number("weight_decay")?);
-            let config =
-                LionConfig { lr, betas, weight_decay, allow_missing_gradients, ..Default::default() };
-            Box::new(Lion::with_groups(groups, config)?)
-        }
-        "Muon" => {
-            let config = MuonConfig {
-                lr,
-                weight_decay: number("weight_decay")?,
-                momentum: number("momentum")?,
-                nesterov: truth("nesterov")?,
-                allow_missing_gradients,
-                ..Default::default()
-            };
-            Box::new(Muon::with_groups(groups, config)?)
-        }
-        _ => return Err(Failure::value(format!("no optimiser {kind}"))),
-    })
+    };
+}
+
+optimizers! {
+    SGD, SGDConfig: lr momentum dampening weight_decay nesterov;
+    Adam, AdamConfig: lr betas eps weight_decay amsgrad;
+    AdamW, AdamWConfig: lr betas eps weight_decay amsgrad;
+    RMSprop, RMSpropConfig: lr alpha eps weight_decay momentum centered;
+    Adagrad, AdagradConfig: lr lr_decay weight_decay initial_accumulator_value eps;
+    Lion, LionConfig: lr betas weight_decay;
+    Muon, MuonConfig: lr weight_decay momentum nesterov;
 }
 
 /// The cell of a parameter; for a plain tensor one on its memory.
@@ -208,7 +144,7 @@ impl PySteps {
         let params: Vec<Param> = parameters.iter().map(param_of).collect::<Outcome<_>>()?;
         let group =
             ParamGroup::new(params.iter().zip(&labels).map(|(param, label)| param.named(label)).collect());
-        let optimizer = made(kind, vec![group], settings)?;
+        let optimizer = optimizer_of(kind, vec![group], settings)?;
         Ok(PySteps(Mutex::new(Group { parameters, params, names, optimizer })))
     }
 

@@ -25,7 +25,7 @@ pub fn default_dtype() -> DType {
 #[pyo3(signature = (d))]
 fn set_default_dtype(d: DTypeArgument) -> Outcome<()> {
     if !d.0.is_float() {
-        let name = crate::dtype::name(d.0);
+        let name = crate::dialect::dtype_name(d.0);
         return Err(Failure::kind(format!("set_default_dtype: {name}, expected a floating dtype")));
     }
     *DEFAULT.write() = d.0;

@@ -1,7 +1,7 @@
 //! Random numbers: where a device's stand, generators of one's own, and draws.
 
-use crate::arguments::{Count, ShapeArgument, by_name};
-use crate::create::{Making, dtype_or};
+use crate::arguments::{Count, Seed, ShapeArgument, by_name};
+use crate::create::{Making, dtype_or, uniform};
 use crate::device::{DeviceArgument, PyDevice, or_default};
 use crate::dtype::DTypeArgument;
 use crate::error::{Failure, Outcome};
@@ -9,7 +9,6 @@ use crate::expected::of;
 use crate::run::run;
 use crate::tensor::PyTensor;
 use parking_lot::Mutex;
-use pyo3::exceptions::PyOverflowError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use ternion::{DType, Device, Error, Result, Shape, Tensor};
@@ -98,30 +97,6 @@ impl PyGenerator {
     }
 }
 
-/// A seed of Python, which may be negative, as one of Ternion: PyTorch's rule.
-pub struct Seed(pub u64);
-
-impl<'a, 'py> FromPyObject<'a, 'py> for Seed {
-    type Error = Failure;
-
-    fn extract(object: Borrowed<'a, 'py, PyAny>) -> Outcome<Self> {
-        if let Ok(seed) = object.extract::<u64>() {
-            return Ok(Seed(seed));
-        }
-        match object.extract::<i64>() {
-            Ok(negative) => Ok(Seed(u64::MAX.wrapping_add_signed(negative))),
-            Err(error) if error.is_instance_of::<PyOverflowError>(object.py()) => {
-                let told = format!("a seed of {}, expected -2**63 to 2**64 - 1", object.str()?);
-                Err(Failure::value(told))
-            }
-            Err(_) => {
-                let kind = object.get_type().name()?.to_string();
-                Err(Failure::kind(format!("a seed of type {kind}, expected a whole number")))
-            }
-        }
-    }
-}
-
 /// Where a draw takes its numbers from.
 #[derive(Clone, Copy)]
 pub struct Source<'g>(Option<&'g PyGenerator>);
@@ -146,19 +121,6 @@ impl<'g> Source<'g> {
             Some(generator) => device.with_random(&mut generator.position.lock(), f),
         }
     }
-}
-
-/// Even over [0, 1): of 24 bits, as they are within the framework, but in float64 of all 53 that it has, in three draws.
-pub fn uniform(shape: Shape, dtype: DType, device: &Device) -> Result<Tensor> {
-    let high = Tensor::rand(shape, dtype, device)?;
-    if dtype != DType::F64 {
-        return Ok(high);
-    }
-    let bits = |before: i32, count: i32| {
-        let drawn = Tensor::rand(shape, dtype, device)?.mul_scalar(2_f64.powi(count))?.floor()?;
-        drawn.mul_scalar(2_f64.powi(-before - count))
-    };
-    high.add(&bits(24, 24)?)?.add(&bits(48, 5)?)
 }
 
 macro_rules! random_of_a_shape {

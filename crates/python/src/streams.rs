@@ -8,6 +8,9 @@ use crate::error::{Failure, Outcome};
 use pyo3::prelude::*;
 use ternion::Device;
 
+/// `kDLCUDA`: the kind of device by which DLPack knows CUDA.
+pub const CUDA: i32 = 2;
+
 /// The default stream, which is meant where none is named.
 const DEFAULT: i64 = 1;
 
@@ -33,7 +36,7 @@ pub fn of_importer(object: &Bound<'_, PyAny>) -> Outcome<Option<usize>> {
         return Ok(None);
     }
     let (kind, index): (i32, i32) = object.call_method0("__dlpack_device__")?.extract()?;
-    if kind != crate::dlpack::CUDA {
+    if kind != CUDA {
         return Ok(None);
     }
     let device = or_default(object.py(), Some(DeviceArgument::Named(format!("cuda:{index}"))))?;

@@ -477,7 +477,7 @@ fn described(tensor: &Tensor) -> String {
         told += &format!(", size={:?}", tensor.dims());
     }
     if !usual {
-        told += &format!(", dtype=ternion.{}", crate::dtype::name(tensor.dtype()));
+        told += &format!(", dtype=ternion.{}", crate::dialect::dtype_name(tensor.dtype()));
     }
     if tensor.device().name() != "cpu" {
         told += &format!(", device='{}'", tensor.device().name());

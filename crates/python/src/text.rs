@@ -1,9 +1,9 @@
 //! Texts as tokens, and the windows of them that a training takes: a native part of `ternion.data`.
 
+use crate::arguments::Seed;
 use crate::device::{DeviceArgument, or_default};
 use crate::error::Outcome;
 use crate::expected::of;
-use crate::random::Seed;
 use crate::run::wait;
 use crate::tensor::PyTensor;
 use parking_lot::Mutex;

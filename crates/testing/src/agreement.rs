@@ -7,7 +7,7 @@ use crate::read::values_of;
 use crate::values::Rng;
 use std::cell::OnceCell;
 use ternion_core::decorators::tolerance;
-use ternion_core::{DType, Error, Result, Stats, Tensor};
+use ternion_core::{DType, Error, Result, Stats, Tensor, text};
 
 /// How often a function runs again on nudged inputs.
 const NUDGES: usize = 4;
@@ -73,7 +73,7 @@ impl Sides {
 
     pub(crate) fn mismatch(&self, detail: String) -> Error {
         let [left, right] = self.names.clone();
-        Error::Mismatch { op: self.op, left, right, detail }
+        Error::Mismatch { op: self.op, left, right, detail: detail.into() }
     }
 
     /// Compares two tensors, with more allowed where `noise` says so; it is asked only if they differ otherwise. Tells how many elements were compared.
@@ -131,7 +131,7 @@ impl Sides {
     fn blaming(&self, part: Option<String>, error: Error) -> Error {
         match (part, error) {
             (Some(part), Error::Mismatch { op, left, right, detail }) if op == self.op => {
-                Error::Mismatch { op, left, right, detail: format!("{part}: {detail}") }
+                Error::Mismatch { op, left, right, detail: text![part, ": ", detail] }
             }
             (_, other) => other,
         }

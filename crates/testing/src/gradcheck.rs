@@ -52,7 +52,7 @@ pub fn gradcheck_all(
     inputs: &[Tensor],
 ) -> Result<GradcheckReport> {
     if let Some(input) = inputs.iter().find(|input| input.dtype().is_float() && input.dtype() != DType::F64) {
-        return Err(Error::DType { op: "gradcheck", what: "input", got: input.dtype(), expected: "f64" });
+        return Err(Error::dtype("gradcheck", "input", input.dtype(), DType::F64));
     }
     let leaves = inputs.iter().map(leaf).collect::<Result<Vec<_>>>()?;
     let outputs: Vec<Tensor> = f(&leaves)?.into_iter().filter(|output| output.dtype().is_float()).collect();

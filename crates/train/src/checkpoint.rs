@@ -9,7 +9,8 @@ use serde_json::Value as Json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use ternion_core::{Device, Error, Result};
+use ternion_core::error::Text;
+use ternion_core::{Device, Error, Result, text};
 use ternion_nn::StateDict;
 use ternion_nn::checkpoint::{HostTensor, HostTensors, read_host, read_metadata, write_file, write_host};
 
@@ -261,7 +262,7 @@ impl Checkpoint {
             let restored = self.state_dict(name, state.device).and_then(|tensors| part.restore(&tensors));
             before.push((at, earlier));
             if let Err(error) = restored {
-                let error = self.misfit(format!("{name}: {error}"));
+                let error = self.misfit(text![&*name, ": ", error]);
                 for (at, earlier) in before.into_iter().rev() {
                     state.parts[at].1.restore(&earlier)?;
                 }
@@ -271,9 +272,9 @@ impl Checkpoint {
         Ok(())
     }
 
-    fn misfit(&self, detail: String) -> Error {
+    fn misfit(&self, detail: impl Into<Text>) -> Error {
         match &self.path {
-            Some(path) => file_error(path, detail),
+            Some(path) => file_error(path, detail.into().to_string()),
             None => Error::invalid("checkpoint", detail),
         }
     }

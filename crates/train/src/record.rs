@@ -12,7 +12,8 @@ use crate::state::Stateful;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
-use ternion_core::{DType, Device, Error, Result, Tensor};
+use ternion_core::error::Text;
+use ternion_core::{DType, Device, Error, Result, Tensor, text};
 use ternion_nn::StateDict;
 
 /// A number of a training.
@@ -149,20 +150,16 @@ impl Stateful for Recorder {
             let Some(name) = key.strip_suffix(STEPS) else {
                 match key.strip_suffix(VALUES) {
                     Some(name) if state.contains_key(&format!("{name}{STEPS}")) => continue,
-                    _ => return Err(misfit(format!("extra: {key}"))),
+                    _ => return Err(misfit(text!["extra: ", key])),
                 }
             };
             let values = state.get(&format!("{name}{VALUES}"));
-            let values = values.ok_or_else(|| misfit(format!("missing: {name}{VALUES}")))?;
+            let values = values.ok_or_else(|| misfit(text!["missing: ", name, VALUES]))?;
             let is_row = |tensor: &Tensor, dtype| tensor.shape().rank() == 1 && tensor.dtype() == dtype;
             if !is_row(steps, DType::I64) || !is_row(values, DType::F64) || steps.dims() != values.dims() {
-                let form = |tensor: &Tensor| format!("{:?} {}", tensor.shape(), tensor.dtype());
-                let detail = format!(
-                    "{name}: steps {} and values {}, expected [count] i64 and [count] f64",
-                    form(steps),
-                    form(values)
-                );
-                return Err(misfit(detail));
+                let got = text![name, ": steps ", steps, " and values ", values];
+                let expected = text![", expected [count] ", DType::I64, " and [count] ", DType::F64];
+                return Err(misfit(text![got, expected]));
             }
             let steps = steps.to_vec::<i64>()?.into_iter().map(i64::cast_unsigned);
             history.insert(name.to_owned(), steps.zip(values.to_vec::<f64>()?).collect());
@@ -172,8 +169,8 @@ impl Stateful for Recorder {
     }
 }
 
-fn misfit(detail: String) -> Error {
-    Error::invalid("recorder", format!("the state does not fit; {detail}"))
+fn misfit(detail: Text) -> Error {
+    Error::invalid("recorder", text!["the state does not fit; ", detail])
 }
 
 fn file_error(path: &Path, detail: String) -> Error {

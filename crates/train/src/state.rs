@@ -6,7 +6,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
 use std::collections::BTreeSet;
 use std::path::Path;
-use ternion_core::{DType, Device, Error, Result, Tensor};
+use ternion_core::error::Text;
+use ternion_core::{DType, Device, Error, Result, Tensor, text};
 use ternion_nn::optim::Optimizer;
 use ternion_nn::schedule::ReduceLROnPlateau;
 use ternion_nn::{Ema, LossScale, Module, StateDict};
@@ -260,13 +261,12 @@ impl Stateful for Vec<f64> {
         let found = state.get(VALUES).filter(|_| state.len() == 1);
         let fits = |tensor: &&Tensor| tensor.dtype() == DType::F64 && tensor.shape().rank() == 1;
         let Some(tensor) = found.filter(fits) else {
-            let keys: Vec<String> = state
-                .iter()
-                .map(|(key, tensor)| format!("{key} {:?} {}", tensor.shape(), tensor.dtype()))
-                .collect();
-            let detail =
-                format!("the state does not fit; got {}, expected {VALUES} [count] f64", keys.join(", "));
-            return Err(Error::invalid("numbers", detail));
+            let keys = state.iter().map(|(key, tensor)| text![key, " ", tensor]);
+            let got = text!["the state does not fit; got ", Text::joined(keys, ", ")];
+            return Err(Error::invalid(
+                "numbers",
+                text![got, ", expected ", VALUES, " [count] ", DType::F64],
+            ));
         };
         *self = tensor.to_vec()?;
         Ok(())

@@ -83,12 +83,7 @@ fn run<T: Pairing>(
 ) -> Result<()> {
     let dtype = a.view.dtype;
     if op == BinaryOp::Atan2 && !dtype.is_float() {
-        return Err(Error::DType {
-            op: op.name(),
-            what: "operand",
-            got: dtype,
-            expected: "a floating dtype",
-        });
+        return Err(Error::dtype(op.name(), "operand", dtype, "a floating dtype"));
     }
     let cost = match op {
         BinaryOp::Pow | BinaryOp::Atan2 | BinaryOp::Remainder => Cost::Heavy,

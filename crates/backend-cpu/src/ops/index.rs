@@ -12,7 +12,7 @@ use crate::walk::Walk;
 use smallvec::SmallVec;
 use ternion_core::backend::{Meta, Plan, Unsupported};
 use ternion_core::ops::index::{Gather, IndexAdd, IndexSelect, Scatter, ScatterMode};
-use ternion_core::{DType, Error, Layout, MAX_RANK, Op, Result};
+use ternion_core::{DType, Error, Layout, MAX_RANK, Op, Result, text};
 
 /// Every dtype.
 pub(crate) fn select_gather(_: &Gather, _: &[Meta<'_>]) -> Result<Variant, Unsupported> {
@@ -76,7 +76,7 @@ macro_rules! with_index {
                 type $index = i32;
                 $body
             }
-            got => Err(Error::DType { op: $op, what: "index", got, expected: "i32 or i64" }),
+            got => Err(Error::dtype($op, "index", got, text![DType::I32, " or ", DType::I64])),
         }
     };
 }

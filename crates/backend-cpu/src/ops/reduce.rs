@@ -100,7 +100,7 @@ fn whole<T: Extremes>(payload: &Reduce, x: &Locked<'_>, y: &Locked<'_>) -> Resul
         ReduceOp::Min => task.run(Smallest(PhantomData), |value| value),
         ReduceOp::ArgMax => task.position(Largest(PhantomData)),
         ReduceOp::ArgMin => task.position(Smallest(PhantomData)),
-        op => Err(Error::DType { op: op.name(), what: "input", got: x.dtype, expected: "a floating dtype" }),
+        op => Err(Error::dtype(op.name(), "input", x.dtype, "a floating dtype")),
     }
 }
 
@@ -134,7 +134,7 @@ fn truth(payload: &Reduce, x: &Locked<'_>, y: &Locked<'_>) -> Result<()> {
     match payload.op {
         ReduceOp::Max => task.run(Largest(PhantomData), |any| any),
         ReduceOp::Min => task.run(Smallest(PhantomData), |all| u8::from(all != 0)),
-        op => Err(Error::DType { op: op.name(), what: "input", got: DType::Bool, expected: "a number" }),
+        op => Err(Error::dtype(op.name(), "input", DType::Bool, "a number")),
     }
 }
 

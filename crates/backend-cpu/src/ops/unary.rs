@@ -52,12 +52,7 @@ fn real<T: Real>(op: UnaryOp, x: Locked<'_>, y: Locked<'_>) -> Result<()> {
 
 fn whole<T: Number>(op: UnaryOp, x: Locked<'_>, y: Locked<'_>) -> Result<()> {
     if !op.takes_integers() && op != UnaryOp::Not {
-        return Err(Error::DType {
-            op: op.name(),
-            what: "input",
-            got: x.dtype,
-            expected: "a floating dtype",
-        });
+        return Err(Error::dtype(op.name(), "input", x.dtype, "a floating dtype"));
     }
     let (x, y) = (Operand::<T>::new(op.name(), x)?, Operand::<T>::new(op.name(), y)?);
     map1(Cost::Light, x, y, &|x, y| apply_whole(op, x, y));

@@ -9,17 +9,16 @@ use super::record::record_external;
 use super::walk::{Boundary, grad_within};
 use super::{GradOptions, enable_grad, mode};
 use crate::backend::{Buffer, WeakBuffer};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Text};
 use crate::observe::{OpCall, observe_ops};
 use crate::op::Saves;
 use crate::precision::{self, Precision};
 use crate::tensor::Tensor;
-use crate::{DType, Shape};
+use crate::{DType, Shape, text};
 use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::collections::HashSet;
 use std::collections::hash_map::{DefaultHasher, Entry, HashMap};
-use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 
@@ -269,64 +268,71 @@ impl Checkpoint {
             .or_else(|| self.first.other_outputs(&second.trace))
             .or_else(|| self.first.other_steps(&second.trace));
         match differs {
-            Some(detail) => Err(Error::Autograd(format!("checkpoint: the segment {detail}"))),
+            Some(detail) => Err(Error::autograd(text!["checkpoint: the segment ", detail])),
             None => Ok(()),
         }
     }
 
     /// How the tensors that the second run used differ from those of the first.
-    fn captured_otherwise(&self, second: &[Tensor]) -> Option<String> {
+    fn captured_otherwise(&self, second: &[Tensor]) -> Option<Text> {
         let first = &self.inputs[self.arguments..];
         let among = |tensor: &Tensor, others: &[Tensor]| others.iter().any(|other| other.id() == tensor.id());
         let missing = first.iter().find(|tensor| !among(tensor, second));
         let new = second.iter().find(|tensor| !among(tensor, first));
-        let text = |tensor: &Tensor| format!("of shape {:?} {}", tensor.shape(), tensor.dtype());
+        let kind = |tensor: &Tensor| text!["of shape ", tensor];
         let difference = match (missing, new) {
             (None, None) => return None,
-            (Some(old), Some(new)) => format!("{} at first and another, {}, when", text(old), text(new)),
-            (Some(old), None) => format!("{} at first and not when", text(old)),
-            (None, Some(new)) => format!("{} not at first but when", text(new)),
+            (Some(old), Some(new)) => text![kind(old), " at first and another, ", kind(new), ", when"],
+            (Some(old), None) => text![kind(old), " at first and not when"],
+            (None, Some(new)) => text![kind(new), " not at first but when"],
         };
-        Some(format!(
-            "used a tensor {difference} it was run again: was a parameter replaced, frozen or converted between forward and backward?"
-        ))
+        Some(text![
+            "used a tensor ",
+            difference,
+            " it was run again: was a parameter replaced, frozen or converted between forward and backward?"
+        ])
     }
 }
 
 impl Trace {
-    fn other_steps(&self, second: &Trace) -> Option<String> {
+    fn other_steps(&self, second: &Trace) -> Option<Text> {
         let mut steps = self.steps.iter().zip(&second.steps).enumerate();
         if let Some((at, (one, two))) = steps.find(|(_, (one, two))| one != two) {
             return Some(match one.op == two.op && one.outputs == two.outputs {
-                true => format!(
-                    "ran {one} as its op {at} with other settings or on other tensors when it was run again"
-                ),
-                false => format!("ran {one} as its op {at} at first and {two} when it was run again"),
+                true => text![
+                    "ran ",
+                    one.text(),
+                    format!(" as its op {at} with other settings or on other tensors when it was run again")
+                ],
+                false => {
+                    let (at, two) = (format!(" as its op {at} at first and "), two.text());
+                    text!["ran ", one.text(), at, two, " when it was run again"]
+                }
             });
         }
         let (one, two) = (self.steps.len(), second.steps.len());
-        (one != two).then(|| format!("ran {one} ops at first and {two} when it was run again"))
+        (one != two).then(|| format!("ran {one} ops at first and {two} when it was run again").into())
     }
 
-    fn other_outputs(&self, second: &Trace) -> Option<String> {
+    fn other_outputs(&self, second: &Trace) -> Option<Text> {
         let (one, two) = (self.outputs.len(), second.outputs.len());
         if one != two {
-            return Some(format!("gave {one} outputs at first and {two} when it was run again"));
+            return Some(format!("gave {one} outputs at first and {two} when it was run again").into());
         }
         let at = (0..one).find(|&at| self.outputs[at] != second.outputs[at])?;
         let ((shape, dtype), (other_shape, other_dtype)) = (&self.outputs[at], &second.outputs[at]);
-        Some(format!(
-            "gave an output {at} of shape {shape:?} {dtype} at first and of {other_shape:?} {other_dtype} when it was run again"
-        ))
+        let (first, second) = (text![shape, " ", *dtype], text![other_shape, " ", *other_dtype]);
+        let at = format!("gave an output {at} of shape ");
+        Some(text![at, first, " at first and of ", second, " when it was run again"])
     }
 }
 
-impl fmt::Display for Step {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.op)?;
+impl Step {
+    /// The op and what it made, for messages.
+    fn text(&self) -> Text {
         match self.outputs.first() {
-            Some((shape, dtype)) => write!(f, " (to {shape:?} {dtype})"),
-            None => Ok(()),
+            Some((shape, dtype)) => text![self.op, " (to ", shape, " ", *dtype, ")"],
+            None => self.op.into(),
         }
     }
 }

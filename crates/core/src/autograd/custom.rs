@@ -5,6 +5,7 @@ use super::record::{record_external, wants_record};
 use crate::error::{Error, Result};
 use crate::op::Saves;
 use crate::tensor::Tensor;
+use crate::text;
 use std::sync::Arc;
 
 struct Custom<F> {
@@ -57,14 +58,10 @@ where
         for (index, grad) in grads.iter().enumerate().take(context.inputs()) {
             let Some(grad) = grad else { continue };
             if grad.shape() != context.shape(index) || grad.dtype() != context.dtype(index) {
-                return Err(Error::Autograd(format!(
-                    "{} returned a gradient of shape {:?} {} for input {index}, which has shape {:?} {}",
-                    self.name,
-                    grad.shape(),
-                    grad.dtype(),
-                    context.shape(index),
-                    context.dtype(index)
-                )));
+                let returned = format!("{} returned a gradient of shape ", self.name);
+                let input = format!(" for input {index}, which has shape ");
+                let (shape, dtype) = (context.shape(index), context.dtype(index));
+                return Err(Error::autograd(text![returned, grad, input, shape, " ", dtype]));
             }
         }
         Ok(grads)

@@ -34,7 +34,7 @@ impl Tensor {
     /// If nothing was recorded, or an earlier op failed on the device.
     pub fn to_dot_with(&self, options: DotOptions<'_>) -> Result<String> {
         let Some(Edge { node: root, index }) = &self.0.edge else {
-            return Err(Error::Autograd("to_dot: nothing was recorded for this tensor".into()));
+            return Err(Error::autograd("to_dot: nothing was recorded for this tensor"));
         };
         let mut drawing = Drawing::new(options);
         let mut result = format!("result\\n{:?} {}", self.shape(), self.dtype());

@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::tensor::Tensor;
+use crate::text;
 use std::collections::{HashMap, HashSet};
 
 /// Names a tensor to which gradients flow: its node and its index among the node's outputs.
@@ -47,7 +48,7 @@ impl Gradients {
     /// # Errors
     /// If no gradient flows to `tensor`, or shape, dtype or device differ.
     pub fn insert(&mut self, tensor: &Tensor, grad: Tensor) -> Result<()> {
-        let id = tensor.id().ok_or_else(|| Error::Autograd("no gradient flows to this tensor".into()))?;
+        let id = tensor.id().ok_or_else(|| Error::autograd("no gradient flows to this tensor"))?;
         if grad.shape() != tensor.shape() {
             return Err(Error::Shape {
                 op: "gradients",
@@ -57,8 +58,7 @@ impl Gradients {
             });
         }
         if grad.dtype() != tensor.dtype() {
-            let (got, expected) = (grad.dtype(), tensor.dtype().name());
-            return Err(Error::DType { op: "gradients", what: "gradient", got, expected });
+            return Err(Error::dtype("gradients", "gradient", grad.dtype(), tensor.dtype()));
         }
         if !grad.device().is(tensor.device()) {
             let (left, right) = (tensor.device().name().into(), grad.device().name().into());
@@ -110,15 +110,9 @@ impl Gradients {
             let mapped = f(grad)?;
             let same = mapped.shape() == grad.shape() && mapped.dtype() == grad.dtype();
             if !same || !mapped.device().is(grad.device()) {
-                return Err(Error::Autograd(format!(
-                    "map turned a gradient of shape {:?} {} on {} into {:?} {} on {}",
-                    grad.shape(),
-                    grad.dtype(),
-                    grad.device(),
-                    mapped.shape(),
-                    mapped.dtype(),
-                    mapped.device()
-                )));
+                let [from, into] =
+                    [grad, &mapped].map(|tensor| text![tensor, " on ", tensor.device().name()]);
+                return Err(Error::autograd(text!["map turned a gradient of shape ", from, " into ", into]));
             }
             of.insert(id, mapped);
         }

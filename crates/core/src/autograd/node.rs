@@ -8,7 +8,7 @@ use crate::op::{Differentiability, Op};
 use crate::ops::view;
 use crate::shape::{AxisSet, MAX_RANK};
 use crate::tensor::Tensor;
-use crate::{DType, Device, Layout, Shape};
+use crate::{DType, Device, Layout, Shape, text};
 use smallvec::SmallVec;
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -265,20 +265,15 @@ impl Node {
         for (_, hook) in hooks.iter().filter(|(at, _)| *at as usize == index) {
             if let Some(changed) = hook(&grad)? {
                 if !changed.device().is(grad.device()) {
-                    return Err(Error::Autograd(format!(
+                    return Err(Error::autograd(format!(
                         "a hook moved a gradient from {} to {}",
                         grad.device().name(),
                         changed.device().name()
                     )));
                 }
                 if changed.shape() != grad.shape() || changed.dtype() != grad.dtype() {
-                    return Err(Error::Autograd(format!(
-                        "a hook turned a gradient of shape {:?} {} into {:?} {}",
-                        grad.shape(),
-                        grad.dtype(),
-                        changed.shape(),
-                        changed.dtype()
-                    )));
+                    let from = text!["a hook turned a gradient of shape ", &grad];
+                    return Err(Error::autograd(text![from, " into ", &changed]));
                 }
                 grad = changed;
             }
@@ -316,7 +311,7 @@ impl Node {
             return Ok(grads);
         }
         let plural = |count: usize| if count == 1 { "" } else { "s" };
-        Err(Error::Autograd(format!(
+        Err(Error::autograd(format!(
             "{} returned {returned} gradient{} for {inputs} input{}",
             self.function.name(),
             plural(returned),
@@ -328,7 +323,7 @@ impl Node {
     fn unpack(self: &Arc<Node>, retain: bool) -> Result<Unpacked> {
         let mut saved = self.saved.lock().unwrap_or_else(PoisonError::into_inner);
         if saved.freed {
-            return Err(Error::Autograd(format!(
+            return Err(Error::autograd(format!(
                 "the tensors saved by {} were freed by an earlier backward; ask that one for retain_graph",
                 self.function.name()
             )));
@@ -404,7 +399,7 @@ impl Context<'_> {
     ) -> Result<&'t Tensor> {
         let op = self.node.function.name();
         let Some(Some((tensor, saved))) = kept else {
-            return Err(Error::Autograd(format!("{op} did not save its {what} {index}")));
+            return Err(Error::autograd(format!("{op} did not save its {what} {index}")));
         };
         let now = tensor.buffer().version();
         if now != *saved {

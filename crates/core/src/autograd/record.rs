@@ -246,12 +246,7 @@ impl Tensor {
             return Ok(self.clone());
         }
         if !self.dtype().is_float() {
-            return Err(Error::DType {
-                op: "requires_grad",
-                what: "tensor",
-                got: self.dtype(),
-                expected: "a floating dtype",
-            });
+            return Err(Error::dtype("requires_grad", "tensor", self.dtype(), "a floating dtype"));
         }
         let node = Node::new(Function::Leaf, &[], 1, |saved| saved.leaf = Some(Leaf::of(self)));
         Ok(Tensor::with_edge(
@@ -342,7 +337,7 @@ impl Tensor {
                 hooks.lock().unwrap_or_else(PoisonError::into_inner).push((edge.index, hook.clone()));
                 Ok(HookHandle { hooks: Arc::downgrade(hooks), hook })
             }
-            None => Err(Error::Autograd("register_hook: no gradient flows to this tensor".into())),
+            None => Err(Error::autograd("register_hook: no gradient flows to this tensor")),
         }
     }
 
@@ -358,8 +353,8 @@ impl Tensor {
     pub fn share_hooks(&self, hooks: &Hooks) -> Result<()> {
         match self.node().filter(|node| node.is_leaf()) {
             Some(node) if node.share_hooks(&hooks.0) => Ok(()),
-            Some(_) => Err(Error::Autograd("share_hooks: the leaf has hooks of its own".into())),
-            None => Err(Error::Autograd("share_hooks: the tensor is no leaf".into())),
+            Some(_) => Err(Error::autograd("share_hooks: the leaf has hooks of its own")),
+            None => Err(Error::autograd("share_hooks: the tensor is no leaf")),
         }
     }
 }

@@ -5,9 +5,10 @@ use super::mode;
 use super::node::{Edge, Grads, Node};
 use super::observe::notify;
 use crate::DType;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Term};
 use crate::precision::without_precision;
 use crate::tensor::Tensor;
+use crate::text;
 use crate::trace::{self, SpanKind};
 use smallvec::SmallVec;
 use std::collections::{BinaryHeap, HashMap, HashSet};
@@ -100,10 +101,12 @@ impl Tensor {
 
     fn unit_cotangent(&self) -> Result<Tensor> {
         if self.elements() != 1 {
-            return Err(Error::Autograd(format!(
-                "of shape {:?}: only a single element has a gradient by itself; reduce it, or use grad with cotangents",
-                self.shape()
-            )));
+            return Err(Error::autograd(text![
+                "of shape ",
+                self.shape(),
+                ": only a single element has a gradient by itself; reduce it, or ",
+                Term::WeighOutputs
+            ]));
         }
         Tensor::ones(*self.shape(), self.dtype(), self.device())
     }
@@ -158,18 +161,16 @@ pub(super) fn grad_within(
     options: GradOptions,
 ) -> Result<Vec<Option<Tensor>>> {
     if outputs.len() != cotangents.len() {
-        return Err(Error::Autograd(format!(
-            "{} outputs but {} cotangents",
-            outputs.len(),
-            cotangents.len()
-        )));
+        let (against, weights) = (Term::OutputsAgainst, Term::Cotangents);
+        let counts = text![outputs.len(), " ", against, " ", cotangents.len(), " ", weights];
+        return Err(Error::autograd(counts));
     }
     let mut wanted = HashMap::new();
     for (position, input) in inputs.iter().enumerate() {
         let id = input.id().ok_or_else(|| {
-            Error::Autograd(format!(
-                "no gradient flows to input {position}: call requires_grad on it before it is used"
-            ))
+            let method = Term::RequiresGrad;
+            let input = format!("no gradient flows to input {position}: call ");
+            Error::autograd(text![input, method, " on it before it is used"])
         })?;
         wanted.insert(id, None);
     }
@@ -178,10 +179,9 @@ pub(super) fn grad_within(
     for (position, input) in inputs.iter().enumerate() {
         let found = input.id().and_then(|id| wanted.get(&id).cloned().flatten());
         if found.is_none() && !options.allow_unused {
-            return Err(Error::Autograd(format!(
-                "the outputs do not depend on input {position} of shape {:?}; allow_unused gives None for it",
-                input.shape()
-            )));
+            let unused =
+                format!("the outputs do not depend on input {position} of shape {:?}; ", input.shape());
+            return Err(Error::autograd(text![unused, Term::AllowUnused, " gives None for it"]));
         }
         result.push(found.map(|grad| grad.to_dtype(input.dtype())).transpose()?);
     }
@@ -203,13 +203,14 @@ fn walk(
     let mut roots: SmallVec<[(Edge, Tensor); 1]> = SmallVec::new();
     for (position, (output, cotangent)) in outputs.iter().zip(cotangents).enumerate() {
         if cotangent.shape() != output.shape() || cotangent.dtype() != output.dtype() {
-            return Err(Error::Autograd(format!(
-                "cotangent {position} is {:?} {}, its output {:?} {}",
-                cotangent.shape(),
-                cotangent.dtype(),
-                output.shape(),
-                output.dtype()
-            )));
+            let position = format!(" {position} is ");
+            return Err(Error::autograd(text![
+                Term::Cotangent,
+                position,
+                cotangent,
+                ", its output ",
+                output
+            ]));
         }
         if !cotangent.device().is(output.device()) {
             return Err(Error::DeviceMismatch {
@@ -221,7 +222,9 @@ fn walk(
         match &output.0.edge {
             Some(edge) => roots.push((edge.clone(), cotangent.clone())),
             None if matches!(targets, Targets::Leaves(_)) => {
-                return Err(Error::Autograd("nothing was recorded: no input of the loss asks for a gradient, or it was computed in no_grad".into()));
+                return Err(Error::autograd(
+                    "nothing was recorded: no input of the loss asks for a gradient, or it was computed in no_grad",
+                ));
             }
             None => {}
         }
@@ -359,12 +362,8 @@ fn check_shape(node: &Node, index: usize, grad: Option<&Tensor>) -> Result<()> {
     let (shape, dtype) = node.input_kind(index);
     let fits = || grad.dtype() == dtype || node.uncast(index) == Some(grad.dtype());
     if grad.shape() != shape || !fits() {
-        return Err(Error::Autograd(format!(
-            "{} gave its input {index} of shape {shape:?} {dtype} a gradient of shape {:?} {}",
-            node.function().name(),
-            grad.shape(),
-            grad.dtype()
-        )));
+        let input = format!("{} gave its input {index} of shape {shape:?} ", node.function().name());
+        return Err(Error::autograd(text![input, dtype, " a gradient of shape ", grad]));
     }
     Ok(())
 }

@@ -5,9 +5,10 @@ use crate::DType;
 use crate::backend::{Backend, Meta, Plan, Unsupported, View};
 use crate::delegate_backend;
 use crate::device::Device;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Text};
 use crate::op::Op;
 use crate::ops::index::ScatterMode;
+use crate::text;
 
 /// Runs every op on two devices and stops at the first that differs, with [`Error::Mismatch`].
 ///
@@ -58,7 +59,7 @@ pub(crate) struct Comparison<'a> {
 }
 
 impl Comparison<'_> {
-    fn mismatch(&self, op: &Op, detail: String) -> Error {
+    fn mismatch(&self, op: &Op, detail: Text) -> Error {
         Error::Mismatch {
             op: op.name(),
             left: self.device.name().into(),
@@ -78,7 +79,7 @@ impl Comparison<'_> {
         let wanted = self.expected(op, inputs).map_err(|error| {
             self.mismatch(
                 op,
-                format!("the oracle failed where the device did not, on {}: {error}", describe_all(inputs)),
+                text!["the oracle failed where the device did not, on ", describe_all(inputs), ": ", error],
             )
         })?;
         for (index, (view, want)) in outputs.iter().zip(&wanted).enumerate() {
@@ -94,8 +95,8 @@ impl Comparison<'_> {
                     continue;
                 }
             }
-            let detail =
-                format!("output {index} from {}: {}", describe_all(inputs), differences.report(&got, want));
+            let output = format!("output {index} from ");
+            let detail = text![output, describe_all(inputs), ": ", differences.report(&got, want)];
             return Err(self.mismatch(op, detail));
         }
         Ok(())
@@ -210,22 +211,20 @@ impl Differences {
         found
     }
 
-    fn report(&self, got: &Snapshot, want: &Snapshot) -> String {
+    fn report(&self, got: &Snapshot, want: &Snapshot) -> Text {
         if got.shape != want.shape || got.dtype != want.dtype {
-            return format!("got {}, want {}", got.describe(), want.describe());
+            return text!["got ", got.describe(), ", want ", want.describe()];
         }
-        format!(
-            "{} of {} elements of {}; first at {:?}: got {:e}, want {:e}, allowed difference {:e}; got {}; want {}",
-            self.count,
-            want.shape.elements(),
-            want.describe(),
+        let first = format!(
+            "; first at {:?}: got {:e}, want {:e}, allowed difference {:e}; got {}; want {}",
             unravel(self.first, &want.shape),
             got.values()[self.first],
             want.values()[self.first],
             self.allowed,
             got.stats(),
             want.stats()
-        )
+        );
+        text![self.count, " of ", want.shape.elements(), " elements of ", want.describe(), first]
     }
 }
 

@@ -5,8 +5,9 @@ use crate::backend::{Backend, Meta, Plan, Unsupported, View};
 use crate::delegate_backend;
 use crate::device::Device;
 use crate::dtype::Scalar;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Text};
 use crate::op::Op;
+use crate::text;
 
 /// Reads every floating output back; one with NaN (or, on demand, infinity) is an error if no input had any.
 ///
@@ -80,20 +81,19 @@ impl NanCheck {
         count: usize,
         first: usize,
         inputs: &[Snapshot],
-    ) -> String {
+    ) -> Text {
         let what = if self.infinity { "NaN or infinity" } else { "NaN" };
-        let mut text = format!(
-            "{what} in {count} of {} elements of output {index} ({}), first at {:?}, on {}; inputs had none:",
-            output.shape.elements(),
+        let elements = output.shape.elements();
+        let at = unravel(first, &output.shape);
+        let of_inputs = inputs.iter().enumerate().map(|(index, input)| {
+            text![format!(" input {index} ("), input.describe(), format!("): {}", input.stats())]
+        });
+        text![
+            format!("{what} in {count} of {elements} elements of output {index} ("),
             output.describe(),
-            unravel(first, &output.shape),
-            self.inner.name()
-        );
-        for (index, input) in inputs.iter().enumerate() {
-            text += &format!(" input {index} ({}): {};", input.describe(), input.stats());
-        }
-        text.pop();
-        text
+            format!("), first at {at:?}, on {}; inputs had none:", self.inner.name()),
+            Text::joined(of_inputs, ";")
+        ]
     }
 }
 

@@ -3,10 +3,11 @@
 use crate::backend::{Backend, View};
 use crate::dtype::Element;
 use crate::dtype::with_element;
-use crate::error::Result;
+use crate::error::{Result, Text};
 use crate::op::Op;
 use crate::ops::copy::Copy;
 use crate::tensor::Tensor;
+use crate::text;
 use crate::{DType, Device, Layout, Shape, Stats};
 use smallvec::SmallVec;
 
@@ -120,14 +121,14 @@ impl Snapshot {
     }
 
     /// `[32, 10] f32`, for messages.
-    pub(super) fn describe(&self) -> String {
-        format!("{:?} {}", self.shape, self.dtype)
+    pub(super) fn describe(&self) -> Text {
+        text![&self.shape, " ", self.dtype]
     }
 }
 
 /// `[2, 3] f32, [3] f32`
-pub(super) fn describe_all(snapshots: &[Snapshot]) -> String {
-    snapshots.iter().map(Snapshot::describe).collect::<Vec<_>>().join(", ")
+pub(super) fn describe_all(snapshots: &[Snapshot]) -> Text {
+    Text::joined(snapshots.iter().map(Snapshot::describe), ", ")
 }
 
 /// `layout` with axes of stride 0 cut to size 1.

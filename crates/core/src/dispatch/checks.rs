@@ -42,7 +42,7 @@ pub(super) fn refuse_recorded_change(op: &Op, inputs: &[&Tensor], specs: &Output
     for spec in specs {
         let (Role::Aliases(index) | Role::Accumulates(index)) = spec.role else { continue };
         if autograd::is_recording() && inputs.iter().any(|tensor| tensor.needs_grad()) {
-            return Err(Error::Autograd(format!(
+            return Err(Error::autograd(format!(
                 "{} changes its input {index} in place: run it in no_grad",
                 op.name()
             )));

@@ -96,12 +96,7 @@ fn check_output(op: &Op, spec: Output, destination: &Tensor) -> Result<()> {
         });
     }
     if spec.dtype != destination.dtype() {
-        return Err(Error::DType {
-            op: op.name(),
-            what: "destination",
-            got: destination.dtype(),
-            expected: spec.dtype.name(),
-        });
+        return Err(Error::dtype(op.name(), "destination", destination.dtype(), spec.dtype));
     }
     Ok(())
 }

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::op::{Differentiability, Output, Outputs, Rule, Saves, check};
 use crate::ops::random::{Dropout, check_probability, check_state};
 use crate::precision::{self, without_precision};
-use crate::{DType, Shape, Tensor};
+use crate::{DType, Shape, Tensor, text};
 use smallvec::SmallVec;
 
 /// Which keys a query sees, how scores are scaled, and which weights are dropped. Shared by [`Attention`] and [`AttentionGrad`].
@@ -101,12 +101,7 @@ impl AttentionConfig {
 
 fn check_mask(op: &'static str, mask: &Meta<'_>, query: &Meta<'_>, scores: &Shape) -> Result<()> {
     if mask.dtype != DType::Bool && mask.dtype != query.dtype {
-        return Err(Error::DType {
-            op,
-            what: "mask",
-            got: mask.dtype,
-            expected: "bool or the query's dtype",
-        });
+        return Err(Error::dtype(op, "mask", mask.dtype, text![DType::Bool, " or the query's dtype"]));
     }
     check::shape(op, "mask", mask, *scores)
 }

@@ -70,7 +70,7 @@ impl BinaryOp {
             BinaryOp::Atan2 => "a floating dtype",
             _ => "a number",
         };
-        Err(Error::DType { op: name, what: "operand", got: meta.dtype, expected })
+        Err(Error::dtype(name, "operand", meta.dtype, expected))
     }
 }
 

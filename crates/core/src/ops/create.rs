@@ -3,11 +3,11 @@
 use crate::backend::Meta;
 use crate::dispatch::{apply_on, apply_one};
 use crate::dtype::Scalar;
-use crate::error::{Error, Result, index_told_as};
+use crate::error::{Error, Result, Text, index_told_as};
 use crate::op::{Differentiability, Output, Outputs, Rule, check};
 use crate::ops::index::{Scatter, ScatterMode};
 use crate::tensor::Tensor;
-use crate::{DType, Device, IntoShape, Shape};
+use crate::{DType, Device, IntoShape, Shape, text};
 
 /// `y[..] = value`. No input; one output. Primitive, all dtypes.
 #[derive(Clone, Debug)]
@@ -59,7 +59,7 @@ impl Rule for Iota {
     fn infer(&self, inputs: &[Meta<'_>]) -> Result<Outputs> {
         check::count("iota", inputs, 0)?;
         if self.dtype == DType::Bool {
-            return Err(Error::DType { op: "iota", what: "output", got: self.dtype, expected: "a number" });
+            return Err(Error::dtype("iota", "output", self.dtype, "a number"));
         }
         exact_scalar("iota", self.start, self.dtype)?;
         exact_scalar("iota", self.step, self.dtype)?;
@@ -91,7 +91,10 @@ pub(crate) fn exact_scalar(op: &'static str, scalar: Scalar, dtype: DType) -> Re
     let Some((low, high)) = integer_range(dtype) else { return Ok(()) };
     let fits = match scalar {
         Scalar::Float(value) if value.is_nan() || (value.is_finite() && value.fract() != 0.0) => {
-            return Err(Error::invalid(op, format!("{value:?} is not a whole number, tensor is {dtype}")));
+            return Err(Error::invalid(
+                op,
+                text![format!("{value:?} is not a whole number, tensor is "), dtype],
+            ));
         }
         // In i128, where 2^63 is not yet rounded down to the largest i64.
         Scalar::Float(value) => {
@@ -100,24 +103,25 @@ pub(crate) fn exact_scalar(op: &'static str, scalar: Scalar, dtype: DType) -> Re
         Scalar::Int(value) => (low..=high).contains(&value),
         Scalar::Bool(_) => true,
     };
-    if fits { Ok(()) } else { Err(Error::invalid(op, format!("{scalar} does not fit {dtype}"))) }
+    if fits { Ok(()) } else { Err(Error::invalid(op, text![format!("{scalar} does not fit "), dtype])) }
 }
 
 /// The number of steps from `start` up (or down) to, not including, `end`.
 fn steps(start: Scalar, end: Scalar, step: Scalar, dtype: DType) -> Result<usize> {
-    let fail = |what: &str| Err(Error::invalid("arange", format!("from {start} to {end} by {step}: {what}")));
+    let fail =
+        |what: Text| Err(Error::invalid("arange", text![format!("from {start} to {end} by {step}: "), what]));
     if dtype == DType::Bool {
-        return Err(Error::DType { op: "arange", what: "output", got: dtype, expected: "a number" });
+        return Err(Error::dtype("arange", "output", dtype, "a number"));
     }
     let (from, to, by) = (start.as_f64(), end.as_f64(), step.as_f64());
     if ![from, to, by].into_iter().all(f64::is_finite) {
-        return fail("a bound is not finite");
+        return fail("a bound is not finite".into());
     }
     if by == 0.0 {
-        return fail("the step is 0");
+        return fail("the step is 0".into());
     }
     if (to - from) * by < 0.0 {
-        return fail("the step leads away from the end");
+        return fail("the step leads away from the end".into());
     }
     let count = if dtype.is_int() {
         for scalar in [start, end, step] {
@@ -129,17 +133,17 @@ fn steps(start: Scalar, end: Scalar, step: Scalar, dtype: DType) -> Result<usize
         let last = from + by * (count as i128 - 1).max(0);
         let (low, high) = integer_range(dtype).unwrap_or((i64::MIN, i64::MAX));
         if [from, last].iter().any(|number| !(i128::from(low)..=i128::from(high)).contains(number)) {
-            return fail(&format!("not all numbers fit {dtype}"));
+            return fail(text!["not all numbers fit ", dtype]);
         }
         if exact_scalar("arange", step, dtype).is_err() {
-            return fail(&format!("the step does not fit {dtype}"));
+            return fail(text!["the step does not fit ", dtype]);
         }
         count as f64
     } else {
         ((to - from) / by).ceil()
     };
     // 2^53 elements are more than a shape takes; up to there f64 counts exactly.
-    if count < 9e15 { Ok(count as usize) } else { fail("too many elements") }
+    if count < 9e15 { Ok(count as usize) } else { fail("too many elements".into()) }
 }
 
 impl Tensor {
@@ -182,8 +186,7 @@ impl Tensor {
     /// A dtype that is not floating, no memory.
     pub fn linspace(start: f64, end: f64, count: usize, dtype: DType, device: &Device) -> Result<Tensor> {
         if !dtype.is_float() {
-            let expected = "a floating dtype";
-            return Err(Error::DType { op: "linspace", what: "output", got: dtype, expected });
+            return Err(Error::dtype("linspace", "output", dtype, "a floating dtype"));
         }
         // Divided apart: the difference of finite ends may be infinite.
         let steps = (count.max(2) - 1) as f64;

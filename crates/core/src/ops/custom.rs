@@ -38,7 +38,7 @@ pub trait CustomOp: Send + Sync + Debug {
     /// Those of the ops it is made of.
     fn backward(&self, context: &Context<'_>, grad_outputs: &[Option<Tensor>]) -> Result<Grads> {
         let _ = (context, grad_outputs);
-        Err(crate::Error::Autograd(format!("{} states no gradient", self.name())))
+        Err(crate::Error::autograd(format!("{} states no gradient", self.name())))
     }
 
     /// For a backend to find the op that it has a kernel for.

@@ -82,7 +82,7 @@ impl Rule for Scatter {
         check::shape(name, "source", &inputs[2], *inputs[1].shape())?;
         check::same_dtype(name, &inputs[0], &inputs[2])?;
         if self.mode == ScatterMode::Add && inputs[0].dtype == DType::Bool {
-            return Err(Error::DType { op: name, what: "base", got: DType::Bool, expected: "a number" });
+            return Err(Error::dtype(name, "base", DType::Bool, "a number"));
         }
         Ok(Outputs::from_buf([Output::reuses(*inputs[0].shape(), inputs[0].dtype, 0)]))
     }
@@ -217,7 +217,7 @@ impl Rule for IndexAdd {
         check::same_dtype(name, &inputs[0], &inputs[2])?;
         check::shape(name, "source", &inputs[2], inputs[0].shape().resized(self.axis, count, name)?)?;
         if inputs[0].dtype == DType::Bool {
-            return Err(Error::DType { op: name, what: "base", got: DType::Bool, expected: "a number" });
+            return Err(Error::dtype(name, "base", DType::Bool, "a number"));
         }
         Ok(Outputs::from_buf([Output::reuses(*inputs[0].shape(), inputs[0].dtype, 0)]))
     }

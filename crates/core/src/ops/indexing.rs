@@ -10,6 +10,7 @@ use crate::error::{Error, Result, index_told_as};
 use crate::op::{Differentiability, Output, Outputs, Rule, Saves, check};
 use crate::shape::MAX_RANK;
 use crate::tensor::Tensor;
+use crate::text;
 use smallvec::SmallVec;
 use std::ops::{Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
 
@@ -247,12 +248,12 @@ fn axes_taken(item: &IndexItem) -> Result<usize> {
             rank => Ok(rank),
         },
         IndexItem::Tensor(index) if index.dtype().is_index() => Ok(1),
-        IndexItem::Tensor(other) => Err(Error::DType {
-            op: "index",
-            what: "tensor",
-            got: other.dtype(),
-            expected: "i32, i64 or bool",
-        }),
+        IndexItem::Tensor(other) => Err(Error::dtype(
+            "index",
+            "tensor",
+            other.dtype(),
+            text![DType::I32, ", ", DType::I64, " or ", DType::Bool],
+        )),
     }
 }
 

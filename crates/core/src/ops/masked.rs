@@ -78,7 +78,7 @@ impl Tensor {
     fn checked_mask(&self, op: &'static str) -> Result<&Tensor> {
         match self.dtype() {
             DType::Bool => Ok(self),
-            got => Err(Error::DType { op, what: "mask", got, expected: "bool" }),
+            got => Err(Error::dtype(op, "mask", got, DType::Bool)),
         }
     }
 }

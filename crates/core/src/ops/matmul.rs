@@ -8,7 +8,7 @@ use crate::op::{Differentiability, Output, Outputs, Role, Rule, Saves, check};
 use crate::ops::unary::{Unary, UnaryOp};
 use crate::precision::{self, without_precision};
 use crate::shape::AxisSet;
-use crate::{DType, Shape, Tensor};
+use crate::{DType, Shape, Tensor, text};
 use smallvec::SmallVec;
 
 /// What happens to a product before it is stored: `y = activation(alpha * a b + bias) + residual`, and `c += y` if accumulating.
@@ -76,7 +76,7 @@ impl Rule for Matmul {
         check::same_dtype(name, &inputs[0], &inputs[1])?;
         let dtype = inputs[0].dtype;
         if dtype == DType::Bool {
-            return Err(Error::DType { op: name, what: "operand", got: dtype, expected: "a number" });
+            return Err(Error::dtype(name, "operand", dtype, "a number"));
         }
         let shape = product_shape(name, inputs[0].shape(), inputs[1].shape())?;
         let [left, right] = [0, 1].map(|operand: usize| inputs[operand].shape().dims());
@@ -91,12 +91,12 @@ impl Rule for Matmul {
         whole_factor(name, "alpha", self.epilogue.alpha, dtype)?;
         let out_dtype = self.epilogue.out_dtype.unwrap_or(dtype);
         if out_dtype != dtype && !(dtype.is_half() && out_dtype == DType::F32) {
-            return Err(Error::DType {
-                op: name,
-                what: "output",
-                got: out_dtype,
-                expected: "the operands' dtype, or f32 for f16 and bf16",
-            });
+            return Err(Error::dtype(
+                name,
+                "output",
+                out_dtype,
+                text!["the operands' dtype, or ", DType::F32, " for ", DType::F16, " and ", DType::BF16],
+            ));
         }
         let mut role = Role::Fresh;
         for (position, meta) in inputs.iter().enumerate().skip(2) {
@@ -196,7 +196,8 @@ fn whole_factor(op: &'static str, what: &str, factor: f64, dtype: DType) -> Resu
     if dtype.is_float() || factor.fract() == 0.0 {
         return Ok(());
     }
-    Err(Error::invalid(op, format!("{what} {factor} for operands of {dtype}, expected a whole number")))
+    let given = format!("{what} {factor} for operands of ");
+    Err(Error::invalid(op, text![given, dtype, ", expected a whole number"]))
 }
 
 /// `[.., m, k] x [.., k, n] -> [.., m, n]`.
@@ -482,7 +483,7 @@ pub(crate) fn same_numbers(op: &'static str, tensors: &[&Tensor]) -> Result<()> 
     for tensor in tensors {
         check::same_dtype(op, &tensors[0].meta(), &tensor.meta())?;
         if tensor.dtype() == DType::Bool {
-            return Err(Error::DType { op, what: "operand", got: DType::Bool, expected: "a number" });
+            return Err(Error::dtype(op, "operand", DType::Bool, "a number"));
         }
     }
     Ok(())

@@ -7,11 +7,11 @@
 use crate::autograd::{Context, Grads};
 use crate::backend::Meta;
 use crate::dispatch::apply_one;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Text};
 use crate::op::{Differentiability, Output, Outputs, Rule, check};
 use crate::ops::create::integer_range;
 use crate::tensor::Tensor;
-use crate::{DType, Device, IntoShape, Shape};
+use crate::{DType, Device, IntoShape, Shape, text};
 
 /// `y[i] = word[i] >> (32 - bits)` as i32, i in row-major order. Input: state. Primitive.
 #[derive(Clone, Debug)]
@@ -82,7 +82,7 @@ fn real(op: &'static str, inputs: &[Meta<'_>], shape: Shape, dtype: DType) -> Re
     check::count(op, inputs, 1)?;
     check_state(op, &inputs[0])?;
     if !matches!(dtype, DType::F32 | DType::F64) {
-        return Err(Error::DType { op, what: "output", got: dtype, expected: "f32 or f64" });
+        return Err(Error::dtype(op, "output", dtype, text![DType::F32, " or ", DType::F64]));
     }
     Ok(Outputs::from_buf([Output::fresh(shape, dtype)]))
 }
@@ -267,7 +267,7 @@ impl Tensor {
         if i32::try_from(count).is_err() {
             return Err(Error::invalid(
                 "permutation",
-                format!("{count} numbers, at most {} fit i32", i32::MAX),
+                text![format!("{count} numbers, at most {} fit ", i32::MAX), DType::I32],
             ));
         }
         let keys = || {
@@ -305,7 +305,7 @@ pub(super) fn check_probability(op: &'static str, p: f64) -> Result<()> {
 fn check_random_dtype(op: &'static str, dtype: DType) -> Result<()> {
     match dtype.is_float() {
         true => Ok(()),
-        false => Err(Error::DType { op, what: "output", got: dtype, expected: "a floating dtype" }),
+        false => Err(Error::dtype(op, "output", dtype, "a floating dtype")),
     }
 }
 
@@ -316,19 +316,19 @@ fn below_one(dtype: DType) -> f64 {
 
 /// The number of values in `low..high`.
 fn check_range(low: i64, high: i64, dtype: DType) -> Result<i64> {
-    let fail = |detail: String| Err(Error::invalid("randint", detail));
+    let fail = |detail: Text| Err(Error::invalid("randint", detail));
     let Some((least, most)) = integer_range(dtype) else {
-        return Err(Error::DType { op: "randint", what: "output", got: dtype, expected: "an integer dtype" });
+        return Err(Error::dtype("randint", "output", dtype, "an integer dtype"));
     };
     if low >= high {
-        return fail(format!("no integer from {low} up to, not including, {high}"));
+        return fail(format!("no integer from {low} up to, not including, {high}").into());
     }
     // Of i64 the greatest is the one value that no range reaches.
     if low < least || high > most.saturating_add(1) {
-        return fail(format!("{low}..{high} does not fit {dtype}"));
+        return fail(text![format!("{low}..{high} does not fit "), dtype]);
     }
     match high.checked_sub(low) {
         Some(values) if values <= 1 << 40 => Ok(values),
-        _ => fail(format!("{low}..{high} has more than 2^40 values")),
+        _ => fail(format!("{low}..{high} has more than 2^40 values").into()),
     }
 }

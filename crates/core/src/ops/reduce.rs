@@ -60,7 +60,7 @@ impl ReduceOp {
             ReduceOp::Sum | ReduceOp::Prod | ReduceOp::ArgMax | ReduceOp::ArgMin
                 if meta.dtype == DType::Bool =>
             {
-                return Err(Error::DType { op: name, what: "input", got: meta.dtype, expected: "a number" });
+                return Err(Error::dtype(name, "input", meta.dtype, "a number"));
             }
             op if !op.is_primitive() => check::float(name, "input", meta)?,
             _ => {}
@@ -224,7 +224,7 @@ impl Rule for CumulativeSum {
         check::count("cumsum", inputs, 1)?;
         check::axis("cumsum", self.axis, inputs[0].shape())?;
         if inputs[0].dtype == DType::Bool {
-            return Err(Error::DType { op: "cumsum", what: "input", got: DType::Bool, expected: "a number" });
+            return Err(Error::dtype("cumsum", "input", DType::Bool, "a number"));
         }
         Ok(Outputs::from_buf([Output::fresh(*inputs[0].shape(), inputs[0].dtype)]))
     }

@@ -60,12 +60,7 @@ impl Tensor {
     pub fn bincount(&self, min_length: usize) -> Result<Tensor> {
         let [count] = self.shape().to_array("bincount")?;
         if !self.dtype().is_int() {
-            return Err(Error::DType {
-                op: "bincount",
-                what: "input",
-                got: self.dtype(),
-                expected: "an integer dtype",
-            });
+            return Err(Error::dtype("bincount", "input", self.dtype(), "an integer dtype"));
         }
         if count == 0 {
             return Tensor::zeros([min_length], DType::I32, self.device());
@@ -88,8 +83,7 @@ impl Tensor {
     /// A dtype that is not floating, no bins, bounds that are not finite or not in order.
     pub fn histogram(&self, bins: usize, low: f64, high: f64) -> Result<Tensor> {
         if !self.dtype().is_float() {
-            let (got, expected) = (self.dtype(), "a floating dtype");
-            return Err(Error::DType { op: "histogram", what: "input", got, expected });
+            return Err(Error::dtype("histogram", "input", self.dtype(), "a floating dtype"));
         }
         if bins == 0 || i32::try_from(bins).is_err() || !(low < high && (high - low).is_finite()) {
             return Err(Error::invalid("histogram", format!("{bins} bins between {low:?} and {high:?}")));

@@ -11,6 +11,7 @@ use crate::error::{Error, Result};
 use crate::op::{Differentiability, Output, Outputs, Rule, Saves, check};
 use crate::precision;
 use crate::tensor::Tensor;
+use crate::text;
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI};
 
 unary_ops! {
@@ -140,7 +141,7 @@ unary_ops! {
     Not = "logical_not" (logical_not logical_not_) {
         takes: Bools,
         autocast: Unchanged,
-        grad: None |_x, _dy| Err(Error::Autograd("not has no gradient".into())),
+        grad: None |_x, _dy| Err(Error::autograd("not has no gradient")),
     }
     /// `x` if `x > 0`, else `slope * x`. Gradient `slope` at 0.
     LeakyRelu {
@@ -311,7 +312,7 @@ impl Rule for Unary {
             UnaryOp::Clamp { low, high } if dtype.is_int() => whole_bounds(low, high, dtype)?,
             op if op.takes_integers() && dtype.is_int() => {}
             op if op.takes_integers() && !dtype.is_float() => {
-                return Err(Error::DType { op: op.name(), what: "input", got: dtype, expected: "a number" });
+                return Err(Error::dtype(op.name(), "input", dtype, "a number"));
             }
             op => check::float(op.name(), "input", &inputs[0])?,
         }
@@ -356,7 +357,7 @@ fn whole_bounds(low: f64, high: f64, dtype: DType) -> Result<()> {
     match [low, high].into_iter().find(|bound| bound.is_nan() || (bound.is_finite() && bound.fract() != 0.0))
     {
         Some(bound) => {
-            Err(Error::invalid("clamp", format!("{bound:?} is not a whole number, tensor is {dtype}")))
+            Err(Error::invalid("clamp", text![format!("{bound:?} is not a whole number, tensor is "), dtype]))
         }
         None => Ok(()),
     }

@@ -1,9 +1,10 @@
 //! Adagrad: gradients divided by the root of the sum of all their squares.
 
 use super::composed::{Parts, composed};
+use super::group::ParamGroup;
+use super::optimizer::optimizer;
 use super::steps::{Common, StepRule, Steps};
-use super::{ParamGroup, optimizer};
-use crate::Param;
+use crate::module::Param;
 use ternion_core::{Result, Tensor};
 
 /// Adagrad (Duchi, Hazan and Singer 2011, the diagonal form of figure 1), as PyTorch's `Adagrad`:

@@ -1,9 +1,10 @@
 //! Adam, and AdamW, which decays weights apart from the gradient.
 
 use super::composed::{Parts, blend_, composed};
+use super::group::ParamGroup;
+use super::optimizer::{check_betas, optimizer};
 use super::steps::{Common, StepRule, Steps};
-use super::{ParamGroup, check_betas, optimizer};
-use crate::Param;
+use crate::module::Param;
 use ternion_core::dispatch::apply;
 use ternion_core::ops::step::{AdamStep, DecayMode};
 use ternion_core::{Result, Tensor};

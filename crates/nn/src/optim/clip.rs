@@ -1,6 +1,6 @@
 //! Clipping of gradients apart from a step.
 
-use crate::Param;
+use crate::module::Param;
 use ternion_core::{Gradients, Result, Tensor};
 
 /// Scales the gradients of `parameters` so that their common norm is at most `max_norm`; tells the norm that they had, as a tensor on the device.

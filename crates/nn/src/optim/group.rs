@@ -1,6 +1,6 @@
 //! Groups of parameters that step by settings of their own.
 
-use crate::Param;
+use crate::module::Param;
 
 /// Parameters with settings of their own, as PyTorch's parameter groups. An optimiser's state dict does not hold the settings, as it does not hold its configuration.
 ///

@@ -1,9 +1,10 @@
 //! Lion: every element moves by the learning rate, in the direction of a sign.
 
 use super::composed::{Parts, blend, blend_, composed};
+use super::group::ParamGroup;
+use super::optimizer::{check_betas, optimizer};
 use super::steps::{Common, StepRule, Steps};
-use super::{ParamGroup, check_betas, optimizer};
-use crate::Param;
+use crate::module::Param;
 use ternion_core::{Result, Tensor};
 
 /// Lion (Chen et al. 2023, algorithm 2), with the defaults of its authors; PyTorch has none:

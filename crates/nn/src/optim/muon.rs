@@ -1,9 +1,10 @@
 //! Muon: matrices move by their momentum made orthogonal.
 
 use super::composed::{Parts, blend, blend_, composed};
+use super::group::ParamGroup;
+use super::optimizer::optimizer;
 use super::steps::{Common, StepRule, Steps};
-use super::{ParamGroup, optimizer};
-use crate::Param;
+use crate::module::Param;
 use ternion_core::{Error, Result, Tensor};
 
 /// Muon (Jordan et al. 2024, <https://kellerjordan.github.io/posts/muon/>), as PyTorch's `Muon`, for matrices alone:

@@ -1,9 +1,10 @@
 //! RMSprop: gradients divided by a running root mean square of theirs.
 
 use super::composed::{Parts, blend_, composed};
+use super::group::ParamGroup;
+use super::optimizer::optimizer;
 use super::steps::{Common, StepRule, Steps};
-use super::{ParamGroup, optimizer};
-use crate::Param;
+use crate::module::Param;
 use ternion_core::{Error, Result, Tensor};
 
 /// RMSprop (Tieleman and Hinton 2012, lecture 6.5; centred: Graves 2013, equations 38 to 45), as PyTorch's `RMSprop`:

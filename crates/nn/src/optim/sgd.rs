@@ -1,8 +1,9 @@
 //! Stochastic gradient descent.
 
+use super::group::ParamGroup;
+use super::optimizer::optimizer;
 use super::steps::{Common, StepRule, Steps};
-use super::{ParamGroup, optimizer};
-use crate::Param;
+use crate::module::Param;
 use ternion_core::dispatch::apply;
 use ternion_core::ops::step::SgdStep;
 use ternion_core::{Error, Result, Tensor};

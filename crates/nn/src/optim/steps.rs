@@ -2,14 +2,14 @@
 
 mod state;
 
-use super::ParamGroup;
-use crate::Param;
+use super::group::ParamGroup;
+use crate::module::Param;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use ternion_core::capture::{before_replay, is_recording_step, only_once};
 use ternion_core::trace::{SpanKind, in_span};
 use ternion_core::{
-    DType, Device, Element, Error, Gradients, Layout, Result, Shape, Tensor, grad_norm, no_grad,
+    DType, Device, Element, Error, Gradients, Layout, Result, Shape, Tensor, grad_norm, no_grad, text,
     without_precision,
 };
 
@@ -282,19 +282,11 @@ impl<R: StepRule> Steps<R> {
                 slot.states = only_once(|| fresh.collect::<Result<_>>())?;
             }
             if let Some(state) = slot.states.iter().find(|state| !belongs(state, tensor)) {
-                return Err(Error::invalid(
-                    self.op,
-                    format!(
-                        "{} is {:?} {} on {} now, but its state {:?} {} on {}: make the optimiser after moving or casting the model",
-                        slot.label,
-                        tensor.shape(),
-                        dtype,
-                        tensor.device(),
-                        state.shape(),
-                        state.dtype(),
-                        state.device()
-                    ),
-                ));
+                let now =
+                    text![&slot.label, " is ", tensor.shape(), " ", dtype, " on ", tensor.device().name()];
+                let state = text![" now, but its state ", state, " on ", state.device().name()];
+                let advice = ": make the optimiser after moving or casting the model";
+                return Err(Error::invalid(self.op, text![now, state, advice]));
             }
         }
         Ok(())

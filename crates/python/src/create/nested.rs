@@ -7,7 +7,7 @@ use crate::promote::{Number, common, default_dtype};
 use crate::tensor::PyTensor;
 use pyo3::prelude::*;
 use pyo3::types::{PyFloat, PyInt, PyList, PyRange, PyTuple};
-use ternion::{DType, Device, Error, MAX_RANK, Result, Shape, Tensor};
+use ternion::{DType, Device, Error, MAX_RANK, Result, Shape, Tensor, text};
 
 /// Numbers in nested lists: their shape, and all of them in row-major order.
 #[derive(Default)]
@@ -103,7 +103,7 @@ impl Nested {
         let own = self.dtype.unwrap_or_else(default_dtype);
         let dtype = dtype.unwrap_or(own);
         if let Some(number) = self.numbers.iter().find(|number| !holds(dtype, **number)) {
-            return Err(Error::invalid("tensor", format!("the number {number} does not fit {dtype}")));
+            return Err(Error::invalid("tensor", text![format!("the number {number} does not fit "), dtype]));
         }
         let all = match own {
             own if own.is_float() => Tensor::from_vec(self.numbers.iter().map(real).collect(), shape, cpu),

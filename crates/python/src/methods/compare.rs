@@ -2,12 +2,11 @@
 
 use crate::arguments::Operand;
 use crate::create::given;
-use crate::error::{Failure, Outcome};
+use crate::error::{Called, Failure, Outcome};
 use crate::expected::of;
 use crate::promote::{Number, beside, floating, meet};
 use crate::run::{run, wait};
 use crate::tensor::PyTensor;
-use crate::words::Called;
 use pyo3::class::basic::CompareOp;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -257,7 +256,7 @@ impl PyTensor {
 
 fn chosen(py: Python<'_>, condition: &Tensor, a: &Tensor, b: &Tensor) -> Outcome<PyTensor> {
     if !matches!(condition.dtype(), DType::Bool | DType::U8) {
-        let name = crate::dtype::name(condition.dtype());
+        let name = crate::dialect::dtype_name(condition.dtype());
         return Err(Failure::kind(format!("where: a condition of {name}, expected bool")));
     }
     let elements = condition.elements().max(a.elements()).max(b.elements());

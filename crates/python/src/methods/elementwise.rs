@@ -2,11 +2,10 @@
 
 use crate::arguments::number;
 use crate::create::given;
-use crate::error::{Failure, Outcome};
+use crate::error::{Called, Failure, Outcome};
 use crate::expected::of;
 use crate::promote::{Number, default_dtype, floating};
 use crate::tensor::PyTensor;
-use crate::words::Called;
 use pyo3::prelude::*;
 use ternion::{DType, Result, Scalar, Tensor};
 
@@ -396,8 +395,8 @@ fn keeps_dtype(op: &str, slf: &Bound<'_, PyTensor>) -> Outcome<()> {
     }
     Err(Failure::state(format!(
         "{op}: result type {} can't be cast to the desired output type {}",
-        crate::dtype::name(default_dtype()),
-        crate::dtype::name(own)
+        crate::dialect::dtype_name(default_dtype()),
+        crate::dialect::dtype_name(own)
     )))
 }
 

@@ -1,6 +1,6 @@
 //! Where the largest and smallest elements are, also of more than the framework's own indices, int32, can count.
 
-use ternion::{Axes, DType, Error, Result, Tensor};
+use ternion::{Axes, DType, Error, Result, Tensor, text};
 
 /// The most elements of an axis whose places int32 can count.
 const COUNTED: usize = 1 << 31;
@@ -74,6 +74,6 @@ pub fn counted(name: &'static str, x: &Tensor, dim: isize) -> Result<()> {
     }
     Err(Error::invalid(
         name,
-        format!("{size} elements along axis {dim}, places of at most {COUNTED} fit i32"),
+        text![format!("{size} elements along axis {dim}, places of at most {COUNTED} fit "), DType::I32],
     ))
 }

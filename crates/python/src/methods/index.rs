@@ -219,7 +219,7 @@ fn assigned(x: &Tensor, value: &Bound<'_, PyAny>) -> Outcome<Tensor> {
             Ok(beside(x, number)?.to_dtype(x.dtype())?)
         }
         Some(Operand::Number(number)) => {
-            let name = crate::dtype::name(x.dtype());
+            let name = crate::dialect::dtype_name(x.dtype());
             Err(Failure::value(format!("index: the number {number} does not fit {name}")))
         }
         None => {

@@ -3,12 +3,11 @@
 use super::extremes::{counted, extremes, place};
 use crate::arguments::{AxesArgument, Count, axes, either, one_of};
 use crate::dtype::DTypeArgument;
-use crate::error::{Failure, Outcome};
+use crate::error::{Called, Failure, Outcome};
 use crate::expected::{Expected, of};
 use crate::promote::floating;
 use crate::run::run;
 use crate::tensor::{PyTensor, stands_for_one};
-use crate::words::Called;
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;

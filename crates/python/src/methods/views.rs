@@ -2,11 +2,10 @@
 
 use crate::arguments::{AxesArgument, Count, ShapeArgument, axes, by_name, either, numbers, one_of, sizes};
 use crate::dtype::{DTypeArgument, PyDType};
-use crate::error::{Failure, Outcome};
+use crate::error::{Called, Failure, Outcome};
 use crate::expected::of;
 use crate::run::{run, wait};
 use crate::tensor::{PyTensor, stands_for_one};
-use crate::words::Called;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use ternion::{Axes, DType, Error, Result, Tensor};
@@ -37,7 +36,7 @@ fn only_dtype(arguments: &Bound<'_, PyTuple>, is_named: bool) -> Outcome<Option<
 
 /// The same memory, its bytes taken as numbers of another dtype.
 fn as_bytes_of(x: &Tensor, dtype: DType) -> Outcome<Tensor> {
-    let (own, asked) = (crate::dtype::name(x.dtype()), crate::dtype::name(dtype));
+    let (own, asked) = (crate::dialect::dtype_name(x.dtype()), crate::dialect::dtype_name(dtype));
     if x.dtype().size() != dtype.size() || (dtype == DType::Bool && x.dtype() != DType::Bool) {
         return Err(Failure::kind(format!(
             "view: {own} as {asked}, expected a dtype of numbers of {} bytes; to() converts",

@@ -1,6 +1,7 @@
 //! Scopes in which every op is compared with another device.
 
 use crate::device::DeviceArgument;
+use crate::dialect;
 use crate::error::{Failure, Outcome};
 use pyo3::prelude::*;
 use ternion::{CheckConfig, OnDifference};
@@ -18,10 +19,7 @@ fn open_check(py: Python<'_>, against: DeviceArgument, factor: f64, collect: boo
 fn close_check() -> Outcome<(usize, Vec<String>)> {
     let report = ternion::check::close_check()
         .ok_or_else(|| Failure::state("no check is open on this thread: it is left where it was entered"))?;
-    Ok((
-        report.compared,
-        report.differences.iter().map(|told| crate::words::with_dtypes(&told.to_string())).collect(),
-    ))
+    Ok((report.compared, report.differences.iter().map(dialect::message).collect()))
 }
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

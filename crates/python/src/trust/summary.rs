@@ -132,7 +132,7 @@ fn summary(
     let pass = if backward { SummaryPass::ForwardBackward } else { SummaryPass::Forward };
     let called = || {
         let result = forward.call0().map_err(|error| carried(py, "forward", error))?;
-        first_tensor(&result).ok_or_else(|| Error::Autograd("summary: the model gave no tensor".into()))
+        first_tensor(&result).ok_or_else(|| Error::autograd("summary: the model gave no tensor"))
     };
     let summary = summary_with(&model, &device, pass, called).map_err(Failure::from)?;
     Ok(PySummary(Summary { state_bytes, ..summary }))

@@ -114,7 +114,7 @@ fn cross_entropies() -> Vec<OpCase> {
             .run(|x| {
                 let leaf = x[0].requires_grad()?;
                 let gradients = ternion_core::enable_grad(|| leaf.cross_entropy(&x[1])?.backward())?;
-                gradients.get(&leaf).cloned().ok_or_else(|| ternion_core::Error::Autograd("none".into()))
+                gradients.get(&leaf).cloned().ok_or_else(|| ternion_core::Error::autograd("none"))
             })
             .oracle(|x| {
                 let (p, rows) = (oracle::softmax(&less_offset(&x[0]), 1), x[0].shape[0]);

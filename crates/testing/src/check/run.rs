@@ -91,9 +91,9 @@ impl OpCase {
         if sources.is_empty() {
             return match self.forward_only {
                 Some(_) => Ok((outputs, gradients)),
-                None => Err(ternion_core::Error::Autograd(
-                    "no output has a gradient; say forward_only, and why".into(),
-                )),
+                None => {
+                    Err(ternion_core::Error::autograd("no output has a gradient; say forward_only, and why"))
+                }
             };
         }
         let targets: Vec<Tensor> = wanted.iter().map(|&at| inputs[at].clone()).collect();
@@ -122,7 +122,7 @@ impl OpCase {
                     output.dims(),
                     cotangent.shape
                 );
-                return Err(ternion_core::Error::Autograd(detail));
+                return Err(ternion_core::Error::autograd(detail));
             }
             let layout = match arrangement {
                 Arrangement::Broadcast => None,

@@ -176,7 +176,7 @@ impl Rule for BiasActivation {
 
 fn numeric(op: &'static str, meta: &Meta<'_>) -> Result<()> {
     if meta.dtype == DType::Bool {
-        return Err(Error::DType { op, what: "operand", got: meta.dtype, expected: "a number" });
+        return Err(Error::dtype(op, "operand", meta.dtype, "a number"));
     }
     Ok(())
 }

@@ -24,7 +24,7 @@ pub(super) fn gradient(op: BinaryOp, side: Side, a: &Tensor, b: &Tensor, dy: &Te
         (BinaryOp::Atan2, Side::Right) => dy.mul(&a.neg()?.div(&squared_radius(a, b)?)?),
         (BinaryOp::Remainder, Side::Right) => dy.neg()?.mul(&floored_quotient(a, b)?),
         (BinaryOp::And | BinaryOp::Or | BinaryOp::Xor, _) => {
-            Err(Error::Autograd(format!("{} has no gradient", op.name())))
+            Err(Error::autograd(format!("{} has no gradient", op.name())))
         }
     }
 }

@@ -60,7 +60,7 @@ pub(super) fn gradient(
             let y = y.eq_scalar(f64::NEG_INFINITY)?.where_(&y.scalar_like(0i64)?, y)?;
             dy.mul(&x.sub(&y)?.exp()?)
         }
-        _ => Err(Error::Autograd(format!("{} states no gradient", op.name()))),
+        _ => Err(Error::autograd(format!("{} states no gradient", op.name()))),
     }
 }
 

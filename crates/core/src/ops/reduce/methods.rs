@@ -183,8 +183,7 @@ impl Tensor {
     fn variance(&self, name: &'static str, axes: Axes, correction: f64, keep: bool) -> Result<Tensor> {
         let axes = axes.resolve(self.shape(), name)?;
         if !self.dtype().is_float() {
-            let expected = "a floating dtype";
-            return Err(Error::DType { op: name, what: "input", got: self.dtype(), expected });
+            return Err(Error::dtype(name, "input", self.dtype(), "a floating dtype"));
         }
         apply_one(Variance { axes, keep, correction }, &[self])
     }

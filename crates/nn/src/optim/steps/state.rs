@@ -1,9 +1,10 @@
 //! The state of an optimiser as a dictionary: told, checked, taken over.
 
 use super::{Slot, StepRule, Steps, belongs, lock};
-use crate::{Param, StateDict};
+use crate::module::{Param, StateDict};
 use std::collections::BTreeSet;
-use ternion_core::{Element, Error, Result, Tensor, no_grad};
+use ternion_core::error::Text;
+use ternion_core::{Element, Error, Result, Tensor, no_grad, text};
 
 const LR: &str = "lr";
 const STEP: &str = "step";
@@ -70,17 +71,16 @@ impl Slot {
 struct Loading<'a> {
     dict: &'a StateDict,
     known: BTreeSet<String>,
-    problems: Vec<String>,
+    problems: Vec<Text>,
 }
 
 impl Loading<'_> {
     /// A single number; a problem is noted if there is none.
     fn number<T: Element>(&mut self, key: &str) -> Option<T> {
-        let found = self.dict.get(key).map(|tensor| tensor.item::<T>().map_err(|error| error.to_string()));
-        match found {
+        match self.dict.get(key).map(Tensor::item::<T>) {
             Some(Ok(value)) => return Some(value),
-            Some(Err(problem)) => self.problems.push(format!("{key}: {problem}")),
-            None => self.problems.push(format!("missing: {key}")),
+            Some(Err(problem)) => self.problems.push(text![key, ": ", problem]),
+            None => self.problems.push(text!["missing: ", key]),
         }
         None
     }
@@ -104,7 +104,7 @@ impl Loading<'_> {
     fn steps(&mut self, key: &str) -> u64 {
         match self.number::<i64>(key) {
             Some(steps) if steps < 1 => {
-                self.problems.push(format!("{key}: {steps}, expected a step count of at least 1"));
+                self.problems.push(format!("{key}: {steps}, expected a step count of at least 1").into());
                 0
             }
             steps => steps.map_or(0, i64::unsigned_abs),
@@ -115,12 +115,12 @@ impl Loading<'_> {
     fn state(&mut self, key: String, param: &Param) -> Result<Option<Tensor>> {
         let (shape, dtype) = (param.shape(), param.dtype().accumulator());
         let problem = match self.dict.get(&key) {
-            None => format!("missing: {key}"),
+            None => text!["missing: ", &key],
             Some(state) if *state.shape() != shape => {
-                format!("wrong shape: {key} {:?}, expected {shape:?}", state.shape())
+                text!["wrong shape: ", &key, " ", state.shape(), ", expected ", &shape]
             }
             Some(state) if state.dtype() != dtype => {
-                format!("wrong dtype: {key} {}, expected {dtype}", state.dtype())
+                text!["wrong dtype: ", &key, " ", state.dtype(), ", expected ", dtype]
             }
             Some(state) => {
                 self.known.insert(key);
@@ -134,10 +134,10 @@ impl Loading<'_> {
 
     fn finish(mut self, op: &'static str) -> Result<()> {
         let extra = self.dict.keys().filter(|key| !self.known.contains(*key));
-        self.problems.extend(extra.map(|key| format!("extra: {key}")));
+        self.problems.extend(extra.map(|key| text!["extra: ", key]));
         if self.problems.is_empty() {
             return Ok(());
         }
-        Err(Error::invalid(op, format!("the state does not fit; {}", self.problems.join("; "))))
+        Err(Error::invalid(op, text!["the state does not fit; ", Text::joined(self.problems, "; ")]))
     }
 }

@@ -1,0 +1,241 @@
+//! Weights on disk, as safetensors: the format that PyTorch users share. A file appears whole or not at all; a damaged one is an error.
+
+mod distinct_keys;
+mod host;
+
+pub use host::{HostTensor, HostTensors};
+
+use crate::formats::whole_file::{file_error, write_whole};
+use crate::module::state::Overwrite;
+use crate::module::{Matching, Module, StateDict, Unmatched, state};
+use distinct_keys::DistinctKeys;
+use host::own_dtype;
+use safetensors::tensor::{Metadata, TensorInfo};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::Path;
+use ternion_core::{Device, Error, Result};
+
+/// The file begins with the size of its header, in so many bytes.
+const SIZE_BYTES: u64 = 8;
+
+/// Headers above this are taken for damage, as by the format's own library.
+const MAX_HEADER_BYTES: u64 = 100_000_000;
+
+/// Writes parameters and state of `model` to a safetensors file, by their keys in the state dict.
+///
+/// The file is written under a temporary name beside `path` and renamed when it is complete and on disk: a crash leaves the old file.
+///
+/// Where `path` is a symbolic link, what it points to is replaced, and the link stays.
+///
+/// # Errors
+/// If two tensors of the model have the same key, the file cannot be written, or an earlier op failed on the device.
+pub fn save<M: Module + ?Sized>(model: &M, path: impl AsRef<Path>) -> Result<()> {
+    write(&state::tensors_of("save", model)?, path)
+}
+
+/// Overwrites parameters and state of `model` with those of a safetensors file, whose keys must be exactly the model's.
+///
+/// Floating tensors are cast to the model's floating dtype, as by PyTorch: a file of f16 loads into a model of f32, and the model stays f32.
+///
+/// # Errors
+/// If the file cannot be read or is damaged, or two tensors of the model have the same key. One error lists every key that is missing, extra,
+/// misshapen, or of a dtype that is another and not floating as the model's is; nothing is changed unless all fit.
+pub fn load<M: Module + ?Sized>(model: &M, path: impl AsRef<Path>) -> Result<()> {
+    load_with(model, path, Matching::Exact).map(|_| ())
+}
+
+/// As [`load`]; with [`Matching::Partial`] keys may be missing or extra, and are told.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_with<M: Module + ?Sized>(
+    model: &M,
+    path: impl AsRef<Path>,
+    matching: Matching,
+) -> Result<Unmatched> {
+    let path = path.as_ref();
+    let targets = state::tensors_of("load", model)?;
+    let outcome = match targets.values().next() {
+        Some(tensor) => state::overwrite(&targets, &read(path, tensor.device())?, matching),
+        None => {
+            let (metadata, _) = read_header(&mut open(path)?, path)?;
+            state::none_to_load(metadata.tensors().keys().collect::<BTreeSet<_>>().into_iter(), matching)
+        }
+    };
+    outcome.map_err(|error| match error {
+        Overwrite::Misfit(detail) => file_error(path, detail.to_string()),
+        Overwrite::Failed(error) => error,
+    })
+}
+
+/// Writes tensors to a safetensors file, as [`save`] does.
+///
+/// # Errors
+/// As [`save`].
+pub fn write(tensors: &StateDict, path: impl AsRef<Path>) -> Result<()> {
+    let tensors = tensors
+        .iter()
+        .map(|(key, tensor)| Ok((key.clone(), HostTensor::of(tensor)?)))
+        .collect::<Result<HostTensors>>()?;
+    // Tensors lie as PyTorch's: some readers want to be told.
+    let metadata = BTreeMap::from([("format".to_owned(), "pt".to_owned())]);
+    write_host(&tensors, &metadata, path)
+}
+
+/// Writes tensors of the host to a safetensors file, as [`save`] does, with `metadata` in its header: texts by name, which readers that do not know them pass over.
+///
+/// # Errors
+/// If the file cannot be written.
+pub fn write_host(
+    tensors: &HostTensors,
+    metadata: &BTreeMap<String, String>,
+    path: impl AsRef<Path>,
+) -> Result<()> {
+    let path = path.as_ref();
+    let texts: HashMap<String, String> = metadata.clone().into_iter().collect();
+    let bytes = safetensors::serialize(tensors, (!texts.is_empty()).then_some(texts))
+        .map_err(|error| file_error(path, error.to_string()))?;
+    write_file(path, &bytes)
+}
+
+/// Writes a file whole or not at all: under a temporary name beside `path`, which is renamed when everything is on disk.
+///
+/// Where `path` is a symbolic link, what it points to is replaced, and the link stays.
+///
+/// # Errors
+/// If the file cannot be written; an old one is left as it was.
+pub fn write_file(path: impl AsRef<Path>, bytes: &[u8]) -> Result<()> {
+    let path = path.as_ref();
+    write_whole(path, bytes).map_err(|error| file_error(path, format!("cannot be written: {error}")))
+}
+
+/// Reads the texts in the header of a safetensors file, and no tensor.
+///
+/// # Errors
+/// If the file cannot be read or is damaged.
+pub fn read_metadata(path: impl AsRef<Path>) -> Result<BTreeMap<String, String>> {
+    let path = path.as_ref();
+    let (metadata, _) = read_header(&mut open(path)?, path)?;
+    Ok(metadata.metadata().clone().unwrap_or_default().into_iter().collect())
+}
+
+/// Reads every tensor of a safetensors file to the host, and the texts in its header.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_host(path: impl AsRef<Path>) -> Result<(HostTensors, BTreeMap<String, String>)> {
+    let mut tensors = HostTensors::new();
+    let metadata = read_each(path.as_ref(), |key, tensor| {
+        tensors.insert(key, tensor);
+        Ok(())
+    })?;
+    let texts = metadata.metadata().clone().unwrap_or_default();
+    Ok((tensors, texts.into_iter().collect()))
+}
+
+/// Reads every tensor of a safetensors file to `device`.
+///
+/// # Errors
+/// If the file cannot be read, is damaged, or holds dtypes that tensors do not have (their keys are listed).
+pub fn read(path: impl AsRef<Path>, device: &Device) -> Result<StateDict> {
+    let path = path.as_ref();
+    let mut tensors = StateDict::new();
+    read_each(path, |key, tensor| {
+        let tensor =
+            tensor.to_device(device).map_err(|error| tensor_error(path, &key, &error.to_string()))?;
+        tensors.insert(key, tensor);
+        Ok(())
+    })?;
+    Ok(tensors)
+}
+
+/// Hands out the tensors of a file, one after the other.
+fn read_each(path: &Path, mut each: impl FnMut(String, HostTensor) -> Result<()>) -> Result<Metadata> {
+    let mut file = open(path)?;
+    let (metadata, start) = read_header(&mut file, path)?;
+    let entries = metadata.tensors();
+    refuse_foreign_dtypes(&entries, path)?;
+    for (key, info) in entries {
+        let tensor =
+            read_tensor(&mut file, start, info).map_err(|detail| tensor_error(path, &key, &detail))?;
+        each(key, tensor)?;
+    }
+    Ok(metadata)
+}
+
+fn tensor_error(path: &Path, key: &str, detail: &str) -> Error {
+    file_error(path, format!("tensor {key}: {detail}"))
+}
+
+fn open(path: &Path) -> Result<File> {
+    File::open(path).map_err(|error| cannot_read(path, &error))
+}
+
+fn cannot_read(path: &Path, error: &std::io::Error) -> Error {
+    file_error(path, format!("cannot be read: {error}"))
+}
+
+/// The checked header, and the position in the file at which the tensors begin.
+fn read_header(file: &mut File, path: &Path) -> Result<(Metadata, u64)> {
+    let file_bytes = file.metadata().map_err(|error| cannot_read(path, &error))?.len();
+    let mut size = [0; SIZE_BYTES as usize];
+    if file_bytes < SIZE_BYTES {
+        return Err(file_error(path, format!("no safetensors file: only {file_bytes} bytes long")));
+    }
+    file.read_exact(&mut size).map_err(|error| cannot_read(path, &error))?;
+    let header_bytes = u64::from_le_bytes(size);
+    if header_bytes > MAX_HEADER_BYTES || header_bytes > file_bytes - SIZE_BYTES {
+        return Err(file_error(
+            path,
+            format!(
+                "no safetensors file, or truncated: a header of {header_bytes} bytes in a file of {file_bytes}"
+            ),
+        ));
+    }
+    let mut header = vec![0; header_bytes as usize];
+    file.read_exact(&mut header).map_err(|error| cannot_read(path, &error))?;
+    let damaged = |error: serde_json::Error| file_error(path, format!("damaged safetensors header: {error}"));
+    // The format's own reading keeps the last of two tensors of one name and says nothing.
+    serde_json::from_slice::<DistinctKeys>(&header).map_err(damaged)?;
+    let metadata: Metadata = serde_json::from_slice(&header).map_err(damaged)?;
+    let start = SIZE_BYTES + header_bytes;
+    let promised = metadata.tensors().values().map(|info| info.data_offsets.1).max().unwrap_or(0) as u64;
+    if promised != file_bytes - start {
+        return Err(file_error(
+            path,
+            format!(
+                "truncated or damaged: the header promises {promised} bytes of tensors, the file holds {}",
+                file_bytes - start
+            ),
+        ));
+    }
+    Ok((metadata, start))
+}
+
+fn refuse_foreign_dtypes(
+    entries: &std::collections::HashMap<String, &TensorInfo>,
+    path: &Path,
+) -> Result<()> {
+    let mut foreign: Vec<String> = entries
+        .iter()
+        .filter(|(_, info)| own_dtype(info.dtype).is_none())
+        .map(|(key, info)| format!("{key} {:?}", info.dtype))
+        .collect();
+    if foreign.is_empty() {
+        return Ok(());
+    }
+    foreign.sort();
+    Err(file_error(path, format!("dtypes that tensors do not have: {}", foreign.join(", "))))
+}
+
+/// One tensor; errors in words. Its place in the file was checked against the file's length with the header.
+fn read_tensor(file: &mut File, start: u64, info: &TensorInfo) -> Result<HostTensor, String> {
+    let dtype = own_dtype(info.dtype).ok_or("a foreign dtype")?;
+    let (from, to) = info.data_offsets;
+    let mut bytes = vec![0; to - from];
+    file.seek(SeekFrom::Start(start + from as u64)).map_err(|error| error.to_string())?;
+    file.read_exact(&mut bytes).map_err(|error| error.to_string())?;
+    Ok(HostTensor::from_file(dtype, &info.shape, bytes))
+}

@@ -1,0 +1,194 @@
+//! `config.json` of a GPT-2, as far as it decides what the model computes.
+
+use super::OP;
+use crate::layers::{FeedForwardForm, NormForm};
+use crate::models::{GPT, GPTConfig, GPTPositions};
+use serde_json::{Map, Value, json};
+use ternion_core::{DType, Error, Result};
+
+/// What `config.json` tells of a GPT-2, under its names. What it does not tell is `None`.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Gpt2Config {
+    /// Tokens.
+    pub vocab_size: Option<usize>,
+    /// The most tokens that are seen at once.
+    pub n_positions: Option<usize>,
+    /// Blocks.
+    pub n_layer: Option<usize>,
+    /// Numbers of a token.
+    pub n_embd: Option<usize>,
+    /// Hidden numbers of the feed-forward part.
+    pub n_inner: Option<usize>,
+    /// Heads of attention.
+    pub n_head: Option<usize>,
+    /// Between the layers of the feed-forward part (`activation_function`).
+    pub activation: Option<FeedForwardForm>,
+    /// Whether the output layer is that of the embedding (`tie_word_embeddings`).
+    pub tied: Option<bool>,
+    /// Element type of the weights (`torch_dtype`); only written.
+    pub dtype: Option<DType>,
+}
+
+/// Names of activations there, and the form here.
+const ACTIVATIONS: [(&str, FeedForwardForm); 4] = [
+    ("gelu_new", FeedForwardForm::GELUTanh),
+    ("gelu_pytorch_tanh", FeedForwardForm::GELUTanh),
+    ("gelu", FeedForwardForm::GELU),
+    ("relu", FeedForwardForm::ReLU),
+];
+
+/// Settings whose other values make another model, and the value that a [`GPT`] has.
+const FIXED: [(&str, Value); 4] = [
+    ("scale_attn_weights", Value::Bool(true)),
+    ("scale_attn_by_inverse_layer_idx", Value::Bool(false)),
+    ("add_cross_attention", Value::Bool(false)),
+    ("is_encoder_decoder", Value::Bool(false)),
+];
+
+/// Added to the variance in each norm of a [`GPT`].
+const EPS: f64 = 1e-5;
+
+impl Gpt2Config {
+    /// Reads the text of a `config.json`. Settings that change nothing in what the model computes are passed over.
+    ///
+    /// # Errors
+    /// No JSON object; a model that is no GPT-2; sizes that are no whole numbers; settings that a [`GPT`] does not have.
+    pub fn parse(text: &str) -> Result<Gpt2Config> {
+        let entries: Map<String, Value> = serde_json::from_str(text)
+            .map_err(|error| Error::invalid(OP, format!("expected a JSON object: {error}")))?;
+        let of = |name: &str| entries.get(name).filter(|value| !value.is_null());
+        let refuse = |name: &str, expected: &str, got: &Value| {
+            Error::invalid(OP, format!("{name} is {got}, expected {expected}"))
+        };
+        if let Some(kind) = of("model_type").filter(|kind| *kind != "gpt2") {
+            return Err(refuse("model_type", "\"gpt2\"", kind));
+        }
+        for (name, expected) in &FIXED {
+            if let Some(got) = of(name).filter(|got| *got != expected) {
+                return Err(refuse(name, &expected.to_string(), got));
+            }
+        }
+        if let Some(eps) = of("layer_norm_epsilon").filter(|eps| eps.as_f64() != Some(EPS)) {
+            return Err(refuse("layer_norm_epsilon", "1e-5", eps));
+        }
+        let size = |name: &str| match of(name) {
+            None => Ok(None),
+            Some(value) => match value.as_u64().and_then(|size| usize::try_from(size).ok()) {
+                Some(size) => Ok(Some(size)),
+                None => Err(refuse(name, "a whole number", value)),
+            },
+        };
+        let activation = |name: &Value| {
+            let known = ACTIVATIONS.iter().find(|(known, _)| name == known).map(|(_, form)| *form);
+            known.ok_or_else(|| {
+                refuse("activation_function", "gelu_new, gelu_pytorch_tanh, gelu or relu", name)
+            })
+        };
+        let is_tied = |value: &Value| {
+            value.as_bool().ok_or_else(|| refuse("tie_word_embeddings", "true or false", value))
+        };
+        Ok(Gpt2Config {
+            vocab_size: size("vocab_size")?,
+            // The older name of the same size.
+            n_positions: size("n_positions")?.or(size("n_ctx")?),
+            n_layer: size("n_layer")?,
+            n_embd: size("n_embd")?,
+            n_inner: size("n_inner")?,
+            n_head: size("n_head")?,
+            activation: of("activation_function").map(activation).transpose()?,
+            tied: of("tie_word_embeddings").map(is_tied).transpose()?,
+            dtype: None,
+        })
+    }
+
+    /// That of a model.
+    ///
+    /// # Errors
+    /// As [`gpt2_tensors`](super::gpt2_tensors).
+    pub fn of(model: &GPT) -> Result<Gpt2Config> {
+        let GPTConfig {
+            vocabulary,
+            context,
+            layers,
+            heads,
+            kv_heads,
+            width,
+            hidden,
+            form,
+            norm,
+            positions,
+            bias,
+            tied,
+            dtype,
+            ..
+        } = *model.config();
+        let problem = if positions != GPTPositions::Learned {
+            "positions that are not learned"
+        } else if norm != NormForm::LayerNorm {
+            "norms that are no layer norms"
+        } else if kv_heads.is_some_and(|kv_heads| kv_heads != heads) {
+            "fewer heads of keys than of queries"
+        } else if form == FeedForwardForm::SwiGLU {
+            "SwiGLU"
+        } else if !bias {
+            "layers without bias"
+        } else {
+            return Ok(Gpt2Config {
+                vocab_size: Some(vocabulary),
+                n_positions: Some(context),
+                n_layer: Some(layers),
+                n_embd: Some(width),
+                n_inner: hidden,
+                n_head: Some(heads),
+                activation: Some(form),
+                tied: Some(tied),
+                dtype: Some(dtype),
+            });
+        };
+        Err(Error::invalid(OP, format!("a model with {problem}, which GPT-2's names cannot tell")))
+    }
+
+    /// As the text of a `config.json`, which names the architecture that `transformers` loads by itself.
+    pub fn to_json(&self) -> String {
+        let activation = ACTIVATIONS.iter().find(|(_, form)| Some(*form) == self.activation);
+        let dtype = self.dtype.map(|dtype| match dtype {
+            DType::F64 => "float64",
+            DType::F16 => "float16",
+            DType::BF16 => "bfloat16",
+            _ => "float32",
+        });
+        let all = json!({
+            "architectures": ["GPT2LMHeadModel"],
+            "model_type": "gpt2",
+            "vocab_size": self.vocab_size,
+            "n_positions": self.n_positions,
+            "n_layer": self.n_layer,
+            "n_embd": self.n_embd,
+            "n_inner": self.n_inner,
+            "n_head": self.n_head,
+            "activation_function": activation.map(|(name, _)| name),
+            "layer_norm_epsilon": EPS,
+            "tie_word_embeddings": self.tied,
+            "torch_dtype": dtype,
+        });
+        format!("{all:#}\n")
+    }
+
+    /// That the sizes of the tensors are those told.
+    pub(super) fn check(&self, [vocabulary, context, layers, width, hidden]: [usize; 5]) -> Result<()> {
+        let sizes = [
+            ("vocab_size", self.vocab_size, vocabulary),
+            ("n_positions", self.n_positions, context),
+            ("n_layer", self.n_layer, layers),
+            ("n_embd", self.n_embd, width),
+            ("n_inner", self.n_inner, hidden),
+        ];
+        match sizes.into_iter().find(|(_, told, found)| told.is_some_and(|told| told != *found)) {
+            Some((name, Some(told), found)) => Err(Error::invalid(
+                OP,
+                format!("the configuration says {name} {told}, the tensors are of {found}"),
+            )),
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! What was read of a step, as a table.
+
+use super::faults::StatsWarning;
+use crate::module::Param;
+use std::fmt;
+use ternion_core::{DeviceStats, Result, Stats, Tensor};
+
+/// Where an output comes from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Place {
+    pub key: String,
+    pub kind: &'static str,
+    /// Whether it is an op behind the layer of this key, and no layer.
+    pub is_op: bool,
+    /// Whether no other layer computes inside.
+    pub is_leaf: bool,
+    pub is_relu: bool,
+}
+
+/// The outputs of a layer, or of a ReLU that is called as a function, and the gradients that came to them. Those of several calls count together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LayerStats {
+    /// The key of the layer in the model: of that before it, for a ReLU that is called as a function; empty for the model itself and for its input.
+    pub key: String,
+    /// The name of the layer's type; `relu` for the function, `input` for what the model computes with first.
+    pub kind: &'static str,
+    /// Of its outputs.
+    pub output: Stats,
+    /// Of the gradient of the loss by its outputs: `None` if none came, or nothing was recorded.
+    pub gradient: Option<Stats>,
+    /// The share of its units that gave 0 for each example: of ReLUs of at least two axes.
+    pub silent: Option<f64>,
+    pub(super) is_op: bool,
+    pub(super) is_leaf: bool,
+    pub(super) is_relu: bool,
+}
+
+impl LayerStats {
+    /// What it is called in tables and sentences: `layers.2`, `relu after layers.2`, `input`.
+    pub fn name(&self) -> String {
+        match (self.key.as_str(), self.is_op) {
+            ("", _) => self.kind.to_owned(),
+            (key, true) => format!("{} after {key}", self.kind),
+            (key, false) => key.to_owned(),
+        }
+    }
+}
+
+/// A parameter, its gradient, and how far the step moved it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WeightStats {
+    /// Its key in the state dict.
+    pub name: String,
+    /// Of its values, before the step.
+    pub values: Stats,
+    /// Of its gradient: `None` if none came.
+    pub gradient: Option<Stats>,
+    /// The norm of the step's change by that of the values: of parameters of at least two axes, where the monitor made the step.
+    pub update: Option<f64>,
+    /// Whether it is excluded from training.
+    pub is_frozen: bool,
+    /// Elements of a row: inputs that add up in an output.
+    pub(super) fan_in: usize,
+    pub(super) is_matrix: bool,
+}
+
+impl WeightStats {
+    /// The key of its layer: that of the parameter without its last part.
+    pub fn layer(&self) -> &str {
+        self.name.rsplit_once('.').map_or("", |(layer, _)| layer)
+    }
+}
+
+/// What a [`StatsMonitor`](super::StatsMonitor) saw of a step. Prints as a table with all warnings below, each with the step since which it has been there.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StatsReport {
+    /// The step.
+    pub step: u64,
+    /// The input, then layers and ReLUs in the order in which they ended first.
+    pub layers: Vec<LayerStats>,
+    /// In the order of [`Module::parameters`](crate::Module::parameters).
+    pub weights: Vec<WeightStats>,
+    /// What is to be told now: faults that earlier readings did not show, those that twice as many readings have shown as when they were told last (the first, second, fourth,
+    /// eighth and so on), and those whose figure has become ten times larger or smaller (but for [`Fault::SmallUpdates`](super::Fault): a schedule
+    /// lets updates fall). A fault that was away for [`StatsConfig::patience`](super::StatsConfig::patience) readings is
+    /// told as one that was never there.
+    pub warnings: Vec<StatsWarning>,
+    /// All that is wrong, whether it was told before or not; the cause before its consequences where that can be told.
+    pub all_warnings: Vec<StatsWarning>,
+}
+
+/// A statistic among those that will be read.
+type Slot = usize;
+
+struct OutputReading {
+    place: Place,
+    outputs: Vec<Slot>,
+    silent: Vec<Slot>,
+    gradients: Vec<Slot>,
+}
+
+struct WeightReading {
+    name: String,
+    values: Slot,
+    gradient: Option<Slot>,
+    update: Option<Slot>,
+    is_frozen: bool,
+    fan_in: usize,
+    is_matrix: bool,
+}
+
+/// What is to be read, all at once.
+#[derive(Default)]
+pub(super) struct Readings {
+    all: Vec<DeviceStats>,
+    outputs: Vec<OutputReading>,
+    weights: Vec<WeightReading>,
+}
+
+impl Readings {
+    fn put(&mut self, stats: DeviceStats) -> Slot {
+        self.all.push(stats);
+        self.all.len() - 1
+    }
+
+    pub(super) fn output(
+        &mut self,
+        place: Place,
+        output: &DeviceStats,
+        silent: Option<&DeviceStats>,
+        gradients: &[DeviceStats],
+    ) {
+        let output = self.put(output.clone());
+        let silent = silent.map(|silent| self.put(silent.clone()));
+        let gradients: Vec<Slot> = gradients.iter().map(|gradient| self.put(gradient.clone())).collect();
+        let same = |reading: &&mut OutputReading| {
+            (&reading.place.key, reading.place.kind, reading.place.is_op)
+                == (&place.key, place.kind, place.is_op)
+        };
+        match self.outputs.iter_mut().find(same) {
+            Some(reading) => {
+                reading.outputs.push(output);
+                reading.silent.extend(silent);
+                reading.gradients.extend(gradients);
+            }
+            None => {
+                let silent = silent.into_iter().collect();
+                self.outputs.push(OutputReading { place, outputs: vec![output], silent, gradients });
+            }
+        }
+    }
+
+    pub(super) fn weight(&mut self, param: &Param, gradient: Option<&Tensor>) -> Result<()> {
+        let tensor = param.tensor();
+        let values = self.put(tensor.device_stats()?);
+        let gradient = gradient.map(Tensor::device_stats).transpose()?.map(|stats| self.put(stats));
+        self.weights.push(WeightReading {
+            name: param.name().unwrap_or_default().to_owned(),
+            values,
+            gradient,
+            update: None,
+            is_frozen: !tensor.needs_grad(),
+            fan_in: tensor.elements() / tensor.dims().first().copied().unwrap_or(1).max(1),
+            is_matrix: tensor.rank() >= 2,
+        });
+        Ok(())
+    }
+
+    /// Notes the change of parameter `at`.
+    pub(super) fn updated(&mut self, at: usize, change: DeviceStats) {
+        let slot = self.put(change);
+        self.weights[at].update = Some(slot);
+    }
+
+    pub(super) fn read(self, step: u64) -> Result<StatsReport> {
+        let all = DeviceStats::read(&self.all)?;
+        let merged = |slots: &[Slot]| slots.iter().map(|&at| all[at]).reduce(|sum, next| sum.merged(&next));
+        let mut layers = Vec::with_capacity(self.outputs.len());
+        for reading in self.outputs {
+            let Some(output) = merged(&reading.outputs) else { continue };
+            let Place { key, kind, is_op, is_leaf, is_relu } = reading.place;
+            // A unit is dead that is silent in every call: in no more of them than in the call with the fewest.
+            let silent = reading.silent.iter().map(|&at| all[at].mean).reduce(f64::min);
+            let gradient = merged(&reading.gradients);
+            layers.push(LayerStats { key, kind, output, gradient, silent, is_op, is_leaf, is_relu });
+        }
+        let weight = |reading: WeightReading| {
+            let values = all[reading.values];
+            WeightStats {
+                name: reading.name,
+                values,
+                gradient: reading.gradient.map(|at| all[at]),
+                update: reading.update.map(|at| all[at].norm() / values.norm()),
+                is_frozen: reading.is_frozen,
+                fan_in: reading.fan_in,
+                is_matrix: reading.is_matrix,
+            }
+        };
+        let weights = self.weights.into_iter().map(weight).collect();
+        Ok(StatsReport { step, layers, weights, warnings: Vec::new(), all_warnings: Vec::new() })
+    }
+}
+
+/// A line of the table.
+struct Line<'a> {
+    name: String,
+    of: String,
+    stats: &'a Stats,
+    update: Option<f64>,
+}
+
+impl StatsReport {
+    /// Outputs of layers, each followed by the parameters of its layer, then parameters of layers that did not compute.
+    fn lines(&self) -> Vec<Line<'_>> {
+        let mut lines = Vec::new();
+        let mut told = vec![false; self.weights.len()];
+        for layer in &self.layers {
+            let named = layer.is_op || layer.key.is_empty();
+            let name = if named { layer.name() } else { format!("{} ({})", layer.key, layer.kind) };
+            lines.push(Line { name, of: "output".into(), stats: &layer.output, update: None });
+            if let Some(gradient) = &layer.gradient {
+                lines.push(Line {
+                    name: String::new(),
+                    of: "output.grad".into(),
+                    stats: gradient,
+                    update: None,
+                });
+            }
+            for (at, weight) in self.weights.iter().enumerate() {
+                if !layer.is_op && !told[at] && layer.kind != "input" && weight.layer() == layer.key {
+                    told[at] = true;
+                    weight_lines(&mut lines, weight, "");
+                }
+            }
+        }
+        for (weight, _) in self.weights.iter().zip(&told).filter(|(_, told)| !**told) {
+            weight_lines(&mut lines, weight, weight.layer());
+        }
+        lines
+    }
+}
+
+fn weight_lines<'a>(lines: &mut Vec<Line<'a>>, weight: &'a WeightStats, layer: &str) {
+    let own = weight.name.rsplit_once('.').map_or(weight.name.as_str(), |(_, own)| own);
+    let line = |name: &str, of: String, stats, update| Line { name: name.to_owned(), of, stats, update };
+    lines.push(line(layer, own.to_owned(), &weight.values, weight.update));
+    if let Some(gradient) = &weight.gradient {
+        lines.push(line("", format!("{own}.grad"), gradient, None));
+    }
+}
+
+impl fmt::Display for StatsReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let lines = self.lines();
+        let width = |of: &dyn Fn(&Line<'_>) -> usize| lines.iter().map(of).max().unwrap_or(0).max(5);
+        let (name, of) = (width(&|line| line.name.len()), width(&|line| line.of.len()));
+        write!(f, "step {}\n{:name$}  {:of$}", self.step, "layer", "of")?;
+        for title in ["mean", "std", "min", "max"] {
+            write!(f, "  {title:>9}")?;
+        }
+        write!(f, "  {:>6}  {:>6}  {:>6}  {:>8}", "nan", "inf", "zero", "update")?;
+        for line in &lines {
+            let Line { stats, .. } = line;
+            write!(f, "\n{:name$}  {:of$}", line.name, line.of)?;
+            for value in [stats.mean, stats.std, stats.min, stats.max] {
+                write!(f, "  {value:>9.2e}")?;
+            }
+            let zeros = 100.0 * stats.zero_share();
+            write!(f, "  {:>6}  {:>6}  {zeros:>4.0} %", stats.nan, stats.infinite)?;
+            if let Some(update) = line.update {
+                write!(f, "  {update:>8.1e}")?;
+            }
+        }
+        if self.all_warnings.is_empty() {
+            write!(f, "\nno warnings")?;
+        }
+        for warning in &self.all_warnings {
+            write!(f, "\n! {warning}")?;
+            if warning.since < self.step {
+                write!(f, " (told since step {})", warning.since)?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,308 @@
+//! Multi-head attention.
+
+use super::linear::{Linear, LinearConfig};
+use super::position::Rotary;
+use crate::init::Init;
+use crate::module::{Forward, Mode, Module, Param, in_layer};
+use std::sync::Arc;
+use ternion_core::autograd::is_recording;
+use ternion_core::{AttentionOptions, DType, Device, Error, Result, Tensor, no_grad};
+
+/// Attention with several heads, as PyTorch's `nn.MultiheadAttention` with `batch_first` (Vaswani et al. 2017, section 3.2.2).
+///
+/// `in_proj_weight` makes queries, keys and values, in this order; with fewer heads of keys and values than of queries (Ainslie et al. 2023) it has fewer rows.
+/// It starts from [`Init::XavierUniform`], `out_proj.weight` as a [`Linear`], the biases from 0.
+#[derive(Module, Debug)]
+pub struct MultiHeadAttention {
+    /// `[(heads + 2 kv_heads) head_dim, width]`.
+    pub in_proj_weight: Param,
+    /// `[(heads + 2 kv_heads) head_dim]`.
+    pub in_proj_bias: Option<Param>,
+    /// From the heads side by side to the output.
+    pub out_proj: Linear,
+    heads: usize,
+    kv_heads: usize,
+    head_dim: usize,
+    dropout: f64,
+    mode: Mode,
+    #[module(skip)]
+    rotary: Option<Arc<Rotary>>,
+}
+
+/// How a [`MultiHeadAttention`] is made.
+#[derive(Clone, Debug)]
+pub struct MultiHeadAttentionConfig {
+    /// Heads of keys and values, which the query heads share in groups; as many as heads of queries by default.
+    pub kv_heads: Option<usize>,
+    /// Whether the projections have a bias; yes by default.
+    pub bias: bool,
+    /// In training, the probability that a weight of a key becomes 0; 0 by default.
+    pub dropout: f64,
+    /// Turns queries and keys by their positions; not by default.
+    pub rotary: Option<Arc<Rotary>>,
+    /// Element type of the parameters; f32 by default.
+    pub dtype: DType,
+}
+
+impl Default for MultiHeadAttentionConfig {
+    fn default() -> Self {
+        MultiHeadAttentionConfig { kv_heads: None, bias: true, dropout: 0.0, rotary: None, dtype: DType::F32 }
+    }
+}
+
+/// Which keys a query sees: those that nothing here hides.
+#[derive(Clone, Copy, Default)]
+pub struct Seen<'a> {
+    /// Only keys at or before the query; the last query stands at the last key.
+    pub causal: bool,
+    /// Only so many positions back (and ahead, where not causal), the query's own counted.
+    pub window: Option<usize>,
+    /// `[batch, keys]` bool: true where there is a token, false at padding (PyTorch's `key_padding_mask` says it the other way round).
+    pub tokens: Option<&'a Tensor>,
+    /// Broadcast to `[batch, heads, queries, keys]`: bool (true: seen), or floating (added to the scores).
+    pub mask: Option<&'a Tensor>,
+}
+
+impl Seen<'_> {
+    /// Keys at or before the query.
+    pub fn causal() -> Seen<'static> {
+        Seen { causal: true, ..Seen::default() }
+    }
+
+    /// The mask for all heads, of padding and of `mask` together.
+    fn mask(&self) -> Result<Option<Tensor>> {
+        let Some(tokens) = self.tokens else { return Ok(self.mask.cloned()) };
+        let [batch, keys] = tokens.shape().to_array("attention")?;
+        if tokens.dtype() != DType::Bool {
+            return Err(Error::dtype("attention", "tokens", tokens.dtype(), DType::Bool));
+        }
+        let tokens = tokens.reshape([batch, 1, 1, keys])?;
+        let both = match self.mask {
+            None => tokens,
+            Some(mask) if mask.dtype() == DType::Bool => mask.logical_and(&tokens)?,
+            Some(mask) => {
+                let hidden = Tensor::full((), f64::NEG_INFINITY, mask.dtype(), mask.device())?;
+                tokens.where_(mask, &hidden)?
+            }
+        };
+        Ok(Some(both))
+    }
+}
+
+/// Keys and values of tokens that were seen before, so that a step of generation computes those of new tokens alone. Memory for `capacity` tokens is taken once, by the
+/// first step, and steps write behind what is there.
+#[derive(Debug)]
+pub struct KeyValueCache {
+    capacity: usize,
+    length: usize,
+    /// `[batch, kv_heads, capacity, head_dim]` each.
+    tensors: Option<[Tensor; 2]>,
+}
+
+impl KeyValueCache {
+    /// An empty one for up to `capacity` tokens.
+    pub fn new(capacity: usize) -> KeyValueCache {
+        KeyValueCache { capacity, length: 0, tensors: None }
+    }
+
+    /// Tokens that are kept.
+    pub fn len(&self) -> usize {
+        self.length
+    }
+
+    /// Whether no token is kept.
+    pub fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
+    /// The most tokens that it keeps.
+    pub fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// Forgets all tokens, and keeps the memory.
+    pub fn clear(&mut self) {
+        self.length = 0;
+    }
+
+    /// Keys and values of all tokens, those given at the end.
+    fn append(&mut self, new: [&Tensor; 2]) -> Result<[Tensor; 2]> {
+        let op = "key_value_cache";
+        let [batch, heads, count, head_dim] = new[0].shape().to_array(op)?;
+        if is_recording() && new.iter().any(|tensor| tensor.needs_grad()) {
+            return Err(Error::invalid(op, "no gradient flows through what is kept: generate under no_grad"));
+        }
+        if self.length + count > self.capacity {
+            let detail =
+                format!("{count} tokens behind {}, expected at most {} in all", self.length, self.capacity);
+            return Err(Error::invalid(op, detail));
+        }
+        let shape = [batch, heads, self.capacity, head_dim];
+        let kept = match &self.tensors {
+            Some(kept) => kept,
+            None => {
+                let memory = || Tensor::zeros(shape, new[0].dtype(), new[0].device());
+                self.tensors.insert([memory()?, memory()?])
+            }
+        };
+        if kept[0].dims() != shape {
+            let detail =
+                format!("tokens of shape {:?} behind tokens kept in {:?}", new[0].shape(), kept[0].shape());
+            return Err(Error::invalid(op, detail));
+        }
+        for (kept, new) in kept.iter().zip(new) {
+            no_grad(|| kept.narrow(2, self.length, count)?.copy_(new))?;
+        }
+        self.length += count;
+        Ok([kept[0].narrow(2, 0, self.length)?, kept[1].narrow(2, 0, self.length)?])
+    }
+}
+
+impl MultiHeadAttention {
+    /// With `heads` heads on rows of `width`, with PyTorch's defaults.
+    ///
+    /// # Errors
+    /// A width that is no multiple of the heads, no memory.
+    pub fn new(width: usize, heads: usize, device: &Device) -> Result<MultiHeadAttention> {
+        MultiHeadAttention::with_config(width, heads, MultiHeadAttentionConfig::default(), device)
+    }
+
+    /// With `heads` heads on rows of `width`.
+    ///
+    /// # Errors
+    /// A width that is no multiple of the heads, heads that are no multiple of those of keys and values, a dropout outside `0..1`, a dtype that is not floating,
+    /// no memory.
+    pub fn with_config(
+        width: usize,
+        heads: usize,
+        config: MultiHeadAttentionConfig,
+        device: &Device,
+    ) -> Result<MultiHeadAttention> {
+        let MultiHeadAttentionConfig { kv_heads, bias, dropout, rotary, dtype } = config;
+        let kv_heads = kv_heads.unwrap_or(heads);
+        check_heads(width, heads, kv_heads, dropout)?;
+        let head_dim = width / heads;
+        let rows = (heads + 2 * kv_heads) * head_dim;
+        let weight = Init::XavierUniform { gain: 1.0 }.tensor([rows, width], dtype, device)?;
+        let zeros = || Param::new(&Tensor::zeros([rows], dtype, device)?);
+        let of_output =
+            LinearConfig { bias, dtype, bias_init: Some(Init::Constant(0.0)), ..Default::default() };
+        Ok(MultiHeadAttention {
+            in_proj_weight: Param::new(&weight)?,
+            in_proj_bias: bias.then(zeros).transpose()?,
+            out_proj: Linear::with_config(width, width, of_output, device)?,
+            heads,
+            kv_heads,
+            head_dim,
+            dropout,
+            mode: Mode::default(),
+            rotary,
+        })
+    }
+
+    /// Attention of each token to the tokens of the same sequence; with a cache also to those that came before, which it then keeps with these.
+    ///
+    /// # Shapes
+    /// `[batch, length, width] -> ` same
+    ///
+    /// # Errors
+    /// Shapes or dtypes that do not fit, more tokens than the cache keeps.
+    pub fn attend_self(
+        &self,
+        input: &Tensor,
+        seen: Seen<'_>,
+        cache: Option<&mut KeyValueCache>,
+    ) -> Result<Tensor> {
+        in_layer(self, "MultiHeadAttention", || {
+            let bias = self.in_proj_bias.as_ref().map(Param::tensor);
+            let all = input.linear(&self.in_proj_weight.tensor(), bias.as_ref())?;
+            let parts = all.split_sizes(-1, &self.rows())?;
+            let first = cache.as_ref().map_or(0, |cache| cache.len());
+            let q = self.turned(self.split(&parts[0], self.heads)?, first)?;
+            let k = self.turned(self.split(&parts[1], self.kv_heads)?, first)?;
+            let v = self.split(&parts[2], self.kv_heads)?;
+            let [k, v] = match cache {
+                Some(cache) => cache.append([&k, &v])?,
+                None => [k, v],
+            };
+            self.output(&q, [&k, &v], seen)
+        })
+    }
+
+    /// Attention of each row of `query` to the rows of `key`, whose values are made of `value`.
+    ///
+    /// # Shapes
+    /// query `[batch, queries, width]`, key and value `[batch, keys, width] -> ` as query
+    ///
+    /// # Errors
+    /// Shapes or dtypes that do not fit.
+    pub fn attend(&self, query: &Tensor, key: &Tensor, value: &Tensor, seen: Seen<'_>) -> Result<Tensor> {
+        in_layer(self, "MultiHeadAttention", || {
+            let [q_rows, k_rows, v_rows] = self.rows();
+            let (weight, bias) =
+                (self.in_proj_weight.tensor(), self.in_proj_bias.as_ref().map(Param::tensor));
+            let project = |x: &Tensor, first: usize, rows: usize, heads: usize| {
+                let bias = bias.as_ref().map(|bias| bias.narrow(0, first, rows)).transpose()?;
+                self.split(&x.linear(&weight.narrow(0, first, rows)?, bias.as_ref())?, heads)
+            };
+            let q = self.turned(project(query, 0, q_rows, self.heads)?, 0)?;
+            let k = self.turned(project(key, q_rows, k_rows, self.kv_heads)?, 0)?;
+            let v = project(value, q_rows + k_rows, v_rows, self.kv_heads)?;
+            self.output(&q, [&k, &v], seen)
+        })
+    }
+
+    /// Rows of `in_proj_weight` for queries, keys and values.
+    fn rows(&self) -> [usize; 3] {
+        [self.heads, self.kv_heads, self.kv_heads].map(|heads| heads * self.head_dim)
+    }
+
+    /// `[batch, length, heads * head_dim]` as `[batch, heads, length, head_dim]`.
+    fn split(&self, x: &Tensor, heads: usize) -> Result<Tensor> {
+        let [batch, length, _] = x.shape().to_array("attention")?;
+        x.reshape([batch, length, heads, self.head_dim])?.transpose(1, 2)
+    }
+
+    fn turned(&self, x: Tensor, first: usize) -> Result<Tensor> {
+        self.rotary.as_ref().map_or(Ok(x.clone()), |rotary| rotary.forward(&x, first))
+    }
+
+    fn output(&self, q: &Tensor, [k, v]: [&Tensor; 2], seen: Seen<'_>) -> Result<Tensor> {
+        let mask = seen.mask()?;
+        let dropout = if self.mode.is_training() { self.dropout } else { 0.0 };
+        let options = AttentionOptions {
+            mask: mask.as_ref(),
+            causal: seen.causal,
+            window: seen.window,
+            scale: None,
+            dropout,
+        };
+        let heads = q.scaled_dot_product_attention(k, v, options)?;
+        let [batch, _, length, _] = heads.shape().to_array("attention")?;
+        let rows = heads.transpose(1, 2)?.reshape([batch, length, self.heads * self.head_dim])?;
+        self.out_proj.forward(&rows)
+    }
+}
+
+fn check_heads(width: usize, heads: usize, kv_heads: usize, dropout: f64) -> Result<()> {
+    let problem = if heads == 0 || !width.is_multiple_of(heads) {
+        format!("width {width} does not divide into {heads} heads")
+    } else if kv_heads == 0 || !heads.is_multiple_of(kv_heads) {
+        format!("{heads} heads of queries cannot share {kv_heads} heads of keys")
+    } else if !(0.0..1.0).contains(&dropout) {
+        format!("dropout {dropout}, expected at least 0 and below 1")
+    } else {
+        return Ok(());
+    };
+    Err(Error::invalid("multi_head_attention", problem))
+}
+
+impl Forward for MultiHeadAttention {
+    /// Attention of each token to all tokens of its sequence.
+    ///
+    /// # Shapes
+    /// `[batch, length, width] -> ` same
+    fn forward(&self, input: &Tensor) -> Result<Tensor> {
+        self.attend_self(input, Seen::default(), None)
+    }
+}

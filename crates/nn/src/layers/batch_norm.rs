@@ -1,0 +1,193 @@
+//! Layers that normalise channels over a batch.
+
+use super::norm::constant;
+use crate::module::{Forward, Mode, Module, Param, StateTensor, in_layer};
+use ternion_core::{DType, Device, Error, Result, Tensor, no_grad};
+
+/// How a [`BatchNorm1d`] or a [`BatchNorm2d`] is made.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BatchNormConfig {
+    /// Added to the variance; 1e-5 by default.
+    pub eps: f64,
+    /// Weight of a new batch in the running statistics; 0.1 by default. `None`: they are the means over all batches.
+    pub momentum: Option<f64>,
+    /// Whether there are weight and bias; yes by default.
+    pub affine: bool,
+    /// Whether there are running statistics; yes by default. Without them the statistics are the batch's in use, too.
+    pub track_running_stats: bool,
+    /// Element type of weight and bias; f32 by default.
+    pub dtype: DType,
+}
+
+impl Default for BatchNormConfig {
+    fn default() -> Self {
+        BatchNormConfig {
+            eps: 1e-5,
+            momentum: Some(0.1),
+            affine: true,
+            track_running_stats: true,
+            dtype: DType::F32,
+        }
+    }
+}
+
+/// A batch norm of inputs of certain ranks: their shapes as a text, and those ranks.
+macro_rules! batch_norm {
+    ($(#[$doc:meta])* $name:ident, $shapes:literal, $ranks:expr, $of_ranks:literal) => {
+        $(#[$doc])*
+        ///
+        /// In training the statistics are the batch's, and running statistics follow them; in use they are the running ones, if there are any. The running
+        /// variance is the unbiased one, as in PyTorch. Each forward in training moves them once; in a [`checkpoint`](ternion_core::checkpoint) the layer
+        /// runs a second time in backward, and moves them again.
+        #[derive(Module, Debug)]
+        pub struct $name {
+            /// `[channels]`, ones at first.
+            pub weight: Option<Param>,
+            /// `[channels]`, zeros at first.
+            pub bias: Option<Param>,
+            /// `[channels]`, f32, zeros at first; none without [`track_running_stats`](BatchNormConfig::track_running_stats), as the next two.
+            pub running_mean: Option<StateTensor>,
+            /// `[channels]`, f32, ones at first.
+            pub running_var: Option<StateTensor>,
+            /// `[]`, i64: the number of batches that entered the running statistics.
+            pub num_batches_tracked: Option<StateTensor>,
+            mode: Mode,
+            #[module(skip)]
+            config: BatchNormConfig,
+        }
+
+        impl $name {
+            /// For `channels` channels, with PyTorch's defaults.
+            ///
+            /// # Errors
+            /// No memory.
+            pub fn new(channels: usize, device: &Device) -> Result<$name> {
+                $name::with_config(channels, BatchNormConfig::default(), device)
+            }
+
+            /// For `channels` channels.
+            ///
+            /// # Errors
+            /// A dtype that is not floating, no memory.
+            pub fn with_config(channels: usize, config: BatchNormConfig, device: &Device) -> Result<$name> {
+                let affine =
+                    |value| config.affine.then(|| constant(value, channels, config.dtype, device)).transpose();
+                let tracked = |value: f64, shape: &[usize], dtype| {
+                    let tensor = || Ok(StateTensor::new(&Tensor::full(shape, value, dtype, device)?));
+                    config.track_running_stats.then(tensor).transpose()
+                };
+                Ok($name {
+                    weight: affine(1.0)?,
+                    bias: affine(0.0)?,
+                    running_mean: tracked(0.0, &[channels], DType::F32)?,
+                    running_var: tracked(1.0, &[channels], DType::F32)?,
+                    num_batches_tracked: tracked(0.0, &[], DType::I64)?,
+                    mode: Mode::default(),
+                    config,
+                })
+            }
+
+            fn normalise(&self, input: &Tensor) -> Result<Tensor> {
+                if !$ranks.contains(&input.rank()) {
+                    return Err(Error::Rank {
+                        op: "batch_norm",
+                        expected: $of_ranks.into(),
+                        shape: Box::new(*input.shape()),
+                    });
+                }
+                let [weight, bias] = [&self.weight, &self.bias].map(|param| param.as_ref().map(Param::tensor));
+                let affine = [weight.as_ref(), bias.as_ref()];
+                let running = Statistics::of([&self.running_mean, &self.running_var, &self.num_batches_tracked]);
+                match &running {
+                    Some(running) if !self.mode.is_training() => running.normalise(input, affine, self.config),
+                    _ => by_the_batch(input, affine, self.config, running.as_ref()),
+                }
+            }
+        }
+
+        impl Forward for $name {
+            /// # Shapes
+            #[doc = $shapes]
+            fn forward(&self, input: &Tensor) -> Result<Tensor> {
+                in_layer(self, stringify!($name), || self.normalise(input))
+            }
+        }
+    };
+}
+
+batch_norm! {
+    /// Each channel of rows or of sequences shifted to mean 0 and scaled to variance 1, then `* weight + bias`, as PyTorch's `nn.BatchNorm1d` (Ioffe and Szegedy
+    /// 2015).
+    BatchNorm1d, "`[batch, channels] -> ` same; `[batch, channels, length] -> ` same", [2, 3], "2 or 3"
+}
+
+batch_norm! {
+    /// Each channel of images shifted to mean 0 and scaled to variance 1, then `* weight + bias`, as PyTorch's `nn.BatchNorm2d` (Ioffe and Szegedy 2015).
+    BatchNorm2d, "`[batch, channels, height, width] -> ` same", [4], "4"
+}
+
+/// What a layer knows of the batches that it has seen.
+struct Statistics {
+    mean: Tensor,
+    var: Tensor,
+    batches: Tensor,
+}
+
+impl Statistics {
+    fn of(state: [&Option<StateTensor>; 3]) -> Option<Statistics> {
+        let [mean, var, batches] = state.map(|state| state.as_ref().map(StateTensor::tensor));
+        Some(Statistics { mean: mean?, var: var?, batches: batches? })
+    }
+
+    fn normalise(
+        &self,
+        input: &Tensor,
+        [weight, bias]: [Option<&Tensor>; 2],
+        config: BatchNormConfig,
+    ) -> Result<Tensor> {
+        input.batch_norm_eval(&self.mean, &self.var, weight, bias, config.eps)
+    }
+
+    /// Moves the running statistics towards those of a batch of `count` elements a channel, on the device.
+    fn follow(&self, [mean, var]: [&Tensor; 2], count: usize, momentum: Option<f64>) -> Result<()> {
+        let unbiased = count as f64 / (count as f64 - 1.0);
+        no_grad(|| {
+            self.batches.add_scalar_(1i64)?;
+            for (running, batch, scale) in [(&self.mean, mean, 1.0), (&self.var, var, unbiased)] {
+                let (batch, dtype) = (batch.detach(), running.dtype());
+                match momentum {
+                    Some(momentum) => {
+                        running.mul_scalar_(1.0 - momentum)?;
+                        running.add_(&batch.mul_scalar(momentum * scale)?.to_dtype(dtype)?)?;
+                    }
+                    None => {
+                        let difference = batch.mul_scalar(scale)?.to_dtype(dtype)?.sub(running)?;
+                        running.add_(&difference.div(&self.batches.to_dtype(dtype)?)?)?;
+                    }
+                }
+            }
+            Ok(())
+        })
+    }
+}
+
+/// By the statistics of the batch itself, which the running ones follow.
+fn by_the_batch(
+    input: &Tensor,
+    [weight, bias]: [Option<&Tensor>; 2],
+    config: BatchNormConfig,
+    running: Option<&Statistics>,
+) -> Result<Tensor> {
+    let dims = input.dims();
+    let count = dims[0] * dims[2..].iter().product::<usize>();
+    if count < 2 {
+        let what = if running.is_some() { "training" } else { "statistics of the batch alone" };
+        let detail = format!("{what} on shape {:?}: a channel of 1 value has no variance", input.shape());
+        return Err(Error::invalid("batch_norm", detail));
+    }
+    let (output, mean, var) = input.batch_norm_train(weight, bias, config.eps)?;
+    if let Some(running) = running {
+        running.follow([&mean, &var], count, config.momentum)?;
+    }
+    Ok(output)
+}

@@ -1,0 +1,216 @@
+//! Convolutions over images and sequences, and the transposed one.
+
+use super::linear::bias_default;
+use crate::init::Init;
+use crate::module::{Forward, Module, Param, in_layer};
+use ternion_core::{
+    Conv1dOptions, Conv2dOptions, ConvTranspose2dOptions, DType, Device, Error, Result, Tensor,
+};
+
+/// A layer and its configuration: names, options, shape of the weight, fan-in.
+macro_rules! convolution {
+    ($(#[$doc:meta])* $name:ident, $config:ident, $options:ident, $weight:literal, $fan:literal) => {
+        $(#[$doc])*
+        #[doc = ""]
+        #[doc = concat!("Both start even over `-1/sqrt(fan_in)..1/sqrt(fan_in)` with `fan_in = ", $fan, "`.")]
+        #[derive(Module, Debug)]
+        pub struct $name {
+            #[doc = concat!("`", $weight, "`.")]
+            pub weight: Param,
+            /// `[out]`.
+            pub bias: Option<Param>,
+            #[module(skip)]
+            options: $options,
+        }
+
+        #[doc = concat!("How a [`", stringify!($name), "`] is made.")]
+        #[derive(Clone, Copy, Debug, PartialEq)]
+        pub struct $config {
+            /// Stride, padding, dilation and groups.
+            pub options: $options,
+            /// Whether there is a bias; yes by default.
+            pub bias: bool,
+            /// Element type of the parameters; f32 by default.
+            pub dtype: DType,
+            /// First values of the weight; [`Init::layer_default`] by default.
+            pub weight_init: Init,
+            /// First values of the bias; `None`, the default, is even over `-1/sqrt(fan_in)..1/sqrt(fan_in)`.
+            pub bias_init: Option<Init>,
+        }
+
+        impl Default for $config {
+            fn default() -> Self {
+                $config {
+                    options: $options::default(),
+                    bias: true,
+                    dtype: DType::F32,
+                    weight_init: Init::layer_default(),
+                    bias_init: None,
+                }
+            }
+        }
+    };
+}
+
+convolution! {
+    /// Cross-correlation over two axes, as PyTorch's `nn.Conv2d`: weight `[out, in / groups, kh, kw]`, bias `[out]`.
+    Conv2d, Conv2dConfig, Conv2dOptions, "[out, in / groups, kh, kw]", "in / groups * kh * kw"
+}
+
+convolution! {
+    /// Cross-correlation over one axis, as PyTorch's `nn.Conv1d`: weight `[out, in / groups, kernel]`, bias `[out]`.
+    Conv1d, Conv1dConfig, Conv1dOptions, "[out, in / groups, kernel]", "in / groups * kernel"
+}
+
+convolution! {
+    /// The transposed convolution over two axes, as PyTorch's `nn.ConvTranspose2d`: weight `[in, out / groups, kh, kw]`, bias `[out]`.
+    ConvTranspose2d, ConvTranspose2dConfig, ConvTranspose2dOptions, "[in, out / groups, kh, kw]", "out / groups * kh * kw"
+}
+
+/// Weight and bias of a convolution: the weight has this shape, all of whose axes but the first make the fan-in.
+fn parameters(
+    shape: &[usize],
+    outputs: Option<usize>,
+    (weight_init, bias_init): (Init, Option<Init>),
+    dtype: DType,
+    device: &Device,
+) -> Result<(Param, Option<Param>)> {
+    let weight = weight_init.tensor(shape, dtype, device)?;
+    let bias_init = bias_init.unwrap_or(bias_default(shape[1..].iter().product()));
+    let bias = outputs.map(|outputs| Param::new(&bias_init.tensor([outputs], dtype, device)?)).transpose()?;
+    Ok((Param::new(&weight)?, bias))
+}
+
+/// Input and output channels fit the groups.
+fn check_groups(op: &'static str, [inputs, outputs]: [usize; 2], groups: usize) -> Result<()> {
+    if groups == 0 || inputs % groups != 0 || outputs % groups != 0 {
+        let detail = format!("{inputs} and {outputs} channels are no multiples of {groups} groups");
+        return Err(Error::invalid(op, detail));
+    }
+    Ok(())
+}
+
+impl Conv2dConfig {
+    /// The defaults with this padding on both sides of both axes.
+    pub fn padded(padding: usize) -> Conv2dConfig {
+        let options = Conv2dOptions { padding: [padding; 2], ..Default::default() };
+        Conv2dConfig { options, ..Default::default() }
+    }
+}
+
+impl Conv2d {
+    /// From `inputs` to `outputs` channels by windows of `kernel` `[height, width]`, with PyTorch's defaults.
+    ///
+    /// # Errors
+    /// No memory.
+    pub fn new(inputs: usize, outputs: usize, kernel: [usize; 2], device: &Device) -> Result<Conv2d> {
+        Conv2d::with_config([inputs, outputs], kernel, Conv2dConfig::default(), device)
+    }
+
+    /// From `inputs` to `outputs` channels by windows of `kernel` `[height, width]`.
+    ///
+    /// # Errors
+    /// Channels that are no multiple of the groups, a dtype that is not floating, no memory.
+    pub fn with_config(
+        [inputs, outputs]: [usize; 2],
+        kernel: [usize; 2],
+        config: Conv2dConfig,
+        device: &Device,
+    ) -> Result<Conv2d> {
+        let groups = config.options.groups;
+        check_groups("conv2d", [inputs, outputs], groups)?;
+        let shape = [outputs, inputs / groups, kernel[0], kernel[1]];
+        let Conv2dConfig { options, bias, dtype, weight_init, bias_init } = config;
+        let inits = (weight_init, bias_init);
+        let (weight, bias) = parameters(&shape, bias.then_some(outputs), inits, dtype, device)?;
+        Ok(Conv2d { weight, bias, options })
+    }
+}
+
+impl Forward for Conv2d {
+    /// # Shapes
+    /// `[batch, in, height, width] -> [batch, out, oh, ow]`
+    fn forward(&self, input: &Tensor) -> Result<Tensor> {
+        let bias = self.bias.as_ref().map(Param::tensor);
+        in_layer(self, "Conv2d", || input.conv2d(&self.weight.tensor(), bias.as_ref(), self.options))
+    }
+}
+
+impl Conv1d {
+    /// From `inputs` to `outputs` channels by windows of `kernel` elements, with PyTorch's defaults.
+    ///
+    /// # Errors
+    /// No memory.
+    pub fn new(inputs: usize, outputs: usize, kernel: usize, device: &Device) -> Result<Conv1d> {
+        Conv1d::with_config([inputs, outputs], kernel, Conv1dConfig::default(), device)
+    }
+
+    /// From `inputs` to `outputs` channels by windows of `kernel` elements.
+    ///
+    /// # Errors
+    /// Channels that are no multiple of the groups, a dtype that is not floating, no memory.
+    pub fn with_config(
+        [inputs, outputs]: [usize; 2],
+        kernel: usize,
+        config: Conv1dConfig,
+        device: &Device,
+    ) -> Result<Conv1d> {
+        let Conv1dConfig { options, bias, dtype, weight_init, bias_init } = config;
+        check_groups("conv1d", [inputs, outputs], options.groups)?;
+        let (shape, inits) = ([outputs, inputs / options.groups, kernel], (weight_init, bias_init));
+        let (weight, bias) = parameters(&shape, bias.then_some(outputs), inits, dtype, device)?;
+        Ok(Conv1d { weight, bias, options })
+    }
+}
+
+impl Forward for Conv1d {
+    /// # Shapes
+    /// `[batch, in, length] -> [batch, out, out_length]`
+    fn forward(&self, input: &Tensor) -> Result<Tensor> {
+        let bias = self.bias.as_ref().map(Param::tensor);
+        in_layer(self, "Conv1d", || input.conv1d(&self.weight.tensor(), bias.as_ref(), self.options))
+    }
+}
+
+impl ConvTranspose2d {
+    /// From `inputs` to `outputs` channels by windows of `kernel` `[height, width]`, with PyTorch's defaults.
+    ///
+    /// # Errors
+    /// No memory.
+    pub fn new(
+        inputs: usize,
+        outputs: usize,
+        kernel: [usize; 2],
+        device: &Device,
+    ) -> Result<ConvTranspose2d> {
+        ConvTranspose2d::with_config([inputs, outputs], kernel, ConvTranspose2dConfig::default(), device)
+    }
+
+    /// From `inputs` to `outputs` channels by windows of `kernel` `[height, width]`.
+    ///
+    /// # Errors
+    /// Channels that are no multiple of the groups, a dtype that is not floating, no memory.
+    pub fn with_config(
+        [inputs, outputs]: [usize; 2],
+        kernel: [usize; 2],
+        config: ConvTranspose2dConfig,
+        device: &Device,
+    ) -> Result<ConvTranspose2d> {
+        let ConvTranspose2dConfig { options, bias, dtype, weight_init, bias_init } = config;
+        check_groups("conv_transpose2d", [inputs, outputs], options.groups)?;
+        let shape = [inputs, outputs / options.groups, kernel[0], kernel[1]];
+        let inits = (weight_init, bias_init);
+        let (weight, bias) = parameters(&shape, bias.then_some(outputs), inits, dtype, device)?;
+        Ok(ConvTranspose2d { weight, bias, options })
+    }
+}
+
+impl Forward for ConvTranspose2d {
+    /// # Shapes
+    /// `[batch, in, height, width] -> [batch, out, oh, ow]` with `oh = (height - 1) stride - 2 padding + dilation (kh - 1) + output_padding + 1`
+    fn forward(&self, input: &Tensor) -> Result<Tensor> {
+        let bias = self.bias.as_ref().map(Param::tensor);
+        let compute = || input.conv_transpose2d(&self.weight.tensor(), bias.as_ref(), self.options);
+        in_layer(self, "ConvTranspose2d", compute)
+    }
+}

@@ -1,0 +1,102 @@
+//! The part of a transformer that looks at each token by itself.
+
+use super::dropout::Dropout;
+use super::linear::{Linear, LinearConfig};
+use crate::module::{Forward, Module, in_layer};
+use ternion_core::{DType, Device, Result, Tensor};
+
+/// What a [`FeedForward`] computes of its input `x`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FeedForwardForm {
+    /// `linear2(relu(linear1(x)))` (Vaswani et al. 2017, eq. 2).
+    ReLU,
+    /// `linear2(gelu(linear1(x)))`.
+    #[default]
+    GELU,
+    /// As GELU, in the form of the hyperbolic tangent, as in GPT-2.
+    GELUTanh,
+    /// `linear2(silu(linear_gate(x)) * linear1(x))` (Shazeer 2020).
+    SwiGLU,
+}
+
+/// Two layers with an activation between, for each token by itself.
+#[derive(Module, Debug)]
+pub struct FeedForward {
+    /// From the width to the hidden width.
+    pub linear1: Linear,
+    /// Of [`FeedForwardForm::SwiGLU`]: from the width to the hidden width.
+    pub linear_gate: Option<Linear>,
+    dropout: Dropout,
+    /// From the hidden width back.
+    pub linear2: Linear,
+    #[module(skip)]
+    form: FeedForwardForm,
+}
+
+/// How a [`FeedForward`] is made.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FeedForwardConfig {
+    /// GELU by default.
+    pub form: FeedForwardForm,
+    /// The hidden width. By default four times the width; of SwiGLU, which has a third matrix, 8/3 of it, rounded up to a multiple of 8.
+    pub hidden: Option<usize>,
+    /// Whether the layers have a bias; yes by default.
+    pub bias: bool,
+    /// In training, the probability that a hidden number becomes 0; 0 by default.
+    pub dropout: f64,
+    /// Element type of the parameters; f32 by default.
+    pub dtype: DType,
+}
+
+impl Default for FeedForwardConfig {
+    fn default() -> Self {
+        FeedForwardConfig {
+            form: FeedForwardForm::default(),
+            hidden: None,
+            bias: true,
+            dropout: 0.0,
+            dtype: DType::F32,
+        }
+    }
+}
+
+impl FeedForward {
+    /// On rows of `width`.
+    ///
+    /// # Errors
+    /// A dropout outside `0..=1`, a dtype that is not floating, no memory.
+    pub fn new(width: usize, config: FeedForwardConfig, device: &Device) -> Result<FeedForward> {
+        let FeedForwardConfig { form, hidden, bias, dropout, dtype } = config;
+        let is_gated = form == FeedForwardForm::SwiGLU;
+        let usual = if is_gated { (width * 8).div_ceil(3).next_multiple_of(8) } else { 4 * width };
+        let hidden = hidden.unwrap_or(usual);
+        let linear = |inputs, outputs| {
+            Linear::with_config(inputs, outputs, LinearConfig { bias, dtype, ..Default::default() }, device)
+        };
+        Ok(FeedForward {
+            linear1: linear(width, hidden)?,
+            linear_gate: is_gated.then(|| linear(width, hidden)).transpose()?,
+            dropout: Dropout::new(dropout)?,
+            linear2: linear(hidden, width)?,
+            form,
+        })
+    }
+
+    fn hidden(&self, input: &Tensor) -> Result<Tensor> {
+        let hidden = self.linear1.forward(input)?;
+        match (self.form, &self.linear_gate) {
+            (_, Some(gate)) => gate.forward(input)?.silu()?.mul(&hidden),
+            (FeedForwardForm::ReLU, None) => hidden.relu(),
+            (FeedForwardForm::GELUTanh, None) => hidden.gelu_tanh(),
+            (FeedForwardForm::GELU | FeedForwardForm::SwiGLU, None) => hidden.gelu(),
+        }
+    }
+}
+
+impl Forward for FeedForward {
+    /// # Shapes
+    /// `[.., width] -> ` same
+    fn forward(&self, input: &Tensor) -> Result<Tensor> {
+        in_layer(self, "FeedForward", || self.linear2.forward(&self.dropout.forward(&self.hidden(input)?)?))
+    }
+}

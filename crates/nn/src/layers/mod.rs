@@ -1,0 +1,38 @@
+//! Layers: modules that turn a tensor into a tensor, each in a file of its family.
+
+mod activation;
+mod attention;
+mod batch_norm;
+mod conv;
+mod dropout;
+mod embedding;
+mod feed_forward;
+mod flatten;
+mod in_precision;
+mod linear;
+mod norm;
+mod pool;
+pub mod position;
+mod recurrent;
+mod sequential;
+mod transformer;
+mod upsample;
+
+pub use activation::{
+    ELU, GELU, GeluForm, LeakyReLU, LogSoftmax, ReLU, SiLU, Sigmoid, Softmax, Softplus, Tanh,
+};
+pub use attention::{KeyValueCache, MultiHeadAttention, MultiHeadAttentionConfig, Seen};
+pub use batch_norm::{BatchNorm1d, BatchNorm2d, BatchNormConfig};
+pub use conv::{Conv1d, Conv1dConfig, Conv2d, Conv2dConfig, ConvTranspose2d, ConvTranspose2dConfig};
+pub use dropout::{Dropout, DropoutConfig};
+pub use embedding::{Embedding, EmbeddingConfig};
+pub use feed_forward::{FeedForward, FeedForwardConfig, FeedForwardForm};
+pub use flatten::{Flatten, Identity};
+pub use in_precision::InPrecision;
+pub use linear::{Linear, LinearConfig};
+pub use norm::{GroupNorm, GroupNormConfig, LayerNorm, LayerNormConfig, RMSNorm, RMSNormConfig};
+pub use pool::{AdaptiveAvgPool2d, AvgPool2d, MaxPool2d};
+pub use recurrent::{GRU, LSTM, RecurrentConfig};
+pub use sequential::Sequential;
+pub use transformer::{NormForm, TransformerBlock, TransformerBlockConfig};
+pub use upsample::{Upsample, UpsampleMode, UpsampleSize};

@@ -1,0 +1,163 @@
+//! Where a token stands: positions as vectors that are added, or as angles by which queries and keys are turned.
+
+use std::sync::{Mutex, PoisonError};
+use ternion_core::{Device, Error, Result, Tensor, no_grad};
+
+/// The largest wavelength of positions, as a multiple of 2 pi, in the papers.
+pub const BASE: f64 = 10_000.0;
+
+/// Sines and cosines of `positions` positions, `[positions, width]` f32: column `2 i` is `sin(position / 10000^(2 i / width))`, column `2 i + 1` its cosine
+/// (Vaswani et al. 2017, section 3.5).
+///
+/// # Errors
+/// An odd width, no memory.
+pub fn sinusoidal(positions: usize, width: usize, device: &Device) -> Result<Tensor> {
+    if !width.is_multiple_of(2) {
+        return Err(Error::invalid("sinusoidal", format!("width {width}, expected an even one")));
+    }
+    let value = |at: usize| {
+        let (position, column) = (at / width, at % width);
+        let (sine, cosine) = (position as f64 * frequency(column / 2, width, BASE)).sin_cos();
+        if column.is_multiple_of(2) { sine as f32 } else { cosine as f32 }
+    };
+    Tensor::from_vec((0..positions * width).map(value).collect::<Vec<_>>(), [positions, width], device)
+}
+
+/// Radians for each position, of pair `pair` among those of `width` columns.
+fn frequency(pair: usize, width: usize, base: f64) -> f64 {
+    base.powf(-(2.0 * pair as f64) / width as f64)
+}
+
+/// Tensors that follow from a configuration, made on the device of the first input and again when that changes: no part of the state.
+#[derive(Debug, Default)]
+pub(crate) struct Tables(Mutex<Vec<Tensor>>);
+
+impl Tables {
+    /// What `make` makes on `device`, made once.
+    pub(crate) fn on(
+        &self,
+        device: &Device,
+        make: impl FnOnce() -> Result<Vec<Tensor>>,
+    ) -> Result<Vec<Tensor>> {
+        let mut tables = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if tables.first().is_none_or(|table| !table.device().is(device)) {
+            *tables = no_grad(make)?;
+        }
+        Ok(tables.clone())
+    }
+}
+
+/// Which columns of a head are turned together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RotaryPairs {
+    /// Column `i` with `i + head_dim / 2`, as in Llama and GPT-NeoX.
+    #[default]
+    Halves,
+    /// Column `2 i` with `2 i + 1`, as in the paper.
+    Neighbours,
+}
+
+/// How a [`Rotary`] turns.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RotaryConfig {
+    /// Pair `i` turns by `position * base^(-2 i / head_dim)`; 10,000 by default.
+    pub base: f64,
+    /// Halves by default.
+    pub pairs: RotaryPairs,
+}
+
+impl Default for RotaryConfig {
+    fn default() -> Self {
+        RotaryConfig { base: BASE, pairs: RotaryPairs::default() }
+    }
+}
+
+/// Turns pairs of columns of queries and keys by angles that grow with the position, so that their products depend on the distance alone (Su et al. 2021).
+#[derive(Debug)]
+pub struct Rotary {
+    positions: usize,
+    head_dim: usize,
+    config: RotaryConfig,
+    /// Cosines and sines, `[positions, head_dim / 2]` f32.
+    tables: Tables,
+}
+
+impl crate::module::ModuleField for Rotary {}
+
+impl Rotary {
+    /// For heads of `head_dim` columns at up to `positions` positions.
+    ///
+    /// # Errors
+    /// An odd width of heads, a base that is not finite and above 0.
+    pub fn new(positions: usize, head_dim: usize, config: RotaryConfig) -> Result<Rotary> {
+        if !head_dim.is_multiple_of(2) {
+            return Err(Error::invalid("rotary", format!("heads of {head_dim}, expected an even width")));
+        }
+        if !(config.base.is_finite() && config.base > 0.0) {
+            return Err(Error::invalid(
+                "rotary",
+                format!("base {}, expected a finite number above 0", config.base),
+            ));
+        }
+        Ok(Rotary { positions, head_dim, config, tables: Tables::default() })
+    }
+
+    /// `input`, whose first row along the axis before the last stands at position `first`, turned.
+    ///
+    /// # Shapes
+    /// `[.., length, head_dim] -> ` same
+    ///
+    /// # Errors
+    /// Another width, positions beyond the last, a dtype that is not floating.
+    pub fn forward(&self, input: &Tensor, first: usize) -> Result<Tensor> {
+        let Some(&[length, width]) = input.dims().last_chunk::<2>() else {
+            return Err(Error::Rank {
+                op: "rotary",
+                expected: "at least 2".into(),
+                shape: Box::new(*input.shape()),
+            });
+        };
+        if width != self.head_dim || first.saturating_add(length) > self.positions {
+            let detail = format!(
+                "{length} rows of {width} from position {first}, expected rows of {} at positions below {}",
+                self.head_dim, self.positions
+            );
+            return Err(Error::invalid("rotary", detail));
+        }
+        let tables = self.tables.on(input.device(), || self.made_on(input.device()))?;
+        let of_rows = |table: &Tensor| table.narrow(0, first, length)?.to_dtype(input.dtype());
+        let (cosine, sine) = (of_rows(&tables[0])?, of_rows(&tables[1])?);
+        match self.config.pairs {
+            RotaryPairs::Halves => {
+                let parts = [input.narrow(-1, 0, width / 2)?, input.narrow(-1, width / 2, width / 2)?];
+                let [left, right] = turned(parts, &cosine, &sine)?;
+                Tensor::concat(&[&left, &right], -1)
+            }
+            RotaryPairs::Neighbours => {
+                let mut pairs = input.dims().to_vec();
+                pairs.pop();
+                pairs.extend([width / 2, 2]);
+                let pairs = input.reshape(pairs)?;
+                let [left, right] = turned([pairs.select(-1, 0)?, pairs.select(-1, 1)?], &cosine, &sine)?;
+                Tensor::stack(&[&left, &right], -1)?.reshape(*input.shape())
+            }
+        }
+    }
+
+    /// Cosines, then sines.
+    fn made_on(&self, device: &Device) -> Result<Vec<Tensor>> {
+        let half = self.head_dim / 2;
+        let table = |of: fn(f64) -> f64| {
+            let angle =
+                |at: usize| (at / half) as f64 * frequency(at % half, self.head_dim, self.config.base);
+            let values: Vec<f32> = (0..self.positions * half).map(|at| of(angle(at)) as f32).collect();
+            Tensor::from_vec(values, [self.positions, half], device)
+        };
+        Ok(vec![table(f64::cos)?, table(f64::sin)?])
+    }
+}
+
+/// Pairs `(x, y)` become `(x cos - y sin, y cos + x sin)`.
+fn turned([x, y]: [Tensor; 2], cosine: &Tensor, sine: &Tensor) -> Result<[Tensor; 2]> {
+    Ok([x.mul(cosine)?.sub(&y.mul(sine)?)?, y.mul(cosine)?.add(&x.mul(sine)?)?])
+}

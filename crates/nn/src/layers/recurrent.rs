@@ -1,0 +1,279 @@
+//! Layers that read a sequence one element after the other.
+
+use super::dropout::Dropout;
+use crate::init::Init;
+use crate::module::{Forward, Module, Param, Walk, in_layer};
+use ternion_core::{DType, Device, Error, Result, Tensor};
+
+/// How an [`LSTM`] or a [`GRU`] is made.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RecurrentConfig {
+    /// Layers, each of which reads the outputs of the one before; 1 by default.
+    pub layers: usize,
+    /// Whether there are biases; yes by default.
+    pub bias: bool,
+    /// In training, the probability that an output of a layer but the last becomes 0; 0 by default.
+    pub dropout: f64,
+    /// Whether each layer also reads the sequence from its end, and puts those outputs behind the others; no by default.
+    pub bidirectional: bool,
+    /// Element type of the parameters; f32 by default.
+    pub dtype: DType,
+}
+
+impl Default for RecurrentConfig {
+    fn default() -> Self {
+        RecurrentConfig { layers: 1, bias: true, dropout: 0.0, bidirectional: false, dtype: DType::F32 }
+    }
+}
+
+/// The parameters of one layer in one direction, with the rows of all gates one below the other.
+#[derive(Debug)]
+struct Cell {
+    /// `[gates * width, inputs]` and `[gates * width, width]`.
+    weights: [Param; 2],
+    /// `[gates * width]` each.
+    biases: Option<[Param; 2]>,
+}
+
+/// All layers of a recurrent network, whose cells differ in the number of gates.
+#[derive(Debug)]
+struct Cells {
+    /// Layer by layer; of a bidirectional layer the forward cell, then the other.
+    cells: Vec<Cell>,
+    width: usize,
+    directions: usize,
+    dropout: Dropout,
+}
+
+impl Cells {
+    fn new([inputs, width, gates]: [usize; 3], config: RecurrentConfig, device: &Device) -> Result<Cells> {
+        if config.layers == 0 || width == 0 {
+            let detail = format!("{} layers of width {width}, expected at least 1 each", config.layers);
+            return Err(Error::invalid("recurrent", detail));
+        }
+        let directions = if config.bidirectional { 2 } else { 1 };
+        let bound = 1.0 / (width as f64).sqrt();
+        let init = Init::Uniform { low: -bound, high: bound };
+        let param = |shape: &[usize]| Param::new(&init.tensor(shape, config.dtype, device)?);
+        let rows = gates * width;
+        let cell = |number: usize| {
+            let inputs = if number < directions { inputs } else { directions * width };
+            let weights = [param(&[rows, inputs])?, param(&[rows, width])?];
+            let biases =
+                config.bias.then(|| Ok::<_, Error>([param(&[rows])?, param(&[rows])?])).transpose()?;
+            Ok(Cell { weights, biases })
+        };
+        let cells = (0..config.layers * directions).map(cell).collect::<Result<_>>()?;
+        Ok(Cells { cells, width, directions, dropout: Dropout::new(config.dropout)? })
+    }
+
+    /// The layer and the suffix of the keys of a cell.
+    fn visit(&self, walk: &mut Walk<'_>) {
+        for (number, cell) in self.cells.iter().enumerate() {
+            let (layer, reverse) = (number / self.directions, number % self.directions == 1);
+            let suffix = if reverse { "_reverse" } else { "" };
+            for (name, param) in ["ih", "hh"].into_iter().zip(&cell.weights) {
+                walk.field(format_args!("weight_{name}_l{layer}{suffix}"), param);
+            }
+            for (name, param) in ["ih", "hh"].into_iter().zip(cell.biases.iter().flatten()) {
+                walk.field(format_args!("bias_{name}_l{layer}{suffix}"), param);
+            }
+        }
+        walk.field("dropout", &self.dropout);
+    }
+
+    /// Runs all layers over `[batch, length, inputs]` from `states`, each `[cells, batch, width]`. `step` makes the new states of a cell from its input, times its weight and with its
+    /// bias, and the old ones; the first state is the output. Outputs `[batch, length, directions * width]`, and the last states.
+    fn run(
+        &self,
+        op: &'static str,
+        input: &Tensor,
+        states: &[Tensor],
+        step: impl Fn(&Tensor, &Cell, &[Tensor]) -> Result<Vec<Tensor>>,
+    ) -> Result<(Tensor, Vec<Tensor>)> {
+        let [batch, length, _] = input.shape().to_array(op)?;
+        let expected = [self.cells.len(), batch, self.width];
+        if let Some(state) = states.iter().find(|state| state.dims() != expected) {
+            let detail = format!("a state of shape {:?}, expected {expected:?}", state.shape());
+            return Err(Error::invalid(op, detail));
+        }
+        if length == 0 {
+            return Err(Error::invalid(op, "a sequence of length 0, expected at least 1"));
+        }
+        let (mut x, mut last) = (input.clone(), Vec::with_capacity(self.cells.len()));
+        for (layer, cells) in self.cells.chunks(self.directions).enumerate() {
+            if layer > 0 {
+                x = self.dropout.forward(&x)?;
+            }
+            let mut outputs = Vec::with_capacity(cells.len());
+            for (direction, cell) in cells.iter().enumerate() {
+                let number = layer * self.directions + direction;
+                let first = states.iter().map(|state| state.select(0, number)).collect::<Result<Vec<_>>>()?;
+                let (output, end) = cell.read(&x, first, direction == 1, &step)?;
+                outputs.push(output);
+                last.push(end);
+            }
+            x = Tensor::concat(&outputs.iter().collect::<Vec<_>>(), -1)?;
+        }
+        let of_state = |number: usize| -> Result<Tensor> {
+            let of_cells: Vec<&Tensor> = last.iter().map(|states: &Vec<Tensor>| &states[number]).collect();
+            Tensor::stack(&of_cells, 0)
+        };
+        Ok((x, (0..states.len()).map(of_state).collect::<Result<_>>()?))
+    }
+
+    /// States of 0.
+    fn zeros(&self, input: &Tensor) -> Result<Tensor> {
+        let batch = input.dims().first().copied().unwrap_or(0);
+        Tensor::zeros([self.cells.len(), batch, self.width], input.dtype(), input.device())
+    }
+}
+
+impl Cell {
+    /// Reads a sequence, from its end if `reverse`: outputs `[batch, length, width]` in the order of the sequence, and the last states.
+    fn read(
+        &self,
+        input: &Tensor,
+        mut states: Vec<Tensor>,
+        reverse: bool,
+        step: impl Fn(&Tensor, &Cell, &[Tensor]) -> Result<Vec<Tensor>>,
+    ) -> Result<(Tensor, Vec<Tensor>)> {
+        let bias = self.biases.as_ref().map(|[bias, _]| bias.tensor());
+        // The inputs of all steps in one product.
+        let all = input.linear(&self.weights[0].tensor(), bias.as_ref())?;
+        let length = all.dims()[1];
+        let mut outputs = Vec::with_capacity(length);
+        for at in 0..length {
+            let at = if reverse { length - 1 - at } else { at };
+            states = step(&all.select(1, at)?, self, &states)?;
+            outputs.push(states[0].clone());
+        }
+        if reverse {
+            outputs.reverse();
+        }
+        Ok((Tensor::stack(&outputs.iter().collect::<Vec<_>>(), 1)?, states))
+    }
+
+    /// The last outputs, times their weight and with their bias: `[batch, gates * width]`.
+    fn recur(&self, state: &Tensor) -> Result<Tensor> {
+        let bias = self.biases.as_ref().map(|[_, bias]| bias.tensor());
+        state.linear(&self.weights[1].tensor(), bias.as_ref())
+    }
+}
+
+/// Long short-term memory, as PyTorch's `nn.LSTM` with `batch_first` (Hochreiter and Schmidhuber 1997; with the forget gate of Gers et al. 2000). Rows of the weights: input, forget, cell and
+/// output gate; all parameters start even over `-1/sqrt(width)..1/sqrt(width)`.
+#[derive(Debug)]
+pub struct LSTM(Cells);
+
+impl LSTM {
+    /// One layer from rows of `inputs` to rows of `width`, with PyTorch's defaults.
+    ///
+    /// # Errors
+    /// No memory.
+    pub fn new(inputs: usize, width: usize, device: &Device) -> Result<LSTM> {
+        LSTM::with_config(inputs, width, RecurrentConfig::default(), device)
+    }
+
+    /// From rows of `inputs` to rows of `width`, or twice that if it reads in both directions.
+    ///
+    /// # Errors
+    /// No layer, a width of 0, a dropout outside `0..=1`, a dtype that is not floating, no memory.
+    pub fn with_config(
+        inputs: usize,
+        width: usize,
+        config: RecurrentConfig,
+        device: &Device,
+    ) -> Result<LSTM> {
+        Ok(LSTM(Cells::new([inputs, width, 4], config, device)?))
+    }
+
+    /// Outputs of the last layer, and the outputs and cells of every layer after the last element. Without `states` they begin at 0.
+    ///
+    /// # Shapes
+    /// `[batch, length, inputs]`, states `[layers * directions, batch, width]` each `-> [batch, length, directions * width]`, states
+    ///
+    /// # Errors
+    /// Shapes or dtypes that do not fit, a sequence without elements.
+    pub fn run(&self, input: &Tensor, states: Option<[&Tensor; 2]>) -> Result<(Tensor, [Tensor; 2])> {
+        let states = match states {
+            Some(states) => states.map(Tensor::clone),
+            None => [self.0.zeros(input)?, self.0.zeros(input)?],
+        };
+        let (output, last) = self.0.run("lstm", input, &states, |input, cell, states| {
+            let gates = input.add(&cell.recur(&states[0])?)?.chunk(1, 4)?;
+            let kept = gates[1].sigmoid()?.mul(&states[1])?;
+            let inner = kept.add(&gates[0].sigmoid()?.mul(&gates[2].tanh()?)?)?;
+            Ok(vec![gates[3].sigmoid()?.mul(&inner.tanh()?)?, inner])
+        })?;
+        let [output_state, cell_state] = two_of(last)?;
+        Ok((output, [output_state, cell_state]))
+    }
+}
+
+fn two_of(states: Vec<Tensor>) -> Result<[Tensor; 2]> {
+    states.try_into().map_err(|_| Error::invalid("lstm", "expected 2 states"))
+}
+
+/// Gated recurrent units, as PyTorch's `nn.GRU` with `batch_first` (Cho et al. 2014, with the reset gate behind the product). Rows of the weights: reset, update and new gate; all parameters start
+/// even over `-1/sqrt(width)..1/sqrt(width)`.
+#[derive(Debug)]
+pub struct GRU(Cells);
+
+impl GRU {
+    /// One layer from rows of `inputs` to rows of `width`, with PyTorch's defaults.
+    ///
+    /// # Errors
+    /// No memory.
+    pub fn new(inputs: usize, width: usize, device: &Device) -> Result<GRU> {
+        GRU::with_config(inputs, width, RecurrentConfig::default(), device)
+    }
+
+    /// From rows of `inputs` to rows of `width`, or twice that if it reads in both directions.
+    ///
+    /// # Errors
+    /// No layer, a width of 0, a dropout outside `0..=1`, a dtype that is not floating, no memory.
+    pub fn with_config(inputs: usize, width: usize, config: RecurrentConfig, device: &Device) -> Result<GRU> {
+        Ok(GRU(Cells::new([inputs, width, 3], config, device)?))
+    }
+
+    /// Outputs of the last layer, and the outputs of every layer after the last element. Without a `state` they begin at 0.
+    ///
+    /// # Shapes
+    /// `[batch, length, inputs]`, state `[layers * directions, batch, width] -> [batch, length, directions * width]`, state
+    ///
+    /// # Errors
+    /// Shapes or dtypes that do not fit, a sequence without elements.
+    pub fn run(&self, input: &Tensor, state: Option<&Tensor>) -> Result<(Tensor, Tensor)> {
+        let state = state.map_or_else(|| self.0.zeros(input), |state| Ok(state.clone()))?;
+        let (output, mut last) = self.0.run("gru", input, &[state], |input, cell, states| {
+            let (x, h) = (input.chunk(1, 3)?, cell.recur(&states[0])?.chunk(1, 3)?);
+            let reset = x[0].add(&h[0])?.sigmoid()?;
+            let update = x[1].add(&h[1])?.sigmoid()?;
+            let new = x[2].add(&reset.mul(&h[2])?)?.tanh()?;
+            // (1 - update) new + update old.
+            Ok(vec![new.add(&update.mul(&states[0].sub(&new)?)?)?])
+        })?;
+        Ok((output, last.swap_remove(0)))
+    }
+}
+
+macro_rules! recurrent {
+    ($($name:ident),*) => {
+        $(impl Module for $name {
+            fn visit(&self, walk: &mut Walk<'_>) {
+                walk.layer(stringify!($name), self);
+                self.0.visit(walk);
+            }
+        }
+
+        impl Forward for $name {
+            /// # Shapes
+            /// `[batch, length, inputs] -> [batch, length, directions * width]`
+            fn forward(&self, input: &Tensor) -> Result<Tensor> {
+                in_layer(self, stringify!($name), || Ok(self.run(input, None)?.0))
+            }
+        })*
+    };
+}
+recurrent!(LSTM, GRU);

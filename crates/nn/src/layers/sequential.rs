@@ -1,0 +1,76 @@
+//! Layers one after the other.
+
+use crate::module::{Forward, Module, Walk, in_member};
+use ternion_core::{Result, Tensor};
+
+/// Layers one after the other. Their keys are their positions, as in PyTorch: `0.weight`, `2.bias`.
+///
+/// ```
+/// # use ternion_nn::{Forward, Linear, Module, ReLU, Sequential};
+/// # fn main() -> ternion_core::Result<()> {
+/// # let device = ternion_cpu::device();
+/// let model = Sequential::new().with(Linear::new(4, 8, &device)?).with(ReLU).with(Linear::new(8, 2, &device)?);
+/// assert_eq!(model.named_parameters()[2].0, "2.weight");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Default)]
+pub struct Sequential {
+    layers: Vec<Box<dyn Forward>>,
+}
+
+impl Sequential {
+    /// No layer: the input is the output.
+    pub fn new() -> Sequential {
+        Sequential::default()
+    }
+
+    /// The same with `layer` at the end.
+    #[must_use]
+    pub fn with(mut self, layer: impl Forward + 'static) -> Sequential {
+        self.push(layer);
+        self
+    }
+
+    /// Adds `layer` at the end.
+    pub fn push(&mut self, layer: impl Forward + 'static) {
+        self.layers.push(Box::new(layer));
+    }
+
+    /// The number of layers.
+    pub fn len(&self) -> usize {
+        self.layers.len()
+    }
+
+    /// Whether there is no layer.
+    pub fn is_empty(&self) -> bool {
+        self.layers.is_empty()
+    }
+
+    /// The layers in their order.
+    pub fn layers(&self) -> impl Iterator<Item = &dyn Forward> {
+        self.layers.iter().map(AsRef::as_ref)
+    }
+}
+
+impl Module for Sequential {
+    fn visit(&self, walk: &mut Walk<'_>) {
+        walk.layer("Sequential", self);
+        self.layers.visit(walk);
+    }
+}
+
+impl Forward for Sequential {
+    fn forward(&self, input: &Tensor) -> Result<Tensor> {
+        let layers = self.layers.iter().enumerate();
+        layers.into_iter().try_fold(input.clone(), |value, (position, layer)| {
+            in_member(self, "Sequential", position, || layer.forward(&value))
+        })
+    }
+}
+
+impl From<Vec<Box<dyn Forward>>> for Sequential {
+    fn from(layers: Vec<Box<dyn Forward>>) -> Self {
+        Sequential { layers }
+    }
+}

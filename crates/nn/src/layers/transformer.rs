@@ -1,0 +1,157 @@
+//! The block of which transformers are built.
+
+use super::attention::{KeyValueCache, MultiHeadAttention, MultiHeadAttentionConfig, Seen};
+use super::dropout::Dropout;
+use super::feed_forward::{FeedForward, FeedForwardConfig, FeedForwardForm};
+use super::norm::{LayerNorm, LayerNormConfig, RMSNorm, RMSNormConfig};
+use super::position::Rotary;
+use crate::module::{Forward, Module, in_layer};
+use std::sync::Arc;
+use ternion_core::{DType, Device, Result, Tensor};
+
+/// Which norm the rows go through.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum NormForm {
+    /// [`LayerNorm`].
+    #[default]
+    LayerNorm,
+    /// [`RMSNorm`].
+    RMSNorm,
+}
+
+impl NormForm {
+    /// A norm of rows of `width`.
+    pub(crate) fn of(
+        self,
+        width: usize,
+        bias: bool,
+        eps: f64,
+        dtype: DType,
+        device: &Device,
+    ) -> Result<Box<dyn Forward>> {
+        Ok(match self {
+            NormForm::LayerNorm => {
+                let config = LayerNormConfig { eps, bias, dtype, ..Default::default() };
+                Box::new(LayerNorm::with_config(width, config, device)?)
+            }
+            NormForm::RMSNorm => {
+                let config = RMSNormConfig { eps: Some(eps), dtype, ..Default::default() };
+                Box::new(RMSNorm::with_config(width, config, device)?)
+            }
+        })
+    }
+}
+
+/// `x + attention(norm1(x))`, then `x + feed_forward(norm2(x))`: PyTorch's `nn.TransformerEncoderLayer` with `norm_first` and `batch_first`, whose keys it has
+/// (Vaswani et al. 2017; norms before, Xiong et al. 2020). PyTorch's other form, with norms behind, is not there.
+#[derive(Module)]
+pub struct TransformerBlock {
+    /// Attention among the tokens.
+    pub self_attn: MultiHeadAttention,
+    /// `linear1`, `linear2`.
+    #[module(flatten)]
+    pub feed_forward: FeedForward,
+    /// Before attention.
+    pub norm1: Box<dyn Forward>,
+    /// Before the feed-forward part.
+    pub norm2: Box<dyn Forward>,
+    dropout1: Dropout,
+    dropout2: Dropout,
+}
+
+/// How a [`TransformerBlock`] is made.
+#[derive(Clone, Debug)]
+pub struct TransformerBlockConfig {
+    /// Heads of keys and values; as many as heads of queries by default.
+    pub kv_heads: Option<usize>,
+    /// Hidden width of the feed-forward part; by default four times the width, of SwiGLU 8/3 of it, rounded up to a multiple of 8. (PyTorch's default is 2048, whatever the
+    /// width.)
+    pub hidden: Option<usize>,
+    /// GELU by default. (PyTorch's default is ReLU.)
+    pub form: FeedForwardForm,
+    /// [`LayerNorm`] by default.
+    pub norm: NormForm,
+    /// Added to the variance, or to the mean square; 1e-5 by default.
+    pub eps: f64,
+    /// Whether layers and norms have a bias; yes by default.
+    pub bias: bool,
+    /// In training, the probability that a number becomes 0: of the weights of attention, of the hidden numbers, and of both outputs; 0 by default. (PyTorch's
+    /// default is 0.1.)
+    pub dropout: f64,
+    /// Turns queries and keys by their positions; not by default.
+    pub rotary: Option<Arc<Rotary>>,
+    /// Element type of the parameters; f32 by default.
+    pub dtype: DType,
+}
+
+impl Default for TransformerBlockConfig {
+    fn default() -> Self {
+        TransformerBlockConfig {
+            kv_heads: None,
+            hidden: None,
+            form: FeedForwardForm::default(),
+            norm: NormForm::default(),
+            eps: 1e-5,
+            bias: true,
+            dropout: 0.0,
+            rotary: None,
+            dtype: DType::F32,
+        }
+    }
+}
+
+impl TransformerBlock {
+    /// With `heads` heads on rows of `width`.
+    ///
+    /// # Errors
+    /// As [`MultiHeadAttention::with_config`].
+    pub fn new(
+        width: usize,
+        heads: usize,
+        config: TransformerBlockConfig,
+        device: &Device,
+    ) -> Result<TransformerBlock> {
+        let TransformerBlockConfig { kv_heads, hidden, form, norm, eps, bias, dropout, rotary, dtype } =
+            config;
+        let of_attention = MultiHeadAttentionConfig { kv_heads, bias, dropout, rotary, dtype };
+        let of_feed_forward = FeedForwardConfig { form, hidden, bias, dropout, dtype };
+        let norm = || norm.of(width, bias, eps, dtype, device);
+        Ok(TransformerBlock {
+            self_attn: MultiHeadAttention::with_config(width, heads, of_attention, device)?,
+            feed_forward: FeedForward::new(width, of_feed_forward, device)?,
+            norm1: norm()?,
+            norm2: norm()?,
+            dropout1: Dropout::new(dropout)?,
+            dropout2: Dropout::new(dropout)?,
+        })
+    }
+
+    /// The output where not all keys are seen, or where earlier tokens are kept.
+    ///
+    /// # Shapes
+    /// `[batch, length, width] -> ` same
+    ///
+    /// # Errors
+    /// As [`MultiHeadAttention::attend_self`].
+    pub fn forward_seen(
+        &self,
+        input: &Tensor,
+        seen: Seen<'_>,
+        cache: Option<&mut KeyValueCache>,
+    ) -> Result<Tensor> {
+        in_layer(self, "TransformerBlock", || {
+            let attended = self.self_attn.attend_self(&self.norm1.forward(input)?, seen, cache)?;
+            let x = input.add(&self.dropout1.forward(&attended)?)?;
+            let fed = self.feed_forward.forward(&self.norm2.forward(&x)?)?;
+            x.add(&self.dropout2.forward(&fed)?)
+        })
+    }
+}
+
+impl Forward for TransformerBlock {
+    /// # Shapes
+    /// `[batch, length, width] -> ` same; each token sees all of its sequence
+    fn forward(&self, input: &Tensor) -> Result<Tensor> {
+        self.forward_seen(input, Seen::default(), None)
+    }
+}

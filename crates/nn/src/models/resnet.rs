@@ -1,0 +1,190 @@
+//! Residual networks.
+
+use crate::init::{Fan, Init, Nonlinearity};
+use crate::layers::{BatchNorm2d, BatchNormConfig, Conv2d, Conv2dConfig, Linear, LinearConfig, Sequential};
+use crate::module::{Forward, Module, Walk, in_layer};
+use ternion_core::{Conv2dOptions, DType, Device, Error, Result, Tensor};
+
+/// `relu(bn2(conv2(relu(bn1(conv1(x))))) + x)`, with a convolution of `x` where its shape changes: the basic block of He et al. 2016 (figure 2), with the keys of torchvision's
+/// `BasicBlock`.
+#[derive(Module)]
+pub struct ResidualBlock {
+    /// 3 x 3, with the block's stride.
+    pub conv1: Conv2d,
+    /// Behind it.
+    pub bn1: BatchNorm2d,
+    /// 3 x 3.
+    pub conv2: Conv2d,
+    /// Behind it.
+    pub bn2: BatchNorm2d,
+    /// 1 x 1 with the block's stride, and a norm: where stride or channels change.
+    pub downsample: Option<Sequential>,
+}
+
+/// A convolution without bias, whose weights start as those of torchvision's networks.
+fn convolution(
+    channels: [usize; 2],
+    kernel: usize,
+    stride: usize,
+    dtype: DType,
+    device: &Device,
+) -> Result<Conv2d> {
+    let options = Conv2dOptions { stride: [stride; 2], padding: [kernel / 2; 2], ..Default::default() };
+    let weight_init = Init::KaimingNormal { fan: Fan::Out, nonlinearity: Nonlinearity::ReLU };
+    let config = Conv2dConfig { options, bias: false, dtype, weight_init, ..Default::default() };
+    Conv2d::with_config(channels, [kernel; 2], config, device)
+}
+
+fn norm(channels: usize, dtype: DType, device: &Device) -> Result<BatchNorm2d> {
+    BatchNorm2d::with_config(channels, BatchNormConfig { dtype, ..Default::default() }, device)
+}
+
+impl ResidualBlock {
+    /// From `inputs` to `outputs` channels, at every `stride`-th row and column.
+    ///
+    /// # Errors
+    /// A stride of 0, a dtype that is not floating, no memory.
+    pub fn new(
+        inputs: usize,
+        outputs: usize,
+        stride: usize,
+        dtype: DType,
+        device: &Device,
+    ) -> Result<ResidualBlock> {
+        if stride == 0 {
+            return Err(Error::invalid("residual_block", "stride 0, expected at least 1"));
+        }
+        let changes = stride != 1 || inputs != outputs;
+        let shortcut = || {
+            let convolution = convolution([inputs, outputs], 1, stride, dtype, device)?;
+            Ok::<_, Error>(Sequential::new().with(convolution).with(norm(outputs, dtype, device)?))
+        };
+        Ok(ResidualBlock {
+            conv1: convolution([inputs, outputs], 3, stride, dtype, device)?,
+            bn1: norm(outputs, dtype, device)?,
+            conv2: convolution([outputs, outputs], 3, 1, dtype, device)?,
+            bn2: norm(outputs, dtype, device)?,
+            downsample: changes.then(shortcut).transpose()?,
+        })
+    }
+}
+
+impl Forward for ResidualBlock {
+    /// # Shapes
+    /// `[batch, inputs, height, width] -> [batch, outputs, height / stride, width / stride]`, rounded up
+    fn forward(&self, input: &Tensor) -> Result<Tensor> {
+        in_layer(self, "ResidualBlock", || {
+            let inner = self.bn1.forward(&self.conv1.forward(input)?)?.relu()?;
+            let inner = self.bn2.forward(&self.conv2.forward(&inner)?)?;
+            let shortcut =
+                self.downsample.as_ref().map_or(Ok(input.clone()), |shortcut| shortcut.forward(input))?;
+            inner.add(&shortcut)?.relu()
+        })
+    }
+}
+
+/// How a [`ResNet`] is made. The default is ResNet-18 for images of about 32 x 32.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ResNetConfig {
+    /// Channels of the images; 3 by default.
+    pub channels: usize,
+    /// Classes; 10 by default.
+    pub classes: usize,
+    /// Blocks of each stage; `[2, 2, 2, 2]` by default. Each stage but the first halves rows and columns and doubles the channels.
+    pub blocks: Vec<usize>,
+    /// Channels of the first stage; 64 by default.
+    pub width: usize,
+    /// Element type of the parameters; f32 by default.
+    pub dtype: DType,
+}
+
+impl Default for ResNetConfig {
+    fn default() -> Self {
+        ResNetConfig { channels: 3, classes: 10, blocks: vec![2, 2, 2, 2], width: 64, dtype: DType::F32 }
+    }
+}
+
+/// A residual network (He et al. 2016) for small images: the first convolution is 3 x 3 at every place and no pooling follows, so that nothing is lost of 32 x 32
+/// images. Keys as torchvision's: `conv1`, `bn1`, `layer1.0.conv1`, .., `fc`.
+///
+/// ```
+/// use ternion_core::{DType, Result, Tensor};
+/// use ternion_nn::{Forward, Module, ResNet, ResNetConfig};
+///
+/// # fn main() -> Result<()> {
+/// # let device = ternion_cpu::device();
+/// let config = ResNetConfig { blocks: vec![1, 1], width: 4, ..Default::default() };
+/// let model = ResNet::new(config, &device)?;
+/// let scores = model.forward(&Tensor::randn([2, 3, 8, 8], DType::F32, &device)?)?;
+/// assert_eq!(scores.dims(), [2, 10]);
+/// # Ok(())
+/// # }
+/// ```
+pub struct ResNet {
+    /// From the images' channels.
+    pub conv1: Conv2d,
+    /// Behind it.
+    pub bn1: BatchNorm2d,
+    /// The stages: `layer1`, `layer2` and so on.
+    pub stages: Vec<Vec<ResidualBlock>>,
+    /// From the means of the last stage's channels to the classes.
+    pub fc: Linear,
+}
+
+impl ResNet {
+    /// With first weights from the device's random numbers.
+    ///
+    /// # Errors
+    /// No stage or one without a block, a width of 0, a dtype that is not floating, no memory.
+    pub fn new(config: ResNetConfig, device: &Device) -> Result<ResNet> {
+        let ResNetConfig { channels, classes, blocks, width, dtype } = config;
+        if blocks.is_empty() || blocks.contains(&0) || width == 0 {
+            let detail = format!("stages of {blocks:?} blocks, width {width}: expected at least 1 of each");
+            return Err(Error::invalid("resnet", detail));
+        }
+        let mut inputs = width;
+        let mut stages = Vec::with_capacity(blocks.len());
+        for (number, &count) in blocks.iter().enumerate() {
+            let outputs = width << number;
+            let mut stage = Vec::with_capacity(count);
+            for at in 0..count {
+                let stride = if at == 0 && number > 0 { 2 } else { 1 };
+                stage.push(ResidualBlock::new(inputs, outputs, stride, dtype, device)?);
+                inputs = outputs;
+            }
+            stages.push(stage);
+        }
+        Ok(ResNet {
+            conv1: convolution([channels, width], 3, 1, dtype, device)?,
+            bn1: norm(width, dtype, device)?,
+            stages,
+            fc: Linear::with_config(inputs, classes, LinearConfig { dtype, ..Default::default() }, device)?,
+        })
+    }
+}
+
+impl Module for ResNet {
+    fn visit(&self, walk: &mut Walk<'_>) {
+        walk.layer("ResNet", self);
+        walk.field("conv1", &self.conv1);
+        walk.field("bn1", &self.bn1);
+        for (number, stage) in self.stages.iter().enumerate() {
+            walk.field(format_args!("layer{}", number + 1), stage);
+        }
+        walk.field("fc", &self.fc);
+    }
+}
+
+impl Forward for ResNet {
+    /// # Shapes
+    /// `[batch, channels, height, width] -> [batch, classes]`
+    fn forward(&self, input: &Tensor) -> Result<Tensor> {
+        in_layer(self, "ResNet", || {
+            let mut x = self.bn1.forward(&self.conv1.forward(input)?)?.relu()?;
+            for block in self.stages.iter().flatten() {
+                x = block.forward(&x)?;
+            }
+            self.fc.forward(&x.mean([2, 3])?)
+        })
+    }
+}

@@ -1,0 +1,85 @@
+//! What may be a field of a module besides layers: containers of fields, and plain data.
+
+use super::{Forward, Module, ModuleField, Walk};
+use std::collections::BTreeMap;
+use std::marker::PhantomData;
+use std::sync::Arc;
+use ternion_core::{Axes, Axis, AxisSet, DType, Device, Result, Scalar, Shape, Tensor};
+
+macro_rules! pointers {
+    ($($pointer:ident),*) => {
+        $(impl<M: Module + ?Sized> Module for $pointer<M> {
+            fn visit(&self, walk: &mut Walk<'_>) { (**self).visit(walk); }
+        }
+        impl<M: Forward + ?Sized> Forward for $pointer<M> {
+            fn forward(&self, input: &Tensor) -> Result<Tensor> { (**self).forward(input) }
+        })*
+    };
+}
+pointers!(Box, Arc);
+
+/// Members are numbered from 0.
+impl<F: ModuleField> Module for Vec<F> {
+    fn visit(&self, walk: &mut Walk<'_>) {
+        for (position, field) in self.iter().enumerate() {
+            walk.field(position, field);
+        }
+    }
+}
+
+/// Members are numbered from 0.
+impl<F: ModuleField, const N: usize> Module for [F; N] {
+    fn visit(&self, walk: &mut Walk<'_>) {
+        for (position, field) in self.iter().enumerate() {
+            walk.field(position, field);
+        }
+    }
+}
+
+/// The member, if there is one, has the key of the option.
+impl<F: ModuleField> Module for Option<F> {
+    fn visit(&self, walk: &mut Walk<'_>) {
+        if let Some(field) = self {
+            field.visit_field(walk);
+        }
+    }
+}
+
+/// Members are named by their keys.
+impl<F: ModuleField> Module for BTreeMap<String, F> {
+    fn visit(&self, walk: &mut Walk<'_>) {
+        for (name, field) in self {
+            walk.field(name, field);
+        }
+    }
+}
+
+macro_rules! tuples {
+    ($(($($field:ident $position:tt),*))*) => {
+        $(impl<$($field: ModuleField),*> Module for ($($field,)*) {
+            fn visit(&self, walk: &mut Walk<'_>) { $(walk.field($position, &self.$position);)* }
+        })*
+    };
+}
+tuples! {
+    (A 0)
+    (A 0, B 1)
+    (A 0, B 1, C 2)
+    (A 0, B 1, C 2, D 3)
+    (A 0, B 1, C 2, D 3, E 4)
+    (A 0, B 1, C 2, D 3, E 4, F 5)
+    (A 0, B 1, C 2, D 3, E 4, F 5, G 6)
+    (A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7)
+}
+
+macro_rules! plain {
+    ($($data:ty),* $(,)?) => { $(impl ModuleField for $data {})* };
+}
+plain! {
+    (), bool, char, u8, u16, u32, u64, u128, usize, i8, i16, i32, i64, i128, isize, f32, f64,
+    String, &'static str, DType, Device, Shape, Axis, Axes, AxisSet, Scalar,
+    std::ops::Range<usize>, std::path::PathBuf, std::time::Duration,
+    fn(&Tensor) -> Result<Tensor>,
+}
+
+impl<T: ?Sized + Send + Sync> ModuleField for PhantomData<T> {}

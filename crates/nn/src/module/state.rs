@@ -1,0 +1,179 @@
+//! The state of a module as a dictionary of tensors: copied out, checked, copied in.
+
+use super::{Member, Module, walk_members};
+use std::collections::{BTreeMap, HashMap};
+use ternion_core::error::Text;
+use ternion_core::{Error, Result, Tensor, no_grad, text};
+
+/// Tensors by their keys, as in PyTorch's `state_dict()`.
+pub type StateDict = BTreeMap<String, Tensor>;
+
+/// Which keys must be there when a state is loaded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Matching {
+    /// Exactly those of the module.
+    #[default]
+    Exact,
+    /// Any: what is missing keeps its values, what is extra is passed over. What is there must fit all the same.
+    Partial,
+}
+
+/// Keys without a counterpart, of a state loaded with [`Matching::Partial`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Unmatched {
+    /// Keys of the module that were not loaded.
+    pub missing: Vec<String>,
+    /// Loaded keys that the module does not have.
+    pub extra: Vec<String>,
+}
+
+/// All that keeps a state from being loaded.
+#[derive(Default)]
+struct Misfits {
+    unmatched: Unmatched,
+    shapes: Vec<Text>,
+    dtypes: Vec<Text>,
+}
+
+impl Misfits {
+    fn allow(&self, matching: Matching) -> bool {
+        let keys = self.unmatched.missing.is_empty() && self.unmatched.extra.is_empty();
+        self.shapes.is_empty() && self.dtypes.is_empty() && (keys || matching == Matching::Partial)
+    }
+}
+
+impl From<Misfits> for Text {
+    fn from(misfits: Misfits) -> Text {
+        let keys = |keys: Vec<String>| keys.into_iter().map(Text::from).collect();
+        let kinds: [(&str, Vec<Text>); 4] = [
+            ("; missing: ", keys(misfits.unmatched.missing)),
+            ("; extra: ", keys(misfits.unmatched.extra)),
+            ("; wrong shape: ", misfits.shapes),
+            ("; wrong dtype: ", misfits.dtypes),
+        ];
+        let mut text = Text::from("the state does not fit");
+        for (kind, keys) in kinds.into_iter().filter(|(_, keys)| !keys.is_empty()) {
+            text.push(kind);
+            text.push(Text::joined(keys, ", "));
+        }
+        text
+    }
+}
+
+/// Parameters and state by key, on the module's own memory and without history.
+///
+/// An error in the name of `op` if a key stands for two tensors, of which a dictionary would drop one, or is no key at all.
+pub(crate) fn tensors_of<M: Module + ?Sized>(op: &'static str, module: &M) -> Result<StateDict> {
+    let (mut tensors, mut addresses) = (StateDict::new(), HashMap::new());
+    let mut problem = None;
+    walk_members(module, &mut |key, member| {
+        let (tensor, address) = match member {
+            Member::Param(param) => (param.tensor().detach(), param.address()),
+            Member::State(state) => (state.tensor(), state.address()),
+            Member::Mode(_) | Member::Layer { .. } => return,
+        };
+        if addresses.insert(key.to_owned(), address).is_some_and(|other| other != address) {
+            problem.get_or_insert(format!(
+                "two tensors of the module have the key {key}: rename a field (#[module(rename = \"..\")]), or flatten one less"
+            ));
+        } else if !key.is_empty() && key.split('.').any(str::is_empty) {
+            problem.get_or_insert(format!(
+                "the key {key} has an empty part: a name in a map of modules must not be empty"
+            ));
+        }
+        tensors.insert(key.to_owned(), tensor);
+    });
+    problem.map_or(Ok(tensors), |detail| Err(Error::invalid(op, detail)))
+}
+
+pub(crate) fn copy_of<M: Module + ?Sized>(module: &M) -> Result<StateDict> {
+    let tensors = tensors_of("state_dict", module)?;
+    no_grad(|| tensors.into_iter().map(|(key, tensor)| Ok((key, tensor.copy()?))).collect())
+}
+
+pub(crate) fn load<M: Module + ?Sized>(
+    module: &M,
+    dict: &StateDict,
+    matching: Matching,
+) -> Result<Unmatched> {
+    overwrite(&tensors_of("load_state_dict", module)?, dict, matching).map_err(|error| match error {
+        Overwrite::Misfit(detail) => Error::invalid("load_state_dict", detail),
+        Overwrite::Failed(error) => error,
+    })
+}
+
+/// Why a state was not loaded: nothing has been changed then, but for a device that fails in the middle.
+pub(crate) enum Overwrite {
+    /// Keys, shapes or dtypes do not fit.
+    Misfit(Text),
+    /// A device failed.
+    Failed(Error),
+}
+
+impl From<Error> for Overwrite {
+    fn from(error: Error) -> Self {
+        Overwrite::Failed(error)
+    }
+}
+
+/// Copies `sources` into the memory of `targets`, cast between floating dtypes, once it is known that all fit and all are on their device.
+pub(crate) fn overwrite(
+    targets: &StateDict,
+    sources: &StateDict,
+    matching: Matching,
+) -> Result<Unmatched, Overwrite> {
+    let misfits = compare(targets, sources);
+    if !misfits.allow(matching) {
+        return Err(Overwrite::Misfit(misfits.into()));
+    }
+    no_grad(|| {
+        let mut copies = Vec::new();
+        for (key, target) in targets {
+            if let Some(source) = sources.get(key) {
+                let source = source.detach().to_device(target.device())?;
+                copies.push((target, source.to_dtype(target.dtype())?));
+            }
+        }
+        for (target, source) in copies {
+            target.copy_(&source)?;
+        }
+        Ok(misfits.unmatched)
+    })
+}
+
+fn compare(targets: &StateDict, sources: &StateDict) -> Misfits {
+    let mut misfits = Misfits::default();
+    for (key, target) in targets {
+        let Some(source) = sources.get(key) else {
+            misfits.unmatched.missing.push(key.clone());
+            continue;
+        };
+        if source.shape() != target.shape() {
+            misfits.shapes.push(text![key, " ", source.shape(), ", expected ", target.shape()]);
+        }
+        // As PyTorch does, but integers and bool: there the cast would hide that the file is of another model.
+        let both_float = source.dtype().is_float() && target.dtype().is_float();
+        if source.dtype() != target.dtype() && !both_float {
+            misfits.dtypes.push(text![key, " ", source.dtype(), ", expected ", target.dtype()]);
+        }
+    }
+    misfits.unmatched.extra = extra(targets, sources.keys());
+    misfits
+}
+
+/// For a module without a tensor to load into: that none of `keys` is left over, or which.
+pub(crate) fn none_to_load<'k>(
+    keys: impl Iterator<Item = &'k String>,
+    matching: Matching,
+) -> Result<Unmatched, Overwrite> {
+    let unmatched = Unmatched { extra: extra(&StateDict::new(), keys), ..Default::default() };
+    let misfits = Misfits { unmatched, ..Default::default() };
+    if misfits.allow(matching) {
+        return Ok(misfits.unmatched);
+    }
+    Err(Overwrite::Misfit(misfits.into()))
+}
+
+fn extra<'k>(targets: &StateDict, keys: impl Iterator<Item = &'k String>) -> Vec<String> {
+    keys.filter(|key| !targets.contains_key(*key)).cloned().collect()
+}

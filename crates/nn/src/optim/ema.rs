@@ -1,0 +1,292 @@
+//! Running averages of weights, which often do better than the weights themselves.
+
+use super::steps::unique_label;
+use crate::module::state::Overwrite;
+use crate::module::{Matching, Param, StateDict, StateTensor, state};
+use std::collections::HashSet;
+use ternion_core::capture::is_recording_step;
+use ternion_core::{Error, Result, Tensor, no_grad, text};
+
+const OP: &str = "ema";
+const COUNT: &str = "n_averaged";
+
+/// An exponential moving average of parameters, as PyTorch's `AveragedModel` with `get_ema_multi_avg_fn`: `average += (1 - decay) (parameter - average)`.
+///
+/// The averages begin with the values that the parameters have when it is made, and are kept in the accumulator dtype: those of halves in f32. State
+/// that is not trained, such as running statistics, is averaged only if [`with_buffers`](Ema::with_buffers) is given it; otherwise the model's own stays in use.
+///
+/// ```
+/// use ternion_nn::optim::{AdamW, AdamWConfig, Optimizer};
+/// use ternion_nn::{Ema, EmaConfig};
+/// # use ternion_nn::{Forward, Linear, Module};
+/// # use ternion_core::{DType, Result, Tensor, no_grad};
+/// # fn main() -> Result<()> {
+/// # let device = ternion_cpu::device();
+/// # let model = Linear::new(3, 2, &device)?;
+/// # let input = Tensor::ones([5, 3], DType::F32, &device)?;
+/// let mut adam = AdamW::new(model.parameters(), AdamWConfig::default())?;
+/// let mut ema = Ema::new(model.parameters(), EmaConfig::default())?;
+/// for _ in 0..10 {
+///     adam.step(&model.forward(&input)?.square()?.mean(..)?.backward()?)?;
+///     ema.update()?;
+/// }
+/// let output = ema.averaged(|| no_grad(|| model.forward(&input)))?; // by the averages; the model has its own weights again
+/// # assert_eq!(output.dims(), [5, 2]);
+/// # Ok(())
+/// # }
+/// ```
+pub struct Ema {
+    config: EmaConfig,
+    slots: Vec<Slot>,
+    updates: u64,
+    /// The model's own values, while the averages are in their place.
+    own: Option<Vec<Tensor>>,
+}
+
+/// How an [`Ema`] averages.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct EmaConfig {
+    /// Share of the old average that stays; 0.999 by default.
+    pub decay: f64,
+    /// Uses `min(decay, (1 + n) / (10 + n))` at update number `n` (the first is 1), so that the first averages follow quickly (as TensorFlow's `ExponentialMovingAverage`); off by
+    /// default.
+    pub warmup: bool,
+}
+
+impl Default for EmaConfig {
+    fn default() -> Self {
+        EmaConfig { decay: 0.999, warmup: false }
+    }
+}
+
+/// What is averaged.
+enum Source {
+    Param(Param),
+    Buffer(StateTensor),
+}
+
+impl Source {
+    fn tensor(&self) -> Tensor {
+        match self {
+            Source::Param(param) => param.tensor().detach(),
+            Source::Buffer(state) => state.tensor(),
+        }
+    }
+
+    /// Whether two handles name the same cell.
+    fn is(&self, other: &Source) -> bool {
+        match (self, other) {
+            (Source::Param(param), Source::Param(other)) => param.is(other),
+            (Source::Buffer(state), Source::Buffer(other)) => state.address() == other.address(),
+            _ => false,
+        }
+    }
+}
+
+/// A parameter or a buffer with its average.
+struct Slot {
+    source: Source,
+    label: String,
+    average: Tensor,
+}
+
+impl Slot {
+    fn new(source: Source, label: String) -> Result<Slot> {
+        let tensor = source.tensor();
+        let average = no_grad(|| tensor.copy()?.to_dtype(tensor.dtype().accumulator()))?;
+        Ok(Slot { source, label, average })
+    }
+
+    /// The tensor that is averaged, if the average is one of it as it is now.
+    fn tensor(&self) -> Result<Tensor> {
+        let (tensor, average) = (self.source.tensor(), &self.average);
+        let dtype = tensor.dtype().accumulator();
+        if average.shape() == tensor.shape()
+            && average.dtype() == dtype
+            && average.device().is(tensor.device())
+        {
+            return Ok(tensor);
+        }
+        let now = text![&self.label, " is ", &tensor, " on ", tensor.device().name(), " now"];
+        let average = text![", but its average ", average, " on ", average.device().name()];
+        let advice = ": make the averages after moving or casting the model";
+        Err(Error::invalid(OP, text![now, average, advice]))
+    }
+}
+
+impl Ema {
+    /// Averages of `parameters`, which begin with their values.
+    ///
+    /// # Errors
+    /// No parameters, or one twice; a decay outside 0 to 1; no memory.
+    pub fn new(parameters: Vec<Param>, config: EmaConfig) -> Result<Ema> {
+        if !(0.0..=1.0).contains(&config.decay) {
+            return Err(Error::invalid(OP, format!("decay {}, expected 0 to 1", config.decay)));
+        }
+        if parameters.is_empty() {
+            return Err(Error::invalid(OP, "no parameters to average"));
+        }
+        let (mut labels, mut slots) = (HashSet::new(), Vec::<Slot>::with_capacity(parameters.len()));
+        for (position, param) in parameters.into_iter().enumerate() {
+            let label = unique_label(&mut labels, &param, position);
+            let source = Source::Param(param);
+            if let Some(same) = slots.iter().find(|slot| slot.source.is(&source)) {
+                let detail = format!("parameter {position} is given twice: it is {} already", same.label);
+                return Err(Error::invalid(OP, detail));
+            }
+            slots.push(Slot::new(source, label)?);
+        }
+        Ok(Ema { config, slots, updates: 0, own: None })
+    }
+
+    /// Averages floating `buffers`, too, such as a [`BatchNorm2d`](crate::BatchNorm2d)'s running statistics, as PyTorch's `use_buffers`; their averages begin with their
+    /// values. Give it a model's [`named_buffers`](crate::Module::named_buffers). Whole numbers, such as counts of batches, stay the model's own.
+    ///
+    /// # Errors
+    /// A buffer that is given twice, or by the key of another one; averages that are in the model; no memory.
+    pub fn with_buffers(mut self, buffers: Vec<(String, StateTensor)>) -> Result<Ema> {
+        self.expect_own_values("with_buffers")?;
+        for (label, state) in buffers.into_iter().filter(|(_, state)| state.tensor().dtype().is_float()) {
+            let source = Source::Buffer(state);
+            let is_known = |slot: &&Slot| slot.source.is(&source) || slot.label == label;
+            if let Some(same) = self.slots.iter().find(is_known) {
+                let detail = format!("buffer {label} is given twice: it is {} already", same.label);
+                return Err(Error::invalid(OP, detail));
+            }
+            self.slots.push(Slot::new(source, label)?);
+        }
+        Ok(self)
+    }
+
+    /// Moves the averages towards the parameters: after each step of the optimiser.
+    ///
+    /// # Errors
+    /// While the averages are in the model; within a step that is being recorded, which would repeat this update's decay; a parameter whose shape, dtype or device is
+    /// no longer that of its average.
+    pub fn update(&mut self) -> Result<()> {
+        self.expect_own_values("update")?;
+        if is_recording_step() {
+            return Err(Error::invalid(OP, "update within a recorded step: make it after each replay"));
+        }
+        let tensors = self.tensors()?;
+        let share = 1.0 - self.decay(self.updates.saturating_add(1));
+        no_grad(|| {
+            for (slot, tensor) in self.slots.iter().zip(&tensors) {
+                let difference = tensor.to_dtype(slot.average.dtype())?.sub(&slot.average)?;
+                slot.average.copy_(&difference.scale_add(share, &slot.average)?)?;
+            }
+            Ok::<_, Error>(())
+        })?;
+        self.updates = self.updates.saturating_add(1);
+        Ok(())
+    }
+
+    /// The decay of update number `update`; the first is 1.
+    fn decay(&self, update: u64) -> f64 {
+        let update = update as f64;
+        match self.config.warmup {
+            true => self.config.decay.min((1.0 + update) / (10.0 + update)),
+            false => self.config.decay,
+        }
+    }
+
+    fn tensors(&self) -> Result<Vec<Tensor>> {
+        self.slots.iter().map(Slot::tensor).collect()
+    }
+
+    fn expect_own_values(&self, what: &str) -> Result<()> {
+        match self.own {
+            None => Ok(()),
+            Some(_) => {
+                Err(Error::invalid(OP, format!("{what} while the averages are in the model: swap_out first")))
+            }
+        }
+    }
+
+    /// Whether the averages are in the model.
+    pub fn is_swapped_in(&self) -> bool {
+        self.own.is_some()
+    }
+
+    /// Puts the averages in the place of the model's values, which are kept until [`swap_out`](Ema::swap_out).
+    ///
+    /// # Errors
+    /// If they are there already, or a parameter no longer fits its average: nothing is changed then. If there is no memory.
+    pub fn swap_in(&mut self) -> Result<()> {
+        self.expect_own_values("swap_in")?;
+        let tensors = self.tensors()?;
+        no_grad(|| {
+            // Kept before anything is changed: after a failure on the device, swap_out puts them back.
+            self.own = Some(tensors.iter().map(Tensor::copy).collect::<Result<_>>()?);
+            self.slots.iter().zip(&tensors).try_for_each(|(slot, tensor)| tensor.copy_(&slot.average))
+        })
+    }
+
+    /// Gives the model back the values that it had before [`swap_in`](Ema::swap_in), bit by bit. What was done to the averaged tensors since is lost; the averages stay as they are.
+    ///
+    /// # Errors
+    /// If the averages are not in the model, or a parameter no longer fits its average: nothing is changed then.
+    pub fn swap_out(&mut self) -> Result<()> {
+        let Some(own) = &self.own else {
+            return Err(Error::invalid(OP, "swap_out, but the averages are not in the model: swap_in first"));
+        };
+        let tensors = self.tensors()?;
+        no_grad(|| tensors.iter().zip(own).try_for_each(|(tensor, own)| tensor.copy_(own)))?;
+        self.own = None;
+        Ok(())
+    }
+
+    /// What `f` returns while the averages are in the model; afterwards the model has its own values again, also where `f` fails.
+    ///
+    /// # Errors
+    /// Those of [`swap_in`](Ema::swap_in), of `f`, and of [`swap_out`](Ema::swap_out), the first of them.
+    pub fn averaged<T>(&mut self, f: impl FnOnce() -> Result<T>) -> Result<T> {
+        self.swap_in()?;
+        let found = f();
+        let out = self.swap_out();
+        let found = found?;
+        out.map(|()| found)
+    }
+
+    /// A copy of the averages at this moment, `average.NAME` of each parameter and buffer, and of the number of updates, `n_averaged`. Can be kept in a file by
+    /// [`checkpoint::write`](crate::checkpoint::write).
+    ///
+    /// # Errors
+    /// If there is no memory, or an earlier op failed on the device.
+    pub fn state_dict(&self) -> Result<StateDict> {
+        let updates = [i64::try_from(self.updates).unwrap_or(i64::MAX)];
+        let count = Tensor::from_slice(&updates, (), self.slots[0].average.device())?;
+        let mut dict = StateDict::from([(COUNT.to_owned(), count)]);
+        no_grad(|| {
+            for (key, average) in self.averages() {
+                dict.insert(key, average.copy()?);
+            }
+            Ok(dict)
+        })
+    }
+
+    /// The averages by their keys, on their own memory.
+    fn averages(&self) -> StateDict {
+        self.slots.iter().map(|slot| (format!("average.{}", slot.label), slot.average.clone())).collect()
+    }
+
+    /// Goes on from a state told by [`state_dict`](Ema::state_dict), whose averages are cast to the dtypes of these. Nothing is changed unless all fits.
+    ///
+    /// # Errors
+    /// A count that is missing or cannot be; averages that are missing, extra, misshapen or not floating.
+    pub fn load_state_dict(&mut self, dict: &StateDict) -> Result<()> {
+        let mut averages = dict.clone();
+        let count = averages.remove(COUNT);
+        let count =
+            count.ok_or_else(|| Error::invalid(OP, format!("the state does not fit; missing: {COUNT}")))?;
+        let count = count.item::<i64>()?;
+        let updates = u64::try_from(count)
+            .map_err(|_| Error::invalid(OP, format!("{COUNT} {count}, expected at least 0")))?;
+        state::overwrite(&self.averages(), &averages, Matching::Exact).map_err(|error| match error {
+            Overwrite::Misfit(detail) => Error::invalid(OP, detail),
+            Overwrite::Failed(error) => error,
+        })?;
+        self.updates = updates;
+        Ok(())
+    }
+}
