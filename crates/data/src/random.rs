@@ -95,7 +95,8 @@ mod tests {
             [0xec2a_b39f, 0x4671_fd85, 0x74de_cae0, 0x4b77_ec76],
             [0xd7bb_4a2f, 0xb8f7_6c27, 0x51cd_da28, 0x48cc_01cd],
         ] {
-            assert_eq!(std::array::from_fn(|_| random.next_u32()), expected);
+            let drawn: [u32; 4] = std::array::from_fn(|_| random.next_u32());
+            assert_eq!(drawn, expected);
         }
         let mut order: Vec<usize> = (0..16).collect();
         Philox::new(42, 3).shuffle(&mut order);
