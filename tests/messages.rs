@@ -80,7 +80,7 @@ fn names_of_rust(code: &str) -> Vec<String> {
         for (at, start) in code.match_indices(message) {
             for literal in literals(&code[at + start.len() - 1..]) {
                 let mut words = literal.split(|c: char| !(c.is_alphanumeric() || c == '_'));
-                let is_formatted = literal.contains("dtype}") || literal.contains("dtype:");
+                let is_formatted = literal.contains("dtype}") || literal.contains("{dtype:");
                 if is_formatted || words.any(|word| NAMES_OF_RUST.contains(&word)) {
                     found.push(literal);
                 }
