@@ -78,9 +78,13 @@ fn names_of_rust(code: &str) -> Vec<String> {
     let mut found = Vec::new();
     for message in MESSAGES {
         for (at, start) in code.match_indices(message) {
-            for literal in literals(&code[at + start.len() - 1..]) {
+            let rest = &code[at + start.len()..];
+            // An op by its name, which is a field of its own.
+            let names_op =
+                ["Error::invalid(", "Error::dtype("].contains(&message) && rest.trim_start().starts_with('"');
+            for literal in literals(&code[at + start.len() - 1..]).into_iter().skip(usize::from(names_op)) {
                 let mut words = literal.split(|c: char| !(c.is_alphanumeric() || c == '_'));
-                let is_formatted = literal.contains("dtype}") || literal.contains("dtype:");
+                let is_formatted = literal.contains("dtype}") || literal.contains("{dtype:");
                 if is_formatted || words.any(|word| NAMES_OF_RUST.contains(&word)) {
                     found.push(literal);
                 }
