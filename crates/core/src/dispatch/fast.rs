@@ -1,12 +1,12 @@
 //! The short paths of ops with one output: what most steps consist of.
 
-use super::{NewOutput, checks, general, plan_allocate_run};
-use crate::Layout;
-use crate::autograd;
-use crate::backend::{Meta, OutputOrder, Plan};
+use super::{NewOutput, allocate, checks, general};
+use crate::autograd::{self, Parts};
+use crate::backend::{Buffer, Meta, OutputOrder, Plan, View};
 use crate::error::Result;
 use crate::op::{Differentiability, Op, Output, Outputs, Role};
 use crate::tensor::Tensor;
+use crate::{DType, Layout};
 use std::sync::Arc;
 
 /// The shortest path, which most ops of most steps take: an elementwise op on dense tensors of one
@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// other ops, and all that is wrong, to [`infer_then_run`]. Each shape or list that is not formed
 /// here counts: an addition of two numbers is over in 100 ns.
 #[inline(always)]
-pub(super) fn elementwise<const N: usize>(op: &Op, inputs: [&Tensor; N]) -> Result<Option<NewOutput>> {
+pub(super) fn elementwise<const N: usize>(op: &Op, inputs: [&Tensor; N]) -> Result<Option<(Buffer, DType)>> {
     let first = inputs[0];
     let (device, layout) = (first.device(), first.layout());
     let same_layout =
@@ -35,14 +35,13 @@ pub(super) fn elementwise<const N: usize>(op: &Op, inputs: [&Tensor; N]) -> Resu
         op.name()
     );
     let backend = device.backend();
-    let new = plan_allocate_run(
-        backend,
-        op,
-        &metas,
-        |_| NewOutput::allocate(backend, first.0.layout.clone(), dtype),
-        |output| backend.run(op, &inputs.map(Tensor::view), &[output.view()]),
-    )?;
-    Ok(new.ok())
+    let buffer = plan_allocate_run!(
+        backend.plan(op, &metas),
+        |_plan| allocate(backend, layout, dtype),
+        |buffer| backend.run(op, &inputs.map(Tensor::view), &[View { buffer: &buffer, dtype, layout }]),
+        else |_unsupported| return Ok(None),
+    );
+    Ok(Some((buffer, dtype)))
 }
 
 /// For an op of few inputs whose output its rule infers. Lists of a known length take no time to
@@ -77,15 +76,20 @@ fn single_output<const N: usize>(
         return Ok(None);
     }
     checks::refuse_endless(op, metas, spec)?;
-    let backend = inputs[0].device().backend();
-    let new = plan_allocate_run(
-        backend,
-        op,
-        metas,
-        |plan| NewOutput::allocate(backend, shared_layout(plan, inputs[0], metas, spec), *dtype),
-        |output| backend.run(op, &inputs.map(Tensor::view), &[output.view()]),
-    )?;
-    Ok(new.ok())
+    let (backend, dtype) = (inputs[0].device().backend(), *dtype);
+    let new = plan_allocate_run!(
+        backend.plan(op, metas),
+        |plan| {
+            let layout = shared_layout(&plan, inputs[0], metas, spec);
+            allocate(backend, &layout, dtype).map(|buffer| NewOutput { buffer, layout, dtype })
+        },
+        |new| {
+            let output = View { buffer: &new.buffer, dtype, layout: &new.layout };
+            backend.run(op, &inputs.map(Tensor::view), &[output])
+        },
+        else |_unsupported| return Ok(None),
+    );
+    Ok(Some(new))
 }
 
 /// The layout that the plan wants, shared with the first input where it has just that layout.
@@ -102,10 +106,12 @@ fn shared_layout(plan: &Plan, first: &Tensor, planned: &[Meta<'_>], spec: &Outpu
 /// The tensor of a new output, with its node in the graph if a gradient is wanted.
 #[inline(always)]
 pub(super) fn record_single(op: Op, inputs: &[&Tensor], new: NewOutput) -> Tensor {
+    let NewOutput { buffer, layout, dtype } = new;
     let differentiability = op.rule().differentiability();
     let record = differentiability != Differentiability::NonDifferentiable && autograd::wants_record(inputs);
-    let edge = (record && new.dtype.is_float())
-        .then(|| autograd::edge(op, inputs, &[new.parts()], differentiability));
-    let NewOutput { buffer, layout, dtype } = new;
+    let edge = (record && dtype.is_float()).then(|| {
+        let output = [Parts { buffer: &buffer, layout: &layout, dtype }];
+        autograd::edge(op, inputs, &output, differentiability)
+    });
     Tensor::with_edge(buffer, layout, dtype, inputs[0].device().clone(), edge)
 }

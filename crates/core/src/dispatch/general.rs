@@ -1,6 +1,6 @@
 //! The path of all ops: several outputs, expanded inputs, inputs that are changed, compositions.
 
-use super::{Metas, NewOutput, Tensors, checks, collect_inline, plan_allocate_run};
+use super::{Metas, Tensors, allocate, checks, collect_inline};
 use crate::autograd;
 use crate::backend::{Meta, OutputOrder, Plan, View};
 use crate::error::{Error, Result, index_told_as};
@@ -9,7 +9,6 @@ use crate::precision;
 use crate::tensor::Tensor;
 use crate::{Device, Layout, Shape};
 use smallvec::SmallVec;
-use std::sync::Arc;
 
 /// The inputs' layouts, expanded to one shape.
 pub(super) type Layouts = SmallVec<[Layout; 3]>;
@@ -47,34 +46,48 @@ pub(super) fn run_or_compose(
     let with_expanded = expanded.as_ref().map(|layouts| with_layouts(metas, layouts));
     let planned = with_expanded.as_deref().unwrap_or(metas);
     checks::refuse_endless(op, planned, &specs[0])?;
-    let allocate = |plan: &Plan| {
-        let mut outputs = Tensors::new();
-        for (index, spec) in specs.iter().enumerate() {
-            outputs.push(match spec.role {
-                Role::Fresh | Role::Reuses(_) => {
-                    let layout = Arc::new(planned_layout(plan, planned, index, spec));
-                    let NewOutput { buffer, layout, dtype } =
-                        NewOutput::allocate(backend, layout, spec.dtype)?;
-                    Tensor::from_parts(buffer, layout, dtype, device.clone())
-                }
-                Role::Aliases(input) | Role::Accumulates(input) => inputs[input].detach(),
-            });
-        }
-        Ok(outputs)
-    };
-    let run = |outputs: &Tensors| {
-        let views: SmallVec<[View<'_>; 2]> = collect_inline(outputs.iter().map(|tensor| tensor.view()));
-        backend.run(op, &views_of(inputs, planned), &views)
-    };
-    match plan_allocate_run(backend, op, planned, allocate, run)? {
-        Ok(outputs) => Ok(outputs),
-        Err(unsupported) if op.is_primitive() => Err(Error::Unsupported {
-            op: op.name(),
-            device: device.name().into(),
-            why: unsupported.why.into_owned(),
-        }),
-        Err(_) => compose(op, inputs),
+    let outputs = plan_allocate_run!(
+        backend.plan(op, planned),
+        |plan| allocate_all(&plan, device, inputs, planned, specs),
+        |outputs| {
+            let views: SmallVec<[View<'_>; 2]> = collect_inline(outputs.iter().map(|tensor| tensor.view()));
+            backend.run(op, &views_of(inputs, planned), &views)
+        },
+        else |unsupported| match op.is_primitive() {
+            true => {
+                return Err(Error::Unsupported {
+                    op: op.name(),
+                    device: device.name().into(),
+                    why: unsupported.why.into_owned(),
+                });
+            }
+            false => return compose(op, inputs),
+        },
+    );
+    Ok(outputs)
+}
+
+/// Every output: in new memory, or in that of the input that it changes.
+#[inline]
+fn allocate_all(
+    plan: &Plan,
+    device: &Device,
+    inputs: &[&Tensor],
+    planned: &[Meta<'_>],
+    specs: &Outputs,
+) -> Result<Tensors> {
+    let mut outputs = Tensors::new();
+    for (index, spec) in specs.iter().enumerate() {
+        outputs.push(match spec.role {
+            Role::Fresh | Role::Reuses(_) => {
+                let layout = planned_layout(plan, planned, index, spec);
+                let buffer = allocate(device.backend(), &layout, spec.dtype)?;
+                Tensor::from_parts(buffer, layout, spec.dtype, device.clone())
+            }
+            Role::Aliases(input) | Role::Accumulates(input) => inputs[input].detach(),
+        });
     }
+    Ok(outputs)
 }
 
 /// Runs the composition of `op`, unrecorded: the caller records the op as a whole.

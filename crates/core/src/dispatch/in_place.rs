@@ -1,6 +1,6 @@
 //! Ops whose result is written to a tensor that exists.
 
-use super::{Metas, checks, collect_inline, general, plan_allocate_run};
+use super::{Metas, checks, collect_inline, general};
 use crate::autograd;
 use crate::backend::{Meta, View};
 use crate::error::{Error, Result};
@@ -119,17 +119,31 @@ fn run_into(
         (Some(_), _) => false,
     };
     if allowed {
-        let run = |(): &()| backend.run(op, &general::views_of(inputs, planned), &[destination.view()]);
-        if plan_allocate_run(backend, op, planned, |_| Ok(()), run)?.is_ok() {
-            return Ok(());
-        }
+        plan_allocate_run!(
+            backend.plan(op, planned),
+            |_plan| Ok::<_, Error>(destination.view()),
+            |output| backend.run(op, &general::views_of(inputs, planned), &[output]),
+            else |_unsupported| return form_and_copy(op, inputs, metas, spec, destination),
+        );
+        return Ok(());
     }
-    // No such kernel, or it would read what it has already written: the result is formed in memory
-    // of its own, then copied.
+    form_and_copy(op, inputs, metas, spec, destination)
+}
+
+/// For an op without such a kernel, or one that would read what it has already written: the result is
+/// formed in memory of its own, then copied.
+fn form_and_copy(
+    op: &Op,
+    inputs: &[&Tensor],
+    metas: &[Meta<'_>],
+    spec: Output,
+    destination: &Tensor,
+) -> Result<()> {
     let specs = Outputs::from_buf([spec]);
     let form = || general::run_or_compose(op, destination.device(), inputs, metas, &specs);
     let result = autograd::no_grad(form)?;
     let layout = result[0].layout().expand(destination.shape())?;
     let copy = Op::Copy(Copy { dtype: destination.dtype() });
+    let backend = destination.device().backend();
     backend.run(&copy, &[View { layout: &layout, ..result[0].view() }], &[destination.view()])
 }

@@ -29,6 +29,28 @@
 //! The paths differ only in what they need not form: an addition of two numbers takes about 100 ns,
 //! so that each shape or list counts. `checks` refuses what no path may run.
 
+/// What all paths share: the backend plans the op, its outputs are allocated as the plan asks, and the
+/// backend fills them. The last part is for a backend that does not run the op itself; nothing has
+/// been allocated then. A macro, since it must be part of the function around it: closures that are
+/// called for allocating and running cost 30 ns, a fifth of a small op.
+macro_rules! plan_allocate_run {
+    (
+        $backend:ident.plan($op:expr, $inputs:expr),
+        |$plan:ident| $allocate:expr,
+        |$outputs:ident| $run:expr,
+        else |$unsupported:ident| $otherwise:expr $(,)?
+    ) => {
+        match $backend.plan($op, $inputs) {
+            Ok($plan) => {
+                let $outputs = $allocate?;
+                $run?;
+                $outputs
+            }
+            Err($unsupported) => $otherwise,
+        }
+    };
+}
+
 mod checks;
 mod fast;
 mod general;
@@ -36,8 +58,7 @@ mod in_place;
 
 pub use in_place::apply_into;
 
-use crate::autograd::Parts;
-use crate::backend::{Backend, Buffer, Meta, Plan, Unsupported, View};
+use crate::backend::{Backend, Buffer, Meta};
 use crate::error::{Error, Result};
 use crate::observe;
 use crate::op::Op;
@@ -126,14 +147,15 @@ fn dispatch_one(op: Op, inputs: &[&Tensor]) -> Result<Tensor> {
         let watched = op.clone();
         return observe::apply_observed(&watched, inputs, || dispatch_one(op, inputs), std::slice::from_ref);
     }
-    let new = match *inputs {
+    let written = match *inputs {
         [a] => fast::elementwise(&op, [a])?,
         [a, b] => fast::elementwise(&op, [a, b])?,
         [a, b, c] => fast::elementwise(&op, [a, b, c])?,
         _ => None,
     };
-    if let Some(new) = new {
-        return Ok(fast::record_single(op, inputs, new));
+    if let Some((buffer, dtype)) = written {
+        let layout = inputs[0].0.layout.clone();
+        return Ok(fast::record_single(op, inputs, NewOutput { buffer, layout, dtype }));
     }
     match *inputs {
         [a] => fast::infer_then_run(op, [a]),
@@ -157,26 +179,6 @@ fn dispatch_on(op: Op, device: &Device, inputs: &[&Tensor]) -> Result<Tensors> {
     general::run_and_record(op, device, inputs, &metas, &specs)
 }
 
-/// What all paths share: the backend plans the op, `allocate` makes its outputs as the plan asks,
-/// and `run` has the backend fill them. An inner error means that the backend does not run the op
-/// itself; nothing has been allocated then.
-#[inline(always)]
-fn plan_allocate_run<O>(
-    backend: &dyn Backend,
-    op: &Op,
-    inputs: &[Meta<'_>],
-    allocate: impl FnOnce(&Plan) -> Result<O>,
-    run: impl FnOnce(&O) -> Result<()>,
-) -> Result<Result<O, Unsupported>> {
-    let plan = match backend.plan(op, inputs) {
-        Ok(plan) => plan,
-        Err(unsupported) => return Ok(Err(unsupported)),
-    };
-    let outputs = allocate(&plan)?;
-    run(&outputs)?;
-    Ok(Ok(outputs))
-}
-
 /// An output in new memory, before it is a tensor.
 struct NewOutput {
     buffer: Buffer,
@@ -184,26 +186,15 @@ struct NewOutput {
     dtype: DType,
 }
 
-impl NewOutput {
-    #[inline(always)]
-    fn allocate(backend: &dyn Backend, layout: Arc<Layout>, dtype: DType) -> Result<NewOutput> {
-        let Some(bytes) = dtype.bytes_for(layout.elements()) else {
-            return Err(too_large(layout.shape()));
-        };
-        let buffer = backend.alloc(bytes)?;
-        crate::capture::note_made(&buffer);
-        Ok(NewOutput { buffer, layout, dtype })
-    }
-
-    #[inline(always)]
-    fn view(&self) -> View<'_> {
-        View { buffer: &self.buffer, dtype: self.dtype, layout: &self.layout }
-    }
-
-    #[inline(always)]
-    fn parts(&self) -> Parts<'_> {
-        Parts { buffer: &self.buffer, layout: &self.layout, dtype: self.dtype }
-    }
+/// Memory for an output of this layout.
+#[inline(always)]
+fn allocate(backend: &dyn Backend, layout: &Layout, dtype: DType) -> Result<Buffer> {
+    let Some(bytes) = dtype.bytes_for(layout.elements()) else {
+        return Err(too_large(layout.shape()));
+    };
+    let buffer = backend.alloc(bytes)?;
+    crate::capture::note_made(&buffer);
+    Ok(buffer)
 }
 
 #[cold]

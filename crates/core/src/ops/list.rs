@@ -165,3 +165,40 @@ macro_rules! unary_ops {
         $value
     }};
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::ops::binary::BinaryOp;
+    use crate::ops::compare::CompareOp;
+    use crate::ops::index::ScatterMode;
+    use crate::ops::reduce::ReduceOp;
+    use crate::ops::unary::UnaryOp;
+    use std::collections::HashSet;
+
+    #[test]
+    fn every_function_has_a_name_of_its_own() {
+        let names = [
+            UnaryOp::ALL.map(UnaryOp::name).to_vec(),
+            UnaryOp::ALL.map(UnaryOp::grad_name).to_vec(),
+            BinaryOp::ALL.map(BinaryOp::name).to_vec(),
+            BinaryOp::ALL.map(BinaryOp::scalar_name).to_vec(),
+            CompareOp::ALL.map(CompareOp::name).to_vec(),
+            CompareOp::ALL.map(CompareOp::scalar_name).to_vec(),
+            ReduceOp::ALL.map(ReduceOp::name).to_vec(),
+            ScatterMode::ALL.map(ScatterMode::name).to_vec(),
+        ]
+        .concat();
+        let mut seen = HashSet::new();
+        for name in &names {
+            assert!(seen.insert(name), "{name} is there twice");
+        }
+        assert!(names.len() > 90, "{} names", names.len());
+    }
+
+    #[test]
+    fn constants_are_those_of_the_fields() {
+        assert_eq!(UnaryOp::Exp.constants(), [0.0, 0.0]);
+        assert_eq!(UnaryOp::Elu { alpha: 2.0 }.constants(), [2.0, 0.0]);
+        assert_eq!(UnaryOp::Clamp { low: -1.0, high: 3.0 }.constants(), [-1.0, 3.0]);
+    }
+}
