@@ -31,4 +31,6 @@ struct DropoutRng {
     }
 };
 // Number of the weight of a key in a query of a head that is counted over the batch.
-INLINE u64 weight_number(const Sizes& sizes, u32 head, i32 query, i32 key) { return (u64(head) * sizes.queries + u32(query)) * sizes.keys + u32(key); }
+INLINE u64 weight_number(const Sizes& sizes, u32 head, i32 query, i32 key) {
+    return (u64(head) * sizes.queries + u32(query)) * sizes.keys + u32(key);
+}

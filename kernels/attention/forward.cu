@@ -38,6 +38,11 @@
 #endif
 #include "attention/softmax.cuh"
 
+#ifdef HOST_SHIM
+#define WARPS 4
+#define BLOCKS 2
+#endif
+
 constexpr int THREADS = WARPS * WARP;
 constexpr int QUERIES = WARPS * ROW_TILES * 16;
 constexpr int STAGES = 2;
@@ -66,7 +71,8 @@ INLINE void apply_scale_sign(u32 q_tile, float scale) {
 }
 
 // Products of a warp's queries become scores under the mask; those of keys that are not seen become -infinity.
-INLINE void mask_scores(float (&s)[ROW_TILES][STEP / 8][4], const Attention& p, const TileCoord& tile, i32 warp_query, i32 first_key, float scale) {
+INLINE void mask_scores(float (&s)[ROW_TILES][STEP / 8][4], const Attention& p, const TileCoord& tile, i32 warp_query,
+                        i32 first_key, float scale) {
     const Sizes& sizes = p.sizes;
     if (MASK != 0) apply_mask<false>(s, head_of(p.mask, tile.batch, tile.head), warp_query, first_key, sizes, scale);
     if (all_seen(sizes, warp_query, warp_query + ROW_TILES * 16, first_key, first_key + STEP)) return;
@@ -111,7 +117,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) attention(const __
     auto fetch_values = [&](i32 key) {
         if (key < keys.end) fetch<STEP, VALUE_DIM, THREADS>(v_tile(key), v, key, sizes.keys, sizes.value_dim);
     };
-    fetch<QUERIES, HEAD_DIM, THREADS>(q_tile, head_of(p.q, tile.batch, tile.head), tile.first_row, end_query, sizes.head_dim);
+    fetch<QUERIES, HEAD_DIM, THREADS>(q_tile, head_of(p.q, tile.batch, tile.head), tile.first_row, end_query,
+                                      sizes.head_dim);
     fetch_keys(first_key);
     if (!ASYNC_PRODUCTS) fetch_values(first_key);
     cp_async_commit_group();
@@ -140,6 +147,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) attention(const __
         }
     float s[ROW_TILES][STEP / 8][4];
     u32 weights[ROW_TILES][STEP / 16][4];
+    // clang-format off
 #if DROPOUT
     KeepMask<false, ROW_TILES, STEP / 8> kept;
 #define DRAW() kept.draw(p.dropout, sizes, tile.batch * sizes.heads + tile.head, warp_query, first_key)
@@ -148,6 +156,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) attention(const __
 #define DRAW()
 #define DROP()
 #endif
+    // clang-format on
 
 #if !ASYNC_PRODUCTS
     constexpr int TEAM_ROWS = team_rows(ROW_TILES);
@@ -183,10 +192,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) attention(const __
         u32 q[HEAD_DIM / 16][4];
         if (Q_IN_REGISTERS) load_rows<QUERIES, HEAD_DIM>(q, q_tile, warp_row);
         auto multiply = [&](i32 key) {
-            if (Q_IN_REGISTERS)
-                product_of_loaded_rows<HEAD_DIM>(s, q, k_tile(key));
-            else
-                product_of_rows<QUERIES, HEAD_DIM>(s, q_tile, warp_row, k_tile(key));
+            if (Q_IN_REGISTERS) product_of_loaded_rows<HEAD_DIM>(s, q, k_tile(key));
+            else product_of_rows<QUERIES, HEAD_DIM>(s, q_tile, warp_row, k_tile(key));
         };
         DRAW();
         begin_products();
@@ -255,7 +262,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) attention(const __
                 for (int e = half * 2; e < half * 2 + 2; ++e) y[i][j][e] = is_fully_masked ? 0 : y[i][j][e] * inverse;
             i32 query = tile.first_row + i32(warp_row + i * 16 + half * 8 + thread % WARP / 4);
             if (query < end_query && thread % 4 == 0)
-                p.log_sums[i64(tile.batch * sizes.heads + tile.head) * sizes.queries + query] = (MASK == 0 ? row_max * LN_2 : row_max) + logf(total);
+                p.log_sums[i64(tile.batch * sizes.heads + tile.head) * sizes.queries + query] =
+                    (MASK == 0 ? row_max * LN_2 : row_max) + logf(total);
         }
-    write_rows<QUERIES, VALUE_DIM>(y, q_tile, warp_row, head_of(p.y, tile.batch, tile.head), tile.first_row, end_query, sizes.value_dim);
+    write_rows<QUERIES, VALUE_DIM>(y, q_tile, warp_row, head_of(p.y, tile.batch, tile.head), tile.first_row, end_query,
+                                   sizes.value_dim);
 }

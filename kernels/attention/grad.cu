@@ -47,11 +47,11 @@ template <bool BY_KEYS, int ROW_TILES_, int STEP_, int WARPS_, int BLOCKS_> stru
     static constexpr int THREADS = WARPS * WARP;
     static constexpr int WARP_ROWS = ROW_TILES * 16;
     static constexpr int ROWS = WARPS * WARP_ROWS;
-    static constexpr int OWN_SECOND = ROWS * HEAD_DIM * 2;                    // after q or k: dy or v
-    static constexpr int WALKED = OWN_SECOND + ROWS * VALUE_DIM * 2;          // stages of k or q
-    static constexpr int SECOND = STEP * HEAD_DIM * 2;                        // and, within them, v or dy
+    static constexpr int OWN_SECOND = ROWS * HEAD_DIM * 2;            // after q or k: dy or v
+    static constexpr int WALKED = OWN_SECOND + ROWS * VALUE_DIM * 2;  // stages of k or q
+    static constexpr int SECOND = STEP * HEAD_DIM * 2;                // and, within them, v or dy
     static constexpr int STAGE_BYTES = SECOND + STEP * VALUE_DIM * 2;
-    static constexpr int NUMBERS = WALKED + STAGES * STAGE_BYTES;             // stages of two numbers for each walked query
+    static constexpr int NUMBERS = WALKED + STAGES * STAGE_BYTES;  // stages of two numbers for each walked query
     static constexpr int NUMBER_BYTES = BY_KEYS ? STEP * 8 : 0;
     static constexpr int SHARED_BYTES = NUMBERS + STAGES * NUMBER_BYTES;
 };
@@ -63,17 +63,21 @@ template <bool BY_KEYS> INLINE TileCoord tile_in(const AttentionGrad& p, u32 num
 }
 
 // Rows of the loop from `at` on into a stage. `member` is the query head among those of the key head.
-template <bool BY_KEYS, class W> INLINE void fetch_walked(const AttentionGrad& p, const TileCoord& tile, u32 tiles, u32 stage, u32 member, i32 at) {
+template <bool BY_KEYS, class W>
+INLINE void fetch_walked(const AttentionGrad& p, const TileCoord& tile, u32 tiles, u32 stage, u32 member, i32 at) {
     u32 head = BY_KEYS ? tile.head * p.sizes.group + member : tile.head / p.sizes.group;
     i32 rows = BY_KEYS ? p.sizes.queries : p.sizes.keys;
     u32 to = tiles + W::WALKED + stage * W::STAGE_BYTES;
-    fetch<W::STEP, HEAD_DIM, W::THREADS>(to, head_of(BY_KEYS ? p.q : p.k, tile.batch, head), at, rows, p.sizes.head_dim);
-    fetch<W::STEP, VALUE_DIM, W::THREADS>(to + W::SECOND, head_of(BY_KEYS ? p.dy : p.v, tile.batch, head), at, rows, p.sizes.value_dim);
+    fetch<W::STEP, HEAD_DIM, W::THREADS>(to, head_of(BY_KEYS ? p.q : p.k, tile.batch, head), at, rows,
+                                         p.sizes.head_dim);
+    fetch<W::STEP, VALUE_DIM, W::THREADS>(to + W::SECOND, head_of(BY_KEYS ? p.dy : p.v, tile.batch, head), at, rows,
+                                          p.sizes.value_dim);
     // Packs of 4 rows. Rows beyond the workspace are zeros: their weights of 1 meet zeros of q and dy.
     if (BY_KEYS && threadIdx.x < W::STEP / 2) {
         u32 which = threadIdx.x / (W::STEP / 4), pack = threadIdx.x % (W::STEP / 4);
         const float* numbers = p.rows + (i64(tile.batch * p.sizes.heads + head) * 2 + which) * p.padded + at + pack * 4;
-        cp_async<16>(tiles + W::NUMBERS + stage * W::NUMBER_BYTES + threadIdx.x * 16, numbers, at + pack * 4 < p.padded);
+        cp_async<16>(tiles + W::NUMBERS + stage * W::NUMBER_BYTES + threadIdx.x * 16, numbers,
+                     at + pack * 4 < p.padded);
     }
     cp_async_commit_group();
 }
@@ -92,9 +96,10 @@ template <bool BY_KEYS, class W> INLINE void gradient(const AttentionGrad& p) {
     u32 tiles = cvta_to_shared(shared);
     u32 tile_row = threadIdx.x / WARP * W::WARP_ROWS;
     i32 warp_row = tile.first_row + i32(tile_row);
-    fetch<W::ROWS, HEAD_DIM, W::THREADS>(tiles, head_of(BY_KEYS ? p.k : p.q, tile.batch, tile.head), tile.first_row, own_rows, sizes.head_dim);
-    fetch<W::ROWS, VALUE_DIM, W::THREADS>(tiles + W::OWN_SECOND, head_of(BY_KEYS ? p.v : p.dy, tile.batch, tile.head), tile.first_row, own_rows,
-                                          sizes.value_dim);
+    fetch<W::ROWS, HEAD_DIM, W::THREADS>(tiles, head_of(BY_KEYS ? p.k : p.q, tile.batch, tile.head), tile.first_row,
+                                         own_rows, sizes.head_dim);
+    fetch<W::ROWS, VALUE_DIM, W::THREADS>(tiles + W::OWN_SECOND, head_of(BY_KEYS ? p.v : p.dy, tile.batch, tile.head),
+                                          tile.first_row, own_rows, sizes.value_dim);
     u32 member = 0;
     if (steps > 0) fetch_walked<BY_KEYS, W>(p, tile, tiles, 0, member, at);
     cp_async_commit_group();
@@ -169,7 +174,8 @@ template <bool BY_KEYS, class W> INLINE void gradient(const AttentionGrad& p) {
 #pragma unroll
                 for (int e = 0; e < 4; ++e) {
                     float less = BY_KEYS ? (e % 2 ? two.y : two.x) : subtracted[i][e / 2];
-                    weight[i][j][e] = ex2_approx_ftz(MASK == 0 ? fmaf(weight[i][j][e], scale, -less) : (weight[i][j][e] - less) * LOG2_E);
+                    weight[i][j][e] = ex2_approx_ftz(MASK == 0 ? fmaf(weight[i][j][e], scale, -less)
+                                                               : (weight[i][j][e] - less) * LOG2_E);
                 }
         }
         if (partly) {
@@ -177,7 +183,8 @@ template <bool BY_KEYS, class W> INLINE void gradient(const AttentionGrad& p) {
             for (int i = 0; i < W::ROW_TILES; ++i)
 #pragma unroll
                 for (int half = 0; half < 2; ++half) {
-                    i32 row = warp_row + i * 16 + half * 8 + i32(thread % WARP / 4), column = here + i32(thread % 4) * 2;
+                    i32 row = warp_row + i * 16 + half * 8 + i32(thread % WARP / 4),
+                        column = here + i32(thread % 4) * 2;
                     // Columns that the row sees, counted from this lane's first.
                     i32 begin, end;
                     if (BY_KEYS) {
@@ -225,7 +232,8 @@ template <bool BY_KEYS, class W> INLINE void gradient(const AttentionGrad& p) {
                 for (int e = 0; e < 4; ++e) {
                     float less = BY_KEYS ? (e % 2 ? two.y : two.x) : row_dot[i][e / 2];
 #if DROPOUT
-                    weight_grad[i][j][e] = weight[i][j][e] * fmaf(kept.has(i, j, e) ? weight_grad[i][j][e] : 0, p.dropout.scale, -less);
+                    weight_grad[i][j][e] =
+                        weight[i][j][e] * fmaf(kept.has(i, j, e) ? weight_grad[i][j][e] : 0, p.dropout.scale, -less);
 #else
                     weight_grad[i][j][e] = weight[i][j][e] * (weight_grad[i][j][e] - less);
 #endif
@@ -251,8 +259,8 @@ template <bool BY_KEYS, class W> INLINE void gradient(const AttentionGrad& p) {
         for (int j = 0; j < HEAD_DIM / 8; ++j)
 #pragma unroll
             for (int e = 0; e < 4; ++e) own_first[i][j][e] *= sizes.scale;
-    write_rows<W::ROWS, HEAD_DIM>(own_first, tiles, tile_row, head_of(BY_KEYS ? p.dk : p.dq, tile.batch, tile.head), tile.first_row, own_rows,
-                                  sizes.head_dim);
+    write_rows<W::ROWS, HEAD_DIM>(own_first, tiles, tile_row, head_of(BY_KEYS ? p.dk : p.dq, tile.batch, tile.head),
+                                  tile.first_row, own_rows, sizes.head_dim);
     if constexpr (BY_KEYS && DROPOUT)
 #pragma unroll
         for (int i = 0; i < W::ROW_TILES; ++i)
@@ -261,16 +269,18 @@ template <bool BY_KEYS, class W> INLINE void gradient(const AttentionGrad& p) {
 #pragma unroll
                 for (int e = 0; e < 4; ++e) own_second[i][j][e] *= p.dropout.scale;
     if constexpr (BY_KEYS)
-        write_rows<W::ROWS, VALUE_DIM>(own_second, tiles + W::OWN_SECOND, tile_row, head_of(p.dv, tile.batch, tile.head), tile.first_row, own_rows,
-                                       sizes.value_dim);
+        write_rows<W::ROWS, VALUE_DIM>(own_second, tiles + W::OWN_SECOND, tile_row,
+                                       head_of(p.dv, tile.batch, tile.head), tile.first_row, own_rows, sizes.value_dim);
 }
 
 typedef TileLoop<false, Q_ROW_TILES, Q_STEP, Q_WARPS, Q_BLOCKS> QueryLoop;
 typedef TileLoop<true, K_ROW_TILES, K_STEP, K_WARPS, K_BLOCKS> KeyLoop;
 
-extern "C" __global__ void __launch_bounds__(QueryLoop::THREADS, QueryLoop::BLOCKS) attention_grad_queries(const __grid_constant__ AttentionGrad p) {
+extern "C" __global__ void __launch_bounds__(QueryLoop::THREADS, QueryLoop::BLOCKS)
+    attention_grad_queries(const __grid_constant__ AttentionGrad p) {
     gradient<false, QueryLoop>(p);
 }
-extern "C" __global__ void __launch_bounds__(KeyLoop::THREADS, KeyLoop::BLOCKS) attention_grad_keys(const __grid_constant__ AttentionGrad p) {
+extern "C" __global__ void __launch_bounds__(KeyLoop::THREADS, KeyLoop::BLOCKS)
+    attention_grad_keys(const __grid_constant__ AttentionGrad p) {
     gradient<true, KeyLoop>(p);
 }

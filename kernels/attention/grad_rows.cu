@@ -26,7 +26,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention_grad_rows(const 
         const Element *y_row = y.first + i64(query) * y.row, *dy_row = dy.first + i64(query) * dy.row;
         if (ALIGNED) {
             for (u32 column = lane * PACK; column < p.sizes.value_dim; column += LANES * PACK) {
-                Pack<Element, PACK> left = load<Element, PACK>(y_row + column), right = load<Element, PACK>(dy_row + column);
+                Pack<Element, PACK> left = load<Element, PACK>(y_row + column),
+                                    right = load<Element, PACK>(dy_row + column);
 #pragma unroll
                 for (int e = 0; e < PACK; ++e) row_dot += widen(left.of[e]) * widen(right.of[e]);
             }
@@ -34,7 +35,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention_grad_rows(const 
             for (u32 column = lane; column < p.sizes.value_dim; column += LANES)
                 row_dot += widen(y_row[i64(column) * y.column]) * widen(dy_row[i64(column) * dy.column]);
         }
-        log_sum = p.log_sums.first[i64(batch) * p.log_sums.batch + i64(inner) * p.log_sums.head + i64(query) * p.log_sums.row];
+        log_sum =
+            p.log_sums
+                .first[i64(batch) * p.log_sums.batch + i64(inner) * p.log_sums.head + i64(query) * p.log_sums.row];
     }
 #pragma unroll
     for (int apart = LANES / 2; apart > 0; apart /= 2) row_dot += __shfl_xor_sync(ALL_LANES, row_dot, apart);

@@ -6,6 +6,11 @@
 
 #pragma once
 
+#ifdef HOST_SHIM
+#undef TYPE
+#define TYPE f16
+#endif
+
 #include "attention/dropout.cuh"
 #include "attention/mask.cuh"
 
@@ -16,7 +21,8 @@ INLINE i64 row_start(i32 row, i64 stride) { return ALIGNED ? i64(row) * i64(i32(
 
 // ROWS rows from `first_row` on into a tile, zeros beyond `rows` and `columns`. As many threads as a row has chunks, rounded up to a power of
 // two, stand side by side, so that a thread keeps its column.
-template <int ROWS, int WIDTH, int THREADS_> INLINE void fetch(u32 to, const View<const Element>& from, i32 first_row, i32 rows, u32 columns) {
+template <int ROWS, int WIDTH, int THREADS_>
+INLINE void fetch(u32 to, const View<const Element>& from, i32 first_row, i32 rows, u32 columns) {
     constexpr int CHUNKS = Tile<ROWS, WIDTH>::CHUNKS;
     constexpr int ABREAST = CHUNKS == 12 ? 16 : CHUNKS;
     constexpr int ROWS_AT_ONCE = THREADS_ / ABREAST;
@@ -59,13 +65,15 @@ template <int DOWN, int OVER> INLINE void clear(float (&c)[DOWN][OVER][4]) {
 }
 
 // Accumulators, rounded to halves, as a left operand: the columns of two of its blocks are those of one step.
-template <int DOWN, int OVER> INLINE void round_to_operand(u32 (&a)[DOWN][OVER / 2][4], const float (&c)[DOWN][OVER][4]) {
+template <int DOWN, int OVER>
+INLINE void round_to_operand(u32 (&a)[DOWN][OVER / 2][4], const float (&c)[DOWN][OVER][4]) {
 #pragma unroll
     for (int i = 0; i < DOWN; ++i)
 #pragma unroll
         for (int j = 0; j < OVER; ++j)
 #pragma unroll
-            for (int half = 0; half < 2; ++half) a[i][j / 2][j % 2 * 2 + half] = pair_of(c[i][j][half * 2], c[i][j][half * 2 + 1], Element());
+            for (int half = 0; half < 2; ++half)
+                a[i][j / 2][j % 2 * 2 + half] = pair_of(c[i][j][half * 2], c[i][j][half * 2 + 1], Element());
 }
 
 INLINE float under_mask(float score, float scale, MaskElement element) {
@@ -78,7 +86,8 @@ enum Reading { PAIRS, RUNS, STRIDED, CHECKED };
 
 // Accumulators of products become scores under the mask. `query` and `key` are the lane's first.
 template <bool BY_KEYS, Reading READING, int DOWN, int OVER>
-INLINE void read_mask(float (&s)[DOWN][OVER][4], const View<const MaskElement>& mask, i32 query, i32 key, const Sizes& sizes, float scale) {
+INLINE void read_mask(float (&s)[DOWN][OVER][4], const View<const MaskElement>& mask, i32 query, i32 key,
+                      const Sizes& sizes, float scale) {
     const MaskElement* first = mask.first + i64(query) * mask.row + i64(key) * mask.column;
     // Strides of a mask are below 2^24: places within a tile fit 32 bits.
     i32 down = i32(mask.row), over = READING <= RUNS ? 1 : i32(mask.column);
@@ -95,7 +104,8 @@ INLINE void read_mask(float (&s)[DOWN][OVER][4], const View<const MaskElement>& 
                     int along_rows = i * 16 + half * 8, along_columns = j * 8 + e;
                     int queries = BY_KEYS ? along_columns : along_rows, keys = BY_KEYS ? along_rows : along_columns;
                     float& score = s[i][j][half * 2 + e];
-                    bool exists = READING != CHECKED || (query + queries < i32(sizes.queries) && key + keys < i32(sizes.keys));
+                    bool exists =
+                        READING != CHECKED || (query + queries < i32(sizes.queries) && key + keys < i32(sizes.keys));
                     if (READING != PAIRS && exists) pair.of[e] = first[queries * down + keys * over];
                     score = exists ? under_mask(score, scale, pair.of[e]) : -INFINITE;
                 }
@@ -103,8 +113,10 @@ INLINE void read_mask(float (&s)[DOWN][OVER][4], const View<const MaskElement>& 
 }
 // Rows of s from `row` on, columns from `column` on: queries and keys, or keys and queries.
 template <bool BY_KEYS, int DOWN, int OVER>
-INLINE void apply_mask(float (&s)[DOWN][OVER][4], View<const MaskElement> mask, i32 row, i32 column, const Sizes& sizes, float scale) {
-    bool inside = row + DOWN * 16 <= i32(BY_KEYS ? sizes.keys : sizes.queries) && column + OVER * 8 <= i32(BY_KEYS ? sizes.queries : sizes.keys);
+INLINE void apply_mask(float (&s)[DOWN][OVER][4], View<const MaskElement> mask, i32 row, i32 column, const Sizes& sizes,
+                       float scale) {
+    bool inside = row + DOWN * 16 <= i32(BY_KEYS ? sizes.keys : sizes.queries) &&
+                  column + OVER * 8 <= i32(BY_KEYS ? sizes.queries : sizes.keys);
     // Not known to be the same in every step: what follows from strides is not kept meanwhile.
     make_opaque(mask.row, mask.column);
     u32 thread = read_tid_x();
@@ -112,14 +124,10 @@ INLINE void apply_mask(float (&s)[DOWN][OVER][4], View<const MaskElement> mask, 
     column += thread % 4 * 2;
     i32 query = BY_KEYS ? column : row, key = BY_KEYS ? row : column;
     bool pairs = !BY_KEYS && mask.row % 2 == 0 && u64(mask.first) % (2 * sizeof(MaskElement)) == 0;
-    if (!inside)
-        read_mask<BY_KEYS, CHECKED>(s, mask, query, key, sizes, scale);
-    else if (mask.column != 1)
-        read_mask<BY_KEYS, STRIDED>(s, mask, query, key, sizes, scale);
-    else if (pairs)
-        read_mask<BY_KEYS, BY_KEYS ? RUNS : PAIRS>(s, mask, query, key, sizes, scale);
-    else
-        read_mask<BY_KEYS, RUNS>(s, mask, query, key, sizes, scale);
+    if (!inside) read_mask<BY_KEYS, CHECKED>(s, mask, query, key, sizes, scale);
+    else if (mask.column != 1) read_mask<BY_KEYS, STRIDED>(s, mask, query, key, sizes, scale);
+    else if (pairs) read_mask<BY_KEYS, BY_KEYS ? RUNS : PAIRS>(s, mask, query, key, sizes, scale);
+    else read_mask<BY_KEYS, RUNS>(s, mask, query, key, sizes, scale);
 }
 
 // Which weights of a warp's OVER blocks of columns are kept by dropout. Each draw decides on four keys in a row, so that lanes share draws:
@@ -132,7 +140,9 @@ template <bool BY_KEYS, int DOWN, int OVER> struct KeepMask {
     u32 of[DOWN][WORDS];
 
     // Element e of block j of the accumulators.
-    INLINE bool has(int i, int j, int e) const { return of[i][BY_KEYS ? e : e / 2] >> (j * 4 + (BY_KEYS ? 0 : e % 2)) & 1; }
+    INLINE bool has(int i, int j, int e) const {
+        return of[i][BY_KEYS ? e : e / 2] >> (j * 4 + (BY_KEYS ? 0 : e % 2)) & 1;
+    }
 
     // Of rows from `row` on and columns from `column` on, of a query head that is counted over the batch.
     INLINE void draw(const DropoutParams& dropout, const Sizes& sizes, u32 head, i32 row, i32 column) {
@@ -155,7 +165,9 @@ template <bool BY_KEYS, int DOWN, int OVER> struct KeepMask {
             for (int j = 0; j < OVER; ++j, number += step) drawn |= rng.four(number) << (j * 4);
             if constexpr (BY_KEYS) {
 #pragma unroll
-                for (u32 e = 0; e < 4; ++e) of[i][e] = __shfl_sync(ALL_LANES, drawn, lane & 16 | e / 2 * 8 | (lane % 4 * 2 + e % 2)) >> lane / 4 % 4;
+                for (u32 e = 0; e < 4; ++e)
+                    of[i][e] =
+                        __shfl_sync(ALL_LANES, drawn, lane & 16 | e / 2 * 8 | (lane % 4 * 2 + e % 2)) >> lane / 4 % 4;
             } else {
                 u32 other = __shfl_xor_sync(ALL_LANES, drawn, 1);
 #pragma unroll
@@ -172,14 +184,16 @@ template <bool BY_KEYS, int DOWN, int OVER> struct KeepMask {
             for (int j = 0; j < OVER; ++j)
 #pragma unroll
                 for (int half = 0; half < 2; ++half)
-                    a[i][j / 2][j % 2 * 2 + half] &= (has(i, j, half * 2) ? 0xffffu : 0) | (has(i, j, half * 2 + 1) ? 0xffff0000u : 0);
+                    a[i][j / 2][j % 2 * 2 + half] &=
+                        (has(i, j, half * 2) ? 0xffffu : 0) | (has(i, j, half * 2 + 1) ? 0xffff0000u : 0);
     }
 };
 
 // A warp's accumulators as rows of `to`, by way of shared memory if packs fit: a tile of ROWS rows, of which the warp's begin at `row` and are
 // its own. The tile's first row is `first_row` of `to`.
 template <int ROWS, int WIDTH, int DOWN>
-INLINE void write_rows(const float (&c)[DOWN][WIDTH / 8][4], u32 tile, u32 row, const View<Element>& to, i32 first_row, i32 rows, u32 columns) {
+INLINE void write_rows(const float (&c)[DOWN][WIDTH / 8][4], u32 tile, u32 row, const View<Element>& to, i32 first_row,
+                       i32 rows, u32 columns) {
     typedef Tile<ROWS, WIDTH> Staging;
     u32 lane = threadIdx.x % WARP;
     rows -= first_row;

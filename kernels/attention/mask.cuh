@@ -14,10 +14,12 @@ INLINE bool seen(const Sizes& sizes, u32 query, u32 key) {
 // Whether all of `queries` see all of `keys`; whether any sees any. (Both are ranges: first, and one past the last.)
 INLINE bool all_seen(const Sizes& sizes, i32 first_query, i32 end_query, i32 first_key, i32 end_key) {
     if (end_key > i32(sizes.keys)) return false;
-    return BAND == 0 || (first_key - (end_query - 1) >= sizes.reach_first && end_key - 1 - first_query < sizes.reach_end);
+    return BAND == 0 ||
+           (first_key - (end_query - 1) >= sizes.reach_first && end_key - 1 - first_query < sizes.reach_end);
 }
 INLINE bool any_seen(const Sizes& sizes, i32 first_query, i32 end_query, i32 first_key, i32 end_key) {
-    return BAND == 0 || (end_key - 1 - first_query >= sizes.reach_first && first_key - (end_query - 1) < sizes.reach_end);
+    return BAND == 0 ||
+           (end_key - 1 - first_query >= sizes.reach_first && first_key - (end_query - 1) < sizes.reach_end);
 }
 
 // The keys that any of the queries sees, and the queries that see any of the keys.

@@ -51,12 +51,16 @@ template <int WIDTH> struct Reader {
         return reader;
     }
     // The 16 x 16 block number (down, over) of the tile.
-    INLINE u32 block(int down, int over) const { return row + down * 16 * Tile<16, WIDTH>::ROW_BYTES + ((over * 32) ^ swizzled); }
+    INLINE u32 block(int down, int over) const {
+        return row + down * 16 * Tile<16, WIDTH>::ROW_BYTES + ((over * 32) ^ swizzled);
+    }
 };
 
 // c = a b^T over WIDTH columns: the DOWN * 16 rows from `row` on of tile a, OVER * 8 rows of tile b.
-template <int A_ROWS, int WIDTH, int DOWN, int OVER> INLINE void product_of_rows(float (&c)[DOWN][OVER][4], u32 a_tile, u32 row, u32 b_tile) {
-    Reader<WIDTH> a = Reader<WIDTH>::down(a_tile + row * Tile<A_ROWS, WIDTH>::ROW_BYTES), b = Reader<WIDTH>::across(b_tile);
+template <int A_ROWS, int WIDTH, int DOWN, int OVER>
+INLINE void product_of_rows(float (&c)[DOWN][OVER][4], u32 a_tile, u32 row, u32 b_tile) {
+    Reader<WIDTH> a = Reader<WIDTH>::down(a_tile + row * Tile<A_ROWS, WIDTH>::ROW_BYTES),
+                  b = Reader<WIDTH>::across(b_tile);
     clear(c);
 #pragma unroll
     for (int step = 0; step < WIDTH / 16; ++step) {
@@ -77,7 +81,8 @@ template <int A_ROWS, int WIDTH, int DOWN, int OVER> INLINE void product_of_rows
 }
 
 // c += a b, where b is a tile of STEPS * 16 rows and WIDTH columns.
-template <int WIDTH, int DOWN, int STEPS> INLINE void add_product(float (&c)[DOWN][WIDTH / 8][4], const u32 (&a)[DOWN][STEPS][4], u32 b_tile) {
+template <int WIDTH, int DOWN, int STEPS>
+INLINE void add_product(float (&c)[DOWN][WIDTH / 8][4], const u32 (&a)[DOWN][STEPS][4], u32 b_tile) {
     Reader<WIDTH> b = Reader<WIDTH>::down(b_tile);
 #pragma unroll
     for (int step = 0; step < STEPS; ++step)

@@ -38,8 +38,8 @@ template <class T> INLINE View<T> head_of(View<T> view, u32 batch, u32 head) {
 }
 
 struct Sizes {
-    u32 heads;   // query heads
-    u32 group;   // query heads that share a key head
+    u32 heads;  // query heads
+    u32 group;  // query heads that share a key head
     u32 queries, keys;
     u32 head_dim, value_dim;
     // Query i sees the keys from i + reach_first up to but not i + reach_end. The host bounds both by -queries and keys: no sum overflows.

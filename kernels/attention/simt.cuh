@@ -29,7 +29,8 @@ INLINE constexpr int pitch_of(int width) { return width + 4; }
 INLINE constexpr int weight_pitch(int columns) { return columns + 8; }
 
 // TILE_ROWS rows from `first_row` on into a tile, zeros beyond `rows` and `columns`.
-template <int TILE_ROWS, int WIDTH> INLINE void fetch(float* to, const View<const Element>& from, i32 first_row, i32 rows, u32 columns) {
+template <int TILE_ROWS, int WIDTH>
+INLINE void fetch(float* to, const View<const Element>& from, i32 first_row, i32 rows, u32 columns) {
     constexpr int PACK = ALIGNED ? 4 : 1;
     constexpr int PACKS = WIDTH / PACK;
 #pragma unroll 4
@@ -38,10 +39,8 @@ template <int TILE_ROWS, int WIDTH> INLINE void fetch(float* to, const View<cons
         bool inside = first_row + i32(row) < rows && column < columns;
         const Element* source = from.first + i64(first_row + i32(row)) * from.row;
         u32 place = cvta_to_shared(to + row * pitch_of(WIDTH) + column);
-        if (ALIGNED)
-            cp_async<16>(place, source + column, inside);
-        else
-            cp_async<4>(place, source + i64(column) * from.column, inside);
+        if (ALIGNED) cp_async<16>(place, source + column, inside);
+        else cp_async<4>(place, source + i64(column) * from.column, inside);
     }
 }
 
@@ -53,7 +52,8 @@ template <int N> INLINE void clear(float (&c)[LANE_ROWS][N]) {
 }
 
 // c = a b^T over WIDTH columns: a is the warp's rows of its tile, b a tile of COLUMNS * 8 rows.
-template <int WIDTH, int COLUMNS> INLINE void product_of_rows(float (&c)[LANE_ROWS][COLUMNS], const float* a, const float* b) {
+template <int WIDTH, int COLUMNS>
+INLINE void product_of_rows(float (&c)[LANE_ROWS][COLUMNS], const float* a, const float* b) {
     constexpr int PITCH = pitch_of(WIDTH);
     u32 lane = threadIdx.x % LANES, group = threadIdx.x % WARP / LANES;
     a += group * PITCH;
@@ -76,7 +76,8 @@ template <int WIDTH, int COLUMNS> INLINE void product_of_rows(float (&c)[LANE_RO
 }
 
 // c += w b: w is the warp's rows of a tile of weights with DEPTH columns, b a tile of DEPTH rows and WIDTH columns.
-template <int WIDTH, int DEPTH> INLINE void add_product(float (&c)[LANE_ROWS][WIDTH / LANES], const float* w, const float* b) {
+template <int WIDTH, int DEPTH>
+INLINE void add_product(float (&c)[LANE_ROWS][WIDTH / LANES], const float* w, const float* b) {
     constexpr int PITCH = pitch_of(WIDTH);
     u32 lane = threadIdx.x % LANES, group = threadIdx.x % WARP / LANES;
     w += group * weight_pitch(DEPTH);
@@ -94,7 +95,8 @@ template <int WIDTH, int DEPTH> INLINE void add_product(float (&c)[LANE_ROWS][WI
 #pragma unroll
                 for (int i = 0; i < LANE_ROWS; ++i)
 #pragma unroll
-                    for (int column = 0; column < LANE_COLUMNS; ++column) c[i][j + column] = fmaf(left[i].of[e], right.of[column], c[i][j + column]);
+                    for (int column = 0; column < LANE_COLUMNS; ++column)
+                        c[i][j + column] = fmaf(left[i].of[e], right.of[column], c[i][j + column]);
             }
     }
 }
@@ -105,7 +107,8 @@ template <int COLUMNS> INLINE void store_weights(float* w, const float (&c)[LANE
 #pragma unroll
     for (int i = 0; i < LANE_ROWS; ++i)
 #pragma unroll
-        for (int j = 0; j < COLUMNS; ++j) w[(GROUPS * i + group) * weight_pitch(COLUMNS * LANES) + lane + j * LANES] = c[i][j];
+        for (int j = 0; j < COLUMNS; ++j)
+            w[(GROUPS * i + group) * weight_pitch(COLUMNS * LANES) + lane + j * LANES] = c[i][j];
 }
 
 // Which weights of a warp's rows and COLUMNS * 8 columns are kept by dropout. Each draw decides on four keys in a row, so that lanes share draws:
@@ -135,26 +138,32 @@ template <bool BY_KEYS, int COLUMNS> struct KeepMask {
 #pragma unroll 2
             for (int j = 0; j < COLUMNS; ++j, number += u64(sizes.keys) * LANES) drawn |= rng.four(number) << j * 4;
 #pragma unroll
-            for (int i = 0; i < LANE_ROWS; ++i) bits |= (__shfl_sync(ALL_LANES, drawn, i * LANES + lane) >> group & 0x1111) << i;
+            for (int i = 0; i < LANE_ROWS; ++i)
+                bits |= (__shfl_sync(ALL_LANES, drawn, i * LANES + lane) >> group & 0x1111) << i;
         } else {
 #pragma unroll 2
             for (int i = 0; i < LANE_ROWS; ++i) {
                 u64 number = weight_number(sizes, head, row + GROUPS * i + i32(group), column + i32(lane) * 4);
 #pragma unroll
-                for (int round = 0; round < ROUNDS; ++round) drawn |= rng.four(number + round * LANES * 4) << (i * ROUNDS + round) * 4;
+                for (int round = 0; round < ROUNDS; ++round)
+                    drawn |= rng.four(number + round * LANES * 4) << (i * ROUNDS + round) * 4;
             }
             // Of each row the bit of one column.
             constexpr u32 ROWS_APART = ROUNDS == 2 ? 0x01010101 : 0x1111;
 #pragma unroll
             for (int j = 0; j < COLUMNS; ++j)
-                bits |= (__shfl_sync(ALL_LANES, drawn, group * LANES + (2 * j + lane / 4) % LANES) >> (j / 4 * 4 + lane % 4) & ROWS_APART) << j;
+                bits |= (__shfl_sync(ALL_LANES, drawn, group * LANES + (2 * j + lane / 4) % LANES) >>
+                             (j / 4 * 4 + lane % 4) &
+                         ROWS_APART)
+                        << j;
         }
     }
     INLINE void keep_all() { bits = ~0u; }
 };
 
 template <int WIDTH>
-INLINE void write_rows(const float (&c)[LANE_ROWS][WIDTH / LANES], const View<Element>& to, i32 first_row, i32 rows, u32 columns) {
+INLINE void write_rows(const float (&c)[LANE_ROWS][WIDTH / LANES], const View<Element>& to, i32 first_row, i32 rows,
+                       u32 columns) {
     u32 lane = threadIdx.x % LANES, group = threadIdx.x % WARP / LANES;
 #pragma unroll
     for (int i = 0; i < LANE_ROWS; ++i) {

@@ -70,12 +70,15 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) attention(const __
                 for (int j = 0; j < STEP / LANES; ++j) {
                     u32 key = first_key + lane + j * LANES;
                     float score = s[i][j] * sizes.scale;
-                    if (!whole) score = query < sizes.queries && seen(sizes, query, key) ? masked(score, mask, query, key) : -INFINITE;
+                    if (!whole)
+                        score = query < sizes.queries && seen(sizes, query, key) ? masked(score, mask, query, key)
+                                                                                 : -INFINITE;
                     s[i][j] = score;
                     found = fmaxf(found, score);
                 }
 #pragma unroll
-                for (int apart = LANES / 2; apart > 0; apart /= 2) found = fmaxf(found, __shfl_xor_sync(ALL_LANES, found, apart));
+                for (int apart = LANES / 2; apart > 0; apart /= 2)
+                    found = fmaxf(found, __shfl_xor_sync(ALL_LANES, found, apart));
                 float higher = fmaxf(row_max[i], found);
                 // A row of which nothing has been seen yet: weights of 0, not of exp(-infinity + infinity).
                 float base = higher == -INFINITE ? 0 : higher;
@@ -119,7 +122,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) attention(const __
 #pragma unroll
         for (int j = 0; j < VALUE_DIM / LANES; ++j) y[i][j] = is_fully_masked ? 0 : y[i][j] * inverse;
         i32 query = warp_query + GROUPS * i + i32(group);
-        if (query < end_query && lane == 0) p.log_sums[i64(tile.batch * sizes.heads + tile.head) * sizes.queries + query] = row_max[i] + logf(total);
+        if (query < end_query && lane == 0)
+            p.log_sums[i64(tile.batch * sizes.heads + tile.head) * sizes.queries + query] = row_max[i] + logf(total);
     }
     write_rows<VALUE_DIM>(y, head_of(p.y, tile.batch, tile.head), warp_query, end_query, sizes.value_dim);
 }

@@ -52,8 +52,10 @@ template <bool BY_KEYS> INLINE void gradient(const AttentionGrad& p) {
     const float* second_rows = tiles + OWN_SECOND + warp * WARP_ROWS * pitch_of(VALUE_DIM);
     float* weights = tiles + WEIGHTS + warp * WARP_ROWS * weight_pitch(STEP);
     const float* numbers = tiles + ROW_NUMBERS;
-    fetch<ROWS, HEAD_DIM>(tiles, head_of(BY_KEYS ? p.k : p.q, tile.batch, tile.head), tile.first_row, own_rows, sizes.head_dim);
-    fetch<ROWS, VALUE_DIM>(tiles + OWN_SECOND, head_of(BY_KEYS ? p.v : p.dy, tile.batch, tile.head), tile.first_row, own_rows, sizes.value_dim);
+    fetch<ROWS, HEAD_DIM>(tiles, head_of(BY_KEYS ? p.k : p.q, tile.batch, tile.head), tile.first_row, own_rows,
+                          sizes.head_dim);
+    fetch<ROWS, VALUE_DIM>(tiles + OWN_SECOND, head_of(BY_KEYS ? p.v : p.dy, tile.batch, tile.head), tile.first_row,
+                           own_rows, sizes.value_dim);
     if (!BY_KEYS) fetch_numbers<ROWS>(tiles + ROW_NUMBERS, p, tile.batch, tile.head, tile.first_row);
     cp_async_commit_group();
 
@@ -62,20 +64,25 @@ template <bool BY_KEYS> INLINE void gradient(const AttentionGrad& p) {
     clear(own_second);
 #pragma unroll 1
     for (u32 member = 0; member < (BY_KEYS ? sizes.group : 1); ++member) {
-        u32 query_head = BY_KEYS ? tile.head * sizes.group + member : tile.head, key_head = BY_KEYS ? tile.head : tile.head / sizes.group;
+        u32 query_head = BY_KEYS ? tile.head * sizes.group + member : tile.head,
+            key_head = BY_KEYS ? tile.head : tile.head / sizes.group;
         View<const MaskElement> mask = head_of(p.mask, tile.batch, query_head);
 #pragma unroll 1
         for (i32 at = walked.first / STEP * STEP; at < walked.end; at += STEP) {
             __syncthreads();
             if (BY_KEYS) {
-                fetch<STEP, HEAD_DIM>(tiles + WALKED_FIRST, head_of(p.q, tile.batch, query_head), at, sizes.queries, sizes.head_dim);
+                fetch<STEP, HEAD_DIM>(tiles + WALKED_FIRST, head_of(p.q, tile.batch, query_head), at, sizes.queries,
+                                      sizes.head_dim);
                 fetch_numbers<STEP>(tiles + ROW_NUMBERS, p, tile.batch, query_head, at);
                 cp_async_commit_group();
-                fetch<STEP, VALUE_DIM>(tiles + WALKED_SECOND, head_of(p.dy, tile.batch, query_head), at, sizes.queries, sizes.value_dim);
+                fetch<STEP, VALUE_DIM>(tiles + WALKED_SECOND, head_of(p.dy, tile.batch, query_head), at, sizes.queries,
+                                       sizes.value_dim);
             } else {
-                fetch<STEP, HEAD_DIM>(tiles + WALKED_FIRST, head_of(p.k, tile.batch, key_head), at, sizes.keys, sizes.head_dim);
+                fetch<STEP, HEAD_DIM>(tiles + WALKED_FIRST, head_of(p.k, tile.batch, key_head), at, sizes.keys,
+                                      sizes.head_dim);
                 cp_async_commit_group();
-                fetch<STEP, VALUE_DIM>(tiles + WALKED_SECOND, head_of(p.v, tile.batch, key_head), at, sizes.keys, sizes.value_dim);
+                fetch<STEP, VALUE_DIM>(tiles + WALKED_SECOND, head_of(p.v, tile.batch, key_head), at, sizes.keys,
+                                       sizes.value_dim);
             }
             cp_async_commit_group();
             cp_async_wait_group<1>();
@@ -89,8 +96,7 @@ template <bool BY_KEYS> INLINE void gradient(const AttentionGrad& p) {
             KeepMask<BY_KEYS, COLUMNS> kept;
             if (any && p.dropout.threshold != 0)
                 kept.draw(p.dropout, sizes, tile.batch * sizes.heads + query_head, BY_KEYS ? key : query, at);
-            else
-                kept.keep_all();
+            else kept.keep_all();
 #endif
             float weight[LANE_ROWS][COLUMNS], weight_grad[LANE_ROWS][COLUMNS];
             if (any) {
@@ -101,7 +107,8 @@ template <bool BY_KEYS> INLINE void gradient(const AttentionGrad& p) {
 #pragma unroll
                     for (int j = 0; j < COLUMNS; ++j) {
                         u32 own = warp * WARP_ROWS + GROUPS * i + group, other = lane + j * LANES;
-                        u32 query = BY_KEYS ? at + other : tile.first_row + own, key = BY_KEYS ? tile.first_row + own : at + other;
+                        u32 query = BY_KEYS ? at + other : tile.first_row + own,
+                            key = BY_KEYS ? tile.first_row + own : at + other;
                         float score = weight[i][j] * sizes.scale;
                         bool within = whole || (query < sizes.queries && seen(sizes, query, key));
                         if (MASK != 0 && within) score = masked(score, mask, query, key);
@@ -130,9 +137,11 @@ template <bool BY_KEYS> INLINE void gradient(const AttentionGrad& p) {
             for (int i = 0; i < LANE_ROWS; ++i)
 #pragma unroll
                 for (int j = 0; j < COLUMNS; ++j) {
-                    float row_dot = BY_KEYS ? numbers[STEP + lane + j * LANES] : numbers[ROWS + warp * WARP_ROWS + GROUPS * i + group];
+                    float row_dot = BY_KEYS ? numbers[STEP + lane + j * LANES]
+                                            : numbers[ROWS + warp * WARP_ROWS + GROUPS * i + group];
 #if DROPOUT
-                    weight_grad[i][j] = weight[i][j] * fmaf(kept.only(i, j, weight_grad[i][j]), p.dropout.scale, -row_dot);
+                    weight_grad[i][j] =
+                        weight[i][j] * fmaf(kept.only(i, j, weight_grad[i][j]), p.dropout.scale, -row_dot);
 #else
                     weight_grad[i][j] = weight[i][j] * (weight_grad[i][j] - row_dot);
 #endif
@@ -155,9 +164,17 @@ template <bool BY_KEYS> INLINE void gradient(const AttentionGrad& p) {
         for (int i = 0; i < LANE_ROWS; ++i)
 #pragma unroll
             for (int j = 0; j < VALUE_DIM / LANES; ++j) own_second[i][j] *= p.dropout.scale;
-    write_rows<HEAD_DIM>(own_first, head_of(BY_KEYS ? p.dk : p.dq, tile.batch, tile.head), warp_row, own_rows, sizes.head_dim);
-    if constexpr (BY_KEYS) write_rows<VALUE_DIM>(own_second, head_of(p.dv, tile.batch, tile.head), warp_row, own_rows, sizes.value_dim);
+    write_rows<HEAD_DIM>(own_first, head_of(BY_KEYS ? p.dk : p.dq, tile.batch, tile.head), warp_row, own_rows,
+                         sizes.head_dim);
+    if constexpr (BY_KEYS)
+        write_rows<VALUE_DIM>(own_second, head_of(p.dv, tile.batch, tile.head), warp_row, own_rows, sizes.value_dim);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) attention_grad_queries(const __grid_constant__ AttentionGrad p) { gradient<false>(p); }
-extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) attention_grad_keys(const __grid_constant__ AttentionGrad p) { gradient<true>(p); }
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
+    attention_grad_queries(const __grid_constant__ AttentionGrad p) {
+    gradient<false>(p);
+}
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
+    attention_grad_keys(const __grid_constant__ AttentionGrad p) {
+    gradient<true>(p);
+}

@@ -5,6 +5,11 @@
 
 #include "attention/params.cuh"
 
+#ifdef HOST_SHIM
+#define ROW_TILES 1
+#define STEP 64
+#endif
+
 // How far, in powers of two, a row's maximum may rise before what was gathered is rescaled.
 constexpr float SLACK = MASK == 0 ? 8 : 8 * LN_2;
 
@@ -75,7 +80,8 @@ INLINE void scale_large_scores(float (&s)[ROW_TILES][STEP / 8][4], const Softmax
 #pragma unroll
             for (int j = 0; j < STEP / 8; ++j)
 #pragma unroll
-                for (int e = half * 2; e < half * 2 + 2; ++e) s[i][j][e] = (__fmul_rn(s[i][j][e], scale) - row_max) / scale;
+                for (int e = half * 2; e < half * 2 + 2; ++e)
+                    s[i][j][e] = (__fmul_rn(s[i][j][e], scale) - row_max) / scale;
         }
 }
 // Scores become weights.
@@ -87,12 +93,15 @@ INLINE void exp_scores(float (&s)[ROW_TILES][STEP / 8][4], Softmax& softmax, flo
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
             // A row of which nothing has been seen yet: weights of 0, not of exp(-infinity + infinity).
-            float base = softmax.row_max[i][half] == -INFINITE || (large && is_large(softmax.row_max[i][half])) ? 0 : softmax.row_max[i][half];
+            float base = softmax.row_max[i][half] == -INFINITE || (large && is_large(softmax.row_max[i][half]))
+                             ? 0
+                             : softmax.row_max[i][half];
 #pragma unroll
             for (int j = 0; j < STEP / 8; ++j)
 #pragma unroll
                 for (int e = half * 2; e < half * 2 + 2; ++e) {
-                    s[i][j][e] = ex2_approx_ftz(MASK == 0 ? fmaf(s[i][j][e], scale, -base) : (s[i][j][e] - base) * LOG2_E);
+                    s[i][j][e] =
+                        ex2_approx_ftz(MASK == 0 ? fmaf(s[i][j][e], scale, -base) : (s[i][j][e] - base) * LOG2_E);
                     softmax.row_sum[i][half] += s[i][j][e];
                 }
         }

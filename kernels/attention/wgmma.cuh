@@ -46,8 +46,10 @@ template <int A_ROWS, int WIDTH, int OVER> INLINE void product_of_rows(float (&c
     row = row / 64 * 64;
 #pragma unroll
     for (int step = 0; step < WIDTH / 16; ++step)
-        wgmma_ss(c[0], smem_descriptor(a + step / 4 * Tile<A_ROWS, WIDTH>::SLAB_BYTES + row * 128 + step % 4 * 32, 16, 1024),
-                      smem_descriptor(b + step / 4 * Tile<OVER * 8, WIDTH>::SLAB_BYTES + step % 4 * 32, 16, 1024), step > 0, Element());
+        wgmma_ss(c[0],
+                 smem_descriptor(a + step / 4 * Tile<A_ROWS, WIDTH>::SLAB_BYTES + row * 128 + step % 4 * 32, 16, 1024),
+                 smem_descriptor(b + step / 4 * Tile<OVER * 8, WIDTH>::SLAB_BYTES + step % 4 * 32, 16, 1024), step > 0,
+                 Element());
 }
 
 // A warp's 16 rows of a tile as left operands.
@@ -58,15 +60,20 @@ template <int A_ROWS, int WIDTH> INLINE void load_rows(u32 (&loaded)[WIDTH / 16]
         ldmatrix_x4(loaded[step], a + Tile<A_ROWS, WIDTH>::at(row + lane % 16, step * 2 + lane / 16));
 }
 // c = a b^T of loaded rows, begun.
-template <int WIDTH, int OVER> INLINE void product_of_loaded_rows(float (&c)[1][OVER][4], const u32 (&loaded)[WIDTH / 16][4], u32 b) {
+template <int WIDTH, int OVER>
+INLINE void product_of_loaded_rows(float (&c)[1][OVER][4], const u32 (&loaded)[WIDTH / 16][4], u32 b) {
 #pragma unroll
     for (int step = 0; step < WIDTH / 16; ++step)
-        wgmma_rs(c[0], loaded[step], smem_descriptor(b + step / 4 * Tile<OVER * 8, WIDTH>::SLAB_BYTES + step % 4 * 32, 16, 1024), step > 0, Element());
+        wgmma_rs(c[0], loaded[step],
+                 smem_descriptor(b + step / 4 * Tile<OVER * 8, WIDTH>::SLAB_BYTES + step % 4 * 32, 16, 1024), step > 0,
+                 Element());
 }
 
 // c += a b, begun: b is a tile of STEPS * 16 rows and WIDTH columns.
-template <int WIDTH, int STEPS> INLINE void add_product(float (&c)[1][WIDTH / 8][4], const u32 (&a)[1][STEPS][4], u32 b) {
+template <int WIDTH, int STEPS>
+INLINE void add_product(float (&c)[1][WIDTH / 8][4], const u32 (&a)[1][STEPS][4], u32 b) {
 #pragma unroll
     for (int step = 0; step < STEPS; ++step)
-        wgmma_rs_trans(c[0], a[0][step], smem_descriptor(b + step * 16 * 128, Tile<STEPS * 16, WIDTH>::SLAB_BYTES, 1024), Element());
+        wgmma_rs_trans(c[0], a[0][step],
+                       smem_descriptor(b + step * 16 * 128, Tile<STEPS * 16, WIDTH>::SLAB_BYTES, 1024), Element());
 }

@@ -26,8 +26,8 @@ struct Patches {
     const E* from;
     u32 count;  // elements of `to`
     Slide down, across;
-    Extent image;              // of the image
-    Extent places, windows;    // [channels, i, j] and [-, o, q] of the matrix
+    Extent image;            // of the image
+    Extent places, windows;  // [channels, i, j] and [-, o, q] of the matrix
     Strides image_strides;
     i64 batch_stride, row_stride, place_stride;  // of the matrix
 };
@@ -60,7 +60,8 @@ INLINE Patch patch_of(const Patches& p, u32 number, i64& at) {
     patch.q = q;
     take_line(p, patch);
     i64 row_of_image = (i64(place.channel) * p.down.kernel + place.row) * p.across.kernel + place.column;
-    at = i64(place.image) * p.batch_stride + row_of_image * p.row_stride + (i64(o) * p.across.count + q) * p.place_stride;
+    at = i64(place.image) * p.batch_stride + row_of_image * p.row_stride +
+         (i64(o) * p.across.count + q) * p.place_stride;
     return patch;
 }
 
@@ -96,13 +97,16 @@ template <int N> INLINE void write_patches(const Patches& p) {
     }
 }
 extern "C" __global__ void __launch_bounds__(THREADS) im2col(const __grid_constant__ Patches p) { write_patches<1>(p); }
-extern "C" __global__ void __launch_bounds__(THREADS) im2col_line(const __grid_constant__ Patches p) { write_patches<PATCH_LINE>(p); }
+extern "C" __global__ void __launch_bounds__(THREADS) im2col_line(const __grid_constant__ Patches p) {
+    write_patches<PATCH_LINE>(p);
+}
 
 template <int N> INLINE void add_patches(const Patches& p) {
     u32 first = (blockIdx.x * THREADS + threadIdx.x) * N;
     if (first >= p.count) return;
     // To the next window that shows a pixel: further on along the places, an earlier row.
-    i64 down_step = i64(p.down.window_step) * p.across.count * p.place_stride - i64(p.down.tap_step) * p.across.kernel * p.row_stride;
+    i64 down_step = i64(p.down.window_step) * p.across.count * p.place_stride -
+                    i64(p.down.tap_step) * p.across.kernel * p.row_stride;
     i64 across_step = i64(p.across.window_step) * p.place_stride - i64(p.across.tap_step) * p.row_stride;
     Spot spot = spot_of(p.image, first);
     Reach rows = windows_over(p.down, spot.row);
@@ -120,7 +124,8 @@ template <int N> INLINE void add_patches(const Patches& p) {
         C sum = C(0);
         for (i32 o = rows.first; o <= rows.last; o += p.down.window_step, line += down_step) {
             i64 at = line;
-            for (i32 q = columns.first; q <= columns.last; q += p.across.window_step, at += across_step) sum += widen(p.from[at]);
+            for (i32 q = columns.first; q <= columns.last; q += p.across.window_step, at += across_step)
+                sum += widen(p.from[at]);
         }
         pack.of[e] = narrow<E>(sum);
     }
@@ -135,4 +140,6 @@ template <int N> INLINE void add_patches(const Patches& p) {
     }
 }
 extern "C" __global__ void __launch_bounds__(THREADS) col2im(const __grid_constant__ Patches p) { add_patches<1>(p); }
-extern "C" __global__ void __launch_bounds__(THREADS) col2im_line(const __grid_constant__ Patches p) { add_patches<IMAGE_LINE>(p); }
+extern "C" __global__ void __launch_bounds__(THREADS) col2im_line(const __grid_constant__ Patches p) {
+    add_patches<IMAGE_LINE>(p);
+}

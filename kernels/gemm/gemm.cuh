@@ -83,12 +83,12 @@ struct Product {
     Sum* partial;
     // Strides in elements: of a from row to row and along k, of b along k and from column to column.
     i64 a_row, a_k, b_k, b_column, y_row, y_column, residual_row, residual_column, bias_stride;
-    u64 alpha; // bits of the compute type of y
+    u64 alpha;  // bits of the compute type of y
     Constants constants;
     u32 m, n, k;
-    u32 matrices; // of the batch
-    u32 splits, split_length; // split_length is a multiple of TILE_K, splits = max(1, ceil(k / split_length))
-    Space<4> batch; // of y, a, b, residual
+    u32 matrices;              // of the batch
+    u32 splits, split_length;  // split_length is a multiple of TILE_K, splits = max(1, ceil(k / split_length))
+    Space<4> batch;            // of y, a, b, residual
 };
 
 // ---------------------------------------------------------------- tiles

@@ -37,6 +37,12 @@
 // Launch: blocks of THREADS, ceil(m / TILE_M) * ceil(n / TILE_N) * matrices * splits of them, shared memory of SHARED bytes; m, n and
 // matrices are above 0 (k may be 0). sum_splits follows if splits > 1. Indices below 2^31.
 
+#ifdef HOST_SHIM
+#undef TYPE
+#undef TYPE_Y
+#define TYPE f16
+#endif
+
 #include "gemm/gemm.cuh"
 #include "ptx/ldmatrix.cuh"
 #include "ptx/mma.cuh"
@@ -86,9 +92,9 @@ template <int ROW> INLINE int swizzle(int row) { return ROW >= 8 ? row % 8 : row
 
 // Moves one operand's tiles to shared memory: LINES are rows of a or columns of b. Beyond the matrix there are zeros.
 template <int LINES, bool INNER, int COPY> struct TileLoader {
-    static constexpr int ROW = (INNER ? TILE_K : LINES) / CHUNK; // chunks of a row in shared memory
+    static constexpr int ROW = (INNER ? TILE_K : LINES) / CHUNK;  // chunks of a row in shared memory
     static constexpr int ROWS = INNER ? LINES : TILE_K;
-    static constexpr int ROW_STEP = THREADS / ROW; // rows between a thread's chunks
+    static constexpr int ROW_STEP = THREADS / ROW;  // rows between a thread's chunks
     static constexpr int COUNT = (ROWS + ROW_STEP - 1) / ROW_STEP;
     static_assert(THREADS % ROW == 0, "whole rows at once");
     static_assert(COPY == CHUNK || COPY == 1, "whole chunks, or elements");
@@ -155,7 +161,7 @@ template <int LINES, bool INNER, int COPY> struct TileLoader {
 // lines and along k. MATRIX_K: the second of the four lies along k (b), not along the lines (a).
 template <int LINES, bool INNER, bool MATRIX_K> struct Reader {
     static constexpr int ROW = (INNER ? TILE_K : LINES) / CHUNK;
-    u32 first; // bytes from the start of the tile to this lane's row
+    u32 first;  // bytes from the start of the tile to this lane's row
     int chunk, pattern;
 
     INLINE Reader(int line, int lane) {
@@ -171,8 +177,7 @@ template <int LINES, bool INNER, bool MATRIX_K> struct Reader {
     INLINE void read(u32 (&to)[4], u32 tile, int square, int step) const {
         if constexpr (INNER)
             ldmatrix_x4(to, tile + first + square * (16 * ROW * 16) + ((chunk + 2 * step) ^ pattern) * 16);
-        else
-            ldmatrix_x4_trans(to, tile + first + step * (16 * ROW * 16) + ((chunk + 2 * square) ^ pattern) * 16);
+        else ldmatrix_x4_trans(to, tile + first + step * (16 * ROW * 16) + ((chunk + 2 * square) ^ pattern) * 16);
     }
 };
 

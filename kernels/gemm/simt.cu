@@ -80,7 +80,8 @@ constexpr int DEPTH = 2;
 constexpr int PART = smallest(THREAD_N, 32 / sizeof(Sum));
 constexpr int PARTS = THREAD_N / PART;
 // Copies by elements need many addresses: then blocks may take all registers.
-constexpr int BLOCKS = COPY_A <= RUN_PACKS && COPY_B <= RUN_PACKS ? RESIDENT : smallest(RESIDENT, 65536 / (256 * THREADS));
+constexpr int BLOCKS =
+    COPY_A <= RUN_PACKS && COPY_B <= RUN_PACKS ? RESIDENT : smallest(RESIDENT, 65536 / (256 * THREADS));
 // What one warp lays out for finish_block.
 constexpr int BLOCK_M = LANES_M * PACK;
 constexpr int LEAD_Y = WARP_N + PACK;
@@ -101,7 +102,7 @@ template <int LINES, int FORM, int LEAD> struct TileLoader {
     static constexpr int DEEP = THREADS / ALONG;
     static constexpr int POINTERS = LINES / WIDE_LINES / ALONG;
     static constexpr int STEPS = largest(1, TILE_K / (DEEP * WIDE_K));
-    static constexpr bool IDLE = DEEP * WIDE_K > TILE_K; // some threads have nothing to do
+    static constexpr bool IDLE = DEEP * WIDE_K > TILE_K;  // some threads have nothing to do
     // Narrow types are widened on their way, so they go through registers.
     static constexpr bool HELD = sizeof(Element) != sizeof(Sum);
     static_assert(THREADS % ALONG == 0 && LINES % (WIDE_LINES * ALONG) == 0, "whole rounds of lines");
@@ -142,10 +143,10 @@ template <int LINES, int FORM, int LEAD> struct TileLoader {
             for (int i = 0; i < POINTERS; ++i) {
                 bool valid = in_k && (!INNER || i * ALONG < lines_left);
                 const Element* source = from[i] + step * DEEP * WIDE_K * stride;
-                if constexpr (HELD)
-                    held[i * STEPS + step] = valid ? *source : Element();
+                if constexpr (HELD) held[i * STEPS + step] = valid ? *source : Element();
                 else
-                    cp_async<WIDE_LINES * WIDE_K * sizeof(Element)>(cvta_to_shared(target(tile, i, step)), source, valid);
+                    cp_async<WIDE_LINES * WIDE_K * sizeof(Element)>(cvta_to_shared(target(tile, i, step)), source,
+                                                                    valid);
             }
         }
 #pragma unroll
@@ -293,7 +294,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) product(const __gr
             for (int j = 0; j < THREAD_N; ++j) store_alone(to + reader_b.line(j), sums[i][j]);
         }
         __syncwarp();
-        finish_block<BLOCK_M, WARP_N, LEAD_Y>(p, tile, at, block, tile.row + row + group * LANES_M, tile.column + column);
+        finish_block<BLOCK_M, WARP_N, LEAD_Y>(p, tile, at, block, tile.row + row + group * LANES_M,
+                                              tile.column + column);
         __syncwarp();
     }
 }

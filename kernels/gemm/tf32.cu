@@ -100,17 +100,18 @@ template <int LINES, bool INNER, int TOGETHER> __device__ constexpr int swizzle(
 
 // Moves one operand's tiles to shared memory. Beyond the matrix there are zeros.
 template <int LINES, bool INNER, int TOGETHER, int COPY> struct TileLoader {
-    static constexpr int RUN = INNER ? TILE_K : LINES; // elements of a row in shared memory
+    static constexpr int RUN = INNER ? TILE_K : LINES;  // elements of a row in shared memory
     static constexpr int ROWS = INNER ? LINES : TILE_K;
-    static constexpr int PER_ROW = RUN / COPY;       // copies
-    static constexpr int ROW_STEP = THREADS / PER_ROW; // rows between a thread's copies
+    static constexpr int PER_ROW = RUN / COPY;          // copies
+    static constexpr int ROW_STEP = THREADS / PER_ROW;  // rows between a thread's copies
     static constexpr int COUNT = ROWS / ROW_STEP;
     static_assert(COPY == CHUNK || COPY == 1, "whole chunks, or elements");
-    static_assert(THREADS % PER_ROW == 0 && ROWS % ROW_STEP == 0 && (ROW_STEP & (ROW_STEP - 1)) == 0, "whole rows at once");
+    static_assert(THREADS % PER_ROW == 0 && ROWS % ROW_STEP == 0 && (ROW_STEP & (ROW_STEP - 1)) == 0,
+                  "whole rows at once");
 
     const Element* from;
     i64 row_step, k_step;
-    u32 to; // bytes from the start of the tile
+    u32 to;  // bytes from the start of the tile
     i32 row, place, lines_left;
 
     INLINE TileLoader(const Element* first, i64 line_stride, i64 k_stride, u32 line, u32 lines) {
@@ -135,7 +136,8 @@ template <int LINES, bool INNER, int TOGETHER, int COPY> struct TileLoader {
 #pragma unroll
         for (int i = 0; i < COUNT; ++i, source += row_step) {
             u32 swizzled = to ^ swizzle<LINES, INNER, TOGETHER>(i * ROW_STEP) * CHUNK * SIZE;
-            cp_async<COPY * SIZE>(tile + swizzled + i * ROW_STEP * RUN * SIZE, source, in_run && row + i * ROW_STEP < rows_left);
+            cp_async<COPY * SIZE>(tile + swizzled + i * ROW_STEP * RUN * SIZE, source,
+                                  in_run && row + i * ROW_STEP < rows_left);
         }
         from += k_step;
     }
@@ -144,7 +146,7 @@ template <int LINES, bool INNER, int TOGETHER, int COPY> struct TileLoader {
 // What mma reads as TF32, rounded to nearest, ties away from zero: it leaves out the last 13 bits, so half of the last bit that it reads is added, a 2^-11th of the
 // number's power of two. As cvt.rna, but of numbers below 2^-126, which are cut off; unlike that, without a condition, into any register.
 INLINE u32 rounded(u32 bits) {
-    float power = __uint_as_float(bits & 0xff800000u); // infinite of infinities and NaN, which both stay
+    float power = __uint_as_float(bits & 0xff800000u);  // infinite of infinities and NaN, which both stay
     return __float_as_uint(fmaf(power, 0x1p-11f, __uint_as_float(bits)));
 }
 
@@ -153,7 +155,7 @@ INLINE u32 rounded(u32 bits) {
 template <int LINES, bool INNER, int WARP_LINES, bool PLACE_FIRST> struct Reader {
     static constexpr int TOGETHER = together(WARP_LINES);
     static constexpr int PAIRS = WARP_LINES / 16;
-    u32 first; // bytes from the start of the tile
+    u32 first;  // bytes from the start of the tile
 
     INLINE Reader(int line, int lane) {
         if constexpr (INNER) {
@@ -184,7 +186,8 @@ template <int LINES, bool INNER, int WARP_LINES, bool PLACE_FIRST> struct Reader
                     ld_shared_unordered(numbers, tile + first + ((step * 8 + place * 4) * LINES + line) * SIZE);
 #pragma unroll
                     for (int eight = 0; eight < TOGETHER; ++eight)
-                        to[line / 16 + eight / 2][PLACE_FIRST ? eight % 2 * 2 + place : place * 2 + eight % 2] = numbers[eight];
+                        to[line / 16 + eight / 2][PLACE_FIRST ? eight % 2 * 2 + place : place * 2 + eight % 2] =
+                            numbers[eight];
                 }
         }
     }
@@ -205,8 +208,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) product(const __
     locate_matrix(p, tile.matrix, at);
     u32 first_k = tile.split * p.split_length;
     i32 length = min(p.k - first_k, p.split_length);
-    TileLoader<TILE_M, A_INNER, TOGETHER_M, A_COPY> loader_a(p.a + at[1] + first_k * p.a_k, p.a_row, p.a_k, tile.row, p.m);
-    TileLoader<TILE_N, B_INNER, TOGETHER_N, B_COPY> loader_b(p.b + at[2] + first_k * p.b_k, p.b_column, p.b_k, tile.column, p.n);
+    TileLoader<TILE_M, A_INNER, TOGETHER_M, A_COPY> loader_a(p.a + at[1] + first_k * p.a_k, p.a_row, p.a_k, tile.row,
+                                                             p.m);
+    TileLoader<TILE_N, B_INNER, TOGETHER_N, B_COPY> loader_b(p.b + at[2] + first_k * p.b_k, p.b_column, p.b_k,
+                                                             tile.column, p.n);
 
     int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
     int row = warp % WARPS_M * WARP_M, column = warp / WARPS_M * WARP_N;

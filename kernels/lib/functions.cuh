@@ -71,7 +71,7 @@ template <> INLINE double power_of(double base, double exponent) { return pow(ba
 
 // ---------------------------------------------------------------- functions of real numbers, under one name for float and double
 
-#define REAL(name, single, twice)                     \
+#define REAL(name, single, twice)                    \
     INLINE float name(float x) { return single(x); } \
     INLINE double name(double x) { return twice(x); }
 REAL(exp_of, expf, exp)
@@ -99,9 +99,7 @@ template <class C> INLINE C sigmoid_of(C x) { return C(1) / (C(1) + exp_of(-x));
 template <class C> INLINE C normal_cdf(C x) { return C(0.5) * erfc_of(x * C(-0.7071067811865476)); }
 template <class C> INLINE C normal_pdf(C x) { return C(0.3989422804014327) * exp_of(C(-0.5) * x * x); }
 // sqrt(2/pi) * (x + 0.044715 x^3)
-template <class C> INLINE C gelu_inner(C x) {
-    return C(0.7978845608028654) * (x + C(0.044715) * (x * x * x));
-}
+template <class C> INLINE C gelu_inner(C x) { return C(0.7978845608028654) * (x + C(0.044715) * (x * x * x)); }
 // Beyond 40 the normal density is 0 and tanh is 1, also in double: slopes have reached their limits, and x^2 must not overflow.
 template <class C> INLINE C gelu_bounded(C x) { return smaller(larger(x, C(-40)), C(40)); }
 

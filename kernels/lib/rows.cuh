@@ -30,6 +30,12 @@
 #define SHARED 1
 #define MEMORY 2
 
+#ifdef HOST_SHIM
+#define PACK 4
+#define MASKED 1
+#define TEAM 128
+#define HOLD SHARED
+#endif
 #ifndef PACKS
 #define PACKS 1
 #endif
@@ -62,9 +68,7 @@ INLINE C reciprocal_deviation(C variance, double eps) { return C(1) / sqrt_of(va
 // 0, |x| / 16 elsewhere).
 INLINE double exponential(double x, double) { return exp(x); }
 INLINE float exponential(float x, float) { return expf(x); }
-template <class Half> INLINE float exponential(float x, Half) {
-    return ex2_approx_ftz(x * 1.4426950408889634f);
-}
+template <class Half> INLINE float exponential(float x, Half) { return ex2_approx_ftz(x * 1.4426950408889634f); }
 INLINE C exponential(C x) { return exponential(x, T()); }
 
 // ---------------------------------------------------------------- packs in registers
@@ -137,7 +141,7 @@ INLINE void store_raw(T* to, const Raw& raw) { *reinterpret_cast<Raw*>(to) = raw
 // ---------------------------------------------------------------- the packs of a row
 
 struct Cut {
-    int lead;     // elements of pack 0 that lie before the row
+    int lead;  // elements of pack 0 that lie before the row
     int columns;
     int packs;
 
@@ -187,7 +191,8 @@ template <int COUNT> struct Tensors {
     const T* rows[COUNT];
     C missing[COUNT];
 };
-template <int COUNT, class Work> INLINE void for_packs(const Cut& cut, int member, const Tensors<COUNT>& from, Work work) {
+template <int COUNT, class Work>
+INLINE void for_packs(const Cut& cut, int member, const Tensors<COUNT>& from, Work work) {
 #pragma unroll 1
     for (int first = member; first < cut.packs; first += TEAM * UNROLL) {
         Raw raw[UNROLL][COUNT];
@@ -205,11 +210,12 @@ template <int COUNT, class Work> INLINE void for_packs(const Cut& cut, int membe
 //
 // Copies go past the registers: a thread could not hold as much as the memory's latency asks for.
 constexpr int AHEAD_OF_WORK = 3;
-template <int COUNT, class Work> INLINE void for_packs_kept(const Cut& cut, int member, const Tensors<COUNT>& from, Work work) {
+template <int COUNT, class Work>
+INLINE void for_packs_kept(const Cut& cut, int member, const Tensors<COUNT>& from, Work work) {
     if constexpr (HOLD != SHARED) {
         for_packs<COUNT>(cut, member, from, work);
     } else if constexpr (sizeof(Raw) != 16) {
-        for_packs<COUNT>(cut, member, from, [&](int first, const Raw (&raw)[UNROLL][COUNT]) {
+        for_packs<COUNT>(cut, member, from, [&](int first, const Raw(&raw)[UNROLL][COUNT]) {
 #pragma unroll
             for (int u = 0; u < UNROLL; ++u)
 #pragma unroll
@@ -354,8 +360,10 @@ template <int SLOT> INLINE void team_sums(C (&values)[4], int turn) {
     static_assert(TEAM_LANES == WARP || SLOT < 0, "a quarter of the lanes for each sum");
     constexpr int QUARTER = WARP / 4;
     bool upper = threadIdx.x & 2 * QUARTER, odd = threadIdx.x & QUARTER;
-    C even_one = (upper ? values[2] : values[0]) + __shfl_xor_sync(ALL_LANES, upper ? values[0] : values[2], 2 * QUARTER);
-    C odd_one = (upper ? values[3] : values[1]) + __shfl_xor_sync(ALL_LANES, upper ? values[1] : values[3], 2 * QUARTER);
+    C even_one =
+        (upper ? values[2] : values[0]) + __shfl_xor_sync(ALL_LANES, upper ? values[0] : values[2], 2 * QUARTER);
+    C odd_one =
+        (upper ? values[3] : values[1]) + __shfl_xor_sync(ALL_LANES, upper ? values[1] : values[3], 2 * QUARTER);
     C mine = (odd ? odd_one : even_one) + __shfl_xor_sync(ALL_LANES, odd ? even_one : odd_one, QUARTER);
     mine = lanes_sum<QUARTER>(mine);
     int which = lane() / QUARTER;
@@ -366,7 +374,8 @@ template <int SLOT> INLINE void team_sums(C (&values)[4], int turn) {
         constexpr int PLACES = TEAM_WARPS > QUARTER ? QUARTER : TEAM_WARPS;
         mine = 0;
 #pragma unroll
-        for (int from = 0; from < TEAM_WARPS; from += PLACES) mine += of_warps[turn][which][from + threadIdx.x % PLACES];
+        for (int from = 0; from < TEAM_WARPS; from += PLACES)
+            mine += of_warps[turn][which][from + threadIdx.x % PLACES];
         mine = lanes_sum<PLACES>(mine);
     }
 #pragma unroll

@@ -20,4 +20,6 @@ template <class T, int N> INLINE Pack<T, N> load_once(const T* from) {
     ld_global_nc_no_allocate_v4(both.words, from);
     return both.pack;
 }
-template <class T, int N> INLINE void store(T* to, const Pack<T, N>& pack) { *reinterpret_cast<Pack<T, N>*>(to) = pack; }
+template <class T, int N> INLINE void store(T* to, const Pack<T, N>& pack) {
+    *reinterpret_cast<Pack<T, N>*>(to) = pack;
+}

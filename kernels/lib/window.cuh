@@ -42,7 +42,9 @@ INLINE i32 first_over(const Slide& s, i32 pixel) {
     i32 missed = pixel + s.padding - (s.kernel - 1) * s.dilation;
     return missed > 0 ? i32(divide(u32(missed - 1), s.by_stride)) + 1 : 0;
 }
-INLINE i32 last_over(const Slide& s, i32 pixel) { return min(i32(divide(u32(pixel + s.padding), s.by_stride)), s.count - 1); }
+INLINE i32 last_over(const Slide& s, i32 pixel) {
+    return min(i32(divide(u32(pixel + s.padding), s.by_stride)), s.count - 1);
+}
 INLINE Reach windows_over(const Slide& s, i32 pixel) {
     Reach reach = {first_over(s, pixel), last_over(s, pixel), 0};
     // Dilated windows show every so many pixels only.
@@ -57,7 +59,8 @@ INLINE Reach windows_over(const Slide& s, i32 pixel) {
 // Whether the window shows the pixel.
 INLINE bool shows(const Slide& s, i32 window, i32 pixel) {
     i32 back = pixel - start_of(s, window);
-    return back >= 0 && back <= (s.kernel - 1) * s.dilation && i32(divide(u32(back), s.by_dilation)) * s.dilation == back;
+    return back >= 0 && back <= (s.kernel - 1) * s.dilation &&
+           i32(divide(u32(back), s.by_dilation)) * s.dilation == back;
 }
 
 // Element `number` of a tensor [batch, channels, rows, columns], counted in that order.
@@ -85,4 +88,6 @@ struct Strides {
 INLINE i64 plane_at(const Strides& strides, const Spot& spot) {
     return i64(spot.image) * strides.image + i64(spot.channel) * strides.channel;
 }
-INLINE i64 pixel_at(const Strides& strides, i32 row, i32 column) { return i64(row) * strides.row + i64(column) * strides.column; }
+INLINE i64 pixel_at(const Strides& strides, i32 row, i32 column) {
+    return i64(row) * strides.row + i64(column) * strides.column;
+}

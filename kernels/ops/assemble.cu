@@ -33,16 +33,16 @@ struct Padding {
     u32 count, rank;
     Divisor dims[MAX_RANK];  // of y
     i32 before[MAX_RANK];
-    i32 sizes[MAX_RANK];     // of x
+    i32 sizes[MAX_RANK];  // of x
     i64 x_strides[MAX_RANK], y_strides[MAX_RANK];
 };
 
 // An element of y: where it is, and where it comes from.
 struct Origin {
     i64 y;
-    const E* line;   // of x, at index 0 of the last axis
-    i32 column;      // along the last axis of x
-    bool on_line;    // whether all other axes are within the border
+    const E* line;  // of x, at index 0 of the last axis
+    i32 column;     // along the last axis of x
+    bool on_line;   // whether all other axes are within the border
 };
 INLINE Origin origin_of(const Padding& p, u32 number) {
     Origin origin = {0, p.x, 0, true};
@@ -90,7 +90,9 @@ template <int N> INLINE void write_padded(const Padding& p) {
     }
 }
 extern "C" __global__ void __launch_bounds__(THREADS) pad(const __grid_constant__ Padding p) { write_padded<1>(p); }
-extern "C" __global__ void __launch_bounds__(THREADS) pad_line(const __grid_constant__ Padding p) { write_padded<PACK>(p); }
+extern "C" __global__ void __launch_bounds__(THREADS) pad_line(const __grid_constant__ Padding p) {
+    write_padded<PACK>(p);
+}
 
 // All in words.
 struct Part {
@@ -134,7 +136,9 @@ template <class Word> INLINE void write_part(const Concatenation& p) {
     for (int i = 0; i < PER_THREAD; ++i)
         if (first + i * THREADS < part.count) y[to[i]] = words[i];
 }
-extern "C" __global__ void __launch_bounds__(THREADS) concat(const __grid_constant__ Concatenation p) { write_part<E>(p); }
+extern "C" __global__ void __launch_bounds__(THREADS) concat(const __grid_constant__ Concatenation p) {
+    write_part<E>(p);
+}
 extern "C" __global__ void __launch_bounds__(THREADS) concat_packed(const __grid_constant__ Concatenation p) {
     write_part<Pack<u32, 4>>(p);
 }

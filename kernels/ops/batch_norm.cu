@@ -25,7 +25,7 @@
 #include "lib/index_space.cuh"
 #include "lib/rows.cuh"
 
-INLINE float ratio(float a, float b) { return __fdividef(a, b); }   // of counts: 2 ulp, far from its limits
+INLINE float ratio(float a, float b) { return __fdividef(a, b); }  // of counts: 2 ulp, far from its limits
 INLINE double ratio(double a, double b) { return a / b; }
 // 1 / sqrt(variance + eps): of many channels in a thread, each in a few instructions (2 ulp).
 INLINE float reciprocal_of(float variance, double eps) { return rsqrtf(variance + float(eps)); }
@@ -75,9 +75,9 @@ template <class Part> INLINE void meet_lanes(Part& part) {
 }
 
 struct ChannelParts {
-    void* parts;          // Moments; backward: Sums
+    void* parts;  // Moments; backward: Sums
     const T* x;
-    const T* dy;          // backward only, as mean and variance
+    const T* dy;  // backward only, as mean and variance
     const C* mean;
     const C* variance;
     double eps;
@@ -86,7 +86,7 @@ struct ChannelParts {
     u64 batch_per_split;  // times space / PACK below 2^31 for channel_parts_of_planes
     u32 channels;
     u32 backward;
-    Divisor plane;        // of space / PACK, for channel_parts_of_planes
+    Divisor plane;  // of space / PACK, for channel_parts_of_planes
 };
 
 constexpr int CHANNEL_WARPS = 8;
@@ -118,13 +118,15 @@ struct Origin {
         }
     }
 };
-template <int COUNT> INLINE void add_values(Moments& part, const C (&x)[COUNT], const C (&)[COUNT], int valid, const Origin& origin) {
+template <int COUNT>
+INLINE void add_values(Moments& part, const C (&x)[COUNT], const C (&)[COUNT], int valid, const Origin& origin) {
     C values[COUNT];
 #pragma unroll
     for (int e = 0; e < COUNT; ++e) values[e] = x[e] - origin.mean;
     part.add(moments_of(values, valid));
 }
-template <int COUNT> INLINE void add_values(Sums& part, const C (&x)[COUNT], const C (&dy)[COUNT], int valid, const Origin& origin) {
+template <int COUNT>
+INLINE void add_values(Sums& part, const C (&x)[COUNT], const C (&dy)[COUNT], int valid, const Origin& origin) {
     Sums sums = {};
 #pragma unroll
     for (int e = 0; e < COUNT; ++e)
@@ -173,7 +175,8 @@ template <class Part> INLINE void parts_of_planes(const ChannelParts& p) {
     for (int w = 1; w < CHANNEL_WARPS; ++w) part.add(of_warps[w]);
     reinterpret_cast<Part*>(p.parts)[u64(channel) * gridDim.x + blockIdx.x] = part;
 }
-extern "C" __global__ void __launch_bounds__(CHANNEL_THREADS) channel_parts_of_planes(const __grid_constant__ ChannelParts p) {
+extern "C" __global__ void __launch_bounds__(CHANNEL_THREADS)
+    channel_parts_of_planes(const __grid_constant__ ChannelParts p) {
     if (p.backward) parts_of_planes<Sums>(p);
     else parts_of_planes<Moments>(p);
 }
@@ -238,18 +241,19 @@ template <class Part> INLINE void parts_of_columns(const ChannelParts& p) {
 }
 // Blocks of a multiprocessor: as many as have room. The assembler left to itself spills for a fourth, on 10.0.
 constexpr int COLUMN_BLOCKS = PACK == 8 || sizeof(C) == 8 ? 2 : 3;
-extern "C" __global__ void __launch_bounds__(CHANNEL_THREADS, COLUMN_BLOCKS) channel_parts_of_columns(const __grid_constant__ ChannelParts p) {
+extern "C" __global__ void __launch_bounds__(CHANNEL_THREADS, COLUMN_BLOCKS)
+    channel_parts_of_columns(const __grid_constant__ ChannelParts p) {
     if (p.backward) parts_of_columns<Sums>(p);
     else parts_of_columns<Moments>(p);
 }
 
 struct Channels {
     const void* parts;
-    const T* x;           // forward only
-    C* first;             // mean; backward: sum dy
-    C* second;            // variance; backward: sum dy * n
-    T* dweight;           // null: none
-    T* dbias;             // null: none
+    const T* x;  // forward only
+    C* first;    // mean; backward: sum dy
+    C* second;   // variance; backward: sum dy * n
+    T* dweight;  // null: none
+    T* dbias;    // null: none
     u64 outer, outer_stride, inner;
     u64 batch, space;
     u32 channels;
@@ -259,7 +263,8 @@ template <class Part> INLINE bool meet_parts(const Channels& p, u32 channel, Par
     if (channel >= p.channels) return false;
     const Part* parts = reinterpret_cast<const Part*>(p.parts) + u64(channel) * p.inner;
     part = {};
-    for (u64 at = lane(); at < p.outer * p.inner; at += WARP) part.add(parts[at / p.inner * p.outer_stride + at % p.inner]);
+    for (u64 at = lane(); at < p.outer * p.inner; at += WARP)
+        part.add(parts[at / p.inner * p.outer_stride + at % p.inner]);
     meet_lanes(part);
     return lane() == 0;
 }
@@ -284,23 +289,23 @@ extern "C" __global__ void __launch_bounds__(CHANNEL_THREADS) channel_gradients(
 }
 
 struct BatchNorm {
-    T* y;                 // gradient: dx
+    T* y;  // gradient: dx
     const T* x;
-    const T* dy;          // gradient only
+    const T* dy;  // gradient only
     const C* mean;
     const C* variance;
-    const C* plain;       // gradient only: the sums of channel_gradients
+    const C* plain;  // gradient only: the sums of channel_gradients
     const C* along;
-    const T* weight;      // null: none
-    const T* bias;        // null: none
+    const T* weight;  // null: none
+    const T* bias;    // null: none
     double eps;
-    double inverse_count; // 1 / (batch * space)
-    u64 packs;            // batch * channels * space / PACK
-    u64 packs_of_plane;   // space / PACK
+    double inverse_count;  // 1 / (batch * space)
+    u64 packs;             // batch * channels * space / PACK
+    u64 packs_of_plane;    // space / PACK
     u32 channels;
-    u32 narrow;           // 1: packs is below 2^31, and the divisors are those of packs_of_plane and channels
+    u32 narrow;  // 1: packs is below 2^31, and the divisors are those of packs_of_plane and channels
     Divisor plane, channel;
-    u64 batch, space, batch_per_split;   // the columns' kernels only
+    u64 batch, space, batch_per_split;  // the columns' kernels only
 };
 
 INLINE u32 channel_of_pack(const BatchNorm& p, u64 pack) {
@@ -394,12 +399,14 @@ template <class Way> INLINE void elements_of_columns(const BatchNorm& p) {
 extern "C" __global__ void __launch_bounds__(BATCH_NORM_THREADS) batch_norm(const __grid_constant__ BatchNorm p) {
     elements_of_planes<Forward>(p);
 }
-extern "C" __global__ void __launch_bounds__(BATCH_NORM_THREADS, 2) batch_norm_grad(const __grid_constant__ BatchNorm p) {
+extern "C" __global__ void __launch_bounds__(BATCH_NORM_THREADS, 2)
+    batch_norm_grad(const __grid_constant__ BatchNorm p) {
     elements_of_planes<Backward>(p);
 }
 extern "C" __global__ void __launch_bounds__(CHANNEL_THREADS) batch_norm_columns(const __grid_constant__ BatchNorm p) {
     elements_of_columns<Forward>(p);
 }
-extern "C" __global__ void __launch_bounds__(CHANNEL_THREADS) batch_norm_grad_columns(const __grid_constant__ BatchNorm p) {
+extern "C" __global__ void __launch_bounds__(CHANNEL_THREADS)
+    batch_norm_grad_columns(const __grid_constant__ BatchNorm p) {
     elements_of_columns<Backward>(p);
 }

@@ -18,9 +18,10 @@
 #include "lib/vec.cuh"
 
 typedef TYPE E;
-constexpr int SIDE = 32;        // threads of a row: a warp reads 128 bytes at once
-constexpr int ROWS = 8;         // rows of threads: 256 threads, each moves 8 x VECTOR x VECTOR elements
-constexpr int DEPTH = 2;        // packs of a thread along j
+constexpr int SIDE = 32;  // threads of a row: a warp reads 128 bytes at once
+constexpr int ROWS = 8;   // rows of threads: 256 threads, each moves 8 x VECTOR x VECTOR elements
+constexpr int THREADS = SIDE * ROWS;
+constexpr int DEPTH = 2;  // packs of a thread along j
 constexpr int VECTOR = sizeof(E) < 4 ? 4 / sizeof(E) : 1;
 
 struct Transposition {
@@ -68,7 +69,9 @@ template <int V> INLINE void move_tile(const Transposition& p) {
         }
     }
 }
-extern "C" __global__ void __launch_bounds__(SIDE* ROWS) tiles(const __grid_constant__ Transposition p) { move_tile<1>(p); }
-extern "C" __global__ void __launch_bounds__(SIDE* ROWS) tiles_packed(const __grid_constant__ Transposition p) {
+extern "C" __global__ void __launch_bounds__(THREADS) tiles(const __grid_constant__ Transposition p) {
+    move_tile<1>(p);
+}
+extern "C" __global__ void __launch_bounds__(THREADS) tiles_packed(const __grid_constant__ Transposition p) {
     move_tile<VECTOR>(p);
 }

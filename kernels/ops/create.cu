@@ -19,7 +19,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) iota(const __grid_constant
     if (i >= p.count) return;
 #ifdef REAL_NUMBERS
     // Not fused: the product is rounded as on every other device.
-    double value = __dadd_rn(__longlong_as_double(i64(p.start)), __dmul_rn(double(i), __longlong_as_double(i64(p.step))));
+    double value =
+        __dadd_rn(__longlong_as_double(i64(p.start)), __dmul_rn(double(i), __longlong_as_double(i64(p.step))));
 #else
     i64 value = i64(p.start + i * p.step);
 #endif

@@ -37,8 +37,8 @@ struct Gather {
     Fault* fault;
     u64 site;
     u32 count;
-    u64 size;     // of the axis
-    i64 x_step;   // along the axis
+    u64 size;        // of the axis
+    i64 x_step;      // along the axis
     Space<3> space;  // of y, index, and x without its axis
 };
 
@@ -93,7 +93,7 @@ struct ScatterKeys {
     Fault* fault;
     u64 site;
     u32 count;
-    u32 nowhere;     // the key of a position outside the axis: above all others
+    u32 nowhere;  // the key of a position outside the axis: above all others
     u64 size;
     i64 place_step;  // of the axis in numbers of places
     Space<2> space;  // of index, and of places without the axis

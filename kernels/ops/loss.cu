@@ -27,25 +27,29 @@
 #define WITH_GRADIENT 2
 #define UPDATE 3
 
+#ifdef HOST_SHIM
+#define FORM WITH_GRADIENT
+#endif
+
 struct alignas(16) Fault {
     u64 index, site;
 };
 
 struct CrossEntropy {
-    T* dx;             // not cross_entropy
-    C* loss;           // not cross_entropy_grad
-    C* log_sum;        // cross_entropy_grad reads it
+    T* dx;       // not cross_entropy
+    C* loss;     // not cross_entropy_grad
+    C* log_sum;  // cross_entropy_grad reads it
     const T* x;
-    const void* target; // i64 if target_is_long, else i32
-    const C* dloss;    // not cross_entropy
-    const C* formed_for; // cross_entropy_grad_update: the dloss that dx was formed for
-    Fault* fault;      // in mapped host memory; the first one stays
-    u64 site;          // who reports, not 0
+    const void* target;   // i64 if target_is_long, else i32
+    const C* dloss;       // not cross_entropy
+    const C* formed_for;  // cross_entropy_grad_update: the dloss that dx was formed for
+    Fault* fault;         // in mapped host memory; the first one stays
+    u64 site;             // who reports, not 0
     u64 rows;
-    i64 dx_stride, x_stride, dloss_stride, formed_stride;   // of dloss, formed_for: 1, or 0 for one number of all rows
+    i64 dx_stride, x_stride, dloss_stride, formed_stride;  // of dloss, formed_for: 1, or 0 for one number of all rows
     i64 ignore_index;
-    double target_share;   // 1 - s
-    double each_share;     // s / columns
+    double target_share;  // 1 - s
+    double each_share;    // s / columns
     u32 columns;
     u32 target_is_long;
 };
@@ -57,7 +61,8 @@ struct Target {
     INLINE Target(const CrossEntropy& p, u64 row) {
         index = p.ignore_index;
         if (row < p.rows)
-            index = p.target_is_long ? static_cast<const i64*>(p.target)[row] : i64(static_cast<const i32*>(p.target)[row]);
+            index =
+                p.target_is_long ? static_cast<const i64*>(p.target)[row] : i64(static_cast<const i32*>(p.target)[row]);
         ignored = index == p.ignore_index;
         inside = !ignored && u64(index) < p.columns;
     }
@@ -122,7 +127,8 @@ INLINE C loss_of(const CrossEntropy& p, const Target& target, const T* x, const 
 #endif
 
 #if FORM == LOSS
-extern "C" __global__ void __launch_bounds__(ROW_THREADS, MIN_BLOCKS) cross_entropy(const __grid_constant__ CrossEntropy p) {
+extern "C" __global__ void __launch_bounds__(ROW_THREADS, MIN_BLOCKS)
+    cross_entropy(const __grid_constant__ CrossEntropy p) {
     u64 row = row_of_thread();
     int member = member_of_team();
     const T* x = p.x + i64(row) * p.x_stride;
@@ -130,7 +136,7 @@ extern "C" __global__ void __launch_bounds__(ROW_THREADS, MIN_BLOCKS) cross_entr
     Target target(p, row);
     Logits logits;
     for_packs<1>(cut, member, {{x}, {-infinite()}},
-                 [&](int first, const Raw (&raw)[UNROLL][1]) { logits.add(raw, cut, first); });
+                 [&](int first, const Raw(&raw)[UNROLL][1]) { logits.add(raw, cut, first); });
     logits.of_team();
     if (member != 0 || row >= p.rows) return;
     C log_sum = log_of(logits.powers.sum);
@@ -172,7 +178,7 @@ INLINE void gradient_of_row(const CrossEntropy& p, u64 row, bool formed) {
 #pragma unroll
             for (int e = 0; e < PACK; ++e) max = max_of(max, raw[k].get(e));
     } else {
-        for_packs_kept<1>(cut, member, {{x}, {-infinite()}}, [&](int, const Raw (&some)[UNROLL][1]) {
+        for_packs_kept<1>(cut, member, {{x}, {-infinite()}}, [&](int, const Raw(&some)[UNROLL][1]) {
 #pragma unroll
             for (int u = 0; u < UNROLL; ++u)
 #pragma unroll
@@ -185,21 +191,22 @@ INLINE void gradient_of_row(const CrossEntropy& p, u64 row, bool formed) {
     C each_share = C(p.each_share), target_share = C(p.target_share);
     auto gradient = [&](int pack, const Raw& some) {
         int place = int(target.index) - cut.column(pack);
-        return target.inside ? loss_gradient(some, base, log_sum, dloss, each_share, target_share, place) : Raw::filled(C(0));
+        return target.inside ? loss_gradient(some, base, log_sum, dloss, each_share, target_share, place)
+                             : Raw::filled(C(0));
     };
     if (HOLD == REGISTERS) {
 #pragma unroll
         for (int k = 0; k < PACKS; ++k) cut.store(dx, member + k * TEAM, gradient(member + k * TEAM, raw[k]));
     } else {
-        for_packs_again<1>(cut, member, {{x}, {C(0)}}, [&](int pack, const Raw (&some)[1]) {
-            cut.store(dx, pack, gradient(pack, some[0]));
-        });
+        for_packs_again<1>(cut, member, {{x}, {C(0)}},
+                           [&](int pack, const Raw(&some)[1]) { cut.store(dx, pack, gradient(pack, some[0])); });
     }
 }
 #endif
 
 #if FORM == GRADIENT
-extern "C" __global__ void __launch_bounds__(ROW_THREADS, MIN_BLOCKS) cross_entropy_grad(const __grid_constant__ CrossEntropy p) {
+extern "C" __global__ void __launch_bounds__(ROW_THREADS, MIN_BLOCKS)
+    cross_entropy_grad(const __grid_constant__ CrossEntropy p) {
     gradient_of_row(p, row_of_thread(), false);
 }
 #endif
@@ -220,7 +227,8 @@ INLINE bool all_formed(const CrossEntropy& p) {
     }
     return __syncthreads_and(formed);
 }
-extern "C" __global__ void __launch_bounds__(ROW_THREADS, MIN_BLOCKS) cross_entropy_grad_update(const __grid_constant__ CrossEntropy p) {
+extern "C" __global__ void __launch_bounds__(ROW_THREADS, MIN_BLOCKS)
+    cross_entropy_grad_update(const __grid_constant__ CrossEntropy p) {
     if (all_formed(p)) return;
     u64 step = u64(gridDim.x) * TEAMS;
 #pragma unroll 1
@@ -234,7 +242,8 @@ extern "C" __global__ void __launch_bounds__(ROW_THREADS, MIN_BLOCKS) cross_entr
 #endif
 
 #if FORM == WITH_GRADIENT
-extern "C" __global__ void __launch_bounds__(ROW_THREADS, MIN_BLOCKS) cross_entropy_with_grad(const __grid_constant__ CrossEntropy p) {
+extern "C" __global__ void __launch_bounds__(ROW_THREADS, MIN_BLOCKS)
+    cross_entropy_with_grad(const __grid_constant__ CrossEntropy p) {
     u64 row = row_of_thread();
     int member = member_of_team();
     const T* x = p.x + i64(row) * p.x_stride;
@@ -250,7 +259,7 @@ extern "C" __global__ void __launch_bounds__(ROW_THREADS, MIN_BLOCKS) cross_entr
         logits.add(raw, cut, member);
     } else {
         for_packs_kept<1>(cut, member, {{x}, {-infinite()}},
-                          [&](int first, const Raw (&some)[UNROLL][1]) { logits.add(some, cut, first); });
+                          [&](int first, const Raw(&some)[UNROLL][1]) { logits.add(some, cut, first); });
     }
     logits.of_team();
     C log_sum = log_of(logits.powers.sum);
@@ -267,15 +276,15 @@ extern "C" __global__ void __launch_bounds__(ROW_THREADS, MIN_BLOCKS) cross_entr
     C each_share = SMOOTHED ? C(p.each_share) : C(0), target_share = C(p.target_share);
     auto gradient = [&](int pack, const Raw& some) {
         int place = int(target.index) - cut.column(pack);
-        return target.inside ? loss_gradient(some, base, log_sum, dloss, each_share, target_share, place) : Raw::filled(C(0));
+        return target.inside ? loss_gradient(some, base, log_sum, dloss, each_share, target_share, place)
+                             : Raw::filled(C(0));
     };
     if (HOLD == REGISTERS) {
 #pragma unroll
         for (int k = 0; k < PACKS; ++k) cut.store(dx, member + k * TEAM, gradient(member + k * TEAM, raw[k][0]));
     } else {
-        for_packs_again<1>(cut, member, {{x}, {C(0)}}, [&](int pack, const Raw (&some)[1]) {
-            cut.store(dx, pack, gradient(pack, some[0]));
-        });
+        for_packs_again<1>(cut, member, {{x}, {C(0)}},
+                           [&](int pack, const Raw(&some)[1]) { cut.store(dx, pack, gradient(pack, some[0])); });
     }
 }
 #endif

@@ -31,6 +31,9 @@
 #define GRADIENT 1
 #define PARAMETERS 2
 
+#ifdef HOST_SHIM
+#define FORM GRADIENT
+#endif
 #ifndef CENTRED
 #define CENTRED 1
 #endif
@@ -56,7 +59,7 @@ constexpr int SUMS = DWEIGHT + DBIAS;
 #if FORM == FORWARD
 struct Norm {
     T* y;
-    C* mean;          // layer only
+    C* mean;  // layer only
     C* reciprocal;
     const T* x;
     const T* weight;  // null: none
@@ -129,22 +132,22 @@ extern "C" __global__ void __launch_bounds__(ROW_THREADS, MIN_BLOCKS) norm_rows(
                 cut.store(y, pack, normalised(raw[k], mean, reciprocal, p.weight, p.bias, pack * PACK));
         }
     } else {
-        for_packs_kept<1>(cut, member, {{x}, {C(0)}}, [&](int, const Raw (&raw)[UNROLL][1]) {
+        for_packs_kept<1>(cut, member, {{x}, {C(0)}}, [&](int, const Raw(&raw)[UNROLL][1]) {
             C part = 0;
 #pragma unroll
-            for (int u = 0; u < UNROLL; ++u) part += CENTRED ? sum_of_pack(raw[u][0]) : squares_of_pack(raw[u][0], C(0));
+            for (int u = 0; u < UNROLL; ++u)
+                part += CENTRED ? sum_of_pack(raw[u][0]) : squares_of_pack(raw[u][0], C(0));
             sum += part;
         });
         sum = team_sum<0>(sum);
         if (CENTRED) {
             mean = sum / C(p.columns);
-            for_packs_again<1>(cut, member, {{x}, {C(0)}}, [&](int, const Raw (&raw)[1]) {
-                squares += squares_of_pack(raw[0], mean);
-            });
+            for_packs_again<1>(cut, member, {{x}, {C(0)}},
+                               [&](int, const Raw(&raw)[1]) { squares += squares_of_pack(raw[0], mean); });
             sum = team_sum<1>(squares);
         }
         reciprocal = reciprocal_deviation(sum / C(p.columns), p.eps);
-        for_packs_again<1>(cut, member, {{x}, {C(0)}}, [&](int pack, const Raw (&raw)[1]) {
+        for_packs_again<1>(cut, member, {{x}, {C(0)}}, [&](int pack, const Raw(&raw)[1]) {
             cut.store(y, pack, normalised(raw[0], mean, reciprocal, p.weight, p.bias, pack * PACK));
         });
     }
@@ -160,16 +163,16 @@ extern "C" __global__ void __launch_bounds__(ROW_THREADS, MIN_BLOCKS) norm_rows(
 #if FORM != FORWARD
 struct NormGrad {
     T* dx;
-    C* partials;       // [blocks, SUMS, columns]: the sums of dweight, then those of dbias
+    C* partials;  // [blocks, SUMS, columns]: the sums of dweight, then those of dbias
     const T* x;
     const T* dy;
-    const C* mean;     // null: RMS
+    const C* mean;  // null: RMS
     const C* reciprocal;
-    const T* weight;   // null: none
+    const T* weight;  // null: none
     u64 rows;
     i64 dx_stride, x_stride, dy_stride;
     u32 columns;
-    u32 rows_per_block;   // norm_rows_parameter_grad only
+    u32 rows_per_block;  // norm_rows_parameter_grad only
 };
 
 #if FORM == GRADIENT
@@ -253,7 +256,8 @@ INLINE void rows_grad_in_registers(const NormGrad& p) {
 #pragma unroll
     for (int stage = 0; stage < STAGES - 1; ++stage) start(stage);
     auto weight_at = [&](int k) {
-        return p.weight && member + k * TEAM < whole.packs ? load_raw(p.weight + (member + k * TEAM) * PACK) : Raw::filled(C(1));
+        return p.weight && member + k * TEAM < whole.packs ? load_raw(p.weight + (member + k * TEAM) * PACK)
+                                                           : Raw::filled(C(1));
     };
     Raw weights[PACKS];
     if (WEIGHTS_KEPT)
@@ -275,7 +279,8 @@ INLINE void rows_grad_in_registers(const NormGrad& p) {
     int turn = 0, stage = 0;
     // All teams of a block go as often as its first one: they take part in exchanges.
 #pragma unroll 1
-    for (u64 first = u64(blockIdx.x) * TEAMS; first < p.rows; first += TOGETHER * step, row += TOGETHER * step, turn ^= 1) {
+    for (u64 first = u64(blockIdx.x) * TEAMS; first < p.rows;
+         first += TOGETHER * step, row += TOGETHER * step, turn ^= 1) {
         C reciprocal[TOGETHER], mean[TOGETHER], offset[TOGETHER];
 #pragma unroll
         for (int r = 0; r < TOGETHER; ++r) {
@@ -381,9 +386,11 @@ INLINE void rows_grad_in_two_readings(const NormGrad& p) {
     Cut cut(x, row < p.rows ? p.columns : 0);
     C mean = CENTRED && row < p.rows ? p.mean[row] : C(0);
     C reciprocal = row < p.rows ? p.reciprocal[row] : C(0);
-    auto weight = [&](int pack) { return p.weight && pack < cut.packs ? load_raw(p.weight + pack * PACK) : Raw::filled(C(1)); };
+    auto weight = [&](int pack) {
+        return p.weight && pack < cut.packs ? load_raw(p.weight + pack * PACK) : Raw::filled(C(1));
+    };
     C sum = 0, along = 0;
-    for_packs_kept<2>(cut, member, {{x, dy}, {C(0), C(0)}}, [&](int first, const Raw (&raw)[UNROLL][2]) {
+    for_packs_kept<2>(cut, member, {{x, dy}, {C(0), C(0)}}, [&](int first, const Raw(&raw)[UNROLL][2]) {
 #pragma unroll
         for (int u = 0; u < UNROLL; ++u)
             if (first + u * TEAM < cut.packs)
@@ -392,12 +399,13 @@ INLINE void rows_grad_in_two_readings(const NormGrad& p) {
     Pair total = team_sums<0>(sum, along);
     total.first /= C(p.columns);
     total.second /= C(p.columns);
-    for_packs_again<2>(cut, member, {{x, dy}, {C(0), C(0)}}, [&](int pack, const Raw (&raw)[2]) {
+    for_packs_again<2>(cut, member, {{x, dy}, {C(0), C(0)}}, [&](int pack, const Raw(&raw)[2]) {
         cut.store(dx, pack, norm_gradient(raw[0], raw[1], weight(pack), mean, reciprocal, total.first, total.second));
     });
 }
 
-extern "C" __global__ void __launch_bounds__(ROW_THREADS, MIN_BLOCKS) norm_rows_grad(const __grid_constant__ NormGrad p) {
+extern "C" __global__ void __launch_bounds__(ROW_THREADS, MIN_BLOCKS)
+    norm_rows_grad(const __grid_constant__ NormGrad p) {
     if (HOLD == REGISTERS) rows_grad_in_registers(p);
     else rows_grad_in_two_readings(p);
 }
@@ -407,7 +415,8 @@ extern "C" __global__ void __launch_bounds__(ROW_THREADS, MIN_BLOCKS) norm_rows_
 // The partials of rows blockIdx.y * rows_per_block and following: a lane has a pack of columns, the warps take turns with the rows.
 // Blocks: (ceil(columns / (32 * PACK)), ceil(rows / rows_per_block)).
 constexpr int PARAMETER_WARPS = 8;
-extern "C" __global__ void __launch_bounds__(PARAMETER_WARPS * WARP) norm_rows_parameter_grad(const __grid_constant__ NormGrad p) {
+extern "C" __global__ void __launch_bounds__(PARAMETER_WARPS* WARP)
+    norm_rows_parameter_grad(const __grid_constant__ NormGrad p) {
     u64 column = (u64(blockIdx.x) * WARP + lane()) * PACK;
     u64 first = u64(blockIdx.y) * p.rows_per_block, end = first + p.rows_per_block;
     if (end > p.rows) end = p.rows;
@@ -454,14 +463,14 @@ extern "C" __global__ void __launch_bounds__(PARAMETER_WARPS * WARP) norm_rows_p
 }
 
 struct ColumnSums {
-    T* sums[2];        // each [columns]; null: not wanted
-    const C* partials; // [count, one or two sums, columns]
+    T* sums[2];         // each [columns]; null: not wanted
+    const C* partials;  // [count, one or two sums, columns]
     u32 columns, count;
 };
 // 32 neighbouring columns in a block: its warps take turns with the parts, and are added up in their order. As many warps as a block can
 // have: what is added up lies far apart, and each load waits for all of memory's latency. Blocks: (ceil(columns / 32), sums in the partials).
 constexpr int SUM_WARPS = 32;
-extern "C" __global__ void __launch_bounds__(SUM_WARPS * WARP) column_sums(const __grid_constant__ ColumnSums p) {
+extern "C" __global__ void __launch_bounds__(SUM_WARPS* WARP) column_sums(const __grid_constant__ ColumnSums p) {
     if (!p.sums[blockIdx.y]) return;
     u64 column = u64(blockIdx.x) * WARP + lane();
     const C* partials = p.partials + u64(blockIdx.y) * p.columns + column;

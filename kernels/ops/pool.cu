@@ -29,8 +29,9 @@ typedef Compute<E> C;
 constexpr int THREADS = 256;
 // Blocks on a multiprocessor: aiming at more of them, in double the compiler spilled.
 constexpr int LEAST_BLOCKS = sizeof(E) == 8 ? 4 : 0;
-constexpr int RUN = sizeof(E) == 8 ? 2 : 4;  // 16 bytes of dx, or 8: neighbouring pixels are shown by almost the same windows
-constexpr int GROUP = 4;                     // windows whose loads are under way together
+constexpr int RUN =
+    sizeof(E) == 8 ? 2 : 4;  // 16 bytes of dx, or 8: neighbouring pixels are shown by almost the same windows
+constexpr int GROUP = 4;     // windows whose loads are under way together
 
 // In host memory that the device sees. The site (op and call, never 0) is written with the position in one access.
 struct alignas(16) Fault {
@@ -39,21 +40,21 @@ struct alignas(16) Fault {
 };
 
 struct Pooling {
-    E* to;            // y or dx
-    const E* from;    // x or dy
-    i32* positions;   // max_pool*
-    Fault* fault;     // max_pool_grad
+    E* to;           // y or dx
+    const E* from;   // x or dy
+    i32* positions;  // max_pool*
+    Fault* fault;    // max_pool_grad
     u64 site;
     u64* stray;
     u64 call;
-    double whole;     // avg_pool*
-    double part;      // avg_pool_grad: 1 / whole
-    u32 count;        // elements of y, or runs of dx
-    u32 packed;       // whether dx is written a run at a time
+    double whole;       // avg_pool*
+    double part;        // avg_pool_grad: 1 / whole
+    u32 count;          // elements of y, or runs of dx
+    u32 packed;         // whether dx is written a run at a time
     u32 channels_last;  // whether neighbouring threads take neighbouring channels, as x lies
     Slide down, across;
-    Extent extent;    // of y, or of dx with runs for columns
-    Divisor width;    // of the image
+    Extent extent;  // of y, or of dx with runs for columns
+    Divisor width;  // of the image
     Strides to_strides, from_strides, position_strides;
 };
 
@@ -72,9 +73,11 @@ INLINE Spot window_of(const Pooling& p, u32 number) {
 }
 
 // All places of the window at (top, left), `outside` where there is no image.
-template <int SIDE> INLINE void load_window(const Pooling& p, const E* x, i32 top, i32 left, C outside, C (&values)[SIDE * SIDE]) {
+template <int SIDE>
+INLINE void load_window(const Pooling& p, const E* x, i32 top, i32 left, C outside, C (&values)[SIDE * SIDE]) {
     i32 bottom = top + (SIDE - 1) * p.down.dilation, right = left + (SIDE - 1) * p.across.dilation;
-    bool whole = on_image(p.down, top) && on_image(p.down, bottom) && on_image(p.across, left) && on_image(p.across, right);
+    bool whole =
+        on_image(p.down, top) && on_image(p.down, bottom) && on_image(p.across, left) && on_image(p.across, right);
     if (whole && p.across.dilation * p.from_strides.column == 1) {
         const E* line = x + pixel_at(p.from_strides, top, left);
 #pragma unroll
@@ -154,7 +157,8 @@ template <int SIDE> INLINE void mean_of_window(const Pooling& p) {
         for (int i = 0; i < SIDE * SIDE; ++i) sum += values[i];
     } else {
         for (i32 i = rows.low; i < rows.high; ++i)
-            for (i32 j = columns.low; j < columns.high; ++j) sum += widen(x[pixel_at(p.from_strides, top + i, left + j)]);
+            for (i32 j = columns.low; j < columns.high; ++j)
+                sum += widen(x[pixel_at(p.from_strides, top + i, left + j)]);
     }
     E mean = narrow<E>(sum / divisor_of(p, rows, columns));
     p.to[plane_at(p.to_strides, spot) + pixel_at(p.to_strides, spot.row, spot.column)] = mean;
@@ -199,7 +203,8 @@ INLINE bool can_win(const Pooling& p, i32 winner, i32 o, i32 q) {
     bool undilated = (p.down.dilation | p.across.dilation) == 1;
     if (winner < 0 || row >= p.down.size) return false;
     if (undilated)
-        return u32(row - start_of(p.down, o)) < u32(p.down.kernel) && u32(column - start_of(p.across, q)) < u32(p.across.kernel);
+        return u32(row - start_of(p.down, o)) < u32(p.down.kernel) &&
+               u32(column - start_of(p.across, q)) < u32(p.across.kernel);
     return shows(p.down, o, row) && shows(p.across, q, column);
 }
 
@@ -278,7 +283,8 @@ KERNEL avg_pool_grad(const __grid_constant__ Pooling p) {
         for (i32 q = first; q <= last; q += GROUP) {
             C shares[GROUP];
 #pragma unroll
-            for (int i = 0; i < GROUP; ++i) shares[i] = q + i <= last ? widen(dy[pixel_at(p.from_strides, o, q + i)]) : C(0);
+            for (int i = 0; i < GROUP; ++i)
+                shares[i] = q + i <= last ? widen(dy[pixel_at(p.from_strides, o, q + i)]) : C(0);
 #pragma unroll
             for (int i = 0; i < GROUP; ++i) {
                 i32 start = start_of(p.across, q + i);

@@ -139,12 +139,12 @@ typedef R::Acc Acc;
 struct Reduction {
     const X* x;
     Y* y;
-    Acc* partial;   // null: results go to y; rows: [results][parts], columns: [parts][results]
-    u32* arrived;   // a count for each block along the results; 0 before and after
+    Acc* partial;  // null: results go to y; rows: [results][parts], columns: [parts][results]
+    u32* arrived;  // a count for each block along the results; 0 before and after
     u32 results, reduced;
     u32 parts, per_part;  // how `reduced` is cut; per_part is a multiple of PACK
-    u32 line;       // 1: `over` is one run of elements that begins at a multiple of 16 bytes for every result
-    double count;   // of reduced elements, for means
+    u32 line;             // 1: `over` is one run of elements that begins at a multiple of 16 bytes for every result
+    double count;         // of reduced elements, for means
     Space<2> kept;
     Space<1> over;
 };
@@ -319,12 +319,13 @@ template <int V> INLINE void over_rows(const Reduction& p, const X* x, u32 begin
     if (p.over.rank == 1) {
         i64 stride = p.over.strides[0][0];
         u32 first = begin + row;
-        for_packs<V, COLUMN_UNROLL>(x + first * stride, COLUMN_ROWS * stride, first < end ? (end - first - 1) / COLUMN_ROWS + 1 : 0,
-                                    [&](const Words<V>& pack, u32 i) {
+        for_packs<V, COLUMN_UNROLL>(
+            x + first * stride, COLUMN_ROWS * stride, first < end ? (end - first - 1) / COLUMN_ROWS + 1 : 0,
+            [&](const Words<V>& pack, u32 i) {
 #pragma unroll
-                                        for (int v = 0; v < V; ++v)
-                                            acc[v] = R::merge(acc[v], R::enter(widen(pack.get(v)), first + i * COLUMN_ROWS));
-                                    });
+                for (int v = 0; v < V; ++v)
+                    acc[v] = R::merge(acc[v], R::enter(widen(pack.get(v)), first + i * COLUMN_ROWS));
+            });
     } else {
 #pragma unroll 1
         for (u32 r = begin + row; r < end; r += COLUMN_ROWS) {
@@ -394,11 +395,14 @@ template <int V> INLINE void reduce_columns(const Reduction& p) {
         for (u32 other = threadIdx.x / COLUMNS; other < p.parts; other += COLUMN_ROWS)
 #pragma unroll
             for (int v = 0; v < V; ++v)
-                if (V == 1 || result + v < p.results) acc[v] = R::merge(acc[v], p.partial[u64(other) * p.results + result + v]);
+                if (V == 1 || result + v < p.results)
+                    acc[v] = R::merge(acc[v], p.partial[u64(other) * p.results + result + v]);
     over_rows_of_block<V>(p, tile, acc, finish);
 }
 // One block at least: told nothing, the assembler spills registers for the sake of more.
-extern "C" __global__ void __launch_bounds__(THREADS, 1) columns(const __grid_constant__ Reduction p) { reduce_columns<1>(p); }
+extern "C" __global__ void __launch_bounds__(THREADS, 1) columns(const __grid_constant__ Reduction p) {
+    reduce_columns<1>(p);
+}
 extern "C" __global__ void __launch_bounds__(THREADS, 1) columns_packed(const __grid_constant__ Reduction p) {
     reduce_columns<COLUMN_PACK>(p);
 }

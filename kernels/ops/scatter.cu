@@ -24,7 +24,7 @@ struct Scatter {
     const u32* keys;
     const u32* numbers;
     u32 count;
-    u32 nowhere;    // the key of sources that go nowhere
+    u32 nowhere;       // the key of sources that go nowhere
     Space<1> places;   // of y, in row-major order of its shape
     Space<1> sources;  // of source, likewise
 };
@@ -66,7 +66,7 @@ struct AddRows {
 };
 
 constexpr int WARPS = THREADS / WARP;
-constexpr int AHEAD = WARP - 1;   // keys that a warp sees beyond the one before its own
+constexpr int AHEAD = WARP - 1;  // keys that a warp sees beyond the one before its own
 
 template <int V> INLINE void add_pack(const E* from, Compute<E> (&sums)[V]) {
     Pack<E, V> pack = load<E, V>(from);
@@ -84,7 +84,7 @@ template <int V> INLINE void put_sums(E* y, const Compute<E> (&sums)[V]) {
 template <int V> INLINE void add_rows_of_block(const AddRows& p) {
     typedef Compute<E> C;
     __shared__ C tile[WARPS][WARP * V];
-    __shared__ u32 longest;   // where the long run of this block begins: one at most, as long runs begin far apart
+    __shared__ u32 longest;  // where the long run of this block begins: one at most, as long runs begin far apart
     u32 warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
     u32 column = (blockIdx.y * WARP + lane) * V;
     bool has_columns = column < p.columns;

@@ -24,6 +24,9 @@
 #define ROWS 0
 #define PARTS 1
 #define COLUMNS 2
+#ifdef HOST_SHIM
+#define LOG 0
+#endif
 #ifndef FORM
 #define FORM ROWS
 #endif
@@ -36,9 +39,9 @@ struct Softmax {
     const T* x;
     Pair* parts;
     u64 rows;
-    i64 y_stride, x_stride;   // from row to row
+    i64 y_stride, x_stride;  // from row to row
     u32 columns;
-    u32 stretch;              // packs of one block, in the form of parts
+    u32 stretch;  // packs of one block, in the form of parts
 };
 struct SoftmaxGrad {
     T* dx;
@@ -117,20 +120,18 @@ INLINE void softmax_in_registers(const Cut& cut, T* y, const T* x, int member) {
     for (int k = 0; k < PACKS; ++k) {
         C out[PACK];
 #pragma unroll
-        for (int e = 0; e < PACK; ++e)
-            out[e] = LOG ? (values[k][e] - row.max) - log_sum : values[k][e] * factor;
+        for (int e = 0; e < PACK; ++e) out[e] = LOG ? (values[k][e] - row.max) - log_sum : values[k][e] * factor;
         cut.store(y, member + k * TEAM, Raw::of(out));
     }
 }
 
 INLINE void softmax_in_two_readings(const Cut& cut, T* y, const T* x, int member) {
     Exponentials<false> row;
-    for_packs_kept<1>(cut, member, {{x}, {-infinite()}}, [&](int, const Raw (&raw)[UNROLL][1]) { row.add(raw); });
+    for_packs_kept<1>(cut, member, {{x}, {-infinite()}}, [&](int, const Raw(&raw)[UNROLL][1]) { row.add(raw); });
     row.of_team<0>();
     Pair statistics = statistics_of(row);
-    for_packs_again<1>(cut, member, {{x}, {C(0)}}, [&](int pack, const Raw (&raw)[1]) {
-        cut.store(y, pack, softmax_pack(raw[0], statistics));
-    });
+    for_packs_again<1>(cut, member, {{x}, {C(0)}},
+                       [&](int pack, const Raw(&raw)[1]) { cut.store(y, pack, softmax_pack(raw[0], statistics)); });
 }
 
 extern "C" __global__ void __launch_bounds__(ROW_THREADS, MIN_BLOCKS) softmax(const __grid_constant__ Softmax p) {
@@ -143,7 +144,8 @@ extern "C" __global__ void __launch_bounds__(ROW_THREADS, MIN_BLOCKS) softmax(co
     else softmax_in_two_readings(cut, y, x, member_of_team());
 }
 
-extern "C" __global__ void __launch_bounds__(ROW_THREADS, MIN_BLOCKS) softmax_grad(const __grid_constant__ SoftmaxGrad p) {
+extern "C" __global__ void __launch_bounds__(ROW_THREADS, MIN_BLOCKS)
+    softmax_grad(const __grid_constant__ SoftmaxGrad p) {
     u64 row = row_of_thread();
     int member = member_of_team();
     const T* y = p.y + i64(row) * p.y_stride;
@@ -161,14 +163,14 @@ extern "C" __global__ void __launch_bounds__(ROW_THREADS, MIN_BLOCKS) softmax_gr
 #pragma unroll
         for (int k = 0; k < PACKS; ++k) cut.store(dx, member + k * TEAM, gradient_pack(ys[k], dys[k], sum));
     } else {
-        for_packs_kept<2>(cut, member, {{y, dy}, {C(0), C(0)}}, [&](int, const Raw (&raw)[UNROLL][2]) {
+        for_packs_kept<2>(cut, member, {{y, dy}, {C(0), C(0)}}, [&](int, const Raw(&raw)[UNROLL][2]) {
             C part = 0;
 #pragma unroll
             for (int u = 0; u < UNROLL; ++u) part += gradient_terms(raw[u][0], raw[u][1]);
             sum += part;
         });
         sum = team_sum<0>(sum);
-        for_packs_again<2>(cut, member, {{y, dy}, {C(0), C(0)}}, [&](int pack, const Raw (&raw)[2]) {
+        for_packs_again<2>(cut, member, {{y, dy}, {C(0), C(0)}}, [&](int pack, const Raw(&raw)[2]) {
             cut.store(dx, pack, gradient_pack(raw[0], raw[1], sum));
         });
     }
@@ -194,7 +196,8 @@ struct Stretch {
             for (int u = 0; u < AHEAD; ++u)
 #pragma unroll
                 for (int t = 0; t < COUNT; ++t)
-                    raw[u][t] = cut.load(from.rows[t], pack + u * TEAM < end ? pack + u * TEAM : cut.packs, from.missing[t]);
+                    raw[u][t] =
+                        cut.load(from.rows[t], pack + u * TEAM < end ? pack + u * TEAM : cut.packs, from.missing[t]);
             work(pack, raw);
         }
     }
@@ -217,7 +220,7 @@ extern "C" __global__ void __launch_bounds__(ROW_THREADS) softmax_parts(const __
     const T* x = p.x + i64(blockIdx.y) * p.x_stride;
     Cut cut(x, p.columns);
     Exponentials<false> part;
-    Stretch(cut, p.stretch).each<1>(cut, {{x}, {-infinite()}}, [&](int, const Raw (&raw)[AHEAD][1]) { part.add(raw); });
+    Stretch(cut, p.stretch).each<1>(cut, {{x}, {-infinite()}}, [&](int, const Raw(&raw)[AHEAD][1]) { part.add(raw); });
     part.of_team<0>();
     if (threadIdx.x == 0) p.parts[u64(blockIdx.y) * gridDim.x + blockIdx.x] = Pair{part.max, part.sum};
 }
@@ -228,7 +231,7 @@ extern "C" __global__ void __launch_bounds__(ROW_THREADS) softmax_from_parts(con
     Cut cut(x, p.columns);
     Stretch stretch(cut, p.stretch);
     Pair statistics = statistics_of(meet(p.parts + u64(blockIdx.y) * gridDim.x));
-    stretch.each<1>(cut, {{x}, {C(0)}}, [&](int first, const Raw (&raw)[AHEAD][1]) {
+    stretch.each<1>(cut, {{x}, {C(0)}}, [&](int first, const Raw(&raw)[AHEAD][1]) {
 #pragma unroll
         for (int u = 0; u < AHEAD; ++u)
             if (first + u * TEAM < stretch.end) cut.store(y, first + u * TEAM, softmax_pack(raw[u][0], statistics));
@@ -240,7 +243,7 @@ extern "C" __global__ void __launch_bounds__(ROW_THREADS) softmax_grad_parts(con
     const T* dy = p.dy + i64(blockIdx.y) * p.dy_stride;
     Cut cut(y, p.columns);
     C sum = 0;
-    Stretch(cut, p.stretch).each<2>(cut, {{y, dy}, {C(0), C(0)}}, [&](int, const Raw (&raw)[AHEAD][2]) {
+    Stretch(cut, p.stretch).each<2>(cut, {{y, dy}, {C(0), C(0)}}, [&](int, const Raw(&raw)[AHEAD][2]) {
 #pragma unroll
         for (int u = 0; u < AHEAD; ++u) sum += gradient_terms(raw[u][0], raw[u][1]);
     });
@@ -248,7 +251,8 @@ extern "C" __global__ void __launch_bounds__(ROW_THREADS) softmax_grad_parts(con
     if (threadIdx.x == 0) p.parts[u64(blockIdx.y) * gridDim.x + blockIdx.x] = Pair{sum, C(0)};
 }
 
-extern "C" __global__ void __launch_bounds__(ROW_THREADS) softmax_grad_from_parts(const __grid_constant__ SoftmaxGrad p) {
+extern "C" __global__ void __launch_bounds__(ROW_THREADS)
+    softmax_grad_from_parts(const __grid_constant__ SoftmaxGrad p) {
     const T* y = p.y + i64(blockIdx.y) * p.y_stride;
     const T* dy = p.dy + i64(blockIdx.y) * p.dy_stride;
     T* dx = p.dx + i64(blockIdx.y) * p.dx_stride;
@@ -258,10 +262,11 @@ extern "C" __global__ void __launch_bounds__(ROW_THREADS) softmax_grad_from_part
     C sum = 0;
     for (u32 part = threadIdx.x; part < gridDim.x; part += TEAM) sum += parts[part].first;
     sum = team_sum<0>(sum);
-    stretch.each<2>(cut, {{y, dy}, {C(0), C(0)}}, [&](int first, const Raw (&raw)[AHEAD][2]) {
+    stretch.each<2>(cut, {{y, dy}, {C(0), C(0)}}, [&](int first, const Raw(&raw)[AHEAD][2]) {
 #pragma unroll
         for (int u = 0; u < AHEAD; ++u)
-            if (first + u * TEAM < stretch.end) cut.store(dx, first + u * TEAM, gradient_pack(raw[u][0], raw[u][1], sum));
+            if (first + u * TEAM < stretch.end)
+                cut.store(dx, first + u * TEAM, gradient_pack(raw[u][0], raw[u][1], sum));
     });
 }
 #endif
@@ -275,11 +280,11 @@ constexpr int TILE = ACROSS * PACK;
 static_assert(TILE <= COLUMN_THREADS, "a thread for each column of a tile adds up its segments");
 
 struct SoftmaxColumns {
-    T* y;                      // gradient: dx
-    const T* x;                // gradient: y
-    const T* dy;               // gradient only
+    T* y;         // gradient: dx
+    const T* x;   // gradient: y
+    const T* dy;  // gradient only
     u64 outer;
-    i64 y_stride[2], x_stride[2], dy_stride[2];   // outer, axis; inner elements are neighbours
+    i64 y_stride[2], x_stride[2], dy_stride[2];  // outer, axis; inner elements are neighbours
     u32 axis, inner;
 };
 
@@ -307,7 +312,8 @@ struct Column {
 #pragma unroll
                 for (int t = 0; t < COUNT; ++t) {
                     raw[u][t] = Raw::filled(missing);
-                    if (first + u * SEGMENTS < axis) raw[u][t] = load_raw(from[t] + i64(first + u * SEGMENTS) * strides[t]);
+                    if (first + u * SEGMENTS < axis)
+                        raw[u][t] = load_raw(from[t] + i64(first + u * SEGMENTS) * strides[t]);
                 }
             work(first, raw);
         }
@@ -321,7 +327,7 @@ extern "C" __global__ void __launch_bounds__(COLUMN_THREADS) softmax_columns(con
     C max[PACK], sum[PACK];
 #pragma unroll
     for (int e = 0; e < PACK; ++e) max[e] = -infinite(), sum[e] = 0;
-    column.each<1>({x}, {p.x_stride[1]}, -infinite(), [&](u32, const Raw (&raw)[AHEAD][1]) {
+    column.each<1>({x}, {p.x_stride[1]}, -infinite(), [&](u32, const Raw(&raw)[AHEAD][1]) {
 #pragma unroll
         for (int e = 0; e < PACK; ++e) {
             C largest = max[e];
@@ -353,7 +359,7 @@ extern "C" __global__ void __launch_bounds__(COLUMN_THREADS) softmax_columns(con
     Pair statistics[PACK];
 #pragma unroll
     for (int e = 0; e < PACK; ++e) statistics[e] = of_segments[0][column.place + e];
-    column.each<1>({x}, {p.x_stride[1]}, C(0), [&](u32 first, const Raw (&raw)[AHEAD][1]) {
+    column.each<1>({x}, {p.x_stride[1]}, C(0), [&](u32 first, const Raw(&raw)[AHEAD][1]) {
 #pragma unroll
         for (int u = 0; u < AHEAD; ++u) {
             C values[PACK];
@@ -365,13 +371,14 @@ extern "C" __global__ void __launch_bounds__(COLUMN_THREADS) softmax_columns(con
     });
 }
 
-extern "C" __global__ void __launch_bounds__(COLUMN_THREADS) softmax_grad_columns(const __grid_constant__ SoftmaxColumns p) {
+extern "C" __global__ void __launch_bounds__(COLUMN_THREADS)
+    softmax_grad_columns(const __grid_constant__ SoftmaxColumns p) {
     Column column(p);
     const T* y = p.x + column.offset(p.x_stride);
     const T* dy = p.dy + column.offset(p.dy_stride);
     T* dx = p.y + column.offset(p.y_stride);
     C sum[PACK] = {};
-    column.each<2>({y, dy}, {p.x_stride[1], p.dy_stride[1]}, C(0), [&](u32, const Raw (&raw)[AHEAD][2]) {
+    column.each<2>({y, dy}, {p.x_stride[1], p.dy_stride[1]}, C(0), [&](u32, const Raw(&raw)[AHEAD][2]) {
 #pragma unroll
         for (int u = 0; u < AHEAD; ++u)
 #pragma unroll
@@ -390,7 +397,7 @@ extern "C" __global__ void __launch_bounds__(COLUMN_THREADS) softmax_grad_column
     __syncthreads();
 #pragma unroll
     for (int e = 0; e < PACK; ++e) sum[e] = of_segments[0][column.place + e];
-    column.each<2>({y, dy}, {p.x_stride[1], p.dy_stride[1]}, C(0), [&](u32 first, const Raw (&raw)[AHEAD][2]) {
+    column.each<2>({y, dy}, {p.x_stride[1], p.dy_stride[1]}, C(0), [&](u32 first, const Raw(&raw)[AHEAD][2]) {
 #pragma unroll
         for (int u = 0; u < AHEAD; ++u) {
             C values[PACK];

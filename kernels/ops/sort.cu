@@ -17,9 +17,9 @@
 typedef TYPE X;
 constexpr int THREADS = 256;
 constexpr int WARPS = THREADS / WARP;
-constexpr int LINE = 2048;      // 24 KiB of shared memory with 64-bit keys: two blocks on the smallest multiprocessor
-constexpr int TILE = 2048;      // 8 elements a thread: counts are then a thousandth of the data
-constexpr int DIGITS = 256;     // a digit of 8 bits: one per thread
+constexpr int LINE = 2048;   // 24 KiB of shared memory with 64-bit keys: two blocks on the smallest multiprocessor
+constexpr int TILE = 2048;   // 8 elements a thread: counts are then a thousandth of the data
+constexpr int DIGITS = 256;  // a digit of 8 bits: one per thread
 constexpr int PER_WARP = TILE / WARPS;
 
 // ---------------------------------------------------------------- keys
@@ -116,7 +116,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) block(const __grid_constan
 // ---------------------------------------------------------------- long lines
 
 struct MakeKeys {
-    Key* keys;      // [lines, length]
+    Key* keys;  // [lines, length]
     u32* numbers;
     const X* x;
     u32 length;
@@ -139,7 +139,7 @@ struct Digits {
     const u32* numbers;
     Key* keys_out;
     u32* numbers_out;
-    u32* counts;    // [lines, DIGITS, tiles]
+    u32* counts;  // [lines, DIGITS, tiles]
     u32 length;
     u32 tiles;
     u32 shift;

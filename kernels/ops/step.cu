@@ -13,18 +13,22 @@
 #include "lib/functions.cuh"
 #include "lib/vec.cuh"
 
+#ifdef HOST_SHIM
+#define STEP Adam
+#endif
+
 typedef TYPE E;
 typedef Compute<E> C;
 constexpr int THREADS = 256;
-constexpr int PACK = 4;                  // 16 bytes of f32: four loads of it under way in a thread for Adam
+constexpr int PACK = 4;  // 16 bytes of f32: four loads of it under way in a thread for Adam
 constexpr int CHUNK = THREADS * PACK;
 
 struct Target {
     E* parameter;
     const E* gradient;
     const C* hyper;
-    C* first;    // velocity, or first moment
-    C* second;   // second moment
+    C* first;   // velocity, or first moment
+    C* second;  // second moment
     u64 count;
 };
 
@@ -34,8 +38,8 @@ struct Steps {
     u32 decoupled;
     u32 first_block[MOST];
     i64 hyper_stride;
-    double weight_decay, momentum, entering;          // sgd: 1 - dampening enters
-    double beta1, beta2, entering1, entering2, eps;   // adam
+    double weight_decay, momentum, entering;         // sgd: 1 - dampening enters
+    double beta1, beta2, entering1, entering2, eps;  // adam
     Target of[MOST];
 };
 

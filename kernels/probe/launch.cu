@@ -19,7 +19,7 @@ constexpr int MAP_THREADS = 128;
 
 struct TensorMapProbe {
     TensorMap map;
-    float* y; // BOX * BOX
+    float* y;  // BOX * BOX
     i32 row, column;
 };
 
@@ -36,13 +36,12 @@ extern "C" __global__ void __launch_bounds__(MAP_THREADS) probe_tensor_map(const
         mbarrier_arrive_expect_tx(at, sizeof(tile));
         cp_async_bulk_tensor_2d(cvta_to_shared(tile), p.map, p.column, p.row, at);
     }
-    while (!mbarrier_try_wait_parity(at, 0)) {
-    }
+    while (!mbarrier_try_wait_parity(at, 0)) {}
     for (u32 i = threadIdx.x; i < BOX * BOX; i += MAP_THREADS) p.y[i] = tile[i];
 }
 
 struct ClusterProbe {
-    u32* sums; // a number for each block
+    u32* sums;  // a number for each block
 };
 
 extern "C" __global__ void __launch_bounds__(32) probe_cluster(const __grid_constant__ ClusterProbe p) {
@@ -51,7 +50,8 @@ extern "C" __global__ void __launch_bounds__(32) probe_cluster(const __grid_cons
     barrier_cluster_arrive();
     barrier_cluster_wait();
     u32 next = (read_cluster_ctarank() + 1) % read_cluster_nctarank();
-    if (threadIdx.x == 0) p.sums[blockIdx.x] = blockIdx.x + 1000 * ld_shared_cluster(mapa_shared_cluster(cvta_to_shared(&number), next));
+    if (threadIdx.x == 0)
+        p.sums[blockIdx.x] = blockIdx.x + 1000 * ld_shared_cluster(mapa_shared_cluster(cvta_to_shared(&number), next));
     // No block ends while another one still reads from it.
     barrier_cluster_arrive();
     barrier_cluster_wait();

@@ -8,8 +8,7 @@
 template <int BYTES> INLINE void cp_async(u32 to, const void* from) {
     if constexpr (BYTES == 16)
         asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
-    else
-        asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(to), "l"(from), "n"(BYTES) : "memory");
+    else asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(to), "l"(from), "n"(BYTES) : "memory");
 }
 // Zeros where `valid` is false; nothing is read then.
 template <int BYTES> INLINE void cp_async(u32 to, const void* from, bool valid) {
@@ -17,8 +16,11 @@ template <int BYTES> INLINE void cp_async(u32 to, const void* from, bool valid) 
     if constexpr (BYTES == 16)
         asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(size) : "memory");
     else
-        asm volatile("cp.async.ca.shared.global [%0], [%1], %3, %2;" ::"r"(to), "l"(from), "r"(size), "n"(BYTES) : "memory");
+        asm volatile("cp.async.ca.shared.global [%0], [%1], %3, %2;" ::"r"(to), "l"(from), "r"(size), "n"(BYTES)
+                     : "memory");
 }
 INLINE void cp_async_commit_group() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 // Until at most PENDING of the latest groups are not complete.
-template <int PENDING> INLINE void cp_async_wait_group() { asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory"); }
+template <int PENDING> INLINE void cp_async_wait_group() {
+    asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
+}

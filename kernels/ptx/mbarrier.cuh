@@ -5,7 +5,9 @@
 
 #include "lib/base.cuh"
 
-INLINE void mbarrier_init(u32 barrier, u32 count) { asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(count) : "memory"); }
+INLINE void mbarrier_init(u32 barrier, u32 count) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(count) : "memory");
+}
 // Initialised barriers are for copies and for other blocks of the cluster to see, after the next barrier of threads.
 INLINE void fence_mbarrier_init() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
 // One arrival, which announces `bytes` bytes of copies.

@@ -10,7 +10,9 @@
 INLINE void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 INLINE void wgmma_commit_group() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 // Until at most PENDING of the latest groups are not complete.
-template <int PENDING> INLINE void wgmma_wait_group() { asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(PENDING) : "memory"); }
+template <int PENDING> INLINE void wgmma_wait_group() {
+    asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(PENDING) : "memory");
+}
 // Keeps the compiler from moving an accumulator across a wait.
 INLINE void wgmma_fence_operand(float& c) { asm volatile("" : "+f"(c)::"memory"); }
 // What copies and stores have put into shared memory is for wgmma to read, after the next barrier.
@@ -26,37 +28,38 @@ INLINE u64 smem_descriptor(u32 address, u32 leading, u32 stride) {
 #define REGISTERS_16(j) REGISTERS_4(j), REGISTERS_4(j + 1), REGISTERS_4(j + 2), REGISTERS_4(j + 3)
 #define REGISTERS_32 REGISTERS_16(0), REGISTERS_16(4)
 #define REGISTERS_64 REGISTERS_32, REGISTERS_16(8), REGISTERS_16(12)
-#define OPERANDS_32 \
+#define OPERANDS_32                                                          \
     "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
     "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
-#define OPERANDS_64 \
-    "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
+#define OPERANDS_64                                                                    \
+    "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "           \
     "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, " \
     "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
     "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
 
 // The products of N columns and a type: COUNT accumulators, then the operands number P0 to P5.
-#define WGMMA_PRODUCTS(N, TYPE, COUNT, P0, P1, P2, P3, P4, P5)                                                                           \
-    /* a and b K-major. */                                                                                                      \
-    INLINE void wgmma_ss(float (&c)[N / 8][4], u64 a, u64 b, u32 accumulate, TYPE) {                                            \
-        asm volatile("{.reg .pred p; setp.ne.b32 p, %" #P2 ", 0; wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." #TYPE "." #TYPE \
-                     " {" OPERANDS_##COUNT "}, %" #P0 ", %" #P1 ", p, 1, 1, 0, 0;}"                                             \
-                     : REGISTERS_##COUNT                                                                                        \
-                     : "l"(a), "l"(b), "r"(accumulate));                                                                        \
-    }                                                                                                                           \
-    /* b K-major. */                                                                                                            \
-    INLINE void wgmma_rs(float (&c)[N / 8][4], const u32 (&a)[4], u64 b, u32 accumulate, TYPE) {                                \
-        asm volatile("{.reg .pred p; setp.ne.b32 p, %" #P5 ", 0; wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." #TYPE "." #TYPE \
-                     " {" OPERANDS_##COUNT "}, {%" #P0 ", %" #P1 ", %" #P2 ", %" #P3 "}, %" #P4 ", p, 1, 1, 0;}"                \
-                     : REGISTERS_##COUNT                                                                                        \
-                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate));                                    \
-    }                                                                                                                           \
-    /* c += a b, b MN-major. */                                                                                                 \
-    INLINE void wgmma_rs_trans(float (&c)[N / 8][4], const u32 (&a)[4], u64 b, TYPE) {                                          \
-        asm volatile("wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." #TYPE "." #TYPE                                          \
-                     " {" OPERANDS_##COUNT "}, {%" #P0 ", %" #P1 ", %" #P2 ", %" #P3 "}, %" #P4 ", 1, 1, 1, 1;"                 \
-                     : REGISTERS_##COUNT                                                                                        \
-                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));                                                     \
+#define WGMMA_PRODUCTS(N, TYPE, COUNT, P0, P1, P2, P3, P4, P5)                                                  \
+    /* a and b K-major. */                                                                                      \
+    INLINE void wgmma_ss(float (&c)[N / 8][4], u64 a, u64 b, u32 accumulate, TYPE) {                            \
+        asm volatile("{.reg .pred p; setp.ne.b32 p, %" #P2 ", 0; wgmma.mma_async.sync.aligned.m64n" #N          \
+                     "k16.f32." #TYPE "." #TYPE " {" OPERANDS_##COUNT "}, %" #P0 ", %" #P1 ", p, 1, 1, 0, 0;}"  \
+                     : REGISTERS_##COUNT                                                                        \
+                     : "l"(a), "l"(b), "r"(accumulate));                                                        \
+    }                                                                                                           \
+    /* b K-major. */                                                                                            \
+    INLINE void wgmma_rs(float (&c)[N / 8][4], const u32(&a)[4], u64 b, u32 accumulate, TYPE) {                 \
+        asm volatile("{.reg .pred p; setp.ne.b32 p, %" #P5 ", 0; wgmma.mma_async.sync.aligned.m64n" #N          \
+                     "k16.f32." #TYPE "." #TYPE " {" OPERANDS_##COUNT "}, {%" #P0 ", %" #P1 ", %" #P2 ", %" #P3 \
+                                                                      "}, %" #P4 ", p, 1, 1, 0;}"               \
+                     : REGISTERS_##COUNT                                                                        \
+                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate));                    \
+    }                                                                                                           \
+    /* c += a b, b MN-major. */                                                                                 \
+    INLINE void wgmma_rs_trans(float (&c)[N / 8][4], const u32(&a)[4], u64 b, TYPE) {                           \
+        asm volatile("wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." #TYPE "." #TYPE " {" OPERANDS_##COUNT    \
+                     "}, {%" #P0 ", %" #P1 ", %" #P2 ", %" #P3 "}, %" #P4 ", 1, 1, 1, 1;"                       \
+                     : REGISTERS_##COUNT                                                                        \
+                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));                                     \
     }
 WGMMA_PRODUCTS(64, f16, 32, 32, 33, 34, 35, 36, 37)
 WGMMA_PRODUCTS(64, bf16, 32, 32, 33, 34, 35, 36, 37)
