@@ -20,12 +20,14 @@ pub fn device(index: usize) -> Result<Device> {
     Ok(Device::new(CudaBackend { recorder: Recorder { gpu: gpu.clone() }, gpu }))
 }
 
-/// Name and bytes of memory of every CUDA device, as the driver counts; nothing where there is no driver.
+/// Name and bytes of memory of every CUDA device, as the driver counts; nothing where there is no
+/// driver.
 pub fn descriptions() -> Vec<(String, u64)> {
     driver::descriptions()
 }
 
-/// That kernels can be had: some are kept on disk from earlier runs, or NVRTC is there to compile them.
+/// That kernels can be had: some are kept on disk from earlier runs, or NVRTC is there to compile
+/// them.
 ///
 /// # Errors
 /// Where NVRTC was looked for.
@@ -41,7 +43,8 @@ pub struct CudaBackend {
 }
 
 impl CudaBackend {
-    /// What the device and its driver are called, for reports: `NVIDIA H100 80GB HBM3, driver CUDA 13.0`.
+    /// What the device and its driver are called, for reports: `NVIDIA H100 80GB HBM3, driver CUDA
+    /// 13.0`.
     pub fn description(&self) -> String {
         let properties = &self.gpu.context.properties;
         format!(
@@ -65,7 +68,8 @@ impl CudaBackend {
         Timer::new(&self.gpu)
     }
 
-    /// Host time of so many launches of a kernel that does nothing, queued by the driver's call and nothing else: what an op's host time is measured by.
+    /// Host time of so many launches of a kernel that does nothing, queued by the driver's call and
+    /// nothing else: what an op's host time is measured by.
     ///
     /// # Errors
     /// A step that is being recorded; a driver that does not compile PTX; faults of the device.
@@ -73,7 +77,8 @@ impl CudaBackend {
         self.gpu.launch_floor(launches)
     }
 
-    /// Queues a plain copy of the first `bytes` bytes: what every kernel that moves memory is measured by.
+    /// Queues a plain copy of the first `bytes` bytes: what every kernel that moves memory is
+    /// measured by.
     ///
     /// # Errors
     /// Buffers of other backends, or shorter than that.
@@ -168,7 +173,8 @@ impl Backend for CudaBackend {
 }
 
 impl Interop for CudaBackend {
-    /// With everything launched so far in the device's stream: whoever uses the address waits for that.
+    /// With everything launched so far in the device's stream: whoever uses the address waits for
+    /// that.
     fn address(&self, buffer: &Buffer) -> Option<usize> {
         self.gpu.stream();
         buffer.downcast().map(|memory: &CudaMemory| memory.address() as usize)

@@ -3,11 +3,13 @@
 /// The configuration that the environment asks for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EnvConfig {
-    /// `TERNION_CUDA_SYNC=1`: waits after each kernel, so that a fault of the device names the op that made it.
+    /// `TERNION_CUDA_SYNC=1`: waits after each kernel, so that a fault of the device names the op
+    /// that made it.
     pub(crate) synchronous: bool,
     /// `TERNION_CUDA_POISON=1`: fresh memory is filled with NaN.
     pub(crate) poison: bool,
-    /// `TERNION_CUDA_POOL=0`: every buffer is the driver's own, so that tools see accesses beyond it.
+    /// `TERNION_CUDA_POOL=0`: every buffer is the driver's own, so that tools see accesses beyond
+    /// it.
     pub(crate) pool: bool,
 }
 

@@ -44,12 +44,13 @@ pub(crate) struct Gpu {
     pub(crate) retired_graphs: Mutex<Vec<RetiredGraph>>,
     /// Memory of others that kernels may still use.
     pub(crate) pending_releases: Mutex<PendingReleases>,
-    /// Read while work is queued, written where a recording begins: what was asked for before is queued before.
+    /// Read while work is queued, written where a recording begins: what was asked for before is
+    /// queued before.
     submissions: RwLock<()>,
 }
 
-/// Counts of blocks that have arrived, all 0 between kernels: one that uses them sets them back before it ends, and kernels run one after the other,
-/// whichever thread queued them.
+/// Counts of blocks that have arrived, all 0 between kernels: one that uses them sets them back
+/// before it ends, and kernels run one after the other, whichever thread queued them.
 #[derive(Debug)]
 struct Counts {
     memory: DeviceMemory,
@@ -77,7 +78,8 @@ impl Drop for Counts {
 }
 
 impl Drop for Gpu {
-    /// Ends everything; what the fields hold is then given back, with the context current. (The context itself stays: other libraries share it.)
+    /// Ends everything; what the fields hold is then given back, with the context current. (The
+    /// context itself stays: other libraries share it.)
     fn drop(&mut self) {
         let _ = self.context.bind();
         self.queue.stop();
@@ -145,8 +147,8 @@ impl Gpu {
     /// While this is held, no recording begins.
     #[inline]
     pub(crate) fn submission_guard(&self) -> RwLockReadGuard<'_, ()> {
-        // Whoever waits to record comes before those who ask after it: threads that always queue must
-        // not keep it waiting for ever. So nobody who holds a guard asks for another.
+        // Whoever waits to record comes before those who ask after it: threads that always queue
+        // must not keep it waiting for ever. So nobody who holds a guard asks for another.
         self.submissions.read()
     }
 
@@ -185,7 +187,8 @@ impl Gpu {
         }
         self.context.bind()?;
         let Some(piece) = pool.alloc(bytes) else { return Err(self.out_of_memory(pool, bytes)) };
-        // Not into the graph that another thread records. (Ops ask for memory while they hold a guard.)
+        // Not into the graph that another thread records. (Ops ask for memory while they hold a
+        // guard.)
         let _guard = self.env.poison.then(|| self.submission_guard_recursive());
         let is_recorded = self.is_recording();
         if self.env.poison && !(is_recorded && std::ptr::eq(pool, &raw const *self.pool)) {
@@ -265,7 +268,8 @@ impl Gpu {
         Ok(scratch)
     }
 
-    /// Fills `width` bytes at `address` and at every `pitch` bytes from there with zeros, `rows` times.
+    /// Fills `width` bytes at `address` and at every `pitch` bytes from there with zeros, `rows`
+    /// times.
     pub(crate) fn zero_columns(
         &self,
         op: &'static str,
@@ -285,8 +289,8 @@ impl Gpu {
 
     /// From now on this thread's kernels are recorded.
     pub(crate) fn begin_recording(&self) -> Result<()> {
-        // The arena will take about what the step took when it ran. If that is not free, it lies in the pool, which nobody may ask to give it back
-        // while the stream records.
+        // The arena will take about what the step took when it ran. If that is not free, it lies in
+        // the pool, which nobody may ask to give it back while the stream records.
         if self.free_bytes()? < self.pool.stats().peak {
             self.pool.flush();
         }
@@ -370,8 +374,9 @@ impl Gpu {
         let Launch { grid, block, shared, attributes, .. } = launch;
         let config = LaunchConfig { function, grid, block, shared, attributes };
         let at_once = self.env.synchronous || self.is_recording();
-        // SAFETY: the kernel takes one struct by value, whose twin `P` is; the op's own code vouches for the addresses in it, which are of
-        // buffers that live until this returns, and go back to the pool, which gives them out for what follows in the stream.
+        // SAFETY: the kernel takes one struct by value, whose twin `P` is; the op's own code
+        // vouches for the addresses in it, which are of buffers that live until this returns, and
+        // go back to the pool, which gives them out for what follows in the stream.
         let code = unsafe { self.queue.push(op, config, params, at_once) };
         self.check_status(op, code)?;
         if let Some((op, code)) = self.queue.refused_to_this_thread() {
@@ -399,7 +404,8 @@ impl Gpu {
         })
     }
 
-    /// A kernel for whose variant there was no memory, when the pool has given back what it does not use.
+    /// A kernel for whose variant there was no memory, when the pool has given back what it does
+    /// not use.
     #[cold]
     fn function_after_all(
         &self,
@@ -414,14 +420,16 @@ impl Gpu {
         })
     }
 
-    /// Gives the driver what the pool does not use, for what the driver itself needs. Not while a step is recorded, whose stream may not be waited for.
+    /// Gives the driver what the pool does not use, for what the driver itself needs. Not while a
+    /// step is recorded, whose stream may not be waited for.
     fn give_back_unused(&self) {
         if !self.is_recording() {
             self.pool.flush();
         }
     }
 
-    /// What the driver answers to `ask`; where it has no memory, to a second one after the pool has given back what it does not use.
+    /// What the driver answers to `ask`; where it has no memory, to a second one after the pool has
+    /// given back what it does not use.
     pub(crate) fn with_memory(&self, mut ask: impl FnMut() -> sys::CUresult) -> sys::CUresult {
         match ask() {
             sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY => {
@@ -453,8 +461,8 @@ impl Gpu {
         Ok(())
     }
 
-    /// The driver's status as an error of `op`; or, where it is a fault that an earlier kernel made, of the
-    /// ops that may have.
+    /// The driver's status as an error of `op`; or, where it is a fault that an earlier kernel
+    /// made, of the ops that may have.
     pub(crate) fn check_status(&self, op: &'static str, code: sys::CUresult) -> Result<()> {
         use sys::CUresult as Code;
         match code {
@@ -475,7 +483,8 @@ impl Gpu {
         }
     }
 
-    /// A fault of the device, with the ops that may have made it: it is reported later than it was made.
+    /// A fault of the device, with the ops that may have made it: it is reported later than it was
+    /// made.
     fn explained(&self, error: Error) -> Error {
         if self.env.synchronous {
             return error;

@@ -22,7 +22,8 @@ impl CudaBackend {
     /// A step that is being recorded; a stream that the driver does not know.
     ///
     /// # Safety
-    /// `stream` is a handle of a stream of the device's primary context, or 1, the default stream, or 2, the thread's.
+    /// `stream` is a handle of a stream of the device's primary context, or 1, the default stream,
+    /// or 2, the thread's.
     pub unsafe fn precede(&self, stream: usize) -> Result<()> {
         let _guard = self.gpu.submission_guard();
         self.gpu.refuse_while_recording("dlpack")?;
@@ -59,8 +60,9 @@ impl CudaBackend {
         check("dlpack", unsafe { sys::cuCtxSynchronize() })
     }
 
-    /// A buffer of `bytes` bytes from `address` on that `owner` keeps; it is let go when the kernels that use them have ended. What others have queued on
-    /// these bytes must precede the stream: see [`CudaBackend::follow`].
+    /// A buffer of `bytes` bytes from `address` on that `owner` keeps; it is let go when the
+    /// kernels that use them have ended. What others have queued on these bytes must precede the
+    /// stream: see [`CudaBackend::follow`].
     ///
     /// # Errors
     /// Memory that is not this device's; a step that is being recorded.

@@ -1,4 +1,5 @@
-//! What the driver alone takes to queue a kernel: the part of an op's host time that no framework can avoid.
+//! What the driver alone takes to queue a kernel: the part of an op's host time that no framework
+//! can avoid.
 
 use crate::driver::check;
 use crate::gpu::Gpu;
@@ -17,13 +18,15 @@ const NOTHING: &std::ffi::CStr = c".version 7.0\n.target sm_80\n.address_size 64
     .visible .entry nothing(.param .align 8 .b8 p[256])\n{\n    ret;\n}\n";
 
 impl Gpu {
-    /// Time of so many launches of a kernel that does nothing, queued by the driver's call and nothing else.
+    /// Time of so many launches of a kernel that does nothing, queued by the driver's call and
+    /// nothing else.
     pub(crate) fn launch_floor(&self, launches: usize) -> Result<Duration> {
         let _guard = self.submission_guard();
         self.refuse_while_recording(OP)?;
         self.finished()?;
         let mut module = std::ptr::null_mut();
-        // SAFETY: the text ends with 0; the module is unloaded below, when nothing of it runs any more.
+        // SAFETY: the text ends with 0; the module is unloaded below, when nothing of it runs any
+        // more.
         check(OP, unsafe { sys::cuModuleLoadData(&mut module, NOTHING.as_ptr().cast()) })?;
         let mut function = std::ptr::null_mut();
         // SAFETY: the module was loaded, and the name ends with 0.

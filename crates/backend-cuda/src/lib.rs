@@ -1,9 +1,9 @@
-//! The CUDA backend: own kernels, compiled at run time by NVRTC and kept on disk; no toolkit to build,
-//! none to run but NVRTC itself.
+//! The CUDA backend: own kernels, compiled at run time by NVRTC and kept on disk; no toolkit to
+//! build, none to run but NVRTC itself.
 //!
-//! The path of an op: [`Backend::run`](ternion_core::backend::Backend::run) goes through `select`, the
-//! one list of what runs, to a function of `ops`, which chooses a [`Variant`] of its kernels and the grid
-//! by shapes and strides and queues it on the device's one stream.
+//! The path of an op: [`Backend::run`](ternion_core::backend::Backend::run) goes through `select`,
+//! the one list of what runs, to a function of `ops`, which chooses a [`Variant`] of its kernels
+//! and the grid by shapes and strides and queues it on the device's one stream.
 //!
 //! | module | what it holds |
 //! |---|---|

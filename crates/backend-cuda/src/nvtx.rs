@@ -5,7 +5,8 @@ use std::cell::RefCell;
 use std::ffi::{CString, c_char, c_int};
 use ternion_core::trace::{Span, SpanSink};
 
-/// The names of the library: of NVTX 2, which toolkits before CUDA 13 have, and of what exports the functions of NVTX 3. Each finds the profiler by itself.
+/// The names of the library: of NVTX 2, which toolkits before CUDA 13 have, and of what exports the
+/// functions of NVTX 3. Each finds the profiler by itself.
 const NAMES: [&str; 6] = [
     "libnvToolsExt.so.1",
     "libnvToolsExt.so",
@@ -20,8 +21,9 @@ type Push = unsafe extern "C" fn(*const c_char) -> c_int;
 /// `int nvtxRangePop(void)`
 type Pop = unsafe extern "C" fn() -> c_int;
 
-/// A sink of spans (see `ternion_core::trace`) that a profiler such as Nsight Systems shows above the kernels, as ranges of the thread. Without the library, or without a profiler,
-/// it does nothing.
+/// A sink of spans (see `ternion_core::trace`) that a profiler such as Nsight Systems shows above
+/// the kernels, as ranges of the thread. Without the library, or without a profiler, it does
+/// nothing.
 #[derive(Default)]
 pub struct Nvtx {
     functions: Option<(Push, Pop)>,
@@ -41,11 +43,13 @@ impl Nvtx {
     }
 }
 
-/// The functions of the library of this name. A library without them, or none, is no fault: ranges are a convenience.
+/// The functions of the library of this name. A library without them, or none, is no fault: ranges
+/// are a convenience.
 fn functions(name: &str) -> Option<(Push, Pop)> {
     // SAFETY: the initialisers of NVIDIA's library, under its own name.
     let library = unsafe { Library::new(name) }.ok()?;
-    // SAFETY: the types are those of NVIDIA's declarations (nvToolsExt.h), the same in NVTX 2 and 3.
+    // SAFETY: the types are those of NVIDIA's declarations (nvToolsExt.h), the same in NVTX 2 and
+    // 3.
     let push = *unsafe { library.get::<Push>(b"nvtxRangePushA\0") }.ok()?;
     // SAFETY: as above.
     let pop = *unsafe { library.get::<Pop>(b"nvtxRangePop\0") }.ok()?;

@@ -1,4 +1,5 @@
-//! Tensors as a kernel can take them: as they lie where their strides suit it, else as dense copies.
+//! Tensors as a kernel can take them: as they lie where their strides suit it, else as dense
+//! copies.
 
 use crate::call::Call;
 use crate::ops::copy::copy;
@@ -34,7 +35,8 @@ impl<'a> Operands<'a> {
         Ok(found)
     }
 
-    /// Address and strides of an output. [`finish`](Operands::finish) brings to its place what was formed apart.
+    /// Address and strides of an output. [`finish`](Operands::finish) brings to its place what was
+    /// formed apart.
     pub(crate) fn output<S>(&mut self, at: usize, suits: impl Fn(&Layout) -> Option<S>) -> Result<(u64, S)> {
         let (call, view) = (self.call, &self.call.outputs[at]);
         if let Some(strides) = suits(view.layout) {

@@ -53,8 +53,8 @@ fn launch<P>(backend: &CudaBackend, views: &[&View<'_>], launch: Launch, paramet
     backend.gpu.launch(OP, launch, parameters)
 }
 
-/// `y[i, j] = x[row + i, column + j]`, a box that a tensor map copies; 0 beyond x. x is a matrix of f32
-/// whose rows begin at multiples of 16 bytes, y a contiguous one of [`BOX`] rows and columns.
+/// `y[i, j] = x[row + i, column + j]`, a box that a tensor map copies; 0 beyond x. x is a matrix of
+/// f32 whose rows begin at multiples of 16 bytes, y a contiguous one of [`BOX`] rows and columns.
 ///
 /// # Errors
 /// Other tensors; a device without tensor maps.
@@ -79,8 +79,8 @@ pub fn tensor_map(backend: &CudaBackend, x: &View<'_>, y: &View<'_>, [row, colum
     launch(backend, &[x, y], Launch::new(Variant::PROBE, TENSOR_MAP, 1, 128), &parameters)
 }
 
-/// `sums[block] = block + 1000 * next`, of the next block in the cluster of `cluster` blocks, whose number is
-/// read from its shared memory. `sums`: contiguous i32, a multiple of `cluster`.
+/// `sums[block] = block + 1000 * next`, of the next block in the cluster of `cluster` blocks, whose
+/// number is read from its shared memory. `sums`: contiguous i32, a multiple of `cluster`.
 ///
 /// # Errors
 /// Other tensors; a device without clusters.
@@ -93,8 +93,8 @@ pub fn cluster(backend: &CudaBackend, sums: &View<'_>, cluster: u8) -> Result<()
     launch(backend, &[sums], clusters, &parameters)
 }
 
-/// `y[i] = x[i] + 1`, by a kernel that may start before the one that was queued before it has ended.
-/// Contiguous i32.
+/// `y[i] = x[i] + 1`, by a kernel that may start before the one that was queued before it has
+/// ended. Contiguous i32.
 ///
 /// # Errors
 /// Other tensors; a device without dependent launches.

@@ -1,8 +1,9 @@
-//! The choice among the kernels that work on rows: which of them fits rows of a length at their addresses.
+//! The choice among the kernels that work on rows: which of them fits rows of a length at their
+//! addresses.
 //!
-//! A family of kernels has a list of teams for each packing, the smallest first (see `variant`). A row takes
-//! the first team that it fits; as the list grows by factors of two to four, few of a team's threads have
-//! nothing to do.
+//! A family of kernels has a list of teams for each packing, the smallest first (see `variant`). A
+//! row takes the first team that it fits; as the list grows by factors of two to four, few of a
+//! team's threads have nothing to do.
 
 use crate::launch::Launch;
 use crate::variant::Variant;
@@ -21,7 +22,8 @@ pub(crate) struct RowLayout {
 }
 
 impl Packing {
-    /// The best one for rows of `columns` elements. Numbers of 64 bits are taken one by one: a warp's are long enough.
+    /// The best one for rows of `columns` elements. Numbers of 64 bits are taken one by one: a
+    /// warp's are long enough.
     fn fitting(dtype: DType, columns: usize, layouts: &[RowLayout]) -> Packing {
         let (size, pack) = (dtype.size() as u64, Packing::Whole.pack(dtype));
         let lead = |layout: &RowLayout| layout.address / size % pack as u64;
@@ -62,7 +64,8 @@ pub(crate) struct Chosen {
 }
 
 impl Rows {
-    /// The first of the `teams` of a packing that has room; `shared` says how much shared memory one needs, given the packs of a row.
+    /// The first of the `teams` of a packing that has room; `shared` says how much shared memory
+    /// one needs, given the packs of a row.
     pub(crate) fn choose(
         wanted: &Wanted<'_>,
         teams: impl Fn(Packing) -> &'static [Team],

@@ -1,4 +1,5 @@
-//! The one list of what this backend runs: op and inputs to a function that launches kernels, or the reason why not.
+//! The one list of what this backend runs: op and inputs to a function that launches kernels, or
+//! the reason why not.
 
 use crate::call::{Call, LaunchFn, Selected};
 use crate::gpu::Gpu;

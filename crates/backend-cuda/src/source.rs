@@ -1,5 +1,5 @@
-//! What a variant is compiled from: its root file in `kernels/`, its macros, and the names of the kernels
-//! that come out.
+//! What a variant is compiled from: its root file in `kernels/`, its macros, and the names of the
+//! kernels that come out.
 //!
 //! Everything that is text is made here, from the types of `variant`; nothing reads it back.
 
@@ -26,8 +26,8 @@ pub struct Source {
     pub kernels: &'static [&'static str],
     /// The root among the files of `kernels/`, which includes the others.
     pub file: &'static str,
-    /// Whether any type is i16 or i8. The other variants stay as they are compiled whatever becomes of
-    /// those two.
+    /// Whether any type is i16 or i8. The other variants stay as they are compiled whatever becomes
+    /// of those two.
     has_narrow_integers: bool,
 }
 

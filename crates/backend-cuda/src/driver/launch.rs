@@ -115,7 +115,8 @@ impl Stream {
             numAttrs: count,
         };
         let mut arguments = [parameters];
-        // SAFETY: as of a plain launch; the attributes live until the call returns, which copies them.
+        // SAFETY: as of a plain launch; the attributes live until the call returns, which copies
+        // them.
         unsafe {
             sys::cuLaunchKernelEx(&launch, config.function, arguments.as_mut_ptr(), std::ptr::null_mut())
         }

@@ -1,5 +1,5 @@
-//! A thin layer on the driver: its error codes as errors in words, its handles as types that release
-//! what they hold.
+//! A thin layer on the driver: its error codes as errors in words, its handles as types that
+//! release what they hold.
 //!
 //! Nothing here is called before [`Context::open`] has seen that the driver is there: the bindings
 //! panic without it.
@@ -136,7 +136,8 @@ pub(crate) struct Properties {
     pub(crate) driver: i32,
 }
 
-/// The primary context of a device. It stays for as long as the process does: other libraries share it.
+/// The primary context of a device. It stays for as long as the process does: other libraries share
+/// it.
 #[derive(Debug)]
 pub(crate) struct Context {
     /// As the driver counts devices.
@@ -172,7 +173,8 @@ fn count(index: usize) -> Result<usize> {
     Ok(usize::try_from(count).unwrap_or(0))
 }
 
-/// Name and bytes of memory of every device, in the driver's order; nothing where there is no driver. No context is made.
+/// Name and bytes of memory of every device, in the driver's order; nothing where there is no
+/// driver. No context is made.
 pub(crate) fn descriptions() -> Vec<(String, u64)> {
     let described = |ordinal: usize| {
         let device = result::device::get(ordinal as i32)?;
@@ -208,7 +210,8 @@ impl Context {
         Ok(Context { index: ordinal, handle, properties })
     }
 
-    /// Makes this the context of the calling thread, also where another library has changed that behind our back.
+    /// Makes this the context of the calling thread, also where another library has changed that
+    /// behind our back.
     pub(crate) fn bind_anew(&self) -> Result<()> {
         CURRENT.set(std::ptr::null_mut());
         self.bind()

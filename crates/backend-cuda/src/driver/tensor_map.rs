@@ -1,9 +1,9 @@
-//! Tensor maps: what the tensor memory accelerator (TMA) of compute capability 9.0 and newer is told of
-//! a tensor, so that one instruction copies a box of it into shared memory.
+//! Tensor maps: what the tensor memory accelerator (TMA) of compute capability 9.0 and newer is
+//! told of a tensor, so that one instruction copies a box of it into shared memory.
 //!
-//! A kernel takes a map by value, in its parameters: see [`TensorMap`]. The driver encodes it on the
-//! host, which takes about as long as all else that an op costs its thread; as the memory pool gives the
-//! same addresses out in each step, maps are cached by everything that they depend on.
+//! A kernel takes a map by value, in its parameters: see [`TensorMap`]. The driver encodes it on
+//! the host, which takes about as long as all else that an op costs its thread; as the memory pool
+//! gives the same addresses out in each step, maps are cached by everything that they depend on.
 
 use super::{OptionalFunction, check};
 use cudarc::driver::sys;
@@ -21,14 +21,14 @@ const MAX_BOX: u32 = 256;
 /// Maps that a thread caches.
 const MAX_CACHED: usize = 4096;
 
-/// A map as kernels take it: a field of their parameters, before the others, or at any multiple of 64
-/// bytes. It holds for as long as the address does.
+/// A map as kernels take it: a field of their parameters, before the others, or at any multiple of
+/// 64 bytes. It holds for as long as the address does.
 #[repr(C, align(64))]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct TensorMap([u64; 16]);
 
-/// How the rows of a box are permuted in shared memory, so that columns are read without bank conflicts:
-/// the length of a row's period.
+/// How the rows of a box are permuted in shared memory, so that columns are read without bank
+/// conflicts: the length of a row's period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(dead_code)] // the probe uses two; kernels for compute capability 9.0 choose
 pub(crate) enum Swizzle {
@@ -173,8 +173,8 @@ impl TensorMapSpec {
     }
 }
 
-/// The driver's type for elements of `dtype`; where it has none, unsigned integers of their size, as
-/// copies do not look at them.
+/// The driver's type for elements of `dtype`; where it has none, unsigned integers of their size,
+/// as copies do not look at them.
 fn data_type(dtype: DType) -> sys::CUtensorMapDataType {
     use sys::CUtensorMapDataType as Driver;
     match dtype {

@@ -1,7 +1,9 @@
-//! Memory shared with other libraries on the same device, and the order between their streams and this one.
+//! Memory shared with other libraries on the same device, and the order between their streams and
+//! this one.
 //!
-//! What another library owns is given back to it only when every kernel here that was queued by then has ended; nobody waits for that: an event in the
-//! stream says so, and is queried whenever memory is shared again, given back, or the device is waited for.
+//! What another library owns is given back to it only when every kernel here that was queued by
+//! then has ended; nobody waits for that: an event in the stream says so, and is queried whenever
+//! memory is shared again, given back, or the device is waited for.
 
 use crate::driver::check;
 use crate::driver::event::Event;
@@ -45,7 +47,8 @@ impl Drop for Foreign {
     }
 }
 
-/// Owners of memory that kernels may still use, each with the event behind the last of them; none where it could not be recorded yet.
+/// Owners of memory that kernels may still use, each with the event behind the last of them; none
+/// where it could not be recorded yet.
 #[derive(Debug, Default)]
 pub(crate) struct PendingReleases(Vec<(Option<Event>, Keeper)>);
 
@@ -57,7 +60,8 @@ impl Gpu {
         self.release_ended();
     }
 
-    /// An event behind everything queued so far; none while a step is recorded, into which it would go.
+    /// An event behind everything queued so far; none while a step is recorded, into which it would
+    /// go.
     fn event_behind_all(&self) -> Option<Event> {
         // Buffers are dropped by whoever holds them last, which may hold a guard.
         let _guard = self.submission_guard_recursive();

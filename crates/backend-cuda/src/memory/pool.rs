@@ -1,23 +1,27 @@
-//! The memory pool: large segments from the driver, cut into blocks that are reused in stream order.
+//! The memory pool: large segments from the driver, cut into blocks that are reused in stream
+//! order.
 //!
-//! A device has one ordered stream, so a block that the host gives back may be given out at once: whatever still reads it was submitted
-//! before whatever will write it. The driver is asked for memory only when no free block fits; when it has none left, segments without a
-//! block in use are given back and it is asked once more.
+//! A device has one ordered stream, so a block that the host gives back may be given out at once:
+//! whatever still reads it was submitted before whatever will write it. The driver is asked for
+//! memory only when no free block fits; when it has none left, segments without a block in use are
+//! given back and it is asked once more.
 //!
 //! ```text
 //! segment   [ block in use | free | block in use | free            ]
 //! free()    joins a block with free neighbours; alloc() takes the smallest free block that fits, and cuts off what is left
 //! ```
 //!
-//! The few small blocks that came back last wait before they are joined: most requests are for a size that was given back a moment ago. (Large ones
-//! are joined at once: what lies idle between them would be missed.)
+//! The few small blocks that came back last wait before they are joined: most requests are for a
+//! size that was given back a moment ago. (Large ones are joined at once: what lies idle between
+//! them would be missed.)
 
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet};
 use ternion_core::backend::MemoryStats;
 
-/// Blocks begin at multiples of this: what the widest vector access, a TMA descriptor and a full memory sector need.
+/// Blocks begin at multiples of this: what the widest vector access, a TMA descriptor and a full
+/// memory sector need.
 const ALIGNMENT: usize = 512;
 
 /// Requests up to this many bytes share small segments, so that they do not hold large ones open.
@@ -26,7 +30,8 @@ const SMALL: usize = 1 << 20;
 /// Bytes of a segment for small requests: a page of the device.
 const SMALL_SEGMENT: usize = 2 << 20;
 
-/// Requests up to this size share segments of [`LARGE_SEGMENT`] bytes; larger ones get a segment of their own.
+/// Requests up to this size share segments of [`LARGE_SEGMENT`] bytes; larger ones get a segment of
+/// their own.
 const SHARED: usize = 10 << 20;
 
 /// Bytes of a segment that several large requests share.
@@ -87,7 +92,8 @@ struct State {
     blocks: BTreeMap<u64, Block>,
     /// Free blocks by kind, size, address.
     free: BTreeSet<(Kind, usize, u64)>,
-    /// Small blocks that came back last, oldest first: not joined with their neighbours yet, which take them for used ones.
+    /// Small blocks that came back last, oldest first: not joined with their neighbours yet, which
+    /// take them for used ones.
     latest: SmallVec<[Piece; LATEST]>,
     /// Bytes of each segment.
     segments: BTreeMap<u64, usize>,
@@ -111,7 +117,8 @@ enum Keeping {
     Segments,
     /// Keeps it whatever comes: recorded kernels use it though nobody holds it.
     Everything,
-    /// Each request is a segment of exactly its size, given back at once: tools that watch memory see every access beyond it.
+    /// Each request is a segment of exactly its size, given back at once: tools that watch memory
+    /// see every access beyond it.
     Nothing,
 }
 
@@ -137,7 +144,8 @@ impl<S: Source> Pool<S> {
         Pool { source, state: Mutex::default(), keeping: Keeping::Nothing }
     }
 
-    /// At least `bytes` bytes (more than 0), or `None` where the device has no more, even after all free segments were given back.
+    /// At least `bytes` bytes (more than 0), or `None` where the device has no more, even after all
+    /// free segments were given back.
     pub(crate) fn alloc(&self, bytes: usize) -> Option<Piece> {
         if self.keeping == Keeping::Nothing {
             let address = self.source.take(bytes)?;

@@ -4,7 +4,8 @@ use super::DeviceMemory;
 use super::pool::{Piece, Pool};
 use std::sync::Arc;
 
-/// A piece and its pool, to which it goes back when the op's kernels have been queued; none for 0 bytes.
+/// A piece and its pool, to which it goes back when the op's kernels have been queued; none for 0
+/// bytes.
 pub(crate) struct Scratch(Option<(Piece, Arc<Pool<DeviceMemory>>)>);
 
 impl Scratch {

@@ -1,4 +1,5 @@
-//! Copies between host and device through pinned memory: the caller's memory is free again when an upload returns, and both ways run at the bus's speed.
+//! Copies between host and device through pinned memory: the caller's memory is free again when an
+//! upload returns, and both ways run at the bus's speed.
 
 use crate::driver::check;
 use cudarc::driver::sys;
@@ -100,7 +101,8 @@ impl Uploads {
             let host = unsafe { self.chunks[self.current].host.add(self.used) };
             // SAFETY: as above; the caller's bytes are elsewhere.
             unsafe { std::ptr::copy_nonoverlapping(bytes[done..].as_ptr(), host, length) };
-            // SAFETY: the caller vouches for `address`; the chunk stays until the event says it is done.
+            // SAFETY: the caller vouches for `address`; the chunk stays until the event says it is
+            // done.
             let code =
                 unsafe { sys::cuMemcpyHtoDAsync_v2(address + done as u64, host.cast(), length, stream) };
             check_status("upload", code)?;
@@ -110,7 +112,8 @@ impl Uploads {
         Ok(())
     }
 
-    /// Leaves the current chunk to the device and goes on to one that it is done with: the oldest, or a new one where that is still in flight.
+    /// Leaves the current chunk to the device and goes on to one that it is done with: the oldest,
+    /// or a new one where that is still in flight.
     fn next(&mut self, stream: sys::CUstream, check_status: CheckStatus<'_>) -> Result<()> {
         if let Some(chunk) = self.chunks.get(self.current) {
             chunk.record(stream, check_status)?;

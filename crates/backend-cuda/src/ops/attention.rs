@@ -142,7 +142,8 @@ pub(crate) fn select(op: &Op, inputs: &[Meta<'_>], room: usize) -> Result<Select
         return no("a mask whose rows lie far apart");
     }
     let run = if matches!(op, Op::Attention(_)) { run_attention } else { run_attention_grad };
-    // Heads that lie beside one another in the rows of a wider tensor: so do those of the results, which need not be copied to be its rows again.
+    // Heads that lie beside one another in the rows of a wider tensor: so do those of the results,
+    // which need not be copied to be its rows again.
     let runs = inputs[..3].iter().all(|input| input.layout.strides()[3] == 1);
     Ok(Selected {
         plan: if runs { OutputPlan { order: OutputOrder::LikeEach } } else { OutputPlan::ROW_MAJOR },
@@ -231,7 +232,8 @@ fn reaches(config: &AttentionConfig, queries: i64, keys: i64) -> (i32, i32) {
     (first as i32, end as i32)
 }
 
-/// Tensors as the kernels want them, with the copies that had to be made. They live until the kernels have been queued.
+/// Tensors as the kernels want them, with the copies that had to be made. They live until the
+/// kernels have been queued.
 struct Operands<'a> {
     gpu: &'a Arc<Gpu>,
     op: &'static str,
@@ -248,7 +250,8 @@ impl<'a> Operands<'a> {
     fn plain(&self, view: &View<'_>) -> Result<Operand> {
         let mut strides = [0; 4];
         for (axis, to) in strides.iter_mut().enumerate() {
-            // That of an axis of one element may be anything, and rows that do not exist are counted with it.
+            // That of an axis of one element may be anything, and rows that do not exist are
+            // counted with it.
             if axis == 3 || view.layout.shape().dim(axis) > 1 {
                 *to = view.layout.strides()[axis] as i64;
             }
@@ -354,7 +357,8 @@ fn run_attention(op: &Op, call: &Call<'_>) -> Result<()> {
     operands.deliver(detour, &call.outputs[0])
 }
 
-/// Dynamic shared memory of the f32 forward kernel: a tile each of queries, of keys or weights, and of values; rows apart by an odd number of packs.
+/// Dynamic shared memory of the f32 forward kernel: a tile each of queries, of keys or weights, and
+/// of values; rows apart by an odd number of packs.
 fn simt_shared(width: usize) -> usize {
     (64 * (width + 4) + 64 * (width + 4).max(72) + 64 * (width + 4)) * 4
 }

@@ -1,4 +1,5 @@
-//! Batch normalisation of channels, and its gradient: parts of each channel's sums, all of them, then the elements.
+//! Batch normalisation of channels, and its gradient: parts of each channel's sums, all of them,
+//! then the elements.
 
 use crate::call::Call;
 use crate::gpu::Gpu;
@@ -28,7 +29,8 @@ const ACROSS: usize = 32;
 const IMAGES: usize = 32;
 /// Bytes of a plane from which on its elements are read one plane at a time.
 const PLANE: usize = 64;
-/// Blocks that the parts are cut into: eight on each multiprocessor of an H100, on every device, so that the order of the sums is the same.
+/// Blocks that the parts are cut into: eight on each multiprocessor of an H100, on every device, so
+/// that the order of the sums is the same.
 const BLOCKS: usize = 132 * 8;
 /// The most blocks along the second axis of a grid.
 const MOST: usize = 65535;

@@ -113,7 +113,8 @@ fn wrong(call: &Call<'_>) -> Error {
     Error::invalid(call.name, "another op's kernel was chosen")
 }
 
-/// The constants of a function, in the type that it is computed in; one beyond an integer dtype is the dtype's own extreme.
+/// The constants of a function, in the type that it is computed in; one beyond an integer dtype is
+/// the dtype's own extreme.
 fn constants_of(op: UnaryOp, dtype: DType) -> [u64; 2] {
     op.constants().map(|constant| Scalar::Float(constant).bits(dtype.accumulator()))
 }

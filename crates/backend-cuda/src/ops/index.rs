@@ -98,7 +98,8 @@ struct RowParameters {
     count: Divisor,
 }
 
-/// Strides of `view` as `[outer, axis, inner]`, if the axes before and behind `axis` are evenly spaced, those behind next to each other.
+/// Strides of `view` as `[outer, axis, inner]`, if the axes before and behind `axis` are evenly
+/// spaced, those behind next to each other.
 pub(crate) fn three_axes(view: &View<'_>, axis: usize) -> Option<[i64; 3]> {
     let one = |range: std::ops::Range<usize>| {
         let axes: SmallVec<[(usize, [i64; 1]); MAX_RANK]> =

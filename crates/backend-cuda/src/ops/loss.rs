@@ -9,7 +9,8 @@ use crate::variant::rows::Rows;
 use ternion_core::backend::{Meta, Unsupported};
 use ternion_core::{DType, Error, Layout, Op, Result};
 
-/// Blocks on a multiprocessor that bring a gradient up to date: enough to form it, few to see that it is there.
+/// Blocks on a multiprocessor that bring a gradient up to date: enough to form it, few to see that
+/// it is there.
 const UPDATE_BLOCKS_EACH: usize = 4;
 
 /// The parameters, as `CrossEntropy` of the kernels.

@@ -1,4 +1,5 @@
-//! Matrix products: which tile, how operands are copied into it, and into how many parts long sums are cut.
+//! Matrix products: which tile, how operands are copied into it, and into how many parts long sums
+//! are cut.
 
 mod choice;
 mod operand;
@@ -112,7 +113,8 @@ fn launch(
 ) -> Result<()> {
     let (gpu, op, y) = (call.gpu, call.name, &call.outputs[0]);
     let rank = y.layout.shape().rank();
-    // That of an axis of one element may be anything, and lines that do not exist are counted with it.
+    // That of an axis of one element may be anything, and lines that do not exist are counted with
+    // it.
     let stride = |view: &View<'_>, axis: usize| match view.layout.shape().dim(axis) {
         0 | 1 => 0,
         _ => view.layout.strides()[axis] as i64,

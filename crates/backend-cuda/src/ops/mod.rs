@@ -1,4 +1,5 @@
-//! For each op family: which kernel, which grid, which parameters. No arithmetic on elements happens here.
+//! For each op family: which kernel, which grid, which parameters. No arithmetic on elements
+//! happens here.
 
 pub(crate) mod assemble;
 pub(crate) mod attention;

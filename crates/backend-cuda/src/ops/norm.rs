@@ -15,14 +15,17 @@ const COLUMN_SUMS: usize = 1;
 
 /// Rows of a thread that the gradient's kernel has in shared memory: as `STAGES` there.
 const STAGES: usize = 3;
-/// Blocks that walk over the rows, each with sums of its own, by how much of a multiprocessor one takes: a quarter, a half, or all of it.
-/// Numbers that do not depend on the device, so that the order of the sums does not either; they are those of an H100.
+/// Blocks that walk over the rows, each with sums of its own, by how much of a multiprocessor one
+/// takes: a quarter, a half, or all of it. Numbers that do not depend on the device, so that the
+/// order of the sums does not either; they are those of an H100.
 const BLOCKS: [usize; 3] = [528, 264, 132];
-/// Threads of a block of which a multiprocessor has four, and bytes of shared memory of one of which it has two.
+/// Threads of a block of which a multiprocessor has four, and bytes of shared memory of one of
+/// which it has two.
 const QUARTER: usize = 64;
 const HALF: usize = 64 << 10;
 
-/// Blocks of `norm_rows_parameter_grad`: columns and, at least, rows of one; and how many there may be along the rows.
+/// Blocks of `norm_rows_parameter_grad`: columns and, at least, rows of one; and how many there may
+/// be along the rows.
 const PARAMETER_THREADS: u32 = 256;
 const PARAMETER_COLUMNS: usize = 32;
 const PARAMETER_ROWS: usize = 64;
@@ -157,7 +160,8 @@ impl Grad {
     }
 }
 
-/// The team of rows of the gradient, and its shared memory: rows that are walked over pass through a ring.
+/// The team of rows of the gradient, and its shared memory: rows that are walked over pass through
+/// a ring.
 fn chosen_for_grad(call: &Call<'_>, columns: usize, layouts: &[RowLayout]) -> Result<Chosen> {
     let dtype = call.inputs[0].dtype;
     let wanted = Wanted { dtype, columns, layouts, room: call.gpu.shared_memory() };
@@ -171,8 +175,8 @@ fn chosen_for_grad(call: &Call<'_>, columns: usize, layouts: &[RowLayout]) -> Re
     Rows::choose(&wanted, |packing| grad_teams(dtype, packing), ring)
 }
 
-/// How the sums of the parameters' gradients are cut: where rows are walked over, the partials are those
-/// of the blocks; where not, those of stretches of the rows.
+/// How the sums of the parameters' gradients are cut: where rows are walked over, the partials are
+/// those of the blocks; where not, those of stretches of the rows.
 struct Partials {
     /// Whether the gradient's own kernel forms them.
     walks: bool,

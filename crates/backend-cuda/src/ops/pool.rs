@@ -54,7 +54,8 @@ fn image(op: &'static str, view: &View<'_>) -> Result<[usize; 2]> {
     Ok([height, width])
 }
 
-/// For windows of `large`, one for each element of `small`, from `from` to `to`, which are one of these each.
+/// For windows of `large`, one for each element of `small`, from `from` to `to`, which are one of
+/// these each.
 fn parameters(
     call: &Call<'_>,
     window: &Window,

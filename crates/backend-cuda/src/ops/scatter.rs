@@ -1,4 +1,5 @@
-//! Putting and adding along an axis: sources are sorted by the place that they go to, so that the result does not depend on which thread comes first.
+//! Putting and adding along an axis: sources are sorted by the place that they go to, so that the
+//! result does not depend on which thread comes first.
 
 use super::copy::copy;
 use super::index::{along, three_axes, variant};
@@ -201,7 +202,8 @@ fn index_add(call: &Call<'_>, axis: usize) -> Result<()> {
     gpu.launch(op, launch, &parameters)
 }
 
-/// Whether rows of this side, `outer` blocks of them, begin at multiples of `pack` elements, which are 16 bytes, and their elements lie side by side.
+/// Whether rows of this side, `outer` blocks of them, begin at multiples of `pack` elements, which
+/// are 16 bytes, and their elements lie side by side.
 fn is_packed(&(address, [outer_stride, row, column]): &(u64, [i64; 3]), outer: usize, pack: usize) -> bool {
     let even = |stride: i64| stride % pack as i64 == 0;
     address.is_multiple_of(ACCESS as u64) && column == 1 && even(row) && (outer == 1 || even(outer_stride))

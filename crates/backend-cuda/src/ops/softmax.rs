@@ -9,11 +9,13 @@ use crate::variant::rows::{Packing, Rows};
 use crate::variant::softmax::{ColumnTile, STRETCHES, SoftmaxVariant, teams};
 use ternion_core::{DType, Error, Layout, Op, Result};
 
-/// The kernels of each form: the ops themselves, or the first of two launches, then their gradients.
+/// The kernels of each form: the ops themselves, or the first of two launches, then their
+/// gradients.
 const FORWARD: usize = 0;
 const GRADIENT: usize = 1;
 
-/// Rows that are fewer than this and longer than that are cut into stretches: a block for a row would leave most of the device idle.
+/// Rows that are fewer than this and longer than that are cut into stretches: a block for a row
+/// would leave most of the device idle.
 const FEW: usize = 66;
 const LONG: usize = 32 << 10;
 /// Packs of a stretch: eight rounds of a block.
@@ -169,7 +171,8 @@ fn rows(call: &Call<'_>, form: &Form) -> Result<()> {
     operands.finish()
 }
 
-/// Strides of the axes before `axis` and of `axis`, where the former lie evenly and those behind it next to each other.
+/// Strides of the axes before `axis` and of `axis`, where the former lie evenly and those behind it
+/// next to each other.
 fn outer_and_axis(layout: &Layout, axis: usize) -> Option<[i64; 2]> {
     let (outer, inner) = (even(layout, 0..axis)?, even(layout, axis + 1..layout.shape().rank())?);
     (inner == 1).then(|| [outer, layout.strides()[axis] as i64])

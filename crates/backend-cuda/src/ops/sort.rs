@@ -134,7 +134,8 @@ fn sort(call: &Call<'_>, payload: &Sort, views: [&View<'_>; 3]) -> Result<()> {
     }
 }
 
-/// More lines than the tiled kernels take at once: groups of them, cut along the longest of the other axes.
+/// More lines than the tiled kernels take at once: groups of them, cut along the longest of the
+/// other axes.
 fn in_groups(call: &Call<'_>, payload: &Sort, views: [&View<'_>; 3], count: usize) -> Result<()> {
     let shape = *views[2].layout.shape();
     let others = (0..shape.rank()).filter(|&axis| axis != payload.axis);
@@ -149,7 +150,8 @@ fn in_groups(call: &Call<'_>, payload: &Sort, views: [&View<'_>; 3], count: usiz
     Ok(())
 }
 
-/// Where groups along an axis of `size` begin and how long they are, so that of `count` lines each has at most `most`, if one place of the axis has.
+/// Where groups along an axis of `size` begin and how long they are, so that of `count` lines each
+/// has at most `most`, if one place of the axis has.
 fn groups(size: usize, count: usize, most: usize) -> impl Iterator<Item = (usize, usize)> {
     let at_once = (most / (count / size.max(1)).max(1)).max(1);
     (0..size).step_by(at_once).map(move |from| (from, at_once.min(size - from)))
@@ -227,7 +229,8 @@ impl Pairs {
         })
     }
 
-    /// Sorts by the lowest `bits` bits of the keys; `first` is the kernel `count` of `variant`, after which `offsets` and `place` come.
+    /// Sorts by the lowest `bits` bits of the keys; `first` is the kernel `count` of `variant`,
+    /// after which `offsets` and `place` come.
     pub(crate) fn sort(
         &mut self,
         gpu: &Gpu,

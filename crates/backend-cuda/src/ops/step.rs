@@ -11,7 +11,8 @@ use ternion_core::{Error, Op, Result};
 const THREADS: usize = 256;
 /// Elements of a block.
 const CHUNK: usize = THREADS * 4;
-/// The first CUDA version whose kernels take the parameters of many tensors, as 1000 * major + 10 * minor.
+/// The first CUDA version whose kernels take the parameters of many tensors, as 1000 * major + 10 *
+/// minor.
 const LONG_PARAMETERS: i32 = 12_010;
 
 /// A tensor and what belongs to it, as `Target` of the kernels.
@@ -124,13 +125,15 @@ fn run_by<const TENSORS: usize>(op: &Op, call: &Call<'_>, capacity: Capacity) ->
     let width = 3 + states(op);
     let (rule, mut parameters) = rule::<TENSORS>(op)?;
     let variant = StepVariant { rule, capacity, dtype: call.inputs[0].dtype };
-    // Groups of tensors whose numbers lie equally far apart share a launch; all do that an optimizer makes.
+    // Groups of tensors whose numbers lie equally far apart share a launch; all do that an
+    // optimizer makes.
     let groups: Vec<&[View<'_>]> = call.inputs.chunks(width).collect();
     let stride = |group: &&[View<'_>]| group[2].layout.strides()[0];
     for together in
         groups.chunk_by(|left, right| stride(left) == stride(right)).flat_map(|alike| alike.chunks(TENSORS))
     {
-        // Gradients in another order than their parameter are copied; the copies live until the kernel has been queued.
+        // Gradients in another order than their parameter are copied; the copies live until the
+        // kernel has been queued.
         let mut copies: Vec<Buffer> = Vec::new();
         let mut blocks = 0;
         for (at, group) in together.iter().enumerate() {

@@ -115,9 +115,10 @@ fn type_of(operand: Operand) -> &'static str {
     }
 }
 
-/// Blocks that the compiler is to keep room for on a multiprocessor. Aiming at more than one it spills
-/// where functions are long; but those of half precision that it does hold in fewer registers are faster by
-/// a tenth, since more accesses are in flight: arithmetic is half of their time.
+/// Blocks that the compiler is to keep room for on a multiprocessor. Aiming at more than one it
+/// spills where functions are long; but those of half precision that it does hold in fewer
+/// registers are faster by a tenth, since more accesses are in flight: arithmetic is half of their
+/// time.
 fn least_blocks(variant: ElementwiseVariant) -> usize {
     match variant {
         ElementwiseVariant::Unary { function: UnaryFunction(op), dtype } if dtype.is_half() => match op {

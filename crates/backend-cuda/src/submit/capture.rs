@@ -1,7 +1,8 @@
 //! Steps recorded as CUDA graphs.
 //!
-//! While a thread records, its launches and copies go into a graph, and memory comes from an arena of the recording: what the graph's kernels use is
-//! reused by nobody else, as long as the graph lives. Buffers from outside that the step touches are held for as long.
+//! While a thread records, its launches and copies go into a graph, and memory comes from an arena
+//! of the recording: what the graph's kernels use is reused by nobody else, as long as the graph
+//! lives. Buffers from outside that the step touches are held for as long.
 
 use crate::driver::check;
 use crate::gpu::Gpu;
@@ -57,7 +58,8 @@ impl Recorder {
 impl Capture for Recorder {
     fn begin(&self) -> Result<()> {
         self.gpu.begin_recording()?;
-        // Relaxed: other threads may ask the driver for anything meanwhile; that they do not use this stream is seen to by `launch`.
+        // Relaxed: other threads may ask the driver for anything meanwhile; that they do not use
+        // this stream is seen to by `launch`.
         let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
         // SAFETY: the stream lives as long as the device.
         let code = unsafe { sys::cuStreamBeginCapture_v2(self.gpu.stream(), mode) };
@@ -84,7 +86,8 @@ impl Capture for Recorder {
         };
         check("capture", destroyed)?;
         let _guard = self.gpu.submission_guard();
-        // What the first replay would do otherwise: not into another recording, which may have begun.
+        // What the first replay would do otherwise: not into another recording, which may have
+        // begun.
         if !self.gpu.is_recording() {
             // SAFETY: both handles live.
             check("capture", unsafe { sys::cuGraphUpload(executable, self.gpu.stream()) })?;
@@ -97,7 +100,8 @@ impl Capture for Recorder {
 #[derive(Clone, Copy, Debug)]
 struct Executable(sys::CUgraphExec);
 
-// SAFETY: graphs are handles that the driver lets every thread use, one at a time: launches go to one stream.
+// SAFETY: graphs are handles that the driver lets every thread use, one at a time: launches go to
+// one stream.
 unsafe impl Send for Executable {}
 // SAFETY: as for Send.
 unsafe impl Sync for Executable {}
@@ -119,7 +123,8 @@ pub(crate) struct RetiredGraph {
 }
 
 impl RetiredGraph {
-    /// Destroys the graph and gives its memory back, when nothing runs on it any more. Not while the stream records.
+    /// Destroys the graph and gives its memory back, when nothing runs on it any more. Not while
+    /// the stream records.
     fn destroy(self, gpu: &Gpu) {
         let _ = gpu.context.bind();
         // SAFETY: the stream lives as long as the device; the graph is destroyed once.
@@ -164,7 +169,8 @@ impl Drop for RecordedStep {
         let Some(recording) = self.recording.take() else { return };
         let retired = RetiredGraph { executable: self.executable, _recording: recording };
         self.gpu.retired_graphs.lock().push(retired);
-        // To wait for a stream that records would spoil the recording, on whichever thread: then this is done when that has ended.
+        // To wait for a stream that records would spoil the recording, on whichever thread: then
+        // this is done when that has ended.
         self.gpu.end_steps_that_wait();
     }
 }

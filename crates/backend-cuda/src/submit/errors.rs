@@ -1,7 +1,8 @@
 //! What kernels find wrong with the data: positions outside the axis that they select from.
 //!
-//! A kernel that meets one does not follow it. It leaves the position and a `site`, which says the op and the size of the axis, in a record in host
-//! memory that the device sees; the next synchronisation takes it from there. The record holds the first one that was seen.
+//! A kernel that meets one does not follow it. It leaves the position and a `site`, which says the
+//! op and the size of the axis, in a record in host memory that the device sees; the next
+//! synchronisation takes it from there. The record holds the first one that was seen.
 
 use crate::driver::check;
 use cudarc::driver::sys;
@@ -87,7 +88,8 @@ impl IndexErrors {
         unsafe { (&raw mut (*self.host).site).write_volatile(0) };
         let op = OPS.lock().get((site >> SIZE_BITS) as usize - 1).copied().unwrap_or("index");
         let size = (site & ((1 << SIZE_BITS) - 1)) as usize;
-        // `x.i(index)` counts indices below 0 from the end: one that is still below 0 was written so much lower.
+        // `x.i(index)` counts indices below 0 from the end: one that is still below 0 was written
+        // so much lower.
         let index = if op == "index" && index < 0 { index.saturating_sub(size as i64) } else { index };
         Err(Error::IndexOutOfRange { op, index, size })
     }

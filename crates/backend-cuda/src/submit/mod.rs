@@ -1,4 +1,5 @@
-//! Work on its way to the device: launches, what was launched last, what went wrong, recorded steps.
+//! Work on its way to the device: launches, what was launched last, what went wrong, recorded
+//! steps.
 
 pub(crate) mod capture;
 pub(crate) mod errors;

@@ -1,16 +1,19 @@
 //! The queue between ops and the driver.
 //!
-//! The driver takes 3 to 4 us to queue a kernel, most of what an op costs its thread. So ops that follow one another closely leave their kernels here,
-//! and a thread of the device's own hands them to the driver, in the same order:
+//! The driver takes 3 to 4 us to queue a kernel, most of what an op costs its thread. So ops that
+//! follow one another closely leave their kernels here, and a thread of the device's own hands them
+//! to the driver, in the same order:
 //!
 //! ```text
 //!   op -> push -> | slot | slot | slot |  ... -> the queue's thread -> driver -> device
 //!                 issued ^             ^ pushed
 //! ```
 //!
-//! Whoever uses the stream otherwise (copies, marks, waiting, recording) first waits until nothing is left here, or hands it over itself: the order of
-//! the stream is that of the calls. While the thread sleeps, the first few launches go straight to the driver, so that a lone op wakes nobody; and so do
-//! all while a step is recorded. The thread is started by the first burst of launches, looks out for a while after each, then sleeps again.
+//! Whoever uses the stream otherwise (copies, marks, waiting, recording) first waits until nothing
+//! is left here, or hands it over itself: the order of the stream is that of the calls. While the
+//! thread sleeps, the first few launches go straight to the driver, so that a lone op wakes nobody;
+//! and so do all while a step is recorded. The thread is started by the first burst of launches,
+//! looks out for a while after each, then sleeps again.
 
 use crate::driver::launch::LaunchConfig;
 use crate::driver::stream::Stream;
@@ -27,17 +30,21 @@ use std::time::{Duration, Instant};
 /// Launches that may wait: as many as the driver's own queue takes before it makes the caller wait.
 const SLOTS: usize = 1024;
 
-/// Bytes of parameters that a slot takes: those of every kernel but steps of optimisers and concatenations, which name many tensors in them. Those wait
-/// until what is before them has been handed over.
+/// Bytes of parameters that a slot takes: those of every kernel but steps of optimisers and
+/// concatenations, which name many tensors in them. Those wait until what is before them has been
+/// handed over.
 const ROOM: usize = 896;
 
-/// Launches in a row that go straight to the driver before the thread is woken, which costs as much as one of them.
+/// Launches in a row that go straight to the driver before the thread is woken, which costs as much
+/// as one of them.
 const ALONE: usize = 8;
 
-/// How long the thread looks out for the next launch before it sleeps: longer than a program is busy between two ops of a step.
+/// How long the thread looks out for the next launch before it sleeps: longer than a program is
+/// busy between two ops of a step.
 const PATIENCE: Duration = Duration::from_micros(200);
 
-/// Turns of waiting after which a thread lets others run, and after which it sleeps in between: the driver waits for the device then.
+/// Turns of waiting after which a thread lets others run, and after which it sleeps in between: the
+/// driver waits for the device then.
 const TURNS: u32 = 128;
 const MANY_TURNS: u32 = 64 * TURNS;
 const NAP: Duration = Duration::from_micros(20);
@@ -50,8 +57,8 @@ pub(crate) trait LaunchTarget: Send + Sync + 'static {
     /// Queues a kernel.
     ///
     /// # Safety
-    /// `parameters` points to the struct that the kernel takes, whose addresses are of buffers that are
-    /// not reused but in the stream's order.
+    /// `parameters` points to the struct that the kernel takes, whose addresses are of buffers that
+    /// are not reused but in the stream's order.
     unsafe fn launch(&self, config: &LaunchConfig, parameters: *mut c_void) -> sys::CUresult;
 }
 
@@ -84,8 +91,8 @@ struct Refusal {
 #[repr(C, align(64))]
 struct Parameters(MaybeUninit<[u8; ROOM]>);
 
-/// A number that one thread writes and another reads, in a cache line of its own (two, as neighbours
-/// are fetched together).
+/// A number that one thread writes and another reads, in a cache line of its own (two, as
+/// neighbours are fetched together).
 #[repr(align(128))]
 struct CachePadded(AtomicUsize);
 
@@ -93,7 +100,8 @@ struct CachePadded(AtomicUsize);
 pub(crate) struct SubmissionQueue<D> {
     pub(crate) target: D,
     slots: Box<[UnsafeCell<MaybeUninit<Slot>>]>,
-    /// Launches that were put into slots so far: launch `n` into slot `n % SLOTS`. Written by the holder of `pushing`.
+    /// Launches that were put into slots so far: launch `n` into slot `n % SLOTS`. Written by the
+    /// holder of `pushing`.
     pushed: CachePadded,
     /// Those of them that the driver has. Written by the holder of `issuing`.
     issued: CachePadded,
@@ -112,8 +120,9 @@ pub(crate) struct SubmissionQueue<D> {
     refusals: Mutex<Vec<Refusal>>,
 }
 
-// SAFETY: slots between `issued` and `pushed` are only read, by the holder of `issuing`; the others belong to the holder of `pushing`. Both numbers
-// move behind what they tell of. The handles in slots may be used by every thread.
+// SAFETY: slots between `issued` and `pushed` are only read, by the holder of `issuing`; the others
+// belong to the holder of `pushing`. Both numbers move behind what they tell of. The handles in
+// slots may be used by every thread.
 unsafe impl<D: Send + Sync> Sync for SubmissionQueue<D> {}
 // SAFETY: as for Sync.
 unsafe impl<D: Send + Sync> Send for SubmissionQueue<D> {}
@@ -157,11 +166,12 @@ impl<D: LaunchTarget> SubmissionQueue<D> {
         }
     }
 
-    /// Launches a kernel of `op`, now or a little later; `at_once`: now. What the driver says to a later
-    /// one is reported by [`SubmissionQueue::refused_to_this_thread`].
+    /// Launches a kernel of `op`, now or a little later; `at_once`: now. What the driver says to a
+    /// later one is reported by [`SubmissionQueue::refused_to_this_thread`].
     ///
     /// # Safety
-    /// The kernel takes one struct by value, whose twin `P` is. Its addresses are of buffers that are not reused but in the stream's order.
+    /// The kernel takes one struct by value, whose twin `P` is. Its addresses are of buffers that
+    /// are not reused but in the stream's order.
     #[inline]
     pub(crate) unsafe fn push<P>(
         self: &Arc<Self>,
@@ -176,12 +186,14 @@ impl<D: LaunchTarget> SubmissionQueue<D> {
         let goes_straight = at_once || !self.is_used || size_of::<P>() > ROOM;
         if goes_straight || self.is_lone(index) || self.is_stopped.load(Ordering::Relaxed) {
             self.issue_until(index);
-            // SAFETY: the caller vouches for the parameters; what was pushed before has been issued.
+            // SAFETY: the caller vouches for the parameters; what was pushed before has been
+            // issued.
             return unsafe { self.target.launch(&config, std::ptr::from_ref(parameters).cast_mut().cast()) };
         }
         self.wait_for_room(index);
         let slot = self.slots[index % SLOTS].get().cast::<Slot>();
-        // SAFETY: the slot belongs to the holder of `pushing` until `pushed` tells of it; `P` fits, and its bytes are copied whatever they are.
+        // SAFETY: the slot belongs to the holder of `pushing` until `pushed` tells of it; `P` fits,
+        // and its bytes are copied whatever they are.
         unsafe {
             (&raw mut (*slot).config).write(config);
             (&raw mut (*slot).op).write(op);
@@ -234,7 +246,8 @@ impl<D: LaunchTarget> SubmissionQueue<D> {
     fn issue(&self, target: usize) {
         for index in self.issued.0.load(Ordering::Relaxed)..target {
             let slot = self.slots[index % SLOTS].get().cast::<Slot>();
-            // SAFETY: the slot was filled before `pushed` went beyond it, and is not filled anew before `issued` does.
+            // SAFETY: the slot was filled before `pushed` went beyond it, and is not filled anew
+            // before `issued` does.
             let (code, op, thread) = unsafe {
                 let code = self.target.launch(&(*slot).config, (&raw mut (*slot).parameters).cast());
                 (code, (*slot).op, (*slot).thread)
@@ -256,13 +269,15 @@ impl<D: LaunchTarget> SubmissionQueue<D> {
         self.was_refused.store(true, Ordering::Release);
     }
 
-    /// The first launch of this thread's that the driver refused since this was asked last, and what it said.
+    /// The first launch of this thread's that the driver refused since this was asked last, and
+    /// what it said.
     #[inline]
     pub(crate) fn refused_to_this_thread(&self) -> Option<(&'static str, sys::CUresult)> {
         if self.was_refused.load(Ordering::Acquire) { self.take_refusal(false) } else { None }
     }
 
-    /// The same of any thread's, this one's before others': what has been waited for has come to this. The others' are forgotten.
+    /// The same of any thread's, this one's before others': what has been waited for has come to
+    /// this. The others' are forgotten.
     #[inline]
     pub(crate) fn refused(&self) -> Option<(&'static str, sys::CUresult)> {
         if self.was_refused.load(Ordering::Acquire) { self.take_refusal(true) } else { None }
@@ -342,7 +357,8 @@ impl<D: LaunchTarget> SubmissionQueue<D> {
         self.is_asleep.store(false, Ordering::SeqCst);
     }
 
-    /// Ends the thread and hands over what is left. What is launched afterwards goes straight to the driver.
+    /// Ends the thread and hands over what is left. What is launched afterwards goes straight to
+    /// the driver.
     pub(crate) fn stop(&self) {
         self.is_stopped.store(true, Ordering::Release);
         if let Some(handle) = self.handle.lock().take() {
@@ -374,13 +390,15 @@ impl Wait {
 /// Those of this process, whose devices may live as long as it does.
 static QUEUES: Mutex<Vec<Weak<SubmissionQueue<Stream>>>> = Mutex::new(Vec::new());
 
-/// Stops the queue before the process ends: the driver's own end must not find a thread in the midst of a launch.
+/// Stops the queue before the process ends: the driver's own end must not find a thread in the
+/// midst of a launch.
 pub(crate) fn stop_with_process(queue: &Arc<SubmissionQueue<Stream>>) {
     static REGISTERED: Once = Once::new();
     let mut queues = QUEUES.lock();
     queues.retain(|queue| queue.strong_count() > 0);
     queues.push(Arc::downgrade(queue));
-    // What is registered last is called first: the driver, which is there already, has registered its own end before.
+    // What is registered last is called first: the driver, which is there already, has registered
+    // its own end before.
     // SAFETY: the function may be called at any time; it does not unwind.
     REGISTERED.call_once(|| unsafe {
         libc::atexit(stop_all);

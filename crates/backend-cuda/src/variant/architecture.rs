@@ -15,8 +15,8 @@ pub struct Architecture {
 }
 
 impl Architecture {
-    /// The architecture whose machine code runs on a device: on 9.0 with the instructions that only it
-    /// has.
+    /// The architecture whose machine code runs on a device: on 9.0 with the instructions that only
+    /// it has.
     pub(crate) fn of_device(capability: Capability) -> Architecture {
         Architecture { capability, is_specific: capability == (9, 0) }
     }

@@ -1,5 +1,5 @@
-//! Variants of attention and its gradient: how products are formed, the tiles, and which keys a query
-//! sees.
+//! Variants of attention and its gradient: how products are formed, the tiles, and which keys a
+//! query sees.
 
 use super::architecture::Architectures;
 use ternion_core::DType;
@@ -131,8 +131,8 @@ impl Tiles {
 }
 
 impl Products {
-    /// The tiles of a forward kernel of tensor cores: the fastest of those without spills that were tried
-    /// on an H100.
+    /// The tiles of a forward kernel of tensor cores: the fastest of those without spills that were
+    /// tried on an H100.
     pub(crate) fn forward_tiles(self) -> Tiles {
         match (self.engine, self.width) {
             _ if self.reach.is_masked() => Tiles::of(1, 64, 2),
@@ -145,8 +145,8 @@ impl Products {
         }
     }
 
-    /// The tiles of the gradient on tensor cores: of the kernel for queries, and of that for keys and
-    /// values.
+    /// The tiles of the gradient on tensor cores: of the kernel for queries, and of that for keys
+    /// and values.
     pub(crate) fn backward_tiles(self) -> [Tiles; 2] {
         let is_plain = matches!(self.reach, Reach::Full | Reach::Band);
         match (self.engine, self.width) {

@@ -65,7 +65,8 @@ impl MmaInput {
     }
 }
 
-/// Sizes of a tile: rows and columns of the result, and the length of the inner axis that a stage holds.
+/// Sizes of a tile: rows and columns of the result, and the length of the inner axis that a stage
+/// holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct BlockShape {
     pub(crate) m: usize,
@@ -118,8 +119,8 @@ pub(crate) struct Cost {
     pub(crate) wave_microseconds: f64,
 }
 
-/// A tile of the result, as one block computes it. Every tile is a static, and is itself alone: tiles are
-/// compared by address.
+/// A tile of the result, as one block computes it. Every tile is a static, and is itself alone:
+/// tiles are compared by address.
 pub(crate) struct Tile {
     /// For messages.
     pub(crate) name: &'static str,
@@ -156,8 +157,8 @@ impl fmt::Debug for Tile {
 }
 
 impl Tile {
-    /// Whether it takes operands of any strides, element by element. Tensor cores ask for 16 bytes at a
-    /// time where they are to be kept busy.
+    /// Whether it takes operands of any strides, element by element. Tensor cores ask for 16 bytes
+    /// at a time where they are to be kept busy.
     pub(crate) fn takes_elements(&self) -> bool {
         !self.engine.uses_tensor_cores() || self.purpose == Purpose::UnalignedOperands
     }
@@ -210,8 +211,8 @@ impl Tile {
     }
 }
 
-/// How an operand is loaded into shared memory. A vector is 16 bytes; "k" is the inner axis, "mn" the
-/// other one: m of a, n of b.
+/// How an operand is loaded into shared memory. A vector is 16 bytes; "k" is the inner axis, "mn"
+/// the other one: m of a, n of b.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum LoadMode {
     /// SIMT: vectors along mn.

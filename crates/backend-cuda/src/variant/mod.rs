@@ -1,11 +1,12 @@
 //! What kernels are compiled for: one [`Variant`] for everything that is compiled on its own.
 //!
-//! A variant says in types what the macros of its source say in text (see `source`): dtypes, tiles, how
-//! operands are read, the architectures that it is for. Ops choose one for each launch; `modules` finds
-//! its kernels by it, so it is small and its hash is cheap.
+//! A variant says in types what the macros of its source say in text (see `source`): dtypes, tiles,
+//! how operands are read, the architectures that it is for. Ops choose one for each launch;
+//! `modules` finds its kernels by it, so it is small and its hash is cheap.
 //!
 //! A family for another architecture is an arm of its engine here ([`gemm::Engine`],
-//! [`attention::Engine`]), which says by its [`Architectures`] where it runs, and a file in `kernels/`.
+//! [`attention::Engine`]), which says by its [`Architectures`] where it runs, and a file in
+//! `kernels/`.
 
 mod architecture;
 pub(crate) mod attention;

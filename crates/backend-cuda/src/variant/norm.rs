@@ -55,7 +55,8 @@ pub(crate) fn teams(dtype: DType, packing: Packing) -> &'static [Team] {
     }
 }
 
-/// Teams of the gradient. Those with registers form the parameters' sums on the way; the longest rows are read once more for them.
+/// Teams of the gradient. Those with registers form the parameters' sums on the way; the longest
+/// rows are read once more for them.
 pub(crate) fn grad_teams(dtype: DType, packing: Packing) -> &'static [Team] {
     match (packing, dtype) {
         (Packing::Masked, _) => &[],
@@ -79,9 +80,9 @@ pub(crate) fn grad_teams(dtype: DType, packing: Packing) -> &'static [Team] {
     }
 }
 
-/// Rows of a team in one turn of the gradient's kernel, `TOGETHER` there. Half precision has twice the work
-/// for its bytes: two of its rows share the exchange of their sums; with one the kernel waits for itself,
-/// not for memory.
+/// Rows of a team in one turn of the gradient's kernel, `TOGETHER` there. Half precision has twice
+/// the work for its bytes: two of its rows share the exchange of their sums; with one the kernel
+/// waits for itself, not for memory.
 pub(crate) fn rows_together(rows: &Rows, dtype: DType) -> usize {
     let is_half = dtype.size() == 2 && rows.packing == Packing::Whole;
     if is_half && rows.team.hold == Hold::Registers && rows.team.threads() >= 32 { 2 } else { 1 }
@@ -105,7 +106,8 @@ pub(super) fn variants() -> Vec<NormVariant> {
     all
 }
 
-/// Elements of a pack that there are kernels for, the widest first. Numbers of 64 bits are taken one by one.
+/// Elements of a pack that there are kernels for, the widest first. Numbers of 64 bits are taken
+/// one by one.
 pub(crate) fn batch_norm_packs(dtype: DType) -> &'static [usize] {
     match dtype.size() {
         8 => &[1],

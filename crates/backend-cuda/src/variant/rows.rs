@@ -1,5 +1,5 @@
-//! How the kernels of rows (`kernels/lib/rows.cuh`) are cut: the packs of a row, and the threads that
-//! share it.
+//! How the kernels of rows (`kernels/lib/rows.cuh`) are cut: the packs of a row, and the threads
+//! that share it.
 
 use super::dtypes::ACCESS;
 use ternion_core::DType;

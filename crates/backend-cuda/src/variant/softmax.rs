@@ -1,4 +1,5 @@
-//! Variants of softmax, its logarithm, and their gradients: the teams of rows, the tiles of columns.
+//! Variants of softmax, its logarithm, and their gradients: the teams of rows, the tiles of
+//! columns.
 
 use super::dtypes::pack_of;
 use super::rows::{Packing, Rows, Team};
@@ -17,7 +18,8 @@ pub(crate) enum SoftmaxVariant {
 /// What takes the stretches that long rows are cut into.
 pub(crate) const STRETCHES: Rows = Rows { packing: Packing::Masked, team: Team::LONGEST };
 
-/// The teams of rows. Of the logarithm, which mostly is part of a loss that has a kernel of its own, only some.
+/// The teams of rows. Of the logarithm, which mostly is part of a loss that has a kernel of its
+/// own, only some.
 pub(crate) fn teams(log: bool, dtype: DType, packing: Packing) -> &'static [Team] {
     const fn registers(threads: u16, packs: u8) -> Team {
         Team::registers(threads, packs)

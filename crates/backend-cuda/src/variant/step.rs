@@ -14,8 +14,8 @@ pub(crate) enum UpdateRule {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Capacity {
     Few,
-    /// On a driver whose kernels take 32 KiB of parameters. Copying those costs more than a launch where
-    /// there are few tensors.
+    /// On a driver whose kernels take 32 KiB of parameters. Copying those costs more than a launch
+    /// where there are few tensors.
     Many,
 }
 

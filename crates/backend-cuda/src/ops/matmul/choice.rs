@@ -1,4 +1,5 @@
-//! The choice for a product: its tile, how operands come into that, and into how many parts long sums are cut.
+//! The choice for a product: its tile, how operands come into that, and into how many parts long
+//! sums are cut.
 
 use super::operand::Operand;
 use crate::variant::gemm::{LoadMode, MmaInput, Purpose, Tile, tiles};
@@ -17,9 +18,11 @@ const MOST_SPLITS: usize = 128;
 
 /// Microseconds that a product takes beside its waves of blocks: to queue it, and to begin.
 const LAUNCH_MICROSECONDS: f64 = 2.0;
-/// Microseconds that the second kernel takes beside its memory traffic, which adds up the parts of sums.
+/// Microseconds that the second kernel takes beside its memory traffic, which adds up the parts of
+/// sums.
 const SPLIT_MICROSECONDS: f64 = 1.8;
-/// Microseconds that it takes to queue the copy of an operand, and of one with zeros behind its lines.
+/// Microseconds that it takes to queue the copy of an operand, and of one with zeros behind its
+/// lines.
 const COPY_MICROSECONDS: f64 = 4.0;
 const PADDED_COPY_MICROSECONDS: f64 = 6.0;
 /// Two thirds of an H100's bandwidth.
@@ -34,8 +37,8 @@ pub(super) struct Sizes {
     pub(super) n: usize,
     pub(super) k: usize,
     pub(super) matrices: usize,
-    /// Elements of a and of b, if the fast tiles of tensor cores do not load them as they are, so that they
-    /// are copied for those; else 0.
+    /// Elements of a and of b, if the fast tiles of tensor cores do not load them as they are, so
+    /// that they are copied for those; else 0.
     pub(super) unaligned: [usize; 2],
 }
 
@@ -44,8 +47,8 @@ impl Sizes {
         self.m * self.n * self.matrices
     }
 
-    /// Microseconds that the copies of unaligned operands take, of elements of `size` bytes: to queue one
-    /// and the zeros behind its lines, to read and to write.
+    /// Microseconds that the copies of unaligned operands take, of elements of `size` bytes: to
+    /// queue one and the zeros behind its lines, to read and to write.
     fn copies(&self, size: usize) -> f64 {
         let copied = self.unaligned.iter().filter(|&&elements| elements > 0);
         let queued =
@@ -115,7 +118,8 @@ pub(super) struct Choice {
 }
 
 impl Choice {
-    /// Worked out once for each product of other sizes or strides: to look it up takes a fraction of the time.
+    /// Worked out once for each product of other sizes or strides: to look it up takes a fraction
+    /// of the time.
     #[inline]
     pub(super) fn remembered(
         input: MmaInput,
@@ -133,7 +137,8 @@ impl Choice {
                 return *choice;
             }
             let choice = Choice::of(input, operands, sizes, device);
-            // A program that never multiplies the same sizes twice must not fill the memory with them.
+            // A program that never multiplies the same sizes twice must not fill the memory with
+            // them.
             if chosen.len() >= MOST_CHOSEN {
                 chosen.clear();
             }

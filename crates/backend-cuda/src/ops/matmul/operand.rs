@@ -33,7 +33,8 @@ impl<'a> Operand<'a> {
         Ok(Operand { view, line_axis, inner_axis, address: call.gpu.address(call.name, &view)? })
     }
 
-    /// Whether its first element lies at a multiple of what tiles copy at a time: nothing else of its address matters to them.
+    /// Whether its first element lies at a multiple of what tiles copy at a time: nothing else of
+    /// its address matters to them.
     #[inline]
     pub(super) fn is_aligned(&self) -> bool {
         self.address.is_multiple_of(ACCESS)
@@ -86,7 +87,8 @@ impl<'a> Operand<'a> {
         if inner == 1 && line != 1 { LoadMode::ElementsK } else { LoadMode::Elements }
     }
 
-    /// Its elements if, of the tiles of tensor cores, only that of elements takes it as it is; else 0.
+    /// Its elements if, of the tiles of tensor cores, only that of elements takes it as it is; else
+    /// 0.
     pub(super) fn unaligned_elements(&self) -> usize {
         if !self.tensor_load().is_unaligned() {
             return 0;
@@ -104,7 +106,8 @@ impl<'a> Operand<'a> {
         Shape::new(&dims)
     }
 
-    /// A copy in which the inner axis is a run, and lines begin at multiples of 16 bytes, with zeros between one and the next.
+    /// A copy in which the inner axis is a run, and lines begin at multiples of 16 bytes, with
+    /// zeros between one and the next.
     pub(super) fn laid_out(&self, gpu: &Arc<Gpu>, op: &'static str) -> Result<(Buffer, Layout)> {
         let (shape, size) = (self.distinct()?, self.view.dtype.size());
         let pack = 16 / size;

@@ -121,7 +121,8 @@ fn a_lone_launch_is_made_by_its_own_thread() {
     assert!(queue.handle.lock().is_none(), "nobody was woken");
 }
 
-/// Launches so many that the thread has to do with them, and says what was refused by the launches themselves.
+/// Launches so many that the thread has to do with them, and says what was refused by the launches
+/// themselves.
 fn push_many(queue: &Arc<SubmissionQueue<Notes>>) -> Option<sys::CUresult> {
     let refused = |code: &sys::CUresult| *code != sys::CUresult::CUDA_SUCCESS;
     let codes: Vec<_> = (0..100).map(|number| push(queue, number, false)).filter(refused).collect();
@@ -218,8 +219,8 @@ impl LaunchTarget for AlignedNotes {
     }
 }
 
-/// By slots of the queue, by launches that go straight to the driver, and by those of a recorded step,
-/// which are made at once.
+/// By slots of the queue, by launches that go straight to the driver, and by those of a recorded
+/// step, which are made at once.
 #[test]
 fn attributes_and_aligned_parameters_arrive_unchanged() {
     let queue = Arc::new(SubmissionQueue::with_thread(AlignedNotes::default(), true));

@@ -242,7 +242,8 @@ static TF32: [&Tile; 6] = [
     &TF32_32X32X32_ELEMENTWISE,
 ];
 
-/// The tiles that there are for products of these. For narrow integers and i64 the small one serves.
+/// The tiles that there are for products of these. For narrow integers and i64 the small one
+/// serves.
 pub(crate) fn tiles(input: MmaInput) -> &'static [&'static Tile] {
     match input {
         MmaInput::Tf32 => &TF32,
