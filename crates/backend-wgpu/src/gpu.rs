@@ -405,6 +405,10 @@ impl Gpu {
             .pipelines
             .get(&self.device, &variant)
             .map_err(|detail| Error::invalid(op, format!("its shader was refused: {detail}")))?;
+        #[cfg(test)]
+        if crate::record::folder().is_some() {
+            crate::record::launched(op, groups, &self.pipelines.linked(&variant), parameters);
+        }
         let folded = self.folded(op, groups)?;
         self.launches.fetch_add(1, Ordering::Relaxed);
         let mut batch = self.batch.lock();

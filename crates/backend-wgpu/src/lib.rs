@@ -20,6 +20,9 @@ mod ops;
 mod overdue;
 mod pipelines;
 mod pool;
+#[cfg(test)]
+#[path = "../tests/unit/record.rs"]
+mod record;
 mod repeat;
 mod select;
 mod slots;

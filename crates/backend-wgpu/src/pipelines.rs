@@ -171,6 +171,12 @@ impl Pipelines {
         self.compiled.read().keys().map(words).collect()
     }
 
+    /// The linked text of a shader.
+    #[cfg(test)]
+    pub(crate) fn linked(&self, variant: &Variant) -> String {
+        variant.source(self.window_bytes)
+    }
+
     #[cfg(test)]
     pub(crate) fn compiled(&self) -> (usize, Vec<String>) {
         (self.compiled.read().len(), self.refused.lock().clone())
