@@ -7,6 +7,7 @@
 //! A tensor larger than a binding may be is bound as several windows; its functions then find the window of a word. A shader knows nothing of that.
 
 use crate::linker::Class;
+use crate::names::SlotName;
 use std::fmt::Write;
 use ternion_core::DType;
 
@@ -21,24 +22,24 @@ pub(crate) enum Access {
     /// Writes whole words, each by one thread, which may read what it holds.
     Words,
     /// Reads elements of up to 32 bits four at a time: `x_four(i)`, of floats, which is `x_of_words(x_words(i))`.
-    Fours,
+    Vec4,
     /// The same of f16, for cooperative matrices: `x_halves(i)`.
-    Halves,
+    Half,
     /// Written by cooperative matrices of f32, as `x`.
     Sums,
     /// Writes such elements four at a time: `x_put_four_bits(i, bits)`, `x_put_words(i, words)` as they lie in memory, and `x_put_four(i, four)` of floats,
     /// each by one thread, which may read what it holds.
-    FoursWritten,
+    Vec4Written,
 }
 
 impl Access {
     pub(crate) fn writes(self) -> bool {
-        !matches!(self, Access::Read | Access::Fours | Access::Halves)
+        !matches!(self, Access::Read | Access::Vec4 | Access::Half)
     }
 
     /// Whether the tensor is declared as an array of fours.
-    fn by_fours(self) -> bool {
-        matches!(self, Access::Fours | Access::Halves | Access::FoursWritten)
+    fn by_vec4(self) -> bool {
+        matches!(self, Access::Vec4 | Access::Half | Access::Vec4Written)
     }
 }
 
@@ -127,17 +128,17 @@ impl Store {
 /// A tensor of a shader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Slot {
-    pub(crate) name: &'static str,
+    pub(crate) name: SlotName,
     pub(crate) store: Store,
     pub(crate) access: Access,
     /// Bindings that the tensor takes, one behind the other: more than one where it is larger than a binding may be.
     pub(crate) windows: u32,
     /// The slot before it whose bindings it reads through: of two that would bind the same windows.
-    pub(crate) like: Option<&'static str>,
+    pub(crate) like: Option<SlotName>,
 }
 
 impl Slot {
-    pub(crate) fn new(name: &'static str, store: Store, access: Access) -> Slot {
+    pub(crate) fn new(name: SlotName, store: Store, access: Access) -> Slot {
         Slot { name, store, access, windows: 1, like: None }
     }
 
@@ -165,9 +166,9 @@ impl Slot {
     /// The type of a word's value, or of the words of four elements.
     fn bits(&self) -> &'static str {
         match (self.access, self.store) {
-            (Access::Halves, _) => "vec4<f16>",
+            (Access::Half, _) => "vec4<f16>",
             (Access::Sums, _) => "f32",
-            (access, store) if access.by_fours() => ["vec4<u32>", "vec2<u32>", "u32"][store.per_word() / 2],
+            (access, store) if access.by_vec4() => ["vec4<u32>", "vec2<u32>", "u32"][store.per_word() / 2],
             (_, Store::I64) => "vec2<u32>",
             _ => "u32",
         }
@@ -175,7 +176,7 @@ impl Slot {
 
     /// The type of an element's bits.
     fn element_bits(&self) -> &'static str {
-        if self.access.by_fours() { "u32" } else { self.bits() }
+        if self.access.by_vec4() { "u32" } else { self.bits() }
     }
 
     /// Bytes of what [`Slot::bits`] names.
@@ -194,15 +195,15 @@ impl Slot {
             self.declare_windows(window_bytes, text);
         }
         if self.store == Store::Atomic {
-            let (name, larger) = (self.name, self.stored("atomicMax", "i", "v"));
+            let (name, larger) = (self.name.wgsl(), self.stored("atomicMax", "i", "v"));
             let _ = writeln!(text, "fn {name}_max(i: u32, v: u32) {{ {larger} }}");
             return;
         }
         if self.access == Access::Sums {
             return;
         }
-        if self.access.by_fours() {
-            return self.declare_fours(text);
+        if self.access.by_vec4() {
+            return self.declare_vec4(text);
         }
         self.declare_reads(text);
         match self.access {
@@ -214,7 +215,8 @@ impl Slot {
     }
 
     fn declare_bindings(&self, binding: usize, text: &mut String) {
-        let Slot { name, store, .. } = *self;
+        let Slot { store, .. } = *self;
+        let name = self.name.wgsl();
         let word = if self.atomic() { "atomic<u32>" } else { self.bits() };
         let mode = if self.writable() { "read_write" } else { "read" };
         for window in 0..self.own_windows() {
@@ -229,7 +231,8 @@ impl Slot {
 
     /// Functions that find the window of a word, for a tensor of several: `x_load(w)`, and `x_store(w, v)` or the atomic operations.
     fn declare_windows(&self, window_bytes: u64, text: &mut String) {
-        let (name, array, bits) = (self.name, self.like.unwrap_or(self.name), self.bits());
+        let (name, array) = (self.name.wgsl(), self.like.unwrap_or(self.name).wgsl());
+        let bits = self.bits();
         let words = window_bytes / self.bits_bytes();
         let (shift, mask) = (words.trailing_zeros(), words - 1);
         let mut function = |head: &str, statement: &dyn Fn(&str) -> String| {
@@ -257,7 +260,7 @@ impl Slot {
 
     /// The value of word `w`.
     fn loaded(&self, w: &str) -> String {
-        let name = self.name;
+        let name = self.name.wgsl();
         match (self.windows, self.atomic()) {
             (1, false) => format!("{name}[{w}]"),
             (1, true) => format!("atomicLoad(&{name}[{w}])"),
@@ -267,7 +270,7 @@ impl Slot {
 
     /// The statement that changes word `w` by an atomic operation, or sets it where its words are not changed by those.
     fn stored(&self, operation: &str, w: &str, value: &str) -> String {
-        let name = self.name;
+        let name = self.name.wgsl();
         match (self.windows, self.atomic()) {
             (1, false) => format!("{name}[{w}] = {value};"),
             (1, true) => format!("{operation}(&{name}[{w}], {value});"),
@@ -277,7 +280,7 @@ impl Slot {
     }
 
     fn declare_reads(&self, text: &mut String) {
-        let (name, bits) = (self.name, self.bits());
+        let (name, bits) = (self.name.wgsl(), self.bits());
         let read = match self.store.per_word() {
             1 => self.loaded("i"),
             2 => format!("({} >> ((i & 1u) * 16u)) & 0xffffu", self.loaded("i >> 1u")),
@@ -287,7 +290,7 @@ impl Slot {
     }
 
     fn declare_scattered(&self, text: &mut String) {
-        let (name, bits) = (self.name, self.bits());
+        let (name, bits) = (self.name.wgsl(), self.bits());
         let put = match self.store.per_word() {
             1 => self.stored("atomicStore", "i", "b"),
             per => {
@@ -301,16 +304,16 @@ impl Slot {
     }
 
     fn declare_words(&self, text: &mut String) {
-        let (name, bits) = (self.name, self.bits());
+        let (name, bits) = (self.name.wgsl(), self.bits());
         let (put, read) = (self.stored("atomicStore", "w", "word"), self.loaded("w"));
         let _ = writeln!(text, "fn {name}_put_word(w: u32, word: {bits}) {{ {put} }}");
         let _ = writeln!(text, "fn {name}_word(w: u32) -> {bits} {{ return {read}; }}");
     }
 
     /// Functions of fours, and of the elements in them.
-    fn declare_fours(&self, text: &mut String) {
-        let (name, bits) = (self.name, self.bits());
-        if self.access == Access::Halves {
+    fn declare_vec4(&self, text: &mut String) {
+        let (name, bits) = (self.name.wgsl(), self.bits());
+        if self.access == Access::Half {
             let word = self.loaded("i");
             let _ = writeln!(text, "fn {name}_halves(i: u32) -> {bits} {{ return {word}; }}");
             let _ = writeln!(
@@ -351,12 +354,12 @@ impl Slot {
         }
         self.declare_numbers(text);
         if self.store.class() == Class::Float {
-            self.declare_float_fours(text);
+            self.declare_float_vec4(text);
         }
     }
 
-    fn declare_float_fours(&self, text: &mut String) {
-        let (name, writes) = (self.name, self.access.writes());
+    fn declare_float_vec4(&self, text: &mut String) {
+        let (name, writes) = (self.name.wgsl(), self.access.writes());
         let number = |bits: &str| format!("{name}_number({bits})");
         let parts = ["x", "y", "z", "w"];
         let numbers = parts.map(|part| number(&format!("b.{part}"))).join(", ");
@@ -380,7 +383,7 @@ impl Slot {
 
     /// Functions of numbers, where elements are any.
     fn declare_numbers(&self, text: &mut String) {
-        let (name, bits) = (self.name, self.element_bits());
+        let (name, bits) = (self.name.wgsl(), self.element_bits());
         let Some((number, from, to)) = self.store.conversions() else { return };
         let _ = writeln!(text, "fn {name}_number(bits: {bits}) -> {number} {{ return {from}; }}");
         let _ =

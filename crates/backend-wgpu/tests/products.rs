@@ -240,10 +240,10 @@ fn attention_without_memory_for_weights() -> Result<()> {
         let pairs = found.iter().flatten().zip(expected.iter().flatten());
         let worst = pairs.map(|(found, expected)| (found - expected).abs()).fold(0.0, f32::max);
         assert!(worst < 1e-4, "{left} blocks left: {worst}");
-        assert!(left > 16 || !reached("attention_products.wgsl"), "by products in {left} blocks");
+        assert!(left > 16 || !reached("attention/gemm.wgsl"), "by products in {left} blocks");
         ballast.truncate(ballast.len() - 3);
     }
-    assert!(reached("attention_fours_grad.wgsl"), "not by tiles");
+    assert!(reached("attention/grad_vec4.wgsl"), "not by tiles");
     assert!(reached("STEP=tile_of_output") && reached("STEP=tile_of_slopes"), "not by products");
     Ok(())
 }

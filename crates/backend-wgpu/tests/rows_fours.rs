@@ -49,9 +49,9 @@ fn compare(shapes: &[&[usize]], file: &str, with: &[&[&str]], f: impl Fn(&[Tenso
     }
 }
 
-const EXPONENTIALS: &str = "exponentials_fours.wgsl";
-const SUMS: &str = "sums_fours.wgsl";
-const NORM_GRAD: &str = "norm_grad_fours.wgsl";
+const EXPONENTIALS: &str = "rows/exponentials_vec4.wgsl";
+const SUMS: &str = "rows/sums_vec4.wgsl";
+const NORM_GRAD: &str = "rows/norm_grad_vec4.wgsl";
 
 /// Teams of one thread, of a part of a subgroup, of several subgroups; as many fours as threads hold, and fewer.
 #[test]
@@ -265,13 +265,13 @@ fn reductions_by_fours() {
     let by_fours: &[&[&str]] = &[&["GATHER=reduce_fours_gather"]];
     for shape in [[4100, 4], [700, 64], [70, 1000], [20, 4096], [1, 100_000]] {
         let shapes: &[&[usize]] = &[&shape];
-        compare(shapes, "rows.wgsl", by_fours, |x| x[0].sum(1));
-        compare(shapes, "rows.wgsl", by_fours, |x| x[0].max(1));
-        compare(shapes, "rows.wgsl", by_fours, |x| x[0].square()?.mean(1));
-        compare(shapes, "rows.wgsl", by_fours, |x| x[0].detach().argmax(1)?.to_dtype(DType::F32));
+        compare(shapes, "rows/rows.wgsl", by_fours, |x| x[0].sum(1));
+        compare(shapes, "rows/rows.wgsl", by_fours, |x| x[0].max(1));
+        compare(shapes, "rows/rows.wgsl", by_fours, |x| x[0].square()?.mean(1));
+        compare(shapes, "rows/rows.wgsl", by_fours, |x| x[0].detach().argmax(1)?.to_dtype(DType::F32));
     }
     // Rows of a larger tensor, and rows that do not lie in fours.
-    compare(&[&[5, 7, 640]], "rows.wgsl", by_fours, |x| x[0].narrow(2, 8, 600)?.sum(2));
-    compare(&[&[31, 2050]], "rows.wgsl", &[], |x| x[0].sum(1));
-    compare(&[&[31, 2048]], "rows.wgsl", &[], |x| x[0].narrow(1, 2, 2044)?.sum(1));
+    compare(&[&[5, 7, 640]], "rows/rows.wgsl", by_fours, |x| x[0].narrow(2, 8, 600)?.sum(2));
+    compare(&[&[31, 2050]], "rows/rows.wgsl", &[], |x| x[0].sum(1));
+    compare(&[&[31, 2048]], "rows/rows.wgsl", &[], |x| x[0].narrow(1, 2, 2044)?.sum(1));
 }

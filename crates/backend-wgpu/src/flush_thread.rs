@@ -5,7 +5,6 @@
 //! And what the end of the process waits for: drivers that run in threads of it (Mesa's software Vulkan) do not survive being ended while they work.
 
 use crate::batch::LONGEST_WAIT;
-use crate::gpu::Gpu;
 use parking_lot::{Mutex, RwLock};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Once, OnceLock, Weak};
@@ -20,25 +19,37 @@ const LAST_WAIT: Duration = Duration::from_secs(1);
 const LAST_WORK: Duration = Duration::from_secs(10);
 
 /// The devices that there are.
-static DEVICES: Mutex<Vec<Weak<Gpu>>> = Mutex::new(Vec::new());
+static DEVICES: Mutex<Vec<Weak<dyn Flush>>> = Mutex::new(Vec::new());
+
+/// A device as this thread and the end of the process see it.
+pub(crate) trait Flush: std::fmt::Debug + Send + Sync {
+    /// Hands over a batch that has waited for long. If there is none, `asleep` is set before another one can begin.
+    fn flush_overdue(&self, asleep: &AtomicBool);
+
+    /// Keeps what was compiled on disk.
+    fn save_pipelines(&self);
+
+    /// Waits for what was submitted, for so long at most.
+    fn finish_within(&self, time: Duration);
+}
 
 /// The thread of a device.
 #[derive(Debug)]
-pub(crate) struct Overdue {
-    gpu: Weak<Gpu>,
+pub(crate) struct FlushThread {
+    gpu: Weak<dyn Flush>,
     /// Made with the first batch; none where the system has no more threads or the interface is GL, of which one thread at a time has the context, for as long as
     /// its work takes: batches wait for the next call then.
     thread: OnceLock<Option<Thread>>,
     asleep: Arc<AtomicBool>,
 }
 
-impl Overdue {
-    pub(crate) fn of(gpu: &Weak<Gpu>, backend: wgpu::Backend) -> Overdue {
+impl FlushThread {
+    pub(crate) fn of(gpu: Weak<dyn Flush>, backend: wgpu::Backend) -> FlushThread {
         let thread = OnceLock::new();
         if backend == wgpu::Backend::Gl {
             let _ = thread.set(None);
         }
-        Overdue { gpu: gpu.clone(), thread, asleep: Arc::new(AtomicBool::new(true)) }
+        FlushThread { gpu, thread, asleep: Arc::new(AtomicBool::new(true)) }
     }
 
     /// A batch has got its first launch. To be called while the batch is locked, as the thread falls asleep only then.
@@ -56,7 +67,7 @@ impl Overdue {
     }
 }
 
-impl Drop for Overdue {
+impl Drop for FlushThread {
     /// The thread finds no device any more. It is not waited for: it may be the one that drops the device.
     fn drop(&mut self) {
         if let Some(Some(thread)) = self.thread.get() {
@@ -65,7 +76,7 @@ impl Drop for Overdue {
     }
 }
 
-fn watch(gpu: &Weak<Gpu>, asleep: &AtomicBool) {
+fn watch(gpu: &Weak<dyn Flush>, asleep: &AtomicBool) {
     while gpu.strong_count() > 0 {
         if asleep.load(Ordering::Acquire) {
             thread::park();
@@ -75,7 +86,7 @@ fn watch(gpu: &Weak<Gpu>, asleep: &AtomicBool) {
         // Held for longer than the device, which this thread may be the last to have.
         let open = OPEN.read();
         match gpu.upgrade() {
-            Some(gpu) if *open => gpu.hand_over_overdue(asleep),
+            Some(gpu) if *open => gpu.flush_overdue(asleep),
             // The driver has ended, and may not be asked to free anything.
             Some(gpu) => return std::mem::forget(gpu),
             None => return,
@@ -83,7 +94,7 @@ fn watch(gpu: &Weak<Gpu>, asleep: &AtomicBool) {
     }
 }
 
-/// Has a device on the processor compile and run a shader that does nothing: its compiler makes static objects when it is first used, whose end is then
+/// Has a device that is a program on the CPU compile and run a shader that does nothing: its compiler makes static objects when it is first used, whose end is then
 /// registered before [`stop`] and comes after it.
 pub(crate) fn warm_up(device: &wgpu::Device, queue: &wgpu::Queue) {
     let source = wgpu::ShaderSource::Wgsl("@compute @workgroup_size(1) fn main() {}".into());
@@ -107,7 +118,7 @@ pub(crate) fn warm_up(device: &wgpu::Device, queue: &wgpu::Queue) {
 }
 
 /// The end of the process waits for what `gpu` was given.
-pub(crate) fn wait_at_exit(gpu: &Arc<Gpu>) {
+pub(crate) fn wait_at_exit(gpu: &Arc<dyn Flush>) {
     let mut devices = DEVICES.lock();
     devices.retain(|device| device.strong_count() > 0);
     devices.push(Arc::downgrade(gpu));
@@ -135,9 +146,10 @@ extern "C" fn stop() {
 
 #[cfg(test)]
 mod tests {
+    use crate::WgpuBackend;
     use crate::batch::LONGEST_WAIT;
     use crate::gpu::Gpu;
-    use crate::{Options, WgpuBackend};
+    use crate::options::Options;
     use std::sync::Arc;
     use std::sync::atomic::Ordering;
     use std::thread::sleep;
@@ -164,7 +176,7 @@ mod tests {
             assert!(gpu.launches() > before, "exp is a launch");
             assert!(becomes(|| gpu.waiting() == 0), "it still waits");
             assert!(
-                becomes(|| gpu.overdue().asleep.load(Ordering::Acquire)),
+                becomes(|| gpu.flush_thread().asleep.load(Ordering::Acquire)),
                 "nothing waits, and the thread does not sleep"
             );
         }
@@ -175,7 +187,7 @@ mod tests {
     fn the_thread_ends_with_its_device() -> Result<()> {
         let gpu = Gpu::noop(Options::default());
         let device = Device::new(WgpuBackend { gpu: gpu.clone() });
-        let asleep = gpu.overdue().asleep.clone();
+        let asleep = gpu.flush_thread().asleep.clone();
         drop(Tensor::zeros([1000], DType::F32, &device)?.exp()?);
         assert_eq!(Arc::strong_count(&asleep), 3, "the device's, the thread's, this one");
         drop((gpu, device));

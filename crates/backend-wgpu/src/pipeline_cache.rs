@@ -15,7 +15,7 @@ const OFTEN: usize = 64;
 
 /// The pipeline cache of a device, and its file. Without either nothing is kept.
 #[derive(Debug, Default)]
-pub(crate) struct Disk {
+pub(crate) struct PipelineCache {
     kept: Option<(wgpu::PipelineCache, PathBuf)>,
     /// Pipelines that were compiled since the file was written.
     unsaved: AtomicUsize,
@@ -32,12 +32,16 @@ pub(crate) fn folder() -> Option<PathBuf> {
     variable("TERNION_CACHE").or_else(|| user().map(|cache| cache.join("ternion")))
 }
 
-impl Disk {
+impl PipelineCache {
     /// That of `device` in `folder`.
-    pub(crate) fn open(device: &wgpu::Device, adapter: &wgpu::AdapterInfo, folder: Option<PathBuf>) -> Disk {
+    pub(crate) fn open(
+        device: &wgpu::Device,
+        adapter: &wgpu::AdapterInfo,
+        folder: Option<PathBuf>,
+    ) -> PipelineCache {
         let there = device.features().contains(wgpu::Features::PIPELINE_CACHE);
         let key = wgpu::util::pipeline_cache_key(adapter).filter(|_| there);
-        let (Some(key), Some(folder)) = (key, folder) else { return Disk::default() };
+        let (Some(key), Some(folder)) = (key, folder) else { return PipelineCache::default() };
         let key = [&key, &adapter.name, &adapter.driver, &adapter.driver_info].map(String::as_str);
         let place = place(&folder, &key);
         let data = read(&place);
@@ -48,8 +52,8 @@ impl Disk {
         // writes such files. What the driver finds outdated it drops, as `fallback` asks.
         let cache = unsafe { device.create_pipeline_cache(&descriptor) };
         match pollster::block_on(scope.pop()) {
-            None => Disk { kept: Some((cache, place)), unsaved: AtomicUsize::new(0) },
-            Some(_) => Disk::default(),
+            None => PipelineCache { kept: Some((cache, place)), unsaved: AtomicUsize::new(0) },
+            Some(_) => PipelineCache::default(),
         }
     }
 
@@ -76,7 +80,7 @@ impl Disk {
     }
 }
 
-impl Drop for Disk {
+impl Drop for PipelineCache {
     fn drop(&mut self) {
         self.save();
     }
@@ -120,8 +124,9 @@ fn write(place: &Path, body: &[u8]) -> std::io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::WgpuBackend;
     use crate::gpu::Gpu;
-    use crate::{Options, WgpuBackend};
+    use crate::options::Options;
     use ternion_core::{DType, Device, Result, Tensor};
     use ternion_testing::suite;
 

@@ -132,8 +132,9 @@ fn stored(line: &str, text: &str, functions: &mut BTreeSet<String>) -> Option<St
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::WgpuBackend;
     use crate::gpu::Gpu;
-    use crate::{Options, WgpuBackend};
+    use crate::options::Options;
     use std::cell::OnceCell;
     use std::sync::Arc;
     use ternion_core::{AttentionOptions, DType, Device, Result, Tensor};

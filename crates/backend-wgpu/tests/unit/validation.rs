@@ -1,7 +1,8 @@
 //! Shaders that the op table's smallest shapes do not ask for (those it does: launches.rs) are accepted by naga, also where there is no adapter.
 
+use crate::WgpuBackend;
 use crate::gpu::Gpu;
-use crate::{Options, WgpuBackend};
+use crate::options::Options;
 use ternion_core::dispatch::{apply, apply_one};
 use ternion_core::ops::step::{AdamStep, DecayMode, SgdStep};
 use ternion_core::ops::unary::{Unary, UnaryGrad};

@@ -2,9 +2,11 @@
 
 use super::window::{Slide, image, slides, unmerged};
 use super::write::Writing;
+use crate::call::Call;
 use crate::gpu::Launch;
+use crate::names::{ElementResult, SlotName};
 use crate::pipelines::Variant;
-use crate::select::Call;
+use crate::shaders::Shader;
 use crate::slots::{Access, Store};
 use crate::space::Space;
 use bytemuck::{Pod, Zeroable};
@@ -13,7 +15,7 @@ use ternion_core::backend::View;
 use ternion_core::ops::conv::Window;
 use ternion_core::{Error, Op, Result};
 
-/// The parameters, as in patches.wgsl.
+/// The parameters, as in im2col.wgsl.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct Parameters {
@@ -29,16 +31,16 @@ struct Parameters {
 
 pub(crate) fn run_im2col(op: &Op, call: &Call<'_>) -> Result<()> {
     let Op::Im2col(patches) = op else { return Err(Error::invalid(call.name, "is not im2col")) };
-    launch(call, &patches.window, &call.inputs[0], "patches")
+    launch(call, &patches.window, &call.inputs[0], ElementResult::Im2col)
 }
 
 pub(crate) fn run_col2im(op: &Op, call: &Call<'_>) -> Result<()> {
     let Op::Col2im(patches) = op else { return Err(Error::invalid(call.name, "is not col2im")) };
-    launch(call, &patches.window, &call.outputs[0], "patches_grad")
+    launch(call, &patches.window, &call.outputs[0], ElementResult::Col2im)
 }
 
 /// From the call's input to its output, one of which is `pixels`.
-fn launch(call: &Call<'_>, window: &Window, pixels: &View<'_>, result: &'static str) -> Result<()> {
+fn launch(call: &Call<'_>, window: &Window, pixels: &View<'_>, result: ElementResult) -> Result<()> {
     let (gpu, op, x, y) = (call.gpu, call.name, &call.inputs[0], &call.outputs[0]);
     let count = y.layout.elements();
     if count == 0 {
@@ -59,8 +61,8 @@ fn launch(call: &Call<'_>, window: &Window, pixels: &View<'_>, result: &'static 
     };
     let store = Store::of(y.dtype);
     let writing = Writing::of(y, store);
-    let variant = writing.slot(Variant::new("patches.wgsl", store.class()).text("RESULT", result));
-    let variant = variant.slot("x", store, Access::Read);
+    let variant = writing.slot(Variant::new(Shader::Im2col, store.class()).fill(result));
+    let variant = variant.slot(SlotName::X, store, Access::Read);
     let launch = Launch { variant, bindings: smallvec![to, origin], groups: writing.groups() };
     gpu.launch(op, launch, bytemuck::bytes_of(&parameters))
 }

@@ -1,8 +1,9 @@
 //! The op table on a device that runs nothing, also where there is no adapter: naga accepts every shader, and each op launches so many as documented,
 //! in f32: what is fused is no composition.
 
+use crate::WgpuBackend;
 use crate::gpu::Gpu;
-use crate::{Options, WgpuBackend};
+use crate::options::Options;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -199,12 +200,15 @@ impl Reached {
         let seen = Arc::new(Mutex::new(Seen::default()));
         let inner = Device::new(WgpuBackend { gpu: gpu.clone() });
         let observed = Observed { gpu: gpu.clone(), inner, seen: seen.clone() };
-        let in_f32 = |row: OpCase| match row.dtypes.contains(&DType::F32) {
-            _ if crate::record::folder().is_some() => row,
-            true => OpCase { dtypes: vec![DType::F32], ..row },
-            false => row,
+        // Every dtype where it is recorded what shaders are asked for.
+        let dtypes_of = |row: &OpCase| match row.dtypes.contains(&DType::F32) {
+            _ if crate::record::folder().is_some() => row.dtypes.iter().map(|&dtype| vec![dtype]).collect(),
+            true => vec![vec![DType::F32]],
+            false => vec![row.dtypes.clone()],
         };
-        let rows: Vec<OpCase> = rows.map(in_f32).collect();
+        let in_dtypes =
+            |row: OpCase| dtypes_of(&row).into_iter().map(move |dtypes| OpCase { dtypes, ..row.clone() });
+        let rows: Vec<OpCase> = rows.flat_map(in_dtypes).collect();
         suite::reached(&rows, &Target::new(Device::new(observed)));
         Reached { gpu, seen }
     }

@@ -1,10 +1,14 @@
 //! Attention by whole matrix products, whose weights pass through memory, some heads at a time.
 
-use super::{FORWARD_FOURS, Sizes, Slots, in_fours, strides, wrong};
+use super::{FORWARD_VEC4S, Sizes, Slots, in_vec4, strides};
+use crate::call::Call;
 use crate::gpu::Binding;
-use crate::ops::matmul::FOURS_BYTES;
-use crate::pipelines::Define;
-use crate::select::Call;
+use crate::names::{
+    AttentionOutput, AttentionStep, Constant, FindShares, LeftFactor, LeftKnown, LeftRuns, LeftVec4,
+    RightRuns, RightVec4, SlotName, Switch,
+};
+use crate::ops::matmul::VEC4_TILE_BYTES;
+use crate::shaders::Shader;
 use crate::slots::{Access, Store};
 use bytemuck::{Pod, Zeroable};
 use ternion_core::backend::{Buffer, View};
@@ -23,7 +27,7 @@ const FEWEST_TILES: usize = 96;
 /// Threads that tiles of outputs are to keep busy, where sums are made in parts otherwise: a work group of 256 on each processor of a large device.
 const WANTED_THREADS: usize = 256 * 132;
 
-/// The parameters, as in attention_products.wgsl.
+/// The parameters, as in gemm.wgsl.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct Parameters {
@@ -199,14 +203,14 @@ impl Memory {
 }
 
 /// What takes part in an op: how many heads at a time, and memory for their weights.
-pub(super) struct Products<'a, 'b> {
+pub(super) struct WholeProducts<'a, 'b> {
     call: &'b Call<'a>,
     shape: Shape,
     memory: Memory,
     mask: Option<View<'a>>,
 }
 
-impl<'a, 'b> Products<'a, 'b> {
+impl<'a, 'b> WholeProducts<'a, 'b> {
     /// If these tensors are taken: in fours, with enough lines, and memory for the weights of heads that share one. What is written is y, or dq, dk and dv.
     pub(super) fn of(
         call: &'b Call<'a>,
@@ -214,15 +218,15 @@ impl<'a, 'b> Products<'a, 'b> {
         read: &[View<'a>],
         written: &[View<'a>],
         mask: Option<View<'a>>,
-    ) -> Result<Option<Products<'a, 'b>>> {
-        if !in_fours(call, read, written, FORWARD_FOURS.max(FOURS_BYTES / 16))? {
+    ) -> Result<Option<WholeProducts<'a, 'b>>> {
+        if !in_vec4(call, read, written, FORWARD_VEC4S.max(VEC4_TILE_BYTES / 16))? {
             return Ok(None);
         }
         let Some(shape) = Shape::of(call, config)? else { return Ok(None) };
         let output = |(at, view): (usize, &View<'_>)| Output { width: width_of(view), by_keys: at > 0 };
         let outputs: Vec<Output> = written.iter().enumerate().map(output).collect();
         match Memory::of(call, &shape, &outputs, written.len() == 1) {
-            Ok(memory) => Ok(Some(Products { call, shape, memory, mask })),
+            Ok(memory) => Ok(Some(WholeProducts { call, shape, memory, mask })),
             // Shaders that keep weights to themselves need none.
             Err(Error::OutOfMemory { .. }) => Ok(None),
             Err(error) => Err(error),
@@ -237,10 +241,15 @@ impl<'a, 'b> Products<'a, 'b> {
     pub(super) fn launch_forward(&self) -> Result<()> {
         let call = self.call;
         let [y, lse] = [0, 1].map(|at| call.outputs[at]);
-        let parts = self.memory.parts.as_ref().ok_or_else(|| wrong(call))?;
+        let parts = self.memory.parts.as_ref().ok_or_else(|| call.wrong_op())?;
         let parts = self.scratch(parts)?;
         self.shape.turns().try_for_each(|heads| {
-            self.launch_weights(heads, [0, 1], "tile_of_weights", ("parts", Access::Scattered, parts))?;
+            self.launch_weights(
+                heads,
+                [0, 1],
+                AttentionStep::Weights,
+                (SlotName::Parts, Access::Scattered, parts),
+            )?;
             let v = Matrix::of(call, &call.inputs[2], self.shape.sizes.shared_by, true)?;
             let out = Matrix::of(call, &y, 1, false)?;
             let of_y = Output { width: width_of(&y), by_keys: false };
@@ -248,20 +257,20 @@ impl<'a, 'b> Products<'a, 'b> {
         })
     }
 
-    /// Queues dq, dk and dv; `row_numbers` are those of attention_grad_rows.wgsl.
+    /// Queues dq, dk and dv; `row_numbers` are those of grad_rows.wgsl.
     pub(super) fn launch_gradients(&self, row_numbers: Binding<'a>) -> Result<()> {
         let (call, Sizes { shared_by, scale, .. }) = (self.call, self.shape.sizes);
         let [q, k, dy] = [0, 1, 5].map(|at| call.inputs[at]);
         let [dq, dk, dv] = [0, 1, 2].map(|at| call.outputs[at]);
-        let numbers = ("row_numbers", Access::Read, row_numbers);
+        let numbers = (SlotName::RowNumbers, Access::Read, row_numbers);
         let by_keys = |heads: Heads, right: &View<'a>, out: &View<'a>, factor: f32| {
             let operands = [Matrix::of(call, right, 1, true)?, Matrix::of(call, out, shared_by, false)?];
             self.launch_output(heads, Output { width: width_of(out), by_keys: true }, operands, factor, None)
         };
         self.shape.turns().try_for_each(|heads| {
-            self.launch_weights(heads, [0, 1], "tile_of_shares", numbers)?;
+            self.launch_weights(heads, [0, 1], AttentionStep::Shares, numbers)?;
             by_keys(heads, &dy, &dv, 1.0)?;
-            self.launch_weights(heads, [5, 2], "tile_of_slopes", numbers)?;
+            self.launch_weights(heads, [5, 2], AttentionStep::ScoreGrads, numbers)?;
             by_keys(heads, &q, &dk, scale)?;
             let operands = [Matrix::of(call, &k, shared_by, true)?, Matrix::of(call, &dq, 1, false)?];
             self.launch_output(heads, Output { width: width_of(&dq), by_keys: false }, operands, scale, None)
@@ -302,8 +311,8 @@ impl<'a, 'b> Products<'a, 'b> {
         &'c self,
         heads: Heads,
         inputs: [usize; 2],
-        step: &'static str,
-        (name, access, numbers): (&'static str, Access, Binding<'c>),
+        step: AttentionStep,
+        (name, access, numbers): (SlotName, Access, Binding<'c>),
     ) -> Result<()>
     where
         'a: 'c,
@@ -315,7 +324,7 @@ impl<'a, 'b> Products<'a, 'b> {
         let [left, right] =
             [Matrix::of(call, &left, 1, false)?, Matrix::of(call, &right, sizes.shared_by, false)?];
         let mut slots = self.slots(step, [left, right], TILE);
-        slots.bound("weights", Store::F32, Access::FoursWritten, self.scratch(&self.memory.weights)?);
+        slots.bound(SlotName::Weights, Store::F32, Access::Vec4Written, self.scratch(&self.memory.weights)?);
         slots.bound(name, Store::F32, access, numbers);
         let mut parameters = Parameters {
             m: sizes.queries,
@@ -327,13 +336,13 @@ impl<'a, 'b> Products<'a, 'b> {
             strides: [left.line, left.inner, right.line, right.inner],
             ..self.parameters(heads)
         };
-        slots.define([
-            ("LEFT_SCALED", Define::Flag(false)),
-            ("LEFT_KNOWN", Define::Text("nothing_known")),
-            ("LEFT_FACTOR", Define::Text("no_factor")),
-            ("HAS_MASK", Define::Flag(self.mask.is_some())),
+        slots.fill([
+            Switch::LeftScaled.is(false),
+            LeftKnown::Nothing.into(),
+            LeftFactor::None.into(),
+            Switch::HasMask.is(self.mask.is_some()),
         ]);
-        if step != "tile_of_slopes" {
+        if step != AttentionStep::ScoreGrads {
             parameters.mask_offset = slots.bind_mask(call, self.mask.as_ref())?;
             parameters.mask = self.mask.as_ref().map_or([0; 4], strides);
         }
@@ -342,18 +351,18 @@ impl<'a, 'b> Products<'a, 'b> {
     }
 
     /// What all steps are linked with, for tiles of so many columns.
-    fn slots<'c>(&self, step: &'static str, [left, right]: [Matrix<'c>; 2], columns: usize) -> Slots<'c> {
-        let mut slots = Slots::new("attention_products.wgsl");
-        slots.bound("left", left.store, Access::Fours, left.binding);
-        slots.bound("right", right.store, Access::Fours, right.binding);
-        slots.define([
-            ("STEP", Define::Text(step)),
-            ("THREADS", Define::Number(2 * columns as u32)),
-            ("FOURS_COLUMNS", Define::Number(columns as u32)),
-            ("LEFT_FOUR", Define::Text("left_four")),
-            ("RIGHT_FOUR", Define::Text("right_four")),
-            ("LEFT_RUNS", Define::Flag(left.runs())),
-            ("RIGHT_RUNS", Define::Flag(right.runs())),
+    fn slots<'c>(&self, step: AttentionStep, [left, right]: [Matrix<'c>; 2], columns: usize) -> Slots<'c> {
+        let mut slots = Slots::new(Shader::AttentionGemm);
+        slots.bound(SlotName::Left, left.store, Access::Vec4, left.binding);
+        slots.bound(SlotName::Right, right.store, Access::Vec4, right.binding);
+        slots.fill([
+            step.into(),
+            Constant::Threads.is(2 * columns as u32),
+            Constant::Vec4Columns.is(columns as u32),
+            LeftVec4::Left.into(),
+            RightVec4::Right.into(),
+            if left.runs() { LeftRuns::Yes } else { LeftRuns::No }.into(),
+            if right.runs() { RightRuns::Yes } else { RightRuns::No }.into(),
         ]);
         slots
     }
@@ -373,9 +382,9 @@ impl<'a, 'b> Products<'a, 'b> {
         let tiling = self.shape.tiling(heads.count, output);
         let left = self.weights(output.by_keys)?;
         let made = self.part_of_sums(&tiling, output, out)?;
-        let step = if output.by_keys { "tile_of_key_output" } else { "tile_of_output" };
+        let step = if output.by_keys { AttentionStep::KeyOutput } else { AttentionStep::Output };
         let mut slots = self.slots(step, [left, right], tiling.columns);
-        slots.bound("out", made.store, Access::FoursWritten, made.binding);
+        slots.bound(SlotName::Out, made.store, Access::Vec4Written, made.binding);
         let mut parameters = Parameters {
             m: tiling.padded as u32,
             n: output.width as u32,
@@ -390,10 +399,10 @@ impl<'a, 'b> Products<'a, 'b> {
             strides: [left.line, left.inner, right.line, right.inner],
             ..self.parameters(heads)
         };
-        slots.define_shares(with.is_some());
+        slots.fill_shares(with.is_some());
         if let Some((parts, lse)) = with {
-            slots.bound("parts", Store::F32, Access::Read, parts);
-            parameters.lse_offset = slots.bind(self.call, "lse", lse, Access::Scattered)?;
+            slots.bound(SlotName::Parts, Store::F32, Access::Read, parts);
+            parameters.lse_offset = slots.bind(self.call, SlotName::LogSumExp, lse, Access::Scattered)?;
             parameters.lse = strides(lse);
         }
         slots.launch(self.call, tiling.tiles * tiling.splits, bytemuck::bytes_of(&parameters))?;
@@ -423,10 +432,10 @@ impl<'a, 'b> Products<'a, 'b> {
         parameters: Parameters,
         fours: usize,
     ) -> Result<()> {
-        let mut slots = Slots::new("attention_products.wgsl");
-        slots.bound("left", Store::F32, Access::Fours, part.binding);
-        slots.bound("out", out.store, Access::FoursWritten, out.binding);
-        slots.define([("STEP", Define::Text("add_parts")), ("THREADS", Define::Number(256))]);
+        let mut slots = Slots::new(Shader::AttentionGemm);
+        slots.bound(SlotName::Left, Store::F32, Access::Vec4, part.binding);
+        slots.bound(SlotName::Out, out.store, Access::Vec4Written, out.binding);
+        slots.fill([AttentionStep::AddParts.into(), Constant::Threads.is(256)]);
         let parameters = Parameters {
             m: (fours * 4 / (parameters.lines * parameters.n) as usize) as u32,
             out_heads: out.heads,
@@ -439,18 +448,22 @@ impl<'a, 'b> Products<'a, 'b> {
 
 impl Slots<'_> {
     /// Whether weights are shares of the largest scores of their tiles, to be put together: forward.
-    fn define_shares(&mut self, together: bool) {
-        let [finds, known, factor, put] = match together {
-            true => ["find_shares", "largest_of_part", "share_of_part", "of_those_who_see"],
-            false => ["no_shares", "nothing_known", "no_factor", "of_all"],
-        };
-        self.define([
-            ("LEFT_SCALED", Define::Flag(together)),
-            ("FIND_SHARES", Define::Text(finds)),
-            ("LEFT_KNOWN", Define::Text(known)),
-            ("LEFT_FACTOR", Define::Text(factor)),
-            ("OUTPUT", Define::Text(put)),
-        ]);
+    fn fill_shares(&mut self, together: bool) {
+        self.fill([Switch::LeftScaled.is(together)]);
+        self.fill(match together {
+            true => [
+                FindShares::OfParts.into(),
+                LeftKnown::MaxOfPart.into(),
+                LeftFactor::ShareOfPart.into(),
+                AttentionOutput::UnmaskedRows.into(),
+            ],
+            false => [
+                FindShares::None.into(),
+                LeftKnown::Nothing.into(),
+                LeftFactor::None.into(),
+                AttentionOutput::AllRows.into(),
+            ],
+        });
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// What was told of a device.
 #[derive(Debug, Default)]
-pub(crate) struct Health {
+pub(crate) struct DeviceErrors {
     /// Why there is no device any more, for good.
     lost: OnceLock<String>,
     /// The first error since the last look.
@@ -17,20 +17,20 @@ pub(crate) struct Health {
     ill: AtomicBool,
 }
 
-impl Health {
+impl DeviceErrors {
     /// Of `device`, from now on.
-    pub(crate) fn watch(device: &wgpu::Device) -> Arc<Health> {
-        let health = Arc::new(Health::default());
-        let refused = health.clone();
+    pub(crate) fn watch(device: &wgpu::Device) -> Arc<DeviceErrors> {
+        let errors = Arc::new(DeviceErrors::default());
+        let refused = errors.clone();
         device.on_uncaptured_error(Arc::new(move |error: wgpu::Error| refused.refuse(error.to_string())));
-        let lost = health.clone();
+        let lost = errors.clone();
         device.set_device_lost_callback(move |reason, message| {
             lost.lose(match reason {
                 wgpu::DeviceLostReason::Destroyed => "it was destroyed".into(),
                 _ => message,
             });
         });
-        health
+        errors
     }
 
     fn refuse(&self, error: String) {
@@ -91,8 +91,9 @@ impl Health {
 
 #[cfg(test)]
 mod tests {
+    use crate::WgpuBackend;
     use crate::gpu::Gpu;
-    use crate::{Options, WgpuBackend};
+    use crate::options::Options;
     use std::sync::Arc;
     use ternion_core::{DType, Device, Error, Result, Tensor};
     use ternion_testing::suite;

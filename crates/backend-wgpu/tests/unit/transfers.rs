@@ -1,8 +1,9 @@
 //! What uploads keep on their way, that bytes arrive, and downloads without memory.
 
 use super::{MOST_STAGED, MOST_WRITTEN};
+use crate::WgpuBackend;
 use crate::gpu::Gpu;
-use crate::{Options, WgpuBackend};
+use crate::options::Options;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use ternion_core::{Device, Error, Result, Tensor};

@@ -1,12 +1,14 @@
-//! Optimiser steps of large parameters that lie dense, several in a launch: one alone hardly fills a device, and the next one waits for its end.
+//! Optimizer steps of large parameters that lie dense, several in a launch: one alone hardly fills a device, and the next one waits for its end.
 
 use super::GROUP;
 use super::elementwise::MANY;
 use super::step::{HYPER, Rule, tensors_of};
+use crate::call::Call;
 use crate::gpu::Launch;
 use crate::linker::Class;
+use crate::names::{Constant, SlotName};
 use crate::pipelines::Variant;
-use crate::select::Call;
+use crate::shaders::Shader;
 use crate::slots::{Access, Store};
 use bytemuck::{Pod, Zeroable};
 use smallvec::SmallVec;
@@ -16,7 +18,7 @@ use ternion_core::backend::View;
 /// Parameters of a launch, at most. On an H100 the steps of 124 parameters of a million elements take 1.97 ms one by one, 1.84 by two, 1.48 by four, 1.71 by eight.
 const MOST: usize = 4;
 
-/// The parameters, as in step_fours.wgsl.
+/// The parameters, as in step_vec4.wgsl.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct Parameters {
@@ -30,41 +32,45 @@ struct Parameters {
     spare: u32,
     factors: [f32; 4],
     ends: [u32; MOST],
-    fours: [u32; MOST],
+    vec4s: [u32; MOST],
     offsets: [[u32; 4]; MOST],
 }
 
 /// Slots of each parameter: it, its gradient, its states.
-const SLOTS: [[&str; 4]; MOST] = [
-    ["y_0", "g_0", "state_0_0", "state_1_0"],
-    ["y_1", "g_1", "state_0_1", "state_1_1"],
-    ["y_2", "g_2", "state_0_2", "state_1_2"],
-    ["y_3", "g_3", "state_0_3", "state_1_3"],
+const SLOTS: [[SlotName; 4]; MOST] = [
+    [SlotName::StepY0, SlotName::StepG0, SlotName::StepState00, SlotName::StepState10],
+    [SlotName::StepY1, SlotName::StepG1, SlotName::StepState01, SlotName::StepState11],
+    [SlotName::StepY2, SlotName::StepG2, SlotName::StepState02, SlotName::StepState12],
+    [SlotName::StepY3, SlotName::StepG3, SlotName::StepState03, SlotName::StepState13],
 ];
 
 /// The tensors of a parameter, without hyper.
 type Tensors<'v, 'a> = SmallVec<[&'v View<'a>; 4]>;
 
 /// Parameters that are stepped by one launch; all have one hyper.
-pub(crate) struct Together<'v, 'a> {
+pub(crate) struct FusedSteps<'v, 'a> {
     pub(crate) parameters: SmallVec<[Tensors<'v, 'a>; MOST]>,
     hyper: &'v View<'a>,
 }
 
-impl<'v, 'a> Together<'v, 'a> {
-    /// The first of these inputs that may be stepped together; none where the first one may not.
-    pub(crate) fn first_of(call: &Call<'a>, rule: &Rule, inputs: &'v [View<'a>]) -> Result<Together<'v, 'a>> {
-        let mut together = Together { parameters: SmallVec::new(), hyper: &inputs[HYPER] };
+impl<'v, 'a> FusedSteps<'v, 'a> {
+    /// The first of these inputs that may be stepped fused; none where the first one may not.
+    pub(crate) fn first_of(
+        call: &Call<'a>,
+        rule: &Rule,
+        inputs: &'v [View<'a>],
+    ) -> Result<FusedSteps<'v, 'a>> {
+        let mut fused = FusedSteps { parameters: SmallVec::new(), hyper: &inputs[HYPER] };
         // Beside them, hyper is bound.
         let most = MOST.min((call.gpu.most_bindings() - 1) / (2 + rule.states));
         for group in inputs.chunks(3 + rule.states).take(most) {
             let tensors = tensors_of(group);
-            if !together.takes(&tensors, &group[HYPER]) || !lies_in_fours(call, &tensors)? {
+            if !fused.takes(&tensors, &group[HYPER]) || !is_vec4_aligned(call, &tensors)? {
                 break;
             }
-            together.parameters.push(tensors);
+            fused.parameters.push(tensors);
         }
-        Ok(together)
+        Ok(fused)
     }
 
     /// Elements of all parameters.
@@ -82,8 +88,8 @@ impl<'v, 'a> Together<'v, 'a> {
     }
 }
 
-/// Whether there are many elements, and all tensors have theirs in whole fours that one binding holds.
-fn lies_in_fours(call: &Call<'_>, tensors: &[&View<'_>]) -> Result<bool> {
+/// Whether there are many elements, and all tensors have theirs in whole vec4 that one binding holds.
+fn is_vec4_aligned(call: &Call<'_>, tensors: &[&View<'_>]) -> Result<bool> {
     let count = tensors[0].layout.elements();
     if !(MANY..1 << 31).contains(&count) || !count.is_multiple_of(4) {
         return Ok(false);
@@ -98,12 +104,12 @@ fn lies_in_fours(call: &Call<'_>, tensors: &[&View<'_>]) -> Result<bool> {
 }
 
 /// Queues their steps.
-pub(crate) fn step_together(call: &Call<'_>, rule: &Rule, together: &Together<'_, '_>) -> Result<()> {
-    let (gpu, op, hyper) = (call.gpu, call.name, together.hyper);
-    let mut variant = Variant::new("step_fours.wgsl", Class::Float)
-        .text("RULE", rule.rule)
-        .number("TENSORS", together.parameters.len() as u32)
-        .number("STATES", rule.states as u32);
+pub(crate) fn step_fused(call: &Call<'_>, rule: &Rule, fused: &FusedSteps<'_, '_>) -> Result<()> {
+    let (gpu, op, hyper) = (call.gpu, call.name, fused.hyper);
+    let mut variant = Variant::new(Shader::StepVec4, Class::Float)
+        .fill(rule.rule)
+        .fill(Constant::Tensors.is(fused.parameters.len() as u32))
+        .fill(Constant::States.is(rule.states as u32));
     let mut bindings = SmallVec::new();
     let (numbers, hyper_first) = gpu.bind(op, hyper)?;
     let mut parameters = Parameters {
@@ -117,20 +123,20 @@ pub(crate) fn step_together(call: &Call<'_>, rule: &Rule, together: &Together<'_
         ..Parameters::zeroed()
     };
     let mut groups = 0;
-    for (at, tensors) in together.parameters.iter().enumerate() {
+    for (at, tensors) in fused.parameters.iter().enumerate() {
         for (slot, view) in tensors.iter().enumerate() {
             let (binding, first) = gpu.bind(op, view)?;
             bindings.push(binding);
             parameters.offsets[at][slot] = first / 4;
-            let access = if slot == 1 { Access::Fours } else { Access::FoursWritten };
+            let access = if slot == 1 { Access::Vec4 } else { Access::Vec4Written };
             variant = variant.slot(SLOTS[at][slot], Store::of(view.dtype), access);
         }
-        let fours = tensors[0].layout.elements() / 4;
-        groups += fours.div_ceil(GROUP);
-        parameters.fours[at] = fours as u32;
+        let vec4s = tensors[0].layout.elements() / 4;
+        groups += vec4s.div_ceil(GROUP);
+        parameters.vec4s[at] = vec4s as u32;
         parameters.ends[at] = groups as u32;
     }
     bindings.push(numbers);
-    let variant = variant.slot("numbers", Store::F32, Access::Read);
+    let variant = variant.slot(SlotName::Numbers, Store::F32, Access::Read);
     gpu.launch(op, Launch { variant, bindings, groups }, bytemuck::bytes_of(&parameters))
 }
