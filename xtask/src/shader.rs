@@ -1,13 +1,11 @@
 //! The WGSL that the wgpu backend links for an op: of the first call that the op table's row makes on its smallest shape.
 
 use std::collections::BTreeSet;
-use ternion_core::backend::Backend;
 use ternion_core::ops::create::Fill;
 use ternion_core::{DType, Device, Op, Scalar, Shape};
 use ternion_testing::table::table;
 use ternion_testing::{Check, Filter, OpCase, Target, check_row};
-use ternion_wgpu::WgpuBackend;
-use ternion_wgpu::noop::{self, Launched};
+use ternion_wgpu::{Launched, WgpuBackend, noop_device};
 
 /// Prints it.
 pub fn run(name: &str, dtype: &str) -> Result<(), String> {
@@ -28,7 +26,7 @@ fn linked(name: &str, dtype: &str) -> Result<String, String> {
         let all: BTreeSet<&str> = rows.iter().flat_map(|row| &row.dtypes).map(|dtype| dtype.name()).collect();
         return Err(format!("{name} is not for {dtype}; it is for: {}", listed(all)));
     }
-    let device = noop::device();
+    let device = noop_device();
     refusal(&device, dtype).map_or(Ok(()), |why| Err(format!("{name}: no shader in {dtype}: {why}")))?;
     taken
         .into_iter()

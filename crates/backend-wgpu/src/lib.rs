@@ -16,7 +16,7 @@ mod linker;
 mod memory;
 mod names;
 #[cfg(feature = "noop")]
-pub mod noop;
+mod noop;
 mod ops;
 mod options;
 mod pipeline_cache;
@@ -44,6 +44,8 @@ mod validation;
 
 pub use adapters::{AdapterDescription, descriptions, find};
 pub use gpu::timing::Timer;
+#[cfg(feature = "noop")]
+pub use noop::Launched;
 pub use options::Options;
 
 use gpu::Gpu;
@@ -71,6 +73,12 @@ pub fn device_with(index: usize, options: Options) -> Result<Device> {
         }
         _ => Ok(Device::new(WgpuBackend { gpu: Gpu::open(index, options)? })),
     }
+}
+
+/// A device without an adapter, which validates every shader that it is asked for and runs none: results on it mean nothing.
+#[cfg(feature = "noop")]
+pub fn noop_device() -> Device {
+    Device::new(WgpuBackend { gpu: Gpu::noop(Options::default()) })
 }
 
 /// A device of wgpu's as a [`Backend`].
@@ -101,6 +109,12 @@ impl WgpuBackend {
     /// Shaders that were launched so far.
     pub fn launches(&self) -> u64 {
         self.gpu.launches()
+    }
+
+    /// The shaders that were launched since the last call, in order.
+    #[cfg(feature = "noop")]
+    pub fn take_launched(&self) -> Vec<Launched> {
+        self.gpu.take_launched()
     }
 
     /// Shaders that were compiled so far, each as its file and what identifiers in it stand for: `rows/sums_vec4.wgsl HOLD=4u EXACT=true ..`.

@@ -5,7 +5,7 @@
 
 use crate::names;
 use crate::repeat::unrolled;
-use crate::shaders::{self, class_texts};
+use crate::shaders::{self, Class, class_texts};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
@@ -24,19 +24,6 @@ type Words = FxHashMap<String, bool>;
 
 /// The items of a file by name.
 type Library = FxHashMap<String, Arc<Item>>;
-
-/// Arithmetic that a shader is about: which file tells what a number is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Class {
-    /// f32, and 16-bit floats, which are widened.
-    Float,
-    /// i32, and i16 and i8, which are widened.
-    Int,
-    /// u8 and bool, as numbers from 0 to 255.
-    Byte,
-    /// i64, as two words.
-    Wide,
-}
 
 static CLASSES: [LazyLock<Library>; 4] = [
     LazyLock::new(|| library(class_texts(Class::Float))),

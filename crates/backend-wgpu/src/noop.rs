@@ -1,9 +1,4 @@
-//! A device without an adapter, for whoever wants to read shaders: it validates each and runs none.
-
-use crate::WgpuBackend;
-use crate::gpu::Gpu;
-use crate::options::Options;
-use ternion_core::Device;
+//! What a device without an adapter launched, for whoever wants to read shaders.
 
 /// A shader that was launched.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,16 +11,4 @@ pub struct Launched {
     pub path: &'static str,
     /// The whole linked text.
     pub text: String,
-}
-
-/// The device. Results on it mean nothing.
-pub fn device() -> Device {
-    Device::new(WgpuBackend { gpu: Gpu::noop(Options::default()) })
-}
-
-impl WgpuBackend {
-    /// What was launched since the last call, in order.
-    pub fn take_launched(&self) -> Vec<Launched> {
-        self.gpu.take_launched()
-    }
 }

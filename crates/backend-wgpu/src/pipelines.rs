@@ -1,9 +1,9 @@
 //! Pipelines: a shader for given dtypes and functions, linked and compiled once.
 
-use crate::linker::{Class, link};
+use crate::linker::link;
 use crate::names::{Fill, SlotName};
 use crate::pipeline_cache::PipelineCache;
-use crate::shaders::Shader;
+use crate::shaders::{Class, Shader};
 use crate::slots::{Access, Slot, Store};
 use parking_lot::RwLock;
 use rustc_hash::FxHashMap;

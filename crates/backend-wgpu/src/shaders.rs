@@ -1,6 +1,17 @@
 //! The texts of `shaders/`, each by its path: the shaders themselves, and the libraries that they reach items of.
 
-use crate::linker::Class;
+/// Arithmetic that a shader is about: which file tells what a number is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Class {
+    /// f32, and 16-bit floats, which are widened.
+    Float,
+    /// i32, and i16 and i8, which are widened.
+    Int,
+    /// u8 and bool, as numbers from 0 to 255.
+    Byte,
+    /// i64, as two words.
+    Wide,
+}
 
 /// The text of a file of `shaders/`.
 macro_rules! text {

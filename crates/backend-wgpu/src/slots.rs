@@ -6,8 +6,8 @@
 //!
 //! A tensor larger than a binding may be is bound as several windows; its functions then find the window of a word. A shader knows nothing of that.
 
-use crate::linker::Class;
 use crate::names::SlotName;
+use crate::shaders::Class;
 use std::fmt::Write;
 use ternion_core::DType;
 

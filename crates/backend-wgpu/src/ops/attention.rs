@@ -6,13 +6,12 @@ mod gemm;
 use super::matmul::is_vec4_aligned;
 use crate::call::Call;
 use crate::gpu::{Binding, Launch};
-use crate::linker::Class;
 use crate::names::{
     Constant, Fill, LeftElement, LeftRow, LeftWords, Masked, MatrixElement, MatrixIndex, MatrixWords,
     OtherPut, OtherPutPair, OtherPutVec4, RightElement, RightRow, RightWords, SlotName, Switch,
 };
 use crate::pipelines::Variant;
-use crate::shaders::Shader;
+use crate::shaders::{Class, Shader};
 use crate::slots::{Access, Slot, Store};
 use crate::space::Space;
 use bytemuck::{Pod, Zeroable};

@@ -3,11 +3,11 @@
 use super::copy::copy;
 use super::rows::{Accumulator, Cut, Dense, RowFamily, RowFinish, RowKernel, Rows, axes_but, beside};
 use crate::call::Call;
-use crate::linker::Class;
 use crate::names::{
     Bases, Gather, NormBias, NormParameterGrads, NormRowWeight, NormStatistics, NormWeight, Prepare,
     RowValue, SlotName,
 };
+use crate::shaders::Class;
 use ternion_core::backend::View;
 use ternion_core::ops::norm::{BatchNorm, BatchNormGrad};
 use ternion_core::{AxisSet, Error, Layout, Op, Result, Shape};

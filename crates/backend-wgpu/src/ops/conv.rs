@@ -4,12 +4,11 @@ use super::GROUP;
 use super::matmul::Tiling;
 use crate::call::Call;
 use crate::gpu::{Binding, Launch};
-use crate::linker::Class;
 use crate::names::{
     Constant, ConvIndex, ConvOutput, ConvPixel, ConvValue, LeftRuns, RightRuns, SlotName, Tile,
 };
 use crate::pipelines::Variant;
-use crate::shaders::Shader;
+use crate::shaders::{Class, Shader};
 use crate::slots::{Access, Store};
 use bytemuck::{Pod, Zeroable};
 use ternion_core::backend::View;

@@ -2,11 +2,11 @@
 
 use super::rows::{Accumulator, Cut, RowFamily, RowFinish, RowKernel, Rows, axes_but, beside};
 use crate::call::Call;
-use crate::linker::Class;
 use crate::names::{
     AccumulatorFromLane, AccumulatorFromWords, AccumulatorType, AccumulatorWords, Bases, Finish, Gather,
     Merge, ReduceEnter, ReduceLeave, SlotName, Start,
 };
+use crate::shaders::Class;
 use crate::slots::Store;
 use ternion_core::ops::reduce::CumulativeSum;
 use ternion_core::{Error, Op, Result};

@@ -3,10 +3,9 @@
 use super::GROUP;
 use crate::call::Call;
 use crate::gpu::{Gpu, Launch};
-use crate::linker::Class;
 use crate::names::{Constant, ElementIndex, ElementResult, Function, SlotName, Write};
 use crate::pipelines::Variant;
-use crate::shaders::Shader;
+use crate::shaders::{Class, Shader};
 use crate::slots::{Access, Store};
 use crate::space::Space;
 use bytemuck::{Pod, Zeroable};

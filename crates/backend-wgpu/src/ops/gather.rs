@@ -3,10 +3,9 @@
 use super::write::Writing;
 use crate::call::Call;
 use crate::gpu::Launch;
-use crate::linker::Class;
 use crate::names::{ElementResult, IndexPosition, SlotName};
 use crate::pipelines::Variant;
-use crate::shaders::Shader;
+use crate::shaders::{Class, Shader};
 use crate::slots::{Access, Store};
 use crate::space::Space;
 use bytemuck::{Pod, Zeroable};

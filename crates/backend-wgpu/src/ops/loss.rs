@@ -4,11 +4,11 @@ use super::rows::registers::MOST_THREADS;
 use super::rows::template::{RegisterOutput, RegisterRows, RegisterTemplate, SingleElements};
 use super::rows::{Accumulator, Cut, Dense, RowFamily, RowFinish, RowKernel, Rows, beside};
 use crate::call::Call;
-use crate::linker::Class;
 use crate::names::{
     Bases, Finish, Gather, LossTarget, Merge, Prepare, RowMoved, RowRegular, RowResult, RowSkips, RowValue,
     RowValues, SlotName, Start,
 };
+use crate::shaders::Class;
 use ternion_core::backend::View;
 use ternion_core::ops::loss::{CrossEntropy, CrossEntropyGrad, CrossEntropyGradUpdate, CrossEntropyWithGrad};
 use ternion_core::{DType, Error, Op, Result};

@@ -6,13 +6,12 @@ use super::GROUP;
 use super::elementwise::{rounded_bits, unary_function, words};
 use crate::call::Call;
 use crate::gpu::{Binding, Gpu, Launch};
-use crate::linker::Class;
 use crate::names::{
     Constant, Function, LeftFactor, LeftKnown, LeftRuns, LeftVec4, RightRuns, RightVec4, SlotName, Switch,
     Tile,
 };
 use crate::pipelines::Variant;
-use crate::shaders::Shader;
+use crate::shaders::{Class, Shader};
 use crate::slots::{Access, Store};
 use crate::space::Space;
 use bytemuck::{Pod, Zeroable};

@@ -4,11 +4,11 @@ use super::rows::registers::{MOST_THREADS, RowLoop};
 use super::rows::template::{RegisterOutput, RegisterRows, RegisterTemplate};
 use super::rows::{Accumulator, Cut, Dense, RowFamily, RowFinish, RowKernel, Rows, axes_but, beside};
 use crate::call::Call;
-use crate::linker::Class;
 use crate::names::{
     Bases, Finish, Gather, NormBias, NormCenter, NormParameterGrads, NormSaved, NormStatistics, NormWeight,
     Prepare, RowAccumulated, RowTerms, RowValue, RowValues, SlotName,
 };
+use crate::shaders::Class;
 use ternion_core::backend::View;
 use ternion_core::ops::norm::{LayerNorm, LayerNormGrad, RmsNorm, RmsNormGrad};
 use ternion_core::{Layout, Op, Result};

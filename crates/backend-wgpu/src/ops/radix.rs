@@ -1,10 +1,9 @@
 //! Sorting of (key, number) pairs, for scattering and for sorting along long axes.
 
 use crate::gpu::{Gpu, Launch};
-use crate::linker::Class;
 use crate::names::{RadixStage, SlotName};
 use crate::pipelines::Variant;
-use crate::shaders::Shader;
+use crate::shaders::{Class, Shader};
 use crate::slots::{Access, Store};
 use crate::space::Space;
 use bytemuck::{Pod, Zeroable};

@@ -9,13 +9,12 @@ pub(crate) use template::{Accumulator, RowFamily, RowFinish, RowKernel};
 
 use super::copy::copy;
 use crate::gpu::{Binding, Gpu, Launch};
-use crate::linker::Class;
 use crate::names::{
     Constant, Exponential, Fill, Finish, FinishElements, Gather, NormStoreTwo, NumberWords, SlotName,
     TeamMerge,
 };
 use crate::pipelines::Variant;
-use crate::shaders::Shader;
+use crate::shaders::{Class, Shader};
 use crate::slots::{Access, Store};
 use crate::space::Space;
 use bytemuck::{Pod, Zeroable};

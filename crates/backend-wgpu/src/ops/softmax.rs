@@ -4,11 +4,11 @@ use super::rows::registers::MOST_THREADS;
 use super::rows::template::{RegisterOutput, RegisterRows, RegisterTemplate};
 use super::rows::{Accumulator, Cut, RowFamily, RowFinish, RowKernel, Rows, axes_but, beside};
 use crate::call::Call;
-use crate::linker::Class;
 use crate::names::{
     Bases, Gather, Prepare, RowAccumulated, RowMoved, RowSkips, RowTerms, RowValue, RowValues, SlotName,
     SoftmaxFactor, SoftmaxGradTerm,
 };
+use crate::shaders::Class;
 use ternion_core::ops::softmax::{LogSoftmax, LogSoftmaxGrad, Softmax, SoftmaxGrad};
 use ternion_core::{Error, Layout, Op, Result};
 

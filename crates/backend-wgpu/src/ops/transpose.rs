@@ -1,10 +1,9 @@
 //! Copies of what lies transposed in memory, by tiles.
 
 use crate::gpu::{Gpu, Launch};
-use crate::linker::Class;
 use crate::names::{Constant, CopyTile, SlotName};
 use crate::pipelines::Variant;
-use crate::shaders::Shader;
+use crate::shaders::{Class, Shader};
 use crate::slots::{Access, Store};
 use crate::space::Space;
 use bytemuck::{Pod, Zeroable};

@@ -3,14 +3,13 @@
 use super::{Parameters, Tensors, Tiling, VEC4_TILE, batch_space, bindings};
 use crate::call::Call;
 use crate::gpu::Launch;
-use crate::linker::Class;
 use crate::names::{
     Constant, CooperativeNumber, CooperativeSum, Function, LeftRuns, LoadLeft, LoadRight, RightRuns,
     SlotName, Tile,
 };
 use crate::ops::GROUP;
 use crate::pipelines::Variant;
-use crate::shaders::Shader;
+use crate::shaders::{Class, Shader};
 use crate::slots::{Access, Store};
 use crate::space::Space;
 use bytemuck::{Pod, Zeroable};

@@ -5,12 +5,11 @@ use super::cut::Beside;
 use super::template::{RegisterOutput, RegisterRows, RegisterTemplate, SingleElements};
 use super::{Bound, Cut, Rows, Where};
 use crate::gpu::Gpu;
-use crate::linker::Class;
 use crate::names::{
     Constant, Exponentials, ExponentialsOfAny, Fill, Gather, HiddenWords, JoinedWords, PutVec4, RowPadding,
     SlotName, SoftmaxShares, Switch, TeamMax, TeamSum, TeamSums, Vec4OfWords, WordsOfVec4,
 };
-use crate::shaders::Shader;
+use crate::shaders::{Class, Shader};
 use crate::slots::{Access, Store};
 use ternion_core::Result;
 use ternion_core::backend::Buffer;
