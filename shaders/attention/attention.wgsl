@@ -14,7 +14,7 @@
 //
 // Values wider than 64 take several groups, each with the scores anew. A query that sees no key gives 0 and -infinity.
 //
-// For tensors that attention_fours.wgsl does not take: wider than 128, or with rows that cannot be read four elements at a time.
+// For tensors that attention_vec4.wgsl does not take: wider than 128, or with rows that cannot be read four elements at a time.
 
 struct Parameters {
     launched: u32,
@@ -49,18 +49,18 @@ var<private> q_head: u32;
 var<private> k_head: u32;
 var<private> v_head: u32;
 
-fn query_element(which: u32, query: u32, place: u32) -> f32 {
-    if (query >= params.queries || place >= params.head_dim) {
+fn query_element(which: u32, query: u32, element_index: u32) -> f32 {
+    if (query >= params.queries || element_index >= params.head_dim) {
         return 0.0;
     }
-    return q_at(q_head + query * params.q.z + place * params.q.w);
+    return q_at(q_head + query * params.q.z + element_index * params.q.w);
 }
 
-fn key_element(which: u32, key: u32, place: u32) -> f32 {
-    if (key >= params.keys || place >= params.head_dim) {
+fn key_element(which: u32, key: u32, element_index: u32) -> f32 {
+    if (key >= params.keys || element_index >= params.head_dim) {
         return 0.0;
     }
-    return k_at(k_head + key * params.k.z + place * params.k.w);
+    return k_at(k_head + key * params.k.z + element_index * params.k.w);
 }
 
 fn value_element(key: u32, column: u32) -> f32 {
@@ -99,9 +99,9 @@ fn base_of(row_max: vec4<f32>) -> vec4<f32> {
     return select(row_max, vec4<f32>(), bits == vec4<u32>(0xff800000u));
 }
 
-// Two columns of the row that begins at `place`.
-fn put_columns(place: u32, column: u32, results: vec2<f32>) {
-    let at = place + column * params.y.w;
+// Two columns of the row that begins at `index`.
+fn put_columns(element_index: u32, column: u32, results: vec2<f32>) {
+    let at = element_index + column * params.y.w;
     if (params.y.w == 1u && column + 1u < params.value_dim) {
         y_put_pair(at, results.x, results.y);
         return;
@@ -190,11 +190,11 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
         let blind = sum == 0.0 && !is_nan(sum);
         let outputs = output_row(row, part % 2u == 1u);
         if (query + row < params.queries) {
-            let place = head_y + (query + row) * params.y.z;
+            let element_index = head_y + (query + row) * params.y.z;
             let column = first_column + inners * 4u + part % 2u * 32u;
             let results = select(outputs / sum, vec4<f32>(), blind);
-            put_columns(place, column, results.xy);
-            put_columns(place, column + 2u, results.zw);
+            put_columns(element_index, column, results.xy);
+            put_columns(element_index, column + 2u, results.zw);
             if (first_column == 0u && inners == 0u && part % 2u == 0u) {
                 // Where NaN kept the maximum at -infinity, scores were taken as they are.
                 let log_sum = base_of(row_max)[row] + log_of(sum);

@@ -3,7 +3,7 @@
 //   q [batch, heads, queries, head_dim]     k [batch, kv_heads, keys, head_dim]     v [batch, kv_heads, keys, value_dim]
 //   y [batch, heads, queries, value_dim]    lse [batch, heads, queries]             mask [batch, heads, queries, keys]      any other strides
 //
-// A work group makes 64 queries of y, in all columns, and goes over the keys that they see, 64 at a time, by the tiles of attention_fours_tile.wgsl:
+// A work group makes 64 queries of y, in all columns, and goes over the keys that they see, 64 at a time, by the tiles of tile_vec4.wgsl:
 //
 //                keys ->   k0        k1        k2            s   = scale q kT (+ mask)            [64, 64]
 //            +---------+---------+---------+                max = larger of max, rowmax s
@@ -14,7 +14,7 @@
 //
 // Without a mask only steps on an edge test who sees whom. A step of head_dim = value_dim = 128 is 8192 multiply-adds of a thread, 640 reads of four
 // from work-group memory, 19 barriers and 32 exponentials. A query that sees no key gives 0 and -infinity. LEFTOVER: only groups of heads that the
-// records of attention_halves.wgsl refuse.
+// records of pack_f16.wgsl refuse.
 
 struct Parameters {
     launched: u32,
@@ -53,24 +53,24 @@ fn query_row(which: u32, query: u32) -> u32 {
     return (q_head + min(query, params.queries - 1u) * params.q.z) / 4u;
 }
 
-fn query_words(which: u32, place: u32) -> q_WORDS {
-    return q_words(place);
+fn query_words(which: u32, element_index: u32) -> q_WORDS {
+    return q_words(element_index);
 }
 
 fn key_row(which: u32, key: u32) -> u32 {
     return (k_head + min(key, params.keys - 1u) * params.k.z) / 4u;
 }
 
-fn key_words(which: u32, place: u32) -> q_WORDS {
-    return k_words(place);
+fn key_words(which: u32, element_index: u32) -> q_WORDS {
+    return k_words(element_index);
 }
 
-fn value_place(which: u32, key: u32, column: u32) -> u32 {
+fn value_index(which: u32, key: u32, column: u32) -> u32 {
     return (v_head + min(key, params.keys - 1u) * params.v.z) / 4u + min(column, params.value_dim / 4u - 1u);
 }
 
-fn value_words(which: u32, place: u32) -> q_WORDS {
-    return v_words(place);
+fn value_words(which: u32, element_index: u32) -> q_WORDS {
+    return v_words(element_index);
 }
 
 // A thread's 8 lines: the near 4, the far 4.
@@ -168,13 +168,13 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
         var scores = tile_of_scores(0u, params.head_dim, lane);
         read_matrix(0u, step, lane);
         if (HAS_MASK || step < first_inner || step + 64u > end_inner) {
-            // Once in the text for all fours, as it is long: they pass through the memory of the weights, which others may still read as operands.
+            // Once in the text for all vec4s, as it is long: they pass through the memory of the weights, which others may still read as operands.
             workgroupBarrier();
             put_tile(scores, lane);
             for (var own = 0u; own < 8u; own += 1u) {
-                let place = own_place(own, lane);
+                let element_index = own_index(own, lane);
                 let key = step + tile_across(lane) + own / 2u * 16u;
-                tile_memory[place] = seen_by_queries(tile_memory[place], query + own % 2u * 32u, key, mask_head);
+                tile_memory[element_index] = seen_by_queries(tile_memory[element_index], query + own % 2u * 32u, key, mask_head);
             }
             scores = own_part(lane);
         } else {
@@ -188,16 +188,16 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
         let new_max = Rows(max(row_max.near, step_max.near), max(row_max.far, step_max.far));
         let base = Rows(bases_of(new_max.near), bases_of(new_max.far));
         if (any(new_max.near != row_max.near) || any(new_max.far != row_max.far)) {
-            let near = four_exponentials(row_max.near - base.near);
-            let far = four_exponentials(row_max.far - base.far);
+            let near = vec4_exponentials(row_max.near - base.near);
+            let far = vec4_exponentials(row_max.far - base.far);
             row_sum.near *= near;
             row_sum.far *= far;
             shrink_output(near, far);
             row_max = new_max;
         }
 #repeat inner 4
-        scores.near_#{inner} = four_exponentials(scores.near_#{inner} - base.near);
-        scores.far_#{inner} = four_exponentials(scores.far_#{inner} - base.far);
+        scores.near_#{inner} = vec4_exponentials(scores.near_#{inner} - base.near);
+        scores.far_#{inner} = vec4_exponentials(scores.far_#{inner} - base.far);
 #end
         row_sum.near += (scores.near_0 + scores.near_1) + (scores.near_2 + scores.near_3);
         row_sum.far += (scores.far_0 + scores.far_1) + (scores.far_2 + scores.far_3);
@@ -220,12 +220,12 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
         let sum = select(sums.near, sums.far, row >= 4u)[row % 4u];
         let blind = sum == 0.0 && !is_nan(sum);
         let factor = 1.0 / sum;
-        let place = (head_y + line * params.y.z) / 4u;
+        let element_index = (head_y + line * params.y.z) / 4u;
         if (across * 4u < params.value_dim) {
-            y_put_four(place + across, select(out_row_0(row, false) * factor, vec4<f32>(), blind));
+            y_put_vec4(element_index + across, select(out_row_0(row, false) * factor, vec4<f32>(), blind));
         }
         if (WIDE && across * 4u + 64u < params.value_dim) {
-            y_put_four(place + across + 16u, select(out_row_0(row, true) * factor, vec4<f32>(), blind));
+            y_put_vec4(element_index + across + 16u, select(out_row_0(row, true) * factor, vec4<f32>(), blind));
         }
         if (across == 0u) {
             // Where NaN kept the maximum at -infinity, scores were taken as they are.

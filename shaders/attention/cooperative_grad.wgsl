@@ -1,5 +1,5 @@
-// Gradients of attention as in attention_grad.wgsl by cooperative matrices of 16 x 16 x 16 (tensor cores), without a mask, from the halves of
-// attention_halves.wgsl and the row_numbers of attention_grad_rows.wgsl.
+// Gradients of attention as in grad.wgsl by cooperative matrices of 16 x 16 x 16 (tensor cores), without a mask, from the halves of
+// pack_f16.wgsl and the row_numbers of grad_rows.wgsl.
 //
 //   packed_q, packed_dy [batch, heads, padded_queries, WIDTH]    packed_k, packed_v [batch, kv_heads, padded_keys, WIDTH]    records [groups, 8]
 //   out, other          as dq, or dk and dv; any other strides, written four elements at a time
@@ -11,14 +11,14 @@
 //   p    [16, 32]          2^(factor * k qT - log2 e * lse)               2^(factor * q kT - log2 e * lse)
 //                          WEIGHTS: dv (other) += p dy
 //   ds   [16, 32]          p * (v dyT - delta)                            p * (dy vT - delta)
-//                          SLOPES: dk (out) += ds q                       SLOPES: dq (out) += ds k
+//                          SCORE_GRADS: dk (out) += ds q                       SCORE_GRADS: dq (out) += ds k
 //
 // One launch makes dk and dv where the outputs of both fit the registers, which is up to a WIDTH of 64.
 //
 // p is stored as halves times 2^15, ds times 2^(powers of v and dy - 25), which cannot overflow: |v dyT - delta| <= 2 * 128 * 2^16 * 2^16 in units of packed
 // halves. Both are rounded to 11 bits, or, where they are small, to a multiple of 2^-39 of their largest possible value; an adapter that takes subnormal
 // halves for 0 loses what is below 2^-29 of it. Products and sums are in f32. Compilers keep matrices in registers only in plain code, as
-// attention_cooperative.wgsl says. Groups that the records refuse are left to attention_fours_grad.wgsl.
+// cooperative.wgsl says. Groups that the records refuse are left to grad_vec4.wgsl.
 
 struct Parameters {
     launched: u32,
@@ -47,41 +47,41 @@ struct Parameters {
     other: vec4<u32>,
 }
 
-// [32 inner lines][WIDTH, and 8 so that rows go to different banks]: what makes scores, and what makes slopes (dy where there are only weights).
-var<workgroup> right_tile: array<vec4<f16>, TILE_FOURS>;
-var<workgroup> slope_right_tile: array<vec4<f16>, TILE_FOURS>;
+// [32 inner lines][WIDTH, and 8 so that rows go to different banks]: what makes scores, and what makes gradients (dy where there are only weights).
+var<workgroup> right_tile: array<vec4<f16>, TILE_VEC4S>;
+var<workgroup> grad_right_tile: array<vec4<f16>, TILE_VEC4S>;
 // [LINES][32 inner lines, and 4].
-var<workgroup> score_tile: array<vec4<f32>, SCORE_FOURS>;
-#repeat slopes SLOPES
-var<workgroup> slope_tile: array<vec4<f32>, SCORE_FOURS>;
+var<workgroup> score_tile: array<vec4<f32>, SCORE_VEC4S>;
+#repeat grads SCORE_GRADS
+var<workgroup> grad_tile: array<vec4<f32>, SCORE_VEC4S>;
 // [LINES][32 inner lines, and 8].
-var<workgroup> score_slope_tile: array<vec4<f16>, WEIGHT_FOURS>;
+var<workgroup> score_grad_tile: array<vec4<f16>, WEIGHT_VEC4S>;
 #end
 #repeat weights WEIGHTS
-var<workgroup> weight_tile: array<vec4<f16>, WEIGHT_FOURS>;
+var<workgroup> weight_tile: array<vec4<f16>, WEIGHT_VEC4S>;
 #end
 #repeat by_keys BY_KEYS
 // log2 e * lse and delta of 32 queries.
 var<workgroup> query_numbers: array<vec2<f32>, 32>;
 #end
 
-// log2 e * lse of a query, and its delta in units of score_slope_tile.
+// log2 e * lse of a query, and its delta in units of score_grad_tile.
 fn numbers_of(head_number: u32, query: u32, power: i32) -> vec2<f32> {
-    let place = 2u * (head_number * params.queries + min(query, params.queries - 1u));
-    let delta = times_power_of_two(row_numbers_at(place + 1u), power) * SLOPE_UNIT;
-    return vec2<f32>(row_numbers_at(place) * 1.44269502, delta);
+    let element_index = 2u * (head_number * params.queries + min(query, params.queries - 1u));
+    let delta = times_power_of_two(row_numbers_at(element_index + 1u), power) * GRAD_UNIT;
+    return vec2<f32>(row_numbers_at(element_index) * 1.44269502, delta);
 }
 
-const SLOPE_UNIT: f32 = 2.98023224e-08;
+const GRAD_UNIT: f32 = 2.98023224e-08;
 
 // 2^(score - lse), which is not above 1: what rounding made of it is taken back.
-fn four_weights_of(exponents: vec4<f32>) -> vec4<f32> {
-    return four_powers_of_two(min(exponents, vec4<f32>()));
+fn vec4_weights_of(exponents: vec4<f32>) -> vec4<f32> {
+    return vec4_powers_of_two(min(exponents, vec4<f32>()));
 }
 
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
-    // Written out, as are places in the records: a compiler that checks that all threads come to a matrix does not look into functions.
+    // Written out, as are indices in the records: a compiler that checks that all threads come to a matrix does not look into functions.
     let number = group.y * groups.x + group.x;
     if (number >= params.launched) {
         return;
@@ -92,7 +92,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
         return;
     }
     let factor = bitcast<f32>(records[8u * kv_number + 1u]);
-    let slope_power = bitcast<i32>(records[8u * kv_number + 4u]) + bitcast<i32>(records[8u * kv_number + 5u]);
+    let grad_power = bitcast<i32>(records[8u * kv_number + 4u]) + bitcast<i32>(records[8u * kv_number + 5u]);
     // First the lines that have most to do where attention is causal: the first keys, the last queries.
     let tile = number % params.tiles;
     let first_line = select(params.tiles - 1u - tile, tile, BY_KEYS == 1u) * LINES;
@@ -120,36 +120,36 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     let members = params.shared_by * BY_KEYS + BY_QUERIES;
     let first_inner_head = kv_number * members;
     let steps = select(0u, (end - begin + 31u) / 32u, begin < end) * members;
-    let left_place = (head_number * padded_lines + first_line + own_line) * FOURS;
+    let left_index = (head_number * padded_lines + first_line + own_line) * VEC4S;
 #repeat depth DEPTHS
-    let left_place_#{depth} = left_place + #{depth*4}u;
-    let left_#{depth} = coopLoadT<coop_mat16x16<f16, A>>(&LEFT[left_place_#{depth}], FOURS);
-#repeat slopes SLOPES
-    let slope_left_#{depth} = coopLoadT<coop_mat16x16<f16, A>>(&SLOPE_LEFT[left_place_#{depth}], FOURS);
+    let left_index_#{depth} = left_index + #{depth*4}u;
+    let left_#{depth} = coopLoadT<coop_mat16x16<f16, A>>(&LEFT[left_index_#{depth}], VEC4S);
+#repeat grads SCORE_GRADS
+    let grad_left_#{depth} = coopLoadT<coop_mat16x16<f16, A>>(&GRAD_LEFT[left_index_#{depth}], VEC4S);
 #end
 #end
     var member = 0u;
     var step = begin;
-    let first_place = (first_inner_head * padded_inner + min(begin, padded_inner - 32u)) * FOURS + lane;
+    let first_index = (first_inner_head * padded_inner + min(begin, padded_inner - 32u)) * VEC4S + lane;
 #repeat turn LOADS
-    let put_#{turn} = (lane + #{turn*THREADS}u) / FOURS * STRIDE + (lane + #{turn*THREADS}u) % FOURS;
-    var read_right_#{turn} = RIGHT_HALVES(first_place + #{turn*THREADS}u);
-    var read_slope_right_#{turn} = SLOPE_RIGHT_HALVES(first_place + #{turn*THREADS}u);
+    let put_#{turn} = (lane + #{turn*THREADS}u) / VEC4S * STRIDE + (lane + #{turn*THREADS}u) % VEC4S;
+    var read_right_#{turn} = RIGHT_F16(first_index + #{turn*THREADS}u);
+    var read_grad_right_#{turn} = GRAD_RIGHT_F16(first_index + #{turn*THREADS}u);
 #end
 #repeat by_keys BY_KEYS
-    var read_numbers = numbers_of(first_inner_head, begin + lane % 32u, slope_power);
+    var read_numbers = numbers_of(first_inner_head, begin + lane % 32u, grad_power);
 #end
 #repeat by_queries BY_QUERIES
-    let numbers = numbers_of(head_number, first_line + row, slope_power);
+    let numbers = numbers_of(head_number, first_line + row, grad_power);
 #end
 #repeat column 2
-    let score_place_#{column} = own_line * 9u + #{column*4}u;
-    let weight_place_#{column} = own_line * 10u + #{column*4}u;
+    let score_index_#{column} = own_line * 9u + #{column*4}u;
+    let weight_index_#{column} = own_line * 10u + #{column*4}u;
 #end
     let own_scores = row * 9u + half * 4u;
     let own_weights = row * 10u + half * 4u;
 #repeat depth DEPTHS
-#repeat slopes SLOPES
+#repeat grads SCORE_GRADS
     var out_#{depth}: coop_mat16x16<f32, SUM>;
 #end
 #repeat weights WEIGHTS
@@ -160,7 +160,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
         workgroupBarrier();
 #repeat turn LOADS
         right_tile[put_#{turn}] = read_right_#{turn};
-        slope_right_tile[put_#{turn}] = read_slope_right_#{turn};
+        grad_right_tile[put_#{turn}] = read_grad_right_#{turn};
 #end
 #repeat by_keys BY_KEYS
         if (lane < 32u) {
@@ -173,46 +173,46 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
         let is_last = step + 32u >= end;
         step = select(step + 32u, begin, is_last);
         member = min(member + u32(is_last), members - 1u);
-        let next_place = ((first_inner_head + member) * padded_inner + step) * FOURS + lane;
+        let next_index = ((first_inner_head + member) * padded_inner + step) * VEC4S + lane;
 #repeat turn LOADS
-        read_right_#{turn} = RIGHT_HALVES(next_place + #{turn*THREADS}u);
-        read_slope_right_#{turn} = SLOPE_RIGHT_HALVES(next_place + #{turn*THREADS}u);
+        read_right_#{turn} = RIGHT_F16(next_index + #{turn*THREADS}u);
+        read_grad_right_#{turn} = GRAD_RIGHT_F16(next_index + #{turn*THREADS}u);
 #end
 #repeat by_keys BY_KEYS
-        read_numbers = numbers_of(first_inner_head + member, step + lane % 32u, slope_power);
+        read_numbers = numbers_of(first_inner_head + member, step + lane % 32u, grad_power);
 #end
 #repeat column 2
         var scores_#{column}: coop_mat16x16<f32, SUM>;
 #end
 #repeat depth DEPTHS
 #repeat column 2
-        let right_place_#{depth}_#{column} = #{column*16*STRIDE+depth*4}u;
-        let right_#{depth}_#{column} = coopLoad<coop_mat16x16<f16, B>>(&right_tile[right_place_#{depth}_#{column}], STRIDE);
+        let right_index_#{depth}_#{column} = #{column*16*STRIDE+depth*4}u;
+        let right_#{depth}_#{column} = coopLoad<coop_mat16x16<f16, B>>(&right_tile[right_index_#{depth}_#{column}], STRIDE);
         scores_#{column} = coopMultiplyAdd(left_#{depth}, right_#{depth}_#{column}, scores_#{column});
 #end
 #end
 #repeat column 2
-        coopStoreT(scores_#{column}, &score_tile[score_place_#{column}], 9u);
+        coopStoreT(scores_#{column}, &score_tile[score_index_#{column}], 9u);
 #end
-#repeat slopes SLOPES
+#repeat grads SCORE_GRADS
 #repeat column 2
-        var slopes_#{column}: coop_mat16x16<f32, SUM>;
+        var grads_#{column}: coop_mat16x16<f32, SUM>;
 #end
 #repeat depth DEPTHS
 #repeat column 2
-        let slope_right_#{depth}_#{column} = coopLoad<coop_mat16x16<f16, B>>(&slope_right_tile[right_place_#{depth}_#{column}], STRIDE);
-        slopes_#{column} = coopMultiplyAdd(slope_left_#{depth}, slope_right_#{depth}_#{column}, slopes_#{column});
+        let grad_right_#{depth}_#{column} = coopLoad<coop_mat16x16<f16, B>>(&grad_right_tile[right_index_#{depth}_#{column}], STRIDE);
+        grads_#{column} = coopMultiplyAdd(grad_left_#{depth}, grad_right_#{depth}_#{column}, grads_#{column});
 #end
 #end
 #repeat column 2
-        coopStoreT(slopes_#{column}, &slope_tile[score_place_#{column}], 9u);
+        coopStoreT(grads_#{column}, &grad_tile[score_index_#{column}], 9u);
 #end
 #end
         workgroupBarrier();
         if (is_edge) {
-            for (var four = 0u; four < 4u; four += 1u) {
+            for (var quad = 0u; quad < 4u; quad += 1u) {
 #repeat by_keys BY_KEYS
-                let first = half * 16u + four * 4u;
+                let first = half * 16u + quad * 4u;
                 let near = vec4<f32>(query_numbers[first], query_numbers[first + 1u]);
                 let far = vec4<f32>(query_numbers[first + 2u], query_numbers[first + 3u]);
                 let log_sums = vec4<f32>(near.xz, far.xz);
@@ -222,22 +222,22 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
                 let log_sums = numbers.x;
                 let deltas = numbers.y;
 #end
-                let place = vec4<i32>(i32(inner + four * 4u)) + vec4<i32>(0i, 1i, 2i, 3i);
-                let seen = (place > vec4<i32>(above)) & (place < vec4<i32>(below));
-                let weights = select(vec4<f32>(), four_weights_of(score_tile[own_scores + four] * factor - log_sums), seen);
+                let element_index = vec4<i32>(i32(inner + quad * 4u)) + vec4<i32>(0i, 1i, 2i, 3i);
+                let seen = (element_index > vec4<i32>(above)) & (element_index < vec4<i32>(below));
+                let weights = select(vec4<f32>(), vec4_weights_of(score_tile[own_scores + quad] * factor - log_sums), seen);
 #repeat weights WEIGHTS
-                weight_tile[own_weights + four] = vec4<f16>(weights * 32768.0);
+                weight_tile[own_weights + quad] = vec4<f16>(weights * 32768.0);
 #end
-#repeat slopes SLOPES
-                score_slope_tile[own_weights + four] = vec4<f16>(weights * (slope_tile[own_scores + four] * SLOPE_UNIT - deltas));
+#repeat grads SCORE_GRADS
+                score_grad_tile[own_weights + quad] = vec4<f16>(weights * (grad_tile[own_scores + quad] * GRAD_UNIT - deltas));
 #end
             }
         } else {
-#repeat four 4
+#repeat quad 4
             {
 #repeat by_keys BY_KEYS
-                let near = vec4<f32>(query_numbers[half * 16u + #{four*4}u], query_numbers[half * 16u + #{four*4+1}u]);
-                let far = vec4<f32>(query_numbers[half * 16u + #{four*4+2}u], query_numbers[half * 16u + #{four*4+3}u]);
+                let near = vec4<f32>(query_numbers[half * 16u + #{quad*4}u], query_numbers[half * 16u + #{quad*4+1}u]);
+                let far = vec4<f32>(query_numbers[half * 16u + #{quad*4+2}u], query_numbers[half * 16u + #{quad*4+3}u]);
                 let log_sums = vec4<f32>(near.xz, far.xz);
                 let deltas = vec4<f32>(near.yw, far.yw);
 #end
@@ -245,12 +245,12 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
                 let log_sums = numbers.x;
                 let deltas = numbers.y;
 #end
-                let weights = four_weights_of(score_tile[own_scores + #{four}u] * factor - log_sums);
+                let weights = vec4_weights_of(score_tile[own_scores + #{quad}u] * factor - log_sums);
 #repeat weights WEIGHTS
-                weight_tile[own_weights + #{four}u] = vec4<f16>(weights * 32768.0);
+                weight_tile[own_weights + #{quad}u] = vec4<f16>(weights * 32768.0);
 #end
-#repeat slopes SLOPES
-                score_slope_tile[own_weights + #{four}u] = vec4<f16>(weights * (slope_tile[own_scores + #{four}u] * SLOPE_UNIT - deltas));
+#repeat grads SCORE_GRADS
+                score_grad_tile[own_weights + #{quad}u] = vec4<f16>(weights * (grad_tile[own_scores + #{quad}u] * GRAD_UNIT - deltas));
 #end
             }
 #end
@@ -258,42 +258,42 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
         workgroupBarrier();
 #repeat half_step 2
 #repeat weights WEIGHTS
-        let weight_#{half_step} = coopLoadT<coop_mat16x16<f16, A>>(&weight_tile[weight_place_#{half_step}], 10u);
+        let weight_#{half_step} = coopLoadT<coop_mat16x16<f16, A>>(&weight_tile[weight_index_#{half_step}], 10u);
 #end
-#repeat slopes SLOPES
-        let score_slope_#{half_step} = coopLoadT<coop_mat16x16<f16, A>>(&score_slope_tile[weight_place_#{half_step}], 10u);
+#repeat grads SCORE_GRADS
+        let score_grad_#{half_step} = coopLoadT<coop_mat16x16<f16, A>>(&score_grad_tile[weight_index_#{half_step}], 10u);
 #end
 #repeat depth DEPTHS
-        let matrix_place_#{half_step}_#{depth} = #{half_step*16*STRIDE+depth*4}u;
+        let matrix_index_#{half_step}_#{depth} = #{half_step*16*STRIDE+depth*4}u;
 #repeat weights WEIGHTS
-        let other_matrix_#{half_step}_#{depth} = coopLoadT<coop_mat16x16<f16, B>>(&slope_right_tile[matrix_place_#{half_step}_#{depth}], STRIDE);
+        let other_matrix_#{half_step}_#{depth} = coopLoadT<coop_mat16x16<f16, B>>(&grad_right_tile[matrix_index_#{half_step}_#{depth}], STRIDE);
         other_#{depth} = coopMultiplyAdd(weight_#{half_step}, other_matrix_#{half_step}_#{depth}, other_#{depth});
 #end
-#repeat slopes SLOPES
-        let out_matrix_#{half_step}_#{depth} = coopLoadT<coop_mat16x16<f16, B>>(&right_tile[matrix_place_#{half_step}_#{depth}], STRIDE);
-        out_#{depth} = coopMultiplyAdd(score_slope_#{half_step}, out_matrix_#{half_step}_#{depth}, out_#{depth});
+#repeat grads SCORE_GRADS
+        let out_matrix_#{half_step}_#{depth} = coopLoadT<coop_mat16x16<f16, B>>(&right_tile[matrix_index_#{half_step}_#{depth}], STRIDE);
+        out_#{depth} = coopMultiplyAdd(score_grad_#{half_step}, out_matrix_#{half_step}_#{depth}, out_#{depth});
 #end
 #end
 #end
     }
-    // Lines of the outputs by 32 columns: 8 threads write a line's fours.
+    // Lines of the outputs by 32 columns: 8 threads write a line's vec4s.
     let batch = head_number / params.heads;
     let head = head_number % params.heads;
     let column = lane % 8u;
-#repeat slopes SLOPES
+#repeat grads SCORE_GRADS
     let out_head = (params.offsets.x + batch * params.out.x + head * params.out.y) / 4u;
-    let out_power = 25i - slope_power - bitcast<i32>(records[8u * kv_number + 2u + BY_QUERIES]);
+    let out_power = 25i - grad_power - bitcast<i32>(records[8u * kv_number + 2u + BY_QUERIES]);
 #repeat part DEPTHS/2
     workgroupBarrier();
 #repeat column 2
-    coopStoreT(out_#{part*2+column}, &score_tile[score_place_#{column}], 9u);
+    coopStoreT(out_#{part*2+column}, &score_tile[score_index_#{column}], 9u);
 #end
     workgroupBarrier();
     for (var turn = 0u; turn < 4u; turn += 1u) {
         let line = own_line + turn * 4u + lane % 32u / 8u;
         if (first_line + line < lines && column + #{part*8}u < params.head_dim / 4u) {
-            let place = out_head + (first_line + line) * (params.out.z / 4u) + column + #{part*8}u;
-            out_put_four(place, four_times_power_of_two(score_tile[line * 9u + column] * params.scale, out_power));
+            let element_index = out_head + (first_line + line) * (params.out.z / 4u) + column + #{part*8}u;
+            out_put_vec4(element_index, vec4_times_power_of_two(score_tile[line * 9u + column] * params.scale, out_power));
         }
     }
 #end
@@ -304,14 +304,14 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
 #repeat part DEPTHS/2
     workgroupBarrier();
 #repeat column 2
-    coopStoreT(other_#{part*2+column}, &score_tile[score_place_#{column}], 9u);
+    coopStoreT(other_#{part*2+column}, &score_tile[score_index_#{column}], 9u);
 #end
     workgroupBarrier();
     for (var turn = 0u; turn < 4u; turn += 1u) {
         let line = own_line + turn * 4u + lane % 32u / 8u;
         if (first_line + line < lines && column + #{part*8}u < params.value_dim / 4u) {
-            let place = other_head + (first_line + line) * (params.other.z / 4u) + column + #{part*8}u;
-            other_put_four(place, four_times_power_of_two(score_tile[line * 9u + column], other_power));
+            let element_index = other_head + (first_line + line) * (params.other.z / 4u) + column + #{part*8}u;
+            other_put_vec4(element_index, vec4_times_power_of_two(score_tile[line * 9u + column], other_power));
         }
     }
 #end

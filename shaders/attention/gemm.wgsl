@@ -4,13 +4,13 @@
 //   q, dq [batch, heads, queries, head_dim]     k, dk [batch, kv_heads, keys, head_dim]       v, dv [batch, kv_heads, keys, value_dim]
 //   y, dy [batch, heads, queries, value_dim]    row_numbers: lse, delta of each query         mask [batch, heads, queries, keys]
 //
-// A launch is one STEP, a work group one tile of it (product_fours.wgsl: 128 x 128, or 128 x 64 where an output is no wider), in this order:
+// A launch is one STEP, a work group one tile of it (tile_vec4.wgsl: 128 x 128, or 128 x 64 where an output is no wider), in this order:
 //
 //   forward   tile_of_weights     s = scale q kT (+ mask)                 weights = exp(s - largest), parts = largest, sum of weights: of each row of the tile
 //             tile_of_output      y = sum over tiles of exp(largest - lse) weights v, where lse is of all tiles of a row
 //   gradient  tile_of_shares      weights = exp(s - lse)
 //             tile_of_key_output  dv = weightsT dy
-//             tile_of_slopes      weights = weights * (dy vT - delta)
+//             tile_of_score_grads      weights = weights * (dy vT - delta)
 //             tile_of_key_output  dk = scale weightsT q                   over all heads that share the key head
 //             tile_of_output      dq = scale weights k                    without factors
 //
@@ -40,7 +40,7 @@ struct Parameters {
     back: i32,
     ahead: i32,
     splits: u32,
-    // Of the product: lines of the left operand, lines of the right one, inner places.
+    // Of the product: lines of the left operand, lines of the right one, inner indices.
     m: u32,
     n: u32,
     inner: u32,
@@ -57,7 +57,7 @@ struct Parameters {
     out_heads: vec4<u32>,
     // First elements of left, right and out; the stride of out's lines.
     offsets: vec4<u32>,
-    // Strides of lines and inner places: left, right.
+    // Strides of lines and inner indices: left, right.
     strides: vec4<u32>,
     mask: vec4<u32>,
     lse: vec4<u32>,

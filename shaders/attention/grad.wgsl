@@ -1,5 +1,5 @@
 // Gradients of attention (Dao et al. 2022, algorithm 4): with p = exp(scale * q kT + mask - lse) and ds = p * (dy vT - delta),
-// dq = scale * ds k, dk = scale * dsT q, dv = pT dy, where delta = rowsum(dy * y) (attention_grad_rows.wgsl).
+// dq = scale * ds k, dk = scale * dsT q, dv = pT dy, where delta = rowsum(dy * y) (grad_rows.wgsl).
 //
 //   q, dq [batch, heads, queries, head_dim]     k, dk [batch, kv_heads, keys, head_dim]       v, dv [batch, kv_heads, keys, value_dim]
 //   dy [batch, heads, queries, value_dim]       row_numbers: lse, delta of each query         mask [batch, heads, queries, keys]
@@ -8,7 +8,7 @@
 // a time, of all query heads that share the key head, and makes dk (`out`) or, in the chunks behind those, dv (`other`); else lines are queries, and
 // it goes over the keys that they see, for dq (`out`). Each element is summed by one thread, in one order.
 //
-// For tensors that attention_fours_grad.wgsl does not take: wider than 128, or with rows that cannot be read four elements at a time.
+// For tensors that grad_vec4.wgsl does not take: wider than 128, or with rows that cannot be read four elements at a time.
 
 struct Parameters {
     launched: u32,
@@ -65,25 +65,25 @@ fn choose_heads(batch: u32, head: u32) {
 }
 
 // Of q for scores 0, of dy for scores 1.
-fn query_element(which: u32, query: u32, place: u32) -> f32 {
-    if (query >= params.queries || place >= select(params.head_dim, params.value_dim, which == 1u)) {
+fn query_element(which: u32, query: u32, element_index: u32) -> f32 {
+    if (query >= params.queries || element_index >= select(params.head_dim, params.value_dim, which == 1u)) {
         return 0.0;
     }
     if (which == 1u) {
-        return dy_at(dy_head + query * params.dy.z + place * params.dy.w);
+        return dy_at(dy_head + query * params.dy.z + element_index * params.dy.w);
     }
-    return q_at(q_head + query * params.q.z + place * params.q.w);
+    return q_at(q_head + query * params.q.z + element_index * params.q.w);
 }
 
 // Of k for scores 0, of v for scores 1.
-fn key_element(which: u32, key: u32, place: u32) -> f32 {
-    if (key >= params.keys || place >= select(params.head_dim, params.value_dim, which == 1u)) {
+fn key_element(which: u32, key: u32, element_index: u32) -> f32 {
+    if (key >= params.keys || element_index >= select(params.head_dim, params.value_dim, which == 1u)) {
         return 0.0;
     }
     if (which == 1u) {
-        return v_at(v_head + key * params.v.z + place * params.v.w);
+        return v_at(v_head + key * params.v.z + element_index * params.v.w);
     }
-    return k_at(k_head + key * params.k.z + place * params.k.w);
+    return k_at(k_head + key * params.k.z + element_index * params.k.w);
 }
 
 // What the weights are multiplied with.
@@ -96,7 +96,7 @@ fn key_matrix(key: u32, column: u32) -> f32 {
 }
 
 // p, or ds.
-fn weight_of(product: f32, slope: f32, line: u32, inner: u32) -> f32 {
+fn weight_of(product: f32, grad: f32, line: u32, inner: u32) -> f32 {
     let query = select(line, inner, BY_KEYS);
     let key = select(inner, line, BY_KEYS);
     let score = score_of(product, query, key, mask_head);
@@ -108,37 +108,37 @@ fn weight_of(product: f32, slope: f32, line: u32, inner: u32) -> f32 {
     if (is_dv) {
         return weight;
     }
-    return weight * (slope - row_numbers_at(row + 1u));
+    return weight * (grad - row_numbers_at(row + 1u));
 }
 
-fn weights_of(products: vec4<f32>, slopes: vec4<f32>, line: u32, inner: u32) -> vec4<f32> {
+fn weights_of(products: vec4<f32>, grads: vec4<f32>, line: u32, inner: u32) -> vec4<f32> {
     return vec4<f32>(
-        weight_of(products.x, slopes.x, line, inner),
-        weight_of(products.y, slopes.y, line + 1u, inner),
-        weight_of(products.z, slopes.z, line + 2u, inner),
-        weight_of(products.w, slopes.w, line + 3u, inner),
+        weight_of(products.x, grads.x, line, inner),
+        weight_of(products.y, grads.y, line + 1u, inner),
+        weight_of(products.z, grads.z, line + 2u, inner),
+        weight_of(products.w, grads.w, line + 3u, inner),
     );
 }
 
 // Adds what 32 inner contribute.
 fn add_step(first_line: u32, first_column: u32, step: u32, lane: u32) {
     let products = tile_scores(0u, first_line, step, params.head_dim, lane);
-    // dv needs no slopes: a depth of 0.
-    let slopes = tile_scores(1u, first_line, step, select(params.value_dim, 0u, is_dv), lane);
+    // dv needs no gradients: a depth of 0.
+    let grads = tile_scores(1u, first_line, step, select(params.value_dim, 0u, is_dv), lane);
     let line = first_line + lane / 8u * 4u;
     let inner = step + lane % 8u * 4u;
     var part = Scores();
-    part.inner_0 = weights_of(products.inner_0, slopes.inner_0, line, inner);
-    part.inner_1 = weights_of(products.inner_1, slopes.inner_1, line, inner + 1u);
-    part.inner_2 = weights_of(products.inner_2, slopes.inner_2, line, inner + 2u);
-    part.inner_3 = weights_of(products.inner_3, slopes.inner_3, line, inner + 3u);
+    part.inner_0 = weights_of(products.inner_0, grads.inner_0, line, inner);
+    part.inner_1 = weights_of(products.inner_1, grads.inner_1, line, inner + 1u);
+    part.inner_2 = weights_of(products.inner_2, grads.inner_2, line, inner + 2u);
+    part.inner_3 = weights_of(products.inner_3, grads.inner_3, line, inner + 3u);
     put_weights(part, lane);
     add_product(step, first_column, lane);
 }
 
-// Two columns of the row that begins at `place`.
-fn put_columns(place: u32, column: u32, width: u32, stride: u32, results: vec2<f32>) {
-    let at = place + column * stride;
+// Two columns of the row that begins at `index`.
+fn put_columns(element_index: u32, column: u32, width: u32, stride: u32, results: vec2<f32>) {
+    let at = element_index + column * stride;
     if (stride == 1u && column + 1u < width) {
         if (is_dv) {
             OTHER_PUT_PAIR(at, results.x, results.y);
@@ -204,9 +204,9 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
         let outputs = output_row(part / 2u, part % 2u == 1u);
         let column = first_column + lane % 8u * 4u + part % 2u * 32u;
         if (line < lines) {
-            let place = head_out + line * strides.z;
-            put_columns(place, column, width, strides.w, factor * outputs.xy);
-            put_columns(place, column + 2u, width, strides.w, factor * outputs.zw);
+            let element_index = head_out + line * strides.z;
+            put_columns(element_index, column, width, strides.w, factor * outputs.xy);
+            put_columns(element_index, column + 2u, width, strides.w, factor * outputs.zw);
         }
     }
 }

@@ -2,7 +2,7 @@
 //
 //   dy, y [batch, heads, queries, width], lse [batch, heads, queries], any strides     row_numbers [batch, heads, queries, 2], dense: lse, delta
 //
-// A work group takes 16 rows; 16 threads share one, and read it four elements at a time where it lies so (FOURS is 1, else ELEMENTS).
+// A work group takes 16 rows; 16 threads share one, and read it four elements at a time where it lies so (VEC4S is 1, else ELEMENTS).
 
 struct Parameters {
     launched: u32,
@@ -27,16 +27,16 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     let own = lane / 16u * 17u + lane % 16u;
     var sum = 0.0;
     if (row < params.count) {
-        let dy_row = located(0u, row);
-        let y_row = located(1u, row);
-#repeat fours FOURS
-        for (var place = lane % 16u; place < params.width / 4u; place += 16u) {
-            sum += dot(dy_four(dy_row / 4u + place), y_four(y_row / 4u + place));
+        let dy_row = strided_index(0u, row);
+        let y_row = strided_index(1u, row);
+#repeat vec4_count VEC4S
+        for (var element_index = lane % 16u; element_index < params.width / 4u; element_index += 16u) {
+            sum += dot(dy_vec4(dy_row / 4u + element_index), y_vec4(y_row / 4u + element_index));
         }
 #end
 #repeat elements ELEMENTS
-        for (var place = lane % 16u; place < params.width; place += 16u) {
-            sum += dy_at(dy_row + place * params.steps.x) * y_at(y_row + place * params.steps.y);
+        for (var element_index = lane % 16u; element_index < params.width; element_index += 16u) {
+            sum += dy_at(dy_row + element_index * params.steps.x) * y_at(y_row + element_index * params.steps.y);
         }
 #end
     }
@@ -49,7 +49,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     }
     if (lane % 16u == 0u && row < params.count) {
         // Of a row that saw nothing all weights are exp(-infinity - 0).
-        let log_sum = lse_at(located(2u, row));
+        let log_sum = lse_at(strided_index(2u, row));
         row_numbers_put(row * 2u, select(log_sum, 0.0, bitcast<u32>(log_sum) == 0xff800000u));
         row_numbers_put(row * 2u + 1u, parts[own]);
     }

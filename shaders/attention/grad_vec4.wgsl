@@ -1,10 +1,10 @@
-// Gradients of attention as in attention_grad.wgsl, for head_dim and value_dim of up to 128, multiples of 4, and tensors whose rows can be read four
+// Gradients of attention as in grad.wgsl, for head_dim and value_dim of up to 128, multiples of 4, and tensors whose rows can be read four
 // elements at a time.
 //
 //   q, dq [batch, heads, queries, head_dim]     k, dk [batch, kv_heads, keys, head_dim]       v, dv [batch, kv_heads, keys, value_dim]
 //   dy [batch, heads, queries, value_dim]       row_numbers: lse, delta of each query         mask [batch, heads, queries, keys]
 //
-// BY_KEYS tells which of two launches it is. A work group makes 64 lines in all columns, by the tiles of attention_fours_tile.wgsl, 64 inner at a time:
+// BY_KEYS tells which of two launches it is. A work group makes 64 lines in all columns, by the tiles of tile_vec4.wgsl, 64 inner at a time:
 //
 //                    BY_KEYS: 64 keys, over the queries     else: 64 queries, over the keys
 //                    of all heads that share the key head
@@ -13,10 +13,10 @@
 //   ds   [64, 64]    p * (v dyT - delta)                    p * (dy vT - delta)
 //                    dk (out) += ds q                       dq (out) += ds k
 //
-// p stays in the memory of the weights until ds takes its place. 28 KiB. A step of head_dim = value_dim = 128 is, of a thread BY_KEYS, 16384
+// p stays in the memory of the weights until ds takes its index. 28 KiB. A step of head_dim = value_dim = 128 is, of a thread BY_KEYS, 16384
 // multiply-adds, 1296 reads of four from work-group memory, 50 barriers and 32 exponentials; else 12288, 1040, 42 and 32. Each element is summed by one
 // thread, in one order. Registers: BY_KEYS 128 for the outputs (64 where not WIDE), 32 for scores, 16 for what is read ahead, about 30 more. LEFTOVER:
-// only groups of heads that the records of attention_halves.wgsl refuse.
+// only groups of heads that the records of pack_f16.wgsl refuse.
 
 struct Parameters {
     launched: u32,
@@ -76,11 +76,11 @@ fn query_row(which: u32, query: u32) -> u32 {
     return select(q_head + line * params.q.z, dy_head + line * params.dy.z, which == 1u) / 4u;
 }
 
-fn query_words(which: u32, place: u32) -> q_WORDS {
+fn query_words(which: u32, element_index: u32) -> q_WORDS {
     if (which == 1u) {
-        return dy_words(place);
+        return dy_words(element_index);
     }
-    return q_words(place);
+    return q_words(element_index);
 }
 
 // Of k for scores 0, of v for scores 1.
@@ -89,24 +89,24 @@ fn key_row(which: u32, key: u32) -> u32 {
     return select(k_head + line * params.k.z, v_head + line * params.v.z, which == 1u) / 4u;
 }
 
-fn key_words(which: u32, place: u32) -> q_WORDS {
+fn key_words(which: u32, element_index: u32) -> q_WORDS {
     if (which == 1u) {
-        return v_words(place);
+        return v_words(element_index);
     }
-    return k_words(place);
+    return k_words(element_index);
 }
 
 // The last four of a row.
-fn last_four(which: u32) -> u32 {
+fn last_vec4(which: u32) -> u32 {
     return select(params.head_dim, params.value_dim, which == 1u) / 4u - 1u;
 }
 
-fn query_place(which: u32, query: u32, column: u32) -> u32 {
-    return query_row(which, query) + min(column, last_four(which));
+fn query_index(which: u32, query: u32, column: u32) -> u32 {
+    return query_row(which, query) + min(column, last_vec4(which));
 }
 
-fn key_place(which: u32, key: u32, column: u32) -> u32 {
-    return key_row(which, key) + min(column, last_four(which));
+fn key_index(which: u32, key: u32, column: u32) -> u32 {
+    return key_row(which, key) + min(column, last_vec4(which));
 }
 
 // Number `which` of a query: lse 0, delta 1.
@@ -119,7 +119,7 @@ fn of_queries(query: u32, which: u32) -> vec4<f32> {
 }
 
 // The lines of four scores, or their one inner, are queries: number `which` of these.
-fn four_numbers(line: u32, inner: u32, which: u32) -> vec4<f32> {
+fn vec4_numbers(line: u32, inner: u32, which: u32) -> vec4<f32> {
     if (BY_KEYS) {
         return vec4<f32>(of_query(inner, which));
     }
@@ -127,13 +127,13 @@ fn four_numbers(line: u32, inner: u32, which: u32) -> vec4<f32> {
 }
 
 // p of scores that all lines see or, on an edge, of which some may not be seen; `line` and `inner` are a thread's first. Its scores lie in the memory
-// of the weights, and p takes their place: once in the text for all fours, as it is long.
+// of the weights, and p takes their index: once in the text for all vec4s, as it is long.
 fn weigh_own(line: u32, inner: u32, is_edge: bool, lane: u32) {
     for (var own = 0u; own < 8u; own += 1u) {
-        let place = own_place(own, lane);
+        let element_index = own_index(own, lane);
         let own_line = line + own % 2u * 32u;
         let own_inner = inner + own / 2u * 16u;
-        var scores = tile_memory[place];
+        var scores = tile_memory[element_index];
         if (!is_edge) {
             scores *= params.scale;
         } else if (BY_KEYS) {
@@ -141,19 +141,19 @@ fn weigh_own(line: u32, inner: u32, is_edge: bool, lane: u32) {
         } else {
             scores = seen_by_queries(scores, own_line, own_inner, mask_head);
         }
-        tile_memory[place] = four_weights(scores - four_numbers(own_line, own_inner, 0u));
+        tile_memory[element_index] = vec4_weights(scores - vec4_numbers(own_line, own_inner, 0u));
     }
 }
 
-// p * (slope - delta).
-fn score_slopes(weights: TileScores, slopes: TileScores, line: u32, inner: u32) -> TileScores {
+// p * (gradient - delta).
+fn score_grads(weights: TileScores, grads: TileScores, line: u32, inner: u32) -> TileScores {
     var results: TileScores;
 #repeat inner 4
     {
-        let near = four_numbers(line, inner + #{inner*16}u, 1u);
-        let far = four_numbers(line + 32u, inner + #{inner*16}u, 1u);
-        results.near_#{inner} = weights.near_#{inner} * (slopes.near_#{inner} - near);
-        results.far_#{inner} = weights.far_#{inner} * (slopes.far_#{inner} - far);
+        let near = vec4_numbers(line, inner + #{inner*16}u, 1u);
+        let far = vec4_numbers(line + 32u, inner + #{inner*16}u, 1u);
+        results.near_#{inner} = weights.near_#{inner} * (grads.near_#{inner} - near);
+        results.far_#{inner} = weights.far_#{inner} * (grads.far_#{inner} - far);
     }
 #end
     return results;
@@ -196,7 +196,7 @@ fn add_heads(first_line: u32, reach: Reach, lane: u32) {
     for (var step = reach.begin; step < reach.end; step += 64u) {
         let inner = step + tile_across(lane);
         let is_edge = HAS_MASK || step < reach.all_begin || step + 64u > reach.all_end;
-        // Scores first, then slopes: one text for both, as it is long.
+        // Scores first, then gradients: one text for both, as it is long.
         for (var which = 0u; which < 2u; which += 1u) {
             workgroupBarrier();
             let products = tile_of_scores(which, depth_of(which), lane);
@@ -207,7 +207,7 @@ fn add_heads(first_line: u32, reach: Reach, lane: u32) {
                 put_tile(products, lane);
                 weigh_own(line, inner, is_edge, lane);
             } else {
-                put_tile(score_slopes(own_part(lane), products, line, inner), lane);
+                put_tile(score_grads(own_part(lane), products, line, inner), lane);
             }
             let next = step + which * 64u;
             if (next < reach.end) {
@@ -223,17 +223,17 @@ fn add_heads(first_line: u32, reach: Reach, lane: u32) {
 }
 
 // Rows of 4 columns: out, where `far` 64 columns further.
-fn put_out(row: u32, place: u32, far: bool, lane: u32) {
+fn put_out(row: u32, element_index: u32, far: bool, lane: u32) {
     let column = tile_across(lane) + select(0u, 16u, far);
     if (column * 4u < params.head_dim) {
-        out_put_four(place / 4u + column, out_row_1(row, far) * params.scale);
+        out_put_vec4(element_index / 4u + column, out_row_1(row, far) * params.scale);
     }
 }
 
-fn put_other(row: u32, place: u32, far: bool, lane: u32) {
+fn put_other(row: u32, element_index: u32, far: bool, lane: u32) {
     let column = tile_across(lane) + select(0u, 16u, far);
     if (column * 4u < params.value_dim) {
-        OTHER_PUT_FOUR(place / 4u + column, out_row_0(row, far));
+        OTHER_PUT_VEC4(element_index / 4u + column, out_row_0(row, far));
     }
 }
 

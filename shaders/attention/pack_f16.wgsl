@@ -1,7 +1,7 @@
 // What cooperative matrices need of queries, keys, values and dy: halves that lie dense, times a power of two that all of a group share, and padded with
 // zeros. A group is a key head and the query heads that share it.
 //
-//   q, k, v, dy   [batch, heads, lines, width], f16 or bf16, fours along the width, any other strides
+//   q, k, v, dy   [batch, heads, lines, width], f16 or bf16, vec4s along the width, any other strides
 //   ranges        [work groups of the launch, 2]: bits of the largest |x| of a chunk of 128 lines, and where its lowest set bit lies
 //   packed_*      [batch, heads, chunks of 128 lines, WIDTH], f16, WIDTH 64 or 128
 //   records       [groups, 8]: whether cooperative matrices take the group, the factor of its scores, then the powers of q, k, v and dy
@@ -12,7 +12,7 @@
 // always, for bf16, of 8 bits, where none is smaller than 2^-32 of the largest; and where all elements are finite, the powers are within 2^-60 and 2^60, and
 // no score can overflow. An element counts if it is at least 2^-24 of the largest of its four. One that does not loses what is below 2^-39 of the
 // group's largest: beside its neighbours that is a rounding of f32, and one random number in some millions would refuse whole groups. Groups that are not
-// taken are left to attention_fours.wgsl, which asks the records, too: the host waits for nothing.
+// taken are left to attention_vec4.wgsl, which asks the records, too: the host waits for nothing.
 
 struct Parameters {
     launched: u32,
@@ -62,19 +62,19 @@ fn range_of_group(own: Range, lane: u32) -> Range {
     return whole;
 }
 
-fn four_of(tensor: u32, place: u32) -> vec4<f32> {
+fn vec4_of(tensor: u32, element_index: u32) -> vec4<f32> {
 #repeat gradient GRADIENT
     if (tensor == 3u) {
-        return dy_four(place);
+        return dy_vec4(element_index);
     }
 #end
     if (tensor == 2u) {
-        return v_four(place);
+        return v_vec4(element_index);
     }
     if (tensor == 1u) {
-        return k_four(place);
+        return k_vec4(element_index);
     }
-    return q_four(place);
+    return q_vec4(element_index);
 }
 
 // A chunk of a tensor.
@@ -84,7 +84,7 @@ struct Chunk {
     number: u32,
     first_line: u32,
     // The number of the first four of its head.
-    head_place: u32,
+    head_index: u32,
 }
 
 fn chunk_of(number: u32) -> Chunk {
@@ -101,13 +101,13 @@ fn chunk_of(number: u32) -> Chunk {
 }
 
 // Four number `at` of a chunk; zeros beyond the tensor's edges.
-fn four_in(chunk: Chunk, at: u32) -> vec4<f32> {
-    let line = chunk.first_line + at / FOURS;
-    let column = at % FOURS;
+fn vec4_in(chunk: Chunk, at: u32) -> vec4<f32> {
+    let line = chunk.first_line + at / VEC4S;
+    let column = at % VEC4S;
     if (line >= params.counts[chunk.tensor].w || column >= params.sizes[chunk.tensor].x) {
         return vec4<f32>();
     }
-    return four_of(chunk.tensor, chunk.head_place + line * (params.strides[chunk.tensor].z / 4u) + column);
+    return vec4_of(chunk.tensor, chunk.head_index + line * (params.strides[chunk.tensor].z / 4u) + column);
 }
 
 #repeat ranges RANGES
@@ -122,8 +122,8 @@ fn with_number(range: Range, bits: u32, least: u32) -> Range {
     return merged(range, Range(bits, lowest_bit));
 }
 
-fn with_four(range: Range, four: vec4<f32>) -> Range {
-    let bits = vec4<u32>(size_bits(four.x), size_bits(four.y), size_bits(four.z), size_bits(four.w));
+fn with_vec4(range: Range, quad: vec4<f32>) -> Range {
+    let bits = vec4<u32>(size_bits(quad.x), size_bits(quad.y), size_bits(quad.z), size_bits(quad.w));
     let largest = max(max(bits.x, bits.y), max(bits.z, bits.w));
     let least = largest - min(largest, COUNTED_POWERS << 23u);
     return with_number(with_number(with_number(with_number(range, bits.x, least), bits.y, least), bits.z, least), bits.w, least);
@@ -137,13 +137,13 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     }
     let chunk = chunk_of(number);
     var range = Range(0u, 1000u);
-    for (var at = lane; at < 128u * FOURS; at += 4u * THREADS) {
+    for (var at = lane; at < 128u * VEC4S; at += 4u * THREADS) {
         // All are asked for before the first is waited for.
 #repeat turn 4
-        let four_#{turn} = four_in(chunk, at + #{turn}u * THREADS);
+        let quad_#{turn} = vec4_in(chunk, at + #{turn}u * THREADS);
 #end
 #repeat turn 4
-        range = with_four(range, four_#{turn});
+        range = with_vec4(range, quad_#{turn});
 #end
     }
     let whole = range_of_group(range, lane);
@@ -185,24 +185,24 @@ fn half_of(x: f32) -> u32 {
     return ((bits >> 16u) & 0x8000u) | select(subnormal, (size - 0x38000000u) >> 13u, size >= 0x38800000u);
 }
 
-fn halves_of(four: vec4<f32>) -> vec4<u32> {
-    return vec4<u32>(half_of(four.x), half_of(four.y), half_of(four.z), half_of(four.w));
+fn halves_of(quad: vec4<f32>) -> vec4<u32> {
+    return vec4<u32>(half_of(quad.x), half_of(quad.y), half_of(quad.z), half_of(quad.w));
 }
 
-fn put_packed(tensor: u32, place: u32, four: vec4<u32>) {
+fn put_packed(tensor: u32, element_index: u32, quad: vec4<u32>) {
 #repeat gradient GRADIENT
     if (tensor == 3u) {
-        packed_dy_put_four_bits(place, four);
+        packed_dy_put_vec4_bits(element_index, quad);
     }
 #end
     if (tensor == 2u) {
-        packed_v_put_four_bits(place, four);
+        packed_v_put_vec4_bits(element_index, quad);
     }
     if (tensor == 1u) {
-        packed_k_put_four_bits(place, four);
+        packed_k_put_vec4_bits(element_index, quad);
     }
     if (tensor == 0u) {
-        packed_q_put_four_bits(place, four);
+        packed_q_put_vec4_bits(element_index, quad);
     }
 }
 
@@ -217,7 +217,7 @@ fn put_record(of_group: u32, lane: u32) {
     // Sums of products of halves are below 2^39.
     let factor = params.scale * power_of_two(-powers.x) * power_of_two(-powers.y);
     taken &= abs_of(factor) < 1e18;
-    // Nor slopes of scores, of dy and v.
+    // Nor gradients of scores, of dy and v.
     taken &= powers.z + powers.w >= -80;
     if (lane == 0u) {
         let first = of_group * 8u;
@@ -240,12 +240,12 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     let chunks = params.sizes[chunk.tensor].z;
     let of_group = chunk.number / chunks;
     let factor = power_of_two(power_of(range_in(chunk.tensor, of_group, lane)));
-    for (var at = lane; at < 128u * FOURS; at += 4u * THREADS) {
+    for (var at = lane; at < 128u * VEC4S; at += 4u * THREADS) {
 #repeat turn 4
-        let four_#{turn} = four_in(chunk, at + #{turn}u * THREADS);
+        let quad_#{turn} = vec4_in(chunk, at + #{turn}u * THREADS);
 #end
 #repeat turn 4
-        put_packed(chunk.tensor, chunk.number * 128u * FOURS + at + #{turn}u * THREADS, halves_of(four_#{turn} * factor));
+        put_packed(chunk.tensor, chunk.number * 128u * VEC4S + at + #{turn}u * THREADS, halves_of(quad_#{turn} * factor));
 #end
     }
     if (chunk.tensor == 0u && chunk.number % chunks == 0u) {

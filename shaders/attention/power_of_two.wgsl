@@ -9,7 +9,7 @@ fn power_of_two_near(x: f32) -> f32 {
     return bitcast<f32>(bitcast<u32>(value) + (bitcast<u32>(shifted) << 23u));
 }
 
-fn four_powers_of_two(x: vec4<f32>) -> vec4<f32> {
+fn vec4_powers_of_two(x: vec4<f32>) -> vec4<f32> {
     return vec4<f32>(power_of_two_near(x.x), power_of_two_near(x.y), power_of_two_near(x.z), power_of_two_near(x.w));
 }
 
@@ -23,6 +23,6 @@ fn times_power_of_two(x: f32, power: i32) -> f32 {
     return x * power_of_two(power / 2) * power_of_two(power - power / 2);
 }
 
-fn four_times_power_of_two(x: vec4<f32>, power: i32) -> vec4<f32> {
+fn vec4_times_power_of_two(x: vec4<f32>, power: i32) -> vec4<f32> {
     return x * power_of_two(power / 2) * power_of_two(power - power / 2);
 }

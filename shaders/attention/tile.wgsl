@@ -3,12 +3,12 @@
 //      right  [32 inner][depth]                   matrix [32 inner][64 columns]
 //   left [64 lines][depth] -> scores 64 x 32  ->  weights, in work-group memory  ->  output 64 x 64 += weights * matrix
 //
-// From a shader: LEFT(which, line, place) and RIGHT(which, inner, place) -> f32, the operands of scores number `which`; MATRIX(inner, column) -> f32;
+// From a shader: LEFT(which, line, index) and RIGHT(which, inner, index) -> f32, the operands of scores number `which`; MATRIX(inner, column) -> f32;
 // each tells 0 beyond its edges. 15 KiB of work-group memory.
 
-// [16 places][64 lines, and 4 so that neighbours go to different banks]; a part of the matrix, likewise; sums of rows on their way.
+// [16 indices][64 lines, and 4 so that neighbours go to different banks]; a part of the matrix, likewise; sums of rows on their way.
 var<workgroup> attention_left: array<vec4<f32>, 272>;
-// [16 places][32 inner, and 4].
+// [16 indices][32 inner, and 4].
 var<workgroup> attention_right: array<vec4<f32>, 144>;
 // [32 inner][64 lines, and 4].
 var<workgroup> score_weights: array<vec4<f32>, 544>;
@@ -36,14 +36,14 @@ fn tile_scores(which: u32, first_line: u32, first_inner: u32, depth: u32, lane: 
     var scores = Scores();
     let lines = lane / 8u;
     let inners = lane % 8u;
-    let place = lane % 16u;
+    let element_index = lane % 16u;
     for (var step = 0u; step < depth; step += 16u) {
         workgroupBarrier();
         for (var line = lane / 16u; line < 64u; line += 8u) {
-            attention_left[place * 17u + line / 4u][line % 4u] = LEFT(which, first_line + line, step + place);
+            attention_left[element_index * 17u + line / 4u][line % 4u] = LEFT(which, first_line + line, step + element_index);
         }
         for (var inner = lane / 16u; inner < 32u; inner += 8u) {
-            attention_right[place * 9u + inner / 4u][inner % 4u] = RIGHT(which, first_inner + inner, step + place);
+            attention_right[element_index * 9u + inner / 4u][inner % 4u] = RIGHT(which, first_inner + inner, step + element_index);
         }
         workgroupBarrier();
         for (var at = 0u; at < 16u; at += 2u) {
@@ -124,14 +124,14 @@ fn score_of(product: f32, query: u32, key: u32, mask_head: u32) -> f32 {
     return MASKED(product * params.scale, mask_head + query * params.mask.z + key * params.mask.w);
 }
 
-fn not_masked(score: f32, place: u32) -> f32 {
+fn not_masked(score: f32, element_index: u32) -> f32 {
     return score;
 }
 
-fn masked_by_truth(score: f32, place: u32) -> f32 {
-    return select(lowest(), score, mask_at(place) != 0u);
+fn masked_by_bool(score: f32, element_index: u32) -> f32 {
+    return select(lowest(), score, mask_at(element_index) != 0u);
 }
 
-fn masked_by_sum(score: f32, place: u32) -> f32 {
-    return score + mask_at(place);
+fn masked_by_sum(score: f32, element_index: u32) -> f32 {
+    return score + mask_at(element_index);
 }

@@ -3,8 +3,8 @@
 //       right [64 inner][depth]                    matrix [64 inner][width]
 //   left [64 lines][depth] -> scores 64 x 64   ->  weights, in work-group memory  ->  output 64 x width += weights * matrix
 //
-// Threads lie 8 x 16. One has 8 lines of both: 4 (its place) and the three after, and those 32 further; of the scores 4 inner, 16 apart, and of the
-// output columns 4 (its place across) and the three after, and where WIDE says so (more than 64 columns) those 64 further.
+// Threads lie 8 x 16. One has 8 lines of both: 4 (its index) and the three after, and those 32 further; of the scores 4 inner, 16 apart, and of the
+// output columns 4 (its index across) and the three after, and where WIDE says so (more than 64 columns) those 64 further.
 //
 //                      multiply-adds   reads of four from work-group memory   barriers (twice as many where steps do not take turns)
 //   scores, 16 deep    512             48                                     1
@@ -13,19 +13,19 @@
 // Registers: 32 for scores, 64 for an output (WIDE), 16 for what is read ahead (8 of 16-bit floats), about 20 for operands.
 //
 // From a shader, for the operands of scores number `which`: LEFT_ROW(which, line) and RIGHT_ROW(which, inner), the number of a row's first four;
-// LEFT_WORDS(which, place) and RIGHT_WORDS(which, place), a four as it lies in memory, where all lie as q does. For matrix number `which`:
-// MATRIX_PLACE(which, inner, column), the number of the four in this column of fours, and MATRIX_WORDS(which, place). All take the last place for
-// those beyond an edge. FOURS_ACROSS, the columns of fours that a tile has: 16, or 32 where WIDE.
+// LEFT_WORDS(which, index) and RIGHT_WORDS(which, index), a four as it lies in memory, where all lie as q does. For matrix number `which`:
+// MATRIX_INDEX(which, inner, column), the number of the four in this column of vec4s, and MATRIX_WORDS(which, index). All take the last index for
+// those beyond an edge. VEC4S_ACROSS, the columns of vec4s that a tile has: 16, or 32 where WIDE.
 //
-// Work-group memory, in fours; OPERANDS_AT, OPERANDS_TURN, MATRIX_AT and TILE_MEMORY are such numbers:
+// Work-group memory, in vec4s; OPERANDS_AT, OPERANDS_TURN, MATRIX_AT and TILE_MEMORY are such numbers:
 //   weights    [64 inner][64 lines, and 4], from 0 on
-//   operands   left [64 lines][16 places, and 4; 4 more after each 4 lines], right [64 inner][16 places, and 4]: 656, from OPERANDS_AT on. Steps take
+//   operands   left [64 lines][16 indices, and 4; 4 more after each 4 lines], right [64 inner][16 indices, and 4]: 656, from OPERANDS_AT on. Steps take
 //              turns in two of them, OPERANDS_TURN apart, or have one only where that is 0
 //   matrix     two of 256, from MATRIX_AT on: 8 inner of 128 columns, or 16 of 64
 
 var<workgroup> tile_memory: array<vec4<f32>, TILE_MEMORY>;
 
-// Where a thread stands. The 32 of a subgroup lie 4 x 8: they read 4 different fours of the left operand, and 8 of the right.
+// Where a thread stands. The 32 of a subgroup lie 4 x 8: they read 4 different vec4s of the left operand, and 8 of the right.
 fn tile_line(lane: u32) -> u32 {
     return lane % 32u / 8u + lane / 64u * 4u;
 }
@@ -59,7 +59,7 @@ var<private> out_#{set}_far_#{row}: vec4<f32>;
 #end
 #end
 
-// Operands from place `begin` on; zeros beyond the depth.
+// Operands from index `begin` on; zeros beyond the depth.
 fn read_operands(which: u32, begin: u32, depth: u32, lane: u32) {
     let there = begin + lane % 4u * 4u < depth;
 #repeat turn 2
@@ -107,13 +107,13 @@ fn tile_of_scores(which: u32, depth: u32, lane: u32) -> TileScores {
         }
         let left = turn + read_left;
         let right = turn + read_right;
-#repeat four 4
+#repeat quad 4
         {
 #repeat inner 4
-            let b_#{inner} = tile_memory[right + #{inner*80+four}u];
+            let b_#{inner} = tile_memory[right + #{inner*80+quad}u];
 #end
 #repeat row 8
-            let a_#{row} = tile_memory[left + #{row/4*168+row%4*5+four}u];
+            let a_#{row} = tile_memory[left + #{row/4*168+row%4*5+quad}u];
 #repeat inner 4
             s_#{row}_#{inner} += a_#{row}.x * b_#{inner}.x;
             s_#{row}_#{inner} += a_#{row}.y * b_#{inner}.y;
@@ -137,13 +137,13 @@ fn tile_of_scores(which: u32, depth: u32, lane: u32) -> TileScores {
 }
 
 // Where a thread's four number `own` of the weights lies: near and far lines of its first inner, of its second, and so on.
-fn own_place(own: u32, lane: u32) -> u32 {
+fn own_index(own: u32, lane: u32) -> u32 {
     return tile_across(lane) * 17u + tile_line(lane) + own / 2u * 272u + own % 2u * 8u;
 }
 
 // A thread's part of the weights, to where all threads see them.
 fn put_tile(part: TileScores, lane: u32) {
-    let at = own_place(0u, lane);
+    let at = own_index(0u, lane);
 #repeat inner 4
     tile_memory[at + #{inner*272}u] = part.near_#{inner};
     tile_memory[at + #{inner*272+8}u] = part.far_#{inner};
@@ -152,7 +152,7 @@ fn put_tile(part: TileScores, lane: u32) {
 
 // The part that this thread put there.
 fn own_part(lane: u32) -> TileScores {
-    let at = own_place(0u, lane);
+    let at = own_index(0u, lane);
     var part: TileScores;
 #repeat inner 4
     part.near_#{inner} = tile_memory[at + #{inner*272}u];
@@ -165,15 +165,15 @@ fn own_part(lane: u32) -> TileScores {
 fn read_matrix(which: u32, inner: u32, lane: u32) {
 #repeat turn 2
     let number_#{turn} = lane + #{turn*128}u;
-    let place_#{turn} = MATRIX_PLACE(which, inner + number_#{turn} / FOURS_ACROSS, number_#{turn} % FOURS_ACROSS);
-    next_matrix_#{turn} = MATRIX_WORDS(which, place_#{turn});
+    let index_#{turn} = MATRIX_INDEX(which, inner + number_#{turn} / VEC4S_ACROSS, number_#{turn} % VEC4S_ACROSS);
+    next_matrix_#{turn} = MATRIX_WORDS(which, index_#{turn});
 #end
 }
 
 // Adds weights * matrix to an output, after put_tile and read_matrix; nobody reads the memory of the matrix any more.
 #repeat set 2
 fn add_tile_product_#{set}(which: u32, first_inner: u32, lane: u32) {
-    let chunk = 256u / FOURS_ACROSS;
+    let chunk = 256u / VEC4S_ACROSS;
     let lines = tile_line(lane);
     let across = MATRIX_AT + tile_across(lane);
     var turn = 0u;
@@ -186,17 +186,17 @@ fn add_tile_product_#{set}(which: u32, first_inner: u32, lane: u32) {
         }
         for (var part = 0u; part < chunk; part += 8u) {
             let weights = (begin + part) * 17u + lines;
-            let matrix = turn + part * FOURS_ACROSS + across;
+            let matrix = turn + part * VEC4S_ACROSS + across;
 #repeat inner 8
             {
                 let w_0 = tile_memory[weights + #{inner*17}u];
                 let w_1 = tile_memory[weights + #{inner*17+8}u];
-                let near = tile_memory[matrix + #{inner}u * FOURS_ACROSS];
+                let near = tile_memory[matrix + #{inner}u * VEC4S_ACROSS];
 #repeat row 8
                 out_#{set}_near_#{row} += w_#{row/4}[#{row%4}] * near;
 #end
                 if (WIDE) {
-                    let far = tile_memory[matrix + #{inner}u * FOURS_ACROSS + 16u];
+                    let far = tile_memory[matrix + #{inner}u * VEC4S_ACROSS + 16u];
 #repeat row 8
                     out_#{set}_far_#{row} += w_#{row/4}[#{row%4}] * far;
 #end
@@ -257,7 +257,7 @@ fn scaled_tile(products: TileScores) -> TileScores {
 }
 
 // e^x of four numbers that are not above 0.
-fn four_exponentials(x: vec4<f32>) -> vec4<f32> {
+fn vec4_exponentials(x: vec4<f32>) -> vec4<f32> {
     return vec4<f32>(exponential(x.x), exponential(x.y), exponential(x.z), exponential(x.w));
 }
 
@@ -272,7 +272,7 @@ fn exponential_or_infinity(x: f32) -> f32 {
     return select(value, x, is_nan(x));
 }
 
-fn four_weights(x: vec4<f32>) -> vec4<f32> {
+fn vec4_weights(x: vec4<f32>) -> vec4<f32> {
     return vec4<f32>(exponential_or_infinity(x.x), exponential_or_infinity(x.y), exponential_or_infinity(x.z), exponential_or_infinity(x.w));
 }
 

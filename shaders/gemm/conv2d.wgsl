@@ -1,5 +1,5 @@
 // Convolutions and their two gradients, as matrix products whose right operand is read from an image as it is needed (implicit GEMM). One product for
-// each group of channels, with the tiles of product.wgsl, where the picture is:
+// each group of channels, with the tiles of tile.wgsl, where the picture is:
 //
 //                       y [rows][columns]              left [rows][inner]         right [inner][columns], patches of
 //   conv2d              [out][batch, oh, ow]           weight, inner (c, i, j)    x  [batch, channels, height, width]
@@ -8,7 +8,7 @@
 //
 // Columns and inner numbers are each (outer, r, c) with sizes `columns` and `inners`. RIGHT: patch_value reads the image at r * step of the column +
 // r * step of the inner - padding; spread_value where a column's r + padding is r * step of the inner and a multiple of the column's step. OUTPUT is
-// place_of_part where sums are cut into parts [splits][groups][rows][columns], else place_of_whole. Few rows and many columns take tile_few. Limits: fewer than 2^30 pixels along an axis.
+// index_of_part where sums are cut into parts [splits][groups][rows][columns], else index_of_whole. Few rows and many columns take tile_few. Limits: fewer than 2^30 pixels along an axis.
 
 struct Parameters {
     launched: u32,
@@ -81,7 +81,7 @@ fn right_line(column: u32) -> vec3<u32> {
         return vec3<u32>(0u, NOWHERE, NOWHERE);
     }
     let parts = parts_of(column, params.columns);
-    return vec3<u32>(b_group + parts.x * params.right.x, PLACE(parts.y, 0u), PLACE(parts.z, 1u));
+    return vec3<u32>(b_group + parts.x * params.right.x, ELEMENT_INDEX(parts.y, 0u), ELEMENT_INDEX(parts.z, 1u));
 }
 
 fn right_value(line: vec3<u32>, inner: u32) -> f32 {
@@ -89,7 +89,7 @@ fn right_value(line: vec3<u32>, inner: u32) -> f32 {
 }
 
 // The pixel that the first of a patch shows; before the image it wraps.
-fn patch_place(number: u32, axis: u32) -> u32 {
+fn patch_index(number: u32, axis: u32) -> u32 {
     return number * params.columns[2u + axis] - params.image[axis];
 }
 
@@ -102,7 +102,7 @@ fn patch_value(line: vec3<u32>, inner: vec3<u32>) -> f32 {
     return b_at(line.x + inner.x * params.right.y + down * params.right.z + across * params.right.w);
 }
 
-fn spread_place(number: u32, axis: u32) -> u32 {
+fn spread_index(number: u32, axis: u32) -> u32 {
     return number + params.image[axis];
 }
 
@@ -121,22 +121,22 @@ fn spread_value(line: vec3<u32>, inner: vec3<u32>) -> f32 {
     return b_at(line.x + inner.x * params.right.y + down * params.right.z + across * params.right.w);
 }
 
-fn finished(row: u32, column: u32, place: u32, sum: f32) -> f32 {
+fn finished(row: u32, column: u32, element_index: u32, sum: f32) -> f32 {
     if (params.with_bias != 0u) {
         return sum + bias_at(params.offsets.w + (first_row + row) * params.groups.w);
     }
     return sum;
 }
 
-fn place_of(row: u32, column: u32) -> u32 {
+fn index_of(row: u32, column: u32) -> u32 {
     return OUTPUT(row, column);
 }
 
-fn place_of_part(row: u32, column: u32) -> u32 {
+fn index_of_part(row: u32, column: u32) -> u32 {
     return first_part + (first_row + row) * params.n + column;
 }
 
-fn place_of_whole(row: u32, column: u32) -> u32 {
+fn index_of_whole(row: u32, column: u32) -> u32 {
     let parts = parts_of(column, params.columns);
     return y_group + row * params.y.x + parts.x * params.y.y + parts.y * params.y.z + parts.z * params.y.w;
 }
@@ -199,17 +199,17 @@ fn tile_few(group: u32, lane: u32) {
 #end
 }
 
-// The pixel down or across that a place of a patch shows, or nowhere.
+// The pixel down or across that a index of a patch shows, or nowhere.
 fn patch_pixel(first: u32, number: u32, axis: u32) -> u32 {
     let pixel = first + number * params.inners[2u + axis];
     return select(NOWHERE, pixel, pixel < params.image[2u + axis]);
 }
 
-fn spread_pixel(place: u32, number: u32, axis: u32) -> u32 {
+fn spread_pixel(element_index: u32, number: u32, axis: u32) -> u32 {
     let back = number * params.inners[2u + axis];
     let step = params.columns[2u + axis];
-    let pixel = (place - back) / step;
-    let shows = place >= back && pixel * step == place - back && pixel < params.image[2u + axis];
+    let pixel = (element_index - back) / step;
+    let shows = element_index >= back && pixel * step == element_index - back && pixel < params.image[2u + axis];
     return select(NOWHERE, pixel, shows);
 }
 

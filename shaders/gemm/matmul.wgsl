@@ -3,7 +3,7 @@
 //
 //   y, residual   [.., m, n]     a [.., m, k]     b [.., k, n]     bias [n]          any strides, any offset
 //
-// TILE is one of product.wgsl or product_fours.wgsl, where the pictures are, FUNCTION the activation. Slots that a product has not are bound to a and not read. Where the sum
+// TILE is one of tile.wgsl or tile_vec4.wgsl, where the pictures are, FUNCTION the activation. Slots that a product has not are bound to a and not read. Where the sum
 // is cut into parts, y is [splits][.., m, n] of sums alone, and a second launch with TILE sum_parts does the rest; so does one with sum_padded_parts after matmul_cooperative.wgsl.
 
 struct Parameters {
@@ -47,13 +47,13 @@ fn second() -> C { return number_from(params.constants.zw); }
 fn unchanged(x: C) -> C { return x; }
 
 fn begin(matrix: u32, split: u32) {
-    y_matrix = located(0u, matrix) + split * params.split_stride;
-    a_matrix = located(1u, matrix);
-    b_matrix = located(2u, matrix);
-    residual_matrix = located(3u, matrix);
+    y_matrix = strided_index(0u, matrix) + split * params.split_stride;
+    a_matrix = strided_index(1u, matrix);
+    b_matrix = strided_index(2u, matrix);
+    residual_matrix = strided_index(3u, matrix);
 }
 
-// The place of a line, and whether there is one.
+// The index of a line, and whether there is one.
 fn left_line(row: u32) -> vec3<u32> {
     return vec3<u32>(a_matrix + row * params.inputs.x, u32(row < params.m), 0u);
 }
@@ -77,19 +77,19 @@ fn right_value(line: vec3<u32>, inner: u32) -> C {
 }
 
 // Fours of elements that lie side by side: their numbers.
-fn left_four_place(line: u32, inner: u32) -> u32 {
+fn left_vec4_index(line: u32, inner: u32) -> u32 {
     return (a_matrix + line * params.inputs.x + inner * params.inputs.y) / 4u;
 }
 
-fn right_four_place(line: u32, inner: u32) -> u32 {
+fn right_vec4_index(line: u32, inner: u32) -> u32 {
     return (b_matrix + line * params.inputs.w + inner * params.inputs.z) / 4u;
 }
 
-fn left_four_step(inner: u32) -> u32 { return inner * params.inputs.y / 4u; }
-fn right_four_step(inner: u32) -> u32 { return inner * params.inputs.z / 4u; }
+fn left_vec4_step(inner: u32) -> u32 { return inner * params.inputs.y / 4u; }
+fn right_vec4_step(inner: u32) -> u32 { return inner * params.inputs.z / 4u; }
 
-// What is stored of a sum, at `place`.
-fn finished(row: u32, column: u32, place: u32, sum: C) -> C {
+// What is stored of a sum, at `index`.
+fn finished(row: u32, column: u32, element_index: u32, sum: C) -> C {
     var value = sum;
     if ((params.follows & 1u) != 0u) {
         value = product_of(number_from(params.alpha.xy), value);
@@ -102,12 +102,12 @@ fn finished(row: u32, column: u32, place: u32, sum: C) -> C {
         value = sum_of(value, residual_at(residual_matrix + row * params.outputs.z + column * params.outputs.w));
     }
     if ((params.follows & 8u) != 0u) {
-        value = sum_of(y_at(place), value);
+        value = sum_of(y_at(element_index), value);
     }
     return value;
 }
 
-fn place_of(row: u32, column: u32) -> u32 {
+fn index_of(row: u32, column: u32) -> u32 {
     return y_matrix + row * params.outputs.x + column * params.outputs.y;
 }
 

@@ -7,7 +7,7 @@
 //      right   k x n  |--|16|--|  128 columns          a step: 16 inner of 128 rows and 128 columns lie in work-group memory, twice: one is
 //   left m x k  128 rows -> [ 128 x 128 of y ]         read while the other is written. 4 subgroups of 32 threads, each 64 x 64: 16 matrices
 //
-// Where fours lie along the inner axis, ACROSS is 4, else 32 (128 lines); a four more or two in STRIDE keep neighbours in different banks; UNIT is what a
+// Where vec4s lie along the inner axis, ACROSS is 4, else 32 (128 lines); a four more or two in STRIDE keep neighbours in different banks; UNIT is what a
 // line counts in there, in elements. Compilers keep matrices in registers only in plain code: strides are numbers of the text, nothing in the loop is
 // conditional, and all of it stands in the entry point. So k is a multiple of 16, lines beyond an edge are read as the last ones, and there is room for
 // their sums.
@@ -18,11 +18,11 @@ struct Parameters {
     m: u32,
     n: u32,
     splits: u32,
-    // Inner places, of all and of a part.
+    // Inner indices, of all and of a part.
     k: u32,
     split_length: u32,
     matrices: u32,
-    // From one inner place, row or column to the next, where that is not 1.
+    // From one inner index, row or column to the next, where that is not 1.
     left_slow: u32,
     right_slow: u32,
     // Rows and columns in `parts`.
@@ -58,8 +58,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     let matrix = plane % params.matrices;
     let begin = split * params.split_length;
     let steps = (min(params.split_length, params.k - begin)) / 16u;
-    let left_matrix = located(1u, matrix) / 4u;
-    let right_matrix = located(2u, matrix) / 4u;
+    let left_matrix = strided_index(1u, matrix) / 4u;
+    let right_matrix = strided_index(2u, matrix) / 4u;
 #repeat turn 4
     let left_slow_#{turn} = (lane + #{turn*128}u) / LEFT_ACROSS;
     let left_fast_#{turn} = (lane + #{turn*128}u) % LEFT_ACROSS;
@@ -71,8 +71,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     let right_put_#{turn} = right_slow_#{turn} * RIGHT_STRIDE + right_fast_#{turn};
     var right_at_#{turn} = right_matrix + select((begin + right_slow_#{turn}) * params.right_slow + min(column + right_fast_#{turn} * 4u, params.n - 4u),
         min(column + right_slow_#{turn}, params.n - 1u) * params.right_slow + begin + right_fast_#{turn} * 4u, RIGHT_RUNS) / 4u;
-    var left_#{turn} = a_halves(left_at_#{turn});
-    var right_#{turn} = b_halves(right_at_#{turn});
+    var left_#{turn} = a_f16(left_at_#{turn});
+    var right_#{turn} = b_f16(right_at_#{turn});
 #end
     let left_step = select(4u * params.left_slow, 4u, LEFT_RUNS);
     let right_step = select(4u * params.right_slow, 4u, RIGHT_RUNS);
@@ -92,17 +92,17 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     for (var step = 1u; step < steps; step += 1u) {
 #repeat turn 4
         left_at_#{turn} += left_step;
-        left_#{turn} = a_halves(left_at_#{turn});
+        left_#{turn} = a_f16(left_at_#{turn});
         right_at_#{turn} += right_step;
-        right_#{turn} = b_halves(right_at_#{turn});
+        right_#{turn} = b_f16(right_at_#{turn});
 #end
 #repeat i 4
-        let a_place_#{i} = half + own_left + #{i*4*LEFT_UNIT}u;
-        let a_#{i} = LOAD_LEFT<coop_mat16x16<f16, A>>(&left_tile[a_place_#{i}], LEFT_STRIDE);
+        let a_index_#{i} = half + own_left + #{i*4*LEFT_UNIT}u;
+        let a_#{i} = LOAD_LEFT<coop_mat16x16<f16, A>>(&left_tile[a_index_#{i}], LEFT_STRIDE);
 #end
 #repeat j 4
-        let b_place_#{j} = half + own_right + #{j*4*RIGHT_UNIT}u;
-        let b_#{j} = LOAD_RIGHT<coop_mat16x16<f16, B>>(&right_tile[b_place_#{j}], RIGHT_STRIDE);
+        let b_index_#{j} = half + own_right + #{j*4*RIGHT_UNIT}u;
+        let b_#{j} = LOAD_RIGHT<coop_mat16x16<f16, B>>(&right_tile[b_index_#{j}], RIGHT_STRIDE);
 #repeat i 4
         sums_#{i*4+j} = coopMultiplyAdd(a_#{i}, b_#{j}, sums_#{i*4+j});
 #end
@@ -116,12 +116,12 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     }
     {
 #repeat i 4
-        let a_place_#{i} = half + own_left + #{i*4*LEFT_UNIT}u;
-        let a_#{i} = LOAD_LEFT<coop_mat16x16<f16, A>>(&left_tile[a_place_#{i}], LEFT_STRIDE);
+        let a_index_#{i} = half + own_left + #{i*4*LEFT_UNIT}u;
+        let a_#{i} = LOAD_LEFT<coop_mat16x16<f16, A>>(&left_tile[a_index_#{i}], LEFT_STRIDE);
 #end
 #repeat j 4
-        let b_place_#{j} = half + own_right + #{j*4*RIGHT_UNIT}u;
-        let b_#{j} = LOAD_RIGHT<coop_mat16x16<f16, B>>(&right_tile[b_place_#{j}], RIGHT_STRIDE);
+        let b_index_#{j} = half + own_right + #{j*4*RIGHT_UNIT}u;
+        let b_#{j} = LOAD_RIGHT<coop_mat16x16<f16, B>>(&right_tile[b_index_#{j}], RIGHT_STRIDE);
 #repeat i 4
         sums_#{i*4+j} = coopMultiplyAdd(a_#{i}, b_#{j}, sums_#{i*4+j});
 #end
@@ -130,7 +130,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     let stride = params.columns;
     let first = (plane * params.rows + row + own_row) * stride + column + own_column;
 #repeat part 16
-    let place_#{part} = first + #{part/4*16}u * stride + #{part%4*16}u;
-    coopStoreT(sums_#{part}, &parts[place_#{part}], stride);
+    let index_#{part} = first + #{part/4*16}u * stride + #{part%4*16}u;
+    coopStoreT(sums_#{part}, &parts[index_#{part}], stride);
 #end
 }

@@ -8,7 +8,7 @@
 // The next step is read while this one is summed. What lies beyond an edge counts as zero.
 //
 // From a shader: begin(matrix, split); of each operand OPERAND_line(number) -> vec3<u32>, what is known of a row or column before the sum, and
-// OPERAND_value(line, inner) -> C; place_of(row, column) in y and finished(row, column, place, sum) -> C, what is stored there. Its Parameters have m, n,
+// OPERAND_value(line, inner) -> C; index_of(row, column) in y and finished(row, column, index, sum) -> C, what is stored there. Its Parameters have m, n,
 // k, splits, split_length. LEFT_RUNS and RIGHT_RUNS tell whether neighbours along the inner axis lie side by side in memory: threads read along it
 // then. Limits: fewer than 2^32 elements of an operand.
 
@@ -55,7 +55,7 @@ fn right_within(line: vec3<u32>, inner: u32, end: u32) -> C {
 var<workgroup> left_tile: array<vec4<f32>, 272>;
 var<workgroup> right_tile: array<vec4<f32>, 272>;
 
-// The line and the inner place, in a step of a tile, that a thread reads at its turn 0 to 3.
+// The line and the inner index, in a step of a tile, that a thread reads at its turn 0 to 3.
 fn turn_line(lane: u32, turn: u32, runs: bool) -> u32 {
     return select(lane % 64u, lane / 16u + turn * 16u, runs);
 }
@@ -154,7 +154,7 @@ fn tile_64(group: u32, lane: u32) {
         }
         summing = true;
     }
-    // One place in the text for all elements: what follows a sum may be long.
+    // One index in the text for all elements: what follows a sum may be long.
     for (var part = 0u; part < 8u; part += 1u) {
         let upper = select(sums_0, sums_1, (part & 2u) != 0u);
         let lower = select(sums_2, sums_3, (part & 2u) != 0u);
@@ -169,18 +169,18 @@ fn store_within(row: u32, column: u32, sums: vec2<f32>) {
     if (row >= params.m || column >= params.n) {
         return;
     }
-    let place = place_of(row, column);
-    let first_result = finished(row, column, place, sums.x);
+    let element_index = index_of(row, column);
+    let first_result = finished(row, column, element_index, sums.x);
     if (column + 1u >= params.n) {
-        y_put(place, first_result);
+        y_put(element_index, first_result);
         return;
     }
-    let next = place_of(row, column + 1u);
+    let next = index_of(row, column + 1u);
     let second_result = finished(row, column + 1u, next, sums.y);
-    if (next == place + 1u) {
-        y_put_pair(place, first_result, second_result);
+    if (next == element_index + 1u) {
+        y_put_pair(element_index, first_result, second_result);
     } else {
-        y_put(place, first_result);
+        y_put(element_index, first_result);
         y_put(next, second_result);
     }
 }
@@ -191,7 +191,7 @@ fn store_within(row: u32, column: u32, sums: vec2<f32>) {
 var<workgroup> wide_left_tile: array<vec4<f32>, 264>;
 var<workgroup> wide_right_tile: array<vec4<f32>, 264>;
 
-// The line and the inner place, in a step of a tile, that a thread reads at its turn 0 to 3.
+// The line and the inner index, in a step of a tile, that a thread reads at its turn 0 to 3.
 fn wide_line(lane: u32, turn: u32, runs: bool) -> u32 {
     return select(lane % 128u, lane / 8u + turn * 32u, runs);
 }
@@ -320,8 +320,8 @@ var<workgroup> left_square: array<C, 272>;
 var<workgroup> right_square: array<C, 272>;
 
 fn store_element(row: u32, column: u32, sum: C) {
-    let place = place_of(row, column);
-    y_put(place, finished(row, column, place, sum));
+    let element_index = index_of(row, column);
+    y_put(element_index, finished(row, column, element_index, sum));
 }
 
 fn tile_16(group: u32, lane: u32) {

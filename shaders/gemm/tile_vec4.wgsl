@@ -1,69 +1,69 @@
-// Tiles of matrix products (see product.wgsl) whose operands and result are read and written four elements at a time. A work group of 2 FOURS_COLUMNS
-// threads makes 128 x FOURS_COLUMNS (128 or 64) of y.
+// Tiles of matrix products (see tile.wgsl) whose operands and result are read and written four elements at a time. A work group of 2 VEC4S_COLUMNS
+// threads makes 128 x VEC4S_COLUMNS (128 or 64) of y.
 //
 //      right   k x n  |--|16|--|  128 columns          a step: 16 inner of 128 rows and 128 columns lie in work-group
 //   left m x k  128 rows -> [ 128 x 128 of y ]         memory; a thread of 256 sums 8 x 8: 4 x 4 in each quarter
 //
-// sum_fours adds a part of the sums to what each thread holds; fours_128 makes a whole tile of matmul.wgsl. From a shader: left_four_place(line, inner),
-// right_four_place(line, inner), the number of a four; LEFT_FOUR(place) and RIGHT_FOUR(place), which read one; left_four_step(inner),
-// right_four_step(inner), fours from one inner place to another; params.m and params.n, lines of both operands: those beyond are read as the last.
+// sum_vec4s adds a part of the sums to what each thread holds; tile_vec4_128 makes a whole tile of matmul.wgsl. From a shader: left_vec4_index(line, inner),
+// right_vec4_index(line, inner), the number of a four; LEFT_VEC4(index) and RIGHT_VEC4(index), which read one; left_vec4_step(inner),
+// right_vec4_step(inner), vec4s from one inner index to another; params.m and params.n, lines of both operands: those beyond are read as the last.
 // LEFT_RUNS and RIGHT_RUNS tell along which axis four elements lie: the inner one, or rows or columns. LEFT_SCALED: the left operand is multiplied with
 // LEFT_FACTOR(line, known), one number for 128 inner, where known is what LEFT_KNOWN(line, inner) read ahead; sums begin at multiples of 128 then.
-// fours_128 also takes begin(matrix, split) and finished(row, column, place, sum), which is left out where the sum alone is stored (PLAIN).
-// Limits: the axis along which fours lie is a multiple of 4 long, n of fours_128 is, and every four begins at a multiple of four elements.
+// tile_vec4_128 also takes begin(matrix, split) and finished(row, column, index, sum), which is left out where the sum alone is stored (PLAIN).
+// Limits: the axis along which vec4s lie is a multiple of 4 long, n of tile_vec4_128 is, and every four begins at a multiple of four elements.
 
 // ---------------------------------------------------------------- floats
 
 // [16 inner][128 lines and 4 more, so that threads along the inner axis write to different banks].
-var<workgroup> fours_left: array<vec4<f32>, 528>;
-var<workgroup> fours_right: array<vec4<f32>, 528>;
+var<workgroup> vec4s_left: array<vec4<f32>, 528>;
+var<workgroup> vec4s_right: array<vec4<f32>, 528>;
 
 // Lines beyond an edge are read as the last ones, and not stored.
 fn line_within(line: u32, count: u32, runs: bool) -> u32 {
     return min(line, count - select(4u, 1u, runs));
 }
 
-// The first line and the first inner place of a step's four of this number, of an operand so many fours wide.
-fn four_line(number: u32, across: u32, runs: bool) -> u32 {
+// The first line and the first inner index of a step's four of this number, of an operand so many vec4s wide.
+fn vec4_line(number: u32, across: u32, runs: bool) -> u32 {
     return select(number % across * 4u, number / 4u, runs);
 }
 
-fn four_inner(number: u32, across: u32, runs: bool) -> u32 {
+fn vec4_inner(number: u32, across: u32, runs: bool) -> u32 {
     return select(number / across, number % 4u * 4u, runs);
 }
 
-fn put_left_four(number: u32, value: vec4<f32>) {
-    let line = four_line(number, 32u, LEFT_RUNS);
-    let first_inner = four_inner(number, 32u, LEFT_RUNS);
+fn put_left_vec4(number: u32, value: vec4<f32>) {
+    let line = vec4_line(number, 32u, LEFT_RUNS);
+    let first_inner = vec4_inner(number, 32u, LEFT_RUNS);
     if (LEFT_RUNS) {
 #repeat i 4
-        fours_left[(first_inner + #{i}u) * 33u + line / 4u][line % 4u] = value[#{i}];
+        vec4s_left[(first_inner + #{i}u) * 33u + line / 4u][line % 4u] = value[#{i}];
 #end
     } else {
-        fours_left[first_inner * 33u + line / 4u] = value;
+        vec4s_left[first_inner * 33u + line / 4u] = value;
     }
 }
 
-fn put_right_four(number: u32, value: vec4<f32>) {
-    let line = four_line(number, FOURS_COLUMNS / 4u, RIGHT_RUNS);
-    let first_inner = four_inner(number, FOURS_COLUMNS / 4u, RIGHT_RUNS);
+fn put_right_vec4(number: u32, value: vec4<f32>) {
+    let line = vec4_line(number, VEC4S_COLUMNS / 4u, RIGHT_RUNS);
+    let first_inner = vec4_inner(number, VEC4S_COLUMNS / 4u, RIGHT_RUNS);
     if (RIGHT_RUNS) {
 #repeat i 4
-        fours_right[(first_inner + #{i}u) * 33u + line / 4u][line % 4u] = value[#{i}];
+        vec4s_right[(first_inner + #{i}u) * 33u + line / 4u][line % 4u] = value[#{i}];
 #end
     } else {
-        fours_right[first_inner * 33u + line / 4u] = value;
+        vec4s_right[first_inner * 33u + line / 4u] = value;
     }
 }
 
-// Rows of a thread are 4 fours_row and the three after, and those 64 further; columns likewise, and those FOURS_COLUMNS / 2 further. The 32 threads of a
-// subgroup lie 4 x 8: they read 4 different fours of the left tile, and 8 of the right.
-fn fours_row(lane: u32) -> u32 {
-    return lane % 32u / 8u + lane / (FOURS_COLUMNS / 2u) * 4u;
+// Rows of a thread are 4 vec4s_row and the three after, and those 64 further; columns likewise, and those VEC4S_COLUMNS / 2 further. The 32 threads of a
+// subgroup lie 4 x 8: they read 4 different vec4s of the left tile, and 8 of the right.
+fn vec4s_row(lane: u32) -> u32 {
+    return lane % 32u / 8u + lane / (VEC4S_COLUMNS / 2u) * 4u;
 }
 
-fn fours_column(lane: u32) -> u32 {
-    return lane % 8u + lane / 32u % (FOURS_COLUMNS / 64u) * 8u;
+fn vec4s_column(lane: u32) -> u32 {
+    return lane % 8u + lane / 32u % (VEC4S_COLUMNS / 64u) * 8u;
 }
 
 // What no left operand is scaled with.
@@ -75,34 +75,34 @@ fn no_factor(line: u32, known: f32) -> f32 { return 1.0; }
 var<private> sums_#{part}: vec4<f32>;
 #end
 
-// Of tiles of 64 columns a thread reads 4 fours of the left operand in a step, else 2; of the right one 2.
-fn sum_fours(work: Work, lane: u32) {
-    let threads = 2u * FOURS_COLUMNS;
-    let rows = fours_row(lane);
-    let columns = fours_column(lane);
+// Of tiles of 64 columns a thread reads 4 vec4s of the left operand in a step, else 2; of the right one 2.
+fn sum_vec4s(work: Work, lane: u32) {
+    let threads = 2u * VEC4S_COLUMNS;
+    let rows = vec4s_row(lane);
+    let columns = vec4s_column(lane);
 #repeat turn 4
     let left_number_#{turn} = lane + #{turn}u * threads;
-    let left_inner_#{turn} = work.begin + four_inner(left_number_#{turn}, 32u, LEFT_RUNS);
-    let left_line_#{turn} = line_within(work.row + four_line(left_number_#{turn}, 32u, LEFT_RUNS), params.m, LEFT_RUNS);
-    var left_at_#{turn} = left_four_place(left_line_#{turn}, left_inner_#{turn});
+    let left_inner_#{turn} = work.begin + vec4_inner(left_number_#{turn}, 32u, LEFT_RUNS);
+    let left_line_#{turn} = line_within(work.row + vec4_line(left_number_#{turn}, 32u, LEFT_RUNS), params.m, LEFT_RUNS);
+    var left_at_#{turn} = left_vec4_index(left_line_#{turn}, left_inner_#{turn});
     var left_#{turn} = vec4<f32>();
     var known_#{turn} = 0.0;
     var factor_#{turn} = 1.0;
     if (#{turn}u * threads < 512u) {
-        if (left_inner_#{turn} < work.end) { left_#{turn} = LEFT_FOUR(left_at_#{turn}); }
+        if (left_inner_#{turn} < work.end) { left_#{turn} = LEFT_VEC4(left_at_#{turn}); }
         if (LEFT_SCALED && work.begin < work.end) { known_#{turn} = LEFT_KNOWN(left_line_#{turn}, work.begin); }
     }
 #end
 #repeat turn 2
     let right_number_#{turn} = lane + #{turn}u * threads;
-    let right_inner_#{turn} = work.begin + four_inner(right_number_#{turn}, FOURS_COLUMNS / 4u, RIGHT_RUNS);
-    let right_line_#{turn} = line_within(work.column + four_line(right_number_#{turn}, FOURS_COLUMNS / 4u, RIGHT_RUNS), params.n, RIGHT_RUNS);
-    var right_at_#{turn} = right_four_place(right_line_#{turn}, right_inner_#{turn});
+    let right_inner_#{turn} = work.begin + vec4_inner(right_number_#{turn}, VEC4S_COLUMNS / 4u, RIGHT_RUNS);
+    let right_line_#{turn} = line_within(work.column + vec4_line(right_number_#{turn}, VEC4S_COLUMNS / 4u, RIGHT_RUNS), params.n, RIGHT_RUNS);
+    var right_at_#{turn} = right_vec4_index(right_line_#{turn}, right_inner_#{turn});
     var right_#{turn} = vec4<f32>();
-    if (right_inner_#{turn} < work.end) { right_#{turn} = RIGHT_FOUR(right_at_#{turn}); }
+    if (right_inner_#{turn} < work.end) { right_#{turn} = RIGHT_VEC4(right_at_#{turn}); }
 #end
-    let left_step = left_four_step(16u);
-    let right_step = right_four_step(16u);
+    let left_step = left_vec4_step(16u);
+    let right_step = right_vec4_step(16u);
     for (var done = 0u; work.begin + done < work.end; done += 16u) {
         if (LEFT_SCALED && done % 128u == 0u) {
 #repeat turn 4
@@ -112,14 +112,14 @@ fn sum_fours(work: Work, lane: u32) {
 #repeat turn 4
         if (#{turn}u * threads < 512u) {
             if (LEFT_SCALED) {
-                put_left_four(left_number_#{turn}, left_#{turn} * factor_#{turn});
+                put_left_vec4(left_number_#{turn}, left_#{turn} * factor_#{turn});
             } else {
-                put_left_four(left_number_#{turn}, left_#{turn});
+                put_left_vec4(left_number_#{turn}, left_#{turn});
             }
         }
 #end
 #repeat turn 2
-        put_right_four(right_number_#{turn}, right_#{turn});
+        put_right_vec4(right_number_#{turn}, right_#{turn});
 #end
         workgroupBarrier();
         // The next step is read while this one is summed. Beyond the end of the sum are zeros.
@@ -132,19 +132,19 @@ fn sum_fours(work: Work, lane: u32) {
 #end
         if (work.begin + next + 16u <= work.end) {
 #repeat turn 4
-            if (#{turn}u * threads < 512u) { left_#{turn} = LEFT_FOUR(left_at_#{turn}); }
+            if (#{turn}u * threads < 512u) { left_#{turn} = LEFT_VEC4(left_at_#{turn}); }
 #end
 #repeat turn 2
-            right_#{turn} = RIGHT_FOUR(right_at_#{turn});
+            right_#{turn} = RIGHT_VEC4(right_at_#{turn});
 #end
         } else if (work.begin + next < work.end) {
 #repeat turn 4
             left_#{turn} = vec4<f32>();
-            if (#{turn}u * threads < 512u && left_inner_#{turn} + next < work.end) { left_#{turn} = LEFT_FOUR(left_at_#{turn}); }
+            if (#{turn}u * threads < 512u && left_inner_#{turn} + next < work.end) { left_#{turn} = LEFT_VEC4(left_at_#{turn}); }
 #end
 #repeat turn 2
             right_#{turn} = vec4<f32>();
-            if (right_inner_#{turn} + next < work.end) { right_#{turn} = RIGHT_FOUR(right_at_#{turn}); }
+            if (right_inner_#{turn} + next < work.end) { right_#{turn} = RIGHT_VEC4(right_at_#{turn}); }
 #end
         }
         if (LEFT_SCALED && next % 128u == 0u && work.begin + next < work.end) {
@@ -154,10 +154,10 @@ fn sum_fours(work: Work, lane: u32) {
         }
 #repeat inner 16
         {
-            let a_0 = fours_left[#{inner*33}u + rows];
-            let a_1 = fours_left[#{inner*33+16}u + rows];
-            let b_0 = fours_right[#{inner*33}u + columns];
-            let b_1 = fours_right[#{inner*33}u + FOURS_COLUMNS / 8u + columns];
+            let a_0 = vec4s_left[#{inner*33}u + rows];
+            let a_1 = vec4s_left[#{inner*33+16}u + rows];
+            let b_0 = vec4s_right[#{inner*33}u + columns];
+            let b_1 = vec4s_right[#{inner*33}u + VEC4S_COLUMNS / 8u + columns];
 #repeat row 8
             sums_#{row*2} += a_#{row/4}[#{row%4}] * b_0;
             sums_#{row*2+1} += a_#{row/4}[#{row%4}] * b_1;
@@ -168,18 +168,18 @@ fn sum_fours(work: Work, lane: u32) {
     }
 }
 
-fn fours_128(group: u32, lane: u32) {
+fn tile_vec4_128(group: u32, lane: u32) {
     let work = work_of(group, 128u);
-    sum_fours(work, lane);
-    let row = work.row + fours_row(lane) * 4u;
-    let column = work.column + fours_column(lane) * 4u;
+    sum_vec4s(work, lane);
+    let row = work.row + vec4s_row(lane) * 4u;
+    let column = work.column + vec4s_column(lane) * 4u;
     if (PLAIN) {
 #repeat part 16
-        store_four(row + #{part/2%4+part/8*64}u, column + #{part%2*64}u, sums_#{part});
+        store_vec4(row + #{part/2%4+part/8*64}u, column + #{part%2*64}u, sums_#{part});
 #end
         return;
     }
-    // One place in the text for all elements: what follows a sum may be long.
+    // One index in the text for all elements: what follows a sum may be long.
     for (var part = 0u; part < 16u; part += 1u) {
         var sums = vec4<f32>();
         switch (part) {
@@ -188,22 +188,22 @@ fn fours_128(group: u32, lane: u32) {
 #end
             default: {}
         }
-        store_four(row + part / 2u % 4u + part / 8u * 64u, column + part % 2u * 64u, sums);
+        store_vec4(row + part / 2u % 4u + part / 8u * 64u, column + part % 2u * 64u, sums);
     }
 }
 
 // Four columns of a row, unless they lie beyond an edge.
-fn store_four(row: u32, column: u32, sums: vec4<f32>) {
+fn store_vec4(row: u32, column: u32, sums: vec4<f32>) {
     if (row < params.m && column < params.n) {
-        let place = place_of(row, column);
+        let element_index = index_of(row, column);
         if (PLAIN) {
-            y_put_four(place / 4u, sums);
+            y_put_vec4(element_index / 4u, sums);
             return;
         }
 #repeat i 4
-        let value_#{i} = finished(row, column + #{i}u, place + #{i}u, sums[#{i}]);
+        let value_#{i} = finished(row, column + #{i}u, element_index + #{i}u, sums[#{i}]);
 #end
-        y_put_four(place / 4u, vec4<f32>(value_0, value_1, value_2, value_3));
+        y_put_vec4(element_index / 4u, vec4<f32>(value_0, value_1, value_2, value_3));
     }
 }
 
@@ -220,9 +220,9 @@ fn sum_padded_parts(group: u32, lane: u32) {
         let first = ((matrix * params.left_runs + row) * params.right_runs + column) / 4u;
         var sums = vec4<f32>();
         for (var split = 0u; split < params.splits; split += 1u) {
-            sums += a_four(split * (params.split_stride / 4u) + first);
+            sums += a_vec4(split * (params.split_stride / 4u) + first);
         }
         begin(matrix, 0u);
-        store_four(row, column, sums);
+        store_vec4(row, column, sums);
     }
 }

@@ -441,7 +441,7 @@ fn gelu_inner_twice(x: f32) -> f32 {
     return x * (1.595769122 + 0.07135481283 * (x * x));
 }
 
-// Beyond 40 the normal density is 0 and tanh is 1: slopes have reached their limits, and x^2 must not overflow.
+// Beyond 40 the normal density is 0 and tanh is 1: gradients have reached their limits, and x^2 must not overflow.
 fn gelu_bounded(x: f32) -> f32 {
     return float_smaller(float_larger(x, -40.0), 40.0);
 }

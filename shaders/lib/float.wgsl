@@ -5,8 +5,8 @@
 //   reassociation   results whose exact rounding matters pass through `settled`; a fused multiply-add is allowed everywhere
 //   no NaN, no inf  both are tested by bits and made from bits; comparisons are of integers
 //   flushing        powers of two are multiplied in by `scaled`, an integer operation that also rounds subnormal results
-// Errors of the functions are at most 2 units in the last place (tanh 2.5, gelu_tanh above 0 4.5) where +, - and * round correctly and / and sqrt are within 2.5. Results
-// that cancel or overflow on the way (gelu_tanh far below 0, slopes near their zeros) have that error beside their largest part. Plain
+// Errors of the functions are at most 2 units in the last index (tanh 2.5, gelu_tanh above 0 4.5) where +, - and * round correctly and / and sqrt are within 2.5. Results
+// that cancel or overflow on the way (gelu_tanh far below 0, gradients near their zeros) have that error beside their largest part. Plain
 // arithmetic (add, mul, div, square, ...) is the device's own.
 //
 // From the host: opaque_zero() -> u32, which is 0 without the compiler's knowledge; first() and second() -> C, the constants of an op.
@@ -234,65 +234,65 @@ fn unary_clamp(x: C) -> C {
     return float_smaller(float_larger(x, first()), second());
 }
 
-// ---------------------------------------------------------------- gradients: name(saved, dy); saved is y where y tells the slope
+// ---------------------------------------------------------------- gradients: name(saved, dy); saved is y where y tells the gradient
 
-fn slope_neg(s: C, d: C) -> C {
+fn grad_neg(s: C, d: C) -> C {
     return negated(d);
 }
 
-fn slope_abs(s: C, d: C) -> C {
+fn grad_abs(s: C, d: C) -> C {
     return unary_sign(s) * d;
 }
 
-fn slope_sign(s: C, d: C) -> C {
+fn grad_sign(s: C, d: C) -> C {
     return 0.0;
 }
 
-fn slope_exp(s: C, d: C) -> C {
+fn grad_exp(s: C, d: C) -> C {
     return s * d;
 }
 
-fn slope_log(s: C, d: C) -> C {
+fn grad_log(s: C, d: C) -> C {
     return d / s;
 }
 
-fn slope_log1p(s: C, d: C) -> C {
+fn grad_log1p(s: C, d: C) -> C {
     return d / (s + 1.0);
 }
 
-fn slope_expm1(s: C, d: C) -> C {
+fn grad_expm1(s: C, d: C) -> C {
     return (s + 1.0) * d;
 }
 
-fn slope_sqrt(s: C, d: C) -> C {
+fn grad_sqrt(s: C, d: C) -> C {
     return 0.5 * d / s;
 }
 
-fn slope_rsqrt(s: C, d: C) -> C {
+fn grad_rsqrt(s: C, d: C) -> C {
     return -0.5 * (s * s * s) * d;
 }
 
-fn slope_sin(s: C, d: C) -> C {
+fn grad_sin(s: C, d: C) -> C {
     return cos_of(s) * d;
 }
 
-fn slope_cos(s: C, d: C) -> C {
+fn grad_cos(s: C, d: C) -> C {
     return -sin_of(s) * d;
 }
 
-fn slope_tanh(s: C, d: C) -> C {
+fn grad_tanh(s: C, d: C) -> C {
     return (1.0 - s * s) * d;
 }
 
-fn slope_sigmoid(s: C, d: C) -> C {
+fn grad_sigmoid(s: C, d: C) -> C {
     return s * (1.0 - s) * d;
 }
 
-fn slope_relu(s: C, d: C) -> C {
+fn grad_relu(s: C, d: C) -> C {
     return select(0.0, d, less(0.0, s));
 }
 
-fn slope_erf(s: C, d: C) -> C {
+fn grad_erf(s: C, d: C) -> C {
     if (size_bits(s) > 0x7f800000u) {
         return s;
     }
@@ -300,44 +300,44 @@ fn slope_erf(s: C, d: C) -> C {
 }
 
 // Settled: a driver that doubles s first overflows too early.
-fn slope_square(s: C, d: C) -> C {
+fn grad_square(s: C, d: C) -> C {
     return 2.0 * settled(s * d);
 }
 
-fn slope_recip(s: C, d: C) -> C {
+fn grad_recip(s: C, d: C) -> C {
     return -(s * s) * d;
 }
 
-fn slope_floor(s: C, d: C) -> C {
+fn grad_floor(s: C, d: C) -> C {
     return 0.0;
 }
 
-fn slope_ceil(s: C, d: C) -> C {
+fn grad_ceil(s: C, d: C) -> C {
     return 0.0;
 }
 
-fn slope_round(s: C, d: C) -> C {
+fn grad_round(s: C, d: C) -> C {
     return 0.0;
 }
 
-fn slope_leaky_relu(s: C, d: C) -> C {
+fn grad_leaky_relu(s: C, d: C) -> C {
     return select(first() * d, d, less(0.0, s));
 }
 
-fn slope_elu(s: C, d: C) -> C {
+fn grad_elu(s: C, d: C) -> C {
     if (less(0.0, s)) {
         return d;
     }
     return first() * exp_of(s) * d;
 }
 
-fn slope_gelu_erf(s: C, d: C) -> C {
+fn grad_gelu_erf(s: C, d: C) -> C {
     let x = gelu_bounded(s);
     return (normal_cdf(x) + x * normal_pdf(x)) * d;
 }
 
 // With g = (1 + tanh(u)) / 2, the sigmoid of 2 u: g + x * 2 g (1 - g) * du/dx, where the smaller of g and 1 - g is known to all its digits.
-fn slope_gelu_tanh(s: C, d: C) -> C {
+fn grad_gelu_tanh(s: C, d: C) -> C {
     let x = gelu_bounded(s);
     let parts = sigmoid_tail(gelu_inner_twice(x));
     let tail = scaled(parts.value, parts.power);
@@ -346,7 +346,7 @@ fn slope_gelu_tanh(s: C, d: C) -> C {
     return (g + x * (2.0 * tail * (1.0 - tail) * inner)) * d;
 }
 
-fn slope_silu(s: C, d: C) -> C {
+fn grad_silu(s: C, d: C) -> C {
     let parts = sigmoid_tail(s);
     let tail = scaled(parts.value, parts.power);
     let negative = sign_bit(s) != 0u;
@@ -355,11 +355,11 @@ fn slope_silu(s: C, d: C) -> C {
     return g * (1.0 + s * rest) * d;
 }
 
-fn slope_softplus(s: C, d: C) -> C {
+fn grad_softplus(s: C, d: C) -> C {
     return sigmoid_of(s) * d;
 }
 
-fn slope_clamp(s: C, d: C) -> C {
+fn grad_clamp(s: C, d: C) -> C {
     return select(0.0, d, compare_ge(s, first()) && compare_le(s, second()));
 }
 

@@ -10,7 +10,7 @@ fn f16_to_f32(bits: u32) -> f32 {
 
 // The bits of the f16 nearest to x, halves to even; too large is infinite; NaN stays NaN.
 //
-// The sum with a power of two 13 digits above x, 1/2 at least, is rounded to the last place of an f16: its mantissa is that of the result, with the leading 1.
+// The sum with a power of two 13 digits above x, 1/2 at least, is rounded to the last index of an f16: its mantissa is that of the result, with the leading 1.
 fn f32_to_f16(x: f32) -> u32 {
     let bits = bitcast<u32>(x);
     let size = bits & 0x7fffffffu;

@@ -1,6 +1,6 @@
 // Functions of float.wgsl in fewer terms, for results that are rounded to 16 bits: part of its class. The exponential is the device's own (row.wgsl).
 //
-// Before they are rounded results are within 2^-14 of what they should be, an eighth of a unit of f16 in the last place, where exp2 is as exact as WGSL asks
+// Before they are rounded results are within 2^-14 of what they should be, an eighth of a unit of f16 in the last index, where exp2 is as exact as WGSL asks
 // for: 3 + 2 |x| units of f32. Those that follow from exponentials below e^-87 are 0. Slopes near their zeros have that error beside their largest part.
 
 // Near 0 by two terms of its series.
@@ -58,11 +58,11 @@ fn unary_half_erf(x: C) -> C {
 
 // ---------------------------------------------------------------- gradients: name(saved, dy)
 
-fn slope_half_erf(s: C, d: C) -> C {
+fn grad_half_erf(s: C, d: C) -> C {
     return 1.128379167 * exponential_of_half(-(s * s)) * d;
 }
 
-fn slope_half_gelu_erf(s: C, d: C) -> C {
+fn grad_half_gelu_erf(s: C, d: C) -> C {
     // Beyond 40 both parts have reached their limits.
     let x = clamp(s, -40.0, 40.0);
     let normal = half_normal(x);
@@ -71,8 +71,8 @@ fn slope_half_gelu_erf(s: C, d: C) -> C {
     return select(value, s, size_bits(s) > 0x7f800000u);
 }
 
-// As slope_gelu_tanh: g + x * g (1 - g) * dz/dx, with the sigmoid g of z.
-fn slope_half_gelu_tanh(s: C, d: C) -> C {
+// As grad_gelu_tanh: g + x * g (1 - g) * dz/dx, with the sigmoid g of z.
+fn grad_half_gelu_tanh(s: C, d: C) -> C {
     let x = clamp(s, -40.0, 40.0);
     let e = exponential_of_half(-abs_of(gelu_inner_twice(x)));
     let r = 1.0 / (1.0 + e);
@@ -81,7 +81,7 @@ fn slope_half_gelu_tanh(s: C, d: C) -> C {
     return select(value, s, size_bits(s) > 0x7f800000u);
 }
 
-fn slope_half_silu(s: C, d: C) -> C {
+fn grad_half_silu(s: C, d: C) -> C {
     let e = exponential_of_half(-abs_of(s));
     let r = 1.0 / (1.0 + e);
     let negative = sign_bit(s) != 0u;
@@ -90,6 +90,6 @@ fn slope_half_silu(s: C, d: C) -> C {
     return g * (1.0 + s * rest) * d;
 }
 
-fn slope_half_softplus(s: C, d: C) -> C {
+fn grad_half_softplus(s: C, d: C) -> C {
     return unary_half_sigmoid(s) * d;
 }

@@ -1,25 +1,25 @@
-// Numbers of threads and places of elements. What stands here reads the fields of a shader's own Parameters: count, rank, offsets, sizes, strides.
+// Numbers of threads and indices of elements. What stands here reads the fields of a shader's own Parameters: count, rank, offsets, sizes, strides.
 
 // The number of the work group of a launch, which folds what does not fit one dimension into two: those from params.launched on have nothing to do.
 fn group_number(group: vec3<u32>, groups: vec3<u32>) -> u32 {
     return group.y * groups.x + group.x;
 }
 
-// The place of element `number`, counted in row-major order, in the tensor with this number.
-fn located(tensor: u32, number: u32) -> u32 {
+// The index of element `number`, counted in row-major order, in the tensor with this number.
+fn strided_index(tensor: u32, number: u32) -> u32 {
     var rest = number;
-    var place = params.offsets[tensor];
+    var element_index = params.offsets[tensor];
     for (var axis = params.rank - 1u; axis > 0u; axis -= 1u) {
         let size = params.sizes[axis / 4u][axis % 4u];
         let next = rest / size;
-        place += (rest - next * size) * params.strides[tensor * 2u + axis / 4u][axis % 4u];
+        element_index += (rest - next * size) * params.strides[tensor * 2u + axis / 4u][axis % 4u];
         rest = next;
     }
-    return place + rest * params.strides[tensor * 2u][0];
+    return element_index + rest * params.strides[tensor * 2u][0];
 }
 
 // The same of tensors that lie dense.
-fn located_dense(tensor: u32, number: u32) -> u32 {
+fn contiguous_index(tensor: u32, number: u32) -> u32 {
     return params.offsets[tensor] + number;
 }
 

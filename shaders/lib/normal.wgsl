@@ -1,8 +1,8 @@
 // Numbers of a normal distribution (Box and Muller 1958), y = sqrt(-2 ln u) cos(2 pi v): a part of float.wgsl's class, on elementary.wgsl.
 //
 // Other devices compute y in f64 and round it once; here both factors are pairs of f32 with a relative error below 2^-40, near u = 1 and near the
-// zeros of the cosine too (of all 2^24 u and v; 2^-38.9 where / and sqrt are 2 units in the last place off). So but for about one in a million, which
-// are one unit in the last place off, the results have the same bits. With Pair, pair_product and pair_sum: Dekker 1971, "A floating-point technique for
+// zeros of the cosine too (of all 2^24 u and v; 2^-38.9 where / and sqrt are 2 units in the last index off). So but for about one in a million, which
+// are one unit in the last index off, the results have the same bits. With Pair, pair_product and pair_sum: Dekker 1971, "A floating-point technique for
 // extending the available precision".
 
 // a + b, where |a| >= |b| or a is 0.

@@ -58,7 +58,7 @@ fn dropout_number(number: u32, local: u32) -> u32 {
     if ((drawn[local] >> 8u) < params.threshold) {
         return 0u;
     }
-    return y_rounded(x_at(place(2u, number)) * params.scale);
+    return y_rounded(x_at(element_index(2u, number)) * params.scale);
 }
 
 // ---------------------------------------------------------------- WRITE of random.wgsl: the elements of a work group, from `first` on
@@ -67,7 +67,7 @@ fn write_elements(first: u32, lane: u32) {
     for (var local = lane; local < 256u * ELEMENTS; local += 256u) {
         let number = first + local;
         if (number < params.count) {
-            y_put_bits(place(0u, number), NUMBER(number, local));
+            y_put_bits(element_index(0u, number), NUMBER(number, local));
         }
     }
 }

@@ -202,7 +202,7 @@ fn wide_from_f32(x: f32) -> vec2<u32> {
     if (size >= 0x5f000000u) {
         return select(vec2<u32>(0xffffffffu, 0x7fffffffu), vec2<u32>(0u, 0x80000000u), negative);
     }
-    // The mantissa in the upper 24 of 64 bits, moved to its place.
+    // The mantissa in the upper 24 of 64 bits, moved to its index.
     let mantissa = vec2<u32>(0u, (size << 8u) | 0x80000000u);
     let value = wide_shift_right_logical(mantissa, 190u - (size >> 23u));
     return select(value, wide_neg(value), negative);

@@ -1,11 +1,11 @@
-// Windows that slide over an image, one axis at a time: which of their places lie on it, and which windows show a pixel. The twin of window.cuh.
+// Windows that slide over an image, one axis at a time: which of their indices lie on it, and which windows show a pixel. The twin of window.cuh.
 //
 //   padding   image                 padding         window o starts at pixel o * stride - padding;
-//   . . | x x x x x x x x x x x | . .               its place `tap` lies on pixel start + tap * dilation
+//   . . | x x x x x x x x x x x | . .               its index `tap` lies on pixel start + tap * dilation
 //   [o=0    ]
 //         [o=1    ]                                 the picture: kernel 4, stride 3, padding 2
 //
-// Limits (window.rs): image and both borders together below 2^31 pixels; an axis with one window has stride 1, a window of one place dilation 1.
+// Limits (window.rs): image and both borders together below 2^31 pixels; an axis with one window has stride 1, a window of one index dilation 1.
 
 struct Slide {
     // Pixels, and windows.
@@ -15,7 +15,7 @@ struct Slide {
     stride: i32,
     padding: i32,
     dilation: i32,
-    // From a window that shows a pixel to the next one that does: dilation / gcd(stride, dilation). The pixel's place in that one is earlier by
+    // From a window that shows a pixel to the next one that does: dilation / gcd(stride, dilation). The pixel's index in that one is earlier by
     // stride / gcd(stride, dilation).
     window_step: i32,
     tap_step: i32,
@@ -29,7 +29,7 @@ fn on_image(slide: Slide, pixel: i32) -> bool {
     return pixel >= 0i && pixel < slide.size;
 }
 
-// The places low, .., high - 1 of a window that starts at `start` lie on the image.
+// The indices low, .., high - 1 of a window that starts at `start` lie on the image.
 struct Taps {
     low: i32,
     high: i32,
@@ -46,7 +46,7 @@ fn taps_of(slide: Slide, start: i32) -> Taps {
     return taps;
 }
 
-// The windows first, first + window_step, .. up to last show a pixel: the first one at its place `tap`, each next one tap_step places earlier.
+// The windows first, first + window_step, .. up to last show a pixel: the first one at its index `tap`, each next one tap_step indices earlier.
 struct Reach {
     first: i32,
     last: i32,
@@ -54,17 +54,17 @@ struct Reach {
 }
 
 fn windows_over(slide: Slide, pixel: i32) -> Reach {
-    let place = pixel + slide.padding;
-    let missed = place - (slide.kernel - 1i) * slide.dilation;
-    var reach = Reach(0i, min(place / slide.stride, slide.count - 1i), 0i);
+    let element_index = pixel + slide.padding;
+    let missed = element_index - (slide.kernel - 1i) * slide.dilation;
+    var reach = Reach(0i, min(element_index / slide.stride, slide.count - 1i), 0i);
     if (missed > 0i) {
         reach.first = (missed - 1i) / slide.stride + 1i;
     }
     // Dilated windows show every so many pixels only.
-    while (reach.first <= reach.last && (place - reach.first * slide.stride) % slide.dilation != 0i) {
+    while (reach.first <= reach.last && (element_index - reach.first * slide.stride) % slide.dilation != 0i) {
         reach.first += 1i;
     }
-    reach.tap = (place - reach.first * slide.stride) / slide.dilation;
+    reach.tap = (element_index - reach.first * slide.stride) / slide.dilation;
     return reach;
 }
 
@@ -74,7 +74,7 @@ fn shows(slide: Slide, window: i32, pixel: i32) -> bool {
     return back >= 0i && back <= (slide.kernel - 1i) * slide.dilation && back % slide.dilation == 0i;
 }
 
-// ---------------------------------------------------------------- places in [batch, channels, rows, columns]
+// ---------------------------------------------------------------- indices in [batch, channels, rows, columns]
 
 struct Spot {
     image: u32,

@@ -25,35 +25,35 @@ fn write_packed(word: u32) {
             mask |= ones << (part * width);
         }
     }
-    let place = params.offsets.x / y_PER + word;
+    let element_index = params.offsets.x / y_PER + word;
     if (mask != 0xffffffffu) {
-        bits |= y_word(place) & ~mask;
+        bits |= y_word(element_index) & ~mask;
     }
-    y_put_word(place, bits);
+    y_put_word(element_index, bits);
 }
 
 // An element of y, wherever it lies.
 fn write_anywhere(number: u32) {
     if (number < params.count) {
-        y_put_bits(located(0u, number), RESULT(number));
+        y_put_bits(strided_index(0u, number), RESULT(number));
     }
 }
 
 // ---------------------------------------------------------------- four elements that lie side by side, of y and of the inputs that have more than one
 
-var<private> four_first: u32;
-var<private> four_places: vec4<u32>;
+var<private> vec4_first: u32;
+var<private> vec4_indices: vec4<u32>;
 
-// Where an input has element `number`, one of the four that are formed: side by side from a multiple of four on, or all at one place.
-fn place_in_four(tensor: u32, number: u32) -> u32 {
+// Where an input has element `number`, one of the four that are formed: side by side from a multiple of four on, or all at one index.
+fn index_in_vec4(tensor: u32, number: u32) -> u32 {
     if (((RUNS >> tensor) & 1u) != 0u) {
-        return four_places[tensor] / 4u * 4u + (number - four_first);
+        return vec4_indices[tensor] / 4u * 4u + (number - vec4_first);
     }
-    return four_places[tensor];
+    return vec4_indices[tensor];
 }
 
 // Where the four that begins with element `number` begins in y, a, b and c, over RANK axes (0: any number). Each division is done once for all of them.
-fn places_of_four(number: u32) -> vec4<u32> {
+fn indices_of_vec4(number: u32) -> vec4<u32> {
     let along_last = vec4<u32>(1u, (RUNS >> 1u) & 1u, (RUNS >> 2u) & 1u, (RUNS >> 3u) & 1u);
     if (RANK == 1u) {
         return params.offsets + number * along_last;
@@ -63,14 +63,14 @@ fn places_of_four(number: u32) -> vec4<u32> {
         return params.offsets + row * strides_along(0u) + (number - row * params.sizes[0].y) * along_last;
     }
     var rest = number;
-    var places = params.offsets;
+    var element_indices = params.offsets;
     for (var axis = params.rank - 1u; axis > 0u; axis -= 1u) {
         let size = params.sizes[axis / 4u][axis % 4u];
         let next = rest / size;
-        places += (rest - next * size) * strides_along(axis);
+        element_indices += (rest - next * size) * strides_along(axis);
         rest = next;
     }
-    return places + rest * strides_along(0u);
+    return element_indices + rest * strides_along(0u);
 }
 
 // Those of y, a, b and c.
@@ -81,42 +81,42 @@ fn strides_along(axis: u32) -> vec4<u32> {
 }
 
 // The bits of the four that begins with element `number`; behind the last element they mean nothing.
-fn bits_of_four(number: u32, places: vec4<u32>) -> vec4<u32> {
+fn bits_of_vec4(number: u32, element_indices: vec4<u32>) -> vec4<u32> {
     if (number >= params.count) {
         return vec4<u32>();
     }
-    four_first = number;
-    four_places = places;
+    vec4_first = number;
+    vec4_indices = element_indices;
     return vec4<u32>(RESULT(number), RESULT(number + 1u), RESULT(number + 2u), RESULT(number + 3u));
 }
 
-// Stores them from `place` on. What lies behind the last element is not y's and stays.
-fn put_bits_of_four(number: u32, place: u32, bits: vec4<u32>) {
+// Stores them from `index` on. What lies behind the last element is not y's and stays.
+fn put_bits_of_vec4(number: u32, element_index: u32, bits: vec4<u32>) {
     if (number >= params.count) {
         return;
     }
     if (number + 4u <= params.count) {
-        y_put_four_bits(place / 4u, bits);
+        y_put_vec4_bits(element_index / 4u, bits);
         return;
     }
     let is_ours = vec4<u32>(number, number + 1u, number + 2u, number + 3u) < vec4<u32>(params.count);
-    y_put_four_bits(place / 4u, select(y_four_bits(place / 4u), bits, is_ours));
+    y_put_vec4_bits(element_index / 4u, select(y_vec4_bits(element_index / 4u), bits, is_ours));
 }
 
-fn write_fours(thread: u32) {
+fn write_vec4(thread: u32) {
     let number = 4u * thread;
-    let places = places_of_four(number);
-    put_bits_of_four(number, places.x, bits_of_four(number, places));
+    let element_indices = indices_of_vec4(number);
+    put_bits_of_vec4(number, element_indices.x, bits_of_vec4(number, element_indices));
 }
 
-// Two fours of a thread, 256 apart: reads of both are under way together.
-fn write_fours_twice(thread: u32) {
+// Two vec4s of a thread, 256 apart: reads of both are under way together.
+fn write_vec4_twice(thread: u32) {
     let near = 4u * (thread / 256u * 512u + thread % 256u);
     let far = near + 1024u;
-    let near_places = places_of_four(near);
-    let far_places = places_of_four(far);
-    let near_bits = bits_of_four(near, near_places);
-    let far_bits = bits_of_four(far, far_places);
-    put_bits_of_four(near, near_places.x, near_bits);
-    put_bits_of_four(far, far_places.x, far_bits);
+    let near_indices = indices_of_vec4(near);
+    let far_indices = indices_of_vec4(far);
+    let near_bits = bits_of_vec4(near, near_indices);
+    let far_bits = bits_of_vec4(far, far_indices);
+    put_bits_of_vec4(near, near_indices.x, near_bits);
+    put_bits_of_vec4(far, far_indices.x, far_bits);
 }

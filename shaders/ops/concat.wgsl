@@ -1,6 +1,6 @@
 // y = up to seven tensors one after the other along one axis. Bits are moved, nothing is computed.
 //
-//     y  | part 0 | part 1  | part 2 |     a thread finds the part of its element by its place along the axis
+//     y  | part 0 | part 1  | part 2 |     a thread finds the part of its element by its index along the axis
 //        | part 0 | part 1  | part 2 |
 //
 // Limits: fewer than 2^32 elements of y; `part_0` to `part_6` are bound even where there are fewer.
@@ -22,15 +22,15 @@ struct Parameters {
     part_strides: array<vec4<u32>, 14>,
 }
 
-fn part_element(part: u32, place: u32) -> y_BITS {
+fn part_element(part: u32, element_index: u32) -> y_BITS {
     switch (part) {
-        case 0u: { return part_0_bits(place); }
-        case 1u: { return part_1_bits(place); }
-        case 2u: { return part_2_bits(place); }
-        case 3u: { return part_3_bits(place); }
-        case 4u: { return part_4_bits(place); }
-        case 5u: { return part_5_bits(place); }
-        default: { return part_6_bits(place); }
+        case 0u: { return part_0_bits(element_index); }
+        case 1u: { return part_1_bits(element_index); }
+        case 2u: { return part_2_bits(element_index); }
+        case 3u: { return part_3_bits(element_index); }
+        case 4u: { return part_4_bits(element_index); }
+        case 5u: { return part_5_bits(element_index); }
+        default: { return part_6_bits(element_index); }
     }
 }
 

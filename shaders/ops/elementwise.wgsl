@@ -1,10 +1,10 @@
-// Ops of which each element depends on the elements at its place alone: y = f(a), f(a, b), f(a, b, c), f(a, number), a constant.
+// Ops of which each element depends on the elements at its index alone: y = f(a), f(a, b), f(a, b, c), f(a, number), a constant.
 //
 //   y, a, b, c   one shape, any strides (broadcast by stride 0), any offset
 //
-// A thread stores fours of y where all tensors lie so (write.wgsl; RUNS tells by bits which inputs have four elements there and not one), a word of y
-// where y lies dense (one element, or those of 16 or 8 bits that share it), else one element. RESULT (result.wgsl) tells the
-// bits of an element, of inputs at PLACE(tensor, number); FUNCTION is the function. Limits: fewer than 2^32 elements.
+// A thread stores vec4s of y where all tensors lie so (write.wgsl; RUNS tells by bits which inputs have four elements there and not one), a word of y
+// where y lies dense (one element, or those of 16 or 8 bits that share it), else one element. RESULT (element_result.wgsl) tells the
+// bits of an element, of inputs at ELEMENT_INDEX(tensor, number); FUNCTION is the function. Limits: fewer than 2^32 elements.
 
 struct Parameters {
     launched: u32,

@@ -23,12 +23,12 @@ struct Parameters {
 }
 
 fn picked(number: u32) -> y_BITS {
-    let position = POSITION(index_bits(located(1u, number)));
+    let position = POSITION(index_bits(strided_index(1u, number)));
     if (position.y != 0u || position.x >= params.size) {
         note_fault(position);
         return y_BITS();
     }
-    return x_bits(located(2u, number) + position.x * params.step);
+    return x_bits(strided_index(2u, number) + position.x * params.step);
 }
 
 @compute @workgroup_size(256)

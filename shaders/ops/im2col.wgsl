@@ -1,7 +1,7 @@
 // Image patches as columns of a matrix, and back.
 //
-//   patches       y[n, (c, i, j), (o, q)] = x[n, c, pixel (i, j) of window (o, q)], 0 where the window's place lies outside the image
-//   patches_grad  y[n, c, h, w] = sum of x[n, (c, i, j), (o, q)] over the windows (o, q) that show pixel (h, w) at their place (i, j), in rising order
+//   patches       y[n, (c, i, j), (o, q)] = x[n, c, pixel (i, j) of window (o, q)], 0 where the window's index lies outside the image
+//   col2im  y[n, c, h, w] = sum of x[n, (c, i, j), (o, q)] over the windows (o, q) that show pixel (h, w) at their index (i, j), in rising order
 //
 //                     o, q ->
 //        c=0  i,j  | x[0, 0] of every window      |     a row of the matrix is the image, moved by (i, j) and thinned out by the stride
@@ -24,12 +24,12 @@ struct Parameters {
     strides: array<vec4<u32>, 8>,
 }
 
-fn patches(number: u32) -> y_BITS {
+fn im2col(number: u32) -> y_BITS {
     let line = number / u32(params.across.count);
     let q = i32(number - line * u32(params.across.count));
-    let place = line / u32(params.down.count);
-    let o = i32(line - place * u32(params.down.count));
-    let tap = spot_of(vec4<u32>(0u, params.channels, u32(params.down.kernel), u32(params.across.kernel)), place);
+    let element_index = line / u32(params.down.count);
+    let o = i32(line - element_index * u32(params.down.count));
+    let tap = spot_of(vec4<u32>(0u, params.channels, u32(params.down.kernel), u32(params.across.kernel)), element_index);
     let row = start_of(params.down, o) + tap.row * params.down.dilation;
     let column = start_of(params.across, q) + tap.column * params.across.dilation;
     if (!on_image(params.down, row) || !on_image(params.across, column)) {
@@ -38,11 +38,11 @@ fn patches(number: u32) -> y_BITS {
     return x_bits(plane_at(1u, tap) + pixel_at(1u, row, column));
 }
 
-fn patches_grad(number: u32) -> y_BITS {
+fn col2im(number: u32) -> y_BITS {
     let spot = spot_of(params.sizes[0], number);
     let rows = windows_over(params.down, spot.row);
     let columns = windows_over(params.across, spot.column);
-    // Of the matrix: images, rows, places.
+    // Of the matrix: images, rows, indices.
     let strides = params.strides[2];
     let plane = params.offsets.y + spot.image * strides.x;
     var sum = 0.0;

@@ -28,7 +28,7 @@ fn wide_value() -> vec2<u32> { return params.value.xy; }
 
 fn padded(number: u32) -> y_BITS {
     var rest = number;
-    var place = params.offsets.y;
+    var element_index = params.offsets.y;
     var inside = true;
     for (var at = params.rank; at > 0u; at -= 1u) {
         let axis = at - 1u;
@@ -37,13 +37,13 @@ fn padded(number: u32) -> y_BITS {
         // Before x this wraps, and is not below x's size.
         let own = rest - next * size - params.before[axis / 4u][axis % 4u];
         inside = inside && own < params.inner[axis / 4u][axis % 4u];
-        place += own * params.strides[2u + axis / 4u][axis % 4u];
+        element_index += own * params.strides[2u + axis / 4u][axis % 4u];
         rest = next;
     }
     if (!inside) {
         return VALUE();
     }
-    return x_bits(place);
+    return x_bits(element_index);
 }
 
 @compute @workgroup_size(256)

@@ -3,14 +3,14 @@
 fn always() -> bool { return true; }
 fn where_strays() -> bool { return stray_bits(0u) != 0u; }
 
-fn largest_of_window(number: u32) -> y_BITS {
+fn max_of_window(number: u32) -> y_BITS {
     let spot = spot_of(params.sizes[0], number);
     let plane = plane_at(1u, spot);
     let top = start_of(params.down, spot.row);
     let left = start_of(params.across, spot.column);
     let rows = taps_of(params.down, top);
     let columns = taps_of(params.across, left);
-    // The first place on the image has won as long as nothing beats -infinity.
+    // The first index on the image has won as long as nothing beats -infinity.
     var best = lowest();
     var winner = (top + rows.low * params.down.dilation) * params.across.size + left + columns.low * params.across.dilation;
     for (var i = rows.low; i < rows.high; i += 1i) {
@@ -81,7 +81,7 @@ fn check_window(number: u32) {
     }
 }
 
-fn largest_of_window_grad(number: u32) -> y_BITS {
+fn max_of_window_grad(number: u32) -> y_BITS {
     for (var window = number; window < params.windows; window += params.count) {
         check_window(window);
     }

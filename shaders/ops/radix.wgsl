@@ -1,5 +1,5 @@
 // Sorting of many (key, number) pairs by the least significant digit first, 4 bits at a time, stable (Knuth 1973, 5.2.5). Lines of `length` pairs are
-// sorted each for itself. STAGE is one of digits.wgsl's:
+// sorted each for itself. STAGE is one of radix_digits.wgsl's:
 //
 //   make_keys, remake_keys   keys of elements of x (the second in the order of numbers), for sorting along an axis
 //   count_digits             tile of 2048 pairs -> counts[line][digit][tile]

@@ -5,8 +5,8 @@ const DIGITS: u32 = 16u;
 // Pairs of a thread.
 const PAIRS: u32 = 8u;
 
-fn digit_at(place: u32) -> u32 {
-    return (keys_bits(place) >> params.shift) & 15u;
+fn digit_at(element_index: u32) -> u32 {
+    return (keys_bits(element_index) >> params.shift) & 15u;
 }
 
 // ---------------------------------------------------------------- keys of elements
@@ -15,8 +15,8 @@ fn whole_key(key: u32) -> u32 { return key; }
 fn lower_key(key: vec2<u32>) -> u32 { return key.x; }
 fn upper_key(key: vec2<u32>) -> u32 { return key.y; }
 
-fn key_in(line: u32, place: u32) -> u32 {
-    let key = KEY_PART(ORDER(x_bits(located(2u, line) + place * params.steps.z)));
+fn key_in(line: u32, element_index: u32) -> u32 {
+    let key = KEY_PART(ORDER(x_bits(strided_index(2u, line) + element_index * params.steps.z)));
     return select(key, ~key & params.mask, params.descending != 0u);
 }
 
@@ -24,9 +24,9 @@ fn make_keys(group: u32, lane: u32) {
     let number = group * 256u + lane;
     if (number < params.length * params.lines) {
         let line = number / params.length;
-        let place = number - line * params.length;
-        keys_put_bits(number, key_in(line, place));
-        numbers_put_bits(number, place);
+        let element_index = number - line * params.length;
+        keys_put_bits(number, key_in(line, element_index));
+        numbers_put_bits(number, element_index);
     }
 }
 
@@ -42,9 +42,9 @@ fn take_sorted(group: u32, lane: u32) {
     if (number < params.length * params.lines) {
         let line = number / params.length;
         let rank = number - line * params.length;
-        let place = numbers_bits(number);
-        values_put_bits(located(0u, line) + rank * params.steps.x, x_bits(located(2u, line) + place * params.steps.z));
-        positions_put_bits(located(1u, line) + rank * params.steps.y, place);
+        let element_index = numbers_bits(number);
+        values_put_bits(strided_index(0u, line) + rank * params.steps.x, x_bits(strided_index(2u, line) + element_index * params.steps.z));
+        positions_put_bits(strided_index(1u, line) + rank * params.steps.y, element_index);
     }
 }
 

@@ -30,11 +30,11 @@ struct Parameters {
 }
 
 // Element `number` of y or x.
-fn place(tensor: u32, number: u32) -> u32 {
+fn element_index(tensor: u32, number: u32) -> u32 {
     if (DENSE) {
         return params.offsets[tensor] + number;
     }
-    return located(tensor, number);
+    return strided_index(tensor, number);
 }
 
 @compute @workgroup_size(256)

@@ -1,13 +1,13 @@
 // The stages of scatter.wgsl, each for one thread.
 
-// The place in y that source `number` goes to, or nowhere.
+// The index in y that source `number` goes to, or nowhere.
 fn key_of(number: u32) -> u32 {
-    let position = POSITION(index_bits(located(0u, number)));
+    let position = POSITION(index_bits(strided_index(0u, number)));
     if (position.y != 0u || position.x >= params.size) {
         NOTE(position);
         return params.nowhere;
     }
-    return located(1u, number) + position.x * params.step - params.low;
+    return strided_index(1u, number) + position.x * params.step - params.low;
 }
 
 // Where a position was noted before.
@@ -26,19 +26,19 @@ fn put_winners(number: u32) {
     if (number < params.count) {
         let key = key_of(number);
         if (key != params.nowhere && winners_bits(key) == number + 1u) {
-            y_put_bits(params.low + key, source_bits(located(2u, number)));
+            y_put_bits(params.low + key, source_bits(strided_index(2u, number)));
         }
     }
 }
 
-fn make_places(number: u32) {
+fn make_indices(number: u32) {
     if (number < params.count) {
         keys_put_bits(number, key_of(number));
         numbers_put_bits(number, number);
     }
 }
 
-// Whether a run of one place begins here.
+// Whether a run of one index begins here.
 fn run_begins(first: u32) -> bool {
     let key = keys_bits(first);
     return key != params.nowhere && (first == 0u || keys_bits(first - 1u) != key);
@@ -47,12 +47,12 @@ fn run_begins(first: u32) -> bool {
 fn add_runs(first: u32) {
     if (first < params.count && run_begins(first)) {
         let key = keys_bits(first);
-        let place = params.low + key;
-        var sum = y_at(place);
+        let element_index = params.low + key;
+        var sum = y_at(element_index);
         for (var at = first; at < params.count && keys_bits(at) == key; at += 1u) {
-            sum = sum_of(sum, source_at(located(2u, numbers_bits(at))));
+            sum = sum_of(sum, source_at(strided_index(2u, numbers_bits(at))));
         }
-        y_put(place, sum);
+        y_put(element_index, sum);
     }
 }
 
@@ -61,12 +61,12 @@ fn add_rows(thread: u32) {
     let column = thread - first * params.columns;
     if (first < params.count && run_begins(first)) {
         let key = keys_bits(first);
-        let place = located(0u, column) + key * params.y_row;
-        let origin = located(1u, column);
-        var sum = y_at(place);
+        let element_index = strided_index(0u, column) + key * params.y_row;
+        let origin = strided_index(1u, column);
+        var sum = y_at(element_index);
         for (var at = first; at < params.count && keys_bits(at) == key; at += 1u) {
             sum = sum_of(sum, source_at(origin + numbers_bits(at) * params.source_row));
         }
-        y_put(place, sum);
+        y_put(element_index, sum);
     }
 }

@@ -1,9 +1,9 @@
-// Optimiser steps: a parameter, its gradient and its states, each element read once and written once. RESULT and RULE are those of rules.wgsl. Large parameters that lie
-// dense are stepped by step_fours.wgsl.
+// Optimiser steps: a parameter, its gradient and its states, each element read once and written once. RESULT and RULE are those of step_rule.wgsl. Large parameters that lie
+// dense are stepped by step_vec4.wgsl.
 //
-//   y              parameter, changed in place
+//   y              parameter, changed in index
 //   g              gradient
-//   *_state        velocity, or first and second moment (f32), changed in place
+//   *_state        velocity, or first and second moment (f32), changed in index
 //   numbers        hyper: what changes from step to step, on the device, so that a captured step goes on training
 //
 // Of one shape, any strides; all arithmetic is in f32. Formulas: step.rs of core (Sutskever et al. 2013; Kingma and Ba 2015; Loshchilov and Hutter
@@ -31,11 +31,11 @@ struct Parameters {
     strides: array<vec4<u32>, 8>,
 }
 
-fn place(tensor: u32, number: u32) -> u32 {
+fn element_index(tensor: u32, number: u32) -> u32 {
     if (DENSE) {
         return params.offsets[tensor] + number;
     }
-    return located(tensor, number);
+    return strided_index(tensor, number);
 }
 
 @compute @workgroup_size(256)

@@ -1,5 +1,5 @@
-// Optimiser steps of several large parameters that lie dense in whole fours, each with its gradient and states: y_k, g_k, state_0_k, state_1_k for k below TENSORS, with
-// STATES states. A thread steps four elements of one of them by RULE of rules.wgsl; each is read once and written once. Arithmetic and formulas are those
+// Optimiser steps of several large parameters that lie dense in whole vec4s, each with its gradient and states: y_k, g_k, state_0_k, state_1_k for k below TENSORS, with
+// STATES states. A thread steps four elements of one of them by RULE of step_rule.wgsl; each is read once and written once. Arithmetic and formulas are those
 // of step.wgsl. Limits: at most 4 parameters, fewer than 2^31 elements each.
 
 struct Parameters {
@@ -14,31 +14,31 @@ struct Parameters {
     spare: u32,
     // As in step.wgsl.
     factors: vec4<f32>,
-    // Of each parameter: the first work group behind its own, and its fours.
+    // Of each parameter: the first work group behind its own, and its vec4s.
     ends: vec4<u32>,
-    fours: vec4<u32>,
-    // First fours of y, g and the states.
+    vec4_count: vec4<u32>,
+    // First vec4s of y, g and the states.
     offsets: array<vec4<u32>, 4>,
 }
 
 #repeat k TENSORS
-fn step_#{k}(four: u32) {
-    if (four >= params.fours[#{k}]) {
+fn step_#{k}(quad: u32) {
+    if (quad >= params.vec4_count[#{k}]) {
         return;
     }
-    let place = params.offsets[#{k}] + four;
-    let before = y_#{k}_four(place.x);
-    let gradient = g_#{k}_four(place.y);
+    let element_index = params.offsets[#{k}] + quad;
+    let before = y_#{k}_vec4(element_index.x);
+    let gradient = g_#{k}_vec4(element_index.y);
     var states = array<vec4<f32>, 2>();
 #repeat s STATES
-    states[#{s}] = state_#{s}_#{k}_four(place[#{2 + s}]);
+    states[#{s}] = state_#{s}_#{k}_vec4(element_index[#{2 + s}]);
 #end
 #repeat i 4
     let after_#{i} = RULE(vec3<f32>(before[#{i}], states[0][#{i}], states[1][#{i}]), gradient[#{i}]);
 #end
-    y_#{k}_put_four(place.x, vec4<f32>(after_0.x, after_1.x, after_2.x, after_3.x));
+    y_#{k}_put_vec4(element_index.x, vec4<f32>(after_0.x, after_1.x, after_2.x, after_3.x));
 #repeat s STATES
-    state_#{s}_#{k}_put_four(place[#{2 + s}], vec4<f32>(after_0[#{1 + s}], after_1[#{1 + s}], after_2[#{1 + s}], after_3[#{1 + s}]));
+    state_#{s}_#{k}_put_vec4(element_index[#{2 + s}], vec4<f32>(after_0[#{1 + s}], after_1[#{1 + s}], after_2[#{1 + s}], after_3[#{1 + s}]));
 #end
 }
 #end

@@ -55,10 +55,10 @@ fn copy_words(at: Corner, lane: u32) {
     tile[(team + #{4 * k}u) * 64u + (along ^ (team + #{4 * k}u))] = word_#{k};
 #end
     workgroupBarrier();
-    let place = at.y + at.line * params.y_step + at.column + along;
+    let element_index = at.y + at.line * params.y_step + at.column + along;
 #repeat k 16
     if (at.column + along < params.columns && at.line + team + #{4 * k}u < params.lines) {
-        y_put_word(place + (team + #{4 * k}u) * params.y_step, tile[along * 64u + ((team + #{4 * k}u) ^ along)]);
+        y_put_word(element_index + (team + #{4 * k}u) * params.y_step, tile[along * 64u + ((team + #{4 * k}u) ^ along)]);
     }
 #end
 }
@@ -75,12 +75,12 @@ fn copy_pairs(at: Corner, lane: u32) {
     tile[(team + #{8 * k}u) * 32u + (along ^ ((team + #{8 * k}u) / 2u))] = word_#{k};
 #end
     workgroupBarrier();
-    let place = at.y + 2u * at.line * params.y_step + at.column / 2u + along;
+    let element_index = at.y + 2u * at.line * params.y_step + at.column / 2u + along;
 #repeat k 4
     let even_#{k} = tile[along * 64u + ((team + #{8 * k}u) ^ along)];
     let odd_#{k} = tile[along * 64u + 32u + ((team + #{8 * k}u) ^ along)];
     if (at.column + 2u * along < params.columns && at.line + team + #{8 * k}u < params.lines) {
-        let first_#{k} = place + 2u * (team + #{8 * k}u) * params.y_step;
+        let first_#{k} = element_index + 2u * (team + #{8 * k}u) * params.y_step;
         y_put_word(first_#{k}, (even_#{k} & 0xffffu) | (odd_#{k} << 16u));
         y_put_word(first_#{k} + params.y_step, (even_#{k} >> 16u) | (odd_#{k} & 0xffff0000u));
     }
@@ -95,6 +95,6 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     let column = (number - across * params.tiles_across) * 64u;
     let line = (across - batch * params.tiles_down) * LINES;
     if (batch < params.batches) {
-        COPY_TILE(Corner(located(0u, batch), located(1u, batch), line, column), lane);
+        COPY_TILE(Corner(strided_index(0u, batch), strided_index(1u, batch), line, column), lane);
     }
 }

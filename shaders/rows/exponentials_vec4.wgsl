@@ -1,5 +1,5 @@
 // Rows of which the largest number and the sum of exponentials are asked for: softmax, its logarithm, cross-entropy and its gradient, where rows lie in
-// fours (row_fours.wgsl; formulas in softmax.wgsl and loss.wgsl, parameters in row.wgsl).
+// vec4s (row_vec4.wgsl; formulas in softmax.wgsl and loss.wgsl, parameters in row.wgsl).
 //
 //   x, y   [rows, length] along the last axis; y where it is asked for (ELEMENTS 1)
 //
@@ -19,78 +19,78 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     let at = Member(row, lane / MEMBERS, lane % MEMBERS, 0u, row < params.rows);
     let base = BASES(row);
     let here = at.here && !SKIPS(at, base);
-    let place = base.y / 4u;
+    let element_index = base.y / 4u;
     let before = elements_before(base.y);
-    let fours = fours_of_row(before);
+    let vec4_count = vec4s_of_row(before);
 #repeat k HOLD
-    let four_#{k} = at.member + #{k}u * MEMBERS;
+    let quad_#{k} = at.member + #{k}u * MEMBERS;
     var x_#{k} = PADDING;
-    if (here && (EXACT || four_#{k} < fours)) {
-        x_#{k} = x_words(place + four_#{k});
+    if (here && (EXACT || quad_#{k} < vec4_count)) {
+        x_#{k} = x_words(element_index + quad_#{k});
     }
 #end
-    var largest_four = vec4<f32>(lowest());
+    var largest_vec4 = vec4<f32>(lowest());
 #repeat k HOLD
-    x_#{k} = x_within(x_#{k}, four_#{k}, before);
-    largest_four = max(largest_four, FOUR_OF(x_#{k}));
+    x_#{k} = x_within(x_#{k}, quad_#{k}, before);
+    largest_vec4 = max(largest_vec4, VEC4_OF(x_#{k}));
 #end
-    var largest = largest_of_four(largest_four);
+    var largest = largest_of_vec4(largest_vec4);
 #repeat held 1-LONG
     largest = TEAM_MAX(largest, lane, 0u);
 #end
 #repeat sums SUMS
     var shift = finite_or_zero(largest);
-    var sum_four = vec4<f32>();
+    var sum_vec4 = vec4<f32>();
 #repeat k HOLD
 #repeat anew 1-KEEP
     x_#{k} = HIDDEN(x_#{k});
 #end
-    let exponentials_#{k} = EXPONENTIALS(FOUR_OF(x_#{k}), shift);
-    sum_four += exponentials_#{k};
+    let exponentials_#{k} = EXPONENTIALS(VEC4_OF(x_#{k}), shift);
+    sum_vec4 += exponentials_#{k};
 #end
 #end
 #repeat long LONG
-    var four = at.member + HOLD * MEMBERS;
+    var quad = at.member + HOLD * MEMBERS;
     // BATCH at a time while none of them is the row's last; then what is left.
-    var rest = four;
+    var rest = quad;
 #repeat left 2
-    for (; here && four + #{BATCH-left*BATCH}u * MEMBERS < fours; four += BATCH * MEMBERS) {
-        var larger_four = vec4<f32>(largest);
+    for (; here && quad + #{BATCH-left*BATCH}u * MEMBERS < vec4_count; quad += BATCH * MEMBERS) {
+        var larger_vec4 = vec4<f32>(largest);
 #repeat j BATCH
         var next_#{j} = PADDING;
-        if (#{left} == 0 || four + #{j}u * MEMBERS < fours) {
-            next_#{j} = x_words(place + four + #{j}u * MEMBERS);
+        if (#{left} == 0 || quad + #{j}u * MEMBERS < vec4_count) {
+            next_#{j} = x_words(element_index + quad + #{j}u * MEMBERS);
         }
 #end
 #repeat j BATCH
 #repeat last left
-        next_#{j} = x_within(next_#{j}, four + #{j}u * MEMBERS, before);
+        next_#{j} = x_within(next_#{j}, quad + #{j}u * MEMBERS, before);
 #end
-        larger_four = max(larger_four, FOUR_OF(next_#{j}));
+        larger_vec4 = max(larger_vec4, VEC4_OF(next_#{j}));
 #end
-        let larger = largest_of_four(larger_four);
+        let larger = largest_of_vec4(larger_vec4);
 #repeat sums SUMS
         shift = finite_or_zero(larger);
-        sum_four *= EXPONENTIAL(largest - shift);
+        sum_vec4 *= EXPONENTIAL(largest - shift);
 #repeat j BATCH
-        sum_four += EXPONENTIALS(FOUR_OF(HIDDEN(next_#{j})), shift);
+        sum_vec4 += EXPONENTIALS(VEC4_OF(HIDDEN(next_#{j})), shift);
 #end
 #end
         largest = larger;
     }
 #repeat first 1-left
-    rest = four;
+    rest = quad;
 #end
 #end
     let own = largest;
     largest = TEAM_MAX(own, lane, 0u);
 #repeat sums SUMS
     shift = finite_or_zero(largest);
-    sum_four *= EXPONENTIAL(own - shift);
+    sum_vec4 *= EXPONENTIAL(own - shift);
 #end
 #end
 #repeat sums SUMS
-    let sum = TEAM_SUM(sum_of_four(sum_four), lane, 1u);
+    let sum = TEAM_SUM(sum_of_vec4(sum_vec4), lane, 1u);
     let acc = vec4<f32>(largest, sum, MOVED(at, here, base, shift, lane), f32(params.length));
 #end
 #repeat none 1-SUMS
@@ -116,41 +116,41 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     // What was read last comes first: it may still be near.
 #repeat left 2
 #repeat last 1-left
-    four = rest;
-    if (four < fours) {
+    quad = rest;
+    if (quad < vec4_count) {
 #end
 #repeat first left
     while (rest > at.member + HOLD * MEMBERS) {
         rest -= BATCH * MEMBERS;
-        four = rest;
+        quad = rest;
 #end
 #repeat j BATCH
         var next_#{j} = PADDING;
-        if (#{left} == 1 || four + #{j}u * MEMBERS < fours) {
-            next_#{j} = x_words(place + four + #{j}u * MEMBERS);
+        if (#{left} == 1 || quad + #{j}u * MEMBERS < vec4_count) {
+            next_#{j} = x_words(element_index + quad + #{j}u * MEMBERS);
         }
 #end
 #repeat j BATCH
-        let values_#{j} = VALUES(FOUR_OF(next_#{j}), state, (four + #{j}u * MEMBERS) * 4u - before);
+        let values_#{j} = VALUES(VEC4_OF(next_#{j}), state, (quad + #{j}u * MEMBERS) * 4u - before);
 #repeat last 1-left
-        if (four + #{j}u * MEMBERS < fours) {
-            PUT(base.x, four + #{j}u * MEMBERS, values_#{j});
+        if (quad + #{j}u * MEMBERS < vec4_count) {
+            PUT(base.x, quad + #{j}u * MEMBERS, values_#{j});
         }
 #end
 #repeat first left
-        put_four(base.x, four + #{j}u * MEMBERS, values_#{j});
+        put_vec4(base.x, quad + #{j}u * MEMBERS, values_#{j});
 #end
 #end
     }
 #end
 #end
 #repeat k HOLD
-    if (EXACT || four_#{k} < fours) {
+    if (EXACT || quad_#{k} < vec4_count) {
 #repeat keep KEEP
-        PUT(base.x, four_#{k}, VALUES(exponentials_#{k}, state, four_#{k} * 4u - before));
+        PUT(base.x, quad_#{k}, VALUES(exponentials_#{k}, state, quad_#{k} * 4u - before));
 #end
 #repeat anew 1-KEEP
-        PUT(base.x, four_#{k}, VALUES(FOUR_OF(HIDDEN(x_#{k})), state, four_#{k} * 4u - before));
+        PUT(base.x, quad_#{k}, VALUES(VEC4_OF(HIDDEN(x_#{k})), state, quad_#{k} * 4u - before));
 #end
     }
 #end

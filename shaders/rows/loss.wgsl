@@ -104,13 +104,13 @@ fn loss_finish(at: Member, base: vec4<u32>, acc: vec4<f32>) {
 fn loss_with_grad_state(at: Member, base: vec4<u32>, acc: vec4<f32>) -> RowState {
     let log_sum = log_of_exponentials(acc);
     loss_write(at, base, acc, log_sum);
-    return loss_slope_state(at, base, finite_or_zero(acc.x), log_sum);
+    return loss_grad_row_state(at, base, finite_or_zero(acc.x), log_sum);
 }
 
 // ---------------------------------------------------------------- gradient
 
 // The largest logit of what this thread has.
-fn loss_largest_gather(at: Member, base: vec4<u32>) -> f32 {
+fn loss_max_gather(at: Member, base: vec4<u32>) -> f32 {
     var largest = lowest();
     let end = part_end(at);
     for (var r = part_begin(at) + at.member; r < end; r += params.members) {
@@ -122,20 +122,20 @@ fn loss_largest_gather(at: Member, base: vec4<u32>) -> f32 {
 const LOSS_NOWHERE: u32 = 0xffffffffu;
 
 // Maximum, logarithm of the sum, gradient of the loss; the target's class, or nowhere where the row has no gradient.
-fn loss_slope_state(at: Member, base: vec4<u32>, shift: f32, log_sum: f32) -> RowState {
+fn loss_grad_row_state(at: Member, base: vec4<u32>, shift: f32, log_sum: f32) -> RowState {
     let index = loss_target(at.row);
     loss_check(at, index);
     return RowState(vec4<f32>(shift, log_sum, d_at(base.z), 0.0), select(LOSS_NOWHERE, index.x, loss_inside(index)));
 }
 
-fn loss_slope(at: Member, base: vec4<u32>, state: RowState, r: u32) -> f32 {
+fn loss_grad_value(at: Member, base: vec4<u32>, state: RowState, r: u32) -> f32 {
     let probability = exponential_of_any((x_at(along(1u, base.y, r)) - state.numbers.x) - state.numbers.y);
     let share = loss_each_share() + select(0.0, loss_target_share(), r == state.index);
     return select(state.numbers.z * (probability - share), 0.0, state.index == LOSS_NOWHERE);
 }
 
 fn loss_grad_state(at: Member, base: vec4<u32>, largest: f32) -> RowState {
-    return loss_slope_state(at, base, finite_or_zero(largest), log_sum_at(params.extras[0].y + at.row));
+    return loss_grad_row_state(at, base, finite_or_zero(largest), log_sum_at(params.extras[0].y + at.row));
 }
 
 // Rows whose gradient was formed for this one of the loss stay.
@@ -147,7 +147,7 @@ fn loss_update_gather(at: Member, base: vec4<u32>) -> f32 {
     if (loss_is_formed(base)) {
         return lowest();
     }
-    return loss_largest_gather(at, base);
+    return loss_max_gather(at, base);
 }
 
 fn loss_update_finish(at: Member, base: vec4<u32>, largest: f32) {
@@ -158,7 +158,7 @@ fn loss_update_finish(at: Member, base: vec4<u32>, largest: f32) {
     FINISH_ELEMENTS(at, base, largest);
 }
 
-// ---------------------------------------------------------------- four elements of rows that stay in registers (exponentials_fours.wgsl)
+// ---------------------------------------------------------------- four elements of rows that stay in registers (exponentials_vec4.wgsl)
 
 // Rows whose gradient stays.
 fn loss_update_skips(at: Member, base: vec4<u32>) -> bool {
@@ -186,7 +186,7 @@ fn loss_is_regular(state: RowState) -> bool {
     return max(bitcast<u32>(state.numbers.y), size_bits(state.numbers.z)) < 0x7f800000u;
 }
 
-fn loss_slopes(x: vec4<f32>, state: RowState, number: u32) -> vec4<f32> {
+fn loss_grad_values(x: vec4<f32>, state: RowState, number: u32) -> vec4<f32> {
     let probabilities = SHARES(x, state.numbers.x, state.numbers.y);
     var shares = vec4<f32>(loss_each_share());
     if (state.index - number < 4u) {

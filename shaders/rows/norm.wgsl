@@ -94,21 +94,21 @@ fn norm_value(at: Member, base: vec4<u32>, state: RowState, r: u32) -> f32 {
 // ---------------------------------------------------------------- gradient
 
 // What the forward pass left of a row.
-fn norm_layer_kept(row: u32) -> vec2<f32> {
+fn norm_layer_saved(row: u32) -> vec2<f32> {
     return vec2<f32>(mean_at(params.extras[0].z + row), reciprocal_at(params.extras[0].w + row));
 }
 
-fn norm_rms_kept(row: u32) -> vec2<f32> {
+fn norm_rms_saved(row: u32) -> vec2<f32> {
     return vec2<f32>(0.0, reciprocal_at(params.extras[0].w + row));
 }
 
-fn norm_batch_kept(row: u32) -> vec2<f32> {
+fn norm_batch_saved(row: u32) -> vec2<f32> {
     return vec2<f32>(mean_at(params.extras[0].z + row), unary_rsqrt(reciprocal_at(params.extras[0].w + row) + norm_eps()));
 }
 
 // The sums of g and of g * n.
 fn norm_grad_gather(at: Member, base: vec4<u32>) -> vec4<f32> {
-    let statistics = KEPT(at.row);
+    let statistics = SAVED(at.row);
     var sum = 0.0;
     var sum_along = 0.0;
     let end = part_end(at);
@@ -120,17 +120,17 @@ fn norm_grad_gather(at: Member, base: vec4<u32>) -> vec4<f32> {
     return vec4<f32>(sum, sum_along, 0.0, 0.0);
 }
 
-fn norm_centred(sum: f32) -> f32 {
+fn norm_centered(sum: f32) -> f32 {
     return sum * norm_share();
 }
 
-fn norm_uncentred(sum: f32) -> f32 {
+fn norm_uncentered(sum: f32) -> f32 {
     return 0.0;
 }
 
 // Mean, reciprocal deviation, the means of g and of g * n.
 fn norm_grad_state(at: Member, base: vec4<u32>, acc: vec4<f32>) -> RowState {
-    return RowState(vec4<f32>(KEPT(at.row), CENTRE(acc.x), acc.y * norm_share()), 0u);
+    return RowState(vec4<f32>(SAVED(at.row), CENTER(acc.x), acc.y * norm_share()), 0u);
 }
 
 fn norm_grad_value(at: Member, base: vec4<u32>, state: RowState, r: u32) -> f32 {
@@ -146,7 +146,7 @@ fn norm_batch_grad_state(at: Member, base: vec4<u32>, acc: vec4<f32>) -> RowStat
     if (at.member == 0u && at.part == 0u) {
         PARAMETER_GRADS(at.row, acc);
     }
-    let statistics = KEPT(at.row);
+    let statistics = SAVED(at.row);
     let factor = statistics.y * ROW_WEIGHT(at.row, 0u);
     let mean_along = acc.y * norm_share() * statistics.y;
     return RowState(vec4<f32>(statistics.x, factor, acc.x * norm_share(), mean_along), 0u);
@@ -165,7 +165,7 @@ fn norm_columns_gather(at: Member, base: vec4<u32>) -> vec4<f32> {
     var sum_along = 0.0;
     let end = part_end(at);
     for (var r = part_begin(at) + at.member; r < end; r += params.members) {
-        let statistics = KEPT(r);
+        let statistics = SAVED(r);
         let d = d_at(along(2u, base.z, r));
         sum += d;
         sum_along += d * ((x_at(along(1u, base.y, r)) - statistics.x) * statistics.y);
@@ -236,21 +236,21 @@ fn norm_columns_finish(at: Member, base: vec4<u32>, acc: vec4<f32>) {
     }
 }
 
-// ---------------------------------------------------------------- four elements of rows that stay in registers (sums_fours.wgsl, norm_grad_fours.wgsl)
+// ---------------------------------------------------------------- four elements of rows that stay in registers (sums_vec4.wgsl, norm_grad_vec4.wgsl)
 
-fn norm_weights(four: u32) -> vec4<f32> {
-    return FOUR_OF(weight_words(params.extras[0].x / 4u + four));
+fn norm_weights(quad: u32) -> vec4<f32> {
+    return VEC4_OF(weight_words(params.extras[0].x / 4u + quad));
 }
 
-fn norm_no_weights(four: u32) -> vec4<f32> {
+fn norm_no_weights(quad: u32) -> vec4<f32> {
     return vec4<f32>(1.0);
 }
 
-fn norm_biases(four: u32) -> vec4<f32> {
-    return FOUR_OF(bias_words(params.extras[0].y / 4u + four));
+fn norm_biases(quad: u32) -> vec4<f32> {
+    return VEC4_OF(bias_words(params.extras[0].y / 4u + quad));
 }
 
-fn norm_no_biases(four: u32) -> vec4<f32> {
+fn norm_no_biases(quad: u32) -> vec4<f32> {
     return vec4<f32>();
 }
 
@@ -271,6 +271,6 @@ fn norm_rms_moments(sum: f32, squares: f32) -> vec4<f32> {
     return vec4<f32>(0.0, 0.0, sum, 0.0);
 }
 
-fn norm_values(x: vec4<f32>, d: vec4<f32>, state: RowState, four: u32) -> vec4<f32> {
-    return (x - state.numbers.x) * state.numbers.y * WEIGHTS(four) + BIASES(four);
+fn norm_values(x: vec4<f32>, d: vec4<f32>, state: RowState, quad: u32) -> vec4<f32> {
+    return (x - state.numbers.x) * state.numbers.y * WEIGHTS(quad) + BIASES(quad);
 }

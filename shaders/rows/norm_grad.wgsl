@@ -34,12 +34,12 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
         let base = three_bases(row);
         var statistics = vec2<f32>(0.0);
         if (here) {
-            statistics = KEPT(row);
+            statistics = SAVED(row);
         }
         var acc = vec4<f32>(0.0);
 #repeat k HOLD
         var normal_#{k} = 0.0;
-        var slope_#{k} = 0.0;
+        var grad_#{k} = 0.0;
         let column_#{k} = held_column(member, #{k}u);
         if (here && column_#{k} < params.length) {
             let n = (x_at(along(1u, base.y, column_#{k})) - statistics.x) * statistics.y;
@@ -49,18 +49,18 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             bias_sum_#{k} += d;
             acc += vec4<f32>(g, g * n, 0.0, 0.0);
             normal_#{k} = n;
-            slope_#{k} = g;
+            grad_#{k} = g;
         }
 #end
         workgroupBarrier();
         acc = OF_TEAM(acc, at);
-        let mean = CENTRE(acc.x);
+        let mean = CENTER(acc.x);
         let mean_along = acc.y * norm_share();
         if (here) {
 #repeat pair HOLD/2
             STORE_TWO(base.x, column_#{pair*2}, column_#{pair*2+1}, statistics.y * vec2<f32>(
-                (slope_#{pair*2} - mean) - normal_#{pair*2} * mean_along,
-                (slope_#{pair*2+1} - mean) - normal_#{pair*2+1} * mean_along));
+                (grad_#{pair*2} - mean) - normal_#{pair*2} * mean_along,
+                (grad_#{pair*2+1} - mean) - normal_#{pair*2+1} * mean_along));
 #end
         }
     }

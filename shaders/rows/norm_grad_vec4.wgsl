@@ -1,4 +1,4 @@
-// The gradient of layer and RMS normalisation with those of weight and bias in one reading, where rows lie in fours (row_fours.wgsl); formulas in
+// The gradient of layer and RMS normalisation with those of weight and bias in one reading, where rows lie in vec4s (row_vec4.wgsl); formulas in
 // norm.wgsl, parameters in row.wgsl.
 //
 //   x, d, y   [rows, length]: input, gradient of the output, gradient of the input
@@ -19,21 +19,21 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     let teams = params.blocks * (THREADS / MEMBERS);
     var statistics = vec2<f32>();
     if (team < params.rows) {
-        statistics = KEPT(team);
+        statistics = SAVED(team);
     }
 #repeat k HOLD
-    let four_#{k} = member + #{k}u * MEMBERS;
-    let there_#{k} = EXACT || four_#{k} < params.length / 4u;
+    let quad_#{k} = member + #{k}u * MEMBERS;
+    let there_#{k} = EXACT || quad_#{k} < params.length / 4u;
     var weight_#{k} = vec4<f32>(1.0);
     var weight_sum_#{k} = vec4<f32>();
     var bias_sum_#{k} = vec4<f32>();
     var x_#{k} = x_WORDS();
     var d_#{k} = d_WORDS();
     if (there_#{k}) {
-        weight_#{k} = WEIGHTS(four_#{k});
+        weight_#{k} = WEIGHTS(quad_#{k});
         if (team < params.rows) {
-            x_#{k} = x_words(located(1u, team) / 4u + four_#{k});
-            d_#{k} = d_words(located(2u, team) / 4u + four_#{k});
+            x_#{k} = x_words(strided_index(1u, team) / 4u + quad_#{k});
+            d_#{k} = d_words(strided_index(2u, team) / 4u + quad_#{k});
         }
     }
 #end
@@ -42,25 +42,25 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
         // Beyond the last row all is 0.
         let next = row + teams;
         var next_statistics = vec2<f32>();
-        let next_x = located(1u, next) / 4u;
-        let next_d = located(2u, next) / 4u;
+        let next_x = strided_index(1u, next) / 4u;
+        let next_d = strided_index(2u, next) / 4u;
         if (next < params.rows) {
-            next_statistics = KEPT(next);
+            next_statistics = SAVED(next);
         }
 #repeat k HOLD
         var next_x_#{k} = x_WORDS();
         var next_d_#{k} = d_WORDS();
         if (there_#{k} && next < params.rows) {
-            next_x_#{k} = x_words(next_x + four_#{k});
-            next_d_#{k} = d_words(next_d + four_#{k});
+            next_x_#{k} = x_words(next_x + quad_#{k});
+            next_d_#{k} = d_words(next_d + quad_#{k});
         }
 #end
         var sum = vec4<f32>();
         var sum_along = vec4<f32>();
 #repeat k HOLD
         {
-            let n = (FOUR_OF(x_#{k}) - statistics.x) * statistics.y;
-            let d = FOUR_OF(d_#{k});
+            let n = (VEC4_OF(x_#{k}) - statistics.x) * statistics.y;
+            let d = VEC4_OF(d_#{k});
             let g = d * weight_#{k};
             weight_sum_#{k} += d * n;
             bias_sum_#{k} += d;
@@ -68,17 +68,17 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             sum_along += g * n;
         }
 #end
-        let sums = TEAM_SUMS(vec2<f32>(sum_of_four(sum), sum_of_four(sum_along)), lane, turn & 1u);
+        let sums = TEAM_SUMS(vec2<f32>(sum_of_vec4(sum), sum_of_vec4(sum_along)), lane, turn & 1u);
         // r * (g - mean(g) - n * mean(g * n)), as (x - mean) * of_x + g * r + always: two operations less for an element.
         let of_x = -(statistics.y * statistics.y) * (sums.y * norm_share());
-        let always = -statistics.y * CENTRE(sums.x);
+        let always = -statistics.y * CENTER(sums.x);
         if (row < params.rows) {
-            let place = located(0u, row) / 4u;
+            let element_index = strided_index(0u, row) / 4u;
 #repeat k HOLD
             if (there_#{k}) {
-                let g = FOUR_OF(HIDDEN(d_#{k})) * weight_#{k};
-                let x = FOUR_OF(HIDDEN(x_#{k})) - statistics.x;
-                y_put_words(place + four_#{k}, WORDS_OF(fma(x, vec4<f32>(of_x), fma(g, vec4<f32>(statistics.y), vec4<f32>(always)))));
+                let g = VEC4_OF(HIDDEN(d_#{k})) * weight_#{k};
+                let x = VEC4_OF(HIDDEN(x_#{k})) - statistics.x;
+                y_put_words(element_index + quad_#{k}, WORDS_OF(fma(x, vec4<f32>(of_x), fma(g, vec4<f32>(statistics.y), vec4<f32>(always)))));
             }
 #end
         }
@@ -90,11 +90,11 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     }
 #repeat k HOLD
     if (there_#{k}) {
-        let place = (team * (params.length / 4u) + four_#{k}) * 2u;
+        let element_index = (team * (params.length / 4u) + quad_#{k}) * 2u;
         let b = bias_sum_#{k};
         let w = weight_sum_#{k};
-        parts_put_words(place, bitcast<vec4<u32>>(vec4<f32>(b.x, w.x, b.y, w.y)));
-        parts_put_words(place + 1u, bitcast<vec4<u32>>(vec4<f32>(b.z, w.z, b.w, w.w)));
+        parts_put_words(element_index, bitcast<vec4<u32>>(vec4<f32>(b.x, w.x, b.y, w.y)));
+        parts_put_words(element_index + 1u, bitcast<vec4<u32>>(vec4<f32>(b.z, w.z, b.w, w.w)));
     }
 #end
 }

@@ -22,29 +22,29 @@ fn reduce_gather(at: Member, base: vec4<u32>) -> Acc {
     return acc;
 }
 
-// Of rows that begin with a four and are whole fours, of floats; eight fours are under way together.
-fn reduce_fours_gather(at: Member, base: vec4<u32>) -> Acc {
+// Of rows that begin with a four and are whole vec4s, of floats; eight vec4s are under way together.
+fn reduce_vec4_gather(at: Member, base: vec4<u32>) -> Acc {
     var acc = START();
     let first = base.y / 4u;
     let end = part_end(at) / 4u;
     let step = params.members;
-    var four = part_begin(at) / 4u + at.member;
-    for (; four + 7u * step < end; four += 8u * step) {
+    var quad = part_begin(at) / 4u + at.member;
+    for (; quad + 7u * step < end; quad += 8u * step) {
 #repeat k 8
-        let four_#{k} = x_four(first + four + #{k}u * step);
+        let quad_#{k} = x_vec4(first + quad + #{k}u * step);
 #end
 #repeat k 8
-        acc = MERGE(acc, reduce_four(four_#{k}, four + #{k}u * step));
+        acc = MERGE(acc, reduce_vec4(quad_#{k}, quad + #{k}u * step));
 #end
     }
-    for (; four < end; four += step) {
-        acc = MERGE(acc, reduce_four(x_four(first + four), four));
+    for (; quad < end; quad += step) {
+        acc = MERGE(acc, reduce_vec4(x_vec4(first + quad), quad));
     }
     return acc;
 }
 
-fn reduce_four(x: vec4<f32>, four: u32) -> Acc {
-    let r = 4u * four;
+fn reduce_vec4(x: vec4<f32>, quad: u32) -> Acc {
+    let r = 4u * quad;
     return MERGE(MERGE(ENTER(x.x, r), ENTER(x.y, r + 1u)), MERGE(ENTER(x.z, r + 2u), ENTER(x.w, r + 3u)));
 }
 
@@ -60,7 +60,7 @@ fn reduce_plain(x: C, r: u32) -> C {
     return x;
 }
 
-fn reduce_itself(acc: C) -> C {
+fn reduce_identity(acc: C) -> C {
     return acc;
 }
 
@@ -68,7 +68,7 @@ fn reduce_square(x: f32, r: u32) -> f32 {
     return x * x;
 }
 
-fn reduce_size(x: f32, r: u32) -> f32 {
+fn reduce_abs(x: f32, r: u32) -> f32 {
     return abs_of(x);
 }
 
@@ -80,7 +80,7 @@ fn reduce_mean(acc: f32) -> f32 {
     return acc / bitcast<f32>(params.numbers[0].x);
 }
 
-fn reduce_root(acc: f32) -> f32 {
+fn reduce_sqrt(acc: f32) -> f32 {
     return sqrt_of(acc);
 }
 
@@ -193,10 +193,10 @@ fn moments_gather(at: Member, base: vec4<u32>) -> vec4<f32> {
     let step = params.members;
     var r = part_begin(at) + at.member;
     while (r + 3u * step < end) {
-        let four = vec4<f32>(x_at(along(1u, base.y, r)), x_at(along(1u, base.y, r + step)), x_at(along(1u, base.y, r + 2u * step)), x_at(along(1u, base.y, r + 3u * step)));
-        let sum = (four.x + four.y) + (four.z + four.w);
-        let centred = four - sum * 0.25;
-        let finite = all((bitcast<vec4<u32>>(four) & vec4<u32>(0x7fffffffu)) < vec4<u32>(0x7f800000u));
+        let quad = vec4<f32>(x_at(along(1u, base.y, r)), x_at(along(1u, base.y, r + step)), x_at(along(1u, base.y, r + 2u * step)), x_at(along(1u, base.y, r + 3u * step)));
+        let sum = (quad.x + quad.y) + (quad.z + quad.w);
+        let centred = quad - sum * 0.25;
+        let finite = all((bitcast<vec4<u32>>(quad) & vec4<u32>(0x7fffffffu)) < vec4<u32>(0x7f800000u));
         acc = moments_merge(acc, vec4<f32>(4.0, sum, select(quiet_nan(), dot(centred, centred), finite), 0.0));
         r += 4u * step;
     }
@@ -229,7 +229,7 @@ fn reduce_variance(acc: vec4<f32>) -> f32 {
 
 // ---------------------------------------------------------------- running sums
 
-fn running_from_nothing(at: Member, base: vec4<u32>) -> Acc {
+fn running_from_zero(at: Member, base: vec4<u32>) -> Acc {
     return START();
 }
 
@@ -237,8 +237,8 @@ fn running_from_nothing(at: Member, base: vec4<u32>) -> Acc {
 fn running_from_parts(at: Member, base: vec4<u32>) -> Acc {
     var acc = START();
     for (var part = at.member; part < at.part; part += params.members) {
-        let place = 2u * (at.row * params.gathered + part);
-        acc = MERGE(acc, ACC_FROM(vec4<u32>(parts_bits(place), parts_bits(place + 1u))));
+        let element_index = 2u * (at.row * params.gathered + part);
+        acc = MERGE(acc, ACC_FROM(vec4<u32>(parts_bits(element_index), parts_bits(element_index + 1u))));
     }
     return acc;
 }

@@ -1,4 +1,4 @@
-// What rows.wgsl and cumulative.wgsl and the families of the former have in common: parameters, threads, places, parts, exponentials.
+// What rows.wgsl and cumulative.wgsl and the families of the former have in common: parameters, threads, indices, parts, exponentials.
 
 struct Parameters {
     launched: u32,
@@ -20,7 +20,7 @@ struct Parameters {
     spare_a: u32,
     spare_b: u32,
     spare_c: u32,
-    // First elements: of up to four tensors that have a place for each row in `space`, and of those that lie dense.
+    // First elements: of up to four tensors that have a index for each row in `space`, and of those that lie dense.
     offsets: vec4<u32>,
     extras: array<vec4<u32>, 2>,
     // What else an op asks for.
@@ -32,7 +32,7 @@ struct Parameters {
     over_strides: array<vec4<u32>, 8>,
 }
 
-// A thread's place among those of its row.
+// A thread's index among those of its row.
 struct Member {
     row: u32,
     // The row's number in the work group.
@@ -120,15 +120,15 @@ fn no_bases(row: u32) -> vec4<u32> {
 }
 
 fn two_bases(row: u32) -> vec4<u32> {
-    return vec4<u32>(located(0u, row), located(1u, row), 0u, 0u);
+    return vec4<u32>(strided_index(0u, row), strided_index(1u, row), 0u, 0u);
 }
 
 fn three_bases(row: u32) -> vec4<u32> {
-    return vec4<u32>(located(0u, row), located(1u, row), located(2u, row), 0u);
+    return vec4<u32>(strided_index(0u, row), strided_index(1u, row), strided_index(2u, row), 0u);
 }
 
 fn four_bases(row: u32) -> vec4<u32> {
-    return vec4<u32>(located(0u, row), located(1u, row), located(2u, row), located(3u, row));
+    return vec4<u32>(strided_index(0u, row), strided_index(1u, row), strided_index(2u, row), strided_index(3u, row));
 }
 
 // Element r of the row of a tensor that begins at `base`.
@@ -137,14 +137,14 @@ fn along(tensor: u32, base: u32, r: u32) -> u32 {
         return base + r * params.over_strides[tensor * 2u].x;
     }
     var rest = r;
-    var place = base;
+    var element_index = base;
     for (var axis = params.over_rank - 1u; axis > 0u; axis -= 1u) {
         let size = params.over_sizes[axis / 4u][axis % 4u];
         let next = rest / size;
-        place += (rest - next * size) * params.over_strides[tensor * 2u + axis / 4u][axis % 4u];
+        element_index += (rest - next * size) * params.over_strides[tensor * 2u + axis / 4u][axis % 4u];
         rest = next;
     }
-    return place + rest * params.over_strides[tensor * 2u].x;
+    return element_index + rest * params.over_strides[tensor * 2u].x;
 }
 
 // ---------------------------------------------------------------- parts
@@ -153,8 +153,8 @@ fn along(tensor: u32, base: u32, r: u32) -> u32 {
 fn gather_parts(at: Member, base: vec4<u32>) -> Acc {
     var acc = START();
     for (var part = at.member; part < params.gathered; part += params.members) {
-        let place = 2u * (at.row * params.gathered + part);
-        acc = MERGE(acc, ACC_FROM(vec4<u32>(parts_bits(place), parts_bits(place + 1u))));
+        let element_index = 2u * (at.row * params.gathered + part);
+        acc = MERGE(acc, ACC_FROM(vec4<u32>(parts_bits(element_index), parts_bits(element_index + 1u))));
     }
     return acc;
 }
@@ -162,9 +162,9 @@ fn gather_parts(at: Member, base: vec4<u32>) -> Acc {
 fn finish_part(at: Member, base: vec4<u32>, acc: Acc) {
     if (at.member == 0u) {
         let words = WORDS_FROM(acc);
-        let place = 2u * (at.row * params.parts + at.part);
-        parts_put_bits(place, words.xy);
-        parts_put_bits(place + 1u, words.zw);
+        let element_index = 2u * (at.row * params.parts + at.part);
+        parts_put_bits(element_index, words.xy);
+        parts_put_bits(element_index + 1u, words.zw);
     }
 }
 
@@ -255,7 +255,7 @@ fn finish_words(at: Member, base: vec4<u32>, acc: Acc) {
 
 // ---------------------------------------------------------------- exponentials: EXPONENTIAL is one of two, as exact as results are
 
-// e^x for x that is not above 0, within 2 units in the last place; 0 instead of subnormal results.
+// e^x for x that is not above 0, within 2 units in the last index; 0 instead of subnormal results.
 //
 // The sum with 1.5 * 2^23 leaves the power of two in the lower bits; of -127 on that is the exponent of 0.
 fn exponential(x: f32) -> f32 {
@@ -268,7 +268,7 @@ fn exponential(x: f32) -> f32 {
     return select(value, x, size_bits(x) > 0x7f800000u);
 }
 
-// The same from the device's own 2^x, a few units in the twentieth place off: for results of 16 bits.
+// The same from the device's own 2^x, a few units in the twentieth index off: for results of 16 bits.
 fn exponential_of_half(x: f32) -> f32 {
     let value = select(exp2(max(x, -88.0) * 1.442695022), 0.0, x < -87.0);
     return select(value, x, size_bits(x) > 0x7f800000u);

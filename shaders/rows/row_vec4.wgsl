@@ -1,40 +1,40 @@
-// Rows that lie in memory by fours of elements and stay in registers: what exponentials_fours.wgsl, sums_fours.wgsl and norm_grad_fours.wgsl have in
-// common. A thread holds HOLD fours of its row, MEMBERS apart, as the words that they are in memory:
+// Rows that lie in memory by vec4s of elements and stay in registers: what exponentials_vec4.wgsl, sums_vec4.wgsl and norm_grad_vec4.wgsl have in
+// common. A thread holds HOLD vec4s of its row, MEMBERS apart, as the words that they are in memory:
 //
-//   row   | member 0 | member 1 | .. | member MEMBERS-1 | member 0 | ..        (fours; THREADS / MEMBERS rows of a work group)
+//   row   | member 0 | member 1 | .. | member MEMBERS-1 | member 0 | ..        (vec4s; THREADS / MEMBERS rows of a work group)
 //
-// From the host: MEMBERS, THREADS (powers of two), HOLD; EXACT: a row is as many fours as its threads hold; EDGES: a row may begin and end in the middle
-// of a four, in all tensors alike; FOUR_OF, WORDS_OF, HIDDEN, EXPONENTIALS, SHARES, PADDING, JOINED: functions of the dtype; TEAM_MAX, TEAM_SUM, TEAM_SUMS: by
+// From the host: MEMBERS, THREADS (powers of two), HOLD; EXACT: a row is as many vec4s as its threads hold; EDGES: a row may begin and end in the middle
+// of a four, in all tensors alike; VEC4_OF, WORDS_OF, HIDDEN, EXPONENTIALS, SHARES, PADDING, JOINED: functions of the dtype; TEAM_MAX, TEAM_SUM, TEAM_SUMS: by
 // subgroups of SUBGROUP threads, or in work-group memory.
 
 // ---------------------------------------------------------------- four elements and their words
 
-fn four_of_f32(words: vec4<u32>) -> vec4<f32> {
+fn vec4_of_f32(words: vec4<u32>) -> vec4<f32> {
     return bitcast<vec4<f32>>(words);
 }
 
-fn words_of_f32(four: vec4<f32>) -> vec4<u32> {
-    return bitcast<vec4<u32>>(four);
+fn words_of_f32(quad: vec4<f32>) -> vec4<u32> {
+    return bitcast<vec4<u32>>(quad);
 }
 
-fn four_of_bf16(words: vec2<u32>) -> vec4<f32> {
+fn vec4_of_bf16(words: vec2<u32>) -> vec4<f32> {
     return bitcast<vec4<f32>>(vec4<u32>(words.x << 16u, words.x & 0xffff0000u, words.y << 16u, words.y & 0xffff0000u));
 }
 
 // Of numbers that are not NaN: halves to even.
-fn words_of_number_bf16(four: vec4<f32>) -> vec2<u32> {
-    let bits = bitcast<vec4<u32>>(four);
+fn words_of_number_bf16(quad: vec4<f32>) -> vec2<u32> {
+    let bits = bitcast<vec4<u32>>(quad);
     let rounded = bits + vec4<u32>(0x7fffu) + ((bits >> vec4<u32>(16u)) & vec4<u32>(1u));
     return vec2<u32>((rounded.x >> 16u) | (rounded.y & 0xffff0000u), (rounded.z >> 16u) | (rounded.w & 0xffff0000u));
 }
 
 // A NaN that arithmetic made may have all bits of its mantissa set: it is made one that rounding does not carry over.
-fn words_of_bf16(four: vec4<f32>) -> vec2<u32> {
-    return words_of_number_bf16(bitcast<vec4<f32>>(min(bitcast<vec4<i32>>(four), vec4<i32>(0x7fc00000))));
+fn words_of_bf16(quad: vec4<f32>) -> vec2<u32> {
+    return words_of_number_bf16(bitcast<vec4<f32>>(min(bitcast<vec4<i32>>(quad), vec4<i32>(0x7fc00000))));
 }
 
 // Without branches: subnormal ones are what is added to 1/2, whose last bit is worth theirs.
-fn four_of_f16(words: vec2<u32>) -> vec4<f32> {
+fn vec4_of_f16(words: vec2<u32>) -> vec4<f32> {
     let bits = vec4<u32>(words.x & 0xffffu, words.x >> 16u, words.y & 0xffffu, words.y >> 16u);
     let size = bits & vec4<u32>(0x7fffu);
     let rebased = (size << vec4<u32>(13u)) + select(vec4<u32>(0x38000000u), vec4<u32>(0x70000000u), size >= vec4<u32>(0x7c00u));
@@ -44,22 +44,22 @@ fn four_of_f16(words: vec2<u32>) -> vec4<f32> {
 }
 
 // Likewise, halves to even; too large is infinite.
-fn words_of_f16(four: vec4<f32>) -> vec2<u32> {
-    let bits = bitcast<vec4<u32>>(four);
+fn words_of_f16(quad: vec4<f32>) -> vec2<u32> {
+    let bits = bitcast<vec4<u32>>(quad);
     let size = bits & vec4<u32>(0x7fffffffu);
     let odd = (size >> vec4<u32>(13u)) & vec4<u32>(1u);
     let rebased = (size - vec4<u32>(0x37fff001u) + odd) >> vec4<u32>(13u);
     let small = bitcast<vec4<u32>>(bitcast<vec4<f32>>(size) + vec4<f32>(0.5)) - vec4<u32>(0x3f000000u);
     let finite = min(select(rebased, small, size < vec4<u32>(0x38800000u)), vec4<u32>(0x7c00u));
     let half = select(finite, vec4<u32>(0x7e00u), size > vec4<u32>(0x7f800000u)) | ((bits >> vec4<u32>(16u)) & vec4<u32>(0x8000u));
-    return joined_halves(half);
+    return joined_half(half);
 }
 
 fn joined_words(bits: vec4<u32>) -> vec4<u32> {
     return bits;
 }
 
-fn joined_halves(bits: vec4<u32>) -> vec2<u32> {
+fn joined_half(bits: vec4<u32>) -> vec2<u32> {
     return vec2<u32>(bits.x | (bits.y << 16u), bits.z | (bits.w << 16u));
 }
 
@@ -68,7 +68,7 @@ fn hidden_words(words: vec4<u32>) -> vec4<u32> {
     return words;
 }
 
-fn hidden_halves(words: vec2<u32>) -> vec2<u32> {
+fn hidden_half(words: vec2<u32>) -> vec2<u32> {
     return words ^ vec2<u32>(opaque_zero());
 }
 
@@ -103,57 +103,57 @@ fn exponentials_of_any_half(x: vec4<f32>) -> vec4<f32> {
     return select(x, exponentials_of_half(x, 0.0), is_number);
 }
 
-fn sum_of_four(four: vec4<f32>) -> f32 {
-    return (four.x + four.y) + (four.z + four.w);
+fn sum_of_vec4(quad: vec4<f32>) -> f32 {
+    return (quad.x + quad.y) + (quad.z + quad.w);
 }
 
-fn largest_of_four(four: vec4<f32>) -> f32 {
-    return max(max(four.x, four.y), max(four.z, four.w));
+fn largest_of_vec4(quad: vec4<f32>) -> f32 {
+    return max(max(quad.x, quad.y), max(quad.z, quad.w));
 }
 
-// ---------------------------------------------------------------- places
+// ---------------------------------------------------------------- indices
 
 // Elements of the first four that lie before the row.
 fn elements_before(base: u32) -> u32 {
     return select(0u, base % 4u, EDGES);
 }
 
-fn fours_of_row(before: u32) -> u32 {
+fn vec4s_of_row(before: u32) -> u32 {
     return (before + params.length + 3u) / 4u;
 }
 
 // Whether all elements of a four belong to the row.
-fn is_whole(four: u32, before: u32) -> bool {
+fn is_whole(quad: u32, before: u32) -> bool {
     let first = (before + 3u) / 4u;
-    return !EDGES || four - first < (before + params.length) / 4u - first;
+    return !EDGES || quad - first < (before + params.length) / 4u - first;
 }
 
-fn numbers_of_four(four: u32, before: u32) -> vec4<u32> {
-    return vec4<u32>(four * 4u - before) + vec4<u32>(0u, 1u, 2u, 3u);
+fn numbers_of_vec4(quad: u32, before: u32) -> vec4<u32> {
+    return vec4<u32>(quad * 4u - before) + vec4<u32>(0u, 1u, 2u, 3u);
 }
 
 // Words of a four of x, with padding instead of what lies beside the row.
-fn x_within(words: x_WORDS, four: u32, before: u32) -> x_WORDS {
-    if (is_whole(four, before)) {
+fn x_within(words: x_WORDS, quad: u32, before: u32) -> x_WORDS {
+    if (is_whole(quad, before)) {
         return words;
     }
-    let inside = numbers_of_four(four, before) < vec4<u32>(params.length);
+    let inside = numbers_of_vec4(quad, before) < vec4<u32>(params.length);
     return JOINED(select(x_bits_of_words(PADDING), x_bits_of_words(words), inside));
 }
 
 // Stores a four of the row that begins at element `base`.
-fn put_four(base: u32, four: u32, values: vec4<f32>) {
-    y_put_words(base / 4u + four, WORDS_OF(values));
+fn put_vec4(base: u32, quad: u32, values: vec4<f32>) {
+    y_put_words(base / 4u + quad, WORDS_OF(values));
 }
 
 // What lies at the ends of a row shares a four, or a word, with another row: `edges` is y once more, element by element.
-fn put_four_within(base: u32, four: u32, values: vec4<f32>) {
+fn put_vec4_within(base: u32, quad: u32, values: vec4<f32>) {
     let before = base % 4u;
-    if (is_whole(four, before)) {
-        put_four(base, four, values);
+    if (is_whole(quad, before)) {
+        put_vec4(base, quad, values);
         return;
     }
-    let numbers = numbers_of_four(four, before);
+    let numbers = numbers_of_vec4(quad, before);
 #repeat j 4
     if (numbers[#{j}] < params.length) {
         edges_put(base + numbers[#{j}], values[#{j}]);
@@ -163,7 +163,7 @@ fn put_four_within(base: u32, four: u32, values: vec4<f32>) {
 
 // ---------------------------------------------------------------- what the threads of a row make of a number each; `turn`: 0 and 1 one after the other
 
-// Two parts, used in turn: between two writes of a place all threads have met at the other part's barrier.
+// Two parts, used in turn: between two writes of a index all threads have met at the other part's barrier.
 var<workgroup> team_memory: array<vec2<f32>, TEAM_MEMORY>;
 
 fn near_sums(value: vec2<f32>, reach: u32) -> vec2<f32> {
@@ -202,8 +202,8 @@ fn near_max(value: f32, reach: u32) -> f32 {
     return largest;
 }
 
-// The place of the first subgroup of a thread's team.
-fn team_place(lane: u32, turn: u32) -> u32 {
+// The index of the first subgroup of a thread's team.
+fn team_index(lane: u32, turn: u32) -> u32 {
     return turn * (THREADS / SUBGROUP) + lane / MEMBERS * (MEMBERS / SUBGROUP);
 }
 
@@ -224,7 +224,7 @@ fn team_sums_of_subgroups(value: vec2<f32>, lane: u32, turn: u32) -> vec2<f32> {
     let reach = clamp(MEMBERS / SUBGROUP, 1u, SUBGROUP);
     var far = vec2<f32>();
     for (var at = lane % reach; at < MEMBERS / SUBGROUP; at += reach) {
-        far += team_memory[team_place(lane, turn) + at];
+        far += team_memory[team_index(lane, turn) + at];
     }
     return near_sums(far, reach);
 }
@@ -238,7 +238,7 @@ fn team_sum_of_subgroups(value: f32, lane: u32, turn: u32) -> f32 {
     let reach = clamp(MEMBERS / SUBGROUP, 1u, SUBGROUP);
     var far = 0.0;
     for (var at = lane % reach; at < MEMBERS / SUBGROUP; at += reach) {
-        far += team_memory[team_place(lane, turn) + at].x;
+        far += team_memory[team_index(lane, turn) + at].x;
     }
     return near_sum(far, reach);
 }
@@ -252,7 +252,7 @@ fn team_max_of_subgroups(value: f32, lane: u32, turn: u32) -> f32 {
     let reach = clamp(MEMBERS / SUBGROUP, 1u, SUBGROUP);
     var far = lowest();
     for (var at = lane % reach; at < MEMBERS / SUBGROUP; at += reach) {
-        far = max(far, team_memory[team_place(lane, turn) + at].x);
+        far = max(far, team_memory[team_index(lane, turn) + at].x);
     }
     return near_max(far, reach);
 }

@@ -27,11 +27,11 @@ fn softmax_factor(sum: f32) -> f32 {
     return 1.0 / sum;
 }
 
-fn softmax_slope_term(y: f32, dy: f32) -> f32 {
+fn softmax_grad_term(y: f32, dy: f32) -> f32 {
     return y * dy;
 }
 
-fn log_softmax_slope_term(y: f32, dy: f32) -> f32 {
+fn log_softmax_grad_term(y: f32, dy: f32) -> f32 {
     return dy;
 }
 
@@ -42,7 +42,7 @@ fn softmax_grad_gather(at: Member, base: vec4<u32>) -> f32 {
     for (var r = part_begin(at) + at.member; r < end; r += 4u * step) {
 #repeat k 4
         let r_#{k} = min(r + #{k}u * step, end - 1u);
-        let term_#{k} = SLOPE_TERM(x_at(along(1u, base.y, r_#{k})), d_at(along(2u, base.z, r_#{k})));
+        let term_#{k} = GRAD_TERM(x_at(along(1u, base.y, r_#{k})), d_at(along(2u, base.z, r_#{k})));
 #end
         sum += term_0;
 #repeat k 3
@@ -64,13 +64,13 @@ fn log_softmax_grad_value(at: Member, base: vec4<u32>, state: RowState, r: u32) 
     return d_at(along(2u, base.z, r)) - exponential_of_any(x_at(along(1u, base.y, r))) * state.numbers.x;
 }
 
-// ---------------------------------------------------------------- four elements of rows that stay in registers (exponentials_fours.wgsl, sums_fours.wgsl)
+// ---------------------------------------------------------------- four elements of rows that stay in registers (exponentials_vec4.wgsl, sums_vec4.wgsl)
 
-fn nothing_is_skipped(at: Member, base: vec4<u32>) -> bool {
+fn skip_nothing(at: Member, base: vec4<u32>) -> bool {
     return false;
 }
 
-fn nothing_is_moved(at: Member, here: bool, base: vec4<u32>, shift: f32, lane: u32) -> f32 {
+fn no_shifted_sum(at: Member, here: bool, base: vec4<u32>, shift: f32, lane: u32) -> f32 {
     return 0.0;
 }
 
@@ -87,22 +87,22 @@ fn log_softmax_values(x: vec4<f32>, state: RowState, number: u32) -> vec4<f32> {
     return (x - state.numbers.x) - state.numbers.y;
 }
 
-fn softmax_slope_terms(y: vec4<f32>, dy: vec4<f32>) -> vec4<f32> {
+fn softmax_grad_terms(y: vec4<f32>, dy: vec4<f32>) -> vec4<f32> {
     return y * dy;
 }
 
-fn log_softmax_slope_terms(y: vec4<f32>, dy: vec4<f32>) -> vec4<f32> {
+fn log_softmax_grad_terms(y: vec4<f32>, dy: vec4<f32>) -> vec4<f32> {
     return dy;
 }
 
-fn softmax_slope_sum(sum: f32, squares: f32) -> f32 {
+fn softmax_grad_sum(sum: f32, squares: f32) -> f32 {
     return sum;
 }
 
-fn softmax_grad_values(y: vec4<f32>, dy: vec4<f32>, state: RowState, four: u32) -> vec4<f32> {
+fn softmax_grad_values(y: vec4<f32>, dy: vec4<f32>, state: RowState, quad: u32) -> vec4<f32> {
     return y * (dy - state.numbers.x);
 }
 
-fn log_softmax_grad_values(y: vec4<f32>, dy: vec4<f32>, state: RowState, four: u32) -> vec4<f32> {
+fn log_softmax_grad_values(y: vec4<f32>, dy: vec4<f32>, state: RowState, quad: u32) -> vec4<f32> {
     return dy - EXPONENTIALS_OF_ANY(y) * state.numbers.x;
 }

@@ -1,4 +1,4 @@
-// Rows of which sums are asked for: gradients of softmax, layer and RMS normalisation, where rows lie in fours (row_fours.wgsl; formulas in softmax.wgsl
+// Rows of which sums are asked for: gradients of softmax, layer and RMS normalisation, where rows lie in vec4s (row_vec4.wgsl; formulas in softmax.wgsl
 // and norm.wgsl, parameters in row.wgsl).
 //
 //   x, y, and d where it is read (WITH_D 1)   [rows, length] along the last axis
@@ -16,56 +16,56 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     let at = Member(row, lane / MEMBERS, lane % MEMBERS, 0u, row < params.rows);
     let base = BASES(row);
     let before = elements_before(base.y);
-    let fours = fours_of_row(before);
+    let vec4_count = vec4s_of_row(before);
 #repeat k HOLD
-    let four_#{k} = at.member + #{k}u * MEMBERS;
-    let there_#{k} = at.here && (EXACT || four_#{k} < fours);
+    let quad_#{k} = at.member + #{k}u * MEMBERS;
+    let there_#{k} = at.here && (EXACT || quad_#{k} < vec4_count);
     var x_#{k} = PADDING;
 #repeat d WITH_D
     var d_#{k} = PADDING;
 #end
     if (there_#{k}) {
-        x_#{k} = x_words(base.y / 4u + four_#{k});
+        x_#{k} = x_words(base.y / 4u + quad_#{k});
 #repeat d WITH_D
-        d_#{k} = d_words(base.z / 4u + four_#{k});
+        d_#{k} = d_words(base.z / 4u + quad_#{k});
 #end
     }
 #end
-    var sum_four = vec4<f32>();
+    var sum_vec4 = vec4<f32>();
 #repeat k HOLD
-    x_#{k} = x_within(x_#{k}, four_#{k}, before);
+    x_#{k} = x_within(x_#{k}, quad_#{k}, before);
 #repeat d WITH_D
-    d_#{k} = x_within(d_#{k}, four_#{k}, before);
-    sum_four += TERM(FOUR_OF(x_#{k}), FOUR_OF(d_#{k}));
+    d_#{k} = x_within(d_#{k}, quad_#{k}, before);
+    sum_vec4 += TERM(VEC4_OF(x_#{k}), VEC4_OF(d_#{k}));
 #end
 #repeat none 1-WITH_D
-    sum_four += TERM(FOUR_OF(x_#{k}), vec4<f32>());
+    sum_vec4 += TERM(VEC4_OF(x_#{k}), vec4<f32>());
 #end
 #end
-    let sum = TEAM_SUM(sum_of_four(sum_four), lane, 0u);
+    let sum = TEAM_SUM(sum_of_vec4(sum_vec4), lane, 0u);
     var squares = 0.0;
 #repeat squares SQUARES
     let mean = sum / f32(params.length);
-    var squares_four = vec4<f32>();
+    var squares_vec4 = vec4<f32>();
 #repeat k HOLD
     if (there_#{k}) {
-        let centred = FOUR_OF(x_#{k}) - mean;
-        squares_four += centred * centred;
+        let centred = VEC4_OF(x_#{k}) - mean;
+        squares_vec4 += centred * centred;
     }
 #end
-    squares = TEAM_SUM(sum_of_four(squares_four), lane, 1u);
+    squares = TEAM_SUM(sum_of_vec4(squares_vec4), lane, 1u);
 #end
     if (!at.here) {
         return;
     }
     let state = PREPARE(at, base, ACCUMULATED(sum, squares));
 #repeat k HOLD
-    if (EXACT || four_#{k} < fours) {
+    if (EXACT || quad_#{k} < vec4_count) {
 #repeat d WITH_D
-        PUT(base.x, four_#{k}, VALUES(FOUR_OF(x_#{k}), FOUR_OF(d_#{k}), state, four_#{k}));
+        PUT(base.x, quad_#{k}, VALUES(VEC4_OF(x_#{k}), VEC4_OF(d_#{k}), state, quad_#{k}));
 #end
 #repeat none 1-WITH_D
-        PUT(base.x, four_#{k}, VALUES(FOUR_OF(x_#{k}), vec4<f32>(), state, four_#{k}));
+        PUT(base.x, quad_#{k}, VALUES(VEC4_OF(x_#{k}), vec4<f32>(), state, quad_#{k}));
 #end
     }
 #end

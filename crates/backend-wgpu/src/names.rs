@@ -139,13 +139,13 @@ fillings! {
         Cast = "cast_result",
         Fill = "fill_result",
         FillWide = "fill_wide_result",
-        MaxPool = "largest_of_window",
-        MaxPoolGrad = "largest_of_window_grad",
+        MaxPool = "max_of_window",
+        MaxPoolGrad = "max_of_window_grad",
         AvgPool = "mean_of_window",
         AvgPoolGrad = "mean_of_window_grad",
         StrayPositions = "strays_of_plane",
-        Im2col = "patches",
-        Col2im = "patches_grad",
+        Im2col = "im2col",
+        Col2im = "col2im",
         Gather = "picked",
         Pad = "padded",
         Concat = "joined",
@@ -159,17 +159,17 @@ fillings! {
         Anywhere = "write_anywhere",
         Single = "write_single",
         Packed = "write_packed",
-        Vec4 = "write_fours",
-        Vec4Twice = "write_fours_twice",
+        Vec4 = "write_vec4",
+        Vec4Twice = "write_vec4_twice",
         RandomPairs = "write_pairs",
         RandomElements = "write_elements",
     }
 
     /// The index of an input's element.
-    "PLACE" => ElementIndex {
-        Contiguous = "located_dense",
-        Strided = "located",
-        Vec4 = "place_in_four",
+    "ELEMENT_INDEX" => ElementIndex {
+        Contiguous = "contiguous_index",
+        Strided = "strided_index",
+        Vec4 = "index_in_vec4",
     }
 
     /// The element that pads.
@@ -223,7 +223,7 @@ fillings! {
     "STAGE" => ScatterStage {
         MarkWinners = "mark_winners",
         PutWinners = "put_winners",
-        MakeKeys = "make_places",
+        MakeKeys = "make_indices",
         AddRuns = "add_runs",
         AddRows = "add_rows",
     }
@@ -351,7 +351,7 @@ fillings! {
     /// The accumulator of a thread's elements.
     "GATHER" => Gather {
         Reduce = "reduce_gather",
-        ReduceVec4 = "reduce_fours_gather",
+        ReduceVec4 = "reduce_vec4_gather",
         Exponentials = "exponentials_gather",
         Moments = "moments_gather",
         SoftmaxGrad = "softmax_grad_gather",
@@ -360,10 +360,10 @@ fillings! {
         NormTeams = "norm_teams_gather",
         NormColumns = "norm_columns_gather",
         Loss = "loss_gather",
-        LossMax = "loss_largest_gather",
+        LossMax = "loss_max_gather",
         LossUpdate = "loss_update_gather",
         Parts = "gather_parts",
-        RunningFromZero = "running_from_nothing",
+        RunningFromZero = "running_from_zero",
         RunningFromParts = "running_from_parts",
     }
 
@@ -408,7 +408,7 @@ fillings! {
         Norm = "norm_value",
         NormGrad = "norm_grad_value",
         BatchNormGrad = "norm_batch_grad_value",
-        LossGrad = "loss_slope",
+        LossGrad = "loss_grad_value",
     }
 
     /// Where a row begins in each tensor.
@@ -426,25 +426,25 @@ fillings! {
     }
 
     /// The term of a sum in the gradient of softmax.
-    "SLOPE_TERM" => SoftmaxGradTerm {
-        Softmax = "softmax_slope_term",
-        LogSoftmax = "log_softmax_slope_term",
+    "GRAD_TERM" => SoftmaxGradTerm {
+        Softmax = "softmax_grad_term",
+        LogSoftmax = "log_softmax_grad_term",
     }
 
     /// How an element enters a reduction.
     "ENTER" => ReduceEnter {
         Plain = "reduce_plain",
         Square = "reduce_square",
-        Abs = "reduce_size",
+        Abs = "reduce_abs",
         Position = "position_enter",
         Pair = "pair_enter",
     }
 
     /// What leaves a reduction.
     "LEAVE" => ReduceLeave {
-        Plain = "reduce_itself",
+        Plain = "reduce_identity",
         Mean = "reduce_mean",
-        SquareRoot = "reduce_root",
+        SquareRoot = "reduce_sqrt",
         LogSumExp = "reduce_log_sum",
         Variance = "reduce_variance",
         Position = "position_leave",
@@ -465,16 +465,16 @@ fillings! {
     }
 
     /// The statistics that a gradient reads.
-    "KEPT" => NormSaved {
-        Layer = "norm_layer_kept",
-        Rms = "norm_rms_kept",
-        Batch = "norm_batch_kept",
+    "SAVED" => NormSaved {
+        Layer = "norm_layer_saved",
+        Rms = "norm_rms_saved",
+        Batch = "norm_batch_saved",
     }
 
     /// Whether a gradient is centered.
-    "CENTRE" => NormCenter {
-        Centered = "norm_centred",
-        Uncentered = "norm_uncentred",
+    "CENTER" => NormCenter {
+        Centered = "norm_centered",
+        Uncentered = "norm_uncentered",
     }
 
     /// The weight of an element.
@@ -534,13 +534,13 @@ fillings! {
 
     /// Whether nothing is to be done for a row.
     "SKIPS" => RowSkips {
-        Nothing = "nothing_is_skipped",
+        Nothing = "skip_nothing",
         LossUpdate = "loss_update_skips",
     }
 
     /// The sum of x - shift, where it is asked for.
     "MOVED" => RowMoved {
-        Nothing = "nothing_is_moved",
+        Nothing = "no_shifted_sum",
         Loss = "loss_sum_moved",
     }
 
@@ -556,15 +556,15 @@ fillings! {
 
     /// The terms of four elements.
     "TERM" => RowTerms {
-        SoftmaxGrad = "softmax_slope_terms",
-        LogSoftmaxGrad = "log_softmax_slope_terms",
+        SoftmaxGrad = "softmax_grad_terms",
+        LogSoftmaxGrad = "log_softmax_grad_terms",
         Norm = "norm_terms",
         NormSquares = "norm_square_terms",
     }
 
     /// The accumulator of a row's sums.
     "ACCUMULATED" => RowAccumulated {
-        SoftmaxGrad = "softmax_slope_sum",
+        SoftmaxGrad = "softmax_grad_sum",
         LayerNorm = "norm_layer_moments",
         RmsNorm = "norm_rms_moments",
     }
@@ -577,20 +577,20 @@ fillings! {
         SoftmaxGrad = "softmax_grad_values",
         LogSoftmaxGrad = "log_softmax_grad_values",
         Norm = "norm_values",
-        LossGrad = "loss_slopes",
+        LossGrad = "loss_grad_values",
     }
 
     /// How four elements are stored.
     "PUT" => PutVec4 {
-        Whole = "put_four",
-        Within = "put_four_within",
+        Whole = "put_vec4",
+        Within = "put_vec4_within",
     }
 
     /// Four numbers of their words.
-    "FOUR_OF" => Vec4OfWords {
-        F32 = "four_of_f32",
-        F16 = "four_of_f16",
-        BF16 = "four_of_bf16",
+    "VEC4_OF" => Vec4OfWords {
+        F32 = "vec4_of_f32",
+        F16 = "vec4_of_f16",
+        BF16 = "vec4_of_bf16",
     }
 
     /// Words of four numbers, or of one that is put by itself.
@@ -613,13 +613,13 @@ fillings! {
     /// Words of a row and of what stands beside it.
     "JOINED" => JoinedWords {
         F32 = "joined_words",
-        Half = "joined_halves",
+        Half = "joined_half",
     }
 
     /// Words that a compiler does not keep unpacked.
     "HIDDEN" => HiddenWords {
         F32 = "hidden_words",
-        Half = "hidden_halves",
+        Half = "hidden_half",
     }
 
     /// Exponentials of four numbers.
@@ -665,7 +665,7 @@ fillings! {
         Tile128 = "tile_128",
         Tile64 = "tile_64",
         Tile16 = "tile_16",
-        Vec4Tile128 = "fours_128",
+        Vec4Tile128 = "tile_vec4_128",
         FewRows = "tile_few",
         SumParts = "sum_parts",
         SumPaddedParts = "sum_padded_parts",
@@ -686,21 +686,21 @@ fillings! {
     }
 
     /// Four elements of the left operand.
-    "LEFT_FOUR" => LeftVec4 {
-        A = "a_four",
-        Left = "left_four",
+    "LEFT_VEC4" => LeftVec4 {
+        A = "a_vec4",
+        Left = "left_vec4",
     }
 
     /// Four elements of the right operand.
-    "RIGHT_FOUR" => RightVec4 {
-        B = "b_four",
-        Right = "right_four",
+    "RIGHT_VEC4" => RightVec4 {
+        B = "b_vec4",
+        Right = "right_vec4",
     }
 
     /// What is known of a part of the left operand.
     "LEFT_KNOWN" => LeftKnown {
         Nothing = "nothing_known",
-        MaxOfPart = "largest_of_part",
+        MaxOfPart = "max_of_part",
     }
 
     /// The factor of a part of the left operand.
@@ -733,14 +733,14 @@ fillings! {
 
     /// Where a convolution writes.
     "OUTPUT" => ConvOutput {
-        Whole = "place_of_whole",
-        Part = "place_of_part",
+        Whole = "index_of_whole",
+        Part = "index_of_part",
     }
 
     /// How the right operand of a convolution is read.
-    "PLACE" => ConvIndex {
-        Patch = "patch_place",
-        Spread = "spread_place",
+    "ELEMENT_INDEX" => ConvIndex {
+        Patch = "patch_index",
+        Spread = "spread_index",
     }
 
     /// An element of that operand.
@@ -801,10 +801,10 @@ fillings! {
     }
 
     /// Rows of what weights are multiplied with.
-    "MATRIX_PLACE" => MatrixIndex {
-        Value = "value_place",
-        Key = "key_place",
-        Query = "query_place",
+    "MATRIX_INDEX" => MatrixIndex {
+        Value = "value_index",
+        Key = "key_index",
+        Query = "query_index",
     }
 
     /// Their words.
@@ -817,7 +817,7 @@ fillings! {
     /// How a mask changes a score.
     "MASKED" => Masked {
         No = "not_masked",
-        ByTruth = "masked_by_truth",
+        ByTruth = "masked_by_bool",
         BySum = "masked_by_sum",
     }
 
@@ -834,16 +834,16 @@ fillings! {
     }
 
     /// Writes four elements of it.
-    "OTHER_PUT_FOUR" => OtherPutVec4 {
-        Out = "out_put_four",
-        Other = "other_put_four",
+    "OTHER_PUT_VEC4" => OtherPutVec4 {
+        Out = "out_put_vec4",
+        Other = "other_put_vec4",
     }
 
     /// A step of attention by whole products.
     "STEP" => AttentionStep {
         Weights = "tile_of_weights",
         Shares = "tile_of_shares",
-        ScoreGrads = "tile_of_slopes",
+        ScoreGrads = "tile_of_score_grads",
         Output = "tile_of_output",
         KeyOutput = "tile_of_key_output",
         AddParts = "add_parts",
@@ -857,8 +857,8 @@ fillings! {
 
     /// Which rows of an output are written.
     "OUTPUT" => AttentionOutput {
-        UnmaskedRows = "of_those_who_see",
-        AllRows = "of_all",
+        UnmaskedRows = "of_unmasked_rows",
+        AllRows = "of_all_rows",
     }
 
     /// The packed left operand of scores.
@@ -868,21 +868,21 @@ fillings! {
     }
 
     /// The packed right operand of scores.
-    "RIGHT_HALVES" => PackedRight {
-        Q = "packed_q_halves",
-        K = "packed_k_halves",
+    "RIGHT_F16" => PackedRight {
+        Q = "packed_q_f16",
+        K = "packed_k_f16",
     }
 
     /// The packed left operand of the gradients of scores.
-    "SLOPE_LEFT" => PackedGradLeft {
+    "GRAD_LEFT" => PackedGradLeft {
         V = "packed_v",
         Dy = "packed_dy",
     }
 
     /// The packed right operand of the gradients of scores.
-    "SLOPE_RIGHT_HALVES" => PackedGradRight {
-        V = "packed_v_halves",
-        Dy = "packed_dy_halves",
+    "GRAD_RIGHT_F16" => PackedGradRight {
+        V = "packed_v_f16",
+        Dy = "packed_dy_f16",
     }
 }
 
@@ -906,9 +906,9 @@ constants! {
         ByQueries = "BY_QUERIES",
         Depths = "DEPTHS",
         Elements = "ELEMENTS",
-        Vec4s = "FOURS",
-        Vec4sAcross = "FOURS_ACROSS",
-        Vec4Columns = "FOURS_COLUMNS",
+        Vec4s = "VEC4S",
+        Vec4sAcross = "VEC4S_ACROSS",
+        Vec4Columns = "VEC4S_COLUMNS",
         Gradient = "GRADIENT",
         Hold = "HOLD",
         Keep = "KEEP",
@@ -931,8 +931,8 @@ constants! {
         RightUnit = "RIGHT_UNIT",
         Rows = "ROWS",
         Runs = "RUNS",
-        ScoreVec4s = "SCORE_FOURS",
-        ScoreGrads = "SLOPES",
+        ScoreVec4s = "SCORE_VEC4S",
+        ScoreGrads = "SCORE_GRADS",
         Squares = "SQUARES",
         States = "STATES",
         Strange = "STRANGE",
@@ -942,9 +942,9 @@ constants! {
         TeamMemory = "TEAM_MEMORY",
         Tensors = "TENSORS",
         Threads = "THREADS",
-        TileVec4s = "TILE_FOURS",
+        TileVec4s = "TILE_VEC4S",
         TileMemory = "TILE_MEMORY",
-        WeightVec4s = "WEIGHT_FOURS",
+        WeightVec4s = "WEIGHT_VEC4S",
         Weights = "WEIGHTS",
         WithD = "WITH_D",
     }
@@ -1088,8 +1088,8 @@ impl Function {
             Function::Unchanged => "unchanged".into(),
             Function::Unary(stem) => format!("unary_{stem}"),
             Function::UnaryHalf(stem) => format!("unary_half_{stem}"),
-            Function::UnaryGrad(stem) => format!("slope_{stem}"),
-            Function::UnaryGradHalf(stem) => format!("slope_half_{stem}"),
+            Function::UnaryGrad(stem) => format!("grad_{stem}"),
+            Function::UnaryGradHalf(stem) => format!("grad_half_{stem}"),
             Function::Binary(stem) => format!("binary_{stem}"),
             Function::Compare(stem) => format!("compare_{stem}"),
             Function::Cast(cast) => cast.wgsl().into(),

@@ -21,13 +21,13 @@ pub(crate) enum Access {
     Scattered,
     /// Writes whole words, each by one thread, which may read what it holds.
     Words,
-    /// Reads elements of up to 32 bits four at a time: `x_four(i)`, of floats, which is `x_of_words(x_words(i))`.
+    /// Reads elements of up to 32 bits four at a time: `x_vec4(i)`, of floats, which is `x_of_words(x_words(i))`.
     Vec4,
-    /// The same of f16, for cooperative matrices: `x_halves(i)`.
+    /// The same of f16, for cooperative matrices: `x_f16(i)`.
     Half,
     /// Written by cooperative matrices of f32, as `x`.
     Sums,
-    /// Writes such elements four at a time: `x_put_four_bits(i, bits)`, `x_put_words(i, words)` as they lie in memory, and `x_put_four(i, four)` of floats,
+    /// Writes such elements four at a time: `x_put_vec4_bits(i, bits)`, `x_put_words(i, words)` as they lie in memory, and `x_put_vec4(i, four)` of floats,
     /// each by one thread, which may read what it holds.
     Vec4Written,
 }
@@ -37,7 +37,7 @@ impl Access {
         !matches!(self, Access::Read | Access::Vec4 | Access::Half)
     }
 
-    /// Whether the tensor is declared as an array of fours.
+    /// Whether the tensor is declared as an array of vec4.
     fn by_vec4(self) -> bool {
         matches!(self, Access::Vec4 | Access::Half | Access::Vec4Written)
     }
@@ -310,16 +310,14 @@ impl Slot {
         let _ = writeln!(text, "fn {name}_word(w: u32) -> {bits} {{ return {read}; }}");
     }
 
-    /// Functions of fours, and of the elements in them.
+    /// Functions of vec4, and of the elements in them.
     fn declare_vec4(&self, text: &mut String) {
         let (name, bits) = (self.name.wgsl(), self.bits());
         if self.access == Access::Half {
             let word = self.loaded("i");
-            let _ = writeln!(text, "fn {name}_halves(i: u32) -> {bits} {{ return {word}; }}");
-            let _ = writeln!(
-                text,
-                "fn {name}_at(i: u32) -> f32 {{ return f32({name}_halves(i / 4u)[i % 4u]); }}"
-            );
+            let _ = writeln!(text, "fn {name}_f16(i: u32) -> {bits} {{ return {word}; }}");
+            let _ =
+                writeln!(text, "fn {name}_at(i: u32) -> f32 {{ return f32({name}_f16(i / 4u)[i % 4u]); }}");
             return;
         }
         let (four, word) = (self.loaded("i"), self.loaded("i / 4u"));
@@ -344,11 +342,11 @@ impl Slot {
         let _ = writeln!(text, "fn {name}_bits_of_words(w: {bits}) -> vec4<u32> {{ return {apart}; }}");
         let _ = writeln!(
             text,
-            "fn {name}_four_bits(i: u32) -> vec4<u32> {{ return {name}_bits_of_words({name}_words(i)); }}"
+            "fn {name}_vec4_bits(i: u32) -> vec4<u32> {{ return {name}_bits_of_words({name}_words(i)); }}"
         );
         if self.access.writes() {
             let stored = self.stored("", "i", together);
-            let _ = writeln!(text, "fn {name}_put_four_bits(i: u32, v: vec4<u32>) {{ {stored} }}");
+            let _ = writeln!(text, "fn {name}_put_vec4_bits(i: u32, v: vec4<u32>) {{ {stored} }}");
             let stored = self.stored("", "i", "w");
             let _ = writeln!(text, "fn {name}_put_words(i: u32, w: {bits}) {{ {stored} }}");
         }
@@ -371,12 +369,12 @@ impl Slot {
         );
         let _ = writeln!(
             text,
-            "fn {name}_four(i: u32) -> vec4<f32> {{ return {name}_of_words({name}_words(i)); }}"
+            "fn {name}_vec4(i: u32) -> vec4<f32> {{ return {name}_of_words({name}_words(i)); }}"
         );
         if writes {
             let _ = writeln!(
                 text,
-                "fn {name}_put_four(i: u32, v: vec4<f32>) {{ {name}_put_four_bits(i, vec4<u32>({rounded})); }}"
+                "fn {name}_put_vec4(i: u32, v: vec4<f32>) {{ {name}_put_vec4_bits(i, vec4<u32>({rounded})); }}"
             );
         }
     }

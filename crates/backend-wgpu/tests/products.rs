@@ -140,7 +140,7 @@ fn attention_in_fours() {
     compare_attention([&[1, 1, 300, 36], &[1, 1, 130, 36], &[1, 1, 130, 36]]);
     compare_attention([&[1, 1, 70, 36], &[1, 1, 300, 36], &[1, 1, 300, 36]]);
     let backend: &ternion_wgpu::WgpuBackend = adapter.downcast().expect("not wrapped");
-    for step in ["weights", "output", "shares", "slopes", "key_output", "add_parts"] {
+    for step in ["weights", "output", "shares", "score_grads", "key_output", "add_parts"] {
         let step = if step == "add_parts" { format!("STEP={step}") } else { format!("STEP=tile_of_{step}") };
         assert!(backend.shaders().iter().any(|shader| shader.contains(&step)), "{step} was not reached");
     }
@@ -244,6 +244,6 @@ fn attention_without_memory_for_weights() -> Result<()> {
         ballast.truncate(ballast.len() - 3);
     }
     assert!(reached("attention/grad_vec4.wgsl"), "not by tiles");
-    assert!(reached("STEP=tile_of_output") && reached("STEP=tile_of_slopes"), "not by products");
+    assert!(reached("STEP=tile_of_output") && reached("STEP=tile_of_score_grads"), "not by products");
     Ok(())
 }

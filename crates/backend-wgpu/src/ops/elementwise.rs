@@ -34,7 +34,7 @@ pub(crate) struct Kernel {
     pub(crate) class: Class,
     /// How y and the inputs lie.
     pub(crate) stores: [Store; 4],
-    /// How the bits of an element come about, of those in result.wgsl.
+    /// How the bits of an element come about, of those in element_result.wgsl.
     pub(crate) result: ElementResult,
     pub(crate) function: Function,
     /// Two constants of the function, and the number of a scalar form: bits of the class.

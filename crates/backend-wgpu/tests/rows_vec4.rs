@@ -142,10 +142,10 @@ fn gradients_of_norms() {
         [([1100, 512], "EXACT=true"), ([600, 1000], "EXACT=false"), ([40, 2048], "EXACT=true")]
     {
         let all: &[&[usize]] = &[&shape, &shape[1..], &shape[1..]];
-        compare(all, NORM_GRAD, &[&[exact, "CENTRE=norm_centred"]], |x| {
+        compare(all, NORM_GRAD, &[&[exact, "CENTER=norm_centered"]], |x| {
             x[0].layer_norm(Some(&x[1]), Some(&x[2]), 1e-5)
         });
-        compare(&all[..2], NORM_GRAD, &[&[exact, "CENTRE=norm_uncentred"]], |x| {
+        compare(&all[..2], NORM_GRAD, &[&[exact, "CENTER=norm_uncentered"]], |x| {
             x[0].rms_norm(Some(&x[1]), 1e-5)
         });
     }
@@ -262,7 +262,7 @@ fn loss_gradient(x: &Tensor, reduction: Reduction) -> Result<Tensor> {
 /// Reductions that read fours: of rows that one thread has, a part of a subgroup, several subgroups, and of one row in parts.
 #[test]
 fn reductions_by_fours() {
-    let by_fours: &[&[&str]] = &[&["GATHER=reduce_fours_gather"]];
+    let by_fours: &[&[&str]] = &[&["GATHER=reduce_vec4_gather"]];
     for shape in [[4100, 4], [700, 64], [70, 1000], [20, 4096], [1, 100_000]] {
         let shapes: &[&[usize]] = &[&shape];
         compare(shapes, "rows/rows.wgsl", by_fours, |x| x[0].sum(1));
