@@ -1,4 +1,5 @@
-//! The WGSL that the wgpu backend links for an op: of the first call that the op table's row makes on its smallest shape.
+//! The WGSL that the wgpu backend links for an op: of the first call that the op table's row makes
+//! on its smallest shape.
 
 use std::collections::BTreeSet;
 use ternion_core::ops::create::Fill;

@@ -63,7 +63,7 @@ impl<'a> Binding<'a> {
         };
         let size = view.dtype.size();
         let start = (low * size) as u64 / limits.step * limits.step;
-        // Whole fours of four bytes.
+        // Multiples of 16 bytes.
         let end = (((high + 1) * size) as u64).next_multiple_of(16).min(whole.bytes);
         Binding { memory, start, bytes: end - start }
     }

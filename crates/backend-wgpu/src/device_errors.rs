@@ -1,4 +1,5 @@
-//! What wgpu tells outside any call: commands that were refused, and that the device was lost.
+//! Errors that wgpu reports outside any call: commands that were refused, and that the device was
+//! lost.
 
 use parking_lot::Mutex;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -6,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// What was told of a device.
+/// The errors of a device.
 #[derive(Debug, Default)]
 pub(crate) struct DeviceErrors {
     /// Why there is no device any more, for good.
@@ -48,7 +49,7 @@ impl DeviceErrors {
         if !self.ill.load(Ordering::Acquire) {
             return Ok(());
         }
-        // A device that was lost refuses everything, and tells of its loss when it is polled.
+        // A device that was lost refuses everything, and reports its loss when it is polled.
         self.free(device);
         if let Some(why) = self.lost.get() {
             return Err(format!("was lost: {why}"));
@@ -72,14 +73,15 @@ impl DeviceErrors {
         }
     }
 
-    /// Frees what submissions that are done held. What goes wrong is told later.
+    /// Frees what submissions that are done held. What goes wrong is reported later.
     pub(crate) fn free(&self, device: &wgpu::Device) {
         if self.lost.get().is_none() {
             self.poll(device, wgpu::PollType::Poll);
         }
     }
 
-    /// wgpu panics where the wait itself fails, as it does for hardware that is gone: that is a loss.
+    /// wgpu panics where the wait itself fails, as it does for hardware that is gone: that is a
+    /// loss.
     fn poll(&self, device: &wgpu::Device, kind: wgpu::PollType) {
         match catch_unwind(AssertUnwindSafe(|| device.poll(kind))) {
             Ok(Ok(_)) => {}
@@ -209,8 +211,11 @@ mod tests {
     fn more_than_a_buffer_holds_is_out_of_memory() {
         for gpu in gpus(Options::default()) {
             let error = gpu.alloc(1 << 48).expect_err("256 TiB");
-            let told = error.to_string();
-            assert!(matches!(error, Error::OutOfMemory { requested, .. } if requested == 1 << 48), "{told}");
+            let message = error.to_string();
+            assert!(
+                matches!(error, Error::OutOfMemory { requested, .. } if requested == 1 << 48),
+                "{message}"
+            );
         }
     }
 }

@@ -1,8 +1,10 @@
-//! A thread that hands over what has waited for long while the program does something else: what is queued begins without another call.
+//! A thread that hands over what has waited for long while the program does something else: what is
+//! queued begins without another call.
 //!
 //! It sleeps while nothing waits, and looks every [`LONGEST_WAIT`] while something does.
 //!
-//! And what the end of the process waits for: drivers that run in threads of it (Mesa's software Vulkan) do not survive being ended while they work.
+//! And what the end of the process waits for: drivers that run in threads of it (Mesa's software
+//! Vulkan) do not survive being ended while they work.
 
 use crate::batch::LONGEST_WAIT;
 use parking_lot::{Mutex, RwLock};
@@ -11,10 +13,12 @@ use std::sync::{Arc, Once, OnceLock, Weak};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
-/// Read while a batch is handed over; written once, when the process ends: drivers take nothing any more then.
+/// Read while a batch is handed over; written once, when the process ends: drivers take nothing any
+/// more then.
 static OPEN: RwLock<bool> = RwLock::new(true);
 
-/// How long the end of the process waits for a batch that is being handed over, and then for what a device was given.
+/// How long the end of the process waits for a batch that is being handed over, and then for what a
+/// device was given.
 const LAST_WAIT: Duration = Duration::from_secs(1);
 const LAST_WORK: Duration = Duration::from_secs(10);
 
@@ -23,7 +27,8 @@ static DEVICES: Mutex<Vec<Weak<dyn Flush>>> = Mutex::new(Vec::new());
 
 /// A device as this thread and the end of the process see it.
 pub(crate) trait Flush: std::fmt::Debug + Send + Sync {
-    /// Hands over a batch that has waited for long. If there is none, `asleep` is set before another one can begin.
+    /// Hands over a batch that has waited for long. If there is none, `asleep` is set before
+    /// another one can begin.
     fn flush_overdue(&self, asleep: &AtomicBool);
 
     /// Keeps what was compiled on disk.
@@ -37,8 +42,9 @@ pub(crate) trait Flush: std::fmt::Debug + Send + Sync {
 #[derive(Debug)]
 pub(crate) struct FlushThread {
     gpu: Weak<dyn Flush>,
-    /// Made with the first batch; none where the system has no more threads or the interface is GL, of which one thread at a time has the context, for as long as
-    /// its work takes: batches wait for the next call then.
+    /// Made with the first batch; none where the system has no more threads or the interface is GL,
+    /// of which one thread at a time has the context, for as long as its work takes: batches wait
+    /// for the next call then.
     thread: OnceLock<Option<Thread>>,
     asleep: Arc<AtomicBool>,
 }
@@ -52,7 +58,8 @@ impl FlushThread {
         FlushThread { gpu, thread, asleep: Arc::new(AtomicBool::new(true)) }
     }
 
-    /// A batch has got its first launch. To be called while the batch is locked, as the thread falls asleep only then.
+    /// A batch has got its first launch. To be called while the batch is locked, as the thread
+    /// falls asleep only then.
     pub(crate) fn begun(&self) {
         let thread = self.thread.get_or_init(|| {
             let (gpu, asleep) = (self.gpu.clone(), self.asleep.clone());
@@ -68,7 +75,8 @@ impl FlushThread {
 }
 
 impl Drop for FlushThread {
-    /// The thread finds no device any more. It is not waited for: it may be the one that drops the device.
+    /// The thread finds no device any more. It is not waited for: it may be the one that drops the
+    /// device.
     fn drop(&mut self) {
         if let Some(Some(thread)) = self.thread.get() {
             thread.unpark();
@@ -94,8 +102,9 @@ fn watch(gpu: &Weak<dyn Flush>, asleep: &AtomicBool) {
     }
 }
 
-/// Has a device that is a program on the CPU compile and run a shader that does nothing: its compiler makes static objects when it is first used, whose end is then
-/// registered before [`stop`] and comes after it.
+/// Has a device that is a program on the CPU compile and run a shader that does nothing: its
+/// compiler makes static objects when it is first used, whose end is then registered before
+/// [`stop`] and comes after it.
 pub(crate) fn warm_up(device: &wgpu::Device, queue: &wgpu::Queue) {
     let source = wgpu::ShaderSource::Wgsl("@compute @workgroup_size(1) fn main() {}".into());
     let module = device.create_shader_module(wgpu::ShaderModuleDescriptor { label: None, source });
@@ -113,7 +122,7 @@ pub(crate) fn warm_up(device: &wgpu::Device, queue: &wgpu::Queue) {
     pass.dispatch_workgroups(1, 1, 1);
     drop(pass);
     queue.submit([encoder.finish()]);
-    // A device that fails here tells of it at the first call.
+    // A device that fails here reports it at the first call.
     let _ = device.poll(wgpu::PollType::wait_indefinitely());
 }
 
@@ -123,8 +132,8 @@ pub(crate) fn wait_at_exit(gpu: &Arc<dyn Flush>) {
     devices.retain(|device| device.strong_count() > 0);
     devices.push(Arc::downgrade(gpu));
     static REGISTERED: Once = Once::new();
-    // What is registered last is called first: the driver, which is there already, has registered its own end before.
-    // SAFETY: the function may be called at any time; it does not unwind.
+    // What is registered last is called first: the driver, which is there already, has registered
+    // its own end before. SAFETY: the function may be called at any time; it does not unwind.
     REGISTERED.call_once(|| unsafe {
         libc::atexit(stop);
     });

@@ -253,7 +253,7 @@ impl Gpu {
         Error::Device { device: self.name.clone(), detail: detail.into() }
     }
 
-    /// What wgpu told outside any call.
+    /// The errors that wgpu reported outside any call.
     fn healthy(&self) -> Result<()> {
         self.errors.check(&self.device).map_err(|detail| self.error(detail))
     }
@@ -372,7 +372,7 @@ impl Gpu {
 
     // ---- Commands
 
-    /// Queues a shader. The first word of its parameters, `launched`, is told here: how many work groups were asked for, to which folding may add some.
+    /// Queues a shader. The first word of its parameters, `launched`, is written here: how many work groups were asked for, to which folding may add some.
     pub(crate) fn launch(&self, op: &'static str, launch: Launch<'_>, parameters: &[u8]) -> Result<()> {
         if launch.groups == 0 {
             return Ok(());
@@ -463,7 +463,7 @@ impl Gpu {
         Binding::whole(&self.record)
     }
 
-    /// Memory of an op's own, to be bound: what was asked for, in whole fours. The block is larger, and may take a second binding where these bytes take one.
+    /// Memory of an op's own, to be bound: what was asked for, in whole vec4. The block is larger, and may take a second binding where these bytes take one.
     pub(crate) fn scratch<'a>(&self, op: &'static str, buffer: &'a Buffer) -> Result<Binding<'a>> {
         let memory = memory_of(op, buffer)?;
         Ok(Binding { memory, start: 0, bytes: memory.size_bytes().max(1).next_multiple_of(16) as u64 })

@@ -1,8 +1,10 @@
 //! The wgpu backend: own WGSL shaders on Vulkan, Metal, DX12 and GL.
 //!
-//! The path of an op: [`Backend::run`] goes through `select`, the one list of what runs, to a function of `ops`, which chooses a shader and its grid by
-//! shapes and strides and queues it. `linker` puts shaders together from `shaders/` of the repository and leaves out what they do not reach; `slots`
-//! tells them how each dtype lies in memory; `pipelines` compiles each once; `gpu` batches launches, reads results back and takes times.
+//! The path of an op: [`Backend::run`] goes through `select`, the one list of what runs, to a
+//! function of `ops`, which chooses a shader and its grid by shapes and strides and queues it.
+//! `linker` puts shaders together from `shaders/` of the repository and leaves out what they do not
+//! reach; `slots` declares how each dtype is stored; `pipelines` compiles each once; `gpu` batches
+//! launches, reads results back and takes times.
 
 mod adapters;
 mod batch;
@@ -38,6 +40,9 @@ mod launches;
 #[cfg(test)]
 #[path = "../tests/unit/record.rs"]
 mod record;
+#[cfg(test)]
+#[path = "../tests/unit/typed.rs"]
+mod typed;
 #[cfg(test)]
 #[path = "../tests/unit/validation.rs"]
 mod validation;
@@ -75,7 +80,8 @@ pub fn device_with(index: usize, options: Options) -> Result<Device> {
     }
 }
 
-/// A device without an adapter, which validates every shader that it is asked for and runs none: results on it mean nothing.
+/// A device without an adapter, which validates every shader that it is asked for and runs none:
+/// results on it mean nothing.
 #[cfg(feature = "noop")]
 pub fn noop_device() -> Device {
     Device::new(WgpuBackend { gpu: Gpu::noop(Options::default()) })
@@ -98,7 +104,8 @@ impl WgpuBackend {
         Timer::new(&self.gpu)
     }
 
-    /// Queues a plain copy of the first `bytes` bytes, a multiple of 4: what every shader that moves memory is measured by.
+    /// Queues a plain copy of the first `bytes` bytes, a multiple of 4: what every shader that
+    /// moves memory is measured by.
     ///
     /// # Errors
     /// Buffers of other backends, shorter ones, or one buffer twice; a part of a word.
@@ -117,7 +124,8 @@ impl WgpuBackend {
         self.gpu.take_launched()
     }
 
-    /// Shaders that were compiled so far, each as its file and what identifiers in it stand for: `rows/sums_vec4.wgsl HOLD=4u EXACT=true ..`.
+    /// Shaders that were compiled so far, each as its file and what identifiers in it stand for:
+    /// `rows/sums_vec4.wgsl HOLD=4u EXACT=true ..`.
     pub fn shaders(&self) -> Vec<String> {
         self.gpu.shaders()
     }

@@ -1,7 +1,8 @@
-//! Puts a shader together: its own text, what is generated for it, and those items of the library that it reaches by name.
+//! Puts a shader together: its own text, what is generated for it, and those items of the library
+//! that it reaches by name.
 //!
-//! A text is a flat list of items (`fn`, `struct`, `const`, `alias`, `var`, `override`). Compilers of GPU drivers are slow: what a shader does not
-//! use is left out before they see it.
+//! A text is a flat list of items (`fn`, `struct`, `const`, `alias`, `var`, `override`). Compilers
+//! of GPU drivers are slow: what a shader does not use is left out before they see it.
 
 use crate::names;
 use crate::repeat::unrolled;
@@ -19,7 +20,8 @@ struct Item {
     words: Words,
 }
 
-/// The identifiers of a text, and whether any stands before a bracket: a variable may have the name of a function that it has nothing to do with.
+/// The identifiers of a text, and whether any stands before a bracket: a variable may have the name
+/// of a function that it has nothing to do with.
 type Words = FxHashMap<String, bool>;
 
 /// The items of a file by name.
@@ -40,8 +42,8 @@ fn libraries(class: Class) -> [&'static Library; 2] {
     [&CLASSES[class as usize], &COMMON]
 }
 
-/// The whole text of a shader: all of `root`, and what it reaches. The holes of `fills` stand for their texts, those that are numbers also in what
-/// `root` repeats.
+/// The whole text of a shader: all of `root`, and what it reaches. The holes of `fills` stand for
+/// their texts, those that are numbers also in what `root` repeats.
 ///
 /// # Errors
 /// The name of a hole that is reached and not filled.
@@ -190,7 +192,8 @@ mod tests {
             assert!(names.insert(item.name.clone()), "{} is declared twice", item.name);
         }
         assert!(count > 100, "{count} items");
-        // What all classes have under one name is looked for in the class; nothing else may hide there.
+        // What all classes have under one name is looked for in the class; nothing else may hide
+        // there.
         let own = |class: usize| CLASSES[class].keys().cloned().collect::<FxHashSet<String>>();
         let interface = &(&(&own(0) & &own(1)) & &own(2)) & &own(3);
         for class in 0..3 {

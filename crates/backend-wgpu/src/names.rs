@@ -1,7 +1,9 @@
-//! The names that the host and the shaders share, each declared once: what may fill the holes of a template, its constants, and the tensors of shaders.
+//! The names that the host and the shaders share, each declared once: what may fill the holes of a
+//! template, its constants, and the tensors of shaders.
 //!
-//! A template is a text of `shaders/` with holes: identifiers in capitals that stand for a function, a type or a number of the library. Each enum of
-//! [`fillings`] is one hole with all that may fill it, so that a variant is chosen by a value of Rust and never by its text.
+//! A template is a text of `shaders/` with holes: identifiers in capitals that stand for a
+//! function, a type or a number of the library. Each enum of [`fillings`] is one hole with all that
+//! may fill it, so that a variant is chosen by a value of Rust and never by its text.
 
 use std::borrow::Cow;
 use ternion_core::UnaryOp;

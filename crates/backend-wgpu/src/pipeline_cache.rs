@@ -1,7 +1,9 @@
-//! What drivers compiled, on disk, where the adapter hands it out: a program starts faster the second time.
+//! What drivers compiled, on disk, where the adapter hands it out: a program starts faster the
+//! second time.
 //!
-//! A file is named by the SHA-256 of adapter and driver, and begins with that of its content: a truncated or damaged one never reaches the driver. It
-//! is written beside its place and renamed. Of processes that race the last one's file stays: another's pipelines are compiled once more.
+//! A file is named by the SHA-256 of adapter and driver, and begins with that of its content: a
+//! truncated or damaged one never reaches the driver. It is written beside its place and renamed.
+//! Of processes that race the last one's file stays: another's pipelines are compiled once more.
 
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
@@ -10,7 +12,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 /// Bytes of a digest.
 const DIGEST: usize = 32;
 
-/// New pipelines after which the file is written, for processes that are killed; others write it when the device is dropped or they end.
+/// New pipelines after which the file is written, for processes that are killed; others write it
+/// when the device is dropped or they end.
 const OFTEN: usize = 64;
 
 /// The pipeline cache of a device, and its file. Without either nothing is kept.
@@ -48,8 +51,9 @@ impl PipelineCache {
         let scope = device.push_error_scope(wgpu::ErrorFilter::Validation);
         let descriptor =
             wgpu::PipelineCacheDescriptor { label: Some("pipelines"), data: data.as_deref(), fallback: true };
-        // SAFETY: `data` is what `get_data` returned for an adapter of this key, name and driver: `read` has checked its digest, and `save` alone
-        // writes such files. What the driver finds outdated it drops, as `fallback` asks.
+        // SAFETY: `data` is what `get_data` returned for an adapter of this key, name and driver:
+        // `read` has checked its digest, and `save` alone writes such files. What the driver finds
+        // outdated it drops, as `fallback` asks.
         let cache = unsafe { device.create_pipeline_cache(&descriptor) };
         match pollster::block_on(scope.pop()) {
             None => PipelineCache { kept: Some((cache, place)), unsaved: AtomicUsize::new(0) },
@@ -69,7 +73,8 @@ impl PipelineCache {
         }
     }
 
-    /// Writes what was compiled since the last time. That it cannot be kept is no error: it is compiled again next time.
+    /// Writes what was compiled since the last time. That it cannot be kept is no error: it is
+    /// compiled again next time.
     pub(crate) fn save(&self) {
         let Some((cache, place)) = &self.kept else { return };
         if self.unsaved.swap(0, Ordering::Relaxed) > 0
@@ -100,8 +105,8 @@ fn place(folder: &Path, key: &[&str]) -> PathBuf {
 /// The content of a sound file.
 fn read(place: &Path) -> Option<Vec<u8>> {
     let bytes = std::fs::read(place).ok()?;
-    let (told, body) = bytes.split_at_checked(DIGEST)?;
-    (told == Sha256::digest(body).as_slice()).then(|| body.to_vec())
+    let (digest, body) = bytes.split_at_checked(DIGEST)?;
+    (digest == Sha256::digest(body).as_slice()).then(|| body.to_vec())
 }
 
 /// Writes beside `place` and renames: whoever reads finds all of it or nothing.
@@ -176,7 +181,8 @@ mod tests {
         Tensor::iota(100, DType::F32, 0, 1, &device)?.mul_scalar(0.5)?.exp()?.to_vec()
     }
 
-    /// What `look` finds, as soon as it finds something: the thread that hands over batches may be the last that has a device, and writes the file then.
+    /// What `look` finds, as soon as it finds something: the thread that hands over batches may be
+    /// the last that has a device, and writes the file then.
     fn becomes<T>(look: impl Fn() -> Option<T>) -> Option<T> {
         (0..2000).find_map(|_| {
             std::thread::sleep(std::time::Duration::from_millis(5));

@@ -167,8 +167,9 @@ impl Pipelines {
             label: Some(variant.shader.path()),
             source: wgpu::ShaderSource::Wgsl(source.as_str().into()),
         };
-        // SAFETY: the shader is the project's own. Its loops end: each counts up to a size. Its places come from shapes and strides that core has checked
-        // against the memory; what comes from a tensor, an index, is compared with its axis before it is followed.
+        // SAFETY: the shader is the project's own. Its loops end: each counts up to a size. Its
+        // places come from shapes and strides that core has checked against the memory; what comes
+        // from a tensor, an index, is compared with its axis before it is followed.
         let module = unsafe { device.create_shader_module_trusted(descriptor, self.checks) };
         let compiled = device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
             label: Some(variant.shader.path()),

@@ -1,6 +1,7 @@
-//! The texts of `shaders/`, each by its path: the shaders themselves, and the libraries that they reach items of.
+//! The texts of `shaders/`, each by its path: the shaders themselves, and the libraries that they
+//! reach items of.
 
-/// Arithmetic that a shader is about: which file tells what a number is.
+/// The arithmetic of a shader: which file defines its numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Class {
     /// f32, and 16-bit floats, which are widened.

@@ -1,10 +1,15 @@
-//! The tensors of a shader: how each dtype lies in words, and the functions by which a shader reads and writes elements.
+//! The tensors of a shader: how each dtype lies in words, and the functions by which a shader reads
+//! and writes elements.
 //!
-//! Of a slot `x` a shader gets `x_at(i)` (element i as a number of its class), `x_bits(i)` (its bits), and where it is written `x_put(i, number)` and
-//! `x_put_bits(i, bits)`, and `x_put_pair(i, number, next)`, which writes a whole word where elements i and i + 1 are one; `x_PER` elements lie in a word. Elements of 16 and 8 bits share words. A shader that writes elements anywhere (`Scattered`)
-//! changes its part of a word by atomic operations on integers, each bit by one thread; one that owns whole words (`Words`) uses `x_put_word(w, word)`.
+//! Of a slot `x` a shader gets `x_at(i)` (element i as a number of its class), `x_bits(i)` (its
+//! bits), and where it is written `x_put(i, number)` and `x_put_bits(i, bits)`, and `x_put_pair(i,
+//! number, next)`, which writes a whole word where elements i and i + 1 are one; `x_PER` elements
+//! lie in a word. Elements of 16 and 8 bits share words. A shader that writes elements anywhere
+//! (`Scattered`) changes its part of a word by atomic operations on integers, each bit by one
+//! thread; one that owns whole words (`Words`) uses `x_put_word(w, word)`.
 //!
-//! A tensor larger than a binding may be is bound as several windows; its functions then find the window of a word. A shader knows nothing of that.
+//! A tensor larger than a binding may be is bound as several windows; its functions then find the
+//! window of a word. A shader knows nothing of that.
 
 use crate::names::SlotName;
 use crate::shaders::Class;
@@ -21,14 +26,16 @@ pub(crate) enum Access {
     Scattered,
     /// Writes whole words, each by one thread, which may read what it holds.
     Words,
-    /// Reads elements of up to 32 bits four at a time: `x_vec4(i)`, of floats, which is `x_of_words(x_words(i))`.
+    /// Reads elements of up to 32 bits four at a time: `x_vec4(i)`, of floats, which is
+    /// `x_of_words(x_words(i))`.
     Vec4,
     /// The same of f16, for cooperative matrices: `x_f16(i)`.
     Half,
     /// Written by cooperative matrices of f32, as `x`.
     Sums,
-    /// Writes such elements four at a time: `x_put_vec4_bits(i, bits)`, `x_put_words(i, words)` as they lie in memory, and `x_put_vec4(i, four)` of floats,
-    /// each by one thread, which may read what it holds.
+    /// Writes such elements four at a time: `x_put_vec4_bits(i, bits)`, `x_put_words(i, words)` as
+    /// they lie in memory, and `x_put_vec4(i, four)` of floats, each by one thread, which may read
+    /// what it holds.
     Vec4Written,
 }
 
@@ -102,7 +109,8 @@ impl Store {
     pub(crate) fn class(self) -> Class {
         match self {
             Store::F32 | Store::F16 | Store::BF16 => Class::Float,
-            // Narrow integers are computed in 32 bits, of which the low ones are stored: they wrap there.
+            // Narrow integers are computed in 32 bits, of which the low ones are stored: they wrap
+            // there.
             Store::I32 | Store::I16 | Store::I8 => Class::Int,
             Store::I64 => Class::Wide,
             _ => Class::Byte,
@@ -131,7 +139,8 @@ pub(crate) struct Slot {
     pub(crate) name: SlotName,
     pub(crate) store: Store,
     pub(crate) access: Access,
-    /// Bindings that the tensor takes, one behind the other: more than one where it is larger than a binding may be.
+    /// Bindings that the tensor takes, one behind the other: more than one where it is larger than
+    /// a binding may be.
     pub(crate) windows: u32,
     /// The slot before it whose bindings it reads through: of two that would bind the same windows.
     pub(crate) like: Option<SlotName>,
@@ -147,7 +156,8 @@ impl Slot {
         if self.like.is_some() { 0 } else { self.windows }
     }
 
-    /// Whether its windows may be those of `other`, if they are the same memory: both are read, by words of one type.
+    /// Whether its windows may be those of `other`, if they are the same memory: both are read, by
+    /// words of one type.
     pub(crate) fn may_be_like(&self, other: &Slot) -> bool {
         let read = |slot: &Slot| slot.access == Access::Read && slot.store != Store::Atomic;
         read(self) && read(other) && self.bits() == other.bits()
@@ -165,12 +175,19 @@ impl Slot {
 
     /// The type of a word's value, or of the words of four elements.
     fn bits(&self) -> &'static str {
+        self.bits_and_bytes().0
+    }
+
+    /// That type, and its bytes.
+    fn bits_and_bytes(&self) -> (&'static str, u64) {
         match (self.access, self.store) {
-            (Access::Half, _) => "vec4<f16>",
-            (Access::Sums, _) => "f32",
-            (access, store) if access.by_vec4() => ["vec4<u32>", "vec2<u32>", "u32"][store.per_word() / 2],
-            (_, Store::I64) => "vec2<u32>",
-            _ => "u32",
+            (Access::Half, _) => ("vec4<f16>", 8),
+            (Access::Sums, _) => ("f32", 4),
+            (access, store) if access.by_vec4() => {
+                [("vec4<u32>", 16), ("vec2<u32>", 8), ("u32", 4)][store.per_word() / 2]
+            }
+            (_, Store::I64) => ("vec2<u32>", 8),
+            _ => ("u32", 4),
         }
     }
 
@@ -179,16 +196,8 @@ impl Slot {
         if self.access.by_vec4() { "u32" } else { self.bits() }
     }
 
-    /// Bytes of what [`Slot::bits`] names.
-    fn bits_bytes(&self) -> u64 {
-        match self.bits() {
-            "vec4<u32>" => 16,
-            "u32" | "f32" => 4,
-            _ => 8,
-        }
-    }
-
-    /// The declaration of the slot, whose first binding has this number, and of its functions. `window_bytes` is a power of two.
+    /// The declaration of the slot, whose first binding has this number, and of its functions.
+    /// `window_bytes` is a power of two.
     pub(crate) fn declare(&self, binding: usize, window_bytes: u64, text: &mut String) {
         self.declare_bindings(binding, text);
         if self.windows > 1 {
@@ -229,11 +238,12 @@ impl Slot {
         let _ = writeln!(text, "const {name}_PER: u32 = {per}u;\nalias {name}_BITS = {bits};");
     }
 
-    /// Functions that find the window of a word, for a tensor of several: `x_load(w)`, and `x_store(w, v)` or the atomic operations.
+    /// Functions that find the window of a word, for a tensor of several: `x_load(w)`, and
+    /// `x_store(w, v)` or the atomic operations.
     fn declare_windows(&self, window_bytes: u64, text: &mut String) {
         let (name, array) = (self.name.wgsl(), self.like.unwrap_or(self.name).wgsl());
         let bits = self.bits();
-        let words = window_bytes / self.bits_bytes();
+        let words = window_bytes / self.bits_and_bytes().1;
         let (shift, mask) = (words.trailing_zeros(), words - 1);
         let mut function = |head: &str, statement: &dyn Fn(&str) -> String| {
             let _ = write!(text, "fn {name}_{head} {{ let i = w & {mask}u; switch (w >> {shift}u) {{ ");
@@ -268,7 +278,8 @@ impl Slot {
         }
     }
 
-    /// The statement that changes word `w` by an atomic operation, or sets it where its words are not changed by those.
+    /// The statement that changes word `w` by an atomic operation, or sets it where its words are
+    /// not changed by those.
     fn stored(&self, operation: &str, w: &str, value: &str) -> String {
         let name = self.name.wgsl();
         match (self.windows, self.atomic()) {

@@ -157,10 +157,10 @@ fn masked(mask: Option<&View<'_>>) -> Masked {
     }
 }
 
-/// Whether tiles of tile_vec4.wgsl can take these tensors, of which the last is written, in so many fours of memory: rows of up to 128 elements,
+/// Whether tiles of tile_vec4.wgsl can take these tensors, of which the last is written, in so many vec4 of memory: rows of up to 128 elements,
 /// read and written four at a time.
-fn in_vec4(call: &Call<'_>, read: &[View<'_>], written: &[View<'_>], memory_fours: u32) -> Result<bool> {
-    if call.gpu.limits.max_compute_workgroup_storage_size < memory_fours * 16 {
+fn in_vec4(call: &Call<'_>, read: &[View<'_>], written: &[View<'_>], memory_vec4s: u32) -> Result<bool> {
+    if call.gpu.limits.max_compute_workgroup_storage_size < memory_vec4s * 16 {
         return Ok(false);
     }
     for view in read.iter().chain(written) {
@@ -174,7 +174,7 @@ fn in_vec4(call: &Call<'_>, read: &[View<'_>], written: &[View<'_>], memory_four
     Ok(!read.iter().any(|view| written.iter().any(|written| view.buffer.is(written.buffer))))
 }
 
-/// The tensors of a launch in the order of its slots: with `bind` each is bound, and tells its first element.
+/// The tensors of a launch in the order of its slots: with `bind` each is bound, and its first element returned.
 struct Slots<'a> {
     variant: Variant,
     bindings: SmallVec<[Binding<'a>; 6]>,
@@ -225,7 +225,7 @@ impl<'a> Slots<'a> {
         }
     }
 
-    /// How tiles of tile_vec4.wgsl lie in memory, for outputs of this width. `turn`: fours from one step's operands to the next one's.
+    /// How tiles of tile_vec4.wgsl lie in memory, for outputs of this width. `turn`: vec4 from one step's operands to the next one's.
     fn fill_tiles(&mut self, width: usize, [operands, turn, matrix, all]: [u32; 4]) {
         let is_wide = width > TILE;
         self.fill([
@@ -446,7 +446,7 @@ fn launch_rows<'a>(call: &Call<'a>, row_numbers: Binding<'a>, rows: usize) -> Re
     slots.launch(call, rows.div_ceil(GROUP_ROWS), bytemuck::bytes_of(&parameters))
 }
 
-/// Gradients by tiles of fours, where the tensors allow it; with records, which only those have, what these refuse.
+/// Gradients by tiles of vec4, where the tensors allow it; with records, which only those have, what these refuse.
 fn launch_grad<'a>(
     call: &Call<'a>,
     config: &AttentionConfig,

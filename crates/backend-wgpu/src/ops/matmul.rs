@@ -47,7 +47,7 @@ pub(crate) struct Tiling {
     pub(crate) splits: usize,
     pub(crate) split_length: usize,
     pub(crate) groups: usize,
-    /// Of a tile of tile_vec4.wgsl: whether fours of a, and of b, lie along the inner axis.
+    /// Of a tile of tile_vec4.wgsl: whether vec4 of a, and of b, lie along the inner axis.
     vec4: Option<[bool; 2]>,
 }
 
@@ -256,7 +256,7 @@ fn in_vec4(tensors: &Tensors<'_>, offsets: [u32; 4]) -> Option<[bool; 2]> {
     Some([runs(a, a_offset, column, row)?, runs(b, b_offset, row, column)?])
 }
 
-/// Whether a product is large enough to be read in fours, and the device has the memory.
+/// Whether a product is large enough to be read by vec4, and the device has the memory.
 fn takes_vec4(gpu: &Gpu, tensors: &Tensors<'_>) -> bool {
     let [m, n, ..] = tensors.sizes();
     Store::of(tensors.a.dtype).class() == Class::Float

@@ -13,7 +13,7 @@ use ternion_core::backend::View;
 use ternion_core::ops::norm::{LayerNorm, LayerNormGrad, RmsNorm, RmsNormGrad};
 use ternion_core::{Layout, Op, Result};
 
-/// What tells layer from RMS normalization: functions of norm.wgsl.
+/// What distinguishes layer from RMS normalization: functions of norm.wgsl.
 struct Kind {
     accumulator: Accumulator,
     gather: Gather,

@@ -1,4 +1,5 @@
-//! Optimizer steps of large parameters that lie dense, several in a launch: one alone hardly fills a device, and the next one waits for its end.
+//! Optimizer steps of large parameters that lie dense, several in a launch: one alone hardly fills
+//! a device, and the next one waits for its end.
 
 use super::GROUP;
 use super::elementwise::MANY;
@@ -14,7 +15,8 @@ use smallvec::SmallVec;
 use ternion_core::Result;
 use ternion_core::backend::View;
 
-/// Parameters of a launch, at most. On an H100 the steps of 124 parameters of a million elements take 1.97 ms one by one, 1.84 by two, 1.48 by four, 1.71 by eight.
+/// Parameters of a launch, at most. On an H100 the steps of 124 parameters of a million elements
+/// take 1.97 ms one by one, 1.84 by two, 1.48 by four, 1.71 by eight.
 const MOST: usize = 4;
 
 /// The parameters, as in step_vec4.wgsl.
@@ -77,7 +79,8 @@ impl<'v, 'a> FusedSteps<'v, 'a> {
         self.parameters.iter().map(|tensors| tensors[0].layout.elements()).sum()
     }
 
-    /// Whether a parameter has the same numbers and nothing in common with the others: the order of their steps must not matter.
+    /// Whether a parameter has the same numbers and nothing in common with the others: the order of
+    /// their steps must not matter.
     fn takes(&self, tensors: &Tensors<'_, '_>, hyper: &View<'_>) -> bool {
         let is_taken =
             |view: &&View<'_>| self.parameters.iter().flatten().any(|taken| taken.buffer.is(view.buffer));
@@ -87,7 +90,8 @@ impl<'v, 'a> FusedSteps<'v, 'a> {
     }
 }
 
-/// Whether there are many elements, and all tensors have theirs in whole vec4 that one binding holds.
+/// Whether there are many elements, and all tensors have theirs in whole vec4 that one binding
+/// holds.
 fn is_vec4_aligned(call: &Call<'_>, tensors: &[&View<'_>]) -> Result<bool> {
     let count = tensors[0].layout.elements();
     if !(MANY..1 << 31).contains(&count) || !count.is_multiple_of(4) {

@@ -16,7 +16,7 @@ pub(crate) struct Writing {
 }
 
 impl Writing {
-    /// For `y`, whose elements lie as `store` tells.
+    /// For `y`, whose elements are stored as `store` says.
     pub(crate) fn of(y: &View<'_>, store: Store) -> Writing {
         let (count, per_word) = (y.layout.elements(), store.per_word());
         let (function, access) = match (y.layout.is_contiguous(), per_word) {

@@ -1,7 +1,9 @@
-//! What every launch of a test asks for, written to a folder: the linked text of each shader, and a line for each launch.
+//! What every launch of a test asks for, written to a folder: the linked text of each shader, and a
+//! line for each launch.
 //!
 //! A change that must leave all shaders alone is checked by comparing two such folders:
-//! `TERNION_WGPU_RECORD=FOLDER cargo test -p ternion-wgpu --lib`. With it the op table's rows run in all their dtypes.
+//! `TERNION_WGPU_RECORD=FOLDER cargo test -p ternion-wgpu --lib`. With it the op table's rows run
+//! in all their dtypes.
 
 use sha2::{Digest, Sha256};
 use std::fs::OpenOptions;

@@ -1,4 +1,5 @@
-//! Attention of 16-bit floats by cooperative matrices: halves and records first, then the products.
+//! Attention in f16 and bf16 by cooperative matrices: operands are packed as f16 first, with a
+//! record of what they are, then the products.
 
 use super::{EVERYWHERE, FORWARD_VEC4S, Slots, in_vec4, strides};
 use crate::call::Call;
@@ -20,11 +21,12 @@ const CHUNK: usize = 128;
 const RECORD_WORDS: usize = 8;
 /// Rows that are narrower are not worth being padded to 64.
 const NARROWEST: usize = 33;
-/// Fewer queries read each key once or twice: not worth halves of them all.
+/// Fewer queries read each key once or twice: not worth packing them all.
 const FEWEST_QUERIES: usize = 5;
 /// The fewest lines of a work group, of which each subgroup takes 16.
 const FEWEST_LINES: u32 = 32;
-/// Bindings of the launch that has most: four tensors, their halves, ranges and records, and the parameters.
+/// Bindings of the launch that has most: four tensors, packed, ranges and records, and the
+/// parameters.
 const MOST_BINDINGS: u32 = 11;
 
 /// The parameters, as in pack_f16.wgsl.
@@ -144,7 +146,8 @@ fn binary_scale(config: &AttentionConfig) -> f32 {
 const NAMES: [SlotName; 4] = [SlotName::Q, SlotName::K, SlotName::V, SlotName::Dy];
 const PACKED: [SlotName; 4] = [SlotName::PackedQ, SlotName::PackedK, SlotName::PackedV, SlotName::PackedDy];
 
-/// Whether these tensors, q, k, v and of gradients dy, are taken: 16-bit floats without a mask, in fours, where the device can.
+/// Whether these tensors, q, k, v and of gradients dy, are taken: 16-bit floats without a mask, by
+/// vec4, where the device can.
 fn takes(
     call: &Call<'_>,
     config: &AttentionConfig,
@@ -302,7 +305,8 @@ impl PackedF16 {
         slots.launch(call, sizes.batch * sizes.heads * tiles, bytemuck::bytes_of(&parameters))
     }
 
-    /// Queues dq, dk and dv of the groups that are taken; `row_numbers` are those of grad_rows.wgsl.
+    /// Queues dq, dk and dv of the groups that are taken; `row_numbers` are those of
+    /// grad_rows.wgsl.
     pub(super) fn launch_gradients<'a>(
         &'a self,
         call: &Call<'a>,
@@ -372,7 +376,8 @@ enum Made {
 }
 
 impl Made {
-    /// The launches of the gradients: that of keys and that of values are one where both fit the registers.
+    /// The launches of the gradients: that of keys and that of values are one where both fit the
+    /// registers.
     fn gradients(width: usize) -> &'static [Made] {
         if width <= 64 { &[Made::Query, Made::KeyAndValue] } else { &[Made::Query, Made::Key, Made::Value] }
     }
@@ -469,7 +474,8 @@ mod tests {
     const LINES: usize = 130;
     const WIDTH: usize = 40;
 
-    /// Numbers of a tensor of three heads, each a multiple of 1/64 below 4, times a power of two of the tensor's own.
+    /// Numbers of a tensor of three heads, each a multiple of 1/64 below 4, times a power of two of
+    /// the tensor's own.
     fn numbers(tensor: usize) -> Vec<f32> {
         let number = |at: usize| ((at * 7919 + tensor * 131) % 511) as f32 / 64.0 - 3.5;
         let factor = [1.0, 1024.0, 1.0 / 4096.0][tensor];
@@ -488,8 +494,8 @@ mod tests {
         host
     }
 
-    /// Makes halves of q, k and v, `[1, 3, 130, 40]` each.
-    fn halves_of(gpu: &Arc<Gpu>, numbers: &[Vec<f32>; 3]) -> PackedF16 {
+    /// Packs q, k and v, `[1, 3, 130, 40]` each.
+    fn packed_of(gpu: &Arc<Gpu>, numbers: &[Vec<f32>; 3]) -> PackedF16 {
         let layout = Layout::row_major(Shape::new(&[1, HEADS, LINES, WIDTH]).expect("a shape"));
         let upload = |numbers: &Vec<f32>| {
             let bits: Vec<u16> = numbers.iter().map(|&x| bf16::from_f32(x).to_bits()).collect();
@@ -504,8 +510,8 @@ mod tests {
         PackedF16::of(&call, &config, &views).expect("queued")
     }
 
-    /// Head 0 is taken, with an element too small to be a half, which does not count beside its neighbours; head 1 has NaN among its keys, and head 2 four
-    /// values that no halves are.
+    /// Head 0 is taken, with an element too small to be a half, which does not count beside its
+    /// neighbours; head 1 has NaN among its keys, and head 2 four values that no f16 is.
     #[test]
     fn halves_are_exact_or_refused() {
         if !suite::expects("wgpu") {
@@ -516,9 +522,9 @@ mod tests {
         all[1][LINES * WIDTH + 77] = f32::NAN;
         all[0][9] = 1e-17;
         all[2][2 * LINES * WIDTH..][4..8].iter_mut().for_each(|x| *x *= 2f32.powi(-40));
-        let halves = halves_of(&gpu, &all);
+        let packed = packed_of(&gpu, &all);
         let records: Vec<u32> =
-            bytemuck::pod_collect_to_vec(&read(&gpu, &halves.records, HEADS * RECORD_WORDS * 4));
+            bytemuck::pod_collect_to_vec(&read(&gpu, &packed.records, HEADS * RECORD_WORDS * 4));
         let taken: Vec<u32> = records.chunks(RECORD_WORDS).map(|record| record[0]).collect();
         assert_eq!(taken, [1, 0, 0]);
         let powers = all.each_ref().map(|tensor| power_of(&tensor[..LINES * WIDTH]));
@@ -526,8 +532,8 @@ mod tests {
         let factor = f64::from(f32::from_bits(records[1])) / 2f64.powi(-powers[0] - powers[1]);
         assert!((factor / (0.25 * std::f64::consts::LOG2_E) - 1.0).abs() < 1e-6, "{factor}");
         for (tensor, power) in powers.into_iter().enumerate() {
-            let bytes = halves.sizes.packed_bytes(tensor);
-            let bits: Vec<u16> = bytemuck::pod_collect_to_vec(&read(&gpu, &halves.packed[tensor], bytes));
+            let bytes = packed.sizes.packed_bytes(tensor);
+            let bits: Vec<u16> = bytemuck::pod_collect_to_vec(&read(&gpu, &packed.packed[tensor], bytes));
             for (at, &bits) in bits[..2 * CHUNK * 64].iter().enumerate() {
                 let (line, column) = (at / 64, at % 64);
                 let inside = line < LINES && column < WIDTH;

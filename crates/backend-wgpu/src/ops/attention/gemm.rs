@@ -21,10 +21,13 @@ const TILE: usize = 128;
 const NARROW: usize = 64;
 /// Fewer queries or keys leave most of a tile empty.
 const FEWEST_LINES: usize = 65;
-/// Fewer tiles of weights than this leave processors of a large GPU idle: one launch with tiles of half the size takes less time then. Measured on an H100:
-/// 32 tiles took 1.5 (forward) and 1.8 (backward) times as long, 96 tiles of 64 columns 1.2 and 1.0, of 128 columns 0.7, 192 tiles 1.0 and 0.7.
+/// Fewer tiles of weights than this leave processors of a large GPU idle: one launch with tiles of
+/// half the size takes less time then. Measured on an H100: 32 tiles took 1.5 (forward) and 1.8
+/// (backward) times as long, 96 tiles of 64 columns 1.2 and 1.0, of 128 columns 0.7, 192 tiles 1.0
+/// and 0.7.
 const FEWEST_TILES: usize = 96;
-/// Threads that tiles of outputs are to keep busy, where sums are made in parts otherwise: a work group of 256 on each processor of a large device.
+/// Threads that tiles of outputs are to keep busy, where sums are made in parts otherwise: a work
+/// group of 256 on each processor of a large device.
 const WANTED_THREADS: usize = 256 * 132;
 
 /// The parameters, as in gemm.wgsl.
@@ -60,8 +63,8 @@ struct Parameters {
     lse: [u32; 4],
 }
 
-/// An operand or an output of a product: memory, first element, strides of batches, heads, heads of the launch and how many heads share one, of lines
-/// and of inner places.
+/// An operand or an output of a product: memory, first element, strides of batches, heads, heads of
+/// the launch and how many heads share one, of lines and of inner places.
 #[derive(Clone, Copy)]
 struct Matrix<'a> {
     binding: Binding<'a>,
@@ -73,7 +76,8 @@ struct Matrix<'a> {
 }
 
 impl<'a> Matrix<'a> {
-    /// Of a tensor whose heads are shared by so many. Its lines are those of the product, or, `turned`, its inner places.
+    /// Of a tensor whose heads are shared by so many. Its lines are those of the product, or,
+    /// `turned`, its inner places.
     fn of(call: &Call<'a>, view: &View<'a>, shared_by: u32, turned: bool) -> Result<Matrix<'a>> {
         let (binding, first) = call.gpu.bind(call.name, view)?;
         let [batch, head, line, column] = strides(view);
@@ -88,7 +92,7 @@ impl<'a> Matrix<'a> {
         })
     }
 
-    /// Whether fours lie along the inner places.
+    /// Whether vec4 lie along the inner places.
     fn runs(&self) -> bool {
         self.inner == 1
     }
@@ -133,7 +137,8 @@ struct Shape {
 }
 
 impl Shape {
-    /// If there are enough lines and tiles, and the weights of heads that share one are within the bound.
+    /// If there are enough lines and tiles, and the weights of heads that share one are within the
+    /// bound.
     fn of(call: &Call<'_>, config: &AttentionConfig) -> Result<Option<Shape>> {
         let [batch, heads, queries, width] = call.inputs[0].layout.shape().to_array(call.name)?;
         let sizes = Sizes::of(call, config, [heads, queries, width])?;
@@ -211,7 +216,8 @@ pub(super) struct WholeProducts<'a, 'b> {
 }
 
 impl<'a, 'b> WholeProducts<'a, 'b> {
-    /// If these tensors are taken: in fours, with enough lines, and memory for the weights of heads that share one. What is written is y, or dq, dk and dv.
+    /// If these tensors are taken: by vec4, with enough lines, and memory for the weights of heads
+    /// that share one. What is written is y, or dq, dk and dv.
     pub(super) fn of(
         call: &'b Call<'a>,
         config: &AttentionConfig,
@@ -367,7 +373,8 @@ impl<'a, 'b> WholeProducts<'a, 'b> {
         slots
     }
 
-    /// Queues the product of weights with `right`, times `factor`; forward with what was found of tiles' rows, and lse.
+    /// Queues the product of weights with `right`, times `factor`; forward with what was found of
+    /// tiles' rows, and lse.
     fn launch_output<'c>(
         &'c self,
         heads: Heads,
@@ -430,24 +437,25 @@ impl<'a, 'b> WholeProducts<'a, 'b> {
         part: Matrix<'c>,
         out: Matrix<'c>,
         parameters: Parameters,
-        fours: usize,
+        vec4s: usize,
     ) -> Result<()> {
         let mut slots = Slots::new(Shader::AttentionGemm);
         slots.bound(SlotName::Left, Store::F32, Access::Vec4, part.binding);
         slots.bound(SlotName::Out, out.store, Access::Vec4Written, out.binding);
         slots.fill([AttentionStep::AddParts.into(), Constant::Threads.is(256)]);
         let parameters = Parameters {
-            m: (fours * 4 / (parameters.lines * parameters.n) as usize) as u32,
+            m: (vec4s * 4 / (parameters.lines * parameters.n) as usize) as u32,
             out_heads: out.heads,
             offsets: [0, 0, out.first, out.line],
             ..parameters
         };
-        slots.launch(self.call, fours.div_ceil(256), bytemuck::bytes_of(&parameters))
+        slots.launch(self.call, vec4s.div_ceil(256), bytemuck::bytes_of(&parameters))
     }
 }
 
 impl Slots<'_> {
-    /// Whether weights are shares of the largest scores of their tiles, to be put together: forward.
+    /// Whether weights are shares of the largest scores of their tiles, to be put together:
+    /// forward.
     fn fill_shares(&mut self, together: bool) {
         self.fill([Switch::LeftScaled.is(together)]);
         self.fill(match together {

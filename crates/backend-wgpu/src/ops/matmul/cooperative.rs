@@ -133,7 +133,7 @@ impl Cooperative {
         call.gpu.launch(call.name, what_follows, bytemuck::bytes_of(&added))
     }
 
-    /// How fours lie in memory: see the shader. A matrix is loaded row by row by functions with a T. The roles A, B, C of matrices must be no other names.
+    /// How vec4 lie in memory: see the shader. A matrix is loaded row by row by functions with a T. The roles A, B, C of matrices must be no other names.
     fn variant(&self) -> Variant {
         let number = |runs: bool, [along, across]: [u32; 2]| if runs { along } else { across };
         let [left, right] = self.runs;

@@ -1,5 +1,6 @@
-//! Rows that are read by vec4 and stay in registers: which do, how they are partitioned among threads, and the launches of exponentials_vec4.wgsl,
-//! sums_vec4.wgsl and norm_grad_vec4.wgsl; and reductions that read vec4.
+//! Rows that are read by vec4 and stay in registers: which do, how they are partitioned among
+//! threads, and the launches of exponentials_vec4.wgsl, sums_vec4.wgsl and norm_grad_vec4.wgsl; and
+//! reductions that read vec4.
 
 use super::cut::Beside;
 use super::template::{RegisterOutput, RegisterRows, RegisterTemplate, SingleElements};
@@ -29,7 +30,7 @@ const WALKING: u32 = 264;
 const ALONE: usize = 8192;
 const FEW: usize = 128;
 
-/// Elements that a thread reduces at least, of many rows and of few: eight fours and two.
+/// Elements that a thread reduces at least, of many rows and of few: eight vec4 and two.
 const EACH_REDUCED: [usize; 2] = [32, 8];
 
 /// How a row is partitioned among threads.
@@ -45,7 +46,7 @@ struct RowPartition {
     batch: u32,
 }
 
-/// How many fours a thread holds.
+/// How many vec4 a thread holds.
 struct RegisterBudget {
     /// Where a row has as many threads as it likes.
     each: usize,
@@ -75,7 +76,8 @@ fn most_threads(gpu: &Gpu) -> u32 {
 }
 
 impl RowPartition {
-    /// For so many rows of `length` elements, `per_word` in a word. None where threads cannot hold them and must.
+    /// For so many rows of `length` elements, `per_word` in a word. None where threads cannot hold
+    /// them and must.
     fn of(
         gpu: &Gpu,
         [rows, length]: [usize; 2],
@@ -84,18 +86,18 @@ impl RowPartition {
         held: &RegisterRows,
     ) -> Option<RowPartition> {
         let RegisterBudget { each, most, long: long_hold, batch } = RegisterBudget::of(per_word);
-        let fours = if edges { length.div_ceil(4) + 1 } else { length / 4 };
+        let vec4s = if edges { length.div_ceil(4) + 1 } else { length / 4 };
         let most_members = most_threads(gpu).min(held.most_threads) as usize;
-        let each = if rows * fours.div_ceil(each) < BUSY { each / 2 } else { each };
-        let members = fours.div_ceil(each).next_power_of_two().min(most_members);
-        let hold = fours.div_ceil(members);
+        let each = if rows * vec4s.div_ceil(each) < BUSY { each / 2 } else { each };
+        let members = vec4s.div_ceil(each).next_power_of_two().min(most_members);
+        let hold = vec4s.div_ceil(members);
         let long = hold > most;
         let partition = RowPartition {
             threads: THREADS.min(held.most_threads).max(members as u32).min(most_threads(gpu)),
             members: members as u32,
             hold: if long { long_hold } else { hold } as u32,
             batch: batch as u32,
-            exact: !edges && fours == members * hold,
+            exact: !edges && vec4s == members * hold,
             edges,
             long,
         };
@@ -105,14 +107,14 @@ impl RowPartition {
     /// For teams that walk over rows: less each, since sums and the next row are held, too.
     fn walking(gpu: &Gpu, length: usize) -> Option<RowPartition> {
         let most_members = most_threads(gpu) as usize;
-        let fours = length / 4;
-        let members = fours.div_ceil(2).next_power_of_two().min(most_members);
-        let hold = fours.div_ceil(members);
+        let vec4s = length / 4;
+        let members = vec4s.div_ceil(2).next_power_of_two().min(most_members);
+        let hold = vec4s.div_ceil(members);
         let partition = RowPartition {
             threads: THREADS.max(members as u32).min(most_threads(gpu)),
             members: members as u32,
             hold: hold as u32,
-            exact: fours == members * hold,
+            exact: vec4s == members * hold,
             edges: false,
             long: false,
             batch: 1,
@@ -156,7 +158,8 @@ enum Padding {
     Lowest,
 }
 
-/// Functions of elements that are stored as `store` says. `single`: also of elements that are put one by one.
+/// Functions of elements that are stored as `store` says. `single`: also of elements that are put
+/// one by one.
 fn store_fills(store: Store, padding: Padding, single: bool) -> [Fill; 8] {
     let (vec4, words, lowest) = match store {
         Store::F16 => (Vec4OfWords::F16, WordsOfVec4::F16, RowPadding::LowestF16),
@@ -188,7 +191,8 @@ fn store_fills(store: Store, padding: Padding, single: bool) -> [Fill; 8] {
 }
 
 impl<'a> Rows<'a> {
-    /// Queues the shader that holds rows in registers where they lie so that it can; else, as [`Rows::launch`].
+    /// Queues the shader that holds rows in registers where they lie so that it can; else, as
+    /// [`Rows::launch`].
     pub(crate) fn launch_in_registers(self, held: &RegisterRows) -> Result<()> {
         match self.partition(held) {
             Some(partition) => self.hold(held, partition),
@@ -207,11 +211,13 @@ impl<'a> Rows<'a> {
         (held.any_length || !edges).then_some(partition)
     }
 
-    /// How the elements of these tensors are stored if they all can be read by vec4; and whether rows begin and end in the middle of one, in all tensors alike.
+    /// How the elements of these tensors are stored if they all can be read by vec4; and whether
+    /// rows begin and end in the middle of one, in all tensors alike.
     fn in_vec4(&self, names: &[SlotName]) -> Option<(Store, bool)> {
         let (space, rank, over) = (&self.parameters.space, self.parameters.rank, &self.parameters.over);
         let mut store = None;
-        // Where rows begin in a four, by tensor: the first one, and from one to the next along each axis.
+        // Where rows begin in a four, by tensor: the first one, and from one to the next along each
+        // axis.
         let mut begins: Option<[u32; 9]> = None;
         for bound in self.outputs.iter().chain(&self.inputs).filter(|bound| names.contains(&bound.name)) {
             let mut begin = [0; 9];
@@ -331,7 +337,8 @@ impl<'a> Rows<'a> {
         (cut.parts == 1 || cut.per_part.is_multiple_of(4)).then_some(cut)
     }
 
-    /// Teams that loop over all rows by vec4, each thread with its columns in registers; and how. None where rows do not lie so, or are too long.
+    /// Teams that loop over all rows by vec4, each thread with its columns in registers; and how.
+    /// None where rows do not lie so, or are too long.
     pub(crate) fn row_loop(&self, names: &[SlotName]) -> Option<RowLoop> {
         let (rows, length) = (self.cut.rows as usize, self.cut.length as usize);
         let (store, false) = self.in_vec4(names)? else { return None };

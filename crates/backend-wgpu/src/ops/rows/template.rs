@@ -1,5 +1,5 @@
-//! What a family puts into the templates of rows: every hole of rows.wgsl and of the shaders that hold rows in registers is a field here, so that none
-//! is left open.
+//! What a family puts into the templates of rows: every hole of rows.wgsl and of the shaders that
+//! hold rows in registers is a field here, so that none is left open.
 
 use crate::names::{
     AccumulatorFromLane, AccumulatorFromWords, AccumulatorType, AccumulatorWords, Bases, Fill, Finish,
@@ -79,7 +79,8 @@ pub(crate) enum RowFinish {
     Row(Finish),
     /// Elements of y, by the threads of each part.
     Elements { prepare: Prepare, value: RowValue },
-    /// The same, several elements of a thread at a time where it has many: for values that are mostly read.
+    /// The same, several elements of a thread at a time where it has many: for values that are
+    /// mostly read.
     ManyElements { prepare: Prepare, value: RowValue },
     /// The same of some rows: `finish` calls FINISH_ELEMENTS for those.
     SomeElements { finish: Finish, prepare: Prepare, value: RowValue },
