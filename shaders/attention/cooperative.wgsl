@@ -1,4 +1,4 @@
-// Attention as in attention.wgsl by cooperative matrices of 16 x 16 x 16 (tensor cores), without a mask, from the halves of pack_f16.wgsl.
+// Attention as in attention.wgsl by cooperative matrices of 16 x 16 x 16 (tensor cores), without a mask, from the packed f16 of pack_f16.wgsl.
 //
 //   packed_q [batch, heads, padded_queries, WIDTH]     packed_k, packed_v [batch, kv_heads, padded_keys, WIDTH]     records [groups, 8]
 //   y [batch, heads, queries, value_dim]    lse [batch, heads, queries]      any strides; y is written four elements at a time
@@ -13,7 +13,7 @@
 //
 // Scores pass from matrices to threads through score_tile, where two threads share a row, and weights back through weight_tile. Halves are as exact as the
 // inputs, and products and sums are in f32: what is lost is in the weights. One above 2^-29 is rounded to 11 bits, a smaller one to a multiple of
-// 2^-39 (where an adapter takes subnormal halves for 0, to 0): |error of y| <= 2^-12 * sum of p |v| + keys * 2^-40 * largest |v| of the column.
+// 2^-39 (where an adapter takes subnormal f16 for 0, to 0): |error of y| <= 2^-12 * sum of p |v| + keys * 2^-40 * largest |v| of the column.
 //
 // Compilers keep matrices in registers only in plain code: strides are numbers of the text, nothing around them is conditional, and all of it stands in the
 // entry point. Groups that the records refuse are left to attention_vec4.wgsl.

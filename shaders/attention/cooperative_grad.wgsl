@@ -1,4 +1,4 @@
-// Gradients of attention as in grad.wgsl by cooperative matrices of 16 x 16 x 16 (tensor cores), without a mask, from the halves of
+// Gradients of attention as in grad.wgsl by cooperative matrices of 16 x 16 x 16 (tensor cores), without a mask, from the packed f16 of
 // pack_f16.wgsl and the row_numbers of grad_rows.wgsl.
 //
 //   packed_q, packed_dy [batch, heads, padded_queries, WIDTH]    packed_k, packed_v [batch, kv_heads, padded_keys, WIDTH]    records [groups, 8]
@@ -15,9 +15,9 @@
 //
 // One launch makes dk and dv where the outputs of both fit the registers, which is up to a WIDTH of 64.
 //
-// p is stored as halves times 2^15, ds times 2^(powers of v and dy - 25), which cannot overflow: |v dyT - delta| <= 2 * 128 * 2^16 * 2^16 in units of packed
-// halves. Both are rounded to 11 bits, or, where they are small, to a multiple of 2^-39 of their largest possible value; an adapter that takes subnormal
-// halves for 0 loses what is below 2^-29 of it. Products and sums are in f32. Compilers keep matrices in registers only in plain code, as
+// p is stored as f16 times 2^15, ds times 2^(powers of v and dy - 25), which cannot overflow: |v dyT - delta| <= 2 * 128 * 2^16 * 2^16 in units of packed
+// f16. Both are rounded to 11 bits, or, where they are small, to a multiple of 2^-39 of their largest possible value; an adapter that takes subnormal
+// f16 for 0 loses what is below 2^-29 of it. Products and sums are in f32. Compilers keep matrices in registers only in plain code, as
 // cooperative.wgsl says. Groups that the records refuse are left to grad_vec4.wgsl.
 
 struct Parameters {

@@ -4,7 +4,7 @@
 //   q, dq [batch, heads, queries, head_dim]     k, dk [batch, kv_heads, keys, head_dim]       v, dv [batch, kv_heads, keys, value_dim]
 //   dy [batch, heads, queries, value_dim]       row_numbers: lse, delta of each query         mask [batch, heads, queries, keys]
 //
-// A work group makes 64 lines by 64 columns of one of them. BY_KEYS tells whether lines are keys: then it goes over the queries that see them, 32 at
+// A work group makes 64 lines by 64 columns of one of them. BY_KEYS says whether lines are keys: then it goes over the queries that see them, 32 at
 // a time, of all query heads that share the key head, and makes dk (`out`) or, in the chunks behind those, dv (`other`); else lines are queries, and
 // it goes over the keys that they see, for dq (`out`). Each element is summed by one thread, in one order.
 //

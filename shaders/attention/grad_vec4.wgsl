@@ -4,7 +4,7 @@
 //   q, dq [batch, heads, queries, head_dim]     k, dk [batch, kv_heads, keys, head_dim]       v, dv [batch, kv_heads, keys, value_dim]
 //   dy [batch, heads, queries, value_dim]       row_numbers: lse, delta of each query         mask [batch, heads, queries, keys]
 //
-// BY_KEYS tells which of two launches it is. A work group makes 64 lines in all columns, by the tiles of tile_vec4.wgsl, 64 inner at a time:
+// BY_KEYS says which of two launches it is. A work group makes 64 lines in all columns, by the tiles of tile_vec4.wgsl, 64 inner at a time:
 //
 //                    BY_KEYS: 64 keys, over the queries     else: 64 queries, over the keys
 //                    of all heads that share the key head

@@ -1,4 +1,4 @@
-// What cooperative matrices need of queries, keys, values and dy: halves that lie dense, times a power of two that all of a group share, and padded with
+// What cooperative matrices need of queries, keys, values and dy: contiguous f16, times a power of two that all of a group share, and padded with
 // zeros. A group is a key head and the query heads that share it.
 //
 //   q, k, v, dy   [batch, heads, lines, width], f16 or bf16, vec4s along the width, any other strides
@@ -6,7 +6,7 @@
 //   packed_*      [batch, heads, chunks of 128 lines, WIDTH], f16, WIDTH 64 or 128
 //   records       [groups, 8]: whether cooperative matrices take the group, the factor of its scores, then the powers of q, k, v and dy
 //
-// Two launches of this file, with one work group for each chunk of each tensor: RANGES looks at the elements, PACKS writes the halves and the records.
+// Two launches of this file, with one work group for each chunk of each tensor: RANGES looks at the elements, PACKS writes the f16 and the records.
 //
 // The largest |x| of a tensor in a group comes to lie from 2^15 to 2^16. A group is taken where that is exact for each of its elements that counts: for f16
 // always, for bf16, of 8 bits, where none is smaller than 2^-32 of the largest; and where all elements are finite, the powers are within 2^-60 and 2^60, and
@@ -165,7 +165,7 @@ fn range_in(tensor: u32, of_group: u32, lane: u32) -> Range {
     return range_of_group(range, lane);
 }
 
-// By which power of two the numbers of a range become halves.
+// By which power of two the numbers of a range become f16.
 fn power_of(range: Range) -> i32 {
     return select(clamp(142 - i32(range.largest >> 23u), -60, 60), 0, range.largest == 0u);
 }
@@ -214,7 +214,7 @@ fn put_record(of_group: u32, lane: u32) {
         powers[tensor] = power_of(range);
         taken &= is_exact(range);
     }
-    // Sums of products of halves are below 2^39.
+    // Sums of products of f16 are below 2^39.
     let factor = params.scale * power_of_two(-powers.x) * power_of_two(-powers.y);
     taken &= abs_of(factor) < 1e18;
     // Nor gradients of scores, of dy and v.

@@ -4,7 +4,7 @@
 //   left [64 lines][depth] -> scores 64 x 32  ->  weights, in work-group memory  ->  output 64 x 64 += weights * matrix
 //
 // From a shader: LEFT(which, line, index) and RIGHT(which, inner, index) -> f32, the operands of scores number `which`; MATRIX(inner, column) -> f32;
-// each tells 0 beyond its edges. 15 KiB of work-group memory.
+// each says 0 beyond its edges. 15 KiB of work-group memory.
 
 // [16 indices][64 lines, and 4 so that neighbours go to different banks]; a part of the matrix, likewise; sums of rows on their way.
 var<workgroup> attention_left: array<vec4<f32>, 272>;

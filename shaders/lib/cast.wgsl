@@ -1,4 +1,4 @@
-// Conversions cast_FROM_TO(x), rounded once. FROM is a compute class (f32 also for halves; i32 also for i16 and i8; u8 also for bool), TO a dtype:
+// Conversions cast_FROM_TO(x), rounded once. FROM is a compute class (f32 also for f16 and bf16; i32 also for i16 and i8; u8 also for bool), TO a dtype:
 //
 //   f32        the value
 //   f16, bf16  the 16 bits, in a u32

@@ -234,7 +234,7 @@ fn unary_clamp(x: C) -> C {
     return float_smaller(float_larger(x, first()), second());
 }
 
-// ---------------------------------------------------------------- gradients: name(saved, dy); saved is y where y tells the gradient
+// ---------------------------------------------------------------- gradients: name(saved, dy); saved is y where y says the gradient
 
 fn grad_neg(s: C, d: C) -> C {
     return negated(d);

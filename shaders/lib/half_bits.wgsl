@@ -8,7 +8,7 @@ fn f16_to_f32(bits: u32) -> f32 {
     return select(unpack2x16float(bits).x, bitcast<f32>(subnormal | ((bits & 0x8000u) << 16u)), size < 0x400u);
 }
 
-// The bits of the f16 nearest to x, halves to even; too large is infinite; NaN stays NaN.
+// The bits of the f16 nearest to x, ties to even; too large is infinite; NaN stays NaN.
 //
 // The sum with a power of two 13 digits above x, 1/2 at least, is rounded to the last index of an f16: its mantissa is that of the result, with the leading 1.
 fn f32_to_f16(x: f32) -> u32 {
@@ -26,7 +26,7 @@ fn bf16_to_f32(bits: u32) -> f32 {
     return bitcast<f32>(bits << 16u);
 }
 
-// The bits of the bf16 nearest to x, halves to even; too large is infinite; NaN stays NaN.
+// The bits of the bf16 nearest to x, ties to even; too large is infinite; NaN stays NaN.
 fn f32_to_bf16(x: f32) -> u32 {
     let bits = bitcast<u32>(x);
     let rounded = bits + 0x7fffu + ((bits >> 16u) & 1u);

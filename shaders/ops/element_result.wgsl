@@ -29,7 +29,7 @@ fn select_result(number: u32) -> y_BITS {
     return c_bits(ELEMENT_INDEX(3u, number));
 }
 
-// Copies: of bits; of numbers that the other dtype holds; by a function that tells a number, or the bits of a rounded one.
+// Copies: of bits; of numbers that the other dtype holds; by a function that says a number, or the bits of a rounded one.
 fn bits_result(number: u32) -> y_BITS { return a_bits(ELEMENT_INDEX(1u, number)); }
 fn same_result(number: u32) -> y_BITS { return y_rounded(a_at(ELEMENT_INDEX(1u, number))); }
 fn cast_result(number: u32) -> y_BITS { return y_rounded(FUNCTION(a_at(ELEMENT_INDEX(1u, number)))); }

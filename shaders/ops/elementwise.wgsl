@@ -2,8 +2,8 @@
 //
 //   y, a, b, c   one shape, any strides (broadcast by stride 0), any offset
 //
-// A thread stores vec4s of y where all tensors lie so (write.wgsl; RUNS tells by bits which inputs have four elements there and not one), a word of y
-// where y lies dense (one element, or those of 16 or 8 bits that share it), else one element. RESULT (element_result.wgsl) tells the
+// A thread stores vec4s of y where all tensors lie so (write.wgsl; RUNS says by bits which inputs have four elements there and not one), a word of y
+// where y lies dense (one element, or those of 16 or 8 bits that share it), else one element. RESULT (element_result.wgsl) says the
 // bits of an element, of inputs at ELEMENT_INDEX(tensor, number); FUNCTION is the function. Limits: fewer than 2^32 elements.
 
 struct Parameters {

@@ -1,5 +1,5 @@
 // Random numbers: y[i] is made of word i (normal: 2i and 2i + 1) of a Philox stream, i in row-major order. A thread draws a block of four words, which
-// make ELEMENTS elements; which thread writes them is told by where they lie, so that neighbours write neighbours:
+// make ELEMENTS elements; which thread writes them follows from where they are stored, so that neighbours write neighbours:
 //
 //   thread    0       1       2      ...            drawn | 0 1 2 3 | 4 5 6 7 | ...
 //   draws     0-3     4-7     8-11                  written by threads 0 1 2 3 4 ... 255, 0 1 2 ...

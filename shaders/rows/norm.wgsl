@@ -159,7 +159,7 @@ fn norm_batch_grad_value(at: Member, base: vec4<u32>, state: RowState, r: u32) -
 
 // ---------------------------------------------------------------- gradients of the parameters
 
-// Of layer and RMS: a row here is a column of x, the space of rows tells where it goes on.
+// Of layer and RMS: a row here is a column of x, the space of rows says where it goes on.
 fn norm_columns_gather(at: Member, base: vec4<u32>) -> vec4<f32> {
     var sum = 0.0;
     var sum_along = 0.0;

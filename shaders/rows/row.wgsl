@@ -286,7 +286,7 @@ fn finite_or_zero(x: f32) -> f32 {
     return select(0.0, x, size_bits(x) < 0x7f800000u);
 }
 
-// x: the largest number; y: the sum of e^(number - x), by 0 instead of an infinite x. NaN is told by y.
+// x: the largest number; y: the sum of e^(number - x), by 0 instead of an infinite x. y says whether there is NaN.
 fn exponentials_start() -> vec4<f32> {
     return vec4<f32>(lowest(), 0.0, 0.0, 0.0);
 }

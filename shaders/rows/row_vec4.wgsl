@@ -21,7 +21,7 @@ fn vec4_of_bf16(words: vec2<u32>) -> vec4<f32> {
     return bitcast<vec4<f32>>(vec4<u32>(words.x << 16u, words.x & 0xffff0000u, words.y << 16u, words.y & 0xffff0000u));
 }
 
-// Of numbers that are not NaN: halves to even.
+// Of numbers that are not NaN: ties to even.
 fn words_of_number_bf16(quad: vec4<f32>) -> vec2<u32> {
     let bits = bitcast<vec4<u32>>(quad);
     let rounded = bits + vec4<u32>(0x7fffu) + ((bits >> vec4<u32>(16u)) & vec4<u32>(1u));
@@ -43,7 +43,7 @@ fn vec4_of_f16(words: vec2<u32>) -> vec4<f32> {
     return bitcast<vec4<f32>>(select(rebased, small, size < vec4<u32>(0x400u)) | sign);
 }
 
-// Likewise, halves to even; too large is infinite.
+// Likewise, ties to even; too large is infinite.
 fn words_of_f16(quad: vec4<f32>) -> vec2<u32> {
     let bits = bitcast<vec4<u32>>(quad);
     let size = bits & vec4<u32>(0x7fffffffu);
