@@ -1,4 +1,4 @@
-//! Developer commands: `cargo xtask bundle`, `coverage`, `kernels`, `mutations`, `profile`.
+//! Developer commands: `cargo xtask bundle`, `coverage`, `kernels`, `mutations`, `profile`, `shader`.
 
 mod bundle;
 mod coverage;
@@ -8,6 +8,7 @@ mod known;
 mod lengths;
 mod mutations;
 mod profile;
+mod shader;
 
 use clap::{Parser, Subcommand};
 use std::path::{Path, PathBuf};
@@ -75,6 +76,13 @@ enum Command {
         #[arg(long)]
         share: Option<String>,
     },
+    /// Prints the WGSL that the wgpu backend links for an op of the op table, without an adapter.
+    Shader {
+        /// The op, such as softmax.
+        name: String,
+        /// The dtype, such as f32.
+        dtype: String,
+    },
     /// Runs one case of ternion-bench under Nsight Compute and keeps the key figures as text.
     Profile {
         /// The case's whole name, such as elementwise/add/f32.
@@ -111,6 +119,7 @@ fn main() -> ExitCode {
             let wanted = kernels::Wanted { only, architectures: arch, keep, known, record, share };
             kernels::run(&root(), &wanted)
         }
+        Command::Shader { name, dtype } => shader::run(&name, &dtype),
         Command::Profile { case, out } => profile::run(&root(), &case, out.as_deref()),
         Command::Mutations { only, check } => mutations::run(&root(), only.as_deref(), check),
     };

@@ -1,8 +1,8 @@
 //! Commands that wait to be submitted: launches in one pass, their parameters, and the groups of bindings that they use.
 
 use crate::binding::{Binding, Limits};
+use crate::device_errors::DeviceErrors;
 use crate::faults::Faults;
-use crate::health::Health;
 use crate::pipelines::{MOST_PARAMETERS, Pipeline};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -108,15 +108,15 @@ impl Batch {
     }
 
     /// Hands everything to the device, also where nothing but written bytes waits.
-    pub(crate) fn submit_all(&mut self, device: &wgpu::Device, queue: &wgpu::Queue, health: &Health) {
-        self.submit(device, queue, health);
+    pub(crate) fn submit_all(&mut self, device: &wgpu::Device, queue: &wgpu::Queue, errors: &DeviceErrors) {
+        self.submit(device, queue, errors);
         if self.written > 0 {
-            self.hand_over(None, device, queue, health);
+            self.hand_over(None, device, queue, errors);
         }
     }
 
     /// Hands launches and copies to the device, behind what was written. Without any nothing is done, so that small uploads are submitted together.
-    pub(crate) fn submit(&mut self, device: &wgpu::Device, queue: &wgpu::Queue, health: &Health) {
+    pub(crate) fn submit(&mut self, device: &wgpu::Device, queue: &wgpu::Queue, errors: &DeviceErrors) {
         self.pass = None;
         let Some(encoder) = self.encoder.take() else { return };
         if !self.parameters.is_empty() {
@@ -124,7 +124,7 @@ impl Batch {
             queue.write_buffer(&self.ring, 0, &self.parameters);
             self.parameters.clear();
         }
-        self.hand_over(Some(encoder.finish()), device, queue, health);
+        self.hand_over(Some(encoder.finish()), device, queue, errors);
         self.launches = 0;
     }
 
@@ -133,7 +133,7 @@ impl Batch {
         commands: Option<wgpu::CommandBuffer>,
         device: &wgpu::Device,
         queue: &wgpu::Queue,
-        health: &Health,
+        errors: &DeviceErrors,
     ) {
         queue.submit(commands);
         let written = std::mem::take(&mut self.written);
@@ -144,7 +144,7 @@ impl Batch {
             });
         }
         // Frees what finished submissions held. What went wrong is the error of the next call.
-        health.free(device);
+        errors.free(device);
     }
 
     pub(crate) fn group(

@@ -1,6 +1,6 @@
 //! Memory as shaders see it: which bytes of a buffer, in how many bindings.
 
-use crate::gpu::WgpuMemory;
+use crate::memory::WgpuMemory;
 use crate::slots::Slot;
 use smallvec::SmallVec;
 use ternion_core::backend::View;
@@ -63,7 +63,7 @@ impl<'a> Binding<'a> {
         };
         let size = view.dtype.size();
         let start = (low * size) as u64 / limits.step * limits.step;
-        // Whole fours of four bytes.
+        // Multiples of 16 bytes.
         let end = (((high + 1) * size) as u64).next_multiple_of(16).min(whole.bytes);
         Binding { memory, start, bytes: end - start }
     }
@@ -157,8 +157,8 @@ pub(crate) fn within_count(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Options;
     use crate::gpu::Gpu;
+    use crate::options::Options;
 
     #[test]
     fn scratch_memory_is_bound_as_asked_for() -> Result<()> {

@@ -1,10 +1,11 @@
 //! Indices out of range: shaders note the first one that they meet, and the host tells it at its next wait.
 
+use crate::names::SlotName;
 use rustc_hash::FxHashMap;
 use ternion_core::Error;
 
 /// What the record is called where it is bound.
-pub(crate) const SLOT: &str = "faults";
+pub(crate) const SLOT: SlotName = SlotName::Faults;
 
 /// Words of the record on the device: how many were noted, the number that the launch had got, the index in two words.
 pub(crate) const WORDS: usize = 4;

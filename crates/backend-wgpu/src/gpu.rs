@@ -3,15 +3,16 @@
 pub(crate) mod timing;
 mod transfers;
 
-use crate::Options;
 use crate::adapters::{adapter, describe};
 use crate::batch::{Batch, LONGEST_WAIT, MOST_LAUNCHES};
 pub(crate) use crate::binding::Binding;
 use crate::binding::{Limits, uncountable, windowed, within_count};
-use crate::disk::{self, Disk};
+use crate::device_errors::DeviceErrors;
 use crate::faults;
-use crate::health::Health;
-use crate::overdue::{self, Overdue};
+use crate::flush_thread::{self, Flush, FlushThread};
+use crate::memory::{WgpuMemory, memory_of};
+use crate::options::Options;
+use crate::pipeline_cache::{self, PipelineCache};
 use crate::pipelines::{MOST_PARAMETERS, Pipelines, Variant};
 use crate::pool::{Block, Pool, block_size};
 use crate::slots::Access;
@@ -23,9 +24,9 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
-use ternion_core::backend::{Buffer, Memory, MemoryStats, View};
+use ternion_core::backend::{Buffer, MemoryStats, View};
 use ternion_core::{Error, Result};
-use transfers::Place;
+use transfers::StagingSlice;
 
 /// What an op takes for itself: this at most, and this part of the device's memory (or of 8 GiB, where that is unknown).
 const MOST_WORK_BYTES: u64 = 512 << 20;
@@ -44,11 +45,11 @@ pub(crate) struct Gpu {
     pub(crate) subgroup: Option<u32>,
     device: wgpu::Device,
     queue: wgpu::Queue,
-    pool: Pool,
+    pool: Arc<Pool>,
     pipelines: Pipelines,
     batch: Mutex<Batch>,
-    overdue: Overdue,
-    health: Arc<Health>,
+    flush_thread: FlushThread,
+    errors: Arc<DeviceErrors>,
     /// Bytes that blocks may take in all.
     most_memory: u64,
     /// Bytes that an op may take for what lies between its launches, where it has a choice.
@@ -63,47 +64,11 @@ pub(crate) struct Gpu {
     /// How often, from now on, there is no memory for a download.
     #[cfg(test)]
     refused_staging: AtomicUsize,
-}
-
-/// Memory of the pool.
-#[derive(Debug)]
-pub(crate) struct WgpuMemory {
-    block: Option<Block>,
-    bytes: usize,
-    version: AtomicU64,
-    gpu: Weak<Gpu>,
-}
-
-impl WgpuMemory {
-    fn block(&self) -> &Block {
-        self.block.as_ref().expect("there until it is dropped")
-    }
-
-    pub(crate) fn buffer(&self) -> &wgpu::Buffer {
-        &self.block().buffer
-    }
-
-    pub(crate) fn number(&self) -> u64 {
-        self.block().number
-    }
-}
-
-impl Memory for WgpuMemory {
-    fn bytes(&self) -> usize {
-        self.bytes
-    }
-
-    fn version_counter(&self) -> &AtomicU64 {
-        &self.version
-    }
-}
-
-impl Drop for WgpuMemory {
-    fn drop(&mut self) {
-        if let (Some(block), Some(gpu)) = (self.block.take(), self.gpu.upgrade()) {
-            gpu.pool.give_back(block);
-        }
-    }
+    #[cfg(feature = "noop")]
+    launched: Mutex<Vec<crate::noop::Launched>>,
+    /// Ops that were run.
+    #[cfg(feature = "noop")]
+    pub(crate) calls: AtomicU64,
 }
 
 /// What is queued: a shader, what is bound to it, its parameters, and how many work groups.
@@ -116,7 +81,7 @@ pub(crate) struct Launch<'a> {
 impl Gpu {
     /// Opens the adapter with this index, with all that it offers.
     pub(crate) fn open(index: usize, options: Options) -> Result<Arc<Gpu>> {
-        Gpu::open_in(index, options, disk::folder())
+        Gpu::open_in(index, options, pipeline_cache::folder())
     }
 
     /// The same, with what drivers compiled kept in `folder`.
@@ -133,7 +98,7 @@ impl Gpu {
             | wgpu::Features::PIPELINE_CACHE;
         let mut features = adapter.features() & wanted;
         let mut experimental_features = wgpu::ExperimentalFeatures::disabled();
-        if multiplies_halves(adapter) {
+        if has_cooperative_f16(adapter) {
             features |= wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX;
             // SAFETY: what is experimental here is asked for by one shader, which keeps to the sizes that the adapter lists; the op table runs it.
             experimental_features = unsafe { wgpu::ExperimentalFeatures::enabled() };
@@ -150,16 +115,17 @@ impl Gpu {
             Error::Device { device: name.clone(), detail: format!("was not opened: {error}") }
         })?;
         if is_software(&adapter.get_info()) {
-            overdue::warm_up(&device, &queue);
+            flush_thread::warm_up(&device, &queue);
         }
         let about = describe(index, adapter);
         let description = format!("{}, {} ({})", about.name, about.interface, about.driver);
         let info = adapter.get_info();
-        let disk = Disk::open(&device, &info, folder);
+        let cache = PipelineCache::open(&device, &info, folder);
         let subgroup = subgroup_size(&info).filter(|_| features.contains(wgpu::Features::SUBGROUP));
         let options = Options { small_products: options.small_products || is_software(&info), ..options };
-        let gpu = Gpu::on((device, queue), subgroup, [name, description], about.memory_bytes, options, disk);
-        overdue::wait_at_exit(&gpu);
+        let gpu = Gpu::on((device, queue), subgroup, [name, description], about.memory_bytes, options, cache);
+        let device: Arc<dyn Flush> = gpu.clone();
+        flush_thread::wait_at_exit(&device);
         Ok(gpu)
     }
 
@@ -170,26 +136,30 @@ impl Gpu {
         [name, description]: [String; 2],
         memory_bytes: Option<u64>,
         options: Options,
-        disk: Disk,
+        cache: PipelineCache,
     ) -> Arc<Gpu> {
-        let health = Health::watch(&device);
+        let errors = DeviceErrors::watch(&device);
         let limits = device.limits();
         let bound = Limits::of(&limits);
         let most_memory = options.memory_bytes.unwrap_or(u64::MAX);
         let part = memory_bytes.unwrap_or(8 << 30).min(most_memory) / WORK_PART;
-        Arc::new_cyclic(|gpu| Gpu {
+        Arc::new_cyclic(|gpu: &Weak<Gpu>| Gpu {
             description,
             bound,
             subgroup: subgroup.filter(|_| !options.without_subgroups),
             name,
             batch: Mutex::new(Batch::new(&device)),
-            overdue: Overdue::of(gpu, device.adapter_info().backend),
+            flush_thread: FlushThread::of(gpu.clone(), device.adapter_info().backend),
             record: record(&device),
             #[cfg(test)]
             refused_staging: AtomicUsize::new(0),
-            pool: Pool::default(),
-            pipelines: Pipelines::new(bound.window, options.checked, disk),
-            health,
+            #[cfg(feature = "noop")]
+            launched: Mutex::default(),
+            #[cfg(feature = "noop")]
+            calls: AtomicU64::new(0),
+            pool: Arc::default(),
+            pipelines: Pipelines::new(bound.window, options.checked, cache),
+            errors,
             most_memory,
             small_products: options.small_products,
             work_bytes: part.min(MOST_WORK_BYTES).min(limits.max_storage_buffer_binding_size),
@@ -202,7 +172,7 @@ impl Gpu {
     }
 
     /// A device that validates shaders and runs none.
-    #[cfg(test)]
+    #[cfg(any(test, feature = "noop"))]
     pub(crate) fn noop(options: Options) -> Arc<Gpu> {
         let required_features = wgpu::Features::SHADER_F16
             | wgpu::Features::SUBGROUP
@@ -218,7 +188,14 @@ impl Gpu {
             experimental_features: unsafe { wgpu::ExperimentalFeatures::enabled() },
             ..wgpu::DeviceDescriptor::default()
         });
-        Gpu::on((device, queue), Some(32), ["noop".into(), "nothing".into()], None, options, Disk::default())
+        Gpu::on(
+            (device, queue),
+            Some(32),
+            ["noop".into(), "nothing".into()],
+            None,
+            options,
+            PipelineCache::default(),
+        )
     }
 
     /// From now on shaders of cooperative matrices are run without them.
@@ -242,7 +219,7 @@ impl Gpu {
     }
 
     /// Whether there are cooperative matrices of 16 x 16 x 16, f16 with sums in f32.
-    pub(crate) fn multiplies_halves(&self) -> bool {
+    pub(crate) fn has_cooperative_f16(&self) -> bool {
         #[cfg(test)]
         if self.pipelines.emulated.load(Ordering::Relaxed) {
             return true;
@@ -261,6 +238,12 @@ impl Gpu {
         self.pipelines.described()
     }
 
+    /// The shaders that were launched so far, in order.
+    #[cfg(feature = "noop")]
+    pub(crate) fn take_launched(&self) -> Vec<crate::noop::Launched> {
+        std::mem::take(&mut self.launched.lock())
+    }
+
     /// Shaders that were launched so far.
     pub(crate) fn launches(&self) -> u64 {
         self.launches.load(Ordering::Relaxed)
@@ -270,14 +253,14 @@ impl Gpu {
         Error::Device { device: self.name.clone(), detail: detail.into() }
     }
 
-    /// What wgpu told outside any call.
+    /// The errors that wgpu reported outside any call.
     fn healthy(&self) -> Result<()> {
-        self.health.check(&self.device).map_err(|detail| self.error(detail))
+        self.errors.check(&self.device).map_err(|detail| self.error(detail))
     }
 
     // ---- Memory
 
-    pub(crate) fn alloc(self: &Arc<Gpu>, bytes: usize) -> Result<Buffer> {
+    pub(crate) fn alloc(&self, bytes: usize) -> Result<Buffer> {
         let size = block_size(bytes);
         let block = match self.pool.take(size) {
             Some(block) => block,
@@ -285,8 +268,7 @@ impl Gpu {
                 Block { buffer: self.make(size, bytes)?, number: self.blocks.fetch_add(1, Ordering::Relaxed) }
             }
         };
-        let (version, gpu) = (AtomicU64::new(0), Arc::downgrade(self));
-        Ok(Buffer::new(WgpuMemory { block: Some(block), bytes, version, gpu }))
+        Ok(Buffer::new(WgpuMemory::new(block, bytes, &self.pool)))
     }
 
     /// A new block.
@@ -327,7 +309,7 @@ impl Gpu {
     /// Frees the blocks that are kept for reuse. What waits to be submitted may still use some, so that it is submitted first and nothing comes between.
     fn give_back_kept(&self) -> Result<()> {
         let mut batch = self.batch.lock();
-        batch.submit_all(&self.device, &self.queue, &self.health);
+        batch.submit_all(&self.device, &self.queue, &self.errors);
         batch.groups.clear();
         batch.staging = None;
         drop(self.pool.flush());
@@ -390,7 +372,7 @@ impl Gpu {
 
     // ---- Commands
 
-    /// Queues a shader. The first word of its parameters, `launched`, is told here: how many work groups were asked for, to which folding may add some.
+    /// Queues a shader. The first word of its parameters, `launched`, is written here: how many work groups were asked for, to which folding may add some.
     pub(crate) fn launch(&self, op: &'static str, launch: Launch<'_>, parameters: &[u8]) -> Result<()> {
         if launch.groups == 0 {
             return Ok(());
@@ -405,6 +387,18 @@ impl Gpu {
             .pipelines
             .get(&self.device, &variant)
             .map_err(|detail| Error::invalid(op, format!("its shader was refused: {detail}")))?;
+        #[cfg(test)]
+        if crate::record::folder().is_some() {
+            let text = self.pipelines.linked(&variant).expect("it was compiled");
+            crate::record::launched(op, groups, &text, parameters);
+        }
+        #[cfg(feature = "noop")]
+        self.launched.lock().extend(self.pipelines.linked(&variant).map(|text| crate::noop::Launched {
+            op,
+            call: self.calls.load(Ordering::Relaxed),
+            path: variant.shader.path(),
+            text,
+        }));
         let folded = self.folded(op, groups)?;
         self.launches.fetch_add(1, Ordering::Relaxed);
         let mut batch = self.batch.lock();
@@ -423,21 +417,11 @@ impl Gpu {
         let full = batch.launches >= MOST_LAUNCHES
             || batch.parameters.len() + 2 * MOST_PARAMETERS > batch.ring.size() as usize;
         if full || batch.since.elapsed() >= LONGEST_WAIT {
-            batch.submit(&self.device, &self.queue, &self.health);
+            batch.submit(&self.device, &self.queue, &self.errors);
         } else if batch.launches == 1 {
-            self.overdue.begun();
+            self.flush_thread.begun();
         }
         Ok(())
-    }
-
-    /// Hands over a batch that has waited for long. If there is none, `asleep` is set before another one can begin.
-    pub(crate) fn hand_over_overdue(&self, asleep: &AtomicBool) {
-        let mut batch = self.batch.lock();
-        if batch.launches == 0 {
-            asleep.store(true, Ordering::Release);
-        } else if batch.since.elapsed() >= LONGEST_WAIT {
-            batch.submit(&self.device, &self.queue, &self.health);
-        }
     }
 
     /// Launches that wait to be handed over.
@@ -447,13 +431,13 @@ impl Gpu {
     }
 
     #[cfg(test)]
-    pub(crate) fn overdue(&self) -> &Overdue {
-        &self.overdue
+    pub(crate) fn flush_thread(&self) -> &FlushThread {
+        &self.flush_thread
     }
 
     /// Hands what is queued to the device, which begins while the host queues more.
     pub(crate) fn hand_over(&self) {
-        self.batch.lock().submit(&self.device, &self.queue, &self.health);
+        self.batch.lock().submit(&self.device, &self.queue, &self.errors);
     }
 
     /// So many groups as two dimensions, the first as long as it may be.
@@ -479,10 +463,10 @@ impl Gpu {
         Binding::whole(&self.record)
     }
 
-    /// Memory of an op's own, to be bound: what was asked for, in whole fours. The block is larger, and may take a second binding where these bytes take one.
+    /// Memory of an op's own, to be bound: what was asked for, in whole vec4. The block is larger, and may take a second binding where these bytes take one.
     pub(crate) fn scratch<'a>(&self, op: &'static str, buffer: &'a Buffer) -> Result<Binding<'a>> {
         let memory = memory_of(op, buffer)?;
-        Ok(Binding { memory, start: 0, bytes: memory.bytes.max(1).next_multiple_of(16) as u64 })
+        Ok(Binding { memory, start: 0, bytes: memory.size_bytes().max(1).next_multiple_of(16) as u64 })
     }
 
     /// Looks at the record of indices out of range, if a shader may have written one.
@@ -492,7 +476,7 @@ impl Gpu {
         }
         let mut words = [0u32; faults::WORDS];
         let length = size_of_val(&words) as u64;
-        let record = Place { from: self.record.buffer(), offset: 0, length };
+        let record = StagingSlice { from: self.record.buffer(), offset: 0, length };
         // A record that could not be read is looked at again.
         let noted = self.read(&[record], true).inspect_err(|_| self.batch.lock().faults.expect())?;
         bytemuck::cast_slice_mut(&mut words).copy_from_slice(&noted);
@@ -504,43 +488,46 @@ impl Gpu {
         self.check_faults()
     }
 
-    /// Keeps what was compiled on disk.
-    pub(crate) fn save_pipelines(&self) {
-        self.pipelines.disk.save();
-    }
-
     /// Hands everything to the device and waits until it is done.
     fn finish(&self) -> Result<()> {
-        self.batch.lock().submit_all(&self.device, &self.queue, &self.health);
+        self.batch.lock().submit_all(&self.device, &self.queue, &self.errors);
         self.poll()
-    }
-
-    /// Waits for what was submitted, for so long at most.
-    pub(crate) fn finish_within(&self, time: Duration) {
-        self.health.wait_within(&self.device, time);
     }
 
     /// Waits until the device has done what was submitted.
     fn poll(&self) -> Result<()> {
-        let waited = self.health.wait(&self.device);
+        let waited = self.errors.wait(&self.device);
         waited.map_err(|detail| self.error(detail))
+    }
+}
+
+impl Flush for Gpu {
+    fn flush_overdue(&self, asleep: &AtomicBool) {
+        let mut batch = self.batch.lock();
+        if batch.launches == 0 {
+            asleep.store(true, Ordering::Release);
+        } else if batch.since.elapsed() >= LONGEST_WAIT {
+            batch.submit(&self.device, &self.queue, &self.errors);
+        }
+    }
+
+    fn save_pipelines(&self) {
+        self.pipelines.cache.save();
+    }
+
+    fn finish_within(&self, time: Duration) {
+        self.errors.wait_within(&self.device, time);
     }
 }
 
 /// The record of indices out of range, of zeros.
 fn record(device: &wgpu::Device) -> WgpuMemory {
-    let buffer = device.create_buffer(&wgpu::BufferDescriptor {
+    WgpuMemory::of_buffer(device.create_buffer(&wgpu::BufferDescriptor {
         label: Some("faults"),
         size: (faults::WORDS * 4) as u64,
         usage: wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST,
         mapped_at_creation: false,
-    });
-    WgpuMemory {
-        block: Some(Block { buffer, number: 0 }),
-        bytes: faults::WORDS * 4,
-        version: AtomicU64::new(0),
-        gpu: Weak::new(),
-    }
+    }))
 }
 
 /// Slots that read memory which the same launch writes are bound as written memory is.
@@ -559,7 +546,7 @@ fn share(variant: &mut Variant, bindings: &[Binding<'_>]) {
         }
         slot.access = match slot.access {
             Access::Read => Access::Shared,
-            Access::Fours => Access::FoursWritten,
+            Access::Vec4 => Access::Vec4Written,
             other => other,
         };
     }
@@ -570,19 +557,14 @@ fn is_software(info: &wgpu::AdapterInfo) -> bool {
     info.device_type == wgpu::DeviceType::Cpu
 }
 
-/// The memory behind `buffer`.
-pub(crate) fn memory_of<'a>(op: &'static str, buffer: &'a Buffer) -> Result<&'a WgpuMemory> {
-    buffer.downcast().ok_or_else(|| Error::invalid(op, "the buffer belongs to another backend"))
-}
-
 /// Threads of a subgroup, where all have so many: then they are neighbours in the work group.
 fn subgroup_size(info: &wgpu::AdapterInfo) -> Option<u32> {
     let size = info.subgroup_min_size;
     (size == info.subgroup_max_size && size.is_power_of_two() && (4..=128).contains(&size)).then_some(size)
 }
 
-/// Whether an adapter has cooperative matrices as cooperative_128 of product_fours.wgsl takes them.
-fn multiplies_halves(adapter: &wgpu::Adapter) -> bool {
+/// Whether an adapter has cooperative matrices as matmul_cooperative.wgsl takes them.
+fn has_cooperative_f16(adapter: &wgpu::Adapter) -> bool {
     let (info, features) = (adapter.get_info(), adapter.features());
     let has = |feature| features.contains(feature);
     has(wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX)

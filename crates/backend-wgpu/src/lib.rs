@@ -1,85 +1,62 @@
 //! The wgpu backend: own WGSL shaders on Vulkan, Metal, DX12 and GL.
 //!
-//! The path of an op: [`Backend::run`] goes through `select`, the one list of what runs, to a function of `ops`, which chooses a shader and its grid by
-//! shapes and strides and queues it. `linker` puts shaders together from `shaders/` of the repository and leaves out what they do not reach; `slots`
-//! tells them how each dtype lies in memory; `pipelines` compiles each once; `gpu` batches launches, reads results back and takes times.
+//! The path of an op: [`Backend::run`] goes through `select`, the one list of what runs, to a
+//! function of `ops`, which chooses a shader and its grid by shapes and strides and queues it.
+//! `linker` puts shaders together from `shaders/` of the repository and leaves out what they do not
+//! reach; `slots` declares how each dtype is stored; `pipelines` compiles each once; `gpu` batches
+//! launches, reads results back and takes times.
 
 mod adapters;
 mod batch;
 mod binding;
-mod disk;
-#[cfg(test)]
-mod emulation;
+mod call;
+mod device_errors;
 mod faults;
+mod flush_thread;
 mod gpu;
-mod health;
-#[cfg(test)]
-mod launches;
 mod linker;
+mod memory;
+mod names;
+#[cfg(feature = "noop")]
+mod noop;
 mod ops;
-mod overdue;
+mod options;
+mod pipeline_cache;
 mod pipelines;
 mod pool;
 mod repeat;
 mod select;
+mod shaders;
 mod slots;
 mod space;
+
+// Tests that see the inside of the crate.
 #[cfg(test)]
+#[path = "../tests/unit/emulation.rs"]
+mod emulation;
+#[cfg(test)]
+#[path = "../tests/unit/launches.rs"]
+mod launches;
+#[cfg(test)]
+#[path = "../tests/unit/record.rs"]
+mod record;
+#[cfg(test)]
+#[path = "../tests/unit/typed.rs"]
+mod typed;
+#[cfg(test)]
+#[path = "../tests/unit/validation.rs"]
 mod validation;
 
 pub use adapters::{AdapterDescription, descriptions, find};
 pub use gpu::timing::Timer;
+#[cfg(feature = "noop")]
+pub use noop::Launched;
+pub use options::Options;
 
 use gpu::Gpu;
 use std::sync::Arc;
 use ternion_core::backend::{Backend, Buffer, Download, MemoryStats, Meta, Plan, Unsupported, View};
 use ternion_core::{Device, Error, Op, Result};
-
-/// How a device is opened.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Options {
-    /// Bytes of a binding, at most, where that is to be less than what the adapter allows: so that tests need no large tensors. At least [`Options::LEAST_BINDING_BYTES`].
-    pub binding_bytes: Option<u64>,
-    /// Whether compilers put checks of their own around every access to memory and every loop: slower, and needed only to find an error in a shader.
-    pub checked: bool,
-    /// Whether threads meet in work-group memory alone, also where the adapter has subgroups: so that tests reach both ways.
-    pub without_subgroups: bool,
-    /// Whether attention is made of whole products also where it is so small that they leave most of a GPU idle, as is done on software adapters: so that
-    /// tests need no large tensors.
-    pub small_products: bool,
-    /// Bytes that tensors and what is kept for reuse may take in all, where that is to be less than the device has.
-    pub memory_bytes: Option<u64>,
-}
-
-impl Options {
-    /// What [`device`] reads [`Options::binding_bytes`] from.
-    pub const BINDING_BYTES: &str = "TERNION_WGPU_BINDING_BYTES";
-
-    /// What [`device`] reads [`Options::checked`] from: on where it is set and not 0.
-    pub const CHECKED: &str = "TERNION_WGPU_CHECKED";
-
-    /// The beginnings of bindings are multiples of this on every device.
-    pub const LEAST_BINDING_BYTES: u64 = 256;
-
-    /// As the environment says.
-    ///
-    /// # Errors
-    /// A variable that is no number of bytes.
-    pub fn from_env() -> Result<Options> {
-        let checked = std::env::var(Options::CHECKED).is_ok_and(|text| !["", "0"].contains(&text.as_str()));
-        let text = std::env::var(Options::BINDING_BYTES).unwrap_or_default();
-        if text.is_empty() {
-            return Ok(Options { checked, ..Options::default() });
-        }
-        match text.parse() {
-            Ok(bytes) => Ok(Options { binding_bytes: Some(bytes), checked, ..Options::default() }),
-            Err(_) => Err(Error::invalid(
-                "wgpu",
-                format!("{}={text} is no number of bytes", Options::BINDING_BYTES),
-            )),
-        }
-    }
-}
 
 /// The wgpu adapter with this index, as [`descriptions`] counts, opened as the environment says.
 ///
@@ -103,6 +80,13 @@ pub fn device_with(index: usize, options: Options) -> Result<Device> {
     }
 }
 
+/// A device without an adapter, which validates every shader that it is asked for and runs none:
+/// results on it mean nothing.
+#[cfg(feature = "noop")]
+pub fn noop_device() -> Device {
+    Device::new(WgpuBackend { gpu: Gpu::noop(Options::default()) })
+}
+
 /// A device of wgpu's as a [`Backend`].
 #[derive(Debug)]
 pub struct WgpuBackend {
@@ -120,7 +104,8 @@ impl WgpuBackend {
         Timer::new(&self.gpu)
     }
 
-    /// Queues a plain copy of the first `bytes` bytes, a multiple of 4: what every shader that moves memory is measured by.
+    /// Queues a plain copy of the first `bytes` bytes, a multiple of 4: what every shader that
+    /// moves memory is measured by.
     ///
     /// # Errors
     /// Buffers of other backends, shorter ones, or one buffer twice; a part of a word.
@@ -133,7 +118,14 @@ impl WgpuBackend {
         self.gpu.launches()
     }
 
-    /// Shaders that were compiled so far, each as its file and what identifiers in it stand for: `sums_fours.wgsl HOLD=4u EXACT=true ..`.
+    /// The shaders that were launched since the last call, in order.
+    #[cfg(feature = "noop")]
+    pub fn take_launched(&self) -> Vec<Launched> {
+        self.gpu.take_launched()
+    }
+
+    /// Shaders that were compiled so far, each as its file and what identifiers in it stand for:
+    /// `rows/sums_vec4.wgsl HOLD=4u EXACT=true ..`.
     pub fn shaders(&self) -> Vec<String> {
         self.gpu.shaders()
     }
@@ -165,6 +157,8 @@ impl Backend for WgpuBackend {
     }
 
     fn run(&self, op: &Op, inputs: &[View<'_>], outputs: &[View<'_>]) -> Result<()> {
+        #[cfg(feature = "noop")]
+        self.gpu.calls.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         select::run(&self.gpu, op, inputs, outputs)
     }
 

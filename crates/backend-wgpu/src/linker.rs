@@ -1,10 +1,14 @@
-//! Puts a shader together: its own text, what is generated for it, and those items of the library that it reaches by name.
+//! Puts a shader together: its own text, what is generated for it, and those items of the library
+//! that it reaches by name.
 //!
-//! A text is a flat list of items (`fn`, `struct`, `const`, `alias`, `var`, `override`). Compilers of GPU drivers are slow: what a shader does not
-//! use is left out before they see it.
+//! A text is a flat list of items (`fn`, `struct`, `const`, `alias`, `var`, `override`). Compilers
+//! of GPU drivers are slow: what a shader does not use is left out before they see it.
 
+use crate::names;
 use crate::repeat::unrolled;
+use crate::shaders::{self, Class, class_texts};
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
 
 /// A declaration on the top level of a text.
@@ -16,92 +20,37 @@ struct Item {
     words: Words,
 }
 
-/// The identifiers of a text, and whether any stands before a bracket: a variable may have the name of a function that it has nothing to do with.
+/// The identifiers of a text, and whether any stands before a bracket: a variable may have the name
+/// of a function that it has nothing to do with.
 type Words = FxHashMap<String, bool>;
 
 /// The items of a file by name.
 type Library = FxHashMap<String, Arc<Item>>;
 
-/// Arithmetic that a shader is about: which file tells what a number is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Class {
-    /// f32, and 16-bit floats, which are widened.
-    Float,
-    /// i32, and i16 and i8, which are widened.
-    Int,
-    /// u8 and bool, as numbers from 0 to 255.
-    Byte,
-    /// i64, as two words.
-    Wide,
-}
-
-/// The text of a file of `shaders/`.
-macro_rules! text {
-    ($file:literal) => {
-        include_str!(concat!("../shaders/", $file))
-    };
-}
-
 static CLASSES: [LazyLock<Library>; 4] = [
-    LazyLock::new(|| {
-        library(&[
-            text!("float.wgsl"),
-            text!("half.wgsl"),
-            text!("elementary.wgsl"),
-            text!("power.wgsl"),
-            text!("trigonometry.wgsl"),
-            text!("normal.wgsl"),
-        ])
-    }),
-    LazyLock::new(|| library(&[text!("int.wgsl")])),
-    LazyLock::new(|| library(&[text!("byte.wgsl")])),
-    LazyLock::new(|| library(&[WIDE])),
+    LazyLock::new(|| library(class_texts(Class::Float))),
+    LazyLock::new(|| library(class_texts(Class::Int))),
+    LazyLock::new(|| library(class_texts(Class::Byte))),
+    LazyLock::new(|| library(class_texts(Class::Wide))),
 ];
-
-/// Its functions of 64-bit numbers serve other classes too, for indices and casts.
-const WIDE: &str = text!("wide.wgsl");
 
 /// What shaders of every class may reach.
-static COMMON: LazyLock<Library> = LazyLock::new(|| library(&COMMON_TEXTS));
-const COMMON_TEXTS: [&str; 25] = [
-    text!("store.wgsl"),
-    text!("cast.wgsl"),
-    text!("index.wgsl"),
-    text!("write.wgsl"),
-    text!("result.wgsl"),
-    text!("philox.wgsl"),
-    text!("row.wgsl"),
-    text!("row_fours.wgsl"),
-    text!("reduce.wgsl"),
-    text!("softmax.wgsl"),
-    text!("norm.wgsl"),
-    text!("loss.wgsl"),
-    text!("places.wgsl"),
-    text!("digits.wgsl"),
-    text!("order.wgsl"),
-    text!("rules.wgsl"),
-    text!("window.wgsl"),
-    text!("pooling.wgsl"),
-    text!("product.wgsl"),
-    text!("product_fours.wgsl"),
-    text!("attention_tile.wgsl"),
-    text!("attention_fours_tile.wgsl"),
-    text!("attention_powers.wgsl"),
-    text!("attention_products_tile.wgsl"),
-    WIDE,
-];
+static COMMON: LazyLock<Library> = LazyLock::new(|| library(shaders::COMMON));
 
 /// Where a name is looked for: the class first.
 fn libraries(class: Class) -> [&'static Library; 2] {
     [&CLASSES[class as usize], &COMMON]
 }
 
-/// The whole text of a shader: all of `root`, and what it reaches. Identifiers of `defines` stand for their texts, those that are numbers also in
-/// what `root` repeats.
-pub(crate) fn link(root: &str, class: Class, defines: &[(String, String)]) -> String {
+/// The whole text of a shader: all of `root`, and what it reaches. The holes of `fills` stand for
+/// their texts, those that are numbers also in what `root` repeats.
+///
+/// # Errors
+/// The name of a hole that is reached and not filled.
+pub(crate) fn link(root: &str, class: Class, fills: &[(&str, Cow<'static, str>)]) -> Result<String, String> {
     let number = |text: &str| text.strip_suffix('u').and_then(|digits| digits.parse().ok());
     let numbers: Vec<(&str, usize)> =
-        defines.iter().filter_map(|(name, text)| Some((name.as_str(), number(text)?))).collect();
+        fills.iter().filter_map(|(hole, text)| Some((*hole, number(text)?))).collect();
     let mut text = unrolled(&without_comments(root), &numbers);
     let mut taken: FxHashSet<String> = items(&text).into_iter().map(|item| item.name).collect();
     let mut waiting = sorted(words_of(&text));
@@ -111,7 +60,7 @@ pub(crate) fn link(root: &str, class: Class, defines: &[(String, String)]) -> St
             continue;
         }
         let item = libraries.iter().find_map(|library| library.get(&name));
-        if let Some((_, with)) = defines.iter().find(|(defined, _)| *defined == name) {
+        if let Some((_, with)) = fills.iter().find(|(hole, _)| *hole == name) {
             // What stands for a called name is called.
             waiting.extend(sorted(words_of(with)).into_iter().map(|(word, _)| (word, true)));
         } else if let Some(item) = item.filter(|item| is_called || !item.is_function) {
@@ -120,10 +69,12 @@ pub(crate) fn link(root: &str, class: Class, defines: &[(String, String)]) -> St
             waiting.extend(sorted(item.words.clone()));
         } else if item.is_some() {
             continue;
+        } else if names::is_hole(&name) {
+            return Err(name);
         }
         taken.insert(name);
     }
-    substituted(&text, defines)
+    Ok(substituted(&text, fills))
 }
 
 /// In one order, so that a shader is the same text in every run.
@@ -174,9 +125,9 @@ fn words_of(text: &str) -> Words {
     words
 }
 
-fn substituted(text: &str, defines: &[(String, String)]) -> String {
-    let put = |(word, piece)| match defines.iter().find(|(name, _)| word && name == piece) {
-        Some((_, with)) => with.as_str(),
+fn substituted(text: &str, fills: &[(&str, Cow<'static, str>)]) -> String {
+    let put = |(word, piece)| match fills.iter().find(|(hole, _)| word && *hole == piece) {
+        Some((_, with)) => with.as_ref(),
         None => piece,
     };
     pieces(text).map(put).collect()
@@ -236,12 +187,13 @@ mod tests {
     fn no_name_means_two_things() {
         let mut count = 0;
         let mut names = FxHashSet::default();
-        for item in COMMON_TEXTS.iter().flat_map(|text| items(&unrolled(&without_comments(text), &[]))) {
+        for item in shaders::COMMON.iter().flat_map(|text| items(&unrolled(&without_comments(text), &[]))) {
             count += 1;
             assert!(names.insert(item.name.clone()), "{} is declared twice", item.name);
         }
         assert!(count > 100, "{count} items");
-        // What all classes have under one name is looked for in the class; nothing else may hide there.
+        // What all classes have under one name is looked for in the class; nothing else may hide
+        // there.
         let own = |class: usize| CLASSES[class].keys().cloned().collect::<FxHashSet<String>>();
         let interface = &(&(&own(0) & &own(1)) & &own(2)) & &own(3);
         for class in 0..3 {
@@ -258,17 +210,22 @@ mod tests {
 
     #[test]
     fn only_what_is_reached_is_linked() {
-        let text = link(
-            "fn main() { let x = FUNCTION(one()); }",
-            Class::Int,
-            &[("FUNCTION".into(), "unary_neg".into())],
-        );
+        let text =
+            link("fn main() { let x = FUNCTION(one()); }", Class::Int, &[("FUNCTION", "unary_neg".into())])
+                .expect("no other hole");
         assert!(
             text.contains("fn unary_neg") && text.contains("fn one()") && text.contains("alias C"),
             "{text}"
         );
         assert!(!text.contains("unary_abs") && !text.contains("FUNCTION"), "{text}");
-        let text = link("fn main() { let located = 1u; let x = located + 2u; }", Class::Int, &[]);
+        let text =
+            link("fn main() { let located = 1u; let x = located + 2u; }", Class::Int, &[]).expect("no hole");
         assert!(!text.contains("params"), "a variable is no function: {text}");
+    }
+
+    #[test]
+    fn a_hole_that_nothing_fills_is_an_error() {
+        let missing = link("fn main() { let x = FUNCTION(one()); }", Class::Int, &[]);
+        assert_eq!(missing, Err("FUNCTION".into()));
     }
 }

@@ -1,82 +1,51 @@
 //! Pipelines: a shader for given dtypes and functions, linked and compiled once.
 
-use crate::disk::Disk;
-use crate::linker::{Class, link};
+use crate::linker::link;
+use crate::names::{Fill, SlotName};
+use crate::pipeline_cache::PipelineCache;
+use crate::shaders::{Class, Shader};
 use crate::slots::{Access, Slot, Store};
 use parking_lot::RwLock;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// Bytes of a launch's parameters, at most.
 pub(crate) const MOST_PARAMETERS: usize = 512;
 
-/// A function of the class files: the family that its name begins with, and the op's stem.
-pub(crate) type Name = [&'static str; 2];
-
-/// What an identifier in a shader stands for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Define {
-    Text(&'static str),
-    Name(Name),
-    Number(u32),
-    Flag(bool),
-}
-
-impl Define {
-    fn text(self) -> String {
-        match self {
-            Define::Text(text) => text.into(),
-            Define::Name(name) => name.concat(),
-            Define::Number(number) => format!("{number}u"),
-            Define::Flag(flag) => flag.to_string(),
-        }
-    }
-}
-
-/// One shader among those that a file makes.
+/// One shader among those that a template makes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Variant {
-    pub(crate) file: &'static str,
+    pub(crate) shader: Shader,
     pub(crate) class: Class,
     pub(crate) slots: SmallVec<[Slot; 6]>,
-    pub(crate) defines: SmallVec<[(&'static str, Define); 4]>,
+    pub(crate) fills: SmallVec<[Fill; 4]>,
 }
 
 impl Variant {
-    pub(crate) fn new(file: &'static str, class: Class) -> Variant {
-        Variant { file, class, slots: SmallVec::new(), defines: SmallVec::new() }
+    pub(crate) fn new(shader: Shader, class: Class) -> Variant {
+        Variant { shader, class, slots: SmallVec::new(), fills: SmallVec::new() }
     }
 
-    pub(crate) fn slot(mut self, name: &'static str, store: Store, access: Access) -> Variant {
+    pub(crate) fn slot(mut self, name: SlotName, store: Store, access: Access) -> Variant {
         self.slots.push(Slot::new(name, store, access));
         self
     }
 
-    pub(crate) fn text(mut self, name: &'static str, text: &'static str) -> Variant {
-        self.defines.push((name, Define::Text(text)));
-        self
-    }
-
-    pub(crate) fn name(mut self, name: &'static str, function: Name) -> Variant {
-        self.defines.push((name, Define::Name(function)));
-        self
-    }
-
-    pub(crate) fn number(mut self, name: &'static str, number: u32) -> Variant {
-        self.defines.push((name, Define::Number(number)));
-        self
-    }
-
-    pub(crate) fn flag(mut self, name: &'static str, flag: bool) -> Variant {
-        self.defines.push((name, Define::Flag(flag)));
+    /// With a hole filled.
+    pub(crate) fn fill(mut self, fill: impl Into<Fill>) -> Variant {
+        self.fills.push(fill.into());
         self
     }
 
     /// The whole WGSL text, for windows of so many bytes.
-    fn source(&self, window_bytes: u64) -> String {
+    ///
+    /// # Errors
+    /// A hole that nothing fills.
+    fn source(&self, window_bytes: u64) -> Result<String, String> {
         let mut header = String::new();
-        if self.slots.iter().any(|slot| slot.access == Access::Halves) {
+        if self.slots.iter().any(|slot| slot.access == Access::Half) {
             header.push_str("enable f16;\nenable wgpu_cooperative_matrix;\n");
         }
         header.push_str("@group(0) @binding(0) var<uniform> params: Parameters;\n");
@@ -93,10 +62,10 @@ impl Variant {
             slot.declare(binding, window_bytes, &mut header);
             binding += slot.own_windows() as usize;
         }
-        header.push_str(crate::ops::shader(self.file));
-        let defines: Vec<(String, String)> =
-            self.defines.iter().map(|(name, define)| (name.to_string(), define.text())).collect();
-        link(&header, self.class, &defines)
+        header.push_str(self.shader.text());
+        let fills: Vec<(&str, Cow<'static, str>)> =
+            self.fills.iter().map(|fill| (fill.hole, fill.value.wgsl())).collect();
+        link(&header, self.class, &fills).map_err(|hole| format!("nothing fills {hole}"))
     }
 }
 
@@ -120,7 +89,7 @@ pub(crate) struct Pipelines {
     /// What a binding of a tensor that has several covers.
     window_bytes: u64,
     checks: wgpu::ShaderRuntimeChecks,
-    pub(crate) disk: Disk,
+    pub(crate) cache: PipelineCache,
     compiled: RwLock<FxHashMap<Variant, Arc<Pipeline>>>,
     layouts: RwLock<FxHashMap<SmallVec<[bool; 8]>, Arc<Layout>>>,
     #[cfg(test)]
@@ -132,14 +101,14 @@ pub(crate) struct Pipelines {
 
 impl Pipelines {
     /// `checked`: with checks by the compiler around every access and every loop.
-    pub(crate) fn new(window_bytes: u64, checked: bool, disk: Disk) -> Pipelines {
+    pub(crate) fn new(window_bytes: u64, checked: bool, cache: PipelineCache) -> Pipelines {
         let mut checks = wgpu::ShaderRuntimeChecks::checked();
         checks.bounds_checks = checked;
         checks.force_loop_bounding = checked;
         Pipelines {
             window_bytes,
             checks,
-            disk,
+            cache,
             compiled: RwLock::default(),
             layouts: RwLock::default(),
             #[cfg(test)]
@@ -158,17 +127,23 @@ impl Pipelines {
         #[cfg(test)]
         self.refused.lock().extend(compiled.as_ref().err().cloned());
         let pipeline = Arc::new(compiled?);
-        self.disk.compiled();
+        self.cache.compiled();
         Ok(self.compiled.write().entry(variant.clone()).or_insert(pipeline).clone())
     }
 
-    /// What was compiled: file and defines.
+    /// What was compiled: the template and what fills it.
     pub(crate) fn described(&self) -> Vec<String> {
         let words = |variant: &Variant| {
-            let defines = variant.defines.iter().map(|(name, define)| format!(" {name}={}", define.text()));
-            defines.fold(variant.file.to_string(), |words, define| words + &define)
+            let fills = variant.fills.iter().map(|fill| format!(" {}={}", fill.hole, fill.value.wgsl()));
+            fills.fold(variant.shader.path().to_string(), |words, fill| words + &fill)
         };
         self.compiled.read().keys().map(words).collect()
+    }
+
+    /// The linked text of a shader.
+    #[cfg(any(test, feature = "noop"))]
+    pub(crate) fn linked(&self, variant: &Variant) -> Result<String, String> {
+        variant.source(self.window_bytes)
     }
 
     #[cfg(test)]
@@ -178,35 +153,38 @@ impl Pipelines {
 
     fn compile(&self, device: &wgpu::Device, variant: &Variant) -> Result<Pipeline, String> {
         let layout = self.layout(device, variant);
+        let source = variant.source(self.window_bytes).map_err(|error| format!("{variant:?}: {error}"))?;
         // The last one is popped first.
         let kinds =
             [wgpu::ErrorFilter::OutOfMemory, wgpu::ErrorFilter::Internal, wgpu::ErrorFilter::Validation];
         let scopes = kinds.map(|kind| device.push_error_scope(kind));
-        let source = variant.source(self.window_bytes);
         #[cfg(test)]
         let source = match self.emulated.load(std::sync::atomic::Ordering::Relaxed) {
             true => crate::emulation::emulated(&source),
             false => source,
         };
         let descriptor = wgpu::ShaderModuleDescriptor {
-            label: Some(variant.file),
+            label: Some(variant.shader.path()),
             source: wgpu::ShaderSource::Wgsl(source.as_str().into()),
         };
-        // SAFETY: the shader is the project's own. Its loops end: each counts up to a size. Its places come from shapes and strides that core has checked
-        // against the memory; what comes from a tensor, an index, is compared with its axis before it is followed.
+        // SAFETY: the shader is the project's own. Its loops end: each counts up to a size. Its
+        // places come from shapes and strides that core has checked against the memory; what comes
+        // from a tensor, an index, is compared with its axis before it is followed.
         let module = unsafe { device.create_shader_module_trusted(descriptor, self.checks) };
         let compiled = device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
-            label: Some(variant.file),
+            label: Some(variant.shader.path()),
             layout: Some(&layout.whole),
             module: &module,
             entry_point: Some("main"),
             compilation_options: Default::default(),
-            cache: self.disk.cache(),
+            cache: self.cache.cache(),
         });
         let errors = scopes.into_iter().rev().map(|scope| pollster::block_on(scope.pop()));
         match errors.fold(None, Option::or) {
             None => Ok(Pipeline { compiled, layout }),
-            Some(error) => Err(format!("{} of {variant:?}: {error}\n{}", variant.file, numbered(&source))),
+            Some(error) => {
+                Err(format!("{} of {variant:?}: {error}\n{}", variant.shader.path(), numbered(&source)))
+            }
         }
     }
 

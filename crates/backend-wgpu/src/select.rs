@@ -1,5 +1,6 @@
 //! The one list of what this backend runs: op and inputs to a function that queues shaders, or the reason why not.
 
+use crate::call::{Call, LaunchFn};
 use crate::gpu::Gpu;
 use crate::ops;
 use smallvec::SmallVec;
@@ -7,18 +8,6 @@ use std::sync::Arc;
 use ternion_core::backend::{Meta, Plan, Unsupported, View};
 use ternion_core::ops::attention::{Attention, AttentionGrad};
 use ternion_core::{DType, Error, Op, Result};
-
-/// An op on its way to the device.
-#[derive(Clone, Copy)]
-pub(crate) struct Call<'a> {
-    pub(crate) gpu: &'a Arc<Gpu>,
-    pub(crate) name: &'static str,
-    pub(crate) inputs: &'a [View<'a>],
-    pub(crate) outputs: &'a [View<'a>],
-}
-
-/// What queues the shaders of an op.
-pub(crate) type Launcher = fn(&Op, &Call<'_>) -> Result<()>;
 
 /// That the op is run, or the reason why not.
 pub(crate) fn plan(gpu: &Gpu, op: &Op, inputs: &[Meta<'_>]) -> Result<Plan, Unsupported> {
@@ -52,7 +41,7 @@ fn is_narrow(dtype: DType) -> bool {
     matches!(dtype, DType::I16 | DType::I8)
 }
 
-fn select(_gpu: &Gpu, op: &Op, inputs: &[Meta<'_>]) -> Result<Launcher, Unsupported> {
+fn select(_gpu: &Gpu, op: &Op, inputs: &[Meta<'_>]) -> Result<LaunchFn, Unsupported> {
     if made(op) == Some(DType::F64) || inputs.iter().any(|meta| meta.dtype == DType::F64) {
         return Err(Unsupported::because("WGSL has no 64-bit floats"));
     }
@@ -98,8 +87,8 @@ fn select(_gpu: &Gpu, op: &Op, inputs: &[Meta<'_>]) -> Result<Launcher, Unsuppor
         Op::MaxPool2d(_) | Op::MaxPool2dGrad(_) | Op::AvgPool2d(_) | Op::AvgPool2dGrad(_) => {
             Ok(ops::pool::run)
         }
-        Op::Im2col(_) => Ok(ops::patches::run_im2col),
-        Op::Col2im(_) => Ok(ops::patches::run_col2im),
+        Op::Im2col(_) => Ok(ops::im2col::run_im2col),
+        Op::Col2im(_) => Ok(ops::im2col::run_col2im),
         // Their sums are kept in 32 bits, which wrap when they are stored: too late for what follows.
         Op::Matmul(product) if product.epilogue.activation.is_some() && is_narrow(inputs[0].dtype) => {
             Err(Unsupported::because("a function of a product of i16 or i8 is composed"))

@@ -1,12 +1,18 @@
-//! The tensors of a shader: how each dtype lies in words, and the functions by which a shader reads and writes elements.
+//! The tensors of a shader: how each dtype lies in words, and the functions by which a shader reads
+//! and writes elements.
 //!
-//! Of a slot `x` a shader gets `x_at(i)` (element i as a number of its class), `x_bits(i)` (its bits), and where it is written `x_put(i, number)` and
-//! `x_put_bits(i, bits)`, and `x_put_pair(i, number, next)`, which writes a whole word where elements i and i + 1 are one; `x_PER` elements lie in a word. Elements of 16 and 8 bits share words. A shader that writes elements anywhere (`Scattered`)
-//! changes its part of a word by atomic operations on integers, each bit by one thread; one that owns whole words (`Words`) uses `x_put_word(w, word)`.
+//! Of a slot `x` a shader gets `x_at(i)` (element i as a number of its class), `x_bits(i)` (its
+//! bits), and where it is written `x_put(i, number)` and `x_put_bits(i, bits)`, and `x_put_pair(i,
+//! number, next)`, which writes a whole word where elements i and i + 1 are one; `x_PER` elements
+//! lie in a word. Elements of 16 and 8 bits share words. A shader that writes elements anywhere
+//! (`Scattered`) changes its part of a word by atomic operations on integers, each bit by one
+//! thread; one that owns whole words (`Words`) uses `x_put_word(w, word)`.
 //!
-//! A tensor larger than a binding may be is bound as several windows; its functions then find the window of a word. A shader knows nothing of that.
+//! A tensor larger than a binding may be is bound as several windows; its functions then find the
+//! window of a word. A shader knows nothing of that.
 
-use crate::linker::Class;
+use crate::names::SlotName;
+use crate::shaders::Class;
 use std::fmt::Write;
 use ternion_core::DType;
 
@@ -20,25 +26,27 @@ pub(crate) enum Access {
     Scattered,
     /// Writes whole words, each by one thread, which may read what it holds.
     Words,
-    /// Reads elements of up to 32 bits four at a time: `x_four(i)`, of floats, which is `x_of_words(x_words(i))`.
-    Fours,
-    /// The same of f16, for cooperative matrices: `x_halves(i)`.
-    Halves,
+    /// Reads elements of up to 32 bits four at a time: `x_vec4(i)`, of floats, which is
+    /// `x_of_words(x_words(i))`.
+    Vec4,
+    /// The same of f16, for cooperative matrices: `x_f16(i)`.
+    Half,
     /// Written by cooperative matrices of f32, as `x`.
     Sums,
-    /// Writes such elements four at a time: `x_put_four_bits(i, bits)`, `x_put_words(i, words)` as they lie in memory, and `x_put_four(i, four)` of floats,
-    /// each by one thread, which may read what it holds.
-    FoursWritten,
+    /// Writes such elements four at a time: `x_put_vec4_bits(i, bits)`, `x_put_words(i, words)` as
+    /// they lie in memory, and `x_put_vec4(i, four)` of floats, each by one thread, which may read
+    /// what it holds.
+    Vec4Written,
 }
 
 impl Access {
     pub(crate) fn writes(self) -> bool {
-        !matches!(self, Access::Read | Access::Fours | Access::Halves)
+        !matches!(self, Access::Read | Access::Vec4 | Access::Half)
     }
 
-    /// Whether the tensor is declared as an array of fours.
-    fn by_fours(self) -> bool {
-        matches!(self, Access::Fours | Access::Halves | Access::FoursWritten)
+    /// Whether the tensor is declared as an array of vec4.
+    fn by_vec4(self) -> bool {
+        matches!(self, Access::Vec4 | Access::Half | Access::Vec4Written)
     }
 }
 
@@ -101,7 +109,8 @@ impl Store {
     pub(crate) fn class(self) -> Class {
         match self {
             Store::F32 | Store::F16 | Store::BF16 => Class::Float,
-            // Narrow integers are computed in 32 bits, of which the low ones are stored: they wrap there.
+            // Narrow integers are computed in 32 bits, of which the low ones are stored: they wrap
+            // there.
             Store::I32 | Store::I16 | Store::I8 => Class::Int,
             Store::I64 => Class::Wide,
             _ => Class::Byte,
@@ -127,17 +136,18 @@ impl Store {
 /// A tensor of a shader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Slot {
-    pub(crate) name: &'static str,
+    pub(crate) name: SlotName,
     pub(crate) store: Store,
     pub(crate) access: Access,
-    /// Bindings that the tensor takes, one behind the other: more than one where it is larger than a binding may be.
+    /// Bindings that the tensor takes, one behind the other: more than one where it is larger than
+    /// a binding may be.
     pub(crate) windows: u32,
     /// The slot before it whose bindings it reads through: of two that would bind the same windows.
-    pub(crate) like: Option<&'static str>,
+    pub(crate) like: Option<SlotName>,
 }
 
 impl Slot {
-    pub(crate) fn new(name: &'static str, store: Store, access: Access) -> Slot {
+    pub(crate) fn new(name: SlotName, store: Store, access: Access) -> Slot {
         Slot { name, store, access, windows: 1, like: None }
     }
 
@@ -146,7 +156,8 @@ impl Slot {
         if self.like.is_some() { 0 } else { self.windows }
     }
 
-    /// Whether its windows may be those of `other`, if they are the same memory: both are read, by words of one type.
+    /// Whether its windows may be those of `other`, if they are the same memory: both are read, by
+    /// words of one type.
     pub(crate) fn may_be_like(&self, other: &Slot) -> bool {
         let read = |slot: &Slot| slot.access == Access::Read && slot.store != Store::Atomic;
         read(self) && read(other) && self.bits() == other.bits()
@@ -164,45 +175,44 @@ impl Slot {
 
     /// The type of a word's value, or of the words of four elements.
     fn bits(&self) -> &'static str {
+        self.bits_and_bytes().0
+    }
+
+    /// That type, and its bytes.
+    fn bits_and_bytes(&self) -> (&'static str, u64) {
         match (self.access, self.store) {
-            (Access::Halves, _) => "vec4<f16>",
-            (Access::Sums, _) => "f32",
-            (access, store) if access.by_fours() => ["vec4<u32>", "vec2<u32>", "u32"][store.per_word() / 2],
-            (_, Store::I64) => "vec2<u32>",
-            _ => "u32",
+            (Access::Half, _) => ("vec4<f16>", 8),
+            (Access::Sums, _) => ("f32", 4),
+            (access, store) if access.by_vec4() => {
+                [("vec4<u32>", 16), ("vec2<u32>", 8), ("u32", 4)][store.per_word() / 2]
+            }
+            (_, Store::I64) => ("vec2<u32>", 8),
+            _ => ("u32", 4),
         }
     }
 
     /// The type of an element's bits.
     fn element_bits(&self) -> &'static str {
-        if self.access.by_fours() { "u32" } else { self.bits() }
+        if self.access.by_vec4() { "u32" } else { self.bits() }
     }
 
-    /// Bytes of what [`Slot::bits`] names.
-    fn bits_bytes(&self) -> u64 {
-        match self.bits() {
-            "vec4<u32>" => 16,
-            "u32" | "f32" => 4,
-            _ => 8,
-        }
-    }
-
-    /// The declaration of the slot, whose first binding has this number, and of its functions. `window_bytes` is a power of two.
+    /// The declaration of the slot, whose first binding has this number, and of its functions.
+    /// `window_bytes` is a power of two.
     pub(crate) fn declare(&self, binding: usize, window_bytes: u64, text: &mut String) {
         self.declare_bindings(binding, text);
         if self.windows > 1 {
             self.declare_windows(window_bytes, text);
         }
         if self.store == Store::Atomic {
-            let (name, larger) = (self.name, self.stored("atomicMax", "i", "v"));
+            let (name, larger) = (self.name.wgsl(), self.stored("atomicMax", "i", "v"));
             let _ = writeln!(text, "fn {name}_max(i: u32, v: u32) {{ {larger} }}");
             return;
         }
         if self.access == Access::Sums {
             return;
         }
-        if self.access.by_fours() {
-            return self.declare_fours(text);
+        if self.access.by_vec4() {
+            return self.declare_vec4(text);
         }
         self.declare_reads(text);
         match self.access {
@@ -214,7 +224,8 @@ impl Slot {
     }
 
     fn declare_bindings(&self, binding: usize, text: &mut String) {
-        let Slot { name, store, .. } = *self;
+        let Slot { store, .. } = *self;
+        let name = self.name.wgsl();
         let word = if self.atomic() { "atomic<u32>" } else { self.bits() };
         let mode = if self.writable() { "read_write" } else { "read" };
         for window in 0..self.own_windows() {
@@ -227,10 +238,12 @@ impl Slot {
         let _ = writeln!(text, "const {name}_PER: u32 = {per}u;\nalias {name}_BITS = {bits};");
     }
 
-    /// Functions that find the window of a word, for a tensor of several: `x_load(w)`, and `x_store(w, v)` or the atomic operations.
+    /// Functions that find the window of a word, for a tensor of several: `x_load(w)`, and
+    /// `x_store(w, v)` or the atomic operations.
     fn declare_windows(&self, window_bytes: u64, text: &mut String) {
-        let (name, array, bits) = (self.name, self.like.unwrap_or(self.name), self.bits());
-        let words = window_bytes / self.bits_bytes();
+        let (name, array) = (self.name.wgsl(), self.like.unwrap_or(self.name).wgsl());
+        let bits = self.bits();
+        let words = window_bytes / self.bits_and_bytes().1;
         let (shift, mask) = (words.trailing_zeros(), words - 1);
         let mut function = |head: &str, statement: &dyn Fn(&str) -> String| {
             let _ = write!(text, "fn {name}_{head} {{ let i = w & {mask}u; switch (w >> {shift}u) {{ ");
@@ -257,7 +270,7 @@ impl Slot {
 
     /// The value of word `w`.
     fn loaded(&self, w: &str) -> String {
-        let name = self.name;
+        let name = self.name.wgsl();
         match (self.windows, self.atomic()) {
             (1, false) => format!("{name}[{w}]"),
             (1, true) => format!("atomicLoad(&{name}[{w}])"),
@@ -265,9 +278,10 @@ impl Slot {
         }
     }
 
-    /// The statement that changes word `w` by an atomic operation, or sets it where its words are not changed by those.
+    /// The statement that changes word `w` by an atomic operation, or sets it where its words are
+    /// not changed by those.
     fn stored(&self, operation: &str, w: &str, value: &str) -> String {
-        let name = self.name;
+        let name = self.name.wgsl();
         match (self.windows, self.atomic()) {
             (1, false) => format!("{name}[{w}] = {value};"),
             (1, true) => format!("{operation}(&{name}[{w}], {value});"),
@@ -277,7 +291,7 @@ impl Slot {
     }
 
     fn declare_reads(&self, text: &mut String) {
-        let (name, bits) = (self.name, self.bits());
+        let (name, bits) = (self.name.wgsl(), self.bits());
         let read = match self.store.per_word() {
             1 => self.loaded("i"),
             2 => format!("({} >> ((i & 1u) * 16u)) & 0xffffu", self.loaded("i >> 1u")),
@@ -287,7 +301,7 @@ impl Slot {
     }
 
     fn declare_scattered(&self, text: &mut String) {
-        let (name, bits) = (self.name, self.bits());
+        let (name, bits) = (self.name.wgsl(), self.bits());
         let put = match self.store.per_word() {
             1 => self.stored("atomicStore", "i", "b"),
             per => {
@@ -301,22 +315,20 @@ impl Slot {
     }
 
     fn declare_words(&self, text: &mut String) {
-        let (name, bits) = (self.name, self.bits());
+        let (name, bits) = (self.name.wgsl(), self.bits());
         let (put, read) = (self.stored("atomicStore", "w", "word"), self.loaded("w"));
         let _ = writeln!(text, "fn {name}_put_word(w: u32, word: {bits}) {{ {put} }}");
         let _ = writeln!(text, "fn {name}_word(w: u32) -> {bits} {{ return {read}; }}");
     }
 
-    /// Functions of fours, and of the elements in them.
-    fn declare_fours(&self, text: &mut String) {
-        let (name, bits) = (self.name, self.bits());
-        if self.access == Access::Halves {
+    /// Functions of vec4, and of the elements in them.
+    fn declare_vec4(&self, text: &mut String) {
+        let (name, bits) = (self.name.wgsl(), self.bits());
+        if self.access == Access::Half {
             let word = self.loaded("i");
-            let _ = writeln!(text, "fn {name}_halves(i: u32) -> {bits} {{ return {word}; }}");
-            let _ = writeln!(
-                text,
-                "fn {name}_at(i: u32) -> f32 {{ return f32({name}_halves(i / 4u)[i % 4u]); }}"
-            );
+            let _ = writeln!(text, "fn {name}_f16(i: u32) -> {bits} {{ return {word}; }}");
+            let _ =
+                writeln!(text, "fn {name}_at(i: u32) -> f32 {{ return f32({name}_f16(i / 4u)[i % 4u]); }}");
             return;
         }
         let (four, word) = (self.loaded("i"), self.loaded("i / 4u"));
@@ -341,22 +353,22 @@ impl Slot {
         let _ = writeln!(text, "fn {name}_bits_of_words(w: {bits}) -> vec4<u32> {{ return {apart}; }}");
         let _ = writeln!(
             text,
-            "fn {name}_four_bits(i: u32) -> vec4<u32> {{ return {name}_bits_of_words({name}_words(i)); }}"
+            "fn {name}_vec4_bits(i: u32) -> vec4<u32> {{ return {name}_bits_of_words({name}_words(i)); }}"
         );
         if self.access.writes() {
             let stored = self.stored("", "i", together);
-            let _ = writeln!(text, "fn {name}_put_four_bits(i: u32, v: vec4<u32>) {{ {stored} }}");
+            let _ = writeln!(text, "fn {name}_put_vec4_bits(i: u32, v: vec4<u32>) {{ {stored} }}");
             let stored = self.stored("", "i", "w");
             let _ = writeln!(text, "fn {name}_put_words(i: u32, w: {bits}) {{ {stored} }}");
         }
         self.declare_numbers(text);
         if self.store.class() == Class::Float {
-            self.declare_float_fours(text);
+            self.declare_float_vec4(text);
         }
     }
 
-    fn declare_float_fours(&self, text: &mut String) {
-        let (name, writes) = (self.name, self.access.writes());
+    fn declare_float_vec4(&self, text: &mut String) {
+        let (name, writes) = (self.name.wgsl(), self.access.writes());
         let number = |bits: &str| format!("{name}_number({bits})");
         let parts = ["x", "y", "z", "w"];
         let numbers = parts.map(|part| number(&format!("b.{part}"))).join(", ");
@@ -368,19 +380,19 @@ impl Slot {
         );
         let _ = writeln!(
             text,
-            "fn {name}_four(i: u32) -> vec4<f32> {{ return {name}_of_words({name}_words(i)); }}"
+            "fn {name}_vec4(i: u32) -> vec4<f32> {{ return {name}_of_words({name}_words(i)); }}"
         );
         if writes {
             let _ = writeln!(
                 text,
-                "fn {name}_put_four(i: u32, v: vec4<f32>) {{ {name}_put_four_bits(i, vec4<u32>({rounded})); }}"
+                "fn {name}_put_vec4(i: u32, v: vec4<f32>) {{ {name}_put_vec4_bits(i, vec4<u32>({rounded})); }}"
             );
         }
     }
 
     /// Functions of numbers, where elements are any.
     fn declare_numbers(&self, text: &mut String) {
-        let (name, bits) = (self.name, self.element_bits());
+        let (name, bits) = (self.name.wgsl(), self.element_bits());
         let Some((number, from, to)) = self.store.conversions() else { return };
         let _ = writeln!(text, "fn {name}_number(bits: {bits}) -> {number} {{ return {from}; }}");
         let _ =

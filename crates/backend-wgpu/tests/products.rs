@@ -140,7 +140,7 @@ fn attention_in_fours() {
     compare_attention([&[1, 1, 300, 36], &[1, 1, 130, 36], &[1, 1, 130, 36]]);
     compare_attention([&[1, 1, 70, 36], &[1, 1, 300, 36], &[1, 1, 300, 36]]);
     let backend: &ternion_wgpu::WgpuBackend = adapter.downcast().expect("not wrapped");
-    for step in ["weights", "output", "shares", "slopes", "key_output", "add_parts"] {
+    for step in ["weights", "output", "shares", "score_grads", "key_output", "add_parts"] {
         let step = if step == "add_parts" { format!("STEP={step}") } else { format!("STEP=tile_of_{step}") };
         assert!(backend.shaders().iter().any(|shader| shader.contains(&step)), "{step} was not reached");
     }
@@ -240,10 +240,10 @@ fn attention_without_memory_for_weights() -> Result<()> {
         let pairs = found.iter().flatten().zip(expected.iter().flatten());
         let worst = pairs.map(|(found, expected)| (found - expected).abs()).fold(0.0, f32::max);
         assert!(worst < 1e-4, "{left} blocks left: {worst}");
-        assert!(left > 16 || !reached("attention_products.wgsl"), "by products in {left} blocks");
+        assert!(left > 16 || !reached("attention/gemm.wgsl"), "by products in {left} blocks");
         ballast.truncate(ballast.len() - 3);
     }
-    assert!(reached("attention_fours_grad.wgsl"), "not by tiles");
-    assert!(reached("STEP=tile_of_output") && reached("STEP=tile_of_slopes"), "not by products");
+    assert!(reached("attention/grad_vec4.wgsl"), "not by tiles");
+    assert!(reached("STEP=tile_of_output") && reached("STEP=tile_of_score_grads"), "not by products");
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Time on the device, and plain copies to compare it with: for benchmarks.
 
 use super::Gpu;
-use super::transfers::{Place, within};
+use super::transfers::{StagingSlice, within};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -67,7 +67,7 @@ impl Timer {
         match &self.marks {
             Marks::Device(timestamps) => {
                 // What came before has a submission of its own: the device begins one when it has ended the last, while launches of one may overlap.
-                self.gpu.batch.lock().submit_all(&self.gpu.device, &self.gpu.queue, &self.gpu.health);
+                self.gpu.batch.lock().submit_all(&self.gpu.device, &self.gpu.queue, &self.gpu.errors);
                 timestamps.mark(&self.gpu, BEGIN);
                 *timestamps.asked.lock() = [true, false];
             }
@@ -157,7 +157,7 @@ impl Timestamps {
         drop(batch);
         let mut ticks = [0u64; 2];
         let length = size_of_val(&ticks) as u64;
-        let words = gpu.read(&[Place { from: &self.resolved, offset: 0, length }], false)?;
+        let words = gpu.read(&[StagingSlice { from: &self.resolved, offset: 0, length }], false)?;
         bytemuck::cast_slice_mut(&mut ticks).copy_from_slice(&words);
         let [begin, end] = ticks;
         let passed = end

@@ -1,7 +1,8 @@
 //! Bytes between host and device.
 
-use super::{Gpu, MOST_TURNS, WgpuMemory, memory_of};
+use super::{Gpu, MOST_TURNS};
 use crate::batch::COPY_ALIGNMENT;
+use crate::memory::{WgpuMemory, memory_of};
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 use ternion_core::backend::{Buffer, Download};
@@ -25,24 +26,24 @@ const MOST_JOINED: u64 = 1 << 24;
 
 /// Words to be read: offset and length are multiples of [`COPY_ALIGNMENT`].
 #[derive(Clone, Copy)]
-pub(super) struct Place<'a> {
+pub(super) struct StagingSlice<'a> {
     pub(super) from: &'a wgpu::Buffer,
     pub(super) offset: u64,
     pub(super) length: u64,
 }
 
-impl<'a> Place<'a> {
+impl<'a> StagingSlice<'a> {
     /// The words that a download needs; none for no bytes.
-    fn of(memory: &'a WgpuMemory, part: &Download<'_>) -> Place<'a> {
+    fn of(memory: &'a WgpuMemory, part: &Download<'_>) -> StagingSlice<'a> {
         let (begin, bytes) = (part.offset_bytes as u64, part.host.len() as u64);
         let offset = begin / COPY_ALIGNMENT * COPY_ALIGNMENT;
         let end = if bytes == 0 { offset } else { (begin + bytes).next_multiple_of(COPY_ALIGNMENT) };
-        Place { from: memory.buffer(), offset, length: end - offset }
+        StagingSlice { from: memory.buffer(), offset, length: end - offset }
     }
 }
 
 /// How many of the first places are read together: one at least, and no more than take a buffer of [`MOST_JOINED`] bytes.
-fn joined(places: &[Place<'_>]) -> usize {
+fn joined(places: &[StagingSlice<'_>]) -> usize {
     let mut bytes = 0;
     let small = places.iter().take_while(|place| {
         bytes += place.length;
@@ -58,7 +59,7 @@ impl Gpu {
             return Ok(());
         }
         self.healthy()?;
-        self.batch.lock().submit(&self.device, &self.queue, &self.health);
+        self.batch.lock().submit(&self.device, &self.queue, &self.errors);
         let (begin, end) = (offset_bytes as u64, (offset_bytes + host.len()) as u64);
         let (first, last) = (begin / COPY_ALIGNMENT * COPY_ALIGNMENT, end.next_multiple_of(COPY_ALIGNMENT));
         if (first, last) == (begin, end) {
@@ -66,7 +67,7 @@ impl Gpu {
         }
         // Words of which only a part is written keep the rest.
         let mut words = vec![0; (last - first) as usize];
-        let word = |offset| Place { from: memory.buffer(), offset, length: COPY_ALIGNMENT };
+        let word = |offset| StagingSlice { from: memory.buffer(), offset, length: COPY_ALIGNMENT };
         let ends = self.read(&[word(first), word(last - COPY_ALIGNMENT)], false)?;
         let behind = words.len() - COPY_ALIGNMENT as usize;
         words[..COPY_ALIGNMENT as usize].copy_from_slice(&ends[..COPY_ALIGNMENT as usize]);
@@ -86,7 +87,7 @@ impl Gpu {
             let mut batch = self.batch.lock();
             batch.wrote(turn.len());
             if batch.written() >= MOST_WRITTEN as u64 {
-                batch.submit_all(&self.device, &self.queue, &self.health);
+                batch.submit_all(&self.device, &self.queue, &self.errors);
             }
             begin += turn.len() as u64;
         }
@@ -132,7 +133,7 @@ impl Gpu {
             for (turn, host) in part.host.chunks_mut(MOST_STAGING).enumerate() {
                 let offset_bytes = part.offset_bytes + turn * MOST_STAGING;
                 let piece = Download { from: part.from, offset_bytes, host };
-                places.push(Place::of(memory, &piece));
+                places.push(StagingSlice::of(memory, &piece));
                 pieces.push(piece);
             }
         }
@@ -153,7 +154,7 @@ impl Gpu {
     }
 
     /// Waits for what was queued and copies words to the host, place after place. With `clear` they are zeros afterwards, before whatever is queued later.
-    pub(super) fn read(&self, places: &[Place<'_>], clear: bool) -> Result<Vec<u8>> {
+    pub(super) fn read(&self, places: &[StagingSlice<'_>], clear: bool) -> Result<Vec<u8>> {
         self.healthy()?;
         let length = places.iter().map(|place| place.length).sum::<u64>();
         if length == 0 {
@@ -165,14 +166,14 @@ impl Gpu {
         let copies = batch.copies(&self.device);
         let mut to = 0;
         for place in places.iter().filter(|place| place.length > 0) {
-            let Place { from, offset, length } = *place;
+            let StagingSlice { from, offset, length } = *place;
             copies.copy_buffer_to_buffer(from, offset, &staging, to, Some(length));
             if clear {
                 copies.clear_buffer(from, offset, Some(length));
             }
             to += length;
         }
-        batch.submit(&self.device, &self.queue, &self.health);
+        batch.submit(&self.device, &self.queue, &self.errors);
         drop(batch);
         let (told, heard) = std::sync::mpsc::channel();
         staging.slice(..length).map_async(wgpu::MapMode::Read, move |result| {
@@ -208,13 +209,17 @@ pub(super) fn within<'a>(
 ) -> Result<&'a WgpuMemory> {
     let memory = memory_of(op, buffer)?;
     match offset_bytes.checked_add(length) {
-        Some(end) if end <= memory.bytes => Ok(memory),
+        Some(end) if end <= memory.size_bytes() => Ok(memory),
         _ => Err(Error::invalid(
             op,
-            format!("{length} bytes from byte {offset_bytes} on, in a buffer of {} bytes", memory.bytes),
+            format!(
+                "{length} bytes from byte {offset_bytes} on, in a buffer of {} bytes",
+                memory.size_bytes()
+            ),
         )),
     }
 }
 
 #[cfg(test)]
+#[path = "../../tests/unit/transfers.rs"]
 mod tests;

@@ -3,10 +3,11 @@
 use super::copy::copy;
 use super::elementwise::words;
 use super::write::Writing;
+use crate::call::Call;
 use crate::gpu::Launch;
-use crate::linker::Class;
+use crate::names::{ElementResult, PadValue, SlotName};
 use crate::pipelines::Variant;
-use crate::select::Call;
+use crate::shaders::{Class, Shader};
 use crate::slots::{Access, Store};
 use crate::space::Space;
 use bytemuck::{Pod, Zeroable};
@@ -63,9 +64,9 @@ pub(crate) fn run_pad(op: &Op, call: &Call<'_>) -> Result<()> {
     }
     let store = Store::bits_of(y.dtype);
     let writing = Writing::of(y, store);
-    let value = if y.dtype.size() == 8 { "wide_value" } else { "narrow_value" };
-    let variant = Variant::new("pad.wgsl", Class::Byte).text("RESULT", "padded").text("VALUE", value);
-    let variant = writing.slot(variant).slot("x", store, Access::Read);
+    let value = if y.dtype.size() == 8 { PadValue::Wide } else { PadValue::Narrow };
+    let variant = Variant::new(Shader::Pad, Class::Byte).fill(ElementResult::Pad).fill(value);
+    let variant = writing.slot(variant).slot(SlotName::X, store, Access::Read);
     let launch = Launch { variant, bindings: smallvec![to, origin], groups: writing.groups() };
     gpu.launch(call.name, launch, bytemuck::bytes_of(&parameters))
 }
@@ -160,11 +161,19 @@ fn concatenate(call: &Call<'_>, axis: usize, y: &View<'_>, parts: &[View<'_>]) -
         }
     }
     let writing = Writing::of(y, store);
-    let mut variant = writing.slot(Variant::new("concat.wgsl", Class::Byte).text("RESULT", "joined"));
+    let mut variant = writing.slot(Variant::new(Shader::Concat, Class::Byte).fill(ElementResult::Concat));
     let mut bindings = smallvec![to];
     let inner = axes.iter().find(|own| own.joins).map_or(1, |own| own.inner);
     let mut end = 0;
-    const NAMES: [&str; PARTS] = ["part_0", "part_1", "part_2", "part_3", "part_4", "part_5", "part_6"];
+    const NAMES: [SlotName; PARTS] = [
+        SlotName::Part0,
+        SlotName::Part1,
+        SlotName::Part2,
+        SlotName::Part3,
+        SlotName::Part4,
+        SlotName::Part5,
+        SlotName::Part6,
+    ];
     for (at, name) in NAMES.into_iter().enumerate() {
         let part = parts.get(at).unwrap_or(&parts[0]);
         let (origin, offset) = gpu.bind(op, part)?;

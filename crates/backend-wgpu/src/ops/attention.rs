@@ -1,17 +1,21 @@
 //! Scaled dot-product attention and its gradients: how far queries see, and how many groups of tiles there are.
 
 mod cooperative;
-mod products;
+mod gemm;
 
-use super::matmul::{lies_in_fours, wrong};
+use super::matmul::is_vec4_aligned;
+use crate::call::Call;
 use crate::gpu::{Binding, Launch};
-use crate::linker::Class;
-use crate::pipelines::{Define, Variant};
-use crate::select::Call;
+use crate::names::{
+    Constant, Fill, LeftElement, LeftRow, LeftWords, Masked, MatrixElement, MatrixIndex, MatrixWords,
+    OtherPut, OtherPutPair, OtherPutVec4, RightElement, RightRow, RightWords, SlotName, Switch,
+};
+use crate::pipelines::Variant;
+use crate::shaders::{Class, Shader};
 use crate::slots::{Access, Slot, Store};
 use crate::space::Space;
 use bytemuck::{Pod, Zeroable};
-use products::Products;
+use gemm::WholeProducts;
 use smallvec::SmallVec;
 use ternion_core::backend::View;
 use ternion_core::ops::attention::AttentionConfig;
@@ -19,12 +23,12 @@ use ternion_core::{DType, Error, Op, Result};
 
 /// Lines and columns of a tile of outputs.
 const TILE: usize = 64;
-/// The widest rows of attention_fours_tile.wgsl.
+/// The widest rows of tile_vec4.wgsl.
 const MOST_WIDTH: usize = 128;
-/// Fours of memory of attention_fours.wgsl and attention_fours_grad.wgsl.
-const FORWARD_FOURS: u32 = 1632;
-const GRAD_FOURS: u32 = 1744;
-/// Rows of a work group of attention_grad_rows.wgsl.
+/// Fours of memory of attention_vec4.wgsl and grad_vec4.wgsl.
+const FORWARD_VEC4S: u32 = 1632;
+const GRAD_VEC4S: u32 = 1744;
+/// Rows of a work group of grad_rows.wgsl.
 const GROUP_ROWS: usize = 16;
 /// Farther than any key, and small enough for sums of two with a position.
 const EVERYWHERE: i32 = 0x3fff_ffff;
@@ -46,7 +50,7 @@ struct Parameters {
     mask: [u32; 4],
 }
 
-/// The parameters, as in attention_grad.wgsl and attention_fours_grad.wgsl.
+/// The parameters, as in grad.wgsl and grad_vec4.wgsl.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct GradParameters {
@@ -83,7 +87,7 @@ struct Sizes {
     ahead: i32,
 }
 
-/// The parameters, as in attention_grad_rows.wgsl.
+/// The parameters, as in grad_rows.wgsl.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct RowParameters {
@@ -144,25 +148,25 @@ fn strides(view: &View<'_>) -> [u32; 4] {
     all
 }
 
-/// The function of attention_tile.wgsl that takes the mask into account.
-fn masked(mask: Option<&View<'_>>) -> &'static str {
+/// The function of tile.wgsl that takes the mask into account.
+fn masked(mask: Option<&View<'_>>) -> Masked {
     match mask {
-        None => "not_masked",
-        Some(mask) if mask.dtype == DType::Bool => "masked_by_truth",
-        Some(_) => "masked_by_sum",
+        None => Masked::No,
+        Some(mask) if mask.dtype == DType::Bool => Masked::ByTruth,
+        Some(_) => Masked::BySum,
     }
 }
 
-/// Whether tiles of attention_fours_tile.wgsl can take these tensors, of which the last is written, in so many fours of memory: rows of up to 128 elements,
+/// Whether tiles of tile_vec4.wgsl can take these tensors, of which the last is written, in so many vec4 of memory: rows of up to 128 elements,
 /// read and written four at a time.
-fn in_fours(call: &Call<'_>, read: &[View<'_>], written: &[View<'_>], memory_fours: u32) -> Result<bool> {
-    if call.gpu.limits.max_compute_workgroup_storage_size < memory_fours * 16 {
+fn in_vec4(call: &Call<'_>, read: &[View<'_>], written: &[View<'_>], memory_vec4s: u32) -> Result<bool> {
+    if call.gpu.limits.max_compute_workgroup_storage_size < memory_vec4s * 16 {
         return Ok(false);
     }
     for view in read.iter().chain(written) {
         let (_, offset) = call.gpu.bind(call.name, view)?;
         let [.., lines, width] = view.layout.shape().to_array::<4>(call.name)?;
-        if lines == 0 || !(1..=MOST_WIDTH).contains(&width) || !lies_in_fours(view, offset, 3) {
+        if lines == 0 || !(1..=MOST_WIDTH).contains(&width) || !is_vec4_aligned(view, offset, 3) {
             return Ok(false);
         }
     }
@@ -170,24 +174,24 @@ fn in_fours(call: &Call<'_>, read: &[View<'_>], written: &[View<'_>], memory_fou
     Ok(!read.iter().any(|view| written.iter().any(|written| view.buffer.is(written.buffer))))
 }
 
-/// The tensors of a launch in the order of its slots: with `bind` each is bound, and tells its first element.
+/// The tensors of a launch in the order of its slots: with `bind` each is bound, and its first element returned.
 struct Slots<'a> {
     variant: Variant,
     bindings: SmallVec<[Binding<'a>; 6]>,
 }
 
 impl<'a> Slots<'a> {
-    fn new(file: &'static str) -> Slots<'a> {
-        Slots { variant: Variant::new(file, Class::Float), bindings: SmallVec::new() }
+    fn new(shader: Shader) -> Slots<'a> {
+        Slots { variant: Variant::new(shader, Class::Float), bindings: SmallVec::new() }
     }
 
-    fn bind(&mut self, call: &Call<'a>, name: &'static str, view: &View<'a>, access: Access) -> Result<u32> {
+    fn bind(&mut self, call: &Call<'a>, name: SlotName, view: &View<'a>, access: Access) -> Result<u32> {
         let (binding, offset) = call.gpu.bind(call.name, view)?;
         self.bound(name, Store::of(view.dtype), access, binding);
         Ok(offset)
     }
 
-    fn bound(&mut self, name: &'static str, store: Store, access: Access, binding: Binding<'a>) {
+    fn bound(&mut self, name: SlotName, store: Store, access: Access, binding: Binding<'a>) {
         self.variant.slots.push(Slot::new(name, store, access));
         self.bindings.push(binding);
     }
@@ -197,47 +201,47 @@ impl<'a> Slots<'a> {
         &mut self,
         call: &Call<'a>,
         read: Access,
-        fourth: (&'static str, &View<'a>, Access),
+        fourth: (SlotName, &View<'a>, Access),
     ) -> Result<[u32; 4]> {
         let [q, k, v] = [0, 1, 2].map(|at| &call.inputs[at]);
         Ok([
-            self.bind(call, "q", q, read)?,
-            self.bind(call, "k", k, read)?,
-            self.bind(call, "v", v, read)?,
+            self.bind(call, SlotName::Q, q, read)?,
+            self.bind(call, SlotName::K, k, read)?,
+            self.bind(call, SlotName::V, v, read)?,
             self.bind(call, fourth.0, fourth.1, fourth.2)?,
         ])
     }
 
-    /// What the shader makes of these names.
-    fn define<const N: usize>(&mut self, defines: [(&'static str, Define); N]) {
-        self.variant.defines.extend(defines);
+    /// Fills holes of the template.
+    fn fill<const N: usize>(&mut self, fills: [Fill; N]) {
+        self.variant.fills.extend(fills);
     }
 
-    /// All groups of heads, or only those that the records of attention_halves.wgsl refuse.
+    /// All groups of heads, or only those that the records of pack_f16.wgsl refuse.
     fn leave(&mut self, records: Option<Binding<'a>>) {
-        self.define([("LEFTOVER", Define::Number(u32::from(records.is_some())))]);
+        self.fill([Constant::Leftover.is_one_if(records.is_some())]);
         if let Some(records) = records {
-            self.bound("records", Store::Word, Access::Read, records);
+            self.bound(SlotName::Records, Store::Word, Access::Read, records);
         }
     }
 
-    /// How tiles of attention_fours_tile.wgsl lie in memory, for outputs of this width. `turn`: fours from one step's operands to the next one's.
-    fn define_tiles(&mut self, width: usize, [operands, turn, matrix, all]: [u32; 4]) {
+    /// How tiles of tile_vec4.wgsl lie in memory, for outputs of this width. `turn`: vec4 from one step's operands to the next one's.
+    fn fill_tiles(&mut self, width: usize, [operands, turn, matrix, all]: [u32; 4]) {
         let is_wide = width > TILE;
-        self.define([
-            ("WIDE", Define::Flag(is_wide)),
-            ("FOURS_ACROSS", Define::Number(if is_wide { 32 } else { 16 })),
-            ("OPERANDS_AT", Define::Number(operands)),
-            ("OPERANDS_TURN", Define::Number(turn)),
-            ("MATRIX_AT", Define::Number(matrix)),
-            ("TILE_MEMORY", Define::Number(all)),
+        self.fill([
+            Switch::Wide.is(is_wide),
+            Constant::Vec4sAcross.is(if is_wide { 32 } else { 16 }),
+            Constant::OperandsAt.is(operands),
+            Constant::OperandsTurn.is(turn),
+            Constant::MatrixAt.is(matrix),
+            Constant::TileMemory.is(all),
         ]);
     }
 
     /// The mask, if there is one, and which function takes it into account.
     fn bind_mask(&mut self, call: &Call<'a>, mask: Option<&View<'a>>) -> Result<u32> {
-        self.define([("MASKED", Define::Text(masked(mask)))]);
-        mask.map_or(Ok(0), |mask| self.bind(call, "mask", mask, Access::Read))
+        self.fill([masked(mask).into()]);
+        mask.map_or(Ok(0), |mask| self.bind(call, SlotName::Mask, mask, Access::Read))
     }
 
     fn launch(self, call: &Call<'_>, groups: usize, parameters: &[u8]) -> Result<()> {
@@ -250,57 +254,54 @@ impl<'a> Slots<'a> {
 }
 
 pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
-    let Op::Attention(attention) = op else { return Err(wrong(call)) };
+    let Op::Attention(attention) = op else { return Err(call.wrong_op()) };
     let [batch, heads, queries, width] = call.outputs[0].layout.shape().to_array(call.name)?;
     if batch * heads * queries == 0 {
         return Ok(());
     }
     let sizes = Sizes::of(call, &attention.config, [heads, queries, width])?;
-    if in_fours(call, &call.inputs[..3], &call.outputs[..1], FORWARD_FOURS)? {
+    if in_vec4(call, &call.inputs[..3], &call.outputs[..1], FORWARD_VEC4S)? {
         let config = &attention.config;
-        let halves = cooperative::halves(call, config, &call.inputs[..3], &call.outputs[..1])?;
-        if let Some(halves) = &halves {
-            halves.launch_forward(call, config)?;
+        let packed = cooperative::packed(call, config, &call.inputs[..3], &call.outputs[..1])?;
+        if let Some(packed) = &packed {
+            packed.launch_forward(call, config)?;
         }
-        if halves.is_none() {
+        if packed.is_none() {
             let [y] = [0].map(|at| call.outputs[at]);
-            let products = Products::of(call, config, &call.inputs[..3], &[y], call.inputs.get(3).copied())?;
+            let products =
+                WholeProducts::of(call, config, &call.inputs[..3], &[y], call.inputs.get(3).copied())?;
             if let Some(products) = products {
                 return products.launch_forward();
             }
         }
-        let records = halves.as_ref().map(|halves| halves.records(call)).transpose()?;
-        return launch_fours(call, sizes.in_one_chunk(), [batch, width], records);
+        let records = packed.as_ref().map(|packed| packed.records(call)).transpose()?;
+        return launch_vec4(call, sizes.in_one_chunk(), [batch, width], records);
     }
-    let mut slots = Slots::new("attention.wgsl");
-    slots.define([
-        ("LEFT", Define::Text("query_element")),
-        ("RIGHT", Define::Text("key_element")),
-        ("MATRIX", Define::Text("value_element")),
-    ]);
+    let mut slots = Slots::new(Shader::Attention);
+    slots.fill([LeftElement::Query.into(), RightElement::Key.into(), MatrixElement::Value.into()]);
     launch_forward(call, slots, sizes, batch, [Access::Read, Access::Scattered])
 }
 
-/// By the tiles of attention_fours_tile.wgsl; with records, what these refuse.
-fn launch_fours<'a>(
+/// By the tiles of tile_vec4.wgsl; with records, what these refuse.
+fn launch_vec4<'a>(
     call: &Call<'a>,
     sizes: Sizes,
     [batch, width]: [usize; 2],
     records: Option<Binding<'a>>,
 ) -> Result<()> {
-    let mut slots = Slots::new("attention_fours.wgsl");
+    let mut slots = Slots::new(Shader::AttentionVec4);
     slots.leave(records);
-    slots.define_tiles(width, [0, 656, 1088, FORWARD_FOURS]);
-    slots.define([
-        ("LEFT_ROW", Define::Text("query_row")),
-        ("LEFT_WORDS", Define::Text("query_words")),
-        ("RIGHT_ROW", Define::Text("key_row")),
-        ("RIGHT_WORDS", Define::Text("key_words")),
-        ("MATRIX_PLACE", Define::Text("value_place")),
-        ("MATRIX_WORDS", Define::Text("value_words")),
-        ("HAS_MASK", Define::Flag(call.inputs.len() > 3)),
+    slots.fill_tiles(width, [0, 656, 1088, FORWARD_VEC4S]);
+    slots.fill([
+        LeftRow::Query.into(),
+        LeftWords::Query.into(),
+        RightRow::Key.into(),
+        RightWords::Key.into(),
+        MatrixIndex::Value.into(),
+        MatrixWords::Value.into(),
+        Switch::HasMask.is(call.inputs.len() > 3),
     ]);
-    launch_forward(call, slots, sizes, batch, [Access::Fours, Access::FoursWritten])
+    launch_forward(call, slots, sizes, batch, [Access::Vec4, Access::Vec4Written])
 }
 
 fn launch_forward<'a>(
@@ -313,8 +314,8 @@ fn launch_forward<'a>(
     let [q, k, v] = [0, 1, 2].map(|at| &call.inputs[at]);
     let [y, lse] = [0, 1].map(|at| call.outputs[at]);
     let mask = call.inputs.get(3);
-    let offsets = slots.bind_four(call, read, ("y", &y, written))?;
-    let lse_offset = slots.bind(call, "lse", &lse, Access::Scattered)?;
+    let offsets = slots.bind_four(call, read, (SlotName::Y, &y, written))?;
+    let lse_offset = slots.bind(call, SlotName::LogSumExp, &lse, Access::Scattered)?;
     let mask_offset = slots.bind_mask(call, mask)?;
     let parameters = Parameters {
         sizes,
@@ -338,43 +339,46 @@ enum Wanted {
 }
 
 impl Wanted {
-    /// Functions of attention_grad.wgsl: what the scores are made of, and what their weights are multiplied with.
-    fn operands(self) -> [(&'static str, Define); 3] {
-        let [left, right, matrix] = match self {
-            Wanted::Query => ["query_element", "key_element", "key_matrix"],
-            Wanted::KeyAndValue => ["key_element", "query_element", "query_matrix"],
-        };
-        [("LEFT", Define::Text(left)), ("RIGHT", Define::Text(right)), ("MATRIX", Define::Text(matrix))]
+    /// Functions of grad.wgsl: what the scores are made of, and what their weights are multiplied with.
+    fn operands(self) -> [Fill; 3] {
+        match self {
+            Wanted::Query => [LeftElement::Query.into(), RightElement::Key.into(), MatrixElement::Key.into()],
+            Wanted::KeyAndValue => {
+                [LeftElement::Key.into(), RightElement::Query.into(), MatrixElement::Query.into()]
+            }
+        }
     }
 
-    /// The same of attention_fours_grad.wgsl: their rows, and fours of them.
-    fn fours(self) -> [(&'static str, Define); 6] {
-        let (query, key) = (["query_row", "query_words"], ["key_row", "key_words"]);
-        let (left, right, matrix) = match self {
-            Wanted::Query => (query, key, ["key_place", "key_words"]),
-            Wanted::KeyAndValue => (key, query, ["query_place", "query_words"]),
-        };
-        [
-            ("LEFT_ROW", Define::Text(left[0])),
-            ("LEFT_WORDS", Define::Text(left[1])),
-            ("RIGHT_ROW", Define::Text(right[0])),
-            ("RIGHT_WORDS", Define::Text(right[1])),
-            ("MATRIX_PLACE", Define::Text(matrix[0])),
-            ("MATRIX_WORDS", Define::Text(matrix[1])),
-        ]
+    /// The same of grad_vec4.wgsl: their rows, and vec4 of them.
+    fn vec4_operands(self) -> [Fill; 6] {
+        match self {
+            Wanted::Query => [
+                LeftRow::Query.into(),
+                LeftWords::Query.into(),
+                RightRow::Key.into(),
+                RightWords::Key.into(),
+                MatrixIndex::Key.into(),
+                MatrixWords::Key.into(),
+            ],
+            Wanted::KeyAndValue => [
+                LeftRow::Key.into(),
+                LeftWords::Key.into(),
+                RightRow::Query.into(),
+                RightWords::Query.into(),
+                MatrixIndex::Query.into(),
+                MatrixWords::Query.into(),
+            ],
+        }
     }
 
     /// Functions that write dv, where a launch makes it.
-    fn puts(self) -> [(&'static str, Define); 3] {
-        let [one, pair, four] = match self {
-            Wanted::Query => ["out_put", "out_put_pair", "out_put_four"],
-            Wanted::KeyAndValue => ["other_put", "other_put_pair", "other_put_four"],
-        };
-        [
-            ("OTHER_PUT", Define::Text(one)),
-            ("OTHER_PUT_PAIR", Define::Text(pair)),
-            ("OTHER_PUT_FOUR", Define::Text(four)),
-        ]
+    fn puts(self) -> [Fill; 3] {
+        match self {
+            Wanted::Query => [OtherPut::Out.into(), OtherPutPair::Out.into(), OtherPutVec4::Out.into()],
+            Wanted::KeyAndValue => {
+                [OtherPut::Other.into(), OtherPutPair::Other.into(), OtherPutVec4::Other.into()]
+            }
+        }
     }
 
     /// Those among the outputs.
@@ -387,7 +391,7 @@ impl Wanted {
 }
 
 pub(crate) fn run_grad(op: &Op, call: &Call<'_>) -> Result<()> {
-    let Op::AttentionGrad(attention) = op else { return Err(wrong(call)) };
+    let Op::AttentionGrad(attention) = op else { return Err(call.wrong_op()) };
     let [batch, heads, queries, _] = call.inputs[0].layout.shape().to_array(call.name)?;
     let rows = batch * heads * queries;
     let scratch = call.gpu.alloc(rows.max(1) * 8)?;
@@ -395,15 +399,15 @@ pub(crate) fn run_grad(op: &Op, call: &Call<'_>) -> Result<()> {
     launch_rows(call, row_numbers, rows)?;
     let config = &attention.config;
     let tensors = [0, 1, 2, 5].map(|at| call.inputs[at]);
-    let halves = cooperative::halves(call, config, &tensors, call.outputs)?;
-    if let Some(halves) = &halves {
-        halves.launch_gradients(call, config, row_numbers)?;
+    let packed = cooperative::packed(call, config, &tensors, call.outputs)?;
+    if let Some(packed) = &packed {
+        packed.launch_gradients(call, config, row_numbers)?;
     } else if let Some(products) =
-        Products::of(call, config, &tensors, call.outputs, call.inputs.get(6).copied())?
+        WholeProducts::of(call, config, &tensors, call.outputs, call.inputs.get(6).copied())?
     {
         return products.launch_gradients(row_numbers);
     }
-    let records = halves.as_ref().map(|halves| halves.records(call)).transpose()?;
+    let records = packed.as_ref().map(|packed| packed.records(call)).transpose()?;
     launch_grad(call, config, row_numbers, records, Wanted::Query)?;
     launch_grad(call, config, row_numbers, records, Wanted::KeyAndValue)
 }
@@ -419,20 +423,17 @@ fn launch_rows<'a>(call: &Call<'a>, row_numbers: Binding<'a>, rows: usize) -> Re
         })
         .collect();
     let (space, rank) = Space::in_order(&axes);
-    let mut slots = Slots::new("attention_grad_rows.wgsl");
-    slots.bound("row_numbers", Store::F32, Access::Scattered, row_numbers);
-    let fours = [dy, y].iter().try_fold(true, |all, view| {
+    let mut slots = Slots::new(Shader::AttentionGradRows);
+    slots.bound(SlotName::RowNumbers, Store::F32, Access::Scattered, row_numbers);
+    let vec4 = [dy, y].iter().try_fold(true, |all, view| {
         let (_, offset) = call.gpu.bind(call.name, view)?;
-        Ok::<_, Error>(all && lies_in_fours(view, offset, 3))
+        Ok::<_, Error>(all && is_vec4_aligned(view, offset, 3))
     })?;
-    slots.define([
-        ("FOURS", Define::Number(u32::from(fours))),
-        ("ELEMENTS", Define::Number(u32::from(!fours))),
-    ]);
-    let access = if fours { Access::Fours } else { Access::Read };
-    let dy_offset = slots.bind(call, "dy", &dy, access)?;
-    let y_offset = slots.bind(call, "y", &y, access)?;
-    let lse_offset = slots.bind(call, "lse", &lse, Access::Read)?;
+    slots.fill([Constant::Vec4s.is_one_if(vec4), Constant::Elements.is_one_if(!vec4)]);
+    let access = if vec4 { Access::Vec4 } else { Access::Read };
+    let dy_offset = slots.bind(call, SlotName::Dy, &dy, access)?;
+    let y_offset = slots.bind(call, SlotName::Y, &y, access)?;
+    let lse_offset = slots.bind(call, SlotName::LogSumExp, &lse, Access::Read)?;
     let parameters = RowParameters {
         launched: 0,
         count: rows as u32,
@@ -445,7 +446,7 @@ fn launch_rows<'a>(call: &Call<'a>, row_numbers: Binding<'a>, rows: usize) -> Re
     slots.launch(call, rows.div_ceil(GROUP_ROWS), bytemuck::bytes_of(&parameters))
 }
 
-/// Gradients by tiles of fours, where the tensors allow it; with records, which only those have, what these refuse.
+/// Gradients by tiles of vec4, where the tensors allow it; with records, which only those have, what these refuse.
 fn launch_grad<'a>(
     call: &Call<'a>,
     config: &AttentionConfig,
@@ -461,20 +462,20 @@ fn launch_grad<'a>(
     let [_, heads, lines, key_width] = outputs[0].layout.shape().to_array(call.name)?;
     let [.., value_width] = v.layout.shape().to_array::<4>(call.name)?;
     let sizes = Sizes::of(call, config, [heads, lines, key_width])?;
-    let by_keys = Define::Flag(wanted == Wanted::KeyAndValue);
-    if in_fours(call, &[q, k, v, dy], outputs, GRAD_FOURS)? {
-        let mut slots = Slots::new("attention_fours_grad.wgsl");
+    let by_keys = Switch::ByKeys.is(wanted == Wanted::KeyAndValue);
+    if in_vec4(call, &[q, k, v, dy], outputs, GRAD_VEC4S)? {
+        let mut slots = Slots::new(Shader::AttentionGradVec4);
         slots.leave(records);
         let width = if wanted == Wanted::Query { key_width } else { key_width.max(value_width) };
-        slots.define_tiles(width, [1088, 0, 1088, GRAD_FOURS]);
-        slots.define(wanted.fours());
-        slots.define([("BY_KEYS", by_keys), ("HAS_MASK", Define::Flag(call.inputs.len() > 6))]);
-        let access = [Access::Fours, Access::FoursWritten];
+        slots.fill_tiles(width, [1088, 0, 1088, GRAD_VEC4S]);
+        slots.fill(wanted.vec4_operands());
+        slots.fill([by_keys, Switch::HasMask.is(call.inputs.len() > 6)]);
+        let access = [Access::Vec4, Access::Vec4Written];
         return launch_tiles(call, slots, sizes.in_one_chunk(), row_numbers, wanted, access);
     }
-    let mut slots = Slots::new("attention_grad.wgsl");
-    slots.define(wanted.operands());
-    slots.define([("BY_KEYS", by_keys)]);
+    let mut slots = Slots::new(Shader::AttentionGrad);
+    slots.fill(wanted.operands());
+    slots.fill([by_keys]);
     let chunks = outputs.iter().map(|out| out.layout.shape().dim(3).div_ceil(TILE) as u32).sum();
     let access = [Access::Read, Access::Scattered];
     launch_tiles(call, slots, Sizes { chunks, ..sizes }, row_numbers, wanted, access)
@@ -490,13 +491,15 @@ fn launch_tiles<'a>(
 ) -> Result<()> {
     let [q, k, v, dy] = [0, 1, 2, 5].map(|at| call.inputs[at]);
     let (mask, outputs) = (call.inputs.get(6), wanted.outputs(call));
-    let offsets = slots.bind_four(call, read, ("dy", &dy, read))?;
-    slots.bound("row_numbers", Store::F32, Access::Read, row_numbers);
+    let offsets = slots.bind_four(call, read, (SlotName::Dy, &dy, read))?;
+    slots.bound(SlotName::RowNumbers, Store::F32, Access::Read, row_numbers);
     let mut more_offsets = [slots.bind_mask(call, mask)?, 0, 0, 0];
-    for ((name, out), offset) in ["out", "other"].into_iter().zip(outputs).zip(&mut more_offsets[1..]) {
+    for ((name, out), offset) in
+        [SlotName::Out, SlotName::Other].into_iter().zip(outputs).zip(&mut more_offsets[1..])
+    {
         *offset = slots.bind(call, name, out, written)?;
     }
-    slots.define(wanted.puts());
+    slots.fill(wanted.puts());
     let parameters = GradParameters {
         sizes,
         key_chunks: outputs[0].layout.shape().dim(3).div_ceil(TILE) as u32,

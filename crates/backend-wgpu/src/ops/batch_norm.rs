@@ -1,22 +1,26 @@
-//! Batch normalisation and its gradient: a row is all of a channel.
+//! Batch normalization and its gradient: a row is all of a channel.
 
 use super::copy::copy;
-use super::rows::{Accumulator, Cut, Dense, Finish, Rows, axes_but, beside};
-use crate::linker::Class;
-use crate::select::Call;
+use super::rows::{Accumulator, Cut, Dense, RowFamily, RowFinish, RowKernel, Rows, axes_but, beside};
+use crate::call::Call;
+use crate::names::{
+    Bases, Gather, NormBias, NormParameterGrads, NormRowWeight, NormStatistics, NormWeight, Prepare,
+    RowValue, SlotName,
+};
+use crate::shaders::Class;
 use ternion_core::backend::View;
 use ternion_core::ops::norm::{BatchNorm, BatchNormGrad};
 use ternion_core::{AxisSet, Error, Layout, Op, Result, Shape};
 
 /// The launch over the channels of `views`, and the elements of each.
-fn rows_of<'a>(call: &Call<'a>, accumulator: Accumulator, views: &[&View<'a>]) -> Result<(Rows<'a>, usize)> {
+fn rows_of<'a>(call: &Call<'a>, kernel: RowKernel, views: &[&View<'a>]) -> Result<(Rows<'a>, usize)> {
     let layouts: Vec<&Layout> = views.iter().map(|view| view.layout).collect();
     let over = axes_but(1, &layouts);
     let channels = layouts[0].shape().dim(1);
     let axes = vec![(channels, layouts.iter().map(|layout| layout.strides()[1] as i64).collect())];
     let length = over.iter().map(|(size, _)| size).product();
     let cut = Cut::of(call.name, channels, length, beside(&axes, &over))?;
-    let rows = Rows::new(call.gpu, call.name, Class::Float, cut, accumulator).space(&axes).over(&over);
+    let rows = Rows::new(call.gpu, call.name, Class::Float, cut, kernel).space(&axes).over(&over);
     Ok((rows, length))
 }
 
@@ -31,21 +35,28 @@ pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
     let (mean, variance) = (Dense::output(gpu, &call.outputs[1])?, Dense::output(gpu, &call.outputs[2])?);
     let views: Vec<View<'_>> = parameters.iter().map(Dense::view).collect();
     let (mean_view, variance_view) = (mean.view(), variance.view());
-    let (mut rows, _) = rows_of(call, Accumulator::MOMENTS, &[y, x])?;
+    let kernel = RowKernel {
+        accumulator: Accumulator::MOMENTS,
+        bases: Bases::Two,
+        family: RowFamily::Norm {
+            statistics: NormStatistics::Batch,
+            weight: if *affine { NormWeight::Row } else { NormWeight::None },
+            bias: if *affine { NormBias::Row } else { NormBias::None },
+        },
+        gather: Gather::Moments,
+        finish: RowFinish::Elements { prepare: Prepare::Norm, value: RowValue::Norm },
+    };
+    let (mut rows, _) = rows_of(call, kernel, &[y, x])?;
     rows = rows
-        .with("BASES", "two_bases")
-        .with("STATISTICS", "norm_batch_statistics")
-        .with("WEIGHT", if *affine { "norm_weight_of_row" } else { "norm_no_weight" })
-        .with("BIAS", if *affine { "norm_bias_of_row" } else { "norm_no_bias" })
         .float(0, *eps)
-        .output("y", 0, y)?
-        .input("x", 1, x)?
-        .dense_output("mean", 2, &mean_view)?
-        .dense_output("reciprocal", 3, &variance_view)?;
+        .output(SlotName::Y, 0, y)?
+        .input(SlotName::X, 1, x)?
+        .dense_output(SlotName::Mean, 2, &mean_view)?
+        .dense_output(SlotName::Reciprocal, 3, &variance_view)?;
     if *affine {
-        rows = rows.dense_input("weight", 0, &views[0])?.dense_input("bias", 1, &views[1])?;
+        rows = rows.dense_input(SlotName::Weight, 0, &views[0])?.dense_input(SlotName::Bias, 1, &views[1])?;
     }
-    rows.launch("moments_gather", Finish::Elements("norm_state", "norm_value"))?;
+    rows.launch()?;
     mean.finish(gpu, name)?;
     variance.finish(gpu, name)
 }
@@ -65,24 +76,33 @@ pub(crate) fn run_grad(op: &Op, call: &Call<'_>) -> Result<()> {
     let both = Layout::row_major(Shape::new(&[2, channels])?);
     let both = View { buffer: &room, dtype: x.dtype, layout: &both };
     let views: Vec<View<'_>> = saved.iter().map(Dense::view).collect();
-    let (mut rows, length) = rows_of(call, Accumulator::SUMS, &[dx, x, dy])?;
+    let kernel = RowKernel {
+        accumulator: Accumulator::SUMS,
+        bases: Bases::Three,
+        family: RowFamily::BatchNormGrad {
+            weight: if *affine { NormRowWeight::Row } else { NormRowWeight::None },
+            grads: if *affine { NormParameterGrads::Channel } else { NormParameterGrads::None },
+        },
+        gather: Gather::NormGrad,
+        finish: RowFinish::Elements { prepare: Prepare::BatchNormGrad, value: RowValue::BatchNormGrad },
+    };
+    let (mut rows, length) = rows_of(call, kernel, &[dx, x, dy])?;
     rows = rows
-        .with("BASES", "three_bases")
-        .with("KEPT", "norm_batch_kept")
-        .with("WEIGHT", "norm_no_weight")
-        .with("ROW_WEIGHT", if *affine { "norm_weight_of_row" } else { "norm_no_weight" })
-        .with("PARAMETER_GRADS", if *affine { "norm_put_channel" } else { "norm_put_nothing" })
         .float(0, *eps)
         .float(1, 1.0 / length as f64)
-        .output("y", 0, dx)?
-        .input("x", 1, x)?
-        .input("d", 2, dy)?
-        .dense_input("mean", 2, &views[0])?
-        .dense_input("reciprocal", 3, &views[1])?;
+        .output(SlotName::Y, 0, dx)?
+        .input(SlotName::X, 1, x)?
+        .input(SlotName::D, 2, dy)?
+        .dense_input(SlotName::Mean, 2, &views[0])?
+        .dense_input(SlotName::Reciprocal, 3, &views[1])?;
     if *affine {
-        rows = rows.dense_input("weight", 0, &views[2])?.dense_output("dparameters", 4, &both)?;
+        rows = rows.dense_input(SlotName::Weight, 0, &views[2])?.dense_output(
+            SlotName::DParameters,
+            4,
+            &both,
+        )?;
     }
-    rows.launch("norm_grad_gather", Finish::Elements("norm_batch_grad_state", "norm_batch_grad_value"))?;
+    rows.launch()?;
     for (at, grad) in call.outputs[1..].iter().enumerate() {
         let layout = both.layout.slice(0, at, at as isize + 1, 1)?.squeeze(AxisSet::one(0));
         copy(gpu, name, &View { layout: &layout, ..both }, grad)?;

@@ -1,19 +1,20 @@
 //! Convolutions and their gradients: which numbers of which tensors are the rows, columns and inner axis of a product.
 
 use super::GROUP;
-use super::matmul::{Tiling, wrong};
+use super::matmul::Tiling;
+use crate::call::Call;
 use crate::gpu::{Binding, Launch};
-use crate::linker::Class;
+use crate::names::{
+    Constant, ConvIndex, ConvOutput, ConvPixel, ConvValue, LeftRuns, RightRuns, SlotName, Tile,
+};
 use crate::pipelines::Variant;
-use crate::select::Call;
+use crate::shaders::{Class, Shader};
 use crate::slots::{Access, Store};
 use bytemuck::{Pod, Zeroable};
 use ternion_core::backend::View;
 use ternion_core::ops::conv::ConvConfig;
 use ternion_core::{Error, Op, Result};
 
-/// Its own tile.
-const FEW: &str = "tile_few";
 /// Rows of a group, at most, and threads, at least, where each thread makes the rows of a column: a tile would be mostly empty.
 const FEW_ROWS: usize = 16;
 const MANY_THREADS: usize = 1 << 14;
@@ -88,7 +89,7 @@ fn sizes(call: &Call<'_>, view: &View<'_>) -> Result<[usize; 4]> {
 }
 
 pub(crate) fn run_conv2d(op: &Op, call: &Call<'_>) -> Result<()> {
-    let Op::Conv2d(conv) = op else { return Err(wrong(call)) };
+    let Op::Conv2d(conv) = op else { return Err(call.wrong_op()) };
     let ConvConfig { window, groups, .. } = conv.config;
     let [x, weight, y] = [call.inputs[0], call.inputs[1], call.outputs[0]];
     let [batch, _, height, width] = sizes(call, &x)?;
@@ -123,7 +124,7 @@ pub(crate) fn run_conv2d(op: &Op, call: &Call<'_>) -> Result<()> {
 }
 
 pub(crate) fn run_grad_input(op: &Op, call: &Call<'_>) -> Result<()> {
-    let Op::Conv2dGradInput(grad) = op else { return Err(wrong(call)) };
+    let Op::Conv2dGradInput(grad) = op else { return Err(call.wrong_op()) };
     let ConvConfig { window, groups, .. } = grad.config;
     let [weight, dy, dx] = [call.inputs[0], call.inputs[1], call.outputs[0]];
     let [batch, _, oh, ow] = sizes(call, &dy)?;
@@ -157,7 +158,7 @@ pub(crate) fn run_grad_input(op: &Op, call: &Call<'_>) -> Result<()> {
 }
 
 pub(crate) fn run_grad_weight(op: &Op, call: &Call<'_>) -> Result<()> {
-    let Op::Conv2dGradWeight(grad) = op else { return Err(wrong(call)) };
+    let Op::Conv2dGradWeight(grad) = op else { return Err(call.wrong_op()) };
     let ConvConfig { window, groups, .. } = grad.config;
     let [x, dy, dweight] = [call.inputs[0], call.inputs[1], call.outputs[0]];
     let [batch, _, height, width] = sizes(call, &x)?;
@@ -206,7 +207,7 @@ impl<'a> Product<'a> {
         let sizes @ [m, n, k, groups] = self.sizes();
         let teams = m.div_ceil(self.rows_of_thread()) * groups;
         match m <= FEW_ROWS && teams * n >= MANY_THREADS {
-            true => Tiling::whole(FEW, teams * n.div_ceil(GROUP), k),
+            true => Tiling::whole(Tile::FewRows, teams * n.div_ceil(GROUP), k),
             false => Tiling::of(Class::Float, sizes),
         }
     }
@@ -243,25 +244,25 @@ impl<'a> Product<'a> {
     }
 
     /// The shader with this tile. `y` and `a` say how these lie; a is the sums where those are added.
-    fn variant(&self, tile: &'static str, place_of: &'static str, y: Store, a: Store) -> Variant {
+    fn variant(&self, tile: Tile, output: ConvOutput, y: Store, a: Store) -> Variant {
         let operand = Store::of(self.right.dtype);
-        let [place, value, pixel] = match self.reads {
-            Right::Patches => ["patch_place", "patch_value", "patch_pixel"],
-            Right::Spread => ["spread_place", "spread_value", "spread_pixel"],
+        let (index, value, pixel) = match self.reads {
+            Right::Patches => (ConvIndex::Patch, ConvValue::Patch, ConvPixel::Patch),
+            Right::Spread => (ConvIndex::Spread, ConvValue::Spread, ConvPixel::Spread),
         };
-        Variant::new("conv2d.wgsl", Class::Float)
-            .slot("y", y, Access::Scattered)
-            .slot("a", a, Access::Read)
-            .slot("b", operand, Access::Read)
-            .slot("bias", operand, Access::Read)
-            .text("TILE", tile)
-            .text("OUTPUT", place_of)
-            .text("PLACE", place)
-            .text("RIGHT", value)
-            .text("PIXEL", pixel)
-            .number("ROWS", if tile == FEW { self.rows_of_thread() as u32 } else { 1 })
-            .flag("LEFT_RUNS", true)
-            .flag("RIGHT_RUNS", self.right_runs)
+        Variant::new(Shader::Conv2d, Class::Float)
+            .slot(SlotName::Y, y, Access::Scattered)
+            .slot(SlotName::A, a, Access::Read)
+            .slot(SlotName::B, operand, Access::Read)
+            .slot(SlotName::Bias, operand, Access::Read)
+            .fill(tile)
+            .fill(output)
+            .fill(index)
+            .fill(value)
+            .fill(pixel)
+            .fill(Constant::Rows.is(if tile == Tile::FewRows { self.rows_of_thread() as u32 } else { 1 }))
+            .fill(LeftRuns::Yes)
+            .fill(if self.right_runs { RightRuns::Yes } else { RightRuns::No })
     }
 }
 
@@ -296,7 +297,7 @@ fn launch<'a>(call: &Call<'a>, product: &Product<'a>) -> Result<()> {
         return launch_parts(call, product, bindings, parameters, tiling);
     }
     let (y, a) = (Store::of(product.y.dtype), Store::of(product.left.dtype));
-    let variant = product.variant(tiling.tile, "place_of_whole", y, a);
+    let variant = product.variant(tiling.tile, ConvOutput::Whole, y, a);
     let launch = Launch { variant, bindings: bindings.into_iter().collect(), groups: tiling.groups };
     call.gpu.launch(call.name, launch, bytemuck::bytes_of(&parameters))
 }
@@ -313,14 +314,14 @@ fn launch_parts<'a>(
     let scratch = call.gpu.alloc(tiling.splits * count * 4)?;
     let parts = call.gpu.scratch(call.name, &scratch)?;
     let first = Launch {
-        variant: product.variant(tiling.tile, "place_of_part", Store::F32, Store::of(product.left.dtype)),
+        variant: product.variant(tiling.tile, ConvOutput::Part, Store::F32, Store::of(product.left.dtype)),
         bindings: smallvec::smallvec![parts, a, b, bias],
         groups: tiling.groups,
     };
     let sums_alone = Parameters { with_bias: 0, ..parameters };
     call.gpu.launch(call.name, first, bytemuck::bytes_of(&sums_alone))?;
     let second = Launch {
-        variant: product.variant("sum_parts", "place_of_whole", Store::of(product.y.dtype), Store::F32),
+        variant: product.variant(Tile::SumParts, ConvOutput::Whole, Store::of(product.y.dtype), Store::F32),
         bindings: smallvec::smallvec![y, parts, b, bias],
         groups: count.div_ceil(GROUP),
     };

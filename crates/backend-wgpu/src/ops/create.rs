@@ -1,31 +1,32 @@
 //! Tensors from nothing.
 
 use super::copy::copy;
-use super::elementwise::{Shader, launch};
+use super::elementwise::{Kernel, launch};
+use crate::call::Call;
 use crate::gpu::Gpu;
-use crate::select::Call;
+use crate::names::ElementResult;
 use std::sync::Arc;
 use ternion_core::backend::View;
 use ternion_core::ops::create::{Fill, Iota};
-use ternion_core::{DType, Element, Error, Layout, Op, Result, Scalar};
+use ternion_core::{DType, Element, Layout, Op, Result, Scalar};
 
 pub(crate) fn run_fill(op: &Op, call: &Call<'_>) -> Result<()> {
     let Op::Fill(Fill { dtype, value, .. }) = op else {
-        return Err(Error::invalid(call.name, "another op's shader was chosen"));
+        return Err(call.wrong_op());
     };
     fill(call.gpu, call.name, &call.outputs[0], value.bits(*dtype))
 }
 
 /// Fills `y` with an element's bits.
 pub(crate) fn fill(gpu: &Gpu, op: &'static str, y: &View<'_>, bits: u64) -> Result<()> {
-    let result = if y.dtype.size() == 8 { "fill_wide_result" } else { "fill_result" };
-    launch(gpu, op, Shader { scalar: bits, ..Shader::moving(y.dtype, result) }, &[*y])
+    let result = if y.dtype.size() == 8 { ElementResult::FillWide } else { ElementResult::Fill };
+    launch(gpu, op, Kernel { scalar: bits, ..Kernel::moving(y.dtype, result) }, &[*y])
 }
 
 /// Computed by the host, which has 64-bit floats: one product, one sum, one rounding.
 pub(crate) fn run_iota(op: &Op, call: &Call<'_>) -> Result<()> {
     let Op::Iota(Iota { count, dtype, start, step }) = op else {
-        return Err(Error::invalid(call.name, "another op's shader was chosen"));
+        return Err(call.wrong_op());
     };
     let float = |i: usize| Scalar::Float(start.as_f64() + i as f64 * step.as_f64());
     let whole = |i: usize| start.as_i64().wrapping_add((i as i64).wrapping_mul(step.as_i64()));

@@ -1,20 +1,24 @@
 //! Running sums.
 
-use super::rows::{Accumulator, Cut, PLAIN_FROM_LANE, Rows, axes_but, beside};
-use crate::linker::Class;
-use crate::select::Call;
+use super::rows::{Accumulator, Cut, RowFamily, RowFinish, RowKernel, Rows, axes_but, beside};
+use crate::call::Call;
+use crate::names::{
+    AccumulatorFromLane, AccumulatorFromWords, AccumulatorType, AccumulatorWords, Bases, Finish, Gather,
+    Merge, ReduceEnter, ReduceLeave, SlotName, Start,
+};
+use crate::shaders::Class;
 use crate::slots::Store;
 use ternion_core::ops::reduce::CumulativeSum;
 use ternion_core::{Error, Op, Result};
 
 /// A float sum and what its rounding lost.
 const PAIR: Accumulator = Accumulator {
-    dtype: "vec2<f32>",
-    start: "pair_start",
-    merge: "pair_merge",
-    words: "pair_words",
-    from: "pair_from",
-    from_lane: PLAIN_FROM_LANE,
+    dtype: AccumulatorType::Vec2,
+    start: Start::Pair,
+    merge: Merge::Pair,
+    words: AccumulatorWords::Pair,
+    from_words: AccumulatorFromWords::Pair,
+    from_lane: AccumulatorFromLane::Plain,
 };
 
 pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
@@ -35,16 +39,20 @@ pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
     let cut = Cut::of(call.name, lines, over[0].0, beside(&axes, &over))?;
     let class = Store::of(x.dtype).class();
     let (accumulator, enter, leave) = match class {
-        Class::Float => (PAIR, "pair_enter", "pair_leave"),
-        _ => (Accumulator::SUM, "reduce_plain", "reduce_itself"),
+        Class::Float => (PAIR, ReduceEnter::Pair, ReduceLeave::Pair),
+        _ => (Accumulator::SUM, ReduceEnter::Plain, ReduceLeave::Plain),
     };
-    Rows::new(call.gpu, call.name, class, cut, accumulator)
-        .with("BASES", "two_bases")
-        .with("ENTER", enter)
-        .with("LEAVE", leave)
+    let kernel = RowKernel {
+        accumulator,
+        bases: Bases::Two,
+        family: RowFamily::Reduction { enter, leave, better: None },
+        gather: Gather::Reduce,
+        finish: RowFinish::Row(Finish::Part),
+    };
+    Rows::new(call.gpu, call.name, class, cut, kernel)
         .space(&axes)
         .over(&over)
-        .output("y", 0, y)?
-        .input("x", 1, x)?
+        .output(SlotName::Y, 0, y)?
+        .input(SlotName::X, 1, x)?
         .launch_running()
 }

@@ -1,10 +1,11 @@
 //! Ops of which each element depends on the elements at its place alone.
 
 use super::GROUP;
+use crate::call::Call;
 use crate::gpu::{Gpu, Launch};
-use crate::linker::Class;
-use crate::pipelines::{Name, Variant};
-use crate::select::Call;
+use crate::names::{Constant, ElementIndex, ElementResult, Function, SlotName, Write};
+use crate::pipelines::Variant;
+use crate::shaders::{Class, Shader};
 use crate::slots::{Access, Store};
 use crate::space::Space;
 use bytemuck::{Pod, Zeroable};
@@ -27,56 +28,50 @@ struct Parameters {
     space: Space,
 }
 
-/// No function.
-const NONE: Name = ["", ""];
-
-/// One of the shaders that elementwise.wgsl makes.
+/// What elementwise.wgsl does: a result of a function, stored so.
 #[derive(Clone, Copy)]
-pub(crate) struct Shader {
+pub(crate) struct Kernel {
     pub(crate) class: Class,
     /// How y and the inputs lie.
     pub(crate) stores: [Store; 4],
-    /// How the bits of an element come about, of those in result.wgsl.
-    pub(crate) result: &'static str,
-    pub(crate) function: Name,
+    /// How the bits of an element come about, of those in element_result.wgsl.
+    pub(crate) result: ElementResult,
+    pub(crate) function: Function,
     /// Two constants of the function, and the number of a scalar form: bits of the class.
     pub(crate) constants: [u64; 2],
     pub(crate) scalar: u64,
 }
 
-impl Shader {
-    fn new(dtype: DType, result: &'static str, function: Name) -> Shader {
+impl Kernel {
+    fn new(dtype: DType, result: ElementResult, function: Function) -> Kernel {
         let store = Store::of(dtype);
-        Shader { class: store.class(), stores: [store; 4], result, function, constants: [0; 2], scalar: 0 }
+        Kernel { class: store.class(), stores: [store; 4], result, function, constants: [0; 2], scalar: 0 }
     }
 
     /// One that only moves elements of `dtype`.
-    pub(crate) fn moving(dtype: DType, result: &'static str) -> Shader {
-        Shader {
+    pub(crate) fn moving(dtype: DType, result: ElementResult) -> Kernel {
+        Kernel {
             stores: [Store::bits_of(dtype); 4],
             class: Class::Byte,
-            ..Shader::new(DType::U8, result, NONE)
+            ..Kernel::new(DType::U8, result, Function::None)
         }
     }
 
     /// The shader without its slots.
-    fn variant(&self, write: &'static str) -> Variant {
-        Variant::new("elementwise.wgsl", self.class)
-            .text("RESULT", self.result)
-            .name("FUNCTION", self.function)
-            .text("WRITE", write)
+    fn variant(&self, write: Write) -> Variant {
+        Variant::new(Shader::Elementwise, self.class).fill(self.result).fill(self.function).fill(write)
     }
 
     /// With so many slots, y first, and what is done with each.
     fn slots(&self, variant: Variant, slots: impl Iterator<Item = (usize, Access)>) -> Variant {
         slots.fold(variant, |variant, (at, access)| {
-            variant.slot(["y", "a", "b", "c"][at], self.stores[at], access)
+            variant.slot([SlotName::Y, SlotName::A, SlotName::B, SlotName::C][at], self.stores[at], access)
         })
     }
 
-    pub(crate) fn storing(self, y: Store) -> Shader {
+    pub(crate) fn storing(self, y: Store) -> Kernel {
         let [_, a, b, c] = self.stores;
-        Shader { stores: [y, a, b, c], ..self }
+        Kernel { stores: [y, a, b, c], ..self }
     }
 }
 
@@ -98,7 +93,7 @@ pub(crate) fn words(bits: u64) -> [u32; 2] {
 }
 
 /// Queues `shader` for y, the first of `views`, and its inputs, which have y's shape.
-pub(crate) fn launch(gpu: &Gpu, op: &'static str, shader: Shader, views: &[View<'_>]) -> Result<()> {
+pub(crate) fn launch(gpu: &Gpu, op: &'static str, shader: Kernel, views: &[View<'_>]) -> Result<()> {
     if views[0].layout.elements() == 0 {
         return Ok(());
     }
@@ -129,24 +124,25 @@ pub(crate) fn launch(gpu: &Gpu, op: &'static str, shader: Shader, views: &[View<
         bindings.push(binding);
         *offset = first;
     }
-    let fours = Fours::of(&shader, &parameters, views);
-    let (variant, groups) = match fours {
-        Some(fours) => fours.variant(&shader, views.len(), count),
+    let vec4 = Vec4::of(&shader, &parameters, views);
+    let (variant, groups) = match vec4 {
+        Some(vec4) => vec4.variant(&shader, views.len(), count),
         None => one_by_one(&shader, &layouts),
     };
     gpu.launch(op, Launch { variant, bindings, groups }, bytemuck::bytes_of(&parameters))
 }
 
 /// The shader that forms words or elements of y, and its work groups.
-fn one_by_one(shader: &Shader, layouts: &[&Layout]) -> (Variant, usize) {
+fn one_by_one(shader: &Kernel, layouts: &[&Layout]) -> (Variant, usize) {
     let (count, per_word) = (layouts[0].elements(), shader.stores[0].per_word());
     let (write, access) = match (layouts[0].is_contiguous(), per_word) {
-        (false, _) => ("write_anywhere", Access::Scattered),
-        (true, 1) => ("write_single", Access::Words),
-        (true, _) => ("write_packed", Access::Words),
+        (false, _) => (Write::Anywhere, Access::Scattered),
+        (true, 1) => (Write::Single, Access::Words),
+        (true, _) => (Write::Packed, Access::Words),
     };
     let dense = layouts[1..].iter().all(|layout| layout.is_contiguous());
-    let variant = shader.variant(write).text("PLACE", if dense { "located_dense" } else { "located" });
+    let variant =
+        shader.variant(write).fill(if dense { ElementIndex::Contiguous } else { ElementIndex::Strided });
     let slots = (0..layouts.len()).map(|at| (at, if at == 0 { access } else { Access::Read }));
     // A word more where the first one begins in the middle.
     let words = count.div_ceil(per_word) + usize::from(per_word > 1);
@@ -154,21 +150,21 @@ fn one_by_one(shader: &Shader, layouts: &[&Layout]) -> (Variant, usize) {
     (shader.slots(variant, slots), threads.div_ceil(GROUP))
 }
 
-/// Elements from which on fours are worth a shader of their own.
+/// Elements from which on vec4 are worth a shader of their own.
 pub(crate) const MANY: usize = 1 << 14;
 
-/// How fours of y are formed.
+/// How y is formed by vec4.
 #[derive(Clone, Copy)]
-struct Fours {
-    /// Which inputs lie in fours as y does, by bits of their numbers; the others have one element at each four of y.
+struct Vec4 {
+    /// Which inputs are read by vec4 as y is written, by bits of their numbers; the others have one element for each vec4 of y.
     runs: u32,
     /// Axes of the space; 0 for more than two.
     rank: u32,
 }
 
-impl Fours {
+impl Vec4 {
     /// Where y does, and every input is one or the other.
-    fn of(shader: &Shader, parameters: &Parameters, views: &[View<'_>]) -> Option<Fours> {
+    fn of(shader: &Kernel, parameters: &Parameters, views: &[View<'_>]) -> Option<Vec4> {
         let Parameters { count, rank, offsets, space, .. } = parameters;
         let last = *rank as usize - 1;
         let wide = shader.stores[..views.len()].contains(&Store::I64);
@@ -192,23 +188,23 @@ impl Fours {
                 return None;
             }
         }
-        Some(Fours { runs, rank: if last < 2 { *rank } else { 0 } })
+        Some(Vec4 { runs, rank: if last < 2 { *rank } else { 0 } })
     }
 
     /// The shader, and its work groups.
-    fn variant(self, shader: &Shader, tensors: usize, count: usize) -> (Variant, usize) {
+    fn variant(self, shader: &Kernel, tensors: usize, count: usize) -> (Variant, usize) {
         // 16 bytes of y for each thread and more.
         let twice = shader.stores[0].per_word() > 1;
-        let write = if twice { "write_fours_twice" } else { "write_fours" };
+        let write = if twice { Write::Vec4Twice } else { Write::Vec4 };
         let variant = shader
             .variant(write)
-            .text("PLACE", "place_in_four")
-            .number("RUNS", self.runs)
-            .number("RANK", self.rank);
+            .fill(ElementIndex::Vec4)
+            .fill(Constant::Runs.is(self.runs))
+            .fill(Constant::Rank.is(self.rank));
         let slots = (0..tensors).map(|at| {
             let access = match self.runs >> at & 1 {
-                _ if at == 0 => Access::FoursWritten,
-                1 => Access::Fours,
+                _ if at == 0 => Access::Vec4Written,
+                1 => Access::Vec4,
                 _ => Access::Read,
             };
             (at, access)
@@ -219,7 +215,7 @@ impl Fours {
 }
 
 /// As two launches over halves of the longest axis, of tensors of which a shader sees only a part at a time.
-fn in_halves(gpu: &Gpu, op: &'static str, shader: Shader, views: &[View<'_>]) -> Result<()> {
+fn in_halves(gpu: &Gpu, op: &'static str, shader: Kernel, views: &[View<'_>]) -> Result<()> {
     let shape = views[0].layout.shape();
     let axis = (0..shape.rank()).max_by_key(|&axis| shape.dim(axis)).unwrap_or(0);
     let size = if shape.rank() == 0 { 1 } else { shape.dim(axis) };
@@ -248,12 +244,8 @@ pub(crate) fn views_of<'a>(call: &Call<'a>) -> Vec<View<'a>> {
     [call.outputs[0]].into_iter().chain(call.inputs.iter().copied()).collect()
 }
 
-fn queue(call: &Call<'_>, shader: Shader) -> Result<()> {
+fn queue(call: &Call<'_>, shader: Kernel) -> Result<()> {
     launch(call.gpu, call.name, shader, &views_of(call))
-}
-
-fn wrong(call: &Call<'_>) -> Error {
-    Error::invalid(call.name, "another op's shader was chosen")
 }
 
 /// The constants of a function, in the type that it is computed in; one beyond an integer dtype is the dtype's own extreme.
@@ -261,90 +253,96 @@ fn constants_of(op: UnaryOp, dtype: DType) -> [u64; 2] {
     op.constants().map(|constant| rounded_bits(Scalar::Float(constant), dtype.accumulator()))
 }
 
-/// Functions that half.wgsl has a form of, for results of 16 bits.
-const OF_HALVES: [&str; 6] = ["tanh", "sigmoid", "erf", "gelu_erf", "gelu_tanh", "silu"];
-/// Likewise slopes.
-const SLOPES_OF_HALVES: [&str; 5] = ["erf", "gelu_erf", "gelu_tanh", "silu", "softplus"];
+/// Whether half_functions.wgsl has a form of a function, for results of 16 bits.
+fn has_half(op: UnaryOp) -> bool {
+    use UnaryOp::*;
+    matches!(op, Tanh | Sigmoid | Erf | GeluErf | GeluTanh | Silu)
+}
 
-/// A function of one element whose result is rounded to `dtype`: its name in the files of the classes, and its constants.
-pub(crate) fn unary_function(op: UnaryOp, dtype: DType) -> (Name, [u64; 2]) {
-    let of_halves = dtype.is_half() && OF_HALVES.contains(&op.name());
-    ([if of_halves { "unary_half_" } else { "unary_" }, op.name()], constants_of(op, dtype))
+/// Likewise of its gradient.
+fn grad_has_half(op: UnaryOp) -> bool {
+    use UnaryOp::*;
+    matches!(op, Erf | GeluErf | GeluTanh | Silu | Softplus)
+}
+
+/// A function of one element whose result is rounded to `dtype`, and its constants.
+pub(crate) fn unary_function(op: UnaryOp, dtype: DType) -> (Function, [u64; 2]) {
+    (Function::unary(op, dtype.is_half() && has_half(op)), constants_of(op, dtype))
 }
 
 /// The gradient of such a function.
-fn slope_function(op: UnaryOp, dtype: DType) -> (Name, [u64; 2]) {
-    let of_halves = dtype.is_half() && SLOPES_OF_HALVES.contains(&op.name());
-    ([if of_halves { "slope_half_" } else { "slope_" }, op.name()], constants_of(op, dtype))
+fn grad_function(op: UnaryOp, dtype: DType) -> (Function, [u64; 2]) {
+    (Function::unary_grad(op, dtype.is_half() && grad_has_half(op)), constants_of(op, dtype))
 }
 
 pub(crate) fn run_unary(op: &Op, call: &Call<'_>) -> Result<()> {
-    let Op::Unary(payload) = op else { return Err(wrong(call)) };
+    let Op::Unary(payload) = op else { return Err(call.wrong_op()) };
     let dtype = call.inputs[0].dtype;
     let (function, constants) = unary_function(payload.op, dtype);
-    queue(call, Shader { constants, ..Shader::new(dtype, "unary_result", function) })
+    queue(call, Kernel { constants, ..Kernel::new(dtype, ElementResult::Unary, function) })
 }
 
 pub(crate) fn run_unary_grad(op: &Op, call: &Call<'_>) -> Result<()> {
-    let Op::UnaryGrad(payload) = op else { return Err(wrong(call)) };
+    let Op::UnaryGrad(payload) = op else { return Err(call.wrong_op()) };
     let dtype = call.inputs[0].dtype;
-    let (function, constants) = slope_function(payload.op, dtype);
-    queue(call, Shader { constants, ..Shader::new(dtype, "binary_result", function) })
+    let (function, constants) = grad_function(payload.op, dtype);
+    queue(call, Kernel { constants, ..Kernel::new(dtype, ElementResult::Binary, function) })
 }
 
 pub(crate) fn run_binary(op: &Op, call: &Call<'_>) -> Result<()> {
-    let Op::Binary(payload) = op else { return Err(wrong(call)) };
-    queue(call, Shader::new(call.inputs[0].dtype, "binary_result", ["binary_", payload.op.name()]))
+    let Op::Binary(payload) = op else { return Err(call.wrong_op()) };
+    queue(call, Kernel::new(call.inputs[0].dtype, ElementResult::Binary, Function::binary(payload.op)))
 }
 
 /// The number is in the type that the op is computed in.
 pub(crate) fn run_binary_scalar(op: &Op, call: &Call<'_>) -> Result<()> {
-    let Op::BinaryScalar(BinaryScalar { op, scalar, side }) = op else { return Err(wrong(call)) };
+    let Op::BinaryScalar(BinaryScalar { op, scalar, side }) = op else { return Err(call.wrong_op()) };
     let dtype = call.inputs[0].dtype;
-    let result = if *side == Side::Right { "scalar_right_result" } else { "scalar_left_result" };
+    let result = if *side == Side::Right { ElementResult::ScalarRight } else { ElementResult::ScalarLeft };
     let scalar = rounded_bits(*scalar, dtype.accumulator());
-    queue(call, Shader { scalar, ..Shader::new(dtype, result, ["binary_", op.name()]) })
+    queue(call, Kernel { scalar, ..Kernel::new(dtype, result, Function::binary(*op)) })
 }
 
 pub(crate) fn run_multiply_add(_: &Op, call: &Call<'_>) -> Result<()> {
-    queue(call, Shader::new(call.inputs[0].dtype, "multiply_add_result", NONE))
+    queue(call, Kernel::new(call.inputs[0].dtype, ElementResult::MultiplyAdd, Function::None))
 }
 
 pub(crate) fn run_scale_add(op: &Op, call: &Call<'_>) -> Result<()> {
-    let Op::ScaleAdd(payload) = op else { return Err(wrong(call)) };
+    let Op::ScaleAdd(payload) = op else { return Err(call.wrong_op()) };
     let dtype = call.inputs[0].dtype;
     let scalar = Scalar::Float(payload.scale).bits(dtype.accumulator());
-    queue(call, Shader { scalar, ..Shader::new(dtype, "scale_add_result", NONE) })
+    queue(call, Kernel { scalar, ..Kernel::new(dtype, ElementResult::ScaleAdd, Function::None) })
 }
 
 pub(crate) fn run_add_relu(_: &Op, call: &Call<'_>) -> Result<()> {
-    queue(call, Shader::new(call.inputs[0].dtype, "add_relu_result", NONE))
+    queue(call, Kernel::new(call.inputs[0].dtype, ElementResult::AddRelu, Function::None))
 }
 
 pub(crate) fn run_bias_activation(op: &Op, call: &Call<'_>) -> Result<()> {
-    let Op::BiasActivation(payload) = op else { return Err(wrong(call)) };
+    let Op::BiasActivation(payload) = op else { return Err(call.wrong_op()) };
     let dtype = call.inputs[0].dtype;
     let (function, constants) = unary_function(payload.activation, dtype);
-    queue(call, Shader { constants, ..Shader::new(dtype, "bias_activation_result", function) })
+    queue(call, Kernel { constants, ..Kernel::new(dtype, ElementResult::BiasActivation, function) })
 }
 
 pub(crate) fn run_compare(op: &Op, call: &Call<'_>) -> Result<()> {
-    let Op::Compare(payload) = op else { return Err(wrong(call)) };
-    let shader = Shader::new(call.inputs[0].dtype, "compare_result", ["compare_", payload.op.name()]);
+    let Op::Compare(payload) = op else { return Err(call.wrong_op()) };
+    let shader = Kernel::new(call.inputs[0].dtype, ElementResult::Compare, Function::compare(payload.op));
     queue(call, shader.storing(Store::Bool))
 }
 
 /// The number is rounded to the tensor's dtype first.
 pub(crate) fn run_compare_scalar(op: &Op, call: &Call<'_>) -> Result<()> {
-    let Op::CompareScalar(CompareScalar { op, scalar }) = op else { return Err(wrong(call)) };
+    let Op::CompareScalar(CompareScalar { op, scalar }) = op else { return Err(call.wrong_op()) };
     let dtype = call.inputs[0].dtype;
     let scalar = rounded_bits(*scalar, dtype);
-    let shader = Shader { scalar, ..Shader::new(dtype, "compare_scalar_result", ["compare_", op.name()]) };
+    let shader =
+        Kernel { scalar, ..Kernel::new(dtype, ElementResult::CompareScalar, Function::compare(*op)) };
     queue(call, shader.storing(Store::Bool))
 }
 
 pub(crate) fn run_select(_: &Op, call: &Call<'_>) -> Result<()> {
-    let moving = Shader::moving(call.inputs[1].dtype, "select_result");
+    let moving = Kernel::moving(call.inputs[1].dtype, ElementResult::Select);
     let [y, _, b, c] = moving.stores;
-    queue(call, Shader { stores: [y, Store::Bool, b, c], ..moving })
+    queue(call, Kernel { stores: [y, Store::Bool, b, c], ..moving })
 }

@@ -1,10 +1,11 @@
 //! Picking along an axis.
 
 use super::write::Writing;
+use crate::call::Call;
 use crate::gpu::Launch;
-use crate::linker::Class;
+use crate::names::{ElementResult, IndexPosition, SlotName};
 use crate::pipelines::Variant;
-use crate::select::Call;
+use crate::shaders::{Class, Shader};
 use crate::slots::{Access, Store};
 use crate::space::Space;
 use bytemuck::{Pod, Zeroable};
@@ -28,8 +29,8 @@ struct Parameters {
 }
 
 /// What makes a position of an element of an index tensor.
-pub(crate) fn position(index: DType) -> &'static str {
-    if index == DType::I64 { "position_of_i64" } else { "position_of_i32" }
+pub(crate) fn position(index: DType) -> IndexPosition {
+    if index == DType::I64 { IndexPosition::I64 } else { IndexPosition::I32 }
 }
 
 pub(crate) fn run_gather(op: &Op, call: &Call<'_>) -> Result<()> {
@@ -67,13 +68,11 @@ fn gather(call: &Call<'_>, axis: usize, index: &View<'_>) -> Result<()> {
     let (store, writing) = (Store::bits_of(x.dtype), Writing::of(y, Store::bits_of(x.dtype)));
     let variant = writing
         .slot(
-            Variant::new("gather.wgsl", Class::Byte)
-                .text("RESULT", "picked")
-                .text("POSITION", position(index.dtype)),
+            Variant::new(Shader::Gather, Class::Byte).fill(ElementResult::Gather).fill(position(index.dtype)),
         )
-        .slot("index", Store::of(index.dtype), Access::Read)
-        .slot("x", store, Access::Read)
-        .slot("faults", Store::Atomic, Access::Scattered);
+        .slot(SlotName::Index, Store::of(index.dtype), Access::Read)
+        .slot(SlotName::X, store, Access::Read)
+        .slot(SlotName::Faults, Store::Atomic, Access::Scattered);
     let [(to, y_offset), (positions, index_offset), (from, x_offset)] =
         [gpu.bind(op, y)?, gpu.bind(op, index)?, gpu.bind(op, x)?];
     let size = x.layout.shape().dim(axis);

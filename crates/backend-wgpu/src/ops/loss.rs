@@ -1,51 +1,98 @@
 //! Cross-entropy and its gradient.
 
-use super::rows::fours::{Held, MOST_THREADS};
-use super::rows::{Accumulator, Cut, Dense, Finish, Rows, beside};
-use crate::linker::Class;
-use crate::select::Call;
+use super::rows::registers::MOST_THREADS;
+use super::rows::template::{RegisterOutput, RegisterRows, RegisterTemplate, SingleElements};
+use super::rows::{Accumulator, Cut, Dense, RowFamily, RowFinish, RowKernel, Rows, beside};
+use crate::call::Call;
+use crate::names::{
+    Bases, Finish, Gather, LossTarget, Merge, Prepare, RowMoved, RowRegular, RowResult, RowSkips, RowValue,
+    RowValues, SlotName, Start,
+};
+use crate::shaders::Class;
 use ternion_core::backend::View;
 use ternion_core::ops::loss::{CrossEntropy, CrossEntropyGrad, CrossEntropyGradUpdate, CrossEntropyWithGrad};
 use ternion_core::{DType, Error, Op, Result};
 
 /// The accumulator of the forward pass.
-const LOGITS: Accumulator = Accumulator { merge: "loss_merge", ..Accumulator::EXPONENTIALS };
+const LOGITS: Accumulator = Accumulator { merge: Merge::Loss, ..Accumulator::EXPONENTIALS };
 /// Of the gradient alone: the largest logit.
-const LARGEST: Accumulator = Accumulator::number("lowest", "larger");
+const MAX: Accumulator = Accumulator::number(Start::Lowest, Merge::Larger);
 
-/// Loss and gradient of rows that stay in registers.
-const WITH_GRAD: Held = Held {
-    file: "exponentials_fours.wgsl",
-    fours: &["y", "x"],
-    any: true,
-    most_threads: MOST_THREADS,
-    values: "loss_slopes",
-    kept_values: None,
-    strange: Some("loss_slope"),
-    texts: &[
-        ("SKIPS", "nothing_is_skipped"),
-        ("MOVED", "loss_sum_moved"),
-        ("PREPARE", "loss_with_grad_state"),
-        ("REGULAR", "loss_is_regular"),
-    ],
-    numbers: &[("SUMS", 1)],
+/// What one op of the family does with a row.
+struct LossKernel {
+    accumulator: Accumulator,
+    gather: Gather,
+    finish: RowFinish,
+    /// The same of rows that stay in registers.
+    held: RegisterRows,
+}
+
+const LOSS: LossKernel = LossKernel {
+    accumulator: LOGITS,
+    gather: Gather::Loss,
+    finish: RowFinish::Row(Finish::Loss),
+    held: RegisterRows {
+        vec4: &[SlotName::X],
+        any_length: true,
+        most_threads: MOST_THREADS,
+        template: SUMS,
+        output: RegisterOutput::Row(RowResult::Loss),
+    },
 };
-const LOSS: Held = Held {
-    fours: &["x"],
-    texts: &[("SKIPS", "nothing_is_skipped"), ("MOVED", "loss_sum_moved"), ("RESULT", "loss_finish")],
-    ..WITH_GRAD
+const LOSS_WITH_GRAD: LossKernel = LossKernel {
+    accumulator: LOGITS,
+    gather: Gather::Loss,
+    finish: RowFinish::Elements { prepare: Prepare::Loss, value: RowValue::LossGrad },
+    held: gradient_in_registers(SUMS, Prepare::Loss, MOST_THREADS),
 };
-const GRAD: Held = Held {
-    texts: &[("SKIPS", "nothing_is_skipped"), ("PREPARE", "loss_grad_state"), ("REGULAR", "loss_is_regular")],
-    numbers: &[("SUMS", 0)],
-    ..WITH_GRAD
+const GRAD: LossKernel = LossKernel {
+    accumulator: MAX,
+    gather: Gather::LossMax,
+    finish: RowFinish::Elements { prepare: Prepare::LossGrad, value: RowValue::LossGrad },
+    held: gradient_in_registers(
+        RegisterTemplate::Exponentials { skips: RowSkips::Nothing, sums: None },
+        Prepare::LossGrad,
+        MOST_THREADS,
+    ),
 };
-const UPDATE: Held = Held {
-    // Most rows stay as they are: what they take is threads that come and go.
-    most_threads: 128,
-    texts: &[("SKIPS", "loss_update_skips"), ("PREPARE", "loss_grad_state"), ("REGULAR", "loss_is_regular")],
-    ..GRAD
+const UPDATE: LossKernel = LossKernel {
+    accumulator: MAX,
+    gather: Gather::LossUpdate,
+    finish: RowFinish::SomeElements {
+        finish: Finish::LossUpdate,
+        prepare: Prepare::LossGrad,
+        value: RowValue::LossGrad,
+    },
+    held: gradient_in_registers(
+        RegisterTemplate::Exponentials { skips: RowSkips::LossUpdate, sums: None },
+        Prepare::LossGrad,
+        // Most rows stay as they are: what they take is threads that come and go.
+        128,
+    ),
 };
+
+/// The maximum and the sum of exponentials of all logits.
+const SUMS: RegisterTemplate =
+    RegisterTemplate::Exponentials { skips: RowSkips::Nothing, sums: Some(RowMoved::Loss) };
+
+const fn gradient_in_registers(
+    template: RegisterTemplate,
+    prepare: Prepare,
+    most_threads: u32,
+) -> RegisterRows {
+    RegisterRows {
+        vec4: &[SlotName::Y, SlotName::X],
+        any_length: true,
+        most_threads,
+        template,
+        output: RegisterOutput::Elements {
+            prepare,
+            values: RowValues::LossGrad,
+            kept: None,
+            single: Some(SingleElements { regular: RowRegular::Loss, value: RowValue::LossGrad }),
+        },
+    }
+}
 
 /// How a loss counts.
 #[derive(Clone, Copy)]
@@ -65,7 +112,7 @@ struct PerRow<'a, 'b> {
 /// The launch over rows of logits, with their targets.
 fn rows<'a>(
     call: &Call<'a>,
-    accumulator: Accumulator,
+    kernel: &LossKernel,
     counting: Counting,
     target: &View<'a>,
     per_row: &PerRow<'a, '_>,
@@ -83,25 +130,32 @@ fn rows<'a>(
     let cut = Cut::of(call.name, count, classes, beside(&axes, &over))?;
     let ignored = counting.ignore_index as u64;
     let smoothing = counting.label_smoothing;
-    let mut rows = Rows::new(call.gpu, call.name, Class::Float, cut, accumulator)
+    let kernel = RowKernel {
+        accumulator: kernel.accumulator,
+        bases: Bases::Four,
+        family: RowFamily::Loss {
+            target: if target.dtype == DType::I64 { LossTarget::I64 } else { LossTarget::I32 },
+        },
+        gather: kernel.gather,
+        finish: kernel.finish,
+    };
+    let mut rows = Rows::new(call.gpu, call.name, Class::Float, cut, kernel)
         .space(&axes)
         .over(&over)
-        .with("BASES", "four_bases")
-        .with("WIDEN", if target.dtype == DType::I64 { "loss_wide" } else { "loss_wide_from_int" })
         .number(0, ignored as u32)
         .number(1, (ignored >> 32) as u32)
         .float(2, 1.0 - smoothing)
         .float(3, smoothing / classes.max(1) as f64)
-        .input("x", 1, logits)?
-        .dense_input("wanted", 0, target)?;
+        .input(SlotName::X, 1, logits)?
+        .dense_input(SlotName::Wanted, 0, target)?;
     if let Some(dlogits) = y {
-        rows = rows.output("y", 0, dlogits)?;
+        rows = rows.output(SlotName::Y, 0, dlogits)?;
     }
     if let Some(dloss) = per_row.dloss {
-        rows = rows.input("d", 2, dloss)?;
+        rows = rows.input(SlotName::D, 2, dloss)?;
     }
     if let Some(formed) = per_row.formed {
-        rows = rows.input("formed", 3, formed)?;
+        rows = rows.input(SlotName::Formed, 3, formed)?;
     }
     Ok(rows)
 }
@@ -112,15 +166,12 @@ fn forward(call: &Call<'_>, counting: Counting, per_row: &PerRow<'_, '_>) -> Res
     let target = Dense::input(gpu, op, &call.inputs[1])?;
     let loss = Dense::output(gpu, &call.outputs[0])?;
     let log_sum = Dense::output(gpu, &call.outputs[1])?;
-    let (held, finish) = match per_row.dlogits {
-        Some(_) => (&WITH_GRAD, Finish::Elements("loss_with_grad_state", "loss_slope")),
-        None => (&LOSS, Finish::Result("loss_finish")),
-    };
-    rows(call, LOGITS, counting, &target.view(), per_row)?
-        .dense_output("log_sum", 1, &log_sum.view())?
-        .dense_output("loss", 2, &loss.view())?
+    let kernel = if per_row.dlogits.is_some() { &LOSS_WITH_GRAD } else { &LOSS };
+    rows(call, kernel, counting, &target.view(), per_row)?
+        .dense_output(SlotName::LogSum, 1, &log_sum.view())?
+        .dense_output(SlotName::Loss, 2, &loss.view())?
         .faults(call.inputs[0].layout.shape().dim(1))
-        .launch_held(held, "loss_gather", finish)?;
+        .launch_in_registers(&kernel.held)?;
     loss.finish(gpu, op)?;
     log_sum.finish(gpu, op)
 }
@@ -129,17 +180,15 @@ fn gradient(
     call: &Call<'_>,
     counting: Counting,
     per_row: &PerRow<'_, '_>,
-    held: &Held,
-    gather: &'static str,
-    finish: Finish,
+    kernel: &LossKernel,
 ) -> Result<()> {
     let (gpu, op) = (call.gpu, call.name);
     let target = Dense::input(gpu, op, &call.inputs[1])?;
     let log_sum = Dense::input(gpu, op, &call.inputs[2])?;
-    rows(call, LARGEST, counting, &target.view(), per_row)?
-        .dense_input("log_sum", 1, &log_sum.view())?
+    rows(call, kernel, counting, &target.view(), per_row)?
+        .dense_input(SlotName::LogSum, 1, &log_sum.view())?
         .faults(call.inputs[0].layout.shape().dim(1))
-        .launch_held(held, gather, finish)
+        .launch_in_registers(&kernel.held)
 }
 
 pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
@@ -155,15 +204,7 @@ pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
         Op::CrossEntropyGrad(CrossEntropyGrad { ignore_index, label_smoothing }) => {
             let per_row =
                 PerRow { dlogits: Some(&call.outputs[0]), dloss: Some(&call.inputs[3]), formed: None };
-            let finish = Finish::Elements("loss_grad_state", "loss_slope");
-            gradient(
-                call,
-                Counting { ignore_index, label_smoothing },
-                &per_row,
-                &GRAD,
-                "loss_largest_gather",
-                finish,
-            )
+            gradient(call, Counting { ignore_index, label_smoothing }, &per_row, &GRAD)
         }
         Op::CrossEntropyGradUpdate(CrossEntropyGradUpdate { ignore_index, label_smoothing }) => {
             let per_row = PerRow {
@@ -171,15 +212,7 @@ pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
                 dloss: Some(&call.inputs[3]),
                 formed: Some(&call.inputs[4]),
             };
-            let finish = Finish::SomeElements("loss_update_finish", "loss_grad_state", "loss_slope");
-            gradient(
-                call,
-                Counting { ignore_index, label_smoothing },
-                &per_row,
-                &UPDATE,
-                "loss_update_gather",
-                finish,
-            )
+            gradient(call, Counting { ignore_index, label_smoothing }, &per_row, &UPDATE)
         }
         _ => Err(Error::invalid(call.name, "is not of the cross-entropy family")),
     }

@@ -4,26 +4,30 @@ mod cooperative;
 
 use super::GROUP;
 use super::elementwise::{rounded_bits, unary_function, words};
+use crate::call::Call;
 use crate::gpu::{Binding, Gpu, Launch};
-use crate::linker::Class;
-use crate::pipelines::{Name, Variant};
-use crate::select::Call;
+use crate::names::{
+    Constant, Function, LeftFactor, LeftKnown, LeftRuns, LeftVec4, RightRuns, RightVec4, SlotName, Switch,
+    Tile,
+};
+use crate::pipelines::Variant;
+use crate::shaders::{Class, Shader};
 use crate::slots::{Access, Store};
 use crate::space::Space;
 use bytemuck::{Pod, Zeroable};
 use cooperative::Cooperative;
 use ternion_core::backend::View;
 use ternion_core::ops::matmul::Epilogue;
-use ternion_core::{DType, Error, Op, Result, Scalar};
+use ternion_core::{DType, Op, Result, Scalar};
 
-/// Tiles of product.wgsl: name, and rows and columns.
-const TILE_128: (&str, usize) = ("tile_128", 128);
-const TILE_64: (&str, usize) = ("tile_64", 64);
-const TILE_16: (&str, usize) = ("tile_16", 16);
-/// Tile of product_fours.wgsl, of 128 rows and columns.
-const FOURS: (&str, usize) = ("fours_128", 128);
+/// Tiles of tile.wgsl: name, and rows and columns.
+const TILE_128: (Tile, usize) = (Tile::Tile128, 128);
+const TILE_64: (Tile, usize) = (Tile::Tile64, 64);
+const TILE_16: (Tile, usize) = (Tile::Tile16, 16);
+/// Tile of tile_vec4.wgsl, of 128 rows and columns.
+const VEC4_TILE: (Tile, usize) = (Tile::Vec4Tile128, 128);
 /// Bytes of memory of its groups.
-pub(crate) const FOURS_BYTES: u32 = 2 * 528 * 16;
+pub(crate) const VEC4_TILE_BYTES: u32 = 2 * 528 * 16;
 /// What inner lengths of parts are multiples of.
 const STEP: usize = 16;
 /// The largest tile is taken where there are so many of it: fewer leave processors idle.
@@ -36,15 +40,15 @@ const SHORTEST_PART: usize = 64;
 const MOST_PARTS: usize = 64;
 const MOST_PART_BYTES: usize = 128 << 20;
 
-/// A tile of product.wgsl and how the inner axis is cut.
+/// A tile of tile.wgsl and how the inner axis is cut.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tiling {
-    pub(crate) tile: &'static str,
+    pub(crate) tile: Tile,
     pub(crate) splits: usize,
     pub(crate) split_length: usize,
     pub(crate) groups: usize,
-    /// Of a tile of product_fours.wgsl: whether fours of a, and of b, lie along the inner axis.
-    fours: Option<[bool; 2]>,
+    /// Of a tile of tile_vec4.wgsl: whether vec4 of a, and of b, lie along the inner axis.
+    vec4: Option<[bool; 2]>,
 }
 
 impl Tiling {
@@ -60,24 +64,24 @@ impl Tiling {
     }
 
     /// So many work groups, none of which has a part of a sum.
-    pub(crate) fn whole(tile: &'static str, groups: usize, k: usize) -> Tiling {
-        Tiling { tile, splits: 1, split_length: k, groups, fours: None }
+    pub(crate) fn whole(tile: Tile, groups: usize, k: usize) -> Tiling {
+        Tiling { tile, splits: 1, split_length: k, groups, vec4: None }
     }
 
     /// Tiles of 128 that are read four elements at a time.
-    fn by_fours(tile: (&'static str, usize), [m, n, k, matrices]: [usize; 4], runs: [bool; 2]) -> Tiling {
+    fn by_vec4(tile: (Tile, usize), [m, n, k, matrices]: [usize; 4], runs: [bool; 2]) -> Tiling {
         let tiles = m.div_ceil(tile.1) * n.div_ceil(tile.1) * matrices;
-        Tiling { fours: Some(runs), ..Tiling::by(tile.0, tiles, Class::Float, [m, n, k, matrices]) }
+        Tiling { vec4: Some(runs), ..Tiling::by(tile.0, tiles, Class::Float, [m, n, k, matrices]) }
     }
 
     /// So many tiles, and sums in as many parts as keep a device busy.
-    fn by(tile: &'static str, tiles: usize, class: Class, [m, n, k, matrices]: [usize; 4]) -> Tiling {
+    fn by(tile: Tile, tiles: usize, class: Class, [m, n, k, matrices]: [usize; 4]) -> Tiling {
         let affordable = MOST_PART_BYTES / (m * n * matrices * 4).max(1);
         let most = (k / SHORTEST_PART).min(MOST_PARTS).min(affordable).max(1);
         let wanted = if class == Class::Float { (WANTED_GROUPS / tiles.max(1)).clamp(1, most) } else { 1 };
         let split_length = k.div_ceil(wanted).next_multiple_of(STEP).max(STEP);
         let splits = k.div_ceil(split_length).max(1);
-        Tiling { tile, splits, split_length, groups: tiles * splits, fours: None }
+        Tiling { tile, splits, split_length, groups: tiles * splits, vec4: None }
     }
 }
 
@@ -108,8 +112,8 @@ struct Parameters {
 
 impl Parameters {
     /// Whether nothing follows the sums.
-    fn is_plain(&self, function: Name) -> bool {
-        self.follows == 0 && function == UNCHANGED
+    fn is_plain(&self, function: Function) -> bool {
+        self.follows == 0 && function == Function::Unchanged
     }
 }
 
@@ -166,12 +170,9 @@ fn batch_space(tensors: &Tensors<'_>, has_residual: bool, dense: bool) -> (Space
     if axes.is_empty() { (Space::EMPTY, 1) } else { Space::in_order(&axes) }
 }
 
-/// The function of no activation.
-pub(crate) const UNCHANGED: Name = ["", "unchanged"];
-
 /// The two constants of an activation, in the dtype that it is computed in, and its name in the files of the classes.
-fn activation(epilogue: &Epilogue, dtype: DType) -> (Name, [u32; 4]) {
-    let Some(op) = epilogue.activation else { return (UNCHANGED, [0; 4]) };
+fn activation(epilogue: &Epilogue, dtype: DType) -> (Function, [u32; 4]) {
+    let Some(op) = epilogue.activation else { return (Function::Unchanged, [0; 4]) };
     let (name, constants) = unary_function(op, dtype);
     let [first, second] = constants.map(words);
     (name, [first[0], first[1], second[0], second[1]])
@@ -226,7 +227,7 @@ fn parameters(call: &Call<'_>, tensors: &Tensors<'_>, epilogue: &Epilogue, tilin
 
 /// Whether elements lie side by side along `axis`, and begin a four at multiples of four on all others. Not backwards: places are counted in u32, in which a
 /// step back is no multiple of four once it is divided.
-pub(crate) fn lies_in_fours(view: &View<'_>, offset: u32, axis: usize) -> bool {
+pub(crate) fn is_vec4_aligned(view: &View<'_>, offset: u32, axis: usize) -> bool {
     let (dims, strides) = (view.layout.shape().dims(), view.layout.strides());
     let fits = |at: usize| match at == axis {
         true => strides[at] == 1 && dims[at].is_multiple_of(4),
@@ -236,7 +237,7 @@ pub(crate) fn lies_in_fours(view: &View<'_>, offset: u32, axis: usize) -> bool {
 }
 
 /// How a and b lie where they, and y, can be read and written four elements at a time: whether along the inner axis.
-fn in_fours(tensors: &Tensors<'_>, offsets: [u32; 4]) -> Option<[bool; 2]> {
+fn in_vec4(tensors: &Tensors<'_>, offsets: [u32; 4]) -> Option<[bool; 2]> {
     let Tensors { y, a, b, .. } = tensors;
     let [y_offset, a_offset, b_offset, _] = offsets;
     // Memory that is written is declared as y is.
@@ -245,22 +246,22 @@ fn in_fours(tensors: &Tensors<'_>, offsets: [u32; 4]) -> Option<[bool; 2]> {
         return None;
     }
     let [row, column] = [y.layout.shape().rank() - 2, y.layout.shape().rank() - 1];
-    if !lies_in_fours(y, y_offset, column) {
+    if !is_vec4_aligned(y, y_offset, column) {
         return None;
     }
     let runs = |view: &View<'_>, offset: u32, inner: usize, line: usize| {
-        let along = |axis: usize| lies_in_fours(view, offset, axis);
+        let along = |axis: usize| is_vec4_aligned(view, offset, axis);
         if along(inner) { Some(true) } else { along(line).then_some(false) }
     };
     Some([runs(a, a_offset, column, row)?, runs(b, b_offset, row, column)?])
 }
 
-/// Whether a product is large enough to be read in fours, and the device has the memory.
-fn takes_fours(gpu: &Gpu, tensors: &Tensors<'_>) -> bool {
+/// Whether a product is large enough to be read by vec4, and the device has the memory.
+fn takes_vec4(gpu: &Gpu, tensors: &Tensors<'_>) -> bool {
     let [m, n, ..] = tensors.sizes();
     Store::of(tensors.a.dtype).class() == Class::Float
         && m.min(n) > TILE_64.1
-        && gpu.limits.max_compute_workgroup_storage_size >= FOURS_BYTES
+        && gpu.limits.max_compute_workgroup_storage_size >= VEC4_TILE_BYTES
 }
 
 /// The shader of this tiling. `y` and `a` say how these lie; a is the sums where those are added. `plain`: nothing follows the sums.
@@ -268,45 +269,39 @@ fn variant(
     tensors: &Tensors<'_>,
     tiling: Tiling,
     [y, a]: [Store; 2],
-    function: Name,
+    function: Function,
     plain: bool,
 ) -> Variant {
     let store = |view: &View<'_>| Store::of(view.dtype);
-    let (written, read) = match tiling.fours {
+    let (written, read) = match tiling.vec4 {
         None => (Access::Scattered, Access::Read),
-        Some(_) => (Access::FoursWritten, Access::Fours),
+        Some(_) => (Access::Vec4Written, Access::Vec4),
     };
-    let variant = Variant::new("matmul.wgsl", store(&tensors.a).class())
-        .slot("y", y, written)
-        .slot("a", a, read)
-        .slot("b", store(&tensors.b), read)
-        .slot("bias", store(&tensors.bias), Access::Read)
-        .slot("residual", store(&tensors.residual), Access::Read)
-        .text("TILE", tiling.tile)
-        .name("FUNCTION", function);
-    match tiling.fours {
-        None => variant
-            .text("LEFT_RUNS", "(params.left_runs != 0u)")
-            .text("RIGHT_RUNS", "(params.right_runs != 0u)"),
+    let variant = Variant::new(Shader::Matmul, store(&tensors.a).class())
+        .slot(SlotName::Y, y, written)
+        .slot(SlotName::A, a, read)
+        .slot(SlotName::B, store(&tensors.b), read)
+        .slot(SlotName::Bias, store(&tensors.bias), Access::Read)
+        .slot(SlotName::Residual, store(&tensors.residual), Access::Read)
+        .fill(tiling.tile)
+        .fill(function);
+    match tiling.vec4 {
+        None => variant.fill(LeftRuns::AsParameters).fill(RightRuns::AsParameters),
         Some([left, right]) => variant
-            .flag("PLAIN", plain)
-            .flag("LEFT_RUNS", left)
-            .flag("RIGHT_RUNS", right)
-            .text("LEFT_FOUR", "a_four")
-            .text("RIGHT_FOUR", "b_four")
-            .number("FOURS_COLUMNS", 128)
-            .flag("LEFT_SCALED", false)
-            .text("LEFT_KNOWN", "nothing_known")
-            .text("LEFT_FACTOR", "no_factor"),
+            .fill(Switch::Plain.is(plain))
+            .fill(if left { LeftRuns::Yes } else { LeftRuns::No })
+            .fill(if right { RightRuns::Yes } else { RightRuns::No })
+            .fill(LeftVec4::A)
+            .fill(RightVec4::B)
+            .fill(Constant::Vec4Columns.is(128))
+            .fill(Switch::LeftScaled.is(false))
+            .fill(LeftKnown::Nothing)
+            .fill(LeftFactor::None),
     }
 }
 
-pub(crate) fn wrong(call: &Call<'_>) -> Error {
-    Error::invalid(call.name, "another op's shader was chosen")
-}
-
 pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
-    let Op::Matmul(payload) = op else { return Err(wrong(call)) };
+    let Op::Matmul(payload) = op else { return Err(call.wrong_op()) };
     let tensors = Tensors::of(call, &payload.epilogue);
     if tensors.y.layout.elements() == 0 {
         return Ok(());
@@ -314,9 +309,9 @@ pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
     let bind = |view: &View<'_>| call.gpu.bind(call.name, view).map(|(_, offset)| offset);
     let offsets = [bind(&tensors.y)?, bind(&tensors.a)?, bind(&tensors.b)?, bind(&tensors.residual)?];
     let sizes = tensors.sizes();
-    let runs = takes_fours(call.gpu, &tensors).then(|| in_fours(&tensors, offsets)).flatten();
+    let runs = takes_vec4(call.gpu, &tensors).then(|| in_vec4(&tensors, offsets)).flatten();
     let tiling = match runs {
-        Some(runs) => Tiling::by_fours(FOURS, sizes, runs),
+        Some(runs) => Tiling::by_vec4(VEC4_TILE, sizes, runs),
         None => Tiling::of(Store::of(tensors.a.dtype).class(), sizes),
     };
     let mut parameters = parameters(call, &tensors, &payload.epilogue, tiling);
@@ -344,7 +339,7 @@ fn launch_whole(
     tensors: &Tensors<'_>,
     parameters: &Parameters,
     tiling: Tiling,
-    function: Name,
+    function: Function,
 ) -> Result<()> {
     let (y, a) = (Store::of(tensors.y.dtype), Store::of(tensors.a.dtype));
     let variant = variant(tensors, tiling, [y, a], function, parameters.is_plain(function));
@@ -359,19 +354,25 @@ fn launch_parts(
     tensors: &Tensors<'_>,
     parameters: &Parameters,
     tiling: Tiling,
-    function: Name,
+    function: Function,
 ) -> Result<()> {
     let count = tensors.y.layout.elements();
     let scratch = call.gpu.alloc(tiling.splits * count * 4)?;
     let parts = call.gpu.scratch(call.name, &scratch)?;
     let [y, a, b, bias, residual] = bindings(call, tensors)?;
     let first = Launch {
-        variant: variant(tensors, tiling, [Store::F32, Store::of(tensors.a.dtype)], UNCHANGED, true),
+        variant: variant(
+            tensors,
+            tiling,
+            [Store::F32, Store::of(tensors.a.dtype)],
+            Function::Unchanged,
+            true,
+        ),
         bindings: smallvec::smallvec![parts, a, b, bias, residual],
         groups: tiling.groups,
     };
     call.gpu.launch(call.name, first, bytemuck::bytes_of(&sums_alone(parameters, tensors)))?;
-    let added = Tiling { tile: "sum_parts", fours: None, ..tiling };
+    let added = Tiling { tile: Tile::SumParts, vec4: None, ..tiling };
     let second = Launch {
         variant: variant(tensors, added, [Store::of(tensors.y.dtype), Store::F32], function, false),
         bindings: smallvec::smallvec![y, parts, b, bias, residual],

@@ -1,68 +1,115 @@
-//! Layer and RMS normalisation of the last axis, and their gradients.
+//! Layer and RMS normalization of the last axis, and their gradients.
 
-use super::rows::fours::{Held, MOST_THREADS, Walk};
-use super::rows::{Accumulator, Cut, Dense, Finish, Rows, axes_but, beside};
-use crate::linker::Class;
-use crate::select::Call;
+use super::rows::registers::{MOST_THREADS, RowLoop};
+use super::rows::template::{RegisterOutput, RegisterRows, RegisterTemplate};
+use super::rows::{Accumulator, Cut, Dense, RowFamily, RowFinish, RowKernel, Rows, axes_but, beside};
+use crate::call::Call;
+use crate::names::{
+    Bases, Finish, Gather, NormBias, NormCenter, NormParameterGrads, NormSaved, NormStatistics, NormWeight,
+    Prepare, RowAccumulated, RowTerms, RowValue, RowValues, SlotName,
+};
+use crate::shaders::Class;
 use ternion_core::backend::View;
 use ternion_core::ops::norm::{LayerNorm, LayerNormGrad, RmsNorm, RmsNormGrad};
-use ternion_core::{Error, Layout, Op, Result};
+use ternion_core::{Layout, Op, Result};
 
-/// What tells layer from RMS normalisation: functions of norm.wgsl.
+/// What distinguishes layer from RMS normalization: functions of norm.wgsl.
 struct Kind {
     accumulator: Accumulator,
-    gather: &'static str,
-    statistics: &'static str,
-    kept: &'static str,
-    centre: &'static str,
-    centred: bool,
+    gather: Gather,
+    statistics: NormStatistics,
+    saved: NormSaved,
+    center: NormCenter,
+    /// Whether there is a mean.
+    centered: bool,
     /// The forward pass of rows that stay in registers.
-    held: Held,
+    held: RegisterRows,
 }
-
-const HELD: Held = Held {
-    file: "sums_fours.wgsl",
-    fours: &["y", "x", "weight", "bias"],
-    any: false,
-    most_threads: MOST_THREADS,
-    values: "norm_values",
-    kept_values: None,
-    strange: None,
-    texts: &[("TERM", "norm_terms"), ("ACCUMULATED", "norm_layer_moments"), ("PREPARE", "norm_state")],
-    numbers: &[("WITH_D", 0), ("SQUARES", 1)],
-};
 
 const LAYER: Kind = Kind {
     accumulator: Accumulator::MOMENTS,
-    gather: "moments_gather",
-    statistics: "norm_layer_statistics",
-    kept: "norm_layer_kept",
-    centre: "norm_centred",
-    centred: true,
-    held: HELD,
+    gather: Gather::Moments,
+    statistics: NormStatistics::Layer,
+    saved: NormSaved::Layer,
+    center: NormCenter::Centered,
+    centered: true,
+    held: in_registers(RowTerms::Norm, RowAccumulated::LayerNorm, true),
 };
 const RMS: Kind = Kind {
     accumulator: Accumulator::SUMS,
-    gather: "norm_squares_gather",
-    statistics: "norm_rms_statistics",
-    kept: "norm_rms_kept",
-    centre: "norm_uncentred",
-    centred: false,
-    held: Held {
-        texts: &[
-            ("TERM", "norm_square_terms"),
-            ("ACCUMULATED", "norm_rms_moments"),
-            ("PREPARE", "norm_state"),
-        ],
-        numbers: &[("WITH_D", 0), ("SQUARES", 0)],
-        ..HELD
-    },
+    gather: Gather::NormSquares,
+    statistics: NormStatistics::Rms,
+    saved: NormSaved::Rms,
+    center: NormCenter::Uncentered,
+    centered: false,
+    held: in_registers(RowTerms::NormSquares, RowAccumulated::RmsNorm, false),
 };
+
+const fn in_registers(terms: RowTerms, accumulated: RowAccumulated, squares: bool) -> RegisterRows {
+    RegisterRows {
+        vec4: &[SlotName::Y, SlotName::X, SlotName::Weight, SlotName::Bias],
+        any_length: false,
+        most_threads: MOST_THREADS,
+        template: RegisterTemplate::Sums { terms, accumulated, with_d: false, squares },
+        output: RegisterOutput::Elements {
+            prepare: Prepare::Norm,
+            values: RowValues::Norm,
+            kept: None,
+            single: None,
+        },
+    }
+}
+
+impl Kind {
+    fn forward(&self, weight: bool, bias: bool) -> RowKernel {
+        RowKernel {
+            accumulator: self.accumulator,
+            bases: Bases::Two,
+            family: RowFamily::Norm {
+                statistics: self.statistics,
+                weight: if weight { NormWeight::Element } else { NormWeight::None },
+                bias: if bias { NormBias::Element } else { NormBias::None },
+            },
+            gather: self.gather,
+            finish: RowFinish::Elements { prepare: Prepare::Norm, value: RowValue::Norm },
+        }
+    }
+
+    fn input_gradient(&self, weight: bool) -> RowKernel {
+        RowKernel {
+            accumulator: Accumulator::SUMS,
+            bases: Bases::Three,
+            family: RowFamily::NormGrad {
+                saved: self.saved,
+                center: self.center,
+                weight: if weight { NormWeight::Element } else { NormWeight::None },
+            },
+            gather: Gather::NormGrad,
+            finish: RowFinish::Elements { prepare: Prepare::NormGrad, value: RowValue::NormGrad },
+        }
+    }
+}
+
+/// The sums over columns that are the gradients of the parameters: of the tensors, or of what teams left.
+fn column_sums(saved: Option<NormSaved>, [dweight, dbias]: [Option<&View<'_>>; 2]) -> RowKernel {
+    let grads = match (dweight, dbias) {
+        (Some(_), Some(_)) => NormParameterGrads::Both,
+        (Some(_), None) => NormParameterGrads::Weight,
+        _ => NormParameterGrads::Bias,
+    };
+    RowKernel {
+        accumulator: Accumulator::SUMS,
+        bases: if saved.is_some() { Bases::Three } else { Bases::None },
+        family: RowFamily::NormColumns { saved, grads },
+        gather: if saved.is_some() { Gather::NormColumns } else { Gather::NormTeams },
+        finish: RowFinish::Row(Finish::NormColumns),
+    }
+}
 
 /// The launch over rows of the last axis of `views`: the output, then the inputs that have its shape.
 fn rows_of<'a>(
     call: &Call<'a>,
-    accumulator: Accumulator,
+    kernel: RowKernel,
     views: &[&View<'a>],
     cut: Option<Cut>,
 ) -> Result<Rows<'a>> {
@@ -76,7 +123,7 @@ fn rows_of<'a>(
         Some(cut) => cut,
         None => Cut::of(call.name, count, length, beside(&axes, &[(length, steps.clone())]))?,
     };
-    Ok(Rows::new(call.gpu, call.name, Class::Float, cut, accumulator).space(&axes).over(&[(length, steps)]))
+    Ok(Rows::new(call.gpu, call.name, Class::Float, cut, kernel).space(&axes).over(&[(length, steps)]))
 }
 
 fn forward(call: &Call<'_>, kind: &Kind, eps: f64, weight: bool, bias: bool) -> Result<()> {
@@ -88,45 +135,32 @@ fn forward(call: &Call<'_>, kind: &Kind, eps: f64, weight: bool, bias: bool) -> 
         call.outputs[1..].iter().map(|view| Dense::output(gpu, view)).collect::<Result<_>>()?;
     let views: Vec<View<'_>> = parameters.iter().chain(&statistics).map(Dense::view).collect();
     let (parameter_views, statistic_views) = views.split_at(parameters.len());
-    let mut rows = rows_of(call, kind.accumulator, &[y, x], None)?
-        .with("BASES", "two_bases")
-        .with("STATISTICS", kind.statistics)
-        .with("WEIGHT", if weight { "norm_weight_of_element" } else { "norm_no_weight" })
-        .with("BIAS", if bias { "norm_bias_of_element" } else { "norm_no_bias" })
-        .with("WEIGHTS", if weight { "norm_weights" } else { "norm_no_weights" })
-        .with("BIASES", if bias { "norm_biases" } else { "norm_no_biases" })
+    let mut rows = rows_of(call, kind.forward(weight, bias), &[y, x], None)?
         .float(0, eps)
-        .output("y", 0, y)?
-        .input("x", 1, x)?;
+        .output(SlotName::Y, 0, y)?
+        .input(SlotName::X, 1, x)?;
     if weight {
-        rows = rows.dense_input("weight", 0, &parameter_views[0])?;
+        rows = rows.dense_input(SlotName::Weight, 0, &parameter_views[0])?;
     }
     if bias {
-        rows = rows.dense_input("bias", 1, &parameter_views[parameter_views.len() - 1])?;
+        rows = rows.dense_input(SlotName::Bias, 1, &parameter_views[parameter_views.len() - 1])?;
     }
-    if kind.centred {
-        rows = rows.dense_output("mean", 2, &statistic_views[0])?;
+    if kind.centered {
+        rows = rows.dense_output(SlotName::Mean, 2, &statistic_views[0])?;
     }
-    rows.dense_output("reciprocal", 3, &statistic_views[statistic_views.len() - 1])?.launch_held(
-        &kind.held,
-        kind.gather,
-        Finish::Elements("norm_state", "norm_value"),
-    )?;
+    rows.dense_output(SlotName::Reciprocal, 3, &statistic_views[statistic_views.len() - 1])?
+        .launch_in_registers(&kind.held)?;
     statistics.iter().try_for_each(|statistic| statistic.finish(gpu, op))
 }
 
 pub(crate) fn run_layer(op: &Op, call: &Call<'_>) -> Result<()> {
-    let Op::LayerNorm(LayerNorm { eps, weight, bias }) = op else { return Err(wrong(call)) };
+    let Op::LayerNorm(LayerNorm { eps, weight, bias }) = op else { return Err(call.wrong_op()) };
     forward(call, &LAYER, *eps, *weight, *bias)
 }
 
 pub(crate) fn run_rms(op: &Op, call: &Call<'_>) -> Result<()> {
-    let Op::RmsNorm(RmsNorm { eps, weight }) = op else { return Err(wrong(call)) };
+    let Op::RmsNorm(RmsNorm { eps, weight }) = op else { return Err(call.wrong_op()) };
     forward(call, &RMS, *eps, *weight, false)
-}
-
-fn wrong(call: &Call<'_>) -> Error {
-    Error::invalid(call.name, "another op's shader was chosen")
 }
 
 /// What a gradient reads beside x and dy.
@@ -139,9 +173,9 @@ struct Saved<'a> {
 impl<'a> Saved<'a> {
     fn bind(&self, mut rows: Rows<'a>) -> Result<Rows<'a>> {
         if let Some(mean) = &self.mean {
-            rows = rows.dense_input("mean", 2, mean)?;
+            rows = rows.dense_input(SlotName::Mean, 2, mean)?;
         }
-        rows.dense_input("reciprocal", 3, &self.reciprocal)
+        rows.dense_input(SlotName::Reciprocal, 3, &self.reciprocal)
     }
 }
 
@@ -155,44 +189,34 @@ fn input_gradient<'a>(
 ) -> Result<Rows<'a>> {
     let (x, dx) = (&call.inputs[0], &call.outputs[0]);
     let width = x.layout.shape().dim(x.layout.shape().rank() - 1);
-    let mut rows = rows_of(call, Accumulator::SUMS, &[dx, x, dy], cut)?
-        .with("BASES", "three_bases")
-        .with("KEPT", kind.kept)
-        .with("CENTRE", kind.centre)
-        .with("WEIGHT", if saved.weight.is_some() { "norm_weight_of_element" } else { "norm_no_weight" })
-        .with("WEIGHTS", if saved.weight.is_some() { "norm_weights" } else { "norm_no_weights" })
+    let kernel = kind.input_gradient(saved.weight.is_some());
+    let mut rows = rows_of(call, kernel, &[dx, x, dy], cut)?
         .float(1, 1.0 / width as f64)
-        .output("y", 0, dx)?
-        .input("x", 1, x)?
-        .input("d", 2, dy)?;
+        .output(SlotName::Y, 0, dx)?
+        .input(SlotName::X, 1, x)?
+        .input(SlotName::D, 2, dy)?;
     if let Some(weight) = &saved.weight {
-        rows = rows.dense_input("weight", 0, weight)?;
+        rows = rows.dense_input(SlotName::Weight, 0, weight)?;
     }
     saved.bind(rows)
 }
 
 /// Binds the gradients of the parameters, if there is one.
 fn bind_parameter_gradients<'a>(
-    rows: Rows<'a>,
+    mut rows: Rows<'a>,
     [dweight, dbias]: [Option<&View<'a>>; 2],
 ) -> Result<Rows<'a>> {
-    let function = match (dweight, dbias) {
-        (Some(_), Some(_)) => "norm_put_both",
-        (Some(_), None) => "norm_put_weight",
-        _ => "norm_put_bias",
-    };
-    let mut rows = rows.with("PARAMETER_GRADS", function);
     if let Some(dweight) = dweight {
-        rows = rows.dense_output("dweight", 4, dweight)?;
+        rows = rows.dense_output(SlotName::DWeight, 4, dweight)?;
     }
     match dbias {
-        Some(dbias) => rows.dense_output("dbias", 5, dbias),
+        Some(dbias) => rows.dense_output(SlotName::DBias, 5, dbias),
         None => Ok(rows),
     }
 }
 
-/// What norm_grad_fours.wgsl takes by fours.
-const WALKING: [&str; 4] = ["y", "x", "d", "weight"];
+/// What norm_grad_vec4.wgsl reads and writes by vec4.
+const VEC4: [SlotName; 4] = [SlotName::Y, SlotName::X, SlotName::D, SlotName::Weight];
 
 /// All gradients in one reading, and the sums that it left added up.
 fn gradients_walking<'a>(
@@ -205,18 +229,17 @@ fn gradients_walking<'a>(
 ) -> Result<()> {
     let width = cut.length as usize;
     let rows = input_gradient(call, kind, saved, dy, Some(cut))?;
-    let walk = rows.walking(&WALKING);
-    teams = walk.as_ref().map_or(teams, Walk::teams);
+    let row_loop = rows.row_loop(&VEC4);
+    teams = row_loop.as_ref().map_or(teams, RowLoop::teams);
     let sums = call.gpu.alloc(teams * width * 8)?;
-    match walk {
-        Some(walk) => rows.launch_walk(&walk, &WALKING, &sums)?,
-        None => rows.launch_walking(&sums)?,
+    match row_loop {
+        Some(row_loop) => rows.launch_norm_grad_vec4(&row_loop, &VEC4, &sums)?,
+        None => rows.launch_norm_grad(&sums)?,
     }
     let cut = Cut::of_teams(width, teams);
-    let rows = Rows::new(call.gpu, call.name, Class::Float, cut, Accumulator::SUMS)
-        .with("BASES", "no_bases")
-        .teams(&sums)?;
-    bind_parameter_gradients(rows, grads)?.launch("norm_teams_gather", Finish::Result("norm_columns_finish"))
+    let kernel = column_sums(None, grads);
+    let rows = Rows::new(call.gpu, call.name, Class::Float, cut, kernel).teams(&sums)?;
+    bind_parameter_gradients(rows, grads)?.launch()
 }
 
 /// dweight and dbias: sums over columns, each a row of its own here.
@@ -238,15 +261,13 @@ fn parameter_gradients<'a>(
     let columns = vec![(width, layouts.iter().map(|layout| layout.strides()[axis] as i64).collect())];
     let count = over.iter().map(|(size, _)| size).product();
     let cut = Cut::of(call.name, width, count, beside(&columns, &over))?;
-    let rows = Rows::new(call.gpu, call.name, Class::Float, cut, Accumulator::SUMS)
+    let rows = Rows::new(call.gpu, call.name, Class::Float, cut, column_sums(Some(kind.saved), grads))
         .space(&columns)
         .over(&over)
-        .with("BASES", "three_bases")
-        .with("KEPT", kind.kept)
-        .input("x", 1, x)?
-        .input("d", 2, dy)?;
+        .input(SlotName::X, 1, x)?
+        .input(SlotName::D, 2, dy)?;
     let rows = saved.bind(bind_parameter_gradients(rows, grads)?)?;
-    rows.launch("norm_columns_gather", Finish::Result("norm_columns_finish"))
+    rows.launch()
 }
 
 fn gradients<'a>(
@@ -262,20 +283,19 @@ fn gradients<'a>(
         return Ok(());
     }
     let has_parameters = grads.iter().any(Option::is_some);
-    if let (true, Some(walk)) = (has_parameters, Cut::walking(shape.elements() / width, width)) {
-        return gradients_walking(call, kind, saved, dy, grads, walk);
+    if let (true, Some(row_loop)) = (has_parameters, Cut::walking(shape.elements() / width, width)) {
+        return gradients_walking(call, kind, saved, dy, grads, row_loop);
     }
     if has_parameters {
         parameter_gradients(call, kind, saved, dy, grads)?;
     }
-    input_gradient(call, kind, saved, dy, None)?
-        .launch("norm_grad_gather", Finish::Elements("norm_grad_state", "norm_grad_value"))
+    input_gradient(call, kind, saved, dy, None)?.launch()
 }
 
 /// `statistics` inputs lie between x and dy; then a weight, if there was one.
 fn gradient(call: &Call<'_>, kind: &Kind, weight: bool, bias: bool) -> Result<()> {
     let (gpu, op) = (call.gpu, call.name);
-    let statistics = if kind.centred { 2 } else { 1 };
+    let statistics = if kind.centered { 2 } else { 1 };
     let dense: Vec<Dense<'_>> =
         call.inputs[1..].iter().map(|view| Dense::input(gpu, op, view)).collect::<Result<_>>()?;
     let views: Vec<View<'_>> = dense.iter().map(Dense::view).collect();
@@ -283,7 +303,7 @@ fn gradient(call: &Call<'_>, kind: &Kind, weight: bool, bias: bool) -> Result<()
         call.outputs[1..].iter().map(|view| Dense::output(gpu, view)).collect::<Result<_>>()?;
     let grad_views: Vec<View<'_>> = grads.iter().map(Dense::view).collect();
     let saved = Saved {
-        mean: kind.centred.then(|| views[0]),
+        mean: kind.centered.then(|| views[0]),
         reciprocal: views[statistics - 1],
         weight: weight.then(|| views[statistics + 1]),
     };
@@ -295,11 +315,11 @@ fn gradient(call: &Call<'_>, kind: &Kind, weight: bool, bias: bool) -> Result<()
 }
 
 pub(crate) fn run_layer_grad(op: &Op, call: &Call<'_>) -> Result<()> {
-    let Op::LayerNormGrad(LayerNormGrad { weight, bias }) = op else { return Err(wrong(call)) };
+    let Op::LayerNormGrad(LayerNormGrad { weight, bias }) = op else { return Err(call.wrong_op()) };
     gradient(call, &LAYER, *weight, *bias)
 }
 
 pub(crate) fn run_rms_grad(op: &Op, call: &Call<'_>) -> Result<()> {
-    let Op::RmsNormGrad(RmsNormGrad { weight }) = op else { return Err(wrong(call)) };
+    let Op::RmsNormGrad(RmsNormGrad { weight }) = op else { return Err(call.wrong_op()) };
     gradient(call, &RMS, *weight, false)
 }

@@ -3,9 +3,11 @@
 use super::create::fill;
 use super::window::{Slide, image, slides, unmerged};
 use super::write::Writing;
+use crate::call::Call;
 use crate::gpu::{Binding, Launch};
+use crate::names::{ElementResult, PoolWanted, SlotName};
 use crate::pipelines::Variant;
-use crate::select::Call;
+use crate::shaders::Shader;
 use crate::slots::{Access, Store};
 use crate::space::Space;
 use bytemuck::{Pod, Zeroable};
@@ -33,8 +35,8 @@ struct Parameters {
 
 /// What one op launches.
 struct Pooling<'a> {
-    /// Of those in pooling.wgsl.
-    result: &'static str,
+    /// Of those in pool_window.wgsl.
+    result: ElementResult,
     window: &'a Window,
     /// Of these two views, images and windows of them, `to` and `x` are each one.
     images: View<'a>,
@@ -46,9 +48,9 @@ struct Pooling<'a> {
 }
 
 /// A slot beyond y, x and positions, and what is bound to it.
-type Bound<'a> = (&'static str, Store, Access, Binding<'a>);
+type Bound<'a> = (SlotName, Store, Access, Binding<'a>);
 
-fn launch(call: &Call<'_>, pooling: &Pooling<'_>, wanted: &'static str, more: &[Bound<'_>]) -> Result<()> {
+fn launch(call: &Call<'_>, pooling: &Pooling<'_>, wanted: PoolWanted, more: &[Bound<'_>]) -> Result<()> {
     let (gpu, op, to, x) = (call.gpu, call.name, &pooling.to, &pooling.x);
     let positions = pooling.positions.as_ref().unwrap_or(x);
     let size = image(op, &pooling.images)?;
@@ -61,7 +63,7 @@ fn launch(call: &Call<'_>, pooling: &Pooling<'_>, wanted: &'static str, more: &[
     }
     let [(y_memory, y_offset), (x_memory, x_offset), (positions_memory, positions_offset)] =
         [gpu.bind(op, to)?, gpu.bind(op, x)?, gpu.bind(op, positions)?];
-    let checks = more.iter().any(|(name, ..)| *name == "faults");
+    let checks = more.iter().any(|(name, ..)| *name == SlotName::Faults);
     let parameters = Parameters {
         launched: 0,
         count: to.layout.elements() as u32,
@@ -77,17 +79,16 @@ fn launch(call: &Call<'_>, pooling: &Pooling<'_>, wanted: &'static str, more: &[
     };
     let store = Store::of(to.dtype);
     let writing = Writing::of(to, store);
-    let variant =
-        Variant::new("pool.wgsl", store.class()).text("RESULT", pooling.result).text("WANTED", wanted);
-    let mut variant = writing.slot(variant).slot("x", store, Access::Read);
+    let variant = Variant::new(Shader::Pool, store.class()).fill(pooling.result).fill(wanted);
+    let mut variant = writing.slot(variant).slot(SlotName::X, store, Access::Read);
     let mut bindings = smallvec![y_memory, x_memory];
     if pooling.positions.is_some() {
-        let access = if pooling.result == "largest_of_window" { Access::Scattered } else { Access::Read };
-        variant = variant.slot("positions", Store::Word, access);
+        let access = if pooling.result == ElementResult::MaxPool { Access::Scattered } else { Access::Read };
+        variant = variant.slot(SlotName::Positions, Store::Word, access);
         bindings.push(positions_memory);
     }
     for (name, store, access, binding) in more {
-        variant = variant.slot(name, *store, *access);
+        variant = variant.slot(*name, *store, *access);
         bindings.push(*binding);
     }
     gpu.launch(op, Launch { variant, bindings, groups: writing.groups() }, bytemuck::bytes_of(&parameters))
@@ -119,18 +120,18 @@ pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
     match op {
         Op::MaxPool2d(pool) => launch(
             call,
-            &forward(&pool.window, "largest_of_window", Some(call.outputs[1]), 0.0),
-            "always",
+            &forward(&pool.window, ElementResult::MaxPool, Some(call.outputs[1]), 0.0),
+            PoolWanted::Always,
             &[],
         ),
         Op::AvgPool2d(pool) => {
             let whole = whole(&pool.window, pool.count_include_pad);
-            launch(call, &forward(&pool.window, "mean_of_window", None, whole), "always", &[])
+            launch(call, &forward(&pool.window, ElementResult::AvgPool, None, whole), PoolWanted::Always, &[])
         }
         Op::AvgPool2dGrad(pool) => {
             let whole = whole(&pool.window, pool.count_include_pad);
-            let forward = forward(&pool.window, "mean_of_window_grad", None, whole);
-            launch(call, &Pooling { images: to, windows: first, ..forward }, "always", &[])
+            let forward = forward(&pool.window, ElementResult::AvgPoolGrad, None, whole);
+            launch(call, &Pooling { images: to, windows: first, ..forward }, PoolWanted::Always, &[])
         }
         Op::MaxPool2dGrad(pool) => max_grad(call, &pool.window),
         _ => Err(Error::invalid(call.name, "is no pooling")),
@@ -146,7 +147,7 @@ fn max_grad(call: &Call<'_>, window: &Window) -> Result<()> {
     fill(gpu, op, &View { buffer: &stray, dtype: DType::I32, layout: &layout }, 0)?;
     let mark = gpu.scratch(op, &stray)?;
     let pooling = Pooling {
-        result: "largest_of_window_grad",
+        result: ElementResult::MaxPoolGrad,
         window,
         images: to,
         windows,
@@ -156,10 +157,10 @@ fn max_grad(call: &Call<'_>, window: &Window) -> Result<()> {
         whole: 0.0,
     };
     let marks = [
-        ("stray", Store::Atomic, Access::Scattered, mark),
-        ("faults", Store::Atomic, Access::Scattered, gpu.record()),
+        (SlotName::Stray, Store::Atomic, Access::Scattered, mark),
+        (SlotName::Faults, Store::Atomic, Access::Scattered, gpu.record()),
     ];
-    launch(call, &pooling, "always", &marks)?;
-    let strays = Pooling { result: "strays_of_plane", ..pooling };
-    launch(call, &strays, "where_strays", &[("stray", Store::Word, Access::Read, mark)])
+    launch(call, &pooling, PoolWanted::Always, &marks)?;
+    let strays = Pooling { result: ElementResult::StrayPositions, ..pooling };
+    launch(call, &strays, PoolWanted::WhereStrays, &[(SlotName::Stray, Store::Word, Access::Read, mark)])
 }

@@ -1,8 +1,9 @@
 //! Sorting of (key, number) pairs, for scattering and for sorting along long axes.
 
 use crate::gpu::{Gpu, Launch};
-use crate::linker::Class;
+use crate::names::{RadixStage, SlotName};
 use crate::pipelines::Variant;
+use crate::shaders::{Class, Shader};
 use crate::slots::{Access, Store};
 use crate::space::Space;
 use bytemuck::{Pod, Zeroable};
@@ -11,7 +12,7 @@ use std::sync::Arc;
 use ternion_core::backend::Buffer;
 use ternion_core::{Error, Result};
 
-/// Pairs of which one work group counts and moves digits, as in digits.wgsl.
+/// Pairs of which one work group counts and moves digits, as in radix_digits.wgsl.
 const TILE: usize = 2048;
 /// Values of a digit, and its bits.
 const DIGITS: usize = 16;
@@ -88,27 +89,31 @@ impl Pairs {
         let counts = gpu.alloc(tiles * DIGITS * 4)?;
         for shift in (0..bits).step_by(DIGIT_BITS as usize) {
             parameters.shift = shift;
-            let launch = |stage, slots: &[(&'static str, &Buffer, Access)], groups| {
+            let launch = |stage: RadixStage, slots: &[(SlotName, &Buffer, Access)], groups| {
                 launch(
                     gpu,
                     op,
-                    Variant::new("radix.wgsl", Class::Byte).text("STAGE", stage),
+                    Variant::new(Shader::Radix, Class::Byte).fill(stage),
                     slots,
                     groups,
                     &parameters,
                 )
             };
             let (read, written) = (Access::Read, Access::Scattered);
-            launch("count_digits", &[("keys", &self.keys, read), ("counts", &counts, written)], tiles)?;
-            launch("sum_digits", &[("counts", &counts, written)], self.lines)?;
+            launch(
+                RadixStage::CountDigits,
+                &[(SlotName::Keys, &self.keys, read), (SlotName::Counts, &counts, written)],
+                tiles,
+            )?;
+            launch(RadixStage::SumDigits, &[(SlotName::Counts, &counts, written)], self.lines)?;
             let moved = [
-                ("keys", &self.keys, read),
-                ("numbers", &self.numbers, read),
-                ("counts", &counts, read),
-                ("sorted_keys", &self.other_keys, written),
-                ("sorted_numbers", &self.other_numbers, written),
+                (SlotName::Keys, &self.keys, read),
+                (SlotName::Numbers, &self.numbers, read),
+                (SlotName::Counts, &counts, read),
+                (SlotName::SortedKeys, &self.other_keys, written),
+                (SlotName::SortedNumbers, &self.other_numbers, written),
             ];
-            launch("move_digits", &moved, tiles)?;
+            launch(RadixStage::MoveDigits, &moved, tiles)?;
             std::mem::swap(&mut self.keys, &mut self.other_keys);
             std::mem::swap(&mut self.numbers, &mut self.other_numbers);
         }
@@ -121,7 +126,7 @@ fn launch(
     gpu: &Gpu,
     op: &'static str,
     mut variant: Variant,
-    slots: &[(&'static str, &Buffer, Access)],
+    slots: &[(SlotName, &Buffer, Access)],
     groups: usize,
     parameters: &Parameters,
 ) -> Result<()> {

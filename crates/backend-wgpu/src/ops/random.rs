@@ -1,9 +1,11 @@
 //! Random numbers.
 
 use super::GROUP;
+use crate::call::Call;
 use crate::gpu::Launch;
+use crate::names::{Constant, RandomNumber, SlotName, Switch, Write};
 use crate::pipelines::Variant;
-use crate::select::Call;
+use crate::shaders::Shader;
 use crate::slots::{Access, Store};
 use crate::space::Space;
 use bytemuck::{Pod, Zeroable};
@@ -32,7 +34,7 @@ struct Parameters {
 /// What an op makes of the words of a block.
 struct Numbers {
     /// Of those in philox.wgsl.
-    number: &'static str,
+    number: RandomNumber,
     /// Elements of a block of four words.
     elements: u32,
     /// Blocks of the stream to skip.
@@ -56,17 +58,17 @@ fn launch(call: &Call<'_>, x: &View<'_>, state: &View<'_>, numbers: &Numbers) ->
     let store = Store::of(y.dtype);
     let pairs = dense && store.per_word() == 2 && y_offset % 2 == 0;
     let (write, access) =
-        if pairs { ("write_pairs", Access::Words) } else { ("write_elements", Access::Scattered) };
-    let mut variant = Variant::new("random.wgsl", store.class())
-        .text("NUMBER", numbers.number)
-        .text("WRITE", write)
-        .number("ELEMENTS", numbers.elements)
-        .flag("DENSE", dense)
-        .slot("y", store, access)
-        .slot("state", Store::I64, Access::Read);
+        if pairs { (Write::RandomPairs, Access::Words) } else { (Write::RandomElements, Access::Scattered) };
+    let mut variant = Variant::new(Shader::Random, store.class())
+        .fill(numbers.number)
+        .fill(write)
+        .fill(Constant::Elements.is(numbers.elements))
+        .fill(Switch::Dense.is(dense))
+        .slot(SlotName::Y, store, access)
+        .slot(SlotName::State, Store::I64, Access::Read);
     let mut bindings = smallvec![to, seed];
-    if numbers.number == "dropout_number" {
-        variant = variant.slot("x", store, Access::Read);
+    if numbers.number == RandomNumber::Dropout {
+        variant = variant.slot(SlotName::X, store, Access::Read);
         bindings.push(factor);
     }
     let parameters = Parameters {
@@ -88,17 +90,15 @@ fn launch(call: &Call<'_>, x: &View<'_>, state: &View<'_>, numbers: &Numbers) ->
 }
 
 pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
-    let plain = Numbers { number: "", elements: 4, offset: 0, shift: 0, threshold: 0, scale: 1.0 };
+    let plain =
+        Numbers { number: RandomNumber::Bits, elements: 4, offset: 0, shift: 0, threshold: 0, scale: 1.0 };
     let numbers = match op {
-        Op::RandomBits(payload) => Numbers {
-            number: "bits_number",
-            offset: payload.offset,
-            shift: 32 - u32::from(payload.bits),
-            ..plain
-        },
-        Op::Uniform(payload) => Numbers { number: "uniform_number", offset: payload.offset, ..plain },
+        Op::RandomBits(payload) => {
+            Numbers { offset: payload.offset, shift: 32 - u32::from(payload.bits), ..plain }
+        }
+        Op::Uniform(payload) => Numbers { number: RandomNumber::Uniform, offset: payload.offset, ..plain },
         Op::Normal(payload) => {
-            Numbers { number: "normal_number", elements: 2, offset: payload.offset, ..plain }
+            Numbers { number: RandomNumber::Normal, elements: 2, offset: payload.offset, ..plain }
         }
         _ => return Err(Error::invalid(call.name, "makes no random numbers")),
     };
@@ -108,7 +108,7 @@ pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
 pub(crate) fn run_dropout(op: &Op, call: &Call<'_>) -> Result<()> {
     let Op::Dropout(dropout) = op else { return Err(Error::invalid(call.name, "is not dropout")) };
     let numbers = Numbers {
-        number: "dropout_number",
+        number: RandomNumber::Dropout,
         elements: 4,
         offset: dropout.offset,
         shift: 0,

@@ -1,7 +1,11 @@
 //! Reductions over any axes.
 
-use super::rows::{Accumulator, Cut, Finish, Rows, beside};
-use crate::select::Call;
+use super::rows::{Accumulator, Cut, RowFamily, RowFinish, RowKernel, Rows, beside};
+use crate::call::Call;
+use crate::names::{
+    AccumulatorFromLane, AccumulatorFromWords, AccumulatorType, AccumulatorWords, Bases, Finish, Gather,
+    Merge, PositionBetter, ReduceEnter, ReduceLeave, SlotName, Start,
+};
 use crate::slots::Store;
 use ternion_core::backend::View;
 use ternion_core::geometry::{ReductionAxes, ReductionOrder};
@@ -11,63 +15,78 @@ use ternion_core::{AxisSet, DType, Error, Op, Result};
 /// The functions of a reduction, of those in reduce.wgsl.
 struct Reducer {
     accumulator: Accumulator,
-    gather: &'static str,
-    enter: &'static str,
-    leave: &'static str,
+    gather: Gather,
+    enter: ReduceEnter,
+    leave: ReduceLeave,
     /// Which of two positions is better.
-    better: &'static str,
+    better: Option<PositionBetter>,
 }
 
+/// The accumulator of a value and where it is.
+const POSITION: Accumulator = Accumulator {
+    dtype: AccumulatorType::Position,
+    start: Start::Position,
+    merge: Merge::Position,
+    words: AccumulatorWords::Position,
+    from_words: AccumulatorFromWords::Position,
+    from_lane: AccumulatorFromLane::Position,
+};
+
 impl Reducer {
-    fn plain(start: &'static str, merge: &'static str) -> Reducer {
-        let accumulator = Accumulator::number(start, merge);
+    fn of_accumulator(accumulator: Accumulator) -> Reducer {
         Reducer {
             accumulator,
-            gather: "reduce_gather",
-            enter: "reduce_plain",
-            leave: "reduce_itself",
-            better: "",
+            gather: Gather::Reduce,
+            enter: ReduceEnter::Plain,
+            leave: ReduceLeave::Plain,
+            better: None,
         }
     }
 
-    fn position(better: &'static str) -> Reducer {
-        let accumulator = Accumulator {
-            dtype: "Position",
-            start: "position_start",
-            merge: "position_merge",
-            words: "position_words",
-            from: "position_from",
-            from_lane: "position_from_lane",
-        };
+    fn plain(start: Start, merge: Merge) -> Reducer {
+        Reducer::of_accumulator(Accumulator::number(start, merge))
+    }
+
+    fn position(better: PositionBetter) -> Reducer {
         Reducer {
-            accumulator,
-            enter: "position_enter",
-            leave: "position_leave",
-            better,
-            ..Reducer::plain("", "")
+            enter: ReduceEnter::Position,
+            leave: ReduceLeave::Position,
+            better: Some(better),
+            ..Reducer::of_accumulator(POSITION)
         }
     }
 
     fn of(op: ReduceOp, dtype: DType) -> Reducer {
-        let sum = || Reducer::plain("zero", "sum_of");
+        let sum = || Reducer::of_accumulator(Accumulator::SUM);
         match op {
             ReduceOp::Sum => sum(),
-            ReduceOp::Prod => Reducer::plain("one", "product_of"),
-            ReduceOp::Max => Reducer::plain("lowest", "larger"),
-            ReduceOp::Min if dtype == DType::Bool => Reducer::plain("one", "smaller"),
-            ReduceOp::Min => Reducer::plain("highest", "smaller"),
-            ReduceOp::ArgMax => Reducer::position("position_larger"),
-            ReduceOp::ArgMin => Reducer::position("position_smaller"),
-            ReduceOp::Mean => Reducer { leave: "reduce_mean", ..sum() },
-            ReduceOp::SumSquares => Reducer { enter: "reduce_square", ..sum() },
-            ReduceOp::MaxAbs => Reducer { enter: "reduce_size", ..Reducer::plain("zero", "larger") },
-            ReduceOp::Norm => Reducer { enter: "reduce_square", leave: "reduce_root", ..sum() },
+            ReduceOp::Prod => Reducer::plain(Start::One, Merge::Product),
+            ReduceOp::Max => Reducer::plain(Start::Lowest, Merge::Larger),
+            ReduceOp::Min if dtype == DType::Bool => Reducer::plain(Start::One, Merge::Smaller),
+            ReduceOp::Min => Reducer::plain(Start::Highest, Merge::Smaller),
+            ReduceOp::ArgMax => Reducer::position(PositionBetter::Larger),
+            ReduceOp::ArgMin => Reducer::position(PositionBetter::Smaller),
+            ReduceOp::Mean => Reducer { leave: ReduceLeave::Mean, ..sum() },
+            ReduceOp::SumSquares => Reducer { enter: ReduceEnter::Square, ..sum() },
+            ReduceOp::MaxAbs => {
+                Reducer { enter: ReduceEnter::Abs, ..Reducer::plain(Start::Zero, Merge::Larger) }
+            }
+            ReduceOp::Norm => Reducer { enter: ReduceEnter::Square, leave: ReduceLeave::SquareRoot, ..sum() },
             ReduceOp::LogSumExp => Reducer {
-                accumulator: Accumulator::EXPONENTIALS,
-                gather: "exponentials_gather",
-                leave: "reduce_log_sum",
-                ..sum()
+                gather: Gather::Exponentials,
+                leave: ReduceLeave::LogSumExp,
+                ..Reducer::of_accumulator(Accumulator::EXPONENTIALS)
             },
+        }
+    }
+
+    fn kernel(&self) -> RowKernel {
+        RowKernel {
+            accumulator: self.accumulator,
+            bases: Bases::Two,
+            family: RowFamily::Reduction { enter: self.enter, leave: self.leave, better: self.better },
+            gather: self.gather,
+            finish: RowFinish::Row(Finish::Reduce),
         }
     }
 }
@@ -96,17 +115,13 @@ fn reduce(call: &Call<'_>, reducer: &Reducer, spaces: &Spaces, number: f64) -> R
     let (x, y) = (&call.inputs[0], &call.outputs[0]);
     let class = Store::of(x.dtype).class();
     let cut = Cut::of(call.name, spaces.results, spaces.reduced, beside(&spaces.kept, &spaces.over))?;
-    Rows::new(call.gpu, call.name, class, cut, reducer.accumulator)
-        .with("BASES", "two_bases")
-        .with("ENTER", reducer.enter)
-        .with("LEAVE", reducer.leave)
-        .with("BETTER", reducer.better)
+    Rows::new(call.gpu, call.name, class, cut, reducer.kernel())
         .space(&spaces.kept)
         .over(&spaces.over)
         .float(0, number)
-        .output("y", 0, y)?
-        .input("x", 1, x)?
-        .launch_reduction(reducer.gather, Finish::Result("reduce_finish"))
+        .output(SlotName::Y, 0, y)?
+        .input(SlotName::X, 1, x)?
+        .launch_reduction()
 }
 
 pub(crate) fn run_reduce(op: &Op, call: &Call<'_>) -> Result<()> {
@@ -128,10 +143,9 @@ pub(crate) fn run_variance(op: &Op, call: &Call<'_>) -> Result<()> {
     };
     let spaces = Spaces::of(&call.inputs[0], &call.outputs[0], *axes, ReductionOrder::Memory);
     let reducer = Reducer {
-        accumulator: Accumulator::MOMENTS,
-        gather: "moments_gather",
-        leave: "reduce_variance",
-        ..Reducer::plain("", "")
+        gather: Gather::Moments,
+        leave: ReduceLeave::Variance,
+        ..Reducer::of_accumulator(Accumulator::MOMENTS)
     };
     reduce(call, &reducer, &spaces, (spaces.reduced as f64 - correction).max(0.0))
 }

@@ -1,14 +1,20 @@
 //! What rows.wgsl asks for: parameters, and what is bound. How rows are cut and dealt to threads is in `cut`.
 
 mod cut;
-pub(crate) mod fours;
+pub(crate) mod registers;
+pub(crate) mod template;
 
 pub(crate) use cut::{Cut, beside};
+pub(crate) use template::{Accumulator, RowFamily, RowFinish, RowKernel};
 
 use super::copy::copy;
 use crate::gpu::{Binding, Gpu, Launch};
-use crate::linker::Class;
-use crate::pipelines::{Define, Variant};
+use crate::names::{
+    Constant, Exponential, Fill, Finish, FinishElements, Gather, NormStoreTwo, NumberWords, SlotName,
+    TeamMerge,
+};
+use crate::pipelines::Variant;
+use crate::shaders::{Class, Shader};
 use crate::slots::{Access, Store};
 use crate::space::Space;
 use bytemuck::{Pod, Zeroable};
@@ -17,7 +23,6 @@ use std::sync::Arc;
 use ternion_core::backend::{Buffer, View};
 use ternion_core::{Layout, Result};
 
-const ROWS: &str = "rows.wgsl";
 /// Bytes of an accumulator between two launches.
 const PART_BYTES: usize = 16;
 
@@ -38,65 +43,6 @@ struct Parameters {
     over: Space,
 }
 
-/// The functions of an accumulator: names in the files of the families.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Accumulator {
-    pub(crate) dtype: &'static str,
-    pub(crate) start: &'static str,
-    pub(crate) merge: &'static str,
-    pub(crate) words: &'static str,
-    pub(crate) from: &'static str,
-    /// That of another thread of the subgroup.
-    pub(crate) from_lane: &'static str,
-}
-
-/// Of a number or a vector.
-pub(crate) const PLAIN_FROM_LANE: &str = "plain_from_lane";
-
-impl Accumulator {
-    pub(crate) const SUMS: Accumulator = Accumulator::floats("sums_start", "sums_merge");
-    pub(crate) const EXPONENTIALS: Accumulator =
-        Accumulator::floats("exponentials_start", "exponentials_merge");
-    pub(crate) const MOMENTS: Accumulator = Accumulator::floats("moments_start", "moments_merge");
-    /// A sum of numbers of the class.
-    pub(crate) const SUM: Accumulator = Accumulator::number("zero", "sum_of");
-
-    const fn floats(start: &'static str, merge: &'static str) -> Accumulator {
-        Accumulator {
-            dtype: "vec4<f32>",
-            start,
-            merge,
-            words: "floats_words",
-            from: "floats_from",
-            from_lane: PLAIN_FROM_LANE,
-        }
-    }
-
-    pub(crate) const fn number(start: &'static str, merge: &'static str) -> Accumulator {
-        Accumulator {
-            dtype: "C",
-            start,
-            merge,
-            words: "plain_words",
-            from: "plain_from",
-            from_lane: PLAIN_FROM_LANE,
-        }
-    }
-}
-
-/// What follows the gathering: names of functions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Finish {
-    /// A result for each row, by its first member.
-    Result(&'static str),
-    /// Elements of y, by the threads of each part: PREPARE and VALUE.
-    Elements(&'static str, &'static str),
-    /// The same, several elements of a thread at a time where it has many: for values that are mostly read.
-    ManyElements(&'static str, &'static str),
-    /// The same of some rows: the first function calls FINISH_ELEMENTS for those.
-    SomeElements(&'static str, &'static str, &'static str),
-}
-
 /// A tensor in the space of rows, or one that lies dense.
 #[derive(Clone, Copy)]
 enum Where {
@@ -106,7 +52,7 @@ enum Where {
 }
 
 struct Bound<'a> {
-    name: &'static str,
+    name: SlotName,
     store: Store,
     access: Access,
     binding: Binding<'a>,
@@ -118,11 +64,12 @@ struct Bound<'a> {
 pub(crate) struct Rows<'a> {
     gpu: &'a Arc<Gpu>,
     op: &'static str,
-    file: &'static str,
+    shader: Shader,
     class: Class,
     cut: Cut,
-    accumulator: Accumulator,
-    defines: SmallVec<[(&'static str, Define); 8]>,
+    kernel: RowKernel,
+    /// What is filled beside the kernel.
+    fills: SmallVec<[Fill; 8]>,
     inputs: SmallVec<[Bound<'a>; 6]>,
     outputs: SmallVec<[Bound<'a>; 3]>,
     parameters: Parameters,
@@ -134,7 +81,7 @@ impl<'a> Rows<'a> {
         op: &'static str,
         class: Class,
         cut: Cut,
-        accumulator: Accumulator,
+        kernel: RowKernel,
     ) -> Rows<'a> {
         let parameters = Parameters {
             cut,
@@ -147,11 +94,11 @@ impl<'a> Rows<'a> {
         Rows {
             gpu,
             op,
-            file: ROWS,
+            shader: Shader::Rows,
             class,
             cut,
-            accumulator,
-            defines: SmallVec::new(),
+            kernel,
+            fills: SmallVec::new(),
             inputs: SmallVec::new(),
             outputs: SmallVec::new(),
             parameters,
@@ -170,12 +117,6 @@ impl<'a> Rows<'a> {
         self
     }
 
-    /// What an identifier stands for.
-    pub(crate) fn with(mut self, name: &'static str, function: &'static str) -> Rows<'a> {
-        self.defines.push((name, Define::Text(function)));
-        self
-    }
-
     pub(crate) fn number(mut self, at: usize, bits: u32) -> Rows<'a> {
         self.parameters.numbers[at] = bits;
         self
@@ -186,20 +127,20 @@ impl<'a> Rows<'a> {
     }
 
     /// Binds a tensor of the space of rows.
-    pub(crate) fn input(self, name: &'static str, tensor: usize, view: &View<'a>) -> Result<Rows<'a>> {
+    pub(crate) fn input(self, name: SlotName, tensor: usize, view: &View<'a>) -> Result<Rows<'a>> {
         self.bind(name, view, Access::Read, Where::Space(tensor))
     }
 
-    pub(crate) fn output(self, name: &'static str, tensor: usize, view: &View<'a>) -> Result<Rows<'a>> {
+    pub(crate) fn output(self, name: SlotName, tensor: usize, view: &View<'a>) -> Result<Rows<'a>> {
         self.bind(name, view, Access::Scattered, Where::Space(tensor))
     }
 
     /// Binds a tensor that lies dense, whose first element is extra number `extra`.
-    pub(crate) fn dense_input(self, name: &'static str, extra: usize, view: &View<'a>) -> Result<Rows<'a>> {
+    pub(crate) fn dense_input(self, name: SlotName, extra: usize, view: &View<'a>) -> Result<Rows<'a>> {
         self.bind(name, view, Access::Read, Where::Dense(extra))
     }
 
-    pub(crate) fn dense_output(self, name: &'static str, extra: usize, view: &View<'a>) -> Result<Rows<'a>> {
+    pub(crate) fn dense_output(self, name: SlotName, extra: usize, view: &View<'a>) -> Result<Rows<'a>> {
         self.bind(name, view, Access::Scattered, Where::Dense(extra))
     }
 
@@ -207,7 +148,7 @@ impl<'a> Rows<'a> {
     pub(crate) fn teams(mut self, teams: &'a Buffer) -> Result<Rows<'a>> {
         let (binding, place) = (self.gpu.scratch(self.op, teams)?, Where::Elsewhere);
         self.inputs.push(Bound {
-            name: "teams",
+            name: SlotName::Teams,
             store: Store::I64,
             access: Access::Read,
             binding,
@@ -222,7 +163,7 @@ impl<'a> Rows<'a> {
         self.parameters.fault = self.gpu.fault_number(self.op, size);
         let (binding, place) = (self.gpu.record(), Where::Elsewhere);
         self.outputs.push(Bound {
-            name: "faults",
+            name: SlotName::Faults,
             store: Store::Atomic,
             access: Access::Scattered,
             binding,
@@ -232,7 +173,7 @@ impl<'a> Rows<'a> {
         self
     }
 
-    fn bind(mut self, name: &'static str, view: &View<'a>, access: Access, place: Where) -> Result<Rows<'a>> {
+    fn bind(mut self, name: SlotName, view: &View<'a>, access: Access, place: Where) -> Result<Rows<'a>> {
         let (binding, first) = self.gpu.bind(self.op, view)?;
         let bound = Bound { name, store: Store::of(view.dtype), access, binding, first, place };
         match access {
@@ -242,50 +183,53 @@ impl<'a> Rows<'a> {
         Ok(self)
     }
 
-    /// Queues it: one launch, or two where rows are cut into parts. `gather` names a function.
-    pub(crate) fn launch(mut self, gather: &'static str, finish: Finish) -> Result<()> {
+    /// Queues it: one launch, or two where rows are cut into parts.
+    pub(crate) fn launch(mut self) -> Result<()> {
         if self.cut.rows == 0 {
             return Ok(());
         }
+        let RowKernel { gather, finish, .. } = self.kernel;
         let function = self.finishing(finish);
         if self.cut.parts == 1 {
-            return self.queue(gather, function, None);
+            return self.queue(Some(gather), Some(function), None);
         }
         let room = self.gpu.alloc(self.cut.rows as usize * self.cut.parts as usize * PART_BYTES)?;
         let outputs = std::mem::take(&mut self.outputs);
-        self.queue(gather, "finish_part", Some((&room, Access::Scattered)))?;
+        self.queue(Some(gather), Some(Finish::Part), Some((&room, Access::Scattered)))?;
         self.outputs = outputs;
         self.parameters.cut = match finish {
-            Finish::Result(_) => self.cut.gathering(),
+            RowFinish::Row(_) => self.cut.gathering(),
             _ => Cut { gathered: self.cut.parts, ..self.cut },
         };
-        self.queue("gather_parts", function, Some((&room, Access::Read)))
+        self.queue(Some(Gather::Parts), Some(function), Some((&room, Access::Read)))
     }
 
     /// The function that finishes rows; those that write elements do so by whole words where they can.
-    fn finishing(&mut self, finish: Finish) -> &'static str {
+    fn finishing(&mut self, finish: RowFinish) -> Finish {
         let (outer, prepare, value) = match finish {
-            Finish::Result(function) => return function,
-            Finish::Elements(prepare, value) | Finish::ManyElements(prepare, value) => (None, prepare, value),
-            Finish::SomeElements(outer, prepare, value) => (Some(outer), prepare, value),
+            RowFinish::Row(function) => return function,
+            RowFinish::Elements { prepare, value } | RowFinish::ManyElements { prepare, value } => {
+                (None, prepare, value)
+            }
+            RowFinish::SomeElements { finish, prepare, value } => (Some(finish), prepare, value),
         };
-        let many = matches!(finish, Finish::ManyElements(..)) && self.cut.per_part >= 8 * self.cut.members;
-        let elements = match (self.writes_pairs(), self.lies_side_by_side()) {
-            (true, _) => "finish_pairs",
-            (_, true) => "finish_words",
-            _ if many => "finish_four_elements",
-            _ => "finish_elements",
+        let many =
+            matches!(finish, RowFinish::ManyElements { .. }) && self.cut.per_part >= 8 * self.cut.members;
+        let (own, elements) = match (self.writes_pairs(), self.lies_side_by_side()) {
+            (true, _) => (Finish::Pairs, FinishElements::Pairs),
+            (_, true) => (Finish::Words, FinishElements::Words),
+            _ if many => (Finish::FourElements, FinishElements::FourElements),
+            _ => (Finish::Elements, FinishElements::Elements),
         };
-        let functions = [("PREPARE", prepare), ("VALUE", value), ("FINISH_ELEMENTS", elements)];
-        self.defines.extend(functions.map(|(name, function)| (name, Define::Text(function))));
-        outer.unwrap_or(elements)
+        self.fills.extend::<[Fill; 3]>([prepare.into(), value.into(), elements.into()]);
+        outer.unwrap_or(own)
     }
 
     /// Whether y lies in whole words of two elements, which it is written by then.
     fn writes_pairs(&mut self) -> bool {
         let even = |numbers: &[u32]| numbers.iter().all(|number| number % 2 == 0);
         let Parameters { rank, over_rank, space, over, .. } = self.parameters;
-        let Some(y) = self.outputs.iter_mut().find(|bound| bound.name == "y") else { return false };
+        let Some(y) = self.outputs.iter_mut().find(|bound| bound.name == SlotName::Y) else { return false };
         let last = over_rank as usize - 1;
         let in_pairs = y.store.per_word() == 2
             && over.strides[0][last] == 1
@@ -301,64 +245,65 @@ impl<'a> Rows<'a> {
     /// Whether the elements of a row of y lie side by side, two to a word.
     fn lies_side_by_side(&self) -> bool {
         let Parameters { over_rank, over, .. } = self.parameters;
-        let in_halves = |bound: &Bound<'_>| bound.name == "y" && bound.store.per_word() == 2;
-        over_rank == 1 && over.strides[0][0] == 1 && self.outputs.iter().any(in_halves)
+        let in_half = |bound: &Bound<'_>| bound.name == SlotName::Y && bound.store.per_word() == 2;
+        over_rank == 1 && over.strides[0][0] == 1 && self.outputs.iter().any(in_half)
     }
 
     /// The exponential that is exact enough for what comes of it.
-    fn exponential(&self) -> &'static str {
-        let mut floats =
-            self.outputs.iter().chain(&self.inputs).filter(|bound| ["x", "y"].contains(&bound.name));
-        if floats.all(|bound| bound.store.per_word() == 2) { "exponential_of_half" } else { "exponential" }
+    fn exponential(&self) -> Exponential {
+        let mut floats = self
+            .outputs
+            .iter()
+            .chain(&self.inputs)
+            .filter(|bound| matches!(bound.name, SlotName::X | SlotName::Y));
+        if floats.all(|bound| bound.store.per_word() == 2) { Exponential::Half } else { Exponential::F32 }
     }
 
     /// Queues a running sum: of parts, those before are added up first.
     pub(crate) fn launch_running(mut self) -> Result<()> {
-        self.file = "cumulative.wgsl";
+        self.shader = Shader::Cumulative;
         if self.cut.parts == 1 {
-            return self.queue("running_from_nothing", "", None);
+            return self.queue(Some(Gather::RunningFromZero), None, None);
         }
         let room = self.gpu.alloc(self.cut.rows as usize * self.cut.parts as usize * PART_BYTES)?;
         let outputs = std::mem::take(&mut self.outputs);
-        self.file = ROWS;
-        self.queue("reduce_gather", "finish_part", Some((&room, Access::Scattered)))?;
+        self.shader = Shader::Rows;
+        self.queue(Some(Gather::Reduce), Some(Finish::Part), Some((&room, Access::Scattered)))?;
         self.outputs = outputs;
-        self.file = "cumulative.wgsl";
+        self.shader = Shader::Cumulative;
         self.parameters.cut.gathered = self.cut.parts;
-        self.queue("running_from_parts", "", Some((&room, Access::Read)))
+        self.queue(Some(Gather::RunningFromParts), None, Some((&room, Access::Read)))
     }
 
     /// Queues norm_grad.wgsl, which leaves sums of teams in `parts`.
-    pub(crate) fn launch_walking(mut self, parts: &Buffer) -> Result<()> {
-        self.file = "norm_grad.wgsl";
-        self.defines.push(("HOLD", Define::Number(self.cut.held() as u32)));
+    pub(crate) fn launch_norm_grad(mut self, parts: &Buffer) -> Result<()> {
+        self.shader = Shader::NormGrad;
         let in_pairs = self.writes_pairs();
         self.parameters.spare = if in_pairs { [1, 2, 0] } else { [self.cut.members, 1, 0] };
-        let store = if in_pairs { "norm_store_pair" } else { "norm_store_each" };
-        self.with("STORE_TWO", store).queue("", "", Some((parts, Access::Scattered)))
+        let store = if in_pairs { NormStoreTwo::Pair } else { NormStoreTwo::Each };
+        let hold = Constant::Hold.is(self.cut.held() as u32);
+        self.fills.extend::<[Fill; 2]>([hold, store.into()]);
+        self.queue(None, None, Some((parts, Access::Scattered)))
     }
 
     fn queue(
         &self,
-        gather: &'static str,
-        finish: &'static str,
+        gather: Option<Gather>,
+        finish: Option<Finish>,
         parts: Option<(&Buffer, Access)>,
     ) -> Result<()> {
-        let accumulator = self.accumulator;
-        let mut variant = Variant::new(self.file, self.class)
-            .text("ACC", accumulator.dtype)
-            .text("START", accumulator.start)
-            .text("MERGE", accumulator.merge)
-            .text("WORDS_FROM", accumulator.words)
-            .text("ACC_FROM", accumulator.from)
-            .text("ACC_FROM_LANE", accumulator.from_lane)
-            .text("OF_TEAM", if self.gpu.subgroup.is_some() { "team_of_subgroups" } else { "team_in_memory" })
-            .number("SUBGROUP", self.gpu.subgroup.unwrap_or(1))
-            .text("NUMBER_WORDS", number_words(self.class))
-            .text("EXPONENTIAL", self.exponential())
-            .text("GATHER", gather)
-            .text("FINISH", finish);
-        variant.defines.extend(self.defines.iter().copied());
+        let subgroup = self.gpu.subgroup;
+        let mut variant = Variant::new(self.shader, self.class)
+            .fill(if subgroup.is_some() { TeamMerge::Subgroups } else { TeamMerge::Memory })
+            .fill(Constant::Subgroup.is(subgroup.unwrap_or(1)))
+            .fill(number_words(self.class))
+            .fill(self.exponential())
+            .fill(self.kernel.bases);
+        variant.fills.extend(gather.map(Fill::from));
+        variant.fills.extend(finish.map(Fill::from));
+        variant.fills.extend(self.kernel.accumulator.fills());
+        variant.fills.extend(self.kernel.family.fills());
+        variant.fills.extend(self.fills.iter().copied());
         let mut parameters = self.parameters;
         let mut bindings: SmallVec<[Binding<'_>; 6]> = SmallVec::new();
         for bound in self.outputs.iter().chain(&self.inputs) {
@@ -371,8 +316,8 @@ impl<'a> Rows<'a> {
             }
         }
         if let Some((parts, access)) = parts {
-            let store = if access == Access::FoursWritten { Store::F32 } else { Store::I64 };
-            variant = variant.slot("parts", store, access);
+            let store = if access == Access::Vec4Written { Store::F32 } else { Store::I64 };
+            variant = variant.slot(SlotName::Parts, store, access);
             bindings.push(self.gpu.scratch(self.op, parts)?);
         }
         let groups = parameters.cut.groups();
@@ -380,12 +325,12 @@ impl<'a> Rows<'a> {
     }
 }
 
-fn number_words(class: Class) -> &'static str {
+fn number_words(class: Class) -> NumberWords {
     match class {
-        Class::Float => "words_of_float",
-        Class::Int => "words_of_int",
-        Class::Byte => "words_of_byte",
-        Class::Wide => "words_of_wide",
+        Class::Float => NumberWords::Float,
+        Class::Int => NumberWords::Int,
+        Class::Byte => NumberWords::Byte,
+        Class::Wide => NumberWords::Wide,
     }
 }
 

@@ -5,10 +5,11 @@ use super::copy::copy;
 use super::create::fill;
 use super::gather::position;
 use super::radix::{Pairs, scratch_words};
+use crate::call::Call;
 use crate::gpu::{Binding, Launch};
-use crate::linker::Class;
+use crate::names::{NoteFault, ScatterStage, SlotName};
 use crate::pipelines::Variant;
-use crate::select::Call;
+use crate::shaders::{Class, Shader};
 use crate::slots::{Access, Store};
 use crate::space::Space;
 use bytemuck::{Pod, Zeroable};
@@ -38,7 +39,7 @@ struct Parameters {
 }
 
 /// A slot of a stage and what is bound to it.
-type Bound<'a> = (&'static str, Store, Access, Binding<'a>);
+type Bound<'a> = (SlotName, Store, Access, Binding<'a>);
 
 pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
     let (base, y) = (&call.inputs[0], &call.outputs[0]);
@@ -55,10 +56,10 @@ pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
     }
 }
 
-/// Queues a stage of places.wgsl.
+/// Queues a stage of scatter_index.wgsl.
 fn stage(
     call: &Call<'_>,
-    stage: &'static str,
+    stage: ScatterStage,
     slots: &[Bound<'_>],
     threads: usize,
     parameters: &Parameters,
@@ -67,17 +68,18 @@ fn stage(
         let detail = format!("{threads} elements, of which a launch takes up to 2^32 - 1");
         return Err(Error::invalid(call.name, detail));
     }
-    let adds = stage.starts_with("add");
+    let adds = matches!(stage, ScatterStage::AddRuns | ScatterStage::AddRows);
     let class = if adds { Store::of(call.outputs[0].dtype).class() } else { Class::Byte };
     // A position is noted where it is seen first.
-    let note = if stage == "put_winners" { "note_nothing" } else { "note_fault" };
-    let mut variant = Variant::new("scatter.wgsl", class)
-        .text("STAGE", stage)
-        .text("NOTE", note)
-        .text("POSITION", position(call.inputs[1].dtype));
+    let note = match stage {
+        ScatterStage::PutWinners => NoteFault::Nothing,
+        _ => NoteFault::Record,
+    };
+    let mut variant =
+        Variant::new(Shader::Scatter, class).fill(stage).fill(note).fill(position(call.inputs[1].dtype));
     let mut bindings = SmallVec::new();
     for (name, store, access, binding) in slots {
-        variant = variant.slot(name, *store, *access);
+        variant = variant.slot(*name, *store, *access);
         bindings.push(*binding);
     }
     call.gpu.launch(
@@ -120,12 +122,12 @@ fn scatter(call: &Call<'_>, axis: usize, mode: ScatterMode) -> Result<()> {
         spare: 0,
         space,
     };
-    let index = ("index", Store::of(index.dtype), Access::Read, positions);
+    let index = (SlotName::Index, Store::of(index.dtype), Access::Read, positions);
     match mode {
         ScatterMode::Set => put(call, &parameters, index, from, to),
         ScatterMode::Add => {
             let pairs = sorted(call, &parameters, index)?;
-            add(call, "add_runs", &parameters, &pairs, [to, from])
+            add(call, ScatterStage::AddRuns, &parameters, &pairs, [to, from])
         }
     }
 }
@@ -143,17 +145,17 @@ fn put<'a>(
     let winners = scratch_words(gpu, op, places)?;
     let layout = Layout::row_major(Shape::new(&[places])?);
     fill(gpu, op, &View { buffer: &winners, dtype: DType::I32, layout: &layout }, 0)?;
-    let marked = ("winners", Store::Atomic, Access::Scattered, gpu.scratch(op, &winners)?);
-    let faults = ("faults", Store::Atomic, Access::Scattered, gpu.record());
-    stage(call, "mark_winners", &[index, marked, faults], count, parameters)?;
+    let marked = (SlotName::Winners, Store::Atomic, Access::Scattered, gpu.scratch(op, &winners)?);
+    let faults = (SlotName::Faults, Store::Atomic, Access::Scattered, gpu.record());
+    stage(call, ScatterStage::MarkWinners, &[index, marked, faults], count, parameters)?;
     let bits = Store::bits_of(dtype);
     let slots = [
-        ("y", bits, Access::Scattered, to),
+        (SlotName::Y, bits, Access::Scattered, to),
         index,
-        ("source", bits, Access::Read, from),
-        ("winners", Store::Word, Access::Read, gpu.scratch(op, &winners)?),
+        (SlotName::Source, bits, Access::Read, from),
+        (SlotName::Winners, Store::Word, Access::Read, gpu.scratch(op, &winners)?),
     ];
-    stage(call, "put_winners", &slots, count, parameters)
+    stage(call, ScatterStage::PutWinners, &slots, count, parameters)
 }
 
 /// The place of each source, sorted.
@@ -161,12 +163,12 @@ fn sorted(call: &Call<'_>, parameters: &Parameters, index: Bound<'_>) -> Result<
     let (gpu, op) = (call.gpu, call.name);
     let mut pairs = Pairs::new(gpu, op, 1, parameters.count as usize)?;
     let slots = [
-        ("keys", Store::Word, Access::Scattered, gpu.scratch(op, &pairs.keys)?),
-        ("numbers", Store::Word, Access::Scattered, gpu.scratch(op, &pairs.numbers)?),
+        (SlotName::Keys, Store::Word, Access::Scattered, gpu.scratch(op, &pairs.keys)?),
+        (SlotName::Numbers, Store::Word, Access::Scattered, gpu.scratch(op, &pairs.numbers)?),
         index,
-        ("faults", Store::Atomic, Access::Scattered, gpu.record()),
+        (SlotName::Faults, Store::Atomic, Access::Scattered, gpu.record()),
     ];
-    stage(call, "make_places", &slots, pairs.length, parameters)?;
+    stage(call, ScatterStage::MakeKeys, &slots, pairs.length, parameters)?;
     pairs.sort(gpu, op, u32::BITS - parameters.nowhere.leading_zeros())?;
     Ok(pairs)
 }
@@ -174,19 +176,19 @@ fn sorted(call: &Call<'_>, parameters: &Parameters, index: Bound<'_>) -> Result<
 /// Adds the runs of sorted sources.
 fn add(
     call: &Call<'_>,
-    name: &'static str,
+    step: ScatterStage,
     parameters: &Parameters,
     pairs: &Pairs,
     [to, from]: [Binding<'_>; 2],
 ) -> Result<()> {
     let (gpu, op, store) = (call.gpu, call.name, Store::of(call.outputs[0].dtype));
     let slots = [
-        ("y", store, Access::Scattered, to),
-        ("source", store, Access::Read, from),
-        ("keys", Store::Word, Access::Read, gpu.scratch(op, &pairs.keys)?),
-        ("numbers", Store::Word, Access::Read, gpu.scratch(op, &pairs.numbers)?),
+        (SlotName::Y, store, Access::Scattered, to),
+        (SlotName::Source, store, Access::Read, from),
+        (SlotName::Keys, Store::Word, Access::Read, gpu.scratch(op, &pairs.keys)?),
+        (SlotName::Numbers, Store::Word, Access::Read, gpu.scratch(op, &pairs.numbers)?),
     ];
-    stage(call, name, &slots, pairs.length * parameters.columns as usize, parameters)
+    stage(call, step, &slots, pairs.length * parameters.columns as usize, parameters)
 }
 
 fn index_add(call: &Call<'_>, axis: usize) -> Result<()> {
@@ -212,7 +214,7 @@ fn index_add(call: &Call<'_>, axis: usize) -> Result<()> {
         spare: 0,
         space: vector,
     };
-    let pairs = sorted(call, &keys, ("index", Store::of(index.dtype), Access::Read, positions))?;
+    let pairs = sorted(call, &keys, (SlotName::Index, Store::of(index.dtype), Access::Read, positions))?;
     let shape = y.layout.shape();
     let axes: Vec<(usize, Vec<i64>)> = (0..shape.rank())
         .filter(|&other| other != axis)
@@ -230,5 +232,5 @@ fn index_add(call: &Call<'_>, axis: usize) -> Result<()> {
         space,
         ..keys
     };
-    add(call, "add_rows", &parameters, &pairs, [to, from])
+    add(call, ScatterStage::AddRows, &parameters, &pairs, [to, from])
 }

@@ -1,14 +1,19 @@
 //! Softmax, its logarithm and their gradients.
 
-use super::rows::fours::{Held, MOST_THREADS};
-use super::rows::{Accumulator, Cut, Finish, Rows, axes_but, beside};
-use crate::linker::Class;
-use crate::select::Call;
+use super::rows::registers::MOST_THREADS;
+use super::rows::template::{RegisterOutput, RegisterRows, RegisterTemplate};
+use super::rows::{Accumulator, Cut, RowFamily, RowFinish, RowKernel, Rows, axes_but, beside};
+use crate::call::Call;
+use crate::names::{
+    Bases, Gather, Prepare, RowAccumulated, RowMoved, RowSkips, RowTerms, RowValue, RowValues, SlotName,
+    SoftmaxFactor, SoftmaxGradTerm,
+};
+use crate::shaders::Class;
 use ternion_core::ops::softmax::{LogSoftmax, LogSoftmaxGrad, Softmax, SoftmaxGrad};
 use ternion_core::{Error, Layout, Op, Result};
 
 /// The launch over rows along `axis`: of the output and the inputs.
-fn rows<'a>(call: &Call<'a>, axis: usize, accumulator: Accumulator) -> Result<Rows<'a>> {
+fn rows<'a>(call: &Call<'a>, axis: usize, kernel: RowKernel) -> Result<Rows<'a>> {
     let layouts: Vec<&Layout> =
         [call.outputs[0].layout].into_iter().chain(call.inputs.iter().map(|view| view.layout)).collect();
     let mut axes = axes_but(axis, &layouts);
@@ -19,101 +24,92 @@ fn rows<'a>(call: &Call<'a>, axis: usize, accumulator: Accumulator) -> Result<Ro
     let beside = beside(&axes, &[(length, steps.clone())]);
     let cut = Cut::of(call.name, if length == 0 { 0 } else { count }, length, beside)?;
     let rows =
-        Rows::new(call.gpu, call.name, Class::Float, cut, accumulator).space(&axes).over(&[(length, steps)]);
-    rows.output("y", 0, &call.outputs[0])?.input("x", 1, &call.inputs[0])
+        Rows::new(call.gpu, call.name, Class::Float, cut, kernel).space(&axes).over(&[(length, steps)]);
+    rows.output(SlotName::Y, 0, &call.outputs[0])?.input(SlotName::X, 1, &call.inputs[0])
 }
 
-/// The forward pass of rows that stay in registers.
-const SOFTMAX: Held = Held {
-    file: "exponentials_fours.wgsl",
-    fours: &["y", "x"],
-    any: true,
-    most_threads: MOST_THREADS,
-    values: "softmax_values",
-    kept_values: Some("softmax_kept_values"),
-    strange: None,
-    texts: &[
-        ("SKIPS", "nothing_is_skipped"),
-        ("MOVED", "nothing_is_moved"),
-        ("PREPARE", "softmax_statistics"),
-    ],
-    numbers: &[("SUMS", 1)],
-};
-const LOG_SOFTMAX: Held = Held {
-    values: "log_softmax_values",
-    kept_values: None,
-    texts: &[
-        ("SKIPS", "nothing_is_skipped"),
-        ("MOVED", "nothing_is_moved"),
-        ("PREPARE", "softmax_statistics"),
-    ],
-    ..SOFTMAX
-};
+/// A softmax that is made of exponentials, and its logarithm.
+const SOFTMAX: RowKernel = forward(SoftmaxFactor::Reciprocal, RowValue::Softmax);
+const LOG_SOFTMAX: RowKernel = forward(SoftmaxFactor::Logarithm, RowValue::LogSoftmax);
 
-/// The gradient of such rows.
-const SOFTMAX_GRAD: Held = Held {
-    file: "sums_fours.wgsl",
-    fours: &["y", "x", "d"],
-    any: false,
-    most_threads: MOST_THREADS,
-    values: "softmax_grad_values",
-    kept_values: None,
-    strange: None,
-    texts: &[
-        ("TERM", "softmax_slope_terms"),
-        ("ACCUMULATED", "softmax_slope_sum"),
-        ("PREPARE", "softmax_grad_state"),
-    ],
-    numbers: &[("WITH_D", 1), ("SQUARES", 0)],
-};
-const LOG_SOFTMAX_GRAD: Held = Held {
-    values: "log_softmax_grad_values",
-    texts: &[
-        ("TERM", "log_softmax_slope_terms"),
-        ("ACCUMULATED", "softmax_slope_sum"),
-        ("PREPARE", "softmax_grad_state"),
-    ],
-    ..SOFTMAX_GRAD
-};
-
-fn forward(
-    call: &Call<'_>,
-    axis: usize,
-    held: &Held,
-    value: &'static str,
-    factor: &'static str,
-) -> Result<()> {
-    rows(call, axis, Accumulator::EXPONENTIALS)?
-        .with("BASES", "two_bases")
-        .with("FACTOR", factor)
-        .launch_held(held, "exponentials_gather", Finish::Elements("softmax_statistics", value))
+const fn forward(factor: SoftmaxFactor, value: RowValue) -> RowKernel {
+    RowKernel {
+        accumulator: Accumulator::EXPONENTIALS,
+        bases: Bases::Two,
+        family: RowFamily::Softmax { factor },
+        gather: Gather::Exponentials,
+        finish: RowFinish::Elements { prepare: Prepare::Softmax, value },
+    }
 }
 
-fn gradient(
-    call: &Call<'_>,
-    axis: usize,
-    held: &Held,
-    term: &'static str,
-    value: &'static str,
-) -> Result<()> {
-    rows(call, axis, Accumulator::SUM)?
-        .with("BASES", "three_bases")
-        .with("SLOPE_TERM", term)
-        .input("d", 2, &call.inputs[1])?
-        .launch_held(held, "softmax_grad_gather", Finish::ManyElements("softmax_grad_state", value))
+/// Their gradients.
+const SOFTMAX_GRAD: RowKernel = gradient(SoftmaxGradTerm::Softmax, RowValue::SoftmaxGrad);
+const LOG_SOFTMAX_GRAD: RowKernel = gradient(SoftmaxGradTerm::LogSoftmax, RowValue::LogSoftmaxGrad);
+
+const fn gradient(term: SoftmaxGradTerm, value: RowValue) -> RowKernel {
+    RowKernel {
+        accumulator: Accumulator::SUM,
+        bases: Bases::Three,
+        family: RowFamily::SoftmaxGrad { term },
+        gather: Gather::SoftmaxGrad,
+        finish: RowFinish::ManyElements { prepare: Prepare::SoftmaxGrad, value },
+    }
+}
+
+/// The same of rows that stay in registers.
+const SOFTMAX_IN_REGISTERS: RegisterRows =
+    forward_in_registers(RowValues::Softmax, Some(RowValues::SoftmaxKept));
+const LOG_SOFTMAX_IN_REGISTERS: RegisterRows = forward_in_registers(RowValues::LogSoftmax, None);
+
+const fn forward_in_registers(values: RowValues, kept: Option<RowValues>) -> RegisterRows {
+    RegisterRows {
+        vec4: &[SlotName::Y, SlotName::X],
+        any_length: true,
+        most_threads: MOST_THREADS,
+        template: RegisterTemplate::Exponentials { skips: RowSkips::Nothing, sums: Some(RowMoved::Nothing) },
+        output: RegisterOutput::Elements { prepare: Prepare::Softmax, values, kept, single: None },
+    }
+}
+
+const SOFTMAX_GRAD_IN_REGISTERS: RegisterRows =
+    gradient_in_registers(RowTerms::SoftmaxGrad, RowValues::SoftmaxGrad);
+const LOG_SOFTMAX_GRAD_IN_REGISTERS: RegisterRows =
+    gradient_in_registers(RowTerms::LogSoftmaxGrad, RowValues::LogSoftmaxGrad);
+
+const fn gradient_in_registers(terms: RowTerms, values: RowValues) -> RegisterRows {
+    RegisterRows {
+        vec4: &[SlotName::Y, SlotName::X, SlotName::D],
+        any_length: false,
+        most_threads: MOST_THREADS,
+        template: RegisterTemplate::Sums {
+            terms,
+            accumulated: RowAccumulated::SoftmaxGrad,
+            with_d: true,
+            squares: false,
+        },
+        output: RegisterOutput::Elements { prepare: Prepare::SoftmaxGrad, values, kept: None, single: None },
+    }
+}
+
+fn launch_forward(call: &Call<'_>, axis: usize, kernel: RowKernel, held: &RegisterRows) -> Result<()> {
+    rows(call, axis, kernel)?.launch_in_registers(held)
+}
+
+fn launch_gradient(call: &Call<'_>, axis: usize, kernel: RowKernel, held: &RegisterRows) -> Result<()> {
+    rows(call, axis, kernel)?.input(SlotName::D, 2, &call.inputs[1])?.launch_in_registers(held)
 }
 
 pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
-    match op {
-        Op::Softmax(Softmax { axis }) => forward(call, *axis, &SOFTMAX, "softmax_value", "softmax_factor"),
+    match *op {
+        Op::Softmax(Softmax { axis }) => launch_forward(call, axis, SOFTMAX, &SOFTMAX_IN_REGISTERS),
         Op::LogSoftmax(LogSoftmax { axis }) => {
-            forward(call, *axis, &LOG_SOFTMAX, "log_softmax_value", "log_of")
+            launch_forward(call, axis, LOG_SOFTMAX, &LOG_SOFTMAX_IN_REGISTERS)
         }
         Op::SoftmaxGrad(SoftmaxGrad { axis }) => {
-            gradient(call, *axis, &SOFTMAX_GRAD, "softmax_slope_term", "softmax_grad_value")
+            launch_gradient(call, axis, SOFTMAX_GRAD, &SOFTMAX_GRAD_IN_REGISTERS)
         }
         Op::LogSoftmaxGrad(LogSoftmaxGrad { axis }) => {
-            gradient(call, *axis, &LOG_SOFTMAX_GRAD, "log_softmax_slope_term", "log_softmax_grad_value")
+            launch_gradient(call, axis, LOG_SOFTMAX_GRAD, &LOG_SOFTMAX_GRAD_IN_REGISTERS)
         }
         _ => Err(Error::invalid(call.name, "is not of the softmax family")),
     }

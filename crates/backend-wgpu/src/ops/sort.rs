@@ -2,10 +2,11 @@
 
 use super::GROUP;
 use super::radix::{self, Pairs};
+use crate::call::Call;
 use crate::gpu::{Binding, Launch};
-use crate::linker::Class;
+use crate::names::{KeyAbove, KeyPart, RadixStage, SlotName, SortKey, SortOrder};
 use crate::pipelines::Variant;
-use crate::select::Call;
+use crate::shaders::{Class, Shader};
 use crate::slots::{Access, Store};
 use crate::space::Space;
 use bytemuck::{Pod, Zeroable};
@@ -42,17 +43,17 @@ struct Lines<'a> {
     length: usize,
 }
 
-/// What makes a key of an element's bits, of those in order.wgsl.
-fn order(dtype: DType) -> &'static str {
+/// What makes a key of an element's bits, of those in sort_key.wgsl.
+fn order(dtype: DType) -> SortOrder {
     match dtype {
-        DType::F32 => "key_f32",
-        DType::F16 => "key_f16",
-        DType::BF16 => "key_bf16",
-        DType::I32 => "key_i32",
-        DType::I64 | DType::F64 => "key_i64",
-        DType::I16 => "key_i16",
-        DType::I8 => "key_i8",
-        DType::U8 | DType::Bool => "key_u8",
+        DType::F32 => SortOrder::F32,
+        DType::F16 => SortOrder::F16,
+        DType::BF16 => SortOrder::BF16,
+        DType::I32 => SortOrder::I32,
+        DType::I64 | DType::F64 => SortOrder::I64,
+        DType::I16 => SortOrder::I16,
+        DType::I8 => SortOrder::I8,
+        DType::U8 | DType::Bool => SortOrder::U8,
     }
 }
 
@@ -94,20 +95,19 @@ fn lines<'a>(call: &Call<'a>, axis: usize) -> Result<Lines<'a>> {
 /// With the slots of values, positions and x.
 fn with_slots(variant: Variant, dtype: DType) -> Variant {
     let bits = Store::bits_of(dtype);
-    variant.slot("values", bits, Access::Scattered).slot("positions", Store::Word, Access::Scattered).slot(
-        "x",
-        bits,
-        Access::Read,
-    )
+    variant
+        .slot(SlotName::Values, bits, Access::Scattered)
+        .slot(SlotName::Positions, Store::Word, Access::Scattered)
+        .slot(SlotName::X, bits, Access::Read)
 }
 
 fn short(call: &Call<'_>, lines: &Lines<'_>, descending: bool) -> Result<()> {
     let dtype = call.inputs[0].dtype;
-    let (key, above) = if dtype.size() == 8 { ("vec2<u32>", "wide_key_above") } else { ("u32", "key_above") };
-    let variant = Variant::new("sort.wgsl", Class::Byte)
-        .text("ORDER", order(dtype))
-        .text("KEY", key)
-        .text("ABOVE", above);
+    let (key, above) = match dtype.size() {
+        8 => (SortKey::DoubleWord, KeyAbove::DoubleWord),
+        _ => (SortKey::Word, KeyAbove::Word),
+    };
+    let variant = Variant::new(Shader::Sort, Class::Byte).fill(order(dtype)).fill(key).fill(above);
     let room = lines.length.next_power_of_two();
     let parameters = Parameters {
         launched: 0,
@@ -144,25 +144,28 @@ fn long(call: &Call<'_>, lines: &Lines<'_>, descending: bool) -> Result<()> {
         ..pairs.parameters()
     };
     // Keys of two words are sorted by the lower one first.
-    let parts: &[&'static str] = if dtype.size() == 8 { &["lower_key", "upper_key"] } else { &["whole_key"] };
-    for (at, part) in parts.iter().enumerate() {
-        let (stage, numbers) =
-            if at == 0 { ("make_keys", Access::Scattered) } else { ("remake_keys", Access::Read) };
-        let variant = Variant::new("radix.wgsl", Class::Byte)
-            .text("STAGE", stage)
-            .text("KEY_PART", part)
-            .text("ORDER", order(dtype))
-            .slot("keys", Store::Word, Access::Scattered)
-            .slot("numbers", Store::Word, numbers)
-            .slot("x", Store::bits_of(dtype), Access::Read);
+    let parts: &[KeyPart] =
+        if dtype.size() == 8 { &[KeyPart::Lower, KeyPart::Upper] } else { &[KeyPart::Whole] };
+    for (at, &part) in parts.iter().enumerate() {
+        let (stage, numbers) = match at {
+            0 => (RadixStage::MakeKeys, Access::Scattered),
+            _ => (RadixStage::RemakeKeys, Access::Read),
+        };
+        let variant = Variant::new(Shader::Radix, Class::Byte)
+            .fill(stage)
+            .fill(part)
+            .fill(order(dtype))
+            .slot(SlotName::Keys, Store::Word, Access::Scattered)
+            .slot(SlotName::Numbers, Store::Word, numbers)
+            .slot(SlotName::X, Store::bits_of(dtype), Access::Read);
         let bindings =
             smallvec![gpu.scratch(op, &pairs.keys)?, gpu.scratch(op, &pairs.numbers)?, lines.bindings[2]];
         gpu.launch(op, Launch { variant, bindings, groups }, bytemuck::bytes_of(&parameters))?;
         pairs.sort(gpu, op, bits)?;
     }
-    let variant = with_slots(Variant::new("radix.wgsl", Class::Byte).text("STAGE", "take_sorted"), dtype);
+    let variant = with_slots(Variant::new(Shader::Radix, Class::Byte).fill(RadixStage::TakeSorted), dtype);
     let mut bindings: SmallVec<[Binding<'_>; 6]> = lines.bindings.into_iter().collect();
     bindings.push(gpu.scratch(op, &pairs.numbers)?);
-    let variant = variant.slot("numbers", Store::Word, Access::Read);
+    let variant = variant.slot(SlotName::Numbers, Store::Word, Access::Read);
     gpu.launch(op, Launch { variant, bindings, groups }, bytemuck::bytes_of(&parameters))
 }

@@ -1,11 +1,12 @@
-//! Optimiser steps, a launch for each parameter; of large ones, for several.
+//! Optimizer steps, a launch for each parameter; of large ones, for several.
 
-use super::step_fours::{Together, step_together};
+use super::step_vec4::{FusedSteps, step_fused};
 use super::write::Writing;
+use crate::call::Call;
 use crate::gpu::Launch;
-use crate::linker::Class;
+use crate::names::{ElementResult, SlotName, StepRule, Switch};
 use crate::pipelines::Variant;
-use crate::select::Call;
+use crate::shaders::{Class, Shader};
 use crate::slots::{Access, Store};
 use crate::space::Space;
 use bytemuck::{Pod, Zeroable};
@@ -36,8 +37,8 @@ struct Parameters {
 
 /// What does not change from parameter to parameter.
 pub(crate) struct Rule {
-    /// Of those in rules.wgsl.
-    pub(crate) rule: &'static str,
+    /// Of those in step_rule.wgsl.
+    pub(crate) rule: StepRule,
     pub(crate) states: usize,
     pub(crate) nesterov: bool,
     pub(crate) decoupled: bool,
@@ -51,7 +52,7 @@ fn rule(op: &Op) -> Result<Rule> {
         Op::SgdStep(step) => {
             let SgdStep { momentum, dampening, weight_decay, nesterov } = *step;
             Ok(Rule {
-                rule: if step.states() == 0 { "sgd_rule" } else { "momentum_rule" },
+                rule: if step.states() == 0 { StepRule::Sgd } else { StepRule::Momentum },
                 states: step.states(),
                 nesterov,
                 decoupled: false,
@@ -61,7 +62,7 @@ fn rule(op: &Op) -> Result<Rule> {
             })
         }
         Op::AdamStep(AdamStep { beta1, beta2, eps, weight_decay, decay_mode }) => Ok(Rule {
-            rule: "adam_rule",
+            rule: StepRule::Adam,
             states: AdamStep::STATES,
             nesterov: false,
             decoupled: *decay_mode == DecayMode::Decoupled,
@@ -69,7 +70,7 @@ fn rule(op: &Op) -> Result<Rule> {
             factors: [*beta1, 1.0 - beta1, *beta2, 1.0 - beta2],
             eps: *eps,
         }),
-        other => Err(Error::invalid(other.name(), "is not an optimiser's step")),
+        other => Err(Error::invalid(other.name(), "is not an optimizer's step")),
     }
 }
 
@@ -79,14 +80,14 @@ pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
     let mut rest = call.inputs;
     let mut is_handed_over = false;
     while !rest.is_empty() {
-        let together = Together::first_of(call, &rule, rest)?;
-        match together.parameters.len() {
+        let fused = FusedSteps::first_of(call, &rule, rest)?;
+        match fused.parameters.len() {
             0 => step(call, &rule, &rest[..width])?,
-            _ => step_together(call, &rule, &together)?,
+            _ => step_fused(call, &rule, &fused)?,
         }
-        rest = &rest[width * together.parameters.len().max(1)..];
+        rest = &rest[width * fused.parameters.len().max(1)..];
         // Once: a submission costs the host as much as several launches.
-        if !is_handed_over && together.elements() >= WORTH_A_SUBMISSION && !rest.is_empty() {
+        if !is_handed_over && fused.elements() >= WORTH_A_SUBMISSION && !rest.is_empty() {
             call.gpu.hand_over();
             is_handed_over = true;
         }
@@ -116,12 +117,14 @@ fn step(call: &Call<'_>, rule: &Rule, group: &[View<'_>]) -> Result<()> {
     let layouts: SmallVec<[&Layout; 4]> = tensors.iter().map(|view| view.layout).collect();
     let (space, rank) = Space::of(&layouts);
     let (store, writing) = (Store::of(y.dtype), Writing::of(y, Store::of(y.dtype)));
-    let variant = Variant::new("step.wgsl", Class::Float)
-        .text("RULE", rule.rule)
-        .text("RESULT", ["stateless_result", "one_state_result", "two_states_result"][rule.states])
-        .flag("DENSE", layouts.iter().all(|layout| layout.is_contiguous()));
-    let mut variant = writing.slot(variant).slot("g", store, Access::Read);
-    for name in ["first_state", "second_state"].into_iter().take(rule.states) {
+    let result = [ElementResult::StatelessStep, ElementResult::OneStateStep, ElementResult::TwoStatesStep]
+        [rule.states];
+    let variant = Variant::new(Shader::Step, Class::Float)
+        .fill(rule.rule)
+        .fill(result)
+        .fill(Switch::Dense.is(layouts.iter().all(|layout| layout.is_contiguous())));
+    let mut variant = writing.slot(variant).slot(SlotName::G, store, Access::Read);
+    for name in [SlotName::FirstState, SlotName::SecondState].into_iter().take(rule.states) {
         variant = variant.slot(name, Store::F32, Access::Scattered);
     }
     let (numbers, hyper_first) = gpu.bind(op, hyper)?;
@@ -148,6 +151,6 @@ fn step(call: &Call<'_>, rule: &Rule, group: &[View<'_>]) -> Result<()> {
         bindings.push(binding);
     }
     bindings.push(numbers);
-    let variant = variant.slot("numbers", Store::F32, Access::Read);
+    let variant = variant.slot(SlotName::Numbers, Store::F32, Access::Read);
     gpu.launch(op, Launch { variant, bindings, groups: writing.groups() }, bytemuck::bytes_of(&parameters))
 }

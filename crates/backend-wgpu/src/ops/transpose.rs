@@ -1,8 +1,9 @@
 //! Copies of what lies transposed in memory, by tiles.
 
 use crate::gpu::{Gpu, Launch};
-use crate::linker::Class;
+use crate::names::{Constant, CopyTile, SlotName};
 use crate::pipelines::Variant;
+use crate::shaders::{Class, Shader};
 use crate::slots::{Access, Store};
 use crate::space::Space;
 use bytemuck::{Pod, Zeroable};
@@ -105,11 +106,11 @@ impl Transpose {
     /// Queues the copy.
     pub(crate) fn launch(&self, gpu: &Gpu, op: &'static str, x: &View<'_>, y: &View<'_>) -> Result<()> {
         let Transpose { parameters, per_word } = self;
-        let variant = Variant::new("transpose.wgsl", Class::Byte)
-            .text("COPY_TILE", if *per_word == 1 { "copy_words" } else { "copy_pairs" })
-            .number("LINES", COLUMNS / per_word)
-            .slot("y", Store::Word, Access::Words)
-            .slot("x", Store::Word, Access::Read);
+        let variant = Variant::new(Shader::Transpose, Class::Byte)
+            .fill(if *per_word == 1 { CopyTile::Words } else { CopyTile::Pairs })
+            .fill(Constant::Lines.is(COLUMNS / per_word))
+            .slot(SlotName::Y, Store::Word, Access::Words)
+            .slot(SlotName::X, Store::Word, Access::Read);
         let bindings = smallvec![gpu.bind(op, y)?.0, gpu.bind(op, x)?.0];
         let tiles = [parameters.tiles_across, parameters.tiles_down, parameters.batches];
         let groups = tiles.iter().map(|&number| number as usize).product();

@@ -2,8 +2,8 @@
 
 #[path = "../attention.rs"]
 mod attention;
-#[path = "../fours.rs"]
-mod fours;
+#[path = "../elementwise_vec4.rs"]
+mod elementwise_vec4;
 #[path = "../limits.rs"]
 mod limits;
 #[path = "../long_rows.rs"]
@@ -16,8 +16,8 @@ mod process_end;
 mod products;
 #[path = "../random.rs"]
 mod random;
-#[path = "../rows_fours.rs"]
-mod rows_fours;
+#[path = "../rows_vec4.rs"]
+mod rows_vec4;
 #[path = "../timer.rs"]
 mod timer;
 #[path = "../windows.rs"]

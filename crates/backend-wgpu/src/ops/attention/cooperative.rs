@@ -1,32 +1,38 @@
-//! Attention of 16-bit floats by cooperative matrices: halves and records first, then the products.
+//! Attention in f16 and bf16 by cooperative matrices: operands are packed as f16 first, with a
+//! record of what they are, then the products.
 
-use super::{EVERYWHERE, FORWARD_FOURS, Slots, in_fours, strides};
+use super::{EVERYWHERE, FORWARD_VEC4S, Slots, in_vec4, strides};
+use crate::call::Call;
 use crate::gpu::Binding;
-use crate::pipelines::Define;
-use crate::select::Call;
+use crate::names::{
+    Constant, CooperativeNumber, CooperativeSum, Fill, PackedGradLeft, PackedGradRight, PackedLeft,
+    PackedRight, SlotName,
+};
+use crate::shaders::Shader;
 use crate::slots::{Access, Store};
 use bytemuck::{Pod, Zeroable};
 use ternion_core::backend::{Buffer, View};
 use ternion_core::ops::attention::AttentionConfig;
 use ternion_core::{DType, Error, Result};
 
-/// Lines of a chunk of attention_halves.wgsl: heads are padded to whole ones.
+/// Lines of a chunk of pack_f16.wgsl: heads are padded to whole ones.
 const CHUNK: usize = 128;
 /// Words of a record.
 const RECORD_WORDS: usize = 8;
 /// Rows that are narrower are not worth being padded to 64.
 const NARROWEST: usize = 33;
-/// Fewer queries read each key once or twice: not worth halves of them all.
+/// Fewer queries read each key once or twice: not worth packing them all.
 const FEWEST_QUERIES: usize = 5;
 /// The fewest lines of a work group, of which each subgroup takes 16.
 const FEWEST_LINES: u32 = 32;
-/// Bindings of the launch that has most: four tensors, their halves, ranges and records, and the parameters.
+/// Bindings of the launch that has most: four tensors, packed, ranges and records, and the
+/// parameters.
 const MOST_BINDINGS: u32 = 11;
 
-/// The parameters, as in attention_halves.wgsl.
+/// The parameters, as in pack_f16.wgsl.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
-struct HalvesParameters {
+struct PackParameters {
     launched: u32,
     scale: f32,
     spare: [u32; 2],
@@ -35,7 +41,7 @@ struct HalvesParameters {
     strides: [[u32; 4]; 4],
 }
 
-/// The parameters, as in attention_cooperative.wgsl.
+/// The parameters, as in cooperative.wgsl.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct ForwardParameters {
@@ -56,7 +62,7 @@ struct ForwardParameters {
     lse: [u32; 4],
 }
 
-/// The parameters, as in attention_cooperative_grad.wgsl.
+/// The parameters, as in cooperative_grad.wgsl.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct GradParameters {
@@ -137,12 +143,11 @@ fn binary_scale(config: &AttentionConfig) -> f32 {
 }
 
 /// What shaders name the tensors.
-const NAMES: [&str; 4] = ["q", "k", "v", "dy"];
-const PACKED: [&str; 4] = ["packed_q", "packed_k", "packed_v", "packed_dy"];
-const PACKED_HALVES: [&str; 4] =
-    ["packed_q_halves", "packed_k_halves", "packed_v_halves", "packed_dy_halves"];
+const NAMES: [SlotName; 4] = [SlotName::Q, SlotName::K, SlotName::V, SlotName::Dy];
+const PACKED: [SlotName; 4] = [SlotName::PackedQ, SlotName::PackedK, SlotName::PackedV, SlotName::PackedDy];
 
-/// Whether these tensors, q, k, v and of gradients dy, are taken: 16-bit floats without a mask, in fours, where the device can.
+/// Whether these tensors, q, k, v and of gradients dy, are taken: 16-bit floats without a mask, by
+/// vec4, where the device can.
 fn takes(
     call: &Call<'_>,
     config: &AttentionConfig,
@@ -150,11 +155,11 @@ fn takes(
     written: &[View<'_>],
 ) -> Result<bool> {
     let limits = &call.gpu.limits;
-    let can = call.gpu.multiplies_halves() && limits.max_storage_buffers_per_shader_stage >= MOST_BINDINGS;
+    let can = call.gpu.has_cooperative_f16() && limits.max_storage_buffers_per_shader_stage >= MOST_BINDINGS;
     let wanted = matches!(tensors[0].dtype, DType::F16 | DType::BF16)
         && !config.mask
         && binary_scale(config).is_finite();
-    if !can || !wanted || !in_fours(call, tensors, written, FORWARD_FOURS)? {
+    if !can || !wanted || !in_vec4(call, tensors, written, FORWARD_VEC4S)? {
         return Ok(false);
     }
     let sizes = Sizes::of(call)?;
@@ -173,20 +178,20 @@ fn takes(
     Ok(fits && has_memory && is_large && sizes.batch > 0)
 }
 
-/// Halves of the tensors, and which groups of heads are taken.
-pub(super) struct Halves {
+/// PackedF16 of the tensors, and which groups of heads are taken.
+pub(super) struct PackedF16 {
     sizes: Sizes,
     packed: Vec<Buffer>,
     records: Buffer,
 }
 
-impl Halves {
+impl PackedF16 {
     /// Queues what makes them of q, k, v and, of gradients, dy.
-    fn of(call: &Call<'_>, config: &AttentionConfig, tensors: &[View<'_>]) -> Result<Halves> {
+    fn of(call: &Call<'_>, config: &AttentionConfig, tensors: &[View<'_>]) -> Result<PackedF16> {
         let sizes = Sizes::of(call)?;
         let alloc = |bytes: usize| call.gpu.alloc(bytes);
         let packed = (0..tensors.len()).map(|tensor| alloc(sizes.packed_bytes(tensor)));
-        let halves = Halves {
+        let made = PackedF16 {
             sizes,
             packed: packed.collect::<Result<_>>()?,
             records: alloc(sizes.batch * sizes.kv_heads * RECORD_WORDS * 4)?,
@@ -195,9 +200,9 @@ impl Halves {
         let ranges = alloc(groups * 8)?;
         let ranges = call.gpu.scratch(call.name, &ranges)?;
         for packs in [false, true] {
-            halves.launch(call, config, tensors, ranges, packs, groups)?;
+            made.launch(call, config, tensors, ranges, packs, groups)?;
         }
-        Ok(halves)
+        Ok(made)
     }
 
     fn launch<'a>(
@@ -209,11 +214,11 @@ impl Halves {
         packs: bool,
         groups: usize,
     ) -> Result<()> {
-        let mut slots = Slots::new("attention_halves.wgsl");
-        let mut parameters = HalvesParameters { scale: binary_scale(config), ..Zeroable::zeroed() };
+        let mut slots = Slots::new(Shader::AttentionPackF16);
+        let mut parameters = PackParameters { scale: binary_scale(config), ..Zeroable::zeroed() };
         let mut first = 0;
         for (tensor, view) in tensors.iter().enumerate() {
-            let offset = slots.bind(call, NAMES[tensor], view, Access::Fours)?;
+            let offset = slots.bind(call, NAMES[tensor], view, Access::Vec4)?;
             let [heads, lines] = self.sizes.lines(tensor);
             let chunks = lines.div_ceil(CHUNK);
             let of_group = heads / self.sizes.kv_heads * chunks;
@@ -225,17 +230,17 @@ impl Halves {
         }
         if packs {
             for (name, packed) in PACKED.into_iter().zip(&self.packed) {
-                slots.bound(name, Store::F16, Access::FoursWritten, call.gpu.scratch(call.name, packed)?);
+                slots.bound(name, Store::F16, Access::Vec4Written, call.gpu.scratch(call.name, packed)?);
             }
-            slots.bound("records", Store::Word, Access::Words, self.records(call)?);
+            slots.bound(SlotName::Records, Store::Word, Access::Words, self.records(call)?);
         }
-        slots.bound("ranges", Store::Word, if packs { Access::Read } else { Access::Words }, ranges);
-        slots.define([
-            ("TENSORS", Define::Number(tensors.len() as u32)),
-            ("GRADIENT", number(tensors.len() == 4)),
-            ("FOURS", Define::Number(self.sizes.width as u32 / 4)),
-            ("RANGES", number(!packs)),
-            ("PACKS", number(packs)),
+        slots.bound(SlotName::Ranges, Store::Word, if packs { Access::Read } else { Access::Words }, ranges);
+        slots.fill([
+            Constant::Tensors.is(tensors.len() as u32),
+            Constant::Gradient.is_one_if(tensors.len() == 4),
+            Constant::Vec4s.is(self.sizes.width as u32 / 4),
+            Constant::Ranges.is_one_if(!packs),
+            Constant::Packs.is_one_if(packs),
         ]);
         slots.launch(call, groups, bytemuck::bytes_of(&parameters))
     }
@@ -247,25 +252,25 @@ impl Halves {
 
     /// What the shaders of products are linked with: work groups of so many lines.
     fn slots<'a>(&'a self, call: &Call<'a>, made: Made, lines: u32) -> Result<Slots<'a>> {
-        let mut slots = Slots::new(made.file());
+        let mut slots = Slots::new(made.shader());
         for (name, packed) in PACKED.into_iter().zip(&self.packed) {
-            slots.bound(name, Store::F16, Access::Halves, call.gpu.scratch(call.name, packed)?);
+            slots.bound(name, Store::F16, Access::Half, call.gpu.scratch(call.name, packed)?);
         }
-        slots.bound("records", Store::Word, Access::Read, self.records(call)?);
-        let fours = self.sizes.width as u32 / 4;
-        slots.define([
-            ("LINES", Define::Number(lines)),
-            ("THREADS", Define::Number(2 * lines)),
-            ("DEPTHS", Define::Number(fours / 4)),
-            ("FOURS", Define::Number(fours)),
-            ("STRIDE", Define::Number(fours + 2)),
-            ("LOADS", Define::Number(32 * fours / (2 * lines))),
-            ("TILE_FOURS", Define::Number(32 * (fours + 2))),
-            ("SCORE_FOURS", Define::Number(9 * lines)),
-            ("WEIGHT_FOURS", Define::Number(10 * lines)),
+        slots.bound(SlotName::Records, Store::Word, Access::Read, self.records(call)?);
+        let vec4s = self.sizes.width as u32 / 4;
+        slots.fill([
+            Constant::Lines.is(lines),
+            Constant::Threads.is(2 * lines),
+            Constant::Depths.is(vec4s / 4),
+            Constant::Vec4s.is(vec4s),
+            Constant::Stride.is(vec4s + 2),
+            Constant::Loads.is(32 * vec4s / (2 * lines)),
+            Constant::TileVec4s.is(32 * (vec4s + 2)),
+            Constant::ScoreVec4s.is(9 * lines),
+            Constant::WeightVec4s.is(10 * lines),
             // The roles A, B, C of matrices must be no other names.
-            ("C", Define::Text("f32")),
-            ("SUM", Define::Text("C")),
+            CooperativeNumber::F32.into(),
+            CooperativeSum::C.into(),
         ]);
         Ok(slots)
     }
@@ -276,8 +281,8 @@ impl Halves {
         let [y, lse] = [0, 1].map(|at| call.outputs[at]);
         let lines = Made::Output.lines(call, sizes.width);
         let mut slots = self.slots(call, Made::Output, lines)?;
-        let y_offset = slots.bind(call, "y", &y, Access::FoursWritten)?;
-        let lse_offset = slots.bind(call, "lse", &lse, Access::Scattered)?;
+        let y_offset = slots.bind(call, SlotName::Y, &y, Access::Vec4Written)?;
+        let lse_offset = slots.bind(call, SlotName::LogSumExp, &lse, Access::Scattered)?;
         let tiles = sizes.queries.div_ceil(lines as usize);
         let [back, ahead] = reach(config);
         let parameters = ForwardParameters {
@@ -300,7 +305,8 @@ impl Halves {
         slots.launch(call, sizes.batch * sizes.heads * tiles, bytemuck::bytes_of(&parameters))
     }
 
-    /// Queues dq, dk and dv of the groups that are taken; `row_numbers` are those of attention_grad_rows.wgsl.
+    /// Queues dq, dk and dv of the groups that are taken; `row_numbers` are those of
+    /// grad_rows.wgsl.
     pub(super) fn launch_gradients<'a>(
         &'a self,
         call: &Call<'a>,
@@ -321,13 +327,14 @@ impl Halves {
         let sizes = self.sizes;
         let count = made.lines(call, sizes.width);
         let mut slots = self.slots(call, made, count)?;
-        slots.bound("row_numbers", Store::F32, Access::Read, row_numbers);
-        slots.define(made.operands());
+        slots.bound(SlotName::RowNumbers, Store::F32, Access::Read, row_numbers);
+        slots.fill(made.operands());
         let (out, other) = made.outputs(call);
         let mut offsets = [0; 4];
-        for (offset, (name, view)) in offsets.iter_mut().zip([("out", out), ("other", other)]) {
+        for (offset, (name, view)) in offsets.iter_mut().zip([(SlotName::Out, out), (SlotName::Other, other)])
+        {
             if let Some(view) = view {
-                *offset = slots.bind(call, name, &view, Access::FoursWritten)?;
+                *offset = slots.bind(call, name, &view, Access::Vec4Written)?;
             }
         }
         let by_keys = made.by_keys();
@@ -358,11 +365,6 @@ impl Halves {
     }
 }
 
-/// A number of 0 or 1: how often lines are repeated that stand under a condition.
-fn number(flag: bool) -> Define {
-    Define::Number(u32::from(flag))
-}
-
 /// What a launch makes.
 #[derive(Clone, Copy, PartialEq)]
 enum Made {
@@ -374,20 +376,21 @@ enum Made {
 }
 
 impl Made {
-    /// The launches of the gradients: that of keys and that of values are one where both fit the registers.
+    /// The launches of the gradients: that of keys and that of values are one where both fit the
+    /// registers.
     fn gradients(width: usize) -> &'static [Made] {
         if width <= 64 { &[Made::Query, Made::KeyAndValue] } else { &[Made::Query, Made::Key, Made::Value] }
     }
 
-    fn file(self) -> &'static str {
-        if self == Made::Output { "attention_cooperative.wgsl" } else { "attention_cooperative_grad.wgsl" }
+    fn shader(self) -> Shader {
+        if self == Made::Output { Shader::AttentionCooperative } else { Shader::AttentionCooperativeGrad }
     }
 
     fn by_keys(self) -> bool {
         !matches!(self, Made::Output | Made::Query)
     }
 
-    fn has_slopes(self) -> bool {
+    fn has_score_grads(self) -> bool {
         !matches!(self, Made::Output | Made::Value)
     }
 
@@ -399,8 +402,8 @@ impl Made {
     fn bytes(self, width: usize, lines: u32) -> u32 {
         let tiles = 2 * 32 * (width as u32 / 4 + 2) * 8;
         let (scores, halves) = (9 * 16, 10 * 8);
-        let [slopes, weights] = [self.has_slopes(), self.has_weights()].map(u32::from);
-        let line = scores + slopes * (scores + halves) + weights * halves;
+        let [score_grads, weights] = [self.has_score_grads(), self.has_weights()].map(u32::from);
+        let line = scores + score_grads * (scores + halves) + weights * halves;
         let numbers = match self {
             Made::Output => 4 * lines,
             _ if self.by_keys() => 32 * 8,
@@ -416,45 +419,43 @@ impl Made {
         [best, 64].into_iter().find(|&lines| self.bytes(width, lines) <= most).unwrap_or(FEWEST_LINES)
     }
 
-    /// Names of the operands of gradients, and what is made of them.
-    fn operands(self) -> [(&'static str, Define); 8] {
-        let [q, k, v, dy] = [0, 1, 2, 3];
-        let [left, right, slope_left, slope_right] =
-            if self.by_keys() { [k, q, v, dy] } else { [q, k, dy, v] };
+    /// The operands of gradients, and what is made of them.
+    fn operands(self) -> [Fill; 8] {
+        let by_keys = self.by_keys();
         [
-            ("LEFT", Define::Text(PACKED[left])),
-            ("RIGHT_HALVES", Define::Text(PACKED_HALVES[right])),
-            ("SLOPE_LEFT", Define::Text(PACKED[slope_left])),
-            ("SLOPE_RIGHT_HALVES", Define::Text(PACKED_HALVES[slope_right])),
-            ("BY_KEYS", number(self.by_keys())),
-            ("BY_QUERIES", number(!self.by_keys())),
-            ("SLOPES", number(self.has_slopes())),
-            ("WEIGHTS", number(self.has_weights())),
+            if by_keys { PackedLeft::K } else { PackedLeft::Q }.into(),
+            if by_keys { PackedRight::Q } else { PackedRight::K }.into(),
+            if by_keys { PackedGradLeft::V } else { PackedGradLeft::Dy }.into(),
+            if by_keys { PackedGradRight::Dy } else { PackedGradRight::V }.into(),
+            Constant::ByKeys.is_one_if(by_keys),
+            Constant::ByQueries.is_one_if(!by_keys),
+            Constant::ScoreGrads.is_one_if(self.has_score_grads()),
+            Constant::Weights.is_one_if(self.has_weights()),
         ]
     }
 
     /// What `out` and `other` of gradients are.
     fn outputs<'a>(self, call: &Call<'a>) -> (Option<View<'a>>, Option<View<'a>>) {
-        let slopes = call.outputs[usize::from(self.by_keys())];
+        let score_grads = call.outputs[usize::from(self.by_keys())];
         let weights = self.has_weights().then(|| call.outputs[2]);
-        (self.has_slopes().then_some(slopes), weights)
+        (self.has_score_grads().then_some(score_grads), weights)
     }
 }
 
-/// Halves of the tensors of a call, where it takes them.
-pub(super) fn halves(
+/// PackedF16 of the tensors of a call, where it takes them.
+pub(super) fn packed(
     call: &Call<'_>,
     config: &AttentionConfig,
     tensors: &[View<'_>],
     written: &[View<'_>],
-) -> Result<Option<Halves>> {
+) -> Result<Option<PackedF16>> {
     if !takes(call, config, tensors, written)? {
         return Ok(None);
     }
-    match Halves::of(call, config, tensors) {
+    match PackedF16::of(call, config, tensors) {
         // Shaders that read the tensors as they are need no memory.
         Err(Error::OutOfMemory { .. }) => Ok(None),
-        halves => halves.map(Some),
+        packed => packed.map(Some),
     }
 }
 
@@ -462,8 +463,8 @@ pub(super) fn halves(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Options;
     use crate::gpu::Gpu;
+    use crate::options::Options;
     use half::{bf16, f16};
     use std::sync::Arc;
     use ternion_core::{Layout, Shape};
@@ -473,7 +474,8 @@ mod tests {
     const LINES: usize = 130;
     const WIDTH: usize = 40;
 
-    /// Numbers of a tensor of three heads, each a multiple of 1/64 below 4, times a power of two of the tensor's own.
+    /// Numbers of a tensor of three heads, each a multiple of 1/64 below 4, times a power of two of
+    /// the tensor's own.
     fn numbers(tensor: usize) -> Vec<f32> {
         let number = |at: usize| ((at * 7919 + tensor * 131) % 511) as f32 / 64.0 - 3.5;
         let factor = [1.0, 1024.0, 1.0 / 4096.0][tensor];
@@ -492,8 +494,8 @@ mod tests {
         host
     }
 
-    /// Makes halves of q, k and v, `[1, 3, 130, 40]` each.
-    fn halves_of(gpu: &Arc<Gpu>, numbers: &[Vec<f32>; 3]) -> Halves {
+    /// Packs q, k and v, `[1, 3, 130, 40]` each.
+    fn packed_of(gpu: &Arc<Gpu>, numbers: &[Vec<f32>; 3]) -> PackedF16 {
         let layout = Layout::row_major(Shape::new(&[1, HEADS, LINES, WIDTH]).expect("a shape"));
         let upload = |numbers: &Vec<f32>| {
             let bits: Vec<u16> = numbers.iter().map(|&x| bf16::from_f32(x).to_bits()).collect();
@@ -505,11 +507,11 @@ mod tests {
         let views = buffers.each_ref().map(|buffer| View { buffer, dtype: DType::BF16, layout: &layout });
         let config = AttentionConfig { scale: 0.25, causal: false, window: None, mask: false, dropout: None };
         let call = Call { gpu, name: "attention", inputs: &views, outputs: &[] };
-        Halves::of(&call, &config, &views).expect("queued")
+        PackedF16::of(&call, &config, &views).expect("queued")
     }
 
-    /// Head 0 is taken, with an element too small to be a half, which does not count beside its neighbours; head 1 has NaN among its keys, and head 2 four
-    /// values that no halves are.
+    /// Head 0 is taken, with an element too small to be a half, which does not count beside its
+    /// neighbours; head 1 has NaN among its keys, and head 2 four values that no f16 is.
     #[test]
     fn halves_are_exact_or_refused() {
         if !suite::expects("wgpu") {
@@ -520,9 +522,9 @@ mod tests {
         all[1][LINES * WIDTH + 77] = f32::NAN;
         all[0][9] = 1e-17;
         all[2][2 * LINES * WIDTH..][4..8].iter_mut().for_each(|x| *x *= 2f32.powi(-40));
-        let halves = halves_of(&gpu, &all);
+        let packed = packed_of(&gpu, &all);
         let records: Vec<u32> =
-            bytemuck::pod_collect_to_vec(&read(&gpu, &halves.records, HEADS * RECORD_WORDS * 4));
+            bytemuck::pod_collect_to_vec(&read(&gpu, &packed.records, HEADS * RECORD_WORDS * 4));
         let taken: Vec<u32> = records.chunks(RECORD_WORDS).map(|record| record[0]).collect();
         assert_eq!(taken, [1, 0, 0]);
         let powers = all.each_ref().map(|tensor| power_of(&tensor[..LINES * WIDTH]));
@@ -530,8 +532,8 @@ mod tests {
         let factor = f64::from(f32::from_bits(records[1])) / 2f64.powi(-powers[0] - powers[1]);
         assert!((factor / (0.25 * std::f64::consts::LOG2_E) - 1.0).abs() < 1e-6, "{factor}");
         for (tensor, power) in powers.into_iter().enumerate() {
-            let bytes = halves.sizes.packed_bytes(tensor);
-            let bits: Vec<u16> = bytemuck::pod_collect_to_vec(&read(&gpu, &halves.packed[tensor], bytes));
+            let bytes = packed.sizes.packed_bytes(tensor);
+            let bits: Vec<u16> = bytemuck::pod_collect_to_vec(&read(&gpu, &packed.packed[tensor], bytes));
             for (at, &bits) in bits[..2 * CHUNK * 64].iter().enumerate() {
                 let (line, column) = (at / 64, at % 64);
                 let inside = line < LINES && column < WIDTH;

@@ -1,11 +1,15 @@
 //! Products of f16 by cooperative matrices: sums in f32 first, then what follows.
 
-use super::{FOURS, Parameters, Tensors, Tiling, batch_space, bindings};
+use super::{Parameters, Tensors, Tiling, VEC4_TILE, batch_space, bindings};
+use crate::call::Call;
 use crate::gpu::Launch;
-use crate::linker::Class;
+use crate::names::{
+    Constant, CooperativeNumber, CooperativeSum, Function, LeftRuns, LoadLeft, LoadRight, RightRuns,
+    SlotName, Tile,
+};
 use crate::ops::GROUP;
-use crate::pipelines::{Name, Variant};
-use crate::select::Call;
+use crate::pipelines::Variant;
+use crate::shaders::{Class, Shader};
 use crate::slots::{Access, Store};
 use crate::space::Space;
 use bytemuck::{Pod, Zeroable};
@@ -59,7 +63,7 @@ impl Cooperative {
     ) -> Option<Cooperative> {
         let gpu = call.gpu;
         let [m, n, k, matrices] = tensors.sizes();
-        let can = gpu.multiplies_halves() && gpu.limits.max_compute_workgroup_storage_size >= GROUP_BYTES;
+        let can = gpu.has_cooperative_f16() && gpu.limits.max_compute_workgroup_storage_size >= GROUP_BYTES;
         if !can || tensors.a.dtype != DType::F16 || k == 0 || !k.is_multiple_of(STEP) {
             return None;
         }
@@ -97,7 +101,7 @@ impl Cooperative {
         call: &Call<'_>,
         tensors: &Tensors<'_>,
         whole: &Parameters,
-        function: Name,
+        function: Function,
     ) -> Result<()> {
         let SumParameters { splits, matrices, rows, columns, .. } = self.parameters;
         let plane = matrices as usize * rows as usize * columns as usize;
@@ -113,7 +117,7 @@ impl Cooperative {
         let added =
             Parameters { splits, split_stride: plane as u32, left_runs: rows, right_runs: columns, ..*whole };
         let tiling =
-            Tiling { tile: "sum_padded_parts", ..Tiling::by_fours(FOURS, tensors.sizes(), self.runs) };
+            Tiling { tile: Tile::SumPaddedParts, ..Tiling::by_vec4(VEC4_TILE, tensors.sizes(), self.runs) };
         let plain = whole.is_plain(function);
         let what_follows = Launch {
             variant: super::variant(
@@ -129,26 +133,25 @@ impl Cooperative {
         call.gpu.launch(call.name, what_follows, bytemuck::bytes_of(&added))
     }
 
-    /// How fours lie in memory: see the shader. A matrix is loaded row by row by functions with a T. The roles A, B, C of matrices must be no other names.
+    /// How vec4 lie in memory: see the shader. A matrix is loaded row by row by functions with a T. The roles A, B, C of matrices must be no other names.
     fn variant(&self) -> Variant {
         let number = |runs: bool, [along, across]: [u32; 2]| if runs { along } else { across };
-        let load = |by_rows: bool| if by_rows { "coopLoadT" } else { "coopLoad" };
         let [left, right] = self.runs;
-        Variant::new("matmul_cooperative.wgsl", Class::Float)
-            .slot("parts", Store::F32, Access::Sums)
-            .slot("a", Store::F16, Access::Halves)
-            .slot("b", Store::F16, Access::Halves)
-            .flag("LEFT_RUNS", left)
-            .flag("RIGHT_RUNS", right)
-            .number("LEFT_ACROSS", number(left, [4, 32]))
-            .number("RIGHT_ACROSS", number(right, [4, 32]))
-            .number("LEFT_STRIDE", number(left, [6, 34]))
-            .number("RIGHT_STRIDE", number(right, [6, 34]))
-            .number("LEFT_UNIT", number(left, [24, 1]))
-            .number("RIGHT_UNIT", number(right, [24, 1]))
-            .text("LOAD_LEFT", load(left))
-            .text("LOAD_RIGHT", load(!right))
-            .text("C", "f32")
-            .text("SUM", "C")
+        Variant::new(Shader::MatmulCooperative, Class::Float)
+            .slot(SlotName::Parts, Store::F32, Access::Sums)
+            .slot(SlotName::A, Store::F16, Access::Half)
+            .slot(SlotName::B, Store::F16, Access::Half)
+            .fill(if left { LeftRuns::Yes } else { LeftRuns::No })
+            .fill(if right { RightRuns::Yes } else { RightRuns::No })
+            .fill(Constant::LeftAcross.is(number(left, [4, 32])))
+            .fill(Constant::RightAcross.is(number(right, [4, 32])))
+            .fill(Constant::LeftStride.is(number(left, [6, 34])))
+            .fill(Constant::RightStride.is(number(right, [6, 34])))
+            .fill(Constant::LeftUnit.is(number(left, [24, 1])))
+            .fill(Constant::RightUnit.is(number(right, [24, 1])))
+            .fill(if left { LoadLeft::ByRows } else { LoadLeft::ByColumns })
+            .fill(if right { LoadRight::ByColumns } else { LoadRight::ByRows })
+            .fill(CooperativeNumber::F32)
+            .fill(CooperativeSum::C)
     }
 }

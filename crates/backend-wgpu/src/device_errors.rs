@@ -1,0 +1,221 @@
+//! Errors that wgpu reports outside any call: commands that were refused, and that the device was
+//! lost.
+
+use parking_lot::Mutex;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+/// The errors of a device.
+#[derive(Debug, Default)]
+pub(crate) struct DeviceErrors {
+    /// Why there is no device any more, for good.
+    lost: OnceLock<String>,
+    /// The first error since the last look.
+    refused: Mutex<Option<String>>,
+    /// Whether either is there: all that a launch asks.
+    ill: AtomicBool,
+}
+
+impl DeviceErrors {
+    /// Of `device`, from now on.
+    pub(crate) fn watch(device: &wgpu::Device) -> Arc<DeviceErrors> {
+        let errors = Arc::new(DeviceErrors::default());
+        let refused = errors.clone();
+        device.on_uncaptured_error(Arc::new(move |error: wgpu::Error| refused.refuse(error.to_string())));
+        let lost = errors.clone();
+        device.set_device_lost_callback(move |reason, message| {
+            lost.lose(match reason {
+                wgpu::DeviceLostReason::Destroyed => "it was destroyed".into(),
+                _ => message,
+            });
+        });
+        errors
+    }
+
+    fn refuse(&self, error: String) {
+        self.refused.lock().get_or_insert(error);
+        self.ill.store(true, Ordering::Release);
+    }
+
+    fn lose(&self, why: String) {
+        let _ = self.lost.set(why);
+        self.ill.store(true, Ordering::Release);
+    }
+
+    /// What went wrong: a refusal once, a loss for ever.
+    pub(crate) fn check(&self, device: &wgpu::Device) -> Result<(), String> {
+        if !self.ill.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        // A device that was lost refuses everything, and reports its loss when it is polled.
+        self.free(device);
+        if let Some(why) = self.lost.get() {
+            return Err(format!("was lost: {why}"));
+        }
+        self.ill.store(false, Ordering::Release);
+        self.refused.lock().take().map_or(Ok(()), Err)
+    }
+
+    /// Waits until the device has done what was submitted.
+    pub(crate) fn wait(&self, device: &wgpu::Device) -> Result<(), String> {
+        if self.lost.get().is_none() {
+            self.poll(device, wgpu::PollType::wait_indefinitely());
+        }
+        self.check(device)
+    }
+
+    /// The same, for so long at most.
+    pub(crate) fn wait_within(&self, device: &wgpu::Device, time: Duration) {
+        if self.lost.get().is_none() {
+            self.poll(device, wgpu::PollType::Wait { submission_index: None, timeout: Some(time) });
+        }
+    }
+
+    /// Frees what submissions that are done held. What goes wrong is reported later.
+    pub(crate) fn free(&self, device: &wgpu::Device) {
+        if self.lost.get().is_none() {
+            self.poll(device, wgpu::PollType::Poll);
+        }
+    }
+
+    /// wgpu panics where the wait itself fails, as it does for hardware that is gone: that is a
+    /// loss.
+    fn poll(&self, device: &wgpu::Device, kind: wgpu::PollType) {
+        match catch_unwind(AssertUnwindSafe(|| device.poll(kind))) {
+            Ok(Ok(_)) => {}
+            Ok(Err(error)) => self.refuse(format!("waiting failed: {error}")),
+            Err(_) => self.lose("waiting for it failed".into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::WgpuBackend;
+    use crate::gpu::Gpu;
+    use crate::options::Options;
+    use std::sync::Arc;
+    use ternion_core::{DType, Device, Error, Result, Tensor};
+    use ternion_testing::suite;
+
+    /// A device that runs nothing, and the first adapter where `TERNION_EXPECT` names wgpu.
+    fn gpus(options: Options) -> Vec<Arc<Gpu>> {
+        let mut gpus = vec![Gpu::noop(options)];
+        if suite::expects("wgpu") {
+            gpus.push(Gpu::open(0, options).expect("TERNION_EXPECT names wgpu"));
+        }
+        gpus
+    }
+
+    fn device(gpu: &Arc<Gpu>) -> Device {
+        Device::new(WgpuBackend { gpu: gpu.clone() })
+    }
+
+    /// Every way to a device that is no more.
+    fn attempts(device: &Device, x: &Tensor) -> Vec<Result<()>> {
+        vec![
+            x.exp().map(drop),
+            Tensor::zeros([1000], DType::F32, device).map(drop),
+            Tensor::from_vec(vec![0.0f32; 1000], [1000], device).map(drop),
+            x.to_vec::<f32>().map(drop),
+            device.synchronize(),
+        ]
+    }
+
+    #[test]
+    fn a_lost_device_is_an_error_for_ever() -> Result<()> {
+        for gpu in gpus(Options::default()) {
+            let device = device(&gpu);
+            let x = Tensor::zeros([1000], DType::F32, &device)?;
+            let waiting = x.add_scalar(1.0)?;
+            gpu.destroy();
+            // A loss is noticed at the first wait: nothing that was lost is read.
+            let error = waiting.to_vec::<f32>().expect_err("there is no device");
+            assert!(matches!(error, Error::Device { .. }), "{error:?}");
+            let elsewhere = std::thread::scope(|scope| {
+                scope.spawn(|| attempts(&device, &waiting)).join().expect("no panic")
+            });
+            for attempt in elsewhere.into_iter().chain(attempts(&device, &x)) {
+                let error = attempt.expect_err("there is no device");
+                assert!(matches!(error, Error::Device { .. }), "{error:?}");
+                assert!(error.to_string().contains("was lost: it was destroyed"), "{error}");
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn what_wgpu_refused_is_the_error_of_the_next_call() -> Result<()> {
+        for gpu in gpus(Options::default()) {
+            let device = device(&gpu);
+            let x = Tensor::zeros([1000], DType::F32, &device)?;
+            gpu.refused();
+            let error = x.exp().expect_err("refused before");
+            assert!(matches!(error, Error::Device { .. }), "{error:?}");
+            x.exp()?;
+            device.synchronize()?;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn memory_that_is_kept_is_given_back_before_there_is_none() -> Result<()> {
+        let options = Options { memory_bytes: Some(1 << 20), ..Options::default() };
+        for gpu in gpus(options) {
+            let device = device(&gpu);
+            let of = |bytes: usize| Tensor::zeros([bytes], DType::U8, &device);
+            let held = of(400_000)?;
+            drop((of(300_000)?, of(200_000)?));
+            assert!(gpu.memory().cached >= 500_000, "{:?}", gpu.memory());
+            // Fits into no block that is kept, and beside them not either.
+            let other = of(550_000)?;
+            assert!(gpu.memory().cached < 500_000, "{:?}", gpu.memory());
+            let error = of(600_000).expect_err("a megabyte in all");
+            let Error::OutOfMemory { requested, in_use, .. } = error else { panic!("{error:?}") };
+            assert!(requested == 600_000 && (950_000..1 << 20).contains(&in_use), "{requested} {in_use}");
+            drop(other);
+            of(500_000)?;
+            drop(held);
+        }
+        Ok(())
+    }
+
+    /// Threads that take and give back memory while blocks that are kept are freed.
+    #[test]
+    fn memory_is_given_back_while_other_threads_compute() -> Result<()> {
+        let options = Options { memory_bytes: Some(1 << 20), ..Options::default() };
+        for gpu in gpus(options) {
+            let device = device(&gpu);
+            std::thread::scope(|scope| {
+                let work = |thread: usize| {
+                    let device = &device;
+                    scope.spawn(move || -> Result<()> {
+                        for round in 0..60 {
+                            let count = 10_000 + 4_000 * ((round + thread) % 4);
+                            let x = Tensor::full([count], 2.0f32, DType::F32, device)?;
+                            drop(x.mul_scalar(3.0)?.add(&x)?);
+                        }
+                        device.synchronize()
+                    })
+                };
+                let threads = [0, 1, 2].map(work);
+                threads.into_iter().try_for_each(|thread| thread.join().expect("no panic"))
+            })?;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn more_than_a_buffer_holds_is_out_of_memory() {
+        for gpu in gpus(Options::default()) {
+            let error = gpu.alloc(1 << 48).expect_err("256 TiB");
+            let message = error.to_string();
+            assert!(
+                matches!(error, Error::OutOfMemory { requested, .. } if requested == 1 << 48),
+                "{message}"
+            );
+        }
+    }
+}

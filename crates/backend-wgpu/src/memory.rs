@@ -1,0 +1,71 @@
+//! The memory of a tensor: a block of the pool, which goes back there.
+
+use crate::pool::{Block, Pool};
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Weak};
+use ternion_core::backend::{Buffer, Memory};
+use ternion_core::{Error, Result};
+
+/// Memory of the pool.
+#[derive(Debug)]
+pub(crate) struct WgpuMemory {
+    block: Option<Block>,
+    bytes: usize,
+    version: AtomicU64,
+    /// Where the block goes back to, while there is one.
+    pool: Weak<Pool>,
+}
+
+impl WgpuMemory {
+    /// `bytes` of a block of `pool`.
+    pub(crate) fn new(block: Block, bytes: usize, pool: &Arc<Pool>) -> WgpuMemory {
+        let (version, pool) = (AtomicU64::new(0), Arc::downgrade(pool));
+        WgpuMemory { block: Some(block), bytes, version, pool }
+    }
+
+    /// A buffer of no pool.
+    pub(crate) fn of_buffer(buffer: wgpu::Buffer) -> WgpuMemory {
+        let bytes = buffer.size() as usize;
+        let block = Some(Block { buffer, number: 0 });
+        WgpuMemory { block, bytes, version: AtomicU64::new(0), pool: Weak::new() }
+    }
+
+    pub(crate) fn size_bytes(&self) -> usize {
+        self.bytes
+    }
+
+    fn block(&self) -> &Block {
+        self.block.as_ref().expect("there until it is dropped")
+    }
+
+    pub(crate) fn buffer(&self) -> &wgpu::Buffer {
+        &self.block().buffer
+    }
+
+    pub(crate) fn number(&self) -> u64 {
+        self.block().number
+    }
+}
+
+impl Memory for WgpuMemory {
+    fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    fn version_counter(&self) -> &AtomicU64 {
+        &self.version
+    }
+}
+
+impl Drop for WgpuMemory {
+    fn drop(&mut self) {
+        if let (Some(block), Some(pool)) = (self.block.take(), self.pool.upgrade()) {
+            pool.give_back(block);
+        }
+    }
+}
+
+/// The memory behind `buffer`.
+pub(crate) fn memory_of<'a>(op: &'static str, buffer: &'a Buffer) -> Result<&'a WgpuMemory> {
+    buffer.downcast().ok_or_else(|| Error::invalid(op, "the buffer belongs to another backend"))
+}

@@ -1,0 +1,1140 @@
+//! The names that the host and the shaders share, each declared once: what may fill the holes of a
+//! template, its constants, and the tensors of shaders.
+//!
+//! A template is a text of `shaders/` with holes: identifiers in capitals that stand for a
+//! function, a type or a number of the library. Each enum of [`fillings`] is one hole with all that
+//! may fill it, so that a variant is chosen by a value of Rust and never by its text.
+
+use std::borrow::Cow;
+use ternion_core::UnaryOp;
+use ternion_core::ops::binary::BinaryOp;
+use ternion_core::ops::compare::CompareOp;
+
+/// Something that fills a hole.
+pub(crate) trait Filling: Copy {
+    /// The hole, as templates write it.
+    const HOLE: &'static str;
+
+    /// What stands there instead.
+    fn value(self) -> Value;
+}
+
+/// A hole and what fills it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Fill {
+    pub(crate) hole: &'static str,
+    pub(crate) value: Value,
+}
+
+impl<F: Filling> From<F> for Fill {
+    fn from(filling: F) -> Fill {
+        Fill { hole: F::HOLE, value: filling.value() }
+    }
+}
+
+impl Constant {
+    /// With this number.
+    pub(crate) const fn is(self, number: u32) -> Fill {
+        Fill { hole: self.wgsl(), value: Value::Number(number) }
+    }
+
+    /// Lines under a condition are repeated once where it holds, else not at all.
+    pub(crate) const fn is_one_if(self, holds: bool) -> Fill {
+        self.is(holds as u32)
+    }
+}
+
+impl Switch {
+    pub(crate) const fn is(self, flag: bool) -> Fill {
+        Fill { hole: self.wgsl(), value: Value::Flag(flag) }
+    }
+}
+
+/// What an identifier in a template stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Value {
+    Name(&'static str),
+    Function(Function),
+    Number(u32),
+    Flag(bool),
+}
+
+impl Value {
+    /// As WGSL.
+    pub(crate) fn wgsl(self) -> Cow<'static, str> {
+        match self {
+            Value::Name(name) => name.into(),
+            Value::Function(function) => function.wgsl().into(),
+            Value::Number(number) => format!("{number}u").into(),
+            Value::Flag(flag) => if flag { "true" } else { "false" }.into(),
+        }
+    }
+}
+
+/// A list of WGSL names as an enum.
+macro_rules! names {
+    ($(#[$doc:meta])* $name:ident { $($variant:ident = $wgsl:literal,)+ }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub(crate) enum $name {
+            $($variant,)+
+        }
+
+        impl $name {
+            /// As WGSL.
+            pub(crate) const fn wgsl(self) -> &'static str {
+                match self {
+                    $($name::$variant => $wgsl,)+
+                }
+            }
+        }
+    };
+}
+
+/// Holes, each with the names that may fill it.
+macro_rules! fillings {
+    ($($(#[$doc:meta])* $hole:literal => $name:ident { $($variant:ident = $wgsl:literal,)+ })+) => {
+        $(
+            names! {
+                $(#[$doc])*
+                $name { $($variant = $wgsl,)+ }
+            }
+
+            impl Filling for $name {
+                const HOLE: &'static str = $hole;
+
+                fn value(self) -> Value {
+                    Value::Name(self.wgsl())
+                }
+            }
+        )+
+
+        /// Every hole that a name fills.
+        const HOLES: &[&str] = &[$($hole,)+ Function::HOLE];
+    };
+}
+
+/// Whether templates have a hole of this name.
+pub(crate) fn is_hole(name: &str) -> bool {
+    HOLES.contains(&name) || CONSTANTS.contains(&name)
+}
+
+// ---- Elementwise ops and what is stored like them
+
+fillings! {
+    /// How the bits of an element of y come about.
+    "RESULT" => ElementResult {
+        Unary = "unary_result",
+        Binary = "binary_result",
+        ScalarRight = "scalar_right_result",
+        ScalarLeft = "scalar_left_result",
+        MultiplyAdd = "multiply_add_result",
+        ScaleAdd = "scale_add_result",
+        AddRelu = "add_relu_result",
+        BiasActivation = "bias_activation_result",
+        Compare = "compare_result",
+        CompareScalar = "compare_scalar_result",
+        Select = "select_result",
+        Bits = "bits_result",
+        Same = "same_result",
+        CastBits = "cast_bits_result",
+        Cast = "cast_result",
+        Fill = "fill_result",
+        FillWide = "fill_wide_result",
+        MaxPool = "max_of_window",
+        MaxPoolGrad = "max_of_window_grad",
+        AvgPool = "mean_of_window",
+        AvgPoolGrad = "mean_of_window_grad",
+        StrayPositions = "strays_of_plane",
+        Im2col = "im2col",
+        Col2im = "col2im",
+        Gather = "picked",
+        Pad = "padded",
+        Concat = "joined",
+        StatelessStep = "stateless_result",
+        OneStateStep = "one_state_result",
+        TwoStatesStep = "two_states_result",
+    }
+
+    /// How y is stored.
+    "WRITE" => Write {
+        Anywhere = "write_anywhere",
+        Single = "write_single",
+        Packed = "write_packed",
+        Vec4 = "write_vec4",
+        Vec4Twice = "write_vec4_twice",
+        RandomPairs = "write_pairs",
+        RandomElements = "write_elements",
+    }
+
+    /// The index of an input's element.
+    "ELEMENT_INDEX" => ElementIndex {
+        Contiguous = "contiguous_index",
+        Strided = "strided_index",
+        Vec4 = "index_in_vec4",
+    }
+
+    /// The element that pads.
+    "VALUE" => PadValue {
+        Narrow = "narrow_value",
+        Wide = "wide_value",
+    }
+
+    /// The copy of a transposed tile.
+    "COPY_TILE" => CopyTile {
+        Words = "copy_words",
+        Pairs = "copy_pairs",
+    }
+
+    /// Which planes a pooling shader does anything for.
+    "WANTED" => PoolWanted {
+        Always = "always",
+        WhereStrays = "where_strays",
+    }
+
+    /// What becomes of random words.
+    "NUMBER" => RandomNumber {
+        Bits = "bits_number",
+        Uniform = "uniform_number",
+        Normal = "normal_number",
+        Dropout = "dropout_number",
+    }
+
+    /// The rule of an optimizer's step.
+    "RULE" => StepRule {
+        Sgd = "sgd_rule",
+        Momentum = "momentum_rule",
+        Adam = "adam_rule",
+    }
+
+    // ---- Indices and sorting
+
+    /// The position of an element of an index tensor.
+    "POSITION" => IndexPosition {
+        I32 = "position_of_i32",
+        I64 = "position_of_i64",
+    }
+
+    /// Whether an index out of range is recorded.
+    "NOTE" => NoteFault {
+        Record = "note_fault",
+        Nothing = "note_nothing",
+    }
+
+    /// A stage of scattering.
+    "STAGE" => ScatterStage {
+        MarkWinners = "mark_winners",
+        PutWinners = "put_winners",
+        MakeKeys = "make_indices",
+        AddRuns = "add_runs",
+        AddRows = "add_rows",
+    }
+
+    /// A stage of radix sort.
+    "STAGE" => RadixStage {
+        CountDigits = "count_digits",
+        SumDigits = "sum_digits",
+        MoveDigits = "move_digits",
+        MakeKeys = "make_keys",
+        RemakeKeys = "remake_keys",
+        TakeSorted = "take_sorted",
+    }
+
+    /// The part of a key that is sorted by.
+    "KEY_PART" => KeyPart {
+        Whole = "whole_key",
+        Lower = "lower_key",
+        Upper = "upper_key",
+    }
+
+    /// What makes a key of an element's bits.
+    "ORDER" => SortOrder {
+        F32 = "key_f32",
+        F16 = "key_f16",
+        BF16 = "key_bf16",
+        I32 = "key_i32",
+        I64 = "key_i64",
+        I16 = "key_i16",
+        I8 = "key_i8",
+        U8 = "key_u8",
+    }
+
+    /// The type of a key.
+    "KEY" => SortKey {
+        Word = "u32",
+        DoubleWord = "vec2<u32>",
+    }
+
+    /// The comparison of keys.
+    "ABOVE" => KeyAbove {
+        Word = "key_above",
+        DoubleWord = "wide_key_above",
+    }
+
+    // ---- Rows
+
+    /// The type of an accumulator.
+    "ACC" => AccumulatorType {
+        Vec4 = "vec4<f32>",
+        Class = "C",
+        Position = "Position",
+        Vec2 = "vec2<f32>",
+    }
+
+    /// The accumulator of nothing.
+    "START" => Start {
+        Sums = "sums_start",
+        Exponentials = "exponentials_start",
+        Moments = "moments_start",
+        Zero = "zero",
+        One = "one",
+        Lowest = "lowest",
+        Highest = "highest",
+        Position = "position_start",
+        Pair = "pair_start",
+    }
+
+    /// The accumulator of two parts of a row, in this order.
+    "MERGE" => Merge {
+        Sums = "sums_merge",
+        Exponentials = "exponentials_merge",
+        Moments = "moments_merge",
+        Loss = "loss_merge",
+        Sum = "sum_of",
+        Product = "product_of",
+        Larger = "larger",
+        Smaller = "smaller",
+        Position = "position_merge",
+        Pair = "pair_merge",
+    }
+
+    /// An accumulator as words of memory.
+    "WORDS_FROM" => AccumulatorWords {
+        Floats = "floats_words",
+        Plain = "plain_words",
+        Position = "position_words",
+        Pair = "pair_words",
+    }
+
+    /// An accumulator from words of memory.
+    "ACC_FROM" => AccumulatorFromWords {
+        Floats = "floats_from",
+        Plain = "plain_from",
+        Position = "position_from",
+        Pair = "pair_from",
+    }
+
+    /// The accumulator of another thread of the subgroup.
+    "ACC_FROM_LANE" => AccumulatorFromLane {
+        Plain = "plain_from_lane",
+        Position = "position_from_lane",
+    }
+
+    /// How the threads of a row merge their accumulators.
+    "OF_TEAM" => TeamMerge {
+        Subgroups = "team_of_subgroups",
+        Memory = "team_in_memory",
+    }
+
+    /// The words of a number of the class.
+    "NUMBER_WORDS" => NumberWords {
+        Float = "words_of_float",
+        Int = "words_of_int",
+        Byte = "words_of_byte",
+        Wide = "words_of_wide",
+    }
+
+    /// The exponential that is exact enough for the result.
+    "EXPONENTIAL" => Exponential {
+        F32 = "exponential",
+        Half = "exponential_of_half",
+    }
+
+    /// The accumulator of a thread's elements.
+    "GATHER" => Gather {
+        Reduce = "reduce_gather",
+        ReduceVec4 = "reduce_vec4_gather",
+        Exponentials = "exponentials_gather",
+        Moments = "moments_gather",
+        SoftmaxGrad = "softmax_grad_gather",
+        NormSquares = "norm_squares_gather",
+        NormGrad = "norm_grad_gather",
+        NormTeams = "norm_teams_gather",
+        NormColumns = "norm_columns_gather",
+        Loss = "loss_gather",
+        LossMax = "loss_max_gather",
+        LossUpdate = "loss_update_gather",
+        Parts = "gather_parts",
+        RunningFromZero = "running_from_zero",
+        RunningFromParts = "running_from_parts",
+    }
+
+    /// What becomes of a row's accumulator.
+    "FINISH" => Finish {
+        Part = "finish_part",
+        Elements = "finish_elements",
+        FourElements = "finish_four_elements",
+        Words = "finish_words",
+        Pairs = "finish_pairs",
+        Reduce = "reduce_finish",
+        Loss = "loss_finish",
+        LossUpdate = "loss_update_finish",
+        NormColumns = "norm_columns_finish",
+    }
+
+    /// The same of rows whose elements only some are written.
+    "FINISH_ELEMENTS" => FinishElements {
+        Elements = "finish_elements",
+        FourElements = "finish_four_elements",
+        Words = "finish_words",
+        Pairs = "finish_pairs",
+    }
+
+    /// What the elements of a row need of its accumulator.
+    "PREPARE" => Prepare {
+        Softmax = "softmax_statistics",
+        SoftmaxGrad = "softmax_grad_state",
+        Norm = "norm_state",
+        NormGrad = "norm_grad_state",
+        BatchNormGrad = "norm_batch_grad_state",
+        Loss = "loss_with_grad_state",
+        LossGrad = "loss_grad_state",
+    }
+
+    /// An element of y.
+    "VALUE" => RowValue {
+        Softmax = "softmax_value",
+        LogSoftmax = "log_softmax_value",
+        SoftmaxGrad = "softmax_grad_value",
+        LogSoftmaxGrad = "log_softmax_grad_value",
+        Norm = "norm_value",
+        NormGrad = "norm_grad_value",
+        BatchNormGrad = "norm_batch_grad_value",
+        LossGrad = "loss_grad_value",
+    }
+
+    /// Where a row begins in each tensor.
+    "BASES" => Bases {
+        None = "no_bases",
+        Two = "two_bases",
+        Three = "three_bases",
+        Four = "four_bases",
+    }
+
+    /// What softmax makes of the sum of exponentials.
+    "FACTOR" => SoftmaxFactor {
+        Reciprocal = "softmax_factor",
+        Logarithm = "log_of",
+    }
+
+    /// The term of a sum in the gradient of softmax.
+    "GRAD_TERM" => SoftmaxGradTerm {
+        Softmax = "softmax_grad_term",
+        LogSoftmax = "log_softmax_grad_term",
+    }
+
+    /// How an element enters a reduction.
+    "ENTER" => ReduceEnter {
+        Plain = "reduce_plain",
+        Square = "reduce_square",
+        Abs = "reduce_abs",
+        Position = "position_enter",
+        Pair = "pair_enter",
+    }
+
+    /// What leaves a reduction.
+    "LEAVE" => ReduceLeave {
+        Plain = "reduce_identity",
+        Mean = "reduce_mean",
+        SquareRoot = "reduce_sqrt",
+        LogSumExp = "reduce_log_sum",
+        Variance = "reduce_variance",
+        Position = "position_leave",
+        Pair = "pair_leave",
+    }
+
+    /// Which of two values is looked for.
+    "BETTER" => PositionBetter {
+        Larger = "position_larger",
+        Smaller = "position_smaller",
+    }
+
+    /// The statistics of a normalized row.
+    "STATISTICS" => NormStatistics {
+        Layer = "norm_layer_statistics",
+        Rms = "norm_rms_statistics",
+        Batch = "norm_batch_statistics",
+    }
+
+    /// The statistics that a gradient reads.
+    "SAVED" => NormSaved {
+        Layer = "norm_layer_saved",
+        Rms = "norm_rms_saved",
+        Batch = "norm_batch_saved",
+    }
+
+    /// Whether a gradient is centered.
+    "CENTER" => NormCenter {
+        Centered = "norm_centered",
+        Uncentered = "norm_uncentered",
+    }
+
+    /// The weight of an element.
+    "WEIGHT" => NormWeight {
+        Element = "norm_weight_of_element",
+        Row = "norm_weight_of_row",
+        None = "norm_no_weight",
+    }
+
+    /// The weight of a channel, in a gradient.
+    "ROW_WEIGHT" => NormRowWeight {
+        Row = "norm_weight_of_row",
+        None = "norm_no_weight",
+    }
+
+    /// The bias of an element.
+    "BIAS" => NormBias {
+        Element = "norm_bias_of_element",
+        Row = "norm_bias_of_row",
+        None = "norm_no_bias",
+    }
+
+    /// The weights of four elements.
+    "WEIGHTS" => NormWeights {
+        Elements = "norm_weights",
+        None = "norm_no_weights",
+    }
+
+    /// The biases of four elements.
+    "BIASES" => NormBiases {
+        Elements = "norm_biases",
+        None = "norm_no_biases",
+    }
+
+    /// Which gradients of parameters are written.
+    "PARAMETER_GRADS" => NormParameterGrads {
+        Both = "norm_put_both",
+        Weight = "norm_put_weight",
+        Bias = "norm_put_bias",
+        Channel = "norm_put_channel",
+        None = "norm_put_nothing",
+    }
+
+    /// How a thread stores two neighbouring elements.
+    "STORE_TWO" => NormStoreTwo {
+        Pair = "norm_store_pair",
+        Each = "norm_store_each",
+    }
+
+    /// A target as 64 bits.
+    "WIDEN" => LossTarget {
+        I64 = "loss_wide",
+        I32 = "loss_wide_from_int",
+    }
+
+    // ---- Rows that stay in registers
+
+    /// Whether nothing is to be done for a row.
+    "SKIPS" => RowSkips {
+        Nothing = "skip_nothing",
+        LossUpdate = "loss_update_skips",
+    }
+
+    /// The sum of x - shift, where it is asked for.
+    "MOVED" => RowMoved {
+        Nothing = "no_shifted_sum",
+        Loss = "loss_sum_moved",
+    }
+
+    /// Whether a row's numbers are finite.
+    "REGULAR" => RowRegular {
+        Loss = "loss_is_regular",
+    }
+
+    /// What is written of a row of which no element is.
+    "RESULT" => RowResult {
+        Loss = "loss_finish",
+    }
+
+    /// The terms of four elements.
+    "TERM" => RowTerms {
+        SoftmaxGrad = "softmax_grad_terms",
+        LogSoftmaxGrad = "log_softmax_grad_terms",
+        Norm = "norm_terms",
+        NormSquares = "norm_square_terms",
+    }
+
+    /// The accumulator of a row's sums.
+    "ACCUMULATED" => RowAccumulated {
+        SoftmaxGrad = "softmax_grad_sum",
+        LayerNorm = "norm_layer_moments",
+        RmsNorm = "norm_rms_moments",
+    }
+
+    /// Four elements of y.
+    "VALUES" => RowValues {
+        Softmax = "softmax_values",
+        SoftmaxKept = "softmax_kept_values",
+        LogSoftmax = "log_softmax_values",
+        SoftmaxGrad = "softmax_grad_values",
+        LogSoftmaxGrad = "log_softmax_grad_values",
+        Norm = "norm_values",
+        LossGrad = "loss_grad_values",
+    }
+
+    /// How four elements are stored.
+    "PUT" => PutVec4 {
+        Whole = "put_vec4",
+        Within = "put_vec4_within",
+    }
+
+    /// Four numbers of their words.
+    "VEC4_OF" => Vec4OfWords {
+        F32 = "vec4_of_f32",
+        F16 = "vec4_of_f16",
+        BF16 = "vec4_of_bf16",
+    }
+
+    /// Words of four numbers, or of one that is put by itself.
+    "WORDS_OF" => WordsOfVec4 {
+        F32 = "words_of_f32",
+        F16 = "words_of_f16",
+        BF16 = "words_of_bf16",
+        OneBF16 = "words_of_number_bf16",
+    }
+
+    /// What stands beside a row: the lowest number, or 0.
+    "PADDING" => RowPadding {
+        LowestF32 = "vec4<u32>(0xff800000u)",
+        LowestF16 = "vec2<u32>(0xfc00fc00u)",
+        LowestBF16 = "vec2<u32>(0xff80ff80u)",
+        ZeroF32 = "vec4<u32>()",
+        ZeroHalf = "vec2<u32>()",
+    }
+
+    /// Words of a row and of what stands beside it.
+    "JOINED" => JoinedWords {
+        F32 = "joined_words",
+        Half = "joined_half",
+    }
+
+    /// Words that a compiler does not keep unpacked.
+    "HIDDEN" => HiddenWords {
+        F32 = "hidden_words",
+        Half = "hidden_half",
+    }
+
+    /// Exponentials of four numbers.
+    "EXPONENTIALS" => Exponentials {
+        F32 = "exponentials_of_f32",
+        Half = "exponentials_of_half",
+    }
+
+    /// Softmax of four numbers.
+    "SHARES" => SoftmaxShares {
+        F32 = "shares_of_f32",
+        Half = "shares_of_half",
+    }
+
+    /// Exponentials of four numbers of any size.
+    "EXPONENTIALS_OF_ANY" => ExponentialsOfAny {
+        F32 = "exponentials_of_any",
+        Half = "exponentials_of_any_half",
+    }
+
+    /// The largest number of a team.
+    "TEAM_MAX" => TeamMax {
+        Subgroups = "team_max_of_subgroups",
+        Memory = "team_max_in_memory",
+    }
+
+    /// The sum of a team.
+    "TEAM_SUM" => TeamSum {
+        Subgroups = "team_sum_of_subgroups",
+        Memory = "team_sum_in_memory",
+    }
+
+    /// Two sums of a team.
+    "TEAM_SUMS" => TeamSums {
+        Subgroups = "team_sums_of_subgroups",
+        Memory = "team_sums_in_memory",
+    }
+
+    // ---- Products
+
+    /// The tile of a product, or what adds up its parts.
+    "TILE" => Tile {
+        Tile128 = "tile_128",
+        Tile64 = "tile_64",
+        Tile16 = "tile_16",
+        Vec4Tile128 = "tile_vec4_128",
+        FewRows = "tile_few",
+        SumParts = "sum_parts",
+        SumPaddedParts = "sum_padded_parts",
+    }
+
+    /// Whether neighbours along the inner axis are contiguous in the left operand.
+    "LEFT_RUNS" => LeftRuns {
+        Yes = "true",
+        No = "false",
+        AsParameters = "(params.left_runs != 0u)",
+    }
+
+    /// The same of the right operand.
+    "RIGHT_RUNS" => RightRuns {
+        Yes = "true",
+        No = "false",
+        AsParameters = "(params.right_runs != 0u)",
+    }
+
+    /// Four elements of the left operand.
+    "LEFT_VEC4" => LeftVec4 {
+        A = "a_vec4",
+        Left = "left_vec4",
+    }
+
+    /// Four elements of the right operand.
+    "RIGHT_VEC4" => RightVec4 {
+        B = "b_vec4",
+        Right = "right_vec4",
+    }
+
+    /// What is known of a part of the left operand.
+    "LEFT_KNOWN" => LeftKnown {
+        Nothing = "nothing_known",
+        MaxOfPart = "max_of_part",
+    }
+
+    /// The factor of a part of the left operand.
+    "LEFT_FACTOR" => LeftFactor {
+        None = "no_factor",
+        ShareOfPart = "share_of_part",
+    }
+
+    /// How a cooperative matrix of the left operand is loaded.
+    "LOAD_LEFT" => LoadLeft {
+        ByRows = "coopLoadT",
+        ByColumns = "coopLoad",
+    }
+
+    /// The same of the right operand.
+    "LOAD_RIGHT" => LoadRight {
+        ByRows = "coopLoadT",
+        ByColumns = "coopLoad",
+    }
+
+    /// The type of numbers, in shaders where `C` is the role of a matrix.
+    "C" => CooperativeNumber {
+        F32 = "f32",
+    }
+
+    /// The role of a matrix of sums.
+    "SUM" => CooperativeSum {
+        C = "C",
+    }
+
+    /// Where a convolution writes.
+    "OUTPUT" => ConvOutput {
+        Whole = "index_of_whole",
+        Part = "index_of_part",
+    }
+
+    /// How the right operand of a convolution is read.
+    "ELEMENT_INDEX" => ConvIndex {
+        Patch = "patch_index",
+        Spread = "spread_index",
+    }
+
+    /// An element of that operand.
+    "RIGHT" => ConvValue {
+        Patch = "patch_value",
+        Spread = "spread_value",
+    }
+
+    /// A pixel of that operand.
+    "PIXEL" => ConvPixel {
+        Patch = "patch_pixel",
+        Spread = "spread_pixel",
+    }
+
+    // ---- Attention
+
+    /// Elements of the left operand of scores.
+    "LEFT" => LeftElement {
+        Query = "query_element",
+        Key = "key_element",
+    }
+
+    /// Elements of the right operand of scores.
+    "RIGHT" => RightElement {
+        Query = "query_element",
+        Key = "key_element",
+    }
+
+    /// Elements of what weights are multiplied with.
+    "MATRIX" => MatrixElement {
+        Value = "value_element",
+        Key = "key_matrix",
+        Query = "query_matrix",
+    }
+
+    /// Rows of the left operand of scores, four elements at a time.
+    "LEFT_ROW" => LeftRow {
+        Query = "query_row",
+        Key = "key_row",
+    }
+
+    /// Their words.
+    "LEFT_WORDS" => LeftWords {
+        Query = "query_words",
+        Key = "key_words",
+    }
+
+    /// Rows of the right operand of scores.
+    "RIGHT_ROW" => RightRow {
+        Query = "query_row",
+        Key = "key_row",
+    }
+
+    /// Their words.
+    "RIGHT_WORDS" => RightWords {
+        Query = "query_words",
+        Key = "key_words",
+    }
+
+    /// Rows of what weights are multiplied with.
+    "MATRIX_INDEX" => MatrixIndex {
+        Value = "value_index",
+        Key = "key_index",
+        Query = "query_index",
+    }
+
+    /// Their words.
+    "MATRIX_WORDS" => MatrixWords {
+        Value = "value_words",
+        Key = "key_words",
+        Query = "query_words",
+    }
+
+    /// How a mask changes a score.
+    "MASKED" => Masked {
+        No = "not_masked",
+        ByTruth = "masked_by_bool",
+        BySum = "masked_by_sum",
+    }
+
+    /// Writes an element of dv, where a launch makes it.
+    "OTHER_PUT" => OtherPut {
+        Out = "out_put",
+        Other = "other_put",
+    }
+
+    /// Writes two elements of it.
+    "OTHER_PUT_PAIR" => OtherPutPair {
+        Out = "out_put_pair",
+        Other = "other_put_pair",
+    }
+
+    /// Writes four elements of it.
+    "OTHER_PUT_VEC4" => OtherPutVec4 {
+        Out = "out_put_vec4",
+        Other = "other_put_vec4",
+    }
+
+    /// A step of attention by whole products.
+    "STEP" => AttentionStep {
+        Weights = "tile_of_weights",
+        Shares = "tile_of_shares",
+        ScoreGrads = "tile_of_score_grads",
+        Output = "tile_of_output",
+        KeyOutput = "tile_of_key_output",
+        AddParts = "add_parts",
+    }
+
+    /// Finds the shares of the parts of a row's weights.
+    "FIND_SHARES" => FindShares {
+        OfParts = "find_shares",
+        None = "no_shares",
+    }
+
+    /// Which rows of an output are written.
+    "OUTPUT" => AttentionOutput {
+        UnmaskedRows = "of_unmasked_rows",
+        AllRows = "of_all_rows",
+    }
+
+    /// The packed left operand of scores.
+    "LEFT" => PackedLeft {
+        Q = "packed_q",
+        K = "packed_k",
+    }
+
+    /// The packed right operand of scores.
+    "RIGHT_F16" => PackedRight {
+        Q = "packed_q_f16",
+        K = "packed_k_f16",
+    }
+
+    /// The packed left operand of the gradients of scores.
+    "GRAD_LEFT" => PackedGradLeft {
+        V = "packed_v",
+        Dy = "packed_dy",
+    }
+
+    /// The packed right operand of the gradients of scores.
+    "GRAD_RIGHT_F16" => PackedGradRight {
+        V = "packed_v_f16",
+        Dy = "packed_dy_f16",
+    }
+}
+
+/// The numbers that templates are written out with.
+macro_rules! constants {
+    ($($(#[$doc:meta])* $name:ident { $($variant:ident = $wgsl:literal,)+ })+) => {
+        $(names! {
+            $(#[$doc])*
+            $name { $($variant = $wgsl,)+ }
+        })+
+
+        const CONSTANTS: &[&str] = &[$($($wgsl,)+)+];
+    };
+}
+
+constants! {
+    /// A number of a template. One of 0 or 1 is how often lines under a condition are repeated.
+    Constant {
+        Batch = "BATCH",
+        ByKeys = "BY_KEYS",
+        ByQueries = "BY_QUERIES",
+        Depths = "DEPTHS",
+        Elements = "ELEMENTS",
+        Vec4s = "VEC4S",
+        Vec4sAcross = "VEC4S_ACROSS",
+        Vec4Columns = "VEC4S_COLUMNS",
+        Gradient = "GRADIENT",
+        Hold = "HOLD",
+        Keep = "KEEP",
+        LeftAcross = "LEFT_ACROSS",
+        LeftStride = "LEFT_STRIDE",
+        LeftUnit = "LEFT_UNIT",
+        Leftover = "LEFTOVER",
+        Lines = "LINES",
+        Loads = "LOADS",
+        Long = "LONG",
+        MatrixAt = "MATRIX_AT",
+        Members = "MEMBERS",
+        OperandsAt = "OPERANDS_AT",
+        OperandsTurn = "OPERANDS_TURN",
+        Packs = "PACKS",
+        Ranges = "RANGES",
+        Rank = "RANK",
+        RightAcross = "RIGHT_ACROSS",
+        RightStride = "RIGHT_STRIDE",
+        RightUnit = "RIGHT_UNIT",
+        Rows = "ROWS",
+        Runs = "RUNS",
+        ScoreVec4s = "SCORE_VEC4S",
+        ScoreGrads = "SCORE_GRADS",
+        Squares = "SQUARES",
+        States = "STATES",
+        Strange = "STRANGE",
+        Stride = "STRIDE",
+        Subgroup = "SUBGROUP",
+        Sums = "SUMS",
+        TeamMemory = "TEAM_MEMORY",
+        Tensors = "TENSORS",
+        Threads = "THREADS",
+        TileVec4s = "TILE_VEC4S",
+        TileMemory = "TILE_MEMORY",
+        WeightVec4s = "WEIGHT_VEC4S",
+        Weights = "WEIGHTS",
+        WithD = "WITH_D",
+    }
+
+    /// A truth value of a template.
+    Switch {
+        ByKeys = "BY_KEYS",
+        Dense = "DENSE",
+        Edges = "EDGES",
+        Exact = "EXACT",
+        HasMask = "HAS_MASK",
+        LeftScaled = "LEFT_SCALED",
+        Plain = "PLAIN",
+        Wide = "WIDE",
+    }
+}
+
+names! {
+    /// What shaders call a tensor.
+    SlotName {
+        A = "a",
+        B = "b",
+        Bias = "bias",
+        C = "c",
+        Counts = "counts",
+        D = "d",
+        DBias = "dbias",
+        DParameters = "dparameters",
+        DWeight = "dweight",
+        Dy = "dy",
+        Edges = "edges",
+        Faults = "faults",
+        FirstState = "first_state",
+        Formed = "formed",
+        G = "g",
+        Index = "index",
+        K = "k",
+        Keys = "keys",
+        Left = "left",
+        LogSum = "log_sum",
+        LogSumExp = "lse",
+        Loss = "loss",
+        Mask = "mask",
+        Mean = "mean",
+        Numbers = "numbers",
+        Other = "other",
+        Out = "out",
+        PackedDy = "packed_dy",
+        PackedK = "packed_k",
+        PackedQ = "packed_q",
+        PackedV = "packed_v",
+        Part0 = "part_0",
+        Part1 = "part_1",
+        Part2 = "part_2",
+        Part3 = "part_3",
+        Part4 = "part_4",
+        Part5 = "part_5",
+        Part6 = "part_6",
+        Parts = "parts",
+        Positions = "positions",
+        Q = "q",
+        Ranges = "ranges",
+        Reciprocal = "reciprocal",
+        Records = "records",
+        Residual = "residual",
+        Right = "right",
+        RowNumbers = "row_numbers",
+        SecondState = "second_state",
+        SortedKeys = "sorted_keys",
+        SortedNumbers = "sorted_numbers",
+        Source = "source",
+        State = "state",
+        StepG0 = "g_0",
+        StepG1 = "g_1",
+        StepG2 = "g_2",
+        StepG3 = "g_3",
+        StepState00 = "state_0_0",
+        StepState01 = "state_0_1",
+        StepState02 = "state_0_2",
+        StepState03 = "state_0_3",
+        StepState10 = "state_1_0",
+        StepState11 = "state_1_1",
+        StepState12 = "state_1_2",
+        StepState13 = "state_1_3",
+        StepY0 = "y_0",
+        StepY1 = "y_1",
+        StepY2 = "y_2",
+        StepY3 = "y_3",
+        Stray = "stray",
+        Teams = "teams",
+        V = "v",
+        Values = "values",
+        Wanted = "wanted",
+        Weight = "weight",
+        Weights = "weights",
+        Winners = "winners",
+        X = "x",
+        Y = "y",
+    }
+}
+
+/// A function of numbers of a class, or a cast from it. Those of ops are known by the op's stem.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Function {
+    /// No function: where the hole is not reached.
+    None,
+    /// An activation that there is none of.
+    Unchanged,
+    Unary(&'static str),
+    /// Of results that are rounded to 16 bits.
+    UnaryHalf(&'static str),
+    UnaryGrad(&'static str),
+    UnaryGradHalf(&'static str),
+    Binary(&'static str),
+    Compare(&'static str),
+    Cast(Cast),
+}
+
+impl Function {
+    /// The function of an op of one element whose result is rounded to `half` precision or not.
+    pub(crate) fn unary(op: UnaryOp, half: bool) -> Function {
+        if half { Function::UnaryHalf(op.name()) } else { Function::Unary(op.name()) }
+    }
+
+    /// Its gradient.
+    pub(crate) fn unary_grad(op: UnaryOp, half: bool) -> Function {
+        if half { Function::UnaryGradHalf(op.name()) } else { Function::UnaryGrad(op.name()) }
+    }
+
+    pub(crate) fn binary(op: BinaryOp) -> Function {
+        Function::Binary(op.name())
+    }
+
+    pub(crate) fn compare(op: CompareOp) -> Function {
+        Function::Compare(op.name())
+    }
+
+    fn wgsl(self) -> String {
+        match self {
+            Function::None => String::new(),
+            Function::Unchanged => "unchanged".into(),
+            Function::Unary(stem) => format!("unary_{stem}"),
+            Function::UnaryHalf(stem) => format!("unary_half_{stem}"),
+            Function::UnaryGrad(stem) => format!("grad_{stem}"),
+            Function::UnaryGradHalf(stem) => format!("grad_half_{stem}"),
+            Function::Binary(stem) => format!("binary_{stem}"),
+            Function::Compare(stem) => format!("compare_{stem}"),
+            Function::Cast(cast) => cast.wgsl().into(),
+        }
+    }
+}
+
+impl Filling for Function {
+    const HOLE: &'static str = "FUNCTION";
+
+    fn value(self) -> Value {
+        Value::Function(self)
+    }
+}
+
+names! {
+    /// A cast from the numbers of a class to a dtype.
+    Cast {
+        F32ToF16 = "cast_f32_f16",
+        F32ToBF16 = "cast_f32_bf16",
+        F32ToI32 = "cast_f32_i32",
+        F32ToI64 = "cast_f32_i64",
+        F32ToI16 = "cast_f32_i16",
+        F32ToI8 = "cast_f32_i8",
+        F32ToU8 = "cast_f32_u8",
+        F32ToBool = "cast_f32_bool",
+        I32ToF32 = "cast_i32_f32",
+        I32ToF16 = "cast_i32_f16",
+        I32ToBF16 = "cast_i32_bf16",
+        I32ToI64 = "cast_i32_i64",
+        I32ToU8 = "cast_i32_u8",
+        I32ToBool = "cast_i32_bool",
+        I64ToF32 = "cast_i64_f32",
+        I64ToF16 = "cast_i64_f16",
+        I64ToBF16 = "cast_i64_bf16",
+        I64ToI32 = "cast_i64_i32",
+        I64ToU8 = "cast_i64_u8",
+        I64ToBool = "cast_i64_bool",
+        U8ToF32 = "cast_u8_f32",
+        U8ToF16 = "cast_u8_f16",
+        U8ToBF16 = "cast_u8_bf16",
+        U8ToI32 = "cast_u8_i32",
+        U8ToI64 = "cast_u8_i64",
+        U8ToBool = "cast_u8_bool",
+    }
+}

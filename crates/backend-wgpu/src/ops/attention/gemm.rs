@@ -1,0 +1,481 @@
+//! Attention by whole matrix products, whose weights pass through memory, some heads at a time.
+
+use super::{FORWARD_VEC4S, Sizes, Slots, in_vec4, strides};
+use crate::call::Call;
+use crate::gpu::Binding;
+use crate::names::{
+    AttentionOutput, AttentionStep, Constant, FindShares, LeftFactor, LeftKnown, LeftRuns, LeftVec4,
+    RightRuns, RightVec4, SlotName, Switch,
+};
+use crate::ops::matmul::VEC4_TILE_BYTES;
+use crate::shaders::Shader;
+use crate::slots::{Access, Store};
+use bytemuck::{Pod, Zeroable};
+use ternion_core::backend::{Buffer, View};
+use ternion_core::ops::attention::AttentionConfig;
+use ternion_core::{Error, Result};
+
+/// Lines of a tile.
+const TILE: usize = 128;
+/// The widest output of tiles of 64 columns.
+const NARROW: usize = 64;
+/// Fewer queries or keys leave most of a tile empty.
+const FEWEST_LINES: usize = 65;
+/// Fewer tiles of weights than this leave processors of a large GPU idle: one launch with tiles of
+/// half the size takes less time then. Measured on an H100: 32 tiles took 1.5 (forward) and 1.8
+/// (backward) times as long, 96 tiles of 64 columns 1.2 and 1.0, of 128 columns 0.7, 192 tiles 1.0
+/// and 0.7.
+const FEWEST_TILES: usize = 96;
+/// Threads that tiles of outputs are to keep busy, where sums are made in parts otherwise: a work
+/// group of 256 on each processor of a large device.
+const WANTED_THREADS: usize = 256 * 132;
+
+/// The parameters, as in gemm.wgsl.
+#[repr(C)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+struct Parameters {
+    launched: u32,
+    queries: u32,
+    keys: u32,
+    heads: u32,
+    shared_by: u32,
+    first_head: u32,
+    padded_queries: u32,
+    padded_keys: u32,
+    scale: f32,
+    back: i32,
+    ahead: i32,
+    splits: u32,
+    m: u32,
+    n: u32,
+    inner: u32,
+    lines: u32,
+    factor: f32,
+    split_stride: u32,
+    mask_offset: u32,
+    lse_offset: u32,
+    left_heads: [u32; 4],
+    right_heads: [u32; 4],
+    out_heads: [u32; 4],
+    offsets: [u32; 4],
+    strides: [u32; 4],
+    mask: [u32; 4],
+    lse: [u32; 4],
+}
+
+/// An operand or an output of a product: memory, first element, strides of batches, heads, heads of
+/// the launch and how many heads share one, of lines and of inner places.
+#[derive(Clone, Copy)]
+struct Matrix<'a> {
+    binding: Binding<'a>,
+    store: Store,
+    first: u32,
+    heads: [u32; 4],
+    line: u32,
+    inner: u32,
+}
+
+impl<'a> Matrix<'a> {
+    /// Of a tensor whose heads are shared by so many. Its lines are those of the product, or,
+    /// `turned`, its inner places.
+    fn of(call: &Call<'a>, view: &View<'a>, shared_by: u32, turned: bool) -> Result<Matrix<'a>> {
+        let (binding, first) = call.gpu.bind(call.name, view)?;
+        let [batch, head, line, column] = strides(view);
+        let (line, inner) = if turned { (column, line) } else { (line, column) };
+        Ok(Matrix {
+            binding,
+            store: Store::of(view.dtype),
+            first,
+            heads: [batch, head, 0, shared_by],
+            line,
+            inner,
+        })
+    }
+
+    /// Whether vec4 lie along the inner places.
+    fn runs(&self) -> bool {
+        self.inner == 1
+    }
+}
+
+/// An output: how wide it is, and whether its lines are keys and not queries.
+#[derive(Clone, Copy)]
+struct Output {
+    width: usize,
+    by_keys: bool,
+}
+
+/// How sums of an output of some heads are made.
+struct Tiling {
+    columns: usize,
+    /// Lines of the output, and of its tiles.
+    lines: usize,
+    padded: usize,
+    /// Tiles of all heads, and in how many parts each is summed.
+    tiles: usize,
+    splits: usize,
+    /// Elements of the heads' output: from one part to the next.
+    stride: usize,
+}
+
+/// Heads of a launch: the first of all batches' and how many.
+#[derive(Clone, Copy)]
+struct Heads {
+    first: usize,
+    count: usize,
+}
+
+/// What all launches of an op have in common.
+#[derive(Clone, Copy)]
+struct Shape {
+    sizes: Sizes,
+    /// Heads of all batches, and of one.
+    all_heads: usize,
+    heads: usize,
+    padded: [usize; 2],
+    heads_at_a_time: usize,
+}
+
+impl Shape {
+    /// If there are enough lines and tiles, and the weights of heads that share one are within the
+    /// bound.
+    fn of(call: &Call<'_>, config: &AttentionConfig) -> Result<Option<Shape>> {
+        let [batch, heads, queries, width] = call.inputs[0].layout.shape().to_array(call.name)?;
+        let sizes = Sizes::of(call, config, [heads, queries, width])?;
+        let (keys, all_heads) = (sizes.keys as usize, batch * heads);
+        let padded = [queries, keys].map(|lines| lines.next_multiple_of(TILE));
+        let tiles = all_heads * padded.map(|lines| lines / TILE).iter().product::<usize>();
+        if all_heads == 0 || queries.min(keys) < FEWEST_LINES {
+            return Ok(None);
+        }
+        let bytes = (padded[0] * padded[1] * 4).saturating_mul(sizes.shared_by as usize) as u64;
+        if bytes > call.gpu.work_bytes || tiles < FEWEST_TILES && !call.gpu.small_products {
+            return Ok(None);
+        }
+        let sharing = (call.gpu.work_bytes / bytes) as usize;
+        let heads_at_a_time = (sharing * sizes.shared_by as usize).min(all_heads);
+        Ok(Some(Shape { sizes, all_heads, heads, padded, heads_at_a_time }))
+    }
+
+    /// Some heads after others.
+    fn turns(&self) -> impl Iterator<Item = Heads> {
+        let Shape { all_heads, heads_at_a_time, .. } = *self;
+        (0..all_heads)
+            .step_by(heads_at_a_time)
+            .map(move |first| Heads { first, count: heads_at_a_time.min(all_heads - first) })
+    }
+
+    fn tiling(&self, heads: usize, output: Output) -> Tiling {
+        let columns = if output.width > NARROW { TILE } else { NARROW };
+        let Sizes { queries, keys, shared_by, .. } = self.sizes;
+        let [of_queries, of_keys] = self.padded;
+        let (count, lines, padded, inner) = match output.by_keys {
+            true => (heads / shared_by as usize, keys as usize, of_keys, of_queries),
+            false => (heads, queries as usize, of_queries, of_keys),
+        };
+        let tiles = count * (padded / TILE);
+        let splits = (WANTED_THREADS / (tiles * 2 * columns)).clamp(1, inner / TILE);
+        Tiling { columns, lines, padded, tiles, splits, stride: count * lines * output.width }
+    }
+}
+
+/// Memory that launches leave their results in for those behind them.
+struct Memory {
+    weights: Buffer,
+    /// Forward, the largest score and the sum of weights of each tile's rows.
+    parts: Option<Buffer>,
+    /// Parts of sums, where outputs are made in several.
+    sums: Option<Buffer>,
+}
+
+impl Memory {
+    /// All that these outputs take, before anything is launched.
+    fn of(call: &Call<'_>, shape: &Shape, outputs: &[Output], forward: bool) -> Result<Memory> {
+        let Shape { padded: [queries, keys], heads_at_a_time, .. } = *shape;
+        let bytes_of_sums = |heads: Heads, output: Output| {
+            let Tiling { splits, stride, .. } = shape.tiling(heads.count, output);
+            if splits > 1 { splits * stride * 4 } else { 0 }
+        };
+        let each = shape.turns().flat_map(|heads| outputs.iter().map(move |&output| (heads, output)));
+        let sums = each.map(|(heads, output)| bytes_of_sums(heads, output)).max().unwrap_or(0);
+        let rows = heads_at_a_time * (keys / TILE) * queries;
+        Ok(Memory {
+            weights: call.gpu.alloc(heads_at_a_time * queries * keys * 4)?,
+            parts: forward.then(|| call.gpu.alloc(rows * 8)).transpose()?,
+            sums: (sums > 0).then(|| call.gpu.alloc(sums)).transpose()?,
+        })
+    }
+}
+
+/// What takes part in an op: how many heads at a time, and memory for their weights.
+pub(super) struct WholeProducts<'a, 'b> {
+    call: &'b Call<'a>,
+    shape: Shape,
+    memory: Memory,
+    mask: Option<View<'a>>,
+}
+
+impl<'a, 'b> WholeProducts<'a, 'b> {
+    /// If these tensors are taken: by vec4, with enough lines, and memory for the weights of heads
+    /// that share one. What is written is y, or dq, dk and dv.
+    pub(super) fn of(
+        call: &'b Call<'a>,
+        config: &AttentionConfig,
+        read: &[View<'a>],
+        written: &[View<'a>],
+        mask: Option<View<'a>>,
+    ) -> Result<Option<WholeProducts<'a, 'b>>> {
+        if !in_vec4(call, read, written, FORWARD_VEC4S.max(VEC4_TILE_BYTES / 16))? {
+            return Ok(None);
+        }
+        let Some(shape) = Shape::of(call, config)? else { return Ok(None) };
+        let output = |(at, view): (usize, &View<'_>)| Output { width: width_of(view), by_keys: at > 0 };
+        let outputs: Vec<Output> = written.iter().enumerate().map(output).collect();
+        match Memory::of(call, &shape, &outputs, written.len() == 1) {
+            Ok(memory) => Ok(Some(WholeProducts { call, shape, memory, mask })),
+            // Shaders that keep weights to themselves need none.
+            Err(Error::OutOfMemory { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn scratch<'c>(&self, buffer: &'c Buffer) -> Result<Binding<'c>> {
+        self.call.gpu.scratch(self.call.name, buffer)
+    }
+
+    /// Queues y and lse.
+    pub(super) fn launch_forward(&self) -> Result<()> {
+        let call = self.call;
+        let [y, lse] = [0, 1].map(|at| call.outputs[at]);
+        let parts = self.memory.parts.as_ref().ok_or_else(|| call.wrong_op())?;
+        let parts = self.scratch(parts)?;
+        self.shape.turns().try_for_each(|heads| {
+            self.launch_weights(
+                heads,
+                [0, 1],
+                AttentionStep::Weights,
+                (SlotName::Parts, Access::Scattered, parts),
+            )?;
+            let v = Matrix::of(call, &call.inputs[2], self.shape.sizes.shared_by, true)?;
+            let out = Matrix::of(call, &y, 1, false)?;
+            let of_y = Output { width: width_of(&y), by_keys: false };
+            self.launch_output(heads, of_y, [v, out], 1.0, Some((parts, &lse)))
+        })
+    }
+
+    /// Queues dq, dk and dv; `row_numbers` are those of grad_rows.wgsl.
+    pub(super) fn launch_gradients(&self, row_numbers: Binding<'a>) -> Result<()> {
+        let (call, Sizes { shared_by, scale, .. }) = (self.call, self.shape.sizes);
+        let [q, k, dy] = [0, 1, 5].map(|at| call.inputs[at]);
+        let [dq, dk, dv] = [0, 1, 2].map(|at| call.outputs[at]);
+        let numbers = (SlotName::RowNumbers, Access::Read, row_numbers);
+        let by_keys = |heads: Heads, right: &View<'a>, out: &View<'a>, factor: f32| {
+            let operands = [Matrix::of(call, right, 1, true)?, Matrix::of(call, out, shared_by, false)?];
+            self.launch_output(heads, Output { width: width_of(out), by_keys: true }, operands, factor, None)
+        };
+        self.shape.turns().try_for_each(|heads| {
+            self.launch_weights(heads, [0, 1], AttentionStep::Shares, numbers)?;
+            by_keys(heads, &dy, &dv, 1.0)?;
+            self.launch_weights(heads, [5, 2], AttentionStep::ScoreGrads, numbers)?;
+            by_keys(heads, &q, &dk, scale)?;
+            let operands = [Matrix::of(call, &k, shared_by, true)?, Matrix::of(call, &dq, 1, false)?];
+            self.launch_output(heads, Output { width: width_of(&dq), by_keys: false }, operands, scale, None)
+        })
+    }
+
+    /// The weights as a left operand: queries by keys, or, `turned`, keys by queries.
+    fn weights(&self, turned: bool) -> Result<Matrix<'_>> {
+        let [queries, keys] = self.shape.padded.map(|lines| lines as u32);
+        let (line, inner) = if turned { (1, keys) } else { (keys, 1) };
+        let binding = self.scratch(&self.memory.weights)?;
+        Ok(Matrix { binding, store: Store::F32, first: 0, heads: [0, 0, queries * keys, 1], line, inner })
+    }
+
+    fn parameters(&self, heads: Heads) -> Parameters {
+        let Sizes { queries, keys, shared_by, scale, back, ahead, .. } = self.shape.sizes;
+        let [padded_queries, padded_keys] = self.shape.padded.map(|lines| lines as u32);
+        let (heads, first_head) = (self.shape.heads as u32, heads.first as u32);
+        Parameters {
+            queries,
+            keys,
+            heads,
+            shared_by,
+            first_head,
+            padded_queries,
+            padded_keys,
+            scale,
+            back,
+            ahead,
+            splits: 1,
+            factor: 1.0,
+            ..Zeroable::zeroed()
+        }
+    }
+
+    /// Queues a step that makes tiles of weights, of these two inputs.
+    fn launch_weights<'c>(
+        &'c self,
+        heads: Heads,
+        inputs: [usize; 2],
+        step: AttentionStep,
+        (name, access, numbers): (SlotName, Access, Binding<'c>),
+    ) -> Result<()>
+    where
+        'a: 'c,
+    {
+        let call = self.call;
+        let [left, right] = inputs.map(|at| call.inputs[at]);
+        let Shape { sizes, padded, .. } = self.shape;
+        let width = width_of(&left) as u32;
+        let [left, right] =
+            [Matrix::of(call, &left, 1, false)?, Matrix::of(call, &right, sizes.shared_by, false)?];
+        let mut slots = self.slots(step, [left, right], TILE);
+        slots.bound(SlotName::Weights, Store::F32, Access::Vec4Written, self.scratch(&self.memory.weights)?);
+        slots.bound(name, Store::F32, access, numbers);
+        let mut parameters = Parameters {
+            m: sizes.queries,
+            n: sizes.keys,
+            inner: width,
+            left_heads: left.heads,
+            right_heads: right.heads,
+            offsets: [left.first, right.first, 0, 0],
+            strides: [left.line, left.inner, right.line, right.inner],
+            ..self.parameters(heads)
+        };
+        slots.fill([
+            Switch::LeftScaled.is(false),
+            LeftKnown::Nothing.into(),
+            LeftFactor::None.into(),
+            Switch::HasMask.is(self.mask.is_some()),
+        ]);
+        if step != AttentionStep::ScoreGrads {
+            parameters.mask_offset = slots.bind_mask(call, self.mask.as_ref())?;
+            parameters.mask = self.mask.as_ref().map_or([0; 4], strides);
+        }
+        let tiles = padded[0] / TILE * (padded[1] / TILE);
+        slots.launch(call, heads.count * tiles, bytemuck::bytes_of(&parameters))
+    }
+
+    /// What all steps are linked with, for tiles of so many columns.
+    fn slots<'c>(&self, step: AttentionStep, [left, right]: [Matrix<'c>; 2], columns: usize) -> Slots<'c> {
+        let mut slots = Slots::new(Shader::AttentionGemm);
+        slots.bound(SlotName::Left, left.store, Access::Vec4, left.binding);
+        slots.bound(SlotName::Right, right.store, Access::Vec4, right.binding);
+        slots.fill([
+            step.into(),
+            Constant::Threads.is(2 * columns as u32),
+            Constant::Vec4Columns.is(columns as u32),
+            LeftVec4::Left.into(),
+            RightVec4::Right.into(),
+            if left.runs() { LeftRuns::Yes } else { LeftRuns::No }.into(),
+            if right.runs() { RightRuns::Yes } else { RightRuns::No }.into(),
+        ]);
+        slots
+    }
+
+    /// Queues the product of weights with `right`, times `factor`; forward with what was found of
+    /// tiles' rows, and lse.
+    fn launch_output<'c>(
+        &'c self,
+        heads: Heads,
+        output: Output,
+        [right, out]: [Matrix<'c>; 2],
+        factor: f32,
+        with: Option<(Binding<'c>, &View<'c>)>,
+    ) -> Result<()> {
+        if output.width == 0 {
+            return Ok(());
+        }
+        let tiling = self.shape.tiling(heads.count, output);
+        let left = self.weights(output.by_keys)?;
+        let made = self.part_of_sums(&tiling, output, out)?;
+        let step = if output.by_keys { AttentionStep::KeyOutput } else { AttentionStep::Output };
+        let mut slots = self.slots(step, [left, right], tiling.columns);
+        slots.bound(SlotName::Out, made.store, Access::Vec4Written, made.binding);
+        let mut parameters = Parameters {
+            m: tiling.padded as u32,
+            n: output.width as u32,
+            lines: tiling.lines as u32,
+            splits: tiling.splits as u32,
+            split_stride: tiling.stride as u32,
+            factor,
+            left_heads: left.heads,
+            right_heads: right.heads,
+            out_heads: made.heads,
+            offsets: [left.first, right.first, made.first, made.line],
+            strides: [left.line, left.inner, right.line, right.inner],
+            ..self.parameters(heads)
+        };
+        slots.fill_shares(with.is_some());
+        if let Some((parts, lse)) = with {
+            slots.bound(SlotName::Parts, Store::F32, Access::Read, parts);
+            parameters.lse_offset = slots.bind(self.call, SlotName::LogSumExp, lse, Access::Scattered)?;
+            parameters.lse = strides(lse);
+        }
+        slots.launch(self.call, tiling.tiles * tiling.splits, bytemuck::bytes_of(&parameters))?;
+        match tiling.splits {
+            1 => Ok(()),
+            _ => self.add_parts(made, out, parameters, tiling.stride / 4),
+        }
+    }
+
+    /// Where sums go: into the output, or in parts, [splits][heads][lines][columns].
+    fn part_of_sums<'c>(&'c self, tiling: &Tiling, output: Output, out: Matrix<'c>) -> Result<Matrix<'c>> {
+        let Some(sums) = self.memory.sums.as_ref().filter(|_| tiling.splits > 1) else { return Ok(out) };
+        Ok(Matrix {
+            binding: self.scratch(sums)?,
+            store: Store::F32,
+            first: 0,
+            heads: [0, 0, (tiling.lines * output.width) as u32, out.heads[3]],
+            line: output.width as u32,
+            inner: 1,
+        })
+    }
+
+    fn add_parts<'c>(
+        &self,
+        part: Matrix<'c>,
+        out: Matrix<'c>,
+        parameters: Parameters,
+        vec4s: usize,
+    ) -> Result<()> {
+        let mut slots = Slots::new(Shader::AttentionGemm);
+        slots.bound(SlotName::Left, Store::F32, Access::Vec4, part.binding);
+        slots.bound(SlotName::Out, out.store, Access::Vec4Written, out.binding);
+        slots.fill([AttentionStep::AddParts.into(), Constant::Threads.is(256)]);
+        let parameters = Parameters {
+            m: (vec4s * 4 / (parameters.lines * parameters.n) as usize) as u32,
+            out_heads: out.heads,
+            offsets: [0, 0, out.first, out.line],
+            ..parameters
+        };
+        slots.launch(self.call, vec4s.div_ceil(256), bytemuck::bytes_of(&parameters))
+    }
+}
+
+impl Slots<'_> {
+    /// Whether weights are shares of the largest scores of their tiles, to be put together:
+    /// forward.
+    fn fill_shares(&mut self, together: bool) {
+        self.fill([Switch::LeftScaled.is(together)]);
+        self.fill(match together {
+            true => [
+                FindShares::OfParts.into(),
+                LeftKnown::MaxOfPart.into(),
+                LeftFactor::ShareOfPart.into(),
+                AttentionOutput::UnmaskedRows.into(),
+            ],
+            false => [
+                FindShares::None.into(),
+                LeftKnown::Nothing.into(),
+                LeftFactor::None.into(),
+                AttentionOutput::AllRows.into(),
+            ],
+        });
+    }
+}
+
+/// Columns of a tensor.
+fn width_of(view: &View<'_>) -> usize {
+    view.layout.shape().dim(3)
+}

@@ -1,0 +1,68 @@
+//! Image patches as columns of a matrix, and back.
+
+use super::window::{Slide, image, slides, unmerged};
+use super::write::Writing;
+use crate::call::Call;
+use crate::gpu::Launch;
+use crate::names::{ElementResult, SlotName};
+use crate::pipelines::Variant;
+use crate::shaders::Shader;
+use crate::slots::{Access, Store};
+use crate::space::Space;
+use bytemuck::{Pod, Zeroable};
+use smallvec::smallvec;
+use ternion_core::backend::View;
+use ternion_core::ops::conv::Window;
+use ternion_core::{Error, Op, Result};
+
+/// The parameters, as in im2col.wgsl.
+#[repr(C)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+struct Parameters {
+    launched: u32,
+    count: u32,
+    rank: u32,
+    channels: u32,
+    offsets: [u32; 4],
+    down: Slide,
+    across: Slide,
+    space: Space,
+}
+
+pub(crate) fn run_im2col(op: &Op, call: &Call<'_>) -> Result<()> {
+    let Op::Im2col(patches) = op else { return Err(Error::invalid(call.name, "is not im2col")) };
+    launch(call, &patches.window, &call.inputs[0], ElementResult::Im2col)
+}
+
+pub(crate) fn run_col2im(op: &Op, call: &Call<'_>) -> Result<()> {
+    let Op::Col2im(patches) = op else { return Err(Error::invalid(call.name, "is not col2im")) };
+    launch(call, &patches.window, &call.outputs[0], ElementResult::Col2im)
+}
+
+/// From the call's input to its output, one of which is `pixels`.
+fn launch(call: &Call<'_>, window: &Window, pixels: &View<'_>, result: ElementResult) -> Result<()> {
+    let (gpu, op, x, y) = (call.gpu, call.name, &call.inputs[0], &call.outputs[0]);
+    let count = y.layout.elements();
+    if count == 0 {
+        return Ok(());
+    }
+    let size = image(op, pixels)?;
+    let [down, across] = slides(op, window, size, window.output_size(op, size)?)?;
+    let [(to, y_offset), (origin, x_offset)] = [gpu.bind(op, y)?, gpu.bind(op, x)?];
+    let parameters = Parameters {
+        launched: 0,
+        count: count as u32,
+        rank: y.layout.shape().rank() as u32,
+        channels: pixels.layout.shape().dim(1) as u32,
+        offsets: [y_offset, x_offset, 0, 0],
+        down,
+        across,
+        space: unmerged(&[y, x]),
+    };
+    let store = Store::of(y.dtype);
+    let writing = Writing::of(y, store);
+    let variant = writing.slot(Variant::new(Shader::Im2col, store.class()).fill(result));
+    let variant = variant.slot(SlotName::X, store, Access::Read);
+    let launch = Launch { variant, bindings: smallvec![to, origin], groups: writing.groups() };
+    gpu.launch(op, launch, bytemuck::bytes_of(&parameters))
+}

@@ -1,0 +1,210 @@
+//! What a family puts into the templates of rows: every hole of rows.wgsl and of the shaders that
+//! hold rows in registers is a field here, so that none is left open.
+
+use crate::names::{
+    AccumulatorFromLane, AccumulatorFromWords, AccumulatorType, AccumulatorWords, Bases, Fill, Finish,
+    Gather, LossTarget, Merge, NormBias, NormBiases, NormCenter, NormParameterGrads, NormRowWeight,
+    NormSaved, NormStatistics, NormWeight, NormWeights, PositionBetter, Prepare, ReduceEnter, ReduceLeave,
+    RowAccumulated, RowMoved, RowRegular, RowResult, RowSkips, RowTerms, RowValue, RowValues, SlotName,
+    SoftmaxFactor, SoftmaxGradTerm, Start,
+};
+use smallvec::{SmallVec, smallvec};
+
+/// The fills of a part of a template.
+pub(crate) type Fills = SmallVec<[Fill; 8]>;
+
+/// What rows.wgsl does with each row.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RowKernel {
+    pub(crate) accumulator: Accumulator,
+    pub(crate) bases: Bases,
+    pub(crate) family: RowFamily,
+    /// What a thread accumulates of its elements.
+    pub(crate) gather: Gather,
+    /// What becomes of the row's accumulator.
+    pub(crate) finish: RowFinish,
+}
+
+/// The functions of an accumulator.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Accumulator {
+    pub(crate) dtype: AccumulatorType,
+    pub(crate) start: Start,
+    pub(crate) merge: Merge,
+    pub(crate) words: AccumulatorWords,
+    pub(crate) from_words: AccumulatorFromWords,
+    pub(crate) from_lane: AccumulatorFromLane,
+}
+
+impl Accumulator {
+    pub(crate) const SUMS: Accumulator = Accumulator::floats(Start::Sums, Merge::Sums);
+    pub(crate) const EXPONENTIALS: Accumulator =
+        Accumulator::floats(Start::Exponentials, Merge::Exponentials);
+    pub(crate) const MOMENTS: Accumulator = Accumulator::floats(Start::Moments, Merge::Moments);
+    /// A sum of numbers of the class.
+    pub(crate) const SUM: Accumulator = Accumulator::number(Start::Zero, Merge::Sum);
+
+    const fn floats(start: Start, merge: Merge) -> Accumulator {
+        Accumulator {
+            dtype: AccumulatorType::Vec4,
+            start,
+            merge,
+            words: AccumulatorWords::Floats,
+            from_words: AccumulatorFromWords::Floats,
+            from_lane: AccumulatorFromLane::Plain,
+        }
+    }
+
+    pub(crate) const fn number(start: Start, merge: Merge) -> Accumulator {
+        Accumulator {
+            dtype: AccumulatorType::Class,
+            start,
+            merge,
+            words: AccumulatorWords::Plain,
+            from_words: AccumulatorFromWords::Plain,
+            from_lane: AccumulatorFromLane::Plain,
+        }
+    }
+
+    pub(super) fn fills(self) -> Fills {
+        let Accumulator { dtype, start, merge, words, from_words, from_lane } = self;
+        smallvec![dtype.into(), start.into(), merge.into(), words.into(), from_words.into(), from_lane.into()]
+    }
+}
+
+/// What follows the gathering.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum RowFinish {
+    /// A result for each row, by its first member.
+    Row(Finish),
+    /// Elements of y, by the threads of each part.
+    Elements { prepare: Prepare, value: RowValue },
+    /// The same, several elements of a thread at a time where it has many: for values that are
+    /// mostly read.
+    ManyElements { prepare: Prepare, value: RowValue },
+    /// The same of some rows: `finish` calls FINISH_ELEMENTS for those.
+    SomeElements { finish: Finish, prepare: Prepare, value: RowValue },
+}
+
+/// What the functions of a family have open besides.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum RowFamily {
+    Softmax {
+        factor: SoftmaxFactor,
+    },
+    SoftmaxGrad {
+        term: SoftmaxGradTerm,
+    },
+    Reduction {
+        enter: ReduceEnter,
+        leave: ReduceLeave,
+        better: Option<PositionBetter>,
+    },
+    Loss {
+        target: LossTarget,
+    },
+    Norm {
+        statistics: NormStatistics,
+        weight: NormWeight,
+        bias: NormBias,
+    },
+    NormGrad {
+        saved: NormSaved,
+        center: NormCenter,
+        weight: NormWeight,
+    },
+    /// Sums over columns; of what teams left (`saved` is none) or of the tensors themselves.
+    NormColumns {
+        saved: Option<NormSaved>,
+        grads: NormParameterGrads,
+    },
+    BatchNormGrad {
+        weight: NormRowWeight,
+        grads: NormParameterGrads,
+    },
+}
+
+impl RowFamily {
+    pub(super) fn fills(self) -> Fills {
+        match self {
+            RowFamily::Softmax { factor } => smallvec![factor.into()],
+            RowFamily::SoftmaxGrad { term } => smallvec![term.into()],
+            RowFamily::Reduction { enter, leave, better } => {
+                let mut fills: Fills = smallvec![enter.into(), leave.into()];
+                fills.extend(better.map(Fill::from));
+                fills
+            }
+            RowFamily::Loss { target } => smallvec![target.into()],
+            RowFamily::Norm { statistics, weight, bias } => {
+                let biases = match bias {
+                    NormBias::Element => NormBiases::Elements,
+                    _ => NormBiases::None,
+                };
+                smallvec![
+                    statistics.into(),
+                    weight.into(),
+                    bias.into(),
+                    weights_of(weight).into(),
+                    biases.into()
+                ]
+            }
+            RowFamily::NormGrad { saved, center, weight } => {
+                smallvec![saved.into(), center.into(), weight.into(), weights_of(weight).into()]
+            }
+            RowFamily::NormColumns { saved, grads } => {
+                let mut fills: Fills = smallvec![grads.into()];
+                fills.extend(saved.map(Fill::from));
+                fills
+            }
+            RowFamily::BatchNormGrad { weight, grads } => {
+                smallvec![NormSaved::Batch.into(), NormWeight::None.into(), weight.into(), grads.into()]
+            }
+        }
+    }
+}
+
+/// The weights of four elements.
+fn weights_of(weight: NormWeight) -> NormWeights {
+    match weight {
+        NormWeight::Element => NormWeights::Elements,
+        _ => NormWeights::None,
+    }
+}
+
+/// A shader that holds rows in registers, four elements at a time, and what a family puts into it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RegisterRows {
+    /// The tensors that it reads and writes by vec4: y, if it is written, x and others.
+    pub(crate) vec4: &'static [SlotName],
+    /// Whether rows may be longer than what their threads hold, or begin in the middle of a vec4.
+    pub(crate) any_length: bool,
+    /// Threads of a row, at most.
+    pub(crate) most_threads: u32,
+    pub(crate) template: RegisterTemplate,
+    pub(crate) output: RegisterOutput,
+}
+
+/// The template of such a shader.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum RegisterTemplate {
+    /// exponentials_vec4.wgsl: the maximum and, with `sums`, the sum of exponentials.
+    Exponentials { skips: RowSkips, sums: Option<RowMoved> },
+    /// sums_vec4.wgsl: sums of x, with `with_d` also of d, and with `squares` around the mean.
+    Sums { terms: RowTerms, accumulated: RowAccumulated, with_d: bool, squares: bool },
+}
+
+/// What such a shader writes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum RegisterOutput {
+    /// A result for each row.
+    Row(RowResult),
+    /// Elements of y; `kept` makes them of exponentials that were kept.
+    Elements { prepare: Prepare, values: RowValues, kept: Option<RowValues>, single: Option<SingleElements> },
+}
+
+/// How elements are made one by one where a row is not finite.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SingleElements {
+    pub(crate) regular: RowRegular,
+    pub(crate) value: RowValue,
+}

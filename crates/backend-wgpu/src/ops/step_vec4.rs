@@ -1,0 +1,145 @@
+//! Optimizer steps of large parameters that lie dense, several in a launch: one alone hardly fills
+//! a device, and the next one waits for its end.
+
+use super::GROUP;
+use super::elementwise::MANY;
+use super::step::{HYPER, Rule, tensors_of};
+use crate::call::Call;
+use crate::gpu::Launch;
+use crate::names::{Constant, SlotName};
+use crate::pipelines::Variant;
+use crate::shaders::{Class, Shader};
+use crate::slots::{Access, Store};
+use bytemuck::{Pod, Zeroable};
+use smallvec::SmallVec;
+use ternion_core::Result;
+use ternion_core::backend::View;
+
+/// Parameters of a launch, at most. On an H100 the steps of 124 parameters of a million elements
+/// take 1.97 ms one by one, 1.84 by two, 1.48 by four, 1.71 by eight.
+const MOST: usize = 4;
+
+/// The parameters, as in step_vec4.wgsl.
+#[repr(C)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+struct Parameters {
+    launched: u32,
+    nesterov: u32,
+    decoupled: u32,
+    decay: f32,
+    hyper_first: u32,
+    hyper_step: u32,
+    eps: f32,
+    spare: u32,
+    factors: [f32; 4],
+    ends: [u32; MOST],
+    vec4s: [u32; MOST],
+    offsets: [[u32; 4]; MOST],
+}
+
+/// Slots of each parameter: it, its gradient, its states.
+const SLOTS: [[SlotName; 4]; MOST] = [
+    [SlotName::StepY0, SlotName::StepG0, SlotName::StepState00, SlotName::StepState10],
+    [SlotName::StepY1, SlotName::StepG1, SlotName::StepState01, SlotName::StepState11],
+    [SlotName::StepY2, SlotName::StepG2, SlotName::StepState02, SlotName::StepState12],
+    [SlotName::StepY3, SlotName::StepG3, SlotName::StepState03, SlotName::StepState13],
+];
+
+/// The tensors of a parameter, without hyper.
+type Tensors<'v, 'a> = SmallVec<[&'v View<'a>; 4]>;
+
+/// Parameters that are stepped by one launch; all have one hyper.
+pub(crate) struct FusedSteps<'v, 'a> {
+    pub(crate) parameters: SmallVec<[Tensors<'v, 'a>; MOST]>,
+    hyper: &'v View<'a>,
+}
+
+impl<'v, 'a> FusedSteps<'v, 'a> {
+    /// The first of these inputs that may be stepped fused; none where the first one may not.
+    pub(crate) fn first_of(
+        call: &Call<'a>,
+        rule: &Rule,
+        inputs: &'v [View<'a>],
+    ) -> Result<FusedSteps<'v, 'a>> {
+        let mut fused = FusedSteps { parameters: SmallVec::new(), hyper: &inputs[HYPER] };
+        // Beside them, hyper is bound.
+        let most = MOST.min((call.gpu.most_bindings() - 1) / (2 + rule.states));
+        for group in inputs.chunks(3 + rule.states).take(most) {
+            let tensors = tensors_of(group);
+            if !fused.takes(&tensors, &group[HYPER]) || !is_vec4_aligned(call, &tensors)? {
+                break;
+            }
+            fused.parameters.push(tensors);
+        }
+        Ok(fused)
+    }
+
+    /// Elements of all parameters.
+    pub(crate) fn elements(&self) -> usize {
+        self.parameters.iter().map(|tensors| tensors[0].layout.elements()).sum()
+    }
+
+    /// Whether a parameter has the same numbers and nothing in common with the others: the order of
+    /// their steps must not matter.
+    fn takes(&self, tensors: &Tensors<'_, '_>, hyper: &View<'_>) -> bool {
+        let is_taken =
+            |view: &&View<'_>| self.parameters.iter().flatten().any(|taken| taken.buffer.is(view.buffer));
+        hyper.buffer.is(self.hyper.buffer)
+            && hyper.layout == self.hyper.layout
+            && !tensors.iter().any(is_taken)
+    }
+}
+
+/// Whether there are many elements, and all tensors have theirs in whole vec4 that one binding
+/// holds.
+fn is_vec4_aligned(call: &Call<'_>, tensors: &[&View<'_>]) -> Result<bool> {
+    let count = tensors[0].layout.elements();
+    if !(MANY..1 << 31).contains(&count) || !count.is_multiple_of(4) {
+        return Ok(false);
+    }
+    for view in tensors {
+        let fits = call.gpu.fits(call.name, view)?;
+        if !view.layout.is_contiguous() || !fits || call.gpu.bind(call.name, view)?.1 % 4 != 0 {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Queues their steps.
+pub(crate) fn step_fused(call: &Call<'_>, rule: &Rule, fused: &FusedSteps<'_, '_>) -> Result<()> {
+    let (gpu, op, hyper) = (call.gpu, call.name, fused.hyper);
+    let mut variant = Variant::new(Shader::StepVec4, Class::Float)
+        .fill(rule.rule)
+        .fill(Constant::Tensors.is(fused.parameters.len() as u32))
+        .fill(Constant::States.is(rule.states as u32));
+    let mut bindings = SmallVec::new();
+    let (numbers, hyper_first) = gpu.bind(op, hyper)?;
+    let mut parameters = Parameters {
+        nesterov: u32::from(rule.nesterov),
+        decoupled: u32::from(rule.decoupled),
+        decay: rule.decay as f32,
+        hyper_first,
+        hyper_step: hyper.layout.strides()[0] as u32,
+        eps: rule.eps as f32,
+        factors: rule.factors.map(|factor| factor as f32),
+        ..Parameters::zeroed()
+    };
+    let mut groups = 0;
+    for (at, tensors) in fused.parameters.iter().enumerate() {
+        for (slot, view) in tensors.iter().enumerate() {
+            let (binding, first) = gpu.bind(op, view)?;
+            bindings.push(binding);
+            parameters.offsets[at][slot] = first / 4;
+            let access = if slot == 1 { Access::Vec4 } else { Access::Vec4Written };
+            variant = variant.slot(SLOTS[at][slot], Store::of(view.dtype), access);
+        }
+        let vec4s = tensors[0].layout.elements() / 4;
+        groups += vec4s.div_ceil(GROUP);
+        parameters.vec4s[at] = vec4s as u32;
+        parameters.ends[at] = groups as u32;
+    }
+    bindings.push(numbers);
+    let variant = variant.slot(SlotName::Numbers, Store::F32, Access::Read);
+    gpu.launch(op, Launch { variant, bindings, groups }, bytemuck::bytes_of(&parameters))
+}

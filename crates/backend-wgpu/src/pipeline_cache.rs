@@ -1,0 +1,218 @@
+//! What drivers compiled, on disk, where the adapter hands it out: a program starts faster the
+//! second time.
+//!
+//! A file is named by the SHA-256 of adapter and driver, and begins with that of its content: a
+//! truncated or damaged one never reaches the driver. It is written beside its place and renamed.
+//! Of processes that race the last one's file stays: another's pipelines are compiled once more.
+
+use sha2::{Digest, Sha256};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+/// Bytes of a digest.
+const DIGEST: usize = 32;
+
+/// New pipelines after which the file is written, for processes that are killed; others write it
+/// when the device is dropped or they end.
+const OFTEN: usize = 64;
+
+/// The pipeline cache of a device, and its file. Without either nothing is kept.
+#[derive(Debug, Default)]
+pub(crate) struct PipelineCache {
+    kept: Option<(wgpu::PipelineCache, PathBuf)>,
+    /// Pipelines that were compiled since the file was written.
+    unsaved: AtomicUsize,
+}
+
+/// `$TERNION_CACHE`, else Ternion's folder in the user's cache directory.
+pub(crate) fn folder() -> Option<PathBuf> {
+    let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let home = || variable("HOME").map(|home| home.join(".cache"));
+    // Relative ones are to be ignored, says the XDG Base Directory Specification.
+    let absolute = |path: &PathBuf| path.is_absolute();
+    let user =
+        || variable("XDG_CACHE_HOME").filter(absolute).or_else(|| variable("LOCALAPPDATA")).or_else(home);
+    variable("TERNION_CACHE").or_else(|| user().map(|cache| cache.join("ternion")))
+}
+
+impl PipelineCache {
+    /// That of `device` in `folder`.
+    pub(crate) fn open(
+        device: &wgpu::Device,
+        adapter: &wgpu::AdapterInfo,
+        folder: Option<PathBuf>,
+    ) -> PipelineCache {
+        let there = device.features().contains(wgpu::Features::PIPELINE_CACHE);
+        let key = wgpu::util::pipeline_cache_key(adapter).filter(|_| there);
+        let (Some(key), Some(folder)) = (key, folder) else { return PipelineCache::default() };
+        let key = [&key, &adapter.name, &adapter.driver, &adapter.driver_info].map(String::as_str);
+        let place = place(&folder, &key);
+        let data = read(&place);
+        let scope = device.push_error_scope(wgpu::ErrorFilter::Validation);
+        let descriptor =
+            wgpu::PipelineCacheDescriptor { label: Some("pipelines"), data: data.as_deref(), fallback: true };
+        // SAFETY: `data` is what `get_data` returned for an adapter of this key, name and driver:
+        // `read` has checked its digest, and `save` alone writes such files. What the driver finds
+        // outdated it drops, as `fallback` asks.
+        let cache = unsafe { device.create_pipeline_cache(&descriptor) };
+        match pollster::block_on(scope.pop()) {
+            None => PipelineCache { kept: Some((cache, place)), unsaved: AtomicUsize::new(0) },
+            Some(_) => PipelineCache::default(),
+        }
+    }
+
+    /// What pipelines are compiled with.
+    pub(crate) fn cache(&self) -> Option<&wgpu::PipelineCache> {
+        self.kept.as_ref().map(|(cache, _)| cache)
+    }
+
+    /// Counts a pipeline that was compiled.
+    pub(crate) fn compiled(&self) {
+        if self.kept.is_some() && self.unsaved.fetch_add(1, Ordering::Relaxed) + 1 >= OFTEN {
+            self.save();
+        }
+    }
+
+    /// Writes what was compiled since the last time. That it cannot be kept is no error: it is
+    /// compiled again next time.
+    pub(crate) fn save(&self) {
+        let Some((cache, place)) = &self.kept else { return };
+        if self.unsaved.swap(0, Ordering::Relaxed) > 0
+            && let Some(data) = cache.get_data()
+        {
+            let _ = write(place, &data);
+        }
+    }
+}
+
+impl Drop for PipelineCache {
+    fn drop(&mut self) {
+        self.save();
+    }
+}
+
+/// The file of what `key` says in full.
+fn place(folder: &Path, key: &[&str]) -> PathBuf {
+    let mut digest = Sha256::new();
+    for part in key {
+        digest.update((part.len() as u64).to_le_bytes());
+        digest.update(part.as_bytes());
+    }
+    let name: String = digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+    folder.join("pipelines").join(name + ".pipelines")
+}
+
+/// The content of a sound file.
+fn read(place: &Path) -> Option<Vec<u8>> {
+    let bytes = std::fs::read(place).ok()?;
+    let (digest, body) = bytes.split_at_checked(DIGEST)?;
+    (digest == Sha256::digest(body).as_slice()).then(|| body.to_vec())
+}
+
+/// Writes beside `place` and renames: whoever reads finds all of it or nothing.
+fn write(place: &Path, body: &[u8]) -> std::io::Result<()> {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let unique = format!("{}-{}.tmp", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+    let beside = place.with_extension(unique);
+    if let Some(folder) = place.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    let mut bytes = Sha256::digest(body).to_vec();
+    bytes.extend_from_slice(body);
+    let written = std::fs::write(&beside, bytes).and_then(|()| std::fs::rename(&beside, place));
+    if written.is_err() {
+        let _ = std::fs::remove_file(&beside);
+    }
+    written
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::WgpuBackend;
+    use crate::gpu::Gpu;
+    use crate::options::Options;
+    use ternion_core::{DType, Device, Result, Tensor};
+    use ternion_testing::suite;
+
+    /// An empty folder, for the test of that name.
+    fn fresh(name: &str) -> PathBuf {
+        let folder = std::env::temp_dir().join(format!("ternion-pipelines-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
+        folder
+    }
+
+    #[test]
+    fn a_damaged_file_is_none() {
+        let folder = fresh("damage");
+        let place = place(&folder, &["adapter", "driver"]);
+        assert_ne!(place, super::place(&folder, &["adapterd", "river"]));
+        write(&place, b"pipelines").expect("writes");
+        assert_eq!(read(&place).as_deref(), Some(&b"pipelines"[..]));
+        let sound = std::fs::read(&place).expect("written");
+        let mut flipped = sound.clone();
+        *flipped.last_mut().expect("not empty") ^= 1;
+        for damaged in [&sound[..sound.len() - 1], &sound[..DIGEST - 1], &[], &flipped] {
+            std::fs::write(&place, damaged).expect("writes");
+            assert_eq!(read(&place), None);
+        }
+        std::fs::remove_dir_all(folder).expect("removed");
+    }
+
+    #[test]
+    fn racing_writers_leave_one_sound_file() {
+        let folder = fresh("race");
+        let place = place(&folder, &["adapter"]);
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| (0..50).for_each(|_| write(&place, &[7; 10_000]).expect("writes")));
+            }
+        });
+        assert_eq!(read(&place), Some(vec![7; 10_000]));
+        let left = std::fs::read_dir(place.parent().expect("a folder")).expect("reads").count();
+        assert_eq!(left, 1, "no temporary file stays");
+        std::fs::remove_dir_all(folder).expect("removed");
+    }
+
+    /// What a device computes whose pipelines are kept in `folder`.
+    fn computed(folder: &Path) -> Result<Vec<f32>> {
+        let gpu = Gpu::open_in(0, Options::default(), Some(folder.to_path_buf()))?;
+        let device = Device::new(WgpuBackend { gpu });
+        Tensor::iota(100, DType::F32, 0, 1, &device)?.mul_scalar(0.5)?.exp()?.to_vec()
+    }
+
+    /// What `look` finds, as soon as it finds something: the thread that hands over batches may be
+    /// the last that has a device, and writes the file then.
+    fn becomes<T>(look: impl Fn() -> Option<T>) -> Option<T> {
+        (0..2000).find_map(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+            look()
+        })
+    }
+
+    #[test]
+    fn pipelines_are_kept_and_damage_is_harmless() -> Result<()> {
+        if !suite::expects("wgpu") {
+            return Ok(());
+        }
+        let folder = fresh("device");
+        let first = computed(&folder)?;
+        let files = || -> Vec<PathBuf> {
+            let entries = std::fs::read_dir(folder.join("pipelines")).into_iter().flatten().flatten();
+            entries.map(|entry| entry.path()).collect()
+        };
+        let file = becomes(|| files().pop().filter(|file| read(file).is_some())).expect("a file");
+        assert_eq!(files(), [file.clone()]);
+        let file = &file;
+        assert!(read(file).is_some_and(|data| !data.is_empty()), "a sound file");
+        assert_eq!(computed(&folder)?, first);
+        // Sound as a file, but not what a driver made; then a file that is not sound.
+        write(file, b"not a pipeline").expect("writes");
+        assert_eq!(computed(&folder)?, first);
+        std::fs::write(file, b"no digest").expect("writes");
+        assert_eq!(computed(&folder)?, first);
+        assert!(becomes(|| read(file)).is_some(), "written again");
+        std::fs::remove_dir_all(folder).expect("removed");
+        Ok(())
+    }
+}

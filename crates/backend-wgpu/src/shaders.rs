@@ -1,0 +1,167 @@
+//! The texts of `shaders/`, each by its path: the shaders themselves, and the libraries that they
+//! reach items of.
+
+/// The arithmetic of a shader: which file defines its numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Class {
+    /// f32, and 16-bit floats, which are widened.
+    Float,
+    /// i32, and i16 and i8, which are widened.
+    Int,
+    /// u8 and bool, as numbers from 0 to 255.
+    Byte,
+    /// i64, as two words.
+    Wide,
+}
+
+/// The text of a file of `shaders/`.
+macro_rules! text {
+    ($path:literal) => {
+        include_str!(concat!("../shaders/", $path))
+    };
+}
+
+/// Shaders, each with its path.
+macro_rules! shaders {
+    ($($name:ident = $path:literal,)+) => {
+        /// A file that has an entry point: the template of all shaders that are made of it.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub(crate) enum Shader {
+            $($name,)+
+        }
+
+        impl Shader {
+            /// The path of its file in `shaders/`.
+            pub(crate) const fn path(self) -> &'static str {
+                match self {
+                    $(Shader::$name => $path,)+
+                }
+            }
+
+            pub(crate) const fn text(self) -> &'static str {
+                match self {
+                    $(Shader::$name => text!($path),)+
+                }
+            }
+        }
+
+        #[cfg(test)]
+        const SHADERS: &[Shader] = &[$(Shader::$name,)+];
+    };
+}
+
+shaders! {
+    Attention = "attention/attention.wgsl",
+    AttentionCooperative = "attention/cooperative.wgsl",
+    AttentionCooperativeGrad = "attention/cooperative_grad.wgsl",
+    AttentionGemm = "attention/gemm.wgsl",
+    AttentionGrad = "attention/grad.wgsl",
+    AttentionGradRows = "attention/grad_rows.wgsl",
+    AttentionGradVec4 = "attention/grad_vec4.wgsl",
+    AttentionPackF16 = "attention/pack_f16.wgsl",
+    AttentionVec4 = "attention/attention_vec4.wgsl",
+    Concat = "ops/concat.wgsl",
+    Conv2d = "gemm/conv2d.wgsl",
+    Cumulative = "rows/cumulative.wgsl",
+    Elementwise = "ops/elementwise.wgsl",
+    ExponentialsVec4 = "rows/exponentials_vec4.wgsl",
+    Gather = "ops/gather.wgsl",
+    Im2col = "ops/im2col.wgsl",
+    Matmul = "gemm/matmul.wgsl",
+    MatmulCooperative = "gemm/matmul_cooperative.wgsl",
+    NormGrad = "rows/norm_grad.wgsl",
+    NormGradVec4 = "rows/norm_grad_vec4.wgsl",
+    Pad = "ops/pad.wgsl",
+    Pool = "ops/pool.wgsl",
+    Radix = "ops/radix.wgsl",
+    Random = "ops/random.wgsl",
+    Rows = "rows/rows.wgsl",
+    Scatter = "ops/scatter.wgsl",
+    Sort = "ops/sort.wgsl",
+    Step = "ops/step.wgsl",
+    StepVec4 = "ops/step_vec4.wgsl",
+    SumsVec4 = "rows/sums_vec4.wgsl",
+    Transpose = "ops/transpose.wgsl",
+}
+
+/// The files that define the numbers of a class, all under the same names.
+pub(crate) const fn class_texts(class: Class) -> &'static [&'static str] {
+    match class {
+        Class::Float => &[
+            text!("lib/float.wgsl"),
+            text!("lib/half_functions.wgsl"),
+            text!("lib/elementary.wgsl"),
+            text!("lib/power.wgsl"),
+            text!("lib/trigonometry.wgsl"),
+            text!("lib/normal.wgsl"),
+        ],
+        Class::Int => &[text!("lib/int.wgsl")],
+        Class::Byte => &[text!("lib/byte.wgsl")],
+        Class::Wide => &[WIDE],
+    }
+}
+
+/// Its functions of 64-bit numbers serve other classes too, for indices and casts.
+const WIDE: &str = text!("lib/wide.wgsl");
+
+/// What shaders of every class may reach.
+pub(crate) const COMMON: &[&str] = &[
+    text!("lib/half_bits.wgsl"),
+    text!("lib/cast.wgsl"),
+    text!("lib/index.wgsl"),
+    text!("lib/write.wgsl"),
+    text!("lib/philox.wgsl"),
+    text!("lib/window.wgsl"),
+    text!("rows/row.wgsl"),
+    text!("rows/row_vec4.wgsl"),
+    text!("rows/reduce.wgsl"),
+    text!("rows/softmax.wgsl"),
+    text!("rows/norm.wgsl"),
+    text!("rows/loss.wgsl"),
+    text!("ops/element_result.wgsl"),
+    text!("ops/pool_window.wgsl"),
+    text!("ops/radix_digits.wgsl"),
+    text!("ops/scatter_index.wgsl"),
+    text!("ops/sort_key.wgsl"),
+    text!("ops/step_rule.wgsl"),
+    text!("gemm/tile.wgsl"),
+    text!("gemm/tile_vec4.wgsl"),
+    text!("attention/tile.wgsl"),
+    text!("attention/tile_vec4.wgsl"),
+    text!("attention/power_of_two.wgsl"),
+    text!("attention/gemm_tile.wgsl"),
+    WIDE,
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    /// All files below a folder.
+    fn files(folder: &Path, found: &mut Vec<String>) {
+        for entry in std::fs::read_dir(folder).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            match path.is_dir() {
+                true => files(&path, found),
+                false => found.push(std::fs::read_to_string(&path).expect("a text")),
+            }
+        }
+    }
+
+    #[test]
+    fn every_file_is_in_the_table() {
+        let mut found = Vec::new();
+        files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("shaders"), &mut found);
+        let classes = [Class::Float, Class::Int, Class::Byte, Class::Wide];
+        let mut known: Vec<&str> = SHADERS.iter().map(|shader| shader.text()).collect();
+        known.extend(COMMON);
+        known.extend(classes.into_iter().flat_map(class_texts));
+        let missing: Vec<&str> = found
+            .iter()
+            .filter(|text| !known.contains(&text.as_str()))
+            .map(|text| text.lines().next().unwrap_or_default())
+            .collect();
+        assert!(missing.is_empty(), "not in the table: {missing:?}");
+    }
+}

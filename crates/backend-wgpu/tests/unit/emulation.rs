@@ -1,0 +1,251 @@
+//! Cooperative matrices by plain arithmetic, so that adapters that have none, such as Mesa's, can run the shaders that use them: slowly, for tests.
+//!
+//! The text of a shader is changed. A matrix that is only read becomes the place that it was loaded from, and each product reads it there; of a matrix of
+//! sums each of 32 threads holds 8 elements: half a row.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+
+/// Where a matrix of factors lies.
+struct Factor<'a> {
+    array: &'a str,
+    stride: &'a str,
+    by_rows: bool,
+}
+
+/// The text without cooperative matrices.
+pub(crate) fn emulated(text: &str) -> String {
+    let mut whole = String::with_capacity(2 * text.len());
+    let mut factors = BTreeMap::new();
+    let mut functions = BTreeSet::new();
+    for line in text.lines() {
+        if line.starts_with("enable wgpu_cooperative_matrix") {
+            continue;
+        }
+        let changed = declared(line)
+            .or_else(|| loaded(line, &mut factors))
+            .or_else(|| multiplied(line, &factors, &mut functions))
+            .or_else(|| stored(line, text, &mut functions));
+        whole.push_str(changed.as_deref().unwrap_or(line));
+        whole.push('\n');
+    }
+    for function in functions {
+        whole.push_str(&function);
+    }
+    whole
+}
+
+/// `var sums: coop_mat16x16<f32, C>;`
+fn declared(line: &str) -> Option<String> {
+    let (name, kind) = line.trim().strip_prefix("var ")?.split_once(": ")?;
+    kind.starts_with("coop_mat16x16<").then(|| format!("var {name}: array<f32, 8>;"))
+}
+
+/// What is between the last brackets of a call, part by part.
+fn arguments(call: &str) -> Vec<&str> {
+    let inner = call.split_once('(').map_or("", |(_, behind)| behind);
+    inner.trim_end_matches([')', ';']).split(", ").collect()
+}
+
+/// An array and a place of `&array[place]`.
+fn pointed(argument: &str) -> Option<(&str, &str)> {
+    argument.strip_prefix('&')?.strip_suffix(']')?.split_once('[')
+}
+
+/// `let name = coopLoad<coop_mat16x16<f16, A>>(&array[place], stride);`
+fn loaded<'a>(line: &'a str, factors: &mut BTreeMap<&'a str, Factor<'a>>) -> Option<String> {
+    let (name, call) = line.trim().strip_prefix("let ")?.split_once(" = ")?;
+    let by_rows = call.starts_with("coopLoadT<");
+    if !by_rows && !call.starts_with("coopLoad<") {
+        return None;
+    }
+    let arguments = arguments(call);
+    let (array, place) = pointed(arguments[0])?;
+    factors.insert(name, Factor { array, stride: arguments[1], by_rows });
+    Some(format!("let {name} = {place};"))
+}
+
+/// `sums = coopMultiplyAdd(left, right, sums);`
+fn multiplied(
+    line: &str,
+    factors: &BTreeMap<&str, Factor<'_>>,
+    functions: &mut BTreeSet<String>,
+) -> Option<String> {
+    let (sums, call) = line.trim().split_once(" = coopMultiplyAdd")?;
+    let arguments = arguments(call);
+    let [left, right] = [arguments[0], arguments[1]];
+    let [a, b] = [factors.get(left)?, factors.get(right)?];
+    let name = format!("multiplied_{}_{}_{}_{}", a.array, a.by_rows, b.array, b.by_rows);
+    let at = |by_rows: bool, slow: &str, fast: &str, stride: &str| {
+        let (line, place) = if by_rows { (slow, fast) } else { (fast, slow) };
+        format!("{line} * {stride} * 4u + {place}")
+    };
+    let a_place = at(a.by_rows, "row", "inner", "a_stride");
+    let b_place = at(b.by_rows, "inner", "(column + j)", "b_stride");
+    let mut text = String::new();
+    let _ = write!(
+        text,
+        "fn {name}(a: u32, a_stride: u32, b: u32, b_stride: u32, before: array<f32, 8>, lane: u32) -> array<f32, 8> {{
+    var sums = before;
+    let row = lane % 32u / 2u;
+    let column = lane % 2u * 8u;
+    for (var inner = 0u; inner < 16u; inner += 1u) {{
+        let a_at = a * 4u + {a_place};
+        let factor = f32({}[a_at / 4u][a_at % 4u]);
+        for (var j = 0u; j < 8u; j += 1u) {{
+            let b_at = b * 4u + {b_place};
+            sums[j] += factor * f32({}[b_at / 4u][b_at % 4u]);
+        }}
+    }}
+    return sums;
+}}\n",
+        a.array, b.array
+    );
+    functions.insert(text);
+    Some(format!("{sums} = {name}({left}, {}, {right}, {}, {sums}, lane);", a.stride, b.stride))
+}
+
+/// `coopStoreT(sums, &array[place], stride);`
+fn stored(line: &str, text: &str, functions: &mut BTreeSet<String>) -> Option<String> {
+    let call = line.trim().strip_prefix("coopStoreT")?;
+    let arguments = arguments(call);
+    let (array, place) = pointed(arguments[1])?;
+    let (unit, put) = match text.contains(&format!("{array}: array<f32>;")) {
+        true => (1, format!("{array}[at] = sums[j];")),
+        false => (4, format!("{array}[at / 4u][at % 4u] = sums[j];")),
+    };
+    functions.insert(format!(
+        "fn stored_{array}(sums: array<f32, 8>, place: u32, stride: u32, lane: u32) {{
+    let first = (place + lane % 32u / 2u * stride) * {unit}u + lane % 2u * 8u;
+    var own = sums;
+    for (var j = 0u; j < 8u; j += 1u) {{
+        let at = first + j;
+        {}
+    }}
+}}\n",
+        put.replace("sums[j]", "own[j]")
+    ));
+    Some(format!("stored_{array}({}, {place}, {}, lane);", arguments[0], arguments[2]))
+}
+
+/// Runs where `TERNION_EXPECT` names wgpu, against the CPU.
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::WgpuBackend;
+    use crate::gpu::Gpu;
+    use crate::options::Options;
+    use std::cell::OnceCell;
+    use std::sync::Arc;
+    use ternion_core::{AttentionOptions, DType, Device, Result, Tensor};
+    use ternion_testing::{Check, Filter, OpCase, Outcome, Target, cases, check_row, compare_devices, suite};
+
+    #[test]
+    fn every_line_of_matrices_is_changed() {
+        let text = "enable f16;\nenable wgpu_cooperative_matrix;\n    var sums: coop_mat16x16<f32, C>;\n\
+            let a = coopLoadT<coop_mat16x16<f16, A>>(&tile[place], 6u);\n\
+            let b = coopLoad<coop_mat16x16<f16, B>>(&tile[other], 6u);\n\
+            sums = coopMultiplyAdd(a, b, sums);\ncoopStoreT(sums, &scores[first], 9u);\n";
+        let text = emulated(text);
+        assert!(!text.contains("coop"), "{text}");
+        for line in [
+            "var sums: array<f32, 8>;",
+            "let a = place;",
+            "let b = other;",
+            "sums = multiplied_tile_true_tile_false(a, 6u, b, 6u, sums, lane);",
+            "stored_scores(sums, first, 9u, lane);",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line} in\n{text}");
+        }
+    }
+
+    /// The first adapter, on which matrices are emulated.
+    fn adapter() -> Option<(Arc<Gpu>, Device)> {
+        // One for each test: what it compiled is kept.
+        thread_local!(static ADAPTER: OnceCell<Arc<Gpu>> = const { OnceCell::new() });
+        if !suite::expects("wgpu") {
+            return None;
+        }
+        let open = || {
+            let gpu = Gpu::open(0, Options::default()).expect("TERNION_EXPECT names wgpu");
+            gpu.emulate_matrices();
+            gpu
+        };
+        let gpu = ADAPTER.with(|adapter| adapter.get_or_init(open).clone());
+        Some((gpu.clone(), Device::new(WgpuBackend { gpu })))
+    }
+
+    /// Compares outputs and gradients in these dtypes; tells how many shaders were launched.
+    fn compare(dtypes: &[DType], shapes: &[&[usize]], f: impl Fn(&[Tensor]) -> Result<Tensor>) -> u64 {
+        let Some((gpu, device)) = adapter() else { return 0 };
+        let before = gpu.launches();
+        let cpu = ternion_cpu::device();
+        cpu.seed(17);
+        for &dtype in dtypes {
+            let random = |shape: &&[usize]| Tensor::randn(*shape, DType::F32, &cpu)?.to_dtype(dtype);
+            let inputs = shapes.iter().map(random).collect::<Result<Vec<_>>>().expect("random numbers");
+            let compared = compare_devices(|x| Ok(vec![f(x)?]), &device, &cpu, &inputs);
+            assert!(compared.is_ok(), "{shapes:?} {dtype}: {}", compared.unwrap_err());
+        }
+        gpu.launches() - before
+    }
+
+    fn compare_attention(dtype: DType, shapes: [&[usize]; 3], options: &[AttentionOptions<'_>]) {
+        for &options in options {
+            let launches =
+                compare(&[dtype], &shapes, |x| x[0].scaled_dot_product_attention(&x[1], &x[2], options));
+            assert!(launches == 0 || launches >= 4 + 7, "{launches} launches: no matrices");
+        }
+    }
+
+    /// Every way to look forward and back.
+    fn all_reaches() -> [AttentionOptions<'static>; 4] {
+        [(false, None), (true, None), (false, Some(50)), (true, Some(50))]
+            .map(|(causal, window)| AttentionOptions { causal, window, ..AttentionOptions::default() })
+    }
+
+    #[test]
+    fn attention_of_rows_of_64() {
+        let (bf16, all) = (DType::BF16, all_reaches());
+        compare_attention(bf16, [&[2, 4, 70, 64], &[2, 2, 90, 64], &[2, 2, 90, 64]], &all);
+        compare_attention(bf16, [&[1, 2, 150, 48], &[1, 1, 65, 48], &[1, 1, 65, 36]], &all);
+    }
+
+    #[test]
+    fn attention_of_rows_of_128() {
+        let (f16, all) = (DType::F16, all_reaches());
+        compare_attention(f16, [&[1, 2, 150, 128], &[1, 1, 190, 128], &[1, 1, 190, 128]], &all[2..]);
+        compare_attention(f16, [&[1, 2, 65, 104], &[1, 1, 129, 104], &[1, 1, 129, 72]], &all[..2]);
+    }
+
+    /// The op table's rows of attention, of those widths that matrices take.
+    #[test]
+    fn rows_of_the_op_table() {
+        let Some((gpu, device)) = adapter() else { return };
+        let target = Target::new(device);
+        let is_taken = |row: &OpCase| row.parameters.starts_with("wide") && !row.parameters.contains("mask");
+        let rows = cases::attention::rows().into_iter().filter(is_taken);
+        let mut all = Outcome::default();
+        for row in rows.map(|row| OpCase { dtypes: vec![DType::BF16], ..row }) {
+            for check in [Check::Forward, Check::Backward] {
+                all.merge(check_row(&row, check, &target, &Filter::default()));
+            }
+        }
+        assert!(all.failures.is_empty(), "{} cases, the first: {:?}", all.failures.len(), all.failures[0]);
+        assert!(all.compared > 1000 && gpu.launches() > all.cases as u64, "{} elements", all.compared);
+    }
+
+    #[test]
+    fn products() {
+        for turned in [0, 3] {
+            let [a, b] = [1, 2].map(|bit| turned & bit != 0);
+            let shapes: [&[usize]; 2] =
+                [if a { &[80, 132] } else { &[132, 80] }, if b { &[200, 80] } else { &[80, 200] }];
+            let launches = compare(&[DType::F16], &shapes, |x| {
+                let left = if a { x[0].t()? } else { x[0].clone() };
+                left.matmul(&if b { x[1].t()? } else { x[1].clone() })
+            });
+            assert!(launches == 0 || launches >= 2, "{launches} launches: no matrices");
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! The op table on a device that runs nothing, also where there is no adapter: naga accepts every shader, and each op launches so many as documented,
+//! in f32: what is fused is no composition.
+
+use crate::WgpuBackend;
+use crate::gpu::Gpu;
+use crate::options::Options;
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+use std::sync::{Arc, Mutex, MutexGuard};
+use ternion_core::backend::{Backend, Meta, Plan, Unsupported, View};
+use ternion_core::ops::index::ScatterMode;
+use ternion_core::ops::step::AdamStep;
+use ternion_core::{DType, Device, Op, Result, delegate_backend};
+use ternion_testing::table::{OpCase, table};
+use ternion_testing::{Target, suite};
+
+/// Ops that must have shaders of their own.
+const FUSED: [&str; 37] = [
+    "adam_step",
+    "attention",
+    "attention_grad",
+    "avg_pool2d",
+    "avg_pool2d_grad",
+    "batch_norm",
+    "batch_norm_grad",
+    "col2im",
+    "conv2d",
+    "conv2d_grad_input",
+    "conv2d_grad_weight",
+    "cross_entropy",
+    "cross_entropy_grad",
+    "cross_entropy_grad_update",
+    "cross_entropy_with_grad",
+    "dropout",
+    "gather",
+    "im2col",
+    "index_add",
+    "index_select",
+    "layer_norm",
+    "layer_norm_grad",
+    "log_softmax",
+    "log_softmax_grad",
+    "logsumexp",
+    "max_pool2d",
+    "max_pool2d_grad",
+    "normal",
+    "rms_norm",
+    "rms_norm_grad",
+    "scatter_add",
+    "scatter_set",
+    "sgd_step",
+    "softmax",
+    "softmax_grad",
+    "uniform",
+    "var",
+];
+
+/// Elements of a row, or products of a sum, from which on it may be cut into parts: two launches.
+const LONG: usize = 128;
+
+/// Elements that are reduced to one, or that share a sum; products of which an element is the sum.
+fn length(op: &Op, inputs: &[View<'_>], outputs: &[View<'_>]) -> usize {
+    let elements = |view: &View<'_>| view.layout.elements();
+    let last = |view: &View<'_>| view.layout.shape().dim(view.layout.shape().rank() - 1);
+    match op {
+        Op::Reduce(_) | Op::Variance(_) => elements(&inputs[0]) / elements(&outputs[0]),
+        Op::CumulativeSum(sum) => outputs[0].layout.shape().dim(sum.axis),
+        Op::Softmax(softmax) => outputs[0].layout.shape().dim(softmax.axis),
+        Op::SoftmaxGrad(softmax) => outputs[0].layout.shape().dim(softmax.axis),
+        Op::LogSoftmax(softmax) => outputs[0].layout.shape().dim(softmax.axis),
+        Op::LogSoftmaxGrad(softmax) => outputs[0].layout.shape().dim(softmax.axis),
+        Op::CrossEntropy(_) | Op::LayerNorm(_) | Op::RmsNorm(_) | Op::Matmul(_) => last(&inputs[0]),
+        Op::CrossEntropyGrad(_) => last(&outputs[0]),
+        Op::BatchNorm(_) => elements(&inputs[0]) / inputs[0].layout.shape().dim(1),
+        // Channels of a group times places of the window, or images times places of the output: fewer than elements of the larger operand.
+        Op::Conv2d(_) | Op::Conv2dGradInput(_) | Op::Conv2dGradWeight(_) => {
+            elements(&inputs[0]).max(elements(&inputs[1]))
+        }
+        _ => 0,
+    }
+}
+
+/// How many launches a call takes whose tensors all lie dense, as docs/kernels/wgsl.md says.
+fn documented(op: &Op, inputs: &[View<'_>], outputs: &[View<'_>], small: bool) -> RangeInclusive<u64> {
+    let exactly = |launches: u64| launches..=launches;
+    let copied = u64::from(!inputs.first().is_some_and(|base| outputs[0].is(base)));
+    let sorted = |places: usize| {
+        let digits = u64::from(usize::BITS - places.leading_zeros()).div_ceil(4);
+        exactly(copied + 2 + 3 * digits)
+    };
+    match op {
+        Op::Iota(_) => exactly(0),
+        Op::SgdStep(step) => exactly((inputs.len() / (3 + step.states())) as u64),
+        Op::AdamStep(_) => exactly((inputs.len() / (3 + AdamStep::STATES)) as u64),
+        Op::LayerNormGrad(_) | Op::RmsNormGrad(_) if outputs.len() > 1 => exactly(2),
+        Op::BatchNormGrad(_) if outputs.len() > 1 => exactly(3),
+        Op::Attention(_) if small && is_by_products(inputs) => 2..=3,
+        Op::AttentionGrad(_) if small && is_by_products(inputs) => 6..=9,
+        Op::AttentionGrad(_) => exactly(3),
+        Op::MaxPool2dGrad(_) => exactly(3),
+        Op::SliceAssign(_) => exactly(copied + 1),
+        Op::IndexAdd(add) => sorted(outputs[0].layout.shape().dim(add.axis)),
+        Op::Scatter(scatter) if scatter.mode == ScatterMode::Add => sorted(outputs[0].layout.elements()),
+        Op::Scatter(_) => exactly(copied + 3),
+        _ if length(op, inputs, outputs) >= LONG => 1..=2,
+        _ => exactly(1),
+    }
+}
+
+/// Whether attention goes through whole products, of the heads of the table in one go: more queries and keys than a tile of the other shaders has, in fours.
+fn is_by_products(inputs: &[View<'_>]) -> bool {
+    let last = |input: usize, back: usize| {
+        let shape = inputs[input].layout.shape();
+        shape.dim(shape.rank() - back)
+    };
+    [0, 1].iter().all(|&input| last(input, 2) > 64) && [0, 1, 2].iter().all(|&input| last(input, 1) % 4 == 0)
+}
+
+/// What calls of f32 ops did.
+#[derive(Debug, Default)]
+struct Seen {
+    /// How often each op ran.
+    runs: BTreeMap<&'static str, usize>,
+    /// Calls that took other numbers of launches than those documented.
+    wrong: Vec<String>,
+    /// Ops that were refused, and so composed.
+    composed: Vec<&'static str>,
+}
+
+/// A device that computes nothing and looks at calls in f32.
+#[derive(Debug)]
+struct Observed {
+    gpu: Arc<Gpu>,
+    inner: Device,
+    seen: Arc<Mutex<Seen>>,
+}
+
+impl Observed {
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().expect("no panic while it was held")
+    }
+}
+
+/// Attention that no shader is there for.
+fn drops_weights(op: &Op) -> bool {
+    match op {
+        Op::Attention(attention) => attention.config.dropout.is_some(),
+        Op::AttentionGrad(gradient) => gradient.config.dropout.is_some(),
+        _ => false,
+    }
+}
+
+impl Backend for Observed {
+    delegate_backend!(inner: alloc, upload, download, synchronize, memory);
+
+    fn name(&self) -> &str {
+        "observed"
+    }
+
+    fn plan(&self, op: &Op, inputs: &[Meta<'_>]) -> Result<Plan, Unsupported> {
+        let planned = self.inner.backend().plan(op, inputs);
+        let is_f32 = inputs.first().is_some_and(|meta| meta.dtype == DType::F32);
+        if planned.is_err() && is_f32 && !drops_weights(op) {
+            self.seen().composed.push(op.name());
+        }
+        planned
+    }
+
+    fn run(&self, op: &Op, inputs: &[View<'_>], outputs: &[View<'_>]) -> Result<()> {
+        let before = self.gpu.launches();
+        self.inner.backend().run(op, inputs, outputs)?;
+        let launches = self.gpu.launches() - before;
+        let views = || inputs.iter().chain(outputs);
+        let dense = views().all(|view| view.layout.is_contiguous() && view.layout.elements() > 0);
+        if dense && outputs[0].dtype == DType::F32 {
+            let expected = documented(op, inputs, outputs, self.gpu.small_products);
+            let mut seen = self.seen();
+            *seen.runs.entry(op.name()).or_default() += 1;
+            if !expected.contains(&launches) {
+                let shapes: Vec<_> = views().map(|view| *view.layout.shape()).collect();
+                seen.wrong
+                    .push(format!("{} of {shapes:?}: {launches} launches, not {expected:?}", op.name()));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What the rows of the op table did on their smallest shapes: those in f32 that have it, others in the first dtype that the device has. Results
+/// mean nothing, since nothing is computed.
+struct Reached {
+    gpu: Arc<Gpu>,
+    seen: Arc<Mutex<Seen>>,
+}
+
+impl Reached {
+    /// By these rows; with products for few tiles of attention, as on software adapters, or as on others.
+    fn by(rows: impl Iterator<Item = OpCase>, small_products: bool) -> Reached {
+        let gpu = Gpu::noop(Options { small_products, ..Options::default() });
+        let seen = Arc::new(Mutex::new(Seen::default()));
+        let inner = Device::new(WgpuBackend { gpu: gpu.clone() });
+        let observed = Observed { gpu: gpu.clone(), inner, seen: seen.clone() };
+        // Every dtype where it is recorded what shaders are asked for.
+        let dtypes_of = |row: &OpCase| match row.dtypes.contains(&DType::F32) {
+            _ if crate::record::folder().is_some() => row.dtypes.iter().map(|&dtype| vec![dtype]).collect(),
+            true => vec![vec![DType::F32]],
+            false => vec![row.dtypes.clone()],
+        };
+        let in_dtypes =
+            |row: OpCase| dtypes_of(&row).into_iter().map(move |dtypes| OpCase { dtypes, ..row.clone() });
+        let rows: Vec<OpCase> = rows.flat_map(in_dtypes).collect();
+        suite::reached(&rows, &Target::new(Device::new(observed)));
+        Reached { gpu, seen }
+    }
+
+    fn check(&self, ops: &[&str], least_shaders: usize) {
+        let (compiled, refused) = self.gpu.compiled();
+        assert!(refused.is_empty(), "{} shaders were refused, the first: {}", refused.len(), refused[0]);
+        assert!(compiled > least_shaders, "only {compiled} shaders were asked for");
+        let seen = self.seen.lock().expect("no panic while it was held");
+        assert!(seen.wrong.is_empty(), "{} calls, the first: {}", seen.wrong.len(), seen.wrong[0]);
+        for op in ops {
+            assert!(seen.runs.contains_key(op), "{op} never ran in f32");
+            assert!(!seen.composed.contains(op), "{op} was composed");
+        }
+    }
+}
+
+#[test]
+fn shaders_are_valid_and_fused_ops_of_every_f32_row_launch_what_is_documented() {
+    Reached::by(table().into_iter(), false).check(&FUSED, 150);
+}
+
+/// Of attention, those for few tiles, too.
+#[test]
+fn attention_of_few_tiles_launches_what_is_documented() {
+    let rows = table().into_iter().filter(|row| row.op == "attention");
+    Reached::by(rows, true).check(&["attention", "attention_grad"], 8);
+}

@@ -1,0 +1,155 @@
+//! What uploads keep on their way, that bytes arrive, and downloads without memory.
+
+use super::{MOST_STAGED, MOST_WRITTEN};
+use crate::WgpuBackend;
+use crate::gpu::Gpu;
+use crate::options::Options;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use ternion_core::{Device, Error, Result, Tensor};
+use ternion_testing::suite;
+
+/// The first adapter, where `TERNION_EXPECT` names wgpu.
+fn adapter() -> Option<Arc<Gpu>> {
+    suite::expects("wgpu").then(|| Gpu::open(0, Options::default()).expect("TERNION_EXPECT names wgpu"))
+}
+
+/// A device that runs nothing, and an adapter.
+fn gpus() -> impl Iterator<Item = Arc<Gpu>> {
+    [Gpu::noop(Options::default())].into_iter().chain(adapter())
+}
+
+fn device(gpu: &Arc<Gpu>) -> Device {
+    Device::new(WgpuBackend { gpu: gpu.clone() })
+}
+
+/// Bytes of which neighbours differ, and those of different turns.
+fn bytes(count: usize) -> Vec<u8> {
+    (0..count as u32).map(|index| (index.wrapping_mul(2_654_435_761) >> 24) as u8).collect()
+}
+
+#[test]
+fn uploads_without_a_launch_between_do_not_pile_up() -> Result<()> {
+    for gpu in gpus() {
+        let piece = bytes(3 << 20);
+        let buffer = gpu.alloc(piece.len())?;
+        let mut most = 0;
+        for _ in 0..60 {
+            gpu.upload(&piece, &buffer, 0)?;
+            let batch = gpu.batch.lock();
+            assert!(batch.written() < MOST_WRITTEN as u64, "{} bytes wait", batch.written());
+            most = batch.staged().max(most);
+        }
+        // Written bytes are counted, and as arrived only when the device says so.
+        assert!((piece.len() as u64..=MOST_STAGED).contains(&most), "{most} bytes on their way");
+    }
+    Ok(())
+}
+
+#[test]
+fn an_upload_waits_where_much_is_on_its_way() -> Result<()> {
+    for gpu in gpus() {
+        let buffer = gpu.alloc(400)?;
+        // As if so much had been written and the device had not begun.
+        gpu.batch.lock().wrote(MOST_STAGED as usize);
+        gpu.upload(&[7; 400], &buffer, 0)?;
+        let batch = gpu.batch.lock();
+        let found = (batch.written(), batch.staged());
+        assert_eq!(found, (400, 400), "it waits for what was written before, not for itself");
+    }
+    Ok(())
+}
+
+#[test]
+fn small_uploads_are_submitted_together_and_by_a_wait() -> Result<()> {
+    for gpu in gpus() {
+        let buffer = gpu.alloc(400)?;
+        for _ in 0..100 {
+            gpu.upload(&[7; 400], &buffer, 0)?;
+        }
+        assert_eq!(gpu.batch.lock().written(), 100 * 400, "none was submitted");
+        gpu.synchronize()?;
+        let batch = gpu.batch.lock();
+        assert_eq!((batch.written(), batch.staged()), (0, 0), "bytes on their way behind a wait");
+    }
+    Ok(())
+}
+
+#[test]
+fn uploads_go_with_the_launches_behind_them() -> Result<()> {
+    for gpu in gpus() {
+        let device = device(&gpu);
+        let x = Tensor::from_vec(vec![1.0f32; 1000], [1000], &device)?;
+        assert_eq!(gpu.batch.lock().written(), 4000);
+        let _y = x.exp()?;
+        gpu.hand_over();
+        assert_eq!(gpu.batch.lock().written(), 0, "they were submitted");
+    }
+    Ok(())
+}
+
+/// Only what an adapter does with bytes is seen: the other device has no memory.
+#[test]
+fn bytes_of_several_turns_arrive() -> Result<()> {
+    let Some(gpu) = adapter() else { return Ok(()) };
+    let all = bytes(MOST_STAGED as usize + MOST_WRITTEN + 9);
+    let buffer = gpu.alloc(all.len() + 8)?;
+    let sizes = [MOST_WRITTEN - 4, MOST_WRITTEN, MOST_WRITTEN + 4, 2 * MOST_WRITTEN + 3, all.len()];
+    for (size, offset) in sizes.into_iter().flat_map(|size| [(size, 0), (size, 5)]) {
+        gpu.upload(&vec![0xa5; size + 8], &buffer, 0)?;
+        gpu.upload(&all[..size], &buffer, offset)?;
+        let mut found = vec![0; size + 8];
+        gpu.download(&buffer, 0, &mut found)?;
+        assert!(found[offset..][..size] == all[..size], "{size} bytes from byte {offset} on");
+        let around = found[..offset].iter().chain(&found[offset + size..]);
+        assert!(around.copied().all(|byte| byte == 0xa5), "bytes around {size} from byte {offset} on");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_download_without_memory_leaves_what_waits() -> Result<()> {
+    let Some(gpu) = adapter() else { return Ok(()) };
+    let device = device(&gpu);
+    let x = Tensor::from_vec(vec![1.0f32; 1000], [1000], &device)?;
+    // Compiles, which takes longer than launches wait, and leaves other numbers in the memory.
+    drop(x.add_scalar(5.0)?.mul_scalar(2.0)?);
+    device.synchronize()?;
+    let y = x.add_scalar(1.0)?.mul_scalar(2.0)?;
+    gpu.refused_staging.store(usize::MAX, Ordering::Relaxed);
+    let error = y.to_vec::<f32>().expect_err("there is no memory for a download");
+    gpu.refused_staging.store(0, Ordering::Relaxed);
+    assert_eq!(y.to_vec::<f32>()?, [4.0; 1000], "behind {error}");
+    assert!(matches!(error, Error::OutOfMemory { requested: 4000, .. }), "{error:?}");
+    Ok(())
+}
+
+#[test]
+fn a_download_gives_back_what_is_kept_before_there_is_no_memory() -> Result<()> {
+    for gpu in gpus() {
+        let device = device(&gpu);
+        let x = Tensor::from_vec(vec![1.0f32; 1000], [1000], &device)?;
+        drop(Tensor::from_vec(vec![1.0f32; 5000], [5000], &device)?);
+        assert!(gpu.memory().cached > 0, "{:?}", gpu.memory());
+        gpu.refused_staging.store(1, Ordering::Relaxed);
+        x.to_vec::<f32>()?;
+        assert_eq!(gpu.memory().cached, 0);
+    }
+    Ok(())
+}
+
+#[test]
+fn indices_out_of_range_are_told_also_behind_a_download_without_memory() -> Result<()> {
+    let Some(gpu) = adapter() else { return Ok(()) };
+    let device = device(&gpu);
+    let x = Tensor::from_vec(vec![1.0f32; 12], [3, 4], &device)?;
+    let indices = Tensor::from_vec(vec![0i64, 7], [2], &device)?;
+    let rows = x.index_select(0, &indices)?;
+    gpu.refused_staging.store(usize::MAX, Ordering::Relaxed);
+    let error = rows.to_vec::<f32>().expect_err("there is no memory for a download");
+    assert!(matches!(error, Error::OutOfMemory { .. }), "{error:?}");
+    gpu.refused_staging.store(0, Ordering::Relaxed);
+    let error = rows.to_vec::<f32>().expect_err("index 7 of 3 rows");
+    assert!(matches!(error, Error::IndexOutOfRange { index: 7, size: 3, .. }), "{error:?}");
+    Ok(())
+}

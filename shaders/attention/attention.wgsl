@@ -1,0 +1,205 @@
+// Attention with a running softmax (Dao et al. 2022, algorithm 1): y = softmax(scale * q kT + mask) v, and the log-sum-exp of the scores.
+//
+//   q [batch, heads, queries, head_dim]     k [batch, kv_heads, keys, head_dim]     v [batch, kv_heads, keys, value_dim]
+//   y [batch, heads, queries, value_dim]    lse [batch, heads, queries]             mask [batch, heads, queries, keys]      any strides
+//
+// A work group makes 64 queries by 64 columns of y and goes over the keys that they see, 32 at a time:
+//
+//                keys ->   k0        k1                 s   = scale q kT (+ mask)            [64, 32]
+//            +---------+---------+---------+            max = larger of max, rowmax s
+//   queries  |  seen   |  seen   |  none   |            p   = exp(s - max)
+//      |     +---------+---------+---------+            sum = sum * exp(old max - max) + rowsum p
+//      v     |  seen   |  seen   |  seen   |            y   = y * exp(old max - max) + p v
+//            +---------+---------+---------+            then y / sum, and max + log sum
+//
+// Values wider than 64 take several groups, each with the scores anew. A query that sees no key gives 0 and -infinity.
+//
+// For tensors that attention_vec4.wgsl does not take: wider than 128, or with rows that cannot be read four elements at a time.
+
+struct Parameters {
+    launched: u32,
+    queries: u32,
+    keys: u32,
+    head_dim: u32,
+    value_dim: u32,
+    heads: u32,
+    // Query heads that share a key head.
+    shared_by: u32,
+    // Groups side by side for the columns of y, and one below the other for its queries.
+    chunks: u32,
+    tiles: u32,
+    scale: f32,
+    // Keys above position - back and below position + ahead are seen.
+    back: i32,
+    ahead: i32,
+    // First elements of q, k, v, y; of lse, mask.
+    offsets: vec4<u32>,
+    more_offsets: vec4<u32>,
+    // Strides.
+    q: vec4<u32>,
+    k: vec4<u32>,
+    v: vec4<u32>,
+    y: vec4<u32>,
+    lse: vec4<u32>,
+    mask: vec4<u32>,
+}
+
+// First elements of this group's heads.
+var<private> q_head: u32;
+var<private> k_head: u32;
+var<private> v_head: u32;
+
+fn query_element(which: u32, query: u32, element_index: u32) -> f32 {
+    if (query >= params.queries || element_index >= params.head_dim) {
+        return 0.0;
+    }
+    return q_at(q_head + query * params.q.z + element_index * params.q.w);
+}
+
+fn key_element(which: u32, key: u32, element_index: u32) -> f32 {
+    if (key >= params.keys || element_index >= params.head_dim) {
+        return 0.0;
+    }
+    return k_at(k_head + key * params.k.z + element_index * params.k.w);
+}
+
+fn value_element(key: u32, column: u32) -> f32 {
+    if (key >= params.keys || column >= params.value_dim) {
+        return 0.0;
+    }
+    return v_at(v_head + key * params.v.z + column * params.v.w);
+}
+
+fn is_lowest(x: f32) -> bool {
+    return bitcast<u32>(x) == 0xff800000u;
+}
+
+// The larger; the first where the other is NaN.
+fn larger_of_rows(a: vec4<f32>, b: vec4<f32>) -> vec4<f32> {
+    return select(a, b, b > a);
+}
+
+// exp(score - base) of four rows.
+fn weights_of(score: vec4<f32>, base: vec4<f32>) -> vec4<f32> {
+    return vec4<f32>(exp_of(score.x - base.x), exp_of(score.y - base.y), exp_of(score.z - base.z), exp_of(score.w - base.w));
+}
+
+fn scores_of(products: vec4<f32>, query: u32, key: u32, mask_head: u32) -> vec4<f32> {
+    return vec4<f32>(
+        score_of(products.x, query, key, mask_head),
+        score_of(products.y, query + 1u, key, mask_head),
+        score_of(products.z, query + 2u, key, mask_head),
+        score_of(products.w, query + 3u, key, mask_head),
+    );
+}
+
+// Nothing seen yet: weights of 0, not of exp(-inf + inf).
+fn base_of(row_max: vec4<f32>) -> vec4<f32> {
+    let bits = bitcast<vec4<u32>>(row_max);
+    return select(row_max, vec4<f32>(), bits == vec4<u32>(0xff800000u));
+}
+
+// Two columns of the row that begins at `index`.
+fn put_columns(element_index: u32, column: u32, results: vec2<f32>) {
+    let at = element_index + column * params.y.w;
+    if (params.y.w == 1u && column + 1u < params.value_dim) {
+        y_put_pair(at, results.x, results.y);
+        return;
+    }
+    if (column < params.value_dim) {
+        y_put(at, results.x);
+    }
+    if (column + 1u < params.value_dim) {
+        y_put(at + params.y.w, results.y);
+    }
+}
+
+@compute @workgroup_size(128)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+    let number = group_number(group, groups);
+    if (number >= params.launched) {
+        return;
+    }
+    let first_column = number % params.chunks * 64u;
+    let first_query = number / params.chunks % params.tiles * 64u;
+    let head_number = number / params.chunks / params.tiles;
+    let head = head_number % params.heads;
+    let batch = head_number / params.heads;
+    let kv_head = head / params.shared_by;
+    q_head = params.offsets.x + batch * params.q.x + head * params.q.y;
+    k_head = params.offsets.y + batch * params.k.x + kv_head * params.k.y;
+    v_head = params.offsets.z + batch * params.v.x + kv_head * params.v.y;
+    let mask_head = params.more_offsets.y + batch * params.mask.x + head * params.mask.y;
+    let lines = lane / 8u;
+    let inners = lane % 8u;
+    let query = first_query + lines * 4u;
+    var row_max = vec4<f32>(lowest());
+    // Of this thread's keys alone.
+    var row_sum = vec4<f32>();
+    // The keys that any query of the tile sees.
+    let position = i32(first_query) + i32(params.keys) - i32(params.queries);
+    let last = position + i32(min(63u, params.queries - 1u - first_query));
+    let first_key = u32(max(position - params.back + 1i, 0i));
+    let end_key = u32(clamp(last + params.ahead, 0i, i32(params.keys)));
+    for (var step = first_key; step < end_key; step += 32u) {
+        var scores = tile_scores(0u, first_query, step, params.head_dim, lane);
+        let key = step + inners * 4u;
+        scores.inner_0 = scores_of(scores.inner_0, query, key, mask_head);
+        scores.inner_1 = scores_of(scores.inner_1, query, key + 1u, mask_head);
+        scores.inner_2 = scores_of(scores.inner_2, query, key + 2u, mask_head);
+        scores.inner_3 = scores_of(scores.inner_3, query, key + 3u, mask_head);
+        let own_max = larger_of_rows(larger_of_rows(scores.inner_0, scores.inner_1), larger_of_rows(scores.inner_2, scores.inner_3));
+        workgroupBarrier();
+        attention_left[inners * 17u + lines] = own_max;
+        workgroupBarrier();
+        var new_max = row_max;
+        for (var other = 0u; other < 8u; other += 1u) {
+            new_max = larger_of_rows(new_max, attention_left[other * 17u + lines]);
+        }
+        let base = base_of(new_max);
+        let shrink = weights_of(row_max, base);
+        row_max = new_max;
+        scores.inner_0 = weights_of(scores.inner_0, base);
+        scores.inner_1 = weights_of(scores.inner_1, base);
+        scores.inner_2 = weights_of(scores.inner_2, base);
+        scores.inner_3 = weights_of(scores.inner_3, base);
+        row_sum = row_sum * shrink + (scores.inner_0 + scores.inner_1) + (scores.inner_2 + scores.inner_3);
+        output_near_0 *= shrink.x;
+        output_near_1 *= shrink.y;
+        output_near_2 *= shrink.z;
+        output_near_3 *= shrink.w;
+        output_far_0 *= shrink.x;
+        output_far_1 *= shrink.y;
+        output_far_2 *= shrink.z;
+        output_far_3 *= shrink.w;
+        put_weights(scores, lane);
+        add_product(step, first_column, lane);
+    }
+    workgroupBarrier();
+    attention_left[inners * 17u + lines] = row_sum;
+    workgroupBarrier();
+    var whole_sum = vec4<f32>();
+    for (var other = 0u; other < 8u; other += 1u) {
+        whole_sum += attention_left[other * 17u + lines];
+    }
+    let head_y = params.offsets.w + batch * params.y.x + head * params.y.y;
+    let head_lse = params.more_offsets.x + batch * params.lse.x + head * params.lse.y;
+    for (var part = 0u; part < 8u; part += 1u) {
+        let row = part / 2u;
+        let sum = whole_sum[row];
+        let blind = sum == 0.0 && !is_nan(sum);
+        let outputs = output_row(row, part % 2u == 1u);
+        if (query + row < params.queries) {
+            let element_index = head_y + (query + row) * params.y.z;
+            let column = first_column + inners * 4u + part % 2u * 32u;
+            let results = select(outputs / sum, vec4<f32>(), blind);
+            put_columns(element_index, column, results.xy);
+            put_columns(element_index, column + 2u, results.zw);
+            if (first_column == 0u && inners == 0u && part % 2u == 0u) {
+                // Where NaN kept the maximum at -infinity, scores were taken as they are.
+                let log_sum = base_of(row_max)[row] + log_of(sum);
+                lse_put(head_lse + (query + row) * params.lse.z, select(log_sum, lowest(), blind));
+            }
+        }
+    }
+}

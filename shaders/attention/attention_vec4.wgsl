@@ -1,0 +1,236 @@
+// Attention as in attention.wgsl, for head_dim and value_dim of up to 128, multiples of 4, and tensors whose rows can be read four elements at a time.
+//
+//   q [batch, heads, queries, head_dim]     k [batch, kv_heads, keys, head_dim]     v [batch, kv_heads, keys, value_dim]
+//   y [batch, heads, queries, value_dim]    lse [batch, heads, queries]             mask [batch, heads, queries, keys]      any other strides
+//
+// A work group makes 64 queries of y, in all columns, and goes over the keys that they see, 64 at a time, by the tiles of tile_vec4.wgsl:
+//
+//                keys ->   k0        k1        k2            s   = scale q kT (+ mask)            [64, 64]
+//            +---------+---------+---------+                max = larger of max, rowmax s
+//   queries  |  inner  |  edge   |  none   |                p   = exp(s - max)
+//      |     +---------+---------+---------+                sum = sum * exp(old max - max) + rowsum p
+//      v     |  inner  |  inner  |  edge   |                y   = y * exp(old max - max) + p v
+//            +---------+---------+---------+                then y / sum, and max + log sum
+//
+// Without a mask only steps on an edge test who sees whom. A step of head_dim = value_dim = 128 is 8192 multiply-adds of a thread, 640 reads of four
+// from work-group memory, 19 barriers and 32 exponentials. A query that sees no key gives 0 and -infinity. LEFTOVER: only groups of heads that the
+// records of pack_f16.wgsl refuse.
+
+struct Parameters {
+    launched: u32,
+    queries: u32,
+    keys: u32,
+    head_dim: u32,
+    value_dim: u32,
+    heads: u32,
+    // Query heads that share a key head.
+    shared_by: u32,
+    // Groups side by side for the columns of y, and one below the other for its queries.
+    chunks: u32,
+    tiles: u32,
+    scale: f32,
+    // Keys above position - back and below position + ahead are seen.
+    back: i32,
+    ahead: i32,
+    // First elements of q, k, v, y; of lse, mask.
+    offsets: vec4<u32>,
+    more_offsets: vec4<u32>,
+    // Strides.
+    q: vec4<u32>,
+    k: vec4<u32>,
+    v: vec4<u32>,
+    y: vec4<u32>,
+    lse: vec4<u32>,
+    mask: vec4<u32>,
+}
+
+// First elements of this group's heads.
+var<private> q_head: u32;
+var<private> k_head: u32;
+var<private> v_head: u32;
+
+fn query_row(which: u32, query: u32) -> u32 {
+    return (q_head + min(query, params.queries - 1u) * params.q.z) / 4u;
+}
+
+fn query_words(which: u32, element_index: u32) -> q_WORDS {
+    return q_words(element_index);
+}
+
+fn key_row(which: u32, key: u32) -> u32 {
+    return (k_head + min(key, params.keys - 1u) * params.k.z) / 4u;
+}
+
+fn key_words(which: u32, element_index: u32) -> q_WORDS {
+    return k_words(element_index);
+}
+
+fn value_index(which: u32, key: u32, column: u32) -> u32 {
+    return (v_head + min(key, params.keys - 1u) * params.v.z) / 4u + min(column, params.value_dim / 4u - 1u);
+}
+
+fn value_words(which: u32, element_index: u32) -> q_WORDS {
+    return v_words(element_index);
+}
+
+// A thread's 8 lines: the near 4, the far 4.
+struct Rows {
+    near: vec4<f32>,
+    far: vec4<f32>,
+}
+
+// Where rows are put together: [16 threads across][64 queries, and 4], behind the operands; then [2][64 queries], behind the matrix.
+const ACROSS_AT: u32 = 1312u;
+const HALVES_AT: u32 = 1600u;
+
+// The largest of each row of all threads; 128 threads take 64 rows, each half of what is across. Nobody reads the memory for it any more.
+fn largest_of_rows(own: Rows, lane: u32) -> Rows {
+    let lines = tile_line(lane);
+    let at = ACROSS_AT + tile_across(lane) * 17u + lines;
+    tile_memory[at] = own.near;
+    tile_memory[at + 8u] = own.far;
+    workgroupBarrier();
+    let row = lane % 64u;
+    let first = ACROSS_AT + lane / 64u * 136u + row / 4u;
+    var largest = tile_memory[first][row % 4u];
+#repeat other 7
+    largest = max(largest, tile_memory[first + #{other*17+17}u][row % 4u]);
+#end
+    tile_memory[HALVES_AT + lane / 4u][lane % 4u] = largest;
+    workgroupBarrier();
+    let near = max(tile_memory[HALVES_AT + lines], tile_memory[HALVES_AT + lines + 16u]);
+    let far = max(tile_memory[HALVES_AT + lines + 8u], tile_memory[HALVES_AT + lines + 24u]);
+    return Rows(near, far);
+}
+
+// The sum of each row of all threads. Ends a group: nobody uses the memory after it.
+fn sums_of_rows(own: Rows, lane: u32) -> Rows {
+    let lines = ACROSS_AT + tile_line(lane);
+    let at = lines + tile_across(lane) * 17u;
+    workgroupBarrier();
+    tile_memory[at] = own.near;
+    tile_memory[at + 8u] = own.far;
+    workgroupBarrier();
+    var sums = Rows();
+    for (var other = 0u; other < 16u; other += 1u) {
+        sums.near += tile_memory[lines + other * 17u];
+        sums.far += tile_memory[lines + other * 17u + 8u];
+    }
+    return sums;
+}
+
+fn shrink_output(near: vec4<f32>, far: vec4<f32>) {
+#repeat i 4
+    out_0_near_#{i} *= near[#{i}];
+    out_0_far_#{i} *= near[#{i}];
+    out_0_near_#{i+4} *= far[#{i}];
+    out_0_far_#{i+4} *= far[#{i}];
+#end
+}
+
+@compute @workgroup_size(128)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+    let number = group_number(group, groups);
+    if (number >= params.launched) {
+        return;
+    }
+    // The last queries first: of causal attention they have most to do.
+    let first_query = (params.tiles - 1u - number % params.tiles) * 64u;
+    let head_number = number / params.tiles;
+    let head = head_number % params.heads;
+    let batch = head_number / params.heads;
+    let kv_head = head / params.shared_by;
+#repeat leftover LEFTOVER
+    if (records_bits(8u * (head_number / params.shared_by)) != 0u) {
+        return;
+    }
+#end
+    q_head = params.offsets.x + batch * params.q.x + head * params.q.y;
+    k_head = params.offsets.y + batch * params.k.x + kv_head * params.k.y;
+    v_head = params.offsets.z + batch * params.v.x + kv_head * params.v.y;
+    let mask_head = params.more_offsets.y + batch * params.mask.x + head * params.mask.y;
+    let query = first_query + tile_line(lane) * 4u;
+    var row_max = Rows(vec4<f32>(lowest()), vec4<f32>(lowest()));
+    // Of this thread's keys alone.
+    var row_sum = Rows();
+    // The keys that any query of the tile sees, and those that all do.
+    let position = i32(first_query) + i32(params.keys) - i32(params.queries);
+    let last = position + i32(min(63u, params.queries - 1u - first_query));
+    let first_key = u32(max(position - params.back + 1i, 0i));
+    let end_key = u32(clamp(last + params.ahead, 0i, i32(params.keys)));
+    let first_inner = u32(max(last - params.back + 1i, 0i));
+    let end_inner = u32(clamp(position + params.ahead, 0i, i32(params.keys)));
+    if (first_key < end_key) {
+        begin_scores(0u, first_query, first_key, params.head_dim, lane);
+    }
+    for (var step = first_key; step < end_key; step += 64u) {
+        workgroupBarrier();
+        var scores = tile_of_scores(0u, params.head_dim, lane);
+        read_matrix(0u, step, lane);
+        if (HAS_MASK || step < first_inner || step + 64u > end_inner) {
+            // Once in the text for all vec4s, as it is long: they pass through the memory of the weights, which others may still read as operands.
+            workgroupBarrier();
+            put_tile(scores, lane);
+            for (var own = 0u; own < 8u; own += 1u) {
+                let element_index = own_index(own, lane);
+                let key = step + tile_across(lane) + own / 2u * 16u;
+                tile_memory[element_index] = seen_by_queries(tile_memory[element_index], query + own % 2u * 32u, key, mask_head);
+            }
+            scores = own_part(lane);
+        } else {
+            scores = scaled_tile(scores);
+        }
+        let own = Rows(
+            max(max(scores.near_0, scores.near_1), max(scores.near_2, scores.near_3)),
+            max(max(scores.far_0, scores.far_1), max(scores.far_2, scores.far_3)),
+        );
+        let step_max = largest_of_rows(own, lane);
+        let new_max = Rows(max(row_max.near, step_max.near), max(row_max.far, step_max.far));
+        let base = Rows(bases_of(new_max.near), bases_of(new_max.far));
+        if (any(new_max.near != row_max.near) || any(new_max.far != row_max.far)) {
+            let near = vec4_exponentials(row_max.near - base.near);
+            let far = vec4_exponentials(row_max.far - base.far);
+            row_sum.near *= near;
+            row_sum.far *= far;
+            shrink_output(near, far);
+            row_max = new_max;
+        }
+#repeat inner 4
+        scores.near_#{inner} = vec4_exponentials(scores.near_#{inner} - base.near);
+        scores.far_#{inner} = vec4_exponentials(scores.far_#{inner} - base.far);
+#end
+        row_sum.near += (scores.near_0 + scores.near_1) + (scores.near_2 + scores.near_3);
+        row_sum.far += (scores.far_0 + scores.far_1) + (scores.far_2 + scores.far_3);
+        put_tile(scores, lane);
+        // Read while the product is summed.
+        if (step + 64u < end_key) {
+            begin_scores(0u, first_query, step + 64u, params.head_dim, lane);
+        }
+        add_tile_product_0(0u, step, lane);
+    }
+    let sums = sums_of_rows(row_sum, lane);
+    let head_y = params.offsets.w + batch * params.y.x + head * params.y.y;
+    let head_lse = params.more_offsets.x + batch * params.lse.x + head * params.lse.y;
+    let across = tile_across(lane);
+    for (var row = 0u; row < 8u; row += 1u) {
+        let line = first_query + row_offset(row, lane);
+        if (line >= params.queries) {
+            continue;
+        }
+        let sum = select(sums.near, sums.far, row >= 4u)[row % 4u];
+        let blind = sum == 0.0 && !is_nan(sum);
+        let factor = 1.0 / sum;
+        let element_index = (head_y + line * params.y.z) / 4u;
+        if (across * 4u < params.value_dim) {
+            y_put_vec4(element_index + across, select(out_row_0(row, false) * factor, vec4<f32>(), blind));
+        }
+        if (WIDE && across * 4u + 64u < params.value_dim) {
+            y_put_vec4(element_index + across + 16u, select(out_row_0(row, true) * factor, vec4<f32>(), blind));
+        }
+        if (across == 0u) {
+            // Where NaN kept the maximum at -infinity, scores were taken as they are.
+            let base = bases_of(select(row_max.near, row_max.far, row >= 4u))[row % 4u];
+            lse_put(head_lse + line * params.lse.z, select(base + log_of(sum), lowest(), blind));
+        }
+    }
+}

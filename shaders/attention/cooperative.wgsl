@@ -1,0 +1,243 @@
+// Attention as in attention.wgsl by cooperative matrices of 16 x 16 x 16 (tensor cores), without a mask, from the packed f16 of pack_f16.wgsl.
+//
+//   packed_q [batch, heads, padded_queries, WIDTH]     packed_k, packed_v [batch, kv_heads, padded_keys, WIDTH]     records [groups, 8]
+//   y [batch, heads, queries, value_dim]    lse [batch, heads, queries]      any strides; y is written four elements at a time
+//
+// A work group makes LINES queries of y, each subgroup of 32 threads 16 of them, and goes over the keys that they see twice, 32 at a time. Matrices
+// cannot be touched by element, so that a running maximum could not rescale the output: the first time finds the largest score of each row.
+//
+//                 keys ->  32   32   32            first    largest = larger of largest, rowmax (q kT)
+//   16 queries   +------+------+------+            second   p = 2^(factor * q kT - factor * largest + 15), rounded to f16
+//   of each      | inner| edge | none |                     y += p v,  sum += rowsum p  (of p as it was in f32)
+//   subgroup     +------+------+------+            then     y / sum * 2^-power of v,  lse = ln 2 (factor * largest + log2 sum - 15)
+//
+// Scores pass from matrices to threads through score_tile, where two threads share a row, and weights back through weight_tile. Halves are as exact as the
+// inputs, and products and sums are in f32: what is lost is in the weights. One above 2^-29 is rounded to 11 bits, a smaller one to a multiple of
+// 2^-39 (where an adapter takes subnormal f16 for 0, to 0): |error of y| <= 2^-12 * sum of p |v| + keys * 2^-40 * largest |v| of the column.
+//
+// Compilers keep matrices in registers only in plain code: strides are numbers of the text, nothing around them is conditional, and all of it stands in the
+// entry point. Groups that the records refuse are left to attention_vec4.wgsl.
+
+struct Parameters {
+    launched: u32,
+    queries: u32,
+    keys: u32,
+    value_dim: u32,
+    heads: u32,
+    // Query heads that share a key head.
+    shared_by: u32,
+    // Work groups of a head.
+    tiles: u32,
+    padded_queries: u32,
+    padded_keys: u32,
+    // Keys above position - back and below position + ahead are seen.
+    back: i32,
+    ahead: i32,
+    spare: u32,
+    // First elements of y and lse.
+    offsets: vec4<u32>,
+    y: vec4<u32>,
+    lse: vec4<u32>,
+}
+
+// [32 keys][WIDTH, and 8 so that rows go to different banks].
+var<workgroup> key_tile: array<vec4<f16>, TILE_VEC4S>;
+var<workgroup> value_tile: array<vec4<f16>, TILE_VEC4S>;
+// [LINES][32 keys, and 4].
+var<workgroup> score_tile: array<vec4<f32>, SCORE_VEC4S>;
+// [LINES][32 keys, and 8].
+var<workgroup> weight_tile: array<vec4<f16>, WEIGHT_VEC4S>;
+
+// What makes y of each line's output.
+var<workgroup> row_factors: array<f32, LINES>;
+
+// Below any score.
+const UNSEEN: f32 = -3e38;
+
+@compute @workgroup_size(THREADS)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+    // Written out, as are indices in the records: a compiler that checks that all threads come to a matrix does not look into functions.
+    let number = group.y * groups.x + group.x;
+    if (number >= params.launched) {
+        return;
+    }
+    let head_number = number / params.tiles;
+    let kv_number = head_number / params.shared_by;
+    if (records[8u * kv_number] == 0u) {
+        return;
+    }
+    let factor = bitcast<f32>(records[8u * kv_number + 1u]);
+    // The last queries first: of causal attention they have most to do.
+    let first_query = (params.tiles - 1u - number % params.tiles) * LINES;
+    let own_line = lane / 32u * 16u;
+    let row = own_line + lane % 16u;
+    let half = lane % 32u / 16u;
+    let shift = i32(params.keys) - i32(params.queries);
+    let position = i32(first_query + row) + shift;
+    // The keys that any query of the tile sees, from a whole step on, and those that all do.
+    let first_position = i32(first_query) + shift;
+    let last_position = first_position + i32(min(LINES, params.queries - first_query)) - 1i;
+    let begin = u32(clamp(first_position - params.back + 1i, 0i, i32(params.keys))) / 32u * 32u;
+    let end = u32(clamp(last_position + params.ahead, 0i, i32(params.keys)));
+    let all_begin = u32(max(last_position - params.back + 1i, 0i));
+    let all_end = u32(clamp(first_position + params.ahead, 0i, i32(params.keys)));
+    let above = position - params.back;
+    let below = min(position + params.ahead, i32(params.keys));
+    let last_step = params.padded_keys - 32u;
+    let kv_index = kv_number * params.padded_keys * VEC4S + lane;
+    let q_index = (head_number * params.padded_queries + first_query + own_line) * VEC4S;
+#repeat depth DEPTHS
+    let query_index_#{depth} = q_index + #{depth*4}u;
+    let query_#{depth} = coopLoadT<coop_mat16x16<f16, A>>(&packed_q[query_index_#{depth}], VEC4S);
+#end
+    let first_index = kv_index + min(begin, last_step) * VEC4S;
+#repeat turn LOADS
+    let put_#{turn} = (lane + #{turn*THREADS}u) / VEC4S * STRIDE + (lane + #{turn*THREADS}u) % VEC4S;
+    var next_key_#{turn} = packed_k_f16(first_index + #{turn*THREADS}u);
+#end
+#repeat column 2
+    let score_index_#{column} = own_line * 9u + #{column*4}u;
+    let weight_index_#{column} = own_line * 10u + #{column*4}u;
+#end
+    let own_scores = row * 9u + half * 4u;
+    let own_weights = row * 10u + half * 4u;
+    var largest_vec4 = vec4<f32>(UNSEEN);
+    for (var step = begin; step < end; step += 32u) {
+        workgroupBarrier();
+#repeat turn LOADS
+        key_tile[put_#{turn}] = next_key_#{turn};
+#end
+        workgroupBarrier();
+        let next_index = kv_index + min(step + 32u, last_step) * VEC4S;
+#repeat turn LOADS
+        next_key_#{turn} = packed_k_f16(next_index + #{turn*THREADS}u);
+#end
+#repeat column 2
+        var scores_#{column}: coop_mat16x16<f32, SUM>;
+#end
+#repeat depth DEPTHS
+#repeat column 2
+        let key_index_#{depth}_#{column} = #{column*16*STRIDE+depth*4}u;
+        let key_#{depth}_#{column} = coopLoad<coop_mat16x16<f16, B>>(&key_tile[key_index_#{depth}_#{column}], STRIDE);
+        scores_#{column} = coopMultiplyAdd(query_#{depth}, key_#{depth}_#{column}, scores_#{column});
+#end
+#end
+#repeat column 2
+        coopStoreT(scores_#{column}, &score_tile[score_index_#{column}], 9u);
+#end
+        workgroupBarrier();
+        if (step < all_begin || step + 32u > all_end) {
+            for (var quad = 0u; quad < 4u; quad += 1u) {
+                let key = vec4<i32>(i32(step + half * 16u + quad * 4u)) + vec4<i32>(0i, 1i, 2i, 3i);
+                let seen = (key > vec4<i32>(above)) & (key < vec4<i32>(below));
+                largest_vec4 = max(largest_vec4, select(vec4<f32>(UNSEEN), score_tile[own_scores + quad] * factor, seen));
+            }
+        } else {
+#repeat quad 4
+            largest_vec4 = max(largest_vec4, score_tile[own_scores + #{quad}u] * factor);
+#end
+        }
+    }
+    // Of both threads of a row.
+    var largest = max(max(largest_vec4.x, largest_vec4.y), max(largest_vec4.z, largest_vec4.w));
+    workgroupBarrier();
+    score_tile[lane].x = largest;
+    workgroupBarrier();
+    largest = max(largest, score_tile[lane ^ 16u].x);
+    workgroupBarrier();
+    let base = select(largest, 0.0, largest <= UNSEEN) - 15.0;
+    var sum_vec4 = vec4<f32>();
+#repeat depth DEPTHS
+    var output_#{depth}: coop_mat16x16<f32, SUM>;
+#end
+#repeat turn LOADS
+    next_key_#{turn} = packed_k_f16(first_index + #{turn*THREADS}u);
+    var next_value_#{turn} = packed_v_f16(first_index + #{turn*THREADS}u);
+#end
+    for (var step = begin; step < end; step += 32u) {
+        workgroupBarrier();
+#repeat turn LOADS
+        key_tile[put_#{turn}] = next_key_#{turn};
+        value_tile[put_#{turn}] = next_value_#{turn};
+#end
+        workgroupBarrier();
+        let next_index = kv_index + min(step + 32u, last_step) * VEC4S;
+#repeat turn LOADS
+        next_key_#{turn} = packed_k_f16(next_index + #{turn*THREADS}u);
+        next_value_#{turn} = packed_v_f16(next_index + #{turn*THREADS}u);
+#end
+#repeat column 2
+        var scores_#{column}: coop_mat16x16<f32, SUM>;
+#end
+#repeat depth DEPTHS
+#repeat column 2
+        let key_index_#{depth}_#{column} = #{column*16*STRIDE+depth*4}u;
+        let key_#{depth}_#{column} = coopLoad<coop_mat16x16<f16, B>>(&key_tile[key_index_#{depth}_#{column}], STRIDE);
+        scores_#{column} = coopMultiplyAdd(query_#{depth}, key_#{depth}_#{column}, scores_#{column});
+#end
+#end
+#repeat column 2
+        coopStoreT(scores_#{column}, &score_tile[score_index_#{column}], 9u);
+#end
+        workgroupBarrier();
+        if (step < all_begin || step + 32u > all_end) {
+            for (var quad = 0u; quad < 4u; quad += 1u) {
+                let key = vec4<i32>(i32(step + half * 16u + quad * 4u)) + vec4<i32>(0i, 1i, 2i, 3i);
+                let seen = (key > vec4<i32>(above)) & (key < vec4<i32>(below));
+                let weights = select(vec4<f32>(), vec4_powers_of_two(score_tile[own_scores + quad] * factor - base), seen);
+                sum_vec4 += weights;
+                weight_tile[own_weights + quad] = vec4<f16>(weights);
+            }
+        } else {
+#repeat quad 4
+            let weights_#{quad} = vec4_powers_of_two(score_tile[own_scores + #{quad}u] * factor - base);
+            sum_vec4 += weights_#{quad};
+            weight_tile[own_weights + #{quad}u] = vec4<f16>(weights_#{quad});
+#end
+        }
+        workgroupBarrier();
+#repeat inner 2
+        let weight_#{inner} = coopLoadT<coop_mat16x16<f16, A>>(&weight_tile[weight_index_#{inner}], 10u);
+#repeat depth DEPTHS
+        let value_index_#{inner}_#{depth} = #{inner*16*STRIDE+depth*4}u;
+        let value_#{inner}_#{depth} = coopLoadT<coop_mat16x16<f16, B>>(&value_tile[value_index_#{inner}_#{depth}], STRIDE);
+        output_#{depth} = coopMultiplyAdd(weight_#{inner}, value_#{inner}_#{depth}, output_#{depth});
+#end
+#end
+    }
+    var sum = (sum_vec4.x + sum_vec4.y) + (sum_vec4.z + sum_vec4.w);
+    workgroupBarrier();
+    score_tile[lane].x = sum;
+    workgroupBarrier();
+    sum += score_tile[lane ^ 16u].x;
+    workgroupBarrier();
+    let batch = head_number / params.heads;
+    let head = head_number % params.heads;
+    let query = first_query + row;
+    if (half == 0u) {
+        // A row that sees nothing has weights of 0.
+        let blind = sum == 0.0;
+        row_factors[row] = select(power_of_two(-bitcast<i32>(records[8u * kv_number + 4u])) / sum, 0.0, blind);
+        if (query < params.queries) {
+            let log_sum = (base + 15.0) * 0.693147182 + log_of(select(sum * 3.05175781e-05, 1.0, blind));
+            lse_put(params.offsets.y + batch * params.lse.x + head * params.lse.y + query * params.lse.z, select(log_sum, lowest(), blind));
+        }
+    }
+    // Lines of the output by 32 columns: 8 threads write a line's vec4s.
+    let head_index = (params.offsets.x + batch * params.y.x + head * params.y.y) / 4u;
+    let column = lane % 8u;
+#repeat part DEPTHS/2
+    workgroupBarrier();
+#repeat column 2
+    coopStoreT(output_#{part*2+column}, &score_tile[score_index_#{column}], 9u);
+#end
+    workgroupBarrier();
+    for (var turn = 0u; turn < 4u; turn += 1u) {
+        let line = own_line + turn * 4u + lane % 32u / 8u;
+        if (first_query + line < params.queries && column + #{part*8}u < params.value_dim / 4u) {
+            let element_index = head_index + (first_query + line) * (params.y.z / 4u) + column + #{part*8}u;
+            y_put_vec4(element_index, score_tile[line * 9u + column] * row_factors[line]);
+        }
+    }
+#end
+}

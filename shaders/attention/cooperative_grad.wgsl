@@ -1,0 +1,319 @@
+// Gradients of attention as in grad.wgsl by cooperative matrices of 16 x 16 x 16 (tensor cores), without a mask, from the packed f16 of
+// pack_f16.wgsl and the row_numbers of grad_rows.wgsl.
+//
+//   packed_q, packed_dy [batch, heads, padded_queries, WIDTH]    packed_k, packed_v [batch, kv_heads, padded_keys, WIDTH]    records [groups, 8]
+//   out, other          as dq, or dk and dv; any other strides, written four elements at a time
+//
+// A work group makes LINES lines of its outputs, each subgroup of 32 threads 16 of them, and goes over all inner lines that see them or are seen, 32 at a time:
+//
+//                          BY_KEYS                                        else
+//   lines, inner lines     keys; queries of all heads that share the key  queries; keys
+//   p    [16, 32]          2^(factor * k qT - log2 e * lse)               2^(factor * q kT - log2 e * lse)
+//                          WEIGHTS: dv (other) += p dy
+//   ds   [16, 32]          p * (v dyT - delta)                            p * (dy vT - delta)
+//                          SCORE_GRADS: dk (out) += ds q                       SCORE_GRADS: dq (out) += ds k
+//
+// One launch makes dk and dv where the outputs of both fit the registers, which is up to a WIDTH of 64.
+//
+// p is stored as f16 times 2^15, ds times 2^(powers of v and dy - 25), which cannot overflow: |v dyT - delta| <= 2 * 128 * 2^16 * 2^16 in units of packed
+// f16. Both are rounded to 11 bits, or, where they are small, to a multiple of 2^-39 of their largest possible value; an adapter that takes subnormal
+// f16 for 0 loses what is below 2^-29 of it. Products and sums are in f32. Compilers keep matrices in registers only in plain code, as
+// cooperative.wgsl says. Groups that the records refuse are left to grad_vec4.wgsl.
+
+struct Parameters {
+    launched: u32,
+    queries: u32,
+    keys: u32,
+    head_dim: u32,
+    value_dim: u32,
+    // Heads of the output.
+    heads: u32,
+    // Query heads that share a key head.
+    shared_by: u32,
+    // Work groups of a head.
+    tiles: u32,
+    padded_queries: u32,
+    padded_keys: u32,
+    // Keys above position - back and below position + ahead are seen.
+    back: i32,
+    ahead: i32,
+    scale: f32,
+    spare_a: u32,
+    spare_b: u32,
+    spare_c: u32,
+    // First elements of out and other.
+    offsets: vec4<u32>,
+    out: vec4<u32>,
+    other: vec4<u32>,
+}
+
+// [32 inner lines][WIDTH, and 8 so that rows go to different banks]: what makes scores, and what makes gradients (dy where there are only weights).
+var<workgroup> right_tile: array<vec4<f16>, TILE_VEC4S>;
+var<workgroup> grad_right_tile: array<vec4<f16>, TILE_VEC4S>;
+// [LINES][32 inner lines, and 4].
+var<workgroup> score_tile: array<vec4<f32>, SCORE_VEC4S>;
+#repeat grads SCORE_GRADS
+var<workgroup> grad_tile: array<vec4<f32>, SCORE_VEC4S>;
+// [LINES][32 inner lines, and 8].
+var<workgroup> score_grad_tile: array<vec4<f16>, WEIGHT_VEC4S>;
+#end
+#repeat weights WEIGHTS
+var<workgroup> weight_tile: array<vec4<f16>, WEIGHT_VEC4S>;
+#end
+#repeat by_keys BY_KEYS
+// log2 e * lse and delta of 32 queries.
+var<workgroup> query_numbers: array<vec2<f32>, 32>;
+#end
+
+// log2 e * lse of a query, and its delta in units of score_grad_tile.
+fn numbers_of(head_number: u32, query: u32, power: i32) -> vec2<f32> {
+    let element_index = 2u * (head_number * params.queries + min(query, params.queries - 1u));
+    let delta = times_power_of_two(row_numbers_at(element_index + 1u), power) * GRAD_UNIT;
+    return vec2<f32>(row_numbers_at(element_index) * 1.44269502, delta);
+}
+
+const GRAD_UNIT: f32 = 2.98023224e-08;
+
+// 2^(score - lse), which is not above 1: what rounding made of it is taken back.
+fn vec4_weights_of(exponents: vec4<f32>) -> vec4<f32> {
+    return vec4_powers_of_two(min(exponents, vec4<f32>()));
+}
+
+@compute @workgroup_size(THREADS)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+    // Written out, as are indices in the records: a compiler that checks that all threads come to a matrix does not look into functions.
+    let number = group.y * groups.x + group.x;
+    if (number >= params.launched) {
+        return;
+    }
+    let head_number = number / params.tiles;
+    let kv_number = head_number / (params.shared_by * BY_QUERIES + BY_KEYS);
+    if (records[8u * kv_number] == 0u) {
+        return;
+    }
+    let factor = bitcast<f32>(records[8u * kv_number + 1u]);
+    let grad_power = bitcast<i32>(records[8u * kv_number + 4u]) + bitcast<i32>(records[8u * kv_number + 5u]);
+    // First the lines that have most to do where attention is causal: the first keys, the last queries.
+    let tile = number % params.tiles;
+    let first_line = select(params.tiles - 1u - tile, tile, BY_KEYS == 1u) * LINES;
+    let own_line = lane / 32u * 16u;
+    let row = own_line + lane % 16u;
+    let half = lane % 32u / 16u;
+    // Positions of lines among the inner lines, and how far these reach.
+    let shift = i32(params.keys * BY_QUERIES + params.queries * BY_KEYS) - i32(params.queries * BY_QUERIES + params.keys * BY_KEYS);
+    let down = select(params.back, params.ahead, BY_KEYS == 1u);
+    let up = select(params.ahead, params.back, BY_KEYS == 1u);
+    let lines = params.queries * BY_QUERIES + params.keys * BY_KEYS;
+    let count = i32(params.keys * BY_QUERIES + params.queries * BY_KEYS);
+    let position = i32(first_line + row) + shift;
+    let first_position = i32(first_line) + shift;
+    let last_position = first_position + i32(min(LINES, lines - first_line)) - 1i;
+    let begin = u32(clamp(first_position - down + 1i, 0i, count)) / 32u * 32u;
+    let end = u32(clamp(last_position + up, 0i, count));
+    let all_begin = u32(max(last_position - down + 1i, 0i));
+    let all_end = u32(clamp(first_position + up, 0i, count));
+    let above = position - down;
+    let below = min(position + up, count);
+    // Inner lines lie head by head.
+    let padded_lines = params.padded_queries * BY_QUERIES + params.padded_keys * BY_KEYS;
+    let padded_inner = params.padded_keys * BY_QUERIES + params.padded_queries * BY_KEYS;
+    let members = params.shared_by * BY_KEYS + BY_QUERIES;
+    let first_inner_head = kv_number * members;
+    let steps = select(0u, (end - begin + 31u) / 32u, begin < end) * members;
+    let left_index = (head_number * padded_lines + first_line + own_line) * VEC4S;
+#repeat depth DEPTHS
+    let left_index_#{depth} = left_index + #{depth*4}u;
+    let left_#{depth} = coopLoadT<coop_mat16x16<f16, A>>(&LEFT[left_index_#{depth}], VEC4S);
+#repeat grads SCORE_GRADS
+    let grad_left_#{depth} = coopLoadT<coop_mat16x16<f16, A>>(&GRAD_LEFT[left_index_#{depth}], VEC4S);
+#end
+#end
+    var member = 0u;
+    var step = begin;
+    let first_index = (first_inner_head * padded_inner + min(begin, padded_inner - 32u)) * VEC4S + lane;
+#repeat turn LOADS
+    let put_#{turn} = (lane + #{turn*THREADS}u) / VEC4S * STRIDE + (lane + #{turn*THREADS}u) % VEC4S;
+    var read_right_#{turn} = RIGHT_F16(first_index + #{turn*THREADS}u);
+    var read_grad_right_#{turn} = GRAD_RIGHT_F16(first_index + #{turn*THREADS}u);
+#end
+#repeat by_keys BY_KEYS
+    var read_numbers = numbers_of(first_inner_head, begin + lane % 32u, grad_power);
+#end
+#repeat by_queries BY_QUERIES
+    let numbers = numbers_of(head_number, first_line + row, grad_power);
+#end
+#repeat column 2
+    let score_index_#{column} = own_line * 9u + #{column*4}u;
+    let weight_index_#{column} = own_line * 10u + #{column*4}u;
+#end
+    let own_scores = row * 9u + half * 4u;
+    let own_weights = row * 10u + half * 4u;
+#repeat depth DEPTHS
+#repeat grads SCORE_GRADS
+    var out_#{depth}: coop_mat16x16<f32, SUM>;
+#end
+#repeat weights WEIGHTS
+    var other_#{depth}: coop_mat16x16<f32, SUM>;
+#end
+#end
+    for (var done = 0u; done < steps; done += 1u) {
+        workgroupBarrier();
+#repeat turn LOADS
+        right_tile[put_#{turn}] = read_right_#{turn};
+        grad_right_tile[put_#{turn}] = read_grad_right_#{turn};
+#end
+#repeat by_keys BY_KEYS
+        if (lane < 32u) {
+            query_numbers[lane] = read_numbers;
+        }
+#end
+        workgroupBarrier();
+        let inner = step + half * 16u;
+        let is_edge = step < all_begin || step + 32u > all_end;
+        let is_last = step + 32u >= end;
+        step = select(step + 32u, begin, is_last);
+        member = min(member + u32(is_last), members - 1u);
+        let next_index = ((first_inner_head + member) * padded_inner + step) * VEC4S + lane;
+#repeat turn LOADS
+        read_right_#{turn} = RIGHT_F16(next_index + #{turn*THREADS}u);
+        read_grad_right_#{turn} = GRAD_RIGHT_F16(next_index + #{turn*THREADS}u);
+#end
+#repeat by_keys BY_KEYS
+        read_numbers = numbers_of(first_inner_head + member, step + lane % 32u, grad_power);
+#end
+#repeat column 2
+        var scores_#{column}: coop_mat16x16<f32, SUM>;
+#end
+#repeat depth DEPTHS
+#repeat column 2
+        let right_index_#{depth}_#{column} = #{column*16*STRIDE+depth*4}u;
+        let right_#{depth}_#{column} = coopLoad<coop_mat16x16<f16, B>>(&right_tile[right_index_#{depth}_#{column}], STRIDE);
+        scores_#{column} = coopMultiplyAdd(left_#{depth}, right_#{depth}_#{column}, scores_#{column});
+#end
+#end
+#repeat column 2
+        coopStoreT(scores_#{column}, &score_tile[score_index_#{column}], 9u);
+#end
+#repeat grads SCORE_GRADS
+#repeat column 2
+        var grads_#{column}: coop_mat16x16<f32, SUM>;
+#end
+#repeat depth DEPTHS
+#repeat column 2
+        let grad_right_#{depth}_#{column} = coopLoad<coop_mat16x16<f16, B>>(&grad_right_tile[right_index_#{depth}_#{column}], STRIDE);
+        grads_#{column} = coopMultiplyAdd(grad_left_#{depth}, grad_right_#{depth}_#{column}, grads_#{column});
+#end
+#end
+#repeat column 2
+        coopStoreT(grads_#{column}, &grad_tile[score_index_#{column}], 9u);
+#end
+#end
+        workgroupBarrier();
+        if (is_edge) {
+            for (var quad = 0u; quad < 4u; quad += 1u) {
+#repeat by_keys BY_KEYS
+                let first = half * 16u + quad * 4u;
+                let near = vec4<f32>(query_numbers[first], query_numbers[first + 1u]);
+                let far = vec4<f32>(query_numbers[first + 2u], query_numbers[first + 3u]);
+                let log_sums = vec4<f32>(near.xz, far.xz);
+                let deltas = vec4<f32>(near.yw, far.yw);
+#end
+#repeat by_queries BY_QUERIES
+                let log_sums = numbers.x;
+                let deltas = numbers.y;
+#end
+                let element_index = vec4<i32>(i32(inner + quad * 4u)) + vec4<i32>(0i, 1i, 2i, 3i);
+                let seen = (element_index > vec4<i32>(above)) & (element_index < vec4<i32>(below));
+                let weights = select(vec4<f32>(), vec4_weights_of(score_tile[own_scores + quad] * factor - log_sums), seen);
+#repeat weights WEIGHTS
+                weight_tile[own_weights + quad] = vec4<f16>(weights * 32768.0);
+#end
+#repeat grads SCORE_GRADS
+                score_grad_tile[own_weights + quad] = vec4<f16>(weights * (grad_tile[own_scores + quad] * GRAD_UNIT - deltas));
+#end
+            }
+        } else {
+#repeat quad 4
+            {
+#repeat by_keys BY_KEYS
+                let near = vec4<f32>(query_numbers[half * 16u + #{quad*4}u], query_numbers[half * 16u + #{quad*4+1}u]);
+                let far = vec4<f32>(query_numbers[half * 16u + #{quad*4+2}u], query_numbers[half * 16u + #{quad*4+3}u]);
+                let log_sums = vec4<f32>(near.xz, far.xz);
+                let deltas = vec4<f32>(near.yw, far.yw);
+#end
+#repeat by_queries BY_QUERIES
+                let log_sums = numbers.x;
+                let deltas = numbers.y;
+#end
+                let weights = vec4_weights_of(score_tile[own_scores + #{quad}u] * factor - log_sums);
+#repeat weights WEIGHTS
+                weight_tile[own_weights + #{quad}u] = vec4<f16>(weights * 32768.0);
+#end
+#repeat grads SCORE_GRADS
+                score_grad_tile[own_weights + #{quad}u] = vec4<f16>(weights * (grad_tile[own_scores + #{quad}u] * GRAD_UNIT - deltas));
+#end
+            }
+#end
+        }
+        workgroupBarrier();
+#repeat half_step 2
+#repeat weights WEIGHTS
+        let weight_#{half_step} = coopLoadT<coop_mat16x16<f16, A>>(&weight_tile[weight_index_#{half_step}], 10u);
+#end
+#repeat grads SCORE_GRADS
+        let score_grad_#{half_step} = coopLoadT<coop_mat16x16<f16, A>>(&score_grad_tile[weight_index_#{half_step}], 10u);
+#end
+#repeat depth DEPTHS
+        let matrix_index_#{half_step}_#{depth} = #{half_step*16*STRIDE+depth*4}u;
+#repeat weights WEIGHTS
+        let other_matrix_#{half_step}_#{depth} = coopLoadT<coop_mat16x16<f16, B>>(&grad_right_tile[matrix_index_#{half_step}_#{depth}], STRIDE);
+        other_#{depth} = coopMultiplyAdd(weight_#{half_step}, other_matrix_#{half_step}_#{depth}, other_#{depth});
+#end
+#repeat grads SCORE_GRADS
+        let out_matrix_#{half_step}_#{depth} = coopLoadT<coop_mat16x16<f16, B>>(&right_tile[matrix_index_#{half_step}_#{depth}], STRIDE);
+        out_#{depth} = coopMultiplyAdd(score_grad_#{half_step}, out_matrix_#{half_step}_#{depth}, out_#{depth});
+#end
+#end
+#end
+    }
+    // Lines of the outputs by 32 columns: 8 threads write a line's vec4s.
+    let batch = head_number / params.heads;
+    let head = head_number % params.heads;
+    let column = lane % 8u;
+#repeat grads SCORE_GRADS
+    let out_head = (params.offsets.x + batch * params.out.x + head * params.out.y) / 4u;
+    let out_power = 25i - grad_power - bitcast<i32>(records[8u * kv_number + 2u + BY_QUERIES]);
+#repeat part DEPTHS/2
+    workgroupBarrier();
+#repeat column 2
+    coopStoreT(out_#{part*2+column}, &score_tile[score_index_#{column}], 9u);
+#end
+    workgroupBarrier();
+    for (var turn = 0u; turn < 4u; turn += 1u) {
+        let line = own_line + turn * 4u + lane % 32u / 8u;
+        if (first_line + line < lines && column + #{part*8}u < params.head_dim / 4u) {
+            let element_index = out_head + (first_line + line) * (params.out.z / 4u) + column + #{part*8}u;
+            out_put_vec4(element_index, vec4_times_power_of_two(score_tile[line * 9u + column] * params.scale, out_power));
+        }
+    }
+#end
+#end
+#repeat weights WEIGHTS
+    let other_head = (params.offsets.y + batch * params.other.x + head * params.other.y) / 4u;
+    let other_power = -15i - bitcast<i32>(records[8u * kv_number + 5u]);
+#repeat part DEPTHS/2
+    workgroupBarrier();
+#repeat column 2
+    coopStoreT(other_#{part*2+column}, &score_tile[score_index_#{column}], 9u);
+#end
+    workgroupBarrier();
+    for (var turn = 0u; turn < 4u; turn += 1u) {
+        let line = own_line + turn * 4u + lane % 32u / 8u;
+        if (first_line + line < lines && column + #{part*8}u < params.value_dim / 4u) {
+            let element_index = other_head + (first_line + line) * (params.other.z / 4u) + column + #{part*8}u;
+            other_put_vec4(element_index, vec4_times_power_of_two(score_tile[line * 9u + column], other_power));
+        }
+    }
+#end
+#end
+}

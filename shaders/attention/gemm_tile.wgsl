@@ -1,0 +1,352 @@
+// The steps of gemm.wgsl. Its parameters are those of all functions here.
+
+// ---------------------------------------------------------------- heads and operands
+
+// Number of the head among those of the launch; first elements of its operands.
+var<private> own_head: u32;
+var<private> left_first: u32;
+var<private> right_first: u32;
+
+fn first_of_head(offset: u32, strides: vec4<u32>, number: u32) -> u32 {
+    let of_all_rows = params.first_head + number;
+    return offset + of_all_rows / params.heads * strides.x + of_all_rows % params.heads / strides.w * strides.y + number / strides.w * strides.z;
+}
+
+fn choose_head(number: u32) {
+    own_head = number;
+    left_first = first_of_head(params.offsets.x, params.left_heads, number);
+    right_first = first_of_head(params.offsets.y, params.right_heads, number);
+}
+
+fn left_vec4_index(line: u32, inner: u32) -> u32 {
+    return (left_first + line * params.strides.x + inner * params.strides.y) / 4u;
+}
+
+fn right_vec4_index(line: u32, inner: u32) -> u32 {
+    return (right_first + line * params.strides.z + inner * params.strides.w) / 4u;
+}
+
+fn left_vec4_step(inner: u32) -> u32 { return inner * params.strides.y / 4u; }
+fn right_vec4_step(inner: u32) -> u32 { return inner * params.strides.w / 4u; }
+
+// ---------------------------------------------------------------- who sees whom
+
+// The keys that any of 128 queries sees, and those that all do.
+struct SeenKeys {
+    first: u32,
+    end: u32,
+    first_inner: u32,
+    end_inner: u32,
+}
+
+fn keys_seen_from(first_query: u32) -> SeenKeys {
+    let position = i32(first_query) + i32(params.keys) - i32(params.queries);
+    let last = position + i32(min(127u, params.queries - 1u - first_query));
+    return SeenKeys(
+        u32(max(position - params.back + 1i, 0i)),
+        u32(clamp(last + params.ahead, 0i, i32(params.keys))),
+        u32(max(last - params.back + 1i, 0i)),
+        u32(clamp(position + params.ahead, 0i, i32(params.keys))),
+    );
+}
+
+// The first query that sees any of 128 keys, and the first behind the last.
+fn queries_that_see(first_key: u32) -> vec2<u32> {
+    let shift = i32(params.queries) - i32(params.keys);
+    let last_key = i32(min(first_key + 127u, params.keys - 1u));
+    return vec2<u32>(
+        u32(max(i32(first_key) - params.ahead + 1i + shift, 0i)),
+        u32(clamp(last_key + params.back + shift, 0i, i32(params.queries))),
+    );
+}
+
+// ---------------------------------------------------------------- tiles of weights
+
+// The index of a tile among those of its head.
+struct WeightTile {
+    first_query: u32,
+    first_key: u32,
+    // Whether anyone in it sees anyone; whether all do.
+    seen: bool,
+    inner: bool,
+}
+
+fn tile_of_number(number: u32) -> WeightTile {
+    let across = params.padded_keys / 128u;
+    let down = params.padded_queries / 128u;
+    choose_head(number / across / down);
+    let first_query = number / across % down * 128u;
+    let first_key = number % across * 128u;
+    let keys = keys_seen_from(first_query);
+    return WeightTile(
+        first_query,
+        first_key,
+        first_key < keys.end && first_key + 128u > keys.first,
+        first_key >= keys.first_inner && first_key + 128u <= keys.end_inner,
+    );
+}
+
+// Scores in index of products.
+fn make_scores(tile: WeightTile, lane: u32) {
+    if (!HAS_MASK && tile.inner) {
+#repeat part 16
+        sums_#{part} *= params.scale;
+#end
+        return;
+    }
+    let of_all_rows = params.first_head + own_head;
+    let mask_head = params.mask_offset + of_all_rows / params.heads * params.mask.x + of_all_rows % params.heads * params.mask.y;
+    let query = tile.first_query + vec4s_row(lane) * 4u;
+    let key = tile.first_key + vec4s_column(lane) * 4u;
+#repeat part 16
+    sums_#{part} = seen_keys(sums_#{part}, query + #{part/2%4+part/8*64}u, key + #{part%2*64}u, mask_head);
+#end
+}
+
+fn store_weights(tile: WeightTile, lane: u32) {
+    let row = own_head * params.padded_queries + tile.first_query + vec4s_row(lane) * 4u;
+    let at = (row * params.padded_keys + tile.first_key) / 4u + vec4s_column(lane);
+    let across = params.padded_keys / 4u;
+#repeat part 16
+    weights_put_vec4(at + #{part/2%4+part/8*64}u * across + #{part%2*16}u, sums_#{part});
+#end
+}
+
+// One number for each of a thread's 8 rows.
+struct RowNumbers {
+    near: vec4<f32>,
+    far: vec4<f32>,
+}
+
+// The threads across a row bring their numbers, each row's thread takes them together, and all get what it found, from the memory of operands, where
+// [16 threads across][128 rows, and 4] fit.
+fn put_across(own: RowNumbers, lane: u32) {
+    let at = vec4s_column(lane) * 33u + vec4s_row(lane);
+    vec4s_left[at] = own.near;
+    vec4s_left[at + 16u] = own.far;
+    workgroupBarrier();
+}
+
+fn found_across(found: f32, lane: u32) -> RowNumbers {
+    if (lane < 128u) {
+        vec4s_right[lane / 4u][lane % 4u] = found;
+    }
+    workgroupBarrier();
+    return RowNumbers(vec4s_right[vec4s_row(lane)], vec4s_right[vec4s_row(lane) + 16u]);
+}
+
+fn tile_of_weights(number: u32, lane: u32) {
+    let tile = tile_of_number(number);
+    if (!tile.seen) {
+        return;
+    }
+    sum_vec4s(Work(tile.first_query, tile.first_key, 0u, params.inner), lane);
+    make_scores(tile, lane);
+    var own: RowNumbers;
+#repeat row 4
+    {
+        let near = max(sums_#{row*2}, sums_#{row*2+1});
+        let far = max(sums_#{row*2+8}, sums_#{row*2+9});
+        own.near[#{row}] = max(max(near.x, near.y), max(near.z, near.w));
+        own.far[#{row}] = max(max(far.x, far.y), max(far.z, far.w));
+    }
+#end
+    put_across(own, lane);
+    let row = lane % 128u;
+    var largest = vec4s_left[row / 4u][row % 4u];
+#repeat other 15
+    largest = max(largest, vec4s_left[#{other*33+33}u + row / 4u][row % 4u]);
+#end
+    let all_largest = found_across(largest, lane);
+    let base = RowNumbers(bases_of(all_largest.near), bases_of(all_largest.far));
+#repeat row 4
+    {
+        sums_#{row*2} = vec4_exponentials(sums_#{row*2} - base.near[#{row}]);
+        sums_#{row*2+1} = vec4_exponentials(sums_#{row*2+1} - base.near[#{row}]);
+        sums_#{row*2+8} = vec4_exponentials(sums_#{row*2+8} - base.far[#{row}]);
+        sums_#{row*2+9} = vec4_exponentials(sums_#{row*2+9} - base.far[#{row}]);
+        let near = sums_#{row*2} + sums_#{row*2+1};
+        let far = sums_#{row*2+8} + sums_#{row*2+9};
+        own.near[#{row}] = (near.x + near.y) + (near.z + near.w);
+        own.far[#{row}] = (far.x + far.y) + (far.z + far.w);
+    }
+#end
+    store_weights(tile, lane);
+    put_across(own, lane);
+    if (lane < 128u) {
+        var sum = 0.0;
+        for (var other = 0u; other < 16u; other += 1u) {
+            sum += vec4s_left[other * 33u + row / 4u][row % 4u];
+        }
+        parts_put_pair(2u * part_index(tile.first_query + row, tile.first_key), largest, sum);
+    }
+}
+
+// Number of a row's pair in `parts`, [heads][tiles across][padded_queries].
+fn part_index(query: u32, key: u32) -> u32 {
+    return (own_head * (params.padded_keys / 128u) + key / 128u) * params.padded_queries + query;
+}
+
+// The number of a row in row_numbers.
+fn number_of_row(query: u32) -> u32 {
+    return 2u * ((params.first_head + own_head) * params.queries + min(query, params.queries - 1u));
+}
+
+fn tile_of_shares(number: u32, lane: u32) {
+    let tile = tile_of_number(number);
+    if (!tile.seen) {
+        return;
+    }
+    sum_vec4s(Work(tile.first_query, tile.first_key, 0u, params.inner), lane);
+    make_scores(tile, lane);
+    let query = tile.first_query + vec4s_row(lane) * 4u;
+#repeat row 8
+    {
+        let log_sum = row_numbers_at(number_of_row(query + #{row%4+row/4*64}u));
+        sums_#{row*2} = vec4_weights(sums_#{row*2} - log_sum);
+        sums_#{row*2+1} = vec4_weights(sums_#{row*2+1} - log_sum);
+    }
+#end
+    store_weights(tile, lane);
+}
+
+// What is no key has no gradient, whatever its products are.
+fn grads_of_keys(grads: vec4<f32>, key: u32) -> vec4<f32> {
+    return select(grads, vec4<f32>(), vec4<u32>(key, key + 1u, key + 2u, key + 3u) >= vec4<u32>(params.keys));
+}
+
+fn tile_of_score_grads(number: u32, lane: u32) {
+    let tile = tile_of_number(number);
+    if (!tile.seen) {
+        return;
+    }
+    sum_vec4s(Work(tile.first_query, tile.first_key, 0u, params.inner), lane);
+    let query = tile.first_query + vec4s_row(lane) * 4u;
+    let key = tile.first_key + vec4s_column(lane) * 4u;
+    let across = params.padded_keys / 4u;
+    let at = (own_head * params.padded_queries + query) * across + key / 4u;
+#repeat row 8
+    {
+        let delta = row_numbers_at(number_of_row(query + #{row%4+row/4*64}u) + 1u);
+        let near = weights_vec4(at + #{row%4+row/4*64}u * across);
+        let far = weights_vec4(at + #{row%4+row/4*64}u * across + 16u);
+        sums_#{row*2} = grads_of_keys(near * (sums_#{row*2} - delta), key);
+        sums_#{row*2+1} = grads_of_keys(far * (sums_#{row*2+1} - delta), key + 64u);
+    }
+#end
+    store_weights(tile, lane);
+}
+
+// ---------------------------------------------------------------- tiles of outputs
+
+fn put_output(first_line: u32, split: u32, lane: u32) {
+    let first = first_of_head(params.offsets.z, params.out_heads, own_head) + split * params.split_stride;
+    let line = first_line + vec4s_row(lane) * 4u;
+    let column = vec4s_column(lane) * 4u;
+#repeat part 16
+    if (line + #{part/2%4+part/8*64}u < params.lines && column + #{part%2}u * (VEC4S_COLUMNS / 2u) < params.n) {
+        let element_index = first + (line + #{part/2%4+part/8*64}u) * params.offsets.w + column + #{part%2}u * (VEC4S_COLUMNS / 2u);
+        out_put_vec4(element_index / 4u, OUTPUT(sums_#{part} * params.factor, line + #{part/2%4+part/8*64}u));
+    }
+#end
+}
+
+fn of_all_rows(output: vec4<f32>, line: u32) -> vec4<f32> {
+    return output;
+}
+
+// What sees no key gives 0, whatever values its weights of 0 meet.
+fn of_unmasked_rows(output: vec4<f32>, line: u32) -> vec4<f32> {
+    return select(output, vec4<f32>(), line_share[line % 128u] == 0.0);
+}
+
+// A part of the indices from `begin` to `end`, of which all but the last are whole tiles.
+fn part_of(begin: u32, end: u32, split: u32) -> vec2<u32> {
+    let tiles = (max(end, begin) - begin + 127u) / 128u;
+    let length = (tiles + params.splits - 1u) / params.splits * 128u;
+    let first = begin + split * length;
+    return vec2<u32>(first, min(first + length, end));
+}
+
+fn tile_of_output(number: u32, lane: u32) {
+    let split = number % params.splits;
+    let down = params.padded_queries / 128u;
+    // The last queries first: of causal attention they have most to do.
+    let first_query = (down - 1u - number / params.splits % down) * 128u;
+    choose_head(number / params.splits / down);
+    let keys = keys_seen_from(first_query);
+    FIND_SHARES(first_query, keys, split, lane);
+    let part = part_of(keys.first / 128u * 128u, keys.end, split);
+    sum_vec4s(Work(first_query, 0u, part.x, part.y), lane);
+    put_output(first_query, split, lane);
+}
+
+// Of each row of a tile: what is subtracted from the largest scores of parts, and 1 / the sum of all weights.
+var<workgroup> line_base: array<f32, 128>;
+var<workgroup> line_share: array<f32, 128>;
+
+fn find_shares(first_query: u32, keys: SeenKeys, split: u32, lane: u32) {
+    let query = first_query + lane % 128u;
+    var largest = lowest();
+    for (var key = keys.first / 128u * 128u; key < keys.end; key += 128u) {
+        largest = max(largest, parts_at(2u * part_index(query, key)));
+    }
+    let base = bases_of(vec4<f32>(largest)).x;
+    var sum = 0.0;
+    for (var key = keys.first / 128u * 128u; key < keys.end; key += 128u) {
+        let element_index = 2u * part_index(query, key);
+        sum += parts_at(element_index + 1u) * exponential(parts_at(element_index) - base);
+    }
+    let blind = sum == 0.0 && !is_nan(sum);
+    if (lane < 128u) {
+        line_base[lane] = base;
+        line_share[lane] = select(1.0 / sum, 0.0, blind);
+        if (split == 0u && query < params.queries) {
+            let of_all_rows = params.first_head + own_head;
+            let head = params.lse_offset + of_all_rows / params.heads * params.lse.x + of_all_rows % params.heads * params.lse.y;
+            lse_put(head + query * params.lse.z, select(base + log_of(sum), lowest(), blind));
+        }
+    }
+    workgroupBarrier();
+}
+
+fn no_shares(first_query: u32, keys: SeenKeys, split: u32, lane: u32) {}
+
+fn max_of_part(line: u32, inner: u32) -> f32 {
+    return parts_at(2u * part_index(line, inner));
+}
+
+fn share_of_part(line: u32, largest: f32) -> f32 {
+    return exponential(largest - line_base[line % 128u]) * line_share[line % 128u];
+}
+
+fn tile_of_key_output(number: u32, lane: u32) {
+    let split = number % params.splits;
+    let down = params.padded_keys / 128u;
+    let first_key = number / params.splits % down * 128u;
+    let first = number / params.splits / down * params.shared_by;
+    let queries = queries_that_see(first_key);
+    let part = part_of(queries.x, queries.y, split);
+    for (var head = 0u; head < params.shared_by; head += 1u) {
+        choose_head(first + head);
+        sum_vec4s(Work(first_key, 0u, part.x, part.y), lane);
+    }
+    put_output(first_key, split, lane);
+}
+
+// A thread adds the parts of four elements of an output, which lie in `left`: [splits][heads][lines][columns].
+fn add_parts(number: u32, lane: u32) {
+    let across = params.n / 4u;
+    let quad = number * THREADS + lane;
+    let line = quad / across % params.lines;
+    let head = quad / across / params.lines;
+    if (head >= params.m) {
+        return;
+    }
+    var sum = vec4<f32>();
+    for (var split = 0u; split < params.splits; split += 1u) {
+        sum += left_vec4(quad + split * (params.split_stride / 4u));
+    }
+    let first = first_of_head(params.offsets.z, params.out_heads, head * params.out_heads.w);
+    out_put_vec4((first + line * params.offsets.w) / 4u + quad % across, sum);
+}

@@ -1,0 +1,56 @@
+// What the gradients of attention need of each row: lse, and delta = rowsum(dy * y).
+//
+//   dy, y [batch, heads, queries, width], lse [batch, heads, queries], any strides     row_numbers [batch, heads, queries, 2], dense: lse, delta
+//
+// A work group takes 16 rows; 16 threads share one, and read it four elements at a time where it lies so (VEC4S is 1, else ELEMENTS).
+
+struct Parameters {
+    launched: u32,
+    // Rows.
+    count: u32,
+    rank: u32,
+    width: u32,
+    // First elements of dy, y and lse, and the strides of the first two along a row.
+    offsets: vec4<u32>,
+    steps: vec4<u32>,
+    // Of the rows.
+    sizes: array<vec4<u32>, 2>,
+    strides: array<vec4<u32>, 8>,
+}
+
+// [16 rows][16 threads, and 1 so that columns go to different banks].
+var<workgroup> parts: array<f32, 272>;
+
+@compute @workgroup_size(256)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+    let row = group_number(group, groups) * 16u + lane / 16u;
+    let own = lane / 16u * 17u + lane % 16u;
+    var sum = 0.0;
+    if (row < params.count) {
+        let dy_row = strided_index(0u, row);
+        let y_row = strided_index(1u, row);
+#repeat vec4_count VEC4S
+        for (var element_index = lane % 16u; element_index < params.width / 4u; element_index += 16u) {
+            sum += dot(dy_vec4(dy_row / 4u + element_index), y_vec4(y_row / 4u + element_index));
+        }
+#end
+#repeat elements ELEMENTS
+        for (var element_index = lane % 16u; element_index < params.width; element_index += 16u) {
+            sum += dy_at(dy_row + element_index * params.steps.x) * y_at(y_row + element_index * params.steps.y);
+        }
+#end
+    }
+    parts[own] = sum;
+    for (var reach = 8u; reach > 0u; reach /= 2u) {
+        workgroupBarrier();
+        if (lane % 16u < reach) {
+            parts[own] += parts[own + reach];
+        }
+    }
+    if (lane % 16u == 0u && row < params.count) {
+        // Of a row that saw nothing all weights are exp(-infinity - 0).
+        let log_sum = lse_at(strided_index(2u, row));
+        row_numbers_put(row * 2u, select(log_sum, 0.0, bitcast<u32>(log_sum) == 0xff800000u));
+        row_numbers_put(row * 2u + 1u, parts[own]);
+    }
+}

@@ -1,0 +1,255 @@
+// What cooperative matrices need of queries, keys, values and dy: contiguous f16, times a power of two that all of a group share, and padded with
+// zeros. A group is a key head and the query heads that share it.
+//
+//   q, k, v, dy   [batch, heads, lines, width], f16 or bf16, vec4s along the width, any other strides
+//   ranges        [work groups of the launch, 2]: bits of the largest |x| of a chunk of 128 lines, and where its lowest set bit lies
+//   packed_*      [batch, heads, chunks of 128 lines, WIDTH], f16, WIDTH 64 or 128
+//   records       [groups, 8]: whether cooperative matrices take the group, the factor of its scores, then the powers of q, k, v and dy
+//
+// Two launches of this file, with one work group for each chunk of each tensor: RANGES looks at the elements, PACKS writes the f16 and the records.
+//
+// The largest |x| of a tensor in a group comes to lie from 2^15 to 2^16. A group is taken where that is exact for each of its elements that counts: for f16
+// always, for bf16, of 8 bits, where none is smaller than 2^-32 of the largest; and where all elements are finite, the powers are within 2^-60 and 2^60, and
+// no score can overflow. An element counts if it is at least 2^-24 of the largest of its four. One that does not loses what is below 2^-39 of the
+// group's largest: beside its neighbours that is a rounding of f32, and one random number in some millions would refuse whole groups. Groups that are not
+// taken are left to attention_vec4.wgsl, which asks the records, too: the host waits for nothing.
+
+struct Parameters {
+    launched: u32,
+    // log2 e * the factor of scores.
+    scale: f32,
+    spare_a: u32,
+    spare_b: u32,
+    // Of q, k, v and dy: the first work group, chunks of a head, heads, lines.
+    counts: array<vec4<u32>, 4>,
+    // Fours of a line, first element, chunks of a group, nothing.
+    sizes: array<vec4<u32>, 4>,
+    strides: array<vec4<u32>, 4>,
+}
+
+const THREADS: u32 = 256u;
+
+// What is known of a range: the largest, and where the lowest set bit of all lies, as an exponent with a bias of 150.
+struct Range {
+    largest: u32,
+    lowest_bit: u32,
+}
+
+var<workgroup> range_parts: array<Range, THREADS>;
+var<workgroup> range_sixteenths: array<Range, 16>;
+
+fn merged(a: Range, b: Range) -> Range {
+    return Range(max(a.largest, b.largest), min(a.lowest_bit, b.lowest_bit));
+}
+
+// The range of all threads: of 16 at a time, then of those.
+fn range_of_group(own: Range, lane: u32) -> Range {
+    workgroupBarrier();
+    range_parts[lane] = own;
+    workgroupBarrier();
+    if (lane < 16u) {
+        var range = range_parts[lane * 16u];
+        for (var next = 1u; next < 16u; next += 1u) {
+            range = merged(range, range_parts[lane * 16u + next]);
+        }
+        range_sixteenths[lane] = range;
+    }
+    workgroupBarrier();
+    var whole = range_sixteenths[0];
+    for (var next = 1u; next < 16u; next += 1u) {
+        whole = merged(whole, range_sixteenths[next]);
+    }
+    return whole;
+}
+
+fn vec4_of(tensor: u32, element_index: u32) -> vec4<f32> {
+#repeat gradient GRADIENT
+    if (tensor == 3u) {
+        return dy_vec4(element_index);
+    }
+#end
+    if (tensor == 2u) {
+        return v_vec4(element_index);
+    }
+    if (tensor == 1u) {
+        return k_vec4(element_index);
+    }
+    return q_vec4(element_index);
+}
+
+// A chunk of a tensor.
+struct Chunk {
+    tensor: u32,
+    // Among the chunks of the tensor.
+    number: u32,
+    first_line: u32,
+    // The number of the first four of its head.
+    head_index: u32,
+}
+
+fn chunk_of(number: u32) -> Chunk {
+    var tensor = 0u;
+    for (var next = 1u; next < TENSORS; next += 1u) {
+        tensor = select(tensor, next, number >= params.counts[next].x);
+    }
+    let counts = params.counts[tensor];
+    let own = number - counts.x;
+    let head_number = own / counts.y;
+    let strides = params.strides[tensor];
+    let head = params.sizes[tensor].y + head_number / counts.z * strides.x + head_number % counts.z * strides.y;
+    return Chunk(tensor, own, own % counts.y * 128u, head / 4u);
+}
+
+// Four number `at` of a chunk; zeros beyond the tensor's edges.
+fn vec4_in(chunk: Chunk, at: u32) -> vec4<f32> {
+    let line = chunk.first_line + at / VEC4S;
+    let column = at % VEC4S;
+    if (line >= params.counts[chunk.tensor].w || column >= params.sizes[chunk.tensor].x) {
+        return vec4<f32>();
+    }
+    return vec4_of(chunk.tensor, chunk.head_index + line * (params.strides[chunk.tensor].z / 4u) + column);
+}
+
+#repeat ranges RANGES
+// By how many powers of two an element may be smaller than the largest of its four, and count.
+const COUNTED_POWERS: u32 = 24u;
+
+// Takes up an element by its bits, if they are `least` or more.
+fn with_number(range: Range, bits: u32, least: u32) -> Range {
+    let exponent = max(bits >> 23u, 1u);
+    let mantissa = select(bits & 0x7fffffu, (bits & 0x7fffffu) | 0x800000u, bits >= 0x800000u);
+    let lowest_bit = select(exponent + countTrailingZeros(mantissa), range.lowest_bit, bits < max(least, 1u));
+    return merged(range, Range(bits, lowest_bit));
+}
+
+fn with_vec4(range: Range, quad: vec4<f32>) -> Range {
+    let bits = vec4<u32>(size_bits(quad.x), size_bits(quad.y), size_bits(quad.z), size_bits(quad.w));
+    let largest = max(max(bits.x, bits.y), max(bits.z, bits.w));
+    let least = largest - min(largest, COUNTED_POWERS << 23u);
+    return with_number(with_number(with_number(with_number(range, bits.x, least), bits.y, least), bits.z, least), bits.w, least);
+}
+
+@compute @workgroup_size(THREADS)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+    let number = group_number(group, groups);
+    if (number >= params.launched) {
+        return;
+    }
+    let chunk = chunk_of(number);
+    var range = Range(0u, 1000u);
+    for (var at = lane; at < 128u * VEC4S; at += 4u * THREADS) {
+        // All are asked for before the first is waited for.
+#repeat turn 4
+        let quad_#{turn} = vec4_in(chunk, at + #{turn}u * THREADS);
+#end
+#repeat turn 4
+        range = with_vec4(range, quad_#{turn});
+#end
+    }
+    let whole = range_of_group(range, lane);
+    if (lane == 0u) {
+        ranges_put_word(2u * number, whole.largest);
+        ranges_put_word(2u * number + 1u, whole.lowest_bit);
+    }
+}
+#end
+#repeat packs PACKS
+// The range of a tensor in a group.
+fn range_in(tensor: u32, of_group: u32, lane: u32) -> Range {
+    let count = params.sizes[tensor].z;
+    let first = params.counts[tensor].x + of_group * count;
+    var range = Range(0u, 1000u);
+    for (var at = lane; at < count; at += THREADS) {
+        range = merged(range, Range(ranges_bits(2u * (first + at)), ranges_bits(2u * (first + at) + 1u)));
+    }
+    return range_of_group(range, lane);
+}
+
+// By which power of two the numbers of a range become f16.
+fn power_of(range: Range) -> i32 {
+    return select(clamp(142 - i32(range.largest >> 23u), -60, 60), 0, range.largest == 0u);
+}
+
+// Whether those that count do so exactly.
+fn is_exact(range: Range) -> bool {
+    let power = 142 - i32(range.largest >> 23u);
+    let fits = range.largest < 0x7f800000u && power >= -60 && power <= 60;
+    return range.largest == 0u || (fits && i32(range.lowest_bit) - 150 + power >= -24);
+}
+
+// The bits of the f16 that x is, where it is one; of a smaller number those that fit.
+fn half_of(x: f32) -> u32 {
+    let bits = bitcast<u32>(x);
+    let size = bits & 0x7fffffffu;
+    let subnormal = ((size & 0x7fffffu) | 0x800000u) >> min(126u - min(size >> 23u, 126u), 31u);
+    return ((bits >> 16u) & 0x8000u) | select(subnormal, (size - 0x38000000u) >> 13u, size >= 0x38800000u);
+}
+
+fn halves_of(quad: vec4<f32>) -> vec4<u32> {
+    return vec4<u32>(half_of(quad.x), half_of(quad.y), half_of(quad.z), half_of(quad.w));
+}
+
+fn put_packed(tensor: u32, element_index: u32, quad: vec4<u32>) {
+#repeat gradient GRADIENT
+    if (tensor == 3u) {
+        packed_dy_put_vec4_bits(element_index, quad);
+    }
+#end
+    if (tensor == 2u) {
+        packed_v_put_vec4_bits(element_index, quad);
+    }
+    if (tensor == 1u) {
+        packed_k_put_vec4_bits(element_index, quad);
+    }
+    if (tensor == 0u) {
+        packed_q_put_vec4_bits(element_index, quad);
+    }
+}
+
+fn put_record(of_group: u32, lane: u32) {
+    var powers = vec4<i32>();
+    var taken = true;
+    for (var tensor = 0u; tensor < TENSORS; tensor += 1u) {
+        let range = range_in(tensor, of_group, lane);
+        powers[tensor] = power_of(range);
+        taken &= is_exact(range);
+    }
+    // Sums of products of f16 are below 2^39.
+    let factor = params.scale * power_of_two(-powers.x) * power_of_two(-powers.y);
+    taken &= abs_of(factor) < 1e18;
+    // Nor gradients of scores, of dy and v.
+    taken &= powers.z + powers.w >= -80;
+    if (lane == 0u) {
+        let first = of_group * 8u;
+        records_put_word(first, u32(taken));
+        records_put_word(first + 1u, bitcast<u32>(factor));
+        records_put_word(first + 2u, bitcast<u32>(powers.x));
+        records_put_word(first + 3u, bitcast<u32>(powers.y));
+        records_put_word(first + 4u, bitcast<u32>(powers.z));
+        records_put_word(first + 5u, bitcast<u32>(powers.w));
+    }
+}
+
+@compute @workgroup_size(THREADS)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+    let number = group_number(group, groups);
+    if (number >= params.launched) {
+        return;
+    }
+    let chunk = chunk_of(number);
+    let chunks = params.sizes[chunk.tensor].z;
+    let of_group = chunk.number / chunks;
+    let factor = power_of_two(power_of(range_in(chunk.tensor, of_group, lane)));
+    for (var at = lane; at < 128u * VEC4S; at += 4u * THREADS) {
+#repeat turn 4
+        let quad_#{turn} = vec4_in(chunk, at + #{turn}u * THREADS);
+#end
+#repeat turn 4
+        put_packed(chunk.tensor, chunk.number * 128u * VEC4S + at + #{turn}u * THREADS, halves_of(quad_#{turn} * factor));
+#end
+    }
+    if (chunk.tensor == 0u && chunk.number % chunks == 0u) {
+        put_record(of_group, lane);
+    }
+}
+#end

@@ -1,0 +1,137 @@
+// Tiles of attention, for 128 threads: a thread holds 4 lines by 4 inner of the scores, and 4 lines by 8 columns of the output.
+//
+//      right  [32 inner][depth]                   matrix [32 inner][64 columns]
+//   left [64 lines][depth] -> scores 64 x 32  ->  weights, in work-group memory  ->  output 64 x 64 += weights * matrix
+//
+// From a shader: LEFT(which, line, index) and RIGHT(which, inner, index) -> f32, the operands of scores number `which`; MATRIX(inner, column) -> f32;
+// each says 0 beyond its edges. 15 KiB of work-group memory.
+
+// [16 indices][64 lines, and 4 so that neighbours go to different banks]; a part of the matrix, likewise; sums of rows on their way.
+var<workgroup> attention_left: array<vec4<f32>, 272>;
+// [16 indices][32 inner, and 4].
+var<workgroup> attention_right: array<vec4<f32>, 144>;
+// [32 inner][64 lines, and 4].
+var<workgroup> score_weights: array<vec4<f32>, 544>;
+
+// What a thread has of a tile of scores: for its 4 inner, 4 lines each.
+struct Scores {
+    inner_0: vec4<f32>,
+    inner_1: vec4<f32>,
+    inner_2: vec4<f32>,
+    inner_3: vec4<f32>,
+}
+
+// A thread's part of the output: 4 lines, in columns 4 (lane % 8) on and 32 further.
+var<private> output_near_0: vec4<f32>;
+var<private> output_near_1: vec4<f32>;
+var<private> output_near_2: vec4<f32>;
+var<private> output_near_3: vec4<f32>;
+var<private> output_far_0: vec4<f32>;
+var<private> output_far_1: vec4<f32>;
+var<private> output_far_2: vec4<f32>;
+var<private> output_far_3: vec4<f32>;
+
+// left * right^T of scores number `which`.
+fn tile_scores(which: u32, first_line: u32, first_inner: u32, depth: u32, lane: u32) -> Scores {
+    var scores = Scores();
+    let lines = lane / 8u;
+    let inners = lane % 8u;
+    let element_index = lane % 16u;
+    for (var step = 0u; step < depth; step += 16u) {
+        workgroupBarrier();
+        for (var line = lane / 16u; line < 64u; line += 8u) {
+            attention_left[element_index * 17u + line / 4u][line % 4u] = LEFT(which, first_line + line, step + element_index);
+        }
+        for (var inner = lane / 16u; inner < 32u; inner += 8u) {
+            attention_right[element_index * 9u + inner / 4u][inner % 4u] = RIGHT(which, first_inner + inner, step + element_index);
+        }
+        workgroupBarrier();
+        for (var at = 0u; at < 16u; at += 2u) {
+            let left = attention_left[at * 17u + lines];
+            let right = attention_right[at * 9u + inners];
+            let left_next = attention_left[at * 17u + 17u + lines];
+            let right_next = attention_right[at * 9u + 9u + inners];
+            scores.inner_0 += left * right.x;
+            scores.inner_1 += left * right.y;
+            scores.inner_2 += left * right.z;
+            scores.inner_3 += left * right.w;
+            scores.inner_0 += left_next * right_next.x;
+            scores.inner_1 += left_next * right_next.y;
+            scores.inner_2 += left_next * right_next.z;
+            scores.inner_3 += left_next * right_next.w;
+        }
+    }
+    return scores;
+}
+
+// A thread's part of the weights, to where all threads see them.
+fn put_weights(part: Scores, lane: u32) {
+    let at = lane % 8u * 68u + lane / 8u;
+    score_weights[at] = part.inner_0;
+    score_weights[at + 17u] = part.inner_1;
+    score_weights[at + 34u] = part.inner_2;
+    score_weights[at + 51u] = part.inner_3;
+}
+
+// Adds weights * matrix to the output. Begins and ends with all threads together.
+fn add_product(first_inner: u32, first_column: u32, lane: u32) {
+    let lines = lane / 8u;
+    let columns = lane % 8u;
+    for (var half = 0u; half < 32u; half += 16u) {
+        workgroupBarrier();
+        let column = lane % 64u;
+        for (var inner = lane / 64u; inner < 16u; inner += 2u) {
+            attention_left[inner * 17u + column / 4u][column % 4u] = MATRIX(first_inner + half + inner, first_column + column);
+        }
+        workgroupBarrier();
+        for (var at = 0u; at < 16u; at += 1u) {
+            let weight = score_weights[(half + at) * 17u + lines];
+            let near = attention_left[at * 17u + columns];
+            let far = attention_left[at * 17u + columns + 8u];
+            output_near_0 += weight.x * near;
+            output_near_1 += weight.y * near;
+            output_near_2 += weight.z * near;
+            output_near_3 += weight.w * near;
+            output_far_0 += weight.x * far;
+            output_far_1 += weight.y * far;
+            output_far_2 += weight.z * far;
+            output_far_3 += weight.w * far;
+        }
+    }
+    workgroupBarrier();
+}
+
+// The output of a thread's line `row` (0 to 3), near columns or those that are 32 further.
+fn output_row(row: u32, far: bool) -> vec4<f32> {
+    let near_part = select(select(output_near_0, output_near_1, row == 1u), select(output_near_2, output_near_3, row == 3u), row >= 2u);
+    let far_part = select(select(output_far_0, output_far_1, row == 1u), select(output_far_2, output_far_3, row == 3u), row >= 2u);
+    return select(near_part, far_part, far);
+}
+
+// ---------------------------------------------------------------- who sees whom
+
+// Whether a query sees a key by their positions; `back` and `ahead` say how far.
+fn in_reach(query: u32, key: u32) -> bool {
+    let position = i32(query) + i32(params.keys) - i32(params.queries);
+    return i32(key) > position - params.back && i32(key) < position + params.ahead;
+}
+
+// scale * product + mask, or -infinity where the key is not seen.
+fn score_of(product: f32, query: u32, key: u32, mask_head: u32) -> f32 {
+    if (query >= params.queries || key >= params.keys || !in_reach(query, key)) {
+        return lowest();
+    }
+    return MASKED(product * params.scale, mask_head + query * params.mask.z + key * params.mask.w);
+}
+
+fn not_masked(score: f32, element_index: u32) -> f32 {
+    return score;
+}
+
+fn masked_by_bool(score: f32, element_index: u32) -> f32 {
+    return select(lowest(), score, mask_at(element_index) != 0u);
+}
+
+fn masked_by_sum(score: f32, element_index: u32) -> f32 {
+    return score + mask_at(element_index);
+}

@@ -1,0 +1,283 @@
+// Tiles of attention whose operands are read four elements at a time, for 128 threads and widths of up to 128.
+//
+//       right [64 inner][depth]                    matrix [64 inner][width]
+//   left [64 lines][depth] -> scores 64 x 64   ->  weights, in work-group memory  ->  output 64 x width += weights * matrix
+//
+// Threads lie 8 x 16. One has 8 lines of both: 4 (its index) and the three after, and those 32 further; of the scores 4 inner, 16 apart, and of the
+// output columns 4 (its index across) and the three after, and where WIDE says so (more than 64 columns) those 64 further.
+//
+//                      multiply-adds   reads of four from work-group memory   barriers (twice as many where steps do not take turns)
+//   scores, 16 deep    512             48                                     1
+//   output, 16 inner   1024 (WIDE)     64                                     2
+//
+// Registers: 32 for scores, 64 for an output (WIDE), 16 for what is read ahead (8 of 16-bit floats), about 20 for operands.
+//
+// From a shader, for the operands of scores number `which`: LEFT_ROW(which, line) and RIGHT_ROW(which, inner), the number of a row's first four;
+// LEFT_WORDS(which, index) and RIGHT_WORDS(which, index), a four as it lies in memory, where all lie as q does. For matrix number `which`:
+// MATRIX_INDEX(which, inner, column), the number of the four in this column of vec4s, and MATRIX_WORDS(which, index). All take the last index for
+// those beyond an edge. VEC4S_ACROSS, the columns of vec4s that a tile has: 16, or 32 where WIDE.
+//
+// Work-group memory, in vec4s; OPERANDS_AT, OPERANDS_TURN, MATRIX_AT and TILE_MEMORY are such numbers:
+//   weights    [64 inner][64 lines, and 4], from 0 on
+//   operands   left [64 lines][16 indices, and 4; 4 more after each 4 lines], right [64 inner][16 indices, and 4]: 656, from OPERANDS_AT on. Steps take
+//              turns in two of them, OPERANDS_TURN apart, or have one only where that is 0
+//   matrix     two of 256, from MATRIX_AT on: 8 inner of 128 columns, or 16 of 64
+
+var<workgroup> tile_memory: array<vec4<f32>, TILE_MEMORY>;
+
+// Where a thread stands. The 32 of a subgroup lie 4 x 8: they read 4 different vec4s of the left operand, and 8 of the right.
+fn tile_line(lane: u32) -> u32 {
+    return lane % 32u / 8u + lane / 64u * 4u;
+}
+
+fn tile_across(lane: u32) -> u32 {
+    return lane % 8u + lane / 32u % 2u * 8u;
+}
+
+// What a thread has of a tile of scores: for its 4 inner, its near 4 lines and its far 4.
+struct TileScores {
+#repeat inner 4
+    near_#{inner}: vec4<f32>,
+    far_#{inner}: vec4<f32>,
+#end
+}
+
+// What is read ahead, as it lies in memory: what makes floats of it would wait for it.
+#repeat turn 2
+var<private> left_row_#{turn}: u32;
+var<private> right_row_#{turn}: u32;
+var<private> next_left_#{turn}: q_WORDS;
+var<private> next_right_#{turn}: q_WORDS;
+var<private> next_matrix_#{turn}: q_WORDS;
+#end
+
+// A thread's part of two outputs.
+#repeat set 2
+#repeat row 8
+var<private> out_#{set}_near_#{row}: vec4<f32>;
+var<private> out_#{set}_far_#{row}: vec4<f32>;
+#end
+#end
+
+// Operands from index `begin` on; zeros beyond the depth.
+fn read_operands(which: u32, begin: u32, depth: u32, lane: u32) {
+    let there = begin + lane % 4u * 4u < depth;
+#repeat turn 2
+    next_left_#{turn} = q_WORDS();
+    next_right_#{turn} = q_WORDS();
+#end
+    if (there) {
+#repeat turn 2
+        next_left_#{turn} = LEFT_WORDS(which, left_row_#{turn} + begin / 4u);
+        next_right_#{turn} = RIGHT_WORDS(which, right_row_#{turn} + begin / 4u);
+#end
+    }
+}
+
+// Reads the first operands of a tile.
+fn begin_scores(which: u32, first_line: u32, first_inner: u32, depth: u32, lane: u32) {
+#repeat turn 2
+    left_row_#{turn} = LEFT_ROW(which, first_line + lane / 4u + #{turn*32}u) + lane % 4u;
+    right_row_#{turn} = RIGHT_ROW(which, first_inner + lane / 4u + #{turn*32}u) + lane % 4u;
+#end
+    read_operands(which, 0u, depth, lane);
+}
+
+// left * right^T, after begin_scores; nobody reads the memory of operands any more.
+fn tile_of_scores(which: u32, depth: u32, lane: u32) -> TileScores {
+#repeat row 8
+#repeat inner 4
+    var s_#{row}_#{inner} = 0.0;
+#end
+#end
+    let write = lane / 4u * 5u + lane % 4u;
+    let write_left = OPERANDS_AT + write + lane / 16u;
+    let write_right = OPERANDS_AT + 336u + write;
+    let read_left = OPERANDS_AT + tile_line(lane) * 21u;
+    let read_right = OPERANDS_AT + 336u + tile_across(lane) * 5u;
+    var turn = 0u;
+    for (var begin = 0u; begin < depth; begin += 16u) {
+        tile_memory[turn + write_left] = q_of_words(next_left_0);
+        tile_memory[turn + write_left + 168u] = q_of_words(next_left_1);
+        tile_memory[turn + write_right] = q_of_words(next_right_0);
+        tile_memory[turn + write_right + 160u] = q_of_words(next_right_1);
+        workgroupBarrier();
+        if (begin + 16u < depth) {
+            read_operands(which, begin + 16u, depth, lane);
+        }
+        let left = turn + read_left;
+        let right = turn + read_right;
+#repeat quad 4
+        {
+#repeat inner 4
+            let b_#{inner} = tile_memory[right + #{inner*80+quad}u];
+#end
+#repeat row 8
+            let a_#{row} = tile_memory[left + #{row/4*168+row%4*5+quad}u];
+#repeat inner 4
+            s_#{row}_#{inner} += a_#{row}.x * b_#{inner}.x;
+            s_#{row}_#{inner} += a_#{row}.y * b_#{inner}.y;
+            s_#{row}_#{inner} += a_#{row}.z * b_#{inner}.z;
+            s_#{row}_#{inner} += a_#{row}.w * b_#{inner}.w;
+#end
+#end
+        }
+#end
+        if (OPERANDS_TURN == 0u) {
+            workgroupBarrier();
+        }
+        turn = OPERANDS_TURN - turn;
+    }
+    var scores: TileScores;
+#repeat inner 4
+    scores.near_#{inner} = vec4<f32>(s_0_#{inner}, s_1_#{inner}, s_2_#{inner}, s_3_#{inner});
+    scores.far_#{inner} = vec4<f32>(s_4_#{inner}, s_5_#{inner}, s_6_#{inner}, s_7_#{inner});
+#end
+    return scores;
+}
+
+// Where a thread's four number `own` of the weights lies: near and far lines of its first inner, of its second, and so on.
+fn own_index(own: u32, lane: u32) -> u32 {
+    return tile_across(lane) * 17u + tile_line(lane) + own / 2u * 272u + own % 2u * 8u;
+}
+
+// A thread's part of the weights, to where all threads see them.
+fn put_tile(part: TileScores, lane: u32) {
+    let at = own_index(0u, lane);
+#repeat inner 4
+    tile_memory[at + #{inner*272}u] = part.near_#{inner};
+    tile_memory[at + #{inner*272+8}u] = part.far_#{inner};
+#end
+}
+
+// The part that this thread put there.
+fn own_part(lane: u32) -> TileScores {
+    let at = own_index(0u, lane);
+    var part: TileScores;
+#repeat inner 4
+    part.near_#{inner} = tile_memory[at + #{inner*272}u];
+    part.far_#{inner} = tile_memory[at + #{inner*272+8}u];
+#end
+    return part;
+}
+
+// The matrix from `inner` on.
+fn read_matrix(which: u32, inner: u32, lane: u32) {
+#repeat turn 2
+    let number_#{turn} = lane + #{turn*128}u;
+    let index_#{turn} = MATRIX_INDEX(which, inner + number_#{turn} / VEC4S_ACROSS, number_#{turn} % VEC4S_ACROSS);
+    next_matrix_#{turn} = MATRIX_WORDS(which, index_#{turn});
+#end
+}
+
+// Adds weights * matrix to an output, after put_tile and read_matrix; nobody reads the memory of the matrix any more.
+#repeat set 2
+fn add_tile_product_#{set}(which: u32, first_inner: u32, lane: u32) {
+    let chunk = 256u / VEC4S_ACROSS;
+    let lines = tile_line(lane);
+    let across = MATRIX_AT + tile_across(lane);
+    var turn = 0u;
+    for (var begin = 0u; begin < 64u; begin += chunk) {
+        tile_memory[MATRIX_AT + turn + lane] = q_of_words(next_matrix_0);
+        tile_memory[MATRIX_AT + turn + lane + 128u] = q_of_words(next_matrix_1);
+        workgroupBarrier();
+        if (begin + chunk < 64u) {
+            read_matrix(which, first_inner + begin + chunk, lane);
+        }
+        for (var part = 0u; part < chunk; part += 8u) {
+            let weights = (begin + part) * 17u + lines;
+            let matrix = turn + part * VEC4S_ACROSS + across;
+#repeat inner 8
+            {
+                let w_0 = tile_memory[weights + #{inner*17}u];
+                let w_1 = tile_memory[weights + #{inner*17+8}u];
+                let near = tile_memory[matrix + #{inner}u * VEC4S_ACROSS];
+#repeat row 8
+                out_#{set}_near_#{row} += w_#{row/4}[#{row%4}] * near;
+#end
+                if (WIDE) {
+                    let far = tile_memory[matrix + #{inner}u * VEC4S_ACROSS + 16u];
+#repeat row 8
+                    out_#{set}_far_#{row} += w_#{row/4}[#{row%4}] * far;
+#end
+                }
+            }
+#end
+        }
+        turn = 256u - turn;
+    }
+}
+
+// A thread's near or far columns of its line number `row`.
+fn out_row_#{set}(row: u32, far: bool) -> vec4<f32> {
+    switch (row) {
+#repeat row 8
+        case #{row}u: { return select(out_#{set}_near_#{row}, out_#{set}_far_#{row}, far); }
+#end
+        default: { return vec4<f32>(); }
+    }
+}
+#end
+
+// Lines from the first of a tile to a thread's line number `row`.
+fn row_offset(row: u32, lane: u32) -> u32 {
+    return tile_line(lane) * 4u + row % 4u + row / 4u * 32u;
+}
+
+// ---------------------------------------------------------------- scores of four lines
+
+// scale * product + mask, or -infinity where the key is not seen, of four queries.
+fn seen_by_queries(products: vec4<f32>, query: u32, key: u32, mask_head: u32) -> vec4<f32> {
+    return vec4<f32>(
+        score_of(products.x, query, key, mask_head),
+        score_of(products.y, query + 1u, key, mask_head),
+        score_of(products.z, query + 2u, key, mask_head),
+        score_of(products.w, query + 3u, key, mask_head),
+    );
+}
+
+// The same of four keys.
+fn seen_keys(products: vec4<f32>, query: u32, key: u32, mask_head: u32) -> vec4<f32> {
+    return vec4<f32>(
+        score_of(products.x, query, key, mask_head),
+        score_of(products.y, query, key + 1u, mask_head),
+        score_of(products.z, query, key + 2u, mask_head),
+        score_of(products.w, query, key + 3u, mask_head),
+    );
+}
+
+// scale * product, of scores that everyone sees.
+fn scaled_tile(products: TileScores) -> TileScores {
+    var scores: TileScores;
+#repeat inner 4
+    scores.near_#{inner} = products.near_#{inner} * params.scale;
+    scores.far_#{inner} = products.far_#{inner} * params.scale;
+#end
+    return scores;
+}
+
+// e^x of four numbers that are not above 0.
+fn vec4_exponentials(x: vec4<f32>) -> vec4<f32> {
+    return vec4<f32>(exponential(x.x), exponential(x.y), exponential(x.z), exponential(x.w));
+}
+
+// e^x as `exponential` in row.wgsl, for x above 0, too: infinite from 88.4 on.
+fn exponential_or_infinity(x: f32) -> f32 {
+    let bounded = clamp(x, -88.0296936, 88.9);
+    let shifted = settled(bounded * 1.442695022 + 12582912.0);
+    let power = settled(shifted - 12582912.0);
+    let r = settled(bounded - power * 0.6931457520) - power * 1.428606765e-06;
+    let p = 0.5 + r * (0.1666666716 + r * (4.166645557e-02 + r * (8.333310485e-03 + r * (1.393453218e-03 + r * 1.989197044e-04))));
+    let value = (1.0 + (r + (r * r) * p)) * bitcast<f32>((bitcast<u32>(shifted) << 23u) + 0x3f800000u);
+    return select(value, x, is_nan(x));
+}
+
+fn vec4_weights(x: vec4<f32>) -> vec4<f32> {
+    return vec4<f32>(exponential_or_infinity(x.x), exponential_or_infinity(x.y), exponential_or_infinity(x.z), exponential_or_infinity(x.w));
+}
+
+// Nothing seen yet: weights of 0, not of exp(-inf + inf).
+fn bases_of(row_max: vec4<f32>) -> vec4<f32> {
+    let bits = bitcast<vec4<u32>>(row_max);
+    return select(row_max, vec4<f32>(), bits == vec4<u32>(0xff800000u));
+}

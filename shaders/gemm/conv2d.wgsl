@@ -1,0 +1,222 @@
+// Convolutions and their two gradients, as matrix products whose right operand is read from an image as it is needed (implicit GEMM). One product for
+// each group of channels, with the tiles of tile.wgsl, where the picture is:
+//
+//                       y [rows][columns]              left [rows][inner]         right [inner][columns], patches of
+//   conv2d              [out][batch, oh, ow]           weight, inner (c, i, j)    x  [batch, channels, height, width]
+//   conv2d_grad_input   [channels][batch, h, w]        weight, inner (o, i, j)    dy [batch, out, oh, ow]
+//   conv2d_grad_weight  [out][channels, kh, kw]        dy, inner (n, oh, ow)      x
+//
+// Columns and inner numbers are each (outer, r, c) with sizes `columns` and `inners`. RIGHT: patch_value reads the image at r * step of the column +
+// r * step of the inner - padding; spread_value where a column's r + padding is r * step of the inner and a multiple of the column's step. OUTPUT is
+// index_of_part where sums are cut into parts [splits][groups][rows][columns], else index_of_whole. Few rows and many columns take tile_few. Limits: fewer than 2^30 pixels along an axis.
+
+struct Parameters {
+    launched: u32,
+    // Elements of y.
+    count: u32,
+    m: u32,
+    n: u32,
+    k: u32,
+    splits: u32,
+    split_length: u32,
+    // 1: a bias for each row.
+    with_bias: u32,
+    // Sizes of r and c, and steps.
+    columns: vec4<u32>,
+    inners: vec4<u32>,
+    // Padding; height and width of the image.
+    image: vec4<u32>,
+    // First elements of y, a (left), b (right), bias.
+    offsets: vec4<u32>,
+    // From one group of channels to the next in y, a, b; the stride of bias.
+    groups: vec4<u32>,
+    // Strides: rows, then outer, r, c of the columns.
+    y: vec4<u32>,
+    // Rows, then outer, r, c of the inner numbers.
+    left: vec4<u32>,
+    // Outer of the columns, outer of the inner numbers, then pixels down and across.
+    right: vec4<u32>,
+}
+
+// A row or column of no image.
+const NOWHERE: u32 = 0x40000000u;
+
+var<private> y_group: u32;
+var<private> a_group: u32;
+var<private> b_group: u32;
+// Row 0 of the group, counted over all groups; of the parts: the part.
+var<private> first_row: u32;
+var<private> first_part: u32;
+
+fn begin(group: u32, split: u32) {
+    y_group = params.offsets.x + group * params.groups.x;
+    a_group = params.offsets.y + group * params.groups.y;
+    b_group = params.offsets.z + group * params.groups.z;
+    first_row = group * params.m;
+    first_part = split * params.count;
+}
+
+// (outer, r, c) of a number.
+fn parts_of(number: u32, sizes: vec4<u32>) -> vec3<u32> {
+    let across = number / sizes.y;
+    let outer = across / sizes.x;
+    return vec3<u32>(outer, across - outer * sizes.x, number - across * sizes.y);
+}
+
+fn left_line(row: u32) -> vec3<u32> {
+    return vec3<u32>(a_group + row * params.left.x, u32(row < params.m), 0u);
+}
+
+fn left_value(line: vec3<u32>, inner: u32) -> f32 {
+    if (line.y == 0u) {
+        return 0.0;
+    }
+    let parts = parts_of(inner, params.inners);
+    return a_at(line.x + parts.x * params.left.y + parts.y * params.left.z + parts.z * params.left.w);
+}
+
+// Where a column's images begin, and its r and c.
+fn right_line(column: u32) -> vec3<u32> {
+    if (column >= params.n) {
+        return vec3<u32>(0u, NOWHERE, NOWHERE);
+    }
+    let parts = parts_of(column, params.columns);
+    return vec3<u32>(b_group + parts.x * params.right.x, ELEMENT_INDEX(parts.y, 0u), ELEMENT_INDEX(parts.z, 1u));
+}
+
+fn right_value(line: vec3<u32>, inner: u32) -> f32 {
+    return RIGHT(line, parts_of(inner, params.inners));
+}
+
+// The pixel that the first of a patch shows; before the image it wraps.
+fn patch_index(number: u32, axis: u32) -> u32 {
+    return number * params.columns[2u + axis] - params.image[axis];
+}
+
+fn patch_value(line: vec3<u32>, inner: vec3<u32>) -> f32 {
+    let down = line.y + inner.y * params.inners.z;
+    let across = line.z + inner.z * params.inners.w;
+    if (down >= params.image.z || across >= params.image.w) {
+        return 0.0;
+    }
+    return b_at(line.x + inner.x * params.right.y + down * params.right.z + across * params.right.w);
+}
+
+fn spread_index(number: u32, axis: u32) -> u32 {
+    return number + params.image[axis];
+}
+
+fn spread_value(line: vec3<u32>, inner: vec3<u32>) -> f32 {
+    let back_down = inner.y * params.inners.z;
+    let back_across = inner.z * params.inners.w;
+    if (line.y < back_down || line.z < back_across) {
+        return 0.0;
+    }
+    let down = (line.y - back_down) / params.columns.z;
+    let across = (line.z - back_across) / params.columns.w;
+    let between = down * params.columns.z != line.y - back_down || across * params.columns.w != line.z - back_across;
+    if (between || down >= params.image.z || across >= params.image.w) {
+        return 0.0;
+    }
+    return b_at(line.x + inner.x * params.right.y + down * params.right.z + across * params.right.w);
+}
+
+fn finished(row: u32, column: u32, element_index: u32, sum: f32) -> f32 {
+    if (params.with_bias != 0u) {
+        return sum + bias_at(params.offsets.w + (first_row + row) * params.groups.w);
+    }
+    return sum;
+}
+
+fn index_of(row: u32, column: u32) -> u32 {
+    return OUTPUT(row, column);
+}
+
+fn index_of_part(row: u32, column: u32) -> u32 {
+    return first_part + (first_row + row) * params.n + column;
+}
+
+fn index_of_whole(row: u32, column: u32) -> u32 {
+    let parts = parts_of(column, params.columns);
+    return y_group + row * params.y.x + parts.x * params.y.y + parts.y * params.y.z + parts.z * params.y.w;
+}
+
+// ---------------------------------------------------------------- few rows: images of few channels, or groups of few
+
+// A thread has a column and ROWS rows of it. Places of a patch are the outer loops: what shows no pixel is found out once for all channels.
+fn tile_few(group: u32, lane: u32) {
+    let columns = (params.n + 255u) / 256u;
+    let teams = (params.m + ROWS - 1u) / ROWS;
+    let column = group % columns * 256u + lane;
+    let row = group / columns % teams * ROWS;
+    begin(group / columns / teams, 0u);
+    if (column >= params.n) {
+        return;
+    }
+    let line = right_line(column);
+    let outer = params.k / (params.inners.x * params.inners.y);
+#repeat j ROWS
+    let left_#{j} = a_group + min(row + #{j}u, params.m - 1u) * params.left.x;
+    var sum_#{j} = 0.0;
+#end
+    for (var r = 0u; r < params.inners.x; r += 1u) {
+        let down = PIXEL(line.y, r, 0u);
+        for (var c = 0u; c < params.inners.y; c += 1u) {
+            let across = PIXEL(line.z, c, 1u);
+            if (down == NOWHERE || across == NOWHERE) {
+                continue;
+            }
+            var left = r * params.left.z + c * params.left.w;
+            var right = line.x + down * params.right.z + across * params.right.w;
+            var o = 0u;
+            // Four channels are under way together.
+            for (; o + 3u < outer; o += 4u) {
+#repeat u 4
+                let value_#{u} = b_at(right + #{u}u * params.right.y);
+#end
+#repeat j ROWS
+#repeat u 4
+                sum_#{j} += a_at(left_#{j} + left + #{u}u * params.left.y) * value_#{u};
+#end
+#end
+                left += 4u * params.left.y;
+                right += 4u * params.right.y;
+            }
+            for (; o < outer; o += 1u) {
+                let value = b_at(right);
+#repeat j ROWS
+                sum_#{j} += a_at(left_#{j} + left) * value;
+#end
+                left += params.left.y;
+                right += params.right.y;
+            }
+        }
+    }
+#repeat j ROWS
+    if (row + #{j}u < params.m) {
+        store_element(row + #{j}u, column, sum_#{j});
+    }
+#end
+}
+
+// The pixel down or across that a index of a patch shows, or nowhere.
+fn patch_pixel(first: u32, number: u32, axis: u32) -> u32 {
+    let pixel = first + number * params.inners[2u + axis];
+    return select(NOWHERE, pixel, pixel < params.image[2u + axis]);
+}
+
+fn spread_pixel(element_index: u32, number: u32, axis: u32) -> u32 {
+    let back = number * params.inners[2u + axis];
+    let step = params.columns[2u + axis];
+    let pixel = (element_index - back) / step;
+    let shows = element_index >= back && pixel * step == element_index - back && pixel < params.image[2u + axis];
+    return select(NOWHERE, pixel, shows);
+}
+
+@compute @workgroup_size(256)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+    let number = group_number(group, groups);
+    if (number < params.launched) {
+        TILE(number, lane);
+    }
+}

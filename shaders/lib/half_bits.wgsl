@@ -1,0 +1,55 @@
+// 16-bit floats as they lie in memory, without branches. No device feature is needed, subnormals of f16 are right where arithmetic flushes those of f32, and each value is
+// rounded once to nearest even.
+
+// The f32 of an f16's bits, exactly. What a device makes of subnormals is its own affair: they are the mantissa of a number from 2^-14 on, less that power.
+fn f16_to_f32(bits: u32) -> f32 {
+    let size = bits & 0x7fffu;
+    let subnormal = bitcast<u32>(bitcast<f32>((size << 13u) | 0x38800000u) - 0.00006103515625);
+    return select(unpack2x16float(bits).x, bitcast<f32>(subnormal | ((bits & 0x8000u) << 16u)), size < 0x400u);
+}
+
+// The bits of the f16 nearest to x, ties to even; too large is infinite; NaN stays NaN.
+//
+// The sum with a power of two 13 digits above x, 1/2 at least, is rounded to the last index of an f16: its mantissa is that of the result, with the leading 1.
+fn f32_to_f16(x: f32) -> u32 {
+    let bits = bitcast<u32>(x);
+    let size = bits & 0x7fffffffu;
+    let bounded = min(size, 0x47800000u);
+    let power = max(bounded & 0x7f800000u, 0x38800000u) + 0x6800000u;
+    let mantissa = bitcast<u32>(bitcast<f32>(bounded) + bitcast<f32>(power)) - power;
+    let number = mantissa + ((power >> 13u) - 0x1f800u);
+    return ((bits >> 16u) & 0x8000u) | select(number, 0x7e00u, size > 0x7f800000u);
+}
+
+// The f32 of a bf16's bits, exactly.
+fn bf16_to_f32(bits: u32) -> f32 {
+    return bitcast<f32>(bits << 16u);
+}
+
+// The bits of the bf16 nearest to x, ties to even; too large is infinite; NaN stays NaN.
+fn f32_to_bf16(x: f32) -> u32 {
+    let bits = bitcast<u32>(x);
+    let rounded = bits + 0x7fffu + ((bits >> 16u) & 1u);
+    return select(rounded, bits | 0x400000u, (bits & 0x7fffffffu) > 0x7f800000u) >> 16u;
+}
+
+// ---------------------------------------------------------------- integers rounded to odd, so that a second rounding sees what the first one dropped
+
+// An unsigned 64-bit number with a sign, cut to 24 bits of which the last is 1 if any bit was lost.
+fn wide_size_to_f32_odd(size: vec2<u32>, negative: bool) -> f32 {
+    if (wide_is_zero(size)) {
+        return 0.0;
+    }
+    let zeros = wide_leading_zeros(size);
+    let normal = wide_shift_left(size, zeros);
+    let lost = u32(((normal.y & 0xffu) | normal.x) != 0u);
+    return bitcast<f32>(select(0u, 0x80000000u, negative) | (((189u - zeros) << 23u) + ((normal.y >> 8u) | lost)));
+}
+
+fn wide_to_f32_odd(x: vec2<u32>) -> f32 {
+    return wide_size_to_f32_odd(wide_size(x), wide_is_negative(x));
+}
+
+fn i32_to_f32_odd(x: i32) -> f32 {
+    return wide_size_to_f32_odd(vec2<u32>(u32(select(x, 0i - x, x < 0i)), 0u), x < 0i);
+}

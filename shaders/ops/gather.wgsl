@@ -1,0 +1,37 @@
+// Picking along an axis: y[.., i, ..] = x[.., index[.., i, ..], ..].
+//
+//   y, index   one shape, any strides; a vector of positions has stride 0 along all axes but one
+//   x          as y but along the axis, of which it has `size` elements
+//
+// Only bits are moved. A position outside the axis is never followed: its element of y is 0, and the first one that is seen is noted for the host.
+// POSITION makes two words of an element of index. Limits: fewer than 2^32 elements.
+
+struct Parameters {
+    launched: u32,
+    count: u32,
+    rank: u32,
+    fault: u32,
+    // First elements of y, index, x.
+    offsets: vec4<u32>,
+    // Elements of x along the axis, and their distance.
+    size: u32,
+    step: u32,
+    spare: vec2<u32>,
+    // Of y, index, and x without its axis.
+    sizes: array<vec4<u32>, 2>,
+    strides: array<vec4<u32>, 8>,
+}
+
+fn picked(number: u32) -> y_BITS {
+    let position = POSITION(index_bits(strided_index(1u, number)));
+    if (position.y != 0u || position.x >= params.size) {
+        note_fault(position);
+        return y_BITS();
+    }
+    return x_bits(strided_index(2u, number) + position.x * params.step);
+}
+
+@compute @workgroup_size(256)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+    WRITE(group_number(group, groups) * 256u + lane);
+}

@@ -1,0 +1,65 @@
+// Image patches as columns of a matrix, and back.
+//
+//   patches       y[n, (c, i, j), (o, q)] = x[n, c, pixel (i, j) of window (o, q)], 0 where the window's index lies outside the image
+//   col2im  y[n, c, h, w] = sum of x[n, (c, i, j), (o, q)] over the windows (o, q) that show pixel (h, w) at their index (i, j), in rising order
+//
+//                     o, q ->
+//        c=0  i,j  | x[0, 0] of every window      |     a row of the matrix is the image, moved by (i, j) and thinned out by the stride
+//          |       | x[0, 1]                      |
+//        c=1       | ...                          |     a thread: an element of y, or those of a word
+//
+// Any strides. Limits: fewer than 2^32 elements of y; those of window.wgsl.
+
+struct Parameters {
+    launched: u32,
+    count: u32,
+    rank: u32,
+    channels: u32,
+    // First elements of y and x.
+    offsets: vec4<u32>,
+    down: Slide,
+    across: Slide,
+    // Of y; strides of y and x.
+    sizes: array<vec4<u32>, 2>,
+    strides: array<vec4<u32>, 8>,
+}
+
+fn im2col(number: u32) -> y_BITS {
+    let line = number / u32(params.across.count);
+    let q = i32(number - line * u32(params.across.count));
+    let element_index = line / u32(params.down.count);
+    let o = i32(line - element_index * u32(params.down.count));
+    let tap = spot_of(vec4<u32>(0u, params.channels, u32(params.down.kernel), u32(params.across.kernel)), element_index);
+    let row = start_of(params.down, o) + tap.row * params.down.dilation;
+    let column = start_of(params.across, q) + tap.column * params.across.dilation;
+    if (!on_image(params.down, row) || !on_image(params.across, column)) {
+        return 0u;
+    }
+    return x_bits(plane_at(1u, tap) + pixel_at(1u, row, column));
+}
+
+fn col2im(number: u32) -> y_BITS {
+    let spot = spot_of(params.sizes[0], number);
+    let rows = windows_over(params.down, spot.row);
+    let columns = windows_over(params.across, spot.column);
+    // Of the matrix: images, rows, indices.
+    let strides = params.strides[2];
+    let plane = params.offsets.y + spot.image * strides.x;
+    var sum = 0.0;
+    var i = rows.tap;
+    for (var o = rows.first; o <= rows.last; o += params.down.window_step) {
+        var j = columns.tap;
+        for (var q = columns.first; q <= columns.last; q += params.across.window_step) {
+            let row = (i32(spot.channel) * params.down.kernel + i) * params.across.kernel + j;
+            sum += x_at(plane + u32(row) * strides.y + u32(o * params.across.count + q) * strides.z);
+            j -= params.across.tap_step;
+        }
+        i -= params.down.tap_step;
+    }
+    return y_rounded(sum);
+}
+
+@compute @workgroup_size(256)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+    WRITE(group_number(group, groups) * 256u + lane);
+}

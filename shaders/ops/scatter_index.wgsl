@@ -1,0 +1,72 @@
+// The stages of scatter.wgsl, each for one thread.
+
+// The index in y that source `number` goes to, or nowhere.
+fn key_of(number: u32) -> u32 {
+    let position = POSITION(index_bits(strided_index(0u, number)));
+    if (position.y != 0u || position.x >= params.size) {
+        NOTE(position);
+        return params.nowhere;
+    }
+    return strided_index(1u, number) + position.x * params.step - params.low;
+}
+
+// Where a position was noted before.
+fn note_nothing(position: vec2<u32>) {}
+
+fn mark_winners(number: u32) {
+    if (number < params.count) {
+        let key = key_of(number);
+        if (key != params.nowhere) {
+            winners_max(key, number + 1u);
+        }
+    }
+}
+
+fn put_winners(number: u32) {
+    if (number < params.count) {
+        let key = key_of(number);
+        if (key != params.nowhere && winners_bits(key) == number + 1u) {
+            y_put_bits(params.low + key, source_bits(strided_index(2u, number)));
+        }
+    }
+}
+
+fn make_indices(number: u32) {
+    if (number < params.count) {
+        keys_put_bits(number, key_of(number));
+        numbers_put_bits(number, number);
+    }
+}
+
+// Whether a run of one index begins here.
+fn run_begins(first: u32) -> bool {
+    let key = keys_bits(first);
+    return key != params.nowhere && (first == 0u || keys_bits(first - 1u) != key);
+}
+
+fn add_runs(first: u32) {
+    if (first < params.count && run_begins(first)) {
+        let key = keys_bits(first);
+        let element_index = params.low + key;
+        var sum = y_at(element_index);
+        for (var at = first; at < params.count && keys_bits(at) == key; at += 1u) {
+            sum = sum_of(sum, source_at(strided_index(2u, numbers_bits(at))));
+        }
+        y_put(element_index, sum);
+    }
+}
+
+fn add_rows(thread: u32) {
+    let first = thread / params.columns;
+    let column = thread - first * params.columns;
+    if (first < params.count && run_begins(first)) {
+        let key = keys_bits(first);
+        let element_index = strided_index(0u, column) + key * params.y_row;
+        let origin = strided_index(1u, column);
+        var sum = y_at(element_index);
+        for (var at = first; at < params.count && keys_bits(at) == key; at += 1u) {
+            sum = sum_of(sum, source_at(origin + numbers_bits(at) * params.source_row));
+        }
+        y_put(element_index, sum);
+    }
+}

@@ -1,0 +1,44 @@
+// Optimiser steps: a parameter, its gradient and its states, each element read once and written once. RESULT and RULE are those of step_rule.wgsl. Large parameters that lie
+// dense are stepped by step_vec4.wgsl.
+//
+//   y              parameter, changed in index
+//   g              gradient
+//   *_state        velocity, or first and second moment (f32), changed in index
+//   numbers        hyper: what changes from step to step, on the device, so that a captured step goes on training
+//
+// Of one shape, any strides; all arithmetic is in f32. Formulas: step.rs of core (Sutskever et al. 2013; Kingma and Ba 2015; Loshchilov and Hutter
+// 2019). Limits: fewer than 2^32 elements.
+
+struct Parameters {
+    launched: u32,
+    count: u32,
+    rank: u32,
+    nesterov: u32,
+    // First elements of y, g, first, second.
+    offsets: vec4<u32>,
+    // First element of hyper, and the distance of its elements.
+    hyper_first: u32,
+    hyper_step: u32,
+    decoupled: u32,
+    decay: f32,
+    // momentum, 1 - dampening; or beta1, 1 - beta1, beta2, 1 - beta2
+    factors: vec4<f32>,
+    eps: f32,
+    spare: u32,
+    spares: vec2<u32>,
+    // Of y, g, first, second.
+    sizes: array<vec4<u32>, 2>,
+    strides: array<vec4<u32>, 8>,
+}
+
+fn element_index(tensor: u32, number: u32) -> u32 {
+    if (DENSE) {
+        return params.offsets[tensor] + number;
+    }
+    return strided_index(tensor, number);
+}
+
+@compute @workgroup_size(256)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+    WRITE(group_number(group, groups) * 256u + lane);
+}

@@ -1,0 +1,100 @@
+// Copies y = x where elements side by side in y are rows apart in x: a tile is read along the one and written along the other, by way of work-group memory.
+//
+//   y [batch.., rows, columns]   dense
+//   x of the same shape, with a stride of 1 along the rows
+//
+//      x, columns apart      tile       y, rows apart
+//        ----------->       a work      |   |   |
+//        ----------->        group      v   v   v       (lanes of a team side by side)
+//
+// A tile has 64 columns of x, of LINES words each: 64 where elements are words (COPY_TILE is copy_words), 32 where two lie in a word (copy_pairs), where pairs of rows
+// become pairs of columns. Places and steps are counted in words. Words of the tile are exchanged by the number of their column, so that those that a team
+// reads lie in different banks. Limits: of pairs rows, columns, offsets and strides are even; fewer than 2^31 elements.
+
+struct Parameters {
+    launched: u32,
+    // Axes of the batch.
+    rank: u32,
+    // Of x along the columns, of y along the rows.
+    x_step: u32,
+    y_step: u32,
+    // Words of a column of x, and columns.
+    lines: u32,
+    columns: u32,
+    tiles_across: u32,
+    tiles_down: u32,
+    batches: u32,
+    spare_a: u32,
+    spare_b: u32,
+    spare_c: u32,
+    // First words of y and x.
+    offsets: vec4<u32>,
+    // Of the batch, in y and x.
+    sizes: array<vec4<u32>, 2>,
+    strides: array<vec4<u32>, 8>,
+}
+
+var<workgroup> tile: array<u32, 64u * LINES>;
+
+// Where a tile begins: its batch in y and x, its first word along x, its first column.
+struct Corner {
+    y: u32,
+    x: u32,
+    line: u32,
+    column: u32,
+}
+
+fn copy_words(at: Corner, lane: u32) {
+    let along = lane % 64u;
+    let team = lane / 64u;
+#repeat k 16
+    let column_#{k} = min(at.column + team + #{4 * k}u, params.columns - 1u);
+    let word_#{k} = x_bits(at.x + column_#{k} * params.x_step + min(at.line + along, params.lines - 1u));
+#end
+#repeat k 16
+    tile[(team + #{4 * k}u) * 64u + (along ^ (team + #{4 * k}u))] = word_#{k};
+#end
+    workgroupBarrier();
+    let element_index = at.y + at.line * params.y_step + at.column + along;
+#repeat k 16
+    if (at.column + along < params.columns && at.line + team + #{4 * k}u < params.lines) {
+        y_put_word(element_index + (team + #{4 * k}u) * params.y_step, tile[along * 64u + ((team + #{4 * k}u) ^ along)]);
+    }
+#end
+}
+
+// `line` counts pairs of rows.
+fn copy_pairs(at: Corner, lane: u32) {
+    let along = lane % 32u;
+    let team = lane / 32u;
+#repeat k 8
+    let column_#{k} = min(at.column + team + #{8 * k}u, params.columns - 1u);
+    let word_#{k} = x_bits(at.x + column_#{k} * params.x_step + min(at.line + along, params.lines - 1u));
+#end
+#repeat k 8
+    tile[(team + #{8 * k}u) * 32u + (along ^ ((team + #{8 * k}u) / 2u))] = word_#{k};
+#end
+    workgroupBarrier();
+    let element_index = at.y + 2u * at.line * params.y_step + at.column / 2u + along;
+#repeat k 4
+    let even_#{k} = tile[along * 64u + ((team + #{8 * k}u) ^ along)];
+    let odd_#{k} = tile[along * 64u + 32u + ((team + #{8 * k}u) ^ along)];
+    if (at.column + 2u * along < params.columns && at.line + team + #{8 * k}u < params.lines) {
+        let first_#{k} = element_index + 2u * (team + #{8 * k}u) * params.y_step;
+        y_put_word(first_#{k}, (even_#{k} & 0xffffu) | (odd_#{k} << 16u));
+        y_put_word(first_#{k} + params.y_step, (even_#{k} >> 16u) | (odd_#{k} & 0xffff0000u));
+    }
+#end
+}
+
+@compute @workgroup_size(256)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+    let number = group_number(group, groups);
+    let across = number / params.tiles_across;
+    let batch = across / params.tiles_down;
+    let column = (number - across * params.tiles_across) * 64u;
+    let line = (across - batch * params.tiles_down) * LINES;
+    if (batch < params.batches) {
+        COPY_TILE(Corner(strided_index(0u, batch), strided_index(1u, batch), line, column), lane);
+    }
+}

@@ -1,0 +1,158 @@
+// Rows of which the largest number and the sum of exponentials are asked for: softmax, its logarithm, cross-entropy and its gradient, where rows lie in
+// vec4s (row_vec4.wgsl; formulas in softmax.wgsl and loss.wgsl, parameters in row.wgsl).
+//
+//   x, y   [rows, length] along the last axis; y where it is asked for (ELEMENTS 1)
+//
+// The words of a row are read once and stay in registers: first their maximum, then the sum of exponentials (SUMS 1), which are kept where y is made of
+// them (KEEP 1), then y. Where a row has more than its threads hold (LONG 1), the others are read twice, and added up by the largest number so far.
+//
+//   RESULT(at, base, acc)            writes what is asked for of a row, where y is not
+//   BASES(row), SKIPS(at, base)      where the row begins in each tensor; whether nothing is to be done for it
+//   MOVED(at, base, shift, lane)     the sum of x - shift, if that is asked for
+//   PREPARE(at, base, acc)           what y asks for of the row; REGULAR(state): whether numbers are finite, so that
+//   VALUES(four, state, number)      makes four elements of y, from x or the exponentials; else VALUE(at, base, state, r) makes one (STRANGE 1)
+//   PUT(base, four, values)          stores them
+
+@compute @workgroup_size(THREADS)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+    let row = group_number(group, groups) * (THREADS / MEMBERS) + lane / MEMBERS;
+    let at = Member(row, lane / MEMBERS, lane % MEMBERS, 0u, row < params.rows);
+    let base = BASES(row);
+    let here = at.here && !SKIPS(at, base);
+    let element_index = base.y / 4u;
+    let before = elements_before(base.y);
+    let vec4_count = vec4s_of_row(before);
+#repeat k HOLD
+    let quad_#{k} = at.member + #{k}u * MEMBERS;
+    var x_#{k} = PADDING;
+    if (here && (EXACT || quad_#{k} < vec4_count)) {
+        x_#{k} = x_words(element_index + quad_#{k});
+    }
+#end
+    var largest_vec4 = vec4<f32>(lowest());
+#repeat k HOLD
+    x_#{k} = x_within(x_#{k}, quad_#{k}, before);
+    largest_vec4 = max(largest_vec4, VEC4_OF(x_#{k}));
+#end
+    var largest = largest_of_vec4(largest_vec4);
+#repeat held 1-LONG
+    largest = TEAM_MAX(largest, lane, 0u);
+#end
+#repeat sums SUMS
+    var shift = finite_or_zero(largest);
+    var sum_vec4 = vec4<f32>();
+#repeat k HOLD
+#repeat anew 1-KEEP
+    x_#{k} = HIDDEN(x_#{k});
+#end
+    let exponentials_#{k} = EXPONENTIALS(VEC4_OF(x_#{k}), shift);
+    sum_vec4 += exponentials_#{k};
+#end
+#end
+#repeat long LONG
+    var quad = at.member + HOLD * MEMBERS;
+    // BATCH at a time while none of them is the row's last; then what is left.
+    var rest = quad;
+#repeat left 2
+    for (; here && quad + #{BATCH-left*BATCH}u * MEMBERS < vec4_count; quad += BATCH * MEMBERS) {
+        var larger_vec4 = vec4<f32>(largest);
+#repeat j BATCH
+        var next_#{j} = PADDING;
+        if (#{left} == 0 || quad + #{j}u * MEMBERS < vec4_count) {
+            next_#{j} = x_words(element_index + quad + #{j}u * MEMBERS);
+        }
+#end
+#repeat j BATCH
+#repeat last left
+        next_#{j} = x_within(next_#{j}, quad + #{j}u * MEMBERS, before);
+#end
+        larger_vec4 = max(larger_vec4, VEC4_OF(next_#{j}));
+#end
+        let larger = largest_of_vec4(larger_vec4);
+#repeat sums SUMS
+        shift = finite_or_zero(larger);
+        sum_vec4 *= EXPONENTIAL(largest - shift);
+#repeat j BATCH
+        sum_vec4 += EXPONENTIALS(VEC4_OF(HIDDEN(next_#{j})), shift);
+#end
+#end
+        largest = larger;
+    }
+#repeat first 1-left
+    rest = quad;
+#end
+#end
+    let own = largest;
+    largest = TEAM_MAX(own, lane, 0u);
+#repeat sums SUMS
+    shift = finite_or_zero(largest);
+    sum_vec4 *= EXPONENTIAL(own - shift);
+#end
+#end
+#repeat sums SUMS
+    let sum = TEAM_SUM(sum_of_vec4(sum_vec4), lane, 1u);
+    let acc = vec4<f32>(largest, sum, MOVED(at, here, base, shift, lane), f32(params.length));
+#end
+#repeat none 1-SUMS
+    let acc = largest;
+#end
+    if (!here) {
+        return;
+    }
+#repeat none 1-ELEMENTS
+    RESULT(at, base, acc);
+#end
+#repeat elements ELEMENTS
+    let state = PREPARE(at, base, acc);
+#repeat strange STRANGE
+    if (!REGULAR(state)) {
+        for (var r = at.member; r < params.length; r += MEMBERS) {
+            edges_put(base.x + r, VALUE(at, base, state, r));
+        }
+        return;
+    }
+#end
+#repeat long LONG
+    // What was read last comes first: it may still be near.
+#repeat left 2
+#repeat last 1-left
+    quad = rest;
+    if (quad < vec4_count) {
+#end
+#repeat first left
+    while (rest > at.member + HOLD * MEMBERS) {
+        rest -= BATCH * MEMBERS;
+        quad = rest;
+#end
+#repeat j BATCH
+        var next_#{j} = PADDING;
+        if (#{left} == 1 || quad + #{j}u * MEMBERS < vec4_count) {
+            next_#{j} = x_words(element_index + quad + #{j}u * MEMBERS);
+        }
+#end
+#repeat j BATCH
+        let values_#{j} = VALUES(VEC4_OF(next_#{j}), state, (quad + #{j}u * MEMBERS) * 4u - before);
+#repeat last 1-left
+        if (quad + #{j}u * MEMBERS < vec4_count) {
+            PUT(base.x, quad + #{j}u * MEMBERS, values_#{j});
+        }
+#end
+#repeat first left
+        put_vec4(base.x, quad + #{j}u * MEMBERS, values_#{j});
+#end
+#end
+    }
+#end
+#end
+#repeat k HOLD
+    if (EXACT || quad_#{k} < vec4_count) {
+#repeat keep KEEP
+        PUT(base.x, quad_#{k}, VALUES(exponentials_#{k}, state, quad_#{k} * 4u - before));
+#end
+#repeat anew 1-KEEP
+        PUT(base.x, quad_#{k}, VALUES(VEC4_OF(HIDDEN(x_#{k})), state, quad_#{k} * 4u - before));
+#end
+    }
+#end
+#end
+}

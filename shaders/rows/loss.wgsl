@@ -1,0 +1,197 @@
+// Cross-entropy of rows of logits with class indices, and its gradient, for rows.wgsl. Tensors of the space of rows: y the gradient of the logits, x
+// the logits, d the gradient of the loss, formed. Dense ones, by their extra numbers: 0 target (`wanted`), 1 log_sum, 2 loss.
+// Numbers: 0 and 1 the ignored index, 2 the share of the target, 3 that of every class.
+//
+//   m = max x, or 0 where that is infinite;  log_sum = log sum exp(x - m)
+//   loss = log_sum - target_share * (x[target] - m) - each_share * sum(x - m)
+//   y = d * (exp(x - m - log_sum) - target_share * [c == target] - each_share)
+//
+// Ignored rows give 0. An index out of range is noted; its row gives NaN, its gradient 0.
+
+fn loss_wide_from_int(bits: u32) -> vec2<u32> {
+    return wide_from_i32(bitcast<i32>(bits));
+}
+
+fn loss_wide(bits: vec2<u32>) -> vec2<u32> {
+    return bits;
+}
+
+fn loss_target(row: u32) -> vec2<u32> {
+    return WIDEN(wanted_bits(params.extras[0].x + row));
+}
+
+fn loss_ignores(index: vec2<u32>) -> bool {
+    return wide_equal(index, params.numbers[0].xy);
+}
+
+fn loss_inside(index: vec2<u32>) -> bool {
+    return index.y == 0u && index.x < params.length && !loss_ignores(index);
+}
+
+fn loss_check(at: Member, index: vec2<u32>) {
+    if (at.member == 0u && at.part == 0u && !loss_inside(index) && !loss_ignores(index)) {
+        note_fault(index);
+    }
+}
+
+fn loss_target_share() -> f32 {
+    return bitcast<f32>(params.numbers[0].z);
+}
+
+fn loss_each_share() -> f32 {
+    return bitcast<f32>(params.numbers[0].w);
+}
+
+// ---------------------------------------------------------------- forward: as exponentials; z the sum of x - m, w the count of x
+
+// The sum of differences to `shift`.
+fn loss_moved(acc: vec4<f32>, shift: f32) -> f32 {
+    if (acc.w == 0.0) {
+        return 0.0;
+    }
+    return acc.z + acc.w * (finite_or_zero(acc.x) - shift);
+}
+
+fn loss_merge(a: vec4<f32>, b: vec4<f32>) -> vec4<f32> {
+    let merged = exponentials_merge(a, b);
+    let shift = finite_or_zero(merged.x);
+    return vec4<f32>(merged.xy, loss_moved(a, shift) + loss_moved(b, shift), a.w + b.w);
+}
+
+fn loss_gather(at: Member, base: vec4<u32>) -> vec4<f32> {
+    let acc = exponentials_gather(at, base);
+    if (loss_each_share() == 0.0) {
+        return acc;
+    }
+    // Read again: smoothing is asked for seldom.
+    let shift = finite_or_zero(acc.x);
+    var sum = 0.0;
+    var count = 0.0;
+    let end = part_end(at);
+    for (var r = part_begin(at) + at.member; r < end; r += params.members) {
+        sum += x_at(along(1u, base.y, r)) - shift;
+        count += 1.0;
+    }
+    return vec4<f32>(acc.xy, sum, count);
+}
+
+// Loss and logarithm of the sum, written by the first member.
+fn loss_write(at: Member, base: vec4<u32>, acc: vec4<f32>, log_sum: f32) {
+    if (at.member != 0u || at.part != 0u) {
+        return;
+    }
+    let index = loss_target(at.row);
+    var loss_of_row = 0.0;
+    if (!loss_ignores(index)) {
+        loss_of_row = quiet_nan();
+    }
+    if (loss_inside(index)) {
+        let difference = x_at(along(1u, base.y, index.x)) - finite_or_zero(acc.x);
+        loss_of_row = log_sum - loss_target_share() * difference;
+        if (loss_each_share() != 0.0) {
+            loss_of_row -= loss_each_share() * acc.z;
+        }
+    }
+    log_sum_put(params.extras[0].y + at.row, log_sum);
+    loss_put(params.extras[0].z + at.row, loss_of_row);
+}
+
+fn loss_finish(at: Member, base: vec4<u32>, acc: vec4<f32>) {
+    loss_check(at, loss_target(at.row));
+    loss_write(at, base, acc, log_of_exponentials(acc));
+}
+
+fn loss_with_grad_state(at: Member, base: vec4<u32>, acc: vec4<f32>) -> RowState {
+    let log_sum = log_of_exponentials(acc);
+    loss_write(at, base, acc, log_sum);
+    return loss_grad_row_state(at, base, finite_or_zero(acc.x), log_sum);
+}
+
+// ---------------------------------------------------------------- gradient
+
+// The largest logit of what this thread has.
+fn loss_max_gather(at: Member, base: vec4<u32>) -> f32 {
+    var largest = lowest();
+    let end = part_end(at);
+    for (var r = part_begin(at) + at.member; r < end; r += params.members) {
+        largest = larger(largest, x_at(along(1u, base.y, r)));
+    }
+    return largest;
+}
+
+const LOSS_NOWHERE: u32 = 0xffffffffu;
+
+// Maximum, logarithm of the sum, gradient of the loss; the target's class, or nowhere where the row has no gradient.
+fn loss_grad_row_state(at: Member, base: vec4<u32>, shift: f32, log_sum: f32) -> RowState {
+    let index = loss_target(at.row);
+    loss_check(at, index);
+    return RowState(vec4<f32>(shift, log_sum, d_at(base.z), 0.0), select(LOSS_NOWHERE, index.x, loss_inside(index)));
+}
+
+fn loss_grad_value(at: Member, base: vec4<u32>, state: RowState, r: u32) -> f32 {
+    let probability = exponential_of_any((x_at(along(1u, base.y, r)) - state.numbers.x) - state.numbers.y);
+    let share = loss_each_share() + select(0.0, loss_target_share(), r == state.index);
+    return select(state.numbers.z * (probability - share), 0.0, state.index == LOSS_NOWHERE);
+}
+
+fn loss_grad_state(at: Member, base: vec4<u32>, largest: f32) -> RowState {
+    return loss_grad_row_state(at, base, finite_or_zero(largest), log_sum_at(params.extras[0].y + at.row));
+}
+
+// Rows whose gradient was formed for this one of the loss stay.
+fn loss_is_formed(base: vec4<u32>) -> bool {
+    return same(d_at(base.z), formed_at(base.w));
+}
+
+fn loss_update_gather(at: Member, base: vec4<u32>) -> f32 {
+    if (loss_is_formed(base)) {
+        return lowest();
+    }
+    return loss_max_gather(at, base);
+}
+
+fn loss_update_finish(at: Member, base: vec4<u32>, largest: f32) {
+    if (loss_is_formed(base)) {
+        loss_check(at, loss_target(at.row));
+        return;
+    }
+    FINISH_ELEMENTS(at, base, largest);
+}
+
+// ---------------------------------------------------------------- four elements of rows that stay in registers (exponentials_vec4.wgsl)
+
+// Rows whose gradient stays.
+fn loss_update_skips(at: Member, base: vec4<u32>) -> bool {
+    if (!loss_is_formed(base)) {
+        return false;
+    }
+    loss_check(at, loss_target(at.row));
+    return true;
+}
+
+// Read again: smoothing is asked for seldom.
+fn loss_sum_moved(at: Member, here: bool, base: vec4<u32>, shift: f32, lane: u32) -> f32 {
+    if (loss_each_share() == 0.0) {
+        return 0.0;
+    }
+    var sum = 0.0;
+    for (var r = at.member; here && r < params.length; r += MEMBERS) {
+        sum += x_at(base.y + r) - shift;
+    }
+    return TEAM_SUM(sum, lane, 0u);
+}
+
+// Whether exponents are finite and not above 0, which they are with the logarithm of a finite row's own sum, and what they are multiplied by.
+fn loss_is_regular(state: RowState) -> bool {
+    return max(bitcast<u32>(state.numbers.y), size_bits(state.numbers.z)) < 0x7f800000u;
+}
+
+fn loss_grad_values(x: vec4<f32>, state: RowState, number: u32) -> vec4<f32> {
+    let probabilities = SHARES(x, state.numbers.x, state.numbers.y);
+    var shares = vec4<f32>(loss_each_share());
+    if (state.index - number < 4u) {
+        let is_target = vec4<u32>(state.index - number) == vec4<u32>(0u, 1u, 2u, 3u);
+        shares += select(vec4<f32>(), vec4<f32>(loss_target_share()), is_target);
+    }
+    return select(state.numbers.z, 0.0, state.index == LOSS_NOWHERE) * (probabilities - shares);
+}
