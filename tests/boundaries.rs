@@ -179,7 +179,8 @@ fn files(endings: &[&str]) -> Vec<PathBuf> {
             if path.is_dir() {
                 // Neither what cargo and Python leave nor what git keeps.
                 let is_ours = !["target", "bundle", "node_modules"].contains(&name.as_str());
-                if is_ours && !name.starts_with('.') && !path.is_symlink() {
+                let is_shown = name == ".ci" || !name.starts_with('.');
+                if is_ours && is_shown && !path.is_symlink() {
                     stack.push(path);
                 }
             } else if endings.iter().any(|ending| name.ends_with(ending)) {

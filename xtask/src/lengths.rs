@@ -77,7 +77,7 @@ const ALLOWED: &[Allowed] = &[
     main_loop("shaders/gemm/matmul_cooperative.wgsl", "main"),
     main_loop("shaders/gemm/tile.wgsl", "tile_64"),
     main_loop("shaders/gemm/tile.wgsl", "tile_128"),
-    main_loop("shaders/gemm/tile_vec4.wgsl", "sum_fours"),
+    main_loop("shaders/gemm/tile_vec4.wgsl", "sum_vec4s"),
     main_loop("shaders/rows/norm_grad_vec4.wgsl", "main"),
 ];
 
