@@ -39,7 +39,7 @@ macro_rules! op_enum {
     };
     (@enum $(#[$meta:meta])* $enum:ident { $($(#[$doc:meta])* $variant:ident)* }) => {
         $(#[$meta])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum $enum { $($(#[$doc])* $variant,)* }
 
         impl $enum {
