@@ -4,12 +4,12 @@
 //! methods, some ops for each parameter. What changes from step to step (learning rate, clip factor, bias corrections) is computed in f64 on the
 //! host and goes to the device in one small upload.
 //!
-//! Groups of parameters with settings of their own: [`ParamGroup`]. Learning rates that change: [`schedule`](crate::schedule). Averages of weights:
-//! [`Ema`](crate::Ema).
+//! Groups of parameters with settings of their own: [`ParamGroup`]. Learning rates that change: [`schedule`]. Averages of weights:
+//! [`Ema`].
 //!
 //! # Gradients of several batches
 //!
-//! A batch that is too large for memory is cut into micro-batches, whose gradients [`Gradients::accumulate`] adds: nothing needs to be set to zero. Each loss counts by its share
+//! A batch that is too large for memory is cut into micro-batches, whose gradients [`Gradients::accumulate`](ternion_core::Gradients::accumulate) adds: nothing needs to be set to zero. Each loss counts by its share
 //! of the batch, so that the sum is the gradient of the mean over all of it, to rounding:
 //!
 //! ```
