@@ -64,7 +64,7 @@ fn variants_are_for_all_architectures_but_those_of_instructions_that_one_has() {
         ["sm_80", "sm_90a", "sm_100"].map(|name| name.parse().expect("an architecture"));
     for variant in variants() {
         assert!(variant.is_for(hopper), "{variant:?}");
-        assert_eq!(variant.is_for(oldest), variant.is_for(newer), "{variant:?}");
+        assert!(!variant.is_for(oldest) || variant.is_for(newer), "{variant:?}");
     }
     assert_eq!(variants().len(), 1558, "a new variant is one more kernel to compile: change this number");
     let of_hopper = variants().iter().filter(|variant| !variant.is_for(oldest)).count();

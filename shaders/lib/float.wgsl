@@ -1,5 +1,5 @@
 // Class of f32 (and of f16 and bf16, which are computed in f32): the class interface, unary, binary and compare families, gradients, and the
-// elementary functions they stand on. The twin of kernels/functions.cuh; the names are the stems of core.
+// elementary functions they stand on. The twin of kernels/lib/functions.cuh; the names are the stems of core.
 //
 // The elementary functions are written here because those of WGSL are only as good as the driver. What a driver may do is guarded against thus:
 //   reassociation   results whose exact rounding matters pass through `settled`; a fused multiply-add is allowed everywhere

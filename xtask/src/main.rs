@@ -1,4 +1,5 @@
-//! Developer commands: `cargo xtask bundle`, `coverage`, `kernels`, `mutations`, `profile`, `shader`.
+//! Developer commands: `cargo xtask bundle`, `coverage`, `imports`, `kernels`, `lengths`, `mutations`,
+//! `profile`, `shader`.
 
 mod bundle;
 mod coverage;
