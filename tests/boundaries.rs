@@ -98,44 +98,6 @@ fn names_a_device(line: &str) -> bool {
         .any(|backend| line.contains(&format!("ternion_{backend}")) || line.contains(&format!("\"{backend}")))
 }
 
-/// The files of a backend that choose what runs, and say what it is compiled from.
-fn chooses_variants(path: &Path) -> bool {
-    const FILES: [&str; 6] = ["select.rs", "call.rs", "kernel.rs", "launch.rs", "source.rs", "template.rs"];
-    let within = path.strip_prefix(root().join("crates")).expect("a crate");
-    let mut parts = within.iter().skip(2).filter_map(|part| part.to_str());
-    parts.next().is_some_and(|first| ["ops", "variant", "source"].contains(&first) || FILES.contains(&first))
-}
-
-/// Whether a line compares text, or takes it apart.
-fn reads_text(line: &str) -> bool {
-    let calls = ["starts_with(", "ends_with(", "contains(", "strip_prefix(", "strip_suffix(", "split("];
-    let compares = ["== \"", "!= \"", "\" =>", "\" | \"", "eq(\"", ".split_whitespace()"];
-    calls.iter().any(|call| line.contains(&format!(".{call}\"")) || line.contains(&format!(".{call}'")))
-        || compares.iter().any(|operator| line.contains(operator))
-}
-
-/// Kernels, tiles and variants are types, which the compiler can list; a name is written for messages, never read.
-#[test]
-fn no_backend_chooses_by_a_string() {
-    for backend in ["cpu", "cuda", "wgpu"] {
-        let mut checked = 0;
-        for (path, text) in sources(&format!("crates/backend-{backend}/src")) {
-            // NVRTC's names of architectures come from command lines.
-            if !chooses_variants(&path) || path.ends_with("variant/architecture.rs") {
-                continue;
-            }
-            checked += 1;
-            let tested = text.split("#[cfg(test)]\nmod").next().unwrap_or("");
-            let is_test = path.ends_with("tests.rs");
-            let found: Vec<&str> = tested.lines().filter(|line| !is_test && reads_text(code(line))).collect();
-            assert!(found.is_empty(), "{}: {found:#?}", path.display());
-        }
-        assert!(checked > 10, "{backend}: {checked} files");
-    }
-    assert!(reads_text("if name.starts_with(\"wgmma\") {") && reads_text("if name == \"mma\" {"));
-    assert!(reads_text("\"E12\" | \"G12\" => 12,") && !reads_text("Error::invalid(op, \"no kernel\")"));
-}
-
 #[test]
 fn nothing_is_unfinished() {
     // Spelled in two parts, so that this file does not find itself.

@@ -41,9 +41,6 @@ mod launches;
 #[path = "../tests/unit/record.rs"]
 mod record;
 #[cfg(test)]
-#[path = "../tests/unit/typed.rs"]
-mod typed;
-#[cfg(test)]
 #[path = "../tests/unit/validation.rs"]
 mod validation;
 
