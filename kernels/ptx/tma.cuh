@@ -11,6 +11,7 @@ struct alignas(64) TensorMap {
 };
 
 // The box whose first element is (x, y), x along the fastest axis, into shared memory at a multiple of 128 bytes. Zeros beyond the tensor.
+// x times the size of an element must be a multiple of 16 bytes: any other x is an illegal instruction on an H100 (measured, without swizzle).
 INLINE void cp_async_bulk_tensor_2d(u32 to, const TensorMap& map, i32 x, i32 y, u32 barrier) {
     asm volatile(
         "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];" ::

@@ -50,7 +50,7 @@ fn a_tensor_map_in_the_parameters_copies_a_box() -> Result<()> {
     };
     let values: Vec<f32> = (0..rows * columns).map(|at| (at + 1) as f32).collect();
     let x = Tensor::from_vec(values, [rows as usize, columns as usize], &device)?;
-    for start in [[0, 0], [3, 8], [-3, -5], [64, 90], [200, 0]] {
+    for start in [[0, 0], [3, 8], [-3, -8], [64, 92], [200, 0]] {
         let y = Tensor::zeros([BOX, BOX], DType::F32, &device)?;
         let copy = || {
             y.fill_(-1.0)?;
@@ -69,6 +69,8 @@ fn a_tensor_map_in_the_parameters_copies_a_box() -> Result<()> {
     let y = Tensor::zeros([BOX, BOX], DType::F32, &device)?;
     let error = probe::tensor_map(backend, &narrow.view(), &y.view(), [0, 0]).expect_err("misaligned");
     assert!(error.to_string().contains("expected an address that 16 divides"), "{error}");
+    let error = probe::tensor_map(backend, &x.view(), &y.view(), [0, 5]).expect_err("between 16 bytes");
+    assert!(error.to_string().contains("expected a column whose offset 16 bytes divide"), "{error}");
     Ok(())
 }
 

@@ -3,7 +3,7 @@
 
 use crate::backend::CudaBackend;
 use crate::driver::launch::LaunchAttributes;
-use crate::driver::tensor_map::{Axis, Swizzle, TensorMap, TensorMapSpec};
+use crate::driver::tensor_map::{ALIGNMENT, Axis, Swizzle, TensorMap, TensorMapSpec};
 use crate::launch::Launch;
 use crate::variant::Variant;
 use smallvec::smallvec;
@@ -54,7 +54,8 @@ fn launch<P>(backend: &CudaBackend, views: &[&View<'_>], launch: Launch, paramet
 }
 
 /// `y[i, j] = x[row + i, column + j]`, a box that a tensor map copies; 0 beyond x. x is a matrix of
-/// f32 whose rows begin at multiples of 16 bytes, y a contiguous one of [`BOX`] rows and columns.
+/// f32 whose rows begin at multiples of 16 bytes, `column` a multiple of 16 bytes too, y a contiguous
+/// one of [`BOX`] rows and columns.
 ///
 /// # Errors
 /// Other tensors; a device without tensor maps.
@@ -65,6 +66,8 @@ pub fn tensor_map(backend: &CudaBackend, x: &View<'_>, y: &View<'_>, [row, colum
     expect(strides[0] > 0 && strides[1] == 1, "rows of neighboring elements")?;
     expect(y.layout.is_row_major() && y.layout.elements() == BOX * BOX, "room for a box")?;
     let size = DType::F32.size() as u64;
+    let offset = i64::from(column) * size as i64;
+    expect(offset % ALIGNMENT as i64 == 0, "a column whose offset 16 bytes divide")?;
     let extent = BOX as u32;
     let spec = TensorMapSpec {
         address: backend.gpu.address(OP, x)?,

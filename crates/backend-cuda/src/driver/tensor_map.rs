@@ -14,8 +14,10 @@ use ternion_core::{DType, Error, Result};
 
 /// The most axes of a map.
 const MAX_RANK: usize = 5;
-/// What addresses and strides are multiples of, in bytes.
-const ALIGNMENT: u64 = 16;
+/// What addresses and strides are multiples of, in bytes; and the offset of a box along the fastest
+/// axis, which the kernel chooses: an H100 ends a kernel that copies from any other offset with an
+/// illegal instruction.
+pub(crate) const ALIGNMENT: u64 = 16;
 /// The most elements of a box along an axis.
 const MAX_BOX: u32 = 256;
 /// Maps that a thread caches.
