@@ -1,4 +1,4 @@
-//! Launches: what the driver is told of a kernel beside its parameters.
+//! Launches: what the driver needs to launch a kernel, besides its parameters.
 
 use super::OptionalFunction;
 use super::stream::Stream;

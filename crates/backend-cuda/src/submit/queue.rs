@@ -121,7 +121,7 @@ pub(crate) struct SubmissionQueue<D> {
 }
 
 // SAFETY: slots between `issued` and `pushed` are only read, by the holder of `issuing`; the others
-// belong to the holder of `pushing`. Both numbers move behind what they tell of. The handles in
+// belong to the holder of `pushing`. Both numbers advance only after what they count. The handles in
 // slots may be used by every thread.
 unsafe impl<D: Send + Sync> Sync for SubmissionQueue<D> {}
 // SAFETY: as for Sync.
@@ -192,7 +192,7 @@ impl<D: LaunchTarget> SubmissionQueue<D> {
         }
         self.wait_for_room(index);
         let slot = self.slots[index % SLOTS].get().cast::<Slot>();
-        // SAFETY: the slot belongs to the holder of `pushing` until `pushed` tells of it; `P` fits,
+        // SAFETY: the slot belongs to the holder of `pushing` until `pushed` counts it; `P` fits,
         // and its bytes are copied whatever they are.
         unsafe {
             (&raw mut (*slot).config).write(config);
