@@ -1,6 +1,6 @@
 //! The index space of several tensors of one shape, with axes that lie evenly in all of them merged.
 
-use ternion_core::geometry::{Axis, axes_of, merged_axes, sort_slowest_first};
+use ternion_core::geometry::{Axis, axes_of, merge_axes, sort_slowest_first};
 use ternion_core::{Layout, MAX_RANK};
 
 /// Sizes and strides of `N` operands, slowest axis first. Rank 0 is a single element.
@@ -40,11 +40,10 @@ impl<const N: usize> Walk<N> {
     pub(crate) fn in_order(axes: &[Axis<isize, N>]) -> Walk<N> {
         let elements = axes.iter().map(|(size, _)| size).product();
         let mut walk = Walk { rank: 0, dims: [0; MAX_RANK], strides: [[0; MAX_RANK]; N], elements };
-        for (size, strides) in merged_axes(axes.iter().copied()) {
-            walk.dims[walk.rank] = size;
-            (0..N).for_each(|operand| walk.strides[operand][walk.rank] = strides[operand]);
-            walk.rank += 1;
-        }
+        walk.rank = merge_axes(axes.iter().copied(), |axis, (size, strides)| {
+            walk.dims[axis] = size;
+            (0..N).for_each(|operand| walk.strides[operand][axis] = strides[operand]);
+        });
         walk
     }
 

@@ -1,6 +1,6 @@
 //! The index space of several tensors of one shape, as kernels take it: axes that lie evenly in all of them merged, sizes as divisors.
 
-use ternion_core::geometry::{axes_of, merged_axes, sort_slowest_first};
+use ternion_core::geometry::{axes_of, merge_axes, sort_slowest_first};
 use ternion_core::{Layout, MAX_RANK};
 
 /// Division of numbers below 2^31 by multiplication: `n / d = (mulhi(n, factor) + n) >> shift` (Granlund and Montgomery 1994, figure 4.1).
@@ -65,13 +65,10 @@ impl<const N: usize> Space<N> {
     /// space is long.
     #[inline]
     pub(crate) fn become_of(&mut self, axes: &[(usize, [i64; N])]) {
-        let mut rank = 0;
-        for (size, strides) in merged_axes(axes.iter().copied()) {
-            self.sizes[rank] = size as i64;
-            self.dims[rank] = Divisor::new(size);
-            (0..N).for_each(|tensor| self.strides[tensor][rank] = strides[tensor]);
-            rank += 1;
-        }
+        let rank = merge_axes(axes.iter().copied(), |axis, (size, strides)| {
+            self.sizes[axis] = size as i64;
+            (0..N).for_each(|tensor| self.strides[tensor][axis] = strides[tensor]);
+        });
         if rank == 0 {
             // One element: an axis of size 1, as it stands there.
             self.strides.iter_mut().for_each(|strides| strides[0] = 1);
@@ -79,6 +76,7 @@ impl<const N: usize> Space<N> {
             return;
         }
         self.rank = rank as u32;
+        (0..rank).for_each(|axis| self.dims[axis] = Divisor::new(self.sizes[axis] as usize));
     }
 
     /// The number of the fastest axis.

@@ -1,7 +1,7 @@
 //! The index space of several tensors of one shape, as shaders take it: axes that lie evenly in all of them merged.
 
 use bytemuck::{Pod, Zeroable};
-use ternion_core::geometry::merged_axes;
+use ternion_core::geometry::merge_axes;
 use ternion_core::{Layout, MAX_RANK};
 
 const _: () = assert!(MAX_RANK == 8, "as many axes as index.wgsl and the parameters of shaders have");
@@ -51,14 +51,13 @@ impl Space {
 
     /// The space of these axes of so many tensors; the strides of further ones are 0.
     fn merged(axes: impl Iterator<Item = (usize, [i64; 4])>, tensors: usize) -> (Space, u32) {
-        let (mut space, mut rank) = (Space::EMPTY, 0);
-        for (size, strides) in merged_axes(axes) {
-            space.sizes[rank] = size as u32;
+        let mut space = Space::EMPTY;
+        let rank = merge_axes(axes, |axis, (size, strides)| {
+            space.sizes[axis] = size as u32;
             for (tensor, stride) in strides.into_iter().enumerate() {
-                space.strides[tensor][rank] = stride as u32;
+                space.strides[tensor][axis] = stride as u32;
             }
-            rank += 1;
-        }
+        });
         if rank == 0 {
             space.strides[..tensors].iter_mut().for_each(|strides| strides[0] = 1);
         }

@@ -105,8 +105,8 @@ impl Spaces {
         Spaces {
             results: axes.results(),
             reduced: axes.elements_of_each(),
-            kept: axes.kept.into_iter().map(|(size, strides)| (size, strides.to_vec())).collect(),
-            over: axes.reduced.into_iter().map(|(size, [stride])| (size, vec![0, stride])).collect(),
+            kept: axes.kept.iter().map(|&(size, strides)| (size, strides.to_vec())).collect(),
+            over: axes.reduced.iter().map(|&(size, [stride])| (size, vec![0, stride])).collect(),
         }
     }
 }

@@ -1,9 +1,8 @@
 //! The axes of a reduction: those that stay, and those that are reduced.
 
-use super::axes::{Axis, Stride, sort_slowest_first};
+use super::axes::{Axes, Stride, sort_slowest_first};
 use crate::layout::Layout;
-use crate::shape::{AxisSet, MAX_RANK};
-use smallvec::SmallVec;
+use crate::shape::AxisSet;
 
 /// In which order the reduced elements are numbered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,19 +15,20 @@ pub enum ReductionOrder {
 
 /// The axes of a reduction. Those that stay are in the input's order of memory, slowest first, so
 /// that results whose elements are neighbors are computed together.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ReductionAxes<S> {
     /// Axes that stay, with strides in the output and in the input.
-    pub kept: SmallVec<[Axis<S, 2>; MAX_RANK]>,
+    pub kept: Axes<S, 2>,
     /// Axes that are reduced, with strides in the input.
-    pub reduced: SmallVec<[Axis<S, 1>; MAX_RANK]>,
+    pub reduced: Axes<S, 1>,
 }
 
 impl<S: Stride> ReductionAxes<S> {
     /// Those of `input` reduced over `axes` into `output`, which has these axes with size 1 or lacks
     /// them.
+    #[inline]
     pub fn new(input: &Layout, output: &Layout, axes: AxisSet, order: ReductionOrder) -> ReductionAxes<S> {
-        let (mut kept, mut reduced) = (SmallVec::new(), SmallVec::new());
+        let (mut kept, mut reduced) = (Axes::new(), Axes::new());
         let keeps_reduced = output.shape().rank() == input.shape().rank();
         let mut target = 0;
         for (axis, &size) in input.shape().dims().iter().enumerate() {
@@ -48,11 +48,13 @@ impl<S: Stride> ReductionAxes<S> {
     }
 
     /// The number of results.
+    #[inline]
     pub fn results(&self) -> usize {
         self.kept.iter().map(|(size, _)| size).product()
     }
 
     /// The number of elements that each result is computed from.
+    #[inline]
     pub fn elements_of_each(&self) -> usize {
         self.reduced.iter().map(|(size, _)| size).product()
     }
@@ -76,8 +78,8 @@ mod tests {
         let input = row_major(&[2, 3, 4]);
         for output in [row_major(&[2, 4]), row_major(&[2, 1, 4])] {
             let found = ReductionAxes::<isize>::new(&input, &output, axes(&[1]), ReductionOrder::Memory);
-            assert_eq!(found.kept.as_slice(), [(2, [4, 12]), (4, [1, 1])]);
-            assert_eq!(found.reduced.as_slice(), [(3, [4])]);
+            assert_eq!(found.kept[..], [(2, [4, 12]), (4, [1, 1])]);
+            assert_eq!(found.reduced[..], [(3, [4])]);
             assert_eq!((found.results(), found.elements_of_each()), (8, 3));
         }
         let all =
@@ -93,10 +95,10 @@ mod tests {
         let output = row_major(&[5, 3]);
         let by = |order| ReductionAxes::<i64>::new(&input, &output, axes(&[1, 3]), order);
         let memory = by(ReductionOrder::Memory);
-        assert_eq!(memory.kept.as_slice(), [(3, [1, 20]), (5, [3, 1])]);
-        assert_eq!(memory.reduced.as_slice(), [(2, [60]), (4, [5])]);
+        assert_eq!(memory.kept[..], [(3, [1, 20]), (5, [3, 1])]);
+        assert_eq!(memory.reduced[..], [(2, [60]), (4, [5])]);
         let row_major = by(ReductionOrder::RowMajor);
         assert_eq!(row_major.kept, memory.kept);
-        assert_eq!(row_major.reduced.as_slice(), [(4, [5]), (2, [60])]);
+        assert_eq!(row_major.reduced[..], [(4, [5]), (2, [60])]);
     }
 }

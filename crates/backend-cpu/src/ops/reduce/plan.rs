@@ -2,9 +2,8 @@
 
 use crate::access::Locked;
 use crate::walk::Walk;
-use smallvec::SmallVec;
-use ternion_core::geometry::{Axis, ReductionAxes, ReductionOrder};
-use ternion_core::{AxisSet, Layout, MAX_RANK};
+use ternion_core::geometry::{Axes, Axis, ReductionAxes, ReductionOrder};
+use ternion_core::{AxisSet, Layout};
 
 /// What an inner loop runs along.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,10 +47,11 @@ impl ReductionPlan {
         let width_axes = if by_columns { dense_tail(&kept) } else { 0 };
         let (outer, inner) = kept.split_at(kept.len() - width_axes);
         let of_input = |&(size, [_, stride]): &Axis<isize, 2>| (size, [stride]);
-        let input_axes = outer.iter().map(of_input).chain(gone).chain(inner.iter().map(of_input));
-        let input = Walk::in_order(&input_axes.collect::<SmallVec<[_; MAX_RANK]>>());
+        let input_axes =
+            outer.iter().map(of_input).chain(gone.iter().copied()).chain(inner.iter().map(of_input));
+        let input = Walk::in_order(&input_axes.collect::<Axes<_, 1>>());
         let output_axes = kept.iter().map(|&(size, [stride, _])| (size, [stride]));
-        let output = Walk::in_order(&output_axes.collect::<SmallVec<[_; MAX_RANK]>>());
+        let output = Walk::in_order(&output_axes.collect::<Axes<_, 1>>());
         let width = inner.iter().map(|(size, _)| size).product();
         let form = if by_columns { Form::Columns { width } } else { Form::Rows };
         ReductionPlan { input, output, outputs, reduced, form }
