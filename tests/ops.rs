@@ -37,5 +37,9 @@ fn adapter() -> Result<Option<ternion_testing::Target>, String> {
 
 #[cfg(not(feature = "wgpu"))]
 fn adapter() -> Result<Option<ternion_testing::Target>, String> {
+    if suite::expects("wgpu") {
+        // So that nobody takes this run for one of wgpu.
+        eprintln!("wgpu: not tested here, but by: cargo test -p ternion-wgpu --test table");
+    }
     Ok(None)
 }

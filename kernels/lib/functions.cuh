@@ -100,7 +100,7 @@ template <class C> INLINE C normal_cdf(C x) { return C(0.5) * erfc_of(x * C(-0.7
 template <class C> INLINE C normal_pdf(C x) { return C(0.3989422804014327) * exp_of(C(-0.5) * x * x); }
 // sqrt(2/pi) * (x + 0.044715 x^3)
 template <class C> INLINE C gelu_inner(C x) { return C(0.7978845608028654) * (x + C(0.044715) * (x * x * x)); }
-// Beyond 40 the normal density is 0 and tanh is 1, also in double: slopes have reached their limits, and x^2 must not overflow.
+// Beyond 40 the normal density is 0 and tanh is 1, also in double: gradients have reached their limits, and x^2 must not overflow.
 template <class C> INLINE C gelu_bounded(C x) { return smaller(larger(x, C(-40)), C(40)); }
 
 // ---------------------------------------------------------------- unary: name(x, constants)
@@ -144,40 +144,40 @@ UNARY(softplus, return larger(x, C(0)) + log1p_of(exp_of(-abs_of(x)));)
 UNARY(clamp, return smaller(larger(x, constant<C>(k.first)), constant<C>(k.second));)
 #undef UNARY
 
-// ---------------------------------------------------------------- gradients: name(saved, dy, constants); saved is y where y tells the slope
+// ---------------------------------------------------------------- gradients: name(saved, dy, constants); saved is y where the gradient is a function of y
 
-#define SLOPE(name, ...) \
-    template <class C> INLINE C slope_##name(C s, C d, Constants k) { __VA_ARGS__ }
-SLOPE(neg, return -d;)
-SLOPE(abs, return unary_sign(s, k) * d;)
-SLOPE(sign, return C(0);)
-SLOPE(exp, return s * d;)
-SLOPE(log, return d / s;)
-SLOPE(log1p, return d / (s + C(1));)
-SLOPE(expm1, return (s + C(1)) * d;)
-SLOPE(sqrt, return C(0.5) * d / s;)
-SLOPE(rsqrt, return C(-0.5) * (s * s * s) * d;)
-SLOPE(sin, return cos_of(s) * d;)
-SLOPE(cos, return -sin_of(s) * d;)
-SLOPE(tanh, return (C(1) - s * s) * d;)
-SLOPE(sigmoid, return s * (C(1) - s) * d;)
-SLOPE(relu, return s > C(0) ? d : C(0);)
-SLOPE(erf, return C(1.1283791670955126) * exp_of(-(s * s)) * d;)
-SLOPE(square, return C(2) * (s * d);)
-SLOPE(recip, return -(s * s) * d;)
-SLOPE(floor, return C(0);)
-SLOPE(ceil, return C(0);)
-SLOPE(round, return C(0);)
-SLOPE(leaky_relu, return s > C(0) ? d : constant<C>(k.first) * d;)
-SLOPE(elu, return s > C(0) ? d : constant<C>(k.first) * exp_of(s) * d;)
-SLOPE(gelu_erf, C x = gelu_bounded(s); return (normal_cdf(x) + x * normal_pdf(x)) * d;)
-SLOPE(gelu_tanh, C x = gelu_bounded(s); C t = tanh_of(gelu_inner(x));
-      C inner = C(0.7978845608028654) * (C(1) + C(3 * 0.044715) * x * x);
-      return (C(0.5) * (C(1) + t) + C(0.5) * x * ((C(1) - t * t) * inner)) * d;)
-SLOPE(silu, C g = sigmoid_of(s); return g * (C(1) + s * (C(1) - g)) * d;)
-SLOPE(softplus, return sigmoid_of(s) * d;)
-SLOPE(clamp, return s >= constant<C>(k.first) && s <= constant<C>(k.second) ? d : C(0);)
-#undef SLOPE
+#define GRAD(name, ...) \
+    template <class C> INLINE C grad_##name(C s, C d, Constants k) { __VA_ARGS__ }
+GRAD(neg, return -d;)
+GRAD(abs, return unary_sign(s, k) * d;)
+GRAD(sign, return C(0);)
+GRAD(exp, return s * d;)
+GRAD(log, return d / s;)
+GRAD(log1p, return d / (s + C(1));)
+GRAD(expm1, return (s + C(1)) * d;)
+GRAD(sqrt, return C(0.5) * d / s;)
+GRAD(rsqrt, return C(-0.5) * (s * s * s) * d;)
+GRAD(sin, return cos_of(s) * d;)
+GRAD(cos, return -sin_of(s) * d;)
+GRAD(tanh, return (C(1) - s * s) * d;)
+GRAD(sigmoid, return s * (C(1) - s) * d;)
+GRAD(relu, return s > C(0) ? d : C(0);)
+GRAD(erf, return C(1.1283791670955126) * exp_of(-(s * s)) * d;)
+GRAD(square, return C(2) * (s * d);)
+GRAD(recip, return -(s * s) * d;)
+GRAD(floor, return C(0);)
+GRAD(ceil, return C(0);)
+GRAD(round, return C(0);)
+GRAD(leaky_relu, return s > C(0) ? d : constant<C>(k.first) * d;)
+GRAD(elu, return s > C(0) ? d : constant<C>(k.first) * exp_of(s) * d;)
+GRAD(gelu_erf, C x = gelu_bounded(s); return (normal_cdf(x) + x * normal_pdf(x)) * d;)
+GRAD(gelu_tanh, C x = gelu_bounded(s); C t = tanh_of(gelu_inner(x));
+     C inner = C(0.7978845608028654) * (C(1) + C(3 * 0.044715) * x * x);
+     return (C(0.5) * (C(1) + t) + C(0.5) * x * ((C(1) - t * t) * inner)) * d;)
+GRAD(silu, C g = sigmoid_of(s); return g * (C(1) + s * (C(1) - g)) * d;)
+GRAD(softplus, return sigmoid_of(s) * d;)
+GRAD(clamp, return s >= constant<C>(k.first) && s <= constant<C>(k.second) ? d : C(0);)
+#undef GRAD
 
 // ---------------------------------------------------------------- binary: name(a, b)
 

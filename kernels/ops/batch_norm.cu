@@ -222,10 +222,10 @@ template <class Part> INLINE void parts_of_columns(const ChannelParts& p) {
         }
 #pragma unroll
         for (int e = 0; e < PACK; ++e) {
-            C values[TOGETHER], slopes[TOGETHER];
+            C values[TOGETHER], gradients[TOGETHER];
 #pragma unroll
-            for (int u = 0; u < TOGETHER; ++u) values[u] = x[u].get(e), slopes[u] = dy[u].get(e);
-            add_values(parts[e], values, slopes, valid, Origin(means[e], reciprocals[e]));
+            for (int u = 0; u < TOGETHER; ++u) values[u] = x[u].get(e), gradients[u] = dy[u].get(e);
+            add_values(parts[e], values, gradients, valid, Origin(means[e], reciprocals[e]));
         }
     }
     __shared__ Part of_warps[CHANNEL_WARPS][WARP * PACK];
@@ -346,7 +346,7 @@ struct Backward {
     INLINE C element(C x, C dy) const { return reciprocal * ((dy - sum) - (x - mean) * reciprocal * along) * weight; }
 };
 // Raw dy, if this is the backward.
-template <class Way> INLINE Raw slope_of(const BatchNorm& p, u64 at) {
+template <class Way> INLINE Raw gradient_of(const BatchNorm& p, u64 at) {
     return sizeof(Way) == sizeof(Backward) ? load_raw(p.dy + at) : Raw::filled(C(0));
 }
 
@@ -356,7 +356,7 @@ template <class Way> INLINE void elements_of_planes(const BatchNorm& p) {
     for (int u = 0; u < BATCH_NORM_UNROLL; ++u)
         if (pack_of_thread(u) < p.packs) {
             x[u] = load_raw(p.x + pack_of_thread(u) * PACK);
-            dy[u] = slope_of<Way>(p, pack_of_thread(u) * PACK);
+            dy[u] = gradient_of<Way>(p, pack_of_thread(u) * PACK);
         }
 #pragma unroll
     for (int u = 0; u < BATCH_NORM_UNROLL; ++u) {
@@ -383,7 +383,7 @@ template <class Way> INLINE void elements_of_columns(const BatchNorm& p) {
             if (image + u * CHANNEL_WARPS < at.end) {
                 u64 place = (image + u * CHANNEL_WARPS) * at.width + at.column;
                 x[u] = load_raw(p.x + place);
-                dy[u] = slope_of<Way>(p, place);
+                dy[u] = gradient_of<Way>(p, place);
             }
 #pragma unroll
         for (int u = 0; u < BATCH_NORM_UNROLL; ++u)

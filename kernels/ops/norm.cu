@@ -296,7 +296,7 @@ INLINE void rows_grad_in_registers(const NormGrad& p) {
             return ((TEAMS > 1 || r > 0) && row + r * step >= p.rows) || member + k * TEAM >= whole.packs;
         };
         ring.wait();
-        C normal[TOGETHER][PACKS][PACK], slope[TOGETHER][PACKS][PACK];
+        C normal[TOGETHER][PACKS][PACK], grad[TOGETHER][PACKS][PACK];
         // Of each row: the sum of g, that of g * n.
         C totals[2 * TOGETHER] = {};
 #pragma unroll
@@ -314,7 +314,7 @@ INLINE void rows_grad_in_registers(const NormGrad& p) {
                     g *= weight.get(e);
                     if (CENTRED) totals[2 * r] += g;
                     totals[2 * r + 1] += g * n;
-                    if (KEPT) normal[r][k][e] = n, slope[r][k][e] = g;
+                    if (KEPT) normal[r][k][e] = n, grad[r][k][e] = g;
                 }
             }
         }
@@ -336,7 +336,7 @@ INLINE void rows_grad_in_registers(const NormGrad& p) {
 #pragma unroll
                 for (int e = 0; e < PACK; ++e) {
                     C n = KEPT ? normal[r][k][e] : normal_of(x.get(e), r);
-                    C g = KEPT ? slope[r][k][e] : dy.get(e) * weight.get(e);
+                    C g = KEPT ? grad[r][k][e] : dy.get(e) * weight.get(e);
                     values[e] = (g * reciprocal[r] - mean_part) - n * along_part;
                 }
                 store_raw(dx_place + k * TEAM * PACK, Raw::of(values));

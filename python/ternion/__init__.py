@@ -37,15 +37,16 @@ pi = _math.pi
 e = _math.e
 newaxis = None
 
-# Methods that are functions, too: ternion.exp(x) is x.exp().
+# Methods that are functions, too: ternion.add(x, y) is x.add(y). Those of one number of each element are listed by the binding.
 _METHODS = """
-abs acos acosh add addcmul addmm all allclose amax amin any argmax argmin argsort asin asinh atan atan2 atanh bernoulli bincount bmm ceil chunk clamp clip clone cos cosh cumsum detach
-div dot elu eq equal erf erfc exp expm1 flatten flip floor floor_divide fmod gather ge gelu gt histc index_select isclose isfinite isinf isnan le
-leaky_relu log log10 log1p log2 log_softmax logical_and logical_not logical_or logical_xor logsumexp lt masked_fill masked_scatter masked_select
-matmul max maximum mean min minimum mm mul mv narrow ne neg nonzero norm outer permute pow prod reciprocal relu remainder reshape roll rsqrt
-scatter scatter_add select sigmoid sign silu sin sinh softmax softplus sort split sqrt square squeeze std sub sum t tan tanh topk transpose tril triu
+abs acos acosh add addcmul addmm all allclose amax amin any argmax argmin argsort asin asinh atan atan2 atanh bernoulli bincount bmm ceil chunk clamp clip clone cosh cumsum detach
+div dot elu eq equal erfc flatten flip floor floor_divide fmod gather ge gelu gt histc index_select isclose isfinite isinf isnan le
+leaky_relu log10 log2 log_softmax logical_and logical_not logical_or logical_xor logsumexp lt masked_fill masked_scatter masked_select
+matmul max maximum mean min minimum mm mul mv narrow ne neg nonzero norm outer permute pow prod relu remainder reshape roll
+scatter scatter_add select sign sinh softmax softplus sort split square squeeze std sub sum t tan topk transpose tril triu
 trunc unbind unflatten unsqueeze var
 """.split()
+_METHODS += _ternion._FLOAT_METHODS
 for _name in _METHODS:
     globals()[_name] = _function_of(_name)
 for _name in _FUNCTIONS:

@@ -62,7 +62,7 @@ enum Command {
         #[arg(long)]
         only: Option<String>,
         /// Architectures, in place of all three.
-        #[arg(long, value_delimiter = ',', default_value = "sm_80,sm_90a,sm_100")]
+        #[arg(long, value_delimiter = ',', default_value = "sm_80,sm_90a,sm_100a")]
         arch: Vec<String>,
         /// Puts the machine code into the kernel cache ($TERNION_CACHE).
         #[arg(long)]

@@ -44,6 +44,7 @@ fn _ternion(module: &Bound<'_, PyModule>) -> PyResult<()> {
     device::register(module)?;
     create::register(module)?;
     methods::register(module)?;
+    module.add("_FLOAT_METHODS", methods::elementwise::FLOAT_METHODS)?;
     nn::register(module)?;
     optim::register(module)?;
     numpy::register(module)?;

@@ -2,7 +2,7 @@
 
 pub mod attention;
 mod compare;
-mod elementwise;
+pub mod elementwise;
 mod extremes;
 pub mod functional;
 pub mod images;

@@ -47,7 +47,7 @@ impl Form {
                 Form::computed(format!("unary_{function:?}(a, k)"), &[dtype], dtype)
             }
             ElementwiseVariant::UnaryGrad { function, dtype } => {
-                Form::computed(format!("slope_{function:?}(a, b, k)"), &[dtype; 2], dtype)
+                Form::computed(format!("grad_{function:?}(a, b, k)"), &[dtype; 2], dtype)
             }
             // The number of a scalar form is in the wider type, and is not read from memory.
             ElementwiseVariant::Binary { op, a, b, y } => Form {

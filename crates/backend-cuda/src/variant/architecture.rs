@@ -15,10 +15,10 @@ pub struct Architecture {
 }
 
 impl Architecture {
-    /// The architecture whose machine code runs on a device: on 9.0 with the instructions that only
-    /// it has.
+    /// The architecture whose machine code runs on a device: from 9.0 on with the instructions that
+    /// only this capability has. A compiler that knows `sm_100` knows `sm_100a`, and so on.
     pub(crate) fn of_device(capability: Capability) -> Architecture {
-        Architecture { capability, is_specific: capability == (9, 0) }
+        Architecture { capability, is_specific: capability >= (9, 0) }
     }
 }
 
@@ -97,7 +97,8 @@ mod tests {
     fn devices_have_the_instructions_of_their_own_architecture() {
         assert_eq!(Architecture::of_device((8, 6)), architecture("sm_86"));
         assert_eq!(Architecture::of_device((9, 0)), architecture("sm_90a"));
-        assert_eq!(Architecture::of_device((10, 0)), architecture("sm_100"));
+        assert_eq!(Architecture::of_device((10, 0)), architecture("sm_100a"));
+        assert_eq!(Architecture::of_device((12, 1)), architecture("sm_121a"));
     }
 
     #[test]
@@ -111,5 +112,6 @@ mod tests {
         assert_eq!(admitted(Architectures::ALL).len(), 5);
         assert_eq!(admitted(Architectures::Minimum((9, 0))), ["sm_90", "sm_90a", "sm_100", "sm_100a"]);
         assert_eq!(admitted(Architectures::Exact((9, 0))), ["sm_90a"]);
+        assert_eq!(admitted(Architectures::Exact((10, 0))), ["sm_100a"]);
     }
 }

@@ -105,7 +105,21 @@ impl Variant {
             Kind::Gemm(gemm) => gemm.tile.engine.architectures(),
             Kind::Attention(attention) => attention.architectures(),
             Kind::Probe => Architectures::Minimum((9, 0)),
-            _ => Architectures::ALL,
+            Kind::Elementwise(_)
+            | Kind::Transpose(_)
+            | Kind::Assemble(_)
+            | Kind::Iota(_)
+            | Kind::RandomBits
+            | Kind::Random(_)
+            | Kind::Reduction(_)
+            | Kind::Softmax(_)
+            | Kind::Norm(_)
+            | Kind::BatchNorm(_)
+            | Kind::Loss(_)
+            | Kind::Index(_)
+            | Kind::Step(_)
+            | Kind::Pool(_)
+            | Kind::Patches(_) => Architectures::ALL,
         }
     }
 }

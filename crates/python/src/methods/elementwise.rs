@@ -51,6 +51,9 @@ of_numbers! {
 /// Of floats: integers become float32 first.
 macro_rules! of_floats {
     ($($(#[$doc:meta])* $name:ident $in_place:ident => $method:ident;)*) => {
+        /// The names of the methods, each of which is a function of the package, too.
+        pub(crate) const FLOAT_METHODS: &[&str] = &[$(stringify!($name)),*];
+
         #[pymethods]
         impl PyTensor {
             $(
