@@ -2,10 +2,10 @@
 //! attention. Without a GPU there is nothing to compare, which is said.
 
 mod attention;
+mod gemm;
 mod launch;
 mod random;
 mod rows;
-mod tiles;
 
 use crate::{beside, support};
 use std::fmt::Write;

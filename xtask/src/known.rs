@@ -13,7 +13,7 @@ use ternion_cuda::{nvrtc, options};
 /// One of so many variants of a known file is compiled all the same.
 const SAMPLE: usize = 16;
 
-const HEADER: &str = "file\tarchitecture\tunits\tsha256 of sources, options and compiler";
+const HEADER: &str = "file\tarchitecture\tvariants\tsha256 of sources, options and compiler";
 
 /// The digest of each file of kernels on an architecture.
 #[derive(Debug, Default, PartialEq)]
@@ -68,7 +68,7 @@ impl Known {
         let path = list(root);
         match std::fs::read_to_string(&path) {
             Ok(text) => Known::parse(&text).ok_or_else(|| {
-                format!("{}: expected lines of file, architecture, units, digest", path.display())
+                format!("{}: expected lines of file, architecture, variants, digest", path.display())
             }),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Known::default()),
             Err(error) => Err(format!("{}: {error}", path.display())),
@@ -81,16 +81,17 @@ impl Known {
             return None;
         }
         let entry = |line: &str| {
-            let [file, architecture, units, digest] = line.split('\t').collect::<Vec<_>>().try_into().ok()?;
+            let [file, architecture, variants, digest] =
+                line.split('\t').collect::<Vec<_>>().try_into().ok()?;
             let place = (file.to_string(), architecture.to_string());
-            Some((place, (units.parse().ok()?, digest.to_string())))
+            Some((place, (variants.parse().ok()?, digest.to_string())))
         };
         lines.map(entry).collect::<Option<_>>().map(Known)
     }
 
     fn text(&self) -> String {
-        let line = |((file, architecture), (units, digest)): (&(String, String), &(usize, String))| {
-            format!("{file}\t{architecture}\t{units}\t{digest}\n")
+        let line = |((file, architecture), (variants, digest)): (&(String, String), &(usize, String))| {
+            format!("{file}\t{architecture}\t{variants}\t{digest}\n")
         };
         format!("{HEADER}\n{}", self.0.iter().map(line).collect::<String>())
     }

@@ -58,7 +58,7 @@ enum Command {
     },
     /// Compiles every CUDA kernel for each architecture, without a GPU, and prints what each needs.
     Kernels {
-        /// Only units whose name contains this.
+        /// Only variants whose name contains this.
         #[arg(long)]
         only: Option<String>,
         /// Architectures, in place of all three.

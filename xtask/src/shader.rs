@@ -77,10 +77,19 @@ fn described(launched: &[Launched]) -> String {
     let mut text = String::new();
     for (at, one) in launched.iter().enumerate() {
         if !launched[..at].contains(one) {
-            text.push_str(&format!("// {}: shaders/{}\n\n{}\n", one.op, one.path, one.text.trim_end()));
+            text.push_str(&format!("// {}: shaders/{}\n\n", one.op, one.path));
+            one.text.trim_end().split_inclusive('\n').for_each(|line| push_line(&mut text, line));
+            text.push('\n');
         }
     }
     text
+}
+
+/// Adds a line, but for a blank one after another, where the linker left out items.
+fn push_line(text: &mut String, line: &str) {
+    if !(line.trim().is_empty() && text.ends_with("\n\n")) {
+        text.push_str(if line.trim().is_empty() { "\n" } else { line });
+    }
 }
 
 #[cfg(test)]

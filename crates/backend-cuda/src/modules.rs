@@ -245,7 +245,7 @@ fn known(variant: Variant) -> Result<()> {
 mod tests {
     use super::*;
     use crate::variant::attention::{AttentionVariant, Engine, Products, Reach};
-    use crate::variant::gemm::{GemmVariant, LoadMode, MMA_32X32X64};
+    use crate::variant::gemm::{EpilogueVariant, GemmVariant, LoadMode, MMA_32X32X64};
     use std::cell::Cell;
     use ternion_core::DType;
 
@@ -308,7 +308,8 @@ mod tests {
         known(attention(Engine::Mma, 64, DType::F16)).expect("a width that there is");
         let (a, b) = (LoadMode::Elements, LoadMode::KMajor);
         let (operands, output) = (DType::BF16, DType::BF16);
-        let unknown = GemmVariant { tile: &MMA_32X32X64, a, b, operands, output };
+        let epilogue = EpilogueVariant::BiasRelu;
+        let unknown = GemmVariant { tile: &MMA_32X32X64, a, b, operands, output, epilogue };
         let unlisted = [
             attention(Engine::Mma, 96, DType::F16),
             attention(Engine::Wgmma, 64, DType::F32),

@@ -7,7 +7,7 @@ mod operand;
 use crate::call::{Call, Selected};
 use crate::launch::Launch;
 use crate::space::Space;
-use crate::variant::gemm::{GemmVariant, MmaInput};
+use crate::variant::gemm::{EpilogueVariant, GemmVariant, MmaInput};
 use choice::{Choice, Device, Sizes};
 use operand::Operand;
 use smallvec::SmallVec;
@@ -159,7 +159,14 @@ fn launch(
     };
     parameters.batch.become_of(&axes);
     let (tile, [load_a, load_b]) = (choice.tile, choice.loads);
-    let variant = GemmVariant { tile, a: load_a, b: load_b, operands: a.view.dtype, output: y.dtype };
+    let variant = GemmVariant {
+        tile,
+        a: load_a,
+        b: load_b,
+        operands: a.view.dtype,
+        output: y.dtype,
+        epilogue: EpilogueVariant::BiasRelu,
+    };
     super::fits(op, &[choice.blocks])?;
     let product = Launch {
         shared: choice.shared as u32,

@@ -2,21 +2,24 @@
 
 use super::{Source, TYPE, element};
 use crate::variant::ACCESS;
-use crate::variant::gemm::{BlockShape, Engine, GemmVariant, LoadMode, Part};
+use crate::variant::gemm::{BlockShape, Engine, EpilogueVariant, GemmVariant, LoadMode, Part};
 
 pub(super) fn source(variant: GemmVariant) -> Source {
-    let GemmVariant { tile, a, b, operands, output } = variant;
+    let GemmVariant { tile, a, b, operands, output, epilogue } = variant;
     let file = match tile.engine {
         Engine::Simt => "gemm/simt.cu",
         Engine::Mma => "gemm/mma.cu",
         Engine::Tf32 => "gemm/tf32.cu",
     };
     let BlockShape { m, n, k } = tile.block;
+    let (bias, activation) = match epilogue {
+        EpilogueVariant::BiasRelu => ("BIAS_OF_COLUMNS", "(k.first ? unary_relu(x, k) : x)"),
+    };
     let source = Source::new(file, &["product", "sum_splits"])
         .define_type(TYPE, operands)
         .define_type("TYPE_Y", output)
-        .define("BIAS", "BIAS_OF_COLUMNS")
-        .define("ACTIVATION", "(k.first ? unary_relu(x, k) : x)")
+        .define("BIAS", bias)
+        .define("ACTIVATION", activation)
         .define_all([("TILE_M", m), ("TILE_N", n), ("TILE_K", k)])
         .define_all([("STAGES", tile.stages), ("RESIDENT", tile.resident)]);
     let source = match tile.part {

@@ -116,11 +116,18 @@ pub(crate) struct Tiles {
     pub(crate) blocks: usize,
 }
 
-impl Tiles {
-    const fn of(row_tiles: usize, step: usize, blocks: usize) -> Tiles {
-        Tiles { row_tiles, step, warps: 4, blocks }
-    }
+// A warp has its accumulators in registers, 16 rows a tile: two tiles fit where the step or the
+// heads are narrow. A longer step has fewer barriers and needs more shared memory, which allows fewer
+// blocks of a multiprocessor.
+const ROWS_64_STEP_32_BLOCKS_2: Tiles = Tiles { row_tiles: 1, step: 32, warps: 4, blocks: 2 };
+const ROWS_64_STEP_64_BLOCKS_2: Tiles = Tiles { row_tiles: 1, step: 64, warps: 4, blocks: 2 };
+const ROWS_64_STEP_64_BLOCKS_3: Tiles = Tiles { row_tiles: 1, step: 64, warps: 4, blocks: 3 };
+const ROWS_64_STEP_128_BLOCKS_3: Tiles = Tiles { row_tiles: 1, step: 128, warps: 4, blocks: 3 };
+const ROWS_128_STEP_16_BLOCKS_2: Tiles = Tiles { row_tiles: 2, step: 16, warps: 4, blocks: 2 };
+const ROWS_128_STEP_32_BLOCKS_2: Tiles = Tiles { row_tiles: 2, step: 32, warps: 4, blocks: 2 };
+const ROWS_128_STEP_64_BLOCKS_2: Tiles = Tiles { row_tiles: 2, step: 64, warps: 4, blocks: 2 };
 
+impl Tiles {
     pub(crate) fn rows(&self) -> usize {
         self.warps * self.row_tiles * 16
     }
@@ -135,13 +142,13 @@ impl Products {
     /// tried on an H100.
     pub(crate) fn forward_tiles(self) -> Tiles {
         match (self.engine, self.width) {
-            _ if self.reach.is_masked() => Tiles::of(1, 64, 2),
+            _ if self.reach.is_masked() => ROWS_64_STEP_64_BLOCKS_2,
             // Draws for 64 keys fit the words that they are kept in.
-            (Engine::Wgmma, 64) if self.reach == Reach::Dropout => Tiles::of(1, 64, 3),
-            (Engine::Wgmma, 64) => Tiles::of(1, 128, 3),
-            (Engine::Wgmma, _) => Tiles::of(1, 64, 2),
-            (_, 128) => Tiles::of(2, 32, 2),
-            _ => Tiles::of(2, 64, 2),
+            (Engine::Wgmma, 64) if self.reach == Reach::Dropout => ROWS_64_STEP_64_BLOCKS_3,
+            (Engine::Wgmma, 64) => ROWS_64_STEP_128_BLOCKS_3,
+            (Engine::Wgmma, _) => ROWS_64_STEP_64_BLOCKS_2,
+            (_, 128) => ROWS_128_STEP_32_BLOCKS_2,
+            _ => ROWS_128_STEP_64_BLOCKS_2,
         }
     }
 
@@ -150,11 +157,11 @@ impl Products {
     pub(crate) fn backward_tiles(self) -> [Tiles; 2] {
         let is_plain = matches!(self.reach, Reach::Full | Reach::Band);
         match (self.engine, self.width) {
-            (Engine::Wgmma, 64) if is_plain => [Tiles::of(1, 64, 3), Tiles::of(1, 64, 2)],
-            (Engine::Wgmma, _) => [Tiles::of(1, 64, 2), Tiles::of(1, 64, 2)],
-            _ if !is_plain => [Tiles::of(1, 32, 2), Tiles::of(1, 32, 2)],
-            (_, 128) => [Tiles::of(2, 16, 2), Tiles::of(1, 32, 2)],
-            _ => [Tiles::of(2, 32, 2), Tiles::of(1, 64, 2)],
+            (Engine::Wgmma, 64) if is_plain => [ROWS_64_STEP_64_BLOCKS_3, ROWS_64_STEP_64_BLOCKS_2],
+            (Engine::Wgmma, _) => [ROWS_64_STEP_64_BLOCKS_2, ROWS_64_STEP_64_BLOCKS_2],
+            _ if !is_plain => [ROWS_64_STEP_32_BLOCKS_2, ROWS_64_STEP_32_BLOCKS_2],
+            (_, 128) => [ROWS_128_STEP_16_BLOCKS_2, ROWS_64_STEP_32_BLOCKS_2],
+            _ => [ROWS_128_STEP_32_BLOCKS_2, ROWS_64_STEP_64_BLOCKS_2],
         }
     }
 }

@@ -260,6 +260,13 @@ impl LoadMode {
     }
 }
 
+/// What is done to a product before it is stored.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum EpilogueVariant {
+    /// Adds a bias to each column, then applies relu: each if the call asks for it.
+    BiasRelu,
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct GemmVariant {
     pub(crate) tile: &'static Tile,
@@ -268,6 +275,7 @@ pub(crate) struct GemmVariant {
     /// Of a and b.
     pub(crate) operands: DType,
     pub(crate) output: DType,
+    pub(crate) epilogue: EpilogueVariant,
 }
 
 /// Whether there are kernels of a tile that load a and b so.
@@ -291,7 +299,8 @@ pub(super) fn variants() -> Vec<GemmVariant> {
             let modes = LoadMode::of(tile.engine);
             let pairs = modes.iter().flat_map(|&a| modes.iter().map(move |&b| [a, b]));
             for [a, b] in pairs.filter(|&pair| has_variant(tile, operands, pair)) {
-                let variant = GemmVariant { tile, a, b, operands, output: operands };
+                let epilogue = EpilogueVariant::BiasRelu;
+                let variant = GemmVariant { tile, a, b, operands, output: operands, epilogue };
                 all.push(variant);
                 let is_widened = operands.is_half();
                 all.extend(is_widened.then_some(GemmVariant { output: DType::F32, ..variant }));

@@ -8,7 +8,7 @@ const F32: MmaInput = MmaInput::Of(DType::F32);
 const F64: MmaInput = MmaInput::Of(DType::F64);
 const BF16: MmaInput = MmaInput::Of(DType::BF16);
 
-/// The products of `tests/kernels/tiles.rs`, which are to come by every tile on an H100: the input,
+/// The products of `tests/kernels/gemm.rs`, which are to come by every tile on an H100: the input,
 /// m, n, k, whether operands are unaligned.
 static BY_TILE: [(&Tile, MmaInput, [usize; 3], bool); 18] = [
     (&SIMT_128X256X8, F32, [2048, 2048, 264], false),
