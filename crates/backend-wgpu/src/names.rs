@@ -9,33 +9,12 @@ use std::borrow::Cow;
 use ternion_core::UnaryOp;
 use ternion_core::ops::binary::BinaryOp;
 use ternion_core::ops::compare::CompareOp;
-
-/// Something that fills a hole.
-pub(crate) trait Filling: Copy {
-    /// The hole, as templates write it.
-    const HOLE: &'static str;
-
-    /// What stands there instead.
-    fn value(self) -> Value;
-}
-
-/// A hole and what fills it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Fill {
-    pub(crate) hole: &'static str,
-    pub(crate) value: Value,
-}
-
-impl<F: Filling> From<F> for Fill {
-    fn from(filling: F) -> Fill {
-        Fill { hole: F::HOLE, value: filling.value() }
-    }
-}
+use ternion_core::ops::unary::UnaryFunction;
 
 impl Constant {
     /// With this number.
     pub(crate) const fn is(self, number: u32) -> Fill {
-        Fill { hole: self.wgsl(), value: Value::Number(number) }
+        Fill::Constant(self, number)
     }
 
     /// Lines under a condition are repeated once where it holds, else not at all.
@@ -46,28 +25,7 @@ impl Constant {
 
 impl Switch {
     pub(crate) const fn is(self, flag: bool) -> Fill {
-        Fill { hole: self.wgsl(), value: Value::Flag(flag) }
-    }
-}
-
-/// What an identifier in a template stands for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Value {
-    Name(&'static str),
-    Function(Function),
-    Number(u32),
-    Flag(bool),
-}
-
-impl Value {
-    /// As WGSL.
-    pub(crate) fn wgsl(self) -> Cow<'static, str> {
-        match self {
-            Value::Name(name) => name.into(),
-            Value::Function(function) => function.wgsl().into(),
-            Value::Number(number) => format!("{number}u").into(),
-            Value::Flag(flag) => if flag { "true" } else { "false" }.into(),
-        }
+        Fill::Switch(self, flag)
     }
 }
 
@@ -100,19 +58,53 @@ macro_rules! fillings {
                 $name { $($variant = $wgsl,)+ }
             }
 
-            impl Filling for $name {
-                const HOLE: &'static str = $hole;
-
-                fn value(self) -> Value {
-                    Value::Name(self.wgsl())
+            impl From<$name> for Fill {
+                #[inline]
+                fn from(filling: $name) -> Fill {
+                    Fill::$name(filling)
                 }
             }
         )+
 
-        /// Every hole that a name fills.
-        const HOLES: &[&str] = &[$($hole,)+ Function::HOLE];
+        /// A hole and what fills it: a name, a function, a number or a truth value. Compared and
+        /// hashed as numbers; only the linker asks for the texts.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub(crate) enum Fill {
+            $($name($name),)+
+            Function(Function),
+            Constant(Constant, u32),
+            Switch(Switch, bool),
+        }
+
+        impl Fill {
+            /// The identifier of the template that is replaced.
+            pub(crate) const fn hole(self) -> &'static str {
+                match self {
+                    $(Fill::$name(_) => $hole,)+
+                    Fill::Function(_) => FUNCTION,
+                    Fill::Constant(constant, _) => constant.wgsl(),
+                    Fill::Switch(switch, _) => switch.wgsl(),
+                }
+            }
+
+            /// What stands there instead, as WGSL.
+            pub(crate) fn wgsl(self) -> Cow<'static, str> {
+                match self {
+                    $(Fill::$name(filling) => filling.wgsl().into(),)+
+                    Fill::Function(function) => function.wgsl().into(),
+                    Fill::Constant(_, number) => format!("{number}u").into(),
+                    Fill::Switch(_, flag) => if flag { "true" } else { "false" }.into(),
+                }
+            }
+        }
+
+        /// Every hole that a name or a function fills.
+        const HOLES: &[&str] = &[$($hole,)+ FUNCTION];
     };
 }
+
+/// The hole of a [`Function`].
+const FUNCTION: &str = "FUNCTION";
 
 /// Whether templates have a hole of this name.
 pub(crate) fn is_hole(name: &str) -> bool {
@@ -1048,62 +1040,63 @@ names! {
     }
 }
 
-/// A function of numbers of a class, or a cast from it. Those of ops are known by the op's stem.
+/// A function of numbers of a class, or a cast from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Function {
     /// No function: where the hole is not reached.
     None,
     /// An activation that there is none of.
     Unchanged,
-    Unary(&'static str),
+    Unary(UnaryFunction),
     /// Of results that are rounded to 16 bits.
-    UnaryHalf(&'static str),
-    UnaryGrad(&'static str),
-    UnaryGradHalf(&'static str),
-    Binary(&'static str),
-    Compare(&'static str),
+    UnaryHalf(UnaryFunction),
+    UnaryGrad(UnaryFunction),
+    UnaryGradHalf(UnaryFunction),
+    Binary(BinaryOp),
+    Compare(CompareOp),
     Cast(Cast),
 }
 
 impl Function {
     /// The function of an op of one element whose result is rounded to `half` precision or not.
     pub(crate) fn unary(op: UnaryOp, half: bool) -> Function {
-        if half { Function::UnaryHalf(op.name()) } else { Function::Unary(op.name()) }
+        let function = UnaryFunction(op);
+        if half { Function::UnaryHalf(function) } else { Function::Unary(function) }
     }
 
     /// Its gradient.
     pub(crate) fn unary_grad(op: UnaryOp, half: bool) -> Function {
-        if half { Function::UnaryGradHalf(op.name()) } else { Function::UnaryGrad(op.name()) }
+        let function = UnaryFunction(op);
+        if half { Function::UnaryGradHalf(function) } else { Function::UnaryGrad(function) }
     }
 
     pub(crate) fn binary(op: BinaryOp) -> Function {
-        Function::Binary(op.name())
+        Function::Binary(op)
     }
 
     pub(crate) fn compare(op: CompareOp) -> Function {
-        Function::Compare(op.name())
+        Function::Compare(op)
     }
 
     fn wgsl(self) -> String {
         match self {
             Function::None => String::new(),
             Function::Unchanged => "unchanged".into(),
-            Function::Unary(stem) => format!("unary_{stem}"),
-            Function::UnaryHalf(stem) => format!("unary_half_{stem}"),
-            Function::UnaryGrad(stem) => format!("grad_{stem}"),
-            Function::UnaryGradHalf(stem) => format!("grad_half_{stem}"),
-            Function::Binary(stem) => format!("binary_{stem}"),
-            Function::Compare(stem) => format!("compare_{stem}"),
+            Function::Unary(function) => format!("unary_{}", function.0.name()),
+            Function::UnaryHalf(function) => format!("unary_half_{}", function.0.name()),
+            Function::UnaryGrad(function) => format!("grad_{}", function.0.name()),
+            Function::UnaryGradHalf(function) => format!("grad_half_{}", function.0.name()),
+            Function::Binary(op) => format!("binary_{}", op.name()),
+            Function::Compare(op) => format!("compare_{}", op.name()),
             Function::Cast(cast) => cast.wgsl().into(),
         }
     }
 }
 
-impl Filling for Function {
-    const HOLE: &'static str = "FUNCTION";
-
-    fn value(self) -> Value {
-        Value::Function(self)
+impl From<Function> for Fill {
+    #[inline]
+    fn from(function: Function) -> Fill {
+        Fill::Function(function)
     }
 }
 

@@ -64,7 +64,7 @@ impl Variant {
         }
         header.push_str(self.shader.text());
         let fills: Vec<(&str, Cow<'static, str>)> =
-            self.fills.iter().map(|fill| (fill.hole, fill.value.wgsl())).collect();
+            self.fills.iter().map(|fill| (fill.hole(), fill.wgsl())).collect();
         link(&header, self.class, &fills).map_err(|hole| format!("nothing fills {hole}"))
     }
 }
@@ -134,7 +134,7 @@ impl Pipelines {
     /// What was compiled: the template and what fills it.
     pub(crate) fn described(&self) -> Vec<String> {
         let words = |variant: &Variant| {
-            let fills = variant.fills.iter().map(|fill| format!(" {}={}", fill.hole, fill.value.wgsl()));
+            let fills = variant.fills.iter().map(|fill| format!(" {}={}", fill.hole(), fill.wgsl()));
             fills.fold(variant.shader.path().to_string(), |words, fill| words + &fill)
         };
         self.compiled.read().keys().map(words).collect()

@@ -1,37 +1,10 @@
 //! Variants of which each element depends on the elements at its index alone.
 
 use super::dtypes::{SIZES, numbers};
-use std::hash::{Hash, Hasher};
-use std::mem::discriminant;
 use ternion_core::ops::binary::BinaryOp;
 use ternion_core::ops::compare::CompareOp;
+pub(crate) use ternion_core::ops::unary::UnaryFunction;
 use ternion_core::{DType, UnaryOp};
-
-/// A function of one element, whatever its constants are: kernels get those when they run.
-#[derive(Clone, Copy)]
-pub(crate) struct UnaryFunction(pub(crate) UnaryOp);
-
-impl PartialEq for UnaryFunction {
-    #[inline]
-    fn eq(&self, other: &UnaryFunction) -> bool {
-        discriminant(&self.0) == discriminant(&other.0)
-    }
-}
-
-impl Eq for UnaryFunction {}
-
-impl Hash for UnaryFunction {
-    #[inline]
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        discriminant(&self.0).hash(state);
-    }
-}
-
-impl std::fmt::Debug for UnaryFunction {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.0.name())
-    }
-}
 
 /// Functions that are fused with a bias: those that layers have.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

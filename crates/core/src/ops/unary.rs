@@ -13,6 +13,9 @@ use crate::precision;
 use crate::tensor::Tensor;
 use crate::text;
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI};
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::mem::discriminant;
 
 unary_ops! {
     /// `-x`. Integers wrap.
@@ -412,5 +415,32 @@ impl Tensor {
         let input = precision::full(self)?;
         let x = input.to_dtype(input.dtype().accumulator())?;
         x.mul_scalar(beta)?.softplus()?.div_scalar(beta)?.to_dtype(input.dtype())
+    }
+}
+
+/// A function of one element, whatever its constants are: what a kernel is compiled for, which gets
+/// the constants when it runs.
+#[derive(Clone, Copy)]
+pub struct UnaryFunction(pub UnaryOp);
+
+impl PartialEq for UnaryFunction {
+    #[inline]
+    fn eq(&self, other: &UnaryFunction) -> bool {
+        discriminant(&self.0) == discriminant(&other.0)
+    }
+}
+
+impl Eq for UnaryFunction {}
+
+impl Hash for UnaryFunction {
+    #[inline]
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        discriminant(&self.0).hash(state);
+    }
+}
+
+impl fmt::Debug for UnaryFunction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.name())
     }
 }
