@@ -244,8 +244,8 @@ const MUTATIONS: &[Mutation] = &[
     // Memory.
     Mutation {
         file: "../../core/src/geometry/axes.rs",
-        from: "if !(0..N).all(|tensor|",
-        to: "if !(0..1).all(|tensor|",
+        from: "(0..N).all(is_even)",
+        to: "(0..1).all(is_even)",
         ops: "add::",
     },
     Mutation {
