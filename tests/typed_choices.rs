@@ -112,6 +112,44 @@ fn backends_choose_by_types() {
     }
 }
 
+/// What variants consist of; derived equality and hashes would compare text that they hold.
+const VARIANTS: [&str; 4] = [
+    "crates/backend-cuda/src/variant",
+    "crates/backend-wgpu/src/names.rs",
+    "crates/backend-wgpu/src/pipelines.rs",
+    "crates/backend-wgpu/src/slots.rs",
+];
+
+/// A field that holds text, of a struct or of an arm.
+fn holds_text(line: &str) -> bool {
+    let line = line.trim_end();
+    let is_text = |kind: &str| line.ends_with(&format!(": {kind},")) || line.ends_with(&format!("({kind}),"));
+    ["&'static str", "String", "Cow<'static, str>"].into_iter().any(is_text)
+}
+
+#[test]
+fn variants_hold_no_text() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut files = Vec::new();
+    for path in VARIANTS.map(|path| root.join(path)) {
+        if path.is_dir() { sources(&path, &mut files) } else { files.push(path) }
+    }
+    let mut found = Vec::new();
+    for file in files {
+        let text = std::fs::read_to_string(&file).expect("UTF-8 source");
+        found
+            .extend(library_lines(&text).filter(|line| holds_text(line)).map(|line| line.trim().to_string()));
+    }
+    // A tile's, for messages: tiles are compared by address.
+    assert_eq!(found, ["pub(crate) name: &'static str,"]);
+    for line in ["    Unary(&'static str),", "    pub(crate) hole: &'static str,", "    name: String,"] {
+        assert!(holds_text(line), "{line}");
+    }
+    for line in ["    Unary(UnaryFunction),", "    fn wgsl(self) -> &'static str {"] {
+        assert!(!holds_text(line), "{line}");
+    }
+}
+
 #[test]
 fn what_recognizes_text_is_found() {
     for line in [

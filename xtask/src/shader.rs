@@ -127,7 +127,10 @@ mod tests {
                 .collect();
             let dtype = if dtypes.contains("f32") { "f32" } else { dtypes.first().expect("a dtype") };
             match linked(name, dtype) {
-                Ok(text) => assert!(text.contains("fn main("), "{name}: {text}"),
+                Ok(text) => {
+                    assert!(text.contains("fn main("), "{name}: {text}");
+                    assert!(!text.contains("\n\n\n"), "{name}: blank lines in a row: {text}");
+                }
                 Err(_) => without.push(name),
             }
         }

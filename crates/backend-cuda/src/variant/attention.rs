@@ -116,9 +116,8 @@ pub(crate) struct Tiles {
     pub(crate) blocks: usize,
 }
 
-// A warp has its accumulators in registers, 16 rows a tile: two tiles fit where the step or the
-// heads are narrow. A longer step has fewer barriers and needs more shared memory, which allows fewer
-// blocks of a multiprocessor.
+// Named by rows of a block (four warps of 16 or 32), rows of the other side a step, and blocks of a
+// multiprocessor. Which of them a kernel takes was measured: see `Products`.
 const ROWS_64_STEP_32_BLOCKS_2: Tiles = Tiles { row_tiles: 1, step: 32, warps: 4, blocks: 2 };
 const ROWS_64_STEP_64_BLOCKS_2: Tiles = Tiles { row_tiles: 1, step: 64, warps: 4, blocks: 2 };
 const ROWS_64_STEP_64_BLOCKS_3: Tiles = Tiles { row_tiles: 1, step: 64, warps: 4, blocks: 3 };
