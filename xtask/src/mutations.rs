@@ -389,6 +389,7 @@ impl Copy {
     }
 }
 
+/// Copies what links lead to, too: crates have links to the folders of kernels and shaders.
 fn copy_tree(from: &Path, to: &Path) -> std::io::Result<()> {
     std::fs::create_dir_all(to)?;
     for entry in std::fs::read_dir(from)? {
@@ -398,7 +399,7 @@ fn copy_tree(from: &Path, to: &Path) -> std::io::Result<()> {
             continue;
         }
         let target = to.join(&name);
-        match entry.file_type()?.is_dir() {
+        match std::fs::metadata(entry.path())?.is_dir() {
             true => copy_tree(&entry.path(), &target)?,
             false => std::fs::copy(entry.path(), &target).map(|_| ())?,
         }
@@ -409,6 +410,19 @@ fn copy_tree(from: &Path, to: &Path) -> std::io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn folders_behind_links_are_copied() {
+        let root = std::env::temp_dir().join(format!("ternion-copy-tree-{}", std::process::id()));
+        let (from, to) = (root.join("from"), root.join("to"));
+        std::fs::create_dir_all(from.join("kernels")).expect("a folder");
+        std::fs::write(from.join("kernels/a.cu"), "kernel").expect("a file");
+        std::os::unix::fs::symlink("kernels", from.join("link")).expect("a link");
+        copy_tree(&from, &to).expect("a copy");
+        assert_eq!(std::fs::read_to_string(to.join("link/a.cu")).expect("the file"), "kernel");
+        std::fs::remove_dir_all(&root).expect("removed");
+    }
 
     #[test]
     fn every_mutation_fits_the_source() {
