@@ -1,19 +1,12 @@
 // What the matrix products share: the parameters, the order of the tiles, and all that follows the sum over k:
 //
-//   y[batch, i, j] = activation(alpha * sum_k a[batch, i, k] * b[batch, k, j] + bias) + residual[batch, i, j]
+//   y[batch, i, j] = activation(alpha * sum_k a[batch, i, k] * b[batch, k, j] + bias[j])
 //
-// and with ACCUMULATE that is added to what y holds. Macros:
+// Macros:
 //
 //   TYPE            element type of a and b
-//   TYPE_Y          of y                                                                      (TYPE)
-//   BIAS            NO_BIAS, BIAS_OF_COLUMNS (bias[j]) or BIAS_OF_ROWS (bias[i]); null: none  (NO_BIAS)
-//   TYPE_BIAS       of the bias                                                               (TYPE_Y)
-//   RESIDUAL        1 if there is one                                                         (0)
-//   TYPE_RESIDUAL   of the residual                                                           (TYPE_Y)
-//   ACCUMULATE      1 to add to y                                                             (0)
+//   TYPE_Y          of y and the bias                                                         (TYPE)
 //   ACTIVATION      over x in the compute type of y, and k, the constants of the function     (x)
-//
-// A y whose columns are runs of memory is best computed as y^T = b^T a^T (swap a and b, m and n, the strides; BIAS_OF_ROWS).
 //
 // Long sums, few tiles: the sum over k is cut into `splits` ranges of `split_length`, each is a tile of its own whose raw sums go
 // to `partial` [splits, matrices, m, n], and the kernel `sum_splits` adds them in the order of k. No atomics: the result
@@ -30,31 +23,12 @@
 #ifndef TYPE_Y
 #define TYPE_Y TYPE
 #endif
-#ifndef TYPE_BIAS
-#define TYPE_BIAS TYPE_Y
-#endif
-#ifndef TYPE_RESIDUAL
-#define TYPE_RESIDUAL TYPE_Y
-#endif
-#ifndef BIAS
-#define BIAS NO_BIAS
-#endif
-#ifndef RESIDUAL
-#define RESIDUAL 0
-#endif
-#ifndef ACCUMULATE
-#define ACCUMULATE 0
-#endif
 #ifndef ACTIVATION
 #define ACTIVATION x
 #endif
 
-constexpr int NO_BIAS = 0, BIAS_OF_COLUMNS = 1, BIAS_OF_ROWS = 2;
-
 typedef TYPE Element;
 typedef TYPE_Y Output;
-typedef TYPE_BIAS Bias;
-typedef TYPE_RESIDUAL Residual;
 
 // What products are added up in: integers without sign, since those wrap.
 template <class E> struct SumOf {
@@ -78,17 +52,16 @@ struct Product {
     Output* y;
     const Element* a;
     const Element* b;
-    const Bias* bias;
-    const Residual* residual;
+    const Output* bias;  // null: none
     Sum* partial;
     // Strides in elements: of a from row to row and along k, of b along k and from column to column.
-    i64 a_row, a_k, b_k, b_column, y_row, y_column, residual_row, residual_column, bias_stride;
+    i64 a_row, a_k, b_k, b_column, y_row, y_column, bias_stride;
     u64 alpha;  // bits of the compute type of y
     Constants constants;
     u32 m, n, k;
     u32 matrices;              // of the batch
     u32 splits, split_length;  // split_length is a multiple of TILE_K, splits = max(1, ceil(k / split_length))
-    Space<4> batch;            // of y, a, b, residual
+    Space<3> batch;            // of y, a, b
 };
 
 // ---------------------------------------------------------------- tiles
@@ -117,10 +90,10 @@ template <int ROWS, int COLUMNS, int HEIGHT> INLINE Tile tile_of(const Product& 
     return Tile{(band * HEIGHT + number - column * height) * ROWS, column * COLUMNS, matrix, rest - matrix * p.splits};
 }
 
-// Where the matrices of batch number `matrix` lie: y, a, b, residual.
-INLINE void locate_matrix(const Product& p, u32 matrix, i64 (&at)[4]) {
+// The first elements of the matrices of batch number `matrix`: y, a, b.
+INLINE void locate_matrix(const Product& p, u32 matrix, i64 (&at)[3]) {
 #pragma unroll
-    for (int tensor = 0; tensor < 4; ++tensor) at[tensor] = 0;
+    for (int tensor = 0; tensor < 3; ++tensor) at[tensor] = 0;
     if (p.matrices > 1) locate(p.batch, matrix, at);
 }
 
@@ -128,37 +101,31 @@ INLINE void locate_matrix(const Product& p, u32 matrix, i64 (&at)[4]) {
 
 typedef Compute<Output> Value;
 
-INLINE Output finish(const Product& p, Sum sum, Bias bias, Residual residual, Output before) {
+INLINE Output finish(const Product& p, Sum sum, Output bias) {
     Value x = product_of(constant<Value>(p.alpha), Value(sum));
-    if (BIAS != NO_BIAS && p.bias) x = sum_of(x, Value(widen(bias)));
+    if (p.bias) x = sum_of(x, Value(widen(bias)));
     const Constants& k = p.constants;
     x = ACTIVATION;
-    if (RESIDUAL) x = sum_of(x, Value(widen(residual)));
-    if (ACCUMULATE) x = sum_of(Value(widen(before)), x);
     return narrow<Output>(x);
 }
 
-INLINE void finish_element(const Product& p, const i64 (&at)[4], Sum sum, u32 row, u32 column) {
+INLINE void finish_element(const Product& p, const i64 (&at)[3], Sum sum, u32 row, u32 column) {
     Output* y = p.y + at[0] + row * p.y_row + column * p.y_column;
-    Bias bias = {};
-    Residual residual = {};
-    if (BIAS != NO_BIAS && p.bias) bias = p.bias[(BIAS == BIAS_OF_ROWS ? row : column) * p.bias_stride];
-    if (RESIDUAL) residual = p.residual[at[3] + row * p.residual_row + column * p.residual_column];
-    *y = finish(p, sum, bias, residual, ACCUMULATE ? *y : Output());
+    *y = finish(p, sum, p.bias ? p.bias[column * p.bias_stride] : Output());
 }
 
 constexpr int OUTPUTS = 16 / sizeof(Output);
 
 // Whether rows of this tensor can be read or written in packs of 16 bytes of y.
-template <class E> INLINE bool in_packs(const E* first, i64 row, i64 column) {
-    return column == 1 && row % OUTPUTS == 0 && u64(first) % (OUTPUTS * sizeof(E)) == 0;
+INLINE bool in_packs(const Output* first, i64 row, i64 column) {
+    return column == 1 && row % OUTPUTS == 0 && u64(first) % (OUTPUTS * sizeof(Output)) == 0;
 }
 
 // One warp stores a block of sums that it has laid out in shared memory (each row LEAD sums long), the first of them that of
 // y[row, column]. The way through shared memory makes every access to y a full run, and keeps this code short: the sums lie in
 // registers as the arithmetic wants them, and could be named there only by unrolling all of it.
 template <int ROWS, int COLUMNS, int LEAD>
-INLINE void finish_block(const Product& p, const Tile& tile, const i64 (&at)[4], const Sum* sums, u32 row, u32 column) {
+INLINE void finish_block(const Product& p, const Tile& tile, const i64 (&at)[3], const Sum* sums, u32 row, u32 column) {
     int lane = threadIdx.x % WARP;
     if (p.splits > 1) {
         u64 first_row = (u64(tile.split) * p.matrices + tile.matrix) * p.m + row;
@@ -171,7 +138,6 @@ INLINE void finish_block(const Product& p, const Tile& tile, const i64 (&at)[4],
         return;
     }
     bool packs = in_packs(p.y + at[0], p.y_row, p.y_column) && column + COLUMNS <= p.n;
-    if (RESIDUAL) packs = packs && in_packs(p.residual + at[3], p.residual_row, p.residual_column);
     if (!packs) {
         // Neighbouring lanes take neighbouring elements, also where columns of y are runs.
         int run = p.y_row == 1 ? ROWS : COLUMNS;
@@ -192,26 +158,16 @@ INLINE void finish_block(const Product& p, const Tile& tile, const i64 (&at)[4],
     constexpr int STEP = WARP / PER_ROW;
     constexpr int SUMS = smallest(OUTPUTS, 16 / sizeof(Sum));
     int c = lane % PER_ROW * OUTPUTS;
-    Pack<Bias, OUTPUTS> bias = {};
-    if (BIAS == BIAS_OF_COLUMNS && p.bias) {
+    Pack<Output, OUTPUTS> bias = {};
+    if (p.bias) {
 #pragma unroll
         for (int e = 0; e < OUTPUTS; ++e) bias.of[e] = p.bias[(column + c + e) * p.bias_stride];
     }
     Output* y = p.y + at[0] + column + c;
-    const Residual* residuals = p.residual + at[3] + column + c;
 #pragma unroll 1
     for (int r = lane / PER_ROW; r < ROWS; r += STEP) {
         if (row + r >= p.m) return;
         Output* to = y + (row + r) * p.y_row;
-        Pack<Residual, OUTPUTS> residual = {};
-        Pack<Output, OUTPUTS> before = {};
-        if (RESIDUAL) residual = load<Residual, OUTPUTS>(residuals + (row + r) * p.residual_row);
-        if (ACCUMULATE) before = load<Output, OUTPUTS>(to);
-        if (BIAS == BIAS_OF_ROWS && p.bias) {
-            Bias of_row = p.bias[(row + r) * p.bias_stride];
-#pragma unroll
-            for (int e = 0; e < OUTPUTS; ++e) bias.of[e] = of_row;
-        }
         Pack<Output, OUTPUTS> pack;
 #pragma unroll
         for (int first = 0; first < OUTPUTS; first += SUMS) {
@@ -219,7 +175,7 @@ INLINE void finish_block(const Product& p, const Tile& tile, const i64 (&at)[4],
 #pragma unroll
             for (int e = 0; e < SUMS; ++e) {
                 int o = first + e;
-                pack.of[o] = finish(p, sum.of[e], bias.of[o], residual.of[o], before.of[o]);
+                pack.of[o] = finish(p, sum.of[e], bias.of[o]);
             }
         }
         store<Output, OUTPUTS>(to, pack);
@@ -239,7 +195,7 @@ extern "C" __global__ void __launch_bounds__(256) sum_splits(const __grid_consta
     u32 column = number - row * p.n;
     u32 matrix = row / p.m;
     row -= matrix * p.m;
-    i64 at[4];
+    i64 at[3];
     locate_matrix(p, matrix, at);
     finish_element(p, at, sum, row, column);
 }

@@ -207,7 +207,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) product(const __gr
     Sum* stages = reinterpret_cast<Sum*>(shared);
 
     Tile tile = tile_of<TILE_M, TILE_N, BAND>(p, blockIdx.x);
-    i64 at[4];
+    i64 at[3];
     locate_matrix(p, tile.matrix, at);
     u32 first_k = tile.split * p.split_length;
     i32 length = min(p.k - first_k, p.split_length);

@@ -183,7 +183,12 @@ template <int LINES, bool INNER, int WARP_LINES, bool PLACE_FIRST> struct Reader
 #pragma unroll
                 for (int place = 0; place < 2; ++place) {
                     u32 numbers[TOGETHER];
-                    ld_shared_unordered(numbers, tile + first + ((step * 8 + place * 4) * LINES + line) * SIZE);
+                    u32 from = tile + first + ((step * 8 + place * 4) * LINES + line) * SIZE;
+                    if constexpr (TOGETHER == 2) {
+                        ld_shared_v2_unordered(numbers, from);
+                    } else {
+                        ld_shared_v4_unordered(numbers, from);
+                    }
 #pragma unroll
                     for (int eight = 0; eight < TOGETHER; ++eight)
                         to[line / 16 + eight / 2][PLACE_FIRST ? eight % 2 * 2 + place : place * 2 + eight % 2] =
@@ -204,7 +209,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) product(const __
     extern __shared__ __align__(128) u8 shared[];
 
     Tile tile = tile_of<TILE_M, TILE_N, BAND>(p, blockIdx.x);
-    i64 at[4];
+    i64 at[3];
     locate_matrix(p, tile.matrix, at);
     u32 first_k = tile.split * p.split_length;
     i32 length = min(p.k - first_k, p.split_length);

@@ -1,4 +1,4 @@
-// Conversions: cvt, and ex2, which has no other name. Rounded to nearest even.
+// Conversions: cvt, rounded to nearest even.
 
 #pragma once
 

@@ -27,10 +27,10 @@ INLINE uint4 ld_shared_v4(u32 from) {
     return words;
 }
 // Without "memory": other accesses may pass these.
-INLINE void ld_shared_unordered(u32 (&to)[2], u32 from) {
+INLINE void ld_shared_v2_unordered(u32 (&to)[2], u32 from) {
     asm volatile("ld.shared.v2.u32 {%0, %1}, [%2];" : "=r"(to[0]), "=r"(to[1]) : "r"(from));
 }
-INLINE void ld_shared_unordered(u32 (&to)[4], u32 from) {
+INLINE void ld_shared_v4_unordered(u32 (&to)[4], u32 from) {
     asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
                  : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
                  : "r"(from));

@@ -142,14 +142,12 @@ def save(path: Any, state: Any) -> None:
 def _of_file(path: Any, device: Any, name: str) -> tuple[dict[str, Tensor], dict[str, str]]:
     """What a file holds; `name` is what messages call it."""
     try:
-        return _ternion._load(path, device)
-    except OSError as error:
-        if os.path.isfile(path) and _is_pickle(Path(path)):
-            told = "a pickle of PyTorch, which would run code: save it there with safetensors.torch.save_file"
-            raise OSError(f"{name}: {told}") from None
-        if name == str(path):
+        return _ternion._load(path, device, name)
+    except OSError:
+        if not (os.path.isfile(path) and _is_pickle(Path(path))):
             raise
-        raise OSError(str(error).replace(str(path), name)) from None
+        cause = "a pickle of PyTorch, which would run code: save it there with safetensors.torch.save_file"
+        raise OSError(f"{name}: {cause}") from None
 
 
 def _is_pickle(path: Path) -> bool:

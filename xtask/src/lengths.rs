@@ -1,5 +1,5 @@
-//! No function over 80 lines and no file over 600, in Rust, CUDA and WGSL; what may be longer is listed
-//! with its reason.
+//! No function over 80 lines and no file over 600, in Rust, CUDA, WGSL and Python; what may be longer is
+//! listed with its reason. Stub files (`.pyi`) are generated and not measured.
 
 use std::path::Path;
 use std::process::Command;
@@ -155,6 +155,8 @@ enum Language {
     Rust,
     /// CUDA and WGSL: functions with bodies in braces, and `//` comments.
     Braces,
+    /// Functions are `def` lines and what is indented below them.
+    Python,
 }
 
 impl Language {
@@ -162,6 +164,7 @@ impl Language {
         match Path::new(file).extension()?.to_str()? {
             "rs" => Some(Language::Rust),
             "cu" | "cuh" | "wgsl" => Some(Language::Braces),
+            "py" => Some(Language::Python),
             _ => None,
         }
     }
@@ -177,6 +180,7 @@ fn measure(file: &str, text: &str, language: Language) -> Result<Vec<Measured>, 
             functions.found
         }
         Language::Braces => functions_in_braces(text),
+        Language::Python => functions_of_python(text),
     };
     found.push(Measured { file: String::new(), function: None, line: 1, lines: text.lines().count() });
     found.iter_mut().for_each(|measured| measured.file = file.to_string());
@@ -253,6 +257,34 @@ fn functions_in_braces(text: &str) -> Vec<Measured> {
                 }
             }
         }
+    }
+    found
+}
+
+/// The functions of Python, those within others too: from `def` to the last line that is indented deeper.
+fn functions_of_python(text: &str) -> Vec<Measured> {
+    let indentation = |line: &str| line.len() - line.trim_start().len();
+    let lines: Vec<&str> = text.lines().collect();
+    let mut found = Vec::new();
+    for (number, line) in lines.iter().enumerate() {
+        let code = line.trim_start();
+        let code = code.strip_prefix("async ").unwrap_or(code);
+        let Some((name, _)) = code.strip_prefix("def ").and_then(|rest| rest.split_once('(')) else {
+            continue;
+        };
+        // A signature over several lines ends with a `)` that is indented as its `def`.
+        let belongs = |below: &&&str| {
+            let deeper = indentation(below) > indentation(line);
+            below.is_empty() || deeper || below.trim_start().starts_with(')')
+        };
+        let body = lines[number + 1..].iter().take_while(belongs).collect::<Vec<_>>();
+        let length = body.iter().rposition(|line| !line.is_empty()).map_or(0, |last| last + 1);
+        found.push(Measured {
+            file: String::new(),
+            function: Some(name.to_string()),
+            line: number + 1,
+            lines: length + 1,
+        });
     }
     found
 }
@@ -334,6 +366,14 @@ mod tests {
         assert_eq!(lengths(cuda, Language::Braces), [named("get", 4), named("kernel", 4), (None, 15)]);
         let wgsl = "struct P { a: u32 }\n@compute @workgroup_size(64)\nfn main(@builtin(x) id: u32) {\n  if (a) {\n  }\n}\n";
         assert_eq!(lengths(wgsl, Language::Braces), [named("main", 5), (None, 6)]);
+    }
+
+    #[test]
+    fn functions_of_python_are_measured() {
+        let text = "class A:\n    def one(\n        self,\n    ) -> int:\n        return 1\n\n    x = 2\n\n\n\
+                    async def two(a):\n    def three():\n        pass\n\n    return three\n\n\nfour = 4\n";
+        let expected = [named("one", 4), named("two", 5), named("three", 2), (None, 17)];
+        assert_eq!(lengths(text, Language::Python), expected);
     }
 
     #[test]

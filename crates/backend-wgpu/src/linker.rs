@@ -4,7 +4,7 @@
 //! A text is a flat list of items (`fn`, `struct`, `const`, `alias`, `var`, `override`). Compilers
 //! of GPU drivers are slow: what a shader does not use is left out before they see it.
 
-use crate::names;
+use crate::names::{self, Fill};
 use crate::repeat::unrolled;
 use crate::shaders::{self, Class, class_texts};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -47,10 +47,10 @@ fn libraries(class: Class) -> [&'static Library; 2] {
 ///
 /// # Errors
 /// The name of a hole that is reached and not filled.
-pub(crate) fn link(root: &str, class: Class, fills: &[(&str, Cow<'static, str>)]) -> Result<String, String> {
-    let number = |text: &str| text.strip_suffix('u').and_then(|digits| digits.parse().ok());
+pub(crate) fn link(root: &str, class: Class, fills: &[Fill]) -> Result<String, String> {
     let numbers: Vec<(&str, usize)> =
-        fills.iter().filter_map(|(hole, text)| Some((*hole, number(text)?))).collect();
+        fills.iter().filter_map(|fill| Some((fill.hole(), fill.number()? as usize))).collect();
+    let fills: Vec<(&str, Cow<'static, str>)> = fills.iter().map(|fill| (fill.hole(), fill.wgsl())).collect();
     let mut text = unrolled(&without_comments(root), &numbers);
     let mut taken: FxHashSet<String> = items(&text).into_iter().map(|item| item.name).collect();
     let mut waiting = sorted(words_of(&text));
@@ -74,7 +74,7 @@ pub(crate) fn link(root: &str, class: Class, fills: &[(&str, Cow<'static, str>)]
         }
         taken.insert(name);
     }
-    Ok(substituted(&text, fills))
+    Ok(substituted(&text, &fills))
 }
 
 /// In one order, so that a shader is the same text in every run.
@@ -174,6 +174,8 @@ fn item(text: &str) -> Option<Item> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::names::Function;
+    use ternion_core::UnaryOp;
 
     #[test]
     fn items_are_found_by_name() {
@@ -210,9 +212,9 @@ mod tests {
 
     #[test]
     fn only_what_is_reached_is_linked() {
+        let negated = Fill::from(Function::unary(UnaryOp::Neg, false));
         let text =
-            link("fn main() { let x = FUNCTION(one()); }", Class::Int, &[("FUNCTION", "unary_neg".into())])
-                .expect("no other hole");
+            link("fn main() { let x = FUNCTION(one()); }", Class::Int, &[negated]).expect("no other hole");
         assert!(
             text.contains("fn unary_neg") && text.contains("fn one()") && text.contains("alias C"),
             "{text}"

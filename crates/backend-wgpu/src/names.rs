@@ -98,6 +98,16 @@ macro_rules! fillings {
             }
         }
 
+        impl Fill {
+            /// The number that it stands for, where it is one.
+            pub(crate) const fn number(self) -> Option<u32> {
+                match self {
+                    Fill::Constant(_, number) => Some(number),
+                    _ => None,
+                }
+            }
+        }
+
         /// Every hole that a name or a function fills.
         const HOLES: &[&str] = &[$($hole,)+ FUNCTION];
     };

@@ -38,7 +38,7 @@ impl Options {
     /// # Errors
     /// A variable that is no number of bytes.
     pub fn from_env() -> Result<Options> {
-        let checked = std::env::var(Options::CHECKED).is_ok_and(|text| !["", "0"].contains(&text.as_str()));
+        let checked = std::env::var(Options::CHECKED).is_ok_and(|text| !text.is_empty() && text != "0");
         let text = std::env::var(Options::BINDING_BYTES).unwrap_or_default();
         if text.is_empty() {
             return Ok(Options { checked, ..Options::default() });

@@ -8,7 +8,6 @@ use crate::slots::{Access, Slot, Store};
 use parking_lot::RwLock;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
-use std::borrow::Cow;
 use std::sync::Arc;
 
 /// Bytes of a launch's parameters, at most.
@@ -63,9 +62,7 @@ impl Variant {
             binding += slot.own_windows() as usize;
         }
         header.push_str(self.shader.text());
-        let fills: Vec<(&str, Cow<'static, str>)> =
-            self.fills.iter().map(|fill| (fill.hole(), fill.wgsl())).collect();
-        link(&header, self.class, &fills).map_err(|hole| format!("nothing fills {hole}"))
+        link(&header, self.class, &self.fills).map_err(|hole| format!("nothing fills {hole}"))
     }
 }
 

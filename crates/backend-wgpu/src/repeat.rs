@@ -81,7 +81,7 @@ fn value(expression: &str, names: &[Name<'_>]) -> usize {
 fn folded(text: &str, operators: [char; 3], operand: impl Fn(&str) -> usize) -> usize {
     let (mut whole, mut operator) = (0, '+');
     for piece in text.split_inclusive(operators) {
-        let number = operand(piece.trim_end_matches(operators).trim());
+        let number = operand(piece.strip_suffix(operators).unwrap_or(piece).trim());
         whole = match operator {
             '+' => whole + number,
             '-' => whole - number,

@@ -73,16 +73,23 @@ fn _save(
     })
 }
 
-/// The tensors of a safetensors file on a device, and the texts in its header.
+/// The tensors of a safetensors file on a device, and the texts in its header. `name` is what errors call
+/// the file.
 #[pyfunction]
 fn _load<'py>(
     py: Python<'py>,
     path: PathBuf,
     device: Option<DeviceArgument>,
+    name: &str,
 ) -> Outcome<(Bound<'py, PyDict>, BTreeMap<String, String>)> {
     let device = or_default(py, device)?;
     let (tensors, texts) = reading(py, &path, || {
-        let (tensors, texts) = checkpoint::read_host(&path)?;
+        let (tensors, texts) = checkpoint::read_host(&path).map_err(|error| match error {
+            ternion::Error::File { detail, .. } if path.as_os_str() != name => {
+                ternion::Error::File { path: name.into(), detail }
+            }
+            other => other,
+        })?;
         let placed = |(key, tensor): (String, HostTensor)| Ok((key, tensor.to_device(&device)?));
         Ok((tensors.into_iter().map(placed).collect::<ternion::Result<StateDict>>()?, texts))
     })?;

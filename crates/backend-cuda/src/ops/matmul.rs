@@ -26,7 +26,6 @@ struct Parameters {
     a: u64,
     b: u64,
     bias: u64,
-    residual: u64,
     partial: u64,
     a_row: i64,
     a_inner: i64,
@@ -34,8 +33,6 @@ struct Parameters {
     b_column: i64,
     y_row: i64,
     y_column: i64,
-    residual_row: i64,
-    residual_column: i64,
     bias_stride: i64,
     alpha: u64,
     constants: [u64; 2],
@@ -45,7 +42,7 @@ struct Parameters {
     matrices: u32,
     splits: u32,
     split_length: u32,
-    batch: Space<4>,
+    batch: Space<3>,
 }
 
 /// The product with a factor, a bias and a relu; what else may follow is composed.
@@ -119,11 +116,11 @@ fn launch(
         0 | 1 => 0,
         _ => view.layout.strides()[axis] as i64,
     };
-    let mut axes: SmallVec<[(usize, [i64; 4]); MAX_RANK]> = SmallVec::new();
+    let mut axes: SmallVec<[(usize, [i64; 3]); MAX_RANK]> = SmallVec::new();
     for axis in 0..rank - 2 {
         axes.push((
             y.layout.shape().dim(axis),
-            [stride(y, axis), stride(&a.view, axis), stride(&b.view, axis), 0],
+            [stride(y, axis), stride(&a.view, axis), stride(&b.view, axis)],
         ));
     }
     let splits = choice.splits;
@@ -135,7 +132,6 @@ fn launch(
         a: a.address,
         b: b.address,
         bias: bias.map_or(Ok(0), |bias| gpu.address(op, bias))?,
-        residual: 0,
         partial: partial.address(),
         a_row: stride(&a.view, rank - 2),
         a_inner: stride(&a.view, rank - 1),
@@ -143,8 +139,6 @@ fn launch(
         b_column: stride(&b.view, rank - 1),
         y_row: stride(y, rank - 2),
         y_column: stride(y, rank - 1),
-        residual_row: 0,
-        residual_column: 0,
         bias_stride: bias.map_or(0, |bias| stride(bias, 0)),
         alpha: Scalar::Float(epilogue.alpha).bits(y.dtype.accumulator()),
         // The kernels' activation is relu where the first constant is not 0.

@@ -12,13 +12,12 @@ pub(super) fn source(variant: GemmVariant) -> Source {
         Engine::Tf32 => "gemm/tf32.cu",
     };
     let BlockShape { m, n, k } = tile.block;
-    let (bias, activation) = match epilogue {
-        EpilogueVariant::BiasRelu => ("BIAS_OF_COLUMNS", "(k.first ? unary_relu(x, k) : x)"),
+    let activation = match epilogue {
+        EpilogueVariant::BiasRelu => "(k.first ? unary_relu(x, k) : x)",
     };
     let source = Source::new(file, &["product", "sum_splits"])
         .define_type(TYPE, operands)
         .define_type("TYPE_Y", output)
-        .define("BIAS", bias)
         .define("ACTIVATION", activation)
         .define_all([("TILE_M", m), ("TILE_N", n), ("TILE_K", k)])
         .define_all([("STAGES", tile.stages), ("RESIDENT", tile.resident)]);

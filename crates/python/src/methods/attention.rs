@@ -102,6 +102,18 @@ fn add_relu(
     run(py, a.elements().max(b.elements()), || a.add_relu(&b)).map(PyTensor::new)
 }
 
+/// What `bias_activation` takes by name.
+const ACTIVATIONS: [(&str, UnaryOp); 8] = [
+    ("relu", UnaryOp::Relu),
+    ("gelu", UnaryOp::GeluErf),
+    ("gelu_tanh", UnaryOp::GeluTanh),
+    ("silu", UnaryOp::Silu),
+    ("sigmoid", UnaryOp::Sigmoid),
+    ("tanh", UnaryOp::Tanh),
+    ("softplus", UnaryOp::Softplus),
+    ("leaky_relu", UnaryOp::LeakyRelu { slope: 0.01 }),
+];
+
 /// `activation(input + bias)`, in one pass.
 ///
 /// Shapes: [.., features] and bias [features] -> [.., features]
@@ -119,20 +131,10 @@ fn bias_activation(
     #[pyo3(from_py_with = of::bias_activation)] bias: Bound<'_, PyTensor>,
     #[pyo3(from_py_with = of::bias_activation)] activation: String,
 ) -> Outcome<PyTensor> {
-    let activation = match activation.as_str() {
-        "relu" => UnaryOp::Relu,
-        "gelu" => UnaryOp::GeluErf,
-        "gelu_tanh" => UnaryOp::GeluTanh,
-        "silu" => UnaryOp::Silu,
-        "sigmoid" => UnaryOp::Sigmoid,
-        "tanh" => UnaryOp::Tanh,
-        "softplus" => UnaryOp::Softplus,
-        "leaky_relu" => UnaryOp::LeakyRelu { slope: 0.01 },
-        other => {
-            let known = "relu, gelu, gelu_tanh, silu, sigmoid, tanh, softplus, leaky_relu";
-            let told = format!("bias_activation: activation {other:?}, expected one of {known}");
-            return Err(Failure::value(told));
-        }
+    let Some((_, activation)) = ACTIVATIONS.into_iter().find(|(name, _)| *name == activation) else {
+        let known = ACTIVATIONS.map(|(name, _)| name).join(", ");
+        let message = format!("bias_activation: activation {activation:?}, expected one of {known}");
+        return Err(Failure::value(message));
     };
     let (x, bias) = (input.get().tensor(), bias.get().tensor());
     run(py, x.elements(), || x.bias_activation(&bias, activation)).map(PyTensor::new)
