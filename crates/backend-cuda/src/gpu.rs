@@ -15,6 +15,7 @@ use crate::submit::capture::{Recording, RetiredGraph};
 use crate::submit::errors::IndexErrors;
 use crate::submit::history::LaunchHistory;
 use crate::submit::queue::{SubmissionQueue, stop_with_process};
+use crate::variant::Architecture;
 use cudarc::driver::sys;
 use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::sync::Arc;
@@ -124,6 +125,11 @@ impl Gpu {
             submissions: RwLock::default(),
             context,
         })
+    }
+
+    /// What machine code is compiled for.
+    pub(crate) fn architecture(&self) -> Architecture {
+        Architecture::of_device(self.context.properties.capability)
     }
 
     /// Multiprocessors: kernels are cut into about as many blocks.

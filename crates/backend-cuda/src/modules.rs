@@ -58,7 +58,7 @@ type Functions = Arc<SmallVec<[Function; 4]>>;
 /// Every kernel that was loaded on a device. They stay for as long as it does.
 #[derive(Debug)]
 pub(crate) struct Modules {
-    architecture: String,
+    architecture: Architecture,
     /// The CUDA version of the driver, as 1000 * major + 10 * minor.
     driver: i32,
     cache: Cache,
@@ -160,7 +160,7 @@ pub fn keep(source: &Source, architecture: &str, code: &[u8]) {
 impl Modules {
     pub(crate) fn new(properties: &Properties) -> Modules {
         Modules {
-            architecture: Architecture::of_device(properties.capability).to_string(),
+            architecture: Architecture::of_device(properties.capability),
             driver: properties.driver,
             cache: Cache::from_environment(),
             loaded: RwLock::default(),
@@ -187,9 +187,11 @@ impl Modules {
             return Ok(functions.clone());
         }
         known(variant)?;
+        suits(variant, self.architecture)?;
         let source = variant.source();
-        let functions =
-            through(&self.cache, &source, &self.architecture, |code| self.functions(&source, code))?;
+        let functions = through(&self.cache, &source, &self.architecture.to_string(), |code| {
+            self.functions(&source, code)
+        })?;
         let functions = Arc::new(functions);
         self.loaded.write().insert(variant, functions.clone());
         Ok(functions)
@@ -227,6 +229,14 @@ impl Modules {
         let compiler = nvrtc::version().map(|(major, minor)| format!(", NVRTC is {major}.{minor}"));
         let versions = format!("the driver is for CUDA {major}.{minor}{}", compiler.unwrap_or_default());
         Error::invalid("cuda", format!("{}: {error} ({versions})", source.name))
+    }
+}
+
+/// That the device has the instructions of the variant.
+fn suits(variant: Variant, architecture: Architecture) -> Result<()> {
+    match variant.is_for(architecture) {
+        true => Ok(()),
+        false => Err(Error::invalid("cuda", format!("{variant:?} is not for the device's {architecture}"))),
     }
 }
 

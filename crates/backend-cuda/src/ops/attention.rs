@@ -5,7 +5,6 @@ use super::create::fill;
 use crate::call::{Call, Selected};
 use crate::gpu::Gpu;
 use crate::launch::Launch;
-use crate::variant::Architecture;
 use crate::variant::attention::{AttentionVariant, Engine, Products, Reach, Tiles};
 use std::sync::Arc;
 use ternion_core::backend::{Buffer, Meta, OutputOrder, Plan as OutputPlan, Unsupported, View};
@@ -215,8 +214,7 @@ impl Plan {
 
 /// Whether the device has the instructions of [`Engine::Wgmma`].
 fn has_wgmma(gpu: &Gpu) -> bool {
-    let architecture = Architecture::of_device(gpu.context.properties.capability);
-    Engine::Wgmma.architectures().contain(architecture)
+    Engine::Wgmma.architectures().contain(gpu.architecture())
 }
 
 /// Query i sees the keys from i + first up to but not i + end.

@@ -73,7 +73,11 @@ fn run(op: &Op, call: &Call<'_>) -> Result<()> {
     if sizes.outputs() == 0 {
         return Ok(());
     }
-    let device = Device { multiprocessors: call.gpu.multiprocessors(), room: call.gpu.shared_memory() };
+    let device = Device {
+        multiprocessors: call.gpu.multiprocessors(),
+        room: call.gpu.shared_memory(),
+        architecture: call.gpu.architecture(),
+    };
     let input = match a.view.dtype {
         DType::F32 if payload.tf32 => MmaInput::Tf32,
         dtype => MmaInput::Of(dtype),

@@ -22,7 +22,8 @@ pub(crate) enum Engine {
 }
 
 impl Engine {
-    pub(super) fn architectures(self) -> Architectures {
+    /// The devices that have its instructions.
+    pub(crate) fn architectures(self) -> Architectures {
         match self {
             Engine::Simt | Engine::Mma | Engine::Tf32 => Architectures::ALL,
         }
@@ -51,11 +52,12 @@ impl MmaInput {
         }
     }
 
-    pub(crate) fn engine(self) -> Engine {
+    /// Whether its tiles are of engines that [use tensor cores](Engine::uses_tensor_cores). There may be several of
+    /// such, for different architectures.
+    pub(crate) fn uses_tensor_cores(self) -> bool {
         match self {
-            MmaInput::Tf32 => Engine::Tf32,
-            MmaInput::Of(dtype) if dtype.is_half() => Engine::Mma,
-            MmaInput::Of(_) => Engine::Simt,
+            MmaInput::Tf32 => true,
+            MmaInput::Of(dtype) => dtype.is_half(),
         }
     }
 

@@ -3,9 +3,11 @@
 
 use super::operand::Operand;
 use crate::variant::gemm::{LoadMode, MmaInput, Purpose, Tile, tiles};
+use crate::variant::{Architecture, Architectures};
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use smallvec::SmallVec;
 use std::cell::RefCell;
+use ternion_core::DType;
 
 /// The most bytes of partial sums.
 const MOST_PARTIAL: usize = 256 << 20;
@@ -63,6 +65,7 @@ pub(super) struct Device {
     pub(super) multiprocessors: usize,
     /// Bytes of shared memory that a block may have.
     pub(super) room: usize,
+    pub(super) architecture: Architecture,
 }
 
 /// All that the choice depends on.
@@ -149,7 +152,7 @@ impl Choice {
 
     #[cold]
     fn of(input: MmaInput, operands: [&Operand<'_>; 2], sizes: &Sizes, device: Device) -> Choice {
-        let uses_tensor_cores = input.engine().uses_tensor_cores();
+        let uses_tensor_cores = input.uses_tensor_cores();
         let unaligned =
             |operand: &Operand<'_>| if uses_tensor_cores { operand.unaligned_elements() } else { 0 };
         let sizes = Sizes { unaligned: operands.map(unaligned), ..*sizes };
@@ -214,9 +217,20 @@ impl Tile {
 
 /// The tile and the number of parts with the least predicted time.
 pub(super) fn choose(input: MmaInput, sizes: &Sizes, device: Device) -> (&'static Tile, usize) {
-    let Device { multiprocessors, room } = device;
-    let (dtype, tiles) = (input.dtype(), tiles(input));
-    let serving = || tiles.iter().copied().filter(|tile| tile.serves(sizes));
+    choose_among(tiles(input), |tile| tile.engine.architectures(), input.dtype(), sizes, device)
+}
+
+/// As [`choose`], of these tiles, each for its architectures, and of operands of `dtype`. One of them is for every device.
+pub(super) fn choose_among(
+    tiles: &[&'static Tile],
+    architectures: impl Fn(&Tile) -> Architectures,
+    dtype: DType,
+    sizes: &Sizes,
+    device: Device,
+) -> (&'static Tile, usize) {
+    let Device { multiprocessors, room, architecture } = device;
+    let runs = |tile: &Tile| architectures(tile).contain(architecture);
+    let serving = || tiles.iter().copied().filter(|tile| runs(tile) && tile.serves(sizes));
     let mut best: Option<(f64, &'static Tile, usize)> = None;
     for tile in serving().filter(|tile| tile.most_shared(dtype) <= room) {
         let copies = if tile.takes_elements() { 0.0 } else { sizes.copies(dtype.size()) };

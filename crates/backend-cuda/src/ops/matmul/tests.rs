@@ -1,7 +1,8 @@
 //! Which tile is chosen for which product.
 
-use super::choice::choose;
+use super::choice::{choose, choose_among};
 use super::*;
+use crate::variant::Architectures;
 use crate::variant::gemm::*;
 
 const F32: MmaInput = MmaInput::Of(DType::F32);
@@ -31,9 +32,43 @@ static BY_TILE: [(&Tile, MmaInput, [usize; 3], bool); 18] = [
     (&TF32_32X32X32_ELEMENTWISE, MmaInput::Tf32, [75, 131, 203], true),
 ];
 
+/// The multiprocessors and the memory of an H100, with the instructions of `architecture`.
+fn device(architecture: &str) -> Device {
+    let architecture = architecture.parse().expect("an architecture");
+    Device { multiprocessors: 132, room: 227 << 10, architecture }
+}
+
+#[test]
+fn tiles_of_other_architectures_are_never_chosen() {
+    // A tile that would win everywhere, if 9.0 alone had its instructions.
+    static FOR_HOPPER: Tile = Tile {
+        name: "for_hopper",
+        cost: Cost { nanoseconds_per_k: 0.001, ..MMA_128X256X64.cost },
+        ..MMA_128X256X64
+    };
+    let architectures = |tile: &Tile| match tile == &FOR_HOPPER {
+        true => Architectures::Exact((9, 0)),
+        false => tile.engine.architectures(),
+    };
+    let tiles = [&FOR_HOPPER, &MMA_128X256X64, &MMA_64X64X64];
+    let choose = |device| {
+        let sizes = Sizes { m: 2048, n: 2048, k: 264, matrices: 1, unaligned: [0; 2] };
+        choose_among(&tiles, architectures, DType::BF16, &sizes, device).0
+    };
+    for (architecture, is_hopper) in
+        [("sm_80", false), ("sm_86", false), ("sm_90a", true), ("sm_100a", false)]
+    {
+        let tile = choose(device(architecture));
+        assert_eq!(tile == &FOR_HOPPER, is_hopper, "{architecture}: {tile:?}");
+    }
+    // Nor where no other fits.
+    let small = Device { room: 1, ..device("sm_80") };
+    assert_ne!(choose(small), &FOR_HOPPER);
+}
+
 #[test]
 fn every_tile_is_chosen_for_some_size() {
-    let device = Device { multiprocessors: 132, room: 227 << 10 };
+    let device = device("sm_90a");
     for (expected, input, [m, n, k], is_unaligned) in BY_TILE {
         let unaligned = if is_unaligned { [m * k, k * n] } else { [0; 2] };
         let (tile, _) = choose(input, &Sizes { m, n, k, matrices: 1, unaligned }, device);
@@ -55,7 +90,8 @@ fn tiles_fit_the_shared_memory_of_every_device() {
             {
                 for unaligned in [[0; 2], [m * k, 0], [m * k, k * n]] {
                     let sizes = Sizes { m, n, k, matrices: 1, unaligned };
-                    let (tile, _) = choose(input, &sizes, Device { multiprocessors: 84, room });
+                    let (tile, _) =
+                        choose(input, &sizes, Device { multiprocessors: 84, room, ..device("sm_86") });
                     let needed = tile.most_shared(input.dtype());
                     assert!(needed <= room, "{input:?} {sizes:?}: {tile:?} needs {needed} of {room} bytes");
                 }

@@ -258,6 +258,7 @@ pub(crate) fn tiles(input: MmaInput) -> &'static [&'static Tile] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::variant::Architectures;
 
     #[test]
     fn tiles_are_named_by_their_sizes() {
@@ -270,12 +271,22 @@ mod tests {
     }
 
     #[test]
-    fn tiles_are_of_their_inputs_engine() {
+    fn tiles_are_of_engines_for_their_input() {
         for input in MmaInput::all() {
             for tile in tiles(input) {
-                assert_eq!(tile.engine, input.engine(), "{tile:?}");
+                assert_eq!(tile.engine.uses_tensor_cores(), input.uses_tensor_cores(), "{tile:?}");
                 assert_eq!(matches!(tile.part, Part::Warp { .. }), tile.engine.uses_tensor_cores());
             }
+        }
+    }
+
+    #[test]
+    fn every_input_has_a_tile_for_every_device() {
+        for input in MmaInput::all() {
+            let everywhere = |tile: &&Tile| {
+                tile.purpose == Purpose::Any && tile.engine.architectures() == Architectures::ALL
+            };
+            assert!(tiles(input).iter().copied().any(|tile| everywhere(&tile)), "{input:?}");
         }
     }
 }
