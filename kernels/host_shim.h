@@ -118,7 +118,6 @@ double fma(double, double, double);
 #define BAND 1
 #define MASK 2
 #define DROPOUT 1
-#define ALIGNED 1
 #define Q_ROW_TILES 1
 #define Q_STEP 64
 #define Q_WARPS 4

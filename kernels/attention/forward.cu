@@ -21,12 +21,12 @@
 // tiles, which take as many registers as there are without spills, by ROW_TILES, STEP, WARPS and BLOCKS (that share a multiprocessor):
 //
 //                                             ROW_TILES STEP WARPS BLOCKS   H100, 4096 keys: TFLOP/s full, causal
-//   mma    value_dim above 96                     2      32    4     2      370, 320: two row tiles read a fragment of keys or values once
+//   mma    head_dim or value_dim above 64         2      32    4     2      370, 320: two row tiles read a fragment of keys or values once
 //          narrower                               2      64    4     2      330, 295
-//          under a mask, or not aligned           1      64    4     2      220
+//          under a mask                           1      64    4     2      220
 //   wgmma  head_dim or value_dim above 64         1      64    4     2      490, 420: two blocks run apart, softmax under products
 //          narrower                               1     128    4     3      440, 390
-//          under a mask, or not aligned           1      64    4     2      290
+//          under a mask                           1      64    4     2      290
 //
 // Limits: queries + keys < 2^31, grid < 2^31, widths from 1 to 128. y's last axis is a run. Under a mask BAND is 1, and the strides of the
 // mask's last two axes are below 2^24. wgmma's widths are rounded up to 64 or 128.

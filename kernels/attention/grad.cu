@@ -25,10 +25,10 @@
 // where a block has WARPS * ROW_TILES * 16 rows. The host says the tiles by Q_ROW_TILES, Q_STEP, Q_WARPS, Q_BLOCKS, and K_ likewise:
 //
 //                                            Q: ROW_TILES STEP WARPS BLOCKS   K: ROW_TILES STEP WARPS BLOCKS
-//   mma    a width above 96                         2      16    4     2            1      32    4     2
+//   mma    a width above 64                         2      16    4     2            1      32    4     2
 //          narrower                                 2      32    4     2            1      64    4     2
-//          under a mask, or not aligned             1      32    4     2            1      32    4     2
-//   wgmma  a width above 64, a mask, not aligned    1      64    4     2            1      64    4     2
+//          under a mask                             1      32    4     2            1      32    4     2
+//   wgmma  a width above 64, or a mask              1      64    4     2            1      64    4     2
 //          narrower                                 1      64    4     3            1      64    4     2
 //
 // Limits as for forward.cu; the last axes of dq, dk and dv are runs.

@@ -5,7 +5,7 @@
 // Sixteen lanes have a row. Rows from the queries up to `padded`, a multiple of 16, get infinity and 0: their weights will be 0, as are those
 // of a query that saw no key.
 //
-// Launch: attention_grad_rows<<<batch * heads * padded / 16, 256>>>. It knows TYPE, MASK and ALIGNED alone.
+// Launch: attention_grad_rows<<<batch * heads * padded / 16, 256>>>. It knows TYPE and MASK alone.
 
 #include "attention/params.cuh"
 
@@ -24,16 +24,11 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention_grad_rows(const 
     if (query < p.sizes.queries) {
         View<const Element> y = head_of(p.y, batch, inner), dy = head_of(p.dy, batch, inner);
         const Element *y_row = y.first + i64(query) * y.row, *dy_row = dy.first + i64(query) * dy.row;
-        if (ALIGNED) {
-            for (u32 column = lane * PACK; column < p.sizes.value_dim; column += LANES * PACK) {
-                Pack<Element, PACK> left = load<Element, PACK>(y_row + column),
-                                    right = load<Element, PACK>(dy_row + column);
+        for (u32 column = lane * PACK; column < p.sizes.value_dim; column += LANES * PACK) {
+            Pack<Element, PACK> left = load<Element, PACK>(y_row + column),
+                                right = load<Element, PACK>(dy_row + column);
 #pragma unroll
-                for (int e = 0; e < PACK; ++e) row_dot += widen(left.of[e]) * widen(right.of[e]);
-            }
-        } else {
-            for (u32 column = lane; column < p.sizes.value_dim; column += LANES)
-                row_dot += widen(y_row[i64(column) * y.column]) * widen(dy_row[i64(column) * dy.column]);
+            for (int e = 0; e < PACK; ++e) row_dot += widen(left.of[e]) * widen(right.of[e]);
         }
         log_sum =
             p.log_sums

@@ -16,8 +16,8 @@
 
 template <int ROWS, int WIDTH> struct Tile;
 
-// Strides of aligned rows are below 2^31: one wide multiplication.
-INLINE i64 row_start(i32 row, i64 stride) { return ALIGNED ? i64(row) * i64(i32(stride)) : i64(row) * stride; }
+// Strides of rows are below 2^31: one wide multiplication.
+INLINE i64 row_start(i32 row, i64 stride) { return i64(row) * i64(i32(stride)); }
 
 // ROWS rows from `first_row` on into a tile, zeros beyond `rows` and `columns`. As many threads as a row has chunks, rounded up to a power of
 // two, stand side by side, so that a thread keeps its column.
@@ -29,26 +29,14 @@ INLINE void fetch(u32 to, const View<const Element>& from, i32 first_row, i32 ro
     u32 row = threadIdx.x / ABREAST, chunk = threadIdx.x % ABREAST;
     if (CHUNKS < ABREAST && chunk >= CHUNKS) return;
     rows -= first_row;
-    if (ALIGNED && chunk * 8 >= columns) rows = 0;
-#pragma unroll ALIGNED ? 64 : 1
+    if (chunk * 8 >= columns) rows = 0;
+#pragma unroll 64
     for (int i = 0; i < (ROWS + ROWS_AT_ONCE - 1) / ROWS_AT_ONCE; ++i, row += ROWS_AT_ONCE) {
         if (ROWS % ROWS_AT_ONCE != 0 && row >= ROWS) break;
         bool inside = i32(row) < rows;
         const Element* source = from.first + row_start(first_row + i32(row), from.row);
         u32 place = to + Tile<ROWS, WIDTH>::at(row, chunk);
-        if (ALIGNED) {
-            cp_async<16>(place, source + chunk * 8, inside);
-        } else {
-            u32 words[4];
-#pragma unroll
-            for (int word = 0; word < 4; ++word) {
-                u32 column = chunk * 8 + word * 2;
-                u32 low = inside && column < columns ? source[i64(column) * from.column].bits : 0;
-                u32 high = inside && column + 1 < columns ? source[i64(column + 1) * from.column].bits : 0;
-                words[word] = low | high << 16;
-            }
-            st_shared_v4(place, words);
-        }
+        cp_async<16>(place, source + chunk * 8, inside);
     }
 }
 
@@ -204,17 +192,9 @@ INLINE void write_rows(const float (&c)[DOWN][WIDTH / 8][4], u32 tile, u32 row, 
 #pragma unroll
             for (int half = 0; half < 2; ++half) {
                 u32 at = row + i * 16 + half * 8 + lane / 4;
-                if (ALIGNED) {
-                    u32 pair = pair_of(c[i][j][half * 2], c[i][j][half * 2 + 1], Element());
-                    st_shared(tile + Staging::at(at, j) + lane % 4 * 4, pair);
-                } else if (i32(at) < rows) {
-                    Element* target = to.first + i64(first_row + i32(at)) * to.row;
-                    u32 column = j * 8 + lane % 4 * 2;
-                    if (column < columns) target[column] = narrow<Element>(c[i][j][half * 2]);
-                    if (column + 1 < columns) target[column + 1] = narrow<Element>(c[i][j][half * 2 + 1]);
-                }
+                u32 pair = pair_of(c[i][j][half * 2], c[i][j][half * 2 + 1], Element());
+                st_shared(tile + Staging::at(at, j) + lane % 4 * 4, pair);
             }
-    if (!ALIGNED) return;
     __syncwarp();
 #pragma unroll
     for (int i = 0; i < DOWN * 16 * Staging::CHUNKS / WARP; ++i) {

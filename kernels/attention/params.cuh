@@ -6,13 +6,14 @@
 //
 // The host compiles them with
 //   TYPE        the element type of all operands but the log-sum-exp
-//   HEAD_DIM    the width of q and k, rounded up to 32, 64, 96 or 128; VALUE_DIM likewise that of v
+//   HEAD_DIM    the width of the tiles of q and k, VALUE_DIM that of v's: both the wider of the two, rounded up to 32, 64 or 128
 //   BAND        1: a query sees keys from its number + reach_first up to but not its number + reach_end (causal, window); 0: all keys
 //   MASK        0: none; 1: Truth, true where seen; 2: TYPE, added to the scaled scores
 //   DROPOUT     1: weights may be dropped (then BAND is 1); 0: never
-//   ALIGNED     1: of all operands but the mask and the log-sum-exp the last axis is a run, width, strides and address divide by 16 bytes,
-//               and strides of rows are below 2^31 elements; 0: any layout
 //   WGMMA       1: half precision by wgmma; 0: by mma.sync
+//
+// Of all operands but the mask and the log-sum-exp the last axis is contiguous, widths, strides and addresses are multiples of 16 bytes, and
+// strides of rows are below 2^31 elements: the host copies what is not.
 
 #pragma once
 

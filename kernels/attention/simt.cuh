@@ -31,7 +31,7 @@ INLINE constexpr int weight_pitch(int columns) { return columns + 8; }
 // TILE_ROWS rows from `first_row` on into a tile, zeros beyond `rows` and `columns`.
 template <int TILE_ROWS, int WIDTH>
 INLINE void fetch(float* to, const View<const Element>& from, i32 first_row, i32 rows, u32 columns) {
-    constexpr int PACK = ALIGNED ? 4 : 1;
+    constexpr int PACK = 4;
     constexpr int PACKS = WIDTH / PACK;
 #pragma unroll 4
     for (u32 number = threadIdx.x; number < TILE_ROWS * PACKS; number += THREADS) {
@@ -39,8 +39,7 @@ INLINE void fetch(float* to, const View<const Element>& from, i32 first_row, i32
         bool inside = first_row + i32(row) < rows && column < columns;
         const Element* source = from.first + i64(first_row + i32(row)) * from.row;
         u32 place = cvta_to_shared(to + row * pitch_of(WIDTH) + column);
-        if (ALIGNED) cp_async<16>(place, source + column, inside);
-        else cp_async<4>(place, source + i64(column) * from.column, inside);
+        cp_async<16>(place, source + column, inside);
     }
 }
 
@@ -173,16 +172,10 @@ INLINE void write_rows(const float (&c)[LANE_ROWS][WIDTH / LANES], const View<El
 #pragma unroll
         for (int j = 0; j < WIDTH / LANES; j += LANE_COLUMNS) {
             u32 column = lane * LANE_COLUMNS + j * LANES;
-            if (ALIGNED) {
-                Pack<float, LANE_COLUMNS> pack;
+            Pack<float, LANE_COLUMNS> pack;
 #pragma unroll
-                for (int e = 0; e < LANE_COLUMNS; ++e) pack.of[e] = c[i][j + e];
-                if (column < columns) store<float, LANE_COLUMNS>(at + column, pack);
-            } else {
-#pragma unroll
-                for (int e = 0; e < LANE_COLUMNS; ++e)
-                    if (column + e < columns) at[column + e] = c[i][j + e];
-            }
+            for (int e = 0; e < LANE_COLUMNS; ++e) pack.of[e] = c[i][j + e];
+            if (column < columns) store<float, LANE_COLUMNS>(at + column, pack);
         }
     }
 }

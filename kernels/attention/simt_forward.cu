@@ -17,7 +17,7 @@ constexpr int STEP = 64;
 constexpr int K_FLOATS = STEP * largest(pitch_of(HEAD_DIM), weight_pitch(STEP));
 constexpr int SHARED_BYTES = (ROWS * pitch_of(HEAD_DIM) + K_FLOATS + STEP * pitch_of(VALUE_DIM)) * 4;
 // Blocks that share a multiprocessor (227 KiB), and its registers.
-constexpr int BLOCKS = SHARED_BYTES < 72 * 1024 && VALUE_DIM < 128 && MASK == 0 && !DROPOUT && ALIGNED ? 3 : 2;
+constexpr int BLOCKS = SHARED_BYTES < 72 * 1024 && VALUE_DIM < 128 && MASK == 0 && !DROPOUT ? 3 : 2;
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) attention(const __grid_constant__ Attention p) {
     extern __shared__ __align__(128) u8 shared[];

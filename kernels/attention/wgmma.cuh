@@ -30,6 +30,7 @@ INLINE void publish_copies() {
     fence_proxy_async_shared();
 }
 
+// The engine's side of what forward.cu and grad.cu say around products; mma.cuh has it empty.
 INLINE void begin_products() { wgmma_fence(); }
 INLINE void commit_products() { wgmma_commit_group(); }
 template <int PENDING> INLINE void await_products() { wgmma_wait_group<PENDING>(); }

@@ -1,4 +1,4 @@
-// What a launch of sm_90a can carry beyond a grid, each in the smallest kernel that shows that it arrived. No op uses them: the tests of
+// What a launch can carry beyond a grid from compute capability 9.0 on, each in the smallest kernel that shows that it arrived. No op uses them: the tests of
 // launches do.
 //
 //   probe_tensor_map         y[i, j] = x[row + i, column + j], a tile that a tensor map in the parameters copies; 0 beyond x

@@ -26,7 +26,8 @@ INLINE uint4 ld_shared_v4(u32 from) {
                  : "memory");
     return words;
 }
-// Without "memory": other accesses may pass these.
+// The same instructions without "memory", so that the compiler may move other accesses past them: for operands of products, which are read
+// behind a barrier.
 INLINE void ld_shared_v2_unordered(u32 (&to)[2], u32 from) {
     asm volatile("ld.shared.v2.u32 {%0, %1}, [%2];" : "=r"(to[0]), "=r"(to[1]) : "r"(from));
 }

@@ -28,7 +28,6 @@ impl Source {
             ("BAND", usize::from(band)),
             ("MASK", mask),
             ("DROPOUT", usize::from(drops)),
-            ("ALIGNED", 1),
         ])
     }
 
