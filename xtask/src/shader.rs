@@ -1,11 +1,14 @@
-//! The WGSL that the wgpu backend links for an op: of the first call that the op table's row makes
-//! on its smallest shape.
+//! The WGSL that the wgpu backend links for an op: of the first call of it that its rows of the op
+//! table make. For what has no shader of its own, the shaders of the ops that it is composed of.
 
 use std::collections::BTreeSet;
 use ternion_core::ops::create::Fill;
-use ternion_core::{DType, Device, Op, Scalar, Shape};
-use ternion_testing::table::table;
-use ternion_testing::{Check, Filter, OpCase, Target, check_row};
+use ternion_core::{DType, Device, Op, Scalar, Shape, no_grad};
+use ternion_testing::OpCase;
+use ternion_testing::case::{Draw, Drawn};
+use ternion_testing::guarded::{Guarded, Repeat};
+use ternion_testing::place::Arrangement;
+use ternion_testing::table::{Instance, table};
 use ternion_wgpu::{Launched, WgpuBackend, noop_device};
 
 /// Prints it.
@@ -29,11 +32,28 @@ fn linked(name: &str, dtype: &str) -> Result<String, String> {
     }
     let device = noop_device();
     refusal(&device, dtype).map_or(Ok(()), |why| Err(format!("{name}: no shader in {dtype}: {why}")))?;
-    taken
-        .into_iter()
-        .find_map(|row| first_call(row, dtype, &device))
-        .map(|launched| described(&launched))
-        .ok_or_else(|| format!("{name} launches no shader: it makes a view, or the host computes it"))
+    texts(name, &taken, dtype, &device)
+}
+
+/// Those of the first call of the op. Without one, those of the first shapes that launch any.
+fn texts(name: &str, rows: &[&OpCase], dtype: DType, device: &Device) -> Result<String, String> {
+    let (mut composed, mut is_of_host) = (Vec::new(), false);
+    for case in rows.iter().flat_map(|row| filled(row).into_iter().map(move |instance| (*row, instance))) {
+        let (launched, has_run) = run_case(name, case, dtype, device);
+        if let Some(own) = launched.iter().find(|one| one.op == name).map(|one| one.call) {
+            let own: Vec<Launched> = launched.into_iter().filter(|one| one.call == own).collect();
+            return Ok(described(&own));
+        }
+        is_of_host |= has_run;
+        if composed.is_empty() {
+            composed = launched;
+        }
+    }
+    match composed.is_empty() {
+        _ if is_of_host => Err(format!("{name} launches no shader: the host computes it")),
+        true => Err(format!("{name} launches no shader on dense tensors: it makes a view")),
+        false => Ok(format!("{}\n\n{}", heading(name, &composed), described(&composed))),
+    }
 }
 
 /// The names of all ops.
@@ -58,25 +78,52 @@ fn refusal(device: &Device, dtype: DType) -> Option<String> {
     device.backend().plan(&fill, &[]).err().map(|unsupported| unsupported.why.into_owned())
 }
 
-/// What the first call of the op launches, by its own name where there is such a call.
-fn first_call(row: &OpCase, dtype: DType, device: &Device) -> Option<Vec<Launched>> {
-    let backend: &WgpuBackend = device.downcast()?;
-    let target = Target::new(device.clone());
-    // The smallest shape may have no elements.
-    let launched = [row.smallest(), row.clone()].into_iter().find_map(|row| {
-        backend.take_launched();
-        check_row(&OpCase { dtypes: vec![dtype], ..row }, Check::Forward, &target, &Filter::default());
-        Some(backend.take_launched()).filter(|launched| !launched.is_empty())
-    })?;
-    let own = launched.iter().find(|one| one.op == row.op).or(launched.first())?.call;
-    Some(launched.into_iter().filter(|one| one.call == own).collect())
+/// The shapes of the row that all have elements, as without any an op launches nothing, or a mere copy.
+/// The smallest of more than one element are first: of one, no strides are read.
+fn filled(row: &OpCase) -> Vec<&Instance> {
+    let elements = |shape: &Vec<usize>| shape.iter().product::<usize>();
+    let mut instances: Vec<&Instance> = row.instances.iter().collect();
+    instances.retain(|instance| instance.iter().all(|shape| elements(shape) > 0));
+    instances.sort_by_key(|instance| {
+        let sum = instance.iter().map(elements).sum::<usize>();
+        (sum <= 1, sum)
+    });
+    instances
+}
+
+/// What a row launches on these shapes, and whether the device ran an op of this name. As nothing is
+/// computed, the call may end with an error: behind what it launched.
+fn run_case(
+    name: &str,
+    (row, instance): (&OpCase, &Instance),
+    dtype: DType,
+    device: &Device,
+) -> (Vec<Launched>, bool) {
+    let Some(backend) = device.downcast::<WgpuBackend>() else { return (Vec::new(), false) };
+    let drawn = Drawn::new(row, instance, Draw::of(dtype), Arrangement::Dense);
+    let (recorded, trace) = Guarded::device(device, Repeat::Unwatched);
+    backend.take_launched();
+    let _ = no_grad(|| row.call(&recorded, dtype, Arrangement::Dense, &drawn.inputs));
+    (backend.take_launched(), trace.get().ran.iter().any(|(_, ran)| *ran == name))
+}
+
+/// That these shaders are those of other ops.
+fn heading(name: &str, launched: &[Launched]) -> String {
+    let mut ops: Vec<&str> = Vec::new();
+    for one in launched {
+        if !ops.contains(&one.op) {
+            ops.push(one.op);
+        }
+    }
+    format!("// {name} has no shader of its own; it is composed of ops that have: {}", listed(ops))
 }
 
 /// The texts, each below the path of its template; of equal ones the first.
 fn described(launched: &[Launched]) -> String {
     let mut text = String::new();
     for (at, one) in launched.iter().enumerate() {
-        if !launched[..at].contains(one) {
+        let is_equal = |other: &Launched| (other.op, &other.text) == (one.op, &one.text);
+        if !launched[..at].iter().any(is_equal) {
             text.push_str(&format!("// {}: shaders/{}\n\n", one.op, one.path));
             one.text.trim_end().split_inclusive('\n').for_each(|line| push_line(&mut text, line));
             text.push('\n');
@@ -100,10 +147,13 @@ mod tests {
     const WITHOUT: &[&str] = &[
         "chunk",
         "expand",
+        "flatten",
         "flip",
+        "iota",
         "narrow",
         "new",
         "permute",
+        "reshape",
         "select",
         "slice",
         "split",
@@ -115,18 +165,19 @@ mod tests {
         "unsqueeze",
     ];
 
+    /// What is printed for an op: in f32, or in its first dtype if it does not take that.
+    fn printed(name: &str) -> Result<String, String> {
+        let rows = table().into_iter().filter(|row| row.op == name);
+        let dtypes: BTreeSet<&str> = rows.flat_map(|row| row.dtypes).map(DType::name).collect();
+        let first = dtypes.first().expect("a dtype");
+        linked(name, if dtypes.contains("f32") { "f32" } else { first })
+    }
+
     #[test]
     fn every_op_of_the_table_has_its_shader_printed() {
         let mut without = Vec::new();
         for name in names() {
-            let dtypes: BTreeSet<&str> = table()
-                .iter()
-                .filter(|row| row.op == name)
-                .flat_map(|row| row.dtypes.clone())
-                .map(DType::name)
-                .collect();
-            let dtype = if dtypes.contains("f32") { "f32" } else { dtypes.first().expect("a dtype") };
-            match linked(name, dtype) {
+            match printed(name) {
                 Ok(text) => {
                     assert!(text.contains("fn main("), "{name}: {text}");
                     assert!(!text.contains("\n\n\n"), "{name}: blank lines in a row: {text}");
@@ -135,6 +186,114 @@ mod tests {
             }
         }
         assert_eq!(without, WITHOUT);
+    }
+
+    /// What the backend runs: the variant of `Op`, an op of it, and the file that this is computed by.
+    const OWN: &[[&str; 3]] = &[
+        ["Fill", "fill", "ops/elementwise.wgsl"],
+        ["Copy", "copy", "ops/elementwise.wgsl"],
+        ["Unary", "relu", "ops/elementwise.wgsl"],
+        ["UnaryGrad", "relu_grad", "ops/elementwise.wgsl"],
+        ["Binary", "add", "ops/elementwise.wgsl"],
+        ["BinaryScalar", "add_scalar", "ops/elementwise.wgsl"],
+        ["MultiplyAdd", "multiply_add", "ops/elementwise.wgsl"],
+        ["ScaleAdd", "scale_add", "ops/elementwise.wgsl"],
+        ["AddRelu", "add_relu", "ops/elementwise.wgsl"],
+        ["BiasActivation", "bias_activation", "ops/elementwise.wgsl"],
+        ["Compare", "le", "ops/elementwise.wgsl"],
+        ["CompareScalar", "ne_scalar", "ops/elementwise.wgsl"],
+        ["Select", "where", "ops/elementwise.wgsl"],
+        ["Reduce", "sum", "rows/rows.wgsl"],
+        ["Variance", "var", "rows/rows.wgsl"],
+        ["CumulativeSum", "cumsum", "rows/cumulative.wgsl"],
+        ["Softmax", "softmax", "rows/rows.wgsl"],
+        ["SoftmaxGrad", "softmax_grad", "rows/rows.wgsl"],
+        ["LogSoftmax", "log_softmax", "rows/rows.wgsl"],
+        ["LogSoftmaxGrad", "log_softmax_grad", "rows/rows.wgsl"],
+        ["CrossEntropy", "cross_entropy", "rows/rows.wgsl"],
+        ["CrossEntropyGrad", "cross_entropy_grad", "rows/rows.wgsl"],
+        ["CrossEntropyWithGrad", "cross_entropy_with_grad", "rows/rows.wgsl"],
+        ["CrossEntropyGradUpdate", "cross_entropy_grad_update", "rows/rows.wgsl"],
+        ["LayerNorm", "layer_norm", "rows/rows.wgsl"],
+        ["LayerNormGrad", "layer_norm_grad", "rows/norm_grad.wgsl"],
+        ["RmsNorm", "rms_norm", "rows/rows.wgsl"],
+        ["RmsNormGrad", "rms_norm_grad", "rows/norm_grad.wgsl"],
+        ["BatchNorm", "batch_norm", "rows/rows.wgsl"],
+        ["BatchNormGrad", "batch_norm_grad", "rows/rows.wgsl"],
+        ["Gather", "gather", "ops/gather.wgsl"],
+        ["IndexSelect", "index_select", "ops/gather.wgsl"],
+        ["Scatter", "scatter_add", "ops/scatter.wgsl"],
+        ["Scatter", "scatter_set", "ops/scatter.wgsl"],
+        ["IndexAdd", "index_add", "ops/scatter.wgsl"],
+        ["RandomBits", "random_bits", "ops/random.wgsl"],
+        ["Uniform", "uniform", "ops/random.wgsl"],
+        ["Normal", "normal", "ops/random.wgsl"],
+        ["Dropout", "dropout", "ops/random.wgsl"],
+        ["Sort", "sort", "ops/sort.wgsl"],
+        ["Pad", "pad", "ops/pad.wgsl"],
+        ["Concat", "concat", "ops/concat.wgsl"],
+        ["SliceAssign", "slice_assign", "ops/elementwise.wgsl"],
+        ["SgdStep", "sgd_step", "ops/step.wgsl"],
+        ["AdamStep", "adam_step", "ops/step.wgsl"],
+        ["MaxPool2d", "max_pool2d", "ops/pool.wgsl"],
+        ["MaxPool2dGrad", "max_pool2d_grad", "ops/pool.wgsl"],
+        ["AvgPool2d", "avg_pool2d", "ops/pool.wgsl"],
+        ["AvgPool2dGrad", "avg_pool2d_grad", "ops/pool.wgsl"],
+        ["Im2col", "im2col", "ops/im2col.wgsl"],
+        ["Col2im", "col2im", "ops/im2col.wgsl"],
+        ["Matmul", "matmul", "gemm/matmul.wgsl"],
+        ["Attention", "attention", "attention/attention.wgsl"],
+        ["AttentionGrad", "attention_grad", "attention/grad.wgsl"],
+        ["Conv2d", "conv2d", "gemm/conv2d.wgsl"],
+        ["Conv2dGradInput", "conv2d_grad_input", "gemm/conv2d.wgsl"],
+        ["Conv2dGradWeight", "conv2d_grad_weight", "gemm/conv2d.wgsl"],
+    ];
+
+    /// Those of which the elements are moved alone.
+    const COPIES: &[&str] = &["copy", "slice_assign"];
+
+    #[test]
+    fn every_op_that_the_backend_runs_has_its_own_template_printed() {
+        let code = |text: &str| -> Vec<String> {
+            text.lines().filter(|line| !line.starts_with("//")).map(String::from).collect()
+        };
+        let copy = code(&printed("copy").expect("a copy has a shader"));
+        for [_, name, path] in OWN {
+            let text = printed(name).unwrap_or_else(|error| panic!("{error}"));
+            assert!(text.starts_with(&format!("// {name}: ")), "{name}: not its own: {text}");
+            assert!(text.contains(&format!("// {name}: shaders/{path}\n")), "{name}: not of {path}: {text}");
+            assert!(COPIES.contains(name) || code(&text) != copy, "{name}: a copy");
+        }
+    }
+
+    #[test]
+    fn templates_are_known_of_all_that_the_backend_runs() {
+        let selection = crate::root().join("crates/backend-wgpu/src/select.rs");
+        let selection = std::fs::read_to_string(selection).expect("the selection");
+        let selected: BTreeSet<&str> = selection
+            .split("Op::")
+            .skip(1)
+            .filter_map(|text| text.split(|letter: char| !letter.is_ascii_alphanumeric()).next())
+            // The host computes it.
+            .filter(|&variant| variant != "Iota")
+            .collect();
+        assert_eq!(selected, OWN.iter().map(|[variant, ..]| *variant).collect());
+    }
+
+    #[test]
+    fn what_has_no_shader_of_its_own_says_so() {
+        let error = printed("iota").expect_err("no shader");
+        assert_eq!(error, "iota launches no shader: the host computes it");
+        let error = printed("permute").expect_err("no shader");
+        assert_eq!(error, "permute launches no shader on dense tensors: it makes a view");
+        let text = printed("mse_loss").expect("its parts have shaders");
+        let heading =
+            "// mse_loss has no shader of its own; it is composed of ops that have: sub, square, mean\n\n";
+        assert!(text.starts_with(heading), "{text}");
+        let headings: Vec<&str> = text.lines().filter(|line| line.contains(": shaders/")).collect();
+        let elementwise = |op: &str| format!("// {op}: shaders/ops/elementwise.wgsl");
+        let mean = "// mean: shaders/rows/rows.wgsl".to_string();
+        assert_eq!(headings, [elementwise("sub"), elementwise("square"), mean]);
     }
 
     #[test]

@@ -53,12 +53,8 @@ struct Task<'a, T: 'static> {
 
 impl<'a, T: Compute> Task<'a, T> {
     fn new(payload: &Reduce, x: &Locked<'a>, y: &'a Locked<'a>) -> Result<Task<'a, T>> {
-        let order = match payload.op {
-            ReduceOp::ArgMax | ReduceOp::ArgMin => ReductionOrder::RowMajor,
-            _ => ReductionOrder::Memory,
-        };
         let input = Operand::new(payload.op.name(), *x)?;
-        Ok(Task { plan: plan(x, y, payload.axes, order), input, output: y })
+        Ok(Task { plan: plan(x, y, payload.axes, ReductionOrder::of(payload.op)), input, output: y })
     }
 
     fn form<R: Reducer<In = T>>(&self, reducer: R, shifts: &[T]) -> Vec<R::Acc> {

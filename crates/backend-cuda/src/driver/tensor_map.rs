@@ -32,7 +32,7 @@ pub(crate) struct TensorMap([u64; 16]);
 /// How the rows of a box are permuted in shared memory, so that columns are read without bank
 /// conflicts: the length of a row's period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[allow(dead_code)] // the probe uses two; kernels for compute capability 9.0 choose
+#[allow(dead_code)] // the probe uses `None` only; kernels for compute capability 9.0 choose
 pub(crate) enum Swizzle {
     None,
     Bytes32,

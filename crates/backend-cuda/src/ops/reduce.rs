@@ -101,11 +101,7 @@ struct Spaces {
 
 impl Spaces {
     fn of(payload: &Reduce, x: &View<'_>, y: &View<'_>) -> Spaces {
-        let order = match payload.op {
-            ReduceOp::ArgMax | ReduceOp::ArgMin => ReductionOrder::RowMajor,
-            _ => ReductionOrder::Memory,
-        };
-        let axes = ReductionAxes::new(x.layout, y.layout, payload.axes, order);
+        let axes = ReductionAxes::new(x.layout, y.layout, payload.axes, ReductionOrder::of(payload.op));
         Spaces {
             results: axes.results(),
             reduced: axes.elements_of_each(),

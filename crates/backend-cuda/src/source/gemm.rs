@@ -42,7 +42,8 @@ pub(super) fn source(variant: GemmVariant) -> Source {
     source.named(&format!("{tile:?} {a:?} {b:?}: {types}"))
 }
 
-/// How the SIMT kernel calls a load.
+/// How the SIMT kernel calls a load. One of tensor cores, which no variant of it has, is called as its
+/// equal: so every load has a name, and nothing can panic.
 fn simt_copy(load: LoadMode) -> &'static str {
     match load {
         LoadMode::VectorMn | LoadMode::MnMajor => "PACKS",

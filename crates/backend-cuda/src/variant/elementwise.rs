@@ -151,13 +151,7 @@ fn unary_variants() -> Vec<ElementwiseVariant> {
 fn binary_variants() -> Vec<ElementwiseVariant> {
     let mut all = Vec::new();
     for op in BinaryOp::ALL {
-        let dtypes = DType::ALL.into_iter().filter(|&dtype| match op {
-            op if op.is_logical() => dtype == DType::Bool,
-            BinaryOp::Atan2 => dtype.is_float(),
-            BinaryOp::Max | BinaryOp::Min => true,
-            _ => dtype != DType::Bool,
-        });
-        for dtype in dtypes {
+        for dtype in DType::ALL.into_iter().filter(|&dtype| op.takes(dtype)) {
             let wide = dtype.accumulator();
             all.push(ElementwiseVariant::binary(op, dtype));
             if wide != dtype {

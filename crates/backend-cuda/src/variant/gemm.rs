@@ -214,7 +214,8 @@ impl Tile {
 }
 
 /// How an operand is loaded into shared memory. A vector is 16 bytes; "k" is the inner axis, "mn"
-/// the other one: m of a, n of b.
+/// the other one: m of a, n of b. How an operand is aligned is part of this: vectors are for those
+/// whose lines begin at multiples of 16 bytes, elements for all others.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum LoadMode {
     /// SIMT: vectors along mn.
@@ -262,7 +263,8 @@ impl LoadMode {
     }
 }
 
-/// What is done to a product before it is stored.
+/// What is done to a product before it is stored. One for all: the bias of a call may be null, and relu
+/// is switched by a constant at run time.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum EpilogueVariant {
     /// Adds a bias to each column, then applies relu: each if the call asks for it.

@@ -10,20 +10,8 @@ pub(crate) enum ReductionVariant {
     CumulativeSum(DType),
 }
 
-/// Reducers for every dtype that has an order.
-const REDUCERS: [ReduceOp; 6] =
-    [ReduceOp::Sum, ReduceOp::Prod, ReduceOp::Max, ReduceOp::Min, ReduceOp::ArgMax, ReduceOp::ArgMin];
-/// Reducers of floats.
-const FLOAT_REDUCERS: [ReduceOp; 5] =
-    [ReduceOp::Mean, ReduceOp::SumSquares, ReduceOp::MaxAbs, ReduceOp::Norm, ReduceOp::LogSumExp];
-
 pub(super) fn variants() -> Vec<ReductionVariant> {
-    let reduce = |dtype: DType, ops: &'static [ReduceOp]| {
-        ops.iter().map(move |&op| ReductionVariant::Reduce { op, dtype })
-    };
-    let mut all: Vec<ReductionVariant> = numbers().flat_map(|dtype| reduce(dtype, &REDUCERS)).collect();
-    all.extend(reduce(DType::Bool, &[ReduceOp::Max, ReduceOp::Min]));
-    all.extend(DType::FLOATS.into_iter().flat_map(|dtype| reduce(dtype, &FLOAT_REDUCERS)));
-    all.extend(numbers().map(ReductionVariant::CumulativeSum));
-    all
+    let dtypes = |op: ReduceOp| DType::ALL.into_iter().filter(move |&dtype| op.takes(dtype));
+    let reduce = |op: ReduceOp| dtypes(op).map(move |dtype| ReductionVariant::Reduce { op, dtype });
+    ReduceOp::ALL.into_iter().flat_map(reduce).chain(numbers().map(ReductionVariant::CumulativeSum)).collect()
 }

@@ -20,12 +20,27 @@ use ternion_core::backend::View;
 use ternion_core::ops::matmul::Epilogue;
 use ternion_core::{DType, Op, Result, Scalar};
 
-/// Tiles of tile.wgsl: name, and rows and columns.
-const TILE_128: (Tile, usize) = (Tile::Tile128, 128);
-const TILE_64: (Tile, usize) = (Tile::Tile64, 64);
-const TILE_16: (Tile, usize) = (Tile::Tile16, 16);
-/// Tile of tile_vec4.wgsl, of 128 rows and columns.
-const VEC4_TILE: (Tile, usize) = (Tile::Vec4Tile128, 128);
+/// A tile of the result with as many rows as columns.
+#[derive(Clone, Copy, Debug)]
+struct SquareTile {
+    tile: Tile,
+    /// Rows, and columns.
+    size: usize,
+}
+
+impl SquareTile {
+    /// How many there are of so many matrices `[m, n]`.
+    fn count(self, [m, n, _, matrices]: [usize; 4]) -> usize {
+        m.div_ceil(self.size) * n.div_ceil(self.size) * matrices
+    }
+}
+
+/// Those of tile.wgsl.
+const TILE_128: SquareTile = SquareTile { tile: Tile::Tile128, size: 128 };
+const TILE_64: SquareTile = SquareTile { tile: Tile::Tile64, size: 64 };
+const TILE_16: SquareTile = SquareTile { tile: Tile::Tile16, size: 16 };
+/// That of tile_vec4.wgsl.
+const VEC4_TILE: SquareTile = SquareTile { tile: Tile::Vec4Tile128, size: 128 };
 /// Bytes of memory of its groups.
 pub(crate) const VEC4_TILE_BYTES: u32 = 2 * 528 * 16;
 /// What inner lengths of parts are multiples of.
@@ -53,14 +68,14 @@ pub(crate) struct Tiling {
 
 impl Tiling {
     /// For so many matrices `[m, n]`, sums of k products.
-    pub(crate) fn of(class: Class, [m, n, k, matrices]: [usize; 4]) -> Tiling {
-        let count = |size: usize| m.div_ceil(size) * n.div_ceil(size) * matrices;
-        let (tile, size) = match class == Class::Float && m > TILE_64.1 / 2 && n > TILE_64.1 / 2 {
-            true if m > TILE_64.1 && n > TILE_64.1 && count(TILE_128.1) >= MANY_TILES => TILE_128,
+    pub(crate) fn of(class: Class, sizes: [usize; 4]) -> Tiling {
+        let shorter = sizes[0].min(sizes[1]);
+        let square = match class == Class::Float && shorter > TILE_64.size / 2 {
+            true if shorter > TILE_64.size && TILE_128.count(sizes) >= MANY_TILES => TILE_128,
             true => TILE_64,
             false => TILE_16,
         };
-        Tiling::by(tile, count(size), class, [m, n, k, matrices])
+        Tiling::by(square, class, sizes)
     }
 
     /// So many work groups, none of which has a part of a sum.
@@ -69,19 +84,19 @@ impl Tiling {
     }
 
     /// Tiles of 128 that are read four elements at a time.
-    fn by_vec4(tile: (Tile, usize), [m, n, k, matrices]: [usize; 4], runs: [bool; 2]) -> Tiling {
-        let tiles = m.div_ceil(tile.1) * n.div_ceil(tile.1) * matrices;
-        Tiling { vec4: Some(runs), ..Tiling::by(tile.0, tiles, Class::Float, [m, n, k, matrices]) }
+    fn by_vec4(sizes: [usize; 4], runs: [bool; 2]) -> Tiling {
+        Tiling { vec4: Some(runs), ..Tiling::by(VEC4_TILE, Class::Float, sizes) }
     }
 
-    /// So many tiles, and sums in as many parts as keep a device busy.
-    fn by(tile: Tile, tiles: usize, class: Class, [m, n, k, matrices]: [usize; 4]) -> Tiling {
+    /// Sums in as many parts as keep a device busy.
+    fn by(square: SquareTile, class: Class, sizes: [usize; 4]) -> Tiling {
+        let ([m, n, k, matrices], tiles) = (sizes, square.count(sizes));
         let affordable = MOST_PART_BYTES / (m * n * matrices * 4).max(1);
         let most = (k / SHORTEST_PART).min(MOST_PARTS).min(affordable).max(1);
         let wanted = if class == Class::Float { (WANTED_GROUPS / tiles.max(1)).clamp(1, most) } else { 1 };
         let split_length = k.div_ceil(wanted).next_multiple_of(STEP).max(STEP);
         let splits = k.div_ceil(split_length).max(1);
-        Tiling { tile, splits, split_length, groups: tiles * splits, vec4: None }
+        Tiling { tile: square.tile, splits, split_length, groups: tiles * splits, vec4: None }
     }
 }
 
@@ -260,7 +275,7 @@ fn in_vec4(tensors: &Tensors<'_>, offsets: [u32; 4]) -> Option<[bool; 2]> {
 fn takes_vec4(gpu: &Gpu, tensors: &Tensors<'_>) -> bool {
     let [m, n, ..] = tensors.sizes();
     Store::of(tensors.a.dtype).class() == Class::Float
-        && m.min(n) > TILE_64.1
+        && m.min(n) > TILE_64.size
         && gpu.limits.max_compute_workgroup_storage_size >= VEC4_TILE_BYTES
 }
 
@@ -311,7 +326,7 @@ pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
     let sizes = tensors.sizes();
     let runs = takes_vec4(call.gpu, &tensors).then(|| in_vec4(&tensors, offsets)).flatten();
     let tiling = match runs {
-        Some(runs) => Tiling::by_vec4(VEC4_TILE, sizes, runs),
+        Some(runs) => Tiling::by_vec4(sizes, runs),
         None => Tiling::of(Store::of(tensors.a.dtype).class(), sizes),
     };
     let mut parameters = parameters(call, &tensors, &payload.epilogue, tiling);

@@ -128,11 +128,7 @@ pub(crate) fn run_reduce(op: &Op, call: &Call<'_>) -> Result<()> {
     let Op::Reduce(Reduce { op, axes, .. }) = op else {
         return Err(Error::invalid(call.name, "is not a reduction"));
     };
-    let order = match op {
-        ReduceOp::ArgMax | ReduceOp::ArgMin => ReductionOrder::RowMajor,
-        _ => ReductionOrder::Memory,
-    };
-    let spaces = Spaces::of(&call.inputs[0], &call.outputs[0], *axes, order);
+    let spaces = Spaces::of(&call.inputs[0], &call.outputs[0], *axes, ReductionOrder::of(*op));
     let reducer = Reducer::of(*op, call.inputs[0].dtype);
     reduce(call, &reducer, &spaces, spaces.reduced as f64)
 }

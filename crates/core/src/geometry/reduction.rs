@@ -2,6 +2,7 @@
 
 use super::axes::{Axes, Stride, sort_slowest_first};
 use crate::layout::Layout;
+use crate::ops::reduce::ReduceOp;
 use crate::shape::AxisSet;
 
 /// In which order the reduced elements are numbered.
@@ -11,6 +12,17 @@ pub enum ReductionOrder {
     RowMajor,
     /// In the order of memory, which is the same each time.
     Memory,
+}
+
+impl ReductionOrder {
+    /// That of a reduction: the order of the shape where an element's number is the result.
+    #[inline]
+    pub fn of(op: ReduceOp) -> ReductionOrder {
+        match op {
+            ReduceOp::ArgMax | ReduceOp::ArgMin => ReductionOrder::RowMajor,
+            _ => ReductionOrder::Memory,
+        }
+    }
 }
 
 /// The axes of a reduction. Those that stay are in the input's order of memory, slowest first, so

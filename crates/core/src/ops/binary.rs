@@ -52,7 +52,8 @@ impl BinaryOp {
         matches!(self, BinaryOp::And | BinaryOp::Or | BinaryOp::Xor)
     }
 
-    fn takes(self, dtype: DType) -> bool {
+    /// Whether operands may be of this dtype.
+    pub fn takes(self, dtype: DType) -> bool {
         match self {
             BinaryOp::And | BinaryOp::Or | BinaryOp::Xor => dtype == DType::Bool,
             BinaryOp::Atan2 => dtype.is_float(),

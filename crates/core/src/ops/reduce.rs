@@ -54,16 +54,24 @@ impl ReduceOp {
         )
     }
 
+    /// Whether the input may be of this dtype.
+    pub fn takes(self, dtype: DType) -> bool {
+        match self {
+            ReduceOp::Max | ReduceOp::Min => true,
+            ReduceOp::Sum | ReduceOp::Prod | ReduceOp::ArgMax | ReduceOp::ArgMin => dtype != DType::Bool,
+            ReduceOp::Mean
+            | ReduceOp::SumSquares
+            | ReduceOp::MaxAbs
+            | ReduceOp::Norm
+            | ReduceOp::LogSumExp => dtype.is_float(),
+        }
+    }
+
     fn check(self, meta: &Meta<'_>, axes: AxisSet) -> Result<()> {
         let name = self.name();
-        match self {
-            ReduceOp::Sum | ReduceOp::Prod | ReduceOp::ArgMax | ReduceOp::ArgMin
-                if meta.dtype == DType::Bool =>
-            {
-                return Err(Error::dtype(name, "input", meta.dtype, "a number"));
-            }
-            op if !op.is_primitive() => check::float(name, "input", meta)?,
-            _ => {}
+        if !self.takes(meta.dtype) {
+            let expected = if self.is_primitive() { "a number" } else { "a floating dtype" };
+            return Err(Error::dtype(name, "input", meta.dtype, expected));
         }
         let needs_one = matches!(
             self,

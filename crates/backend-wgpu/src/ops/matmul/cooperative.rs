@@ -1,6 +1,6 @@
 //! Products of f16 by cooperative matrices: sums in f32 first, then what follows.
 
-use super::{Parameters, Tensors, Tiling, VEC4_TILE, batch_space, bindings};
+use super::{Parameters, Tensors, Tiling, batch_space, bindings};
 use crate::call::Call;
 use crate::gpu::Launch;
 use crate::names::{
@@ -116,8 +116,7 @@ impl Cooperative {
         call.gpu.launch(call.name, sums, bytemuck::bytes_of(&self.parameters))?;
         let added =
             Parameters { splits, split_stride: plane as u32, left_runs: rows, right_runs: columns, ..*whole };
-        let tiling =
-            Tiling { tile: Tile::SumPaddedParts, ..Tiling::by_vec4(VEC4_TILE, tensors.sizes(), self.runs) };
+        let tiling = Tiling { tile: Tile::SumPaddedParts, ..Tiling::by_vec4(tensors.sizes(), self.runs) };
         let plain = whole.is_plain(function);
         let what_follows = Launch {
             variant: super::variant(
