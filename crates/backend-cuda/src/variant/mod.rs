@@ -4,9 +4,9 @@
 //! how operands are read, the architectures that it is for. Ops choose one for each launch;
 //! `modules` finds its kernels by it, so it is small and its hash is cheap.
 //!
-//! A family for another architecture is an arm of its engine here ([`gemm::Engine`],
+//! Products and attention for another architecture are an arm of their engine here ([`gemm::Engine`],
 //! [`attention::Engine`]), which says by its [`Architectures`] where it runs, and a file in
-//! `kernels/`.
+//! `kernels/`; for another op it is an arm of its family, whose launch code asks [`Variant::is_for`].
 
 mod architecture;
 pub(crate) mod attention;
