@@ -39,6 +39,8 @@ fn specials() -> Array {
     Array::new(&[values.len()], values.to_vec())
 }
 
+/// Drawn clear of poles: the limits of gradients of gradients are those of differences, which end where third derivatives are large.
+/// The ends of ranges are hostile values here, and gradients there a test of `python/tests/test_whole_range.py`.
 fn functions() -> Vec<Function> {
     macro_rules! function {
         ($name:ident, $values:expr, |$x:ident| $definition:expr) => {
@@ -46,14 +48,14 @@ fn functions() -> Vec<Function> {
         };
     }
     vec![
-        function!(tan, Uniform(-1.4, 1.4), |x| x.tan()),
-        function!(asin, Uniform(-0.95, 0.95), |x| x.asin()),
-        function!(acos, Uniform(-0.95, 0.95), |x| x.acos()),
+        function!(tan, Uniform(-1.0, 1.0), |x| x.tan()),
+        function!(asin, Uniform(-0.7, 0.7), |x| x.asin()),
+        function!(acos, Uniform(-0.7, 0.7), |x| x.acos()),
         function!(sinh, Uniform(-4.0, 4.0), |x| x.sinh()),
         function!(cosh, Uniform(-4.0, 4.0), |x| x.cosh()),
         function!(asinh, Uniform(-8.0, 8.0), |x| x.asinh()),
-        function!(acosh, Uniform(1.1, 8.0), |x| x.acosh()),
-        function!(atanh, Uniform(-0.9, 0.9), |x| x.atanh()),
+        function!(acosh, Uniform(1.6, 8.0), |x| x.acosh()),
+        function!(atanh, Uniform(-0.7, 0.7), |x| x.atanh()),
         function!(erfc, Uniform(-3.0, 3.0), |x| 1.0 - erf(x)),
     ]
 }
