@@ -14,6 +14,7 @@ pub mod dispatch;
 mod display;
 mod dtype;
 pub mod error;
+mod functions;
 pub mod geometry;
 mod layout;
 mod nested;

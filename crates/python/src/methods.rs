@@ -12,7 +12,7 @@ mod linear;
 pub mod loss;
 mod places;
 mod reduce;
-mod sloped;
+mod special;
 mod spread;
 mod views;
 

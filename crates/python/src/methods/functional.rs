@@ -467,7 +467,7 @@ fn hardtanh(
     #[pyo3(from_py_with = of::hardtanh)] max_val: f64,
 ) -> Outcome<PyTensor> {
     let x = operand("hardtanh", "input", input)?;
-    made(py, x.elements(), || super::sloped::held(&x, min_val, max_val))
+    made(py, x.elements(), || x.hardtanh(min_val, max_val))
 }
 
 /// A constant around the elements: pairs of amounts (before, behind) for the last axis, the one before it, and so on.

@@ -136,7 +136,7 @@ fn between_steps() -> Values {
 }
 
 /// On both sides of the bounds of clamp, and clear of them.
-fn around_bounds() -> Values {
+pub(super) fn around_bounds() -> Values {
     Values::custom(|shapes, own, rng| {
         let pick = |rng: &mut Rng| match rng.integer(0, 2) {
             0 => rng.uniform(-3.0, -0.85),

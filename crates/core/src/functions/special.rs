@@ -1,81 +1,51 @@
-//! Functions of one element that are no ops: computed by others over the whole range of a dtype, with a formula of their own for the gradient.
+//! Functions of one element over the whole range of a dtype, each with a formula of its own for the gradient.
 //!
 //! A gradient through the formulas for the values would meet `inf / inf` where these have limits, and lose digits where they cancel.
 
-use crate::error::Outcome;
-use crate::promote::floating;
-use crate::tensor::PyTensor;
-use pyo3::prelude::*;
+use super::unary;
+use crate::{DType, Result, Tensor};
 use std::f64::consts::{LN_2, PI};
-use ternion::autograd::{Context, Grads, with_gradient};
-use ternion::op::Saves;
-use ternion::{DType, Result, Tensor, no_grad};
 
-/// `value(x)`, whose gradient is `slope(x)` times that of the result. Halves are computed in f32 and rounded once, integers become floats.
-fn sloped(
-    name: &'static str,
-    x: &Tensor,
-    value: fn(&Tensor) -> Result<Tensor>,
-    slope: fn(&Tensor) -> Result<Tensor>,
-) -> Result<Tensor> {
-    let x = floating(x)?;
-    let wide = x.dtype().accumulator();
-    let found = no_grad(|| value(&x.to_dtype(wide)?)?.to_dtype(x.dtype()))?;
-    let rule = move |context: &Context<'_>, grads: &[Option<Tensor>]| {
-        let Some(grad) = &grads[0] else { return Ok(Grads::new()) };
-        let slope = slope(&context.input(0)?.to_dtype(wide)?)?;
-        let found = grad.to_dtype(wide)?.mul(&slope)?.to_dtype(context.dtype(0))?;
-        Ok(Grads::from_elem(Some(found), 1))
-    };
-    Ok(with_gradient(name, &[&x], vec![found], Saves::INPUTS, rule)?.swap_remove(0))
-}
-
-macro_rules! sloped {
-    ($($(#[$doc:meta])* $name:ident: $value:ident, $slope:expr;)*) => {
-        $(
-            fn $name(x: &Tensor) -> Result<Tensor> {
-                sloped(stringify!($name), x, $value, $slope)
-            }
-        )*
-
-        #[pymethods]
-        impl PyTensor {
+macro_rules! functions {
+    ($($(#[$doc:meta])* $name:ident: $value:ident, $grad:expr;)*) => {
+        impl Tensor {
             $(
                 $(#[$doc])*
                 ///
-                /// Shapes: [..] -> the same; integers become float32
-                fn $name(&self, py: Python<'_>) -> Outcome<PyTensor> {
-                    self.map(py, $name)
+                /// # Errors
+                /// A dtype that is not floating.
+                pub fn $name(&self) -> Result<Tensor> {
+                    unary(stringify!($name), self, $value, $grad)
                 }
             )*
         }
     };
 }
 
-sloped! {
+functions! {
     /// The tangent of each element, in radians.
-    tan: tangent, |x| tan(x)?.square()?.add_scalar(1);
+    tan: tangent, |x| x.tan()?.square()?.add_scalar(1);
     /// The angle of each element's sine, from -pi/2 to pi/2.
-    asin: angle_of_sine, arc_slope;
+    asin: angle_of_sine, arc_grad;
     /// The angle of each element's cosine, from 0 to pi.
-    acos: angle_of_cosine, |x| arc_slope(x)?.neg();
+    acos: angle_of_cosine, |x| arc_grad(x)?.neg();
     /// The hyperbolic sine of each element.
-    sinh: hyperbolic_sine, cosh;
+    sinh: hyperbolic_sine, Tensor::cosh;
     /// The hyperbolic cosine of each element.
-    cosh: hyperbolic_cosine, sinh;
+    cosh: hyperbolic_cosine, Tensor::sinh;
     /// The number whose hyperbolic sine each element is.
-    asinh: area_of_sine, asinh_slope;
+    asinh: area_of_sine, asinh_grad;
     /// The number of at least 0 whose hyperbolic cosine each element is; NaN below 1.
     acosh: area_of_cosine, |x| x.sub_scalar(1)?.rsqrt()?.mul(&x.add_scalar(1)?.rsqrt()?);
     /// The number whose hyperbolic tangent each element is; NaN outside -1 to 1.
     atanh: area_of_tangent, |x| x.rsub_scalar(1)?.mul(&x.add_scalar(1)?)?.recip();
-    /// 1 less the error function of each element, to the last digits where that is near 1.
+    /// `1 - erf(x)` of each element, to the last digits where `erf(x)` is near 1.
     erfc: complement, |x| bell(x)?.mul_scalar(-2.0 / PI.sqrt());
 }
 
 /// `e^(-x^2)`.
 fn bell(x: &Tensor) -> Result<Tensor> {
-    sloped("bell", x, bell_value, |x| bell(x)?.mul(&x.mul_scalar(-2)?))
+    unary("bell", x, bell_value, |x| bell(x)?.mul(&x.mul_scalar(-2)?))
 }
 
 fn tangent(x: &Tensor) -> Result<Tensor> {
@@ -96,7 +66,7 @@ fn angle_of_cosine(x: &Tensor) -> Result<Tensor> {
 }
 
 /// `1 / sqrt(1 - x^2)`.
-fn arc_slope(x: &Tensor) -> Result<Tensor> {
+fn arc_grad(x: &Tensor) -> Result<Tensor> {
     x.rsub_scalar(1)?.mul(&x.add_scalar(1)?)?.rsqrt()
 }
 
@@ -145,8 +115,8 @@ fn area_of_sine(x: &Tensor) -> Result<Tensor> {
     })
 }
 
-/// `1 / sqrt(x^2 + 1)`, of parts that have finite slopes themselves wherever they are not taken.
-fn asinh_slope(x: &Tensor) -> Result<Tensor> {
+/// `1 / sqrt(x^2 + 1)`, of parts that have finite gradients themselves wherever they are not taken.
+fn asinh_grad(x: &Tensor) -> Result<Tensor> {
     let size = x.abs()?;
     let near = size.clamp(0.0, LARGE)?.square()?.add_scalar(1)?.rsqrt()?;
     size.gt_scalar(LARGE)?.where_(&size.maximum_scalar(1)?.recip()?, &near)
@@ -233,20 +203,4 @@ fn complement(x: &Tensor) -> Result<Tensor> {
     }
     let far = bell_value(&size)?.mul(&sum.div(&size.mul_scalar(2)?.add_scalar(1)?)?)?;
     x.lt_scalar(0.5)?.where_(&x.erf()?.rsub_scalar(1)?, &far)
-}
-
-/// Each element kept from `low` to `high`. At the bounds the gradient is 0, as PyTorch has it of `hardtanh` (there that of `clamp` is 1).
-pub fn held(x: &Tensor, low: f64, high: f64) -> Result<Tensor> {
-    if !x.dtype().is_float() {
-        return x.clamp(low.trunc(), high.trunc());
-    }
-    let found = no_grad(|| x.clamp(low, high))?;
-    let rule = move |context: &Context<'_>, grads: &[Option<Tensor>]| {
-        let Some(grad) = &grads[0] else { return Ok(Grads::new()) };
-        let x = context.input(0)?;
-        // NaN is not within, as in PyTorch.
-        let within = x.gt_scalar(low)?.logical_and(&x.lt_scalar(high)?)?;
-        Ok(Grads::from_elem(Some(grad.masked_fill(&within.logical_not()?, 0)?), 1))
-    };
-    Ok(with_gradient("hardtanh", &[x], vec![found], Saves::INPUTS, rule)?.swap_remove(0))
 }

@@ -1,0 +1,59 @@
+//! Functions composed of ops, one file per family: they run on every device, in every memory layout, and each has a row in the op table.
+//!
+//! Gradients come from the ops, or, where those would lose digits or meet `inf / inf`, from a formula that stands beside the function
+//! ([`unary`]). Half precision is computed in f32 and rounded once.
+
+mod activations;
+mod special;
+
+use crate::autograd::{Context, Grads, no_grad, with_gradient};
+use crate::op::Saves;
+use crate::{Error, Result, Tensor};
+
+/// `value(x)`, whose gradient is `grad(x)` times that of the result. `value` and `grad` see f32 in place of half precision, and the
+/// results are rounded once. `grad` is recorded while gradients of gradients are wanted.
+///
+/// # Errors
+/// A dtype that is not floating, in the name of `name`.
+pub(crate) fn unary(
+    name: &'static str,
+    x: &Tensor,
+    value: fn(&Tensor) -> Result<Tensor>,
+    grad: fn(&Tensor) -> Result<Tensor>,
+) -> Result<Tensor> {
+    check_floating(name, x)?;
+    let dtype = x.dtype().accumulator();
+    let y = no_grad(|| value(&x.to_dtype(dtype)?)?.to_dtype(x.dtype()))?;
+    let rule = move |context: &Context<'_>, grads: &[Option<Tensor>]| {
+        let Some(dy) = &grads[0] else { return Ok(Grads::new()) };
+        let derivative = grad(&context.input(0)?.to_dtype(dtype)?)?;
+        let dx = dy.to_dtype(dtype)?.mul(&derivative)?.to_dtype(context.dtype(0))?;
+        Ok(Grads::from_elem(Some(dx), 1))
+    };
+    Ok(with_gradient(name, &[x], vec![y], Saves::INPUTS, rule)?.swap_remove(0))
+}
+
+/// That `x`, the input of a function, is floating.
+pub(crate) fn check_floating(name: &'static str, x: &Tensor) -> Result<()> {
+    match x.dtype().is_float() {
+        true => Ok(()),
+        false => Err(Error::dtype(name, "input", x.dtype(), "a floating dtype")),
+    }
+}
+
+/// `f` of the inputs in the dtype that sums are accumulated in, and its result in the dtype of the first: half precision is computed in
+/// f32 and rounded once, forward and backward.
+pub(crate) fn in_accumulator<const N: usize>(
+    inputs: [&Tensor; N],
+    f: impl FnOnce(&[Tensor; N]) -> Result<Tensor>,
+) -> Result<Tensor> {
+    let dtype = inputs[0].dtype();
+    if !dtype.is_half() {
+        return f(&inputs.map(Tensor::clone));
+    }
+    let mut wide = inputs.map(Tensor::clone);
+    for input in &mut wide {
+        *input = input.to_dtype(input.dtype().accumulator())?;
+    }
+    f(&wide)?.to_dtype(dtype)
+}

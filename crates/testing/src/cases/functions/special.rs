@@ -1,0 +1,61 @@
+//! Rows of special functions of one element.
+
+use crate::oracle::erf;
+use crate::prelude::*;
+
+/// A function with its definition.
+struct Function {
+    name: &'static str,
+    values: Values,
+    run: fn(&Tensor) -> Result<Tensor>,
+    definition: fn(f64) -> f64,
+}
+
+/// The rows.
+pub fn rows() -> Vec<OpCase> {
+    functions().into_iter().map(|function| function.row()).collect()
+}
+
+impl Function {
+    fn row(self) -> OpCase {
+        let Function { name, values, run, definition } = self;
+        OpCase::new(name, "")
+            .input(values)
+            .shapes([&[], &[0, 3], &[13], &[7, 33], &[2, 5, 3]])
+            .twice()
+            .run(move |x| run(&x[0]))
+            .oracle(move |x| x[0].map(definition))
+            .hostile("special", [specials()])
+            .rejects(format!("{name}: input is i64, expected a floating dtype"), move |device| {
+                run(&Tensor::zeros([2], I64, device)?)
+            })
+            .perf([&[8192, 1024]])
+    }
+}
+
+/// Zeros of both signs, infinities, NaN, ones and numbers near the ends of a dtype.
+fn specials() -> Array {
+    let values = [0.0, -0.0, 1.0, -1.0, f64::INFINITY, f64::NEG_INFINITY, f64::NAN, 1e-30, -1e-30, 60000.0, -60000.0];
+    Array::new(&[values.len()], values.to_vec())
+}
+
+/// Drawn clear of poles: the limits of gradients of gradients are those of differences, which end where third derivatives are large.
+/// The ends of ranges are hostile values here, and gradients there a test of `python/tests/test_whole_range.py`.
+fn functions() -> Vec<Function> {
+    macro_rules! function {
+        ($name:ident, $values:expr, |$x:ident| $definition:expr) => {
+            Function { name: stringify!($name), values: $values, run: Tensor::$name, definition: |$x| $definition }
+        };
+    }
+    vec![
+        function!(tan, Uniform(-1.0, 1.0), |x| x.tan()),
+        function!(asin, Uniform(-0.7, 0.7), |x| x.asin()),
+        function!(acos, Uniform(-0.7, 0.7), |x| x.acos()),
+        function!(sinh, Uniform(-4.0, 4.0), |x| x.sinh()),
+        function!(cosh, Uniform(-4.0, 4.0), |x| x.cosh()),
+        function!(asinh, Uniform(-8.0, 8.0), |x| x.asinh()),
+        function!(acosh, Uniform(1.6, 8.0), |x| x.acosh()),
+        function!(atanh, Uniform(-0.7, 0.7), |x| x.atanh()),
+        function!(erfc, Uniform(-3.0, 3.0), |x| 1.0 - erf(x)),
+    ]
+}
