@@ -12,12 +12,13 @@ INTRODUCTION = """
 # Conformance with PyTorch
 
 PyTorch tests its functions by a database of its own (`torch.testing._internal.common_methods_invocations.op_db`): sample inputs of each function in each
-dtype, and calls that must fail. They run here through both libraries. A sample is one input in one of float32, float64, bfloat16, int64 and bool. It passes if
-all of its forms do: the function, its gradients for the same cotangents, the method, the operator, the in-place form, and the function of inputs whose elements do
-not lie one after the other. A call that must fail is a sample as well. Numbers are right if they are within PyTorch's own tolerance for the dtype of its result, or
-about as near to the exact result as PyTorch's are (`torch_database/comparison.py` has the rule); exact is what PyTorch computes in float64. An argument or a dtype that is refused has
-failed ("refused"), and so has a method or an in-place form that is not there ("form absent") and a call that PyTorch refuses and Ternion does not ("accepted"). Of
-random numbers shape, dtype and range or median are compared. Samples of complex numbers and sparse tensors do not count.
+dtype, and calls that must fail. They run here through both libraries. A sample is one input in one of float32, float64, bfloat16, int64 and bool. It passes
+if all of its forms do: the function, its gradients for the same cotangents, the method, the operator, the in-place form, and the function of inputs whose
+elements do not lie one after the other. A call that must fail is a sample as well. Numbers are right if they are within PyTorch's own tolerance for the dtype
+of its result, or about as near to the exact result as PyTorch's are (`torch_database/comparison.py` has the rule); exact is what PyTorch computes in float64.
+An argument or a dtype that is refused has failed ("refused"), and so has a method or an in-place form that is not there ("form absent") and a call that
+PyTorch refuses and Ternion does not ("accepted"). Of random numbers shape, dtype and range or median are compared. Samples of complex numbers and sparse
+tensors do not count.
 
 ```sh
 python python/conformance/torch_database/run.py --all                # runs all and writes docs/torch-database-cpu.json and this part of the page
@@ -60,8 +61,9 @@ def _cell(text):
 
 def _totals(devices, present, absent, purpose):
     count = devices[0]["database"]
+    of_all = f"{len(present)} have a function here, {len(absent)} have none, and {len(purpose)} stay out on purpose"
     rows = [
-        f"torch {devices[0]['torch']}: {count} entries, of which {len(present)} have a function here, {len(absent)} have none, and {len(purpose)} stay out on purpose.",
+        f"torch {devices[0]['torch']}: {count} entries, of which {of_all}.",
         "",
         _row("device", "dtype", "samples", "passed", "", *KINDS),
         "|---|---|" + "---:|" * (3 + len(KINDS)),
@@ -96,15 +98,19 @@ def _wrong_table(devices):
     rows = ["| entry | device | samples | what | example | why |", "|---|---|---|---|---|---|"]
     for device, name, group in _failures(devices, WRONG):
         why = REASONS.get((name, group["kind"]), "")
-        rows.append(_row(f"`{name}`", device, group["cases"], f"{group['kind']}, {group['form']}", f"`{_cell(group['example'])}`: {_cell(group['detail'])}", why))
+        rows.append(_row(f"`{name}`", device, group["cases"], *_told(group), why))
     return rows if len(rows) > 2 else ["None."]
+
+
+def _told(group):
+    return f"{group['kind']}, {group['form']}", f"`{_cell(group['example'])}`: {_cell(group['detail'])}"
 
 
 def _refused_table(devices):
     rows = ["| entry | device | samples | what | example |", "|---|---|---:|---|---|"]
     for device, name, group in _failures(devices, [kind for kind in KINDS if kind not in WRONG]):
         count = len(results.unpacked(group["cases"]))
-        rows.append(_row(f"`{name}`", device, count, f"{group['kind']}, {group['form']}", f"`{_cell(group['example'])}`: {_cell(group['detail'])}"))
+        rows.append(_row(f"`{name}`", device, count, *_told(group)))
     return rows if len(rows) > 2 else ["None."]
 
 

@@ -113,14 +113,15 @@ _CHANCES = {
 
 _CHECKS = {
     **{name: _of_form for name in ("empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided")},
-    **{name: _spread for name in ("cauchy", "exponential", "geometric", "log_normal", "normal.in_place", "uniform", "randn", "randn_like", "normal", "normal.number_mean")},
-    **{name: _spread for name in ("randint", "randint_like")},
+    **{name: _spread for name in ("cauchy", "exponential", "geometric", "log_normal", "uniform", "randint", "randint_like")},
+    **{name: _spread for name in ("normal", "normal.in_place", "normal.number_mean", "randn", "randn_like")},
     "rand_like": _within(0, 1),
     "bernoulli": _within(0, 1),
     "multinomial": _of_form,
     "nn.functional.rrelu": _leaky,
     **{name: _dropped for name in ("nn.functional.dropout", "nn.functional.dropout2d", "nn.functional.dropout3d")},
-    **{name: _affine for name in ("nn.functional.alpha_dropout", "nn.functional.feature_alpha_dropout.with_train", "nn.functional.feature_alpha_dropout.without_train")},
+    "nn.functional.alpha_dropout": _affine,
+    **{f"nn.functional.feature_alpha_dropout.{name}": _affine for name in ("with_train", "without_train")},
     "nn.functional.scaled_dot_product_attention": _of_form,
     "nn.functional.multi_head_attention_forward": _of_form,
     "nn.functional.fractional_max_pool2d": _of_form,

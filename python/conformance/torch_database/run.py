@@ -85,7 +85,8 @@ def _show(outcomes, verbose, seconds):
         print("".join(_told(outcome) for outcome in failed), end="")
     kinds = dict(Counter(outcome.failures[0][1] for outcome in failed))
     share = 100 * (len(counted) - len(failed)) / max(len(counted), 1)
-    print(f"{len(counted)} samples, {len(counted) - len(failed)} passed ({share:.1f} %), {len(failed)} failed: {kinds}; {len(outcomes) - len(counted)} do not count; {seconds:.0f} s")
+    print(f"{len(counted)} samples, {len(counted) - len(failed)} passed ({share:.1f} %), {len(failed)} failed: {kinds}")
+    print(f"{len(outcomes) - len(counted)} do not count; {seconds:.0f} s")
 
 
 def _check(outcomes, device, present):
