@@ -1,9 +1,9 @@
 """Whether a result of Ternion is PyTorch's.
 
-A number is right if it is near PyTorch's result in this dtype, or about as near to the exact result as PyTorch's is: the exact result is PyTorch's in float64
-for the same inputs, and four times the largest error of PyTorch's result, two bits, are allowed besides. Near is within PyTorch's own relative tolerance for the
-dtype (that of `torch.testing`), of the number or of the largest one of the result, whose sums err with it; ten roundings of numbers near 1 are allowed where
-all cancel. Whole numbers and truth values are equal or wrong.
+A number is right if it is near PyTorch's result in this dtype, or about as near to the exact result as PyTorch's is: the exact result is PyTorch's in
+float64 for the same inputs, and four times the largest error of PyTorch's result, two bits, are allowed besides. Near is within PyTorch's own relative
+tolerance for the dtype (that of `torch.testing`), of the number or of the largest one of the result, whose sums err with it; ten roundings of numbers near
+1 are allowed where all cancel. Whole numbers and truth values are equal or wrong.
 """
 
 import torch

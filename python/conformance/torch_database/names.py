@@ -104,7 +104,8 @@ _REASONS = {
     _KERNELS: "jiterator_",
     _INTERNAL: """
         _softmax_backward_data native_layer_norm native_batch_norm _native_batch_norm_legit _batch_norm_with_update max_pool2d_with_indices_backward
-        torch._scaled_mm torch._scaled_mm_v2 torch.ops.aten. _upsample_bilinear2d_aa _unsafe_masked_index _unsafe_masked_index_put_accumulate _chunk_cat native_dropout_backward
+        torch._scaled_mm torch._scaled_mm_v2
+        torch.ops.aten. _upsample_bilinear2d_aa _unsafe_masked_index _unsafe_masked_index_put_accumulate _chunk_cat native_dropout_backward
         _segment_reduce grid_sampler_2d grid_sampler_3d unsafe_chunk unsafe_split constant_pad_nd hash_tensor addmm.decomposed
     """,
     _COPIES: """
