@@ -90,6 +90,28 @@ def unary():
             yield Case(f"{name} {name}_grad", f"{shape}", ours, theirs, (shape, drawing))
 
 
+# Composed of other ops, so without a gradient as an op.
+COMPOSED = {
+    "tan": ("tan", jnp.tan, uniform(-1, 1)),
+    "asin": ("asin", jnp.arcsin, uniform(-0.7, 0.7)),
+    "acos": ("acos", jnp.arccos, uniform(-0.7, 0.7)),
+    "sinh": ("sinh", jnp.sinh, uniform(-4, 4)),
+    "cosh": ("cosh", jnp.cosh, uniform(-4, 4)),
+    "asinh": ("asinh", jnp.arcsinh, uniform(-8, 8)),
+    "acosh": ("acosh", jnp.arccosh, uniform(1.6, 8)),
+    "atanh": ("atanh", jnp.arctanh, uniform(-0.7, 0.7)),
+    "erfc": ("erfc", jax.scipy.special.erfc, uniform(-3, 3)),
+    "hardtanh": (lambda x: F.hardtanh(x, -0.5, 0.75), lambda x: jnp.clip(x, -0.5, 0.75), lambda rng, shape: between(rng, shape) + 0.06),
+}
+
+
+def composed():
+    for name, (ours, theirs, drawing) in COMPOSED.items():
+        ours = getattr(ternion.Tensor, ours) if isinstance(ours, str) else ours
+        for shape in SHAPES:
+            yield Case(name, f"{shape}", ours, theirs, (shape, drawing))
+
+
 def tensor_of(numbers):
     return ternion.tensor(np.asarray(numbers))
 
@@ -554,5 +576,5 @@ def shapes():
 
 def cases():
     """All of them."""
-    groups = (unary, binary, scalars, reductions, products, attentions, normalisations, losses, windows, indices, shapes)
+    groups = (unary, composed, binary, scalars, reductions, products, attentions, normalisations, losses, windows, indices, shapes)
     return [case for group in groups for case in group()]
