@@ -31,7 +31,7 @@ impl Tensor {
     /// # Errors
     /// Shapes that do not broadcast, dtypes that differ or are not floating.
     pub fn xlogy(&self, other: &Tensor) -> Result<Tensor> {
-        binary("xlogy", [self, other], |x, y| product(x, y, &y.log()?), [xlogy_grad, |x, y| ratio(x, y)])
+        binary("xlogy", [self, other], |x, y| product(x, y, &y.log()?), [xlogy_grad, ratio])
     }
 
     /// `self * log(1 + other)`, broadcast, accurate near 0: 0 where this tensor is 0, unless `other` is NaN. There the gradient of `other`
