@@ -4,7 +4,11 @@
 //! ([`unary`]). Half precision is computed in f32 and rounded once.
 
 mod activations;
+pub(crate) mod indexing;
+mod integers;
 mod special;
+mod statistics;
+mod unique;
 
 use crate::autograd::{Context, Grads, no_grad, sum_to, with_gradient};
 use crate::op::{Saves, check};
