@@ -78,3 +78,20 @@ pub(crate) fn check_floating(name: &'static str, x: &Tensor) -> Result<()> {
         false => Err(Error::dtype(name, "input", x.dtype(), "a floating dtype")),
     }
 }
+
+/// `f` of the inputs in the dtype that sums are accumulated in, and its result in the dtype of the first: half precision is computed in
+/// f32 and rounded once, forward and backward.
+pub(crate) fn in_accumulator<const N: usize>(
+    inputs: [&Tensor; N],
+    f: impl FnOnce(&[Tensor; N]) -> Result<Tensor>,
+) -> Result<Tensor> {
+    let dtype = inputs[0].dtype();
+    if !dtype.is_half() {
+        return f(&inputs.map(Tensor::clone));
+    }
+    let mut wide = inputs.map(Tensor::clone);
+    for input in &mut wide {
+        *input = input.to_dtype(input.dtype().accumulator())?;
+    }
+    f(&wide)?.to_dtype(dtype)
+}
