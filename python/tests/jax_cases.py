@@ -101,6 +101,9 @@ COMPOSED = {
     "acosh": ("acosh", jnp.arccosh, uniform(1.6, 8)),
     "atanh": ("atanh", jnp.arctanh, uniform(-0.7, 0.7)),
     "erfc": ("erfc", jax.scipy.special.erfc, uniform(-3, 3)),
+    "exp2": ("exp2", jnp.exp2, uniform(-3, 3)),
+    "sinc": ("sinc", jnp.sinc, away(0.3)),
+    "logit": ("logit", jax.scipy.special.logit, uniform(0.2, 0.8)),
     "hardtanh": (lambda x: F.hardtanh(x, -0.5, 0.75), lambda x: jnp.clip(x, -0.5, 0.75), lambda rng, shape: between(rng, shape) + 0.06),
 }
 
@@ -110,6 +113,23 @@ def composed():
         ours = getattr(ternion.Tensor, ours) if isinstance(ours, str) else ours
         for shape in SHAPES:
             yield Case(name, f"{shape}", ours, theirs, (shape, drawing))
+
+
+def chosen():
+    """What takes elements by their order, or puts them into places."""
+    yield Case("xlogy", "", ternion.xlogy, jax.scipy.special.xlogy, ((4, 3), POSITIVE), ((4, 3), POSITIVE))
+    places = np.array([2, 0, 2, 1])
+    yield Case(
+        "scatter_reduce", "sum", lambda x, s: x.scatter_reduce(0, tensor_of(places), s, "sum"), lambda x, s: x.at[places].add(s), ((3,), uniform()), ((4,), uniform())
+    )
+    yield Case("kthvalue", "", lambda x: x.kthvalue(2, -1)[0], lambda x: jnp.sort(x, -1)[..., 1], ((3, 5), distinct))
+    yield Case("median", "", lambda x: x.median(-1)[0], lambda x: jnp.median(x, -1), ((3, 5), distinct))
+
+
+# Functions of the core that Python does not have yet.
+UNBOUND = set(
+    "cummax cummin digamma entr erfcx erfinv i0 i0e i1 i1e index_reduce lgamma log_ndtr mode mvlgamma nanmedian ndtr ndtri polygamma renorm xlog1py zeta".split()
+)
 
 
 def tensor_of(numbers):
@@ -576,5 +596,5 @@ def shapes():
 
 def cases():
     """All of them."""
-    groups = (unary, composed, binary, scalars, reductions, products, attentions, normalisations, losses, windows, indices, shapes)
+    groups = (unary, composed, chosen, binary, scalars, reductions, products, attentions, normalisations, losses, windows, indices, shapes)
     return [case for group in groups for case in group()]

@@ -34,9 +34,13 @@ fn half_bell(x: &Tensor) -> Result<Tensor> {
 /// `e^(f x^2) = e^(f h^2) e^(f (x-h)(x+h))` for f of 1 or 1/2 with either sign, and so few digits in h that its square is exact: rounded, it
 /// would be wrong by more than x^2 has digits.
 fn power_of_square(x: &Tensor, factor: f64) -> Result<Tensor> {
-    let (largest, parts) = if x.dtype() == DType::F64 { (60.0, 1_048_576.0) } else { (16.0, 256.0) };
+    // Next to the offset numbers are 2^-20 apart in f64 and 2^-8 in f32: to add and subtract it rounds to as much.
+    let (largest, offset) = match x.dtype() {
+        DType::F64 => (60.0, 1.5 * 2f64.powi(32)),
+        _ => (16.0, 1.5 * 2f64.powi(15)),
+    };
     let size = x.abs()?.clamp(0.0, largest)?;
-    let high = size.mul_scalar(parts)?.floor()?.div_scalar(parts)?;
+    let high = size.add_scalar(offset)?.sub_scalar(offset)?;
     let rest = size.sub(&high)?.mul(&size.add(&high)?)?;
     high.square()?.mul_scalar(factor)?.exp()?.mul(&rest.mul_scalar(factor)?.exp()?)
 }
