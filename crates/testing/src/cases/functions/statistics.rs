@@ -244,7 +244,7 @@ fn large_and_small(axis: usize) -> Values {
         let shape = &shapes[own];
         let inner: usize = shape[axis + 1..].iter().product();
         let elements: usize = shape.iter().product();
-        let scale = |at: usize| if (at / inner.max(1)) % shape[axis].max(1) % 2 == 0 { 1.0 } else { 0.02 };
+        let scale = |at: usize| if ((at / inner.max(1)) % shape[axis].max(1)).is_multiple_of(2) { 1.0 } else { 0.02 };
         (0..elements).map(|at| rng.sign() * rng.uniform(1.0, 2.0) * scale(at)).collect()
     })
 }
