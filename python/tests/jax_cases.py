@@ -126,12 +126,6 @@ def chosen():
     yield Case("median", "", lambda x: x.median(-1)[0], lambda x: jnp.median(x, -1), ((3, 5), distinct))
 
 
-# Functions of the core that Python does not have yet.
-UNBOUND = set(
-    "cummax cummin digamma entr erfcx erfinv i0 i0e i1 i1e index_reduce lgamma log_ndtr mode mvlgamma nanmedian ndtr ndtri polygamma renorm xlog1py zeta".split()
-)
-
-
 def tensor_of(numbers):
     return ternion.tensor(np.asarray(numbers))
 
