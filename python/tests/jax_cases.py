@@ -280,7 +280,7 @@ def attentions():
 # ---- Softmax, norms, losses
 
 
-def normalisations():
+def normalizations():
     for shape, axis in [((5,), 0), ((3, 4), 1), ((2, 3, 4), 1), ((3, 1), 1)]:
         yield Case("softmax softmax_grad", f"{shape}{axis}", lambda x, d=axis: x.softmax(d), lambda x, d=axis: jax.nn.softmax(x, axis=d), (shape, uniform()))
         yield Case(
@@ -590,5 +590,5 @@ def shapes():
 
 def cases():
     """All of them."""
-    groups = (unary, composed, chosen, binary, scalars, reductions, products, attentions, normalisations, losses, windows, indices, shapes)
+    groups = (unary, composed, chosen, binary, scalars, reductions, products, attentions, normalizations, losses, windows, indices, shapes)
     return [case for group in groups for case in group()]

@@ -322,7 +322,7 @@ def run_error(subject, case):
     try:
         arguments = _called(ternion_arguments, sample, subject.device)
         result = subject.call(subject.function, *arguments.args, **arguments.kwargs)
-        # A GPU tells of a wrong index when what it computed is read.
+        # A GPU reports a wrong index when what it computed is read.
         for item in _flat(result):
             if isinstance(item, ternion.Tensor):
                 torch_of(item)

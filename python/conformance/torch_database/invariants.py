@@ -58,7 +58,7 @@ OF_ORDER = TIES | {"msort"}
 
 
 def chosen(name, result, arguments):
-    """What must be the same where positions may be others: the values, the elements at the positions, and that no position is told twice.
+    """What must be the same where positions may be others: the values, the elements at the positions, and that no position is returned twice.
 
     None if there are no positions.
     """

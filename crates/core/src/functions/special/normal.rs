@@ -122,7 +122,7 @@ fn scaled_complement(x: &Tensor) -> Result<Tensor> {
 
 /// `(1 + 2x)^2 (1 - sqrt(pi) x e^(x^2) erfc(x))` for `0 <= x` as powers of `t = (x - 3.75) / (x + 3.75)`, interpolated at Chebyshev's points with
 /// more than 60 digits. Relative error below 1e-16.
-const SLOPE: [f64; 28] = [
+const ERFCX_GRAD: [f64; 28] = [
     2.3342903551819307,
     -0.28891496883396095,
     -0.3475779435208367,
@@ -154,7 +154,7 @@ const SLOPE: [f64; 28] = [
 ];
 
 /// The same with an error of 5e-9, for f32.
-const SLOPE_SHORT: [f64; 15] = [
+const ERFCX_GRAD_SHORT: [f64; 15] = [
     2.3342903551819307,
     -0.288915048149708,
     -0.34757794948544013,
@@ -175,12 +175,12 @@ const SLOPE_SHORT: [f64; 15] = [
 /// The derivative of `erfcx`, `2 x erfcx(x) - 2 / sqrt(pi)` (DLMF 7.10.1), which cancels where x is large.
 fn slope(x: &Tensor) -> Result<Tensor> {
     let again = |x: &Tensor| x.erfcx()?.add(&slope(x)?.mul(x)?)?.mul_scalar(2);
-    unary("erfcx_grad", x, slope_value, again)
+    unary("erfcx_grad", x, erfcx_grad_value, again)
 }
 
-fn slope_value(x: &Tensor) -> Result<Tensor> {
+fn erfcx_grad_value(x: &Tensor) -> Result<Tensor> {
     let size = x.abs()?;
-    let sum = polynomial(&shifted(&size)?, for_dtype(x, &SLOPE[..], &SLOPE_SHORT[..]))?;
+    let sum = polynomial(&shifted(&size)?, for_dtype(x, &ERFCX_GRAD[..], &ERFCX_GRAD_SHORT[..]))?;
     // Divided twice: the square might overflow.
     let part = size.add_scalar(0.5)?;
     let above = sum.div(&part)?.div(&part)?.mul_scalar(-0.5 / PI.sqrt())?;

@@ -9,7 +9,7 @@ impl Tensor {
     /// Hurwitz's zeta function `sum of (other + k)^-self` over `k >= 0`, broadcast; this tensor is the order. Infinite of order 1 and where
     /// `other` is a whole number of at most 0, NaN of orders below 1, and of orders that are no whole numbers where `other` is negative.
     ///
-    /// By the formula of Euler and Maclaurin (DLMF 25.11.5); of negative numbers by the sum over all whole k, both of whose halves are zeta functions.
+    /// By the formula of Euler and Maclaurin (DLMF 25.11.5); of negative numbers by the sum over all whole k, which is that of two zeta functions.
     ///
     /// # Errors
     /// Shapes that do not broadcast, dtypes that differ or are not floating. The gradient with respect to the order, as in PyTorch.
