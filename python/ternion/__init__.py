@@ -45,6 +45,7 @@ leaky_relu lgamma log10 log2 log_softmax logical_and logical_not logical_or logi
 matmul max maximum mean min minimum mm mul mv mvlgamma narrow ne neg nonzero norm outer permute pow prod relu remainder reshape roll
 scatter scatter_add select sign sinc sinh softmax softplus sort split square squeeze std sub sum t tan topk transpose tril triu
 trunc unbind unflatten unsqueeze var
+bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor gcd lcm
 """.split()
 _METHODS += _ternion._FLOAT_METHODS
 for _name in _METHODS:

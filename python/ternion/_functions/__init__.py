@@ -22,6 +22,7 @@ addbmm addr cdist chain_matmul combinations conj cross dsplit fmax fmin get_devi
 select_scatter signbit slice_scatter split_with_sizes trapezoid typename unravel_index vdot vsplit
 bartlett_window blackman_window cumulative_trapezoid frexp get_float32_matmul_precision gradient hamming_window hann_window kaiser_window ldexp
 set_float32_matmul_precision vander
+cummax cummin index_reduce mode nanmedian renorm
 BFloat16Tensor BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor IntTensor LongTensor ShortTensor finfo iinfo
 """.split()
 
@@ -36,6 +37,7 @@ unique_consecutive view_as xlog1py xlogy zeta
 addbmm addr conj cross dsplit fmax fmin hsplit is_pinned isreal kron logaddexp2 logcumsumexp matrix_power msort prelu rot90 select_scatter signbit
 slice_scatter sum_to_size vdot vsplit
 frexp is_shared ldexp put_
+cummax cummin index_reduce mode nanmedian renorm
 """.split()
 
 # What a tensor says of itself that is the same of all: none has imaginary parts, is sparse, quantised or without memory.
@@ -44,7 +46,8 @@ PROPERTIES = {"real": lambda self: self, "is_sparse": lambda self: False, "is_qu
 # Methods with a form that changes the tensor itself.
 IN_PLACE = """
 acos acosh addcdiv addcmul asin asinh atan atan2 atanh clamp_max clamp_min clip copysign cosh cumprod cumsum deg2rad digamma erfc erfinv exp2 float_power frac hypot
-i0 index_copy index_fill lerp lgamma log10 log2 logical_and logical_not logical_or logical_xor logit mvlgamma nan_to_num polygamma rad2deg scatter_reduce sinc sinh tan tril triu xlogy
+i0 index_copy index_fill index_reduce lerp lgamma log10 log2 logical_and logical_not logical_or logical_xor logit mvlgamma nan_to_num polygamma rad2deg renorm scatter_reduce sinc sinh tan tril triu xlogy
+bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor gcd lcm
 """.split()
 
 # Other names of functions and of methods.

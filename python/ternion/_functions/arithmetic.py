@@ -410,8 +410,8 @@ def shifted_left(input: Tensor, other: Any) -> Tensor:
     Raises:
         TypeError: floats.
     """
-    input, other, is_inside, powers = _shift(input, other)
-    return _ternion.where(is_inside, input * powers, 0)
+    input, other = _shift(input, other)
+    return input.bitwise_left_shift(other)
 
 
 def shifted_right(input: Tensor, other: Any) -> Tensor:
@@ -422,12 +422,8 @@ def shifted_right(input: Tensor, other: Any) -> Tensor:
     Raises:
         TypeError: floats.
     """
-    input, other, is_inside, powers = _shift(input, other)
-    if input.dtype != _ternion.uint8:
-        # The last bit is the sign, and its power of two is no number of the dtype.
-        is_inside = is_inside & (powers > 0)
-        powers = powers.clamp(min=1)
-    return _ternion.where(is_inside, input // powers, -(input < 0).to(input.dtype))
+    input, other = _shift(input, other)
+    return input.bitwise_right_shift(other)
 
 
 def reflected(shift: Any) -> Any:
@@ -442,20 +438,13 @@ def reflected(shift: Any) -> Any:
     return shifted
 
 
-def _shift(input: Tensor, other: Any) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Both in one dtype; whether a shift is by some of the bits; and 2 to the power of each, or 1."""
+def _shift(input: Tensor, other: Any) -> tuple[Tensor, Tensor]:
+    """Both in the dtype that they meet in."""
     other = other if isinstance(other, Tensor) else _ternion.tensor(other, device=input.device)
     dtype = result_type(input, other)
     if dtype.is_floating_point or dtype == _ternion.bool:
         raise TypeError(f"a shift of {str(input.dtype).split('.')[-1]} by {str(other.dtype).split('.')[-1]}, expected whole numbers")
-    bits = 8 * dtype.itemsize
-    # In the bits of a signed dtype the last power is the smallest number.
-    last = 2 ** (bits - 1) if dtype == _ternion.uint8 else -(2 ** (bits - 1))
-    table = _ternion.tensor([*(2**bit for bit in range(bits - 1)), last], dtype=dtype, device=input.device)
-    input, other = input.to(dtype), other.to(dtype)
-    is_inside = (other >= 0) & (other < bits)
-    places = _ternion.where(is_inside, other, 0).long()
-    return input, other, is_inside, table[places]
+    return input.to(dtype), other.to(dtype)
 
 
 def _divided(input: Tensor, other: Any) -> tuple[Tensor, Tensor]:
