@@ -75,7 +75,7 @@ SPECIAL = {
     "bincount.weights": "Tensor | None", "bernoulli.p": "float | None", "from_dlpack.copy": "bool | None", "addcmul.value": "float", "pad.value": "float", "norm.p": "float | str | None", "cuda.device": "int | DeviceLike | None", "einsum.operands": "Tensor",
     "set_default_device.device": "DeviceLike", "conv1d.stride": "int | None", "cross_entropy.weight": "Tensor | None",
     "nll_loss.weight": "Tensor | None", "batch_norm.weight": "Tensor | None", "layer_norm.weight": "Tensor | None",
-    "rms_norm.weight": "Tensor | None", "rms_norm.eps": "float | None", "group_norm.weight": "Tensor | None", "roll.dims": "SizeLike | None",
+    "rms_norm.weight": "Tensor | None", "rms_norm.eps": "float | None", "logit.eps": "float | None", "group_norm.weight": "Tensor | None", "roll.dims": "SizeLike | None",
     "addmm.other": "Tensor", "add_relu.other": "Tensor", "bias_activation.bias": "Tensor", "interpolate.size": "SizeLike | None",
     "addmm.alpha": "float", "addmm_.alpha": "float", "elu.alpha": "float", "normal_.mean": "float", "randint.low": "int | None", "randint.high": "Any",
     "atan2.other": "Tensor", "expand_as.other": "Tensor", "type_as.other": "Tensor", "matmul.other": "Tensor",
@@ -220,6 +220,9 @@ def tensor_class():
         else:
             own = "Self" if name.endswith("_") and not name.endswith("__") else None
             body += definition(name, member, "self", own)
+    # What the Python part of the package calls.
+    private = sorted(name for name in vars(_ternion.Tensor) if name.startswith("_") and not name.startswith("__"))
+    body += "".join(f"def {name}(self, *args: Any, **kwargs: Any) -> Any: ...\n" for name in private)
     return "class Tensor:\n" + indented(body)
 
 
@@ -319,7 +322,7 @@ def written(name, function):
 
 def package():
     text = HEADER + BUILTINS + "from collections.abc import Sequence\nfrom typing import Any, overload\n\n"
-    text += "from . import amp as amp, autograd as autograd, cuda as cuda, data as data, formats as formats, models as models, nn as nn, optim as optim, testing as testing, train as train, utils as utils\nfrom ._files import load as load, save as save\nfrom ._random import get_rng_state as get_rng_state, set_rng_state as set_rng_state\n"
+    text += "from . import amp as amp, autograd as autograd, cuda as cuda, data as data, formats as formats, models as models, nn as nn, optim as optim, special as special, testing as testing, train as train, utils as utils\nfrom ._files import load as load, save as save\nfrom ._random import get_rng_state as get_rng_state, set_rng_state as set_rng_state\n"
     text += "from ._capture import CapturedStep as CapturedStep, capture as capture\nfrom ._checks import Stats as Stats, check as check, stats as stats\n"
     text += "from .amp import autocast as autocast, is_autocast_enabled as is_autocast_enabled\nfrom .utils.checkpoint import checkpoint as checkpoint\n"
     text += "from ._scopes import enable_grad as enable_grad, inference_mode as inference_mode, no_grad as no_grad, set_grad_enabled as set_grad_enabled\nfrom ._size import Size as Size\n"

@@ -4,7 +4,7 @@ from builtins import bool as _bool, float as _float, int as _int
 from collections.abc import Sequence
 from typing import Any, overload
 
-from . import amp as amp, autograd as autograd, cuda as cuda, data as data, formats as formats, models as models, nn as nn, optim as optim, testing as testing, train as train, utils as utils
+from . import amp as amp, autograd as autograd, cuda as cuda, data as data, formats as formats, models as models, nn as nn, optim as optim, special as special, testing as testing, train as train, utils as utils
 from ._files import load as load, save as save
 from ._random import get_rng_state as get_rng_state, set_rng_state as set_rng_state
 from ._capture import CapturedStep as CapturedStep, capture as capture
@@ -20,7 +20,6 @@ from ._functions.arithmetic import clamp_max as clamp_max
 from ._functions.arithmetic import clamp_min as clamp_min
 from ._functions.arithmetic import copysign as copysign
 from ._functions.arithmetic import deg2rad as deg2rad
-from ._functions.arithmetic import exp2 as exp2
 from ._functions.arithmetic import float_power as float_power
 from ._functions.arithmetic import fmax as fmax
 from ._functions.arithmetic import fmin as fmin
@@ -35,7 +34,6 @@ from ._functions.arithmetic import ldexp as ldexp
 from ._functions.arithmetic import lerp as lerp
 from ._functions.arithmetic import logaddexp as logaddexp
 from ._functions.arithmetic import logaddexp2 as logaddexp2
-from ._functions.arithmetic import logit as logit
 from ._functions.arithmetic import nan_to_num as nan_to_num
 from ._functions.arithmetic import positive as positive
 from ._functions.arithmetic import prelu as prelu
@@ -43,9 +41,7 @@ from ._functions.arithmetic import rad2deg as rad2deg
 from ._functions.arithmetic import round as round
 from ._functions.arithmetic import rsub as rsub
 from ._functions.arithmetic import signbit as signbit
-from ._functions.arithmetic import sinc as sinc
 from ._functions.arithmetic import tensordot as tensordot
-from ._functions.arithmetic import xlogy as xlogy
 from ._functions.shapes import atleast_1d as atleast_1d
 from ._functions.shapes import atleast_2d as atleast_2d
 from ._functions.shapes import atleast_3d as atleast_3d
@@ -96,6 +92,8 @@ from ._functions.reductions import aminmax as aminmax
 from ._functions.reductions import corrcoef as corrcoef
 from ._functions.reductions import count_nonzero as count_nonzero
 from ._functions.reductions import cov as cov
+from ._functions.reductions import cummax as cummax
+from ._functions.reductions import cummin as cummin
 from ._functions.reductions import cumprod as cumprod
 from ._functions.reductions import cumulative_trapezoid as cumulative_trapezoid
 from ._functions.reductions import diff as diff
@@ -104,10 +102,13 @@ from ._functions.reductions import gradient as gradient
 from ._functions.reductions import kthvalue as kthvalue
 from ._functions.reductions import logcumsumexp as logcumsumexp
 from ._functions.reductions import median as median
+from ._functions.reductions import mode as mode
 from ._functions.reductions import msort as msort
 from ._functions.reductions import nanmean as nanmean
+from ._functions.reductions import nanmedian as nanmedian
 from ._functions.reductions import nansum as nansum
 from ._functions.reductions import quantile as quantile
+from ._functions.reductions import renorm as renorm
 from ._functions.reductions import std_mean as std_mean
 from ._functions.reductions import trapezoid as trapezoid
 from ._functions.reductions import unique as unique
@@ -119,6 +120,7 @@ from ._functions.indexing import index_add as index_add
 from ._functions.indexing import index_copy as index_copy
 from ._functions.indexing import index_fill as index_fill
 from ._functions.indexing import index_put as index_put
+from ._functions.indexing import index_reduce as index_reduce
 from ._functions.indexing import isin as isin
 from ._functions.indexing import scatter_reduce as scatter_reduce
 from ._functions.indexing import searchsorted as searchsorted
@@ -157,6 +159,8 @@ from ._functions.kinds import real as real
 from ._functions.kinds import result_type as result_type
 from ._functions.kinds import set_float32_matmul_precision as set_float32_matmul_precision
 from ._functions.kinds import typename as typename
+from ._functions.special import polygamma as polygamma
+from ._functions.special import xlogy as xlogy
 from ._functions.windows import bartlett_window as bartlett_window
 from ._functions.windows import blackman_window as blackman_window
 from ._functions.windows import hamming_window as hamming_window
@@ -399,6 +403,59 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: _int = 0) 
     Raises:
         ValueError: another number of axes, a negative number, weights of another shape.
     """
+def bitwise_and(input: Tensor, other: Other) -> Tensor:
+    """The bits that both of each pair have; of truth values whether both are true.
+
+    Shapes: [..] and what broadcasts to it -> the shape that they have together
+
+    Raises:
+        TypeError: floats.
+        ValueError: shapes that do not broadcast.
+    """
+def bitwise_left_shift(input: Tensor, other: Other) -> Tensor:
+    """`x << n`: times 2 to the power of n, wrapped; 0 by as many bits as there are or more, and by less than none, as in PyTorch.
+
+    Shapes: [..] and what broadcasts to it -> the shape that they have together
+
+    Raises:
+        TypeError: floats.
+        ValueError: shapes that do not broadcast.
+    """
+def bitwise_not(input: Tensor) -> Tensor:
+    """All bits but those of each element; of truth values the other one.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        TypeError: floats.
+    """
+def bitwise_or(input: Tensor, other: Other) -> Tensor:
+    """The bits that either of each pair has; of truth values whether either is true.
+
+    Shapes: [..] and what broadcasts to it -> the shape that they have together
+
+    Raises:
+        TypeError: floats.
+        ValueError: shapes that do not broadcast.
+    """
+def bitwise_right_shift(input: Tensor, other: Other) -> Tensor:
+    """`x >> n`: divided by 2 to the power of n, rounded down; -1 or 0 by as many bits as there are or more, and by less than none, as in PyTorch.
+
+    Shapes: [..] and what broadcasts to it -> the shape that they have together
+
+    Raises:
+        TypeError: floats.
+        ValueError: shapes that do not broadcast.
+    """
+def bitwise_xor(input: Tensor, other: Other) -> Tensor:
+    """The bits that one of each pair has; of truth values whether one alone is true.
+
+    Shapes: [..] and what broadcasts to it -> the shape that they have together
+
+    Raises:
+        TypeError: floats.
+        ValueError: shapes that do not broadcast.
+    """
 def bmm(input: Tensor, mat2: Tensor) -> Tensor:
     """The products of the matrices of two batches: [b, m, k] x [b, k, n] -> [b, m, n].
 
@@ -463,6 +520,11 @@ def cumsum(input: Tensor, dim: _int | None = None, *, dtype: DTypeLike | None = 
     """
 def detach(input: Tensor) -> Tensor:
     """The same memory without history: no gradient flows through it."""
+def digamma(input: Tensor) -> Tensor:
+    """The derivative of `lgamma` of each element: infinite at 0, NaN at negative whole numbers.
+
+    Shapes: [..] -> the same; integers become float32
+    """
 def div(input: Tensor, other: Other, *, rounding_mode: str | None = None) -> Tensor:
     """This tensor divided by another, or a number, broadcast. Integers become float32 first.
 
@@ -497,8 +559,18 @@ def erfc(input: Tensor) -> Tensor:
 
     Shapes: [..] -> the same; integers become float32
     """
+def erfinv(input: Tensor) -> Tensor:
+    """The number whose error function each element is: infinite at -1 and 1, NaN outside.
+
+    Shapes: [..] -> the same; integers become float32
+    """
 def exp(input: Tensor) -> Tensor:
     """`e^x` of each element.
+
+    Shapes: [..] -> the same; integers become float32
+    """
+def exp2(input: Tensor) -> Tensor:
+    """2 to the power of each element.
 
     Shapes: [..] -> the same; integers become float32
     """
@@ -544,6 +616,15 @@ def gather(input: Tensor, dim: _int, index: Tensor) -> Tensor:
         TypeError: an index that is not int32 or int64.
         ValueError: an index of another number of axes, or larger elsewhere than along `dim`.
     """
+def gcd(input: Tensor, other: Other) -> Tensor:
+    """The greatest common divisor of each pair; 0 of two zeros.
+
+    Shapes: [..] and what broadcasts to it -> the shape that they have together
+
+    Raises:
+        TypeError: floats.
+        ValueError: shapes that do not broadcast.
+    """
 def ge(input: Tensor, other: Other) -> Tensor:
     """Where the elements are at least those of `other`."""
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
@@ -565,6 +646,11 @@ def histc(input: Tensor, bins: _int = 100, min: _float = 0.0, max: _float = 0.0)
         TypeError: no floating dtype.
         ValueError: no bins, ends in the wrong order or not finite.
     """
+def i0(input: Tensor) -> Tensor:
+    """The modified Bessel function of the first kind of order 0 of each element.
+
+    Shapes: [..] -> the same; integers become float32
+    """
 def index_select(input: Tensor, dim: _int, index: Tensor) -> Tensor:
     """The slices along `dim` that `index`, a tensor of one axis, names.
 
@@ -583,10 +669,24 @@ def isinf(input: Tensor) -> Tensor:
     """Where the elements are infinite."""
 def isnan(input: Tensor) -> Tensor:
     """Where the elements are NaN."""
+def lcm(input: Tensor, other: Other) -> Tensor:
+    """The least common multiple of each pair; 0 where either is 0.
+
+    Shapes: [..] and what broadcasts to it -> the shape that they have together
+
+    Raises:
+        TypeError: floats.
+        ValueError: shapes that do not broadcast.
+    """
 def le(input: Tensor, other: Other) -> Tensor:
     """Where the elements are at most those of `other`."""
 def leaky_relu(input: Tensor, negative_slope: _float = 0.01) -> Tensor:
     """`x` where it is positive, else `negative_slope * x`.
+
+    Shapes: [..] -> the same; integers become float32
+    """
+def lgamma(input: Tensor) -> Tensor:
+    """The logarithm of the size of the gamma function of each element: infinite at 0 and at negative whole numbers.
 
     Shapes: [..] -> the same; integers become float32
     """
@@ -630,6 +730,11 @@ def logical_or(input: Tensor, other: Tensor) -> Tensor:
     """Where at least one is true, or not 0."""
 def logical_xor(input: Tensor, other: Tensor) -> Tensor:
     """Where exactly one is true, or not 0."""
+def logit(input: Tensor, eps: _float | None = None) -> Tensor:
+    """`log(x / (1 - x))` of each element, which is kept from `eps` to `1 - eps` if that is given.
+
+    Shapes: [..] -> the same; integers become float32
+    """
 def logsumexp(input: Tensor, dim: SizeLike | None = None, keepdim: _bool = False, *, axis: SizeLike | None = None, keepdims: _bool = False) -> Tensor:
     """`log(sum(e^x))` over axes, without overflow. Integers become float32 first.
 
@@ -713,6 +818,15 @@ def mv(input: Tensor, vec: Tensor) -> Tensor:
 
     Raises:
         ValueError: other numbers of axes, inner sizes that differ.
+    """
+def mvlgamma(input: Tensor, p: _float) -> Tensor:
+    """The logarithm of the gamma function of positive definite matrices of size `p`: `log(pi) p (p - 1) / 4` and the sum of `lgamma(x - i / 2)`
+    over `i < p`.
+
+    Shapes: [..] -> the same; integers become float32
+
+    Raises:
+        ValueError: a size below 1.
     """
 def narrow(input: Tensor, dim: _int, start: _int, length: _int) -> Tensor:
     """`length` elements of axis `dim` from `start` on.
@@ -857,6 +971,11 @@ def silu(input: Tensor) -> Tensor:
     """
 def sin(input: Tensor) -> Tensor:
     """The sine of each element, in radians.
+
+    Shapes: [..] -> the same; integers become float32
+    """
+def sinc(input: Tensor) -> Tensor:
+    """`sin(pi x) / (pi x)` of each element, 1 at 0.
 
     Shapes: [..] -> the same; integers become float32
     """

@@ -486,6 +486,71 @@ class Tensor:
         Raises:
             ValueError: another number of axes, a negative number, weights of another shape.
         """
+    def bitwise_and(self, other: Other) -> Tensor:
+        """The bits that both of each pair have; of truth values whether both are true.
+
+        Shapes: [..] and what broadcasts to it -> the shape that they have together
+
+        Raises:
+            TypeError: floats.
+            ValueError: shapes that do not broadcast.
+        """
+    def bitwise_and_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`bitwise_and`, in place: the tensor itself is changed and returned."""
+    def bitwise_left_shift(self, other: Other) -> Tensor:
+        """`x << n`: times 2 to the power of n, wrapped; 0 by as many bits as there are or more, and by less than none, as in PyTorch.
+
+        Shapes: [..] and what broadcasts to it -> the shape that they have together
+
+        Raises:
+            TypeError: floats.
+            ValueError: shapes that do not broadcast.
+        """
+    def bitwise_left_shift_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`bitwise_left_shift`, in place: the tensor itself is changed and returned."""
+    def bitwise_not(self) -> Tensor:
+        """All bits but those of each element; of truth values the other one.
+
+        Shapes: [..] -> the same
+
+        Raises:
+            TypeError: floats.
+        """
+    def bitwise_not_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`bitwise_not`, in place: the tensor itself is changed and returned."""
+    def bitwise_or(self, other: Other) -> Tensor:
+        """The bits that either of each pair has; of truth values whether either is true.
+
+        Shapes: [..] and what broadcasts to it -> the shape that they have together
+
+        Raises:
+            TypeError: floats.
+            ValueError: shapes that do not broadcast.
+        """
+    def bitwise_or_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`bitwise_or`, in place: the tensor itself is changed and returned."""
+    def bitwise_right_shift(self, other: Other) -> Tensor:
+        """`x >> n`: divided by 2 to the power of n, rounded down; -1 or 0 by as many bits as there are or more, and by less than none, as in PyTorch.
+
+        Shapes: [..] and what broadcasts to it -> the shape that they have together
+
+        Raises:
+            TypeError: floats.
+            ValueError: shapes that do not broadcast.
+        """
+    def bitwise_right_shift_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`bitwise_right_shift`, in place: the tensor itself is changed and returned."""
+    def bitwise_xor(self, other: Other) -> Tensor:
+        """The bits that one of each pair has; of truth values whether one alone is true.
+
+        Shapes: [..] and what broadcasts to it -> the shape that they have together
+
+        Raises:
+            TypeError: floats.
+            ValueError: shapes that do not broadcast.
+        """
+    def bitwise_xor_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`bitwise_xor`, in place: the tensor itself is changed and returned."""
     def bmm(self, mat2: Tensor) -> Tensor:
         """The products of the matrices of two batches: [b, m, k] x [b, k, n] -> [b, m, n].
 
@@ -677,6 +742,22 @@ class Tensor:
         Raises:
             RuntimeError: a device that is not there.
         """
+    def cummax(self, dim: _int) -> Any:
+        """The largest of the elements up to each along an axis, and the last index where it is (int64): a tuple of values and indices. NaN is larger than all.
+
+        Shapes: [..] -> two of the same
+
+        Raises:
+            IndexError: an axis that does not exist.
+        """
+    def cummin(self, dim: _int) -> Any:
+        """The smallest of the elements up to each along an axis, and the last index where it is (int64): a tuple of values and indices. NaN is smaller than all.
+
+        Shapes: [..] -> two of the same
+
+        Raises:
+            IndexError: an axis that does not exist.
+        """
     def cumprod(self, dim: _int, *, dtype: Any = None) -> Tensor:
         """The products of the elements up to each, along `dim`; of integers in int64.
 
@@ -755,7 +836,15 @@ class Tensor:
 
         Raises:
             IndexError: an axis that does not exist.
+            ValueError: an `n` below 0.
         """
+    def digamma(self) -> Tensor:
+        """The derivative of `lgamma` of each element: infinite at 0, NaN at negative whole numbers.
+
+        Shapes: [..] -> the same; integers become float32
+        """
+    def digamma_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`digamma`, in place: the tensor itself is changed and returned."""
     def dim(self) -> _int:
         """The number of axes."""
     def dist(self, other: Tensor, p: _float = 2) -> Tensor:
@@ -813,6 +902,11 @@ class Tensor:
 
         Shapes: [..] -> the same; integers become float32
         """
+    def entr(self) -> Tensor:
+        """`-x log(x)` of each element: 0 at 0, -inf below.
+
+        Shapes: [..] -> the same; integers become float32
+        """
     def eq(self, other: Other) -> Tensor:
         """Where the elements are equal to those of `other`, a tensor or a number; broadcast."""
     def equal(self, other: Tensor) -> _bool:
@@ -838,6 +932,18 @@ class Tensor:
         """
     def erfc_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`erfc`, in place: the tensor itself is changed and returned."""
+    def erfcx(self) -> Tensor:
+        """`e^(x^2) erfc(x)` of each element.
+
+        Shapes: [..] -> the same; integers become float32
+        """
+    def erfinv(self) -> Tensor:
+        """The number whose error function each element is: infinite at -1 and 1, NaN outside.
+
+        Shapes: [..] -> the same; integers become float32
+        """
+    def erfinv_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`erfinv`, in place: the tensor itself is changed and returned."""
     def exp(self) -> Tensor:
         """`e^x` of each element.
 
@@ -846,7 +952,7 @@ class Tensor:
     def exp2(self) -> Tensor:
         """2 to the power of each element.
 
-        Shapes: [..] -> the same
+        Shapes: [..] -> the same; integers become float32
         """
     def exp2_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`exp2`, in place: the tensor itself is changed and returned."""
@@ -1035,6 +1141,17 @@ class Tensor:
             TypeError: an index that is not int32 or int64.
             ValueError: an index of another number of axes, or larger elsewhere than along `dim`.
         """
+    def gcd(self, other: Other) -> Tensor:
+        """The greatest common divisor of each pair; 0 of two zeros.
+
+        Shapes: [..] and what broadcasts to it -> the shape that they have together
+
+        Raises:
+            TypeError: floats.
+            ValueError: shapes that do not broadcast.
+        """
+    def gcd_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`gcd`, in place: the tensor itself is changed and returned."""
     def ge(self, other: Other) -> Tensor:
         """Where the elements are at least those of `other`."""
     def gelu(self, approximate: str = "none") -> Tensor:
@@ -1102,6 +1219,28 @@ class Tensor:
         """
     def hypot_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`hypot`, in place: the tensor itself is changed and returned."""
+    def i0(self) -> Tensor:
+        """The modified Bessel function of the first kind of order 0 of each element.
+
+        Shapes: [..] -> the same; integers become float32
+        """
+    def i0_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`i0`, in place: the tensor itself is changed and returned."""
+    def i0e(self) -> Tensor:
+        """`i0` times `e^-|x|` of each element.
+
+        Shapes: [..] -> the same; integers become float32
+        """
+    def i1(self) -> Tensor:
+        """The modified Bessel function of the first kind of order 1 of each element.
+
+        Shapes: [..] -> the same; integers become float32
+        """
+    def i1e(self) -> Tensor:
+        """`i1` times `e^-|x|` of each element.
+
+        Shapes: [..] -> the same; integers become float32
+        """
     def index_add(self, dim: _int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
         """The elements, with `alpha * source` added at the places along `dim` that `index` names; a place that is named twice gets both.
 
@@ -1152,6 +1291,22 @@ class Tensor:
             IndexError: a place that does not exist.
             ValueError: values that do not broadcast to the places.
         """
+    def index_reduce(self, dim: _int, index: Tensor, source: Tensor, reduce: str, *, include_self: _bool = True) -> Tensor:
+        """This tensor with the slices of `source` reduced into those along `dim` that `index` names.
+
+        Shapes: [..], index [n], source with n along `dim` -> the input's
+
+        Args:
+            reduce: "prod", "mean", "amax" or "amin".
+            include_self: whether the slices of this tensor count, too.
+
+        Raises:
+            IndexError: an axis or a place that does not exist.
+            ValueError: another `reduce`, shapes that do not fit.
+            TypeError: a source of another dtype, the mean of truth values.
+        """
+    def index_reduce_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`index_reduce`, in place: the tensor itself is changed and returned."""
     def index_select(self, dim: _int, index: Tensor) -> Tensor:
         """The slices along `dim` that `index`, a tensor of one axis, names.
 
@@ -1253,6 +1408,17 @@ class Tensor:
         Raises:
             ValueError: a k that is not from 1 to the size of the axis.
         """
+    def lcm(self, other: Other) -> Tensor:
+        """The least common multiple of each pair; 0 where either is 0.
+
+        Shapes: [..] and what broadcasts to it -> the shape that they have together
+
+        Raises:
+            TypeError: floats.
+            ValueError: shapes that do not broadcast.
+        """
+    def lcm_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`lcm`, in place: the tensor itself is changed and returned."""
     def ldexp(self, other: Tensor) -> Tensor:
         """`input * 2^other`, broadcast.
 
@@ -1283,6 +1449,13 @@ class Tensor:
         """Where the elements are less than those of `other`."""
     def less_equal(self, other: Other) -> Tensor:
         """Where the elements are at most those of `other`."""
+    def lgamma(self) -> Tensor:
+        """The logarithm of the size of the gamma function of each element: infinite at 0 and at negative whole numbers.
+
+        Shapes: [..] -> the same; integers become float32
+        """
+    def lgamma_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`lgamma`, in place: the tensor itself is changed and returned."""
     def log(self) -> Tensor:
         """The natural logarithm of each element.
 
@@ -1324,6 +1497,11 @@ class Tensor:
         Raises:
             RuntimeError: integers, which cannot hold the result.
             RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
+        """
+    def log_ndtr(self) -> Tensor:
+        """The logarithm of the normal distribution function of each element, finite where that is 0.
+
+        Shapes: [..] -> the same; integers become float32
         """
     def log_softmax(self, dim: _int | None = None, dtype: DTypeLike | None = None, *, axis: _int | None = None) -> Tensor:
         """The logarithm of `softmax` along `dim`, without loss.
@@ -1380,7 +1558,7 @@ class Tensor:
     def logit(self, eps: _float | None = None) -> Tensor:
         """`log(x / (1 - x))` of each element, which is kept from `eps` to `1 - eps` if that is given.
 
-        Shapes: [..] -> the same
+        Shapes: [..] -> the same; integers become float32
         """
     def logit_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`logit`, in place: the tensor itself is changed and returned."""
@@ -1481,7 +1659,7 @@ class Tensor:
         Shapes: [..] -> [], or two without the axis `dim`
 
         Raises:
-            ValueError: no elements.
+            ValueError: no elements along `dim`; no whole numbers at all.
             IndexError: an axis that does not exist.
         """
     @overload
@@ -1499,6 +1677,15 @@ class Tensor:
 
         Raises:
             ValueError: other numbers of axes, inner sizes that differ.
+        """
+    def mode(self, dim: _int = -1, keepdim: _bool = False) -> Any:
+        """The most frequent element along an axis, of several the smallest, and the last index where it is (int64): a tuple of values and indices.
+
+        Shapes: [..] -> two without the axis `dim`
+
+        Raises:
+            ValueError: no elements along `dim`.
+            IndexError: an axis that does not exist.
         """
     def moveaxis(self, source: Any, destination: Any) -> Tensor:
         """The axes `source` at the places `destination`, the others in their order.
@@ -1553,6 +1740,17 @@ class Tensor:
         Raises:
             ValueError: other numbers of axes, inner sizes that differ.
         """
+    def mvlgamma(self, p: _float) -> Tensor:
+        """The logarithm of the gamma function of positive definite matrices of size `p`: `log(pi) p (p - 1) / 4` and the sum of `lgamma(x - i / 2)`
+        over `i < p`.
+
+        Shapes: [..] -> the same; integers become float32
+
+        Raises:
+            ValueError: a size below 1.
+        """
+    def mvlgamma_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`mvlgamma`, in place: the tensor itself is changed and returned."""
     def nan_to_num(self, nan: _float = 0.0, posinf: _float | None = None, neginf: _float | None = None) -> Tensor:
         """The elements, with numbers in place of NaN and of the infinities: by default 0 and the largest numbers of the dtype.
 
@@ -1566,6 +1764,15 @@ class Tensor:
         Shapes: [..] -> [], or without the axes `dim`
 
         Raises:
+            IndexError: an axis that does not exist.
+        """
+    def nanmedian(self, dim: _int | None = None, keepdim: _bool = False) -> Any:
+        """The middle element in order among those that are not NaN, of two the smaller; NaN where there is none. Along `dim` a tuple of values and indices.
+
+        Shapes: [..] -> [], or two without the axis `dim`
+
+        Raises:
+            ValueError: no elements along `dim`; no whole numbers at all.
             IndexError: an axis that does not exist.
         """
     def nansum(self, dim: Any = None, keepdim: _bool = False, *, dtype: Any = None) -> Tensor:
@@ -1591,6 +1798,16 @@ class Tensor:
     def ndim(self) -> _int: ...
     def ndimension(self) -> _int:
         """The number of axes."""
+    def ndtr(self) -> Tensor:
+        """The normal distribution function of each element: the probability of numbers below it.
+
+        Shapes: [..] -> the same; integers become float32
+        """
+    def ndtri(self) -> Tensor:
+        """The number whose normal distribution function each element is: infinite at 0 and 1, NaN outside.
+
+        Shapes: [..] -> the same; integers become float32
+        """
     def ne(self, other: Other) -> Tensor:
         """Where the elements are not equal to those of `other`."""
     def neg(self) -> Tensor:
@@ -1724,6 +1941,16 @@ class Tensor:
 
         Shapes: [..] -> the same
         """
+    def polygamma(self, n: _int) -> Tensor:
+        """The derivative of order `n` of `digamma` of each element; n is 0 for `digamma` itself.
+
+        Shapes: [..] -> the same; integers become float32
+
+        Raises:
+            ValueError: an order below 0.
+        """
+    def polygamma_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`polygamma`, in place: the tensor itself is changed and returned."""
     def positive(self) -> Tensor:
         """The tensor itself.
 
@@ -1845,6 +2072,18 @@ class Tensor:
 
         In place: the tensor itself is changed and returned.
         """
+    def renorm(self, p: _float, dim: _int, maxnorm: _float) -> Tensor:
+        """The slices along an axis, those whose `p`-norm is above `maxnorm` scaled to that.
+
+        Shapes: [..], at least two axes -> the same
+
+        Raises:
+            ValueError: less than two axes, a `p` that is not above 0, a `maxnorm` below 0.
+            TypeError: whole numbers.
+            IndexError: an axis that does not exist.
+        """
+    def renorm_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`renorm`, in place: the tensor itself is changed and returned."""
     def repeat(self, *repeats: SizeLike) -> Tensor:
         """Repeated so often along each axis, a copy.
 
@@ -1981,14 +2220,18 @@ class Tensor:
             RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
         """
     def scatter_reduce(self, dim: _int, index: Tensor, src: Tensor, reduce: str, *, include_self: _bool = True) -> Tensor:
-        """This tensor with the elements of `src` summed, or averaged, in the places along `dim` that `index` names.
+        """This tensor with the elements of `src` reduced into the places along `dim` that `index` names.
+
+        Shapes: [..], index of as many axes, src at least as long along each -> the input's
 
         Args:
-            reduce: "sum" or "mean".
+            reduce: "sum", "prod", "mean", "amax" or "amin".
             include_self: whether the elements of this tensor count, too.
 
         Raises:
-            ValueError: another `reduce`: there are no products nor extremes.
+            IndexError: an axis or a place that does not exist.
+            ValueError: another `reduce`, shapes that do not fit.
+            TypeError: a source of another dtype, the mean of truth values.
         """
     def scatter_reduce_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`scatter_reduce`, in place: the tensor itself is changed and returned."""
@@ -2092,7 +2335,7 @@ class Tensor:
     def sinc(self) -> Tensor:
         """`sin(pi x) / (pi x)` of each element, 1 at 0.
 
-        Shapes: [..] -> the same
+        Shapes: [..] -> the same; integers become float32
         """
     def sinc_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`sinc`, in place: the tensor itself is changed and returned."""
@@ -2474,14 +2717,16 @@ class Tensor:
 
         Raises:
             IndexError: an axis that is none.
+            ValueError: slices without elements.
         """
     def unique_consecutive(self, return_inverse: _bool = False, return_counts: _bool = False, dim: _int | None = None) -> Any:
         """The elements without those that are as the one before, and what is asked for beside them: see `unique`.
 
-        Shapes: [..] -> [groups], and beside it the input's shape (inverse) and [groups] (counts)
+        Shapes: [..] -> [groups], and beside it the input's shape (inverse) and [groups] (counts); along `dim` of slices, which are compared as a whole
 
         Raises:
-            ValueError: a `dim`: slices are not compared as a whole.
+            IndexError: an axis that is none.
+            ValueError: slices without elements.
         """
     def unsqueeze(self, dim: _int | None = None, *, axis: _int | None = None) -> Tensor:
         """With an axis of size 1 at `dim`.
@@ -2541,13 +2786,23 @@ class Tensor:
         """
     def where(self, condition: Tensor, other: Other) -> Tensor:
         """The elements where the condition is true, those of `other` elsewhere; broadcast."""
-    def xlogy(self, other: Any) -> Tensor:
-        """`input * log(other)`, 0 where input is 0; one of both may be a number.
+    def xlog1py(self, other: Any) -> Tensor:
+        """`input * log(1 + other)`, accurate near 0: 0 where input is 0 and other is not NaN; one of both may be a number.
 
         Shapes: [..] and what broadcasts to it -> the shape that they have together
 
         Raises:
             ValueError: shapes that do not broadcast.
+            TypeError: something that is neither a tensor nor a number, two numbers.
+        """
+    def xlogy(self, other: Any) -> Tensor:
+        """`input * log(other)`, 0 where input is 0 and other is not NaN; one of both may be a number.
+
+        Shapes: [..] and what broadcasts to it -> the shape that they have together
+
+        Raises:
+            ValueError: shapes that do not broadcast.
+            TypeError: something that is neither a tensor nor a number, two numbers.
         """
     def xlogy_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`xlogy`, in place: the tensor itself is changed and returned."""
@@ -2557,6 +2812,29 @@ class Tensor:
         Raises:
             RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
         """
+    def zeta(self, other: Any) -> Tensor:
+        """The zeta function of Hurwitz, the sum of `(other + k)^-input` over `k >= 0`; one of both may be a number. Input has no gradient.
+
+        Shapes: [..] and what broadcasts to it -> the shape that they have together
+
+        Raises:
+            ValueError: shapes that do not broadcast.
+            TypeError: something that is neither a tensor nor a number, two numbers.
+        """
+    def _cummax(self, *args: Any, **kwargs: Any) -> Any: ...
+    def _cummin(self, *args: Any, **kwargs: Any) -> Any: ...
+    def _index_reduce(self, *args: Any, **kwargs: Any) -> Any: ...
+    def _kthvalue(self, *args: Any, **kwargs: Any) -> Any: ...
+    def _median(self, *args: Any, **kwargs: Any) -> Any: ...
+    def _median_all(self, *args: Any, **kwargs: Any) -> Any: ...
+    def _mode(self, *args: Any, **kwargs: Any) -> Any: ...
+    def _nanmedian(self, *args: Any, **kwargs: Any) -> Any: ...
+    def _nanmedian_all(self, *args: Any, **kwargs: Any) -> Any: ...
+    def _renorm(self, *args: Any, **kwargs: Any) -> Any: ...
+    def _scatter_reduce(self, *args: Any, **kwargs: Any) -> Any: ...
+    def _searchsorted(self, *args: Any, **kwargs: Any) -> Any: ...
+    def _unique(self, *args: Any, **kwargs: Any) -> Any: ...
+    def _version(self, *args: Any, **kwargs: Any) -> Any: ...
 
 class Parameter(Tensor):
     def __init__(self, data: Tensor, requires_grad: _bool = True) -> None: ...

@@ -301,7 +301,52 @@ def wide_gradient(target, second):
     return logits.grad, second * expected / 2
 
 
+LGAMMA = np.vectorize(math.lgamma)
+# Numbers at which the gamma function is smooth.
+SMOOTH = POSITIVE + 1
+
+
+def first_difference(f, x, h=1e-5):
+    return (f(x + h) - f(x - h)) / (2 * h)
+
+
+def second_difference(f, x, h=3e-4):
+    return (f(x + h) - 2 * f(x) + f(x - h)) / (h * h)
+
+
+def ndtr(x):
+    return (1 + erf(x / math.sqrt(2))) / 2
+
+
 OTHERS |= {
+    "lgamma": lambda: (t(POSITIVE).lgamma(), LGAMMA(POSITIVE)),
+    "digamma": lambda: (t(SMOOTH).digamma(), first_difference(LGAMMA, SMOOTH)),
+    "polygamma": lambda: (ternion.polygamma(1, t(SMOOTH)), second_difference(LGAMMA, SMOOTH)),
+    "mvlgamma": lambda: (t(SMOOTH).mvlgamma(2), math.log(math.pi) / 2 + LGAMMA(SMOOTH) + LGAMMA(SMOOTH - 0.5)),
+    "zeta": lambda: (ternion.special.zeta(4.0, t(POSITIVE)), sum((POSITIVE + k) ** -4 for k in range(1000))),
+    "i0": lambda: (t(X).i0(), np.i0(X)),
+    "i0e": lambda: (t(X).i0e(), np.i0(X) * np.exp(-np.abs(X))),
+    "i1": lambda: (t(X).i1(), first_difference(np.i0, X)),
+    "i1e": lambda: (t(X).i1e(), first_difference(np.i0, X) * np.exp(-np.abs(X))),
+    "erfcx": lambda: (t(X).erfcx(), np.exp(X * X) * np.vectorize(math.erfc)(X)),
+    "erfinv": lambda: (t(X / 4).erfinv().erf(), X / 4),
+    "ndtr": lambda: (t(X).ndtr(), ndtr(X)),
+    "ndtri": lambda: (t(POSITIVE / 4).ndtri().ndtr(), POSITIVE / 4),
+    "log_ndtr": lambda: (t(X).log_ndtr(), np.log(ndtr(X))),
+    "entr": lambda: (t(POSITIVE).entr(), -POSITIVE * np.log(POSITIVE)),
+    "xlog1py": lambda: (ternion.special.xlog1py(t(X), t(POSITIVE)), X * np.log1p(POSITIVE)),
+    "index_reduce": lambda: (t([1.0, 2, 3]).index_reduce(0, t([2, 0, 2]), t([5.0, 6, 7]), "prod"), [6, 2, 105]),
+    "cummax": lambda: (t([1, 3, 2, 4]).cummax(0)[0], [1, 3, 3, 4]),
+    "cummin": lambda: (t([4, 2, 3, 1]).cummin(0)[0], [4, 2, 2, 1]),
+    "mode": lambda: (t([1, 3, 2, 3]).mode(0)[0], 3),
+    "nanmedian": lambda: (t([1.0, math.nan, 3, 2]).nanmedian(), 2),
+    "renorm": lambda: (t([[3.0, 4], [0.6, 0.8]]).renorm(2, 0, 2.0), [[1.2, 1.6], [0.6, 0.8]]),
+    "gcd": lambda: (ternion.gcd(t([12, -18, 0]), t([18, 12, 5])), [6, 6, 5]),
+    "lcm": lambda: (ternion.lcm(t([4, 6]), t([6, 15])), [12, 30]),
+    "bitwise_and": lambda: (t([12, -1]) & t([10, 7]), [8, 7]),
+    "bitwise_or": lambda: (t([12, 1]) | t([10, 6]), [14, 7]),
+    "bitwise_xor": lambda: (t([12, 1]) ^ t([10, 7]), [6, 6]),
+    "bitwise_not": lambda: (~t([0, 5, -1]), [-1, -6, 0]),
     "xlogy": lambda: (ternion.xlogy(t(X), t(POSITIVE)), X * np.log(POSITIVE)),
     "scatter_reduce": lambda: (t([1.0, 2, 3]).scatter_reduce(0, t([2, 0, 2]), t([5.0, 6, 7]), "sum"), [7, 2, 15]),
     "searchsorted": lambda: (ternion.searchsorted(t([1.0, 3, 5]), t([3.0, 4])), [1, 2]),
