@@ -158,7 +158,7 @@ impl Gpu {
             #[cfg(feature = "noop")]
             calls: AtomicU64::new(0),
             pool: Arc::default(),
-            pipelines: Pipelines::new(bound.window, &options, cache),
+            pipelines: Pipelines::new(bound.window, options.checked, cache),
             errors,
             most_memory,
             small_products: options.small_products,
@@ -233,7 +233,7 @@ impl Gpu {
         self.pipelines.compiled()
     }
 
-    /// The shaders that are kept of those compiled so far, in words.
+    /// Shaders that were compiled so far, in words.
     pub(crate) fn shaders(&self) -> Vec<String> {
         self.pipelines.described()
     }

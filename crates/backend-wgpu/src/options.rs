@@ -20,9 +20,6 @@ pub struct Options {
     /// Bytes that tensors and what is kept for reuse may take in all, where that is to be less than
     /// the device has.
     pub memory_bytes: Option<u64>,
-    /// How many compiled shaders the device keeps at most, where that is not to be 1,024: those that were used last. Others are compiled again when they are
-    /// asked for again.
-    pub pipelines: Option<usize>,
 }
 
 impl Options {

@@ -2,7 +2,6 @@
 
 use crate::linker::link;
 use crate::names::{Fill, SlotName};
-use crate::options::Options;
 use crate::pipeline_cache::PipelineCache;
 use crate::shaders::{Class, Shader};
 use crate::slots::{Access, Slot, Store};
@@ -10,7 +9,6 @@ use parking_lot::RwLock;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes of a launch's parameters, at most.
 pub(crate) const MOST_PARAMETERS: usize = 512;
@@ -82,30 +80,14 @@ pub(crate) struct Layout {
     whole: wgpu::PipelineLayout,
 }
 
-/// The most pipelines that a device keeps, where its options name no other number. A training has some hundreds; a program that meets every op in every dtype
-/// has ten thousand, and each holds its machine code (1 to 2 MiB in software Vulkan).
-const MOST_PIPELINES: usize = 1024;
-
-/// A pipeline, and when it was last asked for.
-#[derive(Debug)]
-struct Kept {
-    pipeline: Arc<Pipeline>,
-    /// How many pipelines had been compiled then.
-    last_use: AtomicU64,
-}
-
-/// The pipelines of a device: those that were asked for most recently.
+/// Every pipeline of a device that was asked for.
 #[derive(Debug)]
 pub(crate) struct Pipelines {
     /// What a binding of a tensor that has several covers.
     window_bytes: u64,
-    /// How many are kept, at most.
-    most: usize,
     checks: wgpu::ShaderRuntimeChecks,
     pub(crate) cache: PipelineCache,
-    compiled: RwLock<FxHashMap<Variant, Kept>>,
-    /// How many pipelines were compiled so far.
-    clock: AtomicU64,
+    compiled: RwLock<FxHashMap<Variant, Arc<Pipeline>>>,
     layouts: RwLock<FxHashMap<SmallVec<[bool; 8]>, Arc<Layout>>>,
     #[cfg(test)]
     refused: parking_lot::Mutex<Vec<String>>,
@@ -115,17 +97,16 @@ pub(crate) struct Pipelines {
 }
 
 impl Pipelines {
-    pub(crate) fn new(window_bytes: u64, options: &Options, cache: PipelineCache) -> Pipelines {
+    /// `checked`: with checks by the compiler around every access and every loop.
+    pub(crate) fn new(window_bytes: u64, checked: bool, cache: PipelineCache) -> Pipelines {
         let mut checks = wgpu::ShaderRuntimeChecks::checked();
-        checks.bounds_checks = options.checked;
-        checks.force_loop_bounding = options.checked;
+        checks.bounds_checks = checked;
+        checks.force_loop_bounding = checked;
         Pipelines {
             window_bytes,
-            most: options.pipelines.unwrap_or(MOST_PIPELINES),
             checks,
             cache,
             compiled: RwLock::default(),
-            clock: AtomicU64::new(0),
             layouts: RwLock::default(),
             #[cfg(test)]
             refused: parking_lot::Mutex::default(),
@@ -136,25 +117,18 @@ impl Pipelines {
 
     /// The pipeline of `variant`, compiled where it is asked for the first time.
     pub(crate) fn get(&self, device: &wgpu::Device, variant: &Variant) -> Result<Arc<Pipeline>, String> {
-        if let Some(kept) = self.compiled.read().get(variant) {
-            kept.last_use.store(self.clock.load(Ordering::Relaxed), Ordering::Relaxed);
-            return Ok(kept.pipeline.clone());
+        if let Some(pipeline) = self.compiled.read().get(variant) {
+            return Ok(pipeline.clone());
         }
         let compiled = self.compile(device, variant);
         #[cfg(test)]
         self.refused.lock().extend(compiled.as_ref().err().cloned());
         let pipeline = Arc::new(compiled?);
         self.cache.compiled();
-        let last_use = AtomicU64::new(self.clock.fetch_add(1, Ordering::Relaxed) + 1);
-        let mut kept = self.compiled.write();
-        let pipeline = kept.entry(variant.clone()).or_insert(Kept { pipeline, last_use }).pipeline.clone();
-        if kept.len() > self.most {
-            forget_oldest(&mut kept, self.most);
-        }
-        Ok(pipeline)
+        Ok(self.compiled.write().entry(variant.clone()).or_insert(pipeline).clone())
     }
 
-    /// What is kept of what was compiled: the template and what fills it.
+    /// What was compiled: the template and what fills it.
     pub(crate) fn described(&self) -> Vec<String> {
         let words = |variant: &Variant| {
             let fills = variant.fills.iter().map(|fill| format!(" {}={}", fill.hole(), fill.wgsl()));
@@ -169,10 +143,9 @@ impl Pipelines {
         variant.source(self.window_bytes)
     }
 
-    /// How many were compiled so far, and what was said of those that were refused.
     #[cfg(test)]
     pub(crate) fn compiled(&self) -> (usize, Vec<String>) {
-        (self.clock.load(Ordering::Relaxed) as usize, self.refused.lock().clone())
+        (self.compiled.read().len(), self.refused.lock().clone())
     }
 
     fn compile(&self, device: &wgpu::Device, variant: &Variant) -> Result<Pipeline, String> {
@@ -246,16 +219,6 @@ impl Layout {
         });
         Layout { group, whole }
     }
-}
-
-/// Leaves three quarters of `most`, those of the latest uses, so that not every further pipeline searches for the oldest; more where several were last asked
-/// for between the same two compilations. Work that was submitted and recorded steps hold their own pipelines.
-fn forget_oldest(kept: &mut FxHashMap<Variant, Kept>, most: usize) {
-    let mut uses: Vec<u64> = kept.values_mut().map(|kept| *kept.last_use.get_mut()).collect();
-    // Not the last, which was compiled just now.
-    let leaving = (kept.len() - most * 3 / 4).min(kept.len() - 1);
-    let (_, &mut oldest_kept, _) = uses.select_nth_unstable(leaving);
-    kept.retain(|_, kept| *kept.last_use.get_mut() >= oldest_kept);
 }
 
 /// A text with the numbers of its lines, for messages of the compiler.

@@ -4,13 +4,9 @@
 use std::process::ExitCode;
 use ternion_core::{Device, Result};
 use ternion_testing::{Target, suite};
-use ternion_wgpu::Options;
 
 /// The most devices: each has memory of its own.
 const DEVICES: usize = 8;
-
-/// The compiled shaders that each of several devices keeps. The table asks for over 2,000, in software of 2 to 4 MiB each; a row asks for some dozens.
-const PIPELINES: usize = 256;
 
 fn main() -> ExitCode {
     if !suite::expects("wgpu") {
@@ -31,12 +27,11 @@ fn main() -> ExitCode {
 /// Software Vulkan compiles and runs what a device is given in one thread of its own: a device for each of the tests that run together. Hardware would only
 /// switch between them.
 fn target() -> Result<Target> {
-    let options = Options { pipelines: Some(PIPELINES), ..Options::from_env()? };
-    let device = ternion_wgpu::device_with(0, options)?;
+    let device = ternion_wgpu::device(0)?;
     let is_software = ternion_wgpu::descriptions()[0].kind == "software";
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let devices = if is_software { threads.min(DEVICES) } else { 1 };
-    let others: Result<Vec<Device>> = (1..devices).map(|_| ternion_wgpu::device_with(0, options)).collect();
+    let others: Result<Vec<Device>> = (1..devices).map(|_| ternion_wgpu::device(0)).collect();
     let what = device.downcast().map(ternion_wgpu::WgpuBackend::description).unwrap_or_default().to_string();
     Ok(Target::new(device).described(what).several(others?))
 }

@@ -181,27 +181,3 @@ fn rows_of(shape: [usize; 2], dtype: DType, device: &Device) -> Result<()> {
     }
     Ok(())
 }
-
-/// A device keeps the pipelines that were used last, and compiles others again.
-#[test]
-fn pipelines_that_were_not_used_for_long_are_compiled_again() -> Result<()> {
-    let gpu = Gpu::noop(Options { pipelines: Some(4), ..Options::default() });
-    let device = Device::new(WgpuBackend { gpu: gpu.clone() });
-    let x = Tensor::zeros([8], DType::F32, &device)?;
-    let compiled_by = |op: UnaryOp| -> Result<usize> {
-        let before = gpu.compiled().0;
-        apply_one(Unary { op }, &[&x])?;
-        Ok(gpu.compiled().0 - before)
-    };
-    let ops =
-        [UnaryOp::Exp, UnaryOp::Log, UnaryOp::Sqrt, UnaryOp::Tanh, UnaryOp::Sin, UnaryOp::Cos, UnaryOp::Abs];
-    for op in ops {
-        assert_eq!(compiled_by(op)?, 1, "{op:?}");
-        // In use all the time: it stays.
-        assert_eq!(compiled_by(UnaryOp::Exp)?, 0, "Exp after {op:?}");
-        assert!(gpu.shaders().len() <= 4, "{} are kept", gpu.shaders().len());
-    }
-    assert_eq!(compiled_by(UnaryOp::Abs)?, 0, "Abs, the latest");
-    assert_eq!(compiled_by(UnaryOp::Log)?, 1, "Log, which was forgotten");
-    Ok(())
-}
