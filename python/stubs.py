@@ -38,7 +38,7 @@ DeviceLike = Union["device", str]
 
 # Types of arguments by name; of a few functions alone where the name means something else there.
 ARGUMENTS = {
-    "Tensor": "input index mask mat1 mat2 source src tensor tensor1 tensor2 vec vec2 weight target query key value condition",
+    "Tensor": "batch1 batch2 mat vec1 input index mask mat1 mat2 source src tensor tensor1 tensor2 vec vec2 weight target query key value condition",
     "Tensor | None": "bias gradient attn_mask running_mean running_var pos_weight grad",
     "int": "dim0 dim1 start_dim end_dim dimension length step k chunks diagonal minlength bins n steps groups num_groups num_classes seed ignore_index",
     "float": "rtol atol eps beta std low high value_float negative_slope p dropout_p momentum delta label_smoothing max_norm",
@@ -77,7 +77,7 @@ SPECIAL = {
     "nll_loss.weight": "Tensor | None", "batch_norm.weight": "Tensor | None", "layer_norm.weight": "Tensor | None",
     "rms_norm.weight": "Tensor | None", "rms_norm.eps": "float | None", "logit.eps": "float | None", "group_norm.weight": "Tensor | None", "roll.dims": "SizeLike | None",
     "addmm.other": "Tensor", "add_relu.other": "Tensor", "bias_activation.bias": "Tensor", "interpolate.size": "SizeLike | None",
-    "addmm.alpha": "float", "addmm_.alpha": "float", "elu.alpha": "float", "normal_.mean": "float", "randint.low": "int | None", "randint.high": "Any",
+    "addmm.alpha": "float", "addmm_.alpha": "float", **{f"{name}.alpha": "float" for name in "addmv addbmm baddbmm addr".split()}, "elu.alpha": "float", "normal_.mean": "float", "randint.low": "int | None", "randint.high": "Any",
     "atan2.other": "Tensor", "expand_as.other": "Tensor", "type_as.other": "Tensor", "matmul.other": "Tensor",
     "dot.other": "Tensor", "equal.other": "Tensor", "allclose.other": "Tensor", "isclose.other": "Tensor", "maximum.other": "Tensor",
     "minimum.other": "Tensor", "logical_and.other": "Tensor", "logical_or.other": "Tensor", "logical_xor.other": "Tensor",

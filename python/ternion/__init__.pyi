@@ -14,8 +14,6 @@ from .utils.checkpoint import checkpoint as checkpoint
 from ._scopes import enable_grad as enable_grad, inference_mode as inference_mode, no_grad as no_grad, set_grad_enabled as set_grad_enabled
 from ._size import Size as Size
 from ._functions.arithmetic import addcdiv as addcdiv
-from ._functions.arithmetic import addmv as addmv
-from ._functions.arithmetic import baddbmm as baddbmm
 from ._functions.arithmetic import clamp_max as clamp_max
 from ._functions.arithmetic import clamp_min as clamp_min
 from ._functions.arithmetic import copysign as copysign
@@ -77,8 +75,6 @@ from ._functions.shapes import triu_indices as triu_indices
 from ._functions.shapes import unravel_index as unravel_index
 from ._functions.shapes import vsplit as vsplit
 from ._functions.shapes import vstack as vstack
-from ._functions.matrices import addbmm as addbmm
-from ._functions.matrices import addr as addr
 from ._functions.matrices import cdist as cdist
 from ._functions.matrices import chain_matmul as chain_matmul
 from ._functions.matrices import cross as cross
@@ -258,6 +254,17 @@ def add(input: Tensor, other: Other, *, alpha: Number | None = None) -> Tensor:
     Raises:
         ValueError: shapes that do not broadcast, tensors on different devices.
     """
+def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: _float = 1.0, alpha: _float = 1.0) -> Tensor:
+    """`beta * self + alpha * sum(batch1 @ batch2)`, summed over the batch, self broadcast.
+
+    Shapes: self broadcast to [m, n], [b, m, k] x [b, k, n] -> [m, n]
+
+    With `beta` 0 it does not matter what this tensor holds. Half precision is rounded once; factors of integers are whole.
+
+    Raises:
+        ValueError: shapes that do not fit, factors of integers that are not whole.
+        TypeError: dtypes that differ.
+    """
 def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: _float = 1.0) -> Tensor:
     """`self + value * tensor1 * tensor2`, broadcast.
 
@@ -273,6 +280,28 @@ def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: _float = 1.0, alph
 
     Raises:
         ValueError: shapes that do not fit.
+        TypeError: dtypes that differ.
+    """
+def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: _float = 1.0, alpha: _float = 1.0) -> Tensor:
+    """`beta * self + alpha * (mat @ vec)`, self broadcast.
+
+    Shapes: self broadcast to [m], [m, k] x [k] -> [m]
+
+    With `beta` 0 it does not matter what this tensor holds. Half precision is rounded once; factors of integers are whole.
+
+    Raises:
+        ValueError: shapes that do not fit, factors of integers that are not whole.
+        TypeError: dtypes that differ.
+    """
+def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: _float = 1.0, alpha: _float = 1.0) -> Tensor:
+    """`beta * self + alpha * outer(vec1, vec2)`, self broadcast.
+
+    Shapes: self broadcast to [m, n], [m] and [n] -> [m, n]
+
+    With `beta` 0 it does not matter what this tensor holds. Half precision is rounded once; factors of integers are whole.
+
+    Raises:
+        ValueError: shapes that do not fit, factors of integers that are not whole.
         TypeError: dtypes that differ.
     """
 def all(input: Tensor, dim: SizeLike | None = None, keepdim: _bool = False, *, axis: SizeLike | None = None, keepdims: _bool = False) -> Tensor:
@@ -385,6 +414,17 @@ def atanh(input: Tensor) -> Tensor:
     """The number whose hyperbolic tangent each element is; NaN outside -1 to 1.
 
     Shapes: [..] -> the same; integers become float32
+    """
+def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: _float = 1.0, alpha: _float = 1.0) -> Tensor:
+    """`beta * self + alpha * (batch1 @ batch2)`, self broadcast.
+
+    Shapes: self broadcast to [b, m, n], [b, m, k] x [b, k, n] -> [b, m, n]
+
+    With `beta` 0 it does not matter what this tensor holds. Half precision is rounded once; factors of integers are whole.
+
+    Raises:
+        ValueError: shapes that do not fit, factors of integers that are not whole.
+        TypeError: dtypes that differ.
     """
 def bernoulli(input: Tensor, p: _float | None = None, *, generator: Generator | None = None) -> Tensor:
     """1 with the probability that each element is, or with probability `p`, else 0; of the same dtype. No gradient flows.

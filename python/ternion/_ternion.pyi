@@ -197,11 +197,18 @@ class Tensor:
     def add_(self, other: Other, *, alpha: Number | None = None) -> Self:
         """The sum of this tensor and `alpha` times another, or a number, broadcast, in place: the tensor itself is changed and returned."""
     def addbmm(self, batch1: Tensor, batch2: Tensor, *, beta: _float = 1.0, alpha: _float = 1.0) -> Tensor:
-        """`beta * input + alpha * sum(batch1 @ batch2)`, summed over the batch: [b, m, k] x [b, k, n] -> [m, n].
+        """`beta * self + alpha * sum(batch1 @ batch2)`, summed over the batch, self broadcast.
+
+        Shapes: self broadcast to [m, n], [b, m, k] x [b, k, n] -> [m, n]
+
+        With `beta` 0 it does not matter what this tensor holds. Half precision is rounded once; factors of integers are whole.
 
         Raises:
-            ValueError: other numbers of axes, inner sizes that differ.
+            ValueError: shapes that do not fit, factors of integers that are not whole.
+            TypeError: dtypes that differ.
         """
+    def addbmm_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`addbmm`, in place: the tensor itself is changed and returned."""
     def addcdiv(self, tensor1: Tensor, tensor2: Tensor, *, value: _float = 1.0) -> Tensor:
         """`input + value * tensor1 / tensor2`, broadcast.
 
@@ -239,17 +246,31 @@ class Tensor:
             RuntimeError: a gradient would have to flow through it.
         """
     def addmv(self, mat: Tensor, vec: Tensor, *, beta: _float = 1.0, alpha: _float = 1.0) -> Tensor:
-        """`beta * input + alpha * (mat @ vec)`: [m, k] x [k] -> [m].
+        """`beta * self + alpha * (mat @ vec)`, self broadcast.
+
+        Shapes: self broadcast to [m], [m, k] x [k] -> [m]
+
+        With `beta` 0 it does not matter what this tensor holds. Half precision is rounded once; factors of integers are whole.
 
         Raises:
-            ValueError: other numbers of axes, inner sizes that differ.
+            ValueError: shapes that do not fit, factors of integers that are not whole.
+            TypeError: dtypes that differ.
         """
+    def addmv_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`addmv`, in place: the tensor itself is changed and returned."""
     def addr(self, vec1: Tensor, vec2: Tensor, *, beta: _float = 1.0, alpha: _float = 1.0) -> Tensor:
-        """`beta * input + alpha * outer(vec1, vec2)`: [m] and [n] -> [m, n].
+        """`beta * self + alpha * outer(vec1, vec2)`, self broadcast.
+
+        Shapes: self broadcast to [m, n], [m] and [n] -> [m, n]
+
+        With `beta` 0 it does not matter what this tensor holds. Half precision is rounded once; factors of integers are whole.
 
         Raises:
-            ValueError: vectors that are none, an input that does not broadcast.
+            ValueError: shapes that do not fit, factors of integers that are not whole.
+            TypeError: dtypes that differ.
         """
+    def addr_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`addr`, in place: the tensor itself is changed and returned."""
     def all(self, dim: SizeLike | None = None, keepdim: _bool = False, *, axis: SizeLike | None = None, keepdims: _bool = False) -> Tensor:
         """Whether all elements over axes are true, or not 0.
 
@@ -452,11 +473,18 @@ class Tensor:
             ValueError: a `gradient` of another shape.
         """
     def baddbmm(self, batch1: Tensor, batch2: Tensor, *, beta: _float = 1.0, alpha: _float = 1.0) -> Tensor:
-        """`beta * input + alpha * (batch1 @ batch2)`: [b, m, k] x [b, k, n], input broadcast.
+        """`beta * self + alpha * (batch1 @ batch2)`, self broadcast.
+
+        Shapes: self broadcast to [b, m, n], [b, m, k] x [b, k, n] -> [b, m, n]
+
+        With `beta` 0 it does not matter what this tensor holds. Half precision is rounded once; factors of integers are whole.
 
         Raises:
-            ValueError: other numbers of axes, inner sizes that differ.
+            ValueError: shapes that do not fit, factors of integers that are not whole.
+            TypeError: dtypes that differ.
         """
+    def baddbmm_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`baddbmm`, in place: the tensor itself is changed and returned."""
     def bernoulli(self, p: _float | None = None, *, generator: Generator | None = None) -> Tensor:
         """1 with the probability that each element is, or with probability `p`, else 0; of the same dtype. No gradient flows.
 
@@ -473,7 +501,7 @@ class Tensor:
             ValueError: a probability outside 0 to 1.
             RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
         """
-    def bfloat16(self) -> Tensor:
+    def bfloat16(self, *, memory_format: Any = None) -> Tensor:
         """The elements as bfloat16.
 
         Shapes: [..] -> the same
@@ -557,7 +585,7 @@ class Tensor:
         Raises:
             ValueError: other numbers of axes.
         """
-    def bool(self) -> Tensor:
+    def bool(self, *, memory_format: Any = None) -> Tensor:
         """Which elements are not 0.
 
         Shapes: [..] -> the same
@@ -570,8 +598,8 @@ class Tensor:
         Raises:
             ValueError: sizes that the tensor does not broadcast to.
         """
-    def byte(self) -> Tensor:
-        """The elements as uint8.
+    def byte(self, *, memory_format: Any = None) -> Tensor:
+        """The elements as uint8, towards zero.
 
         Shapes: [..] -> the same
         """
@@ -588,7 +616,7 @@ class Tensor:
         Raises:
             RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
         """
-    def char(self) -> Tensor:
+    def char(self, *, memory_format: Any = None) -> Tensor:
         """The elements as int8, towards zero.
 
         Shapes: [..] -> the same
@@ -880,7 +908,7 @@ class Tensor:
             ValueError: no vectors, or of different lengths.
             TypeError: dtypes that differ.
         """
-    def double(self) -> Tensor:
+    def double(self, *, memory_format: Any = None) -> Tensor:
         """The elements as float64.
 
         Shapes: [..] -> the same
@@ -909,6 +937,8 @@ class Tensor:
         """
     def eq(self, other: Other) -> Tensor:
         """Where the elements are equal to those of `other`, a tensor or a number; broadcast."""
+    def eq_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`eq`, in place: the tensor itself is changed and returned."""
     def equal(self, other: Tensor) -> _bool:
         """Whether both have the same shape and the same elements."""
     def erf(self) -> Tensor:
@@ -1058,7 +1088,7 @@ class Tensor:
 
         Shapes: [rows, ..] -> the same
         """
-    def float(self) -> Tensor:
+    def float(self, *, memory_format: Any = None) -> Tensor:
         """The elements as float32.
 
         Shapes: [..] -> the same
@@ -1123,8 +1153,9 @@ class Tensor:
         """
     def frac_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`frac`, in place: the tensor itself is changed and returned."""
-    def frexp(self) -> tuple[Tensor, Tensor]:
-        """The parts of each element as `mantissa * 2^exponent`, with mantissas from 0.5 to below 1 (0 of 0) and exponents in int32.
+    def frexp(self) -> Any:
+        """The parts of each element as `mantissa * 2^exponent`, with mantissas from 0.5 to below 1 (0 of 0) and exponents in int32: a
+        tuple of mantissa and exponent.
 
         Shapes: [..] -> two of the same
 
@@ -1154,6 +1185,8 @@ class Tensor:
         """`gcd`, in place: the tensor itself is changed and returned."""
     def ge(self, other: Other) -> Tensor:
         """Where the elements are at least those of `other`."""
+    def ge_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`ge`, in place: the tensor itself is changed and returned."""
     def gelu(self, approximate: str = "none") -> Tensor:
         """`x * Phi(x)`, with the exact distribution function, or by tanh if `approximate` is "tanh".
 
@@ -1175,11 +1208,17 @@ class Tensor:
     def grad_fn(self) -> str | None: ...
     def greater(self, other: Other) -> Tensor:
         """Where the elements are greater than those of `other`."""
+    def greater_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`gt`, in place: the tensor itself is changed and returned."""
     def greater_equal(self, other: Other) -> Tensor:
         """Where the elements are at least those of `other`."""
+    def greater_equal_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`ge`, in place: the tensor itself is changed and returned."""
     def gt(self, other: Other) -> Tensor:
         """Where the elements are greater than those of `other`."""
-    def half(self) -> Tensor:
+    def gt_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`gt`, in place: the tensor itself is changed and returned."""
+    def half(self, *, memory_format: Any = None) -> Tensor:
         """The elements as float16.
 
         Shapes: [..] -> the same
@@ -1192,6 +1231,8 @@ class Tensor:
         Raises:
             ValueError: shapes that do not broadcast.
         """
+    def heaviside_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`heaviside`, in place: the tensor itself is changed and returned."""
     def histc(self, bins: _int = 100, min: _float = 0.0, max: _float = 0.0) -> Tensor:
         """How many elements fall into each of `bins` equal parts of the range from `min` to `max`.
 
@@ -1325,7 +1366,7 @@ class Tensor:
         Raises:
             ValueError: last sizes that differ.
         """
-    def int(self) -> Tensor:
+    def int(self, *, memory_format: Any = None) -> Tensor:
         """The elements as int32, towards zero.
 
         Shapes: [..] -> the same
@@ -1427,8 +1468,12 @@ class Tensor:
         Raises:
             ValueError: shapes that do not broadcast.
         """
+    def ldexp_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`ldexp`, in place: the tensor itself is changed and returned."""
     def le(self, other: Other) -> Tensor:
         """Where the elements are at most those of `other`."""
+    def le_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`le`, in place: the tensor itself is changed and returned."""
     def leaky_relu(self, negative_slope: _float = 0.01) -> Tensor:
         """`x` where it is positive, else `negative_slope * x`.
 
@@ -1447,8 +1492,12 @@ class Tensor:
         """`lerp`, in place: the tensor itself is changed and returned."""
     def less(self, other: Other) -> Tensor:
         """Where the elements are less than those of `other`."""
+    def less_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`lt`, in place: the tensor itself is changed and returned."""
     def less_equal(self, other: Other) -> Tensor:
         """Where the elements are at most those of `other`."""
+    def less_equal_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`le`, in place: the tensor itself is changed and returned."""
     def lgamma(self) -> Tensor:
         """The logarithm of the size of the gamma function of each element: infinite at 0 and at negative whole numbers.
 
@@ -1580,13 +1629,15 @@ class Tensor:
         Raises:
             IndexError: an axis that does not exist.
         """
-    def long(self) -> Tensor:
+    def long(self, *, memory_format: Any = None) -> Tensor:
         """The elements as int64, towards zero.
 
         Shapes: [..] -> the same
         """
     def lt(self, other: Other) -> Tensor:
         """Where the elements are less than those of `other`."""
+    def lt_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`lt`, in place: the tensor itself is changed and returned."""
     @property
     def mT(self) -> Tensor: ...
     def masked_fill(self, mask: Tensor, value: Number | Tensor) -> Tensor:
@@ -1810,6 +1861,8 @@ class Tensor:
         """
     def ne(self, other: Other) -> Tensor:
         """Where the elements are not equal to those of `other`."""
+    def ne_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`ne`, in place: the tensor itself is changed and returned."""
     def neg(self) -> Tensor:
         """`-x` of each element. Integers wrap.
 
@@ -1909,6 +1962,8 @@ class Tensor:
         """
     def not_equal(self, other: Other) -> Tensor:
         """Where the elements are not equal to those of `other`."""
+    def not_equal_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`ne`, in place: the tensor itself is changed and returned."""
     def numel(self) -> _int:
         """The number of elements."""
     def numpy(self, *, force: _bool = False) -> np.ndarray[Any, Any]:
@@ -2158,14 +2213,8 @@ class Tensor:
         Raises:
             TypeError: no tensor, `decimals` that are no number.
         """
-    def round_(self) -> Self:
-        """The nearest whole number of each element, halves to even.
-
-        In place: the tensor itself is changed and returned.
-
-        Raises:
-            RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
-        """
+    def round_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`round`, in place: the tensor itself is changed and returned."""
     def rsqrt(self) -> Tensor:
         """`1 / sqrt(x)` of each element.
 
@@ -2267,7 +2316,7 @@ class Tensor:
         """
     @property
     def shape(self) -> Size: ...
-    def short(self) -> Tensor:
+    def short(self, *, memory_format: Any = None) -> Tensor:
         """The elements as int16, towards zero.
 
         Shapes: [..] -> the same
@@ -2444,6 +2493,8 @@ class Tensor:
         Raises:
             IndexError: an axis that does not exist.
         """
+    def squeeze_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`squeeze`, in place: the tensor itself has the other form and is returned; what shares its memory stays as it is."""
     def std(self, dim: SizeLike | _bool | None = None, unbiased: _bool | None = None, keepdim: _bool = False, *, correction: _float | None = None, axis: SizeLike | _bool | None = None, keepdims: _bool = False) -> Tensor:
         """The standard deviation over axes: the root of `var`.
 
@@ -2504,6 +2555,8 @@ class Tensor:
         Raises:
             IndexError: an axis that does not exist.
         """
+    def swapaxes_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`swapaxes`, in place: the tensor itself has the other form and is returned; what shares its memory stays as it is."""
     def swapdims(self, axis0: _int, axis1: _int) -> Tensor:
         """Two axes exchanged: `transpose`.
 
@@ -2512,6 +2565,8 @@ class Tensor:
         Raises:
             IndexError: an axis that does not exist.
         """
+    def swapdims_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`swapaxes`, in place: the tensor itself has the other form and is returned; what shares its memory stays as it is."""
     def t(self) -> Tensor:
         """The two axes of a matrix exchanged.
 
@@ -2520,6 +2575,8 @@ class Tensor:
         Raises:
             ValueError: more than two axes.
         """
+    def t_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`t`, in place: the tensor itself has the other form and is returned; what shares its memory stays as it is."""
     def take(self, index: Tensor) -> Tensor:
         """The elements at these places of all elements in a row, in the shape of `index`.
 
@@ -2621,6 +2678,8 @@ class Tensor:
         Raises:
             IndexError: an axis that does not exist.
         """
+    def transpose_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`transpose`, in place: the tensor itself has the other form and is returned; what shares its memory stays as it is."""
     def tril(self, diagonal: _int = 0) -> Tensor:
         """The elements on and below a diagonal of the last two axes, zeros above.
 
@@ -2737,6 +2796,8 @@ class Tensor:
             IndexError: an axis that does not exist.
             TypeError: no `dim`.
         """
+    def unsqueeze_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`unsqueeze`, in place: the tensor itself has the other form and is returned; what shares its memory stays as it is."""
     def var(self, dim: SizeLike | _bool | None = None, unbiased: _bool | None = None, keepdim: _bool = False, *, correction: _float | None = None, axis: SizeLike | _bool | None = None, keepdims: _bool = False) -> Tensor:
         """The variance over axes: squares are divided by the number of elements less `correction`.
 
@@ -2833,6 +2894,7 @@ class Tensor:
     def _renorm(self, *args: Any, **kwargs: Any) -> Any: ...
     def _scatter_reduce(self, *args: Any, **kwargs: Any) -> Any: ...
     def _searchsorted(self, *args: Any, **kwargs: Any) -> Any: ...
+    def _take_form(self, *args: Any, **kwargs: Any) -> Any: ...
     def _unique(self, *args: Any, **kwargs: Any) -> Any: ...
     def _version(self, *args: Any, **kwargs: Any) -> Any: ...
 

@@ -1,96 +1,190 @@
-"""Arguments and small functions under PyTorch's names: results are compared with PyTorch's."""
+"""Arguments and forms that PyTorch's functions have, each with the value that PyTorch gives."""
 
 import math
+import warnings
 
 import numpy as np
 import pytest
-
 import ternion
+from ternion import nn
+from ternion.nn import functional as F
 
-torch = pytest.importorskip("torch")
-
-CALLS = """
-m.zeros(size=(2, 3)) | m.ones(size=[2]) | m.empty(size=(1, 2)).shape | m.randn(size=(2, 3)).shape | m.rand(size=(4,)).shape | m.randint(0, 5, (3,), dtype=m.float32).dtype
-x.reshape(shape=(3, 2)) | m.reshape(x, shape=(3, 2)) | x.permute(dims=(1, 0)) | x.view(size=(6,)) | x.view(m.int32) | x.view(dtype=m.int32) | i.view(m.float64)
-x.split(split_size=2, dim=1) | m.split(x, 2, 1) | m.bincount(i, weights=w) | m.bincount(i, w, 7) | i.bincount(minlength=9) | m.bincount(i, i) | m.diff(v, prepend=v[:1], append=v[1:]) | m.diff(x, dim=0, append=x)
-v.scatter(0, i[:2], v[:2], reduce="add") | v.clone().scatter_(0, i[:2], 2.0, reduce="add") | m.cov(x, fweights=i[:3]) | m.cov(x, aweights=w[:3]) | m.cov(x, correction=0, fweights=i[:3], aweights=v[:3].abs()) | m.cov(i)
-v.bernoulli(1.0) | m.bernoulli(v, p=0.0) | v.xlogy(2.0) | m.xlogy(2.0, v.abs()) | v.clone().put_(i[:2], v[:2]) | v.clone().put_(m.tensor([-1, 0, 0]), v[:3], True) | m.ger(v, v)
-m.ldexp(v, i) | m.ldexp(m.tensor([1.0]), m.tensor([-140])) | m.frexp(e)[0] | m.frexp(e)[1] | m.vander(v) | m.vander(v, 3) | m.vander(i, 3, True) | m.vander(v, increasing=True)
-m.gradient(v)[0] | m.gradient(x, spacing=2.0)[1] | m.gradient(x, dim=1)[0] | m.gradient(v, spacing=(w.cumsum(0),))[0] | m.gradient(x, spacing=[0.5, 2.0])[0]
-m.cumulative_trapezoid(x) | m.cumulative_trapezoid(x, dx=2.0, dim=0) | m.cumulative_trapezoid(v, v.cumsum(0)) | m.trapezoid(v, v.cumsum(0)) | m.trapezoid(x, dim=0)
-m.hann_window(7) | m.hann_window(8, False) | m.hamming_window(9) | m.hamming_window(5, True, 0.6, 0.4) | m.blackman_window(8) | m.bartlett_window(6) | m.bartlett_window(7, periodic=False)
-m.kaiser_window(9, dtype=m.float64) | m.kaiser_window(12, False, 5.0) | m.hann_window(1) | m.hann_window(0) | m.hann_window(2, False, dtype=m.float64)
-v.real | v.is_shared() | v.is_sparse | v.is_quantized | v.is_meta | m.e | m.get_float32_matmul_precision() | m.zeros(0, 3).chunk(2) | m.zeros(2, 0).chunk(3, 1)
-""".strip().replace("\n", " | ").split(" | ")
+NAN = math.nan
 
 
-def shown(value):
-    if isinstance(value, (tuple, list)):
-        return [shown(part) for part in value]
-    if hasattr(value, "tolist"):
-        return str(value.dtype).split(".")[-1], tuple(value.shape), np.asarray(value.tolist(), np.float64)
-    return str(value).split(".")[-1] if "float" in str(value) else value
+def t(values, **kinds):
+    return ternion.tensor(values, **kinds)
 
 
-def same(here, there):
-    if isinstance(here, np.ndarray):
-        np.testing.assert_allclose(here, there, rtol=2e-6, atol=1e-7)
-    elif isinstance(here, (tuple, list)):
-        assert len(here) == len(there)
-        for one, other in zip(here, there):
-            same(one, other)
-    else:
-        assert here == there
+def close(found, right):
+    np.testing.assert_allclose(np.asarray(found.tolist()), np.asarray(right), rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize("call", CALLS)
-def test_calls_are_those_of_pytorch(call):
-    results = []
-    for m in (ternion, torch):
-        names = {
-            "x": m.tensor([[1.0, -2.0, 4.0], [0.5, 3.0, -1.0]]), "v": m.tensor([1.0, 2.5, -3.0, 0.5]), "w": m.tensor([0.5, 1.0, 2.0, 4.0]), "i": m.tensor([1, 3, 1, 2]),
-            "e": m.tensor([0.0, 1.0, -0.75, 3.0, 1e-40, 3e38, 0.99999994, math.inf]),
-        }  # fmt: skip
-        results.append(shown(eval(call, {"m": m, **names})))
-    same(*results)
+# ---- Products that are added
 
 
-def test_what_is_named_twice_or_wrongly_is_an_error():
-    for call, message in [
-        ("m.zeros(2, size=3)", "zeros: size by its place and by its name"), ("m.ones(2, sise=3)", "ones: got an unexpected keyword argument 'sise'"),
-        ("x.view(m.int64)", "view: float32 as int64, expected a dtype of numbers of 4 bytes"), ("x.byte().view(m.bool)", "view: uint8 as bool"), ("x.split()", "split: expected split_size"),
-    ]:  # fmt: skip
-        with pytest.raises(TypeError, match=message):
-            eval(call, {"m": ternion, "x": ternion.ones(2)})
-    for call, message in [
-        ("m.device('cuda', -1)", "device: .*-1, expected 0 or more"), ("m.bincount(i, m.ones(3))", "bincount: weights of shape \\[3\\], expected \\[2\\]"),
-        ("x.scatter(0, i, 1.0, reduce='multiply')", "scatter: reduce \"multiply\""), ("m.set_float32_matmul_precision('high')", "expected \"highest\""),
-        ("m.cov(x, aweights=-x)", "cov: aweights below 0"), ("m.gradient(x, edge_order=2)", "gradient: edge_order 2, expected 1"), ("m.bucketize(x, m.ones(2, 2))", "bucketize: boundaries of shape \\[2, 2\\]"),
-        ("m.zeros(0, dtype=m.bool).amax()", "amax: of shape \\[0\\], expected elements"), ("m.zeros(0, dtype=m.bool).aminmax()", "aminmax: of shape \\[0\\]"),
-        ("m.nn.functional.one_hot(i[:0])", "one_hot: of shape \\[0\\], expected elements or num_classes"), ("x.__iadd__(m.zeros(3, 2))", "\\+=: in place: a result of shape \\[3, 2\\]"),
-    ]:  # fmt: skip
-        with pytest.raises(ValueError, match=message):
-            eval(call, {"m": ternion, "x": ternion.ones(2), "i": ternion.tensor([0, 1])})
+def test_products_of_integers_stay_exact():
+    big = 2**53 + 1
+    x = t([[big, 1], [0, 2]])
+    assert ternion.addmv(t([1, 1]), x, t([1, 1])).tolist() == [big + 2, 3]
+    assert ternion.addr(t([[big]]), t([2]), t([3])).tolist() == [[big + 6]]
+    assert ternion.addbmm(t([[1]]), t([[[big]]]), t([[[1]]])).tolist() == [[big + 1]]
+    assert ternion.baddbmm(t([[[1]]]), t([[[big]]]), t([[[1]]]), beta=2, alpha=3).tolist() == [[[3 * big + 2]]]
+    with pytest.raises(ValueError, match="beta 0.5 for operands of int64, expected a whole number"):
+        ternion.addmv(t([1, 1]), x, t([1, 1]), beta=0.5)
 
 
-def test_seeds_that_nobody_knows():
-    first = ternion.seed()
-    drawn = ternion.rand(3)
-    assert ternion.seed() != first and ternion.seed(first) == first and ternion.rand(3).equal(drawn)
+@pytest.mark.parametrize("dtype", [ternion.float32, ternion.bfloat16, ternion.float16])
+def test_a_summand_that_counts_for_nothing_is_not_read(dtype):
+    hole = t([NAN], dtype=dtype)
+    a, b = ternion.ones(2, 3, 4, dtype=dtype), ternion.ones(2, 4, 3, dtype=dtype)
+    close(ternion.addmv(hole, a[0], b[0, :, 0], beta=0), [4, 4, 4])
+    close(ternion.addr(hole, a[0, 0, :2], b[0, 0, :2], beta=0), [[1, 1], [1, 1]])
+    close(ternion.addbmm(hole, a, b, beta=0), np.full((3, 3), 8))
+    close(ternion.baddbmm(hole, a, b, beta=0), np.full((2, 3, 3), 4))
 
 
-@pytest.mark.parametrize("right", [False, True])
-def test_places_in_sequences(right):
-    rng = np.random.default_rng(1)
-    for shape, wanted in [((50,), (4, 7)), ((3, 50), (3, 7)), ((1,), (5,)), ((0,), (3,)), ((2, 3, 8), (2, 3, 4))]:
-        sequence, values = np.sort(rng.integers(0, 20, shape)), rng.integers(-3, 25, wanted)
-        found, expected = (m.searchsorted(m.tensor(sequence), m.tensor(values), right=right) for m in (ternion, torch))
-        assert found.tolist() == expected.tolist() and found.dtype is ternion.int64
-    assert ternion.searchsorted(ternion.tensor([1.0, 2.0]), ternion.tensor([math.nan, 1.5])).tolist() == [2, 1]
+def test_half_precision_is_rounded_once():
+    # 1 + 2^-8 is between two numbers of bfloat16: rounded on the way the factor's product is lost.
+    one = t([[[1.0]]], dtype=ternion.bfloat16)
+    small = t([2.0**-8 * 3], dtype=ternion.bfloat16)
+    right = t(2.0**-8 * 3 * 0.7 + 1.0).bfloat16()
+    assert ternion.baddbmm(small, one, one, beta=0.7).item() == right.item()
+    assert ternion.addmm(small, one[0], one[0], beta=0.7).item() == right.item()
 
 
-def test_versions_count_changes():
-    x = ternion.ones(2)
-    before = x._version
-    x.add_(1)
-    assert x._version > before
+@pytest.mark.parametrize("name, shapes", [("addmv", [(2,), (2, 3), (3,)]), ("addr", [(2, 3), (2,), (3,)]), ("addbmm", [(2, 4), (5, 2, 3), (5, 3, 4)]),
+    ("baddbmm", [(5, 2, 4), (5, 2, 3), (5, 3, 4)])])  # fmt: skip
+def test_in_place(name, shapes):
+    x, *operands = (ternion.rand(shape) for shape in shapes)
+    right = getattr(ternion, name)(x, *operands, beta=0.5, alpha=2)
+    assert getattr(x, f"{name}_")(*operands, beta=0.5, alpha=2) is x
+    close(x, right.tolist())
+
+
+# ---- Views in place
+
+
+def test_views_in_place_give_the_tensor_itself_another_form():
+    x = ternion.arange(6).reshape(2, 3)
+    assert x.unsqueeze_(0) is x and x.shape == (1, 2, 3)
+    assert x.squeeze_(0).shape == (2, 3) and x.squeeze_().shape == (2, 3)
+    assert x.t_().tolist() == [[0, 3], [1, 4], [2, 5]]
+    assert x.transpose_(0, 1).shape == x.swapaxes_(0, 1).T.shape == x.swapdims_(0, 1).shape == (2, 3)
+
+
+def test_views_in_place_keep_what_shares_the_memory():
+    x = ternion.zeros(2, 3)
+    same, row = x.view(6), x[0]
+    x.t_()
+    assert same.shape == (6,) and row.shape == (3,)
+    x[1, 0] = 5
+    assert same.tolist() == [0, 5, 0, 0, 0, 0] and row.tolist() == [0, 5, 0]
+
+
+def test_views_in_place_pass_gradients_on():
+    weight = ternion.tensor([[1.0, 2, 3]], requires_grad=True)
+    y = weight * 2
+    y.transpose_(0, 1).mul_(ternion.tensor([[1.0], [10], [100]]))
+    y.sum().backward()
+    assert weight.grad.tolist() == [[2, 20, 200]]
+    with pytest.raises(RuntimeError, match="changed in place"):
+        weight.t_()
+
+
+def test_parameters_take_another_form_in_place():
+    layer = nn.Linear(3, 2)
+    with ternion.no_grad():
+        layer.weight.t_()
+    assert layer.weight.shape == (3, 2) and isinstance(layer.weight, nn.Parameter)
+
+
+def test_comparisons_in_place_give_numbers():
+    x = t([1.0, 2, 3])
+    assert x.eq_(2).tolist() == [0, 1, 0] and x.dtype == ternion.float32
+    assert t([1, 2, 3]).ge_(t([2, 2, 2])).tolist() == [0, 1, 1]
+    assert [getattr(t([1.0, 2]), f"{name}_")(2).tolist() for name in ("ne", "lt", "le", "gt", "less", "greater_equal")] == [
+        [1, 0], [1, 0], [1, 1], [0, 0], [1, 0], [0, 1]]  # fmt: skip
+    assert t([-1.0, 0, 2]).heaviside_(t([0.5])).tolist() == [0, 0.5, 1]
+    assert t([1.0, 3]).ldexp_(t([2, -1])).tolist() == [4, 1.5]
+    assert t([1.26, -0.04]).round_(decimals=1).tolist() == pytest.approx([1.3, 0])
+
+
+# ---- Masks that spread the tensor
+
+
+def test_masks_spread_the_tensor_itself():
+    mask = t([[True, False], [False, True]])
+    assert t([1.0, 2]).masked_fill(mask, 9).tolist() == [[9, 2], [1, 9]]
+    assert t([1.0, 2]).masked_scatter(mask, t([7.0, 8])).tolist() == [[7, 2], [1, 8]]
+    x = t([1.0, 2], requires_grad=True)
+    x.masked_fill(mask, 9).sum().backward()
+    assert x.grad.tolist() == [1, 1]
+    with pytest.raises(ValueError, match="do not broadcast"):
+        t([1.0, 2, 3]).masked_fill(mask, 9)
+    with pytest.raises((ValueError, RuntimeError)):
+        t([1.0, 2]).masked_fill_(mask, 9)
+
+
+# ---- Arguments
+
+
+def test_casts_take_a_memory_format():
+    for name in "float double half bfloat16 long int short char byte bool".split():
+        assert getattr(t([1, 0]), name)(memory_format=ternion.contiguous_format).tolist() == [1, 0]
+
+
+def test_means_beside_variances():
+    x = t([[1.0, 2], [4, 8]])
+    assert [part.item() for part in ternion.var_mean(x, False)] == pytest.approx([7.1875, 3.75])
+    assert ternion.std_mean(x, dim=1, unbiased=True, keepdim=True)[0].flatten().tolist() == pytest.approx([0.5**0.5, 8**0.5])
+    assert ternion.var_mean(x, 0, correction=0)[0].tolist() == pytest.approx([2.25, 9])
+
+
+def test_others():
+    assert F.softmin(t([0, 0]), 0, dtype=ternion.float64).dtype == ternion.float64
+    assert ternion.scalar_tensor(2, requires_grad=True).requires_grad
+    assert [part.tolist() for part in ternion.tensor_split(ternion.arange(4), t(2))] == [[0, 1], [2, 3]]
+    assert ternion.take_along_dim(t([[1, 2, 3]]), t([[-1, 0]]), 1).tolist() == [[3, 1]]
+    assert ternion.take_along_dim(t([1, 2, 3]), t([-1])).tolist() == [3]
+    parts = ternion.frexp(t([6.0, 0, -0.75]))
+    assert (parts.mantissa.tolist(), parts.exponent.tolist()) == ([0.75, 0, -0.75], [3, 0, 0])
+    assert [part.tolist() for part in t(5).nonzero(as_tuple=True)] == [[0]]
+    assert [part.tolist() for part in t(0).nonzero(as_tuple=True)] == [[]]
+    assert t(5).nonzero().shape == (1, 0)
+
+
+def test_attention_spreads_operands_of_fewer_axes():
+    query, key, value = ternion.rand(4, 3, 8), ternion.rand(2, 4, 6, 8), ternion.rand(2, 4, 6, 5)
+    found = F.scaled_dot_product_attention(query, key, value)
+    right = F.scaled_dot_product_attention(query.expand(2, 4, 3, 8), key, value)
+    assert found.shape == (2, 4, 3, 5)
+    close(found, right.tolist())
+    with pytest.raises(ValueError, match="4 heads for 3 of queries"):
+        F.scaled_dot_product_attention(ternion.rand(3, 3, 8), key, value)
+
+
+# ---- Running statistics of examples
+
+
+def test_instance_norm_with_running_statistics():
+    x = ternion.tensor([[[1.0, 3], [0, 8]], [[5, 7], [2, 2]]])
+    mean, var = ternion.zeros(2), ternion.ones(2)
+    close(F.instance_norm(x, mean, var, momentum=0.5), F.instance_norm(x).tolist())
+    # Means of [2, 6] and [4, 2], unbiased variances of [2, 2] and [32, 0].
+    assert (mean.tolist(), var.tolist()) == ([2, 1.5], [1.5, 8.5])
+    close(F.instance_norm(x, mean, var, use_input_stats=False, eps=0.0), (x.numpy() - [[2], [1.5]]) / np.sqrt([[1.5], [8.5]]))
+    with pytest.raises(ValueError, match="use_input_stats=False without running_mean and running_var"):
+        F.instance_norm(x, use_input_stats=False)
+
+
+def test_instance_norm_layers_track_statistics():
+    layer = nn.InstanceNorm1d(2, momentum=0.5, track_running_stats=True)
+    assert sorted(layer.state_dict()) == ["num_batches_tracked", "running_mean", "running_var"]
+    x = ternion.tensor([[[1.0, 3], [0, 8]]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        close(layer(x), nn.InstanceNorm1d(2)(x).tolist())
+    assert layer.running_mean.tolist() == [1, 2]
+    close(layer.eval()(x), F.instance_norm(x, layer.running_mean, layer.running_var, use_input_stats=False).tolist())
+    assert list(nn.InstanceNorm1d(2).state_dict()) == []

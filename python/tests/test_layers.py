@@ -392,7 +392,6 @@ REFUSED = [
     (lambda: F.glu(ternion.ones(3)), ValueError, "glu: size 3 along axis -1, expected an even one"),
     (lambda: F.prelu(ternion.ones(2, 3), ternion.ones(2)), ValueError, "prelu: weight of shape \\(2,\\), expected 1 slope or 3"),
     (lambda: F.binary_cross_entropy(ternion.ones(2), ternion.ones(3)), ValueError, "a target of shape \\(3,\\), expected \\(2,\\)"),
-    (lambda: nn.InstanceNorm1d(3, track_running_stats=True), ValueError, "track_running_stats=True, expected False"),
     (lambda: nn.BatchNorm2d(3)([1]), TypeError, "BatchNorm2d: an input of type list, expected a tensor"),
     (lambda: F.pixel_shuffle(ternion.ones(1, 3, 2, 2), 2), ValueError, "3 channels by a factor of 2"),
     (lambda: F.interpolate(ternion.ones(1, 1, 4), size=2, mode="bilinear"), ValueError, "mode 'bilinear' of sequences"),

@@ -12,6 +12,7 @@ mod join;
 mod linear;
 pub mod loss;
 mod places;
+mod products;
 mod ranks;
 mod reduce;
 mod reductions;

@@ -161,6 +161,19 @@ impl PyTensor {
         }
     }
 
+    /// Makes this object the one that `view` is, which was made of it: what changes the form of a tensor in place. Others on its memory keep their forms.
+    pub fn take_form(&self, view: &PyTensor) -> Outcome<()> {
+        may_change(&self.tensor())?;
+        match (&self.handle, &view.handle) {
+            (Handle::Value(own), Handle::Value(other)) if !std::ptr::eq(own, other) => {
+                std::mem::swap(&mut *own.write(), &mut *other.write());
+                Ok(())
+            }
+            (Handle::Value(_), Handle::Value(_)) => Ok(()),
+            _ => self.replace(view.tensor()),
+        }
+    }
+
     /// Changes the tensor in place: by `in_place`, or, where a gradient flows to it or to one of the other operands, by taking over what `recorded` makes.
     pub fn change<'py>(
         slf: &Bound<'py, PyTensor>,

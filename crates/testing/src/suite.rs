@@ -40,8 +40,8 @@ pub const COVERAGE_OUT: &str = "TERNION_COVERAGE_OUT";
 /// times, such as compute-sanitizer.
 pub const TABLE: &str = "TERNION_TABLE";
 
-/// The environment variable that asks for a part of the tests, by number: `TERNION_PART=2/12` is every twelfth of those that the filter matches, from the second on.
-/// For tools whose cost per launch grows with what a process has done.
+/// The environment variable that asks for a part of the tests, by number: `TERNION_PART=2/12` is the tests of every twelfth op of those that the filter matches, from
+/// the second on: those of one op share kernels. For several processes at a time, and for devices and tools that hold more with all that a process has done.
 pub const PART: &str = "TERNION_PART";
 
 /// The part that is asked for, and of how many; the first of one without the variable.
@@ -54,10 +54,58 @@ fn part(asked: Option<&str>) -> Result<(usize, usize), String> {
     }
 }
 
-/// Every `of`-th of the trials that `wanted` matches, from number `part` on.
+/// Of the trials that `wanted` matches those of every `of`-th op, from number `part` on.
 fn only_part(trials: Vec<Trial>, (part, of): (usize, usize), wanted: impl Fn(&str) -> bool) -> Vec<Trial> {
-    let wanted = trials.into_iter().filter(|trial| wanted(trial.name()));
-    wanted.skip(part - 1).step_by(of).collect()
+    let mut parts: BTreeMap<String, usize> = BTreeMap::new();
+    let mut is_of_part = |name: &str| {
+        let next = parts.len() % of;
+        let op = name.split("::").next().unwrap_or(name);
+        *parts.entry(op.to_string()).or_insert(next) == part - 1
+    };
+    trials.into_iter().filter(|trial| wanted(trial.name()) && is_of_part(trial.name())).collect()
+}
+
+/// Whether this program was asked for all of its tests, and for nothing but their results: its parts may then run in processes of their own.
+fn is_plain_run() -> bool {
+    let asks = [PART, COVERAGE_OUT, FINGERPRINTS].iter().any(|name| std::env::var_os(name).is_some());
+    !asks && std::env::args_os().count() == 1
+}
+
+/// As [`main_beside`], where this program was asked for all of its tests in `parts` processes, one after the other: for devices that keep more memory with each kernel,
+/// until their process ends. `target` opens the device.
+pub fn main_in_parts(
+    others: &[&str],
+    command: &'static str,
+    parts: usize,
+    target: impl FnOnce() -> Result<Target, String>,
+) -> ExitCode {
+    if parts > 1 && is_plain_run() {
+        return match (1..=parts).try_for_each(|part| run_part(part, parts)) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("error: {error}");
+                ExitCode::FAILURE
+            }
+        };
+    }
+    match target() {
+        Ok(target) => main_beside(others, command, &[target]),
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Runs this program for one of its parts, and prints what it prints.
+fn run_part(part: usize, of: usize) -> Result<(), String> {
+    let program = std::env::current_exe().map_err(|error| error.to_string())?;
+    println!("part {part} of {of}");
+    let ended = std::process::Command::new(program).env(PART, format!("{part}/{of}")).status();
+    match ended.map_err(|error| error.to_string())? {
+        status if status.success() => Ok(()),
+        status => Err(format!("part {part} of {of}: {status}")),
+    }
 }
 
 /// What a run of the table is called where it tells what it found.
@@ -434,6 +482,11 @@ mod tests {
         assert_eq!(of((1, 2)), ["sum::cpu", "sub::cpu", "exp::cpu"]);
         assert_eq!(of((2, 2)), ["mul::cpu", "neg::cpu", "log::cpu"]);
         assert_eq!(of((7, 9)), [""; 0]);
+        let checks = ["sum::forward::cpu", "mul::forward::cpu", "sum::backward::cpu"];
+        let trials = checks.iter().map(|name| Trial::test(*name, || Ok(()))).collect();
+        let together: Vec<String> =
+            only_part(trials, (1, 2), |_| true).iter().map(|trial| trial.name().to_string()).collect();
+        assert_eq!(together, ["sum::forward::cpu", "sum::backward::cpu"], "one op's kernels in one process");
         assert_eq!((part(None), part(Some("3/3"))), (Ok((1, 1)), Ok((3, 3))));
         for wrong in ["", "0/3", "4/3", "1", "1/", "a/b", "1/2/3", "-1/2"] {
             assert!(part(Some(wrong)).is_err_and(|error| error.contains("as in 2/12")), "{wrong}");

@@ -12,13 +12,13 @@ MODULES = (arithmetic, shapes, matrices, reductions, indexing, creation, kinds, 
 
 # Functions of the package.
 FUNCTIONS = """
-addcdiv addmv aminmax argwhere asarray atleast_1d atleast_2d atleast_3d baddbmm block_diag broadcast_shapes broadcast_tensors broadcast_to
+addcdiv aminmax argwhere asarray atleast_1d atleast_2d atleast_3d block_diag broadcast_shapes broadcast_tensors broadcast_to
 bucketize can_cast cartesian_prod clamp_max clamp_min column_stack copysign corrcoef count_nonzero cov cumprod deg2rad diag diag_embed diagflat diagonal diff
 dist dstack float_power fliplr flipud frac heaviside hstack hypot index_add index_copy index_fill index_put inner is_complex is_floating_point is_nonzero
 is_same_size isin isneginf isposinf kthvalue lerp logaddexp logspace median meshgrid movedim multinomial nan_to_num nanmean nansum normal polygamma
 positive promote_types quantile rad2deg randint_like ravel repeat_interleave result_type round rsub scalar_tensor scatter_reduce searchsorted std_mean
 swapaxes take take_along_dim tensor_split tensordot tile trace tril_indices triu_indices unique unique_consecutive var_mean vstack xlogy
-addbmm addr cdist chain_matmul combinations conj cross dsplit fmax fmin get_device hsplit is_signed isreal kron logaddexp2 logcumsumexp matrix_power msort prelu real rot90
+cdist chain_matmul combinations conj cross dsplit fmax fmin get_device hsplit is_signed isreal kron logaddexp2 logcumsumexp matrix_power msort prelu real rot90
 select_scatter signbit slice_scatter split_with_sizes trapezoid typename unravel_index vdot vsplit
 bartlett_window blackman_window cumulative_trapezoid frexp get_float32_matmul_precision gradient hamming_window hann_window kaiser_window ldexp
 set_float32_matmul_precision vander
@@ -28,13 +28,13 @@ BFloat16Tensor BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTen
 
 # Methods of tensors.
 METHODS = """
-addcdiv addmv aminmax argwhere baddbmm broadcast_to byte clamp_max clamp_min copysign corrcoef count_nonzero cov cumprod deg2rad diag
+addcdiv aminmax argwhere broadcast_to clamp_max clamp_min copysign corrcoef count_nonzero cov cumprod deg2rad diag
 diag_embed diagflat diagonal diff dist exponential_ fill_diagonal_ float_power fliplr flipud frac get_device heaviside hypot index_add index_add_
 index_copy index_fill index_put index_put_ inner is_complex is_nonzero is_same_size is_signed isneginf isposinf kthvalue lerp logaddexp masked_scatter_ median
 movedim multinomial nan_to_num nanmean nansum ndimension nelement new_empty new_full new_ones new_tensor new_zeros pin_memory positive quantile rad2deg
 random_ ravel repeat_interleave reshape_as round scatter_reduce split_with_sizes swapaxes take take_along_dim tensor_split tile trace type unique
 unique_consecutive view_as xlog1py xlogy zeta
-addbmm addr conj cross dsplit fmax fmin hsplit is_pinned isreal kron logaddexp2 logcumsumexp matrix_power msort prelu rot90 select_scatter signbit
+conj cross dsplit fmax fmin hsplit is_pinned isreal kron logaddexp2 logcumsumexp matrix_power msort prelu rot90 select_scatter signbit
 slice_scatter sum_to_size vdot vsplit
 frexp is_shared ldexp put_
 cummax cummin index_reduce mode nanmedian renorm
@@ -45,10 +45,14 @@ PROPERTIES = {"real": lambda self: self, "is_sparse": lambda self: False, "is_qu
 
 # Methods with a form that changes the tensor itself.
 IN_PLACE = """
-acos acosh addcdiv addcmul asin asinh atan atan2 atanh clamp_max clamp_min clip copysign cosh cumprod cumsum deg2rad digamma erfc erfinv exp2 float_power frac hypot
+acos acosh addbmm addcdiv addcmul addmv addr asin asinh atan atan2 atanh baddbmm clamp_max clamp_min clip copysign cosh cumprod cumsum deg2rad digamma erfc erfinv exp2 float_power frac hypot
 i0 index_copy index_fill index_reduce lerp lgamma log10 log2 logical_and logical_not logical_or logical_xor logit mvlgamma nan_to_num polygamma rad2deg renorm scatter_reduce sinc sinh tan tril triu xlogy
 bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor gcd lcm
+eq ge gt heaviside ldexp le lt ne round
 """.split()
+
+# Methods that return a view, with a form that gives the tensor itself that form.
+VIEWS_IN_PLACE = "squeeze swapaxes t transpose unsqueeze".split()
 
 # Other names of functions and of methods.
 ALIASES = {
@@ -68,6 +72,15 @@ def _changing(name: str, function: Any) -> Any:
     changed.__name__ = changed.__qualname__ = f"{name}_"
     changed.__doc__ = f"`{name}`, in place: the tensor itself is changed and returned."
     return named(changed)
+
+
+def _reforming(name: str, function: Any) -> Any:
+    def reformed(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        return input._take_form(function(input, *args, **kwargs))
+
+    reformed.__name__ = reformed.__qualname__ = f"{name}_"
+    reformed.__doc__ = f"`{name}`, in place: the tensor itself has the other form and is returned; what shares its memory stays as it is."
+    return named(reformed)
 
 
 def _combining(name: str, operator: Any) -> Any:
@@ -98,6 +111,8 @@ def _attach() -> None:
         setattr(Tensor, name, property(told))
     for name in IN_PLACE:
         setattr(Tensor, f"{name}_", _changing(name, getattr(Tensor, name)))
+    for name in VIEWS_IN_PLACE:
+        setattr(Tensor, f"{name}_", _reforming(name, getattr(Tensor, name)))
     for sign in ("and", "or", "xor"):
         setattr(Tensor, f"__i{sign}__", _combining(f"__i{sign}__", getattr(Tensor, f"__{sign}__")))
     for name, shift in (("lshift", arithmetic.shifted_left), ("rshift", arithmetic.shifted_right)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .. import _ternion
+from .. import _results, _ternion
 from .._ternion import Tensor
 from .kinds import finfo, result_type
 
@@ -57,24 +57,6 @@ def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1
         TypeError: something that is neither a tensor nor a number.
     """
     return input + value * (tensor1 / tensor2)
-
-
-def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1.0, alpha: float = 1.0) -> Tensor:
-    """`beta * input + alpha * (batch1 @ batch2)`: [b, m, k] x [b, k, n], input broadcast.
-
-    Raises:
-        ValueError: other numbers of axes, inner sizes that differ.
-    """
-    return beta * input + alpha * batch1.bmm(batch2)
-
-
-def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: float = 1.0, alpha: float = 1.0) -> Tensor:
-    """`beta * input + alpha * (mat @ vec)`: [m, k] x [k] -> [m].
-
-    Raises:
-        ValueError: other numbers of axes, inner sizes that differ.
-    """
-    return beta * input + alpha * mat.mv(vec)
 
 
 def frac(input: Tensor) -> Tensor:
@@ -141,8 +123,9 @@ def ldexp(input: Tensor, other: Tensor) -> Tensor:
     return input.to(dtype) * 2.0**first * 2.0 ** (other.to(dtype) - first)
 
 
-def frexp(input: Tensor) -> tuple[Tensor, Tensor]:
-    """The parts of each element as `mantissa * 2^exponent`, with mantissas from 0.5 to below 1 (0 of 0) and exponents in int32.
+def frexp(input: Tensor) -> Any:
+    """The parts of each element as `mantissa * 2^exponent`, with mantissas from 0.5 to below 1 (0 of 0) and exponents in int32: a
+    tuple of mantissa and exponent.
 
     Shapes: [..] -> two of the same
 
@@ -157,7 +140,7 @@ def frexp(input: Tensor) -> tuple[Tensor, Tensor]:
     mantissa = ldexp(input, -exponent)
     over, under = whole & (mantissa.abs() >= 1), whole & (mantissa.abs() < 0.5)
     exponent = exponent + over.to(input.dtype) - under.to(input.dtype)
-    return _ternion.where(whole, ldexp(input, -exponent), input), _ternion.where(whole, exponent, 0).int()
+    return _results.frexp(_ternion.where(whole, ldexp(input, -exponent), input), _ternion.where(whole, exponent, 0).int())
 
 
 def deg2rad(input: Tensor) -> Tensor:

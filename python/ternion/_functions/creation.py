@@ -73,7 +73,7 @@ def new_full(input: Tensor, size: Any, fill_value: Any, *, dtype: Any = None, de
     return _ternion.full(size, fill_value, dtype=dtype or input.dtype, device=device or input.device, requires_grad=requires_grad)
 
 
-def scalar_tensor(s: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
+def scalar_tensor(s: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """A number as a tensor without axes, of the default dtype.
 
     Shapes: a number -> []
@@ -81,7 +81,7 @@ def scalar_tensor(s: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
     Raises:
         TypeError: no number.
     """
-    return _ternion.tensor(s, dtype=dtype or _ternion.get_default_dtype(), device=device)
+    return _ternion.tensor(s, dtype=dtype or _ternion.get_default_dtype(), device=device, requires_grad=requires_grad)
 
 
 def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None, requires_grad: bool = False) -> Tensor:

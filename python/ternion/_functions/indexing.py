@@ -20,12 +20,13 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
         ValueError: indices of another number of axes.
     """
     if dim is None:
-        return input.reshape(-1).gather(0, indices.reshape(-1))
+        return take_along_dim(input.reshape(-1), indices.reshape(-1), 0)
     axis = _axis("take_along_dim", input, dim)
     if input.ndim != indices.ndim:
         raise ValueError(f"take_along_dim: shapes {list(input.shape)} and {list(indices.shape)}, expected as many axes")
     both = [max(a, b) if min(a, b) else 0 for a, b in zip(input.shape, indices.shape)]
     x = input.expand([size if at == axis else both[at] for at, size in enumerate(input.shape)])
+    indices = _ternion.where(indices < 0, indices + input.shape[axis], indices)
     return x.gather(axis, indices.expand([size if at == axis else both[at] for at, size in enumerate(indices.shape)]))
 
 

@@ -151,14 +151,6 @@ def type(input: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
     return input.to(device, dtype=named[0], non_blocking=non_blocking)
 
 
-def byte(input: Tensor) -> Tensor:
-    """The elements as uint8.
-
-    Shapes: [..] -> the same
-    """
-    return input.to(_ternion.uint8)
-
-
 def nelement(input: Tensor) -> int:
     """The number of elements."""
     return input.numel()

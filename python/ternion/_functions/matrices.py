@@ -10,24 +10,6 @@ from .._ternion import Tensor
 from .shapes import _axis
 
 
-def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: float = 1.0, alpha: float = 1.0) -> Tensor:
-    """`beta * input + alpha * outer(vec1, vec2)`: [m] and [n] -> [m, n].
-
-    Raises:
-        ValueError: vectors that are none, an input that does not broadcast.
-    """
-    return beta * input + alpha * vec1.outer(vec2)
-
-
-def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1.0, alpha: float = 1.0) -> Tensor:
-    """`beta * input + alpha * sum(batch1 @ batch2)`, summed over the batch: [b, m, k] x [b, k, n] -> [m, n].
-
-    Raises:
-        ValueError: other numbers of axes, inner sizes that differ.
-    """
-    return beta * input + alpha * batch1.bmm(batch2).sum(0)
-
-
 def cdist(x1: Tensor, x2: Tensor, p: float = 2.0) -> Tensor:
     """The distances of all rows of one from all rows of the other: [.., m, k] and [.., n, k] -> [.., m, n].
 

@@ -44,7 +44,16 @@ def count_nonzero(input: Tensor, dim: Any = None) -> Tensor:
     return (input != 0).sum(dim)
 
 
-def var_mean(input: Tensor, dim: Any = None, *, correction: float = 1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+def _correction(dim: Any, unbiased: bool | None, correction: float) -> tuple[Any, float]:
+    """`dim` and the correction: PyTorch's older form has `unbiased`, also in the place of `dim`."""
+    if isinstance(dim, bool):
+        dim, unbiased = None, dim
+    return dim, correction if unbiased is None else int(unbiased)
+
+
+def var_mean(
+    input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float = 1
+) -> tuple[Tensor, Tensor]:
     """The variance over axes, and the mean.
 
     Shapes: [..] -> two of [], or without the axes `dim`
@@ -53,10 +62,13 @@ def var_mean(input: Tensor, dim: Any = None, *, correction: float = 1, keepdim: 
         IndexError: an axis that does not exist.
         TypeError: whole numbers.
     """
+    dim, correction = _correction(dim, unbiased, correction)
     return input.var(dim, correction=correction, keepdim=keepdim), input.mean(dim, keepdim)
 
 
-def std_mean(input: Tensor, dim: Any = None, *, correction: float = 1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+def std_mean(
+    input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float = 1
+) -> tuple[Tensor, Tensor]:
     """The standard deviation over axes, and the mean.
 
     Shapes: [..] -> two of [], or without the axes `dim`
@@ -65,6 +77,7 @@ def std_mean(input: Tensor, dim: Any = None, *, correction: float = 1, keepdim: 
         IndexError: an axis that does not exist.
         TypeError: whole numbers.
     """
+    dim, correction = _correction(dim, unbiased, correction)
     return input.std(dim, correction=correction, keepdim=keepdim), input.mean(dim, keepdim)
 
 

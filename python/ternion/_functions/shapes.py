@@ -424,6 +424,8 @@ def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple
         IndexError: an axis that does not exist.
     """
     size = input.shape[_axis("tensor_split", input, dim)]
+    if isinstance(indices_or_sections, Tensor) and indices_or_sections.ndim == 0:
+        indices_or_sections = operator.index(indices_or_sections)
     if isinstance(indices_or_sections, int):
         parts = indices_or_sections
         if parts <= 0:

@@ -255,15 +255,15 @@ def softsign(input: Tensor) -> Tensor:
     return input / (Tensor.abs(input) + 1.0)
 
 
-def softmin(input: Tensor, dim: int | None = None) -> Tensor:
-    """`softmax(-x)` along `dim`; where none is named the first of 0, 1 or 3 axes, else the second, with a warning, as in PyTorch.
+def softmin(input: Tensor, dim: int | None = None, *, dtype: Any = None) -> Tensor:
+    """`softmax(-x)` along `dim`; where none is named the first of 0, 1 or 3 axes, else the second, with a warning, as in PyTorch. In `dtype` if one is named.
 
     Shapes: [..] -> the same
 
     Raises:
         IndexError: an axis that is not there.
     """
-    return Tensor.softmax(-input, _axis_of("softmin", input, dim))
+    return Tensor.softmax(-input, _axis_of("softmin", input, dim), dtype)
 
 
 def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:

@@ -8,6 +8,7 @@ from typing import Any
 from .._functions.methods import function_of as _function_of
 from .._functions.shapes import broadcast_shapes as _broadcast_shapes
 from .._refusals import name_all as _name_all
+from .._scopes import no_grad as _no_grad
 from .._ternion import Tensor, _sinusoidal, arange as _arange, einsum as _einsum, ones as _ones, where as _where
 from .._ternion import _functional as _native
 
@@ -128,15 +129,25 @@ def instance_norm(
 ) -> Tensor:  # fmt: skip
     """Each channel of each example shifted to mean 0 and scaled to variance 1, then `* weight + bias`.
 
-    Shapes: [batch, channels, ..], weight and bias [channels] -> the input's
+    Running statistics, if there are any, follow the means over the batch of each example's mean and unbiased variance, in place; without `use_input_stats`
+    they take the place of the examples' own.
+
+    Shapes: [batch, channels, ..], the others [channels] -> the input's
 
     Raises:
-        ValueError: running statistics, which PyTorch alone has; less than 2 values a channel.
+        ValueError: less than 2 values a channel; no running statistics, unless with `use_input_stats`.
     """
-    if running_mean is not None or running_var is not None or not use_input_stats:
-        raise ValueError("instance_norm: running statistics, expected none: PyTorch alone has them")
+    if not use_input_stats:
+        if running_mean is None or running_var is None:
+            raise ValueError("instance_norm: use_input_stats=False without running_mean and running_var, expected both")
+        return _native.batch_norm(input, running_mean, running_var, weight, bias, False, momentum, eps)
     if input.ndim < 3 or input[0, 0].numel() < 2:
         raise ValueError(f"instance_norm: an input of shape {tuple(input.shape)}, expected more than 1 value a channel")
+    inner = tuple(range(2, input.ndim))
+    with _no_grad():
+        for running, of_examples in ((running_mean, Tensor.mean), (running_var, Tensor.var)):
+            if running is not None and input.shape[0]:
+                running.lerp_(of_examples(input.detach(), inner).mean(0).to(running.dtype), momentum)
     return _native.group_norm(input, input.shape[1], weight, bias, eps)
 
 

@@ -483,8 +483,8 @@ def silu(input: Tensor, inplace: _bool = False) -> Tensor:
     Raises:
         TypeError: an input that is no tensor.
     """
-def softmin(input: Tensor, dim: _int | None = None) -> Tensor:
-    """`softmax(-x)` along `dim`; where none is named the first of 0, 1 or 3 axes, else the second, with a warning, as in PyTorch.
+def softmin(input: Tensor, dim: _int | None = None, *, dtype: Any = None) -> Tensor:
+    """`softmax(-x)` along `dim`; where none is named the first of 0, 1 or 3 axes, else the second, with a warning, as in PyTorch. In `dtype` if one is named.
 
     Shapes: [..] -> the same
 
@@ -773,10 +773,13 @@ def dropout2d(input: Tensor, p: _float = 0.5, training: _bool = True, inplace: _
 def instance_norm(input: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None, weight: Tensor | None = None, bias: Tensor | None = None, use_input_stats: _bool = True, momentum: _float = 0.1, eps: _float = 1e-05) -> Tensor:
     """Each channel of each example shifted to mean 0 and scaled to variance 1, then `* weight + bias`.
 
-    Shapes: [batch, channels, ..], weight and bias [channels] -> the input's
+    Running statistics, if there are any, follow the means over the batch of each example's mean and unbiased variance, in place; without `use_input_stats`
+    they take the place of the examples' own.
+
+    Shapes: [batch, channels, ..], the others [channels] -> the input's
 
     Raises:
-        ValueError: running statistics, which PyTorch alone has; less than 2 values a channel.
+        ValueError: less than 2 values a channel; no running statistics, unless with `use_input_stats`.
     """
 def sinusoidal(positions: _int, width: _int, device: Any = None) -> Tensor:
     """Sines and cosines of positions (Vaswani et al. 2017, section 3.5): float32, [positions, width].

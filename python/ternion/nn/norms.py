@@ -197,16 +197,21 @@ class BatchNorm2d(_BatchNorm):
 
 
 class _InstanceNorm(Module):
+    running_mean: Tensor | None
+    running_var: Tensor | None
     _rank = 0
 
     def __init__(
         self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = False, track_running_stats: bool = False,
         device: Any = None, dtype: Any = None,
     ):  # fmt: skip
-        if track_running_stats:
-            raise ValueError(f"{type(self).__name__}: track_running_stats=True, expected False: PyTorch alone has it")
         self.num_features, self.eps, self.momentum, self.affine = num_features, eps, momentum, affine
+        self.track_running_stats = track_running_stats
         made = dict(device=device, dtype=dtype)
+        self.register_buffer("running_mean", _ternion.zeros(num_features, **made) if track_running_stats else None)
+        self.register_buffer("running_var", _ternion.ones(num_features, **made) if track_running_stats else None)
+        tracked = _ternion.tensor(0, dtype=_ternion.int64, device=device) if track_running_stats else None
+        self.register_buffer("num_batches_tracked", tracked)
         self.weight = Parameter(_ternion.ones(num_features, **made)) if affine else None
         self.bias = Parameter(_ternion.zeros(num_features, **made)) if affine else None
 
@@ -218,18 +223,21 @@ class _InstanceNorm(Module):
         if input.ndim not in (self._rank - 1, self._rank):
             raise ValueError(f"{type(self).__name__}: an input of shape {tuple(input.shape)}, expected {self._rank} axes, or {self._rank - 1} without a batch")
         batch = input if input.ndim == self._rank else input.unsqueeze(0)
-        output = F.instance_norm(batch, weight=self.weight, bias=self.bias, eps=self.eps)
+        uses_input = self.training or not self.track_running_stats
+        output = F.instance_norm(batch, self.running_mean, self.running_var, self.weight, self.bias, uses_input, self.momentum or 0.0, self.eps)
         return output if input.ndim == self._rank else output.squeeze(0)
 
     def extra_repr(self) -> str:
-        return f"{self.num_features}, eps={self.eps}, affine={self.affine}"
+        return f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, track_running_stats={self.track_running_stats}"
 
 
 class InstanceNorm1d(_InstanceNorm):
     """Each channel of each sequence shifted to mean 0 and scaled to variance 1: [batch, channels, length] -> the same; the batch may be left out.
 
+    With `track_running_stats` running statistics follow in training, and take the place of the examples' own in `eval()`.
+
     Raises:
-        ValueError: `track_running_stats`, which PyTorch alone has; when called, other axes, or 1 value a channel.
+        ValueError: when called, other axes, or 1 value a channel.
     """
 
     _rank = 3
@@ -239,7 +247,7 @@ class InstanceNorm2d(_InstanceNorm):
     """Each channel of each image shifted to mean 0 and scaled to variance 1: [batch, channels, height, width] -> the same; the batch may be left out.
 
     Raises:
-        ValueError: `track_running_stats`, which PyTorch alone has; when called, other axes, or 1 value a channel.
+        ValueError: when called, other axes, or 1 value a channel.
     """
 
     _rank = 4

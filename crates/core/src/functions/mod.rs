@@ -6,6 +6,7 @@
 mod activations;
 pub(crate) mod indexing;
 mod integers;
+mod products;
 mod special;
 mod statistics;
 mod unique;

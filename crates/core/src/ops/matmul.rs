@@ -192,7 +192,7 @@ impl Matmul {
 }
 
 /// A factor of integers is a whole number: rounding it in silence would give another product.
-fn whole_factor(op: &'static str, what: &str, factor: f64, dtype: DType) -> Result<()> {
+pub(crate) fn whole_factor(op: &'static str, what: &str, factor: f64, dtype: DType) -> Result<()> {
     if dtype.is_float() || factor.fract() == 0.0 {
         return Ok(());
     }
@@ -407,12 +407,7 @@ impl Tensor {
                 expected: Box::new(shape),
             });
         }
-        let scaled = match beta {
-            0.0 => None,
-            1.0 => Some(self.clone()),
-            beta => Some(self.mul_scalar(beta)?),
-        };
-        a.matmul_with(b, MatmulOptions { residual: scaled.as_ref(), alpha, ..Default::default() })
+        add_scaled(self, a, b, [beta, alpha])
     }
 
     /// `self = beta * self + alpha * a b`, in place. With `beta` 0, what `self` holds does not matter.
@@ -476,6 +471,21 @@ impl Tensor {
         whole_factor("addmm", "alpha", alpha, self.dtype())?;
         product_shape("addmm", a.shape(), b.shape())
     }
+}
+
+/// `factors[0] * summand + factors[1] * a b`, where the summand broadcasts to the product. What is scaled is not rounded to half precision before it is added.
+pub(crate) fn add_scaled(summand: &Tensor, a: &Tensor, b: &Tensor, factors: [f64; 2]) -> Result<Tensor> {
+    let [beta, alpha] = factors;
+    let dtype = summand.dtype();
+    let wide = if beta == 0.0 || beta == 1.0 { dtype } else { dtype.accumulator() };
+    let residual = match beta {
+        0.0 => None,
+        1.0 => Some(summand.clone()),
+        beta => Some(summand.to_dtype(wide)?.mul_scalar(beta)?),
+    };
+    let out_dtype = (wide != dtype).then_some(wide);
+    a.matmul_with(b, MatmulOptions { residual: residual.as_ref(), alpha, out_dtype, ..Default::default() })?
+        .to_dtype(dtype)
 }
 
 /// All are numbers of one dtype: told in the name of the method that was called, not of the product inside it.

@@ -5,7 +5,7 @@ use crate::expected::of;
 use crate::run::run;
 use crate::tensor::PyTensor;
 use pyo3::prelude::*;
-use ternion::{AttentionOptions, Result, Tensor, UnaryOp};
+use ternion::{AttentionOptions, Result, Shape, Tensor, UnaryOp};
 
 /// Means of `value`, weighted by `softmax(scale * query @ key.T + mask)`.
 ///
@@ -42,6 +42,7 @@ fn scaled_dot_product_attention(
     let operands = [query, key, value].map(|tensor| tensor.get().tensor());
     let mask = attn_mask.map(|mask| mask.get().tensor());
     let elements = operands[0].elements().max(operands[1].elements());
+    let operands = with_common_axes(operands)?;
     let attended = run(py, elements, || {
         let (operands, mask) = with_four_axes(&operands, mask)?;
         let [query, key, value] = &operands;
@@ -53,6 +54,27 @@ fn scaled_dot_product_attention(
     let [_, _, queries, width] = attended.sizes()?;
     let dims: Vec<usize> = told.iter().copied().chain([queries, width]).collect();
     Ok(PyTensor::new(attended.reshape(&dims[..])?))
+}
+
+/// Operands of different numbers of axes with those before the last two broadcast against each other, as PyTorch has it.
+fn with_common_axes(operands: [Tensor; 3]) -> Result<[Tensor; 3]> {
+    let rank = operands[0].rank();
+    if operands.iter().all(|operand| operand.rank() == rank)
+        || operands.iter().any(|operand| operand.rank() < 2)
+    {
+        return Ok(operands);
+    }
+    let outer = |operand: &Tensor| Shape::new(&operand.dims()[..operand.rank() - 2]);
+    let mut common = outer(&operands[0])?;
+    for operand in &operands[1..] {
+        common = common.broadcast(&outer(operand)?, "scaled_dot_product_attention")?;
+    }
+    let mut expanded = operands;
+    for operand in &mut expanded {
+        let inner = &operand.dims()[operand.rank() - 2..];
+        *operand = operand.expand([common.dims(), inner].concat())?;
+    }
+    Ok(expanded)
 }
 
 /// The operands and the mask as [batch, heads, length, width].

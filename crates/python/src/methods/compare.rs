@@ -23,6 +23,14 @@ pub fn fill_like(value: &Tensor, x: &Tensor) -> Result<Tensor> {
     value.to_device(x.device())?.to_dtype(x.dtype())?.reshape(())
 }
 
+/// `x` in the shape that it and a mask have together.
+pub fn spread_over(x: &Tensor, mask: &Tensor, function: &'static str) -> Result<Tensor> {
+    match x.shape().broadcast(mask.shape(), function)? {
+        shape if shape == *x.shape() => Ok(x.clone()),
+        shape => x.expand(shape),
+    }
+}
+
 macro_rules! comparisons {
     ($($(#[$doc:meta])* $name:ident => $op:ident;)*) => {
         #[pymethods]
@@ -213,7 +221,7 @@ impl PyTensor {
             return self.map(py, |x| mask.where_(&fill_like(&value, x)?, x).called("masked_fill"));
         }
         let value = given(value, "masked_fill")?.scalar();
-        self.map(py, |x| x.masked_fill(&mask, value))
+        self.map(py, |x| spread_over(x, &mask, "masked_fill")?.masked_fill(&mask, value))
     }
 
     /// `value` in place of the elements where the mask is true; the tensor itself. A gradient flows to a `value` that is a tensor.
@@ -249,6 +257,8 @@ impl PyTensor {
         #[pyo3(from_py_with = of::nonzero)] as_tuple: bool,
     ) -> Outcome<Bound<'py, PyAny>> {
         let own = self.tensor();
+        // A tensor without axes has one to tell of as a tuple, as in PyTorch.
+        let own = if as_tuple && own.rank() == 0 { own.reshape([1])? } else { own };
         let found = wait(py, || own.nonzero()?.to_dtype(DType::I64))?;
         if !as_tuple {
             return Ok(Bound::new(py, PyTensor::new(found))?.into_any());

@@ -1,5 +1,6 @@
 //! Parts of a tensor: by numbers, slices, tensors and masks, as in NumPy; read and written.
 
+use super::compare::spread_over;
 use crate::arguments::{Operand, number};
 use crate::error::{Failure, Outcome};
 use crate::expected::of;
@@ -489,7 +490,8 @@ impl PyTensor {
         #[pyo3(from_py_with = of::masked_scatter)] source: Bound<'_, PyTensor>,
     ) -> Outcome<PyTensor> {
         let (x, mask, source) = (self.tensor(), mask.get().tensor(), source.get().tensor());
-        wait(py, || x.masked_scatter(&mask, &source)).map(PyTensor::new)
+        let put = || spread_over(&x, &mask, "masked_scatter")?.masked_scatter(&mask, &source);
+        wait(py, put).map(PyTensor::new)
     }
 }
 

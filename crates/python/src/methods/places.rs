@@ -132,7 +132,10 @@ macro_rules! casts {
                 $(#[$doc])*
                 ///
                 /// Shapes: [..] -> the same
-                fn $name(&self, py: Python<'_>) -> Outcome<PyTensor> {
+                #[pyo3(signature = (*, memory_format=None))]
+                fn $name(&self, py: Python<'_>, memory_format: Option<&Bound<'_, PyAny>>) -> Outcome<PyTensor> {
+                    // Taken as in PyTorch: elements stay in row-major order.
+                    let _ = memory_format;
                     self.map(py, |x| x.to_dtype(DType::$dtype))
                 }
             )*

@@ -231,6 +231,12 @@ impl PyTensor {
         })
     }
 
+    /// What the in-place forms of views call: this tensor takes the form of `view`, which was made of it.
+    fn _take_form<'py>(slf: &Bound<'py, Self>, view: Bound<'_, PyTensor>) -> Outcome<Bound<'py, Self>> {
+        slf.get().take_form(view.get())?;
+        Ok(slf.clone())
+    }
+
     /// With an axis of size 1 at `dim`.
     ///
     /// Shapes: [..] -> [.., 1, ..]

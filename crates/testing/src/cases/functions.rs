@@ -5,6 +5,7 @@ use crate::table::OpCase;
 mod activations;
 mod indexing;
 mod integers;
+mod products;
 mod special;
 mod statistics;
 mod unique;
@@ -15,6 +16,7 @@ pub fn rows() -> Vec<OpCase> {
         activations::rows(),
         indexing::rows(),
         integers::rows(),
+        products::rows(),
         special::rows(),
         statistics::rows(),
         unique::rows(),

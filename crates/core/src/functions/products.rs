@@ -1,0 +1,130 @@
+//! Matrix products that are added to a tensor, under PyTorch's names: all by the product's own epilogue, so that half precision is rounded once, integers stay exact,
+//! and with `beta` 0 it does not matter what the summand holds.
+
+use crate::error::{Error, Result};
+use crate::op::check;
+use crate::ops::matmul::{add_scaled, same_numbers, whole_factor};
+use crate::precision;
+use crate::{Shape, Tensor};
+
+impl Tensor {
+    /// `beta * self + alpha * matrix vector`, as PyTorch's `addmv`.
+    ///
+    /// # Shapes
+    /// self `[m]` or broadcast to it, matrix `[m, k]`, vector `[k]` -> `[m]`
+    ///
+    /// # Errors
+    /// Shapes that do not fit, dtypes that differ, bool; factors of integers that are not whole.
+    pub fn addmv(&self, matrix: &Tensor, vector: &Tensor, beta: f64, alpha: f64) -> Result<Tensor> {
+        let ([rows, inner], [length]) =
+            (matrix.shape().to_array::<2>("addmv")?, vector.shape().to_array::<1>("addmv")?);
+        same_inner("addmv", [matrix, vector], [inner, length])?;
+        add_product("addmv", self, [matrix, vector], &[rows], [beta, alpha])
+    }
+
+    /// `beta * self + alpha * (a[0] b[0] + a[1] b[1] + ..)`, summed over the batch, as PyTorch's `addbmm`.
+    ///
+    /// # Shapes
+    /// self `[m, n]` or broadcast to it, a `[batch, m, k]`, b `[batch, k, n]` -> `[m, n]`
+    ///
+    /// # Errors
+    /// As [`addmv`](Tensor::addmv).
+    pub fn addbmm(&self, a: &Tensor, b: &Tensor, beta: f64, alpha: f64) -> Result<Tensor> {
+        let [_, rows, columns] = batched_sizes("addbmm", a, b)?;
+        // One product whose inner axis is the batch and the inner axis of each.
+        let inner = a.dims()[0] * a.dims()[2];
+        let left = a.permute([1, 0, 2])?.reshape([rows, inner])?;
+        let right = b.reshape([inner, columns])?;
+        add_product("addbmm", self, [&left, &right], &[rows, columns], [beta, alpha])
+    }
+
+    /// `beta * self + alpha * a b` of each pair of matrices, as PyTorch's `baddbmm`.
+    ///
+    /// # Shapes
+    /// self `[batch, m, n]` or broadcast to it, a `[batch, m, k]`, b `[batch, k, n]` -> `[batch, m, n]`
+    ///
+    /// # Errors
+    /// As [`addmv`](Tensor::addmv).
+    pub fn baddbmm(&self, a: &Tensor, b: &Tensor, beta: f64, alpha: f64) -> Result<Tensor> {
+        let sizes = batched_sizes("baddbmm", a, b)?;
+        add_product("baddbmm", self, [a, b], &sizes, [beta, alpha])
+    }
+
+    /// `beta * self + alpha * left[i] * right[j]`, as PyTorch's `addr`.
+    ///
+    /// # Shapes
+    /// self `[m, n]` or broadcast to it, left `[m]`, right `[n]` -> `[m, n]`
+    ///
+    /// # Errors
+    /// As [`addmv`](Tensor::addmv).
+    pub fn addr(&self, left: &Tensor, right: &Tensor, beta: f64, alpha: f64) -> Result<Tensor> {
+        let ([rows], [columns]) = (left.shape().to_array::<1>("addr")?, right.shape().to_array::<1>("addr")?);
+        same_numbers("addr", &[left, right])?;
+        Shape::unchecked(&[rows, 1]).resized(1, columns, "addr")?;
+        let operands = [&left.unsqueeze(1)?, &right.unsqueeze(0)?];
+        add_product("addr", self, operands, &[rows, columns], [beta, alpha])
+    }
+}
+
+/// `[batch, m, n]` of the products of pairs of matrices.
+fn batched_sizes(name: &'static str, a: &Tensor, b: &Tensor) -> Result<[usize; 3]> {
+    let ([batch, rows, inner], [again, other, columns]) =
+        (a.shape().to_array::<3>(name)?, b.shape().to_array::<3>(name)?);
+    if batch != again {
+        let expected = Shape::unchecked(&[batch, inner, columns]);
+        return check::shape(name, "right operand", &b.meta(), expected).map(|()| [0; 3]);
+    }
+    same_inner(name, [a, b], [inner, other])?;
+    Ok([batch, rows, columns])
+}
+
+fn same_inner(name: &'static str, [a, b]: [&Tensor; 2], [left, right]: [usize; 2]) -> Result<()> {
+    match left == right {
+        true => Ok(()),
+        false => Err(Error::invalid(
+            name,
+            format!("{} x {}: inner sizes {left} and {right} differ", a.shape(), b.shape()),
+        )),
+    }
+}
+
+/// `factors[0] * summand + factors[1] * operands[0] operands[1]`, in the dtype that half precision is cast to where a scope says so.
+fn add_product(
+    name: &'static str,
+    summand: &Tensor,
+    [a, b]: [&Tensor; 2],
+    sizes: &[usize],
+    factors: [f64; 2],
+) -> Result<Tensor> {
+    match precision::current() {
+        None => in_one_dtype(name, summand, [a, b], sizes, factors),
+        Some(scope) => {
+            let [summand, a, b] = [scope.operand(summand)?, scope.operand(a)?, scope.operand(b)?];
+            in_one_dtype(name, &summand, [&a, &b], sizes, factors)
+        }
+    }
+}
+
+fn in_one_dtype(
+    name: &'static str,
+    summand: &Tensor,
+    [a, b]: [&Tensor; 2],
+    sizes: &[usize],
+    [beta, alpha]: [f64; 2],
+) -> Result<Tensor> {
+    let dtype = summand.dtype();
+    same_numbers(name, &[a, b, summand])?;
+    whole_factor(name, "beta", beta, dtype)?;
+    whole_factor(name, "alpha", alpha, dtype)?;
+    let shape = Shape::new(sizes)?;
+    if !summand.shape().broadcasts_to(&shape) {
+        let got = Box::new(*summand.shape());
+        return Err(Error::Shape { op: name, what: "summand", got, expected: Box::new(shape) });
+    }
+    if sizes.len() > 1 {
+        return add_scaled(summand, a, b, [beta, alpha]);
+    }
+    // A column on the right, for a result of one axis.
+    let column = summand.expand(shape)?.unsqueeze(1)?;
+    add_scaled(&column, a, &b.unsqueeze(1)?, [beta, alpha])?.squeeze(1)
+}

@@ -1,0 +1,58 @@
+//! Products that are added to a tensor, from the core's `functions/products.rs`.
+
+use crate::error::Outcome;
+use crate::expected::of;
+use crate::run::run;
+use crate::tensor::PyTensor;
+use pyo3::prelude::*;
+
+macro_rules! added_products {
+    ($($(#[$doc:meta])* $name:ident($left:ident, $right:ident);)*) => {
+        #[pymethods]
+        impl PyTensor {
+            $(
+                $(#[$doc])*
+                /// With `beta` 0 it does not matter what this tensor holds. Half precision is rounded once; factors of integers are whole.
+                ///
+                /// Raises:
+                ///     ValueError: shapes that do not fit, factors of integers that are not whole.
+                ///     TypeError: dtypes that differ.
+                #[pyo3(signature = ($left, $right, *, beta=1.0, alpha=1.0))]
+                fn $name(
+                    &self,
+                    py: Python<'_>,
+                    #[pyo3(from_py_with = of::$name)] $left: Bound<'_, PyTensor>,
+                    #[pyo3(from_py_with = of::$name)] $right: Bound<'_, PyTensor>,
+                    #[pyo3(from_py_with = of::$name)] beta: f64,
+                    #[pyo3(from_py_with = of::$name)] alpha: f64,
+                ) -> Outcome<PyTensor> {
+                    let (x, a, b) = (self.tensor(), $left.get().tensor(), $right.get().tensor());
+                    run(py, a.elements().max(b.elements()), || x.$name(&a, &b, beta, alpha)).map(PyTensor::new)
+                }
+            )*
+        }
+    };
+}
+
+added_products! {
+    /// `beta * self + alpha * (mat @ vec)`, self broadcast.
+    ///
+    /// Shapes: self broadcast to [m], [m, k] x [k] -> [m]
+    ///
+    addmv(mat, vec);
+    /// `beta * self + alpha * sum(batch1 @ batch2)`, summed over the batch, self broadcast.
+    ///
+    /// Shapes: self broadcast to [m, n], [b, m, k] x [b, k, n] -> [m, n]
+    ///
+    addbmm(batch1, batch2);
+    /// `beta * self + alpha * (batch1 @ batch2)`, self broadcast.
+    ///
+    /// Shapes: self broadcast to [b, m, n], [b, m, k] x [b, k, n] -> [b, m, n]
+    ///
+    baddbmm(batch1, batch2);
+    /// `beta * self + alpha * outer(vec1, vec2)`, self broadcast.
+    ///
+    /// Shapes: self broadcast to [m, n], [m] and [n] -> [m, n]
+    ///
+    addr(vec1, vec2);
+}
