@@ -137,6 +137,17 @@ def chosen():
     yield Case(
         "scatter_reduce", "sum", lambda x, s: x.scatter_reduce(0, tensor_of(places), s, "sum"), lambda x, s: x.at[places].add(s), ((3,), uniform()), ((4,), uniform())
     )
+    for name, shapes, theirs in [
+        ("addmv", [(4,), (4, 3), (3,)], lambda c, a, b: 0.5 * c + 2 * (a @ b)),
+        ("addbmm", [(4, 2), (5, 4, 3), (5, 3, 2)], lambda c, a, b: 0.5 * c + 2 * (a @ b).sum(0)),
+        ("baddbmm", [(5, 4, 2), (5, 4, 3), (5, 3, 2)], lambda c, a, b: 0.5 * c + 2 * (a @ b)),
+        ("addr", [(4, 2), (4,), (2,)], lambda c, a, b: 0.5 * c + 2 * jnp.outer(a, b)),
+    ]:
+        ours = getattr(ternion, name)
+        yield Case(name, "", lambda c, a, b, ours=ours: ours(c, a, b, beta=0.5, alpha=2), theirs, *((shape, uniform()) for shape in shapes))
+    yield Case("clamp_tensor", "", lambda x, a, b: x.clamp(a - 0.5, b + 0.5), lambda x, a, b: jnp.clip(x, a - 0.5, b + 0.5), *[((4, 5), uniform())] * 3)
+    yield Case("fmax", "", ternion.fmax, jnp.fmax, ((4, 5), uniform()), ((4, 5), uniform()))
+    yield Case("fmin", "", ternion.fmin, jnp.fmin, ((4, 5), uniform()), ((4, 5), uniform()))
     yield Case("xlog1py", "", ternion.special.xlog1py, jax.scipy.special.xlog1py, ((4, 3), POSITIVE), ((4, 3), POSITIVE))
     for name, ours, theirs in [("amax", "amax", "max"), ("amin", "amin", "min")]:
         yield Case(

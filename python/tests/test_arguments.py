@@ -188,3 +188,23 @@ def test_instance_norm_layers_track_statistics():
     assert layer.running_mean.tolist() == [1, 2]
     close(layer.eval()(x), F.instance_norm(x, layer.running_mean, layer.running_var, use_input_stats=False).tolist())
     assert list(nn.InstanceNorm1d(2).state_dict()) == []
+
+
+# ---- Which operand a tie's gradient goes to
+
+
+@pytest.mark.parametrize("dtype", [ternion.float32, ternion.bfloat16])
+@pytest.mark.parametrize("name", ["clamp_min", "clamp_max", "fmax", "fmin"])
+def test_ties_are_of_the_first(name, dtype):
+    x, bound = (t([1.0, 2, 3], dtype=dtype, requires_grad=True) for _ in range(2))
+    getattr(x, name)(bound).sum().backward()
+    assert x.grad.tolist() == [1, 1, 1] and bound.grad.tolist() == [0, 0, 0]
+
+
+def test_bounds_have_gradients_outside():
+    x, low, high = (t(values, requires_grad=True) for values in ([-5.0, 0, 5, 1], [-1.0, -1, -1, 3], [1.0, 1, 1, 2]))
+    y = x.clamp(low, high)
+    assert y.tolist() == [-1, 0, 1, 2]
+    y.sum().backward()
+    assert (x.grad.tolist(), low.grad.tolist(), high.grad.tolist()) == ([0, 1, 0, 0], [1, 0, 0, 0], [0, 0, 1, 1])
+    assert t([1.0, NAN, 1]).clamp(t([NAN, 0, 0]), t([2.0, 2, NAN])).isnan().all()

@@ -319,6 +319,13 @@ def ndtr(x):
 
 
 OTHERS |= {
+    "addmv": lambda: (ternion.addmv(t(X[:, 0]), t(X), t(Y[0]), beta=0.5), 0.5 * X[:, 0] + X @ Y[0]),
+    "addbmm": lambda: (ternion.addbmm(t(np.eye(2)), t(X[None]), t(Y.T[None])), np.eye(2) + X @ Y.T),
+    "baddbmm": lambda: (ternion.baddbmm(t(np.eye(2)), t(X[None]), t(Y.T[None]), alpha=2), (np.eye(2) + 2 * X @ Y.T)[None]),
+    "addr": lambda: (ternion.addr(t(X[:2, :2]), t(X[0, :2]), t(Y[0, :2])), X[:2, :2] + np.outer(X[0, :2], Y[0, :2])),
+    "clamp_tensor": lambda: (t(X).clamp(t(Y - 0.5), t(Y + 0.5)), np.clip(X, Y - 0.5, Y + 0.5)),
+    "fmax": lambda: (ternion.fmax(t(X), t(Y)), np.fmax(X, Y)),
+    "fmin": lambda: (ternion.fmin(t(X), t(Y)), np.fmin(X, Y)),
     "lgamma": lambda: (t(POSITIVE).lgamma(), LGAMMA(POSITIVE)),
     "digamma": lambda: (t(SMOOTH).digamma(), first_difference(LGAMMA, SMOOTH)),
     "polygamma": lambda: (ternion.polygamma(1, t(SMOOTH)), second_difference(LGAMMA, SMOOTH)),

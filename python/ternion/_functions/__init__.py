@@ -18,7 +18,7 @@ dist dstack float_power fliplr flipud frac heaviside hstack hypot index_add inde
 is_same_size isin isneginf isposinf kthvalue lerp logaddexp logspace median meshgrid movedim multinomial nan_to_num nanmean nansum normal polygamma
 positive promote_types quantile rad2deg randint_like ravel repeat_interleave result_type round rsub scalar_tensor scatter_reduce searchsorted std_mean
 swapaxes take take_along_dim tensor_split tensordot tile trace tril_indices triu_indices unique unique_consecutive var_mean vstack xlogy
-cdist chain_matmul combinations conj cross dsplit fmax fmin get_device hsplit is_signed isreal kron logaddexp2 logcumsumexp matrix_power msort prelu real rot90
+cdist chain_matmul combinations conj cross dsplit get_device hsplit is_signed isreal kron logaddexp2 logcumsumexp matrix_power msort prelu real rot90
 select_scatter signbit slice_scatter split_with_sizes trapezoid typename unravel_index vdot vsplit
 bartlett_window blackman_window cumulative_trapezoid frexp get_float32_matmul_precision gradient hamming_window hann_window kaiser_window ldexp
 set_float32_matmul_precision vander
@@ -34,7 +34,7 @@ index_copy index_fill index_put index_put_ inner is_complex is_nonzero is_same_s
 movedim multinomial nan_to_num nanmean nansum ndimension nelement new_empty new_full new_ones new_tensor new_zeros pin_memory positive quantile rad2deg
 random_ ravel repeat_interleave reshape_as round scatter_reduce split_with_sizes swapaxes take take_along_dim tensor_split tile trace type unique
 unique_consecutive view_as xlog1py xlogy zeta
-conj cross dsplit fmax fmin hsplit is_pinned isreal kron logaddexp2 logcumsumexp matrix_power msort prelu rot90 select_scatter signbit
+conj cross dsplit hsplit is_pinned isreal kron logaddexp2 logcumsumexp matrix_power msort prelu rot90 select_scatter signbit
 slice_scatter sum_to_size vdot vsplit
 frexp is_shared ldexp put_
 cummax cummin index_reduce mode nanmedian renorm

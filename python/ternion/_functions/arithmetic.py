@@ -341,28 +341,6 @@ def logaddexp2(input: Tensor, other: Tensor) -> Tensor:
     return logaddexp(input * scale, other * scale) / scale
 
 
-def fmax(input: Tensor, other: Tensor) -> Tensor:
-    """The larger of each pair of elements; of a number and NaN the number.
-
-    Shapes: [..] and what broadcasts to it -> the shape that they have together
-
-    Raises:
-        ValueError: shapes that do not broadcast.
-    """
-    return _ternion.where(input.isnan(), other, _ternion.where(other.isnan(), input, input.maximum(other)))
-
-
-def fmin(input: Tensor, other: Tensor) -> Tensor:
-    """The smaller of each pair of elements; of a number and NaN the number.
-
-    Shapes: [..] and what broadcasts to it -> the shape that they have together
-
-    Raises:
-        ValueError: shapes that do not broadcast.
-    """
-    return _ternion.where(input.isnan(), other, _ternion.where(other.isnan(), input, input.minimum(other)))
-
-
 def signbit(input: Tensor) -> Tensor:
     """Where the sign is negative: that of zero counts.
 

@@ -4,6 +4,7 @@
 //! ([`unary`]). Half precision is computed in f32 and rounded once.
 
 mod activations;
+mod bounds;
 pub(crate) mod indexing;
 mod integers;
 mod products;

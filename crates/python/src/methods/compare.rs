@@ -183,6 +183,42 @@ impl PyTensor {
         })
     }
 
+    /// The larger of each pair of elements, broadcast; of a number and NaN the number. At ties this tensor has the gradient.
+    ///
+    /// Shapes: two tensors, broadcast -> the shape that they have together
+    ///
+    /// Raises:
+    ///     ValueError: shapes that do not broadcast.
+    fn fmax(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = of::fmax)] other: Bound<'_, PyTensor>,
+    ) -> Outcome<PyTensor> {
+        let other = other.get().tensor();
+        self.map(py, |x| {
+            let (x, other) = meet(x, &other)?;
+            if x.dtype() == DType::Bool { x.logical_or(&other) } else { x.fmax(&other) }
+        })
+    }
+
+    /// The smaller of each pair of elements, broadcast; of a number and NaN the number. At ties this tensor has the gradient.
+    ///
+    /// Shapes: two tensors, broadcast -> the shape that they have together
+    ///
+    /// Raises:
+    ///     ValueError: shapes that do not broadcast.
+    fn fmin(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = of::fmin)] other: Bound<'_, PyTensor>,
+    ) -> Outcome<PyTensor> {
+        let other = other.get().tensor();
+        self.map(py, |x| {
+            let (x, other) = meet(x, &other)?;
+            if x.dtype() == DType::Bool { x.logical_and(&other) } else { x.fmin(&other) }
+        })
+    }
+
     /// The larger of each pair of elements, broadcast; NaN if either is.
     fn maximum(
         &self,

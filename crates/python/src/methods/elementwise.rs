@@ -494,7 +494,8 @@ fn clamped(x: &Tensor, min: &End, max: &End) -> Result<Tensor> {
             End::Number(number) => x.minimum_scalar(number.scalar())?,
             End::Tensor(bound) => {
                 let (x, bound) = crate::promote::meet(&x, bound)?;
-                if is_low { x.maximum(&bound)? } else { x.minimum(&bound)? }
+                let [low, high] = if is_low { [Some(&bound), None] } else { [None, Some(&bound)] };
+                x.clamp_tensor(low, high)?
             }
         };
     }

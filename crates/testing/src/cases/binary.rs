@@ -43,7 +43,7 @@ fn remainder(a: f64, b: f64) -> f64 {
 }
 
 /// As [`Distinct`], but half a step beside it: never equal to one of its values. (Up to 256 elements.)
-fn beside_distinct() -> Values {
+pub(crate) fn beside_distinct() -> Values {
     Values::custom(|shapes, own, rng| {
         let count = shapes[own].iter().product();
         let step = |k: usize| (k as f64 - (count / 2) as f64) / 32.0 + 1.0 / 64.0;

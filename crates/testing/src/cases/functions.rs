@@ -3,6 +3,7 @@
 use crate::table::OpCase;
 
 mod activations;
+mod bounds;
 mod indexing;
 mod integers;
 mod products;
@@ -14,6 +15,7 @@ mod unique;
 pub fn rows() -> Vec<OpCase> {
     [
         activations::rows(),
+        bounds::rows(),
         indexing::rows(),
         integers::rows(),
         products::rows(),

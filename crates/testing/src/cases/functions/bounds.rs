@@ -1,0 +1,115 @@
+//! Rows of bounds that are tensors.
+
+use crate::cases::binary::beside_distinct;
+use crate::prelude::*;
+
+/// The rows.
+pub fn rows() -> Vec<OpCase> {
+    [clamps(), pairs()].concat()
+}
+
+/// Numbers that meet each other, NaN and the infinities among them.
+fn meeting(name: &'static str) -> (&'static str, [Array; 3]) {
+    let all = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 1.0, -1.0, 0.0];
+    let count = all.len();
+    let of = |period: usize| Array::from_fn(&[count * count * count], |at| all[(at[0] / period) % count]);
+    (name, [of(1), of(count), of(count * count)])
+}
+
+/// Between all that the other operands hold.
+fn high() -> Values {
+    Values::custom(|shapes, own, rng| {
+        let count: usize = shapes[own].iter().product();
+        (0..count).map(|_| rng.uniform(-4.0, 4.0).floor() + 1.0 / 128.0).collect()
+    })
+}
+
+/// NaN where any is; the upper bound counts where both do.
+fn clamped(x: f64, low: f64, high: f64) -> f64 {
+    match () {
+        () if x.is_nan() || low.is_nan() || high.is_nan() => f64::NAN,
+        () if high < low || x > high => high,
+        () if x < low => low,
+        () => x,
+    }
+}
+
+fn clamps() -> Vec<OpCase> {
+    let row = |parameters: &str| {
+        OpCase::new("clamp_tensor", parameters).input(Distinct).input(beside_distinct())
+    };
+    let (name, hostile) = meeting("meeting");
+    let [x, low, _] = hostile.clone();
+    vec![
+        row("")
+            .input(high())
+            .shapes([&[], &[0, 3], &[13], &[7, 33]])
+            .on([&[4, 5], &[5], &[4, 1]])
+            .exact()
+            .twice()
+            .run(|x| x[0].clamp_tensor(Some(&x[1]), Some(&x[2])))
+            .oracle(|x| {
+                let at_least = x[0].zip(&x[1], f64::max);
+                at_least.zip(&x[2], f64::min)
+            })
+            .rejects("clamp_tensor: no bound, expected at least one", |device| {
+                Tensor::zeros([2], F32, device)?.clamp_tensor(None, None)
+            })
+            .rejects("clamp_tensor: dtypes f32 and f64 differ; cast one of them with to_dtype", |device| {
+                Tensor::zeros([2], F32, device)?.clamp_tensor(Some(&Tensor::zeros([2], F64, device)?), None)
+            })
+            .rejects("clamp_tensor: input is bool, expected a number", |device| {
+                let x = Tensor::zeros([2], Bool, device)?;
+                x.clamp_tensor(Some(&x), None)
+            })
+            .rejects("clamp_tensor: shapes [2] and [3] do not broadcast", |device| {
+                Tensor::zeros([2], F32, device)?.clamp_tensor(None, Some(&Tensor::zeros([3], F32, device)?))
+            }),
+        row("all meet")
+            .input(high())
+            .shapes([&[5]])
+            .exact()
+            .run(|x| x[0].clamp_tensor(Some(&x[1]), Some(&x[2])))
+            .oracle(|x| {
+                Array::from_fn(&x[0].shape, |at| clamped(x[0].at(at), x[1].at(at), x[2].at(at)))
+            })
+            .hostile(name, hostile),
+        row("low")
+            .shapes([&[7, 33]])
+            .also(INTEGERS)
+            .exact()
+            .run(|x| x[0].clamp_tensor(Some(&x[1]), None))
+            .oracle(|x| x[0].zip(&x[1], |x, low| if low.is_nan() || x.is_nan() { f64::NAN } else { x.max(low) }))
+            .hostile(name, [x, low]),
+        row("high")
+            .shapes([&[7, 33]])
+            .exact()
+            .run(|x| x[0].clamp_tensor(None, Some(&x[1])))
+            .oracle(|x| x[0].zip(&x[1], f64::min)),
+    ]
+}
+
+fn pairs() -> Vec<OpCase> {
+    type Run = fn(&Tensor, &Tensor) -> Result<Tensor>;
+    let row = |name: &'static str, run: Run, of_two: fn(f64, f64) -> f64| {
+        let (hostile, [first, second, _]) = meeting("meeting");
+        OpCase::new(name, "")
+            .input(Distinct)
+            .input(beside_distinct())
+            .shapes([&[], &[0, 3], &[13], &[7, 33]])
+            .on([&[5, 1], &[7]])
+            .exact()
+            .twice()
+            .run(move |x| run(&x[0], &x[1]))
+            .oracle(move |x| x[0].zip(&x[1], of_two))
+            .hostile(hostile, [first, second])
+            .rejects(format!("{name}: dtypes f32 and i32 differ; cast one of them with to_dtype"), move |device| {
+                run(&Tensor::zeros([2], F32, device)?, &Tensor::zeros([2], I32, device)?)
+            })
+            .rejects(format!("{name}: input is bool, expected a number"), move |device| {
+                run(&Tensor::zeros([2], Bool, device)?, &Tensor::zeros([2], Bool, device)?)
+            })
+    };
+    // f64::max and f64::min take the number beside NaN.
+    vec![row("fmax", Tensor::fmax, f64::max), row("fmin", Tensor::fmin, f64::min)]
+}
