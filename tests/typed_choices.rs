@@ -9,7 +9,7 @@ const CRATES: [&str; 3] = ["crates/backend-cpu", "crates/backend-cuda", "crates/
 /// Files whose whole job is text, and what text.
 const TEXT_FILES: [(&str, &str); 3] = [
     ("linker.rs", "takes WGSL apart into items and links them"),
-    ("repeat.rs", "unrolls the `#repeat` blocks of WGSL"),
+    ("repeat.rs", "writes out the `#repeat` and `#inline` lines of WGSL"),
     ("names.rs", "the table of holes and of the WGSL functions that fill them: its arrows are a macro's"),
 ];
 

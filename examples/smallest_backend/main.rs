@@ -2,6 +2,8 @@
 //!
 //! `cargo run --release --example smallest_backend`
 
+// By its path, so that `primitives.rs` is looked for beside it, as beside `src/lib.rs` of a crate.
+#[path = "backend.rs"]
 mod backend;
 #[path = "../support/say.rs"]
 mod say;

@@ -48,6 +48,19 @@ struct Parameters {
 var<private> q_head: u32;
 var<private> k_head: u32;
 var<private> v_head: u32;
+var<private> mask_head: u32;
+
+// Of a thread's 4 rows the largest score, and the sum of weights, which is of this thread's keys alone.
+var<private> row_max: vec4<f32>;
+var<private> row_sum: vec4<f32>;
+
+fn choose_heads(batch: u32, head: u32) {
+    let kv_head = head / params.shared_by;
+    q_head = params.offsets.x + batch * params.q.x + head * params.q.y;
+    k_head = params.offsets.y + batch * params.k.x + kv_head * params.k.y;
+    v_head = params.offsets.z + batch * params.v.x + kv_head * params.v.y;
+    mask_head = params.more_offsets.y + batch * params.mask.x + head * params.mask.y;
+}
 
 fn query_element(which: u32, query: u32, element_index: u32) -> f32 {
     if (query >= params.queries || element_index >= params.head_dim) {
@@ -84,7 +97,7 @@ fn weights_of(score: vec4<f32>, base: vec4<f32>) -> vec4<f32> {
     return vec4<f32>(exp_of(score.x - base.x), exp_of(score.y - base.y), exp_of(score.z - base.z), exp_of(score.w - base.w));
 }
 
-fn scores_of(products: vec4<f32>, query: u32, key: u32, mask_head: u32) -> vec4<f32> {
+fn scores_of(products: vec4<f32>, query: u32, key: u32) -> vec4<f32> {
     return vec4<f32>(
         score_of(products.x, query, key, mask_head),
         score_of(products.y, query + 1u, key, mask_head),
@@ -114,79 +127,78 @@ fn put_columns(element_index: u32, column: u32, results: vec2<f32>) {
     }
 }
 
-@compute @workgroup_size(128)
-fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
-    let number = group_number(group, groups);
-    if (number >= params.launched) {
-        return;
-    }
-    let first_column = number % params.chunks * 64u;
-    let first_query = number / params.chunks % params.tiles * 64u;
-    let head_number = number / params.chunks / params.tiles;
-    let head = head_number % params.heads;
-    let batch = head_number / params.heads;
-    let kv_head = head / params.shared_by;
-    q_head = params.offsets.x + batch * params.q.x + head * params.q.y;
-    k_head = params.offsets.y + batch * params.k.x + kv_head * params.k.y;
-    v_head = params.offsets.z + batch * params.v.x + kv_head * params.v.y;
-    let mask_head = params.more_offsets.y + batch * params.mask.x + head * params.mask.y;
-    let lines = lane / 8u;
-    let inners = lane % 8u;
-    let query = first_query + lines * 4u;
-    var row_max = vec4<f32>(lowest());
-    // Of this thread's keys alone.
-    var row_sum = vec4<f32>();
-    // The keys that any query of the tile sees.
+// The first key that any query of a tile sees, and the first behind the last.
+fn keys_seen(first_query: u32) -> vec2<u32> {
     let position = i32(first_query) + i32(params.keys) - i32(params.queries);
     let last = position + i32(min(63u, params.queries - 1u - first_query));
-    let first_key = u32(max(position - params.back + 1i, 0i));
-    let end_key = u32(clamp(last + params.ahead, 0i, i32(params.keys)));
-    for (var step = first_key; step < end_key; step += 32u) {
-        var scores = tile_scores(0u, first_query, step, params.head_dim, lane);
-        let key = step + inners * 4u;
-        scores.inner_0 = scores_of(scores.inner_0, query, key, mask_head);
-        scores.inner_1 = scores_of(scores.inner_1, query, key + 1u, mask_head);
-        scores.inner_2 = scores_of(scores.inner_2, query, key + 2u, mask_head);
-        scores.inner_3 = scores_of(scores.inner_3, query, key + 3u, mask_head);
-        let own_max = larger_of_rows(larger_of_rows(scores.inner_0, scores.inner_1), larger_of_rows(scores.inner_2, scores.inner_3));
-        workgroupBarrier();
-        attention_left[inners * 17u + lines] = own_max;
-        workgroupBarrier();
-        var new_max = row_max;
-        for (var other = 0u; other < 8u; other += 1u) {
-            new_max = larger_of_rows(new_max, attention_left[other * 17u + lines]);
-        }
-        let base = base_of(new_max);
-        let shrink = weights_of(row_max, base);
-        row_max = new_max;
-        scores.inner_0 = weights_of(scores.inner_0, base);
-        scores.inner_1 = weights_of(scores.inner_1, base);
-        scores.inner_2 = weights_of(scores.inner_2, base);
-        scores.inner_3 = weights_of(scores.inner_3, base);
-        row_sum = row_sum * shrink + (scores.inner_0 + scores.inner_1) + (scores.inner_2 + scores.inner_3);
-        output_near_0 *= shrink.x;
-        output_near_1 *= shrink.y;
-        output_near_2 *= shrink.z;
-        output_near_3 *= shrink.w;
-        output_far_0 *= shrink.x;
-        output_far_1 *= shrink.y;
-        output_far_2 *= shrink.z;
-        output_far_3 *= shrink.w;
-        put_weights(scores, lane);
-        add_product(step, first_column, lane);
-    }
+    return vec2<u32>(
+        u32(max(position - params.back + 1i, 0i)),
+        u32(clamp(last + params.ahead, 0i, i32(params.keys))),
+    );
+}
+
+// The largest score of each row, those of all threads and of all keys before.
+fn largest_of_rows(own: vec4<f32>, lane: u32) -> vec4<f32> {
+    let lines = lane / 8u;
     workgroupBarrier();
-    attention_left[inners * 17u + lines] = row_sum;
+    attention_left[lane % 8u * 17u + lines] = own;
     workgroupBarrier();
-    var whole_sum = vec4<f32>();
+    var largest = row_max;
     for (var other = 0u; other < 8u; other += 1u) {
-        whole_sum += attention_left[other * 17u + lines];
+        largest = larger_of_rows(largest, attention_left[other * 17u + lines]);
     }
-    let head_y = params.offsets.w + batch * params.y.x + head * params.y.y;
-    let head_lse = params.more_offsets.x + batch * params.lse.x + head * params.lse.y;
+    return largest;
+}
+
+// The sum of each row's weights, those of all threads.
+fn sums_of_rows(lane: u32) -> vec4<f32> {
+    let lines = lane / 8u;
+    workgroupBarrier();
+    attention_left[lane % 8u * 17u + lines] = row_sum;
+    workgroupBarrier();
+    var sums = vec4<f32>();
+    for (var other = 0u; other < 8u; other += 1u) {
+        sums += attention_left[other * 17u + lines];
+    }
+    return sums;
+}
+
+fn shrink_output(factors: vec4<f32>) {
+#repeat row 4
+    output_near_#{row} *= factors[#{row}];
+    output_far_#{row} *= factors[#{row}];
+#end
+}
+
+// Adds what 32 keys contribute.
+fn add_keys(first_query: u32, first_column: u32, step: u32, lane: u32) {
+    let query = first_query + lane / 8u * 4u;
+    let key = step + lane % 8u * 4u;
+    var scores = tile_scores(0u, first_query, step, params.head_dim, lane);
+#repeat inner 4
+    scores.inner_#{inner} = scores_of(scores.inner_#{inner}, query, key + #{inner}u);
+#end
+    let own_max = larger_of_rows(larger_of_rows(scores.inner_0, scores.inner_1), larger_of_rows(scores.inner_2, scores.inner_3));
+    let new_max = largest_of_rows(own_max, lane);
+    let base = base_of(new_max);
+    let shrink = weights_of(row_max, base);
+    row_max = new_max;
+#repeat inner 4
+    scores.inner_#{inner} = weights_of(scores.inner_#{inner}, base);
+#end
+    row_sum = row_sum * shrink + (scores.inner_0 + scores.inner_1) + (scores.inner_2 + scores.inner_3);
+    shrink_output(shrink);
+    put_weights(scores, lane);
+    add_product(step, first_column, lane);
+}
+
+// Stores a thread's part of y, and of lse where it has the first columns, in the heads that begin at these elements.
+fn put_results(sums: vec4<f32>, first_query: u32, first_column: u32, head_y: u32, head_lse: u32, lane: u32) {
+    let query = first_query + lane / 8u * 4u;
+    let inners = lane % 8u;
     for (var part = 0u; part < 8u; part += 1u) {
         let row = part / 2u;
-        let sum = whole_sum[row];
+        let sum = sums[row];
         let blind = sum == 0.0 && !is_nan(sum);
         let outputs = output_row(row, part % 2u == 1u);
         if (query + row < params.queries) {
@@ -202,4 +214,26 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             }
         }
     }
+}
+
+@compute @workgroup_size(128)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+    let number = group_number(group, groups);
+    if (number >= params.launched) {
+        return;
+    }
+    let first_column = number % params.chunks * 64u;
+    let first_query = number / params.chunks % params.tiles * 64u;
+    let head_number = number / params.chunks / params.tiles;
+    let head = head_number % params.heads;
+    let batch = head_number / params.heads;
+    choose_heads(batch, head);
+    row_max = vec4<f32>(lowest());
+    let keys = keys_seen(first_query);
+    for (var step = keys.x; step < keys.y; step += 32u) {
+        add_keys(first_query, first_column, step, lane);
+    }
+    let head_y = params.offsets.w + batch * params.y.x + head * params.y.y;
+    let head_lse = params.more_offsets.x + batch * params.lse.x + head * params.lse.y;
+    put_results(sums_of_rows(lane), first_query, first_column, head_y, head_lse, lane);
 }

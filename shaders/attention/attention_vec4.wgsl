@@ -48,6 +48,15 @@ struct Parameters {
 var<private> q_head: u32;
 var<private> k_head: u32;
 var<private> v_head: u32;
+var<private> mask_head: u32;
+
+fn choose_heads(batch: u32, head: u32) {
+    let kv_head = head / params.shared_by;
+    q_head = params.offsets.x + batch * params.q.x + head * params.q.y;
+    k_head = params.offsets.y + batch * params.k.x + kv_head * params.k.y;
+    v_head = params.offsets.z + batch * params.v.x + kv_head * params.v.y;
+    mask_head = params.more_offsets.y + batch * params.mask.x + head * params.mask.y;
+}
 
 fn query_row(which: u32, query: u32) -> u32 {
     return (q_head + min(query, params.queries - 1u) * params.q.z) / 4u;
@@ -78,6 +87,10 @@ struct Rows {
     near: vec4<f32>,
     far: vec4<f32>,
 }
+
+// Of a thread's rows the largest score, and the sum of weights, which is of this thread's keys alone.
+var<private> row_max: Rows;
+var<private> row_sum: Rows;
 
 // Where rows are put together: [16 threads across][64 queries, and 4], behind the operands; then [2][64 queries], behind the matrix.
 const ACROSS_AT: u32 = 1312u;
@@ -128,89 +141,91 @@ fn shrink_output(near: vec4<f32>, far: vec4<f32>) {
 #end
 }
 
-@compute @workgroup_size(128)
-fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
-    let number = group_number(group, groups);
-    if (number >= params.launched) {
-        return;
-    }
-    // The last queries first: of causal attention they have most to do.
-    let first_query = (params.tiles - 1u - number % params.tiles) * 64u;
-    let head_number = number / params.tiles;
-    let head = head_number % params.heads;
-    let batch = head_number / params.heads;
-    let kv_head = head / params.shared_by;
-#repeat leftover LEFTOVER
-    if (records_bits(8u * (head_number / params.shared_by)) != 0u) {
-        return;
-    }
-#end
-    q_head = params.offsets.x + batch * params.q.x + head * params.q.y;
-    k_head = params.offsets.y + batch * params.k.x + kv_head * params.k.y;
-    v_head = params.offsets.z + batch * params.v.x + kv_head * params.v.y;
-    let mask_head = params.more_offsets.y + batch * params.mask.x + head * params.mask.y;
-    let query = first_query + tile_line(lane) * 4u;
-    var row_max = Rows(vec4<f32>(lowest()), vec4<f32>(lowest()));
-    // Of this thread's keys alone.
-    var row_sum = Rows();
-    // The keys that any query of the tile sees, and those that all do.
+// The keys from `begin` to `end` that any query of a tile sees, of which all queries see those from `all_begin` to `all_end`.
+struct Reach {
+    begin: u32,
+    end: u32,
+    all_begin: u32,
+    all_end: u32,
+}
+
+fn reach_of(first_query: u32) -> Reach {
     let position = i32(first_query) + i32(params.keys) - i32(params.queries);
     let last = position + i32(min(63u, params.queries - 1u - first_query));
-    let first_key = u32(max(position - params.back + 1i, 0i));
-    let end_key = u32(clamp(last + params.ahead, 0i, i32(params.keys)));
-    let first_inner = u32(max(last - params.back + 1i, 0i));
-    let end_inner = u32(clamp(position + params.ahead, 0i, i32(params.keys)));
-    if (first_key < end_key) {
-        begin_scores(0u, first_query, first_key, params.head_dim, lane);
+    return Reach(
+        u32(max(position - params.back + 1i, 0i)),
+        u32(clamp(last + params.ahead, 0i, i32(params.keys))),
+        u32(max(last - params.back + 1i, 0i)),
+        u32(clamp(position + params.ahead, 0i, i32(params.keys))),
+    );
+}
+
+// Scores of products of which some may be masked or not seen. Once in the text for all vec4s, as it is long: they pass through the memory of the
+// weights, which others may still read as operands.
+fn scores_on_edge(products: TileScores, first_query: u32, step: u32, lane: u32) -> TileScores {
+    let query = first_query + tile_line(lane) * 4u;
+    workgroupBarrier();
+    put_tile(products, lane);
+    for (var own = 0u; own < 8u; own += 1u) {
+        let element_index = own_index(own, lane);
+        let key = step + tile_across(lane) + own / 2u * 16u;
+        tile_memory[element_index] = seen_by_queries(tile_memory[element_index], query + own % 2u * 32u, key, mask_head);
     }
-    for (var step = first_key; step < end_key; step += 64u) {
+    return own_part(lane);
+}
+
+// The weights of scores; what was summed so far shrinks where a larger score came.
+fn weights_of_scores(scores: TileScores, lane: u32) -> TileScores {
+    let own = Rows(
+        max(max(scores.near_0, scores.near_1), max(scores.near_2, scores.near_3)),
+        max(max(scores.far_0, scores.far_1), max(scores.far_2, scores.far_3)),
+    );
+    let step_max = largest_of_rows(own, lane);
+    let new_max = Rows(max(row_max.near, step_max.near), max(row_max.far, step_max.far));
+    let base = Rows(bases_of(new_max.near), bases_of(new_max.far));
+    if (any(new_max.near != row_max.near) || any(new_max.far != row_max.far)) {
+        let near = vec4_exponentials(row_max.near - base.near);
+        let far = vec4_exponentials(row_max.far - base.far);
+        row_sum.near *= near;
+        row_sum.far *= far;
+        shrink_output(near, far);
+        row_max = new_max;
+    }
+    var weights: TileScores;
+#repeat inner 4
+    weights.near_#{inner} = vec4_exponentials(scores.near_#{inner} - base.near);
+    weights.far_#{inner} = vec4_exponentials(scores.far_#{inner} - base.far);
+#end
+    row_sum.near += (weights.near_0 + weights.near_1) + (weights.near_2 + weights.near_3);
+    row_sum.far += (weights.far_0 + weights.far_1) + (weights.far_2 + weights.far_3);
+    return weights;
+}
+
+// Adds what the keys of `reach` contribute, 64 in a step.
+fn add_keys(first_query: u32, reach: Reach, lane: u32) {
+    if (reach.begin < reach.end) {
+        begin_scores(0u, first_query, reach.begin, params.head_dim, lane);
+    }
+    for (var step = reach.begin; step < reach.end; step += 64u) {
         workgroupBarrier();
         var scores = tile_of_scores(0u, params.head_dim, lane);
         read_matrix(0u, step, lane);
-        if (HAS_MASK || step < first_inner || step + 64u > end_inner) {
-            // Once in the text for all vec4s, as it is long: they pass through the memory of the weights, which others may still read as operands.
-            workgroupBarrier();
-            put_tile(scores, lane);
-            for (var own = 0u; own < 8u; own += 1u) {
-                let element_index = own_index(own, lane);
-                let key = step + tile_across(lane) + own / 2u * 16u;
-                tile_memory[element_index] = seen_by_queries(tile_memory[element_index], query + own % 2u * 32u, key, mask_head);
-            }
-            scores = own_part(lane);
+        if (HAS_MASK || step < reach.all_begin || step + 64u > reach.all_end) {
+            scores = scores_on_edge(scores, first_query, step, lane);
         } else {
             scores = scaled_tile(scores);
         }
-        let own = Rows(
-            max(max(scores.near_0, scores.near_1), max(scores.near_2, scores.near_3)),
-            max(max(scores.far_0, scores.far_1), max(scores.far_2, scores.far_3)),
-        );
-        let step_max = largest_of_rows(own, lane);
-        let new_max = Rows(max(row_max.near, step_max.near), max(row_max.far, step_max.far));
-        let base = Rows(bases_of(new_max.near), bases_of(new_max.far));
-        if (any(new_max.near != row_max.near) || any(new_max.far != row_max.far)) {
-            let near = vec4_exponentials(row_max.near - base.near);
-            let far = vec4_exponentials(row_max.far - base.far);
-            row_sum.near *= near;
-            row_sum.far *= far;
-            shrink_output(near, far);
-            row_max = new_max;
-        }
-#repeat inner 4
-        scores.near_#{inner} = vec4_exponentials(scores.near_#{inner} - base.near);
-        scores.far_#{inner} = vec4_exponentials(scores.far_#{inner} - base.far);
-#end
-        row_sum.near += (scores.near_0 + scores.near_1) + (scores.near_2 + scores.near_3);
-        row_sum.far += (scores.far_0 + scores.far_1) + (scores.far_2 + scores.far_3);
-        put_tile(scores, lane);
+        put_tile(weights_of_scores(scores, lane), lane);
         // Read while the product is summed.
-        if (step + 64u < end_key) {
+        if (step + 64u < reach.end) {
             begin_scores(0u, first_query, step + 64u, params.head_dim, lane);
         }
         add_tile_product_0(0u, step, lane);
     }
-    let sums = sums_of_rows(row_sum, lane);
-    let head_y = params.offsets.w + batch * params.y.x + head * params.y.y;
-    let head_lse = params.more_offsets.x + batch * params.lse.x + head * params.lse.y;
+}
+
+// Stores a thread's part of y, and of lse where it has the first columns, in the heads that begin at these elements.
+fn put_results(sums: Rows, first_query: u32, head_y: u32, head_lse: u32, lane: u32) {
     let across = tile_across(lane);
     for (var row = 0u; row < 8u; row += 1u) {
         let line = first_query + row_offset(row, lane);
@@ -233,4 +248,28 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             lse_put(head_lse + line * params.lse.z, select(base + log_of(sum), lowest(), blind));
         }
     }
+}
+
+@compute @workgroup_size(128)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+    let number = group_number(group, groups);
+    if (number >= params.launched) {
+        return;
+    }
+    // The last queries first: of causal attention they have most to do.
+    let first_query = (params.tiles - 1u - number % params.tiles) * 64u;
+    let head_number = number / params.tiles;
+    let head = head_number % params.heads;
+    let batch = head_number / params.heads;
+#repeat leftover LEFTOVER
+    if (records_bits(8u * (head_number / params.shared_by)) != 0u) {
+        return;
+    }
+#end
+    choose_heads(batch, head);
+    row_max = Rows(vec4<f32>(lowest()), vec4<f32>(lowest()));
+    add_keys(first_query, reach_of(first_query), lane);
+    let head_y = params.offsets.w + batch * params.y.x + head * params.y.y;
+    let head_lse = params.more_offsets.x + batch * params.lse.x + head * params.lse.y;
+    put_results(sums_of_rows(row_sum, lane), first_query, head_y, head_lse, lane);
 }

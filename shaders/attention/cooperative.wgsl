@@ -16,7 +16,7 @@
 // 2^-39 (where an adapter takes subnormal f16 for 0, to 0): |error of y| <= 2^-12 * sum of p |v| + keys * 2^-40 * largest |v| of the column.
 //
 // Compilers keep matrices in registers only in plain code: strides are numbers of the text, nothing around them is conditional, and all of it stands in the
-// entry point. Groups that the records refuse are left to attention_vec4.wgsl.
+// entry point, where its pieces (#block) are written out (#inline). Groups that the records refuse are left to attention_vec4.wgsl.
 
 struct Parameters {
     launched: u32,
@@ -54,64 +54,68 @@ var<workgroup> row_factors: array<f32, LINES>;
 // Below any score.
 const UNSEEN: f32 = -3e38;
 
-@compute @workgroup_size(THREADS)
-fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
-    // Written out, as are indices in the records: a compiler that checks that all threads come to a matrix does not look into functions.
-    let number = group.y * groups.x + group.x;
-    if (number >= params.launched) {
-        return;
-    }
-    let head_number = number / params.tiles;
-    let kv_number = head_number / params.shared_by;
-    if (records[8u * kv_number] == 0u) {
-        return;
-    }
-    let factor = bitcast<f32>(records[8u * kv_number + 1u]);
-    // The last queries first: of causal attention they have most to do.
-    let first_query = (params.tiles - 1u - number % params.tiles) * LINES;
-    let own_line = lane / 32u * 16u;
-    let row = own_line + lane % 16u;
-    let half = lane % 32u / 16u;
+// The keys from `begin`, where a step begins, to `end` that any query of a tile sees, of which all queries see those from `all_begin` to `all_end`; a
+// thread's own row sees those above `above` and below `below`.
+struct Reach {
+    begin: u32,
+    end: u32,
+    all_begin: u32,
+    all_end: u32,
+    above: i32,
+    below: i32,
+}
+
+fn reach_of(first_query: u32, row: u32) -> Reach {
     let shift = i32(params.keys) - i32(params.queries);
     let position = i32(first_query + row) + shift;
-    // The keys that any query of the tile sees, from a whole step on, and those that all do.
     let first_position = i32(first_query) + shift;
     let last_position = first_position + i32(min(LINES, params.queries - first_query)) - 1i;
-    let begin = u32(clamp(first_position - params.back + 1i, 0i, i32(params.keys))) / 32u * 32u;
-    let end = u32(clamp(last_position + params.ahead, 0i, i32(params.keys)));
-    let all_begin = u32(max(last_position - params.back + 1i, 0i));
-    let all_end = u32(clamp(first_position + params.ahead, 0i, i32(params.keys)));
-    let above = position - params.back;
-    let below = min(position + params.ahead, i32(params.keys));
-    let last_step = params.padded_keys - 32u;
-    let kv_index = kv_number * params.padded_keys * VEC4S + lane;
-    let q_index = (head_number * params.padded_queries + first_query + own_line) * VEC4S;
+    return Reach(
+        u32(clamp(first_position - params.back + 1i, 0i, i32(params.keys))) / 32u * 32u,
+        u32(clamp(last_position + params.ahead, 0i, i32(params.keys))),
+        u32(max(last_position - params.back + 1i, 0i)),
+        u32(clamp(first_position + params.ahead, 0i, i32(params.keys))),
+        position - params.back,
+        min(position + params.ahead, i32(params.keys)),
+    );
+}
+
+// What the other thread of a row has found.
+fn found_by_other(own: f32, lane: u32) -> f32 {
+    workgroupBarrier();
+    score_tile[lane].x = own;
+    workgroupBarrier();
+    let other = score_tile[lane ^ 16u].x;
+    workgroupBarrier();
+    return other;
+}
+
+// What makes y of a row's output, and its lse, of the sum of its weights, which are 2^(score - base).
+fn put_row_numbers(head_number: u32, first_query: u32, row: u32, base: f32, sum: f32) {
+    let kv_number = head_number / params.shared_by;
+    let query = first_query + row;
+    // A row that sees nothing has weights of 0.
+    let blind = sum == 0.0;
+    row_factors[row] = select(power_of_two(-bitcast<i32>(records[8u * kv_number + 4u])) / sum, 0.0, blind);
+    if (query < params.queries) {
+        let head_lse = params.offsets.y + head_number / params.heads * params.lse.x + head_number % params.heads * params.lse.y;
+        let log_sum = (base + 15.0) * 0.693147182 + log_of(select(sum * 3.05175781e-05, 1.0, blind));
+        lse_put(head_lse + query * params.lse.z, select(log_sum, lowest(), blind));
+    }
+}
+
+// ---------------------------------------------------------------- pieces of the entry point
+
+// The matrices of a subgroup's queries.
+#block load_queries
 #repeat depth DEPTHS
     let query_index_#{depth} = q_index + #{depth*4}u;
     let query_#{depth} = coopLoadT<coop_mat16x16<f16, A>>(&packed_q[query_index_#{depth}], VEC4S);
 #end
-    let first_index = kv_index + min(begin, last_step) * VEC4S;
-#repeat turn LOADS
-    let put_#{turn} = (lane + #{turn*THREADS}u) / VEC4S * STRIDE + (lane + #{turn*THREADS}u) % VEC4S;
-    var next_key_#{turn} = packed_k_f16(first_index + #{turn*THREADS}u);
 #end
-#repeat column 2
-    let score_index_#{column} = own_line * 9u + #{column*4}u;
-    let weight_index_#{column} = own_line * 10u + #{column*4}u;
-#end
-    let own_scores = row * 9u + half * 4u;
-    let own_weights = row * 10u + half * 4u;
-    var largest_vec4 = vec4<f32>(UNSEEN);
-    for (var step = begin; step < end; step += 32u) {
-        workgroupBarrier();
-#repeat turn LOADS
-        key_tile[put_#{turn}] = next_key_#{turn};
-#end
-        workgroupBarrier();
-        let next_index = kv_index + min(step + 32u, last_step) * VEC4S;
-#repeat turn LOADS
-        next_key_#{turn} = packed_k_f16(next_index + #{turn*THREADS}u);
-#end
+
+// A step's scores, of matrices of keys, to where threads see them.
+#block scores
 #repeat column 2
         var scores_#{column}: coop_mat16x16<f32, SUM>;
 #end
@@ -125,11 +129,26 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
 #repeat column 2
         coopStoreT(scores_#{column}, &score_tile[score_index_#{column}], 9u);
 #end
+#end
+
+// The first time over the keys: a thread's largest scores.
+#block find_largest
+    for (var step = reach.begin; step < reach.end; step += 32u) {
         workgroupBarrier();
-        if (step < all_begin || step + 32u > all_end) {
+#repeat turn LOADS
+        key_tile[put_#{turn}] = next_key_#{turn};
+#end
+        workgroupBarrier();
+        let next_index = kv_index + min(step + 32u, last_step) * VEC4S;
+#repeat turn LOADS
+        next_key_#{turn} = packed_k_f16(next_index + #{turn*THREADS}u);
+#end
+#inline scores
+        workgroupBarrier();
+        if (step < reach.all_begin || step + 32u > reach.all_end) {
             for (var quad = 0u; quad < 4u; quad += 1u) {
                 let key = vec4<i32>(i32(step + half * 16u + quad * 4u)) + vec4<i32>(0i, 1i, 2i, 3i);
-                let seen = (key > vec4<i32>(above)) & (key < vec4<i32>(below));
+                let seen = (key > vec4<i32>(reach.above)) & (key < vec4<i32>(reach.below));
                 largest_vec4 = max(largest_vec4, select(vec4<f32>(UNSEEN), score_tile[own_scores + quad] * factor, seen));
             }
         } else {
@@ -138,23 +157,11 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
 #end
         }
     }
-    // Of both threads of a row.
-    var largest = max(max(largest_vec4.x, largest_vec4.y), max(largest_vec4.z, largest_vec4.w));
-    workgroupBarrier();
-    score_tile[lane].x = largest;
-    workgroupBarrier();
-    largest = max(largest, score_tile[lane ^ 16u].x);
-    workgroupBarrier();
-    let base = select(largest, 0.0, largest <= UNSEEN) - 15.0;
-    var sum_vec4 = vec4<f32>();
-#repeat depth DEPTHS
-    var output_#{depth}: coop_mat16x16<f32, SUM>;
 #end
-#repeat turn LOADS
-    next_key_#{turn} = packed_k_f16(first_index + #{turn*THREADS}u);
-    var next_value_#{turn} = packed_v_f16(first_index + #{turn*THREADS}u);
-#end
-    for (var step = begin; step < end; step += 32u) {
+
+// The second time: weights, a thread's sums of them, and what they make of the values.
+#block add_values
+    for (var step = reach.begin; step < reach.end; step += 32u) {
         workgroupBarrier();
 #repeat turn LOADS
         key_tile[put_#{turn}] = next_key_#{turn};
@@ -166,24 +173,12 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
         next_key_#{turn} = packed_k_f16(next_index + #{turn*THREADS}u);
         next_value_#{turn} = packed_v_f16(next_index + #{turn*THREADS}u);
 #end
-#repeat column 2
-        var scores_#{column}: coop_mat16x16<f32, SUM>;
-#end
-#repeat depth DEPTHS
-#repeat column 2
-        let key_index_#{depth}_#{column} = #{column*16*STRIDE+depth*4}u;
-        let key_#{depth}_#{column} = coopLoad<coop_mat16x16<f16, B>>(&key_tile[key_index_#{depth}_#{column}], STRIDE);
-        scores_#{column} = coopMultiplyAdd(query_#{depth}, key_#{depth}_#{column}, scores_#{column});
-#end
-#end
-#repeat column 2
-        coopStoreT(scores_#{column}, &score_tile[score_index_#{column}], 9u);
-#end
+#inline scores
         workgroupBarrier();
-        if (step < all_begin || step + 32u > all_end) {
+        if (step < reach.all_begin || step + 32u > reach.all_end) {
             for (var quad = 0u; quad < 4u; quad += 1u) {
                 let key = vec4<i32>(i32(step + half * 16u + quad * 4u)) + vec4<i32>(0i, 1i, 2i, 3i);
-                let seen = (key > vec4<i32>(above)) & (key < vec4<i32>(below));
+                let seen = (key > vec4<i32>(reach.above)) & (key < vec4<i32>(reach.below));
                 let weights = select(vec4<f32>(), vec4_powers_of_two(score_tile[own_scores + quad] * factor - base), seen);
                 sum_vec4 += weights;
                 weight_tile[own_weights + quad] = vec4<f16>(weights);
@@ -205,26 +200,11 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
 #end
 #end
     }
-    var sum = (sum_vec4.x + sum_vec4.y) + (sum_vec4.z + sum_vec4.w);
-    workgroupBarrier();
-    score_tile[lane].x = sum;
-    workgroupBarrier();
-    sum += score_tile[lane ^ 16u].x;
-    workgroupBarrier();
-    let batch = head_number / params.heads;
-    let head = head_number % params.heads;
-    let query = first_query + row;
-    if (half == 0u) {
-        // A row that sees nothing has weights of 0.
-        let blind = sum == 0.0;
-        row_factors[row] = select(power_of_two(-bitcast<i32>(records[8u * kv_number + 4u])) / sum, 0.0, blind);
-        if (query < params.queries) {
-            let log_sum = (base + 15.0) * 0.693147182 + log_of(select(sum * 3.05175781e-05, 1.0, blind));
-            lse_put(params.offsets.y + batch * params.lse.x + head * params.lse.y + query * params.lse.z, select(log_sum, lowest(), blind));
-        }
-    }
-    // Lines of the output by 32 columns: 8 threads write a line's vec4s.
-    let head_index = (params.offsets.x + batch * params.y.x + head * params.y.y) / 4u;
+#end
+
+// Lines of the output by 32 columns: 8 threads write a line's vec4s.
+#block put_output
+    let head_index = (params.offsets.x + head_number / params.heads * params.y.x + head_number % params.heads * params.y.y) / 4u;
     let column = lane % 8u;
 #repeat part DEPTHS/2
     workgroupBarrier();
@@ -240,4 +220,61 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
         }
     }
 #end
+#end
+
+@compute @workgroup_size(THREADS)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+    // Written out, as are indices in the records: a compiler that checks that all threads come to a matrix does not look into functions.
+    let number = group.y * groups.x + group.x;
+    if (number >= params.launched) {
+        return;
+    }
+    let head_number = number / params.tiles;
+    let kv_number = head_number / params.shared_by;
+    if (records[8u * kv_number] == 0u) {
+        return;
+    }
+    let factor = bitcast<f32>(records[8u * kv_number + 1u]);
+    // The last queries first: of causal attention they have most to do.
+    let first_query = (params.tiles - 1u - number % params.tiles) * LINES;
+    let own_line = lane / 32u * 16u;
+    let row = own_line + lane % 16u;
+    let half = lane % 32u / 16u;
+    let reach = reach_of(first_query, row);
+    let last_step = params.padded_keys - 32u;
+    let kv_index = kv_number * params.padded_keys * VEC4S + lane;
+    let q_index = (head_number * params.padded_queries + first_query + own_line) * VEC4S;
+#inline load_queries
+    let first_index = kv_index + min(reach.begin, last_step) * VEC4S;
+#repeat turn LOADS
+    let put_#{turn} = (lane + #{turn*THREADS}u) / VEC4S * STRIDE + (lane + #{turn*THREADS}u) % VEC4S;
+    var next_key_#{turn} = packed_k_f16(first_index + #{turn*THREADS}u);
+#end
+#repeat column 2
+    let score_index_#{column} = own_line * 9u + #{column*4}u;
+    let weight_index_#{column} = own_line * 10u + #{column*4}u;
+#end
+    let own_scores = row * 9u + half * 4u;
+    let own_weights = row * 10u + half * 4u;
+    var largest_vec4 = vec4<f32>(UNSEEN);
+#inline find_largest
+    // Of both threads of a row.
+    var largest = max(max(largest_vec4.x, largest_vec4.y), max(largest_vec4.z, largest_vec4.w));
+    largest = max(largest, found_by_other(largest, lane));
+    let base = select(largest, 0.0, largest <= UNSEEN) - 15.0;
+    var sum_vec4 = vec4<f32>();
+#repeat depth DEPTHS
+    var output_#{depth}: coop_mat16x16<f32, SUM>;
+#end
+#repeat turn LOADS
+    next_key_#{turn} = packed_k_f16(first_index + #{turn*THREADS}u);
+    var next_value_#{turn} = packed_v_f16(first_index + #{turn*THREADS}u);
+#end
+#inline add_values
+    var sum = (sum_vec4.x + sum_vec4.y) + (sum_vec4.z + sum_vec4.w);
+    sum += found_by_other(sum, lane);
+    if (half == 0u) {
+        put_row_numbers(head_number, first_query, row, base, sum);
+    }
+#inline put_output
 }

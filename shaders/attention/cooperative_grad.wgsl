@@ -17,8 +17,8 @@
 //
 // p is stored as f16 times 2^15, ds times 2^(powers of v and dy - 25), which cannot overflow: |v dyT - delta| <= 2 * 128 * 2^16 * 2^16 in units of packed
 // f16. Both are rounded to 11 bits, or, where they are small, to a multiple of 2^-39 of their largest possible value; an adapter that takes subnormal
-// f16 for 0 loses what is below 2^-29 of it. Products and sums are in f32. Compilers keep matrices in registers only in plain code, as
-// cooperative.wgsl says. Groups that the records refuse are left to grad_vec4.wgsl.
+// f16 for 0 loses what is below 2^-29 of it. Products and sums are in f32. Compilers keep matrices in registers only in plain code in the entry
+// point, as cooperative.wgsl says: its pieces are named here and written out there. Groups that the records refuse are left to grad_vec4.wgsl.
 
 struct Parameters {
     launched: u32,
@@ -79,48 +79,49 @@ fn vec4_weights_of(exponents: vec4<f32>) -> vec4<f32> {
     return vec4_powers_of_two(min(exponents, vec4<f32>()));
 }
 
-@compute @workgroup_size(THREADS)
-fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
-    // Written out, as are indices in the records: a compiler that checks that all threads come to a matrix does not look into functions.
-    let number = group.y * groups.x + group.x;
-    if (number >= params.launched) {
-        return;
-    }
-    let head_number = number / params.tiles;
-    let kv_number = head_number / (params.shared_by * BY_QUERIES + BY_KEYS);
-    if (records[8u * kv_number] == 0u) {
-        return;
-    }
-    let factor = bitcast<f32>(records[8u * kv_number + 1u]);
-    let grad_power = bitcast<i32>(records[8u * kv_number + 4u]) + bitcast<i32>(records[8u * kv_number + 5u]);
-    // First the lines that have most to do where attention is causal: the first keys, the last queries.
-    let tile = number % params.tiles;
-    let first_line = select(params.tiles - 1u - tile, tile, BY_KEYS == 1u) * LINES;
-    let own_line = lane / 32u * 16u;
-    let row = own_line + lane % 16u;
-    let half = lane % 32u / 16u;
+// The lines of the outputs, and the inner lines of a head that they meet.
+fn count_of_lines() -> u32 {
+    return params.queries * BY_QUERIES + params.keys * BY_KEYS;
+}
+
+fn count_of_inner() -> u32 {
+    return params.keys * BY_QUERIES + params.queries * BY_KEYS;
+}
+
+// The inner lines from `begin`, where a step begins, to `end` that any line of a tile meets, of which all lines meet those from `all_begin` to
+// `all_end`; a thread's own row meets those above `above` and below `below`.
+struct Reach {
+    begin: u32,
+    end: u32,
+    all_begin: u32,
+    all_end: u32,
+    above: i32,
+    below: i32,
+}
+
+fn reach_of(first_line: u32, row: u32) -> Reach {
     // Positions of lines among the inner lines, and how far these reach.
-    let shift = i32(params.keys * BY_QUERIES + params.queries * BY_KEYS) - i32(params.queries * BY_QUERIES + params.keys * BY_KEYS);
+    let count = i32(count_of_inner());
+    let shift = count - i32(count_of_lines());
     let down = select(params.back, params.ahead, BY_KEYS == 1u);
     let up = select(params.ahead, params.back, BY_KEYS == 1u);
-    let lines = params.queries * BY_QUERIES + params.keys * BY_KEYS;
-    let count = i32(params.keys * BY_QUERIES + params.queries * BY_KEYS);
     let position = i32(first_line + row) + shift;
     let first_position = i32(first_line) + shift;
-    let last_position = first_position + i32(min(LINES, lines - first_line)) - 1i;
-    let begin = u32(clamp(first_position - down + 1i, 0i, count)) / 32u * 32u;
-    let end = u32(clamp(last_position + up, 0i, count));
-    let all_begin = u32(max(last_position - down + 1i, 0i));
-    let all_end = u32(clamp(first_position + up, 0i, count));
-    let above = position - down;
-    let below = min(position + up, count);
-    // Inner lines lie head by head.
-    let padded_lines = params.padded_queries * BY_QUERIES + params.padded_keys * BY_KEYS;
-    let padded_inner = params.padded_keys * BY_QUERIES + params.padded_queries * BY_KEYS;
-    let members = params.shared_by * BY_KEYS + BY_QUERIES;
-    let first_inner_head = kv_number * members;
-    let steps = select(0u, (end - begin + 31u) / 32u, begin < end) * members;
-    let left_index = (head_number * padded_lines + first_line + own_line) * VEC4S;
+    let last_position = first_position + i32(min(LINES, count_of_lines() - first_line)) - 1i;
+    return Reach(
+        u32(clamp(first_position - down + 1i, 0i, count)) / 32u * 32u,
+        u32(clamp(last_position + up, 0i, count)),
+        u32(max(last_position - down + 1i, 0i)),
+        u32(clamp(first_position + up, 0i, count)),
+        position - down,
+        min(position + up, count),
+    );
+}
+
+// ---------------------------------------------------------------- pieces of the entry point
+
+// The matrices of a subgroup's lines.
+#block load_left
 #repeat depth DEPTHS
     let left_index_#{depth} = left_index + #{depth*4}u;
     let left_#{depth} = coopLoadT<coop_mat16x16<f16, A>>(&LEFT[left_index_#{depth}], VEC4S);
@@ -128,26 +129,10 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     let grad_left_#{depth} = coopLoadT<coop_mat16x16<f16, A>>(&GRAD_LEFT[left_index_#{depth}], VEC4S);
 #end
 #end
-    var member = 0u;
-    var step = begin;
-    let first_index = (first_inner_head * padded_inner + min(begin, padded_inner - 32u)) * VEC4S + lane;
-#repeat turn LOADS
-    let put_#{turn} = (lane + #{turn*THREADS}u) / VEC4S * STRIDE + (lane + #{turn*THREADS}u) % VEC4S;
-    var read_right_#{turn} = RIGHT_F16(first_index + #{turn*THREADS}u);
-    var read_grad_right_#{turn} = GRAD_RIGHT_F16(first_index + #{turn*THREADS}u);
 #end
-#repeat by_keys BY_KEYS
-    var read_numbers = numbers_of(first_inner_head, begin + lane % 32u, grad_power);
-#end
-#repeat by_queries BY_QUERIES
-    let numbers = numbers_of(head_number, first_line + row, grad_power);
-#end
-#repeat column 2
-    let score_index_#{column} = own_line * 9u + #{column*4}u;
-    let weight_index_#{column} = own_line * 10u + #{column*4}u;
-#end
-    let own_scores = row * 9u + half * 4u;
-    let own_weights = row * 10u + half * 4u;
+
+// The sums of a subgroup's outputs.
+#block begin_sums
 #repeat depth DEPTHS
 #repeat grads SCORE_GRADS
     var out_#{depth}: coop_mat16x16<f32, SUM>;
@@ -156,7 +141,10 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     var other_#{depth}: coop_mat16x16<f32, SUM>;
 #end
 #end
-    for (var done = 0u; done < steps; done += 1u) {
+#end
+
+// Puts what was read of a step where all threads see it, tells where the step lies, and reads the next one.
+#block read_step
         workgroupBarrier();
 #repeat turn LOADS
         right_tile[put_#{turn}] = read_right_#{turn};
@@ -169,9 +157,9 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
 #end
         workgroupBarrier();
         let inner = step + half * 16u;
-        let is_edge = step < all_begin || step + 32u > all_end;
-        let is_last = step + 32u >= end;
-        step = select(step + 32u, begin, is_last);
+        let is_edge = step < reach.all_begin || step + 32u > reach.all_end;
+        let is_last = step + 32u >= reach.end;
+        step = select(step + 32u, reach.begin, is_last);
         member = min(member + u32(is_last), members - 1u);
         let next_index = ((first_inner_head + member) * padded_inner + step) * VEC4S + lane;
 #repeat turn LOADS
@@ -181,6 +169,10 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
 #repeat by_keys BY_KEYS
         read_numbers = numbers_of(first_inner_head + member, step + lane % 32u, grad_power);
 #end
+#end
+
+// A step's scores, and gradients of weights, of matrices of inner lines, to where threads see them.
+#block scores
 #repeat column 2
         var scores_#{column}: coop_mat16x16<f32, SUM>;
 #end
@@ -208,7 +200,10 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
         coopStoreT(grads_#{column}, &grad_tile[score_index_#{column}], 9u);
 #end
 #end
-        workgroupBarrier();
+#end
+
+// Weights, and gradients of scores, of what a thread has of a step.
+#block put_weights
         if (is_edge) {
             for (var quad = 0u; quad < 4u; quad += 1u) {
 #repeat by_keys BY_KEYS
@@ -223,7 +218,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
                 let deltas = numbers.y;
 #end
                 let element_index = vec4<i32>(i32(inner + quad * 4u)) + vec4<i32>(0i, 1i, 2i, 3i);
-                let seen = (element_index > vec4<i32>(above)) & (element_index < vec4<i32>(below));
+                let seen = (element_index > vec4<i32>(reach.above)) & (element_index < vec4<i32>(reach.below));
                 let weights = select(vec4<f32>(), vec4_weights_of(score_tile[own_scores + quad] * factor - log_sums), seen);
 #repeat weights WEIGHTS
                 weight_tile[own_weights + quad] = vec4<f16>(weights * 32768.0);
@@ -255,7 +250,10 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             }
 #end
         }
-        workgroupBarrier();
+#end
+
+// Adds what they make of the inner lines.
+#block add_products
 #repeat half_step 2
 #repeat weights WEIGHTS
         let weight_#{half_step} = coopLoadT<coop_mat16x16<f16, A>>(&weight_tile[weight_index_#{half_step}], 10u);
@@ -275,11 +273,10 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
 #end
 #end
 #end
-    }
-    // Lines of the outputs by 32 columns: 8 threads write a line's vec4s.
-    let batch = head_number / params.heads;
-    let head = head_number % params.heads;
-    let column = lane % 8u;
+#end
+
+// Lines of an output by 32 columns: 8 threads write a line's vec4s.
+#block put_out
 #repeat grads SCORE_GRADS
     let out_head = (params.offsets.x + batch * params.out.x + head * params.out.y) / 4u;
     let out_power = 25i - grad_power - bitcast<i32>(records[8u * kv_number + 2u + BY_QUERIES]);
@@ -291,13 +288,16 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     workgroupBarrier();
     for (var turn = 0u; turn < 4u; turn += 1u) {
         let line = own_line + turn * 4u + lane % 32u / 8u;
-        if (first_line + line < lines && column + #{part*8}u < params.head_dim / 4u) {
+        if (first_line + line < count_of_lines() && column + #{part*8}u < params.head_dim / 4u) {
             let element_index = out_head + (first_line + line) * (params.out.z / 4u) + column + #{part*8}u;
             out_put_vec4(element_index, vec4_times_power_of_two(score_tile[line * 9u + column] * params.scale, out_power));
         }
     }
 #end
 #end
+#end
+
+#block put_other
 #repeat weights WEIGHTS
     let other_head = (params.offsets.y + batch * params.other.x + head * params.other.y) / 4u;
     let other_power = -15i - bitcast<i32>(records[8u * kv_number + 5u]);
@@ -309,11 +309,76 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     workgroupBarrier();
     for (var turn = 0u; turn < 4u; turn += 1u) {
         let line = own_line + turn * 4u + lane % 32u / 8u;
-        if (first_line + line < lines && column + #{part*8}u < params.value_dim / 4u) {
+        if (first_line + line < count_of_lines() && column + #{part*8}u < params.value_dim / 4u) {
             let element_index = other_head + (first_line + line) * (params.other.z / 4u) + column + #{part*8}u;
             other_put_vec4(element_index, vec4_times_power_of_two(score_tile[line * 9u + column], other_power));
         }
     }
 #end
 #end
+#end
+
+@compute @workgroup_size(THREADS)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+    // Written out, as are indices in the records: a compiler that checks that all threads come to a matrix does not look into functions.
+    let number = group.y * groups.x + group.x;
+    if (number >= params.launched) {
+        return;
+    }
+    let head_number = number / params.tiles;
+    let kv_number = head_number / (params.shared_by * BY_QUERIES + BY_KEYS);
+    if (records[8u * kv_number] == 0u) {
+        return;
+    }
+    let factor = bitcast<f32>(records[8u * kv_number + 1u]);
+    let grad_power = bitcast<i32>(records[8u * kv_number + 4u]) + bitcast<i32>(records[8u * kv_number + 5u]);
+    // First the lines that have most to do where attention is causal: the first keys, the last queries.
+    let tile = number % params.tiles;
+    let first_line = select(params.tiles - 1u - tile, tile, BY_KEYS == 1u) * LINES;
+    let own_line = lane / 32u * 16u;
+    let row = own_line + lane % 16u;
+    let half = lane % 32u / 16u;
+    let reach = reach_of(first_line, row);
+    // Inner lines lie head by head.
+    let padded_lines = params.padded_queries * BY_QUERIES + params.padded_keys * BY_KEYS;
+    let padded_inner = params.padded_keys * BY_QUERIES + params.padded_queries * BY_KEYS;
+    let members = params.shared_by * BY_KEYS + BY_QUERIES;
+    let first_inner_head = kv_number * members;
+    let steps = select(0u, (reach.end - reach.begin + 31u) / 32u, reach.begin < reach.end) * members;
+    let left_index = (head_number * padded_lines + first_line + own_line) * VEC4S;
+#inline load_left
+    var member = 0u;
+    var step = reach.begin;
+    let first_index = (first_inner_head * padded_inner + min(reach.begin, padded_inner - 32u)) * VEC4S + lane;
+#repeat turn LOADS
+    let put_#{turn} = (lane + #{turn*THREADS}u) / VEC4S * STRIDE + (lane + #{turn*THREADS}u) % VEC4S;
+    var read_right_#{turn} = RIGHT_F16(first_index + #{turn*THREADS}u);
+    var read_grad_right_#{turn} = GRAD_RIGHT_F16(first_index + #{turn*THREADS}u);
+#end
+#repeat by_keys BY_KEYS
+    var read_numbers = numbers_of(first_inner_head, reach.begin + lane % 32u, grad_power);
+#end
+#repeat by_queries BY_QUERIES
+    let numbers = numbers_of(head_number, first_line + row, grad_power);
+#end
+#repeat column 2
+    let score_index_#{column} = own_line * 9u + #{column*4}u;
+    let weight_index_#{column} = own_line * 10u + #{column*4}u;
+#end
+    let own_scores = row * 9u + half * 4u;
+    let own_weights = row * 10u + half * 4u;
+#inline begin_sums
+    for (var done = 0u; done < steps; done += 1u) {
+#inline read_step
+#inline scores
+        workgroupBarrier();
+#inline put_weights
+        workgroupBarrier();
+#inline add_products
+    }
+    let batch = head_number / params.heads;
+    let head = head_number % params.heads;
+    let column = lane % 8u;
+#inline put_out
+#inline put_other
 }

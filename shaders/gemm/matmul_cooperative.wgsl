@@ -9,8 +9,8 @@
 //
 // Where vec4s lie along the inner axis, ACROSS is 4, else 32 (128 lines); a four more or two in STRIDE keep neighbours in different banks; UNIT is what a
 // line counts in there, in elements. Compilers keep matrices in registers only in plain code: strides are numbers of the text, nothing in the loop is
-// conditional, and all of it stands in the entry point. So k is a multiple of 16, lines beyond an edge are read as the last ones, and there is room for
-// their sums.
+// conditional, and all of it stands in the entry point, where its pieces (#block) are written out (#inline). So k is a multiple of 16, lines beyond an
+// edge are read as the last ones, and there is room for their sums.
 
 struct Parameters {
     launched: u32,
@@ -38,28 +38,23 @@ struct Parameters {
 var<workgroup> left_tile: array<vec4<f16>, 1536>;
 var<workgroup> right_tile: array<vec4<f16>, 1536>;
 
-@compute @workgroup_size(128)
-fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
-    // Written out: a compiler that checks that all threads come to a matrix does not look into functions.
-    let number = group.y * groups.x + group.x;
-    if (number >= params.launched) {
-        return;
-    }
+// Tiles of a matrix.
+fn count_of_tiles() -> u32 {
+    return params.rows / 128u * (params.columns / 128u);
+}
+
+// The first row and column of a tile. Tiles that run together share rows and columns: bands of 8 rows of tiles, column by column.
+fn corner_of_tile(tile: u32) -> vec2<u32> {
     let tile_columns = params.columns / 128u;
-    let tiles = params.rows / 128u * tile_columns;
-    let plane = number / tiles;
-    // Tiles that run together share rows and columns: bands of 8 rows of tiles, column by column.
-    let tile = number % tiles;
     let band = tile / (8u * tile_columns) * 8u;
     let high = min(params.rows / 128u - band, 8u);
-    let row = (band + tile % (8u * tile_columns) % high) * 128u;
-    let column = tile % (8u * tile_columns) / high * 128u;
-    let split = plane / params.matrices;
-    let matrix = plane % params.matrices;
-    let begin = split * params.split_length;
-    let steps = (min(params.split_length, params.k - begin)) / 16u;
-    let left_matrix = strided_index(1u, matrix) / 4u;
-    let right_matrix = strided_index(2u, matrix) / 4u;
+    return vec2<u32>(band + tile % (8u * tile_columns) % high, tile % (8u * tile_columns) / high) * 128u;
+}
+
+// ---------------------------------------------------------------- pieces of the entry point
+
+// Where a thread's vec4s of a step lie, in both operands and in work-group memory; reads those of the first step.
+#block begin_reads
 #repeat turn 4
     let left_slow_#{turn} = (lane + #{turn*128}u) / LEFT_ACROSS;
     let left_fast_#{turn} = (lane + #{turn*128}u) % LEFT_ACROSS;
@@ -74,6 +69,41 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     var left_#{turn} = a_f16(left_at_#{turn});
     var right_#{turn} = b_f16(right_at_#{turn});
 #end
+#end
+
+// Adds the products of the step in this half of work-group memory.
+#block add_products
+#repeat i 4
+        let a_index_#{i} = half + own_left + #{i*4*LEFT_UNIT}u;
+        let a_#{i} = LOAD_LEFT<coop_mat16x16<f16, A>>(&left_tile[a_index_#{i}], LEFT_STRIDE);
+#end
+#repeat j 4
+        let b_index_#{j} = half + own_right + #{j*4*RIGHT_UNIT}u;
+        let b_#{j} = LOAD_RIGHT<coop_mat16x16<f16, B>>(&right_tile[b_index_#{j}], RIGHT_STRIDE);
+#repeat i 4
+        sums_#{i*4+j} = coopMultiplyAdd(a_#{i}, b_#{j}, sums_#{i*4+j});
+#end
+#end
+#end
+
+@compute @workgroup_size(128)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+    // Written out: a compiler that checks that all threads come to a matrix does not look into functions.
+    let number = group.y * groups.x + group.x;
+    if (number >= params.launched) {
+        return;
+    }
+    let plane = number / count_of_tiles();
+    let corner = corner_of_tile(number % count_of_tiles());
+    let row = corner.x;
+    let column = corner.y;
+    let split = plane / params.matrices;
+    let matrix = plane % params.matrices;
+    let begin = split * params.split_length;
+    let steps = (min(params.split_length, params.k - begin)) / 16u;
+    let left_matrix = strided_index(1u, matrix) / 4u;
+    let right_matrix = strided_index(2u, matrix) / 4u;
+#inline begin_reads
     let left_step = select(4u * params.left_slow, 4u, LEFT_RUNS);
     let right_step = select(4u * params.right_slow, 4u, RIGHT_RUNS);
     let own_row = lane / 64u * 64u;
@@ -96,17 +126,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
         right_at_#{turn} += right_step;
         right_#{turn} = b_f16(right_at_#{turn});
 #end
-#repeat i 4
-        let a_index_#{i} = half + own_left + #{i*4*LEFT_UNIT}u;
-        let a_#{i} = LOAD_LEFT<coop_mat16x16<f16, A>>(&left_tile[a_index_#{i}], LEFT_STRIDE);
-#end
-#repeat j 4
-        let b_index_#{j} = half + own_right + #{j*4*RIGHT_UNIT}u;
-        let b_#{j} = LOAD_RIGHT<coop_mat16x16<f16, B>>(&right_tile[b_index_#{j}], RIGHT_STRIDE);
-#repeat i 4
-        sums_#{i*4+j} = coopMultiplyAdd(a_#{i}, b_#{j}, sums_#{i*4+j});
-#end
-#end
+#inline add_products
         half = 768u - half;
 #repeat turn 4
         left_tile[half + left_put_#{turn}] = left_#{turn};
@@ -115,17 +135,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
         workgroupBarrier();
     }
     {
-#repeat i 4
-        let a_index_#{i} = half + own_left + #{i*4*LEFT_UNIT}u;
-        let a_#{i} = LOAD_LEFT<coop_mat16x16<f16, A>>(&left_tile[a_index_#{i}], LEFT_STRIDE);
-#end
-#repeat j 4
-        let b_index_#{j} = half + own_right + #{j*4*RIGHT_UNIT}u;
-        let b_#{j} = LOAD_RIGHT<coop_mat16x16<f16, B>>(&right_tile[b_index_#{j}], RIGHT_STRIDE);
-#repeat i 4
-        sums_#{i*4+j} = coopMultiplyAdd(a_#{i}, b_#{j}, sums_#{i*4+j});
-#end
-#end
+#inline add_products
     }
     let stride = params.columns;
     let first = (plane * params.rows + row + own_row) * stride + column + own_column;

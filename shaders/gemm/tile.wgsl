@@ -51,6 +51,12 @@ fn right_within(line: vec3<u32>, inner: u32, end: u32) -> C {
 
 // ---------------------------------------------------------------- 64 x 64, floats
 
+// A thread's sums, each of four columns: of its row r number r in tile_64; in tiles of 128 rows the near columns in number 2 r, the far ones in
+// number 2 r + 1.
+#repeat part 16
+var<private> sums_#{part}: vec4<f32>;
+#end
+
 // [16 inner][64 lines and 4 more, so that threads along the inner axis write to different banks].
 var<workgroup> left_tile: array<vec4<f32>, 272>;
 var<workgroup> right_tile: array<vec4<f32>, 272>;
@@ -74,79 +80,88 @@ fn put_right(lane: u32, turn: u32, value: f32) {
     right_tile[turn_inner(lane, turn, RIGHT_RUNS) * 17u + line / 4u][line % 4u] = value;
 }
 
-fn tile_64(group: u32, lane: u32) {
-    let work = work_of(group, 64u);
-    let left_line_0 = left_line(work.row + turn_line(lane, 0u, LEFT_RUNS));
-    let left_line_1 = left_line(work.row + turn_line(lane, 1u, LEFT_RUNS));
-    let left_line_2 = left_line(work.row + turn_line(lane, 2u, LEFT_RUNS));
-    let left_line_3 = left_line(work.row + turn_line(lane, 3u, LEFT_RUNS));
-    let right_line_0 = right_line(work.column + turn_line(lane, 0u, RIGHT_RUNS));
-    let right_line_1 = right_line(work.column + turn_line(lane, 1u, RIGHT_RUNS));
-    let right_line_2 = right_line(work.column + turn_line(lane, 2u, RIGHT_RUNS));
-    let right_line_3 = right_line(work.column + turn_line(lane, 3u, RIGHT_RUNS));
-    var left = vec4<f32>();
-    var right = vec4<f32>();
-    var sums_0 = vec4<f32>();
-    var sums_1 = vec4<f32>();
-    var sums_2 = vec4<f32>();
-    var sums_3 = vec4<f32>();
+// What is known of the rows and columns of which a thread reads elements, turn by turn.
+struct TurnLines {
+#repeat turn 4
+    left_#{turn}: vec3<u32>,
+    right_#{turn}: vec3<u32>,
+#end
+}
+
+// What a thread reads of both operands for a step, an element at each turn.
+struct TurnValues {
+    left: vec4<f32>,
+    right: vec4<f32>,
+}
+
+fn lines_of_turns(work: Work, lane: u32) -> TurnLines {
+    var lines: TurnLines;
+#repeat turn 4
+    lines.left_#{turn} = left_line(work.row + turn_line(lane, #{turn}u, LEFT_RUNS));
+    lines.right_#{turn} = right_line(work.column + turn_line(lane, #{turn}u, RIGHT_RUNS));
+#end
+    return lines;
+}
+
+// Reads the step from inner index `first` on.
+fn read_values(lines: TurnLines, first: u32, end: u32, lane: u32) -> TurnValues {
+    var values: TurnValues;
+#repeat turn 4
+    values.left[#{turn}] = left_within(lines.left_#{turn}, first + turn_inner(lane, #{turn}u, LEFT_RUNS), end);
+#end
+#repeat turn 4
+    values.right[#{turn}] = right_within(lines.right_#{turn}, first + turn_inner(lane, #{turn}u, RIGHT_RUNS), end);
+#end
+    return values;
+}
+
+// What a thread read, to where all threads see it.
+fn put_values(values: TurnValues, lane: u32) {
+#repeat turn 4
+    put_left(lane, #{turn}u, values.left[#{turn}]);
+#end
+#repeat turn 4
+    put_right(lane, #{turn}u, values.right[#{turn}]);
+#end
+}
+
+// Adds the products of the step that lies in work-group memory to a thread's sums.
+fn add_tile_step(lane: u32) {
     let rows = lane / 16u;
     let columns = lane % 16u;
+    for (var inner = 0u; inner < 16u; inner += 4u) {
+#repeat i 4
+        let a_#{i} = left_tile[inner * 17u + rows + #{i*17}u];
+        let b_#{i} = right_tile[inner * 17u + columns + #{i*17}u];
+#end
+#repeat i 4
+#repeat row 4
+        sums_#{row} += a_#{i}[#{row}] * b_#{i};
+#end
+#end
+    }
+}
+
+// Rows and columns of a thread are 4 (lane / 16), 4 (lane % 16) and the three after.
+fn tile_64(group: u32, lane: u32) {
+    let work = work_of(group, 64u);
+    let lines = lines_of_turns(work, lane);
+    var values = TurnValues();
     // One step ahead: the first turn only reads.
     var ahead = work.begin;
     var summing = false;
     loop {
         if (summing) {
-            put_left(lane, 0u, left.x);
-            put_left(lane, 1u, left.y);
-            put_left(lane, 2u, left.z);
-            put_left(lane, 3u, left.w);
-            put_right(lane, 0u, right.x);
-            put_right(lane, 1u, right.y);
-            put_right(lane, 2u, right.z);
-            put_right(lane, 3u, right.w);
+            put_values(values, lane);
         }
         workgroupBarrier();
         let more = ahead < work.end;
         if (more) {
-            let end = work.end;
-            left.x = left_within(left_line_0, ahead + turn_inner(lane, 0u, LEFT_RUNS), end);
-            left.y = left_within(left_line_1, ahead + turn_inner(lane, 1u, LEFT_RUNS), end);
-            left.z = left_within(left_line_2, ahead + turn_inner(lane, 2u, LEFT_RUNS), end);
-            left.w = left_within(left_line_3, ahead + turn_inner(lane, 3u, LEFT_RUNS), end);
-            right.x = right_within(right_line_0, ahead + turn_inner(lane, 0u, RIGHT_RUNS), end);
-            right.y = right_within(right_line_1, ahead + turn_inner(lane, 1u, RIGHT_RUNS), end);
-            right.z = right_within(right_line_2, ahead + turn_inner(lane, 2u, RIGHT_RUNS), end);
-            right.w = right_within(right_line_3, ahead + turn_inner(lane, 3u, RIGHT_RUNS), end);
+            values = read_values(lines, ahead, work.end, lane);
             ahead += 16u;
         }
         if (summing) {
-            for (var inner = 0u; inner < 16u; inner += 4u) {
-                let a_0 = left_tile[inner * 17u + rows];
-                let b_0 = right_tile[inner * 17u + columns];
-                let a_1 = left_tile[inner * 17u + rows + 17u];
-                let b_1 = right_tile[inner * 17u + columns + 17u];
-                let a_2 = left_tile[inner * 17u + rows + 34u];
-                let b_2 = right_tile[inner * 17u + columns + 34u];
-                let a_3 = left_tile[inner * 17u + rows + 51u];
-                let b_3 = right_tile[inner * 17u + columns + 51u];
-                sums_0 += a_0.x * b_0;
-                sums_1 += a_0.y * b_0;
-                sums_2 += a_0.z * b_0;
-                sums_3 += a_0.w * b_0;
-                sums_0 += a_1.x * b_1;
-                sums_1 += a_1.y * b_1;
-                sums_2 += a_1.z * b_1;
-                sums_3 += a_1.w * b_1;
-                sums_0 += a_2.x * b_2;
-                sums_1 += a_2.y * b_2;
-                sums_2 += a_2.z * b_2;
-                sums_3 += a_2.w * b_2;
-                sums_0 += a_3.x * b_3;
-                sums_1 += a_3.y * b_3;
-                sums_2 += a_3.z * b_3;
-                sums_3 += a_3.w * b_3;
-            }
+            add_tile_step(lane);
         }
         workgroupBarrier();
         if (!more) {
@@ -160,7 +175,7 @@ fn tile_64(group: u32, lane: u32) {
         let lower = select(sums_2, sums_3, (part & 2u) != 0u);
         let sums = select(upper, lower, part >= 4u);
         let pair = select(sums.xy, sums.zw, (part & 1u) != 0u);
-        store_within(work.row + rows * 4u + part / 2u, work.column + columns * 4u + part % 2u * 2u, pair);
+        store_within(work.row + lane / 16u * 4u + part / 2u, work.column + lane % 16u * 4u + part % 2u * 2u, pair);
     }
 }
 
@@ -210,88 +225,86 @@ fn put_wide_right(lane: u32, turn: u32, value: f32) {
     wide_right_tile[wide_inner(lane, turn, RIGHT_RUNS) * 33u + line / 4u][line % 4u] = value;
 }
 
+fn wide_lines_of_turns(work: Work, lane: u32) -> TurnLines {
+    var lines: TurnLines;
+#repeat turn 4
+    lines.left_#{turn} = left_line(work.row + wide_line(lane, #{turn}u, LEFT_RUNS));
+    lines.right_#{turn} = right_line(work.column + wide_line(lane, #{turn}u, RIGHT_RUNS));
+#end
+    return lines;
+}
+
+// Reads the step from inner index `first` on.
+fn read_wide_values(lines: TurnLines, first: u32, end: u32, lane: u32) -> TurnValues {
+    var values: TurnValues;
+#repeat turn 4
+    values.left[#{turn}] = left_within(lines.left_#{turn}, first + wide_inner(lane, #{turn}u, LEFT_RUNS), end);
+#end
+#repeat turn 4
+    values.right[#{turn}] = right_within(lines.right_#{turn}, first + wide_inner(lane, #{turn}u, RIGHT_RUNS), end);
+#end
+    return values;
+}
+
+// What a thread read, to where all threads see it.
+fn put_wide_values(values: TurnValues, lane: u32) {
+#repeat turn 4
+    put_wide_left(lane, #{turn}u, values.left[#{turn}]);
+#end
+#repeat turn 4
+    put_wide_right(lane, #{turn}u, values.right[#{turn}]);
+#end
+}
+
+// Adds the products of the step that lies in work-group memory to a thread's sums.
+fn add_wide_tile_step(lane: u32) {
+    let rows = lane / 16u;
+    let columns = lane % 16u;
+    for (var inner = 0u; inner < 8u; inner += 1u) {
+        let a_0 = wide_left_tile[inner * 33u + rows];
+        let a_1 = wide_left_tile[inner * 33u + rows + 16u];
+        let b_0 = wide_right_tile[inner * 33u + columns];
+        let b_1 = wide_right_tile[inner * 33u + columns + 16u];
+#repeat row 8
+        sums_#{row*2} += a_#{row/4}[#{row%4}] * b_0;
+        sums_#{row*2+1} += a_#{row/4}[#{row%4}] * b_1;
+#end
+    }
+}
+
+// Of a thread's 8 x 8 sums, 32 pairs of columns: row by row, two near ones and two far ones.
+fn pair_of_sums(part: u32) -> vec2<f32> {
+    let row = part / 4u;
+    var near = select(select(sums_0, sums_2, row == 1u), select(sums_4, sums_6, row == 3u), row >= 2u);
+    var far = select(select(sums_1, sums_3, row == 1u), select(sums_5, sums_7, row == 3u), row >= 2u);
+    if (row >= 4u) {
+        near = select(select(sums_8, sums_10, row == 5u), select(sums_12, sums_14, row == 7u), row >= 6u);
+        far = select(select(sums_9, sums_11, row == 5u), select(sums_13, sums_15, row == 7u), row >= 6u);
+    }
+    let sums = select(near, far, (part & 2u) != 0u);
+    return select(sums.xy, sums.zw, (part & 1u) != 0u);
+}
+
 // Rows and columns of a thread are 4 (lane / 16), 4 (lane % 16) and the three after, and those 64 further.
 fn tile_128(group: u32, lane: u32) {
     let work = work_of(group, 128u);
-    let left_line_0 = left_line(work.row + wide_line(lane, 0u, LEFT_RUNS));
-    let left_line_1 = left_line(work.row + wide_line(lane, 1u, LEFT_RUNS));
-    let left_line_2 = left_line(work.row + wide_line(lane, 2u, LEFT_RUNS));
-    let left_line_3 = left_line(work.row + wide_line(lane, 3u, LEFT_RUNS));
-    let right_line_0 = right_line(work.column + wide_line(lane, 0u, RIGHT_RUNS));
-    let right_line_1 = right_line(work.column + wide_line(lane, 1u, RIGHT_RUNS));
-    let right_line_2 = right_line(work.column + wide_line(lane, 2u, RIGHT_RUNS));
-    let right_line_3 = right_line(work.column + wide_line(lane, 3u, RIGHT_RUNS));
-    var left = vec4<f32>();
-    var right = vec4<f32>();
-    var near_0 = vec4<f32>();
-    var far_0 = vec4<f32>();
-    var near_1 = vec4<f32>();
-    var far_1 = vec4<f32>();
-    var near_2 = vec4<f32>();
-    var far_2 = vec4<f32>();
-    var near_3 = vec4<f32>();
-    var far_3 = vec4<f32>();
-    var near_4 = vec4<f32>();
-    var far_4 = vec4<f32>();
-    var near_5 = vec4<f32>();
-    var far_5 = vec4<f32>();
-    var near_6 = vec4<f32>();
-    var far_6 = vec4<f32>();
-    var near_7 = vec4<f32>();
-    var far_7 = vec4<f32>();
-    let rows = lane / 16u;
-    let columns = lane % 16u;
+    let lines = wide_lines_of_turns(work, lane);
+    var values = TurnValues();
     // One step ahead: the first turn only reads.
     var ahead = work.begin;
     var summing = false;
     loop {
         if (summing) {
-            put_wide_left(lane, 0u, left.x);
-            put_wide_left(lane, 1u, left.y);
-            put_wide_left(lane, 2u, left.z);
-            put_wide_left(lane, 3u, left.w);
-            put_wide_right(lane, 0u, right.x);
-            put_wide_right(lane, 1u, right.y);
-            put_wide_right(lane, 2u, right.z);
-            put_wide_right(lane, 3u, right.w);
+            put_wide_values(values, lane);
         }
         workgroupBarrier();
         let more = ahead < work.end;
         if (more) {
-            let end = work.end;
-            left.x = left_within(left_line_0, ahead + wide_inner(lane, 0u, LEFT_RUNS), end);
-            left.y = left_within(left_line_1, ahead + wide_inner(lane, 1u, LEFT_RUNS), end);
-            left.z = left_within(left_line_2, ahead + wide_inner(lane, 2u, LEFT_RUNS), end);
-            left.w = left_within(left_line_3, ahead + wide_inner(lane, 3u, LEFT_RUNS), end);
-            right.x = right_within(right_line_0, ahead + wide_inner(lane, 0u, RIGHT_RUNS), end);
-            right.y = right_within(right_line_1, ahead + wide_inner(lane, 1u, RIGHT_RUNS), end);
-            right.z = right_within(right_line_2, ahead + wide_inner(lane, 2u, RIGHT_RUNS), end);
-            right.w = right_within(right_line_3, ahead + wide_inner(lane, 3u, RIGHT_RUNS), end);
+            values = read_wide_values(lines, ahead, work.end, lane);
             ahead += 8u;
         }
         if (summing) {
-            for (var inner = 0u; inner < 8u; inner += 1u) {
-                let a_near = wide_left_tile[inner * 33u + rows];
-                let a_far = wide_left_tile[inner * 33u + rows + 16u];
-                let b_near = wide_right_tile[inner * 33u + columns];
-                let b_far = wide_right_tile[inner * 33u + columns + 16u];
-                near_0 += a_near.x * b_near;
-                far_0 += a_near.x * b_far;
-                near_1 += a_near.y * b_near;
-                far_1 += a_near.y * b_far;
-                near_2 += a_near.z * b_near;
-                far_2 += a_near.z * b_far;
-                near_3 += a_near.w * b_near;
-                far_3 += a_near.w * b_far;
-                near_4 += a_far.x * b_near;
-                far_4 += a_far.x * b_far;
-                near_5 += a_far.y * b_near;
-                far_5 += a_far.y * b_far;
-                near_6 += a_far.z * b_near;
-                far_6 += a_far.z * b_far;
-                near_7 += a_far.w * b_near;
-                far_7 += a_far.w * b_far;
-            }
+            add_wide_tile_step(lane);
         }
         workgroupBarrier();
         if (!more) {
@@ -301,16 +314,8 @@ fn tile_128(group: u32, lane: u32) {
     }
     for (var part = 0u; part < 32u; part += 1u) {
         let row = part / 4u;
-        var near = select(select(near_0, near_1, row == 1u), select(near_2, near_3, row == 3u), row >= 2u);
-        var far = select(select(far_0, far_1, row == 1u), select(far_2, far_3, row == 3u), row >= 2u);
-        if (row >= 4u) {
-            near = select(select(near_4, near_5, row == 5u), select(near_6, near_7, row == 7u), row >= 6u);
-            far = select(select(far_4, far_5, row == 5u), select(far_6, far_7, row == 7u), row >= 6u);
-        }
-        let sums = select(near, far, (part & 2u) != 0u);
-        let pair = select(sums.xy, sums.zw, (part & 1u) != 0u);
-        let column = work.column + columns * 4u + (part & 2u) * 32u + (part & 1u) * 2u;
-        store_within(work.row + rows * 4u + row % 4u + row / 4u * 64u, column, pair);
+        let column = work.column + lane % 16u * 4u + (part & 2u) * 32u + (part & 1u) * 2u;
+        store_within(work.row + lane / 16u * 4u + row % 4u + row / 4u * 64u, column, pair_of_sums(part));
     }
 }
 

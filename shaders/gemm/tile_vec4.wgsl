@@ -70,100 +70,140 @@ fn vec4s_column(lane: u32) -> u32 {
 fn nothing_known(line: u32, inner: u32) -> f32 { return 0.0; }
 fn no_factor(line: u32, known: f32) -> f32 { return 1.0; }
 
-// A thread's sums: of its row r, the near columns in number 2 r, the far ones in number 2 r + 1.
-#repeat part 16
-var<private> sums_#{part}: vec4<f32>;
+// Threads of a work group; of a step's 512 vec4s of the left operand and 4 VEC4S_COLUMNS of the right one each reads one at each of its turns.
+const VEC4S_THREADS: u32 = 2u * VEC4S_COLUMNS;
+
+// What a thread reads ahead of the left operand, turn by turn: the vec4 itself, its number, and the inner index that it has in the first step. Of
+// scaled operands also the line that the factor is of, what is known of it, and the factor.
+#repeat turn 4
+var<private> next_left_vec4_#{turn}: vec4<f32>;
+var<private> left_vec4_at_#{turn}: u32;
+var<private> left_vec4_inner_#{turn}: u32;
+var<private> left_vec4_line_#{turn}: u32;
+var<private> left_known_#{turn}: f32;
+var<private> left_factor_#{turn}: f32;
+#end
+// The same of the right operand.
+#repeat turn 2
+var<private> next_right_vec4_#{turn}: vec4<f32>;
+var<private> right_vec4_at_#{turn}: u32;
+var<private> right_vec4_inner_#{turn}: u32;
 #end
 
-// Of tiles of 64 columns a thread reads 4 vec4s of the left operand in a step, else 2; of the right one 2.
-fn sum_vec4s(work: Work, lane: u32) {
-    let threads = 2u * VEC4S_COLUMNS;
-    let rows = vec4s_row(lane);
-    let columns = vec4s_column(lane);
+// Reads the first step of the left operand. Of tiles of 64 columns a thread has 4 turns, else 2.
+fn begin_left_vec4s(work: Work, lane: u32) {
 #repeat turn 4
-    let left_number_#{turn} = lane + #{turn}u * threads;
-    let left_inner_#{turn} = work.begin + vec4_inner(left_number_#{turn}, 32u, LEFT_RUNS);
-    let left_line_#{turn} = line_within(work.row + vec4_line(left_number_#{turn}, 32u, LEFT_RUNS), params.m, LEFT_RUNS);
-    var left_at_#{turn} = left_vec4_index(left_line_#{turn}, left_inner_#{turn});
-    var left_#{turn} = vec4<f32>();
-    var known_#{turn} = 0.0;
-    var factor_#{turn} = 1.0;
-    if (#{turn}u * threads < 512u) {
-        if (left_inner_#{turn} < work.end) { left_#{turn} = LEFT_VEC4(left_at_#{turn}); }
-        if (LEFT_SCALED && work.begin < work.end) { known_#{turn} = LEFT_KNOWN(left_line_#{turn}, work.begin); }
+    let number_#{turn} = lane + #{turn}u * VEC4S_THREADS;
+    left_vec4_inner_#{turn} = work.begin + vec4_inner(number_#{turn}, 32u, LEFT_RUNS);
+    left_vec4_line_#{turn} = line_within(work.row + vec4_line(number_#{turn}, 32u, LEFT_RUNS), params.m, LEFT_RUNS);
+    left_vec4_at_#{turn} = left_vec4_index(left_vec4_line_#{turn}, left_vec4_inner_#{turn});
+    next_left_vec4_#{turn} = vec4<f32>();
+    left_known_#{turn} = 0.0;
+    left_factor_#{turn} = 1.0;
+    if (#{turn}u * VEC4S_THREADS < 512u) {
+        if (left_vec4_inner_#{turn} < work.end) { next_left_vec4_#{turn} = LEFT_VEC4(left_vec4_at_#{turn}); }
+        if (LEFT_SCALED && work.begin < work.end) { left_known_#{turn} = LEFT_KNOWN(left_vec4_line_#{turn}, work.begin); }
+    }
+#end
+}
+
+// Reads the first step of the right operand.
+fn begin_right_vec4s(work: Work, lane: u32) {
+#repeat turn 2
+    let number_#{turn} = lane + #{turn}u * VEC4S_THREADS;
+    right_vec4_inner_#{turn} = work.begin + vec4_inner(number_#{turn}, VEC4S_COLUMNS / 4u, RIGHT_RUNS);
+    let line_#{turn} = line_within(work.column + vec4_line(number_#{turn}, VEC4S_COLUMNS / 4u, RIGHT_RUNS), params.n, RIGHT_RUNS);
+    right_vec4_at_#{turn} = right_vec4_index(line_#{turn}, right_vec4_inner_#{turn});
+    next_right_vec4_#{turn} = vec4<f32>();
+    if (right_vec4_inner_#{turn} < work.end) { next_right_vec4_#{turn} = RIGHT_VEC4(right_vec4_at_#{turn}); }
+#end
+}
+
+// The factors of the next 128 inner indices, of what was read ahead for them.
+fn make_left_factors() {
+#repeat turn 4
+    if (#{turn}u * VEC4S_THREADS < 512u) { left_factor_#{turn} = LEFT_FACTOR(left_vec4_line_#{turn}, left_known_#{turn}); }
+#end
+}
+
+// What a thread read for a step, to where all threads see it.
+fn put_vec4s(lane: u32) {
+#repeat turn 4
+    if (#{turn}u * VEC4S_THREADS < 512u) {
+        if (LEFT_SCALED) {
+            put_left_vec4(lane + #{turn}u * VEC4S_THREADS, next_left_vec4_#{turn} * left_factor_#{turn});
+        } else {
+            put_left_vec4(lane + #{turn}u * VEC4S_THREADS, next_left_vec4_#{turn});
+        }
     }
 #end
 #repeat turn 2
-    let right_number_#{turn} = lane + #{turn}u * threads;
-    let right_inner_#{turn} = work.begin + vec4_inner(right_number_#{turn}, VEC4S_COLUMNS / 4u, RIGHT_RUNS);
-    let right_line_#{turn} = line_within(work.column + vec4_line(right_number_#{turn}, VEC4S_COLUMNS / 4u, RIGHT_RUNS), params.n, RIGHT_RUNS);
-    var right_at_#{turn} = right_vec4_index(right_line_#{turn}, right_inner_#{turn});
-    var right_#{turn} = vec4<f32>();
-    if (right_inner_#{turn} < work.end) { right_#{turn} = RIGHT_VEC4(right_at_#{turn}); }
+    put_right_vec4(lane + #{turn}u * VEC4S_THREADS, next_right_vec4_#{turn});
 #end
-    let left_step = left_vec4_step(16u);
-    let right_step = right_vec4_step(16u);
+}
+
+// Reads the step that lies `next` inner indices behind the first one. Beyond the end of the sum are zeros.
+fn read_vec4s(work: Work, next: u32) {
+#repeat turn 4
+    left_vec4_at_#{turn} += left_vec4_step(16u);
+#end
+#repeat turn 2
+    right_vec4_at_#{turn} += right_vec4_step(16u);
+#end
+    if (work.begin + next + 16u <= work.end) {
+#repeat turn 4
+        if (#{turn}u * VEC4S_THREADS < 512u) { next_left_vec4_#{turn} = LEFT_VEC4(left_vec4_at_#{turn}); }
+#end
+#repeat turn 2
+        next_right_vec4_#{turn} = RIGHT_VEC4(right_vec4_at_#{turn});
+#end
+    } else if (work.begin + next < work.end) {
+#repeat turn 4
+        next_left_vec4_#{turn} = vec4<f32>();
+        if (#{turn}u * VEC4S_THREADS < 512u && left_vec4_inner_#{turn} + next < work.end) { next_left_vec4_#{turn} = LEFT_VEC4(left_vec4_at_#{turn}); }
+#end
+#repeat turn 2
+        next_right_vec4_#{turn} = vec4<f32>();
+        if (right_vec4_inner_#{turn} + next < work.end) { next_right_vec4_#{turn} = RIGHT_VEC4(right_vec4_at_#{turn}); }
+#end
+    }
+    if (LEFT_SCALED && next % 128u == 0u && work.begin + next < work.end) {
+#repeat turn 4
+        if (#{turn}u * VEC4S_THREADS < 512u) { left_known_#{turn} = LEFT_KNOWN(left_vec4_line_#{turn}, work.begin + next); }
+#end
+    }
+}
+
+// Adds the products of the step that lies in work-group memory to a thread's sums.
+fn add_vec4s_step(lane: u32) {
+    let rows = vec4s_row(lane);
+    let columns = vec4s_column(lane);
+#repeat inner 16
+    {
+        let a_0 = vec4s_left[#{inner*33}u + rows];
+        let a_1 = vec4s_left[#{inner*33+16}u + rows];
+        let b_0 = vec4s_right[#{inner*33}u + columns];
+        let b_1 = vec4s_right[#{inner*33}u + VEC4S_COLUMNS / 8u + columns];
+#repeat row 8
+        sums_#{row*2} += a_#{row/4}[#{row%4}] * b_0;
+        sums_#{row*2+1} += a_#{row/4}[#{row%4}] * b_1;
+#end
+    }
+#end
+}
+
+// Adds a part of the sums, step by step: the next step is read while one is summed.
+fn sum_vec4s(work: Work, lane: u32) {
+    begin_left_vec4s(work, lane);
+    begin_right_vec4s(work, lane);
     for (var done = 0u; work.begin + done < work.end; done += 16u) {
         if (LEFT_SCALED && done % 128u == 0u) {
-#repeat turn 4
-            if (#{turn}u * threads < 512u) { factor_#{turn} = LEFT_FACTOR(left_line_#{turn}, known_#{turn}); }
-#end
+            make_left_factors();
         }
-#repeat turn 4
-        if (#{turn}u * threads < 512u) {
-            if (LEFT_SCALED) {
-                put_left_vec4(left_number_#{turn}, left_#{turn} * factor_#{turn});
-            } else {
-                put_left_vec4(left_number_#{turn}, left_#{turn});
-            }
-        }
-#end
-#repeat turn 2
-        put_right_vec4(right_number_#{turn}, right_#{turn});
-#end
+        put_vec4s(lane);
         workgroupBarrier();
-        // The next step is read while this one is summed. Beyond the end of the sum are zeros.
-        let next = done + 16u;
-#repeat turn 4
-        left_at_#{turn} += left_step;
-#end
-#repeat turn 2
-        right_at_#{turn} += right_step;
-#end
-        if (work.begin + next + 16u <= work.end) {
-#repeat turn 4
-            if (#{turn}u * threads < 512u) { left_#{turn} = LEFT_VEC4(left_at_#{turn}); }
-#end
-#repeat turn 2
-            right_#{turn} = RIGHT_VEC4(right_at_#{turn});
-#end
-        } else if (work.begin + next < work.end) {
-#repeat turn 4
-            left_#{turn} = vec4<f32>();
-            if (#{turn}u * threads < 512u && left_inner_#{turn} + next < work.end) { left_#{turn} = LEFT_VEC4(left_at_#{turn}); }
-#end
-#repeat turn 2
-            right_#{turn} = vec4<f32>();
-            if (right_inner_#{turn} + next < work.end) { right_#{turn} = RIGHT_VEC4(right_at_#{turn}); }
-#end
-        }
-        if (LEFT_SCALED && next % 128u == 0u && work.begin + next < work.end) {
-#repeat turn 4
-            if (#{turn}u * threads < 512u) { known_#{turn} = LEFT_KNOWN(left_line_#{turn}, work.begin + next); }
-#end
-        }
-#repeat inner 16
-        {
-            let a_0 = vec4s_left[#{inner*33}u + rows];
-            let a_1 = vec4s_left[#{inner*33+16}u + rows];
-            let b_0 = vec4s_right[#{inner*33}u + columns];
-            let b_1 = vec4s_right[#{inner*33}u + VEC4S_COLUMNS / 8u + columns];
-#repeat row 8
-            sums_#{row*2} += a_#{row/4}[#{row%4}] * b_0;
-            sums_#{row*2+1} += a_#{row/4}[#{row%4}] * b_1;
-#end
-        }
-#end
+        read_vec4s(work, done + 16u);
+        add_vec4s_step(lane);
         workgroupBarrier();
     }
 }

@@ -13,15 +13,10 @@
 //   VALUES(four, state, number)      makes four elements of y, from x or the exponentials; else VALUE(at, base, state, r) makes one (STRANGE 1)
 //   PUT(base, four, values)          stores them
 
-@compute @workgroup_size(THREADS)
-fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
-    let row = group_number(group, groups) * (THREADS / MEMBERS) + lane / MEMBERS;
-    let at = Member(row, lane / MEMBERS, lane % MEMBERS, 0u, row < params.rows);
-    let base = BASES(row);
-    let here = at.here && !SKIPS(at, base);
-    let element_index = base.y / 4u;
-    let before = elements_before(base.y);
-    let vec4_count = vec4s_of_row(before);
+// ---------------------------------------------------------------- pieces of the entry point, whose registers have names of their own
+
+// Reads what a thread holds of its row, and the largest of it.
+#block read_row
 #repeat k HOLD
     let quad_#{k} = at.member + #{k}u * MEMBERS;
     var x_#{k} = PADDING;
@@ -35,9 +30,10 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     largest_vec4 = max(largest_vec4, VEC4_OF(x_#{k}));
 #end
     var largest = largest_of_vec4(largest_vec4);
-#repeat held 1-LONG
-    largest = TEAM_MAX(largest, lane, 0u);
 #end
+
+// The sum of the exponentials of what a thread holds.
+#block sum_held
 #repeat sums SUMS
     var shift = finite_or_zero(largest);
     var sum_vec4 = vec4<f32>();
@@ -49,6 +45,10 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     sum_vec4 += exponentials_#{k};
 #end
 #end
+#end
+
+// Of a row that is longer: the largest of all of it, and the sum, which shrinks where a larger one comes.
+#block read_rest
 #repeat long LONG
     var quad = at.member + HOLD * MEMBERS;
     // BATCH at a time while none of them is the row's last; then what is left.
@@ -89,31 +89,11 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     sum_vec4 *= EXPONENTIAL(own - shift);
 #end
 #end
-#repeat sums SUMS
-    let sum = TEAM_SUM(sum_of_vec4(sum_vec4), lane, 1u);
-    let acc = vec4<f32>(largest, sum, MOVED(at, here, base, shift, lane), f32(params.length));
 #end
-#repeat none 1-SUMS
-    let acc = largest;
-#end
-    if (!here) {
-        return;
-    }
-#repeat none 1-ELEMENTS
-    RESULT(at, base, acc);
-#end
-#repeat elements ELEMENTS
-    let state = PREPARE(at, base, acc);
-#repeat strange STRANGE
-    if (!REGULAR(state)) {
-        for (var r = at.member; r < params.length; r += MEMBERS) {
-            edges_put(base.x + r, VALUE(at, base, state, r));
-        }
-        return;
-    }
-#end
+
+// Reads what is not held once more, and stores its results. What was read last comes first: it may still be near.
+#block put_rest
 #repeat long LONG
-    // What was read last comes first: it may still be near.
 #repeat left 2
 #repeat last 1-left
     quad = rest;
@@ -144,6 +124,10 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     }
 #end
 #end
+#end
+
+// Stores the results of what a thread holds.
+#block put_held
 #repeat k HOLD
     if (EXACT || quad_#{k} < vec4_count) {
 #repeat keep KEEP
@@ -154,5 +138,47 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
 #end
     }
 #end
+#end
+
+@compute @workgroup_size(THREADS)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+    let row = group_number(group, groups) * (THREADS / MEMBERS) + lane / MEMBERS;
+    let at = Member(row, lane / MEMBERS, lane % MEMBERS, 0u, row < params.rows);
+    let base = BASES(row);
+    let here = at.here && !SKIPS(at, base);
+    let element_index = base.y / 4u;
+    let before = elements_before(base.y);
+    let vec4_count = vec4s_of_row(before);
+#inline read_row
+#repeat held 1-LONG
+    largest = TEAM_MAX(largest, lane, 0u);
+#end
+#inline sum_held
+#inline read_rest
+#repeat sums SUMS
+    let sum = TEAM_SUM(sum_of_vec4(sum_vec4), lane, 1u);
+    let acc = vec4<f32>(largest, sum, MOVED(at, here, base, shift, lane), f32(params.length));
+#end
+#repeat none 1-SUMS
+    let acc = largest;
+#end
+    if (!here) {
+        return;
+    }
+#repeat none 1-ELEMENTS
+    RESULT(at, base, acc);
+#end
+#repeat elements ELEMENTS
+    let state = PREPARE(at, base, acc);
+#repeat strange STRANGE
+    if (!REGULAR(state)) {
+        for (var r = at.member; r < params.length; r += MEMBERS) {
+            edges_put(base.x + r, VALUE(at, base, state, r));
+        }
+        return;
+    }
+#end
+#inline put_rest
+#inline put_held
 #end
 }

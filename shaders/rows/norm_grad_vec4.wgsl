@@ -12,89 +12,120 @@
 //
 // Limits: length a multiple of 4, no more than 4 * MEMBERS * HOLD.
 
-@compute @workgroup_size(THREADS)
-fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
-    let member = lane % MEMBERS;
-    let team = group_number(group, groups) * (THREADS / MEMBERS) + lane / MEMBERS;
-    let teams = params.blocks * (THREADS / MEMBERS);
+// What a thread holds: of its columns (vec4s k of the row) the weights, and the sums over all rows; of the row at hand and of the next one x and d.
+#repeat k HOLD
+var<private> weight_#{k}: vec4<f32>;
+var<private> weight_sum_#{k}: vec4<f32>;
+var<private> bias_sum_#{k}: vec4<f32>;
+var<private> x_#{k}: x_WORDS;
+var<private> d_#{k}: d_WORDS;
+var<private> next_x_#{k}: x_WORDS;
+var<private> next_d_#{k}: d_WORDS;
+#end
+
+// Whether this four of a row is one.
+fn is_in_row(quad: u32) -> bool {
+    return EXACT || quad < params.length / 4u;
+}
+
+fn read_weights(member: u32) {
+#repeat k HOLD
+    weight_#{k} = vec4<f32>(1.0);
+    if (is_in_row(member + #{k}u * MEMBERS)) {
+        weight_#{k} = WEIGHTS(member + #{k}u * MEMBERS);
+    }
+#end
+}
+
+// Reads a row ahead, and what is known of it: mean and 1 / deviation. Beyond the last row all is 0.
+fn read_row(row: u32, member: u32) -> vec2<f32> {
     var statistics = vec2<f32>();
-    if (team < params.rows) {
-        statistics = SAVED(team);
+    let first_x = strided_index(1u, row) / 4u + member;
+    let first_d = strided_index(2u, row) / 4u + member;
+    if (row < params.rows) {
+        statistics = SAVED(row);
     }
 #repeat k HOLD
-    let quad_#{k} = member + #{k}u * MEMBERS;
-    let there_#{k} = EXACT || quad_#{k} < params.length / 4u;
-    var weight_#{k} = vec4<f32>(1.0);
-    var weight_sum_#{k} = vec4<f32>();
-    var bias_sum_#{k} = vec4<f32>();
-    var x_#{k} = x_WORDS();
-    var d_#{k} = d_WORDS();
-    if (there_#{k}) {
-        weight_#{k} = WEIGHTS(quad_#{k});
-        if (team < params.rows) {
-            x_#{k} = x_words(strided_index(1u, team) / 4u + quad_#{k});
-            d_#{k} = d_words(strided_index(2u, team) / 4u + quad_#{k});
-        }
+    next_x_#{k} = x_WORDS();
+    next_d_#{k} = d_WORDS();
+    if (is_in_row(member + #{k}u * MEMBERS) && row < params.rows) {
+        next_x_#{k} = x_words(first_x + #{k}u * MEMBERS);
+        next_d_#{k} = d_words(first_d + #{k}u * MEMBERS);
     }
 #end
-    for (var turn = 0u; turn < params.gathered; turn += 1u) {
-        let row = turn * teams + team;
-        // Beyond the last row all is 0.
-        let next = row + teams;
-        var next_statistics = vec2<f32>();
-        let next_x = strided_index(1u, next) / 4u;
-        let next_d = strided_index(2u, next) / 4u;
-        if (next < params.rows) {
-            next_statistics = SAVED(next);
-        }
+    return statistics;
+}
+
+// Makes the row that was read ahead the one at hand.
+fn take_row() {
 #repeat k HOLD
-        var next_x_#{k} = x_WORDS();
-        var next_d_#{k} = d_WORDS();
-        if (there_#{k} && next < params.rows) {
-            next_x_#{k} = x_words(next_x + quad_#{k});
-            next_d_#{k} = d_words(next_d + quad_#{k});
-        }
+    x_#{k} = next_x_#{k};
+    d_#{k} = next_d_#{k};
 #end
-        var sum = vec4<f32>();
-        var sum_along = vec4<f32>();
+}
+
+// Adds the row to the sums of columns; a thread's parts of the sums of g = d * weight and of g * n.
+fn add_row(statistics: vec2<f32>) -> vec2<f32> {
+    var sum = vec4<f32>();
+    var sum_along = vec4<f32>();
 #repeat k HOLD
-        {
-            let n = (VEC4_OF(x_#{k}) - statistics.x) * statistics.y;
-            let d = VEC4_OF(d_#{k});
-            let g = d * weight_#{k};
-            weight_sum_#{k} += d * n;
-            bias_sum_#{k} += d;
-            sum += g;
-            sum_along += g * n;
-        }
-#end
-        let sums = TEAM_SUMS(vec2<f32>(sum_of_vec4(sum), sum_of_vec4(sum_along)), lane, turn & 1u);
-        // r * (g - mean(g) - n * mean(g * n)), as (x - mean) * of_x + g * r + always: two operations less for an element.
-        let of_x = -(statistics.y * statistics.y) * (sums.y * norm_share());
-        let always = -statistics.y * CENTER(sums.x);
-        if (row < params.rows) {
-            let element_index = strided_index(0u, row) / 4u;
-#repeat k HOLD
-            if (there_#{k}) {
-                let g = VEC4_OF(HIDDEN(d_#{k})) * weight_#{k};
-                let x = VEC4_OF(HIDDEN(x_#{k})) - statistics.x;
-                y_put_words(element_index + quad_#{k}, WORDS_OF(fma(x, vec4<f32>(of_x), fma(g, vec4<f32>(statistics.y), vec4<f32>(always)))));
-            }
-#end
-        }
-        statistics = next_statistics;
-#repeat k HOLD
-        x_#{k} = next_x_#{k};
-        d_#{k} = next_d_#{k};
-#end
+    {
+        let n = (VEC4_OF(x_#{k}) - statistics.x) * statistics.y;
+        let d = VEC4_OF(d_#{k});
+        let g = d * weight_#{k};
+        weight_sum_#{k} += d * n;
+        bias_sum_#{k} += d;
+        sum += g;
+        sum_along += g * n;
     }
+#end
+    return vec2<f32>(sum_of_vec4(sum), sum_of_vec4(sum_along));
+}
+
+// Stores r * (g - mean(g) - n * mean(g * n)), as (x - mean) * of_x + g * r + always: two operations less for an element.
+fn put_row(row: u32, member: u32, statistics: vec2<f32>, sums: vec2<f32>) {
+    let of_x = -(statistics.y * statistics.y) * (sums.y * norm_share());
+    let always = -statistics.y * CENTER(sums.x);
+    let element_index = strided_index(0u, row) / 4u + member;
 #repeat k HOLD
-    if (there_#{k}) {
-        let element_index = (team * (params.length / 4u) + quad_#{k}) * 2u;
+    if (is_in_row(member + #{k}u * MEMBERS)) {
+        let g = VEC4_OF(HIDDEN(d_#{k})) * weight_#{k};
+        let x = VEC4_OF(HIDDEN(x_#{k})) - statistics.x;
+        let grads = fma(x, vec4<f32>(of_x), fma(g, vec4<f32>(statistics.y), vec4<f32>(always)));
+        y_put_words(element_index + #{k}u * MEMBERS, WORDS_OF(grads));
+    }
+#end
+}
+
+// Stores the sums of columns.
+fn put_parts(team: u32, member: u32) {
+#repeat k HOLD
+    if (is_in_row(member + #{k}u * MEMBERS)) {
+        let element_index = (team * (params.length / 4u) + member + #{k}u * MEMBERS) * 2u;
         let b = bias_sum_#{k};
         let w = weight_sum_#{k};
         parts_put_words(element_index, bitcast<vec4<u32>>(vec4<f32>(b.x, w.x, b.y, w.y)));
         parts_put_words(element_index + 1u, bitcast<vec4<u32>>(vec4<f32>(b.z, w.z, b.w, w.w)));
     }
 #end
+}
+
+@compute @workgroup_size(THREADS)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+    let member = lane % MEMBERS;
+    let team = group_number(group, groups) * (THREADS / MEMBERS) + lane / MEMBERS;
+    let teams = params.blocks * (THREADS / MEMBERS);
+    read_weights(member);
+    var next_statistics = read_row(team, member);
+    for (var turn = 0u; turn < params.gathered; turn += 1u) {
+        let row = turn * teams + team;
+        let statistics = next_statistics;
+        take_row();
+        next_statistics = read_row(row + teams, member);
+        let sums = TEAM_SUMS(add_row(statistics), lane, turn & 1u);
+        if (row < params.rows) {
+            put_row(row, member, statistics, sums);
+        }
+    }
+    put_parts(team, member);
 }

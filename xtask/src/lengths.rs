@@ -19,8 +19,6 @@ enum Reason {
     /// One main loop of a kernel, which the compiler must see whole: accumulators live in registers
     /// across it, and cut into functions it would become other machine code.
     MainLoop,
-    /// A whole that is there to be read from top to bottom, in one file.
-    Whole,
 }
 
 /// What is allowed to be longer: a function, or a whole file.
@@ -60,8 +58,6 @@ const ALLOWED: &[Allowed] = &[
     table("crates/testing/src/cases/unary.rs", "functions"),
     // What may fill each hole of a shader.
     table_file("crates/backend-wgpu/src/names.rs"),
-    // A complete backend: docs/adding-a-backend.md has it read first.
-    Allowed { file: "examples/smallest_backend/backend.rs", function: None, reason: Reason::Whole },
     main_loop("kernels/attention/forward.cu", "attention"),
     main_loop("kernels/attention/grad.cu", "gradient"),
     main_loop("kernels/attention/simt_forward.cu", "attention"),
@@ -70,15 +66,6 @@ const ALLOWED: &[Allowed] = &[
     main_loop("kernels/gemm/simt.cu", "product"),
     main_loop("kernels/gemm/tf32.cu", "product"),
     main_loop("kernels/ops/norm.cu", "rows_grad_in_registers"),
-    main_loop("shaders/attention/attention.wgsl", "main"),
-    main_loop("shaders/attention/attention_vec4.wgsl", "main"),
-    main_loop("shaders/attention/cooperative.wgsl", "main"),
-    main_loop("shaders/attention/cooperative_grad.wgsl", "main"),
-    main_loop("shaders/gemm/matmul_cooperative.wgsl", "main"),
-    main_loop("shaders/gemm/tile.wgsl", "tile_64"),
-    main_loop("shaders/gemm/tile.wgsl", "tile_128"),
-    main_loop("shaders/gemm/tile_vec4.wgsl", "sum_vec4s"),
-    main_loop("shaders/rows/norm_grad_vec4.wgsl", "main"),
 ];
 
 /// Something with a length.
@@ -220,13 +207,13 @@ impl<'ast> Visit<'ast> for Functions {
 }
 
 /// The functions of CUDA C++ or WGSL: blocks behind a parenthesis, outside of any function. Macros are
-/// left out.
+/// left out, but for what WGSL has written out in functions.
 fn functions_in_braces(text: &str) -> Vec<Measured> {
-    let mut found = Vec::new();
+    let (mut found, text) = inlined_blocks(text);
     // What stands before a brace; of each open block, the function that it is the body of.
     let (mut header, mut header_line) = (String::new(), 1);
     let mut open: Vec<Option<(String, usize)>> = Vec::new();
-    for (number, line) in without_comments_and_macros(text).iter().enumerate() {
+    for (number, line) in without_comments_and_macros(&text).iter().enumerate() {
         for letter in line.chars().chain(['\n']) {
             match letter {
                 '{' => {
@@ -259,6 +246,39 @@ fn functions_in_braces(text: &str) -> Vec<Measured> {
         }
     }
     found
+}
+
+/// What stands from `#block name` to its `#end` in WGSL, each like a function; and the text with empty
+/// lines in place of it.
+fn inlined_blocks(text: &str) -> (Vec<Measured>, String) {
+    let (mut found, mut rest) = (Vec::new(), String::new());
+    // Name and first line of the block, and how many `#end` are missing.
+    let mut open: Option<(&str, usize, usize)> = None;
+    for (number, line) in text.lines().enumerate() {
+        let code = line.trim();
+        open = match open {
+            None => {
+                let name = code.strip_prefix("#block ");
+                rest.push_str(if name.is_some() { "" } else { line });
+                name.map(|name| (name, number + 1, 1))
+            }
+            Some((name, first, 1)) if code == "#end" => {
+                found.push(Measured {
+                    file: String::new(),
+                    function: Some(name.to_string()),
+                    line: first,
+                    lines: number + 2 - first,
+                });
+                None
+            }
+            Some((name, first, missing)) => {
+                let opened = usize::from(code.starts_with("#repeat ") || code.starts_with("#block "));
+                Some((name, first, missing + opened - usize::from(code == "#end")))
+            }
+        };
+        rest.push('\n');
+    }
+    (found, rest)
 }
 
 /// The functions of Python, those within others too: from `def` to the last line that is indented deeper.
@@ -366,6 +386,13 @@ mod tests {
         assert_eq!(lengths(cuda, Language::Braces), [named("get", 4), named("kernel", 4), (None, 15)]);
         let wgsl = "struct P { a: u32 }\n@compute @workgroup_size(64)\nfn main(@builtin(x) id: u32) {\n  if (a) {\n  }\n}\n";
         assert_eq!(lengths(wgsl, Language::Braces), [named("main", 5), (None, 6)]);
+    }
+
+    #[test]
+    fn blocks_of_wgsl_are_measured_as_functions_are() {
+        let wgsl = "// Some.\n#block sums\n#repeat i 4\n    for (var j = 0u; j < 4u; j += 1u) {\n    }\n#end\n#end\n\n\
+                    fn main() {\n#inline sums\n}\n";
+        assert_eq!(lengths(wgsl, Language::Braces), [named("sums", 6), named("main", 3), (None, 11)]);
     }
 
     #[test]

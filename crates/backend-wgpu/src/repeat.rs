@@ -1,43 +1,67 @@
-//! Loops that are written out before a compiler sees them: WGSL has no way to ask for that, and drivers do it for short ones alone.
+//! Loops that are written out before a compiler sees them: WGSL has no way to ask for that, and drivers do it for short ones alone. And pieces of a
+//! function that are written out in it, where drivers want plain code without calls.
 //!
 //! The lines from `#repeat name count` to its `#end` are repeated, with `name` 0, 1 and so on; in them, `#{expression}` stands for a number: of names,
 //! numbers, and `+ - * / %` of integers, of which the last three bind closer.
+//!
+//! The lines from `#block name` to its `#end` stand, in place of there, wherever a line `#inline name` is below: in a function, or in another block.
 
 /// A name of a `#repeat`, and what it stands for.
 pub(crate) type Name<'a> = (&'a str, usize);
 
-/// The text with its repeated lines written out. `names` stand for numbers everywhere.
+/// A name of a `#block`, and its lines.
+type Block<'a> = (&'a str, &'a [&'a str]);
+
+/// The text with its repeated lines and its blocks written out. `names` stand for numbers everywhere.
 pub(crate) fn unrolled(text: &str, names: &[Name<'_>]) -> String {
-    if !text.contains("#repeat") {
+    if !text.contains("#repeat") && !text.contains("#block") {
         return text.into();
     }
     let lines: Vec<&str> = text.lines().collect();
     let mut whole = String::with_capacity(4 * text.len());
-    write(&lines, &mut names.to_vec(), &mut whole);
+    write(&lines, &mut Vec::new(), &mut names.to_vec(), &mut whole);
     whole
 }
 
-fn write<'a>(lines: &[&'a str], names: &mut Vec<Name<'a>>, whole: &mut String) {
+fn write<'a>(
+    lines: &'a [&'a str],
+    blocks: &mut Vec<Block<'a>>,
+    names: &mut Vec<Name<'a>>,
+    whole: &mut String,
+) {
     let mut at = 0;
     while let Some(line) = lines.get(at) {
         at += 1;
-        let Some(what) = line.trim().strip_prefix("#repeat ") else {
-            write_line(line, names, whole);
-            continue;
-        };
-        let (name, count) = what.split_once(' ').expect("#repeat has a name and a count");
-        let body = &lines[at..at + length(&lines[at..])];
-        for number in 0..value(count, names) {
-            names.push((name, number));
-            write(body, names, whole);
-            names.pop();
+        let (what, of) = line.trim().split_once(' ').unwrap_or_default();
+        match what {
+            "#repeat" => {
+                let (name, count) = of.split_once(' ').expect("#repeat has a name and a count");
+                let body = body(&lines[at..]);
+                for number in 0..value(count, names) {
+                    names.push((name, number));
+                    write(body, blocks, names, whole);
+                    names.pop();
+                }
+                at += body.len() + 1;
+            }
+            "#block" => {
+                let body = body(&lines[at..]);
+                blocks.push((of, body));
+                at += body.len() + 1;
+            }
+            "#inline" => {
+                let block = blocks.iter().rposition(|(name, _)| *name == of);
+                let block = block.unwrap_or_else(|| panic!("no #block {of} above its #inline"));
+                // A block holds only those above it: none holds itself.
+                write(blocks[block].1, &mut blocks[..block].to_vec(), names, whole);
+            }
+            _ => write_line(line, names, whole),
         }
-        at += body.len() + 1;
     }
 }
 
-/// Lines before the `#end` that belongs to those in front of these.
-fn length(lines: &[&str]) -> usize {
+/// The lines before the `#end` that belongs to those in front of these.
+fn body<'a>(lines: &'a [&'a str]) -> &'a [&'a str] {
     let mut depth = 0usize;
     let ends = |line: &&str| match line.trim() {
         "#end" if depth == 0 => true,
@@ -46,11 +70,11 @@ fn length(lines: &[&str]) -> usize {
             false
         }
         other => {
-            depth += usize::from(other.starts_with("#repeat "));
+            depth += usize::from(other.starts_with("#repeat ") || other.starts_with("#block "));
             false
         }
     };
-    lines.iter().position(ends).expect("#repeat has an #end")
+    &lines[..lines.iter().position(ends).expect("#repeat and #block have an #end")]
 }
 
 fn write_line(line: &str, names: &[Name<'_>], whole: &mut String) {
@@ -112,6 +136,23 @@ mod tests {
         assert_eq!(unrolled("#repeat i 2\n#repeat j i+1\n#{i}#{j}\n#end\n-\n#end\n"), "00\n-\n10\n11\n-\n");
         assert_eq!(unrolled("#repeat i MANY+1\n#{i}\n#end\n"), "0\n1\n2\n");
         assert_eq!(unrolled("#repeat i 0\na\n#end\nb\n"), "b\n");
+    }
+
+    #[test]
+    fn blocks_stand_where_they_are_wanted() {
+        let text = "#block add\n  a += #{i};\n#end\nf {\n#repeat i 2\n#inline add\n#end\n}\n";
+        assert_eq!(unrolled(text), "f {\n  a += 0;\n  a += 1;\n}\n");
+        let nested = "#block one\n1\n#end\n#block two\n#repeat i 2\n#inline one\n#end\n2\n#end\n#inline two\n#inline one\n";
+        assert_eq!(unrolled(nested), "1\n1\n2\n1\n");
+        assert_eq!(unrolled("#block unused\n1\n#end\n2\n"), "2\n");
+        // The next one of a name stands for itself below it.
+        assert_eq!(unrolled("#block a\n1\n#end\n#block a\n#inline a\n2\n#end\n#inline a\n"), "1\n2\n");
+    }
+
+    #[test]
+    #[should_panic(expected = "no #block a above its #inline")]
+    fn a_block_does_not_hold_itself() {
+        unrolled("#block a\n#inline a\n#end\n#inline a\n");
     }
 
     #[test]
