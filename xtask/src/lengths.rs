@@ -166,7 +166,7 @@ fn measure(file: &str, text: &str, language: Language) -> Result<Vec<Measured>, 
             functions.visit_file(&parsed);
             functions.found
         }
-        Language::Braces => functions_in_braces(text),
+        Language::Braces => functions_in_braces(text).map_err(|error| format!("{file}: {error}"))?,
         Language::Python => functions_of_python(text),
     };
     found.push(Measured { file: String::new(), function: None, line: 1, lines: text.lines().count() });
@@ -208,7 +208,11 @@ impl<'ast> Visit<'ast> for Functions {
 
 /// The functions of CUDA C++ or WGSL: blocks behind a parenthesis, outside of any function. Macros are
 /// left out, but for what WGSL has written out in functions.
-fn functions_in_braces(text: &str) -> Vec<Measured> {
+///
+/// # Errors
+/// Braces that do not match: of conditional lines, where each alternative opens one, a function's end
+/// would not be found.
+fn functions_in_braces(text: &str) -> Result<Vec<Measured>, String> {
     let (mut found, text) = inlined_blocks(text);
     // What stands before a brace; of each open block, the function that it is the body of.
     let (mut header, mut header_line) = (String::new(), 1);
@@ -223,7 +227,9 @@ fn functions_in_braces(text: &str) -> Vec<Measured> {
                     header.clear();
                 }
                 '}' => {
-                    if let Some(Some((name, first))) = open.pop() {
+                    let closed =
+                        open.pop().ok_or_else(|| format!("line {}: no brace is open", number + 1))?;
+                    if let Some((name, first)) = closed {
                         let lines = number + 2 - first;
                         found.push(Measured {
                             file: String::new(),
@@ -245,7 +251,10 @@ fn functions_in_braces(text: &str) -> Vec<Measured> {
             }
         }
     }
-    found
+    match open.len() {
+        0 => Ok(found),
+        missing => Err(format!("{missing} braces are not closed")),
+    }
 }
 
 /// What stands from `#block name` to its `#end` in WGSL, each like a function; and the text with empty
@@ -393,6 +402,15 @@ mod tests {
         let wgsl = "// Some.\n#block sums\n#repeat i 4\n    for (var j = 0u; j < 4u; j += 1u) {\n    }\n#end\n#end\n\n\
                     fn main() {\n#inline sums\n}\n";
         assert_eq!(lengths(wgsl, Language::Braces), [named("sums", 6), named("main", 3), (None, 11)]);
+    }
+
+    #[test]
+    fn braces_that_do_not_match_are_an_error() {
+        let error = |text: &str| measure("a", text, Language::Braces).expect_err("braces do not match");
+        // Written out, one of the two stands there.
+        let alternatives = "fn main() {\n#repeat one ONE\n  if (a) {\n#end\n#repeat other 1-ONE\n  while (a) {\n#end\n  }\n}\n";
+        assert_eq!(error(alternatives), "a: 1 braces are not closed");
+        assert_eq!(error("fn main() {\n}\n}\n"), "a: line 3: no brace is open");
     }
 
     #[test]
