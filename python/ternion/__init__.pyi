@@ -19,8 +19,6 @@ from ._functions.arithmetic import clamp_min as clamp_min
 from ._functions.arithmetic import copysign as copysign
 from ._functions.arithmetic import deg2rad as deg2rad
 from ._functions.arithmetic import float_power as float_power
-from ._functions.arithmetic import fmax as fmax
-from ._functions.arithmetic import fmin as fmin
 from ._functions.arithmetic import frac as frac
 from ._functions.arithmetic import frexp as frexp
 from ._functions.arithmetic import heaviside as heaviside
@@ -644,6 +642,22 @@ def floor(input: Tensor) -> Tensor:
     """
 def floor_divide(input: Tensor, other: Other) -> Tensor:
     """The largest whole number not above the quotient, broadcast."""
+def fmax(input: Tensor, other: Tensor) -> Tensor:
+    """The larger of each pair of elements, broadcast; of a number and NaN the number. At ties this tensor has the gradient.
+
+    Shapes: two tensors, broadcast -> the shape that they have together
+
+    Raises:
+        ValueError: shapes that do not broadcast.
+    """
+def fmin(input: Tensor, other: Tensor) -> Tensor:
+    """The smaller of each pair of elements, broadcast; of a number and NaN the number. At ties this tensor has the gradient.
+
+    Shapes: two tensors, broadcast -> the shape that they have together
+
+    Raises:
+        ValueError: shapes that do not broadcast.
+    """
 def fmod(input: Tensor, other: Other) -> Tensor:
     """What is left over of this tensor by division, with its own sign; broadcast."""
 def gather(input: Tensor, dim: _int, index: Tensor) -> Tensor:

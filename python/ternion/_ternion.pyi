@@ -1124,17 +1124,17 @@ class Tensor:
         In place: the tensor itself is changed and returned.
         """
     def fmax(self, other: Tensor) -> Tensor:
-        """The larger of each pair of elements; of a number and NaN the number.
+        """The larger of each pair of elements, broadcast; of a number and NaN the number. At ties this tensor has the gradient.
 
-        Shapes: [..] and what broadcasts to it -> the shape that they have together
+        Shapes: two tensors, broadcast -> the shape that they have together
 
         Raises:
             ValueError: shapes that do not broadcast.
         """
     def fmin(self, other: Tensor) -> Tensor:
-        """The smaller of each pair of elements; of a number and NaN the number.
+        """The smaller of each pair of elements, broadcast; of a number and NaN the number. At ties this tensor has the gradient.
 
-        Shapes: [..] and what broadcasts to it -> the shape that they have together
+        Shapes: two tensors, broadcast -> the shape that they have together
 
         Raises:
             ValueError: shapes that do not broadcast.
