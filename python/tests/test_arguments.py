@@ -208,3 +208,29 @@ def test_bounds_have_gradients_outside():
     y.sum().backward()
     assert (x.grad.tolist(), low.grad.tolist(), high.grad.tolist()) == ([0, 1, 0, 0], [1, 0, 0, 0], [0, 0, 1, 1])
     assert t([1.0, NAN, 1]).clamp(t([NAN, 0, 0]), t([2.0, 2, NAN])).isnan().all()
+
+
+# ---- Truth values
+
+
+def test_truth_values_are_added_as_whether_any_is():
+    x, places = t([False, True, False]), t([0, 0, 2, 2])
+    source = t([True, True, False, False])
+    assert x.scatter_add(0, places, source).tolist() == x.index_add(0, places, source).tolist() == [True, True, False]
+    assert x.scatter(0, places, source, reduce="add").tolist() == [True, True, False]
+    for change in ("scatter_add_", "index_add_"):
+        y = x.clone()
+        assert getattr(y, change)(0, places, source) is y and y.tolist() == [True, True, False]
+    # As many as one byte has values.
+    assert t([False]).scatter_add(0, ternion.zeros(256, dtype=ternion.int64), ternion.ones(256).bool()).tolist() == [True]
+
+
+def test_windows_of_truth_values():
+    image = t([[[[True, False, True]]]])
+    assert F.unfold(image, (1, 2)).tolist() == [[[True, False], [False, True]]]
+
+
+def test_an_index_without_elements_has_any_dtype():
+    assert t([1.0, 2]).gather(0, ternion.empty(0, dtype=ternion.uint8)).tolist() == []
+    with pytest.raises(TypeError, match="index is uint8"):
+        t([1.0, 2]).gather(0, t([1], dtype=ternion.uint8))

@@ -6,8 +6,8 @@ use crate::methods::functional::Pair;
 use crate::run::run;
 use crate::tensor::PyTensor;
 use pyo3::prelude::*;
-use ternion::Window;
 use ternion::nn::{Forward, Upsample, UpsampleMode, UpsampleSize};
+use ternion::{DType, Window};
 
 /// A factor for both axes of images, or one for each.
 struct Factors([f64; 2]);
@@ -110,7 +110,12 @@ fn unfold(
 ) -> Outcome<PyTensor> {
     let x = input.get().tensor();
     let window = window(kernel_size, dilation, padding, stride);
-    run(py, x.elements(), || x.im2col(window)).map(PyTensor::new)
+    let columns = || match x.dtype() {
+        // Truth values are moved as 0 and 1, which every dtype holds.
+        DType::Bool => x.to_dtype(DType::F32)?.im2col(window)?.to_dtype(DType::Bool),
+        _ => x.im2col(window),
+    };
+    run(py, x.elements(), columns).map(PyTensor::new)
 }
 
 /// Patches added up to images: what `unfold` makes of its gradient.

@@ -309,6 +309,8 @@ impl PyTensor {
         #[pyo3(from_py_with = of::gather)] index: Bound<'_, PyTensor>,
     ) -> Outcome<PyTensor> {
         let index = index.get().tensor();
+        // Without elements any dtype will do, as in PyTorch.
+        let index = if index.elements() == 0 { index.to_dtype(DType::I64)? } else { index };
         self.map(py, |x| match stands_for_one(x, &dim.into()) {
             true => x.reshape([1_usize])?.gather(0, &index.reshape([-1_isize])?)?.reshape(*index.shape()),
             false => x.gather(dim, &index),
@@ -338,8 +340,12 @@ impl PyTensor {
     ) -> Outcome<PyTensor> {
         let (x, index) = (self.tensor(), index.get().tensor());
         let source = scattered(src.xor(value), &x, &index)?;
-        let put = if adds("scatter", reduce.as_deref())? { Tensor::scatter_add } else { Tensor::scatter };
-        run(py, x.elements(), || placed(&x, dim, &index, &source, put)).map(PyTensor::new)
+        let adds = adds("scatter", reduce.as_deref())?;
+        let put = || match adds {
+            true => added(&x, dim, &index, &source, Tensor::scatter_add),
+            false => placed(&x, dim, &index, &source, Tensor::scatter),
+        };
+        run(py, x.elements(), put).map(PyTensor::new)
     }
 
     /// `scatter`, in place.
@@ -363,8 +369,8 @@ impl PyTensor {
             return PyTensor::change(
                 slf,
                 &[&source],
-                |x| placed(x, dim, &index, &source, Tensor::scatter_add),
-                |x| placed_in_place(x, dim, &index, &source, Tensor::scatter_add_),
+                |x| added(x, dim, &index, &source, Tensor::scatter_add),
+                |x| added_in_place(x, dim, &index, &source, Tensor::scatter_add, Tensor::scatter_add_),
             );
         }
         PyTensor::change(
@@ -391,7 +397,7 @@ impl PyTensor {
         #[pyo3(from_py_with = of::scatter_add)] src: Bound<'_, PyTensor>,
     ) -> Outcome<PyTensor> {
         let (index, source) = (index.get().tensor(), src.get().tensor());
-        self.map(py, |x| placed(x, dim, &index, &source, Tensor::scatter_add))
+        self.map(py, |x| added(x, dim, &index, &source, Tensor::scatter_add))
     }
 
     /// `scatter_add`, in place.
@@ -410,8 +416,8 @@ impl PyTensor {
         PyTensor::change(
             slf,
             &[&source],
-            |x| placed(x, dim, &index, &source, Tensor::scatter_add),
-            |x| placed_in_place(x, dim, &index, &source, Tensor::scatter_add_),
+            |x| added(x, dim, &index, &source, Tensor::scatter_add),
+            |x| added_in_place(x, dim, &index, &source, Tensor::scatter_add, Tensor::scatter_add_),
         )
     }
 
@@ -452,7 +458,7 @@ impl PyTensor {
         #[pyo3(from_py_with = of::index_add)] source: Bound<'_, PyTensor>,
     ) -> Outcome<PyTensor> {
         let (index, source) = (index.get().tensor(), source.get().tensor());
-        self.map(py, |x| placed(x, dim, &index, &source, Tensor::index_add))
+        self.map(py, |x| added(x, dim, &index, &source, Tensor::index_add))
     }
 
     /// `index_add`, in place.
@@ -471,8 +477,8 @@ impl PyTensor {
         PyTensor::change(
             slf,
             &[&source],
-            |x| placed(x, dim, &index, &source, Tensor::index_add),
-            |x| placed_in_place(x, dim, &index, &source, Tensor::index_add_),
+            |x| added(x, dim, &index, &source, Tensor::index_add),
+            |x| added_in_place(x, dim, &index, &source, Tensor::index_add, Tensor::index_add_),
         )
     }
 
@@ -492,6 +498,33 @@ impl PyTensor {
         let (x, mask, source) = (self.tensor(), mask.get().tensor(), source.get().tensor());
         let put = || spread_over(&x, &mask, "masked_scatter")?.masked_scatter(&mask, &source);
         wait(py, put).map(PyTensor::new)
+    }
+}
+
+/// What adds a source along an axis, at an index.
+type Adds = fn(&Tensor, isize, &Tensor, &Tensor) -> Result<Tensor>;
+
+/// What `f` adds along `dim`, as in `placed`. The sum of truth values is whether any is true, as in PyTorch.
+fn added(x: &Tensor, dim: isize, index: &Tensor, source: &Tensor, f: Adds) -> Result<Tensor> {
+    if (x.dtype(), source.dtype()) != (DType::Bool, DType::Bool) {
+        return placed(x, dim, index, source, f);
+    }
+    let [counts, more] = [x.to_dtype(DType::I32)?, source.to_dtype(DType::I32)?];
+    placed(&counts, dim, index, &more, f)?.to_dtype(DType::Bool)
+}
+
+/// `added`, in place: by `in_place`, where there is one for the dtype.
+fn added_in_place(
+    x: &Tensor,
+    dim: isize,
+    index: &Tensor,
+    source: &Tensor,
+    f: Adds,
+    in_place: fn(&Tensor, isize, &Tensor, &Tensor) -> Result<()>,
+) -> Result<()> {
+    match x.dtype() {
+        DType::Bool => x.copy_(&added(x, dim, index, source, f)?),
+        _ => placed_in_place(x, dim, index, source, in_place),
     }
 }
 
