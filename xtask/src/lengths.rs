@@ -66,7 +66,6 @@ const ALLOWED: &[Allowed] = &[
     main_loop("kernels/attention/grad.cu", "gradient"),
     main_loop("kernels/attention/simt_forward.cu", "attention"),
     main_loop("kernels/attention/simt_grad.cu", "gradient"),
-    main_loop("kernels/ops/norm.cu", "rows_grad_in_registers"),
     main_loop("shaders/attention/attention.wgsl", "main"),
     main_loop("shaders/attention/attention_vec4.wgsl", "main"),
     main_loop("shaders/attention/cooperative.wgsl", "main"),
