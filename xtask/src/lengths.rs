@@ -64,8 +64,6 @@ const ALLOWED: &[Allowed] = &[
     Allowed { file: "examples/smallest_backend/backend.rs", function: None, reason: Reason::Whole },
     main_loop("kernels/attention/forward.cu", "attention"),
     main_loop("kernels/attention/grad.cu", "gradient"),
-    main_loop("kernels/attention/simt_forward.cu", "attention"),
-    main_loop("kernels/attention/simt_grad.cu", "gradient"),
     main_loop("shaders/attention/attention.wgsl", "main"),
     main_loop("shaders/attention/attention_vec4.wgsl", "main"),
     main_loop("shaders/attention/cooperative.wgsl", "main"),
