@@ -62,7 +62,6 @@ const ALLOWED: &[Allowed] = &[
     table_file("crates/backend-wgpu/src/names.rs"),
     // A complete backend: docs/adding-a-backend.md has it read first.
     Allowed { file: "examples/smallest_backend/backend.rs", function: None, reason: Reason::Whole },
-    main_loop("kernels/attention/forward.cu", "attention"),
     main_loop("shaders/attention/attention.wgsl", "main"),
     main_loop("shaders/attention/attention_vec4.wgsl", "main"),
     main_loop("shaders/attention/cooperative.wgsl", "main"),
