@@ -34,3 +34,20 @@ struct DropoutRng {
 INLINE u64 weight_number(const Sizes& sizes, u32 head, i32 query, i32 key) {
     return (u64(head) * sizes.queries + u32(query)) * sizes.keys + u32(key);
 }
+
+// In place of a KeepMask where nothing is ever dropped.
+struct KeepAll {
+    INLINE void draw(const DropoutParams&, const Sizes&, u32, i32, i32) {}
+    INLINE void keep_all() {}
+    INLINE bool has(int, int, int) const { return true; }
+    INLINE float only(int, int, float x) const { return x; }
+    template <class Operand> INLINE void apply(Operand&) const {}
+};
+template <class Mask, int DROPS> struct KeptOf {
+    typedef Mask type;
+};
+template <class Mask> struct KeptOf<Mask, 0> {
+    typedef KeepAll type;
+};
+// What a variant knows of the weights that it keeps.
+template <class Mask> using Kept = typename KeptOf<Mask, DROPOUT>::type;

@@ -70,183 +70,152 @@ INLINE void apply_scale_sign(u32 q_tile, float scale) {
     }
 }
 
-// Products of a warp's queries become scores under the mask; those of keys that are not seen become -infinity.
-INLINE void mask_scores(float (&s)[ROW_TILES][STEP / 8][4], const Attention& p, const TileCoord& tile, i32 warp_query,
-                        i32 first_key, float scale) {
-    const Sizes& sizes = p.sizes;
-    if (MASK != 0) apply_mask<false>(s, head_of(p.mask, tile.batch, tile.head), warp_query, first_key, sizes, scale);
-    if (all_seen(sizes, warp_query, warp_query + ROW_TILES * 16, first_key, first_key + STEP)) return;
-    u32 thread = read_tid_x();
-#pragma unroll
-    for (int i = 0; i < ROW_TILES; ++i)
-#pragma unroll
-        for (int half = 0; half < 2; ++half) {
-            i32 query = warp_query + i * 16 + half * 8 + i32(thread % WARP / 4), key = first_key + i32(thread % 4) * 2;
-            // Keys that the query sees, counted from this lane's first.
-            i32 begin = (BAND ? query + sizes.reach_first : 0) - key;
-            i32 end = (BAND ? min(i32(sizes.keys), query + sizes.reach_end) : i32(sizes.keys)) - key;
-#pragma unroll
-            for (int j = 0; j < STEP / 8; ++j)
-#pragma unroll
-                for (int e = 0; e < 2; ++e) {
-                    bool within = (!BAND || j * 8 + e >= begin) && j * 8 + e < end;
-                    s[i][j][half * 2 + e] = within ? s[i][j][half * 2 + e] : -INFINITE;
-                }
-        }
+// By what products are multiplied on their way to scores, which are kept as powers of two where they are only scaled, and as they are under a
+// mask, whose lowest number may not overflow.
+INLINE float score_scale(u32 q_tile, float scale) {
+    if (MASK != 0) return scale;
+    if (!(scale > 0)) {
+        cp_async_wait_group<0>();
+        __syncthreads();
+        apply_scale_sign(q_tile, scale);
+        scale = scale == 0 ? 1 : fabsf(scale);
+    }
+    return scale * LOG2_E;
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) attention(const __grid_constant__ Attention p) {
-    extern __shared__ __align__(1024) u8 shared[];
-    const Sizes& sizes = p.sizes;
+INLINE TileCoord tile_in(const Attention& p, u32 number) {
     // The last queries see most keys: they begin first.
-    TileCoord tile = tile_coord(blockIdx.x, sizes.heads, p.blocks, true, QUERIES);
-    i32 end_query = min(tile.first_row + QUERIES, i32(sizes.queries));
-    View<const Element> k = head_of(p.k, tile.batch, tile.head / sizes.group);
-    View<const Element> v = head_of(p.v, tile.batch, tile.head / sizes.group);
-    Range keys = keys_of(sizes, tile.first_row, end_query);
-    i32 first_key = keys.first / STEP * STEP;
+    return tile_coord(number, p.sizes.heads, p.blocks, true, QUERIES);
+}
 
-    u32 warp_row = threadIdx.x / WARP * ROW_TILES * 16;
-    i32 warp_query = tile.first_row + i32(warp_row);
-    u32 q_tile = cvta_to_shared(shared), k_tiles = q_tile + Q_BYTES, v_tiles = k_tiles + STAGES * K_BYTES;
-    auto k_tile = [&](i32 key) { return k_tiles + key / STEP % STAGES * K_BYTES; };
-    auto v_tile = [&](i32 key) { return v_tiles + key / STEP % STAGES * V_BYTES; };
-    auto fetch_keys = [&](i32 key) {
+typedef float Outputs[ROW_TILES][VALUE_DIM / 8][4];
+typedef float Scores[ROW_TILES][STEP / 8][4];
+typedef u32 Weights[ROW_TILES][STEP / 16][4];
+
+typedef Kept<KeepMask<false, ROW_TILES, STEP / 8>> KeptWeights;
+
+// What a block works on, where its tiles lie in shared memory, and which rows are this warp's.
+struct Block {
+    const Attention& p;
+    const Sizes& sizes;
+    TileCoord tile;
+    Range keys;
+    View<const Element> k, v;
+    u32 warp_row;
+    i32 warp_query;
+    u32 q_tile, k_tiles, v_tiles;
+
+    INLINE u32 k_tile(i32 key) const { return k_tiles + key / STEP % STAGES * K_BYTES; }
+    INLINE u32 v_tile(i32 key) const { return v_tiles + key / STEP % STAGES * V_BYTES; }
+    // The step that begins with `key`, if there is one.
+    INLINE void fetch_keys(i32 key) const {
         if (key < keys.end) fetch<STEP, HEAD_DIM, THREADS>(k_tile(key), k, key, sizes.keys, sizes.head_dim);
-    };
-    auto fetch_values = [&](i32 key) {
+    }
+    INLINE void fetch_values(i32 key) const {
         if (key < keys.end) fetch<STEP, VALUE_DIM, THREADS>(v_tile(key), v, key, sizes.keys, sizes.value_dim);
-    };
-    fetch<QUERIES, HEAD_DIM, THREADS>(q_tile, head_of(p.q, tile.batch, tile.head), tile.first_row, end_query,
-                                      sizes.head_dim);
-    fetch_keys(first_key);
-    if (!ASYNC_PRODUCTS) fetch_values(first_key);
+    }
+    INLINE void draw(KeptWeights& kept, i32 key) const {
+        kept.draw(p.dropout, sizes, tile.batch * sizes.heads + tile.head, warp_query, key);
+    }
+};
+
+// Products of a warp's queries become scores under the mask; those of keys that are not seen become -infinity.
+INLINE void mask_scores(Scores& s, const Block& block, i32 first_key, float scale) {
+    const Sizes& sizes = block.sizes;
+    i32 query = block.warp_query;
+    if (MASK != 0)
+        apply_mask<false>(s, head_of(block.p.mask, block.tile.batch, block.tile.head), query, first_key, sizes, scale);
+    if (all_seen(sizes, query, query + ROW_TILES * 16, first_key, first_key + STEP)) return;
+    hide_unseen<false>(s, sizes, query, first_key, -INFINITE, read_tid_x());
+}
+
+#if ASYNC_PRODUCTS
+// A warp's queries, in registers or in shared memory.
+struct Queries {
+    u32 loaded[HEAD_DIM / 16][4];
+
+    INLINE void load(const Block& block) {
+        if (Q_IN_REGISTERS) load_rows<QUERIES, HEAD_DIM>(loaded, block.q_tile, block.warp_row);
+    }
+    // s = q k^T of a step, begun.
+    INLINE void multiply(Scores& s, const Block& block, i32 key) const {
+        if (Q_IN_REGISTERS) product_of_loaded_rows<HEAD_DIM>(s, loaded, block.k_tile(key));
+        else product_of_rows<QUERIES, HEAD_DIM>(s, block.q_tile, block.warp_row, block.k_tile(key));
+    }
+};
+
+// Has the keys of the step after `key` and its own values fetched, once all warps are done with what was in their place.
+INLINE void fetch_step(const Block& block, i32 key) {
+    publish_copies();
+    __syncthreads();
+    block.fetch_keys(key + STEP);
+    block.fetch_values(key);
     cp_async_commit_group();
+}
 
-    // Scores are kept as powers of two where they are only scaled, and as they are under a mask, whose lowest number may not overflow.
-    float scale = sizes.scale;
-    if (MASK == 0) {
-        if (!(scale > 0)) {
-            cp_async_wait_group<0>();
-            __syncthreads();
-            apply_scale_sign(q_tile, scale);
-            scale = scale == 0 ? 1 : fabsf(scale);
-        }
-        scale *= LOG2_E;
-    }
+// Complete products become weights. y is to be rescaled as the softmax says.
+INLINE void weigh_scores(Scores& s, Softmax& softmax, const Block& block, i32 key, float scale) {
+    fence_accumulator(s);
+    mask_scores(s, block, key, scale);
+    update_row_max(softmax, s, scale);
+    exp_scores(s, softmax, scale);
+}
 
-    float y[ROW_TILES][VALUE_DIM / 8][4];
-    clear(y);
-    Softmax softmax;
-#pragma unroll
-    for (int i = 0; i < ROW_TILES; ++i)
-#pragma unroll
-        for (int half = 0; half < 2; ++half) {
-            softmax.row_max[i][half] = -INFINITE;
-            softmax.row_sum[i][half] = 0;
-        }
-    float s[ROW_TILES][STEP / 8][4];
-    u32 weights[ROW_TILES][STEP / 16][4];
-    // clang-format off
-#if DROPOUT
-    KeepMask<false, ROW_TILES, STEP / 8> kept;
-#define DRAW() kept.draw(p.dropout, sizes, tile.batch * sizes.heads + tile.head, warp_query, first_key)
-#define DROP() kept.apply(weights)
-#else
-#define DRAW()
-#define DROP()
-#endif
-    // clang-format on
-
-#if !ASYNC_PRODUCTS
-    constexpr int TEAM_ROWS = team_rows(ROW_TILES);
+// Values lag a step behind keys: y += p v of one step runs while the next one's scores become weights.
+//
+//   tensor cores   | q k0 |      | q k1 | p0 v0 |      | q k2 | p1 v1 |
+//   softmax               |  p0  |      |      p1      |      |      p2
+INLINE void walk_keys(Outputs& y, Softmax& softmax, const Block& block, i32 key, float scale) {
+    if (key >= block.keys.end) return;
+    Queries q;
+    Scores s;
+    Weights weights;
+    KeptWeights kept;
+    fetch_step(block, key);
+    q.load(block);
+    block.draw(kept, key);
+    begin_products();
+    q.multiply(s, block, key);
+    commit_products();
+    await_products<0>();
+    weigh_scores(s, softmax, block, key, scale);
+    round_to_operand(weights, s);
+    kept.apply(weights);
 #pragma unroll 1
-    for (; first_key < keys.end; first_key += STEP) {
-        publish_copies();
-        __syncthreads();
-        fetch_keys(first_key + STEP);
-        fetch_values(first_key + STEP);
-        cp_async_commit_group();
-        if (!any_seen(sizes, warp_query, warp_query + TEAM_ROWS, first_key, first_key + STEP)) continue;
-        DRAW();
-        product_of_rows<QUERIES, HEAD_DIM>(s, q_tile, warp_row, k_tile(first_key));
-        mask_scores(s, p, tile, warp_query, first_key, scale);
-        update_row_max(softmax, s, scale);
-        rescale_output(y, softmax);
-        exp_scores(s, softmax, scale);
-        round_to_operand(weights, s);
-        DROP();
-        add_product<VALUE_DIM>(y, weights, v_tile(first_key));
-    }
-#else
-    if (first_key < keys.end) {
-        // Values lag a step behind keys: y += p v of one step runs while the next one's scores become weights.
-        //
-        //   tensor cores   | q k0 |      | q k1 | p0 v0 |      | q k2 | p1 v1 |
-        //   softmax               |  p0  |      |      p1      |      |      p2
-        publish_copies();
-        __syncthreads();
-        fetch_keys(first_key + STEP);
-        fetch_values(first_key);
-        cp_async_commit_group();
-        u32 q[HEAD_DIM / 16][4];
-        if (Q_IN_REGISTERS) load_rows<QUERIES, HEAD_DIM>(q, q_tile, warp_row);
-        auto multiply = [&](i32 key) {
-            if (Q_IN_REGISTERS) product_of_loaded_rows<HEAD_DIM>(s, q, k_tile(key));
-            else product_of_rows<QUERIES, HEAD_DIM>(s, q_tile, warp_row, k_tile(key));
-        };
-        DRAW();
+    for (key += STEP; key < block.keys.end; key += STEP) {
+        fetch_step(block, key);
+        block.draw(kept, key);
         begin_products();
-        multiply(first_key);
+        q.multiply(s, block, key);
         commit_products();
-        await_products<0>();
-        fence_accumulator(s);
-        mask_scores(s, p, tile, warp_query, first_key, scale);
-        update_row_max(softmax, s, scale);
-        exp_scores(s, softmax, scale);
-        round_to_operand(weights, s);
-        DROP();
-#pragma unroll 1
-        for (first_key += STEP; first_key < keys.end; first_key += STEP) {
-            publish_copies();
-            __syncthreads();
-            fetch_keys(first_key + STEP);
-            fetch_values(first_key);
-            cp_async_commit_group();
-            DRAW();
-            begin_products();
-            multiply(first_key);
-            commit_products();
-            add_product<VALUE_DIM>(y, weights, v_tile(first_key - STEP));
-            commit_products();
-            await_products<1>();
-            fence_accumulator(s);
-            mask_scores(s, p, tile, warp_query, first_key, scale);
-            update_row_max(softmax, s, scale);
-            exp_scores(s, softmax, scale);
-            await_products<0>();
-            fence_accumulator(y);
-            rescale_output(y, softmax);
-            round_to_operand(weights, s);
-            DROP();
-        }
-        publish_copies();
-        __syncthreads();
-        begin_products();
-        add_product<VALUE_DIM>(y, weights, v_tile(first_key - STEP));
+        add_product<VALUE_DIM>(y, weights, block.v_tile(key - STEP));
         commit_products();
+        await_products<1>();
+        weigh_scores(s, softmax, block, key, scale);
         await_products<0>();
         fence_accumulator(y);
+        rescale_output(y, softmax);
+        round_to_operand(weights, s);
+        kept.apply(weights);
     }
-#endif
-    // The place of q is y's now.
-    cp_async_wait_group<0>();
+    publish_copies();
     __syncthreads();
+    begin_products();
+    add_product<VALUE_DIM>(y, weights, block.v_tile(key - STEP));
+    commit_products();
+    await_products<0>();
+    fence_accumulator(y);
+}
+#endif
 
-    tile = tile_coord(read_ctaid_x(), sizes.heads, p.blocks, true, QUERIES);
-    end_query = min(tile.first_row + QUERIES, i32(sizes.queries));
+// y divided by the sums of its weights and the log-sum-exp of the scores are written, y by way of the tile at `staging`.
+// Where the warp's rows lie is computed anew, so that it takes no registers before.
+INLINE void finish_rows(const Attention& p, Outputs& y, const Softmax& softmax, u32 staging) {
+    const Sizes& sizes = p.sizes;
+    TileCoord tile = tile_in(p, read_ctaid_x());
+    i32 end_query = min(tile.first_row + QUERIES, i32(sizes.queries));
     u32 thread = read_tid_x();
-    warp_row = thread / WARP * ROW_TILES * 16;
+    u32 warp_row = thread / WARP * ROW_TILES * 16;
 #pragma unroll
     for (int i = 0; i < ROW_TILES; ++i)
 #pragma unroll
@@ -265,6 +234,62 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) attention(const __
                 p.log_sums[i64(tile.batch * sizes.heads + tile.head) * sizes.queries + query] =
                     (MASK == 0 ? row_max * LN_2 : row_max) + logf(total);
         }
-    write_rows<QUERIES, VALUE_DIM>(y, q_tile, warp_row, head_of(p.y, tile.batch, tile.head), tile.first_row, end_query,
+    write_rows<QUERIES, VALUE_DIM>(y, staging, warp_row, head_of(p.y, tile.batch, tile.head), tile.first_row, end_query,
                                    sizes.value_dim);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) attention(const __grid_constant__ Attention p) {
+    extern __shared__ __align__(1024) u8 shared[];
+    const Sizes& sizes = p.sizes;
+    TileCoord tile = tile_in(p, blockIdx.x);
+    i32 end_query = min(tile.first_row + QUERIES, i32(sizes.queries));
+    View<const Element> k = head_of(p.k, tile.batch, tile.head / sizes.group);
+    View<const Element> v = head_of(p.v, tile.batch, tile.head / sizes.group);
+    Range keys = keys_of(sizes, tile.first_row, end_query);
+    i32 first_key = keys.first / STEP * STEP;
+    u32 warp_row = threadIdx.x / WARP * ROW_TILES * 16;
+    i32 warp_query = tile.first_row + i32(warp_row);
+    u32 q_tile = cvta_to_shared(shared), k_tiles = q_tile + Q_BYTES, v_tiles = k_tiles + STAGES * K_BYTES;
+    Block block = {p, sizes, tile, keys, k, v, warp_row, warp_query, q_tile, k_tiles, v_tiles};
+    fetch<QUERIES, HEAD_DIM, THREADS>(q_tile, head_of(p.q, tile.batch, tile.head), tile.first_row, end_query,
+                                      sizes.head_dim);
+    block.fetch_keys(first_key);
+    if (!ASYNC_PRODUCTS) block.fetch_values(first_key);
+    cp_async_commit_group();
+    float scale = score_scale(q_tile, sizes.scale);
+    Outputs y;
+    clear(y);
+    Softmax softmax;
+    clear(softmax);
+#if ASYNC_PRODUCTS
+    walk_keys(y, softmax, block, first_key, scale);
+#else
+    constexpr int TEAM_ROWS = team_rows(ROW_TILES);
+    Scores s;
+    Weights weights;
+    KeptWeights kept;
+#pragma unroll 1
+    for (; first_key < block.keys.end; first_key += STEP) {
+        publish_copies();
+        __syncthreads();
+        block.fetch_keys(first_key + STEP);
+        block.fetch_values(first_key + STEP);
+        cp_async_commit_group();
+        if (!any_seen(block.sizes, block.warp_query, block.warp_query + TEAM_ROWS, first_key, first_key + STEP))
+            continue;
+        block.draw(kept, first_key);
+        product_of_rows<QUERIES, HEAD_DIM>(s, block.q_tile, block.warp_row, block.k_tile(first_key));
+        mask_scores(s, block, first_key, scale);
+        update_row_max(softmax, s, scale);
+        rescale_output(y, softmax);
+        exp_scores(s, softmax, scale);
+        round_to_operand(weights, s);
+        kept.apply(weights);
+        add_product<VALUE_DIM>(y, weights, block.v_tile(first_key));
+    }
+#endif
+    // The place of q is y's now.
+    cp_async_wait_group<0>();
+    __syncthreads();
+    finish_rows(p, y, softmax, q_tile);
 }

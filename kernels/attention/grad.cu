@@ -82,6 +82,125 @@ INLINE void fetch_walked(const AttentionGrad& p, const TileCoord& tile, u32 tile
     cp_async_commit_group();
 }
 
+template <class W> using Accumulators = float[W::ROW_TILES][W::STEP / 8][4];
+
+// Calls work(i, j, e, number) for a lane's accumulators with the number of the element's query: one of its `own`, or of the walked ones, which
+// lie at `walked` in shared memory.
+template <bool BY_KEYS, class W, class Work>
+INLINE void with_numbers(const float (&own)[W::ROW_TILES][2], u32 walked, u32 thread, Work work) {
+#pragma unroll
+    for (int j = 0; j < W::STEP / 8; ++j) {
+        float2 two;
+        if (BY_KEYS) two = ld_shared_v2_f32(walked + j * 32 + thread % 4 * 8);
+#pragma unroll
+        for (int i = 0; i < W::ROW_TILES; ++i)
+#pragma unroll
+            for (int e = 0; e < 4; ++e) work(i, j, e, BY_KEYS ? (e % 2 ? two.y : two.x) : own[i][e / 2]);
+    }
+}
+
+// Products q k^T become weights, as if all keys were seen. `subtracted` and `numbers` say what is subtracted from the scores.
+template <bool BY_KEYS, class W>
+INLINE void exp_scores(Accumulators<W>& weight, const float (&subtracted)[W::ROW_TILES][2], u32 numbers, float scale,
+                       u32 thread) {
+    with_numbers<BY_KEYS, W>(subtracted, numbers, thread, [&](int i, int j, int e, float less) {
+        weight[i][j][e] =
+            ex2_approx_ftz(MASK == 0 ? fmaf(weight[i][j][e], scale, -less) : (weight[i][j][e] - less) * LOG2_E);
+    });
+}
+
+// Products dy v^T become the gradient of the scores, given the weights. `row_dot` and `numbers` say rowsum(dy y).
+template <bool BY_KEYS, class W, class Mask>
+INLINE void score_gradient(Accumulators<W>& grad, const Accumulators<W>& weight,
+                           const float (&row_dot)[W::ROW_TILES][2], u32 numbers, const Mask& kept, float dropout_scale,
+                           u32 thread) {
+    with_numbers<BY_KEYS, W>(row_dot, numbers, thread, [&](int i, int j, int e, float less) {
+        if (DROPOUT)
+            grad[i][j][e] = weight[i][j][e] * fmaf(kept.has(i, j, e) ? grad[i][j][e] : 0, dropout_scale, -less);
+        else grad[i][j][e] = weight[i][j][e] * (grad[i][j][e] - less);
+    });
+}
+
+// What is subtracted from the scores of a lane's own queries, and rowsum(dy y): of a warp's rows from `first` on.
+template <int ROW_TILES>
+INLINE void load_numbers(float (&subtracted)[ROW_TILES][2], float (&row_dot)[ROW_TILES][2], const AttentionGrad& p,
+                         const TileCoord& tile, i32 first) {
+    const float* rows = p.rows + i64(tile.batch * p.sizes.heads + tile.head) * 2 * p.padded;
+#pragma unroll
+    for (int i = 0; i < ROW_TILES; ++i)
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+            i32 row = first + i * 16 + half * 8 + i32(threadIdx.x % WARP / 4);
+            subtracted[i][half] = row < i32(p.sizes.queries) ? rows[row] : INFINITE;
+            row_dot[i][half] = row < i32(p.sizes.queries) ? rows[p.padded + row] : 0;
+        }
+}
+
+// The block's own rows, of q and dy or of k and v.
+template <bool BY_KEYS, class W> INLINE void fetch_own(const AttentionGrad& p, const TileCoord& tile, u32 tiles) {
+    i32 rows = BY_KEYS ? p.sizes.keys : p.sizes.queries;
+    fetch<W::ROWS, HEAD_DIM, W::THREADS>(tiles, head_of(BY_KEYS ? p.k : p.q, tile.batch, tile.head), tile.first_row,
+                                         rows, p.sizes.head_dim);
+    fetch<W::ROWS, VALUE_DIM, W::THREADS>(tiles + W::OWN_SECOND, head_of(BY_KEYS ? p.v : p.dy, tile.batch, tile.head),
+                                          tile.first_row, rows, p.sizes.value_dim);
+}
+
+// Whether COUNT rows from `row` on see any, or all, of the walked rows of the step at `at`.
+template <bool BY_KEYS, class W> INLINE bool sees_any(const Sizes& sizes, i32 row, i32 count, i32 at) {
+    return BY_KEYS ? any_seen(sizes, at, at + W::STEP, row, row + count)
+                   : any_seen(sizes, row, row + count, at, at + W::STEP);
+}
+template <bool BY_KEYS, class W> INLINE bool sees_all(const Sizes& sizes, i32 row, i32 count, i32 at) {
+    return BY_KEYS ? all_seen(sizes, at, at + W::STEP, row, row + count)
+                   : all_seen(sizes, row, row + count, at, at + W::STEP);
+}
+
+// Whether dy v^T of a step is begun with q k^T, to run on while scores become weights; but not where a mask wants the registers.
+template <bool BY_KEYS> constexpr bool EARLY_WEIGHT_GRAD = ASYNC_PRODUCTS && !(BY_KEYS && MASK != 0);
+
+// weight = q k^T of a step, and dy v^T begun if it is early: a warp's rows, `tile_row` and on of the tiles at `tiles`, by those of the stage at `walked`.
+template <bool BY_KEYS, class W>
+INLINE void begin_step(Accumulators<W>& weight, Accumulators<W>& weight_grad, u32 tiles, u32 tile_row, u32 walked) {
+    begin_products();
+    product_of_rows<W::ROWS, HEAD_DIM>(weight, tiles, tile_row, walked);
+    commit_products();
+    if (EARLY_WEIGHT_GRAD<BY_KEYS>) {
+        product_of_rows<W::ROWS, VALUE_DIM>(weight_grad, tiles + W::OWN_SECOND, tile_row, walked + W::SECOND);
+        commit_products();
+    }
+    await_products<EARLY_WEIGHT_GRAD<BY_KEYS> ? 1 : 0>();
+    fence_accumulator(weight);
+}
+
+// Products q k^T of a step become weights; those of keys that are not seen, 0.
+template <bool BY_KEYS, class W>
+INLINE void weigh_scores(Accumulators<W>& weight, const float (&subtracted)[W::ROW_TILES][2], const AttentionGrad& p,
+                         const TileCoord& tile, u32 head, i32 warp_row, i32 here, u32 numbers, float scale,
+                         u32 thread) {
+    const Sizes& sizes = p.sizes;
+    bool partly = !sees_all<BY_KEYS, W>(sizes, warp_row, W::WARP_ROWS, here);
+    if (MASK != 0) apply_mask<BY_KEYS>(weight, head_of(p.mask, tile.batch, head), warp_row, here, sizes, scale);
+    exp_scores<BY_KEYS, W>(weight, subtracted, numbers, scale, thread);
+    if (partly) hide_unseen<BY_KEYS>(weight, sizes, warp_row, here, 0, thread);
+}
+
+// dy v^T of a step, begun here if it is not early, becomes the gradient of the scores as a left operand, given the weights.
+template <bool BY_KEYS, class W, class Mask>
+INLINE void differentiate_scores(u32 (&grads)[W::ROW_TILES][W::STEP / 16][4], Accumulators<W>& grad,
+                                 const Accumulators<W>& weight, const float (&row_dot)[W::ROW_TILES][2], u32 tiles,
+                                 u32 tile_row, u32 walked, u32 numbers, const Mask& kept, float dropout_scale,
+                                 u32 thread) {
+    if (!EARLY_WEIGHT_GRAD<BY_KEYS>) {
+        begin_products();
+        product_of_rows<W::ROWS, VALUE_DIM>(grad, tiles + W::OWN_SECOND, tile_row, walked + W::SECOND);
+        commit_products();
+    }
+    await_products<EARLY_WEIGHT_GRAD<BY_KEYS> && BY_KEYS ? 1 : 0>();
+    fence_accumulator(grad);
+    score_gradient<BY_KEYS, W>(grad, weight, row_dot, numbers + W::STEP * 4, kept, dropout_scale, thread);
+    round_to_operand(grads, grad);
+}
+
 template <bool BY_KEYS, class W> INLINE void gradient(const AttentionGrad& p) {
     extern __shared__ __align__(1024) u8 shared[];
     const Sizes& sizes = p.sizes;
@@ -92,36 +211,20 @@ template <bool BY_KEYS, class W> INLINE void gradient(const AttentionGrad& p) {
     i32 at = walked.first / W::STEP * W::STEP;
     i32 steps = walked.end > walked.first ? (walked.end - at + W::STEP - 1) / W::STEP : 0;
     if (BY_KEYS) steps *= sizes.group;
-
     u32 tiles = cvta_to_shared(shared);
     u32 tile_row = threadIdx.x / WARP * W::WARP_ROWS;
     i32 warp_row = tile.first_row + i32(tile_row);
-    fetch<W::ROWS, HEAD_DIM, W::THREADS>(tiles, head_of(BY_KEYS ? p.k : p.q, tile.batch, tile.head), tile.first_row,
-                                         own_rows, sizes.head_dim);
-    fetch<W::ROWS, VALUE_DIM, W::THREADS>(tiles + W::OWN_SECOND, head_of(BY_KEYS ? p.v : p.dy, tile.batch, tile.head),
-                                          tile.first_row, own_rows, sizes.value_dim);
+    fetch_own<BY_KEYS, W>(p, tile, tiles);
     u32 member = 0;
     if (steps > 0) fetch_walked<BY_KEYS, W>(p, tile, tiles, 0, member, at);
     cp_async_commit_group();
-
     float own_first[W::ROW_TILES][HEAD_DIM / 8][4];
     float own_second[W::ROW_TILES][BY_KEYS ? VALUE_DIM / 8 : 1][4];
     clear(own_first);
     clear(own_second);
     float subtracted[W::ROW_TILES][2], row_dot[W::ROW_TILES][2];
-    if (!BY_KEYS) {
-        const float* rows = p.rows + i64(tile.batch * sizes.heads + tile.head) * 2 * p.padded;
-#pragma unroll
-        for (int i = 0; i < W::ROW_TILES; ++i)
-#pragma unroll
-            for (int half = 0; half < 2; ++half) {
-                i32 row = warp_row + i * 16 + half * 8 + i32(threadIdx.x % WARP / 4);
-                subtracted[i][half] = row < own_rows ? rows[row] : INFINITE;
-                row_dot[i][half] = row < own_rows ? rows[p.padded + row] : 0;
-            }
-    }
+    if (!BY_KEYS) load_numbers(subtracted, row_dot, p, tile, warp_row);
     float scale = MASK == 0 ? sizes.scale * LOG2_E : sizes.scale;
-
 #pragma unroll 1
     for (i32 step = 0; step < steps; ++step) {
         // The stage that is filled next was read by these.
@@ -140,106 +243,23 @@ template <bool BY_KEYS, class W> INLINE void gradient(const AttentionGrad& p) {
         if (step + 1 < steps) fetch_walked<BY_KEYS, W>(p, tile, tiles, (step + 1) % STAGES, member, at);
         constexpr int TEAM_ROWS = team_rows(W::ROW_TILES);
         i32 team_row = warp_row / TEAM_ROWS * TEAM_ROWS;
-        if (BY_KEYS ? !any_seen(sizes, here, here + W::STEP, team_row, team_row + TEAM_ROWS)
-                    : !any_seen(sizes, team_row, team_row + TEAM_ROWS, here, here + W::STEP))
-            continue;
-
-#if DROPOUT
-        KeepMask<BY_KEYS, W::ROW_TILES, W::STEP / 8> kept;
+        if (!sees_any<BY_KEYS, W>(sizes, team_row, TEAM_ROWS, here)) continue;
+        Kept<KeepMask<BY_KEYS, W::ROW_TILES, W::STEP / 8>> kept;
         kept.draw(p.dropout, sizes, tile.batch * sizes.heads + head, warp_row, here);
-#endif
         float weight[W::ROW_TILES][W::STEP / 8][4], weight_grad[W::ROW_TILES][W::STEP / 8][4];
-        begin_products();
-        product_of_rows<W::ROWS, HEAD_DIM>(weight, tiles, tile_row, walked_first);
-        commit_products();
-        // Early, to run on while scores become weights; but not where a mask wants the registers.
-        constexpr bool EARLY_WEIGHT_GRAD = ASYNC_PRODUCTS && !(BY_KEYS && MASK != 0);
-        if (EARLY_WEIGHT_GRAD) {
-            product_of_rows<W::ROWS, VALUE_DIM>(weight_grad, tiles + W::OWN_SECOND, tile_row, walked_second);
-            commit_products();
-        }
-        await_products<EARLY_WEIGHT_GRAD ? 1 : 0>();
-        fence_accumulator(weight);
-
+        begin_step<BY_KEYS, W>(weight, weight_grad, tiles, tile_row, walked_first);
         u32 thread = read_tid_x();
-        bool partly = BY_KEYS ? !all_seen(sizes, here, here + W::STEP, warp_row, warp_row + W::WARP_ROWS)
-                              : !all_seen(sizes, warp_row, warp_row + W::WARP_ROWS, here, here + W::STEP);
-        if (MASK != 0) apply_mask<BY_KEYS>(weight, head_of(p.mask, tile.batch, head), warp_row, here, sizes, scale);
-#pragma unroll
-        for (int j = 0; j < W::STEP / 8; ++j) {
-            float2 two;
-            if (BY_KEYS) two = ld_shared_v2_f32(numbers + j * 32 + thread % 4 * 8);
-#pragma unroll
-            for (int i = 0; i < W::ROW_TILES; ++i)
-#pragma unroll
-                for (int e = 0; e < 4; ++e) {
-                    float less = BY_KEYS ? (e % 2 ? two.y : two.x) : subtracted[i][e / 2];
-                    weight[i][j][e] = ex2_approx_ftz(MASK == 0 ? fmaf(weight[i][j][e], scale, -less)
-                                                               : (weight[i][j][e] - less) * LOG2_E);
-                }
-        }
-        if (partly) {
-#pragma unroll
-            for (int i = 0; i < W::ROW_TILES; ++i)
-#pragma unroll
-                for (int half = 0; half < 2; ++half) {
-                    i32 row = warp_row + i * 16 + half * 8 + i32(thread % WARP / 4),
-                        column = here + i32(thread % 4) * 2;
-                    // Columns that the row sees, counted from this lane's first.
-                    i32 begin, end;
-                    if (BY_KEYS) {
-                        begin = BAND ? row - sizes.reach_end + 1 : 0;
-                        end = BAND ? row - sizes.reach_first + 1 : i32(sizes.queries);
-                    } else {
-                        begin = BAND ? row + sizes.reach_first : 0;
-                        end = BAND ? min(i32(sizes.keys), row + sizes.reach_end) : i32(sizes.keys);
-                    }
-                    begin -= column;
-                    end -= column;
-#pragma unroll
-                    for (int j = 0; j < W::STEP / 8; ++j)
-#pragma unroll
-                        for (int e = 0; e < 2; ++e) {
-                            bool within = (!BAND || j * 8 + e >= begin) && j * 8 + e < end;
-                            weight[i][j][half * 2 + e] = within ? weight[i][j][half * 2 + e] : 0;
-                        }
-                }
-        }
+        weigh_scores<BY_KEYS, W>(weight, subtracted, p, tile, head, warp_row, here, numbers, scale, thread);
         u32 weights[W::ROW_TILES][W::STEP / 16][4], weight_grads[W::ROW_TILES][W::STEP / 16][4];
         if constexpr (BY_KEYS) {
             round_to_operand(weights, weight);
-#if DROPOUT
             kept.apply(weights);
-#endif
             begin_products();
             add_product<VALUE_DIM>(own_second, weights, walked_second);
             commit_products();
         }
-        if (!EARLY_WEIGHT_GRAD) {
-            begin_products();
-            product_of_rows<W::ROWS, VALUE_DIM>(weight_grad, tiles + W::OWN_SECOND, tile_row, walked_second);
-            commit_products();
-        }
-        await_products<EARLY_WEIGHT_GRAD && BY_KEYS ? 1 : 0>();
-        fence_accumulator(weight_grad);
-#pragma unroll
-        for (int j = 0; j < W::STEP / 8; ++j) {
-            float2 two;
-            if (BY_KEYS) two = ld_shared_v2_f32(numbers + W::STEP * 4 + j * 32 + thread % 4 * 8);
-#pragma unroll
-            for (int i = 0; i < W::ROW_TILES; ++i)
-#pragma unroll
-                for (int e = 0; e < 4; ++e) {
-                    float less = BY_KEYS ? (e % 2 ? two.y : two.x) : row_dot[i][e / 2];
-#if DROPOUT
-                    weight_grad[i][j][e] =
-                        weight[i][j][e] * fmaf(kept.has(i, j, e) ? weight_grad[i][j][e] : 0, p.dropout.scale, -less);
-#else
-                    weight_grad[i][j][e] = weight[i][j][e] * (weight_grad[i][j][e] - less);
-#endif
-                }
-        }
-        round_to_operand(weight_grads, weight_grad);
+        differentiate_scores<BY_KEYS, W>(weight_grads, weight_grad, weight, row_dot, tiles, tile_row, walked_first,
+                                         numbers, kept, p.dropout.scale, thread);
         begin_products();
         add_product<HEAD_DIM>(own_first, weight_grads, walked_first);
         commit_products();
@@ -247,27 +267,16 @@ template <bool BY_KEYS, class W> INLINE void gradient(const AttentionGrad& p) {
     await_products<0>();
     fence_accumulator(own_first);
     fence_accumulator(own_second);
-
-    // The places of the block's own rows are their gradients' now.
+    // The places of the block's own rows are their gradients' now. (In a function of its own this makes ptxas serialize
+    // the products of wgmma: C7515.)
     cp_async_wait_group<0>();
     __syncthreads();
     tile = tile_in<BY_KEYS>(p, read_ctaid_x(), W::ROWS);
     tile_row = read_tid_x() / WARP * W::WARP_ROWS;
-#pragma unroll
-    for (int i = 0; i < W::ROW_TILES; ++i)
-#pragma unroll
-        for (int j = 0; j < HEAD_DIM / 8; ++j)
-#pragma unroll
-            for (int e = 0; e < 4; ++e) own_first[i][j][e] *= sizes.scale;
+    scale_by(own_first, sizes.scale);
     write_rows<W::ROWS, HEAD_DIM>(own_first, tiles, tile_row, head_of(BY_KEYS ? p.dk : p.dq, tile.batch, tile.head),
                                   tile.first_row, own_rows, sizes.head_dim);
-    if constexpr (BY_KEYS && DROPOUT)
-#pragma unroll
-        for (int i = 0; i < W::ROW_TILES; ++i)
-#pragma unroll
-            for (int j = 0; j < VALUE_DIM / 8; ++j)
-#pragma unroll
-                for (int e = 0; e < 4; ++e) own_second[i][j][e] *= p.dropout.scale;
+    if constexpr (BY_KEYS && DROPOUT) scale_by(own_second, p.dropout.scale);
     if constexpr (BY_KEYS)
         write_rows<W::ROWS, VALUE_DIM>(own_second, tiles + W::OWN_SECOND, tile_row,
                                        head_of(p.dv, tile.batch, tile.head), tile.first_row, own_rows, sizes.value_dim);

@@ -52,6 +52,15 @@ template <int DOWN, int OVER> INLINE void clear(float (&c)[DOWN][OVER][4]) {
             for (int e = 0; e < 4; ++e) c[i][j][e] = 0;
 }
 
+template <int DOWN, int OVER> INLINE void scale_by(float (&c)[DOWN][OVER][4], float factor) {
+#pragma unroll
+    for (int i = 0; i < DOWN; ++i)
+#pragma unroll
+        for (int j = 0; j < OVER; ++j)
+#pragma unroll
+            for (int e = 0; e < 4; ++e) c[i][j][e] *= factor;
+}
+
 // Accumulators, rounded to halves, as a left operand: the columns of two of its blocks are those of one step.
 template <int DOWN, int OVER>
 INLINE void round_to_operand(u32 (&a)[DOWN][OVER / 2][4], const float (&c)[DOWN][OVER][4]) {
@@ -116,6 +125,35 @@ INLINE void apply_mask(float (&s)[DOWN][OVER][4], View<const MaskElement> mask, 
     else if (mask.column != 1) read_mask<BY_KEYS, STRIDED>(s, mask, query, key, sizes, scale);
     else if (pairs) read_mask<BY_KEYS, BY_KEYS ? RUNS : PAIRS>(s, mask, query, key, sizes, scale);
     else read_mask<BY_KEYS, RUNS>(s, mask, query, key, sizes, scale);
+}
+
+// Accumulators of keys that their query does not see, or that do not exist, become `unseen`. Rows of s from `row` on, columns from `column` on.
+template <bool BY_KEYS, int DOWN, int OVER>
+INLINE void hide_unseen(float (&s)[DOWN][OVER][4], const Sizes& sizes, i32 row, i32 column, float unseen, u32 thread) {
+#pragma unroll
+    for (int i = 0; i < DOWN; ++i)
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+            i32 mine = row + i * 16 + half * 8 + i32(thread % WARP / 4), first = column + i32(thread % 4) * 2;
+            // Columns that the row sees, counted from this lane's first.
+            i32 begin, end;
+            if (BY_KEYS) {
+                begin = BAND ? mine - sizes.reach_end + 1 : 0;
+                end = BAND ? mine - sizes.reach_first + 1 : i32(sizes.queries);
+            } else {
+                begin = BAND ? mine + sizes.reach_first : 0;
+                end = BAND ? min(i32(sizes.keys), mine + sizes.reach_end) : i32(sizes.keys);
+            }
+            begin -= first;
+            end -= first;
+#pragma unroll
+            for (int j = 0; j < OVER; ++j)
+#pragma unroll
+                for (int e = 0; e < 2; ++e) {
+                    bool within = (!BAND || j * 8 + e >= begin) && j * 8 + e < end;
+                    s[i][j][half * 2 + e] = within ? s[i][j][half * 2 + e] : unseen;
+                }
+        }
 }
 
 // Which weights of a warp's OVER blocks of columns are kept by dropout. Each draw decides on four keys in a row, so that lanes share draws:

@@ -50,6 +50,13 @@ template <int N> INLINE void clear(float (&c)[LANE_ROWS][N]) {
         for (int j = 0; j < N; ++j) c[i][j] = 0;
 }
 
+template <int N> INLINE void scale_by(float (&c)[LANE_ROWS][N], float factor) {
+#pragma unroll
+    for (int i = 0; i < LANE_ROWS; ++i)
+#pragma unroll
+        for (int j = 0; j < N; ++j) c[i][j] *= factor;
+}
+
 // c = a b^T over WIDTH columns: a is the warp's rows of its tile, b a tile of COLUMNS * 8 rows.
 template <int WIDTH, int COLUMNS>
 INLINE void product_of_rows(float (&c)[LANE_ROWS][COLUMNS], const float* a, const float* b) {
@@ -100,14 +107,15 @@ INLINE void add_product(float (&c)[LANE_ROWS][WIDTH / LANES], const float* w, co
     }
 }
 
-// A lane's columns of a row of products into the warp's rows of a tile of weights. The warp has to wait before it reads them.
-template <int COLUMNS> INLINE void store_weights(float* w, const float (&c)[LANE_ROWS][COLUMNS]) {
+// What is kept of a lane's columns of a row of products into the warp's rows of a tile of weights. The warp has to wait before it reads them.
+template <int COLUMNS, class Mask>
+INLINE void store_weights(float* w, const float (&c)[LANE_ROWS][COLUMNS], const Mask& kept) {
     u32 lane = threadIdx.x % LANES, group = threadIdx.x % WARP / LANES;
 #pragma unroll
     for (int i = 0; i < LANE_ROWS; ++i)
 #pragma unroll
         for (int j = 0; j < COLUMNS; ++j)
-            w[(GROUPS * i + group) * weight_pitch(COLUMNS * LANES) + lane + j * LANES] = c[i][j];
+            w[(GROUPS * i + group) * weight_pitch(COLUMNS * LANES) + lane + j * LANES] = kept.only(i, j, c[i][j]);
 }
 
 // Which weights of a warp's rows and COLUMNS * 8 columns are kept by dropout. Each draw decides on four keys in a row, so that lanes share draws:
@@ -158,6 +166,13 @@ template <bool BY_KEYS, int COLUMNS> struct KeepMask {
         }
     }
     INLINE void keep_all() { bits = ~0u; }
+    // Makes what is dropped of the lane's weights 0.
+    INLINE void apply(float (&w)[LANE_ROWS][COLUMNS]) const {
+#pragma unroll
+        for (int i = 0; i < LANE_ROWS; ++i)
+#pragma unroll
+            for (int j = 0; j < COLUMNS; ++j) w[i][j] = only(i, j, w[i][j]);
+    }
 };
 
 template <int WIDTH>

@@ -19,36 +19,28 @@ constexpr int SHARED_BYTES = (ROWS * pitch_of(HEAD_DIM) + K_FLOATS + STEP * pitc
 // Blocks that share a multiprocessor (227 KiB), and its registers.
 constexpr int BLOCKS = SHARED_BYTES < 72 * 1024 && VALUE_DIM < 128 && MASK == 0 && !DROPOUT ? 3 : 2;
 
-extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) attention(const __grid_constant__ Attention p) {
-    extern __shared__ __align__(128) u8 shared[];
-    const Sizes& sizes = p.sizes;
+INLINE TileCoord tile_in(const Attention& p) {
     // The last queries see most keys: they begin first.
-    TileCoord tile = tile_coord(blockIdx.x, sizes.heads, p.blocks, true, ROWS);
-    i32 end_query = min(tile.first_row + ROWS, i32(sizes.queries));
-    Range keys = keys_of(sizes, tile.first_row, end_query);
-    View<const Element> k = head_of(p.k, tile.batch, tile.head / sizes.group);
-    View<const Element> v = head_of(p.v, tile.batch, tile.head / sizes.group);
-    View<const MaskElement> mask = head_of(p.mask, tile.batch, tile.head);
+    return tile_coord(blockIdx.x, p.sizes.heads, p.blocks, true, ROWS);
+}
 
-    u32 warp = threadIdx.x / WARP, lane = threadIdx.x % LANES, group = threadIdx.x % WARP / LANES;
-    float* q_tile = reinterpret_cast<float*>(shared);
-    float* k_tile = q_tile + ROWS * pitch_of(HEAD_DIM);
-    float* v_tile = k_tile + K_FLOATS;
-    float* q_rows = q_tile + warp * WARP_ROWS * pitch_of(HEAD_DIM);
-    float* weights = k_tile + warp * WARP_ROWS * weight_pitch(STEP);
-    i32 warp_query = tile.first_row + i32(warp) * WARP_ROWS;
-    fetch<ROWS, HEAD_DIM>(q_tile, head_of(p.q, tile.batch, tile.head), tile.first_row, end_query, sizes.head_dim);
-    cp_async_commit_group();
+typedef float Scores[LANE_ROWS][STEP / LANES];
+typedef float Outputs[LANE_ROWS][VALUE_DIM / LANES];
 
-    float y[LANE_ROWS][VALUE_DIM / LANES], row_max[LANE_ROWS], row_sum[LANE_ROWS];
-    clear(y);
-#pragma unroll
-    for (int i = 0; i < LANE_ROWS; ++i) {
-        row_max[i] = -INFINITE;
-        row_sum[i] = 0;
-    }
-#pragma unroll 1
-    for (i32 first_key = keys.first / STEP * STEP; first_key < keys.end; first_key += STEP) {
+// What a block works on, where its tiles lie in shared memory, and which rows are this lane's.
+struct Block {
+    const Attention& p;
+    const Sizes& sizes;
+    TileCoord tile;
+    i32 end_query;
+    View<const Element> k, v;
+    View<const MaskElement> mask;
+    u32 lane, group;
+    float *k_tile, *v_tile, *q_rows, *weights;
+    i32 warp_query;
+
+    // Keys and values of a step; until the keys are there.
+    INLINE void fetch_step(i32 first_key) const {
         __syncthreads();
         fetch<STEP, HEAD_DIM>(k_tile, k, first_key, sizes.keys, sizes.head_dim);
         cp_async_commit_group();
@@ -56,62 +48,57 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) attention(const __
         cp_async_commit_group();
         cp_async_wait_group<1>();
         __syncthreads();
-
-        bool any = any_seen(sizes, warp_query, warp_query + WARP_ROWS, first_key, first_key + STEP);
-        float s[LANE_ROWS][STEP / LANES];
-        if (any) {
-            product_of_rows<HEAD_DIM>(s, q_rows, k_tile);
-            bool whole = MASK == 0 && all_seen(sizes, warp_query, warp_query + WARP_ROWS, first_key, first_key + STEP);
-#pragma unroll
-            for (int i = 0; i < LANE_ROWS; ++i) {
-                u32 query = warp_query + GROUPS * i + group;
-                float found = -INFINITE;
-#pragma unroll
-                for (int j = 0; j < STEP / LANES; ++j) {
-                    u32 key = first_key + lane + j * LANES;
-                    float score = s[i][j] * sizes.scale;
-                    if (!whole)
-                        score = query < sizes.queries && seen(sizes, query, key) ? masked(score, mask, query, key)
-                                                                                 : -INFINITE;
-                    s[i][j] = score;
-                    found = fmaxf(found, score);
-                }
-#pragma unroll
-                for (int apart = LANES / 2; apart > 0; apart /= 2)
-                    found = fmaxf(found, __shfl_xor_sync(ALL_LANES, found, apart));
-                float higher = fmaxf(row_max[i], found);
-                // A row of which nothing has been seen yet: weights of 0, not of exp(-infinity + infinity).
-                float base = higher == -INFINITE ? 0 : higher;
-                float rescale = ex2_approx_ftz((row_max[i] - base) * LOG2_E);
-                row_max[i] = higher;
-                row_sum[i] *= rescale;
-#pragma unroll
-                for (int j = 0; j < STEP / LANES; ++j) {
-                    s[i][j] = ex2_approx_ftz((s[i][j] - base) * LOG2_E);
-                    row_sum[i] += s[i][j];
-                }
-#pragma unroll
-                for (int j = 0; j < VALUE_DIM / LANES; ++j) y[i][j] *= rescale;
-            }
-#if DROPOUT
-            if (p.dropout.threshold != 0) {
-                KeepMask<false, STEP / LANES> kept;
-                kept.draw(p.dropout, sizes, tile.batch * sizes.heads + tile.head, warp_query, first_key);
-#pragma unroll
-                for (int i = 0; i < LANE_ROWS; ++i)
-#pragma unroll
-                    for (int j = 0; j < STEP / LANES; ++j) s[i][j] = kept.only(i, j, s[i][j]);
-            }
-#endif
-        }
-        __syncthreads();
-        if (any) store_weights(weights, s);
-        cp_async_wait_group<0>();
-        __syncthreads();
-        if (any) add_product<VALUE_DIM, STEP>(y, weights, v_tile);
     }
-    cp_async_wait_group<0>();
+};
 
+// Products of a step become scores, then weights of a lane's rows, relative to row_max; row_sum is of these, and what was gathered is rescaled.
+INLINE void exp_scores(Scores& s, Outputs& y, float (&row_max)[LANE_ROWS], float (&row_sum)[LANE_ROWS],
+                       const Block& block, i32 first_key) {
+    const Sizes& sizes = block.sizes;
+    i32 warp_query = block.warp_query;
+    u32 lane = block.lane, group = block.group;
+    const View<const MaskElement>& mask = block.mask;
+    bool whole = MASK == 0 && all_seen(sizes, warp_query, warp_query + WARP_ROWS, first_key, first_key + STEP);
+#pragma unroll
+    for (int i = 0; i < LANE_ROWS; ++i) {
+        u32 query = warp_query + GROUPS * i + group;
+        float found = -INFINITE;
+#pragma unroll
+        for (int j = 0; j < STEP / LANES; ++j) {
+            u32 key = first_key + lane + j * LANES;
+            float score = s[i][j] * sizes.scale;
+            if (!whole)
+                score = query < sizes.queries && seen(sizes, query, key) ? masked(score, mask, query, key) : -INFINITE;
+            s[i][j] = score;
+            found = fmaxf(found, score);
+        }
+#pragma unroll
+        for (int apart = LANES / 2; apart > 0; apart /= 2)
+            found = fmaxf(found, __shfl_xor_sync(ALL_LANES, found, apart));
+        float higher = fmaxf(row_max[i], found);
+        // A row of which nothing has been seen yet: weights of 0, not of exp(-infinity + infinity).
+        float base = higher == -INFINITE ? 0 : higher;
+        float rescale = ex2_approx_ftz((row_max[i] - base) * LOG2_E);
+        row_max[i] = higher;
+        row_sum[i] *= rescale;
+#pragma unroll
+        for (int j = 0; j < STEP / LANES; ++j) {
+            s[i][j] = ex2_approx_ftz((s[i][j] - base) * LOG2_E);
+            row_sum[i] += s[i][j];
+        }
+#pragma unroll
+        for (int j = 0; j < VALUE_DIM / LANES; ++j) y[i][j] *= rescale;
+    }
+}
+
+// y divided by the sums of its weights, and the log-sum-exp of the scores.
+INLINE void finish_rows(Outputs& y, const float (&row_max)[LANE_ROWS], const float (&row_sum)[LANE_ROWS],
+                        const Block& block) {
+    const Attention& p = block.p;
+    const Sizes& sizes = p.sizes;
+    const TileCoord& tile = block.tile;
+    i32 warp_query = block.warp_query, end_query = block.end_query;
+    u32 lane = block.lane, group = block.group;
 #pragma unroll
     for (int i = 0; i < LANE_ROWS; ++i) {
         float total = row_sum[i];
@@ -126,4 +113,60 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) attention(const __
             p.log_sums[i64(tile.batch * sizes.heads + tile.head) * sizes.queries + query] = row_max[i] + logf(total);
     }
     write_rows<VALUE_DIM>(y, head_of(p.y, tile.batch, tile.head), warp_query, end_query, sizes.value_dim);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) attention(const __grid_constant__ Attention p) {
+    extern __shared__ __align__(128) u8 shared[];
+    const Sizes& sizes = p.sizes;
+    // The last queries see most keys: they begin first.
+    TileCoord tile = tile_in(p);
+    i32 end_query = min(tile.first_row + ROWS, i32(sizes.queries));
+    Range keys = keys_of(sizes, tile.first_row, end_query);
+    View<const Element> k = head_of(p.k, tile.batch, tile.head / sizes.group);
+    View<const Element> v = head_of(p.v, tile.batch, tile.head / sizes.group);
+    View<const MaskElement> mask = head_of(p.mask, tile.batch, tile.head);
+
+    u32 warp = threadIdx.x / WARP, lane = threadIdx.x % LANES, group = threadIdx.x % WARP / LANES;
+    float* q_tile = reinterpret_cast<float*>(shared);
+    float* k_tile = q_tile + ROWS * pitch_of(HEAD_DIM);
+    float* v_tile = k_tile + K_FLOATS;
+    float* q_rows = q_tile + warp * WARP_ROWS * pitch_of(HEAD_DIM);
+    float* weights = k_tile + warp * WARP_ROWS * weight_pitch(STEP);
+    i32 warp_query = tile.first_row + i32(warp) * WARP_ROWS;
+    Block block = {p, sizes, tile, end_query, k, v, mask, lane, group, k_tile, v_tile, q_rows, weights, warp_query};
+    fetch<ROWS, HEAD_DIM>(q_tile, head_of(p.q, tile.batch, tile.head), tile.first_row, end_query, sizes.head_dim);
+    cp_async_commit_group();
+
+    Outputs y;
+    float row_max[LANE_ROWS], row_sum[LANE_ROWS];
+    clear(y);
+#pragma unroll
+    for (int i = 0; i < LANE_ROWS; ++i) {
+        row_max[i] = -INFINITE;
+        row_sum[i] = 0;
+    }
+#pragma unroll 1
+    for (i32 first_key = keys.first / STEP * STEP; first_key < keys.end; first_key += STEP) {
+        block.fetch_step(first_key);
+        bool any = any_seen(sizes, warp_query, warp_query + WARP_ROWS, first_key, first_key + STEP);
+        Scores s;
+        if (any) {
+            product_of_rows<HEAD_DIM>(s, q_rows, k_tile);
+            exp_scores(s, y, row_max, row_sum, block, first_key);
+#if DROPOUT
+            if (p.dropout.threshold != 0) {
+                KeepMask<false, STEP / LANES> kept;
+                kept.draw(p.dropout, sizes, tile.batch * sizes.heads + tile.head, warp_query, first_key);
+                kept.apply(s);
+            }
+#endif
+        }
+        __syncthreads();
+        if (any) store_weights(weights, s, KeepAll());
+        cp_async_wait_group<0>();
+        __syncthreads();
+        if (any) add_product<VALUE_DIM, STEP>(y, weights, v_tile);
+    }
+    cp_async_wait_group<0>();
+    finish_rows(y, row_max, row_sum, block);
 }

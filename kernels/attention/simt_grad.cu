@@ -37,6 +37,122 @@ template <int COUNT> INLINE void fetch_numbers(float* to, const AttentionGrad& p
     }
 }
 
+// What a block works on, and where its tiles and this warp's rows of them lie.
+template <bool BY_KEYS> struct Block {
+    const AttentionGrad& p;
+    const Sizes& sizes;
+    TileCoord tile;
+    i32 own_rows;
+    u32 warp, lane, group;
+    i32 warp_row;
+    float* tiles;
+    const float *first_rows, *second_rows, *numbers;
+    float* weights;
+
+    // The block's own rows, of q and dy or of k and v.
+    INLINE void fetch_own() const {
+        fetch<ROWS, HEAD_DIM>(tiles, head_of(BY_KEYS ? p.k : p.q, tile.batch, tile.head), tile.first_row, own_rows,
+                              sizes.head_dim);
+        fetch<ROWS, VALUE_DIM>(tiles + OWN_SECOND, head_of(BY_KEYS ? p.v : p.dy, tile.batch, tile.head), tile.first_row,
+                               own_rows, sizes.value_dim);
+        if (!BY_KEYS) fetch_numbers<ROWS>(tiles + ROW_NUMBERS, p, tile.batch, tile.head, tile.first_row);
+        cp_async_commit_group();
+    }
+    // The walked rows of a step, of k and v or of a query head's q and dy; until the first of both are there.
+    INLINE void fetch_walked(u32 query_head, i32 at) const {
+        u32 head = BY_KEYS ? query_head : tile.head / sizes.group;
+        i32 rows = BY_KEYS ? sizes.queries : sizes.keys;
+        __syncthreads();
+        fetch<STEP, HEAD_DIM>(tiles + WALKED_FIRST, head_of(BY_KEYS ? p.q : p.k, tile.batch, head), at, rows,
+                              sizes.head_dim);
+        if (BY_KEYS) fetch_numbers<STEP>(tiles + ROW_NUMBERS, p, tile.batch, query_head, at);
+        cp_async_commit_group();
+        fetch<STEP, VALUE_DIM>(tiles + WALKED_SECOND, head_of(BY_KEYS ? p.dy : p.v, tile.batch, head), at, rows,
+                               sizes.value_dim);
+        cp_async_commit_group();
+        cp_async_wait_group<1>();
+        __syncthreads();
+    }
+};
+
+typedef float Products[LANE_ROWS][COLUMNS];
+
+template <bool BY_KEYS> using KeptWeights = Kept<KeepMask<BY_KEYS, COLUMNS>>;
+
+// Products q k^T of a step become weights; those of keys that are not seen, 0.
+template <bool BY_KEYS>
+INLINE void exp_scores(Products& weight, const Block<BY_KEYS>& block, const View<const MaskElement>& mask, i32 at,
+                       bool whole) {
+    const Sizes& sizes = block.sizes;
+    u32 thread = read_tid_x(), lane = thread % LANES, group = thread % WARP / LANES;
+#pragma unroll
+    for (int i = 0; i < LANE_ROWS; ++i)
+#pragma unroll
+        for (int j = 0; j < COLUMNS; ++j) {
+            u32 own = block.warp * WARP_ROWS + GROUPS * i + group, other = lane + j * LANES;
+            u32 query = BY_KEYS ? at + other : block.tile.first_row + own,
+                key = BY_KEYS ? block.tile.first_row + own : at + other;
+            float score = weight[i][j] * sizes.scale;
+            bool within = whole || (query < sizes.queries && seen(sizes, query, key));
+            if (MASK != 0 && within) score = masked(score, mask, query, key);
+            weight[i][j] = within ? ex2_approx_ftz((score - block.numbers[BY_KEYS ? other : own]) * LOG2_E) : 0;
+        }
+}
+
+// Products dy v^T of a step become the gradient of the scores, given the weights.
+template <bool BY_KEYS>
+INLINE void score_gradient(Products& grad, const Products& weight, const Block<BY_KEYS>& block,
+                           const KeptWeights<BY_KEYS>& kept) {
+#pragma unroll
+    for (int i = 0; i < LANE_ROWS; ++i)
+#pragma unroll
+        for (int j = 0; j < COLUMNS; ++j) {
+            float row_dot = BY_KEYS ? block.numbers[STEP + block.lane + j * LANES]
+                                    : block.numbers[ROWS + block.warp * WARP_ROWS + GROUPS * i + block.group];
+            if (DROPOUT) grad[i][j] = weight[i][j] * fmaf(kept.only(i, j, grad[i][j]), block.p.dropout.scale, -row_dot);
+            else grad[i][j] = weight[i][j] * (grad[i][j] - row_dot);
+        }
+}
+
+// Adds the gradients of one step, of which the first walked rows are there, to those of a lane's own rows.
+template <bool BY_KEYS>
+INLINE void add_step(float (&own_first)[LANE_ROWS][HEAD_DIM / LANES],
+                     float (&own_second)[LANE_ROWS][BY_KEYS ? VALUE_DIM / LANES : 1], const Block<BY_KEYS>& block,
+                     const View<const MaskElement>& mask, u32 query_head, i32 at) {
+    const AttentionGrad& p = block.p;
+    const Sizes& sizes = p.sizes;
+    const float* tiles = block.tiles;
+    i32 query = BY_KEYS ? at : block.warp_row, end_query = query + (BY_KEYS ? STEP : WARP_ROWS);
+    i32 key = BY_KEYS ? block.warp_row : at, end_key = key + (BY_KEYS ? WARP_ROWS : STEP);
+    bool any = any_seen(sizes, query, end_query, key, end_key);
+    bool whole = MASK == 0 && all_seen(sizes, query, end_query, key, end_key);
+    KeptWeights<BY_KEYS> kept;
+    if (any && p.dropout.threshold != 0)
+        kept.draw(p.dropout, sizes, block.tile.batch * sizes.heads + query_head, BY_KEYS ? key : query, at);
+    else kept.keep_all();
+    Products weight, weight_grad;
+    if (any) {
+        product_of_rows<HEAD_DIM>(weight, block.first_rows, tiles + WALKED_FIRST);
+        exp_scores(weight, block, mask, at, whole);
+    }
+    cp_async_wait_group<0>();
+    __syncthreads();
+    if (!any) return;
+    if constexpr (BY_KEYS) {
+        store_weights(block.weights, weight, kept);
+        __syncwarp();
+        add_product<VALUE_DIM, STEP>(own_second, block.weights, tiles + WALKED_SECOND);
+    }
+    product_of_rows<VALUE_DIM>(weight_grad, block.second_rows, tiles + WALKED_SECOND);
+    score_gradient(weight_grad, weight, block, kept);
+    // All lanes have read the weights that these replace.
+    __syncwarp();
+    store_weights(block.weights, weight_grad, KeepAll());
+    __syncwarp();
+    add_product<HEAD_DIM, STEP>(own_first, block.weights, tiles + WALKED_FIRST);
+    __syncwarp();
+}
+
 template <bool BY_KEYS> INLINE void gradient(const AttentionGrad& p) {
     extern __shared__ __align__(128) u8 shared[];
     float* tiles = reinterpret_cast<float*>(shared);
@@ -52,106 +168,21 @@ template <bool BY_KEYS> INLINE void gradient(const AttentionGrad& p) {
     const float* second_rows = tiles + OWN_SECOND + warp * WARP_ROWS * pitch_of(VALUE_DIM);
     float* weights = tiles + WEIGHTS + warp * WARP_ROWS * weight_pitch(STEP);
     const float* numbers = tiles + ROW_NUMBERS;
-    fetch<ROWS, HEAD_DIM>(tiles, head_of(BY_KEYS ? p.k : p.q, tile.batch, tile.head), tile.first_row, own_rows,
-                          sizes.head_dim);
-    fetch<ROWS, VALUE_DIM>(tiles + OWN_SECOND, head_of(BY_KEYS ? p.v : p.dy, tile.batch, tile.head), tile.first_row,
-                           own_rows, sizes.value_dim);
-    if (!BY_KEYS) fetch_numbers<ROWS>(tiles + ROW_NUMBERS, p, tile.batch, tile.head, tile.first_row);
-    cp_async_commit_group();
+    Block<BY_KEYS> block = {p,        sizes, tile,       own_rows,    warp,    lane,   group,
+                            warp_row, tiles, first_rows, second_rows, numbers, weights};
+    block.fetch_own();
 
     float own_first[LANE_ROWS][HEAD_DIM / LANES], own_second[LANE_ROWS][BY_KEYS ? VALUE_DIM / LANES : 1];
     clear(own_first);
     clear(own_second);
 #pragma unroll 1
     for (u32 member = 0; member < (BY_KEYS ? sizes.group : 1); ++member) {
-        u32 query_head = BY_KEYS ? tile.head * sizes.group + member : tile.head,
-            key_head = BY_KEYS ? tile.head : tile.head / sizes.group;
+        u32 query_head = BY_KEYS ? tile.head * sizes.group + member : tile.head;
         View<const MaskElement> mask = head_of(p.mask, tile.batch, query_head);
 #pragma unroll 1
         for (i32 at = walked.first / STEP * STEP; at < walked.end; at += STEP) {
-            __syncthreads();
-            if (BY_KEYS) {
-                fetch<STEP, HEAD_DIM>(tiles + WALKED_FIRST, head_of(p.q, tile.batch, query_head), at, sizes.queries,
-                                      sizes.head_dim);
-                fetch_numbers<STEP>(tiles + ROW_NUMBERS, p, tile.batch, query_head, at);
-                cp_async_commit_group();
-                fetch<STEP, VALUE_DIM>(tiles + WALKED_SECOND, head_of(p.dy, tile.batch, query_head), at, sizes.queries,
-                                       sizes.value_dim);
-            } else {
-                fetch<STEP, HEAD_DIM>(tiles + WALKED_FIRST, head_of(p.k, tile.batch, key_head), at, sizes.keys,
-                                      sizes.head_dim);
-                cp_async_commit_group();
-                fetch<STEP, VALUE_DIM>(tiles + WALKED_SECOND, head_of(p.v, tile.batch, key_head), at, sizes.keys,
-                                       sizes.value_dim);
-            }
-            cp_async_commit_group();
-            cp_async_wait_group<1>();
-            __syncthreads();
-            i32 query = BY_KEYS ? at : warp_row, end_query = query + (BY_KEYS ? STEP : WARP_ROWS);
-            i32 key = BY_KEYS ? warp_row : at, end_key = key + (BY_KEYS ? WARP_ROWS : STEP);
-            bool any = any_seen(sizes, query, end_query, key, end_key);
-            bool whole = MASK == 0 && all_seen(sizes, query, end_query, key, end_key);
-
-#if DROPOUT
-            KeepMask<BY_KEYS, COLUMNS> kept;
-            if (any && p.dropout.threshold != 0)
-                kept.draw(p.dropout, sizes, tile.batch * sizes.heads + query_head, BY_KEYS ? key : query, at);
-            else kept.keep_all();
-#endif
-            float weight[LANE_ROWS][COLUMNS], weight_grad[LANE_ROWS][COLUMNS];
-            if (any) {
-                product_of_rows<HEAD_DIM>(weight, first_rows, tiles + WALKED_FIRST);
-                u32 thread = read_tid_x(), lane = thread % LANES, group = thread % WARP / LANES;
-#pragma unroll
-                for (int i = 0; i < LANE_ROWS; ++i)
-#pragma unroll
-                    for (int j = 0; j < COLUMNS; ++j) {
-                        u32 own = warp * WARP_ROWS + GROUPS * i + group, other = lane + j * LANES;
-                        u32 query = BY_KEYS ? at + other : tile.first_row + own,
-                            key = BY_KEYS ? tile.first_row + own : at + other;
-                        float score = weight[i][j] * sizes.scale;
-                        bool within = whole || (query < sizes.queries && seen(sizes, query, key));
-                        if (MASK != 0 && within) score = masked(score, mask, query, key);
-                        weight[i][j] = within ? ex2_approx_ftz((score - numbers[BY_KEYS ? other : own]) * LOG2_E) : 0;
-                    }
-            }
-            cp_async_wait_group<0>();
-            __syncthreads();
-            if (!any) continue;
-            if constexpr (BY_KEYS) {
-#if DROPOUT
-                float left[LANE_ROWS][COLUMNS];
-#pragma unroll
-                for (int i = 0; i < LANE_ROWS; ++i)
-#pragma unroll
-                    for (int j = 0; j < COLUMNS; ++j) left[i][j] = kept.only(i, j, weight[i][j]);
-                store_weights(weights, left);
-#else
-                store_weights(weights, weight);
-#endif
-                __syncwarp();
-                add_product<VALUE_DIM, STEP>(own_second, weights, tiles + WALKED_SECOND);
-            }
-            product_of_rows<VALUE_DIM>(weight_grad, second_rows, tiles + WALKED_SECOND);
-#pragma unroll
-            for (int i = 0; i < LANE_ROWS; ++i)
-#pragma unroll
-                for (int j = 0; j < COLUMNS; ++j) {
-                    float row_dot = BY_KEYS ? numbers[STEP + lane + j * LANES]
-                                            : numbers[ROWS + warp * WARP_ROWS + GROUPS * i + group];
-#if DROPOUT
-                    weight_grad[i][j] =
-                        weight[i][j] * fmaf(kept.only(i, j, weight_grad[i][j]), p.dropout.scale, -row_dot);
-#else
-                    weight_grad[i][j] = weight[i][j] * (weight_grad[i][j] - row_dot);
-#endif
-                }
-            // All lanes have read the weights that these replace.
-            __syncwarp();
-            store_weights(weights, weight_grad);
-            __syncwarp();
-            add_product<HEAD_DIM, STEP>(own_first, weights, tiles + WALKED_FIRST);
-            __syncwarp();
+            block.fetch_walked(query_head, at);
+            add_step(own_first, own_second, block, mask, query_head, at);
         }
     }
     cp_async_wait_group<0>();

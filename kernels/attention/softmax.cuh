@@ -24,6 +24,17 @@ struct Softmax {
     bool is_rescaled;
 };
 
+// Before the first key.
+INLINE void clear(Softmax& softmax) {
+#pragma unroll
+    for (int i = 0; i < ROW_TILES; ++i)
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+            softmax.row_max[i][half] = -INFINITE;
+            softmax.row_sum[i][half] = 0;
+        }
+}
+
 // Updates the maxima by those of these scores, and rescales the sums where a maximum has risen far enough.
 INLINE void update_row_max(Softmax& softmax, const float (&s)[ROW_TILES][STEP / 8][4], float scale) {
     float higher[ROW_TILES][2];

@@ -96,6 +96,78 @@ INLINE void locate_matrix(const Product& p, u32 matrix, i64 (&at)[3]) {
     for (int tensor = 0; tensor < 3; ++tensor) at[tensor] = 0;
     if (p.matrices > 1) locate(p.batch, matrix, at);
 }
+// Both of tile number `block`.
+template <int ROWS, int COLUMNS, int HEIGHT> INLINE Tile locate_tile(const Product& p, u32 block, i64 (&at)[3]) {
+    Tile tile = tile_of<ROWS, COLUMNS, HEIGHT>(p, block);
+    locate_matrix(p, tile.matrix, at);
+    return tile;
+}
+
+// A lane's warp, and where the warp's part of the tile begins: DOWN parts of ROWS x COLUMNS stand below each other.
+template <int DOWN, int ROWS, int COLUMNS> struct WarpPart {
+    int warp, lane, row, column;
+
+    INLINE WarpPart() {
+        warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
+        row = warp % DOWN * ROWS, column = warp / DOWN * COLUMNS;
+    }
+};
+
+// Tiles of LENGTH along k on their way through BUFFERS buffers in shared memory. Place is what a loader calls a place there; each buffer takes
+// BUFFER of it and has the tile of a first, that of b from OFFSET_B on. A loader's `fetch` starts the next tile on its way, `commit_to_smem` ends
+// it where it goes through registers.
+template <class LoaderA, class LoaderB, class Place, int LENGTH, int BUFFERS, int BUFFER, int OFFSET_B>
+struct TilePipeline {
+    Place buffers;
+    u32 first_k;
+    i32 length;  // of the block's range of k
+    i32 left;    // of it, from the beginning of the tile that is fetched next
+    LoaderA a;
+    LoaderB b;
+
+    INLINE TilePipeline(const Product& p, const Tile& tile, const i64 (&at)[3], Place buffers)
+        : buffers(buffers),
+          first_k(tile.split * p.split_length),
+          length(min(p.k - first_k, p.split_length)),
+          left(length),
+          a(p.a + at[1] + first_k * p.a_k, p.a_row, p.a_k, tile.row, p.m),
+          b(p.b + at[2] + first_k * p.b_k, p.b_column, p.b_k, tile.column, p.n) {}
+
+    INLINE void fetch(Place to) {
+        a.fetch(to, left);
+        b.fetch(to + OFFSET_B, left);
+    }
+    INLINE void commit_to_smem(Place to) {
+        a.commit_to_smem(to);
+        b.commit_to_smem(to + OFFSET_B);
+    }
+    // All that was fetched since the last one is a group of copies, and the next tile that of the next k.
+    INLINE void commit_group() {
+        cp_async_commit_group();
+        left -= LENGTH;
+    }
+    // Until the tile that is read next is there, and no warp reads that in whose place the next one goes.
+    INLINE void await_tile() {
+        cp_async_wait_group<BUFFERS - 2>();
+        __syncthreads();
+    }
+    // Until nothing is under way, and shared memory is free for what follows the sum.
+    INLINE void drain() {
+        cp_async_wait_group<0>();
+        __syncthreads();
+    }
+    // The first tiles, into all buffers but one.
+    INLINE void fill() {
+#pragma unroll
+        for (int buffer = 0; buffer < BUFFERS - 1; ++buffer) {
+            Place to = buffers + buffer * BUFFER;
+            fetch(to);
+            commit_group();
+            commit_to_smem(to);
+        }
+        await_tile();
+    }
+};
 
 // ---------------------------------------------------------------- after the sum
 

@@ -181,91 +181,49 @@ template <int LINES, bool INNER, bool MATRIX_K> struct Reader {
     }
 };
 
-extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) product(const __grid_constant__ Product p) {
-    extern __shared__ __align__(128) u8 shared[];
-    Element* stages = reinterpret_cast<Element*>(shared);
+typedef TilePipeline<TileLoader<TILE_M, A_INNER, A_COPY>, TileLoader<TILE_N, B_INNER, B_COPY>, Element*, TILE_K, STAGES,
+                     STAGE, STAGE_A>
+    Tiles;
+typedef WarpPart<WARPS_M, WARP_M, WARP_N> Part;
+typedef float Sums[SQUARES_M][2 * SQUARES_N][4];
 
-    Tile tile = tile_of<TILE_M, TILE_N, BAND>(p, blockIdx.x);
-    i64 at[3];
-    locate_matrix(p, tile.matrix, at);
-    u32 first_k = tile.split * p.split_length;
-    i32 length = min(p.k - first_k, p.split_length);
-    TileLoader<TILE_M, A_INNER, A_COPY> loader_a(p.a + at[1] + first_k * p.a_k, p.a_row, p.a_k, tile.row, p.m);
-    TileLoader<TILE_N, B_INNER, B_COPY> loader_b(p.b + at[2] + first_k * p.b_k, p.b_column, p.b_k, tile.column, p.n);
+// A warp's operands of one step.
+struct Operands {
+    u32 a[SQUARES_M][4], b[SQUARES_N][4];
+};
+struct OperandReader {
+    Reader<TILE_M, A_INNER, false> a;
+    Reader<TILE_N, B_INNER, true> b;
 
-    int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
-    int row = warp % WARPS_M * WARP_M, column = warp / WARPS_M * WARP_N;
-    Reader<TILE_M, A_INNER, false> reader_a(row, lane);
-    Reader<TILE_N, B_INNER, true> reader_b(column, lane);
-
-    float sums[SQUARES_M][2 * SQUARES_N][4] = {};
-    i32 left = length;
+    INLINE OperandReader(const Part& part) : a(part.row, part.lane), b(part.column, part.lane) {}
+    // Of step `step`; `stage` is the address of the buffer.
+    INLINE void read(Operands& to, u32 stage, int step) const {
 #pragma unroll
-    for (int stage = 0; stage < STAGES - 1; ++stage) {
-        Element* to = stages + stage * STAGE;
-        loader_a.fetch(to, left);
-        loader_b.fetch(to + STAGE_A, left);
-        cp_async_commit_group();
-        loader_a.commit_to_smem(to);
-        loader_b.commit_to_smem(to + STAGE_A);
-        left -= TILE_K;
+        for (int i = 0; i < SQUARES_M; ++i) a.read(to.a[i], stage, i, step);
+#pragma unroll
+        for (int j = 0; j < SQUARES_N; ++j) b.read(to.b[j], stage + STAGE_A * 2, j, step);
     }
-    cp_async_wait_group<STAGES - 2>();
-    __syncthreads();
+};
 
-    u32 a[2][SQUARES_M][4], b[2][SQUARES_N][4];
-    u32 first_stage = cvta_to_shared(stages);
-    int reading = 0, writing = STAGES - 1;
+// The products of one step are added up.
+INLINE void multiply(Sums& sums, const Operands& operands) {
 #pragma unroll
-    for (int i = 0; i < SQUARES_M; ++i) reader_a.read(a[0][i], first_stage, i, 0);
+    for (int j = 0; j < 2 * SQUARES_N; ++j)
 #pragma unroll
-    for (int j = 0; j < SQUARES_N; ++j) reader_b.read(b[0][j], first_stage + STAGE_A * 2, j, 0);
-#pragma unroll 1
-    for (i32 done = 0; done < length; done += TILE_K) {
-#pragma unroll
-        for (int step = 0; step < STEPS; ++step) {
-            // The next operands are read while these are multiplied, also across the end of the tile.
-            if (step == STEPS - 1) {
-                loader_a.commit_to_smem(stages + writing * STAGE);
-                loader_b.commit_to_smem(stages + writing * STAGE + STAGE_A);
-                writing = writing == STAGES - 1 ? 0 : writing + 1;
-                reading = reading == STAGES - 1 ? 0 : reading + 1;
-                cp_async_wait_group<STAGES - 2>();
-                __syncthreads();
-            }
-            u32 from = first_stage + reading * (STAGE * 2);
-#pragma unroll
-            for (int i = 0; i < SQUARES_M; ++i) reader_a.read(a[(step + 1) % 2][i], from, i, (step + 1) % STEPS);
-#pragma unroll
-            for (int j = 0; j < SQUARES_N; ++j)
-                reader_b.read(b[(step + 1) % 2][j], from + STAGE_A * 2, j, (step + 1) % STEPS);
-            if (step == 0) {
-                loader_a.fetch(stages + writing * STAGE, left);
-                loader_b.fetch(stages + writing * STAGE + STAGE_A, left);
-            }
-            if (step == STEPS - 2) {
-                cp_async_commit_group();
-                left -= TILE_K;
-            }
-#pragma unroll
-            for (int j = 0; j < 2 * SQUARES_N; ++j)
-#pragma unroll
-                for (int i = 0; i < SQUARES_M; ++i) {
-                    const u32(&both)[4] = b[step % 2][j / 2];
-                    // Back and forth: neighbours in time share an operand.
-                    int to = j % 2 ? SQUARES_M - 1 - i : i;
-                    mma_m16n8k16(sums[to][j], a[step % 2][to], both[j % 2 * 2], both[j % 2 * 2 + 1], Element());
-                }
+        for (int i = 0; i < SQUARES_M; ++i) {
+            const u32(&both)[4] = operands.b[j / 2];
+            // Back and forth: neighbours in time share an operand.
+            int to = j % 2 ? SQUARES_M - 1 - i : i;
+            mma_m16n8k16(sums[to][j], operands.a[to], both[j % 2 * 2], both[j % 2 * 2 + 1], Element());
         }
-    }
-    cp_async_wait_group<0>();
-    __syncthreads();
+}
 
-    tile = tile_of<TILE_M, TILE_N, BAND>(p, opaque(blockIdx.x));
-    locate_matrix(p, tile.matrix, at);
-    // Lane l holds columns 2 (l % 4) and the next of rows l / 4 and l / 4 + 8 of a 16 x 8 square.
-    float* block = reinterpret_cast<float*>(shared) + warp * (16 * LEAD_Y);
-    float* mine = block + lane / 4 * LEAD_Y + lane % 4 * 2;
+// y of a warp's sums, a row of squares at a time by way of shared memory. Lane l holds columns 2 (l % 4) and the next of rows l / 4 and l / 4 + 8
+// of a 16 x 8 square.
+INLINE void finish_sums(const Product& p, const Tile& tile, const i64 (&at)[3], const Part& part, float* shared,
+                        const Sums& sums) {
+    float* block = shared + part.warp * (16 * LEAD_Y);
+    float* mine = block + part.lane / 4 * LEAD_Y + part.lane % 4 * 2;
 #pragma unroll
     for (int i = 0; i < SQUARES_M; ++i) {
 #pragma unroll
@@ -274,7 +232,44 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) product(const __
             store<float, 2>(mine + 8 * LEAD_Y + j * 8, Pack<float, 2>{{sums[i][j][2], sums[i][j][3]}});
         }
         __syncwarp();
-        finish_block<16, WARP_N, LEAD_Y>(p, tile, at, block, tile.row + row + i * 16, tile.column + column);
+        finish_block<16, WARP_N, LEAD_Y>(p, tile, at, block, tile.row + part.row + i * 16, tile.column + part.column);
         __syncwarp();
     }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) product(const __grid_constant__ Product p) {
+    extern __shared__ __align__(128) u8 shared[];
+    Element* stages = reinterpret_cast<Element*>(shared);
+    i64 at[3];
+    Tile tile = locate_tile<TILE_M, TILE_N, BAND>(p, blockIdx.x, at);
+    Tiles tiles(p, tile, at, stages);
+    Part part;
+    OperandReader reader(part);
+    Sums sums = {};
+    tiles.fill();
+
+    Operands operands[2];
+    u32 first_stage = cvta_to_shared(stages);
+    int reading = 0, writing = STAGES - 1;
+    reader.read(operands[0], first_stage, 0);
+#pragma unroll 1
+    for (i32 done = 0; done < tiles.length; done += TILE_K) {
+#pragma unroll
+        for (int step = 0; step < STEPS; ++step) {
+            // The next operands are read while these are multiplied, also across the end of the tile.
+            if (step == STEPS - 1) {
+                tiles.commit_to_smem(stages + writing * STAGE);
+                writing = writing == STAGES - 1 ? 0 : writing + 1;
+                reading = reading == STAGES - 1 ? 0 : reading + 1;
+                tiles.await_tile();
+            }
+            reader.read(operands[(step + 1) % 2], first_stage + reading * (STAGE * 2), (step + 1) % STEPS);
+            if (step == 0) tiles.fetch(stages + writing * STAGE);
+            if (step == STEPS - 2) tiles.commit_group();
+            multiply(sums, operands[step % 2]);
+        }
+    }
+    tiles.drain();
+    tile = locate_tile<TILE_M, TILE_N, BAND>(p, opaque(blockIdx.x), at);
+    finish_sums(p, tile, at, part, reinterpret_cast<float*>(shared), sums);
 }

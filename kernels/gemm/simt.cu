@@ -202,100 +202,99 @@ INLINE u64 multiply_add(u64 a, u64 b, u64 sum) { return a * b + sum; }
 // one bank in every multiply_add.
 INLINE void store_alone(Sum* to, Sum value) { *reinterpret_cast<volatile Sum*>(to) = value; }
 
-extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) product(const __grid_constant__ Product p) {
-    extern __shared__ __align__(16) u8 shared[];
-    Sum* stages = reinterpret_cast<Sum*>(shared);
+typedef TilePipeline<TileLoader<TILE_M, COPY_A, LEAD_A>, TileLoader<TILE_N, COPY_B, LEAD_B>, Sum*, TILE_K, STAGES,
+                     STAGE, STAGE_A>
+    Tiles;
+typedef WarpPart<WARPS_M, WARP_M, WARP_N> Part;
+typedef Sum Sums[THREAD_M][THREAD_N];
 
-    Tile tile = tile_of<TILE_M, TILE_N, BAND>(p, blockIdx.x);
-    i64 at[3];
-    locate_matrix(p, tile.matrix, at);
-    u32 first_k = tile.split * p.split_length;
-    i32 length = min(p.k - first_k, p.split_length);
-    TileLoader<TILE_M, COPY_A, LEAD_A> loader_a(p.a + at[1] + first_k * p.a_k, p.a_row, p.a_k, tile.row, p.m);
-    TileLoader<TILE_N, COPY_B, LEAD_B> loader_b(p.b + at[2] + first_k * p.b_k, p.b_column, p.b_k, tile.column, p.n);
+// A lane's lines of both operands. Lanes next to each other read two lines of the operand that has fewer lanes: a quarter of a warp then reads half
+// as much.
+struct OperandReader {
+    static constexpr int MANY = largest(LANES_M, LANES_N);
+    Reader<LANES_M, A_INNER, LEAD_A> a;
+    Reader<LANES_N, B_INNER, LEAD_B> b;
 
-    // Lanes next to each other read two lines of the operand that has fewer lanes: a quarter of a warp then reads half as much.
-    int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
-    constexpr int MANY = largest(LANES_M, LANES_N);
-    int of_few = lane / (2 * MANY) * 2 + lane % 2;
-    int of_many = lane / 2 % MANY;
-    int row = warp % WARPS_M * WARP_M, column = warp / WARPS_M * WARP_N;
-    Reader<LANES_M, A_INNER, LEAD_A> reader_a(row, LANES_M < LANES_N ? of_few : of_many);
-    Reader<LANES_N, B_INNER, LEAD_B> reader_b(column, LANES_M < LANES_N ? of_many : of_few);
+    INLINE static int of_few(int lane) { return lane / (2 * MANY) * 2 + lane % 2; }
+    INLINE static int of_many(int lane) { return lane / 2 % MANY; }
+    INLINE OperandReader(const Part& part)
+        : a(part.row, LANES_M < LANES_N ? of_few(part.lane) : of_many(part.lane)),
+          b(part.column, LANES_M < LANES_N ? of_many(part.lane) : of_few(part.lane)) {}
+};
 
-    Sum sums[THREAD_M][THREAD_N] = {};
-    i32 left = length;
+// The products of DEPTH k are added up, those of PART columns from `first` on.
+INLINE void multiply(Sums& sums, const Sum (&a)[DEPTH][THREAD_M], const Sum (&b)[DEPTH][PART], int first) {
 #pragma unroll
-    for (int stage = 0; stage < STAGES - 1; ++stage) {
-        Sum* to = stages + stage * STAGE;
-        loader_a.fetch(to, left);
-        loader_b.fetch(to + STAGE_A, left);
-        cp_async_commit_group();
-        loader_a.commit_to_smem(to);
-        loader_b.commit_to_smem(to + STAGE_A);
-        left -= TILE_K;
-    }
-    cp_async_wait_group<STAGES - 2>();
-    __syncthreads();
-
-    Sum a[2][DEPTH][THREAD_M], b[2][DEPTH][PART];
-    const Sum* reading = stages;
-    Sum* writing = stages + (STAGES - 1) * STAGE;
-    reader_a.read(a[0], reading, 0, 0);
-    reader_b.read(b[0], reading + STAGE_A, 0, 0);
-    constexpr int STEPS = TILE_K / DEPTH * PARTS;
-    static_assert(TILE_K % (2 * DEPTH) == 0, "numbers alternate between two sets of registers");
-#pragma unroll 1
-    for (i32 done = 0; done < length; done += TILE_K) {
+    for (int e = 0; e < DEPTH; ++e)
 #pragma unroll
-        for (int step = 0; step < STEPS; ++step) {
-            // The next numbers are read while these are multiplied, also across the end of the tile.
-            if (step == STEPS - 1) {
-                loader_a.commit_to_smem(writing);
-                loader_b.commit_to_smem(writing + STAGE_A);
-                writing = writing == stages + (STAGES - 1) * STAGE ? stages : writing + STAGE;
-                reading = reading == stages + (STAGES - 1) * STAGE ? stages : reading + STAGE;
-                cp_async_wait_group<STAGES - 2>();
-                __syncthreads();
+        for (int j = 0; j < PART; ++j)
+#pragma unroll
+            for (int i = 0; i < THREAD_M; ++i) {
+                Sum& sum = sums[i][first + j];
+                sum = multiply_add(a[e][i], b[e][j], sum);
             }
-            int next = (step + 1) % STEPS;
-            int next_k = next / PARTS * DEPTH;
-            if (next % PARTS == 0) reader_a.read(a[(step + 1) / PARTS % 2], reading, 0, next_k);
-            reader_b.read(b[(step + 1) % 2], reading + STAGE_A, next % PARTS * PART, next_k);
-            if (step == 0) {
-                loader_a.fetch(writing, left);
-                loader_b.fetch(writing + STAGE_A, left);
-                cp_async_commit_group();
-                left -= TILE_K;
-            }
-#pragma unroll
-            for (int e = 0; e < DEPTH; ++e)
-#pragma unroll
-                for (int j = 0; j < PART; ++j)
-#pragma unroll
-                    for (int i = 0; i < THREAD_M; ++i) {
-                        Sum& sum = sums[i][step % PARTS * PART + j];
-                        sum = multiply_add(a[step / PARTS % 2][e][i], b[step % 2][e][j], sum);
-                    }
-        }
-    }
-    cp_async_wait_group<0>();
-    __syncthreads();
+}
 
-    tile = tile_of<TILE_M, TILE_N, BAND>(p, opaque(blockIdx.x));
-    locate_matrix(p, tile.matrix, at);
-    Sum* block = stages + warp * (BLOCK_M * LEAD_Y);
+// y of a warp's sums, BLOCK_M rows at a time by way of shared memory.
+INLINE void finish_sums(const Product& p, const Tile& tile, const i64 (&at)[3], const Part& part,
+                        const OperandReader& reader, Sum* shared, const Sums& sums) {
+    Sum* block = shared + part.warp * (BLOCK_M * LEAD_Y);
 #pragma unroll
     for (int group = 0; group < THREAD_M; group += PACK) {
 #pragma unroll
         for (int i = group; i < group + PACK; ++i) {
-            Sum* to = block + (reader_a.line(i) - group * LANES_M) * LEAD_Y;
+            Sum* to = block + (reader.a.line(i) - group * LANES_M) * LEAD_Y;
 #pragma unroll
-            for (int j = 0; j < THREAD_N; ++j) store_alone(to + reader_b.line(j), sums[i][j]);
+            for (int j = 0; j < THREAD_N; ++j) store_alone(to + reader.b.line(j), sums[i][j]);
         }
         __syncwarp();
-        finish_block<BLOCK_M, WARP_N, LEAD_Y>(p, tile, at, block, tile.row + row + group * LANES_M,
-                                              tile.column + column);
+        finish_block<BLOCK_M, WARP_N, LEAD_Y>(p, tile, at, block, tile.row + part.row + group * LANES_M,
+                                              tile.column + part.column);
         __syncwarp();
     }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) product(const __grid_constant__ Product p) {
+    extern __shared__ __align__(16) u8 shared[];
+    Sum* stages = reinterpret_cast<Sum*>(shared);
+    i64 at[3];
+    Tile tile = locate_tile<TILE_M, TILE_N, BAND>(p, blockIdx.x, at);
+    Tiles tiles(p, tile, at, stages);
+    Part part;
+    OperandReader reader(part);
+    Sums sums = {};
+    tiles.fill();
+
+    Sum a[2][DEPTH][THREAD_M], b[2][DEPTH][PART];
+    const Sum* reading = stages;
+    Sum* writing = stages + (STAGES - 1) * STAGE;
+    reader.a.read(a[0], reading, 0, 0);
+    reader.b.read(b[0], reading + STAGE_A, 0, 0);
+    constexpr int STEPS = TILE_K / DEPTH * PARTS;
+    static_assert(TILE_K % (2 * DEPTH) == 0, "numbers alternate between two sets of registers");
+#pragma unroll 1
+    for (i32 done = 0; done < tiles.length; done += TILE_K) {
+#pragma unroll
+        for (int step = 0; step < STEPS; ++step) {
+            // The next numbers are read while these are multiplied, also across the end of the tile.
+            if (step == STEPS - 1) {
+                tiles.commit_to_smem(writing);
+                writing = writing == stages + (STAGES - 1) * STAGE ? stages : writing + STAGE;
+                reading = reading == stages + (STAGES - 1) * STAGE ? stages : reading + STAGE;
+                tiles.await_tile();
+            }
+            int next = (step + 1) % STEPS;
+            int next_k = next / PARTS * DEPTH;
+            if (next % PARTS == 0) reader.a.read(a[(step + 1) / PARTS % 2], reading, 0, next_k);
+            reader.b.read(b[(step + 1) % 2], reading + STAGE_A, next % PARTS * PART, next_k);
+            if (step == 0) {
+                tiles.fetch(writing);
+                tiles.commit_group();
+            }
+            multiply(sums, a[step / PARTS % 2], b[step % 2], step % PARTS * PART);
+        }
+    }
+    tiles.drain();
+    tile = locate_tile<TILE_M, TILE_N, BAND>(p, opaque(blockIdx.x), at);
+    finish_sums(p, tile, at, part, reader, stages, sums);
 }

@@ -141,6 +141,8 @@ template <int LINES, bool INNER, int TOGETHER, int COPY> struct TileLoader {
         }
         from += k_step;
     }
+    // None goes through registers.
+    INLINE void commit_to_smem(u32) {}
 };
 
 // What mma reads as TF32, rounded to nearest, ties away from zero: it leaves out the last 13 bits, so half of the last bit that it reads is added, a 2^-11th of the
@@ -198,6 +200,28 @@ template <int LINES, bool INNER, int WARP_LINES, bool PLACE_FIRST> struct Reader
     }
 };
 
+typedef TilePipeline<TileLoader<TILE_M, A_INNER, TOGETHER_M, A_COPY>, TileLoader<TILE_N, B_INNER, TOGETHER_N, B_COPY>,
+                     u32, TILE_K, STAGES, STAGE, STAGE_A>
+    Tiles;
+typedef WarpPart<WARPS_M, WARP_M, WARP_N> Part;
+typedef float Sums[PAIRS_M][2 * PAIRS_N][4];
+
+// A warp's operands of one step.
+struct Operands {
+    u32 a[PAIRS_M][4], b[PAIRS_N][4];
+};
+struct OperandReader {
+    Reader<TILE_M, A_INNER, WARP_M, false> a;
+    Reader<TILE_N, B_INNER, WARP_N, true> b;
+
+    INLINE OperandReader(const Part& part) : a(part.row, part.lane), b(part.column, part.lane) {}
+    // Of step `step`; `stage` is the address of the buffer.
+    INLINE void read(Operands& to, u32 stage, int step) const {
+        a.read(to.a, stage, step);
+        b.read(to.b, stage + STAGE_A, step);
+    }
+};
+
 template <int PAIRS> INLINE void round_all(u32 (&to)[PAIRS][4], const u32 (&from)[PAIRS][4]) {
 #pragma unroll
     for (int pair = 0; pair < PAIRS; ++pair)
@@ -205,83 +229,25 @@ template <int PAIRS> INLINE void round_all(u32 (&to)[PAIRS][4], const u32 (&from
         for (int i = 0; i < 4; ++i) to[pair][i] = rounded(from[pair][i]);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) product(const __grid_constant__ Product p) {
-    extern __shared__ __align__(128) u8 shared[];
-
-    Tile tile = tile_of<TILE_M, TILE_N, BAND>(p, blockIdx.x);
-    i64 at[3];
-    locate_matrix(p, tile.matrix, at);
-    u32 first_k = tile.split * p.split_length;
-    i32 length = min(p.k - first_k, p.split_length);
-    TileLoader<TILE_M, A_INNER, TOGETHER_M, A_COPY> loader_a(p.a + at[1] + first_k * p.a_k, p.a_row, p.a_k, tile.row,
-                                                             p.m);
-    TileLoader<TILE_N, B_INNER, TOGETHER_N, B_COPY> loader_b(p.b + at[2] + first_k * p.b_k, p.b_column, p.b_k,
-                                                             tile.column, p.n);
-
-    int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
-    int row = warp % WARPS_M * WARP_M, column = warp / WARPS_M * WARP_N;
-    Reader<TILE_M, A_INNER, WARP_M, false> reader_a(row, lane);
-    Reader<TILE_N, B_INNER, WARP_N, true> reader_b(column, lane);
-
-    float sums[PAIRS_M][2 * PAIRS_N][4] = {};
-    u32 stages = cvta_to_shared(shared);
-    i32 left = length;
+// The products of one step are added up.
+INLINE void multiply(Sums& sums, const Operands& operands) {
 #pragma unroll
-    for (int stage = 0; stage < STAGES - 1; ++stage) {
-        loader_a.fetch(stages + stage * STAGE, left);
-        loader_b.fetch(stages + stage * STAGE + STAGE_A, left);
-        cp_async_commit_group();
-        left -= TILE_K;
-    }
-    cp_async_wait_group<STAGES - 2>();
-    __syncthreads();
-
-    u32 a[PAIRS_M][4], b[PAIRS_N][4], next_a[PAIRS_M][4], next_b[PAIRS_N][4];
-    u32 reading = stages, writing = stages + (STAGES - 1) * STAGE;
-    reader_a.read(next_a, reading, 0);
-    reader_b.read(next_b, reading + STAGE_A, 0);
-#pragma unroll 1
-    for (i32 done = 0; done < length; done += TILE_K) {
+    for (int j = 0; j < 2 * PAIRS_N; ++j)
 #pragma unroll
-        for (int step = 0; step < STEPS; ++step) {
-            round_all(a, next_a);
-            round_all(b, next_b);
-            // The next operands are read while these are multiplied, also across the end of the tile.
-            if (step == STEPS - 1) {
-                writing = writing == stages + (STAGES - 1) * STAGE ? stages : writing + STAGE;
-                reading = reading == stages + (STAGES - 1) * STAGE ? stages : reading + STAGE;
-                cp_async_wait_group<STAGES - 2>();
-                __syncthreads();
-            }
-            reader_a.read(next_a, reading, (step + 1) % STEPS);
-            reader_b.read(next_b, reading + STAGE_A, (step + 1) % STEPS);
-            if (step == 0) {
-                loader_a.fetch(writing, left);
-                loader_b.fetch(writing + STAGE_A, left);
-            }
-            if (step == STEPS - 2) {
-                cp_async_commit_group();
-                left -= TILE_K;
-            }
-#pragma unroll
-            for (int j = 0; j < 2 * PAIRS_N; ++j)
-#pragma unroll
-                for (int i = 0; i < PAIRS_M; ++i) {
-                    const u32(&both)[4] = b[j / 2];
-                    // Back and forth: neighbours in time share an operand.
-                    int to = j % 2 ? PAIRS_M - 1 - i : i;
-                    mma_m16n8k8_tf32(sums[to][j], a[to], both[j % 2 * 2], both[j % 2 * 2 + 1]);
-                }
+        for (int i = 0; i < PAIRS_M; ++i) {
+            const u32(&both)[4] = operands.b[j / 2];
+            // Back and forth: neighbours in time share an operand.
+            int to = j % 2 ? PAIRS_M - 1 - i : i;
+            mma_m16n8k8_tf32(sums[to][j], operands.a[to], both[j % 2 * 2], both[j % 2 * 2 + 1]);
         }
-    }
-    cp_async_wait_group<0>();
-    __syncthreads();
+}
 
-    tile = tile_of<TILE_M, TILE_N, BAND>(p, opaque(blockIdx.x));
-    locate_matrix(p, tile.matrix, at);
-    // Of a pair of eights of rows and an eight of columns, lane 4 g + t holds rows g of the first and of the second, columns 2 t and 2 t + 1.
-    float* block = reinterpret_cast<float*>(shared) + warp * (BLOCK_M * LEAD_Y);
-    float* mine = block + lane / 4 * TOGETHER_M * LEAD_Y + lane % 4 * 2 * TOGETHER_N;
+// y of a warp's sums, BLOCK_M rows at a time by way of shared memory. Of a pair of eights of rows and an eight of columns, lane 4 g + t holds
+// rows g of the first and of the second, columns 2 t and 2 t + 1.
+INLINE void finish_sums(const Product& p, const Tile& tile, const i64 (&at)[3], const Part& part, float* shared,
+                        const Sums& sums) {
+    float* block = shared + part.warp * (BLOCK_M * LEAD_Y);
+    float* mine = block + part.lane / 4 * TOGETHER_M * LEAD_Y + part.lane % 4 * 2 * TOGETHER_N;
 #pragma unroll
     for (int group = 0; group < WARP_M; group += BLOCK_M) {
 #pragma unroll
@@ -297,7 +263,45 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) product(const __
                     store<float, TOGETHER_N>(mine + eight * LEAD_Y + first + next * TOGETHER_N, pack);
                 }
         __syncwarp();
-        finish_block<BLOCK_M, WARP_N, LEAD_Y>(p, tile, at, block, tile.row + row + group, tile.column + column);
+        finish_block<BLOCK_M, WARP_N, LEAD_Y>(p, tile, at, block, tile.row + part.row + group,
+                                              tile.column + part.column);
         __syncwarp();
     }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) product(const __grid_constant__ Product p) {
+    extern __shared__ __align__(128) u8 shared[];
+    i64 at[3];
+    Tile tile = locate_tile<TILE_M, TILE_N, BAND>(p, blockIdx.x, at);
+    u32 stages = cvta_to_shared(shared);
+    Tiles tiles(p, tile, at, stages);
+    Part part;
+    OperandReader reader(part);
+    Sums sums = {};
+    tiles.fill();
+
+    Operands operands, next;
+    u32 reading = stages, writing = stages + (STAGES - 1) * STAGE;
+    reader.read(next, reading, 0);
+#pragma unroll 1
+    for (i32 done = 0; done < tiles.length; done += TILE_K) {
+#pragma unroll
+        for (int step = 0; step < STEPS; ++step) {
+            round_all(operands.a, next.a);
+            round_all(operands.b, next.b);
+            // The next operands are read while these are multiplied, also across the end of the tile.
+            if (step == STEPS - 1) {
+                writing = writing == stages + (STAGES - 1) * STAGE ? stages : writing + STAGE;
+                reading = reading == stages + (STAGES - 1) * STAGE ? stages : reading + STAGE;
+                tiles.await_tile();
+            }
+            reader.read(next, reading, (step + 1) % STEPS);
+            if (step == 0) tiles.fetch(writing);
+            if (step == STEPS - 2) tiles.commit_group();
+            multiply(sums, operands);
+        }
+    }
+    tiles.drain();
+    tile = locate_tile<TILE_M, TILE_N, BAND>(p, opaque(blockIdx.x), at);
+    finish_sums(p, tile, at, part, reinterpret_cast<float*>(shared), sums);
 }

@@ -231,30 +231,90 @@ struct Ring {
 #define KEPT (TOGETHER * PACKS * PACK <= 16)
 #define WEIGHTS_KEPT (KEPT || TOGETHER > 1)
 
+// A thread's sums of its columns: of dweight, then of dbias.
+typedef C ColumnParts[largest(SUMS, 1)][PACKS][PACK];
+
+// The sums of a block's rows: its teams add theirs one after the other, and the last one writes.
+INLINE void write_partials(const NormGrad& p, const Cut& cut, int member, const ColumnParts& sums) {
+    C* partials = p.partials + u64(blockIdx.x) * SUMS * p.columns;
+    constexpr int WIDEST = TEAMS > 1 ? PACKS * TEAM * PACK : 1;
+    // Stores of 16 bytes: one by one they would touch as many sectors as there are numbers.
+    constexpr int VECTOR = PACK * sizeof(C) <= 16 ? PACK : 16 / sizeof(C);
+    __shared__ C of_block[largest(SUMS, 1)][WIDEST];
+#pragma unroll 1
+    for (int team = 0; team < TEAMS; ++team) {
+        if (TEAMS > 1) __syncthreads();
+        if (TEAMS > 1 && threadIdx.x / TEAM != team) continue;
+#pragma unroll
+        for (int s = 0; s < SUMS; ++s)
+#pragma unroll
+            for (int k = 0; k < PACKS; ++k) {
+                int pack = member + k * TEAM;
+                if (pack >= cut.packs) continue;
+#pragma unroll
+                for (int first = 0; first < PACK; first += VECTOR) {
+                    Pack<C, VECTOR> value;
+#pragma unroll
+                    for (int e = 0; e < VECTOR; ++e) {
+                        C* place = &of_block[s][TEAMS > 1 ? pack * PACK + first + e : 0];
+                        value.of[e] = team > 0 ? *place + sums[s][k][first + e] : sums[s][k][first + e];
+                        if (team < TEAMS - 1) *place = value.of[e];
+                    }
+                    if (team == TEAMS - 1) store<C, VECTOR>(partials + u64(s) * p.columns + pack * PACK + first, value);
+                }
+            }
+    }
+}
+
+// Mean and r of a team's rows of one turn, 0 of rows that there are not; the rows are `step` apart.
+INLINE void read_statistics(C (&mean)[TOGETHER], C (&reciprocal)[TOGETHER], const NormGrad& p, u64 row, u64 step) {
+#pragma unroll
+    for (int r = 0; r < TOGETHER; ++r) {
+        mean[r] = reciprocal[r] = 0;
+        if (row + r * step >= p.rows) continue;
+        if (CENTRED) mean[r] = p.mean[row + r * step];
+        reciprocal[r] = p.reciprocal[row + r * step];
+    }
+}
+
+// Starts the rows of a team, one turn after the other.
+struct Starts {
+    const Ring& ring;
+    u64 row, rows, step;
+    // Where this thread's first pack of the next row lies.
+    const T *x, *dy;
+    i64 x_step, dy_step;
+
+    INLINE Starts(const NormGrad& p, const Ring& ring, u64 row, u64 step)
+        : ring(ring), row(row), rows(p.rows), step(step) {
+        x = p.x + i64(row) * p.x_stride + ring.member * PACK;
+        dy = p.dy + i64(row) * p.dy_stride + ring.member * PACK;
+        x_step = i64(step) * p.x_stride, dy_step = i64(step) * p.dy_stride;
+    }
+    INLINE void start(int stage) {
+#pragma unroll
+        for (int r = 0; r < TOGETHER; ++r) {
+            if (row < rows) ring.start(x, dy, stage, r);
+            row += step;
+            x += x_step;
+            dy += dy_step;
+        }
+        ring.commit();
+    }
+};
+
 INLINE void rows_grad_in_registers(const NormGrad& p) {
     int member = member_of_team();
     u64 step = u64(gridDim.x) * TEAMS;
     Cut whole(p.x, p.columns);
     Ring ring{whole, member};
     u64 row = row_of_thread();
-    // Where this thread's first pack lies: in the rows that are started next, and in the row that is written next.
-    const T* x_place = p.x + i64(row) * p.x_stride + member * PACK;
-    const T* dy_place = p.dy + i64(row) * p.dy_stride + member * PACK;
+    Starts starts(p, ring, row, step);
+    // Where this thread's first pack of the row lies that is written next.
     T* dx_place = p.dx + i64(row) * p.dx_stride + member * PACK;
-    i64 x_step = i64(step) * p.x_stride, dy_step = i64(step) * p.dy_stride, dx_step = i64(step) * p.dx_stride;
-    u64 started = row;
-    auto start = [&](int stage) {
+    i64 dx_step = i64(step) * p.dx_stride;
 #pragma unroll
-        for (int r = 0; r < TOGETHER; ++r) {
-            if (started < p.rows) ring.start(x_place, dy_place, stage, r);
-            started += step;
-            x_place += x_step;
-            dy_place += dy_step;
-        }
-        ring.commit();
-    };
-#pragma unroll
-    for (int stage = 0; stage < STAGES - 1; ++stage) start(stage);
+    for (int stage = 0; stage < STAGES - 1; ++stage) starts.start(stage);
     auto weight_at = [&](int k) {
         return p.weight && member + k * TEAM < whole.packs ? load_raw(p.weight + (member + k * TEAM) * PACK)
                                                            : Raw::filled(C(1));
@@ -265,16 +325,7 @@ INLINE void rows_grad_in_registers(const NormGrad& p) {
         for (int k = 0; k < PACKS; ++k) weights[k] = weight_at(k);
     C sums[largest(SUMS, 1)][PACKS][PACK] = {};
     C next_mean[TOGETHER], next_reciprocal[TOGETHER];
-    auto read_statistics = [&](u64 from) {
-#pragma unroll
-        for (int r = 0; r < TOGETHER; ++r) {
-            next_mean[r] = next_reciprocal[r] = 0;
-            if (from + r * step >= p.rows) continue;
-            if (CENTRED) next_mean[r] = p.mean[from + r * step];
-            next_reciprocal[r] = p.reciprocal[from + r * step];
-        }
-    };
-    read_statistics(row);
+    read_statistics(next_mean, next_reciprocal, p, row, step);
     C share = C(1) / C(p.columns);
     int turn = 0, stage = 0;
     // All teams of a block go as often as its first one: they take part in exchanges.
@@ -287,7 +338,7 @@ INLINE void rows_grad_in_registers(const NormGrad& p) {
             reciprocal[r] = next_reciprocal[r], mean[r] = next_mean[r];
             offset[r] = -mean[r] * reciprocal[r];
         }
-        read_statistics(row + TOGETHER * step);
+        read_statistics(next_mean, next_reciprocal, p, row + TOGETHER * step, step);
         // One instruction less for halves, whose own rounding is far coarser.
         auto normal_of = [&](C x, int r) {
             return sizeof(T) == 2 ? x * reciprocal[r] + offset[r] : (x - mean[r]) * reciprocal[r];
@@ -319,7 +370,7 @@ INLINE void rows_grad_in_registers(const NormGrad& p) {
             }
         }
         // Into the stage that was read in the last turn.
-        start(stage == 0 ? STAGES - 1 : stage - 1);
+        starts.start(stage == 0 ? STAGES - 1 : stage - 1);
         team_sums<0>(totals, turn);
 #pragma unroll
         for (int r = 0; r < TOGETHER; ++r) {
@@ -345,36 +396,7 @@ INLINE void rows_grad_in_registers(const NormGrad& p) {
         }
         stage = stage == STAGES - 1 ? 0 : stage + 1;
     }
-    if (SUMS == 0) return;
-    C* partials = p.partials + u64(blockIdx.x) * SUMS * p.columns;
-    constexpr int WIDEST = TEAMS > 1 ? PACKS * TEAM * PACK : 1;
-    // Stores of 16 bytes: one by one they would touch as many sectors as there are numbers.
-    constexpr int VECTOR = PACK * sizeof(C) <= 16 ? PACK : 16 / sizeof(C);
-    __shared__ C of_block[largest(SUMS, 1)][WIDEST];
-    // The teams of a block add theirs one after the other; the last one writes.
-#pragma unroll 1
-    for (int team = 0; team < TEAMS; ++team) {
-        if (TEAMS > 1) __syncthreads();
-        if (TEAMS > 1 && threadIdx.x / TEAM != team) continue;
-#pragma unroll
-        for (int s = 0; s < SUMS; ++s)
-#pragma unroll
-            for (int k = 0; k < PACKS; ++k) {
-                int pack = member + k * TEAM;
-                if (pack >= whole.packs) continue;
-#pragma unroll
-                for (int first = 0; first < PACK; first += VECTOR) {
-                    Pack<C, VECTOR> value;
-#pragma unroll
-                    for (int e = 0; e < VECTOR; ++e) {
-                        C* place = &of_block[s][TEAMS > 1 ? pack * PACK + first + e : 0];
-                        value.of[e] = team > 0 ? *place + sums[s][k][first + e] : sums[s][k][first + e];
-                        if (team < TEAMS - 1) *place = value.of[e];
-                    }
-                    if (team == TEAMS - 1) store<C, VECTOR>(partials + u64(s) * p.columns + pack * PACK + first, value);
-                }
-            }
-    }
+    if (SUMS > 0) write_partials(p, whole, member, sums);
 }
 
 INLINE void rows_grad_in_two_readings(const NormGrad& p) {
