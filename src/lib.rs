@@ -43,6 +43,8 @@ pub use ternion_cuda::Nvtx;
 #[doc(inline)]
 pub use ternion_data as data;
 #[doc(inline)]
+pub use ternion_linalg as linalg;
+#[doc(inline)]
 pub use ternion_nn as nn;
 #[doc(inline)]
 pub use ternion_train as train;
