@@ -53,6 +53,10 @@ pub fn eliminated(a: &Matrix, b: &Matrix) -> (Matrix, f64) {
             determinant = -determinant;
         }
         determinant *= rows[k][k];
+        if rows[k][k] == 0.0 {
+            // Singular: what is left of the column is 0, and no multiple of it is taken away.
+            continue;
+        }
         for i in 0..size {
             if i == k {
                 continue;
