@@ -1,6 +1,6 @@
 //! Rows of decompositions.
 
-use super::oracles::{each, each_matrix, eigh, gram_schmidt, identity, svd, symmetric};
+use super::oracles::{Matrix, each, each_matrix, eigh, gram_schmidt, identity, svd, symmetric};
 use super::{of, row, spread, symmetric as symmetric_tensor, zeros};
 use crate::prelude::*;
 use ternion_linalg as linalg;
@@ -105,13 +105,12 @@ fn orthogonal() -> Vec<OpCase> {
 /// The product of reflections, each a matrix of its own.
 fn reflected(a: &Array, tau: &Array) -> Array {
     let ([rows, columns], count) = (sizes(a), tau.shape[tau.rank() - 1]);
-    let mut batch = 0;
     let taus: Vec<Vec<f64>> = match count {
         0 => vec![Vec::new(); 1],
         _ => tau.data.chunks(count).map(<[f64]>::to_vec).collect(),
     };
     let mut found = Vec::new();
-    for matrix in super::oracles::matrices(a) {
+    for (batch, matrix) in super::oracles::matrices(a).into_iter().enumerate() {
         let mut q = identity(rows);
         for k in 0..count {
             let v: Vec<f64> = (0..rows)
@@ -130,7 +129,6 @@ fn reflected(a: &Array, tau: &Array) -> Array {
             q = super::oracles::product(&q, &reflection, rows);
         }
         found.extend(q.iter().flat_map(|row| row[..columns].to_vec()));
-        batch += 1;
     }
     Array::new(&a.shape, found)
 }
@@ -282,7 +280,7 @@ fn lower_upper() -> Vec<OpCase> {
 }
 
 /// Elimination with partial pivoting, in place: l below the diagonal, u on and above it.
-fn doolittle(a: &Vec<Vec<f64>>) -> Vec<Vec<f64>> {
+fn doolittle(a: &Matrix) -> Matrix {
     let mut a = a.clone();
     for k in 0..a.len().min(a[0].len()) {
         let pivot = (k..a.len()).max_by(|&i, &j| a[i][k].abs().total_cmp(&a[j][k].abs())).unwrap_or(k);

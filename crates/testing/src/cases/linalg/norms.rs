@@ -1,6 +1,6 @@
 //! Rows of norms and condition numbers.
 
-use super::oracles::{each, inverse, matrices, svd};
+use super::oracles::{Matrix, each, inverse, matrices, svd};
 use super::{of, row, spread, zeros};
 use crate::prelude::*;
 use ternion_linalg as linalg;
@@ -102,7 +102,7 @@ const NORMS: [MatrixNorm; 8] = [
     MatrixNorm::Order(f64::NEG_INFINITY),
 ];
 
-fn norm_of(norm: MatrixNorm, matrix: &Vec<Vec<f64>>) -> f64 {
+fn norm_of(norm: MatrixNorm, matrix: &Matrix) -> f64 {
     let columns = matrix[0].len();
     let extreme = |values: Vec<f64>, order: f64| {
         values.into_iter().reduce(|x, y| if order > 0.0 { x.max(y) } else { x.min(y) }).unwrap_or(f64::NAN)

@@ -1,6 +1,6 @@
 //! Rows of powers, exponentials and products.
 
-use super::oracles::{each_matrix, exp, identity, inverse, product};
+use super::oracles::{Matrix, each_matrix, exp, identity, inverse, product};
 use super::{of, row, spread, zeros};
 use crate::oracle;
 use crate::prelude::*;
@@ -11,7 +11,7 @@ pub fn rows() -> Vec<OpCase> {
     [powers(), chains(), vectors()].concat()
 }
 
-fn power(matrix: &Vec<Vec<f64>>, n: i64) -> Vec<Vec<f64>> {
+fn power(matrix: &Matrix, n: i64) -> Matrix {
     let base = if n < 0 { inverse(matrix) } else { matrix.clone() };
     (0..n.abs()).fold(identity(matrix.len()), |power, _| product(&power, &base, matrix.len()))
 }

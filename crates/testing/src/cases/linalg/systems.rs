@@ -1,6 +1,6 @@
 //! Rows of determinants, inverses and linear systems.
 
-use super::oracles::{cholesky, each, each_matrix, eliminated, identity, inverse, matrices, pinv, positive};
+use super::oracles::{Matrix, cholesky, each, each_matrix, eliminated, identity, inverse, matrices, pinv, positive};
 use super::{of, positive as positive_tensor, row, spread, zeros};
 use crate::prelude::*;
 use ternion_linalg as linalg;
@@ -15,7 +15,7 @@ fn size(x: &Array) -> usize {
     x.shape[x.rank() - 1]
 }
 
-fn determinant(matrix: &Vec<Vec<f64>>) -> f64 {
+fn determinant(matrix: &Matrix) -> f64 {
     eliminated(matrix, &identity(matrix.len())).1
 }
 
@@ -346,7 +346,7 @@ fn least(a: &Array, b: &Array) -> Array {
 }
 
 /// The rank of a matrix of whole numbers: elimination with the largest pivot of all.
-fn rank(matrix: &Vec<Vec<f64>>) -> f64 {
+fn rank(matrix: &Matrix) -> f64 {
     let mut rows = matrix.clone();
     let mut found = 0;
     while found < rows.len() {
