@@ -646,7 +646,7 @@ def logsumexp(input: Tensor, dim: SizeLike | None = None, keepdim: _bool = False
 def lt(input: Tensor, other: Other) -> Tensor:
     """Where the elements are less than those of `other`."""
 def masked_fill(input: Tensor, mask: Tensor, value: Number | Tensor) -> Tensor:
-    """The elements, but `value` where the mask is true; broadcast."""
+    """The elements, but `value` where the mask is true; broadcast. A gradient flows to a `value` that is a tensor."""
 def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """This tensor with the elements of `source`, in turn, where the mask is true.
 

@@ -896,7 +896,7 @@ class Tensor:
             ValueError: a rate that is not above 0.
         """
     def fill_(self, value: Number | Tensor) -> Self:
-        """Overwrites every element with `value`; the tensor itself.
+        """Overwrites every element with `value`; the tensor itself. A gradient flows to a `value` that is a tensor.
 
         Raises:
             TypeError: a value that is no number.
@@ -1125,7 +1125,7 @@ class Tensor:
     def index_copy_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`index_copy`, in place: the tensor itself is changed and returned."""
     def index_fill(self, dim: _int, index: Tensor, value: Any) -> Tensor:
-        """This tensor with `value` in the slices along `dim` that `index` names.
+        """This tensor with `value` in the slices along `dim` that `index` names. A gradient flows to a `value` that is a tensor.
 
         Shapes: [..], index [n] -> the input's
 
@@ -1412,9 +1412,9 @@ class Tensor:
     @property
     def mT(self) -> Tensor: ...
     def masked_fill(self, mask: Tensor, value: Number | Tensor) -> Tensor:
-        """The elements, but `value` where the mask is true; broadcast."""
+        """The elements, but `value` where the mask is true; broadcast. A gradient flows to a `value` that is a tensor."""
     def masked_fill_(self, mask: Tensor, value: Number | Tensor) -> Self:
-        """`value` in place of the elements where the mask is true; the tensor itself."""
+        """`value` in place of the elements where the mask is true; the tensor itself. A gradient flows to a `value` that is a tensor."""
     def masked_scatter(self, mask: Tensor, source: Tensor) -> Tensor:
         """This tensor with the elements of `source`, in turn, where the mask is true.
 

@@ -90,6 +90,42 @@ def unary():
             yield Case(f"{name} {name}_grad", f"{shape}", ours, theirs, (shape, drawing))
 
 
+# Composed of other ops, so without a gradient as an op.
+COMPOSED = {
+    "tan": ("tan", jnp.tan, uniform(-1, 1)),
+    "asin": ("asin", jnp.arcsin, uniform(-0.7, 0.7)),
+    "acos": ("acos", jnp.arccos, uniform(-0.7, 0.7)),
+    "sinh": ("sinh", jnp.sinh, uniform(-4, 4)),
+    "cosh": ("cosh", jnp.cosh, uniform(-4, 4)),
+    "asinh": ("asinh", jnp.arcsinh, uniform(-8, 8)),
+    "acosh": ("acosh", jnp.arccosh, uniform(1.6, 8)),
+    "atanh": ("atanh", jnp.arctanh, uniform(-0.7, 0.7)),
+    "erfc": ("erfc", jax.scipy.special.erfc, uniform(-3, 3)),
+    "exp2": ("exp2", jnp.exp2, uniform(-3, 3)),
+    "sinc": ("sinc", jnp.sinc, away(0.3)),
+    "logit": ("logit", jax.scipy.special.logit, uniform(0.2, 0.8)),
+    "hardtanh": (lambda x: F.hardtanh(x, -0.5, 0.75), lambda x: jnp.clip(x, -0.5, 0.75), lambda rng, shape: between(rng, shape) + 0.06),
+}
+
+
+def composed():
+    for name, (ours, theirs, drawing) in COMPOSED.items():
+        ours = getattr(ternion.Tensor, ours) if isinstance(ours, str) else ours
+        for shape in SHAPES:
+            yield Case(name, f"{shape}", ours, theirs, (shape, drawing))
+
+
+def chosen():
+    """What takes elements by their order, or puts them into places."""
+    yield Case("xlogy", "", ternion.xlogy, jax.scipy.special.xlogy, ((4, 3), POSITIVE), ((4, 3), POSITIVE))
+    places = np.array([2, 0, 2, 1])
+    yield Case(
+        "scatter_reduce", "sum", lambda x, s: x.scatter_reduce(0, tensor_of(places), s, "sum"), lambda x, s: x.at[places].add(s), ((3,), uniform()), ((4,), uniform())
+    )
+    yield Case("kthvalue", "", lambda x: x.kthvalue(2, -1)[0], lambda x: jnp.sort(x, -1)[..., 1], ((3, 5), distinct))
+    yield Case("median", "", lambda x: x.median(-1)[0], lambda x: jnp.median(x, -1), ((3, 5), distinct))
+
+
 def tensor_of(numbers):
     return ternion.tensor(np.asarray(numbers))
 
@@ -244,7 +280,7 @@ def attentions():
 # ---- Softmax, norms, losses
 
 
-def normalisations():
+def normalizations():
     for shape, axis in [((5,), 0), ((3, 4), 1), ((2, 3, 4), 1), ((3, 1), 1)]:
         yield Case("softmax softmax_grad", f"{shape}{axis}", lambda x, d=axis: x.softmax(d), lambda x, d=axis: jax.nn.softmax(x, axis=d), (shape, uniform()))
         yield Case(
@@ -554,5 +590,5 @@ def shapes():
 
 def cases():
     """All of them."""
-    groups = (unary, binary, scalars, reductions, products, attentions, normalisations, losses, windows, indices, shapes)
+    groups = (unary, composed, chosen, binary, scalars, reductions, products, attentions, normalizations, losses, windows, indices, shapes)
     return [case for group in groups for case in group()]

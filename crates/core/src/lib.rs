@@ -36,6 +36,7 @@ pub use check::{CheckConfig, CheckReport, OnDifference, check_ops};
 pub use device::Device;
 pub use dtype::{DType, Element, Scalar};
 pub use error::{Error, Result};
+pub use functions::indexing::ScatterReduction;
 pub use layout::Layout;
 pub use nested::NestedValues;
 pub use observe::{OpCall, close_op_observer, observe_ops, open_op_observer, unobserved};

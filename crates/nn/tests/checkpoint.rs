@@ -525,3 +525,21 @@ fn step_counts_that_cannot_be_are_errors_with_key_and_value() -> Result<()> {
     }
     Ok(())
 }
+
+#[test]
+fn a_batch_norm_loads_without_a_count_of_batches() -> Result<()> {
+    let device = device();
+    let model = BatchNorm2d::new(2, &device)?;
+    let mut state = StateDict::new();
+    for key in ["weight", "bias", "running_mean", "running_var"] {
+        state.insert(key.into(), Tensor::full([2], 3.0, DType::F32, &device)?);
+    }
+    model.load_state_dict(&state)?;
+    let loaded = model.state_dict()?;
+    assert_eq!(loaded["running_mean"].to_vec::<f32>()?, [3.0, 3.0]);
+    assert_eq!(loaded["num_batches_tracked"].to_vec::<i64>()?, [0]);
+    state.remove("running_var");
+    let error = model.load_state_dict(&state).expect_err("running_var is no count").to_string();
+    assert!(error.contains("missing: running_var"), "{error}");
+    Ok(())
+}

@@ -1,7 +1,7 @@
 //! Methods of `ternion.Tensor`, by topic. Functions of the module have the same names: `ternion.exp(x)` is `x.exp()`.
 
 pub mod attention;
-mod compare;
+pub mod compare;
 pub mod elementwise;
 mod extremes;
 pub mod functional;

@@ -99,7 +99,7 @@ fn current(object: &PyTensor, param: &Param) -> Outcome<Tensor> {
 }
 
 /// The `stacklevel` of a warning that is to be shown at the line which called into the package, by however many of its functions.
-fn level_of_caller(py: Python<'_>) -> PyResult<i32> {
+pub(crate) fn level_of_caller(py: Python<'_>) -> PyResult<i32> {
     let mut frame = py.import("sys")?.call_method0("_getframe")?;
     let mut level = 1;
     loop {

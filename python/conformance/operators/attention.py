@@ -35,11 +35,10 @@ def _allowed(node, queries, keys, offset):
     return allowed
 
 
-def _causal_alone(node, q, k, attn_mask, past, lengths):
-    """Whether `is_causal` of Ternion says it all: there the last query stands at the last key."""
-    places = k.shape[2] - q.shape[2] == (0 if past is None else past.shape[2])
+def _causal_alone(node, attn_mask, past, lengths):
+    """Whether `is_causal` of Ternion says it all: there the first query stands at the first key."""
     bounded = node.attribute("left_window_size", -1) >= 0
-    return bool(node.attribute("is_causal", 0)) and places and not bounded and attn_mask is None and lengths is None
+    return bool(node.attribute("is_causal", 0)) and past is None and not bounded and attn_mask is None and lengths is None
 
 
 def _mask(node, q, k, attn_mask, past, lengths):
@@ -99,7 +98,7 @@ def attention(node, query, key, value, attn_mask=None, past_key=None, past_value
         k, v = ternion.cat([past_key, k], 2), ternion.cat([past_value, v], 2)
     scale = node.attribute("scale", 1 / math.sqrt(q.shape[3]))
     steps = node.wants(3) or node.attribute("softcap", 0.0) or node.attribute("softmax_precision") is not None
-    causal = _causal_alone(node, q, k, attn_mask, past_key, lengths)
+    causal = _causal_alone(node, attn_mask, past_key, lengths)
     mask = None if causal and not steps else _mask(node, q, k, attn_mask, past_key, lengths)
     if steps:
         result, shown = _steps(node, q, k, v, mask, scale)

@@ -101,7 +101,7 @@ def index_add_(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha:
 
 
 def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
-    """This tensor with `value` in the slices along `dim` that `index` names.
+    """This tensor with `value` in the slices along `dim` that `index` names. A gradient flows to a `value` that is a tensor.
 
     Shapes: [..], index [n] -> the input's
 
@@ -113,7 +113,10 @@ def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
         return index_fill(input.reshape(1), 0, index.reshape(-1), value).reshape(())
     shape = list(input.shape)
     shape[axis] = index.numel()
-    source = _ternion.full(shape, value, dtype=input.dtype, device=input.device)
+    if isinstance(value, Tensor):
+        source = value.to(input.device).to(input.dtype).reshape(()).expand(shape)
+    else:
+        source = _ternion.full(shape, value, dtype=input.dtype, device=input.device)
     return input.scatter(axis, _places(index, source, axis), source)
 
 

@@ -137,7 +137,8 @@ class MLP(Estimator):
             sample_weight: how much each example counts in the loss, [examples]; all the same by default.
 
         Raises:
-            ValueError: shapes that do not fit, NaN, infinities, labels that do not fit the number of outputs, settings out of range.
+            ValueError: shapes that do not fit, NaN, infinities, labels that do not fit the number of outputs, settings out of range, other labels than
+                those of the call before under `warm_start`.
             TypeError: a sparse matrix, labels of several kinds.
             RuntimeError: the loss became NaN or infinite.
         """
@@ -150,6 +151,8 @@ class MLP(Estimator):
         seed = seed_of(self.random_state if seed is None else seed)
         if not self.warm_start and (seed is not None or self._learned is not None):
             self._draw_weights(seed)
+        if self.warm_start:
+            self._check_goes_on(data.learned)
         self._begin(X, data.learned)
         steps, order = optimizer or optim.AdamW(self.named_parameters(), lr=rate), _order(seed)
         for epoch in range(epochs):
@@ -180,6 +183,16 @@ class MLP(Estimator):
         line = ProgressLine("partial_fit", -(-len(data.inputs) // size), False)
         self._epoch(data, None, size, *self._partial, line)
         return self
+
+    def _check_goes_on(self, learned: _Learned) -> None:
+        """That outputs keep their meaning: the labels are those of the call before, or it was numbers and is numbers."""
+        before = self._learned
+        if before is None:
+            return
+        told = ["numbers" if one.classes is None else f"labels {list(one.classes)}" for one in (learned, before)]
+        same = told[0] == told[1] if learned.classes is None or before.classes is None else np.array_equal(learned.classes, before.classes)
+        if not same:
+            raise ValueError(f"fit: warm_start goes on with the labels of the call before: y has {told[0]}, that had {told[1]}")
 
     def _begin(self, X: Any, learned: _Learned) -> None:
         """Notes what outputs stand for from now on."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import sys
+import warnings
 from typing import Any
 
 from .._functions.kinds import result_type
@@ -85,6 +87,17 @@ def pdist(input: Tensor, p: float = 2.0) -> Tensor:
     return (input[first] - input[second]).norm(p, -1)
 
 
+def _same_shape(op: str, input: Any, target: Any) -> None:
+    """A warning where input and target differ in shape: of `[n, 1]` and `[n]` every prediction would be compared with every target, and nothing be learned."""
+    if not isinstance(input, Tensor) or not isinstance(target, Tensor) or input.shape == target.shape:
+        return
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] == "ternion":
+        level, frame = level + 1, frame.f_back
+    shapes = f"input has shape {list(input.shape)} and target {list(target.shape)}"
+    warnings.warn(f"{op}: {shapes}: they are broadcast, which is seldom meant; give both one shape", UserWarning, stacklevel=level)
+
+
 def smooth_l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", beta: float = 1.0) -> Tensor:
     """Quadratic up to a distance of `beta`, linear beyond, with slope 1 there.
 
@@ -95,6 +108,9 @@ def smooth_l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", beta:
     """
     if beta < 0:
         raise ValueError(f"smooth_l1_loss: beta {beta}, expected at least 0")
+    if isinstance(input, Tensor) and isinstance(target, Tensor) and input.shape != target.shape:
+        _same_shape("smooth_l1_loss", input, target)
+        input, target = broadcast_tensors(input, target)
     if beta == 0:
         return _native.l1_loss(input, target, reduction)
     return _native.huber_loss(input, target, reduction, beta) / beta
@@ -163,6 +179,11 @@ def binary_cross_entropy_with_logits(
     return _reduced("binary_cross_entropy_with_logits", losses * weight, reduction)
 
 
+def _above_0(distances: Tensor) -> Tensor:
+    """`max(0, x)`, whose gradient at 0 is 1, as PyTorch has it of margins."""
+    return distances.clamp(min=0)
+
+
 def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: str = "mean") -> Tensor:
     """`max(0, -target * (input1 - input2) + margin)`, where a target of 1 wants the first larger, -1 the second.
 
@@ -171,22 +192,25 @@ def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: 
     Raises:
         ValueError: shapes that do not broadcast, another reduction.
     """
-    return _reduced("margin_ranking_loss", (margin - target * (input1 - input2)).relu(), reduction)
+    _same_shape("margin_ranking_loss", input1, target)
+    return _reduced("margin_ranking_loss", _above_0(margin - target * (input1 - input2)), reduction)
 
 
 def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, reduction: str = "mean") -> Tensor:
-    """The input where the target is 1, `max(0, margin - input)` where it is -1.
+    """The input where the target is 1, `max(0, margin - input)` where it is -1, and their sum where it is neither, as in PyTorch.
 
     Shapes: [..] and the same -> [], of reduction "none" [..]
 
     Raises:
         ValueError: shapes that do not broadcast, another reduction.
     """
-    return _reduced("hinge_embedding_loss", where(target == 1, input, (margin - input).relu()), reduction)
+    _same_shape("hinge_embedding_loss", input, target)
+    near, far = where(target == -1, 0.0, input), where(target == 1, 0.0, _above_0(margin - input))
+    return _reduced("hinge_embedding_loss", near + far, reduction)
 
 
 def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: str = "mean") -> Tensor:
-    """`1 - cos` where the target is 1, `max(0, cos - margin)` where it is -1; of vectors along the last axis.
+    """`1 - cos` where the target is 1, `max(0, cos - margin)` where it is -1, 0 where it is neither; of vectors along the last axis.
 
     Shapes: [batch, width], the same and [batch] -> [], of reduction "none" [batch]
 
@@ -194,7 +218,7 @@ def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin
         ValueError: shapes that do not broadcast, another reduction.
     """
     cosine = cosine_similarity(input1, input2, -1)
-    return _reduced("cosine_embedding_loss", where(target == 1, 1 - cosine, (cosine - margin).relu()), reduction)
+    return _reduced("cosine_embedding_loss", where(target == 1, 1 - cosine, where(target == -1, _above_0(cosine - margin), 0.0)), reduction)
 
 
 def soft_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
@@ -205,6 +229,7 @@ def soft_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> 
     Raises:
         ValueError: shapes that do not broadcast, another reduction.
     """
+    _same_shape("soft_margin_loss", input, target)
     return _reduced("soft_margin_loss", (-target * input).softplus(), reduction)
 
 
@@ -265,7 +290,7 @@ def _of_triplets(op: str, distance: Any, triplet: tuple[Tensor, Tensor, Tensor],
     near, far = distance(anchor, positive), distance(anchor, negative)
     if swap:
         far = far.minimum(distance(positive, negative))
-    return _reduced(op, (near - far + margin).relu(), reduction)
+    return _reduced(op, _above_0(near - far + margin), reduction)
 
 
 def poisson_nll_loss(
@@ -282,6 +307,7 @@ def poisson_nll_loss(
     Raises:
         ValueError: shapes that do not broadcast, another reduction.
     """
+    _same_shape("poisson_nll_loss", input, target)
     losses = input.exp() - target * input if log_input else input - target * (input + eps).log()
     if full:
         stirling = target * target.log() - target + 0.5 * (2 * math.pi * target).log()
@@ -308,6 +334,7 @@ def gaussian_nll_loss(input: Tensor, target: Tensor, var: Tensor, full: bool = F
         raise ValueError(f"gaussian_nll_loss: var of shape {tuple(var.shape)} for an input of shape {tuple(input.shape)}, expected the same, or without the last axis")
     if var.device.type == "cpu" and bool((var.detach() < 0).any()):
         raise ValueError("gaussian_nll_loss: a variance below 0, expected none")
+    _same_shape("gaussian_nll_loss", input, target)
     # No gradient flows through what keeps the variance from 0.
     var = var + (var.detach().clamp(min=eps) - var.detach())
     losses = 0.5 * (var.log() + (input - target).square() / var)

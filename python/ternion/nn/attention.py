@@ -237,7 +237,8 @@ class MultiheadAttention(Module):
         scores = (q / math.sqrt(self.head_dim)) @ k.transpose(-2, -1)
         if mask is not None:
             scores = scores.masked_fill(~mask, -math.inf) if mask.dtype == _ternion.bool else scores + mask
-        weights = F.dropout(scores.softmax(-1), dropout, self.training)
+        weights = scores.softmax(-1) if mask is None else _softmax_of_seen(scores)
+        weights = F.dropout(weights, dropout, self.training)
         return self._joined(weights @ v), weights
 
     def extra_repr(self) -> str:
@@ -279,6 +280,12 @@ def _added(mask, dtype):
     if mask.dtype != _ternion.bool:
         return mask.to(dtype)
     return _ternion.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill(mask, -math.inf)
+
+
+def _softmax_of_seen(scores):
+    """The weights of keys; of a query that sees none zeros, as the fused attention has them. (Its softmax would be 0 / 0, and NaN in every gradient.)"""
+    is_blind = (scores == -math.inf).all(-1, True)
+    return scores.masked_fill(is_blind, 0.0).softmax(-1).masked_fill(is_blind, 0.0)
 
 
 def _with_causal(mask, q, k):

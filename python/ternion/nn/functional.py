@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from .._functions.methods import function_of as _function_of
+from .._functions.shapes import broadcast_shapes as _broadcast_shapes
 from .._refusals import name_all as _name_all
-from .._ternion import Tensor, _sinusoidal, einsum as _einsum, ones as _ones, where as _where
+from .._ternion import Tensor, _sinusoidal, arange as _arange, einsum as _einsum, ones as _ones, where as _where
 from .._ternion import _functional as _native
 
 globals().update({name: function for name, function in vars(_native).items() if not name.startswith("_")})
@@ -170,7 +171,8 @@ def scaled_dot_product_attention(
     Args:
         attn_mask: bool, true where a key is seen, or numbers that are added to the scores; broadcast.
         dropout_p: the probability with which a weight becomes 0.
-        is_causal: whether a query sees only keys up to its own place; the last query stands at the last key.
+        is_causal: whether a query sees only keys up to its own place; the first query stands at the first key, as in PyTorch, but under a `window`,
+            where the last stands at the last.
         scale: of the scores; 1 / sqrt(head_dim) by default.
         enable_gqa: whether heads of keys and values may be shared by several heads of queries; a single one is shared by all without it, too.
         window: how many places back, and ahead unless causal, a query sees, its own counted.
@@ -180,7 +182,28 @@ def scaled_dot_product_attention(
     """
     if not enable_gqa:
         _check_heads(query, key, value)
+    query, key, value = _of_one_rank(query, key, value)
+    if is_causal and window is None and query.ndim >= 2 and query.shape[-2] != key.shape[-2]:
+        attn_mask, is_causal = _causal_from_the_first(query, key, attn_mask), False
     return _native.scaled_dot_product_attention(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa, window=window)
+
+
+def _of_one_rank(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Operands of several numbers of axes with the same ones before the last two: those of one are spread over those of the others."""
+    operands = (query, key, value)
+    if any(operand.ndim < 2 for operand in operands) or query.ndim == key.ndim == value.ndim:
+        return operands
+    outer = _broadcast_shapes(*(operand.shape[:-2] for operand in operands))
+    return tuple(operand.expand(*outer, *operand.shape[-2:]) for operand in operands)
+
+
+def _causal_from_the_first(query: Tensor, key: Tensor, mask: Tensor | None) -> Tensor:
+    """A mask under which query i sees keys 0 to i, and what another mask shows of those."""
+    places = [_arange(length, device=query.device) for length in (query.shape[-2], key.shape[-2])]
+    seen = places[0].unsqueeze(1) >= places[1]
+    if mask is None or mask.dtype == seen.dtype:
+        return seen if mask is None else seen & mask
+    return _where(seen, mask, -float("inf"))
 
 
 def _check_heads(query: Any, key: Any, value: Any) -> None:

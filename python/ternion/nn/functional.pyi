@@ -291,7 +291,8 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
     Args:
         attn_mask: bool, true where a key is seen, or numbers that are added to the scores; broadcast.
         dropout_p: the probability with which a weight becomes 0.
-        is_causal: whether a query sees only keys up to its own place; the last query stands at the last key.
+        is_causal: whether a query sees only keys up to its own place; the first query stands at the first key, as in PyTorch, but under a `window`,
+            where the last stands at the last.
         scale: of the scores; 1 / sqrt(head_dim) by default.
         enable_gqa: whether heads of keys and values may be shared by several heads of queries; a single one is shared by all without it, too.
         window: how many places back, and ahead unless causal, a query sees, its own counted.
@@ -618,7 +619,7 @@ def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = 
         ValueError: shapes that differ, numbers outside 0 to 1.
     """
 def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: _float = 0.0, reduction: str = "mean") -> Tensor:
-    """`1 - cos` where the target is 1, `max(0, cos - margin)` where it is -1; of vectors along the last axis.
+    """`1 - cos` where the target is 1, `max(0, cos - margin)` where it is -1, 0 where it is neither; of vectors along the last axis.
 
     Shapes: [batch, width], the same and [batch] -> [], of reduction "none" [batch]
 
@@ -646,7 +647,7 @@ def gaussian_nll_loss(input: Tensor, target: Tensor, var: Tensor, full: _bool = 
         ValueError: shapes that do not broadcast, another reduction, variances below 0 (on the processor: of a device that would mean to wait for it).
     """
 def hinge_embedding_loss(input: Tensor, target: Tensor, margin: _float = 1.0, reduction: str = "mean") -> Tensor:
-    """The input where the target is 1, `max(0, margin - input)` where it is -1.
+    """The input where the target is 1, `max(0, margin - input)` where it is -1, and their sum where it is neither, as in PyTorch.
 
     Shapes: [..] and the same -> [], of reduction "none" [..]
 
@@ -787,5 +788,7 @@ def sinusoidal(positions: _int, width: _int, device: Any = None) -> Tensor:
     """
 def _of_channels(*args: Any, **kwargs: Any) -> Any: ...
 def _only_pytorchs(*args: Any, **kwargs: Any) -> Any: ...
+def _of_one_rank(*args: Any, **kwargs: Any) -> Any: ...
+def _causal_from_the_first(*args: Any, **kwargs: Any) -> Any: ...
 def _check_heads(*args: Any, **kwargs: Any) -> Any: ...
 def __dir__(*args: Any, **kwargs: Any) -> Any: ...

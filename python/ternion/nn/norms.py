@@ -127,6 +127,13 @@ class _BatchNorm(Module):
         self.register_buffer("running_var", tracked(_ternion.ones(num_features, device=device)))
         self.register_buffer("num_batches_tracked", tracked(_ternion.zeros((), dtype=_ternion.int64, device=device)))
 
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *others: Any) -> None:
+        # Files of PyTorch before 0.4.1, and those of other frameworks, have no count of batches: as there, it keeps its value.
+        key = f"{prefix}num_batches_tracked"
+        if self.num_batches_tracked is not None and key not in state_dict:
+            state_dict[key] = self.num_batches_tracked
+        super()._load_from_state_dict(state_dict, prefix, *others)
+
     def reset_running_stats(self) -> None:
         """Mean 0, variance 1, no batches."""
         if self.running_mean is not None and self.running_var is not None:

@@ -13,8 +13,8 @@ use smallvec::SmallVec;
 /// Runs `op` on `inputs` and writes its (first and only) output to `destination`, in place. Never
 /// recorded.
 ///
-/// Inputs that share memory with `destination` in any other way than being exactly it, for an op
-/// that has an in-place form, are copied first.
+/// Inputs that share memory with `destination` in any other way than being exactly it are copied first. Where any input is exactly it
+/// and the op would read there what it has already written, the result is formed apart and copied.
 ///
 /// # Errors
 /// What the op rejects; a destination of another shape or dtype, or that overlaps itself; a
@@ -112,12 +112,16 @@ fn run_into(
     let expanded = general::expand(op.rule(), metas, destination.layout().shape())?;
     let with_expanded = expanded.as_ref().map(|layouts| general::with_layouts(metas, layouts));
     let planned = with_expanded.as_deref().unwrap_or(metas);
-    let in_place = inputs.iter().position(|tensor| tensor.view().is(&destination.view()));
-    let allowed = match (in_place, spec.role) {
-        (None, _) => true,
-        (Some(index), Role::Reuses(reused)) => index == reused || op.rule().broadcasts(),
-        (Some(_), _) => false,
+    // Every input that is the destination is read while that is written: one that may be does not speak for the others.
+    let may_be_destination = |index: usize| match spec.role {
+        Role::Reuses(reused) => index == reused || op.rule().broadcasts(),
+        _ => false,
     };
+    let written = destination.view();
+    let allowed = inputs
+        .iter()
+        .enumerate()
+        .all(|(index, tensor)| !tensor.view().is(&written) || may_be_destination(index));
     if allowed {
         plan_allocate_run!(
             backend.plan(op, planned),

@@ -4,10 +4,14 @@
 //! ([`unary`]). Half precision is computed in f32 and rounded once.
 
 mod activations;
+pub(crate) mod indexing;
+mod integers;
 mod special;
+mod statistics;
+mod unique;
 
-use crate::autograd::{Context, Grads, no_grad, with_gradient};
-use crate::op::Saves;
+use crate::autograd::{Context, Grads, no_grad, sum_to, with_gradient};
+use crate::op::{Saves, check};
 use crate::{Error, Result, Tensor};
 
 /// `value(x)`, whose gradient is `grad(x)` times that of the result. `value` and `grad` see f32 in place of half precision, and the
@@ -18,8 +22,8 @@ use crate::{Error, Result, Tensor};
 pub(crate) fn unary(
     name: &'static str,
     x: &Tensor,
-    value: fn(&Tensor) -> Result<Tensor>,
-    grad: fn(&Tensor) -> Result<Tensor>,
+    value: impl Fn(&Tensor) -> Result<Tensor>,
+    grad: impl Fn(&Tensor) -> Result<Tensor> + Send + Sync + 'static,
 ) -> Result<Tensor> {
     check_floating(name, x)?;
     let dtype = x.dtype().accumulator();
@@ -31,6 +35,40 @@ pub(crate) fn unary(
         Ok(Grads::from_elem(Some(dx), 1))
     };
     Ok(with_gradient(name, &[x], vec![y], Saves::INPUTS, rule)?.swap_remove(0))
+}
+
+/// A function of one tensor by another.
+type OfTwo = fn(&Tensor, &Tensor) -> Result<Tensor>;
+
+/// `value(x, y)`, broadcast, whose gradients are `grads[0](x, y)` and `grads[1](x, y)` times that of the result, summed over what was
+/// broadcast. Otherwise as [`unary`].
+///
+/// # Errors
+/// Shapes that do not broadcast, dtypes that differ or are not floating, in the name of `name`.
+pub(crate) fn binary(
+    name: &'static str,
+    [x, y]: [&Tensor; 2],
+    value: OfTwo,
+    grads: [OfTwo; 2],
+) -> Result<Tensor> {
+    check_floating(name, x)?;
+    check::same_dtype(name, &x.meta(), &y.meta())?;
+    x.shape().broadcast(y.shape(), name)?;
+    let dtype = x.dtype().accumulator();
+    let result = no_grad(|| value(&x.to_dtype(dtype)?, &y.to_dtype(dtype)?)?.to_dtype(x.dtype()))?;
+    let rule = move |context: &Context<'_>, outer: &[Option<Tensor>]| {
+        let mut found = Grads::from_elem(None, 2);
+        let Some(dy) = &outer[0] else { return Ok(found) };
+        let (x, y) = (context.input(0)?.to_dtype(dtype)?, context.input(1)?.to_dtype(dtype)?);
+        for (index, grad) in grads.iter().enumerate() {
+            if context.needs(index) {
+                let full = dy.to_dtype(dtype)?.mul(&grad(&x, &y)?)?;
+                found[index] = Some(sum_to(&full, context.shape(index))?.to_dtype(context.dtype(index))?);
+            }
+        }
+        Ok(found)
+    };
+    Ok(with_gradient(name, &[x, y], vec![result], Saves::INPUTS, rule)?.swap_remove(0))
 }
 
 /// That `x`, the input of a function, is floating.

@@ -189,7 +189,7 @@ pub(crate) fn added_to_zeros(
 }
 
 /// `index[i]` at every `[.., i, ..]` of `shape`, without a copy.
-fn spread(index: &Tensor, axis: usize, shape: Shape) -> Result<Tensor> {
+pub(crate) fn spread(index: &Tensor, axis: usize, shape: Shape) -> Result<Tensor> {
     let mut dims: SmallVec<[usize; MAX_RANK]> = SmallVec::from_elem(1, shape.rank());
     dims[axis] = index.elements();
     index.reshape(dims.as_slice())?.expand(shape)
@@ -279,7 +279,7 @@ impl Rule for Sort {
     }
 }
 
-fn index_fits(op: &'static str, axis: usize, base: &Meta<'_>, index: &Meta<'_>) -> Result<()> {
+pub(crate) fn index_fits(op: &'static str, axis: usize, base: &Meta<'_>, index: &Meta<'_>) -> Result<()> {
     check::axis(op, axis, base.shape())?;
     check::index(op, "index", index)?;
     let (from, to): (&Shape, &Shape) = (base.shape(), index.shape());

@@ -141,11 +141,22 @@ pub(crate) fn overwrite(
     })
 }
 
+/// The buffer of a batch norm that files of PyTorch before 0.4.1, and those of other frameworks, do not have: where it is missing it keeps
+/// its value, as in PyTorch.
+const COUNT_OF_BATCHES: &str = "num_batches_tracked";
+
+/// Whether a state fits without this key.
+fn is_optional(key: &str) -> bool {
+    key.rsplit('.').next() == Some(COUNT_OF_BATCHES)
+}
+
 fn compare(targets: &StateDict, sources: &StateDict) -> Misfits {
     let mut misfits = Misfits::default();
     for (key, target) in targets {
         let Some(source) = sources.get(key) else {
-            misfits.unmatched.missing.push(key.clone());
+            if !is_optional(key) {
+                misfits.unmatched.missing.push(key.clone());
+            }
             continue;
         };
         if source.shape() != target.shape() {

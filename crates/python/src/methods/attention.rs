@@ -15,7 +15,8 @@ use ternion::{AttentionOptions, Result, Tensor, UnaryOp};
 /// Args:
 ///     attn_mask: bool, true where a key is seen, or numbers that are added to the scores; broadcast.
 ///     dropout_p: the probability with which a weight becomes 0.
-///     is_causal: whether a query sees only keys up to its own place; the last query stands at the last key.
+///     is_causal: whether a query sees only keys up to its own place; the last query stands at the last key (`ternion.nn.functional`
+///         has its first at the first).
 ///     scale: of the scores; 1 / sqrt(head_dim) by default.
 ///     enable_gqa: taken as in PyTorch; heads of keys and values may be shared by several heads of queries without it, too.
 ///     window: how many places back, and ahead unless causal, a query sees, its own counted.

@@ -6,11 +6,22 @@ use crate::error::{Called, Failure, Outcome};
 use crate::expected::of;
 use crate::promote::{Number, beside, floating, meet};
 use crate::run::{run, wait};
-use crate::tensor::PyTensor;
+use crate::tensor::{PyTensor, is_recorded};
 use pyo3::class::basic::CompareOp;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use ternion::{DType, Result, Tensor};
+
+/// A value to fill with that is a tensor to which a gradient flows: as a number it would be lost.
+pub fn recorded_fill(value: &Bound<'_, PyAny>) -> Option<Tensor> {
+    let value = value.cast::<PyTensor>().ok()?.get().tensor();
+    is_recorded(&[&value]).then_some(value)
+}
+
+/// A tensor of one element without axes, on the device and in the dtype of `x`.
+pub fn fill_like(value: &Tensor, x: &Tensor) -> Result<Tensor> {
+    value.to_device(x.device())?.to_dtype(x.dtype())?.reshape(())
+}
 
 macro_rules! comparisons {
     ($($(#[$doc:meta])* $name:ident => $op:ident;)*) => {
@@ -190,24 +201,33 @@ impl PyTensor {
         })
     }
 
-    /// The elements, but `value` where the mask is true; broadcast.
+    /// The elements, but `value` where the mask is true; broadcast. A gradient flows to a `value` that is a tensor.
     fn masked_fill(
         &self,
         py: Python<'_>,
         #[pyo3(from_py_with = of::masked_fill)] mask: Bound<'_, PyTensor>,
         value: &Bound<'_, PyAny>,
     ) -> Outcome<PyTensor> {
-        let (mask, value) = (mask.get().tensor(), given(value, "masked_fill")?.scalar());
+        let mask = mask.get().tensor();
+        if let Some(value) = recorded_fill(value) {
+            return self.map(py, |x| mask.where_(&fill_like(&value, x)?, x).called("masked_fill"));
+        }
+        let value = given(value, "masked_fill")?.scalar();
         self.map(py, |x| x.masked_fill(&mask, value))
     }
 
-    /// `value` in place of the elements where the mask is true; the tensor itself.
+    /// `value` in place of the elements where the mask is true; the tensor itself. A gradient flows to a `value` that is a tensor.
     fn masked_fill_<'py>(
         slf: &Bound<'py, Self>,
         #[pyo3(from_py_with = of::masked_fill_)] mask: Bound<'py, PyTensor>,
         value: &Bound<'py, PyAny>,
     ) -> Outcome<Bound<'py, Self>> {
-        let (mask, value) = (mask.get().tensor(), given(value, "masked_fill_")?.scalar());
+        let mask = mask.get().tensor();
+        if let Some(value) = recorded_fill(value) {
+            let filled = |x: &Tensor| mask.where_(&fill_like(&value, x)?, x).called("masked_fill_");
+            return PyTensor::change(slf, &[&value], filled, |x| x.copy_(&filled(x)?));
+        }
+        let value = given(value, "masked_fill_")?.scalar();
         PyTensor::change(slf, &[], |x| x.masked_fill(&mask, value), |x| x.masked_fill_(&mask, value))
     }
 

@@ -4,6 +4,7 @@ use crate::arguments::number;
 use crate::create::given;
 use crate::error::{Called, Failure, Outcome};
 use crate::expected::of;
+use crate::methods::compare::{fill_like, recorded_fill};
 use crate::promote::{Number, default_dtype, floating};
 use crate::tensor::PyTensor;
 use pyo3::prelude::*;
@@ -351,12 +352,17 @@ impl PyTensor {
         self.clamp(py, min, max)
     }
 
-    /// Overwrites every element with `value`; the tensor itself.
+    /// Overwrites every element with `value`; the tensor itself. A gradient flows to a `value` that is a tensor.
     ///
     /// Raises:
     ///     TypeError: a value that is no number.
     ///     RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
     fn fill_<'py>(slf: &Bound<'py, Self>, value: &Bound<'py, PyAny>) -> Outcome<Bound<'py, Self>> {
+        if let Some(value) = recorded_fill(value) {
+            // By a mask, so that a gradient of 0 flows to the elements, as in PyTorch.
+            let filled = |x: &Tensor| everywhere(x)?.where_(&fill_like(&value, x)?, x);
+            return PyTensor::change(slf, &[&value], filled, |x| x.copy_(&filled(x)?));
+        }
         let value = given(value, "fill_")?.scalar();
         PyTensor::change(slf, &[], |x| filled(x, value), |x| x.fill_(value))
     }
@@ -405,8 +411,12 @@ fn keeps_dtype(op: &str, slf: &Bound<'_, PyTensor>) -> Outcome<()> {
 
 /// `value` in place of every element; nothing flows back to them.
 fn filled(x: &Tensor, value: Scalar) -> Result<Tensor> {
-    let all = x.ones_like()?.to_dtype(DType::Bool)?;
-    x.masked_fill(&all, value)
+    x.masked_fill(&everywhere(x)?, value)
+}
+
+/// A mask that is true everywhere.
+fn everywhere(x: &Tensor) -> Result<Tensor> {
+    x.ones_like()?.to_dtype(DType::Bool)
 }
 
 /// An end of a range.
@@ -469,6 +479,10 @@ fn clamped(x: &Tensor, min: &End, max: &End) -> Result<Tensor> {
         return x.maximum_scalar(low)?.minimum_scalar(high);
     }
     if let (Some(low), Some(high)) = (min.or(f64::NEG_INFINITY), max.or(f64::INFINITY)) {
+        if low.is_nan() || high.is_nan() {
+            // As in PyTorch, nothing is within bounds that are no numbers: NaN, with a gradient of 0.
+            return x.mul_scalar(0)?.add_scalar(f64::NAN);
+        }
         // As in PyTorch, everything becomes `max` where the bounds are the wrong way round.
         return x.clamp(low.min(high), high);
     }

@@ -3,9 +3,11 @@
 use crate::arguments::operand;
 use crate::error::{Failure, Outcome};
 use crate::expected::of;
+use crate::optim::level_of_caller;
 use crate::promote::meet;
 use crate::run::run;
 use crate::tensor::PyTensor;
+use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 use ternion::{BceOptions, CrossEntropyOptions, DType, NllOptions, Reduction, Result, Tensor};
 
@@ -47,12 +49,28 @@ fn distance(
     f: impl FnOnce(&Tensor, &Tensor) -> Result<Tensor> + Send,
 ) -> Outcome<PyTensor> {
     let (x, target) = (operand(op, "input", input)?, operand(op, "target", target)?);
+    warn_of_shapes(py, op, &x, &target)?;
     let result = run(py, x.elements(), || {
         let (x, target) = meet(&x, &target)?;
         let (x, target) = broadcast(op, &x, &target)?;
         told_in(x.dtype(), f(&x, &target)?)
     });
     result.map(PyTensor::new)
+}
+
+/// A warning where input and target differ in shape, as in PyTorch: of `[n, 1]` and `[n]` every prediction would be compared with every
+/// target, and nothing be learned.
+fn warn_of_shapes(py: Python<'_>, op: &str, x: &Tensor, target: &Tensor) -> Outcome<()> {
+    if x.shape() == target.shape() {
+        return Ok(());
+    }
+    let shapes = [x, target].map(|tensor| format!("{:?}", tensor.shape()));
+    let text = format!(
+        "{op}: input has shape {} and target {}: they are broadcast, which is seldom meant; give both one shape",
+        shapes[0], shapes[1]
+    );
+    let text = std::ffi::CString::new(text).unwrap_or_default();
+    Ok(PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, level_of_caller(py)?)?)
 }
 
 fn broadcast(op: &'static str, x: &Tensor, target: &Tensor) -> Result<(Tensor, Tensor)> {

@@ -3,9 +3,21 @@
 use crate::table::OpCase;
 
 mod activations;
+mod indexing;
+mod integers;
 mod special;
+mod statistics;
+mod unique;
 
 /// The rows.
 pub fn rows() -> Vec<OpCase> {
-    [activations::rows(), special::rows()].concat()
+    [
+        activations::rows(),
+        indexing::rows(),
+        integers::rows(),
+        special::rows(),
+        statistics::rows(),
+        unique::rows(),
+    ]
+    .concat()
 }

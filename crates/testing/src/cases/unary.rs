@@ -440,7 +440,7 @@ fn functions() -> Vec<Function> {
 }
 
 /// `value` as an integer dtype holds it: wrapped to its bits.
-pub(super) fn wrap(dtype: DType, value: f64) -> f64 {
+pub(crate) fn wrap(dtype: DType, value: f64) -> f64 {
     match dtype {
         U8 => value.rem_euclid(256.0),
         I8 => (value + 128.0).rem_euclid(256.0) - 128.0,

@@ -1,27 +1,53 @@
-//! Rows of special functions of one element.
+//! Rows of special functions of one element or two.
+
+mod definitions;
+mod gamma;
+mod normal;
+mod pairs;
 
 use crate::oracle::erf;
 use crate::prelude::*;
+use std::f64::consts::PI;
 
 /// A function with its definition.
 struct Function {
     name: &'static str,
+    parameters: &'static str,
     values: Values,
     run: fn(&Tensor) -> Result<Tensor>,
     definition: fn(f64) -> f64,
 }
 
+/// The name of a method with what follows it in the row's, the numbers that are drawn, the call and its definition.
+macro_rules! function {
+    ($name:ident, $values:expr, |$x:ident| $definition:expr) => {
+        function!($name "", $values, |x| x.$name(), |$x| $definition)
+    };
+    ($name:ident $parameters:literal, $values:expr, |$t:ident| $run:expr, |$x:ident| $definition:expr) => {
+        Function {
+            name: stringify!($name),
+            parameters: $parameters,
+            values: $values,
+            run: |$t| $run,
+            definition: |$x| $definition,
+        }
+    };
+}
+use function;
+
 /// The rows.
 pub fn rows() -> Vec<OpCase> {
-    functions().into_iter().map(|function| function.row()).collect()
+    let functions = [elementary(), gamma::functions(), normal::functions()];
+    let rows = functions.into_iter().flatten().map(Function::row);
+    rows.chain(gamma::rows()).chain(pairs::rows()).collect()
 }
 
 impl Function {
     fn row(self) -> OpCase {
-        let Function { name, values, run, definition } = self;
-        OpCase::new(name, "")
+        let Function { name, parameters, values, run, definition } = self;
+        OpCase::new(name, parameters)
             .input(values)
-            .shapes([&[], &[0, 3], &[13], &[7, 33], &[2, 5, 3]])
+            .shapes([&[], &[0, 3], &[13], &[3, 11], &[2, 5, 3]])
             .twice()
             .run(move |x| run(&x[0]))
             .oracle(move |x| x[0].map(definition))
@@ -41,12 +67,7 @@ fn specials() -> Array {
 
 /// Drawn clear of poles: the limits of gradients of gradients are those of differences, which end where third derivatives are large.
 /// The ends of ranges are hostile values here, and gradients there a test of `python/tests/test_whole_range.py`.
-fn functions() -> Vec<Function> {
-    macro_rules! function {
-        ($name:ident, $values:expr, |$x:ident| $definition:expr) => {
-            Function { name: stringify!($name), values: $values, run: Tensor::$name, definition: |$x| $definition }
-        };
-    }
+fn elementary() -> Vec<Function> {
     vec![
         function!(tan, Uniform(-1.0, 1.0), |x| x.tan()),
         function!(asin, Uniform(-0.7, 0.7), |x| x.asin()),
@@ -57,5 +78,7 @@ fn functions() -> Vec<Function> {
         function!(acosh, Uniform(1.6, 8.0), |x| x.acosh()),
         function!(atanh, Uniform(-0.7, 0.7), |x| x.atanh()),
         function!(erfc, Uniform(-3.0, 3.0), |x| 1.0 - erf(x)),
+        function!(exp2, Uniform(-4.0, 4.0), |x| x.exp2()),
+        function!(sinc, Uniform(-3.0, 3.0), |x| if x == 0.0 { 1.0 } else { (PI * x).sin() / (PI * x) }),
     ]
 }

@@ -1,0 +1,221 @@
+//! The logarithm of the gamma function, its derivative, and the gamma function of matrices.
+
+use super::{for_dtype, past_whole, polynomial};
+use crate::functions::in_accumulator;
+use crate::{Error, Result, Tensor};
+use std::f64::consts::{PI, TAU};
+
+functions! {
+    /// `log |Gamma(x)|` of each element: infinite at 0 and at negative whole numbers.
+    ///
+    /// From 1.5 to 2.5 by a polynomial, below 8 by the recurrence (DLMF 5.5.1), from there on by Stirling's series (5.11.1), of negative numbers by
+    /// reflection (5.5.3). Near zeros of the function at negative numbers the error is that of the terms that cancel.
+    lgamma: lgamma_value, Tensor::digamma;
+    /// The derivative of `log Gamma(x)`: infinite at 0, with the opposite sign, and NaN at negative whole numbers.
+    ///
+    /// From 1 to 2 by a polynomial, below 8 by the recurrence (DLMF 5.5.2), from there on by its asymptotic series (5.11.2), of negative numbers by
+    /// reflection (5.5.4).
+    digamma: digamma_value, |x| x.polygamma(1);
+}
+
+impl Tensor {
+    /// `log` of the gamma function of positive definite matrices of this size: `log(pi) p (p - 1) / 4` and the sum of `log |Gamma(x - i / 2)|` over
+    /// `i < p` (DLMF 35.3.5).
+    ///
+    /// # Errors
+    /// A dtype that is not floating, a size below 1.
+    pub fn mvlgamma(&self, p: i64) -> Result<Tensor> {
+        super::super::check_floating("mvlgamma", self)?;
+        if p < 1 {
+            return Err(Error::invalid("mvlgamma", format!("size {p}, expected at least 1")));
+        }
+        in_accumulator([self], |[x]| {
+            let mut sum = x.lgamma()?;
+            for i in 1..p {
+                sum = sum.add(&x.sub_scalar(i as f64 / 2.0)?.lgamma()?)?;
+            }
+            sum.add_scalar(PI.ln() * p as f64 * (p as f64 - 1.0) / 4.0)
+        })
+    }
+}
+
+/// From here on the asymptotic series have all digits.
+const FAR: f64 = 8.0;
+
+/// `log Gamma(2 + z) / z` for `|z| <= 0.5` as powers of z, interpolated at Chebyshev's points with 60 digits. Relative error below 1e-16.
+const LGAMMA: [f64; 18] = [
+    0.42278433509846713,
+    0.3224670334241132,
+    -0.06735230105319563,
+    0.02058080842778338,
+    -0.007385551028935545,
+    0.002890510330865901,
+    -0.0011927539009983087,
+    0.0005096695196526673,
+    -0.00022315497746292723,
+    9.945761692157133e-05,
+    -4.4923727564247656e-05,
+    2.050601970174762e-05,
+    -9.45628851510172e-06,
+    4.3828545383846665e-06,
+    -1.9743106888421067e-06,
+    9.242852225162277e-07,
+    -5.811277768921246e-07,
+    2.7475390051909663e-07,
+];
+
+/// The same with an error of 4e-8, for f32.
+const LGAMMA_SHORT: [f64; 8] = [
+    0.4227843426470044,
+    0.3224670300514728,
+    -0.06735326573945029,
+    0.02058123942781242,
+    -0.007366421845287885,
+    0.00288196555904312,
+    -0.0013125623822621145,
+    0.0005631591990363806,
+];
+
+/// `B_2k / (2k (2k - 1))` with the Bernoulli numbers (DLMF 5.11.1).
+const STIRLING: [f64; 8] = [
+    1.0 / 12.0,
+    -1.0 / 360.0,
+    1.0 / 1260.0,
+    -1.0 / 1680.0,
+    1.0 / 1188.0,
+    -691.0 / 360360.0,
+    1.0 / 156.0,
+    -3617.0 / 122400.0,
+];
+
+/// Of negative numbers `log(pi / |x sin(pi x)|)` less the function of `|x|`, with the sine of what is past a whole number.
+fn lgamma_value(x: &Tensor) -> Result<Tensor> {
+    let size = x.abs()?;
+    let found = lgamma_of_positive(&size)?;
+    let sine = past_whole(&size)?.mul_scalar(PI)?.sin()?.abs()?;
+    let reflected = sine.log()?.add(&size.log()?)?.add(&found)?.rsub_scalar(PI.ln())?;
+    let reflected = reflected.masked_fill(&size.eq_scalar(f64::INFINITY)?, f64::INFINITY)?;
+    x.lt_scalar(0)?.where_(&reflected, &found)
+}
+
+fn lgamma_of_positive(size: &Tensor) -> Result<Tensor> {
+    let far = size.maximum_scalar(FAR)?;
+    let inverse = far.recip()?;
+    let correction =
+        polynomial(&inverse.square()?, for_dtype(size, &STIRLING[..], &STIRLING[..3]))?.mul(&inverse)?;
+    let main = far.sub_scalar(0.5)?.mul(&far.log()?.sub_scalar(1)?)?.add_scalar(0.5 * (TAU.ln() - 1.0))?;
+    size.ge_scalar(FAR)?.where_(&main.add(&correction)?, &lgamma_below(size)?)
+}
+
+/// From 0 to [`FAR`]: `Gamma(x) = (x - 1) .. (x - k) Gamma(x - k)`, and `Gamma(x) = Gamma(x + 1) / x`.
+fn lgamma_below(size: &Tensor) -> Result<Tensor> {
+    let mut near = size.clamp(0.0, FAR)?;
+    let mut product = near.full_like(1)?;
+    for _ in 0..6 {
+        let above = near.gt_scalar(2.5)?;
+        let less = near.sub_scalar(1)?;
+        product = above.where_(&product.mul(&less)?, &product)?;
+        near = above.where_(&less, &near)?;
+    }
+    let (below, middle) = (near.lt_scalar(0.5)?, near.lt_scalar(1.5)?);
+    let z = below.where_(&near, &middle.where_(&near.sub_scalar(1)?, &near.sub_scalar(2)?)?)?;
+    let found = polynomial(&z, for_dtype(size, &LGAMMA[..], &LGAMMA_SHORT[..]))?.mul(&z)?;
+    let factor = middle.where_(&near, &product)?.log()?;
+    let found = middle.where_(&found.sub(&factor)?, &found.add(&factor)?)?;
+    below.where_(&found.sub(&near.log1p()?)?, &found)
+}
+
+/// The zero of digamma in three parts, the first of which has few digits (OEIS A030169).
+const ZERO: [f64; 3] = [1.4616241455078125, 7.999460549841262e-06, 3.7762852363112324e-22];
+
+/// `digamma(x) / (x - ZERO)` for x from 1 to 2 as powers of `x - 1.5`, interpolated at Chebyshev's points with 60 digits. Relative error below 2e-16.
+const DIGAMMA: [f64; 21] = [
+    0.9510558760318328,
+    -0.4236274212814573,
+    0.24054248424078478,
+    -0.14840492305485808,
+    0.09498872445354183,
+    -0.06192213319072707,
+    0.0407608338843387,
+    -0.026975800029253667,
+    0.017907250563619775,
+    -0.011908146513976738,
+    0.007926972735646359,
+    -0.005280903066090605,
+    0.0035187504361950134,
+    -0.002337552647103118,
+    0.0015580749137213761,
+    -0.0010776863967234226,
+    0.0007184107969046378,
+    -0.00035476352053371977,
+    0.00023650171719339814,
+    -0.0003783907897248858,
+    0.0002522590506964885,
+];
+
+/// The same with an error of 3e-8, for f32.
+const DIGAMMA_SHORT: [f64; 10] = [
+    0.9510558962329134,
+    -0.42362743473901193,
+    0.24053845299247192,
+    -0.14840223752060958,
+    0.09511622179338902,
+    -0.062007068861342586,
+    0.03936941933941425,
+    -0.02604888222714401,
+    0.023909071438577043,
+    -0.01590631756163065,
+];
+
+/// `B_2k / 2k` with the Bernoulli numbers (DLMF 5.11.2).
+const DIGAMMA_FAR: [f64; 9] = [
+    1.0 / 12.0,
+    -1.0 / 120.0,
+    1.0 / 252.0,
+    -1.0 / 240.0,
+    1.0 / 132.0,
+    -691.0 / 32760.0,
+    1.0 / 12.0,
+    -3617.0 / 8160.0,
+    43867.0 / 14364.0,
+];
+
+/// Of negative numbers `digamma(1 - x) - pi / tan(pi x)`.
+fn digamma_value(x: &Tensor) -> Result<Tensor> {
+    let size = x.abs()?;
+    let found = digamma_of_positive(&size)?;
+    let rest = past_whole(&size)?;
+    let angle = rest.mul_scalar(PI)?;
+    let cotangent = angle.cos()?.div(&angle.sin()?)?.mul_scalar(PI)?;
+    let reflected = found.add(&size.recip()?)?.add(&cotangent)?.masked_fill(&rest.eq_scalar(0)?, f64::NAN)?;
+    let found = x.lt_scalar(0)?.where_(&reflected, &found)?;
+    x.eq_scalar(0)?.where_(&x.recip()?.neg()?, &found)
+}
+
+fn digamma_of_positive(size: &Tensor) -> Result<Tensor> {
+    let far = size.maximum_scalar(FAR)?;
+    let inverse = far.recip()?;
+    let square = inverse.square()?;
+    let correction =
+        polynomial(&square, for_dtype(size, &DIGAMMA_FAR[..], &DIGAMMA_FAR[..3]))?.mul(&square)?;
+    let main = far.log()?.sub(&inverse.mul_scalar(0.5)?)?.sub(&correction)?;
+    size.ge_scalar(FAR)?.where_(&main, &digamma_below(size)?)
+}
+
+/// From 0 to [`FAR`]: `digamma(x) = digamma(x - 1) + 1 / (x - 1)`.
+fn digamma_below(size: &Tensor) -> Result<Tensor> {
+    let mut near = size.clamp(0.0, FAR)?;
+    let mut sum = near.zeros_like()?;
+    for _ in 0..6 {
+        let above = near.gt_scalar(2)?;
+        let less = near.sub_scalar(1)?;
+        sum = above.where_(&sum.add(&less.recip()?)?, &sum)?;
+        near = above.where_(&less, &near)?;
+    }
+    let below = near.lt_scalar(1)?;
+    let sum = below.where_(&near.recip()?.neg()?, &sum)?;
+    let near = below.where_(&near.add_scalar(1)?, &near)?;
+    let coefficients = for_dtype(size, &DIGAMMA[..], &DIGAMMA_SHORT[..]);
+    let past_zero = near.sub_scalar(ZERO[0])?.sub_scalar(ZERO[1])?.sub_scalar(ZERO[2])?;
+    polynomial(&near.sub_scalar(1.5)?, coefficients)?.mul(&past_zero)?.add(&sum)
+}

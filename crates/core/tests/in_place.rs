@@ -1,0 +1,146 @@
+//! Ops whose inputs are the tensor that they change, or share its memory.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use ternion_core::backend::Meta;
+use ternion_core::dispatch::{apply_into, apply_one};
+use ternion_core::op::Role;
+use ternion_core::{DType, OpCall, Result, Tensor, no_grad, observe_ops};
+use ternion_testing::OpCase;
+use ternion_testing::case::{Draw, Drawn};
+use ternion_testing::place::{Arrangement, place};
+use ternion_testing::read::values_of;
+use ternion_testing::table::table;
+
+fn from_one(count: usize) -> Tensor {
+    Tensor::iota(count, DType::F32, 1.0, 1.0, &ternion_cpu::device()).unwrap()
+}
+
+fn backwards(count: i64, beside: &Tensor) -> Tensor {
+    let places: Vec<i64> = (0..count).rev().collect();
+    Tensor::from_slice(&places, [places.len()], beside.device()).unwrap()
+}
+
+#[test]
+fn scatter_reads_a_source_that_it_overwrites() {
+    let x = from_one(4);
+    x.scatter_(0, &backwards(4, &x), &x).unwrap();
+    assert_eq!(x.to_vec::<f32>().unwrap(), [4.0, 3.0, 2.0, 1.0]);
+    let x = from_one(4);
+    x.scatter_add_(0, &backwards(4, &x), &x).unwrap();
+    assert_eq!(x.to_vec::<f32>().unwrap(), [5.0; 4]);
+}
+
+#[test]
+fn index_add_reads_a_source_that_it_changes() {
+    let x = from_one(4);
+    x.index_add_(0, &backwards(4, &x), &x).unwrap();
+    assert_eq!(x.to_vec::<f32>().unwrap(), [5.0; 4]);
+    let x = from_one(6).reshape([3, 2]).unwrap();
+    x.index_add_(0, &backwards(3, &x), &x).unwrap();
+    assert_eq!(x.to_vec::<f32>().unwrap(), [6.0, 8.0, 6.0, 8.0, 6.0, 8.0]);
+}
+
+#[test]
+fn an_index_that_is_the_destination_is_read_first() {
+    let index = backwards(4, &from_one(1));
+    let source = Tensor::iota(4, DType::I64, 10, 1, index.device()).unwrap();
+    index.scatter_(0, &index, &source).unwrap();
+    assert_eq!(index.to_vec::<i64>().unwrap(), [13, 12, 11, 10]);
+}
+
+#[test]
+fn a_source_that_overlaps_the_destination_is_read_first() {
+    let x = from_one(8);
+    let part = |start: usize| x.narrow(0, start, 4).unwrap();
+    part(0).scatter_(0, &backwards(4, &x), &part(2)).unwrap();
+    assert_eq!(x.to_vec::<f32>().unwrap(), [6.0, 5.0, 4.0, 3.0, 5.0, 6.0, 7.0, 8.0]);
+    let x = from_one(6);
+    x.narrow(0, 1, 5).unwrap().copy_(&x.narrow(0, 0, 5).unwrap()).unwrap();
+    assert_eq!(x.to_vec::<f32>().unwrap(), [1.0, 1.0, 2.0, 3.0, 4.0, 5.0]);
+    let x = from_one(4);
+    x.copy_(&x.flip(0).unwrap()).unwrap();
+    assert_eq!(x.to_vec::<f32>().unwrap(), [4.0, 3.0, 2.0, 1.0]);
+    let x = from_one(4).reshape([2, 2]).unwrap();
+    x.add_(&x.transpose(0, 1).unwrap()).unwrap();
+    assert_eq!(x.to_vec::<f32>().unwrap(), [2.0, 5.0, 5.0, 8.0]);
+    x.slice_assign_((0, ..), &x.transpose(0, 1).unwrap().i((1, ..)).unwrap()).unwrap();
+    assert_eq!(x.to_vec::<f32>().unwrap(), [5.0, 8.0, 5.0, 8.0]);
+}
+
+/// How often each op was compared.
+type Compared = Rc<RefCell<BTreeMap<&'static str, usize>>>;
+
+/// Which input an op with a form in place may overwrite.
+fn reused(call: &OpCall<'_>) -> Option<usize> {
+    let metas: Vec<Meta<'_>> = call.inputs.iter().map(|input| input.view().meta()).collect();
+    match call.op.rule().infer(&metas).ok()?.as_slice() {
+        [spec] => match spec.role {
+            Role::Reuses(index) if is_like(call.inputs[index], &spec.shape, spec.dtype) => Some(index),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn is_like(tensor: &Tensor, shape: &ternion_core::Shape, dtype: DType) -> bool {
+    tensor.shape() == shape && tensor.dtype() == dtype
+}
+
+/// The op of `call` with the tensor that it changes in the place of some of its other inputs, then of all that it fits, beside the same with copies.
+fn compare_aliased(call: &OpCall<'_>, compared: &Compared) -> Result<()> {
+    let Some(reused) = reused(call) else { return Ok(()) };
+    let model = call.inputs[reused];
+    let fits = |at: usize| at != reused && is_like(call.inputs[at], model.shape(), model.dtype());
+    let places: Vec<usize> = (0..call.inputs.len()).filter(|&at| fits(at)).collect();
+    let mut choices: Vec<Vec<usize>> = places.iter().map(|&at| vec![at]).collect();
+    choices.push(places);
+    for choice in choices {
+        let destination = model.copy()?;
+        let apart = |at: usize| if at == reused || choice.contains(&at) { model } else { call.inputs[at] };
+        let apart: Vec<Tensor> = (0..call.inputs.len()).map(|at| apart(at).copy()).collect::<Result<_>>()?;
+        // Values that are no places, where an index is the destination, are errors either way.
+        let Ok(expected) = apply_one(call.op.clone(), &apart.iter().collect::<Vec<_>>()) else { continue };
+        let is_destination = |at: usize| at == reused || choice.contains(&at);
+        let inputs =
+            apart.iter().enumerate().map(|(at, input)| if is_destination(at) { &destination } else { input });
+        apply_into(call.op.clone(), &inputs.collect::<Vec<_>>(), &destination)?;
+        let (got, want) = (values_of(&destination)?.1, values_of(&expected)?.1);
+        let same = got.data.iter().zip(&want.data).all(|(a, b)| a == b || (a.is_nan() && b.is_nan()));
+        assert!(same, "{:?} with inputs {choice:?} and {reused}: {got:?}, expected {want:?}", call.op);
+        *compared.borrow_mut().entry(call.op.name()).or_default() += usize::from(!choice.is_empty());
+    }
+    Ok(())
+}
+
+/// Every op that a row of the table calls.
+fn sweep(row: &OpCase, dtype: DType, compared: &Compared) {
+    let (Some(run), device) = (&row.run, ternion_cpu::device()) else { return };
+    let is_small = |shape: &Vec<usize>| shape.iter().map(|&size| size as f64).product::<f64>() < 65536.0;
+    for instance in row.instances.iter().filter(|shapes| shapes.iter().all(is_small)) {
+        let drawn = Drawn::new(row, instance, Draw::of(dtype), Arrangement::Dense);
+        let inputs = row.inputs.iter().zip(&drawn.inputs);
+        let inputs: Vec<Tensor> = inputs
+            .map(|(input, array)| place(array, input.class.dtype(dtype), None, &device).unwrap())
+            .collect();
+        let seen = compared.clone();
+        let watched = || no_grad(|| run(&inputs, &device, dtype));
+        observe_ops(move |call| no_grad(|| compare_aliased(call, &seen)), watched).unwrap();
+    }
+}
+
+#[test]
+fn every_op_reads_what_it_overwrites() {
+    let compared = Compared::default();
+    for row in table() {
+        for &dtype in row.dtypes.iter().filter(|dtype| matches!(dtype, DType::F32 | DType::I64 | DType::Bool))
+        {
+            sweep(&row, dtype, &compared);
+        }
+    }
+    let compared = compared.borrow();
+    for op in ["scatter_set", "scatter_add", "add", "multiply_add", "scale_add", "softmax_grad"] {
+        assert!(compared.get(op).is_some_and(|&times| times > 0), "{op} was not compared: {compared:?}");
+    }
+}

@@ -1,0 +1,301 @@
+//! Rows of reductions into places, and of places in sequences.
+
+use crate::cases::unary::wrap;
+use crate::prelude::*;
+use ternion_core::ScatterReduction::{self, Amax, Amin, Mean, Prod, Sum};
+
+/// The rows.
+pub fn rows() -> Vec<OpCase> {
+    [scatters(), slices(), searches(), buckets()].concat()
+}
+
+const REDUCTIONS: [(ScatterReduction, &str); 5] =
+    [(Sum, "sum"), (Prod, "prod"), (Mean, "mean"), (Amax, "amax"), (Amin, "amin")];
+
+/// What becomes of `own` (if it counts) and of the elements that meet it, in turn.
+fn reduced(dtype: DType, reduction: ScatterReduction, own: Option<f64>, met: &[f64]) -> f64 {
+    let all: Vec<f64> = own.into_iter().chain(met.iter().copied()).collect();
+    let folded = |start: f64, f: fn(f64, f64) -> f64| all.iter().fold(start, |a, &b| wrap(dtype, f(a, b)));
+    let extreme = |f: fn(f64, f64) -> f64| {
+        all.iter()
+            .copied()
+            .reduce(|a, b| if a.is_nan() || b.is_nan() { f64::NAN } else { f(a, b) })
+            .unwrap_or(0.0)
+    };
+    match (reduction, dtype) {
+        (Sum, Bool) | (Amax, _) => extreme(f64::max),
+        (Prod, Bool) | (Amin, _) => extreme(f64::min),
+        (Sum, _) => folded(0.0, |a, b| a + b),
+        (Prod, _) => folded(1.0, |a, b| a * b),
+        (Mean, dtype) if dtype.is_float() => all.iter().sum::<f64>() / all.len() as f64,
+        (Mean, _) => (folded(0.0, |a, b| a + b) / all.len() as f64).floor(),
+    }
+}
+
+/// Elements of `source` meet those of `base` whose index along `axis` `place` tells.
+fn oracle(
+    dtype: DType,
+    (reduction, include_self, axis): (ScatterReduction, bool, usize),
+    [base, source]: [&Array; 2],
+    parts: &[usize],
+    place: impl Fn(&[usize]) -> f64,
+) -> Array {
+    let mut met: Vec<Vec<f64>> = vec![Vec::new(); base.elements()];
+    Array::from_fn(parts, |at| {
+        let mut target = at.to_vec();
+        target[axis] = place(at) as usize;
+        met[base.position(&target)].push(source.at(at));
+        0.0
+    });
+    let made = base.data.iter().zip(&met).map(|(&own, met)| match met.is_empty() {
+        true => own,
+        false => reduced(dtype, reduction, include_self.then_some(own), met),
+    });
+    Array::new(&base.shape, made.collect())
+}
+
+/// All different, and none in `Distinct`.
+fn between() -> Values {
+    Values::custom(|shapes, own, rng| {
+        let count: usize = shapes[own].iter().product();
+        let half = (count / 2) as f64;
+        rng.permutation(count).into_iter().map(|k| (2.0 * (k as f64 - half) + 1.0) / 64.0).collect()
+    })
+}
+
+/// Base, index and source; extremes have no ties.
+fn row(op: &'static str, reduction: (ScatterReduction, &str), include_self: bool, axis: usize) -> OpCase {
+    let (base, source) = match reduction.0 {
+        Amax | Amin => (Distinct, between()),
+        Prod => (AwayFrom(0.5), AwayFrom(0.5)),
+        Sum | Mean => (Uniform(-4.0, 4.0), Uniform(-4.0, 4.0)),
+    };
+    let case = OpCase::new(op, format!("{} include_self={include_self} axis={axis}", reduction.1))
+        .input(base)
+        .input(Input::index(Values::Index { input: 0, axis }))
+        .input(source)
+        .also(INTEGERS)
+        .twice();
+    if reduction.0 == Mean { case } else { case.also(BOOL) }
+}
+
+fn scatters() -> Vec<OpCase> {
+    let mut rows = scatter_rows();
+    rows[0] = rejecting_elements(rows[0].clone());
+    rows
+}
+
+fn scatter_rows() -> Vec<OpCase> {
+    let kinds = REDUCTIONS.into_iter().flat_map(|kind| [(kind, true), (kind, false)]);
+    kinds
+        .flat_map(|(kind, include_self)| {
+            let with = |axis: usize| {
+                row("scatter_reduce", kind, include_self, axis)
+                    .run(move |x| x[0].scatter_reduce(axis, &x[1], &x[2], kind.0, include_self))
+                    .oracle_for(move |dtype, x| {
+                        let how = (kind.0, include_self, axis);
+                        oracle(dtype, how, [&x[0], &x[2]], &x[1].shape, |at| x[1].at(at))
+                    })
+            };
+            let hostile = [
+                Array::new(&[6], vec![f64::INFINITY, 0.0, f64::NAN, -0.0, 1.0, f64::NEG_INFINITY]),
+                Array::new(&[7], vec![0.0, 1.0, 2.0, 3.0, 4.0, 4.0, 4.0]),
+                Array::new(&[7], vec![1.0, f64::INFINITY, 1.0, 0.0, f64::INFINITY, f64::NAN, 2.0]),
+            ];
+            [
+                with(0)
+                    .on([&[5], &[13], &[13]])
+                    .on([&[5, 3], &[7, 2], &[9, 3]])
+                    .on([&[5, 3], &[0, 3], &[0, 3]])
+                    .on([&[1, 1], &[1, 1], &[1, 1]])
+                    .hostile("special", hostile),
+                with(1).on([&[2, 3, 5], &[2, 4, 5], &[2, 4, 5]]).on([&[3, 4], &[2, 9], &[3, 9]]),
+            ]
+        })
+        .collect()
+}
+
+fn slices() -> Vec<OpCase> {
+    let mut rows = slice_rows();
+    rows[0] = rejecting_slices(rows[0].clone());
+    rows
+}
+
+fn slice_rows() -> Vec<OpCase> {
+    let kinds = REDUCTIONS.into_iter().flat_map(|kind| [(kind, true), (kind, false)]);
+    kinds
+        .map(|(kind, include_self)| {
+            row("index_reduce", kind, include_self, 1)
+                .run(move |x| x[0].index_reduce(1, &x[1], &x[2], kind.0, include_self))
+                .oracle_for(move |dtype, x| {
+                    let how = (kind.0, include_self, 1);
+                    oracle(dtype, how, [&x[0], &x[2]], &x[2].shape, |at| x[1].data[at[1]])
+                })
+                .on([&[3, 4], &[7], &[3, 7]])
+                .on([&[2, 3, 5], &[2], &[2, 2, 5]])
+                .on([&[2, 3], &[0], &[2, 0]])
+        })
+        .collect()
+}
+
+fn zeros(shape: &[usize], dtype: DType, device: &Device) -> Result<Tensor> {
+    Tensor::zeros(shape, dtype, device)
+}
+
+fn rejecting_elements(row: OpCase) -> OpCase {
+    row.rejects("scatter_reduce: a source of shape [1] for an index of [2]", |device| {
+        let (base, index) = (zeros(&[3], F32, device)?, zeros(&[2], I64, device)?);
+        base.scatter_reduce(0, &index, &zeros(&[1], F32, device)?, Sum, true)
+    })
+    .rejects("scatter_reduce: index of shape [2, 4] on shape [3, 3] along axis 0", |device| {
+        let (base, index) = (zeros(&[3, 3], F32, device)?, zeros(&[2, 4], I64, device)?);
+        base.scatter_reduce(0, &index, &zeros(&[2, 4], F32, device)?, Sum, true)
+    })
+    .rejects("scatter_reduce: dtypes f32 and f64 differ; cast one of them with to_dtype", |device| {
+        let (base, index) = (zeros(&[3], F32, device)?, zeros(&[2], I64, device)?);
+        base.scatter_reduce(0, &index, &zeros(&[2], F64, device)?, Sum, true)
+    })
+    .rejects("scatter_reduce: base is bool, expected a number", |device| {
+        let (base, index) = (zeros(&[3], Bool, device)?, zeros(&[2], I64, device)?);
+        base.scatter_reduce(0, &index, &zeros(&[2], Bool, device)?, Mean, true)
+    })
+    .rejects("scatter_reduce: index 3 is out of range for size 3", |device| {
+        let index = Tensor::full([2], 3, I64, device)?;
+        zeros(&[3], F32, device)?.scatter_reduce(0, &index, &zeros(&[2], F32, device)?, Prod, true)
+    })
+    .rejects("scatter_reduce: axis 1 on shape [3]", |device| {
+        let (base, index) = (zeros(&[3], F32, device)?, zeros(&[2], I64, device)?);
+        base.scatter_reduce(1, &index, &zeros(&[2], F32, device)?, Amax, true)
+    })
+}
+
+fn rejecting_slices(row: OpCase) -> OpCase {
+    row.rejects("index_reduce: source has shape [3], expected [2]", |device| {
+        let (base, index) = (zeros(&[3], F32, device)?, zeros(&[2], I64, device)?);
+        base.index_reduce(0, &index, &zeros(&[3], F32, device)?, Sum, true)
+    })
+    .rejects("index_reduce: index -1 is out of range for size 3", |device| {
+        let index = Tensor::full([2], -1, I64, device)?;
+        zeros(&[3], F32, device)?.index_reduce(0, &index, &zeros(&[2], F32, device)?, Amin, true)
+    })
+}
+
+/// In order along the last axis, with equal ones; none below 0, so that they are in order as numbers without sign, too.
+fn ordered() -> Values {
+    Values::custom(|shapes, own, rng| {
+        let size = shapes[own].last().copied().unwrap_or(1);
+        let rows = shapes[own].iter().product::<usize>() / size.max(1);
+        let row = |rng: &mut Rng| {
+            let mut row: Vec<i64> = (0..size).map(|_| rng.integer(0, 12)).collect();
+            row.sort_unstable();
+            row.into_iter().map(|value| value as f64).collect::<Vec<_>>()
+        };
+        (0..rows).flat_map(|_| row(rng)).collect()
+    })
+}
+
+/// How many elements of a sequence are below a value, or not above it.
+fn place(sequence: &[f64], value: f64, right: bool) -> f64 {
+    let is_before = |&element: &f64| value.is_nan() || element < value || (right && element == value);
+    sequence.iter().filter(|element| is_before(element)).count() as f64
+}
+
+/// The place of each value in its row of the sequence, or in the only one.
+fn places(sequence: &Array, values: &Array, right: bool) -> Array {
+    let size = sequence.shape.last().copied().unwrap_or(0);
+    let width = values.shape.last().copied().unwrap_or(1).max(1);
+    let found = values.data.iter().enumerate().map(|(at, &value)| {
+        let row = if sequence.rank() == 1 { 0 } else { at / width };
+        place(&sequence.data[row * size..(row + 1) * size], value, right)
+    });
+    Array::new(&values.shape, found.collect())
+}
+
+fn searches() -> Vec<OpCase> {
+    let row = |right: bool| {
+        OpCase::new("searchsorted", format!("right={right}"))
+            .input(ordered())
+            .input(Integers(-1, 13))
+            .on([&[9], &[4, 7]])
+            .on([&[8], &[]])
+            .on([&[1], &[5]])
+            .on([&[0], &[3]])
+            .on([&[7], &[0]])
+            .on([&[2, 3, 9], &[2, 3, 5]])
+            .on([&[2, 0], &[2, 5]])
+            .also(INTEGERS)
+            .forward_only("positions")
+            .run(move |x| x[0].searchsorted(&x[1], right, None))
+            .oracle(move |x| places(&x[0], &x[1], right))
+            .hostile(
+                "special",
+                [
+                    Array::new(&[5], vec![f64::NEG_INFINITY, -0.0, 0.0, 1.0, f64::INFINITY]),
+                    Array::new(&[6], vec![f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 0.0, -0.0, 2.0]),
+                ],
+            )
+    };
+    let sorter = OpCase::new("searchsorted", "sorter")
+        .input(Distinct)
+        .input(Uniform(-0.5, 0.5))
+        .on([&[9], &[4, 7]])
+        .on([&[2, 9], &[2, 5]])
+        .forward_only("positions")
+        .run(|x| x[0].searchsorted(&x[1], false, Some(&x[0].argsort(-1, false)?)))
+        .oracle(|x| places(&x[0], &x[1], false));
+    vec![
+        sorter,
+        row(false),
+        row(true)
+            .rejects("searchsorted: a sequence without axes", |device| {
+                Tensor::zeros((), F32, device)?.searchsorted(&Tensor::zeros([2], F32, device)?, true, None)
+            })
+            .rejects("searchsorted: values of shape [3, 2] beside a sequence of [2, 4]", |device| {
+                Tensor::zeros([2, 4], F32, device)?.searchsorted(
+                    &Tensor::zeros([3, 2], F32, device)?,
+                    true,
+                    None,
+                )
+            })
+            .rejects("searchsorted: dtypes f32 and f64 differ; cast one of them with to_dtype", |device| {
+                Tensor::zeros([2], F32, device)?.searchsorted(&Tensor::zeros([2], F64, device)?, true, None)
+            })
+            .rejects("searchsorted: sorter has shape [1], expected [2]", |device| {
+                let sorter = Tensor::zeros([1], I64, device)?;
+                Tensor::zeros([2], F32, device)?.searchsorted(
+                    &Tensor::zeros([2], F32, device)?,
+                    true,
+                    Some(&sorter),
+                )
+            })
+            .rejects("searchsorted: index 2 is out of range for size 2", |device| {
+                let sorter = Tensor::full([2], 2, I64, device)?;
+                Tensor::zeros([2], F32, device)?.searchsorted(
+                    &Tensor::zeros([2], F32, device)?,
+                    true,
+                    Some(&sorter),
+                )
+            }),
+    ]
+}
+
+fn buckets() -> Vec<OpCase> {
+    let row = |right: bool| {
+        OpCase::new("bucketize", format!("right={right}"))
+            .input(Integers(-1, 13))
+            .input(ordered())
+            .on([&[4, 7], &[9]])
+            .on([&[], &[8]])
+            .on([&[3], &[0]])
+            .also(INTEGERS)
+            .forward_only("positions")
+            .run(move |x| x[0].bucketize(&x[1], right))
+            .oracle(move |x| places(&x[1], &x[0], right))
+    };
+    vec![
+        row(false),
+        row(true).rejects("bucketize: expected 1 axes, got shape [1, 2]", |device| {
+            Tensor::zeros([2], F32, device)?.bucketize(&Tensor::zeros([1, 2], F32, device)?, true)
+        }),
+    ]
+}

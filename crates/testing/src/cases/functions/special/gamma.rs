@@ -1,0 +1,86 @@
+//! Rows of the gamma function's logarithm and of its derivatives, of the zeta function, and of the Bessel functions.
+
+use super::definitions::{bessel, bessel_scaled, digamma, lgamma, mvlgamma, polygamma, zeta};
+use super::{Function, function, specials};
+use crate::prelude::*;
+
+/// Functions of one element.
+pub fn functions() -> Vec<Function> {
+    vec![
+        function!(lgamma, Uniform(0.6, 12.0), |x| lgamma(x)),
+        function!(lgamma "x<0", Uniform(-0.65, -0.35), |x| x.lgamma(), |x| lgamma(x)),
+        function!(digamma, Uniform(0.9, 12.0), |x| digamma(x)),
+        function!(digamma "x<0", Uniform(-3.6, -3.4), |x| x.digamma(), |x| digamma(x)),
+        function!(polygamma "n=1", Uniform(1.0, 12.0), |x| x.polygamma(1), |x| polygamma(1, x)),
+        function!(polygamma "n=4", Uniform(2.0, 6.0), |x| x.polygamma(4), |x| polygamma(4, x)),
+        function!(mvlgamma "p=3", Uniform(1.7, 9.0), |x| x.mvlgamma(3), |x| mvlgamma(3, x)),
+        function!(i0, Uniform(-3.0, 3.0), |x| bessel(0, x)),
+        function!(i0e, AwayFrom(0.5), |x| bessel_scaled(0, x)),
+        function!(i0e "large", Uniform(7.0, 40.0), |x| x.i0e(), |x| bessel_scaled(0, x)),
+        function!(i1, Uniform(-3.0, 3.0), |x| bessel(1, x)),
+        function!(i1 "large", Uniform(7.5, 9.0), |x| x.i1(), |x| bessel(1, x)),
+        function!(i1e, AwayFrom(0.5), |x| bessel_scaled(1, x)),
+        function!(i1e "large", Uniform(7.0, 40.0), |x| x.i1e(), |x| bessel_scaled(1, x)),
+    ]
+}
+
+/// Rows that are not of one element, and what else is refused.
+pub fn rows() -> Vec<OpCase> {
+    vec![
+        zeta_row("", Uniform(1.5, 6.0), Uniform(1.0, 8.0)).twice(),
+        whole_orders(),
+        negative_polygamma(),
+        refused_orders(),
+    ]
+}
+
+fn zeta_row(parameters: &'static str, orders: Values, values: Values) -> OpCase {
+    OpCase::new("zeta", parameters)
+        .input(Input::float(orders).constant())
+        .input(values)
+        .shapes([&[], &[0, 3], &[13], &[3, 7]])
+        .on([&[3, 1], &[5]])
+        .run(|x| x[0].zeta(&x[1]))
+        .oracle(|x| x[0].zip(&x[1], zeta))
+}
+
+/// Of negative numbers too, whose poles are too near for differences of gradients, and at the limits: every order beside every number.
+fn whole_orders() -> OpCase {
+    let orders = [2.0, 3.0, 2.5, 1.0, 0.5, 4.0, f64::NAN];
+    zeta_row("s=2..5 x<0", Integers(2, 5), Uniform(-2.6, -2.4))
+        .hostile("special", [Array::new(&[orders.len(), 1], orders.to_vec()), specials()])
+        .rejects("zeta: shapes [2] and [3] do not broadcast", |device| {
+            Tensor::zeros([2], F32, device)?.zeta(&Tensor::zeros([3], F32, device)?)
+        })
+        .rejects("zeta: input is i64, expected a floating dtype", |device| {
+            Tensor::zeros([2], I64, device)?.zeta(&Tensor::zeros([2], I64, device)?)
+        })
+        .rejects("backward: zeta: no gradient with respect to the order", |device| {
+            let order = Tensor::full([2], 2.0, F32, device)?.requires_grad()?;
+            ternion_core::enable_grad(|| order.zeta(&Tensor::full([2], 1.0, F32, device)?)?.sum(..)?.backward())?;
+            Ok(order)
+        })
+        .perf([&[1024, 128], &[1024, 128]])
+}
+
+/// Half way between poles, which are too near for differences of gradients.
+fn negative_polygamma() -> OpCase {
+    OpCase::new("polygamma", "n=2 x<0")
+        .input(Uniform(-2.6, -2.4))
+        .shapes([&[], &[13], &[3, 11]])
+        .run(|x| x[0].polygamma(2))
+        .oracle(|x| x[0].map(|x| polygamma(2, x)))
+}
+
+/// Orders and sizes that there are none of, and the order 0, which is `digamma`.
+fn refused_orders() -> OpCase {
+    OpCase::new("polygamma", "n=0")
+        .input(Uniform(0.9, 12.0))
+        .shapes([&[], &[13]])
+        .run(|x| x[0].polygamma(0))
+        .oracle(|x| x[0].map(digamma))
+        .rejects("polygamma: order -1, expected at least 0", |device| {
+            Tensor::zeros([2], F32, device)?.polygamma(-1)
+        })
+        .rejects("mvlgamma: size 0, expected at least 1", |device| Tensor::zeros([2], F32, device)?.mvlgamma(0))
+}

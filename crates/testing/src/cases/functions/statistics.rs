@@ -1,0 +1,293 @@
+//! Rows of ranks, running extremes, the most frequent elements, and norms kept below a limit.
+
+use crate::prelude::*;
+use std::cmp::Ordering;
+
+/// The rows.
+pub fn rows() -> Vec<OpCase> {
+    [running(), ranks(), modes(), middles(), norms()].concat()
+}
+
+type Pair = fn(&Tensor, usize) -> Result<(Tensor, Tensor)>;
+/// The value that is found in a slice, and where.
+type Found = fn(&[f64]) -> (f64, usize);
+
+fn specials() -> Array {
+    let values = [0.0, -0.0, 1.0, f64::NAN, -1.0, f64::INFINITY, f64::NAN, f64::NEG_INFINITY, 1.0];
+    Array::new(&[1, values.len()], values.to_vec())
+}
+
+/// Rows of a function that finds one element of each slice: with gradients where all differ, and of equal ones in all dtypes.
+fn finding(op: &'static str, parameters: &str, run: Pair, found: Found, dtypes: &[DType]) -> Vec<OpCase> {
+    let row = |parameters: String, values: Values, axis: usize| {
+        OpCase::new(op, parameters)
+            .input(values)
+            .exact()
+            .differentiable_outputs(1)
+            .run(move |x| run(&x[0], axis))
+            .oracle(move |x| {
+                let removed = |part: fn((f64, usize)) -> f64| {
+                    x[0].reduce(&[axis], Keep::No, move |slice| part(found(slice)))
+                };
+                (removed(|found| found.0), removed(|found| found.1 as f64))
+            })
+    };
+    vec![
+        row(format!("{parameters}axis=0"), Distinct, 0).shapes([&[1], &[33], &[7, 3], &[4, 0]]).twice(),
+        row(format!("{parameters}axis=1"), Distinct, 1)
+            .shapes([&[3, 14], &[2, 5, 3]])
+            .twice()
+            .hostile("special", [specials()])
+            .rejects(format!("{op}: axis 2 on shape [3, 1]"), move |device| {
+                run(&Tensor::zeros([3, 1], F32, device)?, 2)
+            }),
+        row(format!("{parameters}ties, axis=1"), Integers(-2, 2), 1)
+            .shapes([&[3, 33], &[2, 5, 3]])
+            .also(dtypes)
+            .forward_only("ties have no gradient"),
+    ]
+}
+
+/// Positions in order, NaN behind everything; equal elements keep their order.
+fn order(slice: &[f64]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..slice.len()).collect();
+    order.sort_by(|&a, &b| match (slice[a].is_nan(), slice[b].is_nan()) {
+        (false, false) => slice[a].partial_cmp(&slice[b]).unwrap_or(Ordering::Equal),
+        (a, b) => a.cmp(&b),
+    });
+    order
+}
+
+/// The extremes up to each element of a slice, and where they are.
+fn running_extremes(slice: &[f64], wins: fn(f64, f64) -> bool) -> Vec<(f64, usize)> {
+    let mut best = (f64::NAN, 0);
+    let mut all = Vec::new();
+    for (at, &value) in slice.iter().enumerate() {
+        if at == 0 || value.is_nan() || wins(value, best.0) {
+            best = (value, at);
+        }
+        all.push(best);
+    }
+    all
+}
+
+fn running() -> Vec<OpCase> {
+    let kinds: [(&'static str, Pair, fn(f64, f64) -> bool); 2] = [
+        ("cummax", |x, axis| x.cummax(axis), |a, b| a >= b),
+        ("cummin", |x, axis| x.cummin(axis), |a, b| a <= b),
+    ];
+    kinds
+        .into_iter()
+        .flat_map(|(op, run, wins)| {
+            let row = move |parameters: &str, values: Values, axis: usize| {
+                OpCase::new(op, parameters)
+                    .input(values)
+                    .exact()
+                    .differentiable_outputs(1)
+                    .run(move |x| run(&x[0], axis))
+                    .oracle(move |x| {
+                        let of = |part: fn(&(f64, usize)) -> f64| {
+                            x[0].along(axis, move |slice| {
+                                running_extremes(slice, wins).iter().map(part).collect()
+                            })
+                        };
+                        (of(|found| found.0), of(|found| found.1 as f64))
+                    })
+            };
+            [
+                row("axis=0", Distinct, 0)
+                    .shapes([&[1], &[33], &[7, 3], &[0, 3]])
+                    .twice()
+                    .rejects(format!("{op}: axis 1 on shape [3]"), move |device| {
+                        run(&Tensor::zeros([3], F32, device)?, 1)
+                    }),
+                row("axis=1", Distinct, 1)
+                    .shapes([&[3, 16], &[2, 5, 3], &[2, 0]])
+                    .twice()
+                    .hostile("special", [specials()]),
+                row("ties, axis=1", Integers(-2, 2), 1)
+                    .shapes([&[3, 33], &[2, 5, 3]])
+                    .also(INTEGERS)
+                    .also(BOOL)
+                    .forward_only("ties have no gradient"),
+            ]
+        })
+        .collect()
+}
+
+fn ranks() -> Vec<OpCase> {
+    let kth = finding(
+        "kthvalue",
+        "k=1 ",
+        |x, axis| x.kthvalue(1, axis),
+        |slice| {
+            let at = order(slice)[0];
+            (slice[at], at)
+        },
+        INTEGERS,
+    );
+    let last = OpCase::new("kthvalue", "k=3 axis=0")
+        .input(Distinct)
+        .shapes([&[3], &[5, 2]])
+        .exact()
+        .twice()
+        .differentiable_outputs(1)
+        .run(|x| x[0].kthvalue(3, 0))
+        .oracle(|x| {
+            let of = |part: fn(&[f64], usize) -> f64| {
+                x[0].reduce(&[0], Keep::No, move |slice| part(slice, order(slice)[2]))
+            };
+            (of(|slice, at| slice[at]), of(|_, at| at as f64))
+        })
+        .rejects("kthvalue: k of 4, expected 1 to 3", |device| {
+            Tensor::zeros([3], F32, device)?.kthvalue(4, 0)
+        })
+        .rejects("kthvalue: k of 0, expected 1 to 3", |device| {
+            Tensor::zeros([3], F32, device)?.kthvalue(0, 0)
+        });
+    let median: Found = |slice| {
+        let middle = order(slice)[(slice.len() - 1) / 2];
+        let at = slice.iter().position(|value| value.is_nan()).unwrap_or(middle);
+        (slice[at], at)
+    };
+    let nanmedian: Found = |slice| {
+        let known = slice.iter().filter(|value| !value.is_nan()).count();
+        let at = order(slice)[known.saturating_sub(1) / 2];
+        (slice[at], at)
+    };
+    let mut rows = kth;
+    rows.push(last);
+    rows.extend(finding("median", "", |x, axis| x.median(axis), median, INTEGERS));
+    rows.extend(finding("nanmedian", "", |x, axis| x.nanmedian(axis), nanmedian, INTEGERS));
+    rows.push(
+        OpCase::new("nanmedian", "axis=1, NaN alone")
+            .input(Fixed(vec![f64::NAN]))
+            .shapes([&[2, 5]])
+            .forward_only("NaN")
+            .run(|x| x[0].nanmedian(1))
+            .oracle(|_| (Array::full(&[2], f64::NAN), Array::zeros(&[2])))
+            .rejects("nanmedian: no elements along axis 1 of shape [2, 0]", |device| {
+                Tensor::zeros([2, 0], F32, device)?.nanmedian(1)
+            })
+            .rejects("median: no elements along axis 1 of shape [2, 0]", |device| {
+                Tensor::zeros([2, 0], F32, device)?.median(1)
+            }),
+    );
+    rows
+}
+
+fn modes() -> Vec<OpCase> {
+    let mode: Found = |slice| {
+        let count = |value: f64| slice.iter().filter(|&&other| other == value).count().max(1);
+        let order = order(slice);
+        let most = order.iter().map(|&at| count(slice[at])).max().unwrap_or(1);
+        let value = order.iter().map(|&at| slice[at]).find(|&value| count(value) == most).unwrap_or(f64::NAN);
+        let at = slice.iter().rposition(|&other| other == value);
+        (value, at.unwrap_or(order[0]))
+    };
+    let mut rows = finding("mode", "", |x, axis| x.mode(axis), mode, INTEGERS);
+    let last = rows.pop().map(|row| {
+        row.also(BOOL).rejects("mode: no elements along axis 1 of shape [2, 0]", |device| {
+            Tensor::zeros([2, 0], F32, device)?.mode(1)
+        })
+    });
+    rows.extend(last);
+    rows
+}
+
+/// Of all elements.
+fn middles() -> Vec<OpCase> {
+    let median = |x: &Array| {
+        let middle =
+            order(&x.data).get(x.elements().saturating_sub(1) / 2).map_or(f64::NAN, |&at| x.data[at]);
+        Array::scalar(if x.data.iter().any(|value| value.is_nan()) { f64::NAN } else { middle })
+    };
+    let nanmedian = |x: &Array| {
+        let known: Vec<f64> = x.data.iter().copied().filter(|value| !value.is_nan()).collect();
+        let middle = order(&known).get(known.len().saturating_sub(1) / 2).map_or(f64::NAN, |&at| known[at]);
+        Array::scalar(middle)
+    };
+    type All = (&'static str, fn(&Tensor) -> Result<Tensor>, fn(&Array) -> Array);
+    let kinds: [All; 2] =
+        [("median", |x| x.median_all(), median), ("nanmedian", |x| x.nanmedian_all(), nanmedian)];
+    kinds
+        .into_iter()
+        .flat_map(|(op, run, oracle)| {
+            let row = move |parameters: &str, values: Values| {
+                OpCase::new(op, parameters)
+                    .input(values)
+                    .exact()
+                    .run(move |x| run(&x[0]))
+                    .oracle(move |x| oracle(&x[0]))
+            };
+            [
+                row("all", Distinct)
+                    .shapes([&[], &[0, 3], &[13], &[2, 5, 4]])
+                    .twice()
+                    .hostile("special", [specials()])
+                    .hostile("NaN", [Array::full(&[3], f64::NAN)])
+                    .rejects(format!("{op}: no elements in shape [0]"), move |device| {
+                        run(&Tensor::zeros([0], I32, device)?)
+                    }),
+                row("all, ties", Integers(-2, 2))
+                    .shapes([&[33], &[4, 7]])
+                    .also(INTEGERS)
+                    .forward_only("ties have no gradient"),
+            ]
+        })
+        .collect()
+}
+
+/// Slices along axis 0 or 1 that are clearly above a norm of 1 or below it, in turn, without zeros.
+fn large_and_small(axis: usize) -> Values {
+    Values::custom(move |shapes, own, rng| {
+        let shape = &shapes[own];
+        let inner: usize = shape[axis + 1..].iter().product();
+        let elements: usize = shape.iter().product();
+        let scale = |at: usize| if ((at / inner.max(1)) % shape[axis].max(1)).is_multiple_of(2) { 1.0 } else { 0.02 };
+        (0..elements).map(|at| rng.sign() * rng.uniform(1.0, 2.0) * scale(at)).collect()
+    })
+}
+
+fn norm(slice: &[f64], p: f64) -> f64 {
+    if p.is_infinite() {
+        return slice.iter().fold(0.0, |largest, x| x.abs().max(largest));
+    }
+    slice.iter().map(|x| x.abs().powf(p)).sum::<f64>().powf(1.0 / p)
+}
+
+fn norms() -> Vec<OpCase> {
+    let row = |p: f64, axis: usize| {
+        OpCase::new("renorm", format!("p={p} axis={axis} max_norm=1"))
+            .input(large_and_small(axis))
+            .twice()
+            .run(move |x| x[0].renorm(p, axis, 1.0))
+            .oracle(move |x| {
+                let others: Vec<usize> = (0..x[0].rank()).filter(|&other| other != axis).collect();
+                let norms = x[0].reduce(&others, Keep::Yes, |slice| norm(slice, p)).expand(&x[0].shape);
+                x[0].zip(&norms, |x, norm| if norm > 1.0 { x / (norm + 1e-7) } else { x })
+            })
+    };
+    let zeros = [Array::new(&[2, 3], vec![0.0, -0.0, 0.0, 0.0, 3.0, 4.0])];
+    vec![
+        row(2.0, 0)
+            .shapes([&[3, 5], &[4, 2, 3], &[1, 1], &[0, 3]])
+            .hostile("zeros", zeros.clone())
+            .rejects("renorm: expected at least 2 axes, got shape [3]", |device| {
+                Tensor::zeros([3], F32, device)?.renorm(2.0, 0, 1.0)
+            })
+            .rejects("renorm: input is i64, expected a floating dtype", |device| {
+                Tensor::zeros([3, 2], I64, device)?.renorm(2.0, 0, 1.0)
+            })
+            .rejects("renorm: p of 0 and max_norm of 1, expected above 0 and at least 0", |device| {
+                Tensor::zeros([3, 2], F32, device)?.renorm(0.0, 0, 1.0)
+            })
+            .rejects("renorm: axis 2 on shape [3, 2]", |device| {
+                Tensor::zeros([3, 2], F32, device)?.renorm(2.0, 2, 1.0)
+            }),
+        row(1.0, 1).shapes([&[3, 5], &[2, 4, 3]]).hostile("zeros", zeros.clone()),
+        row(3.0, 1).shapes([&[3, 5], &[2, 4, 3]]).hostile("zeros", zeros.clone()),
+        row(0.5, 0).shapes([&[3, 5]]).hostile("zeros", zeros.clone()),
+        row(f64::INFINITY, 0).shapes([&[3, 5], &[2, 4, 3]]).hostile("zeros", zeros),
+    ]
+}

@@ -1,0 +1,223 @@
+"""PyTorch's database of operators through Ternion: what docs/conformance.md says passes, passes, and faults are found."""
+
+import sys
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import ternion  # noqa: E402
+from torch_database import checks, names, page, pool, results, run, samples  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def entries():
+    return {names.name_of(entry): entry for entry in run.database()}
+
+
+@pytest.fixture(scope="module")
+def known():
+    """The results that the page was written of."""
+    found = run.of_device("cpu")
+    if torch.__version__.partition("+")[0] != found["torch"]:
+        pytest.skip(f"the page was written with torch {found['torch']}, whose samples differ from those of {torch.__version__}")
+    return found
+
+
+@pytest.fixture(scope="module")
+def outcomes(entries, known):
+    """The outcomes of the reduced run."""
+    return run.run(run.split(entries.values())[0])
+
+
+def test_each_sample_that_passes_by_the_page_passes(outcomes, known, entries):
+    assert run.vanished(run.split(entries.values())[0], known) == []
+    assert [f"{o.entry} {o.case}: {o.failures} ({o.told})" for o in run.regressions(outcomes, known)] == []
+
+
+def test_the_page_has_the_numbers_of_this_run(outcomes, known, entries):
+    text = run.PAGE.read_text()
+    present, absent, purpose = run.split(entries.values())
+    found = {name: tuple(entry["reduced"]) for name, entry in results.of_outcomes(_renumbered(outcomes), present).items()}
+    assert found == page.reduced_counts(text)
+    assert page.written(text, results.read(run.DOCS), present, absent, purpose) == text
+
+
+def _renumbered(outcomes):
+    """The outcomes, all of which the reduced run takes, so named that a choice of them is all of them."""
+    assert all(len([o for o in listed if o.case.split()[0] == short]) <= count for listed in _by_entry(outcomes) for short, count in samples.CHOSEN.items())
+    return outcomes
+
+
+def _by_entry(outcomes):
+    found = {}
+    for outcome in outcomes:
+        found.setdefault(outcome.entry, []).append(outcome)
+    return found.values()
+
+
+def test_no_sample_crashes_or_hangs(known):
+    assert [name for name, entry in known["entries"].items() for kind in results.kinds(entry) if kind in ("crash", "hang")] == []
+
+
+def test_entries_that_stay_out_are_entries(entries):
+    for name in names.ON_PURPOSE:
+        assert any(name in (full, entry.name) or (name[-1] in "._" and full.startswith(name)) or entry.name == name for full, entry in entries.items()), name
+
+
+def failures_of(entries, name, function, short="f32", number=0):
+    """What fails of one sample where `function` is in the place of Ternion's."""
+    entry = entries[name]
+    subject = checks.Subject(entry, names.function_of(entry), "cpu")
+    subject.function = function
+    return checks.run_sample(subject, samples.samples_of(entry, short)[number])
+
+
+def _gradient_doubled(x):
+    return x.sin() * 2 - x.sin().detach()
+
+
+def _of_dense_memory(x):
+    return x.sin() if x.is_contiguous() else x.cos()
+
+
+def _refusing(x):
+    raise ValueError("sin: not today")
+
+
+@pytest.mark.parametrize(
+    "function, form, kind",
+    [
+        (lambda x: x.cos(), "function", "wrong value"),
+        (lambda x: x.sin() * 1.00002, "function", "wrong value"),
+        (lambda x: x.sin().detach(), "gradient", "wrong gradient"),
+        (_gradient_doubled, "gradient", "wrong gradient"),
+        (lambda x: x.sin().unsqueeze(0), "function", "wrong shape"),
+        (lambda x: (x.sin(), x), "function", "wrong shape"),
+        (lambda x: x.sin().double(), "function", "wrong dtype"),
+        (_of_dense_memory, "not contiguous", "wrong value"),
+        (_refusing, "function", "refused"),
+    ],
+)
+def test_a_planted_fault_is_found(entries, function, form, kind):
+    assert failures_of(entries, "sin", ternion.sin) == []
+    assert [(failure.form, failure.kind) for failure in failures_of(entries, "sin", function)] == [(form, kind)]
+
+
+def test_a_wrong_half_precision_is_found(entries):
+    assert failures_of(entries, "sin", lambda x: x.sin() * 1.03, "bf16")[0].kind == "wrong value"
+
+
+def test_wrong_whole_numbers_and_positions_are_found(entries):
+    number = next(number for number, sample in samples.samples_of(entries["sort"], "i64").items() if sample.input.numel() > 20)
+    assert failures_of(entries, "sort", ternion.sort, "i64", number) == []
+    for function in (
+        lambda x, *args, **kwargs: _Pair(x.sort(*args, **kwargs)[0] + 1, x.sort(*args, **kwargs)[1]),
+        lambda x, *args, **kwargs: _Pair(x.sort(*args, **kwargs)[0], x.sort(*args, **kwargs)[1] * 0),
+    ):
+        assert failures_of(entries, "sort", function, "i64", number)[0].kind == "wrong value"
+
+
+class _Pair(tuple):
+    """A result with PyTorch's names."""
+
+    def __new__(cls, values, indices):
+        pair = super().__new__(cls, (values, indices))
+        pair.values, pair.indices = values, indices
+        return pair
+
+
+def test_results_without_their_names_are_found(entries):
+    failure = failures_of(entries, "sort", lambda *args, **kwargs: tuple(ternion.sort(*args, **kwargs)))[0]
+    assert failure.kind == "wrong shape" and "values, indices" in failure.detail
+
+
+def test_a_wrong_method_is_found(entries, monkeypatch):
+    monkeypatch.setattr(ternion.Tensor, "sin", lambda self: self.cos())
+    assert [(failure.form, failure.kind) for failure in failures_of(entries, "sin", ternion.sin)][-1] == ("method", "wrong value")
+    monkeypatch.delattr(ternion.Tensor, "sin")
+    assert [(failure.form, failure.kind) for failure in failures_of(entries, "sin", ternion.sin)] == [("method", "form absent")]
+
+
+def test_an_in_place_form_that_changes_nothing_is_found(entries, monkeypatch):
+    monkeypatch.setattr(ternion.Tensor, "sin_", lambda self: self.sin())
+    assert [(failure.form, failure.kind) for failure in failures_of(entries, "sin", ternion.sin)] == [("in place", "wrong value")]
+
+
+def test_an_in_place_form_that_pytorch_refuses_is_found(entries, monkeypatch):
+    """sin_ of whole numbers has no place for its result."""
+    assert failures_of(entries, "sin", ternion.sin, "i64") == []
+    monkeypatch.setattr(ternion.Tensor, "sin_", lambda self: self)
+    assert [(failure.form, failure.kind) for failure in failures_of(entries, "sin", ternion.sin, "i64")] == [("in place", "accepted")]
+
+
+def test_a_swallowed_error_is_found(entries):
+    entry = entries["gather"]
+    subject = checks.Subject(entry, names.function_of(entry), "cpu")
+    case = samples.errors_of(entry)[0]
+    assert checks.run_error(subject, case) == []
+    subject.function = lambda x, *args, **kwargs: x
+    assert [failure.kind for failure in checks.run_error(subject, case)] == ["accepted"]
+
+
+def test_numbers_that_are_not_random_are_found(entries):
+    assert failures_of(entries, "rand_like", lambda x, **kwargs: x * 0 + 2)[0].kind == "wrong value"
+    assert failures_of(entries, "randn", lambda *size, **kwargs: ternion.zeros(*size) + 9, number=1)[0].kind == "wrong value"
+
+
+def test_a_missing_function_is_found(entries, monkeypatch, known):
+    assert names.function_of(entries["nn.functional.softsign"]).path == "nn.functional.softsign"
+    monkeypatch.delattr(ternion.nn.functional, "softsign")
+    present, absent, _ = run.split(entries.values())
+    assert "nn.functional.softsign" in absent
+    assert run.vanished(present, known) == ["nn.functional.softsign"]
+
+
+FAKE = """
+import json, os, sys, time
+for line in sys.stdin:
+    task = json.loads(line)
+    for number in range(task["after"], 3):
+        print(json.dumps({"start": f"f32 {number}", "told": "x"}), flush=True)
+        if number == 1 and task["entry"] == "dies":
+            os.abort()
+        if number == 1 and task["entry"] == "stands":
+            time.sleep(60)
+        print(json.dumps({"failures": []}), flush=True)
+    print(json.dumps({"end": True}), flush=True)
+"""
+
+
+def test_a_crash_and_a_hang_are_found_and_the_others_run():
+    fake = pool.Pool("cpu", True, limit=5, command=(sys.executable, "-c", FAKE))
+    found = {(outcome.entry, outcome.case): [kind for _, kind, _ in outcome.failures] for outcome in fake.run(["dies", "runs", "stands"])}
+    expected = {(entry, f"f32 {number}"): [] for entry in ("dies", "runs", "stands") for number in range(3)}
+    assert found == {**expected, ("dies", "f32 1"): ["crash"], ("stands", "f32 1"): ["hang"]}
+
+
+# PyTorch in the place of Ternion.
+ITSELF = f"""
+import sys
+sys.path.insert(0, {str(run.DOCS.parent / "python" / "conformance")!r})
+import torch
+sys.modules["ternion"] = torch
+from torch_database import worker
+worker.main()
+"""
+
+
+def test_nothing_is_wrong_with_pytorch_itself():
+    """The suite takes PyTorch's own results for right, those that are not unique included."""
+    chosen = ["argsort", "cumsum", "linalg.eigh", "linalg.qr", "linalg.solve", "linalg.svd", "mode", "nn.functional.conv2d", "nn.functional.dropout"]
+    chosen += ["nn.functional.max_pool2d", "normal", "remainder", "sort", "topk", "__getitem__"]
+    found = pool.Pool("cpu", True, command=(sys.executable, "-c", ITSELF)).run(chosen)
+    counted = [outcome for outcome in found if outcome.failures is not None]
+    assert len(counted) > 250
+    assert [outcome for outcome in counted if outcome.failures] == []
+
+
+def test_cases_are_packed_into_text():
+    cases = ["f32 0", "f32 1", "f32 2", "f32 7", "bf16 3"]
+    assert results.packed(cases) == "f32 0-2 7, bf16 3"
+    assert results.unpacked("f32 0-2 7, bf16 3") == cases
+    assert results.unpacked("") == []

@@ -1,0 +1,143 @@
+"""The part of docs/conformance.md about PyTorch's database of operators."""
+
+import re
+from collections import Counter, defaultdict
+
+from . import results
+from .reasons import REASONS
+
+BEGIN, END = "<!-- written by python/conformance/torch_database/run.py -->", "<!-- end -->"
+
+INTRODUCTION = """
+# Conformance with PyTorch
+
+PyTorch tests its functions by a database of its own (`torch.testing._internal.common_methods_invocations.op_db`): sample inputs of each function in each
+dtype, and calls that must fail. They run here through both libraries. A sample is one input in one of float32, float64, bfloat16, int64 and bool. It passes
+if all of its forms do: the function, its gradients for the same cotangents, the method, the operator, the in-place form, and the function of inputs whose
+elements do not lie one after the other. A call that must fail is a sample as well. Numbers are right if they are within PyTorch's own tolerance for the dtype
+of its result, or about as near to the exact result as PyTorch's are (`torch_database/comparison.py` has the rule); exact is what PyTorch computes in float64.
+An argument or a dtype that is refused has failed ("refused"), and so has a method or an in-place form that is not there ("form absent") and a call that
+PyTorch refuses and Ternion does not ("accepted"). Of random numbers shape, dtype and range or median are compared. Samples of complex numbers and sparse
+tensors do not count.
+
+```sh
+python python/conformance/torch_database/run.py --all                # runs all and writes docs/torch-database-cpu.json and this part of the page
+python python/conformance/torch_database/run.py --check              # a fixed choice of samples: fails if one fails that passes by the page
+python python/conformance/torch_database/run.py --only cumsum -v     # shows what fails of an entry
+python python/conformance/torch_database/run.py --all --device cuda  # the same on another device: cuda, wgpu
+pytest python/conformance/test_torch_database.py                     # the check as a test
+```
+"""
+
+WRONG = ("wrong value", "wrong gradient", "wrong shape", "wrong dtype", "crash", "hang")
+KINDS = ("refused", "form absent", "accepted", *WRONG)
+
+
+def written(page, devices, present, absent, purpose):
+    """A page with these results between its markers. `devices`: results of each; `present`, `absent`: names of entries; `purpose`: name -> reason."""
+    parts = [
+        _totals(devices, present, absent, purpose),
+        ["## Wrong results", "", *_wrong_table(devices)],
+        ["## Entries", "", *_entry_table(devices[0])],
+        ["## What is refused", "", *_refused_table(devices)],
+        ["## Entries without a function", "", ", ".join(f"`{name}`" for name in absent) or "None."],
+        ["## Entries that stay out on purpose", "", *_purpose_table(purpose)],
+    ]
+    text = "\n\n".join("\n".join(part) for part in parts)
+    if BEGIN not in page:
+        page = f"{page.rstrip()}\n{INTRODUCTION}\n{BEGIN}\n{END}\n"
+    before, _, rest = page.partition(BEGIN)
+    return f"{before}{BEGIN}\n\n{text}\n\n{END}{rest.partition(END)[2]}"
+
+
+def _row(*cells):
+    return "| " + " | ".join(str(cell) for cell in cells) + " |"
+
+
+def _cell(text):
+    text = re.sub(r"\s+", " ", text).replace("|", "\\|")
+    return text if len(text) <= 200 else text[:197] + "..."
+
+
+def _totals(devices, present, absent, purpose):
+    count = devices[0]["database"]
+    of_all = f"{len(present)} have a function here, {len(absent)} have none, and {len(purpose)} stay out on purpose"
+    rows = [
+        f"torch {devices[0]['torch']}: {count} entries, of which {of_all}.",
+        "",
+        _row("device", "dtype", "samples", "passed", "", *KINDS),
+        "|---|---|" + "---:|" * (3 + len(KINDS)),
+    ]
+    for device in devices:
+        rows.append(_row(device["device"], "all", *_counts(device["entries"].values(), None)))
+        dtypes = dict.fromkeys(short for entry in device["entries"].values() for short in entry["by_dtype"])
+        rows += [_row("", short, *_counts(device["entries"].values(), short)) for short in sorted(dtypes, key=list(results.CHOSEN).index)]
+    return rows
+
+
+def _counts(entries, short):
+    """Cells for samples of a dtype, or for all: how many, how many pass, and failures by kind."""
+    total, passed, kinds = 0, 0, Counter()
+    for entry in entries:
+        rows = [row for name, row in entry["by_dtype"].items() if short in (None, name)]
+        total, passed = total + sum(row[0] for row in rows), passed + sum(row[1] for row in rows)
+        for group in entry["failures"]:
+            kinds[group["kind"]] += sum(short is None or case.split()[0] == short for case in results.unpacked(group["cases"]))
+    return total, passed, f"{100 * passed / max(total, 1):.1f} %", *(kinds[kind] or "" for kind in KINDS)
+
+
+def _entry_table(device):
+    rows = ["| entry | function | samples | passed | failed | reduced run | passed |", "|---|---|---:|---:|---|---:|---:|"]
+    for name, entry in device["entries"].items():
+        failed = ", ".join(f"{kind} ({count})" for kind, count in sorted(results.kinds(entry).items()))
+        rows.append(_row(f"`{name}`", f"`{entry['function']}`", entry["samples"], entry["passed"], failed, *entry["reduced"]))
+    return rows
+
+
+def _wrong_table(devices):
+    rows = ["| entry | device | samples | what | example | why |", "|---|---|---|---|---|---|"]
+    for device, name, group in _failures(devices, WRONG):
+        why = REASONS.get((name, group["kind"]), "")
+        rows.append(_row(f"`{name}`", device, group["cases"], *_told(group), why))
+    return rows if len(rows) > 2 else ["None."]
+
+
+def _told(group):
+    return f"{group['kind']}, {group['form']}", f"`{_cell(group['example'])}`: {_cell(group['detail'])}"
+
+
+def _refused_table(devices):
+    rows = ["| entry | device | samples | what | example |", "|---|---|---:|---|---|"]
+    for device, name, group in _failures(devices, [kind for kind in KINDS if kind not in WRONG]):
+        count = len(results.unpacked(group["cases"]))
+        rows.append(_row(f"`{name}`", device, count, *_told(group)))
+    return rows if len(rows) > 2 else ["None."]
+
+
+def _failures(devices, kinds):
+    """Groups of failures of these kinds: those of the first device, and of others what fails there alone."""
+    known = devices[0]["entries"]
+    for device in devices:
+        for name, entry in device["entries"].items():
+            for group in entry["failures"]:
+                elsewhere = device is not devices[0] and set(results.unpacked(group["cases"])) <= results.failing(known.get(name, {"failures": []}))
+                if group["kind"] in kinds and not elsewhere:
+                    yield device["device"], name, group
+
+
+def _purpose_table(purpose):
+    by_reason = defaultdict(list)
+    for name, reason in purpose.items():
+        by_reason[reason].append(f"`{name}`")
+    return ["| why | entries |", "|---|---|"] + [_row(reason, ", ".join(names)) for reason, names in by_reason.items()]
+
+
+def part(text):
+    """What stands between the markers of a page."""
+    return text.partition(BEGIN)[2].partition(END)[0]
+
+
+def reduced_counts(text):
+    """Of the entries of a page, what the reduced run has: name -> (samples, passed)."""
+    rows = re.findall(r"^\| `([^`]+)` \| `[^`]+` \| \d+ \| \d+ \| [^|]*\| (\d+) \| (\d+) \|$", part(text), re.MULTILINE)
+    return {name: (int(samples), int(passed)) for name, samples, passed in rows}

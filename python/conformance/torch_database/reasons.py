@@ -1,0 +1,3 @@
+"""Why results differ from PyTorch's, where they do on purpose: (entry, kind) -> reason."""
+
+REASONS = {}

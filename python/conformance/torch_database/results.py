@@ -1,0 +1,128 @@
+"""Results of a run: counts by entry, and samples that fail in groups; as a file of JSON for each device."""
+
+import json
+import re
+from collections import Counter, defaultdict
+
+from .samples import CHOSEN, chosen
+
+FILES = "torch-database-{}.json"
+
+
+def of_outcomes(outcomes, functions):
+    """Results by entry: {"function", "samples", "passed", "left_out", "reduced": [samples, passed], "failures": groups}."""
+    by_entry = defaultdict(list)
+    for outcome in outcomes:
+        by_entry[outcome.entry].append(outcome)
+    return {entry: _of_entry(by_entry[entry], path) for entry, path in sorted(functions.items(), key=lambda item: item[0].lower())}
+
+
+def _of_entry(outcomes, path):
+    counted = [outcome for outcome in outcomes if outcome.failures is not None]
+    short = in_reduced([outcome.case for outcome in outcomes])
+    reduced = [outcome for outcome in counted if outcome.case in short]
+    return {
+        "function": path,
+        "samples": len(counted),
+        "passed": sum(not outcome.failures for outcome in counted),
+        "left_out": len(outcomes) - len(counted),
+        "by_dtype": _by_dtype(counted),
+        "reduced": [len(reduced), sum(not outcome.failures for outcome in reduced)],
+        "failures": _groups(counted),
+    }
+
+
+def _by_dtype(counted):
+    """For each dtype, and for calls that must fail, [samples, passed]."""
+    counts = {}
+    for outcome in counted:
+        row = counts.setdefault(outcome.case.split()[0], [0, 0])
+        row[0] += 1
+        row[1] += not outcome.failures
+    return counts
+
+
+def in_reduced(cases):
+    """Those of all cases of an entry that the reduced run takes."""
+    by_dtype = defaultdict(list)
+    for case in cases:
+        by_dtype[case.split()[0]].append(case)
+    return {listed[place] for short, listed in by_dtype.items() for place in chosen(len(listed), CHOSEN[short])}
+
+
+def _groups(counted):
+    """Samples that fail, by their first failure: {"kind", "form", "cases", "example", "detail"}, the largest group first."""
+    groups = defaultdict(list)
+    for outcome in counted:
+        if outcome.failures:
+            form, kind, detail = outcome.failures[0]
+            # Numbers and shapes are of the sample; the words are those of the error.
+            words = re.sub(r"\[[^]]*\]|[-\d.]+", "", detail) if kind == "refused" else ""
+            groups[kind, form, words].append(outcome)
+    found = [
+        {
+            "kind": kind,
+            "form": form,
+            "cases": packed([outcome.case for outcome in listed]),
+            "example": f"{listed[0].case}: {listed[0].told}",
+            "detail": listed[0].failures[0][2],
+        }
+        for (kind, form, _), listed in groups.items()
+    ]
+    return sorted(found, key=lambda group: -len(unpacked(group["cases"])))
+
+
+def packed(cases):
+    """Cases as text: "f32 0-3 7, bf16 1"."""
+    by_dtype = defaultdict(list)
+    for case in cases:
+        short, number = case.split()
+        by_dtype[short].append(int(number))
+    return ", ".join(f"{short} {_ranges(sorted(numbers))}" for short, numbers in by_dtype.items())
+
+
+def _ranges(numbers):
+    parts = []
+    for number in numbers:
+        if parts and parts[-1][1] == number - 1:
+            parts[-1][1] = number
+        else:
+            parts.append([number, number])
+    return " ".join(str(first) if first == last else f"{first}-{last}" for first, last in parts)
+
+
+def unpacked(text):
+    """The cases that `packed` wrote."""
+    cases = []
+    for part in text.split(", ") if text else []:
+        short, *ranges = part.split()
+        for each in ranges:
+            first, _, last = each.partition("-")
+            cases += [f"{short} {number}" for number in range(int(first), int(last or first) + 1)]
+    return cases
+
+
+def failing(entry):
+    """The cases of an entry's results that fail."""
+    return {case for group in entry["failures"] for case in unpacked(group["cases"])}
+
+
+def kinds(entry):
+    """How many samples fail by each kind."""
+    counts = Counter()
+    for group in entry["failures"]:
+        counts[group["kind"]] += len(unpacked(group["cases"]))
+    return counts
+
+
+def written(device, torch_version, entries, whole):
+    """The text of a file: one line for each entry, so that changes of one are seen as such. `whole`: how many entries the database has."""
+    lines = [f"    {json.dumps(name)}: {json.dumps(entry)}" for name, entry in entries.items()]
+    head = f'"device": {json.dumps(device)},\n  "torch": {json.dumps(torch_version)},\n  "database": {whole},'
+    return f'{{\n  {head}\n  "entries": {{\n' + ",\n".join(lines) + "\n  }\n}\n"
+
+
+def read(folder):
+    """The results of all devices, the CPU first."""
+    found = [json.loads(path.read_text()) for path in sorted(folder.glob(FILES.format("*")))]
+    return sorted(found, key=lambda results: results["device"] != "cpu")

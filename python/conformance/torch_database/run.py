@@ -1,0 +1,141 @@
+"""Runs PyTorch's database of operators through Ternion, and writes what passes to docs/conformance.md.
+
+    python python/conformance/torch_database/run.py --all                 everything: writes docs/torch-database-cpu.json and the page
+    python python/conformance/torch_database/run.py --check               a fixed choice of samples: fails if one fails that passes by the page
+    python python/conformance/torch_database/run.py --all --check         the same with everything
+    python python/conformance/torch_database/run.py --only cumsum -v      shows what fails of an entry, or of all whose names have this in them
+    python python/conformance/torch_database/run.py --all --device cuda   on another device: cuda or wgpu
+    python python/conformance/torch_database/run.py --page                writes the page anew of the files, such as one that another machine wrote
+"""
+
+import argparse
+import pathlib
+import sys
+import time
+import warnings
+from collections import Counter
+
+if __name__ == "__main__":  # The folder of the package, in place of the package itself.
+    sys.path[0] = str(pathlib.Path(__file__).resolve().parents[1])
+
+import torch
+
+from torch_database import page, results
+from torch_database.names import function_of, name_of, reason_of
+from torch_database.pool import Pool
+
+DOCS = pathlib.Path(__file__).resolve().parents[3] / "docs"
+PAGE = DOCS / "conformance.md"
+
+
+def database():
+    """All entries."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from torch.testing._internal.common_methods_invocations import op_db
+    return op_db
+
+
+def split(entries):
+    """The entries that have a function here, name -> path; the names of those that have none; and name -> reason of those that stay out on purpose."""
+    present, absent, purpose = {}, [], {}
+    for entry in entries:
+        function, reason = function_of(entry), reason_of(entry)
+        if function:
+            present[name_of(entry)] = function.path
+        elif reason:
+            purpose[name_of(entry)] = reason
+        else:
+            absent.append(name_of(entry))
+    return present, absent, purpose
+
+
+def run(names, device="cpu", reduced=True, processes=2):
+    """The outcomes of all samples of these entries, or of the fixed choice."""
+    return Pool(device, reduced, processes).run(list(names))
+
+
+def regressions(outcomes, known):
+    """Samples that fail, and that the results of a device do not count among the failures."""
+    failing = {name: results.failing(entry) for name, entry in known["entries"].items()}
+    return [outcome for outcome in outcomes if outcome.failures and outcome.case not in failing.get(outcome.entry, ())]
+
+
+def vanished(present, known):
+    """Entries that have a function by the results of a device, and have none now."""
+    return sorted(set(known["entries"]) - set(present))
+
+
+def of_device(device):
+    """The results of a device that docs has; an error if there are none."""
+    found = [known for known in results.read(DOCS) if known["device"] == device]
+    if not found:
+        raise SystemExit(f"docs has no results of {device}: --all writes them")
+    return found[0]
+
+
+def _told(outcome):
+    return "".join(f"{outcome.entry}  {outcome.case}  [{kind}, {form}]  {detail}  ({outcome.told})\n" for form, kind, detail in outcome.failures)
+
+
+def _show(outcomes, verbose, seconds):
+    counted = [outcome for outcome in outcomes if outcome.failures is not None]
+    failed = [outcome for outcome in counted if outcome.failures]
+    if verbose:
+        print("".join(_told(outcome) for outcome in failed), end="")
+    kinds = dict(Counter(outcome.failures[0][1] for outcome in failed))
+    share = 100 * (len(counted) - len(failed)) / max(len(counted), 1)
+    print(f"{len(counted)} samples, {len(counted) - len(failed)} passed ({share:.1f} %), {len(failed)} failed: {kinds}")
+    print(f"{len(outcomes) - len(counted)} do not count; {seconds:.0f} s")
+
+
+def _check(outcomes, device, present):
+    """The exit status: 1 if a sample fails that passes by the page, or a function is gone."""
+    known = of_device(device)
+    worse, gone = regressions(outcomes, known), vanished(present, known)
+    for outcome in worse:
+        print(f"passes by the page, fails now: {_told(outcome)}", end="")
+    for name in gone:
+        print(f"has a function by the page, and none now: {name}")
+    return 1 if worse or gone else 0
+
+
+def write_page(entries):
+    present, absent, purpose = split(entries)
+    PAGE.write_text(page.written(PAGE.read_text(), results.read(DOCS), present, absent, purpose))
+
+
+def _parser():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--all", action="store_true", help="every sample, in place of a fixed choice; writes results and page")
+    parser.add_argument("--check", action="store_true", help="compare with the results that are there, write nothing")
+    parser.add_argument("--only", metavar="NAME", help="an entry, or a part of the names of entries; every sample; writes nothing")
+    parser.add_argument("--device", default="cpu", choices=["cpu", "cuda", "wgpu"], help="where Ternion computes; PyTorch computes on the CPU")
+    parser.add_argument("--processes", type=int, default=2, help="how many run side by side")
+    parser.add_argument("--page", action="store_true", help="run nothing, write the page of the files that are there")
+    parser.add_argument("-v", "--verbose", action="store_true", help="show the failures, each with its first difference")
+    return parser
+
+
+def main():
+    arguments = _parser().parse_args()
+    entries = database()
+    if arguments.page:
+        write_page(entries)
+        return 0
+    present, _, _ = split(entries)
+    names = [name for name in present if arguments.only in (None, name)] or [name for name in present if arguments.only in name]
+    start = time.monotonic()
+    outcomes = run(names, arguments.device, not (arguments.all or arguments.only), arguments.processes)
+    _show(outcomes, arguments.verbose, time.monotonic() - start)
+    if arguments.check:
+        return _check(outcomes, arguments.device, present)
+    if arguments.all and not arguments.only:
+        found = results.of_outcomes(outcomes, present)
+        (DOCS / results.FILES.format(arguments.device)).write_text(results.written(arguments.device, torch.__version__.partition("+")[0], found, len(entries)))
+        write_page(entries)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

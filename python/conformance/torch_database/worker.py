@@ -1,0 +1,69 @@
+"""Runs entries of the database in a process of its own: names of entries come in by lines, outcomes go out as lines of JSON.
+
+A line in: {"entry": name, "after": how many samples to skip, "reduced": whether to take the fixed choice}. Lines out: {"start": sample}, then {"outcome": ..},
+and {"end": true} at last.
+"""
+
+import json
+import os
+import sys
+import warnings
+
+
+def _say(out, **line):
+    out.write(json.dumps(line) + "\n")
+    out.flush()
+
+
+def _cases(entry, reduced):
+    """All samples and calls that must fail: what each is called, how it is run, its arguments in short."""
+    from torch_database import checks, samples
+
+    choice = samples.CHOSEN if reduced else {}
+    for short in samples.DTYPES:
+        for number, sample in samples.samples_of(entry, short, choice.get(short)).items():
+            yield f"{short} {number}", checks.run_sample, sample, sample
+    for number, case in samples.errors_of(entry, choice.get("error")).items():
+        yield f"error {number}", checks.run_error, case, case.sample_input
+
+
+def run_entry(out, subject, reduced, after):
+    """Runs what comes after the first `after` cases."""
+    from torch_database.conversion import LeftOut
+    from torch_database.samples import told
+
+    for place, (case, run, argument, sample) in enumerate(_cases(subject.entry, reduced)):
+        if place < after:
+            continue
+        _say(out, start=case, told=told(sample))
+        try:
+            failures = run(subject, argument)
+        except LeftOut as reason:
+            _say(out, left_out=str(reason).splitlines()[0])
+            continue
+        _say(out, failures=[[f.form, f.kind, " ".join(f.detail.split())[:300]] for f in failures])
+
+
+def main():
+    # What others print must not come among the outcomes.
+    out = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    sys.path[0] = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    warnings.simplefilter("ignore")
+    import torch
+    from torch.testing._internal.common_methods_invocations import op_db
+
+    from torch_database.checks import Subject
+    from torch_database.names import function_of, name_of
+
+    torch.set_num_threads(1)
+    entries = {name_of(entry): entry for entry in op_db}
+    for line in sys.stdin:
+        task = json.loads(line)
+        entry = entries[task["entry"]]
+        run_entry(out, Subject(entry, function_of(entry), sys.argv[1]), task["reduced"], task["after"])
+        _say(out, end=True)
+
+
+if __name__ == "__main__":
+    main()
