@@ -115,6 +115,13 @@ pub(crate) fn epsilon(dtype: DType) -> f64 {
     }
 }
 
+/// What an op found of each matrix of `like`, in their order: 0 of all if they have no elements, which nobody looked at.
+pub(crate) fn info(mut found: Vec<i32>, like: &Tensor) -> Result<Tensor> {
+    let shape = Shape::new(lead(like))?;
+    found.resize(shape.elements(), 0);
+    Tensor::from_vec(found, shape, like.device())
+}
+
 /// Which matrix of a batch an error tells of: nothing where there is only one.
 pub(crate) fn of_batch_element(tensor: &Tensor, index: usize) -> String {
     match tensor.rank() {

@@ -2,10 +2,11 @@
 
 use crate::checks;
 use crate::host::{Matrices, Values};
+use crate::record::with_gradient;
 use crate::triangular::{TriangularOptions, triangular};
 use faer::linalg::cholesky::llt::factor::LltError;
 use faer::{Mat, Side};
-use ternion_core::autograd::{Context, Grads, with_gradient};
+use ternion_core::autograd::{Context, Grads};
 use ternion_core::op::Saves;
 use ternion_core::{Error, Result, Tensor};
 
@@ -21,30 +22,51 @@ use ternion_core::{Error, Result, Tensor};
 /// Dtypes other than f32 and f64, matrices that are not square, one that is not positive definite: the message tells the first leading minor that is not.
 pub fn cholesky(a: &Tensor, upper: bool) -> Result<Tensor> {
     const OP: &str = "linalg.cholesky";
-    if upper {
-        checks::square(OP, a)?;
-        return checks::transposed(&lower(OP, &checks::transposed(a)?)?);
+    let (found, minors) = either(OP, a, upper)?;
+    if let Some(index) = minors.iter().position(|minor| *minor > 0) {
+        let (which, minor) = (checks::of_batch_element(a, index), minors[index]);
+        let detail =
+            format!("the matrix{which} is not positive definite (the leading minor of order {minor} is not)");
+        return Err(Error::matrix(OP, detail));
     }
-    lower(OP, a)
+    Ok(found)
 }
 
-fn lower(op: &'static str, a: &Tensor) -> Result<Tensor> {
+/// As [`cholesky`], also of matrices that are not positive definite: the second result tells for each the order of the first leading minor that is not, or
+/// 0. Where it is not 0 the triangle is NaN.
+///
+/// # Shapes
+/// `[.., n, n] -> ([.., n, n], [..])`; orders are i32
+///
+/// # Errors
+/// Dtypes other than f32 and f64, matrices that are not square.
+pub fn cholesky_ex(a: &Tensor, upper: bool) -> Result<(Tensor, Tensor)> {
+    let (found, minors) = either("linalg.cholesky_ex", a, upper)?;
+    Ok((found, checks::info(minors, a)?))
+}
+
+/// The triangle, and for each matrix the order of the first leading minor that is not positive, or 0.
+fn either(op: &'static str, a: &Tensor, upper: bool) -> Result<(Tensor, Vec<i32>)> {
+    checks::square(op, a)?;
+    if upper {
+        let (l, minors) = lower(op, &checks::transposed(a)?)?;
+        return Ok((checks::transposed(&l)?, minors));
+    }
+    lower(op, a)
+}
+
+fn lower(op: &'static str, a: &Tensor) -> Result<(Tensor, Vec<i32>)> {
     let size = checks::square(op, a)?;
-    let mut values = Values::default();
-    for (index, matrix) in Matrices::read(a)?.iter().enumerate() {
-        let found = matrix.llt(Side::Lower).map_err(|LltError::NonPositivePivot { index: minor }| {
-            let which = checks::of_batch_element(a, index);
-            let minor = minor + 1;
-            Error::invalid(
-                op,
-                format!(
-                    "the matrix{which} is not positive definite (the leading minor of order {minor} is not)"
-                ),
-            )
-        })?;
-        let l = found.L();
-        let l = Mat::from_fn(size, size, |row, column| if row < column { 0.0 } else { l[(row, column)] });
-        values.push_matrix(l.as_ref());
+    let (mut values, mut minors) = (Values::default(), Vec::new());
+    for matrix in Matrices::read(a)?.iter() {
+        let found = matrix.llt(Side::Lower);
+        let element = |row: usize, column: usize| match &found {
+            _ if row < column => 0.0,
+            Ok(found) => found.L()[(row, column)],
+            Err(_) => f64::NAN,
+        };
+        values.push_matrix(Mat::from_fn(size, size, element).as_ref());
+        minors.push(found.map_or_else(|LltError::NonPositivePivot { index }| index as i32 + 1, |_| 0));
     }
     let l = values.into_tensor(a, &[size, size])?;
     let rule = move |context: &Context<'_>, grads: &[Option<Tensor>]| {
@@ -59,7 +81,7 @@ fn lower(op: &'static str, a: &Tensor) -> Result<Tensor> {
         let da = triangular(op, l, &half, TriangularOptions { left: false, ..Default::default() })?;
         Ok(Grads::from_elem(Some(da), 1))
     };
-    Ok(with_gradient(op, &[a], vec![l], Saves::OUTPUTS, rule)?.swap_remove(0))
+    Ok((with_gradient(op, &[a], vec![l], Saves::OUTPUTS, rule)?.swap_remove(0), minors))
 }
 
 /// `x` with `a x = b`, of the triangular `l` that [`cholesky`] makes of `a` (the upper one if `upper`).

@@ -7,16 +7,20 @@ use crate::svd::named_svd;
 use ternion_core::{Result, Tensor};
 
 /// The condition numbers with respect to inversion in a norm: `norm(a) norm(a^-1)`, infinity for a singular matrix. In the 2-norm (the default) the ratio
-/// of the largest and the smallest singular value, also of matrices that are not square; with -2 that of the smallest and the largest.
+/// of the largest and the smallest singular value, also of matrices that are not square (NaN where all are 0); with -2 that of the smallest and the largest.
+/// 0 for matrices without elements.
 ///
 /// # Shapes
 /// `[.., m, n] -> [..]`
 ///
 /// # Errors
-/// Dtypes other than f32 and f64; in other norms, matrices that are not square; in the 2-norm, a NaN or an infinity, and no singular values.
+/// Dtypes other than f32 and f64; in other norms, matrices that are not square; in the 2-norm, a NaN or an infinity.
 pub fn cond(a: &Tensor, norm: Option<MatrixNorm>) -> Result<Tensor> {
     const OP: &str = "linalg.cond";
-    checks::matrix(OP, a)?;
+    let sizes = checks::matrix(OP, a)?;
+    if sizes.contains(&0) {
+        return Tensor::zeros(checks::lead(a), a.dtype(), a.device());
+    }
     match norm.unwrap_or(MatrixNorm::Order(2.0)) {
         MatrixNorm::Order(order) if order.abs() == 2.0 => {
             let s = named_svd(OP, a, false)?.1;

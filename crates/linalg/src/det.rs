@@ -1,11 +1,13 @@
 //! Determinants and their logarithms, of LU decompositions.
 
 use crate::checks;
-use crate::host::{Matrices, Values};
+use crate::host::{Matrices, Values, normalized, not_converged};
 use crate::lu::Factors;
+use crate::record::with_gradient;
 use crate::solve::{Singular, inverse};
 use crate::svd::svd;
-use ternion_core::autograd::{Context, Grads, with_gradient};
+use faer::{Mat, MatRef};
+use ternion_core::autograd::{Context, Grads};
 use ternion_core::op::Saves;
 use ternion_core::{Result, Tensor};
 
@@ -57,8 +59,37 @@ fn cofactors(a: &Tensor, det: &Tensor) -> Result<Tensor> {
     is_zero.where_(&cofactors_of_singular(&is_zero.where_(a, &harmless)?)?, &by_inverse)
 }
 
-/// `a = u diag(s) vt` has the cofactors `det(u) det(vt) u diag(the products of all other s) vt`.
+/// `a = u diag(s) vt` has the cofactors `det(u) det(vt) u diag(the products of all other s) vt`: formed by the host, and rounded once.
 fn cofactors_of_singular(a: &Tensor) -> Result<Tensor> {
+    let matrices = Matrices::read(a)?;
+    matrices.check_finite("linalg.det", a)?;
+    let mut values = Values::default();
+    for (index, matrix) in matrices.iter().enumerate() {
+        values.push_matrix(on_host(a, index, matrix)?.as_ref());
+    }
+    let size = a.dims()[a.rank() - 1];
+    let exact = values.into_tensor(a, &[size, size])?;
+    if !a.needs_grad() {
+        return Ok(exact);
+    }
+    // The value is the exact one, its gradient that of the same composed of ops.
+    let composed = composed(a)?;
+    composed.add(&exact.sub(&composed.detach())?)
+}
+
+fn on_host(a: &Tensor, index: usize, matrix: MatRef<'_, f64>) -> Result<Mat<f64>> {
+    let (matrix, scale) = normalized(matrix);
+    let found = matrix.svd().map_err(|_| not_converged("linalg.det", a, index))?;
+    let (u, v) = (found.U(), found.V());
+    let sign = (Factors::of(u).determinant() * Factors::of(v).determinant()).signum();
+    let s: Vec<f64> = found.S().column_vector().iter().map(|value| value * scale).collect();
+    let all_but = |k: usize| s.iter().enumerate().filter(|(other, _)| *other != k).map(|(_, s)| s).product();
+    let others: Vec<f64> = (0..s.len()).map(all_but).collect();
+    let element = |i: usize, j: usize| (0..s.len()).map(|k| u[(i, k)] * others[k] * v[(j, k)]).sum::<f64>();
+    Ok(Mat::from_fn(s.len(), s.len(), |i, j| sign * element(i, j)))
+}
+
+fn composed(a: &Tensor) -> Result<Tensor> {
     let (u, s, vt) = svd(a, false)?;
     // Of orthogonal matrices the determinant is 1 or -1, and its derivative 0.
     let sign = det(&u.detach())?.mul(&det(&vt.detach())?)?.round()?;

@@ -1,11 +1,12 @@
 //! Eigenvalues and eigenvectors of symmetric matrices.
 
 use crate::checks;
-use crate::host::{Matrices, Values, normalized};
+use crate::host::{Matrices, Values, normalized, not_converged};
+use crate::record::with_gradient;
 use faer::{Mat, Side};
-use ternion_core::autograd::{Context, Grads, with_gradient};
+use ternion_core::autograd::{Context, Grads};
 use ternion_core::op::Saves;
-use ternion_core::{Error, Result, Tensor};
+use ternion_core::{Result, Tensor};
 
 /// Which triangle of a symmetric matrix is looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,10 +63,7 @@ pub(crate) fn named_eigh(op: &'static str, a: &Tensor, triangle: Triangle) -> Re
             let (larger, smaller) = (row.max(column), row.min(column));
             if upper { half[(smaller, larger)] } else { half[(larger, smaller)] }
         });
-        let found = lower.self_adjoint_eigen(Side::Lower).map_err(|_| {
-            let which = checks::of_batch_element(a, index);
-            Error::invalid(op, format!("the iteration for the matrix{which} did not converge"))
-        })?;
+        let found = lower.self_adjoint_eigen(Side::Lower).map_err(|_| not_converged(op, a, index))?;
         values.extend(found.S().column_vector().iter().map(|value| value * scale));
         vectors.push_matrix(found.U());
     }

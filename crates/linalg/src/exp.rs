@@ -2,28 +2,34 @@
 
 use crate::checks;
 use crate::host::Values;
-use ternion_core::autograd::{Context, Grads, no_grad, with_gradient};
+use crate::record::with_gradient;
+use ternion_core::autograd::{Context, Grads, no_grad};
 use ternion_core::op::Saves;
-use ternion_core::{Result, Tensor};
+use ternion_core::{Result, Tensor, without_precision};
 
 /// `e^a = 1 + a + a^2 / 2 + ..` of square matrices, by its Taylor polynomial of degree 18 in a matrix scaled to a norm of at most 1.09, squared again
 /// (Bader, Blanes and Casas 2019, table 3). The 1-norms are read by the host; the products stay on the device.
 ///
 /// # Shapes
-/// `[.., n, n]`, unchanged
+/// `[.., n, n]`, unchanged. Halves are computed in f32 and rounded once.
 ///
 /// # Gradient
 /// The upper right block of the exponential of `[[a^T, dy], [0, a^T]]` (Najfeld and Havel 1995; Higham 2008, 3.16), and gradients of it.
 ///
 /// # Errors
-/// Dtypes other than f32 and f64, matrices that are not square.
+/// A dtype that is not floating, matrices that are not square.
 pub fn matrix_exp(a: &Tensor) -> Result<Tensor> {
     const OP: &str = "linalg.matrix_exp";
-    let size = checks::square(OP, a)?;
+    checks::floating(OP, a)?;
+    let size = checks::square_sizes(OP, a)?;
+    let wide = a.dtype().accumulator();
+    if wide != a.dtype() {
+        return matrix_exp(&a.to_dtype(wide)?)?.to_dtype(a.dtype());
+    }
     if a.elements() == 0 {
         return Ok(a.clone());
     }
-    let y = no_grad(|| value(a))?;
+    let y = no_grad(|| without_precision(|| value(a)))?;
     let rule = move |context: &Context<'_>, grads: &[Option<Tensor>]| {
         let Some(dy) = &grads[0] else { return Ok(Grads::new()) };
         let transposed = checks::transposed(context.input(0)?)?;

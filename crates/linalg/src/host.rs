@@ -36,7 +36,7 @@ impl Matrices {
             None => Ok(()),
             Some(at) => {
                 let which = checks::of_batch_element(tensor, at / (self.rows * self.columns));
-                Err(Error::invalid(op, format!("the matrix{which} has a NaN or an infinity")))
+                Err(Error::matrix(op, format!("the matrix{which} has a NaN or an infinity")))
             }
         }
     }
@@ -91,4 +91,10 @@ pub(crate) fn normalized(matrix: MatRef<'_, f64>) -> (Mat<f64>, f64) {
         false => 1.0,
     };
     (Mat::from_fn(matrix.nrows(), matrix.ncols(), |row, column| matrix[(row, column)] / scale), scale)
+}
+
+/// That the iteration for a matrix of `tensor` did not end.
+pub(crate) fn not_converged(op: &'static str, tensor: &Tensor, index: usize) -> Error {
+    let which = checks::of_batch_element(tensor, index);
+    Error::matrix(op, format!("the iteration for the matrix{which} did not converge"))
 }

@@ -2,7 +2,7 @@
 
 use crate::checks;
 use crate::pinv::{PseudoInverse, RankTolerance, pseudo_inverse};
-use ternion_core::{Error, Result, Tensor};
+use ternion_core::{Error, Result, Tensor, without_precision};
 
 /// What [`lstsq`] finds.
 #[derive(Clone, Debug)]
@@ -43,10 +43,10 @@ pub fn lstsq(a: &Tensor, b: &Tensor, rcond: Option<f64>) -> Result<Lstsq> {
     let (wide, columns) = checks::broadcast(OP, a, &columns)?;
     let tolerance = RankTolerance { atol: None, rtol: rcond };
     let PseudoInverse { inverse, magnitudes, rank } = pseudo_inverse(OP, a, tolerance, false)?;
-    let solution = inverse.matmul(&columns)?;
+    let solution = without_precision(|| inverse.matmul(&columns))?;
     let is_full = m > n && rank.eq_scalar(n as i64)?.all(..)?.item::<bool>()?;
     let residuals = match is_full {
-        true => wide.matmul(&solution)?.sub(&columns)?.square()?.sum(-2)?,
+        true => without_precision(|| wide.matmul(&solution))?.sub(&columns)?.square()?.sum(-2)?,
         false => Tensor::zeros([0], a.dtype(), a.device())?,
     };
     let squeezed =

@@ -2,11 +2,12 @@
 
 use crate::checks;
 use crate::host::{Matrices, Values};
+use crate::record::with_gradient;
 use crate::triangular::{TriangularOptions, solve_triangular, triangular};
 use faer::{Mat, MatRef};
-use ternion_core::autograd::{Context, Grads, with_gradient};
+use ternion_core::autograd::{Context, Grads};
 use ternion_core::op::Saves;
-use ternion_core::{DType, Error, Result, Tensor};
+use ternion_core::{DType, Error, Result, Tensor, without_precision};
 
 /// `P a = L U` of one matrix.
 pub(crate) struct Factors {
@@ -79,7 +80,12 @@ impl Factors {
 
     /// Whether a pivot is 0.
     pub fn is_singular(&self) -> bool {
-        self.pivots().any(|pivot| pivot == 0.0)
+        self.first_zero() > 0
+    }
+
+    /// The number of the first pivot that is 0, from 1 on; 0 if none is.
+    pub fn first_zero(&self) -> i32 {
+        self.pivots().position(|pivot| pivot == 0.0).map_or(0, |at| at as i32 + 1)
     }
 
     /// 1 if the rows were exchanged an even number of times, else -1.
@@ -154,12 +160,32 @@ fn transpositions(rows: &[usize]) -> Vec<usize> {
 /// # Errors
 /// Dtypes other than f32 and f64, fewer than two axes.
 pub fn lu(a: &Tensor) -> Result<(Tensor, Tensor, Tensor)> {
-    let (p, packed, _) = factor("linalg.lu", a)?;
-    let [m, n] = checks::sizes("linalg.lu", a)?;
+    let Factored { p, packed, .. } = factor("linalg.lu", a)?;
+    let (l, u) = triangles("linalg.lu", &packed)?;
+    Ok((p, l, u))
+}
+
+/// `l` and `u` of the factors in one matrix.
+fn triangles(op: &'static str, packed: &Tensor) -> Result<(Tensor, Tensor)> {
+    let [m, n] = checks::sizes(op, packed)?;
     let size = m.min(n);
     let lower = packed.narrow(-1, 0, size)?.tril(-1)?;
-    let ones = Tensor::eye(m.max(1), a.dtype(), a.device())?.narrow(0, 0, m)?.narrow(1, 0, size)?;
-    Ok((p, lower.add(&ones)?, packed.narrow(-2, 0, size)?.triu(0)?))
+    let ones = Tensor::eye(m.max(1), packed.dtype(), packed.device())?.narrow(0, 0, m)?.narrow(1, 0, size)?;
+    Ok((lower.add(&ones)?, packed.narrow(-2, 0, size)?.triu(0)?))
+}
+
+/// What [`lu`] gives, of what [`lu_factor`] gives.
+///
+/// # Shapes
+/// `lu`: `[.., m, n]`; `pivots`: `[.., min(m, n)]`, i32; the results are those of [`lu`].
+///
+/// # Errors
+/// Dtypes and sizes that do not fit, pivots that are not i32 between 1 and m.
+pub fn lu_unpack(lu: &Tensor, pivots: &Tensor) -> Result<(Tensor, Tensor, Tensor)> {
+    const OP: &str = "lu_unpack";
+    checks::matrix(OP, lu)?;
+    let (l, u) = triangles(OP, lu)?;
+    Ok((permutation(OP, lu, pivots)?, l, u))
 }
 
 /// The factors of [`lu`] in one matrix (the diagonal of ones is left out), and the exchanges of rows as LAPACK counts them: row i, from 1, with row
@@ -172,10 +198,29 @@ pub fn lu(a: &Tensor) -> Result<(Tensor, Tensor, Tensor)> {
 /// That of [`lu`].
 ///
 /// # Errors
-/// Those of [`lu`].
+/// Those of [`lu`], and a matrix with a pivot of 0.
 pub fn lu_factor(a: &Tensor) -> Result<(Tensor, Tensor)> {
-    let (_, packed, pivots) = factor("linalg.lu_factor", a)?;
-    Ok((packed, pivots))
+    const OP: &str = "linalg.lu_factor";
+    let found = factor(OP, a)?;
+    if let Some(index) = found.zeros.iter().position(|zero| *zero > 0) {
+        let (which, zero) = (checks::of_batch_element(a, index), found.zeros[index]);
+        let detail =
+            format!("the matrix{which} has no inverse (the pivot {zero} is 0): lu_factor_ex takes it");
+        return Err(Error::matrix(OP, detail));
+    }
+    Ok((found.packed, found.pivots))
+}
+
+/// As [`lu_factor`], also of matrices with pivots of 0: the last result tells for each the number of the first one, from 1 on, or 0.
+///
+/// # Shapes
+/// `[.., m, n] -> ([.., m, n], [.., min(m, n)], [..])`; pivots and numbers are i32
+///
+/// # Errors
+/// Those of [`lu`].
+pub fn lu_factor_ex(a: &Tensor) -> Result<(Tensor, Tensor, Tensor)> {
+    let found = factor("linalg.lu_factor_ex", a)?;
+    Ok((found.packed, found.pivots, checks::info(found.zeros, a)?))
 }
 
 /// `x` with `a x = b` of what [`lu_factor`] gives: with `x a = b` unless `left`, with the transpose of a if `adjoint`.
@@ -187,13 +232,13 @@ pub fn lu_factor(a: &Tensor) -> Result<(Tensor, Tensor)> {
 /// Dtypes and sizes that do not fit, pivots that are not i32 between 1 and n.
 pub fn lu_solve(lu: &Tensor, pivots: &Tensor, b: &Tensor, left: bool, adjoint: bool) -> Result<Tensor> {
     const OP: &str = "linalg.lu_solve";
-    let size = checks::square(OP, lu)?;
+    checks::square(OP, lu)?;
     checks::matrix(OP, b)?;
     if !left {
         let x = lu_solve(lu, pivots, &checks::transposed(b)?, true, !adjoint)?;
         return checks::transposed(&x);
     }
-    let p = permutation(OP, lu, pivots, size)?;
+    let p = permutation(OP, lu, pivots)?;
     let unit = TriangularOptions { upper: false, unitriangular: true, ..Default::default() };
     let upper = TriangularOptions { upper: true, ..Default::default() };
     if adjoint {
@@ -201,33 +246,37 @@ pub fn lu_solve(lu: &Tensor, pivots: &Tensor, b: &Tensor, left: bool, adjoint: b
             solve_triangular(&checks::transposed(lu)?, b, TriangularOptions { upper: false, ..upper })?;
         let second =
             solve_triangular(&checks::transposed(lu)?, &first, TriangularOptions { upper: true, ..unit })?;
-        return p.matmul(&second);
+        return without_precision(|| p.matmul(&second));
     }
     let (p, b) = checks::broadcast(OP, &checks::transposed(&p)?, b)?;
-    solve_triangular(lu, &solve_triangular(lu, &p.matmul(&b)?, unit)?, upper)
+    let b = without_precision(|| p.matmul(&b))?;
+    solve_triangular(lu, &solve_triangular(lu, &b, unit)?, upper)
 }
 
-/// The matrices `p` of the exchanges `pivots` of `[.., n]`.
-fn permutation(op: &'static str, lu: &Tensor, pivots: &Tensor, size: usize) -> Result<Tensor> {
+/// The matrices `p` of the exchanges `pivots`.
+fn permutation(op: &'static str, lu: &Tensor, pivots: &Tensor) -> Result<Tensor> {
+    let [size, columns] = checks::sizes(op, lu)?;
+    let count = size.min(columns);
     if pivots.dtype() != DType::I32 {
         return Err(Error::dtype(op, "pivots", pivots.dtype(), DType::I32));
     }
-    let expected = checks::shape(checks::lead(lu), &[size])?;
+    let expected = checks::shape(checks::lead(lu), &[count])?;
     if pivots.shape() != &expected {
         let (got, expected) = (Box::new(*pivots.shape()), Box::new(expected));
         return Err(Error::Shape { op, what: "pivots", got, expected });
     }
+    if count == 0 {
+        return checks::identity(size, lu)?.contiguous();
+    }
     let mut values = Values::default();
-    if size > 0 {
-        for swaps in pivots.to_vec::<i32>()?.chunks_exact(size) {
-            let mut rows: Vec<usize> = (0..size).collect();
-            for (row, &other) in swaps.iter().enumerate() {
-                let other = usize::try_from(other).ok().filter(|other| (1..=size).contains(other));
-                let other = other.ok_or_else(|| Error::invalid(op, format!("pivots beyond 1 to {size}")))?;
-                rows.swap(row, other - 1);
-            }
-            push_permutation(&mut values, &rows);
+    for swaps in pivots.to_vec::<i32>()?.chunks_exact(count) {
+        let mut rows: Vec<usize> = (0..size).collect();
+        for (row, &other) in swaps.iter().enumerate() {
+            let other = usize::try_from(other).ok().filter(|other| (1..=size).contains(other));
+            let other = other.ok_or_else(|| Error::invalid(op, format!("pivots beyond 1 to {size}")))?;
+            rows.swap(row, other - 1);
         }
+        push_permutation(&mut values, &rows);
     }
     values.into_tensor(lu, &[size, size])
 }
@@ -238,12 +287,24 @@ fn push_permutation(values: &mut Values, rows: &[usize]) {
     values.push_matrix(Mat::from_fn(size, size, |row, column| f64::from(rows[column] == row)).as_ref());
 }
 
-/// `p`, the packed factors, which have a gradient, and the exchanges of rows.
-fn factor(op: &'static str, a: &Tensor) -> Result<(Tensor, Tensor, Tensor)> {
+/// What [`factor`] finds.
+struct Factored {
+    p: Tensor,
+    /// Both factors in one matrix, which has a gradient.
+    packed: Tensor,
+    /// The exchanges of rows.
+    pivots: Tensor,
+    /// The number of the first pivot of each matrix that is 0.
+    zeros: Vec<i32>,
+}
+
+fn factor(op: &'static str, a: &Tensor) -> Result<Factored> {
     let [m, n] = checks::matrix(op, a)?;
     let (mut permutations, mut packed, mut pivots) = (Values::default(), Values::default(), Vec::new());
+    let mut zeros = Vec::new();
     for matrix in Matrices::read(a)?.iter() {
         let factors = Factors::of(matrix);
+        zeros.push(factors.first_zero());
         push_permutation(&mut permutations, &factors.rows);
         packed.push_matrix(factors.packed.as_ref());
         let swaps = transpositions(&factors.rows);
@@ -262,7 +323,7 @@ fn factor(op: &'static str, a: &Tensor) -> Result<(Tensor, Tensor, Tensor)> {
         Ok(Grads::from_elem(Some(kept.matmul(&gradient(op, context.output(0)?, dy)?)?), 1))
     };
     let packed = with_gradient(op, &[a], vec![packed], Saves::OUTPUTS, rule)?.swap_remove(0);
-    Ok((p, packed, pivots))
+    Ok(Factored { p, packed, pivots, zeros })
 }
 
 /// The gradient of `p^T a` of that of the packed factors.

@@ -22,7 +22,7 @@ pub struct NormOptions {
     pub dim: [isize; 2],
     /// Whether those axes stay, with size 1.
     pub keepdim: bool,
-    /// The floating dtype that the input is cast to first.
+    /// The floating dtype that the input is cast to first: one that holds its numbers.
     pub dtype: Option<DType>,
 }
 
@@ -42,8 +42,8 @@ impl Default for NormOptions {
 /// That of the singular values, or of the sums. What several rows, columns or singular values reach is shared by them.
 ///
 /// # Errors
-/// A dtype that is not floating (f32 or f64 where singular values are taken), axes that do not exist or are the same, another order, no elements where a
-/// largest or smallest one is taken, a NaN or an infinity where singular values are taken.
+/// A dtype that is not floating (f32 or f64 where singular values are taken) or does not hold the numbers of the input, axes that do not exist or are the same, another order, nothing
+/// of which the smallest one is taken (the largest one is 0 then), a NaN or an infinity where singular values are taken.
 pub fn matrix_norm(a: &Tensor, norm: MatrixNorm, options: &NormOptions) -> Result<Tensor> {
     named_matrix_norm("linalg.matrix_norm", a, norm, options)
 }
@@ -91,6 +91,10 @@ fn of_order(op: &'static str, a: &Tensor, order: f64, [rows, columns]: [usize; 2
         1.0 => column_count,
         _ => row_count,
     };
+    if reached == 0 && is_largest {
+        // The norm of no numbers.
+        return a.sum_keep([rows as isize, columns as isize]);
+    }
     if reached == 0 {
         let detail = format!(
             "nothing to take the norm of order {order} of in matrices of {row_count} x {column_count}"
@@ -127,14 +131,22 @@ fn of_singular_values(
 }
 
 /// The norm of vectors or of matrices. Without `dim`: without an order, the 2-norm of all elements; with one, that of a vector or of a matrix, which `x` must
-/// be. With one axis, that of vectors; with two axes and an order, that of matrices; without an order, the 2-norm over all axes named.
+/// be. With one axis, that of vectors; with two axes and an order, that of matrices; without an order, the 2-norm over both.
 ///
 /// # Errors
-/// Those of [`vector_norm`](crate::vector_norm) and [`matrix_norm`]; an order and another number of axes than one or two.
+/// Those of [`vector_norm`](crate::vector_norm) and [`matrix_norm`]; another number of axes than one or two, but for all without an order.
 pub fn norm(x: &Tensor, order: Option<MatrixNorm>, options: &VectorNormOptions) -> Result<Tensor> {
     const OP: &str = "linalg.norm";
-    let Some(order) = order else { return named_vector_norm(OP, x, 2.0, options) };
     let count = options.dim.as_ref().map_or(x.rank(), Vec::len);
+    let Some(order) = order else {
+        if options.dim.is_some() && count > 2 {
+            return Err(Error::invalid(
+                OP,
+                format!("norm over {count} axes, expected one axis of vectors or two of matrices"),
+            ));
+        }
+        return named_vector_norm(OP, x, 2.0, options);
+    };
     match (count, order, options.dim.as_deref()) {
         (1, MatrixNorm::Order(order), _) => named_vector_norm(OP, x, order, options),
         (2, _, dim) => {

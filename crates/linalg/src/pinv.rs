@@ -2,10 +2,11 @@
 
 use crate::checks;
 use crate::eigh::{Triangle, named_eigh};
+use crate::record::with_gradient;
 use crate::svd::named_svd;
-use ternion_core::autograd::{Context, Grads, no_grad, with_gradient};
+use ternion_core::autograd::{Context, Grads, no_grad};
 use ternion_core::op::Saves;
-use ternion_core::{DType, Result, Tensor};
+use ternion_core::{DType, Result, Tensor, without_precision};
 
 /// Which singular values count as 0: those not above the larger one of `atol` and `rtol` times the largest singular value.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -61,7 +62,7 @@ pub(crate) fn pseudo_inverse(
     tolerance: RankTolerance,
     hermitian: bool,
 ) -> Result<PseudoInverse> {
-    let found = no_grad(|| formed(op, a, tolerance, hermitian))?;
+    let found = no_grad(|| without_precision(|| formed(op, a, tolerance, hermitian)))?;
     let rule = move |context: &Context<'_>, grads: &[Option<Tensor>]| {
         let Some(dp) = &grads[0] else { return Ok(Grads::new()) };
         let da = gradient(context.input(0)?, context.output(0)?, dp)?;

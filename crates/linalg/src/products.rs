@@ -2,7 +2,7 @@
 
 use crate::checks;
 use crate::solve::{Singular, inverse};
-use ternion_core::{Axis, DType, Error, Result, Shape, Tensor};
+use ternion_core::{Axis, DType, Error, Result, Shape, Tensor, without_precision};
 
 /// The n-th power of square matrices, by repeated squaring; of the inverse if n is negative; identity matrices if it is 0.
 ///
@@ -16,6 +16,10 @@ pub fn matrix_power(a: &Tensor, n: i64) -> Result<Tensor> {
     let size = checks::square_sizes(OP, a)?;
     if n == 0 {
         return checks::identity(size, a)?.contiguous();
+    }
+    if n == 1 {
+        // Of its own memory, as all other powers are.
+        return a.copy();
     }
     let mut power = if n < 0 { inverse(OP, a, Singular::Refused)? } else { a.clone() };
     let (mut rest, mut product) = (n.unsigned_abs(), None::<Tensor>);
@@ -143,9 +147,10 @@ pub fn cross(x: &Tensor, y: &Tensor, dim: impl Into<Axis>) -> Result<Tensor> {
 /// Both broadcast; `dim` is dropped. Halves are computed in f32 and rounded once.
 ///
 /// # Errors
-/// Dtypes that differ, shapes that do not broadcast, an axis that does not exist.
+/// Dtypes that are not floating or differ, shapes that do not broadcast, an axis that does not exist.
 pub fn vecdot(x: &Tensor, y: &Tensor, dim: impl Into<Axis>) -> Result<Tensor> {
     const OP: &str = "linalg.vecdot";
+    checks::floating(OP, x)?;
     checks::same_dtype(OP, x, y)?;
     let shape = x.shape().broadcast(y.shape(), OP)?;
     let axis = dim.into().resolve(&shape, OP)?;
@@ -214,7 +219,8 @@ pub fn householder_product(a: &Tensor, tau: &Tensor) -> Result<Tensor> {
     for i in (0..count).rev() {
         let v = vectors.narrow(-1, i, 1)?;
         let factor = v.mul(&tau.narrow(-1, i, 1)?.unsqueeze(-1)?)?;
-        product = product.sub(&factor.matmul(&checks::transposed(&v)?.matmul(&product)?)?)?;
+        let reflected = without_precision(|| factor.matmul(&checks::transposed(&v)?.matmul(&product)?))?;
+        product = product.sub(&reflected)?;
     }
     product.contiguous()
 }

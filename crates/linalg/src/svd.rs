@@ -1,10 +1,11 @@
 //! Singular value decompositions.
 
 use crate::checks;
-use crate::host::{Matrices, Values, normalized};
-use ternion_core::autograd::{Context, Grads, with_gradient};
+use crate::host::{Matrices, Values, normalized, not_converged};
+use crate::record::with_gradient;
+use ternion_core::autograd::{Context, Grads};
 use ternion_core::op::Saves;
-use ternion_core::{Error, Result, Tensor};
+use ternion_core::{Result, Tensor};
 
 /// `a = u diag(s) vt`: orthonormal columns of `u` and rows of `vt`, and singular values in descending order.
 ///
@@ -68,10 +69,7 @@ fn decompose(op: &'static str, a: &Tensor, full: bool) -> Result<Vec<Tensor>> {
     for (index, matrix) in matrices.iter().enumerate() {
         let (matrix, scale) = normalized(matrix);
         let found = if full { matrix.svd() } else { matrix.thin_svd() };
-        let found = found.map_err(|_| {
-            let which = checks::of_batch_element(a, index);
-            Error::invalid(op, format!("the iteration for the matrix{which} did not converge"))
-        })?;
+        let found = found.map_err(|_| not_converged(op, a, index))?;
         u.push_matrix(found.U());
         vt.push_transposed(found.V());
         s.extend(found.S().column_vector().iter().map(|value| value * scale));

@@ -2,8 +2,9 @@
 
 use crate::checks;
 use crate::host::{Matrices, Values};
+use crate::record::with_gradient;
 use faer::{Mat, MatRef};
-use ternion_core::autograd::{Context, Grads, with_gradient};
+use ternion_core::autograd::{Context, Grads};
 use ternion_core::op::Saves;
 use ternion_core::{Error, Result, Tensor};
 

@@ -1,9 +1,10 @@
 //! Norms of vectors.
 
 use crate::checks;
-use ternion_core::autograd::{Context, Grads, no_grad, with_gradient};
+use crate::record::with_gradient;
+use ternion_core::autograd::{Context, Grads, no_grad};
 use ternion_core::op::Saves;
-use ternion_core::{Axes, AxisSet, DType, Error, Result, Tensor};
+use ternion_core::{Axes, AxisSet, DType, Error, Result, Tensor, text};
 
 /// Along which axes a norm is formed, and in which dtype.
 #[derive(Clone, Debug, Default)]
@@ -12,7 +13,7 @@ pub struct VectorNormOptions {
     pub dim: Option<Vec<isize>>,
     /// Whether those axes stay, with size 1.
     pub keepdim: bool,
-    /// The floating dtype that the input is cast to first.
+    /// The floating dtype that the input is cast to first: one that holds its numbers.
     pub dtype: Option<DType>,
 }
 
@@ -26,7 +27,7 @@ pub struct VectorNormOptions {
 /// `dx = dy sign(x) (|x| / y)^(p - 1)`, 0 where x is 0; at infinity it is shared by the largest ones.
 ///
 /// # Errors
-/// A dtype that is not floating, axes that do not exist, no elements along them where the order is negative or infinite.
+/// A dtype that is not floating or does not hold the numbers of the input, axes that do not exist, no elements along them where the order is negative or infinite.
 pub fn vector_norm(x: &Tensor, order: f64, options: &VectorNormOptions) -> Result<Tensor> {
     named_vector_norm("linalg.vector_norm", x, order, options)
 }
@@ -52,12 +53,16 @@ pub(crate) fn named_vector_norm(
     if options.keepdim { Ok(kept) } else { kept.reshape(axes.drop_from(x.shape())) }
 }
 
-/// `x`, which must be floating, as `dtype`, which must be so too.
+/// `x`, which must be floating, as `dtype`, which must be so too and hold its numbers.
 pub(crate) fn cast(op: &'static str, x: &Tensor, dtype: Option<DType>) -> Result<Tensor> {
     checks::floating(op, x)?;
     match dtype {
         Some(dtype) if !dtype.is_float() => Err(Error::dtype(op, "dtype", dtype, "a floating dtype")),
-        Some(dtype) => x.to_dtype(dtype),
+        Some(dtype) if dtype == x.dtype() || dtype.size() > x.dtype().size() => x.to_dtype(dtype),
+        Some(dtype) => Err(Error::invalid(
+            op,
+            text!["dtype ", dtype, " for an input of ", x.dtype(), ", expected one that holds its numbers"],
+        )),
         None => Ok(x.clone()),
     }
 }

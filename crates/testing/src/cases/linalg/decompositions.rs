@@ -92,13 +92,19 @@ fn orthogonal() -> Vec<OpCase> {
             .input(Uniform(0.5, 1.5))
             .on([&[4, 3], &[2]])
             .on([&[2, 3, 3], &[2, 3]])
-            .on([&[3, 2], &[0]])
             .run(|x| linalg::householder_product(&x[0], &x[1]))
             .oracle(|x| reflected(&x[0], &x[1]))
             .rejects(
                 "linalg.householder_product: matrices of shape [2, 3] and tau of shape [2], expected [.., m, n] and [.., k] with m >= n >= k",
                 |device| linalg::householder_product(&zeros(&[2, 3], device)?, &zeros(&[2], device)?),
             ),
+        row("linalg.householder_product", "no reflections")
+            .input(Uniform(-1.0, 1.0))
+            .input(Uniform(0.5, 1.5))
+            .on([&[3, 2], &[0]])
+            .forward_only("it depends on nothing")
+            .run(|x| linalg::householder_product(&x[0], &x[1]))
+            .oracle(|x| reflected(&x[0], &x[1])),
     ]
 }
 
@@ -232,6 +238,12 @@ fn eigenvalues() -> Vec<OpCase> {
                 let v = each_matrix(&x[0], [size, size], |matrix| eigh(&symmetric(matrix)).1);
                 (each(&x[0], &[size], |matrix| eigh(&symmetric(matrix)).0), v.map(|x| x * x))
             }),
+        row("linalg.eigvalsh", "")
+            .input(spread())
+            .shapes([&[1, 1], &[3, 3], &[2, 2, 2]])
+            .twice()
+            .run(|x| linalg::eigvalsh(&symmetric_tensor(&x[0])?, Triangle::Upper))
+            .oracle(|x| each(&x[0], &[sizes(&x[0])[0]], |matrix| eigh(&symmetric(matrix)).0)),
         row("linalg.eigvalsh", "one triangle")
             .input(spread())
             .shapes([&[0, 0], &[1, 1], &[4, 4], &[2, 3, 3]])
@@ -275,7 +287,46 @@ fn lower_upper() -> Vec<OpCase> {
             .shapes([&[1, 1], &[4, 4], &[5, 3], &[3, 5], &[2, 3, 3]])
             .twice()
             .run(|x| Ok(linalg::lu_factor(&x[0])?.0))
-            .oracle(|x| each_matrix(&x[0], sizes(&x[0]), doolittle)),
+            .oracle(|x| each_matrix(&x[0], sizes(&x[0]), doolittle))
+            .rejects(
+                "linalg.lu_factor: the matrix has no inverse (the pivot 2 is 0): lu_factor_ex takes it",
+                |device| linalg::lu_factor(&of(&[2, 2], &[1.0, 2.0, 2.0, 4.0], device)?),
+            ),
+        row("linalg.lu_factor_ex", "singular")
+            .input(Fixed(vec![1.0, 2.0, 2.0, 4.0, 1.0, 2.0, 4.0, 6.0]))
+            .shapes([&[2, 2, 2]])
+            .forward_only("that of a singular matrix is not finite")
+            .run(|x| {
+                let (packed, pivots, zeros) = linalg::lu_factor_ex(&x[0])?;
+                Ok(vec![packed, pivots, zeros])
+            })
+            .oracle(|_| {
+                let packed = Array::new(&[2, 2, 2], vec![2.0, 4.0, 0.5, 0.0, 4.0, 6.0, 0.25, 0.5]);
+                vec![packed, Array::full(&[2, 2], 2.0), Array::new(&[2], vec![2.0, 0.0])]
+            }),
+        row("lu_unpack", "")
+            .input(spread())
+            .shapes([&[0, 3], &[1, 1], &[4, 4], &[4, 2], &[2, 3], &[2, 3, 2]])
+            .run(|x| {
+                let (packed, pivots, _) = linalg::lu_factor_ex(&x[0])?;
+                let (p, l, u) = linalg::lu_unpack(&packed, &pivots)?;
+                Ok(vec![p.matmul(&l)?.matmul(&u)?, l.triu(1)?, u.tril(-1)?])
+            })
+            .oracle(|x| {
+                let [rows, columns] = sizes(&x[0]);
+                let (lead, size) = (&x[0].shape[..x[0].rank() - 2], rows.min(columns));
+                let above = Array::zeros(&[lead, &[rows, size]].concat());
+                vec![x[0].clone(), above, Array::zeros(&[lead, &[size, columns]].concat())]
+            })
+            .rejects("lu_unpack: pivots is i64, expected i32", |device| {
+                linalg::lu_unpack(&zeros(&[2, 2], device)?, &Tensor::ones([2], I64, device)?)
+            })
+            .rejects("lu_unpack: pivots has shape [3], expected [2]", |device| {
+                linalg::lu_unpack(&zeros(&[3, 2], device)?, &Tensor::ones([3], I32, device)?)
+            })
+            .rejects("lu_unpack: pivots beyond 1 to 2", |device| {
+                linalg::lu_unpack(&zeros(&[2, 2], device)?, &Tensor::zeros([2], I32, device)?)
+            }),
     ]
 }
 
