@@ -4,7 +4,7 @@ from builtins import bool as _bool, float as _float, int as _int
 from collections.abc import Sequence
 from typing import Any, overload
 
-from . import amp as amp, autograd as autograd, cuda as cuda, data as data, formats as formats, models as models, nn as nn, optim as optim, testing as testing, train as train, utils as utils
+from . import amp as amp, autograd as autograd, cuda as cuda, data as data, formats as formats, linalg as linalg, models as models, nn as nn, optim as optim, testing as testing, train as train, utils as utils
 from ._files import load as load, save as save
 from ._random import get_rng_state as get_rng_state, set_rng_state as set_rng_state
 from ._capture import CapturedStep as CapturedStep, capture as capture
@@ -84,13 +84,9 @@ from ._functions.shapes import vstack as vstack
 from ._functions.matrices import addbmm as addbmm
 from ._functions.matrices import addr as addr
 from ._functions.matrices import cdist as cdist
-from ._functions.matrices import chain_matmul as chain_matmul
-from ._functions.matrices import cross as cross
 from ._functions.matrices import kron as kron
-from ._functions.matrices import matrix_power as matrix_power
 from ._functions.matrices import select_scatter as select_scatter
 from ._functions.matrices import slice_scatter as slice_scatter
-from ._functions.matrices import vander as vander
 from ._functions.matrices import vdot as vdot
 from ._functions.reductions import aminmax as aminmax
 from ._functions.reductions import corrcoef as corrcoef
@@ -157,6 +153,26 @@ from ._functions.kinds import real as real
 from ._functions.kinds import result_type as result_type
 from ._functions.kinds import set_float32_matmul_precision as set_float32_matmul_precision
 from ._functions.kinds import typename as typename
+from ._functions.linalg import chain_matmul as chain_matmul
+from ._functions.linalg import cholesky as cholesky
+from ._functions.linalg import cholesky_inverse as cholesky_inverse
+from ._functions.linalg import cholesky_solve as cholesky_solve
+from ._functions.linalg import cross as cross
+from ._functions.linalg import det as det
+from ._functions.linalg import inverse as inverse
+from ._functions.linalg import logdet as logdet
+from ._functions.linalg import lu as lu
+from ._functions.linalg import lu_solve as lu_solve
+from ._functions.linalg import lu_unpack as lu_unpack
+from ._functions.linalg import matrix_exp as matrix_exp
+from ._functions.linalg import matrix_power as matrix_power
+from ._functions.linalg import orgqr as orgqr
+from ._functions.linalg import pinverse as pinverse
+from ._functions.linalg import qr as qr
+from ._functions.linalg import slogdet as slogdet
+from ._functions.linalg import svd as svd
+from ._functions.linalg import triangular_solve as triangular_solve
+from ._functions.linalg import vander as vander
 from ._functions.windows import bartlett_window as bartlett_window
 from ._functions.windows import blackman_window as blackman_window
 from ._functions.windows import hamming_window as hamming_window
@@ -736,12 +752,14 @@ def neg(input: Tensor) -> Tensor:
 def nonzero(input: Tensor, *, as_tuple: _bool = False) -> Any:
     """Where elements are not 0: a row of indices (int64) for each, or with `as_tuple` a tensor for each axis."""
 def norm(input: Tensor, p: _float | str | None = None, dim: SizeLike | None = None, keepdim: _bool = False, *, axis: SizeLike | None = None, keepdims: _bool = False) -> Tensor:
-    """The norm over axes: of order 2 by default, or any other number: of 0 how many are not 0, of infinity the largest size, of minus infinity the smallest.
+    """The norm over axes: of order 2 by default, or any other number: of 0 how many are not 0, of infinity the largest size, of minus infinity the smallest;
+    "fro" is 2, and "nuc" the sum of the singular values of matrices, which lie in two axes.
 
     Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with `keepdim`
 
     Raises:
         IndexError: an axis that does not exist.
+        ValueError: "nuc" over other axes than two.
     """
 def outer(input: Tensor, vec2: Tensor) -> Tensor:
     """The products of every element of a vector with every one of another: [m] and [n] -> [m, n].

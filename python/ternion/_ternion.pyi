@@ -528,6 +528,34 @@ class Tensor:
 
         Shapes: [..] -> the same
         """
+    def cholesky(self, upper: _bool = False) -> Tensor:
+        """The lower triangular `L` with `input = L @ L.mT`, or the upper triangular `U` with `input = U.mT @ U`, of symmetric positive definite matrices.
+
+        Shapes: [.., n, n] -> the same
+
+        Raises:
+            LinAlgError: a matrix that is not positive definite.
+            ValueError: matrices that are not square.
+            TypeError: a dtype other than float32 and float64.
+        """
+    def cholesky_inverse(self, upper: _bool = False) -> Tensor:
+        """The inverses of matrices, of the triangles that `cholesky` makes of them.
+
+        Shapes: [.., n, n] -> the same
+
+        Raises:
+            ValueError: matrices that are not square.
+            TypeError: a dtype other than float32 and float64.
+        """
+    def cholesky_solve(self, input2: Tensor, upper: _bool = False) -> Tensor:
+        """`X` with `A @ X = input`, of the triangles `input2` that `cholesky` makes of `A`.
+
+        Shapes: [.., n, k] and [.., n, n] -> [.., n, k]
+
+        Raises:
+            ValueError: sizes that do not fit.
+            TypeError: dtypes other than float32 and float64, or that differ.
+        """
     def chunk(self, chunks: _int, dim: _int = 0) -> tuple[Tensor, ...]:
         """At most `chunks` equal parts of axis `dim`; of one without elements as many as are asked for.
 
@@ -663,10 +691,10 @@ class Tensor:
     def cross(self, other: Tensor, dim: _int | None = None) -> Tensor:
         """The products of vectors in space, along an axis of 3: by default the first one.
 
-        Shapes: [.., 3, ..] and the same -> the same
+        Shapes: [.., 3, ..] and what broadcasts to it -> the shape that they have together
 
         Raises:
-            ValueError: an axis of another size.
+            ValueError: an axis of another size, other numbers of axes.
             IndexError: an axis that does not exist.
         """
     def cuda(self, device: _int | DeviceLike | None = None, non_blocking: _bool = False) -> Tensor:
@@ -712,6 +740,15 @@ class Tensor:
         """
     def deg2rad_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`deg2rad`, in place: the tensor itself is changed and returned."""
+    def det(self) -> Tensor:
+        """The determinants of square matrices.
+
+        Shapes: [.., n, n] -> [..]
+
+        Raises:
+            ValueError: matrices that are not square.
+            TypeError: a dtype other than float32 and float64.
+        """
     def detach(self) -> Tensor:
         """The same memory without history: no gradient flows through it."""
     def detach_(self) -> Self:
@@ -1175,6 +1212,16 @@ class Tensor:
 
         Shapes: [..] -> the same
         """
+    def inverse(self) -> Tensor:
+        """The inverses of square matrices.
+
+        Shapes: [.., n, n] -> the same
+
+        Raises:
+            LinAlgError: a singular matrix.
+            ValueError: matrices that are not square.
+            TypeError: a dtype other than float32 and float64.
+        """
     def is_complex(self) -> _bool:
         """Whether the dtype is a complex one: there are none."""
     def is_contiguous(self, *, memory_format: Any = None) -> _bool:
@@ -1358,6 +1405,15 @@ class Tensor:
         Raises:
             IndexError: an axis that does not exist.
         """
+    def logdet(self) -> Tensor:
+        """The logarithms of the determinants of square matrices: -inf where they are 0, NaN where they are negative.
+
+        Shapes: [.., n, n] -> [..]
+
+        Raises:
+            ValueError: matrices that are not square.
+            TypeError: a dtype other than float32 and float64.
+        """
     def logical_and(self, other: Tensor) -> Tensor:
         """Where both are true, or not 0."""
     def logical_and_(self, *args: Any, **kwargs: Any) -> Tensor:
@@ -1409,6 +1465,25 @@ class Tensor:
         """
     def lt(self, other: Other) -> Tensor:
         """Where the elements are less than those of `other`."""
+    def lu(self, pivot: _bool = True, get_infos: _bool = False) -> Any:
+        """LU decompositions with partial pivoting: both factors in one matrix, and the exchanges of rows, from 1 on (int32); with `get_infos` the first pivots
+        that are 0, too (int32, 0 for none). `lu_unpack` makes matrices of them.
+
+        Shapes: [.., m, n] -> [.., m, n] and [.., min(m, n)], and [..]
+
+        Raises:
+            ValueError: less than 2 axes, no pivoting.
+            TypeError: a dtype other than float32 and float64.
+        """
+    def lu_solve(self, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
+        """`X` with `A @ X = input`, of what `lu` makes of `A`.
+
+        Shapes: [.., n, k], [.., n, n] and [.., n] -> [.., n, k]
+
+        Raises:
+            ValueError: sizes that do not fit, pivots that are none.
+            TypeError: dtypes other than float32 and float64, or that differ; pivots that are not int32.
+        """
     @property
     def mT(self) -> Tensor: ...
     def masked_fill(self, mask: Tensor, value: Number | Tensor) -> Tensor:
@@ -1443,13 +1518,24 @@ class Tensor:
         Raises:
             ValueError: sizes that do not fit.
         """
-    def matrix_power(self, n: _int) -> Tensor:
-        """A square matrix, or each of several, times itself `n` times.
+    def matrix_exp(self) -> Tensor:
+        """`1 + A + A @ A / 2 + ..` of square matrices.
 
         Shapes: [.., n, n] -> the same
 
         Raises:
-            ValueError: a power below 0: there are no inverses; a matrix that is not square.
+            ValueError: matrices that are not square.
+            TypeError: no floating dtype.
+        """
+    def matrix_power(self, n: _int) -> Tensor:
+        """A square matrix, or each of several, times itself `n` times; the inverse if `n` is negative.
+
+        Shapes: [.., n, n] -> the same
+
+        Raises:
+            LinAlgError: a singular matrix, if `n` is negative.
+            ValueError: matrices that are not square.
+            TypeError: a dtype other than float32 and float64, if `n` is negative.
         """
     @overload
     def max(self) -> Tensor: ...
@@ -1675,12 +1761,14 @@ class Tensor:
     def nonzero(self, *, as_tuple: _bool = False) -> Any:
         """Where elements are not 0: a row of indices (int64) for each, or with `as_tuple` a tensor for each axis."""
     def norm(self, p: _float | str | None = None, dim: SizeLike | None = None, keepdim: _bool = False, *, axis: SizeLike | None = None, keepdims: _bool = False) -> Tensor:
-        """The norm over axes: of order 2 by default, or any other number: of 0 how many are not 0, of infinity the largest size, of minus infinity the smallest.
+        """The norm over axes: of order 2 by default, or any other number: of 0 how many are not 0, of infinity the largest size, of minus infinity the smallest;
+        "fro" is 2, and "nuc" the sum of the singular values of matrices, which lie in two axes.
 
         Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with `keepdim`
 
         Raises:
             IndexError: an axis that does not exist.
+            ValueError: "nuc" over other axes than two.
         """
     def normal_(self, mean: _float = 0.0, std: _float = 1.0, *, generator: Generator | None = None) -> Self:
         """Of the normal distribution, in place: the tensor itself is changed and returned.
@@ -1704,6 +1792,15 @@ class Tensor:
             TypeError: the tensor is not on the processor, or has a dtype that NumPy lacks.
             RuntimeError: a gradient flows to the tensor.
         """
+    def orgqr(self, input2: Tensor) -> Tensor:
+        """The first columns of products of reflections `1 - tau v v.mT`: their vectors v are below the diagonal of `input`, and tau is `input2`.
+
+        Shapes: [.., m, n] and [.., k] -> [.., m, n]
+
+        Raises:
+            ValueError: sizes that do not fit.
+            TypeError: dtypes other than float32 and float64, or that differ.
+        """
     def outer(self, vec2: Tensor) -> Tensor:
         """The products of every element of a vector with every one of another: [m] and [n] -> [m, n].
 
@@ -1723,6 +1820,16 @@ class Tensor:
         """The tensor itself: copies to a device go through memory of their own.
 
         Shapes: [..] -> the same
+        """
+    def pinverse(self, rcond: _float = 1e-15) -> Tensor:
+        """The Moore-Penrose inverses; singular values not above `rcond` times the largest count as 0.
+
+        Shapes: [.., m, n] -> [.., n, m]
+
+        Raises:
+            LinAlgError: a NaN or an infinity.
+            ValueError: less than 2 axes.
+            TypeError: a dtype other than float32 and float64.
         """
     def positive(self) -> Tensor:
         """The tensor itself.
@@ -1763,6 +1870,15 @@ class Tensor:
         Raises:
             IndexError: a place that does not exist.
             ValueError: as many elements as there are no places.
+        """
+    def qr(self, some: _bool = True) -> Any:
+        """`input = Q @ R` with orthonormal columns of Q, all of them unless `some`, and an upper triangular R: a tuple of Q and R.
+
+        Shapes: [.., m, n] -> [.., m, k] and [.., k, n] with k = min(m, n), or m unless `some`
+
+        Raises:
+            ValueError: less than 2 axes.
+            TypeError: a dtype other than float32 and float64.
         """
     def quantile(self, q: Any, dim: _int | None = None, keepdim: _bool = False, *, interpolation: str = "linear") -> Tensor:
         """The numbers below which these shares of the elements are.
@@ -2118,6 +2234,15 @@ class Tensor:
             IndexError: an axis that does not exist.
             ValueError: a `src` of another shape.
         """
+    def slogdet(self) -> Any:
+        """Signs and logarithms of the magnitudes of determinants: a tuple of sign and logabsdet.
+
+        Shapes: [.., n, n] -> two of [..]
+
+        Raises:
+            ValueError: matrices that are not square.
+            TypeError: a dtype other than float32 and float64.
+        """
     def softmax(self, dim: _int | None = None, dtype: DTypeLike | None = None, *, axis: _int | None = None) -> Tensor:
         """`e^x / sum(e^x)` along `dim`.
 
@@ -2253,6 +2378,18 @@ class Tensor:
         Raises:
             ValueError: sizes that do not broadcast to this tensor's.
         """
+    def svd(self, some: _bool = True, compute_uv: _bool = True) -> Any:
+        """`input = U @ diag(S) @ V.mT` with orthonormal columns of U and V, all of them unless `some`, and singular values S in descending order: a tuple of all.
+
+        Without `compute_uv` U and V are zeros, and square.
+
+        Shapes: [.., m, n] -> [.., m, k], [.., k] and [.., n, k] with k = min(m, n); unless `some` [.., m, m], [.., k] and [.., n, n]
+
+        Raises:
+            LinAlgError: a NaN or an infinity.
+            ValueError: less than 2 axes.
+            TypeError: a dtype other than float32 and float64.
+        """
     def swapaxes(self, axis0: _int, axis1: _int) -> Tensor:
         """Two axes exchanged: `transpose`.
 
@@ -2377,6 +2514,15 @@ class Tensor:
 
         Raises:
             IndexError: an axis that does not exist.
+        """
+    def triangular_solve(self, A: Tensor, upper: _bool = True, transpose: _bool = False, unitriangular: _bool = False) -> Any:
+        """`X` with `A @ X = input` (or with `A.mT`) of one triangle of `A`: a tuple of solution and cloned_coefficient, a copy of `A`.
+
+        Shapes: [.., n, k] and [.., n, n] -> [.., n, k] and [.., n, n]
+
+        Raises:
+            ValueError: sizes that do not fit.
+            TypeError: dtypes other than float32 and float64, or that differ.
         """
     def tril(self, diagonal: _int = 0) -> Tensor:
         """The elements on and below a diagonal of the last two axes, zeros above.
@@ -2865,6 +3011,7 @@ def _save(path: Any, tensors: dict[str, Tensor], texts: dict[str, str]) -> None:
 def _load(path: Any, device: Any, name: str) -> tuple[dict[str, Tensor], dict[str, str]]: ...
 def _grad(*args: Any) -> list[Any]: ...
 _functional: Any
+_linalg: Any
 _data: Any
 _train: Any
 _trust: Any

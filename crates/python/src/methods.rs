@@ -8,6 +8,7 @@ pub mod functional;
 pub mod images;
 mod index;
 mod join;
+pub mod linalg;
 mod linear;
 pub mod loss;
 mod places;

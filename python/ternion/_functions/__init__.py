@@ -6,9 +6,9 @@ from typing import Any
 
 from .._refusals import name_all, named
 from .._ternion import Tensor
-from . import arithmetic, arrays, creation, indexing, kinds, matrices, reductions, shapes, windows
+from . import arithmetic, arrays, creation, indexing, kinds, linalg, matrices, reductions, shapes, windows
 
-MODULES = (arithmetic, shapes, matrices, reductions, indexing, creation, kinds, windows)
+MODULES = (arithmetic, shapes, matrices, reductions, indexing, creation, kinds, linalg, windows)
 
 # Functions of the package.
 FUNCTIONS = """
@@ -22,6 +22,7 @@ addbmm addr cdist chain_matmul combinations conj cross dsplit fmax fmin get_devi
 select_scatter signbit slice_scatter split_with_sizes trapezoid typename unravel_index vdot vsplit
 bartlett_window blackman_window cumulative_trapezoid frexp get_float32_matmul_precision gradient hamming_window hann_window kaiser_window ldexp
 set_float32_matmul_precision vander
+cholesky cholesky_inverse cholesky_solve det inverse logdet lu lu_solve lu_unpack matrix_exp orgqr pinverse qr slogdet svd triangular_solve
 BFloat16Tensor BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor IntTensor LongTensor ShortTensor finfo iinfo
 """.split()
 
@@ -36,6 +37,7 @@ unique_consecutive view_as xlogy
 addbmm addr conj cross dsplit fmax fmin hsplit is_pinned isreal kron logaddexp2 logcumsumexp matrix_power msort prelu rot90 select_scatter signbit
 slice_scatter sum_to_size vdot vsplit
 frexp is_shared ldexp put_
+cholesky cholesky_inverse cholesky_solve det inverse logdet lu lu_solve matrix_exp orgqr pinverse qr slogdet svd triangular_solve
 """.split()
 
 # What a tensor says of itself that is the same of all: none has imaginary parts, is sparse, quantised or without memory.
