@@ -7,9 +7,10 @@ and so neither `eig` nor `eigvals`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from . import _ternion
+from . import _linalg_results as _results, _ternion
+from ._functions.linalg import matrix_exp, matrix_power  # noqa: F401  The same there.
 from ._refusals import name_all as _name_all
 from ._ternion import Tensor
 
@@ -27,66 +28,6 @@ if TYPE_CHECKING:
         """A matrix for which a function has no result: singular, not positive definite, with a NaN or an infinity."""
 else:
     LinAlgError = _linalg.LinAlgError
-
-
-class _CholeskyEx(NamedTuple):
-    L: Tensor
-    info: Tensor
-
-
-class _Eigh(NamedTuple):
-    eigenvalues: Tensor
-    eigenvectors: Tensor
-
-
-class _InvEx(NamedTuple):
-    inverse: Tensor
-    info: Tensor
-
-
-class _Lstsq(NamedTuple):
-    solution: Tensor
-    residuals: Tensor
-    rank: Tensor
-    singular_values: Tensor
-
-
-class _Lu(NamedTuple):
-    P: Tensor
-    L: Tensor
-    U: Tensor
-
-
-class _LuFactor(NamedTuple):
-    LU: Tensor
-    pivots: Tensor
-
-
-class _LuFactorEx(NamedTuple):
-    LU: Tensor
-    pivots: Tensor
-    info: Tensor
-
-
-class _Qr(NamedTuple):
-    Q: Tensor
-    R: Tensor
-
-
-class _Slogdet(NamedTuple):
-    sign: Tensor
-    logabsdet: Tensor
-
-
-class _SolveEx(NamedTuple):
-    result: Tensor
-    info: Tensor
-
-
-class _Svd(NamedTuple):
-    U: Tensor
-    S: Tensor
-    Vh: Tensor
 
 
 def __dir__() -> list[str]:
@@ -113,8 +54,8 @@ def det(A: Tensor) -> Tensor:
     return _linalg.det(A)
 
 
-def slogdet(A: Tensor) -> _Slogdet:
-    """Signs and logarithms of the magnitudes of determinants: a tuple of sign and logabsdet. The sign has no gradient.
+def slogdet(A: Tensor) -> _results.Slogdet:
+    """Signs and logarithms of the magnitudes of determinants: a tuple of sign and logabsdet. The gradient of the sign is 0.
 
     Shapes: [.., n, n] -> two of [..]
 
@@ -122,7 +63,7 @@ def slogdet(A: Tensor) -> _Slogdet:
         ValueError: matrices that are not square.
         TypeError: a dtype other than float32 and float64.
     """
-    return _Slogdet(*_linalg.slogdet(A))
+    return _results.Slogdet(*_linalg.slogdet(A))
 
 
 def inv(A: Tensor) -> Tensor:
@@ -138,7 +79,7 @@ def inv(A: Tensor) -> Tensor:
     return _linalg.inv(A)
 
 
-def inv_ex(A: Tensor, *, check_errors: bool = False) -> _InvEx:
+def inv_ex(A: Tensor, *, check_errors: bool = False) -> _results.InvEx:
     """The inverses of square matrices, and for each the number of the first pivot that is 0, from 1 on, or 0 (int32): a tuple of inverse and info. The
     inverses of singular matrices are infinite or NaN.
 
@@ -149,7 +90,7 @@ def inv_ex(A: Tensor, *, check_errors: bool = False) -> _InvEx:
         ValueError: matrices that are not square.
         TypeError: a dtype other than float32 and float64.
     """
-    found = _InvEx(*_linalg.inv_ex(A))
+    found = _results.InvEx(*_linalg.inv_ex(A))
     if check_errors and found.info.any():
         _linalg.inv(A)
     return found
@@ -168,7 +109,7 @@ def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
     return _linalg.solve(A, B, left)
 
 
-def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False) -> _SolveEx:
+def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False) -> _results.SolveEx:
     """`solve`, and for each matrix of A the number of the first pivot that is 0, from 1 on, or 0 (int32): a tuple of result and info. The results of
     singular matrices are infinite or NaN.
 
@@ -179,7 +120,7 @@ def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = Fa
         ValueError: sizes that do not fit.
         TypeError: dtypes other than float32 and float64, or that differ.
     """
-    found = _SolveEx(*_linalg.solve_ex(A, B, left))
+    found = _results.SolveEx(*_linalg.solve_ex(A, B, left))
     if check_errors and found.info.any():
         _linalg.solve(A, B, left)
     return found
@@ -242,7 +183,7 @@ def cholesky(input: Tensor, *, upper: bool = False) -> Tensor:
     return _linalg.cholesky(input, upper)
 
 
-def cholesky_ex(input: Tensor, *, upper: bool = False, check_errors: bool = False) -> _CholeskyEx:
+def cholesky_ex(input: Tensor, *, upper: bool = False, check_errors: bool = False) -> _results.CholeskyEx:
     """`cholesky`, and for each matrix the order of the first leading minor that is not positive definite, or 0 (int32): a tuple of L and info. Where it is
     not 0, L is NaN.
 
@@ -253,13 +194,13 @@ def cholesky_ex(input: Tensor, *, upper: bool = False, check_errors: bool = Fals
         ValueError: matrices that are not square.
         TypeError: a dtype other than float32 and float64.
     """
-    found = _CholeskyEx(*_linalg.cholesky_ex(input, upper))
+    found = _results.CholeskyEx(*_linalg.cholesky_ex(input, upper))
     if check_errors and found.info.any():
         _linalg.cholesky(input, upper)
     return found
 
 
-def lu(A: Tensor, *, pivot: bool = True) -> _Lu:
+def lu(A: Tensor, *, pivot: bool = True) -> _results.Lu:
     """`A = P @ L @ U` with partial pivoting: a permutation, a lower triangular matrix with ones on its diagonal, and an upper triangular one.
 
     Shapes: [.., m, n] -> [.., m, m], [.., m, k] and [.., k, n] with k = min(m, n)
@@ -269,10 +210,10 @@ def lu(A: Tensor, *, pivot: bool = True) -> _Lu:
         TypeError: a dtype other than float32 and float64.
     """
     _pivoted("lu", pivot)
-    return _Lu(*_linalg.lu(A))
+    return _results.Lu(*_linalg.lu(A))
 
 
-def lu_factor(A: Tensor, *, pivot: bool = True) -> _LuFactor:
+def lu_factor(A: Tensor, *, pivot: bool = True) -> _results.LuFactor:
     """Both factors of `lu` in one matrix, without the diagonal of ones, and the exchanges of rows, from 1 on (int32): a tuple of LU and pivots.
 
     Shapes: [.., m, n] -> [.., m, n] and [.., min(m, n)]
@@ -283,10 +224,10 @@ def lu_factor(A: Tensor, *, pivot: bool = True) -> _LuFactor:
         TypeError: a dtype other than float32 and float64.
     """
     _pivoted("lu_factor", pivot)
-    return _LuFactor(*_linalg.lu_factor(A))
+    return _results.LuFactor(*_linalg.lu_factor(A))
 
 
-def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False) -> _LuFactorEx:
+def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False) -> _results.LuFactorEx:
     """`lu_factor`, and for each matrix the number of the first pivot that is 0, from 1 on, or 0 (int32): a tuple of LU, pivots and info.
 
     Shapes: [.., m, n] -> [.., m, n], [.., min(m, n)] and [..]
@@ -297,7 +238,7 @@ def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False) -
         TypeError: a dtype other than float32 and float64.
     """
     _pivoted("lu_factor_ex", pivot)
-    found = _LuFactorEx(*_linalg.lu_factor_ex(A))
+    found = _results.LuFactorEx(*_linalg.lu_factor_ex(A))
     if check_errors and found.info.any():
         _linalg.lu_factor(A)
     return found
@@ -320,7 +261,7 @@ def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoin
     return _linalg.lu_solve(LU, pivots, B, left, adjoint)
 
 
-def qr(A: Tensor, mode: str = "reduced") -> _Qr:
+def qr(A: Tensor, mode: str = "reduced") -> _results.Qr:
     """`A = Q @ R` with orthonormal columns of Q and an upper triangular R: a tuple of both. The mode "complete" makes Q square; that of "r" is empty.
 
     "r" has no gradient, nor has "complete" of a matrix with more rows than columns.
@@ -331,10 +272,10 @@ def qr(A: Tensor, mode: str = "reduced") -> _Qr:
         ValueError: less than 2 axes, another mode.
         TypeError: a dtype other than float32 and float64.
     """
-    return _Qr(*_linalg.qr(A, mode))
+    return _results.Qr(*_linalg.qr(A, mode))
 
 
-def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None) -> _Svd:
+def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None) -> _results.Svd:
     """`A = U @ diag(S) @ Vh` with orthonormal columns of U and rows of Vh, and singular values S in descending order: a tuple of the three.
 
     Gradients of U and Vh are not finite where singular values are equal; that of S alone always is.
@@ -349,7 +290,7 @@ def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None) -> 
         ValueError: less than 2 axes.
         TypeError: a dtype other than float32 and float64.
     """
-    return _Svd(*_linalg.svd(A, full_matrices))
+    return _results.Svd(*_linalg.svd(A, full_matrices))
 
 
 def svdvals(A: Tensor, *, driver: str | None = None) -> Tensor:
@@ -368,7 +309,7 @@ def svdvals(A: Tensor, *, driver: str | None = None) -> Tensor:
     return _linalg.svdvals(A)
 
 
-def eigh(input: Tensor, UPLO: str = "L") -> _Eigh:
+def eigh(input: Tensor, UPLO: str = "L") -> _results.Eigh:
     """Eigenvalues in ascending order and eigenvectors, the columns, of symmetric matrices, of which one triangle is looked at: a tuple of both.
 
     The gradient of eigenvectors is not finite where eigenvalues are equal; that of eigenvalues alone always is.
@@ -380,7 +321,7 @@ def eigh(input: Tensor, UPLO: str = "L") -> _Eigh:
         ValueError: matrices that are not square, another triangle than "L" and "U".
         TypeError: a dtype other than float32 and float64.
     """
-    return _Eigh(*_linalg.eigh(input, UPLO))
+    return _results.Eigh(*_linalg.eigh(input, UPLO))
 
 
 def eigvalsh(input: Tensor, UPLO: str = "L") -> Tensor:
@@ -411,7 +352,7 @@ def householder_product(input: Tensor, tau: Tensor) -> Tensor:
 # ---- Least squares, pseudo-inverses, ranks
 
 
-def lstsq(input: Tensor, b: Tensor, rcond: float | None = None, *, driver: str | None = None) -> _Lstsq:
+def lstsq(input: Tensor, b: Tensor, rcond: float | None = None, *, driver: str | None = None) -> _results.Lstsq:
     """`X` with the smallest `norm(A @ X - B)` and of those the smallest `norm(X)`: a tuple of solution, residuals, rank and singular_values.
 
     All drivers do the same, by singular values, of which those not above `rcond` times the largest count as 0. As in PyTorch, residuals are empty but for
@@ -432,9 +373,11 @@ def lstsq(input: Tensor, b: Tensor, rcond: float | None = None, *, driver: str |
         raise ValueError(f"linalg.lstsq: driver {driver!r}, expected one of {', '.join(known)}")
     solution, residuals, rank, singular_values = _linalg.lstsq(input, b, rcond)
     empty = singular_values.new_empty(0)
-    return _Lstsq(
+    # With a gradient, as all residuals have.
+    none = solution.flatten()[:0]
+    return _results.Lstsq(
         solution,
-        empty if driver == "gelsy" else residuals,
+        none if driver == "gelsy" else residuals,
         rank.new_empty(0) if driver == "gels" else rank,
         singular_values if driver in ("gelsd", "gelss") else empty,
     )
@@ -568,31 +511,6 @@ def multi_dot(tensors: Any) -> Tensor:
         TypeError: dtypes that differ.
     """
     return _linalg.multi_dot(tensors)
-
-
-def matrix_power(input: Tensor, n: int) -> Tensor:
-    """A square matrix, or each of several, times itself `n` times; the inverse if `n` is negative.
-
-    Shapes: [.., n, n] -> the same
-
-    Raises:
-        LinAlgError: a singular matrix, if `n` is negative.
-        ValueError: matrices that are not square.
-        TypeError: a dtype other than float32 and float64, if `n` is negative.
-    """
-    return _linalg.matrix_power(input, n)
-
-
-def matrix_exp(input: Tensor) -> Tensor:
-    """`1 + A + A @ A / 2 + ..` of square matrices.
-
-    Shapes: [.., n, n] -> the same
-
-    Raises:
-        ValueError: matrices that are not square.
-        TypeError: no floating dtype.
-    """
-    return _linalg.matrix_exp(input)
 
 
 def cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
