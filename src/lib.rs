@@ -27,7 +27,7 @@
 //! }
 //! ```
 //!
-//! [`Tensor`] and everything it can do come from [`ternion_core`]; layers, losses and optimisers are in [`nn`], data sets in [`data`], checkpoints, metrics and curves in [`train`].
+//! [`Tensor`] and everything it can do come from [`ternion_core`]; layers, losses and optimisers are in [`nn`], linear algebra in [`linalg`], data sets in [`data`], checkpoints, metrics and curves in [`train`].
 //! A device is made by [`device`], [`best`], [`cpu`], [`cuda`] or [`wgpu`]; which of them are compiled in is chosen by the features `cpu` (on by default),
 //! `cuda` and `wgpu`. Any program can be watched by environment variables: see [`decorators::from_environment`].
 
@@ -42,6 +42,8 @@ pub use ternion_core::*;
 pub use ternion_cuda::Nvtx;
 #[doc(inline)]
 pub use ternion_data as data;
+#[doc(inline)]
+pub use ternion_linalg as linalg;
 #[doc(inline)]
 pub use ternion_nn as nn;
 #[doc(inline)]

@@ -54,6 +54,7 @@ fn unsafe_lives_in_backends_only() {
         "crates/derive",
         "crates/data",
         "crates/train",
+        "crates/linalg",
         "crates/testing",
         "examples",
         "xtask/src",
@@ -67,7 +68,7 @@ fn unsafe_lives_in_backends_only() {
 
 #[test]
 fn core_and_nn_depend_on_no_backend() {
-    for package in ["core", "nn", "derive", "train"] {
+    for package in ["core", "nn", "derive", "train", "linalg"] {
         let manifest =
             std::fs::read_to_string(root().join(format!("crates/{package}/Cargo.toml"))).expect("a manifest");
         let dependencies = manifest.split("[dev-dependencies]").next().unwrap_or("");
@@ -80,7 +81,9 @@ fn core_and_nn_depend_on_no_backend() {
 /// The manifests cannot see a device that is chosen by its name, or compiled in by a feature of another crate.
 #[test]
 fn the_sources_of_core_and_nn_name_no_device() {
-    for folder in ["crates/core/src", "crates/nn/src", "crates/derive/src", "crates/train/src"] {
+    for folder in
+        ["crates/core/src", "crates/nn/src", "crates/derive/src", "crates/train/src", "crates/linalg/src"]
+    {
         let found = offenders(folder, names_a_device);
         assert!(found.is_empty(), "{found:#?}");
     }

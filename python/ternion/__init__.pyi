@@ -4,7 +4,7 @@ from builtins import bool as _bool, float as _float, int as _int
 from collections.abc import Sequence
 from typing import Any, overload
 
-from . import amp as amp, autograd as autograd, cuda as cuda, data as data, formats as formats, models as models, nn as nn, optim as optim, special as special, testing as testing, train as train, utils as utils
+from . import amp as amp, autograd as autograd, cuda as cuda, data as data, formats as formats, linalg as linalg, models as models, nn as nn, optim as optim, testing as testing, train as train, utils as utils
 from ._files import load as load, save as save
 from ._random import get_rng_state as get_rng_state, set_rng_state as set_rng_state
 from ._capture import CapturedStep as CapturedStep, capture as capture
@@ -14,11 +14,16 @@ from .utils.checkpoint import checkpoint as checkpoint
 from ._scopes import enable_grad as enable_grad, inference_mode as inference_mode, no_grad as no_grad, set_grad_enabled as set_grad_enabled
 from ._size import Size as Size
 from ._functions.arithmetic import addcdiv as addcdiv
+from ._functions.arithmetic import addmv as addmv
+from ._functions.arithmetic import baddbmm as baddbmm
 from ._functions.arithmetic import clamp_max as clamp_max
 from ._functions.arithmetic import clamp_min as clamp_min
 from ._functions.arithmetic import copysign as copysign
 from ._functions.arithmetic import deg2rad as deg2rad
+from ._functions.arithmetic import exp2 as exp2
 from ._functions.arithmetic import float_power as float_power
+from ._functions.arithmetic import fmax as fmax
+from ._functions.arithmetic import fmin as fmin
 from ._functions.arithmetic import frac as frac
 from ._functions.arithmetic import frexp as frexp
 from ._functions.arithmetic import heaviside as heaviside
@@ -30,6 +35,7 @@ from ._functions.arithmetic import ldexp as ldexp
 from ._functions.arithmetic import lerp as lerp
 from ._functions.arithmetic import logaddexp as logaddexp
 from ._functions.arithmetic import logaddexp2 as logaddexp2
+from ._functions.arithmetic import logit as logit
 from ._functions.arithmetic import nan_to_num as nan_to_num
 from ._functions.arithmetic import positive as positive
 from ._functions.arithmetic import prelu as prelu
@@ -37,7 +43,9 @@ from ._functions.arithmetic import rad2deg as rad2deg
 from ._functions.arithmetic import round as round
 from ._functions.arithmetic import rsub as rsub
 from ._functions.arithmetic import signbit as signbit
+from ._functions.arithmetic import sinc as sinc
 from ._functions.arithmetic import tensordot as tensordot
+from ._functions.arithmetic import xlogy as xlogy
 from ._functions.shapes import atleast_1d as atleast_1d
 from ._functions.shapes import atleast_2d as atleast_2d
 from ._functions.shapes import atleast_3d as atleast_3d
@@ -73,21 +81,17 @@ from ._functions.shapes import triu_indices as triu_indices
 from ._functions.shapes import unravel_index as unravel_index
 from ._functions.shapes import vsplit as vsplit
 from ._functions.shapes import vstack as vstack
+from ._functions.matrices import addbmm as addbmm
+from ._functions.matrices import addr as addr
 from ._functions.matrices import cdist as cdist
-from ._functions.matrices import chain_matmul as chain_matmul
-from ._functions.matrices import cross as cross
 from ._functions.matrices import kron as kron
-from ._functions.matrices import matrix_power as matrix_power
 from ._functions.matrices import select_scatter as select_scatter
 from ._functions.matrices import slice_scatter as slice_scatter
-from ._functions.matrices import vander as vander
 from ._functions.matrices import vdot as vdot
 from ._functions.reductions import aminmax as aminmax
 from ._functions.reductions import corrcoef as corrcoef
 from ._functions.reductions import count_nonzero as count_nonzero
 from ._functions.reductions import cov as cov
-from ._functions.reductions import cummax as cummax
-from ._functions.reductions import cummin as cummin
 from ._functions.reductions import cumprod as cumprod
 from ._functions.reductions import cumulative_trapezoid as cumulative_trapezoid
 from ._functions.reductions import diff as diff
@@ -96,13 +100,10 @@ from ._functions.reductions import gradient as gradient
 from ._functions.reductions import kthvalue as kthvalue
 from ._functions.reductions import logcumsumexp as logcumsumexp
 from ._functions.reductions import median as median
-from ._functions.reductions import mode as mode
 from ._functions.reductions import msort as msort
 from ._functions.reductions import nanmean as nanmean
-from ._functions.reductions import nanmedian as nanmedian
 from ._functions.reductions import nansum as nansum
 from ._functions.reductions import quantile as quantile
-from ._functions.reductions import renorm as renorm
 from ._functions.reductions import std_mean as std_mean
 from ._functions.reductions import trapezoid as trapezoid
 from ._functions.reductions import unique as unique
@@ -114,7 +115,6 @@ from ._functions.indexing import index_add as index_add
 from ._functions.indexing import index_copy as index_copy
 from ._functions.indexing import index_fill as index_fill
 from ._functions.indexing import index_put as index_put
-from ._functions.indexing import index_reduce as index_reduce
 from ._functions.indexing import isin as isin
 from ._functions.indexing import scatter_reduce as scatter_reduce
 from ._functions.indexing import searchsorted as searchsorted
@@ -153,8 +153,26 @@ from ._functions.kinds import real as real
 from ._functions.kinds import result_type as result_type
 from ._functions.kinds import set_float32_matmul_precision as set_float32_matmul_precision
 from ._functions.kinds import typename as typename
-from ._functions.special import polygamma as polygamma
-from ._functions.special import xlogy as xlogy
+from ._functions.linalg import chain_matmul as chain_matmul
+from ._functions.linalg import cholesky as cholesky
+from ._functions.linalg import cholesky_inverse as cholesky_inverse
+from ._functions.linalg import cholesky_solve as cholesky_solve
+from ._functions.linalg import cross as cross
+from ._functions.linalg import det as det
+from ._functions.linalg import inverse as inverse
+from ._functions.linalg import logdet as logdet
+from ._functions.linalg import lu as lu
+from ._functions.linalg import lu_solve as lu_solve
+from ._functions.linalg import lu_unpack as lu_unpack
+from ._functions.linalg import matrix_exp as matrix_exp
+from ._functions.linalg import matrix_power as matrix_power
+from ._functions.linalg import orgqr as orgqr
+from ._functions.linalg import pinverse as pinverse
+from ._functions.linalg import qr as qr
+from ._functions.linalg import slogdet as slogdet
+from ._functions.linalg import svd as svd
+from ._functions.linalg import triangular_solve as triangular_solve
+from ._functions.linalg import vander as vander
 from ._functions.windows import bartlett_window as bartlett_window
 from ._functions.windows import blackman_window as blackman_window
 from ._functions.windows import hamming_window as hamming_window
@@ -252,17 +270,6 @@ def add(input: Tensor, other: Other, *, alpha: Number | None = None) -> Tensor:
     Raises:
         ValueError: shapes that do not broadcast, tensors on different devices.
     """
-def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: _float = 1.0, alpha: _float = 1.0) -> Tensor:
-    """`beta * self + alpha * sum(batch1 @ batch2)`, summed over the batch, self broadcast.
-
-    Shapes: self broadcast to [m, n], [b, m, k] x [b, k, n] -> [m, n]
-
-    With `beta` 0 it does not matter what this tensor holds. Half precision is rounded once; factors of integers are whole.
-
-    Raises:
-        ValueError: shapes that do not fit, factors of integers that are not whole.
-        TypeError: dtypes that differ.
-    """
 def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: _float = 1.0) -> Tensor:
     """`self + value * tensor1 * tensor2`, broadcast.
 
@@ -278,28 +285,6 @@ def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: _float = 1.0, alph
 
     Raises:
         ValueError: shapes that do not fit.
-        TypeError: dtypes that differ.
-    """
-def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: _float = 1.0, alpha: _float = 1.0) -> Tensor:
-    """`beta * self + alpha * (mat @ vec)`, self broadcast.
-
-    Shapes: self broadcast to [m], [m, k] x [k] -> [m]
-
-    With `beta` 0 it does not matter what this tensor holds. Half precision is rounded once; factors of integers are whole.
-
-    Raises:
-        ValueError: shapes that do not fit, factors of integers that are not whole.
-        TypeError: dtypes that differ.
-    """
-def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: _float = 1.0, alpha: _float = 1.0) -> Tensor:
-    """`beta * self + alpha * outer(vec1, vec2)`, self broadcast.
-
-    Shapes: self broadcast to [m, n], [m] and [n] -> [m, n]
-
-    With `beta` 0 it does not matter what this tensor holds. Half precision is rounded once; factors of integers are whole.
-
-    Raises:
-        ValueError: shapes that do not fit, factors of integers that are not whole.
         TypeError: dtypes that differ.
     """
 def all(input: Tensor, dim: SizeLike | None = None, keepdim: _bool = False, *, axis: SizeLike | None = None, keepdims: _bool = False) -> Tensor:
@@ -413,17 +398,6 @@ def atanh(input: Tensor) -> Tensor:
 
     Shapes: [..] -> the same; integers become float32
     """
-def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: _float = 1.0, alpha: _float = 1.0) -> Tensor:
-    """`beta * self + alpha * (batch1 @ batch2)`, self broadcast.
-
-    Shapes: self broadcast to [b, m, n], [b, m, k] x [b, k, n] -> [b, m, n]
-
-    With `beta` 0 it does not matter what this tensor holds. Half precision is rounded once; factors of integers are whole.
-
-    Raises:
-        ValueError: shapes that do not fit, factors of integers that are not whole.
-        TypeError: dtypes that differ.
-    """
 def bernoulli(input: Tensor, p: _float | None = None, *, generator: Generator | None = None) -> Tensor:
     """1 with the probability that each element is, or with probability `p`, else 0; of the same dtype. No gradient flows.
 
@@ -440,59 +414,6 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: _int = 0) 
 
     Raises:
         ValueError: another number of axes, a negative number, weights of another shape.
-    """
-def bitwise_and(input: Tensor, other: Other) -> Tensor:
-    """The bits that both of each pair have; of truth values whether both are true.
-
-    Shapes: [..] and what broadcasts to it -> the shape that they have together
-
-    Raises:
-        TypeError: floats.
-        ValueError: shapes that do not broadcast.
-    """
-def bitwise_left_shift(input: Tensor, other: Other) -> Tensor:
-    """`x << n`: times 2 to the power of n, wrapped; 0 by as many bits as there are or more, and by less than none, as in PyTorch.
-
-    Shapes: [..] and what broadcasts to it -> the shape that they have together
-
-    Raises:
-        TypeError: floats.
-        ValueError: shapes that do not broadcast.
-    """
-def bitwise_not(input: Tensor) -> Tensor:
-    """All bits but those of each element; of truth values the other one.
-
-    Shapes: [..] -> the same
-
-    Raises:
-        TypeError: floats.
-    """
-def bitwise_or(input: Tensor, other: Other) -> Tensor:
-    """The bits that either of each pair has; of truth values whether either is true.
-
-    Shapes: [..] and what broadcasts to it -> the shape that they have together
-
-    Raises:
-        TypeError: floats.
-        ValueError: shapes that do not broadcast.
-    """
-def bitwise_right_shift(input: Tensor, other: Other) -> Tensor:
-    """`x >> n`: divided by 2 to the power of n, rounded down; -1 or 0 by as many bits as there are or more, and by less than none, as in PyTorch.
-
-    Shapes: [..] and what broadcasts to it -> the shape that they have together
-
-    Raises:
-        TypeError: floats.
-        ValueError: shapes that do not broadcast.
-    """
-def bitwise_xor(input: Tensor, other: Other) -> Tensor:
-    """The bits that one of each pair has; of truth values whether one alone is true.
-
-    Shapes: [..] and what broadcasts to it -> the shape that they have together
-
-    Raises:
-        TypeError: floats.
-        ValueError: shapes that do not broadcast.
     """
 def bmm(input: Tensor, mat2: Tensor) -> Tensor:
     """The products of the matrices of two batches: [b, m, k] x [b, k, n] -> [b, m, n].
@@ -558,11 +479,6 @@ def cumsum(input: Tensor, dim: _int | None = None, *, dtype: DTypeLike | None = 
     """
 def detach(input: Tensor) -> Tensor:
     """The same memory without history: no gradient flows through it."""
-def digamma(input: Tensor) -> Tensor:
-    """The derivative of `lgamma` of each element: infinite at 0, NaN at negative whole numbers.
-
-    Shapes: [..] -> the same; integers become float32
-    """
 def div(input: Tensor, other: Other, *, rounding_mode: str | None = None) -> Tensor:
     """This tensor divided by another, or a number, broadcast. Integers become float32 first.
 
@@ -597,18 +513,8 @@ def erfc(input: Tensor) -> Tensor:
 
     Shapes: [..] -> the same; integers become float32
     """
-def erfinv(input: Tensor) -> Tensor:
-    """The number whose error function each element is: infinite at -1 and 1, NaN outside.
-
-    Shapes: [..] -> the same; integers become float32
-    """
 def exp(input: Tensor) -> Tensor:
     """`e^x` of each element.
-
-    Shapes: [..] -> the same; integers become float32
-    """
-def exp2(input: Tensor) -> Tensor:
-    """2 to the power of each element.
 
     Shapes: [..] -> the same; integers become float32
     """
@@ -642,22 +548,6 @@ def floor(input: Tensor) -> Tensor:
     """
 def floor_divide(input: Tensor, other: Other) -> Tensor:
     """The largest whole number not above the quotient, broadcast."""
-def fmax(input: Tensor, other: Tensor) -> Tensor:
-    """The larger of each pair of elements, broadcast; of a number and NaN the number. At ties this tensor has the gradient.
-
-    Shapes: two tensors, broadcast -> the shape that they have together
-
-    Raises:
-        ValueError: shapes that do not broadcast.
-    """
-def fmin(input: Tensor, other: Tensor) -> Tensor:
-    """The smaller of each pair of elements, broadcast; of a number and NaN the number. At ties this tensor has the gradient.
-
-    Shapes: two tensors, broadcast -> the shape that they have together
-
-    Raises:
-        ValueError: shapes that do not broadcast.
-    """
 def fmod(input: Tensor, other: Other) -> Tensor:
     """What is left over of this tensor by division, with its own sign; broadcast."""
 def gather(input: Tensor, dim: _int, index: Tensor) -> Tensor:
@@ -669,15 +559,6 @@ def gather(input: Tensor, dim: _int, index: Tensor) -> Tensor:
         IndexError: an axis that does not exist, an index outside it.
         TypeError: an index that is not int32 or int64.
         ValueError: an index of another number of axes, or larger elsewhere than along `dim`.
-    """
-def gcd(input: Tensor, other: Other) -> Tensor:
-    """The greatest common divisor of each pair; 0 of two zeros.
-
-    Shapes: [..] and what broadcasts to it -> the shape that they have together
-
-    Raises:
-        TypeError: floats.
-        ValueError: shapes that do not broadcast.
     """
 def ge(input: Tensor, other: Other) -> Tensor:
     """Where the elements are at least those of `other`."""
@@ -700,11 +581,6 @@ def histc(input: Tensor, bins: _int = 100, min: _float = 0.0, max: _float = 0.0)
         TypeError: no floating dtype.
         ValueError: no bins, ends in the wrong order or not finite.
     """
-def i0(input: Tensor) -> Tensor:
-    """The modified Bessel function of the first kind of order 0 of each element.
-
-    Shapes: [..] -> the same; integers become float32
-    """
 def index_select(input: Tensor, dim: _int, index: Tensor) -> Tensor:
     """The slices along `dim` that `index`, a tensor of one axis, names.
 
@@ -723,24 +599,10 @@ def isinf(input: Tensor) -> Tensor:
     """Where the elements are infinite."""
 def isnan(input: Tensor) -> Tensor:
     """Where the elements are NaN."""
-def lcm(input: Tensor, other: Other) -> Tensor:
-    """The least common multiple of each pair; 0 where either is 0.
-
-    Shapes: [..] and what broadcasts to it -> the shape that they have together
-
-    Raises:
-        TypeError: floats.
-        ValueError: shapes that do not broadcast.
-    """
 def le(input: Tensor, other: Other) -> Tensor:
     """Where the elements are at most those of `other`."""
 def leaky_relu(input: Tensor, negative_slope: _float = 0.01) -> Tensor:
     """`x` where it is positive, else `negative_slope * x`.
-
-    Shapes: [..] -> the same; integers become float32
-    """
-def lgamma(input: Tensor) -> Tensor:
-    """The logarithm of the size of the gamma function of each element: infinite at 0 and at negative whole numbers.
 
     Shapes: [..] -> the same; integers become float32
     """
@@ -784,11 +646,6 @@ def logical_or(input: Tensor, other: Tensor) -> Tensor:
     """Where at least one is true, or not 0."""
 def logical_xor(input: Tensor, other: Tensor) -> Tensor:
     """Where exactly one is true, or not 0."""
-def logit(input: Tensor, eps: _float | None = None) -> Tensor:
-    """`log(x / (1 - x))` of each element, which is kept from `eps` to `1 - eps` if that is given.
-
-    Shapes: [..] -> the same; integers become float32
-    """
 def logsumexp(input: Tensor, dim: SizeLike | None = None, keepdim: _bool = False, *, axis: SizeLike | None = None, keepdims: _bool = False) -> Tensor:
     """`log(sum(e^x))` over axes, without overflow. Integers become float32 first.
 
@@ -873,15 +730,6 @@ def mv(input: Tensor, vec: Tensor) -> Tensor:
     Raises:
         ValueError: other numbers of axes, inner sizes that differ.
     """
-def mvlgamma(input: Tensor, p: _float) -> Tensor:
-    """The logarithm of the gamma function of positive definite matrices of size `p`: `log(pi) p (p - 1) / 4` and the sum of `lgamma(x - i / 2)`
-    over `i < p`.
-
-    Shapes: [..] -> the same; integers become float32
-
-    Raises:
-        ValueError: a size below 1.
-    """
 def narrow(input: Tensor, dim: _int, start: _int, length: _int) -> Tensor:
     """`length` elements of axis `dim` from `start` on.
 
@@ -904,12 +752,14 @@ def neg(input: Tensor) -> Tensor:
 def nonzero(input: Tensor, *, as_tuple: _bool = False) -> Any:
     """Where elements are not 0: a row of indices (int64) for each, or with `as_tuple` a tensor for each axis."""
 def norm(input: Tensor, p: _float | str | None = None, dim: SizeLike | None = None, keepdim: _bool = False, *, axis: SizeLike | None = None, keepdims: _bool = False) -> Tensor:
-    """The norm over axes: of order 2 by default, or any other number: of 0 how many are not 0, of infinity the largest size, of minus infinity the smallest.
+    """The norm over axes: of order 2 by default, or any other number: of 0 how many are not 0, of infinity the largest size, of minus infinity the smallest;
+    "fro" is 2, and "nuc" the sum of the singular values of matrices, which lie in two axes.
 
     Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with `keepdim`
 
     Raises:
         IndexError: an axis that does not exist.
+        ValueError: "nuc" over other axes than two.
     """
 def outer(input: Tensor, vec2: Tensor) -> Tensor:
     """The products of every element of a vector with every one of another: [m] and [n] -> [m, n].
@@ -1025,11 +875,6 @@ def silu(input: Tensor) -> Tensor:
     """
 def sin(input: Tensor) -> Tensor:
     """The sine of each element, in radians.
-
-    Shapes: [..] -> the same; integers become float32
-    """
-def sinc(input: Tensor) -> Tensor:
-    """`sin(pi x) / (pi x)` of each element, 1 at 0.
 
     Shapes: [..] -> the same; integers become float32
     """

@@ -13,7 +13,7 @@ from ._ternion import Tensor
 # What an argument of an annotation must be, and has if it is.
 _KINDS = {"Tensor": "a tensor", "int": "a whole number", "float": "a number", "bool": "True or False", "str": "a str"}
 _MARKS = {"int": "__index__", "float": "__float__"}
-_PREFIX = re.compile(r"([\w+*/%@&|^<>=-]+): ")
+_PREFIX = re.compile(r"(?:linalg\.)?([\w+*/%@&|^<>=-]+): ")
 # What Python calls a class that was given too many arguments, or too few.
 _OF_INIT = re.compile(r"^\w+\.__init__\(\)")
 # What Python says of its own types, and what is said in place of it.
@@ -41,7 +41,7 @@ _RENAMED = (TypeError, ValueError, IndexError, RuntimeError, AttributeError)
 def _functions() -> frozenset[str]:
     """What functions of the package are called in messages."""
     package = sys.modules["ternion"]
-    names = {"index", *dir(package), *dir(package.Tensor), *dir(package.nn.functional), *dir(package.nn.init), *dir(package.nn)}
+    names = {"index", *dir(package), *dir(package.Tensor), *dir(package.nn.functional), *dir(package.nn.init), *dir(package.nn), *dir(package.linalg)}
     return frozenset(names)
 
 
@@ -74,7 +74,7 @@ def _unfit(function: Any, args: Any, kwargs: Any) -> str | None:
 def _refusal(name: str, function: Any, error: Any, args: Any, kwargs: Any) -> Any:
     """The error that is to be raised in place of one that came out of a function of this name; None to leave it as it is."""
     kind, text = type(error), str(error)
-    if kind not in _RENAMED or text.startswith((f"{name}: ", f"{name}(", f"{name} ")):
+    if kind not in _RENAMED or text.startswith((f"{name}: ", f"{name}(", f"{name} ", f"linalg.{name}: ")):
         return None
     if _OF_INIT.match(text):
         return kind(_OF_INIT.sub(f"{name}()", text))

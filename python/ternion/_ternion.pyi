@@ -197,18 +197,11 @@ class Tensor:
     def add_(self, other: Other, *, alpha: Number | None = None) -> Self:
         """The sum of this tensor and `alpha` times another, or a number, broadcast, in place: the tensor itself is changed and returned."""
     def addbmm(self, batch1: Tensor, batch2: Tensor, *, beta: _float = 1.0, alpha: _float = 1.0) -> Tensor:
-        """`beta * self + alpha * sum(batch1 @ batch2)`, summed over the batch, self broadcast.
-
-        Shapes: self broadcast to [m, n], [b, m, k] x [b, k, n] -> [m, n]
-
-        With `beta` 0 it does not matter what this tensor holds. Half precision is rounded once; factors of integers are whole.
+        """`beta * input + alpha * sum(batch1 @ batch2)`, summed over the batch: [b, m, k] x [b, k, n] -> [m, n].
 
         Raises:
-            ValueError: shapes that do not fit, factors of integers that are not whole.
-            TypeError: dtypes that differ.
+            ValueError: other numbers of axes, inner sizes that differ.
         """
-    def addbmm_(self, *args: Any, **kwargs: Any) -> Tensor:
-        """`addbmm`, in place: the tensor itself is changed and returned."""
     def addcdiv(self, tensor1: Tensor, tensor2: Tensor, *, value: _float = 1.0) -> Tensor:
         """`input + value * tensor1 / tensor2`, broadcast.
 
@@ -246,31 +239,17 @@ class Tensor:
             RuntimeError: a gradient would have to flow through it.
         """
     def addmv(self, mat: Tensor, vec: Tensor, *, beta: _float = 1.0, alpha: _float = 1.0) -> Tensor:
-        """`beta * self + alpha * (mat @ vec)`, self broadcast.
-
-        Shapes: self broadcast to [m], [m, k] x [k] -> [m]
-
-        With `beta` 0 it does not matter what this tensor holds. Half precision is rounded once; factors of integers are whole.
+        """`beta * input + alpha * (mat @ vec)`: [m, k] x [k] -> [m].
 
         Raises:
-            ValueError: shapes that do not fit, factors of integers that are not whole.
-            TypeError: dtypes that differ.
+            ValueError: other numbers of axes, inner sizes that differ.
         """
-    def addmv_(self, *args: Any, **kwargs: Any) -> Tensor:
-        """`addmv`, in place: the tensor itself is changed and returned."""
     def addr(self, vec1: Tensor, vec2: Tensor, *, beta: _float = 1.0, alpha: _float = 1.0) -> Tensor:
-        """`beta * self + alpha * outer(vec1, vec2)`, self broadcast.
-
-        Shapes: self broadcast to [m, n], [m] and [n] -> [m, n]
-
-        With `beta` 0 it does not matter what this tensor holds. Half precision is rounded once; factors of integers are whole.
+        """`beta * input + alpha * outer(vec1, vec2)`: [m] and [n] -> [m, n].
 
         Raises:
-            ValueError: shapes that do not fit, factors of integers that are not whole.
-            TypeError: dtypes that differ.
+            ValueError: vectors that are none, an input that does not broadcast.
         """
-    def addr_(self, *args: Any, **kwargs: Any) -> Tensor:
-        """`addr`, in place: the tensor itself is changed and returned."""
     def all(self, dim: SizeLike | None = None, keepdim: _bool = False, *, axis: SizeLike | None = None, keepdims: _bool = False) -> Tensor:
         """Whether all elements over axes are true, or not 0.
 
@@ -473,18 +452,11 @@ class Tensor:
             ValueError: a `gradient` of another shape.
         """
     def baddbmm(self, batch1: Tensor, batch2: Tensor, *, beta: _float = 1.0, alpha: _float = 1.0) -> Tensor:
-        """`beta * self + alpha * (batch1 @ batch2)`, self broadcast.
-
-        Shapes: self broadcast to [b, m, n], [b, m, k] x [b, k, n] -> [b, m, n]
-
-        With `beta` 0 it does not matter what this tensor holds. Half precision is rounded once; factors of integers are whole.
+        """`beta * input + alpha * (batch1 @ batch2)`: [b, m, k] x [b, k, n], input broadcast.
 
         Raises:
-            ValueError: shapes that do not fit, factors of integers that are not whole.
-            TypeError: dtypes that differ.
+            ValueError: other numbers of axes, inner sizes that differ.
         """
-    def baddbmm_(self, *args: Any, **kwargs: Any) -> Tensor:
-        """`baddbmm`, in place: the tensor itself is changed and returned."""
     def bernoulli(self, p: _float | None = None, *, generator: Generator | None = None) -> Tensor:
         """1 with the probability that each element is, or with probability `p`, else 0; of the same dtype. No gradient flows.
 
@@ -501,7 +473,7 @@ class Tensor:
             ValueError: a probability outside 0 to 1.
             RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
         """
-    def bfloat16(self, *, memory_format: Any = None) -> Tensor:
+    def bfloat16(self) -> Tensor:
         """The elements as bfloat16.
 
         Shapes: [..] -> the same
@@ -514,78 +486,13 @@ class Tensor:
         Raises:
             ValueError: another number of axes, a negative number, weights of another shape.
         """
-    def bitwise_and(self, other: Other) -> Tensor:
-        """The bits that both of each pair have; of truth values whether both are true.
-
-        Shapes: [..] and what broadcasts to it -> the shape that they have together
-
-        Raises:
-            TypeError: floats.
-            ValueError: shapes that do not broadcast.
-        """
-    def bitwise_and_(self, *args: Any, **kwargs: Any) -> Tensor:
-        """`bitwise_and`, in place: the tensor itself is changed and returned."""
-    def bitwise_left_shift(self, other: Other) -> Tensor:
-        """`x << n`: times 2 to the power of n, wrapped; 0 by as many bits as there are or more, and by less than none, as in PyTorch.
-
-        Shapes: [..] and what broadcasts to it -> the shape that they have together
-
-        Raises:
-            TypeError: floats.
-            ValueError: shapes that do not broadcast.
-        """
-    def bitwise_left_shift_(self, *args: Any, **kwargs: Any) -> Tensor:
-        """`bitwise_left_shift`, in place: the tensor itself is changed and returned."""
-    def bitwise_not(self) -> Tensor:
-        """All bits but those of each element; of truth values the other one.
-
-        Shapes: [..] -> the same
-
-        Raises:
-            TypeError: floats.
-        """
-    def bitwise_not_(self, *args: Any, **kwargs: Any) -> Tensor:
-        """`bitwise_not`, in place: the tensor itself is changed and returned."""
-    def bitwise_or(self, other: Other) -> Tensor:
-        """The bits that either of each pair has; of truth values whether either is true.
-
-        Shapes: [..] and what broadcasts to it -> the shape that they have together
-
-        Raises:
-            TypeError: floats.
-            ValueError: shapes that do not broadcast.
-        """
-    def bitwise_or_(self, *args: Any, **kwargs: Any) -> Tensor:
-        """`bitwise_or`, in place: the tensor itself is changed and returned."""
-    def bitwise_right_shift(self, other: Other) -> Tensor:
-        """`x >> n`: divided by 2 to the power of n, rounded down; -1 or 0 by as many bits as there are or more, and by less than none, as in PyTorch.
-
-        Shapes: [..] and what broadcasts to it -> the shape that they have together
-
-        Raises:
-            TypeError: floats.
-            ValueError: shapes that do not broadcast.
-        """
-    def bitwise_right_shift_(self, *args: Any, **kwargs: Any) -> Tensor:
-        """`bitwise_right_shift`, in place: the tensor itself is changed and returned."""
-    def bitwise_xor(self, other: Other) -> Tensor:
-        """The bits that one of each pair has; of truth values whether one alone is true.
-
-        Shapes: [..] and what broadcasts to it -> the shape that they have together
-
-        Raises:
-            TypeError: floats.
-            ValueError: shapes that do not broadcast.
-        """
-    def bitwise_xor_(self, *args: Any, **kwargs: Any) -> Tensor:
-        """`bitwise_xor`, in place: the tensor itself is changed and returned."""
     def bmm(self, mat2: Tensor) -> Tensor:
         """The products of the matrices of two batches: [b, m, k] x [b, k, n] -> [b, m, n].
 
         Raises:
             ValueError: other numbers of axes.
         """
-    def bool(self, *, memory_format: Any = None) -> Tensor:
+    def bool(self) -> Tensor:
         """Which elements are not 0.
 
         Shapes: [..] -> the same
@@ -598,8 +505,8 @@ class Tensor:
         Raises:
             ValueError: sizes that the tensor does not broadcast to.
         """
-    def byte(self, *, memory_format: Any = None) -> Tensor:
-        """The elements as uint8, towards zero.
+    def byte(self) -> Tensor:
+        """The elements as uint8.
 
         Shapes: [..] -> the same
         """
@@ -616,10 +523,38 @@ class Tensor:
         Raises:
             RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
         """
-    def char(self, *, memory_format: Any = None) -> Tensor:
+    def char(self) -> Tensor:
         """The elements as int8, towards zero.
 
         Shapes: [..] -> the same
+        """
+    def cholesky(self, upper: _bool = False) -> Tensor:
+        """The lower triangular `L` with `input = L @ L.mT`, or the upper triangular `U` with `input = U.mT @ U`, of symmetric positive definite matrices.
+
+        Shapes: [.., n, n] -> the same
+
+        Raises:
+            LinAlgError: a matrix that is not positive definite.
+            ValueError: matrices that are not square.
+            TypeError: a dtype other than float32 and float64.
+        """
+    def cholesky_inverse(self, upper: _bool = False) -> Tensor:
+        """The inverses of matrices, of the triangles that `cholesky` makes of them.
+
+        Shapes: [.., n, n] -> the same
+
+        Raises:
+            ValueError: matrices that are not square.
+            TypeError: a dtype other than float32 and float64.
+        """
+    def cholesky_solve(self, input2: Tensor, upper: _bool = False) -> Tensor:
+        """`X` with `A @ X = input`, of the triangles `input2` that `cholesky` makes of `A`.
+
+        Shapes: [.., n, k] and [.., n, n] -> [.., n, k]
+
+        Raises:
+            ValueError: sizes that do not fit.
+            TypeError: dtypes other than float32 and float64, or that differ.
         """
     def chunk(self, chunks: _int, dim: _int = 0) -> tuple[Tensor, ...]:
         """At most `chunks` equal parts of axis `dim`; of one without elements as many as are asked for.
@@ -756,10 +691,10 @@ class Tensor:
     def cross(self, other: Tensor, dim: _int | None = None) -> Tensor:
         """The products of vectors in space, along an axis of 3: by default the first one.
 
-        Shapes: [.., 3, ..] and the same -> the same
+        Shapes: [.., 3, ..] and what broadcasts to it -> the shape that they have together
 
         Raises:
-            ValueError: an axis of another size.
+            ValueError: an axis of another size, other numbers of axes.
             IndexError: an axis that does not exist.
         """
     def cuda(self, device: _int | DeviceLike | None = None, non_blocking: _bool = False) -> Tensor:
@@ -769,22 +704,6 @@ class Tensor:
 
         Raises:
             RuntimeError: a device that is not there.
-        """
-    def cummax(self, dim: _int) -> Any:
-        """The largest of the elements up to each along an axis, and the last index where it is (int64): a tuple of values and indices. NaN is larger than all.
-
-        Shapes: [..] -> two of the same
-
-        Raises:
-            IndexError: an axis that does not exist.
-        """
-    def cummin(self, dim: _int) -> Any:
-        """The smallest of the elements up to each along an axis, and the last index where it is (int64): a tuple of values and indices. NaN is smaller than all.
-
-        Shapes: [..] -> two of the same
-
-        Raises:
-            IndexError: an axis that does not exist.
         """
     def cumprod(self, dim: _int, *, dtype: Any = None) -> Tensor:
         """The products of the elements up to each, along `dim`; of integers in int64.
@@ -821,6 +740,15 @@ class Tensor:
         """
     def deg2rad_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`deg2rad`, in place: the tensor itself is changed and returned."""
+    def det(self) -> Tensor:
+        """The determinants of square matrices.
+
+        Shapes: [.., n, n] -> [..]
+
+        Raises:
+            ValueError: matrices that are not square.
+            TypeError: a dtype other than float32 and float64.
+        """
     def detach(self) -> Tensor:
         """The same memory without history: no gradient flows through it."""
     def detach_(self) -> Self:
@@ -864,15 +792,7 @@ class Tensor:
 
         Raises:
             IndexError: an axis that does not exist.
-            ValueError: an `n` below 0.
         """
-    def digamma(self) -> Tensor:
-        """The derivative of `lgamma` of each element: infinite at 0, NaN at negative whole numbers.
-
-        Shapes: [..] -> the same; integers become float32
-        """
-    def digamma_(self, *args: Any, **kwargs: Any) -> Tensor:
-        """`digamma`, in place: the tensor itself is changed and returned."""
     def dim(self) -> _int:
         """The number of axes."""
     def dist(self, other: Tensor, p: _float = 2) -> Tensor:
@@ -908,7 +828,7 @@ class Tensor:
             ValueError: no vectors, or of different lengths.
             TypeError: dtypes that differ.
         """
-    def double(self, *, memory_format: Any = None) -> Tensor:
+    def double(self) -> Tensor:
         """The elements as float64.
 
         Shapes: [..] -> the same
@@ -930,15 +850,8 @@ class Tensor:
 
         Shapes: [..] -> the same; integers become float32
         """
-    def entr(self) -> Tensor:
-        """`-x log(x)` of each element: 0 at 0, -inf below.
-
-        Shapes: [..] -> the same; integers become float32
-        """
     def eq(self, other: Other) -> Tensor:
         """Where the elements are equal to those of `other`, a tensor or a number; broadcast."""
-    def eq_(self, *args: Any, **kwargs: Any) -> Tensor:
-        """`eq`, in place: the tensor itself is changed and returned."""
     def equal(self, other: Tensor) -> _bool:
         """Whether both have the same shape and the same elements."""
     def erf(self) -> Tensor:
@@ -962,18 +875,6 @@ class Tensor:
         """
     def erfc_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`erfc`, in place: the tensor itself is changed and returned."""
-    def erfcx(self) -> Tensor:
-        """`e^(x^2) erfc(x)` of each element.
-
-        Shapes: [..] -> the same; integers become float32
-        """
-    def erfinv(self) -> Tensor:
-        """The number whose error function each element is: infinite at -1 and 1, NaN outside.
-
-        Shapes: [..] -> the same; integers become float32
-        """
-    def erfinv_(self, *args: Any, **kwargs: Any) -> Tensor:
-        """`erfinv`, in place: the tensor itself is changed and returned."""
     def exp(self) -> Tensor:
         """`e^x` of each element.
 
@@ -982,7 +883,7 @@ class Tensor:
     def exp2(self) -> Tensor:
         """2 to the power of each element.
 
-        Shapes: [..] -> the same; integers become float32
+        Shapes: [..] -> the same
         """
     def exp2_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`exp2`, in place: the tensor itself is changed and returned."""
@@ -1088,7 +989,7 @@ class Tensor:
 
         Shapes: [rows, ..] -> the same
         """
-    def float(self, *, memory_format: Any = None) -> Tensor:
+    def float(self) -> Tensor:
         """The elements as float32.
 
         Shapes: [..] -> the same
@@ -1124,17 +1025,17 @@ class Tensor:
         In place: the tensor itself is changed and returned.
         """
     def fmax(self, other: Tensor) -> Tensor:
-        """The larger of each pair of elements, broadcast; of a number and NaN the number. At ties this tensor has the gradient.
+        """The larger of each pair of elements; of a number and NaN the number.
 
-        Shapes: two tensors, broadcast -> the shape that they have together
+        Shapes: [..] and what broadcasts to it -> the shape that they have together
 
         Raises:
             ValueError: shapes that do not broadcast.
         """
     def fmin(self, other: Tensor) -> Tensor:
-        """The smaller of each pair of elements, broadcast; of a number and NaN the number. At ties this tensor has the gradient.
+        """The smaller of each pair of elements; of a number and NaN the number.
 
-        Shapes: two tensors, broadcast -> the shape that they have together
+        Shapes: [..] and what broadcasts to it -> the shape that they have together
 
         Raises:
             ValueError: shapes that do not broadcast.
@@ -1153,9 +1054,8 @@ class Tensor:
         """
     def frac_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`frac`, in place: the tensor itself is changed and returned."""
-    def frexp(self) -> Any:
-        """The parts of each element as `mantissa * 2^exponent`, with mantissas from 0.5 to below 1 (0 of 0) and exponents in int32: a
-        tuple of mantissa and exponent.
+    def frexp(self) -> tuple[Tensor, Tensor]:
+        """The parts of each element as `mantissa * 2^exponent`, with mantissas from 0.5 to below 1 (0 of 0) and exponents in int32.
 
         Shapes: [..] -> two of the same
 
@@ -1172,21 +1072,8 @@ class Tensor:
             TypeError: an index that is not int32 or int64.
             ValueError: an index of another number of axes, or larger elsewhere than along `dim`.
         """
-    def gcd(self, other: Other) -> Tensor:
-        """The greatest common divisor of each pair; 0 of two zeros.
-
-        Shapes: [..] and what broadcasts to it -> the shape that they have together
-
-        Raises:
-            TypeError: floats.
-            ValueError: shapes that do not broadcast.
-        """
-    def gcd_(self, *args: Any, **kwargs: Any) -> Tensor:
-        """`gcd`, in place: the tensor itself is changed and returned."""
     def ge(self, other: Other) -> Tensor:
         """Where the elements are at least those of `other`."""
-    def ge_(self, *args: Any, **kwargs: Any) -> Tensor:
-        """`ge`, in place: the tensor itself is changed and returned."""
     def gelu(self, approximate: str = "none") -> Tensor:
         """`x * Phi(x)`, with the exact distribution function, or by tanh if `approximate` is "tanh".
 
@@ -1208,17 +1095,11 @@ class Tensor:
     def grad_fn(self) -> str | None: ...
     def greater(self, other: Other) -> Tensor:
         """Where the elements are greater than those of `other`."""
-    def greater_(self, *args: Any, **kwargs: Any) -> Tensor:
-        """`gt`, in place: the tensor itself is changed and returned."""
     def greater_equal(self, other: Other) -> Tensor:
         """Where the elements are at least those of `other`."""
-    def greater_equal_(self, *args: Any, **kwargs: Any) -> Tensor:
-        """`ge`, in place: the tensor itself is changed and returned."""
     def gt(self, other: Other) -> Tensor:
         """Where the elements are greater than those of `other`."""
-    def gt_(self, *args: Any, **kwargs: Any) -> Tensor:
-        """`gt`, in place: the tensor itself is changed and returned."""
-    def half(self, *, memory_format: Any = None) -> Tensor:
+    def half(self) -> Tensor:
         """The elements as float16.
 
         Shapes: [..] -> the same
@@ -1231,8 +1112,6 @@ class Tensor:
         Raises:
             ValueError: shapes that do not broadcast.
         """
-    def heaviside_(self, *args: Any, **kwargs: Any) -> Tensor:
-        """`heaviside`, in place: the tensor itself is changed and returned."""
     def histc(self, bins: _int = 100, min: _float = 0.0, max: _float = 0.0) -> Tensor:
         """How many elements fall into each of `bins` equal parts of the range from `min` to `max`.
 
@@ -1260,28 +1139,6 @@ class Tensor:
         """
     def hypot_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`hypot`, in place: the tensor itself is changed and returned."""
-    def i0(self) -> Tensor:
-        """The modified Bessel function of the first kind of order 0 of each element.
-
-        Shapes: [..] -> the same; integers become float32
-        """
-    def i0_(self, *args: Any, **kwargs: Any) -> Tensor:
-        """`i0`, in place: the tensor itself is changed and returned."""
-    def i0e(self) -> Tensor:
-        """`i0` times `e^-|x|` of each element.
-
-        Shapes: [..] -> the same; integers become float32
-        """
-    def i1(self) -> Tensor:
-        """The modified Bessel function of the first kind of order 1 of each element.
-
-        Shapes: [..] -> the same; integers become float32
-        """
-    def i1e(self) -> Tensor:
-        """`i1` times `e^-|x|` of each element.
-
-        Shapes: [..] -> the same; integers become float32
-        """
     def index_add(self, dim: _int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
         """The elements, with `alpha * source` added at the places along `dim` that `index` names; a place that is named twice gets both.
 
@@ -1332,22 +1189,6 @@ class Tensor:
             IndexError: a place that does not exist.
             ValueError: values that do not broadcast to the places.
         """
-    def index_reduce(self, dim: _int, index: Tensor, source: Tensor, reduce: str, *, include_self: _bool = True) -> Tensor:
-        """This tensor with the slices of `source` reduced into those along `dim` that `index` names.
-
-        Shapes: [..], index [n], source with n along `dim` -> the input's
-
-        Args:
-            reduce: "prod", "mean", "amax" or "amin".
-            include_self: whether the slices of this tensor count, too.
-
-        Raises:
-            IndexError: an axis or a place that does not exist.
-            ValueError: another `reduce`, shapes that do not fit.
-            TypeError: a source of another dtype, the mean of truth values.
-        """
-    def index_reduce_(self, *args: Any, **kwargs: Any) -> Tensor:
-        """`index_reduce`, in place: the tensor itself is changed and returned."""
     def index_select(self, dim: _int, index: Tensor) -> Tensor:
         """The slices along `dim` that `index`, a tensor of one axis, names.
 
@@ -1366,10 +1207,20 @@ class Tensor:
         Raises:
             ValueError: last sizes that differ.
         """
-    def int(self, *, memory_format: Any = None) -> Tensor:
+    def int(self) -> Tensor:
         """The elements as int32, towards zero.
 
         Shapes: [..] -> the same
+        """
+    def inverse(self) -> Tensor:
+        """The inverses of square matrices.
+
+        Shapes: [.., n, n] -> the same
+
+        Raises:
+            LinAlgError: a singular matrix.
+            ValueError: matrices that are not square.
+            TypeError: a dtype other than float32 and float64.
         """
     def is_complex(self) -> _bool:
         """Whether the dtype is a complex one: there are none."""
@@ -1449,17 +1300,6 @@ class Tensor:
         Raises:
             ValueError: a k that is not from 1 to the size of the axis.
         """
-    def lcm(self, other: Other) -> Tensor:
-        """The least common multiple of each pair; 0 where either is 0.
-
-        Shapes: [..] and what broadcasts to it -> the shape that they have together
-
-        Raises:
-            TypeError: floats.
-            ValueError: shapes that do not broadcast.
-        """
-    def lcm_(self, *args: Any, **kwargs: Any) -> Tensor:
-        """`lcm`, in place: the tensor itself is changed and returned."""
     def ldexp(self, other: Tensor) -> Tensor:
         """`input * 2^other`, broadcast.
 
@@ -1468,12 +1308,8 @@ class Tensor:
         Raises:
             ValueError: shapes that do not broadcast.
         """
-    def ldexp_(self, *args: Any, **kwargs: Any) -> Tensor:
-        """`ldexp`, in place: the tensor itself is changed and returned."""
     def le(self, other: Other) -> Tensor:
         """Where the elements are at most those of `other`."""
-    def le_(self, *args: Any, **kwargs: Any) -> Tensor:
-        """`le`, in place: the tensor itself is changed and returned."""
     def leaky_relu(self, negative_slope: _float = 0.01) -> Tensor:
         """`x` where it is positive, else `negative_slope * x`.
 
@@ -1492,19 +1328,8 @@ class Tensor:
         """`lerp`, in place: the tensor itself is changed and returned."""
     def less(self, other: Other) -> Tensor:
         """Where the elements are less than those of `other`."""
-    def less_(self, *args: Any, **kwargs: Any) -> Tensor:
-        """`lt`, in place: the tensor itself is changed and returned."""
     def less_equal(self, other: Other) -> Tensor:
         """Where the elements are at most those of `other`."""
-    def less_equal_(self, *args: Any, **kwargs: Any) -> Tensor:
-        """`le`, in place: the tensor itself is changed and returned."""
-    def lgamma(self) -> Tensor:
-        """The logarithm of the size of the gamma function of each element: infinite at 0 and at negative whole numbers.
-
-        Shapes: [..] -> the same; integers become float32
-        """
-    def lgamma_(self, *args: Any, **kwargs: Any) -> Tensor:
-        """`lgamma`, in place: the tensor itself is changed and returned."""
     def log(self) -> Tensor:
         """The natural logarithm of each element.
 
@@ -1547,11 +1372,6 @@ class Tensor:
             RuntimeError: integers, which cannot hold the result.
             RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
         """
-    def log_ndtr(self) -> Tensor:
-        """The logarithm of the normal distribution function of each element, finite where that is 0.
-
-        Shapes: [..] -> the same; integers become float32
-        """
     def log_softmax(self, dim: _int | None = None, dtype: DTypeLike | None = None, *, axis: _int | None = None) -> Tensor:
         """The logarithm of `softmax` along `dim`, without loss.
 
@@ -1585,6 +1405,15 @@ class Tensor:
         Raises:
             IndexError: an axis that does not exist.
         """
+    def logdet(self) -> Tensor:
+        """The logarithms of the determinants of square matrices: -inf where they are 0, NaN where they are negative.
+
+        Shapes: [.., n, n] -> [..]
+
+        Raises:
+            ValueError: matrices that are not square.
+            TypeError: a dtype other than float32 and float64.
+        """
     def logical_and(self, other: Tensor) -> Tensor:
         """Where both are true, or not 0."""
     def logical_and_(self, *args: Any, **kwargs: Any) -> Tensor:
@@ -1607,7 +1436,7 @@ class Tensor:
     def logit(self, eps: _float | None = None) -> Tensor:
         """`log(x / (1 - x))` of each element, which is kept from `eps` to `1 - eps` if that is given.
 
-        Shapes: [..] -> the same; integers become float32
+        Shapes: [..] -> the same
         """
     def logit_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`logit`, in place: the tensor itself is changed and returned."""
@@ -1629,15 +1458,32 @@ class Tensor:
         Raises:
             IndexError: an axis that does not exist.
         """
-    def long(self, *, memory_format: Any = None) -> Tensor:
+    def long(self) -> Tensor:
         """The elements as int64, towards zero.
 
         Shapes: [..] -> the same
         """
     def lt(self, other: Other) -> Tensor:
         """Where the elements are less than those of `other`."""
-    def lt_(self, *args: Any, **kwargs: Any) -> Tensor:
-        """`lt`, in place: the tensor itself is changed and returned."""
+    def lu(self, pivot: _bool = True, get_infos: _bool = False) -> Any:
+        """LU decompositions with partial pivoting: both factors in one matrix, and the exchanges of rows, from 1 on (int32); with `get_infos` the first pivots
+        that are 0, too (int32, 0 for none). `lu_unpack` makes matrices of them.
+
+        Shapes: [.., m, n] -> [.., m, n] and [.., min(m, n)], and [..]
+
+        Raises:
+            ValueError: less than 2 axes, no pivoting.
+            TypeError: a dtype other than float32 and float64.
+        """
+    def lu_solve(self, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
+        """`X` with `A @ X = input`, of what `lu` makes of `A`.
+
+        Shapes: [.., n, k], [.., n, n] and [.., n] -> [.., n, k]
+
+        Raises:
+            ValueError: sizes that do not fit, pivots that are none.
+            TypeError: dtypes other than float32 and float64, or that differ; pivots that are not int32.
+        """
     @property
     def mT(self) -> Tensor: ...
     def masked_fill(self, mask: Tensor, value: Number | Tensor) -> Tensor:
@@ -1672,13 +1518,24 @@ class Tensor:
         Raises:
             ValueError: sizes that do not fit.
         """
-    def matrix_power(self, n: _int) -> Tensor:
-        """A square matrix, or each of several, times itself `n` times.
+    def matrix_exp(self) -> Tensor:
+        """`1 + A + A @ A / 2 + ..` of square matrices.
 
         Shapes: [.., n, n] -> the same
 
         Raises:
-            ValueError: a power below 0: there are no inverses; a matrix that is not square.
+            ValueError: matrices that are not square.
+            TypeError: no floating dtype.
+        """
+    def matrix_power(self, n: _int) -> Tensor:
+        """A square matrix, or each of several, times itself `n` times; the inverse if `n` is negative.
+
+        Shapes: [.., n, n] -> the same
+
+        Raises:
+            LinAlgError: a singular matrix, if `n` is negative.
+            ValueError: matrices that are not square.
+            TypeError: a dtype other than float32 and float64, if `n` is negative.
         """
     @overload
     def max(self) -> Tensor: ...
@@ -1710,7 +1567,7 @@ class Tensor:
         Shapes: [..] -> [], or two without the axis `dim`
 
         Raises:
-            ValueError: no elements along `dim`; no whole numbers at all.
+            ValueError: no elements.
             IndexError: an axis that does not exist.
         """
     @overload
@@ -1728,15 +1585,6 @@ class Tensor:
 
         Raises:
             ValueError: other numbers of axes, inner sizes that differ.
-        """
-    def mode(self, dim: _int = -1, keepdim: _bool = False) -> Any:
-        """The most frequent element along an axis, of several the smallest, and the last index where it is (int64): a tuple of values and indices.
-
-        Shapes: [..] -> two without the axis `dim`
-
-        Raises:
-            ValueError: no elements along `dim`.
-            IndexError: an axis that does not exist.
         """
     def moveaxis(self, source: Any, destination: Any) -> Tensor:
         """The axes `source` at the places `destination`, the others in their order.
@@ -1791,17 +1639,6 @@ class Tensor:
         Raises:
             ValueError: other numbers of axes, inner sizes that differ.
         """
-    def mvlgamma(self, p: _float) -> Tensor:
-        """The logarithm of the gamma function of positive definite matrices of size `p`: `log(pi) p (p - 1) / 4` and the sum of `lgamma(x - i / 2)`
-        over `i < p`.
-
-        Shapes: [..] -> the same; integers become float32
-
-        Raises:
-            ValueError: a size below 1.
-        """
-    def mvlgamma_(self, *args: Any, **kwargs: Any) -> Tensor:
-        """`mvlgamma`, in place: the tensor itself is changed and returned."""
     def nan_to_num(self, nan: _float = 0.0, posinf: _float | None = None, neginf: _float | None = None) -> Tensor:
         """The elements, with numbers in place of NaN and of the infinities: by default 0 and the largest numbers of the dtype.
 
@@ -1815,15 +1652,6 @@ class Tensor:
         Shapes: [..] -> [], or without the axes `dim`
 
         Raises:
-            IndexError: an axis that does not exist.
-        """
-    def nanmedian(self, dim: _int | None = None, keepdim: _bool = False) -> Any:
-        """The middle element in order among those that are not NaN, of two the smaller; NaN where there is none. Along `dim` a tuple of values and indices.
-
-        Shapes: [..] -> [], or two without the axis `dim`
-
-        Raises:
-            ValueError: no elements along `dim`; no whole numbers at all.
             IndexError: an axis that does not exist.
         """
     def nansum(self, dim: Any = None, keepdim: _bool = False, *, dtype: Any = None) -> Tensor:
@@ -1849,20 +1677,8 @@ class Tensor:
     def ndim(self) -> _int: ...
     def ndimension(self) -> _int:
         """The number of axes."""
-    def ndtr(self) -> Tensor:
-        """The normal distribution function of each element: the probability of numbers below it.
-
-        Shapes: [..] -> the same; integers become float32
-        """
-    def ndtri(self) -> Tensor:
-        """The number whose normal distribution function each element is: infinite at 0 and 1, NaN outside.
-
-        Shapes: [..] -> the same; integers become float32
-        """
     def ne(self, other: Other) -> Tensor:
         """Where the elements are not equal to those of `other`."""
-    def ne_(self, *args: Any, **kwargs: Any) -> Tensor:
-        """`ne`, in place: the tensor itself is changed and returned."""
     def neg(self) -> Tensor:
         """`-x` of each element. Integers wrap.
 
@@ -1945,12 +1761,14 @@ class Tensor:
     def nonzero(self, *, as_tuple: _bool = False) -> Any:
         """Where elements are not 0: a row of indices (int64) for each, or with `as_tuple` a tensor for each axis."""
     def norm(self, p: _float | str | None = None, dim: SizeLike | None = None, keepdim: _bool = False, *, axis: SizeLike | None = None, keepdims: _bool = False) -> Tensor:
-        """The norm over axes: of order 2 by default, or any other number: of 0 how many are not 0, of infinity the largest size, of minus infinity the smallest.
+        """The norm over axes: of order 2 by default, or any other number: of 0 how many are not 0, of infinity the largest size, of minus infinity the smallest;
+        "fro" is 2, and "nuc" the sum of the singular values of matrices, which lie in two axes.
 
         Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with `keepdim`
 
         Raises:
             IndexError: an axis that does not exist.
+            ValueError: "nuc" over other axes than two.
         """
     def normal_(self, mean: _float = 0.0, std: _float = 1.0, *, generator: Generator | None = None) -> Self:
         """Of the normal distribution, in place: the tensor itself is changed and returned.
@@ -1962,8 +1780,6 @@ class Tensor:
         """
     def not_equal(self, other: Other) -> Tensor:
         """Where the elements are not equal to those of `other`."""
-    def not_equal_(self, *args: Any, **kwargs: Any) -> Tensor:
-        """`ne`, in place: the tensor itself is changed and returned."""
     def numel(self) -> _int:
         """The number of elements."""
     def numpy(self, *, force: _bool = False) -> np.ndarray[Any, Any]:
@@ -1975,6 +1791,15 @@ class Tensor:
         Raises:
             TypeError: the tensor is not on the processor, or has a dtype that NumPy lacks.
             RuntimeError: a gradient flows to the tensor.
+        """
+    def orgqr(self, input2: Tensor) -> Tensor:
+        """The first columns of products of reflections `1 - tau v v.mT`: their vectors v are below the diagonal of `input`, and tau is `input2`.
+
+        Shapes: [.., m, n] and [.., k] -> [.., m, n]
+
+        Raises:
+            ValueError: sizes that do not fit.
+            TypeError: dtypes other than float32 and float64, or that differ.
         """
     def outer(self, vec2: Tensor) -> Tensor:
         """The products of every element of a vector with every one of another: [m] and [n] -> [m, n].
@@ -1996,16 +1821,16 @@ class Tensor:
 
         Shapes: [..] -> the same
         """
-    def polygamma(self, n: _int) -> Tensor:
-        """The derivative of order `n` of `digamma` of each element; n is 0 for `digamma` itself.
+    def pinverse(self, rcond: _float = 1e-15) -> Tensor:
+        """The Moore-Penrose inverses; singular values not above `rcond` times the largest count as 0.
 
-        Shapes: [..] -> the same; integers become float32
+        Shapes: [.., m, n] -> [.., n, m]
 
         Raises:
-            ValueError: an order below 0.
+            LinAlgError: a NaN or an infinity.
+            ValueError: less than 2 axes.
+            TypeError: a dtype other than float32 and float64.
         """
-    def polygamma_(self, *args: Any, **kwargs: Any) -> Tensor:
-        """`polygamma`, in place: the tensor itself is changed and returned."""
     def positive(self) -> Tensor:
         """The tensor itself.
 
@@ -2045,6 +1870,15 @@ class Tensor:
         Raises:
             IndexError: a place that does not exist.
             ValueError: as many elements as there are no places.
+        """
+    def qr(self, some: _bool = True) -> Any:
+        """`input = Q @ R` with orthonormal columns of Q, all of them unless `some`, and an upper triangular R: a tuple of Q and R.
+
+        Shapes: [.., m, n] -> [.., m, k] and [.., k, n] with k = min(m, n), or m unless `some`
+
+        Raises:
+            ValueError: less than 2 axes.
+            TypeError: a dtype other than float32 and float64.
         """
     def quantile(self, q: Any, dim: _int | None = None, keepdim: _bool = False, *, interpolation: str = "linear") -> Tensor:
         """The numbers below which these shares of the elements are.
@@ -2127,18 +1961,6 @@ class Tensor:
 
         In place: the tensor itself is changed and returned.
         """
-    def renorm(self, p: _float, dim: _int, maxnorm: _float) -> Tensor:
-        """The slices along an axis, those whose `p`-norm is above `maxnorm` scaled to that.
-
-        Shapes: [..], at least two axes -> the same
-
-        Raises:
-            ValueError: less than two axes, a `p` that is not above 0, a `maxnorm` below 0.
-            TypeError: whole numbers.
-            IndexError: an axis that does not exist.
-        """
-    def renorm_(self, *args: Any, **kwargs: Any) -> Tensor:
-        """`renorm`, in place: the tensor itself is changed and returned."""
     def repeat(self, *repeats: SizeLike) -> Tensor:
         """Repeated so often along each axis, a copy.
 
@@ -2213,8 +2035,14 @@ class Tensor:
         Raises:
             TypeError: no tensor, `decimals` that are no number.
         """
-    def round_(self, *args: Any, **kwargs: Any) -> Tensor:
-        """`round`, in place: the tensor itself is changed and returned."""
+    def round_(self) -> Self:
+        """The nearest whole number of each element, halves to even.
+
+        In place: the tensor itself is changed and returned.
+
+        Raises:
+            RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
+        """
     def rsqrt(self) -> Tensor:
         """`1 / sqrt(x)` of each element.
 
@@ -2269,18 +2097,14 @@ class Tensor:
             RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
         """
     def scatter_reduce(self, dim: _int, index: Tensor, src: Tensor, reduce: str, *, include_self: _bool = True) -> Tensor:
-        """This tensor with the elements of `src` reduced into the places along `dim` that `index` names.
-
-        Shapes: [..], index of as many axes, src at least as long along each -> the input's
+        """This tensor with the elements of `src` summed, or averaged, in the places along `dim` that `index` names.
 
         Args:
-            reduce: "sum", "prod", "mean", "amax" or "amin".
+            reduce: "sum" or "mean".
             include_self: whether the elements of this tensor count, too.
 
         Raises:
-            IndexError: an axis or a place that does not exist.
-            ValueError: another `reduce`, shapes that do not fit.
-            TypeError: a source of another dtype, the mean of truth values.
+            ValueError: another `reduce`: there are no products nor extremes.
         """
     def scatter_reduce_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`scatter_reduce`, in place: the tensor itself is changed and returned."""
@@ -2316,7 +2140,7 @@ class Tensor:
         """
     @property
     def shape(self) -> Size: ...
-    def short(self, *, memory_format: Any = None) -> Tensor:
+    def short(self) -> Tensor:
         """The elements as int16, towards zero.
 
         Shapes: [..] -> the same
@@ -2384,7 +2208,7 @@ class Tensor:
     def sinc(self) -> Tensor:
         """`sin(pi x) / (pi x)` of each element, 1 at 0.
 
-        Shapes: [..] -> the same; integers become float32
+        Shapes: [..] -> the same
         """
     def sinc_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`sinc`, in place: the tensor itself is changed and returned."""
@@ -2409,6 +2233,15 @@ class Tensor:
         Raises:
             IndexError: an axis that does not exist.
             ValueError: a `src` of another shape.
+        """
+    def slogdet(self) -> Any:
+        """Signs and logarithms of the magnitudes of determinants: a tuple of sign and logabsdet.
+
+        Shapes: [.., n, n] -> two of [..]
+
+        Raises:
+            ValueError: matrices that are not square.
+            TypeError: a dtype other than float32 and float64.
         """
     def softmax(self, dim: _int | None = None, dtype: DTypeLike | None = None, *, axis: _int | None = None) -> Tensor:
         """`e^x / sum(e^x)` along `dim`.
@@ -2493,8 +2326,6 @@ class Tensor:
         Raises:
             IndexError: an axis that does not exist.
         """
-    def squeeze_(self, *args: Any, **kwargs: Any) -> Tensor:
-        """`squeeze`, in place: the tensor itself has the other form and is returned; what shares its memory stays as it is."""
     def std(self, dim: SizeLike | _bool | None = None, unbiased: _bool | None = None, keepdim: _bool = False, *, correction: _float | None = None, axis: SizeLike | _bool | None = None, keepdims: _bool = False) -> Tensor:
         """The standard deviation over axes: the root of `var`.
 
@@ -2547,6 +2378,18 @@ class Tensor:
         Raises:
             ValueError: sizes that do not broadcast to this tensor's.
         """
+    def svd(self, some: _bool = True, compute_uv: _bool = True) -> Any:
+        """`input = U @ diag(S) @ V.mT` with orthonormal columns of U and V, all of them unless `some`, and singular values S in descending order: a tuple of all.
+
+        Without `compute_uv` U and V are zeros, and square.
+
+        Shapes: [.., m, n] -> [.., m, k], [.., k] and [.., n, k] with k = min(m, n); unless `some` [.., m, m], [.., k] and [.., n, n]
+
+        Raises:
+            LinAlgError: a NaN or an infinity.
+            ValueError: less than 2 axes.
+            TypeError: a dtype other than float32 and float64.
+        """
     def swapaxes(self, axis0: _int, axis1: _int) -> Tensor:
         """Two axes exchanged: `transpose`.
 
@@ -2555,8 +2398,6 @@ class Tensor:
         Raises:
             IndexError: an axis that does not exist.
         """
-    def swapaxes_(self, *args: Any, **kwargs: Any) -> Tensor:
-        """`swapaxes`, in place: the tensor itself has the other form and is returned; what shares its memory stays as it is."""
     def swapdims(self, axis0: _int, axis1: _int) -> Tensor:
         """Two axes exchanged: `transpose`.
 
@@ -2565,8 +2406,6 @@ class Tensor:
         Raises:
             IndexError: an axis that does not exist.
         """
-    def swapdims_(self, *args: Any, **kwargs: Any) -> Tensor:
-        """`swapaxes`, in place: the tensor itself has the other form and is returned; what shares its memory stays as it is."""
     def t(self) -> Tensor:
         """The two axes of a matrix exchanged.
 
@@ -2575,8 +2414,6 @@ class Tensor:
         Raises:
             ValueError: more than two axes.
         """
-    def t_(self, *args: Any, **kwargs: Any) -> Tensor:
-        """`t`, in place: the tensor itself has the other form and is returned; what shares its memory stays as it is."""
     def take(self, index: Tensor) -> Tensor:
         """The elements at these places of all elements in a row, in the shape of `index`.
 
@@ -2678,8 +2515,15 @@ class Tensor:
         Raises:
             IndexError: an axis that does not exist.
         """
-    def transpose_(self, *args: Any, **kwargs: Any) -> Tensor:
-        """`transpose`, in place: the tensor itself has the other form and is returned; what shares its memory stays as it is."""
+    def triangular_solve(self, A: Tensor, upper: _bool = True, transpose: _bool = False, unitriangular: _bool = False) -> Any:
+        """`X` with `A @ X = input` (or with `A.mT`) of one triangle of `A`: a tuple of solution and cloned_coefficient, a copy of `A`.
+
+        Shapes: [.., n, k] and [.., n, n] -> [.., n, k] and [.., n, n]
+
+        Raises:
+            ValueError: sizes that do not fit.
+            TypeError: dtypes other than float32 and float64, or that differ.
+        """
     def tril(self, diagonal: _int = 0) -> Tensor:
         """The elements on and below a diagonal of the last two axes, zeros above.
 
@@ -2776,16 +2620,14 @@ class Tensor:
 
         Raises:
             IndexError: an axis that is none.
-            ValueError: slices without elements.
         """
     def unique_consecutive(self, return_inverse: _bool = False, return_counts: _bool = False, dim: _int | None = None) -> Any:
         """The elements without those that are as the one before, and what is asked for beside them: see `unique`.
 
-        Shapes: [..] -> [groups], and beside it the input's shape (inverse) and [groups] (counts); along `dim` of slices, which are compared as a whole
+        Shapes: [..] -> [groups], and beside it the input's shape (inverse) and [groups] (counts)
 
         Raises:
-            IndexError: an axis that is none.
-            ValueError: slices without elements.
+            ValueError: a `dim`: slices are not compared as a whole.
         """
     def unsqueeze(self, dim: _int | None = None, *, axis: _int | None = None) -> Tensor:
         """With an axis of size 1 at `dim`.
@@ -2796,8 +2638,6 @@ class Tensor:
             IndexError: an axis that does not exist.
             TypeError: no `dim`.
         """
-    def unsqueeze_(self, *args: Any, **kwargs: Any) -> Tensor:
-        """`unsqueeze`, in place: the tensor itself has the other form and is returned; what shares its memory stays as it is."""
     def var(self, dim: SizeLike | _bool | None = None, unbiased: _bool | None = None, keepdim: _bool = False, *, correction: _float | None = None, axis: SizeLike | _bool | None = None, keepdims: _bool = False) -> Tensor:
         """The variance over axes: squares are divided by the number of elements less `correction`.
 
@@ -2847,23 +2687,13 @@ class Tensor:
         """
     def where(self, condition: Tensor, other: Other) -> Tensor:
         """The elements where the condition is true, those of `other` elsewhere; broadcast."""
-    def xlog1py(self, other: Any) -> Tensor:
-        """`input * log(1 + other)`, accurate near 0: 0 where input is 0 and other is not NaN; one of both may be a number.
-
-        Shapes: [..] and what broadcasts to it -> the shape that they have together
-
-        Raises:
-            ValueError: shapes that do not broadcast.
-            TypeError: something that is neither a tensor nor a number, two numbers.
-        """
     def xlogy(self, other: Any) -> Tensor:
-        """`input * log(other)`, 0 where input is 0 and other is not NaN; one of both may be a number.
+        """`input * log(other)`, 0 where input is 0; one of both may be a number.
 
         Shapes: [..] and what broadcasts to it -> the shape that they have together
 
         Raises:
             ValueError: shapes that do not broadcast.
-            TypeError: something that is neither a tensor nor a number, two numbers.
         """
     def xlogy_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`xlogy`, in place: the tensor itself is changed and returned."""
@@ -2873,30 +2703,6 @@ class Tensor:
         Raises:
             RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
         """
-    def zeta(self, other: Any) -> Tensor:
-        """The zeta function of Hurwitz, the sum of `(other + k)^-input` over `k >= 0`; one of both may be a number. Input has no gradient.
-
-        Shapes: [..] and what broadcasts to it -> the shape that they have together
-
-        Raises:
-            ValueError: shapes that do not broadcast.
-            TypeError: something that is neither a tensor nor a number, two numbers.
-        """
-    def _cummax(self, *args: Any, **kwargs: Any) -> Any: ...
-    def _cummin(self, *args: Any, **kwargs: Any) -> Any: ...
-    def _index_reduce(self, *args: Any, **kwargs: Any) -> Any: ...
-    def _kthvalue(self, *args: Any, **kwargs: Any) -> Any: ...
-    def _median(self, *args: Any, **kwargs: Any) -> Any: ...
-    def _median_all(self, *args: Any, **kwargs: Any) -> Any: ...
-    def _mode(self, *args: Any, **kwargs: Any) -> Any: ...
-    def _nanmedian(self, *args: Any, **kwargs: Any) -> Any: ...
-    def _nanmedian_all(self, *args: Any, **kwargs: Any) -> Any: ...
-    def _renorm(self, *args: Any, **kwargs: Any) -> Any: ...
-    def _scatter_reduce(self, *args: Any, **kwargs: Any) -> Any: ...
-    def _searchsorted(self, *args: Any, **kwargs: Any) -> Any: ...
-    def _take_form(self, *args: Any, **kwargs: Any) -> Any: ...
-    def _unique(self, *args: Any, **kwargs: Any) -> Any: ...
-    def _version(self, *args: Any, **kwargs: Any) -> Any: ...
 
 class Parameter(Tensor):
     def __init__(self, data: Tensor, requires_grad: _bool = True) -> None: ...
@@ -3205,6 +3011,7 @@ def _save(path: Any, tensors: dict[str, Tensor], texts: dict[str, str]) -> None:
 def _load(path: Any, device: Any, name: str) -> tuple[dict[str, Tensor], dict[str, str]]: ...
 def _grad(*args: Any) -> list[Any]: ...
 _functional: Any
+_linalg: Any
 _data: Any
 _train: Any
 _trust: Any

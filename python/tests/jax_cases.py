@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import ternion
+from jax_linalg import CASES as LINEAR_ALGEBRA
 from ternion import _ternion
 from ternion.nn import functional as F
 
@@ -631,7 +632,11 @@ def shapes():
     yield Case("dropout", "", dropped, lambda x: x * mask, x)
 
 
+def linear_algebra():
+    return [Case(*told) for told in LINEAR_ALGEBRA]
+
+
 def cases():
     """All of them."""
-    groups = (unary, composed, chosen, binary, scalars, reductions, products, attentions, normalizations, losses, windows, indices, shapes)
+    groups = (unary, composed, chosen, binary, scalars, reductions, products, attentions, normalizations, losses, windows, indices, shapes, linear_algebra)
     return [case for group in groups for case in group()]

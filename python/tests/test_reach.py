@@ -14,10 +14,11 @@ import ternion
 from ternion import nn, optim
 from ternion.nn import functional as F
 
+from linalg_cases import REACHED as LINEAR_ALGEBRA
 from unbound import UNBOUND, bound_by_now
 
 PAGE = Path(__file__).parents[2] / "docs" / "coverage.md"
-OPS = re.findall(r"^\| ([a-z]\w*) \| [FB\-fb?]", PAGE.read_text(encoding="utf-8"), re.M)
+OPS = re.findall(r"^\| ([a-z][\w.]*) \| [FB\-fb?]", PAGE.read_text(encoding="utf-8"), re.M)
 
 X = np.array([[0.3, -1.2, 2.0], [0.7, 0.5, -0.4]])
 Y = np.array([[1.5, 0.4, -0.6], [-2.0, 0.9, 1.1]])
@@ -365,6 +366,7 @@ OTHERS |= {
     "unique": lambda: (t([3, 1, 3, 2]).unique(), [1, 2, 3]),
     "unique_consecutive": lambda: (t([3, 3, 1, 3]).unique_consecutive(), [3, 1, 3]),
 }
+OTHERS |= LINEAR_ALGEBRA
 OTHERS["cross_entropy_with_grad"] = lambda: wide_gradient(t([7, 9]), 1.0)
 OTHERS["cross_entropy_grad_update"] = lambda: wide_gradient(t([7, 9]), 3.0)
 

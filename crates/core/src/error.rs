@@ -21,6 +21,13 @@ pub enum Error {
         /// What was expected and what came.
         detail: Text,
     },
+    /// A matrix for which an op of linear algebra has no result: singular, not positive definite, with a NaN where an iteration would not end.
+    Matrix {
+        /// The op.
+        op: &'static str,
+        /// Which matrix, and what it is.
+        detail: Text,
+    },
     /// Two shapes that do not broadcast.
     Broadcast {
         /// The op.
@@ -200,7 +207,9 @@ impl Error {
     fn write(&self, f: &mut fmt::Formatter<'_>, dialect: &dyn Dialect) -> fmt::Result {
         let (op_of, dtype_of) = (|op: &'static str| dialect.op(op), |dtype: &DType| dialect.dtype(*dtype));
         match self {
-            Error::Invalid { op, detail } => write!(f, "{}: {}", op_of(op), detail.in_dialect(dialect)),
+            Error::Invalid { op, detail } | Error::Matrix { op, detail } => {
+                write!(f, "{}: {}", op_of(op), detail.in_dialect(dialect))
+            }
             Error::Broadcast { op, left, right } => {
                 write!(f, "{}: shapes {left:?} and {right:?} do not broadcast", op_of(op))
             }
@@ -275,6 +284,12 @@ impl Error {
     #[cold]
     pub fn invalid(op: &'static str, detail: impl Into<Text>) -> Error {
         Error::Invalid { op, detail: detail.into() }
+    }
+
+    /// A matrix for which `op` has no result.
+    #[cold]
+    pub fn matrix(op: &'static str, detail: impl Into<Text>) -> Error {
+        Error::Matrix { op, detail: detail.into() }
     }
 
     /// A dtype that `op` does not take for its `what`.

@@ -3,9 +3,16 @@
 use crate::dialect;
 use pyo3::exceptions::{PyIndexError, PyMemoryError, PyOSError, PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::{CastError, PyErr};
+use pyo3::{CastError, PyErr, create_exception};
 use std::cell::RefCell;
 use ternion::Error;
+
+create_exception!(
+    ternion.linalg,
+    LinAlgError,
+    PyRuntimeError,
+    "A matrix for which a function of linear algebra has no result: singular, not positive definite, with a NaN or an infinity."
+);
 
 /// What a function of this module returns.
 pub type Outcome<T> = Result<T, Failure>;
@@ -19,6 +26,7 @@ impl<T> Called for ternion::Result<T> {
     fn called(mut self, function: &'static str) -> Self {
         if let Err(
             Error::Invalid { op, .. }
+            | Error::Matrix { op, .. }
             | Error::Broadcast { op, .. }
             | Error::Shape { op, .. }
             | Error::Rank { op, .. }
@@ -98,6 +106,7 @@ impl From<Error> for Failure {
             | Error::Shape { .. }
             | Error::Rank { .. }
             | Error::DeviceMismatch { .. } => PyValueError::new_err(message),
+            Error::Matrix { .. } => LinAlgError::new_err(message),
             _ => PyRuntimeError::new_err(message),
         })
     }

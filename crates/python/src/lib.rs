@@ -61,6 +61,9 @@ fn _ternion(module: &Bound<'_, PyModule>) -> PyResult<()> {
     methods::attention::register(&functional)?;
     methods::images::register(&functional)?;
     module.add_submodule(&functional)?;
+    let linalg = PyModule::new(module.py(), "_linalg")?;
+    methods::linalg::register(&linalg)?;
+    module.add_submodule(&linalg)?;
     let trust = PyModule::new(module.py(), "_trust")?;
     trust::register(&trust)?;
     module.add_submodule(&trust)?;

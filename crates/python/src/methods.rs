@@ -9,6 +9,7 @@ pub mod images;
 mod index;
 mod integers;
 mod join;
+pub mod linalg;
 mod linear;
 pub mod loss;
 mod places;

@@ -6,9 +6,9 @@ from typing import Any
 
 from .._refusals import name_all, named
 from .._ternion import Tensor
-from . import arithmetic, arrays, creation, indexing, kinds, matrices, reductions, shapes, special, windows
+from . import arithmetic, arrays, creation, indexing, kinds, linalg, matrices, reductions, shapes, special, windows
 
-MODULES = (arithmetic, shapes, matrices, reductions, indexing, creation, kinds, special, windows)
+MODULES = (arithmetic, shapes, matrices, reductions, indexing, creation, kinds, linalg, special, windows)
 
 # Functions of the package.
 FUNCTIONS = """
@@ -23,6 +23,7 @@ select_scatter signbit slice_scatter split_with_sizes trapezoid typename unravel
 bartlett_window blackman_window cumulative_trapezoid frexp get_float32_matmul_precision gradient hamming_window hann_window kaiser_window ldexp
 set_float32_matmul_precision vander
 cummax cummin index_reduce mode nanmedian renorm
+cholesky cholesky_inverse cholesky_solve det inverse logdet lu lu_solve lu_unpack matrix_exp orgqr pinverse qr slogdet svd triangular_solve
 BFloat16Tensor BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor IntTensor LongTensor ShortTensor finfo iinfo
 """.split()
 
@@ -38,6 +39,7 @@ conj cross dsplit hsplit is_pinned isreal kron logaddexp2 logcumsumexp matrix_po
 slice_scatter sum_to_size vdot vsplit
 frexp is_shared ldexp put_
 cummax cummin index_reduce mode nanmedian renorm
+cholesky cholesky_inverse cholesky_solve det inverse logdet lu lu_solve matrix_exp orgqr pinverse qr slogdet svd triangular_solve
 """.split()
 
 # What a tensor says of itself that is the same of all: none has imaginary parts, is sparse, quantised or without memory.

@@ -1,13 +1,14 @@
 //! Variances and norms.
 
 use crate::arguments::{AxesArgument, axes, either};
-use crate::error::{Failure, Outcome};
+use crate::error::{Called, Failure, Outcome};
 use crate::expected::{Expected, of};
 use crate::promote::floating;
 use crate::tensor::PyTensor;
 use pyo3::prelude::*;
 use pyo3::types::PyBool;
-use ternion::{Axes, Result, Tensor};
+use ternion::linalg::{self, MatrixNorm, NormOptions, VectorNormOptions};
+use ternion::{Axes, Error, Result, Tensor};
 
 /// `unbiased` is PyTorch's older name for a correction of 1 or 0.
 fn corrected(correction: Option<f64>, unbiased: Option<bool>) -> f64 {
@@ -44,7 +45,7 @@ fn norm(x: &Tensor, p: f64, axes: Axes, keepdim: bool) -> Result<Tensor> {
         f64::NEG_INFINITY => x.abs()?.min(axes),
         0.0 => summed(&x.ne_scalar(0)?.to_dtype(x.dtype())?, axes, keepdim),
         1.0 => summed(&x.abs()?, axes, keepdim),
-        p => norm_of_powers(x, p, axes, keepdim),
+        p => norm_of_powers(x, p, &axes, keepdim),
     }
 }
 
@@ -52,18 +53,34 @@ fn summed(x: &Tensor, axes: Axes, keepdim: bool) -> Result<Tensor> {
     if keepdim { x.sum_keep(axes) } else { x.sum(axes) }
 }
 
-/// `sum(|x|^p)^(1/p)`. No gradient flows to a 0, nor from a norm of 0: those of the powers are infinite there.
-fn norm_of_powers(x: &Tensor, p: f64, axes: Axes, keepdim: bool) -> Result<Tensor> {
-    let zeros = x.eq_scalar(0)?;
-    let powers = x.abs()?.masked_fill(&zeros, 1)?.powf(p)?;
-    let total = summed(&powers.masked_fill(&zeros, 0)?, axes.clone(), keepdim)?;
-    // A negative power of 0 is infinite: the norm is 0 if one element is.
-    let vanishes = match p < 0.0 {
-        true if keepdim => zeros.any_keep(axes)?,
-        true => zeros.any(axes)?,
-        false => total.eq_scalar(0)?,
+/// `sum(|x|^p)^(1/p)`, which neither overflows nor vanishes.
+fn norm_of_powers(x: &Tensor, p: f64, axes: &Axes, keepdim: bool) -> Result<Tensor> {
+    let options = VectorNormOptions { dim: named(axes), keepdim, dtype: None };
+    linalg::vector_norm(x, p, &options).called("norm")
+}
+
+/// The axes that were named.
+fn named(axes: &Axes) -> Option<Vec<isize>> {
+    match axes {
+        Axes::All => None,
+        Axes::List(list) => Some(list.to_vec()),
+    }
+}
+
+/// The sum of the singular values of matrices, whose axes are the last two by default.
+fn nuclear_norm(x: &Tensor, axes: &Axes, keepdim: bool) -> Result<Tensor> {
+    let dim = match named(axes).as_deref() {
+        None if x.rank() == 2 => [0, 1],
+        Some(&[rows, columns]) => [rows, columns],
+        other => {
+            let count = other.map_or(x.rank(), <[isize]>::len);
+            return Err(Error::invalid(
+                "norm",
+                format!("the nuclear norm over {count} axes, expected two of matrices"),
+            ));
+        }
     };
-    total.masked_fill(&vanishes, 1)?.powf(1.0 / p)?.masked_fill(&vanishes, 0)
+    linalg::matrix_norm(x, MatrixNorm::Nuc, &NormOptions { dim, keepdim, dtype: None }).called("norm")
 }
 
 #[pymethods]
@@ -132,12 +149,14 @@ impl PyTensor {
         })
     }
 
-    /// The norm over axes: of order 2 by default, or any other number: of 0 how many are not 0, of infinity the largest size, of minus infinity the smallest.
+    /// The norm over axes: of order 2 by default, or any other number: of 0 how many are not 0, of infinity the largest size, of minus infinity the smallest;
+    /// "fro" is 2, and "nuc" the sum of the singular values of matrices, which lie in two axes.
     ///
     /// Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with `keepdim`
     ///
     /// Raises:
     ///     IndexError: an axis that does not exist.
+    ///     ValueError: "nuc" over other axes than two.
     #[pyo3(signature = (p=None, dim=None, keepdim=false, *, axis=None, keepdims=false))]
     fn norm(
         &self,
@@ -152,6 +171,9 @@ impl PyTensor {
         let p = match p.filter(|p| !p.is_none()) {
             None => 2.0,
             Some(p) if p.extract::<String>().is_ok_and(|name| name == "fro") => 2.0,
+            Some(p) if p.extract::<String>().is_ok_and(|name| name == "nuc") => {
+                return self.map(py, |x| nuclear_norm(x, &axes(dim), keepdim));
+            }
             Some(p) => f64::of("norm", p)?,
         };
         if p.is_nan() {

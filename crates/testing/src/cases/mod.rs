@@ -17,5 +17,5 @@ macro_rules! families {
 
 families! {
     create, copy, unary, binary, compare, reduce, matmul, softmax, loss, norm, attention, random, step, index, conv, pool,
-    assemble, view, indexing, functions, large,
+    assemble, view, indexing, functions, linalg, large,
 }

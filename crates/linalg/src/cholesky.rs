@@ -1,0 +1,116 @@
+//! Cholesky decompositions of symmetric positive definite matrices, and what is solved by them.
+
+use crate::checks;
+use crate::host::{Matrices, Values};
+use crate::record::with_gradient;
+use crate::triangular::{TriangularOptions, triangular};
+use faer::linalg::cholesky::llt::factor::LltError;
+use faer::{Mat, Side};
+use ternion_core::autograd::{Context, Grads};
+use ternion_core::op::Saves;
+use ternion_core::{Error, Result, Tensor};
+
+/// The lower triangular `l` with `a = l l^T`, or the upper triangular `u` with `a = u^T u`. Only that triangle of `a` is looked at.
+///
+/// # Shapes
+/// `[.., n, n]`, unchanged
+///
+/// # Gradient
+/// `da = l^-T s l^-1` with the symmetric part `s` of the lower triangle of `l^T dl` (Murray 2016, equation 10), symmetric as `a` is.
+///
+/// # Errors
+/// Dtypes other than f32 and f64, matrices that are not square, one that is not positive definite: the message tells the first leading minor that is not.
+pub fn cholesky(a: &Tensor, upper: bool) -> Result<Tensor> {
+    const OP: &str = "linalg.cholesky";
+    let (found, minors) = either(OP, a, upper)?;
+    if let Some(index) = minors.iter().position(|minor| *minor > 0) {
+        let (which, minor) = (checks::of_batch_element(a, index), minors[index]);
+        let detail =
+            format!("the matrix{which} is not positive definite (the leading minor of order {minor} is not)");
+        return Err(Error::matrix(OP, detail));
+    }
+    Ok(found)
+}
+
+/// As [`cholesky`], also of matrices that are not positive definite: the second result tells for each the order of the first leading minor that is not, or
+/// 0. Where it is not 0 the triangle is NaN.
+///
+/// # Shapes
+/// `[.., n, n] -> ([.., n, n], [..])`; orders are i32
+///
+/// # Errors
+/// Dtypes other than f32 and f64, matrices that are not square.
+pub fn cholesky_ex(a: &Tensor, upper: bool) -> Result<(Tensor, Tensor)> {
+    let (found, minors) = either("linalg.cholesky_ex", a, upper)?;
+    Ok((found, checks::info(minors, a)?))
+}
+
+/// The triangle, and for each matrix the order of the first leading minor that is not positive, or 0.
+fn either(op: &'static str, a: &Tensor, upper: bool) -> Result<(Tensor, Vec<i32>)> {
+    checks::square(op, a)?;
+    if upper {
+        let (l, minors) = lower(op, &checks::transposed(a)?)?;
+        return Ok((checks::transposed(&l)?, minors));
+    }
+    lower(op, a)
+}
+
+fn lower(op: &'static str, a: &Tensor) -> Result<(Tensor, Vec<i32>)> {
+    let size = checks::square(op, a)?;
+    let (mut values, mut minors) = (Values::default(), Vec::new());
+    for matrix in Matrices::read(a)?.iter() {
+        let found = matrix.llt(Side::Lower);
+        let element = |row: usize, column: usize| match &found {
+            _ if row < column => 0.0,
+            Ok(found) => found.L()[(row, column)],
+            Err(_) => f64::NAN,
+        };
+        values.push_matrix(Mat::from_fn(size, size, element).as_ref());
+        minors.push(found.map_or_else(|LltError::NonPositivePivot { index }| index as i32 + 1, |_| 0));
+    }
+    let l = values.into_tensor(a, &[size, size])?;
+    let rule = move |context: &Context<'_>, grads: &[Option<Tensor>]| {
+        let Some(dl) = &grads[0] else { return Ok(Grads::new()) };
+        let l = context.output(0)?;
+        let transposed = checks::transposed(l)?;
+        let product = transposed.matmul(&dl.tril(0)?)?;
+        // The lower triangle and its reflection, each with half of the diagonal; then half of both.
+        let symmetric = product.tril(0)?.add(&checks::transposed(&product.tril(-1)?)?)?.mul_scalar(0.5)?;
+        let half =
+            triangular(op, &transposed, &symmetric, TriangularOptions { upper: true, ..Default::default() })?;
+        let da = triangular(op, l, &half, TriangularOptions { left: false, ..Default::default() })?;
+        Ok(Grads::from_elem(Some(da), 1))
+    };
+    Ok((with_gradient(op, &[a], vec![l], Saves::OUTPUTS, rule)?.swap_remove(0), minors))
+}
+
+/// `x` with `a x = b`, of the triangular `l` that [`cholesky`] makes of `a` (the upper one if `upper`).
+///
+/// # Shapes
+/// `b`: `[.., n, k]`; `l`: `[.., n, n]`. Axes before those broadcast.
+///
+/// # Errors
+/// Those of [`solve_triangular`](crate::solve_triangular).
+pub fn cholesky_solve(b: &Tensor, l: &Tensor, upper: bool) -> Result<Tensor> {
+    by_factor("cholesky_solve", b, l, upper)
+}
+
+/// The inverse of `a`, of the triangular `l` that [`cholesky`] makes of it (the upper one if `upper`).
+///
+/// # Shapes
+/// `[.., n, n]`, unchanged
+///
+/// # Errors
+/// Those of [`solve_triangular`](crate::solve_triangular).
+pub fn cholesky_inverse(l: &Tensor, upper: bool) -> Result<Tensor> {
+    let size = checks::square("cholesky_inverse", l)?;
+    by_factor("cholesky_inverse", &checks::identity(size, l)?, l, upper)
+}
+
+fn by_factor(op: &'static str, b: &Tensor, l: &Tensor, upper: bool) -> Result<Tensor> {
+    checks::square(op, l)?;
+    let transposed = checks::transposed(l)?;
+    let (first, second) = if upper { (&transposed, l) } else { (l, &transposed) };
+    let y = triangular(op, first, b, TriangularOptions::default())?;
+    triangular(op, second, &y, TriangularOptions { upper: true, ..Default::default() })
+}

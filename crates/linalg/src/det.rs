@@ -1,0 +1,152 @@
+//! Determinants and their logarithms, of LU decompositions.
+
+use crate::checks;
+use crate::host::{Matrices, Values, normalized, not_converged};
+use crate::lu::Factors;
+use crate::record::with_gradient;
+use crate::solve::{Singular, inverse};
+use crate::svd::svd;
+use faer::{Mat, MatRef};
+use ternion_core::autograd::{Context, Grads};
+use ternion_core::op::Saves;
+use ternion_core::{Result, Tensor};
+
+/// The determinants of square matrices: 1 for a matrix of 0 x 0.
+///
+/// # Shapes
+/// `[.., n, n] -> [..]`
+///
+/// # Gradient
+/// The cofactors: `da = dy det(a) a^-T` (Giles 2008, 2.2.4), for singular matrices formed of the singular value decomposition.
+///
+/// # Errors
+/// Dtypes other than f32 and f64, matrices that are not square.
+pub fn det(a: &Tensor) -> Result<Tensor> {
+    let size = checks::square("linalg.det", a)?;
+    if size == 0 {
+        return Tensor::ones(checks::lead(a), a.dtype(), a.device());
+    }
+    let mut values = Values::default();
+    values.extend(Matrices::read(a)?.iter().map(|matrix| Factors::of(matrix).determinant()));
+    let y = values.into_tensor(a, &[])?;
+    let rule = |context: &Context<'_>, grads: &[Option<Tensor>]| {
+        let Some(dy) = &grads[0] else { return Ok(Grads::new()) };
+        let cofactors = cofactors(context.input(0)?, context.output(0)?)?;
+        Ok(Grads::from_elem(Some(checks::as_matrices(dy)?.mul(&cofactors)?), 1))
+    };
+    Ok(with_gradient("linalg.det", &[a], vec![y], Saves::ALL, rule)?.swap_remove(0))
+}
+
+/// The derivatives of the determinants `det` of `a` by their elements.
+fn cofactors(a: &Tensor, det: &Tensor) -> Result<Tensor> {
+    let is_zero = det.eq_scalar(0i64)?;
+    if !is_zero.any(..)?.item::<bool>()? {
+        return checks::as_matrices(det)?.mul(&checks::transposed(&inverse(
+            "linalg.det",
+            a,
+            Singular::Divided,
+        )?)?);
+    }
+    // The others are replaced on each side before they are computed, so that neither meets infinities.
+    let is_zero = checks::as_matrices(&is_zero)?;
+    // A matrix whose singular values differ, for which every formula and its derivative is finite.
+    let size = a.dims()[a.rank() - 1];
+    let harmless = Tensor::linspace(1.0, size as f64, size, a.dtype(), a.device())?;
+    let harmless = checks::with_diagonal(&harmless)?;
+    let regular = is_zero.where_(&harmless, a)?;
+    let by_inverse = checks::transposed(&inverse("linalg.det", &regular, Singular::Divided)?)?;
+    let by_inverse = checks::as_matrices(det)?.mul(&by_inverse)?;
+    is_zero.where_(&cofactors_of_singular(&is_zero.where_(a, &harmless)?)?, &by_inverse)
+}
+
+/// `a = u diag(s) vt` has the cofactors `det(u) det(vt) u diag(the products of all other s) vt`: formed by the host, and rounded once.
+fn cofactors_of_singular(a: &Tensor) -> Result<Tensor> {
+    let matrices = Matrices::read(a)?;
+    matrices.check_finite("linalg.det", a)?;
+    let mut values = Values::default();
+    for (index, matrix) in matrices.iter().enumerate() {
+        values.push_matrix(on_host(a, index, matrix)?.as_ref());
+    }
+    let size = a.dims()[a.rank() - 1];
+    let exact = values.into_tensor(a, &[size, size])?;
+    if !a.needs_grad() {
+        return Ok(exact);
+    }
+    // The value is the exact one, its gradient that of the same composed of ops.
+    let composed = composed(a)?;
+    composed.add(&exact.sub(&composed.detach())?)
+}
+
+fn on_host(a: &Tensor, index: usize, matrix: MatRef<'_, f64>) -> Result<Mat<f64>> {
+    let (matrix, scale) = normalized(matrix);
+    let found = matrix.svd().map_err(|_| not_converged("linalg.det", a, index))?;
+    let (u, v) = (found.U(), found.V());
+    let sign = (Factors::of(u).determinant() * Factors::of(v).determinant()).signum();
+    let s: Vec<f64> = found.S().column_vector().iter().map(|value| value * scale).collect();
+    let all_but = |k: usize| s.iter().enumerate().filter(|(other, _)| *other != k).map(|(_, s)| s).product();
+    let others: Vec<f64> = (0..s.len()).map(all_but).collect();
+    let element = |i: usize, j: usize| (0..s.len()).map(|k| u[(i, k)] * others[k] * v[(j, k)]).sum::<f64>();
+    Ok(Mat::from_fn(s.len(), s.len(), |i, j| sign * element(i, j)))
+}
+
+fn composed(a: &Tensor) -> Result<Tensor> {
+    let (u, s, vt) = svd(a, false)?;
+    // Of orthogonal matrices the determinant is 1 or -1, and its derivative 0.
+    let sign = det(&u.detach())?.mul(&det(&vt.detach())?)?.round()?;
+    let size = s.dims()[s.rank() - 1];
+    let eye = Tensor::eye(size, s.dtype(), s.device())?.ne_scalar(0i64)?;
+    let rows = s.unsqueeze(-2)?.expand(checks::shape(s.dims(), &[size])?)?;
+    let others = rows.masked_fill(&eye, 1i64)?.prod(-1)?;
+    checks::as_matrices(&sign)?.mul(&u.mul(&others.unsqueeze(-2)?)?.matmul(&vt)?)
+}
+
+/// Signs (1, -1, or 0 for a singular matrix) and logarithms of the magnitudes (-infinity for a singular matrix) of determinants.
+///
+/// # Shapes
+/// `[.., n, n] -> ([..], [..])`
+///
+/// # Gradient
+/// That of the logarithm: `da = dy a^-T`, not finite for a singular matrix. The sign has none.
+///
+/// # Errors
+/// Dtypes other than f32 and f64, matrices that are not square.
+pub fn slogdet(a: &Tensor) -> Result<(Tensor, Tensor)> {
+    named_slogdet("linalg.slogdet", a)
+}
+
+fn named_slogdet(op: &'static str, a: &Tensor) -> Result<(Tensor, Tensor)> {
+    if checks::square(op, a)? == 0 {
+        let [ones, zeros] =
+            [Tensor::ones, Tensor::zeros].map(|of| of(checks::lead(a), a.dtype(), a.device()));
+        return Ok((ones?, zeros?));
+    }
+    let (mut signs, mut logarithms) = (Values::default(), Values::default());
+    for matrix in Matrices::read(a)?.iter() {
+        let (sign, logarithm) = Factors::of(matrix).log_determinant();
+        signs.extend([sign]);
+        logarithms.extend([logarithm]);
+    }
+    let (sign, logarithm) = (signs.into_tensor(a, &[])?, logarithms.into_tensor(a, &[])?);
+    let rule = move |context: &Context<'_>, grads: &[Option<Tensor>]| {
+        let Some(dy) = &grads[0] else { return Ok(Grads::new()) };
+        let inverse = checks::transposed(&inverse(op, context.input(0)?, Singular::Divided)?)?;
+        Ok(Grads::from_elem(Some(checks::as_matrices(dy)?.mul(&inverse)?), 1))
+    };
+    let logarithm = with_gradient(op, &[a], vec![logarithm], Saves::INPUTS, rule)?.swap_remove(0);
+    Ok((sign, logarithm))
+}
+
+/// The logarithms of determinants: -infinity where they are 0, NaN where they are negative.
+///
+/// # Shapes
+/// `[.., n, n] -> [..]`
+///
+/// # Gradient
+/// That of [`slogdet`].
+///
+/// # Errors
+/// Dtypes other than f32 and f64, matrices that are not square.
+pub fn logdet(a: &Tensor) -> Result<Tensor> {
+    let (sign, logarithm) = named_slogdet("logdet", a)?;
+    logarithm.masked_fill(&sign.lt_scalar(0i64)?, f64::NAN)
+}

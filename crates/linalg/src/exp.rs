@@ -1,0 +1,101 @@
+//! The exponential of matrices.
+
+use crate::checks;
+use crate::host::Values;
+use crate::record::with_gradient;
+use ternion_core::autograd::{Context, Grads, no_grad};
+use ternion_core::op::Saves;
+use ternion_core::{Result, Tensor, without_precision};
+
+/// `e^a = 1 + a + a^2 / 2 + ..` of square matrices, by its Taylor polynomial of degree 18 in a matrix scaled to a norm of at most 1.09, squared again
+/// (Bader, Blanes and Casas 2019, table 3). The 1-norms are read by the host; the products stay on the device.
+///
+/// # Shapes
+/// `[.., n, n]`, unchanged. Halves are computed in f32 and rounded once.
+///
+/// # Gradient
+/// The upper right block of the exponential of `[[a^T, dy], [0, a^T]]` (Najfeld and Havel 1995; Higham 2008, 3.16), and gradients of it.
+///
+/// # Errors
+/// A dtype that is not floating, matrices that are not square.
+pub fn matrix_exp(a: &Tensor) -> Result<Tensor> {
+    const OP: &str = "linalg.matrix_exp";
+    checks::floating(OP, a)?;
+    let size = checks::square_sizes(OP, a)?;
+    let wide = a.dtype().accumulator();
+    if wide != a.dtype() {
+        return matrix_exp(&a.to_dtype(wide)?)?.to_dtype(a.dtype());
+    }
+    if a.elements() == 0 {
+        return Ok(a.clone());
+    }
+    let y = no_grad(|| without_precision(|| value(a)))?;
+    let rule = move |context: &Context<'_>, grads: &[Option<Tensor>]| {
+        let Some(dy) = &grads[0] else { return Ok(Grads::new()) };
+        let transposed = checks::transposed(context.input(0)?)?;
+        // Linear in dy: its size must not make the matrix one that is scaled more than a is.
+        let unit = dy.detach().abs()?.max_keep([-2, -1])?;
+        let unit = unit.masked_fill(&unit.eq_scalar(0i64)?, 1i64)?;
+        let above = Tensor::concat(&[&transposed, &dy.div(&unit)?], -1)?;
+        let below = Tensor::concat(&[&transposed.zeros_like()?, &transposed], -1)?;
+        let blocks = matrix_exp(&Tensor::concat(&[&above, &below], -2)?)?;
+        let da = blocks.narrow(-2, 0, size)?.narrow(-1, size, size)?.mul(&unit)?;
+        Ok(Grads::from_elem(Some(da), 1))
+    };
+    Ok(with_gradient(OP, &[a], vec![y], Saves::INPUTS, rule)?.swap_remove(0))
+}
+
+/// How often each matrix of 1-norm `norm` is halved.
+fn halvings(norm: f64) -> i32 {
+    // The degree 18 is exact to f64 up to here.
+    const LARGEST: f64 = 1.090863719290036;
+    // What is not finite stays so.
+    if norm.is_finite() && norm > LARGEST { (norm / LARGEST).log2().ceil() as i32 } else { 0 }
+}
+
+fn value(a: &Tensor) -> Result<Tensor> {
+    let norms = a.abs()?.sum(-2)?.max(-1)?.to_vec_f64()?;
+    let counts: Vec<i32> = norms.into_iter().map(halvings).collect();
+    let most = counts.iter().copied().max().unwrap_or(0);
+    let each = |f: &dyn Fn(i32) -> f64| -> Result<Tensor> {
+        let mut values = Values::default();
+        values.extend(counts.iter().map(|&count| f(count)));
+        values.into_tensor(a, &[1, 1])
+    };
+    // In two steps: a power of two may be too small for f32.
+    let scaled = a.mul(&each(&|count| f64::from(-(count / 2)).exp2())?)?;
+    let scaled = scaled.mul(&each(&|count| f64::from(-(count - count / 2)).exp2())?)?;
+    let mut y = polynomial(&scaled)?;
+    let counts = each(&f64::from)?;
+    for done in 0..most {
+        y = counts.gt_scalar(i64::from(done))?.where_(&y.matmul(&y)?, &y)?;
+    }
+    Ok(y)
+}
+
+/// `sum of x^k / k!` for k up to 18, in seven products (Paterson and Stockmeyer 1973): polynomials of degree 4 in x, of which powers of x^5 are formed.
+fn polynomial(x: &Tensor) -> Result<Tensor> {
+    let size = x.dims()[x.rank() - 1];
+    let mut powers = vec![checks::identity(size, x)?, x.clone()];
+    for _ in 2..=5 {
+        powers.push(powers[powers.len() - 1].matmul(x)?);
+    }
+    let factorials: Vec<f64> = (0..19)
+        .scan(1.0, |product, k| {
+            *product *= f64::from(k.max(1));
+            Some(*product)
+        })
+        .collect();
+    let mut y: Option<Tensor> = None;
+    for chunk in factorials.chunks(5).rev() {
+        let mut sum = powers[0].div_scalar(chunk[0])?;
+        for (power, factorial) in powers[1..].iter().zip(&chunk[1..]) {
+            sum = sum.add(&power.div_scalar(*factorial)?)?;
+        }
+        y = Some(match y {
+            Some(higher) => sum.add(&powers[5].matmul(&higher)?)?,
+            None => sum,
+        });
+    }
+    y.map_or_else(|| x.zeros_like(), Ok)
+}

@@ -1,0 +1,56 @@
+//! Least squares.
+
+use crate::checks;
+use crate::pinv::{PseudoInverse, RankTolerance, pseudo_inverse};
+use ternion_core::{Error, Result, Tensor, without_precision};
+
+/// What [`lstsq`] finds.
+#[derive(Clone, Debug)]
+pub struct Lstsq {
+    /// The solution of smallest norm.
+    pub solution: Tensor,
+    /// The sums of squares of what is left, for each right side; empty (`[0]`) unless all matrices have more rows than columns and full rank.
+    pub residuals: Tensor,
+    /// The numbers of singular values that count, i64.
+    pub rank: Tensor,
+    /// The singular values.
+    pub singular_values: Tensor,
+}
+
+/// `x` with the smallest `|a x - b|`, and of those the smallest `|x|`: `pinv(a) b`. Singular values not above `rcond` times the largest count as 0
+/// (`eps max(m, n)` by default).
+///
+/// # Shapes
+/// `a`: `[.., m, n]`; `b`: `[.., m, k]`, or vectors `[.., m]` of the shape of `a` without its last axis. Axes before those broadcast. The solution:
+/// `[.., n, k]` or `[.., n]`.
+///
+/// # Gradient
+/// That of the pseudo-inverse and of the product.
+///
+/// # Errors
+/// Dtypes other than f32 and f64 or that differ, sizes that do not fit, a NaN or an infinity in `a`.
+pub fn lstsq(a: &Tensor, b: &Tensor, rcond: Option<f64>) -> Result<Lstsq> {
+    const OP: &str = "linalg.lstsq";
+    let [m, n] = checks::matrix(OP, a)?;
+    checks::same_dtype(OP, a, b)?;
+    checks::same_device(OP, a, b)?;
+    let is_vector = b.rank() + 1 == a.rank() && b.dims() == &a.dims()[..a.rank() - 1];
+    let columns = if is_vector { b.unsqueeze(-1)? } else { b.clone() };
+    if checks::sizes(OP, &columns)?[0] != m {
+        let detail = format!("right sides of shape {:?} for matrices of {m} x {n}", b.shape());
+        return Err(Error::invalid(OP, detail));
+    }
+    let (wide, columns) = checks::broadcast(OP, a, &columns)?;
+    let tolerance = RankTolerance { atol: None, rtol: rcond };
+    let PseudoInverse { inverse, magnitudes, rank } = pseudo_inverse(OP, a, tolerance, false)?;
+    let solution = without_precision(|| inverse.matmul(&columns))?;
+    let is_full = m > n && rank.eq_scalar(n as i64)?.all(..)?.item::<bool>()?;
+    let residuals = match is_full {
+        true => without_precision(|| wide.matmul(&solution))?.sub(&columns)?.square()?.sum(-2)?,
+        false => Tensor::zeros([0], a.dtype(), a.device())?,
+    };
+    let squeezed =
+        |tensor: &Tensor, axis: isize| if is_vector { tensor.squeeze(axis) } else { Ok(tensor.clone()) };
+    let residuals = if is_full { squeezed(&residuals, -1)? } else { residuals };
+    Ok(Lstsq { solution: squeezed(&solution, -1)?, residuals, rank, singular_values: magnitudes })
+}

@@ -1,0 +1,125 @@
+//! Pseudo-inverses and ranks.
+
+use crate::checks;
+use crate::eigh::{Triangle, named_eigh};
+use crate::record::with_gradient;
+use crate::svd::named_svd;
+use ternion_core::autograd::{Context, Grads, no_grad};
+use ternion_core::op::Saves;
+use ternion_core::{DType, Result, Tensor, without_precision};
+
+/// Which singular values count as 0: those not above the larger one of `atol` and `rtol` times the largest singular value.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct RankTolerance {
+    /// The absolute part; 0 by default.
+    pub atol: Option<f64>,
+    /// The relative part; by default `eps max(m, n)` of the dtype, and 0 if there is an absolute part above 0.
+    pub rtol: Option<f64>,
+}
+
+impl RankTolerance {
+    /// Which of `magnitudes` `[.., k]` are above the tolerance.
+    fn above(self, magnitudes: &Tensor, [m, n]: [usize; 2]) -> Result<Tensor> {
+        let atol = self.atol.unwrap_or(0.0);
+        let default = if atol > 0.0 { 0.0 } else { checks::epsilon(magnitudes.dtype()) * m.max(n) as f64 };
+        let rtol = self.rtol.unwrap_or(default);
+        if magnitudes.elements() == 0 {
+            return magnitudes.gt_scalar(0i64);
+        }
+        let relative = magnitudes.max_keep(-1)?.mul_scalar(rtol)?;
+        magnitudes.gt(&relative.maximum(&relative.full_like(atol)?)?)
+    }
+}
+
+/// The Moore-Penrose inverses: of symmetric matrices by their eigenvalues if `hermitian`, of which the lower triangle is looked at.
+///
+/// # Shapes
+/// `[.., m, n] -> [.., n, m]`
+///
+/// # Gradient
+/// With the pseudo-inverse `p` (Golub and Pereyra 1973, equation 4.12):
+/// `da = -p^T dp p^T + (1 - a p) dp^T p p^T + p^T p dp^T (1 - p a)`, that of a matrix whose rank stays the same. If `hermitian`, its symmetric part.
+///
+/// # Errors
+/// Dtypes other than f32 and f64, fewer than two axes, a NaN or an infinity; if `hermitian`, matrices that are not square.
+pub fn pinv(a: &Tensor, tolerance: RankTolerance, hermitian: bool) -> Result<Tensor> {
+    Ok(pseudo_inverse("linalg.pinv", a, tolerance, hermitian)?.inverse)
+}
+
+/// A pseudo-inverse and what it was made of.
+pub(crate) struct PseudoInverse {
+    pub inverse: Tensor,
+    /// Singular values, or magnitudes of eigenvalues.
+    pub magnitudes: Tensor,
+    /// How many of them are above the tolerance, i64.
+    pub rank: Tensor,
+}
+
+/// [`pinv`] in the name of `op`.
+pub(crate) fn pseudo_inverse(
+    op: &'static str,
+    a: &Tensor,
+    tolerance: RankTolerance,
+    hermitian: bool,
+) -> Result<PseudoInverse> {
+    let found = no_grad(|| without_precision(|| formed(op, a, tolerance, hermitian)))?;
+    let rule = move |context: &Context<'_>, grads: &[Option<Tensor>]| {
+        let Some(dp) = &grads[0] else { return Ok(Grads::new()) };
+        let da = gradient(context.input(0)?, context.output(0)?, dp)?;
+        let da = match hermitian {
+            true => da.add(&checks::transposed(&da)?)?.mul_scalar(0.5)?,
+            false => da,
+        };
+        Ok(Grads::from_elem(Some(da), 1))
+    };
+    let inverse = with_gradient(op, &[a], vec![found.inverse], Saves::ALL, rule)?.swap_remove(0);
+    Ok(PseudoInverse { inverse, ..found })
+}
+
+fn formed(op: &'static str, a: &Tensor, tolerance: RankTolerance, hermitian: bool) -> Result<PseudoInverse> {
+    let sizes = checks::matrix(op, a)?;
+    let (u, values, vt) = match hermitian {
+        true => {
+            let (w, v) = named_eigh(op, a, Triangle::Lower)?;
+            let vt = checks::transposed(&v)?;
+            (v, w, vt)
+        }
+        false => named_svd(op, a, false)?,
+    };
+    let magnitudes = values.abs()?;
+    let above = tolerance.above(&magnitudes, sizes)?;
+    let reciprocals = values.recip()?.masked_fill(&above.logical_not()?, 0i64)?;
+    let inverse =
+        checks::transposed(&vt)?.mul(&reciprocals.unsqueeze(-2)?)?.matmul(&checks::transposed(&u)?)?;
+    Ok(PseudoInverse { inverse, magnitudes, rank: above.to_dtype(DType::I64)?.sum(-1)? })
+}
+
+fn gradient(a: &Tensor, p: &Tensor, dp: &Tensor) -> Result<Tensor> {
+    let (pt, dpt) = (checks::transposed(p)?, checks::transposed(dp)?);
+    let [m, n] = checks::sizes("linalg.pinv", a)?;
+    let regular = pt.matmul(dp)?.matmul(&pt)?.neg()?;
+    let beside_columns = Tensor::eye(m, a.dtype(), a.device())?.sub(&a.matmul(p)?)?;
+    let beside_rows = Tensor::eye(n, a.dtype(), a.device())?.sub(&p.matmul(a)?)?;
+    let first = beside_columns.matmul(&dpt)?.matmul(p)?.matmul(&pt)?;
+    let second = pt.matmul(p)?.matmul(&dpt)?.matmul(&beside_rows)?;
+    regular.add(&first)?.add(&second)
+}
+
+/// How many singular values (magnitudes of eigenvalues if `hermitian`) are above the tolerance.
+///
+/// # Shapes
+/// `[.., m, n] -> [..]`, i64. It has no gradient.
+///
+/// # Errors
+/// Those of [`pinv`].
+pub fn matrix_rank(a: &Tensor, tolerance: RankTolerance, hermitian: bool) -> Result<Tensor> {
+    const OP: &str = "linalg.matrix_rank";
+    let sizes = checks::matrix(OP, a)?;
+    no_grad(|| {
+        let magnitudes = match hermitian {
+            true => named_eigh(OP, a, Triangle::Lower)?.0.abs()?,
+            false => named_svd(OP, a, false)?.1,
+        };
+        tolerance.above(&magnitudes, sizes)?.to_dtype(DType::I64)?.sum(-1)
+    })
+}

@@ -1,0 +1,19 @@
+//! How results get their gradients.
+
+use ternion_core::autograd::{self, Context, Grads};
+use ternion_core::op::Saves;
+use ternion_core::{Result, Tensor, without_precision};
+
+/// [`with_gradient`](autograd::with_gradient) with a rule that runs as outside of any scope of precision: products in half precision would lose what
+/// decompositions are exact for.
+pub(crate) fn with_gradient(
+    op: &'static str,
+    inputs: &[&Tensor],
+    outputs: Vec<Tensor>,
+    saves: Saves,
+    rule: impl Fn(&Context<'_>, &[Option<Tensor>]) -> Result<Grads> + Send + Sync + 'static,
+) -> Result<Vec<Tensor>> {
+    let backward =
+        move |context: &Context<'_>, grads: &[Option<Tensor>]| without_precision(|| rule(context, grads));
+    autograd::with_gradient(op, inputs, outputs, saves, backward)
+}

@@ -1,0 +1,192 @@
+//! Linear systems and inverses by LU decomposition with partial pivoting.
+
+use crate::checks;
+use crate::host::{Matrices, Values};
+use crate::lu::Factors;
+use crate::record::with_gradient;
+use faer::Mat;
+use ternion_core::autograd::{Context, Grads};
+use ternion_core::op::Saves;
+use ternion_core::{Error, Result, Shape, Tensor};
+
+/// What a matrix without an inverse is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Singular {
+    /// An error.
+    Refused,
+    /// Divided by its zeros: infinities and NaN.
+    Divided,
+}
+
+/// `x` with `a x = b`, or with `x a = b` unless `left`.
+///
+/// # Shapes
+/// `a`: `[.., n, n]`; `b`: `[.., n, k]` (`[.., k, n]` unless `left`), or vectors `[.., n]`: one axis, or the shape of `a` without its last axis. Axes
+/// before those broadcast. The result has the shape of `b`, broadcast.
+///
+/// # Gradient
+/// `db = a^-T dx`, `da = -db x^T` (Giles 2008, 2.3.1), and gradients of it.
+///
+/// # Errors
+/// Dtypes other than f32 and f64 or that differ, matrices that are not square, sizes that do not fit, a singular matrix.
+pub fn solve(a: &Tensor, b: &Tensor, left: bool) -> Result<Tensor> {
+    Ok(named_solve("linalg.solve", a, b, left, Singular::Refused)?.0)
+}
+
+/// As [`solve`], also of singular matrices: the second result tells for each matrix of `a` the number of its first pivot that is 0, from 1 on, or 0. Where
+/// it is not 0 the solution is infinite or NaN.
+///
+/// # Shapes
+/// Those of [`solve`]; the numbers have the axes of `a` before the last two, and are i32.
+///
+/// # Errors
+/// Those of [`solve`] but a singular matrix.
+pub fn solve_ex(a: &Tensor, b: &Tensor, left: bool) -> Result<(Tensor, Tensor)> {
+    let (x, mut zeros) = named_solve("linalg.solve_ex", a, b, left, Singular::Divided)?;
+    // They are those of a broadcast to b.
+    let mut common = x.dims().to_vec();
+    common.truncate(common.len() - if is_vector(a, b) { 1 } else { 2 });
+    if common.contains(&0) {
+        return Ok((x, checks::info(Vec::new(), a)?));
+    }
+    let common = Shape::new(&common)?;
+    // None was found where the matrices have no elements.
+    zeros.resize(common.elements(), 0);
+    let mut zeros = Tensor::from_vec(zeros, common, a.device())?;
+    for axis in 0..common.rank() {
+        let own = (axis + a.rank() - 2).checked_sub(common.rank()).map_or(1, |own| a.dims()[own]);
+        zeros = zeros.narrow(axis as isize, 0, own)?;
+    }
+    Ok((x, zeros.reshape(Shape::new(checks::lead(a))?)?.contiguous()?))
+}
+
+/// Whether the right sides `b` of `a` are vectors.
+fn is_vector(a: &Tensor, b: &Tensor) -> bool {
+    b.rank() == 1 || b.dims() == &a.dims()[..a.rank() - 1]
+}
+
+fn named_solve(
+    op: &'static str,
+    a: &Tensor,
+    b: &Tensor,
+    left: bool,
+    singular: Singular,
+) -> Result<(Tensor, Vec<i32>)> {
+    let size = checks::square(op, a)?;
+    checks::same_dtype(op, a, b)?;
+    checks::same_device(op, a, b)?;
+    if b.rank() == 0 {
+        return Err(Error::Rank { op, expected: "at least 1".into(), shape: Box::new(*b.shape()) });
+    }
+    let is_vector = is_vector(a, b);
+    if is_vector && !left {
+        let detail =
+            format!("right sides are vectors of shape {:?}, which only left = true takes", b.shape());
+        return Err(Error::invalid(op, detail));
+    }
+    let columns = if is_vector { b.unsqueeze(-1)? } else { b.clone() };
+    let rows = columns.dims()[columns.rank() - if left { 2 } else { 1 }];
+    if rows != size {
+        let detail = format!("right sides of shape {:?} for matrices of {size} x {size}", b.shape());
+        return Err(Error::invalid(op, detail));
+    }
+    let (a, columns) = checks::broadcast(op, a, &columns)?;
+    if !left {
+        let (x, zeros) = solved(op, &checks::transposed(&a)?, &checks::transposed(&columns)?, singular)?;
+        return Ok((checks::transposed(&x)?, zeros));
+    }
+    let (x, zeros) = solved(op, &a, &columns, singular)?;
+    Ok((if is_vector { x.squeeze(-1)? } else { x }, zeros))
+}
+
+/// The inverses of square matrices, which have gradients of every order.
+///
+/// # Shapes
+/// `[.., n, n]`, unchanged
+///
+/// # Gradient
+/// `da = -y^T dy y^T` (Giles 2008, 2.2.3).
+///
+/// # Errors
+/// Dtypes other than f32 and f64, matrices that are not square, a singular one.
+pub fn inv(a: &Tensor) -> Result<Tensor> {
+    inverse("linalg.inv", a, Singular::Refused)
+}
+
+/// As [`inv`], also of singular matrices: the second result tells for each the number of its first pivot that is 0, from 1 on, or 0. Where it is not 0 the
+/// inverse is infinite or NaN.
+///
+/// # Shapes
+/// `[.., n, n] -> ([.., n, n], [..])`; the numbers are i32
+///
+/// # Errors
+/// Dtypes other than f32 and f64, matrices that are not square.
+pub fn inv_ex(a: &Tensor) -> Result<(Tensor, Tensor)> {
+    let (y, zeros) = inverse_and_zeros("linalg.inv_ex", a, Singular::Divided)?;
+    Ok((y, checks::info(zeros, a)?))
+}
+
+/// [`inv`] in the name of `op`.
+pub(crate) fn inverse(op: &'static str, a: &Tensor, singular: Singular) -> Result<Tensor> {
+    Ok(inverse_and_zeros(op, a, singular)?.0)
+}
+
+/// The inverses, and for each matrix the number of its first pivot that is 0, or 0.
+fn inverse_and_zeros(op: &'static str, a: &Tensor, singular: Singular) -> Result<(Tensor, Vec<i32>)> {
+    let size = checks::square(op, a)?;
+    let (mut values, mut zeros) = (Values::default(), Vec::new());
+    for (index, matrix) in Matrices::read(a)?.iter().enumerate() {
+        let factors = Factors::of(matrix);
+        refuse(op, a, index, &factors, singular)?;
+        zeros.push(factors.first_zero());
+        let mut inverse = Mat::identity(size, size);
+        factors.solve_in_place(&mut inverse);
+        values.push_matrix(inverse.as_ref());
+    }
+    let y = values.into_tensor(a, &[size, size])?;
+    let rule = |context: &Context<'_>, grads: &[Option<Tensor>]| {
+        let Some(dy) = &grads[0] else { return Ok(Grads::new()) };
+        let transposed = checks::transposed(context.output(0)?)?;
+        let da = transposed.matmul(dy)?.matmul(&transposed)?.neg()?;
+        Ok(Grads::from_elem(Some(da), 1))
+    };
+    Ok((with_gradient("linalg.inv", &[a], vec![y], Saves::OUTPUTS, rule)?.swap_remove(0), zeros))
+}
+
+fn refuse(op: &'static str, a: &Tensor, index: usize, factors: &Factors, singular: Singular) -> Result<()> {
+    if singular == Singular::Divided || !factors.is_singular() {
+        return Ok(());
+    }
+    Err(Error::matrix(op, format!("the matrix{} is singular", checks::of_batch_element(a, index))))
+}
+
+/// `a^-1 b` and for each matrix the number of its first pivot that is 0, or 0, for `a` `[.., n, n]` and `b` `[.., n, k]` with the same axes before.
+fn solved(op: &'static str, a: &Tensor, b: &Tensor, singular: Singular) -> Result<(Tensor, Vec<i32>)> {
+    let tail = [b.dims()[b.rank() - 2], b.dims()[b.rank() - 1]];
+    let (mut values, mut zeros) = (Values::default(), Vec::new());
+    let rights = Matrices::read(b)?;
+    let mut rights = rights.iter();
+    for (index, matrix) in Matrices::read(a)?.iter().enumerate() {
+        let factors = Factors::of(matrix);
+        refuse(op, a, index, &factors, singular)?;
+        zeros.push(factors.first_zero());
+        // None where there are no right sides: the matrix is checked all the same.
+        if let Some(right) = rights.next() {
+            let mut x = right.to_owned();
+            factors.solve_in_place(&mut x);
+            values.push_matrix(x.as_ref());
+        }
+    }
+    let x = values.into_tensor(b, &tail)?;
+    let rule = move |context: &Context<'_>, grads: &[Option<Tensor>]| {
+        let Some(dx) = &grads[0] else { return Ok(Grads::new()) };
+        let db = solved(op, &checks::transposed(context.input(0)?)?, dx, Singular::Divided)?.0;
+        let da = match context.needs(0) {
+            true => Some(db.matmul(&checks::transposed(context.output(0)?)?)?.neg()?),
+            false => None,
+        };
+        Ok(Grads::from_iter([da, Some(db)]))
+    };
+    let x = with_gradient(op, &[a, b], vec![x], Saves { inputs: 0b01, outputs: 0b1 }, rule)?.swap_remove(0);
+    Ok((x, zeros))
+}

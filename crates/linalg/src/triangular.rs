@@ -1,0 +1,99 @@
+//! Triangular linear systems.
+
+use crate::checks;
+use crate::host::{Matrices, Values};
+use crate::record::with_gradient;
+use faer::{Mat, MatRef};
+use ternion_core::autograd::{Context, Grads};
+use ternion_core::op::Saves;
+use ternion_core::{Error, Result, Tensor};
+
+/// Which triangle of a matrix is taken, and on which side of `x` it stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TriangularOptions {
+    /// The upper triangle, not the lower one.
+    pub upper: bool,
+    /// `a x = b`, not `x a = b`.
+    pub left: bool,
+    /// The diagonal is 1, whatever the matrix has there.
+    pub unitriangular: bool,
+}
+
+impl Default for TriangularOptions {
+    /// The lower triangle with its diagonal, on the left side.
+    fn default() -> TriangularOptions {
+        TriangularOptions { upper: false, left: true, unitriangular: false }
+    }
+}
+
+/// `x` with `a x = b` (or `x a = b`) of one triangle of `a`; what lies beyond it is not looked at. A 0 on the diagonal divides.
+///
+/// # Shapes
+/// `a`: `[.., n, n]`; `b`: `[.., n, k]` (`[.., k, n]` unless `left`). Axes before those broadcast.
+///
+/// # Gradient
+/// `db = a^-T dx`, `da` = the triangle of `-db x^T` (Giles 2008, 2.3.1), and gradients of it.
+///
+/// # Errors
+/// Dtypes other than f32 and f64 or that differ, a matrix that is not square, sizes that do not fit.
+pub fn solve_triangular(a: &Tensor, b: &Tensor, options: TriangularOptions) -> Result<Tensor> {
+    triangular("linalg.solve_triangular", a, b, options)
+}
+
+/// [`solve_triangular`] in the name of `op`.
+pub(crate) fn triangular(
+    op: &'static str,
+    a: &Tensor,
+    b: &Tensor,
+    options: TriangularOptions,
+) -> Result<Tensor> {
+    let size = checks::square(op, a)?;
+    let [rows, columns] = checks::matrix(op, b)?;
+    checks::same_dtype(op, a, b)?;
+    checks::same_device(op, a, b)?;
+    if size != if options.left { rows } else { columns } {
+        let detail = format!("right sides of shape {:?} for matrices of {size} x {size}", b.shape());
+        return Err(Error::invalid(op, detail));
+    }
+    let (a, b) = checks::broadcast(op, a, b)?;
+    if options.left {
+        return left(op, &a, &b, options);
+    }
+    // x a = b is a^T x^T = b^T.
+    let options = TriangularOptions { upper: !options.upper, left: true, ..options };
+    checks::transposed(&left(op, &checks::transposed(&a)?, &checks::transposed(&b)?, options)?)
+}
+
+fn left(op: &'static str, a: &Tensor, b: &Tensor, options: TriangularOptions) -> Result<Tensor> {
+    let tail = [b.dims()[b.rank() - 2], b.dims()[b.rank() - 1]];
+    let mut values = Values::default();
+    let (lefts, rights) = (Matrices::read(a)?, Matrices::read(b)?);
+    for (matrix, right) in lefts.iter().zip(rights.iter()) {
+        values.push_matrix(on_host(matrix, right, options).as_ref());
+    }
+    let x = values.into_tensor(b, &tail)?;
+    let rule = move |context: &Context<'_>, grads: &[Option<Tensor>]| {
+        let Some(dx) = &grads[0] else { return Ok(Grads::new()) };
+        let transposed = TriangularOptions { upper: !options.upper, ..options };
+        let db = left(op, &checks::transposed(context.input(0)?)?, dx, transposed)?;
+        if !context.needs(0) {
+            return Ok(Grads::from_iter([None, Some(db)]));
+        }
+        let da = db.matmul(&checks::transposed(context.output(0)?)?)?.neg()?;
+        let beside = isize::from(options.unitriangular);
+        let da = if options.upper { da.triu(beside)? } else { da.tril(-beside)? };
+        Ok(Grads::from_iter([Some(da), Some(db)]))
+    };
+    Ok(with_gradient(op, &[a, b], vec![x], Saves { inputs: 0b01, outputs: 0b1 }, rule)?.swap_remove(0))
+}
+
+fn on_host(matrix: MatRef<'_, f64>, right: MatRef<'_, f64>, options: TriangularOptions) -> Mat<f64> {
+    let mut x = right.to_owned();
+    match (options.upper, options.unitriangular) {
+        (false, false) => matrix.solve_lower_triangular_in_place(&mut x),
+        (false, true) => matrix.solve_unit_lower_triangular_in_place(&mut x),
+        (true, false) => matrix.solve_upper_triangular_in_place(&mut x),
+        (true, true) => matrix.solve_unit_upper_triangular_in_place(&mut x),
+    }
+    x
+}

@@ -1,0 +1,119 @@
+//! Norms of vectors.
+
+use crate::checks;
+use crate::record::with_gradient;
+use ternion_core::autograd::{Context, Grads, no_grad};
+use ternion_core::op::Saves;
+use ternion_core::{Axes, AxisSet, DType, Error, Result, Tensor, text};
+
+/// Along which axes a norm is formed, and in which dtype.
+#[derive(Clone, Debug, Default)]
+pub struct VectorNormOptions {
+    /// The axes; all of them where it is `None` or empty.
+    pub dim: Option<Vec<isize>>,
+    /// Whether those axes stay, with size 1.
+    pub keepdim: bool,
+    /// The floating dtype that the input is cast to first: one that holds its numbers.
+    pub dtype: Option<DType>,
+}
+
+/// The p-norms `(sum |x|^p)^(1/p)` of all orders: infinity gives the largest magnitude, -infinity the smallest, 0 the number of elements that are not 0.
+/// Neither overflows nor vanishes where the norm itself does not.
+///
+/// # Shapes
+/// Those of a reduction. Halves are computed in f32 and rounded once.
+///
+/// # Gradient
+/// `dx = dy sign(x) (|x| / y)^(p - 1)`, 0 where x is 0; at infinity it is shared by the largest ones.
+///
+/// # Errors
+/// A dtype that is not floating or does not hold the numbers of the input, axes that do not exist, no elements along them where the order is negative or infinite.
+pub fn vector_norm(x: &Tensor, order: f64, options: &VectorNormOptions) -> Result<Tensor> {
+    named_vector_norm("linalg.vector_norm", x, order, options)
+}
+
+/// [`vector_norm`] in the name of `op`.
+pub(crate) fn named_vector_norm(
+    op: &'static str,
+    x: &Tensor,
+    order: f64,
+    options: &VectorNormOptions,
+) -> Result<Tensor> {
+    let x = cast(op, x, options.dtype)?;
+    let axes = match options.dim.as_deref() {
+        None | Some([]) => AxisSet::first(x.rank()),
+        Some(dim) => Axes::from(dim).resolve(x.shape(), op)?,
+    };
+    let nothing = axes.elements(x.shape()) == 0 && axes.drop_from(x.shape()).elements() > 0;
+    if nothing && (order < 0.0 || order.is_infinite()) {
+        let detail = format!("no elements along axes {axes:?} of shape {:?} for order {order}", x.shape());
+        return Err(Error::invalid(op, detail));
+    }
+    let kept = of_order(op, &x.to_dtype(x.dtype().accumulator())?, order, axes)?.to_dtype(x.dtype())?;
+    if options.keepdim { Ok(kept) } else { kept.reshape(axes.drop_from(x.shape())) }
+}
+
+/// `x`, which must be floating, as `dtype`, which must be so too and hold its numbers.
+pub(crate) fn cast(op: &'static str, x: &Tensor, dtype: Option<DType>) -> Result<Tensor> {
+    checks::floating(op, x)?;
+    match dtype {
+        Some(dtype) if !dtype.is_float() => Err(Error::dtype(op, "dtype", dtype, "a floating dtype")),
+        Some(dtype) if dtype == x.dtype() || dtype.size() > x.dtype().size() => x.to_dtype(dtype),
+        Some(dtype) => Err(Error::invalid(
+            op,
+            text!["dtype ", dtype, " for an input of ", x.dtype(), ", expected one that holds its numbers"],
+        )),
+        None => Ok(x.clone()),
+    }
+}
+
+fn of_order(op: &'static str, x: &Tensor, order: f64, axes: AxisSet) -> Result<Tensor> {
+    if order == f64::INFINITY {
+        return x.abs()?.max_keep(axes);
+    }
+    if order == f64::NEG_INFINITY {
+        return x.abs()?.min_keep(axes);
+    }
+    let y = no_grad(|| value(&x.abs()?, order, axes))?;
+    let rule = move |context: &Context<'_>, grads: &[Option<Tensor>]| {
+        let Some(dy) = &grads[0] else { return Ok(Grads::new()) };
+        if order == 0.0 {
+            return Ok(Grads::from_elem(None, 1));
+        }
+        let dx = gradient(context.input(0)?, context.output(0)?, dy, order)?;
+        Ok(Grads::from_elem(Some(dx), 1))
+    };
+    Ok(with_gradient(op, &[x], vec![y], Saves::ALL, rule)?.swap_remove(0))
+}
+
+/// The norms of `magnitudes`, formed of their ratios to the largest one (for a negative order, the smallest one), which counts most.
+fn value(magnitudes: &Tensor, order: f64, axes: AxisSet) -> Result<Tensor> {
+    if order == 0.0 {
+        return magnitudes.ne_scalar(0i64)?.to_dtype(magnitudes.dtype())?.sum_keep(axes);
+    }
+    if order == 1.0 || axes.elements(magnitudes.shape()) == 0 {
+        return magnitudes.sum_keep(axes);
+    }
+    let unit = if order > 0.0 { magnitudes.max_keep(axes)? } else { magnitudes.min_keep(axes)? };
+    let useless = unit.eq_scalar(0i64)?.logical_or(&unit.eq_scalar(f64::INFINITY)?)?;
+    let unit = unit.masked_fill(&useless, 1i64)?;
+    let ratios = magnitudes.div(&unit)?;
+    let ratio = match order == 2.0 {
+        true => ratios.square()?.sum_keep(axes)?.sqrt()?,
+        false => ratios.powf(order)?.sum_keep(axes)?.powf(1.0 / order)?,
+    };
+    ratio.mul(&unit)
+}
+
+fn gradient(x: &Tensor, y: &Tensor, dy: &Tensor, order: f64) -> Result<Tensor> {
+    if order == 1.0 {
+        return dy.mul(&x.sign()?);
+    }
+    // Where the norm is 0, every divisor that is not gives the gradient 0.
+    let divisor = y.masked_fill(&y.eq_scalar(0i64)?, 1i64)?;
+    if order == 2.0 {
+        return dy.mul(&x.div(&divisor)?);
+    }
+    let ratios = x.abs()?.div(&divisor)?.masked_fill(&x.eq_scalar(0i64)?, 1i64)?;
+    dy.mul(&x.sign()?.mul(&ratios.powf(order - 1.0)?)?)
+}
