@@ -4,7 +4,7 @@ from builtins import bool as _bool, float as _float, int as _int
 from collections.abc import Sequence
 from typing import Any, overload
 
-from . import amp as amp, autograd as autograd, cuda as cuda, data as data, formats as formats, models as models, nn as nn, optim as optim, testing as testing, train as train, utils as utils
+from . import amp as amp, autograd as autograd, cuda as cuda, data as data, formats as formats, metrics as metrics, models as models, nn as nn, optim as optim, testing as testing, train as train, utils as utils
 from ._files import load as load, save as save
 from ._random import get_rng_state as get_rng_state, set_rng_state as set_rng_state
 from ._capture import CapturedStep as CapturedStep, capture as capture

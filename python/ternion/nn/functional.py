@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod as _prod
 from typing import Any
 
 from .._functions.methods import function_of as _function_of
@@ -43,7 +44,8 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
         ValueError: last axes of other sizes than the weight's.
     """
     outer = input1.shape[:-1]
-    rows, others = input1.reshape(-1, input1.shape[-1]), input2.reshape(-1, input2.shape[-1])
+    count = _prod(outer)
+    rows, others = input1.reshape(count, input1.shape[-1]), input2.reshape(_prod(input2.shape[:-1]), input2.shape[-1])
     output = _einsum("bi,oij,bj->bo", rows, weight, others).reshape(*outer, weight.shape[0])
     return output if bias is None else output + bias
 
@@ -135,7 +137,7 @@ def instance_norm(
     """
     if running_mean is not None or running_var is not None or not use_input_stats:
         raise ValueError("instance_norm: running statistics, expected none: PyTorch alone has them")
-    if input.ndim < 3 or input[0, 0].numel() < 2:
+    if input.ndim < 3 or (input.numel() and _prod(input.shape[2:]) < 2):
         raise ValueError(f"instance_norm: an input of shape {tuple(input.shape)}, expected more than 1 value a channel")
     return _native.group_norm(input, input.shape[1], weight, bias, eps)
 
