@@ -33,8 +33,14 @@ fn spread(
     }
 }
 
-/// The norm of order `p` over axes.
+/// The norm of order `p` over axes. Half precision is computed in f32 and rounded once.
 fn norm(x: &Tensor, p: f64, axes: Axes, keepdim: bool) -> Result<Tensor> {
+    let dtype = x.dtype();
+    let x = &x.to_dtype(dtype.accumulator())?;
+    of_order(x, p, axes, keepdim)?.to_dtype(dtype)
+}
+
+fn of_order(x: &Tensor, p: f64, axes: Axes, keepdim: bool) -> Result<Tensor> {
     match p {
         2.0 if keepdim => x.norm_keep(axes),
         2.0 => x.norm(axes),
@@ -52,18 +58,29 @@ fn summed(x: &Tensor, axes: Axes, keepdim: bool) -> Result<Tensor> {
     if keepdim { x.sum_keep(axes) } else { x.sum(axes) }
 }
 
-/// `sum(|x|^p)^(1/p)`. No gradient flows to a 0, nor from a norm of 0: those of the powers are infinite there.
+/// `u sum(|x / u|^p)^(1/p)`, where u is the largest element, the least one for a negative p: powers of x itself may overflow or vanish. No gradient flows to
+/// a 0, nor from a norm of 0: those of the powers are infinite there.
 fn norm_of_powers(x: &Tensor, p: f64, axes: Axes, keepdim: bool) -> Result<Tensor> {
     let zeros = x.eq_scalar(0)?;
-    let powers = x.abs()?.masked_fill(&zeros, 1)?.powf(p)?;
-    let total = summed(&powers.masked_fill(&zeros, 0)?, axes.clone(), keepdim)?;
+    let sizes = x.abs()?.masked_fill(&zeros, 1)?;
+    let unit = ternion::no_grad(|| unit_of(&x.abs()?, p, &axes))?;
+    let powers = sizes.div(&unit)?.powf(p)?.masked_fill(&zeros, 0)?;
+    let total = powers.sum_keep(axes.clone())?;
     // A negative power of 0 is infinite: the norm is 0 if one element is.
-    let vanishes = match p < 0.0 {
-        true if keepdim => zeros.any_keep(axes)?,
-        true => zeros.any(axes)?,
-        false => total.eq_scalar(0)?,
-    };
-    total.masked_fill(&vanishes, 1)?.powf(1.0 / p)?.masked_fill(&vanishes, 0)
+    let vanishes = if p < 0.0 { zeros.any_keep(axes.clone())? } else { total.eq_scalar(0)? };
+    let kept = total.masked_fill(&vanishes, 1)?.powf(1.0 / p)?.mul(&unit)?.masked_fill(&vanishes, 0)?;
+    if keepdim { Ok(kept) } else { kept.sum(axes) }
+}
+
+/// What elements are divided by before their powers are formed: of those that are not finite or 0, and of nothing, 1.
+fn unit_of(sizes: &Tensor, p: f64, axes: &Axes) -> Result<Tensor> {
+    let nothing = sizes.sum_keep(axes.clone())?.zeros_like()?;
+    if sizes.elements() == 0 {
+        return nothing.add_scalar(1);
+    }
+    let unit = if p > 0.0 { sizes.max_keep(axes.clone())? } else { sizes.min_keep(axes.clone())? };
+    let is_plain = unit.gt_scalar(0)?.logical_and(&unit.lt_scalar(f64::INFINITY)?)?;
+    is_plain.where_(&unit, &nothing.add_scalar(1)?)
 }
 
 #[pymethods]
