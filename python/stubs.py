@@ -267,7 +267,7 @@ def native():
     text += "def _random_position(device: Any = None) -> tuple[_int, _int]: ...\ndef _set_random_position(position: tuple[_int, _int], device: Any = None) -> None: ...\n"
     text += "def _load_gpt2(*args: Any) -> tuple[dict[str, Any], dict[str, Tensor]]: ...\ndef _save_gpt2(*args: Any) -> None: ...\n"
     text += "def _choose(*args: Any) -> list[_int]: ...\ndef _save(path: Any, tensors: dict[str, Tensor], texts: dict[str, str]) -> None: ...\n"
-    text += "def _load(path: Any, device: Any, name: str) -> tuple[dict[str, Tensor], dict[str, str]]: ...\n"
+    text += "def _load(path: Any, device: Any, name: str) -> tuple[dict[str, Tensor], dict[str, str], list[str]]: ...\n"
     text += "def _grad(*args: Any) -> list[Any]: ...\n"
     text += "_functional: Any\n_data: Any\n_train: Any\n_trust: Any\n_Rotary: Any\n__version__: str\n"
     dtypes = [name for name in names_of(_ternion) if isinstance(getattr(_ternion, name), _ternion.dtype)]
