@@ -131,6 +131,7 @@ class _Built(Optimizer):
             with enable_grad():
                 loss = closure()
         note_step(self)
+        self._look_at_first_step(self.strict)
         self._follow()
         for group, steps in zip(self.param_groups, self._steps):
             self._warned |= steps.step(_number(group["lr"]), group["maximize"], self.strict, self._warned)
