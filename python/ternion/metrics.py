@@ -1,4 +1,7 @@
-"""How good predictions are: accuracy, and for classes a confusion matrix, precision, recall and F1; R2 of numbers. Tensors or arrays are taken; numbers of Python come back."""
+"""How good predictions are: accuracy, and for classes a confusion matrix, precision, recall and F1; R2 of numbers.
+
+Tensors or arrays are taken; numbers of Python come back.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +47,8 @@ def accuracy(prediction: Any, target: Any, top_k: int = 1) -> float:
         return (given == right).double().mean().item()
     scores, right = _pair("accuracy", prediction, target)
     if scores.ndim != 2 or right.ndim != 1 or len(scores) != len(right) or not 1 <= top_k <= scores.shape[1]:
-        raise ValueError(f"accuracy: scores of shape {list(scores.shape)}, targets of shape {list(right.shape)} and top_k {top_k}, expected [examples, classes]")
+        told = f"scores of shape {list(scores.shape)}, targets of shape {list(right.shape)} and top_k {top_k}"
+        raise ValueError(f"accuracy: {told}, expected [examples, classes], [examples] and at most as many as there are classes")
     return (scores.topk(top_k, 1).indices == right.to(int64).unsqueeze(1)).any(1).double().mean().item()
 
 

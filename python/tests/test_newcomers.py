@@ -35,7 +35,8 @@ def test_layers_of_no_examples():
     assert nn.TransformerDecoderLayer(4, 2, 8, batch_first=True)(empty, ternion.zeros(0, 5, 4)).shape == (0, 3, 4)
     assert nn.TransformerBlock(4, 2)(empty).shape == (0, 3, 4)
     assert models.GPT(vocabulary=5, context=8, layers=1, heads=2, width=4)(ternion.zeros(0, 3, dtype=ternion.int64)).shape == (0, 3, 5)
-    for layer, shape in ((nn.InstanceNorm1d(2), (0, 2, 4)), (nn.InstanceNorm2d(2), (0, 2, 4, 4)), (nn.GroupNorm(1, 2), (0, 2, 4)), (nn.BatchNorm1d(2), (0, 2)), (nn.LayerNorm(4), (0, 4))):
+    norms = [(nn.InstanceNorm1d(2), (0, 2, 4)), (nn.InstanceNorm2d(2), (0, 2, 4, 4)), (nn.GroupNorm(1, 2), (0, 2, 4)), (nn.BatchNorm1d(2), (0, 2))]
+    for layer, shape in (*norms, (nn.LayerNorm(4), (0, 4))):
         assert layer(ternion.zeros(*shape)).shape == shape
     with pytest.raises(ValueError, match="more than 1 value a channel"):
         nn.InstanceNorm1d(2)(ternion.zeros(3, 2, 1))
@@ -158,7 +159,10 @@ def test_measures_of_classes():
     assert precision == [0.5, 1.0, 0.0] and recall == [1.0, 0.5, 0.0] and np.allclose(f1, [2 / 3, 2 / 3, 0])
     assert math.isclose(measures.f1_score(scores, target), 4 / 9)
     assert measures.confusion_matrix([0], [1], 4).shape == (4, 4)
-    for call in (lambda: measures.accuracy([0.5], [1]), lambda: measures.accuracy([], []), lambda: measures.accuracy(scores, target, top_k=4), lambda: measures.confusion_matrix([-1], [0])):
+    for call in (
+        lambda: measures.accuracy([0.5], [1]), lambda: measures.accuracy([], []), lambda: measures.accuracy(scores, target, top_k=4),
+        lambda: measures.confusion_matrix([-1], [0]),
+    ):  # fmt: skip
         with pytest.raises(ValueError, match="expected"):
             call()
 

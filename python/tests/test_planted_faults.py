@@ -124,7 +124,7 @@ def test_an_optimizer_of_ones_own_of_some_of_the_parameters():
 def test_a_layer_that_is_repeated_by_a_list():
     model = nn.Sequential(*[nn.Linear(8, 8)] * 3)
     _, told = watched(model)
-    assert told == ["StatsMonitor: 0, 1, 2 are one Linear: its parameters are used 3 times; make a layer for each place ([layer] * n repeats one), unless that is meant"]
+    assert len(told) == 1 and told[0].startswith("StatsMonitor: 0, 1, 2 are one Linear: its parameters are used 3 times; make a layer for each place")
     relu = nn.ReLU()
     assert watched(nn.Sequential(nn.Linear(8, 8), relu, nn.Linear(8, 8), relu))[1] == []
 
@@ -140,7 +140,8 @@ class Branches(nn.Module):
 @pytest.mark.parametrize("cut", [lambda x: x.detach(), lambda x: ternion.tensor(x.detach().numpy())])
 def test_a_branch_that_is_detached(cut):
     found = watched(Branches(cut))[0]["MissingGradient"]
-    assert found.layer == "other" and "the layer was computed, but nothing came back from the loss" in found.text and "other.weight and other.bias" in found.text
+    assert found.layer == "other" and "the layer was computed, but nothing came back from the loss" in found.text
+    assert "other.weight and other.bias" in found.text
 
 
 def test_a_layer_that_is_not_used():

@@ -95,7 +95,7 @@ def labels(y: Any, what: str) -> Array:
 
 
 def without_one_hot(y: Any, outputs: int) -> Any:
-    """The places of the ones, where every row of `y` has a 1 at one of the outputs and 0 at the others: labels in the form of other frameworks. Else `y` itself."""
+    """The places of the ones, where every row of `y` has a 1 at one of the outputs and 0 at the others; else `y` itself."""
     if outputs < 2 or tuple(getattr(y, "shape", ()))[1:] != (outputs,):
         return y
     found = _array(y, "fit", "y")

@@ -63,7 +63,8 @@ class MLP(Estimator):
         layer_widths: of input, hidden layers and output, one by one; or
         widths: the same as a list.
         task: "classification", "regression", or "auto": labels (whole numbers, bools, strings) make a classifier, numbers with a point a regressor.
-        epochs, batch_size, learning_rate, verbose: of `fit`, where it is not told otherwise. By default there are so many epochs that 3,000 steps are made, from 5 to 200.
+        epochs, batch_size, learning_rate, verbose: of `fit`, where it is not told otherwise. By default there are so many epochs that
+            3,000 steps are made, from 5 to 200.
         random_state: a number that decides first weights and the order of the examples in `fit`; by default the device's random numbers do.
         warm_start: whether `fit` goes on from the weights that are there, instead of beginning anew.
         device: where it computes.

@@ -196,13 +196,14 @@ class Optimizer:
             return ""
         them, are = ("it", "it is") if len(names) == 1 else ("them", "they are")
         return (
-            f"{type(self).__name__}: {_few(names)}: gradients come to {them}, but no optimiser has {them}: look at what parameters() or the list that was given "
-            f"leaves out, or freeze {them} by requires_grad_(False) if {are} not to be trained"
+            f"{type(self).__name__}: {_few(names)}: gradients come to {them}, but no optimiser has {them}: look at what parameters() or the list "
+            f"that was given leaves out, or freeze {them} by requires_grad_(False) if {are} not to be trained"
         )
 
     def _told_of_scale(self) -> str:
         scale = pending_scale(self)
-        return f"{type(self).__name__}: the gradients are those of a loss times {scale:g}, by a GradScaler: call its step(optimizer), or unscale_(optimizer) before" if scale else ""
+        told = f"the gradients are those of a loss times {scale:g}, by a GradScaler: call its step(optimizer), or unscale_(optimizer) before"
+        return f"{type(self).__name__}: {told}" if scale else ""
 
     def _between_hooks(self, step: Any, args: Any, kwargs: Any) -> Any:
         args = (self, *args)

@@ -4,8 +4,8 @@
     writer.add_scalar("loss", loss.item(), step)
     writer.close()
 
-An event file is a row of records: length, masked CRC-32C of the length, data, masked CRC-32C of the data (TensorFlow's `record_writer.h`). The data is a protocol
-buffer, `tensorflow.Event`, of which scalars need six fields.
+An event file is a row of records: length, masked CRC-32C of the length, data, masked CRC-32C of the data (TensorFlow's `record_writer.h`). The data is
+a protocol buffer, `tensorflow.Event`, of which scalars need six fields.
 """
 
 from __future__ import annotations

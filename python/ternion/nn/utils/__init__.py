@@ -154,8 +154,10 @@ class StatsMonitor:
                 for warning in report.warnings:
                     print(warning)
 
-    What is wrong is told in sentences that name the layer: outputs or gradients that explode or vanish, dead ReLUs, NaN and where it begins, gradients that are missing or 0, weights
-    that the optimiser does not have, steps that are too large or too small. A layer that stands at several places of a list is told at once, by a warning. `print(report)` shows a table of all layers. A fault that stays is told again at ever larger distances. A step that is not looked at
+    What is wrong is told in sentences that name the layer: outputs or gradients that explode or vanish, dead ReLUs, NaN and where it begins, gradients
+    that are missing or 0, weights that the optimiser does not have, steps that are too large or too small. A layer that stands at several places of a
+    list is told at once, by a warning.
+    `print(report)` shows a table of all layers. A fault that stays is told again at ever larger distances. A step that is not looked at
     costs what it costs without; one that is captured for its replay cannot be.
 
     Args:
