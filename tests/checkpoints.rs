@@ -2,7 +2,7 @@
 
 use ternion::prelude::*;
 use ternion_core::autograd::GradOptions;
-use ternion_core::{checkpoint, grad};
+use ternion_core::{checkpoint, grad, no_grad};
 
 fn leaf(values: &[f64], device: &Device) -> Result<Tensor> {
     Tensor::from_slice(values, [values.len()], device)?.requires_grad()
@@ -351,5 +351,33 @@ fn an_argument_that_is_read_by_no_op_may_not_change_either() -> Result<()> {
         text.starts_with("backward of checkpoint: input 1 with shape [1] was changed in place"),
         "{text}"
     );
+    Ok(())
+}
+
+/// What a segment changes in place outside changes once: memory that an op makes, a view of what was changed before and a tensor that it changes itself are told apart.
+#[test]
+fn tensors_from_outside_that_a_segment_changes_in_place_change_once() -> Result<()> {
+    let device = ternion::cpu()?;
+    let running = Tensor::zeros([2], DType::F64, &device)?;
+    let weight = leaf(&[2.0, 3.0], &device)?;
+    // Changed before, as by an optimizer's step: a view of it is no change.
+    no_grad(|| weight.mul_scalar_(1.0))?;
+    let (counted, used, x) = (running.clone(), weight.clone(), leaf(&[1.0, 2.0], &device)?);
+    let segment = move |inputs: &[Tensor]| {
+        no_grad(|| {
+            counted.mul_scalar_(0.5)?;
+            counted.add_(&inputs[0].detach())?;
+            // Memory of the segment's own.
+            let own = inputs[0].detach().mul_scalar(2.0)?;
+            own.add_scalar_(1.0)
+        })?;
+        Ok(vec![inputs[0].mul(&used.reshape([2])?)?])
+    };
+    let loss = checkpoint(segment, &[&x])?.remove(0).sum_all()?;
+    assert_eq!(running.to_vec::<f64>()?, [1.0, 2.0]);
+    let gradients = loss.backward()?;
+    assert_eq!(running.to_vec::<f64>()?, [1.0, 2.0], "the second run is undone");
+    assert_eq!(gradients.get(&x).expect("of x").to_vec::<f64>()?, [2.0, 3.0]);
+    assert_eq!(gradients.get(&weight).expect("of the weight").to_vec::<f64>()?, [1.0, 2.0]);
     Ok(())
 }

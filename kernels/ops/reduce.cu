@@ -104,8 +104,33 @@ struct Mean : Sum {
 struct SumSquares : Sum {
     static INLINE C enter(C x, u64) { return product_of(x, x); }
 };
-struct Norm : SumSquares {
-    static INLINE C leave(C acc, double) { return sqrt_of(acc); }
+// Sums of squares of numbers whose squares overflow, of those between, and of those whose squares vanish, the first and the last scaled (Blue 1978).
+struct Squares {
+    C large, middle, small;
+};
+struct Norm {
+    typedef Squares Acc;
+    static constexpr bool IS_DOUBLE = sizeof(C) == 8;
+    // Powers of two: of the bounds between the three, and of the scales.
+    static constexpr C LARGE = IS_DOUBLE ? C(0x1p400) : C(0x1p50), SMALL = IS_DOUBLE ? C(0x1p-400) : C(0x1p-50);
+    static constexpr C DOWN = IS_DOUBLE ? C(0x1p-600) : C(0x1p-76), UP = IS_DOUBLE ? C(0x1p600) : C(0x1p88);
+    static INLINE Squares start() { return Squares{C(0), C(0), C(0)}; }
+    static INLINE Squares enter(C x, u64) {
+        C size = abs_of(x);
+        bool is_large = size > LARGE, is_small = size < SMALL;
+        C scaled = is_large ? x * DOWN : is_small ? x * UP : x;
+        C square = product_of(scaled, scaled);
+        return Squares{is_large ? square : C(0), is_large || is_small ? C(0) : square, is_small ? square : C(0)};
+    }
+    static INLINE Squares merge(Squares a, Squares b) {
+        return Squares{sum_of(a.large, b.large), sum_of(a.middle, b.middle), sum_of(a.small, b.small)};
+    }
+    static INLINE C leave(Squares acc, double) {
+        // NaN is in the middle.
+        if (acc.large > C(0)) return sqrt_of(acc.large + acc.middle * DOWN * DOWN) * (C(1) / DOWN);
+        if (acc.middle != C(0)) return sqrt_of(acc.middle + acc.small * (C(1) / UP) * (C(1) / UP));
+        return sqrt_of(acc.small) * (C(1) / UP);
+    }
 };
 struct MaxAbs : Plain<C> {
     static INLINE C start() { return C(0); }

@@ -130,6 +130,8 @@ def main():
     parser.add_argument("--eager", action="store_true", help="runs each step op by op, and records none")
     parser.add_argument("--json", help="writes the results")
     arguments = parser.parse_args()
+    # A path where nothing can be written is told before the training.
+    results = open(arguments.json, "w", encoding="utf-8") if arguments.json else None
     device = ternion.device(arguments.device)
     ternion.manual_seed(arguments.seed)
     model = model_of(arguments.model, arguments.hidden, device)
@@ -142,9 +144,10 @@ def main():
     # All images but those of the first step.
     images = arguments.epochs * len(split) - min(arguments.batch, len(split))
     speed = images / seconds if steps > 1 else None
-    print(f"{speed or 0:.0f} images/s, test accuracy {accuracy * 100:.2f} %")
-    if arguments.json:
-        with open(arguments.json, "w", encoding="utf-8") as file:
+    told = "speed not measured: of one step alone" if speed is None else f"{speed:.0f} images/s"
+    print(f"{told}, test accuracy {accuracy * 100:.2f} %")
+    if results is not None:
+        with results as file:
             json.dump({"device": str(device), "test_accuracy": accuracy, "train_seconds": seconds, "images_per_second": speed}, file, indent=2)
 
 

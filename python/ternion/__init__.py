@@ -101,7 +101,7 @@ def seed(number: int | None = None) -> int:
 if hasattr(_os, "register_at_fork"):
     _os.register_at_fork(after_in_child=_ternion._forked)
 
-from . import amp, autograd, cuda, data, formats, linalg, models, nn, optim, special, testing, train, utils  # noqa: E402,F401
+from . import amp, autograd, cuda, data, formats, linalg, metrics, models, nn, optim, special, testing, train, utils  # noqa: E402,F401
 # Functions of layers that PyTorch has under both names.
 _OF_LAYERS = """
 adaptive_avg_pool1d avg_pool1d bilinear celu conv1d conv2d conv_transpose1d conv_transpose2d cosine_similarity dropout group_norm hardshrink layer_norm

@@ -13,6 +13,7 @@ from typing import Any
 from . import _ternion
 from ._size import Size
 from ._ternion import Tensor, device as _device, dtype as _dtype
+from ._warnings import warn_caller
 
 # What is no dict of tensors alone is told in the header of the file, under this name, as JSON. Reading it makes numbers, texts and containers of Python, and
 # nothing else: no code runs.
@@ -76,7 +77,17 @@ class _Writer:
         return known
 
 
-def _built(tree: Any, tensors: dict[str, Tensor]) -> Any:
+def _placed(told: str, place: Any) -> Any:
+    """A device that was saved; where there is none of its kind here, the one that tensors are put on."""
+    try:
+        return _device(told)
+    except (RuntimeError, ValueError):
+        if place is None:
+            raise ValueError(f"the device {told} is not there: map_location names one to be in its place") from None
+        return _device(place)
+
+
+def _built(tree: Any, tensors: dict[str, Tensor], place: Any = None) -> Any:
     if not isinstance(tree, dict):
         return tree
     ((kind, told),) = tree.items()
@@ -88,10 +99,10 @@ def _built(tree: Any, tensors: dict[str, Tensor]) -> Any:
             raise ValueError(told)
         return found
     if kind == "device":
-        return _device(told)
+        return _placed(told, place)
     if kind == "dict":
-        return {key: _built(item, tensors) for key, item in told}
-    return {"list": list, "tuple": tuple, "size": Size}[kind](_built(item, tensors) for item in told)
+        return {key: _built(item, tensors, place) for key, item in told}
+    return {"list": list, "tuple": tuple, "size": Size}[kind](_built(item, tensors, place) for item in told)
 
 
 def _is_place(value: Any) -> bool:
@@ -122,7 +133,7 @@ def save(path: Any, state: Any) -> None:
 
     Raises:
         TypeError: something in it that is none of these, a file of text.
-        ValueError: a list or dict that holds itself.
+        ValueError: a list or dict that holds itself, a tensor under the key "__metadata__", which the format takes.
         OSError: the file cannot be written.
     """
     if not _is_place(path) or isinstance(state, (str, os.PathLike)):
@@ -142,12 +153,42 @@ def save(path: Any, state: Any) -> None:
 def _of_file(path: Any, device: Any, name: str) -> tuple[dict[str, Tensor], dict[str, str]]:
     """What a file holds; `name` is what messages call it."""
     try:
-        return _ternion._load(path, device, name)
+        tensors, texts, left_out = _ternion._load(path, device, name)
     except OSError:
-        if not (os.path.isfile(path) and _is_pickle(Path(path))):
+        cause = _other_format(Path(path)) if os.path.isfile(path) else None
+        if cause is None:
             raise
-        cause = "a pickle of PyTorch, which would run code: save it there with safetensors.torch.save_file"
         raise OSError(f"{name}: {cause}") from None
+    if left_out:
+        warn_caller(f"load: {name}: left out, as there are no tensors of these dtypes: {', '.join(left_out[:8])}{', ..' if len(left_out) > 8 else ''}")
+    return tensors, texts
+
+
+# What files of other formats begin with, and what to do with them.
+_BEGINS = {
+    b"\x93NUMPY": "an array of NumPy: ternion.from_numpy(numpy.load(..)) makes a tensor of it",
+    b"\x89HDF\r\n\x1a\n": "an HDF5 file (of Keras, for one): read it with h5py, and its arrays with ternion.tensor",
+    b"GGUF": "a GGUF file (of llama.cpp), whose weights are quantised: take the model's safetensors file",
+    b"version https://git-lfs": "a pointer of Git LFS in the place of a file: `git lfs pull` fetches that",
+    b"<!DOCTYPE": "a page of the web, not the file: look at the address that it was downloaded from",
+    b"<html": "a page of the web, not the file: look at the address that it was downloaded from",
+}
+
+
+def _other_format(path: Path) -> str | None:
+    """What a file is that is no safetensors file, as far as its beginning tells."""
+    try:
+        if _is_pickle(path):
+            return "a pickle of PyTorch, which would run code: save it there with safetensors.torch.save_file"
+        if zipfile.is_zipfile(path):
+            with zipfile.ZipFile(path) as archive:
+                is_of_arrays = any(name.endswith(".npy") for name in archive.namelist())
+            return "arrays of NumPy (npz): numpy.load(..) reads them" if is_of_arrays else "a zip archive: unpack it first"
+        with path.open("rb") as file:
+            begin = file.read(32)
+    except (OSError, zipfile.BadZipFile):
+        return None
+    return next((cause for known, cause in _BEGINS.items() if begin.startswith(known)), None)
 
 
 def _is_pickle(path: Path) -> bool:
@@ -184,6 +225,8 @@ def _name(place: Any) -> str:
 def load(path: Any, device: Any = None, *, map_location: Any = None, weights_only: bool = True) -> Any:
     """What `save` wrote, or the tensors of another safetensors file by their keys: `model.load_state_dict(ternion.load(path))`.
 
+    Tensors of dtypes that there are not here are left out, which a warning tells.
+
     Args:
         path: the name of the file, or an object with `read`, as an open file or io.BytesIO, which is read to its end.
         device: where the tensors are to be; by default where tensors are made.
@@ -193,13 +236,14 @@ def load(path: Any, device: Any = None, *, map_location: Any = None, weights_onl
     Raises:
         TypeError: neither a name nor an open file, a file of text.
         FileNotFoundError: there is no such file.
-        OSError: it cannot be read, is damaged, or holds dtypes that tensors do not have; the message names it.
+        OSError: it cannot be read, is damaged or of another format, or holds a device that is not there, without map_location; the message names it.
     """
     del weights_only
-    tensors, texts = _read(path, map_location if device is None else device)
+    place = map_location if device is None else device
+    tensors, texts = _read(path, place)
     if _TREE not in texts:
         return tensors
     try:
-        return _built(json.loads(texts[_TREE]), tensors)
+        return _built(json.loads(texts[_TREE]), tensors, place)
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise OSError(f"{_name(path)}: damaged: what it holds beside tensors cannot be read: {error!r}") from None

@@ -9,11 +9,11 @@ from typing import Any
 class _Known(weakref.ref):  # type: ignore[type-arg]
     """A parameter that has a name: a place in `_names` that is left when the parameter goes."""
 
-    __slots__ = ("name", "number")
+    __slots__ = ("name", "number", "own")
 
     def __init__(self, parameter: Any, forget: Any):
         super().__init__(parameter, forget)  # type: ignore[call-arg]
-        self.number, self.name = id(parameter), ""
+        self.number, self.name, self.own = id(parameter), "", ""
 
 
 def _forget(known: _Known) -> None:
@@ -27,17 +27,33 @@ def _forget(known: _Known) -> None:
 _names: dict[int, _Known] = {}
 
 
-def note_name(parameter: Any, name: str) -> None:
-    """A module says what it calls a parameter. What a part of it says then is shorter, and does not count."""
+def _known(parameter: Any) -> _Known:
     known = _names.get(id(parameter))
     if known is None or known() is not parameter:
         known = _names[id(parameter)] = _Known(parameter, _forget)
-    elif known.name == name or known.name.endswith(f".{name}"):
-        return
-    known.name = name
+    return known
+
+
+def note_name(parameter: Any, name: str) -> None:
+    """A module says what it calls a parameter. What a part of it says then is shorter, and does not count."""
+    known = _known(parameter)
+    if known.name != name and not known.name.endswith(f".{name}"):
+        known.name = name
+
+
+def note_owner(parameter: Any, module: str, name: str) -> None:
+    """A parameter is put into a module of this class, under this name: all that messages can say of one of which no module was asked."""
+    known = _known(parameter)
+    known.own = known.own or f"{module}.{name}"
+
+
+def all_named() -> list[tuple[Any, str]]:
+    """The parameters that are in modules, with their names."""
+    found = [(known(), known.name or f"{known.own} of a layer") for known in list(_names.values())]
+    return [(parameter, name) for parameter, name in found if parameter is not None]
 
 
 def name_of(parameter: Any) -> str | None:
     """The name of a parameter that a module was asked for."""
     known = _names.get(id(parameter))
-    return known.name if known is not None and known() is parameter else None
+    return known.name or None if known is not None and known() is parameter else None

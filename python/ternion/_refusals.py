@@ -30,11 +30,15 @@ _PHRASES = [(re.compile(own), said) for own, said in (
     (r"^unsupported operand type\(s\) for .*: '([\w.]+)' and '([\w.]+)'$", r"expected numbers or tensors, got \1 and \2"),
     (r"^bad operand type for .*: '(\w+)'$", r"expected a number or a tensor, got \1"),
     (r"^'(\w+)' object is not an instance of '(\w+)'$", r"expected a \2, got \1"),
-    (r"^only a tensor of integers with one element is an index$", r"expected numbers or tensors"),
+    (r"^only a tensor of whole numbers without axes is an index.*$", r"expected numbers or tensors"),
+    (r"^not enough values to unpack \(expected (?:at least )?(\d+), got (\d+)\)$", r"expected \1 items or axes, got \2"),
+    (r"^too many values to unpack \(expected (\d+).*\)$", r"expected \1 items or axes, got more"),
     (r"^not all arguments converted during string formatting$", r"expected a number, got str"),
     (r"^'(\w+)' object has no attribute '\w+'$", r"expected a tensor, got \1"),
 )]  # fmt: skip
-_RENAMED = (TypeError, ValueError, IndexError, RuntimeError, AttributeError)
+_RENAMED = (TypeError, ValueError, IndexError, RuntimeError, AttributeError, OverflowError, ZeroDivisionError)
+# Messages that show what was given end here.
+_LONGEST = 4000
 
 
 @functools.lru_cache(maxsize=None)
@@ -74,6 +78,11 @@ def _unfit(function: Any, args: Any, kwargs: Any) -> str | None:
 def _refusal(name: str, function: Any, error: Any, args: Any, kwargs: Any) -> Any:
     """The error that is to be raised in place of one that came out of a function of this name; None to leave it as it is."""
     kind, text = type(error), str(error)
+    if kind in (OverflowError, ZeroDivisionError):
+        return ValueError(f"{name}: {_out_of_range(function, args, kwargs)}")
+    if len(text) > _LONGEST and kind in _RENAMED:
+        text = f"{text[: _LONGEST - 1000]} .. {text[-500:]}"
+        return kind(text)
     if kind not in _RENAMED or text.startswith((f"{name}: ", f"{name}(", f"{name} ", f"linalg.{name}: ")):
         return None
     if _OF_INIT.match(text):
@@ -83,10 +92,25 @@ def _refusal(name: str, function: Any, error: Any, args: Any, kwargs: Any) -> An
     if kind in (TypeError, AttributeError) or plain != text:
         unfit = _unfit(function, args, kwargs)
         if unfit is not None or said is None or said[1] not in _functions():
-            return TypeError(f"{name}: {unfit or plain}")
+            is_count = kind is ValueError and unfit is None and "items or axes" in plain
+            return (ValueError if is_count else TypeError)(f"{name}: {unfit or plain}")
     if said is not None and said[1] in _functions():
         return kind(f"{name}: {text[said.end() :]}")
     return _of_value(name, function, text, args, kwargs) if kind is ValueError else None
+
+
+def _out_of_range(function: Any, args: Any, kwargs: Any) -> str:
+    """What is said where Python's arithmetic on arguments overflows, or divides by 0: which numbers are so large, or 0."""
+    try:
+        given = inspect.signature(function).bind_partial(*args, **kwargs).arguments
+    except TypeError:
+        given = {}
+    numbers = {key: value for key, value in given.items() if isinstance(value, (int, float)) and not isinstance(value, bool)}
+    odd = {key: value for key, value in numbers.items() if value == 0 or not -(2**31) < value < 2**31} or {
+        key: value for key, value in numbers.items() if abs(value) > 300
+    }
+    named = ", ".join(f"{key} is {str(value)[:40]}" for key, value in (odd or numbers).items())
+    return f"{named or 'an argument'}, expected a number that it can be computed with"
 
 
 def _of_value(name: str, function: Any, text: str, args: Any, kwargs: Any) -> Any:

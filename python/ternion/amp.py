@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
+from ._scales import note_scaled, note_updated
 from ._scopes import no_grad
 from ._ternion import Tensor, _trust, bfloat16, dtype as _dtype, float16, float32, stack, tensor
 
@@ -164,6 +165,7 @@ class GradScaler:
             raise TypeError(f"GradScaler.scale: expected a tensor or several, got {type(outputs).__name__}")
         if not outputs.is_floating_point():
             raise TypeError(f"GradScaler.scale: a loss of {outputs.dtype}, expected a floating dtype")
+        note_scaled(self)
         loss = outputs.float() if outputs.dtype in (float16, bfloat16) else outputs
         return loss * self._factor(loss)
 
@@ -197,6 +199,10 @@ class GradScaler:
             for grad in grads:
                 grad.mul_(1.0 / self._scale)
 
+    def _knows(self, optimizer: Any) -> bool:
+        """Whether the gradients of an optimiser were unscaled since the last `update()`."""
+        return id(optimizer) in self._optimizers
+
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
         """`optimizer.step()`, after `unscale_` if that was not called; left out if a gradient is not finite.
 
@@ -225,11 +231,13 @@ class GradScaler:
         if new_scale is not None:
             self._set(float(new_scale))
             self._optimizers.clear()
+            note_updated(self)
             return
         seen = [state.is_finite for state in self._optimizers.values() if state.is_finite is not None]
         if not seen:
             raise RuntimeError("GradScaler: update() before step() or unscale_()")
         self._optimizers.clear()
+        note_updated(self)
         self.steps += 1
         if all(seen):
             self._advance()

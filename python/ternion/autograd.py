@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Union
 
 from . import _ternion
 from ._own_gradients import Function
 from ._scopes import enable_grad, inference_mode, no_grad, set_grad_enabled
-from ._ternion import Tensor, is_grad_enabled
+from ._ternion import Tensor, _trust, is_grad_enabled
 
-__all__ = ["Function", "backward", "enable_grad", "grad", "inference_mode", "is_grad_enabled", "no_grad", "set_grad_enabled"]
+__all__ = ["Function", "backward", "enable_grad", "grad", "inference_mode", "is_grad_enabled", "no_grad", "set_grad_enabled", "to_dot"]
 
 
 def __dir__() -> list[str]:
@@ -109,3 +109,24 @@ def backward(
         total = part if total is None else total + part
     if total is not None:
         total.backward(retain_graph=retain_graph, create_graph=create_graph, inputs=chosen)
+
+
+def to_dot(tensor: Tensor, names: Any = None, statistics: bool = False) -> str:
+    """The graph that computed a tensor, in Graphviz's language: ops and leaves with shapes and dtypes.
+
+        open("graph.dot", "w").write(autograd.to_dot(loss, model))   # dot -Tsvg graph.dot
+
+    Args:
+        names: a module, whose parameters are named, or a dict of tensors by their names.
+        statistics: adds those of every tensor that is still there.
+
+    Raises:
+        RuntimeError: nothing was recorded for the tensor.
+        TypeError: no tensor, or names that are none.
+    """
+    given = dict(names.named_parameters()) if hasattr(names, "named_parameters") else {} if names is None else names
+    if not isinstance(given, Mapping) or not all(isinstance(each, Tensor) for each in given.values()):
+        raise TypeError(f"to_dot: names of type {type(names).__name__}, expected a module or a dict of tensors")
+    _listed(tensor, "to_dot")
+    told: str = _trust.to_dot(tensor, [(str(name), each) for name, each in given.items()], statistics)
+    return told

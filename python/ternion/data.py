@@ -11,6 +11,7 @@ numbers of drawn examples for training and for tests.
 from __future__ import annotations
 
 import os
+import tempfile
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _ternion
@@ -61,7 +62,7 @@ if TYPE_CHECKING:
         def select(self, names: Sequence[str]) -> Table: ...
         def without(self, names: Sequence[str]) -> Table: ...
         def train_held_out(self, seed: int) -> tuple[Table, Table]: ...
-        def tensor(self, device: DeviceLike | None = None) -> Tensor: ...
+        def tensor(self, device: DeviceLike | None = None, dtype: Any = None) -> Tensor: ...
 
     class Standardisation:
         means: list[float]
@@ -103,13 +104,19 @@ if TYPE_CHECKING:
         def random(self, batch_size: int, seed: int, device: DeviceLike | None = None) -> RandomWindows: ...
         def sequential(self, batch_size: int, device: DeviceLike | None = None) -> SequentialWindows: ...
 
-    def read_csv(file: str | os.PathLike[str]) -> Table: ...
+    def read_csv(
+        file: str | os.PathLike[str], delimiter: str = ",", names: Sequence[str] | None = None, columns: Sequence[str] | None = None,
+        missing: float | str | None = None,
+    ) -> Table: ...  # fmt: skip
     def read_text(file: str | os.PathLike[str]) -> str: ...
     def train_validation(text: str) -> tuple[str, str]: ...
 else:
     Split, Batches, Table, Standardisation = _native.Split, _native.Batches, _native.Table, _native.Standardisation
     CharVocabulary, BpeTokenizer, Windows = _native.CharVocabulary, _native.BpeTokenizer, _native.Windows
     read_csv, read_text, train_validation = _native.read_csv, _native.read_text, _native.train_validation
+    # What pickle makes a Standardisation by: it looks for it here.
+    _standardisation = _native._standardisation
+    _standardisation.__module__ = __name__
 
 Source = "str | os.PathLike[str] | tuple[int, int]"
 
@@ -147,12 +154,23 @@ def fashion_mnist(source: Any = "auto") -> Images:
 def cifar10(source: Any = "auto") -> Images:
     """Small photographs, 3 x 32 x 32, in 10 classes (Krizhevsky 2009).
 
+    A directory may have the binary batches, or those of Python (`cifar-10-batches-py`), whose pickles are read without running anything in them.
+
     Raises:
         FileNotFoundError: a directory without the files.
         TypeError: a source of another kind.
-        ValueError: "synthetic", or numbers of examples: nothing is drawn in its place.
+        ValueError: "synthetic", or numbers of examples: nothing is drawn in its place; a batch of Python that holds anything but images and labels.
     """
-    return Images(*_native._cifar10(source))
+    # NumPy, which reads such batches, is asked for only here.
+    from ._cifar import batches_of_python, written_as_binary
+
+    folder = batches_of_python(source)
+    if folder is None:
+        return Images(*_native._cifar10(source))
+    with tempfile.TemporaryDirectory() as binary:
+        written_as_binary(folder, binary)
+        train, test, classes, _ = _native._cifar10(binary)
+        return Images(train, test, classes, f"data from {folder}")
 
 
 class Housing(NamedTuple):

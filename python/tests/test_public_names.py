@@ -11,13 +11,13 @@ import ternion
 MODULES = """
 ternion ternion.amp ternion.autograd ternion.cuda ternion.data ternion.formats ternion.linalg ternion.models ternion.nn ternion.nn.functional ternion.nn.init
 ternion.nn.utils ternion.nn.utils.rnn ternion.optim ternion.optim.lr_scheduler ternion.optim.swa_utils ternion.special ternion.testing ternion.train ternion.utils
-ternion.utils.checkpoint ternion.utils.data
+ternion.utils.checkpoint ternion.utils.data ternion.utils.tensorboard ternion.metrics
 """.split()
 
 #: What PyTorch has not in the module of this name.
 OWN = {
     "ternion": """
-        CapturedStep HookHandle Parameter Stats capture check checkpoint data devices elu formats gelu leaky_relu models softplus stats train
+        CapturedStep HookHandle Parameter Stats capture check checkpoint data devices elu formats gelu leaky_relu metrics models softplus stats train
     """,
     "ternion.nn": "FeedForward KeyValueCache LayerSummary ResidualBlock Rotary Summary Timeline TransformerBlock summary trace",
     "ternion.nn.modules": "FeedForward ResidualBlock Rotary TransformerBlock",
@@ -27,7 +27,8 @@ OWN = {
     "ternion.optim.swa_utils": "Ema",
     "ternion.testing": "GradcheckError compare_devices compare_models gradcheck gradgradcheck",
     "ternion.amp": "is_autocast_enabled",
-    "ternion.autograd": "is_grad_enabled",
+    "ternion.autograd": "is_grad_enabled to_dot",
+    "ternion.utils": "tensorboard",
 }
 
 #: In `torch.optim.lr_scheduler` alone.

@@ -320,7 +320,7 @@ def test_lists_without_end_are_refused():
 def test_tensors_are_formatted_as_their_number():
     assert f"{ternion.tensor(0.123456):.3f} {ternion.tensor(7):>4}" == "0.123    7"
     assert f"{ternion.tensor([1.0, 2.0])}" == "tensor([1., 2.])"
-    with pytest.raises(ValueError):
+    with pytest.raises(TypeError, match=r"of shape \[2\], expected one without axes"):
         f"{ternion.tensor([1.0, 2.0]):.3f}"
 
 

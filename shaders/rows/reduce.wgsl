@@ -80,10 +80,6 @@ fn reduce_mean(acc: f32) -> f32 {
     return acc / bitcast<f32>(params.numbers[0].x);
 }
 
-fn reduce_sqrt(acc: f32) -> f32 {
-    return sqrt_of(acc);
-}
-
 // ---------------------------------------------------------------- positions: the first of the best; the first NaN wins
 
 struct Position {

@@ -51,6 +51,10 @@ pub(crate) trait Real: Number {
     fn ceil(self) -> Self;
     /// To the nearest whole number, halves to even.
     fn round(self) -> Self;
+    /// Whether a sum of squares overflowed, or is so small that squares below the normal numbers may have lost its digits. Not where it is NaN.
+    fn is_inexact_sum_of_squares(self) -> bool;
+    /// A power of two for a magnitude, whose reciprocal is exact too; 1 for 0, infinity and NaN.
+    fn power_of_two_below(self) -> Self;
 }
 
 macro_rules! integer {
@@ -131,7 +135,7 @@ fn power<T: Number>(mut base: T, mut exponent: u64) -> T {
 }
 
 macro_rules! float {
-    ($($float:ty: $exp:path, $log:path, $log1p:path, $expm1:path, $tanh:path, $sigmoid:path, $erf:path, $cdf:path, $normal:path;)*) => {
+    ($($float:ident: $exp:path, $log:path, $log1p:path, $expm1:path, $tanh:path, $sigmoid:path, $erf:path, $cdf:path, $normal:path;)*) => {
         $(impl Number for $float {
             const ZERO: Self = 0.0;
             const ONE: Self = 1.0;
@@ -205,6 +209,20 @@ macro_rules! float {
             fn ceil(self) -> Self { <$float>::ceil(self) }
             #[inline(always)]
             fn round(self) -> Self { <$float>::round_ties_even(self) }
+            fn is_inexact_sum_of_squares(self) -> bool {
+                // 26 binary digits and more above the smallest normal number.
+                const LEAST: $float = $float::MIN_POSITIVE * ((1u64 << 26) as $float);
+                self == $float::INFINITY || self < LEAST
+            }
+            fn power_of_two_below(self) -> Self {
+                if self == 0.0 || !self.is_finite() {
+                    return 1.0;
+                }
+                // The reciprocal of the largest power of two would not be a normal number.
+                let size = self.clamp($float::MIN_POSITIVE, $float::MAX / 4.0);
+                let digits = (1 << ($float::MANTISSA_DIGITS - 1)) - 1;
+                $float::from_bits(size.to_bits() & !digits)
+            }
         })*
     };
 }

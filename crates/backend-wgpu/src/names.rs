@@ -448,7 +448,6 @@ fillings! {
     "LEAVE" => ReduceLeave {
         Plain = "reduce_identity",
         Mean = "reduce_mean",
-        SquareRoot = "reduce_sqrt",
         LogSumExp = "reduce_log_sum",
         Variance = "reduce_variance",
         Position = "position_leave",

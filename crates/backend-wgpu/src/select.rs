@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 use std::sync::Arc;
 use ternion_core::backend::{Meta, Plan, Unsupported, View};
 use ternion_core::ops::attention::{Attention, AttentionGrad};
+use ternion_core::ops::reduce::ReduceOp;
 use ternion_core::{DType, Error, Op, Result};
 
 /// That the op is run, or the reason why not.
@@ -60,6 +61,9 @@ fn select(_gpu: &Gpu, op: &Op, inputs: &[Meta<'_>]) -> Result<LaunchFn, Unsuppor
         Op::Compare(_) => Ok(ops::elementwise::run_compare),
         Op::CompareScalar(_) => Ok(ops::elementwise::run_compare_scalar),
         Op::Select(_) => Ok(ops::elementwise::run_select),
+        Op::Reduce(op) if op.op == ReduceOp::Norm => Err(Unsupported::because(
+            "one pass over squares overflows, or loses them: it is composed with a scale",
+        )),
         Op::Reduce(_) => Ok(ops::reduce::run_reduce),
         Op::Variance(_) => Ok(ops::reduce::run_variance),
         Op::CumulativeSum(_) => Ok(ops::cumulative::run),

@@ -146,9 +146,10 @@ impl Device {
         });
         let mut random = self.random();
         if let Some(drawn) = own {
-            return match random.recorder {
-                None => drawn,
-                Some(_) => {
+            // A step that another thread records does not see them.
+            return match random.recorder == Some(std::thread::current().id()) {
+                false => drawn,
+                true => {
                     Err(Error::invalid("random numbers", "of a generator's own, in a step that is recorded"))
                 }
             };

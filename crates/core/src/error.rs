@@ -267,8 +267,8 @@ impl Error {
 }
 
 impl Error {
-    /// No memory for a list in the host's own memory.
-    pub(crate) fn host_memory(requested: usize) -> Error {
+    /// No memory for so many bytes in the host's own memory, outside every device's pool.
+    pub fn host_memory(requested: usize) -> Error {
         Error::OutOfMemory { device: "host".into(), requested, in_use: 0, cached: 0, peak: 0 }
     }
 

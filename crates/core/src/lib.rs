@@ -54,4 +54,4 @@ pub use ops::unary::UnaryOp;
 pub use precision::{Precision, with_precision, without_precision};
 pub use shape::{Axes, Axis, AxisSet, IntoShape, MAX_RANK, Shape};
 pub use stats::{DeviceStats, Stats};
-pub use tensor::Tensor;
+pub use tensor::{Tensor, host_values};

@@ -315,6 +315,19 @@ impl Tensor {
     }
 }
 
+/// `count` values in the host's memory, `value` of each place: a list as long as a caller's number asks for.
+///
+/// # Errors
+/// No memory.
+pub fn host_values<T>(count: usize, value: impl FnMut(usize) -> T) -> Result<Vec<T>> {
+    let mut values = Vec::new();
+    if values.try_reserve_exact(count).is_err() {
+        return Err(Error::host_memory(count.saturating_mul(size_of::<T>())));
+    }
+    values.extend((0..count).map(value));
+    Ok(values)
+}
+
 /// Zeros in the host's memory.
 fn host_bytes(count: usize) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();

@@ -10,6 +10,8 @@ pub struct Catalog {
     pub name: &'static str,
     /// Subfolder of a data directory and of the cache in which the files are looked for.
     pub folder: &'static str,
+    /// Its folder in a directory that torchvision filled; the files are in `raw` there.
+    pub torchvision_folder: &'static str,
     /// Training images, training labels, test images, test labels.
     pub files: [RemoteFile; 4],
     /// Addresses that end in `/`, tried in order; the file name is put behind.
@@ -53,6 +55,7 @@ impl Catalog {
         Catalog {
             name: "MNIST",
             folder: "mnist",
+            torchvision_folder: "MNIST",
             files: remote_files([
                 "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
                 "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
@@ -74,6 +77,7 @@ impl Catalog {
         Catalog {
             name: "Fashion-MNIST",
             folder: "fashion-mnist",
+            torchvision_folder: "FashionMNIST",
             files: remote_files([
                 "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84",
                 "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845",
@@ -111,6 +115,11 @@ impl Catalog {
 /// The name of the unpacked file.
 pub(crate) fn plain_name(name: &str) -> &str {
     name.strip_suffix(".gz").unwrap_or(name)
+}
+
+/// The name of the unpacked file as it is written, too: `train-images.idx3-ubyte`.
+pub(crate) fn dotted_name(name: &str) -> String {
+    plain_name(name).replacen("-idx", ".idx", 1)
 }
 
 fn remote_files(sha256: [&str; 4]) -> [RemoteFile; 4] {

@@ -502,6 +502,19 @@ pub enum CellFault {
         /// What stands in the header.
         found: char,
     },
+    /// A number that becomes infinite in a dtype, or equal to another of its column.
+    #[error("{number} becomes infinite or equal to another number in {dtype}: f64 (float64) holds it")]
+    Inexact {
+        /// The number.
+        number: String,
+        /// The dtype that does not hold it.
+        dtype: String,
+    },
+    /// Names of columns that are numbers: a file without a header.
+    #[error(
+        "the header is a line of numbers, {0:?} among them: has the file no header, names of the columns are needed"
+    )]
+    NumberAsName(String),
     /// A quotation mark that nothing closes, or that is followed by text.
     #[error("quotation marks do not pair up")]
     Quotation,

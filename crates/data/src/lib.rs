@@ -85,7 +85,7 @@ pub use split::Split;
 pub use standardisation::Standardisation;
 pub use synthetic::{Part, synthetic_digits};
 pub use synthetic_shapes::{SHAPE_NAMES, synthetic_shapes};
-pub use table::{CsvConfig, Table};
+pub use table::{CsvConfig, MissingCells, Table};
 pub use text::{ByteTokenizer, CharVocabulary, Text, Tokenizer};
 pub use token_file::{TokenFile, tokenize_file};
 pub use transform::Transform;

@@ -1,6 +1,6 @@
 //! Where a data set is looked for on this machine. Opens no file and downloads nothing.
 
-use crate::catalog::{Catalog, plain_name};
+use crate::catalog::{Catalog, dotted_name, plain_name};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -61,8 +61,10 @@ impl Search {
 /// The folders of a data directory in which files of this data set may lie.
 ///
 /// The subfolder comes first: data sets of this family use the same file names.
-pub(crate) fn folders_of(directory: &Path, catalog: &Catalog) -> [PathBuf; 2] {
-    [directory.join(catalog.folder), directory.to_path_buf()]
+pub(crate) fn folders_of(directory: &Path, catalog: &Catalog) -> [PathBuf; 4] {
+    let raw = Path::new("raw");
+    let by_torchvision = directory.join(catalog.torchvision_folder).join(raw);
+    [directory.join(catalog.folder), directory.to_path_buf(), by_torchvision, directory.join(raw)]
 }
 
 /// A file of a data set as it lies in a folder: packed, plain, or both.
@@ -77,7 +79,9 @@ pub(crate) struct Copies {
 /// The four files of a data set in `folder`, with or without `.gz`, or the names of those that are missing.
 pub(crate) fn files_in(folder: &Path, catalog: &Catalog) -> Result<[Copies; 4], Vec<String>> {
     let found = catalog.files.each_ref().map(|file| {
-        let names = [file.name.as_str(), plain_name(&file.name)];
+        let dotted = dotted_name(&file.name);
+        let packed = format!("{dotted}.gz");
+        let names = [file.name.as_str(), plain_name(&file.name), &packed, &dotted];
         let mut there = names.map(|name| folder.join(name)).into_iter().filter(|path| path.is_file());
         Some(Copies { first: there.next()?, other: there.next() })
     });
@@ -156,7 +160,13 @@ mod tests {
     #[test]
     fn the_named_directory_comes_before_the_cache_and_the_subfolder_first() {
         let search = search(&[("TERNION_DATA", "/data"), ("HOME", "/home/ada")], Platform::Other);
-        let expected = ["/data/fashion-mnist", "/data", "/home/ada/.cache/ternion/fashion-mnist"];
+        let expected = [
+            "/data/fashion-mnist",
+            "/data",
+            "/data/FashionMNIST/raw",
+            "/data/raw",
+            "/home/ada/.cache/ternion/fashion-mnist",
+        ];
         assert_eq!(search.candidates(&Catalog::fashion_mnist()), expected.map(PathBuf::from));
     }
 
@@ -184,5 +194,11 @@ mod tests {
         let files = files_in(folder.path(), &catalog).unwrap();
         assert!(files[1].first.ends_with("train-labels-idx1-ubyte.gz"));
         assert_eq!(files[1].other, Some(folder.path().join("train-labels-idx1-ubyte")));
+        std::fs::rename(
+            folder.path().join("train-images-idx3-ubyte"),
+            folder.path().join("train-images.idx3-ubyte"),
+        )
+        .unwrap();
+        assert!(files_in(folder.path(), &catalog).unwrap()[0].first.ends_with("train-images.idx3-ubyte"));
     }
 }

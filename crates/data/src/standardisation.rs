@@ -2,7 +2,7 @@
 
 use crate::error::{DataError, Result};
 use crate::table::Table;
-use ternion_core::Tensor;
+use ternion_core::{DType, Tensor};
 
 /// `(x - mean) / deviation` for each column, and its inverse.
 ///
@@ -95,15 +95,23 @@ impl Standardisation {
         self.each(table, |value, mean, deviation| value * deviation + mean)
     }
 
-    /// [`restore`](Standardisation::restore) for predictions on a device: `[.., columns]` f32, and the gradient
+    /// [`restore`](Standardisation::restore) for predictions on a device: `[.., columns]` f32 or f64, and the gradient
     /// goes through.
     ///
     /// # Errors
-    /// If the last axis is not as long as there are columns, or the tensor is not f32.
+    /// If the last axis is not as long as there are columns, or the tensor is neither f32 nor f64; of f32, if a column's deviation is less than the
+    /// steps between numbers of f32 at its mean, as that of times in seconds may be: all would become equal.
     pub fn restore_tensor(&self, values: &Tensor) -> Result<Tensor> {
-        let on_device = |numbers: &[f64]| {
-            let numbers: Vec<f32> = numbers.iter().map(|&number| number as f32).collect();
-            Tensor::from_vec(numbers, [self.columns.len()], values.device())
+        if values.dtype() != DType::F64 {
+            self.check_distinct_in_f32()?;
+        }
+        let shape = [self.columns.len()];
+        let on_device = |numbers: &[f64]| match values.dtype() {
+            DType::F64 => Tensor::from_slice(numbers, shape, values.device()),
+            _ => {
+                let numbers: Vec<f32> = numbers.iter().map(|&number| number as f32).collect();
+                Tensor::from_vec(numbers, shape, values.device())
+            }
         };
         let width = values.dims().last().copied().unwrap_or(0);
         if width != self.columns.len() {
@@ -112,6 +120,20 @@ impl Standardisation {
             return Err(ternion_core::Error::invalid("restore_tensor", detail).into());
         }
         Ok(((values * on_device(&self.deviations)?)? + on_device(&self.means)?)?)
+    }
+
+    /// That f32 tells numbers apart that lie as far from each column's mean as its deviation.
+    fn check_distinct_in_f32(&self) -> Result<()> {
+        let scales = self.columns.iter().zip(self.means.iter().zip(&self.deviations));
+        for (name, (&mean, &deviation)) in scales {
+            if mean.abs() * f64::from(f32::EPSILON) > deviation {
+                let detail = format!(
+                    "column {name} of mean {mean} and deviation {deviation}: f32 does not tell its numbers apart, expected values in f64 (float64)"
+                );
+                return Err(ternion_core::Error::invalid("restore_tensor", detail).into());
+            }
+        }
+        Ok(())
     }
 
     fn each(&self, table: &Table, number: impl Fn(f64, f64, f64) -> f64) -> Result<Table> {

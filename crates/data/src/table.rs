@@ -8,13 +8,13 @@ use crate::random::Philox;
 use reading::Reading;
 use std::path::Path;
 use std::sync::Arc;
-use ternion_core::{Device, Tensor};
+use ternion_core::{DType, Device, Tensor};
 
 /// What a CSV file looks like.
 ///
 /// Everywhere: cells may stand in double quotes (a doubled one within stands for itself, a line end may not),
 /// blanks around a cell and empty lines do not count, lines end in LF or CRLF.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct CsvConfig {
     /// What separates the cells of a line, an ASCII character; a comma by default.
     pub delimiter: char,
@@ -22,11 +22,25 @@ pub struct CsvConfig {
     pub names: Option<Vec<String>>,
     /// The columns that are read, in this order; all by default. Cells of the others may hold anything.
     pub columns: Option<Vec<String>>,
+    /// What an empty cell of a column that is read is; an error by default.
+    pub missing: MissingCells,
+}
+
+/// What becomes of cells without a number.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub enum MissingCells {
+    /// They are an error.
+    #[default]
+    Refused,
+    /// They are this number, which must be finite.
+    Filled(f64),
+    /// Their lines are left out.
+    LeftOut,
 }
 
 impl Default for CsvConfig {
     fn default() -> Self {
-        CsvConfig { delimiter: ',', names: None, columns: None }
+        CsvConfig { delimiter: ',', names: None, columns: None, missing: MissingCells::Refused }
     }
 }
 
@@ -174,10 +188,53 @@ impl Table {
     /// `[rows, columns]` on a device, f32.
     ///
     /// # Errors
-    /// If the tensor cannot be made.
+    /// If a number is beyond the range of f32, or two different numbers of a column, such as times in seconds, would become equal because f32 has
+    /// no digits left behind the point for them; if the tensor cannot be made. [`to_tensor_of`](Table::to_tensor_of) takes every number in f64.
     pub fn to_tensor(&self, device: &Device) -> Result<Tensor> {
+        self.to_tensor_of(DType::F32, device)
+    }
+
+    /// `[rows, columns]` on a device, in a floating dtype.
+    ///
+    /// # Errors
+    /// As [`to_tensor`](Table::to_tensor), for this dtype; a dtype that is not floating.
+    pub fn to_tensor_of(&self, dtype: DType, device: &Device) -> Result<Tensor> {
+        let shape = [self.rows(), self.columns.len()];
+        if dtype == DType::F64 {
+            return Ok(Tensor::from_slice(&self.cells, shape, device)?);
+        }
+        if !dtype.is_float() {
+            return Err(ternion_core::Error::dtype("table", "dtype", dtype, "a floating dtype").into());
+        }
+        (0..self.columns.len()).try_for_each(|column| self.check_column(column, dtype))?;
         let values: Vec<f32> = self.cells.iter().map(|&cell| cell as f32).collect();
-        Ok(Tensor::from_vec(values, [self.rows(), self.columns.len()], device)?)
+        Ok(Tensor::from_vec(values, shape, device)?.to_dtype(dtype)?)
+    }
+
+    /// That no number of a column becomes infinite in a dtype; in f32, no two large ones equal.
+    fn check_column(&self, column: usize, dtype: DType) -> Result<()> {
+        let width = self.columns.len();
+        let cell = |row: usize| self.cells[row * width + column];
+        let fault = |row: usize| {
+            let (number, dtype) = (cell(row).to_string(), dtype.to_string());
+            self.fault(row, column, CellFault::Inexact { number, dtype })
+        };
+        let beyond = least_infinite(dtype);
+        if let Some(row) = (0..self.rows()).find(|&row| cell(row).abs() >= beyond) {
+            return Err(fault(row));
+        }
+        // Up to here f32 has all whole numbers, and what it rounds is behind the point.
+        let is_large = |&row: &usize| cell(row).abs() > 16_777_216.0;
+        let mut large: Vec<usize> = (0..self.rows()).filter(is_large).collect();
+        large.sort_by(|&left, &right| cell(left).total_cmp(&cell(right)));
+        let becomes_equal = |pair: &&[usize]| {
+            let (left, right) = (cell(pair[0]), cell(pair[1]));
+            left != right && left as f32 == right as f32
+        };
+        match large.windows(2).find(becomes_equal) {
+            Some(pair) if dtype == DType::F32 => Err(fault(pair[0].max(pair[1]))),
+            _ => Ok(()),
+        }
     }
 
     /// The rows at these positions, which exist.
@@ -204,6 +261,16 @@ impl Table {
         let (file, name) = (self.file.to_path_buf(), self.columns[column].clone());
         DataError::Cell { file, line, column: column + 1, name, fault }
     }
+}
+
+/// The least number that becomes infinite in a floating dtype: half a step above its largest one.
+fn least_infinite(dtype: DType) -> f64 {
+    let (digits, exponent) = match dtype {
+        DType::F16 => (11, 16),
+        DType::BF16 => (8, 128),
+        _ => (24, 128),
+    };
+    2f64.powi(exponent) * (1.0 - 2f64.powi(-digits - 1))
 }
 
 fn index_of(name: &str, columns: &[String], file: &Path) -> Result<usize> {

@@ -254,6 +254,46 @@ fn a_layer_that_is_left_out_of_the_loss_is_named() -> Result<()> {
     Ok(())
 }
 
+/// An optimizer that was given some of the parameters only.
+#[test]
+fn a_layer_that_the_optimizer_does_not_have_is_named() -> Result<()> {
+    let device = device();
+    let model = Mlp::new([8, 16, 4], &device)?;
+    let (input, target) = pair(&[16, 8], &[16, 4], &device)?;
+    let config = SGDConfig { lr: 0.1, ..Default::default() };
+    let mut sgd = SGD::new(model.layers[0].parameters(), config)?;
+    let report = reports(&model, &mut sgd, (&input, &target), 1)?.remove(0);
+    assert_eq!(faults(&report), [(Fault::NotUpdated, "layers.1")], "{report}");
+    assert!(
+        report.to_string().contains("layers.1.weight: its gradient is not 0, but the step left it as it was"),
+        "{report}"
+    );
+    // One that is frozen is meant to stay.
+    model.layers[1].parameters().iter().for_each(ternion_nn::Param::freeze);
+    quiet(&reports(&model, &mut sgd, (&input, &target), 1)?);
+    Ok(())
+}
+
+/// A layer that is computed, and whose output is detached: the words are others than of one that is not computed.
+#[test]
+fn a_layer_behind_which_a_branch_is_detached_is_named() -> Result<()> {
+    let device = device();
+    let model = Mlp::new([8, 8, 8], &device)?;
+    let (input, target) = pair(&[16, 8], &[16, 8], &device)?;
+    let mut monitor = StatsMonitor::new(each_step())?;
+    let loss = monitor.watch(&model, 0, || {
+        let cut = model.layers[1].forward(&input)?.detach();
+        model.layers[0].forward(&input)?.add(&cut)?.mse_loss(&target, Reduction::Mean)
+    })?;
+    let report = monitor.report(&loss.backward()?)?.expect("a step that is looked at");
+    assert_eq!(faults(&report), [(Fault::MissingGradient, "layers.1")], "{report}");
+    assert!(
+        report.to_string().contains("the layer was computed, but nothing came back from the loss"),
+        "{report}"
+    );
+    Ok(())
+}
+
 #[test]
 fn learning_rates_that_are_far_off_are_told() -> Result<()> {
     let device = device();

@@ -11,13 +11,15 @@ use pyo3::prelude::*;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, LazyLock, OnceLock, Weak};
-use ternion::autograd::TensorId;
+use ternion::autograd::{DotOptions, TensorId};
 use ternion::nn::Param;
 use ternion::{GradOptions, Gradients, Tensor, grad};
 
 /// Where the gradient of a tensor is gathered.
 #[derive(Default)]
 pub struct Slot {
+    /// The number of the backward pass that gathered last; 0 before.
+    turn: AtomicU64,
     grad: Mutex<Option<Py<PyTensor>>>,
     /// Of a parameter alone: most tensors do without.
     param: OnceLock<Box<Trained>>,
@@ -69,6 +71,34 @@ impl std::ops::Deref for OwnSlot {
 }
 
 static NEXT_HOOK: AtomicU64 = AtomicU64::new(0);
+/// The number of the next backward pass.
+static NEXT_TURN: AtomicU64 = AtomicU64::new(1);
+
+/// The number of the backward pass that last gathered a gradient in a tensor; 0 if none has.
+#[pyfunction]
+fn backward_number(tensor: &Bound<'_, PyTensor>) -> u64 {
+    tensor.get().slot.turn.load(Relaxed)
+}
+
+/// The graph that computed a tensor, in Graphviz's language, with names of tensors that are shown at the leaf or at the op that computed it.
+#[pyfunction]
+fn to_dot(
+    py: Python<'_>,
+    tensor: &Bound<'_, PyTensor>,
+    names: Vec<(String, Py<PyTensor>)>,
+    statistics: bool,
+) -> Outcome<String> {
+    let tensor = tensor.get().tensor();
+    let names: Vec<(String, Tensor)> =
+        names.into_iter().map(|(name, named)| (name, named.get().tensor())).collect();
+    wait(py, || tensor.to_dot_with(DotOptions { statistics, names: &names }))
+}
+
+/// Puts the functions into the module `_trust`.
+pub fn register_trust(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(backward_number, module)?)?;
+    module.add_function(wrap_pyfunction!(to_dot, module)?)
+}
 
 impl Slot {
     pub fn get(&self, py: Python<'_>) -> Option<Py<PyTensor>> {
@@ -198,8 +228,10 @@ fn places(gradients: &Gradients) -> Vec<(TensorId, Arc<Slot>)> {
 
 fn gather(py: Python<'_>, gradients: &Gradients) -> Outcome<()> {
     let by_id: HashMap<TensorId, &Tensor> = gradients.iter().collect();
+    let turn = NEXT_TURN.fetch_add(1, Relaxed);
     for (id, slot) in places(gradients) {
         slot.gather(py, by_id[&id])?;
+        slot.turn.store(turn, Relaxed);
     }
     Ok(())
 }

@@ -2,18 +2,18 @@
 
 use crate::arguments::Seed;
 use crate::device::{DeviceArgument, or_default};
-use crate::error::{Failure, Outcome};
+use crate::dtype::DTypeArgument;
+use crate::error::{Failure, Outcome, os_error};
 use crate::expected::of;
 use crate::run::{wait, wait_apart};
 use crate::tensor::PyTensor;
 use parking_lot::Mutex;
-use pyo3::exceptions::{PyFileNotFoundError, PyOSError};
+use pyo3::exceptions::PyFileNotFoundError;
 use pyo3::prelude::*;
-use std::io::ErrorKind;
 use std::path::PathBuf;
 use ternion::data::{
-    BatchIterator, Batches, CaliforniaHousing, Cifar10, DataError, DataSource, LastBatch, Mnist, Split,
-    Standardisation, Table, Transform,
+    BatchIterator, Batches, CaliforniaHousing, Cifar10, CsvConfig, DataError, DataSource, LastBatch,
+    MissingCells, Mnist, Split, Standardisation, Table, Transform,
 };
 use ternion::{DType, Tensor};
 
@@ -24,10 +24,8 @@ impl From<DataError> for Failure {
             DataError::NotFound { .. } | DataError::Missing { .. } => {
                 PyFileNotFoundError::new_err(message).into()
             }
-            DataError::Io { source, .. } if source.kind() == ErrorKind::NotFound => {
-                PyFileNotFoundError::new_err(message).into()
-            }
-            DataError::Io { .. } => PyOSError::new_err(message).into(),
+            DataError::Io { source, .. } => os_error(source.raw_os_error(), message).into(),
+            DataError::Tensor(error) => Failure::from(*error),
             _ => Failure::value(message),
         }
     }
@@ -311,11 +309,29 @@ impl PyTable {
         Ok((PyTable(train), PyTable(test)))
     }
 
-    /// The numbers: float32, [rows, columns].
-    #[pyo3(signature = (device=None))]
-    fn tensor(&self, py: Python<'_>, device: Option<DeviceArgument>) -> Outcome<PyTensor> {
-        let device = or_default(py, device)?;
-        Ok(PyTensor::new(read(py, || self.0.to_tensor(&device))?))
+    /// The numbers, [rows, columns].
+    ///
+    /// Args:
+    ///     dtype: a floating dtype; float32 by default.
+    ///
+    /// Raises:
+    ///     ValueError: a number that becomes infinite, or equal to another of its column, in this dtype: float64 holds all.
+    ///     TypeError: no floating dtype.
+    #[pyo3(signature = (device=None, dtype=None))]
+    fn tensor(
+        &self,
+        py: Python<'_>,
+        device: Option<DeviceArgument>,
+        dtype: Option<DTypeArgument>,
+    ) -> Outcome<PyTensor> {
+        let (device, dtype) = (or_default(py, device)?, dtype.map_or(DType::F32, |dtype| dtype.0));
+        Ok(PyTensor::new(read(py, || self.0.to_tensor_of(dtype, &device))?))
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> (Bound<'py, PyAny>, (Vec<String>, Vec<Vec<f64>>)) {
+        let table = &slf.get().0;
+        let rows = table.cells().chunks_exact(table.columns().len()).map(<[f64]>::to_vec).collect();
+        (slf.get_type().into_any(), (table.columns().to_vec(), rows))
     }
 
     fn __repr__(&self) -> String {
@@ -352,20 +368,73 @@ impl PyStandardisation {
         Ok(PyTable(self.0.apply(&table.get().0)?))
     }
 
-    /// Standardised numbers, [rows, columns], in their own units again.
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Scales)> {
+        let made_by = py.import("ternion._ternion")?.getattr("_data")?.getattr("_standardisation")?;
+        Ok((made_by, (self.0.columns().to_vec(), self.0.means().to_vec(), self.0.deviations().to_vec())))
+    }
+
+    /// Standardised numbers, [rows, columns], float32 or float64, in their own units again.
+    ///
+    /// Raises:
+    ///     ValueError: other columns; float32, where it does not tell the numbers of a column apart.
     fn restore(&self, py: Python<'_>, values: &Bound<'_, PyTensor>) -> Outcome<PyTensor> {
         let values = values.get().tensor();
         Ok(PyTensor::new(read(py, || self.0.restore_tensor(&values))?))
     }
 }
 
-/// A table from a CSV file whose first line names the columns.
+/// Columns, means and deviations.
+type Scales = (Vec<String>, Vec<f64>, Vec<f64>);
+
+/// What was kept of a Standardisation.
+#[pyfunction]
+fn _standardisation(
+    columns: Vec<String>,
+    means: Vec<f64>,
+    deviations: Vec<f64>,
+) -> Outcome<PyStandardisation> {
+    Ok(PyStandardisation(Standardisation::new(&columns, means, deviations)?))
+}
+
+/// What an empty cell is: None, a number, or "drop".
+fn missing_cells(missing: Option<&Bound<'_, PyAny>>) -> Outcome<MissingCells> {
+    let Some(missing) = missing.filter(|missing| !missing.is_none()) else {
+        return Ok(MissingCells::Refused);
+    };
+    if missing.extract::<String>().is_ok_and(|text| text == "drop") {
+        return Ok(MissingCells::LeftOut);
+    }
+    match missing.extract::<f64>() {
+        Ok(fill) if fill.is_finite() => Ok(MissingCells::Filled(fill)),
+        _ => Err(Failure::value(format!(
+            "read_csv: missing {}, expected a finite number, or \"drop\"",
+            missing.repr()?
+        ))),
+    }
+}
+
+/// A table of numbers from a CSV file.
+///
+/// Args:
+///     delimiter: the character between the cells of a line.
+///     names: the names of the columns of a file without a header; by default they stand in its first line.
+///     columns: those that are read, in this order; all by default. The others may hold texts.
+///     missing: what an empty cell is: an error by default, a number, or "drop", which leaves its line out.
 ///
 /// Raises:
-///     FileNotFoundError, ValueError: what is wrong, with file, line and column.
+///     FileNotFoundError, ValueError: what is wrong, with file, line and column; a first line of numbers, where no names are given.
 #[pyfunction]
-fn read_csv(py: Python<'_>, file: PathBuf) -> Outcome<PyTable> {
-    Ok(PyTable(load(py, move || Table::read(&file))?))
+#[pyo3(signature = (file, delimiter=',', names=None, columns=None, missing=None))]
+fn read_csv(
+    py: Python<'_>,
+    file: PathBuf,
+    delimiter: char,
+    names: Option<Vec<String>>,
+    columns: Option<Vec<String>>,
+    missing: Option<&Bound<'_, PyAny>>,
+) -> Outcome<PyTable> {
+    let config = CsvConfig { delimiter, names, columns, missing: missing_cells(missing)? };
+    Ok(PyTable(load(py, move || Table::read_with(&file, &config))?))
 }
 
 /// California's house prices of 1990 (Pace and Barry 1997), and a line that tells where they came from.
@@ -385,5 +454,6 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(_mnist, module)?)?;
     module.add_function(wrap_pyfunction!(_cifar10, module)?)?;
     module.add_function(wrap_pyfunction!(read_csv, module)?)?;
+    module.add_function(wrap_pyfunction!(_standardisation, module)?)?;
     module.add_function(wrap_pyfunction!(_california_housing, module)?)
 }

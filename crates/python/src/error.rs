@@ -50,22 +50,22 @@ pub struct Failure(PyErr);
 impl Failure {
     /// An argument of a kind that is not taken.
     pub fn kind(message: impl Into<String>) -> Failure {
-        Failure(PyTypeError::new_err(message.into()))
+        Failure(PyTypeError::new_err(bounded(message.into())))
     }
 
     /// An argument whose value is not taken.
     pub fn value(message: impl Into<String>) -> Failure {
-        Failure(PyValueError::new_err(message.into()))
+        Failure(PyValueError::new_err(bounded(message.into())))
     }
 
     /// An index, or an axis, that is not there.
     pub fn index(message: impl Into<String>) -> Failure {
-        Failure(PyIndexError::new_err(message.into()))
+        Failure(PyIndexError::new_err(bounded(message.into())))
     }
 
     /// What cannot be done now.
     pub fn state(message: impl Into<String>) -> Failure {
-        Failure(PyRuntimeError::new_err(message.into()))
+        Failure(PyRuntimeError::new_err(bounded(message.into())))
     }
 }
 
@@ -95,12 +95,12 @@ impl From<Error> for Failure {
         if let Some(exception) = exception_behind(&error) {
             return Failure(exception);
         }
-        let message = dialect::message(&error);
+        let message = bounded(dialect::message(&error));
         Failure(match error {
             Error::DType { .. } | Error::DTypeMismatch { .. } => PyTypeError::new_err(message),
             Error::IndexOutOfRange { .. } | Error::Axis { .. } => PyIndexError::new_err(message),
             Error::OutOfMemory { .. } => PyMemoryError::new_err(message),
-            Error::File { .. } => PyOSError::new_err(message),
+            Error::File { .. } => os_error(os_code(&message), message),
             Error::Invalid { .. }
             | Error::Broadcast { .. }
             | Error::Shape { .. }
@@ -110,6 +110,33 @@ impl From<Error> for Failure {
             _ => PyRuntimeError::new_err(message),
         })
     }
+}
+
+/// Characters at which a message ends: one that shows what a caller gave is as long as that otherwise.
+const LONGEST: usize = 4000;
+
+/// A message without its middle, if it is too long to be read.
+fn bounded(message: String) -> String {
+    let count = message.chars().count();
+    if count <= LONGEST {
+        return message;
+    }
+    let begin: String = message.chars().take(LONGEST - 1000).collect();
+    let end: String = message.chars().skip(count - 500).collect();
+    format!("{begin} .. ({} characters) .. {end}", count - (LONGEST - 500))
+}
+
+/// An OSError: with the number of the operating system, that of the subclass that Python has for it, such as PermissionError.
+pub fn os_error(code: Option<i32>, message: String) -> PyErr {
+    match code {
+        Some(code) => PyOSError::new_err((code, message)),
+        None => PyOSError::new_err(message),
+    }
+}
+
+/// The number that Rust's library writes at the end of what it says of an error of the operating system.
+fn os_code(message: &str) -> Option<i32> {
+    message.strip_suffix(')')?.rsplit_once("(os error ")?.1.parse().ok()
 }
 
 impl From<PyErr> for Failure {

@@ -184,6 +184,6 @@ functions! {
     linear linspace log_softmax logit logical_and logical_or logical_xor logsumexp max_abs masked_fill masked_fill_ masked_scatter masked_select
     matmul max max_pool2d maximum mean min minimum mm mse_loss mv mvlgamma narrow nll_loss nonzero norm normal_ one_hot ones ones_like order outer pad polygamma position prod
     r#where rand rand_like randint randn randn_like random randperm requires_grad requires_grad_ rms_norm roll scaled_dot_product_attention scatter scatter_ scatter_add
-    scatter_add_ select sequential size softmax softplus sort split squeeze stack std stride sum sum_squares tensor to topk train_held_out transpose tril triu unbind
+    scatter_add_ select sequential sinusoidal size softmax softplus sort split squeeze stack std stride sum sum_squares tensor to topk train_held_out transpose tril triu unbind
     unflatten unfold uniform_ unsqueeze var xlog1py xlogy zeros zeros_like zeta
 }

@@ -72,7 +72,11 @@ fn of_interface(array: &Bound<'_, PyAny>, interface: &Bound<'_, PyDict>) -> Outc
     let missing = |name: &str| Failure::kind(format!("an array interface without {name}"));
     let dtype = dtype_of(array, &field("typestr")?.ok_or_else(|| missing("typestr"))?.extract::<String>()?)?;
     let shape: Vec<usize> = field("shape")?.ok_or_else(|| missing("shape"))?.extract()?;
-    let (address, is_read_only): (usize, bool) = field("data")?.ok_or_else(|| missing("data"))?.extract()?;
+    // Without a tuple of an address and whether it may be read alone the memory is that of a buffer, whose elements NumPy copies.
+    let Some(data) = field("data")?.filter(|data| data.is_instance_of::<PyTuple>()) else {
+        return of_copy(array);
+    };
+    let (address, is_read_only): (usize, bool) = data.extract()?;
     let size = dtype.size() as isize;
     let strides: Vec<isize> = match field("strides")? {
         Some(bytes) => bytes.extract()?,

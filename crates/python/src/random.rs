@@ -91,6 +91,15 @@ impl PyGenerator {
         slf.clone()
     }
 
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> (Bound<'py, PyAny>, (String,), (u64, u64)) {
+        let generator = slf.get();
+        (slf.get_type().into_any(), (generator.device.name().to_owned(),), generator.get_state())
+    }
+
+    fn __setstate__(&self, state: (u64, u64)) {
+        *self.position.lock() = state;
+    }
+
     fn __repr__(&self) -> String {
         let (seed, drawn) = *self.position.lock();
         format!("Generator(device='{}', seed={seed}, drawn={drawn})", self.device.name())

@@ -2,13 +2,12 @@
 
 use crate::device::{DeviceArgument, or_default};
 use crate::error::{Failure, Outcome};
-use crate::run::wait;
+use crate::run::{wait, wait_apart};
 use crate::tensor::PyTensor;
-use pyo3::exceptions::PyFileNotFoundError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use ternion::nn::checkpoint::{HostTensor, HostTensors};
 use ternion::nn::{StateDict, checkpoint};
 
@@ -40,20 +39,6 @@ pub fn dict_of(py: Python<'_>, state: StateDict) -> Outcome<Bound<'_, PyDict>> {
     Ok(dict)
 }
 
-/// Runs what reads `path`: a file that is not there is a FileNotFoundError.
-pub fn reading<T: Send>(
-    py: Python<'_>,
-    path: &Path,
-    f: impl FnOnce() -> ternion::Result<T> + Send,
-) -> Outcome<T> {
-    match wait(py, || Ok(f()))? {
-        Err(error @ ternion::Error::File { .. }) if !path.exists() => {
-            Err(PyFileNotFoundError::new_err(error.to_string()).into())
-        }
-        result => Ok(result?),
-    }
-}
-
 /// Tensors and texts as a safetensors file.
 #[pyfunction]
 fn _save(
@@ -73,6 +58,9 @@ fn _save(
     })
 }
 
+/// Tensors, texts, and the names of tensors that were left out, each with its dtype.
+type Loaded<'py> = (Bound<'py, PyDict>, BTreeMap<String, String>, Vec<String>);
+
 /// The tensors of a safetensors file on a device, and the texts in its header. `name` is what errors call
 /// the file.
 #[pyfunction]
@@ -81,19 +69,22 @@ fn _load<'py>(
     path: PathBuf,
     device: Option<DeviceArgument>,
     name: &str,
-) -> Outcome<(Bound<'py, PyDict>, BTreeMap<String, String>)> {
+) -> Outcome<Loaded<'py>> {
     let device = or_default(py, device)?;
-    let (tensors, texts) = reading(py, &path, || {
-        let (tensors, texts) = checkpoint::read_host(&path).map_err(|error| match error {
-            ternion::Error::File { detail, .. } if path.as_os_str() != name => {
-                ternion::Error::File { path: name.into(), detail }
-            }
+    let name = name.to_owned();
+    let (tensors, texts, left_out) = wait_apart(py, move || {
+        let in_file = |detail: String| ternion::Error::File { path: name.clone(), detail };
+        let (tensors, texts, left_out) = checkpoint::read_host_known(&path).map_err(|error| match error {
+            ternion::Error::File { detail, .. } => in_file(detail),
             other => other,
         })?;
-        let placed = |(key, tensor): (String, HostTensor)| Ok((key, tensor.to_device(&device)?));
-        Ok((tensors.into_iter().map(placed).collect::<ternion::Result<StateDict>>()?, texts))
+        let placed = |(key, tensor): (String, HostTensor)| match tensor.to_device(&device) {
+            Err(ternion::Error::Invalid { detail, .. }) => Err(in_file(format!("tensor {key}: {detail}"))),
+            placed => Ok((key, placed?)),
+        };
+        Ok((tensors.into_iter().map(placed).collect::<ternion::Result<StateDict>>()?, texts, left_out))
     })?;
-    Ok((dict_of(py, tensors)?, texts))
+    Ok((dict_of(py, tensors)?, texts, left_out))
 }
 
 /// Puts the functions into the module.

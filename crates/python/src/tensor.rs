@@ -407,7 +407,13 @@ impl PyTensor {
         if tensor.tensor().rank() == 0 {
             return Ok(tensor.item(py)?.call_method1("__format__", (format,))?);
         }
-        Ok(slf.as_any().str()?.call_method1("__format__", (format,))?)
+        slf.as_any().str()?.call_method1("__format__", (format,)).map_err(|_| {
+            let advice = if tensor.tensor().elements() == 1 { ": item() gives its number" } else { "" };
+            Failure::kind(format!(
+                "format {format:?} of a tensor of shape {:?}, expected one without axes{advice}",
+                tensor.tensor().dims()
+            ))
+        })
     }
 
     /// Operators with an array or a number of NumPy on the left are this class's, too.
@@ -430,8 +436,13 @@ impl PyTensor {
 
     fn __index__<'py>(&self, py: Python<'py>) -> Outcome<Bound<'py, PyAny>> {
         let tensor = self.tensor();
-        if tensor.dtype().is_float() || tensor.elements() != 1 {
-            return Err(Failure::kind("only a tensor of integers with one element is an index"));
+        // As NumPy's arrays: NumPy asks for this number before it takes an index as an array, and would lose the axis, or count with a truth value.
+        if !tensor.dtype().is_int() || tensor.rank() > 0 {
+            return Err(Failure::kind(format!(
+                "only a tensor of whole numbers without axes is an index, got one of {} and shape {:?}: item() gives the number of one element",
+                crate::dialect::dtype_name(tensor.dtype()),
+                tensor.dims()
+            )));
         }
         self.__int__(py)
     }

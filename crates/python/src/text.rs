@@ -52,6 +52,10 @@ impl PyCharVocabulary {
         Ok(PyCharVocabulary(run(py, || Ok(CharVocabulary::new(&Text::new(text)?)))?))
     }
 
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> (Bound<'py, PyAny>, (String,)) {
+        (slf.get_type().into_any(), (slf.get().characters(),))
+    }
+
     fn __len__(&self) -> usize {
         self.0.vocabulary_size()
     }
@@ -100,7 +104,11 @@ fn decoded(
 
 /// GPT-2's tokens: words and parts of words, merged from bytes, so that no text is unknown.
 #[pyclass(name = "BpeTokenizer", module = "ternion.data", frozen)]
-struct PyBpeTokenizer(BpeTokenizer);
+struct PyBpeTokenizer {
+    tokenizer: BpeTokenizer,
+    /// Where it was read from, and a copy in another process is.
+    files: (PathBuf, PathBuf),
+}
 
 #[pymethods]
 impl PyBpeTokenizer {
@@ -112,22 +120,28 @@ impl PyBpeTokenizer {
     ///     FileNotFoundError, ValueError: what is wrong, with file and line.
     #[new]
     fn new(py: Python<'_>, vocabulary: PathBuf, merges: PathBuf) -> Outcome<PyBpeTokenizer> {
-        Ok(PyBpeTokenizer(run(py, || BpeTokenizer::read(&vocabulary, &merges))?))
+        let tokenizer = run(py, || BpeTokenizer::read(&vocabulary, &merges))?;
+        let whole = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
+        Ok(PyBpeTokenizer { tokenizer, files: (whole(vocabulary), whole(merges)) })
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> (Bound<'py, PyAny>, (PathBuf, PathBuf)) {
+        (slf.get_type().into_any(), slf.get().files.clone())
     }
 
     fn __len__(&self) -> usize {
-        self.0.vocabulary_size()
+        self.tokenizer.vocabulary_size()
     }
 
     /// The token between two documents; None if the vocabulary has none.
     #[getter]
     fn end_of_text(&self) -> Option<i64> {
-        self.0.end_of_text()
+        self.tokenizer.end_of_text()
     }
 
     /// The tokens of a text: int64, [tokens], on the processor.
     fn encode(&self, py: Python<'_>, text: &str) -> Outcome<PyTensor> {
-        encoded(py, &self.0, text)
+        encoded(py, &self.tokenizer, text)
     }
 
     /// The text of tokens: a tensor of one axis, or a list of numbers. Bytes that are no UTF-8 become U+FFFD.
@@ -135,7 +149,7 @@ impl PyBpeTokenizer {
     /// Raises:
     ///     ValueError: a token that is not of the vocabulary, with its place.
     fn decode(&self, py: Python<'_>, tokens: &Bound<'_, PyAny>) -> Outcome<String> {
-        decoded(py, &self.0, tokens)
+        decoded(py, &self.tokenizer, tokens)
     }
 }
 

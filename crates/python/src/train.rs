@@ -3,8 +3,8 @@
 use crate::device::{DeviceArgument, or_default};
 use crate::error::{Failure, Outcome};
 use crate::optim::PySteps;
-use crate::run::wait;
-use crate::state::{dict_of, reading, state_of};
+use crate::run::{wait, wait_apart};
+use crate::state::{dict_of, state_of};
 use crate::tensor::PyTensor;
 use parking_lot::Mutex;
 use pyo3::prelude::*;
@@ -242,7 +242,7 @@ fn _save(py: Python<'_>, path: PathBuf, step: u64, device: DeviceArgument, parts
 #[pyfunction]
 fn _resume(py: Python<'_>, path: PathBuf, device: DeviceArgument, parts: Listed<'_>) -> Outcome<Resumed> {
     let (device, mut parts) = (device.open(py)?, Parts::of(py, parts)?);
-    let step = reading(py, &path, || parts.state(&device).resume(&path))?;
+    let step = wait(py, || parts.state(&device).resume(&path))?;
     Ok((step, parts.values()))
 }
 
@@ -258,7 +258,7 @@ impl PyCheckpoint {
     ///     OSError: it cannot be read, is damaged, or is no checkpoint.
     #[new]
     fn new(py: Python<'_>, path: PathBuf) -> Outcome<PyCheckpoint> {
-        reading(py, &path, || Checkpoint::read(&path)).map(PyCheckpoint)
+        wait_apart(py, move || Checkpoint::read(&path)).map(PyCheckpoint)
     }
 
     /// The number of steps that were made.

@@ -3,8 +3,9 @@
 use crate::device::{DeviceArgument, or_default};
 use crate::dtype::DTypeArgument;
 use crate::error::{Failure, Outcome};
-use crate::run::{run, wait};
-use crate::state::{dict_of, reading, state_of};
+use crate::expected::of;
+use crate::run::{run, wait, wait_apart};
+use crate::state::{dict_of, state_of};
 use crate::tensor::PyTensor;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -51,8 +52,8 @@ impl PyRotary {
 #[pyo3(signature = (positions, width, device=None))]
 fn _sinusoidal(
     py: Python<'_>,
-    positions: usize,
-    width: usize,
+    #[pyo3(from_py_with = of::sinusoidal)] positions: usize,
+    #[pyo3(from_py_with = of::sinusoidal)] width: usize,
     device: Option<DeviceArgument>,
 ) -> Outcome<PyTensor> {
     let device = or_default(py, device)?;
@@ -103,8 +104,9 @@ fn _load_gpt2<'py>(
     let dtype = dtype.map_or(DType::F32, |dtype| dtype.0);
     // First values, which are overwritten, leave no trace in the random numbers.
     let position = cpu.random_position();
-    let loaded = reading(py, &path, || {
-        let model = load_gpt2(&path, Gpt2Options { heads, dtype, ..Default::default() }, &cpu)?;
+    let device = cpu.clone();
+    let loaded = wait_apart(py, move || {
+        let model = load_gpt2(&path, Gpt2Options { heads, dtype, ..Default::default() }, &device)?;
         Ok((*model.config(), model.state_dict()?))
     });
     cpu.set_random_position(position);

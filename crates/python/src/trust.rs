@@ -21,5 +21,6 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     summary::register(module)?;
     ops::register(module)?;
     function::register(module)?;
-    rerun::register(module)
+    rerun::register(module)?;
+    crate::autograd::register_trust(module)
 }

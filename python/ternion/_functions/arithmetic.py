@@ -297,7 +297,8 @@ def inner(input: Tensor, other: Tensor) -> Tensor:
         return input * other
     if input.shape[-1] != other.shape[-1]:
         raise ValueError(f"inner: shapes {list(input.shape)} and {list(other.shape)}: the last sizes differ")
-    found = input.reshape(-1, input.shape[-1]) @ other.reshape(-1, other.shape[-1]).t()
+    rows, columns = (x.reshape(math.prod(x.shape[:-1]), x.shape[-1]) for x in (input, other))
+    found = rows @ columns.t()
     return found.reshape(*input.shape[:-1], *other.shape[:-1])
 
 

@@ -94,6 +94,18 @@ def labels(y: Any, what: str) -> Array:
     return found
 
 
+def without_one_hot(y: Any, outputs: int) -> Any:
+    """The places of the ones, where every row of `y` has a 1 at one of the outputs and 0 at the others; else `y` itself."""
+    if outputs < 2 or tuple(getattr(y, "shape", ()))[1:] != (outputs,):
+        return y
+    found = _array(y, "fit", "y")
+    if found.dtype.kind not in "biuf" or not len(found):
+        return y
+    is_one = found == 1
+    is_one_hot = (is_one.sum(1) == 1).all() and (is_one | (found == 0)).all()
+    return is_one.argmax(1) if is_one_hot else y
+
+
 def is_of_numbers(y: Any, what: str) -> bool:
     """Whether targets are numbers with a point, not labels."""
     return y.is_floating_point() if isinstance(y, Tensor) else _array(y, what, "y").dtype.kind == "f"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 import threading
 from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
+# Steps of a `fit` that is not told how many epochs to make, and the least and most epochs.
+_USUAL_STEPS = 3000
+_EPOCHS = (5, 200)
 _TASKS = ("auto", "classification", "regression")
 # The first weights of a seed are drawn from the device's random numbers, which one thread at a time sets.
 _drawing = threading.Lock()
@@ -59,7 +63,8 @@ class MLP(Estimator):
         layer_widths: of input, hidden layers and output, one by one; or
         widths: the same as a list.
         task: "classification", "regression", or "auto": labels (whole numbers, bools, strings) make a classifier, numbers with a point a regressor.
-        epochs, batch_size, learning_rate, verbose: of `fit`, where it is not told otherwise.
+        epochs, batch_size, learning_rate, verbose: of `fit`, where it is not told otherwise. By default there are so many epochs that
+            3,000 steps are made, from 5 to 200.
         random_state: a number that decides first weights and the order of the examples in `fit`; by default the device's random numbers do.
         warm_start: whether `fit` goes on from the weights that are there, instead of beginning anew.
         device: where it computes.
@@ -83,8 +88,8 @@ class MLP(Estimator):
     n_iter_: int
 
     def __init__(
-        self, *layer_widths: int, widths: Sequence[int] | None = None, task: str = "auto", epochs: int = 5, batch_size: int = 64,
-        learning_rate: float = 1e-3, verbose: bool = True, random_state: Any = None, warm_start: bool = False, device: Any = None,
+        self, *layer_widths: int, widths: Sequence[int] | None = None, task: str = "auto", epochs: int | None = None, batch_size: int = 64,
+        learning_rate: float = 1e-3, verbose: bool | None = None, random_state: Any = None, warm_start: bool = False, device: Any = None,
     ):  # fmt: skip
         super().__init__()
         if layer_widths and widths is not None:
@@ -126,12 +131,13 @@ class MLP(Estimator):
 
         Args:
             X: an array, a tensor or a table of finite numbers, [examples, features]; axes behind the first become one.
-            y: labels [examples], or numbers [examples] or [examples, outputs].
-            epochs: how often every example is seen.
+            y: labels [examples], or numbers [examples] or [examples, outputs]; rows with a 1 at one output and 0 at the others are labels, too, unless the task
+                is regression.
+            epochs: how often every example is seen; by default as often as 3,000 steps take, from 5 to 200 times.
             batch_size: examples in a step; the last step of an epoch has those that are left.
             learning_rate: of AdamW, unless `optimizer` is given.
             validation_data: a pair (X, y) that is tested after each epoch.
-            verbose: whether a line on stderr tells how it goes.
+            verbose: whether a line on stderr tells how it goes; by default not where scikit-learn calls.
             seed: the `random_state` of this call.
             optimizer: steps the parameters in place of AdamW.
             sample_weight: how much each example counts in the loss, [examples]; all the same by default.
@@ -142,10 +148,13 @@ class MLP(Estimator):
             TypeError: a sparse matrix, labels of several kinds.
             RuntimeError: the loss became NaN or infinite.
         """
-        epochs = _setting("epochs", self.epochs if epochs is None else epochs, 1)
         size = _setting("batch_size", self.batch_size if batch_size is None else batch_size, 1)
         rate = _rate(self.learning_rate if learning_rate is None else learning_rate)
+        verbose = self.verbose if verbose is None else verbose
+        shown = not _is_called_by_scikit_learn() if verbose is None else bool(verbose)
         data = self._data(X, y, "fit", None)
+        epochs = self.epochs if epochs is None else epochs
+        epochs = _usual_epochs(len(data.inputs), size) if epochs is None else _setting("epochs", epochs, 1)
         data = data._replace(weights=examples.weights(sample_weight, "fit", data.inputs))
         tested = None if validation_data is None else self._data(*_pair(validation_data), "validation_data", data.learned)
         seed = seed_of(self.random_state if seed is None else seed)
@@ -156,7 +165,7 @@ class MLP(Estimator):
         self._begin(X, data.learned)
         steps, order = optimizer or optim.AdamW(self.named_parameters(), lr=rate), _order(seed)
         for epoch in range(epochs):
-            line = ProgressLine(f"epoch {epoch + 1}/{epochs}", -(-len(data.inputs) // size), bool(self.verbose if verbose is None else verbose))
+            line = ProgressLine(f"epoch {epoch + 1}/{epochs}", -(-len(data.inputs) // size), shown)
             self._epoch(data, tested, size, steps, order, line)
         return self
 
@@ -327,6 +336,8 @@ class MLP(Estimator):
     def _data(self, X: Any, y: Any, what: str, learned: _Learned | None) -> _Data:
         """Both as tensors; where nothing is learned yet, `y` tells what outputs stand for."""
         inputs = self._features(X, what, learned)
+        if self.task != "regression" and (learned is None or learned.classes is not None):
+            y = examples.without_one_hot(y, int(self.widths[-1]))
         learned = self._outputs_mean(y, what) if learned is None else learned
         if learned.classes is None:
             targets = examples.numbers(y, what, int(self.widths[-1]), inputs.device, inputs.dtype)
@@ -418,6 +429,19 @@ def _setting(name: str, value: Any, least: int) -> int:
     if not _is_whole(value, least):
         raise ValueError(f"{name} {value!r}, expected a whole number, at least {least}")
     return int(value)
+
+
+def _usual_epochs(count: int, batch_size: int) -> int:
+    """As many as make enough steps to learn a small table, and no more than a few of a large set of images."""
+    return min(max(-(-_USUAL_STEPS // -(-count // batch_size)), _EPOCHS[0]), _EPOCHS[1])
+
+
+def _is_called_by_scikit_learn() -> bool:
+    """Whether one of its functions, such as cross_val_score, asked for a `fit`, of which it makes many."""
+    frame: Any = sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__", "").split(".")[0] == "ternion":
+        frame = frame.f_back
+    return frame is not None and frame.f_globals.get("__name__", "").split(".")[0] in ("sklearn", "joblib")
 
 
 def _rate(value: Any) -> float:

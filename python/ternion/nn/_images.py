@@ -513,7 +513,7 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     square = upscale_factor * upscale_factor
     if upscale_factor < 1 or channels % square:
         raise ValueError(f"pixel_shuffle: {channels} channels by a factor of {upscale_factor}, expected a multiple of its square")
-    parts = input.reshape(-1, channels // square, upscale_factor, upscale_factor, height, width).permute(0, 1, 4, 2, 5, 3)
+    parts = input.reshape(math.prod(outer), channels // square, upscale_factor, upscale_factor, height, width).permute(0, 1, 4, 2, 5, 3)
     return parts.clone().reshape(*outer, channels // square, height * upscale_factor, width * upscale_factor)
 
 
@@ -527,7 +527,7 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     by = downscale_factor
     if by < 1 or height % by or width % by:
         raise ValueError(f"pixel_unshuffle: images of {height} x {width} by a factor of {by}, expected multiples of it")
-    parts = input.reshape(-1, channels, height // by, by, width // by, by).permute(0, 1, 3, 5, 2, 4)
+    parts = input.reshape(math.prod(outer), channels, height // by, by, width // by, by).permute(0, 1, 3, 5, 2, 4)
     return parts.clone().reshape(*outer, channels * by * by, height // by, width // by)
 
 

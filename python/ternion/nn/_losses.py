@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-import sys
-import warnings
 from typing import Any
 
 from .._functions.kinds import result_type
 from .._functions.shapes import broadcast_tensors, triu_indices
 from .._refusals import name_all
-from .._ternion import Tensor, is_grad_enabled, tensor, where
+from .._ternion import Tensor, bfloat16, float16, float32, is_grad_enabled, tensor, where
 from .._ternion import _functional as _native
+from .._warnings import warn_caller
 
 __all__ = [
     "binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_embedding_loss", "cosine_similarity", "gaussian_nll_loss",
@@ -40,7 +39,9 @@ def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -
     Raises:
         IndexError: an axis that is not there.
     """
-    return input / input.norm(p, dim, keepdim=True).clamp(min=eps)
+    # Half precision in float32, rounded once: the norm of numbers that it holds may be beyond it.
+    wide = input.float() if input.dtype in (float16, bfloat16) else input
+    return (wide / wide.norm(p, dim, keepdim=True).clamp(min=eps)).to(input.dtype)
 
 
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
@@ -55,11 +56,12 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     dtype = x1.dtype if x1.dtype == x2.dtype else result_type(x1, x2)
     if not dtype.is_floating_point:
         raise TypeError(f"cosine_similarity: input is {str(dtype).split('.')[-1]}, expected a floating dtype")
-    pair = [x.to(dtype) for x in broadcast_tensors(x1, x2)]
+    wide = float32 if dtype in (float16, bfloat16) else dtype
+    pair = [x.to(dtype).to(wide) for x in broadcast_tensors(x1, x2)]
     lengths = [x.norm(2, dim, keepdim=True) for x in pair]
     # No gradient flows through what keeps a length from 0.
     lengths = [length + (length.detach().clamp(min=eps) - length.detach()) for length in lengths]
-    return (pair[0] / lengths[0] * (pair[1] / lengths[1])).sum(dim)
+    return (pair[0] / lengths[0] * (pair[1] / lengths[1])).sum(dim).to(dtype)
 
 
 def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
@@ -91,11 +93,8 @@ def _same_shape(op: str, input: Any, target: Any) -> None:
     """A warning where input and target differ in shape: of `[n, 1]` and `[n]` every prediction would be compared with every target, and nothing be learned."""
     if not isinstance(input, Tensor) or not isinstance(target, Tensor) or input.shape == target.shape:
         return
-    level, frame = 1, sys._getframe()
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] == "ternion":
-        level, frame = level + 1, frame.f_back
     shapes = f"input has shape {list(input.shape)} and target {list(target.shape)}"
-    warnings.warn(f"{op}: {shapes}: they are broadcast, which is seldom meant; give both one shape", UserWarning, stacklevel=level)
+    warn_caller(f"{op}: {shapes}: they are broadcast, which is seldom meant; give both one shape")
 
 
 def smooth_l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", beta: float = 1.0) -> Tensor:
@@ -132,6 +131,9 @@ def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = 
     _tensors("binary_cross_entropy", input=input, target=target)
     if input.shape != target.shape:
         raise ValueError(f"binary_cross_entropy: a target of shape {tuple(target.shape)}, expected {tuple(input.shape)}")
+    if not target.is_floating_point():
+        kind = str(target.dtype).split(".")[-1]
+        raise TypeError(f"binary_cross_entropy: target is {kind}, expected a floating dtype: target.float() makes it one")
     _probabilities("binary_cross_entropy", input=input, target=target)
     x, own = (input.float() if input.dtype.itemsize < 4 else input), input.dtype
     losses = (_steep(x, target) if input.requires_grad and is_grad_enabled() else _entropies(x, target)).to(own)

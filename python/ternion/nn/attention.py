@@ -219,8 +219,8 @@ class MultiheadAttention(Module):
 
     def _split(self, x):
         """[batch, length, heads * head_dim] -> [batch, heads, length, head_dim]."""
-        batch, length, _ = x.shape
-        return x.reshape(batch, length, -1, self.head_dim).transpose(1, 2)
+        batch, length, width = x.shape
+        return x.reshape(batch, length, width // self.head_dim, self.head_dim).transpose(1, 2)
 
     def _joined(self, heads):
         batch, _, length, _ = heads.shape

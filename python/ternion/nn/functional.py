@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod as _prod
 from typing import Any
 
 from .._functions.methods import function_of as _function_of
@@ -44,7 +45,8 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
         ValueError: last axes of other sizes than the weight's.
     """
     outer = input1.shape[:-1]
-    rows, others = input1.reshape(-1, input1.shape[-1]), input2.reshape(-1, input2.shape[-1])
+    count = _prod(outer)
+    rows, others = input1.reshape(count, input1.shape[-1]), input2.reshape(_prod(input2.shape[:-1]), input2.shape[-1])
     output = _einsum("bi,oij,bj->bo", rows, weight, others).reshape(*outer, weight.shape[0])
     return output if bias is None else output + bias
 
@@ -141,7 +143,7 @@ def instance_norm(
         if running_mean is None or running_var is None:
             raise ValueError("instance_norm: use_input_stats=False without running_mean and running_var, expected both")
         return _native.batch_norm(input, running_mean, running_var, weight, bias, False, momentum, eps)
-    if input.ndim < 3 or input[0, 0].numel() < 2:
+    if input.ndim < 3 or (input.numel() and _prod(input.shape[2:]) < 2):
         raise ValueError(f"instance_norm: an input of shape {tuple(input.shape)}, expected more than 1 value a channel")
     inner = tuple(range(2, input.ndim))
     with _no_grad():

@@ -6,9 +6,10 @@ import reprlib
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from .._names import note_name
+from .._names import note_name, note_owner
 from .._scopes import no_grad
 from .._ternion import Parameter, Tensor, _trust
+from .._warnings import warn_caller
 from ._hooks import Hooks, RemovableHandle, _Hook
 from ._parts import BUFFERS as _BUFFERS, HOOKS as _HOOKS, KINDS as _KINDS, own as _own, walk as walk
 from ._state import IncompatibleKeys as IncompatibleKeys, Stateful, gathered, taken
@@ -116,6 +117,11 @@ class Module(Stateful):
                 own.pop(name, None)
                 kinds.pop(name, None)
                 kinds[name] = kind
+            if kind == "parameter":
+                note_owner(value, type(self).__name__, name)
+        elif name == "requires_grad":
+            told = f"{type(self).__name__}.requires_grad = {value!r} sets an attribute that nothing reads: requires_grad_({value!r}) counts for its parameters"
+            warn_caller(told)
         elif value is not None:
             _check_kind(self, name, value)
             if type(value) is Tensor and getattr(value, "_is_buffer", False):

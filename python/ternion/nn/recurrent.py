@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from .. import _ternion
 from .._ternion import Tensor
+from .._warnings import warn_caller
 from . import functional as F
 from ._first_values import draw_uniform_again, uniform
 from .module import Module
@@ -55,6 +56,8 @@ class _Recurrent(Module):
         name = type(self).__name__
         if num_layers < 1 or hidden_size < 1:
             raise ValueError(f"{name}: {num_layers} layers of width {hidden_size}, expected at least 1 each")
+        if dropout and num_layers == 1:
+            warn_caller(f"{name}: dropout={dropout} of one layer drops nothing: it is between layers, expected num_layers of at least 2")
         if not 0 <= dropout <= 1:
             raise ValueError(f"{name}: dropout {dropout}, expected 0 to 1")
         if proj_size:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import copy
 import functools
+import weakref
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any, Union
 
 from .._capture import note_step
-from .._names import name_of
-from .._ternion import Tensor
+from .._names import all_named, name_of
+from .._scales import pending_scale
+from .._ternion import Tensor, _trust
+from .._warnings import warn_caller
 from ..nn._hooks import RemovableHandle
 
 # Parameters, pairs of names and parameters, or groups with settings of their own. (One list, so that checkers see dicts of several kinds as groups.)
@@ -21,6 +24,25 @@ def _described(parameter: Tensor, label: str) -> str:
     """What messages call a parameter that is given without a name: as its module does. A name without dots may be one of several modules' own."""
     name = name_of(parameter)
     return name if name and "." in name else f"{name or label} of shape {tuple(parameter.shape)}"
+
+
+# The optimisers that there are.
+_living: weakref.WeakSet[Optimizer] = weakref.WeakSet()
+
+
+def _left_out(optimizer: Optimizer) -> list[str]:
+    """The parameters that the last backward pass gave gradients together with those of an optimiser, and that no optimiser has."""
+    own = [parameter for group in optimizer.param_groups for parameter in group["params"] if parameter.grad is not None]
+    turn = max((_trust.backward_number(parameter) for parameter in own), default=0)
+    if not turn:
+        return []
+    held = {id(parameter) for each in list(_living) for group in each.param_groups for parameter in group["params"]}
+    found = [(parameter, name) for parameter, name in all_named() if id(parameter) not in held and _trust.backward_number(parameter) == turn]
+    return [f"{name} {list(parameter.shape)}" for parameter, name in found if parameter.requires_grad and parameter.grad is not None]
+
+
+def _few(names: list[str]) -> str:
+    return ", ".join(names[:5]) + (f" and {len(names) - 5} others" if len(names) > 5 else "")
 
 
 def _hooked(hooks: dict[int, Any], hook: Any) -> RemovableHandle:
@@ -44,6 +66,7 @@ def _with_hooks(step: Any) -> Any:
     @functools.wraps(step)
     def hooked(self: Any, *args: Any, **kwargs: Any) -> Any:
         note_step(self)
+        self._look_at_first_step()
         self._rates = [group.get("lr") for group in self.param_groups]
         return self._between_hooks(step, args, kwargs)
 
@@ -76,6 +99,8 @@ class Optimizer:
 
     # Whether steps are native, and put their hooks around themselves.
     _is_native = False
+    # Whether the first step was looked at.
+    _has_looked = False
 
     def __init__(self, params: Params, defaults: dict[str, Any]):
         if not isinstance(defaults, Mapping):
@@ -94,6 +119,7 @@ class Optimizer:
             groups = [{"params": groups}]
         for group in groups:
             self.add_param_group(group)
+        _living.add(self)
 
     def __init_subclass__(cls, **kwargs: Any):
         super().__init_subclass__(**kwargs)
@@ -151,6 +177,33 @@ class Optimizer:
             NotImplementedError: the subclass does not say it.
         """
         raise NotImplementedError(f"{type(self).__name__} has no step()")
+
+    def _look_at_first_step(self, strict: bool = False) -> None:
+        """Tells of gradients that no optimiser uses, and of those of a loss that is still scaled: at the first step; if strict, at each, as an error."""
+        if self._has_looked and not strict or _trust.is_recording_step():
+            return
+        self._has_looked = True
+        _living.add(self)
+        told = [of for of in (self._told_of_left_out(), self._told_of_scale()) if of]
+        for text in told:
+            if strict:
+                raise RuntimeError(f"{text} (an error, as the optimiser is strict)")
+            warn_caller(text)
+
+    def _told_of_left_out(self) -> str:
+        names = _left_out(self)
+        if not names:
+            return ""
+        them, are = ("it", "it is") if len(names) == 1 else ("them", "they are")
+        return (
+            f"{type(self).__name__}: {_few(names)}: gradients come to {them}, but no optimiser has {them}: look at what parameters() or the list "
+            f"that was given leaves out, or freeze {them} by requires_grad_(False) if {are} not to be trained"
+        )
+
+    def _told_of_scale(self) -> str:
+        scale = pending_scale(self)
+        told = f"the gradients are those of a loss times {scale:g}, by a GradScaler: call its step(optimizer), or unscale_(optimizer) before"
+        return f"{type(self).__name__}: {told}" if scale else ""
 
     def _between_hooks(self, step: Any, args: Any, kwargs: Any) -> Any:
         args = (self, *args)

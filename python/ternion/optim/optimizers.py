@@ -118,7 +118,7 @@ class _Built(Optimizer):
             closure: computes the loss and its gradients anew; what it returns is returned.
 
         Raises:
-            RuntimeError: a parameter without a gradient, with `strict=True`.
+            RuntimeError: with `strict=True`, a parameter without a gradient, one with a gradient that no optimiser has, a loss that is still scaled.
             TypeError: a closure that is no function.
         """
         if not self._hooks_before and not self._hooks_after:
@@ -131,6 +131,7 @@ class _Built(Optimizer):
             with enable_grad():
                 loss = closure()
         note_step(self)
+        self._look_at_first_step(self.strict)
         self._follow()
         for group, steps in zip(self.param_groups, self._steps):
             self._warned |= steps.step(_number(group["lr"]), group["maximize"], self.strict, self._warned)
@@ -212,7 +213,7 @@ class SGD(_Built):
         foreach, fused: taken as in PyTorch; there is one way to compute here.
         momentum, dampening: the share of the old velocity that stays, and the share of the gradient that is left out.
         nesterov: looks ahead by the velocity.
-        strict: makes a parameter without a gradient an error.
+        strict: makes an error of a parameter without a gradient, and of one with a gradient that no optimiser has.
 
     Raises:
         ValueError: settings below 0, `nesterov` without momentum or with dampening, `differentiable`, no parameters or one given twice.
@@ -247,7 +248,7 @@ class Adam(_Built):
         decoupled_weight_decay: decays weights apart from the gradient, as `AdamW`.
         betas: the shares of the old moments that stay, each below 1.
         eps: what is added to the root of the second moment.
-        strict: makes a parameter without a gradient an error.
+        strict: makes an error of a parameter without a gradient, and of one with a gradient that no optimiser has.
 
     Raises:
         ValueError: settings below 0, `betas` outside 0 to below 1, `differentiable`, no parameters or one given twice.

@@ -1,8 +1,8 @@
-"""Tools beside layers and optimisers: `ternion.utils.checkpoint` and `ternion.utils.data`."""
+"""Tools beside layers and optimisers: `ternion.utils.checkpoint`, `ternion.utils.data`, `ternion.utils.tensorboard`."""
 
-from . import checkpoint as checkpoint, data as data
+from . import checkpoint as checkpoint, data as data, tensorboard as tensorboard
 
-__all__ = ["checkpoint", "data"]
+__all__ = ["checkpoint", "data", "tensorboard"]
 
 
 def __dir__() -> list[str]:

@@ -17,8 +17,8 @@ def __dir__() -> list[str]:
 def checkpoint(function: Any, *args: Any, use_reentrant: bool | None = None, preserve_rng_state: bool = True, **kwargs: Any) -> Any:
     """What `function(*args, **kwargs)` gives. Nothing that it computes inside is kept: backward runs it again (Chen et al. 2016).
 
-    The second run draws the same random numbers and computes in the same precision. Parameters that `function` uses get their gradients, too. Everything else that it
-    does happens twice: a batch norm in training moves its running statistics in each run.
+    The second run draws the same random numbers and computes in the same precision. Parameters that `function` uses get their gradients, too. Tensors
+    from outside that it changes in place, as a batch norm its running statistics, change once; whatever else it does happens twice.
 
     Args:
         function: a module, or a function of tensors and anything else; what it gives may be a tensor, or tuples, lists and dicts of them.

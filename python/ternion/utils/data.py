@@ -19,7 +19,6 @@ import operator
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as NotYet
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple
 
@@ -27,6 +26,7 @@ from .._ternion import Tensor, as_tensor, float64, stack, tensor
 from ._orders import (
     BatchSampler, RandomSampler, Sampler, SequentialSampler, SubsetRandomSampler, WeightedRandomSampler, batched, random_order, source_of,
 )  # fmt: skip
+from ._workers import Workers
 
 __all__ = [
     "BatchSampler", "ChainDataset", "ConcatDataset", "DataLoader", "Dataset", "IterableDataset", "RandomSampler", "Sampler", "SequentialSampler",
@@ -389,24 +389,23 @@ class DataLoader(Generic[Example]):
 
     def _ahead(self, order: Iterator[Any]) -> Iterator[Any]:
         """Batches in order, fetched by threads before they are asked for."""
-        numbers = itertools.count()
-
-        def begin():
-            _worker.info = WorkerInfo(next(numbers), self.num_workers, self.dataset)
-            if self.worker_init_fn is not None:
-                self.worker_init_fn(_worker.info.id)
-
-        pool = ThreadPoolExecutor(self.num_workers, "ternion-loader", begin)
+        workers = Workers(self.num_workers, self._begun, self._fetch)
         waiting: deque[Any] = deque()
         try:
             for chosen in order:
-                waiting.append(pool.submit(self._fetch, chosen))
+                waiting.append(workers.submit(chosen))
                 if len(waiting) > self.num_workers * (self.prefetch_factor or 1):
                     yield self._taken(waiting)
             while waiting:
                 yield self._taken(waiting)
         finally:
-            pool.shutdown(wait=True, cancel_futures=True)
+            # Whatever the threads are at: a program that goes on, or ends, does not wait for an item that does not come.
+            workers.stop()
+
+    def _begun(self, number: int) -> None:
+        _worker.info = WorkerInfo(number, self.num_workers, self.dataset)
+        if self.worker_init_fn is not None:
+            self.worker_init_fn(number)
 
     def _taken(self, waiting):
         try:

@@ -16,7 +16,7 @@ use engine::{reduce, write};
 use plan::{Form, ReductionPlan, plan};
 use reducers::{
     Extremes, FirstEqual, Largest, LargestMagnitude, Place, Position, Product, Reducer, Smallest, Sum,
-    SumExponentials, SumSquaredDeviations, SumSquares,
+    SumExponentials, SumScaledSquares, SumSquaredDeviations, SumSquares,
 };
 use std::marker::PhantomData;
 use ternion_core::backend::{Meta, Plan, Unsupported};
@@ -110,9 +110,23 @@ fn real<T: Extremes + Real>(payload: &Reduce, x: &Locked<'_>, y: &Locked<'_>) ->
         ReduceOp::Mean => task.run(Sum(PhantomData), |sum| sum.div(count)),
         ReduceOp::SumSquares => task.run(SumSquares(PhantomData), |sum| sum),
         ReduceOp::MaxAbs => task.run(LargestMagnitude(PhantomData), |value| value),
-        ReduceOp::Norm => task.run(SumSquares(PhantomData), |sum| sum.sqrt()),
+        ReduceOp::Norm => norm(&task),
         _ => log_sum_exp(&task),
     }
+}
+
+/// The root of the sum of squares. Where a sum overflows or has lost digits by underflow, the elements are scaled first, by powers of two.
+fn norm<T: Extremes + Real>(task: &Task<'_, T>) -> Result<()> {
+    let sums = task.form(SumSquares(PhantomData), &[]);
+    if !sums.iter().any(|sum| sum.is_inexact_sum_of_squares()) {
+        return task.write(&sums, |sum| sum.sqrt());
+    }
+    let largest = task.form(LargestMagnitude(PhantomData), &[]);
+    let scales: Vec<T> = largest.into_iter().map(T::power_of_two_below).collect();
+    let factors: Vec<T> = scales.iter().map(|&scale| T::ONE.div(scale)).collect();
+    let sums = task.form(SumScaledSquares(PhantomData), &factors);
+    let pairs: Vec<(T, T)> = scales.into_iter().zip(sums).collect();
+    task.write(&pairs, |(scale, sum)| sum.sqrt().mul(scale))
 }
 
 /// `max + log(sum(e^(x - max)))`. An infinite maximum, and NaN, come out of the unshifted sum as they should.

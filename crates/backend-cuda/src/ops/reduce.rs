@@ -67,14 +67,14 @@ fn accumulator_bytes(op: ReduceOp, dtype: DType) -> usize {
     match op {
         ReduceOp::ArgMax | ReduceOp::ArgMin => 16,
         ReduceOp::LogSumExp => 2 * size,
+        ReduceOp::Norm => 3 * size,
         ReduceOp::Sum
         | ReduceOp::Prod
         | ReduceOp::Max
         | ReduceOp::Min
         | ReduceOp::Mean
         | ReduceOp::SumSquares
-        | ReduceOp::MaxAbs
-        | ReduceOp::Norm => size,
+        | ReduceOp::MaxAbs => size,
     }
 }
 

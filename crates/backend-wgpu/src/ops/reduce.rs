@@ -67,11 +67,11 @@ impl Reducer {
             ReduceOp::ArgMax => Reducer::position(PositionBetter::Larger),
             ReduceOp::ArgMin => Reducer::position(PositionBetter::Smaller),
             ReduceOp::Mean => Reducer { leave: ReduceLeave::Mean, ..sum() },
-            ReduceOp::SumSquares => Reducer { enter: ReduceEnter::Square, ..sum() },
+            // A norm is composed, of these sums among others.
+            ReduceOp::SumSquares | ReduceOp::Norm => Reducer { enter: ReduceEnter::Square, ..sum() },
             ReduceOp::MaxAbs => {
                 Reducer { enter: ReduceEnter::Abs, ..Reducer::plain(Start::Zero, Merge::Larger) }
             }
-            ReduceOp::Norm => Reducer { enter: ReduceEnter::Square, leave: ReduceLeave::SquareRoot, ..sum() },
             ReduceOp::LogSumExp => Reducer {
                 gather: Gather::Exponentials,
                 leave: ReduceLeave::LogSumExp,

@@ -7,7 +7,7 @@ use super::gradients::TensorId;
 use super::node::{Context, External, Grads, next_node_id};
 use super::record::record_external;
 use super::walk::{Boundary, grad_within};
-use super::{GradOptions, enable_grad, mode};
+use super::{GradOptions, enable_grad, mode, no_grad};
 use crate::backend::{Buffer, WeakBuffer};
 use crate::error::{Error, Result, Text};
 use crate::observe::{OpCall, observe_ops};
@@ -39,8 +39,8 @@ struct Checkpoint {
 ///
 /// Tensors that `f` captures (parameters) get their gradients too.
 ///
-/// The segment runs twice, and so does whatever else it does: a batch norm in training moves its running statistics once in each run. Both runs must
-/// compute the same. Backward fails if a tensor that the first run read was changed in place since (by anything but the segment itself), if the second
+/// The segment runs twice. Tensors from outside that it changes in place, such as the running statistics of a batch norm in training, are set back after
+/// the second run: they change once. Whatever else it does happens twice. Both runs must compute the same. Backward fails if a tensor that the first run read was changed in place since (by anything but the segment itself), if the second
 /// run uses other tensors that need a gradient (a parameter was replaced in between, frozen, or converted), runs other ops (a model was switched
 /// between training and use) or the same ones with other settings or on other tensors, or gives outputs of another number, shape or dtype. It cannot
 /// tell that a captured tensor which needs no gradient was replaced by another of its shape.
@@ -106,6 +106,8 @@ struct Trace {
     seen: HashMap<usize, usize>,
     /// Memory that the segment made or wrote first. The handles keep its addresses from being given out again.
     made: Vec<WeakBuffer>,
+    /// Tensors from outside that the segment changed in place.
+    changed: Vec<Tensor>,
 }
 
 /// An op that a segment ran, with the shapes and dtypes of what came out.
@@ -166,11 +168,25 @@ impl Trace {
         let outputs = call.outputs.iter().map(kind).collect();
         self.steps.push(Step { op: call.op.name(), call: digest.finish(), outputs });
         for output in call.outputs {
+            self.note_change(output);
             let next = self.seen.len();
             if let Entry::Vacant(new) = self.seen.entry(output.buffer().address()) {
                 new.insert(next);
                 self.made.push(output.buffer().downgrade());
             }
+        }
+    }
+
+    /// Keeps `output` if it is a tensor from outside that an op changed in place: memory that an op makes is at its first version.
+    fn note_change(&mut self, output: &Tensor) {
+        let buffer = output.buffer();
+        if buffer.version() == 0 {
+            return;
+        }
+        let is_made = self.made.iter().any(|made| made.upgrade().is_some_and(|made| made.is(buffer)));
+        let is_known = |known: &Tensor| known.buffer().is(buffer) && known.layout() == output.layout();
+        if !is_made && !self.changed.iter().any(is_known) {
+            self.changed.push(output.detach());
         }
     }
 }
@@ -220,9 +236,13 @@ impl External for Checkpoint {
         let position = device.random_position();
         device.set_random_position(self.random_position);
         let start = next_node_id();
+        let before =
+            self.first.changed.iter().map(|tensor| no_grad(|| tensor.copy())).collect::<Result<Vec<_>>>()?;
         let rerun = separate(&self.inputs[..self.arguments], create_graph)
             .and_then(|arguments| Ok((Ran::of(start, &*self.f, &arguments, self.precision)?, arguments)));
         device.set_random_position(position);
+        let changed = self.first.changed.iter().zip(&before);
+        no_grad(|| changed.into_iter().try_for_each(|(tensor, before)| tensor.copy_(before)))?;
         let (second, arguments) = rerun?;
         self.must_repeat(&second)?;
         let edge = arguments.iter().chain(&self.inputs[self.arguments..]);

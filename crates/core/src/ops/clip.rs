@@ -21,11 +21,15 @@ pub fn grad_norm(gradients: &Gradients, parameters: &[&Tensor]) -> Result<Tensor
     let double = found.iter().any(|(_, grad)| grad.dtype() == DType::F64);
     let dtype = if double { DType::F64 } else { DType::F32 };
     no_grad(|| {
-        let mut total = Tensor::zeros((), dtype, first.device())?;
-        for (_, grad) in &found {
-            total = total.add(&wide(grad)?.sum_squares(..)?.to_dtype(dtype)?)?;
+        if found.is_empty() {
+            return Tensor::zeros((), dtype, first.device());
         }
-        total.sqrt()
+        // The norm of norms, as squares of one of them may overflow where it does not.
+        let norms = found
+            .iter()
+            .map(|(_, grad)| wide(grad)?.norm(..)?.to_dtype(dtype))
+            .collect::<Result<Vec<_>>>()?;
+        Tensor::stack(&norms.iter().collect::<Vec<_>>(), 0)?.norm(..)
     })
 }
 

@@ -1,6 +1,6 @@
 //! Reading a CSV file into a table: the `csv` crate splits lines into cells, and what it would forgive is refused here.
 
-use super::{CsvConfig, Table, check_names, index_of};
+use super::{CsvConfig, MissingCells, Table, check_names, index_of};
 use crate::error::{CellFault, DataError, Result};
 use csv::{ReaderBuilder, StringRecord, Terminator};
 use std::path::Path;
@@ -31,6 +31,9 @@ impl Reading<'_> {
                 None => return Err(self.unpaired(&lines, &[]).unwrap_or_else(|| self.empty())),
             },
         };
+        if self.config.names.is_none() {
+            self.check_is_header(&header, header_line)?;
+        }
         check_names(&header, self.file, header_line)?;
         let names = self.config.columns.as_ref().unwrap_or(&header);
         let chosen =
@@ -38,13 +41,24 @@ impl Reading<'_> {
         check_names(names, self.file, header_line)?;
         let (mut cells, mut numbers) = (Vec::new(), Vec::new());
         for (record, number) in records {
-            self.read_row(&self.record(record)?, number, &header, &chosen, &mut cells)
+            let is_read = self
+                .read_row(&self.record(record)?, number, &header, &chosen, &mut cells)
                 .map_err(|error| self.separated_otherwise(number, &header).unwrap_or(error))?;
-            numbers.push(number);
+            numbers.extend(is_read.then_some(number));
         }
         match self.unpaired(&lines, &header) {
             Some(error) => Err(error),
             None => Table::from_parts(self.file, names.clone(), cells, numbers),
+        }
+    }
+
+    /// A line of numbers alone is no header: it would be lost without a word.
+    fn check_is_header(&self, header: &[String], line: usize) -> Result<()> {
+        match header.iter().all(|name| parse(name).is_ok()) {
+            true if !header.is_empty() => {
+                Err(self.fault(line, 0, header, CellFault::NumberAsName(header[0].clone())))
+            }
+            _ => Ok(()),
         }
     }
 
@@ -79,7 +93,7 @@ impl Reading<'_> {
         Some(self.fault(line, 0, header, CellFault::Delimiter { expected, found }))
     }
 
-    /// Appends the `chosen` cells of a line.
+    /// Appends the `chosen` cells of a line, unless it is left out.
     fn read_row(
         &self,
         record: &StringRecord,
@@ -87,7 +101,7 @@ impl Reading<'_> {
         header: &[String],
         chosen: &[usize],
         cells: &mut Vec<f64>,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         let (expected, found) = (header.len(), record.len());
         if found < expected {
             return Err(self.fault(number, found, header, CellFault::Missing { expected, found }));
@@ -95,10 +109,19 @@ impl Reading<'_> {
         if found > expected {
             return Err(self.fault(number, expected, header, CellFault::Surplus { expected, found }));
         }
+        let begun = cells.len();
         for &column in chosen {
-            cells.push(parse(&record[column]).map_err(|fault| self.fault(number, column, header, fault))?);
+            match (parse(&record[column]), self.config.missing) {
+                (Err(CellFault::Empty), MissingCells::Filled(fill)) if fill.is_finite() => cells.push(fill),
+                (Err(CellFault::Empty), MissingCells::LeftOut) => {
+                    cells.truncate(begun);
+                    return Ok(false);
+                }
+                (Err(fault), _) => return Err(self.fault(number, column, header, fault)),
+                (Ok(cell), _) => cells.push(cell),
+            }
         }
-        Ok(())
+        Ok(true)
     }
 
     fn fault(&self, line: usize, column: usize, header: &[String], fault: CellFault) -> DataError {

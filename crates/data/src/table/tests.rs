@@ -39,8 +39,12 @@ fn quotes_line_ends_byte_order_marks_and_empty_lines_are_understood() {
 
 #[test]
 fn headerless_files_other_delimiters_and_chosen_columns_are_read() {
-    let config =
-        CsvConfig { delimiter: '\t', names: names(&["x", "place", "y"]), columns: names(&["y", "x"]) };
+    let config = CsvConfig {
+        delimiter: '\t',
+        names: names(&["x", "place", "y"]),
+        columns: names(&["y", "x"]),
+        ..CsvConfig::default()
+    };
     let table = read_as("1\tinland\t2\n3\tNEAR BAY\t4\n", &config).unwrap();
     assert_eq!(
         (table.columns(), table.cells()),
@@ -161,4 +165,40 @@ fn a_fifth_of_the_rows_is_held_out_by_seed() {
     let one = Table::new(&["row"], vec![1.0]).unwrap();
     let message = one.train_held_out(0).unwrap_err().to_string();
     assert_eq!(message, "table: 1 rows, expected at least 2: some to train on and some held out");
+}
+
+#[test]
+fn numbers_that_a_dtype_does_not_hold_are_errors() {
+    let device = ternion_cpu::device();
+    let times = Table::new(&["time"], vec![1_700_000_001.0, 1_700_000_002.0]).unwrap();
+    let told = times.to_tensor(&device).unwrap_err().to_string();
+    assert_eq!(
+        told,
+        "table: line 2, column 1 (time): 1700000002 becomes infinite or equal to another number in f32: f64 (float64) holds it"
+    );
+    let exact = times.to_tensor_of(ternion_core::DType::F64, &device).unwrap();
+    assert_eq!(exact.to_vec::<f64>().unwrap(), [1_700_000_001.0, 1_700_000_002.0]);
+    for (dtype, beyond) in [
+        (ternion_core::DType::F32, 3.402_823_57e38),
+        (ternion_core::DType::F16, 65520.0),
+        (ternion_core::DType::BF16, 3.396e38),
+    ] {
+        let of = |number: f64| Table::new(&["a"], vec![number]).unwrap().to_tensor_of(dtype, &device);
+        assert!(of(-beyond).is_err() && of(beyond * 0.998).is_ok(), "{dtype}");
+    }
+    assert!(times.to_tensor_of(ternion_core::DType::I64, &device).is_err());
+}
+
+#[test]
+fn a_file_without_a_header_is_told_and_empty_cells_are_what_is_said() {
+    let plain = CsvConfig::default();
+    let told = read_as("1,2\n3,4\n", &plain).unwrap_err();
+    assert!(told.contains("line 1, column 1 (1): the header is a line of numbers"), "{told}");
+    assert_eq!(read_as("1,x\n3,4\n", &plain).unwrap().cells(), [3.0, 4.0]);
+    let text = "a,b\n1,\n,2\n3,4\n";
+    assert!(read_as(text, &plain).unwrap_err().contains("found an empty cell"));
+    let with = |missing| read_as(text, &CsvConfig { missing, ..CsvConfig::default() });
+    assert_eq!(with(MissingCells::Filled(7.0)).unwrap().cells(), [1.0, 7.0, 7.0, 2.0, 3.0, 4.0]);
+    assert_eq!(with(MissingCells::LeftOut).unwrap().cells(), [3.0, 4.0]);
+    assert!(with(MissingCells::Filled(f64::NAN)).is_err());
 }

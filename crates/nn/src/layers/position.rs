@@ -1,7 +1,7 @@
 //! Where a token stands: positions as vectors that are added, or as angles by which queries and keys are turned.
 
 use std::sync::{Mutex, PoisonError};
-use ternion_core::{Device, Error, Result, Tensor, no_grad};
+use ternion_core::{Device, Error, Result, Tensor, host_values, no_grad};
 
 /// The largest wavelength of positions, as a multiple of 2 pi, in the papers.
 pub const BASE: f64 = 10_000.0;
@@ -10,7 +10,7 @@ pub const BASE: f64 = 10_000.0;
 /// (Vaswani et al. 2017, section 3.5).
 ///
 /// # Errors
-/// An odd width, no memory.
+/// An odd width, no memory, more elements than can be counted.
 pub fn sinusoidal(positions: usize, width: usize, device: &Device) -> Result<Tensor> {
     if !width.is_multiple_of(2) {
         return Err(Error::invalid("sinusoidal", format!("width {width}, expected an even one")));
@@ -20,7 +20,15 @@ pub fn sinusoidal(positions: usize, width: usize, device: &Device) -> Result<Ten
         let (sine, cosine) = (position as f64 * frequency(column / 2, width, BASE)).sin_cos();
         if column.is_multiple_of(2) { sine as f32 } else { cosine as f32 }
     };
-    Tensor::from_vec((0..positions * width).map(value).collect::<Vec<_>>(), [positions, width], device)
+    let count = product("sinusoidal", positions, width)?;
+    Tensor::from_vec(host_values(count, value)?, [positions, width], device)
+}
+
+/// The elements of a table.
+fn product(op: &'static str, rows: usize, columns: usize) -> Result<usize> {
+    rows.checked_mul(columns).ok_or_else(|| {
+        Error::invalid(op, format!("a table of {rows} positions and {columns} columns is too large"))
+    })
 }
 
 /// Radians for each position, of pair `pair` among those of `width` columns.
@@ -150,8 +158,8 @@ impl Rotary {
         let table = |of: fn(f64) -> f64| {
             let angle =
                 |at: usize| (at / half) as f64 * frequency(at % half, self.head_dim, self.config.base);
-            let values: Vec<f32> = (0..self.positions * half).map(|at| of(angle(at)) as f32).collect();
-            Tensor::from_vec(values, [self.positions, half], device)
+            let count = product("rotary", self.positions, half)?;
+            Tensor::from_vec(host_values(count, |at| of(angle(at)) as f32)?, [self.positions, half], device)
         };
         Ok(vec![table(f64::cos)?, table(f64::sin)?])
     }

@@ -125,7 +125,7 @@ impl MuonRule {
         // Products with the smaller of the two Gram matrices are cheaper.
         let wide = if rows > columns { matrix.t()? } else { matrix.clone() };
         // The iteration needs singular values of at most 1.
-        let norm = wide.sum_squares(..)?.sqrt()?.maximum_scalar(self.config.eps)?;
+        let norm = wide.norm(..)?.maximum_scalar(self.config.eps)?;
         let mut x = wide.div(&norm)?;
         for _ in 0..self.config.ns_steps {
             let gram = x.matmul(&x.t()?)?;

@@ -103,17 +103,35 @@ fn cross_entropy(
     input: &Bound<'_, PyAny>,
     target: &Bound<'_, PyAny>,
     #[pyo3(from_py_with = of::cross_entropy)] weight: Option<Bound<'_, PyTensor>>,
-    ignore_index: i64,
+    #[pyo3(from_py_with = of::cross_entropy)] ignore_index: i64,
     #[pyo3(from_py_with = of::cross_entropy)] reduction: String,
     #[pyo3(from_py_with = of::cross_entropy)] label_smoothing: f64,
 ) -> Outcome<PyTensor> {
     let (weight, reduction) =
         (weight.map(|weight| weight.get().tensor()), self::reduction("cross_entropy", &reduction)?);
+    let refused = |failure: Failure| hinted(py, failure, input, target);
     loss(py, "cross_entropy", (input, target), |x, target| {
         let options =
             CrossEntropyOptions { weight: weight.as_ref(), ignore_index, label_smoothing, reduction };
         x.cross_entropy_with(target, options)
     })
+    .map_err(refused)
+}
+
+/// Says of numbers of classes that are given with a point what they are taken for.
+fn hinted(py: Python<'_>, failure: Failure, input: &Bound<'_, PyAny>, target: &Bound<'_, PyAny>) -> Failure {
+    let (Ok(input), Ok(target)) = (input.cast::<PyTensor>(), target.cast::<PyTensor>()) else {
+        return failure;
+    };
+    let (input, target) = (input.get().tensor(), target.get().tensor());
+    if !target.dtype().is_float() || input.rank() < 2 || target.rank() + 1 != input.rank() {
+        return failure;
+    }
+    let error = PyErr::from(failure);
+    Failure::value(format!(
+        "{}: numbers with a point are taken for probabilities of the classes; target.long() makes them numbers of classes",
+        error.value(py)
+    ))
 }
 
 /// Minus the log-probability of each class index.
@@ -134,7 +152,7 @@ fn nll_loss(
     input: &Bound<'_, PyAny>,
     target: &Bound<'_, PyAny>,
     #[pyo3(from_py_with = of::nll_loss)] weight: Option<Bound<'_, PyTensor>>,
-    ignore_index: i64,
+    #[pyo3(from_py_with = of::nll_loss)] ignore_index: i64,
     #[pyo3(from_py_with = of::nll_loss)] reduction: String,
 ) -> Outcome<PyTensor> {
     let (weight, reduction) =

@@ -34,8 +34,14 @@ fn spread(
     }
 }
 
-/// The norm of order `p` over axes.
+/// The norm of order `p` over axes. Half precision is computed in f32 and rounded once.
 fn norm(x: &Tensor, p: f64, axes: Axes, keepdim: bool) -> Result<Tensor> {
+    let dtype = x.dtype();
+    let x = &x.to_dtype(dtype.accumulator())?;
+    of_order(x, p, axes, keepdim)?.to_dtype(dtype)
+}
+
+fn of_order(x: &Tensor, p: f64, axes: Axes, keepdim: bool) -> Result<Tensor> {
     match p {
         2.0 if keepdim => x.norm_keep(axes),
         2.0 => x.norm(axes),

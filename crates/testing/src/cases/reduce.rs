@@ -1,5 +1,7 @@
 //! Rows of reductions over axes, variance and running sums.
 
+mod lengths;
+
 use super::unary::wrap;
 use crate::oracle::log_sum_exp;
 use crate::prelude::*;
@@ -465,6 +467,7 @@ fn variances() -> Vec<OpCase> {
     }
     rows.push(offset_variance());
     rows.push(degenerate_variance());
+    rows.extend(lengths::beyond_their_squares());
     rows
 }
 
@@ -553,7 +556,13 @@ fn conventions() -> Vec<OpCase> {
             .oracle(move |x| Array::new(&x[0].shape, want.clone()))
     };
     let low = -1e4;
+    // A power of two: inputs are rounded to f32 for every dtype.
+    let (share, huge) = (0.5f64.sqrt(), 2f64.powi(100));
     vec![
+        row("norm", "huge and tiny numbers", &[3.0 * huge, 4.0 * huge, 3.0 / huge, -4.0 / huge], |x| x.norm(1), &[0.6, 0.8, 0.6, -0.8])
+            .dtypes(&[F64, F32]),
+        row("var", "huge and tiny numbers, as std", &[1e20, -1e20, 1e-30, -1e-30], |x| x.std(1, 1.0), &[share, -share, share, -share])
+            .dtypes(&[F64, F32]),
         row("max", "ties", &[1.0, 1.0, 2.0, 1.0], |x| x.max(1), &[0.5, 0.5, 1.0, 0.0]),
         row("min", "ties", &[1.0, 1.0, 2.0, 1.0], |x| x.min_keep(1), &[0.5, 0.5, 0.0, 1.0]),
         row(

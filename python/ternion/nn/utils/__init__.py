@@ -9,6 +9,7 @@ from . import fusion as fusion, rnn as rnn
 from ..._refusals import name_all
 from ..._scopes import no_grad
 from ..._ternion import Tensor, _clip_grad_norm, _trust, cat, float32, float64, stack, zeros
+from ..._warnings import warn_caller
 from .fusion import (
     fuse_conv_bn_eval as fuse_conv_bn_eval, fuse_conv_bn_weights as fuse_conv_bn_weights, fuse_linear_bn_eval as fuse_linear_bn_eval,
     fuse_linear_bn_weights as fuse_linear_bn_weights, skip_init as skip_init,
@@ -44,7 +45,10 @@ def clip_grad_norm_(
     Raises:
         RuntimeError: a norm that is not finite, if that is an error.
     """
-    parameters = [parameter for parameter in _listed(parameters) if parameter.grad is not None]
+    listed = _listed(parameters)
+    if not listed and hasattr(parameters, "__next__"):
+        warn_caller("clip_grad_norm_: an iterator without parameters: a parameters() that was gone through before has none left; call it again")
+    parameters = [parameter for parameter in listed if parameter.grad is not None]
     max_norm, norm_type = float(max_norm), float(norm_type)
     if not parameters:
         return zeros(())
@@ -90,7 +94,8 @@ def _scaled(parameters, max_norm, norm):
         factor = (max_norm / (norm + 1e-6)).clamp(max=1.0)
         for parameter in parameters:
             if parameter.grad is not None:
-                parameter.grad.mul_(factor.to(parameter.grad.device).to(parameter.grad.dtype))
+                # In the factor's dtype: one that is small would vanish in half precision.
+                parameter.grad.copy_(parameter.grad.to(factor.dtype) * factor.to(parameter.grad.device))
     return norm
 
 
@@ -149,8 +154,10 @@ class StatsMonitor:
                 for warning in report.warnings:
                     print(warning)
 
-    What is wrong is told in sentences that name the layer: outputs or gradients that explode or vanish, dead ReLUs, NaN and where it begins, gradients that are missing or 0, steps
-    that are too large or too small. `print(report)` shows a table of all layers. A fault that stays is told again at ever larger distances. A step that is not looked at
+    What is wrong is told in sentences that name the layer: outputs or gradients that explode or vanish, dead ReLUs, NaN and where it begins, gradients
+    that are missing or 0, weights that the optimiser does not have, steps that are too large or too small. A layer that stands at several places of a
+    list is told at once, by a warning.
+    `print(report)` shows a table of all layers. A fault that stays is told again at ever larger distances. A step that is not looked at
     costs what it costs without; one that is captured for its replay cannot be.
 
     Args:
@@ -173,6 +180,7 @@ class StatsMonitor:
         if not hasattr(model, "named_modules"):
             raise TypeError(f"StatsMonitor: {type(model).__name__}, expected a module")
         self._model = model
+        _tell_of_repeats(model)
         self._monitor = _trust.Monitor(every, patience, growth, dead_share, largest_update, smallest_update)
 
     def watch(self, step: int) -> _Watch:
@@ -181,7 +189,7 @@ class StatsMonitor:
 
     def report(self) -> Any:
         """What was seen of the step that was watched last, with the gradients that the parameters have; None if it was not looked at, or has been reported."""
-        return self._monitor.report(list(self._model.parameters()))
+        return self._monitor.report(_parameters_of(self._model))
 
     def step(self, optimizer: Any) -> Any:
         """`optimizer.step()`, and what `report` tells, with the changes of the weights. `optimizer` may be a function that makes the step.
@@ -192,7 +200,26 @@ class StatsMonitor:
             TypeError: neither an optimiser nor a function.
         """
         step = optimizer.step if hasattr(optimizer, "step") else optimizer
-        return self._monitor.step(list(self._model.parameters()), step)
+        return self._monitor.step(_parameters_of(self._model), step)
+
+
+def _parameters_of(model: Any) -> list[Any]:
+    """All parameters of a model, also those that a `parameters()` of its own leaves out."""
+    return [parameter for _, parameter in model.named_parameters()]
+
+
+def _tell_of_repeats(model: Any) -> None:
+    """A warning where a list or a Sequential has one layer several times: `[layer] * 3` is one layer, and so are its parameters."""
+    keys: dict[int, list[str]] = {}
+    kinds: dict[int, str] = {}
+    for key, module in model.named_modules(remove_duplicate=False):
+        if any(True for _ in module.parameters(recurse=False)):
+            keys.setdefault(id(module), []).append(key)
+            kinds[id(module)] = type(module).__name__
+    for number, named in keys.items():
+        if len({key.rpartition(".")[0] for key in named}) < len(named):
+            told = f"{', '.join(named[:4])}{', ..' if len(named) > 4 else ''} are one {kinds[number]}: its parameters are used {len(named)} times"
+            warn_caller(f"StatsMonitor: {told}; make a layer for each place ([layer] * n repeats one), unless that is meant")
 
 
 class _Watch:

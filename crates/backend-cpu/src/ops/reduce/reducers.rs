@@ -115,6 +115,8 @@ lanewise! {
     Product<T: Number>: T::ONE, |x, _shift| x, T::mul;
     /// Sum of squares.
     SumSquares<T: Real>: T::ZERO, |x, _shift| x.mul(x), T::add;
+    /// Sum of squares of what the shift, here a factor, makes of the elements.
+    SumScaledSquares<T: Real>: T::ZERO, |x, factor| x.mul(factor).mul(x.mul(factor)), T::add;
     /// Sum of squared distances from the shift.
     SumSquaredDeviations<T: Real>: T::ZERO, |x, shift| x.sub(shift).mul(x.sub(shift)), T::add;
     /// Sum of exponentials of distances from the shift.

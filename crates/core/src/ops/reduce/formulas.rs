@@ -11,7 +11,7 @@ pub(super) fn compose(op: ReduceOp, x: &Tensor, axes: AxisSet) -> Result<Tensor>
         ReduceOp::Mean => x.sum_keep(axes)?.div_scalar(axes.elements(x.shape()) as f64),
         ReduceOp::SumSquares => x.square()?.sum_keep(axes),
         ReduceOp::MaxAbs => x.abs()?.max_keep(axes),
-        ReduceOp::Norm => x.square()?.sum_keep(axes)?.sqrt(),
+        ReduceOp::Norm => norm(x, axes),
         ReduceOp::LogSumExp => log_sum_exp(x, axes),
         primitive => Err(Error::Unsupported {
             op: primitive.name(),
@@ -19,6 +19,17 @@ pub(super) fn compose(op: ReduceOp, x: &Tensor, axes: AxisSet) -> Result<Tensor>
             why: "it is a primitive".into(),
         }),
     }
+}
+
+/// `m sqrt(sum((x / m)^2))` with m the largest magnitude, or 1 where that is 0 or infinite: squares of `x` itself would overflow, or vanish.
+fn norm(x: &Tensor, axes: AxisSet) -> Result<Tensor> {
+    if axes.elements(x.shape()) == 0 {
+        return x.sum_keep(axes);
+    }
+    let largest = x.detach().max_abs_keep(axes)?;
+    let is_plain = largest.gt_scalar(0i64)?.logical_and(&largest.lt_scalar(f64::INFINITY)?)?;
+    let unit = is_plain.where_(&largest, &largest.scalar_like(1i64)?)?;
+    x.div(&unit)?.square()?.sum_keep(axes)?.sqrt()?.mul(&unit)
 }
 
 /// `m + log(sum(e^(x - m)))` with m the maximum, or 0 where that is infinite: all -infinity stays so.
@@ -53,7 +64,7 @@ pub(super) fn gradient(
         (ReduceOp::Norm, Some(y)) => {
             // Where the norm is 0 so is x: any other divisor gives the gradient 0.
             let divisor = y.eq_scalar(0i64)?.where_(&y.scalar_like(1i64)?, y)?;
-            dy.div(&divisor)?.mul(x)
+            dy.mul(&x.div(&divisor)?)
         }
         (ReduceOp::LogSumExp, Some(y)) => {
             // e^(-inf - y) = 0 for every finite y: rows of -infinity get the gradient 0.

@@ -1,6 +1,6 @@
 //! Methods of [`Tensor`] that reduce or run along axes.
 
-use super::{CumulativeSum, Reduce, ReduceOp, Variance};
+use super::{CumulativeSum, Reduce, ReduceOp, Variance, formulas};
 use crate::dispatch::apply_one;
 use crate::error::Result;
 use crate::precision;
@@ -54,7 +54,7 @@ reduce_methods! {
     sum_squares sum_squares_keep => SumSquares;
     /// The largest absolute value over `axes`; of nothing: an error.
     max_abs max_abs_keep => MaxAbs;
-    /// The square root of the sum of squares over `axes`. Its gradient at 0 is 0.
+    /// The square root of the sum of squares over `axes`, also where that sum would overflow or vanish. Its gradient at 0 is 0.
     norm norm_keep => Norm;
     /// `log(sum(e^x))` over `axes`, without overflow. All -infinity gives -infinity, with gradient 0.
     logsumexp logsumexp_keep => LogSumExp;
@@ -164,7 +164,7 @@ impl Tensor {
         self.variance("var", axes.into(), correction, true)
     }
 
-    /// The standard deviation over `axes`: the square root of [`var`](Tensor::var). Its gradient is 0 where it is 0.
+    /// The standard deviation over `axes`: the square root of [`var`](Tensor::var), also where that would overflow or vanish. Its gradient is 0 where it is 0.
     ///
     /// # Errors
     /// An axis that does not exist or is named twice, a dtype that is not floating.
@@ -188,14 +188,17 @@ impl Tensor {
         apply_one(Variance { axes, keep, correction }, &[self])
     }
 
+    /// The length of the distances from the mean by `sqrt(n - correction)`: the variance may overflow, or vanish, where its root does not.
     fn deviation(&self, axes: Axes, correction: f64, keep: bool) -> Result<Tensor> {
         let x = &precision::full(self)?;
-        // Halves: the variance may overflow where its root does not.
-        let variance = x.to_accumulator()?.variance("std", axes, correction, keep)?;
-        let is_zero = variance.eq_scalar(0i64)?;
-        // The root's slope at 0 is infinite: it is taken of 1 there, and the result replaced.
-        let root = is_zero.where_(&variance.scalar_like(1i64)?, &variance)?.sqrt()?;
-        is_zero.where_(&variance.scalar_like(0i64)?, &root)?.to_dtype(x.dtype())
+        let axes = axes.resolve(x.shape(), "std")?;
+        if !x.dtype().is_float() {
+            return Err(Error::dtype("std", "input", x.dtype(), "a floating dtype"));
+        }
+        let divisor = (axes.elements(x.shape()) as f64 - correction).max(0.0).sqrt();
+        let length = Reduce { op: ReduceOp::Norm, axes, keep };
+        let length = apply_one(length, &[&formulas::centered(&x.to_accumulator()?, axes)?])?;
+        length.div_scalar(divisor)?.to_dtype(x.dtype())
     }
 
     /// The running sum along `axis`: element i is `x[0] + .. + x[i]`. Integers and bool are summed in i64, which the result has.

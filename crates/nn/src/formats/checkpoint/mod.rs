@@ -18,6 +18,8 @@ use std::path::Path;
 use ternion_core::{Device, Error, Result};
 
 /// The file begins with the size of its header, in so many bytes.
+/// The key in the header that is no tensor's.
+const TEXTS: &str = "__metadata__";
 const SIZE_BYTES: u64 = 8;
 
 /// Headers above this are taken for damage, as by the format's own library.
@@ -94,6 +96,12 @@ pub fn write_host(
     path: impl AsRef<Path>,
 ) -> Result<()> {
     let path = path.as_ref();
+    if tensors.contains_key(TEXTS) {
+        return Err(Error::invalid(
+            "save",
+            format!("the key {TEXTS}, expected another: the format keeps its texts there"),
+        ));
+    }
     let texts: HashMap<String, String> = metadata.clone().into_iter().collect();
     let bytes = safetensors::serialize(tensors, (!texts.is_empty()).then_some(texts))
         .map_err(|error| file_error(path, error.to_string()))?;
@@ -133,6 +141,29 @@ pub fn read_host(path: impl AsRef<Path>) -> Result<(HostTensors, BTreeMap<String
     })?;
     let texts = metadata.metadata().clone().unwrap_or_default();
     Ok((tensors, texts.into_iter().collect()))
+}
+
+/// As [`read_host`], without the tensors of dtypes that there are not here, which are named: `(tensors, texts, names and dtypes)`.
+///
+/// # Errors
+/// If the file cannot be read or is damaged.
+pub fn read_host_known(
+    path: impl AsRef<Path>,
+) -> Result<(HostTensors, BTreeMap<String, String>, Vec<String>)> {
+    let path = path.as_ref();
+    let mut file = open(path)?;
+    let (metadata, start) = read_header(&mut file, path)?;
+    let (entries, mut tensors) = (metadata.tensors(), HostTensors::new());
+    let foreign = foreign_dtypes(&entries);
+    for (key, info) in entries {
+        if own_dtype(info.dtype).is_some() {
+            let tensor =
+                read_tensor(&mut file, start, info).map_err(|detail| tensor_error(path, &key, &detail))?;
+            tensors.insert(key, tensor);
+        }
+    }
+    let texts = metadata.metadata().clone().unwrap_or_default();
+    Ok((tensors, texts.into_iter().collect(), foreign))
 }
 
 /// Reads every tensor of a safetensors file to `device`.
@@ -214,19 +245,22 @@ fn read_header(file: &mut File, path: &Path) -> Result<(Metadata, u64)> {
     Ok((metadata, start))
 }
 
+/// The tensors of dtypes that there are not here, each with its dtype, in order.
+fn foreign_dtypes(entries: &std::collections::HashMap<String, &TensorInfo>) -> Vec<String> {
+    let foreign = entries.iter().filter(|(_, info)| own_dtype(info.dtype).is_none());
+    let mut named: Vec<String> = foreign.map(|(key, info)| format!("{key} {:?}", info.dtype)).collect();
+    named.sort();
+    named
+}
+
 fn refuse_foreign_dtypes(
     entries: &std::collections::HashMap<String, &TensorInfo>,
     path: &Path,
 ) -> Result<()> {
-    let mut foreign: Vec<String> = entries
-        .iter()
-        .filter(|(_, info)| own_dtype(info.dtype).is_none())
-        .map(|(key, info)| format!("{key} {:?}", info.dtype))
-        .collect();
+    let foreign = foreign_dtypes(entries);
     if foreign.is_empty() {
         return Ok(());
     }
-    foreign.sort();
     Err(file_error(path, format!("dtypes that tensors do not have: {}", foreign.join(", "))))
 }
 

@@ -25,6 +25,8 @@ pub enum Fault {
     MissingGradient,
     /// The gradient of all parameters of a layer is 0.
     ZeroGradient,
+    /// A step left weights as they were whose gradients are not 0, and changed others.
+    NotUpdated,
     /// A step changes weights by much of their size.
     LargeUpdates,
     /// Steps change no weight by anything to speak of.
@@ -178,6 +180,7 @@ fn found(report: &StatsReport, config: &StatsConfig, counts: &mut Counts) -> Vec
     found.extend(missing(report));
     if is_finite {
         found.extend(zero_gradients(report, config, counts));
+        found.extend(not_updated(report, config));
         found.extend(large_updates(report, config));
         found.extend(small_updates(report, config, counts));
     }
@@ -430,15 +433,28 @@ fn missing(report: &StatsReport) -> Vec<Found> {
             .collect();
         let text = || {
             format!(
-                "{}: no gradient came to {}: the loss does not depend on this layer; use its output in the loss, look for a detach or no_grad behind it, or freeze it if that is meant",
+                "{}: no gradient came to {}: {}",
                 named(layer),
-                names.join(" and ")
+                names.join(" and "),
+                why_missing(report, layer)
             )
         };
         let count = names.len() as f64;
         (!names.is_empty()).then(|| Found::of_layer(Fault::MissingGradient, layer, count, text()))
     };
     trained_by_layer(report).into_iter().filter_map(missing).collect()
+}
+
+/// Why no gradient came to a layer, as far as what was computed tells.
+fn why_missing(report: &StatsReport, layer: &str) -> &'static str {
+    match report.layers.iter().any(|computed| computed.key == layer && !computed.is_op) {
+        true => {
+            "the layer was computed, but nothing came back from the loss; use its output in the loss, look for a detach, no_grad or a way through NumPy behind it, or freeze it if that is meant"
+        }
+        false => {
+            "the loss does not depend on this layer; use its output in the loss, look for a detach or no_grad behind it, or freeze it if that is meant"
+        }
+    }
 }
 
 /// The last layer whose gradients have been 0 for long: those before it have none because of it.
@@ -466,6 +482,30 @@ fn zero_gradients(report: &StatsReport, config: &StatsConfig, counts: &mut Count
 
 /// A step may change the outputs of a layer by this share of its inputs' size, however small its weights were: those that start at 0 grow by much of their size at first.
 const MOVED: f64 = 0.1;
+
+/// Weights that the step passed over though gradients came to them: it knew of others only.
+fn not_updated(report: &StatsReport, config: &StatsConfig) -> Vec<Found> {
+    let slope = |weight: &WeightStats| {
+        weight.gradient.as_ref().map_or(0.0, |gradient| gradient.rms() / weight.values.rms())
+    };
+    let update = |weight: &WeightStats| weight.update.unwrap_or(0.0);
+    let trained = || report.weights.iter().filter(|weight| !weight.is_frozen && slope(weight) > 0.0);
+    let Some(most) = trained().max_by(|one, other| update(one).total_cmp(&update(other))) else {
+        return Vec::new();
+    };
+    // By the rate of the weight that changed most: less than this is lost in the digits of a weight.
+    let expected = |weight: &WeightStats| update(most) * slope(weight) / slope(most);
+    let passed_over =
+        trained().filter(|weight| weight.update == Some(0.0) && expected(weight) > config.smallest_update);
+    let told = |weight: &WeightStats| {
+        let text = format!(
+            "{}: its gradient is not 0, but the step left it as it was and changed others: the optimizer does not have it (look at what it was given: parameters() may leave out a layer), or its learning rate is 0",
+            weight.name
+        );
+        Found::of_layer(Fault::NotUpdated, weight.layer(), 1.0, text)
+    };
+    passed_over.map(told).collect()
+}
 
 fn large_updates(report: &StatsReport, config: &StatsConfig) -> Option<Found> {
     let large = |weight: &&WeightStats| {

@@ -1,0 +1,24 @@
+"""Which losses are scaled: scalers tell it, and optimisers ask."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+# Scalers that have scaled a loss since their last `update()`.
+_pending: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+def note_scaled(scaler: Any) -> None:
+    """A loss was scaled."""
+    _pending.add(scaler)
+
+
+def note_updated(scaler: Any) -> None:
+    """The step of the losses that were scaled is over."""
+    _pending.discard(scaler)
+
+
+def pending_scale(optimizer: Any) -> float:
+    """The scale of a loss whose gradients were not unscaled for this optimiser; 0 if there is none."""
+    return next((scaler.get_scale() for scaler in list(_pending) if not scaler._knows(optimizer) and scaler.get_scale() != 1.0), 0.0)

@@ -1,0 +1,120 @@
+"""How good predictions are: accuracy, and for classes a confusion matrix, precision, recall and F1; R2 of numbers.
+
+Tensors or arrays are taken; numbers of Python come back.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ._ternion import Tensor, as_tensor, cat, int64
+
+__all__ = ["accuracy", "confusion_matrix", "f1_score", "mean_absolute_error", "mean_squared_error", "precision_recall_f1", "r2_score"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+def _pair(what: str, prediction: Any, target: Any) -> tuple[Tensor, Tensor]:
+    found = [value.detach().cpu() if isinstance(value, Tensor) else as_tensor(value) for value in (prediction, target)]
+    if not len(found[1].shape) or not found[1].numel():
+        raise ValueError(f"{what}: a target of shape {list(found[1].shape)}, expected at least 1 example")
+    return found[0], found[1]
+
+
+def _classes(what: str, prediction: Any, target: Any) -> tuple[Tensor, Tensor]:
+    """The classes that are predicted, and the right ones."""
+    given, right = _pair(what, prediction, target)
+    if given.ndim == right.ndim + 1:
+        given = given.argmax(1)
+    if given.shape != right.shape or given.is_floating_point() or right.is_floating_point():
+        told = f"predictions of {given.dtype} and shape {list(given.shape)} for targets of {right.dtype} and shape {list(right.shape)}"
+        raise ValueError(f"{what}: {told}, expected numbers of classes [examples], predictions also as scores [examples, classes]")
+    return given.to(int64).flatten(), right.to(int64).flatten()
+
+
+def accuracy(prediction: Any, target: Any, top_k: int = 1) -> float:
+    """The share of the examples whose class is found; with `top_k` among the classes of the highest scores.
+
+    Shapes: [examples] or scores [examples, classes], and [examples]
+
+    Raises:
+        ValueError: other shapes, no examples, floating targets; `top_k` without scores, or more than there are classes.
+    """
+    if top_k == 1:
+        given, right = _classes("accuracy", prediction, target)
+        return (given == right).double().mean().item()
+    scores, right = _pair("accuracy", prediction, target)
+    if scores.ndim != 2 or right.ndim != 1 or len(scores) != len(right) or not 1 <= top_k <= scores.shape[1]:
+        told = f"scores of shape {list(scores.shape)}, targets of shape {list(right.shape)} and top_k {top_k}"
+        raise ValueError(f"accuracy: {told}, expected [examples, classes], [examples] and at most as many as there are classes")
+    return (scores.topk(top_k, 1).indices == right.to(int64).unsqueeze(1)).any(1).double().mean().item()
+
+
+def confusion_matrix(prediction: Any, target: Any, classes: int | None = None) -> Tensor:
+    """How many examples of each class (row) were taken for each (column): int64, [classes, classes].
+
+    Raises:
+        ValueError: as `accuracy`; a class that is not from 0 to below `classes`.
+    """
+    given, right = _classes("confusion_matrix", prediction, target)
+    least, most = (int(cat([given, right]).aminmax()[place].item()) for place in (0, 1))
+    count = most + 1 if classes is None else classes
+    if least < 0 or most >= count:
+        raise ValueError(f"confusion_matrix: classes from {least} to {most}, expected 0 to {count - 1}")
+    return (right * count + given).bincount(minlength=count * count).reshape(count, count)
+
+
+def precision_recall_f1(prediction: Any, target: Any, classes: int | None = None) -> tuple[list[float], list[float], list[float]]:
+    """For each class which share of its predictions is right, which share of its examples is found, and their harmonic mean; 0 where there are none.
+
+    Raises:
+        ValueError: as `confusion_matrix`.
+    """
+    table = confusion_matrix(prediction, target, classes).double()
+    hits, predicted, there = table.diagonal().tolist(), table.sum(0).tolist(), table.sum(1).tolist()
+    precision = [hit / count if count else 0.0 for hit, count in zip(hits, predicted)]
+    recall = [hit / count if count else 0.0 for hit, count in zip(hits, there)]
+    f1 = [2 * hit / (one + other) if one + other else 0.0 for hit, one, other in zip(hits, predicted, there)]
+    return precision, recall, f1
+
+
+def f1_score(prediction: Any, target: Any, classes: int | None = None) -> float:
+    """The mean of F1 over the classes ("macro"). Raises as `confusion_matrix`."""
+    f1 = precision_recall_f1(prediction, target, classes)[2]
+    return sum(f1) / len(f1)
+
+
+def _numbers(what: str, prediction: Any, target: Any) -> tuple[Tensor, Tensor]:
+    given, right = _pair(what, prediction, target)
+    if given.shape != right.shape:
+        raise ValueError(f"{what}: predictions of shape {list(given.shape)} for targets of shape {list(right.shape)}, expected one shape")
+    return given.double(), right.double()
+
+
+def mean_squared_error(prediction: Any, target: Any) -> float:
+    """The mean of the squared differences.
+
+    Raises:
+        ValueError: shapes that differ, no examples.
+    """
+    given, right = _numbers("mean_squared_error", prediction, target)
+    return (given - right).square().mean().item()
+
+
+def mean_absolute_error(prediction: Any, target: Any) -> float:
+    """The mean of the sizes of the differences. Raises as `mean_squared_error`."""
+    given, right = _numbers("mean_absolute_error", prediction, target)
+    return (given - right).abs().mean().item()
+
+
+def r2_score(prediction: Any, target: Any) -> float:
+    """1 less the squared differences by those from the mean of the targets: 1 if all is right; of constant targets 1 if they are met, else 0.
+
+    Raises:
+        ValueError: shapes that differ, no examples.
+    """
+    given, right = _numbers("r2_score", prediction, target)
+    residual, spread = (given - right).square().sum().item(), (right - right.mean()).square().sum().item()
+    return 1 - residual / spread if spread else float(residual == 0)

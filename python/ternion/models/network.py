@@ -1,0 +1,116 @@
+"""The oldest interface: a network of one hidden layer with `fit`, `predict` and `evaluate`."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._ternion import Tensor
+from .mlp import MLP
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    Array = np.ndarray[Any, Any]
+
+_COLUMNS = ("epoch", "loss", "accuracy", "validation loss", "validation accuracy", "seconds")
+
+
+class NeuralNetwork(MLP):
+    """A classifier of one hidden layer with ReLU: `NeuralNetwork(784, 128, 10, batch_size=64)`. `predict` gives probabilities, `evaluate` the accuracy.
+
+        network = models.NeuralNetwork(784, 128, 10).fit(images, labels, epochs=5, validation_data=(test_images, test_labels))
+        network.predict(test_images).argmax(1)
+        network.evaluate(test_images, test_labels)
+
+    `fit` prints a table with a row for each epoch.
+
+    Args:
+        input_size, hidden_size, output_size: numbers of an example, units of the hidden layer, classes.
+        batch_size, epochs, learning_rate, verbose, random_state, device: as of `MLP`; `verbose=False` prints no table.
+
+    Raises:
+        ValueError: sizes that are no whole numbers above 0, fewer than two classes.
+    """
+
+    def __init__(
+        self, input_size: int = 784, hidden_size: int = 128, output_size: int = 10, batch_size: int = 64, *, epochs: int | None = None,
+        learning_rate: float = 1e-3, verbose: bool = True, random_state: Any = None, device: Any = None,
+    ):  # fmt: skip
+        if output_size == 1:
+            raise ValueError("NeuralNetwork: output_size 1, expected an output for each of at least 2 classes")
+        self.input_size, self.hidden_size, self.output_size = input_size, hidden_size, output_size
+        super().__init__(
+            widths=(input_size, hidden_size, output_size), task="classification", epochs=epochs, batch_size=batch_size,
+            learning_rate=learning_rate, verbose=verbose, random_state=random_state, device=device,
+        )  # fmt: skip
+
+    def _parameters_set(self, changed: set[str]) -> None:
+        if changed & {"input_size", "hidden_size", "output_size"}:
+            self.widths = (self.input_size, self.hidden_size, self.output_size)
+            changed = changed | {"widths"}
+        super()._parameters_set(changed)
+
+    def fit(self, X: Any, y: Any, *args: Any, verbose: bool | None = None, **kwargs: Any) -> Self:
+        """Learns the labels `y` of the examples `X`, and prints a table; the model itself. Arguments and errors are those of `MLP.fit`.
+
+        Labels are whole numbers or texts, [examples], or rows with a 1 at the class, [examples, output_size].
+        """
+        shown = bool(self.verbose if verbose is None else verbose)
+        self._table = _Table() if shown else None
+        try:
+            return super().fit(X, y, *args, **{**kwargs, "verbose": False})
+        finally:
+            del self._table
+
+    def _epoch(self, data: Any, tested: Any, size: Any, optimizer: Any, order: Any, line: Any) -> None:
+        begun = time.monotonic()
+        super()._epoch(data, tested, size, optimizer, order, line)
+        table = getattr(self, "_table", None)
+        if table is not None:
+            told = {name: values[-1] for name, values in self.history.items()}
+            table.row({"epoch": self.n_iter_, "accuracy": self._measured(data, 1024)["accuracy"], "seconds": time.monotonic() - begun, **told})
+
+    def predict(self, X: Any, batch_size: int = 1024) -> Array:
+        """For each example the probability of each class, [examples, output_size]; an array of NumPy. Raises as `MLP.predict`."""
+        return self.predict_proba(X, batch_size)
+
+    def predict_classes(self, X: Any, batch_size: int = 1024) -> Array:
+        """For each example its label. Raises as `MLP.predict`."""
+        return super().predict(X, batch_size)
+
+    def evaluate(self, X: Any, y: Any, batch_size: int = 1024) -> float:  # type: ignore[override]
+        """The share of the examples whose most probable class is right. Raises as `MLP.evaluate`."""
+        return super().evaluate(X, y, batch_size)["accuracy"]
+
+    def score(self, X: Any, y: Any) -> float:
+        """The accuracy, as `evaluate`."""
+        return self.evaluate(X, y)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[batch, ..] -> logits [batch, output_size]; axes behind the first become one."""
+        return super().forward(x)
+
+
+class _Table:
+    """A table on stdout that grows by a row for each epoch."""
+
+    def __init__(self) -> None:
+        self._columns: list[str] = []
+
+    def row(self, told: dict[str, float]) -> None:
+        if not self._columns:
+            self._columns = [name for name in _COLUMNS if name in told]
+            self._write(self._columns)
+            self._write(["-" * len(name) for name in self._columns])
+        cells = [f"{told[name]:.0f}" if name == "epoch" else f"{told[name]:.2f}" if name == "seconds" else f"{told[name]:.4f}" for name in self._columns]
+        self._write([f"{cell:>{len(name)}}" for name, cell in zip(self._columns, cells)])
+
+    @staticmethod
+    def _write(cells: list[str]) -> None:
+        # A program without a console has no stdout.
+        if sys.stdout is not None:
+            print("  ".join(cells), flush=True)

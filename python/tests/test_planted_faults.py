@@ -1,0 +1,299 @@
+"""Faults that are planted into small trainings: each is told, and named by op, layer or parameter."""
+
+import math
+import warnings
+
+import pytest
+
+import ternion
+from ternion import amp, nn, optim
+
+F = nn.functional
+
+
+def watched(model, steps=1, rate=0.01, parameters=None, loss_of=None, x=None, optimizer=optim.SGD, strict=False, patience=5):
+    """What a StatsMonitor says of a training, by its faults, and the warnings that came meanwhile."""
+    x = ternion.randn(16, 8) if x is None else x
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        monitor = nn.utils.StatsMonitor(model, every=1, patience=patience)
+        made = optimizer(list(model.parameters() if parameters is None else parameters), lr=rate, strict=strict)
+        found = {}
+        for step in range(steps):
+            made.zero_grad()
+            with monitor.watch(step):
+                output = model(x)
+                loss = output.square().mean() if loss_of is None else loss_of(output)
+            loss.backward()
+            for warning in monitor.step(made).all_warnings:
+                found.setdefault(warning.fault, warning)
+    return found, [str(each.message) for each in told]
+
+
+def mlp(*widths, activation=nn.ReLU):
+    layers = [layer for sizes in zip(widths, widths[1:]) for layer in (nn.Linear(*sizes), activation())]
+    return nn.Sequential(*layers[:-1])
+
+
+def test_a_healthy_training_is_told_nothing():
+    for optimizer in (optim.SGD, optim.AdamW):
+        assert watched(mlp(8, 16, 4), steps=3, optimizer=optimizer, strict=True) == ({}, [])
+
+
+class Forgetful(nn.Module):
+    """Its own parameters() leaves out a layer."""
+
+    def __init__(self):
+        self.first, self.second = nn.Linear(8, 8), nn.Linear(8, 8)
+
+    def parameters(self, recurse=True):
+        return iter(list(self.first.parameters()))
+
+    def forward(self, x):
+        return self.second(self.first(x).tanh())
+
+
+def test_a_layer_that_parameters_forgets():
+    model = Forgetful()
+    found, told = watched(model)
+    assert "MissingGradient" not in found
+    assert found["NotUpdated"].layer == "second" and found["NotUpdated"].text.startswith("second.weight: its gradient is not 0, but the step left it as it was")
+    assert len(told) == 1 and told[0].startswith("SGD: second.weight [8, 8], second.bias [8]: gradients come to them, but no optimiser has them"), told
+    with pytest.raises(RuntimeError, match=r"second.weight \[8, 8\], .*an error, as the optimiser is strict"):
+        watched(Forgetful(), strict=True)
+
+
+def test_an_optimizer_of_some_of_the_parameters():
+    model = mlp(8, 16, 4)
+    found, told = watched(model, parameters=model[0].parameters())
+    assert found["NotUpdated"].layer == "2" and "2.weight [4, 16], 2.bias [4]" in told[0]
+    model[2].requires_grad_(False)
+    assert watched(model, parameters=model[0].parameters()) == ({}, [])
+
+
+def test_two_optimizers_share_the_parameters():
+    model = mlp(8, 16, 4)
+    others = optim.SGD(model[2].parameters(), lr=0.01)
+    assert watched(model, parameters=model[0].parameters())[1] == []
+    del others
+
+
+def test_a_network_that_is_no_module():
+    class Network:
+        def __init__(self):
+            self.one, self.two = nn.Linear(8, 8), nn.Linear(8, 4)
+
+    network = Network()
+    adam = optim.Adam(network.one.parameters(), lr=0.01)
+    network.two(network.one(ternion.randn(3, 8))).square().mean().backward()
+    with pytest.warns(UserWarning, match=r"Adam: Linear.weight of a layer \[4, 8\], Linear.bias of a layer \[4\]: gradients come to them"):
+        adam.step()
+    # It is told once.
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        adam.step()
+
+
+def test_gradients_of_other_models_are_no_fault():
+    teacher, student = mlp(8, 4), mlp(8, 4)
+    teacher(ternion.randn(3, 8)).sum().backward()
+    sgd = optim.SGD(student.parameters(), lr=0.1, strict=True)
+    student(ternion.randn(3, 8)).square().mean().backward()
+    sgd.step()
+
+
+class Own(optim.Optimizer):
+    def __init__(self, params):
+        super().__init__(params, {})
+
+    @ternion.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                parameter.sub_(parameter.grad)
+
+
+def test_an_optimizer_of_ones_own_of_some_of_the_parameters():
+    model = mlp(8, 4, 4)
+    steps = Own(model[0].parameters())
+    model(ternion.randn(3, 8)).sum().backward()
+    with pytest.warns(UserWarning, match=r"Own: .*2.weight|Own: Linear.weight of a layer \[4, 4\]"):
+        steps.step()
+
+
+def test_a_layer_that_is_repeated_by_a_list():
+    model = nn.Sequential(*[nn.Linear(8, 8)] * 3)
+    _, told = watched(model)
+    assert len(told) == 1 and told[0].startswith("StatsMonitor: 0, 1, 2 are one Linear: its parameters are used 3 times; make a layer for each place")
+    relu = nn.ReLU()
+    assert watched(nn.Sequential(nn.Linear(8, 8), relu, nn.Linear(8, 8), relu))[1] == []
+
+
+class Branches(nn.Module):
+    def __init__(self, cut):
+        self.one, self.other, self.cut = nn.Linear(8, 8), nn.Linear(8, 8), cut
+
+    def forward(self, x):
+        return self.one(x) + self.cut(self.other(x))
+
+
+@pytest.mark.parametrize("cut", [lambda x: x.detach(), lambda x: ternion.tensor(x.detach().numpy())])
+def test_a_branch_that_is_detached(cut):
+    found = watched(Branches(cut))[0]["MissingGradient"]
+    assert found.layer == "other" and "the layer was computed, but nothing came back from the loss" in found.text
+    assert "other.weight and other.bias" in found.text
+
+
+def test_a_layer_that_is_not_used():
+    class Unused(Branches):
+        def forward(self, x):
+            return self.one(x)
+
+    found = watched(Unused(None))[0]["MissingGradient"]
+    assert found.layer == "other" and "the loss does not depend on this layer" in found.text
+
+
+def test_layers_that_are_not_frozen():
+    model = mlp(8, 4, 4)
+    with pytest.warns(UserWarning, match=r"Linear.requires_grad = False sets an attribute that nothing reads: requires_grad_\(False\)"):
+        model[0].requires_grad = False
+    _, told = watched(model, parameters=model[2].parameters())
+    assert "0.weight [4, 8]" in told[0] and "freeze them by requires_grad_(False)" in told[0]
+
+
+def test_a_scaled_loss_without_its_scaler():
+    model = mlp(8, 4)
+    scaler, sgd = amp.GradScaler("cpu", init_scale=1024.0), optim.SGD(model.parameters(), lr=0.1)
+    scaler.scale(model(ternion.randn(3, 8)).square().mean()).backward()
+    with pytest.warns(UserWarning, match=r"SGD: the gradients are those of a loss times 1024, by a GradScaler: call its step\(optimizer\)"):
+        sgd.step()
+    scaler, sgd = amp.GradScaler("cpu", init_scale=1024.0), optim.SGD(model.parameters(), lr=0.1, strict=True)
+    for _ in range(2):
+        sgd.zero_grad()
+        scaler.scale(model(ternion.randn(3, 8)).square().mean()).backward()
+        scaler.step(sgd)
+        scaler.update()
+
+
+def test_a_loss_of_another_scale():
+    model = mlp(8, 16, 4)
+    found, _ = watched(model, loss_of=lambda output: output.square().sum() * 1e4)
+    assert found["LargeUpdates"].layer in ("0", "2") and "divide the learning rate" in found["LargeUpdates"].text
+    found, _ = watched(model, steps=5, rate=1e-3, loss_of=lambda output: output.square().mean() * 1e-9)
+    assert found["SmallUpdates"].layer in ("0", "2") and "the gradients, are too small" in found["SmallUpdates"].text
+
+
+def test_a_parameter_that_is_given_twice():
+    layer = nn.Linear(8, 8)
+    with pytest.raises(ValueError, match="weight.*twice|twice"):
+        optim.SGD([*layer.parameters(), layer.weight], lr=0.1)
+
+
+def test_a_backward_that_is_missing():
+    model = mlp(8, 4)
+    with pytest.warns(UserWarning, match="no gradient for 0.weight, 0.bias: the loss does not depend on them, or backward"):
+        optim.SGD(model.parameters(), lr=0.1).step()
+    with pytest.raises(RuntimeError, match="no gradient for 0.weight, 0.bias"):
+        optim.SGD(model.parameters(), lr=0.1, strict=True).step()
+
+
+def test_weights_that_are_none():
+    model = mlp(8, 16, 4)
+    with ternion.no_grad():
+        model[2].weight[0, 0] = math.nan
+    found = watched(model)[0]["NotFinite"]
+    assert found.layer == "2" and "2.weight holds such numbers already" in found.text
+
+
+def test_data_that_are_none():
+    x = ternion.randn(16, 8)
+    x[3, 4] = math.inf
+    found = watched(mlp(8, 16, 4), x=x)[0]["NotFinite"]
+    assert found.text.startswith("input: 1 of 128 numbers are infinite") and "clean the data" in found.text
+
+
+def test_an_infinite_slope():
+    class Root(nn.Module):
+        def __init__(self):
+            self.layer = nn.Linear(8, 4)
+
+        def forward(self, x):
+            return (self.layer(x) * 0).sqrt()
+
+    found = watched(Root())[0]["NotFinite"]
+    assert found.layer == "layer" and "though all outputs are finite" in found.text
+
+
+def test_first_weights_that_are_too_large_or_too_small():
+    model = mlp(8, 16, 16, 4)
+    with ternion.no_grad():
+        model[2].weight.mul_(1e6)
+    assert watched(model, rate=1e-12)[0]["ExplodingOutputs"].layer == "2"
+    sigmoids = mlp(*[8] * 9, activation=nn.Sigmoid)
+    assert watched(sigmoids)[0]["VanishingGradients"].layer == "0"
+    assert watched(mlp(8, 16, 4), rate=1e4)[0]["LargeUpdates"].layer in ("0", "2")
+
+
+def test_units_that_are_dead():
+    model = mlp(8, 16, 4)
+    with ternion.no_grad():
+        model[0].bias.fill_(-1e3)
+    found = watched(model)[0]
+    assert found["DeadReLU"].layer == "1" and "all its outputs are 0" in found["DeadReLU"].text
+
+
+def test_a_rounding_behind_a_layer():
+    class Rounds(nn.Module):
+        def __init__(self):
+            self.first, self.last = nn.Linear(8, 8), nn.Linear(8, 4)
+
+        def forward(self, x):
+            return self.last(self.first(x).round())
+
+    found = watched(Rounds(), steps=5)[0]["ZeroGradient"]
+    assert found.layer == "first" and "a rounding" in found.text
+
+
+def test_a_target_of_another_shape():
+    with pytest.warns(UserWarning, match=r"mse_loss: input has shape \[4, 1\] and target \[4\]"):
+        F.mse_loss(ternion.randn(4, 1), ternion.randn(4))
+
+
+def test_labels_that_are_no_classes():
+    with pytest.raises(IndexError, match="cross_entropy: index 4 is out of range for size 4"):
+        F.cross_entropy(ternion.randn(2, 4), ternion.tensor([0, 4]))
+
+
+def test_a_tensor_that_is_changed_after_it_was_saved():
+    x = ternion.randn(3, requires_grad=True)
+    y = x * 2
+    z = y * y
+    with ternion.no_grad():
+        y.add_(1)
+    with pytest.raises(RuntimeError, match="mul.*changed in place"):
+        z.sum().backward()
+
+
+def test_an_optimizer_that_was_made_before_the_model_was_cast():
+    model = nn.Linear(8, 4)
+    adam = optim.Adam(model.parameters(), lr=0.1)
+    model(ternion.randn(2, 8)).sum().backward()
+    adam.step()
+    adam.zero_grad()
+    model.double()
+    model(ternion.randn(2, 8).double()).sum().backward()
+    with pytest.raises((RuntimeError, ValueError), match=r"parameter 0 is \[4, 8\] float64 on cpu now, but its state"):
+        adam.step()
+
+
+def test_a_graph_is_drawn():
+    model = mlp(8, 4)
+    loss = model(ternion.randn(2, 8)).square().mean()
+    told = ternion.autograd.to_dot(loss, model)
+    assert told.startswith("digraph") and "0.weight" in told and "mean" in told
+    assert "std" in ternion.autograd.to_dot(loss, {"loss": loss}, statistics=True)
+    with pytest.raises(RuntimeError, match="to_dot: nothing was recorded"):
+        ternion.autograd.to_dot(ternion.ones(2))
+    for given in ((3, None), (loss, 3)):
+        with pytest.raises(TypeError, match="to_dot: "):
+            ternion.autograd.to_dot(*given)
