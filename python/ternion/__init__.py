@@ -40,11 +40,12 @@ newaxis = None
 # Methods that are functions, too: ternion.add(x, y) is x.add(y). Those of one number of each element are listed by the binding.
 _METHODS = """
 abs acos acosh add addcmul addmm all allclose amax amin any argmax argmin argsort asin asinh atan atan2 atanh bernoulli bincount bmm ceil chunk clamp clip clone cosh cumsum detach
-div dot elu eq equal erfc flatten flip floor floor_divide fmod gather ge gelu gt histc index_select isclose isfinite isinf isnan le
-leaky_relu log10 log2 log_softmax logical_and logical_not logical_or logical_xor logsumexp lt masked_fill masked_scatter masked_select
-matmul max maximum mean min minimum mm mul mv narrow ne neg nonzero norm outer permute pow prod relu remainder reshape roll
-scatter scatter_add select sign sinh softmax softplus sort split square squeeze std sub sum t tan topk transpose tril triu
+digamma div dot elu eq equal erfc erfinv exp2 flatten flip floor floor_divide fmod gather ge gelu gt histc i0 index_select isclose isfinite isinf isnan le
+leaky_relu lgamma log10 log2 log_softmax logical_and logical_not logical_or logical_xor logit logsumexp lt masked_fill masked_scatter masked_select
+matmul max maximum mean min minimum mm mul mv mvlgamma narrow ne neg nonzero norm outer permute pow prod relu remainder reshape roll
+scatter scatter_add select sign sinc sinh softmax softplus sort split square squeeze std sub sum t tan topk transpose tril triu
 trunc unbind unflatten unsqueeze var
+bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor gcd lcm
 """.split()
 _METHODS += _ternion._FLOAT_METHODS
 for _name in _METHODS:
@@ -100,7 +101,7 @@ def seed(number: int | None = None) -> int:
 if hasattr(_os, "register_at_fork"):
     _os.register_at_fork(after_in_child=_ternion._forked)
 
-from . import amp, autograd, cuda, data, formats, models, nn, optim, testing, train, utils  # noqa: E402,F401
+from . import amp, autograd, cuda, data, formats, models, nn, optim, special, testing, train, utils  # noqa: E402,F401
 # Functions of layers that PyTorch has under both names.
 _OF_LAYERS = """
 adaptive_avg_pool1d avg_pool1d bilinear celu conv1d conv2d conv_transpose1d conv_transpose2d cosine_similarity dropout group_norm hardshrink layer_norm

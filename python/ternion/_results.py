@@ -3,9 +3,13 @@
 from collections import namedtuple
 
 aminmax = namedtuple("aminmax", ["min", "max"])
+cummax = namedtuple("cummax", ["values", "indices"])
+cummin = namedtuple("cummin", ["values", "indices"])
 kthvalue = namedtuple("kthvalue", ["values", "indices"])
 max = namedtuple("max", ["values", "indices"])
 median = namedtuple("median", ["values", "indices"])
 min = namedtuple("min", ["values", "indices"])
+mode = namedtuple("mode", ["values", "indices"])
+nanmedian = namedtuple("nanmedian", ["values", "indices"])
 sort = namedtuple("sort", ["values", "indices"])
 topk = namedtuple("topk", ["values", "indices"])

@@ -67,3 +67,19 @@ def test_results_share_memory_as_pytorchs(owner, name):
         for arguments in ARGUMENTS + (PADS if name == "pad" else []):
             expected, found = answer(theirs, make(torch), arguments), answer(ours, make(ternion), arguments)
             assert None in (expected, found) or found == expected, f"{name}{arguments} of {kind}"
+
+
+def test_in_place_of_itself():
+    """A source that is the tensor itself, or overlaps it, is read before it is changed."""
+    places = ternion.tensor([3, 2, 1, 0])
+    for name, want in (("scatter_", [4, 3, 2, 1]), ("scatter_add_", [5, 5, 5, 5]), ("index_add_", [5, 5, 5, 5]), ("index_copy_", [4, 3, 2, 1])):
+        x = ternion.arange(1.0, 5.0)
+        assert getattr(x, name)(0, places, x).tolist() == want, name
+    for reduce, want in (("sum", [5, 5, 5, 5]), ("prod", [4, 6, 6, 4]), ("amax", [4, 3, 3, 4])):
+        x = ternion.arange(1.0, 5.0)
+        assert x.scatter_reduce_(0, places, x, reduce).tolist() == want, reduce
+    x = ternion.arange(1.0, 9.0)
+    x[:4].scatter_(0, places, x[2:6])
+    assert x.tolist() == [6, 5, 4, 3, 5, 6, 7, 8]
+    x = ternion.arange(6.0).reshape(3, 2)
+    assert x.index_add_(0, ternion.tensor([2, 1, 0]), x).tolist() == [[4, 6]] * 3

@@ -308,7 +308,7 @@ class TestWrong:
             ("m.zeros(0, 2).median(0)", ValueError, "expected elements"),
             ("x.kthvalue(7)", ValueError, "k of 7"),
             ("x.unique(dim=7)", IndexError, "unique: "),
-            ("x.scatter_reduce(0, m.tensor([0]), x, 'amax')", ValueError, 'expected "sum" or "mean"'),
+            ("x.scatter_reduce(0, m.tensor([0]), x, 'median')", ValueError, 'expected "sum", "prod"'),
             ("m.finfo(m.int64)", TypeError, "expected a floating"),
             ("m.iinfo(m.float32)", TypeError, "expected an integer"),
             ("x.tensor_split(0)", ValueError, "0 parts"),

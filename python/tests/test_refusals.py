@@ -161,7 +161,7 @@ def test_axes_and_indices_that_are_not_there(case, axis):
         ("m.randint(5, 2, (2,))", ValueError, "randint"),
         ("m.randint(3)", TypeError, "randint: expected high and size"),
         ("~x", TypeError, "float32"),
-        ("x & x", TypeError, "logical_and: operand is float32, expected bool"),
+        ("x & x", TypeError, "bitwise_and: operand is float32, expected an integer dtype"),
         ("-(x > 0)", TypeError, "neg: input is bool"),
         ("m.from_dlpack(3)", TypeError, "expected an array with __dlpack__, got int"),
     ],

@@ -179,3 +179,146 @@ def test_quotients_of_whole_numbers_have_no_slope():
     x, y = (ternion.tensor(value, requires_grad=True) for value in ([5.5, 3.0, 1.0], [2.0, 0.0, inf]))
     (x // y).sum().backward()
     assert x.grad.tolist() == y.grad.tolist() == [0.0, 0.0, 0.0]
+
+
+def digamma_of_halves(x):
+    """By the recurrence from its values at 1 and at 1/2 (DLMF 5.4.12, 5.4.13)."""
+    first = 1.0 if x % 1 == 0 else 0.5
+    return math.fsum([-np.euler_gamma, 0.0 if first == 1 else -2 * math.log(2), *(1 / (first + k) for k in range(int(x - first)))])
+
+
+def one_sided_zeta(order, x):
+    """`sum of (x + k)^-order`: 2,000 terms, and the integral with two corrections for the rest."""
+    far = x + 2000
+    rest = far ** (1 - order) / (order - 1) + far**-order / 2 + order * far ** (-order - 1) / 12
+    return math.fsum((x + k) ** -order for k in range(2000)) + rest
+
+
+def cylinder(order, x):
+    """The modified Bessel function times `e^-|x|`, by its integral as a sum over equal steps."""
+    count = 60 + int(8 * math.sqrt(abs(x)))
+    angles = np.pi * np.arange(count + 1) / count
+    terms = np.exp(-2 * abs(x) * np.sin(angles / 2) ** 2) * np.cos(order * angles)
+    return (terms.sum() - (terms[0] + terms[-1]) / 2) / count * (np.sign(x) if order else 1)
+
+
+def scaled_tail(x):
+    """`e^(x^2) erfc(x)` for large x, by its continued fraction."""
+    fraction = x
+    for n in range(200, 0, -1):
+        fraction = x + n / 2 / fraction
+    return 1 / (fraction * math.sqrt(math.pi))
+
+
+# Functions of PyTorch's `special` with points and what they are there, by formulas in float64.
+SPECIAL = {
+    "gammaln": ([1e-30, 1e-5, 0.3, 0.5, 1.001, 1.5, 1.999, 2.5, 7.9, 8.1, 100.0, 1e10, 1e30, -0.3, -1.7, -30.5], math.lgamma),
+    "digamma": ([0.5, 1.0, 2.0, 7.5, 8.5, 40.0], lambda x: digamma_of_halves(x)),
+    "ndtr": ([-12.0, -5.0, -1.0, -0.71, -0.69, 0.0, 0.5, 3.0, 9.0], lambda x: math.erfc(-x * math.sqrt(0.5)) / 2),
+    "erfcx": ([-9.0, -3.0, -0.1, 0.0, 0.1, 1.0, 4.0, 10.0, 1e4, 1e15, 1e30], lambda x: math.erfc(x) / bell(x) if x < 5 else scaled_tail(x)),
+    "log_ndtr": ([-1e8, -300.0, -20.0, -1.001, -0.999, 0.0, 2.0, 9.0], lambda x: (
+        math.log(scaled_tail(-x * math.sqrt(0.5)) / 2) - x * x / 2 if x < -10 else math.log1p(-math.erfc(x * math.sqrt(0.5)) / 2))),
+    "entr": ([0.0, 1e-30, 0.3, 1.0, 1e10], lambda x: -x * math.log(x) if x else 0.0),
+    "i0e": ([-30.0, -8.1, 0.0, 0.3, 7.9, 8.1, 1e4], lambda x: cylinder(0, x)),
+    "i1e": ([-30.0, -8.1, 0.0, 0.3, 7.9, 8.1, 1e4], lambda x: cylinder(1, x)),
+    "i0": ([-30.0, 0.0, 0.3, 7.9, 8.1, 80.0], lambda x: cylinder(0, x) * math.exp(abs(x))),
+    "i1": ([-30.0, 0.0, 0.3, 7.9, 8.1, 80.0], lambda x: cylinder(1, x) * math.exp(abs(x))),
+    "exp2": ([-100.0, -0.5, 0.0, 0.3, 100.0], lambda x: 2.0**x),
+    "sinc": ([-1.5, 0.0, 1e-20, 0.3, 0.5], lambda x: math.sin(math.pi * x) / (math.pi * x) if x else 1.0),
+    "logit": ([1e-30, 0.1, 0.3, 0.499, 0.5001, 0.9], lambda x: 2 * math.atanh(2 * x - 1) if x > 0.2 else math.log(x) - math.log1p(-x)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype, tolerance", [("float32", 1e-6), ("float64", 1e-13)])
+@pytest.mark.parametrize("name", SPECIAL)
+def test_special_functions_have_all_digits(name, dtype, tolerance):
+    points, formula = SPECIAL[name]
+    x = np.array(points, dtype)
+    found = getattr(ternion.special, name)(ternion.tensor(x)).numpy()
+    # Of zeros of lgamma at negative numbers the last digits are those of the terms.
+    np.testing.assert_allclose(found, [formula(value) for value in x.astype(np.float64)], rtol=tolerance, atol=tolerance / 10 if name == "gammaln" else 1e-300)
+
+
+@pytest.mark.parametrize("dtype, tolerance", [("float32", 1e-6), ("float64", 1e-13)])
+def test_quantiles_are_inverses(dtype, tolerance):
+    special = ternion.special
+    x = np.array([-12.5, -6.0, -2.0, -0.7, -0.01, 0.3, 1.2] if dtype == "float32" else [-37.0, -12.5, -2.0, -0.01, 0.3, 1.2])
+    p = np.array([math.erfc(-value * math.sqrt(0.5)) / 2 for value in x], dtype)
+    np.testing.assert_allclose(special.ndtri(ternion.tensor(p)).numpy(), x, rtol=tolerance, atol=tolerance)
+    y = np.array([-1.9, -0.5, -1e-3, 1e-20, 0.2, 1.7])
+    found = special.erfinv(ternion.tensor(np.array([math.erf(value) for value in y]), dtype="float64"))
+    np.testing.assert_allclose(found.numpy(), y, rtol=1e-14, atol=0)
+    assert special.ndtri(ternion.tensor([0.0, 0.5, 1.0, -0.1, 1.1, nan])).tolist() == pytest.approx([-inf, 0, inf, nan, nan, nan], nan_ok=True)
+    assert special.erfinv(ternion.tensor([-1.0, 0.0, 1.0, -1.1, 1.1, nan])).tolist() == pytest.approx([-inf, 0, inf, nan, nan, nan], nan_ok=True)
+
+
+@pytest.mark.parametrize("n, x", [(1, 0.1), (1, 3.5), (1, 1e4), (2, 0.7), (2, 9.0), (5, 1.5), (20, 4.0), (40, 20.0), (1, -0.5), (2, -1.25), (3, -4.75)])
+def test_polygamma_is_a_sum(n, x):
+    wanted = (-1) ** (n + 1) * math.factorial(n) * one_sided_zeta(n + 1, x)
+    wide = ternion.special.polygamma(n, ternion.tensor([x], dtype="float64")).item()
+    assert wide == pytest.approx(wanted, rel=1e-12) and ternion.polygamma(n, ternion.tensor([x])).item() == pytest.approx(wanted, rel=2e-6)
+    assert ternion.tensor([x], dtype="float64").polygamma(n).item() == wide
+    assert ternion.special.zeta(n + 1, ternion.tensor([x], dtype="float64")).item() == pytest.approx(one_sided_zeta(n + 1, x), rel=1e-12)
+
+
+def test_poles_of_special_functions():
+    x = ternion.tensor([0.0, -0.0, -1.0, -2.0, inf, -inf, nan])
+    some = dict(nan_ok=True)
+    assert x.lgamma().tolist() == pytest.approx([inf, inf, inf, inf, inf, inf, nan], **some)
+    assert x.digamma().tolist() == pytest.approx([-inf, inf, nan, nan, inf, nan, nan], **some)
+    assert x.polygamma(1).tolist() == pytest.approx([inf, inf, inf, inf, 0.0, inf, nan], **some)
+    assert x.polygamma(2).tolist() == pytest.approx([-inf, -inf, -inf, -inf, 0.0, -inf, nan], **some)
+    assert ternion.special.zeta(1.0, x).tolist() == [inf] * 7
+    assert ternion.special.entr(x).tolist() == pytest.approx([0.0, 0.0, -inf, -inf, -inf, -inf, nan], **some)
+    assert x.logit().tolist() == pytest.approx([-inf, -inf, nan, nan, nan, nan, nan], **some)
+    assert x.i0().tolist()[4:6] == [inf, inf] and ternion.special.i1(x).tolist()[4:6] == [inf, -inf]
+
+
+def test_slopes_of_special_functions_where_differences_cancel():
+    special = ternion.special
+    large = ternion.tensor([1e4], requires_grad=True)
+    # erfcx'(x) is -1 / (sqrt(pi) x^2) for large x, i0e'(x) -1 / sqrt(8 pi x^3).
+    assert slope(special.erfcx(large), large).item() == pytest.approx(-1 / (math.sqrt(math.pi) * 1e8), rel=1e-6)
+    large.grad = None
+    assert slope(special.i0e(large), large).item() == pytest.approx(-1 / math.sqrt(8 * math.pi * 1e12) * (1 + 3 / (8 * 1e4)), rel=1e-6)
+    low = ternion.tensor([-1e4], requires_grad=True)
+    assert slope(special.log_ndtr(low), low).item() == pytest.approx(1e4 + 1e-4, rel=1e-6)
+    small = ternion.tensor([1e-6], requires_grad=True)
+    assert slope(special.sinc(small), small).item() == pytest.approx(-(math.pi**2) * 1e-6 / 3, rel=1e-6)
+    ends = ternion.tensor([-1.0, 1.0], requires_grad=True)
+    assert slope(ends.erfinv(), ends).tolist() == [inf, inf]
+    outside = ternion.tensor([0.05, 0.3, 0.95], requires_grad=True)
+    assert slope(outside.logit(0.1), outside).tolist() == pytest.approx([0.0, 1 / 0.21, 0.0])
+
+
+@pytest.mark.parametrize("name", "gammaln digamma erfcx erfinv i0 i0e i1 i1e ndtr log_ndtr exp2 sinc".split())
+def test_gradients_of_gradients_of_special_functions(name):
+    function = getattr(ternion.special, name)
+    x = ternion.tensor([-0.6, -0.3, 0.2, 0.4, 0.8], dtype="float64", requires_grad=True)
+    assert ternion.testing.gradcheck(function, x)
+    assert ternion.testing.gradcheck(lambda x: ternion.autograd.grad(function(x).sum(), x, create_graph=True)[0], x)
+
+
+def test_special_functions_of_integers_and_numbers():
+    special = ternion.special
+    assert special.gammaln(ternion.tensor([3])).dtype is ternion.float32
+    assert special.xlog1py(2, ternion.tensor([1.0])).item() == pytest.approx(2 * math.log(2))
+    assert special.xlog1py(ternion.tensor([0.0, 0.0, 1.0]), ternion.tensor([-1.0, nan, -1.0])).tolist() == pytest.approx([0.0, nan, -inf], nan_ok=True)
+    assert special.multigammaln(ternion.tensor([4.0]), 2).item() == pytest.approx(math.log(math.pi) / 2 + math.lgamma(4) + math.lgamma(3.5))
+    with pytest.raises(ValueError, match="polygamma: order -1, expected at least 0"):
+        ternion.polygamma(-1, ternion.tensor([1.0]))
+    with pytest.raises(ValueError, match="mvlgamma: size 0, expected at least 1"):
+        ternion.tensor([1.0]).mvlgamma(0)
+    with pytest.raises(TypeError, match="ndtr: input is float, expected a tensor"):
+        special.ndtr(1.0)
+    order = ternion.tensor([2.0], requires_grad=True)
+    with pytest.raises(RuntimeError, match="zeta: no gradient with respect to the order"):
+        special.zeta(order, ternion.tensor([1.0])).sum().backward()
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_special_functions_of_halves_are_rounded_once(dtype):
+    x = ternion.arange(1, 16).to(dtype) / 16
+    for name in ("gammaln", "digamma", "erfcx", "erfinv", "i0", "i1e", "ndtr", "ndtri", "log_ndtr", "entr", "logit", "sinc"):
+        function = getattr(ternion.special, name)
+        assert function(x).tolist() == function(x.float()).to(dtype).tolist(), name

@@ -330,12 +330,18 @@ fn has_zero(py: Python<'_>, divisor: &Tensor) -> Outcome<bool> {
     run(py, divisor.elements(), || no_grad(|| Ok(divisor.eq_scalar(0)?.any(..)?.item_f64()? != 0.0)))
 }
 
-/// `&`, `|`, `^`: of truth values.
+/// `f` of both in the dtype that they meet in.
+fn met(a: &Tensor, b: &Tensor, f: fn(&Tensor, &Tensor) -> Result<Tensor>) -> Result<Tensor> {
+    let (a, b) = meet(a, b)?;
+    f(&a, &b)
+}
+
+/// `&`, `|`, `^`: of truth values and of the bits of integers, in the dtype that both meet in.
 fn logical(slf: &PyTensor, other: &Bound<'_, PyAny>, f: fn(&Tensor, &Tensor) -> Result<Tensor>) -> Answer {
     let (py, a) = (other.py(), slf.tensor());
     let result = match Operand::beside(other, &a)? {
-        Some(Operand::Tensor(b)) => run(py, a.elements().max(b.elements()), || f(&a, &b))?,
-        Some(Operand::Number(number)) => run(py, a.elements(), || f(&a, &beside(&a, number)?))?,
+        Some(Operand::Tensor(b)) => run(py, a.elements().max(b.elements()), || met(&a, &b, f))?,
+        Some(Operand::Number(number)) => run(py, a.elements(), || met(&a, &beside(&a, number)?, f))?,
         None => return not_implemented(py),
     };
     answer(py, result)
@@ -369,7 +375,7 @@ arithmetic! {
     REMAINDER __mod__ __rmod__ __imod__ "%=";
 }
 
-macro_rules! truth {
+macro_rules! bitwise {
     ($($method:ident $name:ident $reflected:ident;)*) => {
         #[pymethods]
         impl PyTensor {
@@ -385,10 +391,10 @@ macro_rules! truth {
     };
 }
 
-truth! {
-    logical_and __and__ __rand__;
-    logical_or __or__ __ror__;
-    logical_xor __xor__ __rxor__;
+bitwise! {
+    bitwise_and __and__ __rand__;
+    bitwise_or __or__ __ror__;
+    bitwise_xor __xor__ __rxor__;
 }
 
 /// The matrix product of tensors of any dtypes.
@@ -472,14 +478,7 @@ impl PyTensor {
                 "~ of a tensor of {name}, expected whole numbers or truth values"
             )));
         }
-        self.map(py, |x| {
-            // The complement of an integer: all bits but those of x, which are -1 - x, without sign 255 - x.
-            match x.dtype() {
-                DType::Bool => x.logical_not(),
-                DType::U8 => x.rsub_scalar(Scalar::Int(255)),
-                _ => x.rsub_scalar(Scalar::Int(-1)),
-            }
-        })
+        self.map(py, Tensor::bitwise_not)
     }
 
     fn __richcmp__(&self, other: &Bound<'_, PyAny>, op: CompareOp) -> Answer {

@@ -6,36 +6,38 @@ from typing import Any
 
 from .._refusals import name_all, named
 from .._ternion import Tensor
-from . import arithmetic, arrays, creation, indexing, kinds, matrices, reductions, shapes, windows
+from . import arithmetic, arrays, creation, indexing, kinds, matrices, reductions, shapes, special, windows
 
-MODULES = (arithmetic, shapes, matrices, reductions, indexing, creation, kinds, windows)
+MODULES = (arithmetic, shapes, matrices, reductions, indexing, creation, kinds, special, windows)
 
 # Functions of the package.
 FUNCTIONS = """
 addcdiv addmv aminmax argwhere asarray atleast_1d atleast_2d atleast_3d baddbmm block_diag broadcast_shapes broadcast_tensors broadcast_to
 bucketize can_cast cartesian_prod clamp_max clamp_min column_stack copysign corrcoef count_nonzero cov cumprod deg2rad diag diag_embed diagflat diagonal diff
-dist dstack exp2 float_power fliplr flipud frac heaviside hstack hypot index_add index_copy index_fill index_put inner is_complex is_floating_point is_nonzero
-is_same_size isin isneginf isposinf kthvalue lerp logaddexp logit logspace median meshgrid movedim multinomial nan_to_num nanmean nansum normal
-positive promote_types quantile rad2deg randint_like ravel repeat_interleave result_type round rsub scalar_tensor scatter_reduce searchsorted sinc std_mean
+dist dstack float_power fliplr flipud frac heaviside hstack hypot index_add index_copy index_fill index_put inner is_complex is_floating_point is_nonzero
+is_same_size isin isneginf isposinf kthvalue lerp logaddexp logspace median meshgrid movedim multinomial nan_to_num nanmean nansum normal polygamma
+positive promote_types quantile rad2deg randint_like ravel repeat_interleave result_type round rsub scalar_tensor scatter_reduce searchsorted std_mean
 swapaxes take take_along_dim tensor_split tensordot tile trace tril_indices triu_indices unique unique_consecutive var_mean vstack xlogy
 addbmm addr cdist chain_matmul combinations conj cross dsplit fmax fmin get_device hsplit is_signed isreal kron logaddexp2 logcumsumexp matrix_power msort prelu real rot90
 select_scatter signbit slice_scatter split_with_sizes trapezoid typename unravel_index vdot vsplit
 bartlett_window blackman_window cumulative_trapezoid frexp get_float32_matmul_precision gradient hamming_window hann_window kaiser_window ldexp
 set_float32_matmul_precision vander
+cummax cummin index_reduce mode nanmedian renorm
 BFloat16Tensor BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor IntTensor LongTensor ShortTensor finfo iinfo
 """.split()
 
 # Methods of tensors.
 METHODS = """
 addcdiv addmv aminmax argwhere baddbmm broadcast_to byte clamp_max clamp_min copysign corrcoef count_nonzero cov cumprod deg2rad diag
-diag_embed diagflat diagonal diff dist exp2 exponential_ fill_diagonal_ float_power fliplr flipud frac get_device heaviside hypot index_add index_add_
-index_copy index_fill index_put index_put_ inner is_complex is_nonzero is_same_size is_signed isneginf isposinf kthvalue lerp logaddexp logit masked_scatter_ median
+diag_embed diagflat diagonal diff dist exponential_ fill_diagonal_ float_power fliplr flipud frac get_device heaviside hypot index_add index_add_
+index_copy index_fill index_put index_put_ inner is_complex is_nonzero is_same_size is_signed isneginf isposinf kthvalue lerp logaddexp masked_scatter_ median
 movedim multinomial nan_to_num nanmean nansum ndimension nelement new_empty new_full new_ones new_tensor new_zeros pin_memory positive quantile rad2deg
-random_ ravel repeat_interleave reshape_as round scatter_reduce sinc split_with_sizes swapaxes take take_along_dim tensor_split tile trace type unique
-unique_consecutive view_as xlogy
+random_ ravel repeat_interleave reshape_as round scatter_reduce split_with_sizes swapaxes take take_along_dim tensor_split tile trace type unique
+unique_consecutive view_as xlog1py xlogy zeta
 addbmm addr conj cross dsplit fmax fmin hsplit is_pinned isreal kron logaddexp2 logcumsumexp matrix_power msort prelu rot90 select_scatter signbit
 slice_scatter sum_to_size vdot vsplit
 frexp is_shared ldexp put_
+cummax cummin index_reduce mode nanmedian renorm
 """.split()
 
 # What a tensor says of itself that is the same of all: none has imaginary parts, is sparse, quantised or without memory.
@@ -43,8 +45,9 @@ PROPERTIES = {"real": lambda self: self, "is_sparse": lambda self: False, "is_qu
 
 # Methods with a form that changes the tensor itself.
 IN_PLACE = """
-acos acosh addcdiv addcmul asin asinh atan atan2 atanh clamp_max clamp_min clip copysign cosh cumprod cumsum deg2rad erfc exp2 float_power frac hypot
-index_copy index_fill lerp log10 log2 logical_and logical_not logical_or logical_xor logit nan_to_num rad2deg scatter_reduce sinc sinh tan tril triu xlogy
+acos acosh addcdiv addcmul asin asinh atan atan2 atanh clamp_max clamp_min clip copysign cosh cumprod cumsum deg2rad digamma erfc erfinv exp2 float_power frac hypot
+i0 index_copy index_fill index_reduce lerp lgamma log10 log2 logical_and logical_not logical_or logical_xor logit mvlgamma nan_to_num polygamma rad2deg renorm scatter_reduce sinc sinh tan tril triu xlogy
+bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor gcd lcm
 """.split()
 
 # Other names of functions and of methods.

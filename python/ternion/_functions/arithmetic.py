@@ -85,14 +85,6 @@ def frac(input: Tensor) -> Tensor:
     return input - input.trunc()
 
 
-def exp2(input: Tensor) -> Tensor:
-    """2 to the power of each element.
-
-    Shapes: [..] -> the same
-    """
-    return 2.0 ** _float(input)
-
-
 def hypot(input: Tensor, other: Tensor) -> Tensor:
     """The length of the vectors (input, other), without overflow; broadcast.
 
@@ -124,22 +116,6 @@ def logaddexp(input: Tensor, other: Tensor) -> Tensor:
     # Of equal infinities there is no difference.
     gap = (input - other).masked_fill(high.isinf(), 0).abs()
     return (high + (-gap).exp().log1p()).to(dtype)
-
-
-def xlogy(input: Any, other: Any) -> Tensor:
-    """`input * log(other)`, 0 where input is 0; one of both may be a number.
-
-    Shapes: [..] and what broadcasts to it -> the shape that they have together
-
-    Raises:
-        ValueError: shapes that do not broadcast.
-    """
-    input, other = _beside("xlogy", input, other)
-    input, other = _together(input, other)
-    zero = input == 0
-    # Where the logarithm is finite it is the gradient, at 0 too.
-    empty = zero & ((other <= 0) | other.isinf())
-    return input * _ternion.where(empty, 1.0, other).log()
 
 
 def _quotient_towards_zero(input: Tensor, other: Any) -> Tensor:
@@ -198,17 +174,6 @@ def rad2deg(input: Tensor) -> Tensor:
     Shapes: [..] -> the same
     """
     return _float(input) * (180 / math.pi)
-
-
-def logit(input: Tensor, eps: float | None = None) -> Tensor:
-    """`log(x / (1 - x))` of each element, which is kept from `eps` to `1 - eps` if that is given.
-
-    Shapes: [..] -> the same
-    """
-    x = _float(input)
-    if eps is not None:
-        x = x.clamp(eps, 1 - eps)
-    return x.log() - (-x).log1p()
 
 
 def nan_to_num(input: Tensor, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Tensor:
@@ -305,18 +270,6 @@ def copysign(input: Tensor, other: Any) -> Tensor:
     # 1 / -0 tells what -0 < 0 does not.
     negative = (other < 0) | ((other == 0) & (1 / other < 0))
     return _ternion.where(negative, -x.abs(), x.abs())
-
-
-def sinc(input: Tensor) -> Tensor:
-    """`sin(pi x) / (pi x)` of each element, 1 at 0.
-
-    Shapes: [..] -> the same
-    """
-    own = _float(input)
-    # In halves pi itself would be rounded.
-    x = math.pi * (own.float() if own.dtype.itemsize < 4 else own)
-    zero = x == 0
-    return (x.sin() / x.masked_fill(zero, 1)).masked_fill(zero, 1).to(own.dtype)
 
 
 def positive(input: Tensor) -> Tensor:
@@ -457,8 +410,8 @@ def shifted_left(input: Tensor, other: Any) -> Tensor:
     Raises:
         TypeError: floats.
     """
-    input, other, is_inside, powers = _shift(input, other)
-    return _ternion.where(is_inside, input * powers, 0)
+    input, other = _shift(input, other)
+    return input.bitwise_left_shift(other)
 
 
 def shifted_right(input: Tensor, other: Any) -> Tensor:
@@ -469,12 +422,8 @@ def shifted_right(input: Tensor, other: Any) -> Tensor:
     Raises:
         TypeError: floats.
     """
-    input, other, is_inside, powers = _shift(input, other)
-    if input.dtype != _ternion.uint8:
-        # The last bit is the sign, and its power of two is no number of the dtype.
-        is_inside = is_inside & (powers > 0)
-        powers = powers.clamp(min=1)
-    return _ternion.where(is_inside, input // powers, -(input < 0).to(input.dtype))
+    input, other = _shift(input, other)
+    return input.bitwise_right_shift(other)
 
 
 def reflected(shift: Any) -> Any:
@@ -489,20 +438,13 @@ def reflected(shift: Any) -> Any:
     return shifted
 
 
-def _shift(input: Tensor, other: Any) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Both in one dtype; whether a shift is by some of the bits; and 2 to the power of each, or 1."""
+def _shift(input: Tensor, other: Any) -> tuple[Tensor, Tensor]:
+    """Both in the dtype that they meet in."""
     other = other if isinstance(other, Tensor) else _ternion.tensor(other, device=input.device)
     dtype = result_type(input, other)
     if dtype.is_floating_point or dtype == _ternion.bool:
         raise TypeError(f"a shift of {str(input.dtype).split('.')[-1]} by {str(other.dtype).split('.')[-1]}, expected whole numbers")
-    bits = 8 * dtype.itemsize
-    # In the bits of a signed dtype the last power is the smallest number.
-    last = 2 ** (bits - 1) if dtype == _ternion.uint8 else -(2 ** (bits - 1))
-    table = _ternion.tensor([*(2**bit for bit in range(bits - 1)), last], dtype=dtype, device=input.device)
-    input, other = input.to(dtype), other.to(dtype)
-    is_inside = (other >= 0) & (other < bits)
-    places = _ternion.where(is_inside, other, 0).long()
-    return input, other, is_inside, table[places]
+    return input.to(dtype), other.to(dtype)
 
 
 def _divided(input: Tensor, other: Any) -> tuple[Tensor, Tensor]:

@@ -6,6 +6,7 @@ from typing import Any
 
 from .. import _ternion
 from .._ternion import Tensor
+from .kinds import result_type
 from .shapes import _axis, _axis_or_only
 
 
@@ -160,29 +161,37 @@ def index_put_(input: Tensor, indices: Any, values: Any, accumulate: bool = Fals
 
 
 def scatter_reduce(input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True) -> Tensor:
-    """This tensor with the elements of `src` summed, or averaged, in the places along `dim` that `index` names.
+    """This tensor with the elements of `src` reduced into the places along `dim` that `index` names.
+
+    Shapes: [..], index of as many axes, src at least as long along each -> the input's
 
     Args:
-        reduce: "sum" or "mean".
+        reduce: "sum", "prod", "mean", "amax" or "amin".
         include_self: whether the elements of this tensor count, too.
 
     Raises:
-        ValueError: another `reduce`: there are no products nor extremes.
+        IndexError: an axis or a place that does not exist.
+        ValueError: another `reduce`, shapes that do not fit.
+        TypeError: a source of another dtype, the mean of truth values.
     """
-    if reduce not in ("sum", "mean"):
-        raise ValueError(f'scatter_reduce: reduce {reduce!r}, expected "sum" or "mean"')
-    axis = _axis_or_only("scatter_reduce", input, dim)
-    if input.ndim == 0:
-        return scatter_reduce(input.reshape(1), 0, index.reshape(-1), src.reshape(-1), reduce, include_self=include_self).reshape(())
-    part = src[tuple(slice(size) for size in index.shape)]
-    touched = _ternion.zeros_like(input.detach()).scatter(axis, index, 1) != 0
-    base = input if include_self else input.masked_fill(touched, 0)
-    summed = base.scatter_add(axis, index, part)
-    if reduce == "sum":
-        return summed
-    start = _ternion.ones_like(input.detach()) if include_self else (~touched).to(input.dtype)
-    counts = start.scatter_add(axis, index, _ternion.ones_like(part.detach()))
-    return summed / counts if input.is_floating_point() else summed // counts
+    return input._scatter_reduce(dim, index, src, reduce, include_self)
+
+
+def index_reduce(input: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True) -> Tensor:
+    """This tensor with the slices of `source` reduced into those along `dim` that `index` names.
+
+    Shapes: [..], index [n], source with n along `dim` -> the input's
+
+    Args:
+        reduce: "prod", "mean", "amax" or "amin".
+        include_self: whether the slices of this tensor count, too.
+
+    Raises:
+        IndexError: an axis or a place that does not exist.
+        ValueError: another `reduce`, shapes that do not fit.
+        TypeError: a source of another dtype, the mean of truth values.
+    """
+    return input._index_reduce(dim, index, source, reduce, include_self)
 
 
 def masked_scatter_(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
@@ -228,43 +237,44 @@ def fill_diagonal_(input: Tensor, fill_value: Any, wrap: bool = False) -> Tensor
     return input.masked_fill_(diagonal, fill_value)
 
 
-def searchsorted(sorted_sequence: Tensor, input: Any, *, right: bool = False, side: str | None = None) -> Tensor:
+def searchsorted(
+    sorted_sequence: Tensor,
+    input: Any,
+    *,
+    out_int32: bool = False,
+    right: bool = False,
+    side: str | None = None,
+    sorter: Tensor | None = None,
+) -> Tensor:
     """Where each element would be put into a sequence in order (its last axis), so that it stays so: int64, in the shape of `input`.
 
+    Shapes: [n] and [..], or [.., n] and [.., m] -> that of the second
+
     Args:
+        out_int32: int32 in place of int64.
         right, side: behind equal elements rather than before them, if `right` or side is "right".
+        sorter: the places that put the sequence in order, in its shape.
 
     Raises:
-        ValueError: several sequences, and elements that do not broadcast to them.
+        ValueError: several sequences, and elements that are not beside them; another side than "left" or "right", or that and `right` at odds; a sorter
+            of another shape.
         TypeError: something that is neither a tensor nor a number.
+        IndexError: a place in `sorter` that does not exist.
     """
-    behind = right or side == "right"
+    if side not in (None, "left", "right"):
+        raise ValueError(f'searchsorted: side {side!r}, expected "left" or "right"')
+    if side == "left" and right:
+        raise ValueError('searchsorted: side "left" and right at odds')
     values = input if isinstance(input, Tensor) else _ternion.tensor(input, device=sorted_sequence.device)
-    if sorted_sequence.ndim == 0 or (sorted_sequence.ndim > 1 and values.shape[:-1] != sorted_sequence.shape[:-1]):
-        told = f"{list(sorted_sequence.shape)} and {list(values.shape)}"
-        raise ValueError(f"searchsorted: shapes {told}, expected one sequence, or as many as there are rows of elements")
-    if sorted_sequence.ndim == 1:
-        return _places_in(sorted_sequence, values.reshape(-1), behind).reshape(values.shape)
-    return _places_in(sorted_sequence, values, behind)
+    dtype = result_type(sorted_sequence, values)
+    found = sorted_sequence.to(dtype)._searchsorted(values.to(dtype), right or side == "right", sorter)
+    return found.int() if out_int32 else found
 
 
-def _places_in(sequence: Tensor, values: Tensor, behind: bool) -> Tensor:
-    """By halving what is left, all elements at once: as many steps as the length of the sequence has bits. NaN is behind everything."""
-    size = sequence.shape[-1]
-    low = _ternion.zeros(values.shape, dtype=_ternion.int64, device=values.device)
-    high = low + size
-    for _ in range(size.bit_length()):
-        middle = (low + high) // 2
-        there = sequence.gather(-1, middle.clamp(max=size - 1))
-        is_later = ~(there > values if behind else there >= values) & (low < high)
-        low, high = _ternion.where(is_later, middle + 1, low), _ternion.where(is_later, high, middle)
-    return low
-
-
-def bucketize(input: Any, boundaries: Tensor, *, right: bool = False) -> Tensor:
+def bucketize(input: Any, boundaries: Tensor, *, out_int32: bool = False, right: bool = False) -> Tensor:
     """In which part of the line between boundaries in order each element lies: see `searchsorted`.
 
-    Shapes: [..] and [boundaries] -> the input's, int64
+    Shapes: [..] and [boundaries] -> the input's, int64, or int32 by `out_int32`
 
     Raises:
         ValueError: boundaries of another number of axes.
@@ -272,4 +282,4 @@ def bucketize(input: Any, boundaries: Tensor, *, right: bool = False) -> Tensor:
     """
     if boundaries.ndim != 1:
         raise ValueError(f"bucketize: boundaries of shape {list(boundaries.shape)}, expected one axis")
-    return searchsorted(boundaries, input, right=right)
+    return searchsorted(boundaries, input, out_int32=out_int32, right=right)

@@ -12,7 +12,8 @@ from .._ternion import Tensor
 # What does the same with a number in the first place: `pow(2, x)` is `x.__rpow__(2)`.
 _REFLECTED = {
     "add": "__radd__", "sub": "__rsub__", "mul": "__rmul__", "div": "__rtruediv__", "floor_divide": "__rfloordiv__", "remainder": "__rmod__",
-    "pow": "__rpow__",
+    "pow": "__rpow__", "bitwise_and": "__rand__", "bitwise_or": "__ror__", "bitwise_xor": "__rxor__", "bitwise_left_shift": "__rlshift__",
+    "bitwise_right_shift": "__rrshift__",
 }  # fmt: skip
 _ABSENT = object()
 

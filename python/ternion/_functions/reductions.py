@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import prod
 from typing import Any
 
 from .. import _results, _ternion
@@ -98,6 +97,13 @@ def _ordered(input: Tensor, dim: int) -> tuple[Tensor, Tensor]:
     return input.gather(dim, places), places
 
 
+def _found(name: str, input: Tensor, found: tuple[Tensor, Tensor], dim: int, keepdim: bool) -> Any:
+    """A tuple of values and indices, whose axis `dim` is gone or stays with size 1."""
+    if keepdim and input.ndim:
+        found = found[0].unsqueeze(dim), found[1].unsqueeze(dim)
+    return getattr(_results, name)(*found)
+
+
 def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any:
     """The k-th smallest element along an axis, counted from 1, and its index (int64): a tuple of values and indices.
 
@@ -107,13 +113,10 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any
         ValueError: a k that is not from 1 to the size of the axis.
     """
     axis = _axis_or_only("kthvalue", input, dim)
-    if input.ndim == 0:
-        return kthvalue(input.reshape(1), k, 0)
-    if not 1 <= k <= input.shape[axis]:
-        raise ValueError(f"kthvalue: k of {k}, expected 1 to {input.shape[axis]}")
-    ordered, places = _ordered(input, axis)
-    values, indices = ordered.narrow(axis, k - 1, 1), places.narrow(axis, k - 1, 1)
-    return _results.kthvalue(values, indices) if keepdim else _results.kthvalue(values.squeeze(axis), indices.squeeze(axis))
+    size = input.shape[axis] if input.ndim else 1
+    if not 1 <= k <= size:
+        raise ValueError(f"kthvalue: k of {k}, expected 1 to {size}")
+    return _found("kthvalue", input, input._kthvalue(k, axis), axis, keepdim)
 
 
 def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
@@ -122,24 +125,81 @@ def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
     Shapes: [..] -> [], or two without the axis `dim`
 
     Raises:
-        ValueError: no elements.
+        ValueError: no elements along `dim`; no whole numbers at all.
         IndexError: an axis that does not exist.
     """
     if dim is None:
-        return median(input.reshape(-1), 0).values
-    axis = _axis_or_only("median", input, dim)
-    if input.ndim == 0:
-        return _results.median(input, _ternion.zeros((), dtype=_ternion.int64, device=input.device))
-    if input.shape[axis] == 0:
-        raise ValueError(f"median: of shape {list(input.shape)}, expected elements along axis {dim}")
-    found = kthvalue(input, (input.shape[axis] + 1) // 2, axis, True)
-    indices = found.indices
-    if input.is_floating_point():
-        unknown = input.isnan()
-        first = unknown.int().argmax(axis, True)
-        indices = _ternion.where(unknown.any(axis, True), first, indices)
-    values = input.gather(axis, indices)
-    return _results.median(values, indices) if keepdim else _results.median(values.squeeze(axis), indices.squeeze(axis))
+        return input._median_all()
+    return _found("median", input, input._median(_filled("median", input, dim)), dim, keepdim)
+
+
+def nanmedian(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
+    """The middle element in order among those that are not NaN, of two the smaller; NaN where there is none. Along `dim` a tuple of values and indices.
+
+    Shapes: [..] -> [], or two without the axis `dim`
+
+    Raises:
+        ValueError: no elements along `dim`; no whole numbers at all.
+        IndexError: an axis that does not exist.
+    """
+    if dim is None:
+        return input._nanmedian_all()
+    return _found("nanmedian", input, input._nanmedian(_filled("nanmedian", input, dim)), dim, keepdim)
+
+
+def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> Any:
+    """The most frequent element along an axis, of several the smallest, and the last index where it is (int64): a tuple of values and indices.
+
+    Shapes: [..] -> two without the axis `dim`
+
+    Raises:
+        ValueError: no elements along `dim`.
+        IndexError: an axis that does not exist.
+    """
+    return _found("mode", input, input._mode(_filled("mode", input, dim)), dim, keepdim)
+
+
+def _filled(name: str, input: Tensor, dim: int) -> int:
+    """An axis along which there are elements."""
+    axis = _axis_or_only(name, input, dim)
+    if input.ndim and input.shape[axis] == 0:
+        raise ValueError(f"{name}: of shape {list(input.shape)}, expected elements along axis {dim}")
+    return axis
+
+
+def cummax(input: Tensor, dim: int) -> Any:
+    """The largest of the elements up to each along an axis, and the last index where it is (int64): a tuple of values and indices. NaN is larger than all.
+
+    Shapes: [..] -> two of the same
+
+    Raises:
+        IndexError: an axis that does not exist.
+    """
+    return _results.cummax(*input._cummax(_axis_or_only("cummax", input, dim)))
+
+
+def cummin(input: Tensor, dim: int) -> Any:
+    """The smallest of the elements up to each along an axis, and the last index where it is (int64): a tuple of values and indices. NaN is smaller than all.
+
+    Shapes: [..] -> two of the same
+
+    Raises:
+        IndexError: an axis that does not exist.
+    """
+    return _results.cummin(*input._cummin(_axis_or_only("cummin", input, dim)))
+
+
+def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
+    """The slices along an axis, those whose `p`-norm is above `maxnorm` scaled to that.
+
+    Shapes: [..], at least two axes -> the same
+
+    Raises:
+        ValueError: less than two axes, a `p` that is not above 0, a `maxnorm` below 0.
+        TypeError: whole numbers.
+        IndexError: an axis that does not exist.
+    """
+    return input._renorm(float(p), dim, float(maxnorm))
 
 
 def quantile(input: Tensor, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear") -> Tensor:
@@ -217,8 +277,14 @@ def diff(input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None
 
     Raises:
         IndexError: an axis that does not exist.
+        ValueError: an `n` below 0.
     """
     axis = _axis("diff", input, dim)
+    if n < 0:
+        raise ValueError(f"diff: n of {n}, expected 0 or more")
+    if n == 0:
+        # What is put to it is taken for differences alone, as in PyTorch.
+        return input.clone()
     ends = [part for part in (prepend, input, append) if part is not None]
     input = input if len(ends) == 1 else _ternion.cat(ends, axis)
     for _ in range(n):
@@ -227,7 +293,7 @@ def diff(input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None
             break
         high, low = input.narrow(axis, 1, size - 1), input.narrow(axis, 0, size - 1)
         input = high ^ low if input.dtype == _ternion.bool else high - low
-    return input if n else input.clone()
+    return input
 
 
 def cov(input: Tensor, *, correction: int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None) -> Tensor:
@@ -291,66 +357,28 @@ def unique(input: Tensor, sorted: bool = True, return_inverse: bool = False, ret
 
     Raises:
         IndexError: an axis that is none.
+        ValueError: slices without elements.
     """
     del sorted
-    if dim is not None:
-        return _unique_slices(input.detach(), _axis("unique", input, dim), return_inverse, return_counts)
-    flat = input.detach().reshape(-1)
-    places = flat.argsort(0)
-    return _groups(flat.index_select(0, places), places, input.shape, return_inverse, return_counts)
-
-
-def _unique_slices(input: Tensor, axis: int, return_inverse: bool, return_counts: bool) -> Any:
-    """`unique` of the slices along an axis, as rows of a matrix: sorted by the last number first, since sorting keeps the order of equal ones."""
-    rows = input.movedim(axis, 0)
-    matrix = rows.reshape(rows.shape[0], prod(rows.shape[1:]))
-    places = _ternion.arange(matrix.shape[0], device=input.device)
-    for column in reversed(range(matrix.shape[1])):
-        places = places.index_select(0, matrix[:, column].index_select(0, places).argsort(0))
-    ordered = matrix.index_select(0, places)
-    first = _ternion.ones(matrix.shape[0], dtype=_ternion.bool, device=input.device)
-    first[1:] = (ordered[1:] != ordered[:-1]).any(1)
-    found = _numbered(first, places, (matrix.shape[0],), return_inverse, return_counts)
-    slices = rows.index_select(0, places.index_select(0, found[0])).movedim(0, axis)
-    return (slices, *found[1:]) if len(found) > 1 else slices
+    return _asked_for(input._unique(None if dim is None else _axis("unique", input, dim), False), return_inverse, return_counts)
 
 
 def unique_consecutive(input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None) -> Any:
     """The elements without those that are as the one before, and what is asked for beside them: see `unique`.
 
-    Shapes: [..] -> [groups], and beside it the input's shape (inverse) and [groups] (counts)
+    Shapes: [..] -> [groups], and beside it the input's shape (inverse) and [groups] (counts); along `dim` of slices, which are compared as a whole
 
     Raises:
-        ValueError: a `dim`: slices are not compared as a whole.
+        IndexError: an axis that is none.
+        ValueError: slices without elements.
     """
-    if dim is not None:
-        raise ValueError("unique_consecutive: dim: slices are not compared as a whole; expected None")
-    flat = input.detach().reshape(-1)
-    return _groups(flat, _ternion.arange(flat.numel(), device=flat.device), input.shape, return_inverse, return_counts)
+    return _asked_for(input._unique(None if dim is None else _axis("unique_consecutive", input, dim), True), return_inverse, return_counts)
 
 
-def _groups(ordered: Tensor, places: Tensor, shape: Any, return_inverse: bool, return_counts: bool) -> Any:
-    count = ordered.numel()
-    first = _ternion.ones(count, dtype=_ternion.bool, device=ordered.device)
-    if count > 1:
-        first[1:] = ordered[1:] != ordered[:-1]
-    found = _numbered(first, places, shape, return_inverse, return_counts)
-    found[0] = ordered.index_select(0, found[0])
-    return tuple(found) if len(found) > 1 else found[0]
-
-
-def _numbered(first: Tensor, places: Tensor, shape: Any, return_inverse: bool, return_counts: bool) -> list[Tensor]:
-    """Where groups begin among what is in order, by the marks of their first elements; then what is asked for beside it."""
-    count = first.numel()
-    starts = first.nonzero().reshape(-1)
-    found = [starts]
-    if return_inverse:
-        group = first.long().cumsum(0) - 1
-        found.append(_ternion.zeros_like(group).scatter(0, places, group).reshape(shape))
-    if return_counts:
-        ends = _ternion.cat([starts[1:], _ternion.tensor([count], device=first.device)]) if count else starts
-        found.append(ends - starts)
-    return found
+def _asked_for(found: tuple[Tensor, Tensor, Tensor], return_inverse: bool, return_counts: bool) -> Any:
+    values, inverse, counts = found
+    parts = [values, *([inverse] if return_inverse else []), *([counts] if return_counts else [])]
+    return tuple(parts) if len(parts) > 1 else values
 
 
 def logcumsumexp(input: Tensor, dim: int) -> Tensor:

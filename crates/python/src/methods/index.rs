@@ -494,7 +494,7 @@ impl PyTensor {
 }
 
 /// What `f` puts into places along `dim`. A tensor without axes stands for one of size 1, as do the other two beside it.
-fn placed(
+pub(super) fn placed(
     x: &Tensor,
     dim: isize,
     index: &Tensor,

@@ -25,7 +25,7 @@ fn values_and_indices<'py>(
 }
 
 /// Two tensors of `x` along an axis, as `PyTensor::along` has one.
-fn pair_along(
+pub(super) fn pair_along(
     x: &Tensor,
     dim: isize,
     f: impl FnOnce(&Tensor) -> Result<(Tensor, Tensor)>,

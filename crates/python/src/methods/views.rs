@@ -1,6 +1,6 @@
 //! Other views of the same elements.
 
-use crate::arguments::{AxesArgument, Count, ShapeArgument, axes, by_name, either, numbers, one_of, sizes};
+use crate::arguments::{AxesArgument, Count, ShapeArgument, by_name, either, numbers, one_of, sizes};
 use crate::dtype::{DTypeArgument, PyDType};
 use crate::error::{Called, Failure, Outcome};
 use crate::expected::of;
@@ -219,7 +219,11 @@ impl PyTensor {
         #[pyo3(from_py_with = of::squeeze)] dim: Option<AxesArgument>,
         #[pyo3(from_py_with = of::squeeze)] axis: Option<AxesArgument>,
     ) -> Outcome<PyTensor> {
-        let axes = axes(either("squeeze", dim, axis)?);
+        // Here no axis in a list means none, as in PyTorch.
+        let axes = match either("squeeze", dim, axis)? {
+            Some(AxesArgument(list)) => Axes::from(&list[..]),
+            None => Axes::All,
+        };
         self.along(py, axes.clone(), |x| {
             let named = axes.resolve(x.shape(), "squeeze")?;
             let ones: Vec<usize> = named.iter().filter(|&axis| x.dims()[axis] == 1).collect();
@@ -465,9 +469,14 @@ impl PyTensor {
     /// Raises:
     ///     IndexError: an axis that does not exist.
     ///     ValueError: an axis that is named twice.
-    #[pyo3(signature = (*dims))]
-    fn flip(&self, py: Python<'_>, dims: &Bound<'_, PyTuple>) -> Outcome<PyTensor> {
-        let dims = numbers(dims, "flip")?;
+    #[pyo3(signature = (*dims, **named))]
+    fn flip(
+        &self,
+        py: Python<'_>,
+        dims: &Bound<'_, PyTuple>,
+        named: Option<&Bound<'_, PyDict>>,
+    ) -> Outcome<PyTensor> {
+        let dims = numbers(&by_name(dims, named, "dims", "flip")?, "flip")?;
         self.along(py, &dims[..], |x| x.flip(&dims[..])?.copy())
     }
 

@@ -1,0 +1,68 @@
+//! Elements found along an axis, from the core's `functions/statistics.rs`: what the functions of `ternion/_functions/reductions.py` call, which say what is
+//! the default.
+
+use super::extremes::counted;
+use super::reduce::pair_along;
+use crate::error::Outcome;
+use crate::run::run;
+use crate::tensor::PyTensor;
+use pyo3::prelude::*;
+use ternion::{DType, Result, Tensor};
+
+/// The elements that `f` finds along an axis, and where they are: int64.
+fn found(
+    slf: &PyTensor,
+    py: Python<'_>,
+    name: &'static str,
+    dim: isize,
+    f: impl FnOnce(&Tensor) -> Result<(Tensor, Tensor)> + Send,
+) -> Outcome<(PyTensor, PyTensor)> {
+    let x = slf.tensor();
+    let pair = run(py, x.elements(), || {
+        pair_along(&x, dim, |x| {
+            counted(name, x, dim)?;
+            let (values, places) = f(x)?;
+            Ok((values, places.to_dtype(DType::I64)?))
+        })
+    });
+    pair.map(|(values, places)| (PyTensor::new(values), PyTensor::new(places)))
+}
+
+#[pymethods]
+impl PyTensor {
+    fn _cummax(&self, py: Python<'_>, dim: isize) -> Outcome<(PyTensor, PyTensor)> {
+        found(self, py, "cummax", dim, |x| x.cummax(dim))
+    }
+
+    fn _cummin(&self, py: Python<'_>, dim: isize) -> Outcome<(PyTensor, PyTensor)> {
+        found(self, py, "cummin", dim, |x| x.cummin(dim))
+    }
+
+    fn _mode(&self, py: Python<'_>, dim: isize) -> Outcome<(PyTensor, PyTensor)> {
+        found(self, py, "mode", dim, |x| x.mode(dim))
+    }
+
+    fn _kthvalue(&self, py: Python<'_>, k: usize, dim: isize) -> Outcome<(PyTensor, PyTensor)> {
+        found(self, py, "kthvalue", dim, |x| x.kthvalue(k, dim))
+    }
+
+    fn _median(&self, py: Python<'_>, dim: isize) -> Outcome<(PyTensor, PyTensor)> {
+        found(self, py, "median", dim, |x| x.median(dim))
+    }
+
+    fn _nanmedian(&self, py: Python<'_>, dim: isize) -> Outcome<(PyTensor, PyTensor)> {
+        found(self, py, "nanmedian", dim, |x| x.nanmedian(dim))
+    }
+
+    fn _median_all(&self, py: Python<'_>) -> Outcome<PyTensor> {
+        self.map(py, Tensor::median_all)
+    }
+
+    fn _nanmedian_all(&self, py: Python<'_>) -> Outcome<PyTensor> {
+        self.map(py, Tensor::nanmedian_all)
+    }
+
+    fn _renorm(&self, py: Python<'_>, p: f64, dim: isize, maxnorm: f64) -> Outcome<PyTensor> {
+        self.map(py, |x| x.renorm(p, dim, maxnorm))
+    }
+}

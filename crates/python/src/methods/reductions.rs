@@ -1,0 +1,99 @@
+//! Reductions into places, places in sequences and different elements, from the core's `functions/indexing.rs` and `functions/unique.rs`: what the functions of
+//! `ternion/_functions` call, which say what is the default.
+
+use super::index::placed;
+use crate::error::{Failure, Outcome};
+use crate::run::{run, wait};
+use crate::tensor::PyTensor;
+use pyo3::prelude::*;
+use ternion::{DType, ScatterReduction, Tensor};
+
+/// The reduction of this name among those that a function has.
+fn reduction(name: &str, reduce: &str, has_sum: bool) -> Outcome<ScatterReduction> {
+    Ok(match reduce {
+        "sum" if has_sum => ScatterReduction::Sum,
+        "prod" => ScatterReduction::Prod,
+        "mean" => ScatterReduction::Mean,
+        "amax" => ScatterReduction::Amax,
+        "amin" => ScatterReduction::Amin,
+        other => {
+            let sum = if has_sum { "\"sum\", " } else { "" };
+            let told =
+                format!("{name}: reduce {other:?}, expected {sum}\"prod\", \"mean\", \"amax\" or \"amin\"");
+            return Err(Failure::value(told));
+        }
+    })
+}
+
+#[pymethods]
+impl PyTensor {
+    fn _scatter_reduce(
+        &self,
+        py: Python<'_>,
+        dim: isize,
+        index: Bound<'_, PyTensor>,
+        src: Bound<'_, PyTensor>,
+        reduce: &str,
+        include_self: bool,
+    ) -> Outcome<PyTensor> {
+        let (index, source) = (index.get().tensor(), src.get().tensor());
+        let reduction = reduction("scatter_reduce", reduce, true)?;
+        self.map(py, |x| {
+            placed(x, dim, &index, &source, |x, dim, index, source| {
+                x.scatter_reduce(dim, index, source, reduction, include_self)
+            })
+        })
+    }
+
+    fn _index_reduce(
+        &self,
+        py: Python<'_>,
+        dim: isize,
+        index: Bound<'_, PyTensor>,
+        source: Bound<'_, PyTensor>,
+        reduce: &str,
+        include_self: bool,
+    ) -> Outcome<PyTensor> {
+        let (index, source) = (index.get().tensor(), source.get().tensor());
+        let reduction = reduction("index_reduce", reduce, false)?;
+        self.map(py, |x| {
+            placed(x, dim, &index, &source, |x, dim, index, source| {
+                x.index_reduce(dim, index, source, reduction, include_self)
+            })
+        })
+    }
+
+    fn _searchsorted(
+        &self,
+        py: Python<'_>,
+        values: Bound<'_, PyTensor>,
+        right: bool,
+        sorter: Option<Bound<'_, PyTensor>>,
+    ) -> Outcome<PyTensor> {
+        let (sequence, values) = (self.tensor(), values.get().tensor());
+        let sorter = sorter.map(|sorter| sorter.get().tensor());
+        let elements = sequence.elements().max(values.elements());
+        let found = run(py, elements, || {
+            sequence.searchsorted(&values, right, sorter.as_ref())?.to_dtype(DType::I64)
+        });
+        found.map(PyTensor::new)
+    }
+
+    /// Values, which of them each element or slice is, and how often each occurs.
+    fn _unique(
+        &self,
+        py: Python<'_>,
+        dim: Option<isize>,
+        consecutive: bool,
+    ) -> Outcome<(PyTensor, PyTensor, PyTensor)> {
+        let x: Tensor = self.tensor();
+        let found = wait(py, || {
+            let (values, inverse, counts) =
+                if consecutive { x.unique_consecutive(dim)? } else { x.unique(dim)? };
+            Ok((values, inverse.to_dtype(DType::I64)?, counts.to_dtype(DType::I64)?))
+        });
+        found.map(|(values, inverse, counts)| {
+            (PyTensor::new(values), PyTensor::new(inverse), PyTensor::new(counts))
+        })
+    }
+}
