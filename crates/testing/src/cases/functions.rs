@@ -3,21 +3,41 @@
 use crate::table::OpCase;
 
 mod activations;
+mod bags;
+mod distances;
+mod distributions;
 mod indexing;
 mod integers;
+mod losses;
+mod placing;
+mod quantiles;
+mod sets;
+mod slopes;
 mod special;
 mod statistics;
+mod sums_of_powers;
 mod unique;
+mod windows;
 
 /// The rows.
 pub fn rows() -> Vec<OpCase> {
     [
         activations::rows(),
+        bags::rows(),
+        distances::rows(),
+        distributions::rows(),
         indexing::rows(),
         integers::rows(),
+        losses::rows(),
+        placing::rows(),
+        quantiles::rows(),
+        sets::rows(),
+        slopes::rows(),
         special::rows(),
         statistics::rows(),
+        sums_of_powers::rows(),
         unique::rows(),
+        windows::rows(),
     ]
     .concat()
 }
