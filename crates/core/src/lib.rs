@@ -36,7 +36,15 @@ pub use check::{CheckConfig, CheckReport, OnDifference, check_ops};
 pub use device::Device;
 pub use dtype::{DType, Element, Scalar};
 pub use error::{Error, Result};
+pub use functions::bags::{BagMode, EmbeddingBagOptions};
+pub use functions::distances::CdistMode;
 pub use functions::indexing::ScatterReduction;
+pub use functions::losses::{
+    CtcOptions, GaussianNllOptions, MultiMarginOptions, PoissonNllOptions, TripletOptions,
+};
+pub use functions::quantiles::{HistogramBins, Interpolation};
+pub use functions::slopes::Spacing;
+pub use functions::windows::SignalWindow;
 pub use layout::Layout;
 pub use nested::NestedValues;
 pub use observe::{OpCall, close_op_observer, observe_ops, open_op_observer, unobserved};

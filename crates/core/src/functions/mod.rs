@@ -4,17 +4,29 @@
 //! ([`unary`]). Half precision is computed in f32 and rounded once.
 
 mod activations;
+pub(crate) mod bags;
 mod bounds;
+mod counts;
+pub(crate) mod distances;
+mod distributions;
 pub(crate) mod indexing;
 mod integers;
+pub(crate) mod losses;
+mod placing;
 mod products;
+pub(crate) mod quantiles;
+mod sets;
+pub(crate) mod slopes;
 mod special;
 mod statistics;
+mod sums_of_powers;
 mod unique;
+pub(crate) mod windows;
 
 use crate::autograd::{Context, Grads, no_grad, sum_to, with_gradient};
 use crate::op::{Saves, check};
-use crate::{Error, Result, Tensor};
+use crate::ops::index::index_dtype;
+use crate::{DType, Device, Error, IntoShape, Result, Tensor};
 
 /// `value(x)`, whose gradient is `grad(x)` times that of the result. `value` and `grad` see f32 in place of half precision, and the
 /// results are rounded once. `grad` is recorded while gradients of gradients are wanted.
@@ -96,4 +108,26 @@ pub(crate) fn in_accumulator<const N: usize>(
         *input = input.to_dtype(input.dtype().accumulator())?;
     }
     f(&wide)?.to_dtype(dtype)
+}
+
+/// Numbers of the host in a floating dtype. Devices that know no f64 need not hold them as such.
+pub(crate) fn floats_of(
+    values: Vec<f64>,
+    shape: impl IntoShape,
+    dtype: DType,
+    device: &Device,
+) -> Result<Tensor> {
+    match dtype {
+        DType::F64 => Tensor::from_vec(values, shape, device),
+        _ => Tensor::from_vec(values.into_iter().map(|value| value as f32).collect(), shape, device)?
+            .to_dtype(dtype),
+    }
+}
+
+/// Places or counts of the host, in i32 or, where that does not reach, i64.
+pub(crate) fn places_of(values: Vec<usize>, shape: impl IntoShape, device: &Device) -> Result<Tensor> {
+    match index_dtype(values.iter().copied().max().unwrap_or(0)) {
+        DType::I32 => Tensor::from_vec(values.into_iter().map(|value| value as i32).collect(), shape, device),
+        _ => Tensor::from_vec(values.into_iter().map(|value| value as i64).collect(), shape, device),
+    }
 }

@@ -145,7 +145,7 @@ impl Tensor {
 }
 
 /// The `p`-norm over axes, which stay.
-fn norm(x: &Tensor, p: f64, axes: &Axes) -> Result<Tensor> {
+pub(super) fn norm(x: &Tensor, p: f64, axes: &Axes) -> Result<Tensor> {
     match p {
         1.0 => x.abs()?.sum_keep(axes.clone()),
         2.0 => x.norm_keep(axes.clone()),

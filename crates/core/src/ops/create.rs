@@ -4,6 +4,7 @@ use crate::backend::Meta;
 use crate::dispatch::{apply_on, apply_one};
 use crate::dtype::Scalar;
 use crate::error::{Error, Result, Text, index_told_as};
+use crate::functions::floats_of;
 use crate::op::{Differentiability, Output, Outputs, Rule, check};
 use crate::ops::index::{Scatter, ScatterMode};
 use crate::tensor::Tensor;
@@ -202,6 +203,46 @@ impl Tensor {
             line.narrow(0, half, count - half)?.copy_(&upper)?;
         }
         Ok(line)
+    }
+
+    /// `count` powers of `base` whose exponents are evenly spaced from `start` to `end`, both included. Computed on the host in f64, and rounded once; of integers
+    /// the fraction is cut off.
+    ///
+    /// # Errors
+    /// A dtype of truth values, a power that an integer dtype does not hold, no memory.
+    pub fn logspace(
+        start: f64,
+        end: f64,
+        count: usize,
+        base: f64,
+        dtype: DType,
+        device: &Device,
+    ) -> Result<Tensor> {
+        let name = "logspace";
+        if dtype == DType::Bool {
+            return Err(Error::dtype(name, "output", dtype, "a number"));
+        }
+        let mut powers = Vec::new();
+        if powers.try_reserve_exact(count).is_err() {
+            return Err(Error::invalid(name, format!("no memory for {count} numbers")));
+        }
+        let step = (end - start) / (count.max(2) - 1) as f64;
+        // The upper half is counted from the end, so that the last exponent is `end` to the last bit.
+        let exponent = |at: usize| match at < count.div_ceil(2) {
+            true => start + step * at as f64,
+            false => end - step * (count - 1 - at) as f64,
+        };
+        powers.extend((0..count).map(|at| base.powf(exponent(at))));
+        let Some((low, high)) = integer_range(dtype) else {
+            return floats_of(powers, [count], dtype, device);
+        };
+        // The largest i64 is none of f64, whose next number is one more.
+        let holds = |power: f64| power.trunc() >= low as f64 && power.trunc() < high as f64 + 1.0;
+        if let Some(power) = powers.iter().find(|&&power| !holds(power)) {
+            return Err(Error::invalid(name, crate::text![format!("{power} does not fit "), dtype]));
+        }
+        let powers: Vec<i64> = powers.into_iter().map(|power| power as i64).collect();
+        Tensor::from_vec(powers, [count], device)?.to_dtype(dtype)
     }
 
     /// One value everywhere.

@@ -191,7 +191,7 @@ pub enum Reduction {
 
 impl Reduction {
     /// `losses` of `op`, reduced.
-    fn apply(self, op: &'static str, losses: &Tensor) -> Result<Tensor> {
+    pub(crate) fn apply(self, op: &'static str, losses: &Tensor) -> Result<Tensor> {
         match self {
             Reduction::None => Ok(losses.clone()),
             Reduction::Mean => losses.mean(..),
@@ -369,10 +369,30 @@ impl Tensor {
         if delta.is_nan() || delta <= 0.0 {
             return Err(Error::invalid("huber_loss", format!("delta {delta}, expected more than 0")));
         }
-        let distance = x.sub(&target)?.abs()?;
-        // c = min(d, delta) makes both branches c * (d - c / 2).
-        let capped = distance.minimum_scalar(delta)?;
-        reduction.apply("huber_loss", &capped.mul(&distance.sub(&capped.mul_scalar(0.5)?)?)?)
+        // c = clamp(r, -delta, delta) makes all branches c * (r - c / 2), which is smooth at 0.
+        let residual = x.sub(&target)?;
+        let capped = residual.clamp(-delta, delta)?;
+        reduction.apply("huber_loss", &capped.mul(&residual.sub(&capped.mul_scalar(0.5)?)?)?)
+    }
+
+    /// With `d = |x - target|`: `d^2 / (2 beta)` up to `beta`, then `d - beta / 2` (Girshick 2015, Fast R-CNN); a `beta` of 0 makes it `d`.
+    ///
+    /// # Errors
+    /// As [`mse_loss`](Tensor::mse_loss); a negative `beta`.
+    pub fn smooth_l1_loss(&self, target: &Tensor, beta: f64, reduction: Reduction) -> Result<Tensor> {
+        let name = "smooth_l1_loss";
+        let (x, target) = loss_pair(name, self, target)?;
+        if beta.is_nan() || beta < 0.0 {
+            return Err(Error::invalid(name, format!("beta {beta}, expected at least 0")));
+        }
+        let residual = x.sub(&target)?;
+        if beta == 0.0 {
+            return reduction.apply(name, &residual.abs()?);
+        }
+        let capped = residual.clamp(-beta, beta)?;
+        // A tiny beta must not make the quotient of a residual infinite: of what is capped it is at most 1.
+        let slope = capped.div_scalar(beta)?;
+        reduction.apply(name, &slope.mul(&residual.sub(&capped.mul_scalar(0.5)?)?)?)
     }
 
     /// Binary cross-entropy of logits x and probabilities: `log(1 + e^x) - x * target`, which does not overflow.
@@ -506,7 +526,7 @@ fn soft_losses(x: &Tensor, target: &Tensor, axis: usize) -> Result<Tensor> {
 }
 
 /// Input and target of one shape, in the accumulator dtype.
-fn loss_pair(op: &'static str, x: &Tensor, target: &Tensor) -> Result<(Tensor, Tensor)> {
+pub(crate) fn loss_pair(op: &'static str, x: &Tensor, target: &Tensor) -> Result<(Tensor, Tensor)> {
     check::float(op, "input", &x.meta())?;
     check::float(op, "target", &target.meta())?;
     let dtype = x.dtype().accumulator();

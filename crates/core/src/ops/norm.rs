@@ -527,7 +527,7 @@ impl Tensor {
         let name = "group_norm";
         let x = &precision::full(self)?;
         let channels = channels(name, &x.meta())?.dim(0);
-        if groups == 0 || channels % groups != 0 {
+        if groups == 0 || channels == 0 || channels % groups != 0 {
             return Err(Error::invalid(
                 name,
                 format!("{channels} channels do not divide into {groups} groups"),

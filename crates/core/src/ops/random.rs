@@ -295,7 +295,7 @@ impl Tensor {
     }
 }
 
-pub(super) fn check_probability(op: &'static str, p: f64) -> Result<()> {
+pub(crate) fn check_probability(op: &'static str, p: f64) -> Result<()> {
     match (0.0..=1.0).contains(&p) {
         true => Ok(()),
         false => Err(Error::invalid(op, format!("probability {p}, expected 0 to 1"))),

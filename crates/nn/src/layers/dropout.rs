@@ -55,3 +55,44 @@ impl Forward for Dropout {
         in_layer(self, "Dropout", || if active { input.dropout(self.p) } else { Ok(input.clone()) })
     }
 }
+
+/// Dropout that keeps mean and variance: name, doc, method.
+macro_rules! alpha_dropouts {
+    ($($(#[$doc:meta])* $name:ident => $method:ident;)*) => {
+        $($(#[$doc])*
+        #[derive(Module, Debug)]
+        pub struct $name {
+            p: f64,
+            mode: Mode,
+        }
+
+        impl $name {
+            /// With probability `p` of an element, or a channel, that is left out.
+            ///
+            /// # Errors
+            /// If `p` is not within `0..=1`.
+            pub fn new(p: f64) -> Result<$name> {
+                match (0.0..=1.0).contains(&p) {
+                    true => Ok($name { p, mode: Mode::default() }),
+                    false => Err(Error::invalid(stringify!($method), format!("probability {p}, expected 0 to 1"))),
+                }
+            }
+        }
+
+        impl Forward for $name {
+            /// # Shapes
+            /// `[..] -> ` same
+            fn forward(&self, input: &Tensor) -> Result<Tensor> {
+                let active = self.mode.is_training() && self.p > 0.0;
+                in_layer(self, stringify!($name), || if active { input.$method(self.p) } else { Ok(input.clone()) })
+            }
+        })*
+    };
+}
+
+alpha_dropouts! {
+    /// In training [`Tensor::alpha_dropout`], for networks of `selu`; in use, nothing happens.
+    AlphaDropout => alpha_dropout;
+    /// In training [`Tensor::feature_alpha_dropout`], of whole channels; in use, nothing happens.
+    FeatureAlphaDropout => feature_alpha_dropout;
+}

@@ -2,7 +2,7 @@
 
 use crate::init::Init;
 use crate::module::{Forward, Module, Param, in_layer};
-use ternion_core::{DType, Device, Error, Result, Tensor};
+use ternion_core::{BagMode, DType, Device, EmbeddingBagOptions, Error, Result, Tensor};
 
 /// A row of the table for each index, as PyTorch's `nn.Embedding`: weight `[rows, width]`, standard normal at first.
 ///
@@ -75,5 +75,54 @@ impl Forward for Embedding {
     /// indices `[..]` (i32 or i64) `-> [.., width]`
     fn forward(&self, indices: &Tensor) -> Result<Tensor> {
         in_layer(self, "Embedding", || self.rows(indices))
+    }
+}
+
+/// The rows of a table for bags of indices, reduced, as PyTorch's `nn.EmbeddingBag`: [`Tensor::embedding_bag`].
+#[derive(Module, Debug)]
+pub struct EmbeddingBag {
+    /// `[rows, width]`.
+    pub weight: Param,
+    #[module(skip)]
+    padding_idx: Option<usize>,
+    #[module(skip)]
+    mode: BagMode,
+}
+
+impl EmbeddingBag {
+    /// A table of `rows` rows of `width` numbers.
+    ///
+    /// # Errors
+    /// As [`Embedding::with_config`].
+    pub fn new(
+        rows: usize,
+        width: usize,
+        mode: BagMode,
+        config: EmbeddingConfig,
+        device: &Device,
+    ) -> Result<EmbeddingBag> {
+        let Embedding { weight, padding_idx } = Embedding::with_config(rows, width, config, device)?;
+        Ok(EmbeddingBag { weight, padding_idx, mode })
+    }
+
+    /// The reduced rows of bags, `[bags, width]`.
+    ///
+    /// # Errors
+    /// As [`Tensor::embedding_bag`].
+    pub fn forward(
+        &self,
+        indices: &Tensor,
+        offsets: Option<&Tensor>,
+        per_sample_weights: Option<&Tensor>,
+    ) -> Result<Tensor> {
+        let &EmbeddingBag { padding_idx, mode, .. } = self;
+        let options = EmbeddingBagOptions {
+            offsets,
+            include_last_offset: false,
+            mode,
+            per_sample_weights,
+            padding_idx,
+        };
+        in_layer(self, "EmbeddingBag", || self.weight.tensor().embedding_bag(indices, options))
     }
 }

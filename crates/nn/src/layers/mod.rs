@@ -24,8 +24,8 @@ pub use activation::{
 pub use attention::{KeyValueCache, MultiHeadAttention, MultiHeadAttentionConfig, Seen};
 pub use batch_norm::{BatchNorm1d, BatchNorm2d, BatchNormConfig};
 pub use conv::{Conv1d, Conv1dConfig, Conv2d, Conv2dConfig, ConvTranspose2d, ConvTranspose2dConfig};
-pub use dropout::{Dropout, DropoutConfig};
-pub use embedding::{Embedding, EmbeddingConfig};
+pub use dropout::{AlphaDropout, Dropout, DropoutConfig, FeatureAlphaDropout};
+pub use embedding::{Embedding, EmbeddingBag, EmbeddingConfig};
 pub use feed_forward::{FeedForward, FeedForwardConfig, FeedForwardForm};
 pub use flatten::{Flatten, Identity};
 pub use in_precision::InPrecision;

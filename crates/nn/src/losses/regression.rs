@@ -28,6 +28,10 @@ elementwise_losses! {
     MSELoss => mse_loss;
     /// `|x - target|`.
     L1Loss => l1_loss;
+    /// `log(1 + e^(-target * x))`, of targets 1 and -1.
+    SoftMarginLoss => soft_margin_loss;
+    /// The margins of classes that are no targets beside those that are: [`Tensor::multilabel_margin_loss`].
+    MultiLabelMarginLoss => multilabel_margin_loss;
 }
 
 /// Quadratic up to a distance of `delta`, linear beyond: [`Tensor::huber_loss`].

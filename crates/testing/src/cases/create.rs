@@ -13,6 +13,7 @@ pub fn rows() -> Vec<OpCase> {
         arange(),
         linspace(),
         linspace_ends(),
+        logspace(),
         eye(),
         nested(),
         rejected(),
@@ -245,6 +246,30 @@ fn linspace() -> OpCase {
         })
         .rejects("linspace: output is i32, expected a floating dtype", |device| {
             Tensor::linspace(0.0, 1.0, 3, I32, device)
+        })
+}
+
+/// Powers of integers are exact.
+fn logspace() -> OpCase {
+    OpCase::new("logspace", "")
+        .on([])
+        .dtypes(NUMBERS)
+        .exact()
+        .run_on(|_, device, dtype| {
+            Ok(vec![
+                Tensor::logspace(0.0, 4.0, 5, 3.0, dtype, device)?,
+                Tensor::logspace(2.0, 0.0, 3, 10.0, dtype, device)?,
+                Tensor::logspace(6.0, 9.0, 1, 2.0, dtype, device)?,
+                Tensor::logspace(0.0, 2.0, 0, 2.0, dtype, device)?,
+            ])
+        })
+        .oracle_for(|_, _| {
+            let all: [&[f64]; 4] = [&[1.0, 3.0, 9.0, 27.0, 81.0], &[100.0, 10.0, 1.0], &[64.0], &[]];
+            all.map(|powers| Array::new(&[powers.len()], powers.to_vec())).to_vec()
+        })
+        .rejects("logspace: 1000 does not fit i8", |device| Tensor::logspace(0.0, 3.0, 4, 10.0, I8, device))
+        .rejects("logspace: output is bool, expected a number", |device| {
+            Tensor::logspace(0.0, 3.0, 4, 10.0, Bool, device)
         })
 }
 

@@ -3,25 +3,45 @@
 use crate::table::OpCase;
 
 mod activations;
+mod bags;
 mod bounds;
+mod distances;
+mod distributions;
 mod indexing;
 mod integers;
+mod losses;
+mod placing;
 mod products;
+mod quantiles;
+mod sets;
+mod slopes;
 mod special;
 mod statistics;
+mod sums_of_powers;
 mod unique;
+mod windows;
 
 /// The rows.
 pub fn rows() -> Vec<OpCase> {
     [
         activations::rows(),
+        bags::rows(),
         bounds::rows(),
+        distances::rows(),
+        distributions::rows(),
         indexing::rows(),
         integers::rows(),
+        losses::rows(),
+        placing::rows(),
         products::rows(),
+        quantiles::rows(),
+        sets::rows(),
+        slopes::rows(),
         special::rows(),
         statistics::rows(),
+        sums_of_powers::rows(),
         unique::rows(),
+        windows::rows(),
     ]
     .concat()
 }

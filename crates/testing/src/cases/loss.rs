@@ -9,6 +9,7 @@ use ternion_core::ops::loss::{
 };
 use ternion_core::{BceOptions, CrossEntropyOptions, NllOptions, Reduction};
 
+mod smooth;
 mod weighted;
 
 /// The rows.
@@ -17,6 +18,7 @@ pub fn rows() -> Vec<OpCase> {
         cross_entropies(),
         cross_entropy_ops(),
         cross_entropy_with_grad(),
+        smooth::rows(),
         weighted::rows(),
         classified(),
         elementwise(),

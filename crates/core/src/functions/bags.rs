@@ -1,0 +1,133 @@
+//! Rows of a table, reduced by bags.
+
+use super::places_of;
+use crate::error::{Error, Result, index_told_as};
+use crate::functions::indexing::ScatterReduction;
+use crate::op::check;
+use crate::{DType, Tensor};
+
+/// How the rows of a bag become one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BagMode {
+    /// Their sum.
+    Sum,
+    /// Their mean.
+    #[default]
+    Mean,
+    /// The largest of each column.
+    Max,
+}
+
+/// How [`Tensor::embedding_bag`] reads its indices.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct EmbeddingBagOptions<'a> {
+    /// Where each bag begins among indices `[count]`, i32 or i64: 0 first, then in order. `None` for indices `[bags, size]`.
+    pub offsets: Option<&'a Tensor>,
+    /// Whether the last offset is the end of the last bag, no bag of its own; no by default.
+    pub include_last_offset: bool,
+    /// How the rows of a bag become one; their mean by default.
+    pub mode: BagMode,
+    /// What each row counts in its sum, of the indices' shape.
+    pub per_sample_weights: Option<&'a Tensor>,
+    /// A row that counts nothing in any bag, and gets no gradient.
+    pub padding_idx: Option<usize>,
+}
+
+impl Tensor {
+    /// The rows of this table at `indices`, reduced by bags: [`embedding`](Tensor::embedding) and a sum, a mean or a maximum, of a bag without rows 0. Rows of
+    /// half precision are summed in f32 and rounded once. Equal largest elements share their gradient evenly. Reads the offsets back to the host.
+    ///
+    /// # Shapes
+    /// `[rows, width]`, indices `[bags, size]` (i32 or i64), or `[count]` with offsets `[bags]` -> `[bags, width]`
+    ///
+    /// # Errors
+    /// Other shapes or dtypes, an index out of range, offsets that do not begin with 0, are not in order or reach beyond the indices, weights in another mode
+    /// than the sum, a `padding_idx` that is no row.
+    pub fn embedding_bag(&self, indices: &Tensor, options: EmbeddingBagOptions<'_>) -> Result<Tensor> {
+        let EmbeddingBagOptions { mode, per_sample_weights, padding_idx, .. } = options;
+        check::float(NAME, "table", &self.meta())?;
+        let [rows, width] = self.shape().to_array(NAME)?;
+        check::index(NAME, "indices", &indices.meta())?;
+        if let Some(padding) = padding_idx.filter(|&padding| padding >= rows) {
+            return Err(Error::invalid(NAME, format!("padding_idx {padding} of {rows} rows")));
+        }
+        let (bags, mut places) = bags_of(indices, options)?;
+        let indices_flat = indices.reshape([indices.elements()])?;
+        if let Some(padding) = padding_idx {
+            // What counts nothing goes into one more bag, which is dropped.
+            places =
+                indices_flat.eq_scalar(padding as i64)?.where_(&places.scalar_like(bags as i64)?, &places)?;
+        }
+        let dtype = self.dtype().accumulator();
+        let mut picked = index_told_as(NAME, || self.embedding(&indices_flat))?.to_dtype(dtype)?;
+        if let Some(weights) = per_sample_weights {
+            let weights = weights_of(weights, indices, mode)?;
+            picked = picked.mul(&weights.reshape([indices.elements(), 1])?.to_dtype(dtype)?)?;
+        }
+        let zeros = Tensor::zeros([bags + 1, width], dtype, self.device())?;
+        let found = match mode {
+            BagMode::Max => zeros.index_reduce(0, &places, &picked, ScatterReduction::Amax, false)?,
+            BagMode::Sum => zeros.index_add(0, &places, &picked)?,
+            BagMode::Mean => {
+                let ones = Tensor::ones([indices.elements()], dtype, self.device())?;
+                let counts = Tensor::zeros([bags + 1], dtype, self.device())?.index_add(0, &places, &ones)?;
+                zeros.index_add(0, &places, &picked)?.div(&counts.maximum_scalar(1)?.unsqueeze(1)?)?
+            }
+        };
+        found.narrow(0, 0, bags)?.to_dtype(self.dtype())
+    }
+}
+
+const NAME: &str = "embedding_bag";
+
+fn weights_of<'a>(weights: &'a Tensor, indices: &Tensor, mode: BagMode) -> Result<&'a Tensor> {
+    if mode != BagMode::Sum {
+        return Err(Error::invalid(NAME, format!("per_sample_weights of mode {mode:?}, expected Sum")));
+    }
+    check::float(NAME, "per_sample_weights", &weights.meta())?;
+    check::shape(NAME, "per_sample_weights", &weights.meta(), *indices.shape())?;
+    Ok(weights)
+}
+
+/// The number of bags, and the bag of each index.
+fn bags_of(indices: &Tensor, options: EmbeddingBagOptions<'_>) -> Result<(usize, Tensor)> {
+    let device = indices.device();
+    let (starts, count) = match (indices.dims(), options.offsets) {
+        (&[bags, size], None) => {
+            let places = (0..bags).flat_map(|bag| std::iter::repeat_n(bag, size)).collect();
+            return Ok((bags, places_of(places, [bags * size], device)?));
+        }
+        (&[count], Some(offsets)) => (starts_of(offsets)?, count),
+        (_, offsets) => {
+            let with = if offsets.is_some() { "with" } else { "without" };
+            let told = format!("indices of shape {:?} {with} offsets", indices.shape());
+            return Err(Error::invalid(NAME, told));
+        }
+    };
+    let bags = if options.include_last_offset { starts.len().checked_sub(1) } else { Some(starts.len()) };
+    let Some(bags) = bags else { return Err(Error::invalid(NAME, "no last offset among none")) };
+    let mut ends: Vec<usize> = starts.iter().skip(1).copied().collect();
+    if !options.include_last_offset && bags > 0 {
+        ends.push(count);
+    }
+    let is_in_order = starts.first().is_none_or(|&first| first == 0)
+        && starts.iter().zip(&ends).all(|(start, end)| start <= end)
+        && ends.last().is_none_or(|&last| last <= count);
+    if !is_in_order {
+        return Err(Error::invalid(NAME, format!("offsets that are not in order from 0 to {count}")));
+    }
+    // Indices behind the last end, or of no bag at all, belong to the one that is dropped.
+    let mut places = vec![bags; count];
+    for (bag, (&start, &end)) in starts.iter().zip(&ends).enumerate() {
+        places[start..end].fill(bag);
+    }
+    Ok((bags, places_of(places, [count], device)?))
+}
+
+fn starts_of(offsets: &Tensor) -> Result<Vec<usize>> {
+    check::index(NAME, "offsets", &offsets.meta())?;
+    let [_] = offsets.shape().to_array(NAME)?;
+    let starts = offsets.to_dtype(DType::I64)?.to_vec::<i64>()?;
+    let outside = |start: i64| Error::invalid(NAME, format!("an offset of {start}, expected at least 0"));
+    starts.into_iter().map(|start| usize::try_from(start).map_err(|_| outside(start))).collect()
+}

@@ -1,0 +1,181 @@
+//! Random counts, drawn on the host in f64 by rejection, which takes as many even numbers as it takes. These come of Philox under a key that the device's own
+//! random numbers give, so that the device's seed decides, and all devices give the same.
+
+use super::{check_floating, floats_of};
+use crate::dispatch::apply_one;
+use crate::error::{Error, Result};
+use crate::op::check;
+use crate::ops::random::RandomBits;
+use crate::philox;
+use crate::{Device, Shape, Tensor};
+use std::f64::consts::TAU;
+
+impl Tensor {
+    /// Random counts of Poisson distributions with these rates, in their dtype. Reads the rates back to the host.
+    ///
+    /// # Errors
+    /// A rate that is negative or not finite, a dtype that is not floating.
+    pub fn poisson(&self) -> Result<Tensor> {
+        check_floating("poisson", self)?;
+        let rates = self.detach().to_vec_f64()?;
+        if let Some(rate) = rates.iter().find(|rate| !(rate.is_finite() && **rate >= 0.0)) {
+            return Err(Error::invalid(
+                "poisson",
+                format!("a rate of {rate}, expected a finite number of at least 0"),
+            ));
+        }
+        let key = key(self.device())?;
+        let counts = rates.iter().zip(0..).map(|(&rate, place)| poisson(rate, &mut Numbers::of(key, place)));
+        floats_of(counts.collect(), *self.shape(), self.dtype(), self.device())
+    }
+
+    /// How many of so many trials succeed, each with its probability; in the dtype of the trials. Reads both back to the host.
+    ///
+    /// # Shapes
+    /// Trials and probabilities of one shape, unchanged
+    ///
+    /// # Errors
+    /// Shapes or dtypes that differ, trials that are negative or no whole numbers below 2^53, a probability outside `0..=1`, a dtype that is not floating.
+    pub fn binomial(&self, probability: &Tensor) -> Result<Tensor> {
+        let name = "binomial";
+        check_floating(name, self)?;
+        check::same_dtype(name, &self.meta(), &probability.meta())?;
+        check::shape(name, "probability", &probability.meta(), *self.shape())?;
+        let (trials, shares) = (self.detach().to_vec_f64()?, probability.detach().to_vec_f64()?);
+        let is_count = |trials: &f64| *trials >= 0.0 && *trials < 2f64.powi(53) && trials.fract() == 0.0;
+        if let Some(wrong) = trials.iter().find(|trials| !is_count(trials)) {
+            return Err(Error::invalid(
+                name,
+                format!("{wrong} trials, expected a whole number of at least 0"),
+            ));
+        }
+        if let Some(wrong) = shares.iter().find(|share| !(0.0..=1.0).contains(*share)) {
+            return Err(Error::invalid(name, format!("probability {wrong}, expected 0 to 1")));
+        }
+        let key = key(self.device())?;
+        let pairs = trials.iter().zip(&shares).zip(0..);
+        let counts =
+            pairs.map(|((&trials, &share), place)| binomial(trials, share, &mut Numbers::of(key, place)));
+        floats_of(counts.collect(), *self.shape(), self.dtype(), self.device())
+    }
+}
+
+/// 62 random bits of the device.
+fn key(device: &Device) -> Result<u64> {
+    let (state, offset) = device.draw(2)?;
+    let bits = apply_one(RandomBits { shape: Shape::new(&[2])?, bits: 31, offset }, &[&state])?;
+    Ok(bits.to_vec::<i32>()?.into_iter().fold(0, |key, bits| (key << 31) | u64::from(bits as u32)))
+}
+
+/// Even numbers between 0 and 1, odd multiples of 2^-53, for one element.
+struct Numbers {
+    key: u64,
+    /// Of two numbers each.
+    block: u64,
+    second: Option<f64>,
+}
+
+impl Numbers {
+    fn of(key: u64, element: u64) -> Numbers {
+        Numbers { key, block: element << 24, second: None }
+    }
+
+    fn next(&mut self) -> f64 {
+        if let Some(second) = self.second.take() {
+            return second;
+        }
+        let [a, b, c, d] = philox::block(self.key, self.block);
+        self.block = self.block.wrapping_add(1);
+        let even = |high: u32, low: u32| {
+            let bits = (u64::from(high) << 20) | u64::from(low >> 12);
+            (bits as f64 + 0.5) * 2f64.powi(-52)
+        };
+        self.second = Some(even(c, d));
+        even(a, b)
+    }
+}
+
+/// `log(n!)` of a whole number: below 10 by the product, above by Stirling's series (DLMF 5.11.1).
+fn log_factorial(n: f64) -> f64 {
+    if n < 10.0 {
+        return (1..=n as u32).map(f64::from).product::<f64>().ln();
+    }
+    let series =
+        (1.0 / 12.0 - (1.0 / 360.0 - (1.0 / 1260.0 - 1.0 / 1680.0 / (n * n)) / (n * n)) / (n * n)) / n;
+    n * n.ln() - n + 0.5 * (TAU * n).ln() + series
+}
+
+/// Small rates by the product of even numbers (Knuth 3.4.1), others by Hörmann's transformed rejection (1993, The transformed rejection method for generating
+/// Poisson random variables, PTRS).
+fn poisson(rate: f64, numbers: &mut Numbers) -> f64 {
+    if rate < 10.0 {
+        let (limit, mut product, mut count) = ((-rate).exp(), numbers.next(), 0.0);
+        while product > limit {
+            product *= numbers.next();
+            count += 1.0;
+        }
+        return count;
+    }
+    let b = 0.931 + 2.53 * rate.sqrt();
+    let a = -0.059 + 0.02483 * b;
+    let inverse_alpha = 1.1239 + 1.1328 / (b - 3.4);
+    let quick = 0.9277 - 3.6224 / (b - 2.0);
+    loop {
+        let (u, v) = (numbers.next() - 0.5, numbers.next());
+        let side = 0.5 - u.abs();
+        let count = ((2.0 * a / side + b) * u + rate + 0.43).floor();
+        if side >= 0.07 && v <= quick {
+            return count;
+        }
+        if count < 0.0 || (side < 0.013 && v > side) {
+            continue;
+        }
+        let height = v.ln() + inverse_alpha.ln() - (a / (side * side) + b).ln();
+        if height <= count * rate.ln() - rate - log_factorial(count) {
+            return count;
+        }
+    }
+}
+
+/// Few successes by the gaps between them, others by Hörmann's transformed rejection (1993, The generation of binomial random variates, BTRS). A probability
+/// above 1/2 by the failures.
+fn binomial(trials: f64, share: f64, numbers: &mut Numbers) -> f64 {
+    if share > 0.5 {
+        return trials - binomial(trials, 1.0 - share, numbers);
+    }
+    if trials * share < 10.0 {
+        if share == 0.0 {
+            return 0.0;
+        }
+        let (mut last, mut count) = (0.0, -1.0);
+        while last <= trials {
+            last += (numbers.next().ln() / (-share).ln_1p()).ceil().max(1.0);
+            count += 1.0;
+        }
+        return count;
+    }
+    let spread = (trials * share * (1.0 - share)).sqrt();
+    let b = 1.15 + 2.53 * spread;
+    let a = -0.0873 + 0.0248 * b + 0.01 * share;
+    let center = trials * share + 0.5;
+    let quick = 0.92 - 4.2 / b;
+    let alpha = (2.83 + 5.1 / b) * spread;
+    let (odds, mode) = ((share / (1.0 - share)).ln(), ((trials + 1.0) * share).floor());
+    let highest = log_factorial(mode) + log_factorial(trials - mode);
+    loop {
+        let (u, v) = (numbers.next() - 0.5, numbers.next());
+        let side = 0.5 - u.abs();
+        let count = ((2.0 * a / side + b) * u + center).floor();
+        if !(0.0..=trials).contains(&count) {
+            continue;
+        }
+        if side >= 0.07 && v <= quick {
+            return count;
+        }
+        let height = (v * alpha / (a / (side * side) + b)).ln();
+        let share = highest - log_factorial(count) - log_factorial(trials - count) + (count - mode) * odds;
+        if height <= share {
+            return count;
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! Losses of the margins between classes.
+
+use super::weight_of;
+use crate::error::{Error, Result, index_told_as};
+use crate::op::check;
+use crate::ops::loss::loss_pair;
+use crate::{Reduction, Shape, Tensor};
+
+/// How [`Tensor::multi_margin_loss`] counts.
+#[derive(Clone, Copy, Debug)]
+pub struct MultiMarginOptions<'a> {
+    /// The power of what is within the margin, 1 or 2; 1 by default.
+    pub p: u32,
+    /// How much more the target's class is to have than each other one; 1 by default.
+    pub margin: f64,
+    /// How much each class counts as a target, `[classes]`; `None`: all as much.
+    pub weight: Option<&'a Tensor>,
+    /// How the losses become one; their mean by default.
+    pub reduction: Reduction,
+}
+
+impl Default for MultiMarginOptions<'_> {
+    fn default() -> Self {
+        MultiMarginOptions { p: 1, margin: 1.0, weight: None, reduction: Reduction::Mean }
+    }
+}
+
+/// `[classes]` or `[batch, classes]` as rows, in the accumulator dtype; and the shape of their losses.
+fn class_rows(name: &'static str, x: &Tensor) -> Result<(Tensor, Shape)> {
+    check::float(name, "input", &x.meta())?;
+    let classes = match x.dims() {
+        [classes] | [_, classes] => *classes,
+        _ => return Err(Error::Rank { op: name, expected: "1 or 2".into(), shape: Box::new(*x.shape()) }),
+    };
+    if classes == 0 {
+        return Err(Error::invalid(name, format!("input of shape {:?} has no classes", x.shape())));
+    }
+    let wide = x.to_dtype(x.dtype().accumulator())?;
+    Ok((if x.rank() == 1 { wide.unsqueeze(0)? } else { wide }, x.shape().without_axis(x.rank() - 1)))
+}
+
+impl Tensor {
+    /// The sum of `max(0, margin - x[y] + x[c])^p` over all classes c but the target y, divided by their number, times the weight of y (Crammer and
+    /// Singer 2001).
+    ///
+    /// # Shapes
+    /// `[batch, classes]` and class indices `[batch]` (i32 or i64) -> `[batch]`, or `[]` if reduced; or without the batch
+    ///
+    /// # Errors
+    /// Other shapes or dtypes, no classes, a class index out of range, a `p` other than 1 and 2, weights of another number than the classes.
+    pub fn multi_margin_loss(&self, target: &Tensor, options: MultiMarginOptions<'_>) -> Result<Tensor> {
+        let name = "multi_margin_loss";
+        let MultiMarginOptions { p, margin, weight, reduction } = options;
+        if !matches!(p, 1 | 2) {
+            return Err(Error::invalid(name, format!("p of {p}, expected 1 or 2")));
+        }
+        let (x, shape) = class_rows(name, self)?;
+        check::index(name, "target", &target.meta())?;
+        check::shape(name, "target", &target.meta(), shape)?;
+        let [rows, classes] = x.sizes()?;
+        let target = target.reshape([rows, 1])?;
+        let wanted = index_told_as(name, || x.gather(1, &target))?;
+        let mut parts = x.sub(&wanted)?.add_scalar(margin)?.relu()?;
+        if p == 2 {
+            parts = parts.square()?;
+        }
+        let class = Tensor::iota(classes, target.dtype(), 0, 1, x.device())?;
+        let mut losses = parts.masked_fill(&target.eq(&class)?, 0)?.sum(1)?.div_scalar(classes as f64)?;
+        if let Some(weight) = weight {
+            check::float(name, "weight", &weight.meta())?;
+            check::shape(name, "weight", &weight.meta(), Shape::new(&[classes])?)?;
+            let weights = weight.to_dtype(losses.dtype())?.index_select(0, &target.reshape([rows])?)?;
+            losses = losses.mul(&weights)?;
+        }
+        reduction.apply(name, &losses.reshape(shape)?)
+    }
+
+    /// The sum of `max(0, 1 - x[y] + x[c])` over all targets y and all classes c that are none, divided by the number of classes. Reads back to the host how
+    /// many targets a row has at most.
+    ///
+    /// # Shapes
+    /// `[batch, classes]` and class indices of the same shape (i32 or i64), of which a row's first ones up to -1 count -> `[batch]`, or `[]` if reduced; or
+    /// without the batch
+    ///
+    /// # Errors
+    /// Other shapes or dtypes, no classes, a class index out of range.
+    pub fn multilabel_margin_loss(&self, target: &Tensor, reduction: Reduction) -> Result<Tensor> {
+        let name = "multilabel_margin_loss";
+        let (x, shape) = class_rows(name, self)?;
+        check::index(name, "target", &target.meta())?;
+        check::shape(name, "target", &target.meta(), *self.shape())?;
+        let target = target.reshape(*x.shape())?;
+        let ends = target.eq_scalar(-1)?.cumsum(1)?;
+        let counts = ends.eq_scalar(0)?;
+        let most = match x.elements() {
+            0 => 0,
+            _ => counts.sum(1)?.max_all()?.item_f64()? as usize,
+        };
+        let (counts, classes) = (counts.narrow(1, 0, most)?, x.dims()[1]);
+        let labels = target.narrow(1, 0, most)?.masked_fill(&counts.logical_not()?, 0)?;
+        let marks = x.detach().zeros_like()?;
+        let is_target = index_told_as(name, || marks.scatter_add(1, &labels, &counts.to_dtype(x.dtype())?))?;
+        let wanted = x.gather(1, &labels)?.unsqueeze(2)?;
+        // Each target beside each class, as many of the first as one row has at most.
+        let parts = x.unsqueeze(1)?.sub(&wanted)?.add_scalar(1)?.relu()?;
+        let is_apart = counts.unsqueeze(2)?.logical_and(&is_target.eq_scalar(0)?.unsqueeze(1)?)?;
+        let parts = parts.masked_fill(&is_apart.logical_not()?, 0)?;
+        let losses = parts.sum([1, 2])?.div_scalar(classes as f64)?;
+        reduction.apply(name, &losses.reshape(shape)?)
+    }
+
+    /// The mean over the classes, along the last axis, of the binary cross-entropies of logits x and targets, times the weights of the classes.
+    ///
+    /// # Shapes
+    /// `[.., classes]` and the same, to which the weight broadcasts -> `[..]`, or `[]` if reduced
+    ///
+    /// # Errors
+    /// Shapes or dtypes that do not fit, a dtype that is not floating, no axis.
+    pub fn multilabel_soft_margin_loss(
+        &self,
+        target: &Tensor,
+        weight: Option<&Tensor>,
+        reduction: Reduction,
+    ) -> Result<Tensor> {
+        let name = "multilabel_soft_margin_loss";
+        let (x, target) = loss_pair(name, self, target)?;
+        let Some(last) = x.rank().checked_sub(1) else {
+            return Err(Error::invalid(name, "logits without an axis of classes"));
+        };
+        let mut losses = x.softplus()?.sub(&x.mul(&target)?)?;
+        if let Some(weight) = weight {
+            losses = losses.mul(&weight_of(name, weight, &losses)?)?;
+        }
+        reduction.apply(name, &losses.mean(last)?)
+    }
+}

@@ -1,0 +1,232 @@
+//! Connectionist temporal classification.
+
+use crate::error::{Error, Result, index_told_as};
+use crate::functions::{floats_of, places_of};
+use crate::op::check;
+use crate::ops::loss::Reduction;
+use crate::{DType, Tensor};
+
+/// How [`Tensor::ctc_loss`] counts.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CtcOptions {
+    /// The class of the blank; 0 by default.
+    pub blank: usize,
+    /// How the losses become one; their mean by default, of each divided by the length of its target.
+    pub reduction: Reduction,
+    /// Whether infinite losses, of targets that do not fit into their input, count as 0, with gradient 0; no by default.
+    pub zero_infinity: bool,
+}
+
+impl Tensor {
+    /// Minus the logarithm of the probability of each target, summed over all its alignments with the input, in log-space (Graves et al. 2006,
+    /// Connectionist Temporal Classification, section 4.1). The gradient is that of these log-probabilities as they are; PyTorch's is right behind a
+    /// `log_softmax` only, where both are the same.
+    ///
+    /// # Shapes
+    /// log-probabilities `[time, batch, classes]`, targets `[batch, length]` (i32 or i64), of which the first `target_lengths` of each row count, or one after
+    /// the other in `[sum of target_lengths]` -> `[batch]`, or `[]` if reduced; or without the batch
+    ///
+    /// # Errors
+    /// Other shapes or dtypes, lengths that are more than there is or of another number than the batch, a blank or a target that is no class.
+    pub fn ctc_loss(
+        &self,
+        targets: &Tensor,
+        input_lengths: &[usize],
+        target_lengths: &[usize],
+        options: CtcOptions,
+    ) -> Result<Tensor> {
+        let is_batched = self.rank() == 3;
+        let lengths = Lengths { inputs: input_lengths, targets: target_lengths };
+        let (log_probs, labels) = checked(self, targets, lengths, options.blank)?;
+        let mut losses = lengths.losses(&log_probs, &labels, options.blank)?;
+        if options.zero_infinity {
+            losses = losses.masked_fill(&losses.eq_scalar(f64::INFINITY)?, 0)?;
+        }
+        if !is_batched {
+            losses = losses.squeeze(0)?;
+        }
+        if options.reduction == Reduction::Mean {
+            let lengths: Vec<f64> = target_lengths.iter().map(|&length| length.max(1) as f64).collect();
+            losses = losses.div(&floats_of(lengths, *losses.shape(), losses.dtype(), self.device())?)?;
+        }
+        options.reduction.apply("ctc_loss", &losses)
+    }
+}
+
+const NAME: &str = "ctc_loss";
+
+/// How much of each row of the batch counts.
+#[derive(Clone, Copy)]
+struct Lengths<'a> {
+    inputs: &'a [usize],
+    targets: &'a [usize],
+}
+
+/// Log-probabilities `[time, batch, classes]` in the accumulator dtype, and targets `[batch, longest]`, blank where they do not count.
+fn checked(x: &Tensor, targets: &Tensor, lengths: Lengths<'_>, blank: usize) -> Result<(Tensor, Tensor)> {
+    check::float(NAME, "log_probs", &x.meta())?;
+    check::index(NAME, "targets", &targets.meta())?;
+    let (x, targets) = match (x.rank(), targets.rank()) {
+        (2, 1) => (x.unsqueeze(1)?, targets.unsqueeze(0)?),
+        (3, 1 | 2) => (x.clone(), targets.clone()),
+        _ => {
+            let told = format!("log_probs of shape {:?} and targets of {:?}", x.shape(), targets.shape());
+            return Err(Error::invalid(NAME, told));
+        }
+    };
+    let [time, batch, classes] = x.sizes()?;
+    if blank >= classes {
+        return Err(Error::invalid(NAME, format!("blank {blank} of {classes} classes")));
+    }
+    for (what, given) in [("input", lengths.inputs), ("target", lengths.targets)] {
+        if given.len() != batch {
+            return Err(Error::invalid(
+                NAME,
+                format!("{} {what} lengths for a batch of {batch}", given.len()),
+            ));
+        }
+    }
+    if let Some(length) = lengths.inputs.iter().find(|&&length| length > time) {
+        return Err(Error::invalid(NAME, format!("an input length of {length} for {time} steps")));
+    }
+    let labels = lengths.labels(&targets, blank)?;
+    Ok((x.to_dtype(x.dtype().accumulator())?, labels))
+}
+
+impl Lengths<'_> {
+    /// Targets `[batch, longest]`, blank where they do not count.
+    fn labels(self, targets: &Tensor, blank: usize) -> Result<Tensor> {
+        let longest = self.targets.iter().copied().max().unwrap_or(0);
+        let rows = match *targets.dims() {
+            [_, width] if longest > width => {
+                let told = format!("a target length of {longest} for targets of shape {:?}", targets.shape());
+                return Err(Error::invalid(NAME, told));
+            }
+            [_, _] => targets.narrow(1, 0, longest)?,
+            [count] => {
+                let sum = self.targets.iter().fold(0usize, |sum, &length| sum.saturating_add(length));
+                if sum != count {
+                    return Err(Error::invalid(
+                        NAME,
+                        format!("target lengths of {sum} together for {count} targets"),
+                    ));
+                }
+                self.rows_of(targets, longest)?
+            }
+            _ => {
+                return Err(Error::Rank {
+                    op: NAME,
+                    expected: "1 or 2".into(),
+                    shape: Box::new(*targets.shape()),
+                });
+            }
+        };
+        if *rows.dims() != [self.targets.len(), longest] {
+            let told =
+                format!("targets of shape {:?} for a batch of {}", targets.shape(), self.targets.len());
+            return Err(Error::invalid(NAME, told));
+        }
+        let lengths = column(self.targets, targets)?;
+        let place = Tensor::iota(longest, lengths.dtype(), 0, 1, targets.device())?;
+        let counts = place.lt(&lengths)?;
+        counts.where_(&rows, &rows.scalar_like(blank as i64)?)
+    }
+
+    /// Targets that are one after the other, as rows.
+    fn rows_of(self, targets: &Tensor, longest: usize) -> Result<Tensor> {
+        let batch = self.targets.len();
+        if longest == 0 {
+            return Tensor::zeros([batch, 0], targets.dtype(), targets.device());
+        }
+        let mut places = Vec::with_capacity(batch * longest);
+        let mut start = 0;
+        for &length in self.targets {
+            places.extend((0..longest).map(|at| if at < length { start + at } else { 0 }));
+            start += length;
+        }
+        let places = places_of(places, [batch * longest], targets.device())?;
+        targets.index_select(0, &places)?.reshape([batch, longest])
+    }
+
+    /// Forward variables of Graves et al.: the logarithms of the probabilities of all alignments of an input's part with a part of the target that has blanks
+    /// around its labels.
+    fn losses(self, log_probs: &Tensor, labels: &Tensor, blank: usize) -> Result<Tensor> {
+        let [time, batch, _] = log_probs.sizes()?;
+        let [_, longest] = labels.sizes()?;
+        let width = 2 * longest + 1;
+        if time == 0 || batch == 0 {
+            return self.of_nothing(log_probs);
+        }
+        let around = labels.full_like(blank as i64)?;
+        let pairs = Tensor::stack(&[&around, labels], 2)?.reshape([batch, 2 * longest])?;
+        let last = Tensor::full([batch, 1], blank as i64, labels.dtype(), labels.device())?;
+        let symbols = Tensor::concat(&[&pairs, &last], 1)?;
+        let spread = symbols.unsqueeze(0)?.expand([time, batch, width])?;
+        let steps = index_told_as(NAME, || log_probs.gather(2, &spread))?;
+        let lengths = column(self.inputs, labels)?;
+        // What is behind the end of an input must not be computed with: it may be NaN.
+        let moments = Tensor::iota(time, lengths.dtype(), 0, 1, labels.device())?.reshape([time, 1, 1])?;
+        let is_inside = moments.lt(&lengths.unsqueeze(0)?)?;
+        let steps = is_inside.where_(&steps, &steps.scalar_like(0)?)?;
+        let impossible = steps.scalar_like(f64::NEG_INFINITY)?;
+        let is_skip = skips(&symbols, blank)?;
+        let begins = Tensor::iota(width, DType::I32, 0, 1, labels.device())?.lt_scalar(2)?;
+        let mut state = begins.where_(&steps.select(0, 0)?, &impossible)?;
+        for moment in 1..time {
+            let next = advanced(&state, &is_skip)?.add(&steps.select(0, moment)?)?;
+            state = is_inside.select(0, moment)?.where_(&next, &state)?;
+        }
+        self.total(&state)
+    }
+
+    /// Minus what the last states of each target have together.
+    fn total(self, state: &Tensor) -> Result<Tensor> {
+        let ends: Vec<usize> = self.targets.iter().map(|&length| 2 * length).collect();
+        let before: Vec<usize> = ends.iter().map(|&end| end.saturating_sub(1)).collect();
+        let ends = column(&ends, state)?;
+        let end = state.gather(1, &ends)?;
+        let label = state.gather(1, &column(&before, state)?)?;
+        let label = label.masked_fill(&ends.eq_scalar(0)?, f64::NEG_INFINITY)?;
+        let losses = Tensor::concat(&[&end, &label], 1)?.logsumexp(1)?.neg()?;
+        match self.inputs.contains(&0) {
+            false => Ok(losses),
+            true => {
+                let is_none = column(self.inputs, state)?.eq_scalar(0)?.squeeze(1)?;
+                is_none.where_(&self.of_nothing(state)?, &losses)
+            }
+        }
+    }
+
+    /// The losses of inputs without a step: a target without labels is certain, all others are impossible.
+    fn of_nothing(self, like: &Tensor) -> Result<Tensor> {
+        let losses: Vec<f64> =
+            self.targets.iter().map(|&length| if length == 0 { 0.0 } else { f64::INFINITY }).collect();
+        let count = losses.len();
+        floats_of(losses, [count], like.dtype(), like.device())
+    }
+}
+
+/// Numbers for the rows of a batch, `[batch, 1]`.
+fn column(numbers: &[usize], like: &Tensor) -> Result<Tensor> {
+    places_of(numbers.to_vec(), [numbers.len(), 1], like.device())
+}
+
+/// Which symbols may follow that before the last one: labels that differ from it.
+fn skips(symbols: &Tensor, blank: usize) -> Result<Tensor> {
+    let earlier = behind(symbols, 2, blank as i64)?;
+    symbols.ne_scalar(blank as i64)?.logical_and(&symbols.ne(&earlier)?)
+}
+
+/// The elements of rows, so many places further on.
+fn behind(x: &Tensor, places: usize, fill: impl Into<crate::Scalar>) -> Result<Tensor> {
+    let width = x.dims()[1];
+    x.pad(&[[0, 0], [places, 0]], fill)?.narrow(1, 0, width)
+}
+
+/// The states of a moment before its log-probabilities are added: each symbol follows itself, the one before, and where it may that before the last.
+fn advanced(state: &Tensor, is_skip: &Tensor) -> Result<Tensor> {
+    let one = behind(state, 1, f64::NEG_INFINITY)?;
+    let two = behind(state, 2, f64::NEG_INFINITY)?;
+    let two = is_skip.where_(&two, &two.scalar_like(f64::NEG_INFINITY)?)?;
+    Tensor::stack(&[state, &one, &two], 0)?.logsumexp(0)
+}

@@ -1,0 +1,147 @@
+//! Losses that are minus the logarithm of a probability.
+
+use super::{floating_as, weight_of};
+use crate::functions::binary;
+use crate::ops::loss::loss_pair;
+use crate::{Error, Reduction, Result, Tensor};
+use std::f64::consts::TAU;
+
+/// How [`Tensor::poisson_nll_loss`] counts.
+#[derive(Clone, Copy, Debug)]
+pub struct PoissonNllOptions {
+    /// Whether the input is the logarithm of the rate; yes by default.
+    pub log_input: bool,
+    /// Whether Stirling's approximation of `log(target!)` is added, of targets above 1; no by default.
+    pub full: bool,
+    /// Added to the rate in its logarithm; 1e-8 by default.
+    pub eps: f64,
+    /// How the losses become one; their mean by default.
+    pub reduction: Reduction,
+}
+
+impl Default for PoissonNllOptions {
+    fn default() -> Self {
+        PoissonNllOptions { log_input: true, full: false, eps: 1e-8, reduction: Reduction::Mean }
+    }
+}
+
+/// How [`Tensor::gaussian_nll_loss`] counts.
+#[derive(Clone, Copy, Debug)]
+pub struct GaussianNllOptions {
+    /// Whether the constant `log(2 pi) / 2` is added; no by default.
+    pub full: bool,
+    /// Smaller variances count as this, and no gradient flows through that; 1e-6 by default.
+    pub eps: f64,
+    /// How the losses become one; their mean by default.
+    pub reduction: Reduction,
+}
+
+impl Default for GaussianNllOptions {
+    fn default() -> Self {
+        GaussianNllOptions { full: false, eps: 1e-6, reduction: Reduction::Mean }
+    }
+}
+
+impl Tensor {
+    /// Minus the log-probability of counts under Poisson distributions: `e^x - target * x` of logarithms of rates, `x - target * log(x + eps)` of rates.
+    ///
+    /// # Shapes
+    /// Both of one shape; the result has it too, or `[]` if reduced.
+    ///
+    /// # Errors
+    /// Shapes or dtypes that differ, a dtype that is not floating.
+    pub fn poisson_nll_loss(&self, target: &Tensor, options: PoissonNllOptions) -> Result<Tensor> {
+        let name = "poisson_nll_loss";
+        let PoissonNllOptions { log_input, full, eps, reduction } = options;
+        let (x, target) = loss_pair(name, self, target)?;
+        let mut losses = match log_input {
+            true => x.exp()?.sub(&target.mul(&x)?)?,
+            false => x.sub(&target.mul(&x.add_scalar(eps)?.log()?)?)?,
+        };
+        if full {
+            let is_small = target.le_scalar(1)?;
+            // Filled before and after: logarithms of what does not count have finite gradients.
+            let count = target.masked_fill(&is_small, 1)?;
+            let root = count.mul_scalar(TAU)?.log()?.mul_scalar(0.5)?;
+            let stirling = count.mul(&count.log()?)?.sub(&count)?.add(&root)?;
+            losses = losses.add(&stirling.masked_fill(&is_small, 0)?)?;
+        }
+        reduction.apply(name, &losses)
+    }
+
+    /// Minus the log-probability of the target under normal distributions whose means are x: `(log v + (x - target)^2 / v) / 2` with variances v, which
+    /// count as `eps` if they are less; the gradient of v is then that at `eps`.
+    ///
+    /// # Shapes
+    /// Both of one shape, to which the variances broadcast; the result has it too, or `[]` if reduced.
+    ///
+    /// # Errors
+    /// Shapes or dtypes that do not fit, a dtype that is not floating.
+    pub fn gaussian_nll_loss(
+        &self,
+        target: &Tensor,
+        variance: &Tensor,
+        options: GaussianNllOptions,
+    ) -> Result<Tensor> {
+        let name = "gaussian_nll_loss";
+        let GaussianNllOptions { full, eps, reduction } = options;
+        let (x, target) = loss_pair(name, self, target)?;
+        let variance = floating_as(name, "variance", variance, x.dtype())?;
+        if !variance.shape().broadcasts_to(x.shape()) {
+            let shapes = format!("variance {:?} does not broadcast to {:?}", variance.shape(), x.shape());
+            return Err(Error::invalid(name, shapes));
+        }
+        let known = variance.detach();
+        let raised = known.lt_scalar(eps)?.where_(&known.scalar_like(eps)?, &known)?;
+        // The value is that which was raised, the gradient goes to what was given.
+        let variance =
+            raised.add(&variance.sub(&known)?.masked_fill(&known.abs()?.eq_scalar(f64::INFINITY)?, 0)?)?;
+        let mut losses = x.sub(&target)?.square()?.div(&variance)?.add(&variance.log()?)?.mul_scalar(0.5)?;
+        if full {
+            losses = losses.add_scalar(0.5 * TAU.ln())?;
+        }
+        reduction.apply(name, &losses)
+    }
+
+    /// Cross-entropy of probabilities x: `-(target * log x + (1 - target) * log(1 - x))`, whose logarithms count as -100 where they are less. The gradient
+    /// of x is `(x - target) / (x (1 - x))`, divided by 1e-12 at least. Both as in PyTorch.
+    ///
+    /// # Shapes
+    /// Both of one shape, to which the weight broadcasts; the result has it too, or `[]` if reduced.
+    ///
+    /// # Errors
+    /// Shapes or dtypes that do not fit, a dtype that is not floating. That probabilities are between 0 and 1 is not looked at.
+    pub fn binary_cross_entropy(
+        &self,
+        target: &Tensor,
+        weight: Option<&Tensor>,
+        reduction: Reduction,
+    ) -> Result<Tensor> {
+        let name = "binary_cross_entropy";
+        let (x, target) = loss_pair(name, self, target)?;
+        let losses = binary(name, [&x, &target], entropy, [slope, odds])?;
+        match weight {
+            None => reduction.apply(name, &losses),
+            Some(weight) => reduction.apply(name, &losses.mul(&weight_of(name, weight, &losses)?)?),
+        }
+    }
+}
+
+/// `log x` and `log(1 - x)`, of at least -100.
+fn logarithms(x: &Tensor) -> Result<(Tensor, Tensor)> {
+    Ok((x.log()?.maximum_scalar(-100)?, x.neg()?.log1p()?.maximum_scalar(-100)?))
+}
+
+fn entropy(x: &Tensor, target: &Tensor) -> Result<Tensor> {
+    let (positive, negative) = logarithms(x)?;
+    target.sub_scalar(1)?.mul(&negative)?.sub(&target.mul(&positive)?)
+}
+
+fn slope(x: &Tensor, target: &Tensor) -> Result<Tensor> {
+    x.sub(target)?.div(&x.mul(&x.rsub_scalar(1)?)?.maximum_scalar(1e-12)?)
+}
+
+fn odds(x: &Tensor, _: &Tensor) -> Result<Tensor> {
+    let (positive, negative) = logarithms(x)?;
+    negative.sub(&positive)
+}

@@ -1,0 +1,61 @@
+//! Losses of numbers beside a margin, with targets of 1 and -1.
+
+use super::{above_zero, floating_as};
+use crate::op::check;
+use crate::ops::loss::loss_pair;
+use crate::{Reduction, Result, Tensor};
+
+impl Tensor {
+    /// `log(1 + e^(-target * x))`, of targets 1 and -1.
+    ///
+    /// # Shapes
+    /// Both of one shape; the result has it too, or `[]` if reduced.
+    ///
+    /// # Errors
+    /// Shapes or dtypes that differ, a dtype that is not floating.
+    pub fn soft_margin_loss(&self, target: &Tensor, reduction: Reduction) -> Result<Tensor> {
+        let (x, target) = loss_pair("soft_margin_loss", self, target)?;
+        reduction.apply("soft_margin_loss", &x.mul(&target)?.neg()?.softplus()?)
+    }
+
+    /// x where the target is 1, `max(0, margin - x)` where it is -1, and the sum of both where it is neither, as in PyTorch.
+    ///
+    /// # Shapes
+    /// As [`soft_margin_loss`](Tensor::soft_margin_loss); targets are floats, integers or truth values.
+    ///
+    /// # Errors
+    /// Shapes that differ, an input that is not floating.
+    pub fn hinge_embedding_loss(&self, target: &Tensor, margin: f64, reduction: Reduction) -> Result<Tensor> {
+        let name = "hinge_embedding_loss";
+        check::float(name, "input", &self.meta())?;
+        check::shape(name, "target", &target.meta(), *self.shape())?;
+        let x = self.to_dtype(self.dtype().accumulator())?;
+        let target = target.to_dtype(x.dtype())?;
+        let near = x.masked_fill(&target.eq_scalar(-1)?, 0)?;
+        let far = above_zero(&x.rsub_scalar(margin)?)?.masked_fill(&target.eq_scalar(1)?, 0)?;
+        reduction.apply(name, &near.add(&far)?)
+    }
+
+    /// `max(0, margin - target * (x - other))`, where a target of 1 wants x to be larger than `other`, one of -1 smaller. The gradient at the margin is
+    /// that above it.
+    ///
+    /// # Shapes
+    /// All three of one shape; the result has it too, or `[]` if reduced.
+    ///
+    /// # Errors
+    /// Shapes or dtypes that differ, a dtype that is not floating.
+    pub fn margin_ranking_loss(
+        &self,
+        other: &Tensor,
+        target: &Tensor,
+        margin: f64,
+        reduction: Reduction,
+    ) -> Result<Tensor> {
+        let name = "margin_ranking_loss";
+        let (x, target) = loss_pair(name, self, target)?;
+        let other = floating_as(name, "other", other, x.dtype())?;
+        check::shape(name, "other", &other.meta(), *x.shape())?;
+        let apart = target.mul(&x.sub(&other)?)?;
+        reduction.apply(name, &above_zero(&apart.rsub_scalar(margin)?)?)
+    }
+}

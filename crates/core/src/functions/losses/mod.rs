@@ -1,0 +1,41 @@
+//! Losses of margins, distances, likelihoods and alignments, composed of ops. Those of halves are formed and returned in f32.
+
+mod classes;
+mod ctc;
+mod distances;
+mod likelihoods;
+mod margins;
+
+pub use classes::MultiMarginOptions;
+pub use ctc::CtcOptions;
+pub use distances::TripletOptions;
+pub use likelihoods::{GaussianNllOptions, PoissonNllOptions};
+
+use crate::op::check;
+use crate::{DType, Error, Result, Tensor};
+
+/// `max(0, x)`, whose gradient at 0 is 1, as PyTorch has it of margins.
+fn above_zero(x: &Tensor) -> Result<Tensor> {
+    x.clamp(0.0, f64::INFINITY)
+}
+
+/// That another input of a loss is floating, and in `dtype`, which the first is computed in.
+fn floating_as(op: &'static str, what: &'static str, x: &Tensor, dtype: DType) -> Result<Tensor> {
+    check::float(op, what, &x.meta())?;
+    match x.dtype().accumulator() == dtype {
+        true => x.to_dtype(dtype),
+        false => Err(Error::DTypeMismatch { op, left: dtype, right: x.dtype() }),
+    }
+}
+
+/// A weight of floats that broadcasts to the losses, in their dtype.
+fn weight_of(op: &'static str, weight: &Tensor, losses: &Tensor) -> Result<Tensor> {
+    check::float(op, "weight", &weight.meta())?;
+    match weight.shape().broadcasts_to(losses.shape()) {
+        true => weight.to_dtype(losses.dtype()),
+        false => Err(Error::invalid(
+            op,
+            format!("weight {:?} does not broadcast to {:?}", weight.shape(), losses.shape()),
+        )),
+    }
+}

@@ -1,0 +1,168 @@
+//! Parts of a tensor put in the place of others, and elements by their distances in memory. All of them copy: nothing shares memory with its input.
+
+use crate::error::{Error, Result};
+use crate::op::check;
+use crate::ops::index::index_dtype;
+use crate::shape::Axis;
+use crate::{Shape, Tensor};
+
+impl Tensor {
+    /// The elements `offset + i * strides[0] + j * strides[1] + ..` of this tensor's row-major order, at `[i, j, ..]`. A copy, through which the gradients of
+    /// elements that are there more than once are summed. (PyTorch's is a view of memory, which of a tensor in row-major order has the same elements.)
+    ///
+    /// # Errors
+    /// As many strides as neither sizes, an element beyond the last.
+    pub fn as_strided(&self, size: &[usize], strides: &[usize], offset: usize) -> Result<Tensor> {
+        let (shape, places) = strided(self, "as_strided", (size, strides, offset))?;
+        self.reshape([self.elements()])?.index_select(0, &places)?.reshape(shape)
+    }
+
+    /// This tensor with `source` in the place of the elements that [`as_strided`](Tensor::as_strided) gives. Where an element is there more than once the last
+    /// one stays.
+    ///
+    /// # Errors
+    /// As [`as_strided`](Tensor::as_strided); a source of another shape or dtype.
+    pub fn as_strided_scatter(
+        &self,
+        source: &Tensor,
+        size: &[usize],
+        strides: &[usize],
+        offset: usize,
+    ) -> Result<Tensor> {
+        let name = "as_strided_scatter";
+        let (shape, places) = strided(self, name, (size, strides, offset))?;
+        put(name, self, source, &places.reshape(shape)?)
+    }
+
+    /// This tensor with `source` in the place of slice `index` along `axis`; a negative index counts from the end.
+    ///
+    /// # Errors
+    /// An axis or an index that does not exist, a source of another shape or dtype than the slice.
+    pub fn select_scatter(&self, source: &Tensor, axis: impl Into<Axis>, index: isize) -> Result<Tensor> {
+        let name = "select_scatter";
+        let axis = axis.into().resolve(self.shape(), name)?;
+        let size = self.shape().dim(axis);
+        let at = if index < 0 { index.saturating_add_unsigned(size) } else { index };
+        match usize::try_from(at) {
+            Ok(at) if at < size => put(name, self, source, &places(self)?.select(axis, at)?),
+            _ => Err(Error::IndexOutOfRange { op: name, index: index as i64, size }),
+        }
+    }
+
+    /// This tensor with `source` in the place of slices `start`, `start + step`, .. below `end` along `axis`. Negative bounds count from the end, those
+    /// beyond the axis are cut to it.
+    ///
+    /// # Errors
+    /// An axis that does not exist, a step of 0, a source of another shape or dtype than the slices.
+    pub fn slice_scatter(
+        &self,
+        source: &Tensor,
+        axis: impl Into<Axis>,
+        [start, end]: [Option<isize>; 2],
+        step: usize,
+    ) -> Result<Tensor> {
+        let name = "slice_scatter";
+        let axis = axis.into().resolve(self.shape(), name)?;
+        if step == 0 {
+            return Err(Error::invalid(name, "a step of 0, expected at least 1"));
+        }
+        let size = self.shape().dim(axis);
+        let bound = |bound: isize| {
+            let from_start = if bound < 0 { bound.saturating_add_unsigned(size) } else { bound };
+            usize::try_from(from_start).unwrap_or(0).min(size)
+        };
+        let (start, end) = (start.map_or(0, bound), end.map_or(size, bound));
+        let step = isize::try_from(step.min(size.max(1))).unwrap_or(isize::MAX);
+        put(name, self, source, &places(self)?.slice_axis(axis, start, end.max(start) as isize, step)?)
+    }
+
+    /// This tensor with `source` in the place of diagonals of the matrices of two axes: `offset` 0 is the main one, positive ones are above it.
+    ///
+    /// # Shapes
+    /// source: the axes that are left, and last the length of the diagonal
+    ///
+    /// # Errors
+    /// Axes that do not exist or are the same, a source of another shape or dtype than the diagonals.
+    pub fn diagonal_scatter(
+        &self,
+        source: &Tensor,
+        offset: isize,
+        first: impl Into<Axis>,
+        second: impl Into<Axis>,
+    ) -> Result<Tensor> {
+        let name = "diagonal_scatter";
+        let (first, second) =
+            (first.into().resolve(self.shape(), name)?, second.into().resolve(self.shape(), name)?);
+        if first == second {
+            return Err(Error::invalid(name, format!("axes {first} and {second}, expected two")));
+        }
+        let mut order: Vec<usize> = (0..self.rank()).filter(|axis| ![first, second].contains(axis)).collect();
+        let left: Vec<usize> = order.iter().map(|&axis| self.dims()[axis]).collect();
+        order.extend([first, second]);
+        let (rows, columns) = (self.dims()[first], self.dims()[second]);
+        let (below, above) = (offset.min(0).unsigned_abs(), offset.max(0).unsigned_abs());
+        let length = rows.saturating_sub(below).min(columns.saturating_sub(above));
+        let matrices =
+            places(self)?.permute(&order[..])?.reshape(&[&left[..], &[rows * columns]].concat()[..])?;
+        let found = match length {
+            0 => matrices.narrow(left.len(), 0, 0)?,
+            _ => {
+                let start = below * columns + above;
+                let end = start + (length - 1) * (columns + 1) + 1;
+                matrices.slice_axis(left.len(), start, end as isize, columns as isize + 1)?
+            }
+        };
+        put(name, self, source, &found)
+    }
+}
+
+/// The number of each element in row-major order.
+fn places(x: &Tensor) -> Result<Tensor> {
+    Tensor::iota(x.elements(), index_dtype(x.elements()), 0, 1, x.device())?.reshape(*x.shape())
+}
+
+/// `x` with the elements of `source` at these places, of its shape.
+fn put(name: &'static str, x: &Tensor, source: &Tensor, places: &Tensor) -> Result<Tensor> {
+    check::same_dtype(name, &x.meta(), &source.meta())?;
+    check::shape(name, "source", &source.meta(), *places.shape())?;
+    let count = places.elements();
+    let row = x.reshape([x.elements()])?;
+    if count == 0 {
+        return row.copy()?.reshape(*x.shape());
+    }
+    row.scatter(0, &places.reshape([count])?, &source.reshape([count])?)?.reshape(*x.shape())
+}
+
+/// The shape, and the places in row-major order of its elements, as a row.
+fn strided(
+    x: &Tensor,
+    name: &'static str,
+    (size, strides, offset): (&[usize], &[usize], usize),
+) -> Result<(Shape, Tensor)> {
+    if size.len() != strides.len() {
+        return Err(Error::invalid(name, format!("{} strides for {} sizes", strides.len(), size.len())));
+    }
+    let shape = Shape::new(size)?;
+    let reach = size.iter().zip(strides).try_fold(offset, |sum, (&size, &stride)| {
+        sum.checked_add(size.saturating_sub(1).checked_mul(stride)?)
+    });
+    let count = x.elements();
+    if shape.elements() > 0 && reach.is_none_or(|last| last >= count) {
+        let told =
+            format!("size {size:?}, strides {strides:?} and offset {offset} reach beyond {count} elements");
+        return Err(Error::invalid(name, told));
+    }
+    let mut places = Tensor::full(
+        (),
+        if shape.elements() > 0 { offset as i64 } else { 0 },
+        index_dtype(count),
+        x.device(),
+    )?;
+    for (&size, &stride) in size.iter().zip(strides) {
+        // Of one element the stride, which may be beyond all, does not count.
+        let stride = if size > 1 { stride as i64 } else { 0 };
+        let along = Tensor::iota(size, places.dtype(), 0, stride, x.device())?;
+        places = places.unsqueeze(places.rank())?.add(&along)?;
+    }
+    Ok((shape, places.reshape([shape.elements()])?))
+}

@@ -1,0 +1,256 @@
+//! Quantiles, and histograms with weights.
+
+use super::check_floating;
+use crate::autograd::no_grad;
+use crate::error::{Error, Result};
+use crate::op::check;
+use crate::shape::Axis;
+use crate::{DType, Tensor};
+
+/// What a quantile between two elements is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Interpolation {
+    /// As much of the upper one as the place is above the lower one.
+    #[default]
+    Linear,
+    /// The lower one.
+    Lower,
+    /// The upper one.
+    Higher,
+    /// The middle of both.
+    Midpoint,
+    /// The nearer one; of equally near ones that at the even place.
+    Nearest,
+}
+
+/// The intervals of a histogram.
+#[derive(Clone, Copy, Debug)]
+pub enum HistogramBins<'a> {
+    /// So many of equal width.
+    Even {
+        /// How many.
+        count: usize,
+        /// From where to where; `None`: from the smallest element to the largest. Equal ends are moved apart by 1/2 each.
+        range: Option<(f64, f64)>,
+    },
+    /// Between these boundaries, which are in order.
+    Edges(&'a Tensor),
+}
+
+impl Tensor {
+    /// The numbers below which these shares of the elements along an axis are, or of all elements: at place `q * (n - 1)` in order. NaN where there is one.
+    /// Gradients go to the elements that were found, and with linear interpolation to `q`. Reads `q` back to the host.
+    ///
+    /// # Shapes
+    /// q `[]` -> without the axis, or with size 1 if it is kept; q `[count]` -> `[count, ..]`
+    ///
+    /// # Errors
+    /// An axis that does not exist, no elements, shares outside 0 to 1, other shapes, dtypes that differ or are not floating.
+    pub fn quantile(
+        &self,
+        q: &Tensor,
+        axis: Option<Axis>,
+        keep: bool,
+        interpolation: Interpolation,
+    ) -> Result<Tensor> {
+        quantile("quantile", self, q, (axis, keep), interpolation)
+    }
+
+    /// [`quantile`](Tensor::quantile) of the elements that are not NaN; NaN where all are.
+    ///
+    /// # Errors
+    /// As [`quantile`](Tensor::quantile).
+    pub fn nanquantile(
+        &self,
+        q: &Tensor,
+        axis: Option<Axis>,
+        keep: bool,
+        interpolation: Interpolation,
+    ) -> Result<Tensor> {
+        quantile("nanquantile", self, q, (axis, keep), interpolation)
+    }
+
+    /// How many elements fall into each interval, or the sum of their weights, and the `count + 1` boundaries; both in this tensor's dtype. The last interval
+    /// is closed, the others are half open; elements outside, and NaN, do not count. With `density` divided by the sum and by the widths. Without gradients.
+    ///
+    /// # Errors
+    /// A dtype that is not floating, no intervals, ends that are not finite or not in order, weights of another shape or dtype, boundaries of another dtype or
+    /// with another number of axes than 1, or fewer than two.
+    pub fn histogram_with_edges(
+        &self,
+        bins: HistogramBins<'_>,
+        weight: Option<&Tensor>,
+        density: bool,
+    ) -> Result<(Tensor, Tensor)> {
+        let name = "histogram";
+        check_floating(name, self)?;
+        if let Some(weight) = weight {
+            check::same_dtype(name, &self.meta(), &weight.meta())?;
+            check::shape(name, "weight", &weight.meta(), *self.shape())?;
+        }
+        no_grad(|| {
+            let edges = edges(name, self, bins)?;
+            let wide = self.dtype().accumulator();
+            let (x, limits) = (self.reshape([self.elements()])?.to_dtype(wide)?, edges.to_dtype(wide)?);
+            let count = limits.elements() - 1;
+            let last = limits.narrow(0, count, 1)?;
+            let is_inside = x.ge(&limits.narrow(0, 0, 1)?)?.logical_and(&x.le(&last)?)?;
+            let place =
+                limits.searchsorted(&x, true, None)?.sub_scalar(1)?.minimum_scalar(count as i64 - 1)?;
+            // What does not count goes into one more interval, which is dropped.
+            let place = is_inside.where_(&place, &place.scalar_like(count as i64)?)?;
+            let weight = match weight {
+                None => x.ones_like()?,
+                Some(weight) => weight.reshape([x.elements()])?.to_dtype(wide)?,
+            };
+            let sums = Tensor::zeros([count + 1], wide, self.device())?.scatter_add(0, &place, &weight)?;
+            let mut found = sums.narrow(0, 0, count)?;
+            if density {
+                let widths = limits.narrow(0, 1, count)?.sub(&limits.narrow(0, 0, count)?)?;
+                found = found.div(&found.sum_all()?)?.div(&widths)?;
+            }
+            Ok((found.contiguous()?.to_dtype(self.dtype())?, edges))
+        })
+    }
+}
+
+fn edges(name: &'static str, x: &Tensor, bins: HistogramBins<'_>) -> Result<Tensor> {
+    let (count, range) = match bins {
+        HistogramBins::Even { count, range } => (count, range),
+        HistogramBins::Edges(edges) => {
+            check::same_dtype(name, &x.meta(), &edges.meta())?;
+            let [count] = edges.shape().to_array(name)?;
+            return match count {
+                0 | 1 => Err(Error::invalid(name, format!("{count} boundaries, expected at least 2"))),
+                _ => Ok(edges.detach()),
+            };
+        }
+    };
+    if count == 0 || i32::try_from(count).is_err() {
+        return Err(Error::invalid(name, format!("{count} intervals")));
+    }
+    let (low, high) = match range {
+        Some(range) => range,
+        None if x.elements() == 0 => (0.0, 1.0),
+        None => (x.min_all()?.item_f64()?, x.max_all()?.item_f64()?),
+    };
+    if !(low <= high && (high - low).is_finite()) {
+        return Err(Error::invalid(name, format!("intervals between {low:?} and {high:?}")));
+    }
+    let (low, high) = if low == high { (low - 0.5, high + 0.5) } else { (low, high) };
+    Tensor::linspace(low, high, count + 1, x.dtype(), x.device())
+}
+
+fn check_shares(name: &'static str, q: &Tensor) -> Result<()> {
+    if q.rank() > 1 {
+        return Err(Error::Rank { op: name, expected: "0 or 1".into(), shape: Box::new(*q.shape()) });
+    }
+    match q.detach().to_vec_f64()?.into_iter().find(|share| !(0.0..=1.0).contains(share)) {
+        Some(share) => Err(Error::invalid(name, format!("q of {share}, expected 0 to 1"))),
+        None => Ok(()),
+    }
+}
+
+fn quantile(
+    name: &'static str,
+    x: &Tensor,
+    q: &Tensor,
+    (axis, keep): (Option<Axis>, bool),
+    interpolation: Interpolation,
+) -> Result<Tensor> {
+    check_floating(name, x)?;
+    check::same_dtype(name, &x.meta(), &q.meta())?;
+    let rows = match axis {
+        None => x.reshape([x.elements()])?,
+        Some(axis) if x.rank() == 0 => {
+            axis.resolve(&crate::Shape::new(&[1])?, name)?;
+            x.reshape([1])?
+        }
+        Some(axis) => x.transpose(axis.resolve(x.shape(), name)?, x.rank() - 1)?,
+    };
+    if x.elements() == 0 {
+        return Err(Error::invalid(name, format!("no elements in shape {:?}", x.shape())));
+    }
+    check_shares(name, q)?;
+    let wide = x.dtype().accumulator();
+    let shares = q.to_dtype(wide)?.reshape([q.elements()])?;
+    let found = at_shares(&rows.to_dtype(wide)?, &shares, name == "nanquantile", interpolation)?;
+    // The axis of the shares stands where that of the elements was, and goes to the front.
+    let last = found.rank() - 1;
+    let mut found = found.unsqueeze(0)?.transpose(0, last + 1)?;
+    match axis {
+        None if keep => found = found.reshape(&[&[q.elements()], &vec![1; x.rank()][..]].concat()[..])?,
+        None => found = found.squeeze(1)?,
+        Some(_) if x.rank() == 0 => found = found.squeeze(1)?,
+        Some(axis) => {
+            let axis = axis.resolve(x.shape(), name)?;
+            found = found.transpose(axis + 1, last + 1)?;
+            if !keep {
+                found = found.squeeze(axis + 1)?;
+            }
+        }
+    }
+    if q.rank() == 0 { found.squeeze(0)? } else { found }.to_dtype(x.dtype())
+}
+
+/// The quantiles along the last axis.
+fn at_shares(
+    x: &Tensor,
+    shares: &Tensor,
+    is_nan_left_out: bool,
+    interpolation: Interpolation,
+) -> Result<Tensor> {
+    let axis = x.rank() - 1;
+    let known = x.detach();
+    let order = known.argsort(axis, false)?;
+    let sorted = x.gather(axis, &order)?;
+    let is_unknown = known.ne(&known)?;
+    let places = no_grad(|| {
+        // NaN is behind everything in order.
+        let last = match is_nan_left_out {
+            true => is_unknown
+                .logical_not()?
+                .to_dtype(DType::I32)?
+                .sum_keep(axis)?
+                .sub_scalar(1)?
+                .maximum_scalar(0)?,
+            false => Tensor::full(
+                x.shape().resized(axis, 1, "quantile")?,
+                x.shape().dim(axis) as i64 - 1,
+                DType::I64,
+                x.device(),
+            )?,
+        };
+        last.to_dtype(x.dtype())
+    })?;
+    // Once more as a tensor with a gradient of the shares.
+    let ranks = shares.mul(&places)?;
+    let place = |rank: Tensor| rank.detach().to_dtype(order.dtype());
+    let at = |rank: Tensor| sorted.gather(axis, &place(rank)?);
+    let found = match interpolation {
+        Interpolation::Lower => at(ranks.floor()?)?,
+        Interpolation::Higher => at(ranks.ceil()?)?,
+        Interpolation::Nearest => at(ranks.round()?)?,
+        Interpolation::Linear | Interpolation::Midpoint => {
+            let floor = ranks.detach().floor()?;
+            let (low, high) = (at(floor.clone())?, at(ranks.ceil()?)?);
+            let part = match interpolation {
+                Interpolation::Linear => ranks.sub(&floor)?,
+                _ => floor.full_like(0.5)?,
+            };
+            between(&low, &high, &part)?
+        }
+    };
+    match is_nan_left_out {
+        true => Ok(found),
+        false => found.masked_fill(&is_unknown.any_keep(axis)?.expand(*found.shape())?, f64::NAN),
+    }
+}
+
+/// `low + part * (high - low)`, from the nearer end, and of equal infinities themselves.
+fn between(low: &Tensor, high: &Tensor, part: &Tensor) -> Result<Tensor> {
+    let is_same = low.eq(high)?.logical_and(&low.abs()?.eq_scalar(f64::INFINITY)?)?;
+    let apart = high.sub(low)?.masked_fill(&is_same, 0)?;
+    let (from_low, from_high) = (low.add(&part.mul(&apart)?)?, high.sub(&part.rsub_scalar(1)?.mul(&apart)?)?);
+    part.lt_scalar(0.5)?.where_(&from_low, &from_high)
+}

@@ -1,0 +1,92 @@
+//! Elements among others, and choices of elements.
+
+use super::places_of;
+use crate::error::{Error, Result};
+use crate::op::check;
+use crate::{DType, Tensor};
+
+impl Tensor {
+    /// Whether each element is one of `others`; with `invert` whether it is none. NaN is none of them.
+    ///
+    /// # Shapes
+    /// `[..]` and others of any shape -> the same, bool
+    ///
+    /// # Errors
+    /// Dtypes that differ.
+    pub fn isin(&self, others: &Tensor, invert: bool) -> Result<Tensor> {
+        let name = "isin";
+        check::same_dtype(name, &self.meta(), &others.meta())?;
+        let count = others.elements();
+        if count == 0 {
+            return Tensor::full(*self.shape(), invert, DType::Bool, self.device());
+        }
+        let (x, others) = (self.detach(), others.detach().reshape([count])?);
+        let sorted = others.sort(0, false)?.0;
+        let places = sorted
+            .searchsorted(&x.reshape([x.elements()])?, false, None)?
+            .minimum_scalar(count as i64 - 1)?;
+        let found = sorted.index_select(0, &places)?.reshape(*x.shape())?.eq(&x)?;
+        if invert { found.logical_not() } else { Ok(found) }
+    }
+
+    /// All choices of `r` elements in the order in which they are here; with `with_replacement` each may be chosen again.
+    ///
+    /// # Shapes
+    /// `[n]` -> `[choices, r]`, of no element `[0]`, as in PyTorch
+    ///
+    /// # Errors
+    /// Another number of axes, more choices than fit into memory.
+    pub fn combinations(&self, r: usize, with_replacement: bool) -> Result<Tensor> {
+        let name = "combinations";
+        let [count] = self.shape().to_array(name)?;
+        let rows = choices(count, r, with_replacement)
+            .filter(|rows| rows.checked_mul(r.max(1)).is_some_and(|places| places < 1 << 31));
+        let Some(rows) = rows else {
+            return Err(Error::invalid(
+                name,
+                format!("choices of {r} of {count} elements do not fit into memory"),
+            ));
+        };
+        if r == 0 || rows == 0 {
+            let nothing = self.narrow(0, 0, 0)?;
+            return if r == 0 { Ok(nothing) } else { nothing.reshape([0, r]) };
+        }
+        let mut places = Vec::new();
+        if places.try_reserve_exact(rows * r).is_err() {
+            return Err(Error::invalid(name, format!("no memory for {rows} choices of {r} elements")));
+        }
+        let mut row: Vec<usize> = if with_replacement { vec![0; r] } else { (0..r).collect() };
+        for _ in 0..rows {
+            places.extend(&row);
+            advance(&mut row, count, with_replacement);
+        }
+        self.index_select(0, &places_of(places, [rows * r], self.device())?)?.reshape([rows, r])
+    }
+}
+
+/// The number of choices; `None` where it is too large.
+fn choices(count: usize, r: usize, with_replacement: bool) -> Option<usize> {
+    let of = match with_replacement {
+        true if count == 0 => return Some(usize::from(r == 0)),
+        true => count.checked_add(r)? - 1,
+        false if r > count => return Some(0),
+        false => count,
+    };
+    let r = r.min(of - r);
+    // Each product is a number of choices itself: nothing is left of the division.
+    (0..r)
+        .try_fold(1u128, |rows, at| Some(rows.checked_mul((of - at) as u128)? / (at as u128 + 1)))?
+        .try_into()
+        .ok()
+}
+
+/// The next choice in order.
+fn advance(row: &mut [usize], count: usize, with_replacement: bool) {
+    let r = row.len();
+    let last = |at: usize| if with_replacement { count - 1 } else { count - r + at };
+    let Some(at) = (0..r).rev().find(|&at| row[at] < last(at)) else { return };
+    let value = row[at] + 1;
+    for (further, place) in row[at..].iter_mut().enumerate() {
+        *place = if with_replacement { value } else { value + further };
+    }
+}

@@ -1,0 +1,131 @@
+//! Rows of embeddings that are reduced by bags.
+
+use crate::prelude::*;
+use ternion_core::{BagMode, EmbeddingBagOptions};
+
+/// The rows.
+pub fn rows() -> Vec<OpCase> {
+    vec![matrix(BagMode::Sum), matrix(BagMode::Mean), matrix(BagMode::Max), offsets(), last_offset(), weighted(), padded()]
+}
+
+const INDEX: Values = Values::Index { input: 0, axis: 0 };
+
+/// The bags of rows of a table, each row with a weight.
+fn reduced(table: &Array, bags: &[Vec<(usize, f64)>], mode: BagMode) -> Array {
+    let [_, width] = table.sizes();
+    Array::from_fn(&[bags.len(), width], |at| {
+        let values = bags[at[0]].iter().map(|&(row, weight)| weight * table.at(&[row, at[1]]));
+        match mode {
+            BagMode::Max => values.reduce(f64::max).unwrap_or(0.0),
+            BagMode::Sum => values.sum(),
+            BagMode::Mean => values.sum::<f64>() / bags[at[0]].len().max(1) as f64,
+        }
+    })
+}
+
+/// Bags of the elements between these ends.
+fn between(indices: &[f64], ends: &[usize]) -> Vec<Vec<(usize, f64)>> {
+    ends.windows(2).map(|ends| indices[ends[0]..ends[1]].iter().map(|&row| (row as usize, 1.0)).collect()).collect()
+}
+
+fn table(parameters: String) -> OpCase {
+    OpCase::new("embedding_bag", parameters).input(Distinct).twice()
+}
+
+fn matrix(mode: BagMode) -> OpCase {
+    let options = EmbeddingBagOptions { mode, ..EmbeddingBagOptions::default() };
+    table(format!("{mode:?}"))
+        // Of a maximum equal rows would share their gradient.
+        .input(Input::index(Values::UniqueIndex { input: 0, axis: 0 }))
+        .on([&[5, 3], &[1, 5]])
+        .on([&[7, 2], &[0, 3]])
+        .on([&[7, 2], &[3, 0]])
+        .run(move |x| x[0].embedding_bag(&x[1], options))
+        .oracle(move |x| {
+            let [bags, size] = x[1].sizes();
+            let ends: Vec<usize> = (0..=bags).map(|bag| bag * size).collect();
+            reduced(&x[0], &between(&x[1].data, &ends), mode)
+        })
+        .rejects("embedding_bag: index 3 is out of range for size 3", move |device| {
+            let indices = Tensor::from_slice(&[0i64, 3], [1, 2], device)?;
+            Tensor::zeros([3, 2], F32, device)?.embedding_bag(&indices, options)
+        })
+        .rejects("embedding_bag: indices of shape [2] without offsets", move |device| {
+            let indices = Tensor::zeros([2], I64, device)?;
+            Tensor::zeros([3, 2], F32, device)?.embedding_bag(&indices, options)
+        })
+}
+
+fn offsets() -> OpCase {
+    let refused = |offsets: &'static [i64]| {
+        move |device: &Device| {
+            let offsets = Tensor::from_slice(offsets, [offsets.len()], device)?;
+            let options = EmbeddingBagOptions { offsets: Some(&offsets), ..EmbeddingBagOptions::default() };
+            Tensor::zeros([3, 2], F32, device)?.embedding_bag(&Tensor::zeros([4], I64, device)?, options)
+        }
+    };
+    table("offsets, Mean".into())
+        .input(Input::index(INDEX))
+        .on([&[5, 3], &[7]])
+        .run(|x| {
+            // The second bag is empty.
+            let offsets = Tensor::from_slice(&[0i32, 3, 3], [3], x[0].device())?;
+            x[0].embedding_bag(&x[1], EmbeddingBagOptions { offsets: Some(&offsets), ..Default::default() })
+        })
+        .oracle(|x| reduced(&x[0], &between(&x[1].data, &[0, 3, 3, 7]), BagMode::Mean))
+        .rejects("embedding_bag: offsets that are not in order from 0 to 4", refused(&[1, 3]))
+        .rejects("embedding_bag: offsets that are not in order from 0 to 4", refused(&[0, 3, 2]))
+        .rejects("embedding_bag: offsets that are not in order from 0 to 4", refused(&[0, 5]))
+        .rejects("embedding_bag: an offset of -1, expected at least 0", refused(&[0, -1]))
+}
+
+fn last_offset() -> OpCase {
+    table("include_last_offset, Max".into())
+        .input(Input::index(Fixed(vec![0.0, 2.0, 1.0, 4.0, 3.0, 0.0, 1.0])))
+        .on([&[5, 3], &[7]])
+        .run(|x| {
+            let offsets = Tensor::from_slice(&[0i64, 2, 2, 5], [4], x[0].device())?;
+            let options = EmbeddingBagOptions {
+                offsets: Some(&offsets),
+                include_last_offset: true,
+                mode: BagMode::Max,
+                ..Default::default()
+            };
+            x[0].embedding_bag(&x[1], options)
+        })
+        .oracle(|x| reduced(&x[0], &between(&x[1].data, &[0, 2, 2, 5]), BagMode::Max))
+}
+
+fn weighted() -> OpCase {
+    table("weighted, Sum".into())
+        .input(Input::index(INDEX))
+        .input(Uniform(-2.0, 2.0))
+        .on([&[5, 3], &[2, 4], &[2, 4]])
+        .run(|x| {
+            let options =
+                EmbeddingBagOptions { mode: BagMode::Sum, per_sample_weights: Some(&x[2]), ..Default::default() };
+            x[0].embedding_bag(&x[1], options)
+        })
+        .oracle(|x| {
+            let weighted = x[1].data.iter().zip(&x[2].data).map(|(&row, &weight)| (row as usize, weight));
+            let all: Vec<(usize, f64)> = weighted.collect();
+            reduced(&x[0], &[all[..4].to_vec(), all[4..].to_vec()], BagMode::Sum)
+        })
+        .rejects("embedding_bag: per_sample_weights of mode Mean, expected Sum", |device| {
+            let weights = Tensor::zeros([1, 2], F32, device)?;
+            let options = EmbeddingBagOptions { per_sample_weights: Some(&weights), ..Default::default() };
+            Tensor::zeros([3, 2], F32, device)?.embedding_bag(&Tensor::zeros([1, 2], I64, device)?, options)
+        })
+}
+
+fn padded() -> OpCase {
+    table("padding_idx=1, Mean".into())
+        .input(Input::index(Fixed(vec![0.0, 1.0, 2.0, 1.0, 1.0, 1.0])))
+        .on([&[3, 4], &[2, 3]])
+        .run(|x| x[0].embedding_bag(&x[1], EmbeddingBagOptions { padding_idx: Some(1), ..Default::default() }))
+        .oracle(|x| reduced(&x[0], &[vec![(0, 1.0), (2, 1.0)], vec![]], BagMode::Mean))
+        .rejects("embedding_bag: padding_idx 3 of 3 rows", |device| {
+            let options = EmbeddingBagOptions { padding_idx: Some(3), ..Default::default() };
+            Tensor::zeros([3, 2], F32, device)?.embedding_bag(&Tensor::zeros([1, 2], I64, device)?, options)
+        })
+}

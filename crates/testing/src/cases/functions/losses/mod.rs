@@ -1,0 +1,26 @@
+//! Rows of losses that are composed of ops. Those of halves are formed and returned in f32.
+
+use crate::prelude::*;
+
+mod classes;
+mod ctc;
+mod distances;
+mod likelihoods;
+mod margins;
+
+/// The rows.
+pub fn rows() -> Vec<OpCase> {
+    [classes::rows(), ctc::rows(), distances::rows(), likelihoods::rows(), margins::rows()].concat()
+}
+
+fn mean(x: &Array) -> Array {
+    Array::scalar(x.sum() / x.elements() as f64)
+}
+
+/// Targets of 1 and -1.
+fn signs() -> Input {
+    Input::float(Values::custom(|shapes, own, rng| {
+        (0..shapes[own].iter().product()).map(|_| rng.sign()).collect()
+    }))
+    .constant()
+}

@@ -1,0 +1,142 @@
+//! Rows of parts put in the place of others, and of elements by their distances in memory.
+
+use crate::prelude::*;
+
+/// The rows.
+pub fn rows() -> Vec<OpCase> {
+    [vec![strided(), strided_scatter()], selects(), slices(), diagonals()].concat()
+}
+
+/// `x` with the elements of `source` in turn at places that `place` tells, by their index in `source`.
+fn placed(x: &Array, source: &Array, place: impl Fn(&[usize]) -> Vec<usize>) -> Array {
+    let mut found = x.clone();
+    Array::from_fn(&source.shape, |at| {
+        *found.at_mut(&place(at)) = source.at(at);
+        0.0
+    });
+    found
+}
+
+fn strided() -> OpCase {
+    OpCase::new("as_strided", "[3,4] by [2,1] from 1")
+        .input(Distinct)
+        .shapes([&[9], &[3, 5]])
+        .also(INTEGERS)
+        .also(BOOL)
+        // Some elements are there twice: their gradients are sums.
+        .f32_limit(1e-6, 2e-6)
+        .twice()
+        .run(|x| x[0].as_strided(&[3, 4], &[2, 1], 1))
+        .oracle(|x| Array::from_fn(&[3, 4], |at| x[0].data[1 + 2 * at[0] + at[1]]))
+        .rejects("as_strided: size [3], strides [4] and offset 1 reach beyond 9 elements", |device| {
+            Tensor::zeros([9], F32, device)?.as_strided(&[3], &[4], 1)
+        })
+        .rejects("as_strided: size [2], strides [18446744073709551615] and offset 1 reach beyond 9 elements", |device| {
+            Tensor::zeros([9], F32, device)?.as_strided(&[2], &[usize::MAX], 1)
+        })
+        .rejects("as_strided: 1 strides for 2 sizes", |device| {
+            Tensor::zeros([9], F32, device)?.as_strided(&[3, 1], &[1], 0)
+        })
+}
+
+fn strided_scatter() -> OpCase {
+    OpCase::new("as_strided_scatter", "[2,3] by [4,1] from 1")
+        .input(Distinct)
+        .input(Uniform(-3.0, 3.0))
+        .on([&[9], &[2, 3]])
+        .on([&[3, 4], &[2, 3]])
+        .also(INTEGERS)
+        .exact()
+        .twice()
+        .run(|x| x[0].as_strided_scatter(&x[1], &[2, 3], &[4, 1], 1))
+        .oracle(|x| {
+            let mut found = x[0].clone();
+            for (number, value) in x[1].data.iter().enumerate() {
+                found.data[1 + 4 * (number / 3) + number % 3] = *value;
+            }
+            found
+        })
+        .rejects("as_strided_scatter: source has shape [3], expected [2]", |device| {
+            let x = Tensor::zeros([3], F32, device)?;
+            x.as_strided_scatter(&x, &[2], &[1], 0)
+        })
+}
+
+fn row(op: &'static str, parameters: impl Into<String>) -> OpCase {
+    OpCase::new(op, parameters).input(Distinct).input(Uniform(-3.0, 3.0)).also(INTEGERS).also(BOOL).exact().twice()
+}
+
+fn selects() -> Vec<OpCase> {
+    vec![
+        row("select_scatter", "axis=1 index=-2")
+            .on([&[3, 5], &[3]])
+            .on([&[2, 3, 4], &[2, 4]])
+            .on([&[0, 3], &[0]])
+            .run(|x| x[0].select_scatter(&x[1], 1, -2))
+            .oracle(|x| {
+                let size = x[0].shape[1];
+                placed(&x[0], &x[1], |at| [&at[..1], &[size - 2], &at[1..]].concat())
+            })
+            .rejects("select_scatter: index 3 is out of range for size 3", |device| {
+                Tensor::zeros([3], F32, device)?.select_scatter(&Tensor::zeros((), F32, device)?, 0, 3)
+            })
+            .rejects("select_scatter: source has shape [2], expected [3]", |device| {
+                Tensor::zeros([4, 3], F32, device)?.select_scatter(&Tensor::zeros([2], F32, device)?, 0, -4)
+            }),
+    ]
+}
+
+fn slices() -> Vec<OpCase> {
+    vec![
+        row("slice_scatter", "axis=0 1::2")
+            .on([&[7], &[3]])
+            .on([&[4, 3], &[2, 3]])
+            .run(|x| x[0].slice_scatter(&x[1], 0, [Some(1), None], 2))
+            .oracle(|x| placed(&x[0], &x[1], |at| [&[1 + 2 * at[0]], &at[1..]].concat()))
+            .rejects("slice_scatter: a step of 0, expected at least 1", |device| {
+                let x = Tensor::zeros([3], F32, device)?;
+                x.slice_scatter(&x, 0, [None, None], 0)
+            })
+            .rejects("slice_scatter: dtypes f32 and f64 differ; cast one of them with to_dtype", |device| {
+                let x = Tensor::zeros([3], F32, device)?;
+                x.slice_scatter(&x.to_dtype(F64)?, 0, [None, None], 1)
+            }),
+        row("slice_scatter", "axis=1 -4:-1")
+            .on([&[2, 6], &[2, 3]])
+            .run(|x| x[0].slice_scatter(&x[1], 1, [Some(-4), Some(-1)], 1))
+            .oracle(|x| placed(&x[0], &x[1], |at| vec![at[0], at[1] + 2])),
+        row("slice_scatter", "nothing, 5:2")
+            .on([&[6], &[0]])
+            .run(|x| x[0].slice_scatter(&x[1], 0, [Some(5), Some(2)], 1))
+            .oracle(|x| x[0].clone()),
+    ]
+}
+
+fn diagonals() -> Vec<OpCase> {
+    let of = |offset: isize| {
+        row("diagonal_scatter", format!("offset={offset} axes=0,1"))
+            .run(move |x| x[0].diagonal_scatter(&x[1], offset, 0, 1))
+            .oracle(move |x| {
+                let (below, above) = (offset.min(0).unsigned_abs(), offset.max(0) as usize);
+                placed(&x[0], &x[1], |at| {
+                    let place = at[at.len() - 1];
+                    [&[place + below, place + above], &at[..at.len() - 1]].concat()
+                })
+            })
+    };
+    vec![
+        of(0)
+            .on([&[3, 3], &[3]])
+            .on([&[3, 5, 2], &[2, 3]])
+            .rejects("diagonal_scatter: axes 1 and 1, expected two", |device| {
+                let x = Tensor::zeros([3, 3], F32, device)?;
+                x.diagonal_scatter(&x, 0, 1, 1)
+            })
+            .rejects("diagonal_scatter: source has shape [2], expected [3]", |device| {
+                Tensor::zeros([3, 4], F32, device)?.diagonal_scatter(&Tensor::zeros([2], F32, device)?, 0, 0, 1)
+            }),
+        of(2).on([&[3, 5], &[3]]).on([&[4, 4], &[2]]),
+        of(-1).on([&[3, 5], &[2]]),
+        of(9).on([&[3, 5], &[0]]),
+    ]
+}

@@ -1,0 +1,215 @@
+//! Rows of quantiles, and of histograms with boundaries.
+
+use crate::prelude::*;
+use ternion_core::{Axis, HistogramBins, Interpolation};
+
+/// The rows.
+pub fn rows() -> Vec<OpCase> {
+    [quantiles(), nanquantiles(), histograms()].concat()
+}
+
+const ALL: [Interpolation; 5] = [
+    Interpolation::Linear,
+    Interpolation::Lower,
+    Interpolation::Higher,
+    Interpolation::Midpoint,
+    Interpolation::Nearest,
+];
+
+fn found(sorted: &[f64], share: f64, interpolation: Interpolation) -> f64 {
+    if sorted.is_empty() {
+        return f64::NAN;
+    }
+    let place = share * (sorted.len() - 1) as f64;
+    let (low, high) = (sorted[place.floor() as usize], sorted[place.ceil() as usize]);
+    if low == high {
+        return low;
+    }
+    match interpolation {
+        Interpolation::Linear => low + (place - place.floor()) * (high - low),
+        Interpolation::Lower => low,
+        Interpolation::Higher => high,
+        Interpolation::Midpoint => (low + high) / 2.0,
+        Interpolation::Nearest => sorted[place.round_ties_even() as usize],
+    }
+}
+
+fn of_slice(slice: &[f64], share: f64, interpolation: Interpolation, is_nan_left_out: bool) -> f64 {
+    let mut known: Vec<f64> = slice.iter().copied().filter(|x| !x.is_nan()).collect();
+    if known.len() < slice.len() && !is_nan_left_out {
+        return f64::NAN;
+    }
+    known.sort_by(f64::total_cmp);
+    found(&known, share, interpolation)
+}
+
+/// Shares of which no place is a whole number or a half of rows of up to 7 elements.
+fn shares() -> Values {
+    Fixed(vec![0.0625, 0.3125, 0.9375])
+}
+
+fn quantiles() -> Vec<OpCase> {
+    let mut rows: Vec<OpCase> = ALL
+        .into_iter()
+        .map(|interpolation| {
+            let row = OpCase::new("quantile", format!("{interpolation:?} axis=1"))
+                .input(Distinct)
+                .input(shares())
+                .on([&[3, 6], &[3]])
+                .on([&[2, 6, 3], &[2]])
+                .run(move |x| x[0].quantile(&x[1], Some(Axis(1)), false, interpolation))
+                .oracle(move |x| {
+                    let parts = x[1].data.iter().map(|&share| {
+                        x[0].reduce(&[1], Keep::No, move |slice| of_slice(slice, share, interpolation, false))
+                    });
+                    let parts: Vec<Array> = parts.collect();
+                    let shape = [&[parts.len()], &parts[0].shape[..]].concat();
+                    Array::new(&shape, parts.into_iter().flat_map(|part| part.data).collect())
+                });
+            if interpolation == Interpolation::Linear { row.twice() } else { row }
+        })
+        .collect();
+    let one = |parameters: &str, axis: Option<isize>, keep: bool| {
+        OpCase::new("quantile", parameters)
+            .input(Distinct)
+            .input(shares())
+            .run(move |x| x[0].quantile(&x[1], axis.map(Axis), keep, Interpolation::Linear))
+            .oracle(move |x| {
+                let axes = axis.map_or((0..x[0].rank()).collect(), |axis| vec![axis as usize]);
+                let (share, keep) = (x[1].data[0], if keep { Keep::Yes } else { Keep::No });
+                x[0].reduce(&axes, keep, move |slice| of_slice(slice, share, Interpolation::Linear, false))
+            })
+    };
+    let infinite = [f64::NEG_INFINITY, f64::INFINITY, 1.0, f64::INFINITY];
+    rows.extend([
+        one("one share of all, kept", None, true).on([&[3, 6], &[]]),
+        one("one share of all", None, false)
+            .on([&[], &[]])
+            .on([&[3, 6], &[]])
+            .hostile("infinite", [Array::new(&[4], infinite.to_vec()), Array::scalar(0.875)])
+            .hostile("NaN", [Array::new(&[3], vec![1.0, f64::NAN, 2.0]), Array::scalar(0.5)])
+            .rejects("quantile: q of 1.5, expected 0 to 1", |device| {
+                let q = Tensor::full((), 1.5, F32, device)?;
+                Tensor::zeros([3], F32, device)?.quantile(&q, None, false, Interpolation::Linear)
+            })
+            .rejects("quantile: no elements in shape [0]", |device| {
+                let q = Tensor::full((), 0.5, F32, device)?;
+                Tensor::zeros([0], F32, device)?.quantile(&q, None, false, Interpolation::Linear)
+            })
+            .rejects("quantile: input is i64, expected a floating dtype", |device| {
+                let q = Tensor::full((), 1, I64, device)?;
+                Tensor::zeros([3], I64, device)?.quantile(&q, None, false, Interpolation::Linear)
+            }),
+        one("one share, axis=0 kept", Some(0), true).on([&[6, 3], &[]]),
+    ]);
+    rows
+}
+
+fn nanquantiles() -> Vec<OpCase> {
+    let holes = Values::custom(|shapes, own, rng| {
+        let count: usize = shapes[own].iter().product();
+        let order = rng.permutation(count);
+        order.into_iter().map(|k| if k % 4 == 0 { f64::NAN } else { k as f64 / 32.0 }).collect()
+    });
+    [Interpolation::Linear, Interpolation::Nearest]
+        .into_iter()
+        .map(|interpolation| {
+            OpCase::new("nanquantile", format!("{interpolation:?} axis=1"))
+                .input(holes.clone())
+                .input(shares())
+                .on([&[4, 9], &[]])
+                .forward_only("of NaN there are no central differences")
+                .run(move |x| x[0].nanquantile(&x[1], Some(Axis(1)), false, interpolation))
+                .oracle(move |x| {
+                    let share = x[1].data[0];
+                    x[0].reduce(&[1], Keep::No, move |slice| of_slice(slice, share, interpolation, true))
+                })
+                .hostile("NaN alone", [Array::full(&[2, 3], f64::NAN), Array::scalar(0.5)])
+        })
+        .chain([OpCase::new("nanquantile", "without NaN")
+            .input(Distinct)
+            .input(shares())
+            .on([&[3, 6], &[3]])
+            .twice()
+            .run(|x| x[0].nanquantile(&x[1], None, false, Interpolation::Linear))
+            .oracle(|x| {
+                let found = x[1].data.iter().map(|&share| of_slice(&x[0].data, share, Interpolation::Linear, true));
+                Array::new(&[3], found.collect())
+            })])
+        .collect()
+}
+
+/// The sums of weights between boundaries.
+fn sums(x: &Array, weights: &[f64], edges: &[f64], density: bool) -> Array {
+    let count = edges.len() - 1;
+    let mut sums = vec![0.0; count];
+    for (&x, weight) in x.data.iter().zip(weights) {
+        let bin = (0..count).find(|&bin| {
+            let is_last = bin == count - 1;
+            x >= edges[bin] && (x < edges[bin + 1] || (is_last && x == edges[bin + 1]))
+        });
+        if let Some(bin) = bin {
+            sums[bin] += weight;
+        }
+    }
+    let total: f64 = sums.iter().sum();
+    if density {
+        sums = sums.iter().zip(edges.windows(2)).map(|(sum, ends)| sum / total / (ends[1] - ends[0])).collect();
+    }
+    Array::new(&[count], sums)
+}
+
+fn line(low: f64, high: f64, count: usize) -> Vec<f64> {
+    (0..=count).map(|at| low + (high - low) * at as f64 / count as f64).collect()
+}
+
+fn histograms() -> Vec<OpCase> {
+    const WHY: &str = "steps";
+    // Quarters, of which some are boundaries, and some outside.
+    let quarters = || Values::custom(|shapes, own, rng| {
+        (0..shapes[own].iter().product()).map(|_| rng.integer(-10, 10) as f64 / 4.0).collect()
+    });
+    let even = |range| HistogramBins::Even { count: 4, range };
+    vec![
+        OpCase::new("histogram", "4 bins of -2 to 2, edges")
+            .input(quarters())
+            .shapes([&[33], &[5, 7], &[0], &[]])
+            .forward_only(WHY)
+            .run(move |x| x[0].histogram_with_edges(even(Some((-2.0, 2.0))), None, false))
+            .oracle(|x| {
+                let edges = line(-2.0, 2.0, 4);
+                (sums(&x[0], &vec![1.0; x[0].elements()], &edges, false), Array::new(&[5], edges))
+            })
+            .hostile("special", [Array::new(&[5], vec![f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 2.0, -2.0])])
+            .rejects("histogram: 0 intervals", |device| {
+                let bins = HistogramBins::Even { count: 0, range: None };
+                Tensor::zeros([3], F32, device)?.histogram_with_edges(bins, None, false)
+            })
+            .rejects("histogram: intervals between NaN and NaN", move |device| {
+                Tensor::full([3], f64::NAN, F32, device)?.histogram_with_edges(even(None), None, false)
+            })
+            .rejects("histogram: weight has shape [2], expected [3]", move |device| {
+                let weight = Tensor::zeros([2], F32, device)?;
+                Tensor::zeros([3], F32, device)?.histogram_with_edges(even(None), Some(&weight), false)
+            }),
+        OpCase::new("histogram", "edges of its own, weighted density")
+            .input(quarters())
+            .input(Fixed(vec![0.5, 1.0, 2.0]))
+            .shapes([&[33]])
+            .forward_only(WHY)
+            .run(|x| {
+                let edges = Tensor::from_slice(&[-1.0f32, -0.5, 0.25, 2.0], [4], x[0].device())?.to_dtype(x[0].dtype())?;
+                x[0].histogram_with_edges(HistogramBins::Edges(&edges), Some(&x[1]), true)
+            })
+            .oracle(|x| {
+                let edges = [-1.0, -0.5, 0.25, 2.0];
+                (sums(&x[0], &x[1].data, &edges, true), Array::new(&[4], edges.to_vec()))
+            }),
+        OpCase::new("histogram", "of equal numbers, edges")
+            .input(Fixed(vec![3.0]))
+            .shapes([&[5]])
+            .forward_only(WHY)
+            .run(move |x| x[0].histogram_with_edges(even(None), None, false))
+            .oracle(|_| (Array::new(&[4], vec![0.0, 0.0, 5.0, 0.0]), Array::new(&[5], line(2.5, 3.5, 4)))),
+    ]
+}

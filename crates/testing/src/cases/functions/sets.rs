@@ -1,0 +1,73 @@
+//! Rows of elements among others, and of choices of elements.
+
+use crate::prelude::*;
+
+/// The rows.
+pub fn rows() -> Vec<OpCase> {
+    let mut rows: Vec<OpCase> = [false, true].into_iter().map(among).collect();
+    rows.extend([(2, false), (3, false), (2, true), (1, true), (4, false), (0, false)].map(|(r, with)| choices(r, with)));
+    rows
+}
+
+fn among(invert: bool) -> OpCase {
+    OpCase::new("isin", format!("invert={invert}"))
+        .input(Integers(-3, 3))
+        .input(Integers(-2, 2))
+        .on([&[5, 7], &[3]])
+        .on([&[], &[2, 2]])
+        .on([&[4], &[0]])
+        .on([&[0], &[3]])
+        .also(INTEGERS)
+        .also(BOOL)
+        .forward_only("truth values")
+        .run(move |x| x[0].isin(&x[1], invert))
+        .oracle(move |x| x[0].map(|value| f64::from(u8::from(x[1].data.contains(&value) != invert))))
+        .hostile(
+            "special",
+            [
+                Array::new(&[4], vec![f64::NAN, f64::INFINITY, -0.0, 7.0]),
+                Array::new(&[5], vec![f64::NAN, 0.0, f64::INFINITY, f64::NEG_INFINITY, f64::NAN]),
+            ],
+        )
+        .rejects("isin: dtypes f32 and i64 differ; cast one of them with to_dtype", move |device| {
+            Tensor::zeros([2], F32, device)?.isin(&Tensor::zeros([2], I64, device)?, invert)
+        })
+}
+
+/// All choices of `r` of the places from `first` on, in order.
+fn chosen(first: usize, count: usize, r: usize, with_replacement: bool) -> Vec<Vec<usize>> {
+    if r == 0 {
+        return vec![Vec::new()];
+    }
+    let mut all = Vec::new();
+    for place in first..count {
+        for rest in chosen(if with_replacement { place } else { place + 1 }, count, r - 1, with_replacement) {
+            all.push([&[place], &rest[..]].concat());
+        }
+    }
+    all
+}
+
+fn choices(r: usize, with_replacement: bool) -> OpCase {
+    OpCase::new("combinations", format!("r={r} with_replacement={with_replacement}"))
+        .input(Distinct)
+        .shapes([&[4], &[1], &[0]])
+        .also(INTEGERS)
+        .also(BOOL)
+        .f32_limit(1e-6, 2e-6)
+        .twice()
+        .run(move |x| x[0].combinations(r, with_replacement))
+        .oracle(move |x| {
+            if r == 0 {
+                return Array::zeros(&[0]);
+            }
+            let all = chosen(0, x[0].elements(), r, with_replacement);
+            Array::new(&[all.len(), r], all.into_iter().flatten().map(|place| x[0].data[place]).collect())
+        })
+        .rejects("combinations: choices of 50 of 100 elements do not fit into memory", |device| {
+            Tensor::zeros([100], F32, device)?.combinations(50, false)
+        })
+        .rejects("combinations: expected 1 axes, got shape [2, 2]", move |device| {
+            Tensor::zeros([2, 2], F32, device)?.combinations(r, with_replacement)
+        })
+}

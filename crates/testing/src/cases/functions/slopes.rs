@@ -1,0 +1,143 @@
+//! Rows of slopes and areas.
+
+use crate::prelude::*;
+use ternion_core::Spacing;
+
+/// The rows.
+pub fn rows() -> Vec<OpCase> {
+    [gradients(), areas()].concat()
+}
+
+/// The slope at `at` of the parabola through three points (Lagrange's formula), or of the line through two.
+fn slope(x: &[f64], y: &[f64], at: f64) -> f64 {
+    match *x {
+        [a, b] => (y[1] - y[0]) / (b - a),
+        [a, b, c] => {
+            y[0] * (2.0 * at - b - c) / ((a - b) * (a - c))
+                + y[1] * (2.0 * at - a - c) / ((b - a) * (b - c))
+                + y[2] * (2.0 * at - a - b) / ((c - a) * (c - b))
+        }
+        _ => f64::NAN,
+    }
+}
+
+fn slopes(y: &[f64], x: &[f64], edge_order: usize) -> Vec<f64> {
+    let (last, order) = (y.len() - 1, edge_order);
+    let at = |place: usize| match place {
+        0 => slope(&x[..=order], &y[..=order], x[0]),
+        place if place == last => slope(&x[last - order..], &y[last - order..], x[last]),
+        _ => slope(&x[place - 1..=place + 1], &y[place - 1..=place + 1], x[place]),
+    };
+    (0..y.len()).map(at).collect()
+}
+
+const PLACES: [f64; 5] = [0.0, 0.5, 2.0, 2.75, 4.0];
+
+fn gradients() -> Vec<OpCase> {
+    let mut rows = Vec::new();
+    for order in [1, 2] {
+        rows.push(
+            OpCase::new("gradient", format!("axis=1 spacing=0.5 edge_order={order}"))
+                .input(Uniform(-3.0, 3.0))
+                .shapes([&[2, 5], &[1, 3, 2]])
+                .twice()
+                .f32_limit(8e-6, 4e-6)
+                .run(move |x| x[0].gradient(1, Spacing::Even(0.5), order))
+                .oracle(move |x| {
+                    x[0].along(1, move |y| {
+                        let places: Vec<f64> = (0..y.len()).map(|at| 0.5 * at as f64).collect();
+                        slopes(y, &places, order)
+                    })
+                }),
+        );
+        rows.push(
+            OpCase::new("gradient", format!("axis=0 places edge_order={order}"))
+                .input(Uniform(-3.0, 3.0))
+                .input(Input::float(Fixed(PLACES.to_vec())).constant())
+                .on([&[5, 3], &[5]])
+                .twice()
+                .f32_limit(1e-5, 8e-6)
+                .run(move |x| x[0].gradient(0, Spacing::Places(&x[1]), order))
+                .oracle(move |x| x[0].along(0, move |y| slopes(y, &PLACES, order))),
+        );
+    }
+    let last = rows.pop().map(|row| {
+        row.rejects("gradient: edge_order of 3, expected 1 or 2", |device| {
+            Tensor::zeros([9], F32, device)?.gradient(0, Spacing::Even(1.0), 3)
+        })
+        .rejects("gradient: 2 elements along axis 0, expected more than the edge_order of 2", |device| {
+            Tensor::zeros([2], F32, device)?.gradient(0, Spacing::Even(1.0), 2)
+        })
+        .rejects("gradient: spacing has shape [3], expected [4]", |device| {
+            let places = Tensor::zeros([3], F32, device)?;
+            Tensor::zeros([4], F32, device)?.gradient(0, Spacing::Places(&places), 1)
+        })
+    });
+    rows.extend(last);
+    rows.push(
+        OpCase::new("gradient", "two elements")
+            .input(Uniform(-3.0, 3.0))
+            .shapes([&[2]])
+            .f32_limit(4e-6, 2e-6)
+            .run(|x| x[0].gradient(0, Spacing::Even(2.0), 1))
+            .oracle(|x| Array::full(&[2], (x[0].data[1] - x[0].data[0]) / 2.0)),
+    );
+    rows
+}
+
+/// The areas up to each element but the first.
+fn running(y: &[f64], x: impl Fn(usize) -> f64) -> Vec<f64> {
+    let mut sum = 0.0;
+    let area = |at: usize| {
+        sum += (y[at] + y[at - 1]) / 2.0 * (x(at) - x(at - 1));
+        sum
+    };
+    (1..y.len()).map(area).collect()
+}
+
+fn areas() -> Vec<OpCase> {
+    let whole = OpCase::new("trapezoid", "axis=1 spacing=0.5")
+        .input(Uniform(-3.0, 3.0))
+        .shapes([&[3, 5], &[2, 1, 3], &[2, 0]])
+        .twice()
+        .f32_limit(4e-6, 2e-6)
+        .run(|x| x[0].trapezoid(1, Spacing::Even(0.5)))
+        .oracle(|x| {
+            x[0].reduce(&[1], Keep::No, |y| running(y, |at| 0.5 * at as f64).last().copied().unwrap_or(0.0))
+        })
+        .rejects("trapezoid: places of shape [3] for elements of [4]", |device| {
+            let places = Tensor::zeros([3], F32, device)?;
+            Tensor::zeros([4], F32, device)?.trapezoid(0, Spacing::Places(&places))
+        })
+        .rejects("trapezoid: input is i64, expected a floating dtype", |device| {
+            Tensor::zeros([4], I64, device)?.trapezoid(0, Spacing::Even(1.0))
+        });
+    let places = OpCase::new("trapezoid", "axis=0 places")
+        .input(Uniform(-3.0, 3.0))
+        .input(Uniform(-3.0, 3.0))
+        .on([&[5, 3], &[5]])
+        .on([&[5, 3], &[5, 3]])
+        .on([&[5, 3], &[5, 1]])
+        .twice()
+        .f32_limit(8e-6, 4e-6)
+        .run(|x| x[0].trapezoid(0, Spacing::Places(&x[1])))
+        .oracle(|x| {
+            let [size, columns] = x[0].sizes();
+            let places = match x[1].rank() {
+                1 => x[1].reshape(&[size, 1]).expand(&[size, columns]),
+                _ => x[1].expand(&[size, columns]),
+            };
+            Array::from_fn(&[columns], |at| {
+                let y: Vec<f64> = (0..size).map(|row| x[0].at(&[row, at[0]])).collect();
+                running(&y, |row| places.at(&[row, at[0]])).last().copied().unwrap_or(0.0)
+            })
+        });
+    let cumulative = OpCase::new("cumulative_trapezoid", "axis=1 spacing=0.5")
+        .input(Uniform(-3.0, 3.0))
+        .shapes([&[3, 5], &[2, 3, 2], &[2, 1]])
+        .twice()
+        .f32_limit(4e-6, 2e-6)
+        .run(|x| x[0].cumulative_trapezoid(1, Spacing::Even(0.5)))
+        .oracle(|x| x[0].along(1, |y| running(y, |at| 0.5 * at as f64)));
+    vec![whole, places, cumulative]
+}
