@@ -15,6 +15,7 @@ mod reduce;
 mod special;
 mod spread;
 mod views;
+pub mod windows;
 
 use pyo3::prelude::*;
 

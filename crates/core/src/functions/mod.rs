@@ -4,8 +4,14 @@
 //! ([`unary`]). Half precision is computed in f32 and rounded once.
 
 mod activations;
+mod channels;
+pub(crate) mod convolutions;
+pub(crate) mod grid;
 pub(crate) mod indexing;
 mod integers;
+mod pads;
+pub(crate) mod pools;
+pub(crate) mod resize;
 mod special;
 mod statistics;
 mod unique;

@@ -3,8 +3,13 @@
 use crate::table::OpCase;
 
 mod activations;
+mod channels;
+mod convolutions;
 mod indexing;
 mod integers;
+mod pads;
+mod pools;
+mod resize;
 mod special;
 mod statistics;
 mod unique;
@@ -13,8 +18,13 @@ mod unique;
 pub fn rows() -> Vec<OpCase> {
     [
         activations::rows(),
+        channels::rows(),
+        convolutions::rows(),
         indexing::rows(),
         integers::rows(),
+        pads::rows(),
+        pools::rows(),
+        resize::rows(),
         special::rows(),
         statistics::rows(),
         unique::rows(),
