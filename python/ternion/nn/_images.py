@@ -313,6 +313,8 @@ def interpolate(
         raise ValueError(f"{op}: antialias=True, expected False: PyTorch alone has it")
     if not isinstance(input, Tensor):
         raise TypeError(f"{op}: input of type {type(input).__name__}, expected a tensor: ternion.tensor() makes one of numbers and arrays")
+    if not isinstance(mode, str):
+        raise TypeError(f"{op}: expected a str, got {type(mode).__name__}")
     if mode not in _MODES or input.ndim - 2 not in _MODES[mode]:
         known = ", ".join(f'"{name}"' for name, axes in _MODES.items() if input.ndim - 2 in axes) or "3 to 5 axes"
         raise ValueError(f"{op}: mode {mode!r} of an input of {input.ndim} axes, expected {known}")

@@ -1,6 +1,5 @@
 //! Channels in another order, as pixels, and divided by their neighbors.
 
-use super::pools::AxisWindows;
 use super::{check_floating, in_accumulator};
 use crate::error::{Error, Result};
 use crate::{Shape, Tensor};
@@ -18,7 +17,8 @@ impl Tensor {
         let (outer, [channels, height, width]) = images(op, self)?;
         let square = factor.saturating_mul(factor);
         if factor == 0 || !channels.is_multiple_of(square) {
-            let detail = format!("{channels} channels by a factor of {factor}, expected a multiple of its square");
+            let detail =
+                format!("{channels} channels by a factor of {factor}, expected a multiple of its square");
             return Err(Error::invalid(op, detail));
         }
         let batch: usize = outer.iter().product();
@@ -87,12 +87,37 @@ impl Tensor {
         if self.elements() == 0 {
             return Ok(self.clone());
         }
-        let windows = AxisWindows::around(channels, size / 2, (size - 1) / 2)?;
         in_accumulator([self], |[x]| {
-            let activity = windows.sums(&x.square()?, 1)?.mul_scalar(alpha / size as f64)?;
+            let squares = around(&x.square()?, channels, size / 2, (size - 1) / 2)?;
+            let activity = squares.mul_scalar(alpha / size as f64)?;
             x.div(&activity.add_scalar(k)?.powf(beta)?)
         })
     }
+}
+
+/// The sums of so many channels before and behind each, itself included: of runs of a power of 2 channels, found by doubling.
+fn around(x: &Tensor, channels: usize, before: usize, behind: usize) -> Result<Tensor> {
+    let (before, behind) = (before.min(channels - 1), behind.min(channels - 1));
+    let mut border = vec![[0, 0]; x.rank()];
+    border[1] = [before, behind];
+    let mut runs = x.pad(&border, 0)?;
+    let length = before + behind + 1;
+    let mut sum = None::<Tensor>;
+    for level in 0..=length.ilog2() {
+        let width = 1usize << level;
+        if length & width != 0 {
+            let part = runs.narrow(1, length & (width - 1), channels)?;
+            sum = Some(match sum {
+                Some(sum) => sum.add(&part)?,
+                None => part,
+            });
+        }
+        if level < length.ilog2() {
+            let rest = runs.shape().dim(1) - width;
+            runs = runs.narrow(1, 0, rest)?.add(&runs.narrow(1, width, rest)?)?;
+        }
+    }
+    sum.ok_or_else(|| Error::invalid("local_response_norm", "no channels"))
 }
 
 /// The sizes of images, and of the axes before them.

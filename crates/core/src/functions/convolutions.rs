@@ -199,10 +199,12 @@ fn conv3d(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>, options: &Conv3dOp
     let span = (kd - 1) * dilation[0] + 1;
     let shown = padded.unfold(2, span, stride[0])?.slice_axis(5, 0, span as isize, dilation[0] as isize)?;
     let od = shown.shape().dim(2);
-    let planes = shown
-        .permute([0, 2, 1, 5, 3, 4])?
-        .to_dtype(x.dtype())?
-        .reshape([batch * od, channels * kd, height, width])?;
+    let planes = shown.permute([0, 2, 1, 5, 3, 4])?.to_dtype(x.dtype())?.reshape([
+        batch * od,
+        channels * kd,
+        height,
+        width,
+    ])?;
     let options = Conv2dOptions {
         stride: [stride[1], stride[2]],
         padding: [padding[1], padding[2]],

@@ -70,7 +70,10 @@ impl Tensor {
         let [batch, rows, columns] = self.shape().to_array(op)?;
         let axes = size.len();
         if !(2..=3).contains(&axes) || [rows, columns] != [axes, axes + 1] || size.contains(&0) {
-            let detail = format!("maps of shape {:?} to {size:?}, expected [batch, 2, 3] to 2 sizes above 0, or [batch, 3, 4] to 3", self.shape());
+            let detail = format!(
+                "maps of shape {:?} to {size:?}, expected [batch, 2, 3] to 2 sizes above 0, or [batch, 3, 4] to 3",
+                self.shape()
+            );
             return Err(Error::invalid(op, detail));
         }
         in_accumulator([self], |[theta]| {
@@ -246,4 +249,3 @@ impl Sampler<'_> {
         }
     }
 }
-

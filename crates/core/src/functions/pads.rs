@@ -16,7 +16,8 @@ impl Tensor {
         padded(op, self, amounts, |x, axis, [before, behind]| {
             let size = x.shape().dim(axis);
             if before.max(behind) >= size {
-                let detail = format!("{before} and {behind} elements around axis {axis} of {size}, expected fewer");
+                let detail =
+                    format!("{before} and {behind} elements around axis {axis} of {size}, expected fewer");
                 return Err(Error::invalid(op, detail));
             }
             joined(
@@ -63,18 +64,24 @@ impl Tensor {
             let size = x.shape().dim(axis);
             let left = off_before.checked_add(off_behind).and_then(|off| size.checked_sub(off));
             x = match left {
-                Some(left) if left > 0 || (off_before, off_behind) == (0, 0) => x.narrow(axis, off_before, left)?,
+                Some(left) if left > 0 || (off_before, off_behind) == (0, 0) => {
+                    x.narrow(axis, off_before, left)?
+                }
                 _ => return Err(nothing_left(op, axis, size, *sides)),
             };
         }
         for (axis, [before, behind]) in positive.into_iter().enumerate() {
             let size = x.shape().dim(axis);
             if before.max(behind) > size {
-                let detail = format!("{before} and {behind} elements around axis {axis} of {size}, expected no more");
+                let detail =
+                    format!("{before} and {behind} elements around axis {axis} of {size}, expected no more");
                 return Err(Error::invalid(op, detail));
             }
             if before + behind > 0 {
-                x = joined([x.narrow(axis, size - before, before)?, x.clone(), x.narrow(axis, 0, behind)?], axis)?;
+                x = joined(
+                    [x.narrow(axis, size - before, before)?, x.clone(), x.narrow(axis, 0, behind)?],
+                    axis,
+                )?;
             }
         }
         Ok(x)
@@ -98,7 +105,8 @@ fn check_amounts(op: &'static str, x: &Tensor, amounts: &[[isize; 2]]) -> Result
     let positive: Vec<[usize; 2]> =
         amounts.iter().map(|sides| sides.map(|amount| amount.max(0).unsigned_abs())).collect();
     let dims = x.dims().iter().zip(&positive);
-    let dims: Vec<usize> = dims.map(|(&size, sides)| sides.iter().fold(size, |sum, side| sum.saturating_add(*side))).collect();
+    let dims: Vec<usize> =
+        dims.map(|(&size, sides)| sides.iter().fold(size, |sum, side| sum.saturating_add(*side))).collect();
     Shape::new(&dims)?;
     Ok(positive)
 }

@@ -57,7 +57,10 @@ impl Tensor {
         let shape: Vec<usize> =
             self.dims()[..2].iter().copied().chain(axes.iter().map(|axis| axis.outputs)).collect();
         if self.dims()[1..].contains(&0) || shape[2..].contains(&0) {
-            return Err(Error::invalid(op, format!("an image of {:?} to {:?}", &self.dims()[1..], &shape[2..])));
+            return Err(Error::invalid(
+                op,
+                format!("an image of {:?} to {:?}", &self.dims()[1..], &shape[2..]),
+            ));
         }
         // Axes are made one after the other, each of which may be possible.
         drop(Tensor::uninitialized(Shape::new(&shape)?, self.dtype(), self.device())?);
@@ -135,14 +138,14 @@ fn along(input: &Tensor, axis: usize, resized: Resized, mode: InterpolateMode) -
         InterpolateMode::Nearest | InterpolateMode::NearestExact => {
             // In f32 whatever the image is, as in PyTorch: a place that rounding moves is another element.
             let is_exact = mode == InterpolateMode::NearestExact;
-            let distance =
-                if outputs == 2 * inputs && !is_exact { 0.5 } else { f64::from(distance as f32) };
+            let distance = if outputs == 2 * inputs && !is_exact { 0.5 } else { f64::from(distance as f32) };
             let numbers = numbers(outputs, DType::F32, input.device())?;
             let numbers = if is_exact { numbers.add_scalar(0.5)? } else { numbers };
             input.index_select(axis, &whole(&numbers.mul_scalar(distance)?, 0, inputs)?)
         }
         InterpolateMode::Linear { align_corners } => {
-            let places = places(resized, align_corners, input.dtype(), input.device())?.maximum_scalar(0.0)?;
+            let places =
+                places(resized, align_corners, input.dtype(), input.device())?.maximum_scalar(0.0)?;
             let low = whole(&places, 0, inputs)?;
             let share = places.sub(&low.to_dtype(places.dtype())?)?;
             let high = low.add_scalar(1)?.minimum_scalar((inputs - 1) as i64)?;
@@ -187,9 +190,7 @@ fn places(resized: Resized, align_corners: bool, dtype: DType, device: &Device) 
 pub(super) fn cubic_weights(share: &Tensor) -> Result<[Tensor; 4]> {
     const A: f64 = -0.75;
     // Of distances up to 1: (a + 2) d^3 - (a + 3) d^2 + 1; up to 2: a d^3 - 5a d^2 + 8a d - 4a.
-    let near = |d: &Tensor| {
-        d.mul_scalar(A + 2.0)?.sub_scalar(A + 3.0)?.mul(&d.square()?)?.add_scalar(1.0)
-    };
+    let near = |d: &Tensor| d.mul_scalar(A + 2.0)?.sub_scalar(A + 3.0)?.mul(&d.square()?)?.add_scalar(1.0);
     let far = |d: &Tensor| {
         d.mul_scalar(A)?.sub_scalar(5.0 * A)?.mul(d)?.add_scalar(8.0 * A)?.mul(d)?.sub_scalar(4.0 * A)
     };

@@ -1,14 +1,14 @@
 //! The convolutions that users call. The ops are in `conv`.
 
 use super::conv::{Col2im, Conv2d, Conv2dGradInput, ConvConfig, Im2col, Window, divisible};
-use crate::functions::convolutions::{conv2d_of_integers, transposed_of_integers};
-use crate::{DType, Shape};
 use crate::dispatch::apply_one;
 use crate::dtype::Scalar;
 use crate::error::{Error, Result};
+use crate::functions::convolutions::{conv2d_of_integers, transposed_of_integers};
 use crate::op::check;
 use crate::precision;
 use crate::tensor::Tensor;
+use crate::{DType, Shape};
 
 /// How a [`conv2d`](Tensor::conv2d) slides: `[height, width]` each. The default touches every pixel once and pads nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,6 +3,7 @@
 mod activation;
 mod attention;
 mod batch_norm;
+mod channels;
 mod conv;
 mod dropout;
 mod embedding;
@@ -23,6 +24,7 @@ pub use activation::{
 };
 pub use attention::{KeyValueCache, MultiHeadAttention, MultiHeadAttentionConfig, Seen};
 pub use batch_norm::{BatchNorm1d, BatchNorm2d, BatchNormConfig};
+pub use channels::{ChannelShuffle, LocalResponseNorm, PixelShuffle, PixelUnshuffle};
 pub use conv::{
     Conv1d, Conv1dConfig, Conv2d, Conv2dConfig, Conv3d, Conv3dConfig, ConvTranspose1d, ConvTranspose1dConfig,
     ConvTranspose2d, ConvTranspose2dConfig, ConvTranspose3d, ConvTranspose3dConfig,

@@ -6,8 +6,8 @@ use crate::run::run;
 use crate::tensor::PyTensor;
 use pyo3::prelude::*;
 use ternion::{
-    Conv3dOptions, ConvTranspose1dOptions, ConvTranspose3dOptions, DType, GridMode, GridPadding, InterpolateSize,
-    PoolOptions, Result, Tensor,
+    Conv3dOptions, ConvTranspose1dOptions, ConvTranspose3dOptions, DType, GridMode, GridPadding,
+    InterpolateSize, PoolOptions, Result, Tensor,
 };
 
 type Input<'py> = Bound<'py, PyTensor>;
@@ -168,7 +168,8 @@ fn _conv3d(
     dilation: [usize; 3],
     groups: usize,
 ) -> Outcome<PyTensor> {
-    let (x, weight, bias) = (input.get().tensor(), weight.get().tensor(), bias.map(|bias| bias.get().tensor()));
+    let (x, weight, bias) =
+        (input.get().tensor(), weight.get().tensor(), bias.map(|bias| bias.get().tensor()));
     let options = Conv3dOptions { stride, padding, dilation, groups };
     run(py, x.elements(), || x.conv3d(&weight, bias.as_ref(), options)).map(PyTensor::new)
 }
@@ -187,12 +188,14 @@ fn _conv_transpose(
     groups: usize,
     dilation: Vec<usize>,
 ) -> Outcome<PyTensor> {
-    let (x, weight, bias) = (input.get().tensor(), weight.get().tensor(), bias.map(|bias| bias.get().tensor()));
+    let (x, weight, bias) =
+        (input.get().tensor(), weight.get().tensor(), bias.map(|bias| bias.get().tensor()));
     if stride.len() == 1 {
         let [[stride], [padding], [output_padding], [dilation]] =
             [array(&stride)?, array(&padding)?, array(&output_padding)?, array(&dilation)?];
         let options = ConvTranspose1dOptions { stride, padding, output_padding, dilation, groups };
-        return run(py, x.elements(), || x.conv_transpose1d(&weight, bias.as_ref(), options)).map(PyTensor::new);
+        return run(py, x.elements(), || x.conv_transpose1d(&weight, bias.as_ref(), options))
+            .map(PyTensor::new);
     }
     let options = ConvTranspose3dOptions {
         stride: array(&stride)?,
@@ -281,7 +284,12 @@ fn _grid_sample(
 
 /// The places of affine maps.
 #[pyfunction]
-fn _affine_grid(py: Python<'_>, theta: Input<'_>, size: Vec<usize>, align_corners: bool) -> Outcome<PyTensor> {
+fn _affine_grid(
+    py: Python<'_>,
+    theta: Input<'_>,
+    size: Vec<usize>,
+    align_corners: bool,
+) -> Outcome<PyTensor> {
     theta.get().map_apart(py, |theta| theta.affine_grid(&size, align_corners))
 }
 

@@ -5,6 +5,7 @@ use crate::table::OpCase;
 mod activations;
 mod channels;
 mod convolutions;
+mod grid;
 mod indexing;
 mod integers;
 mod pads;
@@ -20,6 +21,7 @@ pub fn rows() -> Vec<OpCase> {
         activations::rows(),
         channels::rows(),
         convolutions::rows(),
+        grid::rows(),
         indexing::rows(),
         integers::rows(),
         pads::rows(),

@@ -58,11 +58,9 @@ fn windows<const N: usize>(
     // Memory that is not there is told of before the windows are listed.
     let shape = Shape::new(&[&x.dims()[..2], &size[..]].concat())?;
     drop(Tensor::uninitialized(shape, x.dtype(), x.device())?);
-    let mut found = Vec::with_capacity(N);
-    for axis in 0..N {
-        found.push(AxisWindows::dividing(op, inputs[axis], size[axis])?);
-    }
-    let windows = found.try_into().map_err(|_| Error::invalid(op, "as many windows as axes"))?;
+    let found: Result<Vec<AxisWindows>> =
+        inputs.iter().zip(size).map(|(&inputs, size)| AxisWindows::dividing(op, inputs, size)).collect();
+    let windows = found?.try_into().map_err(|_| Error::invalid(op, "as many windows as axes"))?;
     Ok((inputs, windows))
 }
 
@@ -76,11 +74,7 @@ fn means<const N: usize>(
     let inputs = spatial::<N>(op, x)?;
     let divides = |axis: usize| size[axis] > 0 && inputs[axis] > 0 && inputs[axis].is_multiple_of(size[axis]);
     if (0..N).all(divides) {
-        let mut kernel = inputs;
-        for axis in 0..N {
-            kernel[axis] /= size[axis];
-        }
-        return by_op(x, PoolOptions::new(kernel));
+        return by_op(x, PoolOptions::new(std::array::from_fn(|axis| inputs[axis] / size[axis])));
     }
     let (_, windows) = windows(op, x, size)?;
     in_accumulator([x], |[x]| {

@@ -7,7 +7,7 @@ use crate::ops::index::index_dtype;
 use crate::{DType, Result, Tensor};
 
 /// Windows along an axis, each cut to the elements that are there: at least one.
-pub(in crate::functions) struct AxisWindows {
+pub(super) struct AxisWindows {
     /// Distance of neighboring elements of a window.
     step: usize,
     /// The first element of each.
@@ -40,16 +40,6 @@ impl AxisWindows {
         for at in 0..count {
             let start = at * size / count;
             windows.push(start, ((at + 1) * size).div_ceil(count) - start);
-        }
-        Ok(windows)
-    }
-
-    /// One around each of `size` elements, from so many before to so many behind it.
-    pub(in crate::functions) fn around(size: usize, before: usize, behind: usize) -> Result<AxisWindows> {
-        let mut windows = AxisWindows::with_capacity(size, 1)?;
-        for at in 0..size {
-            let start = at.saturating_sub(before);
-            windows.push(start, at.saturating_add(behind).min(size - 1) + 1 - start);
         }
         Ok(windows)
     }
@@ -107,7 +97,7 @@ impl AxisWindows {
 
     /// The sum of each window along `axis`, of windows of a power of 2 elements that follow one another: nothing is subtracted, and as many roundings meet as
     /// the length has digits.
-    pub(in crate::functions) fn sums(&self, x: &Tensor, axis: usize) -> Result<Tensor> {
+    pub(super) fn sums(&self, x: &Tensor, axis: usize) -> Result<Tensor> {
         if self.len() == 0 {
             return x.narrow(axis, 0, 0);
         }
@@ -126,7 +116,7 @@ impl AxisWindows {
                     .collect();
                 let mut border = vec![[0, 0]; x.rank()];
                 border[axis] = [0, usize::from(places.contains(&none))];
-                let part = sums.pad(&border, 0)?.index_select(axis, &listed(&places, x)?)?;
+                let part = picked(&sums.pad(&border, 0)?, axis, &places)?;
                 total = Some(match total {
                     Some(total) => total.add(&part)?,
                     None => part,
@@ -175,10 +165,9 @@ impl Candidates {
     }
 
     fn at(&self, axis: usize, places: &[usize]) -> Result<Candidates> {
-        let places = listed(places, &self.values)?;
         Ok(Candidates {
-            values: self.values.index_select(axis, &places)?,
-            places: self.places.index_select(axis, &places)?,
+            values: picked(&self.values, axis, places)?,
+            places: picked(&self.places, axis, places)?,
         })
     }
 
@@ -219,16 +208,27 @@ pub(super) fn winners_of_length(
     Ok(picked(starts)?.or(&picked(&later)?)?.places)
 }
 
-/// A list of positions on the device of `like`.
-fn listed(places: &[usize], like: &Tensor) -> Result<Tensor> {
-    let device = like.device();
-    let largest = places.iter().copied().max().unwrap_or(0);
-    match index_dtype(largest) {
-        DType::I32 => {
-            Tensor::from_vec(places.iter().map(|&at| at as i32).collect::<Vec<_>>(), [places.len()], device)
-        }
-        _ => Tensor::from_vec(places.iter().map(|&at| at as i64).collect::<Vec<_>>(), [places.len()], device),
+/// The elements at these places along `axis`: a view, if they are evenly spaced.
+fn picked(x: &Tensor, axis: usize, places: &[usize]) -> Result<Tensor> {
+    if let [first, second, ..] = *places
+        && second > first
+        && places.windows(2).all(|pair| pair[1] > pair[0] && pair[1] - pair[0] == second - first)
+    {
+        let end = first + (places.len() - 1) * (second - first) + 1;
+        return x.slice_axis(axis, first, end as isize, (second - first) as isize);
     }
+    if let [only] = *places {
+        return x.narrow(axis, only, 1);
+    }
+    let largest = places.iter().copied().max().unwrap_or(0);
+    let (count, device) = (places.len(), x.device());
+    let index = match index_dtype(largest) {
+        DType::I32 => {
+            Tensor::from_vec(places.iter().map(|&at| at as i32).collect::<Vec<_>>(), [count], device)?
+        }
+        _ => Tensor::from_vec(places.iter().map(|&at| at as i64).collect::<Vec<_>>(), [count], device)?,
+    };
+    x.index_select(axis, &index)
 }
 
 /// Parts along `axis`, whose slices have these numbers, in the order of the numbers.
@@ -241,7 +241,7 @@ fn in_order(parts: &[Tensor], order: &[usize], axis: usize) -> Result<Tensor> {
             for (at, &number) in order.iter().enumerate() {
                 back[number] = at;
             }
-            joined.index_select(axis, &listed(&back, &joined)?)
+            picked(&joined, axis, &back)
         }
     }
 }

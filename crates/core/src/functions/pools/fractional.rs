@@ -59,12 +59,15 @@ fn fractional<const N: usize>(
     let inputs = spatial::<N>(op, x)?;
     check::same_dtype(op, &x.meta(), &samples.meta())?;
     check::shape(op, "samples", &samples.meta(), Shape::new(&[x.shape().dim(0), x.shape().dim(1), N])?)?;
-    for axis in 0..N {
+    let fits = |axis: usize| {
         let reach = kernel[axis].saturating_add(size[axis]).saturating_sub(1);
-        if kernel[axis] == 0 || size[axis] == 0 || reach > inputs[axis] {
-            let detail = format!("windows {kernel:?} to size {size:?} of an image of {inputs:?}, expected size + kernel - 1 within the image");
-            return Err(Error::invalid(op, detail));
-        }
+        kernel[axis] > 0 && size[axis] > 0 && reach <= inputs[axis]
+    };
+    if !(0..N).all(fits) {
+        let detail = format!(
+            "windows {kernel:?} to size {size:?} of an image of {inputs:?}, expected size + kernel - 1 within the image"
+        );
+        return Err(Error::invalid(op, detail));
     }
     let dtype = index_dtype(inputs.iter().product());
     let winners = |values: &Tensor, axis: usize| {

@@ -19,7 +19,7 @@ use crate::ops::conv::Window;
 use crate::ops::index::index_dtype;
 use crate::ops::pool::{AvgPool2d, MaxPool2d};
 use crate::{DType, Device, Tensor};
-pub(super) use axis_windows::AxisWindows;
+use axis_windows::AxisWindows;
 
 /// The sizes of all axes but the first two, batch and channels: `N` of them, and channels.
 fn spatial<const N: usize>(op: &'static str, x: &Tensor) -> Result<[usize; N]> {
@@ -159,8 +159,7 @@ fn largest_of_volumes(op: &'static str, x: &Tensor, options: PoolOptions<3>) -> 
     let (values, places) = largest_of_planes(op, &columns(&values)?, of_planes(&options))?;
     // Of the image of [depth, oh * ow] to the plane that won, and the place in it.
     let plane = places.div_scalar((oh * ow) as i32)?;
-    let position =
-        columns(&within)?.gather(2, &plane)?.add(&plane.mul_scalar((height * width) as i32)?)?;
+    let position = columns(&within)?.gather(2, &plane)?.add(&plane.mul_scalar((height * width) as i32)?)?;
     let od = values.shape().dim(2);
     let shape = [batch, channels, od, oh, ow];
     Ok((values.reshape(shape)?.to_dtype(x.dtype())?, position.reshape(shape)?))

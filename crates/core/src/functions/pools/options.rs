@@ -122,8 +122,13 @@ impl<const N: usize> PoolOptions<N> {
         for axis in 0..N {
             let windows = AxisWindows::sliding(&self.sliding(op, &size, axis)?)?.ok_or_else(|| {
                 let PoolOptions { kernel, stride, padding, dilation, .. } = self;
-                let window = format!("kernel {kernel:?}, stride {stride:?}, padding {padding:?}, dilation {dilation:?}");
-                Error::invalid(op, format!("a window ({window}) on an image of {size:?} lies in the padding altogether"))
+                let window = format!(
+                    "kernel {kernel:?}, stride {stride:?}, padding {padding:?}, dilation {dilation:?}"
+                );
+                Error::invalid(
+                    op,
+                    format!("a window ({window}) on an image of {size:?} lies in the padding altogether"),
+                )
             })?;
             found.push(windows);
         }

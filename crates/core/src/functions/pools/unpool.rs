@@ -65,8 +65,7 @@ fn unpooled<const N: usize>(
         return Err(Error::invalid(op, format!("{} elements to size {size:?}", x.elements())));
     }
     let y = no_grad(|| {
-        let zeros =
-            Tensor::zeros([x.shape().dim(0), x.shape().dim(1), places], x.dtype(), x.device())?;
+        let zeros = Tensor::zeros([x.shape().dim(0), x.shape().dim(1), places], x.dtype(), x.device())?;
         index_told_as(op, || zeros.scatter(2, &in_rows(positions)?, &in_rows(x)?))?.reshape(shape)
     })?;
     let rule = |context: &Context<'_>, grads: &[Option<Tensor>]| {

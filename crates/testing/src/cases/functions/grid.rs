@@ -71,9 +71,9 @@ fn sample(x: &Array, grid: &Array, how: (GridMode, GridPadding, bool)) -> Array 
     let sizes = &x.shape[2..];
     Array::from_fn(&[&x.shape[..2], &grid.shape[1..=axes]].concat(), |at| {
         let mut parts = vec![(Vec::new(), 1.0)];
-        for axis in 0..axes {
+        for (axis, &size) in sizes.iter().enumerate() {
             let coordinate = grid.at(&[&at[..1], &at[2..], &[axes - 1 - axis]].concat());
-            let taps = taps(coordinate, sizes[axis], how);
+            let taps = taps(coordinate, size, how);
             let extended = |(place, weight): (Vec<f64>, f64)| {
                 let taps = taps.clone();
                 taps.into_iter().map(move |(at, share)| ([&place[..], &[at]].concat(), weight * share))
