@@ -191,8 +191,9 @@ fn _conv_transpose(
     let (x, weight, bias) =
         (input.get().tensor(), weight.get().tensor(), bias.map(|bias| bias.get().tensor()));
     if stride.len() == 1 {
-        let [[stride], [padding], [output_padding], [dilation]] =
-            [array(&stride)?, array(&padding)?, array(&output_padding)?, array(&dilation)?];
+        let one = |values: &[usize]| array::<1>(values).map(|[value]| value);
+        let (stride, padding) = (one(&stride)?, one(&padding)?);
+        let (output_padding, dilation) = (one(&output_padding)?, one(&dilation)?);
         let options = ConvTranspose1dOptions { stride, padding, output_padding, dilation, groups };
         return run(py, x.elements(), || x.conv_transpose1d(&weight, bias.as_ref(), options))
             .map(PyTensor::new);
@@ -214,10 +215,10 @@ fn _interpolate(
     input: Input<'_>,
     size: Option<Vec<usize>>,
     factors: Option<Vec<f64>>,
-    mode: &str,
+    mode: String,
     align_corners: bool,
 ) -> Outcome<PyTensor> {
-    let mode = mode_of(mode, align_corners)?;
+    let mode = mode_of(&mode, align_corners)?;
     input.get().map_apart(py, |x| match (&size, &factors) {
         (Some(size), _) => x.interpolate(InterpolateSize::To(size), mode),
         (None, factors) => x.interpolate(InterpolateSize::Times(factors.as_deref().unwrap_or(&[])), mode),
@@ -226,8 +227,13 @@ fn _interpolate(
 
 /// A border of what is in the tensor: amounts of each axis.
 #[pyfunction]
-fn _pad_around(py: Python<'_>, input: Input<'_>, amounts: Vec<[isize; 2]>, mode: &str) -> Outcome<PyTensor> {
-    input.get().map_apart(py, |x| match mode {
+fn _pad_around(
+    py: Python<'_>,
+    input: Input<'_>,
+    amounts: Vec<[isize; 2]>,
+    mode: String,
+) -> Outcome<PyTensor> {
+    input.get().map_apart(py, |x| match mode.as_str() {
         "reflect" => x.reflection_pad(&amounts),
         "replicate" => x.replication_pad(&amounts),
         _ => x.circular_pad(&amounts),
@@ -236,8 +242,8 @@ fn _pad_around(py: Python<'_>, input: Input<'_>, amounts: Vec<[isize; 2]>, mode:
 
 /// Channels as pixels, pixels as channels, channels of groups in turn: by a factor or a number of groups.
 #[pyfunction]
-fn _shuffle(py: Python<'_>, input: Input<'_>, function: &str, by: usize) -> Outcome<PyTensor> {
-    input.get().map_apart(py, |x| match function {
+fn _shuffle(py: Python<'_>, input: Input<'_>, function: String, by: usize) -> Outcome<PyTensor> {
+    input.get().map_apart(py, |x| match function.as_str() {
         "pixel_shuffle" => x.pixel_shuffle(by),
         "pixel_unshuffle" => x.pixel_unshuffle(by),
         _ => x.channel_shuffle(by),
@@ -263,17 +269,17 @@ fn _grid_sample(
     py: Python<'_>,
     input: Input<'_>,
     grid: Input<'_>,
-    mode: &str,
-    padding: &str,
+    mode: String,
+    padding: String,
     align_corners: bool,
 ) -> Outcome<PyTensor> {
     let (x, grid) = (input.get().tensor(), grid.get().tensor());
-    let mode = match mode {
+    let mode = match mode.as_str() {
         "nearest" => GridMode::Nearest,
         "bicubic" => GridMode::Bicubic,
         _ => GridMode::Bilinear,
     };
-    let padding = match padding {
+    let padding = match padding.as_str() {
         "border" => GridPadding::Border,
         "reflection" => GridPadding::Reflection,
         _ => GridPadding::Zeros,

@@ -23,6 +23,7 @@ fn padded(place: f64, size: usize, padding: GridPadding, align_corners: bool) ->
     let (low, span) = if align_corners { (0.0, last) } else { (-0.5, last + 1.0) };
     match padding {
         Zeros => place,
+        _ if !place.is_finite() && (place.is_nan() || padding == Reflection) => 0.0,
         Border => place.clamp(0.0, last),
         Reflection if span == 0.0 => 0.0,
         Reflection => {
@@ -117,6 +118,11 @@ fn sampled() -> Vec<OpCase> {
     let image = Array::from_fn(&[1, 1, 2, 3], |at| (at[2] * 3 + at[3]) as f64);
     let far = Array::new(&[1, 1, 3, 2], vec![f64::INFINITY, 0.0, 1e30, -1e30, 0.0, 0.0]);
     rows[0] = rows[0].clone().twice().on([&[0, 2, 2, 2], &[0, 3, 3, 2]]).hostile("far away", [image, far]);
+    let image = Array::from_fn(&[1, 1, 2, 3], |at| (at[2] * 3 + at[3]) as f64);
+    let unknown = Array::new(&[1, 1, 3, 2], vec![f64::NAN, 1.0, f64::INFINITY, -1.0, 0.25, f64::NEG_INFINITY]);
+    for row in rows.iter_mut().filter(|row| row.parameters.starts_with("Bilinear") && row.instances[0][0].len() == 4) {
+        *row = row.clone().hostile("no numbers", [image.clone(), unknown.clone()]);
+    }
     let last = rows.pop().expect("there are rows");
     rows.push(rejecting(last));
     rows
