@@ -19,7 +19,7 @@ pub const DTYPES: [(DType, &[&str]); 10] = [
 ];
 
 /// Ops whose functions have another name in Python.
-const OPS: [(&str, &str); 23] = [
+const OPS: [(&str, &str); 25] = [
     ("and_scalar", "logical_and"),
     ("attention", "scaled_dot_product_attention"),
     ("bce_with_logits", "binary_cross_entropy_with_logits"),
