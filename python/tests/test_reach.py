@@ -312,7 +312,7 @@ OTHERS |= {
     "max_unpool3d": lambda: (F.max_unpool3d(t([[[[[7.0]]]]]), t([[[[[2]]]]]), 2), [[[[[0, 0], [7, 0]], [[0, 0], [0, 0]]]]]),
     "conv3d": lambda: (F.conv3d(t(VOLUME), t(KERNEL[None] * np.array([1.0, 2.0])[None, None, :, None, None]), padding=0), volume_convolved()),
     "conv_transpose1d": lambda: (F.conv_transpose1d(t([[[1.0, 2.0]]]), t([[[1.0, 3.0]]]), stride=2), [[[1, 3, 2, 6]]]),
-    "conv_transpose3d": lambda: (F.conv_transpose3d(t([[[[[2.0]]]]]), t(VOLUME)), 2 * VOLUME),
+    "conv_transpose3d": lambda: (F.conv_transpose3d(t(np.array([[[[[2.0]]]]])), t(VOLUME)), 2 * VOLUME),
     "interpolate": lambda: (F.interpolate(t(ROW), size=2, mode="linear"), [[[2, 3.5]]]),
     "reflection_pad": lambda: (F.pad(t(ROW), (1, 1), "reflect"), [[[1, 3, 1, 2, 5, 2]]]),
     "replication_pad": lambda: (F.pad(t(ROW), (1, 1), "replicate"), [[[3, 3, 1, 2, 5, 5]]]),
