@@ -113,10 +113,10 @@ fn sizes_by_fractions_equal_pytorch() -> Result<()> {
             let image = Tensor::zeros([1, 1, 2, 3], DType::F32, device)?;
             Ok::<_, Error>(Upsample::times(factor).forward(&image).expect_err("no size").to_string())
         };
-        assert_eq!(told(0.4)?, "upsample: an image of 2 x 3 to 0 x 1");
-        assert_eq!(told(-1.5)?, "upsample: a factor of -1.5, expected a finite number above 0");
-        assert_eq!(told(f64::NAN)?, "upsample: a factor of NaN, expected a finite number above 0");
-        assert_eq!(told(f64::INFINITY)?, "upsample: a factor of inf, expected a finite number above 0");
+        assert_eq!(told(0.4)?, "interpolate: an image of [1, 2, 3] to [0, 1]");
+        assert_eq!(told(-1.5)?, "interpolate: a factor of -1.5, expected a finite number above 0");
+        assert_eq!(told(f64::NAN)?, "interpolate: a factor of NaN, expected a finite number above 0");
+        assert_eq!(told(f64::INFINITY)?, "interpolate: a factor of inf, expected a finite number above 0");
         Ok(())
     })
 }

@@ -29,7 +29,6 @@ REASONS = {
     "Det": "Ternion has no determinants",
     "DFT": "Ternion has neither complex numbers nor Fourier transforms",
     "STFT": "Ternion has neither complex numbers nor Fourier transforms",
-    "GridSample": "Ternion has no grid_sample",
     "ImageDecoder": "reads image files",
     "NonMaxSuppression": "Ternion has no nms",
     "RoiAlign": "Ternion has no roi_align",

@@ -638,5 +638,9 @@ def linear_algebra():
 
 def cases():
     """All of them."""
-    groups = (unary, composed, chosen, binary, scalars, reductions, products, attentions, normalizations, losses, windows, indices, shapes, linear_algebra)
+    from jax_volumes import volumes
+
+    groups = (
+        unary, composed, chosen, binary, scalars, reductions, products, attentions, normalizations, losses, windows, volumes, indices, shapes, linear_algebra
+    )  # fmt: skip
     return [case for group in groups for case in group()]

@@ -291,6 +291,47 @@ OTHERS = {
     "unfold": lambda: (t(X).unfold(1, 2, 1), np.stack([X[:, :2], X[:, 1:]], 1)),
 }  # fmt: skip
 
+VOLUME = np.arange(16.0).reshape(1, 1, 2, 2, 4)
+ROW = np.array([[[3.0, 1.0, 2.0, 5.0]]])
+OTHERS |= {
+    "max_pool1d": lambda: (F.max_pool1d(t(ROW), 2), [[[3, 5]]]),
+    "max_pool3d": lambda: (F.max_pool3d(t(VOLUME), 2), [[[[[13, 15]]]]]),
+    "avg_pool1d": lambda: (F.avg_pool1d(t(ROW), 2), [[[2, 3.5]]]),
+    "avg_pool3d": lambda: (F.avg_pool3d(t(VOLUME), 2), [[[[[6.5, 8.5]]]]]),
+    "lp_pool1d": lambda: (F.lp_pool1d(t(ROW), 2, 2), np.sqrt([[[10, 29]]])),
+    "lp_pool2d": lambda: (F.lp_pool2d(t(IMAGE), 1, 2), [[[[10, 18], [42, 50]]]]),
+    "lp_pool3d": lambda: (F.lp_pool3d(t(VOLUME), 1, 2), [[[[[52, 68]]]]]),
+    "adaptive_avg_pool1d": lambda: (F.adaptive_avg_pool1d(t(ROW), 3), [[[2, 1.5, 3.5]]]),
+    "adaptive_avg_pool3d": lambda: (F.adaptive_avg_pool3d(t(VOLUME), 1), [[[[[7.5]]]]]),
+    "adaptive_max_pool1d": lambda: (F.adaptive_max_pool1d(t(ROW), 3), [[[3, 2, 5]]]),
+    "adaptive_max_pool2d": lambda: (F.adaptive_max_pool2d(t(IMAGE), 1), [[[[15]]]]),
+    "adaptive_max_pool3d": lambda: (F.adaptive_max_pool3d(t(VOLUME), 1), [[[[[15]]]]]),
+    "fractional_max_pool2d": lambda: (F.fractional_max_pool2d(t(IMAGE), 2, 1), [[[[15]]]]),
+    "fractional_max_pool3d": lambda: (F.fractional_max_pool3d(t(VOLUME), 2, 1), [[[[[15]]]]]),
+    "max_unpool1d": lambda: (F.max_unpool1d(t(ROW[..., :2]), t(np.array([[[0, 3]]])), 2), [[[3, 0, 0, 1]]]),
+    "max_unpool2d": lambda: (F.max_unpool2d(t([[[[7.0]]]]), t([[[[2]]]]), 2), [[[[0, 0], [7, 0]]]]),
+    "max_unpool3d": lambda: (F.max_unpool3d(t([[[[[7.0]]]]]), t([[[[[2]]]]]), 2), [[[[[0, 0], [7, 0]], [[0, 0], [0, 0]]]]]),
+    "conv3d": lambda: (F.conv3d(t(VOLUME), t(KERNEL[None] * np.array([1.0, 2.0])[None, None, :, None, None]), padding=0), volume_convolved()),
+    "conv_transpose1d": lambda: (F.conv_transpose1d(t([[[1.0, 2.0]]]), t([[[1.0, 3.0]]]), stride=2), [[[1, 3, 2, 6]]]),
+    "conv_transpose3d": lambda: (F.conv_transpose3d(t(np.array([[[[[2.0]]]]])), t(VOLUME)), 2 * VOLUME),
+    "interpolate": lambda: (F.interpolate(t(ROW), size=2, mode="linear"), [[[2, 3.5]]]),
+    "reflection_pad": lambda: (F.pad(t(ROW), (1, 1), "reflect"), [[[1, 3, 1, 2, 5, 2]]]),
+    "replication_pad": lambda: (F.pad(t(ROW), (1, 1), "replicate"), [[[3, 3, 1, 2, 5, 5]]]),
+    "circular_pad": lambda: (F.pad(t(ROW), (1, 1), "circular"), [[[5, 3, 1, 2, 5, 3]]]),
+    "pixel_shuffle": lambda: (F.pixel_shuffle(t(ROW.reshape(1, 4, 1, 1)), 2), [[[[3, 1], [2, 5]]]]),
+    "pixel_unshuffle": lambda: (F.pixel_unshuffle(t([[[[3.0, 1.0], [2.0, 5.0]]]]), 2), ROW.reshape(1, 4, 1, 1)),
+    "channel_shuffle": lambda: (F.channel_shuffle(t(ROW.reshape(1, 4, 1)), 2), [[[3], [2], [1], [5]]]),
+    "local_response_norm": lambda: (F.local_response_norm(t(ROW.reshape(1, 4, 1)), 1, 1.0, 1.0, 1.0), (ROW / (1 + ROW**2)).reshape(1, 4, 1)),
+    "grid_sample": lambda: (F.grid_sample(t(IMAGE), t(np.zeros((1, 1, 1, 2)))), [[[[7.5]]]]),
+    "affine_grid": lambda: (F.affine_grid(t([[[1.0, 0, 5], [0, 2, 6]]]), (1, 1, 1, 2)), [[[[4.5, 6], [5.5, 6]]]]),
+}
+
+
+def volume_convolved():
+    """Both planes of VOLUME, of which the second counts twice."""
+    plane = VOLUME[:, :, 0] + 2 * VOLUME[:, :, 1]
+    return np.stack([(plane[0, 0, :, c : c + 2] * KERNEL[0, 0]).sum() for c in range(3)]).reshape(1, 1, 1, 1, 3)
+
 
 def wide_gradient(target, second):
     """Of so many logits that their gradient is formed with the loss, and anew if it turns out to be another."""

@@ -305,13 +305,13 @@ def test_interpolation_is_pytorchs(options):
 @pytest.mark.parametrize(
     "options, told",
     [
-        (dict(), "either a size or a scale_factor"),
-        (dict(size=3, scale_factor=2), "either a size or a scale_factor"),
-        (dict(size=3, mode="bicubic"), 'mode "bicubic", expected "nearest" or "bilinear"'),
-        (dict(size=3, align_corners=True), "align_corners is of"),
+        (dict(), "expected either of the two"),
+        (dict(size=3, scale_factor=2), "expected either of the two"),
+        (dict(size=3, mode="trilinear"), "mode 'trilinear' of an input of 4 axes, expected"),
+        (dict(size=3, align_corners=True), "align_corners True of mode 'nearest', expected None"),
         (dict(scale_factor=-1.0), "a factor of -1"),
-        (dict(scale_factor=(1.0, 2.0, 3.0)), "expected one number or two, got 3"),
-        (dict(size=3, recompute_scale_factor=True), "recompute_scale_factor is for a scale_factor"),
+        (dict(scale_factor=(1.0, 2.0, 3.0)), "expected one number or 2"),
+        (dict(size=3, recompute_scale_factor=True), "recompute_scale_factor of a size"),
     ],
 )
 def test_interpolation_refuses(options, told):

@@ -40,7 +40,7 @@ fn layers_have_pytorchs_defaults() {
     let transposed = json!({
         "stride": stride, "padding": padding, "output_padding": output_padding, "dilation": dilation, "groups": groups, "bias": transposed.bias
     });
-    let PoolOptions { kernel, stride, padding, dilation, count_include_pad, ceil_mode } =
+    let PoolOptions { kernel, stride, padding, dilation, count_include_pad, ceil_mode, divisor_override } =
         MaxPool2d::new(3).options;
     assert_eq!(stride, kernel, "PyTorch's stride None");
     assert_eq!(AvgPool2d::new(3).options, MaxPool2d::new(3).options);
@@ -53,7 +53,7 @@ fn layers_have_pytorchs_defaults() {
         ("MaxPool2d", json!({ "padding": padding, "dilation": dilation, "ceil_mode": ceil_mode })),
         (
             "AvgPool2d",
-            json!({ "padding": padding, "count_include_pad": count_include_pad, "ceil_mode": ceil_mode }),
+            json!({ "padding": padding, "count_include_pad": count_include_pad, "ceil_mode": ceil_mode, "divisor_override": divisor_override }),
         ),
         ("Upsample", json!({ "mode": format!("{:?}", Upsample::times(2.0).mode).to_lowercase() })),
         ("Embedding", json!({ "padding_idx": EmbeddingConfig::default().padding_idx })),

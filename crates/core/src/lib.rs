@@ -37,12 +37,15 @@ pub use device::Device;
 pub use dtype::{DType, Element, Scalar};
 pub use error::{Error, Result};
 pub use functions::bags::{BagMode, EmbeddingBagOptions};
+pub use functions::convolutions::{Conv3dOptions, ConvTranspose1dOptions, ConvTranspose3dOptions};
 pub use functions::distances::CdistMode;
+pub use functions::grid::{GridMode, GridPadding};
 pub use functions::indexing::ScatterReduction;
 pub use functions::losses::{
     CtcOptions, GaussianNllOptions, MultiMarginOptions, PoissonNllOptions, TripletOptions,
 };
 pub use functions::quantiles::{HistogramBins, Interpolation};
+pub use functions::resize::{InterpolateMode, InterpolateSize};
 pub use functions::slopes::Spacing;
 pub use functions::windows::SignalWindow;
 pub use layout::Layout;

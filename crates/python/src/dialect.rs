@@ -19,11 +19,12 @@ pub const DTYPES: [(DType, &[&str]); 10] = [
 ];
 
 /// Ops whose functions have another name in Python.
-const OPS: [(&str, &str); 23] = [
+const OPS: [(&str, &str); 25] = [
     ("and_scalar", "logical_and"),
     ("attention", "scaled_dot_product_attention"),
     ("bce_with_logits", "binary_cross_entropy_with_logits"),
     ("col2im", "fold"),
+    ("circular_pad", "pad"),
     ("concat", "cat"),
     ("copy", "copy_"),
     ("from_slice", "tensor"),
@@ -35,13 +36,14 @@ const OPS: [(&str, &str); 23] = [
     ("permutation", "randperm"),
     ("powf", "pow"),
     ("recip", "reciprocal"),
+    ("reflection_pad", "pad"),
+    ("replication_pad", "pad"),
     ("requires_grad", "requires_grad_"),
     ("scatter_set", "scatter"),
     ("slice", "index"),
     ("slice_assign", "index"),
     ("to_device", "to"),
     ("to_dtype", "to"),
-    ("upsample", "interpolate"),
     ("xor_scalar", "logical_xor"),
 ];
 

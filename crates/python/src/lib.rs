@@ -60,6 +60,7 @@ fn _ternion(module: &Bound<'_, PyModule>) -> PyResult<()> {
     methods::loss::register(&functional)?;
     methods::attention::register(&functional)?;
     methods::images::register(&functional)?;
+    methods::windows::register(&functional)?;
     module.add_submodule(&functional)?;
     let linalg = PyModule::new(module.py(), "_linalg")?;
     methods::linalg::register(&linalg)?;

@@ -20,6 +20,7 @@ mod reductions;
 mod special;
 mod spread;
 mod views;
+pub mod windows;
 
 use pyo3::prelude::*;
 

@@ -33,8 +33,8 @@ def padded(x, pairs, value=0.0):
 @operator("Conv")
 def conv(node, x, weight, bias=None):
     rank = x.dim() - 2
-    if rank > 2:
-        raise node.unsupported("three spatial axes: Ternion has no conv3d")
+    if rank > 3:
+        raise node.unsupported("four spatial axes")
     strides = node.attribute("strides", [1] * rank)
     dilations = node.attribute("dilations", [1] * rank)
     pairs = padding_of(node, x.shape[2:], weight.shape[2:], strides, dilations)
@@ -44,27 +44,29 @@ def conv(node, x, weight, bias=None):
     padding = [before for before, _ in pairs]
     if any(before != behind for before, behind in pairs):
         x, padding = padded(x, pairs), 0
-    return functional.conv2d(x, weight, bias, stride=strides, padding=padding, dilation=dilations, groups=groups)
+    function = functional.conv2d if rank == 2 else functional.conv3d
+    return function(x, weight, bias, stride=strides, padding=padding, dilation=dilations, groups=groups)
 
 
 @operator("ConvTranspose")
 def conv_transpose(node, x, weight, bias=None):
-    """By conv_transpose2d; where that cannot pad as ONNX does (each end by its own amount) the padding is cut off its full result."""
+    """By conv_transpose2d, or 3d; where that cannot pad as ONNX does (each end by its own amount) the padding is cut off its full result."""
     rank = x.dim() - 2
-    if rank > 2:
-        raise node.unsupported("three spatial axes: Ternion has no conv_transpose3d")
+    if rank > 3:
+        raise node.unsupported("four spatial axes")
     strides = node.attribute("strides", [1] * rank)
     dilations = node.attribute("dilations", [1] * rank)
     extra = node.attribute("output_padding", [0] * rank)
     groups = node.attribute("group", 1)
     pads = _alike_pads(node, rank)
+    function = functional.conv_transpose3d if rank == 3 else functional.conv_transpose2d
     if pads is not None:
-        return functional.conv_transpose2d(x, weight, bias, strides, pads, extra, groups, dilations)
+        return function(x, weight, bias, strides, pads, extra, groups, dilations)
     sizes = x.shape[2:]
     if rank == 1:  # A sequence is a row of an image: one way serves both.
         x, weight = x.unsqueeze(2), weight.unsqueeze(2)
     ones = [1] * (2 - rank)
-    full = functional.conv_transpose2d(x, weight, bias, stride=ones + strides, groups=groups, dilation=ones + dilations)
+    full = function(x, weight, bias, stride=ones + strides, groups=groups, dilation=ones + dilations)
     full = full.squeeze(2) if rank == 1 else full
     spans = [(weight.shape[axis - rank] - 1) * dilations[axis] + 1 for axis in range(rank)]
     lengths = [(size - 1) * stride + span + more for size, stride, span, more in zip(sizes, strides, spans, extra)]
@@ -77,10 +79,10 @@ def conv_transpose(node, x, weight, bias=None):
 
 
 def _alike_pads(node, rank):
-    """The padding of images, if it is told and alike on both ends; else None."""
+    """The padding of images and volumes, if it is told and alike on both ends; else None."""
     pads = node.attribute("pads", [0] * 2 * rank)
     told = node.attribute("output_shape") is None and node.attribute("auto_pad", "NOTSET") in ("NOTSET", "VALID")
-    return pads[:rank] if rank == 2 and told and pads[:rank] == pads[rank:] else None
+    return pads[:rank] if rank >= 2 and told and pads[:rank] == pads[rank:] else None
 
 
 def _cut_amounts(node, lengths, wanted):

@@ -148,3 +148,11 @@ def affine_grid(node, theta, size):
     columns.append(ternion.ones(spatial, dtype=theta.dtype))
     grid = ternion.stack(columns, -1).reshape(1, -1, len(spatial) + 1)
     return (grid @ theta.transpose(1, 2)).reshape([theta.shape[0]] + spatial + [len(spatial)])
+
+
+@operator("GridSample")
+def grid_sample(node, x, grid):
+    mode = {"linear": "bilinear", "cubic": "bicubic"}.get(node.attribute("mode", "linear"), node.attribute("mode", "linear"))
+    if mode == "bicubic" and x.dim() != 4:
+        raise node.unsupported("cubic of three spatial axes")
+    return functional.grid_sample(x, grid, mode, node.attribute("padding_mode", "zeros"), bool(node.attribute("align_corners", 0)))

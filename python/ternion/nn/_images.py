@@ -1,4 +1,4 @@
-"""Functions of images and sequences: padding, convolutions, pools; a part of `ternion.nn.functional`.
+"""Functions of sequences, images and volumes: padding, convolutions, patches, other sizes; a part of `ternion.nn.functional`.
 
 All take batches, and a single image or sequence without the axis of the batch.
 """
@@ -11,16 +11,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from .._refusals import name_all
-from .._ternion import Tensor, cat, int64, tensor
+from .._ternion import Tensor
+from .._ternion import bool as boolean
 from .._ternion import _functional as _native
 
 __all__ = [
-    "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_max_pool1d", "adaptive_max_pool2d", "avg_pool1d", "avg_pool2d", "conv1d", "conv2d",
-    "conv_transpose1d", "conv_transpose2d", "fold", "interpolate", "max_pool1d", "max_pool2d", "pad", "pixel_shuffle", "pixel_unshuffle",
-    "unfold", "upsample",
+    "affine_grid", "channel_shuffle", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "fold", "grid_sample",
+    "interpolate", "local_response_norm", "pad", "pixel_shuffle", "pixel_unshuffle", "unfold", "upsample", "upsample_bilinear", "upsample_nearest",
 ]  # fmt: skip
-
-_Whole = "int | Sequence[int]"
 
 
 def _input(op: str, input: Any, axes: int) -> Tensor:
@@ -57,39 +55,39 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     Shapes: [.., size] -> [.., size + before + behind]
 
     Args:
-        mode: "constant" (of `value`, 0 by default; negative amounts cut off), "reflect" (without the outermost element), "replicate" (the outermost element) or "circular".
+        mode: "constant" (of `value`, 0 by default), "reflect" (without the outermost element), "replicate" (the outermost element) or "circular"; negative
+            amounts cut off. All but "constant" are of one to three axes behind channels, and a batch, which may be left out.
 
     Raises:
-        ValueError: an odd number of amounts, more than axes, another mode, or more than there is to reflect or to go around.
+        ValueError: an odd number of amounts, more than axes, another mode, more than there is to reflect or to go around, a `value` of another mode.
+        TypeError: truth values to reflect or to replicate.
     """
     amounts = list(pad)
     if mode == "constant":
         return _native.pad(input, amounts, "constant", 0.0 if value is None else value)
     if mode not in ("reflect", "replicate", "circular"):
         raise ValueError(f"pad: mode {mode!r}, expected \"constant\", \"reflect\", \"replicate\" or \"circular\"")
-    if len(amounts) % 2 or len(amounts) // 2 > input.ndim:
-        raise ValueError(f"pad: {len(amounts)} amounts for {input.ndim} axes")
-    for number in range(len(amounts) // 2):
-        before, behind = amounts[2 * number : 2 * number + 2]
-        if before or behind:
-            input = _around(input, input.ndim - 1 - number, before, behind, mode)
-    return input if any(amounts) else input.clone()
+    if value is not None:
+        raise ValueError(f"pad: value {value} for mode {mode!r}, expected None")
+    if not isinstance(input, Tensor):
+        raise TypeError(f"pad: input of type {type(input).__name__}, expected a tensor: ternion.tensor() makes one of numbers and arrays")
+    axes = len(amounts) // 2
+    if len(amounts) % 2 or input.ndim - axes not in (1, 2) or not 1 <= axes <= 3:
+        raise ValueError(f"pad: {len(amounts)} amounts by {mode!r} for {input.ndim} axes, expected 2 for each axis behind channels, which may have a batch before them")
+    if mode != "circular":
+        if input.dtype == boolean:
+            raise TypeError(f"pad: an input of truth values, expected numbers to {mode}")
+        if 0 in input.shape[input.ndim - axes - 1 :]:
+            raise ValueError(f"pad: an input of shape {tuple(input.shape)}, expected elements in all axes but the batch")
+    sides = [[0, 0]] * (input.ndim - axes) + [_whole(amounts[2 * axis : 2 * axis + 2]) for axis in reversed(range(axes))]
+    return _native._pad_around(input, sides, mode)
 
 
-def _around(input, axis, before, behind, mode):
-    size = input.shape[axis]
-    most = {"reflect": size - 1, "circular": size}.get(mode)
-    if min(before, behind) < 0 or (most is not None and max(before, behind) > most) or size == 0:
-        limit = "" if most is None else f" to {most}"
-        raise ValueError(f"pad: ({before}, {behind}) by {mode!r} around axis {axis} of {size}, expected 0{limit or ' or more'}")
-    places = range(-before, size + behind)
-    if mode == "replicate":
-        chosen = [min(max(place, 0), size - 1) for place in places]
-    elif mode == "circular":
-        chosen = [place % size for place in places]
-    else:
-        chosen = [size - 1 - abs(size - 1 - abs(place)) for place in places]
-    return input.index_select(axis, tensor(chosen, dtype=int64, device=input.device))
+def _whole(sides):
+    try:
+        return [operator.index(side) for side in sides]
+    except TypeError:
+        raise TypeError(f"pad: amounts {sides}, expected whole numbers") from None
 
 
 def _same(op, weight, stride, dilation):
@@ -166,6 +164,24 @@ def conv2d(
     return _convolved("conv2d", _native.conv2d, 2, input, weight, bias, stride, padding, dilation, groups)
 
 
+def conv3d(
+    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int | Sequence[int] = 1, padding: int | Sequence[int] | str = 0,
+    dilation: int | Sequence[int] = 1, groups: int = 1,
+) -> Tensor:  # fmt: skip
+    """Each window of volumes, weighted.
+
+    Shapes: [batch, channels, depth, height, width], weight [out, channels / groups, *kernel] -> [batch, out, planes, rows, columns]; the batch may be left out
+
+    Args:
+        padding: zeros on all sides; or "valid" (none) or "same" (as many windows as places, of stride 1).
+
+    Raises:
+        ValueError: another number of axes, channels that do not fit, a window larger than the input, a stride or dilation below 1, another padding.
+        TypeError: no tensors, truth values as input, or settings that are none.
+    """
+    return _convolved("conv3d", _native._conv3d, 3, input, weight, bias, stride, padding, dilation, groups)
+
+
 def conv_transpose2d(
     input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int | Sequence[int] = 1, padding: int | Sequence[int] = 0,
     output_padding: int | Sequence[int] = 0, groups: int = 1, dilation: int | Sequence[int] = 1,
@@ -199,15 +215,34 @@ def conv_transpose1d(
         ValueError: another number of axes, channels that do not fit, an output padding that is neither below the stride nor the dilation.
         TypeError: no tensors, or whole numbers as input.
     """
-    op = "conv_transpose1d"
-    batch = _input(op, input, 3).unsqueeze(2)
-    (step,), (spread,) = _numbers(op, "stride", stride, 1, 1), _numbers(op, "dilation", dilation, 1, 1)
-    (less,), (more,) = _numbers(op, "padding", padding, 1), _numbers(op, "output_padding", output_padding, 1)
-    output = _native.conv_transpose2d(batch, weight.unsqueeze(2), bias, (1, step), (0, less), (0, more), groups, (1, spread)).squeeze(2)
-    return output if input.ndim == 3 else output.squeeze(0)
+    return _transposed("conv_transpose1d", 1, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
-# ---- Pools
+def conv_transpose3d(
+    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int | Sequence[int] = 1, padding: int | Sequence[int] = 0,
+    output_padding: int | Sequence[int] = 0, groups: int = 1, dilation: int | Sequence[int] = 1,
+) -> Tensor:  # fmt: skip
+    """What a convolution of volumes with the same numbers makes of its gradient.
+
+    Shapes: [batch, channels, depth, height, width], weight [channels, out / groups, *kernel] -> [batch, out, planes, rows, columns]; the batch may be left out
+
+    Raises:
+        ValueError: another number of axes, channels that do not fit, an output padding that is neither below the stride nor the dilation.
+        TypeError: no tensors, or truth values as input.
+    """
+    return _transposed("conv_transpose3d", 3, input, weight, bias, stride, padding, output_padding, groups, dilation)
+
+
+def _transposed(op, axes, input, weight, bias, stride, padding, output_padding, groups, dilation):
+    batch = _input(op, input, axes + 2)
+    if not isinstance(weight, Tensor) or weight.ndim != axes + 2:
+        told = f"shape {tuple(weight.shape)}" if isinstance(weight, Tensor) else f"type {type(weight).__name__}"
+        raise (ValueError if isinstance(weight, Tensor) else TypeError)(f"{op}: weight of {told}, expected a tensor of {axes + 2} axes")
+    stride, dilation = _numbers(op, "stride", stride, axes, 1), _numbers(op, "dilation", dilation, axes, 1)
+    padding, more = _numbers(op, "padding", padding, axes), _numbers(op, "output_padding", output_padding, axes)
+    (groups,) = _numbers(op, "groups", groups, 1, 1)
+    output = _native._conv_transpose(batch, weight, bias, stride, padding, more, groups, dilation)
+    return output if input.ndim == axes + 2 else output.squeeze(0)
 
 
 def _of_batch(native, input, axes):
@@ -216,165 +251,6 @@ def _of_batch(native, input, axes):
     if input.ndim == axes:
         return output
     return tuple(part.squeeze(0) for part in output) if isinstance(output, tuple) else output.squeeze(0)
-
-
-def max_pool2d(
-    input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0,
-    dilation: int | Sequence[int] = 1, ceil_mode: bool = False, return_indices: bool = False,
-) -> Any:  # fmt: skip
-    """The largest element of each window of images; with `return_indices` also where it is in its plane (int64).
-
-    Shapes: [batch, channels, height, width] -> [batch, channels, rows, columns]; the batch may be left out
-
-    Raises:
-        ValueError: another number of axes, a window larger than the input, a padding of more than half a window, a size below 1.
-        TypeError: no tensor, or whole numbers as input.
-    """
-    op = "max_pool2d"
-    _input(op, input, 4)
-    kernel, padding = _numbers(op, "kernel_size", kernel_size, 2, 1), _numbers(op, "padding", padding, 2)
-    steps = _numbers(op, "stride", stride, 2, 1) if stride not in (None, [], ()) else kernel
-    dilation = _numbers(op, "dilation", dilation, 2, 1)
-    return _of_batch(lambda batch: _native.max_pool2d(batch, kernel, steps, padding, dilation, ceil_mode, return_indices), input, 4)
-
-
-def max_pool1d(
-    input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0,
-    dilation: int | Sequence[int] = 1, ceil_mode: bool = False, return_indices: bool = False,
-) -> Any:  # fmt: skip
-    """The largest element of each window of sequences; with `return_indices` also where it is (int64).
-
-    Shapes: [batch, channels, length] -> [batch, channels, windows]; the batch may be left out
-
-    Raises:
-        ValueError: another number of axes, a window larger than the input, a padding of more than half a window, a size below 1.
-        TypeError: no tensor, or whole numbers as input.
-    """
-    op = "max_pool1d"
-    _input(op, input, 3)
-    (kernel,), (sides,) = _numbers(op, "kernel_size", kernel_size, 1, 1), _numbers(op, "padding", padding, 1)
-    (step,) = _numbers(op, "stride", stride, 1, 1) if stride not in (None, [], ()) else (kernel,)
-    (spread,) = _numbers(op, "dilation", dilation, 1, 1)
-    output = max_pool2d(input.unsqueeze(-2), (1, kernel), (1, step), (0, sides), (1, spread), ceil_mode, return_indices)
-    return tuple(part.squeeze(-2) for part in output) if return_indices else output.squeeze(-2)
-
-
-def avg_pool2d(
-    input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0,
-    ceil_mode: bool = False, count_include_pad: bool = True, divisor_override: int | None = None,
-) -> Tensor:  # fmt: skip
-    """The mean of each window of images.
-
-    Shapes: [batch, channels, height, width] -> [batch, channels, rows, columns]; the batch may be left out
-
-    Raises:
-        ValueError: a `divisor_override`, which PyTorch alone has.
-        TypeError: no tensor, or whole numbers as input.
-    """
-    op = "avg_pool2d"
-    if divisor_override is not None:
-        raise ValueError(f"{op}: divisor_override {divisor_override}, expected None: PyTorch alone has it")
-    _input(op, input, 4)
-    kernel, padding = _numbers(op, "kernel_size", kernel_size, 2, 1), _numbers(op, "padding", padding, 2)
-    steps = _numbers(op, "stride", stride, 2, 1) if stride not in (None, [], ()) else kernel
-    return _of_batch(lambda batch: _native.avg_pool2d(batch, kernel, steps, padding, ceil_mode, count_include_pad), input, 4)
-
-
-def avg_pool1d(
-    input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0,
-    ceil_mode: bool = False, count_include_pad: bool = True,
-) -> Tensor:  # fmt: skip
-    """The mean of each window of sequences.
-
-    Shapes: [batch, channels, length] -> [batch, channels, windows]; the batch may be left out
-
-    Raises:
-        ValueError: another number of axes, a window larger than the input, a padding of more than half a window, a size below 1.
-        TypeError: no tensor, or whole numbers as input.
-    """
-    op = "avg_pool1d"
-    _input(op, input, 3)
-    (kernel,), (sides,) = _numbers(op, "kernel_size", kernel_size, 1, 1), _numbers(op, "padding", padding, 1)
-    (step,) = _numbers(op, "stride", stride, 1, 1) if stride not in (None, [], ()) else (kernel,)
-    return avg_pool2d(input.unsqueeze(-2), (1, kernel), (1, step), (0, sides), ceil_mode, count_include_pad).squeeze(-2)
-
-
-def _sizes(op, output_size, sizes):
-    """The sizes of an adaptive pool: None leaves one as it is."""
-    wanted = list(output_size) if isinstance(output_size, (list, tuple)) else [output_size] * len(sizes)
-    if len(wanted) != len(sizes):
-        raise ValueError(f"{op}: output_size {output_size!r}, expected one number or {len(sizes)}")
-    found = [size if want is None else _numbers(op, "output_size", want, 1, 1)[0] for want, size in zip(wanted, sizes)]
-    if max(found) > _MOST_WINDOWS or math.prod(found) > _MOST_WINDOWS**2 >> 14:
-        raise MemoryError(f"{op}: output_size {output_size!r}, expected at most {_MOST_WINDOWS} along an axis, {_MOST_WINDOWS**2 >> 14} in all")
-    return found
-
-
-_MOST_WINDOWS = 2**20
-
-
-def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
-    """Means of windows that divide images into `output_size` rows and columns; None leaves a size as it is. The batch may be left out.
-
-    Shapes: [batch, channels, height, width] -> [batch, channels, rows, columns]
-
-    Raises:
-        ValueError: another number of axes, a size below 1, more than 2 sizes.
-        TypeError: no tensor, or a size that is no whole number.
-    """
-    _input("adaptive_avg_pool2d", input, 4)
-    sizes = _sizes("adaptive_avg_pool2d", output_size, input.shape[-2:])
-    return _of_batch(lambda batch: _native.adaptive_avg_pool2d(batch, sizes), input, 4)
-
-
-def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
-    """Means of windows that divide sequences into `output_size` parts. The batch may be left out.
-
-    Shapes: [batch, channels, length] -> [batch, channels, output_size]
-
-    Raises:
-        ValueError: another number of axes, a size below 1.
-        TypeError: no tensor, or a size that is no whole number.
-    """
-    _input("adaptive_avg_pool1d", input, 3)
-    (size,) = _sizes("adaptive_avg_pool1d", output_size, input.shape[-1:])
-    return adaptive_avg_pool2d(input.unsqueeze(-2), (1, size)).squeeze(-2)
-
-
-def adaptive_max_pool2d(input: Tensor, output_size: Any) -> Tensor:
-    """Largest elements of windows that divide images into `output_size` rows and columns; None leaves a size as it is. The batch may be left out.
-
-    Shapes: [batch, channels, height, width] -> [batch, channels, rows, columns]
-
-    Raises:
-        ValueError: another number of axes, a size below 1, more than 2 sizes.
-        TypeError: no tensor, or a size that is no whole number.
-    """
-    _input("adaptive_max_pool2d", input, 4)
-    for axis, size in zip((-2, -1), _sizes("adaptive_max_pool2d", output_size, input.shape[-2:])):
-        input = _largest(input, axis, size)
-    return input
-
-
-def adaptive_max_pool1d(input: Tensor, output_size: Any) -> Tensor:
-    """Largest elements of windows that divide sequences into `output_size` parts. The batch may be left out.
-
-    Shapes: [batch, channels, length] -> [batch, channels, output_size]
-
-    Raises:
-        ValueError: another number of axes, a size below 1.
-        TypeError: no tensor, or a size that is no whole number.
-    """
-    _input("adaptive_max_pool1d", input, 3)
-    (size,) = _sizes("adaptive_max_pool1d", output_size, input.shape[-1:])
-    return _largest(input, -1, size)
-
-
-def _largest(input, axis, parts):
-    """The largest element of each window along an axis: window i is from floor(i size / parts) to ceil((i + 1) size / parts)."""
-    size = input.shape[axis]
-    windows = [(place * size // parts, -(-(place + 1) * size // parts)) for place in range(parts)]
-    return cat([input.narrow(axis, start, end - start).max(axis, keepdim=True).values for start, end in windows], axis)
 
 
 # ---- Patches, other sizes
@@ -415,81 +291,80 @@ def interpolate(
     input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None,
     recompute_scale_factor: bool | None = None, antialias: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Images or sequences of another size.
+    """Sequences, images or volumes of another size.
 
-    Shapes: [batch, channels, height, width] -> [batch, channels, rows, columns]; [batch, channels, length] -> [batch, channels, places]
+    Shapes: [batch, channels, ..] -> the same with other sizes of the one to three last axes
 
     Args:
-        size: rows and columns, or one number for both.
-        scale_factor: instead of a size, what rows and columns are multiplied by, rounded down.
-        mode: "nearest", "nearest-exact" (by the centres of the elements, as other programs do), "bilinear" (of images), "linear" (of sequences) or "area".
-        align_corners: of "bilinear" and "linear": whether the elements in the corners stay where they are, rather than the corners of the images.
+        size: one number for all axes, or one for each.
+        scale_factor: instead of a size, what sizes are multiplied by, rounded down.
+        mode: "nearest", "nearest-exact" (by the centers of the elements, as other programs do), "area"; "linear" of sequences, "bilinear" or "bicubic" of images,
+            "trilinear" of volumes.
+        align_corners: of "linear" to "bicubic": whether the elements in the corners stay where they are, rather than the corners of the images.
         recompute_scale_factor: whether factors only tell the size, and places follow from that.
 
     Raises:
-        ValueError: both a size and a factor or neither, another mode, another number of axes, `antialias`.
+        ValueError: both a size and a factor or neither, another mode or number of axes, an empty input or result, `antialias`.
+        TypeError: no tensor, sizes that are no whole numbers, whole numbers as input of a mode that mixes elements.
+        MemoryError: a result that no memory holds.
     """
+    op = "interpolate"
     if antialias:
-        raise ValueError("interpolate: antialias=True, expected False: PyTorch alone has it")
-    _check_result(input, size, scale_factor)
-    if mode == "area":
-        return _of_area(input, size, scale_factor)
-    if mode == "nearest-exact":
-        return _of_centres(input, size, scale_factor, recompute_scale_factor)
-    if input.ndim != 3:
-        return _native.interpolate(input, size, scale_factor, mode, align_corners, recompute_scale_factor)
-    if mode not in ("nearest", "linear"):
-        raise ValueError(f"interpolate: mode {mode!r} of sequences, expected \"nearest\", \"nearest-exact\", \"linear\" or \"area\"")
-    (length,), (factor,) = (tuple(value) if isinstance(value, (list, tuple)) else (value,) for value in (size, scale_factor))
-    options = (None if length is None else (1, length), None if factor is None else (1.0, factor))
-    native = "bilinear" if mode == "linear" else mode
-    return _native.interpolate(input.unsqueeze(2), *options, native, align_corners, recompute_scale_factor).squeeze(2)
+        raise ValueError(f"{op}: antialias=True, expected False: PyTorch alone has it")
+    if not isinstance(input, Tensor):
+        raise TypeError(f"{op}: input of type {type(input).__name__}, expected a tensor: ternion.tensor() makes one of numbers and arrays")
+    if not isinstance(mode, str):
+        raise TypeError(f"{op}: expected a str, got {type(mode).__name__}")
+    if mode not in _MODES or input.ndim - 2 not in _MODES[mode]:
+        known = ", ".join(f'"{name}"' for name, axes in _MODES.items() if input.ndim - 2 in axes) or "3 to 5 axes"
+        raise ValueError(f"{op}: mode {mode!r} of an input of {input.ndim} axes, expected {known}")
+    if align_corners is not None and mode in ("nearest", "nearest-exact", "area"):
+        raise ValueError(f"{op}: align_corners {align_corners} of mode {mode!r}, expected None")
+    if (size is None) == (scale_factor is None):
+        raise ValueError(f"{op}: size {size}, scale_factor {scale_factor}, expected either of the two")
+    if size is not None and recompute_scale_factor:
+        raise ValueError(f"{op}: recompute_scale_factor of a size, expected a scale_factor")
+    size, factors = _new_sizes(input, size, scale_factor, bool(recompute_scale_factor))
+    _check_result(input, size, factors)
+    return _native._interpolate(input, size, factors, mode, bool(align_corners))
+
+
+# Of how many axes a mode is.
+_MODES = {
+    "nearest": (1, 2, 3), "nearest-exact": (1, 2, 3), "area": (1, 2, 3), "linear": (1,), "bilinear": (2,), "bicubic": (2,), "trilinear": (3,),
+}  # fmt: skip
+
+
+def _new_sizes(input, size, scale_factor, recompute):
+    """The new size of each axis, or factors."""
+    sizes = input.shape[2:]
+    if size is not None:
+        if isinstance(size, (list, tuple)) and len(size) != len(sizes):
+            raise ValueError(f"interpolate: size {size}, expected one number or {len(sizes)}")
+        return list(_numbers("interpolate", "size", size, len(sizes))), None
+    factors = list(scale_factor) if isinstance(scale_factor, (list, tuple)) else [scale_factor] * len(sizes)
+    if len(factors) != len(sizes):
+        raise ValueError(f"interpolate: scale_factor {scale_factor}, expected one number or {len(sizes)}")
+    if not all(isinstance(factor, (int, float)) for factor in factors):
+        raise TypeError(f"interpolate: scale_factor {scale_factor}, expected numbers")
+    factors = [float(factor) for factor in factors]
+    if not recompute:
+        return None, factors
+    if not all(math.isfinite(factor) and factor > 0 for factor in factors):
+        raise ValueError(f"interpolate: scale_factor {scale_factor}, expected finite numbers above 0")
+    return [int(length * factor) for length, factor in zip(sizes, factors)], None
 
 
 # As much as a tensor of float32 that no device has the memory for, and less than sizes that do not fit 64 bits.
 _MOST_ELEMENTS = 2**44
 
 
-def _check_result(input, size, scale_factor):
-    """That the result is no larger than any memory: axes are made one after the other, each of which may be possible."""
-    if not isinstance(input, Tensor) or input.ndim not in (3, 4):
-        return
-    told = scale_factor if size is None else size
-    several = told if isinstance(told, (list, tuple)) else (told,) * (input.ndim - 2)
-    if len(several) != input.ndim - 2 or not all(isinstance(each, (int, float)) for each in several):
-        return
-    new = several if size is not None else [length * factor for length, factor in zip(input.shape[2:], several)]
+def _check_result(input, size, factors):
+    """That the result is no larger than any memory."""
+    new = size if factors is None else [length * factor for length, factor in zip(input.shape[2:], factors)]
     if math.prod(input.shape[:2]) * math.prod(new) > _MOST_ELEMENTS:
         sizes = ", ".join(f"{each:.0f}" for each in (*input.shape[:2], *new))
         raise MemoryError(f"interpolate: a result of shape [{sizes}] of a tensor of shape {list(input.shape)}: more than memory holds")
-
-
-def _new_sizes(input, size, scale_factor):
-    """The new size of each axis, and the factors if they were given."""
-    sizes = input.shape[2:]
-    if (size is None) == (scale_factor is None) or len(sizes) not in (1, 2):
-        raise ValueError(f"interpolate: size {size}, scale_factor {scale_factor}, shape {tuple(input.shape)}, expected either of the two, and 3 or 4 axes")
-    if size is not None:
-        return list(size) if isinstance(size, (list, tuple)) else [size] * len(sizes), None
-    factors = list(scale_factor) if isinstance(scale_factor, (list, tuple)) else [scale_factor] * len(sizes)
-    return [int(length * factor) for length, factor in zip(sizes, factors)], factors
-
-
-def _of_centres(input, size, scale_factor, recompute_scale_factor):
-    """Of each element the one that lies over its centre."""
-    size, factors = _new_sizes(input, size, scale_factor)
-    for axis, wanted in enumerate(size):
-        length = input.shape[2 + axis]
-        scale = length / wanted if factors is None or recompute_scale_factor else 1 / factors[axis]
-        places = [min(int((place + 0.5) * scale), length - 1) for place in range(wanted)]
-        input = input.index_select(2 + axis, tensor(places, dtype=int64, device=input.device))
-    return input
-
-
-def _of_area(input, size, scale_factor):
-    sizes = input.shape[2:]
-    size, _ = _new_sizes(input, size, scale_factor)
-    return adaptive_avg_pool1d(input, size) if len(sizes) == 1 else adaptive_avg_pool2d(input, size)
 
 
 def upsample(input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None) -> Tensor:
@@ -503,32 +378,130 @@ def upsample(input: Tensor, size: Any = None, scale_factor: Any = None, mode: st
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
+def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
+    """`interpolate` by the nearest elements.
+
+    Shapes: [batch, channels, ..] -> the same with other sizes of the last axes
+
+    Raises:
+        ValueError: as `interpolate`.
+    """
+    return interpolate(input, size, scale_factor, "nearest")
+
+
+def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
+    """`interpolate` of images between the nearest pixels, whose corners stay where they are.
+
+    Shapes: [batch, channels, height, width] -> [batch, channels, rows, columns]
+
+    Raises:
+        ValueError: as `interpolate`.
+    """
+    return interpolate(input, size, scale_factor, "bilinear", True)
+
+
+def grid_sample(input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool | None = None) -> Tensor:
+    """Images at the places of a grid, whose last axis is x, y (and z of volumes), from -1 to 1 across the image; places that are no numbers read 0.
+
+    Shapes: [batch, channels, height, width], grid [batch, rows, columns, 2] -> [batch, channels, rows, columns]; of volumes with one axis more
+
+    Args:
+        mode: "bilinear", "nearest", or "bicubic" of images.
+        padding_mode: what is outside: "zeros", "border" (the outermost element) or "reflection".
+        align_corners: whether -1 and 1 are the centers of corner elements, rather than their outer edges.
+
+    Raises:
+        ValueError: another mode, number of axes or batch, an empty image, operands of two dtypes.
+        TypeError: no tensors, or whole numbers.
+    """
+    op = "grid_sample"
+    for name, value in (("input", input), ("grid", grid)):
+        if not isinstance(value, Tensor):
+            raise TypeError(f"{op}: {name} of type {type(value).__name__}, expected a tensor: ternion.tensor() makes one of numbers and arrays")
+    if mode not in ("bilinear", "nearest", "bicubic"):
+        raise ValueError(f"{op}: mode {mode!r}, expected \"bilinear\", \"nearest\" or \"bicubic\"")
+    if padding_mode not in ("zeros", "border", "reflection"):
+        raise ValueError(f"{op}: padding_mode {padding_mode!r}, expected \"zeros\", \"border\" or \"reflection\"")
+    return _native._grid_sample(input, grid, mode, padding_mode, bool(align_corners))
+
+
+def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None = None) -> Tensor:
+    """The grid of affine maps for `grid_sample`: `theta (x, y, 1)` at each place of images of `size`, `theta (x, y, z, 1)` of volumes.
+
+    Shapes: theta [batch, 2, 3], size (batch, channels, rows, columns) -> [batch, rows, columns, 2]; of volumes theta [batch, 3, 4] and one axis more
+
+    Args:
+        align_corners: whether -1 and 1 are the centers of corner elements, rather than their outer edges.
+
+    Raises:
+        ValueError: maps that do not fit the size, a size below 1.
+        TypeError: no tensor, or whole numbers.
+    """
+    op = "affine_grid"
+    if not isinstance(theta, Tensor):
+        raise TypeError(f"{op}: theta of type {type(theta).__name__}, expected a tensor: ternion.tensor() makes one of numbers and arrays")
+    sizes = _numbers(op, "size", tuple(size), len(size), 1) if len(size) in (4, 5) else ()
+    if not sizes or theta.ndim != 3 or theta.shape[0] != sizes[0]:
+        raise ValueError(f"{op}: theta of shape {tuple(theta.shape)} for size {tuple(size)}, expected as many maps as images of 4 or 5 axes")
+    return _native._affine_grid(theta, sizes[2:], bool(align_corners))
+
+
+# ---- Channels
+
+
+def _shuffled(op, input, name, by):
+    if not isinstance(input, Tensor):
+        raise TypeError(f"{op}: input of type {type(input).__name__}, expected a tensor: ternion.tensor() makes one of numbers and arrays")
+    (by,) = _numbers(op, name, by, 1, 1)
+    return _native._shuffle(input, op, by)
+
+
 def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     """Channels as pixels (Shi et al. 2016): [.., channels * factor^2, height, width] -> [.., channels, height * factor, width * factor].
 
     Raises:
-        ValueError: channels that the square of the factor does not divide.
+        ValueError: fewer than 3 axes, a factor below 1, channels that the square of the factor does not divide.
+        TypeError: no tensor, or a factor that is no whole number.
     """
-    *outer, channels, height, width = input.shape
-    square = upscale_factor * upscale_factor
-    if upscale_factor < 1 or channels % square:
-        raise ValueError(f"pixel_shuffle: {channels} channels by a factor of {upscale_factor}, expected a multiple of its square")
-    parts = input.reshape(math.prod(outer), channels // square, upscale_factor, upscale_factor, height, width).permute(0, 1, 4, 2, 5, 3)
-    return parts.clone().reshape(*outer, channels // square, height * upscale_factor, width * upscale_factor)
+    return _shuffled("pixel_shuffle", input, "upscale_factor", upscale_factor)
 
 
 def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     """Pixels as channels, what `pixel_shuffle` takes back: [.., channels, height, width] -> [.., channels * factor^2, height / factor, width / factor].
 
     Raises:
-        ValueError: a height or width that the factor does not divide.
+        ValueError: fewer than 3 axes, a factor below 1, a height or width that it does not divide.
+        TypeError: no tensor, or a factor that is no whole number.
     """
-    *outer, channels, height, width = input.shape
-    by = downscale_factor
-    if by < 1 or height % by or width % by:
-        raise ValueError(f"pixel_unshuffle: images of {height} x {width} by a factor of {by}, expected multiples of it")
-    parts = input.reshape(math.prod(outer), channels, height // by, by, width // by, by).permute(0, 1, 3, 5, 2, 4)
-    return parts.clone().reshape(*outer, channels * by * by, height // by, width // by)
+    return _shuffled("pixel_unshuffle", input, "downscale_factor", downscale_factor)
+
+
+def channel_shuffle(input: Tensor, groups: int) -> Tensor:
+    """The channels of groups in turn: the first of each, the second of each, and so on (Zhang et al. 2018).
+
+    Shapes: [batch, channels, ..] -> the same
+
+    Raises:
+        ValueError: fewer than 3 axes, a number of groups below 1, or one that does not divide the channels.
+        TypeError: no tensor, or groups that are no whole number.
+    """
+    return _shuffled("channel_shuffle", input, "groups", groups)
+
+
+def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Tensor:
+    """`x / (k + alpha / size * sum of squares)^beta`, the sum over `size` channels around each (Krizhevsky et al. 2012).
+
+    Shapes: [batch, channels, ..] -> the same
+
+    Raises:
+        ValueError: fewer than 3 axes, a size below 1.
+        TypeError: no tensor, or whole numbers as input.
+    """
+    op = "local_response_norm"
+    if not isinstance(input, Tensor):
+        raise TypeError(f"{op}: input of type {type(input).__name__}, expected a tensor: ternion.tensor() makes one of numbers and arrays")
+    (size,) = _numbers(op, "size", size, 1, 1)
+    return _native._local_response_norm(input, size, alpha, beta, k)
 
 
 name_all(globals())

@@ -19,6 +19,7 @@ from ._activations import *  # noqa: E402,F401,F403  In place of native function
 from ._activations import _axis_of, _placed  # noqa: E402
 from ._images import *  # noqa: E402,F401,F403
 from ._losses import *  # noqa: E402,F401,F403
+from ._pools import *  # noqa: E402,F401,F403
 
 gelu, sigmoid, tanh = _function_of("gelu"), _function_of("sigmoid"), _function_of("tanh")
 logsigmoid = _function_of("logsigmoid", __name__)

@@ -201,26 +201,20 @@ def max_pool2d(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int |
     Shapes: [batch, channels, height, width] -> [batch, channels, rows, columns]; the batch may be left out
 
     Raises:
-        ValueError: another number of axes, a window larger than the input, a padding of more than half a window, a size below 1.
-        TypeError: no tensor, or whole numbers as input.
+        ValueError: another number of axes, no channels, a window larger than the input, a padding of more than half a window, a size below 1.
+        TypeError: no tensor, or truth values as input.
     """
 def avg_pool2d(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = None, padding: _int | Sequence[_int] = 0, ceil_mode: _bool = False, count_include_pad: _bool = True, divisor_override: _int | None = None) -> Tensor:
-    """The mean of each window of images.
+    """The mean of each window of images; of int64 rounded towards zero.
 
     Shapes: [batch, channels, height, width] -> [batch, channels, rows, columns]; the batch may be left out
 
-    Raises:
-        ValueError: a `divisor_override`, which PyTorch alone has.
-        TypeError: no tensor, or whole numbers as input.
-    """
-def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
-    """Means of windows that divide images into `output_size` rows and columns; None leaves a size as it is. The batch may be left out.
-
-    Shapes: [batch, channels, height, width] -> [batch, channels, rows, columns]
+    Args:
+        divisor_override: what sums are divided by in place of the size of the window.
 
     Raises:
-        ValueError: another number of axes, a size below 1, more than 2 sizes.
-        TypeError: no tensor, or a size that is no whole number.
+        ValueError: another number of axes, no channels, a window larger than the input, a padding of more than half a window, a size below 1, a divisor of 0.
+        TypeError: no tensor, or an input of another dtype.
     """
 def batch_norm(input: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None, weight: Tensor | None = None, bias: Tensor | None = None, training: _bool = False, momentum: _float = 0.1, eps: _float = 1e-05) -> Tensor:
     """Each channel shifted to mean 0 and scaled to variance 1: of the batch in training, else of the running statistics, which follow the batch in training.
@@ -264,10 +258,12 @@ def pad(input: Tensor, pad: Sequence[_int], mode: str = "constant", value: _floa
     Shapes: [.., size] -> [.., size + before + behind]
 
     Args:
-        mode: "constant" (of `value`, 0 by default; negative amounts cut off), "reflect" (without the outermost element), "replicate" (the outermost element) or "circular".
+        mode: "constant" (of `value`, 0 by default), "reflect" (without the outermost element), "replicate" (the outermost element) or "circular"; negative
+            amounts cut off. All but "constant" are of one to three axes behind channels, and a batch, which may be left out.
 
     Raises:
-        ValueError: an odd number of amounts, more than axes, another mode, or more than there is to reflect or to go around.
+        ValueError: an odd number of amounts, more than axes, another mode, more than there is to reflect or to go around, a `value` of another mode.
+        TypeError: truth values to reflect or to replicate.
     """
 def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean", pos_weight: Tensor | None = None) -> Tensor:
     """Binary cross-entropy of logits and probabilities.
@@ -299,21 +295,6 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
 
     Raises:
         ValueError: shapes that do not fit, a probability outside 0 to 1.
-    """
-def interpolate(input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: _bool | None = None, recompute_scale_factor: _bool | None = None, antialias: _bool = False) -> Tensor:
-    """Images or sequences of another size.
-
-    Shapes: [batch, channels, height, width] -> [batch, channels, rows, columns]; [batch, channels, length] -> [batch, channels, places]
-
-    Args:
-        size: rows and columns, or one number for both.
-        scale_factor: instead of a size, what rows and columns are multiplied by, rounded down.
-        mode: "nearest", "nearest-exact" (by the centres of the elements, as other programs do), "bilinear" (of images), "linear" (of sequences) or "area".
-        align_corners: of "bilinear" and "linear": whether the elements in the corners stay where they are, rather than the corners of the images.
-        recompute_scale_factor: whether factors only tell the size, and places follow from that.
-
-    Raises:
-        ValueError: both a size and a factor or neither, another mode, another number of axes, `antialias`.
     """
 def unfold(input: Tensor, kernel_size: _int | Sequence[_int], dilation: _int | Sequence[_int] = 1, padding: _int | Sequence[_int] = 0, stride: _int | Sequence[_int] = 1) -> Tensor:
     """The patches that a window shows, as the columns of a matrix for each image.
@@ -531,41 +512,38 @@ def threshold(input: Tensor, threshold: _float, value: _float, inplace: _bool = 
     Raises:
         TypeError: an input that is no tensor.
     """
-def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
-    """Means of windows that divide sequences into `output_size` parts. The batch may be left out.
+def affine_grid(theta: Tensor, size: Sequence[_int], align_corners: _bool | None = None) -> Tensor:
+    """The grid of affine maps for `grid_sample`: `theta (x, y, 1)` at each place of images of `size`, `theta (x, y, z, 1)` of volumes.
 
-    Shapes: [batch, channels, length] -> [batch, channels, output_size]
+    Shapes: theta [batch, 2, 3], size (batch, channels, rows, columns) -> [batch, rows, columns, 2]; of volumes theta [batch, 3, 4] and one axis more
+
+    Args:
+        align_corners: whether -1 and 1 are the centers of corner elements, rather than their outer edges.
 
     Raises:
-        ValueError: another number of axes, a size below 1.
-        TypeError: no tensor, or a size that is no whole number.
+        ValueError: maps that do not fit the size, a size below 1.
+        TypeError: no tensor, or whole numbers.
     """
-def adaptive_max_pool1d(input: Tensor, output_size: Any) -> Tensor:
-    """Largest elements of windows that divide sequences into `output_size` parts. The batch may be left out.
+def channel_shuffle(input: Tensor, groups: _int) -> Tensor:
+    """The channels of groups in turn: the first of each, the second of each, and so on (Zhang et al. 2018).
 
-    Shapes: [batch, channels, length] -> [batch, channels, output_size]
+    Shapes: [batch, channels, ..] -> the same
 
     Raises:
-        ValueError: another number of axes, a size below 1.
-        TypeError: no tensor, or a size that is no whole number.
+        ValueError: fewer than 3 axes, a number of groups below 1, or one that does not divide the channels.
+        TypeError: no tensor, or groups that are no whole number.
     """
-def adaptive_max_pool2d(input: Tensor, output_size: Any) -> Tensor:
-    """Largest elements of windows that divide images into `output_size` rows and columns; None leaves a size as it is. The batch may be left out.
+def conv3d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _int | Sequence[_int] = 1, padding: _int | Sequence[_int] | str = 0, dilation: _int | Sequence[_int] = 1, groups: _int = 1) -> Tensor:
+    """Each window of volumes, weighted.
 
-    Shapes: [batch, channels, height, width] -> [batch, channels, rows, columns]
+    Shapes: [batch, channels, depth, height, width], weight [out, channels / groups, *kernel] -> [batch, out, planes, rows, columns]; the batch may be left out
 
-    Raises:
-        ValueError: another number of axes, a size below 1, more than 2 sizes.
-        TypeError: no tensor, or a size that is no whole number.
-    """
-def avg_pool1d(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = None, padding: _int | Sequence[_int] = 0, ceil_mode: _bool = False, count_include_pad: _bool = True) -> Tensor:
-    """The mean of each window of sequences.
-
-    Shapes: [batch, channels, length] -> [batch, channels, windows]; the batch may be left out
+    Args:
+        padding: zeros on all sides; or "valid" (none) or "same" (as many windows as places, of stride 1).
 
     Raises:
-        ValueError: another number of axes, a window larger than the input, a padding of more than half a window, a size below 1.
-        TypeError: no tensor, or whole numbers as input.
+        ValueError: another number of axes, channels that do not fit, a window larger than the input, a stride or dilation below 1, another padding.
+        TypeError: no tensors, truth values as input, or settings that are none.
     """
 def conv_transpose1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _int | Sequence[_int] = 1, padding: _int | Sequence[_int] = 0, output_padding: _int | Sequence[_int] = 0, groups: _int = 1, dilation: _int | Sequence[_int] = 1) -> Tensor:
     """What a convolution of sequences with the same numbers makes of its gradient.
@@ -576,31 +554,90 @@ def conv_transpose1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, 
         ValueError: another number of axes, channels that do not fit, an output padding that is neither below the stride nor the dilation.
         TypeError: no tensors, or whole numbers as input.
     """
-def max_pool1d(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = None, padding: _int | Sequence[_int] = 0, dilation: _int | Sequence[_int] = 1, ceil_mode: _bool = False, return_indices: _bool = False) -> Any:
-    """The largest element of each window of sequences; with `return_indices` also where it is (int64).
+def conv_transpose3d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _int | Sequence[_int] = 1, padding: _int | Sequence[_int] = 0, output_padding: _int | Sequence[_int] = 0, groups: _int = 1, dilation: _int | Sequence[_int] = 1) -> Tensor:
+    """What a convolution of volumes with the same numbers makes of its gradient.
 
-    Shapes: [batch, channels, length] -> [batch, channels, windows]; the batch may be left out
+    Shapes: [batch, channels, depth, height, width], weight [channels, out / groups, *kernel] -> [batch, out, planes, rows, columns]; the batch may be left out
 
     Raises:
-        ValueError: another number of axes, a window larger than the input, a padding of more than half a window, a size below 1.
+        ValueError: another number of axes, channels that do not fit, an output padding that is neither below the stride nor the dilation.
+        TypeError: no tensors, or truth values as input.
+    """
+def grid_sample(input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: _bool | None = None) -> Tensor:
+    """Images at the places of a grid, whose last axis is x, y (and z of volumes), from -1 to 1 across the image; places that are no numbers read 0.
+
+    Shapes: [batch, channels, height, width], grid [batch, rows, columns, 2] -> [batch, channels, rows, columns]; of volumes with one axis more
+
+    Args:
+        mode: "bilinear", "nearest", or "bicubic" of images.
+        padding_mode: what is outside: "zeros", "border" (the outermost element) or "reflection".
+        align_corners: whether -1 and 1 are the centers of corner elements, rather than their outer edges.
+
+    Raises:
+        ValueError: another mode, number of axes or batch, an empty image, operands of two dtypes.
+        TypeError: no tensors, or whole numbers.
+    """
+def interpolate(input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: _bool | None = None, recompute_scale_factor: _bool | None = None, antialias: _bool = False) -> Tensor:
+    """Sequences, images or volumes of another size.
+
+    Shapes: [batch, channels, ..] -> the same with other sizes of the one to three last axes
+
+    Args:
+        size: one number for all axes, or one for each.
+        scale_factor: instead of a size, what sizes are multiplied by, rounded down.
+        mode: "nearest", "nearest-exact" (by the centers of the elements, as other programs do), "area"; "linear" of sequences, "bilinear" or "bicubic" of images,
+            "trilinear" of volumes.
+        align_corners: of "linear" to "bicubic": whether the elements in the corners stay where they are, rather than the corners of the images.
+        recompute_scale_factor: whether factors only tell the size, and places follow from that.
+
+    Raises:
+        ValueError: both a size and a factor or neither, another mode or number of axes, an empty input or result, `antialias`.
+        TypeError: no tensor, sizes that are no whole numbers, whole numbers as input of a mode that mixes elements.
+        MemoryError: a result that no memory holds.
+    """
+def local_response_norm(input: Tensor, size: _int, alpha: _float = 0.0001, beta: _float = 0.75, k: _float = 1.0) -> Tensor:
+    """`x / (k + alpha / size * sum of squares)^beta`, the sum over `size` channels around each (Krizhevsky et al. 2012).
+
+    Shapes: [batch, channels, ..] -> the same
+
+    Raises:
+        ValueError: fewer than 3 axes, a size below 1.
         TypeError: no tensor, or whole numbers as input.
     """
 def pixel_shuffle(input: Tensor, upscale_factor: _int) -> Tensor:
     """Channels as pixels (Shi et al. 2016): [.., channels * factor^2, height, width] -> [.., channels, height * factor, width * factor].
 
     Raises:
-        ValueError: channels that the square of the factor does not divide.
+        ValueError: fewer than 3 axes, a factor below 1, channels that the square of the factor does not divide.
+        TypeError: no tensor, or a factor that is no whole number.
     """
 def pixel_unshuffle(input: Tensor, downscale_factor: _int) -> Tensor:
     """Pixels as channels, what `pixel_shuffle` takes back: [.., channels, height, width] -> [.., channels * factor^2, height / factor, width / factor].
 
     Raises:
-        ValueError: a height or width that the factor does not divide.
+        ValueError: fewer than 3 axes, a factor below 1, a height or width that it does not divide.
+        TypeError: no tensor, or a factor that is no whole number.
     """
 def upsample(input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: _bool | None = None) -> Tensor:
     """`interpolate`.
 
     Shapes: [batch, channels, height, width] -> [batch, channels, rows, columns]
+
+    Raises:
+        ValueError: as `interpolate`.
+    """
+def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
+    """`interpolate` of images between the nearest pixels, whose corners stay where they are.
+
+    Shapes: [batch, channels, height, width] -> [batch, channels, rows, columns]
+
+    Raises:
+        ValueError: as `interpolate`.
+    """
+def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
+    """`interpolate` by the nearest elements.
+
+    Shapes: [batch, channels, ..] -> the same with other sizes of the last axes
 
     Raises:
         ValueError: as `interpolate`.
@@ -745,6 +782,189 @@ def triplet_margin_with_distance_loss(anchor: Tensor, positive: Tensor, negative
 
     Raises:
         ValueError: a margin that is not above 0, shapes that do not broadcast, another reduction.
+    """
+def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
+    """Means of windows that divide sequences into `output_size` parts. The batch may be left out.
+
+    Shapes: [batch, channels, length] -> [batch, channels, output_size]
+
+    Raises:
+        ValueError: another number of axes, an empty sequence, a size below 0.
+        TypeError: no tensor, or a size that is no whole number.
+    """
+def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
+    """Means of windows that divide images into `output_size` rows and columns; None leaves a size as it is. The batch may be left out.
+
+    Shapes: [batch, channels, height, width] -> [batch, channels, rows, columns]
+
+    Raises:
+        ValueError: another number of axes, an empty image, a size below 0, more than 2 sizes.
+        TypeError: no tensor, or a size that is no whole number.
+    """
+def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
+    """Means of windows that divide volumes into `output_size` planes, rows and columns; None leaves a size as it is. The batch may be left out.
+
+    Shapes: [batch, channels, depth, height, width] -> [batch, channels, planes, rows, columns]
+
+    Raises:
+        ValueError: another number of axes, an empty volume, a size below 0, more than 3 sizes.
+        TypeError: no tensor, or a size that is no whole number.
+    """
+def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: _bool = False) -> Any:
+    """Largest elements of windows that divide sequences into `output_size` parts; with `return_indices` also where they are (int64).
+
+    Shapes: [batch, channels, length] -> [batch, channels, output_size]; the batch may be left out
+
+    Raises:
+        ValueError: another number of axes, an empty sequence, a size below 0.
+        TypeError: no tensor, or a size that is no whole number.
+    """
+def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: _bool = False) -> Any:
+    """Largest elements of windows that divide images into `output_size` rows and columns; with `return_indices` also where they are in their planes (int64).
+
+    Shapes: [batch, channels, height, width] -> [batch, channels, rows, columns]; the batch may be left out, and None leaves a size as it is
+
+    Raises:
+        ValueError: another number of axes, an empty image, a size below 0, more than 2 sizes.
+        TypeError: no tensor, or a size that is no whole number.
+    """
+def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: _bool = False) -> Any:
+    """Largest elements of windows that divide volumes into `output_size` planes, rows and columns; with `return_indices` also where they are (int64).
+
+    Shapes: [batch, channels, depth, height, width] -> [batch, channels, planes, rows, columns]; the batch may be left out, and None leaves a size as it is
+
+    Raises:
+        ValueError: another number of axes, an empty volume, a size below 0, more than 3 sizes.
+        TypeError: no tensor, or a size that is no whole number.
+    """
+def avg_pool1d(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = None, padding: _int | Sequence[_int] = 0, ceil_mode: _bool = False, count_include_pad: _bool = True) -> Tensor:
+    """The mean of each window of sequences; of int64 rounded towards zero.
+
+    Shapes: [batch, channels, length] -> [batch, channels, windows]; the batch may be left out
+
+    Raises:
+        ValueError: another number of axes, no channels, a window larger than the input, a padding of more than half a window, a size below 1.
+        TypeError: no tensor, or an input of another dtype.
+    """
+def avg_pool3d(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = None, padding: _int | Sequence[_int] = 0, ceil_mode: _bool = False, count_include_pad: _bool = True, divisor_override: _int | None = None) -> Tensor:
+    """The mean of each window of volumes; of int64 rounded towards zero.
+
+    Shapes: [batch, channels, depth, height, width] -> [batch, channels, planes, rows, columns]; the batch may be left out
+
+    Args:
+        divisor_override: what sums are divided by in place of the size of the window.
+
+    Raises:
+        ValueError: another number of axes, no channels, a window larger than the input, a padding of more than half a window, a size below 1, a divisor of 0.
+        TypeError: no tensor, or an input of another dtype.
+    """
+def fractional_max_pool2d(input: Tensor, kernel_size: _int | Sequence[_int], output_size: Any = None, output_ratio: Any = None, return_indices: _bool = False, _random_samples: Tensor | None = None) -> Any:
+    """The largest element of each window of images at random distances (Graham 2014); with `return_indices` also where it is in its plane (int64).
+
+    Shapes: [batch, channels, height, width] -> [batch, channels, rows, columns]; the batch may be left out
+
+    Args:
+        output_ratio: instead of a size, what rows and columns are multiplied by, between 0 and 1.
+
+    Raises:
+        ValueError: another number of axes, both a size and a ratio or neither, sizes and windows that do not fit.
+        TypeError: no tensor, or whole numbers as input.
+    """
+def fractional_max_pool3d(input: Tensor, kernel_size: _int | Sequence[_int], output_size: Any = None, output_ratio: Any = None, return_indices: _bool = False, _random_samples: Tensor | None = None) -> Any:
+    """The largest element of each window of volumes at random distances (Graham 2014); with `return_indices` also where it is (int64).
+
+    Shapes: [batch, channels, depth, height, width] -> [batch, channels, planes, rows, columns]; the batch may be left out
+
+    Args:
+        output_ratio: instead of a size, what planes, rows and columns are multiplied by, between 0 and 1.
+
+    Raises:
+        ValueError: another number of axes, both a size and a ratio or neither, sizes and windows that do not fit.
+        TypeError: no tensor, or whole numbers as input.
+    """
+def lp_pool1d(input: Tensor, norm_type: _float, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = None, ceil_mode: _bool = False) -> Tensor:
+    """`(sum of x^p)^(1 / p)` of each window of sequences, with p = `norm_type`; its gradient is 0 where the sum is 0.
+
+    Shapes: [batch, channels, length] -> [batch, channels, windows]; the batch may be left out
+
+    Raises:
+        ValueError: another number of axes, no channels, a window larger than the input, a size below 1, a `norm_type` of 0.
+        TypeError: no tensor, or whole numbers as input.
+    """
+def lp_pool2d(input: Tensor, norm_type: _float, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = None, ceil_mode: _bool = False) -> Tensor:
+    """`(sum of x^p)^(1 / p)` of each window of images, with p = `norm_type`; its gradient is 0 where the sum is 0.
+
+    Shapes: [batch, channels, height, width] -> [batch, channels, rows, columns]; the batch may be left out
+
+    Raises:
+        ValueError: another number of axes, no channels, a window larger than the input, a size below 1, a `norm_type` of 0.
+        TypeError: no tensor, or whole numbers as input.
+    """
+def lp_pool3d(input: Tensor, norm_type: _float, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = None, ceil_mode: _bool = False) -> Tensor:
+    """`(sum of x^p)^(1 / p)` of each window of volumes, with p = `norm_type`; its gradient is 0 where the sum is 0.
+
+    Shapes: [batch, channels, depth, height, width] -> [batch, channels, planes, rows, columns]; the batch may be left out
+
+    Raises:
+        ValueError: another number of axes, no channels, a window larger than the input, a size below 1, a `norm_type` of 0.
+        TypeError: no tensor, or whole numbers as input.
+    """
+def max_pool1d(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = None, padding: _int | Sequence[_int] = 0, dilation: _int | Sequence[_int] = 1, ceil_mode: _bool = False, return_indices: _bool = False) -> Any:
+    """The largest element of each window of sequences; with `return_indices` also where it is (int64).
+
+    Shapes: [batch, channels, length] -> [batch, channels, windows]; the batch may be left out
+
+    Raises:
+        ValueError: another number of axes, no channels, a window larger than the input, a padding of more than half a window, a size below 1.
+        TypeError: no tensor, or truth values as input.
+    """
+def max_pool3d(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = None, padding: _int | Sequence[_int] = 0, dilation: _int | Sequence[_int] = 1, ceil_mode: _bool = False, return_indices: _bool = False) -> Any:
+    """The largest element of each window of volumes; with `return_indices` also where it is in its volume (int64).
+
+    Shapes: [batch, channels, depth, height, width] -> [batch, channels, planes, rows, columns]; the batch may be left out
+
+    Raises:
+        ValueError: another number of axes, no channels, a window larger than the input, a padding of more than half a window, a size below 1.
+        TypeError: no tensor, or truth values as input.
+    """
+def max_unpool1d(input: Tensor, indices: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = None, padding: _int | Sequence[_int] = 0, output_size: Any = None) -> Tensor:
+    """Zeros with elements at the `indices` that `max_pool1d` found: the last of several that meet.
+
+    Shapes: [batch, channels, windows], indices likewise -> [batch, channels, length]; the batch may be left out
+
+    Args:
+        output_size: the size of the result, which must be nearer than a stride to what the window leads to.
+
+    Raises:
+        ValueError: another number of axes, indices of another shape, a size that cannot be.
+        IndexError: an index that is none of the result.
+        TypeError: no tensors, whole numbers as input, or indices that are none.
+    """
+def max_unpool2d(input: Tensor, indices: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = None, padding: _int | Sequence[_int] = 0, output_size: Any = None) -> Tensor:
+    """Zeros with elements at the `indices` that `max_pool2d` found: the last of several that meet.
+
+    Shapes: [batch, channels, rows, columns], indices likewise -> [batch, channels, height, width]; the batch may be left out
+
+    Args:
+        output_size: the size of the result, which must be nearer than a stride to what the window leads to.
+
+    Raises:
+        ValueError: another number of axes, indices of another shape, a size that cannot be.
+        IndexError: an index that is none of the result.
+        TypeError: no tensors, whole numbers as input, or indices that are none.
+    """
+def max_unpool3d(input: Tensor, indices: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = None, padding: _int | Sequence[_int] = 0, output_size: Any = None) -> Tensor:
+    """Zeros with elements at the `indices` that `max_pool3d` found: the last of several that meet.
+
+    Shapes: [batch, channels, planes, rows, columns], indices likewise -> [batch, channels, depth, height, width]; the batch may be left out
+
+    Args:
+        output_size: the size of the result, which must be nearer than a stride to what the window leads to.
+
+    Raises:
+        ValueError: another number of axes, indices of another shape, a size that cannot be.
+        IndexError: an index that is none of the result.
+        TypeError: no tensors, whole numbers as input, or indices that are none.
     """
 def softmax(input: Tensor, dim: _int | None = None, _stacklevel: _int = 3, dtype: Any = None, *, axis: _int | None = None) -> Tensor:
     """`e^x / sum(e^x)` along `dim`; axis is another name of it."""

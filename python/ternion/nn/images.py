@@ -1,4 +1,4 @@
-"""Layers of images and sequences: convolutions, pools, other sizes; those of `padding`, too. A single image or sequence may come without a batch."""
+"""Layers of sequences, images and volumes: convolutions, other sizes; those of `padding` and `pools`, too. A single one may come without a batch."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from . import functional as F
 from ._first_values import draw_weight_and_bias_again, weight_and_bias
 from ._images import _numbers
 from .module import Module
-from .padding import (
-    CircularPad1d, CircularPad2d, ConstantPad1d, ConstantPad2d, ReflectionPad1d, ReflectionPad2d, ReplicationPad1d, ReplicationPad2d,
-    ZeroPad1d, ZeroPad2d,
-)  # fmt: skip
+from .padding import *  # noqa: F401,F403
+from .padding import __all__ as _pads
+from .pools import *  # noqa: F401,F403
+from .pools import __all__ as _pools
 
 __all__ = [
-    "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveMaxPool1d", "AdaptiveMaxPool2d", "AvgPool1d", "AvgPool2d", "Conv1d", "Conv2d",
-    "ConvTranspose1d", "ConvTranspose2d", "Fold", "MaxPool1d", "MaxPool2d", "PixelShuffle", "PixelUnshuffle", "Unfold", "Upsample",
-    "UpsamplingBilinear2d", "UpsamplingNearest2d", "ZeroPad1d", "ZeroPad2d", "ConstantPad1d", "ConstantPad2d", "ReflectionPad1d",
-    "ReflectionPad2d", "ReplicationPad1d", "ReplicationPad2d", "CircularPad1d", "CircularPad2d",
+    "ChannelShuffle", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "Fold", "LocalResponseNorm", "PixelShuffle",
+    "PixelUnshuffle", "Unfold", "Upsample", "UpsamplingBilinear2d", "UpsamplingNearest2d",
 ]  # fmt: skip
+__all__ += _pads
+__all__ += _pools
 
 
 class _Conv(Module):
@@ -146,6 +146,32 @@ class Conv2d(_Conv):
         return self._convolved(F.conv2d, input)
 
 
+class Conv3d(_Conv):
+    """Windows of volumes, weighted: [batch, in_channels, depth, height, width] -> [batch, out_channels, planes, rows, columns].
+
+    Args:
+        padding: how much is put on all sides; or "valid" (nothing) or "same" (as many windows as places, of stride 1).
+        padding_mode: "zeros", "reflect", "replicate" or "circular".
+
+    Raises:
+        ValueError: groups that do not divide the channels, channels below 1, another padding or mode;
+            when called, other axes or channels, or a window larger than the input.
+        TypeError: settings that are no whole numbers; when called, no tensor, or truth values.
+    """
+
+    _axes = 3
+
+    def __init__(
+        self, in_channels: int, out_channels: int, kernel_size: int | Sequence[int], stride: int | Sequence[int] = 1,
+        padding: int | Sequence[int] | str = 0, dilation: int | Sequence[int] = 1, groups: int = 1, bias: bool = True,
+        padding_mode: str = "zeros", device: Any = None, dtype: Any = None,
+    ):  # fmt: skip
+        super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, device, dtype)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self._convolved(F.conv3d, input)
+
+
 class _Transposed(_Conv):
     _is_transposed = True
 
@@ -209,174 +235,25 @@ class ConvTranspose2d(_Transposed):
         return self._spread(F.conv_transpose2d, input, output_size)
 
 
-class _Pool(Module):
-    def __init__(self, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0):
-        self.kernel_size, self.stride, self.padding = kernel_size, kernel_size if stride is None else stride, padding
-
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
-
-
-class MaxPool2d(_Pool):
-    """The largest element of each window of images; with `return_indices` also where it is.
-
-    Shapes: [batch, channels, height, width] -> [batch, channels, rows, columns]; the batch may be left out
-
-    Raises:
-        ValueError: when called, another number of axes, a window larger than the input, or a padding of more than half a window.
-        TypeError: when called, no tensor, or whole numbers.
-    """
-
-    _function = staticmethod(F.max_pool2d)
-
-    def __init__(
-        self, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0,
-        dilation: int | Sequence[int] = 1, return_indices: bool = False, ceil_mode: bool = False,
-    ):  # fmt: skip
-        super().__init__(kernel_size, stride, padding)
-        self.dilation, self.return_indices, self.ceil_mode = dilation, return_indices, ceil_mode
-
-    def forward(self, input: Tensor) -> Any:
-        return self._function(input, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode, self.return_indices)
-
-    def extra_repr(self) -> str:
-        return f"{super().extra_repr()}, dilation={self.dilation}, ceil_mode={self.ceil_mode}"
-
-
-class MaxPool1d(MaxPool2d):
-    """The largest element of each window of sequences; with `return_indices` also where it is.
-
-    Shapes: [batch, channels, length] -> [batch, channels, windows]; the batch may be left out
-
-    Raises:
-        ValueError: when called, another number of axes, a window larger than the input, or a padding of more than half a window.
-        TypeError: when called, no tensor, or whole numbers.
-    """
-
-    _function = staticmethod(F.max_pool1d)
-
-
-class AvgPool2d(_Pool):
-    """The mean of each window of images.
-
-    Shapes: [batch, channels, height, width] -> [batch, channels, rows, columns]; the batch may be left out
+class ConvTranspose3d(_Transposed):
+    """What a convolution makes of its gradient: [batch, in_channels, depth, height, width] -> [batch, out_channels, planes, rows, columns].
 
     Args:
-        count_include_pad: whether padding counts in the means.
+        output_padding: how many places more the output has at its end.
 
     Raises:
-        ValueError: when called, another number of axes, a window larger than the input, a padding of more than half a window, or a `divisor_override`.
-        TypeError: when called, no tensor, or whole numbers.
+        ValueError: groups that do not divide the channels, another padding or mode; when called, other axes or channels, or an `output_size` that cannot be.
+        TypeError: settings that are no whole numbers; when called, no tensor, or truth values.
     """
 
-    def __init__(
-        self, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0,
-        ceil_mode: bool = False, count_include_pad: bool = True, divisor_override: int | None = None,
-    ):  # fmt: skip
-        super().__init__(kernel_size, stride, padding)
-        self.ceil_mode, self.count_include_pad, self.divisor_override = ceil_mode, count_include_pad, divisor_override
+    _axes = 3
 
-    def forward(self, input: Tensor) -> Tensor:
-        return F.avg_pool2d(
-            input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad, self.divisor_override
-        )
-
-
-class AvgPool1d(_Pool):
-    """The mean of each window of sequences.
-
-    Shapes: [batch, channels, length] -> [batch, channels, windows]; the batch may be left out
-
-    Raises:
-        ValueError: when called, another number of axes, a window larger than the input, or a padding of more than half a window.
-        TypeError: when called, no tensor, or whole numbers.
-    """
-
-    def __init__(
-        self, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0,
-        ceil_mode: bool = False, count_include_pad: bool = True,
-    ):  # fmt: skip
-        super().__init__(kernel_size, stride, padding)
-        self.ceil_mode, self.count_include_pad = ceil_mode, count_include_pad
-
-    def forward(self, input: Tensor) -> Tensor:
-        return F.avg_pool1d(input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad)
-
-
-class _Adaptive(Module):
-    _function: Any = None
-
-    def __init__(self, output_size: int | Sequence[int]):
-        self.output_size = output_size
-
-    def forward(self, input: Tensor) -> Tensor:
-        return self._function(input, self.output_size)
-
-    def extra_repr(self) -> str:
-        return f"output_size={self.output_size}"
-
-
-class AdaptiveAvgPool1d(_Adaptive):
-    """Means of windows that divide sequences into `output_size` parts.
-
-    Shapes: [batch, channels, length] -> [batch, channels, output_size]; the batch may be left out
-
-    Raises:
-        ValueError: when called, another number of axes, or a size below 1.
-        TypeError: when called, no tensor, or a size that is no whole number.
-    """
-
-    _function = staticmethod(F.adaptive_avg_pool1d)
-
-
-class AdaptiveAvgPool2d(_Adaptive):
-    """Means of windows that divide images into `output_size` rows and columns.
-
-    Shapes: [batch, channels, height, width] -> [batch, channels, rows, columns]; the batch may be left out
-
-    Raises:
-        ValueError: when called, another number of axes, or a size below 1.
-        TypeError: when called, no tensor, or a size that is no whole number.
-    """
-
-    _function = staticmethod(F.adaptive_avg_pool2d)
-
-
-class _AdaptiveMax(_Adaptive):
-    def __init__(self, output_size: int | Sequence[int], return_indices: bool = False):
-        if return_indices:
-            raise ValueError(f"{type(self).__name__}: return_indices=True, expected False: PyTorch alone has it")
-        super().__init__(output_size)
-
-
-class AdaptiveMaxPool1d(_AdaptiveMax):
-    """Largest elements of windows that divide sequences into `output_size` parts.
-
-    Shapes: [batch, channels, length] -> [batch, channels, output_size]; the batch may be left out
-
-    Raises:
-        ValueError: `return_indices`, which PyTorch alone has; when called, another number of axes, or a size below 1.
-        TypeError: when called, no tensor, or a size that is no whole number.
-    """
-
-    _function = staticmethod(F.adaptive_max_pool1d)
-
-
-class AdaptiveMaxPool2d(_AdaptiveMax):
-    """Largest elements of windows that divide images into `output_size` rows and columns.
-
-    Shapes: [batch, channels, height, width] -> [batch, channels, rows, columns]; the batch may be left out
-
-    Raises:
-        ValueError: `return_indices`, which PyTorch alone has; when called, another number of axes, or a size below 1.
-        TypeError: when called, no tensor, or a size that is no whole number.
-    """
-
-    _function = staticmethod(F.adaptive_max_pool2d)
+    def forward(self, input: Tensor, output_size: Any = None) -> Tensor:
+        return self._spread(F.conv_transpose3d, input, output_size)
 
 
 class Upsample(Module):
-    """Images of another size: [batch, channels, height, width] -> [batch, channels, rows, columns].
+    """Sequences, images or volumes of another size: [batch, channels, ..] -> the same with other sizes of the last axes.
 
     Args are those of `functional.interpolate`.
 
@@ -499,3 +376,38 @@ class Fold(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         return F.fold(input, self.output_size, self.kernel_size, self.dilation, self.padding, self.stride)
+
+
+class ChannelShuffle(Module):
+    """The channels of groups in turn: [batch, channels, ..] -> the same.
+
+    Raises:
+        ValueError: when called, fewer than 3 axes, or groups that do not divide the channels.
+    """
+
+    def __init__(self, groups: int):
+        self.groups = groups
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.channel_shuffle(input, self.groups)
+
+    def extra_repr(self) -> str:
+        return f"groups={self.groups}"
+
+
+class LocalResponseNorm(Module):
+    """Elements divided by the activity of `size` neighboring channels: [batch, channels, ..] -> the same.
+
+    Raises:
+        ValueError: when called, fewer than 3 axes, or a size below 1.
+        TypeError: when called, no tensor, or whole numbers.
+    """
+
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0):
+        self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
+
+    def extra_repr(self) -> str:
+        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"

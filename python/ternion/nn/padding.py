@@ -1,4 +1,4 @@
-"""Layers that put something around images and sequences."""
+"""Layers that put something around sequences, images and volumes."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from . import functional as F
 from .module import Module
 
 __all__ = [
-    "CircularPad1d", "CircularPad2d", "ConstantPad1d", "ConstantPad2d", "ReflectionPad1d", "ReflectionPad2d", "ReplicationPad1d",
-    "ReplicationPad2d", "ZeroPad1d", "ZeroPad2d",
+    "CircularPad1d", "CircularPad2d", "CircularPad3d", "ConstantPad1d", "ConstantPad2d", "ConstantPad3d", "ReflectionPad1d", "ReflectionPad2d",
+    "ReflectionPad3d", "ReplicationPad1d", "ReplicationPad2d", "ReplicationPad3d", "ZeroPad1d", "ZeroPad2d", "ZeroPad3d",
 ]  # fmt: skip
 
 
@@ -91,7 +91,7 @@ class ReflectionPad1d(_Pad):
     Shapes: [.., length] -> [.., length + before + behind]
 
     Raises:
-        ValueError: neither one amount nor two; when called, amounts below 0 or not below the length.
+        ValueError: neither one amount nor two; when called, amounts not below the length.
     """
 
     _axes, _mode = 1, "reflect"
@@ -103,7 +103,7 @@ class ReflectionPad2d(_Pad):
     Shapes: [.., height, width] -> [.., height + above + below, width + left + right]; `padding` is (left, right, above, below) or one amount
 
     Raises:
-        ValueError: neither one amount nor four; when called, amounts below 0 or not below the size.
+        ValueError: neither one amount nor four; when called, amounts not below the size.
     """
 
     _axes, _mode = 2, "reflect"
@@ -115,7 +115,7 @@ class ReplicationPad1d(_Pad):
     Shapes: [.., length] -> [.., length + before + behind]
 
     Raises:
-        ValueError: neither one amount nor two; when called, amounts below 0.
+        ValueError: neither one amount nor two; when called, more cut off (by negative amounts) than there is.
     """
 
     _axes, _mode = 1, "replicate"
@@ -127,7 +127,7 @@ class ReplicationPad2d(_Pad):
     Shapes: [.., height, width] -> [.., height + above + below, width + left + right]; `padding` is (left, right, above, below) or one amount
 
     Raises:
-        ValueError: neither one amount nor four; when called, amounts below 0.
+        ValueError: neither one amount nor four; when called, more cut off (by negative amounts) than there is.
     """
 
     _axes, _mode = 2, "replicate"
@@ -139,7 +139,7 @@ class CircularPad1d(_Pad):
     Shapes: [.., length] -> [.., length + before + behind]
 
     Raises:
-        ValueError: neither one amount nor two; when called, amounts below 0 or above the length.
+        ValueError: neither one amount nor two; when called, amounts above the length.
     """
 
     _axes, _mode = 1, "circular"
@@ -151,7 +151,67 @@ class CircularPad2d(_Pad):
     Shapes: [.., height, width] -> [.., height + above + below, width + left + right]; `padding` is (left, right, above, below) or one amount
 
     Raises:
-        ValueError: neither one amount nor four; when called, amounts below 0 or above the size.
+        ValueError: neither one amount nor four; when called, amounts above the size.
     """
 
     _axes, _mode = 2, "circular"
+
+
+class ConstantPad3d(ConstantPad1d):
+    """One value around volumes.
+
+    Shapes: [.., depth, height, width] -> each longer by its amounts; `padding` is (left, right, above, below, front, back) or one amount
+
+    Raises:
+        ValueError: neither one amount nor six; when called, more cut off (by negative amounts) than there is.
+    """
+
+    _axes = 3
+
+
+class ZeroPad3d(_Pad):
+    """Zeros around volumes.
+
+    Shapes: [.., depth, height, width] -> each longer by its amounts; `padding` is (left, right, above, below, front, back) or one amount
+
+    Raises:
+        ValueError: neither one amount nor six; when called, more cut off (by negative amounts) than there is.
+    """
+
+    _axes = 3
+
+
+class ReflectionPad3d(_Pad):
+    """Volumes reflected on all sides, without their outermost elements.
+
+    Shapes: [.., depth, height, width] -> each longer by its amounts; `padding` is (left, right, above, below, front, back) or one amount
+
+    Raises:
+        ValueError: neither one amount nor six; when called, amounts not below the size.
+    """
+
+    _axes, _mode = 3, "reflect"
+
+
+class ReplicationPad3d(_Pad):
+    """The outermost elements of volumes on all sides.
+
+    Shapes: [.., depth, height, width] -> each longer by its amounts; `padding` is (left, right, above, below, front, back) or one amount
+
+    Raises:
+        ValueError: neither one amount nor six; when called, more cut off (by negative amounts) than there is.
+    """
+
+    _axes, _mode = 3, "replicate"
+
+
+class CircularPad3d(_Pad):
+    """What is at one side of volumes beside the other.
+
+    Shapes: [.., depth, height, width] -> each longer by its amounts; `padding` is (left, right, above, below, front, back) or one amount
+
+    Raises:
+        ValueError: neither one amount nor six; when called, amounts above the size.
+    """
+
+    _axes, _mode = 3, "circular"

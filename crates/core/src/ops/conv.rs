@@ -161,12 +161,7 @@ impl Rule for Im2col {
     fn infer(&self, inputs: &[Meta<'_>]) -> Result<Outputs> {
         check::count("im2col", inputs, 1)?;
         check::float("im2col", "input", &inputs[0])?;
-        let [batch, channels, height, width] = inputs[0].shape().to_array("im2col")?;
-        let [oh, ow] = self.window.output_size("im2col", [height, width])?;
-        let [kh, kw] = self.window.kernel;
-        let shape =
-            Shape::new(&[batch, channels.saturating_mul(kh).saturating_mul(kw), oh.saturating_mul(ow)])?;
-        Ok(Outputs::from_buf([Output::fresh(shape, inputs[0].dtype)]))
+        Ok(Outputs::from_buf([Output::fresh(self.output_shape(&inputs[0])?, inputs[0].dtype)]))
     }
     fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
         let patches = self.window.views(&inputs[0], 0.0)?;
@@ -181,6 +176,15 @@ impl Rule for Im2col {
         let [_, _, height, width] = context.shape(0).to_array("im2col")?;
         let adjoint = Col2im { window: self.window, size: [height, width] };
         linear_grad(grad_outputs, |dy| apply_one(adjoint.clone(), &[dy]))
+    }
+}
+
+impl Im2col {
+    pub(crate) fn output_shape(&self, x: &Meta<'_>) -> Result<Shape> {
+        let [batch, channels, height, width] = x.shape().to_array("im2col")?;
+        let [oh, ow] = self.window.output_size("im2col", [height, width])?;
+        let [kh, kw] = self.window.kernel;
+        Shape::new(&[batch, channels.saturating_mul(kh).saturating_mul(kw), oh.saturating_mul(ow)])
     }
 }
 
@@ -248,23 +252,9 @@ impl Rule for Conv2d {
         "conv2d"
     }
     fn infer(&self, inputs: &[Meta<'_>]) -> Result<Outputs> {
-        let name = "conv2d";
-        check::count(name, inputs, 2 + usize::from(self.bias))?;
-        check::float(name, "input", &inputs[0])?;
-        for meta in &inputs[1..] {
-            check::same_dtype(name, &inputs[0], meta)?;
-        }
-        let [batch, channels, height, width] = inputs[0].shape().to_array(name)?;
-        let [out_channels, _, _, _] = inputs[1].shape().to_array(name)?;
-        let per_group = divisible(name, channels, self.config.groups)?;
-        divisible(name, out_channels, self.config.groups)?;
-        let [kh, kw] = self.config.window.kernel;
-        check::shape(name, "weight", &inputs[1], Shape::new(&[out_channels, per_group, kh, kw])?)?;
-        if self.bias {
-            check::shape(name, "bias", &inputs[2], Shape::unchecked(&[out_channels]))?;
-        }
-        let [oh, ow] = self.config.window.output_size(name, [height, width])?;
-        Ok(Outputs::from_buf([Output::fresh(Shape::new(&[batch, out_channels, oh, ow])?, inputs[0].dtype)]))
+        check::count("conv2d", inputs, 2 + usize::from(self.bias))?;
+        check::float("conv2d", "input", &inputs[0])?;
+        Ok(Outputs::from_buf([Output::fresh(self.output_shape(inputs)?, inputs[0].dtype)]))
     }
     /// One matrix product for each image and group: weight `[out, patch]` x patches `[patch, oh * ow]`.
     fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
@@ -303,6 +293,26 @@ impl Rule for Conv2d {
     }
 }
 
+impl Conv2d {
+    pub(crate) fn output_shape(&self, inputs: &[Meta<'_>]) -> Result<Shape> {
+        let name = "conv2d";
+        for meta in &inputs[1..] {
+            check::same_dtype(name, &inputs[0], meta)?;
+        }
+        let [batch, channels, height, width] = inputs[0].shape().to_array(name)?;
+        let [out_channels, _, _, _] = inputs[1].shape().to_array(name)?;
+        let per_group = divisible(name, channels, self.config.groups)?;
+        divisible(name, out_channels, self.config.groups)?;
+        let [kh, kw] = self.config.window.kernel;
+        check::shape(name, "weight", &inputs[1], Shape::new(&[out_channels, per_group, kh, kw])?)?;
+        if self.bias {
+            check::shape(name, "bias", &inputs[2], Shape::unchecked(&[out_channels]))?;
+        }
+        let [oh, ow] = self.config.window.output_size(name, [height, width])?;
+        Shape::new(&[batch, out_channels, oh, ow])
+    }
+}
+
 /// How many elements of patches are laid out at once: at 4 bytes each 2 GiB, and fewer than an op of a GPU takes. Tests ask for fewer.
 #[doc(hidden)]
 pub static MOST_PATCHES: AtomicUsize = AtomicUsize::new(1 << 29);
@@ -334,7 +344,7 @@ impl ConvConfig {
     }
 
     /// Weights `[out, in / groups, kh, kw]` as matrices `[groups, out / groups, patch]`.
-    fn by_group(&self, weight: &Tensor) -> Result<Tensor> {
+    pub(crate) fn by_group(&self, weight: &Tensor) -> Result<Tensor> {
         let [out_channels, per_group, kh, kw] = weight.sizes()?;
         weight.reshape([self.groups, out_channels / self.groups, per_group * kh * kw])
     }
@@ -382,7 +392,7 @@ impl ConvConfig {
     }
 
     /// Outputs `[batch, out, oh, ow]` as matrices `[batch, groups, out / groups, oh * ow]`.
-    fn outputs_by_group(&self, dy: &Tensor) -> Result<Tensor> {
+    pub(crate) fn outputs_by_group(&self, dy: &Tensor) -> Result<Tensor> {
         let [batch, out_channels, oh, ow] = dy.sizes()?;
         dy.reshape([batch, self.groups, out_channels / self.groups, oh * ow])
     }

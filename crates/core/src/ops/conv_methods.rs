@@ -1,12 +1,14 @@
 //! The convolutions that users call. The ops are in `conv`.
 
 use super::conv::{Col2im, Conv2d, Conv2dGradInput, ConvConfig, Im2col, Window, divisible};
-use crate::Shape;
 use crate::dispatch::apply_one;
+use crate::dtype::Scalar;
 use crate::error::{Error, Result};
+use crate::functions::convolutions::{conv2d_of_integers, transposed_of_integers};
 use crate::op::check;
 use crate::precision;
 use crate::tensor::Tensor;
+use crate::{DType, Shape};
 
 /// How a [`conv2d`](Tensor::conv2d) slides: `[height, width]` each. The default touches every pixel once and pads nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,16 +84,23 @@ impl Conv1dOptions {
     }
 }
 
-/// One floating dtype.
-fn check_operands(op: &'static str, x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<()> {
-    check::float(op, "input", &x.meta())?;
+/// One dtype of numbers.
+pub(crate) fn check_operands(
+    op: &'static str,
+    x: &Tensor,
+    weight: &Tensor,
+    bias: Option<&Tensor>,
+) -> Result<()> {
+    if x.dtype() == DType::Bool {
+        return Err(Error::dtype(op, "input", DType::Bool, "a number"));
+    }
     for tensor in [Some(weight), bias].into_iter().flatten() {
         check::same_dtype(op, &x.meta(), &tensor.meta())?;
     }
     Ok(())
 }
 
-fn check_bias(op: &'static str, bias: Option<&Tensor>, out_channels: usize) -> Result<()> {
+pub(crate) fn check_bias(op: &'static str, bias: Option<&Tensor>, out_channels: usize) -> Result<()> {
     match bias {
         Some(bias) => check::shape(op, "bias", &bias.meta(), Shape::new(&[out_channels])?),
         None => Ok(()),
@@ -126,7 +135,7 @@ impl Default for ConvTranspose2dOptions {
 }
 
 impl Tensor {
-    /// Cross-correlation over two axes, as PyTorch's: `y[n, o, ..] = bias[o] + sum x[n, c, ..] * weight[o, c, ..]`.
+    /// Cross-correlation over two axes, as PyTorch's: `y[n, o, ..] = bias[o] + sum x[n, c, ..] * weight[o, c, ..]`. Integers wrap.
     ///
     /// # Shapes
     /// `[batch, channels, height, width]`, weight `[out_channels, channels / groups, kh, kw]`, bias `[out_channels]` give
@@ -137,6 +146,9 @@ impl Tensor {
     pub fn conv2d(&self, weight: &Tensor, bias: Option<&Tensor>, options: Conv2dOptions) -> Result<Tensor> {
         let [_, _, kh, kw] = weight.shape().to_array("conv2d")?;
         let op = Conv2d { config: options.config([kh, kw]), bias: bias.is_some() };
+        if !self.dtype().is_float() {
+            return conv2d_of_integers(&op, self, weight, bias);
+        }
         match bias {
             Some(bias) => apply_one(op, &[self, weight, bias]),
             None => apply_one(op, &[self, weight]),
@@ -218,7 +230,9 @@ impl Tensor {
         let ConvTranspose2dOptions { stride, padding, dilation, groups, .. } = options;
         let window = Window { kernel: [kh, kw], stride, padding, dilation };
         let config = ConvConfig { window, groups, tf32: false };
-        let y = if (0..2).all(|axis| options.output_padding[axis] < stride[axis]) {
+        let y = if !self.dtype().is_float() {
+            transposed_of_integers(self, weight, &config, size)?
+        } else if (0..2).all(|axis| options.output_padding[axis] < stride[axis]) {
             apply_one(Conv2dGradInput { config, size }, &[weight, self])?
         } else {
             uncropped(self, weight, config, size)?
@@ -233,9 +247,13 @@ impl Tensor {
     /// `[batch, channels, height, width]` to `[batch, channels * kh * kw, oh * ow]`.
     ///
     /// # Errors
-    /// Another rank, a dtype that is not floating, a window larger than the padded image.
+    /// Another rank, a window larger than the padded image.
     pub fn im2col(&self, window: Window) -> Result<Tensor> {
-        apply_one(Im2col { window }, &[self])
+        if self.dtype().is_float() {
+            return apply_one(Im2col { window }, &[self]);
+        }
+        let shape = Im2col { window }.output_shape(&self.meta())?;
+        patches(self, &window)?.reshape(shape)
     }
 
     /// Columns added up to images of `size`: the adjoint of [`im2col`](Tensor::im2col) (PyTorch's `fold`).
@@ -248,6 +266,12 @@ impl Tensor {
     pub fn col2im(&self, window: Window, size: [usize; 2]) -> Result<Tensor> {
         apply_one(Col2im { window, size }, &[self])
     }
+}
+
+/// Every window of images, `[batch, channels, kh, kw, oh, ow]`, laid out.
+pub(crate) fn patches(x: &Tensor, window: &Window) -> Result<Tensor> {
+    let nothing: Scalar = if x.dtype() == DType::Bool { false.into() } else { 0.into() };
+    window.views(x, nothing)?.permute([0, 1, 4, 5, 2, 3])?.contiguous()
 }
 
 /// Height and width of a transposed convolution's output.

@@ -4,7 +4,8 @@ use super::linear::bias_default;
 use crate::init::Init;
 use crate::module::{Forward, Module, Param, in_layer};
 use ternion_core::{
-    Conv1dOptions, Conv2dOptions, ConvTranspose2dOptions, DType, Device, Error, Result, Tensor,
+    Conv1dOptions, Conv2dOptions, Conv3dOptions, ConvTranspose1dOptions, ConvTranspose2dOptions,
+    ConvTranspose3dOptions, DType, Device, Error, Result, Tensor,
 };
 
 /// A layer and its configuration: names, options, shape of the weight, fan-in.
@@ -65,6 +66,84 @@ convolution! {
 convolution! {
     /// The transposed convolution over two axes, as PyTorch's `nn.ConvTranspose2d`: weight `[in, out / groups, kh, kw]`, bias `[out]`.
     ConvTranspose2d, ConvTranspose2dConfig, ConvTranspose2dOptions, "[in, out / groups, kh, kw]", "out / groups * kh * kw"
+}
+
+convolution! {
+    /// Cross-correlation over three axes, as PyTorch's `nn.Conv3d`: weight `[out, in / groups, kd, kh, kw]`, bias `[out]`.
+    Conv3d, Conv3dConfig, Conv3dOptions, "[out, in / groups, kd, kh, kw]", "in / groups * kd * kh * kw"
+}
+
+convolution! {
+    /// The transposed convolution over one axis, as PyTorch's `nn.ConvTranspose1d`: weight `[in, out / groups, kernel]`, bias `[out]`.
+    ConvTranspose1d, ConvTranspose1dConfig, ConvTranspose1dOptions, "[in, out / groups, kernel]", "out / groups * kernel"
+}
+
+convolution! {
+    /// The transposed convolution over three axes, as PyTorch's `nn.ConvTranspose3d`: weight `[in, out / groups, kd, kh, kw]`, bias `[out]`.
+    ConvTranspose3d, ConvTranspose3dConfig, ConvTranspose3dOptions, "[in, out / groups, kd, kh, kw]", "out / groups * kd * kh * kw"
+}
+
+/// How the layers of the three are made and called: kernel, the channels of the weight, the shapes.
+macro_rules! layer {
+    ($name:ident, $config:ident, $op:ident, $kernel:ty, $windows:literal, |$inputs:ident, $outputs:ident, $groups:ident| $channels:expr, $shapes:literal) => {
+        impl $name {
+            #[doc = concat!("From `inputs` to `outputs` channels by windows of `kernel` ", $windows, ", with PyTorch's defaults.")]
+            ///
+            /// # Errors
+            /// No memory.
+            pub fn new(inputs: usize, outputs: usize, kernel: $kernel, device: &Device) -> Result<$name> {
+                $name::with_config([inputs, outputs], kernel, $config::default(), device)
+            }
+
+            #[doc = concat!("From `inputs` to `outputs` channels by windows of `kernel` ", $windows, ".")]
+            ///
+            /// # Errors
+            /// Channels that are no multiple of the groups, a dtype that is not floating, no memory.
+            pub fn with_config(
+                [$inputs, $outputs]: [usize; 2],
+                kernel: $kernel,
+                config: $config,
+                device: &Device,
+            ) -> Result<$name> {
+                let $config { options, bias, dtype, weight_init, bias_init } = config;
+                let $groups = options.groups;
+                check_groups(stringify!($op), [$inputs, $outputs], $groups)?;
+                let channels: [usize; 2] = $channels;
+                let shape = [&channels[..], &kernel[..]].concat();
+                let inits = (weight_init, bias_init);
+                let (weight, bias) = parameters(&shape, bias.then_some($outputs), inits, dtype, device)?;
+                Ok($name { weight, bias, options })
+            }
+        }
+
+        impl Forward for $name {
+            /// # Shapes
+            #[doc = $shapes]
+            fn forward(&self, input: &Tensor) -> Result<Tensor> {
+                let bias = self.bias.as_ref().map(Param::tensor);
+                let compute = || input.$op(&self.weight.tensor(), bias.as_ref(), self.options);
+                in_layer(self, stringify!($name), compute)
+            }
+        }
+    };
+}
+
+layer! {
+    Conv3d, Conv3dConfig, conv3d, [usize; 3], "`[depth, height, width]`",
+    |inputs, outputs, groups| [outputs, inputs / groups],
+    "`[batch, in, depth, height, width] -> [batch, out, od, oh, ow]`"
+}
+
+layer! {
+    ConvTranspose1d, ConvTranspose1dConfig, conv_transpose1d, [usize; 1], "elements",
+    |inputs, outputs, groups| [inputs, outputs / groups],
+    "`[batch, in, length] -> [batch, out, out_length]`"
+}
+
+layer! {
+    ConvTranspose3d, ConvTranspose3dConfig, conv_transpose3d, [usize; 3], "`[depth, height, width]`",
+    |inputs, outputs, groups| [inputs, outputs / groups],
+    "`[batch, in, depth, height, width] -> [batch, out, od, oh, ow]`"
 }
 
 /// Weight and bias of a convolution: the weight has this shape, all of whose axes but the first make the fan-in.

@@ -3,6 +3,7 @@
 mod activation;
 mod attention;
 mod batch_norm;
+mod channels;
 mod conv;
 mod dropout;
 mod embedding;
@@ -23,7 +24,11 @@ pub use activation::{
 };
 pub use attention::{KeyValueCache, MultiHeadAttention, MultiHeadAttentionConfig, Seen};
 pub use batch_norm::{BatchNorm1d, BatchNorm2d, BatchNormConfig};
-pub use conv::{Conv1d, Conv1dConfig, Conv2d, Conv2dConfig, ConvTranspose2d, ConvTranspose2dConfig};
+pub use channels::{ChannelShuffle, LocalResponseNorm, PixelShuffle, PixelUnshuffle};
+pub use conv::{
+    Conv1d, Conv1dConfig, Conv2d, Conv2dConfig, Conv3d, Conv3dConfig, ConvTranspose1d, ConvTranspose1dConfig,
+    ConvTranspose2d, ConvTranspose2dConfig, ConvTranspose3d, ConvTranspose3dConfig,
+};
 pub use dropout::{AlphaDropout, Dropout, DropoutConfig, FeatureAlphaDropout};
 pub use embedding::{Embedding, EmbeddingBag, EmbeddingConfig};
 pub use feed_forward::{FeedForward, FeedForwardConfig, FeedForwardForm};
@@ -31,7 +36,10 @@ pub use flatten::{Flatten, Identity};
 pub use in_precision::InPrecision;
 pub use linear::{Linear, LinearConfig};
 pub use norm::{GroupNorm, GroupNormConfig, LayerNorm, LayerNormConfig, RMSNorm, RMSNormConfig};
-pub use pool::{AdaptiveAvgPool2d, AvgPool2d, MaxPool2d};
+pub use pool::{
+    AdaptiveAvgPool1d, AdaptiveAvgPool2d, AdaptiveAvgPool3d, AdaptiveMaxPool1d, AdaptiveMaxPool2d,
+    AdaptiveMaxPool3d, AvgPool1d, AvgPool2d, AvgPool3d, MaxPool1d, MaxPool2d, MaxPool3d,
+};
 pub use recurrent::{GRU, LSTM, RecurrentConfig};
 pub use sequential::Sequential;
 pub use transformer::{NormForm, TransformerBlock, TransformerBlockConfig};

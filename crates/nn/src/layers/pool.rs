@@ -31,7 +31,7 @@ impl Forward for MaxPool2d {
     }
 }
 
-/// The mean of each window, as PyTorch's `nn.AvgPool2d`; its setting `divisor_override` is not there.
+/// The mean of each window, as PyTorch's `nn.AvgPool2d`.
 #[derive(Module, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AvgPool2d {
     /// Window, stride, padding and rounding: the layer's configuration.
@@ -79,4 +79,94 @@ impl Forward for AdaptiveAvgPool2d {
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
         in_layer(self, "AdaptiveAvgPool2d", || input.adaptive_avg_pool2d(self.size))
     }
+}
+
+/// Pools over one and three axes: documentation, what computes them, their windows.
+macro_rules! pools {
+    ($($(#[$doc:meta])* $name:ident, $op:ident, $axes:literal, $shapes:literal;)*) => {$(
+        $(#[$doc])*
+        #[derive(Module, Clone, Copy, Debug, PartialEq, Eq)]
+        pub struct $name {
+            /// Window, stride, padding and rounding: the layer's configuration.
+            #[module(skip)]
+            pub options: PoolOptions<$axes>,
+        }
+
+        impl $name {
+            /// Windows of `kernel` elements along each axis, side by side, with PyTorch's defaults.
+            pub fn new(kernel: usize) -> $name {
+                $name::with_options(PoolOptions::new([kernel; $axes]))
+            }
+
+            /// Windows of any size, stride and padding.
+            pub fn with_options(options: PoolOptions<$axes>) -> $name {
+                $name { options }
+            }
+        }
+
+        impl Forward for $name {
+            /// # Shapes
+            #[doc = $shapes]
+            fn forward(&self, input: &Tensor) -> Result<Tensor> {
+                in_layer(self, stringify!($name), || input.$op(self.options))
+            }
+        }
+    )*};
+}
+
+pools! {
+    /// The largest element of each window, as PyTorch's `nn.MaxPool1d`.
+    MaxPool1d, max_pool1d, 1, "`[batch, channels, length] -> [batch, channels, windows]`";
+    /// The largest element of each window, as PyTorch's `nn.MaxPool3d`.
+    MaxPool3d, max_pool3d, 3, "`[batch, channels, depth, height, width] -> [batch, channels, od, oh, ow]`";
+    /// The mean of each window, as PyTorch's `nn.AvgPool1d`.
+    AvgPool1d, avg_pool1d, 1, "`[batch, channels, length] -> [batch, channels, windows]`";
+    /// The mean of each window, as PyTorch's `nn.AvgPool3d`.
+    AvgPool3d, avg_pool3d, 3, "`[batch, channels, depth, height, width] -> [batch, channels, od, oh, ow]`";
+}
+
+/// Pools whose windows follow from the size of the output.
+macro_rules! adaptive {
+    ($($(#[$doc:meta])* $name:ident, $axes:literal, |$input:ident, $size:ident| $compute:expr, $shapes:literal;)*) => {$(
+        $(#[$doc])*
+        #[derive(Module, Clone, Copy, Debug, PartialEq, Eq)]
+        pub struct $name {
+            /// The size of the output.
+            pub size: [usize; $axes],
+        }
+
+        impl $name {
+            /// To outputs of `size`.
+            pub fn new(size: [usize; $axes]) -> $name {
+                $name { size }
+            }
+        }
+
+        impl Forward for $name {
+            /// # Shapes
+            #[doc = $shapes]
+            fn forward(&self, $input: &Tensor) -> Result<Tensor> {
+                let $size = self.size;
+                in_layer(self, stringify!($name), || $compute)
+            }
+        }
+    )*};
+}
+
+adaptive! {
+    /// Means of windows that divide sequences into `size` parts, as PyTorch's `nn.AdaptiveAvgPool1d`.
+    AdaptiveAvgPool1d, 1, |input, size| input.adaptive_avg_pool1d(size),
+    "`[batch, channels, length] -> [batch, channels, size]`";
+    /// Means of windows that divide volumes into `size` planes, rows and columns, as PyTorch's `nn.AdaptiveAvgPool3d`.
+    AdaptiveAvgPool3d, 3, |input, size| input.adaptive_avg_pool3d(size),
+    "`[batch, channels, depth, height, width] -> [batch, channels, *size]`";
+    /// Largest elements of windows that divide sequences into `size` parts, as PyTorch's `nn.AdaptiveMaxPool1d`.
+    AdaptiveMaxPool1d, 1, |input, size| Ok(input.adaptive_max_pool1d(size)?.0),
+    "`[batch, channels, length] -> [batch, channels, size]`";
+    /// Largest elements of windows that divide images into `size` rows and columns, as PyTorch's `nn.AdaptiveMaxPool2d`.
+    AdaptiveMaxPool2d, 2, |input, size| Ok(input.adaptive_max_pool2d(size)?.0),
+    "`[batch, channels, height, width] -> [batch, channels, *size]`";
+    /// Largest elements of windows that divide volumes into `size` planes, rows and columns, as PyTorch's `nn.AdaptiveMaxPool3d`.
+    AdaptiveMaxPool3d, 3, |input, size| Ok(input.adaptive_max_pool3d(size)?.0),
+    "`[batch, channels, depth, height, width] -> [batch, channels, *size]`";
 }

@@ -1,7 +1,7 @@
 //! Images of another size.
 
 use crate::module::{Forward, Module, in_layer};
-use ternion_core::{DType, Device, Error, Result, Tensor};
+use ternion_core::{InterpolateMode, InterpolateSize, Result, Tensor};
 
 /// How [`Upsample`] finds the elements of an image of another size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -15,9 +15,18 @@ pub enum UpsampleMode {
         /// Whether the first and last elements of the input are those of the output.
         align_corners: bool,
     },
+    /// The element under the centre: `floor((i + 0.5) * inputs / outputs)`, or, of a factor, `floor((i + 0.5) / factor)`.
+    NearestExact,
+    /// The cubic convolution of the sixteen around the place, as PyTorch's "bicubic".
+    Bicubic {
+        /// Whether the first and last elements of the input are those of the output.
+        align_corners: bool,
+    },
+    /// The means of windows that divide the image into as many rows and columns.
+    Area,
 }
 
-/// Images of another size, larger or smaller, as PyTorch's `nn.Upsample` of two axes: by `size` or by `scale_factor`, with `recompute_scale_factor` unset.
+/// Images of another size, larger or smaller, as PyTorch's `nn.Upsample` of two axes ([`Tensor::interpolate`] takes one to three): by `size` or by `scale_factor`, with `recompute_scale_factor` unset.
 ///
 /// Its public fields are its settings: `Upsample { size: UpsampleSize::Times([1.5, 2.0]), mode: UpsampleMode::default() }`.
 #[derive(Module, Clone, Copy, Debug, PartialEq)]
@@ -61,100 +70,18 @@ impl Upsample {
     }
 
     fn resize(&self, input: &Tensor) -> Result<Tensor> {
-        let [_, _, height, width] = input.shape().to_array("upsample")?;
-        let [rows, columns] = match self.size {
-            UpsampleSize::To([rows, columns]) => [Resized::to(height, rows), Resized::to(width, columns)],
-            UpsampleSize::Times([down, across]) => {
-                [Resized::times(height, down)?, Resized::times(width, across)?]
-            }
+        let mode = match self.mode {
+            UpsampleMode::Nearest => InterpolateMode::Nearest,
+            UpsampleMode::NearestExact => InterpolateMode::NearestExact,
+            UpsampleMode::Bilinear { align_corners } => InterpolateMode::Linear { align_corners },
+            UpsampleMode::Bicubic { align_corners } => InterpolateMode::Cubic { align_corners },
+            UpsampleMode::Area => InterpolateMode::Area,
         };
-        if [height, width, rows.outputs, columns.outputs].contains(&0) {
-            let detail = format!("an image of {height} x {width} to {} x {}", rows.outputs, columns.outputs);
-            return Err(Error::invalid("upsample", detail));
-        }
-        along(&along(input, 2, rows, self.mode)?, 3, columns, self.mode)
-    }
-}
-
-/// An axis with as many elements as it has, and as it shall have.
-#[derive(Clone, Copy)]
-struct Resized {
-    inputs: usize,
-    outputs: usize,
-    /// From one element of the output to the next, in elements of the input, where corners are not aligned.
-    distance: f64,
-}
-
-impl Resized {
-    fn to(inputs: usize, outputs: usize) -> Resized {
-        Resized { inputs, outputs, distance: inputs as f64 / outputs as f64 }
-    }
-
-    fn times(inputs: usize, factor: f64) -> Result<Resized> {
-        if !factor.is_finite() || factor <= 0.0 {
-            let detail = format!("a factor of {factor}, expected a finite number above 0");
-            return Err(Error::invalid("upsample", detail));
-        }
-        // A product beyond all sizes becomes the largest one, for which there is no memory.
-        let outputs = (inputs as f64 * factor) as usize;
-        Ok(Resized { inputs, outputs, distance: factor.recip() })
-    }
-}
-
-/// The elements of the output along `axis`.
-fn along(input: &Tensor, axis: usize, resized: Resized, mode: UpsampleMode) -> Result<Tensor> {
-    let Resized { inputs, outputs, distance } = resized;
-    if inputs == outputs {
-        return Ok(input.clone());
-    }
-    match mode {
-        UpsampleMode::Nearest => {
-            // In f32 whatever the image is, as in PyTorch: a place that rounding moves is another element.
-            let distance = if outputs == 2 * inputs { 0.5 } else { f64::from(distance as f32) };
-            let places = numbers(outputs, DType::F32, input.device())?.mul_scalar(distance)?;
-            input.index_select(axis, &whole(&places, inputs)?)
-        }
-        UpsampleMode::Bilinear { align_corners } => {
-            // Of halves in f32, of f64 in f64.
-            let dtype = input.dtype().accumulator();
-            between(input, axis, &places(resized, align_corners, dtype, input.device())?)
+        match &self.size {
+            UpsampleSize::To(size) => input.interpolate(InterpolateSize::To(size), mode),
+            UpsampleSize::Times(factors) => input.interpolate(InterpolateSize::Times(factors), mode),
         }
     }
-}
-
-/// 0, 1, 2 and so on. Places are computed on the device: nothing is uploaded, so that a recorded step holds them, too.
-fn numbers(count: usize, dtype: DType, device: &Device) -> Result<Tensor> {
-    Tensor::arange(0, count as f64, 1, dtype, device)
-}
-
-/// Places rounded down, as indices of `inputs` elements.
-fn whole(places: &Tensor, inputs: usize) -> Result<Tensor> {
-    places.floor()?.minimum_scalar((inputs - 1) as f64)?.to_dtype(DType::I32)
-}
-
-/// Where the elements of the output lie among those of the input.
-fn places(resized: Resized, align_corners: bool, dtype: DType, device: &Device) -> Result<Tensor> {
-    let Resized { inputs, outputs, distance } = resized;
-    let rounded = |number: f64| if dtype == DType::F64 { number } else { f64::from(number as f32) };
-    let at = numbers(outputs, dtype, device)?;
-    if align_corners {
-        let ratio = if outputs > 1 { (inputs - 1) as f64 / (outputs - 1) as f64 } else { 0.0 };
-        return at.mul_scalar(rounded(ratio));
-    }
-    at.add_scalar(0.5)?.mul_scalar(rounded(distance))?.sub_scalar(0.5)?.maximum_scalar(0.0)
-}
-
-/// Elements between neighbours along `axis`: `x[low] + (place - low) (x[low + 1] - x[low])`.
-fn between(input: &Tensor, axis: usize, places: &Tensor) -> Result<Tensor> {
-    let inputs = input.dims()[axis];
-    let low = whole(places, inputs)?;
-    let high = low.add_scalar(1i32)?.minimum_scalar((inputs - 1) as i32)?;
-    let mut shape = [1; 4];
-    shape[axis] = places.elements();
-    let share = places.sub(&low.to_dtype(places.dtype())?)?.reshape(shape)?.to_dtype(input.dtype())?;
-    let low = input.index_select(axis, &low)?;
-    let rise = input.index_select(axis, &high)?.sub(&low)?;
-    low.add(&rise.mul(&share)?)
 }
 
 impl Forward for Upsample {

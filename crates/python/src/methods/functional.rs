@@ -237,22 +237,6 @@ fn avg_pool2d(
     made(py, x.elements(), || x.avg_pool2d(options))
 }
 
-/// Means of windows that divide images into `output_size` rows and columns.
-///
-/// Shapes: [batch, channels, height, width] -> [batch, channels, rows, columns]
-///
-/// Raises:
-///     ValueError: another number of axes, an output size of 0.
-#[pyfunction]
-fn adaptive_avg_pool2d(
-    py: Python<'_>,
-    #[pyo3(from_py_with = of::adaptive_avg_pool2d)] input: Bound<'_, PyTensor>,
-    output_size: Pair,
-) -> Outcome<PyTensor> {
-    let x = input.get().tensor();
-    made(py, x.elements(), || x.adaptive_avg_pool2d(output_size.0))
-}
-
 /// Rows over the last `normalized_shape` axes shifted to mean 0 and scaled to variance 1, then `* weight + bias`.
 ///
 /// Shapes: [.., *normalized_shape], weight and bias [*normalized_shape] -> the shape of the input
@@ -527,7 +511,6 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(conv_transpose2d, module)?)?;
     module.add_function(wrap_pyfunction!(max_pool2d, module)?)?;
     module.add_function(wrap_pyfunction!(avg_pool2d, module)?)?;
-    module.add_function(wrap_pyfunction!(adaptive_avg_pool2d, module)?)?;
     module.add_function(wrap_pyfunction!(layer_norm, module)?)?;
     module.add_function(wrap_pyfunction!(rms_norm, module)?)?;
     module.add_function(wrap_pyfunction!(group_norm, module)?)?;

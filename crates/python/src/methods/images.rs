@@ -1,4 +1,4 @@
-//! Images of another size, and their patches: a native part of `ternion.nn.functional`.
+//! Patches of images, and modes of other sizes: a native part of `ternion.nn.functional`.
 
 use crate::error::{Failure, Outcome};
 use crate::expected::of;
@@ -6,88 +6,18 @@ use crate::methods::functional::Pair;
 use crate::run::run;
 use crate::tensor::PyTensor;
 use pyo3::prelude::*;
-use ternion::nn::{Forward, Upsample, UpsampleMode, UpsampleSize};
-use ternion::{DType, Window};
+use ternion::{DType, InterpolateMode, Window};
 
-/// A factor for both axes of images, or one for each.
-struct Factors([f64; 2]);
-
-impl<'a, 'py> FromPyObject<'a, 'py> for Factors {
-    type Error = Failure;
-
-    fn extract(object: Borrowed<'a, 'py, PyAny>) -> Outcome<Self> {
-        if let Ok(both) = object.extract::<f64>() {
-            return Ok(Factors([both; 2]));
-        }
-        match object.extract::<Vec<f64>>().as_deref() {
-            Ok(&[both]) => Ok(Factors([both; 2])),
-            Ok(&[rows, columns]) => Ok(Factors([rows, columns])),
-            Ok(list) => {
-                Err(Failure::value(format!("scale_factor: expected one number or two, got {}", list.len())))
-            }
-            Err(_) => Err(Failure::kind("scale_factor: expected a number, or two of them")),
-        }
+/// The mode of `interpolate` by PyTorch's name.
+pub fn mode_of(mode: &str, align_corners: bool) -> Outcome<InterpolateMode> {
+    match mode {
+        "nearest" => Ok(InterpolateMode::Nearest),
+        "nearest-exact" => Ok(InterpolateMode::NearestExact),
+        "linear" | "bilinear" | "trilinear" => Ok(InterpolateMode::Linear { align_corners }),
+        "bicubic" => Ok(InterpolateMode::Cubic { align_corners }),
+        "area" => Ok(InterpolateMode::Area),
+        _ => Err(Failure::value(format!("interpolate: mode {mode:?}"))),
     }
-}
-
-fn mode_of(mode: &str, align_corners: Option<bool>) -> Outcome<UpsampleMode> {
-    match (mode, align_corners) {
-        ("nearest", None) => Ok(UpsampleMode::Nearest),
-        ("nearest", Some(_)) => Err(Failure::value(
-            "interpolate: align_corners is of \"bilinear\" alone, the mode is \"nearest\"",
-        )),
-        ("bilinear", corners) => Ok(UpsampleMode::Bilinear { align_corners: corners.unwrap_or(false) }),
-        _ => Err(Failure::value(format!("interpolate: mode {mode:?}, expected \"nearest\" or \"bilinear\""))),
-    }
-}
-
-/// Images of another size.
-///
-/// Shapes: [batch, channels, height, width] -> [batch, channels, rows, columns]
-///
-/// Args:
-///     size: rows and columns, or one number for both.
-///     scale_factor: instead of a size, what rows and columns are multiplied by, rounded down.
-///     mode: "nearest" or "bilinear".
-///     align_corners: of "bilinear": whether the elements in the corners stay where they are, rather than the corners of the images.
-///     recompute_scale_factor: whether factors only tell the size, and places follow from that.
-///
-/// Raises:
-///     ValueError: both a size and a factor or neither, another mode, another number of axes.
-#[pyfunction]
-#[pyo3(
-    signature = (input, size=None, scale_factor=None, mode="nearest".to_owned(), align_corners=None, recompute_scale_factor=None),
-    text_signature = "(input, size=None, scale_factor=None, mode=\"nearest\", align_corners=None, recompute_scale_factor=None)"
-)]
-fn interpolate(
-    py: Python<'_>,
-    #[pyo3(from_py_with = of::interpolate)] input: Bound<'_, PyTensor>,
-    size: Option<Pair>,
-    scale_factor: Option<Factors>,
-    #[pyo3(from_py_with = of::interpolate)] mode: String,
-    #[pyo3(from_py_with = of::interpolate)] align_corners: Option<bool>,
-    #[pyo3(from_py_with = of::interpolate)] recompute_scale_factor: Option<bool>,
-) -> Outcome<PyTensor> {
-    let x = input.get().tensor();
-    let recompute = recompute_scale_factor.unwrap_or(false);
-    let size = match (size, scale_factor) {
-        (Some(_), None) if recompute => {
-            return Err(Failure::value(
-                "interpolate: recompute_scale_factor is for a scale_factor, not a size",
-            ));
-        }
-        (Some(size), None) => UpsampleSize::To(size.0),
-        (None, Some(Factors(factors))) if recompute => {
-            let [_, _, height, width] = x.sizes()?;
-            // As integers of Python are cut; what is no number becomes no image.
-            let times = |size: usize, factor: f64| (size as f64 * factor) as usize;
-            UpsampleSize::To([times(height, factors[0]), times(width, factors[1])])
-        }
-        (None, Some(factors)) => UpsampleSize::Times(factors.0),
-        _ => return Err(Failure::value("interpolate: expected either a size or a scale_factor")),
-    };
-    let upsample = Upsample { size, mode: mode_of(&mode, align_corners)? };
-    input.get().map_apart(py, |x| upsample.forward(x))
 }
 
 fn window(kernel: Pair, dilation: Option<Pair>, padding: Option<Pair>, stride: Option<Pair>) -> Window {
@@ -140,7 +70,6 @@ fn fold(
 
 /// Puts the functions into a module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(interpolate, module)?)?;
     module.add_function(wrap_pyfunction!(unfold, module)?)?;
     module.add_function(wrap_pyfunction!(fold, module)?)
 }

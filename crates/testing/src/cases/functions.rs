@@ -5,14 +5,20 @@ use crate::table::OpCase;
 mod activations;
 mod bags;
 mod bounds;
+mod channels;
+mod convolutions;
 mod distances;
 mod distributions;
+mod grid;
 mod indexing;
 mod integers;
 mod losses;
+mod pads;
 mod placing;
+mod pools;
 mod products;
 mod quantiles;
+mod resize;
 mod sets;
 mod slopes;
 mod special;
@@ -27,14 +33,20 @@ pub fn rows() -> Vec<OpCase> {
         activations::rows(),
         bags::rows(),
         bounds::rows(),
+        channels::rows(),
+        convolutions::rows(),
         distances::rows(),
         distributions::rows(),
+        grid::rows(),
         indexing::rows(),
         integers::rows(),
         losses::rows(),
+        pads::rows(),
         placing::rows(),
+        pools::rows(),
         products::rows(),
         quantiles::rows(),
+        resize::rows(),
         sets::rows(),
         slopes::rows(),
         special::rows(),

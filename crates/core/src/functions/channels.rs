@@ -1,0 +1,137 @@
+//! Channels in another order, as pixels, and divided by their neighbors.
+
+use super::{check_floating, in_accumulator};
+use crate::error::{Error, Result};
+use crate::{Shape, Tensor};
+
+impl Tensor {
+    /// Channels as pixels (Shi et al. 2016, "Real-time single image and video super-resolution using an efficient sub-pixel convolutional neural network").
+    ///
+    /// # Shapes
+    /// `[.., channels * factor^2, height, width]` to `[.., channels, height * factor, width * factor]`.
+    ///
+    /// # Errors
+    /// Fewer than 3 axes, a factor of 0, channels that its square does not divide.
+    pub fn pixel_shuffle(&self, factor: usize) -> Result<Tensor> {
+        let op = "pixel_shuffle";
+        let (outer, [channels, height, width]) = images(op, self)?;
+        let square = factor.saturating_mul(factor);
+        if factor == 0 || !channels.is_multiple_of(square) {
+            let detail =
+                format!("{channels} channels by a factor of {factor}, expected a multiple of its square");
+            return Err(Error::invalid(op, detail));
+        }
+        let batch: usize = outer.iter().product();
+        let parts = self.reshape([batch, channels / square, factor, factor, height, width])?;
+        let shape = [outer, &[channels / square, height * factor, width * factor]].concat();
+        parts.permute([0, 1, 4, 2, 5, 3])?.contiguous()?.reshape(Shape::new(&shape)?)
+    }
+
+    /// Pixels as channels: what [`pixel_shuffle`](Tensor::pixel_shuffle) takes back.
+    ///
+    /// # Shapes
+    /// `[.., channels, height * factor, width * factor]` to `[.., channels * factor^2, height, width]`.
+    ///
+    /// # Errors
+    /// Fewer than 3 axes, a factor of 0, a height or width that it does not divide.
+    pub fn pixel_unshuffle(&self, factor: usize) -> Result<Tensor> {
+        let op = "pixel_unshuffle";
+        let (outer, [channels, height, width]) = images(op, self)?;
+        if factor == 0 || !height.is_multiple_of(factor) || !width.is_multiple_of(factor) {
+            let detail =
+                format!("images of {height} x {width} by a factor of {factor}, expected multiples of it");
+            return Err(Error::invalid(op, detail));
+        }
+        let batch: usize = outer.iter().product();
+        let (rows, columns) = (height / factor, width / factor);
+        let parts = self.reshape([batch, channels, rows, factor, columns, factor])?;
+        let shape =
+            [outer, &[channels.saturating_mul(factor).saturating_mul(factor), rows, columns]].concat();
+        parts.permute([0, 1, 3, 5, 2, 4])?.contiguous()?.reshape(Shape::new(&shape)?)
+    }
+
+    /// The channels of `groups` groups in turn: the first of each, the second of each, and so on (Zhang et al. 2018, "ShuffleNet").
+    ///
+    /// # Shapes
+    /// `[batch, channels, ..]`, at least 3 axes, to the same.
+    ///
+    /// # Errors
+    /// Fewer than 3 axes, no groups, channels that they do not divide.
+    pub fn channel_shuffle(&self, groups: usize) -> Result<Tensor> {
+        let op = "channel_shuffle";
+        let channels = more_than_two(op, self)?;
+        if groups == 0 || !channels.is_multiple_of(groups) {
+            let detail = format!("{channels} channels in {groups} groups, expected a multiple");
+            return Err(Error::invalid(op, detail));
+        }
+        let inner: usize = self.dims()[2..].iter().product();
+        let parts = self.reshape([self.shape().dim(0), groups, channels / groups, inner])?;
+        parts.permute([0, 2, 1, 3])?.contiguous()?.reshape(*self.shape())
+    }
+
+    /// Elements divided by the activity of neighboring channels: `x / (k + alpha / size * sum of squares)^beta`, the sum over channels from `size / 2` before
+    /// to `(size - 1) / 2` behind (Krizhevsky et al. 2012, section 3.3, where alpha is not divided by the size).
+    ///
+    /// # Shapes
+    /// `[batch, channels, ..]`, at least 3 axes, to the same.
+    ///
+    /// # Errors
+    /// Fewer than 3 axes, a size of 0, a dtype that is not floating.
+    pub fn local_response_norm(&self, size: usize, alpha: f64, beta: f64, k: f64) -> Result<Tensor> {
+        let op = "local_response_norm";
+        check_floating(op, self)?;
+        let channels = more_than_two(op, self)?;
+        if size == 0 {
+            return Err(Error::invalid(op, "a size of 0, expected at least 1"));
+        }
+        if self.elements() == 0 {
+            return Ok(self.clone());
+        }
+        in_accumulator([self], |[x]| {
+            let squares = around(&x.square()?, channels, size / 2, (size - 1) / 2)?;
+            let activity = squares.mul_scalar(alpha / size as f64)?;
+            x.div(&activity.add_scalar(k)?.powf(beta)?)
+        })
+    }
+}
+
+/// The sums of so many channels before and behind each, itself included: of runs of a power of 2 channels, found by doubling.
+fn around(x: &Tensor, channels: usize, before: usize, behind: usize) -> Result<Tensor> {
+    let (before, behind) = (before.min(channels - 1), behind.min(channels - 1));
+    let mut border = vec![[0, 0]; x.rank()];
+    border[1] = [before, behind];
+    let mut runs = x.pad(&border, 0)?;
+    let length = before + behind + 1;
+    let mut sum = None::<Tensor>;
+    for level in 0..=length.ilog2() {
+        let width = 1usize << level;
+        if length & width != 0 {
+            let part = runs.narrow(1, length & (width - 1), channels)?;
+            sum = Some(match sum {
+                Some(sum) => sum.add(&part)?,
+                None => part,
+            });
+        }
+        if level < length.ilog2() {
+            let rest = runs.shape().dim(1) - width;
+            runs = runs.narrow(1, 0, rest)?.add(&runs.narrow(1, width, rest)?)?;
+        }
+    }
+    sum.ok_or_else(|| Error::invalid("local_response_norm", "no channels"))
+}
+
+/// The sizes of images, and of the axes before them.
+fn images<'a>(op: &'static str, x: &'a Tensor) -> Result<(&'a [usize], [usize; 3])> {
+    match x.dims() {
+        [outer @ .., channels, height, width] => Ok((outer, [*channels, *height, *width])),
+        _ => Err(Error::Rank { op, expected: "at least 3".into(), shape: Box::new(*x.shape()) }),
+    }
+}
+
+/// The channels of a tensor that has elements of each.
+fn more_than_two(op: &'static str, x: &Tensor) -> Result<usize> {
+    match x.dims() {
+        [_, channels, _, ..] => Ok(*channels),
+        _ => Err(Error::Rank { op, expected: "at least 3".into(), shape: Box::new(*x.shape()) }),
+    }
+}

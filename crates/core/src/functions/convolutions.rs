@@ -1,0 +1,393 @@
+//! Convolutions over one and three axes, composed of those over two, and convolutions of integers.
+
+use crate::error::{Error, Result};
+use crate::op::{Rule, check};
+use crate::ops::conv::{Col2im, Conv2d, ConvConfig, Window, divisible};
+use crate::ops::conv_methods::{check_bias, check_operands, patches};
+use crate::precision;
+use crate::{Conv2dOptions, ConvTranspose2dOptions, Shape, Tensor};
+
+/// How a [`conv3d`](Tensor::conv3d) slides: `[depth, height, width]` each. The default touches every element once and pads nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Conv3dOptions {
+    /// Distance of neighbouring windows.
+    pub stride: [usize; 3],
+    /// Zeros around the volume, on both sides.
+    pub padding: [usize; 3],
+    /// Distance of neighbouring elements in a window.
+    pub dilation: [usize; 3],
+    /// Into how many independent parts the channels are split.
+    pub groups: usize,
+}
+
+impl Default for Conv3dOptions {
+    fn default() -> Self {
+        Conv3dOptions { stride: [1; 3], padding: [0; 3], dilation: [1; 3], groups: 1 }
+    }
+}
+
+/// How a [`conv_transpose1d`](Tensor::conv_transpose1d) slides; fields as in [`ConvTranspose2dOptions`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConvTranspose1dOptions {
+    /// Distance of neighbouring windows on the output.
+    pub stride: usize,
+    /// Elements cut off the output, on both sides.
+    pub padding: usize,
+    /// Elements added to the output at the end. Below stride or dilation.
+    pub output_padding: usize,
+    /// Distance of neighbouring elements in a window.
+    pub dilation: usize,
+    /// Into how many independent parts the channels are split.
+    pub groups: usize,
+}
+
+impl Default for ConvTranspose1dOptions {
+    fn default() -> Self {
+        ConvTranspose1dOptions { stride: 1, padding: 0, output_padding: 0, dilation: 1, groups: 1 }
+    }
+}
+
+/// How a [`conv_transpose3d`](Tensor::conv_transpose3d) slides: `[depth, height, width]` each; fields as in [`ConvTranspose2dOptions`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConvTranspose3dOptions {
+    /// Distance of neighbouring windows on the output.
+    pub stride: [usize; 3],
+    /// Elements cut off the output, on both sides.
+    pub padding: [usize; 3],
+    /// Elements added to the output at the end. Below stride or dilation.
+    pub output_padding: [usize; 3],
+    /// Distance of neighbouring elements in a window.
+    pub dilation: [usize; 3],
+    /// Into how many independent parts the channels are split.
+    pub groups: usize,
+}
+
+impl Default for ConvTranspose3dOptions {
+    fn default() -> Self {
+        ConvTranspose3dOptions {
+            stride: [1; 3],
+            padding: [0; 3],
+            output_padding: [0; 3],
+            dilation: [1; 3],
+            groups: 1,
+        }
+    }
+}
+
+impl Tensor {
+    /// Cross-correlation over three axes, as PyTorch's: a [`conv2d`](Tensor::conv2d) of planes whose channels are those of all planes that a window shows. Its
+    /// memory is that of the volume times the kernel's depth (over the stride of the depth), once, and what `conv2d` takes. Integers wrap.
+    ///
+    /// # Shapes
+    /// `[batch, channels, depth, height, width]`, weight `[out_channels, channels / groups, kd, kh, kw]`, bias `[out_channels]` give
+    /// `[batch, out_channels, od, oh, ow]`, each `(size + 2 padding - dilation (kernel - 1) - 1) / stride + 1`.
+    ///
+    /// # Errors
+    /// Shapes or dtypes that do not fit, a window larger than the padded volume.
+    pub fn conv3d(&self, weight: &Tensor, bias: Option<&Tensor>, options: Conv3dOptions) -> Result<Tensor> {
+        match precision::current() {
+            None => conv3d(self, weight, bias, &options),
+            Some(scope) => {
+                let (x, weight, bias) = (scope.operand(self)?, scope.operand(weight)?, scope.optional(bias)?);
+                conv3d(&x, &weight, bias.as_ref(), &options)
+            }
+        }
+    }
+
+    /// The transposed convolution over one axis, as PyTorch's: a [`conv_transpose2d`](Tensor::conv_transpose2d) of images of height 1.
+    ///
+    /// # Shapes
+    /// `[batch, channels, length]`, weight `[channels, out_channels / groups, kernel]`, bias `[out_channels]` give
+    /// `[batch, out_channels, (length - 1) stride - 2 padding + dilation (kernel - 1) + output_padding + 1]`.
+    ///
+    /// # Errors
+    /// Shapes or dtypes that do not fit, an output padding not below stride or dilation, an output without elements.
+    pub fn conv_transpose1d(
+        &self,
+        weight: &Tensor,
+        bias: Option<&Tensor>,
+        options: ConvTranspose1dOptions,
+    ) -> Result<Tensor> {
+        let op = "conv_transpose1d";
+        let ([_, _, length], [_, _, kernel]) = (self.shape().to_array(op)?, weight.shape().to_array(op)?);
+        let ConvTranspose1dOptions { stride, padding, output_padding, dilation, groups } = options;
+        let axis = Transposed { size: length, kernel, stride, padding, output_padding, dilation };
+        check_transposed(op, self, weight, bias, groups, &[axis])?;
+        let wide = |size: usize, other: usize| [other, size];
+        let options = ConvTranspose2dOptions {
+            stride: wide(stride, 1),
+            padding: wide(padding, 0),
+            output_padding: wide(output_padding, 0),
+            dilation: wide(dilation, 1),
+            groups,
+        };
+        self.unsqueeze(2)?.conv_transpose2d(&weight.unsqueeze(2)?, bias, options)?.squeeze(2)
+    }
+
+    /// The transposed convolution over three axes, which is the gradient of [`conv3d`](Tensor::conv3d) for its input, as PyTorch's: a
+    /// [`conv_transpose2d`](Tensor::conv_transpose2d) of planes, which are then added up along the depth. Its memory is that of the result times the kernel's
+    /// depth (over the stride of the depth), and of all operands in f32 if they are halves.
+    ///
+    /// # Shapes
+    /// `[batch, channels, depth, height, width]`, weight `[channels, out_channels / groups, kd, kh, kw]`, bias `[out_channels]` give
+    /// `[batch, out_channels, od, oh, ow]`, each `(size - 1) stride - 2 padding + dilation (kernel - 1) + output_padding + 1`.
+    ///
+    /// # Errors
+    /// Shapes or dtypes that do not fit, an output padding not below stride or dilation, an output without elements.
+    pub fn conv_transpose3d(
+        &self,
+        weight: &Tensor,
+        bias: Option<&Tensor>,
+        options: ConvTranspose3dOptions,
+    ) -> Result<Tensor> {
+        match precision::current() {
+            None => conv_transpose3d(self, weight, bias, &options),
+            Some(scope) => {
+                let (x, weight, bias) = (scope.operand(self)?, scope.operand(weight)?, scope.optional(bias)?);
+                conv_transpose3d(&x, &weight, bias.as_ref(), &options)
+            }
+        }
+    }
+}
+
+fn check_convolved(
+    op: &'static str,
+    x: &Tensor,
+    weight: &Tensor,
+    bias: Option<&Tensor>,
+    options: &Conv3dOptions,
+) -> Result<()> {
+    let [_, channels, depth, height, width] = x.shape().to_array(op)?;
+    let [out_channels, _, kd, kh, kw] = weight.shape().to_array(op)?;
+    check_operands(op, x, weight, bias)?;
+    let per_group = divisible(op, channels, options.groups)?;
+    divisible(op, out_channels, options.groups)?;
+    check::shape(op, "weight", &weight.meta(), Shape::new(&[out_channels, per_group, kd, kh, kw])?)?;
+    check_bias(op, bias, out_channels)?;
+    let (size, kernel) = ([depth, height, width], [kd, kh, kw]);
+    let Conv3dOptions { stride, padding, dilation, .. } = *options;
+    if [kernel, stride, dilation].concat().contains(&0) {
+        let detail =
+            format!("kernel {kernel:?}, stride {stride:?} and dilation {dilation:?} must be at least 1");
+        return Err(Error::invalid(op, detail));
+    }
+    let fits = |axis: usize| {
+        let span = (kernel[axis] - 1).checked_mul(dilation[axis])?.checked_add(1)?;
+        let padded = padding[axis].checked_mul(2)?.checked_add(size[axis])?;
+        padded.checked_sub(span)
+    };
+    if (0..3).any(|axis| fits(axis).is_none()) {
+        let detail = format!(
+            "window {kernel:?} with dilation {dilation:?} is larger than input {size:?} with padding {padding:?}"
+        );
+        return Err(Error::invalid(op, detail));
+    }
+    Ok(())
+}
+
+fn conv3d(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>, options: &Conv3dOptions) -> Result<Tensor> {
+    check_convolved("conv3d", x, weight, bias, options)?;
+    let [batch, channels, _, height, width] = x.sizes()?;
+    let [out_channels, per_group, kd, kh, kw] = weight.sizes()?;
+    let Conv3dOptions { stride, padding, dilation, groups } = *options;
+    // Where gradients of halves meet along the depth, they are added up in f32.
+    let wide = if x.needs_grad() { x.to_dtype(x.dtype().accumulator())? } else { x.clone() };
+    let padded = match padding[0] {
+        0 => wide,
+        depth => wide.pad(&[[0, 0], [0, 0], [depth, depth], [0, 0], [0, 0]], 0)?,
+    };
+    let span = (kd - 1) * dilation[0] + 1;
+    let shown = padded.unfold(2, span, stride[0])?.slice_axis(5, 0, span as isize, dilation[0] as isize)?;
+    let od = shown.shape().dim(2);
+    let planes = shown.permute([0, 2, 1, 5, 3, 4])?.to_dtype(x.dtype())?.reshape([
+        batch * od,
+        channels * kd,
+        height,
+        width,
+    ])?;
+    let options = Conv2dOptions {
+        stride: [stride[1], stride[2]],
+        padding: [padding[1], padding[2]],
+        dilation: [dilation[1], dilation[2]],
+        groups,
+    };
+    let y = planes.conv2d(&weight.reshape([out_channels, per_group * kd, kh, kw])?, bias, options)?;
+    let [_, _, oh, ow] = y.sizes()?;
+    y.reshape([batch, od, out_channels, oh, ow])?.permute([0, 2, 1, 3, 4])?.contiguous()
+}
+
+/// One axis of a transposed convolution.
+struct Transposed {
+    size: usize,
+    kernel: usize,
+    stride: usize,
+    padding: usize,
+    output_padding: usize,
+    dilation: usize,
+}
+
+impl Transposed {
+    /// Elements of the output before it is cut and added to.
+    fn uncropped(&self) -> Option<usize> {
+        let reach = self.size.checked_sub(1)?.checked_mul(self.stride)?;
+        reach.checked_add(self.kernel.checked_sub(1)?.checked_mul(self.dilation)?)?.checked_add(1)
+    }
+
+    /// Elements of the output; `None` if there are none.
+    fn output(&self) -> Option<usize> {
+        let full = self.uncropped()?.checked_add(self.output_padding)?;
+        full.checked_sub(self.padding.checked_mul(2)?).filter(|&size| size > 0)
+    }
+}
+
+fn check_transposed(
+    op: &'static str,
+    x: &Tensor,
+    weight: &Tensor,
+    bias: Option<&Tensor>,
+    groups: usize,
+    axes: &[Transposed],
+) -> Result<()> {
+    check_operands(op, x, weight, bias)?;
+    let (channels, per_group) = (x.shape().dim(1), weight.shape().dim(1));
+    let kernel: Vec<usize> = axes.iter().map(|axis| axis.kernel).collect();
+    check::shape(op, "weight", &weight.meta(), Shape::new(&[&[channels, per_group], &kernel[..]].concat())?)?;
+    divisible(op, channels, groups)?;
+    check_bias(op, bias, per_group.saturating_mul(groups))?;
+    for axis in axes {
+        let &Transposed { size, kernel, stride, padding, output_padding, dilation } = axis;
+        if [kernel, stride, dilation].contains(&0) {
+            let detail =
+                format!("kernel {kernel}, stride {stride} and dilation {dilation} must be at least 1");
+            return Err(Error::invalid(op, detail));
+        }
+        if output_padding >= stride.max(dilation) {
+            let detail = format!(
+                "output padding {output_padding} must be below stride {stride} or dilation {dilation}"
+            );
+            return Err(Error::invalid(op, detail));
+        }
+        if axis.output().is_none() {
+            let detail = format!(
+                "an axis of {size} with kernel {kernel}, stride {stride}, padding {padding} and dilation {dilation} leaves no output"
+            );
+            return Err(Error::invalid(op, detail));
+        }
+    }
+    Ok(())
+}
+
+fn conv_transpose3d(
+    x: &Tensor,
+    weight: &Tensor,
+    bias: Option<&Tensor>,
+    options: &ConvTranspose3dOptions,
+) -> Result<Tensor> {
+    let op = "conv_transpose3d";
+    let [batch, channels, depth, height, width] = x.shape().to_array(op)?;
+    let [_, per_group, kd, kh, kw] = weight.shape().to_array(op)?;
+    let ConvTranspose3dOptions { stride, padding, output_padding, dilation, groups } = *options;
+    let (size, kernel) = ([depth, height, width], [kd, kh, kw]);
+    let axes = [0, 1, 2].map(|axis| Transposed {
+        size: size[axis],
+        kernel: kernel[axis],
+        stride: stride[axis],
+        padding: padding[axis],
+        output_padding: output_padding[axis],
+        dilation: dilation[axis],
+    });
+    check_transposed(op, x, weight, bias, groups, &axes)?;
+    // What is added up along the depth is rounded to a half once, at the end.
+    let dtype = x.dtype().accumulator();
+    let planes = x.to_dtype(dtype)?.permute([0, 2, 1, 3, 4])?;
+    let planes = planes.reshape([batch * depth, channels, height, width])?;
+    let weight = weight.to_dtype(dtype)?.reshape([channels, per_group * kd, kh, kw])?;
+    let flat = ConvTranspose2dOptions {
+        stride: [stride[1], stride[2]],
+        padding: [padding[1], padding[2]],
+        output_padding: [output_padding[1], output_padding[2]],
+        dilation: [dilation[1], dilation[2]],
+        groups,
+    };
+    let parts = planes.conv_transpose2d(&weight, None, flat)?;
+    let [_, rows, oh, ow] = parts.sizes()?;
+    let columns = parts.reshape([batch, depth, rows, oh * ow])?.permute([0, 2, 1, 3])?;
+    let y = along_depth(&columns.reshape([batch, rows, depth * oh * ow])?, &axes[0], oh * ow)?;
+    let out_channels = per_group * groups;
+    let y = y.reshape([batch, out_channels, y.shape().dim(2), oh, ow])?;
+    let y = match bias {
+        Some(bias) => y.add(&bias.to_dtype(dtype)?.reshape([out_channels, 1, 1, 1])?)?,
+        None => y,
+    };
+    y.to_dtype(x.dtype())
+}
+
+/// Planes of `plane` elements added up where the windows of `axis` put them, `[batch, channels, output, plane]`.
+fn along_depth(columns: &Tensor, axis: &Transposed, plane: usize) -> Result<Tensor> {
+    let (Some(full), Some(output)) = (axis.uncropped(), axis.output()) else {
+        return Err(Error::invalid("conv_transpose3d", "no output"));
+    };
+    let window = Window {
+        kernel: [axis.kernel, 1],
+        stride: [axis.stride, 1],
+        padding: [0, 0],
+        dilation: [axis.dilation, 1],
+    };
+    let y = folded(columns, window, [full, plane])?;
+    let missing = (axis.padding + output).saturating_sub(full);
+    let y = if missing > 0 { y.pad(&[[0, 0], [0, 0], [0, missing], [0, 0]], 0)? } else { y };
+    y.narrow(2, axis.padding, output)?.contiguous()
+}
+
+/// Columns added up to images, of integers too.
+fn folded(columns: &Tensor, window: Window, size: [usize; 2]) -> Result<Tensor> {
+    match columns.dtype().is_float() {
+        true => columns.col2im(window, size),
+        false => first(Col2im { window, size }.compose(std::slice::from_ref(columns))?),
+    }
+}
+
+fn first(outputs: Vec<Tensor>) -> Result<Tensor> {
+    outputs.into_iter().next().ok_or_else(|| Error::invalid("conv2d", "no output"))
+}
+
+/// A convolution of integers, which has no op: one matrix product of all patches.
+pub(crate) fn conv2d_of_integers(
+    op: &Conv2d,
+    x: &Tensor,
+    weight: &Tensor,
+    bias: Option<&Tensor>,
+) -> Result<Tensor> {
+    check_operands("conv2d", x, weight, bias)?;
+    let metas: Vec<_> = [Some(x), Some(weight), bias].into_iter().flatten().map(Tensor::meta).collect();
+    let shape = op.output_shape(&metas)?;
+    let patches = patches(x, &op.config.window)?;
+    let [batch, channels, kh, kw, oh, ow] = patches.sizes()?;
+    let groups = op.config.groups;
+    let columns = patches.reshape([batch, groups, channels / groups * kh * kw, oh * ow])?;
+    let y = op.config.by_group(weight)?.matmul(&columns)?.reshape(shape)?;
+    match bias {
+        Some(bias) => y.add(&bias.reshape([bias.elements(), 1, 1])?),
+        None => Ok(y),
+    }
+}
+
+/// A transposed convolution of integers, without bias, to an output of `size`.
+pub(crate) fn transposed_of_integers(
+    x: &Tensor,
+    weight: &Tensor,
+    config: &ConvConfig,
+    size: [usize; 2],
+) -> Result<Tensor> {
+    let [batch, _, height, width] = x.sizes()?;
+    let [_, per_group, kh, kw] = weight.sizes()?;
+    let Window { kernel, stride, padding, dilation } = config.window;
+    let full = [(0, height), (1, width)]
+        .map(|(axis, length)| (length - 1) * stride[axis] + (kernel[axis] - 1) * dilation[axis] + 1);
+    let patches = config.by_group(weight)?.t()?.matmul(&config.outputs_by_group(x)?)?;
+    let columns = patches.reshape([batch, config.groups * per_group * kh * kw, height * width])?;
+    let y = folded(&columns, Window { padding: [0, 0], ..config.window }, full)?;
+    let missing = [0, 1].map(|axis| (padding[axis] + size[axis]).saturating_sub(full[axis]));
+    let y = y.pad(&[[0, 0], [0, 0], [0, missing[0]], [0, missing[1]]], 0)?;
+    y.narrow(2, padding[0], size[0])?.narrow(3, padding[1], size[1])?.contiguous()
+}

@@ -1,0 +1,141 @@
+//! Borders of what is in the tensor itself.
+
+use crate::error::{Error, Result};
+use crate::{Shape, Tensor};
+
+impl Tensor {
+    /// A border of the elements reflected at the outermost ones, which are not repeated. Negative amounts cut off, after that.
+    ///
+    /// # Shapes
+    /// Each axis longer by `amounts[axis][0]` before and `amounts[axis][1]` behind.
+    ///
+    /// # Errors
+    /// Amounts for another rank, an amount that is not below the size of its axis, an axis of which nothing is left.
+    pub fn reflection_pad(&self, amounts: &[[isize; 2]]) -> Result<Tensor> {
+        let op = "reflection_pad";
+        padded(op, self, amounts, |x, axis, [before, behind]| {
+            let size = x.shape().dim(axis);
+            if before.max(behind) >= size {
+                let detail =
+                    format!("{before} and {behind} elements around axis {axis} of {size}, expected fewer");
+                return Err(Error::invalid(op, detail));
+            }
+            joined(
+                [
+                    x.narrow(axis, 1, before)?.flip(axis)?,
+                    x.clone(),
+                    x.narrow(axis, size - 1 - behind, behind)?.flip(axis)?,
+                ],
+                axis,
+            )
+        })
+    }
+
+    /// A border of the outermost elements. Negative amounts cut off.
+    ///
+    /// # Shapes
+    /// Each axis longer by `amounts[axis][0]` before and `amounts[axis][1]` behind.
+    ///
+    /// # Errors
+    /// Amounts for another rank, an empty axis, one of which nothing is left, no memory.
+    pub fn replication_pad(&self, amounts: &[[isize; 2]]) -> Result<Tensor> {
+        padded("replication_pad", self, amounts, |x, axis, [before, behind]| {
+            let size = x.shape().dim(axis);
+            let repeated = |at: usize, count: usize| {
+                x.narrow(axis, at, 1)?.expand(x.shape().resized(axis, count, "replication_pad")?)
+            };
+            joined([repeated(0, before)?, x.clone(), repeated(size - 1, behind)?], axis)
+        })
+    }
+
+    /// A border of what is at the other end. Negative amounts cut off, before that.
+    ///
+    /// # Shapes
+    /// Each axis longer by `amounts[axis][0]` before and `amounts[axis][1]` behind.
+    ///
+    /// # Errors
+    /// Amounts for another rank, an amount above the size of its axis, an axis of which nothing is left.
+    pub fn circular_pad(&self, amounts: &[[isize; 2]]) -> Result<Tensor> {
+        let op = "circular_pad";
+        let mut x = self.clone();
+        let positive = check_amounts(op, self, amounts)?;
+        for (axis, sides) in amounts.iter().enumerate() {
+            let [off_before, off_behind] = sides.map(|amount| amount.min(0).unsigned_abs());
+            let size = x.shape().dim(axis);
+            let left = off_before.checked_add(off_behind).and_then(|off| size.checked_sub(off));
+            x = match left {
+                Some(left) if left > 0 || (off_before, off_behind) == (0, 0) => {
+                    x.narrow(axis, off_before, left)?
+                }
+                _ => return Err(nothing_left(op, axis, size, *sides)),
+            };
+        }
+        for (axis, [before, behind]) in positive.into_iter().enumerate() {
+            let size = x.shape().dim(axis);
+            if before.max(behind) > size {
+                let detail =
+                    format!("{before} and {behind} elements around axis {axis} of {size}, expected no more");
+                return Err(Error::invalid(op, detail));
+            }
+            if before + behind > 0 {
+                x = joined(
+                    [x.narrow(axis, size - before, before)?, x.clone(), x.narrow(axis, 0, behind)?],
+                    axis,
+                )?;
+            }
+        }
+        Ok(x)
+    }
+}
+
+fn joined(parts: [Tensor; 3], axis: usize) -> Result<Tensor> {
+    let parts: Vec<&Tensor> = parts.iter().filter(|part| part.shape().dim(axis) > 0).collect();
+    Tensor::concat(&parts, axis)
+}
+
+fn nothing_left(op: &'static str, axis: usize, size: usize, sides: [isize; 2]) -> Error {
+    Error::invalid(op, format!("{sides:?} around axis {axis} of {size} leave nothing of it"))
+}
+
+/// The amounts that are added, without those that are cut off.
+fn check_amounts(op: &'static str, x: &Tensor, amounts: &[[isize; 2]]) -> Result<Vec<[usize; 2]>> {
+    if amounts.len() != x.rank() {
+        return Err(Error::invalid(op, format!("{} amounts for shape {:?}", amounts.len(), x.shape())));
+    }
+    let positive: Vec<[usize; 2]> =
+        amounts.iter().map(|sides| sides.map(|amount| amount.max(0).unsigned_abs())).collect();
+    let dims = x.dims().iter().zip(&positive);
+    let dims: Vec<usize> =
+        dims.map(|(&size, sides)| sides.iter().fold(size, |sum, side| sum.saturating_add(*side))).collect();
+    Shape::new(&dims)?;
+    Ok(positive)
+}
+
+/// What `border` puts around each axis, then cut.
+fn padded(
+    op: &'static str,
+    x: &Tensor,
+    amounts: &[[isize; 2]],
+    border: impl Fn(&Tensor, usize, [usize; 2]) -> Result<Tensor>,
+) -> Result<Tensor> {
+    let mut y = x.clone();
+    for (axis, positive) in check_amounts(op, x, amounts)?.into_iter().enumerate() {
+        let (size, sides) = (y.shape().dim(axis), amounts[axis]);
+        if sides == [0, 0] {
+            continue;
+        }
+        if size == 0 {
+            return Err(nothing_left(op, axis, size, sides));
+        }
+        if positive != [0, 0] {
+            y = border(&y, axis, positive)?;
+        }
+        let [before, behind] = sides.map(|amount| amount.min(0).unsigned_abs());
+        let size = y.shape().dim(axis);
+        y = match before.checked_add(behind).and_then(|off| size.checked_sub(off)) {
+            Some(left) if left > 0 => y.narrow(axis, before, left)?,
+            _ => return Err(nothing_left(op, axis, size, sides)),
+        };
+    }
+    Ok(y)
+}

@@ -1,0 +1,247 @@
+//! Windows along one axis of a tensor, and what is largest or adds up in each, at a memory that does not follow their length.
+
+use crate::autograd::no_grad;
+use crate::error::Error;
+use crate::geometry::SlidingWindow;
+use crate::ops::index::index_dtype;
+use crate::{DType, Result, Tensor};
+
+/// Windows along an axis, each cut to the elements that are there: at least one.
+pub(super) struct AxisWindows {
+    /// Distance of neighboring elements of a window.
+    step: usize,
+    /// The first element of each.
+    starts: Vec<usize>,
+    /// The elements of each.
+    counts: Vec<usize>,
+}
+
+impl AxisWindows {
+    /// Those that slide over the axis; `None` if one of them lies in the padding altogether.
+    pub(super) fn sliding(window: &SlidingWindow) -> Result<Option<AxisWindows>> {
+        let mut windows = AxisWindows::with_capacity(window.count, window.dilation)?;
+        for output in 0..window.count {
+            let taps = window.taps(output);
+            let start = output * window.stride + taps.start * window.dilation;
+            match start.checked_sub(window.padding) {
+                Some(start) if !taps.is_empty() => windows.push(start, taps.len()),
+                _ => return Ok(None),
+            }
+        }
+        Ok(Some(windows))
+    }
+
+    /// Windows that divide `size` elements into `count` parts: number i from `floor(i size / count)` to `ceil((i + 1) size / count)`.
+    pub(super) fn dividing(op: &'static str, size: usize, count: usize) -> Result<AxisWindows> {
+        if count.checked_mul(size).and_then(|product| product.checked_add(size)).is_none() {
+            return Err(Error::invalid(op, format!("an axis of {size} to {count}: too long")));
+        }
+        let mut windows = AxisWindows::with_capacity(count, 1)?;
+        for at in 0..count {
+            let start = at * size / count;
+            windows.push(start, ((at + 1) * size).div_ceil(count) - start);
+        }
+        Ok(windows)
+    }
+
+    fn with_capacity(count: usize, step: usize) -> Result<AxisWindows> {
+        let (mut starts, mut counts) = (Vec::new(), Vec::new());
+        if starts.try_reserve_exact(count).is_err() || counts.try_reserve_exact(count).is_err() {
+            return Err(Error::host_memory(count.saturating_mul(size_of::<[usize; 2]>())));
+        }
+        Ok(AxisWindows { step, starts, counts })
+    }
+
+    fn push(&mut self, start: usize, count: usize) {
+        self.starts.push(start);
+        self.counts.push(count);
+    }
+
+    /// How many windows there are.
+    pub(super) fn len(&self) -> usize {
+        self.starts.len()
+    }
+
+    /// The elements of each.
+    pub(super) fn counts(&self) -> &[usize] {
+        &self.counts
+    }
+
+    /// Where the first largest element of each window is along `axis`: a NaN, if there is one. Two windows of a power of 2 elements cover each, and those
+    /// are found by doubling: the memory is that of a few tensors of the input's and of the result's size.
+    pub(super) fn winners(&self, x: &Tensor, axis: usize, dtype: DType) -> Result<Tensor> {
+        no_grad(|| {
+            let mut best = Candidates::all(&x.detach(), axis, dtype)?;
+            if self.len() == 0 {
+                return best.places.narrow(axis, 0, 0);
+            }
+            let (mut parts, mut order) = (Vec::new(), Vec::new());
+            for level in 0..=self.longest().ilog2() {
+                let width = 1usize << level;
+                let here: Vec<usize> =
+                    (0..self.len()).filter(|&at| self.counts[at].ilog2() == level).collect();
+                if !here.is_empty() {
+                    let first: Vec<usize> = here.iter().map(|&at| self.starts[at]).collect();
+                    let last = here.iter().map(|&at| self.starts[at] + (self.counts[at] - width) * self.step);
+                    let last = best.at(axis, &last.collect::<Vec<_>>())?;
+                    parts.push(best.at(axis, &first)?.or(&last)?.places);
+                    order.extend(here);
+                }
+                if level < self.longest().ilog2() {
+                    best = best.doubled(axis, width * self.step)?;
+                }
+            }
+            in_order(&parts, &order, axis)
+        })
+    }
+
+    /// The sum of each window along `axis`, of windows of a power of 2 elements that follow one another: nothing is subtracted, and as many roundings meet as
+    /// the length has digits.
+    pub(super) fn sums(&self, x: &Tensor, axis: usize) -> Result<Tensor> {
+        if self.len() == 0 {
+            return x.narrow(axis, 0, 0);
+        }
+        let mut sums = x.clone();
+        let mut total: Option<Tensor> = None;
+        for level in 0..=self.longest().ilog2() {
+            let width = 1usize << level;
+            if self.counts.iter().any(|count| count & width != 0) {
+                // A zero behind the sums stands for windows without such a part.
+                let none = sums.shape().dim(axis);
+                let places: Vec<usize> = (0..self.len())
+                    .map(|at| match self.counts[at] & width {
+                        0 => none,
+                        _ => self.starts[at] + (self.counts[at] & (width - 1)) * self.step,
+                    })
+                    .collect();
+                let mut border = vec![[0, 0]; x.rank()];
+                border[axis] = [0, usize::from(places.contains(&none))];
+                let part = picked(&sums.pad(&border, 0)?, axis, &places)?;
+                total = Some(match total {
+                    Some(total) => total.add(&part)?,
+                    None => part,
+                });
+            }
+            if level < self.longest().ilog2() {
+                let rest = sums.shape().dim(axis) - width * self.step;
+                sums = sums.narrow(axis, 0, rest)?.add(&sums.narrow(axis, width * self.step, rest)?)?;
+            }
+        }
+        total.ok_or_else(|| Error::invalid("pool", "no windows"))
+    }
+
+    fn longest(&self) -> usize {
+        self.counts.iter().copied().max().unwrap_or(1)
+    }
+}
+
+/// Largest elements of windows that begin at each element of an axis, and where those are.
+struct Candidates {
+    values: Tensor,
+    places: Tensor,
+}
+
+impl Candidates {
+    /// Windows of one element.
+    fn all(x: &Tensor, axis: usize, dtype: DType) -> Result<Candidates> {
+        let size = x.shape().dim(axis);
+        let mut dims = vec![1; x.rank()];
+        dims[axis] = size;
+        let places = Tensor::iota(size, dtype, 0, 1, x.device())?.reshape(&dims[..])?.expand(*x.shape())?;
+        Ok(Candidates { values: x.clone(), places })
+    }
+
+    fn narrow(&self, axis: usize, start: usize, length: usize) -> Result<Candidates> {
+        Ok(Candidates {
+            values: self.values.narrow(axis, start, length)?,
+            places: self.places.narrow(axis, start, length)?,
+        })
+    }
+
+    /// Windows twice as long, whose second half begins `reach` elements behind the first.
+    fn doubled(&self, axis: usize, reach: usize) -> Result<Candidates> {
+        let rest = self.values.shape().dim(axis) - reach;
+        self.narrow(axis, 0, rest)?.or(&self.narrow(axis, reach, rest)?)
+    }
+
+    fn at(&self, axis: usize, places: &[usize]) -> Result<Candidates> {
+        Ok(Candidates {
+            values: picked(&self.values, axis, places)?,
+            places: picked(&self.places, axis, places)?,
+        })
+    }
+
+    /// Those of windows of which `later` are the ends: what comes first wins over what equals it.
+    fn or(&self, later: &Candidates) -> Result<Candidates> {
+        let mut is_later = later.values.gt(&self.values)?;
+        if self.values.dtype().is_float() {
+            let is_known = self.values.eq(&self.values)?;
+            is_later = is_later.logical_or(&later.values.ne(&later.values)?.logical_and(&is_known)?)?;
+        }
+        Ok(Candidates {
+            values: is_later.where_(&later.values, &self.values)?,
+            places: is_later.where_(&later.places, &self.places)?,
+        })
+    }
+}
+
+/// Where the first largest element of each window of `length` elements is along `axis`; the windows begin at `starts`, of the shape of the result.
+pub(super) fn winners_of_length(
+    x: &Tensor,
+    axis: usize,
+    starts: &Tensor,
+    length: usize,
+    dtype: DType,
+) -> Result<Tensor> {
+    let mut best = Candidates::all(&x.detach(), axis, dtype)?;
+    let width = 1usize << length.ilog2();
+    for level in 0..length.ilog2() {
+        best = best.doubled(axis, 1 << level)?;
+    }
+    let picked = |starts: &Tensor| {
+        Ok(Candidates {
+            values: best.values.gather(axis, starts)?,
+            places: best.places.gather(axis, starts)?,
+        })
+    };
+    let later = starts.add_scalar((length - width) as i64)?;
+    Ok(picked(starts)?.or(&picked(&later)?)?.places)
+}
+
+/// The elements at these places along `axis`: a view, if they are evenly spaced.
+fn picked(x: &Tensor, axis: usize, places: &[usize]) -> Result<Tensor> {
+    if let [first, second, ..] = *places
+        && second > first
+        && places.windows(2).all(|pair| pair[1] > pair[0] && pair[1] - pair[0] == second - first)
+    {
+        let end = first + (places.len() - 1) * (second - first) + 1;
+        return x.slice_axis(axis, first, end as isize, (second - first) as isize);
+    }
+    if let [only] = *places {
+        return x.narrow(axis, only, 1);
+    }
+    let largest = places.iter().copied().max().unwrap_or(0);
+    let (count, device) = (places.len(), x.device());
+    let index = match index_dtype(largest) {
+        DType::I32 => {
+            Tensor::from_vec(places.iter().map(|&at| at as i32).collect::<Vec<_>>(), [count], device)?
+        }
+        _ => Tensor::from_vec(places.iter().map(|&at| at as i64).collect::<Vec<_>>(), [count], device)?,
+    };
+    x.index_select(axis, &index)
+}
+
+/// Parts along `axis`, whose slices have these numbers, in the order of the numbers.
+fn in_order(parts: &[Tensor], order: &[usize], axis: usize) -> Result<Tensor> {
+    match parts {
+        [whole] => Ok(whole.clone()),
+        _ => {
+            let joined = Tensor::concat(&parts.iter().collect::<Vec<_>>(), axis)?;
+            let mut back = vec![0; order.len()];
+            for (at, &number) in order.iter().enumerate() {
+                back[number] = at;
+            }
+            picked(&joined, axis, &back)
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Pools whose windows lie at random distances (Graham 2014, "Fractional Max-Pooling").
+
+use super::axis_windows::winners_of_length;
+use super::{check_ordered, each_axis, spatial};
+use crate::autograd::no_grad;
+use crate::error::{Error, Result};
+use crate::functions::check_floating;
+use crate::op::check;
+use crate::ops::index::index_dtype;
+use crate::{DType, Shape, Tensor};
+
+impl Tensor {
+    /// The largest element, or NaN, of each window, and its position in the plane (`row * width + column`). Window `i` of `n` begins at
+    /// `floor((i + u) a) - floor(u a)` with `a = (size - kernel) / (n - 1)`, the last one at `size - kernel`; `u` of the rows is `samples[.., 1]`, and of the
+    /// columns `samples[.., 0]`.
+    ///
+    /// # Shapes
+    /// `[batch, channels, height, width]`, samples `[batch, channels, 2]` (numbers from 0 up to 1) to `[batch, channels, size[0], size[1]]`, both.
+    ///
+    /// # Errors
+    /// Another rank, no channels, a dtype that is not floating, samples of another shape or dtype, `size + kernel - 1` above the image's.
+    pub fn fractional_max_pool2d(
+        &self,
+        kernel: [usize; 2],
+        size: [usize; 2],
+        samples: &Tensor,
+    ) -> Result<(Tensor, Tensor)> {
+        fractional("fractional_max_pool2d", self, kernel, size, samples, [1, 0])
+    }
+
+    /// [`fractional_max_pool2d`](Tensor::fractional_max_pool2d) of three axes; `u` of planes, rows and columns are `samples[.., 0]`, `[.., 1]` and `[.., 2]`.
+    ///
+    /// # Shapes
+    /// `[batch, channels, depth, height, width]`, samples `[batch, channels, 3]` to `[batch, channels, size[0], size[1], size[2]]`, both.
+    ///
+    /// # Errors
+    /// As [`fractional_max_pool2d`](Tensor::fractional_max_pool2d).
+    pub fn fractional_max_pool3d(
+        &self,
+        kernel: [usize; 3],
+        size: [usize; 3],
+        samples: &Tensor,
+    ) -> Result<(Tensor, Tensor)> {
+        fractional("fractional_max_pool3d", self, kernel, size, samples, [0, 1, 2])
+    }
+}
+
+/// Sample `order[axis]` is that of `axis`.
+fn fractional<const N: usize>(
+    op: &'static str,
+    x: &Tensor,
+    kernel: [usize; N],
+    size: [usize; N],
+    samples: &Tensor,
+    order: [usize; N],
+) -> Result<(Tensor, Tensor)> {
+    check_floating(op, x)?;
+    check_ordered(op, x)?;
+    let inputs = spatial::<N>(op, x)?;
+    check::same_dtype(op, &x.meta(), &samples.meta())?;
+    check::shape(op, "samples", &samples.meta(), Shape::new(&[x.shape().dim(0), x.shape().dim(1), N])?)?;
+    let fits = |axis: usize| {
+        let reach = kernel[axis].saturating_add(size[axis]).saturating_sub(1);
+        kernel[axis] > 0 && size[axis] > 0 && reach <= inputs[axis]
+    };
+    if !(0..N).all(fits) {
+        let detail = format!(
+            "windows {kernel:?} to size {size:?} of an image of {inputs:?}, expected size + kernel - 1 within the image"
+        );
+        return Err(Error::invalid(op, detail));
+    }
+    let dtype = index_dtype(inputs.iter().product());
+    let winners = |values: &Tensor, axis: usize| {
+        no_grad(|| {
+            let sample = samples.narrow(2, order[axis], 1)?;
+            let starts = starts(&sample, inputs[axis] - kernel[axis], size[axis])?;
+            // Along the axis, the same for all others.
+            let mut spread = vec![x.shape().dim(0), x.shape().dim(1)];
+            spread.extend((0..N).map(|other| if other == axis { size[axis] } else { 1 }));
+            let all = values.shape().resized(2 + axis, size[axis], op)?;
+            let starts = starts.reshape(&spread[..])?.expand(all)?;
+            winners_of_length(values, 2 + axis, &starts, kernel[axis], dtype)
+        })
+    };
+    each_axis(x, &inputs, winners)
+}
+
+/// Where `count` windows begin, the last one at `last`: of samples `[batch, channels, 1]` `[batch, channels, count]`.
+fn starts(sample: &Tensor, last: usize, count: usize) -> Result<Tensor> {
+    let sample = sample.detach().to_dtype(sample.dtype().accumulator())?;
+    let device = sample.device();
+    let numbers = Tensor::iota(count, index_dtype(count), 0, 1, device)?;
+    let is_last = numbers.eq_scalar((count - 1) as i64)?;
+    let distance = if count > 1 { last as f64 / (count - 1) as f64 } else { 0.0 };
+    let distance = if sample.dtype() == DType::F64 { distance } else { f64::from(distance as f32) };
+    let places = sample.add(&numbers.to_dtype(sample.dtype())?)?.mul_scalar(distance)?.floor()?;
+    let places = places.sub(&sample.mul_scalar(distance)?.floor()?)?;
+    // Rounding must not lead beyond the image.
+    let places = places.maximum_scalar(0)?.minimum_scalar(last as f64)?.to_dtype(index_dtype(last))?;
+    is_last.where_(&places.scalar_like(last as i64)?, &places)
+}

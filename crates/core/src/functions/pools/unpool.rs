@@ -1,0 +1,81 @@
+//! What pools of largest elements take back: elements at the places where they were found.
+
+use super::spatial;
+use crate::autograd::{Context, Grads, no_grad, with_gradient};
+use crate::error::{Error, Result, index_told_as};
+use crate::functions::check_floating;
+use crate::op::{Saves, check};
+use crate::{Shape, Tensor};
+
+impl Tensor {
+    /// Zeros of `size` with these elements at `positions`, those of [`max_pool1d_with_positions`](Tensor::max_pool1d_with_positions): the last of several
+    /// that meet. Each gets the gradient of its place.
+    ///
+    /// # Shapes
+    /// `[batch, channels, windows]`, positions likewise (i32 or i64), to `[batch, channels, size[0]]`.
+    ///
+    /// # Errors
+    /// Another rank, no channels, a dtype that is not floating, positions of another shape or dtype, or out of range.
+    pub fn max_unpool1d(&self, positions: &Tensor, size: [usize; 1]) -> Result<Tensor> {
+        unpooled("max_unpool1d", self, positions, size)
+    }
+
+    /// [`max_unpool1d`](Tensor::max_unpool1d) of two axes: positions are `row * width + column`.
+    ///
+    /// # Shapes
+    /// `[batch, channels, oh, ow]`, positions likewise (i32 or i64), to `[batch, channels, size[0], size[1]]`.
+    ///
+    /// # Errors
+    /// As [`max_unpool1d`](Tensor::max_unpool1d).
+    pub fn max_unpool2d(&self, positions: &Tensor, size: [usize; 2]) -> Result<Tensor> {
+        unpooled("max_unpool2d", self, positions, size)
+    }
+
+    /// [`max_unpool1d`](Tensor::max_unpool1d) of three axes: positions are `(plane * height + row) * width + column`.
+    ///
+    /// # Shapes
+    /// `[batch, channels, od, oh, ow]`, positions likewise (i32 or i64), to `[batch, channels, size[0], size[1], size[2]]`.
+    ///
+    /// # Errors
+    /// As [`max_unpool1d`](Tensor::max_unpool1d).
+    pub fn max_unpool3d(&self, positions: &Tensor, size: [usize; 3]) -> Result<Tensor> {
+        unpooled("max_unpool3d", self, positions, size)
+    }
+}
+
+/// `[batch, channels, elements]`.
+fn in_rows(x: &Tensor) -> Result<Tensor> {
+    let [batch, channels] = [x.shape().dim(0), x.shape().dim(1)];
+    x.reshape([batch, channels, x.dims()[2..].iter().product()])
+}
+
+fn unpooled<const N: usize>(
+    op: &'static str,
+    x: &Tensor,
+    positions: &Tensor,
+    size: [usize; N],
+) -> Result<Tensor> {
+    check_floating(op, x)?;
+    spatial::<N>(op, x)?;
+    check::index(op, "positions", &positions.meta())?;
+    check::shape(op, "positions", &positions.meta(), *x.shape())?;
+    let shape = Shape::new(&[&x.dims()[..2], &size[..]].concat())?;
+    let places = size.iter().product::<usize>();
+    if places == 0 && x.elements() > 0 {
+        return Err(Error::invalid(op, format!("{} elements to size {size:?}", x.elements())));
+    }
+    let y = no_grad(|| {
+        let zeros = Tensor::zeros([x.shape().dim(0), x.shape().dim(1), places], x.dtype(), x.device())?;
+        index_told_as(op, || zeros.scatter(2, &in_rows(positions)?, &in_rows(x)?))?.reshape(shape)
+    })?;
+    let rule = |context: &Context<'_>, grads: &[Option<Tensor>]| {
+        let mut found = Grads::from_elem(None, 2);
+        if let Some(dy) = &grads[0] {
+            let dx = in_rows(dy)?.gather(2, &in_rows(context.input(1)?)?)?;
+            found[0] = Some(dx.reshape(*context.shape(0))?);
+        }
+        Ok(found)
+    };
+    let saves = Saves { inputs: 0b10, outputs: 0 };
+    Ok(with_gradient(op, &[x, positions], vec![y], saves, rule)?.swap_remove(0))
+}

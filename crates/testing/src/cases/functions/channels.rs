@@ -1,0 +1,119 @@
+//! Rows of channels in another order, as pixels, and divided by their neighbors.
+
+use crate::prelude::*;
+
+/// The rows.
+pub fn rows() -> Vec<OpCase> {
+    [shuffled(), normed()].concat()
+}
+
+fn moved(op: &'static str, parameters: &str) -> OpCase {
+    OpCase::new(op, parameters).input(Distinct).also(INTEGERS).also(BOOL).exact().twice()
+}
+
+fn shuffled() -> Vec<OpCase> {
+    vec![
+        moved("pixel_shuffle", "2")
+            .on([&[2, 8, 2, 3]])
+            .on([&[4, 1, 2]])
+            .on([&[0, 4, 2, 2]])
+            .on([&[1, 4, 0, 2]])
+            .run(|x| x[0].pixel_shuffle(2))
+            .oracle(|x| {
+                let [.., channels, height, width] = x[0].shape[..] else { panic!("three axes") };
+                let outer = &x[0].shape[..x[0].rank() - 3];
+                Array::from_fn(&[outer, &[channels / 4, height * 2, width * 2]].concat(), |at| {
+                    let [outer @ .., c, row, column] = at else { panic!("three axes") };
+                    x[0].at(&[outer, &[c * 4 + row % 2 * 2 + column % 2, row / 2, column / 2]].concat())
+                })
+            })
+            .rejects("pixel_shuffle: expected at least 3 axes, got shape [4, 2]", |device| {
+                Tensor::zeros([4, 2], F32, device)?.pixel_shuffle(2)
+            })
+            .rejects("pixel_shuffle: 6 channels by a factor of 2, expected a multiple of its square", |device| {
+                Tensor::zeros([6, 2, 2], F32, device)?.pixel_shuffle(2)
+            })
+            .rejects("pixel_shuffle: 4 channels by a factor of 0, expected a multiple of its square", |device| {
+                Tensor::zeros([4, 2, 2], F32, device)?.pixel_shuffle(0)
+            }),
+        moved("pixel_unshuffle", "3")
+            .on([&[2, 2, 3, 6]])
+            .on([&[1, 6, 3]])
+            .on([&[1, 1, 0, 3]])
+            .run(|x| x[0].pixel_unshuffle(3))
+            .oracle(|x| {
+                let [.., channels, height, width] = x[0].shape[..] else { panic!("three axes") };
+                let outer = &x[0].shape[..x[0].rank() - 3];
+                Array::from_fn(&[outer, &[channels * 9, height / 3, width / 3]].concat(), |at| {
+                    let [outer @ .., c, row, column] = at else { panic!("three axes") };
+                    x[0].at(&[outer, &[c / 9, row * 3 + c % 9 / 3, column * 3 + c % 3]].concat())
+                })
+            })
+            .rejects("pixel_unshuffle: images of 4 x 3 by a factor of 3, expected multiples of it", |device| {
+                Tensor::zeros([1, 4, 3], F32, device)?.pixel_unshuffle(3)
+            }),
+        moved("channel_shuffle", "3")
+            .on([&[2, 6, 2, 2]])
+            .on([&[1, 3, 5]])
+            .on([&[2, 6, 0]])
+            .run(|x| x[0].channel_shuffle(3))
+            .oracle(|x| {
+                let per_group = x[0].shape[1] / 3;
+                Array::from_fn(&x[0].shape, |at| {
+                    let mut from = at.to_vec();
+                    from[1] = at[1] % 3 * per_group + at[1] / 3;
+                    x[0].at(&from)
+                })
+            })
+            .rejects("channel_shuffle: expected at least 3 axes, got shape [4, 2]", |device| {
+                Tensor::zeros([4, 2], F32, device)?.channel_shuffle(2)
+            })
+            .rejects("channel_shuffle: 4 channels in 3 groups, expected a multiple", |device| {
+                Tensor::zeros([1, 4, 2], F32, device)?.channel_shuffle(3)
+            }),
+    ]
+}
+
+/// `x / (k + alpha / size * sum of squares of the channels around)^beta`.
+fn local_response_norm(x: &Array, size: usize, [alpha, beta, k]: [f64; 3]) -> Array {
+    Array::from_fn(&x.shape, |at| {
+        let mut around = at.to_vec();
+        let mut sum = 0.0;
+        for channel in 0..x.shape[1] {
+            let is_seen = channel + size / 2 >= at[1] && channel <= at[1].saturating_add((size - 1) / 2);
+            around[1] = channel;
+            sum += if is_seen { x.at(&around).powi(2) } else { 0.0 };
+        }
+        x.at(at) / (k + alpha / size as f64 * sum).powf(beta)
+    })
+}
+
+fn normed() -> Vec<OpCase> {
+    let row = |size: usize, constants: [f64; 3]| {
+        let [alpha, beta, k] = constants;
+        OpCase::new("local_response_norm", format!("size={size} alpha={alpha} beta={beta} k={k}"))
+            .input(Uniform(-4.0, 4.0))
+            .on([&[2, 5, 3]])
+            .on([&[1, 2, 2, 2]])
+            .on([&[0, 2, 3]])
+            .f32_limit(2e-6, 3e-6)
+            .twice()
+            .run(move |x| x[0].local_response_norm(size, alpha, beta, k))
+            .oracle(move |x| local_response_norm(&x[0], size, constants))
+    };
+    vec![
+        row(2, [1e-4, 0.75, 1.0]),
+        row(3, [0.5, 1.0, 2.0])
+            .hostile("special", [Array::new(&[1, 3, 2], vec![f64::NAN, 0.0, 1.0, f64::INFINITY, -0.0, 2.0])])
+            .rejects("local_response_norm: a size of 0, expected at least 1", |device| {
+                Tensor::zeros([1, 4, 2], F32, device)?.local_response_norm(0, 1.0, 1.0, 1.0)
+            })
+            .rejects("local_response_norm: expected at least 3 axes, got shape [4, 2]", |device| {
+                Tensor::zeros([4, 2], F32, device)?.local_response_norm(2, 1.0, 1.0, 1.0)
+            })
+            .rejects("local_response_norm: input is i64, expected a floating dtype", |device| {
+                Tensor::zeros([1, 4, 2], I64, device)?.local_response_norm(2, 1.0, 1.0, 1.0)
+            }),
+        row(1 << 40, [3e9, 0.5, 1.0]),
+    ]
+}

@@ -1,0 +1,93 @@
+//! Rows of borders of what is in the tensor itself.
+
+use crate::prelude::*;
+
+/// The rows.
+pub fn rows() -> Vec<OpCase> {
+    [reflected(), replicated(), circular()].concat()
+}
+
+type Amounts = &'static [[isize; 2]];
+
+/// An element for each place around and in the tensor: `from(place, size)` along each axis.
+fn around(x: &Array, amounts: &[[isize; 2]], from: impl Fn(isize, isize) -> isize) -> Array {
+    let sizes = x.shape.iter().zip(amounts);
+    let shape: Vec<usize> = sizes.map(|(&size, sides)| (size as isize + sides[0] + sides[1]) as usize).collect();
+    Array::from_fn(&shape, |at| {
+        let place = |axis: usize| from(at[axis] as isize - amounts[axis][0], x.shape[axis] as isize) as usize;
+        x.at(&(0..at.len()).map(place).collect::<Vec<_>>())
+    })
+}
+
+fn row(op: &'static str, amounts: Amounts, shape: &[usize]) -> OpCase {
+    OpCase::new(op, format!("{amounts:?}")).input(Distinct).also(INTEGERS).exact().twice().on([shape])
+}
+
+fn reflected() -> Vec<OpCase> {
+    let with = |amounts: Amounts, shape: &[usize]| {
+        row("reflection_pad", amounts, shape)
+            .run(move |x| x[0].reflection_pad(amounts))
+            .oracle(move |x| {
+                around(&x[0], amounts, |place, size| size - 1 - (size - 1 - place.abs()).abs())
+            })
+    };
+    vec![
+        with(&[[0, 0], [2, 3]], &[2, 4])
+            .on([&[0, 4]])
+            .rejects("reflection_pad: 4 and 0 elements around axis 1 of 4, expected fewer", |device| {
+                Tensor::zeros([1, 4], F32, device)?.reflection_pad(&[[0, 0], [4, 0]])
+            })
+            .rejects("reflection_pad: [-3, -1] around axis 1 of 4 leave nothing of it", |device| {
+                Tensor::zeros([1, 4], F32, device)?.reflection_pad(&[[0, 0], [-3, -1]])
+            })
+            .rejects("reflection_pad: 1 amounts for shape [1, 4]", |device| {
+                Tensor::zeros([1, 4], F32, device)?.reflection_pad(&[[0, 0]])
+            }),
+        with(&[[0, 0], [-1, 2], [1, 0]], &[2, 4, 3]),
+        with(&[[0, 0], [1, 1], [3, -2], [0, 1]], &[2, 2, 5, 3]),
+    ]
+}
+
+fn replicated() -> Vec<OpCase> {
+    let with = |amounts: Amounts, shape: &[usize]| {
+        row("replication_pad", amounts, shape)
+            .run(move |x| x[0].replication_pad(amounts))
+            .oracle(move |x| around(&x[0], amounts, |place, size| place.clamp(0, size - 1)))
+    };
+    vec![
+        with(&[[0, 0], [5, 7]], &[2, 3])
+            .on([&[0, 3]])
+            .on([&[2, 1]])
+            .rejects("replication_pad: [1, 1] around axis 1 of 0 leave nothing of it", |device| {
+                Tensor::zeros([1, 0], F32, device)?.replication_pad(&[[0, 0], [1, 1]])
+            }),
+        with(&[[0, 0], [-1, 2], [1, 0]], &[2, 4, 3]),
+        with(&[[0, 0], [1, 1], [-5, 7], [0, 1]], &[2, 2, 5, 3]),
+    ]
+}
+
+fn circular() -> Vec<OpCase> {
+    // What is cut off is not gone around.
+    let oracle = |x: &Array, amounts: &[[isize; 2]]| {
+        let off: Vec<[isize; 2]> = amounts.iter().map(|sides| sides.map(|amount| amount.min(0))).collect();
+        let on: Vec<[isize; 2]> = amounts.iter().map(|sides| sides.map(|amount| amount.max(0))).collect();
+        around(&around(x, &off, |place, _| place), &on, |place, size| place.rem_euclid(size))
+    };
+    let with = |amounts: Amounts, shape: &[usize]| {
+        row("circular_pad", amounts, shape)
+            .run(move |x| x[0].circular_pad(amounts))
+            .oracle(move |x| oracle(&x[0], amounts))
+    };
+    vec![
+        with(&[[0, 0], [2, 4]], &[2, 4])
+            .on([&[0, 4]])
+            .rejects("circular_pad: 5 and 0 elements around axis 1 of 4, expected no more", |device| {
+                Tensor::zeros([1, 4], F32, device)?.circular_pad(&[[0, 0], [5, 0]])
+            })
+            .rejects("circular_pad: [-3, -1] around axis 1 of 4 leave nothing of it", |device| {
+                Tensor::zeros([1, 4], F32, device)?.circular_pad(&[[0, 0], [-3, -1]])
+            }),
+        with(&[[0, 0], [-1, 2], [1, 0]], &[2, 4, 3]),
+        with(&[[0, 0], [1, 1], [3, -2], [0, 1]], &[2, 2, 5, 3]),
+    ]
+}

@@ -1,0 +1,276 @@
+//! Rows of pools over one, two and three axes.
+
+mod adaptive;
+mod windows;
+
+use crate::prelude::*;
+use ternion_core::PoolOptions;
+pub(super) use windows::combinations;
+use windows::{avg_pool, lp_pool, max_pool, text};
+
+/// The rows.
+pub fn rows() -> Vec<OpCase> {
+    [largest(), means(), divided(), powers(), vast(), adaptive::rows()].concat()
+}
+
+const LOW: f64 = f64::NEG_INFINITY;
+
+fn plain<const N: usize>(kernel: [usize; N]) -> PoolOptions<N> {
+    PoolOptions::new(kernel)
+}
+
+/// Windows of one axis: side by side, overlapping, with a border, with gaps, cut at the end.
+fn of_one() -> Vec<PoolOptions<1>> {
+    vec![
+        plain([2]),
+        PoolOptions { stride: [1], padding: [1], ..plain([3]) },
+        PoolOptions { stride: [2], padding: [1], dilation: [2], ..plain([3]) },
+        PoolOptions { stride: [2], padding: [1], ceil_mode: true, ..plain([3]) },
+        PoolOptions { stride: [3], ceil_mode: true, count_include_pad: false, padding: [2], ..plain([5]) },
+    ]
+}
+
+fn of_three() -> Vec<PoolOptions<3>> {
+    vec![
+        plain([2, 1, 2]),
+        PoolOptions { stride: [1, 2, 1], padding: [1, 0, 1], ..plain([2, 3, 2]) },
+        PoolOptions { stride: [2, 1, 2], padding: [1, 1, 0], ceil_mode: true, count_include_pad: false, ..plain([3, 2, 2]) },
+    ]
+}
+
+fn undilated<const N: usize>(options: Vec<PoolOptions<N>>) -> Vec<PoolOptions<N>> {
+    options.into_iter().map(|options| PoolOptions { dilation: [1; N], ..options }).collect()
+}
+
+/// A row of largest elements and their positions.
+fn max_row<const N: usize>(
+    op: &'static str,
+    options: PoolOptions<N>,
+    run: fn(&Tensor, PoolOptions<N>) -> Result<(Tensor, Tensor)>,
+) -> OpCase {
+    OpCase::new(op, text(&options))
+        .input(Distinct)
+        .exact()
+        .twice()
+        .differentiable_outputs(1)
+        .run(move |x| run(&x[0], options))
+        .oracle(move |x| max_pool(&x[0], &options))
+}
+
+fn largest() -> Vec<OpCase> {
+    let mut rows = Vec::new();
+    for options in of_one() {
+        rows.push(max_row("max_pool1d", options, Tensor::max_pool1d_with_positions).also(INTEGERS).on([&[2, 3, 7]]).on([&[1, 1, 9]]));
+    }
+    rows[1] = rejecting_rows(
+        rows[1]
+            .clone()
+            .on([&[0, 2, 5]])
+            .hostile("only -infinity", [Array::full(&[1, 2, 4], LOW)])
+            .hostile("nan", [Array::new(&[1, 1, 6], vec![1.0, f64::NAN, 9.0, f64::INFINITY, f64::NAN, LOW])]),
+    );
+    for options in of_three() {
+        rows.push(
+            max_row("max_pool3d", options, Tensor::max_pool3d_with_positions)
+                .also(INTEGERS)
+                .on([&[2, 1, 3, 4, 5]])
+                .on([&[1, 2, 2, 3, 3]]),
+        );
+    }
+    let last = rows.pop().expect("there are rows");
+    let special = vec![1.0, f64::NAN, 9.0, LOW, 3.0, 2.0, f64::NAN, f64::INFINITY, LOW, LOW, LOW, 0.0];
+    rows.push(
+        rejecting_volumes(last)
+            .on([&[0, 2, 3, 3, 3]])
+            .hostile("only -infinity", [Array::full(&[1, 1, 3, 2, 2], LOW)])
+            .hostile("nan", [Array::new(&[1, 1, 3, 2, 2], special)]),
+    );
+    // Those of floats are in the rows of ops.
+    let options = [
+        plain([2, 3]),
+        PoolOptions { stride: [2, 1], padding: [1, 1], dilation: [2, 1], ..plain([2, 3]) },
+        PoolOptions { stride: [2, 2], padding: [1, 1], ceil_mode: true, ..plain([3, 3]) },
+    ];
+    rows.extend(options.map(|options| {
+        let row = max_row("max_pool2d", options, Tensor::max_pool2d_with_positions);
+        OpCase { twice: false, ..row }.dtypes(INTEGERS).on([&[2, 3, 6, 5]]).on([&[1, 1, 4, 7]])
+    }));
+    rows
+}
+
+fn rejecting_rows(row: OpCase) -> OpCase {
+    row.rejects("max_pool1d: expected 3 axes, got shape [4, 4]", |device| {
+        Tensor::zeros([4, 4], F32, device)?.max_pool1d(plain([2]))
+    })
+    .rejects("max_pool1d: input is bool, expected a number", |device| {
+        Tensor::zeros([1, 1, 4], Bool, device)?.max_pool1d(plain([2]))
+    })
+    .rejects("max_pool1d: an input of shape [2, 0, 4] without channels", |device| {
+        Tensor::zeros([2, 0, 4], F32, device)?.max_pool1d(plain([2]))
+    })
+    .rejects("max_pool1d: window [5] with dilation [1] is larger than image [4] with padding [0]", |device| {
+        Tensor::zeros([1, 1, 4], F32, device)?.max_pool1d(plain([5]))
+    })
+    .rejects("max_pool1d: padding [2] is more than half of kernel [3]", |device| {
+        Tensor::zeros([1, 1, 4], F32, device)?.max_pool1d(PoolOptions { padding: [2], ..plain([3]) })
+    })
+    .rejects("max_pool1d: kernel [2], stride [0] and dilation [1] must be at least 1", |device| {
+        Tensor::zeros([1, 1, 4], F32, device)?.max_pool1d(PoolOptions { stride: [0], ..plain([2]) })
+    })
+    .rejects(
+        "max_pool1d: a window (kernel [2], stride [2], padding [1], dilation [5]) on an image of [4] lies in the padding altogether",
+        |device| {
+            let options = PoolOptions { padding: [1], dilation: [5], ..plain([2]) };
+            Tensor::zeros([1, 1, 4], F32, device)?.max_pool1d(options)
+        },
+    )
+}
+
+fn rejecting_volumes(row: OpCase) -> OpCase {
+    row.rejects("max_pool3d: expected 5 axes, got shape [1, 4, 4, 4]", |device| {
+        Tensor::zeros([1, 4, 4, 4], F32, device)?.max_pool3d(plain([2, 2, 2]))
+    })
+    .rejects(
+        "max_pool3d: window [5, 1, 1] with dilation [1, 1, 1] is larger than image [4, 4, 4] with padding [0, 0, 0]",
+        |device| Tensor::zeros([1, 1, 4, 4, 4], F32, device)?.max_pool3d(plain([5, 1, 1])),
+    )
+}
+
+/// A row of means: linear, so that central differences are exact but for rounding. The sum of elements of size 4 may cancel.
+fn mean_row<const N: usize>(
+    op: &'static str,
+    options: PoolOptions<N>,
+    run: fn(&Tensor, PoolOptions<N>) -> Result<Tensor>,
+) -> OpCase {
+    let loose = Tolerance { abs: 2e-6, rel: 2e-6 };
+    let kind = format!(
+        "{} count_include_pad={} divisor={:?}",
+        text(&options),
+        options.count_include_pad,
+        options.divisor_override
+    );
+    OpCase::new(op, kind)
+        .input(Uniform(-4.0, 4.0))
+        .f32_limit(loose.abs, loose.rel)
+        .grad_tolerances(Tolerance { abs: 2e-9, rel: 2e-9 }, loose.times(10.0))
+        .twice()
+        .run(move |x| run(&x[0], options))
+        .oracle(move |x| avg_pool(&x[0], &options))
+}
+
+fn means() -> Vec<OpCase> {
+    let mut rows = Vec::new();
+    for options in undilated(of_one()) {
+        rows.push(mean_row("avg_pool1d", options, Tensor::avg_pool1d).on([&[2, 3, 7]]).on([&[1, 1, 9]]));
+    }
+    rows[1] = rows[1]
+        .clone()
+        .on([&[0, 2, 5]])
+        .hostile("special", [Array::new(&[1, 1, 7], vec![1.0, f64::NAN, 9.0, LOW, 2.0, f64::INFINITY, 3.0])])
+        .rejects("avg_pool1d: dilation [2], expected [1]", |device| {
+            Tensor::zeros([1, 1, 4], F32, device)?.avg_pool1d(PoolOptions { dilation: [2], ..plain([2]) })
+        })
+        .rejects("avg_pool1d: input is i32, expected a floating dtype or i64", |device| {
+            Tensor::zeros([1, 1, 4], I32, device)?.avg_pool1d(plain([2]))
+        });
+    for options in undilated(of_three()) {
+        rows.push(
+            mean_row("avg_pool3d", options, Tensor::avg_pool3d).on([&[2, 1, 3, 4, 5]]).on([&[1, 2, 2, 3, 3]]),
+        );
+    }
+    let last = rows.pop().expect("there are rows");
+    rows.push(last.rejects("avg_pool3d: a divisor of 0", |device| {
+        let options = PoolOptions { divisor_override: Some(0), ..plain([2, 2, 2]) };
+        Tensor::zeros([1, 1, 4, 4, 4], F32, device)?.avg_pool3d(options)
+    }));
+    rows
+}
+
+/// Sums divided by what the caller says, and integers, whose means are rounded towards zero.
+fn divided() -> Vec<OpCase> {
+    let cut = PoolOptions { stride: [2, 2], padding: [1, 1], ceil_mode: true, ..plain([3, 2]) };
+    let by = |divisor_override: i64| PoolOptions { divisor_override: Some(divisor_override), ..cut };
+    let whole = |options: PoolOptions| mean_row("avg_pool2d", options, Tensor::avg_pool2d).on([&[2, 3, 6, 5]]);
+    vec![
+        whole(by(3)),
+        whole(by(-2)).on([&[0, 2, 3, 3]]),
+        whole(cut).hostile("special", [Array::new(&[1, 1, 2, 3], vec![1.0, f64::NAN, 9.0, LOW, 2.0, f64::INFINITY])]),
+        integers(whole(cut)),
+        integers(whole(by(3))),
+        integers(whole(PoolOptions { count_include_pad: false, ..cut })),
+        integers(mean_row("avg_pool1d", plain([3]), Tensor::avg_pool1d).on([&[2, 2, 7]])),
+        integers(mean_row("avg_pool3d", of_three()[1], Tensor::avg_pool3d).on([&[1, 2, 2, 3, 3]])),
+    ]
+}
+
+fn integers(mut row: OpCase) -> OpCase {
+    row.parameters += " integers";
+    row.twice = false;
+    row.inputs = vec![Integers(-90, 90).into()];
+    let means = row.oracle.take().expect("an oracle");
+    let rounded = move |dtype: DType, x: &[Array]| {
+        let means = means(dtype, x);
+        means.into_iter().map(|mean| mean.map(f64::trunc)).collect::<Vec<_>>()
+    };
+    row.dtypes(&[I64]).exact().oracle_for(rounded)
+}
+
+/// Roots of sums of powers.
+fn powers() -> Vec<OpCase> {
+    let positive = || Values::custom(|shapes, own, rng| {
+        (0..shapes[own].iter().product()).map(|_| rng.uniform(0.5, 2.5)).collect()
+    });
+    let of_one = PoolOptions { stride: [2], ceil_mode: true, ..plain([3]) };
+    let of_two = plain([2, 3]);
+    let of_three = PoolOptions { stride: [1, 1, 2], ..plain([2, 1, 2]) };
+    let named = |op, p: f64, kind: String, values: Values| {
+        OpCase::new(op, format!("p={p} {kind}")).input(values).f32_limit(3e-6, 4e-6).twice()
+    };
+    let mut rows = Vec::new();
+    for (p, values) in [(2.0, AwayFrom(0.5)), (1.5, positive()), (-1.0, positive())] {
+        rows.push(
+            named("lp_pool1d", p, text(&of_one), values.clone())
+                .on([&[2, 2, 6]])
+                .run(move |x| x[0].lp_pool1d(p, of_one))
+                .oracle(move |x| lp_pool(&x[0], p, &of_one)),
+        );
+        rows.push(
+            named("lp_pool2d", p, text(&of_two), values.clone())
+                .on([&[2, 1, 4, 3]])
+                .run(move |x| x[0].lp_pool2d(p, of_two))
+                .oracle(move |x| lp_pool(&x[0], p, &of_two)),
+        );
+        rows.push(
+            named("lp_pool3d", p, text(&of_three), values)
+                .on([&[1, 2, 2, 2, 4]])
+                .run(move |x| x[0].lp_pool3d(p, of_three))
+                .oracle(move |x| lp_pool(&x[0], p, &of_three)),
+        );
+    }
+    rows[0] = rows[0]
+        .clone()
+        .hostile("zeros", [Array::zeros(&[1, 1, 5])])
+        .hostile("special", [Array::new(&[1, 1, 5], vec![f64::NAN, 1.0, LOW, 3.0, f64::INFINITY])])
+        .rejects("lp_pool1d: p of 0, expected another number than 0", |device| {
+            Tensor::zeros([1, 1, 4], F32, device)?.lp_pool1d(0.0, plain([2]))
+        })
+        .rejects("lp_pool1d: input is i64, expected a floating dtype", |device| {
+            Tensor::zeros([1, 1, 4], I64, device)?.lp_pool1d(2.0, plain([2]))
+        });
+    rows
+}
+
+/// Windows of 2^32 elements on small images take the memory of the image.
+fn vast() -> Vec<OpCase> {
+    let long = 1usize << 32;
+    let wide = PoolOptions { ceil_mode: true, ..plain([long]) };
+    let bordered = PoolOptions { padding: [long / 2], stride: [1], ..plain([long]) };
+    let flat = PoolOptions { padding: [0, long / 2], stride: [1, 2], ..plain([1, long]) };
+    vec![
+        max_row("max_pool1d", wide, Tensor::max_pool1d_with_positions).on([&[3, 4, 1]]).on([&[1, 1, 5]]),
+        max_row("max_pool1d", bordered, Tensor::max_pool1d_with_positions).on([&[1, 2, 5]]),
+        mean_row("avg_pool1d", wide, Tensor::avg_pool1d).on([&[3, 4, 1]]).on([&[1, 1, 5]]),
+        mean_row("avg_pool1d", PoolOptions { count_include_pad: false, ..bordered }, Tensor::avg_pool1d).on([&[1, 2, 5]]),
+        max_row("max_pool2d", flat, Tensor::max_pool2d_with_positions).on([&[1, 2, 2, 3]]),
+    ]
+}

@@ -1,0 +1,112 @@
+//! The definitions of pools, in loops over the image.
+
+use crate::prelude::*;
+use ternion_core::PoolOptions;
+
+/// The options as told in the name of a row.
+pub(super) fn text<const N: usize>(options: &PoolOptions<N>) -> String {
+    let PoolOptions { kernel, stride, padding, dilation, ceil_mode, .. } = options;
+    format!("kernel={kernel:?} stride={stride:?} padding={padding:?} dilation={dilation:?} ceil_mode={ceil_mode}")
+}
+
+/// How many windows there are along `axis` (PyTorch's `pooling_output_shape`): in ceil mode also one that reaches too far, if it begins in front of the border
+/// behind the image.
+fn places<const N: usize>(options: &PoolOptions<N>, axis: usize, size: usize) -> usize {
+    let (stride, padding) = (options.stride[axis] as i64, options.padding[axis] as i64);
+    let (size, span) = (size as i64, (options.dilation[axis] * (options.kernel[axis] - 1) + 1) as i64);
+    let more = if options.ceil_mode { stride - 1 } else { 0 };
+    let count = (size + 2 * padding - span + more).div_euclid(stride) + 1;
+    let begins_behind = options.ceil_mode && (count - 1) * stride >= size + padding;
+    (count - i64::from(begins_behind)) as usize
+}
+
+/// The elements along `axis` that window `place` shows.
+fn seen<const N: usize>(options: &PoolOptions<N>, axis: usize, place: usize, size: usize) -> Vec<usize> {
+    let first = place as i64 * options.stride[axis] as i64 - options.padding[axis] as i64;
+    let (dilation, kernel) = (options.dilation[axis] as i64, options.kernel[axis] as i64);
+    let is_seen = |&at: &usize| {
+        let distance = at as i64 - first;
+        distance >= 0 && distance % dilation == 0 && distance / dilation < kernel
+    };
+    (0..size).filter(is_seen).collect()
+}
+
+/// By what the sum of window `place` is divided along `axis`.
+fn counted<const N: usize>(options: &PoolOptions<N>, axis: usize, place: usize, size: usize) -> f64 {
+    let first = place as i64 * options.stride[axis] as i64 - options.padding[axis] as i64;
+    match options.count_include_pad {
+        true => {
+            let end = (first + options.kernel[axis] as i64).min((size + options.padding[axis]) as i64);
+            (end - first) as f64
+        }
+        false => seen(options, axis, place, size).len() as f64,
+    }
+}
+
+/// All combinations of one of each list, the last one fastest.
+pub(in crate::cases::functions) fn combinations(lists: &[Vec<usize>]) -> Vec<Vec<usize>> {
+    lists.iter().fold(vec![Vec::new()], |all, list| {
+        all.into_iter()
+            .flat_map(|start| list.iter().map(move |&item| [&start[..], &[item]].concat()))
+            .collect()
+    })
+}
+
+/// The position of an element of an image of these sizes.
+pub(super) fn position(at: &[usize], sizes: &[usize]) -> usize {
+    at.iter().zip(sizes).fold(0, |position, (&at, &size)| position * size + at)
+}
+
+/// The first largest of elements with their positions, or the first NaN.
+pub(super) fn winner(elements: impl Iterator<Item = (usize, f64)>) -> (usize, f64) {
+    elements
+        .reduce(|best, next| match !best.1.is_nan() && (next.1.is_nan() || next.1 > best.1) {
+            true => next,
+            false => best,
+        })
+        .expect("a window has an element")
+}
+
+/// For each of `outputs` windows, the elements that `lists` gives for it along each axis: `f(where it is, position and value of each)`.
+pub(super) fn each_window(
+    x: &Array,
+    outputs: &[usize],
+    lists: impl Fn(usize, usize) -> Vec<usize>,
+    f: impl Fn(&[usize], Vec<(usize, f64)>) -> f64,
+) -> Array {
+    let sizes = &x.shape[2..];
+    Array::from_fn(&[&x.shape[..2], outputs].concat(), |at| {
+        let seen: Vec<Vec<usize>> = (0..sizes.len()).map(|axis| lists(axis, at[2 + axis])).collect();
+        let elements = combinations(&seen)
+            .into_iter()
+            .map(|inner| (position(&inner, sizes), x.at(&[&at[..2], &inner[..]].concat())))
+            .collect();
+        f(&at[2..], elements)
+    })
+}
+
+fn outputs<const N: usize>(x: &Array, options: &PoolOptions<N>) -> Vec<usize> {
+    (0..N).map(|axis| places(options, axis, x.shape[2 + axis])).collect()
+}
+
+pub(super) fn max_pool<const N: usize>(x: &Array, options: &PoolOptions<N>) -> (Array, Array) {
+    let of = |f: fn((usize, f64)) -> f64| {
+        let lists = |axis: usize, place: usize| seen(options, axis, place, x.shape[2 + axis]);
+        each_window(x, &outputs(x, options), lists, |_, elements| f(winner(elements.into_iter())))
+    };
+    (of(|found| found.1), of(|found| found.0 as f64))
+}
+
+pub(super) fn avg_pool<const N: usize>(x: &Array, options: &PoolOptions<N>) -> Array {
+    let lists = |axis: usize, place: usize| seen(options, axis, place, x.shape[2 + axis]);
+    each_window(x, &outputs(x, options), lists, |at, elements| {
+        let count: f64 = (0..N).map(|axis| counted(options, axis, at[axis], x.shape[2 + axis])).product();
+        let divisor = options.divisor_override.map_or(count, |divisor| divisor as f64);
+        elements.iter().map(|element| element.1).sum::<f64>() / divisor
+    })
+}
+
+pub(super) fn lp_pool<const N: usize>(x: &Array, p: f64, options: &PoolOptions<N>) -> Array {
+    let whole: f64 = options.kernel.iter().map(|&size| size as f64).product();
+    avg_pool(&x.map(|x| x.powf(p)), options).map(|mean| (mean * whole).powf(1.0 / p))
+}

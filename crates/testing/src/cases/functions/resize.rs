@@ -1,0 +1,189 @@
+//! Rows of images of another size.
+
+use crate::prelude::*;
+use ternion_core::InterpolateMode::{self, Area, Cubic, Linear, Nearest, NearestExact};
+use ternion_core::InterpolateSize::{self, Times, To};
+
+/// The rows.
+pub fn rows() -> Vec<OpCase> {
+    [picked(), weighted(), areas()].concat()
+}
+
+/// A size, or factors.
+#[derive(Clone, Copy)]
+enum Wanted {
+    To(&'static [usize]),
+    Times(&'static [f64]),
+}
+
+impl Wanted {
+    fn size(self) -> InterpolateSize<'static> {
+        match self {
+            Wanted::To(size) => To(size),
+            Wanted::Times(factors) => Times(factors),
+        }
+    }
+
+    fn text(self) -> String {
+        match self {
+            Wanted::To(size) => format!("to {size:?}"),
+            Wanted::Times(factors) => format!("times {factors:?}"),
+        }
+    }
+
+    /// The elements of an output's axis, and their distance in elements of the input.
+    fn axis(self, axis: usize, inputs: usize) -> (usize, f64) {
+        match self {
+            Wanted::To(size) => (size[axis], inputs as f64 / size[axis] as f64),
+            Wanted::Times(factors) => ((inputs as f64 * factors[axis]) as usize, 1.0 / factors[axis]),
+        }
+    }
+}
+
+/// Keys's cubic convolution kernel with a = -0.75.
+fn keys(distance: f64) -> f64 {
+    let (a, d) = (-0.75, distance.abs());
+    match d {
+        d if d <= 1.0 => (a + 2.0) * d.powi(3) - (a + 3.0) * d.powi(2) + 1.0,
+        d if d < 2.0 => a * d.powi(3) - 5.0 * a * d.powi(2) + 8.0 * a * d - 4.0 * a,
+        _ => 0.0,
+    }
+}
+
+/// The elements of the input that element `at` of the output is made of, with their weights.
+fn parts(
+    mode: InterpolateMode,
+    at: usize,
+    inputs: usize,
+    (outputs, distance): (usize, f64),
+) -> Vec<(usize, f64)> {
+    let last = inputs as f64 - 1.0;
+    let place = |align_corners: bool| match (align_corners, outputs) {
+        (true, 1) => 0.0,
+        (true, _) => at as f64 * last / (outputs as f64 - 1.0),
+        (false, _) => (at as f64 + 0.5) * distance - 0.5,
+    };
+    match mode {
+        // As in PyTorch: the places of the factor are not those of the size, but for two sizes.
+        Nearest if inputs == outputs => vec![(at, 1.0)],
+        Nearest if outputs == 2 * inputs => vec![(at / 2, 1.0)],
+        Nearest => vec![((at as f64 * distance).floor().min(last) as usize, 1.0)],
+        NearestExact => vec![(((at as f64 + 0.5) * distance).floor().min(last) as usize, 1.0)],
+        Linear { .. } if inputs == outputs => vec![(at, 1.0)],
+        Linear { align_corners } => {
+            let place = place(align_corners).max(0.0);
+            let low = place.floor().min(last);
+            vec![(low as usize, 1.0 - (place - low)), ((low + 1.0).min(last) as usize, place - low)]
+        }
+        Cubic { align_corners } => {
+            let place = place(align_corners);
+            let tap = |by: i32| {
+                let at = place.floor() + f64::from(by);
+                (at.clamp(0.0, last) as usize, keys(place - at))
+            };
+            (-1..=2).map(tap).collect()
+        }
+        Area => {
+            let (start, end) = (at * inputs / outputs, ((at + 1) * inputs).div_ceil(outputs));
+            (start..end).map(|place| (place, 1.0 / (end - start) as f64)).collect()
+        }
+    }
+}
+
+fn interpolated(x: &Array, wanted: Wanted, mode: InterpolateMode) -> Array {
+    (2..x.rank()).fold(x.clone(), |x, axis| {
+        let inputs = x.shape[axis];
+        let (outputs, distance) = wanted.axis(axis - 2, inputs);
+        let mut shape = x.shape.clone();
+        shape[axis] = outputs;
+        Array::from_fn(&shape, |at| {
+            let mut from = at.to_vec();
+            let mut sum = 0.0;
+            for (place, weight) in parts(mode, at[axis], inputs, (outputs, distance)) {
+                from[axis] = place;
+                sum += weight * x.at(&from);
+            }
+            sum
+        })
+    })
+}
+
+/// Rows are light: every dtype and layout of each runs on every device.
+fn row(wanted: Wanted, mode: InterpolateMode, shape: &[usize]) -> OpCase {
+    OpCase::new("interpolate", format!("{} {mode:?}", wanted.text()))
+        .input(Uniform(-4.0, 4.0))
+        .on([shape])
+        .twice()
+        .run(move |x| x[0].interpolate(wanted.size(), mode))
+        .oracle(move |x| interpolated(&x[0], wanted, mode))
+}
+
+fn picked() -> Vec<OpCase> {
+    let zeros = |shape: &[usize], device: &Device| Tensor::zeros(shape, F32, device);
+    let mut rows = Vec::new();
+    for mode in [Nearest, NearestExact] {
+        rows.extend([
+            row(Wanted::To(&[5]), mode, &[2, 2, 3]),
+            row(Wanted::Times(&[2.0, 0.7]), mode, &[2, 1, 3, 5]),
+            row(Wanted::Times(&[1.3, 1.75, 1.0]), mode, &[1, 2, 3, 4, 2]),
+        ]);
+    }
+    rows = rows.into_iter().map(|row| row.exact().also(INTEGERS)).collect();
+    rows[1] = rows[1]
+        .clone()
+        .on([&[0, 2, 3, 5]])
+        .hostile("special", [Array::new(&[1, 1, 1, 4], vec![f64::NAN, f64::INFINITY, -0.0, 1.0])])
+        .rejects("interpolate: expected 3 to 5 axes, got shape [2, 3]", move |device| {
+            zeros(&[2, 3], device)?.interpolate(To(&[3]), Nearest)
+        })
+        .rejects("interpolate: 1 sizes or factors for the 2 axes of [3, 4]", move |device| {
+            zeros(&[1, 1, 3, 4], device)?.interpolate(To(&[3]), Nearest)
+        })
+        .rejects("interpolate: an image of [1, 3, 4] to [0, 3]", move |device| {
+            zeros(&[1, 1, 3, 4], device)?.interpolate(To(&[0, 3]), Nearest)
+        })
+        .rejects("interpolate: an image of [0, 3, 4] to [3, 3]", move |device| {
+            zeros(&[1, 0, 3, 4], device)?.interpolate(To(&[3, 3]), Nearest)
+        })
+        .rejects("interpolate: a factor of -1, expected a finite number above 0", move |device| {
+            zeros(&[1, 1, 3], device)?.interpolate(Times(&[-1.0]), Nearest)
+        })
+        .rejects("interpolate: input is i32, expected a floating dtype", |device| {
+            let x = Tensor::zeros([1, 1, 3], I32, device)?;
+            x.interpolate(To(&[3]), Linear { align_corners: false })
+        });
+    rows
+}
+
+/// Places in f32 are good to 6e-8 of the axis, and neighbors differ by 8.
+fn weighted() -> Vec<OpCase> {
+    let mut rows = Vec::new();
+    for align_corners in [false, true] {
+        let linear = Linear { align_corners };
+        let cubic = Cubic { align_corners };
+        rows.extend([
+            row(Wanted::To(&[5]), linear, &[2, 2, 3]),
+            row(Wanted::To(&[1]), linear, &[1, 2, 4]),
+            row(Wanted::Times(&[1.5, 0.7]), linear, &[2, 1, 3, 5]),
+            row(Wanted::To(&[3, 2, 5]), linear, &[1, 2, 2, 2, 3]),
+            row(Wanted::To(&[4, 1]), cubic, &[2, 1, 3, 4]),
+            row(Wanted::Times(&[1.2, 2.0]), cubic, &[1, 2, 4, 3]),
+        ]);
+    }
+    rows[2] = rows[2]
+        .clone()
+        .on([&[0, 2, 3, 5]])
+        .hostile("special", [Array::new(&[1, 1, 2, 2], vec![f64::NAN, f64::INFINITY, -0.0, 1.0])]);
+    rows.into_iter().map(|row| row.f32_limit(5e-6, 4e-6)).collect()
+}
+
+fn areas() -> Vec<OpCase> {
+    vec![
+        row(Wanted::To(&[4]), Area, &[2, 2, 6]),
+        row(Wanted::Times(&[0.7, 1.5]), Area, &[2, 1, 5, 4]),
+        row(Wanted::To(&[2, 3, 1]), Area, &[1, 2, 3, 3, 2]),
+    ]
+    .into_iter()
+    .map(|row| row.f32_limit(2e-6, 2e-6))
+    .collect()
+}

@@ -1,0 +1,423 @@
+"""Functions of windows: pools over one, two and three axes, and what takes them back; a part of `ternion.nn.functional`.
+
+All take batches, and a single sequence, image or volume without the axis of the batch.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from .._refusals import name_all
+from .._ternion import Tensor, rand
+from .._ternion import _functional as _native
+from ._images import _input, _numbers, _of_batch
+
+__all__ = [
+    "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max_pool3d",
+    "avg_pool1d", "avg_pool2d", "avg_pool3d", "fractional_max_pool2d", "fractional_max_pool3d", "lp_pool1d", "lp_pool2d", "lp_pool3d",
+    "max_pool1d", "max_pool2d", "max_pool3d", "max_unpool1d", "max_unpool2d", "max_unpool3d",
+]  # fmt: skip
+
+
+def _stepped(op, axes, kernel_size, stride):
+    """The window and the distance of windows, which is its size if none is given."""
+    kernel = _numbers(op, "kernel_size", kernel_size, axes, 1)
+    return kernel, _numbers(op, "stride", stride, axes, 1) if stride not in (None, [], ()) else kernel
+
+
+def _max(op, axes, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices):
+    _input(op, input, axes + 2)
+    kernel, steps = _stepped(op, axes, kernel_size, stride)
+    options = (kernel, steps, _numbers(op, "padding", padding, axes), _numbers(op, "dilation", dilation, axes, 1), bool(ceil_mode), True, None)
+    values, places = _of_batch(lambda batch: _native._max_pool(batch, options), input, axes + 2)
+    return (values, places) if return_indices else values
+
+
+def max_pool1d(
+    input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1, ceil_mode: bool = False, return_indices: bool = False,
+) -> Any:  # fmt: skip
+    """The largest element of each window of sequences; with `return_indices` also where it is (int64).
+
+    Shapes: [batch, channels, length] -> [batch, channels, windows]; the batch may be left out
+
+    Raises:
+        ValueError: another number of axes, no channels, a window larger than the input, a padding of more than half a window, a size below 1.
+        TypeError: no tensor, or truth values as input.
+    """
+    return _max("max_pool1d", 1, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+
+
+def max_pool2d(
+    input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1, ceil_mode: bool = False, return_indices: bool = False,
+) -> Any:  # fmt: skip
+    """The largest element of each window of images; with `return_indices` also where it is in its plane (int64).
+
+    Shapes: [batch, channels, height, width] -> [batch, channels, rows, columns]; the batch may be left out
+
+    Raises:
+        ValueError: another number of axes, no channels, a window larger than the input, a padding of more than half a window, a size below 1.
+        TypeError: no tensor, or truth values as input.
+    """
+    op = "max_pool2d"
+    _input(op, input, 4)
+    kernel, steps = _stepped(op, 2, kernel_size, stride)
+    padding, dilation = _numbers(op, "padding", padding, 2), _numbers(op, "dilation", dilation, 2, 1)
+    return _of_batch(lambda batch: _native.max_pool2d(batch, kernel, steps, padding, dilation, ceil_mode, return_indices), input, 4)
+
+
+def max_pool3d(
+    input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1, ceil_mode: bool = False, return_indices: bool = False,
+) -> Any:  # fmt: skip
+    """The largest element of each window of volumes; with `return_indices` also where it is in its volume (int64).
+
+    Shapes: [batch, channels, depth, height, width] -> [batch, channels, planes, rows, columns]; the batch may be left out
+
+    Raises:
+        ValueError: another number of axes, no channels, a window larger than the input, a padding of more than half a window, a size below 1.
+        TypeError: no tensor, or truth values as input.
+    """
+    return _max("max_pool3d", 3, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+
+
+def _means(op, axes, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override=None, p=None):
+    _input(op, input, axes + 2)
+    kernel, steps = _stepped(op, axes, kernel_size, stride)
+    divisor = divisor_override
+    if divisor is not None and (divisor.__class__ is not int or divisor == 0 or not -(2**63) <= divisor < 2**63):
+        raise ValueError(f"{op}: divisor_override {divisor!r}, expected a whole number of 64 bits other than 0")
+    options = (kernel, steps, _numbers(op, "padding", padding, axes), (1,) * axes, bool(ceil_mode), bool(count_include_pad), divisor)
+    return _of_batch(lambda batch: _native._avg_pool(batch, options, p), input, axes + 2)
+
+
+def avg_pool1d(
+    input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0,
+    ceil_mode: bool = False, count_include_pad: bool = True,
+) -> Tensor:  # fmt: skip
+    """The mean of each window of sequences; of int64 rounded towards zero.
+
+    Shapes: [batch, channels, length] -> [batch, channels, windows]; the batch may be left out
+
+    Raises:
+        ValueError: another number of axes, no channels, a window larger than the input, a padding of more than half a window, a size below 1.
+        TypeError: no tensor, or an input of another dtype.
+    """
+    return _means("avg_pool1d", 1, input, kernel_size, stride, padding, ceil_mode, count_include_pad)
+
+
+def avg_pool2d(
+    input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0,
+    ceil_mode: bool = False, count_include_pad: bool = True, divisor_override: int | None = None,
+) -> Tensor:  # fmt: skip
+    """The mean of each window of images; of int64 rounded towards zero.
+
+    Shapes: [batch, channels, height, width] -> [batch, channels, rows, columns]; the batch may be left out
+
+    Args:
+        divisor_override: what sums are divided by in place of the size of the window.
+
+    Raises:
+        ValueError: another number of axes, no channels, a window larger than the input, a padding of more than half a window, a size below 1, a divisor of 0.
+        TypeError: no tensor, or an input of another dtype.
+    """
+    return _means("avg_pool2d", 2, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+
+
+def avg_pool3d(
+    input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0,
+    ceil_mode: bool = False, count_include_pad: bool = True, divisor_override: int | None = None,
+) -> Tensor:  # fmt: skip
+    """The mean of each window of volumes; of int64 rounded towards zero.
+
+    Shapes: [batch, channels, depth, height, width] -> [batch, channels, planes, rows, columns]; the batch may be left out
+
+    Args:
+        divisor_override: what sums are divided by in place of the size of the window.
+
+    Raises:
+        ValueError: another number of axes, no channels, a window larger than the input, a padding of more than half a window, a size below 1, a divisor of 0.
+        TypeError: no tensor, or an input of another dtype.
+    """
+    return _means("avg_pool3d", 3, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+
+
+def lp_pool1d(
+    input: Tensor, norm_type: float, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, ceil_mode: bool = False,
+) -> Tensor:  # fmt: skip
+    """`(sum of x^p)^(1 / p)` of each window of sequences, with p = `norm_type`; its gradient is 0 where the sum is 0.
+
+    Shapes: [batch, channels, length] -> [batch, channels, windows]; the batch may be left out
+
+    Raises:
+        ValueError: another number of axes, no channels, a window larger than the input, a size below 1, a `norm_type` of 0.
+        TypeError: no tensor, or whole numbers as input.
+    """
+    return _means("lp_pool1d", 1, input, kernel_size, stride, 0, ceil_mode, True, p=float(norm_type))
+
+
+def lp_pool2d(
+    input: Tensor, norm_type: float, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, ceil_mode: bool = False,
+) -> Tensor:  # fmt: skip
+    """`(sum of x^p)^(1 / p)` of each window of images, with p = `norm_type`; its gradient is 0 where the sum is 0.
+
+    Shapes: [batch, channels, height, width] -> [batch, channels, rows, columns]; the batch may be left out
+
+    Raises:
+        ValueError: another number of axes, no channels, a window larger than the input, a size below 1, a `norm_type` of 0.
+        TypeError: no tensor, or whole numbers as input.
+    """
+    return _means("lp_pool2d", 2, input, kernel_size, stride, 0, ceil_mode, True, p=float(norm_type))
+
+
+def lp_pool3d(
+    input: Tensor, norm_type: float, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, ceil_mode: bool = False,
+) -> Tensor:  # fmt: skip
+    """`(sum of x^p)^(1 / p)` of each window of volumes, with p = `norm_type`; its gradient is 0 where the sum is 0.
+
+    Shapes: [batch, channels, depth, height, width] -> [batch, channels, planes, rows, columns]; the batch may be left out
+
+    Raises:
+        ValueError: another number of axes, no channels, a window larger than the input, a size below 1, a `norm_type` of 0.
+        TypeError: no tensor, or whole numbers as input.
+    """
+    return _means("lp_pool3d", 3, input, kernel_size, stride, 0, ceil_mode, True, p=float(norm_type))
+
+
+# ---- Adaptive pools
+
+
+def _sizes(op, output_size, sizes):
+    """The sizes of an adaptive pool: None leaves one as it is."""
+    wanted = list(output_size) if isinstance(output_size, (list, tuple)) else [output_size] * len(sizes)
+    if len(wanted) != len(sizes):
+        raise ValueError(f"{op}: output_size {output_size!r}, expected one number or {len(sizes)}")
+    found = [size if want is None else _numbers(op, "output_size", want, 1)[0] for want, size in zip(wanted, sizes)]
+    if max(found) > _MOST_WINDOWS or math.prod(found) > _MOST_WINDOWS**2 >> 14:
+        raise MemoryError(f"{op}: output_size {output_size!r}, expected at most {_MOST_WINDOWS} along an axis, {_MOST_WINDOWS**2 >> 14} in all")
+    return found
+
+
+_MOST_WINDOWS = 2**20
+
+
+def _adaptive(op, native, axes, input, output_size):
+    _input(op, input, axes + 2)
+    sizes = _sizes(op, output_size, input.shape[-axes:])
+    return _of_batch(lambda batch: native(batch, sizes), input, axes + 2)
+
+
+def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
+    """Means of windows that divide sequences into `output_size` parts. The batch may be left out.
+
+    Shapes: [batch, channels, length] -> [batch, channels, output_size]
+
+    Raises:
+        ValueError: another number of axes, an empty sequence, a size below 0.
+        TypeError: no tensor, or a size that is no whole number.
+    """
+    return _adaptive("adaptive_avg_pool1d", _native._adaptive_avg_pool, 1, input, output_size)
+
+
+def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
+    """Means of windows that divide images into `output_size` rows and columns; None leaves a size as it is. The batch may be left out.
+
+    Shapes: [batch, channels, height, width] -> [batch, channels, rows, columns]
+
+    Raises:
+        ValueError: another number of axes, an empty image, a size below 0, more than 2 sizes.
+        TypeError: no tensor, or a size that is no whole number.
+    """
+    return _adaptive("adaptive_avg_pool2d", _native._adaptive_avg_pool, 2, input, output_size)
+
+
+def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
+    """Means of windows that divide volumes into `output_size` planes, rows and columns; None leaves a size as it is. The batch may be left out.
+
+    Shapes: [batch, channels, depth, height, width] -> [batch, channels, planes, rows, columns]
+
+    Raises:
+        ValueError: another number of axes, an empty volume, a size below 0, more than 3 sizes.
+        TypeError: no tensor, or a size that is no whole number.
+    """
+    return _adaptive("adaptive_avg_pool3d", _native._adaptive_avg_pool, 3, input, output_size)
+
+
+def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+    """Largest elements of windows that divide sequences into `output_size` parts; with `return_indices` also where they are (int64).
+
+    Shapes: [batch, channels, length] -> [batch, channels, output_size]; the batch may be left out
+
+    Raises:
+        ValueError: another number of axes, an empty sequence, a size below 0.
+        TypeError: no tensor, or a size that is no whole number.
+    """
+    values, places = _adaptive("adaptive_max_pool1d", _native._adaptive_max_pool, 1, input, output_size)
+    return (values, places) if return_indices else values
+
+
+def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+    """Largest elements of windows that divide images into `output_size` rows and columns; with `return_indices` also where they are in their planes (int64).
+
+    Shapes: [batch, channels, height, width] -> [batch, channels, rows, columns]; the batch may be left out, and None leaves a size as it is
+
+    Raises:
+        ValueError: another number of axes, an empty image, a size below 0, more than 2 sizes.
+        TypeError: no tensor, or a size that is no whole number.
+    """
+    values, places = _adaptive("adaptive_max_pool2d", _native._adaptive_max_pool, 2, input, output_size)
+    return (values, places) if return_indices else values
+
+
+def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+    """Largest elements of windows that divide volumes into `output_size` planes, rows and columns; with `return_indices` also where they are (int64).
+
+    Shapes: [batch, channels, depth, height, width] -> [batch, channels, planes, rows, columns]; the batch may be left out, and None leaves a size as it is
+
+    Raises:
+        ValueError: another number of axes, an empty volume, a size below 0, more than 3 sizes.
+        TypeError: no tensor, or a size that is no whole number.
+    """
+    values, places = _adaptive("adaptive_max_pool3d", _native._adaptive_max_pool, 3, input, output_size)
+    return (values, places) if return_indices else values
+
+
+# ---- Windows at random distances
+
+
+def _fractional(op, axes, input, kernel_size, output_size, output_ratio, return_indices, samples):
+    batch = _input(op, input, axes + 2)
+    if (output_size is None) == (output_ratio is None):
+        raise ValueError(f"{op}: output_size {output_size}, output_ratio {output_ratio}, expected either of the two")
+    if output_size is None:
+        ratios = tuple(output_ratio) if isinstance(output_ratio, (list, tuple)) else (output_ratio,) * axes
+        if len(ratios) != axes or not all(isinstance(ratio, (int, float)) and 0 < ratio < 1 for ratio in ratios):
+            raise ValueError(f"{op}: output_ratio {output_ratio}, expected one number between 0 and 1, or {axes}")
+        output_size = [int(size * ratio) for size, ratio in zip(input.shape[-axes:], ratios)]
+    kernel, size = _numbers(op, "kernel_size", kernel_size, axes, 1), _numbers(op, "output_size", output_size, axes, 1)
+    if samples is None:
+        samples = rand(*batch.shape[:2], axes, dtype=input.dtype, device=input.device)
+    values, places = _of_batch(lambda batch: _native._fractional_max_pool(batch, kernel, size, samples), input, axes + 2)
+    return (values, places) if return_indices else values
+
+
+def fractional_max_pool2d(
+    input: Tensor, kernel_size: int | Sequence[int], output_size: Any = None, output_ratio: Any = None, return_indices: bool = False,
+    _random_samples: Tensor | None = None,
+) -> Any:  # fmt: skip
+    """The largest element of each window of images at random distances (Graham 2014); with `return_indices` also where it is in its plane (int64).
+
+    Shapes: [batch, channels, height, width] -> [batch, channels, rows, columns]; the batch may be left out
+
+    Args:
+        output_ratio: instead of a size, what rows and columns are multiplied by, between 0 and 1.
+
+    Raises:
+        ValueError: another number of axes, both a size and a ratio or neither, sizes and windows that do not fit.
+        TypeError: no tensor, or whole numbers as input.
+    """
+    return _fractional("fractional_max_pool2d", 2, input, kernel_size, output_size, output_ratio, return_indices, _random_samples)
+
+
+def fractional_max_pool3d(
+    input: Tensor, kernel_size: int | Sequence[int], output_size: Any = None, output_ratio: Any = None, return_indices: bool = False,
+    _random_samples: Tensor | None = None,
+) -> Any:  # fmt: skip
+    """The largest element of each window of volumes at random distances (Graham 2014); with `return_indices` also where it is (int64).
+
+    Shapes: [batch, channels, depth, height, width] -> [batch, channels, planes, rows, columns]; the batch may be left out
+
+    Args:
+        output_ratio: instead of a size, what planes, rows and columns are multiplied by, between 0 and 1.
+
+    Raises:
+        ValueError: another number of axes, both a size and a ratio or neither, sizes and windows that do not fit.
+        TypeError: no tensor, or whole numbers as input.
+    """
+    return _fractional("fractional_max_pool3d", 3, input, kernel_size, output_size, output_ratio, return_indices, _random_samples)
+
+
+# ---- What takes pools back
+
+
+def _unpooled(op, axes, input, indices, kernel_size, stride, padding, output_size):
+    batch = _input(op, input, axes + 2)
+    if not isinstance(indices, Tensor) or indices.shape != input.shape:
+        told = f"shape {tuple(indices.shape)}" if isinstance(indices, Tensor) else f"type {type(indices).__name__}"
+        raise (ValueError if isinstance(indices, Tensor) else TypeError)(f"{op}: indices of {told}, expected a tensor of shape {tuple(input.shape)}")
+    kernel, steps = _stepped(op, axes, kernel_size, stride)
+    padding = _numbers(op, "padding", padding, axes)
+    sizes = [(size - 1) * step + window - 2 * side for size, step, window, side in zip(input.shape[-axes:], steps, kernel, padding)]
+    if output_size is not None:
+        wanted = list(output_size)[-axes:] if len(output_size) in (axes, axes + 1, axes + 2) else []
+        if len(wanted) != axes or not all(size - step < want < size + step for want, size, step in zip(wanted, sizes, steps)):
+            expected = ", ".join(f"{size - step + 1} to {size + step - 1}" for size, step in zip(sizes, steps))
+            raise ValueError(f"{op}: output_size {tuple(output_size)}, expected {expected}")
+        sizes = wanted
+    if min(sizes) < 1:
+        raise ValueError(f"{op}: an output of size {sizes}, expected at least 1 along each axis")
+    places = indices if batch is input else indices.unsqueeze(0)
+    return _of_batch(lambda batch: _native._max_unpool(batch, places, sizes), input, axes + 2)
+
+
+def max_unpool1d(
+    input: Tensor, indices: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0,
+    output_size: Any = None,
+) -> Tensor:  # fmt: skip
+    """Zeros with elements at the `indices` that `max_pool1d` found: the last of several that meet.
+
+    Shapes: [batch, channels, windows], indices likewise -> [batch, channels, length]; the batch may be left out
+
+    Args:
+        output_size: the size of the result, which must be nearer than a stride to what the window leads to.
+
+    Raises:
+        ValueError: another number of axes, indices of another shape, a size that cannot be.
+        IndexError: an index that is none of the result.
+        TypeError: no tensors, whole numbers as input, or indices that are none.
+    """
+    return _unpooled("max_unpool1d", 1, input, indices, kernel_size, stride, padding, output_size)
+
+
+def max_unpool2d(
+    input: Tensor, indices: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0,
+    output_size: Any = None,
+) -> Tensor:  # fmt: skip
+    """Zeros with elements at the `indices` that `max_pool2d` found: the last of several that meet.
+
+    Shapes: [batch, channels, rows, columns], indices likewise -> [batch, channels, height, width]; the batch may be left out
+
+    Args:
+        output_size: the size of the result, which must be nearer than a stride to what the window leads to.
+
+    Raises:
+        ValueError: another number of axes, indices of another shape, a size that cannot be.
+        IndexError: an index that is none of the result.
+        TypeError: no tensors, whole numbers as input, or indices that are none.
+    """
+    return _unpooled("max_unpool2d", 2, input, indices, kernel_size, stride, padding, output_size)
+
+
+def max_unpool3d(
+    input: Tensor, indices: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0,
+    output_size: Any = None,
+) -> Tensor:  # fmt: skip
+    """Zeros with elements at the `indices` that `max_pool3d` found: the last of several that meet.
+
+    Shapes: [batch, channels, planes, rows, columns], indices likewise -> [batch, channels, depth, height, width]; the batch may be left out
+
+    Args:
+        output_size: the size of the result, which must be nearer than a stride to what the window leads to.
+
+    Raises:
+        ValueError: another number of axes, indices of another shape, a size that cannot be.
+        IndexError: an index that is none of the result.
+        TypeError: no tensors, whole numbers as input, or indices that are none.
+    """
+    return _unpooled("max_unpool3d", 3, input, indices, kernel_size, stride, padding, output_size)
+
+
+name_all(globals())
