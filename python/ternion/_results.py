@@ -5,6 +5,7 @@ from collections import namedtuple
 aminmax = namedtuple("aminmax", ["min", "max"])
 cummax = namedtuple("cummax", ["values", "indices"])
 cummin = namedtuple("cummin", ["values", "indices"])
+histogram = namedtuple("histogram", ["hist", "bin_edges"])
 kthvalue = namedtuple("kthvalue", ["values", "indices"])
 max = namedtuple("max", ["values", "indices"])
 median = namedtuple("median", ["values", "indices"])

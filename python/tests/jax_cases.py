@@ -590,5 +590,7 @@ def shapes():
 
 def cases():
     """All of them."""
-    groups = (unary, composed, chosen, binary, scalars, reductions, products, attentions, normalizations, losses, windows, indices, shapes)
+    from jax_composed import composed_in_core
+
+    groups = (unary, composed, chosen, binary, scalars, reductions, products, attentions, normalizations, losses, windows, indices, shapes, composed_in_core)
     return [case for group in groups for case in group()]

@@ -178,7 +178,7 @@ macro_rules! functions {
 functions! {
     Parameter Windows
     adaptive_avg_pool2d add_relu addcmul addmm addmm_ all allclose amax amin any arange argmax argmin argsort atan2 avg_pool2d
-    backward batches batch_norm bernoulli bernoulli_ bias_activation binary_cross_entropy_with_logits bincount bmm cat chunk concat conv1d conv2d
+    backward batches batch_norm cauchy_ exponential_ geometric_ log_normal_ bernoulli bernoulli_ bias_activation binary_cross_entropy_with_logits bincount bmm cat chunk concat conv1d conv2d
     conv_transpose2d copy_ cross_entropy cuda cumsum data device div div_ dot dropout einsum elu empty epoch empty_like equal expand_as eye first flatten fold from_dlpack full
     full_like gather gelu grad group_norm hardtanh histc huber_loss index_add index_add_ index_select interpolate isclose kl_div l1_loss layer_norm leaky_relu
     linear linspace log_softmax logit logical_and logical_or logical_xor logsumexp max_abs masked_fill masked_fill_ masked_scatter masked_select

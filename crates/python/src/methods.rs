@@ -2,6 +2,7 @@
 
 pub mod attention;
 pub mod compare;
+mod composed;
 pub mod elementwise;
 mod extremes;
 pub mod functional;
@@ -11,6 +12,7 @@ mod integers;
 mod join;
 mod linear;
 pub mod loss;
+pub mod margins;
 mod places;
 mod ranks;
 mod reduce;
@@ -25,5 +27,6 @@ use pyo3::prelude::*;
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     join::register(module)?;
     compare::register(module)?;
+    composed::register(module)?;
     linear::register(module)
 }
