@@ -638,9 +638,11 @@ def linear_algebra():
 
 def cases():
     """All of them."""
+    from jax_composed import composed_in_core
     from jax_volumes import volumes
 
     groups = (
-        unary, composed, chosen, binary, scalars, reductions, products, attentions, normalizations, losses, windows, volumes, indices, shapes, linear_algebra
+        unary, composed, chosen, binary, scalars, reductions, products, attentions, normalizations, losses, windows, volumes, indices, shapes,
+        linear_algebra, composed_in_core,
     )  # fmt: skip
     return [case for group in groups for case in group()]

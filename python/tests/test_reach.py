@@ -408,6 +408,81 @@ OTHERS |= {
     "unique_consecutive": lambda: (t([3, 3, 1, 3]).unique_consecutive(), [3, 1, 3]),
 }
 OTHERS |= LINEAR_ALGEBRA
+SIGNS = np.sign(X)
+NEAR = np.linalg.norm(X - Y + 1e-6, axis=1)
+
+
+def windowed(name, formula, **settings):
+    made = getattr(ternion.signal.windows, name)(5, dtype=ternion.float64, **settings)
+    return made, formula(np.arange(5.0) / 4)
+
+
+def cosines(*coefficients):
+    return lambda x: sum((-1) ** k * a * np.cos(2 * np.pi * k * x) for k, a in enumerate(coefficients))
+
+
+def drawn(draw):
+    """The median of many numbers."""
+    ternion.manual_seed(5)
+    return round(draw(ternion.zeros(9999)).median().item(), 1)
+
+
+OTHERS |= {
+    "soft_margin_loss": lambda: (F.soft_margin_loss(t(X), t(SIGNS)), np.log1p(np.exp(-np.abs(X))).mean()),
+    "hinge_embedding_loss": lambda: (F.hinge_embedding_loss(t(X), t(SIGNS)), np.where(SIGNS > 0, X, np.maximum(0, 1 - X)).mean()),
+    "margin_ranking_loss": lambda: (F.margin_ranking_loss(t(X), t(Y), t(SIGNS)), np.maximum(0, -SIGNS * (X - Y)).mean()),
+    "smooth_l1_loss": lambda: (F.smooth_l1_loss(t([0.0, 0.0]), t([0.5, 3.0])), (0.125 + 2.5) / 2),
+    "binary_cross_entropy": lambda: (F.binary_cross_entropy(t([0.2]), t([0.0])), -math.log(0.8)),
+    "poisson_nll_loss": lambda: (F.poisson_nll_loss(t(X), t(POSITIVE)), (np.exp(X) - POSITIVE * X).mean()),
+    "gaussian_nll_loss": lambda: (F.gaussian_nll_loss(t(X), t(Y), t(POSITIVE)), ((X - Y) ** 2 / POSITIVE + np.log(POSITIVE)).mean() / 2),
+    "cosine_similarity": lambda: (F.cosine_similarity(t([[3.0, 4.0]]), t([[4.0, 3.0]])), [0.96]),
+    "pairwise_distance": lambda: (F.pairwise_distance(t(X), t(Y)), NEAR),
+    "cosine_embedding_loss": lambda: (F.cosine_embedding_loss(t([3.0, 4.0]), t([4.0, 3.0]), t(1)), 0.04),
+    "triplet_margin_loss": lambda: (F.triplet_margin_loss(t(X), t(Y), t(X)), (NEAR - math.sqrt(3e-12) + 1).mean()),
+    "triplet_margin_with_distance_loss": lambda: (F.triplet_margin_with_distance_loss(t(X), t(Y), t(X)), (NEAR - math.sqrt(3e-12) + 1).mean()),
+    "multi_margin_loss": lambda: (F.multi_margin_loss(t([[0.5, 0.0]]), t([1])), 0.75),
+    "multilabel_margin_loss": lambda: (F.multilabel_margin_loss(t([[0.5, 0.0]]), t([[1, -1]])), 0.75),
+    "multilabel_soft_margin_loss": lambda: (F.multilabel_soft_margin_loss(t([[0.0, 0.0]]), t([[1.0, 0.0]])), math.log(2)),
+    "ctc_loss": lambda: (F.ctc_loss(t(np.log([[[0.3, 0.7]], [[0.6, 0.4]]])), t([[1]]), [2], [1]), -math.log(1 - 0.3 * 0.6)),
+    "embedding_bag": lambda: (F.embedding_bag(t([[0, 1]]), t(X)), X.mean(0)[None]),
+    "cdist": lambda: (ternion.cdist(t(X), t(Y)), np.linalg.norm(X[:, None] - Y[None], axis=2)),
+    "pdist": lambda: (F.pdist(t(X)), [np.linalg.norm(X[0] - X[1])]),
+    "quantile": lambda: (ternion.quantile(t(X), 0.3, 1), np.quantile(X, 0.3, 1)),
+    "nanquantile": lambda: (ternion.nanquantile(t([1.0, math.nan, 2.0]), 0.3), 1.3),
+    "as_strided": lambda: (ternion.as_strided(t(X), (2, 2), (3, 1)), X[:, :2]),
+    "as_strided_scatter": lambda: (ternion.as_strided_scatter(t([1.0, 2, 3]), t([7.0, 8.0]), (2,), (2,)), [7, 2, 8]),
+    "select_scatter": lambda: (ternion.select_scatter(t([1.0, 2, 3]), t(7.0), 0, 1), [1, 7, 3]),
+    "slice_scatter": lambda: (ternion.slice_scatter(t([1.0, 2, 3]), t([7.0, 8.0]), 0, 1), [1, 7, 8]),
+    "diagonal_scatter": lambda: (ternion.diagonal_scatter(t(np.zeros((2, 2))), t([7.0, 8.0])), [[7, 0], [0, 8]]),
+    "gradient": lambda: (ternion.gradient(t(X[0]))[0], np.gradient(X[0])),
+    "trapezoid": lambda: (ternion.trapezoid(t(X[0])), X[0].sum() - (X[0, 0] + X[0, 2]) / 2),
+    "cumulative_trapezoid": lambda: (ternion.cumulative_trapezoid(t([1.0, 3, 5])), [2, 6]),
+    "isin": lambda: (ternion.isin(t([1, 2]), t([2, 3])), [False, True]),
+    "combinations": lambda: (ternion.combinations(t([1, 2, 3])), [[1, 2], [1, 3], [2, 3]]),
+    "logaddexp": lambda: (ternion.logaddexp(t(X), t(Y)), np.logaddexp(X, Y)),
+    "logaddexp2": lambda: (ternion.logaddexp2(t(X), t(Y)), np.logaddexp2(X, Y)),
+    "logcumsumexp": lambda: (ternion.logcumsumexp(t(X), 1), np.logaddexp.accumulate(X, 1)),
+    "logspace": lambda: (ternion.logspace(0, 2, 3), [1, 10, 100]),
+    "bartlett_window": lambda: windowed("bartlett", lambda x: 1 - abs(2 * x - 1)),
+    "blackman_window": lambda: windowed("blackman", cosines(0.42, 0.5, 0.08)),
+    "cosine_window": lambda: windowed("cosine", lambda x: np.sin(np.pi * (4 * x + 0.5) / 5)),
+    "exponential_window": lambda: windowed("exponential", lambda x: np.exp(-abs(4 * x - 2) / 3), tau=3.0),
+    "gaussian_window": lambda: windowed("gaussian", lambda x: np.exp(-(((4 * x - 2) / 3) ** 2) / 2), std=3.0),
+    "general_cosine_window": lambda: windowed("general_cosine", cosines(0.5, 0.3, 0.2), a=[0.5, 0.3, 0.2]),
+    "general_hamming_window": lambda: windowed("general_hamming", cosines(0.6, 0.4), alpha=0.6),
+    "hamming_window": lambda: windowed("hamming", cosines(0.54, 0.46)),
+    "hann_window": lambda: windowed("hann", cosines(0.5, 0.5)),
+    "kaiser_window": lambda: windowed("kaiser", lambda x: np.i0(6 * np.sqrt(1 - (2 * x - 1) ** 2)) / np.i0(6), beta=6.0),
+    "nuttall_window": lambda: windowed("nuttall", cosines(0.3635819, 0.4891775, 0.1365995, 0.0106411)),
+    "exponential": lambda: (drawn(lambda x: x.exponential_(0.1)) // 1, 6),
+    "cauchy": lambda: (drawn(lambda x: x.cauchy_(3.0)), 3.0),
+    "log_normal": lambda: (drawn(lambda x: x.log_normal_(0.0, 1.0)), 1.0),
+    "geometric": lambda: (drawn(lambda x: x.geometric_(0.25)), 3.0),
+    "poisson": lambda: (drawn(lambda x: ternion.poisson(x + 5)), 5.0),
+    "binomial": lambda: (drawn(lambda x: ternion.binomial(x + 10, x + 0.5)), 5.0),
+    "alpha_dropout": lambda: (F.alpha_dropout(t(X), 1.0, True), np.zeros_like(X)),
+    "feature_alpha_dropout": lambda: (F.feature_alpha_dropout(t(X), 1.0, True), np.zeros_like(X)),
+}
 OTHERS["cross_entropy_with_grad"] = lambda: wide_gradient(t([7, 9]), 1.0)
 OTHERS["cross_entropy_grad_update"] = lambda: wide_gradient(t([7, 9]), 3.0)
 

@@ -110,7 +110,7 @@ def test_a_program_of_a_user_is_accepted(checked):
 
 MODULES = [
     ternion.amp, ternion.data, ternion.formats, ternion.models, ternion.nn, ternion.nn.init, ternion.nn.utils, ternion.optim,
-    ternion.optim.lr_scheduler, ternion.optim.swa_utils, ternion.special, ternion.testing, ternion.train,
+    ternion.optim.lr_scheduler, ternion.optim.swa_utils, ternion.signal, ternion.signal.windows, ternion.special, ternion.testing, ternion.train,
 ]  # fmt: skip
 
 

@@ -317,7 +317,7 @@ fn arange(
     object(made, requires_grad)
 }
 
-/// `steps` numbers from `start` to `end`, both included, evenly apart.
+/// `steps` numbers from `start` to `end`, both included, evenly apart; of integers the fraction is cut off.
 ///
 /// Shapes: -> [steps]
 ///

@@ -2,6 +2,7 @@
 
 pub mod attention;
 pub mod compare;
+mod composed;
 pub mod elementwise;
 mod extremes;
 pub mod functional;
@@ -12,6 +13,7 @@ mod join;
 pub mod linalg;
 mod linear;
 pub mod loss;
+pub mod margins;
 mod places;
 mod products;
 mod ranks;
@@ -28,5 +30,6 @@ use pyo3::prelude::*;
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     join::register(module)?;
     compare::register(module)?;
+    composed::register(module)?;
     linear::register(module)
 }

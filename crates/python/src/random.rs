@@ -352,6 +352,125 @@ impl PyTensor {
             Tensor::randn(*x.shape(), x.dtype(), x.device())?.mul_scalar(std)?.add_scalar(mean)
         })
     }
+
+    /// Of the exponential distribution with this rate, in place: the tensor itself is changed and returned.
+    ///
+    /// Raises:
+    ///     TypeError: no floating dtype.
+    ///     ValueError: a rate that is not above 0.
+    ///     RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
+    #[pyo3(signature = (lambd=1.0, *, generator=None))]
+    fn exponential_<'py>(
+        slf: &Bound<'py, Self>,
+        #[pyo3(from_py_with = of::exponential_)] lambd: f64,
+        generator: Option<&Bound<'py, PyGenerator>>,
+    ) -> Outcome<Bound<'py, Self>> {
+        drawn(slf, generator, |x| Tensor::exponential(lambd, *x.shape(), x.dtype(), x.device()))
+    }
+
+    /// Of the distribution whose logarithms are normal with this mean and deviation, in place: the tensor itself is changed and returned.
+    ///
+    /// Raises:
+    ///     TypeError: no floating dtype.
+    ///     ValueError: a deviation that is not above 0.
+    ///     RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
+    #[pyo3(signature = (mean=1.0, std=2.0, *, generator=None))]
+    fn log_normal_<'py>(
+        slf: &Bound<'py, Self>,
+        #[pyo3(from_py_with = of::log_normal_)] mean: f64,
+        #[pyo3(from_py_with = of::log_normal_)] std: f64,
+        generator: Option<&Bound<'py, PyGenerator>>,
+    ) -> Outcome<Bound<'py, Self>> {
+        drawn(slf, generator, |x| Tensor::log_normal(mean, std, *x.shape(), x.dtype(), x.device()))
+    }
+
+    /// Of the Cauchy distribution, in place: the tensor itself is changed and returned.
+    ///
+    /// Raises:
+    ///     TypeError: no floating dtype.
+    ///     ValueError: a `sigma` that is not above 0.
+    ///     RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
+    #[pyo3(signature = (median=0.0, sigma=1.0, *, generator=None))]
+    fn cauchy_<'py>(
+        slf: &Bound<'py, Self>,
+        #[pyo3(from_py_with = of::cauchy_)] median: f64,
+        #[pyo3(from_py_with = of::cauchy_)] sigma: f64,
+        generator: Option<&Bound<'py, PyGenerator>>,
+    ) -> Outcome<Bound<'py, Self>> {
+        drawn(slf, generator, |x| Tensor::cauchy(median, sigma, *x.shape(), x.dtype(), x.device()))
+    }
+
+    /// How many trials it takes until one succeeds, each with probability `p`, in place: the tensor itself is changed and returned.
+    ///
+    /// Raises:
+    ///     TypeError: a tensor of truth values.
+    ///     ValueError: a probability that is not above 0 and below 1.
+    ///     RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
+    #[pyo3(signature = (p, *, generator=None))]
+    fn geometric_<'py>(
+        slf: &Bound<'py, Self>,
+        #[pyo3(from_py_with = of::geometric_)] p: f64,
+        generator: Option<&Bound<'py, PyGenerator>>,
+    ) -> Outcome<Bound<'py, Self>> {
+        drawn(slf, generator, |x| Tensor::geometric(p, *x.shape(), x.dtype(), x.device()))
+    }
+}
+
+/// Random counts of Poisson distributions, whose rates the elements of `input` are; of the same dtype. No gradient flows.
+///
+/// Shapes: [..] -> the same
+///
+/// Raises:
+///     TypeError: no floating dtype.
+///     ValueError: a rate that is negative or not finite.
+#[pyfunction]
+#[pyo3(signature = (input, generator=None))]
+fn poisson(
+    py: Python<'_>,
+    input: &Bound<'_, PyTensor>,
+    generator: Option<&Bound<'_, PyGenerator>>,
+) -> Outcome<PyTensor> {
+    let rates = input.get().tensor();
+    let source = Source::of(generator, rates.device())?;
+    run(py, rates.elements(), || source.draw(rates.device(), || rates.poisson())).map(PyTensor::new)
+}
+
+/// How many of so many trials succeed, each with its probability; in the dtype of `count`. No gradient flows.
+///
+/// Shapes: two tensors, broadcast -> the shape that they have together
+///
+/// Raises:
+///     TypeError: no floating dtype.
+///     ValueError: trials that are no whole numbers of at least 0, probabilities outside 0 to 1, shapes that do not broadcast.
+#[pyfunction]
+#[pyo3(signature = (count, prob, generator=None))]
+fn binomial(
+    py: Python<'_>,
+    count: &Bound<'_, PyTensor>,
+    prob: &Bound<'_, PyTensor>,
+    generator: Option<&Bound<'_, PyGenerator>>,
+) -> Outcome<PyTensor> {
+    let (trials, shares) = (count.get().tensor(), prob.get().tensor());
+    let source = Source::of(generator, trials.device())?;
+    let draw = || {
+        let shape = trials.shape().broadcast(shares.shape(), "binomial")?;
+        let (trials, shares) = (trials.expand(shape)?, shares.expand(shape)?);
+        source.draw(trials.device(), || trials.binomial(&shares))
+    };
+    run(py, trials.elements(), draw).map(PyTensor::new)
+}
+
+#[pyfunction]
+fn _normal(
+    py: Python<'_>,
+    mean: &Bound<'_, PyTensor>,
+    std: &Bound<'_, PyTensor>,
+    generator: Option<&Bound<'_, PyGenerator>>,
+) -> Outcome<PyTensor> {
+    let (mean, deviation) = (mean.get().tensor(), std.get().tensor());
+    let source = Source::of(generator, mean.device())?;
+    run(py, mean.elements(), || source.draw(mean.device(), || Tensor::normal(&mean, &deviation)))
+        .map(PyTensor::new)
 }
 
 /// Puts the functions into the module.
@@ -359,6 +478,9 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     register_random(module)?;
     module.add_function(wrap_pyfunction!(randint, module)?)?;
     module.add_function(wrap_pyfunction!(randperm, module)?)?;
+    module.add_function(wrap_pyfunction!(poisson, module)?)?;
+    module.add_function(wrap_pyfunction!(binomial, module)?)?;
+    module.add_function(wrap_pyfunction!(_normal, module)?)?;
     module.add_class::<PyGenerator>()?;
     module.add_function(wrap_pyfunction!(_random_position, module)?)?;
     module.add_function(wrap_pyfunction!(_set_random_position, module)?)

@@ -20,7 +20,7 @@ positive promote_types quantile rad2deg randint_like ravel repeat_interleave res
 swapaxes take take_along_dim tensor_split tensordot tile trace tril_indices triu_indices unique unique_consecutive var_mean vstack xlogy
 cdist chain_matmul combinations conj cross dsplit get_device hsplit is_signed isreal kron logaddexp2 logcumsumexp matrix_power msort prelu real rot90
 select_scatter signbit slice_scatter split_with_sizes trapezoid typename unravel_index vdot vsplit
-bartlett_window blackman_window cumulative_trapezoid frexp get_float32_matmul_precision gradient hamming_window hann_window kaiser_window ldexp
+as_strided as_strided_scatter bartlett_window blackman_window cumulative_trapezoid diagonal_scatter frexp get_float32_matmul_precision gradient hamming_window hann_window histogram kaiser_window ldexp
 set_float32_matmul_precision vander
 cummax cummin index_reduce mode nanmedian renorm
 cholesky cholesky_inverse cholesky_solve det inverse logdet lu lu_solve lu_unpack matrix_exp orgqr pinverse qr slogdet svd triangular_solve
@@ -30,13 +30,14 @@ BFloat16Tensor BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTen
 # Methods of tensors.
 METHODS = """
 addcdiv aminmax argwhere broadcast_to clamp_max clamp_min copysign corrcoef count_nonzero cov cumprod deg2rad diag
-diag_embed diagflat diagonal diff dist exponential_ fill_diagonal_ float_power fliplr flipud frac get_device heaviside hypot index_add index_add_
+diag_embed diagflat diagonal diff dist fill_diagonal_ float_power fliplr flipud frac get_device heaviside hypot index_add index_add_
 index_copy index_fill index_put index_put_ inner is_complex is_nonzero is_same_size is_signed isneginf isposinf kthvalue lerp logaddexp masked_scatter_ median
 movedim multinomial nan_to_num nanmean nansum ndimension nelement new_empty new_full new_ones new_tensor new_zeros pin_memory positive quantile rad2deg
 random_ ravel repeat_interleave reshape_as round scatter_reduce split_with_sizes swapaxes take take_along_dim tensor_split tile trace type unique
 unique_consecutive view_as xlog1py xlogy zeta
 conj cross dsplit hsplit is_pinned isreal kron logaddexp2 logcumsumexp matrix_power msort prelu rot90 select_scatter signbit
 slice_scatter sum_to_size vdot vsplit
+as_strided as_strided_scatter diagonal_scatter histogram nanquantile
 frexp is_shared ldexp put_
 cummax cummin index_reduce mode nanmedian renorm
 cholesky cholesky_inverse cholesky_solve det inverse logdet lu lu_solve matrix_exp orgqr pinverse qr slogdet svd triangular_solve

@@ -89,15 +89,7 @@ def logaddexp(input: Tensor, other: Tensor) -> Tensor:
         ValueError: shapes that do not broadcast.
     """
     input, other = _together(input, other)
-    if not input.is_floating_point():
-        input, other = input.float(), other.float()
-    dtype = input.dtype
-    if dtype.itemsize < 4:
-        input, other = input.float(), other.float()
-    high = input.maximum(other)
-    # Of equal infinities there is no difference.
-    gap = (input - other).masked_fill(high.isinf(), 0).abs()
-    return (high + (-gap).exp().log1p()).to(dtype)
+    return input._logaddexp(other)
 
 
 def _quotient_towards_zero(input: Tensor, other: Any) -> Tensor:
@@ -235,6 +227,8 @@ def heaviside(input: Tensor, values: Tensor) -> Tensor:
     Raises:
         ValueError: shapes that do not broadcast.
     """
+    if not isinstance(values, Tensor):
+        raise TypeError(f"heaviside: values is {type(values).__name__}, expected a tensor")
     return _ternion.where(input == 0, values, (input > 0).to(input.dtype))
 
 
@@ -271,6 +265,9 @@ def rsub(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     Raises:
         ValueError: shapes that do not broadcast.
     """
+    for value in (input, other):
+        if isinstance(value, bool) or (isinstance(value, Tensor) and value.dtype == _ternion.bool):
+            raise TypeError("rsub: truth values, of which there are no differences; expected numbers")
     return other - alpha * input
 
 
@@ -337,9 +334,8 @@ def logaddexp2(input: Tensor, other: Tensor) -> Tensor:
     Raises:
         ValueError: shapes that do not broadcast.
     """
-    scale = math.log(2)
     input, other = _together(input, other)
-    return logaddexp(input * scale, other * scale) / scale
+    return input._logaddexp2(other)
 
 
 def signbit(input: Tensor) -> Tensor:

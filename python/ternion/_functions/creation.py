@@ -8,7 +8,6 @@ from .. import _ternion
 from .._ternion import Tensor
 from .indexing import searchsorted
 from .kinds import finfo, iinfo
-from .shapes import broadcast_shapes
 
 
 def _size(size: tuple[Any, ...]) -> Any:
@@ -97,16 +96,15 @@ def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | Non
 
 
 def logspace(start: float, end: float, steps: int, base: float = 10.0, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """`steps` numbers from `base ** start` to `base ** end`, their exponents evenly apart.
+    """`steps` numbers from `base ** start` to `base ** end`, their exponents evenly apart. Computed in float64 and rounded once; of integers the fraction is cut off.
 
     Shapes: numbers -> [steps]
 
     Raises:
-        ValueError: `steps` below 0.
+        ValueError: `steps` below 0, a number that the dtype does not hold.
         TypeError: `steps` that are no whole number.
     """
-    exponents = _ternion.linspace(start, end, steps, dtype=_ternion.float64, device=device)
-    return (base**exponents).to(dtype or _ternion.get_default_dtype())
+    return _ternion._logspace((float(start), float(end), float(base)), steps, dtype or _ternion.get_default_dtype(), device)
 
 
 def randint_like(input: Tensor, low: int, high: int | None = None, *, dtype: Any = None, device: Any = None) -> Tensor:
@@ -149,18 +147,6 @@ def _limits(input: Tensor, limits: tuple[int, ...], to: int | None, first: dict[
     return 0, min(exact, 2**40)
 
 
-def exponential_(input: Tensor, lambd: float = 1.0, *, generator: Any = None) -> Tensor:
-    """Of the exponential distribution with this rate, in place: the tensor itself is changed and returned.
-
-    Raises:
-        ValueError: a rate that is not above 0.
-    """
-    if not lambd > 0:
-        raise ValueError(f"exponential_: a rate of {lambd}, expected more than 0")
-    drawn = _ternion.rand(input.shape, generator=generator, device=input.device)
-    return input.copy_(-(-drawn).log1p() / lambd)
-
-
 def normal(mean: Any, std: Any = 1.0, size: Any = None, *, generator: Any = None, dtype: Any = None, device: Any = None) -> Tensor:
     """Random numbers of normal distributions: with means and deviations of tensors, or of numbers in these sizes.
 
@@ -173,8 +159,10 @@ def normal(mean: Any, std: Any = 1.0, size: Any = None, *, generator: Any = None
     if (std.amin().item() if isinstance(std, Tensor) and std.numel() else 0 if isinstance(std, Tensor) else std) < 0:
         raise ValueError("normal: a deviation below 0")
     if size is None:
-        size, device = broadcast_shapes(*(tensor.shape for tensor in tensors)), device or tensors[0].device
-        dtype = dtype or tensors[0].dtype
+        like = tensors[0]
+        dtype = dtype or like.dtype
+        of_both = (value.to(dtype) if isinstance(value, Tensor) else _ternion.tensor(float(value), dtype=dtype, device=like.device) for value in (mean, std))
+        return _ternion._normal(*of_both, generator)
     return mean + std * _ternion.randn(size, generator=generator, dtype=dtype, device=device)
 
 

@@ -62,8 +62,8 @@ def isin(elements: Any, test_elements: Any, *, invert: bool = False) -> Tensor:
         TypeError: something that is neither a tensor nor a number.
     """
     elements, test_elements = (value if isinstance(value, Tensor) else _ternion.tensor(value) for value in (elements, test_elements))
-    among = (elements.unsqueeze(-1) == test_elements.reshape(-1)).any(-1)
-    return ~among if invert else among
+    dtype = result_type(elements, test_elements)
+    return elements.to(dtype)._isin(test_elements.to(dtype).to(elements.device), invert)
 
 
 def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:

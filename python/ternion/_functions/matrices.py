@@ -5,17 +5,25 @@ from __future__ import annotations
 from typing import Any
 
 from .._ternion import Tensor
+from .kinds import result_type
 from .shapes import _axis
 
 
-def cdist(x1: Tensor, x2: Tensor, p: float = 2.0) -> Tensor:
-    """The distances of all rows of one from all rows of the other: [.., m, k] and [.., n, k] -> [.., m, n].
+def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | None = "use_mm_for_euclid_dist_if_necessary") -> Tensor:
+    """The distances of all rows of one from all rows of the other, in blocks: [.., m, k] and [.., n, k] -> [.., m, n].
+
+    Args:
+        compute_mode: how Euclidean distances are computed: "use_mm_for_euclid_dist_if_necessary" by a matrix product if either side has more than 25 rows,
+            "use_mm_for_euclid_dist" in any case, "donot_use_mm_for_euclid_dist" by differences, which are exact of near vectors, too.
 
     Raises:
-        ValueError: rows of other lengths.
-        IndexError: less than 2 axes.
+        ValueError: rows of other lengths, less than 2 axes, a `p` below 0, another mode.
+        TypeError: whole numbers.
     """
-    return (x1.unsqueeze(-2) - x2.unsqueeze(-3)).norm(p, dim=-1)
+    dtype = result_type(x1, x2)
+    if not dtype.is_floating_point:
+        raise TypeError(f"cdist: vectors of {str(dtype).split('.')[-1]}, expected a floating dtype")
+    return x1.to(dtype)._cdist(x2.to(dtype), float(p), compute_mode or "use_mm_for_euclid_dist_if_necessary")
 
 
 def kron(input: Tensor, other: Tensor) -> Tensor:
@@ -47,10 +55,11 @@ def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
     Shapes: [..], `src` without the axis `dim` -> the input's
 
     Raises:
-        IndexError: an axis that does not exist.
+        IndexError: an axis or a slice that does not exist.
         ValueError: a `src` of another shape.
     """
-    return slice_scatter(input, src.unsqueeze(dim), dim, index, index + 1 if index != -1 else None)
+    dtype = input.dtype
+    return input._select_scatter(src.to(dtype), dim, index)
 
 
 def slice_scatter(input: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Tensor:
@@ -62,8 +71,47 @@ def slice_scatter(input: Tensor, src: Tensor, dim: int = 0, start: int | None = 
         IndexError: an axis that does not exist.
         ValueError: a `src` of another shape.
     """
-    axis = _axis("slice_scatter", input, dim)
-    result = input.clone()
-    place: list[Any] = [slice(None)] * axis + [slice(start, end, step)]
-    result[tuple(place)] = src
-    return result
+    if step < 1:
+        raise ValueError(f"slice_scatter: a step of {step}, expected at least 1")
+    return input._slice_scatter(src.to(input.dtype), dim, (start, end), step)
+
+
+def diagonal_scatter(input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+    """This tensor with `src` in the place of the diagonals of the matrices of two axes; above the main one if `offset` is above 0.
+
+    Shapes: [..], `src` the other axes and last the length of the diagonal -> the input's
+
+    Raises:
+        IndexError: an axis that does not exist.
+        ValueError: one axis twice, a `src` of another shape.
+    """
+    return input._diagonal_scatter(src.to(input.dtype), offset, (dim1, dim2))
+
+
+def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
+    """The elements of a tensor in row-major order by their distances: at `[i, j]` that number `storage_offset + i * stride[0] + j * stride[1]`. A copy, no view.
+
+    Shapes: [..] -> size
+
+    Raises:
+        ValueError: an element beyond the last, a size, stride or offset below 0; a tensor that is not contiguous.
+    """
+    return _in_order("as_strided", input)._as_strided(list(size), list(stride), storage_offset or 0)
+
+
+def as_strided_scatter(input: Tensor, src: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
+    """This tensor with `src` in the place of the elements that `as_strided` gives.
+
+    Shapes: [..], `src` of the size -> the input's
+
+    Raises:
+        ValueError: an element beyond the last, a size, stride or offset below 0; a tensor that is not contiguous; a `src` of another shape.
+    """
+    return _in_order("as_strided_scatter", input)._as_strided_scatter(src.to(input.dtype), list(size), list(stride), storage_offset or 0)
+
+
+def _in_order(function: str, input: Tensor) -> Tensor:
+    """The tensor, whose elements must lie in row-major order: those that others have between them are none of it."""
+    if not input.is_contiguous():
+        raise ValueError(f"{function}: a tensor that is not contiguous, whose elements do not lie in row-major order; call contiguous() first")
+    return input

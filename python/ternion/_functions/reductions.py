@@ -6,7 +6,8 @@ from typing import Any
 
 from .. import _results, _ternion
 from .._ternion import Tensor
-from .arithmetic import _float, logaddexp
+from .arithmetic import _float
+from .kinds import result_type
 from .shapes import _axis, _axis_or_only
 
 
@@ -216,47 +217,63 @@ def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
 
 
 def quantile(input: Tensor, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear") -> Tensor:
-    """The numbers below which these shares of the elements are.
+    """The numbers below which these shares of the elements are; NaN where there is one. Gradients go to the elements that were found, and to `q`.
 
     Args:
         q: a share from 0 to 1, or a tensor of several, which are a first axis of the result.
         interpolation: what is between two elements: "linear", "lower", "higher", "midpoint" or "nearest".
 
     Raises:
-        TypeError: no floats.
+        TypeError: no floats, a `q` of another dtype.
         ValueError: no elements, a share outside 0 to 1, another interpolation.
+        IndexError: an axis that does not exist.
     """
+    return _quantile("quantile", input, q, dim, keepdim, interpolation, False)
+
+
+def nanquantile(input: Tensor, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear") -> Tensor:
+    """`quantile` of the elements that are not NaN; NaN where all are.
+
+    Raises:
+        TypeError: no floats, a `q` of another dtype.
+        ValueError: no elements, a share outside 0 to 1, another interpolation.
+        IndexError: an axis that does not exist.
+    """
+    return _quantile("nanquantile", input, q, dim, keepdim, interpolation, True)
+
+
+def _quantile(function: str, input: Tensor, q: Any, dim: int | None, keepdim: bool, interpolation: str, is_nan_left_out: bool) -> Tensor:
     if not input.is_floating_point():
-        raise TypeError(f"quantile: input is {str(input.dtype).split('.')[-1]}, expected a floating dtype")
-    shares = q.double().reshape(-1).tolist() if isinstance(q, Tensor) else [float(q)]
-    if not all(0 <= share <= 1 for share in shares):
-        raise ValueError(f"quantile: q of {q}, expected 0 to 1")
-    x, axis = (input.reshape(-1), 0) if dim is None else (input, _axis_or_only("quantile", input, dim))
-    if input.ndim == 0:
-        return quantile(input.reshape(1), q, None, interpolation=interpolation)
-    if x.numel() == 0:
-        raise ValueError(f"quantile: of shape {list(input.shape)}, expected elements")
-    ordered, _ = _ordered(x, axis)
-    found = [_between(ordered, axis, share * (x.shape[axis] - 1), interpolation) for share in shares]
-    if input.isnan().any():
-        unknown = x.isnan().any(axis, True)
-        found = [part.masked_fill(unknown, float("nan")) for part in found]
-    if dim is None:
-        found = [part.reshape([1] * input.ndim if keepdim else []) for part in found]
-    elif not keepdim:
-        found = [part.squeeze(axis) for part in found]
-    return _ternion.stack(found) if isinstance(q, Tensor) and q.ndim else found[0]
+        raise TypeError(f"{function}: input is {str(input.dtype).split('.')[-1]}, expected a floating dtype")
+    shares = q if isinstance(q, Tensor) else _ternion.tensor(float(q), dtype=input.dtype, device=input.device)
+    if shares.dtype != input.dtype:
+        raise TypeError(f"{function}: q is {str(shares.dtype).split('.')[-1]}, expected {str(input.dtype).split('.')[-1]} as the input")
+    return input._quantile(shares.to(input.device), (dim, keepdim), interpolation, is_nan_left_out)
 
 
-def _between(ordered: Tensor, axis: int, place: float, interpolation: str) -> Tensor:
-    last = ordered.shape[axis] - 1
-    below = min(int(place), last)
-    above = min(below + (place > below), last)
-    parts = {"linear": place - below, "lower": 0.0, "higher": 1.0, "midpoint": 0.5, "nearest": float(round(place) > below)}
-    if interpolation not in parts:
-        raise ValueError(f"quantile: interpolation {interpolation!r}, expected one of {', '.join(parts)}")
-    low, high = ordered.narrow(axis, below, 1), ordered.narrow(axis, above, 1)
-    return low if above == below else low + parts[interpolation] * (high - low)
+def histogram(input: Tensor, bins: Any, *, range: Any = None, weight: Tensor | None = None, density: bool = False) -> Any:
+    """How many elements, or the sum of the weights of those that, fall into each interval, and the ends of the intervals: a tuple of hist and bin_edges.
+
+    The last interval is closed, the others are half open; elements outside, and NaN, do not count. No gradient flows.
+
+    Shapes: [..] -> [bins] and [bins + 1]
+
+    Args:
+        bins: how many intervals of equal width, or a tensor of their ends, in order.
+        range: the smallest and the largest end; by default those of the elements.
+        weight: how much each element counts, of the input's shape.
+        density: divides by the sum and by the widths.
+
+    Raises:
+        TypeError: no floats, ends or weights of another dtype.
+        ValueError: no intervals, ends that are not finite or not in order, weights of another shape, a `range` beside ends.
+    """
+    if isinstance(bins, Tensor):
+        if range is not None:
+            raise ValueError("histogram: a range beside the ends of intervals, expected one of them")
+        return _results.histogram(*input._histogram((0, None), bins, weight, density))
+    ends = None if range is None else (float(range[0]), float(range[1]))
+    return _results.histogram(*input._histogram((bins, ends), None, weight, density))
 
 
 def cumprod(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
@@ -323,6 +340,8 @@ def cov(input: Tensor, *, correction: int = 1, fweights: Tensor | None = None, a
     if input.ndim > 2:
         raise ValueError(f"cov: input of shape {list(input.shape)}, expected at most two axes")
     x = _float(input.reshape(1, -1) if input.ndim < 2 else input)
+    if aweights is not None and aweights.is_floating_point():
+        x = x.to(result_type(x, aweights))
     weights = _weights("cov", x, fweights, aweights)
     total = x.shape[1] if weights is None else weights.sum()
     mean = x.mean(1, True) if weights is None else (x * weights).sum(1, True) / total
@@ -402,16 +421,7 @@ def logcumsumexp(input: Tensor, dim: int) -> Tensor:
     Raises:
         IndexError: an axis that does not exist.
     """
-    axis = _axis_or_only("logcumsumexp", input, dim)
-    own = _float(input)
-    if input.ndim == 0:
-        return own.clone()
-    x, size, reach = own, input.shape[axis], 1
-    while reach < size:
-        grown = logaddexp(x.narrow(axis, reach, size - reach), x.narrow(axis, 0, size - reach))
-        x = _ternion.cat([x.narrow(axis, 0, reach), grown], axis)
-        reach *= 2
-    return x.clone() if x is own else x
+    return _float(input)._logcumsumexp(_axis_or_only("logcumsumexp", input, dim))
 
 
 def msort(input: Tensor) -> Tensor:
@@ -422,13 +432,9 @@ def msort(input: Tensor) -> Tensor:
     return input.sort(0).values
 
 
-def _areas(y: Tensor, x: Any, dx: float, axis: int) -> Tensor:
-    """The areas between neighbours along an axis, by straight lines."""
-    size = y.shape[axis]
-    middle = (y.narrow(axis, 1, size - 1) + y.narrow(axis, 0, size - 1)) / 2
-    if x is None:
-        return middle * dx
-    return middle * (x.diff() if x.ndim > 1 else x.diff().reshape([-1 if at == axis else 1 for at in range(y.ndim)]))
+def _areas(function: str, y: Tensor, x: Any, dx: float, dim: int, cumulative: bool) -> Tensor:
+    axis = _axis(function, y, dim)
+    return _float(y)._trapezoid(axis, (float(dx), None if x is None else _float(x)), cumulative)
 
 
 def cumulative_trapezoid(y: Tensor, x: Any = None, *, dx: float = 1.0, dim: int = -1) -> Tensor:
@@ -440,45 +446,30 @@ def cumulative_trapezoid(y: Tensor, x: Any = None, *, dx: float = 1.0, dim: int 
         IndexError: an axis that does not exist.
         ValueError: another number of places `x` than of elements, no elements.
     """
-    axis = _axis("cumulative_trapezoid", y, dim)
-    return _areas(y, x, dx, axis).cumsum(axis)
+    return _areas("cumulative_trapezoid", y, x, dx, dim, True)
 
 
 def gradient(input: Tensor, *, spacing: Any = 1, dim: Any = None, edge_order: int = 1) -> tuple[Tensor, ...]:
-    """The slopes along axes, by central differences (at the ends by those of one side): a tensor for each axis.
+    """The slopes along axes, by differences that are exact of parabolas (at the ends of order 1 of lines): a tensor for each axis.
 
     Args:
         spacing: how far apart elements are, for all axes or a list with one for each; a tensor tells the places along its axis.
         dim: the axis or axes; all of them by default.
+        edge_order: 1 or 2, how exact the slopes at both ends are.
 
     Raises:
         IndexError: an axis that does not exist.
-        ValueError: an axis with less than 2 elements, as many spacings as neither 1 nor the axes, an `edge_order` other than 1.
+        ValueError: an axis twice, or with no more elements than the order; as many spacings as neither 1 nor the axes, another `edge_order`.
     """
-    if edge_order != 1:
-        raise ValueError(f"gradient: edge_order {edge_order}, expected 1")
     dims = range(input.ndim) if dim is None else [dim] if isinstance(dim, int) else dim
     axes = [_axis("gradient", input, one) for one in dims]
+    if len(set(axes)) < len(axes):
+        raise ValueError(f"gradient: axes {list(dims)}, expected each once")
     spacings = list(spacing) if isinstance(spacing, (list, tuple)) else [spacing] * len(axes)
     if len(spacings) != len(axes):
         raise ValueError(f"gradient: {len(spacings)} spacings for {len(axes)} axes")
-    return tuple(_slope_along(_float(input), axis, step) for axis, step in zip(axes, spacings))
-
-
-def _slope_along(x: Tensor, axis: int, step: Any) -> Tensor:
-    size = x.shape[axis]
-    if size < 2:
-        raise ValueError(f"gradient: {size} elements along axis {axis}, expected at least 2")
-    steps = step.diff() if isinstance(step, Tensor) else _ternion.full((size - 1,), float(step), dtype=x.dtype, device=x.device)
-    if steps.shape != (size - 1,):
-        raise ValueError(f"gradient: places of shape {list(step.shape)}, expected [{size}]")
-    steps = steps.to(x.dtype).reshape([-1 if at == axis else 1 for at in range(x.ndim)])
-    between = x.diff(dim=axis) / steps
-    before, behind = between.narrow(axis, 0, size - 2), between.narrow(axis, 1, size - 2)
-    # The slopes on both sides, each by how near the other side's neighbour is.
-    left, right = steps.narrow(axis, 0, size - 2), steps.narrow(axis, 1, size - 2)
-    inner = (before * right + behind * left) / (left + right)
-    return _ternion.cat([between.narrow(axis, 0, 1), inner, between.narrow(axis, size - 2, 1)], axis)
+    steps = [(0.0, _float(step)) if isinstance(step, Tensor) and step.ndim else (float(step), None) for step in spacings]
+    return tuple(_float(input)._gradient(axis, step, edge_order) for axis, step in zip(axes, steps))
 
 
 def trapezoid(y: Tensor, x: Any = None, *, dx: float = 1.0, dim: int = -1) -> Tensor:
@@ -490,5 +481,4 @@ def trapezoid(y: Tensor, x: Any = None, *, dx: float = 1.0, dim: int = -1) -> Te
         IndexError: an axis that does not exist.
         ValueError: another number of places `x` than of elements.
     """
-    axis = _axis("trapezoid", y, dim)
-    return _areas(y, x, dx, axis).sum(axis) if y.shape[axis] else y.sum(axis)
+    return _areas("trapezoid", y, x, dx, dim, False)

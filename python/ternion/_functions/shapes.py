@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import operator
 from collections.abc import Sequence
@@ -407,7 +406,12 @@ def flipud(input: Tensor) -> Tensor:
     """Rows in reverse order.
 
     Shapes: [rows, ..] -> the same
+
+    Raises:
+        ValueError: no axes.
     """
+    if input.ndim == 0:
+        raise ValueError("flipud: a tensor without axes, expected at least one")
     return input.flip(0)
 
 
@@ -531,8 +535,11 @@ def rot90(input: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
 
     Raises:
         IndexError: an axis that does not exist.
+        ValueError: one axis twice.
     """
     first, second = (_axis("rot90", input, dim) for dim in dims)
+    if first == second:
+        raise ValueError(f"rot90: dims {tuple(dims)}, expected two different axes")
     turned = {0: lambda: input.clone(), 1: lambda: input.flip(second).transpose(first, second), 2: lambda: input.flip(first, second)}
     return turned.get(k % 4, lambda: input.transpose(first, second).flip(second))()
 
@@ -576,7 +583,4 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
         raise ValueError(f"combinations: {r} elements of a tensor of shape {list(input.shape)}, expected one axis and at least 0")
     count = input.numel()
     _fits("combinations", r * (math.comb(count + r - 1, r) if with_replacement and count else math.comb(count, r)), _MOST_LISTED)
-    choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
-    rows = [list(row) for row in choose(range(input.numel()), r)]
-    places = _ternion.tensor(rows, dtype=_ternion.int64, device=input.device).reshape(len(rows), r)
-    return input.index_select(0, places.reshape(-1)).reshape(len(rows), r)
+    return input._combinations(r, with_replacement)

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from .. import _ternion
 from .._ternion import Tensor
 
 
-def _window(name: str, length: int, periodic: bool, shape: Any, dtype: Any, device: Any, requires_grad: bool) -> Tensor:
-    """`shape` of the places from 0 to 1 of a window; of a periodic one the last, which would be the first of the next, is left out."""
+def _window(function: str, window: str, parameters: list[float], length: int, symmetric: bool, dtype: Any, device: Any, requires_grad: bool) -> Tensor:
+    """A window of the core by its name; a symmetric one, or that of one more element without the last."""
+    if not isinstance(length, int) or isinstance(length, bool):
+        raise TypeError(f"{function}: a length of type {type(length).__name__}, expected a whole number")
     if length < 0:
-        raise ValueError(f"{name}: a length of {length}, expected at least 0")
+        raise ValueError(f"{function}: a length of {length}, expected at least 0")
     dtype = _ternion.get_default_dtype() if dtype is None else dtype
-    count = length + 1 if periodic and length > 1 else length
-    places = _ternion.arange(count, dtype=_ternion.float64, device="cpu") / max(count - 1, 1)
-    made = shape(places)[:length] if length > 1 else _ternion.ones(length, device="cpu")
-    made = made.to(dtype).to(_ternion.get_default_device() if device is None else device)
+    made = _ternion._window(window, parameters, (length, symmetric), dtype, device)
     return made.requires_grad_() if requires_grad else made
 
 
@@ -28,8 +26,9 @@ def hann_window(window_length: int, periodic: bool = True, *, dtype: Any = None,
 
     Raises:
         ValueError: a length below 0.
+        TypeError: a dtype that is not floating.
     """
-    return _window("hann_window", window_length, periodic, lambda x: 0.5 - 0.5 * (2 * math.pi * x).cos(), dtype, device, requires_grad)
+    return _window("hann_window", "hann", [], window_length, not periodic, dtype, device, requires_grad)
 
 
 def hamming_window(window_length: int, periodic: bool = True, alpha: float = 0.54, beta: float = 0.46, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
@@ -39,8 +38,9 @@ def hamming_window(window_length: int, periodic: bool = True, alpha: float = 0.5
 
     Raises:
         ValueError: a length below 0.
+        TypeError: a dtype that is not floating.
     """
-    return _window("hamming_window", window_length, periodic, lambda x: alpha - beta * (2 * math.pi * x).cos(), dtype, device, requires_grad)
+    return _window("hamming_window", "general_cosine", [alpha, beta], window_length, not periodic, dtype, device, requires_grad)
 
 
 def blackman_window(window_length: int, periodic: bool = True, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
@@ -50,12 +50,9 @@ def blackman_window(window_length: int, periodic: bool = True, *, dtype: Any = N
 
     Raises:
         ValueError: a length below 0.
+        TypeError: a dtype that is not floating.
     """
-
-    def shape(x: Tensor) -> Tensor:
-        return 0.42 - 0.5 * (2 * math.pi * x).cos() + 0.08 * (4 * math.pi * x).cos()
-
-    return _window("blackman_window", window_length, periodic, shape, dtype, device, requires_grad)
+    return _window("blackman_window", "blackman", [], window_length, not periodic, dtype, device, requires_grad)
 
 
 def bartlett_window(window_length: int, periodic: bool = True, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
@@ -65,8 +62,9 @@ def bartlett_window(window_length: int, periodic: bool = True, *, dtype: Any = N
 
     Raises:
         ValueError: a length below 0.
+        TypeError: a dtype that is not floating.
     """
-    return _window("bartlett_window", window_length, periodic, lambda x: 1 - (2 * x - 1).abs(), dtype, device, requires_grad)
+    return _window("bartlett_window", "bartlett", [], window_length, not periodic, dtype, device, requires_grad)
 
 
 def kaiser_window(window_length: int, periodic: bool = True, beta: float = 12.0, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
@@ -75,21 +73,7 @@ def kaiser_window(window_length: int, periodic: bool = True, beta: float = 12.0,
     Shapes: -> [window_length]
 
     Raises:
-        ValueError: a length below 0.
+        ValueError: a length below 0, a `beta` below 0.
+        TypeError: a dtype that is not floating.
     """
-
-    def shape(x: Tensor) -> Tensor:
-        # 1 - (2x - 1)^2 = 4x (1 - x), which is 0 at both ends.
-        return _bessel(beta * (4 * x * (1 - x)).sqrt()) / _bessel(_ternion.tensor(beta, dtype=_ternion.float64, device="cpu"))
-
-    return _window("kaiser_window", window_length, periodic, shape, dtype, device, requires_grad)
-
-
-def _bessel(x: Tensor) -> Tensor:
-    """`I0(x) = sum of ((x / 2)^k / k!)^2` (Abramowitz and Stegun 9.6.12): all terms are positive, and beyond k = |x| they fall fast."""
-    term = total = _ternion.ones_like(x)
-    most = float(x.abs().max()) if x.numel() else 0.0
-    for k in range(1, int(1.5 * most) + 40):
-        term = term * (x / (2 * k)).square()
-        total = total + term
-    return total
+    return _window("kaiser_window", "kaiser", [beta], window_length, not periodic, dtype, device, requires_grad)

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import math
+import sys
+import warnings
 from typing import Any
 
-from .._functions.kinds import result_type
-from .._functions.shapes import broadcast_tensors, triu_indices
 from .._refusals import name_all
-from .._ternion import Tensor, bfloat16, float16, float32, is_grad_enabled, tensor, where
+from .._ternion import Tensor, tensor
 from .._ternion import _functional as _native
 from .._warnings import warn_caller
 
 __all__ = [
-    "binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_embedding_loss", "cosine_similarity", "gaussian_nll_loss",
-    "hinge_embedding_loss", "margin_ranking_loss", "multilabel_soft_margin_loss", "normalize", "pairwise_distance", "pdist", "poisson_nll_loss",
+    "binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_embedding_loss", "cosine_similarity", "ctc_loss", "gaussian_nll_loss",
+    "hinge_embedding_loss", "margin_ranking_loss", "multi_margin_loss", "multilabel_margin_loss", "multilabel_soft_margin_loss", "normalize", "pairwise_distance", "pdist", "poisson_nll_loss",
     "smooth_l1_loss", "soft_margin_loss", "triplet_margin_loss", "triplet_margin_with_distance_loss",
 ]  # fmt: skip
 
@@ -53,15 +52,7 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
         ValueError: shapes that do not broadcast.
         IndexError: an axis that is not there.
     """
-    dtype = x1.dtype if x1.dtype == x2.dtype else result_type(x1, x2)
-    if not dtype.is_floating_point:
-        raise TypeError(f"cosine_similarity: input is {str(dtype).split('.')[-1]}, expected a floating dtype")
-    wide = float32 if dtype in (float16, bfloat16) else dtype
-    pair = [x.to(dtype).to(wide) for x in broadcast_tensors(x1, x2)]
-    lengths = [x.norm(2, dim, keepdim=True) for x in pair]
-    # No gradient flows through what keeps a length from 0.
-    lengths = [length + (length.detach().clamp(min=eps) - length.detach()) for length in lengths]
-    return (pair[0] / lengths[0] * (pair[1] / lengths[1])).sum(dim).to(dtype)
+    return _native._cosine_similarity(x1, x2, dim, eps)
 
 
 def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
@@ -72,7 +63,7 @@ def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6,
     Raises:
         ValueError: shapes that do not broadcast.
     """
-    return (x1 - x2 + eps).norm(p, -1, keepdim=keepdim)
+    return _native._pairwise_distance(x1, x2, (p, eps, keepdim))
 
 
 def pdist(input: Tensor, p: float = 2.0) -> Tensor:
@@ -83,10 +74,7 @@ def pdist(input: Tensor, p: float = 2.0) -> Tensor:
     Raises:
         ValueError: another number of axes than 2, `p` below 0.
     """
-    if input.ndim != 2 or not p >= 0:
-        raise ValueError(f"pdist: shape {list(input.shape)} and p {p}, expected 2 axes, and at least 0")
-    first, second = triu_indices(input.shape[0], input.shape[0], 1, device=input.device)
-    return (input[first] - input[second]).norm(p, -1)
+    return _native._pdist(input, p)
 
 
 def _same_shape(op: str, input: Any, target: Any) -> None:
@@ -105,14 +93,8 @@ def smooth_l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", beta:
     Raises:
         ValueError: `beta` below 0.
     """
-    if beta < 0:
-        raise ValueError(f"smooth_l1_loss: beta {beta}, expected at least 0")
-    if isinstance(input, Tensor) and isinstance(target, Tensor) and input.shape != target.shape:
-        _same_shape("smooth_l1_loss", input, target)
-        input, target = broadcast_tensors(input, target)
-    if beta == 0:
-        return _native.l1_loss(input, target, reduction)
-    return _native.huber_loss(input, target, reduction, beta) / beta
+    _same_shape("smooth_l1_loss", input, target)
+    return _native._smooth_l1_loss(input, target, reduction, beta)
 
 
 def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean") -> Tensor:
@@ -135,9 +117,7 @@ def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = 
         kind = str(target.dtype).split(".")[-1]
         raise TypeError(f"binary_cross_entropy: target is {kind}, expected a floating dtype: target.float() makes it one")
     _probabilities("binary_cross_entropy", input=input, target=target)
-    x, own = (input.float() if input.dtype.itemsize < 4 else input), input.dtype
-    losses = (_steep(x, target) if input.requires_grad and is_grad_enabled() else _entropies(x, target)).to(own)
-    return _reduced("binary_cross_entropy", losses if weight is None else losses * weight, reduction)
+    return _native._binary_cross_entropy(input, target, weight, reduction)
 
 
 def _probabilities(op: str, **arguments: Tensor) -> None:
@@ -145,19 +125,6 @@ def _probabilities(op: str, **arguments: Tensor) -> None:
     for name, value in arguments.items():
         if value.device.type == "cpu" and not bool(((value >= 0) & (value <= 1)).all()):
             raise ValueError(f"{op}: {name} has numbers outside 0 to 1, or NaN; expected probabilities")
-
-
-def _entropies(input: Tensor, target: Tensor) -> Tensor:
-    return -(target * input.log().clamp(min=-100.0) + (1 - target) * (1 - input).log().clamp(min=-100.0))
-
-
-def _steep(input: Tensor, target: Tensor) -> Tensor:
-    """The losses with gradients `(input - target) / max(input * (1 - input), 1e-12)`, which are finite at 0 and 1."""
-    known = input.detach()
-    edge = known * (1 - known) < 1e-12
-    inside = _entropies(where(edge, 0.5, input), target)
-    slope = (known - target.detach()) * 1e12
-    return where(edge, _entropies(known, target) + (input - known) * slope, inside)
 
 
 def binary_cross_entropy_with_logits(
@@ -181,11 +148,6 @@ def binary_cross_entropy_with_logits(
     return _reduced("binary_cross_entropy_with_logits", losses * weight, reduction)
 
 
-def _above_0(distances: Tensor) -> Tensor:
-    """`max(0, x)`, whose gradient at 0 is 1, as PyTorch has it of margins."""
-    return distances.clamp(min=0)
-
-
 def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: str = "mean") -> Tensor:
     """`max(0, -target * (input1 - input2) + margin)`, where a target of 1 wants the first larger, -1 the second.
 
@@ -195,7 +157,7 @@ def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: 
         ValueError: shapes that do not broadcast, another reduction.
     """
     _same_shape("margin_ranking_loss", input1, target)
-    return _reduced("margin_ranking_loss", _above_0(margin - target * (input1 - input2)), reduction)
+    return _native._margin_ranking_loss((input1, input2, target), margin, reduction)
 
 
 def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, reduction: str = "mean") -> Tensor:
@@ -207,8 +169,7 @@ def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, red
         ValueError: shapes that do not broadcast, another reduction.
     """
     _same_shape("hinge_embedding_loss", input, target)
-    near, far = where(target == -1, 0.0, input), where(target == 1, 0.0, _above_0(margin - input))
-    return _reduced("hinge_embedding_loss", near + far, reduction)
+    return _native._hinge_embedding_loss(input, target, margin, reduction)
 
 
 def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: str = "mean") -> Tensor:
@@ -219,8 +180,7 @@ def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin
     Raises:
         ValueError: shapes that do not broadcast, another reduction.
     """
-    cosine = cosine_similarity(input1, input2, -1)
-    return _reduced("cosine_embedding_loss", where(target == 1, 1 - cosine, where(target == -1, _above_0(cosine - margin), 0.0)), reduction)
+    return _native._cosine_embedding_loss((input1, input2, target), margin, reduction)
 
 
 def soft_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
@@ -232,7 +192,7 @@ def soft_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> 
         ValueError: shapes that do not broadcast, another reduction.
     """
     _same_shape("soft_margin_loss", input, target)
-    return _reduced("soft_margin_loss", (-target * input).softplus(), reduction)
+    return _native._soft_margin_loss(input, target, reduction)
 
 
 def multilabel_soft_margin_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean") -> Tensor:
@@ -244,9 +204,7 @@ def multilabel_soft_margin_loss(input: Tensor, target: Tensor, weight: Tensor | 
         ValueError: shapes that differ, another reduction.
         TypeError: whole numbers, or no tensors.
     """
-    losses = _native.binary_cross_entropy_with_logits(input, target, "none")
-    losses = losses if weight is None else losses * weight
-    return _reduced("multilabel_soft_margin_loss", losses.mean(-1), reduction)
+    return _native._multilabel_soft_margin_loss(input, target, weight, reduction)
 
 
 def triplet_margin_loss(
@@ -261,9 +219,9 @@ def triplet_margin_loss(
         swap: takes the distance of positive and negative where that is the smaller one (Balntas et al. 2016).
 
     Raises:
-        ValueError: shapes that do not broadcast, another reduction.
+        ValueError: a margin that is not above 0, shapes that do not broadcast, another reduction.
     """
-    return _of_triplets("triplet_margin_loss", lambda one, other: pairwise_distance(one, other, p, eps), (anchor, positive, negative), margin, swap, reduction)
+    return _native._triplet_margin_loss((anchor, positive, negative), (margin, p, eps), swap, reduction)
 
 
 def triplet_margin_with_distance_loss(
@@ -292,7 +250,7 @@ def _of_triplets(op: str, distance: Any, triplet: tuple[Tensor, Tensor, Tensor],
     near, far = distance(anchor, positive), distance(anchor, negative)
     if swap:
         far = far.minimum(distance(positive, negative))
-    return _reduced(op, _above_0(near - far + margin), reduction)
+    return _reduced(op, (near - far + margin).clamp(min=0), reduction)
 
 
 def poisson_nll_loss(
@@ -310,11 +268,7 @@ def poisson_nll_loss(
         ValueError: shapes that do not broadcast, another reduction.
     """
     _same_shape("poisson_nll_loss", input, target)
-    losses = input.exp() - target * input if log_input else input - target * (input + eps).log()
-    if full:
-        stirling = target * target.log() - target + 0.5 * (2 * math.pi * target).log()
-        losses = losses + where(target > 1, stirling, 0.0)
-    return _reduced("poisson_nll_loss", losses, reduction)
+    return _native._poisson_nll_loss(input, target, (log_input, full, eps), reduction)
 
 
 def gaussian_nll_loss(input: Tensor, target: Tensor, var: Tensor, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> Tensor:
@@ -337,10 +291,76 @@ def gaussian_nll_loss(input: Tensor, target: Tensor, var: Tensor, full: bool = F
     if var.device.type == "cpu" and bool((var.detach() < 0).any()):
         raise ValueError("gaussian_nll_loss: a variance below 0, expected none")
     _same_shape("gaussian_nll_loss", input, target)
-    # No gradient flows through what keeps the variance from 0.
-    var = var + (var.detach().clamp(min=eps) - var.detach())
-    losses = 0.5 * (var.log() + (input - target).square() / var)
-    return _reduced("gaussian_nll_loss", losses + 0.5 * math.log(2 * math.pi) if full else losses, reduction)
+    return _native._gaussian_nll_loss((input, target, var), (full, eps), reduction)
+
+
+def multi_margin_loss(
+    input: Tensor, target: Tensor, p: int = 1, margin: float = 1.0, weight: Tensor | None = None, reduction: str = "mean"
+) -> Tensor:
+    """The sum of `max(0, margin - input[y] + input[c])^p` over all classes c but the target y, divided by their number.
+
+    Shapes: [batch, classes] and class indices [batch] (int32 or int64) -> [], of reduction "none" [batch]; or without the batch
+
+    Args:
+        p: 1 or 2.
+        weight: how much each class counts as a target, [classes].
+
+    Raises:
+        IndexError: an index that is none of a class.
+        ValueError: another `p`, shapes that do not fit, another reduction.
+        TypeError: logits of whole numbers, indices of floats.
+    """
+    return _native._multi_margin_loss(input, target, (p, margin), weight, reduction)
+
+
+def multilabel_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
+    """The sum of `max(0, 1 - input[y] + input[c])` over all targets y and all classes c that are none, divided by the number of classes.
+
+    Shapes: [batch, classes] and class indices of the same shape (int32 or int64), of which a row's first ones up to -1 count -> [], of reduction "none" [batch];
+    or without the batch
+
+    Raises:
+        IndexError: an index that is none of a class.
+        ValueError: shapes that differ, another reduction.
+        TypeError: logits of whole numbers, indices of floats.
+    """
+    return _native._multilabel_margin_loss(input, target, reduction)
+
+
+def ctc_loss(
+    log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False
+) -> Tensor:
+    """Connectionist temporal classification: minus the logarithm of the probability of each target, over all its alignments with the input.
+
+    The gradient is that of the log-probabilities as they are: PyTorch's is right behind a `log_softmax` only, where both are the same.
+
+    Shapes: log-probabilities [time, batch, classes] and targets [batch, length] (int32 or int64), or one after the other in [sum of target_lengths] -> [], of
+    reduction "none" [batch]; or [time, classes] and [length]
+
+    Args:
+        input_lengths, target_lengths: how much of each row counts: tensors or lists of whole numbers.
+        blank: the class of the blank.
+        reduction: the mean is of the losses divided by the lengths of their targets.
+        zero_infinity: counts infinite losses, of targets that do not fit into their input, as 0.
+
+    Raises:
+        IndexError: a target that is no class.
+        ValueError: other shapes, lengths of more than there is, another reduction.
+        TypeError: log-probabilities of whole numbers, lengths that are none.
+    """
+    lengths = [_lengths("ctc_loss", name, given) for name, given in (("input_lengths", input_lengths), ("target_lengths", target_lengths))]
+    return _native._ctc_loss(log_probs, targets, lengths, (blank, zero_infinity), reduction)
+
+
+def _lengths(op: str, name: str, given: Any) -> list[int]:
+    if isinstance(given, Tensor):
+        if given.is_floating_point():
+            raise TypeError(f"{op}: {name} of {str(given.dtype).split('.')[-1]}, expected whole numbers")
+        given = given.reshape(-1).tolist()
+    lengths = [given] if isinstance(given, int) else [int(length) for length in given]
+    if any(length < 0 for length in lengths):
+        raise ValueError(f"{op}: {name} below 0")
+    return lengths
 
 
 name_all(globals())

@@ -95,6 +95,67 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     return _of_channels("dropout2d", input, p, training, inplace, (3, 4))
 
 
+def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
+    """Dropout that keeps a mean of 0 and a variance of 1, for networks of `selu`: elements become what it gives of -infinity with probability `p`.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        ValueError: a probability outside 0 to 1.
+        TypeError: whole numbers.
+    """
+    return _alpha_dropped("alpha_dropout", input, p, training, inplace)
+
+
+def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
+    """`alpha_dropout` of whole channels: [batch, channels, ..].
+
+    Raises:
+        ValueError: a probability outside 0 to 1, less than two axes.
+        TypeError: whole numbers.
+    """
+    return _alpha_dropped("feature_alpha_dropout", input, p, training, inplace)
+
+
+def _alpha_dropped(op: str, input: Tensor, p: float, training: bool, inplace: bool) -> Tensor:
+    if not 0 <= p <= 1:
+        raise ValueError(f"{op}: probability {p}, expected 0 to 1")
+    if not training:
+        return input
+    return _placed(input, _native._alpha_dropout(input, p, op == "feature_alpha_dropout"), inplace)
+
+
+def embedding_bag(
+    input: Tensor, weight: Tensor, offsets: Tensor | None = None, max_norm: float | None = None, norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False, per_sample_weights: Tensor | None = None,
+    include_last_offset: bool = False, padding_idx: int | None = None,
+) -> Tensor:  # fmt: skip
+    """Rows of `weight` by their numbers, reduced by bags; of a bag without rows 0.
+
+    Shapes: input [bags, size] (int32 or int64), or [count] with offsets [bags]; weight [rows, width] -> [bags, width]
+
+    Args:
+        offsets: where each bag begins: 0 first, then in order.
+        mode: "sum", "mean" or "max".
+        per_sample_weights: what each row counts in a sum, of the input's shape.
+        include_last_offset: whether the last offset is the end of the last bag.
+        padding_idx: the number of a row that counts nothing and gets no gradient.
+
+    Raises:
+        IndexError: a number that is none of a row.
+        ValueError: other shapes, offsets that are not in order, weights of another mode than the sum, another mode, a `padding_idx` that is none;
+            `max_norm`, `scale_grad_by_freq` or `sparse`, which PyTorch alone has.
+        TypeError: numbers of a floating dtype.
+    """
+    _only_pytorchs("embedding_bag", max_norm=max_norm, scale_grad_by_freq=scale_grad_by_freq, sparse=sparse)
+    if padding_idx is not None:
+        count = weight.shape[0]
+        if not -count <= padding_idx < count:
+            raise ValueError(f"embedding_bag: padding_idx {padding_idx} is none of {count} rows")
+        padding_idx %= count
+    return _native._embedding_bag(input, weight, offsets, mode, per_sample_weights, (include_last_offset, padding_idx))
+
+
 def embedding(
     input: Tensor, weight: Tensor, padding_idx: int | None = None, max_norm: float | None = None, norm_type: float = 2.0,
     scale_grad_by_freq: bool = False, sparse: bool = False,

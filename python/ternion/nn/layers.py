@@ -13,7 +13,8 @@ from ._images import _numbers
 from .module import Module
 
 __all__ = [
-    "Bilinear", "CosineSimilarity", "Dropout", "Dropout1d", "Dropout2d", "Embedding", "Flatten", "Identity", "Linear", "PairwiseDistance", "Unflatten",
+    "AlphaDropout", "Bilinear", "CosineSimilarity", "Dropout", "Dropout1d", "Dropout2d", "Embedding", "EmbeddingBag", "FeatureAlphaDropout", "Flatten", "Identity",
+    "Linear", "PairwiseDistance", "Unflatten",
 ]  # fmt: skip
 
 
@@ -146,6 +147,72 @@ class Embedding(Module):
         return told if self.padding_idx is None else f"{told}, padding_idx={self.padding_idx}"
 
 
+class EmbeddingBag(Module):
+    """The rows of `weight` for bags of numbers, reduced: [bags, size] (int32 or int64), or [count] with offsets [bags] -> [bags, embedding_dim].
+
+    Args:
+        mode: "sum", "mean" or "max".
+        include_last_offset: whether the last offset is the end of the last bag.
+        padding_idx: the number of a row that is 0 at first, counts nothing and gets no gradient.
+
+    Raises:
+        ValueError: another mode, a `padding_idx` that is none; `max_norm`, `scale_grad_by_freq` or `sparse`, which PyTorch alone has; when called, other shapes.
+        IndexError: when called, a number that is none of a row.
+        TypeError: when called, numbers of a floating dtype.
+    """
+
+    def __init__(
+        self, num_embeddings: int, embedding_dim: int, max_norm: float | None = None, norm_type: float = 2.0, scale_grad_by_freq: bool = False,
+        mode: str = "mean", sparse: bool = False, include_last_offset: bool = False, padding_idx: int | None = None, device: Any = None, dtype: Any = None,
+    ):  # fmt: skip
+        F._only_pytorchs("EmbeddingBag", max_norm=max_norm, scale_grad_by_freq=scale_grad_by_freq, sparse=sparse)
+        self._set(num_embeddings, embedding_dim, mode, include_last_offset, padding_idx)
+        weight = _ternion._initial((num_embeddings, embedding_dim), "normal", [0.0, 1.0], device=device, dtype=dtype)
+        if self.padding_idx is not None:
+            weight[self.padding_idx] = 0.0
+        self.weight = Parameter(weight)
+
+    def _set(self, num_embeddings, embedding_dim, mode, include_last_offset, padding_idx):
+        (self.num_embeddings,) = _numbers("EmbeddingBag", "num_embeddings", num_embeddings, 1)
+        (self.embedding_dim,) = _numbers("EmbeddingBag", "embedding_dim", embedding_dim, 1)
+        if mode not in ("sum", "mean", "max"):
+            raise ValueError(f"EmbeddingBag: mode {mode!r}, expected 'sum', 'mean' or 'max'")
+        if padding_idx is not None and not -num_embeddings <= padding_idx < num_embeddings:
+            raise ValueError(f"EmbeddingBag: padding_idx {padding_idx} is none of {num_embeddings} rows")
+        self.mode, self.include_last_offset = mode, include_last_offset
+        self.padding_idx = None if padding_idx is None else padding_idx % num_embeddings
+
+    @classmethod
+    def from_pretrained(cls, embeddings: Any, freeze: Any = True, mode: str = "mean", include_last_offset: bool = False, padding_idx: int | None = None):
+        """A layer with these rows, [num_embeddings, embedding_dim], whose memory it takes over; trained only if `freeze` is False.
+
+        Raises:
+            ValueError: no tensor of 2 axes, another mode.
+        """
+        if not isinstance(embeddings, Tensor) or embeddings.ndim != 2:
+            told = f"shape {tuple(embeddings.shape)}" if isinstance(embeddings, Tensor) else f"type {type(embeddings).__name__}"
+            raise ValueError(f"EmbeddingBag.from_pretrained: embeddings of {told}, expected a tensor of 2 axes")
+        layer = cls.__new__(cls)
+        layer._set(embeddings.shape[0], embeddings.shape[1], mode, include_last_offset, padding_idx)
+        layer.weight = Parameter(embeddings, not freeze)
+        return layer
+
+    def reset_parameters(self) -> None:
+        """Draws the rows anew; that of `padding_idx` is 0."""
+        draw_again(self.weight, "normal", [0.0, 1.0])
+        if self.padding_idx is not None:
+            with no_grad():
+                self.weight[self.padding_idx] = 0.0
+
+    def forward(self, input: Tensor, offsets: Tensor | None = None, per_sample_weights: Tensor | None = None) -> Tensor:
+        settings: Any = dict(mode=self.mode, include_last_offset=self.include_last_offset, padding_idx=self.padding_idx)
+        return F.embedding_bag(input, self.weight, offsets, per_sample_weights=per_sample_weights, **settings)
+
+    def extra_repr(self) -> str:
+        told = f"{self.num_embeddings}, {self.embedding_dim}, mode={self.mode!r}"
+        return told if self.padding_idx is None else f"{told}, padding_idx={self.padding_idx}"
+
+
 class Dropout(Module):
     """In training, elements become 0 with probability `p`, and the others are divided by `1 - p`.
 
@@ -196,6 +263,34 @@ class Dropout2d(Dropout):
 
     def forward(self, input: Tensor) -> Tensor:
         return F.dropout2d(input, self.p, self.training, self.inplace)
+
+
+class AlphaDropout(Dropout):
+    """In training, dropout that keeps a mean of 0 and a variance of 1, for networks of `SELU`: see `functional.alpha_dropout`.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        ValueError: a probability outside 0 to 1.
+        TypeError: a `p` that is no number; in training, whole numbers.
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.alpha_dropout(input, self.p, self.training, self.inplace)
+
+
+class FeatureAlphaDropout(Dropout):
+    """In training, `AlphaDropout` of whole channels.
+
+    Shapes: [batch, channels, ..] -> the same
+
+    Raises:
+        ValueError: a probability outside 0 to 1; in training, less than two axes.
+        TypeError: a `p` that is no number; in training, whole numbers.
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.feature_alpha_dropout(input, self.p, self.training, self.inplace)
 
 
 class Flatten(Module):

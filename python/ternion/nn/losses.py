@@ -10,8 +10,9 @@ from .layers import PairwiseDistance
 from .module import Module
 
 __all__ = [
-    "BCELoss", "BCEWithLogitsLoss", "CosineEmbeddingLoss", "CrossEntropyLoss", "GaussianNLLLoss", "HingeEmbeddingLoss", "HuberLoss",
-    "KLDivLoss", "L1Loss", "MSELoss", "MarginRankingLoss", "MultiLabelSoftMarginLoss", "NLLLoss", "PoissonNLLLoss", "SmoothL1Loss",
+    "BCELoss", "BCEWithLogitsLoss", "CTCLoss", "CosineEmbeddingLoss", "CrossEntropyLoss", "GaussianNLLLoss", "HingeEmbeddingLoss", "HuberLoss",
+    "KLDivLoss", "L1Loss", "MSELoss", "MarginRankingLoss", "MultiLabelMarginLoss",
+    "MultiLabelSoftMarginLoss", "MultiMarginLoss", "NLLLoss", "PoissonNLLLoss", "SmoothL1Loss",
     "SoftMarginLoss", "TripletMarginLoss", "TripletMarginWithDistanceLoss",
 ]  # fmt: skip
 
@@ -332,7 +333,7 @@ class TripletMarginLoss(_Loss):
         swap: takes the distance of positive and negative where that is the smaller one.
 
     Raises:
-        ValueError: another reduction; when called, shapes that do not broadcast.
+        ValueError: a margin that is not above 0, another reduction; when called, shapes that do not broadcast.
     """
 
     margin: float
@@ -341,6 +342,8 @@ class TripletMarginLoss(_Loss):
     swap: bool
 
     def __init__(self, margin: float = 1.0, p: float = 2.0, eps: float = 1e-6, swap: bool = False, reduction: str = "mean"):
+        if not margin > 0:
+            raise ValueError(f"TripletMarginLoss: margin {margin}, expected above 0")
         self._take(reduction, margin=margin, p=p, eps=eps, swap=swap)
 
     def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
@@ -415,3 +418,75 @@ class TripletMarginWithDistanceLoss(_Loss):
     def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
         settings: Any = dict(distance_function=self.distance_function, margin=self.margin, swap=self.swap, reduction=self.reduction)
         return F.triplet_margin_with_distance_loss(anchor, positive, negative, **settings)
+
+
+class MultiMarginLoss(_Loss):
+    """The margins of classes beside the target's: see `functional.multi_margin_loss`.
+
+    Shapes: [batch, classes] and class indices [batch] (int32 or int64) -> [], of reduction "none" [batch]
+
+    Args:
+        p: 1 or 2.
+        weight: how much each class counts as a target, [classes].
+
+    Raises:
+        ValueError: another `p`, a `weight` of other than one axis, another reduction; when called, shapes that do not fit.
+        TypeError: a `weight` that is no tensor.
+        IndexError: when called, an index that is none of a class.
+    """
+
+    p: int
+    margin: float
+    weight: Tensor | None
+
+    def __init__(self, p: int = 1, margin: float = 1.0, weight: Tensor | None = None, reduction: str = "mean"):
+        if p not in (1, 2):
+            raise ValueError(f"MultiMarginLoss: p {p}, expected 1 or 2")
+        self._weigh("weight", weight)
+        if weight is not None and weight.ndim != 1:
+            raise ValueError(f"MultiMarginLoss: weight of shape {tuple(weight.shape)}, expected one axis")
+        self._take(reduction, p=p, margin=margin)
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        return F.multi_margin_loss(input, target, self.p, self.margin, self.weight, self.reduction)
+
+
+class MultiLabelMarginLoss(_Loss):
+    """The margins of classes that are no targets beside those that are: see `functional.multilabel_margin_loss`.
+
+    Shapes: [batch, classes] and class indices of the same shape (int32 or int64) -> [], of reduction "none" [batch]
+
+    Raises:
+        ValueError: another reduction; when called, shapes that differ.
+        IndexError: when called, an index that is none of a class.
+    """
+
+    def __init__(self, reduction: str = "mean"):
+        self._take(reduction)
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        return F.multilabel_margin_loss(input, target, self.reduction)
+
+
+class CTCLoss(_Loss):
+    """Connectionist temporal classification: see `functional.ctc_loss`.
+
+    Shapes: log-probabilities [time, batch, classes] and targets [batch, length] or [sum of lengths] (int32 or int64) -> [], of reduction "none" [batch]
+
+    Args:
+        blank: the class of the blank.
+        zero_infinity: counts infinite losses, of targets that do not fit into their input, as 0.
+
+    Raises:
+        ValueError: another reduction; when called, shapes or lengths that do not fit.
+        IndexError: when called, a target that is no class.
+    """
+
+    blank: int
+    zero_infinity: bool
+
+    def __init__(self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False):
+        self._take(reduction, blank=blank, zero_infinity=zero_infinity)
+
+    def forward(self, log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any) -> Tensor:
+        return F.ctc_loss(log_probs, targets, input_lengths, target_lengths, self.blank, self.reduction, self.zero_infinity)

@@ -10,7 +10,7 @@ use crate::tensor::{PyTensor, is_recorded};
 use pyo3::class::basic::CompareOp;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
-use ternion::{DType, Result, Tensor};
+use ternion::{DType, Error, Result, Tensor};
 
 /// A value to fill with that is a tensor to which a gradient flows: as a number it would be lost.
 pub fn recorded_fill(value: &Bound<'_, PyAny>) -> Option<Tensor> {
@@ -86,6 +86,9 @@ logical! {
 
 /// |a - b| <= atol + rtol * |b|, or both the same infinity, or (if wanted) both NaN.
 fn close(a: &Tensor, b: &Tensor, rtol: f64, atol: f64, equal_nan: bool) -> Result<Tensor> {
+    if rtol.is_nan() || rtol < 0.0 || atol.is_nan() || atol < 0.0 {
+        return Err(Error::invalid("isclose", format!("rtol {rtol} and atol {atol}, expected at least 0")));
+    }
     if !a.dtype().is_float() && !b.dtype().is_float() {
         return whole_close(a, b, rtol, atol);
     }
@@ -138,6 +141,9 @@ impl PyTensor {
     }
 
     /// Where the elements are near those of `other`: `|a - b| <= atol + rtol * |b|`.
+    ///
+    /// Raises:
+    ///     ValueError: a tolerance below 0, shapes that do not broadcast.
     #[pyo3(signature = (other, rtol=1e-5, atol=1e-8, equal_nan=false))]
     fn isclose(
         &self,
@@ -152,6 +158,9 @@ impl PyTensor {
     }
 
     /// Whether all elements are near those of `other`: `|a - b| <= atol + rtol * |b|`.
+    ///
+    /// Raises:
+    ///     ValueError: a tolerance below 0, shapes that do not broadcast.
     #[pyo3(signature = (other, rtol=1e-5, atol=1e-8, equal_nan=false))]
     fn allclose(
         &self,

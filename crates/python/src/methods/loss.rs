@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use ternion::{BceOptions, CrossEntropyOptions, DType, NllOptions, Reduction, Result, Tensor};
 
 /// How losses become one, by PyTorch's names.
-fn reduction(op: &str, name: &str) -> Outcome<Reduction> {
+pub fn reduction(op: &str, name: &str) -> Outcome<Reduction> {
     Ok(match name {
         "none" => Reduction::None,
         "mean" => Reduction::Mean,
@@ -37,7 +37,7 @@ fn loss(
 }
 
 /// A loss in the dtype of its input, as in PyTorch; in that which it was computed in within a scope of autocast.
-fn told_in(dtype: DType, loss: Tensor) -> Result<Tensor> {
+pub fn told_in(dtype: DType, loss: Tensor) -> Result<Tensor> {
     if ternion::precision::current().is_none() && dtype.is_half() { loss.to_dtype(dtype) } else { Ok(loss) }
 }
 
@@ -73,7 +73,7 @@ fn warn_of_shapes(py: Python<'_>, op: &str, x: &Tensor, target: &Tensor) -> Outc
     Ok(PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, level_of_caller(py)?)?)
 }
 
-fn broadcast(op: &'static str, x: &Tensor, target: &Tensor) -> Result<(Tensor, Tensor)> {
+pub fn broadcast(op: &'static str, x: &Tensor, target: &Tensor) -> Result<(Tensor, Tensor)> {
     if x.shape() == target.shape() {
         return Ok((x.clone(), target.clone()));
     }

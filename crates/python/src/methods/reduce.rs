@@ -499,7 +499,7 @@ impl PyTensor {
         })
     }
 
-    /// How many elements fall into each of `bins` equal parts of the range from `min` to `max`.
+    /// How many elements fall into each of `bins` equal parts of the range from `min` to `max`; if these are equal, from the smallest element to the largest.
     ///
     /// Shapes: [..] -> [bins]
     ///
@@ -515,8 +515,12 @@ impl PyTensor {
         #[pyo3(from_py_with = of::histc)] max: f64,
     ) -> Outcome<PyTensor> {
         self.map(py, |x| {
-            let (min, max) =
-                if min == max { (x.min(..)?.item_f64()?, x.max(..)?.item_f64()?) } else { (min, max) };
+            let (min, max) = match min == max && x.elements() > 0 {
+                true => (x.min(..)?.item_f64()?, x.max(..)?.item_f64()?),
+                false => (min, max),
+            };
+            // Of equal numbers, or of none, a range around them, as in PyTorch.
+            let (min, max) = if min == max { (min - 1.0, max + 1.0) } else { (min, max) };
             x.histogram(bins.0, min, max)?.to_dtype(x.dtype())
         })
     }

@@ -318,14 +318,18 @@ impl PyTensor {
     /// Raises:
     ///     IndexError: an axis that does not exist, a start before the first element.
     ///     ValueError: elements behind the last one, a negative length.
+    ///     TypeError: a start that is no whole number.
     fn narrow(
         &self,
         py: Python<'_>,
         #[pyo3(from_py_with = of::narrow)] dim: isize,
-        #[pyo3(from_py_with = of::narrow)] start: isize,
+        start: &Bound<'_, PyAny>,
         #[pyo3(from_py_with = of::narrow)] length: Count,
     ) -> Outcome<PyTensor> {
-        let Count(length) = length;
+        if start.cast::<PyTensor>().is_ok_and(|start| start.get().tensor().dtype() == ternion::DType::Bool) {
+            return Err(Failure::kind("narrow: start is a tensor of truth values, expected a whole number"));
+        }
+        let (start, Count(length)): (isize, _) = (of::narrow(start)?, length);
         self.map(py, |x| {
             let axis = ternion::Axis(dim).resolve(x.shape(), "narrow")?;
             let size = x.dims()[axis] as isize;

@@ -1,0 +1,244 @@
+//! Quantiles, histograms, parts put in the place of others, slopes and windows, from the core's `functions`: what the functions of `ternion/_functions` call,
+//! which say what is the default.
+
+use crate::device::{DeviceArgument, or_default};
+use crate::dtype::DTypeArgument;
+use crate::error::{Failure, Outcome};
+use crate::run::{run, wait};
+use crate::tensor::PyTensor;
+use pyo3::prelude::*;
+use ternion::{Axis, CdistMode, HistogramBins, Interpolation, Result, SignalWindow, Spacing, Tensor};
+
+type Given<'a, 'py> = &'a Bound<'py, PyTensor>;
+
+/// A function of a tensor and another one.
+fn beside(
+    slf: &PyTensor,
+    py: Python<'_>,
+    other: Given<'_, '_>,
+    f: impl FnOnce(&Tensor, &Tensor) -> Result<Tensor> + Send,
+) -> Outcome<PyTensor> {
+    let other = other.get().tensor();
+    slf.map(py, |x| f(x, &other))
+}
+
+fn interpolation(name: &str, interpolation: &str) -> Outcome<Interpolation> {
+    Ok(match interpolation {
+        "linear" => Interpolation::Linear,
+        "lower" => Interpolation::Lower,
+        "higher" => Interpolation::Higher,
+        "midpoint" => Interpolation::Midpoint,
+        "nearest" => Interpolation::Nearest,
+        other => {
+            let known = "\"linear\", \"lower\", \"higher\", \"midpoint\" or \"nearest\"";
+            return Err(Failure::value(format!("{name}: interpolation {other:?}, expected {known}")));
+        }
+    })
+}
+
+#[pymethods]
+impl PyTensor {
+    fn _quantile(
+        &self,
+        py: Python<'_>,
+        q: Given<'_, '_>,
+        settings: (Option<isize>, bool),
+        interpolation: &str,
+        is_nan_left_out: bool,
+    ) -> Outcome<PyTensor> {
+        let (dim, keepdim) = settings;
+        let name = if is_nan_left_out { "nanquantile" } else { "quantile" };
+        let (interpolation, axis) = (self::interpolation(name, interpolation)?, dim.map(Axis));
+        beside(self, py, q, |x, q| match is_nan_left_out {
+            true => x.nanquantile(q, axis, keepdim, interpolation),
+            false => x.quantile(q, axis, keepdim, interpolation),
+        })
+    }
+
+    fn _histogram(
+        &self,
+        py: Python<'_>,
+        settings: (usize, Option<(f64, f64)>),
+        edges: Option<Given<'_, '_>>,
+        weight: Option<Given<'_, '_>>,
+        density: bool,
+    ) -> Outcome<(PyTensor, PyTensor)> {
+        let (count, range) = settings;
+        let [edges, weight] = [edges, weight].map(|given| given.map(|given| given.get().tensor()));
+        let x = self.tensor();
+        let bins = edges.as_ref().map_or(HistogramBins::Even { count, range }, HistogramBins::Edges);
+        let found = wait(py, || x.histogram_with_edges(bins, weight.as_ref(), density));
+        found.map(|(counts, edges)| (PyTensor::new(counts), PyTensor::new(edges)))
+    }
+
+    fn _as_strided(
+        &self,
+        py: Python<'_>,
+        size: Vec<usize>,
+        stride: Vec<usize>,
+        offset: usize,
+    ) -> Outcome<PyTensor> {
+        self.map(py, |x| x.as_strided(&size, &stride, offset))
+    }
+
+    fn _as_strided_scatter(
+        &self,
+        py: Python<'_>,
+        src: Given<'_, '_>,
+        size: Vec<usize>,
+        stride: Vec<usize>,
+        offset: usize,
+    ) -> Outcome<PyTensor> {
+        beside(self, py, src, |x, source| x.as_strided_scatter(source, &size, &stride, offset))
+    }
+
+    fn _select_scatter(
+        &self,
+        py: Python<'_>,
+        src: Given<'_, '_>,
+        dim: isize,
+        index: isize,
+    ) -> Outcome<PyTensor> {
+        beside(self, py, src, |x, source| x.select_scatter(source, dim, index))
+    }
+
+    fn _slice_scatter(
+        &self,
+        py: Python<'_>,
+        src: Given<'_, '_>,
+        dim: isize,
+        bounds: [Option<isize>; 2],
+        step: usize,
+    ) -> Outcome<PyTensor> {
+        beside(self, py, src, |x, source| x.slice_scatter(source, dim, bounds, step))
+    }
+
+    fn _diagonal_scatter(
+        &self,
+        py: Python<'_>,
+        src: Given<'_, '_>,
+        offset: isize,
+        settings: (isize, isize),
+    ) -> Outcome<PyTensor> {
+        let (first, second) = settings;
+        beside(self, py, src, |x, source| x.diagonal_scatter(source, offset, first, second))
+    }
+
+    fn _gradient(
+        &self,
+        py: Python<'_>,
+        dim: isize,
+        settings: (f64, Option<Bound<'_, PyTensor>>),
+        edge_order: usize,
+    ) -> Outcome<PyTensor> {
+        let (step, places) = settings;
+        let places = places.map(|places| places.get().tensor());
+        self.map(py, |x| x.gradient(dim, spacing(step, places.as_ref()), edge_order))
+    }
+
+    fn _trapezoid(
+        &self,
+        py: Python<'_>,
+        dim: isize,
+        settings: (f64, Option<Bound<'_, PyTensor>>),
+        is_cumulative: bool,
+    ) -> Outcome<PyTensor> {
+        let (step, places) = settings;
+        let places = places.map(|places| places.get().tensor());
+        self.map(py, |y| {
+            let spacing = spacing(step, places.as_ref());
+            if is_cumulative { y.cumulative_trapezoid(dim, spacing) } else { y.trapezoid(dim, spacing) }
+        })
+    }
+
+    fn _isin(&self, py: Python<'_>, others: Given<'_, '_>, invert: bool) -> Outcome<PyTensor> {
+        beside(self, py, others, |x, others| x.isin(others, invert))
+    }
+
+    fn _combinations(&self, py: Python<'_>, r: usize, with_replacement: bool) -> Outcome<PyTensor> {
+        self.map(py, |x| x.combinations(r, with_replacement))
+    }
+
+    fn _logaddexp(&self, py: Python<'_>, other: Given<'_, '_>) -> Outcome<PyTensor> {
+        beside(self, py, other, Tensor::logaddexp)
+    }
+
+    fn _logaddexp2(&self, py: Python<'_>, other: Given<'_, '_>) -> Outcome<PyTensor> {
+        beside(self, py, other, Tensor::logaddexp2)
+    }
+
+    fn _logcumsumexp(&self, py: Python<'_>, dim: isize) -> Outcome<PyTensor> {
+        self.along(py, dim, |x| x.logcumsumexp(dim))
+    }
+
+    fn _cdist(&self, py: Python<'_>, other: Given<'_, '_>, p: f64, mode: &str) -> Outcome<PyTensor> {
+        let mode = match mode {
+            "use_mm_for_euclid_dist_if_necessary" => CdistMode::MatmulIfLarge,
+            "use_mm_for_euclid_dist" => CdistMode::Matmul,
+            "donot_use_mm_for_euclid_dist" => CdistMode::Differences,
+            _ => {
+                return Err(Failure::value(format!(
+                    "cdist: compute_mode {mode:?}, which is none of PyTorch's"
+                )));
+            }
+        };
+        let (x, other) = (self.tensor(), other.get().tensor());
+        wait(py, || x.cdist(&other, p, mode)).map(PyTensor::new)
+    }
+}
+
+fn spacing(step: f64, places: Option<&Tensor>) -> Spacing<'_> {
+    places.map_or(Spacing::Even(step), Spacing::Places)
+}
+
+#[pyfunction]
+fn _logspace(
+    py: Python<'_>,
+    settings: (f64, f64, f64),
+    steps: usize,
+    dtype: DTypeArgument,
+    device: Option<DeviceArgument>,
+) -> Outcome<PyTensor> {
+    let (start, end, base) = settings;
+    let device = or_default(py, device)?;
+    run(py, steps, || Tensor::logspace(start, end, steps, base, dtype.0, &device)).map(PyTensor::new)
+}
+
+/// The window of this name with these parameters.
+fn window(name: &str, parameters: Vec<f64>) -> Outcome<SignalWindow> {
+    Ok(match (name, &parameters[..]) {
+        ("bartlett", []) => SignalWindow::Bartlett,
+        ("blackman", []) => SignalWindow::Blackman,
+        ("cosine", []) => SignalWindow::Cosine,
+        ("exponential", &[tau]) => SignalWindow::Exponential { center: None, tau },
+        ("exponential", &[tau, center]) => SignalWindow::Exponential { center: Some(center), tau },
+        ("gaussian", &[std]) => SignalWindow::Gaussian { std },
+        ("general_cosine", all) => SignalWindow::GeneralCosine(all.to_vec()),
+        ("general_hamming", &[alpha]) => SignalWindow::GeneralHamming { alpha },
+        ("hamming", []) => SignalWindow::Hamming,
+        ("hann", []) => SignalWindow::Hann,
+        ("kaiser", &[beta]) => SignalWindow::Kaiser { beta },
+        ("nuttall", []) => SignalWindow::Nuttall,
+        _ => return Err(Failure::value(format!("no window {name:?} with {} parameters", parameters.len()))),
+    })
+}
+
+#[pyfunction]
+fn _window(
+    py: Python<'_>,
+    name: &str,
+    parameters: Vec<f64>,
+    settings: (usize, bool),
+    dtype: DTypeArgument,
+    device: Option<DeviceArgument>,
+) -> Outcome<PyTensor> {
+    let (length, is_symmetric) = settings;
+    let (device, window) = (or_default(py, device)?, window(name, parameters)?);
+    run(py, length, || window.make(length, is_symmetric, dtype.0, &device)).map(PyTensor::new)
+}
+
+/// Puts the functions that are no methods into the module.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(_logspace, module)?)?;
+    module.add_function(wrap_pyfunction!(_window, module)?)
+}

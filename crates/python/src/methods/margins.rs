@@ -1,0 +1,359 @@
+//! Losses, embeddings by bags and dropout that are composed in the core: what the functions of `ternion/nn` call, which say what is the default.
+
+use super::loss::{broadcast, reduction, told_in};
+use crate::error::{Failure, Outcome};
+use crate::promote::meet;
+use crate::run::{run, wait};
+use crate::tensor::PyTensor;
+use pyo3::prelude::*;
+use ternion::{
+    BagMode, CtcOptions, EmbeddingBagOptions, GaussianNllOptions, MultiMarginOptions, PoissonNllOptions,
+    Reduction, Result, Tensor, TripletOptions,
+};
+
+type Given<'a, 'py> = &'a Bound<'py, PyTensor>;
+
+/// A loss of input and target in the dtype and the shape that they have together.
+fn of_pair(
+    py: Python<'_>,
+    op: &'static str,
+    (x, target): (Given<'_, '_>, Given<'_, '_>),
+    f: impl FnOnce(&Tensor, &Tensor) -> Result<Tensor> + Send,
+) -> Outcome<PyTensor> {
+    let (x, target) = (x.get().tensor(), target.get().tensor());
+    let result = run(py, x.elements(), || {
+        let (x, target) = meet(&x, &target)?;
+        let (x, target) = broadcast(op, &x, &target)?;
+        told_in(x.dtype(), f(&x, &target)?)
+    });
+    result.map(PyTensor::new)
+}
+
+/// Three tensors in the dtype that they meet in.
+fn of_three(
+    py: Python<'_>,
+    inputs: [Given<'_, '_>; 3],
+    f: impl FnOnce([&Tensor; 3]) -> Result<Tensor> + Send,
+) -> Outcome<PyTensor> {
+    let [x, y, z] = inputs.map(|input| input.get().tensor());
+    let result = run(py, x.elements(), || {
+        let (x, y) = meet(&x, &y)?;
+        let (x, z) = meet(&x, &z)?;
+        let (x, y) = meet(&x, &y)?;
+        told_in(x.dtype(), f([&x, &y, &z])?)
+    });
+    result.map(PyTensor::new)
+}
+
+/// As `of_three`, in the shape that they have together.
+fn of_three_alike(
+    py: Python<'_>,
+    op: &'static str,
+    inputs: [Given<'_, '_>; 3],
+    f: impl FnOnce([&Tensor; 3]) -> Result<Tensor> + Send,
+) -> Outcome<PyTensor> {
+    of_three(py, inputs, |[x, y, z]| {
+        let shape = x.shape().broadcast(y.shape(), op)?.broadcast(z.shape(), op)?;
+        f([&x.expand(shape)?, &y.expand(shape)?, &z.expand(shape)?])
+    })
+}
+
+/// A loss of input and a target of its own dtype.
+fn of_classes(
+    py: Python<'_>,
+    (x, target): (Given<'_, '_>, Given<'_, '_>),
+    f: impl FnOnce(&Tensor, &Tensor) -> Result<Tensor> + Send,
+) -> Outcome<PyTensor> {
+    let (x, target) = (x.get().tensor(), target.get().tensor());
+    wait(py, || told_in(x.dtype(), f(&x, &target)?)).map(PyTensor::new)
+}
+
+fn optional(tensor: Option<Given<'_, '_>>) -> Option<Tensor> {
+    tensor.map(|tensor| tensor.get().tensor())
+}
+
+#[pyfunction]
+fn _soft_margin_loss(
+    py: Python<'_>,
+    input: Given<'_, '_>,
+    target: Given<'_, '_>,
+    reduce: &str,
+) -> Outcome<PyTensor> {
+    let reduction = plain("soft_margin_loss", reduce)?;
+    of_pair(py, "soft_margin_loss", (input, target), |x, target| x.soft_margin_loss(target, reduction))
+}
+
+#[pyfunction]
+fn _smooth_l1_loss(
+    py: Python<'_>,
+    input: Given<'_, '_>,
+    target: Given<'_, '_>,
+    reduce: &str,
+    beta: f64,
+) -> Outcome<PyTensor> {
+    let reduction = plain("smooth_l1_loss", reduce)?;
+    of_pair(py, "smooth_l1_loss", (input, target), |x, target| x.smooth_l1_loss(target, beta, reduction))
+}
+
+#[pyfunction]
+fn _hinge_embedding_loss(
+    py: Python<'_>,
+    input: Given<'_, '_>,
+    target: Given<'_, '_>,
+    margin: f64,
+    reduce: &str,
+) -> Outcome<PyTensor> {
+    let reduction = plain("hinge_embedding_loss", reduce)?;
+    of_pair(py, "hinge_embedding_loss", (input, target), |x, target| {
+        x.hinge_embedding_loss(target, margin, reduction)
+    })
+}
+
+#[pyfunction]
+fn _margin_ranking_loss(
+    py: Python<'_>,
+    inputs: [Bound<'_, PyTensor>; 3],
+    margin: f64,
+    reduce: &str,
+) -> Outcome<PyTensor> {
+    let (name, [x, y, target]) = ("margin_ranking_loss", &inputs);
+    let reduction = plain(name, reduce)?;
+    of_three_alike(py, name, [x, y, target], |[x, y, target]| {
+        x.margin_ranking_loss(y, target, margin, reduction)
+    })
+}
+
+#[pyfunction]
+fn _cosine_embedding_loss(
+    py: Python<'_>,
+    inputs: [Bound<'_, PyTensor>; 3],
+    margin: f64,
+    reduce: &str,
+) -> Outcome<PyTensor> {
+    let (name, [x, y, target]) = ("cosine_embedding_loss", &inputs);
+    let reduction = plain(name, reduce)?;
+    let (target, y) = (target.get().tensor(), y.clone());
+    of_pair(py, name, (x, &y), |x, y| x.cosine_embedding_loss(y, &target, margin, reduction))
+}
+
+#[pyfunction]
+fn _triplet_margin_loss(
+    py: Python<'_>,
+    inputs: [Bound<'_, PyTensor>; 3],
+    settings: (f64, f64, f64),
+    swap: bool,
+    reduce: &str,
+) -> Outcome<PyTensor> {
+    let (margin, p, eps) = settings;
+    let reduction = plain("triplet_margin_loss", reduce)?;
+    let [anchor, positive, negative] = &inputs;
+    let options = TripletOptions { margin, p, eps, swap, reduction };
+    of_three(py, [anchor, positive, negative], |[anchor, positive, negative]| {
+        anchor.triplet_margin_loss(positive, negative, options)
+    })
+}
+
+#[pyfunction]
+fn _poisson_nll_loss(
+    py: Python<'_>,
+    input: Given<'_, '_>,
+    target: Given<'_, '_>,
+    settings: (bool, bool, f64),
+    reduce: &str,
+) -> Outcome<PyTensor> {
+    let (log_input, full, eps) = settings;
+    let options = PoissonNllOptions { log_input, full, eps, reduction: plain("poisson_nll_loss", reduce)? };
+    of_pair(py, "poisson_nll_loss", (input, target), |x, target| x.poisson_nll_loss(target, options))
+}
+
+#[pyfunction]
+fn _gaussian_nll_loss(
+    py: Python<'_>,
+    inputs: [Bound<'_, PyTensor>; 3],
+    settings: (bool, f64),
+    reduce: &str,
+) -> Outcome<PyTensor> {
+    let (full, eps) = settings;
+    let (name, [x, target, variance]) = ("gaussian_nll_loss", &inputs);
+    let options = GaussianNllOptions { full, eps, reduction: plain(name, reduce)? };
+    of_three(py, [x, target, variance], |[x, target, variance]| {
+        let (x, target) = broadcast(name, x, target)?;
+        x.gaussian_nll_loss(&target, variance, options)
+    })
+}
+
+#[pyfunction]
+fn _binary_cross_entropy(
+    py: Python<'_>,
+    input: Given<'_, '_>,
+    target: Given<'_, '_>,
+    weight: Option<Given<'_, '_>>,
+    reduce: &str,
+) -> Outcome<PyTensor> {
+    let (reduction, weight) = (plain("binary_cross_entropy", reduce)?, optional(weight));
+    of_pair(py, "binary_cross_entropy", (input, target), |x, target| {
+        x.binary_cross_entropy(target, weight.as_ref(), reduction)
+    })
+}
+
+#[pyfunction]
+fn _multilabel_soft_margin_loss(
+    py: Python<'_>,
+    input: Given<'_, '_>,
+    target: Given<'_, '_>,
+    weight: Option<Given<'_, '_>>,
+    reduce: &str,
+) -> Outcome<PyTensor> {
+    let (reduction, weight) = (plain("multilabel_soft_margin_loss", reduce)?, optional(weight));
+    of_classes(py, (input, target), |x, target| {
+        x.multilabel_soft_margin_loss(target, weight.as_ref(), reduction)
+    })
+}
+
+#[pyfunction]
+fn _multi_margin_loss(
+    py: Python<'_>,
+    input: Given<'_, '_>,
+    target: Given<'_, '_>,
+    settings: (u32, f64),
+    weight: Option<Given<'_, '_>>,
+    reduce: &str,
+) -> Outcome<PyTensor> {
+    let (p, margin) = settings;
+    let (reduction, weight) = (plain("multi_margin_loss", reduce)?, optional(weight));
+    of_classes(py, (input, target), |x, target| {
+        x.multi_margin_loss(target, MultiMarginOptions { p, margin, weight: weight.as_ref(), reduction })
+    })
+}
+
+#[pyfunction]
+fn _multilabel_margin_loss(
+    py: Python<'_>,
+    input: Given<'_, '_>,
+    target: Given<'_, '_>,
+    reduce: &str,
+) -> Outcome<PyTensor> {
+    let reduction = plain("multilabel_margin_loss", reduce)?;
+    of_classes(py, (input, target), |x, target| x.multilabel_margin_loss(target, reduction))
+}
+
+#[pyfunction]
+fn _ctc_loss(
+    py: Python<'_>,
+    log_probs: Given<'_, '_>,
+    targets: Given<'_, '_>,
+    lengths: [Vec<usize>; 2],
+    settings: (usize, bool),
+    reduce: &str,
+) -> Outcome<PyTensor> {
+    let (blank, zero_infinity) = settings;
+    let options = CtcOptions { blank, reduction: plain("ctc_loss", reduce)?, zero_infinity };
+    let [inputs, of_targets] = lengths;
+    of_classes(py, (log_probs, targets), |x, targets| x.ctc_loss(targets, &inputs, &of_targets, options))
+}
+
+/// PyTorch's reductions but the mean over a batch.
+fn plain(op: &str, reduce: &str) -> Outcome<Reduction> {
+    match reduce {
+        "none" | "mean" | "sum" => reduction(op, reduce),
+        _ => {
+            Err(Failure::value(format!("{op}: reduction {reduce:?}, expected \"none\", \"mean\" or \"sum\"")))
+        }
+    }
+}
+
+#[pyfunction]
+fn _embedding_bag(
+    py: Python<'_>,
+    input: Given<'_, '_>,
+    weight: Given<'_, '_>,
+    offsets: Option<Given<'_, '_>>,
+    mode: &str,
+    per_sample_weights: Option<Given<'_, '_>>,
+    settings: (bool, Option<usize>),
+) -> Outcome<PyTensor> {
+    let (include_last_offset, padding_idx) = settings;
+    let mode = match mode {
+        "sum" => BagMode::Sum,
+        "mean" => BagMode::Mean,
+        "max" => BagMode::Max,
+        _ => {
+            let told = format!("embedding_bag: mode {mode:?}, expected \"sum\", \"mean\" or \"max\"");
+            return Err(Failure::value(told));
+        }
+    };
+    let (indices, table) = (input.get().tensor(), weight.get().tensor());
+    let (offsets, weights) = (optional(offsets), optional(per_sample_weights));
+    let options = EmbeddingBagOptions {
+        offsets: offsets.as_ref(),
+        include_last_offset,
+        mode,
+        per_sample_weights: weights.as_ref(),
+        padding_idx,
+    };
+    wait(py, || table.embedding_bag(&indices, options)).map(PyTensor::new)
+}
+
+#[pyfunction]
+fn _alpha_dropout(py: Python<'_>, input: Given<'_, '_>, p: f64, of_features: bool) -> Outcome<PyTensor> {
+    input.get().map(py, |x| if of_features { x.feature_alpha_dropout(p) } else { x.alpha_dropout(p) })
+}
+
+#[pyfunction]
+fn _cosine_similarity(
+    py: Python<'_>,
+    x1: Given<'_, '_>,
+    x2: Given<'_, '_>,
+    dim: isize,
+    eps: f64,
+) -> Outcome<PyTensor> {
+    let (x, other) = (x1.get().tensor(), x2.get().tensor());
+    run(py, x.elements(), || {
+        let (x, other) = meet(&x, &other)?;
+        x.cosine_similarity(&other, dim, eps)
+    })
+    .map(PyTensor::new)
+}
+
+#[pyfunction]
+fn _pairwise_distance(
+    py: Python<'_>,
+    x1: Given<'_, '_>,
+    x2: Given<'_, '_>,
+    settings: (f64, f64, bool),
+) -> Outcome<PyTensor> {
+    let (p, eps, keepdim) = settings;
+    let (x, other) = (x1.get().tensor(), x2.get().tensor());
+    run(py, x.elements(), || {
+        let (x, other) = meet(&x, &other)?;
+        x.pairwise_distance(&other, p, eps, keepdim)
+    })
+    .map(PyTensor::new)
+}
+
+#[pyfunction]
+fn _pdist(py: Python<'_>, input: Given<'_, '_>, p: f64) -> Outcome<PyTensor> {
+    input.get().map(py, |x| x.pdist(p))
+}
+
+/// Puts the functions into a module.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(_soft_margin_loss, module)?)?;
+    module.add_function(wrap_pyfunction!(_smooth_l1_loss, module)?)?;
+    module.add_function(wrap_pyfunction!(_hinge_embedding_loss, module)?)?;
+    module.add_function(wrap_pyfunction!(_margin_ranking_loss, module)?)?;
+    module.add_function(wrap_pyfunction!(_cosine_embedding_loss, module)?)?;
+    module.add_function(wrap_pyfunction!(_triplet_margin_loss, module)?)?;
+    module.add_function(wrap_pyfunction!(_poisson_nll_loss, module)?)?;
+    module.add_function(wrap_pyfunction!(_gaussian_nll_loss, module)?)?;
+    module.add_function(wrap_pyfunction!(_binary_cross_entropy, module)?)?;
+    module.add_function(wrap_pyfunction!(_multilabel_soft_margin_loss, module)?)?;
+    module.add_function(wrap_pyfunction!(_multi_margin_loss, module)?)?;
+    module.add_function(wrap_pyfunction!(_multilabel_margin_loss, module)?)?;
+    module.add_function(wrap_pyfunction!(_ctc_loss, module)?)?;
+    module.add_function(wrap_pyfunction!(_embedding_bag, module)?)?;
+    module.add_function(wrap_pyfunction!(_alpha_dropout, module)?)?;
+    module.add_function(wrap_pyfunction!(_cosine_similarity, module)?)?;
+    module.add_function(wrap_pyfunction!(_pairwise_distance, module)?)?;
+    module.add_function(wrap_pyfunction!(_pdist, module)?)
+}

@@ -1,0 +1,9 @@
+"""What signals are worked on with."""
+
+from . import windows
+
+__all__ = ["windows"]
+
+
+def __dir__() -> list[str]:
+    return __all__
