@@ -22,7 +22,7 @@ cdist chain_matmul combinations conj cross dsplit get_device hsplit is_signed is
 select_scatter signbit slice_scatter split_with_sizes trapezoid typename unravel_index vdot vsplit
 as_strided as_strided_scatter bartlett_window blackman_window cumulative_trapezoid diagonal_scatter frexp get_float32_matmul_precision gradient hamming_window hann_window histogram kaiser_window ldexp
 set_float32_matmul_precision vander
-cummax cummin index_reduce mode nanmedian renorm
+cummax cummin index_reduce mode nanmedian nanquantile renorm
 cholesky cholesky_inverse cholesky_solve det inverse logdet lu lu_solve lu_unpack matrix_exp orgqr pinverse qr slogdet svd triangular_solve
 BFloat16Tensor BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor IntTensor LongTensor ShortTensor finfo iinfo
 """.split()
