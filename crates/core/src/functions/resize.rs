@@ -37,8 +37,8 @@ pub enum InterpolateSize<'a> {
     /// So many times the sizes of the input, rounded down; finite numbers above 0.
     ///
     /// As in PyTorch, the places of the output's elements are those of the factor, and not of the rounded size: 3 columns times 1.5 are 4, at distances of `1 / 1.5`
-    /// columns of the input, and not of `3 / 4`. Four cases are as if the size were given: as many elements as the input has, unless exact or cubic; twice as
-    /// many, of the nearest elements; corners that are aligned; areas.
+    /// columns of the input, and not of `3 / 4`. Some cases are as if the size were given: as many elements as the input has, of images by the nearest elements and of
+    /// all by linear ones; twice as many, of images by the nearest elements; corners that are aligned; areas.
     Times(&'a [f64]),
 }
 
@@ -132,13 +132,15 @@ fn along_all(x: &Tensor, axes: &[Resized], mode: InterpolateMode) -> Result<Tens
 /// The elements of the output along `axis`.
 fn along(input: &Tensor, axis: usize, resized: Resized, mode: InterpolateMode) -> Result<Tensor> {
     let Resized { inputs, outputs, distance } = resized;
-    let stays = inputs == outputs;
+    let (stays, is_image) = (inputs == outputs, input.rank() == 4);
     match mode {
-        InterpolateMode::Nearest | InterpolateMode::Linear { .. } if stays => Ok(input.clone()),
+        InterpolateMode::Nearest if stays && is_image => Ok(input.clone()),
+        InterpolateMode::Linear { .. } if stays => Ok(input.clone()),
         InterpolateMode::Nearest | InterpolateMode::NearestExact => {
             // In f32 whatever the image is, as in PyTorch: a place that rounding moves is another element.
             let is_exact = mode == InterpolateMode::NearestExact;
-            let distance = if outputs == 2 * inputs && !is_exact { 0.5 } else { f64::from(distance as f32) };
+            let distance =
+                if outputs == 2 * inputs && !is_exact && is_image { 0.5 } else { f64::from(distance as f32) };
             let numbers = numbers(outputs, DType::F32, input.device())?;
             let numbers = if is_exact { numbers.add_scalar(0.5)? } else { numbers };
             input.index_select(axis, &whole(&numbers.mul_scalar(distance)?, 0, inputs)?)

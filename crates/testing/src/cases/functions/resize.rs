@@ -56,6 +56,7 @@ fn parts(
     at: usize,
     inputs: usize,
     (outputs, distance): (usize, f64),
+    is_image: bool,
 ) -> Vec<(usize, f64)> {
     let last = inputs as f64 - 1.0;
     let place = |align_corners: bool| match (align_corners, outputs) {
@@ -64,9 +65,9 @@ fn parts(
         (false, _) => (at as f64 + 0.5) * distance - 0.5,
     };
     match mode {
-        // As in PyTorch: the places of the factor are not those of the size, but for two sizes.
-        Nearest if inputs == outputs => vec![(at, 1.0)],
-        Nearest if outputs == 2 * inputs => vec![(at / 2, 1.0)],
+        // As in PyTorch: the places of the factor are not those of the size, but for two sizes of images.
+        Nearest if inputs == outputs && is_image => vec![(at, 1.0)],
+        Nearest if outputs == 2 * inputs && is_image => vec![(at / 2, 1.0)],
         Nearest => vec![((at as f64 * distance).floor().min(last) as usize, 1.0)],
         NearestExact => vec![(((at as f64 + 0.5) * distance).floor().min(last) as usize, 1.0)],
         Linear { .. } if inputs == outputs => vec![(at, 1.0)],
@@ -99,7 +100,7 @@ fn interpolated(x: &Array, wanted: Wanted, mode: InterpolateMode) -> Array {
         Array::from_fn(&shape, |at| {
             let mut from = at.to_vec();
             let mut sum = 0.0;
-            for (place, weight) in parts(mode, at[axis], inputs, (outputs, distance)) {
+            for (place, weight) in parts(mode, at[axis], inputs, (outputs, distance), x.rank() == 4) {
                 from[axis] = place;
                 sum += weight * x.at(&from);
             }
