@@ -3,7 +3,7 @@
 use crate::checks;
 use crate::host::{Matrices, Values, normalized, not_converged};
 use crate::lu::Factors;
-use crate::record::with_gradient;
+use crate::record::{constant, with_gradient};
 use crate::solve::{Singular, inverse};
 use crate::svd::svd;
 use faer::{Mat, MatRef};
@@ -24,7 +24,8 @@ use ternion_core::{Result, Tensor};
 pub fn det(a: &Tensor) -> Result<Tensor> {
     let size = checks::square("linalg.det", a)?;
     if size == 0 {
-        return Tensor::ones(checks::lead(a), a.dtype(), a.device());
+        let ones = Tensor::ones(checks::lead(a), a.dtype(), a.device())?;
+        return constant("linalg.det", &[a], ones);
     }
     let mut values = Values::default();
     values.extend(Matrices::read(a)?.iter().map(|matrix| Factors::of(matrix).determinant()));
@@ -106,7 +107,7 @@ fn composed(a: &Tensor) -> Result<Tensor> {
 /// `[.., n, n] -> ([..], [..])`
 ///
 /// # Gradient
-/// That of the logarithm: `da = dy a^-T`, not finite for a singular matrix. The sign has none.
+/// That of the logarithm: `da = dy a^-T`, not finite for a singular matrix. That of the sign is 0.
 ///
 /// # Errors
 /// Dtypes other than f32 and f64, matrices that are not square.
@@ -118,7 +119,7 @@ fn named_slogdet(op: &'static str, a: &Tensor) -> Result<(Tensor, Tensor)> {
     if checks::square(op, a)? == 0 {
         let [ones, zeros] =
             [Tensor::ones, Tensor::zeros].map(|of| of(checks::lead(a), a.dtype(), a.device()));
-        return Ok((ones?, zeros?));
+        return Ok((constant(op, &[a], ones?)?, constant(op, &[a], zeros?)?));
     }
     let (mut signs, mut logarithms) = (Values::default(), Values::default());
     for matrix in Matrices::read(a)?.iter() {
@@ -127,6 +128,7 @@ fn named_slogdet(op: &'static str, a: &Tensor) -> Result<(Tensor, Tensor)> {
         logarithms.extend([logarithm]);
     }
     let (sign, logarithm) = (signs.into_tensor(a, &[])?, logarithms.into_tensor(a, &[])?);
+    let sign = constant(op, &[a], sign)?;
     let rule = move |context: &Context<'_>, grads: &[Option<Tensor>]| {
         let Some(dy) = &grads[0] else { return Ok(Grads::new()) };
         let inverse = checks::transposed(&inverse(op, context.input(0)?, Singular::Divided)?)?;

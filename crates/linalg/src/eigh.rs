@@ -23,7 +23,7 @@ pub enum Triangle {
 /// `[.., n, n] -> ([.., n], [.., n, n])`
 ///
 /// # Gradient
-/// `da = v (diag(dw) + v^T dv / E) v^T` with `E[i, j] = w[j] - w[i]` beside the diagonal (Giles 2008, 3.1), as if all of `a` were looked at. Where
+/// `da = v (diag(dw) + skew(v^T dv) / E) v^T` with `E[i, j] = w[j] - w[i]` and `skew(x) = (x - x^T) / 2` (Giles 2008, 3.1), symmetric as `a` is. Where
 /// eigenvalues are equal, that of `v` does not exist: it is not finite; that of `w` alone always is.
 ///
 /// # Errors
@@ -85,8 +85,10 @@ fn gradient(w: &Tensor, v: &Tensor, dw: Option<&Tensor>, dv: Option<&Tensor>) ->
     };
     let eye = Tensor::eye(w.dims()[w.rank() - 1], w.dtype(), w.device())?;
     let differences = w.unsqueeze(-2)?.sub(&w.unsqueeze(-1)?)?.add(&eye)?;
-    let turned = transposed.matmul(dv)?.masked_fill(&eye.ne_scalar(0i64)?, 0i64)?;
-    let mut inner = turned.div(&differences)?;
+    let turned = transposed.matmul(dv)?;
+    // E is skew, too: the gradient is symmetric.
+    let skew = turned.sub(&checks::transposed(&turned)?)?.mul_scalar(0.5)?;
+    let mut inner = skew.div(&differences)?;
     if let Some(dw) = dw {
         inner = inner.add(&checks::with_diagonal(dw)?)?;
     }

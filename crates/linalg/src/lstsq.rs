@@ -47,7 +47,7 @@ pub fn lstsq(a: &Tensor, b: &Tensor, rcond: Option<f64>) -> Result<Lstsq> {
     let is_full = m > n && rank.eq_scalar(n as i64)?.all(..)?.item::<bool>()?;
     let residuals = match is_full {
         true => without_precision(|| wide.matmul(&solution))?.sub(&columns)?.square()?.sum(-2)?,
-        false => Tensor::zeros([0], a.dtype(), a.device())?,
+        false => solution.reshape([solution.elements()])?.narrow(0, 0, 0)?.contiguous()?,
     };
     let squeezed =
         |tensor: &Tensor, axis: isize| if is_vector { tensor.squeeze(axis) } else { Ok(tensor.clone()) };

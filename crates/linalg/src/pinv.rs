@@ -65,10 +65,15 @@ pub(crate) fn pseudo_inverse(
     let found = no_grad(|| without_precision(|| formed(op, a, tolerance, hermitian)))?;
     let rule = move |context: &Context<'_>, grads: &[Option<Tensor>]| {
         let Some(dp) = &grads[0] else { return Ok(Grads::new()) };
-        let da = gradient(context.input(0)?, context.output(0)?, dp)?;
+        let a = context.input(0)?;
         let da = match hermitian {
-            true => da.add(&checks::transposed(&da)?)?.mul_scalar(0.5)?,
-            false => da,
+            true => {
+                // What is looked at, and its reflection.
+                let a = a.tril(0)?.add(&checks::transposed(&a.tril(-1)?)?)?;
+                let da = gradient(&a, context.output(0)?, dp)?;
+                da.add(&checks::transposed(&da)?)?.mul_scalar(0.5)?
+            }
+            false => gradient(a, context.output(0)?, dp)?,
         };
         Ok(Grads::from_elem(Some(da), 1))
     };

@@ -1,6 +1,7 @@
 //! Functions that are composed of products: they run on the device, and have the gradients of what they are composed of.
 
 use crate::checks;
+use crate::record::constant;
 use crate::solve::{Singular, inverse};
 use ternion_core::{Axis, DType, Error, Result, Shape, Tensor, without_precision};
 
@@ -15,7 +16,7 @@ pub fn matrix_power(a: &Tensor, n: i64) -> Result<Tensor> {
     const OP: &str = "linalg.matrix_power";
     let size = checks::square_sizes(OP, a)?;
     if n == 0 {
-        return checks::identity(size, a)?.contiguous();
+        return constant(OP, &[a], checks::identity(size, a)?.contiguous()?);
     }
     if n == 1 {
         // Of its own memory, as all other powers are.
@@ -107,10 +108,15 @@ fn chain(matrices: &[Tensor], cuts: &[Vec<usize>], i: usize, j: usize) -> Result
     chain(matrices, cuts, i, cut)?.matmul(&chain(matrices, cuts, cut + 1, j)?)
 }
 
-/// `f` of both in the dtype that sums accumulate in, rounded once to theirs.
-fn accumulated(x: &Tensor, y: &Tensor, f: impl FnOnce(&Tensor, &Tensor) -> Result<Tensor>) -> Result<Tensor> {
-    let wide = x.dtype().accumulator();
-    f(&x.to_dtype(wide)?, &y.to_dtype(wide)?)?.to_dtype(x.dtype())
+/// `f` of both in the dtype that sums accumulate in, broadcast to `shape` in it, and rounded once to theirs: so are the gradients.
+fn accumulated(
+    x: &Tensor,
+    y: &Tensor,
+    shape: Shape,
+    f: impl FnOnce(&Tensor, &Tensor) -> Result<Tensor>,
+) -> Result<Tensor> {
+    let wide = |tensor: &Tensor| tensor.to_dtype(tensor.dtype().accumulator())?.expand(shape);
+    f(&wide(x)?, &wide(y)?)?.to_dtype(x.dtype())
 }
 
 /// The cross products of vectors of three elements along an axis.
@@ -135,7 +141,7 @@ pub fn cross(x: &Tensor, y: &Tensor, dim: impl Into<Axis>) -> Result<Tensor> {
         return Err(Error::invalid(OP, detail));
     }
     let shape = x.shape().broadcast(y.shape(), OP)?;
-    accumulated(&x.expand(shape)?, &y.expand(shape)?, |x, y| {
+    accumulated(x, y, shape, |x, y| {
         let first = x.roll(-1, axis)?.mul(&y.roll(-2, axis)?)?;
         first.sub(&x.roll(-2, axis)?.mul(&y.roll(-1, axis)?)?)
     })
@@ -154,7 +160,7 @@ pub fn vecdot(x: &Tensor, y: &Tensor, dim: impl Into<Axis>) -> Result<Tensor> {
     checks::same_dtype(OP, x, y)?;
     let shape = x.shape().broadcast(y.shape(), OP)?;
     let axis = dim.into().resolve(&shape, OP)?;
-    accumulated(&x.expand(shape)?, &y.expand(shape)?, |x, y| x.mul(y)?.sum(axis as isize))
+    accumulated(x, y, shape, |x, y| x.mul(y)?.sum(axis as isize))
 }
 
 /// Vandermonde matrices: the powers 0 to `columns - 1` of each element (as many as there are elements by default).
@@ -222,5 +228,6 @@ pub fn householder_product(a: &Tensor, tau: &Tensor) -> Result<Tensor> {
         let reflected = without_precision(|| factor.matmul(&checks::transposed(&v)?.matmul(&product)?))?;
         product = product.sub(&reflected)?;
     }
-    product.contiguous()
+    let product = product.contiguous()?;
+    if count == 0 { constant(OP, &[a, tau], product) } else { Ok(product) }
 }

@@ -8,7 +8,7 @@ use ternion_linalg::TriangularOptions;
 
 /// The rows.
 pub fn rows() -> Vec<OpCase> {
-    [determinants(), inverses(), triangular(), least_squares()].concat()
+    [determinants(), inverses(), systems(), of_tensors(), triangular(), positive_definite(), least_squares()].concat()
 }
 
 fn size(x: &Array) -> usize {
@@ -44,7 +44,6 @@ fn determinants() -> Vec<OpCase> {
         row("linalg.det", "no elements")
             .input(Uniform(-1.0, 1.0))
             .shapes([&[0, 0], &[2, 0, 0]])
-            .forward_only("it depends on nothing")
             .run(|x| linalg::det(&x[0]))
             .oracle(|x| Array::full(&x[0].shape[..x[0].rank() - 2], 1.0)),
         // Of rank 2, 1 and 0, and eliminated without rounding: the gradient is that of the cofactors.
@@ -63,7 +62,6 @@ fn determinants() -> Vec<OpCase> {
                 let sign = each(&x[0], &[], |matrix| vec![determinant(matrix).signum()]);
                 (sign, each(&x[0], &[], |matrix| vec![determinant(matrix).abs().ln()]))
             })
-            .forward_only("the sign has none; the row logabsdet has that of the logarithm")
             .rejects("linalg.slogdet: matrices of 2 x 3, expected square ones", |device| {
                 linalg::slogdet(&zeros(&[2, 3], device)?)
             }),
@@ -122,6 +120,11 @@ fn inverses() -> Vec<OpCase> {
                 Ok((inverse.select(0, 1)?, info))
             })
             .oracle(|_| (Array::new(&[2, 2], vec![0.5, 0.0, 0.0, 0.25]), Array::new(&[2], vec![2.0, 0.0]))),
+    ]
+}
+
+fn systems() -> Vec<OpCase> {
+    vec![
         row("linalg.solve_ex", "")
             .input(spread())
             .input(Uniform(-1.0, 1.0))
@@ -160,6 +163,22 @@ fn inverses() -> Vec<OpCase> {
             .on([&[2, 3, 3], &[2, 1, 3]])
             .run(|x| linalg::solve(&x[0], &x[1], false))
             .oracle(|x| last_two_swapped(&solved(&last_two_swapped(&x[0]), &last_two_swapped(&x[1])))),
+        row("linalg.lu_solve", "")
+            .input(spread())
+            .input(Uniform(-1.0, 1.0))
+            .on([&[4, 4], &[4, 3]])
+            .on([&[2, 3, 3], &[2, 3, 1]])
+            .run(|x| {
+                let (lu, pivots) = linalg::lu_factor(&x[0])?;
+                let left = linalg::lu_solve(&lu, &pivots, &x[1], true, false)?;
+                Ok((left, linalg::lu_solve(&lu, &pivots, &x[1], true, true)?))
+            })
+            .oracle(|x| (solved(&x[0], &x[1]), solved(&last_two_swapped(&x[0]), &x[1]))),
+    ]
+}
+
+fn of_tensors() -> Vec<OpCase> {
+    vec![
         row("linalg.tensorinv", "ind=2")
             .input(Values::custom(|_, _, rng| {
                 (0..36).map(|at| rng.uniform(-1.0, 1.0) + if at % 7 == 0 { 4.0 } else { 0.0 }).collect()
@@ -182,17 +201,6 @@ fn inverses() -> Vec<OpCase> {
                 "linalg.tensorsolve: shapes [2, 3] and [2], expected as many equations as unknowns",
                 |device| linalg::tensorsolve(&zeros(&[2, 3], device)?, &zeros(&[2], device)?, None),
             ),
-        row("linalg.lu_solve", "")
-            .input(spread())
-            .input(Uniform(-1.0, 1.0))
-            .on([&[4, 4], &[4, 3]])
-            .on([&[2, 3, 3], &[2, 3, 1]])
-            .run(|x| {
-                let (lu, pivots) = linalg::lu_factor(&x[0])?;
-                let left = linalg::lu_solve(&lu, &pivots, &x[1], true, false)?;
-                Ok((left, linalg::lu_solve(&lu, &pivots, &x[1], true, true)?))
-            })
-            .oracle(|x| (solved(&x[0], &x[1]), solved(&last_two_swapped(&x[0]), &x[1]))),
     ]
 }
 
@@ -272,7 +280,11 @@ fn triangular() -> Vec<OpCase> {
                 }),
         );
     }
-    rows.extend([
+    rows
+}
+
+fn positive_definite() -> Vec<OpCase> {
+    vec![
         row("cholesky_solve", "")
             .input(Uniform(-1.0, 1.0))
             .input(spread())
@@ -335,8 +347,7 @@ fn triangular() -> Vec<OpCase> {
                 let lower = each_matrix(&x[0], [size(&x[0]); 2], |matrix| cholesky(&positive(matrix)));
                 last_two_swapped(&lower)
             }),
-    ]);
-    rows
+    ]
 }
 
 fn least_squares() -> Vec<OpCase> {
@@ -361,6 +372,15 @@ fn least_squares() -> Vec<OpCase> {
             .input(Uniform(-1.0, 1.0))
             .shapes([&[4, 4], &[2, 3, 3]])
             .run(|x| linalg::pinv(&positive_tensor(&x[0])?, Default::default(), true))
+            .oracle(|x| each_matrix(&x[0], [size(&x[0]); 2], |matrix| inverse(&positive(matrix)))),
+        // The upper triangle is not looked at.
+        row("linalg.pinv", "hermitian, lower triangle")
+            .input(Uniform(-1.0, 1.0))
+            .shapes([&[3, 3]])
+            .run(|x| {
+                let above = x[0].detach().full_like(7.0)?.triu(1)?;
+                linalg::pinv(&positive_tensor(&x[0])?.add(&above)?, Default::default(), true)
+            })
             .oracle(|x| each_matrix(&x[0], [size(&x[0]); 2], |matrix| inverse(&positive(matrix)))),
         // Of rank 2: the ranks of what is near stay the same along the directions that are taken.
         row("linalg.pinv", "rank 2")
