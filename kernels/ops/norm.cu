@@ -303,6 +303,40 @@ struct Starts {
     }
 };
 
+// The weights of a thread's columns, 1 where there are none.
+struct Weights {
+    const NormGrad& p;
+    int member;
+    int packs;
+    Raw kept[PACKS];
+
+    INLINE Weights(const NormGrad& p, const Cut& cut, int member) : p(p), member(member), packs(cut.packs) {
+        if (WEIGHTS_KEPT)
+#pragma unroll
+            for (int k = 0; k < PACKS; ++k) kept[k] = read(k);
+    }
+    INLINE Raw read(int k) const {
+        return p.weight && member + k * TEAM < packs ? load_raw(p.weight + (member + k * TEAM) * PACK)
+                                                     : Raw::filled(C(1));
+    }
+    INLINE Raw at(int k) const { return WEIGHTS_KEPT ? kept[k] : read(k); }
+};
+
+// The statistics of this turn's rows, and what is added to x * r for n.
+INLINE void take_statistics(C (&mean)[TOGETHER], C (&reciprocal)[TOGETHER], C (&offset)[TOGETHER],
+                            const C (&next_mean)[TOGETHER], const C (&next_reciprocal)[TOGETHER]) {
+#pragma unroll
+    for (int r = 0; r < TOGETHER; ++r) {
+        reciprocal[r] = next_reciprocal[r], mean[r] = next_mean[r];
+        offset[r] = -mean[r] * reciprocal[r];
+    }
+}
+
+// n of x. One instruction less for half precision, whose own rounding is far coarser.
+INLINE C normal_of(C x, C mean, C reciprocal, C offset) {
+    return sizeof(T) == 2 ? x * reciprocal + offset : (x - mean) * reciprocal;
+}
+
 INLINE void rows_grad_in_registers(const NormGrad& p) {
     int member = member_of_team();
     u64 step = u64(gridDim.x) * TEAMS;
@@ -315,14 +349,7 @@ INLINE void rows_grad_in_registers(const NormGrad& p) {
     i64 dx_step = i64(step) * p.dx_stride;
 #pragma unroll
     for (int stage = 0; stage < STAGES - 1; ++stage) starts.start(stage);
-    auto weight_at = [&](int k) {
-        return p.weight && member + k * TEAM < whole.packs ? load_raw(p.weight + (member + k * TEAM) * PACK)
-                                                           : Raw::filled(C(1));
-    };
-    Raw weights[PACKS];
-    if (WEIGHTS_KEPT)
-#pragma unroll
-        for (int k = 0; k < PACKS; ++k) weights[k] = weight_at(k);
+    Weights weights(p, whole, member);
     C sums[largest(SUMS, 1)][PACKS][PACK] = {};
     C next_mean[TOGETHER], next_reciprocal[TOGETHER];
     read_statistics(next_mean, next_reciprocal, p, row, step);
@@ -333,16 +360,8 @@ INLINE void rows_grad_in_registers(const NormGrad& p) {
     for (u64 first = u64(blockIdx.x) * TEAMS; first < p.rows;
          first += TOGETHER * step, row += TOGETHER * step, turn ^= 1) {
         C reciprocal[TOGETHER], mean[TOGETHER], offset[TOGETHER];
-#pragma unroll
-        for (int r = 0; r < TOGETHER; ++r) {
-            reciprocal[r] = next_reciprocal[r], mean[r] = next_mean[r];
-            offset[r] = -mean[r] * reciprocal[r];
-        }
+        take_statistics(mean, reciprocal, offset, next_mean, next_reciprocal);
         read_statistics(next_mean, next_reciprocal, p, row + TOGETHER * step, step);
-        // One instruction less for halves, whose own rounding is far coarser.
-        auto normal_of = [&](C x, int r) {
-            return sizeof(T) == 2 ? x * reciprocal[r] + offset[r] : (x - mean[r]) * reciprocal[r];
-        };
         auto is_missing = [&](int r, int k) {
             return ((TEAMS > 1 || r > 0) && row + r * step >= p.rows) || member + k * TEAM >= whole.packs;
         };
@@ -352,14 +371,14 @@ INLINE void rows_grad_in_registers(const NormGrad& p) {
         C totals[2 * TOGETHER] = {};
 #pragma unroll
         for (int k = 0; k < PACKS; ++k) {
-            Raw weight = WEIGHTS_KEPT ? weights[k] : weight_at(k);
+            Raw weight = weights.at(k);
 #pragma unroll
             for (int r = 0; r < TOGETHER; ++r) {
                 if (is_missing(r, k)) continue;
                 Raw x = *ring.place(stage, r, 0, k), dy = *ring.place(stage, r, 1, k);
 #pragma unroll
                 for (int e = 0; e < PACK; ++e) {
-                    C n = normal_of(x.get(e), r), g = dy.get(e);
+                    C n = normal_of(x.get(e), mean[r], reciprocal[r], offset[r]), g = dy.get(e);
                     if (DWEIGHT) sums[0][k][e] += g * n;
                     if (DBIAS) sums[SUMS - 1][k][e] += g;
                     g *= weight.get(e);
@@ -382,11 +401,11 @@ INLINE void rows_grad_in_registers(const NormGrad& p) {
                 if (is_missing(r, k)) continue;
                 Raw x, dy, weight;
                 if (!KEPT) x = *ring.place(stage, r, 0, k), dy = *ring.place(stage, r, 1, k);
-                if (!KEPT) weight = WEIGHTS_KEPT ? weights[k] : weight_at(k);
+                if (!KEPT) weight = weights.at(k);
                 C values[PACK];
 #pragma unroll
                 for (int e = 0; e < PACK; ++e) {
-                    C n = KEPT ? normal[r][k][e] : normal_of(x.get(e), r);
+                    C n = KEPT ? normal[r][k][e] : normal_of(x.get(e), mean[r], reciprocal[r], offset[r]);
                     C g = KEPT ? grad[r][k][e] : dy.get(e) * weight.get(e);
                     values[e] = (g * reciprocal[r] - mean_part) - n * along_part;
                 }

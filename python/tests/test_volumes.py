@@ -79,11 +79,11 @@ def test_largest_elements_and_their_indices(axes, dtype):
 @pytest.mark.parametrize("axes", [1, 2, 3])
 def test_means_and_their_divisors(axes):
     for kernel, stride, padding, ceil, counted in itertools.product((2, 3), (None, 1, 2), (0, 1), (False, True), (False, True)):
-        beside(f"avg_pool{axes}d", drawn(*IMAGES[axes]), kernel, stride, padding, ceil, counted, exact=False)
+        beside(f"avg_pool{axes}d", drawn(*IMAGES[axes], dtype="float64"), kernel, stride, padding, ceil, counted, exact=False)
         beside(f"avg_pool{axes}d", drawn(*IMAGES[axes], dtype="int64"), kernel, stride, padding, ceil, counted)
         if axes > 1:
             for divisor in (1, 3, -2):
-                beside(f"avg_pool{axes}d", drawn(*IMAGES[axes]), kernel, stride, padding, ceil, counted, divisor, exact=False)
+                beside(f"avg_pool{axes}d", drawn(*IMAGES[axes], dtype="float64"), kernel, stride, padding, ceil, counted, divisor, exact=False)
                 beside(f"avg_pool{axes}d", drawn(*IMAGES[axes], dtype="int64"), kernel, stride, padding, ceil, counted, divisor)
 
 

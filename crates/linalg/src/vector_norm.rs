@@ -78,7 +78,7 @@ fn of_order(op: &'static str, x: &Tensor, order: f64, axes: AxisSet) -> Result<T
     let rule = move |context: &Context<'_>, grads: &[Option<Tensor>]| {
         let Some(dy) = &grads[0] else { return Ok(Grads::new()) };
         if order == 0.0 {
-            return Ok(Grads::from_elem(None, 1));
+            return Ok(Grads::from_elem(Some(context.input(0)?.zeros_like()?), 1));
         }
         let dx = gradient(context.input(0)?, context.output(0)?, dy, order)?;
         Ok(Grads::from_elem(Some(dx), 1))
@@ -109,8 +109,9 @@ fn gradient(x: &Tensor, y: &Tensor, dy: &Tensor, order: f64) -> Result<Tensor> {
     if order == 1.0 {
         return dy.mul(&x.sign()?);
     }
-    // Where the norm is 0, every divisor that is not gives the gradient 0.
-    let divisor = y.masked_fill(&y.eq_scalar(0i64)?, 1i64)?;
+    // A norm of 0 has the gradient 0: of a positive order all elements are 0, of a negative one its limit is 0 whatever the others are.
+    let is_zero = y.eq_scalar(0i64)?;
+    let (divisor, dy) = (y.masked_fill(&is_zero, 1i64)?, dy.masked_fill(&is_zero, 0i64)?);
     if order == 2.0 {
         return dy.mul(&x.div(&divisor)?);
     }

@@ -49,7 +49,6 @@ fn of_order(x: &Tensor, p: f64, axes: Axes, keepdim: bool) -> Result<Tensor> {
         f64::INFINITY => x.max_abs(axes),
         f64::NEG_INFINITY if keepdim => x.abs()?.min_keep(axes),
         f64::NEG_INFINITY => x.abs()?.min(axes),
-        0.0 => summed(&x.ne_scalar(0)?.to_dtype(x.dtype())?, axes, keepdim),
         1.0 => summed(&x.abs()?, axes, keepdim),
         p => norm_of_powers(x, p, &axes, keepdim),
     }
