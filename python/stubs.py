@@ -38,10 +38,10 @@ DeviceLike = Union["device", str]
 
 # Types of arguments by name; of a few functions alone where the name means something else there.
 ARGUMENTS = {
-    "Tensor": "batch1 batch2 mat vec1 input index mask mat1 mat2 source src tensor tensor1 tensor2 vec vec2 weight target query key value condition",
+    "Tensor": "count prob batch1 batch2 mat vec1 input index mask mat1 mat2 source src tensor tensor1 tensor2 vec vec2 weight target query key value condition",
     "Tensor | None": "bias gradient attn_mask running_mean running_var pos_weight grad",
     "int": "dim0 dim1 start_dim end_dim dimension length step k chunks diagonal minlength bins n steps groups num_groups num_classes seed ignore_index",
-    "float": "rtol atol eps beta std low high value_float negative_slope p dropout_p momentum delta label_smoothing max_norm",
+    "float": "mean median sigma lambd rtol atol eps beta std low high value_float negative_slope p dropout_p momentum delta label_smoothing max_norm",
     "bool": "keepdim keepdims stable sorted non_blocking equal_nan create_graph descending largest requires_grad as_tuple force copy training ceil_mode return_indices "
     "count_include_pad is_causal log_target enable_gqa",
     "bool | None": "retain_graph unbiased align_corners recompute_scale_factor",
@@ -264,7 +264,7 @@ def native():
         member = getattr(_ternion, name)
         if isinstance(member, types.BuiltinFunctionType):
             text += WHERE if name == "where" else definition(name, member)
-    for private in ("_clip_grad_norm", "_initial", "_sinusoidal"):
+    for private in ("_clip_grad_norm", "_initial", "_logspace", "_normal", "_sinusoidal", "_window"):
         text += f"def {private}(*args: Any, **kwargs: Any) -> Tensor: ...\n"
     text += "def _set_recording(on: _bool) -> _bool: ...\ndef _forked() -> None: ...\n"
     text += "def _random_position(device: Any = None) -> tuple[_int, _int]: ...\ndef _set_random_position(position: tuple[_int, _int], device: Any = None) -> None: ...\n"

@@ -4,7 +4,7 @@ from builtins import bool as _bool, float as _float, int as _int
 from collections.abc import Sequence
 from typing import Any, overload
 
-from . import amp as amp, autograd as autograd, cuda as cuda, data as data, formats as formats, linalg as linalg, models as models, nn as nn, optim as optim, testing as testing, train as train, utils as utils
+from . import amp as amp, autograd as autograd, cuda as cuda, data as data, formats as formats, linalg as linalg, metrics as metrics, models as models, nn as nn, optim as optim, signal as signal, special as special, testing as testing, train as train, utils as utils
 from ._files import load as load, save as save
 from ._random import get_rng_state as get_rng_state, set_rng_state as set_rng_state
 from ._capture import CapturedStep as CapturedStep, capture as capture
@@ -14,16 +14,11 @@ from .utils.checkpoint import checkpoint as checkpoint
 from ._scopes import enable_grad as enable_grad, inference_mode as inference_mode, no_grad as no_grad, set_grad_enabled as set_grad_enabled
 from ._size import Size as Size
 from ._functions.arithmetic import addcdiv as addcdiv
-from ._functions.arithmetic import addmv as addmv
-from ._functions.arithmetic import baddbmm as baddbmm
 from ._functions.arithmetic import clamp_max as clamp_max
 from ._functions.arithmetic import clamp_min as clamp_min
 from ._functions.arithmetic import copysign as copysign
 from ._functions.arithmetic import deg2rad as deg2rad
-from ._functions.arithmetic import exp2 as exp2
 from ._functions.arithmetic import float_power as float_power
-from ._functions.arithmetic import fmax as fmax
-from ._functions.arithmetic import fmin as fmin
 from ._functions.arithmetic import frac as frac
 from ._functions.arithmetic import frexp as frexp
 from ._functions.arithmetic import heaviside as heaviside
@@ -35,7 +30,6 @@ from ._functions.arithmetic import ldexp as ldexp
 from ._functions.arithmetic import lerp as lerp
 from ._functions.arithmetic import logaddexp as logaddexp
 from ._functions.arithmetic import logaddexp2 as logaddexp2
-from ._functions.arithmetic import logit as logit
 from ._functions.arithmetic import nan_to_num as nan_to_num
 from ._functions.arithmetic import positive as positive
 from ._functions.arithmetic import prelu as prelu
@@ -43,9 +37,7 @@ from ._functions.arithmetic import rad2deg as rad2deg
 from ._functions.arithmetic import round as round
 from ._functions.arithmetic import rsub as rsub
 from ._functions.arithmetic import signbit as signbit
-from ._functions.arithmetic import sinc as sinc
 from ._functions.arithmetic import tensordot as tensordot
-from ._functions.arithmetic import xlogy as xlogy
 from ._functions.shapes import atleast_1d as atleast_1d
 from ._functions.shapes import atleast_2d as atleast_2d
 from ._functions.shapes import atleast_3d as atleast_3d
@@ -81,9 +73,10 @@ from ._functions.shapes import triu_indices as triu_indices
 from ._functions.shapes import unravel_index as unravel_index
 from ._functions.shapes import vsplit as vsplit
 from ._functions.shapes import vstack as vstack
-from ._functions.matrices import addbmm as addbmm
-from ._functions.matrices import addr as addr
+from ._functions.matrices import as_strided as as_strided
+from ._functions.matrices import as_strided_scatter as as_strided_scatter
 from ._functions.matrices import cdist as cdist
+from ._functions.matrices import diagonal_scatter as diagonal_scatter
 from ._functions.matrices import kron as kron
 from ._functions.matrices import select_scatter as select_scatter
 from ._functions.matrices import slice_scatter as slice_scatter
@@ -92,18 +85,25 @@ from ._functions.reductions import aminmax as aminmax
 from ._functions.reductions import corrcoef as corrcoef
 from ._functions.reductions import count_nonzero as count_nonzero
 from ._functions.reductions import cov as cov
+from ._functions.reductions import cummax as cummax
+from ._functions.reductions import cummin as cummin
 from ._functions.reductions import cumprod as cumprod
 from ._functions.reductions import cumulative_trapezoid as cumulative_trapezoid
 from ._functions.reductions import diff as diff
 from ._functions.reductions import dist as dist
 from ._functions.reductions import gradient as gradient
+from ._functions.reductions import histogram as histogram
 from ._functions.reductions import kthvalue as kthvalue
 from ._functions.reductions import logcumsumexp as logcumsumexp
 from ._functions.reductions import median as median
+from ._functions.reductions import mode as mode
 from ._functions.reductions import msort as msort
 from ._functions.reductions import nanmean as nanmean
+from ._functions.reductions import nanmedian as nanmedian
+from ._functions.reductions import nanquantile as nanquantile
 from ._functions.reductions import nansum as nansum
 from ._functions.reductions import quantile as quantile
+from ._functions.reductions import renorm as renorm
 from ._functions.reductions import std_mean as std_mean
 from ._functions.reductions import trapezoid as trapezoid
 from ._functions.reductions import unique as unique
@@ -115,6 +115,7 @@ from ._functions.indexing import index_add as index_add
 from ._functions.indexing import index_copy as index_copy
 from ._functions.indexing import index_fill as index_fill
 from ._functions.indexing import index_put as index_put
+from ._functions.indexing import index_reduce as index_reduce
 from ._functions.indexing import isin as isin
 from ._functions.indexing import scatter_reduce as scatter_reduce
 from ._functions.indexing import searchsorted as searchsorted
@@ -173,12 +174,15 @@ from ._functions.linalg import slogdet as slogdet
 from ._functions.linalg import svd as svd
 from ._functions.linalg import triangular_solve as triangular_solve
 from ._functions.linalg import vander as vander
+from ._functions.special import polygamma as polygamma
+from ._functions.special import xlogy as xlogy
 from ._functions.windows import bartlett_window as bartlett_window
 from ._functions.windows import blackman_window as blackman_window
 from ._functions.windows import hamming_window as hamming_window
 from ._functions.windows import hann_window as hann_window
 from ._functions.windows import kaiser_window as kaiser_window
 from .nn.functional import adaptive_avg_pool1d as adaptive_avg_pool1d
+from .nn.functional import alpha_dropout as alpha_dropout
 from .nn.functional import avg_pool1d as avg_pool1d
 from .nn.functional import bilinear as bilinear
 from .nn.functional import celu as celu
@@ -186,26 +190,34 @@ from .nn.functional import conv1d as conv1d
 from .nn.functional import conv2d as conv2d
 from .nn.functional import conv_transpose1d as conv_transpose1d
 from .nn.functional import conv_transpose2d as conv_transpose2d
+from .nn.functional import cosine_embedding_loss as cosine_embedding_loss
 from .nn.functional import cosine_similarity as cosine_similarity
+from .nn.functional import ctc_loss as ctc_loss
 from .nn.functional import dropout as dropout
+from .nn.functional import feature_alpha_dropout as feature_alpha_dropout
 from .nn.functional import group_norm as group_norm
 from .nn.functional import hardshrink as hardshrink
+from .nn.functional import hinge_embedding_loss as hinge_embedding_loss
 from .nn.functional import layer_norm as layer_norm
+from .nn.functional import margin_ranking_loss as margin_ranking_loss
 from .nn.functional import max_pool1d as max_pool1d
 from .nn.functional import max_pool2d as max_pool2d
 from .nn.functional import pairwise_distance as pairwise_distance
+from .nn.functional import pdist as pdist
 from .nn.functional import pixel_shuffle as pixel_shuffle
 from .nn.functional import pixel_unshuffle as pixel_unshuffle
 from .nn.functional import rms_norm as rms_norm
 from .nn.functional import rrelu as rrelu
 from .nn.functional import selu as selu
 from .nn.functional import threshold as threshold
+from .nn.functional import triplet_margin_loss as triplet_margin_loss
 from ._ternion import DTypeLike, DeviceLike, Number, Operand, Other, SizeLike, max as _max, min as _min, sort as _sort, topk as _topk
 from ._ternion import Generator as Generator
 from ._ternion import HookHandle as HookHandle
 from ._ternion import Tensor as Tensor
 from ._ternion import arange as arange
 from ._ternion import as_tensor as as_tensor
+from ._ternion import binomial as binomial
 from ._ternion import cat as cat
 from ._ternion import concat as concat
 from ._ternion import device as device
@@ -226,6 +238,7 @@ from ._ternion import linspace as linspace
 from ._ternion import manual_seed as manual_seed
 from ._ternion import ones as ones
 from ._ternion import ones_like as ones_like
+from ._ternion import poisson as poisson
 from ._ternion import rand as rand
 from ._ternion import rand_like as rand_like
 from ._ternion import randint as randint
@@ -270,6 +283,17 @@ def add(input: Tensor, other: Other, *, alpha: Number | None = None) -> Tensor:
     Raises:
         ValueError: shapes that do not broadcast, tensors on different devices.
     """
+def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: _float = 1.0, alpha: _float = 1.0) -> Tensor:
+    """`beta * self + alpha * sum(batch1 @ batch2)`, summed over the batch, self broadcast.
+
+    Shapes: self broadcast to [m, n], [b, m, k] x [b, k, n] -> [m, n]
+
+    With `beta` 0 it does not matter what this tensor holds. Half precision is rounded once; factors of integers are whole.
+
+    Raises:
+        ValueError: shapes that do not fit, factors of integers that are not whole.
+        TypeError: dtypes that differ.
+    """
 def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: _float = 1.0) -> Tensor:
     """`self + value * tensor1 * tensor2`, broadcast.
 
@@ -287,6 +311,28 @@ def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: _float = 1.0, alph
         ValueError: shapes that do not fit.
         TypeError: dtypes that differ.
     """
+def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: _float = 1.0, alpha: _float = 1.0) -> Tensor:
+    """`beta * self + alpha * (mat @ vec)`, self broadcast.
+
+    Shapes: self broadcast to [m], [m, k] x [k] -> [m]
+
+    With `beta` 0 it does not matter what this tensor holds. Half precision is rounded once; factors of integers are whole.
+
+    Raises:
+        ValueError: shapes that do not fit, factors of integers that are not whole.
+        TypeError: dtypes that differ.
+    """
+def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: _float = 1.0, alpha: _float = 1.0) -> Tensor:
+    """`beta * self + alpha * outer(vec1, vec2)`, self broadcast.
+
+    Shapes: self broadcast to [m, n], [m] and [n] -> [m, n]
+
+    With `beta` 0 it does not matter what this tensor holds. Half precision is rounded once; factors of integers are whole.
+
+    Raises:
+        ValueError: shapes that do not fit, factors of integers that are not whole.
+        TypeError: dtypes that differ.
+    """
 def all(input: Tensor, dim: SizeLike | None = None, keepdim: _bool = False, *, axis: SizeLike | None = None, keepdims: _bool = False) -> Tensor:
     """Whether all elements over axes are true, or not 0.
 
@@ -301,7 +347,11 @@ def all(input: Tensor, dim: SizeLike | None = None, keepdim: _bool = False, *, a
         IndexError: an axis that does not exist.
     """
 def allclose(input: Tensor, other: Tensor, rtol: _float = 1e-5, atol: _float = 1e-8, equal_nan: _bool = False) -> _bool:
-    """Whether all elements are near those of `other`: `|a - b| <= atol + rtol * |b|`."""
+    """Whether all elements are near those of `other`: `|a - b| <= atol + rtol * |b|`.
+
+    Raises:
+        ValueError: a tolerance below 0, shapes that do not broadcast.
+    """
 def amax(input: Tensor, dim: SizeLike | None = None, keepdim: _bool = False, *, axis: SizeLike | None = None, keepdims: _bool = False) -> Tensor:
     """The largest element over axes; equals share the gradient.
 
@@ -398,6 +448,17 @@ def atanh(input: Tensor) -> Tensor:
 
     Shapes: [..] -> the same; integers become float32
     """
+def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: _float = 1.0, alpha: _float = 1.0) -> Tensor:
+    """`beta * self + alpha * (batch1 @ batch2)`, self broadcast.
+
+    Shapes: self broadcast to [b, m, n], [b, m, k] x [b, k, n] -> [b, m, n]
+
+    With `beta` 0 it does not matter what this tensor holds. Half precision is rounded once; factors of integers are whole.
+
+    Raises:
+        ValueError: shapes that do not fit, factors of integers that are not whole.
+        TypeError: dtypes that differ.
+    """
 def bernoulli(input: Tensor, p: _float | None = None, *, generator: Generator | None = None) -> Tensor:
     """1 with the probability that each element is, or with probability `p`, else 0; of the same dtype. No gradient flows.
 
@@ -414,6 +475,59 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: _int = 0) 
 
     Raises:
         ValueError: another number of axes, a negative number, weights of another shape.
+    """
+def bitwise_and(input: Tensor, other: Other) -> Tensor:
+    """The bits that both of each pair have; of truth values whether both are true.
+
+    Shapes: [..] and what broadcasts to it -> the shape that they have together
+
+    Raises:
+        TypeError: floats.
+        ValueError: shapes that do not broadcast.
+    """
+def bitwise_left_shift(input: Tensor, other: Other) -> Tensor:
+    """`x << n`: times 2 to the power of n, wrapped; 0 by as many bits as there are or more, and by less than none, as in PyTorch.
+
+    Shapes: [..] and what broadcasts to it -> the shape that they have together
+
+    Raises:
+        TypeError: floats.
+        ValueError: shapes that do not broadcast.
+    """
+def bitwise_not(input: Tensor) -> Tensor:
+    """All bits but those of each element; of truth values the other one.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        TypeError: floats.
+    """
+def bitwise_or(input: Tensor, other: Other) -> Tensor:
+    """The bits that either of each pair has; of truth values whether either is true.
+
+    Shapes: [..] and what broadcasts to it -> the shape that they have together
+
+    Raises:
+        TypeError: floats.
+        ValueError: shapes that do not broadcast.
+    """
+def bitwise_right_shift(input: Tensor, other: Other) -> Tensor:
+    """`x >> n`: divided by 2 to the power of n, rounded down; -1 or 0 by as many bits as there are or more, and by less than none, as in PyTorch.
+
+    Shapes: [..] and what broadcasts to it -> the shape that they have together
+
+    Raises:
+        TypeError: floats.
+        ValueError: shapes that do not broadcast.
+    """
+def bitwise_xor(input: Tensor, other: Other) -> Tensor:
+    """The bits that one of each pair has; of truth values whether one alone is true.
+
+    Shapes: [..] and what broadcasts to it -> the shape that they have together
+
+    Raises:
+        TypeError: floats.
+        ValueError: shapes that do not broadcast.
     """
 def bmm(input: Tensor, mat2: Tensor) -> Tensor:
     """The products of the matrices of two batches: [b, m, k] x [b, k, n] -> [b, m, n].
@@ -479,6 +593,11 @@ def cumsum(input: Tensor, dim: _int | None = None, *, dtype: DTypeLike | None = 
     """
 def detach(input: Tensor) -> Tensor:
     """The same memory without history: no gradient flows through it."""
+def digamma(input: Tensor) -> Tensor:
+    """The derivative of `lgamma` of each element: infinite at 0, NaN at negative whole numbers.
+
+    Shapes: [..] -> the same; integers become float32
+    """
 def div(input: Tensor, other: Other, *, rounding_mode: str | None = None) -> Tensor:
     """This tensor divided by another, or a number, broadcast. Integers become float32 first.
 
@@ -513,8 +632,18 @@ def erfc(input: Tensor) -> Tensor:
 
     Shapes: [..] -> the same; integers become float32
     """
+def erfinv(input: Tensor) -> Tensor:
+    """The number whose error function each element is: infinite at -1 and 1, NaN outside.
+
+    Shapes: [..] -> the same; integers become float32
+    """
 def exp(input: Tensor) -> Tensor:
     """`e^x` of each element.
+
+    Shapes: [..] -> the same; integers become float32
+    """
+def exp2(input: Tensor) -> Tensor:
+    """2 to the power of each element.
 
     Shapes: [..] -> the same; integers become float32
     """
@@ -548,6 +677,22 @@ def floor(input: Tensor) -> Tensor:
     """
 def floor_divide(input: Tensor, other: Other) -> Tensor:
     """The largest whole number not above the quotient, broadcast."""
+def fmax(input: Tensor, other: Tensor) -> Tensor:
+    """The larger of each pair of elements, broadcast; of a number and NaN the number. At ties this tensor has the gradient.
+
+    Shapes: two tensors, broadcast -> the shape that they have together
+
+    Raises:
+        ValueError: shapes that do not broadcast.
+    """
+def fmin(input: Tensor, other: Tensor) -> Tensor:
+    """The smaller of each pair of elements, broadcast; of a number and NaN the number. At ties this tensor has the gradient.
+
+    Shapes: two tensors, broadcast -> the shape that they have together
+
+    Raises:
+        ValueError: shapes that do not broadcast.
+    """
 def fmod(input: Tensor, other: Other) -> Tensor:
     """What is left over of this tensor by division, with its own sign; broadcast."""
 def gather(input: Tensor, dim: _int, index: Tensor) -> Tensor:
@@ -559,6 +704,15 @@ def gather(input: Tensor, dim: _int, index: Tensor) -> Tensor:
         IndexError: an axis that does not exist, an index outside it.
         TypeError: an index that is not int32 or int64.
         ValueError: an index of another number of axes, or larger elsewhere than along `dim`.
+    """
+def gcd(input: Tensor, other: Other) -> Tensor:
+    """The greatest common divisor of each pair; 0 of two zeros.
+
+    Shapes: [..] and what broadcasts to it -> the shape that they have together
+
+    Raises:
+        TypeError: floats.
+        ValueError: shapes that do not broadcast.
     """
 def ge(input: Tensor, other: Other) -> Tensor:
     """Where the elements are at least those of `other`."""
@@ -573,13 +727,18 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
 def gt(input: Tensor, other: Other) -> Tensor:
     """Where the elements are greater than those of `other`."""
 def histc(input: Tensor, bins: _int = 100, min: _float = 0.0, max: _float = 0.0) -> Tensor:
-    """How many elements fall into each of `bins` equal parts of the range from `min` to `max`.
+    """How many elements fall into each of `bins` equal parts of the range from `min` to `max`; if these are equal, from the smallest element to the largest.
 
     Shapes: [..] -> [bins]
 
     Raises:
         TypeError: no floating dtype.
         ValueError: no bins, ends in the wrong order or not finite.
+    """
+def i0(input: Tensor) -> Tensor:
+    """The modified Bessel function of the first kind of order 0 of each element.
+
+    Shapes: [..] -> the same; integers become float32
     """
 def index_select(input: Tensor, dim: _int, index: Tensor) -> Tensor:
     """The slices along `dim` that `index`, a tensor of one axis, names.
@@ -592,17 +751,35 @@ def index_select(input: Tensor, dim: _int, index: Tensor) -> Tensor:
         ValueError: an index of several axes.
     """
 def isclose(input: Tensor, other: Tensor, rtol: _float = 1e-5, atol: _float = 1e-8, equal_nan: _bool = False) -> Tensor:
-    """Where the elements are near those of `other`: `|a - b| <= atol + rtol * |b|`."""
+    """Where the elements are near those of `other`: `|a - b| <= atol + rtol * |b|`.
+
+    Raises:
+        ValueError: a tolerance below 0, shapes that do not broadcast.
+    """
 def isfinite(input: Tensor) -> Tensor:
     """Where the elements are neither infinite nor NaN."""
 def isinf(input: Tensor) -> Tensor:
     """Where the elements are infinite."""
 def isnan(input: Tensor) -> Tensor:
     """Where the elements are NaN."""
+def lcm(input: Tensor, other: Other) -> Tensor:
+    """The least common multiple of each pair; 0 where either is 0.
+
+    Shapes: [..] and what broadcasts to it -> the shape that they have together
+
+    Raises:
+        TypeError: floats.
+        ValueError: shapes that do not broadcast.
+    """
 def le(input: Tensor, other: Other) -> Tensor:
     """Where the elements are at most those of `other`."""
 def leaky_relu(input: Tensor, negative_slope: _float = 0.01) -> Tensor:
     """`x` where it is positive, else `negative_slope * x`.
+
+    Shapes: [..] -> the same; integers become float32
+    """
+def lgamma(input: Tensor) -> Tensor:
+    """The logarithm of the size of the gamma function of each element: infinite at 0 and at negative whole numbers.
 
     Shapes: [..] -> the same; integers become float32
     """
@@ -646,6 +823,11 @@ def logical_or(input: Tensor, other: Tensor) -> Tensor:
     """Where at least one is true, or not 0."""
 def logical_xor(input: Tensor, other: Tensor) -> Tensor:
     """Where exactly one is true, or not 0."""
+def logit(input: Tensor, eps: _float | None = None) -> Tensor:
+    """`log(x / (1 - x))` of each element, which is kept from `eps` to `1 - eps` if that is given.
+
+    Shapes: [..] -> the same; integers become float32
+    """
 def logsumexp(input: Tensor, dim: SizeLike | None = None, keepdim: _bool = False, *, axis: SizeLike | None = None, keepdims: _bool = False) -> Tensor:
     """`log(sum(e^x))` over axes, without overflow. Integers become float32 first.
 
@@ -730,6 +912,15 @@ def mv(input: Tensor, vec: Tensor) -> Tensor:
     Raises:
         ValueError: other numbers of axes, inner sizes that differ.
     """
+def mvlgamma(input: Tensor, p: _float) -> Tensor:
+    """The logarithm of the gamma function of positive definite matrices of size `p`: `log(pi) p (p - 1) / 4` and the sum of `lgamma(x - i / 2)`
+    over `i < p`.
+
+    Shapes: [..] -> the same; integers become float32
+
+    Raises:
+        ValueError: a size below 1.
+    """
 def narrow(input: Tensor, dim: _int, start: _int, length: _int) -> Tensor:
     """`length` elements of axis `dim` from `start` on.
 
@@ -738,6 +929,7 @@ def narrow(input: Tensor, dim: _int, start: _int, length: _int) -> Tensor:
     Raises:
         IndexError: an axis that does not exist, a start before the first element.
         ValueError: elements behind the last one, a negative length.
+        TypeError: a start that is no whole number.
     """
 def ne(input: Tensor, other: Other) -> Tensor:
     """Where the elements are not equal to those of `other`."""
@@ -875,6 +1067,11 @@ def silu(input: Tensor) -> Tensor:
     """
 def sin(input: Tensor) -> Tensor:
     """The sine of each element, in radians.
+
+    Shapes: [..] -> the same; integers become float32
+    """
+def sinc(input: Tensor) -> Tensor:
+    """`sin(pi x) / (pi x)` of each element, 1 at 0.
 
     Shapes: [..] -> the same; integers become float32
     """

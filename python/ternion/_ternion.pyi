@@ -197,11 +197,18 @@ class Tensor:
     def add_(self, other: Other, *, alpha: Number | None = None) -> Self:
         """The sum of this tensor and `alpha` times another, or a number, broadcast, in place: the tensor itself is changed and returned."""
     def addbmm(self, batch1: Tensor, batch2: Tensor, *, beta: _float = 1.0, alpha: _float = 1.0) -> Tensor:
-        """`beta * input + alpha * sum(batch1 @ batch2)`, summed over the batch: [b, m, k] x [b, k, n] -> [m, n].
+        """`beta * self + alpha * sum(batch1 @ batch2)`, summed over the batch, self broadcast.
+
+        Shapes: self broadcast to [m, n], [b, m, k] x [b, k, n] -> [m, n]
+
+        With `beta` 0 it does not matter what this tensor holds. Half precision is rounded once; factors of integers are whole.
 
         Raises:
-            ValueError: other numbers of axes, inner sizes that differ.
+            ValueError: shapes that do not fit, factors of integers that are not whole.
+            TypeError: dtypes that differ.
         """
+    def addbmm_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`addbmm`, in place: the tensor itself is changed and returned."""
     def addcdiv(self, tensor1: Tensor, tensor2: Tensor, *, value: _float = 1.0) -> Tensor:
         """`input + value * tensor1 / tensor2`, broadcast.
 
@@ -239,17 +246,31 @@ class Tensor:
             RuntimeError: a gradient would have to flow through it.
         """
     def addmv(self, mat: Tensor, vec: Tensor, *, beta: _float = 1.0, alpha: _float = 1.0) -> Tensor:
-        """`beta * input + alpha * (mat @ vec)`: [m, k] x [k] -> [m].
+        """`beta * self + alpha * (mat @ vec)`, self broadcast.
+
+        Shapes: self broadcast to [m], [m, k] x [k] -> [m]
+
+        With `beta` 0 it does not matter what this tensor holds. Half precision is rounded once; factors of integers are whole.
 
         Raises:
-            ValueError: other numbers of axes, inner sizes that differ.
+            ValueError: shapes that do not fit, factors of integers that are not whole.
+            TypeError: dtypes that differ.
         """
+    def addmv_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`addmv`, in place: the tensor itself is changed and returned."""
     def addr(self, vec1: Tensor, vec2: Tensor, *, beta: _float = 1.0, alpha: _float = 1.0) -> Tensor:
-        """`beta * input + alpha * outer(vec1, vec2)`: [m] and [n] -> [m, n].
+        """`beta * self + alpha * outer(vec1, vec2)`, self broadcast.
+
+        Shapes: self broadcast to [m, n], [m] and [n] -> [m, n]
+
+        With `beta` 0 it does not matter what this tensor holds. Half precision is rounded once; factors of integers are whole.
 
         Raises:
-            ValueError: vectors that are none, an input that does not broadcast.
+            ValueError: shapes that do not fit, factors of integers that are not whole.
+            TypeError: dtypes that differ.
         """
+    def addr_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`addr`, in place: the tensor itself is changed and returned."""
     def all(self, dim: SizeLike | None = None, keepdim: _bool = False, *, axis: SizeLike | None = None, keepdims: _bool = False) -> Tensor:
         """Whether all elements over axes are true, or not 0.
 
@@ -264,7 +285,11 @@ class Tensor:
             IndexError: an axis that does not exist.
         """
     def allclose(self, other: Tensor, rtol: _float = 1e-5, atol: _float = 1e-8, equal_nan: _bool = False) -> _bool:
-        """Whether all elements are near those of `other`: `|a - b| <= atol + rtol * |b|`."""
+        """Whether all elements are near those of `other`: `|a - b| <= atol + rtol * |b|`.
+
+        Raises:
+            ValueError: a tolerance below 0, shapes that do not broadcast.
+        """
     def amax(self, dim: SizeLike | None = None, keepdim: _bool = False, *, axis: SizeLike | None = None, keepdims: _bool = False) -> Tensor:
         """The largest element over axes; equals share the gradient.
 
@@ -399,6 +424,22 @@ class Tensor:
 
         Shapes: [..] -> [elements that are not 0, axes]
         """
+    def as_strided(self, size: Any, stride: Any, storage_offset: _int | None = None) -> Tensor:
+        """The elements of a tensor in row-major order by their distances: at `[i, j]` that number `storage_offset + i * stride[0] + j * stride[1]`. A copy, no view.
+
+        Shapes: [..] -> size
+
+        Raises:
+            ValueError: an element beyond the last, a size, stride or offset below 0; a tensor that is not contiguous.
+        """
+    def as_strided_scatter(self, src: Tensor, size: Any, stride: Any, storage_offset: _int | None = None) -> Tensor:
+        """This tensor with `src` in the place of the elements that `as_strided` gives.
+
+        Shapes: [..], `src` of the size -> the input's
+
+        Raises:
+            ValueError: an element beyond the last, a size, stride or offset below 0; a tensor that is not contiguous; a `src` of another shape.
+        """
     def asin(self) -> Tensor:
         """The angle of each element's sine, from -pi/2 to pi/2.
 
@@ -452,11 +493,18 @@ class Tensor:
             ValueError: a `gradient` of another shape.
         """
     def baddbmm(self, batch1: Tensor, batch2: Tensor, *, beta: _float = 1.0, alpha: _float = 1.0) -> Tensor:
-        """`beta * input + alpha * (batch1 @ batch2)`: [b, m, k] x [b, k, n], input broadcast.
+        """`beta * self + alpha * (batch1 @ batch2)`, self broadcast.
+
+        Shapes: self broadcast to [b, m, n], [b, m, k] x [b, k, n] -> [b, m, n]
+
+        With `beta` 0 it does not matter what this tensor holds. Half precision is rounded once; factors of integers are whole.
 
         Raises:
-            ValueError: other numbers of axes, inner sizes that differ.
+            ValueError: shapes that do not fit, factors of integers that are not whole.
+            TypeError: dtypes that differ.
         """
+    def baddbmm_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`baddbmm`, in place: the tensor itself is changed and returned."""
     def bernoulli(self, p: _float | None = None, *, generator: Generator | None = None) -> Tensor:
         """1 with the probability that each element is, or with probability `p`, else 0; of the same dtype. No gradient flows.
 
@@ -473,7 +521,7 @@ class Tensor:
             ValueError: a probability outside 0 to 1.
             RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
         """
-    def bfloat16(self) -> Tensor:
+    def bfloat16(self, *, memory_format: Any = None) -> Tensor:
         """The elements as bfloat16.
 
         Shapes: [..] -> the same
@@ -486,13 +534,78 @@ class Tensor:
         Raises:
             ValueError: another number of axes, a negative number, weights of another shape.
         """
+    def bitwise_and(self, other: Other) -> Tensor:
+        """The bits that both of each pair have; of truth values whether both are true.
+
+        Shapes: [..] and what broadcasts to it -> the shape that they have together
+
+        Raises:
+            TypeError: floats.
+            ValueError: shapes that do not broadcast.
+        """
+    def bitwise_and_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`bitwise_and`, in place: the tensor itself is changed and returned."""
+    def bitwise_left_shift(self, other: Other) -> Tensor:
+        """`x << n`: times 2 to the power of n, wrapped; 0 by as many bits as there are or more, and by less than none, as in PyTorch.
+
+        Shapes: [..] and what broadcasts to it -> the shape that they have together
+
+        Raises:
+            TypeError: floats.
+            ValueError: shapes that do not broadcast.
+        """
+    def bitwise_left_shift_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`bitwise_left_shift`, in place: the tensor itself is changed and returned."""
+    def bitwise_not(self) -> Tensor:
+        """All bits but those of each element; of truth values the other one.
+
+        Shapes: [..] -> the same
+
+        Raises:
+            TypeError: floats.
+        """
+    def bitwise_not_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`bitwise_not`, in place: the tensor itself is changed and returned."""
+    def bitwise_or(self, other: Other) -> Tensor:
+        """The bits that either of each pair has; of truth values whether either is true.
+
+        Shapes: [..] and what broadcasts to it -> the shape that they have together
+
+        Raises:
+            TypeError: floats.
+            ValueError: shapes that do not broadcast.
+        """
+    def bitwise_or_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`bitwise_or`, in place: the tensor itself is changed and returned."""
+    def bitwise_right_shift(self, other: Other) -> Tensor:
+        """`x >> n`: divided by 2 to the power of n, rounded down; -1 or 0 by as many bits as there are or more, and by less than none, as in PyTorch.
+
+        Shapes: [..] and what broadcasts to it -> the shape that they have together
+
+        Raises:
+            TypeError: floats.
+            ValueError: shapes that do not broadcast.
+        """
+    def bitwise_right_shift_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`bitwise_right_shift`, in place: the tensor itself is changed and returned."""
+    def bitwise_xor(self, other: Other) -> Tensor:
+        """The bits that one of each pair has; of truth values whether one alone is true.
+
+        Shapes: [..] and what broadcasts to it -> the shape that they have together
+
+        Raises:
+            TypeError: floats.
+            ValueError: shapes that do not broadcast.
+        """
+    def bitwise_xor_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`bitwise_xor`, in place: the tensor itself is changed and returned."""
     def bmm(self, mat2: Tensor) -> Tensor:
         """The products of the matrices of two batches: [b, m, k] x [b, k, n] -> [b, m, n].
 
         Raises:
             ValueError: other numbers of axes.
         """
-    def bool(self) -> Tensor:
+    def bool(self, *, memory_format: Any = None) -> Tensor:
         """Which elements are not 0.
 
         Shapes: [..] -> the same
@@ -505,10 +618,18 @@ class Tensor:
         Raises:
             ValueError: sizes that the tensor does not broadcast to.
         """
-    def byte(self) -> Tensor:
-        """The elements as uint8.
+    def byte(self, *, memory_format: Any = None) -> Tensor:
+        """The elements as uint8, towards zero.
 
         Shapes: [..] -> the same
+        """
+    def cauchy_(self, median: _float = 0.0, sigma: _float = 1.0, *, generator: Generator | None = None) -> Self:
+        """Of the Cauchy distribution, in place: the tensor itself is changed and returned.
+
+        Raises:
+            TypeError: no floating dtype.
+            ValueError: a `sigma` that is not above 0.
+            RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
         """
     def ceil(self) -> Tensor:
         """The smallest whole number not below each element.
@@ -523,7 +644,7 @@ class Tensor:
         Raises:
             RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
         """
-    def char(self) -> Tensor:
+    def char(self, *, memory_format: Any = None) -> Tensor:
         """The elements as int8, towards zero.
 
         Shapes: [..] -> the same
@@ -705,6 +826,22 @@ class Tensor:
         Raises:
             RuntimeError: a device that is not there.
         """
+    def cummax(self, dim: _int) -> Any:
+        """The largest of the elements up to each along an axis, and the last index where it is (int64): a tuple of values and indices. NaN is larger than all.
+
+        Shapes: [..] -> two of the same
+
+        Raises:
+            IndexError: an axis that does not exist.
+        """
+    def cummin(self, dim: _int) -> Any:
+        """The smallest of the elements up to each along an axis, and the last index where it is (int64): a tuple of values and indices. NaN is smaller than all.
+
+        Shapes: [..] -> two of the same
+
+        Raises:
+            IndexError: an axis that does not exist.
+        """
     def cumprod(self, dim: _int, *, dtype: Any = None) -> Tensor:
         """The products of the elements up to each, along `dim`; of integers in int64.
 
@@ -785,6 +922,15 @@ class Tensor:
             IndexError: an axis that does not exist.
             ValueError: one axis twice.
         """
+    def diagonal_scatter(self, src: Tensor, offset: _int = 0, dim1: _int = 0, dim2: _int = 1) -> Tensor:
+        """This tensor with `src` in the place of the diagonals of the matrices of two axes; above the main one if `offset` is above 0.
+
+        Shapes: [..], `src` the other axes and last the length of the diagonal -> the input's
+
+        Raises:
+            IndexError: an axis that does not exist.
+            ValueError: one axis twice, a `src` of another shape.
+        """
     def diff(self, n: _int = 1, dim: _int = -1, prepend: Tensor | None = None, append: Tensor | None = None) -> Tensor:
         """The differences of neighbours along `dim`, `n` times, with `prepend` before the elements and `append` behind them.
 
@@ -792,7 +938,15 @@ class Tensor:
 
         Raises:
             IndexError: an axis that does not exist.
+            ValueError: an `n` below 0.
         """
+    def digamma(self) -> Tensor:
+        """The derivative of `lgamma` of each element: infinite at 0, NaN at negative whole numbers.
+
+        Shapes: [..] -> the same; integers become float32
+        """
+    def digamma_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`digamma`, in place: the tensor itself is changed and returned."""
     def dim(self) -> _int:
         """The number of axes."""
     def dist(self, other: Tensor, p: _float = 2) -> Tensor:
@@ -828,7 +982,7 @@ class Tensor:
             ValueError: no vectors, or of different lengths.
             TypeError: dtypes that differ.
         """
-    def double(self) -> Tensor:
+    def double(self, *, memory_format: Any = None) -> Tensor:
         """The elements as float64.
 
         Shapes: [..] -> the same
@@ -850,8 +1004,15 @@ class Tensor:
 
         Shapes: [..] -> the same; integers become float32
         """
+    def entr(self) -> Tensor:
+        """`-x log(x)` of each element: 0 at 0, -inf below.
+
+        Shapes: [..] -> the same; integers become float32
+        """
     def eq(self, other: Other) -> Tensor:
         """Where the elements are equal to those of `other`, a tensor or a number; broadcast."""
+    def eq_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`eq`, in place: the tensor itself is changed and returned."""
     def equal(self, other: Tensor) -> _bool:
         """Whether both have the same shape and the same elements."""
     def erf(self) -> Tensor:
@@ -875,6 +1036,18 @@ class Tensor:
         """
     def erfc_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`erfc`, in place: the tensor itself is changed and returned."""
+    def erfcx(self) -> Tensor:
+        """`e^(x^2) erfc(x)` of each element.
+
+        Shapes: [..] -> the same; integers become float32
+        """
+    def erfinv(self) -> Tensor:
+        """The number whose error function each element is: infinite at -1 and 1, NaN outside.
+
+        Shapes: [..] -> the same; integers become float32
+        """
+    def erfinv_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`erfinv`, in place: the tensor itself is changed and returned."""
     def exp(self) -> Tensor:
         """`e^x` of each element.
 
@@ -883,7 +1056,7 @@ class Tensor:
     def exp2(self) -> Tensor:
         """2 to the power of each element.
 
-        Shapes: [..] -> the same
+        Shapes: [..] -> the same; integers become float32
         """
     def exp2_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`exp2`, in place: the tensor itself is changed and returned."""
@@ -926,11 +1099,13 @@ class Tensor:
             RuntimeError: integers, which cannot hold the result.
             RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
         """
-    def exponential_(self, lambd: _float = 1.0, *, generator: Any = None) -> Tensor:
+    def exponential_(self, lambd: _float = 1.0, *, generator: Generator | None = None) -> Self:
         """Of the exponential distribution with this rate, in place: the tensor itself is changed and returned.
 
         Raises:
+            TypeError: no floating dtype.
             ValueError: a rate that is not above 0.
+            RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
         """
     def fill_(self, value: Number | Tensor) -> Self:
         """Overwrites every element with `value`; the tensor itself. A gradient flows to a `value` that is a tensor.
@@ -988,8 +1163,11 @@ class Tensor:
         """Rows in reverse order.
 
         Shapes: [rows, ..] -> the same
+
+        Raises:
+            ValueError: no axes.
         """
-    def float(self) -> Tensor:
+    def float(self, *, memory_format: Any = None) -> Tensor:
         """The elements as float32.
 
         Shapes: [..] -> the same
@@ -1025,17 +1203,17 @@ class Tensor:
         In place: the tensor itself is changed and returned.
         """
     def fmax(self, other: Tensor) -> Tensor:
-        """The larger of each pair of elements; of a number and NaN the number.
+        """The larger of each pair of elements, broadcast; of a number and NaN the number. At ties this tensor has the gradient.
 
-        Shapes: [..] and what broadcasts to it -> the shape that they have together
+        Shapes: two tensors, broadcast -> the shape that they have together
 
         Raises:
             ValueError: shapes that do not broadcast.
         """
     def fmin(self, other: Tensor) -> Tensor:
-        """The smaller of each pair of elements; of a number and NaN the number.
+        """The smaller of each pair of elements, broadcast; of a number and NaN the number. At ties this tensor has the gradient.
 
-        Shapes: [..] and what broadcasts to it -> the shape that they have together
+        Shapes: two tensors, broadcast -> the shape that they have together
 
         Raises:
             ValueError: shapes that do not broadcast.
@@ -1054,8 +1232,9 @@ class Tensor:
         """
     def frac_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`frac`, in place: the tensor itself is changed and returned."""
-    def frexp(self) -> tuple[Tensor, Tensor]:
-        """The parts of each element as `mantissa * 2^exponent`, with mantissas from 0.5 to below 1 (0 of 0) and exponents in int32.
+    def frexp(self) -> Any:
+        """The parts of each element as `mantissa * 2^exponent`, with mantissas from 0.5 to below 1 (0 of 0) and exponents in int32: a
+        tuple of mantissa and exponent.
 
         Shapes: [..] -> two of the same
 
@@ -1072,8 +1251,21 @@ class Tensor:
             TypeError: an index that is not int32 or int64.
             ValueError: an index of another number of axes, or larger elsewhere than along `dim`.
         """
+    def gcd(self, other: Other) -> Tensor:
+        """The greatest common divisor of each pair; 0 of two zeros.
+
+        Shapes: [..] and what broadcasts to it -> the shape that they have together
+
+        Raises:
+            TypeError: floats.
+            ValueError: shapes that do not broadcast.
+        """
+    def gcd_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`gcd`, in place: the tensor itself is changed and returned."""
     def ge(self, other: Other) -> Tensor:
         """Where the elements are at least those of `other`."""
+    def ge_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`ge`, in place: the tensor itself is changed and returned."""
     def gelu(self, approximate: str = "none") -> Tensor:
         """`x * Phi(x)`, with the exact distribution function, or by tanh if `approximate` is "tanh".
 
@@ -1081,6 +1273,14 @@ class Tensor:
 
         Raises:
             ValueError: another name as `approximate`.
+        """
+    def geometric_(self, p: _float, *, generator: Generator | None = None) -> Self:
+        """How many trials it takes until one succeeds, each with probability `p`, in place: the tensor itself is changed and returned.
+
+        Raises:
+            TypeError: a tensor of truth values.
+            ValueError: a probability that is not above 0 and below 1.
+            RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
         """
     def ger(self, vec2: Tensor) -> Tensor:
         """The products of every element of a vector with every one of another: [m] and [n] -> [m, n].
@@ -1095,11 +1295,17 @@ class Tensor:
     def grad_fn(self) -> str | None: ...
     def greater(self, other: Other) -> Tensor:
         """Where the elements are greater than those of `other`."""
+    def greater_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`gt`, in place: the tensor itself is changed and returned."""
     def greater_equal(self, other: Other) -> Tensor:
         """Where the elements are at least those of `other`."""
+    def greater_equal_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`ge`, in place: the tensor itself is changed and returned."""
     def gt(self, other: Other) -> Tensor:
         """Where the elements are greater than those of `other`."""
-    def half(self) -> Tensor:
+    def gt_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`gt`, in place: the tensor itself is changed and returned."""
+    def half(self, *, memory_format: Any = None) -> Tensor:
         """The elements as float16.
 
         Shapes: [..] -> the same
@@ -1112,14 +1318,33 @@ class Tensor:
         Raises:
             ValueError: shapes that do not broadcast.
         """
+    def heaviside_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`heaviside`, in place: the tensor itself is changed and returned."""
     def histc(self, bins: _int = 100, min: _float = 0.0, max: _float = 0.0) -> Tensor:
-        """How many elements fall into each of `bins` equal parts of the range from `min` to `max`.
+        """How many elements fall into each of `bins` equal parts of the range from `min` to `max`; if these are equal, from the smallest element to the largest.
 
         Shapes: [..] -> [bins]
 
         Raises:
             TypeError: no floating dtype.
             ValueError: no bins, ends in the wrong order or not finite.
+        """
+    def histogram(self, bins: Any, *, range: Any = None, weight: Tensor | None = None, density: _bool = False) -> Any:
+        """How many elements, or the sum of the weights of those that, fall into each interval, and the ends of the intervals: a tuple of hist and bin_edges.
+
+        The last interval is closed, the others are half open; elements outside, and NaN, do not count. No gradient flows.
+
+        Shapes: [..] -> [bins] and [bins + 1]
+
+        Args:
+            bins: how many intervals of equal width, or a tensor of their ends, in order.
+            range: the smallest and the largest end; by default those of the elements.
+            weight: how much each element counts, of the input's shape.
+            density: divides by the sum and by the widths.
+
+        Raises:
+            TypeError: no floats, ends or weights of another dtype.
+            ValueError: no intervals, ends that are not finite or not in order, weights of another shape, a `range` beside ends.
         """
     def hsplit(self, indices_or_sections: Any) -> tuple[Tensor, ...]:
         """Parts side by side: of the second axis, or the only one.
@@ -1139,6 +1364,28 @@ class Tensor:
         """
     def hypot_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`hypot`, in place: the tensor itself is changed and returned."""
+    def i0(self) -> Tensor:
+        """The modified Bessel function of the first kind of order 0 of each element.
+
+        Shapes: [..] -> the same; integers become float32
+        """
+    def i0_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`i0`, in place: the tensor itself is changed and returned."""
+    def i0e(self) -> Tensor:
+        """`i0` times `e^-|x|` of each element.
+
+        Shapes: [..] -> the same; integers become float32
+        """
+    def i1(self) -> Tensor:
+        """The modified Bessel function of the first kind of order 1 of each element.
+
+        Shapes: [..] -> the same; integers become float32
+        """
+    def i1e(self) -> Tensor:
+        """`i1` times `e^-|x|` of each element.
+
+        Shapes: [..] -> the same; integers become float32
+        """
     def index_add(self, dim: _int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
         """The elements, with `alpha * source` added at the places along `dim` that `index` names; a place that is named twice gets both.
 
@@ -1189,6 +1436,22 @@ class Tensor:
             IndexError: a place that does not exist.
             ValueError: values that do not broadcast to the places.
         """
+    def index_reduce(self, dim: _int, index: Tensor, source: Tensor, reduce: str, *, include_self: _bool = True) -> Tensor:
+        """This tensor with the slices of `source` reduced into those along `dim` that `index` names.
+
+        Shapes: [..], index [n], source with n along `dim` -> the input's
+
+        Args:
+            reduce: "prod", "mean", "amax" or "amin".
+            include_self: whether the slices of this tensor count, too.
+
+        Raises:
+            IndexError: an axis or a place that does not exist.
+            ValueError: another `reduce`, shapes that do not fit.
+            TypeError: a source of another dtype, the mean of truth values.
+        """
+    def index_reduce_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`index_reduce`, in place: the tensor itself is changed and returned."""
     def index_select(self, dim: _int, index: Tensor) -> Tensor:
         """The slices along `dim` that `index`, a tensor of one axis, names.
 
@@ -1207,7 +1470,7 @@ class Tensor:
         Raises:
             ValueError: last sizes that differ.
         """
-    def int(self) -> Tensor:
+    def int(self, *, memory_format: Any = None) -> Tensor:
         """The elements as int32, towards zero.
 
         Shapes: [..] -> the same
@@ -1257,7 +1520,11 @@ class Tensor:
     @property
     def is_sparse(self) -> _bool: ...
     def isclose(self, other: Tensor, rtol: _float = 1e-5, atol: _float = 1e-8, equal_nan: _bool = False) -> Tensor:
-        """Where the elements are near those of `other`: `|a - b| <= atol + rtol * |b|`."""
+        """Where the elements are near those of `other`: `|a - b| <= atol + rtol * |b|`.
+
+        Raises:
+            ValueError: a tolerance below 0, shapes that do not broadcast.
+        """
     def isfinite(self) -> Tensor:
         """Where the elements are neither infinite nor NaN."""
     def isinf(self) -> Tensor:
@@ -1300,6 +1567,17 @@ class Tensor:
         Raises:
             ValueError: a k that is not from 1 to the size of the axis.
         """
+    def lcm(self, other: Other) -> Tensor:
+        """The least common multiple of each pair; 0 where either is 0.
+
+        Shapes: [..] and what broadcasts to it -> the shape that they have together
+
+        Raises:
+            TypeError: floats.
+            ValueError: shapes that do not broadcast.
+        """
+    def lcm_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`lcm`, in place: the tensor itself is changed and returned."""
     def ldexp(self, other: Tensor) -> Tensor:
         """`input * 2^other`, broadcast.
 
@@ -1308,8 +1586,12 @@ class Tensor:
         Raises:
             ValueError: shapes that do not broadcast.
         """
+    def ldexp_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`ldexp`, in place: the tensor itself is changed and returned."""
     def le(self, other: Other) -> Tensor:
         """Where the elements are at most those of `other`."""
+    def le_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`le`, in place: the tensor itself is changed and returned."""
     def leaky_relu(self, negative_slope: _float = 0.01) -> Tensor:
         """`x` where it is positive, else `negative_slope * x`.
 
@@ -1328,8 +1610,19 @@ class Tensor:
         """`lerp`, in place: the tensor itself is changed and returned."""
     def less(self, other: Other) -> Tensor:
         """Where the elements are less than those of `other`."""
+    def less_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`lt`, in place: the tensor itself is changed and returned."""
     def less_equal(self, other: Other) -> Tensor:
         """Where the elements are at most those of `other`."""
+    def less_equal_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`le`, in place: the tensor itself is changed and returned."""
+    def lgamma(self) -> Tensor:
+        """The logarithm of the size of the gamma function of each element: infinite at 0 and at negative whole numbers.
+
+        Shapes: [..] -> the same; integers become float32
+        """
+    def lgamma_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`lgamma`, in place: the tensor itself is changed and returned."""
     def log(self) -> Tensor:
         """The natural logarithm of each element.
 
@@ -1370,6 +1663,19 @@ class Tensor:
 
         Raises:
             RuntimeError: integers, which cannot hold the result.
+            RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
+        """
+    def log_ndtr(self) -> Tensor:
+        """The logarithm of the normal distribution function of each element, finite where that is 0.
+
+        Shapes: [..] -> the same; integers become float32
+        """
+    def log_normal_(self, mean: _float = 1.0, std: _float = 2.0, *, generator: Generator | None = None) -> Self:
+        """Of the distribution whose logarithms are normal with this mean and deviation, in place: the tensor itself is changed and returned.
+
+        Raises:
+            TypeError: no floating dtype.
+            ValueError: a deviation that is not above 0.
             RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
         """
     def log_softmax(self, dim: _int | None = None, dtype: DTypeLike | None = None, *, axis: _int | None = None) -> Tensor:
@@ -1436,7 +1742,7 @@ class Tensor:
     def logit(self, eps: _float | None = None) -> Tensor:
         """`log(x / (1 - x))` of each element, which is kept from `eps` to `1 - eps` if that is given.
 
-        Shapes: [..] -> the same
+        Shapes: [..] -> the same; integers become float32
         """
     def logit_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`logit`, in place: the tensor itself is changed and returned."""
@@ -1458,13 +1764,15 @@ class Tensor:
         Raises:
             IndexError: an axis that does not exist.
         """
-    def long(self) -> Tensor:
+    def long(self, *, memory_format: Any = None) -> Tensor:
         """The elements as int64, towards zero.
 
         Shapes: [..] -> the same
         """
     def lt(self, other: Other) -> Tensor:
         """Where the elements are less than those of `other`."""
+    def lt_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`lt`, in place: the tensor itself is changed and returned."""
     def lu(self, pivot: _bool = True, get_infos: _bool = False) -> Any:
         """LU decompositions with partial pivoting: both factors in one matrix, and the exchanges of rows, from 1 on (int32); with `get_infos` the first pivots
         that are 0, too (int32, 0 for none). `lu_unpack` makes matrices of them.
@@ -1567,7 +1875,7 @@ class Tensor:
         Shapes: [..] -> [], or two without the axis `dim`
 
         Raises:
-            ValueError: no elements.
+            ValueError: no elements along `dim`; no whole numbers at all.
             IndexError: an axis that does not exist.
         """
     @overload
@@ -1585,6 +1893,15 @@ class Tensor:
 
         Raises:
             ValueError: other numbers of axes, inner sizes that differ.
+        """
+    def mode(self, dim: _int = -1, keepdim: _bool = False) -> Any:
+        """The most frequent element along an axis, of several the smallest, and the last index where it is (int64): a tuple of values and indices.
+
+        Shapes: [..] -> two without the axis `dim`
+
+        Raises:
+            ValueError: no elements along `dim`.
+            IndexError: an axis that does not exist.
         """
     def moveaxis(self, source: Any, destination: Any) -> Tensor:
         """The axes `source` at the places `destination`, the others in their order.
@@ -1639,6 +1956,17 @@ class Tensor:
         Raises:
             ValueError: other numbers of axes, inner sizes that differ.
         """
+    def mvlgamma(self, p: _float) -> Tensor:
+        """The logarithm of the gamma function of positive definite matrices of size `p`: `log(pi) p (p - 1) / 4` and the sum of `lgamma(x - i / 2)`
+        over `i < p`.
+
+        Shapes: [..] -> the same; integers become float32
+
+        Raises:
+            ValueError: a size below 1.
+        """
+    def mvlgamma_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`mvlgamma`, in place: the tensor itself is changed and returned."""
     def nan_to_num(self, nan: _float = 0.0, posinf: _float | None = None, neginf: _float | None = None) -> Tensor:
         """The elements, with numbers in place of NaN and of the infinities: by default 0 and the largest numbers of the dtype.
 
@@ -1652,6 +1980,23 @@ class Tensor:
         Shapes: [..] -> [], or without the axes `dim`
 
         Raises:
+            IndexError: an axis that does not exist.
+        """
+    def nanmedian(self, dim: _int | None = None, keepdim: _bool = False) -> Any:
+        """The middle element in order among those that are not NaN, of two the smaller; NaN where there is none. Along `dim` a tuple of values and indices.
+
+        Shapes: [..] -> [], or two without the axis `dim`
+
+        Raises:
+            ValueError: no elements along `dim`; no whole numbers at all.
+            IndexError: an axis that does not exist.
+        """
+    def nanquantile(self, q: Any, dim: _int | None = None, keepdim: _bool = False, *, interpolation: str = "linear") -> Tensor:
+        """`quantile` of the elements that are not NaN; NaN where all are.
+
+        Raises:
+            TypeError: no floats, a `q` of another dtype.
+            ValueError: no elements, a share outside 0 to 1, another interpolation.
             IndexError: an axis that does not exist.
         """
     def nansum(self, dim: Any = None, keepdim: _bool = False, *, dtype: Any = None) -> Tensor:
@@ -1670,6 +2015,7 @@ class Tensor:
         Raises:
             IndexError: an axis that does not exist, a start before the first element.
             ValueError: elements behind the last one, a negative length.
+            TypeError: a start that is no whole number.
         """
     @property
     def nbytes(self) -> _int: ...
@@ -1677,8 +2023,20 @@ class Tensor:
     def ndim(self) -> _int: ...
     def ndimension(self) -> _int:
         """The number of axes."""
+    def ndtr(self) -> Tensor:
+        """The normal distribution function of each element: the probability of numbers below it.
+
+        Shapes: [..] -> the same; integers become float32
+        """
+    def ndtri(self) -> Tensor:
+        """The number whose normal distribution function each element is: infinite at 0 and 1, NaN outside.
+
+        Shapes: [..] -> the same; integers become float32
+        """
     def ne(self, other: Other) -> Tensor:
         """Where the elements are not equal to those of `other`."""
+    def ne_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`ne`, in place: the tensor itself is changed and returned."""
     def neg(self) -> Tensor:
         """`-x` of each element. Integers wrap.
 
@@ -1780,6 +2138,8 @@ class Tensor:
         """
     def not_equal(self, other: Other) -> Tensor:
         """Where the elements are not equal to those of `other`."""
+    def not_equal_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`ne`, in place: the tensor itself is changed and returned."""
     def numel(self) -> _int:
         """The number of elements."""
     def numpy(self, *, force: _bool = False) -> np.ndarray[Any, Any]:
@@ -1831,6 +2191,16 @@ class Tensor:
             ValueError: less than 2 axes.
             TypeError: a dtype other than float32 and float64.
         """
+    def polygamma(self, n: _int) -> Tensor:
+        """The derivative of order `n` of `digamma` of each element; n is 0 for `digamma` itself.
+
+        Shapes: [..] -> the same; integers become float32
+
+        Raises:
+            ValueError: an order below 0.
+        """
+    def polygamma_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`polygamma`, in place: the tensor itself is changed and returned."""
     def positive(self) -> Tensor:
         """The tensor itself.
 
@@ -1881,15 +2251,16 @@ class Tensor:
             TypeError: a dtype other than float32 and float64.
         """
     def quantile(self, q: Any, dim: _int | None = None, keepdim: _bool = False, *, interpolation: str = "linear") -> Tensor:
-        """The numbers below which these shares of the elements are.
+        """The numbers below which these shares of the elements are; NaN where there is one. Gradients go to the elements that were found, and to `q`.
 
         Args:
             q: a share from 0 to 1, or a tensor of several, which are a first axis of the result.
             interpolation: what is between two elements: "linear", "lower", "higher", "midpoint" or "nearest".
 
         Raises:
-            TypeError: no floats.
+            TypeError: no floats, a `q` of another dtype.
             ValueError: no elements, a share outside 0 to 1, another interpolation.
+            IndexError: an axis that does not exist.
         """
     def rad2deg(self) -> Tensor:
         """Radians as degrees.
@@ -1961,6 +2332,18 @@ class Tensor:
 
         In place: the tensor itself is changed and returned.
         """
+    def renorm(self, p: _float, dim: _int, maxnorm: _float) -> Tensor:
+        """The slices along an axis, those whose `p`-norm is above `maxnorm` scaled to that.
+
+        Shapes: [..], at least two axes -> the same
+
+        Raises:
+            ValueError: less than two axes, a `p` that is not above 0, a `maxnorm` below 0.
+            TypeError: whole numbers.
+            IndexError: an axis that does not exist.
+        """
+    def renorm_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`renorm`, in place: the tensor itself is changed and returned."""
     def repeat(self, *repeats: SizeLike) -> Tensor:
         """Repeated so often along each axis, a copy.
 
@@ -2026,6 +2409,7 @@ class Tensor:
 
         Raises:
             IndexError: an axis that does not exist.
+            ValueError: one axis twice.
         """
     def round(self, *, decimals: _int = 0) -> Tensor:
         """The nearest whole number of each element, halves to even; with `decimals` that many digits behind the point.
@@ -2035,14 +2419,8 @@ class Tensor:
         Raises:
             TypeError: no tensor, `decimals` that are no number.
         """
-    def round_(self) -> Self:
-        """The nearest whole number of each element, halves to even.
-
-        In place: the tensor itself is changed and returned.
-
-        Raises:
-            RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
-        """
+    def round_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`round`, in place: the tensor itself is changed and returned."""
     def rsqrt(self) -> Tensor:
         """`1 / sqrt(x)` of each element.
 
@@ -2097,14 +2475,18 @@ class Tensor:
             RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
         """
     def scatter_reduce(self, dim: _int, index: Tensor, src: Tensor, reduce: str, *, include_self: _bool = True) -> Tensor:
-        """This tensor with the elements of `src` summed, or averaged, in the places along `dim` that `index` names.
+        """This tensor with the elements of `src` reduced into the places along `dim` that `index` names.
+
+        Shapes: [..], index of as many axes, src at least as long along each -> the input's
 
         Args:
-            reduce: "sum" or "mean".
+            reduce: "sum", "prod", "mean", "amax" or "amin".
             include_self: whether the elements of this tensor count, too.
 
         Raises:
-            ValueError: another `reduce`: there are no products nor extremes.
+            IndexError: an axis or a place that does not exist.
+            ValueError: another `reduce`, shapes that do not fit.
+            TypeError: a source of another dtype, the mean of truth values.
         """
     def scatter_reduce_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`scatter_reduce`, in place: the tensor itself is changed and returned."""
@@ -2122,7 +2504,7 @@ class Tensor:
         Shapes: [..], `src` without the axis `dim` -> the input's
 
         Raises:
-            IndexError: an axis that does not exist.
+            IndexError: an axis or a slice that does not exist.
             ValueError: a `src` of another shape.
         """
     def sgn(self) -> Tensor:
@@ -2140,7 +2522,7 @@ class Tensor:
         """
     @property
     def shape(self) -> Size: ...
-    def short(self) -> Tensor:
+    def short(self, *, memory_format: Any = None) -> Tensor:
         """The elements as int16, towards zero.
 
         Shapes: [..] -> the same
@@ -2208,7 +2590,7 @@ class Tensor:
     def sinc(self) -> Tensor:
         """`sin(pi x) / (pi x)` of each element, 1 at 0.
 
-        Shapes: [..] -> the same
+        Shapes: [..] -> the same; integers become float32
         """
     def sinc_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`sinc`, in place: the tensor itself is changed and returned."""
@@ -2326,6 +2708,8 @@ class Tensor:
         Raises:
             IndexError: an axis that does not exist.
         """
+    def squeeze_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`squeeze`, in place: the tensor itself has the other form and is returned; what shares its memory stays as it is."""
     def std(self, dim: SizeLike | _bool | None = None, unbiased: _bool | None = None, keepdim: _bool = False, *, correction: _float | None = None, axis: SizeLike | _bool | None = None, keepdims: _bool = False) -> Tensor:
         """The standard deviation over axes: the root of `var`.
 
@@ -2398,6 +2782,8 @@ class Tensor:
         Raises:
             IndexError: an axis that does not exist.
         """
+    def swapaxes_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`swapaxes`, in place: the tensor itself has the other form and is returned; what shares its memory stays as it is."""
     def swapdims(self, axis0: _int, axis1: _int) -> Tensor:
         """Two axes exchanged: `transpose`.
 
@@ -2406,6 +2792,8 @@ class Tensor:
         Raises:
             IndexError: an axis that does not exist.
         """
+    def swapdims_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`swapaxes`, in place: the tensor itself has the other form and is returned; what shares its memory stays as it is."""
     def t(self) -> Tensor:
         """The two axes of a matrix exchanged.
 
@@ -2414,6 +2802,8 @@ class Tensor:
         Raises:
             ValueError: more than two axes.
         """
+    def t_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`t`, in place: the tensor itself has the other form and is returned; what shares its memory stays as it is."""
     def take(self, index: Tensor) -> Tensor:
         """The elements at these places of all elements in a row, in the shape of `index`.
 
@@ -2515,6 +2905,8 @@ class Tensor:
         Raises:
             IndexError: an axis that does not exist.
         """
+    def transpose_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`transpose`, in place: the tensor itself has the other form and is returned; what shares its memory stays as it is."""
     def triangular_solve(self, A: Tensor, upper: _bool = True, transpose: _bool = False, unitriangular: _bool = False) -> Any:
         """`X` with `A @ X = input` (or with `A.mT`) of one triangle of `A`: a tuple of solution and cloned_coefficient, a copy of `A`.
 
@@ -2620,14 +3012,16 @@ class Tensor:
 
         Raises:
             IndexError: an axis that is none.
+            ValueError: slices without elements.
         """
     def unique_consecutive(self, return_inverse: _bool = False, return_counts: _bool = False, dim: _int | None = None) -> Any:
         """The elements without those that are as the one before, and what is asked for beside them: see `unique`.
 
-        Shapes: [..] -> [groups], and beside it the input's shape (inverse) and [groups] (counts)
+        Shapes: [..] -> [groups], and beside it the input's shape (inverse) and [groups] (counts); along `dim` of slices, which are compared as a whole
 
         Raises:
-            ValueError: a `dim`: slices are not compared as a whole.
+            IndexError: an axis that is none.
+            ValueError: slices without elements.
         """
     def unsqueeze(self, dim: _int | None = None, *, axis: _int | None = None) -> Tensor:
         """With an axis of size 1 at `dim`.
@@ -2638,6 +3032,8 @@ class Tensor:
             IndexError: an axis that does not exist.
             TypeError: no `dim`.
         """
+    def unsqueeze_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`unsqueeze`, in place: the tensor itself has the other form and is returned; what shares its memory stays as it is."""
     def var(self, dim: SizeLike | _bool | None = None, unbiased: _bool | None = None, keepdim: _bool = False, *, correction: _float | None = None, axis: SizeLike | _bool | None = None, keepdims: _bool = False) -> Tensor:
         """The variance over axes: squares are divided by the number of elements less `correction`.
 
@@ -2687,13 +3083,23 @@ class Tensor:
         """
     def where(self, condition: Tensor, other: Other) -> Tensor:
         """The elements where the condition is true, those of `other` elsewhere; broadcast."""
-    def xlogy(self, other: Any) -> Tensor:
-        """`input * log(other)`, 0 where input is 0; one of both may be a number.
+    def xlog1py(self, other: Any) -> Tensor:
+        """`input * log(1 + other)`, accurate near 0: 0 where input is 0 and other is not NaN; one of both may be a number.
 
         Shapes: [..] and what broadcasts to it -> the shape that they have together
 
         Raises:
             ValueError: shapes that do not broadcast.
+            TypeError: something that is neither a tensor nor a number, two numbers.
+        """
+    def xlogy(self, other: Any) -> Tensor:
+        """`input * log(other)`, 0 where input is 0 and other is not NaN; one of both may be a number.
+
+        Shapes: [..] and what broadcasts to it -> the shape that they have together
+
+        Raises:
+            ValueError: shapes that do not broadcast.
+            TypeError: something that is neither a tensor nor a number, two numbers.
         """
     def xlogy_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`xlogy`, in place: the tensor itself is changed and returned."""
@@ -2703,6 +3109,45 @@ class Tensor:
         Raises:
             RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
         """
+    def zeta(self, other: Any) -> Tensor:
+        """The zeta function of Hurwitz, the sum of `(other + k)^-input` over `k >= 0`; one of both may be a number. Input has no gradient.
+
+        Shapes: [..] and what broadcasts to it -> the shape that they have together
+
+        Raises:
+            ValueError: shapes that do not broadcast.
+            TypeError: something that is neither a tensor nor a number, two numbers.
+        """
+    def _as_strided(self, *args: Any, **kwargs: Any) -> Any: ...
+    def _as_strided_scatter(self, *args: Any, **kwargs: Any) -> Any: ...
+    def _cdist(self, *args: Any, **kwargs: Any) -> Any: ...
+    def _combinations(self, *args: Any, **kwargs: Any) -> Any: ...
+    def _cummax(self, *args: Any, **kwargs: Any) -> Any: ...
+    def _cummin(self, *args: Any, **kwargs: Any) -> Any: ...
+    def _diagonal_scatter(self, *args: Any, **kwargs: Any) -> Any: ...
+    def _gradient(self, *args: Any, **kwargs: Any) -> Any: ...
+    def _histogram(self, *args: Any, **kwargs: Any) -> Any: ...
+    def _index_reduce(self, *args: Any, **kwargs: Any) -> Any: ...
+    def _isin(self, *args: Any, **kwargs: Any) -> Any: ...
+    def _kthvalue(self, *args: Any, **kwargs: Any) -> Any: ...
+    def _logaddexp(self, *args: Any, **kwargs: Any) -> Any: ...
+    def _logaddexp2(self, *args: Any, **kwargs: Any) -> Any: ...
+    def _logcumsumexp(self, *args: Any, **kwargs: Any) -> Any: ...
+    def _median(self, *args: Any, **kwargs: Any) -> Any: ...
+    def _median_all(self, *args: Any, **kwargs: Any) -> Any: ...
+    def _mode(self, *args: Any, **kwargs: Any) -> Any: ...
+    def _nanmedian(self, *args: Any, **kwargs: Any) -> Any: ...
+    def _nanmedian_all(self, *args: Any, **kwargs: Any) -> Any: ...
+    def _quantile(self, *args: Any, **kwargs: Any) -> Any: ...
+    def _renorm(self, *args: Any, **kwargs: Any) -> Any: ...
+    def _scatter_reduce(self, *args: Any, **kwargs: Any) -> Any: ...
+    def _searchsorted(self, *args: Any, **kwargs: Any) -> Any: ...
+    def _select_scatter(self, *args: Any, **kwargs: Any) -> Any: ...
+    def _slice_scatter(self, *args: Any, **kwargs: Any) -> Any: ...
+    def _take_form(self, *args: Any, **kwargs: Any) -> Any: ...
+    def _trapezoid(self, *args: Any, **kwargs: Any) -> Any: ...
+    def _unique(self, *args: Any, **kwargs: Any) -> Any: ...
+    def _version(self, *args: Any, **kwargs: Any) -> Any: ...
 
 class Parameter(Tensor):
     def __init__(self, data: Tensor, requires_grad: _bool = True) -> None: ...
@@ -2726,6 +3171,15 @@ def as_tensor(data: Any, dtype: DTypeLike | None = None, device: DeviceLike | No
     """The values as a tensor, without a copy where that can be: a tensor itself, an array of NumPy that shares its memory.
 
     Args and errors are those of `tensor`.
+    """
+def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) -> Tensor:
+    """How many of so many trials succeed, each with its probability; in the dtype of `count`. No gradient flows.
+
+    Shapes: two tensors, broadcast -> the shape that they have together
+
+    Raises:
+        TypeError: no floating dtype.
+        ValueError: trials that are no whole numbers of at least 0, probabilities outside 0 to 1, shapes that do not broadcast.
     """
 def cat(tensors: Sequence[Tensor], dim: _int | None = None, *, axis: _int | None = None) -> Tensor:
     """Tensors one behind the other along an axis that they have; those of shape [0] add nothing to others with more axes.
@@ -2831,7 +3285,7 @@ def get_default_dtype() -> dtype:
 def is_grad_enabled() -> _bool:
     """Whether ops on this thread are recorded when an input asks for its gradient."""
 def linspace(start: _float, end: _float, steps: _int, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False) -> Tensor:
-    """`steps` numbers from `start` to `end`, both included, evenly apart.
+    """`steps` numbers from `start` to `end`, both included, evenly apart; of integers the fraction is cut off.
 
     Shapes: -> [steps]
 
@@ -2867,6 +3321,15 @@ def ones_like(input: Tensor, *, dtype: DTypeLike | None = None, device: DeviceLi
 
     Raises:
         TypeError: an input that is no tensor, a dtype that does not fit.
+    """
+def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
+    """Random counts of Poisson distributions, whose rates the elements of `input` are; of the same dtype. No gradient flows.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        TypeError: no floating dtype.
+        ValueError: a rate that is negative or not finite.
     """
 def rand(*size: SizeLike, generator: Generator | None = None, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False) -> Tensor:
     """Random numbers from 0 up to, not including, 1.
@@ -2999,7 +3462,10 @@ def zeros_like(input: Tensor, *, dtype: DTypeLike | None = None, device: DeviceL
     """
 def _clip_grad_norm(*args: Any, **kwargs: Any) -> Tensor: ...
 def _initial(*args: Any, **kwargs: Any) -> Tensor: ...
+def _logspace(*args: Any, **kwargs: Any) -> Tensor: ...
+def _normal(*args: Any, **kwargs: Any) -> Tensor: ...
 def _sinusoidal(*args: Any, **kwargs: Any) -> Tensor: ...
+def _window(*args: Any, **kwargs: Any) -> Tensor: ...
 def _set_recording(on: _bool) -> _bool: ...
 def _forked() -> None: ...
 def _random_position(device: Any = None) -> tuple[_int, _int]: ...

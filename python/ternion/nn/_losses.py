@@ -7,7 +7,7 @@ import warnings
 from typing import Any
 
 from .._refusals import name_all
-from .._ternion import Tensor, tensor
+from .._ternion import Tensor, bfloat16, float16, tensor
 from .._ternion import _functional as _native
 from .._warnings import warn_caller
 

@@ -672,6 +672,25 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: _int = 1, eps: _float = 1e-08
         ValueError: shapes that do not broadcast.
         IndexError: an axis that is not there.
     """
+def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any, blank: _int = 0, reduction: str = "mean", zero_infinity: _bool = False) -> Tensor:
+    """Connectionist temporal classification: minus the logarithm of the probability of each target, over all its alignments with the input.
+
+    The gradient is that of the log-probabilities as they are: PyTorch's is right behind a `log_softmax` only, where both are the same.
+
+    Shapes: log-probabilities [time, batch, classes] and targets [batch, length] (int32 or int64), or one after the other in [sum of target_lengths] -> [], of
+    reduction "none" [batch]; or [time, classes] and [length]
+
+    Args:
+        input_lengths, target_lengths: how much of each row counts: tensors or lists of whole numbers.
+        blank: the class of the blank.
+        reduction: the mean is of the losses divided by the lengths of their targets.
+        zero_infinity: counts infinite losses, of targets that do not fit into their input, as 0.
+
+    Raises:
+        IndexError: a target that is no class.
+        ValueError: other shapes, lengths of more than there is, another reduction.
+        TypeError: log-probabilities of whole numbers, lengths that are none.
+    """
 def gaussian_nll_loss(input: Tensor, target: Tensor, var: Tensor, full: _bool = False, eps: _float = 1e-06, reduction: str = "mean") -> Tensor:
     """Minus the log-probability of normal distributions with these variances, which count as `eps` if they are less.
 
@@ -698,6 +717,31 @@ def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: 
 
     Raises:
         ValueError: shapes that do not broadcast, another reduction.
+    """
+def multi_margin_loss(input: Tensor, target: Tensor, p: _int = 1, margin: _float = 1.0, weight: Tensor | None = None, reduction: str = "mean") -> Tensor:
+    """The sum of `max(0, margin - input[y] + input[c])^p` over all classes c but the target y, divided by their number.
+
+    Shapes: [batch, classes] and class indices [batch] (int32 or int64) -> [], of reduction "none" [batch]; or without the batch
+
+    Args:
+        p: 1 or 2.
+        weight: how much each class counts as a target, [classes].
+
+    Raises:
+        IndexError: an index that is none of a class.
+        ValueError: another `p`, shapes that do not fit, another reduction.
+        TypeError: logits of whole numbers, indices of floats.
+    """
+def multilabel_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
+    """The sum of `max(0, 1 - input[y] + input[c])` over all targets y and all classes c that are none, divided by the number of classes.
+
+    Shapes: [batch, classes] and class indices of the same shape (int32 or int64), of which a row's first ones up to -1 count -> [], of reduction "none" [batch];
+    or without the batch
+
+    Raises:
+        IndexError: an index that is none of a class.
+        ValueError: shapes that differ, another reduction.
+        TypeError: logits of whole numbers, indices of floats.
     """
 def multilabel_soft_margin_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean") -> Tensor:
     """The mean of the binary cross-entropies of all classes, along the last axis.
@@ -769,7 +813,7 @@ def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, marg
         swap: takes the distance of positive and negative where that is the smaller one (Balntas et al. 2016).
 
     Raises:
-        ValueError: shapes that do not broadcast, another reduction.
+        ValueError: a margin that is not above 0, shapes that do not broadcast, another reduction.
     """
 def triplet_margin_with_distance_loss(anchor: Tensor, positive: Tensor, negative: Tensor, *, distance_function: Any = None, margin: _float = 1.0, swap: _bool = False, reduction: str = "mean") -> Tensor:
     """As `triplet_margin_loss`, of any distance.
@@ -990,6 +1034,40 @@ def dropout2d(input: Tensor, p: _float = 0.5, training: _bool = True, inplace: _
     Raises:
         ValueError: a probability outside 0 to 1, another number of axes.
     """
+def alpha_dropout(input: Tensor, p: _float = 0.5, training: _bool = False, inplace: _bool = False) -> Tensor:
+    """Dropout that keeps a mean of 0 and a variance of 1, for networks of `selu`: elements become what it gives of -infinity with probability `p`.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        ValueError: a probability outside 0 to 1.
+        TypeError: whole numbers.
+    """
+def feature_alpha_dropout(input: Tensor, p: _float = 0.5, training: _bool = False, inplace: _bool = False) -> Tensor:
+    """`alpha_dropout` of whole channels: [batch, channels, ..].
+
+    Raises:
+        ValueError: a probability outside 0 to 1, less than two axes.
+        TypeError: whole numbers.
+    """
+def embedding_bag(input: Tensor, weight: Tensor, offsets: Tensor | None = None, max_norm: _float | None = None, norm_type: _float = 2.0, scale_grad_by_freq: _bool = False, mode: str = "mean", sparse: _bool = False, per_sample_weights: Tensor | None = None, include_last_offset: _bool = False, padding_idx: _int | None = None) -> Tensor:
+    """Rows of `weight` by their numbers, reduced by bags; of a bag without rows 0.
+
+    Shapes: input [bags, size] (int32 or int64), or [count] with offsets [bags]; weight [rows, width] -> [bags, width]
+
+    Args:
+        offsets: where each bag begins: 0 first, then in order.
+        mode: "sum", "mean" or "max".
+        per_sample_weights: what each row counts in a sum, of the input's shape.
+        include_last_offset: whether the last offset is the end of the last bag.
+        padding_idx: the number of a row that counts nothing and gets no gradient.
+
+    Raises:
+        IndexError: a number that is none of a row.
+        ValueError: other shapes, offsets that are not in order, weights of another mode than the sum, another mode, a `padding_idx` that is none;
+            `max_norm`, `scale_grad_by_freq` or `sparse`, which PyTorch alone has.
+        TypeError: numbers of a floating dtype.
+    """
 def instance_norm(input: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None, weight: Tensor | None = None, bias: Tensor | None = None, use_input_stats: _bool = True, momentum: _float = 0.1, eps: _float = 1e-05) -> Tensor:
     """Each channel of each example shifted to mean 0 and scaled to variance 1, then `* weight + bias`.
 
@@ -1010,6 +1088,7 @@ def sinusoidal(positions: _int, width: _int, device: Any = None) -> Tensor:
         ValueError: an odd width.
     """
 def _of_channels(*args: Any, **kwargs: Any) -> Any: ...
+def _alpha_dropped(*args: Any, **kwargs: Any) -> Any: ...
 def _only_pytorchs(*args: Any, **kwargs: Any) -> Any: ...
 def _of_one_rank(*args: Any, **kwargs: Any) -> Any: ...
 def _causal_from_the_first(*args: Any, **kwargs: Any) -> Any: ...

@@ -301,6 +301,7 @@ class AdaptiveMaxPool3d(_AdaptiveMax):
 
 class _FractionalMaxPool(Module):
     _function: Any = None
+    _random_samples: Tensor | None
 
     def __init__(
         self, kernel_size: int | Sequence[int], output_size: Any = None, output_ratio: Any = None, return_indices: bool = False,
