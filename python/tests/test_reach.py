@@ -474,7 +474,7 @@ OTHERS |= {
     "hann_window": lambda: windowed("hann", cosines(0.5, 0.5)),
     "kaiser_window": lambda: windowed("kaiser", lambda x: np.i0(6 * np.sqrt(1 - (2 * x - 1) ** 2)) / np.i0(6), beta=6.0),
     "nuttall_window": lambda: windowed("nuttall", cosines(0.3635819, 0.4891775, 0.1365995, 0.0106411)),
-    "exponential": lambda: (drawn(lambda x: x.exponential_(0.1)) // 1, 6),
+    "exponential": lambda: (round(drawn(lambda x: x.exponential_(0.1))), 7),
     "cauchy": lambda: (drawn(lambda x: x.cauchy_(3.0)), 3.0),
     "log_normal": lambda: (drawn(lambda x: x.log_normal_(0.0, 1.0)), 1.0),
     "geometric": lambda: (drawn(lambda x: x.geometric_(0.25)), 3.0),

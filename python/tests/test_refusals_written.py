@@ -52,7 +52,7 @@ x.broadcast_to("a") | broadcast_to: expected whole numbers, got str
 m.logspace(0, 1, "a") | logspace: steps is str, expected a whole number
 m.logspace(0, 1, -1) | logspace: a count of -1, expected 0 or more
 F.normalize(x, "a") | normalize: p is str, expected a number
-F.cosine_similarity(x, m.ones(7)) | cosine_similarity: shapes [2, 3], [7] do not broadcast
+F.cosine_similarity(x, m.ones(7)) | cosine_similarity: shapes [2, 3] and [7] do not broadcast
 nn.utils.clip_grad_norm_(5, 1.0) | clip_grad_norm_: expected a list, got int
 nn.utils.clip_grad_norm_([x], "a") | clip_grad_norm_: max_norm is str, expected a number
 nn.LayerNorm("a") | LayerNorm: expected whole numbers, got str

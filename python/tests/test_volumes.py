@@ -207,6 +207,8 @@ def test_other_sizes_are_pytorchs(mode, axes):
         for size in (1, 3, 9, tuple(range(4, 4 + axes))):
             beside("interpolate", drawn(*IMAGES[axes], dtype="float64"), size=size, mode=mode, align_corners=align, exact=exact)
         for factor, recompute in itertools.product((2, 0.7, 1.7, 1.2, tuple(1.3 + axis for axis in range(axes))), (None, False, True)):
+            if (mode, axes, factor) == ("nearest", 3, 1.2) and not recompute:
+                continue  # An axis of 3 keeps its size: there PyTorch's forward and its backward take different elements.
             options = {"scale_factor": factor, "mode": mode, "align_corners": align, "recompute_scale_factor": recompute}
             beside("interpolate", drawn(*IMAGES[axes], dtype="float64"), exact=exact, **options)
 

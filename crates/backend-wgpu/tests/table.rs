@@ -34,5 +34,6 @@ fn target() -> Result<Target> {
     let devices = if first_is_software() { threads.min(DEVICES) } else { 1 };
     let others: Result<Vec<Device>> = (1..devices).map(|_| ternion_wgpu::device(0)).collect();
     let what = device.downcast().map(ternion_wgpu::WgpuBackend::description).unwrap_or_default().to_string();
-    Ok(Target::new(device).described(what).several(others?))
+    let brief = first_is_software() && !suite::wants_whole();
+    Ok(Target::new(device).described(what).several(others?).compositions_in_brief(brief))
 }

@@ -17,6 +17,9 @@ use ternion::data::{
 };
 use ternion::{DType, Tensor};
 
+/// The names of columns, and the numbers of each.
+type NamedColumns = (Vec<String>, Vec<Vec<f64>>);
+
 impl From<DataError> for Failure {
     fn from(error: DataError) -> Failure {
         let message = error.to_string();
@@ -328,7 +331,7 @@ impl PyTable {
         Ok(PyTensor::new(read(py, || self.0.to_tensor_of(dtype, &device))?))
     }
 
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> (Bound<'py, PyAny>, (Vec<String>, Vec<Vec<f64>>)) {
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> (Bound<'py, PyAny>, NamedColumns) {
         let table = &slf.get().0;
         let rows = table.cells().chunks_exact(table.columns().len()).map(<[f64]>::to_vec).collect();
         (slf.get_type().into_any(), (table.columns().to_vec(), rows))

@@ -37,7 +37,7 @@ pub const EXPECT: &str = "TERNION_EXPECT";
 pub const COVERAGE_OUT: &str = "TERNION_COVERAGE_OUT";
 
 /// The environment variable that asks for each row's smallest shapes alone (`TERNION_TABLE=smallest`): for tools that slow programs down a hundred
-/// times, such as compute-sanitizer.
+/// times, such as compute-sanitizer; or for compositions as whole as ops where they would be checked in brief (`TERNION_TABLE=whole`).
 pub const TABLE: &str = "TERNION_TABLE";
 
 /// The environment variable that asks for a part of the tests, by number: `TERNION_PART=2/12` is the tests of every twelfth op of those that the filter matches, from
@@ -116,6 +116,11 @@ const SMALLEST: &str = "each row of the op table on its smallest shapes";
 pub fn expects(device: &str) -> bool {
     let wanted = std::env::var(EXPECT).unwrap_or_default();
     wanted.split(',').any(|name| name.trim().split(':').next() == Some(device))
+}
+
+/// Whether all rows are wanted whole, also those of compositions on a software device: where [`TABLE`] says so, and for a coverage page.
+pub fn wants_whole() -> bool {
+    std::env::var(TABLE).is_ok_and(|value| value == "whole") || std::env::var_os(COVERAGE_OUT).is_some()
 }
 
 fn smallest_alone() -> bool {
@@ -284,6 +289,11 @@ fn print_totals(device: &str, totals: &Outcome) {
     println!();
 }
 
+/// The rows with compositions in brief.
+fn in_brief(rows: &[OpCase]) -> Vec<OpCase> {
+    rows.iter().map(|row| if row.composition { row.in_brief() } else { row.clone() }).collect()
+}
+
 /// Whether `check` is meant for any row of `rows`.
 fn applies(check: Check, rows: &[OpCase]) -> bool {
     rows.iter().any(|row| match check {
@@ -382,9 +392,9 @@ impl Run {
                 let rows: Vec<OpCase> =
                     rows.iter().filter(|row| applies(check, std::slice::from_ref(row))).cloned().collect();
                 for target in targets {
+                    let rows = if target.brief { in_brief(&rows) } else { rows.clone() };
                     let name = format!("{op}::{check}::{}", target.device.name());
-                    let test =
-                        Test { rows: rows.clone(), check, target: target.clone(), filter: Filter::All };
+                    let test = Test { rows, check, target: target.clone(), filter: Filter::All };
                     let skipped = if wanted(&name) { self.skipped(&test) } else { None };
                     trials.extend(self.rehearsed(name, test, skipped));
                 }

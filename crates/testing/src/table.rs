@@ -230,6 +230,8 @@ pub struct OpCase {
     pub op: &'static str,
     /// Parameters and variant as printed in the key, such as `axis=1`.
     pub parameters: String,
+    /// Whether it is a function composed of ops, without kernels of its own.
+    pub composition: bool,
     /// The inputs.
     pub inputs: Vec<Input>,
     /// Shapes to run on.
@@ -282,6 +284,7 @@ impl OpCase {
         OpCase {
             op,
             parameters: parameters.into(),
+            composition: false,
             inputs: Vec::new(),
             instances: Vec::new(),
             dtypes: FLOATS.to_vec(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 from .. import _ternion
@@ -104,6 +105,8 @@ def logspace(start: float, end: float, steps: int, base: float = 10.0, *, dtype:
         ValueError: `steps` below 0, a number that the dtype does not hold.
         TypeError: `steps` that are no whole number.
     """
+    if operator.index(steps) < 0:
+        raise ValueError(f"logspace: a count of {steps}, expected 0 or more")
     return _ternion._logspace((float(start), float(end), float(base)), steps, dtype or _ternion.get_default_dtype(), device)
 
 

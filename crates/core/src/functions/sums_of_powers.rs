@@ -50,7 +50,8 @@ impl Tensor {
                 let grown = sums.narrow(axis, reach, rest)?.logaddexp(&sums.narrow(axis, 0, rest)?)?;
                 sums = Tensor::concat(&[&sums.narrow(axis, 0, reach)?, &grown], axis)?;
             }
-            Ok(sums)
+            // One element is its own sum, in memory of its own.
+            if sums.buffer().is(self.buffer()) { sums.copy() } else { Ok(sums) }
         })
     }
 }

@@ -29,7 +29,7 @@ mod windows;
 
 /// The rows.
 pub fn rows() -> Vec<OpCase> {
-    [
+    let families = [
         activations::rows(),
         bags::rows(),
         bounds::rows(),
@@ -54,6 +54,6 @@ pub fn rows() -> Vec<OpCase> {
         sums_of_powers::rows(),
         unique::rows(),
         windows::rows(),
-    ]
-    .concat()
+    ];
+    super::compositions(families.concat())
 }

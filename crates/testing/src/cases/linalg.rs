@@ -11,7 +11,7 @@ mod systems;
 
 /// The rows.
 pub fn rows() -> Vec<OpCase> {
-    [systems::rows(), decompositions::rows(), norms::rows(), products::rows()].concat()
+    super::compositions([systems::rows(), decompositions::rows(), norms::rows(), products::rows()].concat())
 }
 
 /// A row of f64 and f32, as decompositions have.

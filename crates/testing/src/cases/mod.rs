@@ -15,6 +15,11 @@ macro_rules! families {
     };
 }
 
+/// Rows of functions composed of ops.
+fn compositions(rows: impl IntoIterator<Item = OpCase>) -> Vec<OpCase> {
+    rows.into_iter().map(|row| OpCase { composition: true, ..row }).collect()
+}
+
 families! {
     create, copy, unary, binary, compare, reduce, matmul, softmax, loss, norm, attention, random, step, index, conv, pool,
     assemble, view, indexing, functions, linalg, large,

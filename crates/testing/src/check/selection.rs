@@ -115,6 +115,22 @@ impl OpCase {
         }
     }
 
+    /// This row as it is checked where a whole check of compositions takes too long: on its smallest shapes, in dense memory, in f64, f32 and f16, or in i32,
+    /// where it has those. The rows of the ops that it is composed of run in every layout and dtype.
+    pub(crate) fn in_brief(&self) -> OpCase {
+        let of = |wanted: &[DType]| -> Vec<DType> {
+            self.dtypes.iter().copied().filter(|dtype| wanted.contains(dtype)).collect()
+        };
+        let candidates = [of(&[DType::F64, DType::F32, DType::F16]), of(&[DType::I32]), self.dtypes.clone()];
+        OpCase {
+            dtypes: candidates.into_iter().find(|dtypes| !dtypes.is_empty()).unwrap_or_default(),
+            dense_only: self
+                .dense_only
+                .or(Some("the ops of a composition run in every layout by their own rows")),
+            ..self.smallest()
+        }
+    }
+
     fn widest_float(&self) -> Vec<DType> {
         self.float_dtypes().into_iter().max_by_key(|dtype| dtype.size()).into_iter().collect()
     }

@@ -15,13 +15,15 @@ pub struct Target {
     /// Of the same hardware, and not in use: see [`Target::several`].
     free: Arc<Mutex<Vec<Device>>>,
     immediate: bool,
+    /// Whether compositions are checked in brief: see [`Target::compositions_in_brief`].
+    pub(crate) brief: bool,
 }
 
 impl Target {
     /// `device`, with the CPU as reference.
     pub fn new(device: Device) -> Target {
         let (reference, description) = (ternion_cpu::device(), String::new());
-        Target { device, reference, description, free: Arc::default(), immediate: false }
+        Target { device, reference, description, free: Arc::default(), immediate: false, brief: false }
     }
 
     /// With further devices of the same hardware and name. A check takes one for itself while there are any, and shares the first where they are taken: where
@@ -33,6 +35,12 @@ impl Target {
     /// For a device whose calls return when all is done: what is wrong with the data of one check is not told to another.
     pub fn immediate(self) -> Target {
         Target { immediate: true, ..self }
+    }
+
+    /// With functions composed of ops checked on their smallest shapes, in dense memory and few dtypes: for software devices, which compile each op's kernel for
+    /// each dtype and layout for minutes.
+    pub fn compositions_in_brief(self, brief: bool) -> Target {
+        Target { brief, ..self }
     }
 
     /// What `check` finds on a further device, which no other check has; on the first if all are taken. A device that runs behind the program tells what is
