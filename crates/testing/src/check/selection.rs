@@ -115,13 +115,13 @@ impl OpCase {
         }
     }
 
-    /// This row as it is checked where a whole check of compositions takes too long: on its smallest shapes, in dense memory, in f64, f32 and f16, or in i32,
+    /// This row as it is checked where a whole check of compositions takes too long: on its smallest shapes, in dense memory, in f64 and f32, or in i32,
     /// where it has those. The rows of the ops that it is composed of run in every layout and dtype.
     pub(crate) fn in_brief(&self) -> OpCase {
         let of = |wanted: &[DType]| -> Vec<DType> {
             self.dtypes.iter().copied().filter(|dtype| wanted.contains(dtype)).collect()
         };
-        let candidates = [of(&[DType::F64, DType::F32, DType::F16]), of(&[DType::I32]), self.dtypes.clone()];
+        let candidates = [of(&[DType::F64, DType::F32]), of(&[DType::I32]), self.dtypes.clone()];
         OpCase {
             dtypes: candidates.into_iter().find(|dtypes| !dtypes.is_empty()).unwrap_or_default(),
             dense_only: self

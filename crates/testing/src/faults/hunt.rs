@@ -192,7 +192,9 @@ impl<'a> Hunter<'a> {
     fn in_every_dtype(&self, plant: Plant, rows: &[usize], bag: &mut Bag) {
         for dtype in DType::ALL {
             let plant = Plant { dtype, ..plant };
-            let rows: Vec<usize> = rows.iter().copied().filter(|&at| self.runs_in(at, plant)).collect();
+            let mut rows: Vec<usize> = rows.iter().copied().filter(|&at| self.runs_in(at, plant)).collect();
+            // The op's own rows first: a composition may be too coarse for a fault of one of its steps.
+            rows.sort_by_key(|&at| self.sites.rows[at].composition);
             if rows.is_empty() {
                 continue;
             }

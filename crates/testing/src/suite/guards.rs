@@ -22,7 +22,9 @@ pub(super) fn guards(targets: &[Target], expected: &str) -> Vec<Trial> {
     ];
     if let Some(target) = targets.first().cloned() {
         trials.push(Trial::test("table::every_op_has_a_row", move || {
-            every_op_has_a_row(&table(), &target).map_err(Failed::from)
+            // Of its own: that a composition reaches an op is no check of it.
+            let rows: Vec<OpCase> = table().into_iter().filter(|row| !row.composition).collect();
+            every_op_has_a_row(&rows, &target).map_err(Failed::from)
         }));
     }
     trials

@@ -18,6 +18,7 @@ use crate::functions::{check_floating, in_accumulator};
 use crate::ops::conv::Window;
 use crate::ops::index::index_dtype;
 use crate::ops::pool::{AvgPool2d, MaxPool2d};
+use crate::text;
 use crate::{DType, Device, Tensor};
 use axis_windows::AxisWindows;
 
@@ -345,7 +346,7 @@ fn mean_of_counted(x: &Tensor, op: AvgPool2d, beyond: [usize; 2]) -> Result<Tens
 /// Sums along one axis after the other, divided.
 fn means<const N: usize>(op: &'static str, x: &Tensor, options: &PoolOptions<N>) -> Result<Tensor> {
     if !x.dtype().is_float() && x.dtype() != DType::I64 {
-        return Err(Error::dtype(op, "input", x.dtype(), "a floating dtype or i64"));
+        return Err(Error::dtype(op, "input", x.dtype(), text!["a floating dtype or ", DType::I64]));
     }
     options.check_undilated(op)?;
     if options.divisor_override == Some(0) {

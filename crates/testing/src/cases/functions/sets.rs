@@ -14,7 +14,7 @@ fn among(invert: bool) -> OpCase {
         .input(Integers(-3, 3))
         .input(Integers(-2, 2))
         .on([&[5, 7], &[3]])
-        .on([&[], &[2, 2]])
+        .on([&[], &[2, 3]])
         .on([&[4], &[0]])
         .on([&[0], &[3]])
         .also(INTEGERS)
