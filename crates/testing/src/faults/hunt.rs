@@ -192,9 +192,13 @@ impl<'a> Hunter<'a> {
     fn in_every_dtype(&self, plant: Plant, rows: &[usize], bag: &mut Bag) {
         for dtype in DType::ALL {
             let plant = Plant { dtype, ..plant };
-            let mut rows: Vec<usize> = rows.iter().copied().filter(|&at| self.runs_in(at, plant)).collect();
-            // The op's own rows first: a composition may be too coarse for a fault of one of its steps.
-            rows.sort_by_key(|&at| self.sites.rows[at].composition);
+            // Not in compositions of others: they may be too coarse for a fault of one of their steps.
+            let is_own = |at: usize| {
+                let row = &self.sites.rows[at];
+                !row.composition || row.op == plant.op.trim_end_matches("_grad")
+            };
+            let rows: Vec<usize> =
+                rows.iter().copied().filter(|&at| is_own(at) && self.runs_in(at, plant)).collect();
             if rows.is_empty() {
                 continue;
             }
