@@ -173,7 +173,7 @@ fn a_search_prefers_named_directories_and_passes_over_incomplete_ones() {
 fn a_search_in_vain_tells_where_it_looked_and_what_to_do() {
     let search = offline(&[Path::new("named")], Some(Path::new("cache")));
     let message = Mnist::find(&Catalog::mnist(), &search).unwrap_err().to_string();
-    let places: Vec<String> = ["named/mnist", "named", "cache/mnist"]
+    let places: Vec<String> = ["named/mnist", "named", "named/MNIST/raw", "named/raw", "cache/mnist"]
         .map(|place| place.split('/').collect::<PathBuf>().display().to_string())
         .to_vec();
     assert!(message.contains(&places.join(", ")), "{message}");

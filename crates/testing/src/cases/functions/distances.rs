@@ -92,7 +92,6 @@ fn product() -> OpCase {
         .on([&[4, 3], &[5, 3]])
         .on([&[2, 1, 3, 5], &[2, 4, 5]])
         .twice()
-        .tf32_factors(2)
         .f32_limit(2e-5, 1e-5)
         .run(|x| x[0].cdist(&x[1], 2.0, CdistMode::Matmul))
         .oracle(|x| distances(&x[0], &x[1], 2.0))
