@@ -10,7 +10,7 @@ pub(crate) fn dtype(op: &'static str, tensor: &Tensor) -> Result<()> {
     }
 }
 
-/// That `tensor` is floating, halves included.
+/// That `tensor` is floating, half precision included.
 pub(crate) fn floating(op: &'static str, tensor: &Tensor) -> Result<()> {
     match tensor.dtype().is_float() {
         true => Ok(()),

@@ -11,7 +11,7 @@ use ternion_core::{Result, Tensor, without_precision};
 /// (Bader, Blanes and Casas 2019, table 3). The 1-norms are read by the host; the products stay on the device.
 ///
 /// # Shapes
-/// `[.., n, n]`, unchanged. Halves are computed in f32 and rounded once.
+/// `[.., n, n]`, unchanged. Half precision is computed in f32 and rounded once.
 ///
 /// # Gradient
 /// The upper right block of the exponential of `[[a^T, dy], [0, a^T]]` (Najfeld and Havel 1995; Higham 2008, 3.16), and gradients of it.

@@ -150,7 +150,7 @@ pub fn cross(x: &Tensor, y: &Tensor, dim: impl Into<Axis>) -> Result<Tensor> {
 /// The inner products of vectors along an axis of the common shape.
 ///
 /// # Shapes
-/// Both broadcast; `dim` is dropped. Halves are computed in f32 and rounded once.
+/// Both broadcast; `dim` is dropped. Half precision is computed in f32 and rounded once.
 ///
 /// # Errors
 /// Dtypes that are not floating or differ, shapes that do not broadcast, an axis that does not exist.

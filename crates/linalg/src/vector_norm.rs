@@ -21,7 +21,7 @@ pub struct VectorNormOptions {
 /// Neither overflows nor vanishes where the norm itself does not.
 ///
 /// # Shapes
-/// Those of a reduction. Halves are computed in f32 and rounded once.
+/// Those of a reduction. Half precision is computed in f32 and rounded once.
 ///
 /// # Gradient
 /// `dx = dy sign(x) (|x| / y)^(p - 1)`, 0 where x is 0; at infinity it is shared by the largest ones.

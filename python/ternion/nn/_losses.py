@@ -86,7 +86,7 @@ def _same_shape(op: str, input: Any, target: Any) -> None:
 
 
 def smooth_l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", beta: float = 1.0) -> Tensor:
-    """Quadratic up to a distance of `beta`, linear beyond, with slope 1 there.
+    """Quadratic up to a distance of `beta`, linear beyond, with gradient 1 there.
 
     Shapes: [..] and the same -> [], of reduction "none" [..]
 

@@ -789,7 +789,7 @@ def poisson_nll_loss(input: Tensor, target: Tensor, log_input: _bool = True, ful
         ValueError: shapes that do not broadcast, another reduction.
     """
 def smooth_l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", beta: _float = 1.0) -> Tensor:
-    """Quadratic up to a distance of `beta`, linear beyond, with slope 1 there.
+    """Quadratic up to a distance of `beta`, linear beyond, with gradient 1 there.
 
     Shapes: [..] and the same -> [], of reduction "none" [..]
 

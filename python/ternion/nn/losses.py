@@ -124,7 +124,7 @@ class L1Loss(_Loss):
 
 
 class SmoothL1Loss(_Loss):
-    """Quadratic up to a distance of `beta`, linear beyond, with slope 1 there.
+    """Quadratic up to a distance of `beta`, linear beyond, with gradient 1 there.
 
     Shapes: [..] and the same -> [], of reduction "none" [..]
 

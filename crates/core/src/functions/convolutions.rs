@@ -126,7 +126,7 @@ impl Tensor {
 
     /// The transposed convolution over three axes, which is the gradient of [`conv3d`](Tensor::conv3d) for its input, as PyTorch's: a
     /// [`conv_transpose2d`](Tensor::conv_transpose2d) of planes, which are then added up along the depth. Its memory is that of the result times the kernel's
-    /// depth (over the stride of the depth), and of all operands in f32 if they are halves.
+    /// depth (over the stride of the depth), and of all operands in f32 for half precision.
     ///
     /// # Shapes
     /// `[batch, channels, depth, height, width]`, weight `[channels, out_channels / groups, kd, kh, kw]`, bias `[out_channels]` give
@@ -190,7 +190,7 @@ fn conv3d(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>, options: &Conv3dOp
     let [batch, channels, _, height, width] = x.sizes()?;
     let [out_channels, per_group, kd, kh, kw] = weight.sizes()?;
     let Conv3dOptions { stride, padding, dilation, groups } = *options;
-    // Where gradients of halves meet along the depth, they are added up in f32.
+    // Half-precision gradients that meet along the depth are accumulated in f32.
     let wide = if x.needs_grad() { x.to_dtype(x.dtype().accumulator())? } else { x.clone() };
     let padded = match padding[0] {
         0 => wide,

@@ -144,7 +144,7 @@ fn self_normalizing(name: &'static str, x: &Tensor, p: f64, kept: Shape) -> Resu
     })
 }
 
-/// Even over all odd multiples of 2^-24 between 0 and 1; in f64 of 2^-53. In f32 for halves.
+/// Even over all odd multiples of 2^-24 between 0 and 1; in f64 of 2^-53. In f32 for half precision.
 fn between_0_and_1(op: &'static str, shape: Shape, dtype: DType, device: &Device) -> Result<Tensor> {
     check_output(op, dtype)?;
     let bits = |bits: u8| {

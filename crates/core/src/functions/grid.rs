@@ -34,7 +34,7 @@ pub enum GridPadding {
 impl Tensor {
     /// The image at the places of a grid: the last axis of `grid` is x, y (and z of volumes), from -1 to 1 across the image; with `align_corners` these are
     /// the centers of corner elements, without it their outer edges. Places that are no numbers read 0, or, with another padding than zeros, the first element of
-    /// the axis. Halves are computed in f32 and rounded once.
+    /// the axis. Half precision is computed in f32 and rounded once.
     ///
     /// All elements that a place reads are picked: 4 of an image, 16 of `Bicubic`, 8 of a volume, each as large as the result.
     ///

@@ -43,7 +43,7 @@ pub enum InterpolateSize<'a> {
 }
 
 impl Tensor {
-    /// Images of another size, larger or smaller. Halves are computed in f32 and rounded once.
+    /// Images of another size, larger or smaller. Half precision is computed in f32 and rounded once.
     ///
     /// # Shapes
     /// `[batch, channels, ..]`, one to three axes more, to those axes in the new size.

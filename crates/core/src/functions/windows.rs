@@ -118,7 +118,7 @@ impl SignalWindow {
     /// The element number n of a symmetric window of `count` elements.
     fn at(&self, n: f64, count: f64) -> f64 {
         let last = count - 1.0;
-        // From the middle, so that both halves are equal to the last digit.
+        // From the middle, so that both sides of the window are equal to the last digit.
         let apart = n - last / 2.0;
         match self {
             SignalWindow::Bartlett => 1.0 - apart.abs() / (last / 2.0),

@@ -93,7 +93,7 @@ impl Loss for HingeEmbeddingLoss {
     }
 }
 
-/// Quadratic up to a distance of `beta`, linear beyond, with slope 1 there: [`Tensor::smooth_l1_loss`].
+/// Quadratic up to a distance of `beta`, linear beyond, with gradient 1 there: [`Tensor::smooth_l1_loss`].
 #[derive(Module, Clone, Copy, Debug, PartialEq)]
 pub struct SmoothL1Loss {
     /// Where the loss becomes linear; 1 by default.

@@ -1,4 +1,4 @@
-//! Rows of losses. Those of halves are formed and returned in f32.
+//! Rows of losses. Half-precision inputs are computed, and their losses returned, in f32.
 
 use super::softmax::log_softmax;
 use crate::oracle::{self, log_sum_exp};

@@ -1,4 +1,4 @@
-//! Losses of margins, distances, likelihoods and alignments, composed of ops. Those of halves are formed and returned in f32.
+//! Losses of margins, distances, likelihoods and alignments, composed of ops. Half-precision inputs are computed, and their losses returned, in f32.
 
 mod classes;
 mod ctc;

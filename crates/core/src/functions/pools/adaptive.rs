@@ -55,7 +55,7 @@ fn windows<const N: usize>(
     if inputs.contains(&0) {
         return Err(Error::invalid(op, format!("image of {inputs:?} to {size:?}")));
     }
-    // Memory that is not there is told of before the windows are listed.
+    // Missing memory is reported before the windows are listed.
     let shape = Shape::new(&[&x.dims()[..2], &size[..]].concat())?;
     drop(Tensor::uninitialized(shape, x.dtype(), x.device())?);
     let found: Result<Vec<AxisWindows>> =

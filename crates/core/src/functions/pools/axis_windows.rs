@@ -17,7 +17,7 @@ pub(super) struct AxisWindows {
 }
 
 impl AxisWindows {
-    /// Those that slide over the axis; `None` if one of them lies in the padding altogether.
+    /// Those that slide over the axis; `None` if one of them lies entirely in the padding.
     pub(super) fn sliding(window: &SlidingWindow) -> Result<Option<AxisWindows>> {
         let mut windows = AxisWindows::with_capacity(window.count, window.dilation)?;
         for output in 0..window.count {

@@ -166,7 +166,7 @@ fn largest_of_volumes(op: &'static str, x: &Tensor, options: PoolOptions<3>) -> 
     Ok((values.reshape(shape)?.to_dtype(x.dtype())?, position.reshape(shape)?))
 }
 
-/// Elements whose gradients are added up along several axes: of halves in f32, so that they are rounded once.
+/// Elements whose gradients are added up along several axes: for half precision in f32, so that they are rounded once.
 fn for_gradients(x: &Tensor) -> Result<Tensor> {
     if x.needs_grad() { x.to_dtype(x.dtype().accumulator()) } else { Ok(x.clone()) }
 }
@@ -421,7 +421,7 @@ fn powers<const N: usize>(
     in_accumulator([x], |[x]| {
         let elements: f64 = options.kernel.iter().map(|&size| size as f64).product();
         let sum = means(&x.powf(p)?, *options)?.mul_scalar(elements)?;
-        // The root has an infinite slope at 0, whose gradient is 0 here, as in PyTorch.
+        // The root has an infinite derivative at 0, whose gradient is 0 here, as in PyTorch.
         let is_zero = sum.detach().eq_scalar(0)?;
         sum.masked_fill(&is_zero, 1)?.powf(1.0 / p)?.masked_fill(&is_zero, 0)
     })

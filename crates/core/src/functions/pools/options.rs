@@ -58,7 +58,7 @@ impl<const N: usize> PoolOptions<N> {
         let (stride, padding) = (self.stride[axis], self.padding[axis]);
         let span = self.span(axis).unwrap_or(usize::MAX);
         let padded = padding.saturating_mul(2).saturating_add(size);
-        // Where the first window begins that does not fit. Strides of 0 and images that hold no window are told of by the op.
+        // Where the first window begins that does not fit. The op reports strides of 0 and images that hold no window.
         let start = match (padded.checked_sub(span), stride) {
             (_, 0) => return 0,
             (Some(rest), stride) if rest % stride == 0 => return 0,
@@ -113,7 +113,7 @@ impl<const N: usize> PoolOptions<N> {
     /// The windows along each axis of an image of `size`.
     ///
     /// # Errors
-    /// Windows that do not fit, or lie in the padding altogether.
+    /// Windows that do not fit, or lie entirely in the padding.
     pub(super) fn windows(&self, op: &'static str, size: [usize; N]) -> Result<[AxisWindows; N]> {
         let mut found = Vec::with_capacity(N);
         for axis in 0..N {
@@ -127,7 +127,7 @@ impl<const N: usize> PoolOptions<N> {
                 );
                 Error::invalid(
                     op,
-                    format!("a window ({window}) on an image of {size:?} lies in the padding altogether"),
+                    format!("a window ({window}) on an image of {size:?} lies entirely in the padding"),
                 )
             })?;
             found.push(windows);

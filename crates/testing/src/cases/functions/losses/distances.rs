@@ -169,7 +169,7 @@ fn triplets() -> Vec<OpCase> {
             })
             .oracle(move |x| losses(x, swap))
     };
-    // The distance of halves is rounded to one before it is reduced.
+    // A half-precision distance is rounded before it is reduced.
     let of_any = row("triplet_margin_with_distance_loss", true).dtypes(&[F64, F32]);
     vec![
         row("triplet_margin_loss", false)

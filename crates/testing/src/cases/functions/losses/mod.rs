@@ -1,4 +1,4 @@
-//! Rows of losses that are composed of ops. Those of halves are formed and returned in f32.
+//! Rows of losses that are composed of ops. Half-precision inputs are computed, and their losses returned, in f32.
 
 use crate::prelude::*;
 

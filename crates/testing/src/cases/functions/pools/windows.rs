@@ -3,7 +3,7 @@
 use crate::prelude::*;
 use ternion_core::PoolOptions;
 
-/// The options as told in the name of a row.
+/// The options as they appear in the name of a row.
 pub(super) fn text<const N: usize>(options: &PoolOptions<N>) -> String {
     let PoolOptions { kernel, stride, padding, dilation, ceil_mode, .. } = options;
     format!("kernel={kernel:?} stride={stride:?} padding={padding:?} dilation={dilation:?} ceil_mode={ceil_mode}")
