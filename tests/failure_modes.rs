@@ -268,7 +268,7 @@ fn the_op_table_uses_no_square_shapes_alone() {
             let backward = shapes(&|row| row.forward_only.is_none() && row.has_gradient());
             let alone =
                 |shapes: &[Vec<usize>]| !shapes.is_empty() && !shapes.iter().any(|shape| oblong(shape));
-            let is_square = SQUARE_MATRICES.contains(&(&*op, position));
+            let is_square = SQUARE_MATRICES.contains(&(op, position));
             if !is_square && (alone(&forward) || alone(&backward)) {
                 square.push(format!("{op}, input {position}"));
             }
