@@ -113,29 +113,38 @@ template <int DOWN, int ROWS, int COLUMNS> struct WarpPart {
     }
 };
 
-// Tiles of LENGTH along k on their way through BUFFERS buffers in shared memory. Place is what a loader calls a place there; each buffer takes
+// A block's range of k.
+struct KRange {
+    u32 first;
+    i32 length;
+    i32 left;  // from the beginning of the tile that is fetched next
+
+    INLINE KRange(const Product& p, const Tile& tile)
+        : first(tile.split * p.split_length), length(min(p.k - first, p.split_length)), left(length) {}
+};
+template <class Loader>
+INLINE Loader loader_of_a(const Product& p, const Tile& tile, const i64 (&at)[3], const KRange& k) {
+    return Loader(p.a + at[1] + k.first * p.a_k, p.a_row, p.a_k, tile.row, p.m);
+}
+template <class Loader>
+INLINE Loader loader_of_b(const Product& p, const Tile& tile, const i64 (&at)[3], const KRange& k) {
+    return Loader(p.b + at[2] + k.first * p.b_k, p.b_column, p.b_k, tile.column, p.n);
+}
+
+// Tiles of LENGTH along k on their way through BUFFERS buffers in shared memory. Place is a pointer there, as a loader takes it; each buffer takes
 // BUFFER of it and has the tile of a first, that of b from OFFSET_B on. A loader's `fetch` starts the next tile on its way, `commit_to_smem` ends
-// it where it goes through registers.
+// it where it goes through registers. Loaders and range are references: as parts of one struct with arrays they would stay in memory until loops
+// are unrolled, too late for the compiler, and kernels of f64 took 10 to 16 registers more.
 template <class LoaderA, class LoaderB, class Place, int LENGTH, int BUFFERS, int BUFFER, int OFFSET_B>
 struct TilePipeline {
+    LoaderA& a;
+    LoaderB& b;
+    KRange& k;
     Place buffers;
-    u32 first_k;
-    i32 length;  // of the block's range of k
-    i32 left;    // of it, from the beginning of the tile that is fetched next
-    LoaderA a;
-    LoaderB b;
-
-    INLINE TilePipeline(const Product& p, const Tile& tile, const i64 (&at)[3], Place buffers)
-        : buffers(buffers),
-          first_k(tile.split * p.split_length),
-          length(min(p.k - first_k, p.split_length)),
-          left(length),
-          a(p.a + at[1] + first_k * p.a_k, p.a_row, p.a_k, tile.row, p.m),
-          b(p.b + at[2] + first_k * p.b_k, p.b_column, p.b_k, tile.column, p.n) {}
 
     INLINE void fetch(Place to) {
-        a.fetch(to, left);
-        b.fetch(to + OFFSET_B, left);
+        a.fetch(to, k.left);
+        b.fetch(to + OFFSET_B, k.left);
     }
     INLINE void commit_to_smem(Place to) {
         a.commit_to_smem(to);
@@ -144,7 +153,7 @@ struct TilePipeline {
     // All that was fetched since the last one is a group of copies, and the next tile that of the next k.
     INLINE void commit_group() {
         cp_async_commit_group();
-        left -= LENGTH;
+        k.left -= LENGTH;
     }
     // Until the tile that is read next is there, and no warp reads that in whose place the next one goes.
     INLINE void await_tile() {

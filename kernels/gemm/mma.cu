@@ -181,9 +181,9 @@ template <int LINES, bool INNER, bool MATRIX_K> struct Reader {
     }
 };
 
-typedef TilePipeline<TileLoader<TILE_M, A_INNER, A_COPY>, TileLoader<TILE_N, B_INNER, B_COPY>, Element*, TILE_K, STAGES,
-                     STAGE, STAGE_A>
-    Tiles;
+typedef TileLoader<TILE_M, A_INNER, A_COPY> LoaderA;
+typedef TileLoader<TILE_N, B_INNER, B_COPY> LoaderB;
+typedef TilePipeline<LoaderA, LoaderB, Element*, TILE_K, STAGES, STAGE, STAGE_A> Tiles;
 typedef WarpPart<WARPS_M, WARP_M, WARP_N> Part;
 typedef float Sums[SQUARES_M][2 * SQUARES_N][4];
 
@@ -242,7 +242,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) product(const __
     Element* stages = reinterpret_cast<Element*>(shared);
     i64 at[3];
     Tile tile = locate_tile<TILE_M, TILE_N, BAND>(p, blockIdx.x, at);
-    Tiles tiles(p, tile, at, stages);
+    KRange k(p, tile);
+    LoaderA loader_a = loader_of_a<LoaderA>(p, tile, at, k);
+    LoaderB loader_b = loader_of_b<LoaderB>(p, tile, at, k);
+    Tiles tiles = {loader_a, loader_b, k, stages};
     Part part;
     OperandReader reader(part);
     Sums sums = {};
@@ -253,7 +256,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) product(const __
     int reading = 0, writing = STAGES - 1;
     reader.read(operands[0], first_stage, 0);
 #pragma unroll 1
-    for (i32 done = 0; done < tiles.length; done += TILE_K) {
+    for (i32 done = 0; done < k.length; done += TILE_K) {
 #pragma unroll
         for (int step = 0; step < STEPS; ++step) {
             // The next operands are read while these are multiplied, also across the end of the tile.

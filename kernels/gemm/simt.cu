@@ -202,9 +202,9 @@ INLINE u64 multiply_add(u64 a, u64 b, u64 sum) { return a * b + sum; }
 // one bank in every multiply_add.
 INLINE void store_alone(Sum* to, Sum value) { *reinterpret_cast<volatile Sum*>(to) = value; }
 
-typedef TilePipeline<TileLoader<TILE_M, COPY_A, LEAD_A>, TileLoader<TILE_N, COPY_B, LEAD_B>, Sum*, TILE_K, STAGES,
-                     STAGE, STAGE_A>
-    Tiles;
+typedef TileLoader<TILE_M, COPY_A, LEAD_A> LoaderA;
+typedef TileLoader<TILE_N, COPY_B, LEAD_B> LoaderB;
+typedef TilePipeline<LoaderA, LoaderB, Sum*, TILE_K, STAGES, STAGE, STAGE_A> Tiles;
 typedef WarpPart<WARPS_M, WARP_M, WARP_N> Part;
 typedef Sum Sums[THREAD_M][THREAD_N];
 
@@ -215,11 +215,10 @@ struct OperandReader {
     Reader<LANES_M, A_INNER, LEAD_A> a;
     Reader<LANES_N, B_INNER, LEAD_B> b;
 
-    INLINE static int of_few(int lane) { return lane / (2 * MANY) * 2 + lane % 2; }
-    INLINE static int of_many(int lane) { return lane / 2 % MANY; }
     INLINE OperandReader(const Part& part)
-        : a(part.row, LANES_M < LANES_N ? of_few(part.lane) : of_many(part.lane)),
-          b(part.column, LANES_M < LANES_N ? of_many(part.lane) : of_few(part.lane)) {}
+        : OperandReader(part, part.lane / (2 * MANY) * 2 + part.lane % 2, part.lane / 2 % MANY) {}
+    INLINE OperandReader(const Part& part, int of_few, int of_many)
+        : a(part.row, LANES_M < LANES_N ? of_few : of_many), b(part.column, LANES_M < LANES_N ? of_many : of_few) {}
 };
 
 // The products of DEPTH k are added up, those of PART columns from `first` on.
@@ -257,10 +256,13 @@ INLINE void finish_sums(const Product& p, const Tile& tile, const i64 (&at)[3], 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) product(const __grid_constant__ Product p) {
     extern __shared__ __align__(16) u8 shared[];
     Sum* stages = reinterpret_cast<Sum*>(shared);
+    Part part;
     i64 at[3];
     Tile tile = locate_tile<TILE_M, TILE_N, BAND>(p, blockIdx.x, at);
-    Tiles tiles(p, tile, at, stages);
-    Part part;
+    KRange k(p, tile);
+    LoaderA loader_a = loader_of_a<LoaderA>(p, tile, at, k);
+    LoaderB loader_b = loader_of_b<LoaderB>(p, tile, at, k);
+    Tiles tiles = {loader_a, loader_b, k, stages};
     OperandReader reader(part);
     Sums sums = {};
     tiles.fill();
@@ -273,7 +275,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) product(const __gr
     constexpr int STEPS = TILE_K / DEPTH * PARTS;
     static_assert(TILE_K % (2 * DEPTH) == 0, "numbers alternate between two sets of registers");
 #pragma unroll 1
-    for (i32 done = 0; done < tiles.length; done += TILE_K) {
+    for (i32 done = 0; done < k.length; done += TILE_K) {
 #pragma unroll
         for (int step = 0; step < STEPS; ++step) {
             // The next numbers are read while these are multiplied, also across the end of the tile.

@@ -200,9 +200,9 @@ template <int LINES, bool INNER, int WARP_LINES, bool PLACE_FIRST> struct Reader
     }
 };
 
-typedef TilePipeline<TileLoader<TILE_M, A_INNER, TOGETHER_M, A_COPY>, TileLoader<TILE_N, B_INNER, TOGETHER_N, B_COPY>,
-                     u32, TILE_K, STAGES, STAGE, STAGE_A>
-    Tiles;
+typedef TileLoader<TILE_M, A_INNER, TOGETHER_M, A_COPY> LoaderA;
+typedef TileLoader<TILE_N, B_INNER, TOGETHER_N, B_COPY> LoaderB;
+typedef TilePipeline<LoaderA, LoaderB, u32, TILE_K, STAGES, STAGE, STAGE_A> Tiles;
 typedef WarpPart<WARPS_M, WARP_M, WARP_N> Part;
 typedef float Sums[PAIRS_M][2 * PAIRS_N][4];
 
@@ -274,7 +274,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) product(const __
     i64 at[3];
     Tile tile = locate_tile<TILE_M, TILE_N, BAND>(p, blockIdx.x, at);
     u32 stages = cvta_to_shared(shared);
-    Tiles tiles(p, tile, at, stages);
+    KRange k(p, tile);
+    LoaderA loader_a = loader_of_a<LoaderA>(p, tile, at, k);
+    LoaderB loader_b = loader_of_b<LoaderB>(p, tile, at, k);
+    Tiles tiles = {loader_a, loader_b, k, stages};
     Part part;
     OperandReader reader(part);
     Sums sums = {};
@@ -284,7 +287,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) product(const __
     u32 reading = stages, writing = stages + (STAGES - 1) * STAGE;
     reader.read(next, reading, 0);
 #pragma unroll 1
-    for (i32 done = 0; done < tiles.length; done += TILE_K) {
+    for (i32 done = 0; done < k.length; done += TILE_K) {
 #pragma unroll
         for (int step = 0; step < STEPS; ++step) {
             round_all(operands.a, next.a);

@@ -317,7 +317,7 @@ fn arange(
     object(made, requires_grad)
 }
 
-/// `steps` numbers from `start` to `end`, both included, evenly apart; of integers the fraction is cut off.
+/// `steps` numbers from `start` to `end`, both included, evenly apart; of integers the fractions of both ends are cut off, then those of the numbers.
 ///
 /// Shapes: -> [steps]
 ///
@@ -335,15 +335,7 @@ fn linspace(
     #[pyo3(from_py_with = of::linspace)] requires_grad: bool,
 ) -> Outcome<PyTensor> {
     let (dtype, device, Count(steps)) = (dtype_or(dtype, default_dtype()), or_default(py, device)?, steps);
-    let made = run(py, steps, || match dtype.is_float() {
-        true => Tensor::linspace(start, end, steps, dtype, &device),
-        // Not every device has float64.
-        false => {
-            let cpu = ternion::cpu()?;
-            Tensor::linspace(start, end, steps, DType::F64, &cpu)?.to_dtype(dtype)?.to_device(&device)
-        }
-    });
-    object(made?, requires_grad)
+    object(run(py, steps, || Tensor::linspace(start, end, steps, dtype, &device))?, requires_grad)
 }
 
 /// Ones on the diagonal of a matrix of `n` rows and `m` columns, by default as many, and zeros elsewhere.

@@ -97,7 +97,8 @@ def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | Non
 
 
 def logspace(start: float, end: float, steps: int, base: float = 10.0, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """`steps` numbers from `base ** start` to `base ** end`, their exponents evenly apart. Computed in float64 and rounded once; of integers the fraction is cut off.
+    """`steps` numbers from `base ** start` to `base ** end`, their exponents evenly apart. Computed in float64 and rounded once; of integers the fractions of both exponents are cut off, then
+    those of the powers.
 
     Shapes: numbers -> [steps]
 

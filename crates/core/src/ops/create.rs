@@ -86,6 +86,45 @@ pub(crate) fn integer_range(dtype: DType) -> Option<(i64, i64)> {
     }
 }
 
+/// `count` evenly spaced numbers from `start` to `end` in f64, the upper half counted from the end, so that the last one is exact. For an integer dtype both ends are
+/// cut off to whole numbers, which it must hold.
+fn spaced(op: &'static str, start: f64, end: f64, count: usize, dtype: DType) -> Result<Vec<f64>> {
+    if dtype == DType::Bool {
+        return Err(Error::dtype(op, "output", dtype, "a number"));
+    }
+    let (start, end) = if dtype.is_float() { (start, end) } else { (start.trunc(), end.trunc()) };
+    if let Some(&beyond) = [start, end].iter().find(|&&end| !holds(dtype, end)) {
+        return Err(Error::invalid(op, text![format!("{beyond} does not fit "), dtype]));
+    }
+    let mut numbers = Vec::new();
+    if numbers.try_reserve_exact(count).is_err() {
+        return Err(Error::invalid(op, format!("no memory for {count} numbers")));
+    }
+    let step = (end - start) / (count.max(2) - 1) as f64;
+    numbers.extend((0..count).map(|at| match at < count.max(2) / 2 {
+        true => start + step * at as f64,
+        false => end - step * (count - 1 - at) as f64,
+    }));
+    Ok(numbers)
+}
+
+/// Whether an integer dtype holds a number without its fraction. Others hold all.
+fn holds(dtype: DType, number: f64) -> bool {
+    // The largest i64 is none of f64, whose next number is one more.
+    integer_range(dtype)
+        .is_none_or(|(low, high)| number.trunc() >= low as f64 && number.trunc() < high as f64 + 1.0)
+}
+
+/// Numbers without their fractions.
+fn integers_of(op: &'static str, numbers: Vec<f64>, dtype: DType, device: &Device) -> Result<Tensor> {
+    if let Some(number) = numbers.iter().find(|&&number| !holds(dtype, number)) {
+        return Err(Error::invalid(op, text![format!("{number} does not fit "), dtype]));
+    }
+    let count = numbers.len();
+    let numbers: Vec<i64> = numbers.into_iter().map(|number| number as i64).collect();
+    Tensor::from_vec(numbers, [count], device)?.to_dtype(dtype)
+}
+
 /// An integer tensor takes a number only if it holds it: `add_scalar: 0.5 is not a whole number, tensor is i32`.
 #[inline]
 pub(crate) fn exact_scalar(op: &'static str, scalar: Scalar, dtype: DType) -> Result<()> {
@@ -181,13 +220,14 @@ impl Tensor {
         Tensor::iota(steps(start, end, step, dtype)?, dtype, start, step, device)
     }
 
-    /// `count` evenly spaced numbers from `start` to `end`, both exact and included.
+    /// `count` evenly spaced numbers from `start` to `end`, both exact and included. Of an integer dtype the fractions of both ends are cut off first, then those of
+    /// the numbers between them.
     ///
     /// # Errors
-    /// A dtype that is not floating, no memory.
+    /// A dtype of truth values, ends that an integer dtype does not hold, no memory.
     pub fn linspace(start: f64, end: f64, count: usize, dtype: DType, device: &Device) -> Result<Tensor> {
         if !dtype.is_float() {
-            return Err(Error::dtype("linspace", "output", dtype, "a floating dtype"));
+            return integers_of("linspace", spaced("linspace", start, end, count, dtype)?, dtype, device);
         }
         // Divided apart: the difference of finite ends may be infinite.
         let steps = (count.max(2) - 1) as f64;
@@ -205,11 +245,11 @@ impl Tensor {
         Ok(line)
     }
 
-    /// `count` powers of `base` whose exponents are evenly spaced from `start` to `end`, both included. Computed on the host in f64, and rounded once; of integers
-    /// the fraction is cut off.
+    /// `count` powers of `base` whose exponents are evenly spaced from `start` to `end`, both included. Computed on the host in f64, and rounded once. Of an integer
+    /// dtype the fractions of both exponents are cut off first, then those of the powers.
     ///
     /// # Errors
-    /// A dtype of truth values, a power that an integer dtype does not hold, no memory.
+    /// A dtype of truth values, an exponent or a power that an integer dtype does not hold, no memory.
     pub fn logspace(
         start: f64,
         end: f64,
@@ -218,31 +258,12 @@ impl Tensor {
         dtype: DType,
         device: &Device,
     ) -> Result<Tensor> {
-        let name = "logspace";
-        if dtype == DType::Bool {
-            return Err(Error::dtype(name, "output", dtype, "a number"));
-        }
-        let mut powers = Vec::new();
-        if powers.try_reserve_exact(count).is_err() {
-            return Err(Error::invalid(name, format!("no memory for {count} numbers")));
-        }
-        let step = (end - start) / (count.max(2) - 1) as f64;
-        // The upper half is counted from the end, so that the last exponent is `end` to the last bit.
-        let exponent = |at: usize| match at < count.div_ceil(2) {
-            true => start + step * at as f64,
-            false => end - step * (count - 1 - at) as f64,
-        };
-        powers.extend((0..count).map(|at| base.powf(exponent(at))));
-        let Some((low, high)) = integer_range(dtype) else {
+        let mut powers = spaced("logspace", start, end, count, dtype)?;
+        powers.iter_mut().for_each(|exponent| *exponent = base.powf(*exponent));
+        if dtype.is_float() {
             return floats_of(powers, [count], dtype, device);
-        };
-        // The largest i64 is none of f64, whose next number is one more.
-        let holds = |power: f64| power.trunc() >= low as f64 && power.trunc() < high as f64 + 1.0;
-        if let Some(power) = powers.iter().find(|&&power| !holds(power)) {
-            return Err(Error::invalid(name, crate::text![format!("{power} does not fit "), dtype]));
         }
-        let powers: Vec<i64> = powers.into_iter().map(|power| power as i64).collect();
-        Tensor::from_vec(powers, [count], device)?.to_dtype(dtype)
+        integers_of("logspace", powers, dtype, device)
     }
 
     /// One value everywhere.

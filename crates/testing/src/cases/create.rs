@@ -12,6 +12,7 @@ pub fn rows() -> Vec<OpCase> {
         iota_integers(),
         arange(),
         linspace(),
+        linspace_of_integers(),
         linspace_ends(),
         logspace(),
         eye(),
@@ -244,9 +245,29 @@ fn linspace() -> OpCase {
             };
             vec![line(0.0, 1.0, 7), line(1.0, -0.3, 10), Array::full(&[1], 2.0), Array::zeros(&[0])]
         })
-        .rejects("linspace: output is i32, expected a floating dtype", |device| {
-            Tensor::linspace(0.0, 1.0, 3, I32, device)
+        .rejects("linspace: output is bool, expected a number", |device| Tensor::linspace(0.0, 1.0, 3, Bool, device))
+}
+
+/// Of integers the ends lose their fractions first: the step of 4.9 to -3 is that of 4 to -3.
+fn linspace_of_integers() -> OpCase {
+    OpCase::new("iota", "as linspace of integers")
+        .on([])
+        .dtypes(&[I64, I32, I16, I8])
+        .exact()
+        .run_on(|_, device, dtype| {
+            Ok(vec![
+                Tensor::linspace(4.9, -3.0, 8, dtype, device)?,
+                Tensor::linspace(0.0, 10.9, 5, dtype, device)?,
+                Tensor::linspace(7.5, 9.0, 1, dtype, device)?,
+                Tensor::linspace(2.0, 3.0, 0, dtype, device)?,
+            ])
         })
+        .oracle_for(|_, _| {
+            let all: [&[f64]; 4] =
+                [&[4.0, 3.0, 2.0, 1.0, 0.0, -1.0, -2.0, -3.0], &[0.0, 2.0, 5.0, 7.0, 10.0], &[7.0], &[]];
+            all.map(|numbers| Array::new(&[numbers.len()], numbers.to_vec())).to_vec()
+        })
+        .rejects("linspace: 300 does not fit u8", |device| Tensor::linspace(0.0, 300.7, 3, U8, device))
 }
 
 /// Powers of integers are exact.
@@ -261,10 +282,12 @@ fn logspace() -> OpCase {
                 Tensor::logspace(2.0, 0.0, 3, 10.0, dtype, device)?,
                 Tensor::logspace(6.0, 9.0, 1, 2.0, dtype, device)?,
                 Tensor::logspace(0.0, 2.0, 0, 2.0, dtype, device)?,
+                Tensor::logspace(0.0, if dtype.is_float() { 2.0 } else { 2.7 }, 3, 5.0, dtype, device)?,
             ])
         })
         .oracle_for(|_, _| {
-            let all: [&[f64]; 4] = [&[1.0, 3.0, 9.0, 27.0, 81.0], &[100.0, 10.0, 1.0], &[64.0], &[]];
+            let all: [&[f64]; 5] =
+                [&[1.0, 3.0, 9.0, 27.0, 81.0], &[100.0, 10.0, 1.0], &[64.0], &[], &[1.0, 5.0, 25.0]];
             all.map(|powers| Array::new(&[powers.len()], powers.to_vec())).to_vec()
         })
         .rejects("logspace: 1000 does not fit i8", |device| Tensor::logspace(0.0, 3.0, 4, 10.0, I8, device))
