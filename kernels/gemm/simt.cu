@@ -256,13 +256,13 @@ INLINE void finish_sums(const Product& p, const Tile& tile, const i64 (&at)[3], 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) product(const __grid_constant__ Product p) {
     extern __shared__ __align__(16) u8 shared[];
     Sum* stages = reinterpret_cast<Sum*>(shared);
-    Part part;
     i64 at[3];
     Tile tile = locate_tile<TILE_M, TILE_N, BAND>(p, blockIdx.x, at);
     KRange k(p, tile);
     LoaderA loader_a = loader_of_a<LoaderA>(p, tile, at, k);
     LoaderB loader_b = loader_of_b<LoaderB>(p, tile, at, k);
     Tiles tiles = {loader_a, loader_b, k, stages};
+    Part part;
     OperandReader reader(part);
     Sums sums = {};
     tiles.fill();
