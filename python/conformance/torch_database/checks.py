@@ -8,8 +8,8 @@ import torch
 
 import ternion
 
-from . import invariants, random_numbers
-from .comparison import DTYPE, GRADIENT, STEPS, compared, of_numbers
+from . import derivatives, invariants, random_numbers
+from .comparison import DTYPE, GRADIENT, STEPS, compared, near, of_numbers
 from .conversion import LeftOut, Refused, own_arguments, ternion_arguments, torch_of, wide_arguments
 from .names import name_of, resolved
 
@@ -283,7 +283,26 @@ def _check_gradient(subject, sample, reference):
     weights = [ternion.from_dlpack(weight, copy=True).to(subject.device) for weight in cotangents.values()]
     found = _called(ternion.autograd.grad, [outputs[place] for place in cotangents], arguments.leaves, weights, allow_unused=True)
     for place, (gradient, expected) in enumerate(zip(found, own)):
-        _demand(_of_gradient(gradient, expected, exact[place] if exact else None, place, subject.entry.name not in STEPS))
+        wide = exact[place] if exact else None
+        difference = _of_gradient(gradient, expected, wide, place, subject.entry.name not in STEPS)
+        if difference and difference[0] == GRADIENT and wide is not None and _is_theirs_wrong(subject, reference, cotangents, place, gradient, expected, wide):
+            raise _Failed(derivatives.KIND, f"PyTorch's: {difference[1]}")
+        _demand(difference)
+
+
+def _is_theirs_wrong(subject, reference, cotangents, place, gradient, own, exact):
+    """Whether differences of PyTorch's function show that its gradient is wrong, and this one right."""
+    found = torch.zeros_like(own) if gradient is None else torch_of(gradient)
+    if found.shape != own.shape:
+        return False
+    wide = reference.wide
+
+    def weighted_sum():
+        with torch.no_grad(), _default_float64():
+            outputs = _invariant(subject, subject.entry.op(*wide.args, **wide.kwargs))
+        return sum((outputs[number].double() * weights.double()).sum().item() for number, weights in cotangents.items())
+
+    return derivatives.decides(weighted_sum, wide.leaves[place], ~near(found, own, exact), found, exact)
 
 
 def _of_gradient(found, own, exact, place, measured):

@@ -17,7 +17,8 @@ if all of its forms do: the function, its gradients for the same cotangents, the
 elements do not lie one after the other. A call that must fail is a sample as well. Numbers are right if they are within PyTorch's own tolerance for the dtype
 of its result, or about as near to the exact result as PyTorch's are (`torch_database/comparison.py` has the rule); exact is what PyTorch computes in float64.
 An argument or a dtype that is refused has failed ("refused"), and so has a method or an in-place form that is not there ("form absent") and a call that
-PyTorch refuses and Ternion does not ("accepted"). Of random numbers shape, dtype and range or median are compared. Samples of complex numbers and sparse
+PyTorch refuses and Ternion does not ("accepted"). A gradient that differs from PyTorch's is right if differences of PyTorch's own function in float64 agree with
+it, and not with PyTorch's, at every element looked at (`torch_database/derivatives.py`); such samples are listed. Of random numbers shape, dtype and range or median are compared. Samples of complex numbers and sparse
 tensors do not count.
 
 ```sh
@@ -38,6 +39,7 @@ def written(page, devices, present, absent, purpose):
     parts = [
         _totals(devices, present, absent, purpose),
         ["## Wrong results", "", *_wrong_table(devices)],
+        ["## Where PyTorch's gradient is not the derivative", "", *_noted_table(devices)],
         ["## Entries", "", *_entry_table(devices[0])],
         ["## What is refused", "", *_refused_table(devices)],
         ["## Entries without a function", "", ", ".join(f"`{name}`" for name in absent) or "None."],
@@ -99,6 +101,15 @@ def _wrong_table(devices):
     for device, name, group in _failures(devices, WRONG):
         why = REASONS.get((name, group["kind"]), "")
         rows.append(_row(f"`{name}`", device, group["cases"], *_told(group), why))
+    return rows if len(rows) > 2 else ["None."]
+
+
+def _noted_table(devices):
+    rows = ["| entry | device | samples | example |", "|---|---|---|---|"]
+    for device in devices:
+        for name, entry in device["entries"].items():
+            if noted := entry.get("noted"):
+                rows.append(_row(f"`{name}`", device["device"], noted["cases"], f"`{_cell(noted['example'])}`: {_cell(noted['detail'])}"))
     return rows if len(rows) > 2 else ["None."]
 
 

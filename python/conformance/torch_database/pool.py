@@ -10,7 +10,8 @@ import tempfile
 import time
 from collections import namedtuple
 
-# One sample: `failures` is a list of (form, kind, detail), empty if it passes, None if it does not count; then `detail` says why.
+# One sample: `failures` is a list of (form, kind, detail), empty if it passes, None if it does not count; then `detail` says why. `detail` of one that
+# counts says how PyTorch's gradient is not the derivative; it is empty otherwise.
 Outcome = namedtuple("Outcome", "entry case told failures detail")
 
 LIMIT = 60  # Seconds for one sample, the first of a process included.
@@ -117,7 +118,7 @@ class Pool:
             case, told = process.running
             process.running = None
             failures = None if "left_out" in line else [tuple(failure) for failure in line["failures"]]
-            self._add(Outcome(process.task, case, told, failures, line.get("left_out", "")))
+            self._add(Outcome(process.task, case, told, failures, line.get("left_out", line.get("note", ""))))
 
     def _add(self, outcome):
         self._outcomes.append(outcome)

@@ -29,7 +29,17 @@ def _of_entry(outcomes, path):
         "by_dtype": _by_dtype(counted),
         "reduced": [len(reduced), sum(not outcome.failures for outcome in reduced)],
         "failures": _groups(counted),
+        **_noted(counted),
     }
+
+
+def _noted(counted):
+    """The samples of which PyTorch's gradient is not the derivative: {"noted": {"cases", "example", "detail"}}; nothing if there are none."""
+    listed = [outcome for outcome in counted if outcome.detail]
+    if not listed:
+        return {}
+    first = listed[0]
+    return {"noted": {"cases": packed([outcome.case for outcome in listed]), "example": f"{first.case}: {first.told}", "detail": first.detail}}
 
 
 def _by_dtype(counted):

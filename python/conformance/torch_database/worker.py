@@ -30,6 +30,7 @@ def _cases(entry, reduced):
 def run_entry(out, subject, reduced, after):
     """Runs what comes after the first `after` cases."""
     from torch_database.conversion import LeftOut
+    from torch_database.derivatives import KIND
     from torch_database.samples import told
 
     for place, (case, run, argument, sample) in enumerate(_cases(subject.entry, reduced)):
@@ -41,7 +42,9 @@ def run_entry(out, subject, reduced, after):
         except LeftOut as reason:
             _say(out, left_out=str(reason).splitlines()[0])
             continue
-        _say(out, failures=[[f.form, f.kind, " ".join(f.detail.split())[:300]] for f in failures])
+        failures = [[f.form, f.kind, " ".join(f.detail.split())[:300]] for f in failures]
+        noted = [detail for _, kind, detail in failures if kind == KIND]
+        _say(out, failures=[failure for failure in failures if failure[1] != KIND], note=noted[0] if noted else "")
 
 
 def main():

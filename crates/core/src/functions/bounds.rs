@@ -8,7 +8,8 @@ use crate::{DType, Tensor};
 impl Tensor {
     /// Each element, but at least that of `low` and at most that of `high`, broadcast; `high` where the bounds are the wrong way round. NaN where any of the three is.
     ///
-    /// The gradient of an element within its bounds goes to this tensor, of others to the bound.
+    /// The gradient of an element within its bounds goes to this tensor, of others to the bound, but to none of two bounds that are equal where this tensor is below
+    /// them.
     ///
     /// # Errors
     /// No bound, dtypes that differ, bool, shapes that do not broadcast.
@@ -24,6 +25,7 @@ impl Tensor {
         }
         let mut y = self.clone();
         if let Some(low) = low {
+            let low = &below_high(low, high)?;
             y = is_number(low)?.logical_not()?.logical_or(&low.gt(&y)?)?.where_(low, &y)?;
         }
         if let Some(high) = high {
@@ -51,6 +53,14 @@ impl Tensor {
         check_pair("fmin", self, other)?;
         self.shape().broadcast(other.shape(), "fmin")?;
         is_number(self)?.logical_not()?.logical_or(&other.lt(self)?)?.where_(other, self)
+    }
+}
+
+/// The lower bound, whose gradient is that of the elements where it is below the upper one.
+fn below_high(low: &Tensor, high: Option<&Tensor>) -> Result<Tensor> {
+    match high {
+        Some(high) if low.needs_grad() => low.ne(high)?.where_(low, &low.detach()),
+        _ => Ok(low.clone()),
     }
 }
 

@@ -210,8 +210,11 @@ impl Sampler<'_> {
                 is_flipped.where_(&rest.rsub_scalar(span)?, &rest)?.add_scalar(low)?
             }
         };
-        let is_unknown = inside.detach().ne(&inside)?;
-        inside.masked_fill(&is_unknown, 0.0)?.maximum_scalar(0.0)?.minimum_scalar(last)
+        // On the first and the last row the gradient is 0, as beyond them. NaN leads to the first.
+        let is_within = inside.gt_scalar(0.0)?.logical_and(&inside.lt_scalar(last)?)?;
+        let fixed = inside.detach();
+        let fixed = fixed.masked_fill(&fixed.ne(&fixed)?, 0.0)?.maximum_scalar(0.0)?.minimum_scalar(last)?;
+        is_within.where_(&inside, &fixed)
     }
 
     /// The elements at one tap of each axis, weighted; 0 outside.
