@@ -1,6 +1,10 @@
 """Segments that run again in the backward pass, and steps that are captured."""
 
 import collections
+import gc
+import signal
+import time
+import weakref
 
 import numpy
 import pytest
@@ -226,3 +230,79 @@ def test_a_step_is_recorded_on_cuda(cuda):
         assert (x + 1).tolist() == [2.0, 2.0]
     finally:
         ternion.set_default_device("cpu")
+
+
+def test_a_function_that_reaches_the_output_of_its_checkpoint_is_collected():
+    x = ternion.randn(3, requires_grad=True)
+
+    class Marker:
+        pass
+
+    def segment_with_output():
+        marker = Marker()
+
+        def function(value):
+            assert marker is not None and (outputs or True)
+            return value.exp()
+
+        outputs = [ternion.checkpoint(function, x)]
+        return weakref.ref(marker), outputs
+
+    marker, outputs = segment_with_output()
+    gc.collect()
+    # The output is in use, and so is what computes its gradient.
+    outputs[0].sum().backward()
+    assert x.grad.tolist() == pytest.approx(x.exp().tolist())
+    marker, outputs = segment_with_output()
+    loss = outputs[0].sum()
+    del outputs
+    gc.collect()
+    # Collected is what nothing needs: the loss still needs the function.
+    assert marker() is not None
+    loss.backward()
+    marker, outputs = segment_with_output()
+    del outputs
+    gc.collect()
+    assert marker() is None
+
+
+def test_an_interrupt_ends_a_replay_between_two_ops():
+    x = ternion.ones(300, 300) / 300
+    begun = time.perf_counter()
+    (x @ x).tolist()
+    # Long enough for a look at signals every 50 ms.
+    count = min(5000, 1 + int(1.0 / (time.perf_counter() - begun)))
+
+    def step():
+        y = x
+        for _ in range(count):
+            y = y @ x
+        return y
+
+    captured = ternion.capture(step, "cpu")
+    while True:
+        begun = time.perf_counter()
+        captured.replay()
+        whole = time.perf_counter() - begun
+        if whole > 0.4:
+            break
+        count *= 2
+        captured = ternion.capture(step, "cpu")
+
+    class Alarm(Exception):
+        pass
+
+    def ring(*_):
+        raise Alarm
+
+    before = signal.signal(signal.SIGALRM, ring)
+    try:
+        begun = time.perf_counter()
+        signal.setitimer(signal.ITIMER_REAL, whole / 4)
+        with pytest.raises(Alarm):
+            captured.replay()
+        assert time.perf_counter() - begun < 0.9 * whole
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert captured.replay().sum().item() == pytest.approx(300, rel=1e-3)

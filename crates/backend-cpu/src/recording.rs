@@ -22,6 +22,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use ternion_core::backend::{Buffer, Capture, Replay, View, WeakBuffer};
 use ternion_core::capture::refused_while_recording;
+use ternion_core::interrupt::check_interrupt;
 use ternion_core::{DType, Error, Layout, Op, Result};
 
 thread_local! {
@@ -272,7 +273,10 @@ impl Replay for Recorded {
     fn replay(&self) -> Result<()> {
         self.ready()?;
         let _turn = self.turn.lock();
-        self.calls.iter().try_for_each(|call| call.run(&self.buffers))
+        self.calls.iter().try_for_each(|call| {
+            check_interrupt()?;
+            call.run(&self.buffers)
+        })
     }
 }
 

@@ -16,6 +16,7 @@ mod dtype;
 pub mod error;
 mod functions;
 pub mod geometry;
+pub mod interrupt;
 mod layout;
 mod nested;
 mod observe;

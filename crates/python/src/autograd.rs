@@ -25,10 +25,12 @@ pub struct Slot {
     param: OnceLock<Box<Trained>>,
     /// Of other tensors that have hooks.
     hooks: OnceLock<Box<Mutex<Vec<Hooked>>>>,
+    /// Of the output of a checkpoint: its function, which the graph runs again.
+    segment: OnceLock<Hooked>,
 }
 
 /// A hook that the graph calls, with or without the object that it was registered on, and that this object shows Python's collector: often the hook refers to it.
-type Hooked = Arc<Mutex<Option<Py<PyAny>>>>;
+pub type Hooked = Arc<Mutex<Option<Py<PyAny>>>>;
 
 /// A parameter as its object knows it.
 struct Trained {
@@ -148,6 +150,23 @@ impl Slot {
             hook.iter().try_for_each(|hook| visit.call(hook))?;
         }
         Ok(())
+    }
+
+    /// Shows the collector the function of a checkpoint. To be called if nothing but the tensor's object keeps the node that runs it again.
+    pub fn traverse_segment(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        let Some(segment) = self.segment.get().and_then(|segment| segment.try_lock()) else { return Ok(()) };
+        segment.as_ref().map_or(Ok(()), |function| visit.call(function))
+    }
+
+    /// Keeps the function of a checkpoint in the sight of the collector.
+    pub fn show_segment(&self, segment: &Hooked) {
+        self.segment.get_or_init(|| segment.clone());
+    }
+
+    /// Lets the function of a checkpoint go.
+    pub fn forget_segment(&self) {
+        let function = self.segment.get().and_then(|segment| segment.lock().take());
+        drop(function);
     }
 
     /// Lets the hooks go.

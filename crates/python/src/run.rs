@@ -45,15 +45,25 @@ const PATIENCE: Duration = Duration::from_millis(50);
 
 /// Runs `f`, a backward pass, which ends with the exception if Ctrl-C (or another signal with a handler that raises one) comes meanwhile.
 pub fn interruptible<T>(f: impl FnOnce() -> ternion::Result<T>) -> ternion::Result<T> {
+    let look = look_for_signals();
+    observe_backward(move |_: &'static str, _: &mut Grads| look(), f)
+}
+
+/// As [`interruptible`], of a replay of a recorded step, which ends between two of its ops where the device runs them one by one.
+pub fn interruptible_replay<T>(f: impl FnOnce() -> ternion::Result<T>) -> ternion::Result<T> {
+    ternion::interrupt::interruptible(look_for_signals(), f)
+}
+
+/// What looks for signals, now and then, and gives the exception of a handler as an error.
+fn look_for_signals() -> impl Fn() -> ternion::Result<()> {
     let last = Cell::new(Instant::now());
-    let look = move |_: &'static str, _: &mut Grads| {
+    move || {
         if last.get().elapsed() < PATIENCE {
             return Ok(());
         }
         last.set(Instant::now());
         Python::attach(|py| py.check_signals().map_err(|error| carried(py, "a signal", error)))
-    };
-    observe_backward(look, f)
+    }
 }
 
 /// Runs `f`, which may wait for a disk or a network, on a thread of its own: Ctrl-C ends the waiting, whatever `f` is at. It goes on for itself then, and nobody hears of it.

@@ -67,6 +67,12 @@ impl PyTensor {
         }
     }
 
+    /// Whether the node that computed the tensor goes with this object. No while another thread replaces the tensor: nothing of it is to be collected then.
+    fn is_sole_owner_of_node(&self) -> bool {
+        let Handle::Value(place) = &self.handle else { return false };
+        place.try_read().is_some_and(|value| value.tensor.is_sole_owner_of_node())
+    }
+
     /// The parameter that this object stands for.
     pub fn param(&self) -> Option<&Param> {
         match &self.handle {
@@ -257,11 +263,16 @@ impl PyTensor {
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        self.slot.made().map_or(Ok(()), |slot| slot.traverse(&visit))
+        let Some(slot) = self.slot.made() else { return Ok(()) };
+        slot.traverse(&visit)?;
+        if self.is_sole_owner_of_node() { slot.traverse_segment(&visit) } else { Ok(()) }
     }
 
     fn __clear__(&self) {
         self.slot.forget_hooks();
+        if self.is_sole_owner_of_node() {
+            self.slot.forget_segment();
+        }
     }
 
     /// Whether it is on a CUDA device.

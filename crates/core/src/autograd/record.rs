@@ -311,6 +311,12 @@ impl Tensor {
         self.0.edge.as_ref().map(|edge| &edge.node)
     }
 
+    /// Whether nothing but this handle keeps the tensor, and nothing but the tensor the node that computed it: dropped, both are gone.
+    pub fn is_sole_owner_of_node(&self) -> bool {
+        let is_sole = |edge: &Edge| Arc::strong_count(&edge.node) == 1;
+        Arc::strong_count(&self.0) == 1 && self.0.edge.as_ref().is_some_and(is_sole)
+    }
+
     /// The same tensor with a node of its own: a point at which a gradient can be asked for.
     pub(crate) fn tracked_alias(&self) -> Result<Tensor> {
         if self.needs_grad() {

@@ -1,13 +1,15 @@
 //! Functions of Python that run again: segments whose memory is let go until the backward pass, and steps that a device records.
 
+use crate::autograd::Hooked;
 use crate::device::{DeviceArgument, or_default};
 use crate::error::{Failure, Outcome, carried};
-use crate::run::wait;
+use crate::run::{interruptible_replay, wait};
 use crate::tensor::PyTensor;
 use parking_lot::Mutex;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
-use ternion::{GradOptions, RecordedStep, Tensor};
+use std::sync::Arc;
+use ternion::{Error, GradOptions, RecordedStep, Tensor};
 
 fn tensors_of(objects: &Bound<'_, PyAny>) -> PyResult<Vec<Tensor>> {
     objects.try_iter()?.map(|object| Ok(object?.cast::<PyTensor>()?.get().tensor())).collect()
@@ -24,13 +26,23 @@ fn called(py: Python<'_>, function: &Py<PyAny>, inputs: &[Tensor]) -> PyResult<V
 #[pyfunction]
 fn checkpoint(py: Python<'_>, function: Py<PyAny>, inputs: Vec<Py<PyTensor>>) -> Outcome<Vec<PyTensor>> {
     let inputs: Vec<Tensor> = inputs.iter().map(|input| input.get().tensor()).collect();
+    // The collector sees it through the output: often the function can reach that.
+    let shown: Hooked = Arc::new(Mutex::new(Some(function)));
+    let kept = shown.clone();
     let segment = move |inputs: &[Tensor]| {
         Python::attach(|py| {
+            let function = kept.lock().as_ref().map(|function| function.clone_ref(py));
+            let function = function.ok_or_else(|| Error::invalid("checkpoint", "the function is gone"))?;
             called(py, &function, inputs).map_err(|error| carried(py, "checkpoint: the function", error))
         })
     };
     let outputs = wait(py, || ternion::checkpoint(segment, &inputs.iter().collect::<Vec<_>>()))?;
-    Ok(outputs.into_iter().map(PyTensor::new).collect())
+    let shown_by = |output| {
+        let output = PyTensor::new(output);
+        output.slot.show_segment(&shown);
+        output
+    };
+    Ok(outputs.into_iter().map(shown_by).collect())
 }
 
 /// The gradients of `outputs` for `inputs`, weighted; None where the outputs do not depend on an input.
@@ -65,7 +77,7 @@ impl Recorded {
             .try_lock()
             .ok_or_else(|| Failure::state("the captured step is running: one thread replays it at a time"))?;
         let replayed: &mut RecordedStep<Py<PyAny>> = &mut step;
-        wait(py, move || replayed.replay().map(drop))?;
+        wait(py, move || interruptible_replay(|| replayed.replay().map(drop)))?;
         Ok(step.output().clone_ref(py))
     }
 }
