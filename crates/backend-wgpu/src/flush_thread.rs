@@ -143,6 +143,14 @@ extern "C" fn stop() {
     if let Some(mut open) = OPEN.try_write_for(LAST_WAIT) {
         *open = false;
     }
+    // On a thread of its own: thread-local values of the thread that ends the process are destroyed
+    // by now, and wgpu's locks use such values. Without a thread nothing is waited for.
+    if let Ok(last) = thread::Builder::new().name("ternion-wgpu-end".into()).spawn(finish_all) {
+        let _ = last.join();
+    }
+}
+
+fn finish_all() {
     let Some(devices) = DEVICES.try_lock_for(LAST_WAIT) else { return };
     for gpu in devices.iter().filter_map(Weak::upgrade) {
         gpu.finish_within(LAST_WORK);
