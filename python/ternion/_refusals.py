@@ -30,7 +30,6 @@ _PHRASES = [(re.compile(own), said) for own, said in (
     (r"^unsupported operand type\(s\) for .*: '([\w.]+)' and '([\w.]+)'$", r"expected numbers or tensors, got \1 and \2"),
     (r"^bad operand type for .*: '(\w+)'$", r"expected a number or a tensor, got \1"),
     (r"^'(\w+)' object is not an instance of '(\w+)'$", r"expected a \2, got \1"),
-    (r"^only a tensor of whole numbers without axes is an index.*$", r"expected numbers or tensors"),
     (r"^not enough values to unpack \(expected (?:at least )?(\d+), got (\d+)\)$", r"expected \1 items or axes, got \2"),
     (r"^too many values to unpack \(expected (\d+).*\)$", r"expected \1 items or axes, got more"),
     (r"^not all arguments converted during string formatting$", r"expected a number, got str"),

@@ -289,7 +289,8 @@ def test_files_of_other_formats_are_named(tmp_path):
 def test_an_interrupt_ends_a_read_that_waits(tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    program = f"import ternion; print('ready', flush=True); ternion.load({str(pipe)!r})"
+    # Ctrl-C is ignored by what runs in the background of a shell.
+    program = f"import signal, ternion; signal.signal(signal.SIGINT, signal.default_int_handler); print('ready', flush=True); ternion.load({str(pipe)!r})"
     child = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert child.stdout.readline() == "ready\n"
     time.sleep(0.5)

@@ -70,7 +70,8 @@ def test_a_loader_does_not_wait_for_an_item_that_does_not_come():
 
 
 PROGRAM = """
-import sys, time
+import signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # Ignored in the background of a shell.
 from ternion.utils.data import DataLoader, Dataset
 class Slow(Dataset):
     def __len__(self): return 10

@@ -141,7 +141,7 @@ pub fn tasks(architectures: &[String]) -> Result<Vec<Task>, String> {
         let own = parsed.iter().filter(move |&&architecture| variant.is_for(architecture));
         own.map(move |architecture| (variant, architecture.to_string()))
     };
-    Ok(variants().into_iter().flat_map(on_each).collect())
+    Ok(variants().into_iter().chain([Variant::PROBE]).flat_map(on_each).collect())
 }
 
 fn row(variant: &Variant, architecture: &str, keep: bool) -> Row {

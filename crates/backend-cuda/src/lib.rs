@@ -46,4 +46,4 @@ pub use modules::{keep, machine_code, options};
 pub use nvtx::Nvtx;
 pub use source::Source;
 pub use timing::Timer;
-pub use variant::{Architecture, Variant, variants};
+pub use variant::{Architecture, ListedFunction, Variant, variants};

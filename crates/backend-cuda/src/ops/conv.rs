@@ -29,7 +29,9 @@ struct Parameters {
     places: Extent,
     windows: Extent,
     image_strides: [i64; 4],
-    matrix_strides: [i64; 3],
+    batch_stride: i64,
+    row_stride: i64,
+    place_stride: i64,
 }
 
 pub(crate) fn run_im2col(op: &Op, call: &Call<'_>) -> Result<()> {
@@ -61,6 +63,7 @@ fn launch(
     let [_, channels, height, width] = image.layout.shape().to_array(op)?;
     let windows = window.output_size(op, [height, width])?;
     let [down, across] = slides(op, window, [height, width], windows)?;
+    let [batch_stride, row_stride, place_stride] = strides(matrix);
     let parameters = Parameters {
         to: gpu.address(op, to)?,
         from: gpu.address(op, from)?,
@@ -71,7 +74,9 @@ fn launch(
         places: Extent::new(channels, window.kernel),
         windows: Extent::new(1, windows),
         image_strides: strides(image),
-        matrix_strides: strides(matrix),
+        batch_stride,
+        row_stride,
+        place_stride,
     };
     let (kernel, elements) = match takes_runs(gpu, op, to, run as u64)? {
         true => (first + 1, run / to.dtype.size()),

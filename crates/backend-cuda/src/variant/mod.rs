@@ -35,11 +35,21 @@ use norm::{BatchNormVariant, NormVariant};
 use reduction::ReductionVariant;
 use softmax::SoftmaxVariant;
 use step::StepVariant;
-use ternion_core::DType;
+use ternion_core::ops::{binary::BinaryOp, compare::CompareOp};
+use ternion_core::{DType, UnaryOp};
 
 /// One thing to compile.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Variant(pub(crate) Kind);
+
+/// An entry of core's lists of functions, of which a variant is the kernel.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ListedFunction {
+    Unary(UnaryOp),
+    UnaryGrad(UnaryOp),
+    Binary(BinaryOp),
+    Compare(CompareOp),
+}
 
 /// The families of kernels.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -98,6 +108,21 @@ impl Variant {
     /// Whether it is for this architecture.
     pub fn is_for(&self, architecture: Architecture) -> bool {
         self.architectures().contain(architecture)
+    }
+
+    /// The function of core's lists that it computes; none of all other kernels.
+    pub fn listed_function(&self) -> Option<ListedFunction> {
+        match self.0 {
+            Kind::Elementwise(ElementwiseVariant::Unary { function, .. }) => {
+                Some(ListedFunction::Unary(function.0))
+            }
+            Kind::Elementwise(ElementwiseVariant::UnaryGrad { function, .. }) => {
+                Some(ListedFunction::UnaryGrad(function.0))
+            }
+            Kind::Elementwise(ElementwiseVariant::Binary { op, .. }) => Some(ListedFunction::Binary(op)),
+            Kind::Elementwise(ElementwiseVariant::Compare { op, .. }) => Some(ListedFunction::Compare(op)),
+            _ => None,
+        }
     }
 
     fn architectures(&self) -> Architectures {
