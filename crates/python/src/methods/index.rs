@@ -205,13 +205,11 @@ fn without_lead(source: &Tensor, rank: usize) -> Result<Tensor> {
 /// `x` with `source` in the places that an index with tensors names, or added there.
 fn put(x: &Tensor, index: Index, source: &Tensor, accumulate: bool) -> Result<Tensor> {
     let places = places(x, index)?;
-    let count = places.elements();
-    let source = without_lead(&source.to_dtype(x.dtype())?, places.rank())?;
-    let source = source.expand(*places.shape())?;
+    let source = without_lead(&source.to_dtype(x.dtype())?, places.rank())?.expand(*places.shape())?;
     if accumulate {
         return x.put(&places, &source, true);
     }
-    let flat = x.reshape([x.elements()])?;
+    let (flat, count) = (x.reshape([x.elements()])?, places.elements());
     flat.scatter(0, &places.reshape([count])?, &source.reshape([count])?)?.reshape(*x.shape())
 }
 
