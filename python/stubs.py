@@ -264,11 +264,13 @@ def native():
         member = getattr(_ternion, name)
         if isinstance(member, types.BuiltinFunctionType):
             text += WHERE if name == "where" else definition(name, member)
-    for private in ("_clip_grad_norm", "_initial", "_logspace", "_normal", "_sinusoidal", "_window"):
+    for private in ("_clip_grad_norm", "_initial", "_logspace", "_normal", "_sinusoidal", "_stacked", "_triangle", "_window"):
         text += f"def {private}(*args: Any, **kwargs: Any) -> Tensor: ...\n"
     text += "def _set_recording(on: _bool) -> _bool: ...\ndef _forked() -> None: ...\n"
     text += "def _random_position(device: Any = None) -> tuple[_int, _int]: ...\ndef _set_random_position(position: tuple[_int, _int], device: Any = None) -> None: ...\n"
     text += "def _load_gpt2(*args: Any) -> tuple[dict[str, Any], dict[str, Tensor]]: ...\ndef _save_gpt2(*args: Any) -> None: ...\n"
+    text += "def _broadcast_shapes(shapes: list[list[_int]]) -> list[_int]: ...\n"
+    text += "def _broadcast_tensors(tensors: Any) -> tuple[Tensor, ...]: ...\ndef _meshgrid(tensors: Any, indexing: str) -> tuple[Tensor, ...]: ...\n"
     text += "def _choose(*args: Any) -> list[_int]: ...\ndef _save(path: Any, tensors: dict[str, Tensor], texts: dict[str, str]) -> None: ...\n"
     text += "def _load(path: Any, device: Any, name: str) -> tuple[dict[str, Tensor], dict[str, str], list[str]]: ...\n"
     text += "def _grad(*args: Any) -> list[Any]: ...\n"

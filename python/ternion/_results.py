@@ -16,6 +16,7 @@ nanmedian = namedtuple("nanmedian", ["values", "indices"])
 sort = namedtuple("sort", ["values", "indices"])
 topk = namedtuple("topk", ["values", "indices"])
 
+lu = namedtuple("lu", ["LU", "pivots", "info"])
 lu_unpack = namedtuple("lu_unpack", ["P", "L", "U"])
 qr = namedtuple("qr", ["Q", "R"])
 slogdet = namedtuple("slogdet", ["sign", "logabsdet"])

@@ -246,6 +246,28 @@ def test_dtypes():
     assert ternion.cov(ternion.ones(2, 3, dtype=ternion.bfloat16), aweights=ternion.ones(3)).dtype == ternion.float32
     assert ternion.ones(2, 3, dtype=ternion.int32).sum_to_size(1, 3).dtype == ternion.int64
     assert ternion.ones(2, 3, dtype=ternion.bool).sum_to_size(3).tolist() == [2, 2, 2]
+    # Without sizes all is summed, also of one element.
+    assert ternion.tensor(True).sum_to_size(()).dtype == ternion.int64 and ternion.tensor(True).sum_to_size().item() == 1
+    assert ternion.ones(3, dtype=ternion.bool).sum_to_size(3).dtype == ternion.bool
+
+
+def test_places_counted_past_the_last_element_begin_anew():
+    places = ternion.unravel_index(ternion.tensor([0, 5, 6, -1], dtype=ternion.int32), (2, 3))
+    assert [place.tolist() for place in places] == [[0, 1, 0, 0], [0, 2, 0, 2]] and places[0].dtype == ternion.int64
+
+
+def test_a_diagonal_that_wraps():
+    tall = ternion.zeros(7, 2).fill_diagonal_(1, wrap=True)
+    assert tall.nonzero().tolist() == [[0, 0], [1, 1], [3, 0], [4, 1], [6, 0]]
+    assert ternion.zeros(2, 2, 2).fill_diagonal_(3).nonzero().tolist() == [[0, 0, 0], [1, 1, 1]]
+
+
+def test_slices_filled_from_the_end():
+    x = ternion.zeros(3, 2).requires_grad_()
+    value = ternion.tensor(5.0).requires_grad_()
+    filled = x.index_fill(0, ternion.tensor([-1]), value)
+    filled.sum().backward()
+    assert filled.tolist() == [[0, 0], [0, 0], [5, 5]] and value.grad.item() == 2 and x.grad.tolist() == [[1, 1], [1, 1], [0, 0]]
 
 
 # The distribution functions of what is drawn.

@@ -233,7 +233,7 @@ class TestRandom:
         ]:  # fmt: skip
             with pytest.raises(ValueError, match=message):
                 ternion.multinomial(wrong, samples)
-        with pytest.raises(TypeError, match="probabilities are int64"):
+        with pytest.raises(TypeError, match="input is int64"):
             ternion.multinomial(ternion.tensor([1, 2]), 1)
 
     def test_draws_that_may_come_twice_take_little_memory(self):
@@ -294,14 +294,14 @@ class TestWrong:
     @pytest.mark.parametrize(
         "case, error, message",
         [
-            ("m.meshgrid(x, indexing='zz')", ValueError, "indexing 'zz'"),
-            ("m.meshgrid(x.reshape(2, 3))", ValueError, "expected one axis"),
+            ("m.meshgrid(x, indexing='zz')", ValueError, 'indexing "zz"'),
+            ("m.meshgrid(x.reshape(2, 3))", ValueError, "meshgrid: expected at most 1 axes"),
             ("m.hstack([x, 3])", TypeError, "hstack: expected tensors, got int"),
-            ("m.diag(m.ones(2, 2, 2))", ValueError, "expected a vector or a matrix"),
+            ("m.diag(m.ones(2, 2, 2))", ValueError, "diag: expected 1 or 2 axes"),
             ("m.diagonal(x)", IndexError, "diagonal: axis 1 on shape"),
-            ("m.diagonal(m.ones(2, 2), 0, 1, 1)", ValueError, "axes 1 and 1 are one"),
+            ("m.diagonal(m.ones(2, 2), 0, 1, 1)", ValueError, "axes 1 and 1, expected two"),
             ("x.repeat_interleave(-1)", ValueError, "repeats of -1"),
-            ("x.repeat_interleave(m.tensor([1, 2]))", ValueError, "repeats of shape"),
+            ("x.repeat_interleave(m.tensor([1, 2]))", ValueError, "repeats has shape"),
             ("x.quantile(1.5)", ValueError, "expected 0 to 1"),
             ("x.quantile(0.5, interpolation='cubic')", ValueError, "interpolation \"cubic\""),
             ("x.long().quantile(0.5)", TypeError, "expected a floating dtype"),
@@ -312,6 +312,12 @@ class TestWrong:
             ("m.finfo(m.int64)", TypeError, "expected a floating"),
             ("m.iinfo(m.float32)", TypeError, "expected an integer"),
             ("x.tensor_split(0)", ValueError, "0 parts"),
+            ("m.ones(5).hsplit(2)", ValueError, "hsplit: 2 parts of one size"),
+            ("m.ones(5).vsplit(1)", ValueError, "vsplit: expected at least 2 axes"),
+            ("m.ones(2, 2).dsplit(1)", ValueError, "dsplit: expected at least 3 axes"),
+            ("m.hstack([])", ValueError, "hstack: expected at least one tensor"),
+            ("m.block_diag(m.ones(1, 1, 1))", ValueError, "block_diag: expected at most 2 axes"),
+            ("m.unravel_index(m.ones(3), (3,))", TypeError, "expected an integer"),
             ("m.tensordot(x, x, 3)", ValueError, "3 axes"),
             ("m.broadcast_shapes((2,), (3,))", ValueError, "do not broadcast"),
             ("x.sum(dim=0, axis=0)", TypeError, "both dim and axis"),
@@ -434,14 +440,14 @@ def test_losses_keep_their_dtype_within_autocast():
         ("F.binary_cross_entropy(m.ones(1), m.tensor([-1.0]))", ValueError, "target has numbers outside 0 to 1"),
         ("m.ones(2, 3, 4).t()", ValueError, "t: a tensor of 3 axes"),
         ("m.ones(()).cumprod(5)", IndexError, "cumprod: axis 5"),
-        ("m.ones(5).trace()", ValueError, "expected a matrix"),
+        ("m.ones(5).trace()", ValueError, "expected 2 axes"),
         ("m.tensor([1.5]).bernoulli()", ValueError, "bernoulli: probabilities from 1.5"),
         ("m.tensor([math.nan]).bernoulli()", ValueError, "bernoulli: probabilities"),
         ("m.where(m.ones(2), m.ones(2), m.ones(2))", TypeError, "condition of float32, expected bool"),
         ("m.combinations(m.ones(2, 2))", ValueError, "expected one axis"),
         ("m.zeros(0, dtype=m.bool).min()", ValueError, "min: of shape"),
         ("setattr(m.zeros(2, dtype=m.float64, requires_grad=True), 'grad', m.ones(2))", TypeError, "grad: of float32, expected float64"),
-        ("m.zeros(3).repeat_interleave(m.tensor([2**60] * 3))", MemoryError, "repeat_interleave: a result of more than"),
+        ("m.zeros(3).repeat_interleave(m.tensor([2**60] * 3))", MemoryError, "out of memory"),
         ("m.zeros(3).repeat_interleave(2**60)", MemoryError, "repeat_interleave: a result of more than"),
         ("m.combinations(m.arange(10**5), 3)", MemoryError, "combinations: a result of more than"),
         ("F.adaptive_max_pool2d(m.zeros(1, 1, 3, 3), 2**40)", MemoryError, "adaptive_max_pool2d: output_size"),

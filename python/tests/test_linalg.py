@@ -245,7 +245,17 @@ class TestRefused:
         assert linalg.inv_ex(s).info.tolist() == [2, 0] and linalg.inv_ex(s).inverse[1].tolist() == [[0.5, 0.0], [0.0, 0.25]]
         assert linalg.solve_ex(s, s).info.tolist() == [2, 0] and linalg.solve_ex(s, s).result[1].tolist() == [[1.0, 0.0], [0.0, 1.0]]
         assert linalg.cholesky_ex(s).info.tolist() == [2, 0] and linalg.cholesky_ex(s).info.dtype == ternion.int32
-        assert linalg.lu_factor_ex(s).info.tolist() == [2, 0] and len(s.lu(get_infos=True)) == 3
+        assert linalg.lu_factor_ex(s).info.tolist() == [2, 0]
+
+    @pytest.mark.parametrize("found", [
+        lambda x: ternion.lu(x, get_infos=True), lambda x: ternion.lu(x, True, True), lambda x: x.lu(get_infos=True), lambda x: x.lu(True, True),
+    ])  # fmt: skip
+    def test_lu_names_what_it_tells(self, found):
+        singular = t([[1.0, 2.0], [2.0, 4.0]])
+        made = found(singular)
+        assert made._fields == ("LU", "pivots", "info") and made.info.item() == 2
+        assert made.LU.tolist() == made[0].tolist() and made.pivots.tolist() == [2, 2]
+        assert len(ternion.lu(singular)) == 2
 
 
 class TestBesidePyTorch:

@@ -42,12 +42,15 @@ pub use functions::convolutions::{Conv3dOptions, ConvTranspose1dOptions, ConvTra
 pub use functions::distances::CdistMode;
 pub use functions::grid::{GridMode, GridPadding};
 pub use functions::indexing::ScatterReduction;
+pub use functions::joining::{MeshgridIndexing, broadcast_shapes};
 pub use functions::losses::{
     CtcOptions, GaussianNllOptions, MultiMarginOptions, PoissonNllOptions, TripletOptions,
 };
+pub use functions::orders::Repeats;
 pub use functions::quantiles::{HistogramBins, Interpolation};
 pub use functions::resize::{InterpolateMode, InterpolateSize};
 pub use functions::slopes::Spacing;
+pub use functions::splitting::Sections;
 pub use functions::windows::SignalWindow;
 pub use layout::Layout;
 pub use nested::NestedValues;

@@ -19,6 +19,7 @@ mod products;
 mod ranks;
 mod reduce;
 mod reductions;
+mod shapes;
 mod special;
 mod spread;
 mod views;
@@ -31,5 +32,6 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     join::register(module)?;
     compare::register(module)?;
     composed::register(module)?;
+    shapes::register(module)?;
     linear::register(module)
 }

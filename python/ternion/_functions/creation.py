@@ -7,7 +7,6 @@ from typing import Any
 
 from .. import _ternion
 from .._ternion import Tensor
-from .indexing import searchsorted
 from .kinds import finfo, iinfo
 
 
@@ -120,8 +119,9 @@ def randint_like(input: Tensor, low: int, high: int | None = None, *, dtype: Any
         ValueError: no number from `low` to below `high`.
     """
     low, high = (0, low) if high is None else (low, high)
-    drawn = _ternion.randint(low, high, input.shape, device=device or input.device)
-    return drawn.to(dtype or input.dtype)
+    dtype = dtype or input.dtype
+    drawn = _ternion.randint(low, high, input.shape, dtype=_ternion.int64 if dtype == _ternion.bool else dtype, device=device or input.device)
+    return drawn.to(dtype)
 
 
 def random_(input: Tensor, *limits: int, to: int | None = None, generator: Any = None, **first: int) -> Tensor:
@@ -180,26 +180,7 @@ def multinomial(input: Tensor, num_samples: int, replacement: bool = False, *, g
         TypeError: no floats.
         ValueError: other than one or two axes, a probability below 0 or not finite, a row of zeros, more samples than there are categories to draw.
     """
-    if not input.is_floating_point():
-        raise TypeError(f"multinomial: probabilities are {str(input.dtype).split('.')[-1]}, expected a floating dtype")
-    if input.ndim not in (1, 2) or num_samples < 1:
-        raise ValueError(f"multinomial: {num_samples} samples of shape {list(input.shape)}, expected at least 1 of one or two axes")
-    weights = input.detach().double()
-    if not bool((weights.isfinite() & (weights >= 0)).all()):
-        raise ValueError("multinomial: a probability that is below 0, infinite or NaN")
-    available = int((weights > 0).sum(-1).amin()) if weights.numel() else 0
-    if available < (1 if replacement else num_samples):
-        raise ValueError(f"multinomial: {num_samples} samples of {available} categories with a probability above 0, replacement={replacement}")
-    if replacement:
-        sums = weights.cumsum(-1)
-        drawn = _ternion.rand([*input.shape[:-1], num_samples], generator=generator, dtype=_ternion.float64, device=input.device)
-        # Behind the sums that are at most what was drawn; the last may be reached by rounding, and is of a category that can be.
-        last = (weights > 0).long().cumsum(-1).argmax(-1, keepdim=True)
-        return searchsorted(sums, drawn * sums[..., -1:], right=True).minimum(last)
-    drawn = _ternion.rand(input.shape, generator=generator, dtype=_ternion.float64, device=input.device)
-    # The first of clocks that ring at these rates: Efraimidis and Spirakis, 2006.
-    times = (-(-drawn).log1p()).clamp(min=1e-300)
-    return (weights / times).topk(num_samples, -1).indices
+    return input._multinomial(max(num_samples, 0), replacement, generator)
 
 
 def _typed(name: str, dtype: Any) -> Any:

@@ -7,7 +7,6 @@ from typing import Any
 from .. import _ternion
 from .._ternion import Tensor
 from .kinds import result_type
-from .shapes import _axis, _axis_or_only
 
 
 def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
@@ -19,15 +18,7 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
         IndexError: an axis or a place that does not exist.
         ValueError: indices of another number of axes.
     """
-    if dim is None:
-        return take_along_dim(input.reshape(-1), indices.reshape(-1), 0)
-    axis = _axis("take_along_dim", input, dim)
-    if input.ndim != indices.ndim:
-        raise ValueError(f"take_along_dim: shapes {list(input.shape)} and {list(indices.shape)}, expected as many axes")
-    both = [max(a, b) if min(a, b) else 0 for a, b in zip(input.shape, indices.shape)]
-    x = input.expand([size if at == axis else both[at] for at, size in enumerate(input.shape)])
-    indices = _ternion.where(indices < 0, indices + input.shape[axis], indices)
-    return x.gather(axis, indices.expand([size if at == axis else both[at] for at, size in enumerate(indices.shape)]))
+    return input._take_along_dim(indices, dim)
 
 
 def take(input: Tensor, index: Tensor) -> Tensor:
@@ -39,10 +30,7 @@ def take(input: Tensor, index: Tensor) -> Tensor:
         IndexError: a place that does not exist.
         TypeError: an index of a floating dtype.
     """
-    flat = input.reshape(-1)
-    places = index.reshape(-1)
-    places = _ternion.where(places < 0, places + flat.numel(), places)
-    return flat.index_select(0, places).reshape(index.shape)
+    return input._take(index)
 
 
 def argwhere(input: Tensor) -> Tensor:
@@ -75,10 +63,9 @@ def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor
         IndexError: an axis or a place that does not exist.
         ValueError: a source of another shape.
     """
-    axis = _axis_or_only("index_copy", input, dim)
-    if input.ndim == 0:
-        return index_copy(input.reshape(1), 0, index.reshape(-1), source.reshape(-1)).reshape(())
-    return input.scatter(axis, _places(index, source, axis), source)
+    if input.ndim == 0 and dim in (0, -1):
+        return input.reshape(1)._index_copy(0, index.reshape(-1), source.reshape(-1)).reshape(())
+    return input._index_copy(dim, index.reshape(-1), source)
 
 
 # The native ones, which add a source as it is.
@@ -110,22 +97,12 @@ def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     Raises:
         IndexError: an axis or a place that does not exist.
     """
-    axis = _axis_or_only("index_fill", input, dim)
-    if input.ndim == 0:
-        return index_fill(input.reshape(1), 0, index.reshape(-1), value).reshape(())
-    shape = list(input.shape)
-    shape[axis] = index.numel()
-    if isinstance(value, Tensor):
-        source = value.to(input.device).to(input.dtype).reshape(()).expand(shape)
-    else:
-        source = _ternion.full(shape, value, dtype=input.dtype, device=input.device)
-    return input.scatter(axis, _places(index, source, axis), source)
-
-
-def _places(index: Tensor, source: Tensor, axis: int) -> Tensor:
-    shape = [1] * source.ndim
-    shape[axis] = -1
-    return index.reshape(shape).expand(source.shape).contiguous()
+    if not isinstance(value, Tensor):
+        value = _ternion.full((), value, dtype=input.dtype, device=input.device)
+    value = value.to(input.device).to(input.dtype).reshape(())
+    if input.ndim == 0 and dim in (0, -1):
+        return input.reshape(1)._index_fill(0, index.reshape(-1), value).reshape(())
+    return input._index_fill(dim, index.reshape(-1), value)
 
 
 def index_put(input: Tensor, indices: Any, values: Any, accumulate: bool = False) -> Tensor:
@@ -150,15 +127,10 @@ def index_put_(input: Tensor, indices: Any, values: Any, accumulate: bool = Fals
         IndexError: a place that does not exist.
         ValueError: values that do not broadcast to the places.
     """
-    if not accumulate:
-        input[tuple(indices)] = values
-        return input
-    numbers = _ternion.arange(input.numel(), device=input.device).reshape(input.shape)
-    places = numbers[tuple(indices)]
-    given = values if isinstance(values, Tensor) else _ternion.tensor(values, dtype=input.dtype, device=input.device)
-    added = given.to(input.dtype).expand(places.shape).reshape(-1)
-    flat = input.reshape(-1).scatter_add(0, places.reshape(-1), added)
-    return input.copy_(flat.reshape(input.shape))
+    if accumulate:
+        return input.copy_(input._index_put(tuple(indices), values, True))
+    input[tuple(indices)] = values
+    return input
 
 
 def scatter_reduce(input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True) -> Tensor:
@@ -216,26 +188,21 @@ def put_(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False)
         IndexError: a place that does not exist.
         ValueError: as many elements as there are no places.
     """
-    if index.numel() != source.numel():
-        raise ValueError(f"put_: {source.numel()} elements for {index.numel()} places")
-    places = index.reshape(-1)
-    places = _ternion.where(places < 0, places + input.numel(), places)
-    flat, given = input.reshape(-1), source.reshape(-1).to(input.dtype)
-    found = flat.scatter_add(0, places, given) if accumulate else flat.scatter(0, places, given)
-    return input.copy_(found.reshape(input.shape))
+    return input.copy_(input._put(index, source.to(input.dtype), accumulate))
 
 
 def fill_diagonal_(input: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
     """`fill_value` on the diagonal of a matrix, in place: the tensor itself is changed and returned.
 
+    Shapes: [rows, columns] or [n, n, n, ..], unchanged
+
+    Args:
+        wrap: whether the diagonal of a matrix with more rows than columns begins anew one row after it has ended.
+
     Raises:
-        ValueError: no matrix, or `wrap`.
+        ValueError: less than two axes, more than two of different sizes.
     """
-    if input.ndim != 2 or wrap:
-        raise ValueError(f"fill_diagonal_: of shape {list(input.shape)} with wrap={wrap}, expected a matrix, and no wrap")
-    rows, columns = input.shape
-    diagonal = _ternion.eye(rows, columns, device=input.device).bool()
-    return input.masked_fill_(diagonal, fill_value)
+    return input._fill_diagonal_(fill_value, wrap)
 
 
 def searchsorted(

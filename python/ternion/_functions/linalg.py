@@ -168,7 +168,7 @@ def lu(A: Tensor, pivot: bool = True, get_infos: bool = False) -> Any:
     if not pivot:
         raise ValueError("lu: pivot=False: decompositions are made with pivoting")
     found = _linalg.lu_factor_ex(A)
-    return found if get_infos else found[:2]
+    return _results.lu(*found) if get_infos else tuple(found[:2])
 
 
 def lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:

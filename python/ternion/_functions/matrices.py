@@ -6,7 +6,6 @@ from typing import Any
 
 from .._ternion import Tensor
 from .kinds import result_type
-from .shapes import _axis
 
 
 def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | None = "use_mm_for_euclid_dist_if_necessary") -> Tensor:
@@ -30,12 +29,11 @@ def kron(input: Tensor, other: Tensor) -> Tensor:
     """Each element of one times all of the other, in blocks.
 
     Shapes: [m, n] and [p, q] -> [m * p, n * q]; with more axes alike
+
+    Raises:
+        ValueError: more than 4 axes.
     """
-    rank = max(input.ndim, other.ndim)
-    sizes = [[1] * (rank - tensor.ndim) + list(tensor.shape) for tensor in (input, other)]
-    left = input.reshape([size for own in sizes[0] for size in (own, 1)])
-    right = other.reshape([size for own in sizes[1] for size in (1, own)])
-    return (left * right).reshape([a * b for a, b in zip(*sizes)])
+    return input._kron(other)
 
 
 def vdot(input: Tensor, other: Tensor) -> Tensor:

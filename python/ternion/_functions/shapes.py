@@ -33,6 +33,12 @@ def _tensors(function: str, tensors: Any) -> list[Tensor]:
     return found
 
 
+def _raised(function: str, tensors: Any, rank: int) -> Any:
+    """The tensors with so many axes at least; those that have them stay the objects that they are."""
+    found = [tensor if tensor.ndim >= rank else tensor._atleast(rank) for tensor in _tensors(function, tensors)]
+    return found[0] if len(tensors) == 1 and isinstance(tensors[0], Tensor) else tuple(found)
+
+
 def atleast_1d(*tensors: Any) -> Any:
     """Tensors with one axis at least.
 
@@ -41,8 +47,7 @@ def atleast_1d(*tensors: Any) -> Any:
     Raises:
         TypeError: something that is no tensor.
     """
-    found = [tensor.reshape(1) if tensor.ndim == 0 else tensor for tensor in _tensors("atleast_1d", tensors)]
-    return found[0] if len(tensors) == 1 and isinstance(tensors[0], Tensor) else tuple(found)
+    return _raised("atleast_1d", tensors, 1)
 
 
 def atleast_2d(*tensors: Any) -> Any:
@@ -53,8 +58,7 @@ def atleast_2d(*tensors: Any) -> Any:
     Raises:
         TypeError: something that is no tensor.
     """
-    found = [tensor.reshape(1, -1) if tensor.ndim < 2 else tensor for tensor in _tensors("atleast_2d", tensors)]
-    return found[0] if len(tensors) == 1 and isinstance(tensors[0], Tensor) else tuple(found)
+    return _raised("atleast_2d", tensors, 2)
 
 
 def atleast_3d(*tensors: Any) -> Any:
@@ -63,8 +67,7 @@ def atleast_3d(*tensors: Any) -> Any:
     Raises:
         TypeError: something that is no tensor.
     """
-    found = [tensor if tensor.ndim > 2 else atleast_2d(tensor).unsqueeze(-1) for tensor in _tensors("atleast_3d", tensors)]
-    return found[0] if len(tensors) == 1 and isinstance(tensors[0], Tensor) else tuple(found)
+    return _raised("atleast_3d", tensors, 3)
 
 
 def hstack(tensors: Sequence[Tensor]) -> Tensor:
@@ -76,8 +79,7 @@ def hstack(tensors: Sequence[Tensor]) -> Tensor:
         ValueError: no tensors, other sizes that differ.
         TypeError: something that is no tensor.
     """
-    parts = [atleast_1d(tensor) for tensor in _tensors("hstack", (tensors,))]
-    return _ternion.cat(parts, 0 if parts and parts[0].ndim == 1 else 1)
+    return _ternion._stacked("hstack", _tensors("hstack", (tensors,)))
 
 
 def vstack(tensors: Sequence[Tensor]) -> Tensor:
@@ -89,7 +91,7 @@ def vstack(tensors: Sequence[Tensor]) -> Tensor:
         ValueError: no tensors, other sizes that differ.
         TypeError: something that is no tensor.
     """
-    return _ternion.cat([atleast_2d(tensor) for tensor in _tensors("vstack", (tensors,))], 0)
+    return _ternion._stacked("vstack", _tensors("vstack", (tensors,)))
 
 
 def dstack(tensors: Sequence[Tensor]) -> Tensor:
@@ -101,7 +103,7 @@ def dstack(tensors: Sequence[Tensor]) -> Tensor:
         ValueError: no tensors, other sizes that differ.
         TypeError: something that is no tensor.
     """
-    return _ternion.cat([atleast_3d(tensor) for tensor in _tensors("dstack", (tensors,))], 2)
+    return _ternion._stacked("dstack", _tensors("dstack", (tensors,)))
 
 
 def column_stack(tensors: Sequence[Tensor]) -> Tensor:
@@ -113,7 +115,7 @@ def column_stack(tensors: Sequence[Tensor]) -> Tensor:
         ValueError: no tensors, rows that differ.
         TypeError: something that is no tensor.
     """
-    return hstack([tensor.reshape(-1, 1) if tensor.ndim < 2 else tensor for tensor in _tensors("column_stack", (tensors,))])
+    return _ternion._stacked("column_stack", _tensors("column_stack", (tensors,)))
 
 
 def broadcast_shapes(*shapes: Any) -> Size:
@@ -122,14 +124,7 @@ def broadcast_shapes(*shapes: Any) -> Size:
     Raises:
         ValueError: sizes that differ, and are not 1.
     """
-    listed = [(shape,) if isinstance(shape, int) else tuple(shape) for shape in shapes]
-    found: list[int] = []
-    for at in range(1, max(map(len, listed), default=0) + 1):
-        sizes = {shape[-at] for shape in listed if len(shape) >= at and shape[-at] != 1}
-        if len(sizes) > 1:
-            raise ValueError(f"broadcast_shapes: shapes {', '.join(str(list(shape)) for shape in listed)} do not broadcast")
-        found.insert(0, sizes.pop() if sizes else 1)
-    return Size(found)
+    return Size(_ternion._broadcast_shapes([[shape] if isinstance(shape, int) else list(shape) for shape in shapes]))
 
 
 def broadcast_to(input: Tensor, size: Any) -> Tensor:
@@ -151,8 +146,7 @@ def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
     Raises:
         ValueError: shapes that do not broadcast.
     """
-    shape = broadcast_shapes(*(tensor.shape for tensor in tensors))
-    return tuple(tensor.expand(shape) for tensor in tensors)
+    return _ternion._broadcast_tensors(tensors)
 
 
 def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
@@ -166,20 +160,7 @@ def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
     Raises:
         ValueError: another indexing, a tensor of several axes.
     """
-    parts = _tensors("meshgrid", tensors)
-    if indexing not in ("ij", "xy"):
-        raise ValueError(f'meshgrid: indexing {indexing!r}, expected "ij" or "xy"')
-    for part in parts:
-        if part.ndim > 1:
-            raise ValueError(f"meshgrid: a tensor of shape {list(part.shape)}, expected one axis")
-    swaps = indexing == "xy" and len(parts) > 1
-    if swaps:
-        parts[:2] = parts[1::-1]
-    shape = [part.numel() for part in parts]
-    grids = [part.reshape([-1 if at == own else 1 for at in range(len(parts))]).expand(shape) for own, part in enumerate(parts)]
-    if swaps:
-        grids[:2] = grids[1::-1]
-    return tuple(grids)
+    return _ternion._meshgrid(_tensors("meshgrid", tensors), indexing)
 
 
 def cartesian_prod(*tensors: Tensor) -> Tensor:
@@ -190,9 +171,7 @@ def cartesian_prod(*tensors: Tensor) -> Tensor:
     Raises:
         ValueError: a tensor of several axes.
     """
-    if len(tensors) == 1:
-        return tensors[0]
-    return _ternion.stack([grid.reshape(-1) for grid in meshgrid(*tensors)], 1)
+    return tensors[0] if len(tensors) == 1 and tensors[0].ndim == 1 else _ternion._stacked("cartesian_prod", tensors)
 
 
 def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
@@ -204,16 +183,7 @@ def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Te
         IndexError: an axis that does not exist.
         ValueError: one axis twice.
     """
-    first, second = _axis("diagonal", input, dim1), _axis("diagonal", input, dim2)
-    if first == second:
-        raise ValueError(f"diagonal: axes {dim1} and {dim2} are one")
-    rest = [axis for axis in range(input.ndim) if axis not in (first, second)]
-    rows, columns = input.shape[first], input.shape[second]
-    row, column = max(-offset, 0), max(offset, 0)
-    count = max(min(rows - row, columns - column), 0)
-    flat = input.permute(*rest, first, second).reshape([input.shape[axis] for axis in rest] + [rows * columns])
-    places = row * columns + column + (columns + 1) * _ternion.arange(count, device=input.device)
-    return flat.index_select(-1, places)
+    return input._diagonal(offset, (dim1, dim2))
 
 
 def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
@@ -223,15 +193,9 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
 
     Raises:
         IndexError: axes that do not exist.
+        ValueError: one axis twice, a tensor without axes.
     """
-    count, rank = input.shape[-1], input.ndim + 1
-    size = count + abs(offset)
-    rows = _ternion.arange(count, device=input.device) + max(-offset, 0)
-    places = rows * size + rows + offset
-    flat = _ternion.zeros([*input.shape[:-1], size * size], dtype=input.dtype, device=input.device)
-    found = flat.scatter(-1, places.expand(input.shape), input).reshape(*input.shape[:-1], size, size)
-    first, second = (dim + rank if dim < 0 else dim for dim in (dim1, dim2))
-    return movedim(found, (-2, -1), (first, second))
+    return input._diag_embed(offset, (dim1, dim2))
 
 
 def diag(input: Tensor, diagonal: int = 0) -> Tensor:
@@ -242,14 +206,7 @@ def diag(input: Tensor, diagonal: int = 0) -> Tensor:
     Raises:
         ValueError: a tensor that is neither.
     """
-    if input.ndim == 1:
-        return diag_embed(input, diagonal)
-    if input.ndim != 2:
-        raise ValueError(f"diag: of shape {list(input.shape)}, expected a vector or a matrix")
-    return _diagonal(input, diagonal)
-
-
-_diagonal = diagonal
+    return input._diag(diagonal)
 
 
 def diagflat(input: Tensor, offset: int = 0) -> Tensor:
@@ -257,7 +214,7 @@ def diagflat(input: Tensor, offset: int = 0) -> Tensor:
 
     Shapes: [..] of n elements -> [n + |offset|, n + |offset|]
     """
-    return diag_embed(input.reshape(-1), offset)
+    return input._diagflat(offset)
 
 
 def trace(input: Tensor) -> Tensor:
@@ -268,9 +225,7 @@ def trace(input: Tensor) -> Tensor:
     Raises:
         ValueError: a tensor that is none.
     """
-    if input.ndim != 2:
-        raise ValueError(f"trace: of shape {list(input.shape)}, expected a matrix")
-    return diag(input).sum()
+    return input._trace()
 
 
 def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
@@ -284,15 +239,10 @@ def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
     """
     sources = [source] if isinstance(source, int) else list(source)
     targets = [destination] if isinstance(destination, int) else list(destination)
-    sources = [_axis_or_only("movedim", input, axis) for axis in sources]
-    targets = [_axis_or_only("movedim", input, axis) for axis in targets]
-    if len(sources) != len(targets) or len(set(sources)) != len(sources) or len(set(targets)) != len(targets):
-        raise ValueError(f"movedim: axes {source} to {destination}, expected as many, each once")
     if input.ndim == 0:
-        return input.permute(())
-    rest = iter(axis for axis in range(input.ndim) if axis not in sources)
-    order = [sources[targets.index(at)] if at in targets else next(rest) for at in range(input.ndim)]
-    return input.permute(order)
+        # As in PyTorch, a tensor without axes stands for one of size 1, which 0 and -1 name.
+        return input.reshape(1)._movedim(sources, targets).reshape(())
+    return input._movedim(sources, targets)
 
 
 def swapaxes(input: Tensor, axis0: int, axis1: int) -> Tensor:
@@ -344,8 +294,7 @@ def tile(input: Tensor, *dims: Any) -> Tensor:
     Raises:
         ValueError: a count below 0.
     """
-    counts = list(dims[0]) if len(dims) == 1 and not isinstance(dims[0], int) else list(dims)
-    return input.repeat([1] * (input.ndim - len(counts)) + counts)
+    return input._tile(dims[0] if len(dims) == 1 and not isinstance(dims[0], int) else dims)
 
 
 # More places than this are no list of Python: they would take all memory, and minutes.
@@ -371,24 +320,13 @@ def repeat_interleave(input: Tensor, repeats: Any, dim: int | None = None, *, ou
         ValueError: a number below 0, or not one for each.
     """
     del output_size
-    x, axis = (input.reshape(-1), 0) if dim is None else (input, _axis("repeat_interleave", input, dim))
-    count = x.shape[axis]
     if isinstance(repeats, Tensor) and repeats.numel() != 1:
-        if repeats.shape != (count,):
-            raise ValueError(f"repeat_interleave: repeats of shape {list(repeats.shape)} for {count} elements")
-        numbers = repeats.tolist()
-        if any(number < 0 for number in numbers):
-            raise ValueError("repeat_interleave: repeats below 0")
-        _fits("repeat_interleave", sum(numbers), _MOST_LISTED)
-        places = [at for at, number in enumerate(numbers) for _ in range(number)]
-        index = _ternion.tensor(places, dtype=_ternion.int64, device=input.device)
-    else:
-        number = int(repeats)
-        if number < 0:
-            raise ValueError(f"repeat_interleave: repeats of {number}, expected 0 or more")
-        _fits("repeat_interleave", number * count, 2**48)
-        index = _ternion.arange(count, device=input.device).unsqueeze(1).expand(count, number).reshape(-1)
-    return x.index_select(axis, index)
+        return input._repeat_interleave(repeats, dim)
+    number = int(repeats)
+    if number < 0:
+        raise ValueError(f"repeat_interleave: repeats of {number}, expected 0 or more")
+    _fits("repeat_interleave", number * (input.numel() if dim is None else input.shape[_axis("repeat_interleave", input, dim)]), 2**48)
+    return input._repeat_interleave(number, dim)
 
 
 def fliplr(input: Tensor) -> Tensor:
@@ -397,9 +335,9 @@ def fliplr(input: Tensor) -> Tensor:
     Shapes: [rows, columns, ..] -> the same
 
     Raises:
-        IndexError: less than 2 axes.
+        ValueError: less than 2 axes.
     """
-    return input.flip(1)
+    return input._fliplr()
 
 
 def flipud(input: Tensor) -> Tensor:
@@ -410,12 +348,23 @@ def flipud(input: Tensor) -> Tensor:
     Raises:
         ValueError: no axes.
     """
-    if input.ndim == 0:
-        raise ValueError("flipud: a tensor without axes, expected at least one")
-    return input.flip(0)
+    return input._flipud()
 
 
 _MOST_PARTS = 2**24
+
+
+def _sections(function: str, sections: Any) -> Any:
+    """A number of parts, or a list of the places between them."""
+    if isinstance(sections, Tensor) and sections.ndim == 0:
+        sections = operator.index(sections)
+    if not isinstance(sections, int):
+        return list(sections)
+    if sections < 0:
+        raise ValueError(f"{function}: {sections} parts, expected at least 1")
+    if sections > _MOST_PARTS:
+        raise MemoryError(f"{function}: {sections} parts, expected at most {_MOST_PARTS}: each is a tensor")
+    return sections
 
 
 def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
@@ -427,20 +376,7 @@ def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple
         ValueError: less than 1 part.
         IndexError: an axis that does not exist.
     """
-    size = input.shape[_axis("tensor_split", input, dim)]
-    if isinstance(indices_or_sections, Tensor) and indices_or_sections.ndim == 0:
-        indices_or_sections = operator.index(indices_or_sections)
-    if isinstance(indices_or_sections, int):
-        parts = indices_or_sections
-        if parts <= 0:
-            raise ValueError(f"tensor_split: {parts} parts, expected at least 1")
-        if parts > _MOST_PARTS:
-            raise MemoryError(f"tensor_split: {parts} parts, expected at most {_MOST_PARTS}: each is a tensor")
-        ends = [(at + 1) * (size // parts) + min(at + 1, size % parts) for at in range(parts)]
-    else:
-        ends = [min(max(place + size if place < 0 else place, 0), size) for place in indices_or_sections] + [size]
-    starts = [0] + ends[:-1]
-    return tuple(input.narrow(dim, start, max(end - start, 0)) for start, end in zip(starts, ends))
+    return input._parts("tensor_split", _sections("tensor_split", indices_or_sections), dim)
 
 
 def split_with_sizes(input: Tensor, split_sizes: Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
@@ -463,16 +399,7 @@ def block_diag(*tensors: Tensor) -> Tensor:
     Raises:
         ValueError: more than 2 axes.
     """
-    blocks = [atleast_2d(tensor) for tensor in tensors]
-    width = sum(block.shape[1] for block in blocks)
-    rows, before = [], 0
-    for block in blocks:
-        height, own = block.shape
-        left = _ternion.zeros(height, before, dtype=block.dtype, device=block.device)
-        right = _ternion.zeros(height, width - before - own, dtype=block.dtype, device=block.device)
-        rows.append(_ternion.cat([left, block, right], 1))
-        before += own
-    return _ternion.cat(rows, 0)
+    return _ternion._stacked("block_diag", tensors)
 
 
 def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Any = None, device: Any = None) -> Tensor:
@@ -481,7 +408,7 @@ def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Any = None, devi
     Raises:
         ValueError: a size below 0.
     """
-    found = _ternion.ones(row, col, device=device).tril(offset).nonzero().t().contiguous()
+    found = _ternion._triangle(True, (row, col), offset, device)
     return found if dtype is None else found.to(dtype)
 
 
@@ -491,41 +418,41 @@ def triu_indices(row: int, col: int, offset: int = 0, *, dtype: Any = None, devi
     Raises:
         ValueError: a size below 0.
     """
-    found = _ternion.ones(row, col, device=device).triu(offset).nonzero().t().contiguous()
+    found = _ternion._triangle(False, (row, col), offset, device)
     return found if dtype is None else found.to(dtype)
 
 
 def hsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
-    """Parts side by side: of the second axis, or the only one.
+    """Parts side by side: of the second axis, or the only one. So many must be of one size.
 
     Shapes: [rows, columns, ..] -> parts of [rows, part, ..]
 
     Raises:
-        ValueError: less than 1 part.
+        ValueError: no axes, a number of parts that does not divide the axis.
     """
-    return tensor_split(input, indices_or_sections, 0 if input.ndim == 1 else 1)
+    return input._parts("hsplit", _sections("hsplit", indices_or_sections), 0)
 
 
 def vsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
-    """Parts one below the other: of the first axis.
+    """Parts one below the other: of the first axis. So many must be of one size.
 
-    Shapes: [rows, ..] -> parts of [part, ..]
+    Shapes: [rows, columns, ..] -> parts of [part, columns, ..]
 
     Raises:
-        ValueError: less than 1 part.
+        ValueError: less than 2 axes, a number of parts that does not divide the first.
     """
-    return tensor_split(input, indices_or_sections, 0)
+    return input._parts("vsplit", _sections("vsplit", indices_or_sections), 0)
 
 
 def dsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
-    """Parts one behind the other: of the third axis.
+    """Parts one behind the other: of the third axis. So many must be of one size.
 
     Shapes: [rows, columns, depth, ..] -> parts of [rows, columns, part, ..]
 
     Raises:
-        IndexError: less than 3 axes.
+        ValueError: less than 3 axes, a number of parts that does not divide the third.
     """
-    return tensor_split(input, indices_or_sections, 2)
+    return input._parts("dsplit", _sections("dsplit", indices_or_sections), 0)
 
 
 def rot90(input: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
@@ -537,37 +464,29 @@ def rot90(input: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
         IndexError: an axis that does not exist.
         ValueError: one axis twice.
     """
-    first, second = (_axis("rot90", input, dim) for dim in dims)
-    if first == second:
-        raise ValueError(f"rot90: dims {tuple(dims)}, expected two different axes")
-    turned = {0: lambda: input.clone(), 1: lambda: input.flip(second).transpose(first, second), 2: lambda: input.flip(first, second)}
-    return turned.get(k % 4, lambda: input.transpose(first, second).flip(second))()
+    first, second = dims
+    return input._rot90(k, (first, second))
 
 
 def sum_to_size(input: Tensor, *size: Any) -> Tensor:
-    """The sums over the axes along which a tensor of these sizes would be repeated.
+    """The sums over the axes along which a tensor of these sizes would be repeated; of whole numbers and truth values int64, also of the one element without sizes.
 
     Raises:
         ValueError: sizes that do not broadcast to this tensor's.
     """
-    wanted = list(size[0]) if len(size) == 1 and not isinstance(size[0], int) else list(size)
-    lead = input.ndim - len(wanted)
-    if lead < 0 or any(own != other and other != 1 for own, other in zip(input.shape[max(lead, 0) :], wanted)):
-        raise ValueError(f"sum_to_size: {wanted} does not broadcast to shape {list(input.shape)}")
-    axes = [at for at in range(input.ndim) if at < lead or (wanted[at - lead] == 1 and input.shape[at] != 1)]
-    return (input.sum(axes, True) if axes else input).reshape(wanted)
+    return input._sum_to_size(size[0] if len(size) == 1 and not isinstance(size[0], int) else size)
 
 
 def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
-    """The places in a tensor of this shape of elements that are counted in row-major order, one tensor for each axis.
+    """The places in a tensor of this shape of elements that are counted in row-major order, one tensor of int64 for each axis.
 
     Shapes: [..] -> as many of the same as the shape has axes
+
+    Raises:
+        TypeError: indices that are no whole numbers.
+        ValueError: a shape without elements.
     """
-    found: list[Tensor] = []
-    for size in reversed(list(shape)):
-        found.insert(0, indices % size)
-        indices = indices // size
-    return tuple(found)
+    return indices._unravel_index([shape] if isinstance(shape, int) else shape)
 
 
 def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:

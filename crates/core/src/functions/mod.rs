@@ -5,16 +5,21 @@
 
 mod activations;
 pub(crate) mod bags;
+mod blocks;
 mod bounds;
 mod channels;
 pub(crate) mod convolutions;
 mod counts;
+mod diagonals;
 pub(crate) mod distances;
 mod distributions;
+mod drawing;
 pub(crate) mod grid;
 pub(crate) mod indexing;
 mod integers;
+pub(crate) mod joining;
 pub(crate) mod losses;
+pub(crate) mod orders;
 mod pads;
 mod placing;
 pub(crate) mod pools;
@@ -24,8 +29,10 @@ pub(crate) mod resize;
 mod sets;
 pub(crate) mod slopes;
 mod special;
+pub(crate) mod splitting;
 mod statistics;
 mod sums_of_powers;
+mod taking;
 mod unique;
 pub(crate) mod windows;
 

@@ -1,5 +1,6 @@
 //! Parts of a tensor put in the place of others, and elements by their distances in memory. All of them copy: nothing shares memory with its input.
 
+use super::diagonals::diagonal_of;
 use crate::error::{Error, Result};
 use crate::op::check;
 use crate::ops::index::index_dtype;
@@ -91,27 +92,7 @@ impl Tensor {
         second: impl Into<Axis>,
     ) -> Result<Tensor> {
         let name = "diagonal_scatter";
-        let (first, second) =
-            (first.into().resolve(self.shape(), name)?, second.into().resolve(self.shape(), name)?);
-        if first == second {
-            return Err(Error::invalid(name, format!("axes {first} and {second}, expected two")));
-        }
-        let mut order: Vec<usize> = (0..self.rank()).filter(|axis| ![first, second].contains(axis)).collect();
-        let left: Vec<usize> = order.iter().map(|&axis| self.dims()[axis]).collect();
-        order.extend([first, second]);
-        let (rows, columns) = (self.dims()[first], self.dims()[second]);
-        let (below, above) = (offset.min(0).unsigned_abs(), offset.max(0).unsigned_abs());
-        let length = rows.saturating_sub(below).min(columns.saturating_sub(above));
-        let matrices =
-            places(self)?.permute(&order[..])?.reshape(&[&left[..], &[rows * columns]].concat()[..])?;
-        let found = match length {
-            0 => matrices.narrow(left.len(), 0, 0)?,
-            _ => {
-                let start = below * columns + above;
-                let end = start + (length - 1) * (columns + 1) + 1;
-                matrices.slice_axis(left.len(), start, end as isize, columns as isize + 1)?
-            }
-        };
+        let found = diagonal_of(name, &places(self)?, offset, [first.into(), second.into()])?;
         put(name, self, source, &found)
     }
 }

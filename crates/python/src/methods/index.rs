@@ -202,14 +202,15 @@ fn without_lead(source: &Tensor, rank: usize) -> Result<Tensor> {
     source.reshape(&source.dims()[lead..])
 }
 
-/// `x` with `source` in the places that an index with tensors names.
-fn put(x: &Tensor, index: Index, source: &Tensor) -> Result<Tensor> {
+/// `x` with `source` in the places that an index with tensors names, or added there.
+fn put(x: &Tensor, index: Index, source: &Tensor, accumulate: bool) -> Result<Tensor> {
     let places = places(x, index)?;
-    let count = places.elements();
-    let source = without_lead(&source.to_dtype(x.dtype())?, places.rank())?;
-    let source = source.expand(*places.shape())?.reshape([count])?;
-    let flat = x.reshape([x.elements()])?;
-    flat.scatter(0, &places.reshape([count])?, &source)?.reshape(*x.shape())
+    let source = without_lead(&source.to_dtype(x.dtype())?, places.rank())?.expand(*places.shape())?;
+    if accumulate {
+        return x.put(&places, &source, true);
+    }
+    let (flat, count) = (x.reshape([x.elements()])?, places.elements());
+    flat.scatter(0, &places.reshape([count])?, &source.reshape([count])?)?.reshape(*x.shape())
 }
 
 /// What is written into places of `x`: a tensor, a number or a list as the tensor's dtype says them, or an array.
@@ -256,18 +257,30 @@ impl PyTensor {
             if of_graph {
                 // Gradients flow to both: another tensor takes the place of this object's.
                 let put = match index.has_tensors {
-                    true => put(&x, index, &source)?,
+                    true => put(&x, index, &source, false)?,
                     false => x.slice_assign(index.view, &source.to_dtype(x.dtype())?)?,
                 };
                 return Ok(Some(put));
             }
             match index.has_tensors {
-                true => x.copy_(&put(&x, index, &source)?)?,
+                true => x.copy_(&put(&x, index, &source, false)?)?,
                 false => x.slice_assign_(index.view, &source)?,
             }
             Ok(None)
         })?;
         changed.map_or(Ok(()), |changed| self.put_recorded(py, changed))
+    }
+
+    fn _index_put(
+        &self,
+        py: Python<'_>,
+        indices: &Bound<'_, PyTuple>,
+        values: &Bound<'_, PyAny>,
+        accumulate: bool,
+    ) -> Outcome<PyTensor> {
+        let x = self.tensor();
+        let (index, source) = (Index::of(indices.as_any(), &x)?, assigned(&x, values)?);
+        wait(py, || put(&x, index, &source.to_device(x.device())?, accumulate)).map(PyTensor::new)
     }
 
     fn __iter__<'py>(slf: &Bound<'py, Self>) -> Outcome<Bound<'py, PyAny>> {

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use ternion::{Result, Tensor};
 
 /// `f` of a tensor and another one, or a number, in the dtype that they meet in.
-fn of_two(
+pub(super) fn of_two(
     slf: &PyTensor,
     name: &str,
     other: &Bound<'_, PyAny>,

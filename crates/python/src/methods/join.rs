@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use ternion::{Result, Tensor};
 
 /// Tensors of a list in the dtype that they meet in.
-fn listed(list: &Bound<'_, PyAny>, function: &str) -> Outcome<Vec<Tensor>> {
+pub(super) fn listed(list: &Bound<'_, PyAny>, function: &str) -> Outcome<Vec<Tensor>> {
     let Ok(items) = list.try_iter() else {
         let kind = list.get_type().name()?.to_string();
         return Err(Failure::kind(format!("{function}: expected a list of tensors, got {kind}")));
@@ -32,7 +32,7 @@ fn listed(list: &Bound<'_, PyAny>, function: &str) -> Outcome<Vec<Tensor>> {
     Ok(tensors.iter().map(|tensor| tensor.to_dtype(dtype)).collect::<Result<_>>()?)
 }
 
-fn joined(
+pub(super) fn joined(
     py: Python<'_>,
     tensors: Vec<Tensor>,
     f: impl FnOnce(&[&Tensor]) -> Result<Tensor> + Send,

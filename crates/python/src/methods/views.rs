@@ -11,7 +11,7 @@ use pyo3::types::{PyDict, PyTuple};
 use ternion::{Axes, DType, Error, Result, Tensor};
 
 /// Parts of `x`, the tensor of `of`.
-fn objects<'py>(
+pub(super) fn objects<'py>(
     of: &PyTensor,
     x: &Tensor,
     parts: Vec<Tensor>,

@@ -4,15 +4,20 @@ use crate::table::OpCase;
 
 mod activations;
 mod bags;
+mod blocks;
 mod bounds;
 mod channels;
 mod convolutions;
+mod diagonals;
 mod distances;
 mod distributions;
+mod drawing;
 mod grid;
 mod indexing;
 mod integers;
+mod joining;
 mod losses;
+mod orders;
 mod pads;
 mod placing;
 mod pools;
@@ -22,8 +27,10 @@ mod resize;
 mod sets;
 mod slopes;
 mod special;
+mod splitting;
 mod statistics;
 mod sums_of_powers;
+mod taking;
 mod unique;
 mod windows;
 
@@ -32,15 +39,20 @@ pub fn rows() -> Vec<OpCase> {
     let families = [
         activations::rows(),
         bags::rows(),
+        blocks::rows(),
         bounds::rows(),
         channels::rows(),
         convolutions::rows(),
+        diagonals::rows(),
         distances::rows(),
         distributions::rows(),
+        drawing::rows(),
         grid::rows(),
         indexing::rows(),
         integers::rows(),
+        joining::rows(),
         losses::rows(),
+        orders::rows(),
         pads::rows(),
         placing::rows(),
         pools::rows(),
@@ -50,8 +62,10 @@ pub fn rows() -> Vec<OpCase> {
         sets::rows(),
         slopes::rows(),
         special::rows(),
+        splitting::rows(),
         statistics::rows(),
         sums_of_powers::rows(),
+        taking::rows(),
         unique::rows(),
         windows::rows(),
     ];

@@ -1,0 +1,70 @@
+//! Matrices made of blocks.
+
+use crate::error::{Error, Result};
+use crate::op::check;
+use crate::shape::MAX_RANK;
+use crate::{DType, Tensor};
+
+impl Tensor {
+    /// The matrix with these on its diagonal, one behind the other, and zeros elsewhere; one of one axis is a row.
+    ///
+    /// # Shapes
+    /// `[a, b]`, `[c, d]`, .. -> `[a + c + .., b + d + ..]`
+    ///
+    /// # Errors
+    /// No tensors, more than 2 axes, dtypes that differ.
+    pub fn block_diag(tensors: &[&Tensor]) -> Result<Tensor> {
+        let name = "block_diag";
+        let Some(first) = tensors.first() else {
+            return Err(Error::invalid(name, "expected at least 1 tensor, got 0"));
+        };
+        let mut width = 0usize;
+        let mut blocks = Vec::with_capacity(tensors.len());
+        for tensor in tensors {
+            check::same_dtype(name, &first.meta(), &tensor.meta())?;
+            if tensor.rank() > 2 {
+                let shape = Box::new(*tensor.shape());
+                return Err(Error::Rank { op: name, expected: "at most 2".into(), shape });
+            }
+            let block = tensor.atleast_2d()?;
+            width = width.saturating_add(block.dims()[1]);
+            blocks.push(block);
+        }
+        let mut before = 0;
+        for block in &mut blocks {
+            let own = block.dims()[1];
+            *block = block.pad(&[[0, 0], [before, width - before - own]], 0i64)?;
+            before += own;
+        }
+        Tensor::concat(&blocks.iter().collect::<Vec<_>>(), 0)
+    }
+
+    /// The Kronecker product: each element of this tensor times all of `other`, in blocks; of truth values whether both are true. The one with fewer axes has axes of size 1 in front.
+    ///
+    /// # Shapes
+    /// `[m, n]` and `[p, q]` -> `[m * p, n * q]`; with other numbers of axes alike
+    ///
+    /// # Errors
+    /// Dtypes that differ, more than 4 axes.
+    pub fn kron(&self, other: &Tensor) -> Result<Tensor> {
+        let name = "kron";
+        check::same_dtype(name, &self.meta(), &other.meta())?;
+        let rank = self.rank().max(other.rank());
+        if rank > MAX_RANK / 2 {
+            let wider = if self.rank() == rank { self } else { other };
+            let (expected, shape) = (format!("at most {}", MAX_RANK / 2), Box::new(*wider.shape()));
+            return Err(Error::Rank { op: name, expected, shape });
+        }
+        let sizes = [self, other].map(|x| [&vec![1; rank - x.rank()][..], x.dims()].concat());
+        let spread = |own: usize| -> Vec<usize> {
+            sizes[own].iter().flat_map(|&size| if own == 0 { [size, 1] } else { [1, size] }).collect()
+        };
+        let (left, right) = (self.reshape(spread(0))?, other.reshape(spread(1))?);
+        let product = match self.dtype() {
+            DType::Bool => left.logical_and(&right)?,
+            _ => left.mul(&right)?,
+        };
+        let merged: Vec<usize> = sizes[0].iter().zip(&sizes[1]).map(|(&a, &b)| a.saturating_mul(b)).collect();
+        product.reshape(merged)
+    }
+}

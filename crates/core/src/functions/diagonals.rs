@@ -1,0 +1,219 @@
+//! Diagonals and triangles of matrices.
+
+use super::places_of;
+use crate::error::{Error, Result};
+use crate::shape::Axis;
+use crate::{Device, Ellipsis, Scalar, Shape, Slice, Tensor};
+
+impl Tensor {
+    /// A diagonal of the matrices of two axes, as a last axis: `offset` 0 is the main one, positive ones are above it. A copy.
+    ///
+    /// # Shapes
+    /// `[.., rows, columns]` -> `[.., length]` for the last two axes
+    ///
+    /// # Errors
+    /// Axes that do not exist or are the same.
+    pub fn diagonal(&self, offset: isize, first: impl Into<Axis>, second: impl Into<Axis>) -> Result<Tensor> {
+        let found = diagonal_of("diagonal", self, offset, [first.into(), second.into()])?;
+        if found.buffer().is(self.buffer()) { found.copy() } else { Ok(found) }
+    }
+
+    /// Matrices with the last axis on a diagonal and zeros elsewhere, as the axes `first` and `second` of the result.
+    ///
+    /// # Shapes
+    /// `[.., n]` -> `[.., n + |offset|, n + |offset|]` for the last two axes
+    ///
+    /// # Errors
+    /// No axes, axes that the result does not have or that are the same, a result that is too large.
+    pub fn diag_embed(
+        &self,
+        offset: isize,
+        first: impl Into<Axis>,
+        second: impl Into<Axis>,
+    ) -> Result<Tensor> {
+        let name = "diag_embed";
+        let Some((&count, left)) = self.dims().split_last() else {
+            return Err(Error::Rank {
+                op: name,
+                expected: "at least 1".into(),
+                shape: Box::new(*self.shape()),
+            });
+        };
+        let size = count.saturating_add(offset.unsigned_abs());
+        let shape = Shape::new(&[left, &[size, size]].concat())?;
+        let (first, second) = (first.into().resolve(&shape, name)?, second.into().resolve(&shape, name)?);
+        if first == second {
+            return Err(Error::invalid(name, format!("axes {first} and {second}, expected two")));
+        }
+        let matrices = Tensor::zeros(shape, self.dtype(), self.device())?;
+        let rows = matrices.reshape(&[left, &[size * size]].concat()[..])?;
+        let (start, end) = span(offset, size, count);
+        let slice = Slice::new(Some(start as isize), Some(end as isize), size as isize + 1);
+        let found = match count {
+            0 => rows,
+            _ => rows.slice_assign((Ellipsis, slice), self)?,
+        };
+        let last = left.len();
+        found.reshape(shape)?.movedim(&[last as isize, last as isize + 1], &[first as isize, second as isize])
+    }
+
+    /// A diagonal of a matrix, or the matrix with a vector on that diagonal and zeros elsewhere. A copy.
+    ///
+    /// # Shapes
+    /// `[rows, columns]` -> `[length]`; `[n]` -> `[n + |offset|, n + |offset|]`
+    ///
+    /// # Errors
+    /// A tensor that is neither.
+    pub fn diag(&self, offset: isize) -> Result<Tensor> {
+        match self.rank() {
+            1 => self.diag_embed(offset, 0, 1),
+            2 => self.diagonal(offset, 0, 1),
+            _ => {
+                let shape = Box::new(*self.shape());
+                Err(Error::Rank { op: "diag", expected: "1 or 2".into(), shape })
+            }
+        }
+    }
+
+    /// The matrix with all elements on a diagonal, in row-major order, and zeros elsewhere.
+    ///
+    /// # Shapes
+    /// `[..]` of n elements -> `[n + |offset|, n + |offset|]`
+    ///
+    /// # Errors
+    /// A result that is too large.
+    pub fn diagflat(&self, offset: isize) -> Result<Tensor> {
+        self.reshape([self.elements()])?.diag_embed(offset, 0, 1)
+    }
+
+    /// The sum of the main diagonal; of integers and bool in i64.
+    ///
+    /// # Shapes
+    /// `[rows, columns]` -> `[]`
+    ///
+    /// # Errors
+    /// A tensor that is no matrix.
+    pub fn trace(&self) -> Result<Tensor> {
+        let [_, _] = self.shape().to_array("trace")?;
+        diagonal_of("trace", self, 0, [Axis(0), Axis(1)])?.sum(..)
+    }
+
+    /// This tensor with `value` on its main diagonal; of more than two axes where all indices are the same. With `wrap` the diagonal of a matrix with more rows than columns
+    /// begins anew one row after it has ended.
+    ///
+    /// # Shapes
+    /// `[rows, columns]` or `[n, n, n, ..]`, unchanged
+    ///
+    /// # Errors
+    /// Fewer than two axes, more than two of different sizes, a value that an integer dtype does not hold.
+    pub fn fill_diagonal(&self, value: impl Into<Scalar>, wrap: bool) -> Result<Tensor> {
+        let name = "fill_diagonal";
+        let dims = self.dims();
+        let &[rows, columns, ..] = dims else {
+            return Err(Error::Rank {
+                op: name,
+                expected: "at least 2".into(),
+                shape: Box::new(*self.shape()),
+            });
+        };
+        if dims.len() > 2 && dims.iter().any(|&size| size != rows) {
+            return Err(Error::invalid(name, format!("shape {:?}, expected axes of one size", self.shape())));
+        }
+        let value = self.scalar_like(value)?;
+        let count = self.elements();
+        if count == 0 {
+            return self.copy();
+        }
+        let step: isize = self.shape().row_major_strides()[..dims.len()].iter().sum();
+        let end = match wrap && dims.len() == 2 {
+            true => count,
+            false => (rows.min(columns) - 1) * step as usize + 1,
+        };
+        let diagonal = Slice::new(Some(0), Some(end as isize), step);
+        self.reshape([count])?.slice_assign(diagonal, &value)?.reshape(*self.shape())
+    }
+
+    /// The row and the column of each element on and below a diagonal of a matrix, row by row, in i32 (i64 where that does not reach).
+    ///
+    /// # Shapes
+    /// `[2, elements]`
+    ///
+    /// # Errors
+    /// No memory.
+    pub fn tril_indices(rows: usize, columns: usize, offset: isize, device: &Device) -> Result<Tensor> {
+        let end = |row: usize| row.saturating_add(1).saturating_add_signed(offset).min(columns);
+        // A diagonal below the corner leaves whole rows out.
+        let is_above = |row: usize| offset < 0 && row < offset.unsigned_abs();
+        triangle("tril_indices", rows, |row| if is_above(row) { 0..0 } else { 0..end(row) }, device)
+    }
+
+    /// The row and the column of each element on and above a diagonal of a matrix, row by row, in i32 (i64 where that does not reach).
+    ///
+    /// # Shapes
+    /// `[2, elements]`
+    ///
+    /// # Errors
+    /// No memory.
+    pub fn triu_indices(rows: usize, columns: usize, offset: isize, device: &Device) -> Result<Tensor> {
+        let start = |row: usize| row.saturating_add_signed(offset).min(columns);
+        triangle("triu_indices", rows, |row| start(row)..columns, device)
+    }
+}
+
+/// Where the elements of a diagonal are in the row-major order of a matrix: from the first up to the end behind the last, `columns + 1` apart.
+fn span(offset: isize, columns: usize, length: usize) -> (usize, usize) {
+    let (below, above) = (offset.min(0).unsigned_abs(), offset.max(0).unsigned_abs());
+    match length {
+        0 => (0, 0),
+        _ => {
+            let start = below * columns + above;
+            (start, start + (length - 1) * (columns + 1) + 1)
+        }
+    }
+}
+
+/// The diagonal of two axes as a last axis, of the same memory where the matrices lie in row-major order.
+pub(super) fn diagonal_of(
+    name: &'static str,
+    x: &Tensor,
+    offset: isize,
+    [first, second]: [Axis; 2],
+) -> Result<Tensor> {
+    let (first, second) = (first.resolve(x.shape(), name)?, second.resolve(x.shape(), name)?);
+    if first == second {
+        return Err(Error::invalid(name, format!("axes {first} and {second}, expected two")));
+    }
+    let mut order: Vec<usize> = (0..x.rank()).filter(|axis| ![first, second].contains(axis)).collect();
+    let left: Vec<usize> = order.iter().map(|&axis| x.dims()[axis]).collect();
+    order.extend([first, second]);
+    let (rows, columns) = (x.dims()[first], x.dims()[second]);
+    let (below, above) = (offset.min(0).unsigned_abs(), offset.max(0).unsigned_abs());
+    let length = rows.saturating_sub(below).min(columns.saturating_sub(above));
+    let matrices = x.permute_axes(&order)?.reshape(&[&left[..], &[rows * columns]].concat()[..])?;
+    match span(offset, columns, length) {
+        (start, end) if length > 0 => {
+            matrices.slice_axis(left.len(), start, end as isize, columns as isize + 1)
+        }
+        _ => matrices.narrow(left.len(), 0, 0),
+    }
+}
+
+/// Rows and columns of the elements whose columns are in a range for each row.
+fn triangle(
+    name: &'static str,
+    rows: usize,
+    columns: impl Fn(usize) -> std::ops::Range<usize>,
+    device: &Device,
+) -> Result<Tensor> {
+    let counted = (0..rows).try_fold(0usize, |sum, row| sum.checked_add(columns(row).len()));
+    let Some(count) = counted.filter(|&count| count <= usize::MAX / 32) else {
+        return Err(Error::invalid(name, "more elements than can be addressed"));
+    };
+    let mut indices = Vec::new();
+    if indices.try_reserve_exact(2 * count).is_err() {
+        return Err(Error::host_memory(2 * count * size_of::<usize>()));
+    }
+    indices.extend((0..rows).flat_map(|row| columns(row).map(move |_| row)));
+    indices.extend((0..rows).flat_map(columns));
+    places_of(indices, [2, count], device)
+}

@@ -1,0 +1,213 @@
+//! Elements in another order, several times, or summed up to a smaller shape; places counted in row-major order.
+
+use super::places_of;
+use crate::error::{Error, Result};
+use crate::op::check;
+use crate::shape::Axis;
+use crate::{DType, IntoShape, Shape, Tensor};
+
+/// How often elements are repeated.
+#[derive(Clone, Copy, Debug)]
+pub enum Repeats<'a> {
+    /// All of them so often.
+    All(usize),
+    /// Each as often as a tensor of i32 or i64 has it, with a number for each.
+    Each(&'a Tensor),
+}
+impl From<usize> for Repeats<'_> {
+    fn from(count: usize) -> Self {
+        Repeats::All(count)
+    }
+}
+impl<'a> From<&'a Tensor> for Repeats<'a> {
+    fn from(counts: &'a Tensor) -> Self {
+        Repeats::Each(counts)
+    }
+}
+
+impl Tensor {
+    /// The axes `from` at the positions `to`, the others in their order. A view.
+    ///
+    /// # Errors
+    /// Axes that do not exist, not as many positions as axes, one of either twice.
+    pub fn movedim(&self, from: &[isize], to: &[isize]) -> Result<Tensor> {
+        let name = "movedim";
+        let resolved = |axes: &[isize]| -> Result<Vec<usize>> {
+            axes.iter().map(|&axis| Axis(axis).resolve(self.shape(), name)).collect()
+        };
+        let (sources, targets) = (resolved(from)?, resolved(to)?);
+        let is_unique = |axes: &[usize]| (1..axes.len()).all(|at| !axes[..at].contains(&axes[at]));
+        if sources.len() != targets.len() || !is_unique(&sources) || !is_unique(&targets) {
+            let told = format!("axes {from:?} to {to:?}, expected as many of both, each once");
+            return Err(Error::invalid(name, told));
+        }
+        let mut rest = (0..self.rank()).filter(|axis| !sources.contains(axis));
+        let order: Vec<usize> = (0..self.rank())
+            .filter_map(|place| match targets.iter().position(|&target| target == place) {
+                Some(at) => Some(sources[at]),
+                None => rest.next(),
+            })
+            .collect();
+        self.permute_axes(&order)
+    }
+
+    /// The whole tensor so often along each axis. Counts are for the last axes; more of them than axes make new leading ones.
+    ///
+    /// # Shapes
+    /// `[.., m, n]` by `[a, b]` -> `[.., a * m, b * n]`
+    ///
+    /// # Errors
+    /// A result that is too large.
+    pub fn tile(&self, counts: &[usize]) -> Result<Tensor> {
+        let lead = self.rank().saturating_sub(counts.len());
+        self.repeat(&[&vec![1; lead][..], counts].concat())
+    }
+
+    /// Each element, or each slice of an axis, several times in turn.
+    ///
+    /// # Shapes
+    /// `[.., n, ..]` -> `[.., n * repeats, ..]`; without an axis `[elements * repeats]`
+    ///
+    /// # Errors
+    /// An axis that does not exist; repeats that are not one for each, below 0 or of another dtype than i32 and i64; a result that is too large.
+    pub fn repeat_interleave<'a>(
+        &self,
+        repeats: impl Into<Repeats<'a>>,
+        axis: Option<Axis>,
+    ) -> Result<Tensor> {
+        let name = "repeat_interleave";
+        let Some(axis) = axis else {
+            return self.reshape([self.elements()])?.repeat_interleave(repeats, Some(Axis(0)));
+        };
+        let axis = axis.resolve(self.shape(), name)?;
+        let counts = match repeats.into() {
+            Repeats::Each(counts) => counts,
+            Repeats::All(count) => {
+                let shape = self.shape().resized(axis, self.dims()[axis].saturating_mul(count), name)?;
+                let (outer, inner) =
+                    (self.dims()[..=axis].iter().product(), self.dims()[axis + 1..].iter().product());
+                return self.reshape([outer, 1, inner])?.expand([outer, count, inner])?.reshape(shape);
+            }
+        };
+        check::index(name, "repeats", &counts.meta())?;
+        check::shape(name, "repeats", &counts.meta(), Shape::new(&[self.dims()[axis]])?)?;
+        let index = repeated(name, &counts.to_dtype(DType::I64)?.to_vec::<i64>()?)?;
+        let count = index.len();
+        self.index_select(axis, &places_of(index, [count], self.device())?)
+    }
+
+    /// Columns in reverse order: the second axis. A view.
+    ///
+    /// # Errors
+    /// Fewer than 2 axes.
+    pub fn fliplr(&self) -> Result<Tensor> {
+        match self.rank() {
+            0 | 1 => Err(Error::Rank {
+                op: "fliplr",
+                expected: "at least 2".into(),
+                shape: Box::new(*self.shape()),
+            }),
+            _ => self.flip(1),
+        }
+    }
+
+    /// Rows in reverse order: the first axis. A view.
+    ///
+    /// # Errors
+    /// No axes.
+    pub fn flipud(&self) -> Result<Tensor> {
+        match self.rank() {
+            0 => Err(Error::Rank {
+                op: "flipud",
+                expected: "at least 1".into(),
+                shape: Box::new(*self.shape()),
+            }),
+            _ => self.flip(0),
+        }
+    }
+
+    /// Turned by `turns` right angles in the plane of two axes, from the first to the second. A copy.
+    ///
+    /// # Shapes
+    /// `[rows, columns]` -> `[columns, rows]`, or the same for an even number of turns
+    ///
+    /// # Errors
+    /// Axes that do not exist or are the same.
+    pub fn rot90(&self, turns: isize, first: impl Into<Axis>, second: impl Into<Axis>) -> Result<Tensor> {
+        let name = "rot90";
+        let (first, second) =
+            (first.into().resolve(self.shape(), name)?, second.into().resolve(self.shape(), name)?);
+        if first == second {
+            return Err(Error::invalid(name, format!("axes {first} and {second}, expected two")));
+        }
+        match turns.rem_euclid(4) {
+            0 => self.copy(),
+            1 => self.flip(second)?.transpose(first, second)?.copy(),
+            2 => self.flip([first, second])?.copy(),
+            _ => self.flip(first)?.transpose(first, second)?.copy(),
+        }
+    }
+
+    /// The sums over the axes along which a tensor of this shape is broadcast to this one: the opposite of [`expand`](Tensor::expand). Sums of integers and bool are in
+    /// i64; so is that without axes, also of one element.
+    ///
+    /// # Errors
+    /// A shape that does not broadcast to this tensor's.
+    pub fn sum_to_size(&self, shape: impl IntoShape) -> Result<Tensor> {
+        let shape = shape.into_shape()?;
+        if !shape.broadcasts_to(self.shape()) {
+            let told = format!("{shape:?} does not broadcast to shape {:?}", self.shape());
+            return Err(Error::invalid("sum_to_size", told));
+        }
+        if shape.rank() == 0 {
+            return self.sum(..);
+        }
+        let lead = self.rank() - shape.rank();
+        let is_summed =
+            |&axis: &usize| axis < lead || (shape.dim(axis - lead) == 1 && self.dims()[axis] != 1);
+        let axes: Vec<usize> = (0..self.rank()).filter(is_summed).collect();
+        if axes.is_empty() { Ok(self.clone()) } else { self.sum(&axes[..])?.reshape(shape) }
+    }
+
+    /// The index along each axis of a tensor of this shape of elements that are counted in row-major order, in i64. What is beyond the last element begins anew.
+    ///
+    /// # Shapes
+    /// `[..]` -> as many of `[..]` as the shape has axes
+    ///
+    /// # Errors
+    /// A dtype that is not an integer one, an axis without elements.
+    pub fn unravel_index(&self, shape: impl IntoShape) -> Result<Vec<Tensor>> {
+        let (name, shape) = ("unravel_index", shape.into_shape()?);
+        if !self.dtype().is_int() {
+            return Err(Error::dtype(name, "input", self.dtype(), "an integer dtype"));
+        }
+        if shape.elements() == 0 {
+            return Err(Error::invalid(name, format!("shape {shape:?}, expected elements")));
+        }
+        let index = self.to_dtype(DType::I64)?;
+        let axis = |axis: usize| {
+            let below: usize = shape.dims()[axis + 1..].iter().product();
+            index.div_scalar(below as i64)?.remainder_scalar(shape.dim(axis) as i64)
+        };
+        (0..shape.rank()).map(axis).collect()
+    }
+}
+
+/// More positions than these are not listed on the host, whose memory they would fill.
+const MOST_LISTED: usize = 1 << 31;
+
+/// Each position as often as it is counted.
+fn repeated(name: &'static str, counts: &[i64]) -> Result<Vec<usize>> {
+    let total = counts.iter().try_fold(0usize, |sum, &count| match usize::try_from(count) {
+        Ok(count) => Ok(sum.saturating_add(count)),
+        Err(_) => Err(Error::invalid(name, format!("repeats of {count}, expected 0 or more"))),
+    })?;
+    let mut index = Vec::new();
+    if total > MOST_LISTED || index.try_reserve_exact(total).is_err() {
+        return Err(Error::host_memory(total.saturating_mul(size_of::<usize>())));
+    }
+    for (position, &count) in counts.iter().enumerate() {
+        index.extend(std::iter::repeat_n(position, count as usize));
+    }
+    Ok(index)
+}

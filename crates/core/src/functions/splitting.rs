@@ -1,0 +1,125 @@
+//! Parts of an axis. No copy is made.
+
+use crate::Tensor;
+use crate::error::{Error, Result};
+use crate::shape::Axis;
+
+/// Into which parts an axis is split.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sections<'a> {
+    /// So many.
+    Count(usize),
+    /// Those that begin at these indices, and the one before the first; negative indices count from the end.
+    At(&'a [isize]),
+}
+impl From<usize> for Sections<'_> {
+    fn from(count: usize) -> Self {
+        Sections::Count(count)
+    }
+}
+impl<'a> From<&'a [isize]> for Sections<'a> {
+    fn from(indices: &'a [isize]) -> Self {
+        Sections::At(indices)
+    }
+}
+impl<'a, const N: usize> From<&'a [isize; N]> for Sections<'a> {
+    fn from(indices: &'a [isize; N]) -> Self {
+        Sections::At(indices)
+    }
+}
+
+impl Tensor {
+    /// Parts of an axis: so many, of which the first ones have an element more if it is no multiple, or those between indices, which are cut to the axis.
+    ///
+    /// # Shapes
+    /// `[.., n, ..]` -> parts `[.., part, ..]`
+    ///
+    /// # Errors
+    /// An axis that does not exist, 0 parts, more than there is memory to list.
+    pub fn tensor_split<'a>(
+        &self,
+        sections: impl Into<Sections<'a>>,
+        axis: impl Into<Axis>,
+    ) -> Result<Vec<Tensor>> {
+        let name = "tensor_split";
+        let axis = axis.into().resolve(self.shape(), name)?;
+        let size = self.dims()[axis];
+        let count = match sections.into() {
+            Sections::At(indices) => return between(self, axis, indices),
+            Sections::Count(0) => return Err(Error::invalid(name, "0 parts, expected at least 1")),
+            Sections::Count(count) => count,
+        };
+        let mut sizes = Vec::new();
+        if sizes.try_reserve_exact(count).is_err() {
+            return Err(Error::host_memory(count.saturating_mul(size_of::<usize>())));
+        }
+        sizes.extend((0..count).map(|part| size / count + usize::from(part < size % count)));
+        self.parts(axis, sizes)
+    }
+
+    /// Parts side by side: of the second axis, or of the only one. So many must be of one size.
+    ///
+    /// # Shapes
+    /// `[rows, columns, ..]` -> parts `[rows, part, ..]`; `[n]` -> parts `[part]`
+    ///
+    /// # Errors
+    /// No axes, a number of parts that does not divide the axis.
+    pub fn hsplit<'a>(&self, sections: impl Into<Sections<'a>>) -> Result<Vec<Tensor>> {
+        even("hsplit", self, sections.into(), usize::from(self.rank() > 1), 1)
+    }
+
+    /// Parts one below the other: of the first axis. So many must be of one size.
+    ///
+    /// # Shapes
+    /// `[rows, columns, ..]` -> parts `[part, columns, ..]`
+    ///
+    /// # Errors
+    /// Fewer than 2 axes, a number of parts that does not divide the first.
+    pub fn vsplit<'a>(&self, sections: impl Into<Sections<'a>>) -> Result<Vec<Tensor>> {
+        even("vsplit", self, sections.into(), 0, 2)
+    }
+
+    /// Parts one behind the other: of the third axis. So many must be of one size.
+    ///
+    /// # Shapes
+    /// `[rows, columns, depth, ..]` -> parts `[rows, columns, part, ..]`
+    ///
+    /// # Errors
+    /// Fewer than 3 axes, a number of parts that does not divide the third.
+    pub fn dsplit<'a>(&self, sections: impl Into<Sections<'a>>) -> Result<Vec<Tensor>> {
+        even("dsplit", self, sections.into(), 2, 3)
+    }
+}
+
+/// The parts between indices, which may be in any order: a part that ends before it begins is empty.
+fn between(x: &Tensor, axis: usize, indices: &[isize]) -> Result<Vec<Tensor>> {
+    let size = x.dims()[axis];
+    let place = |&index: &isize| {
+        let from_front = if index < 0 { index.saturating_add_unsigned(size) } else { index };
+        usize::try_from(from_front).unwrap_or(0).min(size)
+    };
+    let ends: Vec<usize> = indices.iter().map(place).chain([size]).collect();
+    let starts = std::iter::once(0).chain(ends.iter().copied());
+    starts.zip(&ends).map(|(start, &end)| x.narrow(axis, start, end.saturating_sub(start))).collect()
+}
+
+/// `tensor_split` along `axis` of a tensor of so many axes at least, in parts of one size.
+fn even(
+    name: &'static str,
+    x: &Tensor,
+    sections: Sections<'_>,
+    axis: usize,
+    least: usize,
+) -> Result<Vec<Tensor>> {
+    if x.rank() < least {
+        let shape = Box::new(*x.shape());
+        return Err(Error::Rank { op: name, expected: format!("at least {least}"), shape });
+    }
+    match sections {
+        Sections::Count(count) if count == 0 || x.dims()[axis] % count != 0 => Err(Error::invalid(
+            name,
+            format!("{count} parts of one size of axis {axis} of shape {:?}", x.shape()),
+        )),
+        sections => x.tensor_split(sections, axis),
+    }
+}

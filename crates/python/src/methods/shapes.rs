@@ -1,0 +1,325 @@
+//! Other forms of tensors, tensors put together, parts, and elements by their indices, from the core's `functions`: what the functions of `ternion/_functions` call,
+//! which say what is the default.
+
+use super::integers::of_two;
+use super::join::{joined, listed};
+use super::views::objects;
+use crate::arguments::{listed as whole_numbers, size};
+use crate::create::given;
+use crate::device::{DeviceArgument, or_default};
+use crate::error::{Failure, Outcome};
+use crate::random::{PyGenerator, Source};
+use crate::run::{run, wait};
+use crate::tensor::PyTensor;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use ternion::{Axis, DType, MeshgridIndexing, Result, Sections, Shape, Tensor};
+
+type Given<'a, 'py> = &'a Bound<'py, PyTensor>;
+
+/// An index of another tensor. Without elements any dtype will do, as in PyTorch.
+fn index_of(index: Given<'_, '_>) -> Outcome<Tensor> {
+    let index = index.get().tensor();
+    Ok(if index.elements() == 0 { index.to_dtype(DType::I64)? } else { index })
+}
+
+/// What `f` makes of several tensors, one of each, which may be views of them.
+fn of_each<'py>(
+    py: Python<'py>,
+    tensors: &[Bound<'py, PyTensor>],
+    f: impl FnOnce(&[&Tensor]) -> Result<Vec<Tensor>> + Send,
+) -> Outcome<Bound<'py, PyTuple>> {
+    let own: Vec<Tensor> = tensors.iter().map(|tensor| tensor.get().tensor()).collect();
+    let made = run(py, 0, || f(&own.iter().collect::<Vec<_>>()))?;
+    let shown = tensors.iter().zip(&own).zip(made);
+    let objects: PyResult<Vec<_>> =
+        shown.map(|((tensor, x), made)| Bound::new(py, tensor.get().shown(x, made))).collect();
+    Ok(PyTuple::new(py, objects?)?)
+}
+
+/// How many parts, or where they begin.
+enum Parts {
+    Count(usize),
+    At(Vec<isize>),
+}
+
+impl Parts {
+    fn of(function: &str, given: &Bound<'_, PyAny>) -> Outcome<Parts> {
+        Ok(match given.extract::<usize>() {
+            Ok(count) => Parts::Count(count),
+            Err(_) => Parts::At(whole_numbers(given, function)?),
+        })
+    }
+
+    fn sections(&self) -> Sections<'_> {
+        match self {
+            Parts::Count(count) => Sections::Count(*count),
+            Parts::At(indices) => Sections::At(indices),
+        }
+    }
+}
+
+#[pymethods]
+impl PyTensor {
+    fn _atleast(&self, py: Python<'_>, rank: usize) -> Outcome<PyTensor> {
+        self.map(py, |x| match rank {
+            1 => x.atleast_1d(),
+            2 => x.atleast_2d(),
+            _ => x.atleast_3d(),
+        })
+    }
+
+    fn _diagonal(&self, py: Python<'_>, offset: isize, axes: (isize, isize)) -> Outcome<PyTensor> {
+        self.map(py, |x| x.diagonal(offset, axes.0, axes.1))
+    }
+
+    fn _diag_embed(&self, py: Python<'_>, offset: isize, axes: (isize, isize)) -> Outcome<PyTensor> {
+        self.map(py, |x| x.diag_embed(offset, axes.0, axes.1))
+    }
+
+    fn _diag(&self, py: Python<'_>, offset: isize) -> Outcome<PyTensor> {
+        self.map(py, |x| x.diag(offset))
+    }
+
+    fn _diagflat(&self, py: Python<'_>, offset: isize) -> Outcome<PyTensor> {
+        self.map(py, |x| x.diagflat(offset))
+    }
+
+    fn _trace(&self, py: Python<'_>) -> Outcome<PyTensor> {
+        self.map(py, Tensor::trace)
+    }
+
+    fn _fill_diagonal_<'py>(
+        slf: &Bound<'py, Self>,
+        value: &Bound<'py, PyAny>,
+        wrap: bool,
+    ) -> Outcome<Bound<'py, Self>> {
+        let value = given(value, "fill_diagonal_")?.scalar();
+        PyTensor::change(
+            slf,
+            &[],
+            |x| x.fill_diagonal(value, wrap),
+            |x| x.copy_(&x.fill_diagonal(value, wrap)?),
+        )
+    }
+
+    fn _movedim(&self, py: Python<'_>, from: Vec<isize>, to: Vec<isize>) -> Outcome<PyTensor> {
+        self.map(py, |x| x.movedim(&from, &to))
+    }
+
+    fn _tile(&self, py: Python<'_>, counts: &Bound<'_, PyAny>) -> Outcome<PyTensor> {
+        let counts = whole_numbers(counts, "tile")?;
+        let counts = counts.into_iter().map(|count| size(count, "tile")).collect::<Outcome<Vec<_>>>()?;
+        self.map_apart(py, |x| x.tile(&counts))
+    }
+
+    fn _repeat_interleave(
+        &self,
+        py: Python<'_>,
+        repeats: &Bound<'_, PyAny>,
+        dim: Option<isize>,
+    ) -> Outcome<PyTensor> {
+        let axis = dim.map(Axis);
+        match repeats.cast::<PyTensor>() {
+            Ok(repeats) => {
+                let repeats = index_of(repeats)?;
+                self.map_apart(py, |x| x.repeat_interleave(&repeats, axis))
+            }
+            Err(_) => {
+                let count: usize = repeats.extract()?;
+                self.map_apart(py, |x| x.repeat_interleave(count, axis))
+            }
+        }
+    }
+
+    fn _fliplr(&self, py: Python<'_>) -> Outcome<PyTensor> {
+        self.map(py, |x| x.fliplr()?.copy())
+    }
+
+    fn _flipud(&self, py: Python<'_>) -> Outcome<PyTensor> {
+        self.map(py, |x| x.flipud()?.copy())
+    }
+
+    fn _rot90(&self, py: Python<'_>, turns: isize, axes: (isize, isize)) -> Outcome<PyTensor> {
+        self.map(py, |x| x.rot90(turns, axes.0, axes.1))
+    }
+
+    fn _sum_to_size(&self, py: Python<'_>, shape: &Bound<'_, PyAny>) -> Outcome<PyTensor> {
+        let name = "sum_to_size";
+        let shape = whole_numbers(shape, name)?;
+        let shape = shape.into_iter().map(|number| size(number, name)).collect::<Outcome<Vec<_>>>()?;
+        self.map(py, |x| x.sum_to_size(&shape))
+    }
+
+    fn _unravel_index<'py>(
+        &self,
+        py: Python<'py>,
+        shape: &Bound<'py, PyAny>,
+    ) -> Outcome<Bound<'py, PyTuple>> {
+        let name = "unravel_index";
+        let shape = whole_numbers(shape, name)?;
+        let shape = shape.into_iter().map(|number| size(number, name)).collect::<Outcome<Vec<_>>>()?;
+        let x = self.tensor();
+        let found = run(py, x.elements(), || x.unravel_index(&shape))?;
+        objects(self, &x, found, py)
+    }
+
+    /// Parts by the function of this name.
+    fn _parts<'py>(
+        &self,
+        py: Python<'py>,
+        function: &str,
+        sections: &Bound<'py, PyAny>,
+        dim: isize,
+    ) -> Outcome<Bound<'py, PyTuple>> {
+        let (x, parts) = (self.tensor(), Parts::of(function, sections)?);
+        let parts = run(py, x.elements(), || match function {
+            "hsplit" => x.hsplit(parts.sections()),
+            "vsplit" => x.vsplit(parts.sections()),
+            "dsplit" => x.dsplit(parts.sections()),
+            _ => x.tensor_split(parts.sections(), dim),
+        })?;
+        objects(self, &x, parts, py)
+    }
+
+    fn _kron(&self, other: &Bound<'_, PyAny>) -> Outcome<PyTensor> {
+        of_two(self, "kron", other, Tensor::kron)
+    }
+
+    fn _take_along_dim(
+        &self,
+        py: Python<'_>,
+        indices: Given<'_, '_>,
+        dim: Option<isize>,
+    ) -> Outcome<PyTensor> {
+        let indices = index_of(indices)?;
+        self.map(py, |x| x.take_along_dim(&indices, dim.map(Axis)))
+    }
+
+    fn _take(&self, py: Python<'_>, index: Given<'_, '_>) -> Outcome<PyTensor> {
+        let index = index_of(index)?;
+        self.map(py, |x| x.take(&index))
+    }
+
+    fn _put(
+        &self,
+        py: Python<'_>,
+        index: Given<'_, '_>,
+        source: Given<'_, '_>,
+        accumulate: bool,
+    ) -> Outcome<PyTensor> {
+        let (index, source) = (index_of(index)?, source.get().tensor());
+        self.map(py, |x| x.put(&index, &source, accumulate))
+    }
+
+    fn _index_copy(
+        &self,
+        py: Python<'_>,
+        dim: isize,
+        index: Given<'_, '_>,
+        source: Given<'_, '_>,
+    ) -> Outcome<PyTensor> {
+        let (index, source) = (index_of(index)?, source.get().tensor());
+        self.map(py, |x| x.index_copy(dim, &index, &source))
+    }
+
+    fn _index_fill(
+        &self,
+        py: Python<'_>,
+        dim: isize,
+        index: Given<'_, '_>,
+        value: Given<'_, '_>,
+    ) -> Outcome<PyTensor> {
+        let (index, value) = (index_of(index)?, value.get().tensor());
+        self.map(py, |x| x.index_fill(dim, &index, &value))
+    }
+
+    fn _multinomial(
+        &self,
+        py: Python<'_>,
+        count: usize,
+        replacement: bool,
+        generator: Option<&Bound<'_, PyGenerator>>,
+    ) -> Outcome<PyTensor> {
+        let x = self.tensor();
+        let source = Source::of(generator, x.device())?;
+        let draw = || source.draw(x.device(), || x.multinomial(count, replacement))?.to_dtype(DType::I64);
+        wait(py, draw).map(PyTensor::new)
+    }
+}
+
+/// Tensors of a list in one, by the function of this name.
+#[pyfunction]
+fn _stacked(py: Python<'_>, function: &str, tensors: &Bound<'_, PyAny>) -> Outcome<PyTensor> {
+    let stack = match function {
+        "hstack" => Tensor::hstack,
+        "vstack" => Tensor::vstack,
+        "dstack" => Tensor::dstack,
+        "column_stack" => Tensor::column_stack,
+        "block_diag" => Tensor::block_diag,
+        "cartesian_prod" => Tensor::cartesian_prod,
+        _ => return Err(Failure::value(format!("no function {function} of tensors of a list"))),
+    };
+    joined(py, listed(tensors, function)?, stack)
+}
+
+#[pyfunction]
+fn _broadcast_tensors<'py>(
+    py: Python<'py>,
+    tensors: Vec<Bound<'py, PyTensor>>,
+) -> Outcome<Bound<'py, PyTuple>> {
+    of_each(py, &tensors, Tensor::broadcast_tensors)
+}
+
+#[pyfunction]
+fn _broadcast_shapes(shapes: Vec<Vec<isize>>) -> Outcome<Vec<usize>> {
+    let name = "broadcast_shapes";
+    let shape = |dims: Vec<isize>| -> Outcome<Shape> {
+        let dims = dims.into_iter().map(|number| size(number, name)).collect::<Outcome<Vec<_>>>()?;
+        Ok(Shape::new(&dims)?)
+    };
+    let shapes = shapes.into_iter().map(shape).collect::<Outcome<Vec<_>>>()?;
+    Ok(ternion::broadcast_shapes(&shapes)?.dims().to_vec())
+}
+
+#[pyfunction]
+fn _meshgrid<'py>(
+    py: Python<'py>,
+    tensors: Vec<Bound<'py, PyTensor>>,
+    indexing: &str,
+) -> Outcome<Bound<'py, PyTuple>> {
+    let indexing = match indexing {
+        "ij" => MeshgridIndexing::Ij,
+        "xy" => MeshgridIndexing::Xy,
+        other => {
+            return Err(Failure::value(format!("meshgrid: indexing {other:?}, expected \"ij\" or \"xy\"")));
+        }
+    };
+    of_each(py, &tensors, |tensors| Tensor::meshgrid(tensors, indexing))
+}
+
+/// The places of a triangle of a matrix, int64.
+#[pyfunction]
+fn _triangle(
+    py: Python<'_>,
+    is_lower: bool,
+    sizes: (isize, isize),
+    offset: isize,
+    device: Option<DeviceArgument>,
+) -> Outcome<PyTensor> {
+    let name = if is_lower { "tril_indices" } else { "triu_indices" };
+    let (rows, columns) = (size(sizes.0, name)?, size(sizes.1, name)?);
+    let device = or_default(py, device)?;
+    let make = if is_lower { Tensor::tril_indices } else { Tensor::triu_indices };
+    run(py, rows.saturating_mul(columns), || make(rows, columns, offset, &device)?.to_dtype(DType::I64))
+        .map(PyTensor::new)
+}
+
+/// Puts the functions that are no methods into the module.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(_stacked, module)?)?;
+    module.add_function(wrap_pyfunction!(_broadcast_tensors, module)?)?;
+    module.add_function(wrap_pyfunction!(_broadcast_shapes, module)?)?;
+    module.add_function(wrap_pyfunction!(_meshgrid, module)?)?;
+    module.add_function(wrap_pyfunction!(_triangle, module)?)
+}

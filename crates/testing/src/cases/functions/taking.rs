@@ -1,0 +1,265 @@
+//! Rows of elements and slices by their indices.
+
+use crate::prelude::*;
+use ternion_core::Axis;
+
+/// The rows.
+pub fn rows() -> Vec<OpCase> {
+    [along(), vec![take()], puts(), slices()].concat()
+}
+
+/// Indices along an axis of an input, counted from the front or from the end.
+fn either_way(size: impl Fn(&[usize]) -> usize + Send + Sync + 'static) -> Input {
+    Input::index(Values::custom(move |shapes, own, rng| {
+        let (count, size) = (shapes[own].iter().product::<usize>(), size(&shapes[0]) as i64);
+        (0..count).map(|_| rng.integer(-size, size - 1) as f64).collect()
+    }))
+}
+
+/// As `either_way`, but no element twice.
+fn once(size: impl Fn(&[usize]) -> usize + Send + Sync + 'static) -> Input {
+    Input::index(Values::custom(move |shapes, own, rng| {
+        let (count, size) = (shapes[own].iter().product::<usize>(), size(&shapes[0]));
+        let order = rng.permutation(size).into_iter().take(count);
+        order.map(|at| at as f64 - if at % 2 == 0 { size as f64 } else { 0.0 }).collect()
+    }))
+}
+
+fn elements(shape: &[usize]) -> usize {
+    shape.iter().product()
+}
+
+fn from_front(index: f64, size: usize) -> usize {
+    if index < 0.0 { (index + size as f64) as usize } else { index as usize }
+}
+
+fn row(op: &'static str, parameters: impl Into<String>) -> OpCase {
+    // Elements that are taken twice get sums as gradients.
+    OpCase::new(op, parameters)
+        .input(Uniform(-4.0, 4.0))
+        .also(INTEGERS)
+        .also(BOOL)
+        .exact()
+        .f32_limit(1e-6, 2e-6)
+        .twice()
+}
+
+fn along() -> Vec<OpCase> {
+    let of = |axis: usize| {
+        row("take_along_dim", format!("axis={axis}"))
+            .input(either_way(move |shape| shape[axis]))
+            .run(move |x| x[0].take_along_dim(&x[1], Some(Axis(axis as isize))))
+            .oracle(move |x| {
+                let mut shape: Vec<usize> = x[0].shape.clone();
+                for (at, size) in shape.iter_mut().enumerate() {
+                    let other = x[1].shape[at];
+                    *size = if at == axis || *size == 1 { other } else { *size };
+                }
+                Array::from_fn(&shape, |at| {
+                    let place = |x: &Array| -> Vec<usize> { at.iter().zip(&x.shape).map(|(&at, &size)| at.min(size - 1)).collect() };
+                    let mut own = place(&x[0]);
+                    let mut asked = place(&x[1]);
+                    asked[axis] = at[axis];
+                    own[axis] = from_front(x[1].at(&asked), x[0].shape[axis]);
+                    x[0].at(&own)
+                })
+            })
+    };
+    vec![
+        of(0).on([&[5], &[7]]).on([&[5, 3], &[2, 3]]).on([&[5, 3], &[2, 1]]).on([&[5, 1], &[2, 4]]).on([&[5, 3], &[0, 3]]),
+        of(1)
+            .on([&[2, 5], &[2, 3]])
+            .on([&[2, 5, 3], &[1, 4, 3]])
+            .rejects("take_along_dim: shapes [3] and [1, 2], expected as many axes", |device| {
+                Tensor::zeros([3], F32, device)?.take_along_dim(&Tensor::zeros([1, 2], I64, device)?, Some(Axis(0)))
+            })
+            .rejects("take_along_dim: axis 1 on shape [3]", |device| {
+                Tensor::zeros([3], F32, device)?.take_along_dim(&Tensor::zeros([2], I64, device)?, Some(Axis(1)))
+            })
+            .rejects("take_along_dim: indices is f32, expected i32 or i64", |device| {
+                let x = Tensor::zeros([3], F32, device)?;
+                x.take_along_dim(&x, Some(Axis(0)))
+            })
+            .rejects("take_along_dim: index 3 is out of range for size 3", |device| {
+                Tensor::zeros([3], F32, device)?.take_along_dim(&Tensor::full([2], 3, I64, device)?, Some(Axis(0)))
+            })
+            .rejects("take_along_dim: shapes [1, 2] and [1, 3] do not broadcast", |device| {
+                Tensor::zeros([3, 2], F32, device)?
+                    .take_along_dim(&Tensor::zeros([3, 3], I64, device)?, Some(Axis(0)))
+            }),
+        row("take_along_dim", "all")
+            .input(either_way(elements))
+            .on([&[2, 5], &[2, 3]])
+            .on([&[3], &[2, 2]])
+            .run(|x| x[0].take_along_dim(&x[1], None))
+            .oracle(|x| taken(&x[0], &x[1]).reshape(&[x[1].elements()])),
+    ]
+}
+
+fn taken(x: &Array, index: &Array) -> Array {
+    index.map(|index| x.data[from_front(index, x.elements())])
+}
+
+fn take() -> OpCase {
+    row("take", "")
+        .input(either_way(elements))
+        .on([&[2, 5], &[4]])
+        .on([&[], &[3]])
+        .on([&[2, 3, 2], &[]])
+        .on([&[4], &[2, 3]])
+        .on([&[4], &[0, 3]])
+        .run(|x| x[0].take(&x[1]))
+        .oracle(|x| taken(&x[0], &x[1]))
+        .rejects("take: index is f32, expected i32 or i64", |device| {
+            let x = Tensor::zeros([3], F32, device)?;
+            x.take(&x)
+        })
+        .rejects("take: index 6 is out of range for size 6", |device| {
+            Tensor::zeros([2, 3], F32, device)?.take(&Tensor::full([2], 6, I32, device)?)
+        })
+}
+
+fn puts() -> Vec<OpCase> {
+    let put = |accumulate: bool| {
+        row("put", format!("accumulate={accumulate}"))
+            .input(if accumulate { either_way(elements) } else { once(elements) })
+            .input(Uniform(-4.0, 4.0))
+            .on([&[2, 5], &[4], &[2, 2]])
+            .on([&[7], &[], &[1]])
+            .on([&[3, 4], &[3, 2], &[6]])
+            .on([&[3], &[0], &[2, 0]])
+            .run(move |x| x[0].put(&x[1], &x[2], accumulate))
+            .oracle_for(move |dtype, x| {
+                let mut found = x[0].clone();
+                for (&index, &value) in x[1].data.iter().zip(&x[2].data) {
+                    let place = &mut found.data[from_front(index, x[0].elements())];
+                    *place = if accumulate { crate::cases::unary::wrap(dtype, *place + value) } else { value };
+                }
+                found
+            })
+    };
+    let added = OpCase { dtypes: [FLOATS, INTEGERS].concat(), ..put(true) };
+    let indexed = |accumulate: bool| {
+        row("index_put", format!("[index, 1..] accumulate={accumulate}"))
+            .input(if accumulate { either_way(|shape| shape[0]) } else { once(|shape| shape[0]) })
+            .input(Uniform(-4.0, 4.0))
+            .on([&[5, 4], &[3], &[3, 3]])
+            .on([&[5, 4], &[2], &[3]])
+            .on([&[5, 3], &[2], &[]])
+            .run(move |x| x[0].index_put((&x[1], 1..), &x[2], accumulate))
+            .oracle_for(move |dtype, x| {
+                let mut found = x[0].clone();
+                let shape = [x[1].elements(), x[0].shape[1] - 1];
+                let source = x[2].expand(&shape);
+                Array::from_fn(&shape, |at| {
+                    let place = found.at_mut(&[from_front(x[1].data[at[0]], x[0].shape[0]), at[1] + 1]);
+                    let sum = crate::cases::unary::wrap(dtype, *place + source.at(at));
+                    *place = if accumulate { sum } else { source.at(at) };
+                    0.0
+                });
+                found
+            })
+    };
+    vec![
+        put(false)
+            .rejects("put: 3 elements for 2 positions", |device| {
+                Tensor::zeros([3], F32, device)?.put(
+                    &Tensor::zeros([2], I64, device)?,
+                    &Tensor::zeros([3], F32, device)?,
+                    false,
+                )
+            })
+            .rejects("put: index 3 is out of range for size 3", |device| {
+                let x = Tensor::zeros([3], F32, device)?;
+                x.put(&Tensor::full([3], 3, I64, device)?, &x, false)
+            })
+            .rejects("put: dtypes f32 and f64 differ; cast one of them with to_dtype", |device| {
+                let x = Tensor::zeros([3], F32, device)?;
+                x.put(&Tensor::zeros([3], I64, device)?, &x.to_dtype(F64)?, false)
+            }),
+        added.rejects("put: index is f32, expected i32 or i64", |device| {
+            let x = Tensor::zeros([3], F32, device)?;
+            x.put(&x, &x, true)
+        }),
+        indexed(false).rejects("index_put: a source of shape [2] into [3]", |device| {
+            Tensor::zeros([4], F32, device)?.index_put(
+                &Tensor::zeros([3], I64, device)?,
+                &Tensor::zeros([2], F32, device)?,
+                false,
+            )
+        }),
+        OpCase { dtypes: [FLOATS, INTEGERS].concat(), ..indexed(true) },
+        row("index_put", "mask")
+            .input(Input::bool())
+            .input(Uniform(-4.0, 4.0))
+            .on([&[5, 4], &[5, 4], &[]])
+            .run(|x| x[0].index_put(&x[1], &x[2], false))
+            .oracle(|x| x[0].zip(&x[1].map(|mask| if mask == 0.0 { f64::NAN } else { x[2].data[0] }), |own, put| if put.is_nan() { own } else { put })),
+    ]
+}
+
+fn slices() -> Vec<OpCase> {
+    // What is named twice keeps the last, which alone gets a gradient.
+    let copy = |axis: usize| {
+        row("index_copy", format!("axis={axis}"))
+            .input(Input::index(Values::Index { input: 0, axis }))
+            .input(Uniform(-4.0, 4.0))
+            .run(move |x| x[0].index_copy(axis, &x[1], &x[2]))
+            .oracle(move |x| {
+                let mut found = x[0].clone();
+                Array::from_fn(&x[2].shape, |at| {
+                    let mut own = at.to_vec();
+                    own[axis] = x[1].data[at[axis]] as usize;
+                    *found.at_mut(&own) = x[2].at(at);
+                    0.0
+                });
+                found
+            })
+    };
+    let fill = |axis: usize| {
+        row("index_fill", format!("axis={axis}"))
+            .input(either_way(move |shape| shape[axis]))
+            .input(Uniform(-4.0, 4.0))
+            .run(move |x| x[0].index_fill(axis, &x[1], &x[2]))
+            .oracle(move |x| {
+                let named: Vec<usize> = x[1].data.iter().map(|&at| from_front(at, x[0].shape[axis])).collect();
+                Array::from_fn(&x[0].shape, |at| if named.contains(&at[axis]) { x[2].data[0] } else { x[0].at(at) })
+            })
+    };
+    vec![
+        copy(0)
+            .on([&[5], &[3], &[3]])
+            .on([&[5, 3], &[7], &[7, 3]])
+            .on([&[5, 3], &[0], &[0, 3]])
+            .rejects("index_copy: source has shape [3], expected [2]", |device| {
+                let x = Tensor::zeros([3], F32, device)?;
+                x.index_copy(0, &Tensor::zeros([2], I64, device)?, &x)
+            })
+            .rejects("index_copy: index -1 is out of range for size 3", |device| {
+                let x = Tensor::zeros([3], F32, device)?;
+                x.index_copy(0, &Tensor::full([3], -1, I64, device)?, &x)
+            })
+            .rejects("index_copy: expected 1 axes, got shape [1, 3]", |device| {
+                let x = Tensor::zeros([3], F32, device)?;
+                x.index_copy(0, &Tensor::zeros([1, 3], I64, device)?, &x)
+            }),
+        copy(1).on([&[2, 5], &[3], &[2, 3]]).on([&[2, 5, 3], &[4], &[2, 4, 3]]),
+        fill(0)
+            .on([&[5], &[3], &[]])
+            .on([&[5, 3], &[2], &[]])
+            .on([&[5], &[0], &[]])
+            .rejects("index_fill: index 3 is out of range for size 3", |device| {
+                let x = Tensor::zeros([3], F32, device)?;
+                x.index_fill(0, &Tensor::full([1], 3, I64, device)?, &x.select(0, 0)?)
+            })
+            .rejects("index_fill: expected 0 axes, got shape [3]", |device| {
+                let x = Tensor::zeros([3], F32, device)?;
+                x.index_fill(0, &Tensor::zeros([1], I64, device)?, &x)
+            })
+            .rejects("index_fill: axis 1 on shape [3]", |device| {
+                let x = Tensor::zeros([3], F32, device)?;
+                x.index_fill(1, &Tensor::zeros([1], I64, device)?, &x.select(0, 0)?)
+            }),
+        fill(1).on([&[2, 5], &[3], &[]]).on([&[2, 5, 2], &[2], &[]]),
+    ]
+}

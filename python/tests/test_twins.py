@@ -1,0 +1,186 @@
+"""Every public function of tensors has a twin in Rust and a row in the op table: what is computed is computed there, and Python hands over arguments.
+
+A twin is a public function of the same stem in crates/core, crates/linalg or crates/nn, and a row is a line of that stem in docs/coverage.md. Names that differ are in
+TWINS, other names of a function in ALIASES, and what needs no twin in EXCEPTIONS, with the reason. An entry that nothing needs any more fails, too.
+"""
+
+import functools
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+
+import ternion
+from ternion import _functions
+
+ROOT = Path(__file__).parents[2]
+MODULES = {
+    "": ternion, "special.": ternion.special, "linalg.": ternion.linalg, "functional.": ternion.nn.functional, "windows.": ternion.signal.windows,
+}  # fmt: skip
+
+#: Functions that are others under another name, or take their arguments in another form.
+ALIASES = {
+    **_functions.ALIASES,
+    "argwhere": "nonzero", "bmm": "matmul", "mm": "matmul", "mv": "matmul", "chain_matmul": "linalg.multi_dot", "vdot": "dot", "broadcast_to": "expand",
+    "expand_as": "expand", "clip": "clamp", "concat": "cat", "ravel": "flatten", "reshape_as": "reshape", "view": "reshape", "view_as": "reshape", "unflatten": "reshape",
+    "swapaxes": "transpose", "split_with_sizes": "split", "unbind": "select", "det": "linalg.det", "inverse": "linalg.inv", "pinverse": "linalg.pinv",
+    "orgqr": "linalg.householder_product", "triangular_solve": "linalg.solve_triangular", "random_": "randint", "zero_": "fill_", "clamp_max": "clamp", "clamp_min": "clamp",
+    "concatenate": "cat", "row_stack": "vstack", "trapz": "trapezoid", "rsub": "sub", "rand_like": "rand", "randn_like": "randn", "uniform_": "rand", "histc": "histogram",
+    "empty": "zeros", "empty_like": "zeros_like", "new_empty": "zeros", "new_full": "full", "new_ones": "ones", "new_tensor": "tensor", "new_zeros": "zeros",
+    "special.expit": "sigmoid", "special.gammaln": "lgamma", "special.multigammaln": "mvlgamma", "special.psi": "digamma",
+    "functional.fold": "col2im", "functional.upsample": "functional.interpolate", "functional.relu6": "functional.hardtanh",
+    "functional.upsample_bilinear": "functional.interpolate", "functional.upsample_nearest": "functional.interpolate",
+}  # fmt: skip
+
+#: Names that differ: the function of Rust, and the row.
+TWINS = {
+    "cat": ("concat", "concat"), "clone": ("copy", "copy"), "contiguous": ("contiguous", "copy"), "copy_": ("copy_", "copy"), "reciprocal": ("recip", "recip"),
+    "scatter": ("scatter", "scatter_set"), "masked_fill": ("masked_fill", "where"), "gelu": ("gelu", "gelu_erf"), "where": ("where_", "where"),
+    "fill_": ("fill_", "fill"), "put_": ("put", "put"), "fill_diagonal_": ("fill_diagonal", "fill_diagonal"),
+    "zeros": ("zeros", "fill"), "zeros_like": ("zeros_like", "fill"), "ones": ("ones", "fill"), "ones_like": ("ones_like", "fill"), "full": ("full", "fill"),
+    "full_like": ("full_like", "fill"), "eye": ("eye", "fill"), "arange": ("arange", "iota"), "linspace": ("linspace", "iota"), "randperm": ("permutation", "permutation"),
+    "all": ("all", "min"), "any": ("any", "max"), "amax": ("max", "max"), "amin": ("min", "min"), "std": ("std", "var"), "tril": ("tril", "where"), "triu": ("triu", "where"),
+    "functional.one_hot": ("one_hot", "scatter_set"),
+    **{f"windows.{name}": ("make", f"{name}_window") for name in "bartlett blackman cosine exponential gaussian general_cosine general_hamming hamming hann kaiser nuttall".split()},
+    **{f"{name}_window": ("make", f"{name}_window") for name in "bartlett blackman hamming hann kaiser".split()},
+    "functional.scaled_dot_product_attention": ("scaled_dot_product_attention", "attention"),
+    "functional.binary_cross_entropy_with_logits": ("bce_with_logits", "bce_with_logits"), "functional.batch_norm": ("batch_norm_train", "batch_norm"),
+}  # fmt: skip
+
+#: Functions without a twin, by the reason.
+EXCEPTIONS = {
+    "what a tensor tells of itself: nothing is computed": """
+        data_ptr dim element_size get_device is_complex is_contiguous is_floating_point is_pinned is_same_size is_shared is_signed is_tensor ndimension nelement numel size
+        storage_offset stride typename
+    """,
+    "between tensors and values of Python": "as_tensor asarray from_dlpack from_numpy is_nonzero item numpy scalar_tensor tensor tolist",
+    "an older way to say tensor or zeros": """
+        BFloat16Tensor BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor IntTensor LongTensor ShortTensor
+    """,
+    "another dtype or device: Tensor::to_dtype and to_device, with the row copy": "bfloat16 bool byte char cpu cuda double float half int long pin_memory short to type type_as",
+    "there are no complex numbers: the tensor itself, or true": "conj isreal positive real",
+    "what records gradients and steps": "backward capture checkpoint detach is_autocast_enabled is_grad_enabled register_hook requires_grad_ retain_grad",
+    "settings, seeds and devices": """
+        devices get_default_device get_default_dtype get_float32_matmul_precision get_rng_state initial_seed manual_seed seed set_default_device set_default_dtype
+        set_float32_matmul_precision set_rng_state stats
+    """,
+    "rules of dtypes": "can_cast promote_types result_type",
+    "files": "load save",
+    "a constant of layers, in crates/nn with tests of its own": "functional.sinusoidal",
+}
+
+#: What is composed in Python or in the binding, and is to move.
+TO_MOVE = """
+    addcdiv addcmul allclose aminmax atan bilinear celu copysign corrcoef count_nonzero cov cumprod deg2rad diff dist equal float_power floor_divide fmod frac frexp
+    functional.dropout1d functional.dropout2d functional.glu functional.gumbel_softmax functional.hardsigmoid functional.hardswish functional.instance_norm
+    functional.mish functional.normalize functional.softmin functional.softshrink functional.softsign functional.tanhshrink hardshrink heaviside hypot inner isclose isfinite
+    isinf isnan isneginf isposinf ldexp lerp log10 log2 logsigmoid msort nan_to_num nanmean nansum prelu rad2deg rrelu selu signbit std_mean tensordot threshold trunc var_mean
+"""
+
+
+def sources():
+    return [path.read_text(encoding="utf-8") for crate in ("core", "linalg", "nn") for path in sorted((ROOT / "crates" / crate / "src").rglob("*.rs"))]
+
+
+def named(text):
+    """The public functions of one file: those of tensors, those of no type, and those that lists of macros name."""
+    found = set(re.findall(r"^pub fn (\w+)", text, re.M))
+    for methods in re.findall(r"^impl (?:Tensor|SignalWindow) \{\n(.*?)^\}", text, re.M | re.S):
+        found |= set(re.findall(r"^    pub fn (\w+)", methods, re.M))
+    # `sum sum_keep => Sum;`, `lt lt_scalar "<" => Lt;`
+    for names in re.findall(r'^ +((?:[a-z]\w* )+)(?:"[^"]*" )?=> ', text, re.M):
+        found |= set(names.split())
+    # `Abs = "abs" (abs abs_) {`, after the fields of one that has some
+    for names in re.findall(r'= "\w+" \(([\w ]+)\) \{', text):
+        found |= set(names.split())
+    # `digamma: digamma_value, |x| x.polygamma(1);`
+    for names in re.findall(r"^functions! \{\n(.*?)^\}", text, re.M | re.S):
+        found |= set(re.findall(r"^    (\w+): ", names, re.M))
+    # `1, max_pool1d, max_pool1d_with_positions, ..;`
+    for names in re.findall(r"^ +\d, ([\w, ]+), \"", text, re.M):
+        found |= set(names.split(", "))
+    return found
+
+
+@functools.lru_cache(maxsize=None)
+def twins():
+    return frozenset().union(*map(named, sources()))
+
+
+@functools.lru_cache(maxsize=None)
+def rows():
+    page = (ROOT / "docs" / "coverage.md").read_text(encoding="utf-8")
+    return frozenset(re.findall(r"^\| ([a-z][\w.]*) \| [FB\-fb?]", page, re.M))
+
+
+def is_function(thing):
+    return callable(thing) and not inspect.isclass(thing)
+
+
+@functools.lru_cache(maxsize=None)
+def public():
+    """Functions of the modules and methods of tensors, each name once; in place under the name of the function, if that is there too."""
+    names = [prefix + name for prefix, module in MODULES.items() for name in dir(module) if not name.startswith("_") and is_function(getattr(module, name))]
+    names += [name for name in dir(ternion.Tensor) if not name.startswith("_") and is_function(getattr(ternion.Tensor, name))]
+    known = set(names)
+    unprefixed = {name for name in known if "." not in name}
+
+    def is_other(name):
+        stem = name.split(".")[-1]
+        # `special.exp2` is `exp2`, `functional.relu_` and `relu_` are `relu`.
+        return (name != stem and stem in unprefixed) or (name.endswith("_") and (name[:-1] in known or stem[:-1] in unprefixed))
+
+    return sorted(name for name in known if not is_other(name))
+
+
+def resolved(name):
+    while name in ALIASES:
+        name = ALIASES[name]
+    return name
+
+
+def twin_of(name):
+    """The names in Rust and in the op table that a function may have."""
+    name = resolved(name)
+    if name in TWINS:
+        function, row = TWINS[name]
+        return {function}, {row}
+    prefix, _, stem = name.rpartition(".")
+    stem = stem.rstrip("_")
+    stems = {stem, f"{stem}_window"} if prefix == "windows" else {stem}
+    return stems, stems | {f"linalg.{stem}" for stem in stems}
+
+
+def missing(name):
+    functions, lines = twin_of(name)
+    return [what for what, expected, there in (("no function in Rust", functions, twins()), ("no row", lines, rows())) if not expected & there]
+
+
+def listed():
+    return {name for names in (*EXCEPTIONS.values(), TO_MOVE) for name in names.split()}
+
+
+def test_every_function_has_a_twin_and_a_row():
+    assert {name: missing(name) for name in public() if resolved(name) not in listed() and missing(name)} == {}
+
+
+def test_no_exception_is_there_for_nothing():
+    assert sorted(name for name in listed() if name not in public() or not missing(name)) == []
+    assert sorted(name for name in (*ALIASES, *TWINS) if name not in public() and name not in {f"{known}_" for known in public()}) == []
+
+
+@pytest.mark.parametrize("text, found", [
+    ("impl Tensor {\n    pub fn tile(&self) {\n    }\n    pub(crate) fn own(&self) {}\n}\n", {"tile"}),
+    ("impl Shape {\n    pub fn dim(&self) {}\n}\n", set()),
+    ("pub fn einsum(equation: &str) {}\n", {"einsum"}),
+    ('    lt lt_scalar "<" => Lt;\n    sum sum_keep => Sum;\n', {"lt", "lt_scalar", "sum", "sum_keep"}),
+    ('    Abs = "abs" (abs abs_) {\n', {"abs", "abs_"}),
+    ("functions! {\n    /// Of each element.\n    erfcx: scaled_value, |x| x.erfcx();\n}\n", {"erfcx"}),
+])  # fmt: skip
+def test_functions_are_found_in_sources(text, found):
+    assert named(text) == found
+
+
+def test_a_function_without_a_twin_is_seen():
+    assert missing("never_there") == ["no function in Rust", "no row"] and missing("sort") == []
