@@ -559,12 +559,13 @@ def linear_algebra():
 
 def cases():
     """All of them."""
+    from jax_arithmetic import arithmetic
     from jax_composed import composed_in_core
     from jax_functions import chosen, composed
     from jax_volumes import volumes
 
     groups = (
         unary, composed, chosen, binary, scalars, reductions, products, attentions, normalizations, losses, windows, volumes, indices, shapes,
-        linear_algebra, composed_in_core,
+        linear_algebra, composed_in_core, arithmetic,
     )  # fmt: skip
     return [case for group in groups for case in group()]

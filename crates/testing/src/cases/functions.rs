@@ -4,11 +4,15 @@ use crate::table::OpCase;
 
 mod activations;
 mod bags;
+mod blends;
 mod bounds;
 mod channels;
+mod contractions;
 mod convolutions;
+mod correlation;
 mod distances;
 mod distributions;
+mod division;
 mod grid;
 mod indexing;
 mod integers;
@@ -18,8 +22,12 @@ mod placing;
 mod pools;
 mod products;
 mod quantiles;
+mod reductions;
 mod resize;
+mod rounding;
+mod scaling;
 mod sets;
+mod signs;
 mod slopes;
 mod special;
 mod statistics;
@@ -32,11 +40,15 @@ pub fn rows() -> Vec<OpCase> {
     let families = [
         activations::rows(),
         bags::rows(),
+        blends::rows(),
         bounds::rows(),
         channels::rows(),
+        contractions::rows(),
         convolutions::rows(),
+        correlation::rows(),
         distances::rows(),
         distributions::rows(),
+        division::rows(),
         grid::rows(),
         indexing::rows(),
         integers::rows(),
@@ -46,8 +58,12 @@ pub fn rows() -> Vec<OpCase> {
         pools::rows(),
         products::rows(),
         quantiles::rows(),
+        reductions::rows(),
         resize::rows(),
+        rounding::rows(),
+        scaling::rows(),
         sets::rows(),
+        signs::rows(),
         slopes::rows(),
         special::rows(),
         statistics::rows(),
