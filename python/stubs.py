@@ -79,7 +79,7 @@ SPECIAL = {
     "addmm.other": "Tensor", "add_relu.other": "Tensor", "bias_activation.bias": "Tensor", "interpolate.size": "SizeLike | None",
     "addmm.alpha": "float", "addmm_.alpha": "float", **{f"{name}.alpha": "float" for name in "addmv addbmm baddbmm addr".split()}, "elu.alpha": "float", "normal_.mean": "float", "randint.low": "int | None", "randint.high": "Any",
     "atan2.other": "Tensor", "expand_as.other": "Tensor", "type_as.other": "Tensor", "matmul.other": "Tensor",
-    "dot.other": "Tensor", "fmax.other": "Tensor", "fmin.other": "Tensor", "equal.other": "Tensor", "allclose.other": "Tensor", "isclose.other": "Tensor", "maximum.other": "Tensor",
+    "dot.other": "Tensor", "gcd.other": "Tensor", "lcm.other": "Tensor", "fmax.other": "Tensor", "fmin.other": "Tensor", "equal.other": "Tensor", "allclose.other": "Tensor", "isclose.other": "Tensor", "maximum.other": "Tensor",
     "minimum.other": "Tensor", "logical_and.other": "Tensor", "logical_or.other": "Tensor", "logical_xor.other": "Tensor",
     **{f"{name}.{dim}": "SizeLike | None" for name in "sum prod mean any all logsumexp amax amin norm squeeze".split() for dim in ("dim", "axis")},
     **{f"{name}.{dim}": "SizeLike | bool | None" for name in "var std".split() for dim in ("dim", "axis")},

@@ -113,6 +113,12 @@ def test_refusals(call, error):
 
 @pytest.mark.parametrize("call", [
     lambda: ternion.heaviside(t(X), 1.0),
+    lambda: ternion.heaviside(1.0, t(X)),
+    lambda: t(X).heaviside(t(X).float()),
+    lambda: ternion.gcd(ternion.tensor([4]), 2),
+    lambda: ternion.gcd(2, ternion.tensor([4])),
+    lambda: ternion.tensor([4]).lcm(2),
+    lambda: ternion.tensor([4]).lcm_(2),
     lambda: ternion.rsub(ternion.tensor([True]), 1),
     lambda: ternion.rsub(ternion.tensor([1]), True),
     lambda: t(X).narrow(0, ternion.tensor(True), 1),

@@ -181,6 +181,36 @@ def test_quotients_of_whole_numbers_have_no_slope():
     assert x.grad.tolist() == y.grad.tolist() == [0.0, 0.0, 0.0]
 
 
+def test_quotients_towards_zero_have_no_gradient():
+    x, y = (ternion.tensor(value, requires_grad=True) for value in ([5.5, 0.0, 1.0, 0.0], [0.0, 0.0, inf, 2.0]))
+    ternion.div(x, y, rounding_mode="trunc").sum().backward()
+    assert x.grad.tolist() == y.grad.tolist() == [0.0] * 4
+    x = ternion.tensor([3.0], requires_grad=True)
+    ternion.div(x, 0.0, rounding_mode="trunc").sum().backward()
+    assert x.grad.tolist() == [0.0]
+
+
+def test_gradients_of_remainders_and_quotients_are_those_of_pytorch():
+    torch = pytest.importorskip("torch")
+    values = [5.5, -5.5, 3.0, -3.0, 0.0], [0.0, 0.0, 2.0, 2.0, 1e-30]
+    for call in ("a % b", "m.fmod(a, b)", "a / b * 1e30"):
+        grads = []
+        for module in (ternion, torch):
+            a, b = (module.tensor(value, dtype=module.float32, requires_grad=True) for value in values)
+            eval(call, {"m": module, "a": a, "b": b}).sum().backward()
+            grads.append(a.grad.tolist() + b.grad.tolist())
+        assert grads[0] == pytest.approx(grads[1], rel=1e-6, nan_ok=True), call
+
+
+def test_divisors_of_0_have_infinite_gradients():
+    x, y = (ternion.tensor(value, requires_grad=True) for value in ([5.5, -5.5, -1.0], [0.0, 0.0, inf]))
+    (x % y).sum().backward()
+    assert (x.grad.tolist(), y.grad.tolist()) == ([1, 1, 1], [-inf, inf, 1])
+    x, y = (ternion.tensor(value, requires_grad=True) for value in ([0.0, 3.0], [1e-30, 2.0]))
+    (x / y * 1e30).sum().backward()
+    assert y.grad.tolist() == pytest.approx([0, -0.75e30])
+
+
 def digamma_of_halves(x):
     """By the recurrence from its values at 1 and at 1/2 (DLMF 5.4.12, 5.4.13)."""
     first = 1.0 if x % 1 == 0 else 0.5

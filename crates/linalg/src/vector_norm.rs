@@ -32,6 +32,29 @@ pub fn vector_norm(x: &Tensor, order: f64, options: &VectorNormOptions) -> Resul
     named_vector_norm("linalg.vector_norm", x, order, options)
 }
 
+/// The `order`-norm of all differences of two tensors, broadcast: [`vector_norm`] of `x - other`, as PyTorch's `dist`.
+///
+/// # Shapes
+/// `[..]` and `[..]` -> `[]`. Half precision is computed in f32 and rounded once.
+///
+/// # Gradient
+/// That of [`vector_norm`], and of `other` its negative.
+///
+/// # Errors
+/// Dtypes that differ or are not floating, shapes that do not broadcast, an order that is NaN, no elements where it is negative or infinite.
+pub fn dist(x: &Tensor, other: &Tensor, order: f64) -> Result<Tensor> {
+    let op = "dist";
+    checks::floating(op, x)?;
+    checks::same_dtype(op, x, other)?;
+    if order.is_nan() {
+        return Err(Error::invalid(op, "order NaN, expected a number"));
+    }
+    x.shape().broadcast(other.shape(), op)?;
+    let dtype = x.dtype().accumulator();
+    let differences = x.to_dtype(dtype)?.sub(&other.to_dtype(dtype)?)?;
+    named_vector_norm(op, &differences, order, &VectorNormOptions::default())?.to_dtype(x.dtype())
+}
+
 /// [`vector_norm`] in the name of `op`.
 pub(crate) fn named_vector_norm(
     op: &'static str,

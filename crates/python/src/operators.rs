@@ -11,8 +11,6 @@ use crate::run::run;
 use crate::tensor::{PyTensor, is_recorded, may_change};
 use pyo3::class::basic::CompareOp;
 use pyo3::prelude::*;
-use ternion::autograd::{Context, Grads, with_gradient};
-use ternion::op::Saves;
 use ternion::{DType, Error, Result, Scalar, Tensor, no_grad};
 
 /// What Python understands as: ask the other side.
@@ -76,66 +74,23 @@ const REMAINDER: Operator = Operator {
     kind: Kind::Division,
 };
 const FLOOR_DIV: Operator = Operator {
-    tensors: floor_divided,
-    right: |a, number| floor_divided(a, &Tensor::full((), number, a.dtype(), a.device())?),
-    left: |a, number| floor_divided(&Tensor::full((), number, a.dtype(), a.device())?, a),
+    tensors: |a, b| a.floor_divide(b),
+    right: |a, number| a.floor_divide(&Tensor::full((), number, a.dtype(), a.device())?),
+    left: |a, number| Tensor::full((), number, a.dtype(), a.device())?.floor_divide(a),
     kind: Kind::Division,
 };
-
+const TRUNC_DIV: Operator = Operator {
+    tensors: |a, b| a.trunc_divide(b),
+    right: |a, number| a.trunc_divide(&Tensor::full((), number, a.dtype(), a.device())?),
+    left: |a, number| Tensor::full((), number, a.dtype(), a.device())?.trunc_divide(a),
+    kind: Kind::Division,
+};
 const FMOD: Operator = Operator {
-    tensors: left_over,
-    right: |a, number| left_over(a, &Tensor::full((), number, a.dtype(), a.device())?),
-    left: |a, number| left_over(&Tensor::full((), number, a.dtype(), a.device())?, a),
+    tensors: |a, b| a.fmod(b),
+    right: |a, number| a.fmod(&Tensor::full((), number, a.dtype(), a.device())?),
+    left: |a, number| Tensor::full((), number, a.dtype(), a.device())?.fmod(a),
     kind: Kind::Division,
 };
-
-/// `a - b * trunc(a / b)`: the sign of a. By choices, through which gradients flow at 0, too, where those of `|a|` and of the sign are 0.
-fn left_over(a: &Tensor, b: &Tensor) -> Result<Tensor> {
-    if !a.dtype().is_float() {
-        // A rest has the sign of b, and with the other sign it is nearer to 0 than b: nothing leaves the dtype.
-        let rest = a.remainder(b)?;
-        let is_negative = a.lt_scalar(0)?.ne(&b.lt_scalar(0)?)?;
-        return rest.ne_scalar(0)?.logical_and(&is_negative)?.where_(&rest.sub(b)?, &rest);
-    }
-    let is_negative = a.lt_scalar(0)?;
-    let rest = is_negative.where_(&a.neg()?, a)?.remainder(&b.abs()?)?;
-    let signed = is_negative.where_(&rest.neg()?, &rest)?;
-    // The sign of -0; of 0 and 0 it is NaN.
-    a.eq_scalar(0)?.logical_and(&rest.eq_scalar(0)?)?.where_(a, &signed)
-}
-
-/// `floor(a / b)`. Floats divided by 0 are infinite, or no number.
-fn floor_divided(a: &Tensor, b: &Tensor) -> Result<Tensor> {
-    if a.dtype().is_float() {
-        let quotient = no_grad(|| floor_of_floats(a, b))?;
-        return without_slope("floor_divide", &[a, b], quotient);
-    }
-    // Integers divide towards zero, which is one too far where the quotient is negative and has a rest; `a - rest` may not fit the dtype.
-    let rest = a.remainder(b)?;
-    let is_negative = a.lt_scalar(0)?.ne(&b.lt_scalar(0)?)?;
-    let too_far = rest.ne_scalar(0)?.logical_and(&is_negative)?;
-    a.div(b)?.sub(&too_far.to_dtype(a.dtype())?)
-}
-
-/// What is left over towards 0 divides without a rest, and so it does by an infinite b; where there is a rest and the signs differ, the next whole number below is meant.
-fn floor_of_floats(a: &Tensor, b: &Tensor) -> Result<Tensor> {
-    let rest = left_over(a, b)?;
-    let towards_zero = a.sub(&rest)?.div(b)?.round()?;
-    let too_far = rest.ne_scalar(0)?.logical_and(&rest.lt_scalar(0)?.ne(&b.lt_scalar(0)?)?)?;
-    let quotient = towards_zero.sub(&too_far.to_dtype(a.dtype())?)?;
-    b.eq_scalar(0)?.where_(&a.div(b)?, &quotient)
-}
-
-/// `output`, whose gradients are 0.
-fn without_slope(name: &'static str, inputs: &[&Tensor], output: Tensor) -> Result<Tensor> {
-    let rule = |context: &Context<'_>, grads: &[Option<Tensor>]| {
-        let Some(grad) = &grads[0] else { return Ok(Grads::new()) };
-        let zeros =
-            |input| Tensor::zeros(*context.shape(input), context.dtype(input), grad.device()).map(Some);
-        (0..context.inputs()).map(zeros).collect()
-    };
-    Ok(with_gradient(name, inputs, vec![output], Saves::NOTHING, rule)?.swap_remove(0))
-}
 
 impl Operator {
     #[inline]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+import numbers
 from typing import Any
 
 from .. import _results, _ternion
 from .._ternion import Tensor
-from .kinds import finfo, result_type
+from .kinds import result_type
 
 _FLOOR_ROUND = Tensor.round
 
@@ -44,7 +45,11 @@ def lerp(input: Tensor, end: Tensor, weight: Any) -> Tensor:
         ValueError: shapes that do not broadcast.
         TypeError: something that is neither a tensor nor a number.
     """
-    return input + weight * (end - input)
+    if isinstance(weight, Tensor):
+        return input._lerp_tensor(end, weight)
+    if not isinstance(weight, numbers.Real):
+        raise TypeError("lerp: expected numbers or tensors")
+    return input._lerp(end, weight)
 
 
 def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1.0) -> Tensor:
@@ -56,15 +61,18 @@ def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1
         ValueError: shapes that do not broadcast.
         TypeError: something that is neither a tensor nor a number.
     """
-    return input + value * (tensor1 / tensor2)
+    return input._addcdiv(tensor1, tensor2, value)
 
 
 def frac(input: Tensor) -> Tensor:
     """What is behind the point of each element, with its sign.
 
     Shapes: [..] -> the same
+
+    Raises:
+        TypeError: whole numbers.
     """
-    return input - input.trunc()
+    return input._frac()
 
 
 def hypot(input: Tensor, other: Tensor) -> Tensor:
@@ -75,9 +83,7 @@ def hypot(input: Tensor, other: Tensor) -> Tensor:
     Raises:
         ValueError: shapes that do not broadcast.
     """
-    high = input.abs().maximum(other.abs())
-    scale = high.masked_fill((high == 0) | high.isinf(), 1).detach()
-    return scale * ((input / scale).square() + (other / scale).square()).sqrt()
+    return input._hypot(other)
 
 
 def logaddexp(input: Tensor, other: Tensor) -> Tensor:
@@ -92,14 +98,6 @@ def logaddexp(input: Tensor, other: Tensor) -> Tensor:
     return input._logaddexp(other)
 
 
-def _quotient_towards_zero(input: Tensor, other: Any) -> Tensor:
-    """`div` with `rounding_mode="trunc"`."""
-    if result_type(input, other).is_floating_point:
-        return (input / other).trunc()
-    floor = input // other
-    return floor + ((floor < 0) & (floor * other != input))
-
-
 def ldexp(input: Tensor, other: Tensor) -> Tensor:
     """`input * 2^other`, broadcast.
 
@@ -110,9 +108,7 @@ def ldexp(input: Tensor, other: Tensor) -> Tensor:
     """
     dtype = result_type(input, other)
     dtype = dtype if dtype.is_floating_point else _ternion.get_default_dtype()
-    # In two factors: the power alone may leave the dtype where the product does not.
-    first = (other.to(dtype) / 2).trunc()
-    return input.to(dtype) * 2.0**first * 2.0 ** (other.to(dtype) - first)
+    return input.to(dtype)._ldexp(other.to(dtype))
 
 
 def frexp(input: Tensor) -> Any:
@@ -124,15 +120,7 @@ def frexp(input: Tensor) -> Any:
     Raises:
         TypeError: whole numbers.
     """
-    if not input.is_floating_point():
-        raise TypeError(f"frexp: input is {str(input.dtype).split('.')[-1]}, expected a floating dtype")
-    whole = input.isfinite() & (input != 0)
-    # The logarithm may be rounded to the next number: then the mantissa is outside by a factor of 2.
-    exponent = _ternion.where(whole, input, 1.0).abs().log2().floor() + 1
-    mantissa = ldexp(input, -exponent)
-    over, under = whole & (mantissa.abs() >= 1), whole & (mantissa.abs() < 0.5)
-    exponent = exponent + over.to(input.dtype) - under.to(input.dtype)
-    return _results.frexp(_ternion.where(whole, ldexp(input, -exponent), input), _ternion.where(whole, exponent, 0).int())
+    return _results.frexp(*input._frexp())
 
 
 def deg2rad(input: Tensor) -> Tensor:
@@ -140,7 +128,7 @@ def deg2rad(input: Tensor) -> Tensor:
 
     Shapes: [..] -> the same
     """
-    return _float(input) * (math.pi / 180)
+    return _float(input)._deg2rad()
 
 
 def rad2deg(input: Tensor) -> Tensor:
@@ -148,7 +136,7 @@ def rad2deg(input: Tensor) -> Tensor:
 
     Shapes: [..] -> the same
     """
-    return _float(input) * (180 / math.pi)
+    return _float(input)._rad2deg()
 
 
 def nan_to_num(input: Tensor, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Tensor:
@@ -156,13 +144,7 @@ def nan_to_num(input: Tensor, nan: float = 0.0, posinf: float | None = None, neg
 
     Shapes: [..] -> the same
     """
-    if not input.is_floating_point():
-        return input.clone()
-    limits = finfo(input.dtype)
-    high = limits.max if posinf is None else posinf
-    low = limits.min if neginf is None else neginf
-    filled = input.masked_fill(input.isnan(), nan)
-    return filled.masked_fill(input == math.inf, high).masked_fill(input == -math.inf, low)
+    return input._nan_to_num(nan, posinf, neginf)
 
 
 def clamp_min(input: Tensor, min: Any) -> Tensor:
@@ -195,12 +177,7 @@ def round(input: Tensor, *, decimals: int = 0) -> Tensor:
     Raises:
         TypeError: no tensor, `decimals` that are no number.
     """
-    if decimals == 0:
-        return _FLOOR_ROUND(input)
-    scale = 10.0 ** abs(decimals)
-    if decimals > 0:
-        return _FLOOR_ROUND(input * scale) / scale
-    return _FLOOR_ROUND(input / scale) * scale
+    return _FLOOR_ROUND(input) if decimals == 0 else _float(input)._round(decimals)
 
 
 def isposinf(input: Tensor) -> Tensor:
@@ -208,7 +185,7 @@ def isposinf(input: Tensor) -> Tensor:
 
     Shapes: [..] -> the same, bool
     """
-    return input == math.inf
+    return input._isposinf()
 
 
 def isneginf(input: Tensor) -> Tensor:
@@ -216,7 +193,7 @@ def isneginf(input: Tensor) -> Tensor:
 
     Shapes: [..] -> the same, bool
     """
-    return input == -math.inf
+    return input._isneginf()
 
 
 def heaviside(input: Tensor, values: Tensor) -> Tensor:
@@ -226,10 +203,9 @@ def heaviside(input: Tensor, values: Tensor) -> Tensor:
 
     Raises:
         ValueError: shapes that do not broadcast.
+        TypeError: numbers in the place of tensors, dtypes that differ.
     """
-    if not isinstance(values, Tensor):
-        raise TypeError(f"heaviside: values is {type(values).__name__}, expected a tensor")
-    return _ternion.where(input == 0, values, (input > 0).to(input.dtype))
+    return input._heaviside(values)
 
 
 def copysign(input: Tensor, other: Any) -> Tensor:
@@ -241,12 +217,8 @@ def copysign(input: Tensor, other: Any) -> Tensor:
         ValueError: shapes that do not broadcast.
     """
     if not isinstance(other, Tensor):
-        size = _float(input).abs()
-        return size if math.copysign(1.0, other) > 0 else -size
-    x, other = _together(input, other)
-    # 1 / -0 tells what -0 < 0 does not.
-    negative = (other < 0) | ((other == 0) & (1 / other < 0))
-    return _ternion.where(negative, -x.abs(), x.abs())
+        other = _ternion.tensor(math.copysign(1.0, other), device=input.device)
+    return input._copysign(other)
 
 
 def positive(input: Tensor) -> Tensor:
@@ -279,7 +251,9 @@ def float_power(input: Tensor, exponent: Any) -> Tensor:
     Raises:
         ValueError: shapes that do not broadcast.
     """
-    return input.double() ** (exponent.double() if isinstance(exponent, Tensor) else float(exponent))
+    if not isinstance(exponent, Tensor):
+        exponent = _ternion.tensor(float(exponent), dtype=_ternion.float64, device=input.device)
+    return input._float_power(exponent)
 
 
 def inner(input: Tensor, other: Tensor) -> Tensor:
@@ -290,13 +264,7 @@ def inner(input: Tensor, other: Tensor) -> Tensor:
     Raises:
         ValueError: last sizes that differ.
     """
-    if input.ndim == 0 or other.ndim == 0:
-        return input * other
-    if input.shape[-1] != other.shape[-1]:
-        raise ValueError(f"inner: shapes {list(input.shape)} and {list(other.shape)}: the last sizes differ")
-    rows, columns = (x.reshape(math.prod(x.shape[:-1]), x.shape[-1]) for x in (input, other))
-    found = rows @ columns.t()
-    return found.reshape(*input.shape[:-1], *other.shape[:-1])
+    return input._inner(other)
 
 
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
@@ -308,22 +276,9 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
     if isinstance(dims, int):
         if not 0 <= dims <= min(a.ndim, b.ndim):
             raise ValueError(f"tensordot: {dims} axes of shapes {list(a.shape)} and {list(b.shape)}")
-        of_a, of_b = list(range(a.ndim - dims, a.ndim)), list(range(dims))
-    else:
-        of_a, of_b = ([axis % t.ndim for axis in listed] for listed, t in zip(dims, (a, b)))
-    shapes = list(a.shape), list(b.shape)
-    # An axis of size 1 meets each element of its partner: it counts the sum over that one.
-    for own, its in zip(of_a, of_b):
-        a = a.sum(own, True) if b.shape[its] == 1 else a
-        b = b.sum(its, True) if a.shape[own] == 1 else b
-    if [a.shape[axis] for axis in of_a] != [b.shape[axis] for axis in of_b]:
-        raise ValueError(f"tensordot: axes {of_a} of shape {shapes[0]} and {of_b} of shape {shapes[1]}: sizes differ")
-    rest_a = [axis for axis in range(a.ndim) if axis not in of_a]
-    rest_b = [axis for axis in range(b.ndim) if axis not in of_b]
-    summed = math.prod(a.shape[axis] for axis in of_a)
-    left = a.permute(*rest_a, *of_a).reshape(math.prod(a.shape[axis] for axis in rest_a), summed)
-    right = b.permute(*of_b, *rest_b).reshape(summed, math.prod(b.shape[axis] for axis in rest_b))
-    return (left @ right).reshape([a.shape[axis] for axis in rest_a] + [b.shape[axis] for axis in rest_b])
+        return a._tensordot(b, list(range(a.ndim - dims, a.ndim)), list(range(dims)))
+    of_a, of_b = dims
+    return a._tensordot(b, list(of_a), list(of_b))
 
 
 def logaddexp2(input: Tensor, other: Tensor) -> Tensor:
@@ -343,9 +298,7 @@ def signbit(input: Tensor) -> Tensor:
 
     Shapes: [..] -> the same, bool
     """
-    if not input.is_floating_point():
-        return input < 0
-    return (input < 0) | ((input == 0) & (1 / input < 0))
+    return input._signbit()
 
 
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
@@ -356,8 +309,7 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
     Raises:
         ValueError: as many weights as neither 1 nor the channels.
     """
-    slope = weight.reshape([-1 if at == 1 else 1 for at in range(input.ndim)]) if weight.numel() > 1 else weight.reshape(())
-    return _ternion.where(input > 0, input, slope * input)
+    return input._prelu(weight.reshape(()) if weight.numel() == 1 else weight)
 
 
 def shifted_left(input: Tensor, other: Any) -> Tensor:

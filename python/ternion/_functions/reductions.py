@@ -19,7 +19,7 @@ def nansum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any 
     Raises:
         IndexError: an axis that does not exist.
     """
-    return input.masked_fill(input.isnan(), 0).sum(dim, keepdim, dtype=dtype)
+    return input._nansum(dim, keepdim, dtype)
 
 
 def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
@@ -30,8 +30,7 @@ def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any
     Raises:
         IndexError: an axis that does not exist.
     """
-    counted = (~input.isnan()).sum(dim, keepdim)
-    return nansum(input, dim, keepdim, dtype=dtype) / counted
+    return _float(input if dtype is None else input.to(dtype))._nanmean(dim, keepdim)
 
 
 def count_nonzero(input: Tensor, dim: Any = None) -> Tensor:
@@ -42,7 +41,7 @@ def count_nonzero(input: Tensor, dim: Any = None) -> Tensor:
     Raises:
         IndexError: an axis that does not exist.
     """
-    return (input != 0).sum(dim)
+    return input._count_nonzero(dim)
 
 
 def _correction(dim: Any, unbiased: bool | None, correction: float) -> tuple[Any, float]:
@@ -64,7 +63,7 @@ def var_mean(
         TypeError: whole numbers.
     """
     dim, correction = _correction(dim, unbiased, correction)
-    return input.var(dim, correction=correction, keepdim=keepdim), input.mean(dim, keepdim)
+    return input._var_mean(dim, correction, keepdim, False)
 
 
 def std_mean(
@@ -79,7 +78,7 @@ def std_mean(
         TypeError: whole numbers.
     """
     dim, correction = _correction(dim, unbiased, correction)
-    return input.std(dim, correction=correction, keepdim=keepdim), input.mean(dim, keepdim)
+    return input._var_mean(dim, correction, keepdim, True)
 
 
 def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> Any:
@@ -91,7 +90,7 @@ def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> 
         IndexError: an axis that does not exist.
         ValueError: no elements.
     """
-    return _results.aminmax(input.amin(dim, keepdim), input.amax(dim, keepdim))
+    return _results.aminmax(*input._aminmax(dim, keepdim))
 
 
 def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
@@ -102,7 +101,7 @@ def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
     Raises:
         ValueError: shapes that do not broadcast.
     """
-    return (input - other).norm(p)
+    return input._dist(other, p)
 
 
 def _ordered(input: Tensor, dim: int) -> tuple[Tensor, Tensor]:
@@ -284,20 +283,7 @@ def cumprod(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
     Raises:
         IndexError: an axis that does not exist.
     """
-    x = input if dtype is None else input.to(dtype)
-    if dtype is None and not x.is_floating_point():
-        x = x.long()
-    axis = _axis_or_only("cumprod", x, dim)
-    if x.ndim == 0:
-        return x.clone()
-    size, reach = x.shape[axis], 1
-    x = x.clone()
-    # Each step multiplies by what lies as far back as the products reach already: log2(size) of them.
-    while reach < size:
-        before = _ternion.ones_like(x.narrow(axis, 0, reach))
-        x = x * _ternion.cat([before, x.narrow(axis, 0, size - reach)], axis)
-        reach *= 2
-    return x
+    return input._cumprod(_axis_or_only("cumprod", input, dim), dtype)
 
 
 def diff(input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None, append: Tensor | None = None) -> Tensor:
@@ -312,18 +298,7 @@ def diff(input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None
     axis = _axis("diff", input, dim)
     if n < 0:
         raise ValueError(f"diff: n of {n}, expected 0 or more")
-    if n == 0:
-        # What is put to it is taken for differences alone, as in PyTorch.
-        return input.clone()
-    ends = [part for part in (prepend, input, append) if part is not None]
-    input = input if len(ends) == 1 else _ternion.cat(ends, axis)
-    for _ in range(n):
-        size = input.shape[axis]
-        if size == 0:
-            break
-        high, low = input.narrow(axis, 1, size - 1), input.narrow(axis, 0, size - 1)
-        input = high ^ low if input.dtype == _ternion.bool else high - low
-    return input
+    return input._diff(n, axis, prepend, append)
 
 
 def cov(input: Tensor, *, correction: int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None) -> Tensor:
@@ -337,33 +312,10 @@ def cov(input: Tensor, *, correction: int = 1, fweights: Tensor | None = None, a
         ValueError: weights of another shape or below 0, more than two axes.
         TypeError: `fweights` that are no whole numbers.
     """
-    if input.ndim > 2:
-        raise ValueError(f"cov: input of shape {list(input.shape)}, expected at most two axes")
-    x = _float(input.reshape(1, -1) if input.ndim < 2 else input)
-    if aweights is not None and aweights.is_floating_point():
-        x = x.to(result_type(x, aweights))
-    weights = _weights("cov", x, fweights, aweights)
-    total = x.shape[1] if weights is None else weights.sum()
-    mean = x.mean(1, True) if weights is None else (x * weights).sum(1, True) / total
-    lost = correction if aweights is None or weights is None else correction * (weights * aweights).sum() / total
-    count = total - lost
-    centred = x - mean
-    weighted = centred if weights is None else centred * weights
-    found = weighted @ centred.t() / (count.clamp(min=0) if isinstance(count, Tensor) else max(count, 0))
-    return found.reshape(()) if x.shape[0] == 1 else found
-
-
-def _weights(function: str, x: Tensor, fweights: Tensor | None, aweights: Tensor | None) -> Tensor | None:
-    """What each column counts, in the dtype of `x`."""
-    for name, weights in (("fweights", fweights), ("aweights", aweights)):
-        if weights is not None and weights.shape != (x.shape[1],):
-            raise ValueError(f"{function}: {name} of shape {list(weights.shape)}, expected [{x.shape[1]}]")
-        if weights is not None and bool((weights < 0).any()):
-            raise ValueError(f"{function}: {name} below 0")
-    if fweights is not None and fweights.is_floating_point():
-        raise TypeError(f"{function}: fweights of {str(fweights.dtype).split('.')[-1]}, expected whole numbers")
-    given = [weights.to(x.dtype) for weights in (fweights, aweights) if weights is not None]
-    return None if not given else given[0] if len(given) == 1 else given[0] * given[1]
+    if aweights is not None:
+        dtype = result_type(_float(input), aweights) if aweights.is_floating_point() else _float(input).dtype
+        input, aweights = input.to(dtype), aweights.to(dtype)
+    return _float(input)._cov(correction, fweights, aweights)
 
 
 def corrcoef(input: Tensor) -> Tensor:
@@ -371,11 +323,7 @@ def corrcoef(input: Tensor) -> Tensor:
 
     Shapes: [variables, observations] -> [variables, variables], of one variable []
     """
-    found = cov(input)
-    if found.ndim == 0:
-        return found / found
-    spread = found.diagonal().sqrt()
-    return (found / spread.unsqueeze(0) / spread.unsqueeze(1)).clamp(-1, 1)
+    return _float(input)._corrcoef()
 
 
 def unique(input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None) -> Any:
@@ -429,7 +377,7 @@ def msort(input: Tensor) -> Tensor:
 
     Shapes: [..] -> the same
     """
-    return input.sort(0).values
+    return input._msort()
 
 
 def _areas(function: str, y: Tensor, x: Any, dx: float, dim: int, cumulative: bool) -> Tensor:

@@ -171,15 +171,12 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
     Raises:
         ValueError: as many slopes as neither 1 nor the channels.
     """
-    slopes = weight
-    if weight.numel() != 1:
-        channels = input.shape[1] if input.ndim > 1 else 1
-        if weight.ndim != 1 or weight.numel() != channels:
-            raise ValueError(f"prelu: weight of shape {tuple(weight.shape)}, expected 1 slope or {channels}")
-        slopes = weight.reshape(channels, *(1,) * (input.ndim - 2))
-    elif weight.ndim:
-        slopes = weight.reshape(())
-    return where(input > 0, input, slopes * input)
+    if weight.numel() == 1:
+        return input._prelu(weight.reshape(()))
+    channels = input.shape[1] if input.ndim > 1 else 1
+    if weight.ndim != 1 or weight.numel() != channels:
+        raise ValueError(f"prelu: weight of shape {tuple(weight.shape)}, expected 1 slope or {channels}")
+    return input._prelu(weight)
 
 
 def rrelu(input: Tensor, lower: float = 0.125, upper: float = 1 / 3, training: bool = False, inplace: bool = False) -> Tensor:

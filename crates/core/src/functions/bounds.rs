@@ -1,9 +1,9 @@
 //! The larger and the smaller of tensors where one of both counts: bounds that are tensors, and numbers beside NaN. At ties the whole gradient goes to the first operand,
 //! as in PyTorch (`maximum` and `minimum` share it).
 
+use super::check_number;
+use crate::Tensor;
 use crate::error::{Error, Result};
-use crate::op::check;
-use crate::{DType, Tensor};
 
 impl Tensor {
     /// Each element, but at least that of `low` and at most that of `high`, broadcast; `high` where the bounds are the wrong way round. NaN where any of the three is.
@@ -20,7 +20,7 @@ impl Tensor {
         }
         let mut shape = *self.shape();
         for bound in [low, high].into_iter().flatten() {
-            check_pair(name, self, bound)?;
+            check_number(name, self, bound)?;
             shape = shape.broadcast(bound.shape(), name)?;
         }
         let mut y = self.clone();
@@ -40,7 +40,7 @@ impl Tensor {
     /// # Errors
     /// Dtypes that differ, bool, shapes that do not broadcast.
     pub fn fmax(&self, other: &Tensor) -> Result<Tensor> {
-        check_pair("fmax", self, other)?;
+        check_number("fmax", self, other)?;
         self.shape().broadcast(other.shape(), "fmax")?;
         is_number(self)?.logical_not()?.logical_or(&other.gt(self)?)?.where_(other, self)
     }
@@ -50,7 +50,7 @@ impl Tensor {
     /// # Errors
     /// As [`fmax`](Tensor::fmax).
     pub fn fmin(&self, other: &Tensor) -> Result<Tensor> {
-        check_pair("fmin", self, other)?;
+        check_number("fmin", self, other)?;
         self.shape().broadcast(other.shape(), "fmin")?;
         is_number(self)?.logical_not()?.logical_or(&other.lt(self)?)?.where_(other, self)
     }
@@ -66,11 +66,4 @@ fn below_high(low: &Tensor, high: Option<&Tensor>) -> Result<Tensor> {
 
 fn is_number(x: &Tensor) -> Result<Tensor> {
     x.eq(x)
-}
-
-fn check_pair(name: &'static str, x: &Tensor, other: &Tensor) -> Result<()> {
-    if x.dtype() == DType::Bool {
-        return Err(Error::dtype(name, "input", x.dtype(), "a number"));
-    }
-    check::same_dtype(name, &x.meta(), &other.meta())
 }

@@ -5,14 +5,18 @@
 
 mod activations;
 pub(crate) mod bags;
+mod blends;
 mod blocks;
 mod bounds;
 mod channels;
+mod contractions;
 pub(crate) mod convolutions;
+mod correlation;
 mod counts;
 mod diagonals;
 pub(crate) mod distances;
 mod distributions;
+mod division;
 mod drawing;
 pub(crate) mod grid;
 pub(crate) mod indexing;
@@ -25,8 +29,12 @@ mod placing;
 pub(crate) mod pools;
 mod products;
 pub(crate) mod quantiles;
+mod reductions;
 pub(crate) mod resize;
+mod rounding;
+mod scaling;
 mod sets;
+mod signs;
 pub(crate) mod slopes;
 mod special;
 pub(crate) mod splitting;
@@ -96,6 +104,29 @@ pub(crate) fn binary(
         Ok(found)
     };
     Ok(with_gradient(name, &[x, y], vec![result], Saves::INPUTS, rule)?.swap_remove(0))
+}
+
+/// `output` as computed of `inputs`, whose gradients are 0.
+pub(crate) fn with_zero_gradient(name: &'static str, inputs: &[&Tensor], output: Tensor) -> Result<Tensor> {
+    let rule = |context: &Context<'_>, grads: &[Option<Tensor>]| {
+        let Some(dy) = &grads[0] else { return Ok(Grads::new()) };
+        let zeros = |input| Tensor::zeros(*context.shape(input), context.dtype(input), dy.device()).map(Some);
+        (0..context.inputs()).map(zeros).collect()
+    };
+    Ok(with_gradient(name, inputs, vec![output], Saves::NOTHING, rule)?.swap_remove(0))
+}
+
+/// That both are numbers of one dtype.
+pub(crate) fn check_number(name: &'static str, x: &Tensor, other: &Tensor) -> Result<()> {
+    if x.dtype() == DType::Bool {
+        return Err(Error::dtype(name, "input", x.dtype(), "a number"));
+    }
+    check::same_dtype(name, &x.meta(), &other.meta())
+}
+
+/// That the shapes of both broadcast.
+pub(crate) fn check_broadcast(name: &'static str, x: &Tensor, other: &Tensor) -> Result<()> {
+    x.shape().broadcast(other.shape(), name).map(|_| ())
 }
 
 /// That `x`, the input of a function, is floating.

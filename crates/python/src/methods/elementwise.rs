@@ -144,23 +144,12 @@ of_fractions! {
     /// The nearest whole number of each element, halves to even.
     round round_ => round;
     /// The whole part of each element, towards zero.
-    trunc trunc_ => truncated;
+    trunc trunc_ => trunc;
 }
 
 /// The signs; a truth value is its own.
 fn signs(x: &Tensor) -> Result<Tensor> {
     if x.dtype() == DType::Bool { x.copy() } else { x.sign() }
-}
-
-/// The whole part, towards zero.
-trait Truncated {
-    fn truncated(&self) -> Result<Tensor>;
-}
-
-impl Truncated for Tensor {
-    fn truncated(&self) -> Result<Tensor> {
-        self.abs()?.floor()?.mul(&self.sign()?)
-    }
 }
 
 #[pymethods]

@@ -2,11 +2,27 @@
 
 use crate::arguments::Operand;
 use crate::error::Outcome;
+use crate::expected::of;
 use crate::promote::{beside, meet};
 use crate::run::run;
 use crate::tensor::PyTensor;
 use pyo3::prelude::*;
 use ternion::{Result, Tensor};
+
+/// `f` of two tensors in the dtype that they meet in.
+fn of_tensors(
+    slf: &PyTensor,
+    py: Python<'_>,
+    other: &Bound<'_, PyTensor>,
+    f: fn(&Tensor, &Tensor) -> Result<Tensor>,
+) -> Outcome<PyTensor> {
+    let (a, b) = (slf.tensor(), other.get().tensor());
+    let result = run(py, a.elements().max(b.elements()), || {
+        let (a, b) = meet(&a, &b)?;
+        f(&a, &b)
+    });
+    result.map(PyTensor::new)
+}
 
 /// `f` of a tensor and another one, or a number, in the dtype that they meet in.
 pub(super) fn of_two(
@@ -25,6 +41,37 @@ pub(super) fn of_two(
         f(&a, &b)
     });
     result.map(PyTensor::new)
+}
+
+macro_rules! divisors {
+    ($($(#[$doc:meta])* $name:ident;)*) => {
+        #[pymethods]
+        impl PyTensor {
+            $(
+                $(#[$doc])*
+                ///
+                /// Shapes: two tensors, broadcast -> the shape that they have together
+                ///
+                /// Raises:
+                ///     TypeError: floats, `other` is no tensor.
+                ///     ValueError: shapes that do not broadcast.
+                fn $name(
+                    &self,
+                    py: Python<'_>,
+                    #[pyo3(from_py_with = of::$name)] other: Bound<'_, PyTensor>,
+                ) -> Outcome<PyTensor> {
+                    of_tensors(self, py, &other, Tensor::$name)
+                }
+            )*
+        }
+    };
+}
+
+divisors! {
+    /// The greatest common divisor of each pair; 0 of two zeros.
+    gcd;
+    /// The least common multiple of each pair; 0 where either is 0.
+    lcm;
 }
 
 macro_rules! functions {
@@ -48,10 +95,6 @@ macro_rules! functions {
 }
 
 functions! {
-    /// The greatest common divisor of each pair; 0 of two zeros.
-    gcd;
-    /// The least common multiple of each pair; 0 where either is 0.
-    lcm;
     /// The bits that both of each pair have; of truth values whether both are true.
     bitwise_and;
     /// The bits that either of each pair has; of truth values whether either is true.

@@ -162,9 +162,7 @@ impl PyTensor {
         #[pyo3(from_py_with = of::addcmul)] value: f64,
     ) -> Outcome<PyTensor> {
         let (a, b) = (tensor1.get().tensor(), tensor2.get().tensor());
-        self.map(py, |x| {
-            if value == 1.0 { a.multiply_add(&b, x) } else { a.mul_scalar(value)?.multiply_add(&b, x) }
-        })
+        self.map(py, |x| x.addcmul(&a, &b, value))
     }
 }
 

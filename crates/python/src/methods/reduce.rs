@@ -111,7 +111,7 @@ sums! {
 }
 
 /// That truth values of which the extremes are wanted are there: of none `any` and `all` have an answer, and are what computes them.
-fn has_extremes(name: &'static str, x: &Tensor, axes: &Axes) -> Result<()> {
+pub(super) fn has_extremes(name: &'static str, x: &Tensor, axes: &Axes) -> Result<()> {
     if x.dtype() != DType::Bool || x.elements() > 0 || !matches!(name, "amax" | "amin") {
         return Ok(());
     }

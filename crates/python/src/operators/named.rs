@@ -1,6 +1,6 @@
 //! Arithmetic under its names: `x.add(y)`.
 
-use super::{ADD, Answer, DIV, FLOOR_DIV, FMOD, MUL, Operator, POW, REMAINDER, SUB};
+use super::{ADD, Answer, DIV, FLOOR_DIV, FMOD, MUL, Operator, POW, REMAINDER, SUB, TRUNC_DIV};
 use crate::arguments::Operand;
 use crate::error::{Failure, Outcome};
 use crate::expected::{Expected, of};
@@ -132,16 +132,11 @@ impl PyTensor {
         match rounding_mode {
             None => Ok(DIV),
             Some("floor") => Ok(FLOOR_DIV),
+            Some("trunc") => Ok(TRUNC_DIV),
             Some(other) => Err(Failure::value(format!(
                 "div: rounding_mode {other:?}, expected None, \"floor\" or \"trunc\""
             ))),
         }
-    }
-
-    /// The quotient rounded towards zero.
-    fn truncated<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> Outcome<Bound<'py, PyAny>> {
-        let functions = slf.py().import("ternion._functions.arithmetic")?;
-        Ok(functions.call_method1("_quotient_towards_zero", (slf, other))?)
     }
 }
 
@@ -152,15 +147,12 @@ impl PyTensor {
     /// Args:
     ///     rounding_mode: "floor" for whole numbers, as by `//`; "trunc" for those nearer to 0.
     #[pyo3(signature = (other, *, rounding_mode=None))]
-    fn div<'py>(
-        slf: &Bound<'py, Self>,
-        other: &Bound<'py, PyAny>,
+    fn div(
+        &self,
+        other: &Bound<'_, PyAny>,
         #[pyo3(from_py_with = of::div)] rounding_mode: Option<String>,
     ) -> Answer {
-        if rounding_mode.as_deref() == Some("trunc") {
-            return Ok(Self::truncated(slf, other)?.unbind());
-        }
-        Self::division(rounding_mode.as_deref())?.apply_named("div", slf.get(), other)
+        Self::division(rounding_mode.as_deref())?.apply_named("div", self, other)
     }
 
     /// This tensor divided by another, or a number, broadcast, in place: the tensor itself is changed and returned.
@@ -170,10 +162,6 @@ impl PyTensor {
         other: &Bound<'py, PyAny>,
         #[pyo3(from_py_with = of::div_)] rounding_mode: Option<String>,
     ) -> Outcome<Bound<'py, Self>> {
-        if rounding_mode.as_deref() == Some("trunc") {
-            slf.call_method1("copy_", (Self::truncated(slf, other)?,))?;
-            return Ok(slf.clone());
-        }
         Self::division(rounding_mode.as_deref())?.apply_in_place("div_", slf.get(), other)?;
         Ok(slf.clone())
     }

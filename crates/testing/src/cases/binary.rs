@@ -23,7 +23,7 @@ pub fn rows() -> Vec<OpCase> {
     rows
 }
 
-type Method = fn(&Tensor, &Tensor) -> Result<Tensor>;
+pub(crate) type Method = fn(&Tensor, &Tensor) -> Result<Tensor>;
 type Definition = fn(f64, f64) -> f64;
 
 /// The larger of two; NaN if either is.
@@ -52,7 +52,7 @@ pub(crate) fn beside_distinct() -> Values {
 }
 
 /// Dividends for the divisors 3/4 and 3/2 of either sign, clear of their multiples.
-fn between_multiples() -> Values {
+pub(crate) fn between_multiples() -> Values {
     Values::custom(|shapes, own, rng| {
         (0..shapes[own].iter().product())
             .map(|_| 0.75 * (rng.integer(-6, 5) as f64 + rng.uniform(0.2, 0.8)))
@@ -61,7 +61,7 @@ fn between_multiples() -> Values {
 }
 
 /// Every pair of the numbers that ops get wrong.
-fn special_pairs() -> [Array; 2] {
+pub(crate) fn special_pairs() -> [Array; 2] {
     let special = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 0.0, -0.0, 1.0, -1.0, 2.5, 1e30, -60000.0];
     let (mut left, mut right) = (Vec::new(), Vec::new());
     for a in special {
@@ -582,7 +582,7 @@ fn scalars_in_place() -> OpCase {
 }
 
 /// The gradients of both operands, of each broadcast pair `(a, b)`.
-fn both_gradients(x: &[Tensor], f: Method) -> Result<Vec<Tensor>> {
+pub(crate) fn both_gradients(x: &[Tensor], f: Method) -> Result<Vec<Tensor>> {
     use ternion_core::{GradOptions, enable_grad, grad};
     enable_grad(|| {
         let (a, b) = (x[0].detach().requires_grad()?, x[1].detach().requires_grad()?);
@@ -642,7 +642,35 @@ fn gradient_rows() -> Vec<OpCase> {
             [&[0.0, 0.0, 0.0], &[2f64.ln(), nan, 0.0]],
         ),
         row("atan2", "the origin", &[0.0, 0.0], &[0.0, 2.0], |a, b| a.atan2(b), [&[0.0, 0.5], &[0.0, 0.0]]),
+        // As PyTorch's: the negative quotient rounded down, which is infinite of a divisor that is 0.
+        row(
+            "remainder",
+            "divisors 0 and infinite ones",
+            &[5.5, -5.5, 0.0, -1.0, 1.0],
+            &[0.0, 0.0, 0.0, f64::INFINITY, f64::INFINITY],
+            |a, b| a.remainder(b),
+            [&[1.0; 5], &[-f64::INFINITY, f64::INFINITY, nan, 1.0, 0.0]],
+        ),
+        steep_quotient(F32, 100, |a, b| a.div(b)?.mul_scalar(2f64.powi(100))),
+        steep_quotient(F64, 1000, |a, b| a.div(b)?.mul_scalar(2f64.powi(1000))),
     ]
+}
+
+/// The gradient of a divisor is `-dy * ((a / b) / b)`, as PyTorch's: not NaN where the quotient is 0 and `dy / b` is infinite.
+fn steep_quotient(dtype: DType, exponent: i32, f: Method) -> OpCase {
+    // Of f32 in both dtypes, as all that is drawn.
+    let (small, dy) = (2f64.powi(-100), 2f64.powi(exponent));
+    OpCase::new("div", format!("gradient where dy / b is infinite, dy = 2^{exponent}"))
+        .input(Fixed(vec![0.0, 3.0, 0.0]))
+        .input(Fixed(vec![small, 2.0, -small]))
+        .shapes([&[3]])
+        .dtypes(&[dtype])
+        .forward_only("compares gradients themselves")
+        .run(move |x| both_gradients(x, f))
+        .oracle(move |x| {
+            let left = vec![f64::INFINITY, dy / 2.0, f64::NEG_INFINITY];
+            [left, vec![0.0, -0.75 * dy, 0.0]].map(|list| Array::new(&x[0].shape, list)).to_vec()
+        })
 }
 
 fn operators() -> OpCase {

@@ -4,13 +4,17 @@ use crate::table::OpCase;
 
 mod activations;
 mod bags;
+mod blends;
 mod blocks;
 mod bounds;
 mod channels;
+mod contractions;
 mod convolutions;
+mod correlation;
 mod diagonals;
 mod distances;
 mod distributions;
+mod division;
 mod drawing;
 mod grid;
 mod indexing;
@@ -23,8 +27,12 @@ mod placing;
 mod pools;
 mod products;
 mod quantiles;
+mod reductions;
 mod resize;
+mod rounding;
+mod scaling;
 mod sets;
+mod signs;
 mod slopes;
 mod special;
 mod splitting;
@@ -39,13 +47,17 @@ pub fn rows() -> Vec<OpCase> {
     let families = [
         activations::rows(),
         bags::rows(),
+        blends::rows(),
         blocks::rows(),
         bounds::rows(),
         channels::rows(),
+        contractions::rows(),
         convolutions::rows(),
+        correlation::rows(),
         diagonals::rows(),
         distances::rows(),
         distributions::rows(),
+        division::rows(),
         drawing::rows(),
         grid::rows(),
         indexing::rows(),
@@ -58,8 +70,12 @@ pub fn rows() -> Vec<OpCase> {
         pools::rows(),
         products::rows(),
         quantiles::rows(),
+        reductions::rows(),
         resize::rows(),
+        rounding::rows(),
+        scaling::rows(),
         sets::rows(),
+        signs::rows(),
         slopes::rows(),
         special::rows(),
         splitting::rows(),

@@ -15,14 +15,14 @@ pub(super) fn gradient(op: BinaryOp, side: Side, a: &Tensor, b: &Tensor, dy: &Te
         (BinaryOp::Mul, Side::Left) => dy.mul(b),
         (BinaryOp::Mul, Side::Right) => dy.mul(a),
         (BinaryOp::Div, Side::Left) => dy.div(b),
-        (BinaryOp::Div, Side::Right) => dy.neg()?.div(b)?.mul(&a.div(b)?),
+        (BinaryOp::Div, Side::Right) => dy.neg()?.mul(&a.div(b)?.div(b)?),
         (BinaryOp::Pow, Side::Left) => power_base(a, b, dy),
         (BinaryOp::Pow, Side::Right) => power_exponent(a, b, dy),
         (BinaryOp::Max, Side::Left) | (BinaryOp::Min, Side::Right) => extreme(&a.lt(b)?, a, b, dy),
         (BinaryOp::Max, Side::Right) | (BinaryOp::Min, Side::Left) => extreme(&a.gt(b)?, a, b, dy),
         (BinaryOp::Atan2, Side::Left) => dy.mul(&b.div(&squared_radius(a, b)?)?),
         (BinaryOp::Atan2, Side::Right) => dy.mul(&a.neg()?.div(&squared_radius(a, b)?)?),
-        (BinaryOp::Remainder, Side::Right) => dy.neg()?.mul(&floored_quotient(a, b)?),
+        (BinaryOp::Remainder, Side::Right) => dy.neg()?.mul(&a.detach().floor_divide(&b.detach())?),
         (BinaryOp::And | BinaryOp::Or | BinaryOp::Xor, _) => {
             Err(Error::autograd(format!("{} has no gradient", op.name())))
         }
@@ -70,9 +70,4 @@ fn extreme(loses: &Tensor, a: &Tensor, b: &Tensor, dy: &Tensor) -> Result<Tensor
 fn squared_radius(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     let sum = a.square()?.add(&b.square()?)?;
     sum.eq_scalar(0i64)?.where_(&sum.scalar_like(1i64)?, &sum)
-}
-
-/// `floor(a / b)` as the remainder has it: where `a / b` is rounded up to a whole number, its floor would be one too many.
-fn floored_quotient(a: &Tensor, b: &Tensor) -> Result<Tensor> {
-    a.sub(&a.remainder(b)?)?.div(b)?.round()
 }

@@ -38,8 +38,33 @@ fn of_orders(name: &str, orders: &'static [f64], values: impl Into<Input>) -> Op
         .oracle(|x| orders.iter().map(|&order| x[0].reduce(&[1], Keep::No, |slice| p_norm(order, slice))).collect::<Vec<_>>())
 }
 
+/// The norms of all differences.
+fn differences() -> OpCase {
+    const ORDERS: [f64; 7] = [2.0, 1.0, 3.0, 0.5, -1.5, f64::INFINITY, f64::NEG_INFINITY];
+    OpCase::new("dist", "")
+        .input(Distinct)
+        .input(Fixed(vec![9.5, -10.25, 8.5]))
+        .shapes([&[], &[5], &[3, 7]])
+        .on([&[3, 1], &[4]])
+        .run(|x| ORDERS.iter().map(|&order| linalg::dist(&x[0], &x[1], order)).collect::<Result<Vec<_>>>())
+        .oracle(|x| {
+            let differences = x[0].zip(&x[1], |a, b| a - b);
+            ORDERS.iter().map(|&order| Array::scalar(p_norm(order, &differences.data))).collect::<Vec<_>>()
+        })
+        .rejects("dist: shapes [2] and [3] do not broadcast", |device| {
+            linalg::dist(&zeros(&[2], device)?, &zeros(&[3], device)?, 2.0)
+        })
+        .rejects("dist: dtypes f32 and f64 differ; cast one of them with to_dtype", |device| {
+            linalg::dist(&Tensor::zeros([2], F32, device)?, &Tensor::zeros([2], F64, device)?, 2.0)
+        })
+        .rejects("dist: order NaN, expected a number", |device| {
+            linalg::dist(&zeros(&[2], device)?, &zeros(&[2], device)?, f64::NAN)
+        })
+}
+
 fn vectors() -> Vec<OpCase> {
     vec![
+        differences(),
         of_orders("dim=1", &ORDERS, AwayFrom(0.25)).twice(),
         // Different magnitudes: the largest and the smallest are one element.
         of_orders("infinite dim=1", &[f64::INFINITY, f64::NEG_INFINITY], Distinct),

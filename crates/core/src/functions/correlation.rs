@@ -1,0 +1,130 @@
+//! Covariances and correlations of variables that were observed together.
+
+use super::{check_floating, in_accumulator};
+use crate::autograd::no_grad;
+use crate::error::{Error, Result};
+use crate::op::check;
+use crate::{Shape, Tensor};
+
+impl Tensor {
+    /// The covariances of rows, whose columns are observations. `fweights` tell how often each was made, `aweights` how much each counts. Reads both back to the host,
+    /// to see that none is below 0.
+    ///
+    /// The sum of products is divided by the sum of the weights less `correction`, or `correction * sum(weights * aweights) / sum(weights)`, and by 0 where that is
+    /// below 0, as in PyTorch.
+    ///
+    /// # Shapes
+    /// `[variables, observations]`, fweights and aweights `[observations]` -> `[variables, variables]`; `[observations]` or one variable -> `[]`
+    ///
+    /// # Errors
+    /// A dtype that is not floating, more than two axes, `fweights` that are not integers, `aweights` of another dtype, either of another shape, below 0, or of
+    /// the sum 0.
+    pub fn cov(
+        &self,
+        correction: f64,
+        fweights: Option<&Tensor>,
+        aweights: Option<&Tensor>,
+    ) -> Result<Tensor> {
+        let name = "cov";
+        let x = rows(name, self)?;
+        let observations = Shape::new(&[x.dims()[1]])?;
+        if let Some(fweights) = fweights {
+            if !fweights.dtype().is_int() {
+                return Err(Error::dtype(name, "fweights", fweights.dtype(), "an integer dtype"));
+            }
+            check_weights("fweights", fweights, observations)?;
+        }
+        if let Some(aweights) = aweights {
+            check::same_dtype(name, &self.meta(), &aweights.meta())?;
+            check_weights("aweights", aweights, observations)?;
+        }
+        let dtype = x.dtype().accumulator();
+        let cast = |given: Option<&Tensor>| given.map(|given| given.to_dtype(dtype)).transpose();
+        let (fweights, aweights) = (cast(fweights)?, cast(aweights)?);
+        in_accumulator([&x], |[x]| covariance(x, correction, fweights.as_ref(), aweights.as_ref()))
+    }
+
+    /// The correlations of rows, whose columns are observations: covariances divided by both standard deviations, from -1 to 1.
+    ///
+    /// # Shapes
+    /// `[variables, observations]` -> `[variables, variables]`; `[observations]` or one variable -> `[]`
+    ///
+    /// # Errors
+    /// A dtype that is not floating, more than two axes.
+    pub fn corrcoef(&self) -> Result<Tensor> {
+        let x = rows("corrcoef", self)?;
+        in_accumulator([&x], |[x]| {
+            let found = covariance(x, 1.0, None, None)?;
+            if found.rank() == 0 {
+                return found.div(&found);
+            }
+            let count = found.dims()[0];
+            let diagonal = found.reshape([count * count])?.slice_axis(
+                0,
+                0,
+                (count * count) as isize,
+                count as isize + 1,
+            )?;
+            let spread = diagonal.sqrt()?;
+            found.div(&spread.unsqueeze(1)?)?.div(&spread.unsqueeze(0)?)?.clamp(-1.0, 1.0)
+        })
+    }
+}
+
+/// `[variables, observations]`.
+fn rows(name: &'static str, x: &Tensor) -> Result<Tensor> {
+    check_floating(name, x)?;
+    match x.rank() {
+        0 | 1 => x.reshape([1, x.elements()]),
+        2 => Ok(x.clone()),
+        _ => Err(Error::Rank { op: name, expected: "at most 2".into(), shape: Box::new(*x.shape()) }),
+    }
+}
+
+fn check_weights(what: &'static str, given: &Tensor, observations: Shape) -> Result<()> {
+    check::shape("cov", what, &given.meta(), observations)?;
+    let given = given.detach();
+    let (is_negative, total) = no_grad(|| {
+        let is_negative = given.lt_scalar(0)?.any(..)?.item_f64()? != 0.0;
+        Ok::<_, Error>((is_negative, given.sum(..)?.item_f64()?))
+    })?;
+    if is_negative {
+        return Err(Error::invalid("cov", format!("{what} below 0")));
+    }
+    match total == 0.0 {
+        true => Err(Error::invalid("cov", format!("{what} whose sum is 0"))),
+        false => Ok(()),
+    }
+}
+
+/// All in the dtype of `x`.
+fn covariance(
+    x: &Tensor,
+    correction: f64,
+    fweights: Option<&Tensor>,
+    aweights: Option<&Tensor>,
+) -> Result<Tensor> {
+    let weights = match (fweights, aweights) {
+        (Some(fweights), Some(aweights)) => Some(fweights.mul(aweights)?),
+        (fweights, aweights) => fweights.or(aweights).cloned(),
+    };
+    let products = |centered: &Tensor, weighted: &Tensor| weighted.matmul(&centered.t()?);
+    let found = match &weights {
+        None => {
+            let centered = x.sub(&x.mean_keep(1)?)?;
+            let count = (x.dims()[1] as f64 - correction).max(0.0);
+            products(&centered, &centered)?.div_scalar(count)?
+        }
+        Some(weights) => {
+            let total = weights.sum(..)?;
+            let centered = x.sub(&x.mul(weights)?.sum_keep(1)?.div(&total)?)?;
+            let lost = match aweights {
+                None => total.detach().scalar_like(correction)?,
+                Some(aweights) => weights.mul(aweights)?.sum(..)?.mul_scalar(correction)?.div(&total)?,
+            };
+            let count = total.sub(&lost)?.maximum_scalar(0)?;
+            products(&centered, &centered.mul(weights)?)?.div(&count)?
+        }
+    };
+    if x.dims()[0] == 1 { found.reshape(()) } else { Ok(found) }
+}

@@ -1,0 +1,273 @@
+//! Arithmetic, reductions and statistics from the core's `functions`: what the functions of `ternion/_functions/arithmetic.py` and `reductions.py` call, which say
+//! what is the default.
+
+use super::reduce::{has_extremes, pair_along};
+use crate::arguments::{AxesArgument, axes};
+use crate::dtype::DTypeArgument;
+use crate::error::{Called, Outcome};
+use crate::promote::{floating, meet};
+use crate::run::{run, wait};
+use crate::tensor::PyTensor;
+use pyo3::prelude::*;
+use ternion::{Axes, Result, Tensor, linalg};
+
+type Given<'a, 'py> = &'a Bound<'py, PyTensor>;
+type Pair = Outcome<(PyTensor, PyTensor)>;
+
+/// Three tensors in the floating dtype that they meet in.
+fn met(a: &Tensor, b: &Tensor, c: &Tensor) -> Result<[Tensor; 3]> {
+    let (a, b) = meet(a, b)?;
+    let (a, c) = meet(&a, c)?;
+    let (b, c) = meet(&b, &c)?;
+    Ok([floating(&a)?, floating(&b)?, floating(&c)?])
+}
+
+/// Two results.
+fn two(slf: &PyTensor, py: Python<'_>, f: impl FnOnce(&Tensor) -> Result<(Tensor, Tensor)> + Send) -> Pair {
+    let x = slf.tensor();
+    run(py, x.elements(), || f(&x)).map(|(first, second)| (PyTensor::new(first), PyTensor::new(second)))
+}
+
+/// Of two tensors in the floating dtype that they meet in.
+macro_rules! of_two_floats {
+    ($($name:ident => $method:ident;)*) => {
+        #[pymethods]
+        impl PyTensor {
+            $(
+                fn $name(&self, py: Python<'_>, other: Given<'_, '_>) -> Outcome<PyTensor> {
+                    let other = other.get().tensor();
+                    self.map(py, |x| {
+                        let (x, other) = meet(x, &other)?;
+                        floating(&x)?.$method(&floating(&other)?)
+                    })
+                }
+            )*
+        }
+    };
+}
+
+of_two_floats! {
+    _copysign => copysign;
+    _hypot => hypot;
+    _prelu => prelu;
+}
+
+macro_rules! of_two {
+    ($($name:ident => $method:ident;)*) => {
+        #[pymethods]
+        impl PyTensor {
+            $(
+                fn $name(&self, py: Python<'_>, other: Given<'_, '_>) -> Outcome<PyTensor> {
+                    let other = other.get().tensor();
+                    self.map(py, |x| x.$method(&other))
+                }
+            )*
+        }
+    };
+}
+
+of_two! {
+    _float_power => float_power;
+    _heaviside => heaviside;
+    _ldexp => ldexp;
+}
+
+macro_rules! of_one {
+    ($($name:ident => $method:ident;)*) => {
+        #[pymethods]
+        impl PyTensor {
+            $(
+                fn $name(&self, py: Python<'_>) -> Outcome<PyTensor> {
+                    self.map(py, Tensor::$method)
+                }
+            )*
+        }
+    };
+}
+
+of_one! {
+    _corrcoef => corrcoef;
+    _deg2rad => deg2rad;
+    _frac => frac;
+    _isneginf => isneginf;
+    _isposinf => isposinf;
+    _msort => msort;
+    _rad2deg => rad2deg;
+    _signbit => signbit;
+}
+
+#[pymethods]
+impl PyTensor {
+    fn _lerp(&self, py: Python<'_>, end: Given<'_, '_>, weight: f64) -> Outcome<PyTensor> {
+        let end = end.get().tensor();
+        self.map(py, |x| {
+            let (x, end) = meet(x, &end)?;
+            floating(&x)?.lerp(&floating(&end)?, weight)
+        })
+    }
+
+    fn _lerp_tensor(&self, py: Python<'_>, end: Given<'_, '_>, weight: Given<'_, '_>) -> Outcome<PyTensor> {
+        let (end, weight) = (end.get().tensor(), weight.get().tensor());
+        self.map(py, |x| {
+            let [x, end, weight] = met(x, &end, &weight)?;
+            x.lerp_tensor(&end, &weight).called("lerp")
+        })
+    }
+
+    fn _addcdiv(
+        &self,
+        py: Python<'_>,
+        tensor1: Given<'_, '_>,
+        tensor2: Given<'_, '_>,
+        value: f64,
+    ) -> Outcome<PyTensor> {
+        let (dividend, divisor) = (tensor1.get().tensor(), tensor2.get().tensor());
+        self.map(py, |x| {
+            let [x, dividend, divisor] = met(x, &dividend, &divisor)?;
+            x.addcdiv(&dividend, &divisor, value)
+        })
+    }
+
+    fn _frexp(&self, py: Python<'_>) -> Pair {
+        two(self, py, Tensor::frexp)
+    }
+
+    fn _nan_to_num(
+        &self,
+        py: Python<'_>,
+        nan: f64,
+        posinf: Option<f64>,
+        neginf: Option<f64>,
+    ) -> Outcome<PyTensor> {
+        self.map(py, |x| x.nan_to_num(nan, posinf, neginf))
+    }
+
+    fn _round(&self, py: Python<'_>, decimals: i32) -> Outcome<PyTensor> {
+        self.map(py, |x| x.round_decimals(decimals).called("round"))
+    }
+
+    fn _inner(&self, py: Python<'_>, other: Given<'_, '_>) -> Outcome<PyTensor> {
+        let other = other.get().tensor();
+        self.map(py, |x| {
+            let (x, other) = meet(x, &other)?;
+            x.inner(&other)
+        })
+    }
+
+    fn _tensordot(
+        &self,
+        py: Python<'_>,
+        other: Given<'_, '_>,
+        dims: Vec<isize>,
+        other_dims: Vec<isize>,
+    ) -> Outcome<PyTensor> {
+        let other = other.get().tensor();
+        self.map(py, |x| {
+            let (x, other) = meet(x, &other)?;
+            x.tensordot(&other, &dims, &other_dims)
+        })
+    }
+
+    fn _nansum(
+        &self,
+        py: Python<'_>,
+        dim: Option<AxesArgument>,
+        keepdim: bool,
+        dtype: Option<DTypeArgument>,
+    ) -> Outcome<PyTensor> {
+        let axes = axes(dim);
+        self.along(py, axes.clone(), |x| match dtype {
+            None => x.nansum(axes, keepdim),
+            Some(dtype) => x.to_dtype(dtype.0)?.nansum(axes, keepdim)?.to_dtype(dtype.0),
+        })
+    }
+
+    fn _nanmean(&self, py: Python<'_>, dim: Option<AxesArgument>, keepdim: bool) -> Outcome<PyTensor> {
+        let axes = axes(dim);
+        self.along(py, axes.clone(), |x| x.nanmean(axes, keepdim))
+    }
+
+    fn _count_nonzero(&self, py: Python<'_>, dim: Option<AxesArgument>) -> Outcome<PyTensor> {
+        let axes = axes(dim);
+        self.along(py, axes.clone(), |x| x.count_nonzero(axes, false))
+    }
+
+    fn _var_mean(
+        &self,
+        py: Python<'_>,
+        dim: Option<AxesArgument>,
+        correction: f64,
+        keepdim: bool,
+        is_root: bool,
+    ) -> Pair {
+        let axes = axes(dim);
+        two(self, py, |x| {
+            pair_of(x, &axes, |x| match is_root {
+                true => x.std_mean(axes.clone(), correction, keepdim).called("std_mean"),
+                false => x.var_mean(axes.clone(), correction, keepdim).called("var_mean"),
+            })
+        })
+    }
+
+    fn _aminmax(&self, py: Python<'_>, dim: Option<AxesArgument>, keepdim: bool) -> Pair {
+        let axes = axes(dim);
+        two(self, py, |x| {
+            pair_of(x, &axes, |x| {
+                has_extremes("amin", x, &axes)?;
+                x.aminmax(axes.clone(), keepdim)
+            })
+            .called("aminmax")
+        })
+    }
+
+    fn _cumprod(&self, py: Python<'_>, dim: isize, dtype: Option<DTypeArgument>) -> Outcome<PyTensor> {
+        self.along(py, dim, |x| match dtype {
+            None => x.cumprod(dim),
+            Some(dtype) => x.to_dtype(dtype.0)?.cumprod(dim)?.to_dtype(dtype.0),
+        })
+    }
+
+    fn _diff(
+        &self,
+        py: Python<'_>,
+        n: usize,
+        dim: isize,
+        prepend: Option<Bound<'_, PyTensor>>,
+        append: Option<Bound<'_, PyTensor>>,
+    ) -> Outcome<PyTensor> {
+        let [prepend, append] = [prepend, append].map(|given| given.map(|given| given.get().tensor()));
+        self.map(py, |x| x.diff(n, dim, prepend.as_ref(), append.as_ref()))
+    }
+
+    fn _cov(
+        &self,
+        py: Python<'_>,
+        correction: f64,
+        fweights: Option<Bound<'_, PyTensor>>,
+        aweights: Option<Bound<'_, PyTensor>>,
+    ) -> Outcome<PyTensor> {
+        let x = self.tensor();
+        let [fweights, aweights] = [fweights, aweights].map(|given| given.map(|given| given.get().tensor()));
+        wait(py, || x.cov(correction, fweights.as_ref(), aweights.as_ref())).map(PyTensor::new)
+    }
+
+    fn _dist(&self, py: Python<'_>, other: Given<'_, '_>, p: f64) -> Outcome<PyTensor> {
+        let other = other.get().tensor();
+        self.map(py, |x| {
+            let (x, other) = meet(x, &other)?;
+            linalg::dist(&floating(&x)?, &floating(&other)?, p)
+        })
+    }
+}
+
+/// As `pair_along`, of any axes.
+fn pair_of(
+    x: &Tensor,
+    axes: &Axes,
+    f: impl FnOnce(&Tensor) -> Result<(Tensor, Tensor)>,
+) -> Result<(Tensor, Tensor)> {
+    match axes {
+        Axes::List(list) if list.len() == 1 => pair_along(x, list[0], f),
+        _ => f(x),
+    }
+}

@@ -1,0 +1,131 @@
+//! Rows of tensors between two others, and of products and quotients added to a tensor.
+
+use crate::cases::unary::wrap;
+use crate::prelude::*;
+
+/// The rows.
+pub fn rows() -> Vec<OpCase> {
+    let mut rows = lerps();
+    rows.extend(lerps_of_tensors());
+    rows.extend(products());
+    rows.extend(quotients());
+    rows
+}
+
+fn three(x: &[Array], f: impl Fn(f64, f64, f64) -> f64) -> Array {
+    let all = x[0].zip(&x[1], |_, _| 0.0).zip(&x[2], |_, _| 0.0).shape;
+    let [a, b, c] = [&x[0], &x[1], &x[2]].map(|x| x.expand(&all));
+    Array::from_fn(&all, |at| f(a.at(at), b.at(at), c.at(at)))
+}
+
+fn lerps() -> Vec<OpCase> {
+    [0.0, 0.25, 0.5, 0.75, 1.0, -1.5]
+        .into_iter()
+        .map(|weight| {
+            OpCase::new("lerp", format!("weight={weight}"))
+                .input(Uniform(-4.0, 4.0))
+                .input(Uniform(-4.0, 4.0))
+                .shapes([&[], &[0, 3], &[7, 33]])
+                .on([&[5, 1], &[7]])
+                .twice()
+                .run(move |x| x[0].lerp(&x[1], weight))
+                .oracle(move |x| x[0].zip(&x[1], |start, end| start + weight * (end - start)))
+                .rejects("lerp: input is i32, expected a floating dtype", |device| {
+                    let x = Tensor::zeros([2], I32, device)?;
+                    x.lerp(&x, 0.5)
+                })
+                .rejects("lerp: shapes [2] and [3] do not broadcast", |device| {
+                    Tensor::zeros([2], F32, device)?.lerp(&Tensor::zeros([3], F32, device)?, 0.5)
+                })
+        })
+        .collect()
+}
+
+fn lerps_of_tensors() -> [OpCase; 2] {
+    let between = |start: f64, end: f64, weight: f64| start + weight * (end - start);
+    let ends = [
+        Array::new(&[3], vec![1e4, 3.0, -1e4]),
+        Array::new(&[3], vec![1e-2, 7.0, 1e-2]),
+        Array::new(&[3], vec![1.0, 0.0, 1.0]),
+    ];
+    [
+        OpCase::new("lerp_tensor", "")
+            .input(Uniform(-4.0, 4.0))
+            .input(Uniform(-4.0, 4.0))
+            // Clear of 1/2, where the formula changes.
+            .input(Fixed(vec![-1.25, -0.3, 0.0, 0.2, 0.4, 0.6, 0.9, 1.0, 1.75]))
+            .shapes([&[], &[0, 3], &[7, 33]])
+            .on([&[5, 1], &[7], &[2, 1, 1]])
+            .twice()
+            .run(|x| x[0].lerp_tensor(&x[1], &x[2]))
+            .oracle(move |x| three(x, between))
+            .rejects("lerp_tensor: dtypes f32 and f64 differ; cast one of them with to_dtype", |device| {
+                let x = Tensor::zeros([2], F32, device)?;
+                x.lerp_tensor(&x, &Tensor::zeros([2], F64, device)?)
+            }),
+        // Small ends beside large starts are met exactly.
+        OpCase::new("lerp_tensor", "ends")
+            .input(Fixed(vec![4096.0, 3.0]))
+            .input(Fixed(vec![2f64.powi(-10), 7.0]))
+            .input(Fixed(vec![1.0, 0.0]))
+            .shapes([&[2]])
+            .exact()
+            .forward_only("looks at one rounding")
+            .run(|x| x[0].lerp_tensor(&x[1], &x[2]))
+            .oracle(|x| three(x, |start, end, weight| if weight == 1.0 { end } else { start }))
+            .hostile("ends", ends),
+    ]
+}
+
+fn products() -> [OpCase; 2] {
+    let row = |value: f64| {
+        OpCase::new("addcmul", format!("value={value}"))
+            .input(Uniform(-4.0, 4.0))
+            .input(Uniform(-4.0, 4.0))
+            .input(Uniform(-4.0, 4.0))
+            .shapes([&[], &[0, 3], &[7, 33]])
+            .on([&[5, 1], &[7], &[2, 1, 1]])
+            .also(INTEGERS)
+            .twice()
+            .run(move |x| x[0].addcmul(&x[1], &x[2], value))
+            .oracle_for(move |dtype, x| three(x, |x, left, right| wrap(dtype, x + value * left * right)))
+    };
+    [
+        row(1.0),
+        row(3.0)
+            .rejects("addcmul: input is bool, expected a number", |device| {
+                let x = Tensor::zeros([2], Bool, device)?;
+                x.addcmul(&x, &x, 1.0)
+            })
+            .rejects("addcmul: shapes [2] and [3] do not broadcast", |device| {
+                let x = Tensor::zeros([2], F32, device)?;
+                x.addcmul(&x, &Tensor::zeros([3], F32, device)?, 2.0)
+            })
+            .rejects("addcmul: dtypes f32 and i32 differ; cast one of them with to_dtype", |device| {
+                let x = Tensor::zeros([2], F32, device)?;
+                x.addcmul(&x, &Tensor::zeros([2], I32, device)?, 2.0)
+            }),
+    ]
+}
+
+fn quotients() -> [OpCase; 2] {
+    [1.0, -2.5].map(|value| {
+        OpCase::new("addcdiv", format!("value={value}"))
+            .input(Uniform(-4.0, 4.0))
+            .input(Uniform(-4.0, 4.0))
+            .input(AwayFrom(0.4))
+            .shapes([&[], &[0, 3], &[7, 33]])
+            .on([&[5, 1], &[7], &[2, 1, 1]])
+            .twice()
+            .run(move |x| x[0].addcdiv(&x[1], &x[2], value))
+            .oracle(move |x| three(x, |x, dividend, divisor| x + value * (dividend / divisor)))
+            .rejects("addcdiv: input is i32, expected a floating dtype", |device| {
+                let x = Tensor::zeros([2], I32, device)?;
+                x.addcdiv(&x, &x, 1.0)
+            })
+            .rejects("addcdiv: shapes [2] and [3] do not broadcast", |device| {
+                let x = Tensor::zeros([2], F32, device)?;
+                x.addcdiv(&x, &Tensor::zeros([3], F32, device)?, 1.0)
+            })
+    })
+}

@@ -1,0 +1,110 @@
+//! Rows of sums of products over axes of two tensors.
+
+use crate::prelude::*;
+
+/// The rows.
+pub fn rows() -> Vec<OpCase> {
+    [inner().to_vec(), tensordot()].concat()
+}
+
+/// Sums of products over pairs of axes, by loops over all indices.
+fn contracted(a: &Array, b: &Array, axes: &[(usize, usize)]) -> Array {
+    let rest = |x: &Array, is_first: bool| -> Vec<usize> {
+        let summed = |axis: &usize| axes.iter().any(|&(own, its)| *axis == if is_first { own } else { its });
+        (0..x.rank()).filter(|axis| !summed(axis)).collect()
+    };
+    let (rest_a, rest_b) = (rest(a, true), rest(b, false));
+    let sizes: Vec<usize> = axes.iter().map(|&(own, its)| a.shape[own].max(b.shape[its])).collect();
+    let shape: Vec<usize> =
+        rest_a.iter().map(|&axis| a.shape[axis]).chain(rest_b.iter().map(|&axis| b.shape[axis])).collect();
+    Array::from_fn(&shape, |at| {
+        let (of_a, of_b) = at.split_at(rest_a.len());
+        let mut total = 0.0;
+        Array::from_fn(&sizes, |summed| {
+            let index = |x: &Array, rest: &[usize], outer: &[usize], is_first: bool| {
+                let mut index = vec![0; x.rank()];
+                rest.iter().zip(outer).for_each(|(&axis, &at)| index[axis] = at);
+                for (&(own, its), &at) in axes.iter().zip(summed) {
+                    let axis = if is_first { own } else { its };
+                    index[axis] = if x.shape[axis] == 1 { 0 } else { at };
+                }
+                x.at(&index)
+            };
+            total += index(a, &rest_a, of_a, true) * index(b, &rest_b, of_b, false);
+            0.0
+        });
+        total
+    })
+}
+
+fn row(op: &'static str, parameters: &str) -> OpCase {
+    OpCase::new(op, parameters)
+        .input(Uniform(-2.0, 2.0))
+        .input(Uniform(-2.0, 2.0))
+        .tf32_factors(2)
+        .f32_limit(2e-6, 4e-6)
+        .twice()
+}
+
+fn inner() -> [OpCase; 2] {
+    [
+        row("inner", "")
+            .on([&[7], &[7]])
+            .on([&[3, 5], &[5]])
+            .on([&[5], &[2, 3, 5]])
+            .on([&[2, 3, 5], &[4, 5]])
+            .on([&[3, 0], &[2, 0]])
+            .on([&[0, 3], &[3]])
+            .run(|x| x[0].inner(&x[1]))
+            .oracle(|x| contracted(&x[0], &x[1], &[(x[0].rank() - 1, x[1].rank() - 1)]))
+            .rejects("inner: shapes [2, 3] and [2, 4]: the last sizes differ", |device| {
+                Tensor::zeros([2, 3], F32, device)?.inner(&Tensor::zeros([2, 4], F32, device)?)
+            })
+            .rejects("inner: dtypes f32 and i32 differ; cast one of them with to_dtype", |device| {
+                Tensor::zeros([2], F32, device)?.inner(&Tensor::zeros([2], I32, device)?)
+            }),
+        row("inner", "without axes")
+            .on([&[], &[]])
+            .on([&[], &[3, 5]])
+            .on([&[4], &[]])
+            .run(|x| x[0].inner(&x[1]))
+            .oracle(|x| x[0].zip(&x[1], |a, b| a * b)),
+    ]
+}
+
+fn tensordot() -> Vec<OpCase> {
+    vec![
+        row("tensordot", "axes=1,2 other=0,1")
+            .on([&[2, 3, 5], &[3, 5, 4]])
+            .on([&[2, 3, 0], &[3, 0, 4]])
+            .run(|x| x[0].tensordot(&x[1], &[1, 2], &[0, 1]))
+            .oracle(|x| contracted(&x[0], &x[1], &[(1, 0), (2, 1)])),
+        row("tensordot", "axes=-1,0 other=1,-1")
+            .on([&[2, 3, 5], &[4, 5, 2]])
+            .run(|x| x[0].tensordot(&x[1], &[-1, 0], &[1, -1]))
+            .oracle(|x| contracted(&x[0], &x[1], &[(2, 1), (0, 2)])),
+        // An axis of size 1 meets each element of the other one.
+        row("tensordot", "of size 1")
+            .on([&[2, 1, 3], &[5, 3]])
+            .on([&[2, 5, 3], &[1, 3]])
+            .run(|x| x[0].tensordot(&x[1], &[1, 2], &[0, 1]))
+            .oracle(|x| contracted(&x[0], &x[1], &[(1, 0), (2, 1)])),
+        row("tensordot", "no axes")
+            .on([&[2, 3], &[4]])
+            .on([&[], &[]])
+            .run(|x| x[0].tensordot(&x[1], &[], &[]))
+            .oracle(|x| contracted(&x[0], &x[1], &[]))
+            .rejects("tensordot: 1 axes and 2 of the other tensor", |device| {
+                let x = Tensor::zeros([2, 2], F32, device)?;
+                x.tensordot(&x, &[0], &[0, 1])
+            })
+            .rejects("tensordot: axes [0] of shape [2, 3] and [1] of shape [2, 3]: sizes differ", |device| {
+                let x = Tensor::zeros([2, 3], F32, device)?;
+                x.tensordot(&x, &[0], &[1])
+            })
+            .rejects("tensordot: axis 2 on shape [2, 3]", |device| {
+                let x = Tensor::zeros([2, 3], F32, device)?;
+                x.tensordot(&x, &[2], &[1])
+            }),
+    ]
+}

@@ -1,0 +1,119 @@
+//! Rows of covariances and correlations.
+
+use crate::prelude::*;
+
+/// The rows.
+pub fn rows() -> Vec<OpCase> {
+    let mut rows = vec![cov(1.0), cov(0.0)];
+    rows.extend(weighted());
+    rows.push(corrcoef());
+    rows
+}
+
+/// By the definition: sums over observations, each with its weight, of products of distances from the weighted means, divided by `divisor`.
+fn covariance(x: &Array, weights: &[f64], divisor: f64) -> Array {
+    let x = if x.rank() < 2 { x.reshape(&[1, x.elements()]) } else { x.clone() };
+    let [variables, observations] = x.sizes();
+    let total: f64 = weights.iter().sum();
+    let mean = |row: usize| (0..observations).map(|at| weights[at] * x.at(&[row, at])).sum::<f64>() / total;
+    let means: Vec<f64> = (0..variables).map(mean).collect();
+    let found = Array::from_fn(&[variables, variables], |at| {
+        let product = |k: usize| weights[k] * (x.at(&[at[0], k]) - means[at[0]]) * (x.at(&[at[1], k]) - means[at[1]]);
+        (0..observations).map(product).sum::<f64>() / divisor
+    });
+    if variables == 1 { found.reshape(&[]) } else { found }
+}
+
+fn observations(x: &Array) -> usize {
+    x.shape.last().copied().unwrap_or(1)
+}
+
+fn cov(correction: f64) -> OpCase {
+    OpCase::new("cov", format!("correction={correction}"))
+        .input(Uniform(-2.0, 2.0))
+        .shapes([&[3, 7], &[1, 5], &[6], &[4, 2]])
+        .tf32_factors(1)
+        .f32_limit(4e-6, 4e-6)
+        .twice()
+        .run(move |x| x[0].cov(correction, None, None))
+        .oracle(move |x| {
+            let count = observations(&x[0]);
+            covariance(&x[0], &vec![1.0; count], count as f64 - correction)
+        })
+        .rejects("cov: input is i32, expected a floating dtype", |device| {
+            Tensor::zeros([2, 3], I32, device)?.cov(1.0, None, None)
+        })
+        .rejects("cov: expected at most 2 axes, got shape [1, 2, 3]", |device| {
+            Tensor::zeros([1, 2, 3], F32, device)?.cov(1.0, None, None)
+        })
+}
+
+fn weighted() -> [OpCase; 3] {
+    let row = |parameters: &str| {
+        OpCase::new("cov", parameters).input(Uniform(-2.0, 2.0)).tf32_factors(1).f32_limit(4e-6, 4e-6)
+    };
+    let counts = || Input::of(I64, Fixed(vec![1.0, 3.0, 0.0, 2.0, 1.0]));
+    [
+        row("fweights")
+            .input(counts())
+            .on([&[3, 5], &[5]])
+            .twice()
+            .run(|x| x[0].cov(1.0, Some(&x[1]), None))
+            .oracle(|x| covariance(&x[0], &x[1].data, x[1].sum() - 1.0))
+            .rejects("cov: fweights is f32, expected an integer dtype", |device| {
+                let x = Tensor::ones([3], F32, device)?;
+                x.cov(1.0, Some(&x), None)
+            })
+            .rejects("cov: fweights below 0", |device| {
+                Tensor::ones([2], F32, device)?.cov(1.0, Some(&Tensor::from_vec(vec![1i64, -1], [2], device)?), None)
+            })
+            .rejects("cov: fweights whose sum is 0", |device| {
+                Tensor::ones([2], F32, device)?.cov(1.0, Some(&Tensor::zeros([2], I64, device)?), None)
+            }),
+        row("aweights")
+            .input(Uniform(0.5, 2.0))
+            .on([&[3, 5], &[5]])
+            .twice()
+            .run(|x| x[0].cov(1.0, None, Some(&x[1])))
+            .oracle(|x| {
+                let (weights, total) = (&x[1].data, x[1].sum());
+                covariance(&x[0], weights, total - weights.iter().map(|w| w * w).sum::<f64>() / total)
+            })
+            .rejects("cov: dtypes f32 and f64 differ; cast one of them with to_dtype", |device| {
+                Tensor::ones([2], F32, device)?.cov(1.0, None, Some(&Tensor::ones([2], F64, device)?))
+            }),
+        row("fweights, aweights and correction=0.5")
+            .input(counts())
+            .input(Uniform(0.5, 2.0))
+            .on([&[3, 5], &[5], &[5]])
+            .twice()
+            .run(|x| x[0].cov(0.5, Some(&x[1]), Some(&x[2])))
+            .oracle(|x| {
+                let weights = x[1].zip(&x[2], |count, weight| count * weight);
+                let total = weights.sum();
+                covariance(&x[0], &weights.data, total - 0.5 * weights.dot(&x[2]) / total)
+            }),
+    ]
+}
+
+/// Fewer variables than observations, which do not lie on a line: correlations stay clear of -1 and 1.
+fn corrcoef() -> OpCase {
+    OpCase::new("corrcoef", "")
+        .input(Uniform(-2.0, 2.0))
+        .shapes([&[3, 7], &[2, 9]])
+        .tf32_factors(1)
+        .f32_limit(8e-6, 8e-6)
+        .twice()
+        .run(|x| x[0].corrcoef())
+        .oracle(|x| {
+            let count = observations(&x[0]);
+            let found = covariance(&x[0], &vec![1.0; count], count as f64 - 1.0);
+            Array::from_fn(&found.shape, |at| {
+                let of = |i: usize, j: usize| found.at(&[i, j]);
+                if at[0] == at[1] { 1.0 } else { of(at[0], at[1]) / (of(at[0], at[0]) * of(at[1], at[1])).sqrt() }
+            })
+        })
+        .rejects("corrcoef: input is i32, expected a floating dtype", |device| {
+            Tensor::zeros([2, 3], I32, device)?.corrcoef()
+        })
+}

@@ -1,0 +1,83 @@
+//! Rows of rounding towards zero, and to digits behind the point.
+
+use crate::prelude::*;
+
+/// The rows.
+pub fn rows() -> Vec<OpCase> {
+    let mut rows = vec![trunc(), frac()];
+    rows.extend(decimals());
+    rows
+}
+
+/// Clear of whole numbers.
+fn between_whole() -> Values {
+    Values::custom(|shapes, own, rng| {
+        let count = shapes[own].iter().product();
+        (0..count).map(|_| rng.integer(-6, 5) as f64 + rng.uniform(0.2, 0.8)).collect()
+    })
+}
+
+fn specials() -> Array {
+    let infinity = f64::INFINITY;
+    let all = vec![f64::NAN, infinity, -infinity, 0.0, -0.0, -0.5, 0.5, 3.0, -3.0, 1e30, -65504.0, 2.5];
+    Array::new(&[all.len()], all)
+}
+
+fn trunc() -> OpCase {
+    OpCase::new("trunc", "")
+        .input(between_whole())
+        .shapes([&[], &[0, 3], &[13], &[7, 33]])
+        .exact()
+        .twice()
+        .run(|x| x[0].trunc())
+        .oracle(|x| x[0].map(f64::trunc))
+        .hostile("special", [specials()])
+        .rejects("trunc: input is i32, expected a floating dtype", |device| Tensor::zeros([2], I32, device)?.trunc())
+}
+
+fn frac() -> OpCase {
+    OpCase::new("frac", "")
+        .input(between_whole())
+        .shapes([&[], &[0, 3], &[13], &[7, 33]])
+        .exact()
+        .twice()
+        .run(|x| x[0].frac())
+        .oracle(|x| x[0].map(|x| x - x.trunc()))
+        .hostile("special", [specials()])
+        .rejects("frac: input is i32, expected a floating dtype", |device| Tensor::zeros([2], I32, device)?.frac())
+}
+
+/// Of sixteenths scaling by 10 or 100 is exact in f32, so that halves are met and the oracle rounds the same numbers.
+fn decimals() -> Vec<OpCase> {
+    let row = |decimals: i32, values: Values, definition: fn(f64) -> f64| {
+        OpCase::new("round_decimals", format!("decimals={decimals}"))
+            .input(values)
+            .shapes([&[], &[0, 3], &[7, 33]])
+            .run(move |x| x[0].round_decimals(decimals))
+            .oracle(move |x| x[0].map(definition))
+    };
+    let sixteenths = || Fixed((-40..=40).map(|k| f64::from(k) / 16.0).collect());
+    vec![
+        row(2, sixteenths(), |x| (x * 100.0).round_ties_even() / 100.0)
+            .forward_only("has steps")
+            .hostile("special", [specials()])
+            .rejects("round_decimals: input is i32, expected a floating dtype", |device| {
+                Tensor::zeros([2], I32, device)?.round_decimals(1)
+            })
+            .rejects("round_decimals: decimals of -400, expected -308 to 308", |device| {
+                Tensor::zeros([2], F32, device)?.round_decimals(-400)
+            }),
+        row(1, around_whole(10.0), |x| (x * 10.0).round_ties_even() / 10.0).twice(),
+        row(0, around_whole(1.0), f64::round_ties_even).twice(),
+        row(-1, Fixed((-30..=30).map(|k| f64::from(k) * 2.5).collect()), |x| (x / 10.0).round_ties_even() * 10.0)
+            .forward_only("has steps"),
+    ]
+}
+
+/// Near whole numbers, divided by `scale`: clear of the steps of rounding.
+fn around_whole(scale: f64) -> Values {
+    Values::custom(move |shapes, own, rng| {
+        let count = shapes[own].iter().product();
+        (0..count).map(|_| (rng.integer(-20, 20) as f64 + rng.uniform(-0.3, 0.3)) / scale).collect()
+    })
+}
