@@ -10,7 +10,7 @@ from ._own_gradients import Function
 from ._scopes import enable_grad, inference_mode, no_grad, set_grad_enabled
 from ._ternion import Tensor, _trust, is_grad_enabled
 
-__all__ = ["Function", "backward", "enable_grad", "grad", "inference_mode", "is_grad_enabled", "no_grad", "set_grad_enabled", "to_dot"]
+__all__ = ["Function", "backward", "detect_anomaly", "enable_grad", "grad", "inference_mode", "is_grad_enabled", "no_grad", "set_detect_anomaly", "set_grad_enabled", "to_dot"]
 
 
 def __dir__() -> list[str]:
@@ -109,6 +109,48 @@ def backward(
         total = part if total is None else total + part
     if total is not None:
         total.backward(retain_graph=retain_graph, create_graph=create_graph, inputs=chosen)
+
+
+class set_detect_anomaly:
+    """Has every op of this thread that makes a NaN be an error that names it, or no longer, from now on or (`with`) within a scope; see `detect_anomaly`.
+
+    Args:
+        mode: whether NaN are looked for.
+        check_nan: as in PyTorch; False: none are.
+    """
+
+    def __init__(self, mode: bool, check_nan: bool = True):
+        self._before = _trust.set_anomaly_detection(bool(mode) and bool(check_nan))
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *_: Any) -> None:
+        _trust.set_anomaly_detection(self._before)
+
+
+class detect_anomaly:
+    """A scope in which every op that makes a NaN is an error that names it, in the forward and in the backward pass: where NaN begin.
+
+        with autograd.detect_anomaly():
+            loss = criterion(model(x), target)
+            loss.backward()   # RuntimeError: sqrt: NaN in 4 of 64 elements of the gradient of its input 0 ..
+
+    A NaN of inputs that had some already is no error. PyTorch looks in the backward pass alone. Slow, as a number of each output is read.
+
+    Args:
+        check_nan: False: none are looked for.
+    """
+
+    def __init__(self, check_nan: bool = True):
+        self._check_nan = bool(check_nan)
+        self._before: list[bool] = []
+
+    def __enter__(self) -> None:
+        self._before.append(_trust.set_anomaly_detection(self._check_nan))
+
+    def __exit__(self, *_: Any) -> None:
+        _trust.set_anomaly_detection(self._before.pop())
 
 
 def to_dot(tensor: Tensor, names: Any = None, statistics: bool = False) -> str:

@@ -4,6 +4,7 @@
 //! [`dispatch`] runs one, on the backend or by composition; [`autograd`] records it and walks back; [`decorators`] are devices that
 //! watch or replace others. [`geometry`] is what backends have in common on the host.
 
+pub mod anomaly;
 pub mod autograd;
 pub mod backend;
 pub mod capture;

@@ -1,5 +1,6 @@
 //! Watching ops as they are applied: what a program calls, not what the calls are composed of.
 
+use crate::anomaly;
 use crate::check;
 use crate::error::Result;
 use crate::op::Op;
@@ -96,6 +97,7 @@ pub(crate) fn apply_observed<T>(
     if let Some(before) = before {
         check::after(op, before, outputs)?;
     }
+    anomaly::after(op, inputs, outputs)?;
     let observers: Vec<Observer> =
         OBSERVERS.with_borrow(|observers| observers.iter().map(|(observer, _)| observer.clone()).collect());
     let call = OpCall { op, inputs, outputs };

@@ -9,7 +9,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, LazyLock, OnceLock, Weak};
 use ternion::autograd::{DotOptions, TensorId};
 use ternion::nn::Param;
@@ -20,6 +20,10 @@ use ternion::{GradOptions, Gradients, Tensor, grad};
 pub struct Slot {
     /// The number of the backward pass that gathered last; 0 before.
     turn: AtomicU64,
+    /// One more than the version of the gradient's memory when an optimizer used it; 0 if none has used it, or it has become another since.
+    used: AtomicU64,
+    /// Whether a gradient was added to one that an optimizer had used already.
+    is_stale: AtomicBool,
     grad: Mutex<Option<Py<PyTensor>>>,
     /// Of a parameter alone: most tensors do without.
     param: OnceLock<Box<Trained>>,
@@ -82,6 +86,30 @@ fn backward_number(tensor: &Bound<'_, PyTensor>) -> u64 {
     tensor.get().slot.turn.load(Relaxed)
 }
 
+/// Notes that an optimizer has used the gradients of these tensors.
+#[pyfunction]
+fn note_used(py: Python<'_>, tensors: Vec<Py<PyTensor>>) {
+    for tensor in tensors {
+        let slot = &tensor.get().slot;
+        let version = slot.get(py).map_or(0, |grad| grad.get().tensor().buffer().version() + 1);
+        slot.used.store(version, Relaxed);
+        slot.is_stale.store(false, Relaxed);
+    }
+}
+
+/// Whether a gradient of this tensor was added to one that an optimizer had used, and that nobody had taken away or written to since.
+#[pyfunction]
+fn is_stale(tensor: &Bound<'_, PyTensor>) -> bool {
+    tensor.get().slot.is_stale.load(Relaxed)
+}
+
+/// The names of the functions in the graph of `outputs` whose gradients were given.
+#[pyfunction]
+fn given_gradients(outputs: Vec<Py<PyTensor>>) -> Vec<&'static str> {
+    let outputs: Vec<Tensor> = outputs.iter().map(|output| output.get().tensor()).collect();
+    ternion::autograd::given_gradients(&outputs)
+}
+
 /// The graph that computed a tensor, in Graphviz's language, with names of tensors that are shown at the leaf or at the op that computed it.
 #[pyfunction]
 fn to_dot(
@@ -99,6 +127,9 @@ fn to_dot(
 /// Puts the functions into the module `_trust`.
 pub fn register_trust(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(backward_number, module)?)?;
+    module.add_function(wrap_pyfunction!(note_used, module)?)?;
+    module.add_function(wrap_pyfunction!(is_stale, module)?)?;
+    module.add_function(wrap_pyfunction!(given_gradients, module)?)?;
     module.add_function(wrap_pyfunction!(to_dot, module)?)
 }
 
@@ -108,6 +139,8 @@ impl Slot {
     }
 
     pub fn set(&self, grad: Option<Py<PyTensor>>) {
+        self.used.store(0, Relaxed);
+        self.is_stale.store(false, Relaxed);
         // The old one is dropped behind the lock.
         let old = std::mem::replace(&mut *self.grad.lock(), grad);
         drop(old);
@@ -129,8 +162,12 @@ impl Slot {
 
     /// Adds a gradient to what is there. Another thread may do so while the sum is formed: it is formed anew then.
     fn gather(&self, py: Python<'_>, grad: &Tensor) -> Outcome<()> {
+        let used = self.used.swap(0, Relaxed);
         while let Some(there) = self.get_or_set(py, grad)? {
             let before = there.get().tensor();
+            if used > 0 && before.buffer().version() + 1 == used {
+                self.is_stale.store(true, Relaxed);
+            }
             let sum = wait(py, || before.add(grad))?;
             if there.get().replace_if(&before, sum)? {
                 break;

@@ -1,6 +1,7 @@
 //! Does a gradient belong to its function? Central differences of the function itself, on the device that it runs on.
 
 use crate::values::Rng;
+use ternion_core::autograd::given_gradients;
 use ternion_core::{DType, Error, GradOptions, Result, Tensor, grad, no_grad};
 
 /// What [`gradcheck`] compared.
@@ -59,7 +60,8 @@ pub fn gradcheck_all(
     let mut rng = Rng::seeded("gradcheck");
     let mut random = |output: &Tensor| (0..output.elements()).map(|_| rng.uniform(-1.0, 1.0)).collect();
     let weights: Vec<Vec<f64>> = outputs.iter().map(&mut random).collect();
-    let weighted = Weighted { f: &f, inputs, weights: weights.concat() };
+    let given = given_gradients(&outputs);
+    let weighted = Weighted { f: &f, inputs, weights: weights.concat(), given };
     weighted.must_repeat(&values_of(&outputs)?)?;
     let found = gradients(&outputs, &leaves, &weights)?;
     let mut report = GradcheckReport { compared: 0, worst: 0.0 };
@@ -113,6 +115,8 @@ struct Weighted<'a, F> {
     f: &'a F,
     inputs: &'a [Tensor],
     weights: Vec<f64>,
+    /// The functions of its graph whose gradients were given.
+    given: Vec<&'static str>,
 }
 
 /// A derivative from differences, and what it may be off by.
@@ -176,8 +180,12 @@ impl<F: Fn(&[Tensor]) -> Result<Vec<Tensor>>> Weighted<'_, F> {
             let error = (got - want.value).abs();
             let within = error <= limit;
             if !within {
+                let given = match self.given.join(", ") {
+                    names if names.is_empty() => names,
+                    names => format!("; gradients that were given: that of {names}"),
+                };
                 let detail = format!(
-                    "gradient of input {position}, element {element}: got {got:e}, differences give {:e} (limit {limit:e})",
+                    "gradient of input {position}, element {element}: got {got:e}, differences give {:e} (limit {limit:e}){given}",
                     want.value
                 );
                 return Err(Error::invalid("gradcheck", detail));

@@ -66,9 +66,11 @@ def _with_hooks(step: Any) -> Any:
     @functools.wraps(step)
     def hooked(self: Any, *args: Any, **kwargs: Any) -> Any:
         note_step(self)
-        self._look_at_first_step()
+        self._look_at_first_steps()
         self._rates = [group.get("lr") for group in self.param_groups]
-        return self._between_hooks(step, args, kwargs)
+        found = self._between_hooks(step, args, kwargs)
+        self._note_used()
+        return found
 
     return hooked
 
@@ -99,8 +101,8 @@ class Optimizer:
 
     # Whether steps are native, and put their hooks around themselves.
     _is_native = False
-    # Whether the first step was looked at.
-    _has_looked = False
+    # Steps that were looked at.
+    _looked = 0
 
     def __init__(self, params: Params, defaults: dict[str, Any]):
         if not isinstance(defaults, Mapping):
@@ -178,17 +180,33 @@ class Optimizer:
         """
         raise NotImplementedError(f"{type(self).__name__} has no step()")
 
-    def _look_at_first_step(self, strict: bool = False) -> None:
-        """Tells of gradients that no optimiser uses, and of those of a loss that is still scaled: at the first step; if strict, at each, as an error."""
-        if self._has_looked and not strict or _trust.is_recording_step():
+    def _look_at_first_steps(self, strict: bool = False) -> None:
+        """Tells of gradients that no optimizer uses, and of those of a loss that is still scaled, at the first step; at the second, of gradients that were added to those of the first. If
+        strict, at each step, as an error."""
+        if self._looked > 1 and not strict or _trust.is_recording_step():
             return
-        self._has_looked = True
-        _living.add(self)
-        told = [of for of in (self._told_of_left_out(), self._told_of_scale()) if of]
-        for text in told:
+        self._looked += 1
+        told = [self._told_of_kept()]
+        if self._looked == 1 or strict:
+            _living.add(self)
+            told += [self._told_of_left_out(), self._told_of_scale()]
+        for text in filter(None, told):
             if strict:
                 raise RuntimeError(f"{text} (an error, as the optimiser is strict)")
             warn_caller(text)
+
+    def _note_used(self) -> None:
+        """Notes that the gradients have been used, as long as steps are looked at."""
+        if self._looked < 2 or getattr(self, "strict", False):
+            _trust.note_used([parameter for group in self.param_groups for parameter in group["params"]])
+
+    def _told_of_kept(self) -> str:
+        kept = [parameter for group in self.param_groups for parameter in group["params"] if _trust.is_stale(parameter)]
+        if not kept:
+            return ""
+        names = _few([_described(parameter, "a parameter") for parameter in kept])
+        told = "gradients were added to those that the step before has used: call zero_grad() once for each step, before backward"
+        return f"{type(self).__name__}: {names}: {told}"
 
     def _told_of_left_out(self) -> str:
         names = _left_out(self)

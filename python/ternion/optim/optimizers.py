@@ -118,7 +118,8 @@ class _Built(Optimizer):
             closure: computes the loss and its gradients anew; what it returns is returned.
 
         Raises:
-            RuntimeError: with `strict=True`, a parameter without a gradient, one with a gradient that no optimiser has, a loss that is still scaled.
+            RuntimeError: with `strict=True`, a parameter without a gradient, one with a gradient that no optimizer has, a loss that is still scaled, gradients that were
+                added to those of the step before.
             TypeError: a closure that is no function.
         """
         if not self._hooks_before and not self._hooks_after:
@@ -131,10 +132,11 @@ class _Built(Optimizer):
             with enable_grad():
                 loss = closure()
         note_step(self)
-        self._look_at_first_step(self.strict)
+        self._look_at_first_steps(self.strict)
         self._follow()
         for group, steps in zip(self.param_groups, self._steps):
             self._warned |= steps.step(_number(group["lr"]), group["maximize"], self.strict, self._warned)
+        self._note_used()
         return loss
 
     def _take_rates(self) -> None:

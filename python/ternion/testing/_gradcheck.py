@@ -236,9 +236,11 @@ class _Checked:
             return
         row, column = (int(place) for place in np.argwhere(wrong)[0])
         by = np.unravel_index(column, self._tensors[number].shape)
+        given = ", ".join(_trust.given_gradients(self._outputs))
         raise GradcheckError(
             f"gradcheck: Jacobian mismatch for output {output} with respect to input {number}: {int(wrong.sum())} of {wrong.size} derivatives differ; "
             f"first that of output{self._place(output, row)} by input{_index(by)}: numerical {want[row, column]:.9g}, analytical {found[row, column]:.9g}"
+            + (f"; gradients that were given: that of {given}" if given else "")
         )
 
 

@@ -1,11 +1,12 @@
 //! Functions whose gradients their users give: what is computed inside is not recorded, and one node stands for it.
 
-use super::node::{Context, External, Grads};
+use super::node::{Context, External, Function, Grads, Node};
 use super::record::{record_external, wants_record};
 use crate::error::{Error, Result};
-use crate::op::Saves;
+use crate::op::{Op, Saves};
 use crate::tensor::Tensor;
 use crate::text;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 struct Custom<F> {
@@ -43,6 +44,25 @@ pub fn with_gradient(
     }
     let outputs = outputs.into_iter().map(|output| output.detach()).collect();
     Ok(record_external(Arc::new(Custom { name, backward }), inputs, outputs, saves))
+}
+
+/// The names, each once, of the functions in the graph of `outputs` whose gradient was given: by [`with_gradient`], by a rule of an op of one's own, or by a checkpoint. For messages that tell of a
+/// wrong gradient: it is there that one looks first.
+pub fn given_gradients(outputs: &[Tensor]) -> Vec<&'static str> {
+    let mut stack: Vec<Arc<Node>> =
+        outputs.iter().filter_map(|output| Some(output.0.edge.as_ref()?.node.clone())).collect();
+    let mut seen: HashSet<u64> = stack.iter().map(|node| node.id()).collect();
+    let mut names = Vec::new();
+    while let Some(node) = stack.pop() {
+        let is_given = matches!(node.function(), Function::Segment(_) | Function::Op(Op::Custom(_)));
+        if is_given && !names.contains(&node.function().name()) {
+            names.push(node.function().name());
+        }
+        for edge in node.edges().iter().flatten().filter(|edge| seen.insert(edge.node.id())) {
+            stack.push(edge.node.clone());
+        }
+    }
+    names
 }
 
 impl<F> External for Custom<F>

@@ -4,6 +4,7 @@ use crate::error::{Error, Result};
 use crate::tensor::Tensor;
 use crate::text;
 use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Names a tensor to which gradients flow: its node and its index among the node's outputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -30,6 +31,10 @@ impl Tensor {
 #[derive(Default)]
 pub struct Gradients {
     of: HashMap<TensorId, Tensor>,
+    /// Whether a step went by them.
+    used: AtomicBool,
+    /// Whether others were added to them after a step had gone by them.
+    is_stale: bool,
 }
 
 impl Gradients {
@@ -80,11 +85,22 @@ impl Gradients {
         unclaimed
     }
 
+    /// Notes that a step of an optimizer went by these gradients.
+    pub fn note_used(&self) {
+        self.used.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether gradients were added to these after a step had gone by them, so that the next step goes by them once more: the sum of micro-batches begins anew behind each step.
+    pub fn are_stale(&self) -> bool {
+        self.is_stale
+    }
+
     /// Adds the gradients of another pass to these: accumulation over micro-batches.
     ///
     /// # Errors
     /// Those of an addition.
     pub fn accumulate(&mut self, other: Gradients) -> Result<()> {
+        self.is_stale |= !self.of.is_empty() && (*self.used.get_mut() || other.is_stale);
         super::no_grad(|| {
             for (id, grad) in other.of {
                 let sum = match self.of.remove(&id) {
@@ -116,7 +132,7 @@ impl Gradients {
             }
             of.insert(id, mapped);
         }
-        Ok(Gradients { of })
+        Ok(Gradients { of, is_stale: self.is_stale, ..Gradients::default() })
     }
 
     /// The number of gradients.

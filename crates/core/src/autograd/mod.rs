@@ -15,7 +15,7 @@ mod view_op;
 mod walk;
 
 pub use checkpoint::checkpoint;
-pub use custom::with_gradient;
+pub use custom::{given_gradients, with_gradient};
 pub use dot::DotOptions;
 pub use gradients::{GradientSink, Gradients, TensorId};
 pub use mode::{enable_grad, is_recording, no_grad, set_recording};

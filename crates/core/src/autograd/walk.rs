@@ -5,6 +5,7 @@ use super::mode;
 use super::node::{Edge, Grads, Node};
 use super::observe::notify;
 use crate::DType;
+use crate::anomaly;
 use crate::error::{Error, Result, Term};
 use crate::precision::without_precision;
 use crate::tensor::Tensor;
@@ -340,9 +341,11 @@ fn process(
             .collect();
         let mut below = Grads::new();
         if needed && grads.iter().any(Option::is_some) && needs.contains(&true) {
-            let form = || node.backward(&needs, &grads, retain, options.create_graph);
+            let form =
+                || anomaly::in_gradient(|| node.backward(&needs, &grads, retain, options.create_graph));
             below = trace::in_span(SpanKind::Node, node.function().name(), "", form)?;
             notify(&node, &grads, &mut below)?;
+            anomaly::after_gradient(&node, &grads, &below)?;
         }
         drop(grads);
         for (index, edge) in node.edges().iter().enumerate() {

@@ -98,7 +98,7 @@ impl NanCheck {
 }
 
 /// A number that the program gave as part of the op.
-fn asks_for(op: &Op) -> Option<f64> {
+pub(crate) fn asks_for(op: &Op) -> Option<f64> {
     match op {
         Op::Fill(fill) => Some(fill.value),
         Op::Pad(pad) => Some(pad.value),

@@ -15,6 +15,8 @@ pub struct LayerCall {
     pub key: String,
     /// The name of the layer's type.
     pub kind: &'static str,
+    /// Whether the model's walk shows the layer.
+    pub is_member: bool,
 }
 
 /// What is told of a layer.
@@ -194,7 +196,8 @@ impl Keys {
     }
 
     fn call(&self, kind: &'static str, address: usize) -> LayerCall {
-        LayerCall { key: self.keys(kind, address).join(" or "), kind }
+        let keys = self.keys(kind, address);
+        LayerCall { key: keys.join(" or "), kind, is_member: !keys.is_empty() }
     }
 
     /// The keys that a layer may have: inside the innermost container that computes, if any is there.

@@ -20,6 +20,11 @@ pub trait Optimizer {
     /// # Errors
     /// Gradients that no parameter claims, told by their shapes; those of [`step`](Optimizer::step).
     fn step_strict(&mut self, gradients: &Gradients) -> Result<()> {
+        if gradients.are_stale() {
+            let detail =
+                "gradients were added to those that a step has used: begin with new ones for each step";
+            return Err(Error::invalid("step", detail));
+        }
         let parameters: Vec<Tensor> = self.parameters().iter().map(Param::tensor).collect();
         let unclaimed = gradients.unclaimed(&parameters);
         if unclaimed.is_empty() {

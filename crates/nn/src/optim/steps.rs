@@ -242,6 +242,7 @@ impl<R: StepRule> Steps<R> {
         if !is_recording_step() {
             self.progress().advance(&slots);
         }
+        gradients.note_used();
         Ok(())
     }
 

@@ -22,7 +22,14 @@ fn close_check() -> Outcome<(usize, Vec<String>)> {
     Ok((report.compared, report.differences.iter().map(dialect::message).collect()))
 }
 
+/// Has every op of this thread that makes a NaN be an error, or no longer; whether it was so before.
+#[pyfunction]
+fn set_anomaly_detection(on: bool) -> bool {
+    ternion::anomaly::set_anomaly_detection(on)
+}
+
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(open_check, module)?)?;
+    module.add_function(wrap_pyfunction!(set_anomaly_detection, module)?)?;
     module.add_function(wrap_pyfunction!(close_check, module)?)
 }

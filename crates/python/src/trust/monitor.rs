@@ -10,7 +10,7 @@ use pyo3::types::{PyDict, PyTuple};
 use std::collections::HashSet;
 use std::sync::LazyLock;
 use ternion::nn::{
-    Module, ModuleField, Param, StatsConfig, StatsMonitor, StatsReport, Walk, are_layers_observed,
+    Mode, Module, ModuleField, Param, StatsConfig, StatsMonitor, StatsReport, Walk, are_layers_observed,
     in_layer_at,
 };
 use ternion::{DType, Gradients, Tensor};
@@ -30,11 +30,14 @@ fn kept_name(name: &str) -> &'static str {
 struct Layer {
     kind: &'static str,
     address: usize,
+    /// Of a layer that differs between training and use.
+    mode: Option<Mode>,
 }
 
 impl ModuleField for Layer {
     fn visit_field(&self, walk: &mut Walk<'_>) {
         walk.layer_at(self.kind, self.address);
+        self.mode.iter().for_each(|mode| walk.field("mode", mode));
     }
 }
 
@@ -56,6 +59,21 @@ impl Module for Model {
     }
 }
 
+/// Whether a layer of dropout or batch norm is in training.
+fn mode_of(module: &Bound<'_, PyAny>) -> PyResult<Option<Mode>> {
+    let classes = module.get_type().mro();
+    let is_any = |class: Bound<'_, PyAny>| {
+        let name = class.getattr("__name__").and_then(|name| name.extract::<String>());
+        name.is_ok_and(|name| name.contains("Dropout") || name.contains("BatchNorm"))
+    };
+    if !classes.iter().any(is_any) {
+        return Ok(None);
+    }
+    let mode = Mode::default();
+    mode.set_training(module.getattr("training")?.is_truthy()?);
+    Ok(Some(mode))
+}
+
 /// Kind and address under which a module of Python is known.
 fn identity(module: &Bound<'_, PyAny>) -> PyResult<(&'static str, usize)> {
     let kind = module.get_type().name()?.to_string();
@@ -68,7 +86,7 @@ impl Model {
         for entry in module.call_method0("named_modules")?.try_iter()? {
             let (key, layer) = entry?.extract::<(String, Bound<'_, PyAny>)>()?;
             let (kind, address) = identity(&layer)?;
-            model.layers.push((key, Layer { kind, address }));
+            model.layers.push((key, Layer { kind, address, mode: mode_of(&layer)? }));
         }
         for entry in module.call_method0("named_parameters")?.try_iter()? {
             let (key, parameter) = entry?.extract::<(String, Bound<'_, PyTensor>)>()?;
@@ -161,8 +179,10 @@ impl Monitor {
         dead_share: f64,
         largest_update: f64,
         smallest_update: f64,
+        largest_input: f64,
     ) -> Outcome<Monitor> {
-        let config = StatsConfig { every, patience, growth, dead_share, largest_update, smallest_update };
+        let updates = StatsConfig { largest_update, smallest_update, ..StatsConfig::default() };
+        let config = StatsConfig { every, patience, growth, dead_share, largest_input, ..updates };
         Ok(Monitor { monitor: Mutex::new(StatsMonitor::new(config)?) })
     }
 
@@ -240,6 +260,7 @@ struct PyLayer {
     output: PyStats,
     gradient: Option<PyStats>,
     silent: Option<f64>,
+    saturated: Option<f64>,
 }
 
 /// A parameter, its gradient, and how far the step moved it, by its own size.
@@ -280,6 +301,7 @@ impl PyReport {
             output: PyStats(layer.output),
             gradient: layer.gradient.map(PyStats),
             silent: layer.silent,
+            saturated: layer.saturated,
         };
         self.0.layers.iter().map(one).collect()
     }

@@ -155,7 +155,8 @@ class StatsMonitor:
                     print(warning)
 
     What is wrong is told in sentences that name the layer: outputs or gradients that explode or vanish, dead ReLUs, NaN and where it begins, gradients
-    that are missing or 0, weights that the optimiser does not have, steps that are too large or too small. A layer that stands at several places of a
+    that are missing or 0, weights that the optimiser does not have, steps that are too large or too small; sigmoids that are saturated, a softmax in front of a
+    cross-entropy, a training in evaluation mode, an input that is not scaled, weights that are all the same. A layer that stands at several places of a
     list is told at once, by a warning.
     `print(report)` shows a table of all layers. A fault that stays is told again at ever larger distances. A step that is not looked at
     costs what it costs without; one that is captured for its replay cannot be.
@@ -167,6 +168,7 @@ class StatsMonitor:
         growth: how many times larger or smaller outputs of one layer, or gradients that come to it, may be than those of another.
         dead_share: the share of units of a ReLU that give 0 for each example, from which on it is called dead.
         largest_update, smallest_update: between them is the change of a weight in a step, by its own size, that is no fault.
+        largest_input: the largest root mean square of an input that goes into a layer's product as it is.
 
     Raises:
         ValueError: numbers of 0, limits that are none.
@@ -175,13 +177,13 @@ class StatsMonitor:
 
     def __init__(
         self, model: Any, every: int = 100, patience: int = 5, growth: float = 1e3, dead_share: float = 0.9, largest_update: float = 0.5,
-        smallest_update: float = 1e-6,
+        smallest_update: float = 1e-6, largest_input: float = 30.0,
     ):  # fmt: skip
         if not hasattr(model, "named_modules"):
             raise TypeError(f"StatsMonitor: {type(model).__name__}, expected a module")
         self._model = model
         _tell_of_repeats(model)
-        self._monitor = _trust.Monitor(every, patience, growth, dead_share, largest_update, smallest_update)
+        self._monitor = _trust.Monitor(every, patience, growth, dead_share, largest_update, smallest_update, largest_input)
 
     def watch(self, step: int) -> _Watch:
         """A scope for the forward of step `step`, in which the model is watched if the step is one of those that are looked at."""

@@ -1,7 +1,8 @@
 //! From statistics to sentences: which layer is at fault, by which figure, and what to try.
 
-use super::StatsConfig;
+use super::activations::Activation;
 use super::report::{LayerStats, StatsReport, WeightStats};
+use super::{StatsConfig, setup};
 use std::collections::HashMap;
 use std::fmt;
 use ternion_core::Stats;
@@ -31,6 +32,22 @@ pub enum Fault {
     LargeUpdates,
     /// Steps change no weight by anything to speak of.
     SmallUpdates,
+    /// A sigmoid, tanh or softmax inside the model is flat at nearly all of its numbers.
+    Saturated,
+    /// A softmax of what is a softmax already, as in front of a cross-entropy; the same of a sigmoid.
+    DoubleActivation,
+    /// The model is trained while its dropout and batch norm are in evaluation mode.
+    EvaluationMode,
+    /// The input is constant, or too large for first weights.
+    UnscaledInput,
+    /// All numbers of a weight are the same, so that its units stay the same.
+    EqualWeights,
+    /// Gradients were added to those that a step had used.
+    StaleGradients,
+    /// A list has one layer several times.
+    RepeatedLayer,
+    /// A layer computes inside of the model that the model's walk does not show.
+    UnvisitedLayer,
 }
 
 /// A fault, with the layer at which to look.
@@ -53,7 +70,7 @@ impl fmt::Display for StatsWarning {
 }
 
 /// What one reading shows.
-struct Found {
+pub(super) struct Found {
     fault: Fault,
     layer: String,
     text: String,
@@ -72,11 +89,11 @@ enum Place {
 }
 
 impl Found {
-    fn of_layer(fault: Fault, layer: &str, figure: f64, text: String) -> Found {
+    pub(super) fn of_layer(fault: Fault, layer: &str, figure: f64, text: String) -> Found {
         Found { fault, layer: layer.to_owned(), text, place: Place::Layer, figure }
     }
 
-    fn of_model(fault: Fault, layer: &str, figure: f64, text: String) -> Found {
+    pub(super) fn of_model(fault: Fault, layer: &str, figure: f64, text: String) -> Found {
         Found { fault, layer: layer.to_owned(), text, place: Place::Model, figure }
     }
 
@@ -115,7 +132,7 @@ impl History {
 
 /// In how many readings in a row something was found that a batch may show by chance, or the first steps.
 #[derive(Default)]
-struct Counts {
+pub(super) struct Counts {
     before: HashMap<Key, usize>,
     now: HashMap<Key, usize>,
 }
@@ -126,7 +143,7 @@ impl Counts {
     }
 
     /// Counts this reading, once for a fault of a layer (or of the model, without one), and tells whether it was found often enough.
-    fn lasts(&mut self, fault: Fault, layer: Option<&str>, config: &StatsConfig) -> bool {
+    pub(super) fn lasts(&mut self, fault: Fault, layer: Option<&str>, config: &StatsConfig) -> bool {
         let key = (fault, layer.map(str::to_owned));
         let readings = self.before.get(&key).copied().unwrap_or(0) + 1;
         self.now.insert(key, readings);
@@ -172,9 +189,11 @@ impl Told {
 fn found(report: &StatsReport, config: &StatsConfig, counts: &mut Counts) -> Vec<Found> {
     let mut found: Vec<Found> = not_finite(report).into_iter().collect();
     let is_finite = found.is_empty();
+    found.extend(setup::found(report, config, is_finite));
     if is_finite {
         found.extend(outputs(report, config, counts));
         found.extend(dead(report, config, counts));
+        found.extend(setup::saturated(report, config, counts));
         found.extend(flow(report, config));
     }
     found.extend(missing(report));
@@ -188,7 +207,7 @@ fn found(report: &StatsReport, config: &StatsConfig, counts: &mut Counts) -> Vec
 }
 
 /// Of faults that lasted.
-fn in_each_of_the_last(config: &StatsConfig) -> String {
+pub(super) fn in_each_of_the_last(config: &StatsConfig) -> String {
     format!("in each of the last {} readings", config.patience)
 }
 
@@ -383,7 +402,10 @@ fn times(factor: f64) -> String {
 // ---- ReLUs, gradients and steps
 
 fn dead(report: &StatsReport, config: &StatsConfig, counts: &mut Counts) -> Vec<Found> {
-    let relus = report.layers.iter().filter(|layer| layer.is_relu && layer.output.elements > 0);
+    let relus = report
+        .layers
+        .iter()
+        .filter(|layer| layer.activation == Some(Activation::Relu) && layer.output.elements > 0);
     relus.filter_map(|layer| dead_units(layer, config, counts)).collect()
 }
 
@@ -420,7 +442,7 @@ fn trained_by_layer(report: &StatsReport) -> Vec<(&str, Vec<&WeightStats>)> {
     layers
 }
 
-fn named(layer: &str) -> &str {
+pub(super) fn named(layer: &str) -> &str {
     if layer.is_empty() { "the model" } else { layer }
 }
 

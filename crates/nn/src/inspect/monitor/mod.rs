@@ -1,8 +1,10 @@
 //! What a training does, layer by layer: statistics of outputs, weights and gradients every some steps, and a sentence where they tell of a fault.
 
+mod activations;
 mod faults;
 mod report;
 mod seen;
+mod setup;
 
 pub use faults::{Fault, StatsWarning};
 pub use report::{LayerStats, StatsReport, WeightStats};
@@ -14,6 +16,7 @@ use crate::optim::Optimizer;
 use faults::History;
 use report::Readings;
 use seen::Seen;
+use setup::Setup;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use ternion_core::capture::is_recording_step;
 use ternion_core::{
@@ -40,6 +43,9 @@ pub struct StatsConfig {
     pub largest_update: f64,
     /// The smallest change of a weight in a step, of its own size, in which all weights must fall short of it; 1e-6 by default. An f32 has no room for changes below 6e-8 of it.
     pub smallest_update: f64,
+    /// The largest root mean square of an input that goes into a layer's product as it is; 30 by default. Inputs of about 1 are what first weights are made for (LeCun et al. 1998, "Efficient
+    /// BackProp", section 4.3); images of bytes that were not divided by 255 have about 100.
+    pub largest_input: f64,
 }
 
 impl Default for StatsConfig {
@@ -51,6 +57,7 @@ impl Default for StatsConfig {
             dead_share: 0.9,
             largest_update: 0.5,
             smallest_update: 1e-6,
+            largest_input: 30.0,
         }
     }
 }
@@ -68,6 +75,8 @@ impl StatsConfig {
         } else if !(self.smallest_update >= 0.0 && self.smallest_update < self.largest_update) {
             let (low, high) = (self.smallest_update, self.largest_update);
             format!("updates from {low} to {high}, expected at least 0, and the second larger")
+        } else if self.largest_input.is_nan() || self.largest_input <= 0.0 {
+            format!("largest_input {}, expected more than 0", self.largest_input)
         } else {
             return Ok(());
         };
@@ -113,6 +122,7 @@ pub struct StatsMonitor {
 struct Watched {
     step: u64,
     parameters: Vec<Param>,
+    setup: Setup,
     seen: Arc<Mutex<Seen>>,
 }
 
@@ -162,7 +172,8 @@ impl StatsMonitor {
             return None;
         }
         let seen: Arc<Mutex<Seen>> = Arc::default();
-        self.watched = Some(Watched { step, parameters: model.parameters(), seen: seen.clone() });
+        let (parameters, setup) = (model.parameters(), Setup::of(model));
+        self.watched = Some(Watched { step, parameters, setup, seen: seen.clone() });
         Some(seen)
     }
 
@@ -236,6 +247,7 @@ fn lock(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
 impl Watched {
     fn readings(&self, gradients: &Gradients) -> Result<Readings> {
         let mut readings = lock(&self.seen).readings()?;
+        readings.setup.model(&self.setup, &self.parameters, gradients);
         self.parameters.iter().try_for_each(|param| readings.weight(param, param.gradient(gradients)))?;
         Ok(readings)
     }

@@ -1,6 +1,8 @@
 //! What was read of a step, as a table.
 
+use super::activations::Activation;
 use super::faults::StatsWarning;
+use super::setup::Setup;
 use crate::module::Param;
 use std::fmt;
 use ternion_core::{DeviceStats, Result, Stats, Tensor};
@@ -14,7 +16,10 @@ pub(super) struct Place {
     pub is_op: bool,
     /// Whether no other layer computes inside.
     pub is_leaf: bool,
-    pub is_relu: bool,
+    /// What it ends with.
+    pub activation: Option<Activation>,
+    /// Whether it is what a product with a weight takes as it is.
+    pub is_fed: bool,
 }
 
 /// The outputs of a layer, or of a ReLU that is called as a function, and the gradients that came to them. Those of several calls count together.
@@ -30,9 +35,12 @@ pub struct LayerStats {
     pub gradient: Option<Stats>,
     /// The share of its units that gave 0 for each example: of ReLUs of at least two axes.
     pub silent: Option<f64>,
+    /// The share of its numbers at which it is flat, so that no gradient to speak of comes back: of sigmoid and tanh, and of softmax the share of its rows.
+    pub saturated: Option<f64>,
     pub(super) is_op: bool,
     pub(super) is_leaf: bool,
-    pub(super) is_relu: bool,
+    pub(super) activation: Option<Activation>,
+    pub(super) is_fed: bool,
 }
 
 impl LayerStats {
@@ -87,6 +95,7 @@ pub struct StatsReport {
     pub warnings: Vec<StatsWarning>,
     /// All that is wrong, whether it was told before or not; the cause before its consequences where that can be told.
     pub all_warnings: Vec<StatsWarning>,
+    pub(super) setup: Setup,
 }
 
 /// A statistic among those that will be read.
@@ -96,6 +105,7 @@ struct OutputReading {
     place: Place,
     outputs: Vec<Slot>,
     silent: Vec<Slot>,
+    saturated: Vec<Slot>,
     gradients: Vec<Slot>,
 }
 
@@ -115,6 +125,7 @@ pub(super) struct Readings {
     all: Vec<DeviceStats>,
     outputs: Vec<OutputReading>,
     weights: Vec<WeightReading>,
+    pub(super) setup: Setup,
 }
 
 impl Readings {
@@ -123,31 +134,30 @@ impl Readings {
         self.all.len() - 1
     }
 
+    /// Adds an output, with what was formed of the units of its activation: those that are silent, and those that are saturated.
     pub(super) fn output(
         &mut self,
         place: Place,
-        output: &DeviceStats,
-        silent: Option<&DeviceStats>,
+        [output, silent, saturated]: [Option<&DeviceStats>; 3],
         gradients: &[DeviceStats],
     ) {
-        let output = self.put(output.clone());
-        let silent = silent.map(|silent| self.put(silent.clone()));
+        let mut put = |stats: Option<&DeviceStats>| stats.map(|stats| self.put(stats.clone()));
+        let (output, silent, saturated) = (put(output), put(silent), put(saturated));
         let gradients: Vec<Slot> = gradients.iter().map(|gradient| self.put(gradient.clone())).collect();
-        let same = |reading: &&mut OutputReading| {
+        let same = |reading: &OutputReading| {
             (&reading.place.key, reading.place.kind, reading.place.is_op)
                 == (&place.key, place.kind, place.is_op)
         };
-        match self.outputs.iter_mut().find(same) {
-            Some(reading) => {
-                reading.outputs.push(output);
-                reading.silent.extend(silent);
-                reading.gradients.extend(gradients);
-            }
-            None => {
-                let silent = silent.into_iter().collect();
-                self.outputs.push(OutputReading { place, outputs: vec![output], silent, gradients });
-            }
+        let at = self.outputs.iter().position(same).unwrap_or(self.outputs.len());
+        if at == self.outputs.len() {
+            let (outputs, silent, saturated, gradients) = Default::default();
+            self.outputs.push(OutputReading { place, outputs, silent, saturated, gradients });
         }
+        let reading = &mut self.outputs[at];
+        reading.outputs.extend(output);
+        reading.silent.extend(silent);
+        reading.saturated.extend(saturated);
+        reading.gradients.extend(gradients);
     }
 
     pub(super) fn weight(&mut self, param: &Param, gradient: Option<&Tensor>) -> Result<()> {
@@ -178,11 +188,24 @@ impl Readings {
         let mut layers = Vec::with_capacity(self.outputs.len());
         for reading in self.outputs {
             let Some(output) = merged(&reading.outputs) else { continue };
-            let Place { key, kind, is_op, is_leaf, is_relu } = reading.place;
+            let Place { key, kind, is_op, is_leaf, activation, is_fed } = reading.place;
             // A unit is dead that is silent in every call: in no more of them than in the call with the fewest.
             let silent = reading.silent.iter().map(|&at| all[at].mean).reduce(f64::min);
+            let saturated = merged(&reading.saturated).map(|share| share.mean);
             let gradient = merged(&reading.gradients);
-            layers.push(LayerStats { key, kind, output, gradient, silent, is_op, is_leaf, is_relu });
+            let stats = LayerStats {
+                key,
+                kind,
+                output,
+                gradient,
+                silent,
+                saturated,
+                is_op,
+                is_leaf,
+                activation,
+                is_fed,
+            };
+            layers.push(stats);
         }
         let weight = |reading: WeightReading| {
             let values = all[reading.values];
@@ -197,7 +220,8 @@ impl Readings {
             }
         };
         let weights = self.weights.into_iter().map(weight).collect();
-        Ok(StatsReport { step, layers, weights, warnings: Vec::new(), all_warnings: Vec::new() })
+        let (warnings, all_warnings) = Default::default();
+        Ok(StatsReport { step, layers, weights, warnings, all_warnings, setup: self.setup })
     }
 }
 

@@ -1,10 +1,11 @@
-//! What a forward pass shows as it runs: the outputs of layers and of ReLUs, and hooks for the gradients that will come to them.
+//! What a forward pass shows as it runs: the outputs of layers and of activations, and hooks for the gradients that will come to them.
 
+use super::activations::{Activation, Applied, feeds_a_product};
 use super::report::{Place, Readings};
 use crate::module::{LayerCall, LayerEvent};
 use std::sync::{Arc, Mutex, PoisonError};
 use ternion_core::autograd::HookHandle;
-use ternion_core::{DType, DeviceStats, Op, OpCall, Result, Tensor, UnaryOp, no_grad, unobserved};
+use ternion_core::{DType, DeviceStats, Op, OpCall, Result, Tensor, no_grad, unobserved};
 
 /// What is formed of gradients in the backward pass.
 type Arrived = Arc<Mutex<Vec<DeviceStats>>>;
@@ -14,12 +15,14 @@ struct Measured {
     output: DeviceStats,
     /// 1 for each unit of a ReLU that gave 0 for each example, else 0.
     silent: Option<DeviceStats>,
+    /// 1 for each number of a sigmoid, tanh or softmax at which it is flat, else 0.
+    saturated: Option<DeviceStats>,
     gradients: Arrived,
     /// Taken away when all is read: a layer may have given a tensor that outlives the pass.
     hook: Option<HookHandle>,
 }
 
-/// A ReLU that is called by itself, until it shows whether it is the end of a layer.
+/// An activation that is called by itself, until it shows whether it is the end of a layer.
 struct Pending {
     place: Place,
     output: Tensor,
@@ -32,13 +35,23 @@ struct Latest {
     at: usize,
 }
 
+/// A layer that computes.
+struct Open {
+    kind: &'static str,
+    is_member: bool,
+    /// Whether another layer has computed inside.
+    has_inner: bool,
+}
+
 /// What has been seen of a pass.
 #[derive(Default)]
 pub(super) struct Seen {
     places: Vec<(Place, usize)>,
     measured: Vec<Measured>,
-    /// The layers that compute: whether another has computed inside.
-    open: Vec<bool>,
+    open: Vec<Open>,
+    applied: Applied,
+    /// Layers that are not the model's and computed after it had begun: what they are called, and whether the model went on behind them.
+    unvisited: Vec<(String, bool)>,
     /// The layer that ended last, by key and kind.
     last: Option<LayerCall>,
     pending: Option<Pending>,
@@ -49,18 +62,36 @@ pub(super) struct Seen {
 impl Seen {
     pub(super) fn layer(&mut self, event: LayerEvent<'_>) -> Result<()> {
         match event {
-            LayerEvent::Entered(_) => {
+            LayerEvent::Entered(call) => {
                 self.settle()?;
-                self.open.last_mut().into_iter().for_each(|has_inner| *has_inner = true);
-                self.open.push(false);
+                self.note_member(call);
+                self.open.last_mut().into_iter().for_each(|open| open.has_inner = true);
+                self.open.push(Open { kind: call.kind, is_member: call.is_member, has_inner: false });
             }
             LayerEvent::Left(call, output) => {
-                let is_leaf = !self.open.pop().unwrap_or(false);
+                let is_leaf = !self.open.pop().is_some_and(|open| open.has_inner);
                 self.ended(call, output, is_leaf)?;
             }
-            LayerEvent::Output(call, output) => self.ended(call, output, true)?,
+            LayerEvent::Output(call, output) => {
+                self.note_member(call);
+                self.ended(call, output, true)?;
+            }
         }
         Ok(())
+    }
+
+    /// Notes a layer that the model did not show on its walk, where it computes inside of the model or before a part of it.
+    fn note_member(&mut self, call: &LayerCall) {
+        if call.is_member {
+            self.unvisited.iter_mut().for_each(|(_, is_inside)| *is_inside = true);
+        } else if self.open.last().is_none_or(|open| open.is_member) {
+            let after = self.last.as_ref().filter(|last| !last.key.is_empty());
+            let name = match after {
+                Some(last) => format!("{} after {}", call.kind, last.key),
+                None => call.kind.to_owned(),
+            };
+            self.unvisited.push((name, !self.open.is_empty()));
+        }
     }
 
     pub(super) fn op(&mut self, call: &OpCall<'_>) -> Result<()> {
@@ -69,19 +100,31 @@ impl Seen {
             // What the model computes with first, unless that is a weight: its input.
             let is_table = matches!(call.op, Op::IndexSelect(_) | Op::Gather(_));
             if !input.needs_grad() && !is_table {
-                self.measure(Place { kind: "input", ..Place::default() }, input)?;
+                let is_fed = feeds_a_product(call);
+                self.measure(Place { kind: "input", is_fed, ..Place::default() }, input)?;
             }
         }
-        if is_relu(call.op) {
+        let key = self.last.as_ref().map_or("", |last| last.key.as_str());
+        self.applied.op(call, key);
+        if let Some(activation) = Activation::of(call.op).filter(|activation| self.is_watched(*activation)) {
+            let key = key.to_owned();
             self.settle()?;
-            let key = self.last.as_ref().map(|last| last.key.clone()).unwrap_or_default();
-            let place = Place { key, kind: "relu", is_op: true, is_leaf: true, is_relu: true };
+            let kind = activation.name();
+            let place =
+                Place { key, kind, is_op: true, is_leaf: true, activation: Some(activation), is_fed: false };
             self.pending = Some(Pending { place, output: call.outputs[0].clone() });
         }
         Ok(())
     }
 
-    /// Measures a ReLU that turned out to be no layer's output.
+    /// The gates of recurrent layers open and close as they should.
+    fn is_watched(&self, activation: Activation) -> bool {
+        let is_recurrent =
+            |open: &Open| ["RNN", "LSTM", "GRU"].iter().any(|kind| open.kind.starts_with(kind));
+        activation == Activation::Relu || !self.open.last().is_some_and(is_recurrent)
+    }
+
+    /// Measures an activation that turned out to be no layer's output.
     fn settle(&mut self) -> Result<()> {
         match self.pending.take() {
             Some(Pending { place, output }) => self.measure(place, &output),
@@ -90,12 +133,22 @@ impl Seen {
     }
 
     fn ended(&mut self, call: &LayerCall, output: &Tensor, is_leaf: bool) -> Result<()> {
-        let is_relu = self.pending.as_ref().is_some_and(|pending| is_same(&pending.output, output));
-        match is_relu {
-            true => self.pending = None,
-            false => self.settle()?,
-        }
-        let place = Place { key: call.key.clone(), kind: call.kind, is_op: false, is_leaf, is_relu };
+        let activation = match self.pending.take_if(|pending| is_same(&pending.output, output)) {
+            Some(pending) => pending.place.activation,
+            None => {
+                self.settle()?;
+                None
+            }
+        };
+        self.applied.layer(call, output);
+        let place = Place {
+            key: call.key.clone(),
+            kind: call.kind,
+            is_op: false,
+            is_leaf,
+            activation,
+            is_fed: false,
+        };
         self.measure(place, output)?;
         self.last = Some(call.clone());
         Ok(())
@@ -109,10 +162,10 @@ impl Seen {
             |latest: &&Latest| is_same(&latest.output, output) && latest.version == output.buffer().version();
         // A container's output is that of its last layer.
         let at = match self.latest.as_ref().filter(known) {
-            Some(latest) if !place.is_relu || self.measured[latest.at].silent.is_some() => latest.at,
+            Some(latest) if self.measured[latest.at].has_units(place.activation) => latest.at,
             _ => {
                 let channels_first = self.last.as_ref().is_some_and(|last| is_of_sequences(last.kind));
-                self.measured.push(Measured::of(output, place.is_relu, channels_first)?);
+                self.measured.push(Measured::of(output, place.activation, channels_first)?);
                 self.measured.len() - 1
             }
         };
@@ -127,10 +180,13 @@ impl Seen {
         self.latest = None;
         let mut readings = Readings::default();
         for (place, at) in std::mem::take(&mut self.places) {
-            let Measured { output, silent, gradients, .. } = &self.measured[at];
+            let Measured { output, silent, saturated, gradients, .. } = &self.measured[at];
             let gradients = gradients.lock().unwrap_or_else(PoisonError::into_inner);
-            readings.output(place, output, silent.as_ref(), &gradients);
+            readings.output(place, [Some(output), silent.as_ref(), saturated.as_ref()], &gradients);
         }
+        readings.setup.twice = std::mem::take(&mut self.applied).twice();
+        let inside = std::mem::take(&mut self.unvisited).into_iter().filter(|(_, is_inside)| *is_inside);
+        readings.setup.unvisited = inside.map(|(name, _)| name).collect();
         Ok(readings)
     }
 }
@@ -142,7 +198,16 @@ impl Drop for Measured {
 }
 
 impl Measured {
-    fn of(output: &Tensor, is_relu: bool, channels_first: bool) -> Result<Measured> {
+    /// Whether that was measured which tells of units of this activation.
+    fn has_units(&self, activation: Option<Activation>) -> bool {
+        match activation {
+            None => true,
+            Some(Activation::Relu) => self.silent.is_some(),
+            Some(_) => self.saturated.is_some(),
+        }
+    }
+
+    fn of(output: &Tensor, activation: Option<Activation>, channels_first: bool) -> Result<Measured> {
         let gradients: Arrived = Arc::default();
         let arrived = gradients.clone();
         let note = move |grad: &Tensor| {
@@ -152,7 +217,11 @@ impl Measured {
         };
         Ok(Measured {
             output: output.device_stats()?,
-            silent: if is_relu { silent(output, channels_first)? } else { None },
+            silent: match activation {
+                Some(Activation::Relu) => silent(output, channels_first)?,
+                _ => None,
+            },
+            saturated: activation.map(|activation| activation.saturated(output)).transpose()?.flatten(),
             gradients,
             hook: output.needs_grad().then(|| output.register_hook(note)).transpose()?,
         })
@@ -175,16 +244,6 @@ fn is_of_sequences(kind: &str) -> bool {
     ["Conv1d", "BatchNorm1d"].contains(&kind)
 }
 
-fn is_same(one: &Tensor, other: &Tensor) -> bool {
+pub(super) fn is_same(one: &Tensor, other: &Tensor) -> bool {
     one.buffer().is(other.buffer()) && one.layout() == other.layout() && one.id() == other.id()
-}
-
-fn is_relu(op: &Op) -> bool {
-    match op {
-        Op::Unary(unary) => unary.op == UnaryOp::Relu,
-        Op::AddRelu(_) => true,
-        Op::BiasActivation(fused) => fused.activation == UnaryOp::Relu,
-        Op::Matmul(product) => product.epilogue.activation == Some(UnaryOp::Relu),
-        _ => false,
-    }
 }

@@ -1,0 +1,193 @@
+//! Activations that a monitor tells apart: where they are flat, and where one is applied to what is one already.
+
+use super::seen::is_same;
+use crate::module::LayerCall;
+use ternion_core::{DType, DeviceStats, Op, OpCall, Result, Tensor, UnaryOp, no_grad, unobserved};
+
+/// An op whose outputs show a fault of their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Activation {
+    Relu,
+    Sigmoid,
+    Tanh,
+    Softmax { axis: usize },
+}
+
+/// From this output of a softmax or a tanh on its derivative is below 1/500 of what it is at most: `1 - 0.999^2`. That of a sigmoid is, within 0.001 of 0 or 1.
+const FLAT: f64 = 0.999;
+
+impl Activation {
+    /// The activation that an op ends with.
+    pub(super) fn of(op: &Op) -> Option<Activation> {
+        let unary = match op {
+            Op::Unary(unary) => unary.op,
+            Op::AddRelu(_) => UnaryOp::Relu,
+            Op::BiasActivation(fused) => fused.activation,
+            Op::Matmul(product) => product.epilogue.activation?,
+            Op::Softmax(softmax) => return Some(Activation::Softmax { axis: softmax.axis }),
+            _ => return None,
+        };
+        match unary {
+            UnaryOp::Relu => Some(Activation::Relu),
+            UnaryOp::Sigmoid => Some(Activation::Sigmoid),
+            UnaryOp::Tanh => Some(Activation::Tanh),
+            _ => None,
+        }
+    }
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Activation::Relu => "relu",
+            Activation::Sigmoid => "sigmoid",
+            Activation::Tanh => "tanh",
+            Activation::Softmax { .. } => "softmax",
+        }
+    }
+
+    /// What to do where it is flat.
+    pub(super) fn advice(self) -> &'static str {
+        match self {
+            Activation::Softmax { .. } => {
+                "look at its axis (one of size 1 gives 1 for everything), or divide its input, as attention does by the root of the width"
+            }
+            _ => {
+                "its input is too large: take smaller first weights, a smaller learning rate or input, or a norm in front"
+            }
+        }
+    }
+
+    /// 1 for each number at which it is flat, else 0; for each row of a softmax whose weight is all at one place.
+    pub(super) fn saturated(self, output: &Tensor) -> Result<Option<DeviceStats>> {
+        if output.elements() == 0 {
+            return Ok(None);
+        }
+        // In f32: in half precision the limits would be rounded to 1.
+        let wide = || output.detach().to_dtype(DType::F32);
+        let flat = || match self {
+            Activation::Relu => Ok(None),
+            Activation::Tanh => wide()?.abs()?.gt_scalar(FLAT).map(Some),
+            Activation::Sigmoid => wide()?.sub_scalar(0.5)?.abs()?.gt_scalar(FLAT - 0.5).map(Some),
+            Activation::Softmax { axis } => wide()?.max_abs(axis as isize)?.gt_scalar(FLAT).map(Some),
+        };
+        let share = unobserved(|| no_grad(|| flat()?.map(|flat| flat.to_dtype(DType::F32)).transpose()))?;
+        share.map(|share| share.device_stats()).transpose()
+    }
+
+    /// What an op computes once more of its first input, where that is the output of this activation.
+    fn again(self, op: &Op) -> Option<&'static str> {
+        match (self, op) {
+            (
+                Activation::Softmax { .. },
+                Op::CrossEntropy(_) | Op::CrossEntropyWithGrad(_) | Op::LogSoftmax(_),
+            ) => Some("cross_entropy and log_softmax apply softmax themselves: give them the logits"),
+            (Activation::Softmax { .. }, Op::Softmax(_)) => {
+                Some("softmax of a softmax is close to uniform: leave one out")
+            }
+            (Activation::Sigmoid, Op::Unary(unary)) if unary.op == UnaryOp::Softplus => Some(
+                "bce_with_logits applies sigmoid itself: give it the logits, or take binary_cross_entropy",
+            ),
+            (Activation::Sigmoid, Op::Unary(unary)) if unary.op == UnaryOp::Sigmoid => {
+                Some("sigmoid of a sigmoid is between 0.5 and 0.73: leave one out")
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Whether the first input of an op goes into a product with a weight as it is.
+pub(super) fn feeds_a_product(call: &OpCall<'_>) -> bool {
+    let is_product = matches!(call.op, Op::Matmul(_) | Op::Conv2d(_));
+    is_product && call.inputs.get(1).is_some_and(|weight| weight.needs_grad())
+}
+
+/// An activation that was applied, until the pass ends: its memory must not become another tensor's.
+struct Earlier {
+    activation: Activation,
+    output: Tensor,
+    version: u64,
+    key: String,
+    /// What sentences call it.
+    name: String,
+}
+
+/// An activation that was applied to what is one already.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Twice {
+    /// The key of the layer of the first.
+    pub layer: String,
+    pub text: String,
+}
+
+/// Sigmoids and softmaxes of a pass, and those that were applied twice.
+#[derive(Default)]
+pub(super) struct Applied {
+    earlier: Vec<Earlier>,
+    twice: Vec<Twice>,
+}
+
+impl Applied {
+    /// Notes an op that was applied behind the layer `key`.
+    pub(super) fn op(&mut self, call: &OpCall<'_>, key: &str) {
+        let (Some(input), Some(output)) = (call.inputs.first(), call.outputs.first()) else { return };
+        let known = self.earlier.iter().rev().find(|earlier| earlier.is(input));
+        if let Some(earlier) = known
+            && let Some(again) = earlier.activation.again(call.op)
+        {
+            let text = format!("{}: its output goes into {}: {again}", earlier.name, op_name(call.op));
+            let twice = Twice { layer: earlier.key.clone(), text };
+            if !self.twice.contains(&twice) {
+                self.twice.push(twice);
+            }
+        }
+        // Another precision is still the same activation.
+        let cast = known.filter(|_| matches!(call.op, Op::Copy(_)));
+        let cast = cast.map(|earlier| (earlier.activation, earlier.key.clone(), earlier.name.clone()));
+        let own = Activation::of(call.op)
+            .filter(|activation| matches!(activation, Activation::Sigmoid | Activation::Softmax { .. }));
+        let named = || own.map(|own| (own, key.to_owned(), after(own, key)));
+        if let Some((activation, key, name)) = cast.or_else(named) {
+            let (output, version) = (output.clone(), output.buffer().version());
+            self.earlier.push(Earlier { activation, output, version, key, name });
+        }
+    }
+
+    /// Notes the end of a layer: an activation that it ends with has its key.
+    pub(super) fn layer(&mut self, call: &LayerCall, output: &Tensor) {
+        let ends = self.earlier.iter_mut().filter(|earlier| is_same(&earlier.output, output));
+        for earlier in ends.filter(|earlier| earlier.name != call.key && !call.key.is_empty()) {
+            // The innermost layer ends first.
+            if earlier.name.contains(' ') || earlier.key.is_empty() {
+                (earlier.key, earlier.name) = (call.key.clone(), call.key.clone());
+            }
+        }
+    }
+
+    pub(super) fn twice(self) -> Vec<Twice> {
+        self.twice
+    }
+}
+
+/// "softmax after layers.1".
+fn after(activation: Activation, key: &str) -> String {
+    match key {
+        "" => activation.name().to_owned(),
+        key => format!("{} after {key}", activation.name()),
+    }
+}
+
+/// The op as programs call it.
+fn op_name(op: &Op) -> &'static str {
+    match op {
+        Op::CrossEntropyWithGrad(_) => "cross_entropy",
+        Op::Unary(unary) if unary.op == UnaryOp::Softplus => "the softplus of bce_with_logits",
+        op => op.name(),
+    }
+}
+
+impl Earlier {
+    /// Whether a tensor has these numbers, perhaps in another shape.
+    fn is(&self, tensor: &Tensor) -> bool {
+        let (own, other) = (self.output.buffer(), tensor.buffer());
+        own.is(other) && other.version() == self.version && self.output.elements() == tensor.elements()
+    }
+}

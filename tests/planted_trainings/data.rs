@@ -1,0 +1,112 @@
+//! Faults of what a training is given: inputs, labels, shapes.
+
+use crate::{batch, classes, device, planted, regression, sgd, watched};
+use ternion::prelude::*;
+
+/// An infinite number among the inputs.
+#[test]
+fn data_that_are_not_finite() {
+    let training = |broken: bool| {
+        let device = device();
+        let [x, target] = batch(&[16, 8], &[16, 4], &device)?;
+        let mut values = x.to_vec::<f32>()?;
+        values[3] = if broken { f32::INFINITY } else { 0.0 };
+        let x = Tensor::from_vec(values, [16, 8], &device)?;
+        regression(&Mlp::new([8, 16, 4], &device)?, 0.01, 1, &[x, target])
+    };
+    planted(training, &["NotFinite input: 1 of 128 numbers are infinite; clean the data"]);
+}
+
+/// Images of bytes, as they are in a file.
+#[test]
+fn images_that_are_not_normalized() {
+    let training = |raw: bool| {
+        let device = device();
+        let model = Sequential::new()
+            .with(Conv2d::new(1, 4, [3; 2], &device)?)
+            .with(ReLU)
+            .with(Flatten::default())
+            .with(Linear::new(144, 4, &device)?);
+        let bytes = Tensor::rand([8, 1, 8, 8], DType::F32, &device)?.mul_scalar(255.0)?;
+        let x = if raw { bytes } else { bytes.div_scalar(255.0)? };
+        regression(&model, 1e-9, 1, &[x, Tensor::randn([8, 4], DType::F32, &device)?])
+    };
+    planted(training, &["UnscaledInput input: its root mean square is 14", "divide bytes by 255"]);
+}
+
+/// A loader that gives the same number everywhere.
+#[test]
+fn an_input_that_is_constant() {
+    let training = |constant: bool| {
+        let device = device();
+        let [x, target] = batch(&[16, 8], &[16, 4], &device)?;
+        let x = if constant { x.ones_like()? } else { x };
+        regression(&Mlp::new([8, 16, 4], &device)?, 0.01, 1, &[x, target])
+    };
+    planted(training, &["UnscaledInput input: all of its 128 numbers are 1e0"]);
+}
+
+/// Labels from 1 on, of classes from 0 on.
+#[test]
+fn labels_that_start_at_1() {
+    let training = |shifted: bool| {
+        let device = device();
+        let model = Mlp::new([8, 16, 4], &device)?;
+        let [x, labels] = classes(&[16, 8], 4, &device)?;
+        let labels = if shifted { labels.add_scalar(1)? } else { labels };
+        watched(&model, &mut sgd(&model, 0.01)?, 1, || model.forward(&x)?.cross_entropy(&labels))
+    };
+    planted(training, &["cross_entropy: index 4 is out of range for size 4"]);
+}
+
+/// One-hot labels of whole numbers, where class indices belong.
+#[test]
+fn one_hot_labels_as_indices() {
+    let training = |one_hot: bool| {
+        let device = device();
+        let model = Mlp::new([8, 16, 4], &device)?;
+        let [x, labels] = classes(&[16, 8], 4, &device)?;
+        let labels = if one_hot { labels.one_hot(4, DType::I64)? } else { labels };
+        watched(&model, &mut sgd(&model, 0.01)?, 1, || model.forward(&x)?.cross_entropy(&labels))
+    };
+    planted(training, &["cross_entropy: target has shape [16, 4], expected [16]"]);
+}
+
+/// Predictions of shape [n, 1] against targets of shape [n], which would be compared each with each.
+#[test]
+fn a_target_of_another_shape() {
+    let training = |flat: bool| {
+        let device = device();
+        let [x, target] = batch(&[16, 8], &[16, 1], &device)?;
+        let target = if flat { target.reshape([16])? } else { target };
+        regression(&Mlp::new([8, 16, 1], &device)?, 0.01, 1, &[x, target])
+    };
+    planted(training, &["mse_loss", "[16]", "[16, 1]"]);
+}
+
+/// A token beyond the vocabulary.
+#[test]
+fn a_token_beyond_the_vocabulary() {
+    let training = |beyond: bool| {
+        let device = device();
+        let model = Sequential::new().with(Embedding::new(10, 8, &device)?).with(Linear::new(8, 4, &device)?);
+        let tokens = Tensor::from_slice(&[1i64, 9, if beyond { 10 } else { 0 }], [3], &device)?;
+        regression(&model, 0.01, 1, &[tokens, Tensor::randn([3, 4], DType::F32, &device)?])
+    };
+    planted(training, &["embedding: index 10 is out of range for size 10"]);
+}
+
+/// A layer that takes another width than the layer before it gives.
+#[test]
+fn layers_that_do_not_fit() {
+    let training = |wrong: bool| {
+        let device = device();
+        let model = Sequential::new().with(Linear::new(8, 16, &device)?).with(ReLU).with(Linear::new(
+            if wrong { 12 } else { 16 },
+            4,
+            &device,
+        )?);
+        regression(&model, 0.01, 1, &batch(&[16, 8], &[16, 4], &device)?)
+    };
+    planted(training, &["linear: [16, 16] with weight [4, 12]: inner sizes 16 and 12 differ"]);
+}

@@ -1,0 +1,243 @@
+//! Faults that show in the figures of a training: sizes of outputs, gradients and steps.
+
+use crate::{batch, device, planted, regression, sgd, watched};
+use ternion::prelude::*;
+
+/// The weights of one layer are a million times too large.
+#[test]
+fn outputs_that_explode() {
+    let training = |large: bool| {
+        let device = device();
+        let model = Mlp::new([16; 5], &device)?;
+        let weight = &model.layers[2].weight;
+        weight.set(&weight.tensor().detach().mul_scalar(if large { 1e6 } else { 1.0 })?)?;
+        regression(&model, 1e-15, 1, &batch(&[16, 16], &[16, 16], &device)?)
+    };
+    planted(training, &["ExplodingOutputs layers.2: outputs explode from layer to layer"]);
+}
+
+/// First weights of a standard deviation of 1 in each of eight layers: gradients grow on their way back.
+#[test]
+fn gradients_that_explode() {
+    let training = |large: bool| {
+        let device = device();
+        let model = Mlp::new([32; 9], &device)?;
+        for layer in model.layers.iter().filter(|_| large) {
+            layer.weight.set(&Tensor::randn([32, 32], DType::F32, &device)?)?;
+        }
+        regression(&model, 1e-15, 1, &batch(&[16, 32], &[16, 32], &device)?)
+    };
+    planted(training, &["ExplodingGradients layers.0: gradients explode on their way back: at layers.0"]);
+}
+
+/// Eight sigmoids in a row.
+#[test]
+fn gradients_that_vanish() {
+    let training = |sigmoids: bool| {
+        let device = device();
+        let mut model = Sequential::new();
+        for _ in 0..8 {
+            model.push(Linear::new(16, 16, &device)?);
+            if sigmoids {
+                model.push(Sigmoid);
+            } else {
+                model.push(ReLU);
+            }
+        }
+        regression(&model, 1e-3, 1, &batch(&[16, 16], &[16, 16], &device)?)
+    };
+    planted(training, &["VanishingGradients 0: gradients vanish on their way back"]);
+}
+
+/// The weights of one layer are a million times too small.
+#[test]
+fn outputs_that_vanish() {
+    let training = |small: bool| {
+        let device = device();
+        let model = Mlp::new([16; 4], &device)?;
+        let scale = if small { 1e-6 } else { 1.0 };
+        for param in model.layers[2].parameters() {
+            param.set(&param.tensor().detach().mul_scalar(scale)?)?;
+        }
+        regression(&model, 1e-9, 5, &batch(&[16, 16], &[16, 16], &device)?).map(without_small_updates)
+    };
+    planted(training, &["VanishingOutputs layers.2: its outputs are"]);
+}
+
+/// What is told, but for steps that are too small: they are on purpose.
+fn without_small_updates(told: String) -> String {
+    let lines: Vec<&str> = told.lines().filter(|line| !line.starts_with("SmallUpdates")).collect();
+    lines.join("\n")
+}
+
+/// Biases so far below 0 that no ReLU of a layer gives anything.
+#[test]
+fn units_that_are_dead() {
+    let training = |dead: bool| {
+        let device = device();
+        let model = Mlp::new([8, 16, 4], &device)?;
+        if dead {
+            model.layers[0].bias.as_ref().expect("a bias").set(&Tensor::full(
+                [16],
+                -50.0,
+                DType::F32,
+                &device,
+            )?)?;
+        }
+        regression(&model, 0.01, 2, &batch(&[16, 8], &[16, 4], &device)?)
+    };
+    planted(training, &["DeadReLU relu after layers.0: all its outputs are 0"]);
+}
+
+/// First weights so large that a sigmoid and a tanh are flat for each example.
+#[test]
+fn a_sigmoid_and_a_tanh_that_are_saturated() {
+    let training = |large: bool| {
+        let device = device();
+        let model = Sequential::new()
+            .with(Linear::new(8, 16, &device)?)
+            .with(Sigmoid)
+            .with(Linear::new(16, 16, &device)?)
+            .with(Tanh)
+            .with(Linear::new(16, 4, &device)?);
+        for param in model.parameters().iter().take(4).filter(|_| large) {
+            param.set(&param.tensor().detach().mul_scalar(300.0)?)?;
+        }
+        regression(&model, 1e-3, 5, &batch(&[16, 8], &[16, 4], &device)?)
+    };
+    planted(training, &["Saturated 1: ", "where sigmoid is flat", "Saturated 3: ", "where tanh is flat"]);
+}
+
+/// Attention by hand.
+#[derive(Module)]
+struct Attends {
+    query: Linear,
+    key: Linear,
+    value: Linear,
+    #[module(skip)]
+    is_wrong: bool,
+}
+
+impl Forward for Attends {
+    /// The softmax of scores is along the queries' heads, of which there is one, if it is wrong: it gives 1 for everything.
+    fn forward(&self, input: &Tensor) -> Result<Tensor> {
+        let [batch, length, width] = input.sizes::<3>()?;
+        let heads = |x: Tensor| x.reshape([batch, 1, length, width]);
+        let (query, key) = (heads(self.query.forward(input)?)?, heads(self.key.forward(input)?)?);
+        let scores = query.matmul(&key.transpose(2, 3)?)?.div_scalar((width as f64).sqrt())?;
+        let weights = scores.softmax(if self.is_wrong { 1 } else { 3 })?;
+        let mixed = weights.matmul(&heads(self.key.forward(input)?)?)?.reshape([batch, length, width])?;
+        self.value.forward(&mixed)
+    }
+}
+
+/// A softmax along the wrong axis, of size 1.
+#[test]
+fn a_softmax_along_an_axis_of_size_1() {
+    let training = |is_wrong| {
+        let device = device();
+        let linear = || Linear::new(8, 8, &device);
+        let model = Attends { query: linear()?, key: linear()?, value: linear()?, is_wrong };
+        regression(&model, 0.01, 2, &batch(&[4, 6, 8], &[4, 6, 8], &device)?)
+    };
+    planted(
+        training,
+        &["Saturated softmax after key: 100 % of its outputs are", "one of size 1 gives 1 for everything"],
+    );
+}
+
+/// A rounding behind a layer: its gradient is 0.
+#[test]
+fn a_rounding_that_stops_gradients() {
+    #[derive(Module)]
+    struct Rounds {
+        first: Linear,
+        last: Linear,
+        #[module(skip)]
+        rounds: bool,
+    }
+    impl Forward for Rounds {
+        fn forward(&self, input: &Tensor) -> Result<Tensor> {
+            let hidden = self.first.forward(input)?;
+            self.last.forward(&if self.rounds { hidden.round()? } else { hidden })
+        }
+    }
+    let training = |rounds| {
+        let device = device();
+        let model = Rounds { first: Linear::new(8, 8, &device)?, last: Linear::new(8, 4, &device)?, rounds };
+        regression(&model, 0.01, 5, &batch(&[16, 8], &[16, 4], &device)?)
+    };
+    planted(training, &["ZeroGradient first: all gradients of its parameters were 0", "a rounding"]);
+}
+
+/// The sum over a batch and its outputs where the mean was meant: steps are thousands of times too large.
+#[test]
+fn a_sum_in_place_of_a_mean() {
+    let training = |sums: bool| {
+        let device = device();
+        let model = Mlp::new([8, 16, 4], &device)?;
+        let [x, target] = batch(&[512, 8], &[512, 4], &device)?;
+        let reduction = if sums { Reduction::Sum } else { Reduction::Mean };
+        watched(&model, &mut sgd(&model, 0.05)?, 1, || model.forward(&x)?.mse_loss(&target, reduction))
+    };
+    planted(training, &["LargeUpdates layers.", "divide the learning rate by about"]);
+}
+
+/// A loss that was divided by the size of the data twice: steps lose themselves in the digits of weights.
+#[test]
+fn a_loss_that_is_too_small() {
+    let training = |small: bool| {
+        let device = device();
+        let model = Mlp::new([8, 16, 4], &device)?;
+        let [x, target] = batch(&[16, 8], &[16, 4], &device)?;
+        let scale = if small { 1e-7 } else { 1.0 };
+        watched(&model, &mut sgd(&model, 0.01)?, 5, || {
+            model.forward(&x)?.mse_loss(&target, Reduction::Mean)?.mul_scalar(scale)
+        })
+    };
+    planted(training, &["SmallUpdates layers.", "the learning rate, or the gradients, are too small"]);
+}
+
+/// A learning rate a thousand times too large for Adam.
+#[test]
+fn a_learning_rate_that_is_too_large() {
+    let training = |large: bool| {
+        let device = device();
+        let model = Mlp::new([8, 16, 4], &device)?;
+        let lr = if large { 1.0 } else { 1e-3 };
+        let mut adam = AdamW::new(model.parameters(), AdamWConfig { lr, ..Default::default() })?;
+        let [x, target] = batch(&[16, 8], &[16, 4], &device)?;
+        watched(&model, &mut adam, 2, || model.forward(&x)?.mse_loss(&target, Reduction::Mean))
+    };
+    planted(training, &["LargeUpdates layers.1.weight: the step changed it by"]);
+}
+
+/// Gradients are added to those of earlier steps, which nobody took away.
+#[test]
+fn gradients_that_are_never_reset() {
+    let training = |kept: bool| {
+        let device = device();
+        let model = Mlp::new([8, 16, 4], &device)?;
+        let mut sgd = sgd(&model, 0.05)?;
+        let [x, target] = batch(&[16, 8], &[16, 4], &device)?;
+        let mut monitor = StatsMonitor::new(StatsConfig { every: 1, ..Default::default() })?;
+        let (mut gathered, mut told) = (Gradients::default(), String::new());
+        for step in 0..3 {
+            let loss =
+                monitor.watch(&model, step, || model.forward(&x)?.mse_loss(&target, Reduction::Mean))?;
+            if !kept {
+                gathered = Gradients::default();
+            }
+            gathered.accumulate(loss.backward()?)?;
+            let report = monitor.step(&mut sgd, &gathered)?.expect("each step");
+            report.warnings.iter().for_each(|warning| told += &format!("{:?} {warning}\n", warning.fault));
+        }
+        Ok(told)
+    };
+    planted(
+        training,
+        &[
+            "StaleGradients layers.0.weight, layers.0.bias, layers.1.weight and layers.1.bias: gradients were added",
+        ],
+    );
+}
