@@ -43,11 +43,15 @@ use ternion_core::{DType, UnaryOp};
 pub struct Variant(pub(crate) Kind);
 
 /// An entry of core's lists of functions, of which a variant is the kernel.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug)]
 pub enum ListedFunction {
+    /// A function of one operand.
     Unary(UnaryOp),
+    /// Its gradient.
     UnaryGrad(UnaryOp),
+    /// A function of two operands.
     Binary(BinaryOp),
+    /// A comparison.
     Compare(CompareOp),
 }
 
