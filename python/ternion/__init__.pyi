@@ -705,13 +705,13 @@ def gather(input: Tensor, dim: _int, index: Tensor) -> Tensor:
         TypeError: an index that is not int32 or int64.
         ValueError: an index of another number of axes, or larger elsewhere than along `dim`.
     """
-def gcd(input: Tensor, other: Other) -> Tensor:
+def gcd(input: Tensor, other: Tensor) -> Tensor:
     """The greatest common divisor of each pair; 0 of two zeros.
 
-    Shapes: [..] and what broadcasts to it -> the shape that they have together
+    Shapes: two tensors, broadcast -> the shape that they have together
 
     Raises:
-        TypeError: floats.
+        TypeError: floats, `other` is no tensor.
         ValueError: shapes that do not broadcast.
     """
 def ge(input: Tensor, other: Other) -> Tensor:
@@ -762,13 +762,13 @@ def isinf(input: Tensor) -> Tensor:
     """Where the elements are infinite."""
 def isnan(input: Tensor) -> Tensor:
     """Where the elements are NaN."""
-def lcm(input: Tensor, other: Other) -> Tensor:
+def lcm(input: Tensor, other: Tensor) -> Tensor:
     """The least common multiple of each pair; 0 where either is 0.
 
-    Shapes: [..] and what broadcasts to it -> the shape that they have together
+    Shapes: two tensors, broadcast -> the shape that they have together
 
     Raises:
-        TypeError: floats.
+        TypeError: floats, `other` is no tensor.
         ValueError: shapes that do not broadcast.
     """
 def le(input: Tensor, other: Other) -> Tensor:

@@ -10,15 +10,15 @@ impl Tensor {
     /// The covariances of rows, whose columns are observations. `fweights` tell how often each was made, `aweights` how much each counts. Reads both back to the host,
     /// to see that none is below 0.
     ///
-    /// The sum of products is divided by the sum of the weights less `correction`, or `correction * sum(weights * aweights) / sum(weights)`, and by 0 where that is
-    /// below 0, as in PyTorch.
+    /// Sums of products are divided by `sum(weights) - correction`, with `aweights` by `sum(weights) - correction * sum(weights * aweights) / sum(weights)`, where
+    /// `weights` are the products of both; by 0 where that is below 0, as in PyTorch. The gradients are those of the formula.
     ///
     /// # Shapes
     /// `[variables, observations]`, fweights and aweights `[observations]` -> `[variables, variables]`; `[observations]` or one variable -> `[]`
     ///
     /// # Errors
     /// A dtype that is not floating, more than two axes, `fweights` that are not integers, `aweights` of another dtype, either of another shape, below 0, or of
-    /// the sum 0.
+    /// both with products whose sum is 0.
     pub fn cov(
         &self,
         correction: f64,
@@ -41,10 +41,19 @@ impl Tensor {
         let dtype = x.dtype().accumulator();
         let cast = |given: Option<&Tensor>| given.map(|given| given.to_dtype(dtype)).transpose();
         let (fweights, aweights) = (cast(fweights)?, cast(aweights)?);
-        in_accumulator([&x], |[x]| covariance(x, correction, fweights.as_ref(), aweights.as_ref()))
+        let weights = match (&fweights, &aweights) {
+            (Some(fweights), Some(aweights)) => Some(fweights.mul(aweights)?),
+            (fweights, aweights) => fweights.as_ref().or(aweights.as_ref()).cloned(),
+        };
+        if let Some(weights) = &weights
+            && weights.detach().sum(..)?.item_f64()? == 0.0
+        {
+            return Err(Error::invalid(name, "weights whose sum is 0"));
+        }
+        in_accumulator([&x], |[x]| covariance(x, correction, weights.as_ref(), aweights.as_ref()))
     }
 
-    /// The correlations of rows, whose columns are observations: covariances divided by both standard deviations, from -1 to 1.
+    /// The correlations of rows, whose columns are observations: covariances divided by both standard deviations, from -1 to 1. The gradients are those of the formula.
     ///
     /// # Shapes
     /// `[variables, observations]` -> `[variables, variables]`; `[observations]` or one variable -> `[]`
@@ -83,33 +92,19 @@ fn rows(name: &'static str, x: &Tensor) -> Result<Tensor> {
 
 fn check_weights(what: &'static str, given: &Tensor, observations: Shape) -> Result<()> {
     check::shape("cov", what, &given.meta(), observations)?;
-    let given = given.detach();
-    let (is_negative, total) = no_grad(|| {
-        let is_negative = given.lt_scalar(0)?.any(..)?.item_f64()? != 0.0;
-        Ok::<_, Error>((is_negative, given.sum(..)?.item_f64()?))
-    })?;
-    if is_negative {
-        return Err(Error::invalid("cov", format!("{what} below 0")));
-    }
-    match total == 0.0 {
-        true => Err(Error::invalid("cov", format!("{what} whose sum is 0"))),
-        false => Ok(()),
-    }
+    let is_negative = no_grad(|| given.lt_scalar(0)?.any(..)?.item_f64())? != 0.0;
+    if is_negative { Err(Error::invalid("cov", format!("{what} below 0"))) } else { Ok(()) }
 }
 
-/// All in the dtype of `x`.
+/// With the products of all weights, and those that tell how much an observation counts; all in the dtype of `x`.
 fn covariance(
     x: &Tensor,
     correction: f64,
-    fweights: Option<&Tensor>,
+    weights: Option<&Tensor>,
     aweights: Option<&Tensor>,
 ) -> Result<Tensor> {
-    let weights = match (fweights, aweights) {
-        (Some(fweights), Some(aweights)) => Some(fweights.mul(aweights)?),
-        (fweights, aweights) => fweights.or(aweights).cloned(),
-    };
     let products = |centered: &Tensor, weighted: &Tensor| weighted.matmul(&centered.t()?);
-    let found = match &weights {
+    let found = match weights {
         None => {
             let centered = x.sub(&x.mean_keep(1)?)?;
             let count = (x.dims()[1] as f64 - correction).max(0.0);

@@ -5,6 +5,7 @@ use super::reduce::{has_extremes, pair_along};
 use crate::arguments::{AxesArgument, axes};
 use crate::dtype::DTypeArgument;
 use crate::error::{Called, Outcome};
+use crate::expected::of;
 use crate::promote::{floating, meet};
 use crate::run::{run, wait};
 use crate::tensor::PyTensor;
@@ -171,7 +172,7 @@ impl PyTensor {
     fn _nansum(
         &self,
         py: Python<'_>,
-        dim: Option<AxesArgument>,
+        #[pyo3(from_py_with = of::nansum)] dim: Option<AxesArgument>,
         keepdim: bool,
         dtype: Option<DTypeArgument>,
     ) -> Outcome<PyTensor> {
@@ -182,12 +183,21 @@ impl PyTensor {
         })
     }
 
-    fn _nanmean(&self, py: Python<'_>, dim: Option<AxesArgument>, keepdim: bool) -> Outcome<PyTensor> {
+    fn _nanmean(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = of::nanmean)] dim: Option<AxesArgument>,
+        keepdim: bool,
+    ) -> Outcome<PyTensor> {
         let axes = axes(dim);
         self.along(py, axes.clone(), |x| x.nanmean(axes, keepdim))
     }
 
-    fn _count_nonzero(&self, py: Python<'_>, dim: Option<AxesArgument>) -> Outcome<PyTensor> {
+    fn _count_nonzero(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = of::count_nonzero)] dim: Option<AxesArgument>,
+    ) -> Outcome<PyTensor> {
         let axes = axes(dim);
         self.along(py, axes.clone(), |x| x.count_nonzero(axes, false))
     }
@@ -195,7 +205,7 @@ impl PyTensor {
     fn _var_mean(
         &self,
         py: Python<'_>,
-        dim: Option<AxesArgument>,
+        #[pyo3(from_py_with = of::var_mean)] dim: Option<AxesArgument>,
         correction: f64,
         keepdim: bool,
         is_root: bool,
@@ -209,7 +219,12 @@ impl PyTensor {
         })
     }
 
-    fn _aminmax(&self, py: Python<'_>, dim: Option<AxesArgument>, keepdim: bool) -> Pair {
+    fn _aminmax(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = of::aminmax)] dim: Option<AxesArgument>,
+        keepdim: bool,
+    ) -> Pair {
         let axes = axes(dim);
         two(self, py, |x| {
             pair_of(x, &axes, |x| {

@@ -67,7 +67,7 @@ fn weighted() -> [OpCase; 3] {
             .rejects("cov: fweights below 0", |device| {
                 Tensor::ones([2], F32, device)?.cov(1.0, Some(&Tensor::from_vec(vec![1i64, -1], [2], device)?), None)
             })
-            .rejects("cov: fweights whose sum is 0", |device| {
+            .rejects("cov: weights whose sum is 0", |device| {
                 Tensor::ones([2], F32, device)?.cov(1.0, Some(&Tensor::zeros([2], I64, device)?), None)
             }),
         row("aweights")
