@@ -49,10 +49,7 @@ impl Tensor {
         let rows = matrices.reshape(&[left, &[size * size]].concat()[..])?;
         let (start, end) = span(offset, size, count);
         let slice = Slice::new(Some(start as isize), Some(end as isize), size as isize + 1);
-        let found = match count {
-            0 => rows,
-            _ => rows.slice_assign((Ellipsis, slice), self)?,
-        };
+        let found = rows.slice_assign((Ellipsis, slice), self)?;
         let last = left.len();
         found.reshape(shape)?.movedim(&[last as isize, last as isize + 1], &[first as isize, second as isize])
     }

@@ -106,7 +106,7 @@ fn stacks() -> Vec<OpCase> {
             .run(|x| {
                 let nothing = x[0].reshape([-1])?.narrow(0, 0, 0)?;
                 let [first, second] = [&x[0], &x[1]].map(|x| x.reshape([x.dims()[0], 6]));
-                Tensor::hstack(&[&nothing, &first?.t()?, &second?.t()?])
+                Tensor::hstack(&[&first?.t()?, &nothing, &second?.t()?])
             })
             .oracle(|x| concat(&[x[0].reshape(&[2, 6]), x[1].reshape(&[1, 6])], 0).t())
             .rejects("hstack: expected 2 axes, got shape [2]", |device| {
