@@ -109,23 +109,18 @@ def a_layer_that_parameters_forgets_with_strict(planted):
 
 
 @names("Linear.weight of a layer [8, 8]", "gradients come to them, but no optimi")
-def layers_in_a_plain_list(planted):
-    """Layers are kept in a list of Python, where nobody finds them, rather than in a ModuleList."""
+def a_layer_in_a_function(planted):
+    """A layer is kept in a function, where the walk over the module does not find it."""
 
-    class Listed(nn.Module):
+    class Hidden(nn.Module):
         def __init__(self):
-            layers = [nn.Linear(8, 8), nn.Linear(8, 8)]
-            self.first, self.__dict__["rest"] = nn.Linear(8, 8), layers
-            if not planted:
-                self.rest = nn.ModuleList(layers)
+            layer = nn.Linear(8, 8)
+            self.first, self.rest = nn.Linear(8, 8), (lambda x: layer(x)) if planted else layer
 
         def forward(self, x):
-            x = self.first(x)
-            for layer in self.rest:
-                x = layer(x.tanh())
-            return x
+            return self.rest(self.first(x).tanh())
 
-    return watched(Listed())
+    return watched(Hidden())
 
 
 @names("2.weight [4, 16], 2.bias [4]", "NotUpdated 2.weight")
@@ -300,7 +295,11 @@ def gradients_that_explode(planted):
 @names("VanishingGradients 0: gradients vanish on their way back")
 def gradients_that_vanish(planted):
     """Eight sigmoids in a row."""
-    return watched(mlp(*[16] * 9, activation=nn.Sigmoid if planted else nn.ReLU), x=ternion.randn(16, 16), loss_of=lambda output: (output - 1).square().mean())
+    model = mlp(*[16] * 9, activation=nn.Sigmoid if planted else nn.ReLU)
+    for layer in model:
+        if isinstance(layer, nn.Linear):
+            nn.init.kaiming_normal_(layer.weight)
+    return watched(model, x=ternion.randn(16, 16), loss_of=lambda output: (output - 1).square().mean())
 
 
 @names("DeadReLU 1: all its outputs are 0")

@@ -247,7 +247,10 @@ fn not_finite(report: &StatsReport) -> Option<Found> {
         return told(weight.layer(), format!("{}: {count}; {AFTER_A_STEP}", weight.name));
     }
     let broken = |stats: &Option<Stats>| stats.as_ref().is_some_and(Stats::is_broken);
-    if let Some(layer) = report.layers.iter().rev().find(|layer| broken(&layer.gradient)) {
+    // A container shares the gradient of its last layer, which is the one to look at.
+    let mut broken_layers = report.layers.iter().rev().filter(|layer| broken(&layer.gradient));
+    let last = broken_layers.clone().next();
+    if let Some(layer) = broken_layers.find(|layer| layer.is_leaf).or(last) {
         let count = layer.gradient.as_ref().map(|stats| broken_count(stats, "gradients of its outputs"));
         let text = format!(
             "{}: {}, the first on the way back, though all outputs are finite; look at the loss and at what follows this layer: a root at 0, a logarithm of 0, a division by a small number",
