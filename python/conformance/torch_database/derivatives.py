@@ -1,47 +1,58 @@
 """Whether PyTorch's gradient is the derivative, where Ternion's differs from it: differences of PyTorch's own function in float64 decide.
 
 Some of PyTorch's gradients are not the derivative of its function, such as that of `ctc_loss`, which is right behind a `log_softmax` only, or those of
-triangles of a matrix that are never read. At a point without a derivative, where the differences to both sides disagree, nothing is decided.
+triangles of a matrix that are never read. Of a function of symmetric matrices, which reads one triangle, both elements of a pair are changed together, as
+PyTorch's own checks of gradients do (`gradcheck_wrapper_hermitian_input`). At a point without a derivative, where the differences to both sides disagree, nothing is decided.
 """
 
 import torch
 
 KIND = "not the derivative"
 
-# Relative to the largest element of the gradient: how near the differences a gradient must be that was computed in this dtype.
-TOLERANCES = {torch.bfloat16: 3e-2, torch.float16: 5e-3, torch.float32: 1e-3, torch.float64: 1e-5}
+# How near the differences a gradient must be that was computed in this dtype: of the element, and of the largest one, whose sums err with it.
+TOLERANCES = {torch.bfloat16: (3e-2, 2e-3), torch.float16: (5e-3, 5e-4), torch.float32: (1e-3, 1e-4), torch.float64: (1e-6, 1e-6)}
 STEP = 1e-5
+# Differences to both sides that are further apart than this part of the largest element are those of a kink.
+KINK = 1e-2
 # Elements that are looked at.
 MOST = 8
 
 
-def decides(weighted_sum, leaf, wrong, found, theirs):
+def decides(weighted_sum, leaf, wrong, found, theirs, is_symmetric=False):
     """True if at all elements that are wrong by PyTorch's gradient `theirs` the differences of `weighted_sum`, a function of `leaf`, agree with `found`
     and not with `theirs`."""
     if theirs is None or not theirs.isfinite().all() or not found.isfinite().all():
         return False
-    tolerance = TOLERANCES[found.dtype] * max(theirs.abs().max().item(), found.double().abs().max().item())
-    places = [tuple(int(index) for index in place) for place in torch.nonzero(wrong)] if wrong.ndim else [()]
-    for place in places[:: -(-len(places) // MOST)]:
-        slope = _difference(weighted_sum, leaf, place, tolerance)
-        if slope is None or abs(found[place].item() - slope) > tolerance or abs(theirs[place].item() - slope) <= 2 * tolerance:
+    of_element, of_largest = TOLERANCES[found.dtype]
+    largest = max(theirs.abs().max().item(), found.double().abs().max().item())
+    indices = [tuple(int(index) for index in place) for place in torch.nonzero(wrong)] if wrong.ndim else [()]
+    for index in indices[:: -(-len(indices) // MOST)]:
+        together = {index, (*index[:-2], index[-1], index[-2])} if is_symmetric else {index}
+        difference = _difference(weighted_sum, leaf, together, KINK * largest)
+        if difference is None:
+            return False
+        tolerance = of_element * abs(difference) + of_largest * largest
+        own, other = (sum(gradient[each].item() for each in together) for gradient in (found, theirs))
+        if abs(own - difference) > tolerance or abs(other - difference) <= 2 * tolerance:
             return False
     return True
 
 
-def _difference(weighted_sum, leaf, place, tolerance):
-    """The central difference by one element; None if those to both sides disagree."""
-    before = leaf.detach()[place].item()
-    step = STEP * max(1.0, abs(before))
+def _difference(weighted_sum, leaf, together, apart):
+    """The central difference by these elements, changed alike; None if those to both sides are further apart than this."""
+    before = {index: leaf.detach()[index].item() for index in together}
+    step = STEP * max([1.0, *map(abs, before.values())])
 
-    def at(value):
-        leaf.detach()[place] = value
+    def at(change):
         try:
+            for index, value in before.items():
+                leaf.detach()[index] = value + change
             return weighted_sum()
         finally:
-            leaf.detach()[place] = before
+            for index, value in before.items():
+                leaf.detach()[index] = value
 
-    low, middle, high = at(before - step), at(before), at(before + step)
-    if abs((high - middle) - (middle - low)) > step * tolerance:
+    low, middle, high = at(-step), at(0.0), at(step)
+    if abs((high - middle) - (middle - low)) > step * apart:
         return None
     return (high - low) / (2 * step)

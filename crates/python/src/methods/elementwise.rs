@@ -475,6 +475,11 @@ fn clamped(x: &Tensor, min: &End, max: &End) -> Result<Tensor> {
         // As in PyTorch, everything becomes `max` where the bounds are the wrong way round.
         return x.clamp(low.min(high), high);
     }
+    if let (End::Tensor(low), End::Tensor(high)) = (min, max) {
+        let (x, low) = crate::promote::meet(x, low)?;
+        let (x, high) = crate::promote::meet(&x, high)?;
+        return x.clamp_tensor(Some(&low.to_dtype(x.dtype())?), Some(&high));
+    }
     let mut x = x.clone();
     for (bound, is_low) in [(min, true), (max, false)] {
         x = match bound {

@@ -126,6 +126,7 @@ fn shapes() -> OpCase {
         .on([&[3, 1], &[2]])
         .on([&[], &[0, 1]])
         .on([&[1, 4], &[5, 1, 1]])
+        .on([&[2, 1, 3], &[4, 3]])
         .exact()
         .forward_only("sizes")
         .run_on(move |x, device, _| {

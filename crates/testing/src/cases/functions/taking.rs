@@ -126,6 +126,7 @@ fn puts() -> Vec<OpCase> {
             .on([&[2, 5], &[4], &[2, 2]])
             .on([&[7], &[], &[1]])
             .on([&[3, 4], &[3, 2], &[6]])
+            .on([&[3, 4], &[6], &[2, 3]])
             .on([&[3], &[0], &[2, 0]])
             .run(move |x| x[0].put(&x[1], &x[2], accumulate))
             .oracle_for(move |dtype, x| {
@@ -146,6 +147,7 @@ fn puts() -> Vec<OpCase> {
             .input(Uniform(-4.0, 4.0))
             .on([&[5, 4], &[3], &[3, 3]])
             .on([&[5, 4], &[2], &[3]])
+            .on([&[5, 3], &[3], &[3, 2]])
             .on([&[5, 3], &[2], &[]])
             .run(move |x| x[0].index_put((&x[1], 1..), &x[2], accumulate))
             .oracle_for(move |dtype, x| {
