@@ -3285,7 +3285,7 @@ def get_default_dtype() -> dtype:
 def is_grad_enabled() -> _bool:
     """Whether ops on this thread are recorded when an input asks for its gradient."""
 def linspace(start: _float, end: _float, steps: _int, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False) -> Tensor:
-    """`steps` numbers from `start` to `end`, both included, evenly apart; of integers the fraction is cut off.
+    """`steps` numbers from `start` to `end`, both included, evenly apart; of integers the fractions of both ends are cut off, then those of the numbers.
 
     Shapes: -> [steps]
 
@@ -3498,4 +3498,7 @@ int64: dtype
 int8: dtype
 long: dtype
 short: dtype
+uint16: dtype
+uint32: dtype
+uint64: dtype
 uint8: dtype
