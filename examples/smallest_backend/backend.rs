@@ -1,4 +1,4 @@
-//! The smallest backend that passes the op table: the primitives, nothing else, in plain loops over `f64` and `i64`.
+//! The smallest backend that passes the op table: the primitives, nothing else, in plain loops over `f64` and `i128`.
 //!
 //! Read it from the top: memory, the methods that a backend must have, elements; then `primitives.rs`, which has one function for each
 //! primitive. Every op reads its inputs whole, computes, and writes its output whole; strides are followed in two places only, [`read`]
@@ -114,7 +114,8 @@ impl Backend for Smallest {
 #[derive(Clone, Debug)]
 enum Values {
     Real(Vec<f64>),
-    Whole(Vec<i64>),
+    /// Wider than i64 and u64, so that one type serves both.
+    Whole(Vec<i128>),
 }
 use Values::{Real, Whole};
 
@@ -154,6 +155,18 @@ macro_rules! with_element {
                 type $element = i8;
                 $body
             }
+            DType::U64 => {
+                type $element = u64;
+                $body
+            }
+            DType::U32 => {
+                type $element = u32;
+                $body
+            }
+            DType::U16 => {
+                type $element = u16;
+                $body
+            }
             DType::U8 => {
                 type $element = u8;
                 $body
@@ -177,7 +190,7 @@ fn read(op: &Op, view: &View<'_>) -> Result<Values> {
     });
     Ok(match view.dtype.is_float() {
         true => Real(scalars.map(Scalar::as_f64).collect()),
-        false => Whole(scalars.map(Scalar::as_i64).collect()),
+        false => Whole(scalars.map(Scalar::as_i128).collect()),
     })
 }
 
@@ -187,7 +200,7 @@ fn write(op: &Op, view: &View<'_>, values: &Values) -> Result<()> {
     for (index, position) in view.layout.positions().enumerate() {
         let scalar = match values {
             Real(values) => Scalar::Float(values[index]),
-            Whole(values) => Scalar::Int(wrapped(values[index], view.dtype)),
+            Whole(values) => wrapped(values[index], view.dtype),
         };
         let element = with_element!(view.dtype, E => E::to_bytes(&[E::from_scalar(scalar)]).into_owned());
         bytes[position * size..(position + 1) * size].copy_from_slice(&element);
@@ -196,13 +209,17 @@ fn write(op: &Op, view: &View<'_>, values: &Values) -> Result<()> {
 }
 
 /// Keeps the low bits that `dtype` has: integers wrap.
-fn wrapped(value: i64, dtype: DType) -> i64 {
+fn wrapped(value: i128, dtype: DType) -> Scalar {
     match dtype {
-        DType::I32 => i64::from(value as i32),
-        DType::I16 => i64::from(value as i16),
-        DType::I8 => i64::from(value as i8),
-        DType::U8 => i64::from(value as u8),
-        _ => value,
+        DType::I64 => (value as i64).into(),
+        DType::I32 => (value as i32).into(),
+        DType::I16 => (value as i16).into(),
+        DType::I8 => (value as i8).into(),
+        DType::U64 => (value as u64).into(),
+        DType::U32 => (value as u32).into(),
+        DType::U16 => (value as u16).into(),
+        DType::U8 => (value as u8).into(),
+        _ => Scalar::Bool(value != 0),
     }
 }
 
@@ -214,9 +231,9 @@ impl Values {
         }
     }
 
-    fn whole(&self) -> Vec<i64> {
+    fn whole(&self) -> Vec<i128> {
         match self {
-            Real(values) => values.iter().map(|&value| value as i64).collect(),
+            Real(values) => values.iter().map(|&value| value as i128).collect(),
             Whole(values) => values.clone(),
         }
     }
@@ -232,7 +249,10 @@ impl Values {
     fn at(&self, position: usize) -> Scalar {
         match self {
             Real(values) => Scalar::Float(values[position]),
-            Whole(values) => Scalar::Int(values[position]),
+            // None is below the least i64 or above the largest u64.
+            Whole(values) => {
+                u64::try_from(values[position]).map_or(Scalar::Int(values[position] as i64), Scalar::from)
+            }
         }
     }
 }

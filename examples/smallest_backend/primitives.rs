@@ -43,7 +43,7 @@ fn repeated(value: Scalar, dtype: DType, count: usize) -> Values {
     match dtype {
         dtype if dtype.is_float() => Real(vec![value.as_f64(); count]),
         // Saturating, as Element::from_scalar does.
-        dtype => Whole(vec![with_element!(dtype, E => E::from_scalar(value).to_scalar().as_i64()); count]),
+        dtype => Whole(vec![with_element!(dtype, E => E::from_scalar(value).to_scalar().as_i128()); count]),
     }
 }
 
@@ -51,7 +51,9 @@ fn evenly_spaced(start: Scalar, step: Scalar, dtype: DType, count: usize) -> Val
     match dtype.is_float() {
         true => Real((0..count).map(|i| start.as_f64() + i as f64 * step.as_f64()).collect()),
         false => Whole(
-            (0..count as i64).map(|i| start.as_i64().wrapping_add(i.wrapping_mul(step.as_i64()))).collect(),
+            (0..count as i128)
+                .map(|i| start.as_i128().wrapping_add(i.wrapping_mul(step.as_i128())))
+                .collect(),
         ),
     }
 }
@@ -59,15 +61,15 @@ fn evenly_spaced(start: Scalar, step: Scalar, dtype: DType, count: usize) -> Val
 fn cast(x: &Values, dtype: DType) -> Values {
     match (x, dtype) {
         (x, DType::Bool) => Whole(match x {
-            Real(values) => values.iter().map(|&value| i64::from(value != 0.0)).collect(),
-            Whole(values) => values.iter().map(|&value| i64::from(value != 0)).collect(),
+            Real(values) => values.iter().map(|&value| i128::from(value != 0.0)).collect(),
+            Whole(values) => values.iter().map(|&value| i128::from(value != 0)).collect(),
         }),
         (x, dtype) if dtype.is_float() => Real(x.real()),
         // From floats the value saturates in the target's own range; between integers it wraps when written.
         (Real(values), dtype) => Whole(
             values
                 .iter()
-                .map(|&v| with_element!(dtype, E => E::from_scalar(Scalar::Float(v)).to_scalar().as_i64()))
+                .map(|&v| with_element!(dtype, E => E::from_scalar(Scalar::Float(v)).to_scalar().as_i128()))
                 .collect(),
         ),
         (Whole(values), _) => Whole(values.clone()),
@@ -110,14 +112,14 @@ pub(super) fn real_unary(op: UnaryOp) -> Option<fn(f64) -> f64> {
 }
 
 /// The functions of integers and truth values that run here.
-pub(super) fn whole_unary(op: UnaryOp) -> Option<fn(i64) -> i64> {
+pub(super) fn whole_unary(op: UnaryOp) -> Option<fn(i128) -> i128> {
     Some(match op {
-        UnaryOp::Neg => i64::wrapping_neg,
-        UnaryOp::Abs => i64::wrapping_abs,
-        UnaryOp::Sign => i64::signum,
+        UnaryOp::Neg => i128::wrapping_neg,
+        UnaryOp::Abs => i128::wrapping_abs,
+        UnaryOp::Sign => i128::signum,
         UnaryOp::Square => |x| x.wrapping_mul(x),
         UnaryOp::Relu => |x| x.max(0),
-        UnaryOp::Not => |x| i64::from(x == 0),
+        UnaryOp::Not => |x| i128::from(x == 0),
         _ => return None,
     })
 }
@@ -162,7 +164,7 @@ fn real_remainder(a: f64, b: f64) -> f64 {
     if rest != 0.0 && (rest < 0.0) != (b < 0.0) { rest + b } else { rest }
 }
 
-fn whole_binary(op: BinaryOp, a: i64, b: i64) -> i64 {
+fn whole_binary(op: BinaryOp, a: i128, b: i128) -> i128 {
     match op {
         BinaryOp::Add => a.wrapping_add(b),
         BinaryOp::Sub => a.wrapping_sub(b),
@@ -184,14 +186,14 @@ fn whole_binary(op: BinaryOp, a: i64, b: i64) -> i64 {
                 a.wrapping_rem(b).wrapping_add(b).wrapping_rem(b)
             }
         }
-        BinaryOp::And => i64::from(a != 0 && b != 0),
-        BinaryOp::Or => i64::from(a != 0 || b != 0),
-        BinaryOp::Xor => i64::from((a != 0) != (b != 0)),
+        BinaryOp::And => i128::from(a != 0 && b != 0),
+        BinaryOp::Or => i128::from(a != 0 || b != 0),
+        BinaryOp::Xor => i128::from((a != 0) != (b != 0)),
         BinaryOp::Atan2 => 0,
     }
 }
 
-fn whole_power(base: i64, exponent: i64) -> i64 {
+fn whole_power(base: i128, exponent: i128) -> i128 {
     match (base, exponent) {
         (1, _) => 1,
         (-1, exponent) => {
@@ -203,7 +205,7 @@ fn whole_power(base: i64, exponent: i64) -> i64 {
         }
         (_, exponent) if exponent < 0 => 0,
         (base, exponent) => {
-            let (mut result, mut square, mut rest) = (1i64, base, exponent);
+            let (mut result, mut square, mut rest) = (1i128, base, exponent);
             while rest > 0 {
                 if rest & 1 == 1 {
                     result = result.wrapping_mul(square);
@@ -217,8 +219,8 @@ fn whole_power(base: i64, exponent: i64) -> i64 {
 }
 
 fn compared(op: CompareOp, a: &Values, b: &Values) -> Values {
-    fn holds<T: PartialOrd>(op: CompareOp, a: T, b: T) -> i64 {
-        i64::from(match op {
+    fn holds<T: PartialOrd>(op: CompareOp, a: T, b: T) -> i128 {
+        i128::from(match op {
             CompareOp::Eq => a == b,
             CompareOp::Ne => a != b,
             CompareOp::Lt => a < b,
@@ -269,7 +271,7 @@ fn reduced(reduce: &Reduce, x: &Values, shape: &Shape) -> Values {
     let groups = groups(reduce, shape);
     match (reduce.op, x) {
         (ReduceOp::ArgMax | ReduceOp::ArgMin, x) => {
-            Whole(groups.iter().map(|group| winner(reduce.op, x, group) as i64).collect())
+            Whole(groups.iter().map(|group| winner(reduce.op, x, group) as i128).collect())
         }
         (op, Real(x)) => {
             Real(groups.iter().map(|group| real_reduced(op, group.iter().map(|&at| x[at]))).collect())
@@ -289,10 +291,10 @@ fn real_reduced(op: ReduceOp, values: impl Iterator<Item = f64>) -> f64 {
     }
 }
 
-fn whole_reduced(op: ReduceOp, values: impl Iterator<Item = i64>) -> i64 {
+fn whole_reduced(op: ReduceOp, values: impl Iterator<Item = i128>) -> i128 {
     match op {
-        ReduceOp::Sum => values.fold(0, i64::wrapping_add),
-        ReduceOp::Prod => values.fold(1, i64::wrapping_mul),
+        ReduceOp::Sum => values.fold(0, i128::wrapping_add),
+        ReduceOp::Prod => values.fold(1, i128::wrapping_mul),
         // Of no truth values: any is false, all is true. (Other dtypes are never empty here.)
         ReduceOp::Max => values.max().unwrap_or(0),
         _ => values.min().unwrap_or(1),
@@ -316,9 +318,9 @@ fn winner(op: ReduceOp, x: &Values, group: &[usize]) -> usize {
             }
             (new, old) => {
                 if op == ReduceOp::ArgMax {
-                    new.as_i64() > old.as_i64()
+                    new.as_i128() > old.as_i128()
                 } else {
-                    new.as_i64() < old.as_i64()
+                    new.as_i128() < old.as_i128()
                 }
             }
         };
@@ -363,7 +365,7 @@ fn product(a: &Values, b: &Values, a_shape: &Shape, b_shape: &Shape) -> Values {
         _ => {
             let (a, b) = (a.whole(), b.whole());
             let sum =
-                |index| terms(index).fold(0i64, |sum, (i, j)| sum.wrapping_add(a[i].wrapping_mul(b[j])));
+                |index| terms(index).fold(0i128, |sum, (i, j)| sum.wrapping_add(a[i].wrapping_mul(b[j])));
             Whole((0..batch * m * n).map(sum).collect())
         }
     }
@@ -381,7 +383,7 @@ fn along(op: &'static str, from: &Shape, to: &Shape, axis: usize, index: &Values
             let chosen = usize::try_from(chosen)
                 .ok()
                 .filter(|&chosen| chosen < size)
-                .ok_or(Error::IndexOutOfRange { op, index: chosen, size })?;
+                .ok_or(Error::IndexOutOfRange { op, index: chosen as i64, size })?;
             let (mut rest, mut target) = (position, chosen * strides[axis] as usize);
             for other in (0..to.rank()).rev() {
                 if other != axis {
@@ -400,8 +402,8 @@ fn scattered(base: &Values, source: &Values, positions: &[usize], mode: ScatterM
         match (&mut result, source.at(from), mode) {
             (Real(values), value, ScatterMode::Set) => values[to] = value.as_f64(),
             (Real(values), value, ScatterMode::Add) => values[to] += value.as_f64(),
-            (Whole(values), value, ScatterMode::Set) => values[to] = value.as_i64(),
-            (Whole(values), value, ScatterMode::Add) => values[to] = values[to].wrapping_add(value.as_i64()),
+            (Whole(values), value, ScatterMode::Set) => values[to] = value.as_i128(),
+            (Whole(values), value, ScatterMode::Add) => values[to] = values[to].wrapping_add(value.as_i128()),
         }
     }
     result
@@ -418,13 +420,13 @@ fn sorted(x: &Values, shape: &Shape, axis: usize, descending: bool) -> Vec<Value
                 (Scalar::Float(l), Scalar::Float(r)) => {
                     l.partial_cmp(&r).unwrap_or_else(|| l.is_nan().cmp(&r.is_nan()))
                 }
-                (l, r) => l.as_i64().cmp(&r.as_i64()),
+                (l, r) => l.as_i128().cmp(&r.as_i128()),
             };
             if descending { ordering.reverse() } else { ordering }
         });
         for (at, from) in order.into_iter().enumerate() {
             sources[line[at]] = line[from];
-            places[line[at]] = from as i64;
+            places[line[at]] = from as i128;
         }
     }
     vec![x.pick(&sources), Whole(places)]
@@ -434,5 +436,5 @@ fn random_bits(state: &Values, offset: u64, bits: u8, count: usize) -> Values {
     let state = state.whole();
     let first = (state[1] as u64).wrapping_add(offset);
     let word = |index: usize| ternion_core::philox::word(state[0] as u64, first, index as u64);
-    Whole((0..count).map(|index| i64::from(word(index) >> (32 - u32::from(bits)))).collect())
+    Whole((0..count).map(|index| i128::from(word(index) >> (32 - u32::from(bits)))).collect())
 }

@@ -1,5 +1,6 @@
-// The integers of 16 and 8 bits. functions.cuh includes this file under NARROW_INTEGERS, which the host defines where they are among the
-// types: all that the kernels ask of a type stands here, so that everything else is compiled as if there were no such types. Both are
+// The integers of 16 and 8 bits, and those without sign of 64, 32 and 16, which are here for what depends on the sign: for sums,
+// differences and products the host takes the kernels of the signed ones. functions.cuh includes this file under NARROW_INTEGERS, which the host defines where they are among the
+// types: all that the kernels ask of a type stands here, so that everything else is compiled as if there were no such types. All are
 // computed in themselves: C++ adds and multiplies them in int, and the result keeps the low bits.
 
 #pragma once
@@ -14,6 +15,13 @@ INLINE i8 widen(i8 x) { return x; }
 
 template <> INLINE i16 constant<i16>(u64 bits) { return i16(bits); }
 template <> INLINE i8 constant<i8>(u64 bits) { return i8(bits); }
+template <> INLINE u64 constant<u64>(u64 bits) { return bits; }
+template <> INLINE u32 constant<u32>(u64 bits) { return u32(bits); }
+template <> INLINE u16 constant<u16>(u64 bits) { return u16(bits); }
+
+template <> INLINE u64 unary_abs(u64 x, Constants) { return x; }
+template <> INLINE u32 unary_abs(u32 x, Constants) { return x; }
+template <> INLINE u16 unary_abs(u16 x, Constants) { return x; }
 
 template <> struct Cast<i16> {
     template <class C> static INLINE i16 of(C x) { return i16(x); }
@@ -24,6 +32,20 @@ template <> struct Cast<i8> {
     template <class C> static INLINE i8 of(C x) { return i8(x); }
     static INLINE i8 of(float x) { return i8(smaller(larger(Cast<i32>::of(x), -128), 127)); }
     static INLINE i8 of(double x) { return i8(smaller(larger(Cast<i32>::of(x), -128), 127)); }
+};
+
+// The instructions saturate; of NaN they make the highest 64-bit number.
+template <> struct Cast<u64> {
+    static INLINE u64 of(float x) { return is_nan(x) ? 0 : __float2ull_rz(x); }
+    static INLINE u64 of(double x) { return is_nan(x) ? 0 : __double2ull_rz(x); }
+};
+template <> struct Cast<u32> {
+    static INLINE u32 of(float x) { return is_nan(x) ? 0 : __float2uint_rz(x); }
+    static INLINE u32 of(double x) { return is_nan(x) ? 0 : __double2uint_rz(x); }
+};
+template <> struct Cast<u16> {
+    static INLINE u16 of(float x) { return u16(smaller(larger(Cast<i32>::of(x), 0), 65535)); }
+    static INLINE u16 of(double x) { return u16(smaller(larger(Cast<i32>::of(x), 0), 65535)); }
 };
 
 // For gemm.cuh and cumulative.cu, what sums are formed in: without sign, since they wrap.
@@ -39,10 +61,17 @@ template <> struct SumOf<i8> {
 template <class T> INLINE T lowest();
 template <> INLINE i16 lowest<i16>() { return -32768; }
 template <> INLINE i8 lowest<i8>() { return -128; }
+template <> INLINE u64 lowest<u64>() { return 0; }
+template <> INLINE u32 lowest<u32>() { return 0; }
+template <> INLINE u16 lowest<u16>() { return 0; }
 template <class T> INLINE T highest();
 template <> INLINE i16 highest<i16>() { return 32767; }
 template <> INLINE i8 highest<i8>() { return 127; }
+template <> INLINE u64 highest<u64>() { return ~u64(0); }
+template <> INLINE u32 highest<u32>() { return ~u32(0); }
+template <> INLINE u16 highest<u16>() { return 65535; }
 
 // For sort.cu: unsigned numbers in the order of the signed ones.
 INLINE u32 key_of(i16 x) { return u16(x) ^ 0x8000u; }
 INLINE u32 key_of(i8 x) { return u8(x) ^ 0x80u; }
+INLINE u32 key_of(u16 x) { return x; }

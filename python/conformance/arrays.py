@@ -25,6 +25,9 @@ DTYPE_OF_TYPE = {
     TensorProto.INT32: ternion.int32,
     TensorProto.INT16: ternion.int16,
     TensorProto.INT8: ternion.int8,
+    TensorProto.UINT64: ternion.uint64,
+    TensorProto.UINT32: ternion.uint32,
+    TensorProto.UINT16: ternion.uint16,
     TensorProto.UINT8: ternion.uint8,
     TensorProto.BOOL: ternion.bool,
 }
@@ -44,7 +47,7 @@ FORMAT_OF_TYPE = {
 }
 TYPE_OF_FORMAT = {name: number for number, name in FORMAT_OF_TYPE.items()}
 
-NAMES_OF_ARRAYS = {"float32", "float64", "float16", "int64", "int32", "int16", "int8", "uint8", "bool"}
+NAMES_OF_ARRAYS = {"float32", "float64", "float16", "int64", "int32", "int16", "int8", "uint64", "uint32", "uint16", "uint8", "bool"}
 
 
 class Coded:

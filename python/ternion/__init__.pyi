@@ -1320,4 +1320,7 @@ from ._ternion import int64 as int64
 from ._ternion import int8 as int8
 from ._ternion import long as long
 from ._ternion import short as short
+from ._ternion import uint16 as uint16
+from ._ternion import uint32 as uint32
+from ._ternion import uint64 as uint64
 from ._ternion import uint8 as uint8

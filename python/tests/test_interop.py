@@ -41,7 +41,7 @@ def test_an_array_as_a_tensor():
     assert array[0, 0, 0] == 14
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "int64", "int32", "int16", "int8", "uint8", "bool"])
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "int64", "int32", "int16", "int8", "uint64", "uint32", "uint16", "uint8", "bool"])
 def test_every_dtype_that_both_have(dtype):
     array = np.array([[1, 0, 1]], dtype=dtype)
     x = ternion.from_numpy(array)
@@ -127,7 +127,7 @@ def _has_torch():
 
 def test_pytorch_by_dlpack():
     torch = pytest.importorskip("torch")
-    for dtype in ["float64", "float32", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8", "bool"]:
+    for dtype in ["float64", "float32", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint64", "uint32", "uint16", "uint8", "bool"]:
         there = torch.ones(2, 3, dtype=getattr(torch, dtype))
         here = ternion.from_dlpack(there)
         assert here.data_ptr() == there.data_ptr() and str(here.dtype) == f"ternion.{dtype}"

@@ -1,11 +1,13 @@
-// Conversions cast_FROM_TO(x), rounded once. FROM is a compute class (f32 also for f16 and bf16; i32 also for i16 and i8; u8 also for bool), TO a dtype:
+// Conversions cast_FROM_TO(x), rounded once. FROM is a compute class (f32 also for f16 and bf16; i32 also for i16 and i8; u32 also for u16; u8 also for bool), TO a dtype:
 //
 //   f32        the value
 //   f16, bf16  the 16 bits, in a u32
 //   i32        the value
 //   i16, i8    the value, in an i32
+//   u32        the value
+//   u16        the value, in a u32
 //   u8, bool   a u32: 0 to 255, 0 or 1
-//   i64        vec2(low word, high word)
+//   i64, u64   vec2(low word, high word)
 //
 // Float to integer truncates and saturates, NaN gives 0; integer to integer keeps the low bits; anything to bool is x != 0.
 
@@ -49,6 +51,34 @@ fn cast_f32_u8(x: f32) -> u32 {
     return u32(clamp(cast_f32_i32(x), 0i, 255i));
 }
 
+// By bits, as above.
+fn cast_f32_u32(x: f32) -> u32 {
+    let bits = bitcast<u32>(x);
+    // Negative numbers, those below 1, and NaN.
+    if (bits > 0x7f800000u || bits < 0x3f800000u) {
+        return 0u;
+    }
+    if (bits >= 0x4f800000u) {
+        return 0xffffffffu;
+    }
+    return ((bits << 8u) | 0x80000000u) >> (158u - (bits >> 23u));
+}
+
+fn cast_f32_u16(x: f32) -> u32 {
+    return min(cast_f32_u32(x), 65535u);
+}
+
+fn cast_f32_u64(x: f32) -> vec2<u32> {
+    let bits = bitcast<u32>(x);
+    if (bits > 0x7f800000u || bits < 0x3f800000u) {
+        return vec2<u32>(0u, 0u);
+    }
+    if (bits >= 0x5f800000u) {
+        return vec2<u32>(0xffffffffu, 0xffffffffu);
+    }
+    return wide_shift_right_logical(vec2<u32>(0u, (bits << 8u) | 0x80000000u), 190u - (bits >> 23u));
+}
+
 fn cast_f32_i64(x: f32) -> vec2<u32> {
     return wide_from_f32(x);
 }
@@ -73,6 +103,10 @@ fn cast_i32_bf16(x: i32) -> u32 {
 
 fn cast_i32_i32(x: i32) -> i32 {
     return x;
+}
+
+fn cast_i32_u32(x: i32) -> u32 {
+    return bitcast<u32>(x);
 }
 
 fn cast_i32_u8(x: i32) -> u32 {
@@ -135,6 +169,10 @@ fn cast_i64_i32(x: vec2<u32>) -> i32 {
     return bitcast<i32>(x.x);
 }
 
+fn cast_i64_u32(x: vec2<u32>) -> u32 {
+    return x.x;
+}
+
 fn cast_i64_u8(x: vec2<u32>) -> u32 {
     return x.x & 255u;
 }
@@ -145,4 +183,36 @@ fn cast_i64_i64(x: vec2<u32>) -> vec2<u32> {
 
 fn cast_i64_bool(x: vec2<u32>) -> u32 {
     return u32((x.x | x.y) != 0u);
+}
+
+// ---------------------------------------------------------------- from u32; to other integers as from u8
+
+fn cast_u32_f32(x: u32) -> f32 {
+    return wide_size_to_f32(vec2<u32>(x, 0u));
+}
+
+fn cast_u32_f16(x: u32) -> u32 {
+    return f32_to_f16(wide_size_to_f32_odd(vec2<u32>(x, 0u), false));
+}
+
+fn cast_u32_bf16(x: u32) -> u32 {
+    return f32_to_bf16(wide_size_to_f32_odd(vec2<u32>(x, 0u), false));
+}
+
+fn cast_u32_u8(x: u32) -> u32 {
+    return x & 255u;
+}
+
+// ---------------------------------------------------------------- from u64; to other integers as from i64
+
+fn cast_u64_f32(x: vec2<u32>) -> f32 {
+    return wide_size_to_f32(x);
+}
+
+fn cast_u64_f16(x: vec2<u32>) -> u32 {
+    return f32_to_f16(wide_size_to_f32_odd(x, false));
+}
+
+fn cast_u64_bf16(x: vec2<u32>) -> u32 {
+    return f32_to_bf16(wide_size_to_f32_odd(x, false));
 }

@@ -19,6 +19,7 @@ fn key_i32(bits: u32) -> u32 { return bits ^ 0x80000000u; }
 fn key_i16(bits: u32) -> u32 { return bits ^ 0x8000u; }
 fn key_i8(bits: u32) -> u32 { return bits ^ 0x80u; }
 fn key_u8(bits: u32) -> u32 { return bits; }
+fn key_u64(bits: vec2<u32>) -> vec2<u32> { return bits; }
 fn key_i64(bits: vec2<u32>) -> vec2<u32> { return vec2<u32>(bits.x, bits.y ^ 0x80000000u); }
 
 fn key_above(a: u32, b: u32) -> bool { return a > b; }

@@ -49,6 +49,8 @@ impl Raw for half::bf16 {}
 impl Raw for i64 {}
 impl Raw for i32 {}
 impl Raw for i16 {}
+impl Raw for u64 {}
+impl Raw for u32 {}
 impl Raw for u16 {}
 impl Raw for i8 {}
 impl Raw for u8 {}

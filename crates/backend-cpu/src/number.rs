@@ -73,7 +73,7 @@ macro_rules! integer {
                 if other == 0 { 0 } else { self.wrapping_div(other) }
             }
             #[inline(always)]
-            #[allow(unused_comparisons, reason = "u8 is never negative")]
+            #[allow(unused_comparisons, reason = "unsigned numbers are never negative")]
             fn remainder(self, other: Self) -> Self {
                 if other == 0 {
                     return 0;
@@ -82,7 +82,7 @@ macro_rules! integer {
                 if rest != 0 && (rest < 0) != (other < 0) { rest.wrapping_add(other) } else { rest }
             }
             #[inline(always)]
-            #[allow(unused_comparisons, reason = "u8 is never negative")]
+            #[allow(unused_comparisons, reason = "unsigned numbers are never negative")]
             fn pow(self, exponent: Self) -> Self {
                 if exponent < 0 {
                     return match self {
@@ -102,7 +102,7 @@ macro_rules! integer {
             #[inline(always)]
             fn neg(self) -> Self { self.wrapping_neg() }
             #[inline(always)]
-            #[allow(unused_comparisons, reason = "u8 is never negative")]
+            #[allow(unused_comparisons, reason = "unsigned numbers are never negative")]
             fn abs(self) -> Self { if self < 0 { self.wrapping_neg() } else { self } }
             #[inline(always)]
             fn sign(self) -> Self { ($sign)(self) }
@@ -117,6 +117,9 @@ integer! {
     i32 => i32::signum;
     i16 => i16::signum;
     i8 => i8::signum;
+    u64 => |value: u64| value.min(1);
+    u32 => |value: u32| value.min(1);
+    u16 => |value: u16| value.min(1);
     u8 => |value: u8| value.min(1);
 }
 

@@ -171,6 +171,9 @@ conversions! {
     i32 => plain::<i32>(),
     i16 => plain::<i16>(),
     i8 => plain::<i8>(),
+    u64 => plain::<u64>(),
+    u32 => plain::<u32>(),
+    u16 => plain::<u16>(),
     u8 => plain::<u8>(),
     f16 => converting::<f16>(),
     bf16 => converting::<bf16>(),
@@ -186,7 +189,9 @@ computed_as_stored! {
     i16: DType::I16 => i16;
     i8: DType::I8 => i8;
     u8: DType::U8 => u8, DType::Bool => Truth;
-    u16: ;
+    u64: DType::U64 => u64;
+    u32: DType::U32 => u32;
+    u16: DType::U16 => u16;
 }
 
 impl Storage for f16 {
@@ -281,6 +286,18 @@ macro_rules! with_compute {
                 type $compute = i8;
                 $body
             }
+            ternion_core::DType::U64 => {
+                type $compute = u64;
+                $body
+            }
+            ternion_core::DType::U32 => {
+                type $compute = u32;
+                $body
+            }
+            ternion_core::DType::U16 => {
+                type $compute = u16;
+                $body
+            }
             ternion_core::DType::U8 | ternion_core::DType::Bool => {
                 type $compute = u8;
                 $body
@@ -310,13 +327,18 @@ pub(crate) fn f64_to_f32_odd(value: f64) -> f32 {
 /// `value` as f32, rounded to odd; see [`f64_to_f32_odd`].
 #[inline(always)]
 pub(crate) fn i64_to_f32_odd(value: i64) -> f32 {
+    let near = u64_to_f32_odd(value.unsigned_abs());
+    if value < 0 { -near } else { near }
+}
+
+/// `value` as f32, rounded to odd; see [`f64_to_f32_odd`].
+#[inline(always)]
+pub(crate) fn u64_to_f32_odd(magnitude: u64) -> f32 {
     // Bits below the 24 that f32 keeps of a number above 2^53 cannot decide a rounding to 16 bits: one of them stands for all.
-    let magnitude = value.unsigned_abs();
     let kept = if magnitude >> 53 == 0 {
         magnitude
     } else {
         (magnitude & !0xfff) | u64::from(magnitude & 0xfff != 0) << 12
     };
-    let wide = kept as f64;
-    f64_to_f32_odd(if value < 0 { -wide } else { wide })
+    f64_to_f32_odd(kept as f64)
 }

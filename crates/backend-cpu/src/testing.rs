@@ -41,6 +41,9 @@ pub(crate) fn tensor(dtype: DType, values: &[f64], shape: &[usize], device: &Dev
         DType::I32 => of::<i32>(values, shape, device),
         DType::I16 => of::<i16>(values, shape, device),
         DType::I8 => of::<i8>(values, shape, device),
+        DType::U64 => of::<u64>(values, shape, device),
+        DType::U32 => of::<u32>(values, shape, device),
+        DType::U16 => of::<u16>(values, shape, device),
         DType::U8 => of::<u8>(values, shape, device),
         DType::Bool => of::<bool>(values, shape, device),
     }
@@ -110,6 +113,9 @@ pub(crate) fn values(tensor: &Tensor) -> Vec<f64> {
         DType::I32 => of::<i32>(&bytes, tensor),
         DType::I16 => of::<i16>(&bytes, tensor),
         DType::I8 => of::<i8>(&bytes, tensor),
+        DType::U64 => of::<u64>(&bytes, tensor),
+        DType::U32 => of::<u32>(&bytes, tensor),
+        DType::U16 => of::<u16>(&bytes, tensor),
         DType::U8 => of::<u8>(&bytes, tensor),
         DType::Bool => of::<bool>(&bytes, tensor),
     }

@@ -26,8 +26,8 @@ pub struct Source {
     pub kernels: &'static [&'static str],
     /// The root among the files of `kernels/`, which includes the others.
     pub file: &'static str,
-    /// Whether any type is i16 or i8. The other variants stay as they are compiled whatever becomes
-    /// of those two.
+    /// Whether any type is of `lib/narrow.cuh`. The other variants stay as they are compiled
+    /// whatever becomes of those.
     has_narrow_integers: bool,
 }
 
@@ -49,7 +49,8 @@ impl Source {
 
     /// With a macro that is an element type.
     fn define_type(mut self, name: &'static str, dtype: DType) -> Source {
-        self.has_narrow_integers |= matches!(dtype, DType::I16 | DType::I8);
+        self.has_narrow_integers |=
+            matches!(dtype, DType::I16 | DType::I8 | DType::U64 | DType::U32 | DType::U16);
         self.define(name, element(dtype))
     }
 
@@ -98,6 +99,9 @@ fn element(dtype: DType) -> &'static str {
         DType::I32 => "i32",
         DType::I16 => "i16",
         DType::I8 => "i8",
+        DType::U64 => "u64",
+        DType::U32 => "u32",
+        DType::U16 => "u16",
         DType::U8 => "u8",
         DType::Bool => "Truth",
     }
@@ -176,7 +180,11 @@ fn reduction(variant: ReductionVariant) -> Source {
                 .elements_of(dtype)
                 .define_type("TYPE_Y", output)
                 .define("REDUCER", reducer(op));
-            if dtype == DType::I16 { source.define("BOUNDS_OF_ROWS", "THREADS, 1") } else { source }
+            if matches!(dtype, DType::I16 | DType::U16) {
+                source.define("BOUNDS_OF_ROWS", "THREADS, 1")
+            } else {
+                source
+            }
         }
     }
 }

@@ -27,11 +27,13 @@ type Words = FxHashMap<String, bool>;
 /// The items of a file by name.
 type Library = FxHashMap<String, Arc<Item>>;
 
-static CLASSES: [LazyLock<Library>; 4] = [
+static CLASSES: [LazyLock<Library>; 6] = [
     LazyLock::new(|| library(class_texts(Class::Float))),
     LazyLock::new(|| library(class_texts(Class::Int))),
     LazyLock::new(|| library(class_texts(Class::Byte))),
     LazyLock::new(|| library(class_texts(Class::Wide))),
+    LazyLock::new(|| library(class_texts(Class::Unsigned))),
+    LazyLock::new(|| library(class_texts(Class::WideUnsigned))),
 ];
 
 /// What shaders of every class may reach.

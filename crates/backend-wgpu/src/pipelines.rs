@@ -53,8 +53,8 @@ impl Variant {
         header.push_str(match self.class {
             Class::Float => "fn number_from(bits: vec2<u32>) -> C { return bitcast<f32>(bits.x); }\n",
             Class::Int => "fn number_from(bits: vec2<u32>) -> C { return bitcast<i32>(bits.x); }\n",
-            Class::Byte => "fn number_from(bits: vec2<u32>) -> C { return bits.x; }\n",
-            Class::Wide => "fn number_from(bits: vec2<u32>) -> C { return bits; }\n",
+            Class::Byte | Class::Unsigned => "fn number_from(bits: vec2<u32>) -> C { return bits.x; }\n",
+            Class::Wide | Class::WideUnsigned => "fn number_from(bits: vec2<u32>) -> C { return bits; }\n",
         });
         let mut binding = 1;
         for slot in &self.slots {

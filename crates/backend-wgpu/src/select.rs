@@ -39,7 +39,7 @@ fn made(op: &Op) -> Option<DType> {
 }
 
 fn is_narrow(dtype: DType) -> bool {
-    matches!(dtype, DType::I16 | DType::I8)
+    matches!(dtype, DType::I16 | DType::I8 | DType::U16)
 }
 
 fn select(_gpu: &Gpu, op: &Op, inputs: &[Meta<'_>]) -> Result<LaunchFn, Unsupported> {
@@ -95,7 +95,7 @@ fn select(_gpu: &Gpu, op: &Op, inputs: &[Meta<'_>]) -> Result<LaunchFn, Unsuppor
         Op::Col2im(_) => Ok(ops::im2col::run_col2im),
         // Their sums are kept in 32 bits, which wrap when they are stored: too late for what follows.
         Op::Matmul(product) if product.epilogue.activation.is_some() && is_narrow(inputs[0].dtype) => {
-            Err(Unsupported::because("a function of a product of i16 or i8 is composed"))
+            Err(Unsupported::because("a function of a product of i16, i8 or u16 is composed"))
         }
         Op::Matmul(_) => Ok(ops::matmul::run),
         Op::Attention(Attention { config }) | Op::AttentionGrad(AttentionGrad { config })

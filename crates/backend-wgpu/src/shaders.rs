@@ -12,6 +12,10 @@ pub(crate) enum Class {
     Byte,
     /// i64, as two words.
     Wide,
+    /// u32, and u16, which is widened.
+    Unsigned,
+    /// u64, as two words.
+    WideUnsigned,
 }
 
 /// The text of a file of `shaders/`.
@@ -98,6 +102,9 @@ pub(crate) const fn class_texts(class: Class) -> &'static [&'static str] {
         Class::Int => &[text!("lib/int.wgsl")],
         Class::Byte => &[text!("lib/byte.wgsl")],
         Class::Wide => &[WIDE],
+        // What a file defines replaces what those before it do.
+        Class::Unsigned => &[text!("lib/byte.wgsl"), text!("lib/unsigned.wgsl")],
+        Class::WideUnsigned => &[WIDE, text!("lib/wide_unsigned.wgsl")],
     }
 }
 
@@ -153,7 +160,8 @@ mod tests {
     fn every_file_is_in_the_table() {
         let mut found = Vec::new();
         files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("shaders"), &mut found);
-        let classes = [Class::Float, Class::Int, Class::Byte, Class::Wide];
+        let classes =
+            [Class::Float, Class::Int, Class::Byte, Class::Wide, Class::Unsigned, Class::WideUnsigned];
         let mut known: Vec<&str> = SHADERS.iter().map(|shader| shader.text()).collect();
         known.extend(COMMON);
         known.extend(classes.into_iter().flat_map(class_texts));

@@ -60,6 +60,9 @@ pub(crate) enum Store {
     I64,
     I16,
     I8,
+    U64,
+    U32,
+    U16,
     U8,
     Bool,
     /// Two bytes that nobody computes with.
@@ -80,6 +83,9 @@ impl Store {
             DType::I32 => Store::I32,
             DType::I64 | DType::F64 => Store::I64,
             DType::I16 => Store::I16,
+            DType::U64 => Store::U64,
+            DType::U32 => Store::U32,
+            DType::U16 => Store::U16,
             DType::I8 => Store::I8,
             DType::U8 => Store::U8,
             DType::Bool => Store::Bool,
@@ -99,7 +105,7 @@ impl Store {
     /// Elements in a word; 64-bit ones have a double word to themselves.
     pub(crate) fn per_word(self) -> usize {
         match self {
-            Store::F16 | Store::BF16 | Store::I16 | Store::Bits16 => 2,
+            Store::F16 | Store::BF16 | Store::I16 | Store::U16 | Store::Bits16 => 2,
             Store::I8 | Store::U8 | Store::Bool => 4,
             _ => 1,
         }
@@ -113,6 +119,8 @@ impl Store {
             // there.
             Store::I32 | Store::I16 | Store::I8 => Class::Int,
             Store::I64 => Class::Wide,
+            Store::U32 | Store::U16 => Class::Unsigned,
+            Store::U64 => Class::WideUnsigned,
             _ => Class::Byte,
         }
     }
@@ -124,10 +132,11 @@ impl Store {
             Store::F16 => ("f32", "f16_to_f32(bits)", "f32_to_f16(v)"),
             Store::BF16 => ("f32", "bf16_to_f32(bits)", "f32_to_bf16(v)"),
             Store::I32 => ("i32", "bitcast<i32>(bits)", "bitcast<u32>(v)"),
-            Store::I64 => ("vec2<u32>", "bits", "v"),
+            Store::I64 | Store::U64 => ("vec2<u32>", "bits", "v"),
+            Store::U16 => ("u32", "bits", "(v & 0xffffu)"),
             Store::I16 => ("i32", "(bitcast<i32>(bits << 16u) >> 16u)", "(bitcast<u32>(v) & 0xffffu)"),
             Store::I8 => ("i32", "(bitcast<i32>(bits << 24u) >> 24u)", "(bitcast<u32>(v) & 0xffu)"),
-            Store::U8 | Store::Bool => ("u32", "bits", "v"),
+            Store::U32 | Store::U8 | Store::Bool => ("u32", "bits", "v"),
             _ => return None,
         })
     }
@@ -186,7 +195,7 @@ impl Slot {
             (access, store) if access.by_vec4() => {
                 [("vec4<u32>", 16), ("vec2<u32>", 8), ("u32", 4)][store.per_word() / 2]
             }
-            (_, Store::I64) => ("vec2<u32>", 8),
+            (_, Store::I64 | Store::U64) => ("vec2<u32>", 8),
             _ => ("u32", 4),
         }
     }

@@ -29,7 +29,17 @@ fn compare(dtypes: &[DType], shapes: &[&[usize]], f: impl Fn(&[Tensor]) -> Resul
 }
 
 const FLOATS: [DType; 3] = [DType::F32, DType::F16, DType::BF16];
-const ALL: [DType; 7] = [DType::F32, DType::F16, DType::BF16, DType::I32, DType::I16, DType::I8, DType::U8];
+const ALL: [DType; 9] = [
+    DType::F32,
+    DType::F16,
+    DType::BF16,
+    DType::I32,
+    DType::I16,
+    DType::I8,
+    DType::U32,
+    DType::U16,
+    DType::U8,
+];
 
 #[test]
 fn tensors_that_lie_dense() {

@@ -24,6 +24,12 @@ pub enum DType {
     I16,
     /// Signed byte.
     I8,
+    /// Unsigned 64-bit integer.
+    U64,
+    /// Unsigned 32-bit integer.
+    U32,
+    /// Unsigned 16-bit integer.
+    U16,
     /// Unsigned byte.
     U8,
     /// Truth value, one byte.
@@ -32,7 +38,7 @@ pub enum DType {
 
 impl DType {
     /// Every dtype.
-    pub const ALL: [DType; 10] = [
+    pub const ALL: [DType; 13] = [
         DType::F64,
         DType::F32,
         DType::F16,
@@ -41,6 +47,9 @@ impl DType {
         DType::I32,
         DType::I16,
         DType::I8,
+        DType::U64,
+        DType::U32,
+        DType::U16,
         DType::U8,
         DType::Bool,
     ];
@@ -59,6 +68,9 @@ impl DType {
             DType::I32 => "i32",
             DType::I16 => "i16",
             DType::I8 => "i8",
+            DType::U64 => "u64",
+            DType::U32 => "u32",
+            DType::U16 => "u16",
             DType::U8 => "u8",
             DType::Bool => "bool",
         }
@@ -77,9 +89,9 @@ impl DType {
     /// Bytes of one element.
     pub const fn size(self) -> usize {
         match self {
-            DType::F64 | DType::I64 => 8,
-            DType::F32 | DType::I32 => 4,
-            DType::F16 | DType::BF16 | DType::I16 => 2,
+            DType::F64 | DType::I64 | DType::U64 => 8,
+            DType::F32 | DType::I32 | DType::U32 => 4,
+            DType::F16 | DType::BF16 | DType::I16 | DType::U16 => 2,
             DType::I8 | DType::U8 | DType::Bool => 1,
         }
     }
@@ -96,7 +108,12 @@ impl DType {
 
     /// Whether this is an integer (bool is not).
     pub const fn is_int(self) -> bool {
-        matches!(self, DType::I64 | DType::I32 | DType::I16 | DType::I8 | DType::U8)
+        matches!(self, DType::I64 | DType::I32 | DType::I16 | DType::I8) || self.is_unsigned()
+    }
+
+    /// Whether this is an integer that is never negative.
+    pub const fn is_unsigned(self) -> bool {
+        matches!(self, DType::U64 | DType::U32 | DType::U16 | DType::U8)
     }
 
     /// Whether this can hold positions: i32 or i64.
@@ -137,6 +154,8 @@ pub enum Scalar {
     Float(f64),
     /// An integer, exact in every integer dtype that can hold it.
     Int(i64),
+    /// An integer above the largest i64, which u64 alone holds; smaller ones are [`Int`](Scalar::Int).
+    UInt(u64),
     /// A truth value.
     Bool(bool),
 }
@@ -147,6 +166,7 @@ impl Scalar {
         match self {
             Scalar::Float(value) => value,
             Scalar::Int(value) => value as f64,
+            Scalar::UInt(value) => value as f64,
             Scalar::Bool(value) => f64::from(u8::from(value)),
         }
     }
@@ -156,7 +176,27 @@ impl Scalar {
         match self {
             Scalar::Float(value) => value as i64,
             Scalar::Int(value) => value,
+            Scalar::UInt(value) => i64::try_from(value).unwrap_or(i64::MAX),
             Scalar::Bool(value) => i64::from(value),
+        }
+    }
+
+    /// The value as an integer that may be of i64 or of u64: real numbers are truncated towards zero and saturate.
+    pub fn as_i128(self) -> i128 {
+        match self {
+            Scalar::Float(value) => value as i128,
+            Scalar::Int(value) => value.into(),
+            Scalar::UInt(value) => value.into(),
+            Scalar::Bool(value) => value.into(),
+        }
+    }
+
+    /// An integer, which saturates at the smallest i64 and the largest u64.
+    pub(crate) fn whole(value: i128) -> Scalar {
+        match u64::try_from(value) {
+            Ok(value) => Scalar::from(value),
+            Err(_) if value > 0 => Scalar::UInt(u64::MAX),
+            Err(_) => Scalar::Int(i64::try_from(value).unwrap_or(i64::MIN)),
         }
     }
 
@@ -171,6 +211,9 @@ impl Scalar {
             DType::I32 => u64::from(i32::from_scalar(self) as u32),
             DType::I16 => u64::from(i16::from_scalar(self) as u16),
             DType::I8 => u64::from(i8::from_scalar(self) as u8),
+            DType::U64 => u64::from_scalar(self),
+            DType::U32 => u64::from(u32::from_scalar(self)),
+            DType::U16 => u64::from(u16::from_scalar(self)),
             DType::U8 => u64::from(u8::from_scalar(self)),
             DType::Bool => u64::from(self.as_bool()),
         }
@@ -181,6 +224,7 @@ impl Scalar {
         match self {
             Scalar::Float(value) => value != 0.0,
             Scalar::Int(value) => value != 0,
+            Scalar::UInt(value) => value != 0,
             Scalar::Bool(value) => value,
         }
     }
@@ -191,6 +235,7 @@ impl fmt::Display for Scalar {
         match self {
             Scalar::Float(value) => write!(f, "{value:?}"),
             Scalar::Int(value) => write!(f, "{value}"),
+            Scalar::UInt(value) => write!(f, "{value}"),
             Scalar::Bool(value) => write!(f, "{value}"),
         }
     }
@@ -205,7 +250,14 @@ macro_rules! scalar_from {
 }
 scalar_from! {
     f64 => Float as f64, f32 => Float as f64, f16 => Float as f64, bf16 => Float as f64,
-    i64 => Int as i64, i32 => Int as i64, i16 => Int as i64, i8 => Int as i64, u8 => Int as i64, bool => Bool as bool,
+    i64 => Int as i64, i32 => Int as i64, i16 => Int as i64, i8 => Int as i64, u8 => Int as i64,
+    u32 => Int as i64, u16 => Int as i64, bool => Bool as bool,
+}
+
+impl From<u64> for Scalar {
+    fn from(value: u64) -> Self {
+        i64::try_from(value).map_or(Scalar::UInt(value), Scalar::Int)
+    }
 }
 
 mod sealed {
@@ -255,6 +307,9 @@ plain_element! {
     i32, I32, |value: Scalar| value.as_i64().clamp(i32::MIN.into(), i32::MAX.into()) as i32;
     i16, I16, |value: Scalar| value.as_i64().clamp(i16::MIN.into(), i16::MAX.into()) as i16;
     i8, I8, |value: Scalar| value.as_i64().clamp(i8::MIN.into(), i8::MAX.into()) as i8;
+    u64, U64, |value: Scalar| value.as_i128().clamp(0, u64::MAX.into()) as u64;
+    u32, U32, |value: Scalar| value.as_i64().clamp(0, u32::MAX.into()) as u32;
+    u16, U16, |value: Scalar| value.as_i64().clamp(0, u16::MAX.into()) as u16;
     u8, U8, |value: Scalar| value.as_i64().clamp(0, 255) as u8;
 }
 
@@ -311,6 +366,18 @@ macro_rules! with_element {
                 type $element = i8;
                 $body
             }
+            $crate::DType::U64 => {
+                type $element = u64;
+                $body
+            }
+            $crate::DType::U32 => {
+                type $element = u32;
+                $body
+            }
+            $crate::DType::U16 => {
+                type $element = u16;
+                $body
+            }
             $crate::DType::U8 => {
                 type $element = u8;
                 $body
@@ -323,3 +390,26 @@ macro_rules! with_element {
     };
 }
 pub(crate) use with_element;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integers_above_those_of_i64_stay_exact() {
+        let large = (1u64 << 63) + 5;
+        assert_eq!(Scalar::from(large), Scalar::UInt(large));
+        assert_eq!(Scalar::from(7u64), Scalar::Int(7));
+        assert_eq!(u64::from_scalar(Scalar::from(large)), large);
+        assert_eq!(Scalar::from(u64::MAX).bits(DType::U64), u64::MAX);
+        assert_eq!(Scalar::from(u64::MAX).to_string(), "18446744073709551615");
+        for number in [i128::from(i64::MIN), -1, 0, i128::from(i64::MAX), i128::from(u64::MAX)] {
+            assert_eq!(Scalar::whole(number).as_i128(), number);
+        }
+        // What a dtype does not hold becomes its nearest end.
+        assert_eq!(i64::from_scalar(Scalar::from(large)), i64::MAX);
+        assert_eq!(u32::from_scalar(Scalar::from(large)), u32::MAX);
+        assert_eq!([u64::from_scalar(Scalar::Int(-1)), u64::from_scalar(Scalar::Float(1e30))], [0, u64::MAX]);
+        assert_eq!(Scalar::Float(f64::NAN).bits(DType::U16), 0);
+    }
+}

@@ -45,7 +45,7 @@ macro_rules! numbers {
         })*
     };
 }
-numbers!(f64, f32, f16, bf16, i64, i32, i16, i8, u8, bool);
+numbers!(f64, f32, f16, bf16, i64, i32, i16, i8, u64, u32, u16, u8, bool);
 
 impl<T: NestedValues> NestedValues for [T] {
     type Item = T::Item;

@@ -26,7 +26,7 @@ pub fn number(object: &Bound<'_, PyAny>) -> Outcome<Option<Number>> {
         return Ok(Some(Number::Bool(truth.is_true())));
     }
     if object.is_instance_of::<PyInt>() {
-        return Ok(Some(Number::Int(int64(object)?)));
+        return Ok(Some(Number::Int(integer(object)?)));
     }
     if object.is_instance_of::<PyFloat>() {
         return Ok(Some(Number::Float(object.extract::<f64>()?)));
@@ -38,19 +38,22 @@ pub fn number(object: &Bound<'_, PyAny>) -> Outcome<Option<Number>> {
     }
     Ok(match dtype.getattr("kind").and_then(|kind| kind.extract::<char>()) {
         Ok('b') => Some(Number::Bool(object.extract::<bool>()?)),
-        Ok('i' | 'u') => Some(Number::Int(int64(object)?)),
+        Ok('i' | 'u') => Some(Number::Int(integer(object)?)),
         Ok('f') => Some(Number::Float(object.extract::<f64>()?)),
         _ => None,
     })
 }
 
-/// A whole number of Python, which has no bounds, as one that has.
-fn int64(object: &Bound<'_, PyAny>) -> Outcome<i64> {
-    match object.extract::<i64>() {
+/// A whole number of Python, which has no bounds, as one that has those of int64 or uint64.
+fn integer(object: &Bound<'_, PyAny>) -> Outcome<i128> {
+    if let Ok(value) = object.extract::<i64>() {
+        return Ok(value.into());
+    }
+    match object.extract::<u64>() {
         Err(error) if error.is_instance_of::<PyOverflowError>(object.py()) => {
             Err(Failure::value(format!("the number {} does not fit int64", object.str()?)))
         }
-        other => Ok(other?),
+        other => Ok(other?.into()),
     }
 }
 

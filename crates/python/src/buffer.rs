@@ -63,6 +63,9 @@ fn format(dtype: DType) -> Option<&'static CStr> {
         DType::I32 => c"i",
         DType::I16 => c"h",
         DType::I8 => c"b",
+        DType::U64 => c"Q",
+        DType::U32 => c"I",
+        DType::U16 => c"H",
         DType::U8 => c"B",
         DType::Bool => c"?",
     })

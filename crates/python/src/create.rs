@@ -1,6 +1,6 @@
 //! Functions that make tensors.
 
-mod nested;
+pub mod nested;
 
 use crate::arguments::{Count, ShapeArgument, by_name, number, sizes};
 use crate::autograd::register_leaf;
@@ -272,7 +272,7 @@ pub fn given(object: &Bound<'_, PyAny>, function: &str) -> Outcome<Number> {
         return Ok(match tensor.dtype() {
             dtype if dtype.is_float() => Number::Float(tensor.item_f64()?),
             DType::Bool => Number::Bool(tensor.item_f64()? != 0.0),
-            _ => Number::Int(tensor.to_dtype(DType::I64)?.item::<i64>()?),
+            _ => Number::Int(nested::whole_item(&tensor)?),
         });
     }
     match number(object)? {

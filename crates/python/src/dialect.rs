@@ -5,7 +5,7 @@ use ternion::error::{Dialect, Term};
 use ternion::{DType, Error};
 
 /// Names of each dtype: the first is that of `repr`.
-pub const DTYPES: [(DType, &[&str]); 10] = [
+pub const DTYPES: [(DType, &[&str]); 13] = [
     (DType::F64, &["float64", "double"]),
     (DType::F32, &["float32", "float"]),
     (DType::F16, &["float16", "half"]),
@@ -14,6 +14,9 @@ pub const DTYPES: [(DType, &[&str]); 10] = [
     (DType::I32, &["int32", "int"]),
     (DType::I16, &["int16", "short"]),
     (DType::I8, &["int8"]),
+    (DType::U64, &["uint64"]),
+    (DType::U32, &["uint32"]),
+    (DType::U16, &["uint16"]),
     (DType::U8, &["uint8"]),
     (DType::Bool, &["bool"]),
 ];

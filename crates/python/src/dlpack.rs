@@ -77,7 +77,7 @@ const fn data_type(dtype: DType) -> DLDataType {
         DType::F64 | DType::F32 | DType::F16 => 2,
         DType::BF16 => 4,
         DType::I64 | DType::I32 | DType::I16 | DType::I8 => 0,
-        DType::U8 => 1,
+        DType::U64 | DType::U32 | DType::U16 | DType::U8 => 1,
         DType::Bool => 6,
     };
     DLDataType { code, bits: dtype.size() as u8 * 8, lanes: 1 }

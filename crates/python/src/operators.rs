@@ -104,7 +104,7 @@ impl Operator {
     /// Of tensors of two dtypes or devices, or such as are no floats.
     #[cold]
     fn of_different(self, a: &Tensor, b: &Tensor) -> Result<Tensor> {
-        if self.kind == Kind::Quotient && !of_tensors(a, b).is_float() {
+        if self.kind == Kind::Quotient && of_tensors(a, b).is_some_and(|dtype| !dtype.is_float()) {
             // Before they meet: the integer dtype that they share need not hold the numbers of both.
             let (a, b) = meet(&floating(a)?, &floating(b)?)?;
             return (self.tensors)(&a, &b);
@@ -127,7 +127,8 @@ impl Operator {
     fn dtype(self, a: &Tensor, other: &Operand) -> DType {
         match other {
             Operand::Number(number) => self.dtype_with(a.dtype(), *number),
-            Operand::Tensor(b) => match of_tensors(a, b) {
+            // Without a dtype that they meet in the op fails.
+            Operand::Tensor(b) => match of_tensors(a, b).unwrap_or(a.dtype()) {
                 dtype if self.kind == Kind::Quotient && !dtype.is_float() => default_dtype(),
                 dtype => dtype,
             },

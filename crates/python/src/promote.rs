@@ -1,7 +1,7 @@
 //! Which dtype operands of different ones meet in: PyTorch's rules.
 //!
 //! A floating dtype wins over integers, integers win over bool; of two of a kind the wider wins, and float16 and
-//! bfloat16 meet in float32, int8 and uint8 in int16.
+//! bfloat16 meet in float32, int8 and uint8 in int16. uint16, uint32 and uint64 meet no other integers and no truth values.
 //! Tensors without axes and numbers of Python only decide the kind, not the width.
 
 use crate::dtype::{DTypeArgument, PyDType};
@@ -53,12 +53,21 @@ fn kind(dtype: DType) -> u8 {
     }
 }
 
-/// The dtype that holds the numbers of both.
-pub fn common(left: DType, right: DType) -> DType {
+/// The dtypes that meet floating ones alone.
+fn is_wide_unsigned(dtype: DType) -> bool {
+    dtype.is_unsigned() && dtype != DType::U8
+}
+
+/// The dtype that holds the numbers of both, if they have one.
+pub fn common(left: DType, right: DType) -> Option<DType> {
     if left == right {
-        return left;
+        return Some(left);
     }
-    match kind(left).cmp(&kind(right)) {
+    let has_float = left.is_float() || right.is_float();
+    if !has_float && (is_wide_unsigned(left) || is_wide_unsigned(right)) {
+        return None;
+    }
+    Some(match kind(left).cmp(&kind(right)) {
         std::cmp::Ordering::Less => right,
         std::cmp::Ordering::Greater => left,
         // Neither holds the numbers of the other: float16 beside bfloat16, int8 beside uint8.
@@ -71,15 +80,15 @@ pub fn common(left: DType, right: DType) -> DType {
         }
         std::cmp::Ordering::Equal if left.size() > right.size() => left,
         std::cmp::Ordering::Equal => right,
-    }
+    })
 }
 
-/// The dtype that operands meet in.
-pub fn of_tensors(left: &Tensor, right: &Tensor) -> DType {
+/// The dtype that operands meet in, if there is one.
+pub fn of_tensors(left: &Tensor, right: &Tensor) -> Option<DType> {
     let (a, b) = (left.dtype(), right.dtype());
     match (left.rank() > 0, right.rank() > 0) {
-        (true, false) if kind(b) <= kind(a) => a,
-        (false, true) if kind(a) <= kind(b) => b,
+        (true, false) if kind(b) <= kind(a) => Some(a),
+        (false, true) if kind(a) <= kind(b) => Some(b),
         _ => common(a, b),
     }
 }
@@ -97,7 +106,8 @@ pub fn with_number(dtype: DType, number: Number) -> DType {
 #[derive(Clone, Copy, Debug)]
 pub enum Number {
     Bool(bool),
-    Int(i64),
+    /// Of int64 or of uint64.
+    Int(i128),
     Float(f64),
 }
 
@@ -125,15 +135,18 @@ impl Number {
     pub fn scalar(self) -> Scalar {
         match self {
             Number::Bool(truth) => Scalar::Int(i64::from(truth)),
-            Number::Int(value) => Scalar::Int(value),
+            Number::Int(value) => u64::try_from(value).map_or(Scalar::Int(value as i64), Scalar::from),
             Number::Float(value) => Scalar::Float(value),
         }
     }
 }
 
-/// Both operands in the dtype that they meet in, and on one device if one of them is a tensor without axes on the processor.
+/// Both operands in the dtype that they meet in, if there is one, and on one device if one of them is a tensor without axes on the processor.
 pub fn meet(left: &Tensor, right: &Tensor) -> ternion::Result<(Tensor, Tensor)> {
-    let dtype = of_tensors(left, right);
+    let Some(dtype) = of_tensors(left, right) else {
+        // The op that comes tells of the dtypes.
+        return Ok((left.clone(), right.clone()));
+    };
     let (left, right) = (left.to_dtype(dtype)?, right.to_dtype(dtype)?);
     if left.device().is(right.device()) { Ok((left, right)) } else { on_one_device(left, right) }
 }

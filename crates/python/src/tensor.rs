@@ -476,7 +476,7 @@ impl PyTensor {
                 .map_err(number)?
                 .into_any(),
             _ => {
-                let value = wait(py, || tensor.to_dtype(DType::I64)?.item::<i64>())?;
+                let value = wait(py, || crate::create::nested::whole_item(&tensor))?;
                 value.into_pyobject(py).map_err(PyErr::from).map_err(number)?.into_any()
             }
         })

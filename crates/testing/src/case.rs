@@ -55,6 +55,9 @@ fn fit_dtype(dtype: DType, value: f64) -> f64 {
         DType::U8 => value.round().abs().min(255.0),
         DType::I16 => value.round().clamp(i16::MIN.into(), i16::MAX.into()),
         DType::I8 => value.round().clamp(i8::MIN.into(), i8::MAX.into()),
+        DType::U16 => value.round().abs().min(u16::MAX.into()),
+        DType::U32 => value.round().abs().min(u32::MAX.into()),
+        DType::U64 => value.round().abs(),
         DType::I32 | DType::I64 => value.round(),
         _ => round_to(dtype, value),
     }

@@ -44,9 +44,9 @@ pub use values::{Rng, Values};
 /// What the rows of the table are written with.
 pub mod prelude {
     pub use crate::array::{Array, Keep};
-    pub use crate::table::{BOOL, FLOATS, INTEGERS, Input, OpCase, SIGNED, Tolerance, edges};
+    pub use crate::table::{BOOL, FLOATS, INTEGERS, Input, OpCase, SIGNED, Tolerance, UNSIGNED, edges};
     pub use crate::values::Rng;
     pub use crate::values::Values::{self, AwayFrom, Bools, Distinct, Fixed, Integers, Uniform};
-    pub use ternion_core::DType::{self, BF16, Bool, F16, F32, F64, I8, I16, I32, I64, U8};
+    pub use ternion_core::DType::{self, BF16, Bool, F16, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64};
     pub use ternion_core::{Device, Error, Result, Tensor};
 }

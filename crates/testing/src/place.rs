@@ -137,6 +137,9 @@ pub fn encode(dtype: DType, values: &[f64]) -> Vec<u8> {
         DType::I32 => with::<i32>(values),
         DType::I16 => with::<i16>(values),
         DType::I8 => with::<i8>(values),
+        DType::U64 => with::<u64>(values),
+        DType::U32 => with::<u32>(values),
+        DType::U16 => with::<u16>(values),
         DType::U8 => with::<u8>(values),
         DType::Bool => with::<bool>(values),
     }

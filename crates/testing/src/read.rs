@@ -34,6 +34,9 @@ pub fn decode(dtype: DType, bytes: &[u8]) -> Vec<f64> {
         DType::I32 => with::<i32>(bytes),
         DType::I16 => with::<i16>(bytes),
         DType::I8 => with::<i8>(bytes),
+        DType::U64 => with::<u64>(bytes),
+        DType::U32 => with::<u32>(bytes),
+        DType::U16 => with::<u16>(bytes),
         DType::U8 => with::<u8>(bytes),
         DType::Bool => with::<bool>(bytes),
     }

@@ -35,7 +35,7 @@
 //!   off each side of whatever tile the kernels use: [`edges`]. Three to six shapes are plenty; give large ones to [`OpCase::perf`].
 //! - Integers and truth values, as outputs, are compared exactly, and so are all outputs of an [`OpCase::exact`] row. Floats:
 //!   `|got - want| <= abs + rel |want|`; halves are given one rounding at the end, since ops accumulate in f32: twice the error of the rounded oracle plus one ulp.
-//! - Rows of [`INTEGERS`] run in i16 and i8 on every shape, dense and sliced; in i64, i32 and u8 in every layout.
+//! - Rows of [`INTEGERS`] and [`UNSIGNED`] run in i16, i8, u64, u32 and u16 on every shape, dense and sliced; in i64, i32 and u8 in every layout.
 //! - Never loosen a limit to make a row pass; find the error. A row that needs more than the default says why in a comment.
 
 use crate::array::Array;
@@ -45,8 +45,10 @@ use ternion_core::{DType, Device, Result, Tensor};
 
 /// The floating dtypes: what rows run in by default.
 pub const FLOATS: &[DType] = &DType::FLOATS;
-/// The integer dtypes.
+/// The integer dtypes of most rows.
 pub const INTEGERS: &[DType] = &[DType::I64, DType::I32, DType::I16, DType::I8, DType::U8];
+/// The wide unsigned dtypes, which rows of storage, casts, arithmetic, comparisons, indexing and reductions run in besides [`INTEGERS`].
+pub const UNSIGNED: &[DType] = &[DType::U64, DType::U32, DType::U16];
 /// The integer dtypes with negative numbers.
 pub const SIGNED: &[DType] = &[DType::I64, DType::I32, DType::I16, DType::I8];
 /// Truth values.
@@ -336,7 +338,7 @@ impl OpCase {
         self
     }
 
-    /// Runs in these dtypes as well. (Drawn values are rounded to whole numbers for integers, limited to what i16 and i8 hold, made positive for u8, and compared with 0 for
+    /// Runs in these dtypes as well. (Drawn values are rounded to whole numbers for integers, limited to what i16 and i8 hold, made positive for unsigned ones, and compared with 0 for
     /// bool.)
     pub fn also(mut self, dtypes: &[DType]) -> OpCase {
         self.dtypes.extend(dtypes);

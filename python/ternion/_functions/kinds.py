@@ -13,7 +13,7 @@ _FLOATS = {_ternion.float64: (11, 52), _ternion.float32: (8, 23), _ternion.float
 # What types of tensors are called.
 _KINDS = {
     "float32": "Float", "float64": "Double", "float16": "Half", "bfloat16": "BFloat16", "int64": "Long", "int32": "Int", "int16": "Short", "int8": "Char",
-    "uint8": "Byte", "bool": "Bool",
+    "uint64": "UInt64", "uint32": "UInt32", "uint16": "UInt16", "uint8": "Byte", "bool": "Bool",
 }  # fmt: skip
 
 

@@ -72,7 +72,7 @@ macro_rules! no_angles {
         })*
     };
 }
-no_angles!(i64, i32, i16, i8, u8);
+no_angles!(i64, i32, i16, i8, u64, u32, u16, u8);
 
 fn run<T: Pairing>(
     op: BinaryOp,

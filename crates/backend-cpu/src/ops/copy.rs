@@ -3,7 +3,7 @@
 use crate::access::Locked;
 use crate::elementwise::{Operand, map1};
 use crate::simd::{Vectorize, vectorize};
-use crate::storage::{Compute, f64_to_f32_odd, i64_to_f32_odd, with_compute};
+use crate::storage::{Compute, f64_to_f32_odd, i64_to_f32_odd, u64_to_f32_odd, with_compute};
 use crate::threads::Cost;
 use crate::transpose::copy_transposed;
 use ternion_core::{DType, Error, Op, Result};
@@ -43,6 +43,9 @@ fn cast_from<F: Cast>(input: Locked<'_>, output: Locked<'_>) -> Result<()> {
         DType::I32 => cast(input, output, F::to_i32),
         DType::I16 => cast(input, output, F::to_i16),
         DType::I8 => cast(input, output, F::to_i8),
+        DType::U64 => cast(input, output, F::to_u64),
+        DType::U32 => cast(input, output, F::to_u32),
+        DType::U16 => cast(input, output, F::to_u16),
         DType::U8 => cast(input, output, F::to_u8),
         DType::Bool => cast(input, output, F::to_truth),
     }
@@ -84,6 +87,9 @@ trait Cast: Compute {
     fn to_i32(self) -> i32;
     fn to_i16(self) -> i16;
     fn to_i8(self) -> i8;
+    fn to_u64(self) -> u64;
+    fn to_u32(self) -> u32;
+    fn to_u16(self) -> u16;
     fn to_u8(self) -> u8;
     fn to_truth(self) -> u8;
 }
@@ -106,6 +112,12 @@ macro_rules! cast {
             #[inline(always)]
             fn to_i8(self) -> i8 { self as i8 }
             #[inline(always)]
+            fn to_u64(self) -> u64 { self as u64 }
+            #[inline(always)]
+            fn to_u32(self) -> u32 { self as u32 }
+            #[inline(always)]
+            fn to_u16(self) -> u16 { self as u16 }
+            #[inline(always)]
             fn to_u8(self) -> u8 { self as u8 }
             #[inline(always)]
             fn to_truth(self) -> u8 { u8::from(self != 0 as $from) }
@@ -119,6 +131,9 @@ cast! {
     i32, odd: |value| i64_to_f32_odd(i64::from(value));
     i16, odd: f32::from;
     i8, odd: f32::from;
+    u64, odd: u64_to_f32_odd;
+    u32, odd: |value| u64_to_f32_odd(u64::from(value));
+    u16, odd: f32::from;
     u8, odd: f32::from;
 }
 

@@ -31,6 +31,9 @@ pub(crate) fn fill_view(output: Locked<'_>, value: ternion_core::Scalar) -> Resu
         DType::I32 => fill_bits(output, i32::from_scalar(value)),
         DType::I16 => fill_bits(output, i16::from_scalar(value)),
         DType::I8 => fill_bits(output, i8::from_scalar(value)),
+        DType::U64 => fill_bits(output, u64::from_scalar(value)),
+        DType::U32 => fill_bits(output, u32::from_scalar(value)),
+        DType::U16 => fill_bits(output, u16::from_scalar(value)),
         DType::U8 => fill_bits(output, u8::from_scalar(value)),
         DType::Bool => fill_bits(output, u8::from(value.as_bool())),
     }
@@ -49,7 +52,8 @@ pub(crate) fn select_iota(_: &Iota, _: &[Meta<'_>]) -> Result<Variant, Unsupport
 fn run_iota(op: &Op, _: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
     let Op::Iota(iota) = op else { return Err(Error::invalid(op.name(), "is not iota")) };
     let (start, step) = (iota.start.as_f64(), iota.step.as_f64());
-    let (first, by) = (iota.start.as_i64(), iota.step.as_i64());
+    // The low bits of a number of u64 are those of i64, and integers wrap.
+    let (first, by) = (iota.start.as_i128() as i64, iota.step.as_i128() as i64);
     let real = move |index: usize| start + index as f64 * step;
     let whole = move |index: usize| first.wrapping_add((index as i64).wrapping_mul(by));
     match iota.dtype {
@@ -60,6 +64,9 @@ fn run_iota(op: &Op, _: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
         DType::I32 => count::<i32>(outputs[0], move |index| whole(index) as i32),
         DType::I16 => count::<i16>(outputs[0], move |index| whole(index) as i16),
         DType::I8 => count::<i8>(outputs[0], move |index| whole(index) as i8),
+        DType::U64 => count::<u64>(outputs[0], move |index| whole(index) as u64),
+        DType::U32 => count::<u32>(outputs[0], move |index| whole(index) as u32),
+        DType::U16 => count::<u16>(outputs[0], move |index| whole(index) as u16),
         DType::U8 => count::<u8>(outputs[0], move |index| whole(index) as u8),
         DType::Bool => Err(Error::invalid("iota", "bool has no numbers to count in")),
     }

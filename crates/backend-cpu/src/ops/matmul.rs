@@ -44,6 +44,9 @@ fn run_matmul(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<
         DType::I32 => product::<i32>(epilogue, inputs, outputs[0]),
         DType::I16 => product::<i16>(epilogue, inputs, outputs[0]),
         DType::I8 => product::<i8>(epilogue, inputs, outputs[0]),
+        DType::U64 => product::<u64>(epilogue, inputs, outputs[0]),
+        DType::U32 => product::<u32>(epilogue, inputs, outputs[0]),
+        DType::U16 => product::<u16>(epilogue, inputs, outputs[0]),
         DType::U8 | DType::Bool => product::<u8>(epilogue, inputs, outputs[0]),
     }
 }
@@ -131,7 +134,7 @@ macro_rules! by_loops {
         })*
     };
 }
-by_loops!(i64, i32, i16, i8, u8);
+by_loops!(i64, i32, i16, i8, u64, u32, u16, u8);
 
 /// # Safety
 /// As [`Product::multiply`].

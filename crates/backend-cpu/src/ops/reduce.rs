@@ -39,6 +39,9 @@ fn run_reduce(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<
         DType::I32 => whole::<i32>(payload, x, y),
         DType::I16 => whole::<i16>(payload, x, y),
         DType::I8 => whole::<i8>(payload, x, y),
+        DType::U64 => whole::<u64>(payload, x, y),
+        DType::U32 => whole::<u32>(payload, x, y),
+        DType::U16 => whole::<u16>(payload, x, y),
         DType::U8 => whole::<u8>(payload, x, y),
         DType::Bool => truth(payload, x, y),
     }

@@ -19,6 +19,9 @@ pub(crate) fn run_unary(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) 
         DType::I32 => whole::<i32>(*op, inputs[0], outputs[0]),
         DType::I16 => whole::<i16>(*op, inputs[0], outputs[0]),
         DType::I8 => whole::<i8>(*op, inputs[0], outputs[0]),
+        DType::U64 => whole::<u64>(*op, inputs[0], outputs[0]),
+        DType::U32 => whole::<u32>(*op, inputs[0], outputs[0]),
+        DType::U16 => whole::<u16>(*op, inputs[0], outputs[0]),
         DType::U8 | DType::Bool => whole::<u8>(*op, inputs[0], outputs[0]),
     }
 }

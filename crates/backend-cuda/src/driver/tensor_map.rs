@@ -185,8 +185,10 @@ fn data_type(dtype: DType) -> sys::CUtensorMapDataType {
         DType::F16 => Driver::CU_TENSOR_MAP_DATA_TYPE_FLOAT16,
         DType::BF16 => Driver::CU_TENSOR_MAP_DATA_TYPE_BFLOAT16,
         DType::I64 => Driver::CU_TENSOR_MAP_DATA_TYPE_INT64,
+        DType::U64 => Driver::CU_TENSOR_MAP_DATA_TYPE_UINT64,
+        DType::U32 => Driver::CU_TENSOR_MAP_DATA_TYPE_UINT32,
         DType::I32 => Driver::CU_TENSOR_MAP_DATA_TYPE_INT32,
-        DType::I16 => Driver::CU_TENSOR_MAP_DATA_TYPE_UINT16,
+        DType::I16 | DType::U16 => Driver::CU_TENSOR_MAP_DATA_TYPE_UINT16,
         DType::I8 | DType::U8 | DType::Bool => Driver::CU_TENSOR_MAP_DATA_TYPE_UINT8,
     }
 }

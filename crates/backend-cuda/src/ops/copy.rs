@@ -41,8 +41,9 @@ pub(crate) fn run_copy(_: &Op, call: &Call<'_>) -> Result<()> {
 /// Copies `x` into `y`, which has the same shape; casts if their dtypes differ.
 pub(crate) fn copy(gpu: &Gpu, op: &'static str, x: &View<'_>, y: &View<'_>) -> Result<()> {
     let operands = [Operand::Tensor(x), Operand::Absent, Operand::Absent];
-    if x.dtype != y.dtype {
-        let variant = ElementwiseVariant::Cast { from: x.dtype, to: y.dtype };
+    if x.dtype != y.dtype
+        && let Some(variant) = ElementwiseVariant::cast(x.dtype, y.dtype)
+    {
         return elementwise::launch(gpu, op, variant, y, operands, [0; 2]);
     }
     match transposed(gpu, op, x, y)? {

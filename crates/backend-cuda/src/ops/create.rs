@@ -5,7 +5,7 @@ use crate::call::Call;
 use crate::gpu::Gpu;
 use crate::launch::Launch;
 use crate::variant::elementwise::ElementwiseVariant;
-use crate::variant::{Kind, bits_like};
+use crate::variant::{Kind, bits_like, wrapping_like};
 use ternion_core::backend::View;
 use ternion_core::{Error, Op, Result, Scalar};
 
@@ -38,7 +38,8 @@ pub(crate) fn run_iota(op: &Op, call: &Call<'_>) -> Result<()> {
     let y = &call.outputs[0];
     let number = |scalar: Scalar| match payload.dtype.is_float() {
         true => scalar.as_f64().to_bits(),
-        false => scalar.as_i64() as u64,
+        // The low bits of a number of u64 are those of i64.
+        false => scalar.as_i128() as u64,
     };
     let parameters = Parameters {
         y: call.gpu.address(call.name, y)?,
@@ -49,6 +50,6 @@ pub(crate) fn run_iota(op: &Op, call: &Call<'_>) -> Result<()> {
     };
     let blocks = u32::try_from(payload.count.div_ceil(THREADS))
         .map_err(|_| Error::invalid(call.name, "more elements than a launch takes"))?;
-    let variant = Kind::Iota(payload.dtype);
+    let variant = Kind::Iota(wrapping_like(payload.dtype));
     call.gpu.launch(call.name, Launch::new(variant, 0, blocks, THREADS as u32), &parameters)
 }

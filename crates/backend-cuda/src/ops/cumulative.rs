@@ -4,6 +4,7 @@ use crate::call::{Call, Selected};
 use crate::launch::Launch;
 use crate::space::Space;
 use crate::variant::reduction::ReductionVariant;
+use crate::variant::wrapping_like;
 use smallvec::SmallVec;
 use ternion_core::backend::{Meta, Unsupported};
 use ternion_core::{Error, MAX_RANK, Op, Result};
@@ -61,6 +62,6 @@ fn run_cumulative_sum(op: &Op, call: &Call<'_>) -> Result<()> {
         true => (1, lines.div_ceil(THREADS)),
         false => (0, lines),
     };
-    let variant = ReductionVariant::CumulativeSum(x.dtype);
+    let variant = ReductionVariant::CumulativeSum(wrapping_like(x.dtype));
     call.gpu.launch(call.name, Launch::new(variant, kernel, blocks as u32, THREADS as u32), &parameters)
 }

@@ -4,8 +4,8 @@ use crate::call::{Call, Selected};
 use crate::gpu::Gpu;
 use crate::launch::Launch;
 use crate::space::Space;
-use crate::variant::bits_like;
 use crate::variant::elementwise::{Activation, ElementwiseVariant};
+use crate::variant::{bits_like, wrapping_like};
 use ternion_core::backend::{Meta, Plan, Unsupported, View};
 use ternion_core::ops::binary::{BiasActivation, BinaryScalar, Side};
 use ternion_core::ops::compare::CompareScalar;
@@ -153,17 +153,17 @@ pub(crate) fn run_binary_scalar(op: &Op, call: &Call<'_>) -> Result<()> {
     let (x, dtype) = (Operand::Tensor(&call.inputs[0]), call.inputs[0].dtype);
     let wide = dtype.accumulator();
     let number = Operand::Number(scalar.bits(wide));
-    let ([a, b], operands) = match side {
+    let (operand_dtypes, operands) = match side {
         Side::Right => ([dtype, wide], [x, number, Operand::Absent]),
         Side::Left => ([wide, dtype], [number, x, Operand::Absent]),
     };
-    let variant = ElementwiseVariant::Binary { op: *op, a, b, y: dtype };
+    let variant = ElementwiseVariant::binary_of(*op, operand_dtypes, dtype);
     launch(call.gpu, call.name, variant, &call.outputs[0], operands, [0; 2])
 }
 
 pub(crate) fn run_multiply_add(_: &Op, call: &Call<'_>) -> Result<()> {
     let [a, b, c] = [0, 1, 2].map(|at| Operand::Tensor(&call.inputs[at]));
-    let variant = ElementwiseVariant::MultiplyAdd(call.inputs[0].dtype);
+    let variant = ElementwiseVariant::MultiplyAdd(wrapping_like(call.inputs[0].dtype));
     launch(call.gpu, call.name, variant, &call.outputs[0], [a, b, c], [0; 2])
 }
 
@@ -199,7 +199,7 @@ fn run_bias_activation(op: &Op, call: &Call<'_>) -> Result<()> {
 
 pub(crate) fn run_compare(op: &Op, call: &Call<'_>) -> Result<()> {
     let Op::Compare(payload) = op else { return Err(wrong(call)) };
-    two(call, ElementwiseVariant::Compare { op: payload.op, dtype: call.inputs[0].dtype }, [0; 2])
+    two(call, ElementwiseVariant::compare(payload.op, call.inputs[0].dtype), [0; 2])
 }
 
 /// The number is rounded to the tensor's dtype first.
@@ -207,7 +207,7 @@ pub(crate) fn run_compare_scalar(op: &Op, call: &Call<'_>) -> Result<()> {
     let Op::CompareScalar(CompareScalar { op, scalar }) = op else { return Err(wrong(call)) };
     let x = &call.inputs[0];
     let number = Operand::Number(scalar.bits(x.dtype));
-    let variant = ElementwiseVariant::Compare { op: *op, dtype: x.dtype };
+    let variant = ElementwiseVariant::compare(*op, x.dtype);
     launch(
         call.gpu,
         call.name,

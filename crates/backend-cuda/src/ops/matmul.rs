@@ -8,6 +8,7 @@ use crate::call::{Call, Selected};
 use crate::launch::Launch;
 use crate::space::Space;
 use crate::variant::gemm::{EpilogueVariant, GemmVariant, MmaInput};
+use crate::variant::wrapping_like;
 use choice::{Choice, Device, Sizes};
 use operand::Operand;
 use smallvec::SmallVec;
@@ -80,7 +81,7 @@ fn run(op: &Op, call: &Call<'_>) -> Result<()> {
     };
     let input = match a.view.dtype {
         DType::F32 if payload.tf32 => MmaInput::Tf32,
-        dtype => MmaInput::Of(dtype),
+        dtype => MmaInput::Of(wrapping_like(dtype)),
     };
     let choice = Choice::remembered(input, [&a, &b], &sizes, device);
     match choice.is_copied {
@@ -161,8 +162,8 @@ fn launch(
         tile,
         a: load_a,
         b: load_b,
-        operands: a.view.dtype,
-        output: y.dtype,
+        operands: wrapping_like(a.view.dtype),
+        output: wrapping_like(y.dtype),
         epilogue: EpilogueVariant::BiasRelu,
     };
     super::fits(op, &[choice.blocks])?;

@@ -10,7 +10,7 @@ use crate::launch::Launch;
 use crate::space::Space;
 use crate::submit::errors::IndexErrors;
 use crate::variant::index::IndexVariant;
-use crate::variant::{ACCESS, bits_like, pack_of};
+use crate::variant::{ACCESS, bits_like, pack_of, wrapping_like};
 use smallvec::SmallVec;
 use ternion_core::backend::{Meta, Unsupported, View};
 use ternion_core::ops::index::ScatterMode;
@@ -151,7 +151,7 @@ fn scatter(call: &Call<'_>, axis: usize, mode: ScatterMode, index: &View<'_>) ->
     };
     let variant = match mode {
         ScatterMode::Set => IndexVariant::ScatterSet(bits_like(y.dtype)),
-        ScatterMode::Add => IndexVariant::ScatterAdd(y.dtype),
+        ScatterMode::Add => IndexVariant::ScatterAdd(wrapping_like(y.dtype)),
     };
     gpu.launch(op, Launch::new(variant, 0, count.div_ceil(THREADS) as u32, THREADS as u32), &parameters)
 }
@@ -197,7 +197,7 @@ fn index_add(call: &Call<'_>, axis: usize) -> Result<()> {
         };
     let launch = Launch {
         grid: [count.div_ceil(PLACES) as u32, columns.div_ceil(LANES * pack) as u32, outer as u32],
-        ..Launch::new(IndexVariant::ScatterAdd(y.dtype), kernel, 0, THREADS as u32)
+        ..Launch::new(IndexVariant::ScatterAdd(wrapping_like(y.dtype)), kernel, 0, THREADS as u32)
     };
     gpu.launch(op, launch, &parameters)
 }

@@ -8,7 +8,10 @@ pub(super) const SIZES: [DType; 4] = [DType::I64, DType::I32, DType::F16, DType:
 /// Numbers that are not floats.
 const INTEGERS: [DType; 5] = [DType::I64, DType::I32, DType::I16, DType::I8, DType::U8];
 
-/// Every dtype but bool.
+/// Numbers that [`wrapping_like`] maps to others.
+pub(super) const UNSIGNED: [DType; 3] = [DType::U64, DType::U32, DType::U16];
+
+/// The dtypes that sums, differences and products are compiled for.
 pub(super) fn numbers() -> impl Iterator<Item = DType> {
     DType::FLOATS.into_iter().chain(INTEGERS)
 }
@@ -21,6 +24,17 @@ pub(crate) fn bits_like(dtype: DType) -> DType {
         4 => DType::I32,
         2 => DType::F16,
         _ => DType::U8,
+    }
+}
+
+/// The dtype whose kernels serve `dtype` where the sign makes no difference: sums, differences and products of integers wrap to the same bits.
+#[inline]
+pub(crate) fn wrapping_like(dtype: DType) -> DType {
+    match dtype {
+        DType::U64 => DType::I64,
+        DType::U32 => DType::I32,
+        DType::U16 => DType::I16,
+        other => other,
     }
 }
 

@@ -1,6 +1,6 @@
 //! Variants of which each element depends on the elements at its index alone.
 
-use super::dtypes::{SIZES, numbers};
+use super::dtypes::{SIZES, UNSIGNED, numbers, wrapping_like};
 use ternion_core::ops::binary::BinaryOp;
 use ternion_core::ops::compare::CompareOp;
 pub(crate) use ternion_core::ops::unary::UnaryFunction;
@@ -96,6 +96,10 @@ pub(crate) enum ElementwiseVariant {
 impl ElementwiseVariant {
     #[inline]
     pub(crate) fn unary(op: UnaryOp, dtype: DType) -> ElementwiseVariant {
+        let dtype = match op {
+            UnaryOp::Neg | UnaryOp::Square => wrapping_like(dtype),
+            _ => dtype,
+        };
         ElementwiseVariant::Unary { function: UnaryFunction(op), dtype }
     }
 
@@ -107,7 +111,37 @@ impl ElementwiseVariant {
     /// Of two tensors.
     #[inline]
     pub(crate) fn binary(op: BinaryOp, dtype: DType) -> ElementwiseVariant {
-        ElementwiseVariant::Binary { op, a: dtype, b: dtype, y: dtype }
+        ElementwiseVariant::binary_of(op, [dtype; 2], dtype)
+    }
+
+    /// Of a tensor and a number, which is in the type that the op is computed in, in either order.
+    #[inline]
+    pub(crate) fn binary_of(op: BinaryOp, operands: [DType; 2], y: DType) -> ElementwiseVariant {
+        let kernel = |dtype| match op {
+            BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul => wrapping_like(dtype),
+            _ => dtype,
+        };
+        let [a, b] = operands.map(kernel);
+        ElementwiseVariant::Binary { op, a, b, y: kernel(y) }
+    }
+
+    #[inline]
+    pub(crate) fn compare(op: CompareOp, dtype: DType) -> ElementwiseVariant {
+        let dtype = match op {
+            CompareOp::Eq | CompareOp::Ne => wrapping_like(dtype),
+            _ => dtype,
+        };
+        ElementwiseVariant::Compare { op, dtype }
+    }
+
+    /// `None` where the bits stay what they are.
+    #[inline]
+    pub(crate) fn cast(from: DType, to: DType) -> Option<ElementwiseVariant> {
+        // Integers keep their low bits; floats saturate at the ends of the very dtype.
+        let to = if from.is_float() { to } else { wrapping_like(to) };
+        let is_cut = to == DType::Bool || (to.is_int() && to.size() <= from.size());
+        let from = if is_cut { wrapping_like(from) } else { from };
+        (from != to).then_some(ElementwiseVariant::Cast { from, to })
     }
 }
 
@@ -115,9 +149,15 @@ pub(super) fn variants() -> Vec<ElementwiseVariant> {
     let mut all = unary_variants();
     all.extend(binary_variants());
     for dtype in DType::ALL {
-        all.extend(CompareOp::ALL.map(|op| ElementwiseVariant::Compare { op, dtype }));
-        let others = DType::ALL.into_iter().filter(|&other| other != dtype);
-        all.extend(others.map(|to| ElementwiseVariant::Cast { from: dtype, to }));
+        let compared = CompareOp::ALL.map(|op| ElementwiseVariant::Compare { op, dtype });
+        all.extend(compared.into_iter().filter(|&variant| match variant {
+            ElementwiseVariant::Compare { op, dtype } => ElementwiseVariant::compare(op, dtype) == variant,
+            _ => false,
+        }));
+        all.extend(DType::ALL.into_iter().filter_map(|to| {
+            let own = ElementwiseVariant::Cast { from: dtype, to };
+            ElementwiseVariant::cast(dtype, to).filter(|&variant| variant == own)
+        }));
     }
     all.extend(numbers().map(ElementwiseVariant::MultiplyAdd));
     for dtype in DType::FLOATS {
@@ -137,7 +177,9 @@ fn unary_variants() -> Vec<ElementwiseVariant> {
     for op in UnaryOp::ALL {
         let dtypes: Vec<DType> = match op {
             UnaryOp::Not => vec![DType::Bool],
-            op if op.takes_integers() => numbers().collect(),
+            // Of negation and of squares there are none of their own.
+            UnaryOp::Neg | UnaryOp::Square => numbers().collect(),
+            op if op.takes_integers() => numbers().chain(UNSIGNED).collect(),
             _ => DType::FLOATS.to_vec(),
         };
         all.extend(dtypes.iter().map(|&dtype| ElementwiseVariant::unary(op, dtype)));
@@ -151,7 +193,12 @@ fn unary_variants() -> Vec<ElementwiseVariant> {
 fn binary_variants() -> Vec<ElementwiseVariant> {
     let mut all = Vec::new();
     for op in BinaryOp::ALL {
-        for dtype in DType::ALL.into_iter().filter(|&dtype| op.takes(dtype)) {
+        let is_own = |dtype| {
+            op.takes(dtype)
+                && ElementwiseVariant::binary(op, dtype)
+                    == ElementwiseVariant::Binary { op, a: dtype, b: dtype, y: dtype }
+        };
+        for dtype in DType::ALL.into_iter().filter(|&dtype| is_own(dtype)) {
             let wide = dtype.accumulator();
             all.push(ElementwiseVariant::binary(op, dtype));
             if wide != dtype {

@@ -23,7 +23,7 @@ pub(crate) mod step;
 
 pub use architecture::Architecture;
 pub(crate) use architecture::{Architectures, Capability};
-pub(crate) use dtypes::{ACCESS, bits_like, pack_of};
+pub(crate) use dtypes::{ACCESS, bits_like, pack_of, wrapping_like};
 
 use attention::AttentionVariant;
 use dtypes::{SIZES, numbers};

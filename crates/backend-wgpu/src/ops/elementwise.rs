@@ -167,7 +167,7 @@ impl Vec4 {
     fn of(shader: &Kernel, parameters: &Parameters, views: &[View<'_>]) -> Option<Vec4> {
         let Parameters { count, rank, offsets, space, .. } = parameters;
         let last = *rank as usize - 1;
-        let wide = shader.stores[..views.len()].contains(&Store::I64);
+        let wide = shader.stores[..views.len()].iter().any(|store| matches!(store, Store::I64 | Store::U64));
         let cut = last > 0 && space.sizes[last] % 4 != 0;
         // Numbers of elements behind the last one are formed, too.
         let countable = (MANY..1 << 31).contains(&(*count as usize));

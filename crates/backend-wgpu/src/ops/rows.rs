@@ -329,8 +329,8 @@ fn number_words(class: Class) -> NumberWords {
     match class {
         Class::Float => NumberWords::Float,
         Class::Int => NumberWords::Int,
-        Class::Byte => NumberWords::Byte,
-        Class::Wide => NumberWords::Wide,
+        Class::Byte | Class::Unsigned => NumberWords::Byte,
+        Class::Wide | Class::WideUnsigned => NumberWords::Wide,
     }
 }
 

@@ -53,7 +53,8 @@ fn order(dtype: DType) -> SortOrder {
         DType::I64 | DType::F64 => SortOrder::I64,
         DType::I16 => SortOrder::I16,
         DType::I8 => SortOrder::I8,
-        DType::U8 | DType::Bool => SortOrder::U8,
+        DType::U64 => SortOrder::U64,
+        DType::U32 | DType::U16 | DType::U8 | DType::Bool => SortOrder::U8,
     }
 }
 

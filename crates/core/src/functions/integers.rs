@@ -2,7 +2,8 @@
 
 use crate::error::{Error, Result};
 use crate::op::check;
-use crate::{DType, Tensor};
+use crate::ops::create::integer_range;
+use crate::{DType, Scalar, Tensor};
 
 impl Tensor {
     /// The greatest common divisor of each pair, broadcast; 0 of two zeros. By Euclid's algorithm (Knuth, The Art of Computer Programming 2, 4.5.2, A).
@@ -80,7 +81,9 @@ impl Tensor {
     pub fn bitwise_not(&self) -> Result<Tensor> {
         match self.dtype() {
             DType::Bool => self.logical_not(),
-            DType::U8 => self.rsub_scalar(255),
+            dtype if dtype.is_unsigned() => {
+                self.rsub_scalar(Scalar::whole(integer_range(dtype).map_or(0, |(_, most)| most)))
+            }
             dtype if dtype.is_int() => self.rsub_scalar(-1),
             dtype => Err(Error::dtype("bitwise_not", "input", dtype, "an integer dtype or bool")),
         }
@@ -111,12 +114,12 @@ impl Tensor {
         check_integers(name, self, other)?;
         self.shape().broadcast(other.shape(), name)?;
         // The power of the last bit of a signed dtype is no number of it; what is left of such a shift is the sign.
-        let last = bits(self.dtype()) - i64::from(self.dtype() != DType::U8);
+        let last = bits(self.dtype()) - i64::from(!self.dtype().is_unsigned());
         let is_outside = other.ge_scalar(last)?.logical_or(&other.lt_scalar(0)?)?;
         let power = other.masked_fill(&is_outside, 0)?.rpow_scalar(2)?;
         let moved = self.sub(&self.remainder(&power)?)?.div(&power)?;
         let sign = match self.dtype() {
-            DType::U8 => self.zeros_like()?,
+            dtype if dtype.is_unsigned() => self.zeros_like()?,
             dtype => self.lt_scalar(0)?.to_dtype(dtype)?.neg()?,
         };
         is_outside.where_(&sign, &moved)
@@ -132,7 +135,7 @@ fn check_integers(name: &'static str, a: &Tensor, b: &Tensor) -> Result<()> {
 }
 
 fn magnitude(x: &Tensor) -> Result<Tensor> {
-    if x.dtype() == DType::U8 { Ok(x.clone()) } else { x.abs() }
+    if x.dtype().is_unsigned() { Ok(x.clone()) } else { x.abs() }
 }
 
 fn bits(dtype: DType) -> i64 {

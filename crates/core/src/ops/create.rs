@@ -75,12 +75,15 @@ impl Rule for Iota {
 }
 
 /// The least and greatest value of an integer dtype.
-pub(crate) fn integer_range(dtype: DType) -> Option<(i64, i64)> {
+pub(crate) fn integer_range(dtype: DType) -> Option<(i128, i128)> {
     match dtype {
-        DType::I64 => Some((i64::MIN, i64::MAX)),
+        DType::I64 => Some((i64::MIN.into(), i64::MAX.into())),
         DType::I32 => Some((i32::MIN.into(), i32::MAX.into())),
         DType::I16 => Some((i16::MIN.into(), i16::MAX.into())),
         DType::I8 => Some((i8::MIN.into(), i8::MAX.into())),
+        DType::U64 => Some((0, u64::MAX.into())),
+        DType::U32 => Some((0, u32::MAX.into())),
+        DType::U16 => Some((0, u16::MAX.into())),
         DType::U8 => Some((0, 255)),
         _ => None,
     }
@@ -110,7 +113,7 @@ fn spaced(op: &'static str, start: f64, end: f64, count: usize, dtype: DType) ->
 
 /// Whether an integer dtype holds a number without its fraction. Others hold all.
 fn holds(dtype: DType, number: f64) -> bool {
-    // The largest i64 is none of f64, whose next number is one more.
+    // The largest i64 and u64 are none of f64, whose next number is one more.
     integer_range(dtype)
         .is_none_or(|(low, high)| number.trunc() >= low as f64 && number.trunc() < high as f64 + 1.0)
 }
@@ -121,6 +124,10 @@ fn integers_of(op: &'static str, numbers: Vec<f64>, dtype: DType, device: &Devic
         return Err(Error::invalid(op, text![format!("{number} does not fit "), dtype]));
     }
     let count = numbers.len();
+    if dtype == DType::U64 {
+        let numbers: Vec<u64> = numbers.into_iter().map(|number| number as u64).collect();
+        return Tensor::from_vec(numbers, [count], device);
+    }
     let numbers: Vec<i64> = numbers.into_iter().map(|number| number as i64).collect();
     Tensor::from_vec(numbers, [count], device)?.to_dtype(dtype)
 }
@@ -137,10 +144,8 @@ pub(crate) fn exact_scalar(op: &'static str, scalar: Scalar, dtype: DType) -> Re
             ));
         }
         // In i128, where 2^63 is not yet rounded down to the largest i64.
-        Scalar::Float(value) => {
-            value.is_finite() && (i128::from(low)..=i128::from(high)).contains(&(value as i128))
-        }
-        Scalar::Int(value) => (low..=high).contains(&value),
+        Scalar::Float(value) => value.is_finite() && (low..=high).contains(&(value as i128)),
+        Scalar::Int(_) | Scalar::UInt(_) => (low..=high).contains(&scalar.as_i128()),
         Scalar::Bool(_) => true,
     };
     if fits { Ok(()) } else { Err(Error::invalid(op, text![format!("{scalar} does not fit "), dtype])) }
@@ -165,14 +170,15 @@ fn steps(start: Scalar, end: Scalar, step: Scalar, dtype: DType) -> Result<usize
     }
     let count = if dtype.is_int() {
         for scalar in [start, end, step] {
-            exact_scalar("arange", scalar, DType::I64)?;
+            let is_large = dtype == DType::U64 && scalar.as_i128() > i64::MAX.into();
+            exact_scalar("arange", scalar, if is_large { dtype } else { DType::I64 })?;
         }
-        let (from, by) = (i128::from(start.as_i64()), i128::from(step.as_i64()));
-        let count = (i128::from(end.as_i64()) - from).unsigned_abs().div_ceil(by.unsigned_abs());
+        let (from, by) = (start.as_i128(), step.as_i128());
+        let count = (end.as_i128() - from).unsigned_abs().div_ceil(by.unsigned_abs());
         // The end itself is not among the numbers: it may be one too large for the dtype.
         let last = from + by * (count as i128 - 1).max(0);
-        let (low, high) = integer_range(dtype).unwrap_or((i64::MIN, i64::MAX));
-        if [from, last].iter().any(|number| !(i128::from(low)..=i128::from(high)).contains(number)) {
+        let (low, high) = integer_range(dtype).unwrap_or((i64::MIN.into(), i64::MAX.into()));
+        if [from, last].iter().any(|number| !(low..=high).contains(number)) {
             return fail(text!["not all numbers fit ", dtype]);
         }
         if exact_scalar("arange", step, dtype).is_err() {

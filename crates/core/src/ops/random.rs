@@ -324,7 +324,7 @@ fn check_range(low: i64, high: i64, dtype: DType) -> Result<i64> {
         return fail(format!("no integer from {low} up to, not including, {high}").into());
     }
     // Of i64 the greatest is the one value that no range reaches.
-    if low < least || high > most.saturating_add(1) {
+    if i128::from(low) < least || i128::from(high) > most + 1 {
         return fail(text![format!("{low}..{high} does not fit "), dtype]);
     }
     match high.checked_sub(low) {

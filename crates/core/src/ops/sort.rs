@@ -69,8 +69,13 @@ impl Tensor {
         if low < 0.0 {
             return Err(Error::invalid("bincount", format!("value {low} is negative")));
         }
-        let index = if self.dtype().is_index() { self.clone() } else { self.to_dtype(DType::I32)? };
-        let zeros = Tensor::zeros([min_length.max(high as usize + 1)], DType::I32, self.device())?;
+        let index = match self.dtype() {
+            dtype if dtype.is_index() => self.clone(),
+            DType::U64 | DType::U32 => self.to_dtype(DType::I64)?,
+            _ => self.to_dtype(DType::I32)?,
+        };
+        let zeros =
+            Tensor::zeros([min_length.max((high as usize).saturating_add(1))], DType::I32, self.device())?;
         zeros.scatter_add(0, &index, &Tensor::ones([count], DType::I32, self.device())?)
     }
 

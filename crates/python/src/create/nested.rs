@@ -29,7 +29,7 @@ impl Nested {
         if let Ok(tensor) = object.cast::<PyTensor>() {
             let tensor = tensor.get().tensor();
             let number = match tensor.dtype() {
-                dtype if dtype.is_int() => Number::Int(tensor.to_dtype(DType::I64)?.item()?),
+                dtype if dtype.is_int() => Number::Int(whole_item(&tensor)?),
                 _ => Number::Float(tensor.item_f64()?),
             };
             return self.take_as(number, tensor.dtype(), depth);
@@ -72,7 +72,7 @@ impl Nested {
         let Some(view) = crate::numpy::viewed(array)? else { return Ok(()) };
         let (before, dtype) = (self.dtype, view.dtype());
         self.read(&array.call_method0("tolist")?, depth)?;
-        self.dtype = Some(before.map_or(dtype, |before| common(before, dtype)));
+        self.dtype = Some(before.map_or(dtype, |before| meeting(before, dtype)));
         Ok(())
     }
 
@@ -83,7 +83,7 @@ impl Nested {
                 "tensor: a number at depth {depth}, expected a list of {expected}"
             )));
         }
-        self.dtype = Some(self.dtype.map_or(own, |dtype| common(dtype, own)));
+        self.dtype = Some(self.dtype.map_or(own, |dtype| meeting(dtype, own)));
         self.numbers.push(number);
         Ok(())
     }
@@ -92,9 +92,9 @@ impl Nested {
     pub fn tensor(self, dtype: Option<DType>, cpu: &Device) -> Result<Tensor> {
         let shape = Shape::new(&self.shape)?;
         let exact = |number: &Number| match *number {
-            Number::Bool(truth) => i64::from(truth),
+            Number::Bool(truth) => i128::from(truth),
             Number::Int(value) => value,
-            Number::Float(value) => value as i64,
+            Number::Float(value) => value as i128,
         };
         let real = |number: &Number| match *number {
             Number::Float(value) => value,
@@ -105,9 +105,13 @@ impl Nested {
         if let Some(number) = self.numbers.iter().find(|number| !holds(dtype, **number)) {
             return Err(Error::invalid("tensor", text![format!("the number {number} does not fit "), dtype]));
         }
-        let all = match own {
-            own if own.is_float() => Tensor::from_vec(self.numbers.iter().map(real).collect(), shape, cpu),
-            _ => Tensor::from_vec(self.numbers.iter().map(exact).collect(), shape, cpu),
+        let is_large = |number: &Number| exact(number) > i64::MAX.into();
+        let all = if own.is_float() || (dtype.is_float() && self.numbers.iter().any(is_large)) {
+            Tensor::from_vec(self.numbers.iter().map(real).collect(), shape, cpu)
+        } else if dtype == DType::U64 {
+            Tensor::from_vec(self.numbers.iter().map(|number| exact(number) as u64).collect(), shape, cpu)
+        } else {
+            Tensor::from_vec(self.numbers.iter().map(|number| exact(number) as i64).collect(), shape, cpu)
         };
         all?.to_dtype(dtype)
     }
@@ -121,16 +125,35 @@ fn own_dtype(object: &Bound<'_, PyAny>) -> Option<DType> {
     Some(object.getattr("dtype").ok()?.extract::<DTypeArgument>().ok()?.0)
 }
 
+/// The least number of an integer dtype, and the one behind its last.
+pub fn range(dtype: DType) -> Option<(i128, i128)> {
+    let bits = 8 * dtype.size() as u32;
+    match dtype {
+        dtype if !dtype.is_int() => None,
+        dtype if dtype.is_unsigned() => Some((0, 1 << bits)),
+        _ => Some((-(1 << (bits - 1)), 1 << (bits - 1))),
+    }
+}
+
+/// The only element of a tensor of integers.
+pub fn whole_item(tensor: &Tensor) -> Result<i128> {
+    match tensor.dtype() {
+        DType::U64 => tensor.item::<u64>().map(i128::from),
+        _ => tensor.to_dtype(DType::I64)?.item::<i64>().map(i128::from),
+    }
+}
+
+/// The dtype of numbers of two in one list: int64 of integers that have none in common, if it holds them.
+fn meeting(left: DType, right: DType) -> DType {
+    common(left, right).unwrap_or(DType::I64)
+}
+
 /// Whether a dtype holds a number, but for what is behind its point.
 pub fn holds(dtype: DType, number: Number) -> bool {
-    if !dtype.is_int() {
-        return true;
-    }
-    let bits = 8 * dtype.size() as u32 - u32::from(dtype != DType::U8);
-    let (low, high) = (if dtype == DType::U8 { 0 } else { -(1_i128 << bits) }, 1_i128 << bits);
+    let Some((low, high)) = range(dtype) else { return true };
     match number {
         Number::Bool(_) => true,
-        Number::Int(value) => (low..high).contains(&i128::from(value)),
+        Number::Int(value) => (low..high).contains(&value),
         Number::Float(value) => value.is_finite() && (low..high).contains(&(value.trunc() as i128)),
     }
 }

@@ -105,7 +105,9 @@ fn close(a: &Tensor, b: &Tensor, rtol: f64, atol: f64, equal_nan: bool) -> Resul
 
 /// `close` of whole numbers, whose difference is exact in 64 bits, but for those so far apart that it is none of these.
 fn whole_close(a: &Tensor, b: &Tensor, rtol: f64, atol: f64) -> Result<Tensor> {
-    let (a, b) = meet(&a.to_dtype(DType::I64)?, &b.to_dtype(DType::I64)?)?;
+    let are_unsigned = a.dtype() == DType::U64 && b.dtype() == DType::U64;
+    let wide = if are_unsigned { DType::U64 } else { DType::I64 };
+    let (a, b) = meet(&a.to_dtype(wide)?, &b.to_dtype(wide)?)?;
     let (high, low) = (a.maximum(&b)?, a.minimum(&b)?);
     let exact = high.sub(&low)?;
     let rounded = floating(&high)?.sub(&floating(&low)?)?;

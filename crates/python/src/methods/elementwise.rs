@@ -452,20 +452,24 @@ impl End {
     }
 }
 
-/// The bound as an integer of 64 bits, or `none` where there is none; nothing for a bound of another kind.
-fn whole(end: &End, none: i64) -> Option<i64> {
+/// The bound as an integer, or `none` where there is none; nothing for a bound of another kind.
+fn whole(end: &End, none: i128) -> Option<i128> {
     match *end {
         End::None => Some(none),
         End::Number(Number::Int(value)) => Some(value),
-        End::Number(Number::Bool(truth)) => Some(i64::from(truth)),
+        End::Number(Number::Bool(truth)) => Some(i128::from(truth)),
         End::Number(Number::Float(_)) | End::Tensor(_) => None,
     }
 }
 
 fn clamped(x: &Tensor, min: &End, max: &End) -> Result<Tensor> {
     // Not every number of 64 bits is one of `clamp`, whose bounds are f64.
-    if let (DType::I64, Some(low), Some(high)) = (x.dtype(), whole(min, i64::MIN), whole(max, i64::MAX)) {
-        return x.maximum_scalar(low)?.minimum_scalar(high);
+    if let (DType::I64 | DType::U64, Some((least, end))) =
+        (x.dtype(), crate::create::nested::range(x.dtype()))
+        && let (Some(low), Some(high)) = (whole(min, least), whole(max, end - 1))
+    {
+        let bound = |number: i128| Number::Int(number.clamp(least, end - 1)).scalar();
+        return x.maximum_scalar(bound(low))?.minimum_scalar(bound(high));
     }
     if let (Some(low), Some(high)) = (min.or(f64::NEG_INFINITY), max.or(f64::INFINITY)) {
         if low.is_nan() || high.is_nan() {

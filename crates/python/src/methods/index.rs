@@ -146,7 +146,8 @@ fn number_item(object: &Bound<'_, PyAny>, of: &Tensor) -> Outcome<Option<IndexIt
             let mask = Tensor::full((), f64::from(u8::from(truth)), DType::Bool, of.device())?;
             Some(IndexItem::Tensor(mask))
         }
-        Some(Number::Int(at)) => Some(IndexItem::At(at as isize)),
+        // None of uint64 that does not fit is inside.
+        Some(Number::Int(at)) => Some(IndexItem::At(isize::try_from(at).unwrap_or(isize::MAX))),
         Some(_) => None,
         None if object.hasattr("__array_interface__")? || !object.hasattr("__index__")? => None,
         None => Some(IndexItem::At(object.extract::<isize>()?)),

@@ -26,8 +26,13 @@ pub(super) fn listed(list: &Bound<'_, PyAny>, function: &str) -> Outcome<Vec<Ten
         }
     });
     let tensors = items.collect::<Outcome<Vec<_>>>()?;
-    let Some(dtype) = tensors.iter().map(Tensor::dtype).reduce(common) else {
+    let Some(first) = tensors.first() else {
         return Err(Failure::value(format!("{function}: expected at least one tensor")));
+    };
+    let Some(dtype) = tensors.iter().try_fold(first.dtype(), |dtype, tensor| common(dtype, tensor.dtype()))
+    else {
+        // The op that comes tells of the dtypes.
+        return Ok(tensors);
     };
     Ok(tensors.iter().map(|tensor| tensor.to_dtype(dtype)).collect::<Result<_>>()?)
 }

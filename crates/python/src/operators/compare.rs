@@ -25,14 +25,8 @@ fn compared(op: CompareOp, a: &Tensor, b: &Tensor) -> Result<Tensor> {
 /// How a number compares with all elements of an integer dtype that does not hold it: whether it is above them.
 fn is_above_all(dtype: DType, number: Number) -> Option<bool> {
     let Number::Int(value) = number else { return None };
-    let (low, high) = match dtype {
-        DType::U8 => (0, i64::from(u8::MAX)),
-        DType::I8 => (i64::from(i8::MIN), i64::from(i8::MAX)),
-        DType::I16 => (i64::from(i16::MIN), i64::from(i16::MAX)),
-        DType::I32 => (i64::from(i32::MIN), i64::from(i32::MAX)),
-        _ => return None,
-    };
-    if (low..=high).contains(&value) { None } else { Some(value > high) }
+    let (low, end) = crate::create::nested::range(dtype)?;
+    if (low..end).contains(&value) { None } else { Some(value >= end) }
 }
 
 fn compared_with(op: CompareOp, a: &Tensor, number: Number) -> Result<Tensor> {

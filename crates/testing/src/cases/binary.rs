@@ -162,17 +162,21 @@ fn integer_rows() -> Vec<OpCase> {
                 .shapes([&[], &[0], &[7, 33]])
                 .on([&[7, 1], &[33]])
                 .dtypes(INTEGERS)
+                .also(UNSIGNED)
                 .run(move |x| run(&x[0], &x[1]))
                 .oracle_for(move |dtype, x| x[0].zip(&x[1], |a, b| wrap(dtype, definition(a, b))))
         })
         .collect();
-    let ends: [(DType, f64, f64); 5] = [
+    let ends: [(DType, f64, f64); 8] = [
         (U8, 255.0, 3.0),
         (I8, f64::from(i8::MIN), 3.0),
         (I16, f64::from(i16::MAX), 2.0),
         (I32, f64::from(i32::MAX), 2.0),
         // Of i64 only what f64 holds: 2^62 and its double, which wraps.
         (I64, 2f64.powi(62), 2.0),
+        (U64, 2f64.powi(63), 2.0),
+        (U32, f64::from(u32::MAX), 3.0),
+        (U16, f64::from(u16::MAX), 3.0),
     ];
     for (dtype, least) in [(I32, f64::from(i32::MIN)), (I16, f64::from(i16::MIN)), (I8, f64::from(i8::MIN))] {
         rows.push(ends_divided(dtype, least));
@@ -408,6 +412,7 @@ fn integer_numbers() -> Vec<OpCase> {
                 .input(Integers(-9, 9))
                 .shapes([&[], &[7, 33]])
                 .dtypes(INTEGERS)
+                .also(UNSIGNED)
                 .run(move |x| run(&x[0]))
                 .oracle_for(move |dtype, x| x[0].map(|x| wrap(dtype, definition(x))))
         })
@@ -519,6 +524,7 @@ fn aliased() -> OpCase {
         .input(Uniform(-4.0, 4.0))
         .shapes([&[5, 5]])
         .also(INTEGERS)
+        .also(UNSIGNED)
         .forward_only("changes a tensor in place")
         .run(|x| {
             no_grad(|| {

@@ -54,6 +54,7 @@ fn comparisons() -> Vec<OpCase> {
                 .on([&[7, 1], &[33]])
                 .on([&[], &[2, 3]])
                 .also(INTEGERS)
+                .also(UNSIGNED)
                 .also(BOOL)
                 .forward_only("truth values have no gradient")
                 .run(move |x| run(&x[0], &x[1]))
@@ -143,6 +144,7 @@ fn select_other_dtypes() -> OpCase {
         .input(Integers(-4, 4))
         .on([&[7, 1], &[33], &[7, 33]])
         .dtypes(INTEGERS)
+        .also(UNSIGNED)
         .also(BOOL)
         .run(|x| x[0].where_(&x[1], &x[2]))
         .oracle(choose)
@@ -181,6 +183,7 @@ fn masked_fill_integers() -> OpCase {
         .input(Input::bool())
         .on([&[7, 33], &[33]])
         .dtypes(INTEGERS)
+        .also(UNSIGNED)
         .run(|x| x[0].masked_fill(&x[1], 7))
         .oracle(|x| x[0].zip(&x[1], |x, mask| if mask != 0.0 { 7.0 } else { x }))
 }

@@ -51,7 +51,11 @@ fn convert(from: DType, to: DType, value: f64) -> f64 {
         (F64 | F32 | F16 | BF16, I8) => value.trunc().clamp(i8::MIN.into(), i8::MAX.into()),
         (F64 | F32 | F16 | BF16, U8) if value.is_nan() => 0.0,
         (F64 | F32 | F16 | BF16, U8) => value.trunc().clamp(0.0, 255.0),
-        (_, I64 | I32 | I16 | I8 | U8) => wrap(to, value),
+        (F64 | F32 | F16 | BF16, U64 | U32 | U16) if value.is_nan() => 0.0,
+        (F64 | F32 | F16 | BF16, U64) => value.trunc().clamp(0.0, u64::MAX as f64),
+        (F64 | F32 | F16 | BF16, U32) => value.trunc().clamp(0.0, u32::MAX.into()),
+        (F64 | F32 | F16 | BF16, U16) => value.trunc().clamp(0.0, u16::MAX.into()),
+        (_, I64 | I32 | I16 | I8 | U64 | U32 | U16 | U8) => wrap(to, value),
         _ => round_to(to, value),
     }
 }
@@ -73,7 +77,9 @@ fn casts_to(to: DType) -> Vec<OpCase> {
             [Array::new(&[5], vec![f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 1e30, -1e30])],
         ),
         cast("i64", &[I64], &NUMBERS),
-        cast("smaller integers", &[I32, I16, I8, U8], &NUMBERS[..21]),
+        cast("smaller integers", &[I32, I16, I8, U32, U16, U8], &NUMBERS[..21]),
+        // Of the numbers above the largest i64, those that f64 holds.
+        cast("u64", &[U64], &[0.0, 1.0, 300.0, 65519.0, 2051.0, 70000.0, 3e9, 2f64.powi(63), 1.2e19, 2f64.powi(64) - 4096.0]),
         cast("truth values", BOOL, &NUMBERS),
     ];
     if to.is_float() {
@@ -110,6 +116,7 @@ fn copies() -> Vec<OpCase> {
             .on([&[5, 7], &[4]])
             .on([&[5, 7], &[]])
             .also(INTEGERS)
+            .also(UNSIGNED)
             .also(BOOL)
             .exact()
             .forward_only("changes a tensor in place")

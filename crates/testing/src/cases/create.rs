@@ -25,7 +25,7 @@ pub fn rows() -> Vec<OpCase> {
 }
 
 const ALL: &[DType] = &DType::ALL;
-const NUMBERS: &[DType] = &[F64, F32, F16, BF16, I64, I32, I16, I8, U8];
+const NUMBERS: &[DType] = &[F64, F32, F16, BF16, I64, I32, I16, I8, U64, U32, U16, U8];
 
 /// Whose upper bits a narrow dtype has no room for.
 fn negative() -> OpCase {
@@ -96,6 +96,7 @@ fn like() -> OpCase {
         .input(Integers(-3, 3))
         .shapes([&[], &[0, 3], &[7, 33]])
         .also(INTEGERS)
+        .also(UNSIGNED)
         .also(BOOL)
         .forward_only("constants")
         .run(|x| Ok(vec![x[0].zeros_like()?, x[0].ones_like()?, x[0].full_like(1.0)?]))
@@ -107,6 +108,7 @@ fn fill_in_place() -> OpCase {
         .input(Integers(-3, 3))
         .shapes([&[5, 7]])
         .also(INTEGERS)
+        .also(UNSIGNED)
         .exact()
         .forward_only("changes a tensor in place")
         .run(|x| {
@@ -146,16 +148,18 @@ fn iota_integers() -> OpCase {
     let past_the_end = |dtype| match dtype {
         I8 => (100i64, 20i64),
         I16 => (32_700, 20),
+        U16 => (65_500, 20),
         _ => (200, 20),
     };
     OpCase::new("iota", "integers")
         .on([])
         .dtypes(INTEGERS)
+        .also(UNSIGNED)
         .run_on(move |_, device, dtype| {
             let (start, step) = past_the_end(dtype);
             let mut outputs =
                 vec![Tensor::iota(33, dtype, 3, 7, device)?, Tensor::iota(5, dtype, start, step, device)?];
-            if dtype != U8 {
+            if !dtype.is_unsigned() {
                 outputs.push(Tensor::iota(9, dtype, 4, -3, device)?);
             }
             Ok(outputs)
@@ -167,7 +171,7 @@ fn iota_integers() -> OpCase {
             };
             let (start, step) = past_the_end(dtype);
             let mut arrays = vec![line(33, 3.0, 7.0), line(5, start as f64, step as f64)];
-            if dtype != U8 {
+            if !dtype.is_unsigned() {
                 arrays.push(line(9, 4.0, -3.0));
             }
             arrays
@@ -368,6 +372,15 @@ fn rejected() -> OpCase {
         })
         .rejects("fill: 256 does not fit u8", |device| Tensor::full([2], 256, U8, device))
         .rejects("fill: -1 does not fit u8", |device| Tensor::full([2], -1, U8, device))
+        .rejects("fill: 65536 does not fit u16", |device| Tensor::full([2], 1 << 16, U16, device))
+        .rejects("fill: 4294967296 does not fit u32", |device| Tensor::full([2], 1i64 << 32, U32, device))
+        .rejects("fill: -1 does not fit u64", |device| Tensor::full([2], -1, U64, device))
+        .rejects("fill: 1.8446744073709552e19 does not fit u64", |device| {
+            Tensor::full([2], 2f64.powi(64), U64, device)
+        })
+        .rejects("fill: 9223372036854775808 does not fit i64", |device| {
+            Tensor::full([2], 1u64 << 63, I64, device)
+        })
         .rejects("fill: 128 does not fit i8", |device| Tensor::full([2], 128, I8, device))
         .rejects("fill: -32769 does not fit i16", |device| Tensor::full([2], -32769, I16, device))
         .rejects("fill: NaN is not a whole number, tensor is i64", |device| {

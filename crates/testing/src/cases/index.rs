@@ -57,6 +57,7 @@ fn gathers() -> Vec<OpCase> {
             .input(Uniform(-4.0, 4.0))
             .input(into_first(axis))
             .also(INTEGERS)
+            .also(UNSIGNED)
             .also(BOOL)
             .exact()
             .twice()
@@ -113,6 +114,7 @@ fn scatter_row(op: &'static str, parameters: String, axis: usize) -> OpCase {
         .input(into_first(axis))
         .input(Uniform(-4.0, 4.0))
         .also(INTEGERS)
+        .also(UNSIGNED)
 }
 
 fn scatters() -> Vec<OpCase> {
@@ -233,6 +235,7 @@ fn selections() -> Vec<OpCase> {
             .input(Uniform(-4.0, 4.0))
             .input(into_first(axis))
             .also(INTEGERS)
+            .also(UNSIGNED)
             .also(BOOL)
             .exact()
             .twice()
@@ -245,6 +248,7 @@ fn selections() -> Vec<OpCase> {
             .input(into_first(axis))
             .input(Uniform(-4.0, 4.0))
             .also(INTEGERS)
+            .also(UNSIGNED)
             .twice()
             .run(move |x| x[0].index_add(axis, &x[1], &x[2]))
             .oracle_for(move |dtype, x| {
@@ -376,6 +380,7 @@ fn sorts() -> Vec<OpCase> {
             .input(Integers(-2, 3))
             .shapes([&[3, 33], &[2, 100], &[2, 2050]])
             .also(INTEGERS)
+            .also(UNSIGNED)
             .also(BOOL)
             .exact()
             .forward_only("ties have no gradient")
@@ -418,6 +423,7 @@ fn sorts() -> Vec<OpCase> {
             .input(Integers(-2, 3))
             .shapes([&[3, 33], &[2, 2]])
             .also(INTEGERS)
+            .also(UNSIGNED)
             .also(BOOL)
             .exact()
             .forward_only("ties have no gradient")
@@ -469,6 +475,7 @@ fn counts() -> Vec<OpCase> {
         OpCase::new("bincount", "")
             .input(Integers(0, 6))
             .dtypes(INTEGERS)
+            .also(UNSIGNED)
             .shapes([&[1], &[33], &[0]])
             .forward_only("counts")
             .run(|x| x[0].bincount(3))

@@ -84,6 +84,7 @@ fn products() -> Vec<OpCase> {
             .on([&[7, 5], &[5, 3]])
             .on([&[2, 3, 4], &[4, 2]])
             .dtypes(INTEGERS)
+            .also(UNSIGNED)
             .exact()
             .run(|x| x[0].matmul(&x[1]))
             .oracle_for(integer_product),
@@ -547,6 +548,9 @@ fn integer_product(dtype: DType, x: &[Array]) -> Array {
             U8 => f64::from(sum as u8),
             I8 => f64::from(sum as i8),
             I16 => f64::from(sum as i16),
+            U64 => sum as u64 as f64,
+            U32 => f64::from(sum as u32),
+            U16 => f64::from(sum as u16),
             I32 => f64::from(sum as i32),
             _ => sum as i64 as f64,
         }

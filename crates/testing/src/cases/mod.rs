@@ -22,5 +22,5 @@ fn compositions(rows: impl IntoIterator<Item = OpCase>) -> Vec<OpCase> {
 
 families! {
     create, copy, unary, binary, compare, reduce, matmul, softmax, loss, norm, attention, random, step, index, conv, pool,
-    assemble, view, indexing, functions, linalg, large,
+    assemble, view, indexing, functions, linalg, large, unsigned,
 }

@@ -236,7 +236,7 @@ fn integers() -> Vec<OpCase> {
             .rejects("randint: 0..2199023255552 has more than 2^40 values", |device| {
                 Tensor::randint(0, 1 << 41, [2], I64, device)
             }),
-        whole("bytes", 3, 120).dtypes(&[I16, I8, U8]).oracle(move |_| carried(3, 120, 16)),
+        whole("bytes", 3, 120).dtypes(&[I16, I8, U64, U32, U16, U8]).oracle(move |_| carried(3, 120, 16)),
         whole("all of i8", -128, 128)
             .dtypes(&[I16, I8])
             .oracle(move |_| carried(-128, 128, 16))
@@ -246,6 +246,11 @@ fn integers() -> Vec<OpCase> {
             .oracle(move |_| carried(0, 256, 16))
             .rejects("randint: -1..5 does not fit u8", |device| Tensor::randint(-1, 5, [2], U8, device)),
         whole("all of i16", -32768, 32768).dtypes(&[I16]).oracle(move |_| carried(-32768, 32768, 15)),
+        whole("all of u16", 0, 65536)
+            .dtypes(&[U32, U16])
+            .oracle(move |_| carried(0, 65536, 15))
+            .rejects("randint: 0..65537 does not fit u16", |device| Tensor::randint(0, 65537, [2], U16, device))
+            .rejects("randint: -1..5 does not fit u64", |device| Tensor::randint(-1, 5, [2], U64, device)),
         whole("-5..-4", -5, -4).oracle(move |_| carried(-5, -4, 16)),
         whole("-700..60000", -700, 60000).oracle(move |_| carried(-700, 60000, 15)),
         whole("0..2^20", 0, 1 << 20).oracle(move |_| carried(0, 1 << 20, 11)),

@@ -245,6 +245,7 @@ fn positions() -> Vec<OpCase> {
                     .input(Integers(-3, 3))
                     .shapes([&[1, 1, 1], &[3, 5, 7], &[2, 1, 133], &[5, 17, 2]])
                     .also(INTEGERS)
+                    .also(UNSIGNED)
                     .forward_only("positions have no gradient")
                     .run(move |x| run(&x[0], axes, keep))
                     .oracle(move |x| x[0].reduce(&resolve(axes, 3), keep, definition)),
@@ -264,6 +265,7 @@ fn positions() -> Vec<OpCase> {
                 }))
                 .shapes([&[2, 1500], &[3, 4100]])
                 .also(INTEGERS)
+                .also(UNSIGNED)
                 .forward_only("positions have no gradient")
                 .run(move |x| run(&x[0], &[1], Keep::No))
                 .oracle(move |x| x[0].reduce(&[1], Keep::No, definition)),
@@ -321,6 +323,7 @@ fn integers() -> Vec<OpCase> {
                     .input(Integers(-9, 9))
                     .shapes([&[2, 4], &[1, 8], &[8, 1]])
                     .dtypes(INTEGERS)
+                    .also(UNSIGNED)
                     .run(move |x| run(&x[0], axes, keep))
                     .oracle(move |x| x[0].reduce(&resolve(axes, 2), keep, definition)),
             );
@@ -348,6 +351,7 @@ fn wrapping() -> Vec<OpCase> {
             .input(Fixed(vec![255.0, 254.0, 3.0]))
             .shapes([&[3], &[5], &[4, 3]])
             .dtypes(INTEGERS)
+            .also(UNSIGNED)
     };
     let mut rows: Vec<OpCase> = cases
         .into_iter()
@@ -410,6 +414,7 @@ fn truth() -> Vec<OpCase> {
                 .shapes([&[1, 1, 1], &[3, 2, 1], &[1, 5, 2], &[3, 0, 2]])
                 .dtypes(BOOL)
                 .also(INTEGERS)
+                .also(UNSIGNED)
                 .also(FLOATS)
                 .forward_only("truth values have no gradient")
                 .run(move |x| run(&x[0], axes, keep))
@@ -523,6 +528,7 @@ fn running_sums() -> Vec<OpCase> {
             .input(Integers(-9, 9))
             .shapes([&[7], &[4, 3, 5]])
             .dtypes(INTEGERS)
+            .also(UNSIGNED)
             .run(|x| x[0].cumsum(0))
             .oracle(|x| x[0].along(0, cumulative))
             .rejects("cumsum: axis 2 on shape [3, 4]", |device| Tensor::zeros([3, 4], F32, device)?.cumsum(2))

@@ -441,12 +441,16 @@ fn functions() -> Vec<Function> {
 
 /// `value` as an integer dtype holds it: wrapped to its bits.
 pub(crate) fn wrap(dtype: DType, value: f64) -> f64 {
+    let end = 256f64.powi(dtype.size() as i32);
     match dtype {
-        U8 => value.rem_euclid(256.0),
-        I8 => (value + 128.0).rem_euclid(256.0) - 128.0,
-        I16 => (value + 2f64.powi(15)).rem_euclid(2f64.powi(16)) - 2f64.powi(15),
-        I32 => (value + 2f64.powi(31)).rem_euclid(2f64.powi(32)) - 2f64.powi(31),
         I64 => value as i128 as i64 as f64,
+        U64 => value as i128 as u64 as f64,
+        U32 | U16 | U8 => value.rem_euclid(end),
+        // Not of the sum with half of the end, which is rounded where the value is large.
+        I32 | I16 | I8 => match value.rem_euclid(end) {
+            low if low >= end / 2.0 => low - end,
+            low => low,
+        },
         _ => value,
     }
 }
@@ -469,6 +473,7 @@ fn integer_rows() -> Vec<OpCase> {
                 .input(Integers(-9, 9))
                 .shapes([&[], &[0], &[7, 33], &[2, 5, 3]])
                 .dtypes(INTEGERS)
+                .also(UNSIGNED)
                 .run(move |x| run(&x[0]))
                 .oracle_for(move |dtype, x| x[0].map(|x| wrap(dtype, definition(x))))
         })
@@ -491,6 +496,7 @@ fn integer_rows() -> Vec<OpCase> {
             .input(Integers(-9, 9))
             .shapes([&[13]])
             .dtypes(INTEGERS)
+            .also(UNSIGNED)
             .run(|x| {
                 Ok(vec![
                     x[0].clamp(f64::NEG_INFINITY, 4.0)?,

@@ -17,7 +17,7 @@ Written by `cargo xtask coverage` from `coverage-*.json` beside it; `tests/cover
 
 const LEGEND: &str = "
 `F` forward and `B` backward, checked against the float64 oracle in every memory layout; `f` and `b` the same, composed from primitives at least in part because the device
-has no kernel for it; `-` refused. Floats are f64, f32, f16 and bf16, integers i64, i32, i16, i8 and u8 (i16 and i8 dense and sliced only). The number is that of the cases. A dtype that is not named has no row: the op has no
+has no kernel for it; `-` refused. Floats are f64, f32, f16 and bf16, integers i64, i32, i16, i8 and u8, unsigned u64, u32 and u16 (those, i16 and i8 dense and sliced only). The number is that of the cases. A dtype that is not named has no row: the op has no
 meaning in it. No `B`: the op has no gradient, for the reason above. `?`: the op is newer than what was found on the device.
 
 ";
@@ -77,13 +77,15 @@ fn found_of(op: &OpCoverage) -> String {
 
 /// Dtypes by name, whole families by theirs.
 fn families(dtypes: &[&str]) -> String {
-    let [floats, integers] = [DType::is_float as fn(DType) -> bool, |dtype| {
-        !dtype.is_float() && dtype != DType::Bool
-    }]
+    let [floats, integers, unsigned] = [
+        DType::is_float as fn(DType) -> bool,
+        |dtype| dtype == DType::U8 || (dtype.is_int() && !dtype.is_unsigned()),
+        |dtype| dtype.is_unsigned() && dtype != DType::U8,
+    ]
     .map(|of| DType::ALL.iter().filter(|&&dtype| of(dtype)).map(|dtype| dtype.name()).collect::<Vec<_>>());
     let mut left = dtypes.to_vec();
     let mut names = Vec::new();
-    for (family, members) in [("floats", floats), ("integers", integers)] {
+    for (family, members) in [("floats", floats), ("integers", integers), ("unsigned", unsigned)] {
         if members.iter().all(|member| left.contains(member)) {
             left.retain(|dtype| !members.contains(dtype));
             names.push(family);
@@ -164,7 +166,7 @@ mod tests {
         for expected in [
             "| cuda:0 | NVIDIA of \"one\", driver CUDA 13.0 | every case of the op table | 15 | 1234 |",
             "| op | cpu | cuda:0 |",
-            "| exp | FB floats i64 i32 i16 i8 bool; 12 | FB f64, Fb f32, -- f16; 12 |",
+            "| exp | FB floats unsigned i64 i32 i16 i8 bool; 12 | FB f64, Fb f32, -- f16; 12 |",
             "| floor | F f32; 3 | F f32; 3 |",
             "| softmax | ? | ? |",
             "Refused by cuda:0:",
@@ -195,6 +197,7 @@ mod tests {
             families(&["f64", "f32", "f16", "bf16", "i64", "i32", "i16", "i8", "u8", "bool"]),
             "floats integers bool"
         );
+        assert_eq!(families(&["i64", "i32", "i16", "i8", "u64", "u32", "u16", "u8"]), "integers unsigned");
         assert_eq!(families(&["f64", "f32", "i64", "i32", "i16", "i8", "u8"]), "integers f64 f32");
     }
 }

@@ -335,6 +335,8 @@ fn off_by_a_little(dtype: DType, value: f64) -> f64 {
         DType::F16 | DType::BF16 if value.is_finite() => value + 0.25 * (value.abs() + 0.25),
         DType::U8 => (value + 1.0) % 256.0,
         // The largest would stay what it is.
+        DType::U32 if value == f64::from(u32::MAX) => value - 1.0,
+        DType::U16 if value == f64::from(u16::MAX) => value - 1.0,
         DType::I16 if value == f64::from(i16::MAX) => value - 1.0,
         DType::I8 if value == f64::from(i8::MAX) => value - 1.0,
         _ if value.is_finite() => value + 1.0,

@@ -51,6 +51,9 @@ carried! {
     i32 => i32, |sum, x| sum.wrapping_add(x);
     i16 => i16, |sum, x| sum.wrapping_add(x);
     i8 => i8, |sum, x| sum.wrapping_add(x);
+    u64 => u64, |sum, x| sum.wrapping_add(x);
+    u32 => u32, |sum, x| sum.wrapping_add(x);
+    u16 => u16, |sum, x| sum.wrapping_add(x);
     u8 => u8, |sum, x| sum.wrapping_add(x);
 }
 

@@ -151,6 +151,9 @@ extremes! {
     i32: i32::MIN, i32::MAX;
     i16: i16::MIN, i16::MAX;
     i8: i8::MIN, i8::MAX;
+    u64: u64::MIN, u64::MAX;
+    u32: u32::MIN, u32::MAX;
+    u16: u16::MIN, u16::MAX;
     u8: u8::MIN, u8::MAX;
 }
 

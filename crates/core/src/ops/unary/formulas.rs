@@ -27,7 +27,7 @@ pub(super) fn clamp_grad(x: &Tensor, dy: &Tensor, low: f64, high: f64) -> Result
 /// A bound of clamp in the tensor's dtype: beyond an integer's range it is the end of the range.
 fn bound(value: f64, dtype: DType) -> Scalar {
     match integer_range(dtype) {
-        Some((low, high)) => Scalar::Int((value as i64).clamp(low, high)),
+        Some((low, high)) => Scalar::whole((value as i128).clamp(low, high)),
         None => Scalar::Float(value),
     }
 }

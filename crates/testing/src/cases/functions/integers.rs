@@ -32,6 +32,7 @@ fn of_two(name: &'static str, run: Run, definition: fn(DType, i64, i64) -> i64) 
             .input(left)
             .input(right)
             .dtypes(INTEGERS)
+            .also(UNSIGNED)
             .exact()
             .run(move |x| run(&x[0], &x[1]))
             .oracle_for(move |dtype, x| {
@@ -107,6 +108,7 @@ fn bits() -> Vec<OpCase> {
             .input(ends())
             .shapes([&[], &[0, 3], &[13], &[7, 33]])
             .dtypes(INTEGERS)
+            .also(UNSIGNED)
             .also(BOOL)
             .exact()
             .run(|x| x[0].bitwise_not())
@@ -125,6 +127,7 @@ fn shifts() -> Vec<OpCase> {
             .input(Integers(-3, 70))
             .shapes([&[], &[0, 3], &[121], &[7, 33]])
             .dtypes(INTEGERS)
+            .also(UNSIGNED)
             .exact()
             .run(move |x| run(&x[0], &x[1]))
             .oracle_for(move |dtype, x| x[0].zip(&x[1], |a, b| definition(dtype, a, b)));

@@ -1,0 +1,136 @@
+//! Rows of the wide unsigned dtypes with numbers above the largest of the signed dtype of their size, which a kernel of that would take for negative.
+
+use crate::prelude::*;
+
+/// The rows.
+pub fn rows() -> Vec<OpCase> {
+    UNSIGNED.iter().flat_map(|&dtype| [quotients(dtype), comparisons(dtype), extremes(dtype), order(dtype)]).collect()
+}
+
+/// Numbers on both sides of the half of the range, and at its ends; of u64 those that f64 holds.
+fn numbers(dtype: DType) -> Vec<f64> {
+    let half = 256f64.powi(dtype.size() as i32) / 2.0;
+    let (last, below) = match dtype {
+        U64 => (2.0 * half - 4096.0, half - 1024.0),
+        _ => (2.0 * half - 1.0, half - 1.0),
+    };
+    vec![half, 0.0, 3.0, last, below, 7.0, half, 1.0, half + 4096.0, last, 2.0]
+}
+
+/// Each of the numbers as often as there are numbers: beside [`numbers`], all pairs.
+fn others(dtype: DType) -> Vec<f64> {
+    let all = numbers(dtype);
+    (0..all.len() * all.len()).map(|at| all[at / all.len()]).collect()
+}
+
+fn pairs(op: &'static str, dtype: DType) -> OpCase {
+    OpCase::new(op, format!("pairs of {dtype}"))
+        .input(Fixed(numbers(dtype)))
+        .input(Fixed(others(dtype)))
+        .shapes([&[121]])
+        .dtypes(&[dtype])
+}
+
+fn quotients(dtype: DType) -> OpCase {
+    pairs("div", dtype)
+        .run(|x| {
+            Ok(vec![
+                x[0].div(&x[1])?,
+                x[0].remainder(&x[1])?,
+                x[0].maximum(&x[1])?,
+                x[0].minimum(&x[1])?,
+                x[0].div_scalar(3)?,
+                x[0].remainder_scalar(7)?,
+            ])
+        })
+        .oracle(|x| {
+            // Not in f64, which rounds quotients of 64 bits up.
+            let whole = |form: fn(u64, u64) -> Option<u64>| {
+                x[0].zip(&x[1], move |a, b| form(a as u64, b as u64).unwrap_or(0) as f64)
+            };
+            vec![
+                whole(u64::checked_div),
+                whole(u64::checked_rem),
+                x[0].zip(&x[1], f64::max),
+                x[0].zip(&x[1], f64::min),
+                x[0].map(|a| (a as u64 / 3) as f64),
+                x[0].map(|a| (a as u64 % 7) as f64),
+            ]
+        })
+}
+
+fn comparisons(dtype: DType) -> OpCase {
+    pairs("lt", dtype)
+        .forward_only("truth values have no gradient")
+        .run(|x| {
+            Ok(vec![
+                x[0].lt(&x[1])?,
+                x[0].le(&x[1])?,
+                x[0].gt(&x[1])?,
+                x[0].ge(&x[1])?,
+                x[0].eq(&x[1])?,
+                x[0].gt_scalar(40_000)?,
+            ])
+        })
+        .oracle(|x| {
+            let holds = |form: fn(&f64, &f64) -> bool| x[0].zip(&x[1], move |a, b| f64::from(form(&a, &b)));
+            vec![
+                holds(f64::lt),
+                holds(f64::le),
+                holds(f64::gt),
+                holds(f64::ge),
+                holds(f64::eq),
+                x[0].map(|a| f64::from(a > 40_000.0)),
+            ]
+        })
+}
+
+fn extremes(dtype: DType) -> OpCase {
+    OpCase::new("max", format!("numbers of {dtype}"))
+        .input(Fixed(numbers(dtype)))
+        .shapes([&[11, 1], &[4, 9], &[3, 40]])
+        .dtypes(&[dtype])
+        .run(|x| {
+            let x = &x[0];
+            Ok(vec![x.max(1)?, x.min(1)?, x.max(0)?, x.min(0)?, x.argmax(1)?, x.argmin(1)?])
+        })
+        .oracle(|x| {
+            let place = |better: fn(&f64, &f64) -> bool| {
+                move |values: &[f64]| {
+                    let first = |best, at| if better(&values[at], &values[best]) { at } else { best };
+                    (1..values.len()).fold(0, first) as f64
+                }
+            };
+            let largest = |values: &[f64]| values.iter().copied().fold(0.0, f64::max);
+            let smallest = |values: &[f64]| values.iter().copied().fold(f64::INFINITY, f64::min);
+            vec![
+                x[0].reduce(&[1], Keep::No, largest),
+                x[0].reduce(&[1], Keep::No, smallest),
+                x[0].reduce(&[0], Keep::No, largest),
+                x[0].reduce(&[0], Keep::No, smallest),
+                x[0].reduce(&[1], Keep::No, place(f64::gt)),
+                x[0].reduce(&[1], Keep::No, place(f64::lt)),
+            ]
+        })
+}
+
+fn order(dtype: DType) -> OpCase {
+    OpCase::new("sort", format!("numbers of {dtype}"))
+        .input(Fixed(numbers(dtype)))
+        .shapes([&[7], &[2, 40], &[1, 2050]])
+        .dtypes(&[dtype])
+        .run(|x| Ok(vec![x[0].sort(-1, false)?.0, x[0].sort(-1, true)?.0]))
+        .oracle(|x| {
+            let sorted = |is_falling: bool| {
+                x[0].along(x[0].rank() - 1, move |slice| {
+                    let mut values = slice.to_vec();
+                    values.sort_by(f64::total_cmp);
+                    if is_falling {
+                        values.reverse();
+                    }
+                    values
+                })
+            };
+            vec![sorted(false), sorted(true)]
+        })
+}
