@@ -7,7 +7,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import ternion  # noqa: E402
-from torch_database import checks, names, page, pool, results, run, samples  # noqa: E402
+from torch_database import checks, derivatives, names, page, pool, results, run, samples  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -221,3 +221,28 @@ def test_cases_are_packed_into_text():
     assert results.packed(cases) == "f32 0-2 7, bf16 3"
     assert results.unpacked("f32 0-2 7, bf16 3") == cases
     assert results.unpacked("") == []
+
+
+@pytest.mark.parametrize(
+    ("function", "found", "theirs", "is_right"),
+    [
+        (lambda x: (x * x).sum(), [2.0, -4.0], [2.0, 4.0], True),  # Theirs is wrong.
+        (lambda x: (x * x).sum(), [2.0, 4.0], [2.0, -4.0], False),  # Ours is.
+        (lambda x: (x * x).sum(), [2.0, 4.0], [2.0, 3.0], False),  # Both are.
+        (lambda x: (x + 2).abs().sum(), [1.0, 0.0], [1.0, 1.0], False),  # A kink.
+        (lambda x: (x * x).sum(), [2.0, float("nan")], [2.0, 4.0], False),
+    ],
+)
+def test_differences_decide_between_two_gradients(function, found, theirs, is_right):
+    leaf = torch.tensor([1.0, -2.0], dtype=torch.float64)
+    found, theirs = (torch.tensor(gradient, dtype=torch.float64) for gradient in (found, theirs))
+    assert derivatives.decides(lambda: function(leaf).item(), leaf, found != theirs, found, theirs) is is_right
+    assert leaf.tolist() == [1.0, -2.0]
+
+
+def test_pairs_of_a_symmetric_matrix_are_changed_together():
+    leaf = torch.tensor([[1.0, 5.0], [2.0, 3.0]], dtype=torch.float64)
+    lower = lambda: (leaf.tril() + leaf.tril(-1).mT).square().sum().item()  # noqa: E731
+    ours, theirs = (torch.tensor(rows, dtype=torch.float64) for rows in ([[2.0, 4.0], [4.0, 6.0]], [[2.0, 5.0], [5.0, 6.0]]))
+    assert derivatives.decides(lower, leaf, ours != theirs, ours, theirs, is_symmetric=True)
+    assert not derivatives.decides(lower, leaf, ours != theirs, theirs, ours, is_symmetric=True)
