@@ -51,7 +51,6 @@ const ALLOWED: [(&str, &str, &str); 24] = [
     ("modules.rs", "KNOWN.contains(&variant)", "a set of variants, by their derived equality"),
     ("variant/gemm.rs", "modes.contains(&", "load modes, an enum"),
     ("submit/history.rs", "names.contains(&name)", "an error names each op once"),
-    ("ops/elementwise.rs", ".contains(&Store::I64)", "how slots are stored, an enum"),
     ("gpu.rs", "written.contains(&binding.memory.number())", "numbers of buffers"),
     ("ops/rows/registers.rs", "names.contains(&bound.name)", "slots, an enum"),
     ("cache.rs", "end == \"cubin\"", "files of the cache"),

@@ -393,7 +393,7 @@ def a_softmax_in_front_of_the_cross_entropy(planted):
     return watched(nn.Sequential(*layers), loss_of=lambda output: F.cross_entropy(output, labels))
 
 
-@names("DoubleActivation sigmoid after 2", "bce_with_logits applies sigmoid itself")
+@names("DoubleActivation sigmoid", "bce_with_logits applies sigmoid itself")
 def a_sigmoid_in_front_of_the_loss_of_logits(planted):
     """A sigmoid in front of a loss that applies one itself."""
     target = (ternion.randn(16, 1) > 0).float()

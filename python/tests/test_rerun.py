@@ -242,10 +242,11 @@ def test_a_function_that_reaches_the_output_of_its_checkpoint_is_collected():
         marker = Marker()
 
         def function(value):
-            assert marker is not None and (outputs or True)
+            assert marker is not None and len(outputs) < 2
             return value.exp()
 
-        outputs = [ternion.checkpoint(function, x)]
+        outputs = []
+        outputs.append(ternion.checkpoint(function, x))
         return weakref.ref(marker), outputs
 
     marker, outputs = segment_with_output()

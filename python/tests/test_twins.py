@@ -72,10 +72,9 @@ EXCEPTIONS = {
 
 #: What is composed in Python or in the binding, and is to move.
 TO_MOVE = """
-    addcdiv addcmul allclose aminmax atan bilinear celu copysign corrcoef count_nonzero cov cumprod deg2rad diff dist equal float_power floor_divide fmod frac frexp
-    functional.dropout1d functional.dropout2d functional.glu functional.gumbel_softmax functional.hardsigmoid functional.hardswish functional.instance_norm
-    functional.mish functional.normalize functional.softmin functional.softshrink functional.softsign functional.tanhshrink hardshrink heaviside hypot inner isclose isfinite
-    isinf isnan isneginf isposinf ldexp lerp log10 log2 logsigmoid msort nan_to_num nanmean nansum prelu rad2deg rrelu selu signbit std_mean tensordot threshold trunc var_mean
+    allclose atan bilinear celu equal functional.dropout1d functional.dropout2d functional.glu functional.gumbel_softmax functional.hardsigmoid
+    functional.hardswish functional.instance_norm functional.mish functional.normalize functional.softmin functional.softshrink functional.softsign
+    functional.tanhshrink hardshrink isclose isfinite isinf isnan log10 log2 logsigmoid rrelu selu threshold
 """
 
 

@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, LazyLock, OnceLock, Weak};
-use ternion::autograd::{DotOptions, TensorId};
+use ternion::autograd::TensorId;
 use ternion::nn::Param;
 use ternion::{GradOptions, Gradients, Tensor, grad};
 
@@ -19,11 +19,11 @@ use ternion::{GradOptions, Gradients, Tensor, grad};
 #[derive(Default)]
 pub struct Slot {
     /// The number of the backward pass that gathered last; 0 before.
-    turn: AtomicU64,
+    pub(crate) turn: AtomicU64,
     /// One more than the version of the gradient's memory when an optimizer used it; 0 if none has used it, or it has become another since.
-    used: AtomicU64,
+    pub(crate) used: AtomicU64,
     /// Whether a gradient was added to one that an optimizer had used already.
-    is_stale: AtomicBool,
+    pub(crate) is_stale: AtomicBool,
     grad: Mutex<Option<Py<PyTensor>>>,
     /// Of a parameter alone: most tensors do without.
     param: OnceLock<Box<Trained>>,
@@ -79,59 +79,6 @@ impl std::ops::Deref for OwnSlot {
 static NEXT_HOOK: AtomicU64 = AtomicU64::new(0);
 /// The number of the next backward pass.
 static NEXT_TURN: AtomicU64 = AtomicU64::new(1);
-
-/// The number of the backward pass that last gathered a gradient in a tensor; 0 if none has.
-#[pyfunction]
-fn backward_number(tensor: &Bound<'_, PyTensor>) -> u64 {
-    tensor.get().slot.turn.load(Relaxed)
-}
-
-/// Notes that an optimizer has used the gradients of these tensors.
-#[pyfunction]
-fn note_used(py: Python<'_>, tensors: Vec<Py<PyTensor>>) {
-    for tensor in tensors {
-        let slot = &tensor.get().slot;
-        let version = slot.get(py).map_or(0, |grad| grad.get().tensor().buffer().version() + 1);
-        slot.used.store(version, Relaxed);
-        slot.is_stale.store(false, Relaxed);
-    }
-}
-
-/// Whether a gradient of this tensor was added to one that an optimizer had used, and that nobody had taken away or written to since.
-#[pyfunction]
-fn is_stale(tensor: &Bound<'_, PyTensor>) -> bool {
-    tensor.get().slot.is_stale.load(Relaxed)
-}
-
-/// The names of the functions in the graph of `outputs` whose gradients were given.
-#[pyfunction]
-fn given_gradients(outputs: Vec<Py<PyTensor>>) -> Vec<&'static str> {
-    let outputs: Vec<Tensor> = outputs.iter().map(|output| output.get().tensor()).collect();
-    ternion::autograd::given_gradients(&outputs)
-}
-
-/// The graph that computed a tensor, in Graphviz's language, with names of tensors that are shown at the leaf or at the op that computed it.
-#[pyfunction]
-fn to_dot(
-    py: Python<'_>,
-    tensor: &Bound<'_, PyTensor>,
-    names: Vec<(String, Py<PyTensor>)>,
-    statistics: bool,
-) -> Outcome<String> {
-    let tensor = tensor.get().tensor();
-    let names: Vec<(String, Tensor)> =
-        names.into_iter().map(|(name, named)| (name, named.get().tensor())).collect();
-    wait(py, || tensor.to_dot_with(DotOptions { statistics, names: &names }))
-}
-
-/// Puts the functions into the module `_trust`.
-pub fn register_trust(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(backward_number, module)?)?;
-    module.add_function(wrap_pyfunction!(note_used, module)?)?;
-    module.add_function(wrap_pyfunction!(is_stale, module)?)?;
-    module.add_function(wrap_pyfunction!(given_gradients, module)?)?;
-    module.add_function(wrap_pyfunction!(to_dot, module)?)
-}
 
 impl Slot {
     pub fn get(&self, py: Python<'_>) -> Option<Py<PyTensor>> {

@@ -3,6 +3,7 @@
 
 mod check;
 mod function;
+mod graph;
 mod monitor;
 mod ops;
 mod precision;
@@ -22,5 +23,5 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     ops::register(module)?;
     function::register(module)?;
     rerun::register(module)?;
-    crate::autograd::register_trust(module)
+    graph::register(module)
 }

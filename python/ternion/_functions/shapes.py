@@ -183,7 +183,7 @@ def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Te
         IndexError: an axis that does not exist.
         ValueError: one axis twice.
     """
-    return input._diagonal(offset, (dim1, dim2))
+    return input._diagonal(offset, (operator.index(dim1), operator.index(dim2)))
 
 
 def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
@@ -195,7 +195,7 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
         IndexError: axes that do not exist.
         ValueError: one axis twice, a tensor without axes.
     """
-    return input._diag_embed(offset, (dim1, dim2))
+    return input._diag_embed(offset, (operator.index(dim1), operator.index(dim2)))
 
 
 def diag(input: Tensor, diagonal: int = 0) -> Tensor:

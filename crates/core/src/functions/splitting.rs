@@ -116,7 +116,7 @@ fn even(
         return Err(Error::Rank { op: name, expected: format!("at least {least}"), shape });
     }
     match sections {
-        Sections::Count(count) if count == 0 || x.dims()[axis] % count != 0 => Err(Error::invalid(
+        Sections::Count(count) if count == 0 || !x.dims()[axis].is_multiple_of(count) => Err(Error::invalid(
             name,
             format!("{count} parts of one size of axis {axis} of shape {:?}", x.shape()),
         )),

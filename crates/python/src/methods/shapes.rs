@@ -1,13 +1,13 @@
 //! Other forms of tensors, tensors put together, parts, and elements by their indices, from the core's `functions`: what the functions of `ternion/_functions` call,
 //! which say what is the default.
 
-use super::integers::of_two;
 use super::join::{joined, listed};
 use super::views::objects;
 use crate::arguments::{listed as whole_numbers, size};
 use crate::create::given;
 use crate::device::{DeviceArgument, or_default};
 use crate::error::{Failure, Outcome};
+use crate::promote::meet;
 use crate::random::{PyGenerator, Source};
 use crate::run::{run, wait};
 use crate::tensor::PyTensor;
@@ -182,8 +182,12 @@ impl PyTensor {
         objects(self, &x, parts, py)
     }
 
-    fn _kron(&self, other: &Bound<'_, PyAny>) -> Outcome<PyTensor> {
-        of_two(self, "kron", other, Tensor::kron)
+    fn _kron(&self, py: Python<'_>, other: &Bound<'_, PyTensor>) -> Outcome<PyTensor> {
+        let other = other.get().tensor();
+        self.map(py, |x| {
+            let (x, other) = meet(x, &other)?;
+            x.kron(&other)
+        })
     }
 
     fn _take_along_dim(

@@ -229,6 +229,20 @@ fn scatters_in_place() -> Vec<OpCase> {
     ]
 }
 
+fn added(axis: usize) -> OpCase {
+    OpCase::new("index_add", format!("axis={axis}"))
+        .input(Uniform(-4.0, 4.0))
+        .input(into_first(axis))
+        .input(Uniform(-4.0, 4.0))
+        .also(INTEGERS)
+        .also(UNSIGNED)
+        .twice()
+        .run(move |x| x[0].index_add(axis, &x[1], &x[2]))
+        .oracle_for(move |dtype, x| {
+            index_add(&x[0], &x[1], &x[2], axis).map(|sum| super::unary::wrap(dtype, sum))
+        })
+}
+
 fn selections() -> Vec<OpCase> {
     let select = |axis: usize| {
         OpCase::new("index_select", format!("axis={axis}"))
@@ -241,19 +255,6 @@ fn selections() -> Vec<OpCase> {
             .twice()
             .run(move |x| x[0].index_select(axis, &x[1]))
             .oracle(move |x| index_select(&x[0], &x[1], axis))
-    };
-    let add = |axis: usize| {
-        OpCase::new("index_add", format!("axis={axis}"))
-            .input(Uniform(-4.0, 4.0))
-            .input(into_first(axis))
-            .input(Uniform(-4.0, 4.0))
-            .also(INTEGERS)
-            .also(UNSIGNED)
-            .twice()
-            .run(move |x| x[0].index_add(axis, &x[1], &x[2]))
-            .oracle_for(move |dtype, x| {
-                index_add(&x[0], &x[1], &x[2], axis).map(|sum| super::unary::wrap(dtype, sum))
-            })
     };
     vec![
         select(0)
@@ -284,7 +285,7 @@ fn selections() -> Vec<OpCase> {
             .on([&[2, 3, 4, 1, 12], &[5]])
             .perf([&[512, 4096], &[4096]]),
         select(2).on([&[2, 3, 7], &[33]]),
-        add(0)
+        added(0)
             .on([&[5], &[13], &[13]])
             .on([&[5, 3], &[7], &[7, 3]])
             .on([&[5, 3], &[0], &[0, 3]])
@@ -306,8 +307,8 @@ fn selections() -> Vec<OpCase> {
                 let base = Tensor::zeros([2], Bool, device)?;
                 base.index_add(0, &index, &base)
             }),
-        add(1).on([&[4, 6], &[9], &[4, 9]]).on([&[2, 3, 5], &[4], &[2, 4, 5]]),
-        add(2).on([&[2, 3, 7], &[11], &[2, 3, 11]]),
+        added(1).on([&[4, 6], &[9], &[4, 9]]).on([&[2, 3, 5], &[4], &[2, 4, 5]]),
+        added(2).on([&[2, 3, 7], &[11], &[2, 3, 11]]),
     ]
 }
 
@@ -365,6 +366,19 @@ fn sort(x: &Array, axis: usize, descending: bool) -> (Array, Array) {
     (values, positions)
 }
 
+fn tied_sort(descending: bool) -> OpCase {
+    OpCase::new("sort", format!("ties, axis=1 descending={descending}"))
+        .input(Integers(-2, 3))
+        .shapes([&[3, 33], &[2, 100], &[2, 2050]])
+        .also(INTEGERS)
+        .also(UNSIGNED)
+        .also(BOOL)
+        .exact()
+        .forward_only("ties have no gradient")
+        .run(move |x| x[0].sort(1, descending))
+        .oracle(move |x| sort(&x[0], 1, descending))
+}
+
 fn sorts() -> Vec<OpCase> {
     let sort_row = |axis: usize, descending: bool| {
         OpCase::new("sort", format!("axis={axis} descending={descending}"))
@@ -374,18 +388,6 @@ fn sorts() -> Vec<OpCase> {
             .differentiable_outputs(1)
             .run(move |x| x[0].sort(axis, descending))
             .oracle(move |x| sort(&x[0], axis, descending))
-    };
-    let ties = |descending: bool| {
-        OpCase::new("sort", format!("ties, axis=1 descending={descending}"))
-            .input(Integers(-2, 3))
-            .shapes([&[3, 33], &[2, 100], &[2, 2050]])
-            .also(INTEGERS)
-            .also(UNSIGNED)
-            .also(BOOL)
-            .exact()
-            .forward_only("ties have no gradient")
-            .run(move |x| x[0].sort(1, descending))
-            .oracle(move |x| sort(&x[0], 1, descending))
     };
     let special = Array::new(
         &[1, 9],
@@ -410,8 +412,8 @@ fn sorts() -> Vec<OpCase> {
             .rejects("sort: axis 1 on shape [3]", |device| Tensor::zeros([3], F32, device)?.sort(1, false)),
         sort_row(1, false).shapes([&[3, 33], &[2, 5, 3], &[3, 0]]).hostile("special", [special.clone()]),
         sort_row(1, true).shapes([&[3, 33], &[2, 5, 3]]).hostile("special", [special]).perf([&[512, 1024]]),
-        ties(false),
-        ties(true),
+        tied_sort(false),
+        tied_sort(true),
         OpCase::new("argsort", "axis=-1")
             .input(Distinct)
             .shapes([&[13], &[3, 7]])

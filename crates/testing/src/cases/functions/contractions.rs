@@ -41,7 +41,6 @@ fn row(op: &'static str, parameters: &str) -> OpCase {
     OpCase::new(op, parameters)
         .input(Uniform(-2.0, 2.0))
         .input(Uniform(-2.0, 2.0))
-        .tf32_factors(2)
         .f32_limit(2e-6, 4e-6)
         .twice()
 }

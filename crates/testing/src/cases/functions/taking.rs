@@ -192,13 +192,20 @@ fn puts() -> Vec<OpCase> {
             )
         }),
         indexed(true),
-        row("index_put", "mask")
-            .input(Input::bool())
-            .input(Uniform(-4.0, 4.0))
-            .on([&[5, 4], &[5, 4], &[]])
-            .run(|x| x[0].index_put(&x[1], &x[2], false))
-            .oracle(|x| x[0].zip(&x[1].map(|mask| if mask == 0.0 { f64::NAN } else { x[2].data[0] }), |own, put| if put.is_nan() { own } else { put })),
+        masked_put(),
     ]
+}
+
+fn masked_put() -> OpCase {
+    row("index_put", "mask")
+        .input(Input::bool())
+        .input(Uniform(-4.0, 4.0))
+        .on([&[5, 4], &[5, 4], &[]])
+        .run(|x| x[0].index_put(&x[1], &x[2], false))
+        .oracle(|x| {
+            let put = x[1].map(|mask| if mask == 0.0 { f64::NAN } else { x[2].data[0] });
+            x[0].zip(&put, |own, put| if put.is_nan() { own } else { put })
+        })
 }
 
 fn slices() -> Vec<OpCase> {

@@ -1,0 +1,62 @@
+//! What is asked of the graph and of gradients that were gathered.
+
+use crate::error::Outcome;
+use crate::run::wait;
+use crate::tensor::PyTensor;
+use pyo3::prelude::*;
+use std::sync::atomic::Ordering::Relaxed;
+use ternion::Tensor;
+use ternion::autograd::DotOptions;
+
+/// The number of the backward pass that last gathered a gradient in a tensor; 0 if none has.
+#[pyfunction]
+fn backward_number(tensor: &Bound<'_, PyTensor>) -> u64 {
+    tensor.get().slot.turn.load(Relaxed)
+}
+
+/// Notes that an optimizer has used the gradients of these tensors.
+#[pyfunction]
+fn note_used(py: Python<'_>, tensors: Vec<Py<PyTensor>>) {
+    for tensor in tensors {
+        let slot = &tensor.get().slot;
+        let version = slot.get(py).map_or(0, |grad| grad.get().tensor().buffer().version() + 1);
+        slot.used.store(version, Relaxed);
+        slot.is_stale.store(false, Relaxed);
+    }
+}
+
+/// Whether a gradient of this tensor was added to one that an optimizer had used, and that nobody had taken away or written to since.
+#[pyfunction]
+fn is_stale(tensor: &Bound<'_, PyTensor>) -> bool {
+    tensor.get().slot.is_stale.load(Relaxed)
+}
+
+/// The names of the functions in the graph of `outputs` whose gradients were given.
+#[pyfunction]
+fn given_gradients(outputs: Vec<Py<PyTensor>>) -> Vec<&'static str> {
+    let outputs: Vec<Tensor> = outputs.iter().map(|output| output.get().tensor()).collect();
+    ternion::autograd::given_gradients(&outputs)
+}
+
+/// The graph that computed a tensor, in Graphviz's language, with names of tensors that are shown at the leaf or at the op that computed it.
+#[pyfunction]
+fn to_dot(
+    py: Python<'_>,
+    tensor: &Bound<'_, PyTensor>,
+    names: Vec<(String, Py<PyTensor>)>,
+    statistics: bool,
+) -> Outcome<String> {
+    let tensor = tensor.get().tensor();
+    let names: Vec<(String, Tensor)> =
+        names.into_iter().map(|(name, named)| (name, named.get().tensor())).collect();
+    wait(py, || tensor.to_dot_with(DotOptions { statistics, names: &names }))
+}
+
+/// Puts the functions into the module `_trust`.
+pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(backward_number, module)?)?;
+    module.add_function(wrap_pyfunction!(note_used, module)?)?;
+    module.add_function(wrap_pyfunction!(is_stale, module)?)?;
+    module.add_function(wrap_pyfunction!(given_gradients, module)?)?;
+    module.add_function(wrap_pyfunction!(to_dot, module)?)
+}
