@@ -39,7 +39,7 @@ const MARKS: [&str; 21] = [
 ];
 
 /// File, a part of the line, and why it may be there.
-const ALLOWED: [(&str, &str, &str); 24] = [
+const ALLOWED: [(&str, &str, &str); 23] = [
     ("variant/architecture.rs", "name.strip_prefix(\"sm_\")", "the one parser of NVRTC's names"),
     ("variant/architecture.rs", "digits.strip_suffix('a')", "the one parser of NVRTC's names"),
     ("nvrtc.rs", "log.contains(\"--gpu-architecture\")", "a message of the compiler"),

@@ -477,7 +477,8 @@ fn counts() -> Vec<OpCase> {
         OpCase::new("bincount", "")
             .input(Integers(0, 6))
             .dtypes(INTEGERS)
-            .also(UNSIGNED)
+            // Wider ones would ask for all memory where a rehearsal has them hold any bits.
+            .also(&[U16])
             .shapes([&[1], &[33], &[0]])
             .forward_only("counts")
             .run(|x| x[0].bincount(3))
