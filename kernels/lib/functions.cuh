@@ -226,9 +226,7 @@ INLINE float to_float_odd(float x) { return x; }
 INLINE float to_float_odd(i32 x) { return to_float_odd(i64(x)); }
 INLINE float to_float_odd(u8 x) { return float(x); }
 // Without sign, so that there is room for one bit more: the last one stands for two.
-INLINE float to_float_odd(u64 x) {
-    return x >> 63 ? 2.0f * to_float_odd(i64(x >> 1 | (x & 1))) : to_float_odd(i64(x));
-}
+INLINE float to_float_odd(u64 x) { return x >> 63 ? 2.0f * to_float_odd(i64(x >> 1 | (x & 1))) : to_float_odd(i64(x)); }
 INLINE float to_float_odd(u32 x) { return to_float_odd(i64(x)); }
 
 template <class Y> struct Cast;
