@@ -14,7 +14,7 @@ use std::cell::{Cell, RefCell};
 thread_local! {
     static OPENED: RefCell<Option<Restore>> = const { RefCell::new(None) };
     static IS_OPEN: Cell<bool> = const { Cell::new(false) };
-    /// Whether the gradient of an op is computed: what is told of it names the op, and not what its rule is composed of.
+    /// Whether the gradient of an op is computed: a report names the op, and not what its rule is composed of.
     static IN_GRADIENT: Cell<bool> = const { Cell::new(false) };
 }
 

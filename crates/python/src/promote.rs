@@ -141,10 +141,10 @@ impl Number {
     }
 }
 
-/// Both operands in the dtype that they meet in, if there is one, and on one device if one of them is a tensor without axes on the processor.
+/// Both operands in the dtype that they meet in, if there is one, and on one device if one of them is a tensor without axes on the CPU.
 pub fn meet(left: &Tensor, right: &Tensor) -> ternion::Result<(Tensor, Tensor)> {
     let Some(dtype) = of_tensors(left, right) else {
-        // The op that comes tells of the dtypes.
+        // The op that follows reports the dtypes.
         return Ok((left.clone(), right.clone()));
     };
     let (left, right) = (left.to_dtype(dtype)?, right.to_dtype(dtype)?);

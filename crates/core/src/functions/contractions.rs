@@ -74,7 +74,7 @@ impl Tensor {
 
 /// Axes counted from the first one.
 fn resolved(x: &Tensor, axes: &[isize]) -> Result<Vec<usize>> {
-    // The set of axes tells of those that are named twice.
+    // The set of axes reports those that are named twice.
     Axes::from(axes).resolve(x.shape(), "tensordot")?;
     axes.iter().map(|&axis| Axis(axis).resolve(x.shape(), "tensordot")).collect()
 }

@@ -28,7 +28,7 @@ impl Tensor {
         unary("frac", self, |x| x.sub(&whole_part(x)?), |x| x.detach().ones_like())
     }
 
-    /// The nearest number of each element with so many digits behind the point, halves to even; of fewer than 0 digits that many before it are 0. As PyTorch has it,
+    /// The nearest number of each element with so many digits behind the point, ties to even; of fewer than 0 digits that many before it are 0. As PyTorch has it,
     /// that is `round(self * 10^decimals) / 10^decimals`, both rounded, and `round(self / 10^-decimals) * 10^-decimals` for a negative number of digits.
     ///
     /// The gradient is 0.

@@ -31,7 +31,7 @@ pub(super) fn listed(list: &Bound<'_, PyAny>, function: &str) -> Outcome<Vec<Ten
     };
     let Some(dtype) = tensors.iter().try_fold(first.dtype(), |dtype, tensor| common(dtype, tensor.dtype()))
     else {
-        // The op that comes tells of the dtypes.
+        // The op that follows reports the dtypes.
         return Ok(tensors);
     };
     Ok(tensors.iter().map(|tensor| tensor.to_dtype(dtype)).collect::<Result<_>>()?)

@@ -198,7 +198,7 @@ impl Drop for Measured {
 }
 
 impl Measured {
-    /// Whether that was measured which tells of units of this activation.
+    /// Whether the values that show the state of this activation's units were measured.
     fn has_units(&self, activation: Option<Activation>) -> bool {
         match activation {
             None => true,

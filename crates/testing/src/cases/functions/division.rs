@@ -121,7 +121,7 @@ fn gradients() -> [OpCase; 3] {
             .input(Fixed(dividends.clone()))
             .input(Fixed(divisors.clone()))
             .shapes([&[8]])
-            // 2^-27 is 0 in f16, which all halves are drawn for.
+            // 2^-27 is 0 in f16, which inputs of half precision are drawn for.
             .dtypes(&[F64, F32])
             .forward_only("compares gradients themselves")
             .run(move |x| both_gradients(x, run))

@@ -47,7 +47,7 @@ fn frac() -> OpCase {
         .rejects("frac: input is i32, expected a floating dtype", |device| Tensor::zeros([2], I32, device)?.frac())
 }
 
-/// Of sixteenths scaling by 10 or 100 is exact in f32, so that halves are met and the oracle rounds the same numbers.
+/// Of sixteenths scaling by 10 or 100 is exact in f32, so that ties are met and the oracle rounds the same numbers.
 fn decimals() -> Vec<OpCase> {
     let row = |decimals: i32, values: Values, definition: fn(f64) -> f64| {
         OpCase::new("round_decimals", format!("decimals={decimals}"))
