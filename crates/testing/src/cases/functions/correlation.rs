@@ -32,7 +32,6 @@ fn cov(correction: f64) -> OpCase {
     OpCase::new("cov", format!("correction={correction}"))
         .input(Uniform(-2.0, 2.0))
         .shapes([&[3, 7], &[1, 5], &[6], &[4, 2]])
-        .tf32_factors(1)
         .f32_limit(4e-6, 4e-6)
         .twice()
         .run(move |x| x[0].cov(correction, None, None))
@@ -50,7 +49,7 @@ fn cov(correction: f64) -> OpCase {
 
 fn weighted() -> [OpCase; 3] {
     let row = |parameters: &str| {
-        OpCase::new("cov", parameters).input(Uniform(-2.0, 2.0)).tf32_factors(1).f32_limit(4e-6, 4e-6)
+        OpCase::new("cov", parameters).input(Uniform(-2.0, 2.0)).f32_limit(4e-6, 4e-6)
     };
     let counts = || Input::of(I64, Fixed(vec![1.0, 3.0, 0.0, 2.0, 1.0]));
     [
@@ -101,7 +100,6 @@ fn corrcoef() -> OpCase {
     OpCase::new("corrcoef", "")
         .input(Uniform(-2.0, 2.0))
         .shapes([&[3, 7], &[2, 9]])
-        .tf32_factors(1)
         .f32_limit(8e-6, 8e-6)
         .twice()
         .run(|x| x[0].corrcoef())
