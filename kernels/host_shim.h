@@ -97,6 +97,8 @@ OF_TWO(fmax)
 OF_TWO(atan2)
 OF_TWO(copysign)
 #undef OF_TWO
+float scalbnf(float, int);
+double scalbn(double, int);
 void sincospif(float, float*, float*);
 void sincospi(double, double*, double*);
 float fmaf(float, float, float);

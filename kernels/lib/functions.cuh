@@ -66,8 +66,15 @@ template <class C> INLINE C power_of(C base, C exponent) {
     }
     return product;
 }
-template <> INLINE float power_of(float base, float exponent) { return powf(base, exponent); }
-template <> INLINE double power_of(double base, double exponent) { return pow(base, exponent); }
+// Powers of 2 are exact, as on the CPU: pow and powf may be off by an ulp even there. 2048: beyond the exponents of both types.
+template <> INLINE float power_of(float base, float exponent) {
+    if (base == 2.0f && exponent == rintf(exponent) && fabsf(exponent) < 2048.0f) return scalbnf(1.0f, int(exponent));
+    return powf(base, exponent);
+}
+template <> INLINE double power_of(double base, double exponent) {
+    if (base == 2.0 && exponent == rint(exponent) && fabs(exponent) < 2048.0) return scalbn(1.0, int(exponent));
+    return pow(base, exponent);
+}
 
 // ---------------------------------------------------------------- functions of real numbers, under one name for float and double
 

@@ -11,6 +11,10 @@ from jax_linalg import CASES as LINEAR_ALGEBRA
 from ternion import _ternion
 from ternion.nn import functional as F
 
+# The cases are drawn in float64, on the CPU.
+jax.config.update("jax_enable_x64", True)
+jax.config.update("jax_platforms", "cpu")
+
 OPS = _ternion._trust.ops
 
 

@@ -12,8 +12,6 @@ import ternion
 from ternion import _ternion
 
 jax = pytest.importorskip("jax")
-jax.config.update("jax_enable_x64", True)
-jax.config.update("jax_platforms", "cpu")
 
 from jax_cases import cases  # noqa: E402
 from unbound import UNBOUND  # noqa: E402

@@ -7,6 +7,8 @@ pub use text::{Dialect, Part, Rust, Term, Text};
 use crate::{DType, Shape};
 use std::cell::Cell;
 use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
 
 /// A result whose error is [`enum@Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -177,10 +179,26 @@ pub enum Error {
         path: String,
         /// What is wrong with it.
         detail: String,
+        /// The operating system's error number, where the failure is one of the operating system.
+        code: Option<i32>,
+    },
+    /// A function of the caller, such as a hook or a custom op's backward, failed.
+    Callback {
+        /// The function.
+        function: String,
+        /// What it reported. A binding finds its own error type here by `downcast_ref`.
+        source: Arc<dyn std::error::Error + Send + Sync>,
     },
 }
 
-impl std::error::Error for Error {}
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Error::Callback { source, .. } => Some(&**source),
+            _ => None,
+        }
+    }
+}
 
 /// The message, in the names of Rust.
 impl fmt::Display for Error {
@@ -261,7 +279,8 @@ impl Error {
                 write!(f, "{op}: {left} and {right} differ: {}", detail.in_dialect(dialect))
             }
             Error::NotFinite { op, detail } => write!(f, "{op}: {}", detail.in_dialect(dialect)),
-            Error::File { path, detail } => write!(f, "{path}: {detail}"),
+            Error::File { path, detail, .. } => write!(f, "{path}: {detail}"),
+            Error::Callback { function, source } => write!(f, "{function} raised {source}"),
         }
     }
 }
@@ -284,6 +303,31 @@ impl Error {
     #[cold]
     pub fn invalid(op: &'static str, detail: impl Into<Text>) -> Error {
         Error::Invalid { op, detail: detail.into() }
+    }
+
+    /// A file or folder whose content or name is refused.
+    #[cold]
+    pub fn file(path: &Path, detail: impl Into<String>) -> Error {
+        let path = if path.as_os_str().is_empty() { "\"\"".to_owned() } else { path.display().to_string() };
+        Error::File { path, detail: detail.into(), code: None }
+    }
+
+    /// What the operating system reported of a file or folder; `what` failed, such as "cannot be read".
+    #[cold]
+    pub fn file_system(path: &Path, what: &str, error: &std::io::Error) -> Error {
+        match Error::file(path, format!("{what}: {error}")) {
+            Error::File { path, detail, .. } => Error::File { path, detail, code: error.raw_os_error() },
+            other => other,
+        }
+    }
+
+    /// The error of a function of the caller.
+    #[cold]
+    pub fn callback(
+        function: impl Into<String>,
+        source: impl std::error::Error + Send + Sync + 'static,
+    ) -> Error {
+        Error::Callback { function: function.into(), source: Arc::new(source) }
     }
 
     /// A matrix for which `op` has no result.

@@ -154,12 +154,23 @@ macro_rules! ops {
                 match self { $(Op::$variant(payload) => payload),* }
             }
 
-            /// The names of all variants, for tests that must not miss one.
-            pub const VARIANTS: &'static [&'static str] = &[$(stringify!($variant)),*];
+            /// Which entry of the list of ops this is.
+            pub fn kind(&self) -> OpKind {
+                match self { $(Op::$variant(_) => OpKind::$variant),* }
+            }
+        }
 
-            /// The name of this op's variant.
-            pub fn variant(&self) -> &'static str {
-                match self { $(Op::$variant(_) => stringify!($variant)),* }
+        /// The entries of the list of ops, without what an op is given.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum OpKind { $($(#[$doc])* $variant),* }
+
+        impl OpKind {
+            /// All of them, in the order of the list.
+            pub const ALL: &'static [OpKind] = &[$(OpKind::$variant),*];
+
+            /// Its name in the list, such as `LayerNormGrad`.
+            pub const fn name(self) -> &'static str {
+                match self { $(OpKind::$variant => stringify!($variant)),* }
             }
         }
 

@@ -144,9 +144,10 @@ fn what_failed() {
         "sqrt: NaN in an output of float64",
     );
     reads_alike(
-        &Error::File { path: "f32.safetensors".into(), detail: "cannot be read".into() },
+        &Error::file("f32.safetensors".as_ref(), "cannot be read"),
         "f32.safetensors: cannot be read",
     );
+    reads_alike(&Error::callback("a hook", std::fmt::Error), &format!("a hook raised {}", std::fmt::Error));
 }
 
 #[test]

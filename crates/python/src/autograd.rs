@@ -448,7 +448,7 @@ impl PyTensor {
             let handle = tensor.register_hook(move |grad| {
                 Python::attach(|py| {
                     let hook = called.lock().as_ref().map(|hook| hook.clone_ref(py));
-                    hook.map_or(Ok(None), |hook| changed(py, hook.bind(py), grad))
+                    hook.map_or(Ok(None), |hook| changed(hook.bind(py), grad))
                 })
             })?;
             return Ok(PyHook { handle: Mutex::new(Some(handle)), own: None, hooked: Some(hooked) });
@@ -459,7 +459,7 @@ impl PyTensor {
             Python::attach(|py| {
                 let slot = place.upgrade();
                 let hook = slot.and_then(|slot| slot.param.get().and_then(|own| own.hook(py, number)));
-                hook.map_or(Ok(None), |hook| changed(py, hook.bind(py), grad))
+                hook.map_or(Ok(None), |hook| changed(hook.bind(py), grad))
             })
         })?;
         own.hooks.lock().push((number, hook));
@@ -468,7 +468,7 @@ impl PyTensor {
 }
 
 /// What a hook makes of a gradient.
-fn changed(py: Python<'_>, hook: &Bound<'_, PyAny>, grad: &Tensor) -> ternion::Result<Option<Tensor>> {
+fn changed(hook: &Bound<'_, PyAny>, grad: &Tensor) -> ternion::Result<Option<Tensor>> {
     let call = || -> PyResult<Option<Tensor>> {
         let given = hook.call1((PyTensor::new(grad.clone()),))?;
         if given.is_none() {
@@ -483,7 +483,7 @@ fn changed(py: Python<'_>, hook: &Bound<'_, PyAny>, grad: &Tensor) -> ternion::R
             }
         }
     };
-    call().map_err(|error| carried(py, "a hook", error))
+    call().map_err(|error| carried("a hook", error))
 }
 
 fn options(retain_graph: Option<bool>, create_graph: bool, allow_unused: bool) -> GradOptions {

@@ -4,7 +4,6 @@ use crate::dialect;
 use pyo3::exceptions::{PyIndexError, PyMemoryError, PyOSError, PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::{CastError, PyErr, create_exception};
-use std::cell::RefCell;
 use ternion::Error;
 
 create_exception!(
@@ -69,25 +68,17 @@ impl Failure {
     }
 }
 
-thread_local! {
-    /// An exception of Python on its way through functions of Rust, with the message of the error that stands for it there.
-    static CARRIED: RefCell<Option<(String, PyErr)>> = const { RefCell::new(None) };
+/// The error that carries an exception through functions of Rust: where it arrives, the exception itself is
+/// raised.
+pub fn carried(function: &str, exception: PyErr) -> Error {
+    Error::callback(function, exception)
 }
 
-/// The error that carries an exception through functions of Rust: where it arrives, the exception itself is raised.
-pub fn carried(py: Python<'_>, what: &str, exception: PyErr) -> Error {
-    let error = Error::autograd(format!(
-        "{what} raised {}",
-        exception.value(py).repr().map_or_else(|_| "an exception".into(), |text| text.to_string())
-    ));
-    CARRIED.set(Some((error.to_string(), exception)));
-    error
-}
-
-/// The exception that stands behind an error, if one does.
+/// The exception that an error carries, if it carries one.
 fn exception_behind(error: &Error) -> Option<PyErr> {
-    let (message, exception) = CARRIED.take()?;
-    (error.to_string() == message).then_some(exception)
+    let Error::Callback { source, .. } = error else { return None };
+    let exception = source.downcast_ref::<PyErr>()?;
+    Some(Python::attach(|py| exception.clone_ref(py)))
 }
 
 impl From<Error> for Failure {
@@ -100,7 +91,7 @@ impl From<Error> for Failure {
             Error::DType { .. } | Error::DTypeMismatch { .. } => PyTypeError::new_err(message),
             Error::IndexOutOfRange { .. } | Error::Axis { .. } => PyIndexError::new_err(message),
             Error::OutOfMemory { .. } => PyMemoryError::new_err(message),
-            Error::File { .. } => os_error(os_code(&message), message),
+            Error::File { code, .. } => os_error(code, message),
             Error::Invalid { .. }
             | Error::Broadcast { .. }
             | Error::Shape { .. }
@@ -132,11 +123,6 @@ pub fn os_error(code: Option<i32>, message: String) -> PyErr {
         Some(code) => PyOSError::new_err((code, message)),
         None => PyOSError::new_err(message),
     }
-}
-
-/// The number that Rust's library writes at the end of what it says of an error of the operating system.
-fn os_code(message: &str) -> Option<i32> {
-    message.strip_suffix(')')?.rsplit_once("(os error ")?.1.parse().ok()
 }
 
 impl From<PyErr> for Failure {

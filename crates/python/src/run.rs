@@ -62,7 +62,7 @@ fn look_for_signals() -> impl Fn() -> ternion::Result<()> {
             return Ok(());
         }
         last.set(Instant::now());
-        Python::attach(|py| py.check_signals().map_err(|error| carried(py, "a signal", error)))
+        Python::attach(|py| py.check_signals().map_err(|error| carried("a signal", error)))
     }
 }
 

@@ -73,13 +73,15 @@ fn _load<'py>(
     let device = or_default(py, device)?;
     let name = name.to_owned();
     let (tensors, texts, left_out) = wait_apart(py, move || {
-        let in_file = |detail: String| ternion::Error::File { path: name.clone(), detail };
+        let in_file = |detail, code| ternion::Error::File { path: name.clone(), detail, code };
         let (tensors, texts, left_out) = checkpoint::read_host_known(&path).map_err(|error| match error {
-            ternion::Error::File { detail, .. } => in_file(detail),
+            ternion::Error::File { detail, code, .. } => in_file(detail, code),
             other => other,
         })?;
         let placed = |(key, tensor): (String, HostTensor)| match tensor.to_device(&device) {
-            Err(ternion::Error::Invalid { detail, .. }) => Err(in_file(format!("tensor {key}: {detail}"))),
+            Err(ternion::Error::Invalid { detail, .. }) => {
+                Err(in_file(format!("tensor {key}: {detail}"), None))
+            }
             placed => Ok((key, placed?)),
         };
         Ok((tensors.into_iter().map(placed).collect::<ternion::Result<StateDict>>()?, texts, left_out))

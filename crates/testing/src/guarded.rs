@@ -1,5 +1,6 @@
 //! A device that watches every op: only the elements of its outputs may change, and a second run must give the same bits.
 
+use crate::kinds::OpName;
 use crate::phase::{self, Phase};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicU64;
@@ -21,8 +22,8 @@ const POISON: u8 = 0xFF;
 /// What became of the ops that were asked of a [`Guarded`] device.
 #[derive(Clone, Debug, Default)]
 pub struct Trace {
-    /// Every op that was asked for, by variant and name.
-    pub asked: BTreeSet<(&'static str, &'static str)>,
+    /// Every op that was asked for.
+    pub asked: BTreeSet<OpName>,
     /// Ops with a composition that the device runs itself.
     pub fused: BTreeSet<&'static str>,
     /// Ops that core composed, with the device's reason for not running them.
@@ -332,7 +333,7 @@ impl Backend for Guarded {
     fn plan(&self, op: &Op, inputs: &[Meta<'_>]) -> Result<Plan, Unsupported> {
         let answer = self.inner.backend().plan(op, inputs);
         self.note(|trace| {
-            trace.asked.insert((op.variant(), op.name()));
+            trace.asked.insert(OpName { kind: op.kind(), name: op.name() });
             match &answer {
                 Ok(_) if op.is_primitive() => {}
                 Ok(_) => {

@@ -1,7 +1,7 @@
-//! Every op there is, by variant and name: the kinds of an op that carries a choice, each.
+//! Every op there is, by kind and name: those of an op that carries a choice, each.
 
 use std::fmt;
-use ternion_core::Op;
+use ternion_core::op::{Op, OpKind};
 use ternion_core::ops::binary::{Binary, BinaryOp, BinaryScalar, Side};
 use ternion_core::ops::compare::{Compare, CompareOp, CompareScalar};
 use ternion_core::ops::index::{Scatter, ScatterMode};
@@ -12,24 +12,24 @@ use ternion_core::{Scalar, shape::AxisSet};
 /// An op as messages name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OpName {
-    /// The variant of [`Op`].
-    pub variant: &'static str,
-    /// The name that the op gives itself; empty if all of the variant share one.
+    /// Which entry of the list of ops it is.
+    pub kind: OpKind,
+    /// The name that the op gives itself; empty if all of the kind share one.
     pub name: &'static str,
 }
 
 impl OpName {
-    /// Whether `asked` is this op: of the same variant and, where names tell kinds apart, of the same name.
+    /// Whether `asked` is this op: of the same kind and, where names tell its choices apart, of the same name.
     pub fn matches(&self, asked: &OpName) -> bool {
-        self.variant == asked.variant && (self.name.is_empty() || self.name == asked.name)
+        self.kind == asked.kind && (self.name.is_empty() || self.name == asked.name)
     }
 }
 
 impl fmt::Display for OpName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.name {
-            "" => f.write_str(self.variant),
-            name => write!(f, "{name} ({})", self.variant),
+            "" => f.write_str(self.kind.name()),
+            name => write!(f, "{name} ({})", self.kind.name()),
         }
     }
 }
@@ -37,7 +37,7 @@ impl fmt::Display for OpName {
 /// Every op of the list but those of other crates.
 pub fn every_op() -> Vec<OpName> {
     let mut all = Vec::new();
-    let mut add = |op: Op| all.push(OpName { variant: op.variant(), name: op.name() });
+    let mut add = |op: Op| all.push(OpName { kind: op.kind(), name: op.name() });
     for op in UnaryOp::ALL {
         add(Op::Unary(Unary { op }));
         if op.has_grad_op() {
@@ -60,10 +60,10 @@ pub fn every_op() -> Vec<OpName> {
     for mode in ScatterMode::ALL {
         add(Op::Scatter(Scatter { axis: 0, mode }));
     }
-    let listed: Vec<&str> = all.iter().map(|op| op.variant).collect();
-    // The remaining variants have one name each: that of their stem.
-    let others = Op::VARIANTS.iter().filter(|variant| **variant != "Custom" && !listed.contains(variant));
-    all.extend(others.map(|&variant| OpName { variant, name: "" }));
+    let listed: Vec<OpKind> = all.iter().map(|op| op.kind).collect();
+    // The remaining kinds have one name each: that of their stem.
+    let others = OpKind::ALL.iter().filter(|kind| **kind != OpKind::Custom && !listed.contains(kind));
+    all.extend(others.map(|&kind| OpName { kind, name: "" }));
     all
 }
 
@@ -74,8 +74,8 @@ mod tests {
     #[test]
     fn every_variant_of_the_op_list_is_there() {
         let all = every_op();
-        for &variant in Op::VARIANTS.iter().filter(|variant| **variant != "Custom") {
-            assert!(all.iter().any(|op| op.variant == variant), "{variant}");
+        for &kind in OpKind::ALL.iter().filter(|kind| **kind != OpKind::Custom) {
+            assert!(all.iter().any(|op| op.kind == kind), "{kind:?}");
         }
     }
 }

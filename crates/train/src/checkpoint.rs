@@ -48,10 +48,6 @@ impl From<ReadError> for Error {
     }
 }
 
-fn file_error(path: &Path, detail: impl Into<String>) -> Error {
-    Error::File { path: path.display().to_string(), detail: detail.into() }
-}
-
 impl Checkpoint {
     /// The training as it is at this moment, after `step` steps. Later steps do not change it.
     ///
@@ -89,7 +85,7 @@ impl Checkpoint {
     /// If one of them cannot be written.
     pub fn write(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
-        let told = |detail: String| file_error(path, detail);
+        let told = |detail: String| Error::file(path, detail);
         let metadata = BTreeMap::from([(ENTRY.to_owned(), self.document.text().map_err(told)?)]);
         write_host(&self.tensors, &metadata, path)?;
         write_file(beside(path), self.document.readable().map_err(told)?.as_bytes())
@@ -112,24 +108,25 @@ impl Checkpoint {
     }
 
     pub(crate) fn try_read(path: &Path) -> Result<Checkpoint, ReadError> {
-        let opened = File::open(path).map_err(|error| format!("cannot be read: {error}"));
-        opened.map_err(|detail| ReadError::Refused(file_error(path, detail)))?;
+        let refused =
+            |error: std::io::Error| ReadError::Refused(Error::file_system(path, "cannot be read", &error));
+        File::open(path).map_err(refused)?;
         let (tensors, metadata) = read_host(path).map_err(ReadError::Damaged)?;
         let Some(text) = metadata.get(ENTRY) else {
             let detail = format!(
                 "no checkpoint but {} tensors alone, such as weights that nn::save wrote: load them with nn::load, without optimiser and step",
                 tensors.len()
             );
-            return Err(ReadError::Refused(file_error(path, detail)));
+            return Err(ReadError::Refused(Error::file(path, detail)));
         };
         let document = Document::parse(text).map_err(|fault| match fault {
-            Fault::Damaged(detail) => ReadError::Damaged(file_error(path, detail)),
-            Fault::Foreign(detail) => ReadError::Refused(file_error(path, detail)),
+            Fault::Damaged(detail) => ReadError::Damaged(Error::file(path, detail)),
+            Fault::Foreign(detail) => ReadError::Refused(Error::file(path, detail)),
         })?;
         let checkpoint = Checkpoint { document, tensors, path: Some(path.to_path_buf()) };
         match checkpoint.damage() {
             None => Ok(checkpoint),
-            Some(detail) => Err(ReadError::Damaged(file_error(path, format!("damaged: {detail}")))),
+            Some(detail) => Err(ReadError::Damaged(Error::file(path, format!("damaged: {detail}")))),
         }
     }
 
@@ -274,7 +271,7 @@ impl Checkpoint {
 
     fn misfit(&self, detail: impl Into<Text>) -> Error {
         match &self.path {
-            Some(path) => file_error(path, detail.into().to_string()),
+            Some(path) => Error::file(path, detail.into().to_string()),
             None => Error::invalid("checkpoint", detail),
         }
     }

@@ -74,7 +74,7 @@ impl Checkpoints {
         if keep == Keep::Last(0) {
             return Err(Error::invalid(OP, "Keep::Last(0), expected at least 1"));
         }
-        fs::create_dir_all(&folder).map_err(|error| failed(&folder, "cannot be made", &error))?;
+        fs::create_dir_all(&folder).map_err(|error| Error::file_system(&folder, "cannot be made", &error))?;
         Ok(Checkpoints { folder, keep, reached: None, lock: None })
     }
 
@@ -96,7 +96,7 @@ impl Checkpoints {
 
     /// Names that are text, and their paths.
     fn files(&self) -> Result<Vec<(String, PathBuf)>> {
-        let told = |error: std::io::Error| failed(&self.folder, "cannot be read", &error);
+        let told = |error: std::io::Error| Error::file_system(&self.folder, "cannot be read", &error);
         let mut files = Vec::new();
         for entry in fs::read_dir(&self.folder).map_err(told)? {
             let entry = entry.map_err(told)?;
@@ -128,7 +128,7 @@ impl Checkpoints {
             return Ok(None);
         }
         let details: Vec<String> = damaged.into_iter().map(|(_, detail)| detail).collect();
-        Err(folder_error(&self.folder, format!("no checkpoint is whole: {}", details.join("; "))))
+        Err(Error::file(&self.folder, format!("no checkpoint is whole: {}", details.join("; "))))
     }
 
     /// Goes on from the newest checkpoint that is whole, if there is any: see [`Checkpoint::resume`]. Newer ones that are damaged get names that end in `.damaged`.
@@ -142,7 +142,8 @@ impl Checkpoints {
         for (file, detail) in damaged {
             let mut aside = file.clone().into_os_string();
             aside.push(".damaged");
-            fs::rename(&file, &aside).map_err(|error| failed(&file, "cannot be renamed", &error))?;
+            fs::rename(&file, &aside)
+                .map_err(|error| Error::file_system(&file, "cannot be renamed", &error))?;
             passed_over.push(detail);
         }
         self.reached = Some(step);
@@ -178,7 +179,7 @@ impl Checkpoints {
                 let detail = format!(
                     "holds checkpoints of an earlier training, up to step {last}: resume from them, or use another folder"
                 );
-                Err(folder_error(&self.folder, detail))
+                Err(Error::file(&self.folder, detail))
             }
             _ => Ok(()),
         }
@@ -188,10 +189,10 @@ impl Checkpoints {
     fn locked(&self) -> Result<File> {
         let path = self.folder.join(LOCK);
         let opened = OpenOptions::new().create(true).append(true).open(&path);
-        let file = opened.map_err(|error| failed(&path, "cannot be written", &error))?;
+        let file = opened.map_err(|error| Error::file_system(&path, "cannot be written", &error))?;
         match file.try_lock() {
             Err(TryLockError::WouldBlock) => {
-                Err(folder_error(&self.folder, "another training saves its checkpoints here".to_owned()))
+                Err(Error::file(&self.folder, "another training saves its checkpoints here"))
             }
             // Some file systems have no locks: a training must be able to save there all the same.
             Ok(()) | Err(TryLockError::Error(_)) => Ok(file),
@@ -233,16 +234,8 @@ fn step_of(name: &str) -> Option<u64> {
 fn delete(path: &Path) -> Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(failed(path, "cannot be deleted", &error))
+            Err(Error::file_system(path, "cannot be deleted", &error))
         }
         _ => Ok(()),
     }
-}
-
-fn folder_error(folder: &Path, detail: String) -> Error {
-    Error::File { path: folder.display().to_string(), detail }
-}
-
-fn failed(path: &Path, what: &str, error: &std::io::Error) -> Error {
-    folder_error(path, format!("{what}: {error}"))
 }

@@ -92,7 +92,7 @@ impl Recorder {
     pub fn folder(self, folder: impl AsRef<Path>, start: Start) -> Result<Recorder> {
         let folder = folder.as_ref();
         std::fs::create_dir_all(folder)
-            .map_err(|error| file_error(folder, format!("cannot be made: {error}")))?;
+            .map_err(|error| Error::file_system(folder, "cannot be made", &error))?;
         Ok(self.with(Jsonl::new(folder.join(JSONL_FILE), start)?).with(TensorBoard::new(folder, start)?))
     }
 
@@ -171,10 +171,6 @@ impl Stateful for Recorder {
 
 fn misfit(detail: Text) -> Error {
     Error::invalid("recorder", text!["the state does not fit; ", detail])
-}
-
-fn file_error(path: &Path, detail: String) -> Error {
-    Error::File { path: path.display().to_string(), detail }
 }
 
 /// Seconds since 1970; 0 for a clock that stands before.

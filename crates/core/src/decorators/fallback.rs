@@ -5,7 +5,7 @@ use crate::backend::{Backend, Meta, Plan, Unsupported, View};
 use crate::delegate_backend;
 use crate::device::Device;
 use crate::error::{Error, Result};
-use crate::op::Op;
+use crate::op::{Op, OpKind};
 use crate::ops::binary::BinaryOp;
 use crate::ops::compare::CompareOp;
 use crate::ops::index::ScatterMode;
@@ -106,22 +106,22 @@ const METHODS: &[(&str, &str)] = &[
 
 /// The names of all ops of this crate, as in messages and `TERNION_FALLBACK`.
 pub fn known_names() -> Vec<String> {
-    let of_variant = |&variant: &&str| match variant {
-        "Unary" => names(UnaryOp::ALL.map(UnaryOp::name)),
-        "UnaryGrad" => names(UnaryOp::ALL.map(UnaryOp::grad_name)),
-        "Binary" => names(BinaryOp::ALL.map(BinaryOp::name)),
-        "BinaryScalar" => names(BinaryOp::ALL.map(BinaryOp::scalar_name)),
-        "Compare" => names(CompareOp::ALL.map(CompareOp::name)),
-        "CompareScalar" => names(CompareOp::ALL.map(CompareOp::scalar_name)),
-        "Reduce" => names(ReduceOp::ALL.map(ReduceOp::name)),
-        "Scatter" => names(ScatterMode::ALL.map(ScatterMode::name)),
-        "Select" => names(["where"]),
-        "Variance" => names(["var"]),
-        "CumulativeSum" => names(["cumsum"]),
-        "Custom" => Vec::new(),
-        other => vec![snake_case(other)],
+    let of_kind = |&kind: &OpKind| match kind {
+        OpKind::Unary => names(UnaryOp::ALL.map(UnaryOp::name)),
+        OpKind::UnaryGrad => names(UnaryOp::ALL.map(UnaryOp::grad_name)),
+        OpKind::Binary => names(BinaryOp::ALL.map(BinaryOp::name)),
+        OpKind::BinaryScalar => names(BinaryOp::ALL.map(BinaryOp::scalar_name)),
+        OpKind::Compare => names(CompareOp::ALL.map(CompareOp::name)),
+        OpKind::CompareScalar => names(CompareOp::ALL.map(CompareOp::scalar_name)),
+        OpKind::Reduce => names(ReduceOp::ALL.map(ReduceOp::name)),
+        OpKind::Scatter => names(ScatterMode::ALL.map(ScatterMode::name)),
+        OpKind::Select => names(["where"]),
+        OpKind::Variance => names(["var"]),
+        OpKind::CumulativeSum => names(["cumsum"]),
+        OpKind::Custom => Vec::new(),
+        other => vec![snake_case(other.name())],
     };
-    Op::VARIANTS.iter().flat_map(of_variant).collect()
+    OpKind::ALL.iter().flat_map(of_kind).collect()
 }
 
 fn names<const N: usize>(names: [&str; N]) -> Vec<String> {
@@ -129,9 +129,9 @@ fn names<const N: usize>(names: [&str; N]) -> Vec<String> {
 }
 
 /// `LayerNormGrad` as `layer_norm_grad`.
-fn snake_case(variant: &str) -> String {
+fn snake_case(name_in_list: &str) -> String {
     let mut name = String::new();
-    for letter in variant.chars() {
+    for letter in name_in_list.chars() {
         if letter.is_ascii_uppercase() && !name.is_empty() {
             name.push('_');
         }

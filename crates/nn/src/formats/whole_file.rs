@@ -1,4 +1,4 @@
-//! Files that appear whole or not at all, and the error of one that cannot be read or written.
+//! Files that appear whole or not at all.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -6,16 +6,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use ternion_core::Error;
 
 /// Chains of symbolic links above this are taken for circles, as by Linux.
 const MAX_LINKS: usize = 40;
-
-/// What is wrong with the file at `path`.
-pub(crate) fn file_error(path: &Path, detail: impl Into<String>) -> Error {
-    let name = if path.as_os_str().is_empty() { "\"\"".to_owned() } else { path.display().to_string() };
-    Error::File { path: name, detail: detail.into() }
-}
 
 /// Writes a file under a temporary name beside `path` and renames it when it is complete and on
 /// disk: a crash leaves the old file. Who may read and write that stays as it was. Temporary files that

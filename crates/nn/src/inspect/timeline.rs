@@ -1,6 +1,6 @@
 //! When what ran: layers, ops, backward passes and steps of optimisers as spans of time, for a timeline that browsers show, or for `tracing`.
 
-use crate::formats::whole_file::{file_error, write_whole};
+use crate::formats::whole_file::write_whole;
 use crate::module::{Module, observe_layer_events};
 use serde_json::{Value, json};
 use std::cell::RefCell;
@@ -8,8 +8,8 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::rc::Rc;
 use std::time::Instant;
-use ternion_core::Result;
 use ternion_core::trace::{Span, SpanKind, SpanSink, with_sink};
+use ternion_core::{Error, Result};
 use tracing::span::EnteredSpan;
 
 /// Runs `f`; `sink` is told of the layers of `model`, by their keys, and of all else that [`with_sink`] tells, on this thread.
@@ -136,7 +136,7 @@ impl Timeline {
         let path = path.as_ref();
         let text = self.chrome().to_string();
         write_whole(path, text.as_bytes())
-            .map_err(|error| file_error(path, format!("cannot be written: {error}")))
+            .map_err(|error| Error::file_system(path, "cannot be written", &error))
     }
 
     fn chrome(&self) -> Value {

@@ -95,7 +95,7 @@ fn function(
         let saved = saved.iter().enumerate();
         let saved = saved.map(|(index, saved)| saved.tensor(context, name, index));
         let saved: Vec<Tensor> = saved.collect::<ternion::Result<_>>()?;
-        Python::attach(|py| called(py, &backward, grads, saved).map_err(|error| carried(py, name, error)))
+        Python::attach(|py| called(py, &backward, grads, saved).map_err(|error| carried(name, error)))
     };
     let made = py.detach(|| with_gradient(name, &inputs.iter().collect::<Vec<_>>(), outputs, saves, rule))?;
     Ok(made.into_iter().map(PyTensor::new).collect())

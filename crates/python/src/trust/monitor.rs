@@ -135,7 +135,7 @@ fn in_layer<'py>(
     // A layer without tensors has computed nothing that could be measured.
     let nothing = crate::device::or_default(module.py(), None)
         .and_then(|device| Ok(Tensor::zeros([0], DType::F32, &device)?))?;
-    let compute = || forward.call(args, Some(kwargs)).map_err(|error| carried(module.py(), "forward", error));
+    let compute = || forward.call(args, Some(kwargs)).map_err(|error| carried("forward", error));
     Ok(in_layer_at(kind, address, compute, |result| first_tensor(result).unwrap_or(nothing))?)
 }
 
@@ -217,7 +217,7 @@ impl Monitor {
         let called = || {
             Python::attach(|py| match step.call0(py) {
                 Ok(_) => Ok(()),
-                Err(error) => Err(carried(py, "the step", error)),
+                Err(error) => Err(carried("the step", error)),
             })
         };
         let mut held = self.held()?;

@@ -33,7 +33,7 @@ fn checkpoint(py: Python<'_>, function: Py<PyAny>, inputs: Vec<Py<PyTensor>>) ->
         Python::attach(|py| {
             let function = kept.lock().as_ref().map(|function| function.clone_ref(py));
             let function = function.ok_or_else(|| Error::invalid("checkpoint", "the function is gone"))?;
-            called(py, &function, inputs).map_err(|error| carried(py, "checkpoint: the function", error))
+            called(py, &function, inputs).map_err(|error| carried("checkpoint: the function", error))
         })
     };
     let outputs = wait(py, || ternion::checkpoint(segment, &inputs.iter().collect::<Vec<_>>()))?;
@@ -94,7 +94,7 @@ fn record(
     let mut ran = None;
     let run = || {
         Python::attach(|py| {
-            let output = step.call0(py).map_err(|error| carried(py, "capture: the step", error))?;
+            let output = step.call0(py).map_err(|error| carried("capture: the step", error))?;
             ran.get_or_insert_with(|| output.clone_ref(py));
             Ok(output)
         })

@@ -131,7 +131,7 @@ fn summary(
     let device = device.open(py)?;
     let pass = if backward { SummaryPass::ForwardBackward } else { SummaryPass::Forward };
     let called = || {
-        let result = forward.call0().map_err(|error| carried(py, "forward", error))?;
+        let result = forward.call0().map_err(|error| carried("forward", error))?;
         first_tensor(&result).ok_or_else(|| Error::autograd("summary: the model gave no tensor"))
     };
     let summary = summary_with(&model, &device, pass, called).map_err(Failure::from)?;

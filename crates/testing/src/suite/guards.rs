@@ -113,9 +113,7 @@ pub fn reached(rows: &[OpCase], target: &Target) -> BTreeSet<kinds::OpName> {
             let row = smallest.clone();
             if applies(check, std::slice::from_ref(&row)) && !row.instances.is_empty() {
                 let outcome = check_row(&row, check, target, &Filter::default());
-                all.extend(
-                    outcome.trace.asked.into_iter().map(|(variant, name)| kinds::OpName { variant, name }),
-                );
+                all.extend(outcome.trace.asked);
             }
         }
     }

@@ -1,11 +1,11 @@
 //! Numbers as lines of JSON.
 
-use super::{Scalar, Sink, Start, file_error};
+use super::{Scalar, Sink, Start};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use ternion_core::Result;
+use ternion_core::{Error, Result};
 use ternion_nn::checkpoint::write_file;
 
 /// A file with one JSON object in a line: `{"step":100,"time":1767225600.5,"name":"train/loss","value":0.25}`.
@@ -42,13 +42,13 @@ impl Jsonl {
     /// If it cannot be written; with [`Start::New`] if it is there and not empty; with [`Start::After`] if it has lines that no record has (the last one may be cut off).
     pub fn new(path: impl AsRef<Path>, start: Start) -> Result<Jsonl> {
         let path = path.as_ref().to_path_buf();
-        let cannot = |error: std::io::Error| file_error(&path, format!("cannot be written: {error}"));
+        let cannot = |error: std::io::Error| Error::file_system(&path, "cannot be written", &error);
         let file = OpenOptions::new().append(true).create(true).open(&path).map_err(cannot)?;
         let is_empty = file.metadata().map_err(cannot)?.len() == 0;
         match start {
             Start::New if !is_empty => {
                 let detail = "is the record of an earlier training: resume that, or use another name";
-                return Err(file_error(&path, detail.to_owned()));
+                return Err(Error::file(&path, detail));
             }
             Start::After(step) if !is_empty => drop_later(&path, step)?,
             Start::New | Start::After(_) => return Ok(Jsonl { path, file }),
@@ -61,12 +61,12 @@ impl Jsonl {
 
 /// Takes the lines of later steps out of the file, and the last one if it was cut off.
 fn drop_later(path: &Path, step: u64) -> Result<()> {
-    let bytes = fs::read(path).map_err(|error| file_error(path, format!("cannot be read: {error}")))?;
+    let bytes = fs::read(path).map_err(|error| Error::file_system(path, "cannot be read", &error))?;
     let mut kept = Vec::with_capacity(bytes.len());
     let whole = bytes.split_inclusive(|&byte| byte == b'\n').filter(|line| line.ends_with(b"\n"));
     for (number, line) in whole.enumerate() {
         let entry: Kept = serde_json::from_slice(line).map_err(|error| {
-            file_error(path, format!("line {} is no number of a training: {error}", number + 1))
+            Error::file(path, format!("line {} is no number of a training: {error}", number + 1))
         })?;
         if entry.step <= step {
             kept.extend_from_slice(line);
@@ -89,10 +89,9 @@ impl Sink for Jsonl {
     fn scalar(&mut self, &Scalar { name, step, value, time }: &Scalar<'_>) -> Result<()> {
         let line =
             Line { step, time, name, value: value.is_finite().then_some(value), special: special(value) };
-        let cannot =
-            |error: &dyn std::fmt::Display| file_error(&self.path, format!("cannot be written: {error}"));
-        let mut text = serde_json::to_string(&line).map_err(|error| cannot(&error))?;
+        let cannot = |error: std::io::Error| Error::file_system(&self.path, "cannot be written", &error);
+        let mut text = serde_json::to_string(&line).map_err(|error| cannot(error.into()))?;
         text.push('\n');
-        (&self.file).write_all(text.as_bytes()).map_err(|error| cannot(&error))
+        (&self.file).write_all(text.as_bytes()).map_err(cannot)
     }
 }

@@ -3,11 +3,11 @@
 //! An event file is a row of records: length (u64), masked CRC-32C of the length, data, masked CRC-32C of the data, all little-endian (TensorFlow's `record_writer.h`). The data is a
 //! protocol buffer, `tensorflow.Event` (`event.proto`), of which scalars need six fields.
 
-use super::{Scalar, Sink, Start, file_error, now};
+use super::{Scalar, Sink, Start, now};
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use ternion_core::Result;
+use ternion_core::{Error, Result};
 
 /// Event files in a folder, for `tensorboard --logdir FOLDER`. Values are f32 there, NaN and infinity among them.
 ///
@@ -31,13 +31,13 @@ impl TensorBoard {
         let newest = newest_second(folder)?;
         if let (Start::New, Some(_)) = (start, newest) {
             let detail = "has TensorBoard's files of an earlier training: resume that, or use another folder";
-            return Err(file_error(folder, detail.to_owned()));
+            return Err(Error::file(folder, detail));
         }
         // TensorBoard reads files in the order of their names: a later one must have a later second.
         let second = (now() as u64).max(newest.map_or(0, |second| second.saturating_add(1)));
         let path = folder.join(format!("events.out.{MARK}{second:010}.ternion.{}", std::process::id()));
         let opened = OpenOptions::new().append(true).create_new(true).open(&path);
-        let file = opened.map_err(|error| file_error(&path, format!("cannot be written: {error}")))?;
+        let file = opened.map_err(|error| Error::file_system(&path, "cannot be written", &error))?;
         let mut board = TensorBoard { path, file };
         board.write(Event { time: now(), step: 0, what: What::FileVersion })?;
         if let Start::After(step) = start {
@@ -48,7 +48,7 @@ impl TensorBoard {
 
     fn write(&mut self, event: Event<'_>) -> Result<()> {
         let written = self.file.write_all(&record(&event.encoded()));
-        written.map_err(|error| file_error(&self.path, format!("cannot be written: {error}")))
+        written.map_err(|error| Error::file_system(&self.path, "cannot be written", &error))
     }
 }
 
@@ -60,7 +60,7 @@ impl Sink for TensorBoard {
 
 /// The second in the name of the newest event file of a folder.
 fn newest_second(folder: &Path) -> Result<Option<u64>> {
-    let told = |error: std::io::Error| file_error(folder, format!("cannot be read: {error}"));
+    let told = |error: std::io::Error| Error::file_system(folder, "cannot be read", &error);
     let mut newest = None;
     for entry in fs::read_dir(folder).map_err(told)? {
         let name = entry.map_err(told)?.file_name();

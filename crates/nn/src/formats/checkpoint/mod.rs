@@ -5,7 +5,7 @@ mod host;
 
 pub use host::{HostTensor, HostTensors};
 
-use crate::formats::whole_file::{file_error, write_whole};
+use crate::formats::whole_file::write_whole;
 use crate::module::state::Overwrite;
 use crate::module::{Matching, Module, StateDict, Unmatched, state};
 use distinct_keys::DistinctKeys;
@@ -67,7 +67,7 @@ pub fn load_with<M: Module + ?Sized>(
         }
     };
     outcome.map_err(|error| match error {
-        Overwrite::Misfit(detail) => file_error(path, detail.to_string()),
+        Overwrite::Misfit(detail) => Error::file(path, detail.to_string()),
         Overwrite::Failed(error) => error,
     })
 }
@@ -104,7 +104,7 @@ pub fn write_host(
     }
     let texts: HashMap<String, String> = metadata.clone().into_iter().collect();
     let bytes = safetensors::serialize(tensors, (!texts.is_empty()).then_some(texts))
-        .map_err(|error| file_error(path, error.to_string()))?;
+        .map_err(|error| Error::file(path, error.to_string()))?;
     write_file(path, &bytes)
 }
 
@@ -116,7 +116,7 @@ pub fn write_host(
 /// If the file cannot be written; an old one is left as it was.
 pub fn write_file(path: impl AsRef<Path>, bytes: &[u8]) -> Result<()> {
     let path = path.as_ref();
-    write_whole(path, bytes).map_err(|error| file_error(path, format!("cannot be written: {error}")))
+    write_whole(path, bytes).map_err(|error| Error::file_system(path, "cannot be written", &error))
 }
 
 /// Reads the texts in the header of a safetensors file, and no tensor.
@@ -197,7 +197,7 @@ fn read_each(path: &Path, mut each: impl FnMut(String, HostTensor) -> Result<()>
 }
 
 fn tensor_error(path: &Path, key: &str, detail: &str) -> Error {
-    file_error(path, format!("tensor {key}: {detail}"))
+    Error::file(path, format!("tensor {key}: {detail}"))
 }
 
 fn open(path: &Path) -> Result<File> {
@@ -205,7 +205,7 @@ fn open(path: &Path) -> Result<File> {
 }
 
 fn cannot_read(path: &Path, error: &std::io::Error) -> Error {
-    file_error(path, format!("cannot be read: {error}"))
+    Error::file_system(path, "cannot be read", error)
 }
 
 /// The checked header, and the position in the file at which the tensors begin.
@@ -213,12 +213,12 @@ fn read_header(file: &mut File, path: &Path) -> Result<(Metadata, u64)> {
     let file_bytes = file.metadata().map_err(|error| cannot_read(path, &error))?.len();
     let mut size = [0; SIZE_BYTES as usize];
     if file_bytes < SIZE_BYTES {
-        return Err(file_error(path, format!("no safetensors file: only {file_bytes} bytes long")));
+        return Err(Error::file(path, format!("no safetensors file: only {file_bytes} bytes long")));
     }
     file.read_exact(&mut size).map_err(|error| cannot_read(path, &error))?;
     let header_bytes = u64::from_le_bytes(size);
     if header_bytes > MAX_HEADER_BYTES || header_bytes > file_bytes - SIZE_BYTES {
-        return Err(file_error(
+        return Err(Error::file(
             path,
             format!(
                 "no safetensors file, or truncated: a header of {header_bytes} bytes in a file of {file_bytes}"
@@ -227,14 +227,15 @@ fn read_header(file: &mut File, path: &Path) -> Result<(Metadata, u64)> {
     }
     let mut header = vec![0; header_bytes as usize];
     file.read_exact(&mut header).map_err(|error| cannot_read(path, &error))?;
-    let damaged = |error: serde_json::Error| file_error(path, format!("damaged safetensors header: {error}"));
+    let damaged =
+        |error: serde_json::Error| Error::file(path, format!("damaged safetensors header: {error}"));
     // The format's own reading keeps the last of two tensors of one name and says nothing.
     serde_json::from_slice::<DistinctKeys>(&header).map_err(damaged)?;
     let metadata: Metadata = serde_json::from_slice(&header).map_err(damaged)?;
     let start = SIZE_BYTES + header_bytes;
     let promised = metadata.tensors().values().map(|info| info.data_offsets.1).max().unwrap_or(0) as u64;
     if promised != file_bytes - start {
-        return Err(file_error(
+        return Err(Error::file(
             path,
             format!(
                 "truncated or damaged: the header promises {promised} bytes of tensors, the file holds {}",
@@ -261,7 +262,7 @@ fn refuse_foreign_dtypes(
     if foreign.is_empty() {
         return Ok(());
     }
-    Err(file_error(path, format!("dtypes that tensors do not have: {}", foreign.join(", "))))
+    Err(Error::file(path, format!("dtypes that tensors do not have: {}", foreign.join(", "))))
 }
 
 /// One tensor; errors in words. Its place in the file was checked against the file's length with the header.

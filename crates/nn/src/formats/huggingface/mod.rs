@@ -113,16 +113,16 @@ impl Default for Gpt2Options {
 pub fn load_gpt2(path: impl AsRef<Path>, options: Gpt2Options, device: &Device) -> Result<GPT> {
     let [weights, config] = files_of(path.as_ref())?;
     let in_file = |file: &Path| {
-        let path = file.display().to_string();
+        let file = file.to_path_buf();
         move |error: Error| match error {
-            Error::Invalid { detail, .. } => Error::File { path, detail: detail.to_string() },
+            Error::Invalid { detail, .. } => Error::file(&file, detail.to_string()),
             other => other,
         }
     };
     let told = match fs::read_to_string(&config) {
         Ok(text) => Gpt2Config::parse(&text).map_err(in_file(&config))?,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Gpt2Config::default(),
-        Err(error) => return Err(file_error(&config, format!("cannot be read: {error}"))),
+        Err(error) => return Err(Error::file_system(&config, "cannot be read", &error)),
     };
     gpt2_from(&checkpoint::read(&weights, device)?, &told, options, device).map_err(in_file(&weights))
 }
@@ -135,13 +135,9 @@ pub fn load_gpt2(path: impl AsRef<Path>, options: Gpt2Options, device: &Device) 
 pub fn save_gpt2(model: &GPT, folder: impl AsRef<Path>) -> Result<()> {
     let folder = folder.as_ref();
     let (tensors, config) = (gpt2_tensors(model)?, Gpt2Config::of(model)?);
-    fs::create_dir_all(folder).map_err(|error| file_error(folder, format!("cannot be made: {error}")))?;
+    fs::create_dir_all(folder).map_err(|error| Error::file_system(folder, "cannot be made", &error))?;
     checkpoint::write_file(folder.join("config.json"), config.to_json().as_bytes())?;
     checkpoint::write(&tensors, folder.join("model.safetensors"))
-}
-
-fn file_error(file: &Path, detail: String) -> Error {
-    Error::File { path: file.display().to_string(), detail }
 }
 
 /// Weights and configuration, of which the second may be missing.
@@ -154,7 +150,7 @@ fn files_of(path: &Path) -> Result<[PathBuf; 2]> {
     if !weights.is_file() && in_parts.is_file() {
         let detail =
             "the weights are in several files, expected one: save them again with a larger max_shard_size";
-        return Err(file_error(&in_parts, detail.into()));
+        return Err(Error::file(&in_parts, detail));
     }
     Ok([weights, path.join("config.json")])
 }
