@@ -565,6 +565,7 @@ def linear_algebra():
 
 def cases():
     """All of them."""
+    from jax_activations import activations
     from jax_arithmetic import arithmetic
     from jax_composed import composed_in_core
     from jax_forms import cases as forms
@@ -573,6 +574,6 @@ def cases():
 
     groups = (
         unary, composed, chosen, binary, scalars, reductions, products, attentions, normalizations, losses, windows, volumes, indices, shapes,
-        linear_algebra, composed_in_core, arithmetic, forms,
+        linear_algebra, composed_in_core, arithmetic, forms, activations,
     )  # fmt: skip
     return [case for group in groups for case in group()]

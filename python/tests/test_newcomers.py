@@ -38,7 +38,7 @@ def test_layers_of_no_examples():
     norms = [(nn.InstanceNorm1d(2), (0, 2, 4)), (nn.InstanceNorm2d(2), (0, 2, 4, 4)), (nn.GroupNorm(1, 2), (0, 2, 4)), (nn.BatchNorm1d(2), (0, 2))]
     for layer, shape in (*norms, (nn.LayerNorm(4), (0, 4))):
         assert layer(ternion.zeros(*shape)).shape == shape
-    with pytest.raises(ValueError, match="more than 1 value a channel"):
+    with pytest.raises(ValueError, match="more than 1 value in each channel"):
         nn.InstanceNorm1d(2)(ternion.zeros(3, 2, 1))
     assert F.pixel_shuffle(ternion.zeros(0, 4, 0, 2), 2).shape == (0, 1, 0, 4) and F.pixel_unshuffle(ternion.zeros(0, 1, 0, 2), 2).shape == (0, 4, 0, 1)
     assert F.bilinear(ternion.zeros(0, 3), ternion.zeros(0, 2), ternion.zeros(5, 3, 2)).shape == (0, 5)

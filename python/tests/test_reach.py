@@ -484,7 +484,14 @@ OTHERS |= {
     "alpha_dropout": lambda: (F.alpha_dropout(t(X), 1.0, True), np.zeros_like(X)),
     "feature_alpha_dropout": lambda: (F.feature_alpha_dropout(t(X), 1.0, True), np.zeros_like(X)),
 }
+SPECIALS = np.array([1.0, math.inf, -math.inf, math.nan])
 OTHERS |= {
+    "isnan": lambda: (ternion.isnan(t(SPECIALS)), np.isnan(SPECIALS)),
+    "isinf": lambda: (ternion.isinf(t(SPECIALS)), np.isinf(SPECIALS)),
+    "isfinite": lambda: (ternion.isfinite(t(SPECIALS)), np.isfinite(SPECIALS)),
+    "isclose": lambda: (ternion.isclose(t(SPECIALS), t(SPECIALS + 1e-9)), np.isclose(SPECIALS, SPECIALS + 1e-9)),
+    "allclose": lambda: (ternion.allclose(t(X), t(X + 1e-9)), True),
+    "equal": lambda: (ternion.equal(t(X), t(X + 1e-9)), False),
     "floor_divide": lambda: (ternion.floor_divide(t(X), t(Y)), np.floor_divide(X, Y)),
     "trunc_divide": lambda: (ternion.div(t(X), t(Y), rounding_mode="trunc"), np.trunc(X / Y)),
     "fmod": lambda: (ternion.fmod(t(X), t(Y)), np.fmod(X, Y)),

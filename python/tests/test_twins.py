@@ -70,13 +70,6 @@ EXCEPTIONS = {
     "a constant of layers, in crates/nn with tests of its own": "functional.sinusoidal",
 }
 
-#: What is composed in Python or in the binding, and is to move.
-TO_MOVE = """
-    allclose atan bilinear celu equal functional.dropout1d functional.dropout2d functional.glu functional.gumbel_softmax functional.hardsigmoid
-    functional.hardswish functional.instance_norm functional.mish functional.normalize functional.softmin functional.softshrink functional.softsign
-    functional.tanhshrink hardshrink isclose isfinite isinf isnan log10 log2 logsigmoid rrelu selu threshold
-"""
-
 
 def sources():
     return [path.read_text(encoding="utf-8") for crate in ("core", "linalg", "nn") for path in sorted((ROOT / "crates" / crate / "src").rglob("*.rs"))]
@@ -157,7 +150,7 @@ def missing(name):
 
 
 def listed():
-    return {name for names in (*EXCEPTIONS.values(), TO_MOVE) for name in names.split()}
+    return {name for names in EXCEPTIONS.values() for name in names.split()}
 
 
 def test_every_function_has_a_twin_and_a_row():

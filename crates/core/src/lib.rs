@@ -39,6 +39,7 @@ pub use device::Device;
 pub use dtype::{DType, Element, Scalar};
 pub use error::{Error, Result};
 pub use functions::bags::{BagMode, EmbeddingBagOptions};
+pub use functions::closeness::Closeness;
 pub use functions::convolutions::{Conv3dOptions, ConvTranspose1dOptions, ConvTranspose3dOptions};
 pub use functions::distances::CdistMode;
 pub use functions::grid::{GridMode, GridPadding};

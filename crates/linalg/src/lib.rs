@@ -46,4 +46,4 @@ pub use solve::{inv, inv_ex, solve, solve_ex};
 pub use svd::{svd, svdvals};
 pub use tensors::{tensorinv, tensorsolve};
 pub use triangular::{TriangularOptions, solve_triangular};
-pub use vector_norm::{VectorNormOptions, dist, vector_norm};
+pub use vector_norm::{VectorNormOptions, dist, normalize, vector_norm};

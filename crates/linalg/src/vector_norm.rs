@@ -55,6 +55,22 @@ pub fn dist(x: &Tensor, other: &Tensor, order: f64) -> Result<Tensor> {
     named_vector_norm(op, &differences, order, &VectorNormOptions::default())?.to_dtype(x.dtype())
 }
 
+/// Each vector along `axis` divided by its `order`-norm, or by `eps` if that is more, through which no gradient flows: as PyTorch's `normalize`.
+///
+/// # Shapes
+/// `[..]`, unchanged. Half precision is computed in f32 and rounded once.
+///
+/// # Errors
+/// A dtype that is not floating, an axis that does not exist, no elements along it where the order is negative or infinite.
+pub fn normalize(x: &Tensor, order: f64, axis: isize, eps: f64) -> Result<Tensor> {
+    let op = "normalize";
+    checks::floating(op, x)?;
+    let wide = x.to_dtype(x.dtype().accumulator())?;
+    let options = VectorNormOptions { dim: Some(vec![axis]), keepdim: true, dtype: None };
+    let norms = named_vector_norm(op, &wide, order, &options)?;
+    wide.div(&norms.clamp(eps, f64::INFINITY)?)?.to_dtype(x.dtype())
+}
+
 /// [`vector_norm`] in the name of `op`.
 pub(crate) fn named_vector_norm(
     op: &'static str,

@@ -58,6 +58,7 @@ fn _ternion(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let functional = PyModule::new(module.py(), "_functional")?;
     methods::functional::register(&functional)?;
     methods::loss::register(&functional)?;
+    methods::activations::register(&functional)?;
     methods::margins::register(&functional)?;
     methods::attention::register(&functional)?;
     methods::images::register(&functional)?;

@@ -1,5 +1,6 @@
 //! Methods of `ternion.Tensor`, by topic. Functions of the module have the same names: `ternion.exp(x)` is `x.exp()`.
 
+pub mod activations;
 mod arithmetic;
 pub mod attention;
 pub mod compare;

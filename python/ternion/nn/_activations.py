@@ -10,7 +10,6 @@ from typing import Any
 
 from .._refusals import name_all
 from .._ternion import Tensor, _functional, is_grad_enabled, where
-from .._ternion import rand_like
 
 __all__ = [
     "celu", "elu", "elu_", "glu", "gumbel_softmax", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "leaky_relu", "leaky_relu_", "mish", "prelu", "relu",
@@ -114,7 +113,7 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
     Raises:
         TypeError: an input that is no tensor.
     """
-    return _placed(input, input * Tensor.softplus(input).tanh(), inplace)
+    return _placed(input, _functional._mish(input), inplace)
 
 
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
@@ -136,9 +135,7 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     Raises:
         ValueError: an `alpha` of 0.
     """
-    if alpha == 0:
-        raise ValueError("celu: alpha 0, expected another number")
-    return _placed(input, Tensor.elu(input / alpha, 1.0) * alpha, inplace)
+    return _placed(input, _functional._celu(input, alpha), inplace)
 
 
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
@@ -149,7 +146,7 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
     Raises:
         TypeError: an input that is no tensor.
     """
-    return _placed(input, Tensor.elu(input, 1.6732632423543772) * 1.0507009873554805, inplace)
+    return _placed(input, _functional._selu(input), inplace)
 
 
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
@@ -186,12 +183,8 @@ def rrelu(input: Tensor, lower: float = 0.125, upper: float = 1 / 3, training: b
 
     Raises:
         ValueError: `lower` above `upper`.
-        TypeError: whole numbers, in training.
     """
-    if not lower <= upper:
-        raise ValueError(f"rrelu: slopes from {lower} to {upper}, expected the lower one first")
-    slope: Any = rand_like(input.detach()) * (upper - lower) + lower if training else (lower + upper) / 2
-    return _placed(input, where(input > 0, input, input * slope), inplace)
+    return _placed(input, _functional._rrelu(input, lower, upper, training), inplace)
 
 
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
@@ -215,7 +208,7 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     Raises:
         TypeError: an input that is no tensor.
     """
-    return _placed(input, _functional.hardtanh(input + 3.0, 0.0, 6.0) / 6.0, inplace)
+    return _placed(input, _functional._hardsigmoid(input), inplace)
 
 
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
@@ -226,7 +219,7 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     Raises:
         TypeError: an input that is no tensor.
     """
-    return _placed(input, input * hardsigmoid(input), inplace)
+    return _placed(input, _functional._hardswish(input), inplace)
 
 
 def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
@@ -249,7 +242,7 @@ def softsign(input: Tensor) -> Tensor:
     Raises:
         TypeError: an input that is no tensor.
     """
-    return input / (Tensor.abs(input) + 1.0)
+    return _functional._softsign(input)
 
 
 def softmin(input: Tensor, dim: int | None = None, *, dtype: Any = None) -> Tensor:
@@ -260,7 +253,8 @@ def softmin(input: Tensor, dim: int | None = None, *, dtype: Any = None) -> Tens
     Raises:
         IndexError: an axis that is not there.
     """
-    return Tensor.softmax(-input, _axis_of("softmin", input, dim), dtype)
+    wide = input if dtype is None else input.to(dtype)
+    return _functional._softmin(wide, _axis_of("softmin", input, dim))
 
 
 def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
@@ -271,9 +265,7 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     Raises:
         ValueError: `lambd` below 0.
     """
-    if lambd < 0:
-        raise ValueError(f"softshrink: lambd {lambd}, expected at least 0")
-    return input - Tensor.clamp(input, -lambd, lambd)
+    return _functional._softshrink(input, lambd)
 
 
 def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
@@ -284,8 +276,7 @@ def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     Raises:
         TypeError: an input that is no tensor.
     """
-    # By two comparisons: of int8 -128 has no absolute value.
-    return where((input >= -lambd) & (input <= lambd), 0.0, input)
+    return _functional._hardshrink(input, lambd)
 
 
 def tanhshrink(input: Tensor) -> Tensor:
@@ -296,7 +287,7 @@ def tanhshrink(input: Tensor) -> Tensor:
     Raises:
         TypeError: an input that is no tensor.
     """
-    return input - Tensor.tanh(input)
+    return _functional._tanhshrink(input)
 
 
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
@@ -307,7 +298,7 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
     Raises:
         TypeError: an input that is no tensor.
     """
-    return _placed(input, where(input <= threshold, value, input), inplace)
+    return _placed(input, _functional._threshold(input, threshold, value), inplace)
 
 
 def glu(input: Tensor, dim: int = -1) -> Tensor:
@@ -319,11 +310,7 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
         ValueError: an odd size.
         IndexError: an axis that is not there.
     """
-    size = input.size(dim)
-    if size % 2:
-        raise ValueError(f"glu: size {size} along axis {dim}, expected an even one")
-    values, gates = input.split(size // 2, dim)
-    return values * gates.sigmoid()
+    return _functional._glu(input, dim)
 
 
 def gumbel_softmax(logits: Tensor, tau: float = 1.0, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
@@ -339,14 +326,7 @@ def gumbel_softmax(logits: Tensor, tau: float = 1.0, hard: bool = False, eps: fl
     Raises:
         IndexError: an axis that is not there.
     """
-    tiny = 1e-38 if logits.element_size() >= 4 else 1e-7
-    drawn = rand_like(logits.detach()).clamp(min=tiny)
-    soft = ((logits - (-drawn.log()).clamp(min=tiny).log()) / tau).softmax(dim)
-    if not hard:
-        return soft
-    chosen = soft.detach().argmax(dim, keepdim=True)
-    one = (soft.detach() * 0.0).scatter(dim, chosen, 1.0)
-    return one - soft.detach() + soft
+    return _functional._gumbel_softmax(logits, tau, hard, dim)
 
 
 name_all(globals())

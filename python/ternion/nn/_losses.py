@@ -7,7 +7,7 @@ import warnings
 from typing import Any
 
 from .._refusals import name_all
-from .._ternion import Tensor, bfloat16, float16, tensor
+from .._ternion import Tensor, tensor
 from .._ternion import _functional as _native
 from .._warnings import warn_caller
 
@@ -38,9 +38,7 @@ def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -
     Raises:
         IndexError: an axis that is not there.
     """
-    # Half precision in float32, rounded once: the norm of numbers that it holds may be beyond it.
-    wide = input.float() if input.dtype in (float16, bfloat16) else input
-    return (wide / wide.norm(p, dim, keepdim=True).clamp(min=eps)).to(input.dtype)
+    return _native._normalize(input, p, dim, eps)
 
 
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:

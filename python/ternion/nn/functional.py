@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod as _prod
 from typing import Any
 
 from .._functions.methods import function_of as _function_of
 from .._functions.shapes import broadcast_shapes as _broadcast_shapes
 from .._refusals import name_all as _name_all
 from .._scopes import no_grad as _no_grad
-from .._ternion import Tensor, _sinusoidal, arange as _arange, einsum as _einsum, ones as _ones, where as _where
+from .._ternion import Tensor, _sinusoidal, arange as _arange, where as _where
 from .._ternion import _functional as _native
 
 globals().update({name: function for name, function in vars(_native).items() if not name.startswith("_")})
@@ -45,11 +44,7 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     Raises:
         ValueError: last axes of other sizes than the weight's.
     """
-    outer = input1.shape[:-1]
-    count = _prod(outer)
-    rows, others = input1.reshape(count, input1.shape[-1]), input2.reshape(_prod(input2.shape[:-1]), input2.shape[-1])
-    output = _einsum("bi,oij,bj->bo", rows, weight, others).reshape(*outer, weight.shape[0])
-    return output if bias is None else output + bias
+    return _native._bilinear(input1, input2, weight, bias)
 
 
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
@@ -64,26 +59,17 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
     return _placed(input, result, inplace) if inplace and training else result
 
 
-def _of_channels(op: str, input: Tensor, p: float, training: bool, inplace: bool, axes: tuple[int, ...]) -> Tensor:
-    if not 0 <= p <= 1:
-        raise ValueError(f"{op}: probability {p}, expected 0 to 1")
-    if input.ndim not in axes:
-        raise ValueError(f"{op}: an input of shape {tuple(input.shape)}, expected {' or '.join(map(str, axes))} axes")
-    if not training:
-        return input
-    # Of [channels, length] each row is a channel, of everything else the second axis.
-    kept = input.shape[: 1 if op == "dropout1d" and input.ndim == 2 else 2]
-    mask = _ones(*kept, *(1,) * (input.ndim - len(kept)), dtype=input.dtype, device=input.device)
-    return _placed(input, input * _native.dropout(mask, p, True), inplace)
-
-
 def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Whole channels of sequences become 0 with probability `p`, the others are divided by `1 - p`: [batch, channels, length] or [channels, length].
 
     Raises:
         ValueError: a probability outside 0 to 1, another number of axes.
     """
-    return _of_channels("dropout1d", input, p, training, inplace, (2, 3))
+    if not 0 <= p <= 1:
+        raise ValueError(f"dropout1d: probability {p}, expected 0 to 1")
+    # Without training the shape alone is checked.
+    result = _native._dropout1d(input, p if training else 0.0)
+    return _placed(input, result, inplace) if training else input
 
 
 def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
@@ -92,7 +78,11 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     Raises:
         ValueError: a probability outside 0 to 1, another number of axes.
     """
-    return _of_channels("dropout2d", input, p, training, inplace, (3, 4))
+    if not 0 <= p <= 1:
+        raise ValueError(f"dropout2d: probability {p}, expected 0 to 1")
+    # Without training the shape alone is checked.
+    result = _native._dropout2d(input, p if training else 0.0)
+    return _placed(input, result, inplace) if training else input
 
 
 def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
@@ -205,14 +195,13 @@ def instance_norm(
         if running_mean is None or running_var is None:
             raise ValueError("instance_norm: use_input_stats=False without running_mean and running_var, expected both")
         return _native.batch_norm(input, running_mean, running_var, weight, bias, False, momentum, eps)
-    if input.ndim < 3 or (input.numel() and _prod(input.shape[2:]) < 2):
-        raise ValueError(f"instance_norm: an input of shape {tuple(input.shape)}, expected more than 1 value a channel")
+    output = _native._instance_norm(input, weight, bias, eps)
     inner = tuple(range(2, input.ndim))
     with _no_grad():
         for running, of_examples in ((running_mean, Tensor.mean), (running_var, Tensor.var)):
             if running is not None and input.shape[0]:
                 running.lerp_(of_examples(input.detach(), inner).mean(0).to(running.dtype), momentum)
-    return _native.group_norm(input, input.shape[1], weight, bias, eps)
+    return output
 
 
 def batch_norm(

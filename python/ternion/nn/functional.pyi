@@ -446,7 +446,6 @@ def rrelu(input: Tensor, lower: _float = 0.125, upper: _float = 0.33333333333333
 
     Raises:
         ValueError: `lower` above `upper`.
-        TypeError: whole numbers, in training.
     """
 def selu(input: Tensor, inplace: _bool = False) -> Tensor:
     """ELU with the two constants that keep mean 0 and variance 1 (Klambauer et al. 2017).
@@ -1087,7 +1086,6 @@ def sinusoidal(positions: _int, width: _int, device: Any = None) -> Tensor:
     Raises:
         ValueError: an odd width.
     """
-def _of_channels(*args: Any, **kwargs: Any) -> Any: ...
 def _alpha_dropped(*args: Any, **kwargs: Any) -> Any: ...
 def _only_pytorchs(*args: Any, **kwargs: Any) -> Any: ...
 def _of_one_rank(*args: Any, **kwargs: Any) -> Any: ...

@@ -1,7 +1,8 @@
-//! Channels in another order, as pixels, and divided by their neighbors.
+//! Channels in another order, as pixels, divided by their neighbors, normalized each by itself, and dropped as a whole.
 
 use super::{check_floating, in_accumulator};
 use crate::error::{Error, Result};
+use crate::ops::random::check_probability;
 use crate::{Shape, Tensor};
 
 impl Tensor {
@@ -48,6 +49,48 @@ impl Tensor {
         let shape =
             [outer, &[channels.saturating_mul(factor).saturating_mul(factor), rows, columns]].concat();
         parts.permute([0, 1, 3, 5, 2, 4])?.contiguous()?.reshape(Shape::new(&shape)?)
+    }
+
+    /// Each channel of each sample shifted to mean 0 and scaled to variance 1, then `* weight + bias` (Ulyanov et al. 2016, "Instance normalization").
+    ///
+    /// # Shapes
+    /// self `[batch, channels, ..]`, weight and bias `[channels]` -> as self
+    ///
+    /// # Errors
+    /// Fewer than 3 axes, fewer than 2 values in a channel; shapes or dtypes that do not fit, a dtype that is not floating.
+    pub fn instance_norm(&self, weight: Option<&Tensor>, bias: Option<&Tensor>, eps: f64) -> Result<Tensor> {
+        let name = "instance_norm";
+        check_floating(name, self)?;
+        let values = self.dims().iter().skip(2).product::<usize>();
+        if self.rank() < 3 || (self.elements() > 0 && values < 2) {
+            let detail =
+                format!("an input of shape {:?}, expected more than 1 value in each channel", self.shape());
+            return Err(Error::invalid(name, detail));
+        }
+        self.group_norm(self.dims()[1], weight, bias, eps)
+    }
+
+    /// [`dropout`](Tensor::dropout) of whole channels of sequences (Tompson et al. 2015, "Efficient object localization using convolutional networks").
+    ///
+    /// # Shapes
+    /// `[batch, channels, length]` or `[channels, length]`, unchanged
+    ///
+    /// # Errors
+    /// A probability outside `0..=1`, other axes, a dtype that is not floating.
+    pub fn dropout1d(&self, p: f64) -> Result<Tensor> {
+        let kept = if self.rank() == 2 { 1 } else { 2 };
+        dropped("dropout1d", self, p, kept, [2, 3])
+    }
+
+    /// [`dropout`](Tensor::dropout) of whole channels of images (Tompson et al. 2015, "Efficient object localization using convolutional networks").
+    ///
+    /// # Shapes
+    /// `[batch, channels, height, width]` or `[batch, channels, length]`, unchanged
+    ///
+    /// # Errors
+    /// A probability outside `0..=1`, other axes, a dtype that is not floating.
+    pub fn dropout2d(&self, p: f64) -> Result<Tensor> {
+        dropped("dropout2d", self, p, 2, [3, 4])
     }
 
     /// The channels of `groups` groups in turn: the first of each, the second of each, and so on (Zhang et al. 2018, "ShuffleNet").
@@ -134,4 +177,18 @@ fn more_than_two(op: &'static str, x: &Tensor) -> Result<usize> {
         [_, channels, _, ..] => Ok(*channels),
         _ => Err(Error::Rank { op, expected: "at least 3".into(), shape: Box::new(*x.shape()) }),
     }
+}
+
+/// Each index of the first `kept` axes is dropped with everything behind it, or nothing of it.
+fn dropped(name: &'static str, x: &Tensor, p: f64, kept: usize, ranks: [usize; 2]) -> Result<Tensor> {
+    check_floating(name, x)?;
+    check_probability(name, p)?;
+    if !ranks.contains(&x.rank()) {
+        let expected = format!("{} or {}", ranks[0], ranks[1]);
+        return Err(Error::Rank { op: name, expected, shape: Box::new(*x.shape()) });
+    }
+    let mut dims = vec![1; x.rank()];
+    dims[..kept].copy_from_slice(&x.dims()[..kept]);
+    let mask = Tensor::ones(&dims[..], x.dtype(), x.device())?.dropout(p)?;
+    x.mul(&mask)
 }

@@ -2,7 +2,8 @@
 
 use crate::error::{Error, Result};
 use crate::op::check;
-use crate::shape::Axis;
+use crate::ops::einsum::einsum;
+use crate::shape::{Axis, Shape};
 use crate::{Axes, Tensor};
 
 impl Tensor {
@@ -29,6 +30,41 @@ impl Tensor {
         let matrix = |x: &Tensor| x.reshape([rows(x).iter().product(), own]);
         let y = matrix(self)?.matmul(&matrix(other)?.t()?)?;
         y.reshape(&[rows(self), rows(other)].concat()[..])
+    }
+
+    /// `self @ weight[o] @ other + bias[o]` of the last axes, for each output `o`. Half precision is computed in f32 and rounded once.
+    ///
+    /// # Shapes
+    /// `[.., n]`, `[.., m]`, weight `[outputs, n, m]`, bias `[outputs]` -> `[.., outputs]`
+    ///
+    /// # Errors
+    /// Shapes or dtypes that do not fit, a dtype that is not floating.
+    pub fn bilinear(&self, other: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
+        let name = "bilinear";
+        check::float(name, "input", &self.meta())?;
+        for operand in [Some(other), Some(weight), bias].into_iter().flatten() {
+            check::same_dtype(name, &self.meta(), &operand.meta())?;
+        }
+        let [outputs, n, m] = weight.shape().to_array(name)?;
+        let fits = |x: &Tensor, size: usize| x.dims().last() == Some(&size);
+        let outer = |x: &Tensor| x.dims()[..x.rank().saturating_sub(1)].to_vec();
+        if !fits(self, n) || !fits(other, m) || outer(self) != outer(other) {
+            let (left, right) = (self.shape(), other.shape());
+            let detail =
+                format!("inputs of shapes {left} and {right} beside a weight of shape {}", weight.shape());
+            return Err(Error::invalid(name, detail));
+        }
+        if let Some(bias) = bias {
+            check::shape(name, "bias", &bias.meta(), Shape::new(&[outputs])?)?;
+        }
+        let rows = outer(self).iter().product::<usize>();
+        let wide = |x: &Tensor| x.to_dtype(x.dtype().accumulator());
+        let (x, other) = (wide(self)?.reshape([rows, n])?, wide(other)?.reshape([rows, m])?);
+        let mut y = einsum("bi,oij,bj->bo", &[&x, &wide(weight)?, &other])?;
+        if let Some(bias) = bias {
+            y = y.add(&wide(bias)?)?;
+        }
+        y.reshape(&[outer(self), vec![outputs]].concat()[..])?.to_dtype(self.dtype())
     }
 
     /// The sums of products over `axes` of this tensor and `other_axes` of the other one, in pairs. An axis of size 1 meets each element of its partner, as in

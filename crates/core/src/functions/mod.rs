@@ -9,6 +9,7 @@ mod blends;
 mod blocks;
 mod bounds;
 mod channels;
+pub(crate) mod closeness;
 mod contractions;
 pub(crate) mod convolutions;
 mod correlation;

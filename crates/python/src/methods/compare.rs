@@ -10,7 +10,7 @@ use crate::tensor::{PyTensor, is_recorded};
 use pyo3::class::basic::CompareOp;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
-use ternion::{DType, Error, Result, Tensor};
+use ternion::{Closeness, DType, Result, Tensor};
 
 /// A value to fill with that is a tensor to which a gradient flows: as a number it would be lost.
 pub fn recorded_fill(value: &Bound<'_, PyAny>) -> Option<Tensor> {
@@ -84,36 +84,13 @@ logical! {
     logical_xor;
 }
 
-/// |a - b| <= atol + rtol * |b|, or both the same infinity, or (if wanted) both NaN.
-fn close(a: &Tensor, b: &Tensor, rtol: f64, atol: f64, equal_nan: bool) -> Result<Tensor> {
-    if rtol.is_nan() || rtol < 0.0 || atol.is_nan() || atol < 0.0 {
-        return Err(Error::invalid("isclose", format!("rtol {rtol} and atol {atol}, expected at least 0")));
+/// Both in one dtype, as they are compared: integers of two dtypes in i64, a number beside a float as one.
+fn comparable(a: &Tensor, b: &Tensor) -> Result<(Tensor, Tensor)> {
+    match [a, b].map(|x| x.dtype().is_float()) {
+        [false, false] if a.dtype() == b.dtype() => Ok((a.clone(), b.clone())),
+        [false, false] => Ok((a.to_dtype(DType::I64)?, b.to_dtype(DType::I64)?)),
+        _ => meet(&floating(a)?, &floating(b)?),
     }
-    if !a.dtype().is_float() && !b.dtype().is_float() {
-        return whole_close(a, b, rtol, atol);
-    }
-    let (a, b) = meet(&floating(a)?, &floating(b)?)?;
-    let near = a.sub(&b)?.abs()?.le(&b.abs()?.mul_scalar(rtol)?.add_scalar(atol)?)?;
-    // An infinite b would be near everything.
-    let finite = b.abs()?.lt_scalar(f64::INFINITY)?;
-    let mut close = near.logical_and(&finite)?.logical_or(&a.eq(&b)?)?;
-    if equal_nan {
-        close = close.logical_or(&a.ne(&a)?.logical_and(&b.ne(&b)?)?)?;
-    }
-    Ok(close)
-}
-
-/// `close` of whole numbers, whose difference is exact in 64 bits, but for those so far apart that it is none of these.
-fn whole_close(a: &Tensor, b: &Tensor, rtol: f64, atol: f64) -> Result<Tensor> {
-    let are_unsigned = a.dtype() == DType::U64 && b.dtype() == DType::U64;
-    let wide = if are_unsigned { DType::U64 } else { DType::I64 };
-    let (a, b) = meet(&a.to_dtype(wide)?, &b.to_dtype(wide)?)?;
-    let (high, low) = (a.maximum(&b)?, a.minimum(&b)?);
-    let exact = high.sub(&low)?;
-    let rounded = floating(&high)?.sub(&floating(&low)?)?;
-    let difference = exact.ge_scalar(0)?.where_(&floating(&exact)?, &rounded)?;
-    let allowed = floating(&b)?.abs()?.mul_scalar(rtol)?.add_scalar(atol)?;
-    difference.le(&allowed)?.logical_or(&a.eq(&b)?)
 }
 
 /// A tensor, or an array or a number as one beside `x`.
@@ -129,17 +106,17 @@ fn tensor_of(object: &Bound<'_, PyAny>, x: &Tensor) -> Outcome<Tensor> {
 impl PyTensor {
     /// Where the elements are NaN.
     fn isnan(&self, py: Python<'_>) -> Outcome<PyTensor> {
-        self.map(py, |x| x.ne(x))
+        self.map(py, Tensor::isnan)
     }
 
     /// Where the elements are infinite.
     fn isinf(&self, py: Python<'_>) -> Outcome<PyTensor> {
-        self.map(py, |x| if x.dtype().is_float() { x.abs()?.eq_scalar(f64::INFINITY) } else { x.ne(x) })
+        self.map(py, Tensor::isinf)
     }
 
     /// Where the elements are neither infinite nor NaN.
     fn isfinite(&self, py: Python<'_>) -> Outcome<PyTensor> {
-        self.map(py, |x| if x.dtype().is_float() { x.abs()?.lt_scalar(f64::INFINITY) } else { x.eq(x) })
+        self.map(py, Tensor::isfinite)
     }
 
     /// Where the elements are near those of `other`: `|a - b| <= atol + rtol * |b|`.
@@ -156,7 +133,10 @@ impl PyTensor {
         #[pyo3(from_py_with = of::isclose)] equal_nan: bool,
     ) -> Outcome<PyTensor> {
         let other = other.get().tensor();
-        self.map(py, |x| close(x, &other, rtol, atol, equal_nan).called("isclose"))
+        self.map(py, |x| {
+            let (x, other) = comparable(x, &other)?;
+            x.isclose(&other, Closeness { rtol, atol, equal_nan })
+        })
     }
 
     /// Whether all elements are near those of `other`: `|a - b| <= atol + rtol * |b|`.
@@ -174,7 +154,8 @@ impl PyTensor {
     ) -> Outcome<bool> {
         let (own, other) = (self.tensor(), other.get().tensor());
         wait(py, || {
-            Ok(close(&own, &other, rtol, atol, equal_nan).called("allclose")?.all(..)?.item_f64()? != 0.0)
+            let (own, other) = comparable(&own, &other)?;
+            own.allclose(&other, Closeness { rtol, atol, equal_nan })
         })
     }
 
@@ -190,7 +171,7 @@ impl PyTensor {
         }
         wait(py, || {
             let (a, b) = meet(&own, &other)?;
-            Ok(a.eq(&b)?.all(..)?.item_f64()? != 0.0)
+            a.equal(&b)
         })
     }
 

@@ -81,6 +81,12 @@ macro_rules! of_floats {
 }
 
 of_floats! {
+    /// The angle of each element's tangent, from -pi/2 to pi/2.
+    atan atan_ => atan;
+    /// The logarithm to base 2 of each element.
+    log2 log2_ => log2;
+    /// The logarithm to base 10 of each element.
+    log10 log10_ => log10;
     /// `e^x` of each element.
     exp exp_ => exp;
     /// The natural logarithm of each element.
@@ -194,27 +200,6 @@ impl PyTensor {
     /// Shapes: [..] -> the same
     fn logical_not(&self, py: Python<'_>) -> Outcome<PyTensor> {
         self.map(py, |x| x.ne_scalar(0)?.logical_not())
-    }
-
-    /// The angle of each element's tangent, from -pi/2 to pi/2.
-    ///
-    /// Shapes: [..] -> the same; integers become float32
-    fn atan(&self, py: Python<'_>) -> Outcome<PyTensor> {
-        self.map(py, |x| floating(x)?.atan2_scalar(1))
-    }
-
-    /// The logarithm to base 2 of each element.
-    ///
-    /// Shapes: [..] -> the same; integers become float32
-    fn log2(&self, py: Python<'_>) -> Outcome<PyTensor> {
-        self.map(py, |x| floating(x)?.log()?.mul_scalar(std::f64::consts::LOG2_E))
-    }
-
-    /// The logarithm to base 10 of each element.
-    ///
-    /// Shapes: [..] -> the same; integers become float32
-    fn log10(&self, py: Python<'_>) -> Outcome<PyTensor> {
-        self.map(py, |x| floating(x)?.log()?.mul_scalar(std::f64::consts::LOG10_E))
     }
 
     /// The angle of the points (other, self), in radians, broadcast.

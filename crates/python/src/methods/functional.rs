@@ -3,7 +3,6 @@
 use crate::arguments::{AxesArgument, operand};
 use crate::error::{Failure, Outcome};
 use crate::expected::of;
-use crate::promote::floating;
 use crate::run::{run, wait};
 use crate::tensor::PyTensor;
 use pyo3::prelude::*;
@@ -490,17 +489,6 @@ fn pad(
         amounts[axis] = [sides[0].max(0).unsigned_abs(), sides[1].max(0).unsigned_abs()];
     }
     made(py, x.elements(), || cut.pad(&amounts, value))
-}
-
-/// The functions that are methods of tensors, too.
-#[pymethods]
-impl PyTensor {
-    /// `log(sigmoid(x))` of each element, without loss.
-    ///
-    /// Shapes: [..] -> the same; integers become float32
-    fn logsigmoid(&self, py: Python<'_>) -> Outcome<PyTensor> {
-        self.map(py, |x| floating(x)?.neg()?.softplus()?.neg())
-    }
 }
 
 /// Puts the functions into a module.

@@ -8,6 +8,7 @@ mod blends;
 mod blocks;
 mod bounds;
 mod channels;
+mod closeness;
 mod contractions;
 mod convolutions;
 mod correlation;
@@ -51,6 +52,7 @@ pub fn rows() -> Vec<OpCase> {
         blocks::rows(),
         bounds::rows(),
         channels::rows(),
+        closeness::rows(),
         contractions::rows(),
         convolutions::rows(),
         correlation::rows(),

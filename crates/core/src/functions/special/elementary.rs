@@ -7,6 +7,8 @@ use std::f64::consts::LN_2;
 functions! {
     /// The tangent of each element, in radians.
     tan: tangent, |x| x.tan()?.square()?.add_scalar(1);
+    /// The angle of each element's tangent, from -pi/2 to pi/2.
+    atan: |x| x.atan2_scalar(1), |x| x.square()?.add_scalar(1)?.recip();
     /// The angle of each element's sine, from -pi/2 to pi/2.
     asin: angle_of_sine, arc_grad;
     /// The angle of each element's cosine, from 0 to pi.

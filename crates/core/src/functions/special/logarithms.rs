@@ -3,15 +3,26 @@
 use super::{past_whole, polynomial};
 use crate::functions::{binary, unary};
 use crate::{Result, Tensor};
-use std::f64::consts::{LN_2, PI};
+use std::f64::consts::{LN_2, LN_10, PI};
 
 functions! {
     /// 2 to the power of each element.
     exp2: |x| x.rpow_scalar(2), |x| x.exp2()?.mul_scalar(LN_2);
+    /// The logarithm to base 2 of each element, exact of powers of 2.
+    log2: |x| to_base(x, 2, LN_2), |x| x.mul_scalar(LN_2)?.recip();
+    /// The logarithm to base 10 of each element, exact of powers of 10 that the dtype holds.
+    log10: |x| to_base(x, 10, LN_10), |x| x.mul_scalar(LN_10)?.recip();
     /// `-x log(x)` of each element, the part that a probability has in an entropy: 0 at 0, -inf below.
     entr: entropy, |x| x.log()?.add_scalar(1)?.neg();
     /// `sin(pi x) / (pi x)` of each element, 1 at 0: 0 at all other whole numbers.
     sinc: cardinal_sine, cardinal_sine_grad;
+}
+
+/// The logarithm to a base whose natural one is `scale`: a whole number where the power of that is the element itself, else the quotient as it is rounded.
+fn to_base(x: &Tensor, base: i64, scale: f64) -> Result<Tensor> {
+    let y = x.log()?.div_scalar(scale)?;
+    let whole = y.round()?;
+    whole.rpow_scalar(base)?.eq(x)?.where_(&whole, &y)
 }
 
 impl Tensor {

@@ -1,10 +1,11 @@
-//! Rows of channels in another order, as pixels, and divided by their neighbors.
+//! Rows of channels in another order, as pixels, divided by their neighbors, normalized each by itself, and dropped as a whole.
 
+use crate::oracle::random_word;
 use crate::prelude::*;
 
 /// The rows.
 pub fn rows() -> Vec<OpCase> {
-    [shuffled(), normed()].concat()
+    [shuffled(), normed(), instance_norm(), dropped()].concat()
 }
 
 fn moved(op: &'static str, parameters: &str) -> OpCase {
@@ -115,5 +116,85 @@ fn normed() -> Vec<OpCase> {
                 Tensor::zeros([1, 4, 2], I64, device)?.local_response_norm(2, 1.0, 1.0, 1.0)
             }),
         row(1 << 40, [3e9, 0.5, 1.0]),
+    ]
+}
+
+/// Means and variances of the values behind the first two axes.
+fn instance_norm() -> Vec<OpCase> {
+    const EPS: f64 = 1e-3;
+    let normal = |x: &Array| {
+        let values = x.shape[2..].iter().product::<usize>();
+        let mut data = Vec::with_capacity(x.elements());
+        for channel in x.data.chunks(values.max(1)) {
+            let mean = channel.iter().sum::<f64>() / values as f64;
+            let var = channel.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / values as f64;
+            data.extend(channel.iter().map(|x| (x - mean) / (var + EPS).sqrt()));
+        }
+        Array::new(&x.shape, data)
+    };
+    vec![
+        OpCase::new("instance_norm", "")
+            .input(Uniform(-2.0, 2.0))
+            .shapes([&[2, 3, 4], &[1, 2, 3, 2], &[0, 2, 3]])
+            .f32_limit(4e-6, 4e-6)
+            .twice()
+            .run(|x| x[0].instance_norm(None, None, EPS))
+            .oracle(move |x| normal(&x[0]))
+            .rejects("instance_norm: an input of shape [2, 3], expected more than 1 value in each channel", |device| {
+                Tensor::zeros([2, 3], F32, device)?.instance_norm(None, None, EPS)
+            })
+            .rejects("instance_norm: an input of shape [2, 3, 1], expected more than 1 value in each channel", |device| {
+                Tensor::zeros([2, 3, 1], F32, device)?.instance_norm(None, None, EPS)
+            })
+            .rejects("instance_norm: input is i32, expected a floating dtype", |device| {
+                Tensor::zeros([2, 3, 4], I32, device)?.instance_norm(None, None, EPS)
+            }),
+        OpCase::new("instance_norm", "weight and bias")
+            .input(Uniform(-2.0, 2.0))
+            .input(Uniform(0.5, 1.5))
+            .input(Uniform(-1.0, 1.0))
+            .on([&[2, 3, 4], &[3], &[3]])
+            .on([&[1, 2, 3, 2], &[2], &[2]])
+            .f32_limit(4e-6, 4e-6)
+            .twice()
+            .run(|x| x[0].instance_norm(Some(&x[1]), Some(&x[2]), EPS))
+            .oracle(move |x| {
+                let normal = normal(&x[0]);
+                Array::from_fn(&x[0].shape, |at| normal.at(at) * x[1].at(&[at[1]]) + x[2].at(&[at[1]]))
+            }),
+    ]
+}
+
+/// The device is seeded with 0 before each call: a word decides of a whole channel.
+fn dropped() -> Vec<OpCase> {
+    let is_kept = |channel: usize| f64::from(random_word(0, 0, channel) >> 8) / 2f64.powi(24) >= 0.25;
+    let of_channels = move |x: &Array, kept: usize| {
+        let behind = x.shape[kept..].iter().product::<usize>();
+        let data = x.data.iter().enumerate();
+        let data = data.map(|(index, &x)| if is_kept(index / behind) { x / 0.75 } else { 0.0 });
+        Array::new(&x.shape, data.collect())
+    };
+    let row = |op: &'static str| OpCase::new(op, "p=0.25").input(Uniform(-2.0, 2.0)).twice();
+    vec![
+        row("dropout1d")
+            .shapes([&[5, 3, 4], &[9, 4], &[0, 3, 2]])
+            .run(|x| x[0].dropout1d(0.25))
+            .oracle(move |x| of_channels(&x[0], if x[0].rank() == 2 { 1 } else { 2 }))
+            .rejects("dropout1d: expected 2 or 3 axes, got shape [2]", |device| {
+                Tensor::zeros([2], F32, device)?.dropout1d(0.5)
+            })
+            .rejects("dropout1d: probability 1.5, expected 0 to 1", |device| {
+                Tensor::zeros([2, 3], F32, device)?.dropout1d(1.5)
+            }),
+        row("dropout2d")
+            .shapes([&[5, 3, 2, 2], &[4, 3, 5]])
+            .run(|x| x[0].dropout2d(0.25))
+            .oracle(move |x| of_channels(&x[0], 2))
+            .rejects("dropout2d: expected 3 or 4 axes, got shape [2, 3]", |device| {
+                Tensor::zeros([2, 3], F32, device)?.dropout2d(0.5)
+            })
+            .rejects("dropout2d: input is i32, expected a floating dtype", |device| {
+                Tensor::zeros([2, 3, 4], I32, device)?.dropout2d(0.5)
+            }),
     ]
 }

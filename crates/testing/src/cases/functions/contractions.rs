@@ -4,7 +4,7 @@ use crate::prelude::*;
 
 /// The rows.
 pub fn rows() -> Vec<OpCase> {
-    [inner().to_vec(), tensordot()].concat()
+    [inner().to_vec(), tensordot(), bilinear()].concat()
 }
 
 /// Sums of products over pairs of axes, by loops over all indices.
@@ -104,6 +104,49 @@ fn tensordot() -> Vec<OpCase> {
             .rejects("tensordot: axis 2 on shape [2, 3]", |device| {
                 let x = Tensor::zeros([2, 3], F32, device)?;
                 x.tensordot(&x, &[2], &[1])
+            }),
+    ]
+}
+
+/// `x @ weight[o] @ y + bias[o]`.
+fn bilinear() -> Vec<OpCase> {
+    let product = |x: &[Array]| {
+        let shape = [&x[0].shape[..x[0].rank() - 1], &x[2].shape[..1]].concat();
+        Array::from_fn(&shape, |at| {
+            let [outer @ .., output] = at else { panic!("an axis of outputs") };
+            let term = |i: usize, j: usize| {
+                x[0].at(&[outer, &[i]].concat()) * x[2].at(&[*output, i, j]) * x[1].at(&[outer, &[j]].concat())
+            };
+            let [_, n, m] = x[2].sizes();
+            (0..n).flat_map(|i| (0..m).map(move |j| (i, j))).map(|(i, j)| term(i, j)).sum()
+        })
+    };
+    let row = |parameters: &str| {
+        let inputs = [Uniform(-2.0, 2.0), Uniform(-2.0, 2.0), Uniform(-1.0, 1.0)];
+        inputs.into_iter().fold(OpCase::new("bilinear", parameters), OpCase::input).f32_limit(4e-6, 4e-6).twice()
+    };
+    vec![
+        row("")
+            .on([&[2, 3], &[2, 4], &[5, 3, 4]])
+            .on([&[3], &[4], &[2, 3, 4]])
+            .on([&[0, 2], &[0, 1], &[2, 2, 1]])
+            .run(|x| x[0].bilinear(&x[1], &x[2], None))
+            .oracle(move |x| product(x))
+            .rejects("bilinear: inputs of shapes [2, 3] and [2, 4] beside a weight of shape [5, 3, 3]", |device| {
+                let zeros = |shape: &[usize]| Tensor::zeros(shape, F32, device);
+                zeros(&[2, 3])?.bilinear(&zeros(&[2, 4])?, &zeros(&[5, 3, 3])?, None)
+            })
+            .rejects("bilinear: bias has shape [2], expected [1]", |device| {
+                let zeros = |shape: &[usize]| Tensor::zeros(shape, F32, device);
+                zeros(&[2, 3])?.bilinear(&zeros(&[2, 4])?, &zeros(&[1, 3, 4])?, Some(&zeros(&[2])?))
+            }),
+        row("bias")
+            .input(Uniform(-1.0, 1.0))
+            .on([&[2, 2, 3], &[2, 2, 4], &[5, 3, 4], &[5]])
+            .run(|x| x[0].bilinear(&x[1], &x[2], Some(&x[3])))
+            .oracle(move |x| {
+                let product = product(x);
+                Array::from_fn(&product.shape, |at| product.at(at) + x[3].at(&at[at.len() - 1..]))
             }),
     ]
 }

@@ -8,7 +8,7 @@ use ternion_linalg::{MatrixNorm, NormOptions, VectorNormOptions};
 
 /// The rows.
 pub fn rows() -> Vec<OpCase> {
-    [vectors(), of_matrices(), conditions()].concat()
+    [vectors(), of_matrices(), conditions(), normalized()].concat()
 }
 
 /// All but the infinite ones.
@@ -268,5 +268,37 @@ fn conditions() -> Vec<OpCase> {
             .rejects("linalg.cond: the matrix has a NaN or an infinity", |device| {
                 linalg::cond(&of(&[1, 1], &[f64::NAN], device)?, None)
             }),
+    ]
+}
+
+/// Vectors along axis 1 divided by their norms, clear of `eps`.
+fn normalized() -> Vec<OpCase> {
+    // NaN stays.
+    let at_least = |eps: f64, norm: f64| if norm < eps { eps } else { norm };
+    let divided = move |x: &Array, order: f64, eps: f64| {
+        let norms = x.reduce(&[1], Keep::Yes, |slice| at_least(eps, p_norm(order, slice)));
+        x.zip(&norms, |x, norm| x / norm)
+    };
+    let row = |order: f64, eps: f64| {
+        OpCase::new("normalize", format!("order={order} eps={eps}"))
+            .input(AwayFrom(0.25))
+            .shapes([&[3, 5], &[2, 3, 2], &[0, 3], &[1, 1]])
+            .run(move |x| linalg::normalize(&x[0], order, 1, eps))
+            .oracle(move |x| divided(&x[0], order, eps))
+    };
+    vec![
+        row(2.0, 1e-12)
+            .twice()
+            .hostile("not finite, zero, small and large", [Array::new(
+                &[4, 2],
+                vec![f64::NAN, 1.0, 0.0, 0.0, 1e-30, 1e-30, 60000.0, 60000.0],
+            )])
+            .rejects("normalize: axis 2 on shape [2, 2]", |device| linalg::normalize(&zeros(&[2, 2], device)?, 2.0, 2, 0.0))
+            .rejects("normalize: input is i32, expected a floating dtype", |device| {
+                linalg::normalize(&Tensor::zeros([2], I32, device)?, 2.0, 0, 0.0)
+            }),
+        row(3.0, 1e-12),
+        // More than any norm.
+        row(1.0, 64.0),
     ]
 }

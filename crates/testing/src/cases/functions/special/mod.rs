@@ -79,6 +79,9 @@ fn elementary() -> Vec<Function> {
         function!(atanh, Uniform(-0.7, 0.7), |x| x.atanh()),
         function!(erfc, Uniform(-3.0, 3.0), |x| 1.0 - erf(x)),
         function!(exp2, Uniform(-4.0, 4.0), |x| x.exp2()),
+        function!(atan, Uniform(-4.0, 4.0), |x| x.atan()),
+        function!(log2, Uniform(0.2, 8.0), |x| x.log2()),
+        function!(log10, Uniform(0.2, 8.0), |x| x.log10()),
         function!(sinc, Uniform(-3.0, 3.0), |x| if x == 0.0 { 1.0 } else { (PI * x).sin() / (PI * x) }),
     ]
 }

@@ -1,0 +1,127 @@
+//! What is near, equal, infinite or not a number. None of these has a gradient.
+
+use super::check_broadcast;
+use crate::autograd::no_grad;
+use crate::error::{Error, Result};
+use crate::op::check;
+use crate::{DType, Tensor};
+
+/// How far elements may be apart for [`isclose`](Tensor::isclose) and [`allclose`](Tensor::allclose).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Closeness {
+    /// Of the magnitude of the other element.
+    pub rtol: f64,
+    /// Beside that.
+    pub atol: f64,
+    /// Whether two NaN are near each other.
+    pub equal_nan: bool,
+}
+
+impl Default for Closeness {
+    /// PyTorch's: 1e-5 of the other element and 1e-8; NaN is near nothing.
+    fn default() -> Self {
+        Closeness { rtol: 1e-5, atol: 1e-8, equal_nan: false }
+    }
+}
+
+impl Tensor {
+    /// Where the elements are near those of `other`: `|self - other| <= atol + rtol * |other|`, or both the same infinity. A tensor of bool. Integers are subtracted
+    /// without rounding, their tolerance is formed in f32.
+    ///
+    /// # Shapes
+    /// `[..]` and `[..]` -> the shape that they broadcast to
+    ///
+    /// # Errors
+    /// A tolerance below 0 or NaN, dtypes that differ, shapes that do not broadcast.
+    pub fn isclose(&self, other: &Tensor, closeness: Closeness) -> Result<Tensor> {
+        close("isclose", self, other, closeness)
+    }
+
+    /// Whether all elements are near those of `other`: see [`isclose`](Tensor::isclose). Waits for the device.
+    ///
+    /// # Errors
+    /// Those of [`isclose`](Tensor::isclose).
+    pub fn allclose(&self, other: &Tensor, closeness: Closeness) -> Result<bool> {
+        are_all(&close("allclose", self, other, closeness)?)
+    }
+
+    /// Whether both have the same shape and the same elements; NaN equals nothing. Waits for the device.
+    ///
+    /// # Errors
+    /// Dtypes or devices that differ.
+    pub fn equal(&self, other: &Tensor) -> Result<bool> {
+        check::same_dtype("equal", &self.meta(), &other.meta())?;
+        if self.shape() != other.shape() {
+            return Ok(false);
+        }
+        are_all(&self.eq(other)?)
+    }
+
+    /// Where the elements are NaN: a tensor of bool.
+    ///
+    /// # Errors
+    /// No memory.
+    pub fn isnan(&self) -> Result<Tensor> {
+        self.ne(self)
+    }
+
+    /// Where the elements are infinite, of either sign: a tensor of bool.
+    ///
+    /// # Errors
+    /// No memory.
+    pub fn isinf(&self) -> Result<Tensor> {
+        match self.dtype().is_float() {
+            true => self.detach().abs()?.eq_scalar(f64::INFINITY),
+            false => self.ne(self),
+        }
+    }
+
+    /// Where the elements are neither infinite nor NaN: a tensor of bool.
+    ///
+    /// # Errors
+    /// No memory.
+    pub fn isfinite(&self) -> Result<Tensor> {
+        match self.dtype().is_float() {
+            true => self.detach().abs()?.lt_scalar(f64::INFINITY),
+            false => self.eq(self),
+        }
+    }
+}
+
+fn are_all(truths: &Tensor) -> Result<bool> {
+    Ok(truths.all(..)?.item_f64()? != 0.0)
+}
+
+fn close(name: &'static str, a: &Tensor, b: &Tensor, closeness: Closeness) -> Result<Tensor> {
+    let Closeness { rtol, atol, equal_nan } = closeness;
+    if rtol.is_nan() || rtol < 0.0 || atol.is_nan() || atol < 0.0 {
+        return Err(Error::invalid(name, format!("rtol {rtol} and atol {atol}, expected at least 0")));
+    }
+    check::same_dtype(name, &a.meta(), &b.meta())?;
+    check_broadcast(name, a, b)?;
+    no_grad(|| {
+        if !a.dtype().is_float() {
+            return integers_close(a, b, closeness);
+        }
+        let near = a.sub(b)?.abs()?.le(&b.abs()?.mul_scalar(rtol)?.add_scalar(atol)?)?;
+        // An infinite b would be near everything.
+        let is_finite = b.abs()?.lt_scalar(f64::INFINITY)?;
+        let close = near.logical_and(&is_finite)?.logical_or(&a.eq(b)?)?;
+        match equal_nan {
+            true => close.logical_or(&a.isnan()?.logical_and(&b.isnan()?)?),
+            false => Ok(close),
+        }
+    })
+}
+
+/// The difference of integers is exact in 64 bits, but for those so far apart that it overflows.
+fn integers_close(a: &Tensor, b: &Tensor, closeness: Closeness) -> Result<Tensor> {
+    let wide = if a.dtype() == DType::U64 { DType::U64 } else { DType::I64 };
+    let (a, b) = (a.to_dtype(wide)?, b.to_dtype(wide)?);
+    let (high, low) = (a.maximum(&b)?, a.minimum(&b)?);
+    let exact = high.sub(&low)?;
+    let rounded = high.to_dtype(DType::F32)?.sub(&low.to_dtype(DType::F32)?)?;
+    let difference = exact.ge_scalar(0)?.where_(&exact.to_dtype(DType::F32)?, &rounded)?;
+    let allowed = b.to_dtype(DType::F32)?.abs()?.mul_scalar(closeness.rtol)?.add_scalar(closeness.atol)?;
+    difference.le(&allowed)?.logical_or(&a.eq(&b)?)
+}
