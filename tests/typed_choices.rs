@@ -139,8 +139,12 @@ const VARIANTS: [&str; 4] = [
 /// A field that holds text, of a struct or of an arm.
 fn holds_text(line: &str) -> bool {
     let line = line.trim_end();
-    let is_text = |kind: &str| line.ends_with(&format!(": {kind},")) || line.ends_with(&format!("({kind}),"));
-    ["&'static str", "String", "Cow<'static, str>"].into_iter().any(is_text)
+    let Some((_, kind)) = line.strip_suffix(',').and_then(|line| line.split_once([':', '('])) else {
+        return false;
+    };
+    // Of text itself, of lists of texts, and of texts that may be missing.
+    let words = |text: &str| kind.split(|c: char| !c.is_alphanumeric()).any(|word| word == text);
+    !line.contains("fn ") && (words("str") || words("String"))
 }
 
 #[test]
@@ -158,7 +162,15 @@ fn variants_hold_no_text() {
     }
     // A tile's, for messages: tiles are compared by address.
     assert_eq!(found, ["pub(crate) name: &'static str,"]);
-    for line in ["    Unary(&'static str),", "    pub(crate) hole: &'static str,", "    name: String,"] {
+    for line in [
+        "    Unary(&'static str),",
+        "    pub(crate) hole: &'static str,",
+        "    name: String,",
+        "    holes: [&'static str; 2],",
+        "    holes: &'static [&'static str],",
+        "    hole: Option<&'static str>,",
+        "    hole: Cow<'static, str>,",
+    ] {
         assert!(holds_text(line), "{line}");
     }
     for line in ["    Unary(UnaryFunction),", "    fn wgsl(self) -> &'static str {"] {

@@ -32,7 +32,7 @@ fn order(op: &Op, inputs: &[Meta<'_>]) -> Plan {
     match op {
         Op::Copy(_) => Plan::ROW_MAJOR,
         Op::Unary(_) | Op::BinaryScalar(_) | Op::CompareScalar(_) => Plan::like(0),
-        _ => ops::binary::plan_for(inputs),
+        _ => Plan::like_first_unrepeated(inputs),
     }
 }
 

@@ -375,6 +375,18 @@ impl Plan {
     pub const fn like(index: usize) -> Plan {
         Plan { order: OutputOrder::Like(index) }
     }
+
+    /// The first output in the memory order of the first input that is not repeated along an axis.
+    pub fn like_first_unrepeated(inputs: &[Meta<'_>]) -> Plan {
+        if inputs.first().is_some_and(|meta| meta.layout.is_row_major()) {
+            return Plan::ROW_MAJOR;
+        }
+        let is_unrepeated = |meta: &Meta<'_>| {
+            let mut axes = meta.layout.strides().iter().zip(meta.shape().dims());
+            axes.all(|(&stride, &size)| stride != 0 || size == 1)
+        };
+        inputs.iter().position(is_unrepeated).map_or(Plan::ROW_MAJOR, Plan::like)
+    }
 }
 
 /// A backend's no to an op, with its reason.

@@ -44,7 +44,10 @@ fn _ternion(module: &Bound<'_, PyModule>) -> PyResult<()> {
     device::register(module)?;
     create::register(module)?;
     methods::register(module)?;
-    module.add("_FLOAT_METHODS", methods::elementwise::FLOAT_METHODS)?;
+    module.add(
+        "_ELEMENTWISE_METHODS",
+        [methods::elementwise::NUMBER_METHODS, methods::elementwise::FLOAT_METHODS].concat(),
+    )?;
     nn::register(module)?;
     optim::register(module)?;
     numpy::register(module)?;

@@ -7,20 +7,8 @@ use crate::ops::unary;
 use crate::simd::{Vectorize, each, vectorize};
 use crate::storage::with_compute;
 use crate::threads::Cost;
-use ternion_core::backend::{Meta, Plan};
 use ternion_core::ops::binary::{AddRelu, BiasActivation, Binary, BinaryOp, BinaryScalar, ScaleAdd, Side};
 use ternion_core::{Error, Op, Result};
-
-/// The memory order of the first input that is not repeated along an axis.
-pub(crate) fn plan_for(inputs: &[Meta<'_>]) -> Plan {
-    if inputs.first().is_some_and(|meta| meta.layout.is_row_major()) {
-        return Plan::ROW_MAJOR;
-    }
-    let whole = |meta: &Meta<'_>| {
-        meta.layout.strides().iter().zip(meta.shape().dims()).all(|(&stride, &dim)| stride != 0 || dim == 1)
-    };
-    inputs.iter().position(whole).map_or(Plan::ROW_MAJOR, Plan::like)
-}
 
 pub(crate) fn run_binary(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
     let Op::Binary(Binary { op }) = op else { return Err(Error::invalid(op.name(), "is not binary")) };

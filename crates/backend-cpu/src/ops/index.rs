@@ -11,6 +11,7 @@ use crate::threads::{Cost, for_pieces, for_ranges};
 use crate::walk::Walk;
 use smallvec::SmallVec;
 use ternion_core::backend::{Meta, Plan, Unsupported};
+use ternion_core::geometry::sort_slowest_first;
 use ternion_core::ops::index::{Gather, IndexAdd, IndexSelect, Scatter, ScatterMode};
 use ternion_core::{DType, Error, Layout, MAX_RANK, Op, Result, text};
 
@@ -209,7 +210,7 @@ fn pick<I: Index, C: Compute>(
             (y.view.layout.shape().dim(axis), strides)
         })
         .collect();
-    axes.sort_by_key(|(_, strides)| std::cmp::Reverse(strides[0].unsigned_abs()));
+    sort_slowest_first(&mut axes, 0);
     let walk = Walk::in_order(&axes);
     let first = Pointer(x.first().cast::<C>());
     for_ranges(walk.elements(), Cost::Heavy.piece(), |range| {

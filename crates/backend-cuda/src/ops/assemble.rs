@@ -222,11 +222,7 @@ pub(crate) fn run_slice_assign(op: &Op, call: &Call<'_>) -> Result<()> {
     if !y.is(base) {
         copy(call.gpu, call.name, base, y)?;
     }
-    let mut place = *y.layout;
-    for (axis, &(start, end, step)) in assign.slices.iter().enumerate() {
-        place = place.slice(axis, start, end, step)?;
-    }
-    copy(call.gpu, call.name, source, &View { layout: &place, ..*y })
+    copy(call.gpu, call.name, source, &View { layout: &assign.layout(y.layout)?, ..*y })
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use crate::variant::elementwise::ElementwiseVariant;
 use crate::variant::{Kind, bits_like};
 use smallvec::SmallVec;
 use ternion_core::backend::View;
+use ternion_core::geometry::sort_slowest_first;
 use ternion_core::{MAX_RANK, Op, Result};
 
 /// Threads of a tile's row and rows of threads, as in the kernels.
@@ -69,7 +70,7 @@ fn transposed(gpu: &Gpu, op: &'static str, x: &View<'_>, y: &View<'_>) -> Result
         .filter(|&axis| axis != i && axis != j)
         .map(|axis| (dim(axis), [stride(x, axis), stride(y, axis)]))
         .collect();
-    batch.sort_by_key(|(_, strides)| std::cmp::Reverse(strides[1].unsigned_abs()));
+    sort_slowest_first(&mut batch, 1);
     let (x_address, y_address) = (gpu.address(op, x)?, gpu.address(op, y)?);
     let vector = (4 / x.dtype.size()).max(1);
     let even = |count: usize| count.is_multiple_of(vector);

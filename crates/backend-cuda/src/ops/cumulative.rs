@@ -7,6 +7,7 @@ use crate::variant::reduction::ReductionVariant;
 use crate::variant::wrapping_like;
 use smallvec::SmallVec;
 use ternion_core::backend::{Meta, Unsupported};
+use ternion_core::geometry::sort_slowest_first;
 use ternion_core::{Error, MAX_RANK, Op, Result};
 
 const THREADS: usize = 256;
@@ -40,7 +41,7 @@ fn run_cumulative_sum(op: &Op, call: &Call<'_>) -> Result<()> {
         .filter(|&axis| axis != payload.axis)
         .map(|axis| (shape.dim(axis), strides(axis)))
         .collect();
-    axes.sort_by_key(|(_, strides)| std::cmp::Reverse(strides[0].unsigned_abs()));
+    sort_slowest_first(&mut axes, 0);
     let lines: usize = axes.iter().map(|(size, _)| size).product();
     super::fits(call.name, &[lines])?;
     let length = shape.dim(payload.axis);

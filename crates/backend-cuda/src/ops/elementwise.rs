@@ -40,17 +40,6 @@ struct Parameters {
     space: Space<4>,
 }
 
-/// The memory order of the first input that is not repeated along an axis.
-pub(crate) fn plan_for(inputs: &[Meta<'_>]) -> Plan {
-    if inputs.first().is_some_and(|meta| meta.layout.is_row_major()) {
-        return Plan::ROW_MAJOR;
-    }
-    let whole = |meta: &Meta<'_>| {
-        meta.layout.strides().iter().zip(meta.shape().dims()).all(|(&stride, &dim)| stride != 0 || dim == 1)
-    };
-    inputs.iter().position(whole).map_or(Plan::ROW_MAJOR, Plan::like)
-}
-
 /// Launches `variant` for `y` from its operands. Tensors have y's shape.
 pub(crate) fn launch(
     gpu: &Gpu,
@@ -184,7 +173,7 @@ pub(crate) fn select_bias_activation(
     inputs: &[Meta<'_>],
 ) -> Result<Selected, Unsupported> {
     match Activation::of(payload.activation).is_some() {
-        true => Ok(Selected { plan: plan_for(inputs), run: run_bias_activation }),
+        true => Ok(Selected { plan: Plan::like_first_unrepeated(inputs), run: run_bias_activation }),
         false => Err(Unsupported::because("no kernel with this activation")),
     }
 }

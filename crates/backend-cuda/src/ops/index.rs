@@ -8,6 +8,7 @@ use crate::variant::bits_like;
 use crate::variant::index::IndexVariant;
 use smallvec::SmallVec;
 use ternion_core::backend::View;
+use ternion_core::geometry::sort_slowest_first;
 use ternion_core::{DType, Error, Layout, MAX_RANK, Op, Result};
 
 const THREADS: usize = 256;
@@ -64,7 +65,7 @@ fn gather(call: &Call<'_>, axis: usize, index: &View<'_>) -> Result<()> {
             (y.layout.shape().dim(other), strides.map(|stride| stride as i64))
         })
         .collect();
-    axes.sort_by_key(|(_, strides)| std::cmp::Reverse(strides[0].unsigned_abs()));
+    sort_slowest_first(&mut axes, 0);
     let size = x.layout.shape().dim(axis);
     let parameters = Parameters {
         y: gpu.address(op, y)?,

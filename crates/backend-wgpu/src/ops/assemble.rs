@@ -13,8 +13,9 @@ use crate::space::Space;
 use bytemuck::{Pod, Zeroable};
 use smallvec::{SmallVec, smallvec};
 use ternion_core::backend::View;
+use ternion_core::geometry::joined_axes;
 use ternion_core::geometry::padded_axes;
-use ternion_core::{Error, Layout, MAX_RANK, Op, Result};
+use ternion_core::{Error, MAX_RANK, Op, Result};
 
 /// Tensors of one launch of concat.wgsl.
 const PARTS: usize = 7;
@@ -87,40 +88,6 @@ struct Concatenation {
     part_strides: [[u32; MAX_RANK]; PARTS],
 }
 
-/// An axis of y, and the strides of y and of the parts. `joins`: the one that parts follow each other along, whose `dim` is y's.
-struct Joined {
-    dim: usize,
-    strides: SmallVec<[isize; 8]>,
-    joins: bool,
-    /// Elements of the original axis that one step of the joined one is made of.
-    inner: usize,
-}
-
-/// The axes, slowest first, as few as possible.
-fn joined(axis: usize, y: &Layout, parts: &[View<'_>]) -> SmallVec<[Joined; MAX_RANK]> {
-    let mut axes: SmallVec<[Joined; MAX_RANK]> = SmallVec::new();
-    for own in 0..y.shape().rank() {
-        let strides: SmallVec<[isize; 8]> = std::iter::once(y)
-            .chain(parts.iter().map(|part| part.layout))
-            .map(|layout| layout.strides()[own])
-            .collect();
-        let dim = y.shape().dim(own);
-        let even = |outer: &Joined| {
-            outer.strides.iter().zip(&strides).all(|(slow, step)| *slow == step * dim as isize)
-        };
-        match axes.last_mut() {
-            _ if own != axis && dim == 1 => {}
-            Some(outer) if own != axis && even(outer) => {
-                outer.dim *= dim;
-                outer.strides = strides;
-                outer.inner *= dim;
-            }
-            _ => axes.push(Joined { dim, strides, joins: own == axis, inner: 1 }),
-        }
-    }
-    axes
-}
-
 pub(crate) fn run_concat(op: &Op, call: &Call<'_>) -> Result<()> {
     let Op::Concat(concat) = op else { return Err(Error::invalid(call.name, "is not concat")) };
     let y = &call.outputs[0];
@@ -139,7 +106,7 @@ pub(crate) fn run_concat(op: &Op, call: &Call<'_>) -> Result<()> {
 /// Writes up to seven parts, which are all of `y`, in one launch.
 fn concatenate(call: &Call<'_>, axis: usize, y: &View<'_>, parts: &[View<'_>]) -> Result<()> {
     let (gpu, op, store) = (call.gpu, call.name, Store::bits_of(y.dtype));
-    let axes = joined(axis, y.layout, parts);
+    let axes = joined_axes(axis, y.layout, parts.iter().map(|part| part.layout));
     let (to, y_offset) = gpu.bind(op, y)?;
     let mut parameters = Concatenation {
         launched: 0,
@@ -154,7 +121,7 @@ fn concatenate(call: &Call<'_>, axis: usize, y: &View<'_>, parts: &[View<'_>]) -
         part_strides: [[0; MAX_RANK]; PARTS],
     };
     for (at, own) in axes.iter().enumerate() {
-        parameters.sizes[at] = own.dim as u32;
+        parameters.sizes[at] = own.size as u32;
         parameters.strides[at] = own.strides[0] as u32;
         for (part, stride) in own.strides[1..].iter().enumerate() {
             parameters.part_strides[part][at] = *stride as u32;
@@ -194,9 +161,5 @@ pub(crate) fn run_slice_assign(op: &Op, call: &Call<'_>) -> Result<()> {
     if !y.is(base) {
         copy(call.gpu, call.name, base, y)?;
     }
-    let mut place = *y.layout;
-    for (axis, &(start, end, step)) in assign.slices.iter().enumerate() {
-        place = place.slice(axis, start, end, step)?;
-    }
-    copy(call.gpu, call.name, source, &View { layout: &place, ..*y })
+    copy(call.gpu, call.name, source, &View { layout: &assign.layout(y.layout)?, ..*y })
 }

@@ -9,6 +9,7 @@ use crate::names::{
     SoftmaxFactor, SoftmaxGradTerm,
 };
 use crate::shaders::Class;
+use ternion_core::geometry::sort_slowest_first;
 use ternion_core::ops::softmax::{LogSoftmax, LogSoftmaxGrad, Softmax, SoftmaxGrad};
 use ternion_core::{Error, Layout, Op, Result};
 
@@ -17,7 +18,7 @@ fn rows<'a>(call: &Call<'a>, axis: usize, kernel: RowKernel) -> Result<Rows<'a>>
     let layouts: Vec<&Layout> =
         [call.outputs[0].layout].into_iter().chain(call.inputs.iter().map(|view| view.layout)).collect();
     let mut axes = axes_but(axis, &layouts);
-    axes.sort_by_key(|(_, strides)| std::cmp::Reverse(strides[1].unsigned_abs()));
+    sort_slowest_first(&mut axes, 1);
     let steps: Vec<i64> = layouts.iter().map(|layout| layout.strides()[axis] as i64).collect();
     let length = layouts[0].shape().dim(axis);
     let count = axes.iter().map(|(size, _)| size).product();

@@ -1,5 +1,6 @@
 //! Sums of products over axes of two tensors, by one matrix product.
 
+use super::check_number;
 use crate::error::{Error, Result};
 use crate::op::check;
 use crate::ops::einsum::einsum;
@@ -38,12 +39,11 @@ impl Tensor {
     /// `[.., n]`, `[.., m]`, weight `[outputs, n, m]`, bias `[outputs]` -> `[.., outputs]`
     ///
     /// # Errors
-    /// Shapes or dtypes that do not fit, a dtype that is not floating.
+    /// Shapes or dtypes that do not fit, truth values.
     pub fn bilinear(&self, other: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
         let name = "bilinear";
-        check::float(name, "input", &self.meta())?;
         for operand in [Some(other), Some(weight), bias].into_iter().flatten() {
-            check::same_dtype(name, &self.meta(), &operand.meta())?;
+            check_number(name, self, operand)?;
         }
         let [outputs, n, m] = weight.shape().to_array(name)?;
         let fits = |x: &Tensor, size: usize| x.dims().last() == Some(&size);

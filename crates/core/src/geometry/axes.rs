@@ -2,6 +2,7 @@
 
 use crate::layout::Layout;
 use crate::shape::MAX_RANK;
+use smallvec::SmallVec;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 
@@ -125,8 +126,8 @@ pub fn axes_of<S: Stride, const N: usize>(layouts: [&Layout; N]) -> Axes<S, N> {
 /// Orders axes by how far apart their elements are in tensor number `tensor`, the slowest axis
 /// first; axes that are equal in this keep their order.
 #[inline]
-pub fn sort_slowest_first<S: Stride, const N: usize>(axes: &mut [Axis<S, N>], tensor: usize) {
-    axes.sort_by_key(|(_, strides)| std::cmp::Reverse(strides[tensor].magnitude()));
+pub fn sort_slowest_first<S: Stride>(axes: &mut [(usize, impl AsRef<[S]>)], tensor: usize) {
+    axes.sort_by_key(|(_, strides)| std::cmp::Reverse(strides.as_ref()[tensor].magnitude()));
 }
 
 /// As few axes as the same elements in the same order need: without those of size 1, and
@@ -158,6 +159,46 @@ pub fn merge_axes<S: Stride, const N: usize>(
         add(rank - 1, last);
     }
     rank
+}
+
+/// An axis of a tensor that is made of parts which follow each other along one axis.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JoinedAxis {
+    /// Its size in the tensor.
+    pub size: usize,
+    /// The strides of the tensor and of each part.
+    pub strides: SmallVec<[isize; 8]>,
+    /// Whether the parts follow each other along it.
+    pub joins: bool,
+    /// Elements of the original axis that one step is made of.
+    pub inner: usize,
+}
+
+/// The axes of `whole`, which is made of `parts` along `axis`, slowest first and as few as possible.
+pub fn joined_axes<'a>(
+    axis: usize,
+    whole: &'a Layout,
+    parts: impl Iterator<Item = &'a Layout> + Clone,
+) -> SmallVec<[JoinedAxis; MAX_RANK]> {
+    let mut axes: SmallVec<[JoinedAxis; MAX_RANK]> = SmallVec::new();
+    for own in 0..whole.shape().rank() {
+        let layouts = std::iter::once(whole).chain(parts.clone());
+        let strides: SmallVec<[isize; 8]> = layouts.map(|layout| layout.strides()[own]).collect();
+        let size = whole.shape().dim(own);
+        let is_even = |outer: &JoinedAxis| {
+            outer.strides.iter().zip(&strides).all(|(slow, step)| *slow == step * size as isize)
+        };
+        match axes.last_mut() {
+            _ if own != axis && size == 1 => {}
+            Some(outer) if own != axis && is_even(outer) => {
+                outer.size *= size;
+                outer.strides = strides;
+                outer.inner *= size;
+            }
+            _ => axes.push(JoinedAxis { size, strides, joins: own == axis, inner: 1 }),
+        }
+    }
+    axes
 }
 
 #[cfg(test)]
@@ -235,5 +276,21 @@ mod tests {
             let expected: Vec<isize> = layout.positions().map(|position| position as isize).collect();
             assert_eq!(positions, expected, "{layout:?}");
         }
+    }
+
+    #[test]
+    fn parts_are_joined_along_one_axis_and_the_others_merge() {
+        let (whole, part) = (row_major(&[2, 3, 5, 4]), row_major(&[2, 3, 1, 4]));
+        let axes = joined_axes(2, &whole, [&part].into_iter());
+        let axis = |size, strides: [isize; 2], joins, inner| JoinedAxis {
+            size,
+            strides: strides.into_iter().collect(),
+            joins,
+            inner,
+        };
+        // The rows behind the joined axis are one step of it.
+        assert_eq!(axes[..], [axis(6, [20, 4], false, 3), axis(20, [1, 1], true, 4)]);
+        let first = joined_axes(0, &row_major(&[2, 3]), [&row_major(&[1, 3])].into_iter());
+        assert_eq!(first[..], [axis(6, [1, 1], true, 3)]);
     }
 }

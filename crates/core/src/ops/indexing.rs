@@ -2,6 +2,7 @@
 
 use super::index::index_dtype;
 use crate::DType;
+use crate::Layout;
 use crate::Shape;
 use crate::autograd::{Context, Grads};
 use crate::backend::Meta;
@@ -503,6 +504,15 @@ impl SliceAssign {
         lengths.enumerate().fold(*base, |shape, (axis, length)| shape.with_dim(axis, length))
     }
 
+    /// The slice of a layout, which is as the base's.
+    ///
+    /// # Errors
+    /// Axes that do not exist, slices beyond them.
+    pub fn layout(&self, base: &Layout) -> Result<Layout> {
+        let mut slices = self.slices.iter().enumerate();
+        slices.try_fold(*base, |layout, (axis, &(start, end, step))| layout.slice(axis, start, end, step))
+    }
+
     /// The slice of `x`, which is as the base.
     fn view(&self, x: &Tensor) -> Result<Tensor> {
         let mut view = x.clone();
@@ -526,15 +536,12 @@ impl Rule for SliceAssign {
         let name = "slice_assign";
         check::count(name, inputs, 2)?;
         check::same_dtype(name, &inputs[0], &inputs[1])?;
-        let mut layout = *inputs[0].layout;
+        let layout = inputs[0].layout;
         if self.slices.len() != layout.shape().rank() {
             let detail = format!("{} slices of shape {:?}", self.slices.len(), layout.shape());
             return Err(Error::invalid(name, detail));
         }
-        for (axis, &(start, end, step)) in self.slices.iter().enumerate() {
-            layout = layout.slice(axis, start, end, step)?;
-        }
-        check::shape(name, "source", &inputs[1], *layout.shape())?;
+        check::shape(name, "source", &inputs[1], *self.layout(layout)?.shape())?;
         Ok(Outputs::from_buf([Output::reuses(*inputs[0].shape(), inputs[0].dtype, 0)]))
     }
     fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {

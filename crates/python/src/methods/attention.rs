@@ -126,7 +126,7 @@ fn add_relu(
 }
 
 /// What `bias_activation` takes by name.
-const ACTIVATIONS: [(&str, UnaryOp); 8] = [
+pub(crate) const ACTIVATIONS: [(&str, UnaryOp); 8] = [
     ("relu", UnaryOp::Relu),
     ("gelu", UnaryOp::GeluErf),
     ("gelu_tanh", UnaryOp::GeluTanh),

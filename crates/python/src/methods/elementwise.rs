@@ -13,6 +13,9 @@ use ternion::{DType, Result, Scalar, Tensor};
 /// Of any number; in place too.
 macro_rules! of_numbers {
     ($($(#[$doc:meta])* $name:ident $in_place:ident => $method:ident;)*) => {
+        /// The names of the methods, each of which is a function of the package, too.
+        pub(crate) const NUMBER_METHODS: &[&str] = &[$(stringify!($name)),*];
+
         #[pymethods]
         impl PyTensor {
             $(

@@ -3,6 +3,7 @@
 use crate::arguments::{AxesArgument, axes};
 use crate::error::{Failure, Outcome};
 use crate::expected::of;
+use crate::methods::attention::ACTIVATIONS;
 use crate::tensor::PyTensor;
 use pyo3::prelude::*;
 use ternion::{UnaryOp, Window};
@@ -31,14 +32,10 @@ fn add_relu(py: Python<'_>, x: &PyTensor, other: &PyTensor) -> Outcome<PyTensor>
 /// `activation(x + bias)`.
 #[pyfunction]
 fn bias_activation(py: Python<'_>, x: &PyTensor, bias: &PyTensor, activation: &str) -> Outcome<PyTensor> {
-    let activation = match activation {
-        "relu" => UnaryOp::Relu,
-        "tanh" => UnaryOp::Tanh,
-        "sigmoid" => UnaryOp::Sigmoid,
-        "gelu" => UnaryOp::GeluErf,
-        "silu" => UnaryOp::Silu,
-        "square" => UnaryOp::Square,
-        other => return Err(Failure::value(format!("bias_activation: activation {other:?}"))),
+    // What needs no name in the package stands for the functions that are no activations.
+    let known = ACTIVATIONS.into_iter().chain([("square", UnaryOp::Square)]);
+    let Some((_, activation)) = known.into_iter().find(|(name, _)| *name == activation) else {
+        return Err(Failure::value(format!("bias_activation: activation {activation:?}")));
     };
     let bias = bias.tensor();
     x.map(py, |x| x.bias_activation(&bias, activation))

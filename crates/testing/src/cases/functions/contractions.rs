@@ -140,6 +140,14 @@ fn bilinear() -> Vec<OpCase> {
                 let zeros = |shape: &[usize]| Tensor::zeros(shape, F32, device);
                 zeros(&[2, 3])?.bilinear(&zeros(&[2, 4])?, &zeros(&[1, 3, 4])?, Some(&zeros(&[2])?))
             }),
+        [Integers(-3, 3), Integers(-3, 3), Integers(-3, 3)]
+            .into_iter()
+            .fold(OpCase::new("bilinear", "integers"), OpCase::input)
+            .dtypes(SIGNED)
+            .exact()
+            .on([&[2, 3], &[2, 4], &[5, 3, 4]])
+            .run(|x| x[0].bilinear(&x[1], &x[2], None))
+            .oracle(move |x| product(x)),
         row("bias")
             .input(Uniform(-1.0, 1.0))
             .on([&[2, 2, 3], &[2, 2, 4], &[5, 3, 4], &[5]])
