@@ -76,12 +76,7 @@ UNARY = {
     "gelu_erf": (F.gelu, lambda x: x / 2 * (1 + erf(x / math.sqrt(2))), X),
     "gelu_tanh": (lambda x: F.gelu(x, "tanh"), lambda x: x / 2 * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))), X),
     "silu": (F.silu, lambda x: x / (1 + np.exp(-x)), X), "softplus": (F.softplus, lambda x: np.log1p(np.exp(x)), X),
-    "clamp": (lambda x: ternion.clamp(x, -0.5, 1.0), lambda x: np.clip(x, -0.5, 1.0), X),
     "hardtanh": (lambda x: F.hardtanh(x, -0.5, 1.0), lambda x: np.clip(x, -0.5, 1.0), X),
-    "tan": (ternion.tan, np.tan, X), "sinh": (ternion.sinh, np.sinh, X), "cosh": (ternion.cosh, np.cosh, X), "asinh": (ternion.asinh, np.arcsinh, X),
-    "asin": (ternion.asin, np.arcsin, X / 3), "acos": (ternion.acos, np.arccos, X / 3), "atanh": (ternion.atanh, np.arctanh, X / 3),
-    "acosh": (ternion.acosh, np.arccosh, POSITIVE + 1), "erfc": (ternion.erfc, np.vectorize(math.erfc), X), "exp2": (ternion.exp2, np.exp2, X),
-    "sinc": (ternion.sinc, np.sinc, X), "logit": (ternion.logit, lambda x: np.log(x / (1 - x)), POSITIVE / 3),
 }  # fmt: skip
 
 BINARY = {
