@@ -139,12 +139,21 @@ const VARIANTS: [&str; 4] = [
 /// A field that holds text, of a struct or of an arm.
 fn holds_text(line: &str) -> bool {
     let line = line.trim_end();
-    let Some((_, kind)) = line.strip_suffix(',').and_then(|line| line.split_once([':', '('])) else {
-        return false;
+    let Some(line) = line.strip_suffix(',') else { return false };
+    let field = line.rsplit_once(": ").map(|(_, kind)| kind);
+    let payload = line.strip_suffix(')').and_then(|line| line.split_once('(')).map(|(_, kind)| kind);
+    // Text itself, lists of texts, and texts that may be missing.
+    let is_text = |mut kind: &str| {
+        while let Some(inner) = ["Option<", "Vec<", "Cow<'static, ", "&'static ", "["]
+            .iter()
+            .find_map(|outer| kind.strip_prefix(outer))
+        {
+            kind = inner;
+        }
+        let end = kind.find(|c: char| !c.is_alphanumeric()).unwrap_or(kind.len());
+        matches!(&kind[..end], "str" | "String") && !kind[end..].starts_with("::")
     };
-    // Of text itself, of lists of texts, and of texts that may be missing.
-    let words = |text: &str| kind.split(|c: char| !c.is_alphanumeric()).any(|word| word == text);
-    !line.contains("fn ") && (words("str") || words("String"))
+    field.or(payload).is_some_and(is_text)
 }
 
 #[test]

@@ -277,7 +277,7 @@ fn gumbel_softmax() -> [OpCase; 2] {
                 Tensor::zeros([2], I64, device)?.gumbel_softmax(1.0, false, 0)
             }),
         row("hard")
-            .forward_only("its gradients are those of the soft choice (`python/tests/test_functional.py`)")
+            .forward_only("its gradients are those of the soft choice (`python/tests/test_layers.py`)")
             .run(|x| x[0].gumbel_softmax(0.75, true, -1))
             .oracle(move |x| {
                 let soft = soft(&x[0], 0.75);
