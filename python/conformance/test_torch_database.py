@@ -7,7 +7,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import ternion  # noqa: E402
-from torch_database import checks, derivatives, names, page, pool, results, run, samples  # noqa: E402
+from torch_database import checks, derivatives, journal, names, page, pool, results, run, samples  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -193,6 +193,16 @@ def test_a_crash_and_a_hang_are_found_and_the_others_run():
     found = {(outcome.entry, outcome.case): [kind for _, kind, _ in outcome.failures] for outcome in fake.run(["dies", "runs", "stands"])}
     expected = {(entry, f"f32 {number}"): [] for entry in ("dies", "runs", "stands") for number in range(3)}
     assert found == {**expected, ("dies", "f32 1"): ["crash"], ("stands", "f32 1"): ["hang"]}
+
+
+def test_a_run_goes_on_behind_the_entries_of_its_journal(tmp_path):
+    path = tmp_path / "journal"
+    first = journal.Journal(path)
+    command = (sys.executable, "-c", FAKE)
+    outcomes = pool.Pool("cpu", True, limit=5, command=command).run(["dies", "runs"], first.seen, first.ended)
+    path.write_text(path.read_text() + '["stands", [["stands", "f32')  # Ended while it was written.
+    second = journal.Journal(path)
+    assert second.entries == {"dies", "runs"} and sorted(second.outcomes) == sorted(outcomes) and len(outcomes) == 6
 
 
 # PyTorch in the place of Ternion.

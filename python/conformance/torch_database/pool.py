@@ -72,9 +72,9 @@ class Pool:
         self._count = count
         self._selector = selectors.DefaultSelector()
 
-    def run(self, entries, seen=lambda outcome: None):
-        """The outcomes of all samples of these entries."""
-        self._waiting, self._outcomes, self._seen = [(entry, 0) for entry in reversed(entries)], [], seen
+    def run(self, entries, seen=lambda outcome: None, ended=lambda entry: None):
+        """The outcomes of all samples of these entries. Each is handed to `seen`, and an entry that is complete to `ended`."""
+        self._waiting, self._outcomes, self._seen, self._ended = [(entry, 0) for entry in reversed(entries)], [], seen, ended
         busy = set()
         for _ in range(min(self._count, len(self._waiting))):
             busy.add(self._started())
@@ -109,6 +109,7 @@ class Pool:
         if "start" in line:
             process.running = (line["start"], line["told"])
         elif "end" in line:
+            self._ended(process.task)
             if self._waiting:
                 self._next(process)
             else:

@@ -5,6 +5,7 @@
     python python/conformance/torch_database/run.py --all --check         the same with everything
     python python/conformance/torch_database/run.py --only cumsum -v      shows what fails of an entry, or of all whose names have this in them
     python python/conformance/torch_database/run.py --all --device cuda   on another device: cuda or wgpu
+    python python/conformance/torch_database/run.py --all --journal FILE  in several runs: one that was ended goes on where it was
     python python/conformance/torch_database/run.py --page                writes the page anew of the files, such as one that another machine wrote
 """
 
@@ -21,6 +22,7 @@ if __name__ == "__main__":  # The folder of the package, in place of the package
 import torch
 
 from torch_database import page, results
+from torch_database.journal import Journal
 from torch_database.names import function_of, name_of, reason_of
 from torch_database.pool import Pool
 
@@ -50,9 +52,13 @@ def split(entries):
     return present, absent, purpose
 
 
-def run(names, device="cpu", reduced=True, processes=2):
-    """The outcomes of all samples of these entries, or of the fixed choice."""
-    return Pool(device, reduced, processes).run(list(names))
+def run(names, device="cpu", reduced=True, processes=2, journal=None):
+    """The outcomes of all samples of these entries, or of the fixed choice; with those of a journal, whose entries are not run again."""
+    pool = Pool(device, reduced, processes)
+    if journal is None:
+        return pool.run(list(names))
+    known = Journal(journal)
+    return known.outcomes + pool.run([name for name in names if name not in known.entries], known.seen, known.ended)
 
 
 def regressions(outcomes, known):
@@ -112,6 +118,7 @@ def _parser():
     parser.add_argument("--only", metavar="NAME", help="an entry, or a part of the names of entries; every sample; writes nothing")
     parser.add_argument("--device", default="cpu", choices=["cpu", "cuda", "wgpu"], help="where Ternion computes; PyTorch computes on the CPU")
     parser.add_argument("--processes", type=int, default=2, help="how many run side by side")
+    parser.add_argument("--journal", type=pathlib.Path, metavar="FILE", help="write each entry there when it is complete, and go on behind those that are there")
     parser.add_argument("--page", action="store_true", help="run nothing, write the page of the files that are there")
     parser.add_argument("-v", "--verbose", action="store_true", help="show the failures, each with its first difference")
     return parser
@@ -126,7 +133,7 @@ def main():
     present, _, _ = split(entries)
     names = [name for name in present if arguments.only in (None, name)] or [name for name in present if arguments.only in name]
     start = time.monotonic()
-    outcomes = run(names, arguments.device, not (arguments.all or arguments.only), arguments.processes)
+    outcomes = run(names, arguments.device, not (arguments.all or arguments.only), arguments.processes, arguments.journal)
     _show(outcomes, arguments.verbose, time.monotonic() - start)
     if arguments.check:
         return _check(outcomes, arguments.device, present)
