@@ -589,7 +589,7 @@ def test_what_python_does_not_have_is_not_there():
 @pytest.mark.parametrize("op", [op for op in OPS if op not in UNBOUND])
 def test_every_op_is_reached(op):
     found_and_right = case(op)
-    assert found_and_right is not None, f"{op} has no name in Python: give it one, and a case here"
+    assert found_and_right is not None, f"{op} has no name in Python: give it one, and a case here or in jax_cases"
     found, right = found_and_right
     pairs = zip(found, right) if isinstance(found, list) and found and isinstance(found[0], ternion.Tensor) else [(found, right)]
     for own, expected in pairs:

@@ -53,7 +53,7 @@ impl Tensor {
         keep: bool,
         interpolation: Interpolation,
     ) -> Result<Tensor> {
-        quantile("quantile", self, q, (axis, keep), interpolation)
+        quantile(false, self, q, (axis, keep), interpolation)
     }
 
     /// [`quantile`](Tensor::quantile) of the elements that are not NaN; NaN where all are.
@@ -67,7 +67,7 @@ impl Tensor {
         keep: bool,
         interpolation: Interpolation,
     ) -> Result<Tensor> {
-        quantile("nanquantile", self, q, (axis, keep), interpolation)
+        quantile(true, self, q, (axis, keep), interpolation)
     }
 
     /// How many elements fall into each interval, or the sum of their weights, and the `count + 1` boundaries; both in this tensor's dtype. The last interval
@@ -152,12 +152,13 @@ fn check_shares(name: &'static str, q: &Tensor) -> Result<()> {
 }
 
 fn quantile(
-    name: &'static str,
+    skips_nan: bool,
     x: &Tensor,
     q: &Tensor,
     (axis, keep): (Option<Axis>, bool),
     interpolation: Interpolation,
 ) -> Result<Tensor> {
+    let name = if skips_nan { "nanquantile" } else { "quantile" };
     check_floating(name, x)?;
     check::same_dtype(name, &x.meta(), &q.meta())?;
     let rows = match axis {
@@ -174,7 +175,7 @@ fn quantile(
     check_shares(name, q)?;
     let wide = x.dtype().accumulator();
     let shares = q.to_dtype(wide)?.reshape([q.elements()])?;
-    let found = at_shares(&rows.to_dtype(wide)?, &shares, name == "nanquantile", interpolation)?;
+    let found = at_shares(&rows.to_dtype(wide)?, &shares, skips_nan, interpolation)?;
     // The axis of the shares stands where that of the elements was, and goes to the front.
     let last = found.rank() - 1;
     let mut found = found.unsqueeze(0)?.transpose(0, last + 1)?;
