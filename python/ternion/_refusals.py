@@ -86,16 +86,26 @@ def _refusal(name: str, function: Any, error: Any, args: Any, kwargs: Any) -> An
         return None
     if _OF_INIT.match(text):
         return kind(_OF_INIT.sub(f"{name}()", text))
-    said = _PREFIX.match(text)
+    begin = _begin(error, text)
     plain = _plain(text)
     if kind in (TypeError, AttributeError) or plain != text:
         unfit = _unfit(function, args, kwargs)
-        if unfit is not None or said is None or said[1] not in _functions():
+        if unfit is not None or not begin:
             is_count = kind is ValueError and unfit is None and "items or axes" in plain
             return (ValueError if is_count else TypeError)(f"{name}: {unfit or plain}")
-    if said is not None and said[1] in _functions():
-        return kind(f"{name}: {text[said.end() :]}")
+    if begin:
+        return kind(f"{name}: {text[begin:]}")
     return _of_value(name, function, text, args, kwargs) if kind is ValueError else None
+
+
+def _begin(error: Any, text: str) -> int:
+    """Where a message goes on behind the name of the function of the package that it begins with; 0 if it begins with none."""
+    # Errors of Rust say which op they are of; those of Python's functions begin with the name.
+    op = getattr(error, "_op", None)
+    if op is not None and text.startswith(f"{op}: "):
+        return len(op) + 2 if op.removeprefix("linalg.") in _functions() else 0
+    said = _PREFIX.match(text)
+    return said.end() if said is not None and said[1] in _functions() else 0
 
 
 def _out_of_range(function: Any, args: Any, kwargs: Any) -> str:

@@ -61,3 +61,9 @@ def test_tensors_of_two_devices():
     message = f"matmul: tensors on cpu and {other}(:0)?; move one of them with .to\\(device\\)"
     with pytest.raises(ValueError, match=message):
         ternion.ones(2, 2).matmul(ternion.ones(2, 2, device=other))
+
+
+def test_errors_of_rust_say_which_op_they_are_of():
+    with pytest.raises(ValueError, match=r"^matmul: ") as raised:
+        ternion.Tensor.matmul(ternion.ones(2, 3), ternion.ones(2, 3))
+    assert raised.value._op == "matmul"

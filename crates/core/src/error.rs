@@ -286,6 +286,25 @@ impl Error {
 }
 
 impl Error {
+    /// The op that the caller is told of, with which the message begins; `None` for an error that is of no op.
+    pub fn op(&self) -> Option<&'static str> {
+        match self {
+            Error::Invalid { op, .. }
+            | Error::Matrix { op, .. }
+            | Error::Broadcast { op, .. }
+            | Error::Shape { op, .. }
+            | Error::Rank { op, .. }
+            | Error::Axis { op, .. }
+            | Error::DType { op, .. }
+            | Error::DTypeMismatch { op, .. }
+            | Error::DeviceMismatch { op, .. }
+            | Error::IndexOutOfRange { op, .. }
+            | Error::Unsupported { op, .. } => Some(op),
+            // Also for those that name the primitive that ran.
+            _ => None,
+        }
+    }
+
     /// No memory for so many bytes in the host's own memory, outside every device's pool.
     pub fn host_memory(requested: usize) -> Error {
         Error::OutOfMemory { device: "host".into(), requested, in_use: 0, cached: 0, peak: 0 }

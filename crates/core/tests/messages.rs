@@ -199,3 +199,11 @@ fn every_term_has_a_name() {
         assert!(Term::ALL[..index].iter().all(|other| other.in_rust() != term.in_rust()), "{term:?}");
     }
 }
+
+#[test]
+fn errors_say_which_op_they_are_of() {
+    assert_eq!(Error::invalid("concat", "expected at least 1 input, got 0").op(), Some("concat"));
+    assert_eq!(Error::Axis { op: "softmax", axis: 3, shape: shape(&[2]) }.op(), Some("softmax"));
+    assert_eq!(Error::autograd("no graph").op(), None);
+    assert_eq!(Error::file("weights".as_ref(), "cannot be read").op(), None);
+}

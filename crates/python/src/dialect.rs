@@ -82,6 +82,11 @@ pub fn dtype_name(dtype: DType) -> &'static str {
     DTYPES.iter().find(|(known, _)| *known == dtype).map_or("", |(_, names)| names[0])
 }
 
+/// The op that an error's message begins with, in the names of Python.
+pub fn op(error: &Error) -> Option<&'static str> {
+    error.op().map(|op| PythonNames.op(op))
+}
+
 /// The message of an error for whoever writes Python.
 pub fn message(error: &Error) -> String {
     error.in_dialect(&PythonNames).to_string()

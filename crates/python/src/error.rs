@@ -87,7 +87,8 @@ impl From<Error> for Failure {
             return Failure(exception);
         }
         let message = bounded(dialect::message(&error));
-        Failure(match error {
+        let op = dialect::op(&error);
+        let exception = match error {
             Error::DType { .. } | Error::DTypeMismatch { .. } => PyTypeError::new_err(message),
             Error::IndexOutOfRange { .. } | Error::Axis { .. } => PyIndexError::new_err(message),
             Error::OutOfMemory { .. } => PyMemoryError::new_err(message),
@@ -99,7 +100,13 @@ impl From<Error> for Failure {
             | Error::DeviceMismatch { .. } => PyValueError::new_err(message),
             Error::Matrix { .. } => LinAlgError::new_err(message),
             _ => PyRuntimeError::new_err(message),
-        })
+        };
+        if let Some(op) = op {
+            // For a function of the package that is made of others, and reports in its own name. An exception
+            // that takes no attribute is raised as it is.
+            let _ = Python::attach(|py| exception.value(py).setattr("_op", op));
+        }
+        Failure(exception)
     }
 }
 
