@@ -285,24 +285,40 @@ impl Error {
     }
 }
 
+/// The variants that report in the name of the op that was called.
+macro_rules! of_call {
+    ($op:ident) => {
+        Error::Invalid { $op, .. }
+            | Error::Matrix { $op, .. }
+            | Error::Broadcast { $op, .. }
+            | Error::Shape { $op, .. }
+            | Error::Rank { $op, .. }
+            | Error::Axis { $op, .. }
+            | Error::DType { $op, .. }
+            | Error::DTypeMismatch { $op, .. }
+            | Error::DeviceMismatch { $op, .. }
+            | Error::IndexOutOfRange { $op, .. }
+    };
+}
+
 impl Error {
-    /// The op that the caller is told of, with which the message begins; `None` for an error that is of no op.
+    /// The op that the message begins with; `None` for an error of no op, and for those that name the primitive that
+    /// ran, which the caller need not have called.
     pub fn op(&self) -> Option<&'static str> {
         match self {
-            Error::Invalid { op, .. }
-            | Error::Matrix { op, .. }
-            | Error::Broadcast { op, .. }
-            | Error::Shape { op, .. }
-            | Error::Rank { op, .. }
-            | Error::Axis { op, .. }
-            | Error::DType { op, .. }
-            | Error::DTypeMismatch { op, .. }
-            | Error::DeviceMismatch { op, .. }
-            | Error::IndexOutOfRange { op, .. }
-            | Error::Unsupported { op, .. } => Some(op),
-            // Also for those that name the primitive that ran.
+            of_call!(op) | Error::Unsupported { op, .. } => Some(op),
             _ => None,
         }
+    }
+
+    /// This error in the name of `function`, if it reports in that of the op that was called: whoever called a function
+    /// need not know which ops it is made of.
+    #[must_use]
+    pub fn in_name_of(mut self, function: &'static str) -> Error {
+        if let of_call!(op) = &mut self {
+            *op = function;
+        }
+        self
     }
 
     /// No memory for so many bytes in the host's own memory, outside every device's pool.

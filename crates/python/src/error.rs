@@ -22,23 +22,8 @@ pub trait Called {
 }
 
 impl<T> Called for ternion::Result<T> {
-    fn called(mut self, function: &'static str) -> Self {
-        if let Err(
-            Error::Invalid { op, .. }
-            | Error::Matrix { op, .. }
-            | Error::Broadcast { op, .. }
-            | Error::Shape { op, .. }
-            | Error::Rank { op, .. }
-            | Error::Axis { op, .. }
-            | Error::DType { op, .. }
-            | Error::DTypeMismatch { op, .. }
-            | Error::DeviceMismatch { op, .. }
-            | Error::IndexOutOfRange { op, .. },
-        ) = &mut self
-        {
-            *op = function;
-        }
-        self
+    fn called(self, function: &'static str) -> Self {
+        self.map_err(|error| error.in_name_of(function))
     }
 }
 

@@ -168,7 +168,7 @@ fn describe(target: &Target) -> String {
             let version = Some(version.trim()).filter(|version| !version.is_empty());
             cuda.description() + &version.map_or(String::new(), |version| format!(" ({version})"))
         }
-        None if device.name() == "cpu" => "the processor".to_string(),
+        None if device.name() == "cpu" => "the host's CPU".to_string(),
         None => String::new(),
     }
 }

@@ -553,7 +553,7 @@ mod tests {
         assert!(cpu.cases() > 20 && cpu.compared > 1000 && found.coverage == *cpu);
         assert_eq!(
             (cpu.description.as_str(), cpu.scope.as_str()),
-            ("the processor", "every case of the op table")
+            ("the host's CPU", "every case of the op table")
         );
     }
 

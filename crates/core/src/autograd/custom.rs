@@ -46,7 +46,7 @@ pub fn with_gradient(
     Ok(record_external(Arc::new(Custom { name, backward }), inputs, outputs, saves))
 }
 
-/// The names, each once, of the functions in the graph of `outputs` whose gradient was given: by [`with_gradient`], by a rule of an op of one's own, or by a checkpoint. For messages about a
+/// The names, each once, of the functions in the graph of `outputs` with a gradient of their own: from [`with_gradient`], from the rule of a custom op, or from a checkpoint. For messages about a
 /// wrong gradient: it is there that one looks first.
 pub fn given_gradients(outputs: &[Tensor]) -> Vec<&'static str> {
     let mut stack: Vec<Arc<Node>> =

@@ -11,7 +11,7 @@ use ternion_core::DType;
 
 const INTRODUCTION: &str = "# What runs where
 
-Written by `cargo xtask coverage` from `coverage-*.json` beside it; `tests/coverage.rs` fails if it differs from them, or if a fresh run on the processor does.
+Written by `cargo xtask coverage` from `coverage-*.json` beside it; `tests/coverage.rs` fails if it differs from them, or if a fresh run on the CPU does.
 
 ";
 

@@ -41,7 +41,7 @@ fn near(a: f64, b: f64) -> bool {
 }
 
 /// Multiples of 1/2, so that no difference is at the tolerance but where both are exact.
-fn halves() -> Values {
+fn multiples_of_half() -> Values {
     Values::custom(|shapes, own, rng| {
         let infinity = f64::INFINITY;
         let pick = |rng: &mut Rng| match rng.integer(0, 9) {
@@ -56,8 +56,8 @@ fn halves() -> Values {
 
 fn isclose() -> OpCase {
     OpCase::new("isclose", "rtol=0.25 atol=0.125")
-        .input(halves())
-        .input(halves())
+        .input(multiples_of_half())
+        .input(multiples_of_half())
         .shapes([&[], &[0, 3], &[7, 33]])
         .on([&[5, 1], &[7]])
         .forward_only(TRUTHS)
@@ -77,8 +77,8 @@ fn isclose() -> OpCase {
 
 fn isclose_of_nan() -> OpCase {
     OpCase::new("isclose", "equal_nan")
-        .input(halves())
-        .input(halves())
+        .input(multiples_of_half())
+        .input(multiples_of_half())
         .shapes([&[7, 33]])
         .forward_only(TRUTHS)
         .run(|x| x[0].isclose(&x[1], Closeness { equal_nan: true, ..WIDE }))
