@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 use ternion_testing::coverage::{self, Coverage};
 use ternion_testing::suite;
 
-/// Measures the processor and takes over `results` of other devices; what was found earlier on all others stays as it is.
+/// Measures the processor and takes over `results` of other devices, all parts of one together; what was found earlier on all others stays as it is.
 pub fn write(root: &Path, results: &[PathBuf], allow_shrink: bool) -> Result<(), String> {
     let folder = root.join("docs");
-    let mut fresh = results.iter().map(|file| read(file)).collect::<Result<Vec<_>, _>>()?;
+    let read = results.iter().map(|file| read(file)).collect::<Result<Vec<_>, _>>()?;
+    let mut fresh = coverage::joined(read)?;
     fresh.push(coverage::measure(&suite::targets()[0]));
     let before = coverage::read_folder(&folder)?;
     for found in &fresh {

@@ -5,13 +5,15 @@
 
 mod file;
 mod page;
+mod parts;
 
 pub use file::{read_folder, write_file, write_text};
 pub use page::page;
+pub use parts::joined;
 
 use crate::check::{Filter, Target, check_row};
 use crate::report::{Check, Outcome, Tally};
-use crate::suite::rows_by_op;
+use crate::suite::{Part, rows_by_op};
 use crate::table::OpCase;
 use std::collections::BTreeMap;
 use std::num::NonZero;
@@ -85,6 +87,8 @@ pub struct Coverage {
     pub description: String,
     /// What was run, in words.
     pub scope: String,
+    /// Which part of it, and of how many: the first of one is all of it.
+    pub part: Part,
     /// Elements compared.
     pub compared: usize,
     /// Op to what was found.
@@ -96,12 +100,13 @@ pub struct Coverage {
 }
 
 impl Coverage {
-    /// Nothing, so far. `scope` says what is going to be run.
-    pub fn new(target: &Target, scope: &str) -> Coverage {
+    /// Nothing, so far. `scope` and `part` say what is going to be run.
+    pub fn new(target: &Target, scope: &str, part: Part) -> Coverage {
         Coverage {
             device: target.device.name().to_string(),
             description: describe(target),
             scope: scope.to_string(),
+            part,
             ..Coverage::default()
         }
     }
@@ -186,7 +191,7 @@ pub fn measure(target: &Target) -> Coverage {
         }
     }
     let found = in_threads(runs.len(), |at| check_row(&runs[at].2, runs[at].1, target, &Filter::default()));
-    let mut coverage = Coverage::new(target, "each row on its smallest shapes");
+    let mut coverage = Coverage::new(target, "each row on its smallest shapes", Part::default());
     for ((op, check, _), outcome) in runs.iter().zip(&found) {
         coverage.note(op, *check, outcome);
     }
@@ -239,6 +244,7 @@ pub(crate) mod tests {
             device: "cuda:0".into(),
             description: "NVIDIA of \"one\", driver CUDA 13.0".into(),
             scope: "every case of the op table".into(),
+            part: Part::default(),
             compared: 1234,
             ops: [("exp".into(), op(12, &exp)), ("floor".into(), op(3, &floor))].into(),
             refused: [("f16: the device has no f16".into(), 4)].into(),

@@ -12,9 +12,11 @@
 
 mod fingerprints;
 mod guards;
+mod part;
 
 pub use fingerprints::FINGERPRINTS;
 pub use guards::{complaints, every_op_has_a_row, expected_devices, reached};
+pub use part::{PART, Part};
 
 use crate::check::{Filter, GUARD, NOTHING_FUSED, Target, check_row, is_unwatched, keys, skipped_wholly};
 use crate::coverage::{self, Coverage};
@@ -33,37 +35,12 @@ use ternion_core::Device;
 pub const EXPECT: &str = "TERNION_EXPECT";
 
 /// The environment variable that names a folder for what a run of the whole table finds, one file for each device: `coverage-cuda.json` and so on, for
-/// `cargo xtask coverage --results`.
+/// `cargo xtask coverage --results`. With [`PART`], one file for each device and part, of which `--results` takes all.
 pub const COVERAGE_OUT: &str = "TERNION_COVERAGE_OUT";
 
 /// The environment variable that asks for each row's smallest shapes alone (`TERNION_TABLE=smallest`): for tools that slow programs down a hundred
 /// times, such as compute-sanitizer; or for compositions as whole as ops where they would be checked in brief (`TERNION_TABLE=whole`).
 pub const TABLE: &str = "TERNION_TABLE";
-
-/// The environment variable that asks for a part of the tests, by number: `TERNION_PART=2/12` is the tests of every twelfth op of those that the filter matches, from
-/// the second on: those of one op share kernels. For several processes at a time, and for devices and tools that hold more with all that a process has done.
-pub const PART: &str = "TERNION_PART";
-
-/// The part that is asked for, and of how many; the first of one without the variable.
-fn part(asked: Option<&str>) -> Result<(usize, usize), String> {
-    let Some(text) = asked else { return Ok((1, 1)) };
-    let numbers = text.split_once('/').and_then(|(part, of)| Some((part.parse().ok()?, of.parse().ok()?)));
-    match numbers {
-        Some((part, of)) if (1..=of).contains(&part) => Ok((part, of)),
-        _ => Err(format!("{PART}: expected a part and how many there are, as in 2/12; got {text:?}")),
-    }
-}
-
-/// Of the trials that `wanted` matches those of every `of`-th op, from number `part` on.
-fn only_part(trials: Vec<Trial>, (part, of): (usize, usize), wanted: impl Fn(&str) -> bool) -> Vec<Trial> {
-    let mut parts: BTreeMap<String, usize> = BTreeMap::new();
-    let mut is_of_part = |name: &str| {
-        let next = parts.len() % of;
-        let op = name.split("::").next().unwrap_or(name);
-        *parts.entry(op.to_string()).or_insert(next) == part - 1
-    };
-    trials.into_iter().filter(|trial| wanted(trial.name()) && is_of_part(trial.name())).collect()
-}
 
 /// Whether this program was asked for all of its tests, and for nothing but their results: its parts may then run in processes of their own.
 fn is_plain_run() -> bool {
@@ -167,7 +144,7 @@ fn expected_here(wanted: &str, others: &[&str]) -> String {
 
 fn run(command: &'static str, targets: &[Target], expected: &str) -> ExitCode {
     let mut arguments = Arguments::from_args();
-    let part = match part(std::env::var(PART).ok().as_deref()) {
+    let part = match Part::asked(std::env::var(PART).ok().as_deref()) {
         Ok(part) => part,
         Err(error) => {
             eprintln!("error: {error}");
@@ -185,13 +162,13 @@ fn run(command: &'static str, targets: &[Target], expected: &str) -> ExitCode {
         eprintln!("error: {COVERAGE_OUT} is for the whole table: run it without a filter");
         return ExitCode::FAILURE;
     }
-    if folder.is_some() && (smallest_alone() || is_unwatched() || part.1 > 1) {
+    if folder.is_some() && (smallest_alone() || is_unwatched()) {
         eprintln!(
-            "error: {COVERAGE_OUT} is for the whole table, watched: run it without {TABLE}, {GUARD} and {PART}"
+            "error: {COVERAGE_OUT} is for the whole table, watched: run it without {TABLE} and {GUARD}"
         );
         return ExitCode::FAILURE;
     }
-    let run = Run::new(command);
+    let run = Run::new(command, part);
     let mut trials = guards(targets, expected);
     let exact = arguments.exact;
     let matches = |name: &str, filter: &str| if exact { name == filter } else { name.contains(filter) };
@@ -209,10 +186,10 @@ fn run(command: &'static str, targets: &[Target], expected: &str) -> ExitCode {
         }
         arguments.filter = None;
     }
-    if part.1 > 1 {
+    if !part.is_whole() {
         let skipped = |name: &str| arguments.skip.iter().any(|text| matches(name, text));
         let filter = arguments.filter.clone();
-        trials = only_part(trials, part, |name| {
+        trials = part.trials(trials, |name| {
             filter.as_ref().is_none_or(|filter| matches(name, filter)) && !skipped(name)
         });
     }
@@ -242,7 +219,7 @@ fn run(command: &'static str, targets: &[Target], expected: &str) -> ExitCode {
 
 /// The names of the tests among those `wanted` that are shown as ignored on `targets`, as they would skip every case.
 pub fn ignored(targets: &[Target], wanted: &dyn Fn(&str) -> bool) -> Vec<String> {
-    let trials = Run::new("").row_trials(targets, wanted);
+    let trials = Run::new("", Part::default()).row_trials(targets, wanted);
     trials.iter().filter(|trial| trial.has_ignored_flag()).map(|trial| trial.name().to_string()).collect()
 }
 
@@ -256,6 +233,7 @@ fn key_filter(text: String) -> Filter {
 #[derive(Clone)]
 struct Run {
     command: &'static str,
+    part: Part,
     /// By device.
     found: Arc<Mutex<BTreeMap<String, Found>>>,
 }
@@ -319,8 +297,8 @@ pub fn rows_by_op() -> Vec<(&'static str, Vec<OpCase>)> {
 }
 
 impl Run {
-    fn new(command: &'static str) -> Run {
-        Run { command, found: Arc::default() }
+    fn new(command: &'static str, part: Part) -> Run {
+        Run { command, part, found: Arc::default() }
     }
 
     fn found(&self) -> MutexGuard<'_, BTreeMap<String, Found>> {
@@ -334,7 +312,7 @@ impl Run {
         let found = all.entry(device.name().to_string()).or_insert_with(|| Found {
             totals: Outcome::default(),
             fingerprints: Fingerprints::default(),
-            coverage: Coverage::new(&test.target, if smallest_alone() { SMALLEST } else { WHOLE }),
+            coverage: Coverage::new(&test.target, if smallest_alone() { SMALLEST } else { WHOLE }, self.part),
         });
         if let Some(row) = test.rows.first() {
             found.coverage.note(row.op, test.check, &outcome);
@@ -465,7 +443,7 @@ mod tests {
 
     #[test]
     fn a_whole_key_means_one_case_of_one_row_in_every_check_that_has_it() {
-        let run = Run::new("cargo test --test ops");
+        let run = Run::new("cargo test --test ops", Part::default());
         let names = |text: &str| -> Vec<String> {
             let targets = [Target::new(ternion_cpu::device())];
             let trials = run.key_trials(&targets, &key_filter(text.into()));
@@ -479,28 +457,6 @@ mod tests {
         let text = names("softmax axis=1 [7,33]");
         assert!(text.len() > 3 && text.iter().all(|name| name.starts_with("softmax axis=1::")), "{text:?}");
         assert_eq!(names("no such op"), [""; 0]);
-    }
-
-    #[test]
-    fn parts_are_all_tests_once() {
-        let names = ["sum::cpu", "mul::cpu", "add::cuda", "sub::cpu", "neg::cpu", "exp::cpu", "log::cpu"];
-        let trials = || names.iter().map(|name| Trial::test(*name, || Ok(()))).collect::<Vec<_>>();
-        let of = |part| {
-            let trials = only_part(trials(), part, |name| name.contains("cpu"));
-            trials.iter().map(|trial| trial.name().to_string()).collect::<Vec<_>>()
-        };
-        assert_eq!(of((1, 2)), ["sum::cpu", "sub::cpu", "exp::cpu"]);
-        assert_eq!(of((2, 2)), ["mul::cpu", "neg::cpu", "log::cpu"]);
-        assert_eq!(of((7, 9)), [""; 0]);
-        let checks = ["sum::forward::cpu", "mul::forward::cpu", "sum::backward::cpu"];
-        let trials = checks.iter().map(|name| Trial::test(*name, || Ok(()))).collect();
-        let together: Vec<String> =
-            only_part(trials, (1, 2), |_| true).iter().map(|trial| trial.name().to_string()).collect();
-        assert_eq!(together, ["sum::forward::cpu", "sum::backward::cpu"], "one op's kernels in one process");
-        assert_eq!((part(None), part(Some("3/3"))), (Ok((1, 1)), Ok((3, 3))));
-        for wrong in ["", "0/3", "4/3", "1", "1/", "a/b", "1/2/3", "-1/2"] {
-            assert!(part(Some(wrong)).is_err_and(|error| error.contains("as in 2/12")), "{wrong}");
-        }
     }
 
     #[test]
@@ -519,7 +475,7 @@ mod tests {
     #[test]
     fn what_a_run_finds_is_left_in_a_file_unless_something_is_wrong() {
         let rows: Vec<OpCase> = table().into_iter().filter(|row| row.op == "softmax").take(1).collect();
-        let (run, target) = (Run::new(""), Target::new(ternion_cpu::device()));
+        let (run, target) = (Run::new("", Part::default()), Target::new(ternion_cpu::device()));
         for check in [Check::Forward, Check::Backward] {
             let test = Test { rows: rows.clone(), check, target: target.clone(), filter: Filter::All };
             let trial = run.rehearsed(check.to_string(), test, None).expect("it applies");

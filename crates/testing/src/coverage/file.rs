@@ -1,6 +1,7 @@
 //! What was found on a device as a file: JSON, a line for each op.
 
 use super::{Cell, Coverage, OpCoverage, Support};
+use crate::suite::Part;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -45,7 +46,9 @@ impl Coverage {
             ("compared", json!(self.compared)),
             ("refused", json!(self.refused)),
         ];
-        let head: String = head.iter().map(|(key, value)| format!("  \"{key}\": {value},\n")).collect();
+        let part = (!self.part.is_whole()).then(|| ("part", json!(self.part.to_string())));
+        let head: String =
+            head.iter().chain(&part).map(|(key, value)| format!("  \"{key}\": {value},\n")).collect();
         let ops: Vec<String> =
             self.ops.iter().map(|(name, op)| format!("    {}", op_line(name, op))).collect();
         format!("{{\n{head}  \"ops\": {{\n{}\n  }}\n}}\n", ops.join(",\n"))
@@ -73,6 +76,7 @@ impl Coverage {
             device: word("device")?,
             description: word("description")?,
             scope: word("scope")?,
+            part: if all["part"].is_null() { Part::default() } else { word("part")?.parse()? },
             compared: count("compared", &all["compared"])?,
             refused: refused.collect::<Result<_, String>>()?,
             ops: object("ops")?.iter().map(op).collect::<Result<_, String>>()?,
@@ -80,9 +84,13 @@ impl Coverage {
         })
     }
 
-    /// The name of this device's file: `coverage-cuda.json` for `cuda:0`.
+    /// The name of this device's file: `coverage-cuda.json` for `cuda:0`; `coverage-cuda-2-of-12.json` for a part.
     pub fn file_name(&self) -> String {
-        format!("coverage-{}.json", self.device.split(':').next().unwrap_or_default())
+        let kind = self.device.split(':').next().unwrap_or_default();
+        match self.part {
+            part if part.is_whole() => format!("coverage-{kind}.json"),
+            part => format!("coverage-{kind}-{}-of-{}.json", part.number(), part.count()),
+        }
     }
 }
 
@@ -166,6 +174,17 @@ mod tests {
         assert_eq!(Coverage::from_json(&text), Ok(coverage));
         let line = r#"    "exp": {"cases": 12, "dtypes": {"f64": "FB", "f32": "Fb", "f16": "--"}},"#;
         assert!(text.lines().any(|found| found == line), "{text}");
+    }
+
+    #[test]
+    fn a_part_has_a_file_of_its_own() {
+        let part = Coverage { part: Part::new(2, 12).expect("there are twelve"), ..example() };
+        assert_eq!(part.file_name(), "coverage-cuda-2-of-12.json");
+        assert_eq!(example().file_name(), "coverage-cuda.json");
+        let text = part.to_json();
+        assert_eq!(Coverage::from_json(&text), Ok(part));
+        let error = Coverage::from_json(&text.replace("2/12", "13/12")).expect_err("there are twelve");
+        assert_eq!(error, "expected a part and how many there are, as in 2/12; got \"13/12\"");
     }
 
     #[test]

@@ -1,0 +1,121 @@
+//! A part of the tests, by number.
+
+use libtest_mimic::Trial;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+/// The environment variable that asks for a part of the tests, by number: `TERNION_PART=2/12` is the tests of every twelfth op of those that the filter matches, from
+/// the second on: those of one op share kernels. For several processes at a time, and for devices and tools that hold more with all that a process has done.
+pub const PART: &str = "TERNION_PART";
+
+/// A part of the tests: `2/12` is the second of twelve.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Part {
+    /// From 1.
+    number: usize,
+    count: usize,
+}
+
+/// All of it: the first part of one.
+impl Default for Part {
+    fn default() -> Part {
+        Part { number: 1, count: 1 }
+    }
+}
+
+impl Part {
+    /// Part `number` of `count`, the first of which is 1; none outside of them.
+    pub fn new(number: usize, count: usize) -> Option<Part> {
+        (1..=count).contains(&number).then_some(Part { number, count })
+    }
+
+    /// Which one, from 1.
+    pub fn number(self) -> usize {
+        self.number
+    }
+
+    /// How many parts there are.
+    pub fn count(self) -> usize {
+        self.count
+    }
+
+    /// Whether this is everything.
+    pub fn is_whole(self) -> bool {
+        self.count == 1
+    }
+
+    /// What `asked`, the value of [`PART`], asks for: everything if it is not set.
+    pub(super) fn asked(asked: Option<&str>) -> Result<Part, String> {
+        asked.map_or(Ok(Part::default()), |text| {
+            text.parse().map_err(|error: String| format!("{PART}: {error}"))
+        })
+    }
+
+    /// Of the trials that `wanted` matches, those of every `count`-th op from `number` on.
+    pub(super) fn trials(self, trials: Vec<Trial>, wanted: impl Fn(&str) -> bool) -> Vec<Trial> {
+        let mut parts: BTreeMap<String, usize> = BTreeMap::new();
+        let mut is_of_part = |name: &str| {
+            let next = parts.len() % self.count;
+            let op = name.split("::").next().unwrap_or(name);
+            *parts.entry(op.to_string()).or_insert(next) == self.number - 1
+        };
+        trials.into_iter().filter(|trial| wanted(trial.name()) && is_of_part(trial.name())).collect()
+    }
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.number, self.count)
+    }
+}
+
+impl FromStr for Part {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Part, String> {
+        let numbers = text
+            .split_once('/')
+            .and_then(|(number, count)| Some((number.parse().ok()?, count.parse().ok()?)));
+        let part = numbers.and_then(|(number, count)| Part::new(number, count));
+        part.ok_or_else(|| format!("expected a part and how many there are, as in 2/12; got {text:?}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(part: &str, names: &[&str], wanted: &str) -> Vec<String> {
+        let trials = names.iter().map(|name| Trial::test(*name, || Ok(()))).collect();
+        let part: Part = part.parse().expect("it is a part");
+        let trials = part.trials(trials, |name| name.contains(wanted));
+        trials.iter().map(|trial| trial.name().to_string()).collect()
+    }
+
+    #[test]
+    fn parts_are_all_tests_once() {
+        let all = ["sum::cpu", "mul::cpu", "add::cuda", "sub::cpu", "neg::cpu", "exp::cpu", "log::cpu"];
+        assert_eq!(names("1/2", &all, "cpu"), ["sum::cpu", "sub::cpu", "exp::cpu"]);
+        assert_eq!(names("2/2", &all, "cpu"), ["mul::cpu", "neg::cpu", "log::cpu"]);
+        assert_eq!(names("7/9", &all, "cpu"), [""; 0]);
+        let checks = ["sum::forward::cpu", "mul::forward::cpu", "sum::backward::cpu"];
+        let together = names("1/2", &checks, "");
+        assert_eq!(together, ["sum::forward::cpu", "sum::backward::cpu"], "one op's kernels in one process");
+    }
+
+    #[test]
+    fn a_part_is_read_as_it_is_written() {
+        assert_eq!(Part::asked(None), Ok(Part::default()));
+        assert!(Part::default().is_whole());
+        let last = Part::asked(Some("3/3")).expect("there are three");
+        assert_eq!((last.number(), last.count(), last.to_string()), (3, 3, "3/3".into()));
+        for wrong in ["", "0/3", "4/3", "1", "1/", "a/b", "1/2/3", "-1/2", "0/0"] {
+            let error = Part::asked(Some(wrong)).expect_err(wrong);
+            assert_eq!(
+                error,
+                format!("TERNION_PART: expected a part and how many there are, as in 2/12; got {wrong:?}")
+            );
+        }
+    }
+}
