@@ -324,10 +324,12 @@ struct Weights {
 
 // The statistics of this turn's rows, and what is added to x * r for n.
 INLINE void take_statistics(C (&mean)[TOGETHER], C (&reciprocal)[TOGETHER], C (&offset)[TOGETHER],
-                            const C (&next_mean)[TOGETHER], const C (&next_reciprocal)[TOGETHER]) {
+                            const C (&next_mean)[TOGETHER], const C (&next_reciprocal)[TOGETHER], u32 columns) {
+    // A single column is its own mean: n and the gradients are 0, not the rounding errors of x * r and r * g.
+    const bool is_single = CENTRED && PACK == 1 && columns == 1;
 #pragma unroll
     for (int r = 0; r < TOGETHER; ++r) {
-        reciprocal[r] = next_reciprocal[r], mean[r] = next_mean[r];
+        reciprocal[r] = is_single ? C(0) : next_reciprocal[r], mean[r] = next_mean[r];
         offset[r] = -mean[r] * reciprocal[r];
     }
 }
@@ -360,7 +362,7 @@ INLINE void rows_grad_in_registers(const NormGrad& p) {
     for (u64 first = u64(blockIdx.x) * TEAMS; first < p.rows;
          first += TOGETHER * step, row += TOGETHER * step, turn ^= 1) {
         C reciprocal[TOGETHER], mean[TOGETHER], offset[TOGETHER];
-        take_statistics(mean, reciprocal, offset, next_mean, next_reciprocal);
+        take_statistics(mean, reciprocal, offset, next_mean, next_reciprocal, p.columns);
         read_statistics(next_mean, next_reciprocal, p, row + TOGETHER * step, step);
         auto is_missing = [&](int r, int k) {
             return ((TEAMS > 1 || r > 0) && row + r * step >= p.rows) || member + k * TEAM >= whole.packs;

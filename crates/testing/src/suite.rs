@@ -25,6 +25,7 @@ use crate::table::{OpCase, table};
 use fingerprints::Fingerprints;
 use guards::guards;
 use libtest_mimic::{Arguments, Conclusion, Failed, Trial};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::ExitCode;
@@ -143,78 +144,43 @@ fn expected_here(wanted: &str, others: &[&str]) -> String {
 }
 
 fn run(command: &'static str, targets: &[Target], expected: &str) -> ExitCode {
+    run_asked(command, targets, expected).unwrap_or_else(|error| {
+        eprintln!("error: {error}");
+        ExitCode::FAILURE
+    })
+}
+
+/// Runs what the command line and the environment ask for.
+fn run_asked(command: &'static str, targets: &[Target], expected: &str) -> Result<ExitCode, String> {
     let mut arguments = Arguments::from_args();
-    let part = match Part::asked(std::env::var(PART).ok().as_deref()) {
-        Ok(part) => part,
-        Err(error) => {
-            eprintln!("error: {error}");
-            return ExitCode::FAILURE;
-        }
-    };
+    let part = Part::asked(std::env::var(PART).ok().as_deref())?;
     let present: Vec<String> = targets.iter().map(|target| target.device.name().to_string()).collect();
     // Whatever the filter is: a device that must be there is not left out in silence.
-    if let Err(missing) = expected_devices(expected, &present) {
-        eprintln!("error: {missing}");
-        return ExitCode::FAILURE;
-    }
+    expected_devices(expected, &present)?;
     let folder = std::env::var_os(COVERAGE_OUT);
     if folder.is_some() && (arguments.filter.is_some() || !arguments.skip.is_empty() || arguments.ignored) {
-        eprintln!("error: {COVERAGE_OUT} is for the whole table: run it without a filter");
-        return ExitCode::FAILURE;
+        return Err(format!("{COVERAGE_OUT} is for the whole table: run it without a filter"));
     }
     if folder.is_some() && (smallest_alone() || is_unwatched()) {
-        eprintln!(
-            "error: {COVERAGE_OUT} is for the whole table, watched: run it without {TABLE} and {GUARD}"
-        );
-        return ExitCode::FAILURE;
+        return Err(format!(
+            "{COVERAGE_OUT} is for the whole table, watched: run it without {TABLE} and {GUARD}"
+        ));
     }
     let run = Run::new(command, part);
-    let mut trials = guards(targets, expected);
-    let exact = arguments.exact;
-    let matches = |name: &str, filter: &str| if exact { name == filter } else { name.contains(filter) };
-    let wanted = |name: &str| arguments.filter.as_ref().is_none_or(|filter| matches(name, filter));
-    trials.extend(run.row_trials(targets, &wanted));
-    if let Some(filter) = arguments.filter.clone()
-        && !trials.iter().any(|trial| matches(trial.name(), &filter))
-    {
-        let wanted = key_filter(filter.clone());
-        let is_whole = matches!(wanted, Filter::Key(_));
-        trials = if arguments.exact && !is_whole { Vec::new() } else { run.key_trials(targets, &wanted) };
-        if trials.is_empty() {
-            eprintln!("error: no test name and no case of the op table contains {filter:?}");
-            return ExitCode::FAILURE;
-        }
-        arguments.filter = None;
-    }
-    if !part.is_whole() {
-        let skipped = |name: &str| arguments.skip.iter().any(|text| matches(name, text));
-        let filter = arguments.filter.clone();
-        trials = part.trials(trials, |name| {
-            filter.as_ref().is_none_or(|filter| matches(name, filter)) && !skipped(name)
-        });
-    }
+    let trials = run.asked_trials(guards(targets, expected), targets, &mut arguments)?;
     for why in absent() {
         println!("not tested: {why}");
     }
     let conclusion = libtest_mimic::run(&arguments, trials);
     if arguments.list {
-        return conclusion.exit_code();
+        return Ok(conclusion.exit_code());
     }
-    let written = match folder {
-        Some(folder) => run.write(Path::new(&folder), &conclusion),
-        None => Ok(()),
-    };
+    let written = folder.map_or(Ok(()), |folder| run.write(Path::new(&folder), &conclusion));
     let written = written.and_then(|()| match std::env::var_os(FINGERPRINTS) {
         Some(folder) => run.write_fingerprints(Path::new(&folder)),
         None => Ok(()),
     });
-    match run.summary(&conclusion).and(written) {
-        Ok(()) => conclusion.exit_code(),
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    run.summary(&conclusion).and(written).map(|()| conclusion.exit_code())
 }
 
 /// The names of the tests among those `wanted` that are shown as ignored on `targets`, as they would skip every case.
@@ -343,6 +309,7 @@ impl Run {
         if conclusion.num_failed > 0 {
             return Err(format!("{} tests failed: {COVERAGE_OUT} is left alone", conclusion.num_failed));
         }
+        std::fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
         for found in self.found().values() {
             println!("{} written", coverage::write_file(folder, &found.coverage)?.display());
         }
@@ -354,6 +321,41 @@ impl Run {
             println!("{} written", found.fingerprints.write(folder, device)?.display());
         }
         Ok(())
+    }
+
+    /// `guards` and the trials of the table that the command line asks for, of this run's part. A filter that was found in keys is taken out of `arguments`.
+    fn asked_trials(
+        &self,
+        guards: Vec<Trial>,
+        targets: &[Target],
+        arguments: &mut Arguments,
+    ) -> Result<Vec<Trial>, String> {
+        let exact = arguments.exact;
+        let matches = |name: &str, text: &str| if exact { name == text } else { name.contains(text) };
+        let picker = RefCell::new(self.part.picker());
+        let is_skipped = |name: &str| arguments.skip.iter().any(|text| matches(name, text));
+        // Also which tests are rehearsed: what those would skip is counted once, by the part that they are of.
+        let is_of_part =
+            |name: &str| self.part.is_whole() || !is_skipped(name) && picker.borrow_mut().takes(name);
+        let is_asked = |name: &str, filter: Option<&String>| {
+            filter.is_none_or(|filter| matches(name, filter)) && is_of_part(name)
+        };
+        let mut trials = guards;
+        trials.extend(self.row_trials(targets, &|name| is_asked(name, arguments.filter.as_ref())));
+        let in_names = |filter: &&String| trials.iter().any(|trial| matches(trial.name(), filter));
+        if let Some(filter) = arguments.filter.as_ref().filter(|filter| !in_names(filter)) {
+            let wanted = key_filter(filter.clone());
+            let is_whole = matches!(wanted, Filter::Key(_));
+            trials = if exact && !is_whole { Vec::new() } else { self.key_trials(targets, &wanted) };
+            if trials.is_empty() {
+                return Err(format!("no test name and no case of the op table contains {filter:?}"));
+            }
+            arguments.filter = None;
+        }
+        if !self.part.is_whole() {
+            trials.retain(|trial| is_asked(trial.name(), arguments.filter.as_ref()));
+        }
+        Ok(trials)
     }
 
     /// One trial for each op and check. Those that are `wanted` by name are rehearsed: where the device lacks the dtypes of all cases the trial is
