@@ -147,18 +147,9 @@ fn wide_rem(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> {
 
 // ---------------------------------------------------------------- power
 
-// By repeated multiplication; a negative exponent gives 0, but for bases of 1 and -1.
-fn wide_pow(base: vec2<u32>, exponent: vec2<u32>) -> vec2<u32> {
-    let unit = vec2<u32>(1u, 0u);
-    if (wide_is_negative(exponent)) {
-        let minus_unit = vec2<u32>(0xffffffffu, 0xffffffffu);
-        if (wide_equal(base, unit)) {
-            return unit;
-        }
-        let odd = (exponent.x & 1u) != 0u;
-        return select(vec2<u32>(0u, 0u), select(unit, minus_unit, odd), wide_equal(base, minus_unit));
-    }
-    var product = unit;
+// By repeated multiplication, of an unsigned exponent.
+fn wide_pow_unsigned(base: vec2<u32>, exponent: vec2<u32>) -> vec2<u32> {
+    var product = vec2<u32>(1u, 0u);
     var square = base;
     var left = exponent;
     while (!wide_is_zero(left)) {
@@ -169,6 +160,20 @@ fn wide_pow(base: vec2<u32>, exponent: vec2<u32>) -> vec2<u32> {
         left = wide_shift_right_logical(left, 1u);
     }
     return product;
+}
+
+// A negative exponent gives 0, but for bases of 1 and -1.
+fn wide_pow(base: vec2<u32>, exponent: vec2<u32>) -> vec2<u32> {
+    if (!wide_is_negative(exponent)) {
+        return wide_pow_unsigned(base, exponent);
+    }
+    let unit = vec2<u32>(1u, 0u);
+    let minus_unit = vec2<u32>(0xffffffffu, 0xffffffffu);
+    if (wide_equal(base, unit)) {
+        return unit;
+    }
+    let odd = (exponent.x & 1u) != 0u;
+    return select(vec2<u32>(0u, 0u), select(unit, minus_unit, odd), wide_equal(base, minus_unit));
 }
 
 // ---------------------------------------------------------------- to and from f32
@@ -250,11 +255,11 @@ fn same(a: C, b: C) -> bool {
 }
 
 fn larger(a: C, b: C) -> C {
-    return select(b, a, wide_less(b, a));
+    return select(b, a, less(b, a));
 }
 
 fn smaller(a: C, b: C) -> C {
-    return select(b, a, wide_less(a, b));
+    return select(b, a, less(a, b));
 }
 
 fn sum_of(a: C, b: C) -> C {
@@ -325,11 +330,11 @@ fn binary_mul(a: C, b: C) -> C {
 }
 
 fn binary_div(a: C, b: C) -> C {
-    return wide_div(a, b);
+    return quotient_of(a, b);
 }
 
 fn binary_pow(a: C, b: C) -> C {
-    return wide_pow(a, b);
+    return power_of(a, b);
 }
 
 fn binary_maximum(a: C, b: C) -> C {
@@ -355,17 +360,17 @@ fn compare_ne(a: C, b: C) -> bool {
 }
 
 fn compare_lt(a: C, b: C) -> bool {
-    return wide_less(a, b);
+    return less(a, b);
 }
 
 fn compare_le(a: C, b: C) -> bool {
-    return !wide_less(b, a);
+    return !less(b, a);
 }
 
 fn compare_gt(a: C, b: C) -> bool {
-    return wide_less(b, a);
+    return less(b, a);
 }
 
 fn compare_ge(a: C, b: C) -> bool {
-    return !wide_less(a, b);
+    return !less(a, b);
 }

@@ -27,7 +27,11 @@ mod spread;
 mod views;
 pub mod windows;
 
+use crate::tensor::PyTensor;
 use pyo3::prelude::*;
+
+/// A tensor among the arguments of a call.
+type TensorArgument<'a, 'py> = &'a Bound<'py, PyTensor>;
 
 /// Puts the functions that are no methods into the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

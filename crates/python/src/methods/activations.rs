@@ -1,5 +1,6 @@
 //! Activations, and layers without state, that are composed in the core: what functions of `ternion/nn` call, which say what is the default.
 
+use super::TensorArgument;
 use crate::error::Outcome;
 use crate::promote::{floating, meet};
 use crate::run::run;
@@ -7,13 +8,11 @@ use crate::tensor::PyTensor;
 use pyo3::prelude::*;
 use ternion::linalg;
 
-type Given<'a, 'py> = &'a Bound<'py, PyTensor>;
-
 macro_rules! of_floats {
     ($($name:ident($($argument:ident: $kind:ty),*) => $method:ident;)*) => {
         $(
             #[pyfunction]
-            fn $name(py: Python<'_>, input: Given<'_, '_>, $($argument: $kind),*) -> Outcome<PyTensor> {
+            fn $name(py: Python<'_>, input: TensorArgument<'_, '_>, $($argument: $kind),*) -> Outcome<PyTensor> {
                 input.get().map(py, |x| floating(x)?.$method($($argument),*))
             }
         )*
@@ -42,25 +41,30 @@ of_floats! {
 
 /// Also of integers.
 #[pyfunction]
-fn _hardshrink(py: Python<'_>, input: Given<'_, '_>, lambd: f64) -> Outcome<PyTensor> {
+fn _hardshrink(py: Python<'_>, input: TensorArgument<'_, '_>, lambd: f64) -> Outcome<PyTensor> {
     input.get().map(py, |x| x.hardshrink(lambd))
 }
 
 /// Also of integers.
 #[pyfunction]
-fn _threshold(py: Python<'_>, input: Given<'_, '_>, threshold: f64, value: f64) -> Outcome<PyTensor> {
+fn _threshold(
+    py: Python<'_>,
+    input: TensorArgument<'_, '_>,
+    threshold: f64,
+    value: f64,
+) -> Outcome<PyTensor> {
     input.get().map(py, |x| x.threshold(threshold, value))
 }
 
 #[pyfunction]
-fn _softmin(py: Python<'_>, input: Given<'_, '_>, dim: isize) -> Outcome<PyTensor> {
+fn _softmin(py: Python<'_>, input: TensorArgument<'_, '_>, dim: isize) -> Outcome<PyTensor> {
     input.get().along(py, dim, |x| floating(x)?.softmin(dim))
 }
 
 #[pyfunction]
 fn _gumbel_softmax(
     py: Python<'_>,
-    input: Given<'_, '_>,
+    input: TensorArgument<'_, '_>,
     tau: f64,
     hard: bool,
     dim: isize,
@@ -69,16 +73,22 @@ fn _gumbel_softmax(
 }
 
 #[pyfunction]
-fn _normalize(py: Python<'_>, input: Given<'_, '_>, p: f64, dim: isize, eps: f64) -> Outcome<PyTensor> {
+fn _normalize(
+    py: Python<'_>,
+    input: TensorArgument<'_, '_>,
+    p: f64,
+    dim: isize,
+    eps: f64,
+) -> Outcome<PyTensor> {
     input.get().along(py, dim, |x| linalg::normalize(&floating(x)?, p, dim, eps))
 }
 
 #[pyfunction]
 fn _instance_norm(
     py: Python<'_>,
-    input: Given<'_, '_>,
-    weight: Option<Given<'_, '_>>,
-    bias: Option<Given<'_, '_>>,
+    input: TensorArgument<'_, '_>,
+    weight: Option<TensorArgument<'_, '_>>,
+    bias: Option<TensorArgument<'_, '_>>,
     eps: f64,
 ) -> Outcome<PyTensor> {
     let [weight, bias] = [weight, bias].map(|given| given.map(|tensor| tensor.get().tensor()));
@@ -88,10 +98,10 @@ fn _instance_norm(
 #[pyfunction]
 fn _bilinear(
     py: Python<'_>,
-    input1: Given<'_, '_>,
-    input2: Given<'_, '_>,
-    weight: Given<'_, '_>,
-    bias: Option<Given<'_, '_>>,
+    input1: TensorArgument<'_, '_>,
+    input2: TensorArgument<'_, '_>,
+    weight: TensorArgument<'_, '_>,
+    bias: Option<TensorArgument<'_, '_>>,
 ) -> Outcome<PyTensor> {
     let [x, other, weight] = [input1, input2, weight].map(|given| given.get().tensor());
     let bias = bias.map(|bias| bias.get().tensor());

@@ -1,6 +1,7 @@
 //! Arithmetic, reductions and statistics from the core's `functions`: what the functions of `ternion/_functions/arithmetic.py` and `reductions.py` call, which say
 //! what is the default.
 
+use super::TensorArgument;
 use super::reduce::{has_extremes, pair_along};
 use crate::arguments::{AxesArgument, axes};
 use crate::dtype::DTypeArgument;
@@ -12,7 +13,6 @@ use crate::tensor::PyTensor;
 use pyo3::prelude::*;
 use ternion::{Axes, Result, Tensor, linalg};
 
-type Given<'a, 'py> = &'a Bound<'py, PyTensor>;
 type Pair = Outcome<(PyTensor, PyTensor)>;
 
 /// Three tensors in the floating dtype that they meet in.
@@ -35,7 +35,7 @@ macro_rules! of_two_floats {
         #[pymethods]
         impl PyTensor {
             $(
-                fn $name(&self, py: Python<'_>, other: Given<'_, '_>) -> Outcome<PyTensor> {
+                fn $name(&self, py: Python<'_>, other: TensorArgument<'_, '_>) -> Outcome<PyTensor> {
                     let other = other.get().tensor();
                     self.map(py, |x| {
                         let (x, other) = meet(x, &other)?;
@@ -58,7 +58,7 @@ macro_rules! of_two {
         #[pymethods]
         impl PyTensor {
             $(
-                fn $name(&self, py: Python<'_>, other: Given<'_, '_>) -> Outcome<PyTensor> {
+                fn $name(&self, py: Python<'_>, other: TensorArgument<'_, '_>) -> Outcome<PyTensor> {
                     let other = other.get().tensor();
                     self.map(py, |x| x.$method(&other))
                 }
@@ -99,7 +99,7 @@ of_one! {
 
 #[pymethods]
 impl PyTensor {
-    fn _lerp(&self, py: Python<'_>, end: Given<'_, '_>, weight: f64) -> Outcome<PyTensor> {
+    fn _lerp(&self, py: Python<'_>, end: TensorArgument<'_, '_>, weight: f64) -> Outcome<PyTensor> {
         let end = end.get().tensor();
         self.map(py, |x| {
             let (x, end) = meet(x, &end)?;
@@ -107,7 +107,12 @@ impl PyTensor {
         })
     }
 
-    fn _lerp_tensor(&self, py: Python<'_>, end: Given<'_, '_>, weight: Given<'_, '_>) -> Outcome<PyTensor> {
+    fn _lerp_tensor(
+        &self,
+        py: Python<'_>,
+        end: TensorArgument<'_, '_>,
+        weight: TensorArgument<'_, '_>,
+    ) -> Outcome<PyTensor> {
         let (end, weight) = (end.get().tensor(), weight.get().tensor());
         self.map(py, |x| {
             let [x, end, weight] = met(x, &end, &weight)?;
@@ -118,8 +123,8 @@ impl PyTensor {
     fn _addcdiv(
         &self,
         py: Python<'_>,
-        tensor1: Given<'_, '_>,
-        tensor2: Given<'_, '_>,
+        tensor1: TensorArgument<'_, '_>,
+        tensor2: TensorArgument<'_, '_>,
         value: f64,
     ) -> Outcome<PyTensor> {
         let (dividend, divisor) = (tensor1.get().tensor(), tensor2.get().tensor());
@@ -147,7 +152,7 @@ impl PyTensor {
         self.map(py, |x| x.round_decimals(decimals).called("round"))
     }
 
-    fn _inner(&self, py: Python<'_>, other: Given<'_, '_>) -> Outcome<PyTensor> {
+    fn _inner(&self, py: Python<'_>, other: TensorArgument<'_, '_>) -> Outcome<PyTensor> {
         let other = other.get().tensor();
         self.map(py, |x| {
             let (x, other) = meet(x, &other)?;
@@ -158,7 +163,7 @@ impl PyTensor {
     fn _tensordot(
         &self,
         py: Python<'_>,
-        other: Given<'_, '_>,
+        other: TensorArgument<'_, '_>,
         dims: Vec<isize>,
         other_dims: Vec<isize>,
     ) -> Outcome<PyTensor> {
@@ -266,7 +271,7 @@ impl PyTensor {
         wait(py, || x.cov(correction, fweights.as_ref(), aweights.as_ref())).map(PyTensor::new)
     }
 
-    fn _dist(&self, py: Python<'_>, other: Given<'_, '_>, p: f64) -> Outcome<PyTensor> {
+    fn _dist(&self, py: Python<'_>, other: TensorArgument<'_, '_>, p: f64) -> Outcome<PyTensor> {
         let other = other.get().tensor();
         self.map(py, |x| {
             let (x, other) = meet(x, &other)?;

@@ -1,6 +1,7 @@
 //! Quantiles, histograms, parts put in the place of others, slopes and windows, from the core's `functions`: what the functions of `ternion/_functions` call,
 //! which say what is the default.
 
+use super::TensorArgument;
 use crate::device::{DeviceArgument, or_default};
 use crate::dtype::DTypeArgument;
 use crate::error::{Failure, Outcome};
@@ -9,13 +10,11 @@ use crate::tensor::PyTensor;
 use pyo3::prelude::*;
 use ternion::{Axis, CdistMode, HistogramBins, Interpolation, Result, SignalWindow, Spacing, Tensor};
 
-type Given<'a, 'py> = &'a Bound<'py, PyTensor>;
-
 /// A function of a tensor and another one.
 fn beside(
     slf: &PyTensor,
     py: Python<'_>,
-    other: Given<'_, '_>,
+    other: TensorArgument<'_, '_>,
     f: impl FnOnce(&Tensor, &Tensor) -> Result<Tensor> + Send,
 ) -> Outcome<PyTensor> {
     let other = other.get().tensor();
@@ -41,7 +40,7 @@ impl PyTensor {
     fn _quantile(
         &self,
         py: Python<'_>,
-        q: Given<'_, '_>,
+        q: TensorArgument<'_, '_>,
         settings: (Option<isize>, bool),
         interpolation: &str,
         is_nan_left_out: bool,
@@ -59,8 +58,8 @@ impl PyTensor {
         &self,
         py: Python<'_>,
         settings: (usize, Option<(f64, f64)>),
-        edges: Option<Given<'_, '_>>,
-        weight: Option<Given<'_, '_>>,
+        edges: Option<TensorArgument<'_, '_>>,
+        weight: Option<TensorArgument<'_, '_>>,
         density: bool,
     ) -> Outcome<(PyTensor, PyTensor)> {
         let (count, range) = settings;
@@ -84,7 +83,7 @@ impl PyTensor {
     fn _as_strided_scatter(
         &self,
         py: Python<'_>,
-        src: Given<'_, '_>,
+        src: TensorArgument<'_, '_>,
         size: Vec<usize>,
         stride: Vec<usize>,
         offset: usize,
@@ -95,7 +94,7 @@ impl PyTensor {
     fn _select_scatter(
         &self,
         py: Python<'_>,
-        src: Given<'_, '_>,
+        src: TensorArgument<'_, '_>,
         dim: isize,
         index: isize,
     ) -> Outcome<PyTensor> {
@@ -105,7 +104,7 @@ impl PyTensor {
     fn _slice_scatter(
         &self,
         py: Python<'_>,
-        src: Given<'_, '_>,
+        src: TensorArgument<'_, '_>,
         dim: isize,
         bounds: [Option<isize>; 2],
         step: usize,
@@ -116,7 +115,7 @@ impl PyTensor {
     fn _diagonal_scatter(
         &self,
         py: Python<'_>,
-        src: Given<'_, '_>,
+        src: TensorArgument<'_, '_>,
         offset: isize,
         settings: (isize, isize),
     ) -> Outcome<PyTensor> {
@@ -151,7 +150,7 @@ impl PyTensor {
         })
     }
 
-    fn _isin(&self, py: Python<'_>, others: Given<'_, '_>, invert: bool) -> Outcome<PyTensor> {
+    fn _isin(&self, py: Python<'_>, others: TensorArgument<'_, '_>, invert: bool) -> Outcome<PyTensor> {
         beside(self, py, others, |x, others| x.isin(others, invert))
     }
 
@@ -159,11 +158,11 @@ impl PyTensor {
         self.map(py, |x| x.combinations(r, with_replacement))
     }
 
-    fn _logaddexp(&self, py: Python<'_>, other: Given<'_, '_>) -> Outcome<PyTensor> {
+    fn _logaddexp(&self, py: Python<'_>, other: TensorArgument<'_, '_>) -> Outcome<PyTensor> {
         beside(self, py, other, Tensor::logaddexp)
     }
 
-    fn _logaddexp2(&self, py: Python<'_>, other: Given<'_, '_>) -> Outcome<PyTensor> {
+    fn _logaddexp2(&self, py: Python<'_>, other: TensorArgument<'_, '_>) -> Outcome<PyTensor> {
         beside(self, py, other, Tensor::logaddexp2)
     }
 
@@ -171,7 +170,7 @@ impl PyTensor {
         self.along(py, dim, |x| x.logcumsumexp(dim))
     }
 
-    fn _cdist(&self, py: Python<'_>, other: Given<'_, '_>, p: f64, mode: &str) -> Outcome<PyTensor> {
+    fn _cdist(&self, py: Python<'_>, other: TensorArgument<'_, '_>, p: f64, mode: &str) -> Outcome<PyTensor> {
         let mode = match mode {
             "use_mm_for_euclid_dist_if_necessary" => CdistMode::MatmulIfLarge,
             "use_mm_for_euclid_dist" => CdistMode::Matmul,

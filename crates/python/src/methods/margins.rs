@@ -1,5 +1,6 @@
 //! Losses, embeddings by bags and dropout that are composed in the core: what the functions of `ternion/nn` call, which say what is the default.
 
+use super::TensorArgument;
 use super::loss::{broadcast, reduction, told_in};
 use crate::error::{Failure, Outcome};
 use crate::promote::meet;
@@ -11,13 +12,11 @@ use ternion::{
     Reduction, Result, Tensor, TripletOptions,
 };
 
-type Given<'a, 'py> = &'a Bound<'py, PyTensor>;
-
 /// A loss of input and target in the dtype and the shape that they have together.
 fn of_pair(
     py: Python<'_>,
     op: &'static str,
-    (x, target): (Given<'_, '_>, Given<'_, '_>),
+    (x, target): (TensorArgument<'_, '_>, TensorArgument<'_, '_>),
     f: impl FnOnce(&Tensor, &Tensor) -> Result<Tensor> + Send,
 ) -> Outcome<PyTensor> {
     let (x, target) = (x.get().tensor(), target.get().tensor());
@@ -32,7 +31,7 @@ fn of_pair(
 /// Three tensors in the dtype that they meet in.
 fn of_three(
     py: Python<'_>,
-    inputs: [Given<'_, '_>; 3],
+    inputs: [TensorArgument<'_, '_>; 3],
     f: impl FnOnce([&Tensor; 3]) -> Result<Tensor> + Send,
 ) -> Outcome<PyTensor> {
     let [x, y, z] = inputs.map(|input| input.get().tensor());
@@ -49,7 +48,7 @@ fn of_three(
 fn of_three_alike(
     py: Python<'_>,
     op: &'static str,
-    inputs: [Given<'_, '_>; 3],
+    inputs: [TensorArgument<'_, '_>; 3],
     f: impl FnOnce([&Tensor; 3]) -> Result<Tensor> + Send,
 ) -> Outcome<PyTensor> {
     of_three(py, inputs, |[x, y, z]| {
@@ -61,22 +60,22 @@ fn of_three_alike(
 /// A loss of input and a target of its own dtype.
 fn of_classes(
     py: Python<'_>,
-    (x, target): (Given<'_, '_>, Given<'_, '_>),
+    (x, target): (TensorArgument<'_, '_>, TensorArgument<'_, '_>),
     f: impl FnOnce(&Tensor, &Tensor) -> Result<Tensor> + Send,
 ) -> Outcome<PyTensor> {
     let (x, target) = (x.get().tensor(), target.get().tensor());
     wait(py, || told_in(x.dtype(), f(&x, &target)?)).map(PyTensor::new)
 }
 
-fn optional(tensor: Option<Given<'_, '_>>) -> Option<Tensor> {
+fn optional(tensor: Option<TensorArgument<'_, '_>>) -> Option<Tensor> {
     tensor.map(|tensor| tensor.get().tensor())
 }
 
 #[pyfunction]
 fn _soft_margin_loss(
     py: Python<'_>,
-    input: Given<'_, '_>,
-    target: Given<'_, '_>,
+    input: TensorArgument<'_, '_>,
+    target: TensorArgument<'_, '_>,
     reduce: &str,
 ) -> Outcome<PyTensor> {
     let reduction = plain("soft_margin_loss", reduce)?;
@@ -86,8 +85,8 @@ fn _soft_margin_loss(
 #[pyfunction]
 fn _smooth_l1_loss(
     py: Python<'_>,
-    input: Given<'_, '_>,
-    target: Given<'_, '_>,
+    input: TensorArgument<'_, '_>,
+    target: TensorArgument<'_, '_>,
     reduce: &str,
     beta: f64,
 ) -> Outcome<PyTensor> {
@@ -98,8 +97,8 @@ fn _smooth_l1_loss(
 #[pyfunction]
 fn _hinge_embedding_loss(
     py: Python<'_>,
-    input: Given<'_, '_>,
-    target: Given<'_, '_>,
+    input: TensorArgument<'_, '_>,
+    target: TensorArgument<'_, '_>,
     margin: f64,
     reduce: &str,
 ) -> Outcome<PyTensor> {
@@ -156,8 +155,8 @@ fn _triplet_margin_loss(
 #[pyfunction]
 fn _poisson_nll_loss(
     py: Python<'_>,
-    input: Given<'_, '_>,
-    target: Given<'_, '_>,
+    input: TensorArgument<'_, '_>,
+    target: TensorArgument<'_, '_>,
     settings: (bool, bool, f64),
     reduce: &str,
 ) -> Outcome<PyTensor> {
@@ -185,9 +184,9 @@ fn _gaussian_nll_loss(
 #[pyfunction]
 fn _binary_cross_entropy(
     py: Python<'_>,
-    input: Given<'_, '_>,
-    target: Given<'_, '_>,
-    weight: Option<Given<'_, '_>>,
+    input: TensorArgument<'_, '_>,
+    target: TensorArgument<'_, '_>,
+    weight: Option<TensorArgument<'_, '_>>,
     reduce: &str,
 ) -> Outcome<PyTensor> {
     let (reduction, weight) = (plain("binary_cross_entropy", reduce)?, optional(weight));
@@ -199,9 +198,9 @@ fn _binary_cross_entropy(
 #[pyfunction]
 fn _multilabel_soft_margin_loss(
     py: Python<'_>,
-    input: Given<'_, '_>,
-    target: Given<'_, '_>,
-    weight: Option<Given<'_, '_>>,
+    input: TensorArgument<'_, '_>,
+    target: TensorArgument<'_, '_>,
+    weight: Option<TensorArgument<'_, '_>>,
     reduce: &str,
 ) -> Outcome<PyTensor> {
     let (reduction, weight) = (plain("multilabel_soft_margin_loss", reduce)?, optional(weight));
@@ -213,10 +212,10 @@ fn _multilabel_soft_margin_loss(
 #[pyfunction]
 fn _multi_margin_loss(
     py: Python<'_>,
-    input: Given<'_, '_>,
-    target: Given<'_, '_>,
+    input: TensorArgument<'_, '_>,
+    target: TensorArgument<'_, '_>,
     settings: (u32, f64),
-    weight: Option<Given<'_, '_>>,
+    weight: Option<TensorArgument<'_, '_>>,
     reduce: &str,
 ) -> Outcome<PyTensor> {
     let (p, margin) = settings;
@@ -229,8 +228,8 @@ fn _multi_margin_loss(
 #[pyfunction]
 fn _multilabel_margin_loss(
     py: Python<'_>,
-    input: Given<'_, '_>,
-    target: Given<'_, '_>,
+    input: TensorArgument<'_, '_>,
+    target: TensorArgument<'_, '_>,
     reduce: &str,
 ) -> Outcome<PyTensor> {
     let reduction = plain("multilabel_margin_loss", reduce)?;
@@ -240,8 +239,8 @@ fn _multilabel_margin_loss(
 #[pyfunction]
 fn _ctc_loss(
     py: Python<'_>,
-    log_probs: Given<'_, '_>,
-    targets: Given<'_, '_>,
+    log_probs: TensorArgument<'_, '_>,
+    targets: TensorArgument<'_, '_>,
     lengths: [Vec<usize>; 2],
     settings: (usize, bool),
     reduce: &str,
@@ -265,11 +264,11 @@ fn plain(op: &str, reduce: &str) -> Outcome<Reduction> {
 #[pyfunction]
 fn _embedding_bag(
     py: Python<'_>,
-    input: Given<'_, '_>,
-    weight: Given<'_, '_>,
-    offsets: Option<Given<'_, '_>>,
+    input: TensorArgument<'_, '_>,
+    weight: TensorArgument<'_, '_>,
+    offsets: Option<TensorArgument<'_, '_>>,
     mode: &str,
-    per_sample_weights: Option<Given<'_, '_>>,
+    per_sample_weights: Option<TensorArgument<'_, '_>>,
     settings: (bool, Option<usize>),
 ) -> Outcome<PyTensor> {
     let (include_last_offset, padding_idx) = settings;
@@ -295,15 +294,20 @@ fn _embedding_bag(
 }
 
 #[pyfunction]
-fn _alpha_dropout(py: Python<'_>, input: Given<'_, '_>, p: f64, of_features: bool) -> Outcome<PyTensor> {
+fn _alpha_dropout(
+    py: Python<'_>,
+    input: TensorArgument<'_, '_>,
+    p: f64,
+    of_features: bool,
+) -> Outcome<PyTensor> {
     input.get().map(py, |x| if of_features { x.feature_alpha_dropout(p) } else { x.alpha_dropout(p) })
 }
 
 #[pyfunction]
 fn _cosine_similarity(
     py: Python<'_>,
-    x1: Given<'_, '_>,
-    x2: Given<'_, '_>,
+    x1: TensorArgument<'_, '_>,
+    x2: TensorArgument<'_, '_>,
     dim: isize,
     eps: f64,
 ) -> Outcome<PyTensor> {
@@ -318,8 +322,8 @@ fn _cosine_similarity(
 #[pyfunction]
 fn _pairwise_distance(
     py: Python<'_>,
-    x1: Given<'_, '_>,
-    x2: Given<'_, '_>,
+    x1: TensorArgument<'_, '_>,
+    x2: TensorArgument<'_, '_>,
     settings: (f64, f64, bool),
 ) -> Outcome<PyTensor> {
     let (p, eps, keepdim) = settings;
@@ -332,7 +336,7 @@ fn _pairwise_distance(
 }
 
 #[pyfunction]
-fn _pdist(py: Python<'_>, input: Given<'_, '_>, p: f64) -> Outcome<PyTensor> {
+fn _pdist(py: Python<'_>, input: TensorArgument<'_, '_>, p: f64) -> Outcome<PyTensor> {
     input.get().map(py, |x| x.pdist(p))
 }
 

@@ -1,6 +1,7 @@
 //! Other forms of tensors, tensors put together, parts, and elements by their indices, from the core's `functions`: what the functions of `ternion/_functions` call,
 //! which say what is the default.
 
+use super::TensorArgument;
 use super::join::{joined, listed};
 use super::views::objects;
 use crate::arguments::{listed as whole_numbers, size};
@@ -15,10 +16,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use ternion::{Axis, DType, MeshgridIndexing, Result, Sections, Shape, Tensor};
 
-type Given<'a, 'py> = &'a Bound<'py, PyTensor>;
-
 /// An index of another tensor. Without elements any dtype will do, as in PyTorch.
-fn index_of(index: Given<'_, '_>) -> Outcome<Tensor> {
+fn index_of(index: TensorArgument<'_, '_>) -> Outcome<Tensor> {
     let index = index.get().tensor();
     Ok(if index.elements() == 0 { index.to_dtype(DType::I64)? } else { index })
 }
@@ -193,14 +192,14 @@ impl PyTensor {
     fn _take_along_dim(
         &self,
         py: Python<'_>,
-        indices: Given<'_, '_>,
+        indices: TensorArgument<'_, '_>,
         dim: Option<isize>,
     ) -> Outcome<PyTensor> {
         let indices = index_of(indices)?;
         self.map(py, |x| x.take_along_dim(&indices, dim.map(Axis)))
     }
 
-    fn _take(&self, py: Python<'_>, index: Given<'_, '_>) -> Outcome<PyTensor> {
+    fn _take(&self, py: Python<'_>, index: TensorArgument<'_, '_>) -> Outcome<PyTensor> {
         let index = index_of(index)?;
         self.map(py, |x| x.take(&index))
     }
@@ -208,8 +207,8 @@ impl PyTensor {
     fn _put(
         &self,
         py: Python<'_>,
-        index: Given<'_, '_>,
-        source: Given<'_, '_>,
+        index: TensorArgument<'_, '_>,
+        source: TensorArgument<'_, '_>,
         accumulate: bool,
     ) -> Outcome<PyTensor> {
         let (index, source) = (index_of(index)?, source.get().tensor());
@@ -220,8 +219,8 @@ impl PyTensor {
         &self,
         py: Python<'_>,
         dim: isize,
-        index: Given<'_, '_>,
-        source: Given<'_, '_>,
+        index: TensorArgument<'_, '_>,
+        source: TensorArgument<'_, '_>,
     ) -> Outcome<PyTensor> {
         let (index, source) = (index_of(index)?, source.get().tensor());
         self.map(py, |x| x.index_copy(dim, &index, &source))
@@ -231,8 +230,8 @@ impl PyTensor {
         &self,
         py: Python<'_>,
         dim: isize,
-        index: Given<'_, '_>,
-        value: Given<'_, '_>,
+        index: TensorArgument<'_, '_>,
+        value: TensorArgument<'_, '_>,
     ) -> Outcome<PyTensor> {
         let (index, value) = (index_of(index)?, value.get().tensor());
         self.map(py, |x| x.index_fill(dim, &index, &value))
