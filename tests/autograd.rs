@@ -2,6 +2,8 @@
 
 #[path = "autograd/drawings.rs"]
 mod drawings;
+#[path = "autograd/edges.rs"]
+mod edges;
 #[path = "autograd/hooks.rs"]
 mod hooks;
 #[path = "autograd/views.rs"]

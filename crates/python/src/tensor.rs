@@ -390,11 +390,18 @@ impl PyTensor {
         PyDevice(self.tensor().device().clone())
     }
 
-    /// Whether the elements lie one after the other in row-major order.
+    /// Whether the elements are stored one after the other in row-major order, or in that of `memory_format`: channels last, behind height and width.
     #[pyo3(signature = (*, memory_format=None))]
-    fn is_contiguous(&self, memory_format: Option<&Bound<'_, PyAny>>) -> bool {
-        let _ = memory_format;
-        self.tensor().is_contiguous()
+    fn is_contiguous(&self, memory_format: Option<&Bound<'_, PyAny>>) -> Outcome<bool> {
+        let tensor = self.tensor();
+        let format = memory_format.map(|format| Ok::<_, PyErr>(format.str()?.to_string())).transpose()?;
+        match format.as_deref() {
+            Some("ternion.channels_last") if tensor.rank() == 4 => {
+                Ok(tensor.permute([0, 2, 3, 1])?.is_contiguous())
+            }
+            Some("ternion.channels_last") => Ok(false),
+            _ => Ok(tensor.is_contiguous()),
+        }
     }
 
     /// Whether the dtype is a floating one.

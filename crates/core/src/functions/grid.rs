@@ -174,7 +174,18 @@ impl Sampler<'_> {
             false => coordinates.add_scalar(1.0)?.mul_scalar(size)?.sub_scalar(1.0)?.div_scalar(2.0)?,
         };
         match self.mode {
-            GridMode::Nearest => Ok(vec![(self.padded(axis, &place)?.detach().round()?, None)]),
+            GridMode::Nearest => {
+                // A grid that asks for its gradient gets zeros, also where it is no number: the weight is 1.
+                let weight = match place.needs_grad() {
+                    true => {
+                        let number = place.masked_fill(&place.ne(&place)?, 0.0)?;
+                        Some(number.sign()?.mul_scalar(0.0)?.add_scalar(1.0)?)
+                    }
+                    false => None,
+                };
+                let place = self.padded(axis, &place.detach())?;
+                Ok(vec![(place.round()?, weight)])
+            }
             GridMode::Bilinear => {
                 let place = self.padded(axis, &place)?;
                 let low = place.detach().floor()?;

@@ -224,14 +224,21 @@ fn at_shares(
         };
         last.to_dtype(x.dtype())
     })?;
-    // Once more as a tensor with a gradient of the shares.
+    // Once more as a tensor with a gradient of the shares. With a NaN, which is last in order, every quantile is that one: its gradient goes there.
     let ranks = shares.mul(&places)?;
+    let ranks = match is_nan_left_out {
+        true => ranks,
+        false => {
+            let is_known = is_unknown.any_keep(axis)?.logical_not()?.expand(*ranks.shape())?;
+            is_known.where_(&ranks, &places.expand(*ranks.shape())?)?
+        }
+    };
     let place = |rank: Tensor| rank.detach().to_dtype(order.dtype());
     let at = |rank: Tensor| sorted.gather(axis, &place(rank)?);
-    let found = match interpolation {
-        Interpolation::Lower => at(ranks.floor()?)?,
-        Interpolation::Higher => at(ranks.ceil()?)?,
-        Interpolation::Nearest => at(ranks.round()?)?,
+    match interpolation {
+        Interpolation::Lower => at(ranks.floor()?),
+        Interpolation::Higher => at(ranks.ceil()?),
+        Interpolation::Nearest => at(ranks.round()?),
         Interpolation::Linear | Interpolation::Midpoint => {
             let floor = ranks.detach().floor()?;
             let (low, high) = (at(floor.clone())?, at(ranks.ceil()?)?);
@@ -239,12 +246,8 @@ fn at_shares(
                 Interpolation::Linear => ranks.sub(&floor)?,
                 _ => floor.full_like(0.5)?,
             };
-            between(&low, &high, &part)?
+            between(&low, &high, &part)
         }
-    };
-    match is_nan_left_out {
-        true => Ok(found),
-        false => found.masked_fill(&is_unknown.any_keep(axis)?.expand(*found.shape())?, f64::NAN),
     }
 }
 

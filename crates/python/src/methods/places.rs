@@ -82,7 +82,11 @@ impl PyTensor {
     /// The tensor on the processor.
     ///
     /// Shapes: [..] -> the same
-    fn cpu<'py>(slf: &Bound<'py, Self>) -> Outcome<Bound<'py, Self>> {
+    #[pyo3(signature = (*, memory_format=None))]
+    fn cpu<'py>(
+        slf: &Bound<'py, Self>,
+        memory_format: Option<&Bound<'py, PyAny>>,
+    ) -> Outcome<Bound<'py, Self>> {
         Self::to(
             slf,
             &PyTuple::empty(slf.py()),
@@ -90,7 +94,7 @@ impl PyTensor {
             Some(DeviceArgument::Named("cpu".into())),
             false,
             false,
-            None,
+            memory_format,
         )
     }
 
@@ -100,11 +104,12 @@ impl PyTensor {
     ///
     /// Raises:
     ///     RuntimeError: a device that is not there.
-    #[pyo3(signature = (device=None, non_blocking=false))]
+    #[pyo3(signature = (device=None, non_blocking=false, *, memory_format=None))]
     fn cuda<'py>(
         slf: &Bound<'py, Self>,
         device: Option<&Bound<'py, PyAny>>,
         #[pyo3(from_py_with = of::cuda)] non_blocking: bool,
+        memory_format: Option<&Bound<'py, PyAny>>,
     ) -> Outcome<Bound<'py, Self>> {
         let device = match device {
             None => DeviceArgument::Named("cuda:0".into()),
@@ -113,7 +118,7 @@ impl PyTensor {
                 Err(_) => device.extract()?,
             },
         };
-        Self::to(slf, &PyTuple::empty(slf.py()), None, Some(device), false, non_blocking, None)
+        Self::to(slf, &PyTuple::empty(slf.py()), None, Some(device), false, non_blocking, memory_format)
     }
 
     /// The dtype and device of `other`.
