@@ -7,7 +7,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import ternion  # noqa: E402
-from torch_database import checks, derivatives, journal, names, page, pool, results, run, samples  # noqa: E402
+from torch_database import checks, derivatives, journal, names, page, pool, refusals, results, run, samples  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +54,20 @@ def _by_entry(outcomes):
     for outcome in outcomes:
         found.setdefault(outcome.entry, []).append(outcome)
     return found.values()
+
+
+def test_what_is_refused_is_refused_on_purpose():
+    assert page.unexplained(results.read(run.DOCS)) == []
+
+
+@pytest.mark.parametrize("call", [call for call, _ in refusals.CALLS])
+def test_calls_that_are_listed_as_refused_are_errors(call):
+    assert refusals.error_of(call)
+
+
+def test_a_failure_without_a_reason_is_found(known):
+    entry = {**known["entries"]["add"], "failures": [{"kind": "refused", "form": "function", "cases": "f32 0", "example": "", "detail": "TypeError: a new one"}]}
+    assert page.unexplained([{**known, "entries": {"add": entry}}]) == ["add (cpu): TypeError: a new one"]
 
 
 def test_no_sample_crashes_or_hangs(known):

@@ -43,3 +43,15 @@ fn the_grid_of_the_nearest_elements_has_a_gradient_of_zeros() -> Result<()> {
     }
     Ok(())
 }
+
+#[test]
+fn a_summand_that_counts_for_nothing_has_a_gradient_of_zeros() -> Result<()> {
+    let (a, b) = (leaf(&[1.0, 2.0], &[1, 2])?, leaf(&[3.0, 4.0], &[2, 1])?);
+    let summand = leaf(&[f64::NAN], &[1, 1])?;
+    let y = summand.addmm(&a, &b, 0.0, 1.0)?;
+    assert_eq!(y.to_vec::<f64>()?, [11.0]);
+    let gradients = y.sum(..)?.backward()?;
+    assert_eq!(gradients.get(&summand).expect("it flows").to_vec::<f64>()?, [0.0]);
+    assert_eq!(gradients.get(&a).expect("it flows").to_vec::<f64>()?, [3.0, 4.0]);
+    Ok(())
+}

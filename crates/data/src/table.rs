@@ -211,7 +211,8 @@ impl Table {
         Ok(Tensor::from_vec(values, shape, device)?.to_dtype(dtype)?)
     }
 
-    /// That no number of a column becomes infinite in a dtype; in f32, no two large ones equal.
+    /// That no number of a column becomes infinite in a dtype, and that of those above which it has not all whole numbers no two become equal: in f32 any two,
+    /// in half precision, which is asked for where digits do not matter, whole ones.
     fn check_column(&self, column: usize, dtype: DType) -> Result<()> {
         let width = self.columns.len();
         let cell = |row: usize| self.cells[row * width + column];
@@ -223,18 +224,17 @@ impl Table {
         if let Some(row) = (0..self.rows()).find(|&row| cell(row).abs() >= beyond) {
             return Err(fault(row));
         }
-        // Up to here f32 has all whole numbers, and what it rounds is behind the point.
-        let is_large = |&row: &usize| cell(row).abs() > 16_777_216.0;
+        let is_whole = |number: f64| dtype == DType::F32 || number.fract() == 0.0;
+        // Up to here the dtype has all whole numbers, and what it rounds is behind the point.
+        let last = 2f64.powi(digits(dtype));
+        let is_large = |&row: &usize| cell(row).abs() >= last && is_whole(cell(row));
         let mut large: Vec<usize> = (0..self.rows()).filter(is_large).collect();
         large.sort_by(|&left, &right| cell(left).total_cmp(&cell(right)));
         let becomes_equal = |pair: &&[usize]| {
             let (left, right) = (cell(pair[0]), cell(pair[1]));
-            left != right && left as f32 == right as f32
+            left != right && rounded(left, dtype) == rounded(right, dtype)
         };
-        match large.windows(2).find(becomes_equal) {
-            Some(pair) if dtype == DType::F32 => Err(fault(pair[0].max(pair[1]))),
-            _ => Ok(()),
-        }
+        large.windows(2).find(becomes_equal).map_or(Ok(()), |pair| Err(fault(pair[0].max(pair[1]))))
     }
 
     /// The rows at these positions, which exist.
@@ -265,12 +265,25 @@ impl Table {
 
 /// The least number that becomes infinite in a floating dtype: half a step above its largest one.
 fn least_infinite(dtype: DType) -> f64 {
-    let (digits, exponent) = match dtype {
-        DType::F16 => (11, 16),
-        DType::BF16 => (8, 128),
-        _ => (24, 128),
-    };
-    2f64.powi(exponent) * (1.0 - 2f64.powi(-digits - 1))
+    let exponent = if dtype == DType::F16 { 16 } else { 128 };
+    2f64.powi(exponent) * (1.0 - 2f64.powi(-digits(dtype) - 1))
+}
+
+/// The binary digits of a dtype narrower than f64.
+fn digits(dtype: DType) -> i32 {
+    match dtype {
+        DType::F16 => 11,
+        DType::BF16 => 8,
+        _ => 24,
+    }
+}
+
+/// A finite number to nearest even in a dtype narrower than f64, which it is not too small for.
+fn rounded(number: f64, dtype: DType) -> f64 {
+    let drop = 52 - (digits(dtype) - 1);
+    let (bits, half) = (number.to_bits(), 1u64 << (drop - 1));
+    let odd = (bits >> drop) & 1;
+    f64::from_bits(((bits + (half - 1) + odd) >> drop) << drop)
 }
 
 fn index_of(name: &str, columns: &[String], file: &Path) -> Result<usize> {

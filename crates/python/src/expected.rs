@@ -94,6 +94,14 @@ impl<'py> Expected<'py> for Count {
 
 impl<'py> Expected<'py> for f64 {
     fn of(function: &str, object: &Bound<'py, PyAny>) -> Outcome<Self> {
+        if let Ok(tensor) = object.cast::<PyTensor>()
+            && tensor.get().tensor().needs_grad()
+        {
+            // Its gradient would be lost without a word.
+            return Err(Failure::kind(format!(
+                "{function}: expected a number, got a tensor with a gradient, which does not flow through a number: detach() it"
+            )));
+        }
         plain(function, object, "a number")
     }
 }

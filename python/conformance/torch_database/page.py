@@ -3,7 +3,7 @@
 import re
 from collections import Counter, defaultdict
 
-from . import results
+from . import refusals, results
 from .reasons import REASONS
 
 BEGIN, END = "<!-- written by python/conformance/torch_database/run.py -->", "<!-- end -->"
@@ -30,6 +30,8 @@ pytest python/conformance/test_torch_database.py                     # the check
 ```
 """
 
+REFUSED_CALLS = "Arguments that no sample has, with `x = ones(2, 3)` and `i = zeros(2, 3, dtype=int64)`; each call was run when this page was written:"
+
 WRONG = ("wrong value", "wrong gradient", "wrong shape", "wrong dtype", "crash", "hang")
 KINDS = ("refused", "form absent", "accepted", *WRONG)
 
@@ -41,7 +43,7 @@ def written(page, devices, present, absent, purpose):
         ["## Wrong results", "", *_wrong_table(devices)],
         ["## Where PyTorch's gradient is not the derivative", "", *_noted_table(devices)],
         ["## Entries", "", *_entry_table(devices[0])],
-        ["## What is refused", "", *_refused_table(devices)],
+        ["## What is refused", "", *_refused_table(devices), "", REFUSED_CALLS, "", *_call_table()],
         ["## Entries without a function", "", ", ".join(f"`{name}`" for name in absent) or "None."],
         ["## Entries that stay out on purpose", "", *_purpose_table(purpose)],
     ]
@@ -118,11 +120,22 @@ def _told(group):
 
 
 def _refused_table(devices):
-    rows = ["| entry | device | samples | what | example |", "|---|---|---:|---|---|"]
+    rows = ["| entry | device | samples | what | example | why |", "|---|---|---:|---|---|---|"]
     for device, name, group in _failures(devices, [kind for kind in KINDS if kind not in WRONG]):
         count = len(results.unpacked(group["cases"]))
-        rows.append(_row(f"`{name}`", device, count, *_told(group)))
+        rows.append(_row(f"`{name}`", device, count, *_told(group), refusals.reason_of(name, group["detail"]) or ""))
     return rows if len(rows) > 2 else ["None."]
+
+
+def unexplained(devices):
+    """The entries with failures that no reason says are on purpose."""
+    failures = _failures(devices, [kind for kind in KINDS if kind not in WRONG])
+    return [f"{name} ({device}): {group['detail']}" for device, name, group in failures if not refusals.reason_of(name, group["detail"])]
+
+
+def _call_table():
+    rows = ["| call | error | why |", "|---|---|---|"]
+    return rows + [_row(f"`{_cell(call)}`", _cell(refusals.error_of(call) or "none"), _cell(why)) for call, why in refusals.CALLS]
 
 
 def _failures(devices, kinds):

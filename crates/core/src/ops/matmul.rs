@@ -338,7 +338,7 @@ impl Tensor {
     /// `y = x weightT + bias`, as PyTorch's `linear`. All leading axes count as rows of one matrix, so the weight's gradient is one product.
     ///
     /// # Shapes
-    /// self `[.., in]`, weight `[out, in]`, bias `[out]` -> `[.., out]`
+    /// self `[.., in]`, weight `[out, in]`, bias `[out]` -> `[.., out]`; weight `[in]`, bias `[]` -> `[..]`
     ///
     /// # Errors
     /// Shapes that do not fit, dtypes that differ.
@@ -354,6 +354,11 @@ impl Tensor {
     }
 
     fn linear_as_it_is(&self, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
+        if weight.rank() == 1 && bias.is_none_or(|bias| bias.rank() == 0) {
+            let bias = bias.map(|bias| bias.reshape([1])).transpose()?;
+            let y = self.linear_as_it_is(&weight.unsqueeze(0)?, bias.as_ref())?;
+            return y.squeeze(y.rank() - 1);
+        }
         let [outputs, inputs] = weight.shape().to_array("linear")?;
         let Some((&width, leading)) = self.dims().split_last() else {
             return Err(Error::Rank {
@@ -479,6 +484,11 @@ pub(crate) fn add_scaled(summand: &Tensor, a: &Tensor, b: &Tensor, factors: [f64
     let dtype = summand.dtype();
     let wide = if beta == 0.0 || beta == 1.0 { dtype } else { dtype.accumulator() };
     let residual = match beta {
+        // What asks for a gradient gets zeros: it is read nowhere, and still in the graph.
+        0.0 if summand.needs_grad() => {
+            let everywhere = Tensor::ones([], DType::Bool, summand.device())?.expand(*summand.shape())?;
+            Some(summand.masked_fill(&everywhere, 0)?)
+        }
         0.0 => None,
         1.0 => Some(summand.clone()),
         beta => Some(summand.to_dtype(wide)?.mul_scalar(beta)?),

@@ -190,6 +190,26 @@ fn numbers_that_a_dtype_does_not_hold_are_errors() {
 }
 
 #[test]
+fn whole_numbers_that_become_equal_are_errors_from_the_first_on() {
+    let device = ternion_cpu::device();
+    for (dtype, last) in [
+        (ternion_core::DType::F32, 16_777_216.0),
+        (ternion_core::DType::F16, 2048.0),
+        (ternion_core::DType::BF16, 256.0),
+    ] {
+        let of = |numbers: [f64; 2]| {
+            Table::new(&["id"], numbers.to_vec()).unwrap().to_tensor_of(dtype, &device).map(drop)
+        };
+        assert!(of([last + 1.0, last]).is_err() && of([-last, -last - 1.0]).is_err(), "{dtype}");
+        assert!(of([last, last + 2.0]).is_ok() && of([last - 1.0, last]).is_ok(), "{dtype}");
+        assert!(of([last + 2.0, last + 3.0]).is_ok() && of([last + 3.0, last + 4.0]).is_err(), "{dtype}");
+    }
+    // In half precision numbers with digits behind the point are measurements.
+    let measured = Table::new(&["a"], vec![300.25, 300.5]).unwrap();
+    assert!(measured.to_tensor_of(ternion_core::DType::BF16, &device).is_ok());
+}
+
+#[test]
 fn a_file_without_a_header_is_told_and_empty_cells_are_what_is_said() {
     let plain = CsvConfig::default();
     let told = read_as("1,2\n3,4\n", &plain).unwrap_err();

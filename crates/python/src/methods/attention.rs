@@ -56,12 +56,16 @@ fn scaled_dot_product_attention(
     Ok(PyTensor::new(attended.reshape(&dims[..])?))
 }
 
-/// Operands of different numbers of axes with those before the last two broadcast against each other, as PyTorch has it.
+/// Operands whose axes before the last two differ, in their number or sizes, with those axes broadcast against each other, as PyTorch has it. Heads, the axis
+/// before the last two of four and more, may differ: several heads of the query share one of the keys.
 fn with_common_axes(operands: [Tensor; 3]) -> Result<[Tensor; 3]> {
     let rank = operands[0].rank();
-    if operands.iter().all(|operand| operand.rank() == rank)
-        || operands.iter().any(|operand| operand.rank() < 2)
-    {
+    if operands.iter().any(|operand| operand.rank() < 2) {
+        return Ok(operands);
+    }
+    let batch = |operand: &Tensor| operand.dims()[..rank - if rank > 3 { 3 } else { 2 }].to_vec();
+    let is_same = |operand: &Tensor| operand.rank() == rank && batch(operand) == batch(&operands[0]);
+    if operands.iter().all(is_same) {
         return Ok(operands);
     }
     let outer = |operand: &Tensor| Shape::new(&operand.dims()[..operand.rank() - 2]);

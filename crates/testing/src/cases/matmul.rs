@@ -305,13 +305,24 @@ fn derived() -> Vec<OpCase> {
                 let x = Tensor::zeros([2, 2], Bool, device)?;
                 x.linear(&x, None)
             })
+            .rejects("linear: expected 2 axes, got shape [1, 1, 4]", |device| {
+                zeros(&[2, 4], device)?.linear(&zeros(&[1, 1, 4], device)?, None)
+            })
             .rejects("linear: expected 2 axes, got shape [4]", |device| {
-                zeros(&[2, 4], device)?.linear(&zeros(&[4], device)?, None)
+                zeros(&[2, 4], device)?.linear(&zeros(&[4], device)?, Some(&zeros(&[1], device)?))
             })
             .rejects("linear: expected at least 1 axes, got shape []", |device| {
                 zeros(&[], device)?.linear(&zeros(&[4, 4], device)?, None)
             })
             .perf([&[4096, 1024], &[1024, 1024], &[1024]]),
+        product("linear", "of one output")
+            .input(Uniform(-1.0, 1.0))
+            .on([&[2, 3, 4], &[4], &[]])
+            .on([&[4], &[4], &[]])
+            .on([&[2, 0], &[0], &[]])
+            .twice()
+            .run(|x| x[0].linear(&x[1], Some(&x[2])))
+            .oracle(|x| vector_product(&x[0], &x[1]).zip(&x[2], |y, b| y + b)),
         product("linear", "no bias")
             .on([&[2, 3, 4], &[5, 4]])
             .twice()

@@ -1,0 +1,67 @@
+"""What is refused on purpose: why, by what the error says, and calls whose arguments the database does not have. Each call is run, and must be an error."""
+
+import re
+
+import ternion
+from ternion import nn
+
+# Failures that are no wrong results: (part of an entry's name, part of the error) -> why. The first that fits counts.
+REASONS = [
+    ("signal.windows", "expects float32 or float64", "a window in half precision is the float32 one, rounded once"),
+    ("rsub", "PyTorch refuses it", "two numbers, or a number and a tensor of whole numbers, have a difference"),
+    ("masked_fill", "PyTorch refuses it", "a value of one element is one number, whatever its axes"),
+    ("as_strided", "no Tensor.as_strided_", "what a tensor reads is not changed in place: `as_strided` gives another"),
+    ("", "expected a floating dtype", "a loss, distance or normal form of whole numbers would be cut off to one: convert to a floating dtype"),
+    ("", "is bool, expected a number", "truth values have neither sums nor an order: convert to a number"),
+    ("", r"(not|expected) a whole number", "a fraction would be cut off without a word: numbers that a dtype does not hold are errors"),
+    ("", r"expected (at least )?[12]( or 2)? axes|axis 0 on shape \[\]", "the axis that the function works along is not there"),
+    ("gather", r"index of shape", "an index with another number of axes than the input, also one without elements, is a mistake"),
+    ("multi_margin_loss", "target has shape", "a target with an axis more than the input's batch is a mistake"),
+    ("pairwise_distance", "expected at least 0", "what a negative p gives is no distance"),
+    ("unravel_index", "more elements than can be addressed", "no tensor has such a shape"),
+    ("", "layout strided", "elements are always in strided memory: there is no other layout to name"),
+    ("matrix_rank", "tol is Tensor, expected a number", "a tolerance for each matrix of a batch: call the function for each"),
+]
+
+# Calls with x = ones(2, 3), i = zeros(2, 3, dtype=int64), and why they are errors.
+CALLS = [
+    ("F.embedding(i, x, max_norm=1.0)", "changes the weight within a forward pass: renorm it between steps"),
+    ("F.embedding(i, x, scale_grad_by_freq=True)", "gradients are those of the sum, which every check here relies on"),
+    ("F.embedding(i, x, sparse=True)", "there are no sparse tensors"),
+    ("F.embedding_bag(i, x, max_norm=1.0)", "as for embedding"),
+    ("F.interpolate(x[None, None], scale_factor=2, mode='bilinear', antialias=True)", "is not there"),
+    ("F.interpolate(x[None, None].byte(), scale_factor=2, mode='bilinear')", "a mean of whole numbers would be cut off: convert to a floating dtype"),
+    ("x.scatter(0, i, 2.0, reduce='multiply')", "`scatter_reduce` has \"prod\""),
+    ("ternion.add(x, x, out=x)", "in-place methods change a tensor: `x.add_(x)`"),
+    ("x.t().as_strided((2,), (1,))", "strides of memory that is not in row-major order: call `contiguous()` first"),
+    ("F.mse_loss(x, x, weight=x)", "multiply what `reduction=\"none\"` gives"),
+    ("nn.init.normal_(x, generator=ternion.Generator())", "`manual_seed` is for all first values"),
+    ("x.byte() - 300", "numbers that a dtype does not hold are errors"),
+    ("ternion.tensor(1j)", "there are no complex numbers"),
+    ("ternion.quantile(x.long(), 0.5)", "a point between whole numbers is none: convert to a floating dtype"),
+    ("ternion.median(i[:0])", "nothing has no median"),
+    ("ternion.linalg.pinv(x * float('inf'))", "the factors of a matrix with an infinity say nothing"),
+    ("ternion.autograd.grad(x.sum(), x, is_grads_batched=True)", "call `grad` once for each"),
+    ("nn.LSTM(2, 3, proj_size=1)", "is not there"),
+    ("nn.MultiheadAttention(4, 2, add_bias_kv=True)", "is not there"),
+    ("ternion.optim.Adam([x], differentiable=True)", "no gradient flows through a step"),
+    ("ternion.set_float32_matmul_precision('high')", "see `autocast(dtype=\"tf32\")`"),
+    ("ternion.utils.data.DataLoader([1], multiprocessing_context='fork', num_workers=1)", "workers are threads"),
+    ("ternion.ones(1, 1, 1, 1, 1, 1, 1, 1, 1)", "tensors have 8 axes at most"),
+]
+
+
+def reason_of(entry, detail):
+    """Why an entry's failure is on purpose; None if no one said."""
+    fits = (why for part, told, why in REASONS if part in entry and re.search(told, detail))
+    return next(fits, None)
+
+
+def error_of(call):
+    """The error of a call, as its class and message; None if it is none."""
+    names = {"ternion": ternion, "nn": nn, "F": nn.functional, "x": ternion.ones(2, 3), "i": ternion.zeros(2, 3, dtype=ternion.int64)}
+    try:
+        eval(call, names)  # noqa: S307: the calls are those above.
+    except (TypeError, ValueError, RuntimeError) as error:
+        return f"{type(error).__name__}: {error}"
+    return None
