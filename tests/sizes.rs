@@ -198,3 +198,25 @@ fn evenly_spaced_numbers_reach_from_end_to_end() -> Result<()> {
     assert_eq!(line.to_vec::<f64>()?, [-1.7e308, 0.0, 1.7e308]);
     Ok(())
 }
+
+#[test]
+fn triangles_of_matrices_of_any_size_are_told_or_refused_at_once() -> Result<()> {
+    let cpu = ternion::cpu()?;
+    let corner = Tensor::triu_indices(1 << 62, 3, 0, &cpu)?;
+    assert_eq!(corner.to_vec_f64()?, [0, 0, 0, 1, 1, 2, 0, 1, 2, 1, 2, 2].map(f64::from));
+    assert_eq!(Tensor::triu_indices(1 << 62, 3, 3, &cpu)?.dims(), [2, 0]);
+    assert_eq!(Tensor::tril_indices(1 << 62, 0, 0, &cpu)?.dims(), [2, 0]);
+    let last = Tensor::tril_indices(1 << 62, 3, -(1 << 62) + 1, &cpu)?;
+    assert_eq!(last.dims(), [2, 1]);
+    for refused in
+        [Tensor::tril_indices(1 << 45, 1 << 45, 0, &cpu), Tensor::triu_indices(1 << 45, 1 << 45, 0, &cpu)]
+    {
+        assert!(matches!(refused.expect_err("no memory"), ternion::Error::OutOfMemory { .. }));
+    }
+    let few = Tensor::ones([3], ternion::DType::F64, &cpu)?;
+    assert_eq!(
+        few.mvlgamma(1 << 40).expect_err("as many sums").to_string(),
+        "mvlgamma: size 1099511627776, expected 1 to 1048576"
+    );
+    Ok(())
+}

@@ -56,6 +56,14 @@ def _by_entry(outcomes):
     return found.values()
 
 
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_at_most_ten_results_are_wrong_and_each_has_a_reason(device):
+    entries = run.of_device(device)["entries"]
+    groups = [(name, group) for name, entry in entries.items() for group in entry["failures"] if group["kind"] in page.WRONG]
+    assert sum(len(results.unpacked(group["cases"])) for _, group in groups) <= 10
+    assert [name for name, group in groups if (name, group["kind"]) not in page.REASONS] == []
+
+
 def test_what_is_refused_is_refused_on_purpose():
     assert page.unexplained(results.read(run.DOCS)) == []
 

@@ -337,7 +337,7 @@ def test_special_functions_of_integers_and_numbers():
     assert special.multigammaln(ternion.tensor([4.0]), 2).item() == pytest.approx(math.log(math.pi) / 2 + math.lgamma(4) + math.lgamma(3.5))
     with pytest.raises(ValueError, match="polygamma: order -1, expected at least 0"):
         ternion.polygamma(-1, ternion.tensor([1.0]))
-    with pytest.raises(ValueError, match="mvlgamma: size 0, expected at least 1"):
+    with pytest.raises(ValueError, match="mvlgamma: size 0, expected 1 to 1048576"):
         ternion.tensor([1.0]).mvlgamma(0)
     with pytest.raises(TypeError, match="ndtr: input is float, expected a tensor"):
         special.ndtr(1.0)

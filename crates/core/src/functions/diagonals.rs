@@ -4,6 +4,7 @@ use super::places_of;
 use crate::error::{Error, Result};
 use crate::shape::Axis;
 use crate::{Device, Ellipsis, Scalar, Shape, Slice, Tensor};
+use std::ops::Range;
 
 impl Tensor {
     /// A diagonal of the matrices of two axes, as a last axis: `offset` 0 is the main one, positive ones are above it. A copy.
@@ -140,8 +141,8 @@ impl Tensor {
     pub fn tril_indices(rows: usize, columns: usize, offset: isize, device: &Device) -> Result<Tensor> {
         let end = |row: usize| row.saturating_add(1).saturating_add_signed(offset).min(columns);
         // A diagonal below the corner leaves whole rows out.
-        let is_above = |row: usize| offset < 0 && row < offset.unsigned_abs();
-        triangle("tril_indices", rows, |row| if is_above(row) { 0..0 } else { 0..end(row) }, device)
+        let first = if columns == 0 { rows } else { offset.min(0).unsigned_abs().min(rows) };
+        triangle("tril_indices", first..rows, |row| 0..end(row), device)
     }
 
     /// The row and the column of each element on and above a diagonal of a matrix, row by row, in i32 (i64 where that does not reach).
@@ -153,7 +154,10 @@ impl Tensor {
     /// No memory.
     pub fn triu_indices(rows: usize, columns: usize, offset: isize, device: &Device) -> Result<Tensor> {
         let start = |row: usize| row.saturating_add_signed(offset).min(columns);
-        triangle("triu_indices", rows, |row| start(row)..columns, device)
+        // Rows from here on are behind the last column.
+        let end =
+            if columns == 0 { 0 } else { columns.saturating_add_signed(offset.saturating_neg()).min(rows) };
+        triangle("triu_indices", 0..end, |row| start(row)..columns, device)
     }
 }
 
@@ -195,22 +199,26 @@ pub(super) fn diagonal_of(
     }
 }
 
-/// Rows and columns of the elements whose columns are in a range for each row.
+/// Rows and columns of the elements whose columns are in a range for each of `rows`, all of which have some.
 fn triangle(
     name: &'static str,
-    rows: usize,
-    columns: impl Fn(usize) -> std::ops::Range<usize>,
+    rows: Range<usize>,
+    columns: impl Fn(usize) -> Range<usize>,
     device: &Device,
 ) -> Result<Tensor> {
-    let counted = (0..rows).try_fold(0usize, |sum, row| sum.checked_add(columns(row).len()));
+    let mut indices: Vec<usize> = Vec::new();
+    // What needs more memory than there is for its rows alone is not counted.
+    let mut reserved = |count: usize| match indices.try_reserve_exact(count.saturating_mul(2)) {
+        Ok(()) => Ok(()),
+        Err(_) => Err(Error::host_memory(count.saturating_mul(2 * size_of::<usize>()))),
+    };
+    reserved(rows.len())?;
+    let counted = rows.clone().try_fold(0usize, |sum, row| sum.checked_add(columns(row).len()));
     let Some(count) = counted.filter(|&count| count <= usize::MAX / 32) else {
         return Err(Error::invalid(name, "more elements than can be addressed"));
     };
-    let mut indices = Vec::new();
-    if indices.try_reserve_exact(2 * count).is_err() {
-        return Err(Error::host_memory(2 * count * size_of::<usize>()));
-    }
-    indices.extend((0..rows).flat_map(|row| columns(row).map(move |_| row)));
-    indices.extend((0..rows).flat_map(columns));
+    reserved(count)?;
+    indices.extend(rows.clone().flat_map(|row| columns(row).map(move |_| row)));
+    indices.extend(rows.flat_map(columns));
     places_of(indices, [2, count], device)
 }

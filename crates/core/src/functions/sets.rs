@@ -53,7 +53,7 @@ impl Tensor {
         }
         let mut places = Vec::new();
         if places.try_reserve_exact(rows * r).is_err() {
-            return Err(Error::invalid(name, format!("no memory for {rows} choices of {r} elements")));
+            return Err(Error::host_memory(rows.saturating_mul(r * size_of::<usize>())));
         }
         let mut row: Vec<usize> = if with_replacement { vec![0; r] } else { (0..r).collect() };
         for _ in 0..rows {

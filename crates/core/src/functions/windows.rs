@@ -64,7 +64,7 @@ impl SignalWindow {
         }
         let mut values = Vec::new();
         if values.try_reserve_exact(length).is_err() {
-            return Err(Error::invalid(name, format!("no memory for {length} elements")));
+            return Err(Error::host_memory(length.saturating_mul(size_of::<f64>())));
         }
         match length {
             // One element is the middle, whatever the formula says of a first one.

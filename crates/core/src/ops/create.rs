@@ -101,7 +101,7 @@ fn spaced(op: &'static str, start: f64, end: f64, count: usize, dtype: DType) ->
     }
     let mut numbers = Vec::new();
     if numbers.try_reserve_exact(count).is_err() {
-        return Err(Error::invalid(op, format!("no memory for {count} numbers")));
+        return Err(Error::host_memory(count.saturating_mul(size_of::<f64>())));
     }
     let step = (end - start) / (count.max(2) - 1) as f64;
     numbers.extend((0..count).map(|at| match at < count.max(2) / 2 {

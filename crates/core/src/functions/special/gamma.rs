@@ -23,11 +23,11 @@ impl Tensor {
     /// `i < p` (DLMF 35.3.5).
     ///
     /// # Errors
-    /// A dtype that is not floating, a size below 1.
+    /// A dtype that is not floating, a size below 1 or above 2^20: it is as many sums.
     pub fn mvlgamma(&self, p: i64) -> Result<Tensor> {
         super::super::check_floating("mvlgamma", self)?;
-        if p < 1 {
-            return Err(Error::invalid("mvlgamma", format!("size {p}, expected at least 1")));
+        if !(1..=1 << 20).contains(&p) {
+            return Err(Error::invalid("mvlgamma", format!("size {p}, expected 1 to 1048576")));
         }
         in_accumulator([self], |[x]| {
             let mut sum = x.lgamma()?;
