@@ -193,7 +193,7 @@ def operators():
     for name in "add sub mul truediv floordiv mod pow and or xor".split():
         yield f"def __{name}__(self, other: Other) -> Tensor: ...\n"
         yield f"def __r{name}__(self, other: Other) -> Tensor: ...\n"
-    for name in "add sub mul truediv floordiv mod pow and or xor".split():
+    for name in "add sub mul truediv floordiv mod pow and or xor lshift rshift".split():
         yield f"def __i{name}__(self, other: Other) -> Self: ...\n"
     for name in "lt le gt ge".split():
         yield f"def __{name}__(self, other: Other) -> Tensor: ...  # type: ignore[misc]\n"

@@ -1,5 +1,6 @@
 """Arguments and forms that PyTorch's functions have, each with the value that PyTorch gives."""
 
+import functools
 import math
 import warnings
 
@@ -139,6 +140,11 @@ def test_means_beside_variances():
     assert [part.item() for part in ternion.var_mean(x, False)] == pytest.approx([7.1875, 3.75])
     assert ternion.std_mean(x, dim=1, unbiased=True, keepdim=True)[0].flatten().tolist() == pytest.approx([0.5**0.5, 8**0.5])
     assert ternion.var_mean(x, 0, correction=0)[0].tolist() == pytest.approx([2.25, 9])
+    assert ternion.var_mean(x, 0, correction=None)[0].tolist() == [4.5, 18] and ternion.std_mean(t([1.0, 5, 9]), correction=None)[0].item() == 4
+
+
+def test_a_spacing_of_none_is_1():
+    assert ternion.gradient(t([1.0, 3, 9]), spacing=None)[0].tolist() == [2, 4, 6]
 
 
 def test_others():
@@ -176,6 +182,14 @@ def test_instance_norm_with_running_statistics():
     close(F.instance_norm(x, mean, var, use_input_stats=False, eps=0.0), (x.numpy() - [[2], [1.5]]) / np.sqrt([[1.5], [8.5]]))
     with pytest.raises(ValueError, match="use_input_stats=False without running_mean and running_var"):
         F.instance_norm(x, use_input_stats=False)
+    assert F.instance_norm(ternion.ones(2, 0, 4), ternion.ones(0), ternion.ones(0), ternion.ones(0), ternion.ones(0)).shape == (2, 0, 4)
+
+
+@pytest.mark.parametrize("norm", [F.instance_norm, functools.partial(F.batch_norm, training=True)])
+def test_running_statistics_are_both_or_neither(norm):
+    for given, there in (({"running_mean": t([0.0])}, "running_mean"), ({"running_var": t([1.0])}, "running_var")):
+        with pytest.raises(ValueError, match=f"_norm: expected both or neither of running_mean and running_var, got {there} alone"):
+            norm(ternion.ones(2, 1, 3), **given)
 
 
 def test_instance_norm_layers_track_statistics():

@@ -57,6 +57,9 @@ eq ge gt heaviside ldexp le lt ne round
 # Methods that return a view, with a form that gives the tensor itself that form.
 VIEWS_IN_PLACE = "squeeze swapaxes t transpose unsqueeze".split()
 
+# Operators of whole numbers and truth values with a form that changes the tensor itself.
+IN_PLACE_SIGNS = {"and": "&=", "or": "|=", "xor": "^=", "lshift": "<<=", "rshift": ">>="}
+
 # Other names of functions and of methods.
 ALIASES = {
     "absolute": "abs", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan", "arctan2": "atan2", "arctanh": "atanh",
@@ -65,12 +68,16 @@ ALIASES = {
 }  # fmt: skip
 
 
+def _written(name: str, input: Tensor, result: Tensor) -> Tensor:
+    """`input` with the values of a result, whose dtype must be one that it can hold."""
+    if not kinds.can_cast(result.dtype, input.dtype):
+        raise RuntimeError(f"{name}: result type {kinds._name(result.dtype)} can't be cast to the desired output type {kinds._name(input.dtype)}")
+    return input.copy_(result)
+
+
 def _changing(name: str, function: Any) -> Any:
     def changed(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        result = function(input, *args, **kwargs)
-        if not kinds.can_cast(result.dtype, input.dtype):
-            raise RuntimeError(f"{name}_: result type {kinds._name(result.dtype)} can't be cast to the desired output type {kinds._name(input.dtype)}")
-        return input.copy_(result)
+        return _written(f"{name}_", input, function(input, *args, **kwargs))
 
     changed.__name__ = changed.__qualname__ = f"{name}_"
     changed.__doc__ = f"`{name}`, in place: the tensor itself is changed and returned."
@@ -86,13 +93,15 @@ def _reforming(name: str, function: Any) -> Any:
     return named(reformed)
 
 
-def _combining(name: str, operator: Any) -> Any:
+def _combining(sign: str, name: str, operator: Any) -> Any:
     """`&=` and its like."""
 
     def combined(self: Tensor, other: Any) -> Tensor:
-        return self.copy_(operator(self, other))
+        result = operator(self, other)
+        # What is no operand is one that Python asks about the operation instead.
+        return result if result is NotImplemented else _written(sign, self, result)
 
-    combined.__name__ = combined.__qualname__ = name
+    combined.__name__ = combined.__qualname__ = f"__i{name}__"
     return combined
 
 
@@ -116,11 +125,11 @@ def _attach() -> None:
         setattr(Tensor, f"{name}_", _changing(name, getattr(Tensor, name)))
     for name in VIEWS_IN_PLACE:
         setattr(Tensor, f"{name}_", _reforming(name, getattr(Tensor, name)))
-    for sign in ("and", "or", "xor"):
-        setattr(Tensor, f"__i{sign}__", _combining(f"__i{sign}__", getattr(Tensor, f"__{sign}__")))
     for name, shift in (("lshift", arithmetic.shifted_left), ("rshift", arithmetic.shifted_right)):
         setattr(Tensor, f"__{name}__", shift)
         setattr(Tensor, f"__r{name}__", arithmetic.reflected(shift))
+    for name, sign in IN_PLACE_SIGNS.items():
+        setattr(Tensor, f"__i{name}__", _combining(sign, name, getattr(Tensor, f"__{name}__")))
     # What the functions of Python of these names ask for.
     for name, function in (("divmod", arithmetic._divided), ("rdivmod", arithmetic._dividing), ("round", arithmetic._rounded)):
         setattr(Tensor, f"__{name}__", function)

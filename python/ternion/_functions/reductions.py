@@ -44,15 +44,17 @@ def count_nonzero(input: Tensor, dim: Any = None) -> Tensor:
     return input._count_nonzero(dim)
 
 
-def _correction(dim: Any, unbiased: bool | None, correction: float) -> tuple[Any, float]:
-    """`dim` and the correction: PyTorch's older form has `unbiased`, also in the place of `dim`."""
+def _correction(dim: Any, unbiased: bool | None, correction: float | None) -> tuple[Any, float]:
+    """`dim` and the correction, 1 unless told: PyTorch's older form has `unbiased`, also in the place of `dim`."""
     if isinstance(dim, bool):
         dim, unbiased = None, dim
-    return dim, correction if unbiased is None else int(unbiased)
+    if unbiased is not None:
+        return dim, int(unbiased)
+    return dim, 1 if correction is None else correction
 
 
 def var_mean(
-    input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float = 1
+    input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float | None = 1
 ) -> tuple[Tensor, Tensor]:
     """The variance over axes, and the mean.
 
@@ -67,7 +69,7 @@ def var_mean(
 
 
 def std_mean(
-    input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float = 1
+    input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float | None = 1
 ) -> tuple[Tensor, Tensor]:
     """The standard deviation over axes, and the mean.
 
@@ -397,11 +399,11 @@ def cumulative_trapezoid(y: Tensor, x: Any = None, *, dx: float = 1.0, dim: int 
     return _areas("cumulative_trapezoid", y, x, dx, dim, True)
 
 
-def gradient(input: Tensor, *, spacing: Any = 1, dim: Any = None, edge_order: int = 1) -> tuple[Tensor, ...]:
+def gradient(input: Tensor, *, spacing: Any = None, dim: Any = None, edge_order: int = 1) -> tuple[Tensor, ...]:
     """The slopes along axes, by differences that are exact of parabolas (at the ends of order 1 of lines): a tensor for each axis.
 
     Args:
-        spacing: how far apart elements are, for all axes or a list with one for each; a tensor tells the places along its axis.
+        spacing: how far apart elements are, 1 by default, for all axes or a list with one for each; a tensor tells the places along its axis.
         dim: the axis or axes; all of them by default.
         edge_order: 1 or 2, how exact the slopes at both ends are.
 
@@ -413,6 +415,7 @@ def gradient(input: Tensor, *, spacing: Any = 1, dim: Any = None, edge_order: in
     axes = [_axis("gradient", input, one) for one in dims]
     if len(set(axes)) < len(axes):
         raise ValueError(f"gradient: axes {list(dims)}, expected each once")
+    spacing = 1 if spacing is None else spacing
     spacings = list(spacing) if isinstance(spacing, (list, tuple)) else [spacing] * len(axes)
     if len(spacings) != len(axes):
         raise ValueError(f"gradient: {len(spacings)} spacings for {len(axes)} axes")

@@ -123,8 +123,8 @@ class _BatchNorm(Module):
         self.weight = Parameter(_ternion.ones(num_features, **made)) if affine else None
         self.bias = Parameter(_ternion.zeros(num_features, **made)) if affine else None
         tracked = (lambda tensor: tensor) if track_running_stats else (lambda tensor: None)
-        self.register_buffer("running_mean", tracked(_ternion.zeros(num_features, device=device)))
-        self.register_buffer("running_var", tracked(_ternion.ones(num_features, device=device)))
+        self.register_buffer("running_mean", tracked(_ternion.zeros(num_features, **made)))
+        self.register_buffer("running_var", tracked(_ternion.ones(num_features, **made)))
         self.register_buffer("num_batches_tracked", tracked(_ternion.zeros((), dtype=_ternion.int64, device=device)))
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *others: Any) -> None:
