@@ -335,6 +335,7 @@ def package():
         short = module.__name__.rsplit(".", 1)[-1]
         text += "".join(f"from ._functions.{short} import {name} as {name}\n" for name in sorted(here))
     text += "".join(f"from .nn.functional import {name} as {name}\n" for name in ternion._OF_LAYERS)
+    text += "".join(f"from .nn._top_level import {name} as {name}\n" for name in ternion.nn._top_level.__all__)
     text += "from ._ternion import DTypeLike, DeviceLike, Number, Operand, Other, SizeLike, max as _max, min as _min, sort as _sort, topk as _topk\n"
     own = [
         name for name in names_of(_ternion)

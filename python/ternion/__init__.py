@@ -104,12 +104,13 @@ if hasattr(_os, "register_at_fork"):
 from . import amp, autograd, cuda, data, formats, linalg, metrics, models, nn, optim, signal, special, testing, train, utils  # noqa: E402,F401
 # Functions of layers that PyTorch has under both names.
 _OF_LAYERS = """
-adaptive_avg_pool1d alpha_dropout avg_pool1d bilinear celu conv1d conv2d conv_transpose1d conv_transpose2d cosine_embedding_loss cosine_similarity ctc_loss dropout
-feature_alpha_dropout group_norm hardshrink hinge_embedding_loss layer_norm margin_ranking_loss max_pool1d max_pool2d pairwise_distance pdist pixel_shuffle pixel_unshuffle rms_norm rrelu selu threshold triplet_margin_loss
+adaptive_avg_pool1d avg_pool1d bilinear celu channel_shuffle conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d cosine_embedding_loss cosine_similarity ctc_loss
+group_norm hardshrink hinge_embedding_loss layer_norm margin_ranking_loss max_pool1d max_pool2d max_pool3d pairwise_distance pdist pixel_shuffle pixel_unshuffle rms_norm rrelu selu threshold triplet_margin_loss
 """.split()
 for _name in _OF_LAYERS:
     globals()[_name] = getattr(nn.functional, _name)
 del _name
+from .nn._top_level import adaptive_max_pool1d, alpha_dropout, dropout, feature_alpha_dropout  # noqa: E402,F401
 
 from ._files import load, save  # noqa: E402,F401
 from .amp import autocast, is_autocast_enabled  # noqa: E402,F401

@@ -117,6 +117,7 @@ from ._functions.indexing import index_fill as index_fill
 from ._functions.indexing import index_put as index_put
 from ._functions.indexing import index_reduce as index_reduce
 from ._functions.indexing import isin as isin
+from ._functions.indexing import put as put
 from ._functions.indexing import scatter_reduce as scatter_reduce
 from ._functions.indexing import searchsorted as searchsorted
 from ._functions.indexing import take as take
@@ -132,6 +133,7 @@ from ._functions.creation import IntTensor as IntTensor
 from ._functions.creation import LongTensor as LongTensor
 from ._functions.creation import ShortTensor as ShortTensor
 from ._functions.creation import asarray as asarray
+from ._functions.creation import fill as fill
 from ._functions.creation import logspace as logspace
 from ._functions.creation import multinomial as multinomial
 from ._functions.creation import normal as normal
@@ -182,19 +184,19 @@ from ._functions.windows import hamming_window as hamming_window
 from ._functions.windows import hann_window as hann_window
 from ._functions.windows import kaiser_window as kaiser_window
 from .nn.functional import adaptive_avg_pool1d as adaptive_avg_pool1d
-from .nn.functional import alpha_dropout as alpha_dropout
 from .nn.functional import avg_pool1d as avg_pool1d
 from .nn.functional import bilinear as bilinear
 from .nn.functional import celu as celu
+from .nn.functional import channel_shuffle as channel_shuffle
 from .nn.functional import conv1d as conv1d
 from .nn.functional import conv2d as conv2d
+from .nn.functional import conv3d as conv3d
 from .nn.functional import conv_transpose1d as conv_transpose1d
 from .nn.functional import conv_transpose2d as conv_transpose2d
+from .nn.functional import conv_transpose3d as conv_transpose3d
 from .nn.functional import cosine_embedding_loss as cosine_embedding_loss
 from .nn.functional import cosine_similarity as cosine_similarity
 from .nn.functional import ctc_loss as ctc_loss
-from .nn.functional import dropout as dropout
-from .nn.functional import feature_alpha_dropout as feature_alpha_dropout
 from .nn.functional import group_norm as group_norm
 from .nn.functional import hardshrink as hardshrink
 from .nn.functional import hinge_embedding_loss as hinge_embedding_loss
@@ -202,6 +204,7 @@ from .nn.functional import layer_norm as layer_norm
 from .nn.functional import margin_ranking_loss as margin_ranking_loss
 from .nn.functional import max_pool1d as max_pool1d
 from .nn.functional import max_pool2d as max_pool2d
+from .nn.functional import max_pool3d as max_pool3d
 from .nn.functional import pairwise_distance as pairwise_distance
 from .nn.functional import pdist as pdist
 from .nn.functional import pixel_shuffle as pixel_shuffle
@@ -211,6 +214,10 @@ from .nn.functional import rrelu as rrelu
 from .nn.functional import selu as selu
 from .nn.functional import threshold as threshold
 from .nn.functional import triplet_margin_loss as triplet_margin_loss
+from .nn._top_level import adaptive_max_pool1d as adaptive_max_pool1d
+from .nn._top_level import alpha_dropout as alpha_dropout
+from .nn._top_level import dropout as dropout
+from .nn._top_level import feature_alpha_dropout as feature_alpha_dropout
 from ._ternion import DTypeLike, DeviceLike, Number, Operand, Other, SizeLike, max as _max, min as _min, sort as _sort, topk as _topk
 from ._ternion import Generator as Generator
 from ._ternion import HookHandle as HookHandle

@@ -2247,6 +2247,15 @@ class Tensor:
         Raises:
             IndexError: an axis that does not exist.
         """
+    def put(self, index: Tensor, source: Tensor, accumulate: _bool = False) -> Tensor:
+        """This tensor with the elements of `source` in these places of all elements in a row, or added to them.
+
+        Shapes: [..], index and source of as many elements -> the input's
+
+        Raises:
+            IndexError: a place that does not exist.
+            ValueError: as many elements as there are no places.
+        """
     def put_(self, index: Tensor, source: Tensor, accumulate: _bool = False) -> Tensor:
         """The elements of `source` in these places of all elements in a row, or added to them, in place: the tensor itself is changed and returned.
 

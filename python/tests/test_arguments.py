@@ -147,6 +147,37 @@ def test_a_spacing_of_none_is_1():
     assert ternion.gradient(t([1.0, 3, 9]), spacing=None)[0].tolist() == [2, 4, 6]
 
 
+def test_dropouts_at_the_top_level_take_train():
+    x = ternion.ones(1, 3)
+    for function in (ternion.dropout, ternion.alpha_dropout, ternion.feature_alpha_dropout):
+        assert function(x, p=0.5, train=False).tolist() == [[1, 1, 1]] and function(x, 0.0, True).tolist() == [[1, 1, 1]]
+    assert ternion.dropout(x, 1.0, train=True).tolist() == [[0, 0, 0]]
+
+
+def test_names_at_the_top_level():
+    x = t([[1.0, 5, 2, 7]], requires_grad=True)
+    assert [part.tolist() for part in ternion.adaptive_max_pool1d(x, 2)] == [[[5, 7]], [[1, 3]]]
+    assert ternion.max_pool3d(x.reshape(1, 1, 1, 2, 2), (1, 2, 2)).item() == 7 and ternion.channel_shuffle(x.reshape(1, 4, 1), 2).flatten().tolist() == [1, 2, 5, 7]
+    assert ternion.conv3d(x.reshape(1, 1, 1, 2, 2), ternion.ones(1, 1, 1, 1, 2)).flatten().tolist() == [6, 9]
+    assert ternion.conv_transpose3d(x.reshape(1, 1, 1, 2, 2), ternion.ones(1, 1, 1, 1, 2)).flatten().tolist() == [1, 6, 5, 2, 9, 7]
+    value = t(3.0, requires_grad=True)
+    filled = ternion.fill(x, value)
+    (filled * t([1.0, 2, 3, 4])).sum().backward()
+    assert (filled.tolist(), x.tolist(), x.grad.tolist(), value.grad.item()) == ([[3] * 4], [[1, 5, 2, 7]], [[0] * 4], 10)
+    assert ternion.fill(t([1, 2]), 7).tolist() == [7, 7]
+
+
+def test_put_leaves_the_tensor_alone():
+    x = t([[1.0, 5], [2, 7]], requires_grad=True)
+    put = x.put(t([-1, 0]), t([8, 9]))
+    assert put.tolist() == [[9, 5], [2, 8]] and x.tolist() == [[1, 5], [2, 7]]
+    put.sum().backward()
+    assert x.grad.tolist() == [[0, 1], [1, 0]]
+    assert ternion.put(x, t([1, 1]), t([1.0, 2]), accumulate=True).tolist() == [[1, 8], [2, 7]]
+    with pytest.raises(IndexError, match="put: index 4 is out of range for size 4"):
+        ternion.put(x, t([4]), t([1.0]))
+
+
 def test_others():
     assert F.softmin(t([0, 0]), 0, dtype=ternion.float64).dtype == ternion.float64
     assert ternion.scalar_tensor(2, requires_grad=True).requires_grad

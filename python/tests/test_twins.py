@@ -25,11 +25,11 @@ ALIASES = {
     "argwhere": "nonzero", "bmm": "matmul", "mm": "matmul", "mv": "matmul", "chain_matmul": "linalg.multi_dot", "vdot": "dot", "broadcast_to": "expand",
     "expand_as": "expand", "clip": "clamp", "concat": "cat", "ravel": "flatten", "reshape_as": "reshape", "view": "reshape", "view_as": "reshape", "unflatten": "reshape",
     "swapaxes": "transpose", "split_with_sizes": "split", "unbind": "select", "det": "linalg.det", "inverse": "linalg.inv", "pinverse": "linalg.pinv",
-    "orgqr": "linalg.householder_product", "triangular_solve": "linalg.solve_triangular", "random_": "randint", "zero_": "fill_", "clamp_max": "clamp", "clamp_min": "clamp",
+    "orgqr": "linalg.householder_product", "triangular_solve": "linalg.solve_triangular", "random_": "randint", "zero_": "fill", "clamp_max": "clamp", "clamp_min": "clamp",
     "concatenate": "cat", "row_stack": "vstack", "trapz": "trapezoid", "rsub": "sub", "rand_like": "rand", "randn_like": "randn", "uniform_": "rand", "histc": "histogram",
     "empty": "zeros", "empty_like": "zeros_like", "new_empty": "zeros", "new_full": "full", "new_ones": "ones", "new_tensor": "tensor", "new_zeros": "zeros",
     "special.expit": "sigmoid", "special.gammaln": "lgamma", "special.multigammaln": "mvlgamma", "special.psi": "digamma",
-    "functional.fold": "col2im", "functional.upsample": "functional.interpolate", "functional.relu6": "functional.hardtanh",
+    "functional.fold": "col2im", "functional.dropout3d": "functional.dropout2d", "functional.upsample": "functional.interpolate", "functional.relu6": "functional.hardtanh",
     "functional.upsample_bilinear": "functional.interpolate", "functional.upsample_nearest": "functional.interpolate",
 }  # fmt: skip
 
@@ -37,7 +37,7 @@ ALIASES = {
 TWINS = {
     "cat": ("concat", "concat"), "clone": ("copy", "copy"), "contiguous": ("contiguous", "copy"), "copy_": ("copy_", "copy"), "reciprocal": ("recip", "recip"),
     "scatter": ("scatter", "scatter_set"), "masked_fill": ("masked_fill", "where"), "gelu": ("gelu", "gelu_erf"), "where": ("where_", "where"),
-    "fill_": ("fill_", "fill"), "put_": ("put", "put"), "fill_diagonal_": ("fill_diagonal", "fill_diagonal"),
+    "fill": ("fill_", "fill"), "fill_diagonal_": ("fill_diagonal", "fill_diagonal"),
     "zeros": ("zeros", "fill"), "zeros_like": ("zeros_like", "fill"), "ones": ("ones", "fill"), "ones_like": ("ones_like", "fill"), "full": ("full", "fill"),
     "full_like": ("full_like", "fill"), "eye": ("eye", "fill"), "arange": ("arange", "iota"), "linspace": ("linspace", "iota"), "randperm": ("permutation", "permutation"),
     "all": ("all", "min"), "any": ("any", "max"), "amax": ("max", "max"), "amin": ("min", "min"), "std": ("std", "var"), "tril": ("tril", "where"), "triu": ("triu", "where"),

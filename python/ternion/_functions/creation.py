@@ -110,6 +110,17 @@ def logspace(start: float, end: float, steps: int, base: float = 10.0, *, dtype:
     return _ternion._logspace((float(start), float(end), float(base)), steps, dtype or _ternion.get_default_dtype(), device)
 
 
+def fill(input: Tensor, value: Any) -> Tensor:
+    """One value in the shape, dtype and on the device of this tensor, to which no gradient flows; one flows to a `value` that is a tensor.
+
+    Shapes: [..], value a number or [] -> the input's
+
+    Raises:
+        ValueError: a value that the dtype does not hold, or a tensor with axes.
+    """
+    return input.clone().fill_(value)
+
+
 def randint_like(input: Tensor, low: int, high: int | None = None, *, dtype: Any = None, device: Any = None) -> Tensor:
     """Random whole numbers from `low` (0 if it is left out) up to, not including, `high`, in the shape, dtype and on the device of `input`.
 

@@ -85,6 +85,23 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     return _placed(input, result, inplace) if training else input
 
 
+def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """Whole channels of volumes become 0 with probability `p`, the others are divided by `1 - p`: [batch, channels, depth, height, width] or without the batch.
+
+    Raises:
+        ValueError: a probability outside 0 to 1, another number of axes.
+    """
+    if not 0 <= p <= 1:
+        raise ValueError(f"dropout3d: probability {p}, expected 0 to 1")
+    if input.ndim not in (4, 5):
+        raise ValueError(f"dropout3d: an input of shape {tuple(input.shape)}, expected 5 axes, or 4 without a batch")
+    if not training:
+        return input
+    # To a channel it is one whether its elements lie along one axis or three.
+    volumes = input.reshape(-1, *input.shape[-4:-2], input.shape[-2] * input.shape[-1])
+    return _placed(input, _native._dropout2d(volumes, p).reshape(input.shape), inplace)
+
+
 def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
     """Dropout that keeps a mean of 0 and a variance of 1, for networks of `selu`: elements become what it gives of -infinity with probability `p`.
 
