@@ -72,7 +72,7 @@ SPECIAL = {
     "permute.dims": "SizeLike", "flip.dims": "SizeLike", "fill_.value": "Number | Tensor", "masked_fill.value": "Number | Tensor",
     "masked_fill_.value": "Number | Tensor", "scatter.src": "Operand | None", "scatter_.src": "Operand | None", "scatter.value": "Number | None", "scatter_.value": "Number | None", 
     "split.split_size_or_sections": "SizeLike | None", "split.split_size": "SizeLike | None", "scatter.reduce": "str | None", "scatter_.reduce": "str | None",
-    "bincount.weights": "Tensor | None", "bernoulli.p": "float | None", "from_dlpack.copy": "bool | None", "addcmul.value": "float", "pad.value": "float", "norm.p": "float | str | None", "cuda.device": "int | DeviceLike | None", "einsum.operands": "Tensor",
+    "bincount.weights": "Tensor | None", "bernoulli.p": "float | None", "from_dlpack.copy": "bool | None", "addcmul.value": "float", "pad.value": "float", "cuda.device": "int | DeviceLike | None", "einsum.operands": "Tensor",
     "set_default_device.device": "DeviceLike", "conv1d.stride": "int | None", "cross_entropy.weight": "Tensor | None",
     "nll_loss.weight": "Tensor | None", "batch_norm.weight": "Tensor | None", "layer_norm.weight": "Tensor | None",
     "rms_norm.weight": "Tensor | None", "rms_norm.eps": "float | None", "logit.eps": "float | None", "group_norm.weight": "Tensor | None", "roll.dims": "SizeLike | None",

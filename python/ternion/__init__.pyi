@@ -102,6 +102,7 @@ from ._functions.reductions import nanmean as nanmean
 from ._functions.reductions import nanmedian as nanmedian
 from ._functions.reductions import nanquantile as nanquantile
 from ._functions.reductions import nansum as nansum
+from ._functions.reductions import norm as norm
 from ._functions.reductions import quantile as quantile
 from ._functions.reductions import renorm as renorm
 from ._functions.reductions import std_mean as std_mean
@@ -950,16 +951,6 @@ def neg(input: Tensor) -> Tensor:
     """
 def nonzero(input: Tensor, *, as_tuple: _bool = False) -> Any:
     """Where elements are not 0: a row of indices (int64) for each, or with `as_tuple` a tensor for each axis."""
-def norm(input: Tensor, p: _float | str | None = None, dim: SizeLike | None = None, keepdim: _bool = False, *, axis: SizeLike | None = None, keepdims: _bool = False) -> Tensor:
-    """The norm over axes: of order 2 by default, or any other number: of 0 how many are not 0, of infinity the largest size, of minus infinity the smallest;
-    "fro" is 2, and "nuc" the sum of the singular values of matrices, which lie in two axes.
-
-    Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with `keepdim`
-
-    Raises:
-        IndexError: an axis that does not exist.
-        ValueError: "nuc" over other axes than two.
-    """
 def outer(input: Tensor, vec2: Tensor) -> Tensor:
     """The products of every element of a vector with every one of another: [m] and [n] -> [m, n].
 

@@ -2133,15 +2133,19 @@ class Tensor:
         """
     def nonzero(self, *, as_tuple: _bool = False) -> Any:
         """Where elements are not 0: a row of indices (int64) for each, or with `as_tuple` a tensor for each axis."""
-    def norm(self, p: _float | str | None = None, dim: SizeLike | None = None, keepdim: _bool = False, *, axis: SizeLike | None = None, keepdims: _bool = False) -> Tensor:
+    def norm(self, p: _float | str | None = None, dim: Any = None, keepdim: _bool = False, dtype: Any = None, *, axis: Any = None, keepdims: _bool = False) -> Tensor:
         """The norm over axes: of order 2 by default, or any other number: of 0 how many are not 0, of infinity the largest size, of minus infinity the smallest;
         "fro" is 2, and "nuc" the sum of the singular values of matrices, which lie in two axes.
 
         Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with `keepdim`
 
+        Args:
+            dtype: what the elements are cast to first.
+
         Raises:
             IndexError: an axis that does not exist.
-            ValueError: "nuc" over other axes than two.
+            ValueError: "nuc" over other axes than two, a `dtype` that does not hold the numbers of the input.
+            TypeError: a `dtype` that is no floating one.
         """
     def normal_(self, mean: _float = 0.0, std: _float = 1.0, *, generator: Generator | None = None) -> Self:
         """Of the normal distribution, in place: the tensor itself is changed and returned.

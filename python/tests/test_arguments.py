@@ -143,6 +143,24 @@ def test_means_beside_variances():
     assert ternion.var_mean(x, 0, correction=None)[0].tolist() == [4.5, 18] and ternion.std_mean(t([1.0, 5, 9]), correction=None)[0].item() == 4
 
 
+@pytest.mark.parametrize("function", [ternion.var_mean, ternion.std_mean])
+def test_a_correction_beside_unbiased_is_refused(function):
+    for arguments in ({"dim": 0, "unbiased": True}, {"dim": False}):
+        with pytest.raises(TypeError, match="_mean: expected unbiased or correction, got both"):
+            function(t([1.0, 2]), **arguments, correction=1)
+
+
+def test_norms_in_another_dtype():
+    x = t([[3.0, 4], [1, 2**-14]])
+    for found in (ternion.norm(x[1], 2, dtype=ternion.float64), x[1].norm(dtype=ternion.float64), x[1:].norm("nuc", dtype=ternion.float64)):
+        assert found.dtype == ternion.float64 and found.item() == pytest.approx((1 + 2**-28) ** 0.5, rel=1e-14) != 1
+    assert x.norm(1, 1, True, ternion.float64).tolist() == [[7], [1 + 2**-14]] and x[0].half().norm(2, 0, dtype=ternion.float32).item() == 5
+    with pytest.raises(ValueError, match="norm: expected a dtype that holds the numbers of float32, got float16"):
+        x.norm(dtype=ternion.float16)
+    with pytest.raises(TypeError, match="norm: expected a floating dtype, got int64"):
+        ternion.norm(x, dtype=ternion.int64)
+
+
 def test_a_spacing_of_none_is_1():
     assert ternion.gradient(t([1.0, 3, 9]), spacing=None)[0].tolist() == [2, 4, 6]
 
