@@ -20,6 +20,8 @@ from . import _ternion
 from ._capture import CapturedStep, capture  # noqa: F401
 from ._checks import Stats, check, stats  # noqa: F401
 from ._functions import ALIASES as _ALIASES, FUNCTIONS as _FUNCTIONS, _found
+from ._functions.constructors import CONSTRUCTORS as _CONSTRUCTORS
+from ._functions.kinds import layout, strided  # noqa: F401
 from ._functions.methods import function_of as _function_of
 from ._random import get_rng_state, set_rng_state  # noqa: F401
 from ._refusals import named as _named
@@ -50,6 +52,7 @@ bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwis
 _METHODS += _ternion._ELEMENTWISE_METHODS
 for _name in _METHODS:
     globals()[_name] = _function_of(_name)
+globals().update(_CONSTRUCTORS)
 for _name in _FUNCTIONS:
     globals()[_name] = _found(_name)
 for _name, _known in _ALIASES.items():

@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple, Union, overload
 import numpy as np
 from typing_extensions import Self
 
+from ._functions.kinds import layout
 from ._size import Size
 
 Number = Union[_bool, _int, _float]
@@ -1582,6 +1583,8 @@ class Tensor:
         Raises:
             ValueError: a k that is not from 1 to the size of the axis.
         """
+    @property
+    def layout(self) -> layout: ...
     def lcm(self, other: Tensor) -> Tensor:
         """The least common multiple of each pair; 0 where either is 0.
 
@@ -2088,7 +2091,7 @@ class Tensor:
         """
     def nelement(self) -> _int:
         """The number of elements."""
-    def new_empty(self, *size: Any, dtype: Any = None, device: Any = None, requires_grad: _bool = False) -> Tensor:
+    def new_empty(self, *size: Any, dtype: Any = None, device: Any = None, requires_grad: _bool = False, layout: Any = None, pin_memory: _bool = False) -> Tensor:
         """A tensor of these sizes whose contents nobody has decided (zeros here), in the dtype and on the device of this one.
 
         Shapes: any -> size
@@ -2097,7 +2100,7 @@ class Tensor:
             ValueError: a size below 0.
             TypeError: a size that is no whole number.
         """
-    def new_full(self, size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: _bool = False) -> Tensor:
+    def new_full(self, size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: _bool = False, layout: Any = None, pin_memory: _bool = False) -> Tensor:
         """One value in these sizes, in the dtype and on the device of this tensor.
 
         Shapes: any -> size
@@ -2106,7 +2109,7 @@ class Tensor:
             ValueError: a size below 0.
             TypeError: a value that is no number.
         """
-    def new_ones(self, *size: Any, dtype: Any = None, device: Any = None, requires_grad: _bool = False) -> Tensor:
+    def new_ones(self, *size: Any, dtype: Any = None, device: Any = None, requires_grad: _bool = False, layout: Any = None, pin_memory: _bool = False) -> Tensor:
         """Ones of these sizes, in the dtype and on the device of this tensor.
 
         Shapes: any -> size
@@ -2115,14 +2118,14 @@ class Tensor:
             ValueError: a size below 0.
             TypeError: a size that is no whole number.
         """
-    def new_tensor(self, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: _bool = False) -> Tensor:
+    def new_tensor(self, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: _bool = False, pin_memory: _bool = False) -> Tensor:
         """A tensor with these values, in the dtype and on the device of this one.
 
         Raises:
             TypeError: values that are no numbers.
             ValueError: lists of several lengths.
         """
-    def new_zeros(self, *size: Any, dtype: Any = None, device: Any = None, requires_grad: _bool = False) -> Tensor:
+    def new_zeros(self, *size: Any, dtype: Any = None, device: Any = None, requires_grad: _bool = False, layout: Any = None, pin_memory: _bool = False) -> Tensor:
         """Zeros of these sizes, in the dtype and on the device of this tensor.
 
         Shapes: any -> size

@@ -165,6 +165,34 @@ def test_a_spacing_of_none_is_1():
     assert ternion.gradient(t([1.0, 3, 9]), spacing=None)[0].tolist() == [2, 4, 6]
 
 
+def test_what_is_drawn_may_ask_for_its_gradient():
+    made = [
+        ternion.logspace(0, 2, 3, requires_grad=True), ternion.normal(0.0, 1.0, (3,), requires_grad=True), ternion.randperm(3, dtype=ternion.float32, requires_grad=True),
+        ternion.randint(0, 3, (3,), dtype=ternion.float64, requires_grad=True), ternion.randint_like(ternion.ones(3), 3, requires_grad=True),
+    ]  # fmt: skip
+    for x in made:
+        assert x.requires_grad and x.is_leaf
+        (x * t([1.0, 2, 3])).sum().backward()
+        assert x.grad.tolist() == [1, 2, 3]
+    assert made[0].tolist() == [1, 10, 100] and sorted(made[2].tolist()) == [0, 1, 2]
+    for refused in (lambda: ternion.randint(0, 3, (2,), requires_grad=True), lambda: ternion.normal(t([0.0]), 1.0, requires_grad=True)):
+        with pytest.raises((TypeError, RuntimeError)):
+            refused()
+
+
+def test_where_memory_lies_changes_nothing():
+    x, strided = t([1.5]), {"layout": ternion.strided, "pin_memory": False}
+    made = [
+        ternion.zeros(1, **strided), ternion.empty(1, memory_format=ternion.contiguous_format, **strided), ternion.zeros_like(x, **strided), x.new_zeros(1, **strided),
+        ternion.arange(1.0, **strided), ternion.full((1,), 0.0, **strided), (ternion.eye(1, **strided) - 1)[0], x.new_full((1,), 0.0, **strided), ternion.tensor([0.0], pin_memory=False),
+        ternion.randint_like(x, 1, memory_format=ternion.preserve_format, **strided), ternion.randperm(1, dtype=ternion.float32, **strided), ternion.linspace(0, 0, 1, **strided),
+    ]  # fmt: skip
+    assert [each.tolist() for each in made] == [[0.0]] * len(made)
+    assert x.layout is ternion.strided and repr(x.layout) == "ternion.strided" and isinstance(x.layout, ternion.layout)
+    with pytest.raises(ValueError, match="ones: expected the layout ternion.strided, got sparse_coo"):
+        ternion.ones(2, layout="sparse_coo")
+
+
 def test_dropouts_at_the_top_level_take_train():
     x = ternion.ones(1, 3)
     for function in (ternion.dropout, ternion.alpha_dropout, ternion.feature_alpha_dropout):

@@ -44,7 +44,9 @@ cholesky cholesky_inverse cholesky_solve det inverse logdet lu lu_solve matrix_e
 """.split()
 
 # What a tensor says of itself that is the same of all: none has imaginary parts, is sparse, quantised or without memory.
-PROPERTIES = {"real": lambda self: self, "is_sparse": lambda self: False, "is_quantized": lambda self: False, "is_meta": lambda self: False}
+PROPERTIES = {
+    "real": lambda self: self, "is_sparse": lambda self: False, "is_quantized": lambda self: False, "is_meta": lambda self: False, "layout": lambda self: kinds.strided,
+}  # fmt: skip
 
 # Methods with a form that changes the tensor itself.
 IN_PLACE = """
