@@ -7,7 +7,7 @@ from typing import Any
 
 from .. import _ternion
 from .._ternion import Tensor
-from .kinds import check_layout
+from .kinds import _check_layout
 
 # Of each function the arguments that its native form lacks.
 _ADDED = {
@@ -26,7 +26,7 @@ def _with_more(name: str, added: list[str]) -> Any:
         if not kwargs:
             return native(*args)
         more = {argument: kwargs.pop(argument) for argument in added if argument in kwargs}
-        check_layout(name, more.get("layout"))
+        _check_layout(name, more.get("layout"))
         result = native(*args, **kwargs)
         return result.requires_grad_() if more.get("requires_grad") else result
 

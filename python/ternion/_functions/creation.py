@@ -7,7 +7,7 @@ from typing import Any
 
 from .. import _ternion
 from .._ternion import Tensor
-from .kinds import check_layout, finfo, iinfo
+from .kinds import _check_layout, finfo, iinfo
 
 
 def _size(size: tuple[Any, ...]) -> Any:
@@ -33,7 +33,7 @@ def new_zeros(input: Tensor, *size: Any, dtype: Any = None, device: Any = None, 
         ValueError: a size below 0.
         TypeError: a size that is no whole number.
     """
-    check_layout("new_zeros", layout)
+    _check_layout("new_zeros", layout)
     return _ternion.zeros(_size(size), dtype=dtype or input.dtype, device=device or input.device, requires_grad=requires_grad)
 
 
@@ -46,7 +46,7 @@ def new_ones(input: Tensor, *size: Any, dtype: Any = None, device: Any = None, r
         ValueError: a size below 0.
         TypeError: a size that is no whole number.
     """
-    check_layout("new_ones", layout)
+    _check_layout("new_ones", layout)
     return _ternion.ones(_size(size), dtype=dtype or input.dtype, device=device or input.device, requires_grad=requires_grad)
 
 
@@ -59,7 +59,7 @@ def new_empty(input: Tensor, *size: Any, dtype: Any = None, device: Any = None, 
         ValueError: a size below 0.
         TypeError: a size that is no whole number.
     """
-    check_layout("new_empty", layout)
+    _check_layout("new_empty", layout)
     return _ternion.empty(_size(size), dtype=dtype or input.dtype, device=device or input.device, requires_grad=requires_grad)
 
 
@@ -72,7 +72,7 @@ def new_full(input: Tensor, size: Any, fill_value: Any, *, dtype: Any = None, de
         ValueError: a size below 0.
         TypeError: a value that is no number.
     """
-    check_layout("new_full", layout)
+    _check_layout("new_full", layout)
     return _ternion.full(size, fill_value, dtype=dtype or input.dtype, device=device or input.device, requires_grad=requires_grad)
 
 
@@ -84,7 +84,7 @@ def scalar_tensor(s: Any, *, dtype: Any = None, device: Any = None, requires_gra
     Raises:
         TypeError: no number.
     """
-    check_layout("scalar_tensor", layout)
+    _check_layout("scalar_tensor", layout)
     return _ternion.tensor(s, dtype=dtype or _ternion.get_default_dtype(), device=device, requires_grad=requires_grad)
 
 
@@ -115,7 +115,7 @@ def logspace(
     """
     if operator.index(steps) < 0:
         raise ValueError(f"logspace: a count of {steps}, expected 0 or more")
-    check_layout("logspace", layout)
+    _check_layout("logspace", layout)
     made = _ternion._logspace((float(start), float(end), float(base)), steps, dtype or _ternion.get_default_dtype(), device)
     return made.requires_grad_() if requires_grad else made
 
@@ -142,7 +142,7 @@ def randint_like(
     Raises:
         ValueError: no number from `low` to below `high`.
     """
-    check_layout("randint_like", layout)
+    _check_layout("randint_like", layout)
     low, high = (0, low) if high is None else (low, high)
     dtype = dtype or input.dtype
     drawn = _ternion.randint(low, high, input.shape, dtype=_ternion.int64 if dtype == _ternion.bool else dtype, device=device or input.device)
@@ -187,7 +187,7 @@ def normal(
         ValueError: a deviation below 0; numbers without sizes.
         TypeError: `requires_grad` without sizes.
     """
-    check_layout("normal", layout)
+    _check_layout("normal", layout)
     tensors = [value for value in (mean, std) if isinstance(value, Tensor)]
     if size is None and not tensors:
         raise ValueError("normal: expected a tensor as mean or std, or sizes")

@@ -34,7 +34,7 @@ class layout:
 strided = layout("strided")
 
 
-def check_layout(function: str, asked: Any) -> None:
+def _check_layout(function: str, asked: Any) -> None:
     """That no other layout is asked for than the one that there is."""
     if asked is not None and asked is not strided:
         raise ValueError(f"{function}: expected the layout {strided}, got {asked}")
