@@ -95,7 +95,7 @@ def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
         raise ValueError(f"dropout3d: probability {p}, expected 0 to 1")
     if input.ndim not in (4, 5):
         raise ValueError(f"dropout3d: an input of shape {tuple(input.shape)}, expected 5 axes, or 4 without a batch")
-    if not training:
+    if not training or p == 0:
         return input
     # To a channel it is one whether its elements lie along one axis or three.
     volumes = input.reshape(-1, *input.shape[-4:-2], input.shape[-2] * input.shape[-1])
