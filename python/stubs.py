@@ -25,6 +25,7 @@ from typing import Any, Literal, NamedTuple, Union, overload
 import numpy as np
 from typing_extensions import Self
 
+from ._functions.kinds import layout
 from ._size import Size
 
 Number = Union[_bool, _int, _float]
@@ -42,7 +43,7 @@ ARGUMENTS = {
     "Tensor | None": "bias gradient attn_mask running_mean running_var pos_weight grad",
     "int": "dim0 dim1 start_dim end_dim dimension length step k chunks diagonal minlength bins n steps groups num_groups num_classes seed ignore_index",
     "float": "mean median sigma lambd rtol atol eps beta std low high value_float negative_slope p dropout_p momentum delta label_smoothing max_norm",
-    "bool": "keepdim keepdims stable sorted non_blocking equal_nan create_graph descending largest requires_grad as_tuple force copy training ceil_mode return_indices "
+    "bool": "keepdim keepdims stable sorted pin_memory non_blocking equal_nan create_graph descending largest requires_grad as_tuple force copy training ceil_mode return_indices "
     "count_include_pad is_causal log_target enable_gqa",
     "bool | None": "retain_graph unbiased align_corners recompute_scale_factor",
     "float | None": "correction scale",
@@ -54,7 +55,7 @@ ARGUMENTS = {
     "DeviceLike | None": "device",
     "SizeLike": "kernel_size output_size normalized_shape sizes size repeats shape",
     "SizeLike | None": "stride padding dilation output_padding",
-    "Any": "data array x hook args memory_format",
+    "Any": "data array x hook args memory_format layout",
     "Generator | None": "generator",
     "Sequence[Tensor] | None": "inputs",
     "str | None": "rounding_mode",
@@ -72,7 +73,7 @@ SPECIAL = {
     "permute.dims": "SizeLike", "flip.dims": "SizeLike", "fill_.value": "Number | Tensor", "masked_fill.value": "Number | Tensor",
     "masked_fill_.value": "Number | Tensor", "scatter.src": "Operand | None", "scatter_.src": "Operand | None", "scatter.value": "Number | None", "scatter_.value": "Number | None", 
     "split.split_size_or_sections": "SizeLike | None", "split.split_size": "SizeLike | None", "scatter.reduce": "str | None", "scatter_.reduce": "str | None",
-    "bincount.weights": "Tensor | None", "bernoulli.p": "float | None", "from_dlpack.copy": "bool | None", "addcmul.value": "float", "pad.value": "float", "norm.p": "float | str | None", "cuda.device": "int | DeviceLike | None", "einsum.operands": "Tensor",
+    "bincount.weights": "Tensor | None", "bernoulli.p": "float | None", "from_dlpack.copy": "bool | None", "addcmul.value": "float", "pad.value": "float", "cuda.device": "int | DeviceLike | None", "einsum.operands": "Tensor",
     "set_default_device.device": "DeviceLike", "conv1d.stride": "int | None", "cross_entropy.weight": "Tensor | None",
     "nll_loss.weight": "Tensor | None", "batch_norm.weight": "Tensor | None", "layer_norm.weight": "Tensor | None",
     "rms_norm.weight": "Tensor | None", "rms_norm.eps": "float | None", "logit.eps": "float | None", "group_norm.weight": "Tensor | None", "roll.dims": "SizeLike | None",
@@ -95,7 +96,7 @@ RESULTS = {
 }  # fmt: skip
 PROPERTIES = {
     "shape": "Size", "is_cuda": "bool", "is_cpu": "bool", "itemsize": "int", "dtype": "dtype", "device": "device", "ndim": "int", "nbytes": "int", "is_leaf": "bool",
-    "grad_fn": "str | None", "real": "Tensor", "is_sparse": "bool", "is_quantized": "bool", "is_meta": "bool", "T": "Tensor", "mT": "Tensor",
+    "grad_fn": "str | None", "layout": "layout", "real": "Tensor", "is_sparse": "bool", "is_quantized": "bool", "is_meta": "bool", "T": "Tensor", "mT": "Tensor",
 }  # fmt: skip
 WRITABLE = {"grad": "Tensor | None", "requires_grad": "bool", "data": "Tensor"}
 
@@ -176,6 +177,8 @@ def __abs__(self) -> Tensor: ...
 def __invert__(self) -> Tensor: ...
 def __lshift__(self, other: Any) -> Tensor: ...
 def __rshift__(self, other: Any) -> Tensor: ...
+def __ilshift__(self, other: Any) -> Self: ...
+def __irshift__(self, other: Any) -> Self: ...
 def __rlshift__(self, other: Any) -> Tensor: ...
 def __rrshift__(self, other: Any) -> Tensor: ...
 def __divmod__(self, other: Any) -> tuple[Tensor, Tensor]: ...
@@ -327,19 +330,21 @@ def package():
     text += "from . import amp as amp, autograd as autograd, cuda as cuda, data as data, formats as formats, linalg as linalg, metrics as metrics, models as models, nn as nn, optim as optim, signal as signal, special as special, testing as testing, train as train, utils as utils\nfrom ._files import load as load, save as save\nfrom ._random import get_rng_state as get_rng_state, set_rng_state as set_rng_state\n"
     text += "from ._capture import CapturedStep as CapturedStep, capture as capture\nfrom ._checks import Stats as Stats, check as check, stats as stats\n"
     text += "from .amp import autocast as autocast, is_autocast_enabled as is_autocast_enabled\nfrom .utils.checkpoint import checkpoint as checkpoint\n"
-    text += "from ._scopes import enable_grad as enable_grad, inference_mode as inference_mode, no_grad as no_grad, set_grad_enabled as set_grad_enabled\nfrom ._size import Size as Size\n"
+    text += "from ._scopes import enable_grad as enable_grad, inference_mode as inference_mode, no_grad as no_grad, set_grad_enabled as set_grad_enabled\nfrom ._size import Size as Size\nfrom ._functions.kinds import layout as layout, strided as strided\n"
     for module in ternion._functions.MODULES:
         here = [name for name in ternion._FUNCTIONS if getattr(ternion._found(name), "__module__", "") == module.__name__]
         short = module.__name__.rsplit(".", 1)[-1]
         text += "".join(f"from ._functions.{short} import {name} as {name}\n" for name in sorted(here))
     text += "".join(f"from .nn.functional import {name} as {name}\n" for name in ternion._OF_LAYERS)
+    text += "".join(f"from .nn._top_level import {name} as {name}\n" for name in ternion.nn._top_level.__all__)
     text += "from ._ternion import DTypeLike, DeviceLike, Number, Operand, Other, SizeLike, max as _max, min as _min, sort as _sort, topk as _topk\n"
     own = [
         name for name in names_of(_ternion)
-        if name != "Parameter" and not isinstance(getattr(_ternion, name), _ternion.dtype)
+        if name != "Parameter" and name not in ternion._CONSTRUCTORS and not isinstance(getattr(_ternion, name), _ternion.dtype)
     ]  # fmt: skip
     text += "".join(f"from ._ternion import {name} as {name}\n" for name in own)
     text += "\n__version__: str\ninf: _float\nnan: _float\npi: _float\nnewaxis: None\n\n"
+    text += "".join(definition(name, member) for name, member in ternion._CONSTRUCTORS.items())
     for name in sorted(ternion._METHODS):
         if name in ("max", "min"):
             text += EXTREMES.format(name=name, first="input: Tensor").replace(f"-> {name}:", f"-> _{name}:")

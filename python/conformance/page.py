@@ -26,7 +26,6 @@ pytest python/conformance                         # the check as a test
 REASONS = {
     "BitCast": "Ternion has no views of another dtype",
     "DeformConv": "Ternion has no deformable convolution",
-    "Det": "Ternion has no determinants",
     "DFT": "Ternion has neither complex numbers nor Fourier transforms",
     "STFT": "Ternion has neither complex numbers nor Fourier transforms",
     "ImageDecoder": "reads image files",

@@ -20,6 +20,8 @@ from . import _ternion
 from ._capture import CapturedStep, capture  # noqa: F401
 from ._checks import Stats, check, stats  # noqa: F401
 from ._functions import ALIASES as _ALIASES, FUNCTIONS as _FUNCTIONS, _found
+from ._functions.constructors import CONSTRUCTORS as _CONSTRUCTORS
+from ._functions.kinds import layout, strided  # noqa: F401
 from ._functions.methods import function_of as _function_of
 from ._random import get_rng_state, set_rng_state  # noqa: F401
 from ._refusals import named as _named
@@ -42,7 +44,7 @@ _METHODS = """
 acos acosh add addbmm addcmul addmm addmv addr all allclose amax amin any argmax argmin argsort asin asinh atan2 atanh baddbmm bernoulli bincount bmm ceil chunk clamp clip clone cosh cumsum detach
 digamma div dot elu eq equal erfc erfinv exp2 flatten flip floor floor_divide fmax fmin fmod gather ge gelu gt histc i0 index_select isclose isfinite isinf isnan le
 leaky_relu lgamma log_softmax logical_and logical_not logical_or logical_xor logit logsumexp lt masked_fill masked_scatter masked_select
-matmul max maximum mean min minimum mm mul mv mvlgamma narrow ne nonzero norm outer permute pow prod remainder reshape roll
+matmul max maximum mean min minimum mm mul mv mvlgamma narrow ne nonzero outer permute pow prod remainder reshape roll
 scatter scatter_add select sign sinc sinh softmax softplus sort split square squeeze std sub sum t tan topk transpose tril triu
 trunc unbind unflatten unsqueeze var
 bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor gcd lcm
@@ -50,6 +52,7 @@ bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwis
 _METHODS += _ternion._ELEMENTWISE_METHODS
 for _name in _METHODS:
     globals()[_name] = _function_of(_name)
+globals().update(_CONSTRUCTORS)
 for _name in _FUNCTIONS:
     globals()[_name] = _found(_name)
 for _name, _known in _ALIASES.items():
@@ -104,12 +107,13 @@ if hasattr(_os, "register_at_fork"):
 from . import amp, autograd, cuda, data, formats, linalg, metrics, models, nn, optim, signal, special, testing, train, utils  # noqa: E402,F401
 # Functions of layers that PyTorch has under both names.
 _OF_LAYERS = """
-adaptive_avg_pool1d alpha_dropout avg_pool1d bilinear celu conv1d conv2d conv_transpose1d conv_transpose2d cosine_embedding_loss cosine_similarity ctc_loss dropout
-feature_alpha_dropout group_norm hardshrink hinge_embedding_loss layer_norm margin_ranking_loss max_pool1d max_pool2d pairwise_distance pdist pixel_shuffle pixel_unshuffle rms_norm rrelu selu threshold triplet_margin_loss
+adaptive_avg_pool1d avg_pool1d bilinear celu channel_shuffle conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d cosine_embedding_loss cosine_similarity ctc_loss
+group_norm hardshrink hinge_embedding_loss layer_norm margin_ranking_loss max_pool1d max_pool2d max_pool3d pairwise_distance pdist pixel_shuffle pixel_unshuffle rms_norm rrelu selu threshold triplet_margin_loss
 """.split()
 for _name in _OF_LAYERS:
     globals()[_name] = getattr(nn.functional, _name)
 del _name
+from .nn._top_level import adaptive_max_pool1d, alpha_dropout, dropout, feature_alpha_dropout  # noqa: E402,F401
 
 from ._files import load, save  # noqa: E402,F401
 from .amp import autocast, is_autocast_enabled  # noqa: E402,F401

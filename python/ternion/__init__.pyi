@@ -13,6 +13,7 @@ from .amp import autocast as autocast, is_autocast_enabled as is_autocast_enable
 from .utils.checkpoint import checkpoint as checkpoint
 from ._scopes import enable_grad as enable_grad, inference_mode as inference_mode, no_grad as no_grad, set_grad_enabled as set_grad_enabled
 from ._size import Size as Size
+from ._functions.kinds import layout as layout, strided as strided
 from ._functions.arithmetic import addcdiv as addcdiv
 from ._functions.arithmetic import clamp_max as clamp_max
 from ._functions.arithmetic import clamp_min as clamp_min
@@ -102,6 +103,7 @@ from ._functions.reductions import nanmean as nanmean
 from ._functions.reductions import nanmedian as nanmedian
 from ._functions.reductions import nanquantile as nanquantile
 from ._functions.reductions import nansum as nansum
+from ._functions.reductions import norm as norm
 from ._functions.reductions import quantile as quantile
 from ._functions.reductions import renorm as renorm
 from ._functions.reductions import std_mean as std_mean
@@ -117,6 +119,7 @@ from ._functions.indexing import index_fill as index_fill
 from ._functions.indexing import index_put as index_put
 from ._functions.indexing import index_reduce as index_reduce
 from ._functions.indexing import isin as isin
+from ._functions.indexing import put as put
 from ._functions.indexing import scatter_reduce as scatter_reduce
 from ._functions.indexing import searchsorted as searchsorted
 from ._functions.indexing import take as take
@@ -132,6 +135,7 @@ from ._functions.creation import IntTensor as IntTensor
 from ._functions.creation import LongTensor as LongTensor
 from ._functions.creation import ShortTensor as ShortTensor
 from ._functions.creation import asarray as asarray
+from ._functions.creation import fill as fill
 from ._functions.creation import logspace as logspace
 from ._functions.creation import multinomial as multinomial
 from ._functions.creation import normal as normal
@@ -182,19 +186,19 @@ from ._functions.windows import hamming_window as hamming_window
 from ._functions.windows import hann_window as hann_window
 from ._functions.windows import kaiser_window as kaiser_window
 from .nn.functional import adaptive_avg_pool1d as adaptive_avg_pool1d
-from .nn.functional import alpha_dropout as alpha_dropout
 from .nn.functional import avg_pool1d as avg_pool1d
 from .nn.functional import bilinear as bilinear
 from .nn.functional import celu as celu
+from .nn.functional import channel_shuffle as channel_shuffle
 from .nn.functional import conv1d as conv1d
 from .nn.functional import conv2d as conv2d
+from .nn.functional import conv3d as conv3d
 from .nn.functional import conv_transpose1d as conv_transpose1d
 from .nn.functional import conv_transpose2d as conv_transpose2d
+from .nn.functional import conv_transpose3d as conv_transpose3d
 from .nn.functional import cosine_embedding_loss as cosine_embedding_loss
 from .nn.functional import cosine_similarity as cosine_similarity
 from .nn.functional import ctc_loss as ctc_loss
-from .nn.functional import dropout as dropout
-from .nn.functional import feature_alpha_dropout as feature_alpha_dropout
 from .nn.functional import group_norm as group_norm
 from .nn.functional import hardshrink as hardshrink
 from .nn.functional import hinge_embedding_loss as hinge_embedding_loss
@@ -202,6 +206,7 @@ from .nn.functional import layer_norm as layer_norm
 from .nn.functional import margin_ranking_loss as margin_ranking_loss
 from .nn.functional import max_pool1d as max_pool1d
 from .nn.functional import max_pool2d as max_pool2d
+from .nn.functional import max_pool3d as max_pool3d
 from .nn.functional import pairwise_distance as pairwise_distance
 from .nn.functional import pdist as pdist
 from .nn.functional import pixel_shuffle as pixel_shuffle
@@ -211,11 +216,14 @@ from .nn.functional import rrelu as rrelu
 from .nn.functional import selu as selu
 from .nn.functional import threshold as threshold
 from .nn.functional import triplet_margin_loss as triplet_margin_loss
+from .nn._top_level import adaptive_max_pool1d as adaptive_max_pool1d
+from .nn._top_level import alpha_dropout as alpha_dropout
+from .nn._top_level import dropout as dropout
+from .nn._top_level import feature_alpha_dropout as feature_alpha_dropout
 from ._ternion import DTypeLike, DeviceLike, Number, Operand, Other, SizeLike, max as _max, min as _min, sort as _sort, topk as _topk
 from ._ternion import Generator as Generator
 from ._ternion import HookHandle as HookHandle
 from ._ternion import Tensor as Tensor
-from ._ternion import arange as arange
 from ._ternion import as_tensor as as_tensor
 from ._ternion import binomial as binomial
 from ._ternion import cat as cat
@@ -224,34 +232,17 @@ from ._ternion import device as device
 from ._ternion import devices as devices
 from ._ternion import dtype as dtype
 from ._ternion import einsum as einsum
-from ._ternion import empty as empty
-from ._ternion import empty_like as empty_like
-from ._ternion import eye as eye
 from ._ternion import from_dlpack as from_dlpack
 from ._ternion import from_numpy as from_numpy
-from ._ternion import full as full
-from ._ternion import full_like as full_like
 from ._ternion import get_default_device as get_default_device
 from ._ternion import get_default_dtype as get_default_dtype
 from ._ternion import is_grad_enabled as is_grad_enabled
-from ._ternion import linspace as linspace
 from ._ternion import manual_seed as manual_seed
-from ._ternion import ones as ones
-from ._ternion import ones_like as ones_like
 from ._ternion import poisson as poisson
-from ._ternion import rand as rand
-from ._ternion import rand_like as rand_like
-from ._ternion import randint as randint
-from ._ternion import randn as randn
-from ._ternion import randn_like as randn_like
-from ._ternion import randperm as randperm
 from ._ternion import set_default_device as set_default_device
 from ._ternion import set_default_dtype as set_default_dtype
 from ._ternion import stack as stack
-from ._ternion import tensor as tensor
 from ._ternion import where as where
-from ._ternion import zeros as zeros
-from ._ternion import zeros_like as zeros_like
 
 __version__: str
 inf: _float
@@ -259,6 +250,205 @@ nan: _float
 pi: _float
 newaxis: None
 
+def arange(start: Number, end: Number | None = None, step: Number | None = None, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False, *, layout: Any = None, pin_memory: _bool = False) -> Tensor:
+    """Numbers from `start` up to, not including, `end`, `step` apart: `arange(end)`, `arange(start, end)`, `arange(start, end, step)`.
+
+    The dtype is int64 if all of them are whole numbers of Python, else float32.
+
+    Shapes: -> [n]
+
+    Raises:
+        ValueError: a step of 0, or away from the end.
+        TypeError: something that is no number.
+    """
+def empty(*size: SizeLike, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False, layout: Any = None, pin_memory: _bool = False, memory_format: Any = None) -> Tensor:
+    """A tensor whose contents nobody has decided: zeros here.
+
+    Shapes: -> [*size]
+
+    Args:
+        size: the sizes, one by one or as a tuple.
+        dtype: float32 by default.
+        device: by default that of get_default_device().
+        requires_grad: whether a gradient is gathered for it.
+
+    Raises:
+        ValueError: a negative size.
+        TypeError: sizes that are no whole numbers, a gradient for no floating dtype.
+    """
+def empty_like(input: Tensor, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False, memory_format: Any = None, layout: Any = None, pin_memory: _bool = False) -> Tensor:
+    """A tensor of the shape, dtype and device of `input` whose contents nobody has decided: zeros here.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        TypeError: an input that is no tensor, a dtype that does not fit.
+    """
+def eye(n: _int, m: _int | None = None, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False, layout: Any = None, pin_memory: _bool = False) -> Tensor:
+    """Ones on the diagonal of a matrix of `n` rows and `m` columns, by default as many, and zeros elsewhere.
+
+    Shapes: -> [n, m]
+
+    Raises:
+        ValueError: a negative size.
+    """
+def full(size: SizeLike, fill_value: Number | Tensor, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False, *, layout: Any = None, pin_memory: _bool = False) -> Tensor:
+    """A tensor of one value.
+
+    Shapes: -> [*size]
+
+    Args:
+        size: the sizes, a tuple.
+        fill_value: the value.
+        dtype: that of the value by default: float32, int64 or bool.
+        device: by default that of get_default_device().
+
+    Raises:
+        TypeError: a value that is no number.
+        ValueError: a negative size.
+    """
+def full_like(input: Tensor, fill_value: Number | Tensor, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False, memory_format: Any = None, layout: Any = None, pin_memory: _bool = False) -> Tensor:
+    """One value in the shape, dtype and on the device of `input`.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        TypeError: a value that is no number.
+    """
+def linspace(start: _float, end: _float, steps: _int, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False, *, layout: Any = None, pin_memory: _bool = False) -> Tensor:
+    """`steps` numbers from `start` to `end`, both included, evenly apart; of integers the fractions of both ends are cut off, then those of the numbers.
+
+    Shapes: -> [steps]
+
+    Raises:
+        ValueError: a negative number of steps.
+    """
+def ones(*size: SizeLike, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False, layout: Any = None, pin_memory: _bool = False) -> Tensor:
+    """A tensor of ones.
+
+    Shapes: -> [*size]
+
+    Args:
+        size: the sizes, one by one or as a tuple.
+        dtype: float32 by default.
+        device: by default that of get_default_device().
+        requires_grad: whether a gradient is gathered for it.
+
+    Raises:
+        ValueError: a negative size.
+        TypeError: sizes that are no whole numbers, a gradient for no floating dtype.
+    """
+def ones_like(input: Tensor, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False, memory_format: Any = None, layout: Any = None, pin_memory: _bool = False) -> Tensor:
+    """Ones of the shape, dtype and device of `input`.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        TypeError: an input that is no tensor, a dtype that does not fit.
+    """
+def rand(*size: SizeLike, generator: Generator | None = None, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False, layout: Any = None, pin_memory: _bool = False) -> Tensor:
+    """Random numbers from 0 up to, not including, 1.
+
+    Shapes: -> [*size]
+
+    Args:
+        size: the sizes, one by one or as a tuple.
+        generator: where the numbers come from; the device's own by default.
+        dtype: float32 by default.
+        device: by default that of get_default_device().
+        requires_grad: whether a gradient is gathered for it.
+
+    Raises:
+        ValueError: a negative size.
+        TypeError: no floating dtype, a generator that is none.
+    """
+def rand_like(input: Tensor, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False, memory_format: Any = None, layout: Any = None, pin_memory: _bool = False) -> Tensor:
+    """Random numbers from 0 up to, not including, 1, of the shape, dtype and device of `input`.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        TypeError: an input that is no tensor, a dtype that does not fit.
+    """
+def randint(low: _int | None = None, high: Any = None, size: SizeLike | None = None, *, generator: Generator | None = None, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False, layout: Any = None, pin_memory: _bool = False) -> Tensor:
+    """Random whole numbers from `low` up to, not including, `high`: `randint(high, size)`, `randint(low, high, size)`.
+
+    Shapes: -> [*size]
+
+    Raises:
+        ValueError: no whole number from `low` up to `high`.
+        TypeError: a dtype of truth values, no size.
+    """
+def randn(*size: SizeLike, generator: Generator | None = None, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False, layout: Any = None, pin_memory: _bool = False) -> Tensor:
+    """Random numbers of a normal distribution with mean 0 and variance 1.
+
+    Shapes: -> [*size]
+
+    Args:
+        size: the sizes, one by one or as a tuple.
+        generator: where the numbers come from; the device's own by default.
+        dtype: float32 by default.
+        device: by default that of get_default_device().
+        requires_grad: whether a gradient is gathered for it.
+
+    Raises:
+        ValueError: a negative size.
+        TypeError: no floating dtype, a generator that is none.
+    """
+def randn_like(input: Tensor, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False, memory_format: Any = None, layout: Any = None, pin_memory: _bool = False) -> Tensor:
+    """Random numbers of a normal distribution, of the shape, dtype and device of `input`.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        TypeError: an input that is no tensor, a dtype that does not fit.
+    """
+def randperm(n: _int, *, generator: Generator | None = None, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False, layout: Any = None, pin_memory: _bool = False) -> Tensor:
+    """The numbers from 0 up to, not including, `n` in random order, int64.
+
+    Shapes: -> [n]
+
+    Raises:
+        ValueError: a negative number.
+    """
+def tensor(data: Any, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False, *, pin_memory: _bool = False) -> Tensor:
+    """A tensor with these values: a number, nested lists of numbers, an array of NumPy or a tensor, which is copied.
+
+    Shapes: a number -> []; m lists of n numbers -> [m, n]
+
+    Args:
+        data: the values.
+        dtype: that of the values by default; float32 for numbers of Python with a point, int64 for those without.
+        device: by default that of get_default_device().
+        requires_grad: whether a gradient is gathered for it.
+
+    Raises:
+        ValueError: lists of different lengths, a number that the dtype does not hold.
+        TypeError: something that is no number.
+    """
+def zeros(*size: SizeLike, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False, layout: Any = None, pin_memory: _bool = False) -> Tensor:
+    """A tensor of zeros.
+
+    Shapes: -> [*size]
+
+    Args:
+        size: the sizes, one by one or as a tuple.
+        dtype: float32 by default.
+        device: by default that of get_default_device().
+        requires_grad: whether a gradient is gathered for it.
+
+    Raises:
+        ValueError: a negative size.
+        TypeError: sizes that are no whole numbers, a gradient for no floating dtype.
+    """
+def zeros_like(input: Tensor, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False, memory_format: Any = None, layout: Any = None, pin_memory: _bool = False) -> Tensor:
+    """Zeros of the shape, dtype and device of `input`.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        TypeError: an input that is no tensor, a dtype that does not fit.
+    """
 def abs(input: Tensor) -> Tensor:
     """The absolute value of each element.
 
@@ -943,16 +1133,6 @@ def neg(input: Tensor) -> Tensor:
     """
 def nonzero(input: Tensor, *, as_tuple: _bool = False) -> Any:
     """Where elements are not 0: a row of indices (int64) for each, or with `as_tuple` a tensor for each axis."""
-def norm(input: Tensor, p: _float | str | None = None, dim: SizeLike | None = None, keepdim: _bool = False, *, axis: SizeLike | None = None, keepdims: _bool = False) -> Tensor:
-    """The norm over axes: of order 2 by default, or any other number: of 0 how many are not 0, of infinity the largest size, of minus infinity the smallest;
-    "fro" is 2, and "nuc" the sum of the singular values of matrices, which lie in two axes.
-
-    Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with `keepdim`
-
-    Raises:
-        IndexError: an axis that does not exist.
-        ValueError: "nuc" over other axes than two.
-    """
 def outer(input: Tensor, vec2: Tensor) -> Tensor:
     """The products of every element of a vector with every one of another: [m] and [n] -> [m, n].
 

@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple, Union, overload
 import numpy as np
 from typing_extensions import Self
 
+from ._functions.kinds import layout
 from ._size import Size
 
 Number = Union[_bool, _int, _float]
@@ -92,6 +93,8 @@ class Tensor:
     def __invert__(self) -> Tensor: ...
     def __lshift__(self, other: Any) -> Tensor: ...
     def __rshift__(self, other: Any) -> Tensor: ...
+    def __ilshift__(self, other: Any) -> Self: ...
+    def __irshift__(self, other: Any) -> Self: ...
     def __rlshift__(self, other: Any) -> Tensor: ...
     def __rrshift__(self, other: Any) -> Tensor: ...
     def __divmod__(self, other: Any) -> tuple[Tensor, Tensor]: ...
@@ -1580,6 +1583,8 @@ class Tensor:
         Raises:
             ValueError: a k that is not from 1 to the size of the axis.
         """
+    @property
+    def layout(self) -> layout: ...
     def lcm(self, other: Tensor) -> Tensor:
         """The least common multiple of each pair; 0 where either is 0.
 
@@ -2086,7 +2091,7 @@ class Tensor:
         """
     def nelement(self) -> _int:
         """The number of elements."""
-    def new_empty(self, *size: Any, dtype: Any = None, device: Any = None, requires_grad: _bool = False) -> Tensor:
+    def new_empty(self, *size: Any, dtype: Any = None, device: Any = None, requires_grad: _bool = False, layout: Any = None, pin_memory: _bool = False) -> Tensor:
         """A tensor of these sizes whose contents nobody has decided (zeros here), in the dtype and on the device of this one.
 
         Shapes: any -> size
@@ -2095,7 +2100,7 @@ class Tensor:
             ValueError: a size below 0.
             TypeError: a size that is no whole number.
         """
-    def new_full(self, size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: _bool = False) -> Tensor:
+    def new_full(self, size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: _bool = False, layout: Any = None, pin_memory: _bool = False) -> Tensor:
         """One value in these sizes, in the dtype and on the device of this tensor.
 
         Shapes: any -> size
@@ -2104,7 +2109,7 @@ class Tensor:
             ValueError: a size below 0.
             TypeError: a value that is no number.
         """
-    def new_ones(self, *size: Any, dtype: Any = None, device: Any = None, requires_grad: _bool = False) -> Tensor:
+    def new_ones(self, *size: Any, dtype: Any = None, device: Any = None, requires_grad: _bool = False, layout: Any = None, pin_memory: _bool = False) -> Tensor:
         """Ones of these sizes, in the dtype and on the device of this tensor.
 
         Shapes: any -> size
@@ -2113,14 +2118,14 @@ class Tensor:
             ValueError: a size below 0.
             TypeError: a size that is no whole number.
         """
-    def new_tensor(self, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: _bool = False) -> Tensor:
+    def new_tensor(self, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: _bool = False, pin_memory: _bool = False) -> Tensor:
         """A tensor with these values, in the dtype and on the device of this one.
 
         Raises:
             TypeError: values that are no numbers.
             ValueError: lists of several lengths.
         """
-    def new_zeros(self, *size: Any, dtype: Any = None, device: Any = None, requires_grad: _bool = False) -> Tensor:
+    def new_zeros(self, *size: Any, dtype: Any = None, device: Any = None, requires_grad: _bool = False, layout: Any = None, pin_memory: _bool = False) -> Tensor:
         """Zeros of these sizes, in the dtype and on the device of this tensor.
 
         Shapes: any -> size
@@ -2131,15 +2136,19 @@ class Tensor:
         """
     def nonzero(self, *, as_tuple: _bool = False) -> Any:
         """Where elements are not 0: a row of indices (int64) for each, or with `as_tuple` a tensor for each axis."""
-    def norm(self, p: _float | str | None = None, dim: SizeLike | None = None, keepdim: _bool = False, *, axis: SizeLike | None = None, keepdims: _bool = False) -> Tensor:
+    def norm(self, p: _float | str | None = None, dim: Any = None, keepdim: _bool = False, dtype: Any = None, *, axis: Any = None, keepdims: _bool = False) -> Tensor:
         """The norm over axes: of order 2 by default, or any other number: of 0 how many are not 0, of infinity the largest size, of minus infinity the smallest;
         "fro" is 2, and "nuc" the sum of the singular values of matrices, which lie in two axes.
 
         Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with `keepdim`
 
+        Args:
+            dtype: what the elements are cast to first.
+
         Raises:
             IndexError: an axis that does not exist.
-            ValueError: "nuc" over other axes than two.
+            ValueError: "nuc" over other axes than two, a `dtype` that does not hold the numbers of the input.
+            TypeError: a `dtype` that is no floating one.
         """
     def normal_(self, mean: _float = 0.0, std: _float = 1.0, *, generator: Generator | None = None) -> Self:
         """Of the normal distribution, in place: the tensor itself is changed and returned.
@@ -2244,6 +2253,15 @@ class Tensor:
 
         Raises:
             IndexError: an axis that does not exist.
+        """
+    def put(self, index: Tensor, source: Tensor, accumulate: _bool = False) -> Tensor:
+        """This tensor with the elements of `source` in these places of all elements in a row, or added to them.
+
+        Shapes: [..], index and source of as many elements -> the input's
+
+        Raises:
+            IndexError: a place that does not exist.
+            ValueError: as many elements as there are no places.
         """
     def put_(self, index: Tensor, source: Tensor, accumulate: _bool = False) -> Tensor:
         """The elements of `source` in these places of all elements in a row, or added to them, in place: the tensor itself is changed and returned.

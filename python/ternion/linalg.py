@@ -7,10 +7,12 @@ and so neither `eig` nor `eigvals`.
 
 from __future__ import annotations
 
+import math as _math
 from typing import TYPE_CHECKING, Any
 
 from . import _linalg_results as _results, _ternion
 from ._functions.linalg import matrix_exp, matrix_power  # noqa: F401  The same there.
+from ._functions.shapes import broadcast_shapes as _broadcast_shapes
 from ._refusals import name_all as _name_all
 from ._ternion import Tensor
 
@@ -383,7 +385,24 @@ def lstsq(input: Tensor, b: Tensor, rcond: float | None = None, *, driver: str |
     )
 
 
-def pinv(input: Tensor, rcond: float | None = None, hermitian: bool = False, *, atol: float | None = None, rtol: float | None = None) -> Tensor:
+def _by_tolerances(function: Any, input: Tensor, atol: Any, rtol: Any, hermitian: bool) -> Tensor:
+    """A function of matrices with tolerances, of which tensors have one for each matrix."""
+    shapes = [each.shape for each in (atol, rtol) if isinstance(each, Tensor)]
+    if not any(shapes) or input.ndim < 2:
+        return function(input, atol, rtol, hermitian)
+    outer = _broadcast_shapes(input.shape[:-2], *shapes)
+    batch = input.expand(*outer, *input.shape[-2:])
+    if not batch.numel():
+        return function(batch, None, None, hermitian)
+    of_each = [each.expand(outer).flatten().tolist() if isinstance(each, Tensor) else [each] * _math.prod(outer) for each in (atol, rtol)]
+    found = [function(matrix, *limits, hermitian) for matrix, *limits in zip(batch.flatten(end_dim=-3), *of_each)]
+    return _ternion.stack(found).reshape(*outer, *found[0].shape)
+
+
+def pinv(
+    input: Tensor, rcond: float | Tensor | None = None, hermitian: bool = False, *,
+    atol: float | Tensor | None = None, rtol: float | Tensor | None = None,
+) -> Tensor:  # fmt: skip
     """The Moore-Penrose inverses: by eigenvalues if `hermitian`, of which the lower triangle is looked at.
 
     Shapes: [.., m, n] -> [.., n, m]
@@ -391,21 +410,24 @@ def pinv(input: Tensor, rcond: float | None = None, hermitian: bool = False, *, 
     Args:
         rcond: another name of rtol.
         atol, rtol: singular values not above the larger one of atol and rtol times the largest one count as 0. By default rtol is the eps of the dtype
-            times max(m, n), or 0 beside an atol above 0.
+            times max(m, n), or 0 beside an atol above 0. A tensor has one for each matrix, and broadcasts.
 
     Raises:
         LinAlgError: a NaN or an infinity.
-        ValueError: less than 2 axes; matrices that are not square, if `hermitian`.
+        ValueError: less than 2 axes; matrices that are not square, if `hermitian`; tolerances whose shape does not broadcast.
         TypeError: a dtype other than float32 and float64.
     """
     if rcond is not None:
         if rtol is not None:
             raise TypeError("linalg.pinv: both rcond and rtol, which are one")
         rtol = rcond
-    return _linalg.pinv(input, atol, rtol, hermitian)
+    return _by_tolerances(_linalg.pinv, input, atol, rtol, hermitian)
 
 
-def matrix_rank(input: Tensor, tol: float | None = None, hermitian: bool = False, *, atol: float | None = None, rtol: float | None = None) -> Tensor:
+def matrix_rank(
+    input: Tensor, tol: float | Tensor | None = None, hermitian: bool = False, *,
+    atol: float | Tensor | None = None, rtol: float | Tensor | None = None,
+) -> Tensor:  # fmt: skip
     """How many singular values (or magnitudes of eigenvalues, if `hermitian`) count; int64.
 
     Shapes: [.., m, n] -> [..]
@@ -413,18 +435,18 @@ def matrix_rank(input: Tensor, tol: float | None = None, hermitian: bool = False
     Args:
         tol: atol, with an rtol of 0.
         atol, rtol: those above the larger one of atol and rtol times the largest one count. By default rtol is the eps of the dtype times max(m, n), or 0
-            beside an atol above 0.
+            beside an atol above 0. A tensor has one for each matrix, and broadcasts.
 
     Raises:
         LinAlgError: a NaN or an infinity.
-        ValueError: less than 2 axes; matrices that are not square, if `hermitian`.
+        ValueError: less than 2 axes; matrices that are not square, if `hermitian`; tolerances whose shape does not broadcast.
         TypeError: a dtype other than float32 and float64.
     """
     if tol is not None:
         if atol is not None or rtol is not None:
             raise TypeError("linalg.matrix_rank: tol beside atol or rtol, which it stands for")
         atol, rtol = tol, 0.0
-    return _linalg.matrix_rank(input, atol, rtol, hermitian)
+    return _by_tolerances(_linalg.matrix_rank, input, atol, rtol, hermitian)
 
 
 # ---- Norms

@@ -1,5 +1,6 @@
 """Arguments and forms that PyTorch's functions have, each with the value that PyTorch gives."""
 
+import functools
 import math
 import warnings
 
@@ -139,6 +140,88 @@ def test_means_beside_variances():
     assert [part.item() for part in ternion.var_mean(x, False)] == pytest.approx([7.1875, 3.75])
     assert ternion.std_mean(x, dim=1, unbiased=True, keepdim=True)[0].flatten().tolist() == pytest.approx([0.5**0.5, 8**0.5])
     assert ternion.var_mean(x, 0, correction=0)[0].tolist() == pytest.approx([2.25, 9])
+    assert ternion.var_mean(x, 0, correction=None)[0].tolist() == [4.5, 18] and ternion.std_mean(t([1.0, 5, 9]), correction=None)[0].item() == 4
+
+
+@pytest.mark.parametrize("function", [ternion.var_mean, ternion.std_mean])
+def test_a_correction_beside_unbiased_is_refused(function):
+    for arguments in ({"dim": 0, "unbiased": True}, {"dim": False}):
+        with pytest.raises(TypeError, match="_mean: expected unbiased or correction, got both"):
+            function(t([1.0, 2]), **arguments, correction=1)
+
+
+def test_norms_in_another_dtype():
+    x = t([[3.0, 4], [1, 2**-14]])
+    for found in (ternion.norm(x[1], 2, dtype=ternion.float64), x[1].norm(dtype=ternion.float64), x[1:].norm("nuc", dtype=ternion.float64)):
+        assert found.dtype == ternion.float64 and found.item() == pytest.approx((1 + 2**-28) ** 0.5, rel=1e-14) != 1
+    assert x.norm(1, 1, True, ternion.float64).tolist() == [[7], [1 + 2**-14]] and x[0].half().norm(2, 0, dtype=ternion.float32).item() == 5
+    with pytest.raises(ValueError, match="norm: expected a dtype that holds the numbers of float32, got float16"):
+        x.norm(dtype=ternion.float16)
+    with pytest.raises(TypeError, match="norm: expected a floating dtype, got int64"):
+        ternion.norm(x, dtype=ternion.int64)
+
+
+def test_a_spacing_of_none_is_1():
+    assert ternion.gradient(t([1.0, 3, 9]), spacing=None)[0].tolist() == [2, 4, 6]
+
+
+def test_what_is_drawn_may_ask_for_its_gradient():
+    made = [
+        ternion.logspace(0, 2, 3, requires_grad=True), ternion.normal(0.0, 1.0, (3,), requires_grad=True), ternion.randperm(3, dtype=ternion.float32, requires_grad=True),
+        ternion.randint(0, 3, (3,), dtype=ternion.float64, requires_grad=True), ternion.randint_like(ternion.ones(3), 3, requires_grad=True),
+    ]  # fmt: skip
+    for x in made:
+        assert x.requires_grad and x.is_leaf
+        (x * t([1.0, 2, 3])).sum().backward()
+        assert x.grad.tolist() == [1, 2, 3]
+    assert made[0].tolist() == [1, 10, 100] and sorted(made[2].tolist()) == [0, 1, 2]
+    for refused in (lambda: ternion.randint(0, 3, (2,), requires_grad=True), lambda: ternion.normal(t([0.0]), 1.0, requires_grad=True)):
+        with pytest.raises((TypeError, RuntimeError)):
+            refused()
+
+
+def test_where_memory_lies_changes_nothing():
+    x, strided = t([1.5]), {"layout": ternion.strided, "pin_memory": False}
+    made = [
+        ternion.zeros(1, **strided), ternion.empty(1, memory_format=ternion.contiguous_format, **strided), ternion.zeros_like(x, **strided), x.new_zeros(1, **strided),
+        ternion.arange(1.0, **strided), ternion.full((1,), 0.0, **strided), (ternion.eye(1, **strided) - 1)[0], x.new_full((1,), 0.0, **strided), ternion.tensor([0.0], pin_memory=False),
+        ternion.randint_like(x, 1, memory_format=ternion.preserve_format, **strided), ternion.randperm(1, dtype=ternion.float32, **strided), ternion.linspace(0, 0, 1, **strided),
+    ]  # fmt: skip
+    assert [each.tolist() for each in made] == [[0.0]] * len(made)
+    assert x.layout is ternion.strided and repr(x.layout) == "ternion.strided" and isinstance(x.layout, ternion.layout)
+    with pytest.raises(ValueError, match="ones: expected the layout ternion.strided, got sparse_coo"):
+        ternion.ones(2, layout="sparse_coo")
+
+
+def test_dropouts_at_the_top_level_take_train():
+    x = ternion.ones(1, 3)
+    for function in (ternion.dropout, ternion.alpha_dropout, ternion.feature_alpha_dropout):
+        assert function(x, p=0.5, train=False).tolist() == [[1, 1, 1]] and function(x, 0.0, True).tolist() == [[1, 1, 1]]
+    assert ternion.dropout(x, 1.0, train=True).tolist() == [[0, 0, 0]]
+
+
+def test_names_at_the_top_level():
+    x = t([[1.0, 5, 2, 7]], requires_grad=True)
+    assert [part.tolist() for part in ternion.adaptive_max_pool1d(x, 2)] == [[[5, 7]], [[1, 3]]]
+    assert ternion.max_pool3d(x.reshape(1, 1, 1, 2, 2), (1, 2, 2)).item() == 7 and ternion.channel_shuffle(x.reshape(1, 4, 1), 2).flatten().tolist() == [1, 2, 5, 7]
+    assert ternion.conv3d(x.reshape(1, 1, 1, 2, 2), ternion.ones(1, 1, 1, 1, 2)).flatten().tolist() == [6, 9]
+    assert ternion.conv_transpose3d(x.reshape(1, 1, 1, 2, 2), ternion.ones(1, 1, 1, 1, 2)).flatten().tolist() == [1, 6, 5, 2, 9, 7]
+    value = t(3.0, requires_grad=True)
+    filled = ternion.fill(x, value)
+    (filled * t([1.0, 2, 3, 4])).sum().backward()
+    assert (filled.tolist(), x.tolist(), x.grad.tolist(), value.grad.item()) == ([[3] * 4], [[1, 5, 2, 7]], [[0] * 4], 10)
+    assert ternion.fill(t([1, 2]), 7).tolist() == [7, 7]
+
+
+def test_put_leaves_the_tensor_alone():
+    x = t([[1.0, 5], [2, 7]], requires_grad=True)
+    put = x.put(t([-1, 0]), t([8, 9]))
+    assert put.tolist() == [[9, 5], [2, 8]] and x.tolist() == [[1, 5], [2, 7]]
+    put.sum().backward()
+    assert x.grad.tolist() == [[0, 1], [1, 0]]
+    assert ternion.put(x, t([1, 1]), t([1.0, 2]), accumulate=True).tolist() == [[1, 8], [2, 7]]
+    with pytest.raises(IndexError, match="put: index 4 is out of range for size 4"):
+        ternion.put(x, t([4]), t([1.0]))
 
 
 def test_others():
@@ -176,6 +259,14 @@ def test_instance_norm_with_running_statistics():
     close(F.instance_norm(x, mean, var, use_input_stats=False, eps=0.0), (x.numpy() - [[2], [1.5]]) / np.sqrt([[1.5], [8.5]]))
     with pytest.raises(ValueError, match="use_input_stats=False without running_mean and running_var"):
         F.instance_norm(x, use_input_stats=False)
+    assert F.instance_norm(ternion.ones(2, 0, 4), ternion.ones(0), ternion.ones(0), ternion.ones(0), ternion.ones(0)).shape == (2, 0, 4)
+
+
+@pytest.mark.parametrize("norm", [F.instance_norm, functools.partial(F.batch_norm, training=True)])
+def test_running_statistics_are_both_or_neither(norm):
+    for given, there in (({"running_mean": t([0.0])}, "running_mean"), ({"running_var": t([1.0])}, "running_var")):
+        with pytest.raises(ValueError, match=f"_norm: expected both or neither of running_mean and running_var, got {there} alone"):
+            norm(ternion.ones(2, 1, 3), **given)
 
 
 def test_instance_norm_layers_track_statistics():

@@ -372,6 +372,17 @@ def test_words_for_settings_that_do_nothing():
         nn.Linear(3, 2).requires_grad = False
 
 
+def test_classes_may_be_bytes():
+    x, classes = ternion.tensor([[0.0, 0, 0], [-1, -2, -4]]), ternion.tensor([1, 2], dtype=ternion.uint8)
+    assert F.nll_loss(x, classes).item() == 2.0 and nn.NLLLoss(reduction="none")(x, classes).tolist() == [0.0, 4.0]
+    assert F.cross_entropy(x[:1], classes[:1]).item() == nn.CrossEntropyLoss(ignore_index=2)(x, classes).item() == pytest.approx(math.log(3))
+    assert F.nll_loss(ternion.arange(512.0).reshape(2, 256), ternion.tensor([255, 128], dtype=ternion.uint8)).item() == -(255 + 384) / 2
+    with pytest.raises(IndexError, match="cross_entropy: "):
+        F.cross_entropy(x, classes + 1)
+    with pytest.raises(TypeError, match="nll_loss: target is int16, expected int32 or int64"):
+        F.nll_loss(x, classes.short())
+
+
 def test_targets_of_another_kind_are_told():
     x = ternion.randn(3, 4)
     with pytest.raises(ValueError, match=r"cross_entropy: target has shape \[3\].*target.long\(\)"):

@@ -1,5 +1,6 @@
 """The programs of the documents run as they stand, and functions tell shapes and errors."""
 
+import functools
 import inspect
 import re
 from pathlib import Path
@@ -72,3 +73,38 @@ def test_docstrings_tell_shapes_or_errors(owner):
 def test_what_tells_nothing_is_seen():
     assert not tells("The elements along `dim` that `index` names.")
     assert tells("Two axes exchanged.\n\nShapes: [m, n] -> [n, m]")
+
+
+# ---- What is not there
+
+ABSENT = re.findall(r"^\| (\w.*?) \| (.*) \|$", (ROOT / "docs/python.md").read_text(encoding="utf-8").partition("### What is not there\n")[2].split("\n## ")[0], re.M)
+PLACES = [
+    ternion, ternion.Tensor, ternion.nn, ternion.nn.functional, ternion.nn.init, ternion.nn.utils, ternion.nn.Module, ternion.optim, ternion.optim.lr_scheduler,
+    ternion.autograd, ternion.linalg, ternion.special, ternion.utils.data, ternion.testing,
+]  # fmt: skip
+
+#: Where the names of a row are missing, if not everywhere; None for a row of arguments.
+ROWS = {"names of layers at the top level": [ternion], "arguments of functions and layers": None}
+
+#: What rows speak of beside what is missing.
+MENTIONED = set("autograd capture i0 i1 memoryview nn.functional numpy.asarray array.array set_default_device special special.zeta tensor".split())
+
+
+def there(name, places):
+    """Whether a name, also one with dots, is found in one of these places."""
+    parts = name.split(".")
+    return any(functools.reduce(lambda holder, part: getattr(holder, part, None), parts, place) is not None for place in places)
+
+
+@pytest.mark.parametrize("row, told", ABSENT, ids=[row for row, _ in ABSENT])
+def test_what_is_said_not_to_be_there_is_not(row, told):
+    # Calls, arguments and statements are no names.
+    names = {name for name in re.findall(r"`([^`]+)`", told) if re.fullmatch(r"[\w.]+", name)} - MENTIONED
+    places = ROWS.get(row, PLACES)
+    assert places is None or sorted(name for name in names if there(name, places)) == []
+
+
+def test_names_that_are_there_are_seen():
+    assert len(ABSENT) > 15 and ROWS.keys() <= {row for row, _ in ABSENT}
+    assert there("gcd", PLACES) and there("LPPool1d", PLACES) and there("linalg.det", PLACES) and there("amp.autocast", PLACES)
+    assert not there("linalg.eig", PLACES) and not there("embedding", [ternion]) and there("embedding", PLACES)

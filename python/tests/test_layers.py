@@ -83,6 +83,8 @@ LAYERS = [
     ("AdaptiveMaxPool2d", ((4, 3),), {}, (2, 3, 6, 7)),
     ("InstanceNorm1d", (3,), dict(affine=True), (2, 3, 5)),
     ("InstanceNorm2d", (3,), {}, (3, 5, 4)),
+    ("InstanceNorm3d", (3,), dict(affine=True), (2, 3, 2, 3, 2)),
+    ("BatchNorm3d", (3,), {}, (2, 3, 2, 3, 2)),
     ("GroupNorm", (2, 4), {}, (3, 4, 5)),
     ("PixelShuffle", (2,), {}, (2, 8, 3, 2)),
     ("PixelUnshuffle", (2,), {}, (3, 4, 6)),
@@ -202,6 +204,7 @@ class TestInPlace:
 
 @pytest.mark.parametrize("kind, shape, kept", [
     (nn.Dropout1d, (50, 40, 3), (50, 40)), (nn.Dropout1d, (2000, 3), (2000,)), (nn.Dropout2d, (50, 40, 3, 2), (50, 40)),
+    (nn.Dropout3d, (50, 40, 3, 2, 2), (50, 40)), (nn.Dropout3d, (2000, 3, 2, 2), (2000,)),
 ])  # fmt: skip
 def test_dropout_of_channels(kind, shape, kept):
     x = ternion.ones(shape)
@@ -210,6 +213,17 @@ def test_dropout_of_channels(kind, shape, kept):
     assert each.amax(-1).equal(each.amin(-1)) and set(np.unique(y.numpy())) == {0.0, np.float32(4 / 3)}
     assert 0.18 < y.eq(0).float().mean().item() < 0.32
     assert kind(0.25).eval()(x).equal(x)
+
+
+def test_volumes_are_normalised():
+    x = ternion.tensor([[[[[0.0, 1, 2, 3]]]]])
+    for layer in (nn.BatchNorm3d(1, eps=0.0), nn.InstanceNorm3d(1, eps=0.0)):
+        assert layer(x).flatten().tolist() == pytest.approx([-3 / 5**0.5, -1 / 5**0.5, 1 / 5**0.5, 3 / 5**0.5])
+    assert layer(x[0]).equal(layer(x)[0])
+    with pytest.raises(ValueError, match="BatchNorm3d: an input of shape"):
+        nn.BatchNorm3d(1)(x[0])
+    with pytest.raises(ValueError, match="dropout3d: an input of shape"):
+        F.dropout3d(x[0, 0])
 
 
 class TestEmbedding:

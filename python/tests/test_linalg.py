@@ -119,6 +119,17 @@ class TestBesideNumPy:
         same(linalg.pinv(t(np.diag([3.0, 1.0])), rcond=0.5), np.diag([1 / 3, 0.0]))
         same(linalg.pinv(t(np.diag([3.0, -1.0])), hermitian=True), np.diag([1 / 3, -1.0]))
 
+    def test_tolerances_of_each_matrix(self):
+        a = t(np.array([[[1, 0], [0, 0.125]], [[4, 0], [0, 2]]]))
+        assert linalg.matrix_rank(a, atol=t([0.5, 3])).tolist() == [1, 1]
+        assert linalg.matrix_rank(a, atol=t([0.5, 3]), rtol=t([0.0, 0.25]), hermitian=True).tolist() == [1, 1]
+        assert linalg.matrix_rank(a, rtol=t([[0.25], [0.75], [0.0625]])).tolist() == [[1, 2], [1, 1], [2, 2]]
+        assert linalg.matrix_rank(a[0], t([0.0, 0.5])).tolist() == [2, 1] and linalg.matrix_rank(a, t([0.0])).tolist() == [2, 2]
+        assert linalg.matrix_rank(a[:0], atol=ternion.zeros(0)).shape == (0,)
+        same(linalg.pinv(a, atol=t([0.5, 0])), np.array([[[1, 0], [0, 0]], [[0.25, 0], [0, 0.5]]]))
+        with pytest.raises(ValueError, match="matrix_rank"):
+            linalg.matrix_rank(a, atol=t([1, 2, 3]))
+
     def test_products(self):
         a, b, c = (np.random.default_rng(seed).uniform(-1, 1, shape) for seed, shape in enumerate([(2, 5), (5, 3), (3, 4)]))
         same(linalg.multi_dot([t(a), t(b), t(c)]), a @ b @ c)

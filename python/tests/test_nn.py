@@ -69,6 +69,18 @@ def test_batch_norm_refuses_a_single_value_a_channel():
     assert layer.eval()(ternion.ones(1, 4)).shape == (1, 4)
 
 
+@pytest.mark.parametrize("layer", [nn.BatchNorm1d, nn.BatchNorm2d, nn.InstanceNorm1d, nn.InstanceNorm2d])
+def test_running_statistics_have_the_dtype_of_the_layer(layer):
+    for dtype in (ternion.float64, ternion.float16):
+        norm = layer(2, affine=True, track_running_stats=True, dtype=dtype)
+        assert {name: tensor.dtype for name, tensor in norm.state_dict().items() if name != "num_batches_tracked"} == dict.fromkeys(
+            ["weight", "bias", "running_mean", "running_var"], dtype
+        )
+    norm = nn.BatchNorm1d(1, dtype=ternion.float64)
+    norm(ternion.tensor([[1.0], [2.0]], dtype=ternion.float64))
+    assert (norm.running_mean.item(), norm.running_var.item()) == pytest.approx((0.15, 0.95), abs=1e-15)
+
+
 def test_batch_norm_follows_its_batches():
     case = reference.told()["batch_norm"]
     norm = nn.BatchNorm2d(2).double()

@@ -27,7 +27,9 @@ LAYERS = {
     "BatchNorm1d": lambda: nn.BatchNorm1d(3),
     "BatchNorm2d": lambda: nn.BatchNorm2d(3, affine=False),
     "InstanceNorm1d": lambda: nn.InstanceNorm1d(3, affine=True),
+    "BatchNorm3d": lambda: nn.BatchNorm3d(3),
     "InstanceNorm2d": lambda: nn.InstanceNorm2d(3),
+    "InstanceNorm3d": lambda: nn.InstanceNorm3d(3, affine=True),
     "PReLU": lambda: nn.PReLU(3, 0.4),
 }
 

@@ -1,6 +1,7 @@
 """Reductions into places, ranks, running extremes, sequences and bits: values that PyTorch 2.11 gives, and the same functions beside it where it is there."""
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -146,6 +147,24 @@ def test_in_place():
     assert x.bitwise_not_().tolist() == [-4, -11]
     x &= 6
     assert x.tolist() == [4, 4]
+
+
+def test_shifts_in_place_change_the_tensor():
+    x = ternion.ones(4, dtype=ternion.int64)
+    front = x[:2]
+    front <<= 3
+    assert x.tolist() == [8, 8, 1, 1]
+    front >>= ternion.tensor([1, 2])
+    assert x.tolist() == [4, 2, 1, 1] and front.data_ptr() == x.data_ptr()
+
+
+@pytest.mark.parametrize("sign", ["&=", "|=", "^=", "<<=", ">>="])
+def test_operators_in_place_keep_the_dtype(sign):
+    x, small = ternion.tensor([True, False]), ternion.tensor([1, 2], dtype=ternion.uint8)
+    with pytest.raises(RuntimeError, match=f"{re.escape(sign)}: result type int64 can't be cast to the desired output type bool"):
+        exec(f"x {sign} 1", {"x": x})
+    exec(f"small {sign} 0; small {sign} other", {"small": small, "other": ternion.zeros(2, dtype=ternion.int64)})
+    assert x.tolist() == [True, False] and small.dtype == ternion.uint8 and small.tolist() == ([0, 0] if sign == "&=" else [1, 2])
 
 
 REFUSED = [

@@ -1,7 +1,7 @@
 """Every public function of tensors has a twin in Rust and a row in the op table: what is computed is computed there, and Python hands over arguments.
 
 A twin is a public function of the same stem in crates/core, crates/linalg or crates/nn, and a row is a line of that stem in docs/coverage.md. Names that differ are in
-TWINS, other names of a function in ALIASES, and what needs no twin in EXCEPTIONS, with the reason. An entry that nothing needs any more fails, too.
+TWINS, other names of a function in ALIASES, what has a name of the top level and is another object in FORMS, and what needs no twin in EXCEPTIONS, with the reason. An entry that nothing needs any more fails, too.
 """
 
 import functools
@@ -17,6 +17,7 @@ from ternion import _functions
 ROOT = Path(__file__).parents[2]
 MODULES = {
     "": ternion, "special.": ternion.special, "linalg.": ternion.linalg, "functional.": ternion.nn.functional, "windows.": ternion.signal.windows,
+    "init.": ternion.nn.init, "utils.": ternion.nn.utils, "metrics.": ternion.metrics, "formats.": ternion.formats,
 }  # fmt: skip
 
 #: Functions that are others under another name, or take their arguments in another form.
@@ -25,11 +26,12 @@ ALIASES = {
     "argwhere": "nonzero", "bmm": "matmul", "mm": "matmul", "mv": "matmul", "chain_matmul": "linalg.multi_dot", "vdot": "dot", "broadcast_to": "expand",
     "expand_as": "expand", "clip": "clamp", "concat": "cat", "ravel": "flatten", "reshape_as": "reshape", "view": "reshape", "view_as": "reshape", "unflatten": "reshape",
     "swapaxes": "transpose", "split_with_sizes": "split", "unbind": "select", "det": "linalg.det", "inverse": "linalg.inv", "pinverse": "linalg.pinv",
-    "orgqr": "linalg.householder_product", "triangular_solve": "linalg.solve_triangular", "random_": "randint", "zero_": "fill_", "clamp_max": "clamp", "clamp_min": "clamp",
+    "orgqr": "linalg.householder_product", "triangular_solve": "linalg.solve_triangular", "random_": "randint", "zero_": "fill", "clamp_max": "clamp", "clamp_min": "clamp",
     "concatenate": "cat", "row_stack": "vstack", "trapz": "trapezoid", "rsub": "sub", "rand_like": "rand", "randn_like": "randn", "uniform_": "rand", "histc": "histogram",
     "empty": "zeros", "empty_like": "zeros_like", "new_empty": "zeros", "new_full": "full", "new_ones": "ones", "new_tensor": "tensor", "new_zeros": "zeros",
     "special.expit": "sigmoid", "special.gammaln": "lgamma", "special.multigammaln": "mvlgamma", "special.psi": "digamma",
-    "functional.fold": "col2im", "functional.upsample": "functional.interpolate", "functional.relu6": "functional.hardtanh",
+    "functional.fold": "col2im", "functional.dropout3d": "functional.dropout2d", "functional.upsample": "functional.interpolate", "functional.relu6": "functional.hardtanh",
+    "init.zeros_": "fill", "init.ones_": "fill", "init.constant_": "fill", "init.uniform_": "rand", "init.normal_": "randn", "metrics.accuracy": "functional.accuracy",
     "functional.upsample_bilinear": "functional.interpolate", "functional.upsample_nearest": "functional.interpolate",
 }  # fmt: skip
 
@@ -37,7 +39,7 @@ ALIASES = {
 TWINS = {
     "cat": ("concat", "concat"), "clone": ("copy", "copy"), "contiguous": ("contiguous", "copy"), "copy_": ("copy_", "copy"), "reciprocal": ("recip", "recip"),
     "scatter": ("scatter", "scatter_set"), "masked_fill": ("masked_fill", "where"), "gelu": ("gelu", "gelu_erf"), "where": ("where_", "where"),
-    "fill_": ("fill_", "fill"), "put_": ("put", "put"), "fill_diagonal_": ("fill_diagonal", "fill_diagonal"),
+    "fill": ("fill_", "fill"), "fill_diagonal_": ("fill_diagonal", "fill_diagonal"),
     "zeros": ("zeros", "fill"), "zeros_like": ("zeros_like", "fill"), "ones": ("ones", "fill"), "ones_like": ("ones_like", "fill"), "full": ("full", "fill"),
     "full_like": ("full_like", "fill"), "eye": ("eye", "fill"), "arange": ("arange", "iota"), "linspace": ("linspace", "iota"), "randperm": ("permutation", "permutation"),
     "all": ("all", "min"), "any": ("any", "max"), "amax": ("max", "max"), "amin": ("min", "min"), "std": ("std", "var"), "tril": ("tril", "where"), "triu": ("triu", "where"),
@@ -47,6 +49,22 @@ TWINS = {
     "functional.scaled_dot_product_attention": ("scaled_dot_product_attention", "attention"),
     "functional.binary_cross_entropy_with_logits": ("bce_with_logits", "bce_with_logits"), "functional.batch_norm": ("batch_norm_train", "batch_norm"),
 }  # fmt: skip
+
+#: Names behind a prefix whose object is another than that of the same name at the top level: each computes what that does, by the same twin.
+FORMS = {
+    "other names or an order of the arguments, as in PyTorch": """
+        functional.elu functional.leaky_relu functional.log_softmax functional.relu functional.silu functional.softmax functional.softplus functional.prelu
+        functional.alpha_dropout functional.dropout functional.feature_alpha_dropout functional.adaptive_max_pool1d special.log_softmax special.softmax
+    """,
+    "of special, with its own words": """
+        special.digamma special.entr special.erf special.erfc special.erfcx special.erfinv special.exp2 special.expm1 special.i0 special.i0e special.i1 special.i1e
+        special.log1p special.log_ndtr special.logit special.logsumexp special.ndtr special.ndtri special.sinc
+    """,
+    "of linalg, with a row of its own or the arguments that it has there": """
+        linalg.cholesky linalg.cross linalg.det linalg.diagonal linalg.lu linalg.lu_solve linalg.matmul linalg.norm linalg.qr linalg.slogdet linalg.svd linalg.vander
+    """,
+    "windows of images, where the method is of windows along one axis": "functional.unfold",
+}
 
 #: Functions without a twin, by the reason.
 EXCEPTIONS = {
@@ -67,6 +85,19 @@ EXCEPTIONS = {
     """,
     "rules of dtypes": "can_cast promote_types result_type",
     "files": "load save",
+    "first values: of crates/nn's enum Init, which is no function, but for dirac_, eye_ and sparse_, which write numbers into places": """
+        init.dirac_ init.eye_ init.kaiming_normal_ init.kaiming_uniform_ init.sparse_ init.trunc_normal_ init.xavier_normal_ init.xavier_uniform_
+    """,
+    "a factor, of a table of numbers": "init.calculate_gain",
+    "an orthogonal factor in float64 by NumPy: Rust has none of its own for first values": "init.orthogonal_",
+    "gradients and parameters of a module by ops that have twins, above Rust as in PyTorch": """
+        utils.clip_grads_with_norm_ utils.get_total_norm utils.parameters_to_vector utils.vector_to_parameters utils.fuse_conv_bn_eval utils.fuse_conv_bn_weights
+        utils.fuse_linear_bn_eval utils.fuse_linear_bn_weights utils.skip_init
+    """,
+    "numbers for people, made of ops that have twins: reports and no parts of a training": """
+        metrics.confusion_matrix metrics.f1_score metrics.mean_absolute_error metrics.mean_squared_error metrics.precision_recall_f1 metrics.r2_score
+    """,
+    "formats that are no dtypes, from tables of the few numbers that they hold": "formats.decode formats.encode",
     "a constant of layers, in crates/nn with tests of its own": "functional.sinusoidal",
 }
 
@@ -110,6 +141,19 @@ def is_function(thing):
     return callable(thing) and not inspect.isclass(thing)
 
 
+def found(name):
+    """The objects that a name stands for: below the errors in its own name, a function and the method of it."""
+    prefix, dot, stem = name.rpartition(".")
+    holders = [MODULES[prefix + dot]] if dot else [ternion, ternion.Tensor]
+    things = {inspect.unwrap(getattr(holder, stem)) for holder in holders if hasattr(holder, stem)}
+    assert things, name
+    return things
+
+
+def is_same(name, other):
+    return not found(name).isdisjoint(found(other))
+
+
 @functools.lru_cache(maxsize=None)
 def public():
     """Functions of the modules and methods of tensors, each name once; in place under the name of the function, if that is there too."""
@@ -120,8 +164,8 @@ def public():
 
     def is_other(name):
         stem = name.split(".")[-1]
-        # `special.exp2` is `exp2`, `functional.relu_` and `relu_` are `relu`.
-        return (name != stem and stem in unprefixed) or (name.endswith("_") and (name[:-1] in known or stem[:-1] in unprefixed))
+        # `functional.gelu` is `gelu`, `functional.relu_` and `relu_` are `relu`.
+        return (name != stem and stem in unprefixed and is_same(name, stem)) or (name.endswith("_") and name[:-1] in known)
 
     return sorted(name for name in known if not is_other(name))
 
@@ -149,8 +193,13 @@ def missing(name):
     return [what for what, expected, there in (("no function in Rust", functions, twins()), ("no row", lines, rows())) if not expected & there]
 
 
-def listed():
-    return {name for names in EXCEPTIONS.values() for name in names.split()}
+def listed(reasons=EXCEPTIONS):
+    return {name for names in reasons.values() for name in names.split()}
+
+
+def test_a_name_of_the_top_level_is_its_function():
+    stems = {name: name.rpartition(".")[2] for name in public() if "." in name}
+    assert sorted(name for name, stem in stems.items() if hasattr(ternion, stem) or hasattr(ternion.Tensor, stem) and not stem.endswith("_")) == sorted(listed(FORMS))
 
 
 def test_every_function_has_a_twin_and_a_row():
@@ -176,3 +225,7 @@ def test_functions_are_found_in_sources(text, found):
 
 def test_a_function_without_a_twin_is_seen():
     assert missing("never_there") == ["no function in Rust", "no row"] and missing("sort") == []
+
+
+def test_another_object_of_a_known_name_is_seen():
+    assert is_same("functional.gelu", "gelu") and not is_same("functional.unfold", "unfold") and "functional.unfold" in public() and "init.zeros_" in public()

@@ -97,6 +97,15 @@ def test_adaptive_pools(axes):
     beside(f"adaptive_max_pool{axes}d", drawn(*IMAGES[axes]), 3)
 
 
+@pytest.mark.parametrize("dtype", ["int64", "int32", "uint8", "bool"])
+def test_pools_of_powers_of_whole_numbers(dtype):
+    x = ternion.tensor([0, 1, 1, 1]).to(getattr(ternion, dtype))
+    for pool, shape in ((F.lp_pool1d, (1, 1, 4)), (F.lp_pool2d, (1, 1, 2, 2)), (F.lp_pool3d, (1, 1, 1, 2, 2))):
+        found = pool(x.reshape(shape), 2, [4] if len(shape) == 3 else list(shape[2:]))
+        assert found.dtype == ternion.float32 and found.item() == pytest.approx(3**0.5)
+    assert nn.LPPool1d(1, 2)(ternion.tensor([[3, 4, 5, 6]])).tolist() == [[7.0, 11.0]]
+
+
 @beside_torch
 def test_pools_of_powers():
     for axes, power, ceil in itertools.product((1, 2, 3), (1, 2, 3.0, -1), (False, True)):

@@ -1,4 +1,4 @@
-"""Sums of products."""
+"""Sums of products, and determinants."""
 
 import ternion
 
@@ -8,6 +8,11 @@ from .table import operator
 @operator("MatMul")
 def matmul(node, a, b):
     return a @ b
+
+
+@operator("Det")
+def det(node, x):
+    return ternion.linalg.det(x)
 
 
 @operator("QLinearMatMul")

@@ -14,9 +14,9 @@ MODULES = (arithmetic, shapes, matrices, reductions, indexing, creation, kinds, 
 FUNCTIONS = """
 addcdiv aminmax argwhere asarray atleast_1d atleast_2d atleast_3d block_diag broadcast_shapes broadcast_tensors broadcast_to
 bucketize can_cast cartesian_prod clamp_max clamp_min column_stack copysign corrcoef count_nonzero cov cumprod deg2rad diag diag_embed diagflat diagonal diff
-dist dstack float_power fliplr flipud frac heaviside hstack hypot index_add index_copy index_fill index_put inner is_complex is_floating_point is_nonzero
-is_same_size isin isneginf isposinf kthvalue lerp logaddexp logspace median meshgrid movedim multinomial nan_to_num nanmean nansum normal polygamma
-positive promote_types quantile rad2deg randint_like ravel repeat_interleave result_type round rsub scalar_tensor scatter_reduce searchsorted std_mean
+dist dstack fill float_power fliplr flipud frac heaviside hstack hypot index_add index_copy index_fill index_put inner is_complex is_floating_point is_nonzero
+is_same_size isin isneginf isposinf kthvalue lerp logaddexp logspace median meshgrid movedim multinomial nan_to_num nanmean nansum norm normal polygamma
+positive promote_types put quantile rad2deg randint_like ravel repeat_interleave result_type round rsub scalar_tensor scatter_reduce searchsorted std_mean
 swapaxes take take_along_dim tensor_split tensordot tile trace tril_indices triu_indices unique unique_consecutive var_mean vstack xlogy
 cdist chain_matmul combinations conj cross dsplit get_device hsplit is_signed isreal kron logaddexp2 logcumsumexp matrix_power msort prelu real rot90
 select_scatter signbit slice_scatter split_with_sizes trapezoid typename unravel_index vdot vsplit
@@ -32,7 +32,7 @@ METHODS = """
 addcdiv aminmax argwhere broadcast_to clamp_max clamp_min copysign corrcoef count_nonzero cov cumprod deg2rad diag
 diag_embed diagflat diagonal diff dist fill_diagonal_ float_power fliplr flipud frac get_device heaviside hypot index_add index_add_
 index_copy index_fill index_put index_put_ inner is_complex is_nonzero is_same_size is_signed isneginf isposinf kthvalue lerp logaddexp masked_scatter_ median
-movedim multinomial nan_to_num nanmean nansum ndimension nelement new_empty new_full new_ones new_tensor new_zeros pin_memory positive quantile rad2deg
+movedim multinomial nan_to_num nanmean nansum ndimension nelement norm new_empty new_full new_ones new_tensor new_zeros pin_memory positive put quantile rad2deg
 random_ ravel repeat_interleave reshape_as round scatter_reduce split_with_sizes swapaxes take take_along_dim tensor_split tile trace type unique
 unique_consecutive view_as xlog1py xlogy zeta
 conj cross dsplit hsplit is_pinned isreal kron logaddexp2 logcumsumexp matrix_power msort prelu rot90 select_scatter signbit
@@ -44,7 +44,9 @@ cholesky cholesky_inverse cholesky_solve det inverse logdet lu lu_solve matrix_e
 """.split()
 
 # What a tensor says of itself that is the same of all: none has imaginary parts, is sparse, quantised or without memory.
-PROPERTIES = {"real": lambda self: self, "is_sparse": lambda self: False, "is_quantized": lambda self: False, "is_meta": lambda self: False}
+PROPERTIES = {
+    "real": lambda self: self, "is_sparse": lambda self: False, "is_quantized": lambda self: False, "is_meta": lambda self: False, "layout": lambda self: kinds.strided,
+}  # fmt: skip
 
 # Methods with a form that changes the tensor itself.
 IN_PLACE = """
@@ -57,6 +59,9 @@ eq ge gt heaviside ldexp le lt ne round
 # Methods that return a view, with a form that gives the tensor itself that form.
 VIEWS_IN_PLACE = "squeeze swapaxes t transpose unsqueeze".split()
 
+# Operators of whole numbers and truth values with a form that changes the tensor itself.
+IN_PLACE_SIGNS = {"and": "&=", "or": "|=", "xor": "^=", "lshift": "<<=", "rshift": ">>="}
+
 # Other names of functions and of methods.
 ALIASES = {
     "absolute": "abs", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan", "arctan2": "atan2", "arctanh": "atanh",
@@ -65,12 +70,16 @@ ALIASES = {
 }  # fmt: skip
 
 
+def _written(name: str, input: Tensor, result: Tensor) -> Tensor:
+    """`input` with the values of a result, whose dtype must be one that it can hold."""
+    if not kinds.can_cast(result.dtype, input.dtype):
+        raise RuntimeError(f"{name}: result type {kinds._name(result.dtype)} can't be cast to the desired output type {kinds._name(input.dtype)}")
+    return input.copy_(result)
+
+
 def _changing(name: str, function: Any) -> Any:
     def changed(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        result = function(input, *args, **kwargs)
-        if not kinds.can_cast(result.dtype, input.dtype):
-            raise RuntimeError(f"{name}_: result type {kinds._name(result.dtype)} can't be cast to the desired output type {kinds._name(input.dtype)}")
-        return input.copy_(result)
+        return _written(f"{name}_", input, function(input, *args, **kwargs))
 
     changed.__name__ = changed.__qualname__ = f"{name}_"
     changed.__doc__ = f"`{name}`, in place: the tensor itself is changed and returned."
@@ -86,13 +95,15 @@ def _reforming(name: str, function: Any) -> Any:
     return named(reformed)
 
 
-def _combining(name: str, operator: Any) -> Any:
+def _combining(sign: str, name: str, operator: Any) -> Any:
     """`&=` and its like."""
 
     def combined(self: Tensor, other: Any) -> Tensor:
-        return self.copy_(operator(self, other))
+        result = operator(self, other)
+        # What is no operand is one that Python asks about the operation instead.
+        return result if result is NotImplemented else _written(sign, self, result)
 
-    combined.__name__ = combined.__qualname__ = name
+    combined.__name__ = combined.__qualname__ = f"__i{name}__"
     return combined
 
 
@@ -116,11 +127,11 @@ def _attach() -> None:
         setattr(Tensor, f"{name}_", _changing(name, getattr(Tensor, name)))
     for name in VIEWS_IN_PLACE:
         setattr(Tensor, f"{name}_", _reforming(name, getattr(Tensor, name)))
-    for sign in ("and", "or", "xor"):
-        setattr(Tensor, f"__i{sign}__", _combining(f"__i{sign}__", getattr(Tensor, f"__{sign}__")))
     for name, shift in (("lshift", arithmetic.shifted_left), ("rshift", arithmetic.shifted_right)):
         setattr(Tensor, f"__{name}__", shift)
         setattr(Tensor, f"__r{name}__", arithmetic.reflected(shift))
+    for name, sign in IN_PLACE_SIGNS.items():
+        setattr(Tensor, f"__i{name}__", _combining(sign, name, getattr(Tensor, f"__{name}__")))
     # What the functions of Python of these names ask for.
     for name, function in (("divmod", arithmetic._divided), ("rdivmod", arithmetic._dividing), ("round", arithmetic._rounded)):
         setattr(Tensor, f"__{name}__", function)

@@ -7,14 +7,14 @@ from typing import Any
 
 from .. import _ternion
 from .._ternion import Tensor
-from .kinds import finfo, iinfo
+from .kinds import _check_layout, finfo, iinfo
 
 
 def _size(size: tuple[Any, ...]) -> Any:
     return size[0] if len(size) == 1 and not isinstance(size[0], int) else size
 
 
-def new_tensor(input: Tensor, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def new_tensor(input: Tensor, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False) -> Tensor:
     """A tensor with these values, in the dtype and on the device of this one.
 
     Raises:
@@ -24,7 +24,7 @@ def new_tensor(input: Tensor, data: Any, *, dtype: Any = None, device: Any = Non
     return _ternion.tensor(data, dtype=dtype or input.dtype, device=device or input.device, requires_grad=requires_grad)
 
 
-def new_zeros(input: Tensor, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def new_zeros(input: Tensor, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False, layout: Any = None, pin_memory: bool = False) -> Tensor:
     """Zeros of these sizes, in the dtype and on the device of this tensor.
 
     Shapes: any -> size
@@ -33,10 +33,11 @@ def new_zeros(input: Tensor, *size: Any, dtype: Any = None, device: Any = None, 
         ValueError: a size below 0.
         TypeError: a size that is no whole number.
     """
+    _check_layout("new_zeros", layout)
     return _ternion.zeros(_size(size), dtype=dtype or input.dtype, device=device or input.device, requires_grad=requires_grad)
 
 
-def new_ones(input: Tensor, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def new_ones(input: Tensor, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False, layout: Any = None, pin_memory: bool = False) -> Tensor:
     """Ones of these sizes, in the dtype and on the device of this tensor.
 
     Shapes: any -> size
@@ -45,10 +46,11 @@ def new_ones(input: Tensor, *size: Any, dtype: Any = None, device: Any = None, r
         ValueError: a size below 0.
         TypeError: a size that is no whole number.
     """
+    _check_layout("new_ones", layout)
     return _ternion.ones(_size(size), dtype=dtype or input.dtype, device=device or input.device, requires_grad=requires_grad)
 
 
-def new_empty(input: Tensor, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def new_empty(input: Tensor, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False, layout: Any = None, pin_memory: bool = False) -> Tensor:
     """A tensor of these sizes whose contents nobody has decided (zeros here), in the dtype and on the device of this one.
 
     Shapes: any -> size
@@ -57,10 +59,11 @@ def new_empty(input: Tensor, *size: Any, dtype: Any = None, device: Any = None, 
         ValueError: a size below 0.
         TypeError: a size that is no whole number.
     """
+    _check_layout("new_empty", layout)
     return _ternion.empty(_size(size), dtype=dtype or input.dtype, device=device or input.device, requires_grad=requires_grad)
 
 
-def new_full(input: Tensor, size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def new_full(input: Tensor, size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, layout: Any = None, pin_memory: bool = False) -> Tensor:
     """One value in these sizes, in the dtype and on the device of this tensor.
 
     Shapes: any -> size
@@ -69,10 +72,11 @@ def new_full(input: Tensor, size: Any, fill_value: Any, *, dtype: Any = None, de
         ValueError: a size below 0.
         TypeError: a value that is no number.
     """
+    _check_layout("new_full", layout)
     return _ternion.full(size, fill_value, dtype=dtype or input.dtype, device=device or input.device, requires_grad=requires_grad)
 
 
-def scalar_tensor(s: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def scalar_tensor(s: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, layout: Any = None, pin_memory: bool = False) -> Tensor:
     """A number as a tensor without axes, of the default dtype.
 
     Shapes: a number -> []
@@ -80,6 +84,7 @@ def scalar_tensor(s: Any, *, dtype: Any = None, device: Any = None, requires_gra
     Raises:
         TypeError: no number.
     """
+    _check_layout("scalar_tensor", layout)
     return _ternion.tensor(s, dtype=dtype or _ternion.get_default_dtype(), device=device, requires_grad=requires_grad)
 
 
@@ -95,7 +100,10 @@ def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | Non
     return found.requires_grad_() if requires_grad else found
 
 
-def logspace(start: float, end: float, steps: int, base: float = 10.0, *, dtype: Any = None, device: Any = None) -> Tensor:
+def logspace(
+    start: float, end: float, steps: int, base: float = 10.0, *, dtype: Any = None, device: Any = None, requires_grad: bool = False,
+    layout: Any = None, pin_memory: bool = False,
+) -> Tensor:  # fmt: skip
     """`steps` numbers from `base ** start` to `base ** end`, their exponents evenly apart. Computed in float64 and rounded once; of integers the fractions of both exponents are cut off, then
     those of the powers.
 
@@ -107,10 +115,26 @@ def logspace(start: float, end: float, steps: int, base: float = 10.0, *, dtype:
     """
     if operator.index(steps) < 0:
         raise ValueError(f"logspace: a count of {steps}, expected 0 or more")
-    return _ternion._logspace((float(start), float(end), float(base)), steps, dtype or _ternion.get_default_dtype(), device)
+    _check_layout("logspace", layout)
+    made = _ternion._logspace((float(start), float(end), float(base)), steps, dtype or _ternion.get_default_dtype(), device)
+    return made.requires_grad_() if requires_grad else made
 
 
-def randint_like(input: Tensor, low: int, high: int | None = None, *, dtype: Any = None, device: Any = None) -> Tensor:
+def fill(input: Tensor, value: Any) -> Tensor:
+    """One value in the shape, dtype and on the device of this tensor, to which no gradient flows; one flows to a `value` that is a tensor.
+
+    Shapes: [..], value a number or [] -> the input's
+
+    Raises:
+        ValueError: a value that the dtype does not hold, or a tensor with axes.
+    """
+    return input.clone().fill_(value)
+
+
+def randint_like(
+    input: Tensor, low: int, high: int | None = None, *, dtype: Any = None, device: Any = None, requires_grad: bool = False,
+    memory_format: Any = None, layout: Any = None, pin_memory: bool = False,
+) -> Tensor:  # fmt: skip
     """Random whole numbers from `low` (0 if it is left out) up to, not including, `high`, in the shape, dtype and on the device of `input`.
 
     Shapes: [..] -> the same
@@ -118,10 +142,12 @@ def randint_like(input: Tensor, low: int, high: int | None = None, *, dtype: Any
     Raises:
         ValueError: no number from `low` to below `high`.
     """
+    _check_layout("randint_like", layout)
     low, high = (0, low) if high is None else (low, high)
     dtype = dtype or input.dtype
     drawn = _ternion.randint(low, high, input.shape, dtype=_ternion.int64 if dtype == _ternion.bool else dtype, device=device or input.device)
-    return drawn.to(dtype)
+    drawn = drawn.to(dtype)
+    return drawn.requires_grad_() if requires_grad else drawn
 
 
 def random_(input: Tensor, *limits: int, to: int | None = None, generator: Any = None, **first: int) -> Tensor:
@@ -151,23 +177,31 @@ def _limits(input: Tensor, limits: tuple[int, ...], to: int | None, first: dict[
     return 0, min(exact, 2**40)
 
 
-def normal(mean: Any, std: Any = 1.0, size: Any = None, *, generator: Any = None, dtype: Any = None, device: Any = None) -> Tensor:
+def normal(
+    mean: Any, std: Any = 1.0, size: Any = None, *, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False,
+    layout: Any = None, pin_memory: bool = False,
+) -> Tensor:  # fmt: skip
     """Random numbers of normal distributions: with means and deviations of tensors, or of numbers in these sizes.
 
     Raises:
         ValueError: a deviation below 0; numbers without sizes.
+        TypeError: `requires_grad` without sizes.
     """
+    _check_layout("normal", layout)
     tensors = [value for value in (mean, std) if isinstance(value, Tensor)]
     if size is None and not tensors:
         raise ValueError("normal: expected a tensor as mean or std, or sizes")
     if (std.amin().item() if isinstance(std, Tensor) and std.numel() else 0 if isinstance(std, Tensor) else std) < 0:
         raise ValueError("normal: a deviation below 0")
     if size is None:
+        if requires_grad:
+            raise TypeError("normal: expected sizes beside requires_grad=True, got tensors alone")
         like = tensors[0]
         dtype = dtype or like.dtype
         of_both = (value.to(dtype) if isinstance(value, Tensor) else _ternion.tensor(float(value), dtype=dtype, device=like.device) for value in (mean, std))
         return _ternion._normal(*of_both, generator)
-    return mean + std * _ternion.randn(size, generator=generator, dtype=dtype, device=device)
+    drawn = mean + std * _ternion.randn(size, generator=generator, dtype=dtype, device=device)
+    return drawn.requires_grad_() if requires_grad else drawn
 
 
 def multinomial(input: Tensor, num_samples: int, replacement: bool = False, *, generator: Any = None) -> Tensor:

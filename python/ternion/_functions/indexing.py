@@ -179,6 +179,18 @@ def masked_scatter_(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     return input.copy_(input.masked_scatter(mask, source))
 
 
+def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
+    """This tensor with the elements of `source` in these places of all elements in a row, or added to them.
+
+    Shapes: [..], index and source of as many elements -> the input's
+
+    Raises:
+        IndexError: a place that does not exist.
+        ValueError: as many elements as there are no places.
+    """
+    return input._put(index, source.to(input.dtype), accumulate)
+
+
 def put_(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
     """The elements of `source` in these places of all elements in a row, or added to them, in place: the tensor itself is changed and returned.
 
@@ -188,7 +200,7 @@ def put_(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False)
         IndexError: a place that does not exist.
         ValueError: as many elements as there are no places.
     """
-    return input.copy_(input._put(index, source.to(input.dtype), accumulate))
+    return input.copy_(put(input, index, source, accumulate))
 
 
 def fill_diagonal_(input: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:

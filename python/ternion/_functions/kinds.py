@@ -21,6 +21,25 @@ def _name(dtype: Any) -> str:
     return str(dtype).split(".")[-1]
 
 
+class layout:
+    """How the elements of a tensor are kept: always in memory with strides."""
+
+    def __init__(self, name: str):
+        self._name = name
+
+    def __repr__(self) -> str:
+        return f"ternion.{self._name}"
+
+
+strided = layout("strided")
+
+
+def _check_layout(function: str, asked: Any) -> None:
+    """That no other layout is asked for than the one that there is."""
+    if asked is not None and asked is not strided:
+        raise ValueError(f"{function}: expected the layout {strided}, got {asked}")
+
+
 class finfo:
     """The limits of a floating dtype: bits, eps, max, min, tiny (also smallest_normal), resolution, dtype.
 

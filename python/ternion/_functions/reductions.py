@@ -7,8 +7,10 @@ from typing import Any
 from .. import _results, _ternion
 from .._ternion import Tensor
 from .arithmetic import _float
-from .kinds import result_type
+from .kinds import promote_types, result_type
 from .shapes import _axis, _axis_or_only
+
+_NORM = Tensor.norm
 
 
 def nansum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
@@ -44,15 +46,50 @@ def count_nonzero(input: Tensor, dim: Any = None) -> Tensor:
     return input._count_nonzero(dim)
 
 
-def _correction(dim: Any, unbiased: bool | None, correction: float) -> tuple[Any, float]:
-    """`dim` and the correction: PyTorch's older form has `unbiased`, also in the place of `dim`."""
+def norm(
+    input: Tensor, p: float | str | None = None, dim: Any = None, keepdim: bool = False, dtype: Any = None, *, axis: Any = None, keepdims: bool = False,
+) -> Tensor:  # fmt: skip
+    """The norm over axes: of order 2 by default, or any other number: of 0 how many are not 0, of infinity the largest size, of minus infinity the smallest;
+    "fro" is 2, and "nuc" the sum of the singular values of matrices, which lie in two axes.
+
+    Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with `keepdim`
+
+    Args:
+        dtype: what the elements are cast to first.
+
+    Raises:
+        IndexError: an axis that does not exist.
+        ValueError: "nuc" over other axes than two, a `dtype` that does not hold the numbers of the input.
+        TypeError: a `dtype` that is no floating one.
+    """
+    if dtype is not None:
+        input = _held("norm", input, dtype)
+    return _NORM(input, p, dim, keepdim, axis=axis, keepdims=keepdims)
+
+
+def _held(function: str, input: Tensor, dtype: Any) -> Tensor:
+    """The input in a floating dtype that holds its numbers."""
+    wanted, kind = str(dtype).split(".")[-1], str(input.dtype).split(".")[-1]
+    if not dtype.is_floating_point:
+        raise TypeError(f"{function}: expected a floating dtype, got {wanted}")
+    if promote_types(input.dtype, dtype) != dtype:
+        raise ValueError(f"{function}: expected a dtype that holds the numbers of {kind}, got {wanted}")
+    return input.to(dtype)
+
+
+def _correction(function: str, dim: Any, unbiased: bool | None, correction: float | None) -> tuple[Any, float]:
+    """`dim` and the correction, 1 unless told: PyTorch's older form has `unbiased`, also in the place of `dim`."""
     if isinstance(dim, bool):
         dim, unbiased = None, dim
-    return dim, correction if unbiased is None else int(unbiased)
+    if unbiased is not None and correction is not None:
+        raise TypeError(f"{function}: expected unbiased or correction, got both")
+    if unbiased is not None:
+        return dim, int(unbiased)
+    return dim, 1 if correction is None else correction
 
 
 def var_mean(
-    input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float = 1
+    input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float | None = None
 ) -> tuple[Tensor, Tensor]:
     """The variance over axes, and the mean.
 
@@ -60,14 +97,14 @@ def var_mean(
 
     Raises:
         IndexError: an axis that does not exist.
-        TypeError: whole numbers.
+        TypeError: whole numbers; both `unbiased` and `correction`.
     """
-    dim, correction = _correction(dim, unbiased, correction)
+    dim, correction = _correction("var_mean", dim, unbiased, correction)
     return input._var_mean(dim, correction, keepdim, False)
 
 
 def std_mean(
-    input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float = 1
+    input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float | None = None
 ) -> tuple[Tensor, Tensor]:
     """The standard deviation over axes, and the mean.
 
@@ -75,9 +112,9 @@ def std_mean(
 
     Raises:
         IndexError: an axis that does not exist.
-        TypeError: whole numbers.
+        TypeError: whole numbers; both `unbiased` and `correction`.
     """
-    dim, correction = _correction(dim, unbiased, correction)
+    dim, correction = _correction("std_mean", dim, unbiased, correction)
     return input._var_mean(dim, correction, keepdim, True)
 
 
@@ -397,11 +434,11 @@ def cumulative_trapezoid(y: Tensor, x: Any = None, *, dx: float = 1.0, dim: int 
     return _areas("cumulative_trapezoid", y, x, dx, dim, True)
 
 
-def gradient(input: Tensor, *, spacing: Any = 1, dim: Any = None, edge_order: int = 1) -> tuple[Tensor, ...]:
+def gradient(input: Tensor, *, spacing: Any = None, dim: Any = None, edge_order: int = 1) -> tuple[Tensor, ...]:
     """The slopes along axes, by differences that are exact of parabolas (at the ends of order 1 of lines): a tensor for each axis.
 
     Args:
-        spacing: how far apart elements are, for all axes or a list with one for each; a tensor tells the places along its axis.
+        spacing: how far apart elements are, 1 by default, for all axes or a list with one for each; a tensor tells the places along its axis.
         dim: the axis or axes; all of them by default.
         edge_order: 1 or 2, how exact the slopes at both ends are.
 
@@ -413,6 +450,7 @@ def gradient(input: Tensor, *, spacing: Any = 1, dim: Any = None, edge_order: in
     axes = [_axis("gradient", input, one) for one in dims]
     if len(set(axes)) < len(axes):
         raise ValueError(f"gradient: axes {list(dims)}, expected each once")
+    spacing = 1 if spacing is None else spacing
     spacings = list(spacing) if isinstance(spacing, (list, tuple)) else [spacing] * len(axes)
     if len(spacings) != len(axes):
         raise ValueError(f"gradient: {len(spacings)} spacings for {len(axes)} axes")

@@ -7,13 +7,13 @@ import warnings
 from typing import Any
 
 from .._refusals import name_all
-from .._ternion import Tensor, tensor
+from .._ternion import Tensor, tensor, uint8
 from .._ternion import _functional as _native
 from .._warnings import warn_caller
 
 __all__ = [
-    "binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_embedding_loss", "cosine_similarity", "ctc_loss", "gaussian_nll_loss",
-    "hinge_embedding_loss", "margin_ranking_loss", "multi_margin_loss", "multilabel_margin_loss", "multilabel_soft_margin_loss", "normalize", "pairwise_distance", "pdist", "poisson_nll_loss",
+    "binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_embedding_loss", "cosine_similarity", "cross_entropy", "ctc_loss", "gaussian_nll_loss",
+    "hinge_embedding_loss", "margin_ranking_loss", "multi_margin_loss", "multilabel_margin_loss", "multilabel_soft_margin_loss", "nll_loss", "normalize", "pairwise_distance", "pdist", "poisson_nll_loss",
     "smooth_l1_loss", "soft_margin_loss", "triplet_margin_loss", "triplet_margin_with_distance_loss",
 ]  # fmt: skip
 
@@ -28,6 +28,43 @@ def _tensors(op: str, **arguments: Any) -> None:
     for name, value in arguments.items():
         if not isinstance(value, Tensor):
             raise TypeError(f"{op}: {name} of type {type(value).__name__}, expected a tensor: ternion.tensor() makes one of numbers and arrays")
+
+
+def cross_entropy(
+    input: Tensor, target: Tensor, weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean", label_smoothing: float = 0.0,
+) -> Tensor:  # fmt: skip
+    """Cross-entropy of logits and class indices, or probabilities.
+
+    Shapes: [batch, classes, ..] and [batch, ..] (int32, int64 or uint8) or probabilities of the logits' shape -> []
+
+    Args:
+        weight: how much each class counts, [classes].
+        ignore_index: an index that counts nothing.
+        label_smoothing: the share of a label that is spread over all classes.
+
+    Raises:
+        IndexError: an index that is none of a class.
+        ValueError: shapes that do not fit, another name as `reduction`.
+    """
+    return _native.cross_entropy(input, _classes(target), weight, ignore_index, reduction, label_smoothing)
+
+
+def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean") -> Tensor:
+    """Minus the log-probability of each class index.
+
+    Shapes: log-probabilities [batch, classes, ..] and [batch, ..] (int32, int64 or uint8) -> []
+
+    Raises:
+        IndexError: an index that is none of a class.
+        ValueError: shapes that do not fit.
+        TypeError: indices of another dtype.
+    """
+    return _native.nll_loss(input, _classes(target), weight, ignore_index, reduction)
+
+
+def _classes(target: Any) -> Any:
+    """Class indices in a dtype of indices: bytes are taken as well, as in PyTorch."""
+    return target.long() if isinstance(target, Tensor) and target.dtype == uint8 else target
 
 
 def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:

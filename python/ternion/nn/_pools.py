@@ -9,6 +9,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from .._functions.arithmetic import _float
 from .._refusals import name_all
 from .._ternion import Tensor, rand
 from .._ternion import _functional as _native
@@ -145,46 +146,51 @@ def avg_pool3d(
     return _means("avg_pool3d", 3, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
 
+def _powers(op, axes, input, kernel_size, stride, ceil_mode, norm_type):
+    _input(op, input, axes + 2)
+    return _means(op, axes, _float(input), kernel_size, stride, 0, ceil_mode, True, p=float(norm_type))
+
+
 def lp_pool1d(
     input: Tensor, norm_type: float, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, ceil_mode: bool = False,
 ) -> Tensor:  # fmt: skip
-    """`(sum of x^p)^(1 / p)` of each window of sequences, with p = `norm_type`; its gradient is 0 where the sum is 0.
+    """`(sum of x^p)^(1 / p)` of each window of sequences, with p = `norm_type`; of whole numbers in float32. Its gradient is 0 where the sum is 0.
 
     Shapes: [batch, channels, length] -> [batch, channels, windows]; the batch may be left out
 
     Raises:
         ValueError: another number of axes, no channels, a window larger than the input, a size below 1, a `norm_type` of 0.
-        TypeError: no tensor, or whole numbers as input.
+        TypeError: no tensor.
     """
-    return _means("lp_pool1d", 1, input, kernel_size, stride, 0, ceil_mode, True, p=float(norm_type))
+    return _powers("lp_pool1d", 1, input, kernel_size, stride, ceil_mode, norm_type)
 
 
 def lp_pool2d(
     input: Tensor, norm_type: float, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, ceil_mode: bool = False,
 ) -> Tensor:  # fmt: skip
-    """`(sum of x^p)^(1 / p)` of each window of images, with p = `norm_type`; its gradient is 0 where the sum is 0.
+    """`(sum of x^p)^(1 / p)` of each window of images, with p = `norm_type`; of whole numbers in float32. Its gradient is 0 where the sum is 0.
 
     Shapes: [batch, channels, height, width] -> [batch, channels, rows, columns]; the batch may be left out
 
     Raises:
         ValueError: another number of axes, no channels, a window larger than the input, a size below 1, a `norm_type` of 0.
-        TypeError: no tensor, or whole numbers as input.
+        TypeError: no tensor.
     """
-    return _means("lp_pool2d", 2, input, kernel_size, stride, 0, ceil_mode, True, p=float(norm_type))
+    return _powers("lp_pool2d", 2, input, kernel_size, stride, ceil_mode, norm_type)
 
 
 def lp_pool3d(
     input: Tensor, norm_type: float, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, ceil_mode: bool = False,
 ) -> Tensor:  # fmt: skip
-    """`(sum of x^p)^(1 / p)` of each window of volumes, with p = `norm_type`; its gradient is 0 where the sum is 0.
+    """`(sum of x^p)^(1 / p)` of each window of volumes, with p = `norm_type`; of whole numbers in float32. Its gradient is 0 where the sum is 0.
 
     Shapes: [batch, channels, depth, height, width] -> [batch, channels, planes, rows, columns]; the batch may be left out
 
     Raises:
         ValueError: another number of axes, no channels, a window larger than the input, a size below 1, a `norm_type` of 0.
-        TypeError: no tensor, or whole numbers as input.
+        TypeError: no tensor.
     """
-    return _means("lp_pool3d", 3, input, kernel_size, stride, 0, ceil_mode, True, p=float(norm_type))
+    return _powers("lp_pool3d", 3, input, kernel_size, stride, ceil_mode, norm_type)
 
 
 # ---- Adaptive pools

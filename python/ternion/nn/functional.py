@@ -85,6 +85,23 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     return _placed(input, result, inplace) if training else input
 
 
+def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """Whole channels of volumes become 0 with probability `p`, the others are divided by `1 - p`: [batch, channels, depth, height, width] or without the batch.
+
+    Raises:
+        ValueError: a probability outside 0 to 1, another number of axes.
+    """
+    if not 0 <= p <= 1:
+        raise ValueError(f"dropout3d: probability {p}, expected 0 to 1")
+    if input.ndim not in (4, 5):
+        raise ValueError(f"dropout3d: an input of shape {tuple(input.shape)}, expected 5 axes, or 4 without a batch")
+    if not training or p == 0:
+        return input
+    # To a channel it is one whether its elements lie along one axis or three.
+    volumes = input.reshape(-1, *input.shape[-4:-2], input.shape[-2] * input.shape[-1])
+    return _placed(input, _native._dropout2d(volumes, p).reshape(input.shape), inplace)
+
+
 def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
     """Dropout that keeps a mean of 0 and a variance of 1, for networks of `selu`: elements become what it gives of -infinity with probability `p`.
 
@@ -189,12 +206,16 @@ def instance_norm(
     Shapes: [batch, channels, ..], the others [channels] -> the input's
 
     Raises:
-        ValueError: less than 2 values a channel; no running statistics, unless with `use_input_stats`.
+        ValueError: less than 2 values a channel; no running statistics, unless with `use_input_stats`; one of both alone.
     """
+    _check_running("instance_norm", running_mean, running_var)
     if not use_input_stats:
         if running_mean is None or running_var is None:
             raise ValueError("instance_norm: use_input_stats=False without running_mean and running_var, expected both")
         return _native.batch_norm(input, running_mean, running_var, weight, bias, False, momentum, eps)
+    if input.ndim > 1 and not input.shape[1]:
+        # No channels make no groups, which an instance norm is made of.
+        return _native.batch_norm(input, None, None, weight, bias, True, momentum, eps)
     output = _native._instance_norm(input, weight, bias, eps)
     inner = tuple(range(2, input.ndim))
     with _no_grad():
@@ -202,6 +223,11 @@ def instance_norm(
             if running is not None and input.shape[0]:
                 running.lerp_(of_examples(input.detach(), inner).mean(0).to(running.dtype), momentum)
     return output
+
+
+def _check_running(op: str, mean: Any, var: Any) -> None:
+    if (mean is None) != (var is None):
+        raise ValueError(f"{op}: expected both or neither of running_mean and running_var, got {'running_var' if mean is None else 'running_mean'} alone")
 
 
 def batch_norm(
@@ -213,11 +239,12 @@ def batch_norm(
     Shapes: [batch, channels, ..], the others [channels] -> the input's; of an empty batch nothing follows
 
     Raises:
-        ValueError: training on a single value for each channel; no running statistics, unless in training.
+        ValueError: training on a single value for each channel; no running statistics, unless in training; one of both alone.
     """
     for name, running in (("running_mean", running_mean), ("running_var", running_var)):
         if running is None and not training:
             raise ValueError(f"batch_norm: {name} is None, expected a tensor, or training=True")
+    _check_running("batch_norm", running_mean, running_var)
     if training and isinstance(input, Tensor) and not input.numel():
         running_mean = running_var = None
     return _native.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)

@@ -34,20 +34,6 @@ def bias_activation(input: Tensor, bias: Tensor, activation: str) -> Tensor:
         ValueError: another activation, shapes that do not fit.
         TypeError: dtypes that differ.
     """
-def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, ignore_index: _int = -100, reduction: str = "mean", label_smoothing: _float = 0.0) -> Tensor:
-    """Cross-entropy of logits and class indices, or probabilities.
-
-    Shapes: [batch, classes, ..] and [batch, ..] (int32 or int64) or probabilities of the logits' shape -> []
-
-    Args:
-        weight: how much each class counts, [classes].
-        ignore_index: an index that counts nothing.
-        label_smoothing: the share of a label that is spread over all classes.
-
-    Raises:
-        IndexError: an index that is none of a class.
-        ValueError: shapes that do not fit, another name as `reduction`.
-    """
 def group_norm(input: Tensor, num_groups: _int, weight: Tensor | None = None, bias: Tensor | None = None, eps: _float = 1e-5) -> Tensor:
     """Groups of channels shifted to mean 0 and scaled to variance 1, then each channel `* weight + bias`.
 
@@ -106,16 +92,6 @@ def mse_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
 
     Raises:
         ValueError: shapes that do not broadcast, another name as `reduction`.
-    """
-def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, ignore_index: _int = -100, reduction: str = "mean") -> Tensor:
-    """Minus the log-probability of each class index.
-
-    Shapes: log-probabilities [batch, classes, ..] and [batch, ..] (int32 or int64) -> []
-
-    Raises:
-        IndexError: an index that is none of a class.
-        ValueError: shapes that do not fit.
-        TypeError: indices that are not int32 or int64.
     """
 def one_hot(tensor: Tensor, num_classes: _int = ...) -> Tensor:
     """1 in the place of each index, 0 elsewhere, int64; as many places as the largest index needs, if `num_classes` is -1.
@@ -222,7 +198,7 @@ def batch_norm(input: Tensor, running_mean: Tensor | None = None, running_var: T
     Shapes: [batch, channels, ..], the others [channels] -> the input's; of an empty batch nothing follows
 
     Raises:
-        ValueError: training on a single value for each channel; no running statistics, unless in training.
+        ValueError: training on a single value for each channel; no running statistics, unless in training; one of both alone.
     """
 def dropout(input: Tensor, p: _float = 0.5, training: _bool = True, inplace: _bool = False) -> Tensor:
     """Elements become 0 with probability `p`, the others are divided by `1 - p`; nothing changes if `training` is False.
@@ -264,6 +240,30 @@ def pad(input: Tensor, pad: Sequence[_int], mode: str = "constant", value: _floa
     Raises:
         ValueError: an odd number of amounts, more than axes, another mode, more than there is to reflect or to go around, a `value` of another mode.
         TypeError: truth values to reflect or to replicate.
+    """
+def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, ignore_index: _int = -100, reduction: str = "mean", label_smoothing: _float = 0.0) -> Tensor:
+    """Cross-entropy of logits and class indices, or probabilities.
+
+    Shapes: [batch, classes, ..] and [batch, ..] (int32, int64 or uint8) or probabilities of the logits' shape -> []
+
+    Args:
+        weight: how much each class counts, [classes].
+        ignore_index: an index that counts nothing.
+        label_smoothing: the share of a label that is spread over all classes.
+
+    Raises:
+        IndexError: an index that is none of a class.
+        ValueError: shapes that do not fit, another name as `reduction`.
+    """
+def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, ignore_index: _int = -100, reduction: str = "mean") -> Tensor:
+    """Minus the log-probability of each class index.
+
+    Shapes: log-probabilities [batch, classes, ..] and [batch, ..] (int32, int64 or uint8) -> []
+
+    Raises:
+        IndexError: an index that is none of a class.
+        ValueError: shapes that do not fit.
+        TypeError: indices of another dtype.
     """
 def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean", pos_weight: Tensor | None = None) -> Tensor:
     """Binary cross-entropy of logits and probabilities.
@@ -926,31 +926,31 @@ def fractional_max_pool3d(input: Tensor, kernel_size: _int | Sequence[_int], out
         TypeError: no tensor, or whole numbers as input.
     """
 def lp_pool1d(input: Tensor, norm_type: _float, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = None, ceil_mode: _bool = False) -> Tensor:
-    """`(sum of x^p)^(1 / p)` of each window of sequences, with p = `norm_type`; its gradient is 0 where the sum is 0.
+    """`(sum of x^p)^(1 / p)` of each window of sequences, with p = `norm_type`; of whole numbers in float32. Its gradient is 0 where the sum is 0.
 
     Shapes: [batch, channels, length] -> [batch, channels, windows]; the batch may be left out
 
     Raises:
         ValueError: another number of axes, no channels, a window larger than the input, a size below 1, a `norm_type` of 0.
-        TypeError: no tensor, or whole numbers as input.
+        TypeError: no tensor.
     """
 def lp_pool2d(input: Tensor, norm_type: _float, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = None, ceil_mode: _bool = False) -> Tensor:
-    """`(sum of x^p)^(1 / p)` of each window of images, with p = `norm_type`; its gradient is 0 where the sum is 0.
+    """`(sum of x^p)^(1 / p)` of each window of images, with p = `norm_type`; of whole numbers in float32. Its gradient is 0 where the sum is 0.
 
     Shapes: [batch, channels, height, width] -> [batch, channels, rows, columns]; the batch may be left out
 
     Raises:
         ValueError: another number of axes, no channels, a window larger than the input, a size below 1, a `norm_type` of 0.
-        TypeError: no tensor, or whole numbers as input.
+        TypeError: no tensor.
     """
 def lp_pool3d(input: Tensor, norm_type: _float, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = None, ceil_mode: _bool = False) -> Tensor:
-    """`(sum of x^p)^(1 / p)` of each window of volumes, with p = `norm_type`; its gradient is 0 where the sum is 0.
+    """`(sum of x^p)^(1 / p)` of each window of volumes, with p = `norm_type`; of whole numbers in float32. Its gradient is 0 where the sum is 0.
 
     Shapes: [batch, channels, depth, height, width] -> [batch, channels, planes, rows, columns]; the batch may be left out
 
     Raises:
         ValueError: another number of axes, no channels, a window larger than the input, a size below 1, a `norm_type` of 0.
-        TypeError: no tensor, or whole numbers as input.
+        TypeError: no tensor.
     """
 def max_pool1d(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = None, padding: _int | Sequence[_int] = 0, dilation: _int | Sequence[_int] = 1, ceil_mode: _bool = False, return_indices: _bool = False) -> Any:
     """The largest element of each window of sequences; with `return_indices` also where it is (int64).
@@ -1033,6 +1033,12 @@ def dropout2d(input: Tensor, p: _float = 0.5, training: _bool = True, inplace: _
     Raises:
         ValueError: a probability outside 0 to 1, another number of axes.
     """
+def dropout3d(input: Tensor, p: _float = 0.5, training: _bool = True, inplace: _bool = False) -> Tensor:
+    """Whole channels of volumes become 0 with probability `p`, the others are divided by `1 - p`: [batch, channels, depth, height, width] or without the batch.
+
+    Raises:
+        ValueError: a probability outside 0 to 1, another number of axes.
+    """
 def alpha_dropout(input: Tensor, p: _float = 0.5, training: _bool = False, inplace: _bool = False) -> Tensor:
     """Dropout that keeps a mean of 0 and a variance of 1, for networks of `selu`: elements become what it gives of -infinity with probability `p`.
 
@@ -1076,7 +1082,7 @@ def instance_norm(input: Tensor, running_mean: Tensor | None = None, running_var
     Shapes: [batch, channels, ..], the others [channels] -> the input's
 
     Raises:
-        ValueError: less than 2 values a channel; no running statistics, unless with `use_input_stats`.
+        ValueError: less than 2 values a channel; no running statistics, unless with `use_input_stats`; one of both alone.
     """
 def sinusoidal(positions: _int, width: _int, device: Any = None) -> Tensor:
     """Sines and cosines of positions (Vaswani et al. 2017, section 3.5): float32, [positions, width].
@@ -1088,6 +1094,7 @@ def sinusoidal(positions: _int, width: _int, device: Any = None) -> Tensor:
     """
 def _alpha_dropped(*args: Any, **kwargs: Any) -> Any: ...
 def _only_pytorchs(*args: Any, **kwargs: Any) -> Any: ...
+def _check_running(*args: Any, **kwargs: Any) -> Any: ...
 def _of_one_rank(*args: Any, **kwargs: Any) -> Any: ...
 def _causal_from_the_first(*args: Any, **kwargs: Any) -> Any: ...
 def _check_heads(*args: Any, **kwargs: Any) -> Any: ...

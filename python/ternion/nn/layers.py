@@ -13,7 +13,7 @@ from ._images import _numbers
 from .module import Module
 
 __all__ = [
-    "AlphaDropout", "Bilinear", "CosineSimilarity", "Dropout", "Dropout1d", "Dropout2d", "Embedding", "EmbeddingBag", "FeatureAlphaDropout", "Flatten", "Identity",
+    "AlphaDropout", "Bilinear", "CosineSimilarity", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "Embedding", "EmbeddingBag", "FeatureAlphaDropout", "Flatten", "Identity",
     "Linear", "PairwiseDistance", "Unflatten",
 ]  # fmt: skip
 
@@ -263,6 +263,20 @@ class Dropout2d(Dropout):
 
     def forward(self, input: Tensor) -> Tensor:
         return F.dropout2d(input, self.p, self.training, self.inplace)
+
+
+class Dropout3d(Dropout):
+    """In training, whole channels of volumes become 0 with probability `p`, and the others are divided by `1 - p`.
+
+    Shapes: [batch, channels, depth, height, width] or without the batch -> the same
+
+    Raises:
+        ValueError: a probability outside 0 to 1; when called, another number of axes.
+        TypeError: a `p` that is no number; in training, whole numbers.
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.dropout3d(input, self.p, self.training, self.inplace)
 
 
 class AlphaDropout(Dropout):

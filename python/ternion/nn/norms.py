@@ -11,7 +11,9 @@ from . import functional as F
 from ._first_values import make_neutral
 from .module import Module
 
-__all__ = ["BatchNorm1d", "BatchNorm2d", "GroupNorm", "InstanceNorm1d", "InstanceNorm2d", "LayerNorm", "RMSNorm"]
+__all__ = [
+    "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "GroupNorm", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "LayerNorm", "RMSNorm",
+]  # fmt: skip
 
 
 def _shape(normalized_shape):
@@ -123,8 +125,8 @@ class _BatchNorm(Module):
         self.weight = Parameter(_ternion.ones(num_features, **made)) if affine else None
         self.bias = Parameter(_ternion.zeros(num_features, **made)) if affine else None
         tracked = (lambda tensor: tensor) if track_running_stats else (lambda tensor: None)
-        self.register_buffer("running_mean", tracked(_ternion.zeros(num_features, device=device)))
-        self.register_buffer("running_var", tracked(_ternion.ones(num_features, device=device)))
+        self.register_buffer("running_mean", tracked(_ternion.zeros(num_features, **made)))
+        self.register_buffer("running_var", tracked(_ternion.ones(num_features, **made)))
         self.register_buffer("num_batches_tracked", tracked(_ternion.zeros((), dtype=_ternion.int64, device=device)))
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *others: Any) -> None:
@@ -196,6 +198,21 @@ class BatchNorm2d(_BatchNorm):
     _ranks = (4,)
 
 
+class BatchNorm3d(_BatchNorm):
+    """Each channel of volumes shifted to mean 0 and scaled to variance 1: [batch, channels, depth, height, width] -> the same.
+
+    Args:
+        momentum: the share of a batch in the running statistics; None for the mean of all batches.
+        track_running_stats: False: use normalises by the batch, too.
+
+    Raises:
+        ValueError: when called, other axes or channels.
+        TypeError: when called, no tensor.
+    """
+
+    _ranks = (5,)
+
+
 class _InstanceNorm(Module):
     running_mean: Tensor | None
     running_var: Tensor | None
@@ -251,3 +268,13 @@ class InstanceNorm2d(_InstanceNorm):
     """
 
     _rank = 4
+
+
+class InstanceNorm3d(_InstanceNorm):
+    """Each channel of each volume shifted to mean 0 and scaled to variance 1: [batch, channels, depth, height, width] -> the same; the batch may be left out.
+
+    Raises:
+        ValueError: when called, other axes, or 1 value a channel.
+    """
+
+    _rank = 5

@@ -167,7 +167,7 @@ class LPPool1d(_LPPool):
 
     Raises:
         ValueError: when called, another number of axes, a window larger than the input, or a `norm_type` of 0.
-        TypeError: when called, no tensor, or whole numbers.
+        TypeError: when called, no tensor.
     """
 
     _function = staticmethod(F.lp_pool1d)
@@ -180,7 +180,7 @@ class LPPool2d(_LPPool):
 
     Raises:
         ValueError: when called, another number of axes, a window larger than the input, or a `norm_type` of 0.
-        TypeError: when called, no tensor, or whole numbers.
+        TypeError: when called, no tensor.
     """
 
     _function = staticmethod(F.lp_pool2d)
@@ -193,7 +193,7 @@ class LPPool3d(_LPPool):
 
     Raises:
         ValueError: when called, another number of axes, a window larger than the input, or a `norm_type` of 0.
-        TypeError: when called, no tensor, or whole numbers.
+        TypeError: when called, no tensor.
     """
 
     _function = staticmethod(F.lp_pool3d)

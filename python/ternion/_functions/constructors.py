@@ -1,0 +1,45 @@
+"""Native functions that make tensors, with the arguments that PyTorch has beside theirs: what asks for another memory changes nothing."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from .. import _ternion
+from .._ternion import Tensor
+from .kinds import _check_layout
+
+# Of each function the arguments that its native form lacks.
+_ADDED = {
+    "arange": "layout pin_memory", "empty": "layout pin_memory memory_format", "empty_like": "layout pin_memory", "eye": "layout pin_memory", "full": "layout pin_memory",
+    "full_like": "layout pin_memory", "linspace": "layout pin_memory", "ones": "layout pin_memory", "ones_like": "layout pin_memory", "rand": "layout pin_memory",
+    "rand_like": "layout pin_memory", "randint": "requires_grad layout pin_memory", "randn": "layout pin_memory", "randn_like": "layout pin_memory",
+    "randperm": "requires_grad layout pin_memory", "tensor": "pin_memory", "zeros": "layout pin_memory", "zeros_like": "layout pin_memory",
+}  # fmt: skip
+_DEFAULTS = {"requires_grad": False, "layout": None, "pin_memory": False, "memory_format": None}
+
+
+def _with_more(name: str, added: list[str]) -> Any:
+    native = getattr(_ternion, name)
+
+    def made(*args: Any, **kwargs: Any) -> Tensor:
+        if not kwargs:
+            return native(*args)
+        more = {argument: kwargs.pop(argument) for argument in added if argument in kwargs}
+        _check_layout(name, more.get("layout"))
+        result = native(*args, **kwargs)
+        return result.requires_grad_() if more.get("requires_grad") else result
+
+    made.__name__ = made.__qualname__ = name
+    made.__module__, made.__doc__ = "ternion", native.__doc__
+    own = inspect.signature(native)
+    more = [inspect.Parameter(argument, inspect.Parameter.KEYWORD_ONLY, default=_DEFAULTS[argument]) for argument in added]
+    made.__signature__ = own.replace(parameters=[*own.parameters.values(), *more])  # type: ignore[attr-defined]
+    # The form in which native functions tell theirs, of which the stubs are written.
+    first = "" if "*" in native.__text_signature__ else "*, "
+    told = ", ".join(f"{argument}={_DEFAULTS[argument]}" for argument in added)
+    made.__text_signature__ = f"{native.__text_signature__[:-1]}, {first}{told})"  # type: ignore[attr-defined]
+    return made
+
+
+CONSTRUCTORS = {name: _with_more(name, added.split()) for name, added in _ADDED.items()}
