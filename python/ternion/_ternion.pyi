@@ -807,7 +807,7 @@ class Tensor:
             ValueError: weights of another shape or below 0, more than two axes.
             TypeError: `fweights` that are no whole numbers.
         """
-    def cpu(self) -> Tensor:
+    def cpu(self, *, memory_format: Any = None) -> Tensor:
         """The tensor on the processor.
 
         Shapes: [..] -> the same
@@ -821,7 +821,7 @@ class Tensor:
             ValueError: an axis of another size, other numbers of axes.
             IndexError: an axis that does not exist.
         """
-    def cuda(self, device: _int | DeviceLike | None = None, non_blocking: _bool = False) -> Tensor:
+    def cuda(self, device: _int | DeviceLike | None = None, non_blocking: _bool = False, *, memory_format: Any = None) -> Tensor:
         """The tensor on a CUDA device, by default the first.
 
         Shapes: [..] -> the same
@@ -1501,7 +1501,7 @@ class Tensor:
     def is_complex(self) -> _bool:
         """Whether the dtype is a complex one: there are none."""
     def is_contiguous(self, *, memory_format: Any = None) -> _bool:
-        """Whether the elements lie one after the other in row-major order."""
+        """Whether the elements are stored one after the other in row-major order, or in that of `memory_format`: channels last, behind height and width."""
     @property
     def is_cpu(self) -> _bool: ...
     @property
