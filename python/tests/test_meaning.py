@@ -124,7 +124,7 @@ def test_a_margin_that_is_met_exactly_still_pulls(name):
     assert loss.item() == 0.0 and x.grad.tolist() == [-1.0]
 
 
-@pytest.mark.parametrize("make", [lambda: nn.BatchNorm1d(2), lambda: nn.Sequential(nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2))])
+@pytest.mark.parametrize("make", [lambda: nn.BatchNorm1d(2), lambda: nn.Sequential(nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2)), lambda: nn.InstanceNorm1d(2, track_running_stats=True)])
 def test_weights_without_a_count_of_batches_load(make):
     """Files of PyTorch before 0.4.1, and those of other frameworks."""
     trained, model = make(), make()

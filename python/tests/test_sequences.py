@@ -404,3 +404,12 @@ def test_modules_are_copied_and_pickled():
         assert model[0].weight.abs().sum().item() > 0
         other(ternion.randn(4, 2)).sum().backward()
         assert other[0].bias.grad is not None and model[0].bias.grad is None
+
+
+@pytest.mark.parametrize("dtype", [ternion.uint8, ternion.int64])
+@pytest.mark.parametrize("name, shape", [("attn_mask", (3, 3)), ("key_padding_mask", (1, 3))])
+def test_masks_of_whole_numbers_are_refused(dtype, name, shape):
+    attention, x = nn.MultiheadAttention(4, 2, batch_first=True), ternion.ones(1, 3, 4)
+    kind = str(dtype).rpartition(".")[2]
+    with pytest.raises(TypeError, match=f"MultiheadAttention: {name} is {kind}, expected bool"):
+        attention(x, x, x, **{name: ternion.zeros(shape, dtype=dtype)})

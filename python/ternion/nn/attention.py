@@ -258,6 +258,11 @@ def _mask(attn_mask, padding, shape, dtype):
     """PyTorch's two masks, in which true hides, as one of [batch, heads, queries, keys], in which true shows; or of numbers to be added."""
     batch, heads, queries, keys = shape
     masks = []
+    for name, mask in (("attn_mask", attn_mask), ("key_padding_mask", padding)):
+        # Of whole numbers nobody knows whether they hide or are added.
+        if mask is not None and not (mask.dtype == _ternion.bool or mask.is_floating_point()):
+            kind = str(mask.dtype).rpartition(".")[2]
+            raise TypeError(f"MultiheadAttention: {name} is {kind}, expected bool (true where a key is not seen) or a floating dtype")
     if attn_mask is not None:
         if tuple(attn_mask.shape) not in ((queries, keys), (batch * heads, queries, keys)):
             expected = f"({queries}, {keys}) or ({batch * heads}, {queries}, {keys})"

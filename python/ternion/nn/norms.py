@@ -109,10 +109,23 @@ class GroupNorm(Module):
         return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}"
 
 
-class _BatchNorm(Module):
-    _ranks: tuple = ()
+class _Tracked(Module):
+    """A layer with running statistics."""
+
     running_mean: Tensor | None
     running_var: Tensor | None
+    num_batches_tracked: Tensor | None
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *others: Any) -> None:
+        # Files of PyTorch before 0.4.1, and those of other frameworks, have no count of batches: as there, it keeps its value.
+        key = f"{prefix}num_batches_tracked"
+        if self.num_batches_tracked is not None and key not in state_dict:
+            state_dict[key] = self.num_batches_tracked
+        super()._load_from_state_dict(state_dict, prefix, *others)
+
+
+class _BatchNorm(_Tracked):
+    _ranks: tuple = ()
     num_batches_tracked: Tensor
 
     def __init__(
@@ -128,13 +141,6 @@ class _BatchNorm(Module):
         self.register_buffer("running_mean", tracked(_ternion.zeros(num_features, **made)))
         self.register_buffer("running_var", tracked(_ternion.ones(num_features, **made)))
         self.register_buffer("num_batches_tracked", tracked(_ternion.zeros((), dtype=_ternion.int64, device=device)))
-
-    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *others: Any) -> None:
-        # Files of PyTorch before 0.4.1, and those of other frameworks, have no count of batches: as there, it keeps its value.
-        key = f"{prefix}num_batches_tracked"
-        if self.num_batches_tracked is not None and key not in state_dict:
-            state_dict[key] = self.num_batches_tracked
-        super()._load_from_state_dict(state_dict, prefix, *others)
 
     def reset_running_stats(self) -> None:
         """Mean 0, variance 1, no batches."""
@@ -213,9 +219,7 @@ class BatchNorm3d(_BatchNorm):
     _ranks = (5,)
 
 
-class _InstanceNorm(Module):
-    running_mean: Tensor | None
-    running_var: Tensor | None
+class _InstanceNorm(_Tracked):
     _rank = 0
 
     def __init__(
