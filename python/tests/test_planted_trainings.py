@@ -3,7 +3,9 @@
 Each function makes a training with its fault, or without it, and returns what StatsMonitor says, if it watches.
 """
 
+import copy
 import math
+import pickle
 import warnings
 
 import pytest
@@ -130,7 +132,7 @@ def an_optimizer_without_a_layer(planted):
     return watched(model, parameters=model[0].parameters() if planted else None)
 
 
-@names("head.weight [4, 8], head.bias [4]: gradients come to them")
+@names("Linear.weight of a layer [4, 8], Linear.bias of a layer [4]: gradients come to them", "no gradient for head.weight, head.bias")
 def an_optimizer_that_was_made_before_a_layer_was_replaced(planted):
     """A head is replaced for another task after the optimizer was made, which goes on with the old one."""
 
@@ -145,13 +147,79 @@ def an_optimizer_that_was_made_before_a_layer_was_replaced(planted):
     sgd = optim.SGD(model.parameters(), lr=0.1)
     if planted:
         model.head = nn.Linear(8, 4)
-        list(model.parameters())
+    sgd.zero_grad()
     model(ternion.randn(4, 8)).square().mean().backward()
-    if planted:
-        # The old head has no gradient, which is told as well; here it is what is new that counts.
-        sgd.param_groups[0]["params"][2].grad = ternion.zeros(2, 8)
-        sgd.param_groups[0]["params"][3].grad = ternion.zeros(2)
     sgd.step()
+
+
+@names("SGD: none of its own parameters has a gradient, but gradients come to ", "weight of a layer [16, 8]", "which no optimiser has")
+def an_optimizer_of_a_model_that_was_replaced(planted):
+    """The model is made anew after the optimizer was made, which goes on with the first one."""
+    model = mlp(8, 16, 4)
+    sgd = optim.SGD(model.parameters(), lr=0.1)
+    if planted:
+        model = mlp(8, 16, 4)
+    for _ in range(2):
+        sgd.zero_grad()
+        model(ternion.randn(4, 8)).square().mean().backward()
+        sgd.step()
+
+
+def by_pickle(model):
+    return pickle.loads(pickle.dumps(model))
+
+
+def copied_after(copied, planted):
+    """A training of a copy of a body, of which the optimizer knows if nothing is planted."""
+    body, head = copied(nn.Sequential(nn.Linear(8, 8), nn.Tanh())), nn.Linear(8, 4)
+    parameters = [*([] if planted else body.parameters()), *head.parameters()]
+    sgd = optim.SGD(parameters, lr=0.1, strict=True)
+    head(body(ternion.randn(4, 8))).square().mean().backward()
+    sgd.step()
+
+
+@names("Linear.weight of a layer [8, 8], Linear.bias of a layer [8]: gradients come to them", "an error, as the optimi")
+def a_copied_body_without_an_optimizer(planted):
+    """The body is a deep copy, and the optimizer has the head alone."""
+    copied_after(copy.deepcopy, planted)
+
+
+@names("Linear.weight of a layer [8, 8], Linear.bias of a layer [8]: gradients come to them", "an error, as the optimi")
+def an_unpickled_body_without_an_optimizer(planted):
+    """The body comes out of a pickle, and the optimizer has the head alone."""
+    copied_after(by_pickle, planted)
+
+
+@names("in_proj_weight of a layer", "gradients come to them, but no optimi")
+def an_encoder_without_an_optimizer(planted):
+    """An encoder, which copies the layer that it is given, and the optimizer has the head alone."""
+    encoder, head = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), 2), nn.Linear(8, 4)
+    sgd = optim.SGD([*([] if planted else encoder.parameters()), *head.parameters()], lr=0.1)
+    head(encoder(ternion.randn(4, 3, 8))[:, 0]).square().mean().backward()
+    sgd.step()
+
+
+class Shifted(nn.Module):
+    """A layer with a bias of its own, which may be a plain tensor that asks for a gradient."""
+
+    def __init__(self, is_plain):
+        self.layer, bias = nn.Linear(8, 4, bias=False), ternion.zeros(4, requires_grad=True)
+        self.b = bias if is_plain else nn.Parameter(bias.detach())
+
+    def forward(self, x):
+        return self.layer(x) + self.b
+
+
+@names("SGD: b of Shifted [4]: a tensor that asks for a gradient but is no nn.Parameter, so parameters() does not have it")
+def a_bias_that_is_no_parameter(planted):
+    """A tensor with requires_grad as an attribute: it gets gradients, and never moves."""
+    return watched(Shifted(planted), steps=3)
+
+
+@names("b of Shifted [4]: a tensor that asks for a gradient but is no nn.Parameter", "an error, as the optimi")
+def a_bias_that_is_no_parameter_with_strict(planted):
+    """The same in a copy of the model, at the first step of an optimizer that is strict."""
+    return watched(copy.deepcopy(Shifted(planted)), strict=True)
 
 
 @names("0.weight [16, 8], 0.bias [16]", "freeze them by requires_grad_(False)")

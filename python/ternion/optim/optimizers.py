@@ -139,6 +139,12 @@ class _Built(Optimizer):
         self._note_used()
         return loss
 
+    def _told_of_replaced(self) -> str:
+        told = super()._told_of_replaced()
+        # It is told why there are no gradients: the steps need not tell that there are none.
+        self._warned |= bool(told)
+        return told
+
     def _take_rates(self) -> None:
         """Has the learning rates of `param_groups` count for a step that is replayed."""
         for group, steps in zip(self.param_groups, self._steps):
