@@ -450,6 +450,32 @@ def a_scaled_loss_without_its_scaler(planted):
     scaler.update()
 
 
+@names("GradScaler: no loss was scaled since the last update(), but the gradients of SGD are divided by 1024")
+def a_scaler_without_a_scaled_loss(planted):
+    """The backward pass is that of the loss itself, and the scaler divides its gradients."""
+    model = mlp(8, 4)
+    scaler, sgd = amp.GradScaler("cpu", init_scale=1024.0), optim.SGD(model.parameters(), lr=1e-3)
+    for _ in range(2):
+        sgd.zero_grad()
+        loss = model(ternion.randn(3, 8)).square().mean()
+        (loss if planted else scaler.scale(loss)).backward()
+        scaler.step(sgd)
+        scaler.update()
+
+
+@names("StepLR: its step() was called before that of AdamW, which skips the first learning rate")
+def a_schedule_before_its_optimizer(planted):
+    """The schedule steps before the optimizer does."""
+    model = mlp(8, 4)
+    adam = optim.AdamW(model.parameters(), lr=1e-3)
+    schedule = optim.lr_scheduler.StepLR(adam, 2)
+    for _ in range(3):
+        adam.zero_grad()
+        model(ternion.randn(3, 8)).square().mean().backward()
+        for each in (schedule, adam) if planted else (adam, schedule):
+            each.step()
+
+
 # ---- The loss and its data
 
 

@@ -129,6 +129,8 @@ class Optimizer:
     _is_native = False
     # Steps that were looked at.
     _looked = 0
+    # Whether step() was called, which schedules ask.
+    _has_stepped = False
     # The last backward pass before it was made.
     _made_at = 0
     _has_told_of_plain = False
@@ -213,6 +215,7 @@ class Optimizer:
     def _look_at_first_steps(self, strict: bool = False) -> None:
         """Tells of gradients that no optimizer uses, and of those of a loss that is still scaled, at the first step; at the second, of gradients that were added to those of the first. If
         strict, at each step, as an error."""
+        self._has_stepped = True
         if self._looked > 1 and not strict or _trust.is_recording_step():
             return
         self._looked += 1
