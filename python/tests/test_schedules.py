@@ -5,6 +5,9 @@ import pytest
 import ternion
 from ternion import nn, optim
 
+# Courses are looked at without a training.
+pytestmark = pytest.mark.filterwarnings("ignore:.*step.. was called before that of")
+
 SCHEDULES = [
     ("StepLR", dict(step_size=2)),
     ("MultiStepLR", dict(milestones=[2, 5])),

@@ -75,7 +75,7 @@ class LRScheduler:
         """
         if epoch is not None and epoch < 0:
             raise ValueError(f"{type(self).__name__}: epoch {epoch}, expected at least 0")
-        if self._step_count == 1 and not getattr(self.optimizer, "_has_stepped", True):
+        if epoch is None and self._step_count == 1 and not getattr(self.optimizer, "_has_stepped", True):
             schedule, optimizer = type(self).__name__, type(self.optimizer).__name__
             warn_caller(f"{schedule}: its step() was called before that of {optimizer}, which skips the first learning rate: call optimizer.step() before it")
         self._step_count += 1
