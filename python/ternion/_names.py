@@ -7,13 +7,14 @@ from typing import Any
 
 
 class _Known(weakref.ref):  # type: ignore[type-arg]
-    """A parameter that has a name: a place in `_names` that is left when the parameter goes."""
+    """A parameter that has a name, or a tensor that is like one: a place in `_names` that is left when it goes."""
 
-    __slots__ = ("name", "number", "own")
+    __slots__ = ("is_plain", "name", "number", "own", "version")
 
     def __init__(self, parameter: Any, forget: Any):
         super().__init__(parameter, forget)  # type: ignore[call-arg]
         self.number, self.name, self.own = id(parameter), "", ""
+        self.is_plain, self.version = False, 0
 
 
 def _forget(known: _Known) -> None:
@@ -47,10 +48,29 @@ def note_owner(parameter: Any, module: str, name: str) -> None:
     known.own = known.own or f"{module}.{name}"
 
 
+def note_plain(tensor: Any, module: str, name: str) -> None:
+    """A tensor that asks for a gradient, but is no parameter, is put into a module of this class, under this name."""
+    known = _known(tensor)
+    if not known.own:
+        known.own, known.is_plain, known.version = f"{name} of {module}", True, tensor._version
+
+
 def all_named() -> list[tuple[Any, str]]:
     """The parameters that are in modules, with their names."""
-    found = [(known(), known.name or f"{known.own} of a layer") for known in list(_names.values())]
+    found = [(known(), known.name or f"{known.own} of a layer") for known in list(_names.values()) if not known.is_plain]
     return [(parameter, name) for parameter, name in found if parameter is not None]
+
+
+def unmoved_plain() -> list[tuple[Any, str]]:
+    """The tensors in modules that ask for a gradient and are no parameters, with what they are called. Those that were written to since the last call are left out: they
+    may be moved by hand."""
+    found = []
+    for known in [each for each in list(_names.values()) if each.is_plain]:
+        tensor = known()
+        if tensor is not None:
+            before, known.version = known.version, tensor._version
+            found += [(tensor, known.own)] if known.version == before else []
+    return found
 
 
 def name_of(parameter: Any) -> str | None:

@@ -19,6 +19,11 @@ def note_updated(scaler: Any) -> None:
     _pending.discard(scaler)
 
 
+def has_scaled(scaler: Any) -> bool:
+    """Whether a scaler has scaled a loss since its last `update()`."""
+    return scaler in _pending
+
+
 def pending_scale(optimizer: Any) -> float:
     """The scale of a loss whose gradients were not unscaled for this optimiser; 0 if there is none."""
     return next((scaler.get_scale() for scaler in list(_pending) if not scaler._knows(optimizer) and scaler.get_scale() != 1.0), 0.0)

@@ -7,9 +7,10 @@ import math
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
-from ._scales import note_scaled, note_updated
+from ._scales import has_scaled, note_scaled, note_updated
 from ._scopes import no_grad
 from ._ternion import Tensor, _trust, bfloat16, dtype as _dtype, float16, float32, stack, tensor
+from ._warnings import warn_caller
 
 __all__ = ["GradScaler", "autocast", "is_autocast_enabled"]
 
@@ -143,6 +144,7 @@ class GradScaler:
         self.steps = self.skipped = 0
         self._tensors: list[Tensor] = []
         self._optimizers: dict[int, _Optimizer] = {}
+        self._has_told = False
 
     def __repr__(self) -> str:
         return f"GradScaler(scale {self._scale:g}, {self.skipped} of {self.steps} steps skipped)"
@@ -166,6 +168,8 @@ class GradScaler:
         if not outputs.is_floating_point():
             raise TypeError(f"GradScaler.scale: a loss of {outputs.dtype}, expected a floating dtype")
         note_scaled(self)
+        # Replays of a recorded step scale its loss unseen: nothing can be told of them.
+        self._has_told |= _trust.is_recording_step()
         loss = outputs.float() if outputs.dtype in (float16, bfloat16) else outputs
         return loss * self._factor(loss)
 
@@ -194,10 +198,19 @@ class GradScaler:
         grads = [parameter.grad for group in optimizer.param_groups for parameter in group["params"] if parameter.grad is not None]
         if any(grad.dtype == float16 for grad in grads):
             raise ValueError("GradScaler: gradients in float16: keep the parameters in float32 and compute within autocast")
+        self._tell_of_unscaled(optimizer, grads)
         with no_grad(), autocast("cpu", enabled=False):
             state.is_finite = _are_finite(grads)
             for grad in grads:
                 grad.mul_(1.0 / self._scale)
+
+    def _tell_of_unscaled(self, optimizer, grads):
+        """A warning, once, where gradients are about to be divided by the scale of no loss."""
+        if self._has_told or not grads or self._scale == 1.0 or has_scaled(self):
+            return
+        self._has_told = True
+        told = f"no loss was scaled since the last update(), but the gradients of {type(optimizer).__name__} are divided by {self._scale:g}"
+        warn_caller(f"GradScaler: {told}: call scaler.scale(loss).backward()")
 
     def _knows(self, optimizer: Any) -> bool:
         """Whether the gradients of an optimiser were unscaled since the last `update()`."""
@@ -218,6 +231,8 @@ class GradScaler:
             self.unscale_(optimizer)
         result = optimizer.step(*args, **kwargs) if state.is_finite else None
         state.has_stepped = True
+        # A step that is left out is one for schedules.
+        optimizer._has_stepped = True
         return result
 
     def update(self, new_scale: Any = None) -> None:

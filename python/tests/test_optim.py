@@ -325,6 +325,15 @@ def test_wrong_arguments_are_told():
         adam.step()
 
 
+@pytest.mark.parametrize("kind", ["SGD", "Adam", "AdamW", "RMSprop", "Adagrad", "Lion", "Muon"])
+def test_numbers_that_float64_does_not_hold_are_told(kind):
+    for value in (10**400, -(10**400), 10**5000):
+        with pytest.raises(ValueError, match=f"{kind}: lr of about -?10..[0-9]+, expected a number that float64 holds"):
+            getattr(optim, kind)([nn.Parameter(ternion.zeros(2, 2))], lr=value)
+    with pytest.raises(ValueError, match=r"Adam: betas \(of about 10\*\*400, 0.9\), expected two numbers"):
+        optim.Adam([nn.Parameter(ternion.zeros(2))], betas=(10**400, 0.9))
+
+
 def test_gradients_of_parts_of_a_batch_add_up():
     model, x = nn.Linear(3, 2), ternion.randn(8, 3)
     model(x).square().mean().backward()

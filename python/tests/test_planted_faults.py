@@ -102,6 +102,56 @@ def test_gradients_of_other_models_are_no_fault():
     sgd.step()
 
 
+class Perturbed(nn.Module):
+    """A model whose inputs are shifted by a tensor that asks for a gradient, or that keeps an input of which one is wanted."""
+
+    def __init__(self, keeps_input=False):
+        self.layer, self.keeps_input = nn.Linear(8, 4), keeps_input
+        self.shift = ternion.zeros(8, requires_grad=True)
+
+    def forward(self, x):
+        if self.keeps_input:
+            self.kept = x
+            return self.layer(x)
+        return self.layer(x + self.shift)
+
+
+def test_latents_with_an_optimizer_of_their_own_are_no_fault():
+    model = Perturbed()
+    sgd, latents = optim.SGD(model.parameters(), lr=0.1, strict=True), optim.Adam([model.shift], lr=0.1, strict=True)
+    for _ in range(2):
+        sgd.zero_grad(), latents.zero_grad()
+        model(ternion.randn(3, 8)).square().mean().backward()
+        sgd.step(), latents.step()
+
+
+def test_an_adversarial_shift_that_is_moved_by_hand_is_no_fault():
+    model = Perturbed()
+    sgd = optim.SGD(model.parameters(), lr=0.1, strict=True)
+    for _ in range(3):
+        sgd.zero_grad()
+        model.shift.grad = None
+        model(ternion.randn(3, 8)).square().mean().backward()
+        with ternion.no_grad():
+            model.shift.add_(0.01 * model.shift.grad.sign())
+        sgd.step()
+
+
+def test_an_input_that_a_module_keeps_is_no_fault():
+    model = Perturbed(keeps_input=True)
+    sgd = optim.SGD(model.parameters(), lr=0.1, strict=True)
+    model(ternion.randn(3, 8, requires_grad=True)).square().mean().backward()
+    assert model.kept.grad is not None
+    sgd.step()
+
+
+def test_gradients_of_before_are_not_taken_for_those_of_a_model_that_was_replaced():
+    other, model = mlp(8, 4), mlp(8, 4)
+    other(ternion.randn(3, 8)).sum().backward()
+    with pytest.warns(UserWarning, match="no gradient for 0.weight, 0.bias: the loss does not depend on them, or backward"):
+        optim.SGD(model.parameters(), lr=0.1).step()
+
+
 class Own(optim.Optimizer):
     def __init__(self, params):
         super().__init__(params, {})

@@ -4,271 +4,30 @@ Each function makes a training with its fault, or without it, and returns what S
 """
 
 import math
-import warnings
 
 import pytest
+from planted import FAULTS, mlp, names, scaled, told, watched
 
 import ternion
 from ternion import amp, autograd, nn, optim, testing
 
 F = nn.functional
-FAULTS = []
 
 
-def names(*words):
-    """Registers a training: with its fault, what is told has these words."""
-
-    def register(training):
-        FAULTS.append(pytest.param(training, words, id=training.__name__))
-        return training
-
-    return register
-
-
-def told(training, planted):
-    """All that a user meets: warnings, what the monitor says, and the error that ends the training."""
-    ternion.manual_seed(7)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        try:
-            said = training(planted) or []
-        except (RuntimeError, ValueError, IndexError, TypeError) as error:
-            said = [str(error)]
-    return "\n".join([str(warning.message) for warning in caught] + said)
-
-
-@pytest.mark.parametrize("training, words", FAULTS)
+@pytest.mark.parametrize("training, words", FAULTS[__name__])
 def test_a_planted_fault_is_named(training, words):
     found = told(training, True)
     for word in words:
         assert word in found, found
 
 
-@pytest.mark.parametrize("training, words", FAULTS)
+@pytest.mark.parametrize("training, words", FAULTS[__name__])
 def test_the_same_training_without_the_fault_is_told_nothing(training, words):
     assert told(training, False) == ""
 
 
 def test_there_are_at_least_twenty():
-    assert len(FAULTS) >= 20 and all(fault.values[0].__doc__ for fault in FAULTS)
-
-
-def watched(model, steps=1, rate=0.01, parameters=None, loss_of=None, x=None, optimizer=optim.SGD, **settings):
-    """What a StatsMonitor says of a training by the mean square of what the model gives, or another loss of it."""
-    x = ternion.randn(16, 8) if x is None else x
-    monitor = nn.utils.StatsMonitor(model, every=1)
-    made, said = optimizer(list(model.parameters() if parameters is None else parameters), lr=rate, **settings), []
-    for step in range(steps):
-        made.zero_grad()
-        with monitor.watch(step):
-            output = model(x)
-            loss = output.square().mean() if loss_of is None else loss_of(output)
-        loss.backward()
-        said += [f"{warning.fault} {warning.text}" for warning in monitor.step(made).warnings]
-    return said
-
-
-def mlp(*widths, activation=nn.ReLU):
-    layers = [layer for sizes in zip(widths, widths[1:]) for layer in (nn.Linear(*sizes), activation())]
-    return nn.Sequential(*layers[:-1])
-
-
-def scaled(parameters, factor):
-    """Multiplies parameters by a factor."""
-    with ternion.no_grad():
-        for parameter in parameters:
-            parameter.mul_(factor)
-
-
-# ---- The model and its optimizer
-
-
-class Handwritten(nn.Module):
-    """A `parameters()` of its own, which may leave out a layer."""
-
-    def __init__(self, is_forgetful):
-        self.first, self.second, self.is_forgetful = nn.Linear(8, 8), nn.Linear(8, 8), is_forgetful
-
-    def parameters(self, recurse=True):
-        return iter([*self.first.parameters(), *([] if self.is_forgetful else self.second.parameters())])
-
-    def forward(self, x):
-        return self.second(self.first(x).tanh())
-
-
-@names("SGD: second.weight [8, 8], second.bias [8]: gradients come to them, but no optimi", "NotUpdated second.weight: its gradient is not 0")
-def a_layer_that_parameters_forgets(planted):
-    """A `parameters()` written by hand leaves out a layer: it never learns."""
-    return watched(Handwritten(planted))
-
-
-@names("second.weight [8, 8]", "an error, as the optimi")
-def a_layer_that_parameters_forgets_with_strict(planted):
-    """The same, at the first step of an optimizer that is strict."""
-    return watched(Handwritten(planted), strict=True)
-
-
-@names("Linear.weight of a layer [8, 8]", "gradients come to them, but no optimi")
-def a_layer_in_a_function(planted):
-    """A layer is kept in a function, where the walk over the module does not find it."""
-
-    class Hidden(nn.Module):
-        def __init__(self):
-            layer = nn.Linear(8, 8)
-            self.first, self.rest = nn.Linear(8, 8), (lambda x: layer(x)) if planted else layer
-
-        def forward(self, x):
-            return self.rest(self.first(x).tanh())
-
-    return watched(Hidden())
-
-
-@names("2.weight [4, 16], 2.bias [4]", "NotUpdated 2.weight")
-def an_optimizer_without_a_layer(planted):
-    """The optimizer is given the parameters of one layer of two."""
-    model = mlp(8, 16, 4)
-    return watched(model, parameters=model[0].parameters() if planted else None)
-
-
-@names("head.weight [4, 8], head.bias [4]: gradients come to them")
-def an_optimizer_that_was_made_before_a_layer_was_replaced(planted):
-    """A head is replaced for another task after the optimizer was made, which goes on with the old one."""
-
-    class Headed(nn.Module):
-        def __init__(self):
-            self.body, self.head = nn.Linear(8, 8), nn.Linear(8, 2)
-
-        def forward(self, x):
-            return self.head(self.body(x).relu())
-
-    model = Headed()
-    sgd = optim.SGD(model.parameters(), lr=0.1)
-    if planted:
-        model.head = nn.Linear(8, 4)
-        list(model.parameters())
-    model(ternion.randn(4, 8)).square().mean().backward()
-    if planted:
-        # The old head has no gradient, which is told as well; here it is what is new that counts.
-        sgd.param_groups[0]["params"][2].grad = ternion.zeros(2, 8)
-        sgd.param_groups[0]["params"][3].grad = ternion.zeros(2)
-    sgd.step()
-
-
-@names("0.weight [16, 8], 0.bias [16]", "freeze them by requires_grad_(False)")
-def a_frozen_layer_that_still_gets_gradients(planted):
-    """A layer is taken from the optimizer to freeze it, but it still gets gradients."""
-    model = mlp(8, 16, 4)
-    if not planted:
-        model[0].requires_grad_(False)
-    return watched(model, parameters=model[2].parameters())
-
-
-@names("Linear.requires_grad = False sets an attribute that nothing reads")
-def a_layer_that_is_frozen_by_an_attribute(planted):
-    """`layer.requires_grad = False` freezes nothing: it is a parameter that has it."""
-    model = mlp(8, 16, 4)
-    if planted:
-        model[0].requires_grad = False
-    else:
-        model[0].requires_grad_(False)
-    return watched(model)
-
-
-@names("0, 2, 4 are one Linear: its parameters are used 3 times")
-def a_layer_that_is_repeated(planted):
-    """`[layer] * 3` is one layer, whose parameters are used three times."""
-    layers = [nn.Linear(8, 8)] * 3 if planted else [nn.Linear(8, 8) for _ in range(3)]
-    return watched(nn.Sequential(layers[0], nn.ReLU(), layers[1], nn.ReLU(), layers[2]))
-
-
-@names("a parameter is given twice")
-def a_parameter_that_is_given_twice(planted):
-    """A parameter is in the optimizer twice, and would be moved twice in a step."""
-    model = mlp(8, 16, 4)
-    return watched(model, parameters=[*model.parameters(), *([model[0].weight] if planted else [])])
-
-
-class Branches(nn.Module):
-    def __init__(self, of_other):
-        self.one, self.other, self.of_other = nn.Linear(8, 8), nn.Linear(8, 8), of_other
-
-    def forward(self, x):
-        return self.one(x) + self.of_other(self.other, x)
-
-
-@names("MissingGradient other: no gradient came to other.weight and other.bias: the layer was computed")
-def a_branch_that_is_detached(planted):
-    """The output of a branch is detached: its layer computes, and gets no gradient."""
-    return watched(Branches(lambda layer, x: layer(x).detach() if planted else layer(x)))
-
-
-@names("MissingGradient other: no gradient came to other.weight and other.bias: the layer was computed", "NumPy")
-def a_branch_by_way_of_numpy(planted):
-    """A branch takes a way through NumPy, where no gradient follows."""
-    return watched(Branches(lambda layer, x: ternion.tensor(layer(x).detach().numpy()) if planted else layer(x)))
-
-
-@names("MissingGradient other: ", "the loss does not depend on this layer")
-def a_layer_that_is_not_used(planted):
-    """A layer is made, and forward does without it."""
-    return watched(Branches(lambda layer, x: 0.0 if planted else layer(x)))
-
-
-@names("no gradient for 0.weight, 0.bias")
-def a_backward_that_is_missing(planted):
-    """A step without a backward before it."""
-    model = mlp(8, 4)
-    sgd = optim.SGD(model.parameters(), lr=0.1)
-    loss = model(ternion.randn(16, 8)).square().mean()
-    if not planted:
-        loss.backward()
-    sgd.step()
-
-
-@names("AdamW: 0.weight, 0.bias, 2.weight, 2.bias: gradients were added to those that the step before has used: call zero_grad()")
-def gradients_that_are_never_reset(planted):
-    """`zero_grad()` is missing: each step goes by the gradients of all batches so far."""
-    model = mlp(8, 16, 4)
-    adam = optim.AdamW(model.parameters(), lr=0.01)
-    for _ in range(3):
-        if not planted:
-            adam.zero_grad()
-        model(ternion.randn(16, 8)).square().mean().backward()
-        adam.step()
-
-
-@names("EvaluationMode 1 and 3: in evaluation mode during a training step")
-def a_training_in_evaluation_mode(planted):
-    """The model stays in evaluation mode after a validation: dropout drops nothing, batch norm does not follow."""
-    model = nn.Sequential(nn.Linear(8, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Dropout(0.2), nn.Linear(16, 4))
-    model.train(not planted)
-    return watched(model, steps=2)
-
-
-@names("0.weight", "0.bias", "2.weight")
-def a_state_that_does_not_belong_to_the_model(planted):
-    """A checkpoint of a model of other widths."""
-    model = mlp(8, 16, 4)
-    model.load_state_dict(mlp(8, 32 if planted else 16, 4).state_dict())
-    return watched(model)
-
-
-@names("EqualWeights 0.weight: all of its numbers are 1", "stay the same")
-def first_weights_that_are_all_the_same(planted):
-    """All first weights of a hidden layer are 0.1: its units are one unit."""
-    model = mlp(8, 16, 4)
-    if planted:
-        nn.init.constant_(model[0].weight, 0.1)
-    return watched(model)
-
-
-@names("EqualWeights 0.weight: all of its numbers are 0", "EqualWeights 2.weight")
-def first_weights_that_are_all_zero(planted):
-    """All first weights are 0: nothing comes through, neither forward nor back."""
-    model = mlp(8, 16, 4)
-    if planted:
-        scaled([model[0].weight, model[2].weight], 0.0)
-    return watched(model)
+    assert len(FAULTS[__name__]) >= 20 and all(fault.values[0].__doc__ for faults in FAULTS.values() for fault in faults)
 
 
 # ---- Sizes of outputs, gradients and steps
@@ -380,6 +139,32 @@ def a_scaled_loss_without_its_scaler(planted):
     else:
         scaler.step(sgd)
     scaler.update()
+
+
+@names("GradScaler: no loss was scaled since the last update(), but the gradients of SGD are divided by 1024")
+def a_scaler_without_a_scaled_loss(planted):
+    """The backward pass is that of the loss itself, and the scaler divides its gradients."""
+    model = mlp(8, 4)
+    scaler, sgd = amp.GradScaler("cpu", init_scale=1024.0), optim.SGD(model.parameters(), lr=1e-3)
+    for _ in range(2):
+        sgd.zero_grad()
+        loss = model(ternion.randn(3, 8)).square().mean()
+        (loss if planted else scaler.scale(loss)).backward()
+        scaler.step(sgd)
+        scaler.update()
+
+
+@names("StepLR: its step() was called before that of AdamW, which skips the first learning rate")
+def a_schedule_before_its_optimizer(planted):
+    """The schedule steps before the optimizer does."""
+    model = mlp(8, 4)
+    adam = optim.AdamW(model.parameters(), lr=1e-3)
+    schedule = optim.lr_scheduler.StepLR(adam, 2)
+    for _ in range(3):
+        adam.zero_grad()
+        model(ternion.randn(3, 8)).square().mean().backward()
+        for each in (schedule, adam) if planted else (adam, schedule):
+            each.step()
 
 
 # ---- The loss and its data

@@ -5,6 +5,9 @@ import pytest
 import ternion
 from ternion import nn, optim
 
+# Courses are looked at without a training.
+pytestmark = pytest.mark.filterwarnings("ignore:.*step.. was called before that of")
+
 SCHEDULES = [
     ("StepLR", dict(step_size=2)),
     ("MultiStepLR", dict(milestones=[2, 5])),
@@ -152,3 +155,10 @@ def test_schedules_refuse():
     course.step(), course.step()
     with pytest.raises(ValueError, match="step 3, but total_steps is 2"):
         course.step()
+
+
+@pytest.mark.parametrize("name, settings", [("StepLR", (2,)), ("MultiStepLR", ([2],)), ("ExponentialLR", ())])
+def test_factors_that_float64_does_not_hold_are_told(name, settings):
+    sgd = optim.SGD([ternion.nn.Parameter(ternion.zeros(2))], lr=0.1)
+    with pytest.raises(ValueError, match=f"{name}: gamma of 1329 bits, expected a number that float64 holds"):
+        getattr(optim.lr_scheduler, name)(sgd, *settings, gamma=10**400)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import reprlib
+import sys
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from .._names import note_name, note_owner
+from .._names import note_name, note_owner, note_plain
 from .._scopes import no_grad
 from .._ternion import Parameter, Tensor, _trust
 from .._warnings import warn_caller
@@ -124,9 +125,24 @@ class Module(Stateful):
             warn_caller(told)
         elif value is not None:
             _check_kind(self, name, value)
-            if type(value) is Tensor and getattr(value, "_is_buffer", False):
-                own.setdefault(_BUFFERS, {})[name] = value.persistent  # type: ignore[attr-defined]
+            if type(value) is Tensor:
+                if getattr(value, "_is_buffer", False):
+                    own.setdefault(_BUFFERS, {})[name] = value.persistent  # type: ignore[attr-defined]
+                _note_plain(self, name, value)
         object.__setattr__(self, name, value)
+
+    def __setstate__(self, state: Any) -> None:
+        # Copies and what is unpickled get their attributes at once, not one by one: their parameters are noted here.
+        attributes, slots = state if isinstance(state, tuple) else (state, None)
+        self.__dict__.update(attributes or {})
+        for name, value in (slots or {}).items():
+            object.__setattr__(self, name, value)
+        for key, member in _own(self):
+            if isinstance(member, Parameter):
+                note_owner(member, type(self).__name__, key)
+        for name, value in self.__dict__.items():
+            if type(value) is Tensor:
+                _note_plain(self, name, value)
 
     def __delattr__(self, name: str) -> None:
         object.__delattr__(self, name)
@@ -466,6 +482,22 @@ class Module(Stateful):
 
 def _hooks_of(module) -> Hooks:
     return module.__dict__.setdefault(_HOOKS, Hooks())
+
+
+def _note_plain(module, name, value):
+    """Notes a tensor that asks for a gradient as a parameter does. What a module keeps while it computes is an input, such as one whose gradient is looked at."""
+    if value.requires_grad and value.is_leaf and not _is_computing():
+        note_plain(value, type(module).__name__, name)
+
+
+def _is_computing():
+    """Whether a module is being called."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code is Module.__call__.__code__:
+            return True
+        frame = frame.f_back  # type: ignore[assignment]
+    return False
 
 
 def _forward(module, *args, **kwargs):

@@ -9,6 +9,8 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from .._warnings import warn_caller
+
 if TYPE_CHECKING:
     from .optimizers import Optimizer
 
@@ -73,6 +75,9 @@ class LRScheduler:
         """
         if epoch is not None and epoch < 0:
             raise ValueError(f"{type(self).__name__}: epoch {epoch}, expected at least 0")
+        if epoch is None and self._step_count == 1 and not getattr(self.optimizer, "_has_stepped", True):
+            schedule, optimizer = type(self).__name__, type(self.optimizer).__name__
+            warn_caller(f"{schedule}: its step() was called before that of {optimizer}, which skips the first learning rate: call optimizer.step() before it")
         self._step_count += 1
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         self._set(self.rates_at(self.last_epoch))
@@ -154,6 +159,7 @@ class StepLR(LRScheduler):
 
     def __init__(self, optimizer: Any, step_size: int, gamma: float = 0.1, last_epoch: int = -1):
         _at_least_1("StepLR", "step_size", step_size)
+        _holdable("StepLR", "gamma", gamma)
         self.step_size, self.gamma = step_size, gamma
         super().__init__(optimizer, last_epoch)
 
@@ -169,6 +175,7 @@ class MultiStepLR(LRScheduler):
     """
 
     def __init__(self, optimizer: Any, milestones: Iterable[int], gamma: float = 0.1, last_epoch: int = -1):
+        _holdable("MultiStepLR", "gamma", gamma)
         self.milestones, self.gamma = sorted(milestones), gamma
         super().__init__(optimizer, last_epoch)
 
@@ -197,9 +204,11 @@ class ExponentialLR(LRScheduler):
 
     Raises:
         TypeError: a `gamma` that is no number.
+        ValueError: a `gamma` that float64 does not hold.
     """
 
     def __init__(self, optimizer: Any, gamma: float, last_epoch: int = -1):
+        _holdable("ExponentialLR", "gamma", gamma)
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
 
@@ -525,6 +534,13 @@ def _functions(schedule, lr_lambda, groups):
 def _at_least_1(schedule, name, value):
     if value < 1:
         raise ValueError(f"{schedule}: {name} {value}, expected at least 1")
+
+
+def _holdable(schedule, name, value):
+    try:
+        float(value)
+    except OverflowError:
+        raise ValueError(f"{schedule}: {name} of {value.bit_length()} bits, expected a number that float64 holds") from None
 
 
 def _share(schedule, name, value):

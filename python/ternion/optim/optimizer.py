@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Union
 
 from .._capture import note_step
-from .._names import all_named, name_of
+from .._names import all_named, name_of, unmoved_plain
 from .._scales import pending_scale
 from .._ternion import Tensor, _trust
 from .._warnings import warn_caller
@@ -30,15 +30,41 @@ def _described(parameter: Tensor, label: str) -> str:
 _living: weakref.WeakSet[Optimizer] = weakref.WeakSet()
 
 
+def _parameters(optimizer: Optimizer) -> list[Tensor]:
+    return [parameter for group in optimizer.param_groups for parameter in group["params"]]
+
+
+def _orphans(tensors: list[tuple[Any, str]]) -> list[tuple[int, str]]:
+    """Those that have a gradient and that no optimiser has: the number of the backward pass that gave it, and a description."""
+    held = {id(parameter) for optimizer in list(_living) for parameter in _parameters(optimizer)}
+    found = [(tensor, name) for tensor, name in tensors if id(tensor) not in held and tensor.requires_grad and tensor.grad is not None]
+    return [(_trust.backward_number(tensor), f"{name} {list(tensor.shape)}") for tensor, name in found]
+
+
+def _last_pass(optimizer: Optimizer) -> int:
+    """The number of the last backward pass that gave one of an optimiser's parameters the gradient that it has; 0 if there was none."""
+    return max((_trust.backward_number(parameter) for parameter in _parameters(optimizer) if parameter.grad is not None), default=0)
+
+
 def _left_out(optimizer: Optimizer) -> list[str]:
     """The parameters that the last backward pass gave gradients together with those of an optimiser, and that no optimiser has."""
-    own = [parameter for group in optimizer.param_groups for parameter in group["params"] if parameter.grad is not None]
-    turn = max((_trust.backward_number(parameter) for parameter in own), default=0)
-    if not turn:
+    turn = _last_pass(optimizer)
+    return [told for number, told in _orphans(all_named()) if number == turn] if turn else []
+
+
+def _instead(optimizer: Optimizer) -> list[str]:
+    """Where no parameter of an optimiser has a gradient: the parameters that the last backward pass since it was made gave theirs, and that no optimiser has."""
+    if _last_pass(optimizer) or not any(parameter.requires_grad for parameter in _parameters(optimizer)):
         return []
-    held = {id(parameter) for each in list(_living) for group in each.param_groups for parameter in group["params"]}
-    found = [(parameter, name) for parameter, name in all_named() if id(parameter) not in held and _trust.backward_number(parameter) == turn]
-    return [f"{name} {list(parameter.shape)}" for parameter, name in found if parameter.requires_grad and parameter.grad is not None]
+    found = _orphans(all_named())
+    turn = max((number for number, _ in found), default=0)
+    return [told for number, told in found if number == turn > optimizer._made_at]
+
+
+def _plain(optimizer: Optimizer) -> list[str]:
+    """The same of tensors in modules that are no parameters."""
+    turn, unmoved = _last_pass(optimizer), unmoved_plain()
+    return [told for number, told in _orphans(unmoved) if number == turn] if turn else []
 
 
 def _few(names: list[str]) -> str:
@@ -103,6 +129,11 @@ class Optimizer:
     _is_native = False
     # Steps that were looked at.
     _looked = 0
+    # Whether step() was called, which schedules ask.
+    _has_stepped = False
+    # The last backward pass before it was made.
+    _made_at = 0
+    _has_told_of_plain = False
 
     def __init__(self, params: Params, defaults: dict[str, Any]):
         if not isinstance(defaults, Mapping):
@@ -121,6 +152,7 @@ class Optimizer:
             groups = [{"params": groups}]
         for group in groups:
             self.add_param_group(group)
+        self._made_at = max((_trust.backward_number(parameter) for parameter, _ in all_named()), default=0)
         _living.add(self)
 
     def __init_subclass__(cls, **kwargs: Any):
@@ -183,13 +215,14 @@ class Optimizer:
     def _look_at_first_steps(self, strict: bool = False) -> None:
         """Tells of gradients that no optimizer uses, and of those of a loss that is still scaled, at the first step; at the second, of gradients that were added to those of the first. If
         strict, at each step, as an error."""
+        self._has_stepped = True
         if self._looked > 1 and not strict or _trust.is_recording_step():
             return
         self._looked += 1
-        told = [self._told_of_kept()]
+        _living.add(self)
+        told = [self._told_of_kept(), self._told_of_plain()]
         if self._looked == 1 or strict:
-            _living.add(self)
-            told += [self._told_of_left_out(), self._told_of_scale()]
+            told += [self._told_of_left_out(), self._told_of_replaced(), self._told_of_scale()]
         for text in filter(None, told):
             if strict:
                 raise RuntimeError(f"{text} (an error, as the optimiser is strict)")
@@ -217,6 +250,19 @@ class Optimizer:
             f"{type(self).__name__}: {_few(names)}: gradients come to {them}, but no optimiser has {them}: look at what parameters() or the list "
             f"that was given leaves out, or freeze {them} by requires_grad_(False) if {are} not to be trained"
         )
+
+    def _told_of_replaced(self) -> str:
+        names = _instead(self)
+        told = f"none of its own parameters has a gradient, but gradients come to {_few(names)}, which no optimiser has"
+        return f"{type(self).__name__}: {told}: make the optimiser of the model that is trained, after it was replaced or copied" if names else ""
+
+    def _told_of_plain(self) -> str:
+        names = _plain(self)
+        if not names or self._has_told_of_plain:
+            return ""
+        self._has_told_of_plain = not getattr(self, "strict", False)
+        told = "a tensor that asks for a gradient but is no nn.Parameter, so parameters() does not have it, and no optimiser moves it: make it an nn.Parameter"
+        return f"{type(self).__name__}: {_few(names)}: {told}"
 
     def _told_of_scale(self) -> str:
         scale = pending_scale(self)
@@ -304,8 +350,8 @@ class Optimizer:
         return state_dict["state"], state_dict["param_groups"]
 
     def __getstate__(self) -> Any:
-        # Hooks are of this process.
-        return {name: {} if name.startswith("_hooks") else value for name, value in self.__dict__.items()}
+        # Hooks and the count of backward passes are of this process.
+        return {name: {} if name.startswith("_hooks") else value for name, value in self.__dict__.items() if name != "_made_at"}
 
     def __repr__(self) -> str:
         lines = []

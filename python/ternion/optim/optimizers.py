@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -21,6 +22,15 @@ def _number(value: Any) -> float:
     return float(value)
 
 
+def _short(value: Any) -> str:
+    """A whole number that may have more digits than a message should, or than Python shows."""
+    if isinstance(value, (list, tuple)):
+        return f"({', '.join(map(_short, value))})"
+    if not isinstance(value, int) or value.bit_length() < 64:
+        return repr(value)
+    return f"of about {'-' if value < 0 else ''}10**{int(value.bit_length() * math.log10(2))}"
+
+
 def _check(optimizer: str, settings: Mapping[str, Any]) -> None:
     """That settings are of the kinds that they must be."""
     for name, value in settings.items():
@@ -33,6 +43,8 @@ def _check(optimizer: str, settings: Mapping[str, Any]) -> None:
                 _number(first), _number(second)
             elif name not in _TRUTHS:
                 _number(value)
+        except OverflowError:
+            raise ValueError(f"{optimizer}: {name} {_short(value)}, expected {expected} that float64 holds") from None
         except (TypeError, ValueError):
             raise TypeError(f"{optimizer}: {name} {value!r}, expected {expected}") from None
 
@@ -138,6 +150,12 @@ class _Built(Optimizer):
             self._warned |= steps.step(_number(group["lr"]), group["maximize"], self.strict, self._warned)
         self._note_used()
         return loss
+
+    def _told_of_replaced(self) -> str:
+        told = super()._told_of_replaced()
+        # It is told why there are no gradients: the steps need not tell that there are none.
+        self._warned |= bool(told)
+        return told
 
     def _take_rates(self) -> None:
         """Has the learning rates of `param_groups` count for a step that is replayed."""
