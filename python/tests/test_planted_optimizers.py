@@ -250,6 +250,27 @@ def a_training_in_evaluation_mode(planted):
     return watched(model, steps=2)
 
 
+class Dropping(nn.Module):
+    """Layers that drop within themselves, and a slope that is drawn."""
+
+    def __init__(self):
+        super().__init__()
+        self.attention = nn.MultiheadAttention(8, 2, dropout=0.2, batch_first=True)
+        self.recurrent = nn.LSTM(8, 4, num_layers=2, dropout=0.2, batch_first=True)
+        self.single = nn.GRU(4, 4, batch_first=True)
+        self.slope = nn.RReLU()
+
+    def forward(self, x):
+        x = self.recurrent(self.attention(x, x, x)[0])[0]
+        return self.slope(self.single(x)[0])
+
+
+@names("EvaluationMode attention, recurrent and slope: in evaluation mode during a training step")
+def a_training_in_evaluation_mode_of_layers_that_drop_within(planted):
+    """The same of attention, of a recurrent layer of several and of a slope that is drawn; a single recurrent layer has nothing to drop."""
+    return watched(Dropping().train(not planted), steps=2, x=ternion.randn(4, 5, 8))
+
+
 @names("0.weight", "0.bias", "2.weight")
 def a_state_that_does_not_belong_to_the_model(planted):
     """A checkpoint of a model of other widths."""

@@ -39,7 +39,8 @@ impl Tensor {
             return Err(Error::invalid(name, told));
         }
         no_grad(|| {
-            let weights = self.to_dtype(DType::F64).or_else(|_| self.to_dtype(DType::F32))?;
+            // The same sums on every device, also on those without f64: the same categories are drawn.
+            let weights = self.to_dtype(self.dtype().accumulator())?;
             let is_probability = weights.ge_scalar(0.0)?.logical_and(&weights.lt_scalar(f64::INFINITY)?)?;
             if is_probability.all(..)?.item_f64()? == 0.0 {
                 return Err(Error::invalid(name, "a probability that is below 0, infinite or NaN"));

@@ -59,19 +59,26 @@ impl Module for Model {
     }
 }
 
-/// Whether a layer of dropout or batch norm is in training.
+/// Whether a layer that computes otherwise in training is in training: dropout, batch norm, a slope that is drawn, layers that drop within.
 fn mode_of(module: &Bound<'_, PyAny>) -> PyResult<Option<Mode>> {
     let classes = module.get_type().mro();
     let is_any = |class: Bound<'_, PyAny>| {
         let name = class.getattr("__name__").and_then(|name| name.extract::<String>());
-        name.is_ok_and(|name| name.contains("Dropout") || name.contains("BatchNorm"))
+        name.is_ok_and(|name| name.contains("Dropout") || name.contains("BatchNorm") || name == "RReLU")
     };
-    if !classes.iter().any(is_any) {
+    if !classes.iter().any(is_any) && !drops_within(module) {
         return Ok(None);
     }
     let mode = Mode::default();
     mode.set_training(module.getattr("training")?.is_truthy()?);
     Ok(Some(mode))
+}
+
+/// Whether a layer has a probability of its own, as attention and recurrent layers of several have: of a single one there is nothing to drop between.
+fn drops_within(module: &Bound<'_, PyAny>) -> bool {
+    let number = |name: &str| module.getattr(name).and_then(|value| value.extract::<f64>()).ok();
+    number("dropout").is_some_and(|chance| chance > 0.0)
+        && number("num_layers").is_none_or(|count| count > 1.0)
 }
 
 /// Kind and address under which a module of Python is known.
