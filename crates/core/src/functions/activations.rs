@@ -24,9 +24,9 @@ impl Tensor {
         let rule = move |context: &Context<'_>, grads: &[Option<Tensor>]| {
             let Some(dy) = &grads[0] else { return Ok(Grads::new()) };
             let x = context.input(0)?;
-            // NaN is not beyond, as in PyTorch.
-            let is_beyond = x.le_scalar(low)?.logical_or(&x.ge_scalar(high)?)?;
-            Ok(Grads::from_elem(Some(dy.masked_fill(&is_beyond, 0)?), 1))
+            // NaN is not within, as in PyTorch's vectors (its gradient of single elements is 1 there).
+            let within = x.gt_scalar(low)?.logical_and(&x.lt_scalar(high)?)?;
+            Ok(Grads::from_elem(Some(dy.masked_fill(&within.logical_not()?, 0)?), 1))
         };
         Ok(with_gradient("hardtanh", &[self], vec![y], Saves::INPUTS, rule)?.swap_remove(0))
     }
