@@ -200,7 +200,7 @@ fn evenly_spaced_numbers_reach_from_end_to_end() -> Result<()> {
 }
 
 #[test]
-fn triangles_of_matrices_of_any_size_are_told_or_refused_at_once() -> Result<()> {
+fn triangles_of_matrices_of_any_size_are_computed_or_refused_at_once() -> Result<()> {
     let cpu = ternion::cpu()?;
     let corner = Tensor::triu_indices(1 << 62, 3, 0, &cpu)?;
     assert_eq!(corner.to_vec_f64()?, [0, 0, 0, 1, 1, 2, 0, 1, 2, 1, 2, 2].map(f64::from));

@@ -1,4 +1,4 @@
-"""What trainings with planted faults share: how they are registered, run and told of."""
+"""What trainings with planted faults share: how they are registered and run, and what they report."""
 
 import warnings
 from collections import defaultdict
@@ -13,7 +13,7 @@ FAULTS = defaultdict(list)
 
 
 def names(*words):
-    """Registers a training: with its fault, what is told has these words."""
+    """Registers a training: with its fault, what is reported contains these words."""
 
     def register(training):
         FAULTS[training.__module__].append(pytest.param(training, words, id=training.__name__))

@@ -215,7 +215,7 @@ def test_dropout_of_channels(kind, shape, kept):
     assert kind(0.25).eval()(x).equal(x)
 
 
-def test_volumes_are_normalised():
+def test_volumes_are_normalized():
     x = ternion.tensor([[[[[0.0, 1, 2, 3]]]]])
     for layer in (nn.BatchNorm3d(1, eps=0.0), nn.InstanceNorm3d(1, eps=0.0)):
         assert layer(x).flatten().tolist() == pytest.approx([-3 / 5**0.5, -1 / 5**0.5, 1 / 5**0.5, 3 / 5**0.5])

@@ -58,8 +58,8 @@ def test_a_layer_that_parameters_forgets():
     found, told = watched(model)
     assert "MissingGradient" not in found
     assert found["NotUpdated"].layer == "second" and found["NotUpdated"].text.startswith("second.weight: its gradient is not 0, but the step left it as it was")
-    assert len(told) == 1 and told[0].startswith("SGD: second.weight [8, 8], second.bias [8]: gradients come to them, but no optimiser has them"), told
-    with pytest.raises(RuntimeError, match=r"second.weight \[8, 8\], .*an error, as the optimiser is strict"):
+    assert len(told) == 1 and told[0].startswith("SGD: second.weight [8, 8], second.bias [8]: gradients come to them, but no optimizer has them"), told
+    with pytest.raises(RuntimeError, match=r"second.weight \[8, 8\], .*an error, as the optimizer is strict"):
         watched(Forgetful(), strict=True)
 
 

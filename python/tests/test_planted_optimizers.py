@@ -89,7 +89,7 @@ def an_optimizer_that_was_made_before_a_layer_was_replaced(planted):
     sgd.step()
 
 
-@names("SGD: none of its own parameters has a gradient, but gradients come to ", "weight of a layer [16, 8]", "which no optimiser has")
+@names("SGD: none of its own parameters has a gradient, but gradients come to ", "weight of a layer [16, 8]", "which no optimizer has")
 def an_optimizer_of_a_model_that_was_replaced(planted):
     """The model is made anew after the optimizer was made, which goes on with the first one."""
     model = mlp(8, 16, 4)

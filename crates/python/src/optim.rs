@@ -58,7 +58,7 @@ macro_rules! optimizers {
                     };
                     Box::new($optimizer::with_groups(groups, config)?)
                 })*
-                _ => return Err(Failure::value(format!("no optimiser {class}"))),
+                _ => return Err(Failure::value(format!("no optimizer {class}"))),
             })
         }
     };
@@ -174,7 +174,7 @@ impl PySteps {
                 "no gradient for {names}: the loss does not depend on {it}, or backward() was not called"
             );
             if strict {
-                return Err(Failure::state(format!("{told} (an error, as the optimiser is strict)")));
+                return Err(Failure::state(format!("{told} (an error, as the optimizer is strict)")));
             }
             let left = if missing.len() == 1 { "it is left as it is" } else { "they are left as they are" };
             let text = CString::new(format!("{told}; {left}"))

@@ -52,13 +52,13 @@ CALLS = [
 
 
 def reason_of(entry, detail):
-    """Why an entry's failure is on purpose; None if no one said."""
-    fits = (why for part, told, why in REASONS if part in entry and re.search(told, detail))
+    """Why an entry's failure is on purpose; None if none is listed."""
+    fits = (why for part, pattern, why in REASONS if part in entry and re.search(pattern, detail))
     return next(fits, None)
 
 
 def error_of(call):
-    """The error of a call, as its class and message; None if it is none."""
+    """The class and message of the error that a call raises; None if it raises none."""
     names = {"ternion": ternion, "nn": nn, "F": nn.functional, "x": ternion.ones(2, 3), "i": ternion.zeros(2, 3, dtype=ternion.int64)}
     try:
         eval(call, names)  # noqa: S307: the calls are those above.

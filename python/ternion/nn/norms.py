@@ -179,7 +179,7 @@ class BatchNorm1d(_BatchNorm):
 
     Args:
         momentum: the share of a batch in the running statistics; None for the mean of all batches.
-        track_running_stats: False: use normalises by the batch, too.
+        track_running_stats: False: evaluation normalizes by the batch, too.
 
     Raises:
         ValueError: when called, other axes or channels; in training, 1 value a channel.
@@ -194,7 +194,7 @@ class BatchNorm2d(_BatchNorm):
 
     Args:
         momentum: the share of a batch in the running statistics; None for the mean of all batches.
-        track_running_stats: False: use normalises by the batch, too.
+        track_running_stats: False: evaluation normalizes by the batch, too.
 
     Raises:
         ValueError: when called, other axes or channels.
@@ -209,7 +209,7 @@ class BatchNorm3d(_BatchNorm):
 
     Args:
         momentum: the share of a batch in the running statistics; None for the mean of all batches.
-        track_running_stats: False: use normalises by the batch, too.
+        track_running_stats: False: evaluation normalizes by the batch, too.
 
     Raises:
         ValueError: when called, other axes or channels.

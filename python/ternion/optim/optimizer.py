@@ -1,4 +1,4 @@
-"""`Optimizer`: groups of parameters with settings, gradients, hooks; and the state of optimisers that say their own `step`."""
+"""`Optimizer`: groups of parameters with settings, gradients, hooks; and the state of optimizers that say their own `step`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _described(parameter: Tensor, label: str) -> str:
     return name if name and "." in name else f"{name or label} of shape {tuple(parameter.shape)}"
 
 
-# The optimisers that there are.
+# The optimizers that there are.
 _living: weakref.WeakSet[Optimizer] = weakref.WeakSet()
 
 
@@ -35,25 +35,25 @@ def _parameters(optimizer: Optimizer) -> list[Tensor]:
 
 
 def _orphans(tensors: list[tuple[Any, str]]) -> list[tuple[int, str]]:
-    """Those that have a gradient and that no optimiser has: the number of the backward pass that gave it, and a description."""
+    """The tensors with a gradient that belong to no optimizer: the number of the backward pass that computed it, and a description."""
     held = {id(parameter) for optimizer in list(_living) for parameter in _parameters(optimizer)}
     found = [(tensor, name) for tensor, name in tensors if id(tensor) not in held and tensor.requires_grad and tensor.grad is not None]
     return [(_trust.backward_number(tensor), f"{name} {list(tensor.shape)}") for tensor, name in found]
 
 
 def _last_pass(optimizer: Optimizer) -> int:
-    """The number of the last backward pass that gave one of an optimiser's parameters the gradient that it has; 0 if there was none."""
+    """The number of the last backward pass that computed a gradient of one of the optimizer's parameters; 0 if there was none."""
     return max((_trust.backward_number(parameter) for parameter in _parameters(optimizer) if parameter.grad is not None), default=0)
 
 
 def _left_out(optimizer: Optimizer) -> list[str]:
-    """The parameters that the last backward pass gave gradients together with those of an optimiser, and that no optimiser has."""
+    """The parameters that the last backward pass gave gradients together with those of an optimizer, and that no optimizer has."""
     turn = _last_pass(optimizer)
     return [told for number, told in _orphans(all_named()) if number == turn] if turn else []
 
 
 def _instead(optimizer: Optimizer) -> list[str]:
-    """Where no parameter of an optimiser has a gradient: the parameters that the last backward pass since it was made gave theirs, and that no optimiser has."""
+    """If no parameter of the optimizer has a gradient: the parameters that got one in the last backward pass since the optimizer was made, and that belong to no optimizer."""
     if _last_pass(optimizer) or not any(parameter.requires_grad for parameter in _parameters(optimizer)):
         return []
     found = _orphans(all_named())
@@ -102,7 +102,7 @@ def _with_hooks(step: Any) -> Any:
 
 
 class Optimizer:
-    """What all optimisers have in common.
+    """What all optimizers have in common.
 
     `params` is a list of parameters (or other tensors that ask for their gradient; what asks for none is never changed, of whatever dtype it is), of pairs of names and parameters, or of dicts with `params` and settings of their
     own. The groups are in `param_groups`; a change of a setting there counts from the next step on.
@@ -170,7 +170,7 @@ class Optimizer:
         """Adds parameters with settings of their own.
 
         Raises:
-            TypeError: no dict, or something that is no tensor; a setting that one of the optimisers here does not have.
+            TypeError: no dict, or something that is no tensor; a setting that one of the optimizers here does not have.
             ValueError: a parameter that is given twice, or that is computed from others.
         """
         if not isinstance(param_group, dict) or "params" not in param_group:
@@ -225,7 +225,7 @@ class Optimizer:
             told += [self._told_of_left_out(), self._told_of_replaced(), self._told_of_scale()]
         for text in filter(None, told):
             if strict:
-                raise RuntimeError(f"{text} (an error, as the optimiser is strict)")
+                raise RuntimeError(f"{text} (an error, as the optimizer is strict)")
             warn_caller(text)
 
     def _note_used(self) -> None:
@@ -247,21 +247,21 @@ class Optimizer:
             return ""
         them, are = ("it", "it is") if len(names) == 1 else ("them", "they are")
         return (
-            f"{type(self).__name__}: {_few(names)}: gradients come to {them}, but no optimiser has {them}: look at what parameters() or the list "
+            f"{type(self).__name__}: {_few(names)}: gradients come to {them}, but no optimizer has {them}: look at what parameters() or the list "
             f"that was given leaves out, or freeze {them} by requires_grad_(False) if {are} not to be trained"
         )
 
     def _told_of_replaced(self) -> str:
         names = _instead(self)
-        told = f"none of its own parameters has a gradient, but gradients come to {_few(names)}, which no optimiser has"
-        return f"{type(self).__name__}: {told}: make the optimiser of the model that is trained, after it was replaced or copied" if names else ""
+        told = f"none of its own parameters has a gradient, but gradients come to {_few(names)}, which no optimizer has"
+        return f"{type(self).__name__}: {told}: create the optimizer from the parameters of the model that is trained, after the model was replaced or copied" if names else ""
 
     def _told_of_plain(self) -> str:
         names = _plain(self)
         if not names or self._has_told_of_plain:
             return ""
         self._has_told_of_plain = not getattr(self, "strict", False)
-        told = "a tensor that asks for a gradient but is no nn.Parameter, so parameters() does not have it, and no optimiser moves it: make it an nn.Parameter"
+        told = "a tensor that asks for a gradient but is no nn.Parameter, so parameters() does not have it, and no optimizer moves it: make it an nn.Parameter"
         return f"{type(self).__name__}: {_few(names)}: {told}"
 
     def _told_of_scale(self) -> str:
@@ -281,7 +281,7 @@ class Optimizer:
         return loss
 
     def register_step_pre_hook(self, hook: Any) -> RemovableHandle:
-        """Calls `hook(optimizer, args, kwargs)` before each step; what it returns, if not None, takes the place of both, of which the first is the optimiser.
+        """Calls `hook(optimizer, args, kwargs)` before each step; what it returns, if not None, takes the place of both, of which the first is the optimizer.
 
         Raises:
             TypeError: a hook that is no function.

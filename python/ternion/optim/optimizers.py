@@ -153,7 +153,7 @@ class _Built(Optimizer):
 
     def _told_of_replaced(self) -> str:
         told = super()._told_of_replaced()
-        # It is told why there are no gradients: the steps need not tell that there are none.
+        # The reason is reported here: the steps need not report that there are no gradients.
         self._warned |= bool(told)
         return told
 
