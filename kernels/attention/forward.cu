@@ -2,7 +2,7 @@
 // scores, which are never stored (Dao 2023, algorithm 1). Which weights are dropped is drawn where they are made.
 //
 //   q [batch, heads, queries, head_dim]   k [batch, heads / group, keys, head_dim]   v [batch, heads / group, keys, value_dim]
-//   y [batch, heads, queries, value_dim]  log_sums [batch, heads, queries], natural logarithms in f32
+//   y [batch, heads, queries, value_dim]  log_sums [batch, heads, queries], natural logarithms in f32, and under an additive mask log_sum_errors
 //
 // A block has QUERIES rows of one head, a warp ROW_TILES * 16 of them; all warps walk over the keys together, STEP at a time. The next step's
 // keys and values are under way while one is worked on.
@@ -231,8 +231,8 @@ INLINE void finish_rows(const Attention& p, Outputs& y, const Softmax& softmax, 
                 for (int e = half * 2; e < half * 2 + 2; ++e) y[i][j][e] = is_fully_masked ? 0 : y[i][j][e] * inverse;
             i32 query = tile.first_row + i32(warp_row + i * 16 + half * 8 + thread % WARP / 4);
             if (query < end_query && thread % 4 == 0)
-                p.log_sums[i64(tile.batch * sizes.heads + tile.head) * sizes.queries + query] =
-                    (MASK == 0 ? row_max * LN_2 : row_max) + logf(total);
+                put_log_sum(p, i64(tile.batch * sizes.heads + tile.head) * sizes.queries + query,
+                            MASK == 0 ? row_max * LN_2 : row_max, total, is_fully_masked);
         }
     write_rows<QUERIES, VALUE_DIM>(y, staging, warp_row, head_of(p.y, tile.batch, tile.head), tile.first_row, end_query,
                                    sizes.value_dim);

@@ -66,11 +66,20 @@ struct DropoutParams {
     float scale;    // of what is kept
 };
 
+// Writes the log-sum-exp of a query's scores, whose largest is row_max and whose weights relative to it add up to total. An additive mask of -1e9
+// for every key leaves no bits for the logarithm: what rounding took from it is kept beside.
+template <class P> INLINE void put_log_sum(const P& p, i64 at, float row_max, float total, bool is_fully_masked) {
+    float log_total = logf(total), log_sum = row_max + log_total;
+    p.log_sums[at] = log_sum;
+    if (MASK == 2) p.log_sum_errors[at] = is_fully_masked ? 0 : (row_max - log_sum) + log_total;
+}
+
 struct Attention {
     View<const Element> q, k, v;
     View<const MaskElement> mask;
     View<Element> y;
-    float* log_sums;  // [batch, heads, queries], without gaps
+    float* log_sums;        // [batch, heads, queries], without gaps
+    float* log_sum_errors;  // the same, under an additive mask: what rounding took from log_sums
     u32 blocks;       // of queries, for each head
     Sizes sizes;
     DropoutParams dropout;

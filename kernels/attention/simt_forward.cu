@@ -110,7 +110,8 @@ INLINE void finish_rows(Outputs& y, const float (&row_max)[LANE_ROWS], const flo
         for (int j = 0; j < VALUE_DIM / LANES; ++j) y[i][j] = is_fully_masked ? 0 : y[i][j] * inverse;
         i32 query = warp_query + GROUPS * i + i32(group);
         if (query < end_query && lane == 0)
-            p.log_sums[i64(tile.batch * sizes.heads + tile.head) * sizes.queries + query] = row_max[i] + logf(total);
+            put_log_sum(p, i64(tile.batch * sizes.heads + tile.head) * sizes.queries + query, row_max[i], total,
+                        is_fully_masked);
     }
     write_rows<VALUE_DIM>(y, head_of(p.y, tile.batch, tile.head), warp_query, end_query, sizes.value_dim);
 }

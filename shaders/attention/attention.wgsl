@@ -1,7 +1,7 @@
 // Attention with a running softmax (Dao et al. 2022, algorithm 1): y = softmax(scale * q kT + mask) v, and the log-sum-exp of the scores.
 //
 //   q [batch, heads, queries, head_dim]     k [batch, kv_heads, keys, head_dim]     v [batch, kv_heads, keys, value_dim]
-//   y [batch, heads, queries, value_dim]    lse [batch, heads, queries]             mask [batch, heads, queries, keys]      any strides
+//   y [batch, heads, queries, value_dim]    lse, lse_error [batch, heads, queries]             mask [batch, heads, queries, keys]      any strides
 //
 // A work group makes 64 queries by 64 columns of y and goes over the keys that they see, 32 at a time:
 //
@@ -32,7 +32,7 @@ struct Parameters {
     // Keys above position - back and below position + ahead are seen.
     back: i32,
     ahead: i32,
-    // First elements of q, k, v, y; of lse, mask.
+    // First elements of q, k, v, y; of lse, mask, lse_error, whose strides are lse's.
     offsets: vec4<u32>,
     more_offsets: vec4<u32>,
     // Strides.
@@ -192,8 +192,11 @@ fn add_keys(first_query: u32, first_column: u32, step: u32, lane: u32) {
     add_product(step, first_column, lane);
 }
 
-// Stores a thread's part of y, and of lse where it has the first columns, in the heads that begin at these elements.
-fn put_results(sums: vec4<f32>, first_query: u32, first_column: u32, head_y: u32, head_lse: u32, lane: u32) {
+// Where there is no additive mask.
+fn no_error_put(at: u32, error: f32) {}
+
+// Stores a thread's part of y, and of lse where it has the first columns, in the heads that begin at these elements. `in_head`: of lse, from its first element on.
+fn put_results(sums: vec4<f32>, first_query: u32, first_column: u32, head_y: u32, in_head: u32, lane: u32) {
     let query = first_query + lane / 8u * 4u;
     let inners = lane % 8u;
     for (var part = 0u; part < 8u; part += 1u) {
@@ -210,7 +213,9 @@ fn put_results(sums: vec4<f32>, first_query: u32, first_column: u32, head_y: u32
             if (first_column == 0u && inners == 0u && part % 2u == 0u) {
                 // Where NaN kept the maximum at -infinity, scores were taken as they are.
                 let log_sum = base_of(row_max)[row] + log_of(sum);
-                lse_put(head_lse + (query + row) * params.lse.z, select(log_sum, lowest(), blind));
+                lse_put(params.more_offsets.x + in_head + (query + row) * params.lse.z, select(log_sum, lowest(), blind));
+                let error = (base_of(row_max)[row] - log_sum) + log_of(sum);
+                LSE_ERROR_PUT(params.more_offsets.z + in_head + (query + row) * params.lse.z, select(error, 0.0, blind));
             }
         }
     }
@@ -234,6 +239,6 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
         add_keys(first_query, first_column, step, lane);
     }
     let head_y = params.offsets.w + batch * params.y.x + head * params.y.y;
-    let head_lse = params.more_offsets.x + batch * params.lse.x + head * params.lse.y;
-    put_results(sums_of_rows(lane), first_query, first_column, head_y, head_lse, lane);
+    let in_head = batch * params.lse.x + head * params.lse.y;
+    put_results(sums_of_rows(lane), first_query, first_column, head_y, in_head, lane);
 }

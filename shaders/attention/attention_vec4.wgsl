@@ -1,7 +1,7 @@
 // Attention as in attention.wgsl, for head_dim and value_dim of up to 128, multiples of 4, and tensors whose rows can be read four elements at a time.
 //
 //   q [batch, heads, queries, head_dim]     k [batch, kv_heads, keys, head_dim]     v [batch, kv_heads, keys, value_dim]
-//   y [batch, heads, queries, value_dim]    lse [batch, heads, queries]             mask [batch, heads, queries, keys]      any other strides
+//   y [batch, heads, queries, value_dim]    lse, lse_error [batch, heads, queries]             mask [batch, heads, queries, keys]      any other strides
 //
 // A work group makes 64 queries of y, in all columns, and goes over the keys that they see, 64 at a time, by the tiles of tile_vec4.wgsl:
 //
@@ -32,7 +32,7 @@ struct Parameters {
     // Keys above position - back and below position + ahead are seen.
     back: i32,
     ahead: i32,
-    // First elements of q, k, v, y; of lse, mask.
+    // First elements of q, k, v, y; of lse, mask, lse_error, whose strides are lse's.
     offsets: vec4<u32>,
     more_offsets: vec4<u32>,
     // Strides.
@@ -224,8 +224,11 @@ fn add_keys(first_query: u32, reach: Reach, lane: u32) {
     }
 }
 
-// Stores a thread's part of y, and of lse where it has the first columns, in the heads that begin at these elements.
-fn put_results(sums: Rows, first_query: u32, head_y: u32, head_lse: u32, lane: u32) {
+// Where there is no additive mask.
+fn no_error_put(at: u32, error: f32) {}
+
+// Stores a thread's part of y, and of lse where it has the first columns, in the heads that begin at these elements. `in_head`: of lse, from its first element on.
+fn put_results(sums: Rows, first_query: u32, head_y: u32, in_head: u32, lane: u32) {
     let across = tile_across(lane);
     for (var row = 0u; row < 8u; row += 1u) {
         let line = first_query + row_offset(row, lane);
@@ -245,7 +248,10 @@ fn put_results(sums: Rows, first_query: u32, head_y: u32, head_lse: u32, lane: u
         if (across == 0u) {
             // Where NaN kept the maximum at -infinity, scores were taken as they are.
             let base = bases_of(select(row_max.near, row_max.far, row >= 4u))[row % 4u];
-            lse_put(head_lse + line * params.lse.z, select(base + log_of(sum), lowest(), blind));
+            let log_sum = base + log_of(sum);
+            lse_put(params.more_offsets.x + in_head + line * params.lse.z, select(log_sum, lowest(), blind));
+            let error = (base - log_sum) + log_of(sum);
+            LSE_ERROR_PUT(params.more_offsets.z + in_head + line * params.lse.z, select(error, 0.0, blind));
         }
     }
 }
@@ -270,6 +276,6 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     row_max = Rows(vec4<f32>(lowest()), vec4<f32>(lowest()));
     add_keys(first_query, reach_of(first_query), lane);
     let head_y = params.offsets.w + batch * params.y.x + head * params.y.y;
-    let head_lse = params.more_offsets.x + batch * params.lse.x + head * params.lse.y;
-    put_results(sums_of_rows(row_sum, lane), first_query, head_y, head_lse, lane);
+    let in_head = batch * params.lse.x + head * params.lse.y;
+    put_results(sums_of_rows(row_sum, lane), first_query, head_y, in_head, lane);
 }

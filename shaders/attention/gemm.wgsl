@@ -60,6 +60,7 @@ struct Parameters {
     // Strides of lines and inner indices: left, right.
     strides: vec4<u32>,
     mask: vec4<u32>,
+    // And the first element of lse_error, under an additive mask.
     lse: vec4<u32>,
 }
 

@@ -281,6 +281,9 @@ fn tile_of_output(number: u32, lane: u32) {
     put_output(first_query, split, lane);
 }
 
+// Where there is no additive mask.
+fn no_error_put(at: u32, error: f32) {}
+
 // Of each row of a tile: what is subtracted from the largest scores of parts, and 1 / the sum of all weights.
 var<workgroup> line_base: array<f32, 128>;
 var<workgroup> line_share: array<f32, 128>;
@@ -303,8 +306,11 @@ fn find_shares(first_query: u32, keys: SeenKeys, split: u32, lane: u32) {
         line_share[lane] = select(1.0 / sum, 0.0, blind);
         if (split == 0u && query < params.queries) {
             let of_all_rows = params.first_head + own_head;
-            let head = params.lse_offset + of_all_rows / params.heads * params.lse.x + of_all_rows % params.heads * params.lse.y;
-            lse_put(head + query * params.lse.z, select(base + log_of(sum), lowest(), blind));
+            let in_head = of_all_rows / params.heads * params.lse.x + of_all_rows % params.heads * params.lse.y;
+            let log_sum = base + log_of(sum);
+            lse_put(params.lse_offset + in_head + query * params.lse.z, select(log_sum, lowest(), blind));
+            let error = (base - log_sum) + log_of(sum);
+            LSE_ERROR_PUT(params.lse.w + in_head + query * params.lse.z, select(error, 0.0, blind));
         }
     }
     workgroupBarrier();

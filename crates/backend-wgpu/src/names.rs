@@ -825,6 +825,12 @@ fillings! {
         BySum = "masked_by_sum",
     }
 
+    /// Writes what rounding took from the log-sum-exp, under an additive mask.
+    "LSE_ERROR_PUT" => LogSumErrorPut {
+        None = "no_error_put",
+        Error = "lse_error_put",
+    }
+
     /// Writes an element of dv, where a launch makes it.
     "OTHER_PUT" => OtherPut {
         Out = "out_put",
@@ -990,6 +996,7 @@ names! {
         Left = "left",
         LogSum = "log_sum",
         LogSumExp = "lse",
+        LogSumExpError = "lse_error",
         Loss = "loss",
         Mask = "mask",
         Mean = "mean",

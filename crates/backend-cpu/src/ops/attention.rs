@@ -257,30 +257,46 @@ fn forward<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> 
     let input = Inputs::<T>::new(op.name(), attention.config, inputs, 3)?;
     let (mut y, mut log_sums) =
         (DenseOutput::<T>::new(op.name(), &outputs[0])?, DenseOutput::<T>::new(op.name(), &outputs[1])?);
-    let (y_parts, log_sum_parts) = (y.parts(), log_sums.parts());
+    // Under an additive mask alone.
+    let mut errors = outputs.get(2).map(|output| DenseOutput::<T>::new(op.name(), output)).transpose()?;
+    let parts = OutputParts {
+        y: y.parts(),
+        log_sums: log_sums.parts(),
+        errors: errors.as_mut().map(DenseOutput::parts),
+    };
     let tiles = input.sizes.queries.div_ceil(QUERIES);
     for_pieces(input.sizes.batch * input.sizes.heads * tiles, |piece| {
         let head = piece / tiles;
         let queries = piece % tiles * QUERIES..input.sizes.queries.min((piece % tiles + 1) * QUERIES);
-        attend(&input, head, queries, y_parts, log_sum_parts);
+        attend(&input, head, queries, &parts);
     });
     y.finish();
     log_sums.finish();
+    if let Some(errors) = errors {
+        errors.finish();
+    }
     Ok(())
 }
 
+/// Where the outputs of forward go.
+struct OutputParts<'a, T> {
+    y: Parts<'a, T>,
+    log_sums: Parts<'a, T>,
+    errors: Option<Parts<'a, T>>,
+}
+
 /// Outputs for a tile of queries of a head, which are this call's alone.
-fn attend<T: Float>(
-    input: &Inputs<'_, T>,
-    head: usize,
-    queries: Range<usize>,
-    y: Parts<'_, T>,
-    log_sums: Parts<'_, T>,
-) {
+fn attend<T: Float>(input: &Inputs<'_, T>, head: usize, queries: Range<usize>, outputs: &OutputParts<'_, T>) {
     let (first, width) = (head * input.sizes.queries, input.sizes.value_dim);
     let rows = first + queries.start..first + queries.end;
     // SAFETY: the rows are this call's alone.
-    let (y, log_sums) = unsafe { (y.part(rows.start * width..rows.end * width), log_sums.part(rows)) };
+    let (y, log_sums, mut errors) = unsafe {
+        (
+            outputs.y.part(rows.start * width..rows.end * width),
+            outputs.log_sums.part(rows.clone()),
+            outputs.errors.map(|errors| errors.part(rows)),
+        )
+    };
     let (mut max, mut sum) = ([T::NEG_INFINITY; QUERIES], [T::ZERO; QUERIES]);
     let mut scratch = MaskScratch::new();
     y.fill(T::ZERO);
@@ -302,7 +318,11 @@ fn attend<T: Float>(
         }
     });
     for (row, log_sum) in log_sums.iter_mut().enumerate() {
-        *log_sum = finish(max[row], sum[row], &mut y[row * width..(row + 1) * width]);
+        let (found, error) = finish(max[row], sum[row], &mut y[row * width..(row + 1) * width]);
+        *log_sum = found;
+        if let Some(errors) = &mut errors {
+            errors[row] = error;
+        }
     }
 }
 
@@ -332,11 +352,12 @@ fn absorb<T: Float>(scores: &mut [T], max: &mut T, sum: &mut T, y: &mut [T]) {
     );
 }
 
-/// Divides a row by the sum of its weights and returns the log-sum-exp of its scores. Nothing seen: 0 and -infinity.
-fn finish<T: Float>(max: T, sum: T, y: &mut [T]) -> T {
+/// Divides a row by the sum of its weights and returns the log-sum-exp of its scores, and what rounding took from that. Nothing seen: y of 0,
+/// -infinity and 0.
+fn finish<T: Float>(max: T, sum: T, y: &mut [T]) -> (T, T) {
     if sum == T::ZERO {
         y.fill(T::ZERO);
-        return T::NEG_INFINITY;
+        return (T::NEG_INFINITY, T::ZERO);
     }
     vectorized(
         #[inline(always)]
@@ -348,7 +369,8 @@ fn finish<T: Float>(max: T, sum: T, y: &mut [T]) -> T {
     );
     // Where NaN kept the maximum at -infinity, scores were taken as they are.
     let base = if max == T::NEG_INFINITY { T::ZERO } else { max };
-    base + sum.log()
+    let log_sum = base + sum.log();
+    (log_sum, (base - log_sum) + sum.log())
 }
 
 #[cfg(test)]

@@ -80,6 +80,8 @@ struct Forward {
     mask: Operand,
     y: Operand,
     log_sums: u64,
+    /// Under an additive mask alone; else 0.
+    log_sum_errors: u64,
     blocks: u32,
     sizes: Sizes,
     dropping: Dropping,
@@ -344,6 +346,7 @@ fn run_attention(op: &Op, call: &Call<'_>) -> Result<()> {
         mask: mask.map_or(Ok(Operand::default()), |mask| operands.plain(mask))?,
         y,
         log_sums: call.gpu.address(call.name, &call.outputs[1])?,
+        log_sum_errors: call.outputs.get(2).map_or(Ok(0), |errors| call.gpu.address(call.name, errors))?,
         blocks: blocks as u32,
         sizes: plan.sizes,
         dropping: Dropping::of(call, config)?,

@@ -7,8 +7,8 @@ use super::matmul::is_vec4_aligned;
 use crate::call::Call;
 use crate::gpu::{Binding, Launch};
 use crate::names::{
-    Constant, Fill, LeftElement, LeftRow, LeftWords, Masked, MatrixElement, MatrixIndex, MatrixWords,
-    OtherPut, OtherPutPair, OtherPutVec4, RightElement, RightRow, RightWords, SlotName, Switch,
+    Constant, Fill, LeftElement, LeftRow, LeftWords, LogSumErrorPut, Masked, MatrixElement, MatrixIndex,
+    MatrixWords, OtherPut, OtherPutPair, OtherPutVec4, RightElement, RightRow, RightWords, SlotName, Switch,
 };
 use crate::pipelines::Variant;
 use crate::shaders::{Class, Shader};
@@ -244,6 +244,13 @@ impl<'a> Slots<'a> {
         mask.map_or(Ok(0), |mask| self.bind(call, SlotName::Mask, mask, Access::Read))
     }
 
+    /// The third output of forward, which there is under an additive mask: its first element.
+    fn bind_error(&mut self, call: &Call<'a>) -> Result<u32> {
+        let error = call.outputs.get(2);
+        self.fill([if error.is_some() { LogSumErrorPut::Error } else { LogSumErrorPut::None }.into()]);
+        error.map_or(Ok(0), |error| self.bind(call, SlotName::LogSumExpError, error, Access::Scattered))
+    }
+
     fn launch(self, call: &Call<'_>, groups: usize, parameters: &[u8]) -> Result<()> {
         call.gpu.launch(
             call.name,
@@ -316,11 +323,12 @@ fn launch_forward<'a>(
     let mask = call.inputs.get(3);
     let offsets = slots.bind_four(call, read, (SlotName::Y, &y, written))?;
     let lse_offset = slots.bind(call, SlotName::LogSumExp, &lse, Access::Scattered)?;
+    let error_offset = slots.bind_error(call)?;
     let mask_offset = slots.bind_mask(call, mask)?;
     let parameters = Parameters {
         sizes,
         offsets,
-        more_offsets: [lse_offset, mask_offset, 0, 0],
+        more_offsets: [lse_offset, mask_offset, error_offset, 0],
         q: strides(q),
         k: strides(k),
         v: strides(v),

@@ -32,7 +32,8 @@ pub struct AttentionConfig {
 /// Inputs: q `[batch, heads, queries, head_dim]`, k `[batch, kv_heads, keys, head_dim]`, v `[batch, kv_heads, keys, value_dim]`, one floating dtype, `heads` a
 /// multiple of `kv_heads` (query head h uses key head `h / (heads / kv_heads)`); then mask `[batch, heads, queries, keys]` (usually an
 /// expanded view) if `config.mask`; then the state of [`Dropout`] if `config.dropout`. Outputs: y `[batch, heads, queries, value_dim]`; log-sum-exp of the scores `[batch, heads, queries]` (auxiliary; before dropout;
-/// -infinity where no key is seen), in `accumulator()` of the dtype.
+/// -infinity where no key is seen), in `accumulator()` of the dtype; and under an additive mask what rounding took from the log-sum-exp, as large
+/// (auxiliary): where all keys of a query have a mask of -1e9, the logarithm of their number is lost in it.
 #[derive(Clone, Debug)]
 pub struct Attention {
     /// Masking, scale and dropout.
@@ -81,6 +82,11 @@ fn sizes(op: &'static str, inputs: &[Meta<'_>]) -> Result<Sizes> {
 }
 
 impl AttentionConfig {
+    /// Whether what follows queries, keys and values begins with a mask that is added to the scores.
+    fn is_additive(&self, extras: &[Meta<'_>]) -> bool {
+        self.mask && extras.first().is_some_and(|mask| mask.dtype != DType::Bool)
+    }
+
     /// How many inputs follow those that there always are.
     fn extras(&self) -> usize {
         usize::from(self.mask) + usize::from(self.dropout.is_some())
@@ -116,21 +122,28 @@ impl Rule for Attention {
         let sizes = sizes(name, inputs)?;
         self.config.check(name, inputs, 3, &sizes.scores)?;
         let dtype = inputs[0].dtype;
-        Ok([Output::fresh(sizes.output, dtype), Output::fresh(sizes.rows, dtype.accumulator())]
-            .into_iter()
+        let rows = if self.config.is_additive(&inputs[3..]) { 2 } else { 1 };
+        Ok(std::iter::once(Output::fresh(sizes.output, dtype))
+            .chain(std::iter::repeat_n(Output::fresh(sizes.rows, dtype.accumulator()), rows))
             .collect())
     }
     fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
         let heads = Heads::of(inputs)?;
         let (mask, state) = self.config.split(&inputs[3..]);
-        let (weights, log_sum) = self.config.weights(&heads, mask)?;
+        let scores = self.config.scores(&heads, mask)?;
+        let (weights, log_sum) = weights_of(&scores)?;
         let weights = self.config.dropped(weights, state)?;
-        Ok(vec![heads.outputs(&weights)?.to_dtype(inputs[0].dtype())?, log_sum.squeeze(-1)?])
+        let mut outputs = vec![heads.outputs(&weights)?.to_dtype(inputs[0].dtype())?, log_sum.squeeze(-1)?];
+        if mask.is_some_and(|mask| mask.dtype() != DType::Bool) {
+            outputs.push(rounding_error(&scores, &log_sum)?.squeeze(-1)?);
+        }
+        Ok(outputs)
     }
     fn differentiability(&self) -> Differentiability {
-        Differentiability::Stated(Saves { inputs: u16::MAX, outputs: 0b11 })
+        Differentiability::Stated(Saves { inputs: u16::MAX, outputs: 0b111 })
     }
-    /// [`AttentionGrad`]; its composition where the mask or the log-sum-exp take part in the gradient.
+    /// [`AttentionGrad`]; its composition where the mask or the log-sum-exp take part in the gradient. Weights are linear in the exponential of the
+    /// error of the log-sum-exp, and the gradients in the weights: that of the output takes the factor.
     fn backward(&self, context: &Context<'_>, grad_outputs: &[Option<Tensor>]) -> Result<Grads> {
         let mut grads = Grads::from_elem(None, context.inputs());
         let inputs = (0..context.inputs()).map(|at| context.input(at)).collect::<Result<Inputs<'_>>>()?;
@@ -139,10 +152,19 @@ impl Rule for Attention {
             Some(dy) => dy.clone(),
             None => Tensor::zeros(*y.shape(), y.dtype(), y.device())?,
         };
-        let found = if (self.config.mask && context.needs(3)) || grad_outputs[1].is_some() {
+        let (mut dy, mut dlog_sum) = (dy, grad_outputs[1].clone());
+        let extras: SmallVec<[Meta<'_>; 2]> = inputs[3..].iter().map(|input| input.meta()).collect();
+        if self.config.is_additive(&extras) {
+            let factor = context.output(2)?.detach().neg()?.exp()?;
+            dlog_sum = dlog_sum.map(|grad| grad.mul(&factor)).transpose()?;
+            // In the accumulator's dtype: a factor in half precision would err for the whole row alike.
+            dy = dy.to_dtype(factor.dtype())?.mul(&factor.unsqueeze(-1)?)?;
+        }
+        let found = if (self.config.mask && context.needs(3)) || dlog_sum.is_some() {
             let owned: SmallVec<[Tensor; 5]> = inputs.iter().map(|&input| input.clone()).collect();
-            self.config.gradients(&owned, y, log_sum, &dy, grad_outputs[1].as_ref())?
+            self.config.gradients(&owned, y, log_sum, &dy, dlog_sum.as_ref())?
         } else {
+            let dy = dy.to_dtype(y.dtype())?;
             let mut all: SmallVec<[&Tensor; 8]> = inputs[..3].into();
             all.extend([y, log_sum, &dy]);
             all.extend_from_slice(&inputs[3..]);
@@ -206,6 +228,25 @@ fn weights(scores: &Tensor, log_sum: &Tensor) -> Result<Tensor> {
     scores.sub(&log_sum.masked_fill(&blind, 0.0)?)?.exp()
 }
 
+/// The softmax of the scores, 0 for a query that sees no key, and their log-sum-exp `[batch, heads, queries, 1]`.
+fn weights_of(scores: &Tensor) -> Result<(Tensor, Tensor)> {
+    let log_sum = scores.logsumexp_keep(-1)?;
+    // Not by log_sum, whose rounding is that of the largest score.
+    let blind = log_sum.eq_scalar(f64::NEG_INFINITY)?;
+    Ok((scores.softmax(-1)?.masked_fill(&blind, 0.0)?, log_sum))
+}
+
+/// What rounding took from the log-sum-exp of scores; 0 for a query that sees no key.
+fn rounding_error(scores: &Tensor, log_sum: &Tensor) -> Result<Tensor> {
+    let blind = log_sum.eq_scalar(f64::NEG_INFINITY)?;
+    if scores.elements() == 0 {
+        return Tensor::zeros(*log_sum.shape(), log_sum.dtype(), log_sum.device());
+    }
+    let largest = scores.max_keep(-1)?;
+    let small = scores.sub(&largest)?.exp()?.sum_keep(-1)?.log()?;
+    largest.sub(log_sum)?.add(&small)?.masked_fill(&blind, 0.0)
+}
+
 impl AttentionConfig {
     /// The mask and the state of dropout among what follows the other inputs.
     fn split<'a>(&self, extras: &'a [Tensor]) -> (Option<&'a Tensor>, Option<&'a Tensor>) {
@@ -219,15 +260,6 @@ impl AttentionConfig {
             (Some(dropout), Some(state)) => apply_one(dropout, &[&weights, state]),
             _ => Ok(weights),
         }
-    }
-
-    /// The softmax of the scores, 0 for a query that sees no key, and their log-sum-exp `[batch, heads, queries, 1]`.
-    fn weights(&self, heads: &Heads, mask: Option<&Tensor>) -> Result<(Tensor, Tensor)> {
-        let scores = self.scores(heads, mask)?;
-        let log_sum = scores.logsumexp_keep(-1)?;
-        // Not by log_sum, whose rounding is that of the largest score.
-        let blind = log_sum.eq_scalar(f64::NEG_INFINITY)?;
-        Ok((scores.softmax(-1)?.masked_fill(&blind, 0.0)?, log_sum))
     }
 
     /// `scale * q kT + mask`, -infinity where a key is not seen: `[batch, heads, queries, keys]`.

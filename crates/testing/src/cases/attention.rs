@@ -1,5 +1,7 @@
 //! Rows of scaled dot-product attention.
 
+mod far_below;
+
 use crate::oracle::{log_sum_exp, random_word};
 use crate::prelude::*;
 use ternion_core::AttentionOptions;
@@ -9,7 +11,7 @@ use ternion_core::ops::random::Dropout;
 
 /// The rows.
 pub fn rows() -> Vec<OpCase> {
-    [unmasked(), masked(), wide(), tiled(), ops(), dropping(), dropping_ops()].into_iter().flatten().collect()
+    [unmasked(), masked(), wide(), tiled(), ops(), far_below::rows(), dropping(), dropping_ops()].into_iter().flatten().collect()
 }
 
 const PLAIN: AttentionConfig =

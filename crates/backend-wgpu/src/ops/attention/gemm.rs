@@ -5,7 +5,7 @@ use crate::call::Call;
 use crate::gpu::Binding;
 use crate::names::{
     AttentionOutput, AttentionStep, Constant, FindShares, LeftFactor, LeftKnown, LeftRuns, LeftVec4,
-    RightRuns, RightVec4, SlotName, Switch,
+    LogSumErrorPut, RightRuns, RightVec4, SlotName, Switch,
 };
 use crate::ops::matmul::VEC4_TILE_BYTES;
 use crate::shaders::Shader;
@@ -411,6 +411,9 @@ impl<'a, 'b> WholeProducts<'a, 'b> {
             slots.bound(SlotName::Parts, Store::F32, Access::Read, parts);
             parameters.lse_offset = slots.bind(self.call, SlotName::LogSumExp, lse, Access::Scattered)?;
             parameters.lse = strides(lse);
+            parameters.lse[3] = slots.bind_error(self.call)?;
+        } else {
+            slots.fill([LogSumErrorPut::None.into()]);
         }
         slots.launch(self.call, tiling.tiles * tiling.splits, bytemuck::bytes_of(&parameters))?;
         match tiling.splits {
