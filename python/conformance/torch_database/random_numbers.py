@@ -204,14 +204,17 @@ def _pooled(axes):
     return check
 
 
-def _of_dropout(args, kwargs):
-    return kwargs.get("training", True) and kwargs.get("p", args[1] if len(args) > 1 else 0.5) > 0
+def _of_dropout(training):
+    """Whether dropout drops, by default if it is in training by default."""
+    return lambda args, kwargs: kwargs.get("training", training) and kwargs.get("p", args[1] if len(args) > 1 else 0.5) > 0
 
+
+_FEATURES = ("feature_alpha_dropout.with_train", "feature_alpha_dropout.without_train")
 
 # Whether a sample draws at all, by its arguments.
 _CHANCES = {
-    **{f"nn.functional.{name}": _of_dropout for name in ("dropout", "dropout2d", "dropout3d", "alpha_dropout")},
-    **{f"nn.functional.feature_alpha_dropout.{name}": _of_dropout for name in ("with_train", "without_train")},
+    **{f"nn.functional.{name}": _of_dropout(True) for name in ("dropout", "dropout2d", "dropout3d")},
+    **{f"nn.functional.{name}": _of_dropout(False) for name in ("alpha_dropout", *_FEATURES)},
     "nn.functional.rrelu": lambda args, kwargs: kwargs.get("training", False),
     "nn.functional.scaled_dot_product_attention": lambda args, kwargs: kwargs.get("dropout_p", 0.0) > 0,
     "nn.functional.multi_head_attention_forward": lambda args, kwargs: kwargs.get("dropout_p", args[10] if len(args) > 10 else 0.0) > 0,
@@ -234,10 +237,7 @@ _CHECKS = {
     "nn.functional.dropout2d": OfDraws(_dropped(lambda x: x.ndim - 2), is_independent=False),
     "nn.functional.dropout3d": OfDraws(_dropped(lambda x: 3), is_independent=False),
     "nn.functional.alpha_dropout": OfDraws(_alpha(lambda x: 0)),
-    **{
-        f"nn.functional.feature_alpha_dropout.{name}": OfDraws(_alpha(lambda x: max(x.ndim - 2, 0)), is_independent=False)
-        for name in ("with_train", "without_train")
-    },
+    **{f"nn.functional.{name}": OfDraws(_alpha(lambda x: max(x.ndim - 2, 0)), is_independent=False) for name in _FEATURES},
     "nn.functional.scaled_dot_product_attention": OfDraws(is_independent=False),
     "nn.functional.multi_head_attention_forward": OfDraws(is_independent=False),
     **{f"nn.functional.fractional_max_pool{axes}d": OfDraws(_pooled(axes), is_independent=False, count=draws.FEWEST) for axes in (2, 3)},
