@@ -115,8 +115,9 @@ def _entry_table(device):
 def _wrong_table(devices):
     rows = ["| entry | device | samples | what | example | why |", "|---|---|---|---|---|---|"]
     for device, name, group in _failures(devices, WRONG):
-        why = "; ".join(dict.fromkeys(filter(None, _reasons(device, name, group))))
-        rows.append(_row(f"`{name}`", device, group["cases"], *_described(group), why))
+        reasons = set(_reasons(device, name, group))
+        # Of several dtypes in a group, a reason must be that of all.
+        rows.append(_row(f"`{name}`", device, group["cases"], *_described(group), (reasons.pop() if len(reasons) == 1 else None) or ""))
     return rows if len(rows) > 2 else ["None."]
 
 
