@@ -22,7 +22,7 @@ def names(*words):
     return register
 
 
-def told(training, planted):
+def reported(training, planted):
     """All that a user meets: warnings, what the monitor says, and the error that ends the training."""
     ternion.manual_seed(7)
     with warnings.catch_warnings(record=True) as caught:
@@ -32,6 +32,24 @@ def told(training, planted):
         except (RuntimeError, ValueError, IndexError, TypeError) as error:
             said = [str(error)]
     return "\n".join([str(warning.message) for warning in caught] + said)
+
+
+def checks_of(module):
+    """The two tests of each training of a module: its fault is named, and without the fault nothing is reported."""
+    each = pytest.mark.parametrize("training, words", FAULTS[module])
+
+    @each
+    def is_named(training, words):
+        found = reported(training, True)
+        for word in words:
+            assert word in found, found
+
+    @each
+    def reports_nothing(training, words):
+        found = reported(training, False)
+        assert found == "", found
+
+    return is_named, reports_nothing
 
 
 def watched(model, steps=1, rate=0.01, parameters=None, loss_of=None, x=None, optimizer=optim.SGD, **settings):

@@ -3,23 +3,12 @@
 import copy
 import pickle
 
-import pytest
-from planted import FAULTS, mlp, names, scaled, told, watched
+from planted import checks_of, mlp, names, scaled, watched
 
 import ternion
 from ternion import nn, optim
 
-
-@pytest.mark.parametrize("training, words", FAULTS[__name__])
-def test_a_planted_fault_is_named(training, words):
-    found = told(training, True)
-    for word in words:
-        assert word in found, found
-
-
-@pytest.mark.parametrize("training, words", FAULTS[__name__])
-def test_the_same_training_without_the_fault_is_told_nothing(training, words):
-    assert told(training, False) == ""
+test_a_planted_fault_is_named, test_the_same_training_without_the_fault_reports_nothing = checks_of(__name__)
 
 
 class Handwritten(nn.Module):

@@ -5,25 +5,14 @@ Each function makes a training with its fault, or without it, and returns what S
 
 import math
 
-import pytest
-from planted import FAULTS, mlp, names, scaled, told, watched
+from planted import FAULTS, checks_of, mlp, names, scaled, watched
 
 import ternion
 from ternion import amp, autograd, nn, optim, testing
 
 F = nn.functional
 
-
-@pytest.mark.parametrize("training, words", FAULTS[__name__])
-def test_a_planted_fault_is_named(training, words):
-    found = told(training, True)
-    for word in words:
-        assert word in found, found
-
-
-@pytest.mark.parametrize("training, words", FAULTS[__name__])
-def test_the_same_training_without_the_fault_is_told_nothing(training, words):
-    assert told(training, False) == ""
+test_a_planted_fault_is_named, test_the_same_training_without_the_fault_reports_nothing = checks_of(__name__)
 
 
 def test_there_are_at_least_twenty():

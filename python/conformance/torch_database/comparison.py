@@ -105,7 +105,7 @@ def _of_values(found, own, exact, where, measured=True):
 
 
 def of_numbers(kind, found, own, exact, where, measured=True):
-    """A difference of this kind between tensors of PyTorch, told by its first element; None if there is none."""
+    """A difference of this kind between tensors of PyTorch, described by its first element; None if there is none."""
     wrong = ~near(found, own, exact, measured)
     if not wrong.any():
         return None

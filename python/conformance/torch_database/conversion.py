@@ -26,6 +26,15 @@ def mapped(value, leaf):
     return leaf(value)
 
 
+def flat(value):
+    """The tensors and other things within lists, tuples and dicts."""
+    if isinstance(value, (list, tuple)):
+        return [leaf for item in value for leaf in flat(item)]
+    if isinstance(value, dict):
+        return flat(list(value.values()))
+    return [value]
+
+
 class Arguments:
     """The arguments of a call; `leaves` are the tensors that ask for a gradient, in the order in which they stand there."""
 
@@ -96,6 +105,8 @@ def tensor_of(value, device):
         raise LeftOut("complex numbers")
     if value.layout != torch.strided or value.is_quantized:
         raise LeftOut("sparse or quantized tensors")
+    if value.is_meta:
+        raise LeftOut("tensors without memory (device meta)")
     _named("dtype", dtype_name(value.dtype), device)
     value = value.detach().resolve_neg()
     order = sorted(range(value.ndim), key=lambda axis: -value.stride(axis))

@@ -21,9 +21,9 @@ class Journal:
         except ValueError:  # Cut off when the run was ended.
             return
         self.entries.add(entry)
-        for *told, failures, detail in outcomes:
+        for *head, failures, detail in outcomes:
             failures = failures if failures is None else [tuple(failure) for failure in failures]
-            self.outcomes.append(Outcome(*told, failures, detail))
+            self.outcomes.append(Outcome(*head, failures, detail))
 
     def seen(self, outcome):
         """Keeps an outcome until its entry is complete."""

@@ -4,36 +4,46 @@ import re
 from collections import Counter, defaultdict
 
 from . import refusals, results
-from .reasons import REASONS
+from .failures import KINDS, WRONG
+from .reasons import reason_of
 
 BEGIN, END = "<!-- written by python/conformance/torch_database/run.py -->", "<!-- end -->"
 
-INTRODUCTION = """
-# Conformance with PyTorch
+TITLE = "# Conformance with PyTorch"
+
+INTRODUCTION = f"""
+{TITLE}
 
 PyTorch tests its functions by a database of its own (`torch.testing._internal.common_methods_invocations.op_db`): sample inputs of each function in each
 dtype, and calls that must fail. They run here through both libraries. A sample is one input in one of float32, float64, bfloat16, int64 and bool. It passes
-if all of its forms do: the function, its gradients for the same cotangents, the method, the operator, the in-place form, and the function of inputs whose
-elements do not lie one after the other. A call that must fail is a sample as well. Numbers are right if they are within PyTorch's own tolerance for the dtype
-of its result, or about as near to the exact result as PyTorch's are (`torch_database/comparison.py` has the rule); exact is what PyTorch computes in float64.
+if all of its forms do: the function, its gradients for the same cotangents, the method, the operator, the in-place form, and the function and its gradients
+of inputs that are not contiguous. A call that must fail is a sample as well: it passes if Ternion raises an error of its own that is not about an argument
+that it lacks. Numbers are right if they are within PyTorch's own tolerance for the dtype of its result, or about as near to the exact result as PyTorch's are
+(`torch_database/comparison.py` has the rule); exact is what PyTorch computes in float64.
+
 An argument or a dtype that is refused has failed ("refused"), and so has a method or an in-place form that is not there ("form absent") and a call that
-PyTorch refuses and Ternion does not ("accepted"). A gradient that differs from PyTorch's is right if differences of PyTorch's own function in float64 agree with
-it, and not with PyTorch's, at every element looked at (`torch_database/derivatives.py`); such samples are listed. Of random numbers shape, dtype and range or median are compared. Samples of complex numbers and sparse
-tensors do not count.
+PyTorch refuses and Ternion does not ("accepted"). A KeyError, an AttributeError or a RuntimeError that names no function is an "internal error". A sample of
+which several things fail counts by what is wrong, not by what is refused. A gradient that differs from PyTorch's is right if differences of PyTorch's own
+function in float64 agree with it, and not with PyTorch's, at every element looked at (`torch_database/derivatives.py`); such samples are listed.
+
+Random numbers are drawn a hundred times and more with a fixed seed. Each draw must be possible (`torch_database/random_numbers.py`), and all together must
+have the distribution of PyTorch's, element by element, by a two-sample Kolmogorov-Smirnov test at 1e-8 and by means within six standard errors
+(`torch_database/draws.py`). Their gradients must be the differences of the function with the same seed. Samples of complex numbers and sparse tensors do not
+count.
 
 ```sh
 python python/conformance/torch_database/run.py --all                # runs all and writes docs/torch-database-cpu.json and this part of the page
 python python/conformance/torch_database/run.py --check              # a fixed choice of samples: fails if one fails that passes by the page
 python python/conformance/torch_database/run.py --only cumsum -v     # shows what fails of an entry
 python python/conformance/torch_database/run.py --all --device cuda  # the same on another device: cuda, wgpu
+python python/conformance/torch_database/run.py --page               # writes this part anew of the results that are there
 pytest python/conformance/test_torch_database.py                     # the check as a test
 ```
 """
 
-REFUSED_CALLS = "Arguments that no sample has, with `x = ones(2, 3)` and `i = zeros(2, 3, dtype=int64)`; each call was run when this page was written:"
+WITHOUT = "These do not count among the entries that were run. Where samples of a dtype could not be made, the error says why."
 
-WRONG = ("wrong value", "wrong gradient", "wrong shape", "wrong dtype", "crash", "hang")
-KINDS = ("refused", "form absent", "accepted", *WRONG)
+REFUSED_CALLS = "Arguments that no sample has, with `x = ones(2, 3)` and `i = zeros(2, 3, dtype=int64)`; each call was run when this page was written:"
 
 
 def written(page, devices, present, absent, purpose):
@@ -44,14 +54,14 @@ def written(page, devices, present, absent, purpose):
         ["## Where PyTorch's gradient is not the derivative", "", *_noted_table(devices)],
         ["## Entries", "", *_entry_table(devices[0])],
         ["## What is refused", "", *_refused_table(devices), "", REFUSED_CALLS, "", *_call_table()],
+        ["## Entries without a sample", "", WITHOUT, "", *_without_table(devices)],
         ["## Entries without a function", "", ", ".join(f"`{name}`" for name in absent) or "None."],
         ["## Entries that stay out on purpose", "", *_purpose_table(purpose)],
     ]
     text = "\n\n".join("\n".join(part) for part in parts)
-    if BEGIN not in page:
-        page = f"{page.rstrip()}\n{INTRODUCTION}\n{BEGIN}\n{END}\n"
     before, _, rest = page.partition(BEGIN)
-    return f"{before}{BEGIN}\n\n{text}\n\n{END}{rest.partition(END)[2]}"
+    before = before.partition(f"\n{TITLE}\n")[0].rstrip()
+    return f"{before}\n{INTRODUCTION}\n{BEGIN}\n\n{text}\n\n{END}{rest.partition(END)[2] or chr(10)}"
 
 
 def _row(*cells):
@@ -65,7 +75,9 @@ def _cell(text):
 
 def _totals(devices, present, absent, purpose):
     count = devices[0]["database"]
-    of_all = f"{len(present)} have a function here, {len(absent)} have none, and {len(purpose)} stay out on purpose"
+    without = sum(not results.has_samples(entry) for entry in devices[0]["entries"].values())
+    of_present = f"{len(present) - without} have a function here and were run, {without} have a function and no sample (listed below)"
+    of_all = f"{of_present}, {len(absent)} have no function, and {len(purpose)} stay out on purpose"
     rows = [
         f"torch {devices[0]['torch']}: {count} entries, of which {of_all}.",
         "",
@@ -93,6 +105,8 @@ def _counts(entries, short):
 def _entry_table(device):
     rows = ["| entry | function | samples | passed | failed | reduced run | passed |", "|---|---|---:|---:|---|---:|---:|"]
     for name, entry in device["entries"].items():
+        if not results.has_samples(entry):
+            continue
         failed = ", ".join(f"{kind} ({count})" for kind, count in sorted(results.kinds(entry).items()))
         rows.append(_row(f"`{name}`", f"`{entry['function']}`", entry["samples"], entry["passed"], failed, *entry["reduced"]))
     return rows
@@ -101,9 +115,22 @@ def _entry_table(device):
 def _wrong_table(devices):
     rows = ["| entry | device | samples | what | example | why |", "|---|---|---|---|---|---|"]
     for device, name, group in _failures(devices, WRONG):
-        why = REASONS.get((name, group["kind"]), "")
-        rows.append(_row(f"`{name}`", device, group["cases"], *_told(group), why))
+        reasons = set(_reasons(device, name, group))
+        # Of several dtypes in a group, a reason must be that of all.
+        rows.append(_row(f"`{name}`", device, group["cases"], *_described(group), (reasons.pop() if len(reasons) == 1 else None) or ""))
     return rows if len(rows) > 2 else ["None."]
+
+
+def _reasons(device, name, group):
+    """Why the samples of a group are wrong, for each of their dtypes."""
+    return [reason_of(name, group["kind"], device, short) for short in dict.fromkeys(case.split()[0] for case in results.unpacked(group["cases"]))]
+
+
+def unexplained_wrong(devices):
+    """The wrong results of devices that have no reason for the device and the dtype."""
+    groups = ((device["device"], name, group) for device in devices for name, entry in device["entries"].items() for group in entry["failures"])
+    wrong = ((device, name, group) for device, name, group in groups if group["kind"] in WRONG)
+    return [f"{name} ({device}): {group['cases']}: {group['detail']}" for device, name, group in wrong if None in _reasons(device, name, group)]
 
 
 def _noted_table(devices):
@@ -115,7 +142,7 @@ def _noted_table(devices):
     return rows if len(rows) > 2 else ["None."]
 
 
-def _told(group):
+def _described(group):
     return f"{group['kind']}, {group['form']}", f"`{_cell(group['example'])}`: {_cell(group['detail'])}"
 
 
@@ -123,7 +150,7 @@ def _refused_table(devices):
     rows = ["| entry | device | samples | what | example | why |", "|---|---|---:|---|---|---|"]
     for device, name, group in _failures(devices, [kind for kind in KINDS if kind not in WRONG]):
         count = len(results.unpacked(group["cases"]))
-        rows.append(_row(f"`{name}`", device, count, *_told(group), refusals.reason_of(name, group["detail"]) or ""))
+        rows.append(_row(f"`{name}`", device, count, *_described(group), refusals.reason_of(name, group["detail"]) or ""))
     return rows if len(rows) > 2 else ["None."]
 
 
@@ -139,14 +166,28 @@ def _call_table():
 
 
 def _failures(devices, kinds):
-    """Groups of failures of these kinds: those of the first device, and of others what fails there alone."""
-    known = devices[0]["entries"]
+    """Groups of failures of these kinds: those of the first device, and of others what does not fail on the first in the same way."""
+    known = {name: results.failing(entry) for name, entry in devices[0]["entries"].items()}
     for device in devices:
         for name, entry in device["entries"].items():
             for group in entry["failures"]:
-                elsewhere = device is not devices[0] and set(results.unpacked(group["cases"])) <= results.failing(known.get(name, {"failures": []}))
-                if group["kind"] in kinds and not elsewhere:
+                if group["kind"] in kinds and (device is devices[0] or not _fails_there(known.get(name, {}), group)):
                     yield device["device"], name, group
+
+
+def _fails_there(known, group):
+    """Whether all samples of a group fail in the same way by `known`, the kind of each failing sample."""
+    return all(known.get(case) == group["kind"] for case in results.unpacked(group["cases"]))
+
+
+def _without_table(devices):
+    rows = ["| entry | device | dtypes | why |", "|---|---|---|---|"]
+    for device in devices:
+        for name, entry in device["entries"].items():
+            if not results.has_samples(entry) and "no_samples" not in entry:
+                rows.append(_row(f"`{name}`", device["device"], "all", "the database has none for the CPU in these dtypes"))
+            rows += [_row(f"`{name}`", device["device"], short, _cell(error)) for short, error in entry.get("no_samples", {}).items()]
+    return rows if len(rows) > 2 else ["None."]
 
 
 def _purpose_table(purpose):

@@ -12,7 +12,10 @@ from collections import namedtuple
 
 # One sample: `failures` is a list of (form, kind, detail), empty if it passes, None if it does not count; then `detail` says why. `detail` of one that
 # counts says how PyTorch's gradient is not the derivative; it is empty otherwise.
-Outcome = namedtuple("Outcome", "entry case told failures detail")
+Outcome = namedtuple("Outcome", "entry case description failures detail")
+
+# The number of a case that stands for all samples of a dtype, which could not be made: `detail` says why.
+NO_SAMPLES = "none"
 
 LIMIT = 60  # Seconds for one sample, the first of a process included.
 WORKER = pathlib.Path(__file__).with_name("worker.py")
@@ -107,7 +110,9 @@ class Pool:
 
     def _heard(self, process, line, busy):
         if "start" in line:
-            process.running = (line["start"], line["told"])
+            process.running = (line["start"], line["description"])
+        elif "no_samples" in line:
+            self._add(Outcome(process.task, f"{line['no_samples']} {NO_SAMPLES}", "", None, line["detail"]))
         elif "end" in line:
             self._ended(process.task)
             if self._waiting:
@@ -116,10 +121,10 @@ class Pool:
                 self._stop(process, busy)
         else:
             process.done += 1
-            case, told = process.running
+            case, description = process.running
             process.running = None
             failures = None if "left_out" in line else [tuple(failure) for failure in line["failures"]]
-            self._add(Outcome(process.task, case, told, failures, line.get("left_out", line.get("note", ""))))
+            self._add(Outcome(process.task, case, description, failures, line.get("left_out", line.get("note", ""))))
 
     def _add(self, outcome):
         self._outcomes.append(outcome)
@@ -133,9 +138,11 @@ class Pool:
     def _lost(self, process, busy, kind, detail):
         """A process that does not go on: its sample has failed, and the rest of its entry waits for another process."""
         words = self._stop(process, busy)
-        case, told = process.running or ("samples", "")
-        self._add(Outcome(process.task, case, told, [("function", kind, detail or words)], ""))
         if process.running:
+            self._add(Outcome(process.task, *process.running, [("function", kind, detail or words)], ""))
             self._waiting.append((process.task, process.done + 1))
+        else:
+            self._add(Outcome(process.task, f"all {NO_SAMPLES}", "", None, f"{kind} while samples were made: {detail or words}"))
+            self._ended(process.task)
         if self._waiting:
             busy.add(self._started())

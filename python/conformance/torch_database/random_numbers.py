@@ -1,9 +1,14 @@
-"""Functions that draw numbers, or whose contents nobody decided: what can be checked of them instead of values."""
+"""Functions that draw numbers, or whose contents nobody decided: what is checked of them instead of values.
+
+Of each draw, that its numbers are possible: a dropped element is 0 or the input's by the factor, an index has a probability. Of many draws, that they have
+the distribution of PyTorch's (draws.py). Of gradients, that they are the derivative of the function with the same seed (drawn_gradients.py).
+"""
 
 import torch
+from torch.testing._internal import common_methods_invocations
 
-from .comparison import VALUE, of_structure
-from .conversion import torch_of
+from . import draws
+from .comparison import DTYPE, VALUE, of_structure
 
 # PyTorch's results in float64 say nothing of these: they speak of the dtype itself.
 WITHOUT_ORACLE = {"nextafter", "to"}
@@ -12,118 +17,228 @@ WITHOUT_ORACLE = {"nextafter", "to"}
 OF_LAYOUT = {"as_strided", "as_strided_scatter", "view", "resize_", "resize_as_", "view_as"}
 
 
+# Entries whose function in the database is another one: that of `rand_like` is `randn_like`.
+DRAWN_BY_OTHERS = {"rand_like": torch.rand_like}
+
+
+class OfStructure:
+    """Memory whose contents nobody decided: shape and dtype alone are compared."""
+
+    is_drawn = False
+
+    def difference(self, draw, own, first, arguments):
+        return of_structure(draw(), first)
+
+
+class OfDraws:
+    """Numbers that are drawn, independent of each other or not. `possible(found, first, arguments)` says what is wrong with draws, a row each, or None."""
+
+    is_drawn = True
+
+    def __init__(self, possible=None, is_independent=True, count=None):
+        self._possible, self._is_independent, self._count = possible, is_independent, count
+
+    def difference(self, draw, own, first, arguments):
+        """What is wrong with what `draw()` gives where PyTorch's `own()` gives such as `first`: a kind and a sentence, or None."""
+        difference = of_structure(draw(), first)
+        if difference:
+            return difference
+        leaves = draws.leaves_of(first)
+        if not all(isinstance(leaf, torch.Tensor) for leaf in leaves):
+            return DTYPE, "a number that is drawn is no tensor"
+        elements = sum(leaf.numel() for leaf in leaves)
+        if elements == 0:
+            return None
+        count = self._count or draws.count_of(elements, self._is_independent)
+        found = draws.rows(draw, count)
+        wrong = self._possible(found, first, arguments) if self._possible else None
+        if wrong or arguments.kwargs.get("_random_samples") is not None:  # Those of the database are not between 0 and 1, and place windows anywhere.
+            return (VALUE, wrong) if wrong else None
+        return draws.difference(found, _rows(own, count), {leaf.dtype for leaf in leaves}, self._is_independent)
+
+
+def _rows(own, count):
+    """Draws of PyTorch, whose database seeds its generator anew for each call of most entries."""
+    seeding = common_methods_invocations.wrapper_set_seed
+    common_methods_invocations.wrapper_set_seed = lambda function, *args, **kwargs: function(*args, **kwargs)
+    try:
+        torch.manual_seed(2)
+        return draws.rows(own, count)
+    finally:
+        common_methods_invocations.wrapper_set_seed = seeding
+
+
 def check_of(name, sample):
     """The check of a sample of an entry that draws numbers; None if its results are decided."""
-    check = _CHECKS.get(name)
     if name in _CHANCES and not _CHANCES[name]((sample.input, *sample.args), sample.kwargs):
         return None
-    return check
+    return _CHECKS.get(name)
 
 
-def _of_form(found, own, arguments):
-    """Shape and dtype alone."""
-    return of_structure(found, own)
+def _argument(arguments, index, name, default):
+    return arguments.args[index] if len(arguments.args) > index else arguments.kwargs.get(name, default)
 
 
 def _within(low, high):
     """Numbers from `low` to `high`."""
-
-    def check(found, own, arguments):
-        difference = of_structure(found, own)
-        if difference:
-            return difference
-        values = torch_of(found).double()
-        if values.numel() and not (values.min() >= low and values.max() <= high):
-            return VALUE, f"numbers from {values.min().item()} to {values.max().item()}, expected from {low} to {high}"
-        return None
+    def check(found, first, arguments):
+        is_right = found.min() >= low and found.max() <= high
+        return None if is_right else f"numbers from {found.min().item()} to {found.max().item()}, expected from {low} to {high}"
 
     return check
 
 
-def _spread(found, own, arguments):
-    """Numbers whose mean and deviation are near those of PyTorch's numbers, within five standard errors."""
-    difference = of_structure(found, own)
-    if difference:
-        return difference
-    found, own = torch_of(found).double(), own.detach().double()
-    count = own.numel()
-    if count < 16 or not own.isfinite().all():
-        return None
-    if not found.isfinite().all():
-        return VALUE, "a number that is not finite"
-    # A mean of n numbers errs by deviation / sqrt(n); both means do. The median is compared where tails are heavy.
-    scale = (own.quantile(0.84) - own.quantile(0.16)) / 2
-    bound = 5 * 1.6 * scale * (2 / count) ** 0.5
-    if (found.median() - own.median()).abs() > bound:
-        return VALUE, f"median {found.median().item()}, expected {own.median().item()} within {bound.item()}"
-    return None
+def _whole(found, low, high):
+    return _within(low, high)(found, None, None) or (None if (found == found.round()).all() else "a number that is not whole")
 
 
-def _dropped(found, own, arguments):
-    """Each element is 0, or the input's by the factor that keeps the mean."""
-    difference = of_structure(found, own)
-    if difference:
-        return difference
-    x = arguments.args[0].detach()
-    chance = arguments.kwargs.get("p", arguments.args[1] if len(arguments.args) > 1 else 0.5)
-    return _one_of(found, x, [0.0, 1 / (1 - chance) if chance < 1 else 0.0])
+def _uniform(found, first, arguments):
+    return _within(*arguments.args[1:3])(found, first, arguments)
 
 
-def _one_of(found, x, factors):
-    found, x = torch_of(found).double(), x.double()
-    right = torch.zeros_like(x, dtype=torch.bool)
-    for factor in factors:
-        right |= torch.isclose(found, x * factor, rtol=1.6e-2, atol=1e-5)
-    return None if right.all() else (VALUE, f"{int((~right).sum())} of {x.numel()} elements are not by {factors} of the input's")
+def _integers(first_bound):
+    """Whole numbers from the bounds that stand among the arguments, the upper one left out."""
+
+    def check(found, first, arguments):
+        bounds = [value for value in arguments.args[first_bound:] if type(value) is int]
+        low, high = bounds if len(bounds) == 2 else (0, bounds[0])
+        return _whole(found, low, high - 1)
+
+    return check
 
 
-def _leaky(found, own, arguments):
+def _truths(found, first, arguments):
+    return _whole(found, 0, 1)
+
+
+def _trials(found, first, arguments):
+    return _whole(found, 1, float("inf"))
+
+
+def _categories(found, first, arguments):
+    """Indices of categories with a probability, each at most once if they are not put back."""
+    weights = arguments.args[0]
+    wrong = _whole(found, 0, weights.shape[-1] - 1)
+    if wrong:
+        return wrong
+    indices = found.long().reshape(len(found), *first.shape)
+    if not (weights.expand(len(found), *weights.shape).gather(-1, indices) > 0).all():
+        return "a category without a probability"
+    if _are_shares_wrong(indices[..., 0].flatten(1) if first.ndim > 1 else indices[:, :1], weights.double()):
+        return "categories are not drawn by their probabilities"
+    is_repeated = (indices.sort(-1).values.diff(dim=-1) == 0).any()
+    return "a category is drawn twice" if is_repeated and not _argument(arguments, 2, "replacement", False) else None
+
+
+def _are_shares_wrong(first, weights):
+    """Whether the categories that are drawn first, a row for each draw, have other shares than the weights say, by more standard errors than are allowed."""
+    chances = (weights / weights.sum(-1, keepdim=True)).reshape(-1, weights.shape[-1])
+    shares = torch.nn.functional.one_hot(first, weights.shape[-1]).double().mean(0)
+    return ((shares - chances).abs() > draws.DEVIATIONS * (chances * (1 - chances) / len(first)).sqrt() + 1e-9).any()
+
+
+def _alpha(axes_of):
+    """Each element is what the input's becomes, or stands for a dropped one; of a channel, all are or none is. The formula is that of Klambauer et al. 2017."""
+
+    def check(found, first, arguments):
+        x, chance, saturated = arguments.args[0].detach().double(), _argument(arguments, 1, "p", 0.5), -1.7580993408473766
+        if chance == 1 or not first.is_floating_point():
+            return None
+        scale = ((1 - chance) * (1 + chance * saturated**2)) ** -0.5
+        shift = -scale * chance * saturated
+        expected = scale * x.reshape(1, -1) + shift
+        is_kept, is_dropped = (torch.isclose(found, each, rtol=1.6e-2, atol=2e-2) for each in (expected, torch.full_like(found, scale * saturated + shift)))
+        if not (is_kept | is_dropped).all():
+            return f"{int((~(is_kept | is_dropped)).sum())} of {found.numel()} elements are neither kept nor dropped"
+        channels = [each.reshape(len(found), -1, x.shape[x.ndim - axes_of(x) :].numel()) for each in (is_kept, is_dropped)]
+        return None if (channels[0].all(-1) | channels[1].all(-1)).all() else "a channel is dropped in part"
+
+    return check
+
+
+def _dropped(axes_of):
+    """Each element is 0, or the input's by the factor that keeps the mean; of a channel, in the last `axes_of(input)` axes, all or none are 0."""
+
+    def check(found, first, arguments):
+        x = arguments.args[0].detach().double()
+        chance = _argument(arguments, 1, "p", 0.5)
+        is_kept, axes = found != 0, axes_of(x)
+        expected = x.reshape(1, -1) * (1 / (1 - chance) if chance < 1 else 0.0) * is_kept
+        wrong = ~torch.isclose(found, expected, rtol=1.6e-2, atol=1e-5)
+        if wrong.any():
+            return f"{int(wrong.sum())} of {wrong.numel()} elements are neither 0 nor the input's by {1 / (1 - chance) if chance < 1 else 0}"
+        channels = (is_kept | (x == 0).reshape(1, -1)).reshape(len(found), -1, x.shape[-axes:].numel() if axes else 1)
+        return None if axes == 0 or (channels.all(-1) | ~is_kept.reshape(channels.shape).any(-1)).all() else "a channel is dropped in part"
+
+    return check
+
+
+def _leaky(found, first, arguments):
     """Numbers above 0 stay; others are by a factor between the bounds."""
-    difference = of_structure(found, own)
-    if difference:
-        return difference
-    x, found = arguments.args[0].detach().double(), torch_of(found).double()
+    x = arguments.args[0].detach().double().reshape(1, -1)
     low, high = arguments.kwargs.get("lower", 1 / 8), arguments.kwargs.get("upper", 1 / 3)
     margin = 1.6e-2 * x.abs() + 1e-5
     right = torch.where(x >= 0, (found - x).abs() <= margin, (found <= low * x + margin) & (found >= high * x - margin))
-    return None if right.all() else (VALUE, f"{int((~right).sum())} of {x.numel()} elements are not by {low} to {high} of the input's")
+    return None if right.all() else f"{int((~right).sum())} of {right.numel()} elements are not by {low} to {high} of the input's"
 
 
-def _affine(found, own, arguments):
-    """Alpha dropout: mean and deviation are kept; shape and dtype are compared, and that numbers are finite."""
-    difference = of_structure(found, own)
-    if difference:
-        return difference
-    finite = torch_of(found).isfinite().all() or not own.isfinite().all()
-    return None if finite else (VALUE, "a number that is not finite")
+def _pooled(axes):
+    """Each output is an element of the input in a window that may be the output's, the largest of one, and its index, if it is returned, points at it."""
+
+    def check(found, first, arguments):
+        outputs, *indices = first if isinstance(first, tuple) else (first,)
+        x = arguments.args[0].detach().double()
+        values, rest = found[:, : outputs.numel()], found[:, outputs.numel() :]
+        image = x.reshape(-1, x.shape[-axes:].numel())
+        values = values.reshape(len(found), len(image), -1)
+        if not (values.unsqueeze(-1) == image[None, :, None, :]).any(-1).all():
+            return "an output that is no element of its channel"
+        if not indices:
+            return None
+        indices = rest.long().reshape(values.shape)
+        if indices.min() < 0 or indices.max() >= image.shape[-1]:
+            return "an index outside the channel"
+        pointed = image.expand(len(found), *image.shape).gather(-1, indices)
+        return None if (pointed == values).all() else "an index that does not point at its output"
+
+    return check
 
 
-def _of_dropout(args, kwargs):
-    return kwargs.get("training", True) and kwargs.get("p", args[1] if len(args) > 1 else 0.5) > 0
+def _of_dropout(training):
+    """Whether dropout drops, by default if it is in training by default."""
+    return lambda args, kwargs: kwargs.get("training", training) and kwargs.get("p", args[1] if len(args) > 1 else 0.5) > 0
 
+
+_FEATURES = ("feature_alpha_dropout.with_train", "feature_alpha_dropout.without_train")
 
 # Whether a sample draws at all, by its arguments.
 _CHANCES = {
-    **{f"nn.functional.{name}": _of_dropout for name in ("dropout", "dropout2d", "dropout3d", "alpha_dropout")},
-    **{f"nn.functional.feature_alpha_dropout.{name}": _of_dropout for name in ("with_train", "without_train")},
+    **{f"nn.functional.{name}": _of_dropout(True) for name in ("dropout", "dropout2d", "dropout3d")},
+    **{f"nn.functional.{name}": _of_dropout(False) for name in ("alpha_dropout", *_FEATURES)},
     "nn.functional.rrelu": lambda args, kwargs: kwargs.get("training", False),
     "nn.functional.scaled_dot_product_attention": lambda args, kwargs: kwargs.get("dropout_p", 0.0) > 0,
     "nn.functional.multi_head_attention_forward": lambda args, kwargs: kwargs.get("dropout_p", args[10] if len(args) > 10 else 0.0) > 0,
 }
 
 _CHECKS = {
-    **{name: _of_form for name in ("empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided")},
-    **{name: _spread for name in ("cauchy", "exponential", "geometric", "log_normal", "uniform", "randint", "randint_like")},
-    **{name: _spread for name in ("normal", "normal.in_place", "normal.number_mean", "randn", "randn_like")},
-    "rand_like": _within(0, 1),
-    "bernoulli": _within(0, 1),
-    "multinomial": _of_form,
-    "nn.functional.rrelu": _leaky,
-    **{name: _dropped for name in ("nn.functional.dropout", "nn.functional.dropout2d", "nn.functional.dropout3d")},
-    "nn.functional.alpha_dropout": _affine,
-    **{f"nn.functional.feature_alpha_dropout.{name}": _affine for name in ("with_train", "without_train")},
-    "nn.functional.scaled_dot_product_attention": _of_form,
-    "nn.functional.multi_head_attention_forward": _of_form,
-    "nn.functional.fractional_max_pool2d": _of_form,
-    "nn.functional.fractional_max_pool3d": _of_form,
+    **{name: OfStructure() for name in ("empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided")},
+    **{name: OfDraws() for name in ("cauchy", "normal", "normal.in_place", "normal.number_mean", "randn", "randn_like")},
+    **{name: OfDraws(_within(0, float("inf"))) for name in ("exponential", "log_normal")},
+    "geometric": OfDraws(_trials),
+    "uniform": OfDraws(_uniform),
+    "randint": OfDraws(_integers(0)),
+    "randint_like": OfDraws(_integers(1)),
+    "rand_like": OfDraws(_within(0, 1)),
+    "bernoulli": OfDraws(_truths),
+    "multinomial": OfDraws(_categories, is_independent=False, count=4 * draws.MOST),
+    "nn.functional.rrelu": OfDraws(_leaky),
+    "nn.functional.dropout": OfDraws(_dropped(lambda x: 0)),
+    # One of three axes has channels of one axis, as PyTorch warns.
+    "nn.functional.dropout2d": OfDraws(_dropped(lambda x: x.ndim - 2), is_independent=False),
+    "nn.functional.dropout3d": OfDraws(_dropped(lambda x: 3), is_independent=False),
+    "nn.functional.alpha_dropout": OfDraws(_alpha(lambda x: 0)),
+    **{f"nn.functional.{name}": OfDraws(_alpha(lambda x: max(x.ndim - 2, 0)), is_independent=False) for name in _FEATURES},
+    "nn.functional.scaled_dot_product_attention": OfDraws(is_independent=False),
+    "nn.functional.multi_head_attention_forward": OfDraws(is_independent=False),
+    **{f"nn.functional.fractional_max_pool{axes}d": OfDraws(_pooled(axes), is_independent=False, count=draws.FEWEST) for axes in (2, 3)},
 }

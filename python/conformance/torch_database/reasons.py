@@ -1,8 +1,26 @@
-"""Why results differ from PyTorch's, where they do on purpose: (entry, kind) -> reason."""
+"""Why results differ from PyTorch's, where they do on purpose: of an entry, a kind, a device and a dtype; of no other device and dtype."""
 
-REASONS = {
-    ("__rdiv__", "wrong gradient"): "a sum of infinite parts of both signs: PyTorch multiplies by a reciprocal, and sums before",
-    ("cdist", "wrong gradient"): "distances by a matrix product, as asked for: both lose digits where points are near, each others",
-    ("matrix_exp", "wrong value"): "squared as often in float32 as PyTorch does, in other products: both are about 3e-6 from the exact one",
-    ("nn.functional.scaled_dot_product_attention", "wrong gradient"): "the backward pass reads the output in bfloat16, as that of FlashAttention does (Dao et al. 2022, algorithm 4)",
-}
+from collections import namedtuple
+
+Reason = namedtuple("Reason", "entry kind devices dtypes why")
+
+ALL = ("cpu", "cuda", "wgpu")
+
+REASONS = [
+    Reason("__rdiv__", "wrong gradient", ALL, ("bf16",), "a sum of infinite parts of both signs: PyTorch multiplies by a reciprocal, and sums before"),
+    Reason("cdist", "wrong gradient", ALL, ("f32",), "distances by a matrix product, as asked for: both lose digits where points are near, each others"),
+    Reason("matrix_exp", "wrong value", ALL, ("f32",), "squared as often in float32 as PyTorch does, in other products: both are about 3e-6 from the exact one"),
+    Reason(
+        "nn.functional.scaled_dot_product_attention",
+        "wrong gradient",
+        ALL,
+        ("bf16",),
+        "the backward pass reads the output in bfloat16, as that of FlashAttention does (Dao et al. 2022, algorithm 4)",
+    ),
+]
+
+
+def reason_of(entry, kind, device, dtype):
+    """Why samples of this entry, device and dtype are wrong in this way; None if no reason is listed."""
+    fits = (each.why for each in REASONS if (each.entry, each.kind) == (entry, kind) and device in each.devices and dtype in each.dtypes)
+    return next(fits, None)

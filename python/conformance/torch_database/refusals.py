@@ -20,6 +20,7 @@ REASONS = [
     ("pairwise_distance", "expected at least 0", "what a negative p gives is no distance"),
     ("unravel_index", "more elements than can be addressed", "no tensor has such a shape"),
     ("", "layout strided", "elements are always in strided memory: there is no other layout to name"),
+    ("", r"unexpected keyword argument 'out'", "results are new tensors: in-place methods change one that is there"),
     ("matrix_rank", "tol is Tensor, expected a number", "a tolerance for each matrix of a batch: call the function for each"),
 ]
 

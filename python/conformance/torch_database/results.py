@@ -4,13 +4,15 @@ import json
 import re
 from collections import Counter, defaultdict
 
+from .failures import REFUSED, WRONG, gravest
+from .pool import NO_SAMPLES
 from .samples import CHOSEN, chosen
 
 FILES = "torch-database-{}.json"
 
 
 def of_outcomes(outcomes, functions):
-    """Results by entry: {"function", "samples", "passed", "left_out", "reduced": [samples, passed], "failures": groups}."""
+    """Results by entry: {"function", "samples", "passed", "left_out", "reduced": [samples, passed], "failures": groups, "no_samples": dtype -> error}."""
     by_entry = defaultdict(list)
     for outcome in outcomes:
         by_entry[outcome.entry].append(outcome)
@@ -18,6 +20,8 @@ def of_outcomes(outcomes, functions):
 
 
 def _of_entry(outcomes, path):
+    without = {outcome.case.split()[0]: outcome.detail for outcome in outcomes if outcome.case.endswith(NO_SAMPLES)}
+    outcomes = [outcome for outcome in outcomes if not outcome.case.endswith(NO_SAMPLES)]
     counted = [outcome for outcome in outcomes if outcome.failures is not None]
     short = in_reduced([outcome.case for outcome in outcomes])
     reduced = [outcome for outcome in counted if outcome.case in short]
@@ -30,6 +34,7 @@ def _of_entry(outcomes, path):
         "reduced": [len(reduced), sum(not outcome.failures for outcome in reduced)],
         "failures": _groups(counted),
         **_noted(counted),
+        **({"no_samples": without} if without else {}),
     }
 
 
@@ -39,7 +44,7 @@ def _noted(counted):
     if not listed:
         return {}
     first = listed[0]
-    return {"noted": {"cases": packed([outcome.case for outcome in listed]), "example": f"{first.case}: {first.told}", "detail": first.detail}}
+    return {"noted": {"cases": packed([outcome.case for outcome in listed]), "example": f"{first.case}: {first.description}", "detail": first.detail}}
 
 
 def _by_dtype(counted):
@@ -61,23 +66,23 @@ def in_reduced(cases):
 
 
 def _groups(counted):
-    """Samples that fail, by their first failure: {"kind", "form", "cases", "example", "detail"}, the largest group first."""
+    """Samples that fail, by their gravest failure: {"kind", "form", "cases", "example", "detail"}, the largest group first; of one dtype if it is wrong."""
     groups = defaultdict(list)
     for outcome in counted:
         if outcome.failures:
-            form, kind, detail = outcome.failures[0]
+            form, kind, detail = gravest(outcome.failures)
             # Numbers and shapes are of the sample; the words are those of the error.
-            words = re.sub(r"\[[^]]*\]|[-\d.]+", "", detail) if kind == "refused" else ""
-            groups[kind, form, words].append(outcome)
+            words = re.sub(r"\[[^]]*\]|[-\d.]+", "", detail) if kind == REFUSED else ""
+            groups[kind, form, words, outcome.case.split()[0] if kind in WRONG else ""].append(outcome)
     found = [
         {
             "kind": kind,
             "form": form,
             "cases": packed([outcome.case for outcome in listed]),
-            "example": f"{listed[0].case}: {listed[0].told}",
-            "detail": listed[0].failures[0][2],
+            "example": f"{listed[0].case}: {listed[0].description}",
+            "detail": gravest(listed[0].failures)[2],
         }
-        for (kind, form, _), listed in groups.items()
+        for (kind, form, *_), listed in groups.items()
     ]
     return sorted(found, key=lambda group: -len(unpacked(group["cases"])))
 
@@ -113,8 +118,13 @@ def unpacked(text):
 
 
 def failing(entry):
-    """The cases of an entry's results that fail."""
-    return {case for group in entry["failures"] for case in unpacked(group["cases"])}
+    """The cases of an entry's results that fail, each with its kind."""
+    return {case: group["kind"] for group in entry["failures"] for case in unpacked(group["cases"])}
+
+
+def has_samples(entry):
+    """Whether a sample of an entry was run, counted or not."""
+    return entry["samples"] + entry["left_out"] > 0
 
 
 def kinds(entry):

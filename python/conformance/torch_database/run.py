@@ -22,6 +22,7 @@ if __name__ == "__main__":  # The folder of the package, in place of the package
 import torch
 
 from torch_database import page, results
+from torch_database.failures import WRONG, gravest
 from torch_database.journal import Journal
 from torch_database.names import function_of, name_of, reason_of
 from torch_database.pool import Pool
@@ -62,9 +63,14 @@ def run(names, device="cpu", reduced=True, processes=2, journal=None):
 
 
 def regressions(outcomes, known):
-    """Samples that fail, and that the results of a device do not count among the failures."""
+    """Samples that fail, and that the results of a device do not count among the failures, or not among the wrong ones."""
     failing = {name: results.failing(entry) for name, entry in known["entries"].items()}
-    return [outcome for outcome in outcomes if outcome.failures and outcome.case not in failing.get(outcome.entry, ())]
+    return [outcome for outcome in outcomes if outcome.failures and _is_worse(outcome.failures, failing.get(outcome.entry, {}).get(outcome.case))]
+
+
+def _is_worse(failures, known):
+    """Whether failures are worse than this kind, which is None of a sample that passes: a wrong result is worse than a refusal."""
+    return known is None or (gravest(failures)[1] in WRONG and known not in WRONG)
 
 
 def vanished(present, known):
@@ -80,16 +86,16 @@ def of_device(device):
     return found[0]
 
 
-def _told(outcome):
-    return "".join(f"{outcome.entry}  {outcome.case}  [{kind}, {form}]  {detail}  ({outcome.told})\n" for form, kind, detail in outcome.failures)
+def _described(outcome):
+    return "".join(f"{outcome.entry}  {outcome.case}  [{kind}, {form}]  {detail}  ({outcome.description})\n" for form, kind, detail in outcome.failures)
 
 
 def _show(outcomes, verbose, seconds):
     counted = [outcome for outcome in outcomes if outcome.failures is not None]
     failed = [outcome for outcome in counted if outcome.failures]
     if verbose:
-        print("".join(_told(outcome) for outcome in failed), end="")
-    kinds = dict(Counter(outcome.failures[0][1] for outcome in failed))
+        print("".join(_described(outcome) for outcome in failed), end="")
+    kinds = dict(Counter(gravest(outcome.failures)[1] for outcome in failed))
     share = 100 * (len(counted) - len(failed)) / max(len(counted), 1)
     print(f"{len(counted)} samples, {len(counted) - len(failed)} passed ({share:.1f} %), {len(failed)} failed: {kinds}")
     print(f"{len(outcomes) - len(counted)} do not count; {seconds:.0f} s")
@@ -100,7 +106,7 @@ def _check(outcomes, device, present):
     known = of_device(device)
     worse, gone = regressions(outcomes, known), vanished(present, known)
     for outcome in worse:
-        print(f"passes by the page, fails now: {_told(outcome)}", end="")
+        print(f"better by the page: {_described(outcome)}", end="")
     for name in gone:
         print(f"has a function by the page, and none now: {name}")
     return 1 if worse or gone else 0

@@ -11,6 +11,10 @@ DTYPES = {"f32": torch.float32, "f64": torch.float64, "bf16": torch.bfloat16, "i
 CHOSEN = {"f32": 12, "f64": 4, "bf16": 6, "i64": 6, "bool": 4, "error": 6}
 
 
+class NoSamples(Exception):
+    """The samples of an entry in a dtype cannot be made here: the entry is listed with the error."""
+
+
 def _seed():
     torch.manual_seed(0)
     random.seed(0)
@@ -18,7 +22,7 @@ def _seed():
 
 
 def samples_of(entry, short, count=None):
-    """The sample inputs of an entry in a dtype, by their numbers: all, or `count` of them, evenly apart."""
+    """The sample inputs of an entry in a dtype, by their numbers: all, or `count` of them, evenly apart. NoSamples if they cannot be made."""
     dtype = DTYPES[short]
     if dtype not in entry.dtypes:
         return {}
@@ -26,8 +30,8 @@ def samples_of(entry, short, count=None):
     with_gradients = entry.supports_autograd and dtype in entry.supported_backward_dtypes("cpu")
     try:
         found = list(entry.sample_inputs("cpu", dtype, requires_grad=with_gradients))
-    except (RuntimeError, NotImplementedError):  # Samples of some need what this machine lacks.
-        return {}
+    except Exception as error:  # Samples of some need what this machine lacks.
+        raise NoSamples(f"{type(error).__name__}: {error}") from None
     return {number: found[number] for number in chosen(len(found), count)}
 
 
@@ -47,19 +51,19 @@ def chosen(total, count):
     return sorted({round(step * (total - 1) / max(count - 1, 1)) for step in range(count)})
 
 
-def told(sample):
+def described(sample):
     """The arguments of a sample in short."""
-    parts = [_told(value) for value in (sample.input, *sample.args)]
-    parts += [f"{key}={_told(value)}" for key, value in sample.kwargs.items()]
+    parts = [_described(value) for value in (sample.input, *sample.args)]
+    parts += [f"{key}={_described(value)}" for key, value in sample.kwargs.items()]
     text = ", ".join(parts)
     return text if len(text) <= 200 else text[:197] + "..."
 
 
-def _told(value):
+def _described(value):
     if isinstance(value, torch.Tensor):
         name = str(value.dtype).rpartition(".")[2]
         return f"{name}{list(value.shape)}"
     if isinstance(value, (list, tuple)):
-        inner = ", ".join(_told(item) for item in value)
+        inner = ", ".join(_described(item) for item in value)
         return f"[{inner}]" if isinstance(value, list) else f"({inner})"
     return repr(value)

@@ -1,7 +1,7 @@
 """Runs entries of the database in a process of its own: names of entries come in by lines, outcomes go out as lines of JSON.
 
-A line in: {"entry": name, "after": how many samples to skip, "reduced": whether to take the fixed choice}. Lines out: {"start": sample}, then {"outcome": ..},
-and {"end": true} at last.
+A line in: {"entry": name, "after": how many samples to skip, "reduced": whether to take the fixed choice}. Lines out: {"start": case, "description": ..}, then
+{"failures": ..} or {"left_out": reason} for each sample; {"no_samples": dtype, "detail": error} where they cannot be made; {"end": true} at last.
 """
 
 import json
@@ -16,27 +16,38 @@ def _say(out, **line):
 
 
 def _cases(entry, reduced):
-    """All samples and calls that must fail: what each is called, how it is run, its arguments in short."""
-    from torch_database import checks, samples
+    """All samples and calls that must fail: what each is called, how it is run, its arguments in short. For a dtype without samples, its name and the error."""
+    from torch_database import checks, refusal_checks, samples
 
     choice = samples.CHOSEN if reduced else {}
     for short in samples.DTYPES:
-        for number, sample in samples.samples_of(entry, short, choice.get(short)).items():
+        try:
+            found = samples.samples_of(entry, short, choice.get(short))
+        except samples.NoSamples as error:
+            yield short, None, str(error), None
+            continue
+        for number, sample in found.items():
             yield f"{short} {number}", checks.run_sample, sample, sample
     for number, case in samples.errors_of(entry, choice.get("error")).items():
-        yield f"error {number}", checks.run_error, case, case.sample_input
+        yield f"error {number}", refusal_checks.run_error, case, case.sample_input
 
 
 def run_entry(out, subject, reduced, after):
     """Runs what comes after the first `after` cases."""
     from torch_database.conversion import LeftOut
     from torch_database.derivatives import KIND
-    from torch_database.samples import told
+    from torch_database.samples import described
 
-    for place, (case, run, argument, sample) in enumerate(_cases(subject.entry, reduced)):
-        if place < after:
+    done = 0
+    for case, run, argument, sample in _cases(subject.entry, reduced):
+        if run is None:
+            if done >= after:
+                _say(out, no_samples=case, detail=" ".join(argument.split())[:300])
             continue
-        _say(out, start=case, told=told(sample))
+        done += 1
+        if done <= after:
+            continue
+        _say(out, start=case, description=described(sample))
         try:
             failures = run(subject, argument)
         except LeftOut as reason:

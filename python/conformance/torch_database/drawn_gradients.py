@@ -1,0 +1,69 @@
+"""Whether the gradient of a function that draws is its derivative: with the same seed it draws the same numbers, and has differences like any other."""
+
+from collections import namedtuple
+
+import torch
+
+from .comparison import GRADIENT
+from .conversion import Arguments, torch_of
+
+# The arguments of a sample of PyTorch.
+Moved = namedtuple("Moved", "input args kwargs")
+
+# By the dtype of an input: how far it is moved to both sides, and how near the difference the derivative must be, as a part of its summands' magnitudes.
+# Numbers of half precision have no differences of use: their gradients have a shape and a dtype, and are finite.
+STEPS = {torch.float32: (1e-3, 2e-2), torch.float64: (1e-6, 1e-6)}
+
+
+class Directions:
+    """A direction for each input that asks for a gradient."""
+
+    def __init__(self, sample):
+        self._generator = torch.Generator().manual_seed(5)
+        self._known = {}
+        self.leaves = Arguments(sample, self._own).leaves
+
+    def _own(self, value):
+        if isinstance(value, torch.Tensor) and value.requires_grad:
+            self._known[id(value)] = torch.randn(value.shape, generator=self._generator).to(value.dtype)
+        return value
+
+    def of(self, index):
+        return self._known[id(self.leaves[index])]
+
+    def moved(self, sample, step):
+        """The sample with its inputs moved along their directions."""
+
+        def leaf(value):
+            if id(value) not in self._known:
+                return value
+            return (value.detach() + step * self._known[id(value)]).requires_grad_()
+
+        arguments = Arguments(sample, leaf)
+        return Moved(arguments.args[0], arguments.args[1:], arguments.kwargs)
+
+
+def difference(weighted_sum, sample, gradients):
+    """What is wrong with gradients of `weighted_sum(sample)`, in the order of the inputs that ask for them: a kind and a sentence, or None."""
+    directions = Directions(sample)
+    dtypes = {leaf.dtype for leaf in directions.leaves}
+    if not dtypes <= set(STEPS):
+        return None
+    step, tolerance = STEPS[torch.float32 if torch.float32 in dtypes else torch.float64]
+    high, low = (weighted_sum(directions.moved(sample, sign * step)) for sign in (1, -1))
+    products = [(gradient.double() * directions.of(index).double()).flatten() for index, gradient in enumerate(gradients)]
+    products = torch.cat(products)
+    found, expected = products.sum().item(), (high - low) / (2 * step)
+    if abs(found - expected) <= tolerance * (products.abs().sum().item() + 1):
+        return None
+    return GRADIENT, f"the derivative along a direction is {found:.6g} by the gradients, expected {expected:.6g} by differences with the same seed"
+
+
+def converted(gradient, leaf, index):
+    """A gradient as a tensor of PyTorch, and what is wrong with its shape, dtype and numbers."""
+    if gradient is None:
+        return torch.zeros_like(leaf), None
+    found = torch_of(gradient)
+    if found.shape != leaf.shape or found.dtype != leaf.dtype:
+        return found, (GRADIENT, f"gradient {index} is {found.dtype}{list(found.shape)}, expected {leaf.dtype}{list(leaf.shape)}")
+    return found, None if found.isfinite().all() else (GRADIENT, f"gradient {index} has numbers that are not finite")

@@ -1,0 +1,161 @@
+"""The gradients of a sample: Ternion's beside PyTorch's, for the same weights of the outputs."""
+
+import torch
+
+import ternion
+
+from . import derivatives, drawn_gradients, invariants
+from .calls import Failed, called, default_float64
+from .comparison import DTYPE, GRADIENT, STEPS, near, of_numbers
+from .conversion import flat, ternion_arguments, torch_of
+
+
+class Known:
+    """PyTorch's gradients of a sample, the exact ones if they are known, and the weights of outputs by their index."""
+
+    def __init__(self, own, exact, cotangents):
+        self.own, self.exact, self.cotangents = own, exact, cotangents
+
+
+def _gradients(outputs, leaves, cotangents):
+    """PyTorch's gradients; None where it has none to give."""
+    pairs = [(output, cotangents[index].to(output.dtype)) for index, output in enumerate(outputs) if index in cotangents and output.requires_grad]
+    if not pairs:
+        return None
+    found = torch.autograd.grad([output for output, _ in pairs], leaves, [weights for _, weights in pairs], allow_unused=True)
+    return [torch.zeros_like(leaf) if gradient is None else gradient for leaf, gradient in zip(leaves, found)]
+
+
+def _invariant(subject, outputs):
+    function = invariants.of(subject.entry.name)
+    return flat(function(outputs) if function else outputs)
+
+
+def _cotangents(outputs):
+    """Weights for each output that has a gradient, by its index."""
+    generator = torch.Generator().manual_seed(7)
+    return {
+        index: torch.randn(output.shape, generator=generator).to(output.dtype)
+        for index, output in enumerate(outputs)
+        if isinstance(output, torch.Tensor) and output.requires_grad and output.is_floating_point()
+    }
+
+
+def known_of(subject, reference):
+    """PyTorch's gradients; None if there is none."""
+    if not reference.arguments.leaves or _is_tied(subject, reference):
+        return None
+    outputs = _invariant(subject, reference.own)
+    cotangents = _cotangents(outputs)
+    try:
+        own = _gradients(outputs, reference.arguments.leaves, cotangents)
+    except RuntimeError:  # PyTorch has no gradient here.
+        return None
+    return None if own is None else Known(own, _exact(subject, reference, cotangents), cotangents)
+
+
+def _exact(subject, reference, cotangents):
+    if reference.exact is None:
+        return None
+    try:
+        return _gradients(_invariant(subject, reference.exact), reference.wide.leaves, cotangents)
+    except RuntimeError:
+        return None
+
+
+def _is_tied(subject, reference):
+    """Whether the gradient depends on which of equal elements was taken."""
+    x = reference.arguments.args[0]
+    return subject.entry.name in invariants.OF_ORDER and x.unique().numel() < x.numel()
+
+
+def compare(subject, result, arguments, reference):
+    """Demands PyTorch's gradients of a result of Ternion by its arguments."""
+    known = reference.gradients(subject)
+    if known is None:
+        return
+    outputs = called(_invariant, subject, result)
+    found = _of_outputs(outputs, arguments.leaves, known.cotangents, subject.device)
+    noted = None
+    for index, (gradient, expected) in enumerate(zip(found, known.own)):
+        wide = known.exact[index] if known.exact else None
+        difference = _difference(gradient, expected, wide, index, subject.entry.name not in STEPS)
+        if difference and _is_theirs_wrong(subject, reference, index, gradient, difference):
+            noted, difference = noted or difference, None
+        if difference:
+            raise Failed(*difference)
+    if noted:
+        raise Failed(derivatives.KIND, f"PyTorch's: {noted[1]}")
+
+
+def _of_outputs(outputs, leaves, cotangents, device):
+    """Ternion's gradients."""
+    without = [index for index in cotangents if not outputs[index].requires_grad]
+    if without:
+        raise Failed(GRADIENT, f"output {without[0]} has no gradient")
+    weights = [ternion.from_dlpack(weight, copy=True).to(device) for weight in cotangents.values()]
+    return called(ternion.autograd.grad, [outputs[index] for index in cotangents], leaves, weights, allow_unused=True)
+
+
+def _is_theirs_wrong(subject, reference, index, gradient, difference):
+    """Whether differences of PyTorch's function show that its gradient is wrong, and this one right."""
+    known = reference.gradients(subject)
+    if difference[0] != GRADIENT or not known.exact:
+        return False
+    own, exact = known.own[index], known.exact[index]
+    found = torch.zeros_like(own) if gradient is None else torch_of(gradient)
+    if found.shape != own.shape:
+        return False
+    wide = reference.wide
+
+    def weighted_sum():
+        with torch.no_grad(), default_float64():
+            outputs = _invariant(subject, subject.entry.op(*wide.args, **wide.kwargs))
+        return sum((outputs[number].double() * weights.double()).sum().item() for number, weights in known.cotangents.items())
+
+    is_symmetric = getattr(subject.entry.gradcheck_wrapper, "__name__", "") == "gradcheck_wrapper_hermitian_input"
+    return derivatives.decides(weighted_sum, wide.leaves[index], ~near(found, own, exact), found, exact, is_symmetric)
+
+
+def _difference(found, own, exact, index, measured):
+    if found is None:
+        return (GRADIENT, f"input {index} has no gradient") if (own != 0).any() else None
+    found = torch_of(found)
+    if found.shape != own.shape:
+        return GRADIENT, f"gradient {index} has shape {list(found.shape)}, expected {list(own.shape)}"
+    if found.dtype != own.dtype:
+        return DTYPE, f"gradient {index} has dtype {found.dtype}, expected {own.dtype}"
+    return of_numbers(GRADIENT, found, own, exact, f"gradient {index}", measured)
+
+
+def compare_drawn(subject, sample, reference, strided):
+    """Demands that the gradients of a function that draws are its derivative with the same seed."""
+    known = reference.gradients(subject)
+    if known is None:
+        return
+
+    def outputs_of(moved):
+        arguments = called(ternion_arguments, moved, subject.device, strided)
+        ternion.manual_seed(3)
+        return flat(called(subject.call, subject.function, *arguments.args, **arguments.kwargs)), arguments
+
+    def weighted_sum(moved):
+        outputs, _ = outputs_of(moved)
+        return sum((torch_of(outputs[index]).double() * weights.double()).sum().item() for index, weights in known.cotangents.items())
+
+    outputs, arguments = outputs_of(sample)
+    is_flat = not any(gradient.any() for gradient in known.own)
+    if is_flat and not any(outputs[index].requires_grad for index in known.cotangents):
+        return  # What is drawn is no function of the inputs: bernoulli, normal.
+    found = []
+    for index, gradient in enumerate(_of_outputs(outputs, arguments.leaves, known.cotangents, subject.device)):
+        tensor, difference = drawn_gradients.converted(gradient, reference.arguments.leaves[index], index)
+        found.append(tensor)
+        if difference:
+            raise Failed(*difference)
+    if is_flat:
+        difference = (GRADIENT, "a gradient, expected none: it is 0") if any(gradient.any() for gradient in found) else None
+    else:
+        difference = drawn_gradients.difference(weighted_sum, sample, found)
+    if difference:
+        raise Failed(*difference)
