@@ -451,7 +451,11 @@ fn whole_numbers() -> Vec<OpCase> {
         row("einsum", "integers ijk->j", 1)
             .on([&[2, 3, 4]])
             .run(|x| einsum("ijk->j", &[&x[0]]))
-            .oracle_for(move |dtype, x| wrapped(dtype, summed("ijk->j", x))),
+            .oracle(|x| summed("ijk->j", x)),
+        row("einsum", "integers ij,k->ik", 2)
+            .on([&[2, 3], &[4]])
+            .run(|x| einsum("ij,k->ik", &[&x[0], &x[1]]))
+            .oracle(|x| summed("ij,k->ik", x)),
     ]
 }
 
