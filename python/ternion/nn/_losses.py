@@ -321,7 +321,7 @@ def gaussian_nll_loss(input: Tensor, target: Tensor, var: Tensor, full: bool = F
         full: adds the constant `log(2 pi) / 2`.
 
     Raises:
-        ValueError: shapes that do not broadcast, another reduction, variances below 0 (on the processor: of a device that would mean to wait for it).
+        ValueError: shapes that do not broadcast, another reduction, variances below 0 on the processor (elsewhere that would mean to wait for the device: the loss is NaN).
     """
     if not isinstance(var, Tensor):
         var = tensor(float(var), dtype=input.dtype, device=input.device)
