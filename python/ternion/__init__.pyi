@@ -472,6 +472,7 @@ def add(input: Tensor, other: Other, *, alpha: Number | None = None) -> Tensor:
 
     Raises:
         ValueError: shapes that do not broadcast, tensors on different devices.
+        TypeError: an `alpha` with a point for whole numbers, or a truth value for numbers.
     """
 def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: _float = 1.0, alpha: _float = 1.0) -> Tensor:
     """`beta * self + alpha * sum(batch1 @ batch2)`, summed over the batch, self broadcast.
@@ -524,7 +525,7 @@ def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: _float = 1.0, alpha
         TypeError: dtypes that differ.
     """
 def all(input: Tensor, dim: SizeLike | None = None, keepdim: _bool = False, *, axis: SizeLike | None = None, keepdims: _bool = False) -> Tensor:
-    """Whether all elements over axes are true, or not 0.
+    """Whether all elements over axes are true, or not 0; with `dim=()` whether each is, as in PyTorch.
 
     Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with `keepdim`
 
@@ -569,7 +570,7 @@ def amin(input: Tensor, dim: SizeLike | None = None, keepdim: _bool = False, *, 
         IndexError: an axis that does not exist.
     """
 def any(input: Tensor, dim: SizeLike | None = None, keepdim: _bool = False, *, axis: SizeLike | None = None, keepdims: _bool = False) -> Tensor:
-    """Whether any element over axes is true, or not 0.
+    """Whether any element over axes is true, or not 0; with `dim=()` whether each is, as in PyTorch.
 
     Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with `keepdim`
 
@@ -745,8 +746,8 @@ def clamp(input: Tensor, min: Operand | None = None, max: Operand | None = None)
     Shapes: [..] -> the same; tensors as bounds are broadcast
 
     Raises:
-        TypeError: a bound that is neither a number nor a tensor, an input of truth values.
-        ValueError: shapes that do not broadcast.
+        TypeError: a bound that is neither a number nor a tensor, truth values without numbers.
+        ValueError: no bound, one that makes each element a number which the dtype does not hold, shapes that do not broadcast.
     """
 def clip(input: Tensor, min: Operand | None = None, max: Operand | None = None) -> Tensor:
     """`clamp`.
@@ -1330,7 +1331,7 @@ def std(input: Tensor, dim: SizeLike | _bool | None = None, unbiased: _bool | No
 
     Raises:
         IndexError: an axis that does not exist.
-        TypeError: no floating dtype.
+        TypeError: no floating dtype; both `unbiased` and `correction`.
     """
 def sub(input: Tensor, other: Other, *, alpha: Number | None = None) -> Tensor:
     """This tensor less `alpha` times another, or a number, broadcast."""
@@ -1447,7 +1448,7 @@ def var(input: Tensor, dim: SizeLike | _bool | None = None, unbiased: _bool | No
 
     Raises:
         IndexError: an axis that does not exist.
-        TypeError: no floating dtype.
+        TypeError: no floating dtype; both `unbiased` and `correction`.
     """
 def is_tensor(obj: Any) -> _bool: ...
 def seed(number: _int) -> None: ...

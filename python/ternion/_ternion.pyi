@@ -196,6 +196,7 @@ class Tensor:
 
         Raises:
             ValueError: shapes that do not broadcast, tensors on different devices.
+            TypeError: an `alpha` with a point for whole numbers, or a truth value for numbers.
         """
     def add_(self, other: Other, *, alpha: Number | None = None) -> Self:
         """The sum of this tensor and `alpha` times another, or a number, broadcast, in place: the tensor itself is changed and returned."""
@@ -275,7 +276,7 @@ class Tensor:
     def addr_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`addr`, in place: the tensor itself is changed and returned."""
     def all(self, dim: SizeLike | None = None, keepdim: _bool = False, *, axis: SizeLike | None = None, keepdims: _bool = False) -> Tensor:
-        """Whether all elements over axes are true, or not 0.
+        """Whether all elements over axes are true, or not 0; with `dim=()` whether each is, as in PyTorch.
 
         Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with `keepdim`
 
@@ -329,7 +330,7 @@ class Tensor:
             ValueError: no elements.
         """
     def any(self, dim: SizeLike | None = None, keepdim: _bool = False, *, axis: SizeLike | None = None, keepdims: _bool = False) -> Tensor:
-        """Whether any element over axes is true, or not 0.
+        """Whether any element over axes is true, or not 0; with `dim=()` whether each is, as in PyTorch.
 
         Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with `keepdim`
 
@@ -695,14 +696,14 @@ class Tensor:
         Shapes: [..] -> the same; tensors as bounds are broadcast
 
         Raises:
-            TypeError: a bound that is neither a number nor a tensor, an input of truth values.
-            ValueError: shapes that do not broadcast.
+            TypeError: a bound that is neither a number nor a tensor, truth values without numbers.
+            ValueError: no bound, one that makes each element a number which the dtype does not hold, shapes that do not broadcast.
         """
     def clamp_(self, min: Operand | None = None, max: Operand | None = None) -> Self:
         """`clamp`, in place.
 
         Raises:
-            RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
+            RuntimeError: bounds that make another dtype; a tensor that asks for its gradient is changed in place while operations are recorded.
         """
     def clamp_max(self, max: Any) -> Tensor:
         """Each element, but at most `max`.
@@ -1439,6 +1440,7 @@ class Tensor:
         Raises:
             IndexError: a place that does not exist.
             ValueError: values that do not broadcast to the places.
+            TypeError: values of a dtype that the input's does not hold, floats of integers.
         """
     def index_put_(self, indices: Any, values: Any, accumulate: _bool = False) -> Tensor:
         """`values` in the places that a tuple of tensors names, or added to them, in place: the tensor itself is changed and returned.
@@ -1448,6 +1450,7 @@ class Tensor:
         Raises:
             IndexError: a place that does not exist.
             ValueError: values that do not broadcast to the places.
+            TypeError: values of a dtype that the input's does not hold, floats of integers.
         """
     def index_reduce(self, dim: _int, index: Tensor, source: Tensor, reduce: str, *, include_self: _bool = True) -> Tensor:
         """This tensor with the slices of `source` reduced into those along `dim` that `index` names.
@@ -2262,6 +2265,7 @@ class Tensor:
         Raises:
             IndexError: a place that does not exist.
             ValueError: as many elements as there are no places.
+            TypeError: a source of a dtype that the input's does not hold, floats of integers.
         """
     def put_(self, index: Tensor, source: Tensor, accumulate: _bool = False) -> Tensor:
         """The elements of `source` in these places of all elements in a row, or added to them, in place: the tensor itself is changed and returned.
@@ -2271,6 +2275,7 @@ class Tensor:
         Raises:
             IndexError: a place that does not exist.
             ValueError: as many elements as there are no places.
+            TypeError: a source of a dtype that the input's does not hold, floats of integers.
         """
     def qr(self, some: _bool = True) -> Any:
         """`input = Q @ R` with orthonormal columns of Q, all of them unless `some`, and an upper triangular R: a tuple of Q and R.
@@ -2755,7 +2760,7 @@ class Tensor:
 
         Raises:
             IndexError: an axis that does not exist.
-            TypeError: no floating dtype.
+            TypeError: no floating dtype; both `unbiased` and `correction`.
         """
     def storage_offset(self) -> _int:
         """Where in its memory the first element is, counted in elements."""
@@ -3079,7 +3084,7 @@ class Tensor:
 
         Raises:
             IndexError: an axis that does not exist.
-            TypeError: no floating dtype.
+            TypeError: no floating dtype; both `unbiased` and `correction`.
         """
     def vdot(self, other: Tensor) -> Tensor:
         """The sum of the products of the elements of two vectors.

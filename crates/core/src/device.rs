@@ -174,6 +174,16 @@ impl Device {
         Ok((Tensor::from_parts(buffer, layout, DType::I64, self.clone()), offset))
     }
 
+    /// That there is memory for a tensor of this shape: for what is computed in parts that grow, so that it fails before it begins. Small ones are not looked at.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`](Error::OutOfMemory), more elements than can be addressed.
+    pub fn check_room(&self, dims: &[usize], dtype: DType) -> Result<()> {
+        const SMALL: usize = 1 << 30;
+        let bytes = Shape::new(dims)?.elements().saturating_mul(dtype.size());
+        if bytes > SMALL { self.backend().alloc(bytes).map(drop) } else { Ok(()) }
+    }
+
     /// Runs `f`, in which this thread draws the numbers of this device from `position` on, as [`random_position`](Device::random_position) tells it, rather than
     /// the device's own, and moves `position` on. Other threads, and the device's own numbers, notice nothing.
     pub fn with_random<T>(&self, position: &mut (u64, u64), f: impl FnOnce() -> T) -> T {

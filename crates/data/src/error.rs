@@ -503,7 +503,7 @@ pub enum CellFault {
         found: char,
     },
     /// A number that becomes infinite in a dtype, or equal to another of its column.
-    #[error("{number} becomes infinite or equal to another number in {dtype}: f64 (float64) holds it")]
+    #[error("{number} becomes infinite, 0 or equal to another number in {dtype}: f64 (float64) holds it")]
     Inexact {
         /// The number.
         number: String,

@@ -188,7 +188,7 @@ impl Table {
     /// `[rows, columns]` on a device, f32.
     ///
     /// # Errors
-    /// If a number is beyond the range of f32, or two different numbers of a column, such as times in seconds, would become equal because f32 has
+    /// If a number is beyond the range of f32, or so near to 0 that it would become 0, or two different numbers of a column, such as times in seconds, would become equal because f32 has
     /// no digits left behind the point for them; if the tensor cannot be made. [`to_tensor_of`](Table::to_tensor_of) takes every number in f64.
     pub fn to_tensor(&self, device: &Device) -> Result<Tensor> {
         self.to_tensor_of(DType::F32, device)
@@ -207,12 +207,13 @@ impl Table {
             return Err(ternion_core::Error::dtype("table", "dtype", dtype, "a floating dtype").into());
         }
         (0..self.columns.len()).try_for_each(|column| self.check_column(column, dtype))?;
-        let values: Vec<f32> = self.cells.iter().map(|&cell| cell as f32).collect();
+        let narrow = if dtype == DType::F32 { |cell: f64| cell as f32 } else { to_odd };
+        let values: Vec<f32> = self.cells.iter().map(|&cell| narrow(cell)).collect();
         Ok(Tensor::from_vec(values, shape, device)?.to_dtype(dtype)?)
     }
 
-    /// That no number of a column becomes infinite in a dtype, and that of those above which it has not all whole numbers no two become equal: in f32 any two,
-    /// in half precision, which is asked for where digits do not matter, whole ones.
+    /// That no number of a column becomes infinite in a dtype, none but 0 becomes 0 in f32, and of those above which it has not all whole numbers no two become
+    /// equal: in f32 any two, in half precision, which is asked for where digits do not matter, whole ones.
     fn check_column(&self, column: usize, dtype: DType) -> Result<()> {
         let width = self.columns.len();
         let cell = |row: usize| self.cells[row * width + column];
@@ -221,7 +222,8 @@ impl Table {
             self.fault(row, column, CellFault::Inexact { number, dtype })
         };
         let beyond = least_infinite(dtype);
-        if let Some(row) = (0..self.rows()).find(|&row| cell(row).abs() >= beyond) {
+        let vanishes = |number: f64| dtype == DType::F32 && number != 0.0 && number as f32 == 0.0;
+        if let Some(row) = (0..self.rows()).find(|&row| cell(row).abs() >= beyond || vanishes(cell(row))) {
             return Err(fault(row));
         }
         let is_whole = |number: f64| dtype == DType::F32 || number.fract() == 0.0;
@@ -284,6 +286,17 @@ fn rounded(number: f64, dtype: DType) -> f64 {
     let (bits, half) = (number.to_bits(), 1u64 << (drop - 1));
     let odd = (bits >> drop) & 1;
     f64::from_bits(((bits + (half - 1) + odd) >> drop) << drop)
+}
+
+/// A number in f32, rounded to odd where it has more digits: what is rounded to half precision from there is what one rounding of the number gives
+/// (Boldo and Melquiond 2008, Emulation of FMA and correctly rounded sums, theorem 3).
+fn to_odd(number: f64) -> f32 {
+    let near = number as f32;
+    if f64::from(near) == number || !near.is_finite() {
+        return near;
+    }
+    let toward_zero = if f64::from(near).abs() > number.abs() { near.to_bits() - 1 } else { near.to_bits() };
+    f32::from_bits(toward_zero | 1)
 }
 
 fn index_of(name: &str, columns: &[String], file: &Path) -> Result<usize> {

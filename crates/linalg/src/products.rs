@@ -184,6 +184,7 @@ pub fn vander(x: &Tensor, columns: Option<usize>) -> Result<Tensor> {
     let columns = columns.unwrap_or(count);
     checks::shape(x.dims(), &[columns])?;
     let wide = x.dtype().accumulator();
+    x.device().check_room(&[x.dims(), &[columns]].concat(), wide)?;
     // Products and not a logarithm: as many powers again, times the one that follows.
     let base = x.unsqueeze(-1)?.to_dtype(wide)?;
     let (mut powers, mut step) = (base.ones_like()?, base);

@@ -163,6 +163,9 @@ pub fn listed(object: &Bound<'_, PyAny>, function: &str) -> Outcome<Vec<isize>> 
     let mut all = Vec::new();
     for item in items {
         let item = item?;
+        if item.is_exact_instance_of::<PyBool>() {
+            return Err(expected(&item)?);
+        }
         all.push(match item.extract::<isize>() {
             Ok(number) => number,
             Err(error) if error.is_instance_of::<PyOverflowError>(item.py()) => {

@@ -7,7 +7,7 @@ use crate::error::{Failure, Outcome};
 use crate::tensor::PyTensor;
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyString};
+use pyo3::types::{PyBool, PyInt, PyString};
 
 /// What an argument of a function of this name is made of.
 pub trait Expected<'py>: Sized {
@@ -42,14 +42,24 @@ where
     }
 }
 
+/// That an object is no truth value, which Python takes for a whole number.
+fn no_truth(function: &str, object: &Bound<'_, PyAny>, expected: &str) -> Outcome<()> {
+    match object.is_exact_instance_of::<PyBool>() {
+        true => Err(refused(function, object, expected)?),
+        false => Ok(()),
+    }
+}
+
 impl<'py> Expected<'py> for isize {
     fn of(function: &str, object: &Bound<'py, PyAny>) -> Outcome<Self> {
+        no_truth(function, object, "a whole number")?;
         plain(function, object, "a whole number")
     }
 }
 
 impl<'py> Expected<'py> for i64 {
     fn of(function: &str, object: &Bound<'py, PyAny>) -> Outcome<Self> {
+        no_truth(function, object, "a whole number")?;
         plain(function, object, "a whole number")
     }
 }
@@ -82,6 +92,7 @@ impl<'py> Expected<'py> for usize {
 
 impl<'py> Expected<'py> for Count {
     fn of(function: &str, object: &Bound<'py, PyAny>) -> Outcome<Self> {
+        no_truth(function, object, "a whole number")?;
         match object.extract::<usize>() {
             Ok(count) => Ok(Count(count)),
             Err(error) if error.is_instance_of::<PyOverflowError>(object.py()) => {
@@ -118,11 +129,20 @@ impl<'py> Expected<'py> for String {
     }
 }
 
+/// The whole numbers of an object that is none itself, or is too large a one.
+fn several(function: &str, object: &Bound<'_, PyAny>) -> Outcome<Vec<isize>> {
+    if object.is_instance_of::<PyInt>() {
+        return Err(Failure::value(format!("{function}: {} is more than can be", object.str()?)));
+    }
+    listed(object, function)
+}
+
 impl<'py> Expected<'py> for ShapeArgument {
     fn of(function: &str, object: &Bound<'py, PyAny>) -> Outcome<Self> {
+        no_truth(function, object, "whole numbers")?;
         let all = match object.extract::<isize>() {
             Ok(only) => vec![only],
-            Err(_) => listed(object, function)?,
+            Err(_) => several(function, object)?,
         };
         all.into_iter().map(|number| size(number, function)).collect::<Outcome<_>>().map(ShapeArgument)
     }
@@ -130,12 +150,10 @@ impl<'py> Expected<'py> for ShapeArgument {
 
 impl<'py> Expected<'py> for AxesArgument {
     fn of(function: &str, object: &Bound<'py, PyAny>) -> Outcome<Self> {
-        if object.is_instance_of::<PyBool>() {
-            return Err(refused(function, object, "whole numbers as axes")?);
-        }
+        no_truth(function, object, "whole numbers as axes")?;
         match object.extract::<isize>() {
             Ok(only) => Ok(AxesArgument(vec![only])),
-            Err(_) => listed(object, function).map(AxesArgument),
+            Err(_) => several(function, object).map(AxesArgument),
         }
     }
 }

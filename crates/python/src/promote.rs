@@ -53,6 +53,11 @@ fn kind(dtype: DType) -> u8 {
     }
 }
 
+/// Whether numbers of one dtype may be written into a tensor of another: truth values into all, whole numbers into those and into floats.
+pub fn is_held(numbers: DType, dtype: DType) -> bool {
+    kind(numbers) <= kind(dtype)
+}
+
 /// The dtypes that meet floating ones alone.
 fn is_wide_unsigned(dtype: DType) -> bool {
     dtype.is_unsigned() && dtype != DType::U8

@@ -6,7 +6,7 @@ from typing import Any
 
 from .. import _ternion
 from .._ternion import Tensor
-from .kinds import result_type
+from .kinds import _name, can_cast, result_type
 
 
 def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
@@ -105,6 +105,12 @@ def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     return input._index_fill(dim, index.reshape(-1), value)
 
 
+def _of_dtype(function: str, name: str, given: Any, input: Tensor) -> None:
+    """That a tensor may be written into the input without becoming one of another kind."""
+    if isinstance(given, Tensor) and not can_cast(given.dtype, input.dtype):
+        raise TypeError(f"{function}: {name} of {_name(given.dtype)}, expected {_name(input.dtype)}")
+
+
 def index_put(input: Tensor, indices: Any, values: Any, accumulate: bool = False) -> Tensor:
     """A copy of this tensor with `values` in the places that a tuple of tensors names, or added to them.
 
@@ -113,6 +119,7 @@ def index_put(input: Tensor, indices: Any, values: Any, accumulate: bool = False
     Raises:
         IndexError: a place that does not exist.
         ValueError: values that do not broadcast to the places.
+        TypeError: values of a dtype that the input's does not hold, floats of integers.
     """
     result = input.clone()
     return index_put_(result, indices, values, accumulate)
@@ -126,7 +133,9 @@ def index_put_(input: Tensor, indices: Any, values: Any, accumulate: bool = Fals
     Raises:
         IndexError: a place that does not exist.
         ValueError: values that do not broadcast to the places.
+        TypeError: values of a dtype that the input's does not hold, floats of integers.
     """
+    _of_dtype("index_put", "values", values, input)
     if accumulate:
         return input.copy_(input._index_put(tuple(indices), values, True))
     input[tuple(indices)] = values
@@ -187,7 +196,9 @@ def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) 
     Raises:
         IndexError: a place that does not exist.
         ValueError: as many elements as there are no places.
+        TypeError: a source of a dtype that the input's does not hold, floats of integers.
     """
+    _of_dtype("put", "source", source, input)
     return input._put(index, source.to(input.dtype), accumulate)
 
 
@@ -199,6 +210,7 @@ def put_(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False)
     Raises:
         IndexError: a place that does not exist.
         ValueError: as many elements as there are no places.
+        TypeError: a source of a dtype that the input's does not hold, floats of integers.
     """
     return input.copy_(put(input, index, source, accumulate))
 

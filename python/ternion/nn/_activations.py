@@ -8,6 +8,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+from .._functions import _written
 from .._refusals import name_all
 from .._ternion import Tensor, _functional, is_grad_enabled, where
 
@@ -21,7 +22,7 @@ __all__ = [
 def _placed(input: Tensor, result: Tensor, inplace: bool) -> Tensor:
     """The result, in the memory of the input if that is wanted and can be."""
     if inplace and not (input.requires_grad and is_grad_enabled()):
-        return input.copy_(result)
+        return _written("in place", input, result)
     return result
 
 

@@ -189,8 +189,11 @@ def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: 
     Shapes: [..], the same and the same -> [], of reduction "none" [..]
 
     Raises:
-        ValueError: shapes that do not broadcast, another reduction.
+        ValueError: other numbers of axes, shapes that do not broadcast, another reduction.
     """
+    if not input1.ndim == input2.ndim == target.ndim:
+        shapes = ", ".join(str(list(x.shape)) for x in (input1, input2, target))
+        raise ValueError(f"margin_ranking_loss: input1, input2 and target have shapes {shapes}, expected as many axes of each")
     _same_shape("margin_ranking_loss", input1, target)
     return _native._margin_ranking_loss((input1, input2, target), margin, reduction)
 
@@ -213,8 +216,11 @@ def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin
     Shapes: [batch, width], the same and [batch] -> [], of reduction "none" [batch]
 
     Raises:
-        ValueError: shapes that do not broadcast, another reduction.
+        ValueError: vectors without a batch, or another number of axes, for targets; shapes that do not broadcast, another reduction.
     """
+    if not input1.ndim == input2.ndim == target.ndim + 1:
+        shapes = ", ".join(str(list(x.shape)) for x in (input1, input2, target))
+        raise ValueError(f"cosine_embedding_loss: input1, input2 and target have shapes {shapes}, expected [batch, width] twice and [batch], or [width] and []")
     return _native._cosine_embedding_loss((input1, input2, target), margin, reduction)
 
 
@@ -315,7 +321,7 @@ def gaussian_nll_loss(input: Tensor, target: Tensor, var: Tensor, full: bool = F
         full: adds the constant `log(2 pi) / 2`.
 
     Raises:
-        ValueError: shapes that do not broadcast, another reduction, variances below 0 (on the processor: of a device that would mean to wait for it).
+        ValueError: shapes that do not broadcast, another reduction, variances below 0 on the processor (elsewhere that would mean to wait for the device: the loss is NaN).
     """
     if not isinstance(var, Tensor):
         var = tensor(float(var), dtype=input.dtype, device=input.device)

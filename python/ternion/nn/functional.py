@@ -239,8 +239,10 @@ def batch_norm(
     Shapes: [batch, channels, ..], the others [channels] -> the input's; of an empty batch nothing follows
 
     Raises:
-        ValueError: training on a single value for each channel; no running statistics, unless in training; one of both alone.
+        ValueError: training on a single value for each channel; no running statistics, unless in training; one of both alone; an `eps` that is not above 0.
     """
+    if not eps > 0:
+        raise ValueError(f"batch_norm: eps {eps}, expected above 0")
     for name, running in (("running_mean", running_mean), ("running_var", running_var)):
         if running is None and not training:
             raise ValueError(f"batch_norm: {name} is None, expected a tensor, or training=True")

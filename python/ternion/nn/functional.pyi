@@ -198,7 +198,7 @@ def batch_norm(input: Tensor, running_mean: Tensor | None = None, running_var: T
     Shapes: [batch, channels, ..], the others [channels] -> the input's; of an empty batch nothing follows
 
     Raises:
-        ValueError: training on a single value for each channel; no running statistics, unless in training; one of both alone.
+        ValueError: training on a single value for each channel; no running statistics, unless in training; one of both alone; an `eps` that is not above 0.
     """
 def dropout(input: Tensor, p: _float = 0.5, training: _bool = True, inplace: _bool = False) -> Tensor:
     """Elements become 0 with probability `p`, the others are divided by `1 - p`; nothing changes if `training` is False.
@@ -660,7 +660,7 @@ def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin
     Shapes: [batch, width], the same and [batch] -> [], of reduction "none" [batch]
 
     Raises:
-        ValueError: shapes that do not broadcast, another reduction.
+        ValueError: vectors without a batch, or another number of axes, for targets; shapes that do not broadcast, another reduction.
     """
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: _int = 1, eps: _float = 1e-08) -> Tensor:
     """The cosine of the angle between vectors along `dim`, broadcast; a norm counts as `eps` if it is less.
@@ -699,7 +699,7 @@ def gaussian_nll_loss(input: Tensor, target: Tensor, var: Tensor, full: _bool = 
         full: adds the constant `log(2 pi) / 2`.
 
     Raises:
-        ValueError: shapes that do not broadcast, another reduction, variances below 0 (on the processor: of a device that would mean to wait for it).
+        ValueError: shapes that do not broadcast, another reduction, variances below 0 on the processor (elsewhere that would mean to wait for the device: the loss is NaN).
     """
 def hinge_embedding_loss(input: Tensor, target: Tensor, margin: _float = 1.0, reduction: str = "mean") -> Tensor:
     """The input where the target is 1, `max(0, margin - input)` where it is -1, and their sum where it is neither, as in PyTorch.
@@ -715,7 +715,7 @@ def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: 
     Shapes: [..], the same and the same -> [], of reduction "none" [..]
 
     Raises:
-        ValueError: shapes that do not broadcast, another reduction.
+        ValueError: other numbers of axes, shapes that do not broadcast, another reduction.
     """
 def multi_margin_loss(input: Tensor, target: Tensor, p: _int = 1, margin: _float = 1.0, weight: Tensor | None = None, reduction: str = "mean") -> Tensor:
     """The sum of `max(0, margin - input[y] + input[c])^p` over all classes c but the target y, divided by their number.

@@ -306,9 +306,9 @@ class DataLoader(Generic[Example]):
         sampler, batch_sampler: other orders: numbers of examples, or lists of them.
         num_workers: threads that fetch batches ahead, in order; with 0 they are fetched when they are asked for.
         collate_fn: makes a batch of a list of examples.
-        pin_memory, persistent_workers: taken as in PyTorch, without effect.
+        pin_memory, persistent_workers: taken as in PyTorch, the latter with workers, without effect.
         drop_last: leaves out a last batch that is not full.
-        timeout: seconds after which a batch that a thread has not fetched is an error; 0 waits.
+        timeout: seconds after which a batch that a thread has not fetched is an error; 0 waits. With workers alone.
         worker_init_fn: is called with its number by each thread.
         generator: a seed, a `ternion.Generator` or a `random.Random` for the order.
         prefetch_factor: batches that each thread is ahead; 2 by default.
@@ -341,6 +341,8 @@ class DataLoader(Generic[Example]):
             raise TypeError(f"DataLoader: a data set of type {type(self.dataset).__name__}, expected one with __getitem__ and __len__, or with __iter__")
         if self._is_iterable and self.num_workers:
             raise ValueError(f"DataLoader: num_workers {self.num_workers} of a data set that is read in order, expected 0")
+        if not self.num_workers and (self.timeout or self.persistent_workers):
+            raise ValueError(f"DataLoader: timeout {self.timeout}, persistent_workers {self.persistent_workers}, expected neither without workers")
         if self.timeout < 0 or (self.prefetch_factor is not None and (self.prefetch_factor < 1 or not self.num_workers)):
             raise ValueError(f"DataLoader: timeout {self.timeout}, prefetch_factor {self.prefetch_factor}, expected at least 0, and at least 1 with workers")
 

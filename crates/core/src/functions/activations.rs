@@ -278,7 +278,9 @@ fn exponential(name: &'static str, x: &Tensor, shape: Exponential) -> Result<Ten
         x.le_scalar(0)?.where_(&exponent(x)?.expm1()?.mul_scalar(scale)?, &x.mul_scalar(slope)?)
     };
     let grad = move |x: &Tensor| {
-        let below = exponent(x)?.exp()?.mul_scalar(scale * rate)?;
+        // No gradient flows through the exponent at 0: the second derivative is 0 there, as in PyTorch.
+        let below = x.masked_fill(&x.lt_scalar(0)?.logical_not()?, 0)?;
+        let below = below.mul_scalar(rate)?.exp()?.mul_scalar(scale * rate)?;
         x.le_scalar(0)?.where_(&below, &x.detach().scalar_like(slope)?)
     };
     unary(name, x, value, grad)

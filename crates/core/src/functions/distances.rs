@@ -55,6 +55,8 @@ impl Tensor {
         }
         let lead = Shape::new(lead)?.broadcast(&Shape::new(other_lead)?, name)?;
         let batch = lead.elements();
+        let dims = [lead.dims(), &[n, m]].concat();
+        self.device().check_room(&dims, self.dtype().accumulator())?;
         let of = |x: &Tensor, count: usize| {
             x.expand(&[lead.dims(), &[count, width]].concat()[..])?.reshape([batch, count, width])
         };
@@ -63,7 +65,7 @@ impl Tensor {
             2.0 if is_large => euclidean(x, y),
             _ => by_differences(x, y, p),
         })?;
-        found.reshape(&[lead.dims(), &[n, m]].concat()[..])
+        found.reshape(&dims[..])
     }
 
     /// The `p`-norms of the differences of all pairs of rows, each pair once: of the first row and the others, of the second and those behind it, ..

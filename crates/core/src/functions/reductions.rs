@@ -45,28 +45,30 @@ impl Tensor {
         sum(&self.detach().to_dtype(DType::Bool)?, axes.into(), keep)
     }
 
-    /// The variance and the mean over `axes`: see [`var`](Tensor::var). Reduced axes are dropped, or stay with size 1 where `keep` is true.
+    /// The variance and the mean over `axes`, the mean also where the sum would overflow: see [`var`](Tensor::var). Reduced axes are dropped, or stay with size 1 where `keep` is true.
     ///
     /// # Errors
     /// A dtype that is not floating, an axis that does not exist or is named twice.
     pub fn var_mean(&self, axes: impl Into<Axes>, correction: f64, keep: bool) -> Result<(Tensor, Tensor)> {
         let axes = axes.into();
-        match keep {
-            true => Ok((self.var_keep(axes.clone(), correction)?, self.mean_keep(axes)?)),
-            false => Ok((self.var(axes.clone(), correction)?, self.mean(axes)?)),
-        }
+        let var = match keep {
+            true => self.var_keep(axes.clone(), correction),
+            false => self.var(axes.clone(), correction),
+        }?;
+        Ok((var, self.mean_in_range(axes, keep)?))
     }
 
-    /// The standard deviation and the mean over `axes`: see [`std`](Tensor::std). Reduced axes are dropped, or stay with size 1 where `keep` is true.
+    /// The standard deviation and the mean over `axes`, also where sums would overflow: see [`std`](Tensor::std). Reduced axes are dropped, or stay with size 1 where `keep` is true.
     ///
     /// # Errors
     /// A dtype that is not floating, an axis that does not exist or is named twice.
     pub fn std_mean(&self, axes: impl Into<Axes>, correction: f64, keep: bool) -> Result<(Tensor, Tensor)> {
         let axes = axes.into();
-        match keep {
-            true => Ok((self.std_keep(axes.clone(), correction)?, self.mean_keep(axes)?)),
-            false => Ok((self.std(axes.clone(), correction)?, self.mean(axes)?)),
-        }
+        let std = match keep {
+            true => self.std_keep(axes.clone(), correction),
+            false => self.std(axes.clone(), correction),
+        }?;
+        Ok((std, self.mean_in_range(axes, keep)?))
     }
 
     /// The smallest and the largest element over `axes`; NaN if there is one. Reduced axes are dropped, or stay with size 1 where `keep` is true.

@@ -3,19 +3,21 @@
 use super::matmul::{Matmul, same_numbers};
 use crate::dispatch::apply_one;
 use crate::error::{Error, Result};
+use crate::op::check;
 use crate::precision::{self, Precision, without_precision};
 use crate::shape::{AxisSet, MAX_RANK};
-use crate::{Shape, Tensor};
+use crate::{DType, Shape, Tensor};
 
 /// Products of tensors summed over letters, as NumPy's and PyTorch's `einsum`: `einsum("bij,bjk->bik", &[&a, &b])`.
 ///
 /// A letter names an axis; the same letter twice in one operand takes the diagonal. Letters that the output lacks are summed over. Without `->` the
 /// output has the letters that occur once, in alphabetical order. `...` stands for further axes, aligned at the last one and broadcast; they come
-/// first in an output that is not written, and are summed over if a written one lacks them. Operands are combined from left to right.
+/// first in an output that is not written, and are summed over if a written one lacks them. Operands are combined from left to right. As in PyTorch, integers
+/// and bool are in i64 once an axis of one operand alone is summed over; products of matrices keep the dtype, in which integers wrap, and bool has none.
 ///
 /// # Errors
 /// A character that is no letter, another number of operands than the text has, letters that do not fit an operand's axes, sizes of one letter that
-/// differ, an output letter that no operand has or that is written twice; dtypes that differ, bool.
+/// differ, an output letter that no operand has or that is written twice; dtypes that differ, products of matrices of bool.
 pub fn einsum(equation: &str, operands: &[&Tensor]) -> Result<Tensor> {
     let Some(scope) = precision::current() else { return products(equation, operands, Matmul::PLAIN) };
     let operands = operands.iter().map(|operand| scope.operand(operand)).collect::<Result<Vec<_>>>()?;
@@ -28,8 +30,8 @@ pub fn einsum(equation: &str, operands: &[&Tensor]) -> Result<Tensor> {
 /// As [`einsum`], whatever scope of precision is open, with products of matrices by `product`.
 fn products(equation: &str, operands: &[&Tensor], product: Matmul) -> Result<Tensor> {
     let equation = Equation::parse(equation, operands)?;
-    if operands.len() > 1 {
-        same_numbers("einsum", operands)?;
+    for operand in operands {
+        check::same_dtype("einsum", &operands[0].meta(), &operand.meta())?;
     }
     let mut terms = equation.terms(operands)?.into_iter().enumerate();
     let Some((_, mut result)) = terms.next() else {
@@ -200,7 +202,8 @@ impl Term {
             return Ok(self);
         }
         let labels = self.labels.iter().filter(|label| wanted.contains(label)).copied().collect();
-        Ok(Term { tensor: self.tensor.sum_as_is(axes)?, labels })
+        // Integers and bool in i64, as sums are.
+        Ok(Term { tensor: self.tensor.sum_widened(axes)?, labels })
     }
 
     /// The product of two terms, summed over the labels that are not `wanted`.
@@ -223,10 +226,7 @@ impl Term {
         dims.extend(left.tensor.shape().dims_at(&left.positions(&rows)));
         dims.extend(right.tensor.shape().dims_at(&right.positions(&columns)));
         let (a, b) = (left.stack(&batch, &rows, &inner)?, right.stack(&batch, &inner, &columns)?);
-        let product = match inner.is_empty() {
-            true => a.mul(&b)?,
-            false => apply_one(product.clone(), &[&a, &b])?,
-        };
+        let product = multiplied(&a, &b, if inner.is_empty() { None } else { Some(product) })?;
         Ok(Term { tensor: product.reshape(dims)?, labels })
     }
 
@@ -235,6 +235,22 @@ impl Term {
         let order: Vec<usize> =
             [batch, first, second].into_iter().flat_map(|labels| self.positions(labels)).collect();
         self.tensor.permute_axes(&order)?.reshape([self.size(batch), self.size(first), self.size(second)])
+    }
+}
+
+/// The products of elements, or of matrices. A factor that was summed in i64 has the other in i64, too; without a sum truth values are multiplied by `and`.
+fn multiplied(a: &Tensor, b: &Tensor, matrices: Option<&Matmul>) -> Result<Tensor> {
+    let (a, b) = match a.dtype() == b.dtype() {
+        true => (a.clone(), b.clone()),
+        false => (a.to_dtype(DType::I64)?, b.to_dtype(DType::I64)?),
+    };
+    match matrices {
+        Some(product) => {
+            same_numbers("einsum", &[&a, &b])?;
+            apply_one(product.clone(), &[&a, &b])
+        }
+        None if a.dtype() == DType::Bool => a.logical_and(&b),
+        None => a.mul(&b),
     }
 }
 

@@ -369,9 +369,10 @@ impl Tensor {
         if delta.is_nan() || delta <= 0.0 {
             return Err(Error::invalid("huber_loss", format!("delta {delta}, expected more than 0")));
         }
-        // c = clamp(r, -delta, delta) makes all branches c * (r - c / 2), which is smooth at 0.
+        // c = min(max(r, -delta), delta) makes all branches c * (r - c / 2), which is smooth at 0; with the gradient 0 at both bounds the second derivative is
+        // 0 there, as in PyTorch.
         let residual = x.sub(&target)?;
-        let capped = residual.clamp(-delta, delta)?;
+        let capped = residual.hardtanh(-delta, delta)?;
         reduction.apply("huber_loss", &capped.mul(&residual.sub(&capped.mul_scalar(0.5)?)?)?)
     }
 
@@ -389,7 +390,7 @@ impl Tensor {
         if beta == 0.0 {
             return reduction.apply(name, &residual.abs()?);
         }
-        let capped = residual.clamp(-beta, beta)?;
+        let capped = residual.hardtanh(-beta, beta)?;
         // A tiny beta must not make the quotient of a residual infinite: of what is capped it is at most 1.
         let slope = capped.div_scalar(beta)?;
         reduction.apply(name, &slope.mul(&residual.sub(&capped.mul_scalar(0.5)?)?)?)

@@ -174,29 +174,49 @@ fn numbers_that_a_dtype_does_not_hold_are_errors() {
     let told = times.to_tensor(&device).unwrap_err().to_string();
     assert_eq!(
         told,
-        "table: line 2, column 1 (time): 1700000002 becomes infinite or equal to another number in f32: f64 (float64) holds it"
+        "table: line 2, column 1 (time): 1700000002 becomes infinite, 0 or equal to another number in f32: f64 (float64) holds it"
     );
-    let exact = times.to_tensor_of(ternion_core::DType::F64, &device).unwrap();
+    let exact = times.to_tensor_of(DType::F64, &device).unwrap();
     assert_eq!(exact.to_vec::<f64>().unwrap(), [1_700_000_001.0, 1_700_000_002.0]);
-    for (dtype, beyond) in [
-        (ternion_core::DType::F32, 3.402_823_57e38),
-        (ternion_core::DType::F16, 65520.0),
-        (ternion_core::DType::BF16, 3.397e38),
-    ] {
+    for (dtype, beyond) in [(DType::F32, 3.402_823_57e38), (DType::F16, 65520.0), (DType::BF16, 3.397e38)] {
         let of = |number: f64| Table::new(&["a"], vec![number]).unwrap().to_tensor_of(dtype, &device);
         assert!(of(-beyond).is_err() && of(beyond * 0.998).is_ok(), "{dtype}");
     }
-    assert!(times.to_tensor_of(ternion_core::DType::I64, &device).is_err());
+    assert!(times.to_tensor_of(DType::I64, &device).is_err());
+}
+
+#[test]
+fn numbers_that_become_0_are_errors_and_half_precision_is_rounded_once() {
+    let device = ternion_cpu::device();
+    let of = |number: f64, dtype| Table::new(&["a"], vec![number]).unwrap().to_tensor_of(dtype, &device);
+    let told = of(1e-60, DType::F32).unwrap_err().to_string();
+    assert!(told.contains("becomes infinite, 0 or equal to another number in f32"), "{told}");
+    // Half the smallest number of f32 is rounded to even, which is 0.
+    assert!(of(2f64.powi(-150), DType::F32).is_err() && of(2f64.powi(-150) * 1.01, DType::F32).is_ok());
+    assert!(of(0.0, DType::F32).is_ok() && of(-0.0, DType::F32).is_ok() && of(1e-60, DType::F64).is_ok());
+    // A hair above the middle of two neighbors, in f64 alone: by way of f32 it is the middle, which goes to the even one below.
+    for (dtype, step, low) in [
+        (DType::F16, 2f64.powi(-10), 1.0),
+        (DType::BF16, 2f64.powi(-7), 1.0),
+        (DType::F16, 2f64.powi(-24), 2f64.powi(-23)),
+    ] {
+        let middle = low + step / 2.0;
+        for (number, expected) in [
+            (middle * (1.0 + 1e-12), low + step),
+            (middle * (1.0 - 1e-12), low),
+            (middle, low),
+            (-middle * (1.0 + 1e-12), -low - step),
+        ] {
+            let found = of(number, dtype).unwrap().to_dtype(DType::F64).unwrap().item_f64().unwrap();
+            assert_eq!(found, expected, "{dtype} {number}");
+        }
+    }
 }
 
 #[test]
 fn whole_numbers_that_become_equal_are_errors_from_the_first_on() {
     let device = ternion_cpu::device();
-    for (dtype, last) in [
-        (ternion_core::DType::F32, 16_777_216.0),
-        (ternion_core::DType::F16, 2048.0),
-        (ternion_core::DType::BF16, 256.0),
-    ] {
+    for (dtype, last) in [(DType::F32, 16_777_216.0), (DType::F16, 2048.0), (DType::BF16, 256.0)] {
         let of = |numbers: [f64; 2]| {
             Table::new(&["id"], numbers.to_vec()).unwrap().to_tensor_of(dtype, &device).map(drop)
         };
@@ -206,7 +226,7 @@ fn whole_numbers_that_become_equal_are_errors_from_the_first_on() {
     }
     // In half precision numbers with digits behind the point are measurements.
     let measured = Table::new(&["a"], vec![300.25, 300.5]).unwrap();
-    assert!(measured.to_tensor_of(ternion_core::DType::BF16, &device).is_ok());
+    assert!(measured.to_tensor_of(DType::BF16, &device).is_ok());
 }
 
 #[test]

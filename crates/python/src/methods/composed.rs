@@ -5,6 +5,7 @@ use super::TensorArgument;
 use crate::device::{DeviceArgument, or_default};
 use crate::dtype::DTypeArgument;
 use crate::error::{Failure, Outcome};
+use crate::promote::meet;
 use crate::run::{run, wait};
 use crate::tensor::PyTensor;
 use pyo3::prelude::*;
@@ -132,7 +133,10 @@ impl PyTensor {
     ) -> Outcome<PyTensor> {
         let (step, places) = settings;
         let places = places.map(|places| places.get().tensor());
-        self.map(py, |x| x.gradient(dim, spacing(step, places.as_ref()), edge_order))
+        self.map(py, |x| {
+            let (x, places) = beside_places(x, places.as_ref())?;
+            x.gradient(dim, spacing(step, places.as_ref()), edge_order)
+        })
     }
 
     fn _trapezoid(
@@ -145,6 +149,7 @@ impl PyTensor {
         let (step, places) = settings;
         let places = places.map(|places| places.get().tensor());
         self.map(py, |y| {
+            let (y, places) = beside_places(y, places.as_ref())?;
             let spacing = spacing(step, places.as_ref());
             if is_cumulative { y.cumulative_trapezoid(dim, spacing) } else { y.trapezoid(dim, spacing) }
         })
@@ -184,6 +189,13 @@ impl PyTensor {
         let (x, other) = (self.tensor(), other.get().tensor());
         wait(py, || x.cdist(&other, p, mode)).map(PyTensor::new)
     }
+}
+
+/// What is at places, and these, in the dtype that both meet in.
+fn beside_places(x: &Tensor, places: Option<&Tensor>) -> Result<(Tensor, Option<Tensor>)> {
+    let Some(places) = places else { return Ok((x.clone(), None)) };
+    let (x, places) = meet(x, places)?;
+    Ok((x, Some(places)))
 }
 
 fn spacing(step: f64, places: Option<&Tensor>) -> Spacing<'_> {

@@ -5,7 +5,7 @@ use crate::create::given;
 use crate::error::{Called, Failure, Outcome};
 use crate::expected::of;
 use crate::methods::compare::{fill_like, recorded_fill};
-use crate::promote::{Number, default_dtype, floating};
+use crate::promote::{Number, common, default_dtype, floating, is_held, with_number};
 use crate::tensor::PyTensor;
 use pyo3::prelude::*;
 use ternion::{DType, Result, Scalar, Tensor};
@@ -281,8 +281,8 @@ impl PyTensor {
     /// Shapes: [..] -> the same; tensors as bounds are broadcast
     ///
     /// Raises:
-    ///     TypeError: a bound that is neither a number nor a tensor, an input of truth values.
-    ///     ValueError: shapes that do not broadcast.
+    ///     TypeError: a bound that is neither a number nor a tensor, truth values without numbers.
+    ///     ValueError: no bound, one that makes each element a number which the dtype does not hold, shapes that do not broadcast.
     #[pyo3(signature = (min=None, max=None))]
     fn clamp(
         &self,
@@ -290,24 +290,25 @@ impl PyTensor {
         min: Option<&Bound<'_, PyAny>>,
         max: Option<&Bound<'_, PyAny>>,
     ) -> Outcome<PyTensor> {
-        let (min, max) = (End::of("clamp", min)?, End::of("clamp", max)?);
-        let is_float = min.is_float() || max.is_float();
+        let (min, max) = ends("clamp", &self.tensor(), min, max)?;
         self.map(py, |x| {
-            clamped(&if is_float { floating(x)? } else { x.clone() }, &min, &max).called("clamp")
+            clamped(&x.to_dtype(beside_numbers(x.dtype(), [&min, &max]))?, &min, &max).called("clamp")
         })
     }
 
     /// `clamp`, in place.
     ///
     /// Raises:
-    ///     RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
+    ///     RuntimeError: bounds that make another dtype; a tensor that asks for its gradient is changed in place while operations are recorded.
     #[pyo3(signature = (min=None, max=None))]
     fn clamp_<'py>(
         slf: &Bound<'py, Self>,
         min: Option<&Bound<'py, PyAny>>,
         max: Option<&Bound<'py, PyAny>>,
     ) -> Outcome<Bound<'py, Self>> {
-        let (min, max) = (End::of("clamp_", min)?, End::of("clamp_", max)?);
+        let own = slf.get().tensor();
+        let (min, max) = ends("clamp_", &own, min, max)?;
+        may_become("clamp_", result_of(&own, [&min, &max]), own.dtype())?;
         PyTensor::change(
             slf,
             &min.tensor().into_iter().chain(max.tensor()).collect::<Vec<_>>(),
@@ -376,12 +377,17 @@ impl PyTensor {
 /// That an op which makes floats may be written into a tensor.
 fn keeps_dtype(op: &str, slf: &Bound<'_, PyTensor>) -> Outcome<()> {
     let own = slf.get().tensor().dtype();
-    if own.is_float() {
+    may_become(op, if own.is_float() { own } else { default_dtype() }, own)
+}
+
+/// That a result of one dtype may be written into a tensor of another: PyTorch's rule.
+fn may_become(op: &str, result: DType, own: DType) -> Outcome<()> {
+    if is_held(result, own) {
         return Ok(());
     }
     Err(Failure::state(format!(
         "{op}: result type {} can't be cast to the desired output type {}",
-        crate::dialect::dtype_name(default_dtype()),
+        crate::dialect::dtype_name(result),
         crate::dialect::dtype_name(own)
     )))
 }
@@ -418,10 +424,6 @@ impl End {
         }
     }
 
-    fn is_float(&self) -> bool {
-        matches!(self, End::Number(Number::Float(_)))
-    }
-
     fn tensor(&self) -> Option<&Tensor> {
         match self {
             End::Tensor(tensor) => Some(tensor),
@@ -438,6 +440,50 @@ impl End {
             End::Tensor(_) => None,
         }
     }
+}
+
+/// The bounds of a function, at least one, neither of which makes every element of `x` a number that its dtype does not hold.
+fn ends(
+    op: &str,
+    x: &Tensor,
+    min: Option<&Bound<'_, PyAny>>,
+    max: Option<&Bound<'_, PyAny>>,
+) -> Outcome<(End, End)> {
+    let (min, max) = (End::of(op, min)?, End::of(op, max)?);
+    if let (End::None, End::None) = (&min, &max) {
+        return Err(Failure::value(format!("{op}: no bound, expected min, max or both")));
+    }
+    let dtype = beside_numbers(x.dtype(), [&min, &max]);
+    let Some((least, end)) = crate::create::nested::range(dtype) else { return Ok((min, max)) };
+    let beyond = |bound: &End, is_beyond: fn(i128, [i128; 2]) -> bool| match *bound {
+        End::Number(Number::Int(value)) if is_beyond(value, [least, end]) => Some(value),
+        _ => None,
+    };
+    let out =
+        beyond(&min, |value, [_, end]| value >= end).or(beyond(&max, |value, [least, _]| value < least));
+    match out {
+        Some(value) => {
+            Err(Failure::value(format!("{op}: {value} does not fit {}", crate::dialect::dtype_name(dtype))))
+        }
+        None => Ok((min, max)),
+    }
+}
+
+/// The dtype that an input has beside those of its bounds that are numbers.
+fn beside_numbers(dtype: DType, ends: [&End; 2]) -> DType {
+    ends.into_iter().fold(dtype, |dtype, end| match *end {
+        End::Number(number) => with_number(dtype, number),
+        _ => dtype,
+    })
+}
+
+/// The dtype of the result, where there is one.
+fn result_of(x: &Tensor, ends: [&End; 2]) -> DType {
+    let tensors = ends.into_iter().filter_map(End::tensor);
+    tensors.fold(beside_numbers(x.dtype(), ends), |dtype, bound| {
+        let is_wider = x.rank() == 0 || bound.rank() > 0 || !is_held(bound.dtype(), dtype);
+        if is_wider { common(dtype, bound.dtype()).unwrap_or(dtype) } else { dtype }
+    })
 }
 
 /// The bound as an integer, or `none` where there is none; nothing for a bound of another kind.

@@ -4,7 +4,7 @@ use crate::arguments::operand;
 use crate::error::{Failure, Outcome};
 use crate::expected::of;
 use crate::optim::level_of_caller;
-use crate::promote::meet;
+use crate::promote::{meet, of_tensors};
 use crate::run::run;
 use crate::tensor::PyTensor;
 use pyo3::exceptions::PyUserWarning;
@@ -33,10 +33,11 @@ fn loss(
     f: impl FnOnce(&Tensor, &Tensor) -> Result<Tensor> + Send,
 ) -> Outcome<PyTensor> {
     let (x, target) = (operand(op, "input", input)?, operand(op, "target", target)?);
-    run(py, x.elements(), || told_in(x.dtype(), f(&x, &target)?)).map(PyTensor::new)
+    let together = of_tensors(&x, &target).filter(|_| target.dtype().is_float());
+    run(py, x.elements(), || told_in(together.unwrap_or(x.dtype()), f(&x, &target)?)).map(PyTensor::new)
 }
 
-/// A loss in the dtype of its input, as in PyTorch; in that which it was computed in within a scope of autocast.
+/// A loss in the dtype of its input, or that which it meets a floating target in, as in PyTorch; in that which it was computed in within a scope of autocast.
 pub fn told_in(dtype: DType, loss: Tensor) -> Result<Tensor> {
     if ternion::precision::current().is_none() && dtype.is_half() { loss.to_dtype(dtype) } else { Ok(loss) }
 }

@@ -128,6 +128,11 @@ pub(super) fn has_extremes(name: &'static str, x: &Tensor, axes: &Axes) -> Resul
     }
 }
 
+/// Whether no axis is named in a list that is empty: of those PyTorch's `any` and `all` alone reduce none.
+fn of_no_axis(name: &str, named: Option<&AxesArgument>) -> bool {
+    matches!(name, "any" | "all") && named.is_some_and(|AxesArgument(list)| list.is_empty())
+}
+
 macro_rules! reductions {
     ($($(#[$doc:meta])* $name:ident => $method:ident $keep:ident;)*) => {
         #[pymethods]
@@ -153,7 +158,11 @@ macro_rules! reductions {
                     #[pyo3(from_py_with = of::$name)] axis: Option<AxesArgument>,
                     #[pyo3(from_py_with = of::$name)] keepdims: bool,
                 ) -> Outcome<PyTensor> {
-                    let axes = axes(either(stringify!($name), dim, axis)?);
+                    let named = either(stringify!($name), dim, axis)?;
+                    if of_no_axis(stringify!($name), named.as_ref()) {
+                        return self.map(py, |x| x.ne_scalar(0));
+                    }
+                    let axes = axes(named);
                     self.along(py, axes.clone(), |x| {
                         has_extremes(stringify!($name), x, &axes)?;
                         if keepdim || keepdims { x.$keep(axes) } else { x.$method(axes) }
@@ -165,9 +174,9 @@ macro_rules! reductions {
 }
 
 reductions! {
-    /// Whether any element over axes is true, or not 0.
+    /// Whether any element over axes is true, or not 0; with `dim=()` whether each is, as in PyTorch.
     any => any any_keep;
-    /// Whether all elements over axes are true, or not 0.
+    /// Whether all elements over axes are true, or not 0; with `dim=()` whether each is, as in PyTorch.
     all => all all_keep;
     /// The largest element over axes; equals share the gradient.
     amax => max max_keep;

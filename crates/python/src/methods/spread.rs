@@ -11,8 +11,12 @@ use ternion::linalg::{self, MatrixNorm, NormOptions, VectorNormOptions};
 use ternion::{Axes, Error, Result, Tensor};
 
 /// `unbiased` is PyTorch's older name for a correction of 1 or 0.
-fn corrected(correction: Option<f64>, unbiased: Option<bool>) -> f64 {
-    correction.unwrap_or(if unbiased == Some(false) { 0.0 } else { 1.0 })
+fn corrected(op: &str, correction: Option<f64>, unbiased: Option<bool>) -> Outcome<f64> {
+    match (correction, unbiased) {
+        (Some(_), Some(_)) => Err(Failure::kind(format!("{op}: expected unbiased or correction, got both"))),
+        (Some(correction), None) => Ok(correction),
+        (None, unbiased) => Ok(if unbiased == Some(false) { 0.0 } else { 1.0 }),
+    }
 }
 
 /// Axes and correction of a variance. A truth value in the place of the axes is PyTorch's `unbiased`.
@@ -24,12 +28,12 @@ fn spread(
 ) -> Outcome<(Axes, f64)> {
     match dim.filter(|dim| !dim.is_none()) {
         Some(truth) if truth.cast::<PyBool>().is_ok() => match unbiased {
-            None => Ok((Axes::All, corrected(correction, Some(truth.is_truthy()?)))),
+            None => Ok((Axes::All, corrected(op, correction, Some(truth.is_truthy()?))?)),
             Some(_) => Err(Failure::kind(format!("{op}: expected whole numbers as axes, got bool"))),
         },
         dim => {
             let dim = dim.map(|dim| AxesArgument::of(op, dim)).transpose()?;
-            Ok((axes(dim), corrected(correction, unbiased)))
+            Ok((axes(dim), corrected(op, correction, unbiased)?))
         }
     }
 }
@@ -103,7 +107,7 @@ impl PyTensor {
     ///
     /// Raises:
     ///     IndexError: an axis that does not exist.
-    ///     TypeError: no floating dtype.
+    ///     TypeError: no floating dtype; both `unbiased` and `correction`.
     #[pyo3(signature = (dim=None, unbiased=None, keepdim=false, *, correction=None, axis=None, keepdims=false))]
     #[allow(clippy::too_many_arguments, reason = "PyTorch's")]
     fn var(
@@ -135,7 +139,7 @@ impl PyTensor {
     ///
     /// Raises:
     ///     IndexError: an axis that does not exist.
-    ///     TypeError: no floating dtype.
+    ///     TypeError: no floating dtype; both `unbiased` and `correction`.
     #[pyo3(signature = (dim=None, unbiased=None, keepdim=false, *, correction=None, axis=None, keepdims=false))]
     #[allow(clippy::too_many_arguments, reason = "PyTorch's")]
     fn std(

@@ -1,9 +1,10 @@
 //! Arithmetic under its names: `x.add(y)`.
 
 use super::{ADD, Answer, DIV, FLOOR_DIV, FMOD, MUL, Operator, POW, REMAINDER, SUB, TRUNC_DIV};
-use crate::arguments::Operand;
+use crate::arguments::{Operand, number};
 use crate::error::{Failure, Outcome};
 use crate::expected::{Expected, of};
+use crate::promote::Number;
 use crate::run::run;
 use crate::tensor::PyTensor;
 use pyo3::prelude::*;
@@ -50,6 +51,26 @@ fn times<'py>(
     }
 }
 
+/// That `alpha` is of a kind that the result has: PyTorch's rule.
+fn check_alpha(
+    op: &str,
+    x: &PyTensor,
+    other: &Bound<'_, PyAny>,
+    alpha: Option<&Bound<'_, PyAny>>,
+) -> Outcome<()> {
+    let Some(given) = alpha.map(number).transpose()?.flatten() else { return Ok(()) };
+    let x = x.tensor();
+    let Some(other) = Operand::beside(other, &x)? else { return Ok(()) };
+    let dtype = ADD.dtype(&x, &other);
+    let expected = match given {
+        Number::Bool(_) if dtype != DType::Bool => "a number",
+        Number::Float(_) if !dtype.is_float() => "a whole number",
+        _ => return Ok(()),
+    };
+    let dtype = crate::dialect::dtype_name(dtype);
+    Err(Failure::kind(format!("{op}: alpha {given} for a result of {dtype}, expected {expected}")))
+}
+
 impl PyTensor {
     /// `self + sign * alpha * other` in one pass, where both are floating tensors of one dtype.
     fn scaled(
@@ -75,8 +96,10 @@ impl PyTensor {
     ///
     /// Raises:
     ///     ValueError: shapes that do not broadcast, tensors on different devices.
+    ///     TypeError: an `alpha` with a point for whole numbers, or a truth value for numbers.
     #[pyo3(signature = (other, *, alpha=None))]
     fn add(&self, other: &Bound<'_, PyAny>, alpha: Option<&Bound<'_, PyAny>>) -> Answer {
+        check_alpha("add", self, other, alpha)?;
         match self.scaled(other, alpha, 1.0)? {
             Some(sum) => Ok(Py::new(other.py(), sum)?.into_any()),
             None => ADD.apply_named("add", self, &times(self, other, alpha)?),
@@ -86,6 +109,7 @@ impl PyTensor {
     /// This tensor less `alpha` times another, or a number, broadcast.
     #[pyo3(signature = (other, *, alpha=None))]
     fn sub(&self, other: &Bound<'_, PyAny>, alpha: Option<&Bound<'_, PyAny>>) -> Answer {
+        check_alpha("sub", self, other, alpha)?;
         match self.scaled(other, alpha, -1.0)? {
             Some(difference) => Ok(Py::new(other.py(), difference)?.into_any()),
             None => SUB.apply_named("sub", self, &times(self, other, alpha)?),
@@ -99,6 +123,7 @@ impl PyTensor {
         other: &Bound<'py, PyAny>,
         alpha: Option<&Bound<'py, PyAny>>,
     ) -> Outcome<Bound<'py, Self>> {
+        check_alpha("add_", slf.get(), other, alpha)?;
         ADD.apply_in_place("add_", slf.get(), &times(slf.get(), other, alpha)?)?;
         Ok(slf.clone())
     }
@@ -110,6 +135,7 @@ impl PyTensor {
         other: &Bound<'py, PyAny>,
         alpha: Option<&Bound<'py, PyAny>>,
     ) -> Outcome<Bound<'py, Self>> {
+        check_alpha("sub_", slf.get(), other, alpha)?;
         SUB.apply_in_place("sub_", slf.get(), &times(slf.get(), other, alpha)?)?;
         Ok(slf.clone())
     }

@@ -448,10 +448,10 @@ fn whole_numbers() -> Vec<OpCase> {
             .on([&[2, 3, 4], &[2, 4, 5]])
             .run(|x| einsum("bij,bjk->bik", &[&x[0], &x[1]]))
             .oracle_for(move |dtype, x| wrapped(dtype, summed("bij,bjk->bik", x))),
-        row("einsum", "integers ijk->j", 1)
-            .on([&[2, 3, 4]])
-            .run(|x| einsum("ijk->j", &[&x[0]]))
-            .oracle_for(move |dtype, x| wrapped(dtype, summed("ijk->j", x))),
+        row("einsum", "integers ij->j, ij,k->ik", 2)
+            .on([&[2, 3], &[4]])
+            .run(|x| Ok(vec![einsum("ij->j", &[&x[0]])?, einsum("ij,k->ik", &[&x[0], &x[1]])?]))
+            .oracle(|x| vec![summed("ij->j", &x[..1]), summed("ij,k->ik", x)]),
     ]
 }
 

@@ -36,9 +36,12 @@ impl Tensor {
     /// `[.., n, ..]` and the same -> without `axis`
     ///
     /// # Errors
-    /// Shapes that do not broadcast, an axis that does not exist, dtypes that differ or are not floating.
+    /// Shapes that do not broadcast, an axis that does not exist, dtypes that differ or are not floating, an `eps` below 0.
     pub fn cosine_similarity(&self, other: &Tensor, axis: impl Into<Axis>, eps: f64) -> Result<Tensor> {
         let name = "cosine_similarity";
+        if eps.is_nan() || eps < 0.0 {
+            return Err(Error::invalid(name, format!("eps {eps}, expected at least 0")));
+        }
         crate::functions::check_floating(name, self)?;
         check::same_dtype(name, &self.meta(), &other.meta())?;
         let shape = self.shape().broadcast(other.shape(), name)?;

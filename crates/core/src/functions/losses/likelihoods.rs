@@ -70,7 +70,7 @@ impl Tensor {
     }
 
     /// Minus the log-probability of the target under normal distributions whose means are x: `(log v + (x - target)^2 / v) / 2` with variances v, which
-    /// count as `eps` if they are less; the gradient of v is then that at `eps`.
+    /// count as `eps` if they are less; the gradient of v is then that at `eps`. Of a variance below 0 the loss is NaN.
     ///
     /// # Shapes
     /// Both of one shape, to which the variances broadcast; the result has it too, or `[]` if reduced.
@@ -93,6 +93,7 @@ impl Tensor {
         }
         let known = variance.detach();
         let raised = known.lt_scalar(eps)?.where_(&known.scalar_like(eps)?, &known)?;
+        let raised = raised.masked_fill(&known.lt_scalar(0)?, f64::NAN)?;
         // The value is that which was raised, the gradient goes to what was given.
         let variance =
             raised.add(&variance.sub(&known)?.masked_fill(&known.abs()?.eq_scalar(f64::INFINITY)?, 0)?)?;
@@ -138,7 +139,19 @@ fn entropy(x: &Tensor, target: &Tensor) -> Result<Tensor> {
 }
 
 fn slope(x: &Tensor, target: &Tensor) -> Result<Tensor> {
-    x.sub(target)?.div(&x.mul(&x.rsub_scalar(1)?)?.maximum_scalar(1e-12)?)
+    let value: fn(&Tensor, &Tensor) -> Result<Tensor> = |x, target| x.sub(target)?.div(&spread(x)?);
+    binary("binary_cross_entropy_grad", [x, target], value, [bend, |x, _| spread(x)?.recip()?.neg()])
+}
+
+/// `x (1 - x)`, of at least 1e-12.
+fn spread(x: &Tensor) -> Result<Tensor> {
+    x.mul(&x.rsub_scalar(1)?)?.maximum_scalar(1e-12)
+}
+
+/// `target / x^2 + (1 - target) / (1 - x)^2`, each divisor the square of 1e-12 more: as in PyTorch where either is 0, and right where its numerator is 0, too.
+fn bend(x: &Tensor, target: &Tensor) -> Result<Tensor> {
+    let part = |numerator: &Tensor, divisor: &Tensor| numerator.div(&divisor.add_scalar(1e-12)?.square()?);
+    part(target, x)?.add(&part(&target.rsub_scalar(1)?, &x.rsub_scalar(1)?)?)
 }
 
 fn odds(x: &Tensor, _: &Tensor) -> Result<Tensor> {

@@ -11,7 +11,7 @@ functions! {
     /// The modified Bessel function of the first kind of order 0 of each element.
     i0: |x| whole(&x.abs()?, 0), Tensor::i1;
     /// `e^-|x|` times [`i0`](Tensor::i0).
-    i0e: |x| scaled(&x.abs()?, 0), |x| gap(&x.abs()?)?.mul(&x.sign()?)?.neg();
+    i0e: |x| scaled(&x.abs()?, 0), i0e_grad;
     /// The modified Bessel function of the first kind of order 1 of each element.
     i1: |x| odd(x, |size| whole(size, 1)), i1_grad;
     /// `e^-|x|` times [`i1`](Tensor::i1).
@@ -185,9 +185,18 @@ fn whole(size: &Tensor, order: u32) -> Result<Tensor> {
     size.gt_scalar(NEAR)?.where_(&grown(size, &scaled_far(size, order)?)?, &sum)
 }
 
+/// `sign(x) e^-|x| (I_1(|x|) - I_0(|x|))`: 0 at 0, where it jumps from 1 to -1, with the derivative of `e^-|x| I_1(x)`, as in PyTorch.
+fn i0e_grad(x: &Tensor) -> Result<Tensor> {
+    let value = |x: &Tensor| gap_value(&x.abs()?)?.mul(&x.sign()?)?.neg();
+    unary("i0e_grad", x, value, |x| {
+        let size = x.abs()?;
+        gap(&size)?.mul_scalar(2)?.sub(&ratio(&size)?)?.masked_fill(&x.eq_scalar(0)?, 0.5)
+    })
+}
+
 /// `e^-x (I_0(x) - I_1(x))` for x of at least 0, which cancels where x is large.
 fn gap(size: &Tensor) -> Result<Tensor> {
-    unary("i0e_grad", size, gap_value, |x| ratio(x)?.sub(&gap(x)?.mul_scalar(2)?))
+    unary("i1e_grad", size, gap_value, |x| ratio(x)?.sub(&gap(x)?.mul_scalar(2)?))
 }
 
 fn gap_value(size: &Tensor) -> Result<Tensor> {

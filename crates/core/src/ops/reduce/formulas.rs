@@ -48,6 +48,21 @@ pub(super) fn centered(x: &Tensor, axes: AxisSet) -> Result<Tensor> {
     x.sub(&compose(ReduceOp::Mean, x, axes)?)
 }
 
+/// From here on the sum of the elements, or a difference of two of them, may be more than the dtype holds: 2^64.
+const LARGE: f64 = 18_446_744_073_709_551_616.0;
+
+/// `x` in units that are [`LARGE`] where an element over `axes` is at least that, else 1; and the units.
+pub(super) fn in_units(x: &Tensor, axes: AxisSet) -> Result<(Tensor, Tensor)> {
+    if axes.elements(x.shape()) == 0 {
+        let unit = x.detach().sum_keep(axes)?.scalar_like(1i64)?;
+        return Ok((x.clone(), unit));
+    }
+    let is_large = x.detach().max_abs_keep(axes)?.ge_scalar(LARGE)?;
+    let one = x.detach().scalar_like(1i64)?;
+    let (unit, factor) = (x.detach().scalar_like(LARGE)?, x.detach().scalar_like(1.0 / LARGE)?);
+    Ok((x.mul(&is_large.where_(&factor, &one)?)?, is_large.where_(&unit, &one)?))
+}
+
 /// The gradient of x, from `dy` with the reduced axes kept; `y` likewise, where [`ReduceOp`]'s rule saved it.
 pub(super) fn gradient(
     op: ReduceOp,
@@ -62,9 +77,10 @@ pub(super) fn gradient(
         (ReduceOp::Max, Some(y)) => shared(&x.lt(y)?, axes, dy),
         (ReduceOp::Min, Some(y)) => shared(&x.gt(y)?, axes, dy),
         (ReduceOp::Norm, Some(y)) => {
-            // Where the norm is 0 so is x: any other divisor gives the gradient 0.
-            let divisor = y.eq_scalar(0i64)?.where_(&y.scalar_like(1i64)?, y)?;
-            dy.mul(&x.div(&divisor)?)
+            // Where the norm is 0 so is the gradient, and that of the gradient: any other divisor will do.
+            let is_zero = y.eq_scalar(0i64)?;
+            let divisor = is_zero.where_(&y.scalar_like(1i64)?, y)?;
+            is_zero.where_(&dy.scalar_like(0i64)?, dy)?.mul(&x.div(&divisor)?)
         }
         (ReduceOp::LogSumExp, Some(y)) => {
             // e^(-inf - y) = 0 for every finite y: rows of -infinity get the gradient 0.

@@ -1,6 +1,6 @@
 //! Methods of [`Tensor`] that reduce or run along axes.
 
-use super::{CumulativeSum, Reduce, ReduceOp, Variance, formulas};
+use super::{CumulativeSum, Reduce, ReduceOp, Variance, formulas, reduced};
 use crate::dispatch::apply_one;
 use crate::error::Result;
 use crate::precision;
@@ -72,6 +72,11 @@ impl Tensor {
     /// This tensor, or integers and bool as i64: a sum of many would not fit their dtype.
     fn widened(&self) -> Result<Tensor> {
         if self.dtype().is_float() { Ok(self.clone()) } else { self.to_dtype(DType::I64) }
+    }
+
+    /// The sum over `axes`, of integers and bool in i64, in whatever scope of precision.
+    pub(crate) fn sum_widened(&self, axes: AxisSet) -> Result<Tensor> {
+        self.widened()?.sum_as_is(axes)
     }
 
     /// The sum over `axes` in this tensor's own dtype, in which integers wrap.
@@ -196,9 +201,20 @@ impl Tensor {
             return Err(Error::dtype("std", "input", x.dtype(), "a floating dtype"));
         }
         let divisor = (axes.elements(x.shape()) as f64 - correction).max(0.0).sqrt();
-        let length = Reduce { op: ReduceOp::Norm, axes, keep };
-        let length = apply_one(length, &[&formulas::centered(&x.to_accumulator()?, axes)?])?;
-        length.div_scalar(divisor)?.to_dtype(x.dtype())
+        let (scaled, unit) = formulas::in_units(&x.to_accumulator()?, axes)?;
+        let length = Reduce { op: ReduceOp::Norm, axes, keep: true };
+        let length = apply_one(length, &[&formulas::centered(&scaled, axes)?])?;
+        let deviation = length.div_scalar(divisor)?.mul(&unit)?;
+        deviation.reshape(reduced(x.shape(), axes, keep))?.to_dtype(x.dtype())
+    }
+
+    /// The mean over `axes`, also where the sum would overflow.
+    pub(crate) fn mean_in_range(&self, axes: Axes, keep: bool) -> Result<Tensor> {
+        let x = &precision::full(self)?;
+        let axes = axes.resolve(x.shape(), "mean")?;
+        let (scaled, unit) = formulas::in_units(&x.to_accumulator()?, axes)?;
+        let mean = apply_one(Reduce { op: ReduceOp::Mean, axes, keep: true }, &[&scaled])?.mul(&unit)?;
+        mean.reshape(reduced(x.shape(), axes, keep))?.to_dtype(x.dtype())
     }
 
     /// The running sum along `axis`: element i is `x[0] + .. + x[i]`. Integers and bool are summed in i64, which the result has.

@@ -40,8 +40,9 @@ pub(super) fn gelu_inner(x: &Tensor) -> Result<Tensor> {
 
 /// `dy` of positive x, `alpha * e^x * dy` elsewhere.
 pub(super) fn elu_grad(x: &Tensor, dy: &Tensor, alpha: f64) -> Result<Tensor> {
-    // e^x only of negative x: its overflow elsewhere would turn the unused branch's gradient into NaN.
-    let negative = dy.mul(&x.minimum_scalar(0i64)?.exp()?.mul_scalar(alpha)?)?;
+    // e^x only of negative x: its overflow elsewhere would turn the unused branch's gradient into NaN. At 0 the second derivative is 0, as in PyTorch.
+    let below = x.ge_scalar(0i64)?.where_(&x.scalar_like(0i64)?, x)?;
+    let negative = dy.mul(&below.exp()?.mul_scalar(alpha)?)?;
     x.gt_scalar(0i64)?.where_(dy, &negative)
 }
 

@@ -3,7 +3,7 @@
 use super::*;
 
 /// Numbers whose squares f32 does not hold, though it holds their norm and their deviation: a row is large, the next one small.
-pub(super) fn beyond_their_squares() -> [OpCase; 2] {
+pub(super) fn beyond_their_squares() -> [OpCase; 3] {
     let values = vec![3e30, -4e30, 0.0, 12e30, 3e-30, 4e-30, -12e-30, 0.0];
     let row = |op, what: &str| {
         OpCase::new(op, what.to_owned())
@@ -20,11 +20,33 @@ pub(super) fn beyond_their_squares() -> [OpCase; 2] {
                 let of = |axes: &[usize], keep| x[0].reduce(axes, keep, length);
                 vec![of(&[1], Keep::No), of(&[1], Keep::Yes), of(&[0], Keep::No), of(&[0, 1], Keep::No)]
             }),
-        row("var", "as std, beyond its squares").run(|x| x[0].std(1, 1.0)).oracle(move |x| {
-            x[0].reduce(&[1], Keep::No, move |x| {
-                let center = mean(x);
-                length(&x.iter().map(|x| x - center).collect::<Vec<_>>()) / (x.len() as f64 - 1.0).sqrt()
-            })
-        }),
+        row("var", "as std, beyond its squares")
+            .run(|x| x[0].std(1, 1.0))
+            .oracle(|x| x[0].reduce(&[1], Keep::No, deviation)),
+        beyond_their_sum(),
     ]
+}
+
+fn deviation(x: &[f64]) -> f64 {
+    let center = mean(x);
+    let length = x.iter().fold(0.0f64, |length, x| length.hypot(x - center));
+    length / (x.len() as f64 - 1.0).sqrt()
+}
+
+/// Numbers whose sum, and the difference of two of which, f32 and bf16 do not hold, though they hold the mean and the deviation.
+fn beyond_their_sum() -> OpCase {
+    let values = vec![3e38, 2e38, 2.5e38, 1.5e38, 3e38, -3e38, -3e38, -3e38, 3.0, 1.0, 2.0, 5.0];
+    OpCase::new("std_mean", "beyond their sum")
+        .input(Fixed(values))
+        .shapes([&[3, 4]])
+        .dtypes(&[F64, F32, BF16])
+        .forward_only("at numbers this large differences have no digits")
+        .run(|x| {
+            let ((std, mean), (_, mean_of_var)) = (x[0].std_mean(1, 1.0, false)?, x[0].var_mean(1, 1.0, true)?);
+            Ok(vec![std, mean, mean_of_var, x[0].std(1, 1.0)?])
+        })
+        .oracle(|x| {
+            let of = |keep, f: fn(&[f64]) -> f64| x[0].reduce(&[1], keep, f);
+            vec![of(Keep::No, deviation), of(Keep::No, mean), of(Keep::Yes, mean), of(Keep::No, deviation)]
+        })
 }

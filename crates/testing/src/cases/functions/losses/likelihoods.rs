@@ -75,6 +75,15 @@ fn gaussian() -> Vec<OpCase> {
             .shapes([&[5, 7]])
             .forward_only("no derivative below eps")
             .oracle(move |x| losses(&[x[0].clone(), x[1].clone(), x[2].map(|v| v.max(4.0))], false)),
+        OpCase::new("gaussian_nll_loss", "variances below 0")
+            .input(Uniform(-3.0, 3.0))
+            .input(Uniform(-3.0, 3.0))
+            .input(Fixed(vec![-1.0, -0.25, 2.0, f64::NAN]))
+            .shapes([&[2, 4]])
+            .forward_only("no numbers")
+            .f32_limit(8e-6, 4e-6)
+            .run(move |x| x[0].gaussian_nll_loss(&x[1], &x[2], none))
+            .oracle(move |x| losses(x, false)),
         row("full mean", GaussianNllOptions { full: true, ..GaussianNllOptions::default() })
             .shapes([&[5, 7]])
             .oracle(move |x| mean(&losses(x, true))),

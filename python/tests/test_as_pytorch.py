@@ -1,0 +1,241 @@
+"""What programs of PyTorch rely on without a word: dtypes of results, bounds, what is refused, and values at the ends of what dtypes hold."""
+
+import math
+import time
+
+import pytest
+from beside_pytorch import close, torch_of
+
+import ternion
+
+
+class TestBounds:
+    """Bounds of `clamp`, in place and of integers."""
+
+    @pytest.mark.parametrize("call", [lambda x: x.clamp(), lambda x: x.clamp_(), lambda x: x.clip(), ternion.clamp])
+    def test_one_at_least(self, call):
+        with pytest.raises(ValueError, match="no bound, expected min, max or both"):
+            call(ternion.tensor([1, 2]))
+
+    @pytest.mark.parametrize("bounds", [dict(min=0.5), dict(max=math.nan), dict(min=0.5, max=2), dict(min=[1.5, 2.5]), dict(max=1.5, min=[0, 1]), dict(min=[0, 1], max=[1.5, 2.5])])
+    def test_floats_are_not_written_into_integers(self, bounds):
+        torch = torch_of()
+        for T, error in ((torch, RuntimeError), (ternion, RuntimeError)):
+            given = {name: T.tensor(bound) if isinstance(bound, list) else bound for name, bound in bounds.items()}
+            if T is torch and len({isinstance(bound, list) for bound in bounds.values()}) == 2:
+                continue  # A number beside a tensor is refused in any case there.
+            x = T.tensor([0, 5])
+            with pytest.raises(error, match="result type .loat.* can't be cast to the desired output type"):
+                x.clamp_(**given)
+            assert x.tolist() == [0, 5] and "float32" in str(x.clamp(**given).dtype)
+
+    def test_what_keeps_its_kind_is_written(self):
+        assert ternion.tensor([1.0, 5.0]).clamp_(ternion.tensor([2, 2], dtype=ternion.float64)).tolist() == [2.0, 5.0]
+        small = ternion.tensor([1, 5], dtype=ternion.int8).clamp_(max=ternion.tensor([3, 3]))
+        assert small.dtype == ternion.int8 and small.tolist() == [1, 3]
+        assert ternion.tensor([1, 5]).clamp_(ternion.tensor(2)).tolist() == [2, 5]
+
+    @pytest.mark.parametrize("bounds", [dict(min=300), dict(min=256, max=400), dict(max=-1), dict(min=-5, max=-3)])
+    def test_a_bound_that_every_element_would_become(self, bounds):
+        for name in ("clamp", "clamp_"):
+            with pytest.raises(ValueError, match=f"^{name}: -?[0-9]+ does not fit uint8"):
+                getattr(ternion.tensor([0, 5], dtype=ternion.uint8), name)(**bounds)
+
+    def test_bounds_beyond_the_dtype_that_no_element_meets(self):
+        x = ternion.tensor([0, 255], dtype=ternion.uint8)
+        assert x.clamp(-3, 300).tolist() == [0, 255] and x.clamp(max=300).dtype == ternion.uint8
+        assert ternion.tensor([-128, 5], dtype=ternion.int8).clamp(min=-(2**62), max=4).tolist() == [-128, 4]
+
+    def test_truth_values_beside_numbers(self):
+        torch = torch_of()
+        for bounds in (dict(min=0, max=1), dict(min=2), dict(max=0.5)):
+            found, expected = ternion.tensor([True, False]).clamp(**bounds), torch.tensor([True, False]).clamp(**bounds)
+            assert found.tolist() == expected.tolist() and str(found.dtype).split(".")[1] == str(expected.dtype).split(".")[1]
+        with pytest.raises(RuntimeError, match="result type int64 can't be cast to the desired output type bool"):
+            ternion.tensor([True, False]).clamp_(min=0)
+        with pytest.raises(TypeError):
+            ternion.tensor([True, False]).clamp(min=True)
+
+
+class TestInPlace:
+    """A result of a kind that the tensor does not hold is refused, as there, and nothing is changed."""
+
+    CALLS = {
+        "elu_": lambda T, x: T.nn.functional.elu_(x), "leaky_relu_": lambda T, x: T.nn.functional.leaky_relu_(x, 0.5), "selu": lambda T, x: T.nn.functional.selu(x, inplace=True),
+        "silu": lambda T, x: T.nn.functional.silu(x, inplace=True), "add_": lambda T, x: x.add_(1.5), "add_ alpha": lambda T, x: x.add_(x, alpha=0.5),
+        "div_": lambda T, x: x.div_(2), "pow_": lambda T, x: x.pow_(0.5), "sqrt_": lambda T, x: x.sqrt_(), "fmod_": lambda T, x: x.fmod_(1.5),
+        "addcmul_": lambda T, x: x.addcmul_(T.tensor([1.0, 2.0]), T.tensor([1.0, 2.0])), "xlogy_": lambda T, x: x.xlogy_(T.tensor([1.5, 2.5])),
+        "index_put_": lambda T, x: x.index_put_((T.tensor([0]),), T.tensor([1.5])), "put_": lambda T, x: x.put_(T.tensor([0]), T.tensor([1.5])),
+        "index_add_": lambda T, x: x.index_add_(0, T.tensor([0]), T.tensor([1.5])), "scatter_add_": lambda T, x: x.scatter_add_(0, T.tensor([0]), T.tensor([1.5])),
+        "index_copy_": lambda T, x: x.index_copy_(0, T.tensor([0]), T.tensor([1.5])), "masked_scatter_": lambda T, x: x.masked_scatter_(x > 1, T.tensor([1.5])),
+        "copysign_": lambda T, x: x.copysign_(T.tensor([-1.0, 1.0])), "hypot_": lambda T, x: x.hypot_(T.tensor([1.5, 1.5])), "atan2_": lambda T, x: x.atan2_(x),
+    }  # fmt: skip
+
+    @pytest.mark.parametrize("name", CALLS)
+    def test_floats_into_integers(self, name):
+        for T in (torch_of(), ternion):
+            x = T.tensor([1, 5])
+            with pytest.raises((RuntimeError, TypeError, ValueError, NotImplementedError)):
+                self.CALLS[name](T, x)
+            assert x.tolist() == [1, 5]
+
+
+def dtype_name(dtype):
+    return str(dtype).split(".")[-1]
+
+
+DTYPES = {
+    "int8 summed": lambda T: T.einsum("ij->i", T.tensor([[100, 100]], dtype=T.int8)), "the trace": lambda T: T.einsum("ii->", T.tensor([[100, 1], [1, 100]], dtype=T.int8)),
+    "uint8": lambda T: T.einsum("ij->", T.tensor([[200, 200]], dtype=T.uint8)), "one is summed": lambda T: T.einsum("ij,k->ik", T.tensor([[100, 100]], dtype=T.int8), T.tensor([1, 1], dtype=T.int8)),
+    "both are summed": lambda T: T.einsum("ij,kl->ik", T.tensor([[100, 100]], dtype=T.int8), T.tensor([[1], [1]], dtype=T.int8)),
+    "a product": lambda T: T.einsum("ij,jk->ik", T.tensor([[100, 100]], dtype=T.int8), T.tensor([[1], [1]], dtype=T.int8)),
+    "elements": lambda T: T.einsum("ij,ij->ij", T.tensor([[100, 100]], dtype=T.int8), T.tensor([[1, 2]], dtype=T.int8)),
+    "transposed": lambda T: T.einsum("ij->ji", T.tensor([[100, 100]], dtype=T.int8)), "truth summed": lambda T: T.einsum("ij->i", T.tensor([[True, True]])),
+    "truth": lambda T: T.einsum("ij,ij->ij", T.tensor([[True, True]]), T.tensor([[True, False]])), "half": lambda T: T.einsum("ij->i", T.tensor([[200.0, 2.0]], dtype=T.float16)),
+    "sums of truth": lambda T: T.einsum("ij,kl->ik", T.tensor([[True, True]]), T.tensor([[True], [True]])),
+    "all of no axis": lambda T: T.tensor([[True, False], [True, True]]).all(dim=()), "any of no axis": lambda T: T.any(T.tensor([[2.0, 0.0]]), dim=[]),
+    "all keepdim": lambda T: T.tensor([[True, False]]).all(dim=(), keepdim=True), "sum of no axis": lambda T: T.tensor([[1, 2]]).sum(dim=()),
+    **{
+        f"{name} {dtype} {places}": lambda T, name=name, dtype=dtype, places=places: getattr(T, name)(T.ones(3, dtype=getattr(T, dtype)), T.tensor([0, 1, 3], dtype=getattr(T, places)))
+        for name in ("trapezoid", "cumulative_trapezoid")
+        for dtype, places in (("bfloat16", "float32"), ("float16", "bfloat16"), ("float32", "float64"), ("float64", "float32"), ("bfloat16", "bfloat16"))
+    },
+    **{
+        f"gradient {dtype} {places}": lambda T, dtype=dtype, places=places: T.gradient(
+            T.tensor([1, 2, 4], dtype=getattr(T, dtype)), spacing=(T.tensor([0, 1, 3], dtype=getattr(T, places)),)
+        )[0]
+        for dtype, places in (("bfloat16", "float32"), ("float16", "bfloat16"), ("float32", "float64"), ("bfloat16", "bfloat16"))
+    },
+    "kl_div": lambda T: F_of(T).kl_div(T.ones(1, dtype=T.bfloat16), T.ones(1)), "kl_div of half": lambda T: F_of(T).kl_div(T.ones(1, dtype=T.bfloat16), T.ones(1, dtype=T.bfloat16)),
+    "logits": lambda T: F_of(T).binary_cross_entropy_with_logits(T.ones(1, dtype=T.bfloat16), T.zeros(1)),
+}  # fmt: skip
+
+
+def F_of(T):
+    return T.nn.functional
+
+
+@pytest.mark.parametrize("name", DTYPES)
+def test_dtypes_of_sums_and_of_what_meets(name):
+    found, expected = DTYPES[name](ternion), DTYPES[name](torch_of())
+    assert dtype_name(found.dtype) == dtype_name(expected.dtype)
+    # bfloat16 has 3 digits, float32 of it more.
+    assert found.shape == expected.shape and found.double().reshape(-1).tolist() == pytest.approx(expected.double().reshape(-1).tolist(), rel=1e-2 if "logits" in name else 1e-6)
+
+
+def test_products_of_matrices_of_truth_values_are_refused():
+    for T in (torch_of(), ternion):
+        with pytest.raises((RuntimeError, TypeError)):
+            T.einsum("ij,jk->ik", T.ones(2, 2).bool(), T.ones(2, 2).bool())
+
+
+def kept(T, numbers, dtype):
+    return T.tensor(numbers, dtype=getattr(T, dtype))
+
+
+@pytest.mark.parametrize("dtype, limit", [("float64", 1e-12), ("float32", 1e-6), ("bfloat16", 1e-2)])
+def test_deviations_near_the_largest_number(dtype, limit):
+    largest = ternion.finfo(getattr(ternion, dtype)).max
+    for shares in ([0.9, 0.85, 0.95], [0.9, -0.8, -0.8], [0.9, 0.9, 0.9], [0.5, -0.25, 0.0, 1.0]):
+        x = kept(ternion, [share * largest for share in shares], dtype)
+        given = [number / largest for number in x.double().tolist()]
+        center = sum(given) / len(given)
+        spread = math.sqrt(sum((number - center) ** 2 for number in given) / (len(given) - 1))
+        std, mean = ternion.std_mean(x)
+        assert std.dtype == x.dtype and ternion.var_mean(x)[1].item() == mean.item()
+        assert mean.item() / largest == pytest.approx(center, rel=limit)
+        for found in (std, x.std(), x.std(0, keepdim=True)):
+            assert found.item() / largest == pytest.approx(spread, rel=limit, abs=limit)
+
+
+def test_gradients_of_large_deviations():
+    x = ternion.tensor([3e38, 2e38, 1e38], requires_grad=True)
+    x.std().backward()
+    assert x.grad.tolist() == pytest.approx([0.5, 0.0, -0.5], abs=1e-6)
+    x = ternion.tensor([3e38, 2e38, 1e38], requires_grad=True)
+    ternion.std_mean(x)[1].backward()
+    assert x.grad.tolist() == pytest.approx([1 / 3] * 3)
+
+
+@pytest.mark.parametrize("name", ["fmax", "fmin", "maximum", "minimum", "max", "min"])
+def test_nan_in_pairs(name):
+    a, b = [math.nan, math.nan, 1.0, math.nan, 2.0], [math.nan, 1.0, math.nan, -math.inf, 3.0]
+    torch = torch_of()
+    close(getattr(ternion, name)(ternion.tensor(a), ternion.tensor(b)), getattr(torch, name)(torch.tensor(a), torch.tensor(b)))
+
+
+@pytest.mark.parametrize("place", range(5))
+@pytest.mark.parametrize("name", ["amax", "amin", "argmax", "argmin", "aminmax", "max", "min", "cummax", "cummin", "sort"])
+def test_nan_anywhere(name, place):
+    torch, values = torch_of(), [2.0, 3.0, 1.0, 5.0, 4.0]
+    values[place] = math.nan
+    options = {} if name in ("aminmax", "argmax", "argmin") else dict(dim=0)
+    found, expected = getattr(ternion.tensor(values), name)(**options), getattr(torch.tensor(values), name)(**options)
+    for one, other in zip(*((part,) if hasattr(part, "shape") else part for part in (found, expected))):
+        close(one, other)
+
+
+REFUSED = {
+    "unbiased and correction": lambda T: T.tensor([1.0, 2.0]).var(unbiased=True, correction=1), "of std": lambda T: T.tensor([1.0, 2.0]).std(0, unbiased=False, correction=0),
+    "unbiased by its place": lambda T: T.var(T.tensor([1.0, 2.0]), True, correction=1), "of var_mean": lambda T: T.var_mean(T.tensor([1.0, 2.0]), 0, unbiased=True, correction=1),
+    "eps of cosines": lambda T: T.cosine_similarity(T.ones(2), T.ones(2), dim=0, eps=-1.0), "its layer": lambda T: T.nn.CosineSimilarity(eps=-1.0)(T.ones(1, 2), T.ones(1, 2)),
+    "eps of a batch norm": lambda T: F_of(T).batch_norm(T.ones(2, 2), None, None, training=True, eps=0.0),
+    "alpha": lambda T: T.add(T.tensor([1]), T.tensor([1]), alpha=0.5), "alpha of sub": lambda T: T.tensor([1]).sub(1, alpha=2.0),
+    "alpha of rsub": lambda T: T.rsub(T.tensor([1]), T.tensor([1]), alpha=0.5), "truth as alpha": lambda T: T.add(T.tensor([1.0]), T.tensor([1.0]), alpha=True),
+    "truth as start": lambda T: T.ones(2).narrow(0, True, 1), "truth as length": lambda T: T.ones(2).narrow(0, 0, True), "truth as index": lambda T: T.ones(2).select(0, True),
+    "truth as size": lambda T: T.zeros(True), "truth in a shape": lambda T: T.ones(1, 2).reshape((True, 2)), "truth as k": lambda T: T.ones(2).topk(True),
+    "truth as axis": lambda T: T.ones(2, 2).cumsum(True), "truth as axes": lambda T: T.ones(2, 2).transpose(False, True), "truth as diagonal": lambda T: T.ones(2, 2).triu(True),
+    "truth as count": lambda T: T.eye(True), "truth as classes": lambda T: F_of(T).one_hot(T.tensor([0]), True), "truth in full": lambda T: T.full((True,), 1),
+    "timeout": lambda T: next(iter(T.utils.data.DataLoader([1, 2], timeout=1))), "persistent": lambda T: T.utils.data.DataLoader([1, 2], persistent_workers=True),
+    "axes of a ranking": lambda T: F_of(T).margin_ranking_loss(T.ones(4, 1), T.ones(4), T.ones(4)), "of its target": lambda T: F_of(T).margin_ranking_loss(T.ones(4), T.ones(4), T.ones(())),
+    "axes of vectors": lambda T: F_of(T).cosine_embedding_loss(T.ones(4, 2), T.ones(2), T.ones(4)), "of their targets": lambda T: F_of(T).cosine_embedding_loss(T.ones(4, 2), T.ones(4, 2), T.ones(4, 1)),
+    "a shift": lambda T: T.arange(3).roll(2**70), "a variance": lambda T: F_of(T).gaussian_nll_loss(T.ones(2), T.ones(2), -T.ones(2)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused_as_by_pytorch(name):
+    for T in (torch_of(), ternion):
+        with pytest.raises((RuntimeError, TypeError, ValueError, AssertionError)):
+            REFUSED[name](T)
+
+
+def test_what_is_near_to_what_is_refused():
+    assert ternion.add(ternion.tensor([1]), ternion.tensor([1]), alpha=2).tolist() == [3]
+    assert ternion.add(ternion.tensor([1]), 1.0, alpha=0.5).tolist() == [1.5]
+    assert ternion.add(ternion.tensor([True]), ternion.tensor([True]), alpha=True).tolist() == [True]
+    assert ternion.tensor([1.0, 2.0]).narrow(0, ternion.tensor(1), 1).tolist() == [2.0]
+    assert ternion.arange(3).roll(2**62).tolist() == [2, 0, 1]
+    assert F_of(ternion).margin_ranking_loss(ternion.ones(4), ternion.ones(4), ternion.ones(1)).item() == 0.0
+    assert ternion.tensor([1, 2]).index_put_((ternion.tensor([0]),), ternion.tensor([5], dtype=ternion.int8)).tolist() == [5, 2]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: ternion.vander(ternion.ones(3), N=2**45), lambda: ternion.linalg.vander(ternion.ones(3), N=2**45), lambda: ternion.pdist(ternion.ones(2**20, 1)),
+        lambda: ternion.cdist(ternion.ones(2**20, 1), ternion.ones(2**20, 1), compute_mode="donot_use_mm_for_euclid_dist"), lambda: ternion.linspace(0, 1, 2**45),
+        lambda: ternion.arange(2**45), lambda: ternion.eye(1, 2**45), lambda: F_of(ternion).one_hot(ternion.tensor([2**45])), lambda: ternion.tril_indices(2**45, 2),
+        lambda: ternion.kaiser_window(2**45), lambda: ternion.repeat_interleave(ternion.ones(1), ternion.tensor([2**45])), lambda: ternion.combinations(ternion.arange(10**6), 2),
+    ],
+)  # fmt: skip
+def test_results_beyond_memory_are_refused_before_they_grow(call):
+    begin = time.monotonic()
+    with pytest.raises((MemoryError, ValueError)):
+        call()
+    assert time.monotonic() - begin < 5
+
+
+def test_a_target_that_does_not_fit_its_input():
+    """The loss says so; the gradient is 0 there, and that of the others is theirs."""
+    logits = ternion.zeros(2, 2, 3, requires_grad=True)
+    arguments = (ternion.tensor([[1, 1], [1, 2]]), ternion.tensor([2, 2]), ternion.tensor([2, 2]))
+    losses = F_of(ternion).ctc_loss(logits.log_softmax(-1), *arguments, reduction="none")
+    assert losses[0].item() == math.inf and losses[1].item() == pytest.approx(2 * math.log(3))
+    losses.sum().backward()
+    assert logits.grad[:, 0].tolist() == [[0.0] * 3] * 2
+    torch = torch_of()
+    theirs = torch.zeros(2, 2, 3, requires_grad=True)
+    torch.nn.functional.ctc_loss(theirs.log_softmax(-1), *(torch.tensor(argument.tolist()) for argument in arguments), reduction="none").sum().backward()
+    assert theirs.grad[:, 0].isnan().all()
+    close(logits.grad[:, 1], theirs.grad[:, 1], 1e-6)
