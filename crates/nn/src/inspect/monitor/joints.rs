@@ -42,6 +42,11 @@ struct Picked {
     is_negative: bool,
 }
 
+/// Whether an output has one number of each row, of several that ask for their gradient.
+fn is_one_of_each_row(rows: &Tensor, output: &Tensor) -> bool {
+    rows.rank() == 2 && rows.needs_grad() && rows.dims()[1] > 1 && output.dims() == [rows.dims()[0], 1]
+}
+
 /// What was seen between layers.
 #[derive(Default)]
 pub(super) struct Joints {
@@ -97,13 +102,11 @@ impl Joints {
     fn pick(&mut self, call: &OpCall<'_>) -> Result<()> {
         let (Some(input), Some(output)) = (call.inputs.first(), call.outputs.first()) else { return Ok(()) };
         match call.op {
-            Op::Gather(gather) if gather.axis == 1 && input.rank() == 2 && input.needs_grad() => {
-                if input.dims()[1] > 1 && output.dims() == [input.dims()[0], 1] {
-                    let (key, name) =
-                        self.latest.as_ref().map_or(("", "the model"), |last| (&last.key, &last.name));
-                    let kept = Kept::new(output, key, name);
-                    self.picked.push(Picked { kept, rows: (*input).clone(), is_negative: false });
-                }
+            Op::Gather(gather) if gather.axis == 1 && is_one_of_each_row(input, output) => {
+                let (key, name) =
+                    self.latest.as_ref().map_or(("", "the model"), |last| (&last.key, &last.name));
+                let kept = Kept::new(output, key, name);
+                self.picked.push(Picked { kept, rows: (*input).clone(), is_negative: false });
             }
             Op::Unary(unary) if unary.op == UnaryOp::Neg => {
                 let picked = self.picked.iter_mut().find(|picked| picked.kept.is(input));
