@@ -5,6 +5,8 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
+from ._ternion import _trust
+
 
 class _Known(weakref.ref):  # type: ignore[type-arg]
     """A parameter that has a name, or a tensor that is like one: a place in `_names` that is left when it goes."""
@@ -45,7 +47,9 @@ def note_name(parameter: Any, name: str) -> None:
 def note_owner(parameter: Any, module: str, name: str) -> None:
     """A parameter is put into a module of this class, under this name: all that messages can say of one of which no module was asked."""
     known = _known(parameter)
-    known.own = known.own or f"{module}.{name}"
+    if not known.own:
+        known.own = f"{module}.{name}"
+        _trust.note_owner(parameter, known.own)
 
 
 def note_plain(tensor: Any, module: str, name: str) -> None:

@@ -27,3 +27,14 @@ def has_scaled(scaler: Any) -> bool:
 def pending_scale(optimizer: Any) -> float:
     """The scale of a loss whose gradients were not unscaled for this optimiser; 0 if there is none."""
     return next((scaler.get_scale() for scaler in list(_pending) if not scaler._knows(optimizer) and scaler.get_scale() != 1.0), 0.0)
+
+
+def pending_scale_of(optimizers: list[Any]) -> float:
+    """The scale of a loss whose gradients were unscaled for none of these optimisers; 0 if there is none."""
+    scales = [pending_scale(optimizer) for optimizer in optimizers]
+    return min(scales, default=0.0)
+
+
+def is_any_pending() -> bool:
+    """Whether a scaler has scaled a loss since its last `update()`."""
+    return len(_pending) > 0

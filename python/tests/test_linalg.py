@@ -221,8 +221,8 @@ class TestRefused:
         linalg.det(i) | TypeError | linalg.det: input is int64, expected float32 or float64
         ternion.svd(x.half()) | TypeError | linalg.svd: input is float16, expected float32 or float64
         ternion.pinverse(i) | TypeError | pinverse: input is int64, expected float32 or float64
-        linalg.vector_norm(i) | TypeError | linalg.vector_norm: input is int64, expected a floating dtype
-        linalg.vecdot(i, i) | TypeError | linalg.vecdot: input is int64, expected a floating dtype
+        linalg.vector_norm(i) | TypeError | linalg.vector_norm: input is int64, expected a floating dtype: input.float() makes it one
+        linalg.vecdot(i, i) | TypeError | linalg.vecdot: input is int64, expected a floating dtype: input.float() makes it one
         linalg.solve(x, x.double()) | TypeError | linalg.solve: dtypes float32 and float64 differ; cast one of them with .to(dtype)
         linalg.norm(x.double(), dtype="float32") | ValueError | linalg.norm: dtype float32 for an input of float64, expected one that holds its numbers
         linalg.det(x[:1]) | ValueError | linalg.det: matrices of 1 x 2, expected square ones

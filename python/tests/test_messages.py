@@ -16,7 +16,7 @@ m.randperm(2**33) | ValueError | randperm: 8589934592 numbers, at most 214748364
 m.addmm(i, i, i, alpha=0.5) | ValueError | addmm: alpha 0.5 for operands of int64, expected a whole number
 m.rand(2, dtype=m.int64) | TypeError | rand: output is int64, expected a floating dtype
 i.requires_grad_() | TypeError | requires_grad_: tensor is int64, expected a floating dtype
-x.gather(1, x.half()) | TypeError | gather: index is float16, expected int32 or int64
+x.gather(1, x.half()) | TypeError | gather: index is float16, expected int32 or int64: index.long() makes it one
 x.masked_fill(x, 1.0) | TypeError | masked_fill: mask is float32, expected bool
 x[x.half()] | TypeError | index: tensor is float16, expected int32, int64 or bool
 F.scaled_dot_product_attention(q, q, q, attn_mask=i) | TypeError | scaled_dot_product_attention: mask is int64, expected bool or the query's dtype

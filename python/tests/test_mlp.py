@@ -131,7 +131,7 @@ def test_features_that_do_not_fit():
         (ternion.tensor(X) / 0.0, "Input X contains NaN or infinity"),
         (X * 1e300, "a number beyond ternion.float32"),
         (X * 1j, "Complex data not supported"),
-        ([["a", "b"]], "X is <U1, expected numbers"),
+        ([["a", "b"]], "X holds text, expected numbers"),
         ([[1.0, 2.0], [3.0]], "X is no array"),
         (np.zeros((3, 0)), "0 feature(s) (shape=(3, 0))"),
         (None, "MLP requires X to be passed"),
@@ -214,7 +214,7 @@ def test_tables_of_pandas():
         ({"validation_data": (X, RING, RING)}, "validation_data is one tuple with 3 parts, expected a pair"),
         ({"validation_data": (X, RING + 7)}, "validation_data: y holds labels that are not among the classes"),
         ({"validation_data": (X[:5], RING)}, "validation_data: 5 examples and 120 targets"),
-        ({"seed": -1}, "random_state -1, expected a number from 0 on"),
+        ({"seed": -1}, "seed -1, expected a number from 0 on"),
     ],
 )
 def test_settings_out_of_range(settings, told):

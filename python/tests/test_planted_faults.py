@@ -332,7 +332,7 @@ def test_an_optimizer_that_was_made_before_the_model_was_cast():
     adam.zero_grad()
     model.double()
     model(ternion.randn(2, 8).double()).sum().backward()
-    with pytest.raises((RuntimeError, ValueError), match=r"parameter 0 is \[4, 8\] float64 on cpu now, but its state"):
+    with pytest.raises((RuntimeError, ValueError), match=r"adam: weight is \[4, 8\] float64 on cpu now, but its state"):
         adam.step()
 
 

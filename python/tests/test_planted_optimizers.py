@@ -6,7 +6,7 @@ import pickle
 from planted import checks_of, mlp, names, scaled, watched
 
 import ternion
-from ternion import nn, optim
+from ternion import amp, nn, optim
 
 test_a_planted_fault_is_named, test_the_same_training_without_the_fault_reports_nothing = checks_of(__name__)
 
@@ -284,3 +284,269 @@ def first_weights_that_are_all_zero(planted):
     if planted:
         scaled([model[0].weight, model[2].weight], 0.0)
     return watched(model)
+
+
+class Anew(nn.Module):
+    """A layer, or a parameter, that is made at each call."""
+
+    def __init__(self, kind=None):
+        self.first, self.last, self.kind = nn.Linear(8, 8), nn.Linear(8, 8), kind
+
+    def forward(self, x):
+        x = self.first(x).relu()
+        if self.kind == "layer":
+            x = nn.Linear(8, 8)(x).relu()
+        elif self.kind == "parameter":
+            x = x * nn.Parameter(ternion.ones(8))
+        return self.last(x)
+
+
+@names(
+    "SGD: Linear.weight [8, 8], Linear.bias [8]: gradients came to parameters that are gone by now, so that no optimizer trains them",
+    "UnvisitedLayer Linear after first: computes inside of the model", "[8, 8], [8] belong to no parameter", "create layers once, not at each call",
+)  # fmt: skip
+def a_layer_that_is_made_at_each_call(planted):
+    """`nn.Linear(..)` in forward: another layer at each call, which nothing trains."""
+    return watched(Anew("layer" if planted else None), steps=3)
+
+
+@names("Linear.weight [8, 8]", "create layers and parameters once, in __init__", "an error, as the optimi")
+def a_layer_that_is_made_at_each_call_with_strict(planted):
+    """The same, at the first step of an optimizer that is strict."""
+    return watched(Anew("layer" if planted else None), strict=True)
+
+
+@names("SGD: a parameter [8]: gradients came to parameters that are gone by now")
+def a_parameter_that_is_made_at_each_call(planted):
+    """`nn.Parameter(..)` in forward."""
+    return watched(Anew("parameter" if planted else None))
+
+
+@names("UnvisitedLayer Linear after first: ", "MissingGradient head: ", "look for an assignment that replaces it in forward", "head.weight [4, 8]")
+def a_head_that_is_replaced_at_each_call(planted):
+    """`self.head = nn.Linear(..)` in forward."""
+
+    class Replaces(nn.Module):
+        def __init__(self):
+            self.first, self.head = nn.Linear(8, 8), nn.Linear(8, 4)
+
+        def forward(self, x):
+            if planted:
+                self.head = nn.Linear(8, 4)
+            return self.head(self.first(x).relu())
+
+    return watched(Replaces())
+
+
+@names("SGD: w[0] of Listed [8, 8]: a tensor that asks for a gradient but is no nn.Parameter")
+def tensors_in_a_list(planted):
+    """A list of tensors with requires_grad in place of an nn.ParameterList."""
+
+    class Listed(nn.Module):
+        def __init__(self):
+            weights = [ternion.randn(8, 8, requires_grad=True)]
+            self.layer, self.w = nn.Linear(8, 4), weights if planted else nn.ParameterList(weights)
+
+        def forward(self, x):
+            return self.layer((x @ self.w[0]).relu())
+
+    return watched(Listed(), steps=3)
+
+
+def clipped(planted, clip):
+    """A training with a scaled loss, whose gradients are clipped before or after they are unscaled."""
+    model = mlp(8, 4)
+    scaler, sgd = amp.GradScaler("cpu", init_scale=1024.0), optim.SGD(model.parameters(), lr=1e-3)
+    for _ in range(2):
+        sgd.zero_grad()
+        scaler.scale(model(ternion.randn(3, 8)).square().mean()).backward()
+        if not planted:
+            scaler.unscale_(sgd)
+        clip(list(model.parameters()))
+        scaler.step(sgd)
+        scaler.update()
+
+
+@names("clip_grad_norm_: the gradients are those of a loss times 1024, by a GradScaler: call its unscale_(optimizer) before")
+def a_norm_that_is_clipped_before_it_is_unscaled(planted):
+    """clip_grad_norm_ in front of unscale_: the limit is compared with gradients that are 1024 times too large."""
+    clipped(planted, lambda parameters: nn.utils.clip_grad_norm_(parameters, 1.0))
+
+
+@names("clip_grad_value_: the gradients are those of a loss times 1024")
+def values_that_are_clipped_before_they_are_unscaled(planted):
+    """The same of clip_grad_value_."""
+    clipped(planted, lambda parameters: nn.utils.clip_grad_value_(parameters, 1.0))
+
+
+@names("clip_grads_with_norm_: the gradients are those of a loss times 1024")
+def gradients_that_are_clipped_by_a_norm_before_they_are_unscaled(planted):
+    """The same of clip_grads_with_norm_."""
+    clipped(planted, lambda parameters: nn.utils.clip_grads_with_norm_(parameters, 1.0, nn.utils.get_total_norm([each.grad for each in parameters])))
+
+
+def raised(planted, every):
+    """A training whose learning rate is raised at its third step, and what a monitor says of it."""
+    model, x, said = mlp(8, 16, 4), ternion.randn(16, 8), []
+    monitor, sgd = nn.utils.StatsMonitor(model, every=every), optim.SGD(model.parameters(), lr=1e-3)
+    for step in range(5):
+        sgd.param_groups[0]["lr"] = 1e4 if planted and step >= 2 else 1e-3
+        sgd.zero_grad()
+        with monitor.watch(step):
+            loss = model(x).square().mean()
+        loss.backward()
+        report = monitor.step(sgd)
+        said += [f"{step} {warning.fault} {warning.text}" for warning in (report.warnings if report else [])]
+    return said
+
+
+@names(
+    "StatsMonitor: the learning rate of SGD is 10000 in param_groups[0], where 0.001 was the largest before",
+    "2 LargeUpdates 2.weight: the step changed it by", "divide the learning rate by about 1e6 (it is 10000)", "rose from 0.001 to 10000 since the reading before",
+)  # fmt: skip
+def a_learning_rate_that_is_raised_later(planted):
+    """A huge number is written into param_groups in the midst of a training."""
+    return raised(planted, 1)
+
+
+@names("StatsMonitor: the learning rate of SGD is 10000", "4 ExplodingOutputs 0: ", "go back to saved weights and to a smaller learning rate; the learning rate rose from 0.001 to 10000 since the reading before")
+def a_learning_rate_that_is_raised_between_two_readings(planted):
+    """The same, and the next reading finds outputs that explode."""
+    return raised(planted, 4)
+
+
+@names("SmallUpdates ", "the learning rate is 0")
+def a_learning_rate_of_0(planted):
+    """A learning rate of 0."""
+    return watched(mlp(8, 16, 4), steps=5, rate=0.0 if planted else 0.01)
+
+
+def one_step(optimizer, change=None, **settings):
+    """One step of a model by an optimizer of these settings, which `change` may change."""
+    model = mlp(8, 16, 4)
+    made = optimizer(model.parameters(), **{"lr": 1e-3, **settings})
+    if change is not None:
+        change(made)
+    model(ternion.randn(4, 8)).square().mean().backward()
+    made.step()
+
+
+@names("SGD: momentum 1.5: the steps of all gradients so far add up and never fade, expected below 1")
+def a_momentum_that_never_fades(planted):
+    """A momentum of more than 1."""
+    one_step(optim.SGD, momentum=1.5 if planted else 0.9)
+
+
+@names("Adam: betas (0.999, 0.9): the first, of the mean, is larger than the second", "swapped")
+def betas_that_are_swapped(planted):
+    """The two betas are swapped."""
+    one_step(optim.Adam, betas=(0.999, 0.9) if planted else (0.9, 0.999))
+
+
+@names("AdamW: weight_decay 1000 with lr 0.001 takes 100% off each weight in a step")
+def a_weight_decay_that_takes_all(planted):
+    """A weight decay that leaves nothing of a weight."""
+    one_step(optim.AdamW, weight_decay=1000.0 if planted else 0.1)
+
+
+@names("LargeUpdates ", "it goes straight to 0, as weight decay goes: divide weight_decay or the learning rate by about 1000 (it is 0.001)")
+def a_weight_decay_that_takes_all_as_a_monitor_sees_it(planted):
+    """The same, as StatsMonitor sees it."""
+    return watched(mlp(8, 16, 4), optimizer=optim.AdamW, rate=1e-3, weight_decay=1000.0 if planted else 0.1)
+
+
+@names("Adam: weight_decay 100 is added to gradients as so many times the weights, and covers them")
+def a_weight_decay_that_covers_gradients(planted):
+    """A weight decay that leaves nothing of the gradient."""
+    one_step(optim.Adam, weight_decay=100.0 if planted else 1e-2)
+
+
+@names("SGD.lr = 1.0 sets an attribute that nothing reads: group['lr'] counts, for each group of param_groups")
+def a_learning_rate_as_an_attribute(planted):
+    """`optimizer.lr = ..` changes nothing."""
+    one_step(optim.SGD, lambda sgd: setattr(sgd, "lr", 1.0) if planted else sgd.param_groups[0].update(lr=0.1))
+
+
+@names("SGD: param_groups[0]['learning_rate'] is a setting that nothing reads: it is called 'lr'")
+def a_setting_of_another_name(planted):
+    """A setting of a group under another name."""
+    one_step(optim.SGD, lambda sgd: sgd.param_groups[0].update({"learning_rate" if planted else "name": 1.0}))
+
+
+@names("SGD: lr '1e-3' in param_groups, expected a number")
+def a_learning_rate_that_is_text(planted):
+    """A learning rate out of a file, as text."""
+    one_step(optim.SGD, lambda sgd: sgd.param_groups[0].update(lr="1e-3" if planted else 1e-3))
+
+
+@names("SGD: none of its parameters asks for a gradient, so that a step changes nothing: requires_grad_(True) makes them train")
+def a_model_that_is_frozen_as_a_whole(planted):
+    """All parameters are frozen by mistake, and a gradient comes to the input alone."""
+    model = mlp(8, 16, 4).requires_grad_(not planted)
+    sgd = optim.SGD(model.parameters(), lr=0.1)
+    model(ternion.randn(4, 8, requires_grad=True)).square().mean().backward()
+    sgd.step()
+
+
+@names("Adam: 0.weight, 0.bias, 2.weight, 2.bias: a step of another optimizer, SGD, has moved them by the same gradients")
+def two_optimizers_of_the_same_parameters(planted):
+    """Two optimizers move the same parameters."""
+    model = mlp(8, 16, 4)
+    sgd = optim.SGD(model[0].parameters() if not planted else model.parameters(), lr=0.1)
+    adam = optim.Adam(model[2].parameters() if not planted else model.parameters(), lr=0.1)
+    for _ in range(2):
+        sgd.zero_grad(), adam.zero_grad()
+        model(ternion.randn(4, 8)).square().mean().backward()
+        sgd.step(), adam.step()
+
+
+@names("no gradient for 0.weight, 0.bias, 2.weight, 2.bias", "or zero_grad() was called after it")
+def gradients_that_are_forgotten_before_the_step(planted):
+    """zero_grad() between backward and step."""
+    model = mlp(8, 16, 4)
+    sgd = optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(2):
+        if not planted:
+            sgd.zero_grad()
+        model(ternion.randn(4, 8)).square().mean().backward()
+        if planted:
+            sgd.zero_grad()
+        sgd.step()
+
+
+@names("adam: 0.weight is [16, 8] float64 on cpu now, but its state [16, 8] float32 on cpu: make the optimi")
+def an_optimizer_that_was_made_before_the_model_was_cast(planted):
+    """A model is cast after steps of its optimizer."""
+    model = mlp(8, 16, 4)
+    adam = optim.Adam(model.parameters(), lr=0.1)
+    for dtype in (ternion.float32, ternion.float64 if planted else ternion.float32):
+        model.to(dtype)
+        adam.zero_grad()
+        model(ternion.randn(4, 8, dtype=dtype)).square().mean().backward()
+        adam.step()
+
+
+@names("MissingActivation 1: a linear layer that takes the output of the linear layer 0 as it is")
+def an_activation_that_is_missing(planted):
+    """Two linear layers in a row, which are one."""
+    return watched(nn.Sequential(nn.Linear(8, 16), *([] if planted else [nn.ReLU()]), nn.Linear(16, 4)))
+
+
+@names("were freed by an earlier backward", "or detach what goes on from one step to the next")
+def a_state_that_goes_on_from_step_to_step(planted):
+    """The state of a recurrent layer goes on from batch to batch, with the graph of all before."""
+    layer, state = nn.LSTM(8, 4, batch_first=True), None
+    sgd = optim.SGD(layer.parameters(), lr=0.1)
+    for _ in range(2):
+        sgd.zero_grad()
+        output, state = layer(ternion.randn(2, 3, 8), state)
+        state = state if planted else tuple(each.detach() for each in state)
+        output.mean().backward()
+        sgd.step()
+
+
+@names("ZeroGradient 0: ", "a dropout of 1 or a norm of one number")
+def a_norm_of_one_number(planted):
+    """A layer norm over a single number gives 0 whatever comes in."""
+    width = 1 if planted else 4
+    return watched(nn.Sequential(nn.Linear(8, width), nn.LayerNorm(width), nn.Linear(width, 4)), steps=5, loss_of=lambda output: (output - 1).square().mean())

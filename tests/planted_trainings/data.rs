@@ -110,3 +110,106 @@ fn layers_that_do_not_fit() {
     };
     planted(training, &["linear: [16, 16] with weight [4, 12]: inner sizes 16 and 12 differ"]);
 }
+
+/// Inputs in a unit a million times too large: what the first layer gives is its bias.
+#[test]
+fn inputs_that_are_too_small() {
+    let training = |small: bool| {
+        let device = device();
+        let [x, target] = batch(&[16, 8], &[16, 4], &device)?;
+        let x = x.mul_scalar(if small { 1e-6 } else { 1.0 })?;
+        let told = regression(&Mlp::new([8, 16, 4], &device)?, 0.01, 1, &[x, target])?;
+        assert!(!told.contains("Exploding"), "{told}");
+        Ok(told)
+    };
+    planted(training, &["UnscaledInput input: its root mean square is 1.2e-6", "where about 1 is"]);
+}
+
+/// The same in front of a batch norm, whose eps is larger than their variance by far.
+#[test]
+fn inputs_that_are_too_small_for_a_norm() {
+    let training = |small: bool| {
+        let device = device();
+        let [x, target] = batch(&[16, 8], &[16, 4], &device)?;
+        let x = x.mul_scalar(if small { 1e-6 } else { 0.01 })?;
+        let model = Sequential::new().with(BatchNorm1d::new(8, &device)?).with(Linear::new(8, 4, &device)?);
+        let told = regression(&model, 0.01, 1, &[x, target])?;
+        assert!(!told.contains("Exploding"), "{told}");
+        Ok(told)
+    };
+    planted(
+        training,
+        &["UnscaledInput input: its root mean square is 1.2e-6", "the eps of the norm that takes it, 1e-5"],
+    );
+}
+
+/// Images of bytes that the model casts, and does not divide.
+#[test]
+fn bytes_that_the_model_casts() {
+    let training = |raw: bool| {
+        let device = device();
+        let model = Mlp::new([8, 16, 4], &device)?;
+        let [x, target] = batch(&[16, 8], &[16, 4], &device)?;
+        let bytes = x.abs()?.mul_scalar(60.0)?.to_dtype(DType::U8)?;
+        watched(&model, &mut sgd(&model, 1e-9)?, 1, || {
+            let x = bytes.to_dtype(DType::F32)?;
+            let x = if raw { x } else { x.div_scalar(255.0)? };
+            model.forward(&x)?.mse_loss(&target, Reduction::Mean)
+        })
+    };
+    planted(training, &["UnscaledInput input: its root mean square is ", "divide bytes by 255"]);
+}
+
+/// A loader that gives one example over and over.
+#[test]
+fn examples_that_are_all_the_same() {
+    let training = |same: bool| {
+        let device = device();
+        let [x, target] = batch(&[16, 8], &[16, 4], &device)?;
+        let x = if same { x.narrow(0, 0, 1)?.expand([16, 8])?.contiguous()? } else { x };
+        regression(&Mlp::new([8, 16, 4], &device)?, 0.01, 5, &[x, target])
+    };
+    planted(
+        training,
+        &["UnscaledInput input: all of its 16 examples were the same in each of the last 5 readings"],
+    );
+}
+
+/// Predictions `[n, 1]` less targets `[n]`, by hand: each is compared with each.
+#[test]
+fn a_target_that_is_broadcast() {
+    let training = |flat: bool| {
+        let device = device();
+        let model = Mlp::new([8, 16, 1], &device)?;
+        let [x, target] = batch(&[16, 8], &[16, 1], &device)?;
+        let target = if flat { target.reshape([16])? } else { target };
+        watched(&model, &mut sgd(&model, 0.01)?, 1, || model.forward(&x)?.sub(&target)?.square()?.mean_all())
+    };
+    planted(
+        training,
+        &["BroadcastTarget layers.1: its outputs [16, 1] meet numbers of shape [16] in sub", "[16, 16]"],
+    );
+}
+
+/// Probabilities, logits, or a log-softmax over the batch, where a loss takes log-probabilities.
+#[test]
+fn outputs_that_are_no_log_probabilities() {
+    let given: [fn(&Tensor) -> Result<Tensor>; 3] =
+        [|logits| logits.softmax(1), |logits| logits.mul_scalar(2.0), |logits| logits.log_softmax(0)];
+    for wrong in given {
+        let training = |is_wrong: bool| {
+            let device = device();
+            let model = Mlp::new([8, 16, 4], &device)?;
+            let [x, labels] = classes(&[16, 8], 4, &device)?;
+            watched(&model, &mut sgd(&model, 0.01)?, 1, || {
+                let logits = model.forward(&x)?;
+                let given = if is_wrong { wrong(&logits)? } else { logits.log_softmax(1)? };
+                given.nll_loss(&labels)
+            })
+        };
+        planted(
+            training,
+            &["NoLogProbabilities layers.1: its output is taken for log-probabilities by nll_loss"],
+        );
+    }
+}

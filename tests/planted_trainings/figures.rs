@@ -159,7 +159,7 @@ fn a_rounding_that_stops_gradients() {
     impl Forward for Rounds {
         fn forward(&self, input: &Tensor) -> Result<Tensor> {
             let hidden = self.first.forward(input)?;
-            self.last.forward(&if self.rounds { hidden.round()? } else { hidden })
+            self.last.forward(&if self.rounds { hidden.round()? } else { hidden.relu()? })
         }
     }
     let training = |rounds| {
@@ -240,4 +240,57 @@ fn gradients_that_are_never_reset() {
             "StaleGradients layers.0.weight, layers.0.bias, layers.1.weight and layers.1.bias: gradients were added",
         ],
     );
+}
+
+/// A learning rate that is raised ten million times in the midst of a training, between two readings.
+#[test]
+fn a_learning_rate_that_is_raised_later() {
+    let training = |raised: bool| {
+        let device = device();
+        let model = Mlp::new([8, 16, 4], &device)?;
+        let mut sgd = sgd(&model, 1e-3)?;
+        let [x, target] = batch(&[16, 8], &[16, 4], &device)?;
+        let mut monitor = StatsMonitor::new(StatsConfig { every: 4, ..Default::default() })?;
+        let mut told = String::new();
+        for step in 0..5 {
+            if raised && step == 2 {
+                sgd.set_lr(1e4)?;
+            }
+            let loss =
+                monitor.watch(&model, step, || model.forward(&x)?.mse_loss(&target, Reduction::Mean))?;
+            let report = monitor.step(&mut sgd, &loss.backward()?)?;
+            report.iter().flat_map(|report| &report.warnings).for_each(|warning| told += &warning.text);
+        }
+        Ok(told)
+    };
+    planted(training, &["the learning rate rose from 0.001 to 10000 since the reading before"]);
+}
+
+/// A weight decay that takes all of a weight in a step.
+#[test]
+fn a_weight_decay_that_is_too_large() {
+    let training = |large: bool| {
+        let device = device();
+        let model = Mlp::new([8, 16, 4], &device)?;
+        let weight_decay = if large { 1e3 } else { 1e-2 };
+        let config = AdamWConfig { lr: 1e-3, weight_decay, ..Default::default() };
+        let mut adam = AdamW::new(model.parameters(), config)?;
+        let [x, target] = batch(&[16, 8], &[16, 4], &device)?;
+        watched(&model, &mut adam, 1, || model.forward(&x)?.mse_loss(&target, Reduction::Mean))
+    };
+    planted(
+        training,
+        &["LargeUpdates layers.", "it goes straight to 0, as weight decay goes: divide weight_decay"],
+    );
+}
+
+/// A learning rate of 0.
+#[test]
+fn a_learning_rate_of_0() {
+    let training = |zero: bool| {
+        let device = device();
+        let model = Mlp::new([8, 16, 4], &device)?;
+        regression(&model, if zero { 0.0 } else { 0.01 }, 5, &batch(&[16, 8], &[16, 4], &device)?)
+    };
+    planted(training, &["SmallUpdates layers.", "the learning rate is 0"]);
 }

@@ -25,7 +25,7 @@ impl Module for Handwritten {
 
 impl Forward for Handwritten {
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
-        self.third.forward(&self.second.forward(&self.first.forward(input)?)?.tanh()?)
+        self.third.forward(&self.second.forward(&self.first.forward(input)?.relu()?)?.tanh()?)
     }
 }
 
@@ -296,4 +296,61 @@ fn a_model_that_is_converted_between_backward_and_step() {
         sgd.step(&gradients).map(|()| String::new())
     };
     planted(training, &["layers.0.weight", "the gradients are older than"]);
+}
+
+/// A layer that is made anew at each call, so that nothing trains it.
+struct Forgets {
+    first: Linear,
+    last: Linear,
+    is_fresh: bool,
+}
+
+impl Module for Forgets {
+    fn visit(&self, walk: &mut Walk<'_>) {
+        walk.field("first", &self.first);
+        walk.field("last", &self.last);
+    }
+}
+
+impl Forward for Forgets {
+    fn forward(&self, input: &Tensor) -> Result<Tensor> {
+        let hidden = self.first.forward(input)?.relu()?;
+        let hidden = match self.is_fresh {
+            true => Linear::new(8, 8, input.device())?.forward(&hidden)?.relu()?,
+            false => hidden,
+        };
+        self.last.forward(&hidden)
+    }
+}
+
+#[test]
+fn a_layer_that_is_made_at_each_call() {
+    let training = |is_fresh| {
+        let device = device();
+        let linear = || Linear::new(8, 8, &device);
+        let model = Forgets { first: linear()?, last: linear()?, is_fresh };
+        regression(&model, 0.01, 1, &batch(&[16, 8], &[16, 8], &device)?)
+    };
+    planted(
+        training,
+        &["UnvisitedLayer Linear after first: computes inside", "create layers once, not at each call"],
+    );
+}
+
+/// Two linear layers without an activation between them are one.
+#[test]
+fn an_activation_that_is_missing() {
+    let training = |missing: bool| {
+        let device = device();
+        let mut model = Sequential::new().with(Linear::new(8, 16, &device)?);
+        if !missing {
+            model.push(ReLU);
+        }
+        model.push(Linear::new(16, 4, &device)?);
+        regression(&model, 0.01, 1, &batch(&[16, 8], &[16, 4], &device)?)
+    };
+    planted(
+        training,
+        &["MissingActivation 1: a linear layer that takes the output of the linear layer 0 as it is"],
+    );
 }

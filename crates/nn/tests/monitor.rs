@@ -475,8 +475,9 @@ fn only_steps_that_are_looked_at_cost_anything_and_little_is_read() -> Result<()
         }
         bytes.push(counts.bytes_downloaded);
     }
-    // Outputs of the input, two layers and a ReLU, its silent units, three gradients of outputs, four weights with gradients, two updates: seven f32 each.
-    assert_eq!(bytes[0], (4 + 1 + 3 + 4 + 4 + 2) * 7 * 4);
+    // Outputs of the input, two layers and a ReLU, the range of the input, silent units, three gradients of outputs, four weights with gradients, two updates and their directions: seven
+    // f32 each.
+    assert_eq!(bytes[0], (4 + 1 + 1 + 3 + 4 + 4 + 2 * 2) * 7 * 4);
     Ok(())
 }
 
@@ -550,6 +551,9 @@ fn settings_that_mean_nothing_and_errors_of_layers_are_errors() -> Result<()> {
         StatsConfig { dead_share: 0.0, ..Default::default() },
         StatsConfig { dead_share: 1.5, ..Default::default() },
         StatsConfig { smallest_update: 1.0, ..Default::default() },
+        StatsConfig { largest_input: 0.0, ..Default::default() },
+        StatsConfig { smallest_input: 30.0, ..Default::default() },
+        StatsConfig { smallest_input: f64::NAN, ..Default::default() },
     ] {
         let error = StatsMonitor::new(config).err().expect("no such setting").to_string();
         assert!(error.starts_with("stats_monitor: "), "{error}");

@@ -1,16 +1,21 @@
 //! Gradients as PyTorch has them: gathered in `grad` of the tensors that ask for them.
 
+mod leaves;
+
+pub use leaves::{register_leaf, register_param};
+
 use crate::error::{Failure, Outcome, carried};
 use crate::expected::of;
 use crate::run::{interruptible, wait};
 use crate::tensor::{PyTensor, apart};
+use crate::trust::lost;
 use parking_lot::Mutex;
 use pyo3::exceptions::PyTypeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, LazyLock, OnceLock, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use ternion::autograd::TensorId;
 use ternion::nn::Param;
 use ternion::{GradOptions, Gradients, Tensor, grad};
@@ -39,8 +44,16 @@ pub type Hooked = Arc<Mutex<Option<Py<PyAny>>>>;
 /// A parameter as its object knows it.
 struct Trained {
     param: Param,
+    /// The class that has it and its name there, for when it is gone.
+    name: Mutex<String>,
     /// Here rather than in the graph, so that Python's collector sees what they refer to: often the module that has the parameter.
     hooks: Mutex<Vec<(u64, Py<PyAny>)>>,
+}
+
+impl Drop for Trained {
+    fn drop(&mut self) {
+        lost::note_gone(self.param.tensor().id(), std::mem::take(self.name.get_mut()));
+    }
 }
 
 impl Trained {
@@ -123,6 +136,11 @@ impl Slot {
         Ok(())
     }
 
+    /// Notes what a parameter is called.
+    pub(crate) fn note_name(&self, name: String) {
+        self.param.get().into_iter().for_each(|own| own.name.lock().clone_from(&name));
+    }
+
     /// Shows the collector what the hooks refer to.
     pub fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
         // While a hook is put there by another thread the tensor is in use, and nothing of it is to be collected.
@@ -174,65 +192,11 @@ impl Slot {
     }
 }
 
-/// The tensors that ask for a gradient, by the names under which their gradients are found.
-#[derive(Default)]
-struct Asking {
-    leaves: HashMap<TensorId, Weak<Slot>>,
-    params: Vec<Weak<Slot>>,
-    /// Entries at which those that nobody has any more are looked for.
-    full: usize,
-}
-
-static ASKING: LazyLock<Mutex<Asking>> = LazyLock::new(Mutex::default);
-
-impl Asking {
-    fn tidy(&mut self) {
-        if self.leaves.len() + self.params.len() > self.full {
-            self.leaves.retain(|_, slot| slot.strong_count() > 0);
-            self.params.retain(|slot| slot.strong_count() > 0);
-            self.full = 2 * (self.leaves.len() + self.params.len()) + 1024;
-        }
-    }
-}
-
-pub fn register_leaf(tensor: &Tensor, slot: &Arc<Slot>) {
-    if let Some(id) = tensor.id() {
-        let mut asking = ASKING.lock();
-        asking.tidy();
-        asking.leaves.insert(id, Arc::downgrade(slot));
-    }
-}
-
-pub fn register_param(param: &Param, slot: &Arc<Slot>) {
-    let hooks = Mutex::default();
-    let _ = slot.param.set(Box::new(Trained { param: param.clone(), hooks }));
-    let mut asking = ASKING.lock();
-    asking.tidy();
-    asking.params.push(Arc::downgrade(slot));
-}
-
-/// The places for these gradients, in the order in which the leaves were made.
-fn places(gradients: &Gradients) -> Vec<(TensorId, Arc<Slot>)> {
-    let asking = ASKING.lock();
-    let mut of_params: HashMap<TensorId, Arc<Slot>> = HashMap::new();
-    for slot in asking.params.iter().filter_map(Weak::upgrade) {
-        if let Some(id) = slot.param.get().and_then(|own| own.param.tensor().id()) {
-            of_params.insert(id, slot);
-        }
-    }
-    let find = |(id, _): (TensorId, &Tensor)| {
-        let leaf = asking.leaves.get(&id).map(Weak::upgrade);
-        Some((id, leaf.unwrap_or_else(|| of_params.get(&id).cloned())?))
-    };
-    let mut found: Vec<_> = gradients.iter().filter_map(find).collect();
-    found.sort_by_key(|(id, _)| *id);
-    found
-}
-
 fn gather(py: Python<'_>, gradients: &Gradients) -> Outcome<()> {
     let by_id: HashMap<TensorId, &Tensor> = gradients.iter().collect();
     let turn = NEXT_TURN.fetch_add(1, Relaxed);
-    for (id, slot) in places(gradients) {
+    lost::note_pass(turn, gradients);
+    for (id, slot) in leaves::places(gradients) {
         slot.gather(py, by_id[&id])?;
         slot.turn.store(turn, Relaxed);
     }

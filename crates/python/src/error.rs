@@ -66,12 +66,28 @@ fn exception_behind(error: &Error) -> Option<PyErr> {
     Some(Python::attach(|py| exception.clone_ref(py)))
 }
 
+/// What makes an argument one of the dtype that is expected, in the words of whoever writes Python.
+fn cast(error: &Error) -> String {
+    let Error::DType { what, expected, .. } = error else { return String::new() };
+    let argument = match *what {
+        "logits" => "input",
+        "input" | "target" | "indices" | "index" | "weight" | "pos_weight" => what,
+        // Of outputs and of operands there is no argument to be cast.
+        _ => return String::new(),
+    };
+    match expected.to_string().as_str() {
+        "a floating dtype" => format!(": {argument}.float() makes it one"),
+        "i32 or i64" => format!(": {argument}.long() makes it one"),
+        _ => String::new(),
+    }
+}
+
 impl From<Error> for Failure {
     fn from(error: Error) -> Failure {
         if let Some(exception) = exception_behind(&error) {
             return Failure(exception);
         }
-        let message = bounded(dialect::message(&error));
+        let message = bounded(dialect::message(&error) + &cast(&error));
         let op = dialect::op(&error);
         let exception = match error {
             Error::DType { .. } | Error::DTypeMismatch { .. } => PyTypeError::new_err(message),

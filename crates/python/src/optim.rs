@@ -21,7 +21,9 @@ struct Group {
     parameters: Vec<Py<PyTensor>>,
     /// The cells that are stepped: those of the parameters, or cells on the memory of plain tensors.
     params: Vec<Param>,
+    /// What parameters are called in messages, and in the state.
     names: Vec<String>,
+    labels: Vec<String>,
     optimizer: Box<dyn Optimizer + Send>,
 }
 
@@ -130,6 +132,19 @@ impl PySteps {
     }
 }
 
+/// An error of a step that speaks of a parameter by its label in the state: by its name.
+fn renamed(py: Python<'_>, failure: Failure, labels: &[String], names: &[String]) -> Failure {
+    let error = PyErr::from(failure);
+    let text = error.value(py).to_string();
+    let told = labels.iter().zip(names).find_map(|(label, name)| {
+        let (begin, end) = text.split_once(&format!(": {label} is ["))?;
+        // The message tells the shape itself.
+        let name = name.split(" of shape ").next().unwrap_or_default();
+        (label != name).then(|| format!("{begin}: {name} is [{end}"))
+    });
+    told.map_or(Failure::from(error), Failure::value)
+}
+
 #[pymethods]
 impl PySteps {
     /// Parameters are called by `names` in messages, and by `labels` in the state.
@@ -145,13 +160,13 @@ impl PySteps {
         let group =
             ParamGroup::new(params.iter().zip(&labels).map(|(param, label)| param.named(label)).collect());
         let optimizer = optimizer_of(kind, vec![group], settings)?;
-        Ok(PySteps(Mutex::new(Group { parameters, params, names, optimizer })))
+        Ok(PySteps(Mutex::new(Group { parameters, params, names, labels, optimizer })))
     }
 
     /// One step, up the gradient if `maximize`. A parameter without a gradient is told: by a warning that names it, or an error if `strict`.
     fn step(&self, py: Python<'_>, lr: f64, maximize: bool, strict: bool, warned: bool) -> Outcome<bool> {
         let mut group = self.held(py);
-        let Group { parameters, params, names, optimizer } = &mut *group;
+        let Group { parameters, params, names, labels, optimizer } = &mut *group;
         let mut gradients = Gradients::default();
         let mut missing = Vec::new();
         for ((parameter, param), name) in parameters.iter().zip(params.iter()).zip(names.iter()) {
@@ -171,7 +186,7 @@ impl PySteps {
         if !missing.is_empty() && (strict || !warned) {
             let (names, it) = (missing.join(", "), if missing.len() == 1 { "it" } else { "them" });
             let told = format!(
-                "no gradient for {names}: the loss does not depend on {it}, or backward() was not called"
+                "no gradient for {names}: the loss does not depend on {it}, or backward() was not called, or zero_grad() was called after it"
             );
             if strict {
                 return Err(Failure::state(format!("{told} (an error, as the optimizer is strict)")));
@@ -187,7 +202,8 @@ impl PySteps {
                 optimizer.set_lr(lr)?;
             }
             if gradients.is_empty() { Ok(()) } else { optimizer.step(&gradients) }
-        })?;
+        })
+        .map_err(|failure| renamed(py, failure, labels, names))?;
         Ok(has_missing)
     }
 

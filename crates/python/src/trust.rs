@@ -4,6 +4,7 @@
 mod check;
 mod function;
 mod graph;
+pub mod lost;
 mod monitor;
 mod ops;
 mod precision;
@@ -23,5 +24,6 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     ops::register(module)?;
     function::register(module)?;
     rerun::register(module)?;
-    graph::register(module)
+    graph::register(module)?;
+    lost::register(module)
 }

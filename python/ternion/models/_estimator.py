@@ -111,7 +111,7 @@ def of_classifiers(method: Method) -> Method:
     return cast(Method, _OfClassifiers(method))
 
 
-def seed_of(random_state: Any) -> int | None:
+def seed_of(random_state: Any, name: str = "random_state") -> int | None:
     """The number that a `random_state` of scikit-learn stands for: itself, None, or one that a generator of NumPy draws.
 
     Raises:
@@ -126,6 +126,6 @@ def seed_of(random_state: Any) -> int | None:
         return int(random_state.integers(2**31 - 1))
     if isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool):
         if random_state < 0:
-            raise ValueError(f"random_state {random_state}, expected a number from 0 on")
+            raise ValueError(f"{name} {random_state}, expected a number from 0 on")
         return int(random_state)
-    raise TypeError(f"random_state of type {type(random_state).__name__}, expected a number, None, or a generator of NumPy")
+    raise TypeError(f"{name} of type {type(random_state).__name__}, expected a number, None, or a generator of NumPy")

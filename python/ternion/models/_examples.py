@@ -7,12 +7,34 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._ternion import Tensor, as_tensor
+from ..data import Table
 
 if TYPE_CHECKING:
     from .._ternion import device as Device
     from .._ternion import dtype as DType
 
     Array = np.ndarray[Any, Any]
+
+
+class Call(str):
+    """The method that was called, as messages name it, with the class of the model."""
+
+    model = "MLP"
+
+    @classmethod
+    def of(cls, model: Any, method: str) -> Call:
+        call = cls(method)
+        call.model = type(model).__name__
+        return call
+
+
+def _model(what: str) -> str:
+    return what.model if isinstance(what, Call) else Call.model
+
+
+def of_table(value: Any) -> Any:
+    """The numbers of a table of `ternion.data`; else the value itself."""
+    return value.tensor() if isinstance(value, Table) else value
 
 
 def features(X: Any, what: str, expected: int, device: Device, dtype: DType) -> Tensor:
@@ -22,7 +44,7 @@ def features(X: Any, what: str, expected: int, device: Device, dtype: DType) -> 
         TypeError: a sparse matrix; what holds no numbers.
         ValueError: one axis only, another number of features than `expected`, complex numbers, NaN or infinity.
     """
-    inputs = _of_array(X, what, "X", device, dtype)
+    inputs = _of_array(of_table(X), what, "X", device, dtype)
     shape = tuple(inputs.shape)
     if len(shape) < 2:
         told = "reshape one example to [1, features], one feature to [examples, 1]"
@@ -31,7 +53,7 @@ def features(X: Any, what: str, expected: int, device: Device, dtype: DType) -> 
     if found == 0:
         raise ValueError(f"{what}: X has no features: Found array with 0 feature(s) (shape={shape}) while a minimum of 1 is required.")
     if found != expected:
-        raise ValueError(f"{what}: X has {found} features, but MLP is expecting {expected} features as input: X has shape {shape}")
+        raise ValueError(f"{what}: X has {found} features, but {_model(what)} is expecting {expected} features as input: X has shape {shape}")
     _finite(inputs, what, "X")
     return inputs
 
@@ -94,11 +116,11 @@ def labels(y: Any, what: str) -> Array:
     return found
 
 
-def without_one_hot(y: Any, outputs: int) -> Any:
+def without_one_hot(y: Any, outputs: int, what: str) -> Any:
     """The places of the ones, where every row of `y` has a 1 at one of the outputs and 0 at the others; else `y` itself."""
     if outputs < 2 or tuple(getattr(y, "shape", ()))[1:] != (outputs,):
         return y
-    found = _array(y, "fit", "y")
+    found = _array(y, what, "y")
     if found.dtype.kind not in "biuf" or not len(found):
         return y
     is_one = found == 1
@@ -178,7 +200,7 @@ def _few(found: Array) -> str:
 
 def _array(value: Any, what: str, name: str) -> Array:
     if value is None:
-        raise ValueError(f"{what}: MLP requires {name} to be passed, but the {'target' if name == 'y' else 'input'} {name} is None")
+        raise ValueError(f"{what}: {_model(what)} requires {name} to be passed, but the {'target' if name == 'y' else 'input'} {name} is None")
     if hasattr(value, "toarray") and hasattr(value, "nnz"):
         raise TypeError(f"{what}: {name} is a sparse matrix ({type(value).__name__}), which is not taken: give {name}.toarray()")
     # Tensors, PyTorch's too, may lie on a device, and a gradient may flow to them.
@@ -197,7 +219,8 @@ def _of_array(value: Any, what: str, name: str, device: Device, dtype: DType) ->
     if array.dtype.kind == "c":
         raise ValueError(f"{what}: Complex data not supported: {name} is {array.dtype}")
     if array.dtype.kind not in "biufO":
-        raise ValueError(f"{what}: {name} is {array.dtype}, expected numbers")
+        held_as = "text" if array.dtype.kind in "USO" else str(array.dtype)
+        raise ValueError(f"{what}: {name} holds {held_as}, expected numbers")
     wide = array.dtype.kind == "O" or (array.dtype.kind == "f" and array.dtype.itemsize >= 8)
     try:
         held = array.astype(np.float64 if wide else np.float32, copy=False)

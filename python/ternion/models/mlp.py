@@ -15,6 +15,7 @@ from .. import nn, optim
 from .._random import get_rng_state, set_rng_state
 from .._scopes import enable_grad, no_grad
 from .._ternion import Tensor, as_tensor, cat, randint, stack
+from .._ternion import device as _device
 from . import _examples as examples
 from ._estimator import Estimator, not_fitted, of_classifiers, seed_of
 from ._progress import ProgressLine
@@ -93,7 +94,7 @@ class MLP(Estimator):
     ):  # fmt: skip
         super().__init__()
         if layer_widths and widths is not None:
-            raise TypeError(f"MLP: widths are given twice: {layer_widths} and widths={widths}")
+            raise TypeError(f"{type(self).__name__}: widths are given twice: {layer_widths} and widths={widths}")
         self.widths: Sequence[int] = layer_widths if widths is None else widths
         self.task, self.epochs, self.batch_size, self.learning_rate = task, epochs, batch_size, learning_rate
         self.verbose, self.random_state, self.warm_start, self.device = verbose, random_state, warm_start, device
@@ -103,15 +104,30 @@ class MLP(Estimator):
         """Layers of these widths, which have learned nothing."""
         widths = tuple(self.widths) if isinstance(self.widths, (tuple, list, np.ndarray)) else (self.widths,)
         if len(widths) < 2 or not all(_is_whole(width, 1) for width in widths):
-            raise ValueError(f"MLP: widths {widths}, expected whole numbers above 0, at least those of input and output")
+            told = "; a list is given as widths=[..]" if len(widths) == 1 and isinstance(widths[0], (list, tuple)) else ""
+            raise ValueError(f"{type(self).__name__}: widths {widths}, expected whole numbers above 0, at least those of input and output{told}")
+        self._check_device()
         self.layers = [nn.Linear(inputs, outputs, device=self.device) for inputs, outputs in zip(widths, widths[1:])]
         self.history: dict[str, list[float]] = {}
         self._learned: _Learned | None = None
         self._partial: tuple[optim.Optimizer, np.random.Generator] | None = None
         self.training = True
 
+    def _check_device(self) -> None:
+        if self.device is None:
+            return
+        try:
+            _device(self.device)
+        except TypeError:
+            told = f"device of type {type(self.device).__name__}, expected a ternion.device or its name"
+            raise TypeError(f"{type(self).__name__}: {told}") from None
+
     def forward(self, x: Tensor) -> Tensor:
         """[batch, ..] -> [batch, widths[-1]]; axes behind the first become one."""
+        if not isinstance(x, Tensor):
+            raise TypeError(f"{type(self).__name__}: called with {type(x).__name__}, expected a tensor: ternion.as_tensor() makes one; predict() takes arrays")
+        if x.ndim < 2:
+            raise ValueError(f"{type(self).__name__}: called with a tensor of shape {tuple(x.shape)}, expected [batch, ..]: x.unsqueeze(0) makes one example a batch")
         x = x.flatten(1)
         for layer in self.layers[:-1]:
             x = layer(x).relu()
@@ -120,7 +136,7 @@ class MLP(Estimator):
     # ---- fit
 
     def fit(
-        self, X: Any, y: Any, epochs: int | None = None, batch_size: int | None = None, learning_rate: float | None = None,
+        self, X: Any, y: Any = None, epochs: int | None = None, batch_size: int | None = None, learning_rate: float | None = None,
         validation_data: tuple[Any, Any] | None = None, verbose: bool | None = None, seed: Any = None, optimizer: optim.Optimizer | None = None,
         sample_weight: Any = None,
     ) -> Self:  # fmt: skip
@@ -130,7 +146,7 @@ class MLP(Estimator):
         device's random numbers go on as if nothing had been drawn. Ctrl-C leaves the model with what it has learned so far.
 
         Args:
-            X: an array, a tensor or a table of finite numbers, [examples, features]; axes behind the first become one.
+            X: an array, a tensor, a table of pandas or of `ternion.data`, of finite numbers, [examples, features]; axes behind the first become one.
             y: labels [examples], or numbers [examples] or [examples, outputs]; rows with a 1 at one output and 0 at the others are labels, too, unless the task
                 is regression.
             epochs: how often every example is seen; by default as often as 3,000 steps take, from 5 to 200 times.
@@ -148,19 +164,26 @@ class MLP(Estimator):
             TypeError: a sparse matrix, labels of several kinds.
             RuntimeError: the loss became NaN or infinite.
         """
-        size = _setting("batch_size", self.batch_size if batch_size is None else batch_size, 1)
-        rate = _rate(self.learning_rate if learning_rate is None else learning_rate)
-        verbose = self.verbose if verbose is None else verbose
+        kind, what = type(self).__name__, examples.Call.of(self, "fit")
+        size = _setting(kind, "batch_size", self.batch_size if batch_size is None else batch_size, 1)
+        rate = _rate(kind, self.learning_rate if learning_rate is None else learning_rate)
+        verbose = _verbose(kind, self.verbose if verbose is None else verbose)
         shown = not _is_called_by_scikit_learn() if verbose is None else bool(verbose)
-        data = self._data(X, y, "fit", None)
+        warm_start = _truth(kind, "warm_start", self.warm_start)
+        if optimizer is not None and not hasattr(optimizer, "zero_grad"):
+            raise TypeError(f"fit: optimizer of type {type(optimizer).__name__}, expected an optimizer of the model's parameters: optim.AdamW(model.parameters())")
+        if y is None and isinstance(X, examples.Table):
+            told = f"fit(table.without([{X.columns[-1]!r}]), table.select([{X.columns[-1]!r}])) learns one of its columns from the others"
+            raise ValueError(f"fit: {kind} requires y to be passed, but the target y is None: {told}")
+        data = self._data(X, y, what, None)
         epochs = self.epochs if epochs is None else epochs
-        epochs = _usual_epochs(len(data.inputs), size) if epochs is None else _setting("epochs", epochs, 1)
+        epochs = _usual_epochs(len(data.inputs), size) if epochs is None else _setting(kind, "epochs", epochs, 1)
         data = data._replace(weights=examples.weights(sample_weight, "fit", data.inputs))
-        tested = None if validation_data is None else self._data(*_pair(validation_data), "validation_data", data.learned)
-        seed = seed_of(self.random_state if seed is None else seed)
-        if not self.warm_start and (seed is not None or self._learned is not None):
+        tested = None if validation_data is None else self._data(*_pair(validation_data), examples.Call.of(self, "validation_data"), data.learned)
+        seed = self._seed() if seed is None else seed_of(seed, f"{kind}: seed")
+        if not warm_start and (seed is not None or self._learned is not None):
             self._draw_weights(seed)
-        if self.warm_start:
+        if warm_start:
             self._check_goes_on(data.learned)
         self._begin(X, data.learned)
         steps, order = optimizer or optim.AdamW(self.named_parameters(), lr=rate), _order(seed)
@@ -179,19 +202,24 @@ class MLP(Estimator):
         Raises:
             ValueError: as `fit`; labels that are not among the classes.
         """
-        size, rate = _setting("batch_size", self.batch_size, 1), _rate(self.learning_rate)
-        learned = self._learned if self._learned is not None or classes is None else self._outputs_mean(classes, "partial_fit")
-        data = self._data(X, y, "partial_fit", learned)
+        kind, what = type(self).__name__, examples.Call.of(self, "partial_fit")
+        size, rate = _setting(kind, "batch_size", self.batch_size, 1), _rate(kind, self.learning_rate)
+        warm_start = _truth(kind, "warm_start", self.warm_start)
+        learned = self._learned if self._learned is not None or classes is None else self._outputs_mean(classes, what)
+        data = self._data(X, y, what, learned)
         if self._learned is None:
-            seed = seed_of(self.random_state)
-            if seed is not None and not self.warm_start:
+            seed = self._seed()
+            if seed is not None and not warm_start:
                 self._draw_weights(seed)
             self._begin(X, data.learned)
         if self._partial is None:
-            self._partial = optim.AdamW(self.named_parameters(), lr=rate), _order(seed_of(self.random_state))
+            self._partial = optim.AdamW(self.named_parameters(), lr=rate), _order(self._seed())
         line = ProgressLine("partial_fit", -(-len(data.inputs) // size), False)
         self._epoch(data, None, size, *self._partial, line)
         return self
+
+    def _seed(self) -> int | None:
+        return seed_of(self.random_state, f"{type(self).__name__}: random_state")
 
     def _check_goes_on(self, learned: _Learned) -> None:
         """That outputs keep their meaning: the labels are those of the call before, or it was numbers and is numbers."""
@@ -274,8 +302,12 @@ class MLP(Estimator):
             NotFittedError: nothing was learned yet (a ValueError and an AttributeError).
             ValueError: as `fit` for `X`; other columns of a table.
         """
-        learned = self._asked("predict")
-        outputs = self._outputs(self._features(X, "predict", learned), batch_size)
+        return self._predicted(X, batch_size, "predict")
+
+    def _predicted(self, X: Any, batch_size: int, method: str) -> Array:
+        """Labels or values, asked for by the method that is named in errors."""
+        learned = self._asked(method)
+        outputs = self._outputs(self._features(X, examples.Call.of(self, method), learned), batch_size)
         if learned.classes is not None:
             return np.asarray(learned.classes[outputs.argmax(1).cpu().numpy()])
         values = outputs.squeeze(1) if learned.is_flat else outputs
@@ -288,7 +320,10 @@ class MLP(Estimator):
         Raises:
             NotFittedError, ValueError: as `predict`.
         """
-        inputs = self._features(X, "predict_proba", self._asked("predict_proba"))
+        return self._probabilities(X, batch_size, "predict_proba")
+
+    def _probabilities(self, X: Any, batch_size: int, method: str) -> Array:
+        inputs = self._features(X, examples.Call.of(self, method), self._asked(method))
         return np.asarray(self._outputs(inputs, batch_size).softmax(1).cpu().numpy())
 
     def evaluate(self, X: Any, y: Any, batch_size: int = 1024) -> dict[str, float]:
@@ -297,12 +332,14 @@ class MLP(Estimator):
         Raises:
             NotFittedError, ValueError: as `predict`; no examples, labels that are not among the classes.
         """
-        data = self._data(X, y, "evaluate", self._asked("evaluate"))
-        return self._measured(data, batch_size)
+        return self._evaluated(X, y, batch_size, "evaluate")
+
+    def _evaluated(self, X: Any, y: Any, batch_size: int, method: str) -> dict[str, float]:
+        return self._measured(self._data(X, y, examples.Call.of(self, method), self._asked(method)), batch_size)
 
     def score(self, X: Any, y: Any) -> float:
         """The accuracy of a classifier, R2 of a regressor. Raises as `evaluate`."""
-        told = self.evaluate(X, y)
+        told = self._evaluated(X, y, 1024, "score")
         return told["accuracy"] if "accuracy" in told else told["r2"]
 
     def _measured(self, data, batch_size):
@@ -335,9 +372,9 @@ class MLP(Estimator):
 
     def _data(self, X: Any, y: Any, what: str, learned: _Learned | None) -> _Data:
         """Both as tensors; where nothing is learned yet, `y` tells what outputs stand for."""
-        inputs = self._features(X, what, learned)
+        inputs, y = self._features(X, what, learned), examples.of_table(y)
         if self.task != "regression" and (learned is None or learned.classes is not None):
-            y = examples.without_one_hot(y, int(self.widths[-1]))
+            y = examples.without_one_hot(y, int(self.widths[-1]), what)
         learned = self._outputs_mean(y, what) if learned is None else learned
         if learned.classes is None:
             targets = examples.numbers(y, what, int(self.widths[-1]), inputs.device, inputs.dtype)
@@ -348,13 +385,15 @@ class MLP(Estimator):
 
     def _asked(self, what: str) -> _Learned:
         if self._learned is None:
-            told = "to predict with weights of load_state_dict(), give the model its task: MLP(.., task='classification')"
-            not_fitted(f"{what}: this {type(self).__name__} instance is not fitted yet: call fit() first; {told}")
+            kind = type(self).__name__
+            told = f"to predict with weights of load_state_dict(), give the model its task: {kind}(.., task='classification')"
+            told = told if "task" in self._names() else "load_state_dict() of weights that were saved makes it so, too"
+            not_fitted(f"{what}: this {kind} instance is not fitted yet: call fit() first; {told}")
         return self._learned
 
     def _outputs(self, inputs: Tensor, batch_size: int) -> Tensor:
         """What the model makes of all examples: values, or the logits of the classes that there are."""
-        batch_size, was_training = _setting("batch_size", batch_size, 1), self.training
+        batch_size, was_training = _setting(type(self).__name__, "batch_size", batch_size, 1), self.training
         self.eval()
         try:
             with no_grad():
@@ -425,10 +464,23 @@ def _is_whole(value: Any, least: int) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least
 
 
-def _setting(name: str, value: Any, least: int) -> int:
+def _setting(model: str, name: str, value: Any, least: int) -> int:
     if not _is_whole(value, least):
-        raise ValueError(f"{name} {value!r}, expected a whole number, at least {least}")
+        raise ValueError(f"{model}: {name} {value!r}, expected a whole number, at least {least}")
     return int(value)
+
+
+def _truth(model: str, name: str, value: Any) -> bool:
+    if not isinstance(value, (bool, np.bool_)):
+        raise ValueError(f"{model}: {name} {value!r}, expected True or False")
+    return bool(value)
+
+
+def _verbose(model: str, value: Any) -> Any:
+    """None, a truth value or, as scikit-learn's, a number of how much is told."""
+    if value is not None and not isinstance(value, (bool, np.bool_)) and not _is_whole(value, 0):
+        raise ValueError(f"{model}: verbose {value!r}, expected True or False")
+    return value
 
 
 def _usual_epochs(count: int, batch_size: int) -> int:
@@ -444,17 +496,17 @@ def _is_called_by_scikit_learn() -> bool:
     return frame is not None and frame.f_globals.get("__name__", "").split(".")[0] in ("sklearn", "joblib")
 
 
-def _rate(value: Any) -> float:
-    if not isinstance(value, Real) or not 0 < float(value) < math.inf:
-        raise ValueError(f"learning_rate {value!r}, expected a number above 0")
+def _rate(model: str, value: Any) -> float:
+    if not isinstance(value, Real) or isinstance(value, bool) or not 0 < float(value) < math.inf:
+        raise ValueError(f"{model}: learning_rate {value!r}, expected a number above 0")
     return float(value)
 
 
 def _pair(validation_data: Any) -> tuple[Any, Any]:
     if not isinstance(validation_data, (tuple, list)) or len(validation_data) != 2:
         shape = getattr(validation_data, "shape", None)
-        of = f"of shape {tuple(shape)}" if shape is not None else f"with {len(validation_data)} parts" if hasattr(validation_data, "__len__") else ""
-        raise ValueError(f"fit: validation_data is one {type(validation_data).__name__} {of}, expected a pair (X, y)")
+        of = f" of shape {tuple(shape)}" if shape is not None else f" with {len(validation_data)} parts" if hasattr(validation_data, "__len__") else ""
+        raise ValueError(f"fit: validation_data is one {type(validation_data).__name__}{of}, expected a pair (X, y)")
     return validation_data[0], validation_data[1]
 
 

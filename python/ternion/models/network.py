@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._ternion import Tensor
-from .mlp import MLP
+from .mlp import MLP, _is_whole, _verbose
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -40,13 +40,20 @@ class NeuralNetwork(MLP):
         self, input_size: int = 784, hidden_size: int = 128, output_size: int = 10, batch_size: int = 64, *, epochs: int | None = None,
         learning_rate: float = 1e-3, verbose: bool = True, random_state: Any = None, device: Any = None,
     ):  # fmt: skip
-        if output_size == 1:
-            raise ValueError("NeuralNetwork: output_size 1, expected an output for each of at least 2 classes")
         self.input_size, self.hidden_size, self.output_size = input_size, hidden_size, output_size
         super().__init__(
             widths=(input_size, hidden_size, output_size), task="classification", epochs=epochs, batch_size=batch_size,
             learning_rate=learning_rate, verbose=verbose, random_state=random_state, device=device,
         )  # fmt: skip
+
+    def _build(self) -> None:
+        sizes = {"input_size": self.input_size, "hidden_size": self.hidden_size, "output_size": self.output_size}
+        for name, size in sizes.items():
+            if not _is_whole(size, 1):
+                raise ValueError(f"{type(self).__name__}: {name} {size!r}, expected a whole number above 0")
+        if self.output_size == 1:
+            raise ValueError(f"{type(self).__name__}: output_size 1, expected an output for each of at least 2 classes")
+        super()._build()
 
     def _parameters_set(self, changed: set[str]) -> None:
         if changed & {"input_size", "hidden_size", "output_size"}:
@@ -54,15 +61,19 @@ class NeuralNetwork(MLP):
             changed = changed | {"widths"}
         super()._parameters_set(changed)
 
-    def fit(self, X: Any, y: Any, *args: Any, verbose: bool | None = None, **kwargs: Any) -> Self:
+    def fit(
+        self, X: Any, y: Any = None, epochs: int | None = None, batch_size: int | None = None, learning_rate: float | None = None,
+        validation_data: tuple[Any, Any] | None = None, verbose: bool | None = None, seed: Any = None, optimizer: Any = None,
+        sample_weight: Any = None,
+    ) -> Self:  # fmt: skip
         """Learns the labels `y` of the examples `X`, and prints a table; the model itself. Arguments and errors are those of `MLP.fit`.
 
         Labels are whole numbers or texts, [examples], or rows with a 1 at the class, [examples, output_size].
         """
-        shown = bool(self.verbose if verbose is None else verbose)
+        shown = bool(_verbose(type(self).__name__, self.verbose if verbose is None else verbose))
         self._table = _Table() if shown else None
         try:
-            return super().fit(X, y, *args, **{**kwargs, "verbose": False})
+            return super().fit(X, y, epochs, batch_size, learning_rate, validation_data, False, seed, optimizer, sample_weight)
         finally:
             del self._table
 
@@ -76,11 +87,11 @@ class NeuralNetwork(MLP):
 
     def predict(self, X: Any, batch_size: int = 1024) -> Array:
         """For each example the probability of each class, [examples, output_size]; an array of NumPy. Raises as `MLP.predict`."""
-        return self.predict_proba(X, batch_size)
+        return self._probabilities(X, batch_size, "predict")
 
     def predict_classes(self, X: Any, batch_size: int = 1024) -> Array:
         """For each example its label. Raises as `MLP.predict`."""
-        return super().predict(X, batch_size)
+        return self._predicted(X, batch_size, "predict_classes")
 
     def evaluate(self, X: Any, y: Any, batch_size: int = 1024) -> float:  # type: ignore[override]
         """The share of the examples whose most probable class is right. Raises as `MLP.evaluate`."""
@@ -88,7 +99,7 @@ class NeuralNetwork(MLP):
 
     def score(self, X: Any, y: Any) -> float:
         """The accuracy, as `evaluate`."""
-        return self.evaluate(X, y)
+        return self._evaluated(X, y, 1024, "score")["accuracy"]
 
     def forward(self, x: Tensor) -> Tensor:
         """[batch, ..] -> logits [batch, output_size]; axes behind the first become one."""

@@ -10,10 +10,11 @@ from .._refusals import name_all
 from .._ternion import Tensor, tensor, uint8
 from .._ternion import _functional as _native
 from .._warnings import warn_caller
+from ._misuse import tell_of_activation, tell_of_log_probabilities, tell_of_signs, tell_of_targets
 
 __all__ = [
     "binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_embedding_loss", "cosine_similarity", "cross_entropy", "ctc_loss", "gaussian_nll_loss",
-    "hinge_embedding_loss", "margin_ranking_loss", "multi_margin_loss", "multilabel_margin_loss", "multilabel_soft_margin_loss", "nll_loss", "normalize", "pairwise_distance", "pdist", "poisson_nll_loss",
+    "hinge_embedding_loss", "kl_div", "margin_ranking_loss", "multi_margin_loss", "multilabel_margin_loss", "multilabel_soft_margin_loss", "nll_loss", "normalize", "pairwise_distance", "pdist", "poisson_nll_loss",
     "smooth_l1_loss", "soft_margin_loss", "triplet_margin_loss", "triplet_margin_with_distance_loss",
 ]  # fmt: skip
 
@@ -46,6 +47,7 @@ def cross_entropy(
         IndexError: an index that is none of a class.
         ValueError: shapes that do not fit, another name as `reduction`.
     """
+    tell_of_activation("cross_entropy", input)
     return _native.cross_entropy(input, _classes(target), weight, ignore_index, reduction, label_smoothing)
 
 
@@ -59,7 +61,21 @@ def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, ignore
         ValueError: shapes that do not fit.
         TypeError: indices of another dtype.
     """
+    tell_of_log_probabilities(input)
     return _native.nll_loss(input, _classes(target), weight, ignore_index, reduction)
+
+
+def kl_div(input: Tensor, target: Tensor, reduction: str = "mean", log_target: bool = False) -> Tensor:
+    """The Kullback-Leibler divergence of log-probabilities from a target: probabilities, or with `log_target` their logarithms.
+
+    Shapes: two of one shape -> [], of reduction "none" that shape
+
+    Raises:
+        TypeError: no floating dtype.
+        ValueError: another name as `reduction`.
+    """
+    tell_of_activation("kl_div", input)
+    return _native.kl_div(input, target, reduction, log_target)
 
 
 def _classes(target: Any) -> Any:
@@ -177,6 +193,8 @@ def binary_cross_entropy_with_logits(
         ValueError: shapes that differ, weights that do not broadcast, another reduction.
         TypeError: whole numbers, or no tensors.
     """
+    tell_of_activation("binary_cross_entropy_with_logits", input)
+    tell_of_targets("binary_cross_entropy_with_logits", input, target)
     if weight is None:
         return _native.binary_cross_entropy_with_logits(input, target, reduction, pos_weight)
     losses = _native.binary_cross_entropy_with_logits(input, target, "none", pos_weight)
@@ -207,6 +225,7 @@ def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, red
         ValueError: shapes that do not broadcast, another reduction.
     """
     _same_shape("hinge_embedding_loss", input, target)
+    tell_of_signs("hinge_embedding_loss", input, target)
     return _native._hinge_embedding_loss(input, target, margin, reduction)
 
 
@@ -221,6 +240,7 @@ def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin
     if not input1.ndim == input2.ndim == target.ndim + 1:
         shapes = ", ".join(str(list(x.shape)) for x in (input1, input2, target))
         raise ValueError(f"cosine_embedding_loss: input1, input2 and target have shapes {shapes}, expected [batch, width] twice and [batch], or [width] and []")
+    tell_of_signs("cosine_embedding_loss", input1, target)
     return _native._cosine_embedding_loss((input1, input2, target), margin, reduction)
 
 
@@ -233,6 +253,7 @@ def soft_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> 
         ValueError: shapes that do not broadcast, another reduction.
     """
     _same_shape("soft_margin_loss", input, target)
+    tell_of_signs("soft_margin_loss", input, target)
     return _native._soft_margin_loss(input, target, reduction)
 
 
@@ -245,6 +266,7 @@ def multilabel_soft_margin_loss(input: Tensor, target: Tensor, weight: Tensor | 
         ValueError: shapes that differ, another reduction.
         TypeError: whole numbers, or no tensors.
     """
+    tell_of_targets("multilabel_soft_margin_loss", input, target)
     return _native._multilabel_soft_margin_loss(input, target, weight, reduction)
 
 

@@ -51,15 +51,6 @@ def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: _f
     Raises:
         ValueError: shapes that do not broadcast, a `delta` that is not above 0, another name as `reduction`.
     """
-def kl_div(input: Tensor, target: Tensor, reduction: str = "mean", log_target: _bool = False) -> Tensor:
-    """The Kullback-Leibler divergence of log-probabilities from a target: probabilities, or with `log_target` their logarithms.
-
-    Shapes: two of one shape -> [], or with reduction "none" that shape
-
-    Raises:
-        TypeError: no floating dtype.
-        ValueError: another name as `reduction`.
-    """
 def l1_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
     """`|input - target|`.
 
@@ -277,6 +268,15 @@ def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tens
     Raises:
         ValueError: shapes that differ, weights that do not broadcast, another reduction.
         TypeError: whole numbers, or no tensors.
+    """
+def kl_div(input: Tensor, target: Tensor, reduction: str = "mean", log_target: _bool = False) -> Tensor:
+    """The Kullback-Leibler divergence of log-probabilities from a target: probabilities, or with `log_target` their logarithms.
+
+    Shapes: two of one shape -> [], of reduction "none" that shape
+
+    Raises:
+        TypeError: no floating dtype.
+        ValueError: another name as `reduction`.
     """
 def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, dropout_p: _float = 0.0, is_causal: _bool = False, scale: _float | None = None, enable_gqa: _bool = False, *, window: _int | None = None) -> Tensor:
     """Means of `value`, weighted by `softmax(scale * query @ key.T + mask)`.

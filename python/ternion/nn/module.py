@@ -129,6 +129,8 @@ class Module(Stateful):
                 if getattr(value, "_is_buffer", False):
                     own.setdefault(_BUFFERS, {})[name] = value.persistent  # type: ignore[attr-defined]
                 _note_plain(self, name, value)
+            elif type(value) in (list, tuple, dict):
+                _note_plain_within(self, name, value)
         object.__setattr__(self, name, value)
 
     def __setstate__(self, state: Any) -> None:
@@ -143,6 +145,8 @@ class Module(Stateful):
         for name, value in self.__dict__.items():
             if type(value) is Tensor:
                 _note_plain(self, name, value)
+            elif type(value) in (list, tuple, dict):
+                _note_plain_within(self, name, value)
 
     def __delattr__(self, name: str) -> None:
         object.__delattr__(self, name)
@@ -488,6 +492,13 @@ def _note_plain(module, name, value):
     """Notes a tensor that asks for a gradient as a parameter does. What a module keeps while it computes is an input, such as one whose gradient is looked at."""
     if value.requires_grad and value.is_leaf and not _is_computing():
         note_plain(value, type(module).__name__, name)
+
+
+def _note_plain_within(module, name, values):
+    """The same of tensors in a list, a tuple or a dict."""
+    for key, value in values.items() if isinstance(values, dict) else enumerate(values):
+        if type(value) is Tensor:
+            _note_plain(module, f"{name}[{key!r}]", value)
 
 
 def _is_computing():

@@ -15,6 +15,7 @@ from .._scales import pending_scale
 from .._ternion import Tensor, _trust
 from .._warnings import warn_caller
 from ..nn._hooks import RemovableHandle
+from ._first_steps import note_gradients, told_of_frozen, told_of_lost, told_of_settings, told_of_shared
 
 # Parameters, pairs of names and parameters, or groups with settings of their own. (One list, so that checkers see dicts of several kinds as groups.)
 Params = Iterable[Union[Tensor, tuple[str, Tensor], dict[str, Any]]]
@@ -101,6 +102,12 @@ def _with_hooks(step: Any) -> Any:
     return hooked
 
 
+def owners_of(parameters: Any) -> list[Optimizer]:
+    """The optimizers that have one of these parameters."""
+    wanted = {id(parameter) for parameter in parameters}
+    return [optimizer for optimizer in list(_living) if any(id(parameter) in wanted for parameter in _parameters(optimizer))]
+
+
 class Optimizer:
     """What all optimizers have in common.
 
@@ -134,6 +141,8 @@ class Optimizer:
     # The last backward pass before it was made.
     _made_at = 0
     _has_told_of_plain = False
+    # The gradients of a first step: parameters, with the numbers of backward passes.
+    _used: dict[int, int] | None = None
 
     def __init__(self, params: Params, defaults: dict[str, Any]):
         if not isinstance(defaults, Mapping):
@@ -222,7 +231,8 @@ class Optimizer:
         _living.add(self)
         told = [self._told_of_kept(), self._told_of_plain()]
         if self._looked == 1 or strict:
-            told += [self._told_of_left_out(), self._told_of_replaced(), self._told_of_scale()]
+            told += [told_of_settings(self), told_of_frozen(self), self._told_of_left_out(), self._told_of_replaced(), self._told_of_scale()]
+            told += [told_of_lost(self, _last_pass(self)), told_of_shared(self, list(_living), _described)]
         for text in filter(None, told):
             if strict:
                 raise RuntimeError(f"{text} (an error, as the optimizer is strict)")
@@ -232,6 +242,7 @@ class Optimizer:
         """Notes that the gradients have been used, as long as steps are looked at."""
         if self._looked < 2 or getattr(self, "strict", False):
             _trust.note_used([parameter for group in self.param_groups for parameter in group["params"]])
+            note_gradients(self)
 
     def _told_of_kept(self) -> str:
         kept = [parameter for group in self.param_groups for parameter in group["params"] if _trust.is_stale(parameter)]
@@ -351,7 +362,7 @@ class Optimizer:
 
     def __getstate__(self) -> Any:
         # Hooks and the count of backward passes are of this process.
-        return {name: {} if name.startswith("_hooks") else value for name, value in self.__dict__.items() if name != "_made_at"}
+        return {name: {} if name.startswith("_hooks") else value for name, value in self.__dict__.items() if name not in ("_made_at", "_used")}
 
     def __repr__(self) -> str:
         lines = []

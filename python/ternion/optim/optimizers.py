@@ -9,6 +9,7 @@ from typing import Any
 from .._capture import note_step
 from .._scopes import enable_grad
 from .._ternion import Parameter, Tensor, _Steps, zeros
+from .._warnings import warn_caller
 from .optimizer import Optimizer, Params
 
 _TRUTHS = frozenset(("nesterov", "amsgrad", "centered", "maximize"))
@@ -58,8 +59,44 @@ def _steps_of(kind: str, parameters: list[Tensor], names: list[str], labels: lis
     return _Steps(kind, *(list(of) for of in zip(*stepped)) if stepped else ([], [], []), settings)
 
 
+def _rate_of(optimizer: Any, group: dict[str, Any]) -> float:
+    """The learning rate that a group has now."""
+    try:
+        return _number(group["lr"])
+    except (TypeError, ValueError, OverflowError):
+        raise TypeError(f"{type(optimizer).__name__}: lr {_short(group['lr'])} in param_groups, expected a number") from None
+
+
+class _Unread:
+    """An attribute that programs set on an optimizer, and that nothing reads."""
+
+    def __set_name__(self, owner: Any, name: str) -> None:
+        self._name = name
+
+    def __get__(self, optimizer: Any, owner: Any = None) -> Any:
+        if optimizer is None:
+            return self
+        kept = optimizer.__dict__
+        if self._name not in kept:
+            raise AttributeError(f"{owner.__name__} has no attribute {self._name!r}: it is in param_groups")
+        return kept[self._name]
+
+    def __set__(self, optimizer: Any, value: Any) -> None:
+        optimizer.__dict__[self._name] = value
+        kind = type(optimizer)
+        # A subclass may keep its own.
+        if kind.__module__.startswith("ternion."):
+            told = f"{kind.__name__}.{self._name} = {value!r} sets an attribute that nothing reads"
+            warn_caller(f"{told}: group[{self._name!r}] counts, for each group of param_groups")
+
+    def __delete__(self, optimizer: Any) -> None:
+        optimizer.__dict__.pop(self._name, None)
+
+
 class _Built(Optimizer):
     """An optimiser whose steps are native."""
+
+    lr, momentum, weight_decay, betas, eps = _Unread(), _Unread(), _Unread(), _Unread(), _Unread()
 
     _is_native = True
     _kind = ""
@@ -147,7 +184,7 @@ class _Built(Optimizer):
         self._look_at_first_steps(self.strict)
         self._follow()
         for group, steps in zip(self.param_groups, self._steps):
-            self._warned |= steps.step(_number(group["lr"]), group["maximize"], self.strict, self._warned)
+            self._warned |= steps.step(_rate_of(self, group), group["maximize"], self.strict, self._warned)
         self._note_used()
         return loss
 
@@ -160,7 +197,7 @@ class _Built(Optimizer):
     def _take_rates(self) -> None:
         """Has the learning rates of `param_groups` count for a step that is replayed."""
         for group, steps in zip(self.param_groups, self._steps):
-            steps.set_lr(float(group["lr"]))
+            steps.set_lr(_rate_of(self, group))
 
     @property
     def state(self) -> dict[Tensor, dict[str, Tensor]]:

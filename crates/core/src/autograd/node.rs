@@ -324,7 +324,7 @@ impl Node {
         let mut saved = self.saved.lock().unwrap_or_else(PoisonError::into_inner);
         if saved.freed {
             return Err(Error::autograd(format!(
-                "the tensors saved by {} were freed by an earlier backward; ask that one for retain_graph",
+                "the tensors saved by {} were freed by an earlier backward; ask that one for retain_graph, or detach what goes on from one step to the next",
                 self.function.name()
             )));
         }

@@ -95,3 +95,107 @@ fn weights_that_start_at_zero_give_no_warning() -> Result<()> {
     quiet(&reports(&model, &mut adam, (&input, &target), 8)?);
     Ok(())
 }
+
+/// Whatever `compute` gives for its loss, of a training of five steps.
+fn quiet_of(model: &impl Module, compute: impl Fn() -> Result<Tensor>) -> Result<()> {
+    let mut adam = AdamW::new(model.parameters(), AdamWConfig { lr: 1e-3, ..Default::default() })?;
+    let mut monitor = StatsMonitor::new(each_step())?;
+    for step in 0..5 {
+        let loss = monitor.watch(model, step, &compute)?;
+        quiet(&[monitor.step(&mut adam, &loss.backward()?)?.expect("each step")]);
+    }
+    Ok(())
+}
+
+/// A model that divides its input itself may get it in any unit.
+#[test]
+fn inputs_that_the_model_scales_give_no_warning() -> Result<()> {
+    let device = device();
+    for size in [1e-6, 255.0] {
+        let model = Mlp::new([8, 16, 4], &device)?;
+        let (input, target) = pair(&[16, 8], &[16, 4], &device)?;
+        let input = input.mul_scalar(size)?;
+        quiet_of(&model, || model.forward(&input.div_scalar(size)?)?.mse_loss(&target, Reduction::Mean))?;
+    }
+    Ok(())
+}
+
+/// Rows of which hardly a number is not 0, features that are the same for each example, and a batch of one.
+#[test]
+fn sparse_and_constant_features_give_no_warning() -> Result<()> {
+    let device = device();
+    let (input, target) = pair(&[16, 64], &[16, 4], &device)?;
+    let sparse =
+        input.mul(&Tensor::rand([16, 64], DType::F32, &device)?.gt_scalar(0.95)?.to_dtype(DType::F32)?)?;
+    let constant = input
+        .mul(&Tensor::arange(0.0, 64.0, 1.0, DType::F32, &device)?.gt_scalar(32.0)?.to_dtype(DType::F32)?)?;
+    for input in [sparse.mul_scalar(0.01)?, constant, input.narrow(0, 0, 1)?] {
+        let model = Mlp::new([64, 16, 4], &device)?;
+        let target = target.narrow(0, 0, input.dims()[0])?;
+        quiet_of(&model, || model.forward(&input)?.mse_loss(&target, Reduction::Mean))?;
+    }
+    Ok(())
+}
+
+#[derive(Module)]
+struct Heads {
+    body: Linear,
+    one: Linear,
+    other: Linear,
+}
+
+/// Linear layers in a row that are meant: of low rank, one read by two heads, and the parts of an autoencoder.
+#[test]
+fn linear_layers_in_a_row_that_are_meant_give_no_warning() -> Result<()> {
+    let device = device();
+    let linear = |inputs: usize, outputs: usize| Linear::new(inputs, outputs, &device);
+    let (input, target) = pair(&[16, 32], &[16, 32], &device)?;
+    let low_rank = Sequential::new().with(linear(32, 4)?).with(linear(4, 32)?);
+    quiet_of(&low_rank, || low_rank.forward(&input)?.mse_loss(&target, Reduction::Mean))?;
+    let heads = Heads { body: linear(32, 32)?, one: linear(32, 32)?, other: linear(32, 32)? };
+    quiet_of(&heads, || {
+        let hidden = heads.body.forward(&input)?;
+        heads.one.forward(&hidden)?.add(&heads.other.forward(&hidden)?)?.mse_loss(&target, Reduction::Mean)
+    })?;
+    let halves = Sequential::new()
+        .with(Sequential::new().with(linear(32, 16)?).with(ReLU).with(linear(16, 16)?))
+        .with(Sequential::new().with(linear(16, 16)?).with(ReLU).with(linear(16, 32)?));
+    quiet_of(&halves, || halves.forward(&input)?.mse_loss(&target, Reduction::Mean))
+}
+
+/// Losses by hand: a cross-entropy of picked logits, all pairs of predictions, outputs of one column beside targets of one.
+#[test]
+fn losses_by_hand_give_no_warning() -> Result<()> {
+    let device = device();
+    let model = Mlp::new([8, 16, 4], &device)?;
+    let (input, target) = pair(&[16, 8], &[16, 1], &device)?;
+    let labels = Tensor::from_vec((0..16i64).map(|at| at % 4).collect(), [16, 1], &device)?;
+    quiet_of(&model, || {
+        let logits = model.forward(&input)?;
+        logits.gather(1, &labels)?.neg()?.add(&logits.logsumexp_keep(1)?)?.mean_all()
+    })?;
+    quiet_of(&model, || model.forward(&input)?.log_softmax(1)?.nll_loss(&labels.reshape([16])?))?;
+    let single = Mlp::new([8, 16, 1], &device)?;
+    quiet_of(&single, || {
+        let scores = single.forward(&input)?;
+        let pairs = scores.sub(&scores.reshape([1, 16])?)?;
+        pairs.square()?.mean_all()?.add(&scores.sub(&target)?.square()?.mean_all()?)
+    })
+}
+
+/// A learning rate that warms up from nothing, as schedules do.
+#[test]
+fn a_rate_that_warms_up_gives_no_warning() -> Result<()> {
+    let device = device();
+    let model = Mlp::new([8, 16, 4], &device)?;
+    let (input, target) = pair(&[16, 8], &[16, 4], &device)?;
+    let mut sgd = SGD::new(model.parameters(), SGDConfig { lr: 0.0, ..Default::default() })?;
+    let mut monitor = StatsMonitor::new(StatsConfig { every: 2, ..Default::default() })?;
+    for step in 0..21 {
+        sgd.set_lr(0.05 * step as f64 / 20.0)?;
+        let loss =
+            monitor.watch(&model, step, || model.forward(&input)?.mse_loss(&target, Reduction::Mean))?;
+        quiet(monitor.step(&mut sgd, &loss.backward()?)?.as_slice());
+    }
+    Ok(())
+}

@@ -1,5 +1,6 @@
 //! The native part of `ternion.nn.utils.StatsMonitor`: that of Rust, told of layers and parameters by Python.
 
+use super::lost::shapes_lost_in;
 use super::stats::PyStats;
 use crate::error::{Failure, Outcome, carried};
 use crate::run::wait;
@@ -9,6 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use std::collections::HashSet;
 use std::sync::LazyLock;
+use std::sync::atomic::Ordering::Relaxed;
 use ternion::nn::{
     Mode, Module, ModuleField, Param, StatsConfig, StatsMonitor, StatsReport, Walk, are_layers_observed,
     in_layer_at,
@@ -176,6 +178,12 @@ fn gathered(py: Python<'_>, parameters: &[Py<PyTensor>]) -> Outcome<Gradients> {
     Ok(gradients)
 }
 
+/// The shapes of gradients that were lost in the backward pass which gave these parameters theirs.
+fn lost_beside(parameters: &[Py<PyTensor>]) -> Vec<String> {
+    let turns = parameters.iter().map(|parameter| parameter.get().slot.turn.load(Relaxed));
+    turns.max().filter(|turn| *turn > 0).map(shapes_lost_in).unwrap_or_default()
+}
+
 #[pymethods]
 impl Monitor {
     #[new]
@@ -186,10 +194,12 @@ impl Monitor {
         dead_share: f64,
         largest_update: f64,
         smallest_update: f64,
-        largest_input: f64,
+        inputs: [f64; 2],
     ) -> Outcome<Monitor> {
         let updates = StatsConfig { largest_update, smallest_update, ..StatsConfig::default() };
-        let config = StatsConfig { every, patience, growth, dead_share, largest_input, ..updates };
+        let [largest_input, smallest_input] = inputs;
+        let inputs = StatsConfig { largest_input, smallest_input, ..updates };
+        let config = StatsConfig { every, patience, growth, dead_share, ..inputs };
         Ok(Monitor { monitor: Mutex::new(StatsMonitor::new(config)?) })
     }
 
@@ -210,15 +220,17 @@ impl Monitor {
         let gradients = gathered(py, &parameters)?;
         let mut held = self.held()?;
         let monitor: &mut StatsMonitor = &mut held;
+        monitor.note_unclaimed(lost_beside(&parameters));
         wait(py, move || monitor.report(&gradients)).map(report_of)
     }
 
-    /// As `report`, around `step`, which changes the parameters.
+    /// As `report`, around `step`, which changes the parameters, by a learning rate if one is known.
     fn step(
         &self,
         py: Python<'_>,
         parameters: Vec<Py<PyTensor>>,
         step: Py<PyAny>,
+        rate: Option<f64>,
     ) -> Outcome<Option<PyReport>> {
         let gradients = gathered(py, &parameters)?;
         let called = || {
@@ -229,6 +241,8 @@ impl Monitor {
         };
         let mut held = self.held()?;
         let monitor: &mut StatsMonitor = &mut held;
+        monitor.note_unclaimed(lost_beside(&parameters));
+        rate.into_iter().for_each(|rate| monitor.note_rate(rate));
         wait(py, move || monitor.step_by(&gradients, called)).map(report_of)
     }
 }

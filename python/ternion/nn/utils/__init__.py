@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import fusion as fusion, rnn as rnn
 from ..._refusals import name_all
+from ..._scales import is_any_pending, pending_scale_of
 from ..._scopes import no_grad
 from ..._ternion import Tensor, _clip_grad_norm, _trust, cat, float32, float64, stack, zeros
 from ..._warnings import warn_caller
@@ -32,6 +33,19 @@ def _listed(parameters: Any) -> list[Any]:
     return [parameters] if isinstance(parameters, Tensor) else list(parameters)
 
 
+def _tell_of_scale(op: str, parameters: list[Any]) -> None:
+    """A warning where the gradients to be clipped are those of a loss that is still scaled: they are some thousand times too large, and all is clipped."""
+    if not is_any_pending():
+        return
+    # Optimizers are made of what is here.
+    from ...optim.optimizer import owners_of
+
+    scale = pending_scale_of(owners_of(parameters))
+    if scale:
+        told = f"the gradients are those of a loss times {scale:g}, by a GradScaler"
+        warn_caller(f"{op}: {told}: call its unscale_(optimizer) before, or the limit is {scale:g} times too small")
+
+
 def clip_grad_norm_(
     parameters: Any, max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False, foreach: bool | None = None
 ) -> Tensor:
@@ -52,6 +66,7 @@ def clip_grad_norm_(
     max_norm, norm_type = float(max_norm), float(norm_type)
     if not parameters:
         return zeros(())
+    _tell_of_scale("clip_grad_norm_", parameters)
     if error_if_nonfinite or norm_type != 2.0:
         norm = get_total_norm([parameter.grad for parameter in parameters], norm_type)
         if error_if_nonfinite and not math.isfinite(norm.item()):
@@ -85,7 +100,9 @@ def clip_grads_with_norm_(parameters: Any, max_norm: float, total_norm: Tensor, 
     Raises:
         ValueError: a text in place of `max_norm`.
     """
-    _scaled(_listed(parameters), float(max_norm), total_norm)
+    parameters = _listed(parameters)
+    _tell_of_scale("clip_grads_with_norm_", parameters)
+    _scaled(parameters, float(max_norm), total_norm)
 
 
 def _scaled(parameters, max_norm, norm):
@@ -105,9 +122,10 @@ def clip_grad_value_(parameters: Any, clip_value: float, foreach: bool | None = 
     Raises:
         ValueError: a text in place of `clip_value`.
     """
-    clip_value = float(clip_value)
+    clip_value, parameters = float(clip_value), _listed(parameters)
+    _tell_of_scale("clip_grad_value_", parameters)
     with no_grad():
-        for parameter in _listed(parameters):
+        for parameter in parameters:
             if parameter.grad is not None:
                 parameter.grad.clamp_(-clip_value, clip_value)
 
@@ -140,6 +158,10 @@ def vector_to_parameters(vec: Tensor, parameters: Any) -> None:
             parameter.copy_(part.reshape(parameter.shape))
 
 
+# From here on a larger rate counts as a rise: schedules that warm up begin lower, but go on in small steps.
+_RISE = 100.0
+
+
 class StatsMonitor:
     """Looks at a training every some steps: the outputs of each layer and the gradients that come to them, weights and their gradients, and how far a step moves them.
 
@@ -168,7 +190,7 @@ class StatsMonitor:
         growth: how many times larger or smaller outputs of one layer, or gradients that come to it, may be than those of another.
         dead_share: the share of units of a ReLU that give 0 for each example, from which on it is called dead.
         largest_update, smallest_update: between them is the change of a weight in a step, by its own size, that is no fault.
-        largest_input: the largest root mean square of an input that goes into a layer's product as it is.
+        largest_input, smallest_input: between them is the root mean square of an input that goes into a layer's product as it is; numbers of 0 do not count against the smallest.
 
     Raises:
         ValueError: numbers of 0, limits that are none.
@@ -177,13 +199,14 @@ class StatsMonitor:
 
     def __init__(
         self, model: Any, every: int = 100, patience: int = 5, growth: float = 1e3, dead_share: float = 0.9, largest_update: float = 0.5,
-        smallest_update: float = 1e-6, largest_input: float = 30.0,
+        smallest_update: float = 1e-6, largest_input: float = 30.0, smallest_input: float = 1e-3,
     ):  # fmt: skip
         if not hasattr(model, "named_modules"):
             raise TypeError(f"StatsMonitor: {type(model).__name__}, expected a module")
         self._model = model
         _tell_of_repeats(model)
-        self._monitor = _trust.Monitor(every, patience, growth, dead_share, largest_update, smallest_update, largest_input)
+        self._largest_rate = 0.0
+        self._monitor = _trust.Monitor(every, patience, growth, dead_share, largest_update, smallest_update, (largest_input, smallest_input))
 
     def watch(self, step: int) -> _Watch:
         """A scope for the forward of step `step`, in which the model is watched if the step is one of those that are looked at."""
@@ -202,7 +225,19 @@ class StatsMonitor:
             TypeError: neither an optimiser nor a function.
         """
         step = optimizer.step if hasattr(optimizer, "step") else optimizer
-        return self._monitor.step(_parameters_of(self._model), step)
+        return self._monitor.step(_parameters_of(self._model), step, self._rate_of(optimizer))
+
+    def _rate_of(self, optimizer: Any) -> float | None:
+        """The largest learning rate of a step, where it has one. One that is far above all before is told at once: the next reading may find nothing but NaN."""
+        rates = [group.get("lr") for group in getattr(optimizer, "param_groups", [])]
+        known = [float(rate) for rate in rates if isinstance(rate, (int, float)) and math.isfinite(rate)]
+        if not known or len(known) < len(rates):
+            return None
+        rate, before = max(known), self._largest_rate
+        if rate > max(1.0, _RISE * before) and before > 0.0:
+            warn_caller(f"StatsMonitor: the learning rate of {type(optimizer).__name__} is {rate:g} in param_groups[{known.index(rate)}], where {before:g} was the largest before")
+        self._largest_rate = max(rate, before)
+        return rate
 
 
 def _parameters_of(model: Any) -> list[Any]:

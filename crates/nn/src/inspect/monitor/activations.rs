@@ -94,12 +94,6 @@ impl Activation {
     }
 }
 
-/// Whether the first input of an op goes into a product with a weight as it is.
-pub(super) fn feeds_a_product(call: &OpCall<'_>) -> bool {
-    let is_product = matches!(call.op, Op::Matmul(_) | Op::Conv2d(_));
-    is_product && call.inputs.get(1).is_some_and(|weight| weight.needs_grad())
-}
-
 /// An activation that was applied, until the pass ends: its memory must not become another tensor's.
 struct Earlier {
     activation: Activation,

@@ -2,7 +2,7 @@
 
 use super::activations::Activation;
 use super::report::{LayerStats, StatsReport, WeightStats};
-use super::{StatsConfig, setup};
+use super::{StatsConfig, input, setup};
 use std::collections::HashMap;
 use std::fmt;
 use ternion_core::Stats;
@@ -38,7 +38,7 @@ pub enum Fault {
     DoubleActivation,
     /// The model is trained while its dropout and batch norm are in evaluation mode.
     EvaluationMode,
-    /// The input is constant, or too large for first weights.
+    /// The input is constant, or too large or too small for first weights.
     UnscaledInput,
     /// All numbers of a weight are the same, so that its units stay the same.
     EqualWeights,
@@ -48,6 +48,12 @@ pub enum Fault {
     RepeatedLayer,
     /// A layer computes inside of the model that the model's walk does not show.
     UnvisitedLayer,
+    /// A loss takes outputs for log-probabilities that are none.
+    NoLogProbabilities,
+    /// Outputs `[n, 1]` and targets `[n]` were broadcast to `[n, n]`.
+    BroadcastTarget,
+    /// Two linear layers follow one another as they are, and are one.
+    MissingActivation,
 }
 
 /// A fault, with the layer at which to look.
@@ -189,14 +195,15 @@ impl Told {
 fn found(report: &StatsReport, config: &StatsConfig, counts: &mut Counts) -> Vec<Found> {
     let mut found: Vec<Found> = not_finite(report).into_iter().collect();
     let is_finite = found.is_empty();
-    found.extend(setup::found(report, config, is_finite));
+    found.extend(setup::found(report, is_finite));
     if is_finite {
+        found.extend(input::found(report, config, counts));
         found.extend(outputs(report, config, counts));
         found.extend(dead(report, config, counts));
         found.extend(setup::saturated(report, config, counts));
         found.extend(flow(report, config));
     }
-    found.extend(missing(report));
+    found.extend(setup::missing(report));
     if is_finite {
         found.extend(zero_gradients(report, config, counts));
         found.extend(not_updated(report, config));
@@ -236,7 +243,9 @@ fn not_finite(report: &StatsReport) -> Option<Found> {
         let count = broken_count(&layer.output, if layer.kind == "input" { "numbers" } else { "outputs" });
         let advice = match broken_weight(&layer.key).filter(|_| !layer.is_op) {
             _ if layer.kind == "input" => "clean the data: no layer can mend it".to_owned(),
-            Some(weight) => format!("its {} holds such numbers already: {AFTER_A_STEP}", weight.name),
+            Some(weight) => {
+                format!("its {} holds such numbers already: {AFTER_A_STEP}{}", weight.name, risen(report))
+            }
             None => "all before it is finite: look for a division by 0, a logarithm of 0 or numbers too large for the dtype inside; TERNION_NAN=error names the op".to_owned(),
         };
         let first = if at == 0 { "" } else { ", the first in the order of computation" };
@@ -244,7 +253,7 @@ fn not_finite(report: &StatsReport) -> Option<Found> {
     }
     if let Some(weight) = report.weights.iter().find(|weight| weight.values.is_broken()) {
         let count = broken_count(&weight.values, "numbers");
-        return told(weight.layer(), format!("{}: {count}; {AFTER_A_STEP}", weight.name));
+        return told(weight.layer(), format!("{}: {count}; {AFTER_A_STEP}{}", weight.name, risen(report)));
     }
     let broken = |stats: &Option<Stats>| stats.as_ref().is_some_and(Stats::is_broken);
     // A container shares the gradient of its last layer, which is the one to look at.
@@ -253,9 +262,10 @@ fn not_finite(report: &StatsReport) -> Option<Found> {
     if let Some(layer) = broken_layers.find(|layer| layer.is_leaf).or(last) {
         let count = layer.gradient.as_ref().map(|stats| broken_count(stats, "gradients of its outputs"));
         let text = format!(
-            "{}: {}, the first on the way back, though all outputs are finite; look at the loss and at what follows this layer: a root at 0, a logarithm of 0, a division by a small number",
+            "{}: {}, the first on the way back, though all outputs are finite; look at the loss, its targets and what follows this layer: a target that is NaN, a root at 0, a logarithm of 0, a division by a small number{}",
             layer.name(),
-            count.unwrap_or_default()
+            count.unwrap_or_default(),
+            risen(report)
         );
         return told(&layer.key, text);
     }
@@ -263,8 +273,28 @@ fn not_finite(report: &StatsReport) -> Option<Found> {
     let count = weight.gradient.as_ref().map(|stats| broken_count(stats, "gradients")).unwrap_or_default();
     told(
         weight.layer(),
-        format!("{}: {count}, though all outputs are finite; do not make this step", weight.name),
+        format!(
+            "{}: {count}, though all outputs are finite; do not make this step{}",
+            weight.name,
+            risen(report)
+        ),
     )
+}
+
+/// What to do about sizes that grow or shrink from layer to layer: first weights are not to blame where the learning rate was raised.
+pub(super) fn advice(report: &StatsReport) -> String {
+    match risen(report) {
+        risen if risen.is_empty() => INITIALISE.to_owned(),
+        risen => format!("go back to saved weights and to a smaller learning rate{risen}"),
+    }
+}
+
+/// How the learning rate rose since the reading before, if it did so by much.
+fn risen(report: &StatsReport) -> String {
+    let told = |(before, now): (f64, f64)| {
+        format!("; the learning rate rose from {before} to {now} since the reading before")
+    };
+    report.setup.rise.map(told).unwrap_or_default()
 }
 
 const AFTER_A_STEP: &str = "an earlier step made them: go back to saved weights, take a smaller learning rate, clip gradients by clip_grad_norm";
@@ -272,7 +302,7 @@ const AFTER_A_STEP: &str = "an earlier step made them: go back to saved weights,
 // ---- Sizes from layer to layer
 
 /// A layer with the size of its outputs or of their gradients.
-type LayerSize<'r> = (&'r LayerStats, f64);
+pub(super) type LayerSize<'r> = (&'r LayerStats, f64);
 
 /// Layers with a weight matrix, in the order of computation, each with the size that `of` tells. Norms and activations in between set sizes anew and are no measure.
 fn sizes(report: &StatsReport, of: impl Fn(&LayerStats) -> Option<f64>) -> Vec<LayerSize<'_>> {
@@ -294,34 +324,19 @@ const INITIALISE: &str = "take Kaiming's or Xavier's first weights (nn::init), w
 
 fn outputs(report: &StatsReport, config: &StatsConfig, counts: &mut Counts) -> Vec<Found> {
     let sizes = sizes(report, |layer| Some(layer.output.rms()));
-    let Some(&first) = sizes.first() else { return Vec::new() };
+    let Some(&first) = sizes.first().filter(|_| !input::is_too_small(report, config)) else {
+        return Vec::new();
+    };
     let found = [
-        exploding_first(report, config, first),
-        exploding(config, first, &sizes),
+        input::exploding_first(report, config, first),
+        exploding(report, config, first, &sizes),
         vanishing(config, first, &sizes, counts),
     ];
     found.into_iter().flatten().collect()
 }
 
-/// Outputs of the first layer beside the input.
-fn exploding_first(
-    report: &StatsReport,
-    config: &StatsConfig,
-    (first, of_first): LayerSize<'_>,
-) -> Option<Found> {
-    let input = report.layers.iter().find(|layer| layer.kind == "input")?.output.rms();
-    if input.is_nan() || input <= 0.0 || of_first / input <= config.growth {
-        return None;
-    }
-    let text = format!(
-        "{}: its outputs are {} times as large as the input (root mean square {of_first:.2e} and {input:.2e}): they explode; {INITIALISE}",
-        first.name(),
-        times(of_first / input)
-    );
-    Some(Found::of_layer(Fault::ExplodingOutputs, &first.key, of_first / input, text))
-}
-
 fn exploding(
+    report: &StatsReport,
     config: &StatsConfig,
     (first, of_first): LayerSize<'_>,
     sizes: &[LayerSize<'_>],
@@ -331,11 +346,12 @@ fn exploding(
     let culprit = steepest(sizes).filter(|(.., ratio)| *ratio > config.growth.sqrt()).map(|(_, at, _)| at);
     let named = culprit.unwrap_or(layer);
     let text = format!(
-        "{}: outputs explode from layer to layer: those of {} are {} times as large as those of {} (root mean square {size:.2e} and {of_first:.2e}); {INITIALISE}",
+        "{}: outputs explode from layer to layer: those of {} are {} times as large as those of {} (root mean square {size:.2e} and {of_first:.2e}); {}",
         named.name(),
         layer.name(),
         times(size / of_first),
-        first.name()
+        first.name(),
+        advice(report)
     );
     Some(Found::of_model(Fault::ExplodingOutputs, &named.key, size / of_first, text))
 }
@@ -373,11 +389,12 @@ fn flow(report: &StatsReport, config: &StatsConfig) -> Option<Found> {
         let named =
             steepest(&sizes).filter(|(.., ratio)| *ratio > config.growth.sqrt()).map(|(from, ..)| from);
         let text = format!(
-            "{}: gradients explode on their way back: at {} they are {} times as large as at {} {compared}; {INITIALISE}; clip_grad_norm keeps steps small meanwhile",
+            "{}: gradients explode on their way back: at {} they are {} times as large as at {} {compared}; {}; clip_grad_norm keeps steps small meanwhile",
             named.unwrap_or(first).name(),
             first.name(),
             times(growth),
-            last.name()
+            last.name(),
+            advice(report)
         );
         return Some(Found::of_model(Fault::ExplodingGradients, &named.unwrap_or(first).key, growth, text));
     }
@@ -394,7 +411,7 @@ fn flow(report: &StatsReport, config: &StatsConfig) -> Option<Found> {
 }
 
 /// A factor in words: two digits, with a power of ten where it is large.
-fn times(factor: f64) -> String {
+pub(super) fn times(factor: f64) -> String {
     match factor {
         factor if factor < 10.0 => format!("{factor:.1}"),
         factor if factor < 1e5 => format!("{factor:.0}"),
@@ -434,7 +451,7 @@ fn dead_units(layer: &LayerStats, config: &StatsConfig, counts: &mut Counts) -> 
 }
 
 /// The weights of each layer that are trained, in their order.
-fn trained_by_layer(report: &StatsReport) -> Vec<(&str, Vec<&WeightStats>)> {
+pub(super) fn trained_by_layer(report: &StatsReport) -> Vec<(&str, Vec<&WeightStats>)> {
     let mut layers: Vec<(&str, Vec<&WeightStats>)> = Vec::new();
     for weight in report.weights.iter().filter(|weight| !weight.is_frozen) {
         match layers.iter_mut().find(|(layer, _)| *layer == weight.layer()) {
@@ -447,39 +464,6 @@ fn trained_by_layer(report: &StatsReport) -> Vec<(&str, Vec<&WeightStats>)> {
 
 pub(super) fn named(layer: &str) -> &str {
     if layer.is_empty() { "the model" } else { layer }
-}
-
-fn missing(report: &StatsReport) -> Vec<Found> {
-    let missing = |(layer, weights): (&str, Vec<&WeightStats>)| {
-        let names: Vec<&str> = weights
-            .iter()
-            .filter(|weight| weight.gradient.is_none())
-            .map(|weight| weight.name.as_str())
-            .collect();
-        let text = || {
-            format!(
-                "{}: no gradient came to {}: {}",
-                named(layer),
-                names.join(" and "),
-                why_missing(report, layer)
-            )
-        };
-        let count = names.len() as f64;
-        (!names.is_empty()).then(|| Found::of_layer(Fault::MissingGradient, layer, count, text()))
-    };
-    trained_by_layer(report).into_iter().filter_map(missing).collect()
-}
-
-/// Why no gradient came to a layer, as far as what was computed tells.
-fn why_missing(report: &StatsReport, layer: &str) -> &'static str {
-    match report.layers.iter().any(|computed| computed.key == layer && !computed.is_op) {
-        true => {
-            "the layer was computed, but nothing came back from the loss; use its output in the loss, look for a detach, no_grad or a way through NumPy behind it, or freeze it if that is meant"
-        }
-        false => {
-            "the loss does not depend on this layer; use its output in the loss, look for a detach or no_grad behind it, or freeze it if that is meant"
-        }
-    }
 }
 
 /// The last layer whose gradients have been 0 for long: those before it have none because of it.
@@ -498,7 +482,7 @@ fn zero_gradients(report: &StatsReport, config: &StatsConfig, counts: &mut Count
         count => format!(" (and of {} other layers)", count - 1),
     };
     let text = format!(
-        "{}: all gradients of its parameters{others} were 0 {}: nothing of the loss comes back through what follows it; look for dead ReLUs, a saturated sigmoid, a rounding or a comparison behind it",
+        "{}: all gradients of its parameters{others} were 0 {}: nothing of the loss comes back through what follows it; look for dead ReLUs, a saturated sigmoid, a rounding or a comparison, a dropout of 1 or a norm of one number behind it",
         named(last),
         in_each_of_the_last(config)
     );
@@ -545,13 +529,27 @@ fn large_updates(report: &StatsReport, config: &StatsConfig) -> Option<Found> {
         2 => format!(", and another by more than {}", config.largest_update),
         count => format!(", and {} others by more than {}", count - 1, config.largest_update),
     };
-    let too_large = 10f64.powf((size(worst) / USUAL_UPDATE).log10().round());
     let text = format!(
-        "{}: the step changed it by {} times its own size{others}, where about {USUAL_UPDATE} is usual: divide the learning rate by about {too_large:.0}",
+        "{}: the step changed it by {} times its own size{others}, where about {USUAL_UPDATE} is usual: {}{}",
         worst.name,
-        times(size(worst))
+        times(size(worst)),
+        smaller_steps(report, worst, size(worst) / USUAL_UPDATE),
+        risen(report)
     );
     Some(Found::of_model(Fault::LargeUpdates, worst.layer(), size(worst), text))
+}
+
+/// What to do about a step that is so many times too large. One that goes straight to 0 is that of weight decay.
+fn smaller_steps(report: &StatsReport, worst: &WeightStats, factor: f64) -> String {
+    let too_large = 10f64.powf(factor.log10().round());
+    let by = if too_large < 1e6 { format!("{too_large:.0}") } else { format!("{too_large:.0e}") };
+    let known = report.setup.rate.map(|rate| format!(" (it is {rate})")).unwrap_or_default();
+    match worst.shrinks {
+        true => format!(
+            "it goes straight to 0, as weight decay goes: divide weight_decay or the learning rate by about {by}{known}"
+        ),
+        false => format!("divide the learning rate by about {by}{known}"),
+    }
 }
 
 /// Karpathy's rule of thumb (Stanford's CS231n, "Ratio of weights:updates").
@@ -566,11 +564,15 @@ fn small_updates(report: &StatsReport, config: &StatsConfig, counts: &mut Counts
         return None;
     }
     let text = format!(
-        "{}: no weight changed by more than {} of its size in a step {} (this one, which changed most, by {:.1e} now), where about {USUAL_UPDATE} is usual: the learning rate, or the gradients, are too small",
+        "{}: no weight changed by more than {} of its size in a step {} (this one, which changed most, by {:.1e} now), where about {USUAL_UPDATE} is usual: {}",
         most.name,
         config.smallest_update,
         in_each_of_the_last(config),
-        size(most)
+        size(most),
+        match report.setup.rate {
+            Some(0.0) => "the learning rate is 0",
+            _ => "the learning rate, or the gradients, are too small",
+        }
     );
     // How small they are is no news: a learning rate falls along its schedule.
     Some(Found::of_model(Fault::SmallUpdates, most.layer(), 1.0, text))

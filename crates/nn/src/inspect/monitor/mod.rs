@@ -2,6 +2,8 @@
 
 mod activations;
 mod faults;
+mod input;
+mod joints;
 mod report;
 mod seen;
 mod setup;
@@ -46,6 +48,9 @@ pub struct StatsConfig {
     /// The largest root mean square of an input that goes into a layer's product as it is; 30 by default. Inputs of about 1 are what first weights are made for (LeCun et al. 1998, "Efficient
     /// BackProp", section 4.3); images of bytes that were not divided by 255 have about 100.
     pub largest_input: f64,
+    /// The smallest root mean square, of the numbers that are not 0, of an input that goes into a layer's product as it is; 1e-3 by default. What a product makes of smaller ones
+    /// is covered by the layer's bias, which starts at about 1 by the root of the width.
+    pub smallest_input: f64,
 }
 
 impl Default for StatsConfig {
@@ -58,6 +63,7 @@ impl Default for StatsConfig {
             largest_update: 0.5,
             smallest_update: 1e-6,
             largest_input: 30.0,
+            smallest_input: 1e-3,
         }
     }
 }
@@ -77,6 +83,9 @@ impl StatsConfig {
             format!("updates from {low} to {high}, expected at least 0, and the second larger")
         } else if self.largest_input.is_nan() || self.largest_input <= 0.0 {
             format!("largest_input {}, expected more than 0", self.largest_input)
+        } else if !(self.smallest_input >= 0.0 && self.smallest_input < self.largest_input) {
+            let (low, high) = (self.smallest_input, self.largest_input);
+            format!("inputs from {low} to {high}, expected at least 0, and the second larger")
         } else {
             return Ok(());
         };
@@ -116,6 +125,34 @@ pub struct StatsMonitor {
     config: StatsConfig,
     watched: Option<Watched>,
     history: History,
+    rates: Rates,
+}
+
+/// Learning rates of the steps since the last reading, also of those that are not looked at.
+#[derive(Default)]
+struct Rates {
+    /// Of the last step.
+    last: Option<f64>,
+    /// The largest one up to the reading before, and the largest one since.
+    before: f64,
+    since: f64,
+}
+
+/// From here on a larger rate counts as a rise: schedules that warm up begin lower, but go on in small steps.
+const RISE: f64 = 100.0;
+
+impl Rates {
+    fn note(&mut self, rate: f64) {
+        self.last = Some(rate);
+        self.since = self.since.max(rate);
+    }
+
+    /// The largest rates before the reading before and since, if these are far apart; the next reading begins anew.
+    fn rise(&mut self) -> Option<(f64, f64)> {
+        let (before, since) = (self.before, self.since);
+        (self.before, self.since) = (before.max(since), 0.0);
+        (before > 0.0 && since > RISE * before).then_some((before, since))
+    }
 }
 
 /// A step that is being watched.
@@ -133,7 +170,7 @@ impl StatsMonitor {
     /// Steps or readings of 0, limits that are none.
     pub fn new(config: StatsConfig) -> Result<StatsMonitor> {
         config.check()?;
-        Ok(StatsMonitor { config, watched: None, history: History::default() })
+        Ok(StatsMonitor { config, watched: None, history: History::default(), rates: Rates::default() })
     }
 
     /// Runs `compute`, the forward of step `step` (with the loss, or without it), and watches the layers of `model` meanwhile if the step is one of those that
@@ -197,7 +234,18 @@ impl StatsMonitor {
         optimizer: &mut O,
         gradients: &Gradients,
     ) -> Result<Option<StatsReport>> {
+        self.note_rate(optimizer.lr());
         self.step_by(gradients, || optimizer.step(gradients))
+    }
+
+    /// Notes the learning rate of the next [`step_by`](StatsMonitor::step_by), which [`step`](StatsMonitor::step) asks the optimizer for: reports tell it where steps are too large.
+    pub fn note_rate(&mut self, rate: f64) {
+        self.rates.note(rate);
+    }
+
+    /// Notes the shapes of gradients that belong to no parameter of the model, where [`Gradients`] do not have them: for bindings to languages that have them elsewhere.
+    pub fn note_unclaimed(&mut self, shapes: Vec<String>) {
+        self.watched.iter_mut().for_each(|watched| watched.setup.unclaimed.clone_from(&shapes));
     }
 
     /// As [`step`](StatsMonitor::step), for whoever makes the step by other means: `step` changes the parameters by these gradients.
@@ -226,6 +274,7 @@ impl StatsMonitor {
 
     fn told(&mut self, step: u64, readings: Readings) -> Result<StatsReport> {
         let mut report = readings.read(step)?;
+        (report.setup.rate, report.setup.rise) = (self.rates.last, self.rates.rise());
         self.history.warn(&mut report, &self.config);
         Ok(report)
     }
@@ -264,6 +313,11 @@ impl Watched {
     }
 }
 
-fn changed(param: &Param, before: &Tensor) -> Result<DeviceStats> {
-    ternion_core::unobserved(|| no_grad(|| param.tensor().detach().sub(before)?.device_stats()))
+/// The change of a weight, and its product with the weight as it was, number by number.
+fn changed(param: &Param, before: &Tensor) -> Result<[DeviceStats; 2]> {
+    let compared = || {
+        let change = param.tensor().detach().sub(before)?;
+        Ok([change.device_stats()?, change.mul(before)?.device_stats()?])
+    };
+    ternion_core::unobserved(|| no_grad(compared))
 }

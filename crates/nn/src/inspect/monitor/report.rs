@@ -2,13 +2,14 @@
 
 use super::activations::Activation;
 use super::faults::StatsWarning;
+use super::input::Fed;
 use super::setup::Setup;
 use crate::module::Param;
 use std::fmt;
 use ternion_core::{DeviceStats, Result, Stats, Tensor};
 
 /// Where an output comes from.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Place {
     pub key: String,
     pub kind: &'static str,
@@ -18,8 +19,8 @@ pub(super) struct Place {
     pub is_leaf: bool,
     /// What it ends with.
     pub activation: Option<Activation>,
-    /// Whether it is what a product with a weight takes as it is.
-    pub is_fed: bool,
+    /// Of an input: what takes it first.
+    pub fed: Fed,
 }
 
 /// The outputs of a layer, or of a ReLU that is called as a function, and the gradients that came to them. Those of several calls count together.
@@ -40,7 +41,9 @@ pub struct LayerStats {
     pub(super) is_op: bool,
     pub(super) is_leaf: bool,
     pub(super) activation: Option<Activation>,
-    pub(super) is_fed: bool,
+    pub(super) fed: Fed,
+    /// Of an input: how far its examples are apart, number by number.
+    pub(super) spread: Option<Stats>,
 }
 
 impl LayerStats {
@@ -70,6 +73,8 @@ pub struct WeightStats {
     /// Elements of a row: inputs that add up in an output.
     pub(super) fan_in: usize,
     pub(super) is_matrix: bool,
+    /// Whether the step goes straight to 0.
+    pub(super) shrinks: bool,
 }
 
 impl WeightStats {
@@ -113,7 +118,8 @@ struct WeightReading {
     name: String,
     values: Slot,
     gradient: Option<Slot>,
-    update: Option<Slot>,
+    /// The change, and its product with the values, number by number.
+    update: Option<[Slot; 2]>,
     is_frozen: bool,
     fan_in: usize,
     is_matrix: bool,
@@ -123,6 +129,10 @@ struct WeightReading {
 #[derive(Default)]
 pub(super) struct Readings {
     all: Vec<DeviceStats>,
+    /// How far the examples of the input are apart.
+    spread: Option<Slot>,
+    /// Sums of what a loss takes for log-probabilities, with the key of the layer and what it is called.
+    log_sums: Vec<(Slot, String, String)>,
     outputs: Vec<OutputReading>,
     weights: Vec<WeightReading>,
     pub(super) setup: Setup,
@@ -160,6 +170,17 @@ impl Readings {
         reading.gradients.extend(gradients);
     }
 
+    /// Adds how far the examples of the input are apart.
+    pub(super) fn spread(&mut self, spread: &DeviceStats) {
+        self.spread = Some(self.put(spread.clone()));
+    }
+
+    /// Adds the sums of rows that a loss takes for the log-probabilities of a layer.
+    pub(super) fn log_sums(&mut self, sums: DeviceStats, layer: String, name: String) {
+        let slot = self.put(sums);
+        self.log_sums.push((slot, layer, name));
+    }
+
     pub(super) fn weight(&mut self, param: &Param, gradient: Option<&Tensor>) -> Result<()> {
         let tensor = param.tensor();
         let values = self.put(tensor.device_stats()?);
@@ -177,18 +198,18 @@ impl Readings {
     }
 
     /// Notes the change of parameter `at`.
-    pub(super) fn updated(&mut self, at: usize, change: DeviceStats) {
-        let slot = self.put(change);
-        self.weights[at].update = Some(slot);
+    pub(super) fn updated(&mut self, at: usize, change: [DeviceStats; 2]) {
+        self.weights[at].update = Some(change.map(|stats| self.put(stats)));
     }
 
-    pub(super) fn read(self, step: u64) -> Result<StatsReport> {
+    pub(super) fn read(mut self, step: u64) -> Result<StatsReport> {
         let all = DeviceStats::read(&self.all)?;
         let merged = |slots: &[Slot]| slots.iter().map(|&at| all[at]).reduce(|sum, next| sum.merged(&next));
         let mut layers = Vec::with_capacity(self.outputs.len());
         for reading in self.outputs {
             let Some(output) = merged(&reading.outputs) else { continue };
-            let Place { key, kind, is_op, is_leaf, activation, is_fed } = reading.place;
+            let Place { key, kind, is_op, is_leaf, activation, fed } = reading.place;
+            let spread = self.spread.filter(|_| kind == "input").map(|at| all[at]);
             // A unit is dead that is silent in every call: in no more of them than in the call with the fewest.
             let silent = reading.silent.iter().map(|&at| all[at].mean).reduce(f64::min);
             let saturated = merged(&reading.saturated).map(|share| share.mean);
@@ -203,17 +224,20 @@ impl Readings {
                 is_op,
                 is_leaf,
                 activation,
-                is_fed,
+                fed,
+                spread,
             };
             layers.push(stats);
         }
         let weight = |reading: WeightReading| {
             let values = all[reading.values];
+            let update = reading.update.map(|slots| slots.map(|at| all[at]));
             WeightStats {
                 name: reading.name,
                 values,
                 gradient: reading.gradient.map(|at| all[at]),
-                update: reading.update.map(|at| all[at].norm() / values.norm()),
+                update: update.map(|[change, _]| change.norm() / values.norm()),
+                shrinks: update.is_some_and(|[change, along]| is_opposite(&values, &change, &along)),
                 is_frozen: reading.is_frozen,
                 fan_in: reading.fan_in,
                 is_matrix: reading.is_matrix,
@@ -221,8 +245,15 @@ impl Readings {
         };
         let weights = self.weights.into_iter().map(weight).collect();
         let (warnings, all_warnings) = Default::default();
+        let sums = self.log_sums.into_iter().map(|(at, layer, name)| (all[at], layer, name)).collect();
+        self.setup.log_sums = sums;
         Ok(StatsReport { step, layers, weights, warnings, all_warnings, setup: self.setup })
     }
+}
+
+/// Whether a change points to 0, by its product with the values: the cosine is -1.
+fn is_opposite(values: &Stats, change: &Stats, along: &Stats) -> bool {
+    along.mean * along.elements as f64 <= -0.99 * values.norm() * change.norm() && change.norm() > 0.0
 }
 
 /// A line of the table.

@@ -1,6 +1,8 @@
 //! What a forward pass shows as it runs: the outputs of layers and of activations, and hooks for the gradients that will come to them.
 
-use super::activations::{Activation, Applied, feeds_a_product};
+use super::activations::{Activation, Applied};
+use super::input::{self, Fed};
+use super::joints::Joints;
 use super::report::{Place, Readings};
 use crate::module::{LayerCall, LayerEvent};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -37,6 +39,7 @@ struct Latest {
 
 /// A layer that computes.
 struct Open {
+    key: String,
     kind: &'static str,
     is_member: bool,
     /// Whether another layer has computed inside.
@@ -50,6 +53,9 @@ pub(super) struct Seen {
     measured: Vec<Measured>,
     open: Vec<Open>,
     applied: Applied,
+    joints: Joints,
+    /// How far the examples of the input are apart.
+    spread: Option<DeviceStats>,
     /// Layers that are not the model's and computed after it had begun: what they are called, and whether the model went on behind them.
     unvisited: Vec<(String, bool)>,
     /// The layer that ended last, by key and kind.
@@ -66,7 +72,8 @@ impl Seen {
                 self.settle()?;
                 self.note_member(call);
                 self.open.last_mut().into_iter().for_each(|open| open.has_inner = true);
-                self.open.push(Open { kind: call.kind, is_member: call.is_member, has_inner: false });
+                let (key, kind, is_member) = (call.key.clone(), call.kind, call.is_member);
+                self.open.push(Open { key, kind, is_member, has_inner: false });
             }
             LayerEvent::Left(call, output) => {
                 let is_leaf = !self.open.pop().is_some_and(|open| open.has_inner);
@@ -96,25 +103,48 @@ impl Seen {
 
     pub(super) fn op(&mut self, call: &OpCall<'_>) -> Result<()> {
         if let Some(input) = call.inputs.first().filter(|_| !self.has_input) {
-            self.has_input = true;
-            // What the model computes with first, unless that is a weight: its input.
-            let is_table = matches!(call.op, Op::IndexSelect(_) | Op::Gather(_));
-            if !input.needs_grad() && !is_table {
-                let is_fed = feeds_a_product(call);
-                self.measure(Place { kind: "input", is_fed, ..Place::default() }, input)?;
-            }
+            self.input(call, input)?;
         }
+        self.joint(call)?;
         let key = self.last.as_ref().map_or("", |last| last.key.as_str());
         self.applied.op(call, key);
         if let Some(activation) = Activation::of(call.op).filter(|activation| self.is_watched(*activation)) {
             let key = key.to_owned();
             self.settle()?;
             let kind = activation.name();
-            let place =
-                Place { key, kind, is_op: true, is_leaf: true, activation: Some(activation), is_fed: false };
+            let place = Place {
+                key,
+                kind,
+                is_op: true,
+                is_leaf: true,
+                activation: Some(activation),
+                ..Place::default()
+            };
             self.pending = Some(Pending { place, output: call.outputs[0].clone() });
         }
         Ok(())
+    }
+
+    /// What the model computes with first, unless that is a weight: its input. A cast, or a copy in another order, is still the input.
+    fn input(&mut self, call: &OpCall<'_>, input: &Tensor) -> Result<()> {
+        self.has_input = !matches!(call.op, Op::Copy(_));
+        let is_table = matches!(call.op, Op::IndexSelect(_) | Op::Gather(_));
+        if !self.has_input || input.needs_grad() || is_table {
+            return Ok(());
+        }
+        let fed = Fed::of(call);
+        if fed == Fed::Product && input.dtype().is_float() {
+            self.spread = input::spread(input)?;
+        }
+        self.measure(Place { kind: "input", fed, ..Place::default() }, input)
+    }
+
+    /// What goes on between layers, and between the model and its loss.
+    fn joint(&mut self, call: &OpCall<'_>) -> Result<()> {
+        let layer = self.open.last().filter(|open| open.is_member);
+        let is_inside = self.open.iter().any(|open| open.is_member);
+        let linear = layer.filter(|open| open.kind == "Linear").map(|open| open.key.as_str());
+        self.joints.op(call, linear, is_inside)
     }
 
     /// The gates of recurrent layers open and close as they should.
@@ -147,9 +177,10 @@ impl Seen {
             is_op: false,
             is_leaf,
             activation,
-            is_fed: false,
+            fed: Fed::Elsewhere,
         };
         self.measure(place, output)?;
+        self.joints.layer(call, output, is_leaf);
         self.last = Some(call.clone());
         Ok(())
     }
@@ -184,6 +215,8 @@ impl Seen {
             let gradients = gradients.lock().unwrap_or_else(PoisonError::into_inner);
             readings.output(place, [Some(output), silent.as_ref(), saturated.as_ref()], &gradients);
         }
+        self.spread.take().iter().for_each(|spread| readings.spread(spread));
+        std::mem::take(&mut self.joints).tell(&mut readings);
         readings.setup.twice = std::mem::take(&mut self.applied).twice();
         let inside = std::mem::take(&mut self.unvisited).into_iter().filter(|(_, is_inside)| *is_inside);
         readings.setup.unvisited = inside.map(|(name, _)| name).collect();

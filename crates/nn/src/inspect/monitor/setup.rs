@@ -2,10 +2,10 @@
 
 use super::StatsConfig;
 use super::activations::Twice;
-use super::faults::{Counts, Fault, Found, in_each_of_the_last, named};
+use super::faults::{Counts, Fault, Found, in_each_of_the_last, named, trained_by_layer};
 use super::report::{LayerStats, StatsReport, WeightStats};
 use crate::module::{Member, Module, Param, walk_members};
-use ternion_core::{Gradients, Tensor};
+use ternion_core::{Gradients, Stats, Tensor};
 
 /// What is known of the model and of the pass besides figures.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -21,7 +21,32 @@ pub(super) struct Setup {
     /// Parameters whose gradients were added to those that a step had used.
     stale: Vec<String>,
     /// The shapes of gradients that belong to no parameter of the model.
-    unclaimed: Vec<String>,
+    pub(super) unclaimed: Vec<String>,
+    /// Outputs that were broadcast against something else than their targets.
+    pub(super) broadcast: Vec<Misuse>,
+    /// Sums of rows that a loss takes for log-probabilities, with the layer that they come from by key and name.
+    pub(super) log_sums: Vec<(Stats, String, String)>,
+    /// Linear layers that follow another one as it is.
+    pub(super) in_a_row: Vec<InARow>,
+    /// The learning rate of the step, where it is known.
+    pub(super) rate: Option<f64>,
+    /// The largest rates before the reading before and since, where these are much larger.
+    pub(super) rise: Option<(f64, f64)>,
+}
+
+/// What is told of a layer's output that went into something that does not take it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Misuse {
+    /// The key of the layer.
+    pub layer: String,
+    pub text: String,
+}
+
+/// A linear layer whose output goes into another one and nowhere else.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct InARow {
+    pub first: String,
+    pub second: String,
 }
 
 /// The layer of a member's key.
@@ -52,6 +77,7 @@ impl Setup {
         let tensors: Vec<Tensor> = parameters.iter().map(Param::tensor).collect();
         let unclaimed = gradients.unclaimed(&tensors);
         self.unclaimed = unclaimed.iter().map(|(_, grad)| format!("{:?}", grad.shape())).collect();
+        self.unclaimed.extend_from_slice(&model.unclaimed);
     }
 }
 
@@ -86,14 +112,16 @@ fn members_of_one_list(names: &[String]) -> Option<Vec<String>> {
 }
 
 /// All but what takes several readings. Where numbers are not finite, nothing is said that depends on them.
-pub(super) fn found(report: &StatsReport, config: &StatsConfig, is_finite: bool) -> Vec<Found> {
+pub(super) fn found(report: &StatsReport, is_finite: bool) -> Vec<Found> {
     let mut found: Vec<Found> = repeated_layers(report);
     found.extend(unvisited(report));
     found.extend(stale(report));
     found.extend(evaluated(report));
     found.extend(twice(report));
+    found.extend(broadcast(report));
+    found.extend(in_a_row(report));
     if is_finite {
-        found.extend(input(report, config));
+        found.extend(log_probabilities(report));
         found.extend(equal_weights(report));
     }
     found
@@ -122,20 +150,62 @@ fn listed(names: &[String]) -> String {
     }
 }
 
+/// Whether layers that are no part of the model computed inside of it, and got gradients.
+pub(super) fn has_strangers(report: &StatsReport) -> bool {
+    !report.setup.unvisited.is_empty() && !report.setup.unclaimed.is_empty()
+}
+
 /// Gradients of nobody tell that an unknown layer has parameters.
 fn unvisited(report: &StatsReport) -> Option<Found> {
     let Setup { unvisited, unclaimed, .. } = &report.setup;
-    if unvisited.is_empty() || unclaimed.is_empty() {
+    if !has_strangers(report) {
         return None;
     }
     let mut layers = unvisited.clone();
     layers.dedup();
     let text = format!(
-        "{}: computes inside of the model, but the model's visit() does not show it, and gradients of shapes {} belong to no parameter: an optimizer of parameters() does not train it; derive Module, or name it by walk.field",
+        "{}: computes inside of the model and is no part of it, and gradients of shapes {} belong to no parameter of the model: an optimizer of its parameters does not train it; create layers once, not at each call, and keep them where parameters() finds them",
         listed(&layers),
         unclaimed.join(", ")
     );
     Some(Found::of_layer(Fault::UnvisitedLayer, "", layers.len() as f64, text))
+}
+
+/// Parameters that are trained and got no gradient.
+pub(super) fn missing(report: &StatsReport) -> Vec<Found> {
+    let missing = |(layer, weights): (&str, Vec<&WeightStats>)| {
+        let names: Vec<&str> = weights
+            .iter()
+            .filter(|weight| weight.gradient.is_none())
+            .map(|weight| weight.name.as_str())
+            .collect();
+        let text = || {
+            format!(
+                "{}: no gradient came to {}: {}",
+                named(layer),
+                names.join(" and "),
+                why_missing(report, layer)
+            )
+        };
+        let count = names.len() as f64;
+        (!names.is_empty()).then(|| Found::of_layer(Fault::MissingGradient, layer, count, text()))
+    };
+    trained_by_layer(report).into_iter().filter_map(missing).collect()
+}
+
+/// Why no gradient came to a layer, as far as what was computed tells.
+fn why_missing(report: &StatsReport, layer: &str) -> &'static str {
+    match report.layers.iter().any(|computed| computed.key == layer && !computed.is_op) {
+        true => {
+            "the layer was computed, but nothing came back from the loss; use its output in the loss, look for a detach, no_grad or a way through NumPy behind it, or freeze it if that is meant"
+        }
+        false if has_strangers(report) => {
+            "the loss does not depend on this layer, but on one that is no part of the model: look for an assignment that replaces it in forward"
+        }
+        false => {
+            "the loss does not depend on this layer; use its output in the loss, look for a detach or no_grad behind it, or freeze it if that is meant"
+        }
+    }
 }
 
 fn stale(report: &StatsReport) -> Option<Found> {
@@ -173,21 +243,37 @@ fn twice(report: &StatsReport) -> Vec<Found> {
     report.setup.twice.iter().map(told).collect()
 }
 
-/// The input, where a layer multiplies it with its weights as it is.
-fn input(report: &StatsReport, config: &StatsConfig) -> Option<Found> {
-    let input = &report.layers.iter().find(|layer| layer.kind == "input" && layer.is_fed)?.output;
-    let (size, elements) = (input.rms(), input.elements);
-    let text = if elements > 1 && input.min == input.max {
-        format!("input: all of its {elements} numbers are {:e}: look at how the data are loaded", input.min)
-    } else if size > config.largest_input {
-        format!(
-            "input: its root mean square is {size:.1} ({:.2e} to {:.2e}), where about 1 is what first weights are made for: subtract the mean and divide by the standard deviation, or divide bytes by 255",
-            input.min, input.max
-        )
-    } else {
-        return None;
+fn log_probabilities(report: &StatsReport) -> Vec<Found> {
+    let told = |(sums, layer, name): &(Stats, String, String)| {
+        let text = format!("{name}: {}", super::input::log_probabilities(sums)?);
+        Some(Found::of_layer(Fault::NoLogProbabilities, layer, 1.0, text))
     };
-    Some(Found::of_layer(Fault::UnscaledInput, "", size, text))
+    report.setup.log_sums.iter().filter_map(told).collect()
+}
+
+fn broadcast(report: &StatsReport) -> Vec<Found> {
+    let told =
+        |misuse: &Misuse| Found::of_layer(Fault::BroadcastTarget, &misuse.layer, 1.0, misuse.text.clone());
+    report.setup.broadcast.iter().map(told).collect()
+}
+
+/// Linear layers in a row that are no more than one of them: those that are narrower in between are a product of low rank, and meant.
+fn in_a_row(report: &StatsReport) -> Vec<Found> {
+    let sizes = |key: &str| {
+        let mut of_layer = report.weights.iter().filter(|weight| weight.is_matrix && weight.layer() == key);
+        of_layer.next().map(|weight| (weight.fan_in, weight.values.elements / weight.fan_in.max(1)))
+    };
+    let told = |InARow { first, second }: &InARow| {
+        let ((inputs, between), (_, outputs)) = (sizes(first)?, sizes(second)?);
+        let text = format!(
+            "{second}: a linear layer that takes the output of the linear layer {first} as it is: both together are one linear layer of {inputs} inputs and {outputs} outputs; put an activation between them"
+        );
+        // The last layer of a part and the first of the next, as of attention and what follows it, are apart on purpose.
+        let are_siblings = layer_of(first) == layer_of(second);
+        (are_siblings && between >= inputs.min(outputs))
+            .then(|| Found::of_layer(Fault::MissingActivation, second, 1.0, text))
+    };
+    report.setup.in_a_row.iter().filter_map(told).collect()
 }
 
 /// Weights whose numbers are all the same: units that start the same get the same gradient, and stay the same.

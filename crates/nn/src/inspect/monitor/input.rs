@@ -1,0 +1,155 @@
+//! Faults of what a model is given: an input that is constant, too large or too small, examples that are all the same, and what a loss takes for log-probabilities.
+
+use super::StatsConfig;
+use super::faults::{Counts, Fault, Found, LayerSize, advice, in_each_of_the_last, times};
+use super::report::{LayerStats, StatsReport};
+use ternion_core::{DeviceStats, Op, OpCall, Result, Stats, Tensor, no_grad, unobserved};
+
+/// What the first op of a model does with its input.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) enum Fed {
+    /// Anything else: it may be scaled on the way.
+    #[default]
+    Elsewhere,
+    /// A product with a weight takes it as it is.
+    Product,
+    /// A norm divides it by the root of its variance and of this.
+    Norm { eps: f64 },
+}
+
+impl Fed {
+    pub(super) fn of(call: &OpCall<'_>) -> Fed {
+        match call.op {
+            Op::Matmul(_) | Op::Conv2d(_) if call.inputs.get(1).is_some_and(|weight| weight.needs_grad()) => {
+                Fed::Product
+            }
+            Op::BatchNorm(norm) => Fed::Norm { eps: norm.eps },
+            Op::LayerNorm(norm) => Fed::Norm { eps: norm.eps },
+            Op::RmsNorm(norm) => Fed::Norm { eps: norm.eps },
+            _ => Fed::Elsewhere,
+        }
+    }
+}
+
+/// How far examples are apart, along the first axis: the range of each number of an example. `None` of a single example.
+pub(super) fn spread(input: &Tensor) -> Result<Option<DeviceStats>> {
+    if input.rank() < 2 || input.dims()[0] < 2 || input.elements() == 0 {
+        return Ok(None);
+    }
+    let input = input.detach();
+    let range = || input.max(0)?.sub(&input.min(0)?);
+    unobserved(|| no_grad(range))?.device_stats().map(Some)
+}
+
+/// The logarithm of the sum of what rows would be, were they log-probabilities: 0 of those.
+pub(super) fn log_sums(rows: &Tensor) -> Result<DeviceStats> {
+    unobserved(|| no_grad(|| rows.detach().logsumexp(1)))?.device_stats()
+}
+
+/// Rounding in half precision, and clipped or smoothed probabilities, stay below.
+const NORMALIZED: f64 = 0.1;
+
+/// Rows that a loss takes for log-probabilities, and that are none.
+pub(super) fn log_probabilities(sums: &Stats) -> Option<String> {
+    let worst = if sums.max.abs() > sums.min.abs() { sums.max } else { sums.min };
+    (worst.abs() > NORMALIZED).then(|| {
+        format!(
+            "its output is taken for log-probabilities by nll_loss, but the exponentials of a row sum to {:.2e}: give nll_loss the output of log_softmax over the classes, or cross_entropy the logits",
+            worst.exp()
+        )
+    })
+}
+
+/// The input, where a layer multiplies it with its weights as it is, or a norm takes it.
+pub(super) fn found(report: &StatsReport, config: &StatsConfig, counts: &mut Counts) -> Option<Found> {
+    let input = report.layers.iter().find(|layer| layer.kind == "input")?;
+    let text = match input.fed {
+        Fed::Elsewhere => return None,
+        Fed::Norm { eps } => too_small_for_a_norm(&input.output, eps)?,
+        Fed::Product => constant(input)
+            .or_else(|| repeated(input, config, counts))
+            .or_else(|| too_large(&input.output, config))
+            .or_else(|| too_small(&input.output, config))?,
+    };
+    Some(Found::of_layer(Fault::UnscaledInput, "", input.output.rms(), text))
+}
+
+fn constant(input: &LayerStats) -> Option<String> {
+    let Stats { elements, min, max, .. } = input.output;
+    (elements > 1 && min == max)
+        .then(|| format!("input: all of its {elements} numbers are {min:e}: look at how the data are loaded"))
+}
+
+/// Examples that are all the same, time after time: those of a first step may be.
+fn repeated(input: &LayerStats, config: &StatsConfig, counts: &mut Counts) -> Option<String> {
+    let spread = input.spread.filter(|spread| spread.elements > 0 && spread.zeros == spread.elements)?;
+    counts.lasts(Fault::UnscaledInput, None, config).then(|| {
+        let (examples, when) = (input.output.elements / spread.elements, in_each_of_the_last(config));
+        format!("input: all of its {examples} examples were the same {when}: look at how the data are loaded")
+    })
+}
+
+const SCALE: &str = "subtract the mean and divide by the standard deviation";
+
+fn too_large(input: &Stats, config: &StatsConfig) -> Option<String> {
+    let (size, Stats { min, max, .. }) = (input.rms(), input);
+    (size > config.largest_input).then(|| {
+        format!(
+            "input: its root mean square is {size:.1} ({min:.2e} to {max:.2e}), where about 1 is what first weights are made for: {SCALE}, or divide bytes by 255"
+        )
+    })
+}
+
+/// The size of the numbers that are not 0: a sparse input is none that is too small.
+fn size_without_zeros(input: &Stats) -> f64 {
+    input.norm() / (input.finite().saturating_sub(input.zeros).max(1) as f64).sqrt()
+}
+
+fn too_small(input: &Stats, config: &StatsConfig) -> Option<String> {
+    let (size, Stats { min, max, .. }) = (size_without_zeros(input), input);
+    (size > 0.0 && size < config.smallest_input).then(|| {
+        format!(
+            "input: its root mean square is {size:.1e} ({min:.2e} to {max:.2e}), where about 1 is what first weights are made for, and the biases of the first layer cover it: {SCALE}"
+        )
+    })
+}
+
+/// A norm makes it 1 unless its variance is far less than what is added to that.
+fn too_small_for_a_norm(input: &Stats, eps: f64) -> Option<String> {
+    let (size, Stats { min, max, .. }) = (size_without_zeros(input), input);
+    (size > 0.0 && size * size < 1e-2 * eps).then(|| {
+        format!(
+            "input: its root mean square is {size:.1e} ({min:.2e} to {max:.2e}), and its variance far less than the eps of the norm that takes it, {eps:e}, so that it stays small: {SCALE}"
+        )
+    })
+}
+
+/// Whether sizes of outputs tell of the input alone: of one that is too small, biases make them.
+pub(super) fn is_too_small(report: &StatsReport, config: &StatsConfig) -> bool {
+    let input = report.layers.iter().find(|layer| layer.kind == "input");
+    input.is_some_and(|input| match input.fed {
+        Fed::Elsewhere => false,
+        Fed::Product => too_small(&input.output, config).is_some(),
+        Fed::Norm { eps } => too_small_for_a_norm(&input.output, eps).is_some(),
+    })
+}
+
+/// Outputs of the first layer beside the input that it multiplies.
+pub(super) fn exploding_first(
+    report: &StatsReport,
+    config: &StatsConfig,
+    (first, of_first): LayerSize<'_>,
+) -> Option<Found> {
+    let input = report.layers.iter().find(|layer| layer.kind == "input" && layer.fed == Fed::Product)?;
+    let input = input.output.rms();
+    if input.is_nan() || input <= 0.0 || of_first / input <= config.growth {
+        return None;
+    }
+    let text = format!(
+        "{}: its outputs are {} times as large as the input (root mean square {of_first:.2e} and {input:.2e}): they explode; {}",
+        first.name(),
+        times(of_first / input),
+        advice(report)
+    );
+    Some(Found::of_layer(Fault::ExplodingOutputs, &first.key, of_first / input, text))
+}

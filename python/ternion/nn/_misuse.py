@@ -1,0 +1,80 @@
+"""What losses are given that they do not take, though they compute: told by warnings, as PyTorch's programs run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .._scopes import no_grad
+from .._ternion import Tensor, _trust
+from .._warnings import warn_caller
+
+# Rounding in half precision, and clipped or smoothed probabilities, stay below.
+_NORMALIZED = 0.1
+_ROUNDED = 1e-3
+# Rows that are looked at.
+_ROWS = 64
+# Losses that apply a function to their input themselves, and what they take.
+_AGAIN = {
+    ("cross_entropy", "softmax"): "applies softmax itself: give it the logits",
+    ("cross_entropy", "sigmoid"): "applies softmax to logits: give it the numbers before sigmoid",
+    ("binary_cross_entropy_with_logits", "sigmoid"): "applies sigmoid itself: give it the logits, or take binary_cross_entropy",
+    ("binary_cross_entropy_with_logits", "softmax"): "applies sigmoid to logits: give it the numbers before softmax",
+    ("nll_loss", "softmax"): "takes log-probabilities: give it the output of log_softmax",
+    ("kl_div", "softmax"): "takes log-probabilities as input: give it the output of log_softmax",
+}
+
+
+def _is_computed(tensor: Any) -> bool:
+    """Whether a tensor is what a model gave in training."""
+    return isinstance(tensor, Tensor) and tensor.requires_grad and not tensor.is_leaf
+
+
+def _is_read(tensor: Any) -> bool:
+    """Whether the numbers of a tensor may be looked at: of a device that would mean to wait for it, and a recorded step has none."""
+    return isinstance(tensor, Tensor) and tensor.device.type == "cpu" and tensor.numel() > 0 and not _trust.is_recording_step()
+
+
+def tell_of_activation(op: str, input: Any) -> bool:
+    """A warning where a loss is given the output of a function that it applies itself."""
+    if not _is_computed(input):
+        return False
+    activation = input.grad_fn
+    told = _AGAIN.get((op, activation))
+    if told is not None:
+        warn_caller(f"{op}: its input is the output of {activation}; {op} {told}")
+    return told is not None
+
+
+def tell_of_log_probabilities(input: Any) -> None:
+    """A warning where nll_loss is given rows that are no log-probabilities of classes."""
+    if tell_of_activation("nll_loss", input) or not _is_computed(input) or not _is_read(input):
+        return
+    if input.ndim < 2 or input.shape[1] < 2:
+        return
+    with no_grad():
+        sums = input.detach()[:_ROWS].float().logsumexp(1)
+        worst = sums.abs().max().item()
+    if worst > _NORMALIZED:
+        told = "rows of its input are no log-probabilities, whose exponentials sum to 1"
+        warn_caller(f"nll_loss: {told}: give it the output of log_softmax over the classes, dim=1, or the logits to cross_entropy")
+
+
+def tell_of_targets(op: str, input: Any, target: Any) -> None:
+    """A warning where targets that are probabilities are outside 0 to 1."""
+    if _is_computed(input) and _is_read(target) and target.is_floating_point():
+        with no_grad():
+            low, high = target.detach().min().item(), target.detach().max().item()
+        # Mixed and smoothed labels are rounded.
+        if low < -_ROUNDED or high > 1.0 + _ROUNDED:
+            warn_caller(f"{op}: target has numbers from {low:g} to {high:g}, expected 0 to 1: labels of two classes are 0 and 1")
+
+
+def tell_of_signs(op: str, input: Any, target: Any) -> None:
+    """A warning where targets are 0 and 1, and those of the loss are -1 and 1."""
+    if _is_computed(input) and _is_read(target):
+        with no_grad():
+            target = target.detach().float()
+            is_zero, is_one = target == 0, target == 1
+            are_labels = bool(is_zero.any()) and bool((is_zero | is_one).all())
+        if are_labels:
+            warn_caller(f"{op}: target has 0 where the loss takes -1 and 1: 2 * target - 1 makes them of 0 and 1")

@@ -1,0 +1,94 @@
+"""What a first step shows of how an optimizer is set up: settings that lead nowhere, parameters that are frozen, shared with another optimizer, or made anew at each call."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .._ternion import _trust
+
+# A step that takes this share off a weight by its decay halves it in seven steps: 0.00001 is usual.
+_LARGEST_DECAY = 0.1
+# Settings of groups that nothing reads, and what they are called.
+_MEANT = {"learning_rate": "lr", "learn_rate": "lr", "lrate": "lr", "rate": "lr", "wd": "weight_decay", "decay": "weight_decay", "beta": "betas"}
+
+
+def _parameters(optimizer: Any) -> list[Any]:
+    return [parameter for group in optimizer.param_groups for parameter in group["params"]]
+
+
+def told_of_settings(optimizer: Any) -> str:
+    """Settings that PyTorch takes and that lead nowhere; those of optimizers of users mean what these say."""
+    if not optimizer._is_native:
+        return ""
+    name = type(optimizer).__name__
+    for number, group in enumerate(optimizer.param_groups):
+        try:
+            told = _told_of_unread(number, group, optimizer.defaults) or _told_of_momentum(group) or _told_of_decay(optimizer._kind, group)
+        except TypeError:
+            # Settings of other kinds are refused by the step.
+            return ""
+        if told:
+            return f"{name}: {told}"
+    return ""
+
+
+def _told_of_unread(number: int, group: dict[str, Any], defaults: Any) -> str:
+    for name in group:
+        meant = _MEANT.get(name) if isinstance(name, str) and name not in defaults else None
+        if meant in defaults:
+            return f"param_groups[{number}][{name!r}] is a setting that nothing reads: it is called {meant!r}"
+    return ""
+
+
+def _told_of_momentum(group: dict[str, Any]) -> str:
+    momentum = group.get("momentum", 0.0)
+    if momentum >= 1.0:
+        return f"momentum {momentum:g}: the steps of all gradients so far add up and never fade, expected below 1: 0.9 is usual"
+    first, second = group.get("betas", (0.0, 1.0))
+    if first > second:
+        return f"betas ({first:g}, {second:g}): the first, of the mean, is larger than the second, of the square: are they swapped? (0.9, 0.999) is usual"
+    return ""
+
+
+def _told_of_decay(kind: str, group: dict[str, Any]) -> str:
+    decay, rate = group.get("weight_decay", 0.0), group["lr"]
+    if kind in ("Adam", "RMSprop", "Adagrad"):
+        # It is added to gradients, which are divided by their size: one that is far larger than they are leaves nothing of the loss.
+        return f"weight_decay {decay:g} is added to gradients as so many times the weights, and covers them: 0.01 and less is usual" if decay >= 1.0 else ""
+    share = rate * decay
+    return f"weight_decay {decay:g} with lr {rate:g} takes {share:.0%} off each weight in a step: divide it by about {share / 1e-4:.0f}" if share > _LARGEST_DECAY else ""
+
+
+def told_of_frozen(optimizer: Any) -> str:
+    """An optimizer that has nothing to do, as all of its parameters are frozen."""
+    parameters = _parameters(optimizer)
+    if any(parameter.requires_grad for parameter in parameters) or not any(parameter.is_floating_point() for parameter in parameters):
+        return ""
+    told = "none of its parameters asks for a gradient, so that a step changes nothing: requires_grad_(True) makes them train"
+    return f"{type(optimizer).__name__}: {told}"
+
+
+def told_of_lost(optimizer: Any, turn: int) -> str:
+    """Gradients of the last backward pass that belonged to parameters which are gone: they were made in forward."""
+    number, names = _trust.lost_gradients()
+    if not turn or number != turn:
+        return ""
+    told = "gradients came to parameters that are gone by now, so that no optimizer trains them: create layers and parameters once, in __init__, not at each call of forward"
+    return f"{type(optimizer).__name__}: {', '.join(names[:5])}: {told}"
+
+
+def note_gradients(optimizer: Any) -> None:
+    """Keeps which gradients a step used, by the backward passes that computed them."""
+    optimizer._used = {id(parameter): _trust.backward_number(parameter) for parameter in _parameters(optimizer) if parameter.grad is not None}
+
+
+def told_of_shared(optimizer: Any, others: list[Any], described: Any) -> str:
+    """Parameters that another optimizer has moved by the same gradients."""
+    for other in others:
+        used = getattr(other, "_used", None) if other is not optimizer else None
+        twice = [parameter for parameter in _parameters(optimizer) if used and used.get(id(parameter)) == _trust.backward_number(parameter) != 0 and parameter.grad is not None]
+        if twice:
+            them = ", ".join(described(parameter, "a parameter") for parameter in twice[:5])
+            told = f"a step of another optimizer, {type(other).__name__}, has moved them by the same gradients: give each parameter to one of them"
+            return f"{type(optimizer).__name__}: {them}: {told}"
+    return ""
