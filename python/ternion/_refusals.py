@@ -36,6 +36,8 @@ _PHRASES = [(re.compile(own), said) for own, said in (
     (r"^'(\w+)' object has no attribute '\w+'$", r"expected a tensor, got \1"),
 )]  # fmt: skip
 _RENAMED = (TypeError, ValueError, IndexError, RuntimeError, AttributeError, OverflowError, ZeroDivisionError)
+# What the native part says of a tensor with a gradient in the place of a number.
+_LOST_GRADIENT = "got a tensor with a gradient, which does not flow through a number: detach() it"
 # Messages that show what was given end here.
 _LONGEST = 4000
 
@@ -74,9 +76,33 @@ def _unfit(function: Any, args: Any, kwargs: Any) -> str | None:
     return None
 
 
+def _has_gradient(value: Any) -> bool:
+    return isinstance(value, Tensor) and value.requires_grad
+
+
+def _gradient_lost(name: str, function: Any, args: Any, kwargs: Any, *kinds: str) -> Any:
+    """The error of the first argument that is a tensor with a gradient in the place of a number: by its annotation one of these kinds, if any are named."""
+    if not any(map(_has_gradient, (*args, *kwargs.values()))):
+        return None
+    signature = inspect.signature(function)
+    try:
+        given = signature.bind_partial(*args, **kwargs).arguments
+    except TypeError:
+        return None
+    for argument, value in given.items():
+        kind = str(signature.parameters[argument].annotation)
+        if _has_gradient(value) and "Tensor" not in kind and argument != "self" and (not kinds or kind.removesuffix(" | None") in kinds):
+            return TypeError(f"{name}: {argument} is a tensor with a gradient, expected a number, through which none flows: detach() it")
+    return None
+
+
 def _refusal(name: str, function: Any, error: Any, args: Any, kwargs: Any) -> Any:
     """The error that is to be raised in place of one that came out of a function of this name; None to leave it as it is."""
     kind, text = type(error), str(error)
+    if kind is TypeError and text.endswith(_LOST_GRADIENT):
+        lost = _gradient_lost(name, function, args, kwargs)
+        if lost is not None:
+            return lost
     if kind in (OverflowError, ZeroDivisionError):
         return ValueError(f"{name}: {_out_of_range(function, args, kwargs)}")
     if len(text) > _LONGEST and kind in _RENAMED:
@@ -168,6 +194,9 @@ def _class_of(module: Any) -> str:
 def _named_init(init: Any) -> Any:
     @functools.wraps(init)
     def checked(self: Any, *args: Any, **kwargs: Any) -> None:
+        lost = _gradient_lost(_class_of(self), init, (self, *args), kwargs, "float")
+        if lost is not None:
+            raise lost
         try:
             init(self, *args, **kwargs)
         except _RENAMED as error:
@@ -185,3 +214,22 @@ def name_classes(base: Any) -> None:
         if "__init__" in vars(kind) and kind.__module__.startswith("ternion."):
             kind.__init__ = _named_init(kind.__init__)
         name_classes(kind)
+
+
+def _with_numbers(init: Any) -> Any:
+    @functools.wraps(init)
+    def checked(self: Any, *args: Any, **kwargs: Any) -> None:
+        lost = _gradient_lost(_class_of(self), init, (self, *args), kwargs, "float", "Any")
+        if lost is not None:
+            raise lost
+        init(self, *args, **kwargs)
+
+    return checked
+
+
+def take_numbers(*bases: Any) -> None:
+    """Has these classes and those that are made from them refuse tensors with gradients in the place of numbers, where they are made."""
+    for kind in bases:
+        if "__init__" in vars(kind) and kind.__module__.startswith("ternion."):
+            kind.__init__ = _with_numbers(kind.__init__)
+        take_numbers(*kind.__subclasses__())

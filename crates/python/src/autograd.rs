@@ -419,6 +419,9 @@ impl PyTensor {
         if tensor.is_leaf() {
             return Ok(());
         }
+        if !tensor.needs_grad() {
+            return Err(Failure::state("retain_grad: no gradient flows to this tensor"));
+        }
         let slot = Arc::downgrade(&self.slot);
         tensor.register_hook(move |grad| {
             if let Some(slot) = slot.upgrade() {

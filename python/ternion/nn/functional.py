@@ -9,7 +9,7 @@ from .._functions.methods import function_of as _function_of
 from .._functions.shapes import broadcast_shapes as _broadcast_shapes
 from .._refusals import name_all as _name_all
 from .._scopes import no_grad as _no_grad
-from .._ternion import Tensor, _sinusoidal, arange as _arange, where as _where
+from .._ternion import Tensor, _number, _sinusoidal, arange as _arange, where as _where
 from .._ternion import _functional as _native
 
 globals().update({name: function for name, function in vars(_native).items() if not name.startswith("_")})
@@ -125,6 +125,7 @@ def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False,
 
 
 def _alpha_dropped(op: str, input: Tensor, p: float, training: bool, inplace: bool) -> Tensor:
+    p = _number(p)
     if not 0 <= p <= 1:
         raise ValueError(f"{op}: probability {p}, expected 0 to 1")
     if not training:
@@ -221,7 +222,7 @@ def instance_norm(
     with _no_grad():
         for running, of_examples in ((running_mean, Tensor.mean), (running_var, Tensor.var)):
             if running is not None and input.shape[0]:
-                running.lerp_(of_examples(input.detach(), inner).mean(0).to(running.dtype), momentum)
+                running.lerp_(of_examples(input.detach(), inner).mean(0).to(running.dtype), _number(momentum))
     return output
 
 

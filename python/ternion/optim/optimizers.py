@@ -8,7 +8,7 @@ from typing import Any
 
 from .._capture import note_step
 from .._scopes import enable_grad
-from .._ternion import Parameter, Tensor, _Steps, zeros
+from .._ternion import Parameter, Tensor, _number as _real, _Steps, zeros
 from .optimizer import Optimizer, Params
 
 _TRUTHS = frozenset(("nesterov", "amsgrad", "centered", "maximize"))
@@ -19,7 +19,7 @@ _TOLD = frozenset(("lr", "maximize"))
 def _number(value: Any) -> float:
     if isinstance(value, (str, bytes, bool)):
         raise TypeError
-    return float(value)
+    return _real(value)
 
 
 def _short(value: Any) -> str:
@@ -160,7 +160,7 @@ class _Built(Optimizer):
     def _take_rates(self) -> None:
         """Has the learning rates of `param_groups` count for a step that is replayed."""
         for group, steps in zip(self.param_groups, self._steps):
-            steps.set_lr(float(group["lr"]))
+            steps.set_lr(group["lr"])
 
     @property
     def state(self) -> dict[Tensor, dict[str, Tensor]]:

@@ -304,7 +304,7 @@ impl PyTensor {
 
     fn __contains__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> Outcome<bool> {
         let x = self.tensor();
-        let value = crate::create::given(value, "in")?;
+        let value = crate::create::value_of(value, "in")?;
         wait(py, || Ok(x.eq(&beside(&x, value)?.to_dtype(x.dtype())?)?.any(..)?.item_f64()? != 0.0))
     }
 
@@ -333,7 +333,7 @@ impl PyTensor {
 
     /// This tensor with `src`, a tensor or a number, in the places along `dim` that `index` names.
     ///
-    /// Shapes: [.., n, ..], index [.., m, ..] and src [.., m, ..] -> [.., n, ..]
+    /// Shapes: [.., n, ..], index [.., m, ..] and src [.., m, ..] or larger, of which the first elements count -> [.., n, ..]
     ///
     /// Args:
     ///     reduce: "add" adds to what is there.
@@ -353,7 +353,7 @@ impl PyTensor {
         #[pyo3(from_py_with = of::scatter)] reduce: Option<String>,
     ) -> Outcome<PyTensor> {
         let (x, index) = (self.tensor(), index.get().tensor());
-        let source = scattered(src.xor(value), &x, &index)?;
+        let source = scattered("scatter", (src, value), &x, &index)?;
         let adds = adds("scatter", reduce.as_deref())?;
         let put = || match adds {
             true => added(&x, dim, &index, &source, Tensor::scatter_add),
@@ -378,7 +378,7 @@ impl PyTensor {
         #[pyo3(from_py_with = of::scatter_)] reduce: Option<String>,
     ) -> Outcome<Bound<'py, Self>> {
         let (x, index) = (slf.get().tensor(), index.get().tensor());
-        let source = scattered(src.xor(value), &x, &index)?;
+        let source = scattered("scatter_", (src, value), &x, &index)?;
         if adds("scatter_", reduce.as_deref())? {
             return PyTensor::change(
                 slf,
@@ -397,7 +397,7 @@ impl PyTensor {
 
     /// This tensor with the elements of `src` added in the places along `dim` that `index` names.
     ///
-    /// Shapes: [.., n, ..], index and src [.., m, ..] -> [.., n, ..]
+    /// Shapes: [.., n, ..], index [.., m, ..] and src [.., m, ..] or larger, of which the first elements count -> [.., n, ..]
     ///
     /// Raises:
     ///     IndexError: an axis that does not exist, an index outside it.
@@ -410,7 +410,8 @@ impl PyTensor {
         #[pyo3(from_py_with = of::scatter_add)] index: Bound<'_, PyTensor>,
         #[pyo3(from_py_with = of::scatter_add)] src: Bound<'_, PyTensor>,
     ) -> Outcome<PyTensor> {
-        let (index, source) = (index.get().tensor(), src.get().tensor());
+        let index = index.get().tensor();
+        let source = within(&src.get().tensor(), &index)?;
         self.map(py, |x| added(x, dim, &index, &source, Tensor::scatter_add))
     }
 
@@ -426,7 +427,8 @@ impl PyTensor {
         #[pyo3(from_py_with = of::scatter_add_)] index: Bound<'py, PyTensor>,
         #[pyo3(from_py_with = of::scatter_add_)] src: Bound<'py, PyTensor>,
     ) -> Outcome<Bound<'py, Self>> {
-        let (index, source) = (index.get().tensor(), src.get().tensor());
+        let index = index.get().tensor();
+        let source = within(&src.get().tensor(), &index)?;
         PyTensor::change(
             slf,
             &[&source],
@@ -584,17 +586,42 @@ fn row(x: &Tensor) -> Result<Tensor> {
     x.reshape([-1_isize])
 }
 
+/// The part of a source for which there are indices, where it is larger along some axes, as PyTorch takes it.
+fn within(source: &Tensor, index: &Tensor) -> Result<Tensor> {
+    let fits = |(length, count): (&usize, &usize)| length >= count;
+    let is_larger = source.rank() == index.rank()
+        && source.dims() != index.dims()
+        && source.dims().iter().zip(index.dims()).all(fits);
+    if !is_larger {
+        return Ok(source.clone());
+    }
+    let mut lengths = index.dims().iter().enumerate();
+    lengths.try_fold(source.clone(), |part, (axis, &length)| part.narrow(axis as isize, 0, length))
+}
+
 /// What is put into the places of `index`: a tensor, or a number in all of them.
-fn scattered(src: Option<&Bound<'_, PyAny>>, x: &Tensor, index: &Tensor) -> Outcome<Tensor> {
-    let Some(src) = src else { return Err(Failure::kind("scatter: expected either src or value")) };
+fn scattered(
+    op: &str,
+    given: (Option<&Bound<'_, PyAny>>, Option<&Bound<'_, PyAny>>),
+    x: &Tensor,
+    index: &Tensor,
+) -> Outcome<Tensor> {
+    let src = match given {
+        (Some(src), None) => src,
+        (None, Some(value)) => {
+            let number = crate::create::given(value, op)?;
+            return Ok(Tensor::full(*index.shape(), number.scalar(), x.dtype(), x.device())?);
+        }
+        _ => return Err(Failure::kind(format!("{op}: expected either src or value"))),
+    };
     match Operand::of(src)? {
-        Some(Operand::Tensor(tensor)) => Ok(tensor),
+        Some(Operand::Tensor(tensor)) => Ok(within(&tensor, index)?),
         Some(Operand::Number(number)) => {
             Ok(Tensor::full(*index.shape(), number.scalar(), x.dtype(), x.device())?)
         }
         None => {
             let kind = src.get_type().name()?.to_string();
-            Err(Failure::kind(format!("scatter: expected a tensor or a number, got {kind}")))
+            Err(Failure::kind(format!("{op}: expected a tensor or a number, got {kind}")))
         }
     }
 }

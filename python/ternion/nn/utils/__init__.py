@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from . import fusion as fusion, rnn as rnn
 from ..._refusals import name_all
 from ..._scopes import no_grad
-from ..._ternion import Tensor, _clip_grad_norm, _trust, cat, float32, float64, stack, zeros
+from ..._ternion import Tensor, _clip_grad_norm, _number, _trust, cat, float32, float64, stack, zeros
 from ..._warnings import warn_caller
 from .fusion import (
     fuse_conv_bn_eval as fuse_conv_bn_eval, fuse_conv_bn_weights as fuse_conv_bn_weights, fuse_linear_bn_eval as fuse_linear_bn_eval,
@@ -49,7 +49,7 @@ def clip_grad_norm_(
     if not listed and hasattr(parameters, "__next__"):
         warn_caller("clip_grad_norm_: an iterator without parameters: a parameters() that was gone through before has none left; call it again")
     parameters = [parameter for parameter in listed if parameter.grad is not None]
-    max_norm, norm_type = float(max_norm), float(norm_type)
+    max_norm, norm_type = _number(max_norm), _number(norm_type)
     if not parameters:
         return zeros(())
     if error_if_nonfinite or norm_type != 2.0:
@@ -85,7 +85,7 @@ def clip_grads_with_norm_(parameters: Any, max_norm: float, total_norm: Tensor, 
     Raises:
         ValueError: a text in place of `max_norm`.
     """
-    _scaled(_listed(parameters), float(max_norm), total_norm)
+    _scaled(_listed(parameters), _number(max_norm), total_norm)
 
 
 def _scaled(parameters, max_norm, norm):
@@ -105,7 +105,7 @@ def clip_grad_value_(parameters: Any, clip_value: float, foreach: bool | None = 
     Raises:
         ValueError: a text in place of `clip_value`.
     """
-    clip_value = float(clip_value)
+    clip_value = _number(clip_value)
     with no_grad():
         for parameter in _listed(parameters):
             if parameter.grad is not None:
