@@ -219,6 +219,8 @@ from .nn.functional import triplet_margin_loss as triplet_margin_loss
 from .nn._top_level import adaptive_max_pool1d as adaptive_max_pool1d
 from .nn._top_level import alpha_dropout as alpha_dropout
 from .nn._top_level import dropout as dropout
+from .nn._top_level import embedding as embedding
+from .nn._top_level import embedding_bag as embedding_bag
 from .nn._top_level import feature_alpha_dropout as feature_alpha_dropout
 from ._ternion import DTypeLike, DeviceLike, Number, Operand, Other, SizeLike, max as _max, min as _min, sort as _sort, topk as _topk
 from ._ternion import Generator as Generator

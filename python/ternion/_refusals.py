@@ -9,6 +9,7 @@ import sys
 from typing import Any
 
 from ._ternion import Tensor
+from ._warnings import warn_caller
 
 # What an argument of an annotation must be, and has if it is.
 _KINDS = {"Tensor": "a tensor", "int": "a whole number", "float": "a number", "bool": "True or False", "str": "a str"}
@@ -162,6 +163,22 @@ def _plain(text: str) -> str:
     return text
 
 
+def _newer(function: Any, kwargs: dict[str, Any]) -> dict[str, Any] | None:
+    """Arguments with a `reduction` in place of what PyTorch before 1.0 called `size_average` and `reduce`; None where there are none of those."""
+    older = [name for name in ("size_average", "reduce") if name in kwargs]
+    known = inspect.signature(function).parameters if older else {}
+    if not older or "reduction" not in known or any(name in known for name in older):
+        return None
+    rest = {name: value for name, value in kwargs.items() if name not in older}
+    given = [kwargs[name] for name in older]
+    if all(value is None for value in given):
+        return rest
+    mean, reduced = (kwargs.get(name) is not False for name in ("size_average", "reduce"))
+    rest["reduction"] = "none" if not reduced else "mean" if mean else "sum"
+    warn_caller(f"size_average and reduce are deprecated: reduction={rest['reduction']!r} says the same")
+    return rest
+
+
 def named(function: Any) -> Any:
     """The function, with its errors in its own name."""
 
@@ -170,6 +187,9 @@ def named(function: Any) -> Any:
         try:
             return function(*args, **kwargs)
         except _RENAMED as error:
+            newer = _newer(function, kwargs) if kwargs and isinstance(error, TypeError) else None
+            if newer is not None:
+                return checked(*args, **newer)
             refusal = _refusal(function.__name__, function, error, args, kwargs)
             if refusal is None:
                 raise
@@ -200,6 +220,9 @@ def _named_init(init: Any) -> Any:
         try:
             init(self, *args, **kwargs)
         except _RENAMED as error:
+            newer = _newer(init, kwargs) if kwargs and isinstance(error, TypeError) else None
+            if newer is not None:
+                return checked(self, *args, **newer)
             refusal = _refusal(_class_of(self), init, error, (self, *args), kwargs)
             if refusal is None:
                 raise

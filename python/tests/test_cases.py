@@ -267,6 +267,13 @@ def safetensors(file, header, size):
 def test_tensors_that_are_none_here(tmp_path):
     file = tmp_path / "w.safetensors"
     safetensors(file, {"a": {"dtype": "F8_E4M3", "shape": [2], "data_offsets": [0, 2]}, "b": {"dtype": "U8", "shape": [2], "data_offsets": [2, 4]}}, 4)
+    # A dtype that nobody here knows, as one that is younger.
+    safetensors(tmp_path / "younger", {"a": {"dtype": "NEW9", "shape": [5, 7], "data_offsets": [0, 2]}, "b": {"dtype": "U8", "shape": [2], "data_offsets": [2, 4]}}, 4)
+    with pytest.warns(UserWarning, match="younger: left out, as there are no tensors of these dtypes: a NEW9"):
+        assert list(ternion.load(tmp_path / "younger")) == ["b"]
+    safetensors(tmp_path / "gap", {"a": {"dtype": "NEW9", "shape": [2], "data_offsets": [0, 1]}, "b": {"dtype": "U8", "shape": [2], "data_offsets": [2, 4]}}, 4)
+    with pytest.raises(OSError, match="gap: damaged safetensors header"):
+        ternion.load(tmp_path / "gap")
     with pytest.warns(UserWarning, match="w.safetensors: left out, as there are no tensors of these dtypes: a F8_E4M3"):
         assert list(ternion.load(file)) == ["b"]
     safetensors(file, {"deep": {"dtype": "U8", "shape": [1] * 9, "data_offsets": [0, 1]}}, 1)

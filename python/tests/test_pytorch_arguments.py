@@ -184,3 +184,49 @@ class TestTemperature:
         assert ((hard - hard.round()).abs() < 1e-6).all() and (hard.round().sum(-1) == 1).all()
         (hard * ternion.arange(4)).sum().backward()
         assert tau.grad.item() != 0
+
+
+OLDER = """
+F.mse_loss(x, y, reduce=False) | F.mse_loss(x, y, size_average=False) | F.l1_loss(x, y, size_average=False, reduce=True) | F.kl_div(x, y, reduce=False) | F.smooth_l1_loss(x, y, size_average=False)
+F.cross_entropy(x, c, size_average=False) | F.nll_loss(x, c, reduce=False) | F.binary_cross_entropy_with_logits(x, y, size_average=False) | F.poisson_nll_loss(x, y, size_average=True)
+F.multi_margin_loss(x, c, size_average=False) | F.soft_margin_loss(x, y, reduce=False) | nn.MSELoss(size_average=False)(x, y) | nn.CrossEntropyLoss(reduce=False)(x, c) | nn.BCELoss(size_average=False)(y, y)
+F.triplet_margin_loss(x, y, x, reduce=False) | nn.KLDivLoss(size_average=False)(x, y)
+"""
+
+
+@pytest.mark.parametrize("call", [call.strip() for line in OLDER.strip().splitlines() for call in line.split(" | ")])
+def test_older_names_of_reductions(call):
+    answers = []
+    for m in (ternion, torch_of()):
+        x, y = m.tensor([[0.5, -1.5, 2.0], [3.0, 0.25, 1.0]]), m.tensor([[0.1, 0.2, 0.7], [0.5, 0.25, 0.25]])
+        with pytest.warns(UserWarning, match="size_average and reduce"):
+            answers.append(eval(call, {"F": m.nn.functional, "nn": m.nn, "x": x, "y": y, "c": m.tensor([2, 0])}))
+    assert answers[0].shape == answers[1].shape
+    np.testing.assert_allclose(answers[0].numpy(), answers[1].numpy(), rtol=1e-5, atol=1e-6)
+
+
+class TestEmbeddings:
+    @pytest.mark.parametrize("padding_idx", [None, 3])
+    @pytest.mark.parametrize("mode", [0, 1, 2])
+    def test_bags_with_what_belongs_to_them(self, mode, padding_idx):
+        answers = []
+        for m in (ternion, torch_of()):
+            weight = m.arange(15.0).reshape(5, 3).requires_grad_()
+            found = m.embedding_bag(weight, m.tensor([4, 3, 0, 2]), m.tensor([0, 1, 1]), False, mode, False, None, False, padding_idx)
+            found[0].square().sum().backward()
+            answers.append((*found, weight.grad))
+        own, theirs = answers
+        # PyTorch does not fill in the others of a sum.
+        for place in (0, -1) if mode == 0 else range(5):
+            np.testing.assert_allclose(own[place].detach().numpy(), theirs[place].detach().numpy(), rtol=1e-6)
+
+    def test_weights_and_a_last_offset(self):
+        answers = []
+        for m in (ternion, torch_of()):
+            weight, shares = m.arange(15.0).reshape(5, 3), m.tensor([1.0, 2.0, 3.0, 4.0])
+            answers.append(m.embedding_bag(weight, m.tensor([4, 3, 0, 2]), m.tensor([0, 1, 4]), False, 0, False, shares, True)[0].tolist())
+        assert answers[0] == answers[1]
+
+    def test_rows(self):
+        for m in (ternion, torch_of()):
+            assert m.embedding(m.arange(6.0).reshape(3, 2), m.tensor([2, 0])).tolist() == [[4.0, 5.0], [0.0, 1.0]]
