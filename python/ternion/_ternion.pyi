@@ -2473,7 +2473,7 @@ class Tensor:
         Shapes: [.., n, ..], index [.., m, ..] and src [.., m, ..] or larger, of which the first elements count -> [.., n, ..]
 
         Args:
-            reduce: "add" adds to what is there.
+            reduce: "add" adds to what is there, "multiply" multiplies it.
 
         Raises:
             IndexError: an axis that does not exist, an index outside it.

@@ -31,8 +31,7 @@ SILENT = {
 #: Arguments that take no number alone here, whatever it is.
 WITHOUT = {
     "scatter.src": "a source has the axes of the index, as in PyTorch", "scatter_.src": "a source has the axes of the index, as in PyTorch",
-    "embedding.max_norm": "PyTorch alone has it", "embedding_bag.max_norm": "PyTorch alone has it",
-    "Embedding.max_norm": "PyTorch alone has it", "EmbeddingBag.max_norm": "PyTorch alone has it", "mvlgamma.p": "a whole number", "arctan2.other": "a tensor",
+    "mvlgamma.p": "a whole number", "arctan2.other": "a tensor",
     "OneCycleLR.base_momentum": "momenta are not cycled", "OneCycleLR.max_momentum": "momenta are not cycled",
 }  # fmt: skip
 

@@ -230,3 +230,86 @@ class TestEmbeddings:
     def test_rows(self):
         for m in (ternion, torch_of()):
             assert m.embedding(m.arange(6.0).reshape(3, 2), m.tensor([2, 0])).tolist() == [[4.0, 5.0], [0.0, 1.0]]
+
+    @pytest.mark.parametrize("norm_type", [2.0, 1.0, float("inf")])
+    def test_rows_are_shortened(self, norm_type):
+        answers = []
+        for m in (ternion, torch_of()):
+            F, weight = m.nn.functional, m.tensor([[3.0, 4.0], [1.0, 0.5], [0.0, 0.0], [6.0, 8.0], [9.0, 9.0]]).requires_grad_()
+            found = F.embedding(m.tensor([[0, 0], [3, 2]]), weight, max_norm=1.0, norm_type=norm_type)
+            bags = F.embedding_bag(m.tensor([[0, 1], [1, 2]]), weight, max_norm=0.5, norm_type=norm_type)
+            (found.square().sum() + bags.square().sum()).backward()
+            answers.append([part.detach().numpy() for part in (found, bags, weight, weight.grad)])
+        for own, theirs in zip(*answers):
+            np.testing.assert_allclose(own, theirs, rtol=1e-6, atol=1e-7)
+
+    @pytest.mark.parametrize("padding_idx", [None, 3])
+    def test_gradients_by_frequency(self, padding_idx):
+        answers = []
+        for m in (ternion, torch_of()):
+            weight, places = m.arange(8.0).reshape(4, 2).requires_grad_(), m.tensor([[0, 0, 3], [2, 0, 3]])
+            found = m.nn.functional.embedding(places, weight, padding_idx, scale_grad_by_freq=True)
+            (found * m.arange(12.0).reshape(2, 3, 2)).sum().backward()
+            answers.append((found.detach().numpy(), weight.grad.numpy()))
+        for own, theirs in zip(*answers):
+            np.testing.assert_allclose(own, theirs, rtol=1e-6)
+
+    def test_layers(self):
+        for m in (ternion, torch_of()):
+            layer = m.nn.Embedding.from_pretrained(m.tensor([[3.0, 4.0], [1.0, 0.0]]), freeze=False, max_norm=1.0, scale_grad_by_freq=True)
+            layer(m.tensor([0, 0, 1])).sum().backward()
+            assert layer.weight.detach().allclose(m.tensor([[0.6, 0.8], [1.0, 0.0]])) and layer.weight.grad.tolist() == [[1.0, 1.0], [1.0, 1.0]]
+            assert repr(layer) == "Embedding(2, 2, max_norm=1.0, scale_grad_by_freq=True)"
+            bag = m.nn.EmbeddingBag(3, 2, max_norm=0.25, mode="sum")
+            bag(m.tensor([[0, 2]]))
+            lengths = bag.weight.detach().norm(2, 1)
+            assert (lengths[m.tensor([0, 2])] <= 0.2501).all() and repr(bag) == "EmbeddingBag(3, 2, mode='sum', max_norm=0.25)" or m is not ternion
+
+
+class TestScatteredProducts:
+    def test_values(self):
+        for m in (ternion, torch_of()):
+            x, i = m.arange(6.0).reshape(2, 3) + 1, m.tensor([[0, 0, 1], [0, 1, 1]])
+            assert x.scatter(0, i, 2.0, reduce="multiply").tolist() == [[4.0, 4.0, 3.0], [4.0, 10.0, 24.0]]
+            assert x.clone().scatter_(0, i, x, reduce="multiply").tolist() == x.scatter(0, i, x, reduce="multiply").tolist()
+
+    def test_gradients(self):
+        x, source = (ternion.rand(2, 3, dtype="float64") + 0.5 for _ in range(2))
+        i = ternion.tensor([[0, 0, 1], [0, 1, 1]])
+        assert ternion.testing.gradcheck(lambda x, source: x.scatter(0, i, source, reduce="multiply"), (x.requires_grad_(), source.requires_grad_()))
+
+
+class TestMoreKeys:
+    @pytest.mark.parametrize("need_weights", [False, True])
+    @pytest.mark.parametrize("masked", ["no", "padding", "bool", "float", "causal"])
+    @pytest.mark.parametrize("settings", [dict(add_bias_kv=True), dict(add_zero_attn=True), dict(add_bias_kv=True, add_zero_attn=True, kdim=6, vdim=5)])
+    def test_beside_pytorch(self, settings, masked, need_weights):
+        torch = torch_of()
+        own, theirs = nn.MultiheadAttention(8, 2, **settings), torch.nn.MultiheadAttention(8, 2, **settings)
+        assert list(dict(own.named_parameters())) and set(own.state_dict()) == set(theirs.state_dict())
+        theirs.load_state_dict({key: torch.tensor(value.numpy()) for key, value in own.state_dict().items()})
+        draw, answers = np.random.default_rng(0), []
+        values = [draw.normal(size=(4, 3, width)).astype("float32") for width in (8, settings.get("kdim", 8), settings.get("vdim", 8))]
+        hidden = np.triu(np.ones((4, 4), bool), 1)
+        for m, layer in ((ternion, own), (torch, theirs)):
+            inputs = [m.tensor(each).requires_grad_() for each in values]
+            masks = {}
+            if masked == "padding":
+                masks["key_padding_mask"] = m.tensor(np.array([[False] * 4, [False, False, True, True], [False, True, False, True]]))
+            if masked in ("bool", "causal"):
+                masks["attn_mask"] = m.tensor(hidden)
+            if masked == "float":
+                masks["attn_mask"] = m.tensor(np.where(hidden, -2.0, 0.5).astype("float32"))
+            if masked == "causal" and m is ternion:
+                # PyTorch's is_causal hides the keys behind as well, but only without weights: its mask says what is meant.
+                masks = dict(is_causal=True)
+            output, weights = layer(*inputs, need_weights=need_weights, **masks)
+            output.square().sum().backward()
+            told = [output, *([weights] if need_weights else []), *(each.grad for each in inputs), *(layer.get_parameter(name).grad for name in sorted(own.state_dict()))]
+            answers.append([each.detach().numpy() for each in told])
+        for mine, other in zip(*answers):
+            np.testing.assert_allclose(mine, other, rtol=2e-4, atol=2e-6)
+
+    def test_refused(self):
+        with pytest.raises(ValueError, match="attend_self: add_bias_kv or add_zero_attn, expected neither"):
+            nn.MultiheadAttention(4, 2, add_zero_attn=True).attend_self(ternion.ones(1, 2, 4))
