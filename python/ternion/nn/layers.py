@@ -102,6 +102,11 @@ class Embedding(Module):
         TypeError: when called, numbers of a floating dtype.
     """
 
+    # Of layers that are made from rows, too.
+    max_norm: float | None = None
+    norm_type: float = 2.0
+    scale_grad_by_freq: bool = False
+
     def __init__(
         self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None, max_norm: float | None = None,
         norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False, device: Any = None, dtype: Any = None,
@@ -175,6 +180,9 @@ class EmbeddingBag(Module):
         TypeError: when called, numbers of a floating dtype.
     """
 
+    max_norm: float | None = None
+    norm_type: float = 2.0
+
     def __init__(
         self, num_embeddings: int, embedding_dim: int, max_norm: float | None = None, norm_type: float = 2.0, scale_grad_by_freq: bool = False,
         mode: str = "mean", sparse: bool = False, include_last_offset: bool = False, padding_idx: int | None = None, device: Any = None, dtype: Any = None,
@@ -209,7 +217,6 @@ class EmbeddingBag(Module):
             raise ValueError(f"EmbeddingBag.from_pretrained: embeddings of {told}, expected a tensor of 2 axes")
         layer = cls.__new__(cls)
         layer._set(embeddings.shape[0], embeddings.shape[1], mode, include_last_offset, padding_idx)
-        layer.max_norm, layer.norm_type = None, 2.0
         layer.weight = Parameter(embeddings, not freeze)
         return layer
 
