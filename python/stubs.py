@@ -269,6 +269,7 @@ def native():
             text += WHERE if name == "where" else definition(name, member)
     for private in ("_clip_grad_norm", "_initial", "_logspace", "_normal", "_sinusoidal", "_stacked", "_triangle", "_window"):
         text += f"def {private}(*args: Any, **kwargs: Any) -> Tensor: ...\n"
+    text += "def _number(value: Any, /) -> _float: ...\n"
     text += "def _set_recording(on: _bool) -> _bool: ...\ndef _forked() -> None: ...\n"
     text += "def _random_position(device: Any = None) -> tuple[_int, _int]: ...\ndef _set_random_position(position: tuple[_int, _int], device: Any = None) -> None: ...\n"
     text += "def _load_gpt2(*args: Any) -> tuple[dict[str, Any], dict[str, Tensor]]: ...\ndef _save_gpt2(*args: Any) -> None: ...\n"

@@ -113,7 +113,7 @@ group_norm hardshrink hinge_embedding_loss layer_norm margin_ranking_loss max_po
 for _name in _OF_LAYERS:
     globals()[_name] = getattr(nn.functional, _name)
 del _name
-from .nn._top_level import adaptive_max_pool1d, alpha_dropout, dropout, feature_alpha_dropout  # noqa: E402,F401
+from .nn._top_level import adaptive_max_pool1d, alpha_dropout, dropout, embedding, embedding_bag, feature_alpha_dropout  # noqa: E402,F401
 
 from ._files import load, save  # noqa: E402,F401
 from .amp import autocast, is_autocast_enabled  # noqa: E402,F401

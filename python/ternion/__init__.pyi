@@ -219,6 +219,8 @@ from .nn.functional import triplet_margin_loss as triplet_margin_loss
 from .nn._top_level import adaptive_max_pool1d as adaptive_max_pool1d
 from .nn._top_level import alpha_dropout as alpha_dropout
 from .nn._top_level import dropout as dropout
+from .nn._top_level import embedding as embedding
+from .nn._top_level import embedding_bag as embedding_bag
 from .nn._top_level import feature_alpha_dropout as feature_alpha_dropout
 from ._ternion import DTypeLike, DeviceLike, Number, Operand, Other, SizeLike, max as _max, min as _min, sort as _sort, topk as _topk
 from ._ternion import Generator as Generator
@@ -376,8 +378,8 @@ def randint(low: _int | None = None, high: Any = None, size: SizeLike | None = N
     Shapes: -> [*size]
 
     Raises:
-        ValueError: no whole number from `low` up to `high`.
-        TypeError: a dtype of truth values, no size.
+        ValueError: no whole number from `low` up to `high`, one that the dtype does not hold: truth values are 0 and 1.
+        TypeError: no size.
     """
 def randn(*size: SizeLike, generator: Generator | None = None, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False, layout: Any = None, pin_memory: _bool = False) -> Tensor:
     """Random numbers of a normal distribution with mean 0 and variance 1.
@@ -1203,10 +1205,10 @@ def rsqrt(input: Tensor) -> Tensor:
 def scatter(input: Tensor, dim: _int, index: Tensor, src: Operand | None = None, *, value: Number | None = None, reduce: str | None = None) -> Tensor:
     """This tensor with `src`, a tensor or a number, in the places along `dim` that `index` names.
 
-    Shapes: [.., n, ..], index [.., m, ..] and src [.., m, ..] -> [.., n, ..]
+    Shapes: [.., n, ..], index [.., m, ..] and src [.., m, ..] or larger, of which the first elements count -> [.., n, ..]
 
     Args:
-        reduce: "add" adds to what is there.
+        reduce: "add" adds to what is there, "multiply" multiplies it.
 
     Raises:
         IndexError: an axis that does not exist, an index outside it.
@@ -1216,7 +1218,7 @@ def scatter(input: Tensor, dim: _int, index: Tensor, src: Operand | None = None,
 def scatter_add(input: Tensor, dim: _int, index: Tensor, src: Tensor) -> Tensor:
     """This tensor with the elements of `src` added in the places along `dim` that `index` names.
 
-    Shapes: [.., n, ..], index and src [.., m, ..] -> [.., n, ..]
+    Shapes: [.., n, ..], index [.., m, ..] and src [.., m, ..] or larger, of which the first elements count -> [.., n, ..]
 
     Raises:
         IndexError: an axis that does not exist, an index outside it.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from . import _ternion
+from ._refusals import named
 
 
 def get_rng_state(device: Any = None) -> tuple[int, int]:
@@ -12,6 +13,7 @@ def get_rng_state(device: Any = None) -> tuple[int, int]:
     return _ternion._random_position(device)
 
 
+@named
 def set_rng_state(new_state: tuple[int, int], device: Any = None) -> None:
     """Goes on with the random numbers of a device where `get_rng_state` told."""
     seed, drawn = new_state

@@ -9,6 +9,7 @@ import sys
 from typing import Any
 
 from ._ternion import Tensor
+from ._warnings import warn_caller
 
 # What an argument of an annotation must be, and has if it is.
 _KINDS = {"Tensor": "a tensor", "int": "a whole number", "float": "a number", "bool": "True or False", "str": "a str"}
@@ -36,6 +37,8 @@ _PHRASES = [(re.compile(own), said) for own, said in (
     (r"^'(\w+)' object has no attribute '\w+'$", r"expected a tensor, got \1"),
 )]  # fmt: skip
 _RENAMED = (TypeError, ValueError, IndexError, RuntimeError, AttributeError, OverflowError, ZeroDivisionError)
+# What the native part says of a tensor with a gradient in the place of a number.
+_LOST_GRADIENT = "got a tensor with a gradient, which does not flow through a number: detach() it"
 # Messages that show what was given end here.
 _LONGEST = 4000
 
@@ -74,9 +77,33 @@ def _unfit(function: Any, args: Any, kwargs: Any) -> str | None:
     return None
 
 
+def _has_gradient(value: Any) -> bool:
+    return isinstance(value, Tensor) and value.requires_grad
+
+
+def _gradient_lost(name: str, function: Any, args: Any, kwargs: Any, *kinds: str) -> Any:
+    """The error of the first argument that is a tensor with a gradient in the place of a number: by its annotation one of these kinds, if any are named."""
+    if not any(map(_has_gradient, (*args, *kwargs.values()))):
+        return None
+    signature = inspect.signature(function)
+    try:
+        given = signature.bind_partial(*args, **kwargs).arguments
+    except TypeError:
+        return None
+    for argument, value in given.items():
+        kind = str(signature.parameters[argument].annotation)
+        if _has_gradient(value) and "Tensor" not in kind and argument != "self" and (not kinds or kind.removesuffix(" | None") in kinds):
+            return TypeError(f"{name}: {argument} is a tensor with a gradient, expected a number, through which none flows: detach() it")
+    return None
+
+
 def _refusal(name: str, function: Any, error: Any, args: Any, kwargs: Any) -> Any:
     """The error that is to be raised in place of one that came out of a function of this name; None to leave it as it is."""
     kind, text = type(error), str(error)
+    if kind is TypeError and text.endswith(_LOST_GRADIENT):
+        lost = _gradient_lost(name, function, args, kwargs)
+        if lost is not None:
+            return lost
     if kind in (OverflowError, ZeroDivisionError):
         return ValueError(f"{name}: {_out_of_range(function, args, kwargs)}")
     if len(text) > _LONGEST and kind in _RENAMED:
@@ -136,6 +163,22 @@ def _plain(text: str) -> str:
     return text
 
 
+def _newer(function: Any, kwargs: dict[str, Any]) -> dict[str, Any] | None:
+    """Arguments with a `reduction` in place of what PyTorch before 1.0 called `size_average` and `reduce`; None where there are none of those."""
+    older = [name for name in ("size_average", "reduce") if name in kwargs]
+    known = inspect.signature(function).parameters if older else {}
+    if not older or "reduction" not in known or any(name in known for name in older):
+        return None
+    rest = {name: value for name, value in kwargs.items() if name not in older}
+    given = [kwargs[name] for name in older]
+    if all(value is None for value in given):
+        return rest
+    mean, reduced = (kwargs.get(name) is not False for name in ("size_average", "reduce"))
+    rest["reduction"] = "none" if not reduced else "mean" if mean else "sum"
+    warn_caller(f"size_average and reduce are deprecated: reduction={rest['reduction']!r} says the same")
+    return rest
+
+
 def named(function: Any) -> Any:
     """The function, with its errors in its own name."""
 
@@ -144,6 +187,9 @@ def named(function: Any) -> Any:
         try:
             return function(*args, **kwargs)
         except _RENAMED as error:
+            newer = _newer(function, kwargs) if kwargs and isinstance(error, TypeError) else None
+            if newer is not None:
+                return checked(*args, **newer)
             refusal = _refusal(function.__name__, function, error, args, kwargs)
             if refusal is None:
                 raise
@@ -168,9 +214,15 @@ def _class_of(module: Any) -> str:
 def _named_init(init: Any) -> Any:
     @functools.wraps(init)
     def checked(self: Any, *args: Any, **kwargs: Any) -> None:
+        lost = _gradient_lost(_class_of(self), init, (self, *args), kwargs, "float")
+        if lost is not None:
+            raise lost
         try:
             init(self, *args, **kwargs)
         except _RENAMED as error:
+            newer = _newer(init, kwargs) if kwargs and isinstance(error, TypeError) else None
+            if newer is not None:
+                return checked(self, *args, **newer)
             refusal = _refusal(_class_of(self), init, error, (self, *args), kwargs)
             if refusal is None:
                 raise
@@ -185,3 +237,22 @@ def name_classes(base: Any) -> None:
         if "__init__" in vars(kind) and kind.__module__.startswith("ternion."):
             kind.__init__ = _named_init(kind.__init__)
         name_classes(kind)
+
+
+def _with_numbers(init: Any) -> Any:
+    @functools.wraps(init)
+    def checked(self: Any, *args: Any, **kwargs: Any) -> None:
+        lost = _gradient_lost(_class_of(self), init, (self, *args), kwargs, "float", "Any")
+        if lost is not None:
+            raise lost
+        init(self, *args, **kwargs)
+
+    return checked
+
+
+def take_numbers(*bases: Any) -> None:
+    """Has these classes and those that are made from them refuse tensors with gradients in the place of numbers, where they are made."""
+    for kind in bases:
+        if "__init__" in vars(kind) and kind.__module__.startswith("ternion."):
+            kind.__init__ = _with_numbers(kind.__init__)
+        take_numbers(*kind.__subclasses__())

@@ -1183,12 +1183,13 @@ class Tensor:
         Shapes: [..] -> the same
         """
     def float_power(self, exponent: Any) -> Tensor:
-        """Each element to a power, computed in float64.
+        """Each element to a power, computed in float64; one of both may be a number.
 
         Shapes: [..] and what broadcasts to it -> the shape that they have together
 
         Raises:
             ValueError: shapes that do not broadcast.
+            TypeError: two numbers.
         """
     def float_power_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`float_power`, in place: the tensor itself is changed and returned."""
@@ -2474,10 +2475,10 @@ class Tensor:
     def scatter(self, dim: _int, index: Tensor, src: Operand | None = None, *, value: Number | None = None, reduce: str | None = None) -> Tensor:
         """This tensor with `src`, a tensor or a number, in the places along `dim` that `index` names.
 
-        Shapes: [.., n, ..], index [.., m, ..] and src [.., m, ..] -> [.., n, ..]
+        Shapes: [.., n, ..], index [.., m, ..] and src [.., m, ..] or larger, of which the first elements count -> [.., n, ..]
 
         Args:
-            reduce: "add" adds to what is there.
+            reduce: "add" adds to what is there, "multiply" multiplies it.
 
         Raises:
             IndexError: an axis that does not exist, an index outside it.
@@ -2495,7 +2496,7 @@ class Tensor:
     def scatter_add(self, dim: _int, index: Tensor, src: Tensor) -> Tensor:
         """This tensor with the elements of `src` added in the places along `dim` that `index` names.
 
-        Shapes: [.., n, ..], index and src [.., m, ..] -> [.., n, ..]
+        Shapes: [.., n, ..], index [.., m, ..] and src [.., m, ..] or larger, of which the first elements count -> [.., n, ..]
 
         Raises:
             IndexError: an axis that does not exist, an index outside it.
@@ -3452,8 +3453,8 @@ def randint(low: _int | None = None, high: Any = None, size: SizeLike | None = N
     Shapes: -> [*size]
 
     Raises:
-        ValueError: no whole number from `low` up to `high`.
-        TypeError: a dtype of truth values, no size.
+        ValueError: no whole number from `low` up to `high`, one that the dtype does not hold: truth values are 0 and 1.
+        TypeError: no size.
     """
 def randn(*size: SizeLike, generator: Generator | None = None, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False) -> Tensor:
     """Random numbers of a normal distribution with mean 0 and variance 1.
@@ -3559,6 +3560,7 @@ def _sinusoidal(*args: Any, **kwargs: Any) -> Tensor: ...
 def _stacked(*args: Any, **kwargs: Any) -> Tensor: ...
 def _triangle(*args: Any, **kwargs: Any) -> Tensor: ...
 def _window(*args: Any, **kwargs: Any) -> Tensor: ...
+def _number(value: Any, /) -> _float: ...
 def _set_recording(on: _bool) -> _bool: ...
 def _forked() -> None: ...
 def _random_position(device: Any = None) -> tuple[_int, _int]: ...

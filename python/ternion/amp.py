@@ -7,9 +7,10 @@ import math
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
+from ._refusals import take_numbers as _take_numbers
 from ._scales import has_scaled, note_scaled, note_updated
 from ._scopes import no_grad
-from ._ternion import Tensor, _trust, bfloat16, dtype as _dtype, float16, float32, stack, tensor
+from ._ternion import Tensor, _number, _trust, bfloat16, dtype as _dtype, float16, float32, stack, tensor
 from ._warnings import warn_caller
 
 __all__ = ["GradScaler", "autocast", "is_autocast_enabled"]
@@ -139,7 +140,7 @@ class GradScaler:
             raise ValueError(f"GradScaler: backoff_factor {backoff_factor}, expected between 0 and 1")
         if growth_interval < 1:
             raise ValueError(f"GradScaler: growth_interval {growth_interval}, expected at least 1")
-        self._scale, self._growth_factor, self._backoff_factor = float(init_scale), growth_factor, backoff_factor
+        self._scale, self._growth_factor, self._backoff_factor = _number(init_scale), growth_factor, backoff_factor
         self._growth_interval, self._enabled, self._growth_tracker = growth_interval, enabled, 0
         self.steps = self.skipped = 0
         self._tensors: list[Tensor] = []
@@ -349,3 +350,6 @@ def _are_finite(grads):
     for grad in grads:
         by_device.setdefault(str(grad.device), []).append(grad.isfinite().all())
     return all(bool(stack(found).all()) for found in by_device.values())
+
+
+_take_numbers(GradScaler)

@@ -150,7 +150,7 @@ class TrainingState:
             return dict(walk(part, persistent=True))
         if kind == "optimizer":
             for group, steps in zip(part.param_groups, part._steps):
-                steps.set_lr(float(group["lr"]))
+                steps.set_lr(group["lr"])
             return part._steps
         if kind == "state":
             return _Numbers(part)

@@ -238,7 +238,8 @@ def test_a_key_that_the_format_takes(tmp_path):
 def test_errors_of_files_have_numbers(tmp_path):
     with pytest.raises(FileNotFoundError) as absent:
         ternion.load(tmp_path / "none")
-    assert absent.value.errno == errno.ENOENT and "none: cannot be read" in str(absent.value)
+    assert absent.value.errno == errno.ENOENT and absent.value.filename == str(tmp_path / "none")
+    assert str(absent.value) == f"[Errno 2] cannot be read: No such file or directory: {str(tmp_path / 'none')!r}"
     loop = tmp_path / "loop"
     loop.symlink_to(loop)
     with pytest.raises(OSError) as circle:
@@ -246,8 +247,9 @@ def test_errors_of_files_have_numbers(tmp_path):
     assert circle.value.errno == errno.ELOOP and not isinstance(circle.value, FileNotFoundError)
     with pytest.raises(IsADirectoryError):
         ternion.load(tmp_path)
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(FileNotFoundError) as table:
         data.read_csv(tmp_path / "none.csv")
+    assert (table.value.errno, table.value.filename) == (errno.ENOENT, str(tmp_path / "none.csv"))
     with pytest.raises(NotADirectoryError):
         ternion.save(tmp_path / "f" / "w", {"w": ternion.ones(1)}) if (tmp_path / "f").write_text("") == 0 else None
     with pytest.raises((OSError, ValueError)) as nul:
@@ -265,6 +267,13 @@ def safetensors(file, header, size):
 def test_tensors_that_are_none_here(tmp_path):
     file = tmp_path / "w.safetensors"
     safetensors(file, {"a": {"dtype": "F8_E4M3", "shape": [2], "data_offsets": [0, 2]}, "b": {"dtype": "U8", "shape": [2], "data_offsets": [2, 4]}}, 4)
+    # A dtype that nobody here knows, as one that is younger.
+    safetensors(tmp_path / "younger", {"a": {"dtype": "NEW9", "shape": [5, 7], "data_offsets": [0, 2]}, "b": {"dtype": "U8", "shape": [2], "data_offsets": [2, 4]}}, 4)
+    with pytest.warns(UserWarning, match="younger: left out, as there are no tensors of these dtypes: a NEW9"):
+        assert list(ternion.load(tmp_path / "younger")) == ["b"]
+    safetensors(tmp_path / "gap", {"a": {"dtype": "NEW9", "shape": [2], "data_offsets": [0, 1]}, "b": {"dtype": "U8", "shape": [2], "data_offsets": [2, 4]}}, 4)
+    with pytest.raises(OSError, match="gap: damaged safetensors header"):
+        ternion.load(tmp_path / "gap")
     with pytest.warns(UserWarning, match="w.safetensors: left out, as there are no tensors of these dtypes: a F8_E4M3"):
         assert list(ternion.load(file)) == ["b"]
     safetensors(file, {"deep": {"dtype": "U8", "shape": [1] * 9, "data_offsets": [0, 1]}}, 1)

@@ -66,7 +66,7 @@ def test_pytorch_reads_and_is_read(tmp_path):
 
 class TestBroken:
     def test_a_file_that_is_not_there(self, tmp_path):
-        with pytest.raises(FileNotFoundError, match="nowhere.safetensors: cannot be read"):
+        with pytest.raises(FileNotFoundError, match="cannot be read: .*nowhere.safetensors"):
             ternion.load(tmp_path / "nowhere.safetensors")
 
     @pytest.mark.parametrize("cut", [0, 4, 20, -1])

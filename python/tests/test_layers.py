@@ -246,8 +246,8 @@ class TestEmbedding:
             nn.Embedding.from_pretrained(ternion.ones(3))
 
     def test_refused(self):
-        with pytest.raises(ValueError, match="max_norm=1.0, expected None: PyTorch alone has it"):
-            nn.Embedding(3, 2, max_norm=1.0)
+        with pytest.raises(ValueError, match="sparse=True, expected False: PyTorch alone has it"):
+            nn.Embedding(3, 2, sparse=True)
         with pytest.raises(ValueError, match="padding_idx 3 is none of 3 rows"):
             nn.Embedding(3, 2, padding_idx=3)
 

@@ -105,7 +105,6 @@ class TestAttention:
             (dict(embed_dim=7, num_heads=2), "width 7 does not divide into 2 heads"),
             (dict(embed_dim=8, num_heads=4, num_kv_heads=3), "4 heads of queries cannot share 3 heads of keys"),
             (dict(embed_dim=8, num_heads=4, dropout=1.0), "dropout 1.0, expected at least 0 and below 1"),
-            (dict(embed_dim=8, num_heads=4, add_bias_kv=True), "add_bias_kv and add_zero_attn are not there"),
         ],
     )
     def test_settings_are_refused(self, settings, told):

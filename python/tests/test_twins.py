@@ -54,7 +54,7 @@ TWINS = {
 FORMS = {
     "other names or an order of the arguments, as in PyTorch": """
         functional.elu functional.leaky_relu functional.log_softmax functional.relu functional.silu functional.softmax functional.softplus functional.prelu
-        functional.alpha_dropout functional.dropout functional.feature_alpha_dropout functional.adaptive_max_pool1d special.log_softmax special.softmax
+        functional.alpha_dropout functional.dropout functional.feature_alpha_dropout functional.adaptive_max_pool1d functional.embedding functional.embedding_bag special.log_softmax special.softmax
     """,
     "of special, with its own words": """
         special.digamma special.entr special.erf special.erfc special.erfcx special.erfinv special.exp2 special.expm1 special.i0 special.i0e special.i1 special.i1e

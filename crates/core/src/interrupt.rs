@@ -1,4 +1,4 @@
-//! Ending work that takes long before its end: a recorded step, between two of its ops.
+//! Ending work that takes long before its end: a recorded step, or an op that is made of many blocks, between two of its parts.
 
 use crate::error::Result;
 use std::cell::RefCell;
@@ -10,8 +10,8 @@ thread_local! {
     static LOOK: RefCell<Option<Look>> = const { RefCell::new(None) };
 }
 
-/// Runs `f`; `look` is called between the ops of recorded steps that are replayed inside it on this thread, where the device runs them one by one. Its error ends
-/// the replay and becomes the replay's: what the step had changed until then stays changed.
+/// Runs `f`; `look` is called between the ops of recorded steps that are replayed inside it on this thread, where the device runs them one by one, and between the
+/// blocks of ops that take long. Its error ends the replay or the op and becomes its error: what a step had changed until then stays changed.
 pub fn interruptible<T>(look: impl Fn() -> Result<()> + 'static, f: impl FnOnce() -> T) -> T {
     struct Restore(Option<Look>);
     impl Drop for Restore {
@@ -23,7 +23,7 @@ pub fn interruptible<T>(look: impl Fn() -> Result<()> + 'static, f: impl FnOnce(
     f()
 }
 
-/// For backends, between two ops of a replay: an error if it is to end here.
+/// Between two ops of a replay, or two blocks of an op: an error if it is to end here.
 ///
 /// # Errors
 /// That of the `look` of [`interruptible`].

@@ -188,6 +188,48 @@ pub fn size(number: isize, function: &str) -> Outcome<usize> {
         .map_err(|_| Failure::value(format!("{function}: a size of {number}, expected 0 or more")))
 }
 
+/// A number that is a setting and not an operand. No gradient flows through it, so that a tensor with one is refused.
+///
+/// Arguments of functions are of this type, not of `f64`: that would be made of any tensor with one element.
+#[derive(Clone, Copy)]
+pub struct Real(pub f64);
+
+/// What is said of a tensor in the place of a number that its gradient does not flow through.
+pub const LOST_GRADIENT: &str =
+    "expected a number, got a tensor with a gradient, which does not flow through a number: detach() it";
+
+impl From<Real> for f64 {
+    fn from(Real(value): Real) -> f64 {
+        value
+    }
+}
+
+impl<'a, 'py> FromPyObject<'a, 'py> for Real {
+    type Error = Failure;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> Outcome<Self> {
+        if let Ok(number) = object.cast_exact::<PyFloat>() {
+            return Ok(Real(number.value()));
+        }
+        if object.cast::<PyTensor>().is_ok_and(|tensor| tensor.get().tensor().needs_grad()) {
+            return Err(Failure::kind(LOST_GRADIENT));
+        }
+        Ok(Real(object.extract::<f64>()?))
+    }
+}
+
+/// The number that an argument is, as `float` makes it, but for a tensor with a gradient, which would be lost.
+#[pyfunction]
+#[pyo3(signature = (value, /))]
+fn _number(value: Real) -> f64 {
+    value.0
+}
+
+/// Puts the function into the module.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(_number, module)?)
+}
+
 /// A whole number of at least 0.
 #[derive(Clone, Copy)]
 pub struct Count(pub usize);

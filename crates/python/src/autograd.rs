@@ -379,19 +379,20 @@ impl PyTensor {
     /// Raises:
     ///     RuntimeError: no gradient flows to this tensor.
     fn retain_grad(&self) -> Outcome<()> {
-        let tensor = self.tensor();
+        let (tensor, slot) = (self.tensor(), Arc::downgrade(&self.slot));
         if tensor.is_leaf() {
             return Ok(());
+        } else if !tensor.needs_grad() {
+            return Err(Failure::state("retain_grad: no gradient flows to this tensor"));
         }
-        let slot = Arc::downgrade(&self.slot);
-        tensor.register_hook(move |grad| {
+        let hook = tensor.register_hook(move |grad| {
             if let Some(slot) = slot.upgrade() {
                 let told = Python::attach(|py| slot.gather(py, grad).map_err(PyErr::from));
                 told.map_err(|error| ternion::Error::autograd(error.to_string()))?;
             }
             Ok(None)
-        })?;
-        Ok(())
+        });
+        Ok(hook.map(drop)?)
     }
 
     /// Calls `hook` with the gradient of this tensor when it is final; what it returns, if not None, takes the gradient's place.

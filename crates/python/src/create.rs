@@ -2,7 +2,7 @@
 
 pub mod nested;
 
-use crate::arguments::{Count, ShapeArgument, by_name, number, sizes};
+use crate::arguments::{Count, LOST_GRADIENT, ShapeArgument, by_name, number, sizes};
 use crate::autograd::register_leaf;
 use crate::device::{DeviceArgument, or_default};
 use crate::dtype::DTypeArgument;
@@ -267,8 +267,26 @@ fn full(
 
 /// A number of Python, or an error that says that one is expected.
 pub fn given(object: &Bound<'_, PyAny>, function: &str) -> Outcome<Number> {
+    match object.cast::<PyTensor>() {
+        Ok(tensor) if tensor.get().tensor().needs_grad() => {
+            Err(Failure::kind(format!("{function}: {LOST_GRADIENT}")))
+        }
+        _ => value_of(object, function),
+    }
+}
+
+/// What is said of a tensor of another number of elements in the place of a number.
+pub fn one_expected(function: &str, tensor: &Tensor) -> Failure {
+    Failure::kind(format!("{function}: expected a number, got a tensor of shape {:?}", tensor.dims()))
+}
+
+/// As `given`, of the value of a tensor with a gradient, too, where none is recorded.
+pub fn value_of(object: &Bound<'_, PyAny>, function: &str) -> Outcome<Number> {
     if let Ok(tensor) = object.cast::<PyTensor>() {
         let tensor = tensor.get().tensor();
+        if tensor.elements() != 1 {
+            return Err(one_expected(function, &tensor));
+        }
         return Ok(match tensor.dtype() {
             dtype if dtype.is_float() => Number::Float(tensor.item_f64()?),
             DType::Bool => Number::Bool(tensor.item_f64()? != 0.0),
@@ -407,7 +425,8 @@ macro_rules! like {
                 let device = device.map_or_else(|| Ok(input.device().clone()), |device| device.open(py))?;
                 let dtype = dtype_or(dtype, input.dtype());
                 let make: fn(Shape, DType, &Device) -> Result<Tensor> = $make;
-                object(run(py, input.elements(), || make(*input.shape(), dtype, &device))?, requires_grad)
+                let made = || make(*input.shape(), dtype, &device).called(stringify!($name));
+                object(run(py, input.elements(), made)?, requires_grad)
             }
         )*
 

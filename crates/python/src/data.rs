@@ -27,7 +27,10 @@ impl From<DataError> for Failure {
             DataError::NotFound { .. } | DataError::Missing { .. } => {
                 PyFileNotFoundError::new_err(message).into()
             }
-            DataError::Io { source, .. } => os_error(source.raw_os_error(), message).into(),
+            DataError::Io { file, source } => {
+                os_error(source.raw_os_error(), &file.display().to_string(), &source.to_string(), message)
+                    .into()
+            }
             DataError::Tensor(error) => Failure::from(*error),
             _ => Failure::value(message),
         }

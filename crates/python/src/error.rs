@@ -93,7 +93,7 @@ impl From<Error> for Failure {
             Error::DType { .. } | Error::DTypeMismatch { .. } => PyTypeError::new_err(message),
             Error::IndexOutOfRange { .. } | Error::Axis { .. } => PyIndexError::new_err(message),
             Error::OutOfMemory { .. } => PyMemoryError::new_err(message),
-            Error::File { code, .. } => os_error(code, message),
+            Error::File { path, detail, code } => os_error(code, &path, &detail, message),
             Error::Invalid { .. }
             | Error::Broadcast { .. }
             | Error::Shape { .. }
@@ -125,10 +125,13 @@ fn bounded(message: String) -> String {
     format!("{begin} .. ({} characters) .. {end}", count - (LONGEST - 500))
 }
 
-/// An OSError: with the number of the operating system, that of the subclass that Python has for it, such as PermissionError.
-pub fn os_error(code: Option<i32>, message: String) -> PyErr {
+/// An OSError: with the number of the operating system, that of the subclass that Python has for it, such as PermissionError, and the name of the file.
+pub fn os_error(code: Option<i32>, path: &str, detail: &str, message: String) -> PyErr {
     match code {
-        Some(code) => PyOSError::new_err((code, message)),
+        Some(code) => {
+            let number = format!(" (os error {code})");
+            PyOSError::new_err((code, bounded(detail.replace(&number, "")), path.to_owned()))
+        }
         None => PyOSError::new_err(message),
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! What PyO3 says of an argument of another type names no function.
 
-use crate::arguments::{AxesArgument, Count, Seed, ShapeArgument, listed, size};
+use crate::arguments::{AxesArgument, Count, LOST_GRADIENT, Seed, ShapeArgument, listed, size};
 use crate::error::{Failure, Outcome};
 use crate::tensor::PyTensor;
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
@@ -108,10 +108,12 @@ impl<'py> Expected<'py> for f64 {
         if let Ok(tensor) = object.cast::<PyTensor>()
             && tensor.get().tensor().needs_grad()
         {
-            // Its gradient would be lost without a word.
-            return Err(Failure::kind(format!(
-                "{function}: expected a number, got a tensor with a gradient, which does not flow through a number: detach() it"
-            )));
+            return Err(Failure::kind(format!("{function}: {LOST_GRADIENT}")));
+        }
+        if let Ok(tensor) = object.cast::<PyTensor>()
+            && tensor.get().tensor().elements() != 1
+        {
+            return Err(crate::create::one_expected(function, &tensor.get().tensor()));
         }
         plain(function, object, "a number")
     }
@@ -204,13 +206,13 @@ macro_rules! functions {
 functions! {
     Parameter Windows
     add_relu addbmm addcmul addmm addmm_ addmv addr all allclose amax amin aminmax any arange argmax argmin argsort atan2 avg_pool2d backward baddbmm batch_norm
-    batches bernoulli bernoulli_ bias_activation binary_cross_entropy_with_logits bincount bmm cat cauchy_ chunk concat conv1d conv2d conv_transpose2d
+    batches bernoulli bernoulli_ binomial bias_activation binary_cross_entropy_with_logits bincount bmm cat cauchy_ chunk concat conv1d conv2d conv_transpose2d
     copy_ count_nonzero cross_entropy cuda cumsum data device div div_ dot dropout einsum elu empty empty_like epoch equal expand_as exponential_ eye first flatten fmax
     fmin fold from_dlpack full full_like gather gcd gelu geometric_ grad group_norm hardtanh histc huber_loss index_add index_add_ index_select isclose kl_div
     l1_loss layer_norm lcm leaky_relu linear linspace log_normal_ log_softmax logical_and logical_or logical_xor logit logsumexp masked_fill masked_fill_
     masked_scatter masked_select matmul max max_abs max_pool2d maximum mean min minimum mm mse_loss mv mvlgamma nanmean nansum narrow nll_loss nonzero norm normal_
-    one_hot ones ones_like order outer pad polygamma position prod
+    one_hot ones ones_like order outer pad poisson polygamma position prod
     r#where rand rand_like randint randn randn_like random randperm requires_grad requires_grad_ rms_norm roll scaled_dot_product_attention scatter scatter_ scatter_add
-    scatter_add_ select sequential sinusoidal size softmax softplus sort split squeeze stack std stride sum sum_squares tensor to topk train_held_out transpose tril triu unbind
+    scatter_add_ select sequential sinusoidal size softmax softplus sort split squeeze stack std stride sum sum_squares tensor to topk train_held_out transpose tril triu type_as unbind
     unflatten unfold uniform_ unsqueeze var var_mean xlog1py xlogy zeros zeros_like zeta
 }

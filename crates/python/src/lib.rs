@@ -42,6 +42,7 @@ fn _ternion(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<autograd::PyHook>()?;
     dtype::register(module)?;
     device::register(module)?;
+    arguments::register(module)?;
     create::register(module)?;
     methods::register(module)?;
     module.add(

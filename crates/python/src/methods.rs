@@ -21,6 +21,7 @@ mod products;
 mod ranks;
 mod reduce;
 mod reductions;
+mod scatter;
 mod shapes;
 mod special;
 mod spread;

@@ -1,6 +1,6 @@
 //! The native part of `ternion.nn`: parameters, and their first values.
 
-use crate::arguments::{ShapeArgument, operand};
+use crate::arguments::{Real, ShapeArgument, operand};
 use crate::device::{DeviceArgument, or_default};
 use crate::dtype::DTypeArgument;
 use crate::error::{Failure, Outcome};
@@ -151,12 +151,13 @@ fn _initial(
     py: Python<'_>,
     #[pyo3(from_py_with = of::size)] shape: ShapeArgument,
     name: &str,
-    numbers: Vec<f64>,
+    numbers: Vec<Real>,
     fan: &str,
     nonlinearity: &str,
     dtype: Option<DTypeArgument>,
     device: Option<DeviceArgument>,
 ) -> Outcome<PyTensor> {
+    let numbers: Vec<f64> = numbers.into_iter().map(f64::from).collect();
     let (init, device) = (distribution(name, &numbers, fan, nonlinearity)?, or_default(py, device)?);
     check_distribution(name, &init)?;
     let (shape, dtype) = (Shape::new(&shape.0)?, dtype.map_or_else(default_dtype, |dtype| dtype.0));

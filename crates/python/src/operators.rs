@@ -187,14 +187,14 @@ impl Operator {
     }
 
     /// That the result may be written into `a`.
-    fn check_place(self, a: &Tensor, other: &Operand) -> Outcome<()> {
+    fn check_place(self, name: &str, a: &Tensor, other: &Operand) -> Outcome<()> {
         let (own, result) = (a.dtype(), self.dtype(a, other));
         let fits = own.is_float() || own == result || (own != DType::Bool && !result.is_float());
         if fits {
             return Ok(());
         }
         Err(Failure::state(format!(
-            "result type {} can't be cast to the desired output type {}: in place an operator keeps the dtype of its tensor",
+            "{name}: result type {} can't be cast to the desired output type {}: in place an operator keeps the dtype of its tensor",
             crate::dialect::dtype_name(result),
             crate::dialect::dtype_name(own)
         )))
@@ -247,7 +247,7 @@ impl Operator {
         let operand = Operand::named(name, other, &a)?;
         may_change(&a)?;
         self.check(py, &a, &operand, false)?;
-        self.check_place(&a, &operand)?;
+        self.check_place(name, &a, &operand)?;
         let is_recorded = match &operand {
             Operand::Tensor(b) => is_recorded(&[&a, b]),
             Operand::Number(_) => is_recorded(&[&a]),

@@ -1,5 +1,6 @@
 //! The native part of `ternion.optim`: steps by the gradients that were gathered.
 
+use crate::arguments::Real;
 use crate::error::{Failure, Outcome};
 use crate::run::wait;
 use crate::state::{dict_of, state_of};
@@ -164,7 +165,7 @@ impl PySteps {
     }
 
     /// One step, up the gradient if `maximize`. A parameter without a gradient is told: by a warning that names it, or an error if `strict`.
-    fn step(&self, py: Python<'_>, lr: f64, maximize: bool, strict: bool, warned: bool) -> Outcome<bool> {
+    fn step(&self, py: Python<'_>, lr: Real, maximize: bool, strict: bool, warned: bool) -> Outcome<bool> {
         let mut group = self.held(py);
         let Group { parameters, params, names, labels, optimizer } = &mut *group;
         let mut gradients = Gradients::default();
@@ -198,8 +199,8 @@ impl PySteps {
         }
         let has_missing = !missing.is_empty();
         wait(py, || {
-            if optimizer.lr() != lr {
-                optimizer.set_lr(lr)?;
+            if optimizer.lr() != lr.0 {
+                optimizer.set_lr(lr.0)?;
             }
             if gradients.is_empty() { Ok(()) } else { optimizer.step(&gradients) }
         })
@@ -208,10 +209,10 @@ impl PySteps {
     }
 
     /// The learning rate of the next step, also of one that is replayed.
-    fn set_lr(&self, py: Python<'_>, lr: f64) -> Outcome<()> {
+    fn set_lr(&self, py: Python<'_>, lr: Real) -> Outcome<()> {
         let mut group = self.held(py);
-        if group.optimizer.lr() != lr {
-            group.optimizer.set_lr(lr)?;
+        if group.optimizer.lr() != lr.0 {
+            group.optimizer.set_lr(lr.0)?;
         }
         Ok(())
     }
@@ -244,7 +245,7 @@ impl PySteps {
 /// Scales the gradients of tensors so that their common norm is at most `max_norm`; the norm that they had.
 #[pyfunction]
 #[pyo3(signature = (parameters, max_norm))]
-fn _clip_grad_norm(py: Python<'_>, parameters: Vec<Py<PyTensor>>, max_norm: f64) -> Outcome<PyTensor> {
+fn _clip_grad_norm(py: Python<'_>, parameters: Vec<Py<PyTensor>>, max_norm: Real) -> Outcome<PyTensor> {
     let mut gradients = Gradients::default();
     let mut scaled: Vec<(Tensor, Py<PyTensor>)> = Vec::new();
     for parameter in &parameters {
@@ -256,7 +257,7 @@ fn _clip_grad_norm(py: Python<'_>, parameters: Vec<Py<PyTensor>>, max_norm: f64)
     }
     let (gradients, norm) = wait(py, || {
         let tensors: Vec<&Tensor> = scaled.iter().map(|(tensor, _)| tensor).collect();
-        let norm = ternion::clip_grad_norm(&mut gradients, &tensors, max_norm)?;
+        let norm = ternion::clip_grad_norm(&mut gradients, &tensors, max_norm.0)?;
         Ok((gradients, norm))
     })?;
     for (tensor, grad) in &scaled {

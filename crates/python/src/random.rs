@@ -4,7 +4,7 @@ use crate::arguments::{Count, Seed, ShapeArgument, by_name};
 use crate::create::{Making, dtype_or, uniform};
 use crate::device::{DeviceArgument, PyDevice, or_default};
 use crate::dtype::DTypeArgument;
-use crate::error::{Failure, Outcome};
+use crate::error::{Called, Failure, Outcome};
 use crate::expected::of;
 use crate::run::run;
 use crate::tensor::PyTensor;
@@ -190,8 +190,8 @@ random_of_a_shape! {
 /// Shapes: -> [*size]
 ///
 /// Raises:
-///     ValueError: no whole number from `low` up to `high`.
-///     TypeError: a dtype of truth values, no size.
+///     ValueError: no whole number from `low` up to `high`, one that the dtype does not hold: truth values are 0 and 1.
+///     TypeError: no size.
 #[pyfunction]
 #[pyo3(signature = (low=None, high=None, size=None, *, generator=None, dtype=None, device=None))]
 #[allow(clippy::too_many_arguments, reason = "PyTorch's")]
@@ -214,8 +214,11 @@ fn randint(
     };
     let (dtype, device, shape) = (dtype_or(dtype, DType::I64), or_default(py, device)?, Shape::new(&size.0)?);
     let source = Source::of(generator, &device)?;
-    // Whole numbers in a floating dtype are drawn as such.
-    let whole = if dtype.is_float() { DType::I64 } else { dtype };
+    if dtype == DType::Bool && (low < 0 || high > 2) {
+        return Err(Failure::value(format!("randint: {low}..{high} does not fit bool")));
+    }
+    // Whole numbers in a floating dtype, and truth values, are drawn as such.
+    let whole = if dtype.is_int() { dtype } else { DType::I64 };
     let draw = || source.draw(&device, || Tensor::randint(low, high, shape, whole, &device))?.to_dtype(dtype);
     run(py, shape.elements(), draw).map(PyTensor::new)
 }
@@ -326,7 +329,8 @@ impl PyTensor {
             )));
         }
         drawn(slf, generator, |x| {
-            uniform(*x.shape(), x.dtype(), x.device())?.mul_scalar(high - low)?.add_scalar(low)
+            let even = uniform(*x.shape(), x.dtype(), x.device()).called("uniform_")?;
+            even.mul_scalar(high - low)?.add_scalar(low)
         })
     }
 
@@ -349,7 +353,8 @@ impl PyTensor {
             )));
         }
         drawn(slf, generator, |x| {
-            Tensor::randn(*x.shape(), x.dtype(), x.device())?.mul_scalar(std)?.add_scalar(mean)
+            let normal = Tensor::randn(*x.shape(), x.dtype(), x.device()).called("normal_")?;
+            normal.mul_scalar(std)?.add_scalar(mean)
         })
     }
 
@@ -427,7 +432,7 @@ impl PyTensor {
 #[pyo3(signature = (input, generator=None))]
 fn poisson(
     py: Python<'_>,
-    input: &Bound<'_, PyTensor>,
+    #[pyo3(from_py_with = of::poisson)] input: Bound<'_, PyTensor>,
     generator: Option<&Bound<'_, PyGenerator>>,
 ) -> Outcome<PyTensor> {
     let rates = input.get().tensor();
@@ -446,8 +451,8 @@ fn poisson(
 #[pyo3(signature = (count, prob, generator=None))]
 fn binomial(
     py: Python<'_>,
-    count: &Bound<'_, PyTensor>,
-    prob: &Bound<'_, PyTensor>,
+    #[pyo3(from_py_with = of::binomial)] count: Bound<'_, PyTensor>,
+    #[pyo3(from_py_with = of::binomial)] prob: Bound<'_, PyTensor>,
     generator: Option<&Bound<'_, PyGenerator>>,
 ) -> Outcome<PyTensor> {
     let (trials, shares) = (count.get().tensor(), prob.get().tensor());

@@ -46,11 +46,11 @@ const PATIENCE: Duration = Duration::from_millis(50);
 /// Runs `f`, a backward pass, which ends with the exception if Ctrl-C (or another signal with a handler that raises one) comes meanwhile.
 pub fn interruptible<T>(f: impl FnOnce() -> ternion::Result<T>) -> ternion::Result<T> {
     let look = look_for_signals();
-    observe_backward(move |_: &'static str, _: &mut Grads| look(), f)
+    interruptible_parts(|| observe_backward(move |_: &'static str, _: &mut Grads| look(), f))
 }
 
-/// As [`interruptible`], of a replay of a recorded step, which ends between two of its ops where the device runs them one by one.
-pub fn interruptible_replay<T>(f: impl FnOnce() -> ternion::Result<T>) -> ternion::Result<T> {
+/// As [`interruptible`], of a replay of a recorded step, which ends between two of its ops where the device runs them one by one, or of an op that looks between its blocks.
+pub fn interruptible_parts<T>(f: impl FnOnce() -> ternion::Result<T>) -> ternion::Result<T> {
     ternion::interrupt::interruptible(look_for_signals(), f)
 }
 

@@ -48,14 +48,17 @@ fn _save(
     texts: BTreeMap<String, String>,
 ) -> Outcome<()> {
     let state = state_of(tensors, "save")?;
-    wait(py, || {
+    let tensors = wait(py, || {
         let held = |(key, tensor): (&String, &ternion::Tensor)| Ok((key.clone(), HostTensor::of(tensor)?));
-        let tensors = state.iter().map(held).collect::<ternion::Result<HostTensors>>()?;
-        // Tensors lie as PyTorch's: some readers want to be told.
-        let mut texts = texts;
-        texts.insert("format".into(), "pt".into());
-        checkpoint::write_host(&tensors, &texts, &path)
-    })
+        state.iter().map(held).collect::<ternion::Result<HostTensors>>()
+    })?;
+    // Tensors lie as PyTorch's: some readers want to be told.
+    let mut texts = texts;
+    texts.insert("format".into(), "pt".into());
+    // A pipe takes what its reader takes, and no more until then.
+    let waits_for_another = path.metadata().is_ok_and(|known| !known.is_file() && !known.is_dir());
+    let write = move || checkpoint::write_host(&tensors, &texts, &path);
+    if waits_for_another { wait_apart(py, write) } else { wait(py, write) }
 }
 
 /// Tensors, texts, and the names of tensors that were left out, each with its dtype.

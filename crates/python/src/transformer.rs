@@ -1,5 +1,6 @@
 //! The native part of transformers: positions, the choice of the next token, and GPT-2's files.
 
+use crate::arguments::Real;
 use crate::device::{DeviceArgument, or_default};
 use crate::dtype::DTypeArgument;
 use crate::error::{Failure, Outcome};
@@ -25,7 +26,7 @@ pub struct PyRotary {
 #[pymethods]
 impl PyRotary {
     #[new]
-    fn new(positions: usize, head_dim: usize, base: f64, pairs: &str) -> Outcome<PyRotary> {
+    fn new(positions: usize, head_dim: usize, base: Real, pairs: &str) -> Outcome<PyRotary> {
         let form = match pairs {
             "halves" => RotaryPairs::Halves,
             "neighbours" => RotaryPairs::Neighbours,
@@ -34,8 +35,8 @@ impl PyRotary {
                 return Err(Failure::value(told));
             }
         };
-        let rotary = Rotary::new(positions, head_dim, RotaryConfig { base, pairs: form })?;
-        Ok(PyRotary { rotary, made_of: (positions, head_dim, base, pairs.to_owned()) })
+        let rotary = Rotary::new(positions, head_dim, RotaryConfig { base: base.0, pairs: form })?;
+        Ok(PyRotary { rotary, made_of: (positions, head_dim, base.0, pairs.to_owned()) })
     }
 
     fn forward(&self, py: Python<'_>, input: &Bound<'_, PyTensor>, first: usize) -> Outcome<PyTensor> {
@@ -67,12 +68,12 @@ fn _choose(
     py: Python<'_>,
     logits: &Bound<'_, PyTensor>,
     chances: Vec<f64>,
-    temperature: f64,
+    temperature: Real,
     top_k: Option<usize>,
-    top_p: Option<f64>,
+    top_p: Option<Real>,
 ) -> Outcome<Vec<usize>> {
     let logits = logits.get().tensor();
-    let sampling = Sampling { temperature, top_k, top_p };
+    let sampling = Sampling { temperature: temperature.0, top_k, top_p: top_p.map(f64::from) };
     wait(py, || {
         let [rows, vocabulary] = logits.sizes()?;
         if rows != chances.len() {

@@ -24,15 +24,15 @@ def _together(input: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
     return input.to(dtype), other.to(dtype)
 
 
-def _beside(function: str, input: Any, other: Any) -> tuple[Tensor, Tensor]:
-    """Both as tensors, of which one may be a number."""
+def _beside(function: str, input: Any, other: Any, dtype: Any = None) -> tuple[Tensor, Tensor]:
+    """Both as tensors, of which one may be a number, which is of a dtype."""
     tensors = [value for value in (input, other) if isinstance(value, Tensor)]
     for value in (input, other):
         if not isinstance(value, (Tensor, int, float)):
             raise TypeError(f"{function}: expected tensors or a number beside one, got {type(value).__name__}")
     if not tensors:
         raise TypeError(f"{function}: expected a tensor and a number, got two numbers")
-    first, second = (value if isinstance(value, Tensor) else _ternion.tensor(value, device=tensors[0].device) for value in (input, other))
+    first, second = (value if isinstance(value, Tensor) else _ternion.tensor(value, dtype=dtype, device=tensors[0].device) for value in (input, other))
     return first, second
 
 
@@ -247,16 +247,16 @@ def rsub(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     return other - alpha * input
 
 
-def float_power(input: Tensor, exponent: Any) -> Tensor:
-    """Each element to a power, computed in float64.
+def float_power(input: Any, exponent: Any) -> Tensor:
+    """Each element to a power, computed in float64; one of both may be a number.
 
     Shapes: [..] and what broadcasts to it -> the shape that they have together
 
     Raises:
         ValueError: shapes that do not broadcast.
+        TypeError: two numbers.
     """
-    if not isinstance(exponent, Tensor):
-        exponent = _ternion.tensor(float(exponent), dtype=_ternion.float64, device=input.device)
+    input, exponent = _beside("float_power", input, exponent, _ternion.float64)
     return input._float_power(exponent)
 
 

@@ -6,7 +6,7 @@ import operator
 from typing import Any
 
 from .. import _ternion
-from .._ternion import Tensor
+from .._ternion import Tensor, _number
 from .kinds import _check_layout, finfo, iinfo
 
 
@@ -85,6 +85,8 @@ def scalar_tensor(s: Any, *, dtype: Any = None, device: Any = None, requires_gra
         TypeError: no number.
     """
     _check_layout("scalar_tensor", layout)
+    if isinstance(s, Tensor):
+        s = _number(s) if s.is_floating_point() else s.item()
     return _ternion.tensor(s, dtype=dtype or _ternion.get_default_dtype(), device=device, requires_grad=requires_grad)
 
 
@@ -116,7 +118,7 @@ def logspace(
     if operator.index(steps) < 0:
         raise ValueError(f"logspace: a count of {steps}, expected 0 or more")
     _check_layout("logspace", layout)
-    made = _ternion._logspace((float(start), float(end), float(base)), steps, dtype or _ternion.get_default_dtype(), device)
+    made = _ternion._logspace((start, end, base), steps, dtype or _ternion.get_default_dtype(), device)
     return made.requires_grad_() if requires_grad else made
 
 

@@ -22,7 +22,7 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | None = "us
     dtype = result_type(x1, x2)
     if not dtype.is_floating_point:
         raise TypeError(f"cdist: vectors of {str(dtype).split('.')[-1]}, expected a floating dtype")
-    return x1.to(dtype)._cdist(x2.to(dtype), float(p), compute_mode or "use_mm_for_euclid_dist_if_necessary")
+    return x1.to(dtype)._cdist(x2.to(dtype), p, compute_mode or "use_mm_for_euclid_dist_if_necessary")
 
 
 def kron(input: Tensor, other: Tensor) -> Tensor:

@@ -249,7 +249,7 @@ def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
         TypeError: whole numbers.
         IndexError: an axis that does not exist.
     """
-    return input._renorm(float(p), dim, float(maxnorm))
+    return input._renorm(p, dim, maxnorm)
 
 
 def quantile(input: Tensor, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear") -> Tensor:
@@ -308,7 +308,7 @@ def histogram(input: Tensor, bins: Any, *, range: Any = None, weight: Tensor | N
         if range is not None:
             raise ValueError("histogram: a range beside the ends of intervals, expected one of them")
         return _results.histogram(*input._histogram((0, None), bins, weight, density))
-    ends = None if range is None else (float(range[0]), float(range[1]))
+    ends = None if range is None else (range[0], range[1])
     return _results.histogram(*input._histogram((bins, ends), None, weight, density))
 
 
@@ -419,7 +419,7 @@ def msort(input: Tensor) -> Tensor:
 
 def _areas(function: str, y: Tensor, x: Any, dx: float, dim: int, cumulative: bool) -> Tensor:
     axis = _axis(function, y, dim)
-    return _float(y)._trapezoid(axis, (float(dx), None if x is None else _float(x)), cumulative)
+    return _float(y)._trapezoid(axis, (dx, None if x is None else _float(x)), cumulative)
 
 
 def cumulative_trapezoid(y: Tensor, x: Any = None, *, dx: float = 1.0, dim: int = -1) -> Tensor:
@@ -454,7 +454,7 @@ def gradient(input: Tensor, *, spacing: Any = None, dim: Any = None, edge_order:
     spacings = list(spacing) if isinstance(spacing, (list, tuple)) else [spacing] * len(axes)
     if len(spacings) != len(axes):
         raise ValueError(f"gradient: {len(spacings)} spacings for {len(axes)} axes")
-    steps = [(0.0, _float(step)) if isinstance(step, Tensor) and step.ndim else (float(step), None) for step in spacings]
+    steps = [(0.0, _float(step)) if isinstance(step, Tensor) and step.ndim else (step, None) for step in spacings]
     return tuple(_float(input)._gradient(axis, step, edge_order) for axis, step in zip(axes, steps))
 
 

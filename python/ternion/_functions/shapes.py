@@ -10,6 +10,7 @@ from typing import Any
 from .. import _ternion
 from .._size import Size
 from .._ternion import Tensor
+from .kinds import _check_layout
 
 
 def _axis(function: str, input: Tensor, dim: int) -> int:
@@ -402,22 +403,24 @@ def block_diag(*tensors: Tensor) -> Tensor:
     return _ternion._stacked("block_diag", tensors)
 
 
-def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Any = None, device: Any = None) -> Tensor:
+def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Any = None, device: Any = None, layout: Any = None, pin_memory: bool = False) -> Tensor:
     """The places on and below a diagonal of a matrix, row by row: [2, count], int64.
 
     Raises:
         ValueError: a size below 0.
     """
+    _check_layout("tril_indices", layout)
     found = _ternion._triangle(True, (row, col), offset, device)
     return found if dtype is None else found.to(dtype)
 
 
-def triu_indices(row: int, col: int, offset: int = 0, *, dtype: Any = None, device: Any = None) -> Tensor:
+def triu_indices(row: int, col: int, offset: int = 0, *, dtype: Any = None, device: Any = None, layout: Any = None, pin_memory: bool = False) -> Tensor:
     """The places on and above a diagonal of a matrix, row by row: [2, count], int64.
 
     Raises:
         ValueError: a size below 0.
     """
+    _check_layout("triu_indices", layout)
     found = _ternion._triangle(False, (row, col), offset, device)
     return found if dtype is None else found.to(dtype)
 

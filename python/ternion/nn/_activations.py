@@ -10,7 +10,7 @@ from typing import Any
 
 from .._functions import _written
 from .._refusals import name_all
-from .._ternion import Tensor, _functional, is_grad_enabled, where
+from .._ternion import Tensor, _functional, _number, empty_like, is_grad_enabled, where
 
 __all__ = [
     "celu", "elu", "elu_", "glu", "gumbel_softmax", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "leaky_relu", "leaky_relu_", "mish", "prelu", "relu",
@@ -232,7 +232,7 @@ def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tenso
         ValueError: a `beta` of 0 or less.
     """
     result = Tensor.softplus(input, beta)
-    return result if threshold == 20.0 else where(input * beta > threshold, input, result)
+    return result if threshold == 20.0 else where(input * beta > _number(threshold), input, result)
 
 
 def softsign(input: Tensor) -> Tensor:
@@ -327,7 +327,19 @@ def gumbel_softmax(logits: Tensor, tau: float = 1.0, hard: bool = False, eps: fl
     Raises:
         IndexError: an axis that is not there.
     """
+    if isinstance(tau, Tensor) and tau.requires_grad:
+        return _gumbel_softmax_of(logits, tau, hard, dim)
     return _functional._gumbel_softmax(logits, tau, hard, dim)
+
+
+def _gumbel_softmax_of(logits: Tensor, tau: Tensor, hard: bool, dim: int) -> Tensor:
+    """By a temperature to which a gradient flows."""
+    noise = -empty_like(logits, requires_grad=False).exponential_().log()
+    soft = ((logits + noise) / tau).softmax(dim)
+    if not hard:
+        return soft
+    chosen = soft.detach()
+    return (chosen == chosen.amax(dim, keepdim=True)).to(soft.dtype) - chosen + soft
 
 
 name_all(globals())

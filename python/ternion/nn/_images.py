@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .._refusals import name_all
-from .._ternion import Tensor
+from .._ternion import Tensor, _number, float32
 from .._ternion import bool as boolean
 from .._ternion import _functional as _native
 
@@ -284,6 +284,9 @@ def fold(
         ValueError: another number of axes, rows that the window does not divide, or other windows than the output has.
     """
     _input("fold", input, 3)
+    if input.dtype == boolean:
+        # Where any patch is true, as sums of truth values are.
+        return fold(input.to(float32), output_size, kernel_size, dilation, padding, stride) != 0
     return _of_batch(lambda batch: _native.fold(batch, output_size, kernel_size, dilation, padding, stride), input, 3)
 
 
@@ -347,7 +350,7 @@ def _new_sizes(input, size, scale_factor, recompute):
         raise ValueError(f"interpolate: scale_factor {scale_factor}, expected one number or {len(sizes)}")
     if not all(isinstance(factor, (int, float)) for factor in factors):
         raise TypeError(f"interpolate: scale_factor {scale_factor}, expected numbers")
-    factors = [float(factor) for factor in factors]
+    factors = [_number(factor) for factor in factors]
     if not recompute:
         return None, factors
     if not all(math.isfinite(factor) and factor > 0 for factor in factors):

@@ -148,7 +148,7 @@ def avg_pool3d(
 
 def _powers(op, axes, input, kernel_size, stride, ceil_mode, norm_type):
     _input(op, input, axes + 2)
-    return _means(op, axes, _float(input), kernel_size, stride, 0, ceil_mode, True, p=float(norm_type))
+    return _means(op, axes, _float(input), kernel_size, stride, 0, ceil_mode, True, p=norm_type)
 
 
 def lp_pool1d(
@@ -213,6 +213,9 @@ _MOST_WINDOWS = 2**20
 def _adaptive(op, native, axes, input, output_size):
     _input(op, input, axes + 2)
     sizes = _sizes(op, output_size, input.shape[-axes:])
+    if op in ("adaptive_avg_pool1d", "adaptive_avg_pool2d") and input.ndim > axes and not input.shape[-axes - 1] and 0 not in input.shape[-axes:]:
+        # As in PyTorch, no channels have no means.
+        return input.sum() + input.new_zeros((*input.shape[:-axes], *sizes))
     return _of_batch(lambda batch: native(batch, sizes), input, axes + 2)
 
 

@@ -96,6 +96,10 @@ def taken(module: Any, given: Mapping[str, Any], strict: bool, assign: bool) -> 
     keys.missing_keys.extend(key for key in (*own, *extra) if key not in state)
     keys.unexpected_keys.extend(key for key in state if key not in own and key not in extra and key.rpartition(".")[0] not in others.values())
     sources = {key: _tensor(key, state[key]) for key in own if key in state}
+    for key, value in sources.items():
+        if value.ndim == 1 and own[key].ndim == 0 and value.numel():
+            # Files of PyTorch before 0.4 hold single numbers in one axis.
+            sources[key] = value[0]
     unfit += [
         f"size mismatch for {key}: {tuple(value.shape)}, expected {tuple(own[key].shape)}"
         for key, value in sources.items()
@@ -136,10 +140,20 @@ def _overwrite(own: dict[str, Any], sources: dict[str, Tensor], assign: bool) ->
 
 
 def _check(module: Any, keys: IncompatibleKeys, unfit: list[str]) -> None:
-    told = [f"missing: {', '.join(keys.missing_keys)}"] if keys.missing_keys else []
-    told += [f"unexpected: {', '.join(map(str, keys.unexpected_keys))}"] if keys.unexpected_keys else []
-    if told or unfit:
-        raise RuntimeError(f"the state does not fit {type(module).__name__}: " + "; ".join([*told, *unfit]))
+    told = [f"missing: {_first(keys.missing_keys, ', ')}"] if keys.missing_keys else []
+    told += [f"unexpected: {_first(keys.unexpected_keys, ', ')}"] if keys.unexpected_keys else []
+    told += [_first(unfit, "; ")] if unfit else []
+    if told:
+        raise RuntimeError(f"the state does not fit {type(module).__name__}: " + "; ".join(told))
+
+
+# As many as are told one by one; the others are counted.
+_TOLD = 10
+
+
+def _first(all_of_them: list[str], between: str) -> str:
+    more = len(all_of_them) - _TOLD
+    return between.join([*map(str, all_of_them[:_TOLD]), *([f"and {more} more"] if more > 0 else [])])
 
 
 def _tensor(key: str, value: Any) -> Tensor:

@@ -95,14 +95,15 @@ class MultiheadAttention(Module):
         num_heads: heads, which divide `embed_dim`.
         dropout: in training, the probability that a weight of a key becomes 0.
         bias: whether projections have one.
+        add_bias_kv: whether one more key and its value, which are learned, are behind those of each sequence: `bias_k` and `bias_v`.
+        add_zero_attn: whether a key and a value of zeros are behind all.
         kdim, vdim: columns of keys and values, if others.
         batch_first: whether inputs are [batch, length, columns] rather than [length, batch, columns].
         num_kv_heads: heads of keys and values, which the heads of queries share in groups (Ainslie et al. 2023); as many as of queries by default.
         rotary: turns queries and keys by their positions.
 
     Raises:
-        ValueError: heads that do not divide `embed_dim`, a dropout outside 0 to below 1, `add_bias_kv` or `add_zero_attn`, which PyTorch alone has;
-            when called, shapes that do not fit.
+        ValueError: heads that do not divide `embed_dim`, a dropout outside 0 to below 1; when called, shapes that do not fit.
         TypeError: when called, no tensors.
     """
 
@@ -111,15 +112,18 @@ class MultiheadAttention(Module):
         add_zero_attn: bool = False, kdim: int | None = None, vdim: int | None = None, batch_first: bool = False, device: Any = None,
         dtype: Any = None, *, num_kv_heads: int | None = None, rotary: Any = None,
     ):  # fmt: skip
-        if add_bias_kv or add_zero_attn:
-            raise ValueError("MultiheadAttention: add_bias_kv and add_zero_attn are not there; PyTorch alone has them")
         kv_heads = num_heads if num_kv_heads is None else num_kv_heads
         _check_heads(embed_dim, num_heads, kv_heads, dropout)
         self.embed_dim, self.num_heads, self.num_kv_heads, self.dropout = embed_dim, num_heads, kv_heads, dropout
         self.kdim, self.vdim, self.batch_first = kdim or embed_dim, vdim or embed_dim, batch_first
         self.head_dim = embed_dim // num_heads
         self._rotary: Any = rotary
+        self.add_zero_attn = add_zero_attn
         self._make(bias, dict(device=device, dtype=dtype))
+        self.bias_k = self.bias_v = None
+        if add_bias_kv:
+            drawn = [_ternion._initial((1, 1, self._rows[1]), "xavier_normal", [1.0], device=device, dtype=dtype) for _ in range(2)]
+            self.bias_k, self.bias_v = map(Parameter, drawn)
 
     def _make(self, bias, made):
         rows = [heads * self.head_dim for heads in (self.num_heads, self.num_kv_heads, self.num_kv_heads)]
@@ -144,6 +148,8 @@ class MultiheadAttention(Module):
             draw_again(weight, "xavier_uniform", [1.0])
         for bias in (self.in_proj_bias, self.out_proj.bias):
             draw_again(bias, "constant", [0.0])
+        for bias in (self.bias_k, self.bias_v):
+            draw_again(bias, "xavier_normal", [1.0])
 
     def forward(
         self, query: Tensor, key: Tensor, value: Tensor, key_padding_mask: Tensor | None = None, need_weights: bool = True,
@@ -172,6 +178,9 @@ class MultiheadAttention(Module):
             query, key, value = (x.transpose(0, 1) for x in (query, key, value))
         q, k, v = self._projected(query, key, value)
         mask = _mask(attn_mask, key_padding_mask, (*q.shape[:3], k.shape[2]), q.dtype)
+        if self.bias_k is not None or self.add_zero_attn:
+            mask, is_causal = _with_causal(mask, q, k) if is_causal else mask, False
+            k, v, mask = self._with_more(k, v, mask)
         output, weights = self._attended(q, k, v, mask, is_causal, need_weights)
         if weights is not None and average_attn_weights:
             weights = weights.mean(1)
@@ -192,8 +201,10 @@ class MultiheadAttention(Module):
             window: how many places back a token sees, its own counted.
 
         Raises:
-            ValueError: keys or values of other columns, or more tokens than the cache keeps.
+            ValueError: keys or values of other columns, `add_bias_kv` or `add_zero_attn`, or more tokens than the cache keeps.
         """
+        if self.bias_k is not None or self.add_zero_attn:
+            raise ValueError("attend_self: add_bias_kv or add_zero_attn, expected neither: call the module")
         if self.in_proj_weight is None:
             raise ValueError(f"attend_self: keys of {self.kdim} and values of {self.vdim} columns, expected {self.embed_dim}")
         parts = F.linear(input, self.in_proj_weight, self.in_proj_bias).split(self._rows, -1)
@@ -216,6 +227,19 @@ class MultiheadAttention(Module):
         if self._rotary is not None:
             q, k = self._rotary(q), self._rotary(k)
         return q, k, v
+
+    def _with_more(self, k, v, mask):
+        """Keys and values with those behind that belong to no token, which all queries see."""
+        batch, count = k.shape[0], k.shape[2]
+        more = [] if self.bias_k is None else [[self._split(bias).expand(batch, -1, -1, -1) for bias in (self.bias_k, self.bias_v)]]
+        if self.add_zero_attn:
+            more.append([_ternion.zeros(batch, self.num_kv_heads, 1, self.head_dim, dtype=k.dtype, device=k.device)] * 2)
+        k, v = (_ternion.cat([own, *(each.to(own.dtype) for each in others)], 2) for own, others in zip((k, v), zip(*more)))
+        if mask is not None:
+            shape = (*mask.shape[:-1], k.shape[2] - count)
+            seen = (_ternion.ones if mask.dtype == _ternion.bool else _ternion.zeros)(shape, dtype=mask.dtype, device=mask.device)
+            mask = _ternion.cat([mask, seen], -1)
+        return k, v, mask
 
     def _split(self, x):
         """[batch, length, heads * head_dim] -> [batch, heads, length, head_dim]."""

@@ -9,7 +9,7 @@ from .._functions.methods import function_of as _function_of
 from .._functions.shapes import broadcast_shapes as _broadcast_shapes
 from .._refusals import name_all as _name_all
 from .._scopes import no_grad as _no_grad
-from .._ternion import Tensor, _sinusoidal, arange as _arange, where as _where
+from .._ternion import Tensor, _number, _sinusoidal, arange as _arange, ones_like as _ones_like, where as _where, zeros as _zeros
 from .._ternion import _functional as _native
 
 globals().update({name: function for name, function in vars(_native).items() if not name.startswith("_")})
@@ -125,6 +125,7 @@ def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False,
 
 
 def _alpha_dropped(op: str, input: Tensor, p: float, training: bool, inplace: bool) -> Tensor:
+    p = _number(p)
     if not 0 <= p <= 1:
         raise ValueError(f"{op}: probability {p}, expected 0 to 1")
     if not training:
@@ -147,19 +148,22 @@ def embedding_bag(
         per_sample_weights: what each row counts in a sum, of the input's shape.
         include_last_offset: whether the last offset is the end of the last bag.
         padding_idx: the number of a row that counts nothing and gets no gradient.
+        max_norm: rows that are used and longer are shortened to it before, in `weight` itself.
+        norm_type: of which norm their length is.
 
     Raises:
         IndexError: a number that is none of a row.
         ValueError: other shapes, offsets that are not in order, weights of another mode than the sum, another mode, a `padding_idx` that is none;
-            `max_norm`, `scale_grad_by_freq` or `sparse`, which PyTorch alone has.
+            `scale_grad_by_freq` or `sparse`, which PyTorch alone has.
         TypeError: numbers of a floating dtype.
     """
-    _only_pytorchs("embedding_bag", max_norm=max_norm, scale_grad_by_freq=scale_grad_by_freq, sparse=sparse)
+    _only_pytorchs("embedding_bag", scale_grad_by_freq=scale_grad_by_freq, sparse=sparse)
     if padding_idx is not None:
         count = weight.shape[0]
         if not -count <= padding_idx < count:
             raise ValueError(f"embedding_bag: padding_idx {padding_idx} is none of {count} rows")
         padding_idx %= count
+    _shorten(input, weight, max_norm, norm_type)
     return _native._embedding_bag(input, weight, offsets, mode, per_sample_weights, (include_last_offset, padding_idx))
 
 
@@ -173,13 +177,19 @@ def embedding(
 
     Args:
         padding_idx: the number of a row that gets no gradient.
+        max_norm: rows that are used and longer are shortened to it before, in `weight` itself.
+        norm_type: of which norm their length is.
+        scale_grad_by_freq: divides the gradient of each row by how often it is used.
 
     Raises:
         IndexError: a number that is none of a row.
-        ValueError: a `padding_idx` that is none; `max_norm`, `scale_grad_by_freq` or `sparse`, which PyTorch alone has.
+        ValueError: a `padding_idx` that is none; `sparse`, which PyTorch alone has.
     """
-    _only_pytorchs("embedding", max_norm=max_norm, scale_grad_by_freq=scale_grad_by_freq, sparse=sparse)
+    _only_pytorchs("embedding", sparse=sparse)
+    _shorten(input, weight, max_norm, norm_type)
     rows = _native.embedding(input, weight)
+    if scale_grad_by_freq and rows.requires_grad:
+        _scale_by_frequency(rows, input, weight.shape[0])
     if padding_idx is None:
         return rows
     count = weight.shape[0]
@@ -188,10 +198,30 @@ def embedding(
     return _where((input == padding_idx % count).unsqueeze(-1), rows.detach(), rows) if rows.requires_grad else rows
 
 
+def _shorten(input: Tensor, weight: Tensor, max_norm: float | None, norm_type: float) -> None:
+    """Shortens the rows that are used and are longer than that, in place and without a record; of those that are used twice both results are the same."""
+    if max_norm is None:
+        return
+    max_norm = _number(max_norm)
+    with _no_grad():
+        places = input.reshape(-1)
+        rows = _native.embedding(places, weight.detach())
+        norms = rows.norm(_number(norm_type), 1, keepdim=True)
+        weight.index_copy_(0, places.long(), _where(norms > max_norm, rows * (max_norm / (norms + 1e-7)), rows))
+
+
+def _scale_by_frequency(rows: Tensor, input: Tensor, count: int) -> None:
+    """Has the gradient of each row that is used divided by how often it is."""
+    places = input.reshape(-1).long()
+    uses = _zeros(count, dtype=rows.dtype, device=rows.device).index_add(0, places, _ones_like(places).to(rows.dtype))
+    share = uses[places].reshape(*input.shape, 1)
+    rows.register_hook(lambda gradient: gradient / share)
+
+
 def _only_pytorchs(op: str, **settings: Any) -> None:
     for name, value in settings.items():
         if value:
-            raise ValueError(f"{op}: {name}={value}, expected {None if name == 'max_norm' else False}: PyTorch alone has it")
+            raise ValueError(f"{op}: {name}={value}, expected False: PyTorch alone has it")
 
 
 def instance_norm(
@@ -221,7 +251,7 @@ def instance_norm(
     with _no_grad():
         for running, of_examples in ((running_mean, Tensor.mean), (running_var, Tensor.var)):
             if running is not None and input.shape[0]:
-                running.lerp_(of_examples(input.detach(), inner).mean(0).to(running.dtype), momentum)
+                running.lerp_(of_examples(input.detach(), inner).mean(0).to(running.dtype), _number(momentum))
     return output
 
 

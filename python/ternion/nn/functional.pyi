@@ -206,10 +206,13 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: _int | None = None, ma
 
     Args:
         padding_idx: the number of a row that gets no gradient.
+        max_norm: rows that are used and longer are shortened to it before, in `weight` itself.
+        norm_type: of which norm their length is.
+        scale_grad_by_freq: divides the gradient of each row by how often it is used.
 
     Raises:
         IndexError: a number that is none of a row.
-        ValueError: a `padding_idx` that is none; `max_norm`, `scale_grad_by_freq` or `sparse`, which PyTorch alone has.
+        ValueError: a `padding_idx` that is none; `sparse`, which PyTorch alone has.
     """
 def hardtanh(input: Tensor, min_val: _float = -1.0, max_val: _float = 1.0, inplace: _bool = False) -> Tensor:
     """Each element, but at least `min_val` and at most `max_val`; the gradient is 0 at both bounds.
@@ -1066,11 +1069,13 @@ def embedding_bag(input: Tensor, weight: Tensor, offsets: Tensor | None = None, 
         per_sample_weights: what each row counts in a sum, of the input's shape.
         include_last_offset: whether the last offset is the end of the last bag.
         padding_idx: the number of a row that counts nothing and gets no gradient.
+        max_norm: rows that are used and longer are shortened to it before, in `weight` itself.
+        norm_type: of which norm their length is.
 
     Raises:
         IndexError: a number that is none of a row.
         ValueError: other shapes, offsets that are not in order, weights of another mode than the sum, another mode, a `padding_idx` that is none;
-            `max_norm`, `scale_grad_by_freq` or `sparse`, which PyTorch alone has.
+            `scale_grad_by_freq` or `sparse`, which PyTorch alone has.
         TypeError: numbers of a floating dtype.
     """
 def instance_norm(input: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None, weight: Tensor | None = None, bias: Tensor | None = None, use_input_stats: _bool = True, momentum: _float = 0.1, eps: _float = 1e-05) -> Tensor:
@@ -1093,6 +1098,8 @@ def sinusoidal(positions: _int, width: _int, device: Any = None) -> Tensor:
         ValueError: an odd width.
     """
 def _alpha_dropped(*args: Any, **kwargs: Any) -> Any: ...
+def _shorten(*args: Any, **kwargs: Any) -> Any: ...
+def _scale_by_frequency(*args: Any, **kwargs: Any) -> Any: ...
 def _only_pytorchs(*args: Any, **kwargs: Any) -> Any: ...
 def _check_running(*args: Any, **kwargs: Any) -> Any: ...
 def _of_one_rank(*args: Any, **kwargs: Any) -> Any: ...

@@ -9,7 +9,8 @@ from typing import Any
 from .. import _ternion
 from .._refusals import name_all
 from .._scopes import no_grad
-from .._ternion import Tensor, _initial
+from .._ternion import Tensor, _initial, _number
+from ..linalg import qr
 
 __all__ = [
     "calculate_gain", "constant_", "dirac_", "eye_", "kaiming_normal_", "kaiming_uniform_", "normal_", "ones_", "orthogonal_", "sparse_",
@@ -64,7 +65,7 @@ def constant_(tensor: Tensor, val: float) -> Tensor:
     Raises:
         TypeError: no tensor, or one of whole numbers.
     """
-    return _filled(tensor, "constant", [float(val)])
+    return _filled(tensor, "constant", [val])
 
 
 def zeros_(tensor: Tensor) -> Tensor:
@@ -229,7 +230,7 @@ def kaiming_normal_(tensor: Tensor, a: float = 0.0, mode: str = "fan_in", nonlin
 def orthogonal_(tensor: Tensor, gain: float = 1.0) -> Tensor:
     """Rows, or columns if there are less of them, that are orthogonal and of length `gain` (Saxe et al. 2013); axes behind the first are one.
 
-    The orthogonal factor of a matrix drawn from the normal distribution, computed in float64 on the processor by NumPy.
+    The orthogonal factor of a matrix drawn from the normal distribution, computed in float64 on the processor, with the signs of the diagonal of the triangular one.
 
     Shapes: [rows, ..] -> the same
 
@@ -243,18 +244,15 @@ def orthogonal_(tensor: Tensor, gain: float = 1.0) -> Tensor:
     rows, columns = tensor.shape[0], tensor.numel() // tensor.shape[0]
     drawn = _initial((rows, columns), "normal", [0.0, 1.0], device=tensor.device).double().cpu()
     basis = _orthonormal_columns(drawn if rows >= columns else drawn.t())
-    basis = (basis if rows >= columns else basis.t()) * gain
+    basis = (basis if rows >= columns else basis.t()) * _number(gain)
     with no_grad():
         return tensor.copy_(basis.reshape(tensor.shape).to(tensor.dtype).to(tensor.device))
 
 
 def _orthonormal_columns(matrix):
     """The orthogonal factor of a matrix with at least as many rows as columns, whose triangular factor has a positive diagonal."""
-    import numpy
-
-    factor, triangle = numpy.linalg.qr(matrix.contiguous().numpy())
-    signs = numpy.where(numpy.diagonal(triangle) < 0, -1.0, 1.0)
-    return _ternion.tensor(factor * signs)
+    factor, triangle = qr(matrix)
+    return factor * triangle.diagonal().sign()
 
 
 def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01) -> Tensor:
@@ -270,7 +268,7 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01) -> Tensor:
     if tensor.ndim != 2 or not 0 <= sparsity <= 1:
         raise ValueError(f"sparse_: a tensor of shape {tuple(tensor.shape)} and a share of {sparsity}, expected 2 axes and 0 to 1")
     rows, columns = tensor.shape
-    zeros = math.ceil(sparsity * rows)
+    zeros = math.ceil(_number(sparsity) * rows)
     normal_(tensor, 0.0, std)
     with no_grad():
         for column in range(columns):

@@ -92,19 +92,28 @@ class Embedding(Module):
 
     Args:
         padding_idx: the number of a row that is 0 at first and gets no gradient.
+        max_norm: rows that are used and longer are shortened to it when the layer is called, in `weight` itself.
+        norm_type: of which norm their length is.
+        scale_grad_by_freq: divides the gradient of each row by how often it is used.
 
     Raises:
-        ValueError: a `padding_idx` that is none; `max_norm`, `scale_grad_by_freq` or `sparse`, which PyTorch alone has.
+        ValueError: a `padding_idx` that is none; `sparse`, which PyTorch alone has.
         IndexError: when called, a number that is none of a row.
         TypeError: when called, numbers of a floating dtype.
     """
+
+    # Of layers that are made from rows, too.
+    max_norm: float | None = None
+    norm_type: float = 2.0
+    scale_grad_by_freq: bool = False
 
     def __init__(
         self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None, max_norm: float | None = None,
         norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False, device: Any = None, dtype: Any = None,
     ):  # fmt: skip
-        F._only_pytorchs("Embedding", max_norm=max_norm, scale_grad_by_freq=scale_grad_by_freq, sparse=sparse)
+        F._only_pytorchs("Embedding", sparse=sparse)
         self._set(num_embeddings, embedding_dim, padding_idx)
+        self.max_norm, self.norm_type, self.scale_grad_by_freq = max_norm, norm_type, scale_grad_by_freq
         weight = _ternion._initial((num_embeddings, embedding_dim), "normal", [0.0, 1.0], device=device, dtype=dtype)
         if self.padding_idx is not None:
             weight[self.padding_idx] = 0.0
@@ -118,7 +127,9 @@ class Embedding(Module):
         self.padding_idx = None if padding_idx is None else padding_idx % num_embeddings
 
     @classmethod
-    def from_pretrained(cls, embeddings: Any, freeze: Any = True, padding_idx: int | None = None):
+    def from_pretrained(
+        cls, embeddings: Any, freeze: Any = True, padding_idx: int | None = None, max_norm: float | None = None, norm_type: float = 2.0, scale_grad_by_freq: bool = False,
+    ):  # fmt: skip
         """A layer with these rows, [num_embeddings, embedding_dim], whose memory it takes over; trained only if `freeze` is False.
 
         Raises:
@@ -129,6 +140,7 @@ class Embedding(Module):
             raise ValueError(f"Embedding.from_pretrained: embeddings of {told}, expected a tensor of 2 axes")
         layer = cls.__new__(cls)
         layer._set(embeddings.shape[0], embeddings.shape[1], padding_idx)
+        layer.max_norm, layer.norm_type, layer.scale_grad_by_freq = max_norm, norm_type, scale_grad_by_freq
         layer.weight = Parameter(embeddings, not freeze)
         return layer
 
@@ -140,11 +152,16 @@ class Embedding(Module):
                 self.weight[self.padding_idx] = 0.0
 
     def forward(self, input: Tensor) -> Tensor:
-        return F.embedding(input, self.weight, self.padding_idx)
+        return F.embedding(input, self.weight, self.padding_idx, self.max_norm, self.norm_type, self.scale_grad_by_freq)
 
     def extra_repr(self) -> str:
         told = f"{self.num_embeddings}, {self.embedding_dim}"
-        return told if self.padding_idx is None else f"{told}, padding_idx={self.padding_idx}"
+        return told + _settings_of(self, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False)
+
+
+def _settings_of(layer: Module, **usual: Any) -> str:
+    """The settings that are others than the usual."""
+    return "".join(f", {name}={getattr(layer, name)}" for name, value in usual.items() if getattr(layer, name) != value)
 
 
 class EmbeddingBag(Module):
@@ -154,19 +171,25 @@ class EmbeddingBag(Module):
         mode: "sum", "mean" or "max".
         include_last_offset: whether the last offset is the end of the last bag.
         padding_idx: the number of a row that is 0 at first, counts nothing and gets no gradient.
+        max_norm: rows that are used and longer are shortened to it when the layer is called, in `weight` itself.
+        norm_type: of which norm their length is.
 
     Raises:
-        ValueError: another mode, a `padding_idx` that is none; `max_norm`, `scale_grad_by_freq` or `sparse`, which PyTorch alone has; when called, other shapes.
+        ValueError: another mode, a `padding_idx` that is none; `scale_grad_by_freq` or `sparse`, which PyTorch alone has; when called, other shapes.
         IndexError: when called, a number that is none of a row.
         TypeError: when called, numbers of a floating dtype.
     """
+
+    max_norm: float | None = None
+    norm_type: float = 2.0
 
     def __init__(
         self, num_embeddings: int, embedding_dim: int, max_norm: float | None = None, norm_type: float = 2.0, scale_grad_by_freq: bool = False,
         mode: str = "mean", sparse: bool = False, include_last_offset: bool = False, padding_idx: int | None = None, device: Any = None, dtype: Any = None,
     ):  # fmt: skip
-        F._only_pytorchs("EmbeddingBag", max_norm=max_norm, scale_grad_by_freq=scale_grad_by_freq, sparse=sparse)
+        F._only_pytorchs("EmbeddingBag", scale_grad_by_freq=scale_grad_by_freq, sparse=sparse)
         self._set(num_embeddings, embedding_dim, mode, include_last_offset, padding_idx)
+        self.max_norm, self.norm_type = max_norm, norm_type
         weight = _ternion._initial((num_embeddings, embedding_dim), "normal", [0.0, 1.0], device=device, dtype=dtype)
         if self.padding_idx is not None:
             weight[self.padding_idx] = 0.0
@@ -205,12 +228,12 @@ class EmbeddingBag(Module):
                 self.weight[self.padding_idx] = 0.0
 
     def forward(self, input: Tensor, offsets: Tensor | None = None, per_sample_weights: Tensor | None = None) -> Tensor:
-        settings: Any = dict(mode=self.mode, include_last_offset=self.include_last_offset, padding_idx=self.padding_idx)
+        settings: Any = dict(max_norm=self.max_norm, norm_type=self.norm_type, mode=self.mode, include_last_offset=self.include_last_offset, padding_idx=self.padding_idx)
         return F.embedding_bag(input, self.weight, offsets, per_sample_weights=per_sample_weights, **settings)
 
     def extra_repr(self) -> str:
         told = f"{self.num_embeddings}, {self.embedding_dim}, mode={self.mode!r}"
-        return told if self.padding_idx is None else f"{told}, padding_idx={self.padding_idx}"
+        return told + _settings_of(self, padding_idx=None, max_norm=None, norm_type=2.0)
 
 
 class Dropout(Module):

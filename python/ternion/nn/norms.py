@@ -159,13 +159,13 @@ class _BatchNorm(_Tracked):
             raise TypeError(f"{type(self).__name__}: an input of type {type(input).__name__}, expected a tensor")
         if input.ndim not in self._ranks:
             raise ValueError(f"{type(self).__name__}: an input of shape {tuple(input.shape)}, expected {self._ranks} axes")
-        follows, momentum = self.training and self.track_running_stats, self.momentum
-        if momentum is None:
-            momentum = 1 / (self.num_batches_tracked.item() + 1) if follows else 0.0
+        follows = self.training and self.track_running_stats
+        # Without a momentum, statistics are the means of all batches.
+        momentum, batches = (0.0, self.num_batches_tracked if follows else None) if self.momentum is None else (self.momentum, None)
         of_batch = self.training or not self.track_running_stats
         # Statistics of no values are none to follow.
         mean, var = (self.running_mean, self.running_var) if not follows or input.numel() else (None, None)
-        output = _native.batch_norm(input, mean, var, self.weight, self.bias, of_batch, momentum, self.eps)
+        output = _native.batch_norm(input, mean, var, self.weight, self.bias, of_batch, momentum, self.eps, batches)
         if follows:
             self.num_batches_tracked.add_(1)
         return output

@@ -435,3 +435,5 @@ class RNNCell(_CellOfOneState):
 
 # PyTorch's names of what recurrent layers, and cells, are made from: for `isinstance`.
 RNNBase, RNNCellBase = _Recurrent, _Cell
+RNNBase.__name__ = RNNBase.__qualname__ = "RNNBase"
+RNNCellBase.__name__ = RNNCellBase.__qualname__ = "RNNCellBase"

@@ -3,6 +3,7 @@
 `step()` takes a parameter without a gradient for a mistake: it warns and names it, once; with `strict=True` it raises an error.
 """
 
+from .._refusals import take_numbers as _take_numbers
 from . import lr_scheduler as lr_scheduler, swa_utils as swa_utils
 from .lr_scheduler import *  # noqa: F401,F403
 from .optimizer import Optimizer as Optimizer
@@ -11,6 +12,8 @@ from .swa_utils import Ema as Ema
 
 __all__ = ["SGD", "Adagrad", "Adam", "AdamW", "Ema", "Lion", "Muon", "Optimizer", "RMSprop", "lr_scheduler", "swa_utils"]
 __all__ += lr_scheduler.__all__
+
+_take_numbers(Optimizer, lr_scheduler.LRScheduler, lr_scheduler.ReduceLROnPlateau, Ema)
 
 
 def __dir__() -> list[str]:

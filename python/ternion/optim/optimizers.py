@@ -8,7 +8,7 @@ from typing import Any
 
 from .._capture import note_step
 from .._scopes import enable_grad
-from .._ternion import Parameter, Tensor, _Steps, zeros
+from .._ternion import Parameter, Tensor, _number as _real, _Steps, zeros
 from .._warnings import warn_caller
 from .optimizer import Optimizer, Params
 
@@ -20,7 +20,7 @@ _TOLD = frozenset(("lr", "maximize"))
 def _number(value: Any) -> float:
     if isinstance(value, (str, bytes, bool)):
         raise TypeError
-    return float(value)
+    return _real(value)
 
 
 def _short(value: Any) -> str:

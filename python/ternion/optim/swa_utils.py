@@ -8,8 +8,9 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+from .._refusals import name_all
 from .._scopes import no_grad
-from .._ternion import Parameter, Tensor, bfloat16, float16, float32, int64, tensor
+from .._ternion import Parameter, Tensor, _number, bfloat16, float16, float32, int64, tensor
 from ..nn.module import Module
 from .lr_scheduler import LRScheduler
 
@@ -179,6 +180,7 @@ def get_ema_avg_fn(decay: float = 0.999) -> Any:
     Raises:
         ValueError: a decay outside 0 to 1.
     """
+    decay = _number(decay)
     if not 0 <= decay <= 1:
         raise ValueError(f"decay {decay}, expected 0 to 1")
     return lambda average, current, count: average.add(current - average, alpha=1.0 - decay)
@@ -328,3 +330,6 @@ class SWALR(LRScheduler):
             first = end if before == 1 else (group["lr"] - before * end) / (1 - before)
             rates.append(end * now + first * (1 - now))
         return rates
+
+
+name_all(globals())

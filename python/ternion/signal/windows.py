@@ -17,7 +17,7 @@ def __dir__() -> list[str]:
     return __all__
 
 
-def bartlett(M: int, *, sym: bool = True, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def bartlett(M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """A triangle: `1 - |2 x - 1|` of places from 0 to 1.
 
     Shapes: -> [M]
@@ -26,10 +26,10 @@ def bartlett(M: int, *, sym: bool = True, dtype: Any = None, device: Any = None,
         ValueError: a length below 0.
         TypeError: a dtype that is not floating.
     """
-    return _window("bartlett", "bartlett", [], M, sym, dtype, device, requires_grad)
+    return _window("bartlett", "bartlett", [], M, sym, dtype, device, requires_grad, layout)
 
 
-def blackman(M: int, *, sym: bool = True, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def blackman(M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """`0.42 - 0.5 cos(2 pi x) + 0.08 cos(4 pi x)` of places from 0 to 1.
 
     Shapes: -> [M]
@@ -38,10 +38,10 @@ def blackman(M: int, *, sym: bool = True, dtype: Any = None, device: Any = None,
         ValueError: a length below 0.
         TypeError: a dtype that is not floating.
     """
-    return _window("blackman", "blackman", [], M, sym, dtype, device, requires_grad)
+    return _window("blackman", "blackman", [], M, sym, dtype, device, requires_grad, layout)
 
 
-def cosine(M: int, *, sym: bool = True, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def cosine(M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """`sin(pi (n + 1/2) / M)` of elements n.
 
     Shapes: -> [M]
@@ -50,10 +50,10 @@ def cosine(M: int, *, sym: bool = True, dtype: Any = None, device: Any = None, r
         ValueError: a length below 0.
         TypeError: a dtype that is not floating.
     """
-    return _window("cosine", "cosine", [], M, sym, dtype, device, requires_grad)
+    return _window("cosine", "cosine", [], M, sym, dtype, device, requires_grad, layout)
 
 
-def exponential(M: int, *, center: float | None = None, tau: float = 1.0, sym: bool = True, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def exponential(M: int, *, center: float | None = None, tau: float = 1.0, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """`e^(-|n - center| / tau)` of elements n, by default about the middle.
 
     Shapes: -> [M]
@@ -62,10 +62,10 @@ def exponential(M: int, *, center: float | None = None, tau: float = 1.0, sym: b
         ValueError: a length below 0; a `center` of a symmetric window, a `tau` that is not above 0.
         TypeError: a dtype that is not floating.
     """
-    return _window("exponential", "exponential", [tau] if center is None else [tau, center], M, sym, dtype, device, requires_grad)
+    return _window("exponential", "exponential", [tau] if center is None else [tau, center], M, sym, dtype, device, requires_grad, layout)
 
 
-def gaussian(M: int, *, std: float = 1.0, sym: bool = True, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def gaussian(M: int, *, std: float = 1.0, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """`e^(-((n - middle) / std)^2 / 2)` of elements n.
 
     Shapes: -> [M]
@@ -74,10 +74,10 @@ def gaussian(M: int, *, std: float = 1.0, sym: bool = True, dtype: Any = None, d
         ValueError: a length below 0; a `std` that is not above 0.
         TypeError: a dtype that is not floating.
     """
-    return _window("gaussian", "gaussian", [std], M, sym, dtype, device, requires_grad)
+    return _window("gaussian", "gaussian", [std], M, sym, dtype, device, requires_grad, layout)
 
 
-def general_cosine(M: int, *, a: Any, sym: bool = True, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def general_cosine(M: int, *, a: Any, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """The sum of `(-1)^k a[k] cos(2 pi k x)` of places from 0 to 1.
 
     Shapes: -> [M]
@@ -86,10 +86,10 @@ def general_cosine(M: int, *, a: Any, sym: bool = True, dtype: Any = None, devic
         ValueError: a length below 0; no coefficients.
         TypeError: a dtype that is not floating.
     """
-    return _window("general_cosine", "general_cosine", [float(one) for one in a], M, sym, dtype, device, requires_grad)
+    return _window("general_cosine", "general_cosine", list(a), M, sym, dtype, device, requires_grad, layout)
 
 
-def general_hamming(M: int, *, alpha: float = 0.54, sym: bool = True, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def general_hamming(M: int, *, alpha: float = 0.54, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """`alpha - (1 - alpha) cos(2 pi x)` of places from 0 to 1.
 
     Shapes: -> [M]
@@ -98,10 +98,10 @@ def general_hamming(M: int, *, alpha: float = 0.54, sym: bool = True, dtype: Any
         ValueError: a length below 0.
         TypeError: a dtype that is not floating.
     """
-    return _window("general_hamming", "general_hamming", [alpha], M, sym, dtype, device, requires_grad)
+    return _window("general_hamming", "general_hamming", [alpha], M, sym, dtype, device, requires_grad, layout)
 
 
-def hamming(M: int, *, sym: bool = True, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def hamming(M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """`0.54 - 0.46 cos(2 pi x)` of places from 0 to 1.
 
     Shapes: -> [M]
@@ -110,10 +110,10 @@ def hamming(M: int, *, sym: bool = True, dtype: Any = None, device: Any = None, 
         ValueError: a length below 0.
         TypeError: a dtype that is not floating.
     """
-    return _window("hamming", "hamming", [], M, sym, dtype, device, requires_grad)
+    return _window("hamming", "hamming", [], M, sym, dtype, device, requires_grad, layout)
 
 
-def hann(M: int, *, sym: bool = True, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def hann(M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """`0.5 - 0.5 cos(2 pi x)` of places from 0 to 1.
 
     Shapes: -> [M]
@@ -122,10 +122,10 @@ def hann(M: int, *, sym: bool = True, dtype: Any = None, device: Any = None, req
         ValueError: a length below 0.
         TypeError: a dtype that is not floating.
     """
-    return _window("hann", "hann", [], M, sym, dtype, device, requires_grad)
+    return _window("hann", "hann", [], M, sym, dtype, device, requires_grad, layout)
 
 
-def kaiser(M: int, *, beta: float = 12.0, sym: bool = True, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def kaiser(M: int, *, beta: float = 12.0, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """`I0(beta sqrt(1 - (2 x - 1)^2)) / I0(beta)` of places from 0 to 1, with the modified Bessel function of order 0.
 
     Shapes: -> [M]
@@ -134,10 +134,10 @@ def kaiser(M: int, *, beta: float = 12.0, sym: bool = True, dtype: Any = None, d
         ValueError: a length below 0; a `beta` below 0.
         TypeError: a dtype that is not floating.
     """
-    return _window("kaiser", "kaiser", [beta], M, sym, dtype, device, requires_grad)
+    return _window("kaiser", "kaiser", [beta], M, sym, dtype, device, requires_grad, layout)
 
 
-def nuttall(M: int, *, sym: bool = True, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def nuttall(M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """The general cosine window of 0.3635819, 0.4891775, 0.1365995 and 0.0106411.
 
     Shapes: -> [M]
@@ -146,7 +146,7 @@ def nuttall(M: int, *, sym: bool = True, dtype: Any = None, device: Any = None, 
         ValueError: a length below 0.
         TypeError: a dtype that is not floating.
     """
-    return _window("nuttall", "nuttall", [], M, sym, dtype, device, requires_grad)
+    return _window("nuttall", "nuttall", [], M, sym, dtype, device, requires_grad, layout)
 
 
 _name_all(globals())

@@ -4,6 +4,7 @@ use super::statistics::norm;
 use super::{check_floating, in_accumulator};
 use crate::autograd::{Context, Grads, no_grad, with_gradient};
 use crate::error::{Error, Result};
+use crate::interrupt::check_interrupt;
 use crate::op::{Saves, check};
 use crate::ops::index::index_dtype;
 use crate::{Shape, Tensor};
@@ -149,6 +150,7 @@ fn by_differences(x: &Tensor, y: &Tensor, p: f64) -> Result<Tensor> {
     let found = no_grad(|| {
         let mut parts = vec![Tensor::zeros([x.dims()[0], 0, y.dims()[1]], x.dtype(), x.device())?];
         for block in blocks(x, y) {
+            check_interrupt()?;
             parts.push(norm_along("cdist", &differences(x, y, block)?, p, 3)?.squeeze(3)?);
         }
         Tensor::concat(&parts.iter().collect::<Vec<_>>(), 1)
@@ -159,6 +161,7 @@ fn by_differences(x: &Tensor, y: &Tensor, p: f64) -> Result<Tensor> {
         let mut of_x = vec![x.narrow(1, 0, 0)?.zeros_like()?];
         let mut of_y = y.zeros_like()?;
         for (first, rows) in blocks(x, y) {
+            check_interrupt()?;
             let apart = differences(x, y, (first, rows))?;
             let slope = slope(&apart, &distance.narrow(1, first, rows)?.unsqueeze(3)?, p)?;
             let share = slope.mul(&dy.narrow(1, first, rows)?.unsqueeze(3)?)?;

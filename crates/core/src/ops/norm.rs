@@ -527,17 +527,20 @@ impl Tensor {
         let name = "group_norm";
         let x = &precision::full(self)?;
         let channels = channels(name, &x.meta())?.dim(0);
-        if groups == 0 || channels == 0 || channels % groups != 0 {
+        if groups == 0 || channels % groups != 0 {
             return Err(Error::invalid(
                 name,
                 format!("{channels} channels do not divide into {groups} groups"),
             ));
         }
         let parameters = scale_and_shift(name, x, weight, bias)?;
+        let parameters = parameters.as_ref().map(|(weight, bias)| (weight, bias));
+        if channels == 0 {
+            return channel_affine(x.mul_scalar(1)?, parameters);
+        }
         let batch = x.dims()[0];
         let width = x.dims()[2..].iter().product::<usize>() * (channels / groups);
         let normal = wide(x)?.reshape([batch, groups, width])?.layer_norm(None, None, eps)?;
-        let parameters = parameters.as_ref().map(|(weight, bias)| (weight, bias));
         channel_affine(normal.reshape(*x.shape())?, parameters)?.to_dtype(x.dtype())
     }
 }

@@ -1,6 +1,7 @@
 //! Activations, and layers without state, that are composed in the core: what functions of `ternion/nn` call, which say what is the default.
 
 use super::TensorArgument;
+use crate::arguments::Real;
 use crate::error::Outcome;
 use crate::promote::{floating, meet};
 use crate::run::run;
@@ -13,7 +14,7 @@ macro_rules! of_floats {
         $(
             #[pyfunction]
             fn $name(py: Python<'_>, input: TensorArgument<'_, '_>, $($argument: $kind),*) -> Outcome<PyTensor> {
-                input.get().map(py, |x| floating(x)?.$method($($argument),*))
+                input.get().map(py, |x| floating(x)?.$method($($argument.into()),*))
             }
         )*
 
@@ -25,24 +26,28 @@ macro_rules! of_floats {
 }
 
 of_floats! {
-    _celu(alpha: f64) => celu;
+    _celu(alpha: Real) => celu;
     _selu() => selu;
     _mish() => mish;
     _softsign() => softsign;
     _tanhshrink() => tanhshrink;
     _hardsigmoid() => hardsigmoid;
     _hardswish() => hardswish;
-    _softshrink(lambd: f64) => softshrink;
-    _rrelu(lower: f64, upper: f64, training: bool) => rrelu;
-    _glu(dim: isize) => glu;
-    _dropout1d(p: f64) => dropout1d;
-    _dropout2d(p: f64) => dropout2d;
+    _softshrink(lambd: Real) => softshrink;
+    _rrelu(lower: Real, upper: Real, training: bool) => rrelu;
+    _dropout1d(p: Real) => dropout1d;
+    _dropout2d(p: Real) => dropout2d;
+}
+
+#[pyfunction]
+fn _glu(py: Python<'_>, input: TensorArgument<'_, '_>, dim: isize) -> Outcome<PyTensor> {
+    input.get().map(py, |x| floating(x)?.glu(dim))
 }
 
 /// Also of integers.
 #[pyfunction]
-fn _hardshrink(py: Python<'_>, input: TensorArgument<'_, '_>, lambd: f64) -> Outcome<PyTensor> {
-    input.get().map(py, |x| x.hardshrink(lambd))
+fn _hardshrink(py: Python<'_>, input: TensorArgument<'_, '_>, lambd: Real) -> Outcome<PyTensor> {
+    input.get().map(py, |x| x.hardshrink(lambd.0))
 }
 
 /// Also of integers.
@@ -50,10 +55,10 @@ fn _hardshrink(py: Python<'_>, input: TensorArgument<'_, '_>, lambd: f64) -> Out
 fn _threshold(
     py: Python<'_>,
     input: TensorArgument<'_, '_>,
-    threshold: f64,
-    value: f64,
+    threshold: Real,
+    value: Real,
 ) -> Outcome<PyTensor> {
-    input.get().map(py, |x| x.threshold(threshold, value))
+    input.get().map(py, |x| x.threshold(threshold.0, value.0))
 }
 
 #[pyfunction]
@@ -65,22 +70,22 @@ fn _softmin(py: Python<'_>, input: TensorArgument<'_, '_>, dim: isize) -> Outcom
 fn _gumbel_softmax(
     py: Python<'_>,
     input: TensorArgument<'_, '_>,
-    tau: f64,
+    tau: Real,
     hard: bool,
     dim: isize,
 ) -> Outcome<PyTensor> {
-    input.get().along(py, dim, |x| floating(x)?.gumbel_softmax(tau, hard, dim))
+    input.get().along(py, dim, |x| floating(x)?.gumbel_softmax(tau.0, hard, dim))
 }
 
 #[pyfunction]
 fn _normalize(
     py: Python<'_>,
     input: TensorArgument<'_, '_>,
-    p: f64,
+    p: Real,
     dim: isize,
-    eps: f64,
+    eps: Real,
 ) -> Outcome<PyTensor> {
-    input.get().along(py, dim, |x| linalg::normalize(&floating(x)?, p, dim, eps))
+    input.get().along(py, dim, |x| linalg::normalize(&floating(x)?, p.0, dim, eps.0))
 }
 
 #[pyfunction]
@@ -89,10 +94,10 @@ fn _instance_norm(
     input: TensorArgument<'_, '_>,
     weight: Option<TensorArgument<'_, '_>>,
     bias: Option<TensorArgument<'_, '_>>,
-    eps: f64,
+    eps: Real,
 ) -> Outcome<PyTensor> {
     let [weight, bias] = [weight, bias].map(|given| given.map(|tensor| tensor.get().tensor()));
-    input.get().map(py, |x| x.instance_norm(weight.as_ref(), bias.as_ref(), eps))
+    input.get().map(py, |x| x.instance_norm(weight.as_ref(), bias.as_ref(), eps.0))
 }
 
 #[pyfunction]
@@ -126,6 +131,7 @@ impl PyTensor {
 /// Puts the functions into a module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     register_floats(module)?;
+    module.add_function(wrap_pyfunction!(_glu, module)?)?;
     module.add_function(wrap_pyfunction!(_hardshrink, module)?)?;
     module.add_function(wrap_pyfunction!(_threshold, module)?)?;
     module.add_function(wrap_pyfunction!(_softmin, module)?)?;

@@ -3,7 +3,7 @@
 
 use super::TensorArgument;
 use super::reduce::{has_extremes, pair_along};
-use crate::arguments::{AxesArgument, axes};
+use crate::arguments::{AxesArgument, Real, axes};
 use crate::dtype::DTypeArgument;
 use crate::error::{Called, Outcome};
 use crate::expected::of;
@@ -99,11 +99,11 @@ of_one! {
 
 #[pymethods]
 impl PyTensor {
-    fn _lerp(&self, py: Python<'_>, end: TensorArgument<'_, '_>, weight: f64) -> Outcome<PyTensor> {
+    fn _lerp(&self, py: Python<'_>, end: TensorArgument<'_, '_>, weight: Real) -> Outcome<PyTensor> {
         let end = end.get().tensor();
         self.map(py, |x| {
             let (x, end) = meet(x, &end)?;
-            floating(&x)?.lerp(&floating(&end)?, weight)
+            floating(&x)?.lerp(&floating(&end)?, weight.0)
         })
     }
 
@@ -125,12 +125,12 @@ impl PyTensor {
         py: Python<'_>,
         tensor1: TensorArgument<'_, '_>,
         tensor2: TensorArgument<'_, '_>,
-        value: f64,
+        value: Real,
     ) -> Outcome<PyTensor> {
         let (dividend, divisor) = (tensor1.get().tensor(), tensor2.get().tensor());
         self.map(py, |x| {
             let [x, dividend, divisor] = met(x, &dividend, &divisor)?;
-            x.addcdiv(&dividend, &divisor, value)
+            x.addcdiv(&dividend, &divisor, value.0)
         })
     }
 
@@ -141,11 +141,11 @@ impl PyTensor {
     fn _nan_to_num(
         &self,
         py: Python<'_>,
-        nan: f64,
-        posinf: Option<f64>,
-        neginf: Option<f64>,
+        nan: Real,
+        posinf: Option<Real>,
+        neginf: Option<Real>,
     ) -> Outcome<PyTensor> {
-        self.map(py, |x| x.nan_to_num(nan, posinf, neginf))
+        self.map(py, |x| x.nan_to_num(nan.0, posinf.map(f64::from), neginf.map(f64::from)))
     }
 
     fn _round(&self, py: Python<'_>, decimals: i32) -> Outcome<PyTensor> {
@@ -211,15 +211,15 @@ impl PyTensor {
         &self,
         py: Python<'_>,
         #[pyo3(from_py_with = of::var_mean)] dim: Option<AxesArgument>,
-        correction: f64,
+        correction: Real,
         keepdim: bool,
         is_root: bool,
     ) -> Pair {
         let axes = axes(dim);
         two(self, py, |x| {
             pair_of(x, &axes, |x| match is_root {
-                true => x.std_mean(axes.clone(), correction, keepdim).called("std_mean"),
-                false => x.var_mean(axes.clone(), correction, keepdim).called("var_mean"),
+                true => x.std_mean(axes.clone(), correction.0, keepdim).called("std_mean"),
+                false => x.var_mean(axes.clone(), correction.0, keepdim).called("var_mean"),
             })
         })
     }
@@ -262,20 +262,20 @@ impl PyTensor {
     fn _cov(
         &self,
         py: Python<'_>,
-        correction: f64,
+        correction: Real,
         fweights: Option<Bound<'_, PyTensor>>,
         aweights: Option<Bound<'_, PyTensor>>,
     ) -> Outcome<PyTensor> {
         let x = self.tensor();
         let [fweights, aweights] = [fweights, aweights].map(|given| given.map(|given| given.get().tensor()));
-        wait(py, || x.cov(correction, fweights.as_ref(), aweights.as_ref())).map(PyTensor::new)
+        wait(py, || x.cov(correction.0, fweights.as_ref(), aweights.as_ref())).map(PyTensor::new)
     }
 
-    fn _dist(&self, py: Python<'_>, other: TensorArgument<'_, '_>, p: f64) -> Outcome<PyTensor> {
+    fn _dist(&self, py: Python<'_>, other: TensorArgument<'_, '_>, p: Real) -> Outcome<PyTensor> {
         let other = other.get().tensor();
         self.map(py, |x| {
             let (x, other) = meet(x, &other)?;
-            linalg::dist(&floating(&x)?, &floating(&other)?, p)
+            linalg::dist(&floating(&x)?, &floating(&other)?, p.0)
         })
     }
 }

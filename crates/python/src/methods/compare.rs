@@ -1,7 +1,7 @@
 //! Comparisons, and what is chosen by them.
 
 use crate::arguments::Operand;
-use crate::create::given;
+use crate::create::{one_expected, value_of};
 use crate::error::{Called, Failure, Outcome};
 use crate::expected::of;
 use crate::promote::{Number, beside, floating, meet};
@@ -13,9 +13,13 @@ use pyo3::types::PyTuple;
 use ternion::{Closeness, DType, Result, Tensor};
 
 /// A value to fill with that is a tensor to which a gradient flows: as a number it would be lost.
-pub fn recorded_fill(value: &Bound<'_, PyAny>) -> Option<Tensor> {
-    let value = value.cast::<PyTensor>().ok()?.get().tensor();
-    is_recorded(&[&value]).then_some(value)
+pub fn recorded_fill(value: &Bound<'_, PyAny>, function: &str) -> Outcome<Option<Tensor>> {
+    let Ok(value) = value.cast::<PyTensor>() else { return Ok(None) };
+    let value = value.get().tensor();
+    if value.elements() != 1 {
+        return Err(one_expected(function, &value));
+    }
+    Ok(is_recorded(&[&value]).then_some(value))
 }
 
 /// A tensor of one element without axes, on the device and in the dtype of `x`.
@@ -245,11 +249,13 @@ impl PyTensor {
         value: &Bound<'_, PyAny>,
     ) -> Outcome<PyTensor> {
         let mask = mask.get().tensor();
-        if let Some(value) = recorded_fill(value) {
+        if let Some(value) = recorded_fill(value, "masked_fill")? {
             return self.map(py, |x| mask.where_(&fill_like(&value, x)?, x).called("masked_fill"));
         }
-        let value = given(value, "masked_fill")?.scalar();
-        self.map(py, |x| spread_over(x, &mask, "masked_fill")?.masked_fill(&mask, value))
+        let value = value_of(value, "masked_fill")?.scalar();
+        self.map(py, |x| {
+            spread_over(x, &mask, "masked_fill")?.masked_fill(&mask, value).called("masked_fill")
+        })
     }
 
     /// `value` in place of the elements where the mask is true; the tensor itself. A gradient flows to a `value` that is a tensor.
@@ -259,12 +265,17 @@ impl PyTensor {
         value: &Bound<'py, PyAny>,
     ) -> Outcome<Bound<'py, Self>> {
         let mask = mask.get().tensor();
-        if let Some(value) = recorded_fill(value) {
+        if let Some(value) = recorded_fill(value, "masked_fill_")? {
             let filled = |x: &Tensor| mask.where_(&fill_like(&value, x)?, x).called("masked_fill_");
             return PyTensor::change(slf, &[&value], filled, |x| x.copy_(&filled(x)?));
         }
-        let value = given(value, "masked_fill_")?.scalar();
-        PyTensor::change(slf, &[], |x| x.masked_fill(&mask, value), |x| x.masked_fill_(&mask, value))
+        let value = value_of(value, "masked_fill_")?.scalar();
+        PyTensor::change(
+            slf,
+            &[],
+            |x| x.masked_fill(&mask, value).called("masked_fill_"),
+            |x| x.masked_fill_(&mask, value).called("masked_fill_"),
+        )
     }
 
     /// The elements where the mask is true, in row-major order, as one axis.

@@ -2,11 +2,12 @@
 //! which say what is the default.
 
 use super::TensorArgument;
+use crate::arguments::Real;
 use crate::device::{DeviceArgument, or_default};
 use crate::dtype::DTypeArgument;
 use crate::error::{Failure, Outcome};
 use crate::promote::meet;
-use crate::run::{run, wait};
+use crate::run::{interruptible_parts, run, wait};
 use crate::tensor::PyTensor;
 use pyo3::prelude::*;
 use ternion::{Axis, CdistMode, HistogramBins, Interpolation, Result, SignalWindow, Spacing, Tensor};
@@ -58,12 +59,13 @@ impl PyTensor {
     fn _histogram(
         &self,
         py: Python<'_>,
-        settings: (usize, Option<(f64, f64)>),
+        settings: (usize, Option<(Real, Real)>),
         edges: Option<TensorArgument<'_, '_>>,
         weight: Option<TensorArgument<'_, '_>>,
         density: bool,
     ) -> Outcome<(PyTensor, PyTensor)> {
         let (count, range) = settings;
+        let range = range.map(|(low, high)| (low.0, high.0));
         let [edges, weight] = [edges, weight].map(|given| given.map(|given| given.get().tensor()));
         let x = self.tensor();
         let bins = edges.as_ref().map_or(HistogramBins::Even { count, range }, HistogramBins::Edges);
@@ -128,10 +130,10 @@ impl PyTensor {
         &self,
         py: Python<'_>,
         dim: isize,
-        settings: (f64, Option<Bound<'_, PyTensor>>),
+        settings: (Real, Option<Bound<'_, PyTensor>>),
         edge_order: usize,
     ) -> Outcome<PyTensor> {
-        let (step, places) = settings;
+        let (Real(step), places) = settings;
         let places = places.map(|places| places.get().tensor());
         self.map(py, |x| {
             let (x, places) = beside_places(x, places.as_ref())?;
@@ -143,10 +145,10 @@ impl PyTensor {
         &self,
         py: Python<'_>,
         dim: isize,
-        settings: (f64, Option<Bound<'_, PyTensor>>),
+        settings: (Real, Option<Bound<'_, PyTensor>>),
         is_cumulative: bool,
     ) -> Outcome<PyTensor> {
-        let (step, places) = settings;
+        let (Real(step), places) = settings;
         let places = places.map(|places| places.get().tensor());
         self.map(py, |y| {
             let (y, places) = beside_places(y, places.as_ref())?;
@@ -175,7 +177,13 @@ impl PyTensor {
         self.along(py, dim, |x| x.logcumsumexp(dim))
     }
 
-    fn _cdist(&self, py: Python<'_>, other: TensorArgument<'_, '_>, p: f64, mode: &str) -> Outcome<PyTensor> {
+    fn _cdist(
+        &self,
+        py: Python<'_>,
+        other: TensorArgument<'_, '_>,
+        p: Real,
+        mode: &str,
+    ) -> Outcome<PyTensor> {
         let mode = match mode {
             "use_mm_for_euclid_dist_if_necessary" => CdistMode::MatmulIfLarge,
             "use_mm_for_euclid_dist" => CdistMode::Matmul,
@@ -187,7 +195,7 @@ impl PyTensor {
             }
         };
         let (x, other) = (self.tensor(), other.get().tensor());
-        wait(py, || x.cdist(&other, p, mode)).map(PyTensor::new)
+        wait(py, || interruptible_parts(|| x.cdist(&other, p.0, mode))).map(PyTensor::new)
     }
 }
 
@@ -205,18 +213,19 @@ fn spacing(step: f64, places: Option<&Tensor>) -> Spacing<'_> {
 #[pyfunction]
 fn _logspace(
     py: Python<'_>,
-    settings: (f64, f64, f64),
+    settings: (Real, Real, Real),
     steps: usize,
     dtype: DTypeArgument,
     device: Option<DeviceArgument>,
 ) -> Outcome<PyTensor> {
-    let (start, end, base) = settings;
+    let (Real(start), Real(end), Real(base)) = settings;
     let device = or_default(py, device)?;
     run(py, steps, || Tensor::logspace(start, end, steps, base, dtype.0, &device)).map(PyTensor::new)
 }
 
 /// The window of this name with these parameters.
-fn window(name: &str, parameters: Vec<f64>) -> Outcome<SignalWindow> {
+fn window(name: &str, parameters: Vec<Real>) -> Outcome<SignalWindow> {
+    let parameters: Vec<f64> = parameters.into_iter().map(f64::from).collect();
     Ok(match (name, &parameters[..]) {
         ("bartlett", []) => SignalWindow::Bartlett,
         ("blackman", []) => SignalWindow::Blackman,
@@ -238,7 +247,7 @@ fn window(name: &str, parameters: Vec<f64>) -> Outcome<SignalWindow> {
 fn _window(
     py: Python<'_>,
     name: &str,
-    parameters: Vec<f64>,
+    parameters: Vec<Real>,
     settings: (usize, bool),
     dtype: DTypeArgument,
     device: Option<DeviceArgument>,

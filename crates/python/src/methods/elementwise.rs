@@ -1,7 +1,7 @@
 //! Functions of one element.
 
 use crate::arguments::number;
-use crate::create::given;
+use crate::create::value_of;
 use crate::error::{Called, Failure, Outcome};
 use crate::expected::of;
 use crate::methods::compare::{fill_like, recorded_fill};
@@ -336,12 +336,12 @@ impl PyTensor {
     ///     TypeError: a value that is no number.
     ///     RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
     fn fill_<'py>(slf: &Bound<'py, Self>, value: &Bound<'py, PyAny>) -> Outcome<Bound<'py, Self>> {
-        if let Some(value) = recorded_fill(value) {
+        if let Some(value) = recorded_fill(value, "fill_")? {
             // By a mask, so that a gradient of 0 flows to the elements, as in PyTorch.
             let filled = |x: &Tensor| everywhere(x)?.where_(&fill_like(&value, x)?, x);
             return PyTensor::change(slf, &[&value], filled, |x| x.copy_(&filled(x)?));
         }
-        let value = given(value, "fill_")?.scalar();
+        let value = value_of(value, "fill_")?.scalar();
         PyTensor::change(slf, &[], |x| filled(x, value), |x| x.fill_(value))
     }
 
@@ -365,11 +365,12 @@ impl PyTensor {
     ) -> Outcome<Bound<'py, Self>> {
         let _ = non_blocking;
         let source = source.get().tensor();
+        let spread = |x: &Tensor| source.to_device(x.device())?.to_dtype(x.dtype())?.expand(*x.shape());
         PyTensor::change(
             slf,
             &[&source],
-            |x| source.to_device(x.device())?.to_dtype(x.dtype())?.expand(*x.shape())?.copy(),
-            |x| x.copy_(&source.to_device(x.device())?),
+            |x| spread(x).called("copy_")?.copy(),
+            |x| x.copy_(&source.to_device(x.device())?).called("copy_"),
         )
     }
 }

@@ -331,7 +331,7 @@ fn group_norm(
 /// Raises:
 ///     ValueError: training on a single value for each channel.
 #[pyfunction]
-#[pyo3(signature = (input, running_mean=None, running_var=None, weight=None, bias=None, training=false, momentum=0.1, eps=1e-5))]
+#[pyo3(signature = (input, running_mean=None, running_var=None, weight=None, bias=None, training=false, momentum=0.1, eps=1e-5, _batches=None))]
 #[allow(clippy::too_many_arguments, reason = "PyTorch's")]
 fn batch_norm(
     py: Python<'_>,
@@ -343,9 +343,10 @@ fn batch_norm(
     #[pyo3(from_py_with = of::batch_norm)] training: bool,
     #[pyo3(from_py_with = of::batch_norm)] momentum: f64,
     #[pyo3(from_py_with = of::batch_norm)] eps: f64,
+    #[pyo3(from_py_with = of::batch_norm)] _batches: Maybe<'_>,
 ) -> Outcome<PyTensor> {
     let (x, weight, bias) = (operand("batch_norm", "input", input)?, given(weight), given(bias));
-    let running = given(running_mean).zip(given(running_var));
+    let (running, batches) = (given(running_mean).zip(given(running_var)), given(_batches));
     if let (Some((mean, var)), false) = (&running, training) {
         return made(py, x.elements(), || x.batch_norm_eval(mean, var, weight.as_ref(), bias.as_ref(), eps));
     }
@@ -358,7 +359,10 @@ fn batch_norm(
     made(py, x.elements(), || {
         let (output, mean, var) = x.batch_norm_train(weight.as_ref(), bias.as_ref(), eps)?;
         if let (Some(running), true) = (&running, training) {
-            ternion::no_grad(|| followed(running, [&mean, &var], count, momentum))?;
+            ternion::no_grad(|| match &batches {
+                Some(before) => followed_evenly(running, [&mean, &var], count, before),
+                None => followed(running, [&mean, &var], count, momentum),
+            })?;
         }
         Ok(output)
     })
@@ -370,6 +374,24 @@ fn followed(running: &(Tensor, Tensor), batch: [&Tensor; 2], count: usize, momen
     for (running, batch, scale) in [(&running.0, batch[0], 1.0), (&running.1, batch[1], unbiased)] {
         running.mul_scalar_(1.0 - momentum)?;
         running.add_(&batch.detach().mul_scalar(momentum * scale)?.to_dtype(running.dtype())?)?;
+    }
+    Ok(())
+}
+
+/// As `followed`, with the share that makes them the means of all batches, of which so many were before. Their number stays on the device, so that a
+/// checkpoint's second run has the settings of the first.
+fn followed_evenly(
+    running: &(Tensor, Tensor),
+    batch: [&Tensor; 2],
+    count: usize,
+    before: &Tensor,
+) -> Result<()> {
+    let unbiased = count as f64 / (count as f64 - 1.0);
+    for (running, batch, scale) in [(&running.0, batch[0], 1.0), (&running.1, batch[1], unbiased)] {
+        let batches = before.to_dtype(running.dtype())?.add_scalar(1)?;
+        let share = batch.detach().mul_scalar(scale)?.to_dtype(running.dtype())?.div(&batches)?;
+        let kept = running.mul(&batches.sub_scalar(1)?.div(&batches)?)?;
+        running.copy_(&kept.add(&share)?)?;
     }
     Ok(())
 }

@@ -304,7 +304,7 @@ impl PyTensor {
 
     fn __contains__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> Outcome<bool> {
         let x = self.tensor();
-        let value = crate::create::given(value, "in")?;
+        let value = crate::create::value_of(value, "in")?;
         wait(py, || Ok(x.eq(&beside(&x, value)?.to_dtype(x.dtype())?)?.any(..)?.item_f64()? != 0.0))
     }
 
@@ -329,110 +329,6 @@ impl PyTensor {
             true => x.reshape([1_usize])?.gather(0, &index.reshape([-1_isize])?)?.reshape(*index.shape()),
             false => x.gather(dim, &index),
         })
-    }
-
-    /// This tensor with `src`, a tensor or a number, in the places along `dim` that `index` names.
-    ///
-    /// Shapes: [.., n, ..], index [.., m, ..] and src [.., m, ..] -> [.., n, ..]
-    ///
-    /// Args:
-    ///     reduce: "add" adds to what is there.
-    ///
-    /// Raises:
-    ///     IndexError: an axis that does not exist, an index outside it.
-    ///     TypeError: an index that is not int32 or int64, a source of another dtype, both `src` and `value` or neither.
-    ///     ValueError: shapes that do not fit.
-    #[pyo3(signature = (dim, index, src=None, *, value=None, reduce=None))]
-    fn scatter(
-        &self,
-        py: Python<'_>,
-        #[pyo3(from_py_with = of::scatter)] dim: isize,
-        #[pyo3(from_py_with = of::scatter)] index: Bound<'_, PyTensor>,
-        src: Option<&Bound<'_, PyAny>>,
-        value: Option<&Bound<'_, PyAny>>,
-        #[pyo3(from_py_with = of::scatter)] reduce: Option<String>,
-    ) -> Outcome<PyTensor> {
-        let (x, index) = (self.tensor(), index.get().tensor());
-        let source = scattered(src.xor(value), &x, &index)?;
-        let adds = adds("scatter", reduce.as_deref())?;
-        let put = || match adds {
-            true => added(&x, dim, &index, &source, Tensor::scatter_add),
-            false => placed(&x, dim, &index, &source, Tensor::scatter),
-        };
-        run(py, x.elements(), put).map(PyTensor::new)
-    }
-
-    /// `scatter`, in place.
-    ///
-    /// Shapes and errors as of `scatter`
-    ///
-    /// Raises:
-    ///     RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
-    #[pyo3(signature = (dim, index, src=None, *, value=None, reduce=None))]
-    fn scatter_<'py>(
-        slf: &Bound<'py, Self>,
-        #[pyo3(from_py_with = of::scatter_)] dim: isize,
-        #[pyo3(from_py_with = of::scatter_)] index: Bound<'py, PyTensor>,
-        src: Option<&Bound<'py, PyAny>>,
-        value: Option<&Bound<'py, PyAny>>,
-        #[pyo3(from_py_with = of::scatter_)] reduce: Option<String>,
-    ) -> Outcome<Bound<'py, Self>> {
-        let (x, index) = (slf.get().tensor(), index.get().tensor());
-        let source = scattered(src.xor(value), &x, &index)?;
-        if adds("scatter_", reduce.as_deref())? {
-            return PyTensor::change(
-                slf,
-                &[&source],
-                |x| added(x, dim, &index, &source, Tensor::scatter_add),
-                |x| added_in_place(x, dim, &index, &source, Tensor::scatter_add, Tensor::scatter_add_),
-            );
-        }
-        PyTensor::change(
-            slf,
-            &[&source],
-            |x| placed(x, dim, &index, &source, Tensor::scatter),
-            |x| placed_in_place(x, dim, &index, &source, Tensor::scatter_),
-        )
-    }
-
-    /// This tensor with the elements of `src` added in the places along `dim` that `index` names.
-    ///
-    /// Shapes: [.., n, ..], index and src [.., m, ..] -> [.., n, ..]
-    ///
-    /// Raises:
-    ///     IndexError: an axis that does not exist, an index outside it.
-    ///     TypeError: an index that is not int32 or int64, a source of another dtype.
-    ///     ValueError: shapes that do not fit.
-    fn scatter_add(
-        &self,
-        py: Python<'_>,
-        #[pyo3(from_py_with = of::scatter_add)] dim: isize,
-        #[pyo3(from_py_with = of::scatter_add)] index: Bound<'_, PyTensor>,
-        #[pyo3(from_py_with = of::scatter_add)] src: Bound<'_, PyTensor>,
-    ) -> Outcome<PyTensor> {
-        let (index, source) = (index.get().tensor(), src.get().tensor());
-        self.map(py, |x| added(x, dim, &index, &source, Tensor::scatter_add))
-    }
-
-    /// `scatter_add`, in place.
-    ///
-    /// Shapes and errors as of `scatter_add`
-    ///
-    /// Raises:
-    ///     RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
-    fn scatter_add_<'py>(
-        slf: &Bound<'py, Self>,
-        #[pyo3(from_py_with = of::scatter_add_)] dim: isize,
-        #[pyo3(from_py_with = of::scatter_add_)] index: Bound<'py, PyTensor>,
-        #[pyo3(from_py_with = of::scatter_add_)] src: Bound<'py, PyTensor>,
-    ) -> Outcome<Bound<'py, Self>> {
-        let (index, source) = (index.get().tensor(), src.get().tensor());
-        PyTensor::change(
-            slf,
-            &[&source],
-            |x| added(x, dim, &index, &source, Tensor::scatter_add),
-            |x| added_in_place(x, dim, &index, &source, Tensor::scatter_add, Tensor::scatter_add_),
-        )
     }
 
     /// The slices along `dim` that `index`, a tensor of one axis, names.
@@ -516,10 +412,10 @@ impl PyTensor {
 }
 
 /// What adds a source along an axis, at an index.
-type Adds = fn(&Tensor, isize, &Tensor, &Tensor) -> Result<Tensor>;
+pub(super) type Adds = fn(&Tensor, isize, &Tensor, &Tensor) -> Result<Tensor>;
 
 /// What `f` adds along `dim`, as in `placed`. The sum of truth values is whether any is true, as in PyTorch.
-fn added(x: &Tensor, dim: isize, index: &Tensor, source: &Tensor, f: Adds) -> Result<Tensor> {
+pub(super) fn added(x: &Tensor, dim: isize, index: &Tensor, source: &Tensor, f: Adds) -> Result<Tensor> {
     if (x.dtype(), source.dtype()) != (DType::Bool, DType::Bool) {
         return placed(x, dim, index, source, f);
     }
@@ -528,7 +424,7 @@ fn added(x: &Tensor, dim: isize, index: &Tensor, source: &Tensor, f: Adds) -> Re
 }
 
 /// `added`, in place: by `in_place`, where there is one for the dtype.
-fn added_in_place(
+pub(super) fn added_in_place(
     x: &Tensor,
     dim: isize,
     index: &Tensor,
@@ -557,7 +453,7 @@ pub(super) fn placed(
 }
 
 /// `placed`, in place: the row of one element is a view.
-fn placed_in_place(
+pub(super) fn placed_in_place(
     x: &Tensor,
     dim: isize,
     index: &Tensor,
@@ -570,31 +466,7 @@ fn placed_in_place(
     f(&row(x)?, 0, &row(index)?, &row(source)?)
 }
 
-/// Whether what is scattered is added, rather than written.
-fn adds(op: &str, reduce: Option<&str>) -> Outcome<bool> {
-    match reduce {
-        None => Ok(false),
-        Some("add") => Ok(true),
-        Some(other) => Err(Failure::value(format!("{op}: reduce {other:?}, expected \"add\" or None"))),
-    }
-}
-
 /// All elements as one axis.
 fn row(x: &Tensor) -> Result<Tensor> {
     x.reshape([-1_isize])
-}
-
-/// What is put into the places of `index`: a tensor, or a number in all of them.
-fn scattered(src: Option<&Bound<'_, PyAny>>, x: &Tensor, index: &Tensor) -> Outcome<Tensor> {
-    let Some(src) = src else { return Err(Failure::kind("scatter: expected either src or value")) };
-    match Operand::of(src)? {
-        Some(Operand::Tensor(tensor)) => Ok(tensor),
-        Some(Operand::Number(number)) => {
-            Ok(Tensor::full(*index.shape(), number.scalar(), x.dtype(), x.device())?)
-        }
-        None => {
-            let kind = src.get_type().name()?.to_string();
-            Err(Failure::kind(format!("scatter: expected a tensor or a number, got {kind}")))
-        }
-    }
 }

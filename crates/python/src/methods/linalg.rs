@@ -1,5 +1,6 @@
 //! Linear algebra, from `ternion::linalg`: what the functions of `ternion/linalg.py` and `ternion/_functions/linalg.py` call, which say what is the default.
 
+use crate::arguments::Real;
 use crate::dtype::DTypeArgument;
 use crate::error::{Failure, LinAlgError, Outcome};
 use crate::run::wait;
@@ -185,37 +186,41 @@ fn lstsq(
     py: Python<'_>,
     a: Argument<'_, '_>,
     b: Argument<'_, '_>,
-    rcond: Option<f64>,
+    rcond: Option<Real>,
 ) -> Outcome<(PyTensor, PyTensor, PyTensor, PyTensor)> {
     let (a, b) = (a.get().tensor(), b.get().tensor());
-    let found = wait(py, || linalg::lstsq(&a, &b, rcond))?;
+    let found = wait(py, || linalg::lstsq(&a, &b, rcond.map(f64::from)))?;
     let (solution, residuals) = two((found.solution, found.residuals));
     let (rank, singular_values) = two((found.rank, found.singular_values));
     Ok((solution, residuals, rank, singular_values))
+}
+
+fn tolerance(atol: Option<Real>, rtol: Option<Real>) -> RankTolerance {
+    RankTolerance { atol: atol.map(f64::from), rtol: rtol.map(f64::from) }
 }
 
 #[pyfunction]
 fn pinv(
     py: Python<'_>,
     a: Argument<'_, '_>,
-    atol: Option<f64>,
-    rtol: Option<f64>,
+    atol: Option<Real>,
+    rtol: Option<Real>,
     hermitian: bool,
 ) -> Outcome<PyTensor> {
     let a = a.get().tensor();
-    wait(py, || linalg::pinv(&a, RankTolerance { atol, rtol }, hermitian)).map(PyTensor::new)
+    wait(py, || linalg::pinv(&a, tolerance(atol, rtol), hermitian)).map(PyTensor::new)
 }
 
 #[pyfunction]
 fn matrix_rank(
     py: Python<'_>,
     a: Argument<'_, '_>,
-    atol: Option<f64>,
-    rtol: Option<f64>,
+    atol: Option<Real>,
+    rtol: Option<Real>,
     hermitian: bool,
 ) -> Outcome<PyTensor> {
     let a = a.get().tensor();
-    wait(py, || linalg::matrix_rank(&a, RankTolerance { atol, rtol }, hermitian)).map(PyTensor::new)
+    wait(py, || linalg::matrix_rank(&a, tolerance(atol, rtol), hermitian)).map(PyTensor::new)
 }
 
 #[pyfunction]
@@ -278,11 +283,11 @@ fn tensorsolve(
 /// A norm as PyTorch names it: a number, "fro" or "nuc".
 fn order(name: &str, order: &Bound<'_, PyAny>) -> Outcome<MatrixNorm> {
     let Ok(text) = order.cast::<PyString>() else {
-        let number = order.extract::<f64>().map_err(|_| {
+        let number = order.extract::<Real>().map_err(|_| {
             let kind = order.get_type().name().map_or_else(|_| String::new(), |name| name.to_string());
             Failure::kind(format!("{name}: ord is {kind}, expected a number, \"fro\" or \"nuc\""))
         })?;
-        return Ok(MatrixNorm::Order(number));
+        return Ok(MatrixNorm::Order(number.0));
     };
     match text.to_string().as_str() {
         "fro" => Ok(MatrixNorm::Fro),
@@ -305,14 +310,14 @@ fn along(x: &Tensor, dim: Option<&[isize]>, f: impl FnOnce(&Tensor) -> Result<Te
 fn vector_norm(
     py: Python<'_>,
     x: Argument<'_, '_>,
-    ord: f64,
+    ord: Real,
     dim: Option<Vec<isize>>,
     keepdim: bool,
     dtype: Option<DTypeArgument>,
 ) -> Outcome<PyTensor> {
     let x = x.get().tensor();
     let options = VectorNormOptions { dim, keepdim, dtype: dtype.map(|dtype| dtype.0) };
-    wait(py, || along(&x, options.dim.as_deref(), |x| linalg::vector_norm(x, ord, &options)))
+    wait(py, || along(&x, options.dim.as_deref(), |x| linalg::vector_norm(x, ord.0, &options)))
         .map(PyTensor::new)
 }
 

@@ -1,6 +1,6 @@
 //! Products of matrices.
 
-use crate::error::{Failure, Outcome};
+use crate::error::{Called, Failure, Outcome};
 use crate::expected::of;
 use crate::promote::meet;
 use crate::run::run;
@@ -15,7 +15,7 @@ impl PyTensor {
         &self,
         py: Python<'_>,
         other: &Bound<'_, PyTensor>,
-        name: &str,
+        name: &'static str,
         ranks: [usize; 2],
     ) -> Outcome<PyTensor> {
         let (a, b) = (self.tensor(), other.get().tensor());
@@ -29,7 +29,7 @@ impl PyTensor {
             )));
         }
         let elements = a.elements().max(b.elements());
-        run(py, elements, || multiplied(&a, &b)).map(PyTensor::new)
+        run(py, elements, || multiplied(&a, &b).called(name)).map(PyTensor::new)
     }
 }
 
@@ -144,7 +144,12 @@ impl PyTensor {
         #[pyo3(from_py_with = of::addmm_)] alpha: f64,
     ) -> Outcome<Bound<'py, Self>> {
         let (a, b) = (mat1.get().tensor(), mat2.get().tensor());
-        PyTensor::change(slf, &[&a, &b], |x| x.addmm(&a, &b, beta, alpha), |x| x.addmm_(&a, &b, beta, alpha))
+        PyTensor::change(
+            slf,
+            &[&a, &b],
+            |x| x.addmm(&a, &b, beta, alpha),
+            |x| x.addmm_(&a, &b, beta, alpha).called("addmm_"),
+        )
     }
 
     /// `self + value * tensor1 * tensor2`, broadcast.

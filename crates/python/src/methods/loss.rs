@@ -9,6 +9,7 @@ use crate::run::run;
 use crate::tensor::PyTensor;
 use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
+use std::ffi::CString;
 use ternion::{BceOptions, CrossEntropyOptions, DType, NllOptions, Reduction, Result, Tensor};
 
 /// How losses become one, by PyTorch's names.
@@ -202,7 +203,7 @@ fn binary_cross_entropy_with_logits(
 ///     ValueError: shapes that do not broadcast, another name as `reduction`.
 #[pyfunction]
 #[pyo3(
-    signature = (input, target, reduction="mean".to_owned()),
+    signature = (input, target, reduction="mean".to_owned(), *, size_average=None, reduce=None),
     text_signature = "(input, target, reduction=\"mean\")"
 )]
 fn mse_loss(
@@ -210,9 +211,31 @@ fn mse_loss(
     input: &Bound<'_, PyAny>,
     target: &Bound<'_, PyAny>,
     #[pyo3(from_py_with = of::mse_loss)] reduction: String,
+    #[pyo3(from_py_with = of::mse_loss)] size_average: Option<bool>,
+    #[pyo3(from_py_with = of::mse_loss)] reduce: Option<bool>,
 ) -> Outcome<PyTensor> {
-    let reduction = self::reduction("mse_loss", &reduction)?;
+    let reduction = self::reduction("mse_loss", &older(py, reduction, size_average, reduce)?)?;
     distance(py, "mse_loss", (input, target), |x, target| x.mse_loss(target, reduction))
+}
+
+/// The reduction that PyTorch's arguments of before 1.0 mean, with a warning; else the one that is named.
+fn older(
+    py: Python<'_>,
+    reduction: String,
+    size_average: Option<bool>,
+    reduce: Option<bool>,
+) -> Outcome<String> {
+    if size_average.is_none() && reduce.is_none() {
+        return Ok(reduction);
+    }
+    let meant = match (reduce.unwrap_or(true), size_average.unwrap_or(true)) {
+        (false, _) => "none",
+        (true, true) => "mean",
+        (true, false) => "sum",
+    };
+    let told = format!("size_average and reduce are deprecated: reduction={meant:?} says the same");
+    PyErr::warn(py, &py.get_type::<PyUserWarning>(), &CString::new(told).unwrap_or_default(), 1)?;
+    Ok(meant.to_owned())
 }
 
 /// `|input - target|`.
@@ -223,7 +246,7 @@ fn mse_loss(
 ///     ValueError: shapes that do not broadcast, another name as `reduction`.
 #[pyfunction]
 #[pyo3(
-    signature = (input, target, reduction="mean".to_owned()),
+    signature = (input, target, reduction="mean".to_owned(), *, size_average=None, reduce=None),
     text_signature = "(input, target, reduction=\"mean\")"
 )]
 fn l1_loss(
@@ -231,8 +254,10 @@ fn l1_loss(
     input: &Bound<'_, PyAny>,
     target: &Bound<'_, PyAny>,
     #[pyo3(from_py_with = of::l1_loss)] reduction: String,
+    #[pyo3(from_py_with = of::l1_loss)] size_average: Option<bool>,
+    #[pyo3(from_py_with = of::l1_loss)] reduce: Option<bool>,
 ) -> Outcome<PyTensor> {
-    let reduction = self::reduction("l1_loss", &reduction)?;
+    let reduction = self::reduction("l1_loss", &older(py, reduction, size_average, reduce)?)?;
     distance(py, "l1_loss", (input, target), |x, target| x.l1_loss(target, reduction))
 }
 
@@ -243,8 +268,9 @@ fn l1_loss(
 /// Raises:
 ///     ValueError: shapes that do not broadcast, a `delta` that is not above 0, another name as `reduction`.
 #[pyfunction]
+#[allow(clippy::too_many_arguments, reason = "PyTorch's")]
 #[pyo3(
-    signature = (input, target, reduction="mean".to_owned(), delta=1.0),
+    signature = (input, target, reduction="mean".to_owned(), delta=1.0, *, size_average=None, reduce=None),
     text_signature = "(input, target, reduction=\"mean\", delta=1.0)"
 )]
 fn huber_loss(
@@ -253,8 +279,10 @@ fn huber_loss(
     target: &Bound<'_, PyAny>,
     #[pyo3(from_py_with = of::huber_loss)] reduction: String,
     #[pyo3(from_py_with = of::huber_loss)] delta: f64,
+    #[pyo3(from_py_with = of::huber_loss)] size_average: Option<bool>,
+    #[pyo3(from_py_with = of::huber_loss)] reduce: Option<bool>,
 ) -> Outcome<PyTensor> {
-    let reduction = self::reduction("huber_loss", &reduction)?;
+    let reduction = self::reduction("huber_loss", &older(py, reduction, size_average, reduce)?)?;
     distance(py, "huber_loss", (input, target), |x, target| x.huber_loss(target, delta, reduction))
 }
 
@@ -266,8 +294,9 @@ fn huber_loss(
 ///     TypeError: no floating dtype.
 ///     ValueError: another name as `reduction`.
 #[pyfunction]
+#[allow(clippy::too_many_arguments, reason = "PyTorch's")]
 #[pyo3(
-    signature = (input, target, reduction="mean".to_owned(), log_target=false),
+    signature = (input, target, reduction="mean".to_owned(), log_target=false, *, size_average=None, reduce=None),
     text_signature = "(input, target, reduction=\"mean\", log_target=False)"
 )]
 fn kl_div(
@@ -276,8 +305,10 @@ fn kl_div(
     target: &Bound<'_, PyAny>,
     #[pyo3(from_py_with = of::kl_div)] reduction: String,
     #[pyo3(from_py_with = of::kl_div)] log_target: bool,
+    #[pyo3(from_py_with = of::kl_div)] size_average: Option<bool>,
+    #[pyo3(from_py_with = of::kl_div)] reduce: Option<bool>,
 ) -> Outcome<PyTensor> {
-    let reduction = self::reduction("kl_div", &reduction)?;
+    let reduction = self::reduction("kl_div", &older(py, reduction, size_average, reduce)?)?;
     loss(py, "kl_div", (input, target), |x, target| x.kl_div(target, reduction, log_target))
 }
 

@@ -2,9 +2,10 @@
 
 use super::TensorArgument;
 use super::loss::{broadcast, reduction, told_in};
+use crate::arguments::Real;
 use crate::error::{Failure, Outcome};
 use crate::promote::meet;
-use crate::run::{run, wait};
+use crate::run::{interruptible_parts, run, wait};
 use crate::tensor::PyTensor;
 use pyo3::prelude::*;
 use ternion::{
@@ -88,10 +89,10 @@ fn _smooth_l1_loss(
     input: TensorArgument<'_, '_>,
     target: TensorArgument<'_, '_>,
     reduce: &str,
-    beta: f64,
+    beta: Real,
 ) -> Outcome<PyTensor> {
     let reduction = plain("smooth_l1_loss", reduce)?;
-    of_pair(py, "smooth_l1_loss", (input, target), |x, target| x.smooth_l1_loss(target, beta, reduction))
+    of_pair(py, "smooth_l1_loss", (input, target), |x, target| x.smooth_l1_loss(target, beta.0, reduction))
 }
 
 #[pyfunction]
@@ -99,12 +100,12 @@ fn _hinge_embedding_loss(
     py: Python<'_>,
     input: TensorArgument<'_, '_>,
     target: TensorArgument<'_, '_>,
-    margin: f64,
+    margin: Real,
     reduce: &str,
 ) -> Outcome<PyTensor> {
     let reduction = plain("hinge_embedding_loss", reduce)?;
     of_pair(py, "hinge_embedding_loss", (input, target), |x, target| {
-        x.hinge_embedding_loss(target, margin, reduction)
+        x.hinge_embedding_loss(target, margin.0, reduction)
     })
 }
 
@@ -112,13 +113,13 @@ fn _hinge_embedding_loss(
 fn _margin_ranking_loss(
     py: Python<'_>,
     inputs: [Bound<'_, PyTensor>; 3],
-    margin: f64,
+    margin: Real,
     reduce: &str,
 ) -> Outcome<PyTensor> {
     let (name, [x, y, target]) = ("margin_ranking_loss", &inputs);
     let reduction = plain(name, reduce)?;
     of_three_alike(py, name, [x, y, target], |[x, y, target]| {
-        x.margin_ranking_loss(y, target, margin, reduction)
+        x.margin_ranking_loss(y, target, margin.0, reduction)
     })
 }
 
@@ -126,24 +127,24 @@ fn _margin_ranking_loss(
 fn _cosine_embedding_loss(
     py: Python<'_>,
     inputs: [Bound<'_, PyTensor>; 3],
-    margin: f64,
+    margin: Real,
     reduce: &str,
 ) -> Outcome<PyTensor> {
     let (name, [x, y, target]) = ("cosine_embedding_loss", &inputs);
     let reduction = plain(name, reduce)?;
     let (target, y) = (target.get().tensor(), y.clone());
-    of_pair(py, name, (x, &y), |x, y| x.cosine_embedding_loss(y, &target, margin, reduction))
+    of_pair(py, name, (x, &y), |x, y| x.cosine_embedding_loss(y, &target, margin.0, reduction))
 }
 
 #[pyfunction]
 fn _triplet_margin_loss(
     py: Python<'_>,
     inputs: [Bound<'_, PyTensor>; 3],
-    settings: (f64, f64, f64),
+    settings: (Real, Real, Real),
     swap: bool,
     reduce: &str,
 ) -> Outcome<PyTensor> {
-    let (margin, p, eps) = settings;
+    let (Real(margin), Real(p), Real(eps)) = settings;
     let reduction = plain("triplet_margin_loss", reduce)?;
     let [anchor, positive, negative] = &inputs;
     let options = TripletOptions { margin, p, eps, swap, reduction };
@@ -157,10 +158,10 @@ fn _poisson_nll_loss(
     py: Python<'_>,
     input: TensorArgument<'_, '_>,
     target: TensorArgument<'_, '_>,
-    settings: (bool, bool, f64),
+    settings: (bool, bool, Real),
     reduce: &str,
 ) -> Outcome<PyTensor> {
-    let (log_input, full, eps) = settings;
+    let (log_input, full, Real(eps)) = settings;
     let options = PoissonNllOptions { log_input, full, eps, reduction: plain("poisson_nll_loss", reduce)? };
     of_pair(py, "poisson_nll_loss", (input, target), |x, target| x.poisson_nll_loss(target, options))
 }
@@ -169,10 +170,10 @@ fn _poisson_nll_loss(
 fn _gaussian_nll_loss(
     py: Python<'_>,
     inputs: [Bound<'_, PyTensor>; 3],
-    settings: (bool, f64),
+    settings: (bool, Real),
     reduce: &str,
 ) -> Outcome<PyTensor> {
-    let (full, eps) = settings;
+    let (full, Real(eps)) = settings;
     let (name, [x, target, variance]) = ("gaussian_nll_loss", &inputs);
     let options = GaussianNllOptions { full, eps, reduction: plain(name, reduce)? };
     of_three(py, [x, target, variance], |[x, target, variance]| {
@@ -214,11 +215,11 @@ fn _multi_margin_loss(
     py: Python<'_>,
     input: TensorArgument<'_, '_>,
     target: TensorArgument<'_, '_>,
-    settings: (u32, f64),
+    settings: (u32, Real),
     weight: Option<TensorArgument<'_, '_>>,
     reduce: &str,
 ) -> Outcome<PyTensor> {
-    let (p, margin) = settings;
+    let (p, Real(margin)) = settings;
     let (reduction, weight) = (plain("multi_margin_loss", reduce)?, optional(weight));
     of_classes(py, (input, target), |x, target| {
         x.multi_margin_loss(target, MultiMarginOptions { p, margin, weight: weight.as_ref(), reduction })
@@ -297,10 +298,10 @@ fn _embedding_bag(
 fn _alpha_dropout(
     py: Python<'_>,
     input: TensorArgument<'_, '_>,
-    p: f64,
+    p: Real,
     of_features: bool,
 ) -> Outcome<PyTensor> {
-    input.get().map(py, |x| if of_features { x.feature_alpha_dropout(p) } else { x.alpha_dropout(p) })
+    input.get().map(py, |x| if of_features { x.feature_alpha_dropout(p.0) } else { x.alpha_dropout(p.0) })
 }
 
 #[pyfunction]
@@ -309,12 +310,12 @@ fn _cosine_similarity(
     x1: TensorArgument<'_, '_>,
     x2: TensorArgument<'_, '_>,
     dim: isize,
-    eps: f64,
+    eps: Real,
 ) -> Outcome<PyTensor> {
     let (x, other) = (x1.get().tensor(), x2.get().tensor());
     run(py, x.elements(), || {
         let (x, other) = meet(&x, &other)?;
-        x.cosine_similarity(&other, dim, eps)
+        x.cosine_similarity(&other, dim, eps.0)
     })
     .map(PyTensor::new)
 }
@@ -324,9 +325,9 @@ fn _pairwise_distance(
     py: Python<'_>,
     x1: TensorArgument<'_, '_>,
     x2: TensorArgument<'_, '_>,
-    settings: (f64, f64, bool),
+    settings: (Real, Real, bool),
 ) -> Outcome<PyTensor> {
-    let (p, eps, keepdim) = settings;
+    let (Real(p), Real(eps), keepdim) = settings;
     let (x, other) = (x1.get().tensor(), x2.get().tensor());
     run(py, x.elements(), || {
         let (x, other) = meet(&x, &other)?;
@@ -336,8 +337,9 @@ fn _pairwise_distance(
 }
 
 #[pyfunction]
-fn _pdist(py: Python<'_>, input: TensorArgument<'_, '_>, p: f64) -> Outcome<PyTensor> {
-    input.get().map(py, |x| x.pdist(p))
+fn _pdist(py: Python<'_>, input: TensorArgument<'_, '_>, p: Real) -> Outcome<PyTensor> {
+    let x = input.get().tensor();
+    wait(py, || interruptible_parts(|| x.pdist(p.0))).map(PyTensor::new)
 }
 
 /// Puts the functions into a module.

@@ -124,7 +124,10 @@ impl PyTensor {
     /// The dtype and device of `other`.
     ///
     /// Shapes: [..] -> the same
-    fn type_as<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, Self>) -> Outcome<Bound<'py, Self>> {
+    fn type_as<'py>(
+        slf: &Bound<'py, Self>,
+        #[pyo3(from_py_with = of::type_as)] other: Bound<'py, PyTensor>,
+    ) -> Outcome<Bound<'py, Self>> {
         Self::to(slf, &PyTuple::new(slf.py(), [other])?, None, None, false, false, None)
     }
 }

@@ -2,12 +2,35 @@
 
 use crate::error::Outcome;
 use crate::expected::of;
+use crate::promote::meet;
 use crate::run::run;
 use crate::tensor::PyTensor;
 use pyo3::prelude::*;
+use ternion::{Result, Tensor};
+
+/// A summand and two factors.
+type Parts = (Tensor, Tensor, Tensor);
+
+fn as_they_are(x: Tensor, a: Tensor, b: Tensor) -> Result<Parts> {
+    Ok((x, a, b))
+}
+
+/// The summand in the dtype of the product.
+fn as_product(x: Tensor, a: Tensor, b: Tensor) -> Result<Parts> {
+    let x = if x.dtype() != a.dtype() && a.dtype() == b.dtype() { x.to_dtype(a.dtype())? } else { x };
+    Ok((x, a, b))
+}
+
+/// All in the dtype that they meet in.
+fn together(x: Tensor, a: Tensor, b: Tensor) -> Result<Parts> {
+    let (a, b) = meet(&a, &b)?;
+    let (x, a) = meet(&x, &a)?;
+    let b = b.to_dtype(x.dtype())?;
+    Ok((x, a, b))
+}
 
 macro_rules! added_products {
-    ($($(#[$doc:meta])* $name:ident($left:ident, $right:ident);)*) => {
+    ($($(#[$doc:meta])* $name:ident($left:ident, $right:ident) of $meet:ident;)*) => {
         #[pymethods]
         impl PyTensor {
             $(
@@ -27,7 +50,11 @@ macro_rules! added_products {
                     #[pyo3(from_py_with = of::$name)] alpha: f64,
                 ) -> Outcome<PyTensor> {
                     let (x, a, b) = (self.tensor(), $left.get().tensor(), $right.get().tensor());
-                    run(py, a.elements().max(b.elements()), || x.$name(&a, &b, beta, alpha)).map(PyTensor::new)
+                    run(py, a.elements().max(b.elements()), || {
+                        let (x, a, b) = $meet(x, a, b)?;
+                        x.$name(&a, &b, beta, alpha)
+                    })
+                    .map(PyTensor::new)
                 }
             )*
         }
@@ -39,20 +66,20 @@ added_products! {
     ///
     /// Shapes: self broadcast to [m], [m, k] x [k] -> [m]
     ///
-    addmv(mat, vec);
+    addmv(mat, vec) of as_product;
     /// `beta * self + alpha * sum(batch1 @ batch2)`, summed over the batch, self broadcast.
     ///
     /// Shapes: self broadcast to [m, n], [b, m, k] x [b, k, n] -> [m, n]
     ///
-    addbmm(batch1, batch2);
+    addbmm(batch1, batch2) of as_they_are;
     /// `beta * self + alpha * (batch1 @ batch2)`, self broadcast.
     ///
     /// Shapes: self broadcast to [b, m, n], [b, m, k] x [b, k, n] -> [b, m, n]
     ///
-    baddbmm(batch1, batch2);
+    baddbmm(batch1, batch2) of as_they_are;
     /// `beta * self + alpha * outer(vec1, vec2)`, self broadcast.
     ///
     /// Shapes: self broadcast to [m, n], [m] and [n] -> [m, n]
     ///
-    addr(vec1, vec2);
+    addr(vec1, vec2) of together;
 }

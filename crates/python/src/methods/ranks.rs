@@ -3,6 +3,7 @@
 
 use super::extremes::counted;
 use super::reduce::pair_along;
+use crate::arguments::Real;
 use crate::error::Outcome;
 use crate::run::run;
 use crate::tensor::PyTensor;
@@ -62,7 +63,7 @@ impl PyTensor {
         self.map(py, Tensor::nanmedian_all)
     }
 
-    fn _renorm(&self, py: Python<'_>, p: f64, dim: isize, maxnorm: f64) -> Outcome<PyTensor> {
-        self.map(py, |x| x.renorm(p, dim, maxnorm))
+    fn _renorm(&self, py: Python<'_>, p: Real, dim: isize, maxnorm: Real) -> Outcome<PyTensor> {
+        self.map(py, |x| x.renorm(p.0, dim, maxnorm.0))
     }
 }

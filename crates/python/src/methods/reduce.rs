@@ -165,7 +165,7 @@ macro_rules! reductions {
                     let axes = axes(named);
                     self.along(py, axes.clone(), |x| {
                         has_extremes(stringify!($name), x, &axes)?;
-                        if keepdim || keepdims { x.$keep(axes) } else { x.$method(axes) }
+                        if keepdim || keepdims { x.$keep(axes) } else { x.$method(axes) }.called(stringify!($name))
                     })
                 }
             )*

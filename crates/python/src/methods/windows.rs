@@ -1,5 +1,6 @@
 //! Pools, convolutions, borders and sizes over one to three axes: natives behind `ternion.nn.functional`, which checks their arguments.
 
+use crate::arguments::Real;
 use crate::error::{Failure, Outcome};
 use crate::methods::images::mode_of;
 use crate::run::run;
@@ -74,21 +75,21 @@ fn _max_pool(py: Python<'_>, input: Input<'_>, options: Options) -> Outcome<(PyT
 
 /// The means of windows, or, with `p`, the roots of their sums of powers.
 #[pyfunction]
-fn _avg_pool(py: Python<'_>, input: Input<'_>, options: Options, p: Option<f64>) -> Outcome<PyTensor> {
+fn _avg_pool(py: Python<'_>, input: Input<'_>, options: Options, p: Option<Real>) -> Outcome<PyTensor> {
     let x = input.get().tensor();
     let made = |f: &(dyn Fn() -> Result<Tensor> + Sync)| run(py, x.elements(), f).map(PyTensor::new);
     match options.0.len() {
         1 => {
             let options = options.of()?;
-            made(&|| p.map_or_else(|| x.avg_pool1d(options), |p| x.lp_pool1d(p, options)))
+            made(&|| p.map_or_else(|| x.avg_pool1d(options), |p| x.lp_pool1d(p.0, options)))
         }
         2 => {
             let options = options.of()?;
-            made(&|| p.map_or_else(|| x.avg_pool2d(options), |p| x.lp_pool2d(p, options)))
+            made(&|| p.map_or_else(|| x.avg_pool2d(options), |p| x.lp_pool2d(p.0, options)))
         }
         3 => {
             let options = options.of()?;
-            made(&|| p.map_or_else(|| x.avg_pool3d(options), |p| x.lp_pool3d(p, options)))
+            made(&|| p.map_or_else(|| x.avg_pool3d(options), |p| x.lp_pool3d(p.0, options)))
         }
         count => Err(three_at_most(count)),
     }
@@ -214,11 +215,12 @@ fn _interpolate(
     py: Python<'_>,
     input: Input<'_>,
     size: Option<Vec<usize>>,
-    factors: Option<Vec<f64>>,
+    factors: Option<Vec<Real>>,
     mode: String,
     align_corners: bool,
 ) -> Outcome<PyTensor> {
     let mode = mode_of(&mode, align_corners)?;
+    let factors = factors.map(|factors| factors.into_iter().map(f64::from).collect::<Vec<_>>());
     input.get().map_apart(py, |x| match (&size, &factors) {
         (Some(size), _) => x.interpolate(InterpolateSize::To(size), mode),
         (None, factors) => x.interpolate(InterpolateSize::Times(factors.as_deref().unwrap_or(&[])), mode),
@@ -256,11 +258,11 @@ fn _local_response_norm(
     py: Python<'_>,
     input: Input<'_>,
     size: usize,
-    alpha: f64,
-    beta: f64,
-    k: f64,
+    alpha: Real,
+    beta: Real,
+    k: Real,
 ) -> Outcome<PyTensor> {
-    input.get().map_apart(py, |x| x.local_response_norm(size, alpha, beta, k))
+    input.get().map_apart(py, |x| x.local_response_norm(size, alpha.0, beta.0, k.0))
 }
 
 /// Images read at the places of a grid.

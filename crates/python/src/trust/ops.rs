@@ -1,6 +1,6 @@
 //! Ops of the framework that have no name of their own in PyTorch: for the tests that compare every op with another framework.
 
-use crate::arguments::{AxesArgument, axes};
+use crate::arguments::{AxesArgument, Real, axes};
 use crate::error::{Failure, Outcome};
 use crate::expected::of;
 use crate::methods::attention::ACTIVATIONS;
@@ -10,9 +10,9 @@ use ternion::{UnaryOp, Window};
 
 /// `scale * x + summand`.
 #[pyfunction]
-fn scale_add(py: Python<'_>, x: &PyTensor, scale: f64, summand: &PyTensor) -> Outcome<PyTensor> {
+fn scale_add(py: Python<'_>, x: &PyTensor, scale: Real, summand: &PyTensor) -> Outcome<PyTensor> {
     let summand = summand.tensor();
-    x.map(py, |x| x.scale_add(scale, &summand))
+    x.map(py, |x| x.scale_add(scale.0, &summand))
 }
 
 /// `x * factor + summand`.
@@ -63,14 +63,14 @@ fn max_abs(
 
 /// The larger of each element and a number.
 #[pyfunction]
-fn maximum_scalar(py: Python<'_>, x: &PyTensor, number: f64) -> Outcome<PyTensor> {
-    x.map(py, |x| x.maximum_scalar(number))
+fn maximum_scalar(py: Python<'_>, x: &PyTensor, number: Real) -> Outcome<PyTensor> {
+    x.map(py, |x| x.maximum_scalar(number.0))
 }
 
 /// The smaller of each element and a number.
 #[pyfunction]
-fn minimum_scalar(py: Python<'_>, x: &PyTensor, number: f64) -> Outcome<PyTensor> {
-    x.map(py, |x| x.minimum_scalar(number))
+fn minimum_scalar(py: Python<'_>, x: &PyTensor, number: Real) -> Outcome<PyTensor> {
+    x.map(py, |x| x.minimum_scalar(number.0))
 }
 
 fn window(kernel: [usize; 2], stride: [usize; 2], padding: [usize; 2], dilation: [usize; 2]) -> Window {

@@ -3,7 +3,7 @@
 use crate::autograd::Hooked;
 use crate::device::{DeviceArgument, or_default};
 use crate::error::{Failure, Outcome, carried};
-use crate::run::{interruptible_replay, wait};
+use crate::run::{interruptible_parts, wait};
 use crate::tensor::PyTensor;
 use parking_lot::Mutex;
 use pyo3::prelude::*;
@@ -77,7 +77,7 @@ impl Recorded {
             .try_lock()
             .ok_or_else(|| Failure::state("the captured step is running: one thread replays it at a time"))?;
         let replayed: &mut RecordedStep<Py<PyAny>> = &mut step;
-        wait(py, move || interruptible_replay(|| replayed.replay().map(drop)))?;
+        wait(py, move || interruptible_parts(|| replayed.replay().map(drop)))?;
         Ok(step.output().clone_ref(py))
     }
 }

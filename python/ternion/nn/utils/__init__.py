@@ -9,7 +9,7 @@ from . import fusion as fusion, rnn as rnn
 from ..._refusals import name_all
 from ..._scales import is_any_pending, pending_scale_of
 from ..._scopes import no_grad
-from ..._ternion import Tensor, _clip_grad_norm, _trust, cat, float32, float64, stack, zeros
+from ..._ternion import Tensor, _clip_grad_norm, _number, _trust, cat, float32, float64, stack, zeros
 from ..._warnings import warn_caller
 from .fusion import (
     fuse_conv_bn_eval as fuse_conv_bn_eval, fuse_conv_bn_weights as fuse_conv_bn_weights, fuse_linear_bn_eval as fuse_linear_bn_eval,
@@ -63,7 +63,7 @@ def clip_grad_norm_(
     if not listed and hasattr(parameters, "__next__"):
         warn_caller("clip_grad_norm_: an iterator without parameters: a parameters() that was gone through before has none left; call it again")
     parameters = [parameter for parameter in listed if parameter.grad is not None]
-    max_norm, norm_type = float(max_norm), float(norm_type)
+    max_norm, norm_type = _number(max_norm), _number(norm_type)
     if not parameters:
         return zeros(())
     _tell_of_scale("clip_grad_norm_", parameters)
@@ -102,7 +102,7 @@ def clip_grads_with_norm_(parameters: Any, max_norm: float, total_norm: Tensor, 
     """
     parameters = _listed(parameters)
     _tell_of_scale("clip_grads_with_norm_", parameters)
-    _scaled(parameters, float(max_norm), total_norm)
+    _scaled(parameters, _number(max_norm), total_norm)
 
 
 def _scaled(parameters, max_norm, norm):
@@ -122,7 +122,7 @@ def clip_grad_value_(parameters: Any, clip_value: float, foreach: bool | None = 
     Raises:
         ValueError: a text in place of `clip_value`.
     """
-    clip_value, parameters = float(clip_value), _listed(parameters)
+    clip_value, parameters = _number(clip_value), _listed(parameters)
     _tell_of_scale("clip_grad_value_", parameters)
     with no_grad():
         for parameter in parameters:

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..._refusals import name_all
 from ..._scopes import no_grad
-from ..._ternion import Parameter, Tensor, ones_like, zeros_like
+from ..._ternion import Parameter, Tensor, _number, ones_like, zeros_like
 from ..module import Module
 
 __all__ = ["fuse_conv_bn_eval", "fuse_conv_bn_weights", "fuse_linear_bn_eval", "fuse_linear_bn_weights", "skip_init"]
@@ -31,7 +31,7 @@ def _fused(layer: Any, norm: Any, op: str, axis: int) -> Any:
 def _weights(weight: Any, bias: Any, mean: Tensor, var: Tensor, eps: float, scale: Any, shift: Any, axis: int) -> tuple[Parameter, Parameter]:
     """`norm(weight x + bias)` is `(weight s) x + (bias - mean) s + shift`, where `s = scale / sqrt(var + eps)`, along the axis of the outputs."""
     with no_grad():
-        scales = (ones_like(mean) if scale is None else scale) * (var + eps).rsqrt()
+        scales = (ones_like(mean) if scale is None else scale) * (var + _number(eps)).rsqrt()
         sizes = [-1 if each == axis else 1 for each in range(weight.ndim)]
         moved = ((zeros_like(mean) if bias is None else bias) - mean) * scales
         fused = (weight * scales.reshape(sizes)).to(weight.dtype)

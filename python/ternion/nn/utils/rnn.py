@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..._refusals import name_all
 from ..._ternion import Tensor, as_tensor, cat, full, stack, tensor
 from .. import functional as F
 
@@ -202,3 +203,6 @@ def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
     """
     padded, lengths = pad_packed_sequence(packed_sequences, batch_first=True)
     return unpad_sequence(padded, lengths.tolist(), batch_first=True)
+
+
+name_all(globals())

@@ -1,6 +1,7 @@
 //! Weights on disk, as safetensors: the format that PyTorch users share. A file appears whole or not at all; a damaged one is an error.
 
 mod distinct_keys;
+mod header;
 mod host;
 
 pub use host::{HostTensor, HostTensors};
@@ -9,6 +10,7 @@ use crate::formats::whole_file::write_whole;
 use crate::module::state::Overwrite;
 use crate::module::{Matching, Module, StateDict, Unmatched, state};
 use distinct_keys::DistinctKeys;
+use header::{Header, parsed};
 use host::own_dtype;
 use safetensors::tensor::{Metadata, TensorInfo};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -62,7 +64,7 @@ pub fn load_with<M: Module + ?Sized>(
     let outcome = match targets.values().next() {
         Some(tensor) => state::overwrite(&targets, &read(path, tensor.device())?, matching),
         None => {
-            let (metadata, _) = read_header(&mut open(path)?, path)?;
+            let Header { metadata, .. } = read_header(&mut open(path)?, path)?;
             state::none_to_load(metadata.tensors().keys().collect::<BTreeSet<_>>().into_iter(), matching)
         }
     };
@@ -125,7 +127,7 @@ pub fn write_file(path: impl AsRef<Path>, bytes: &[u8]) -> Result<()> {
 /// If the file cannot be read or is damaged.
 pub fn read_metadata(path: impl AsRef<Path>) -> Result<BTreeMap<String, String>> {
     let path = path.as_ref();
-    let (metadata, _) = read_header(&mut open(path)?, path)?;
+    let Header { metadata, .. } = read_header(&mut open(path)?, path)?;
     Ok(metadata.metadata().clone().unwrap_or_default().into_iter().collect())
 }
 
@@ -152,17 +154,17 @@ pub fn read_host_known(
 ) -> Result<(HostTensors, BTreeMap<String, String>, Vec<String>)> {
     let path = path.as_ref();
     let mut file = open(path)?;
-    let (metadata, start) = read_header(&mut file, path)?;
-    let (entries, mut tensors) = (metadata.tensors(), HostTensors::new());
-    let foreign = foreign_dtypes(&entries);
+    let header = read_header(&mut file, path)?;
+    let (entries, mut tensors) = (header.metadata.tensors(), HostTensors::new());
+    let foreign = header.foreign(&entries);
     for (key, info) in entries {
         if own_dtype(info.dtype).is_some() {
-            let tensor =
-                read_tensor(&mut file, start, info).map_err(|detail| tensor_error(path, &key, &detail))?;
+            let tensor = read_tensor(&mut file, header.start, info)
+                .map_err(|detail| tensor_error(path, &key, &detail))?;
             tensors.insert(key, tensor);
         }
     }
-    let texts = metadata.metadata().clone().unwrap_or_default();
+    let texts = header.metadata.metadata().clone().unwrap_or_default();
     Ok((tensors, texts.into_iter().collect(), foreign))
 }
 
@@ -185,15 +187,18 @@ pub fn read(path: impl AsRef<Path>, device: &Device) -> Result<StateDict> {
 /// Hands out the tensors of a file, one after the other.
 fn read_each(path: &Path, mut each: impl FnMut(String, HostTensor) -> Result<()>) -> Result<Metadata> {
     let mut file = open(path)?;
-    let (metadata, start) = read_header(&mut file, path)?;
-    let entries = metadata.tensors();
-    refuse_foreign_dtypes(&entries, path)?;
+    let header = read_header(&mut file, path)?;
+    let (start, entries) = (header.start, header.metadata.tensors());
+    let foreign = header.foreign(&entries);
+    if !foreign.is_empty() {
+        return Err(Error::file(path, format!("dtypes that tensors do not have: {}", foreign.join(", "))));
+    }
     for (key, info) in entries {
         let tensor =
             read_tensor(&mut file, start, info).map_err(|detail| tensor_error(path, &key, &detail))?;
         each(key, tensor)?;
     }
-    Ok(metadata)
+    Ok(header.metadata)
 }
 
 fn tensor_error(path: &Path, key: &str, detail: &str) -> Error {
@@ -208,8 +213,8 @@ fn cannot_read(path: &Path, error: &std::io::Error) -> Error {
     Error::file_system(path, "cannot be read", error)
 }
 
-/// The checked header, and the position in the file at which the tensors begin.
-fn read_header(file: &mut File, path: &Path) -> Result<(Metadata, u64)> {
+/// The checked header.
+fn read_header(file: &mut File, path: &Path) -> Result<Header> {
     let file_bytes = file.metadata().map_err(|error| cannot_read(path, &error))?.len();
     let mut size = [0; SIZE_BYTES as usize];
     if file_bytes < SIZE_BYTES {
@@ -231,7 +236,7 @@ fn read_header(file: &mut File, path: &Path) -> Result<(Metadata, u64)> {
         |error: serde_json::Error| Error::file(path, format!("damaged safetensors header: {error}"));
     // The format's own reading keeps the last of two tensors of one name and says nothing.
     serde_json::from_slice::<DistinctKeys>(&header).map_err(damaged)?;
-    let metadata: Metadata = serde_json::from_slice(&header).map_err(damaged)?;
+    let (metadata, unknown) = parsed(&header).map_err(damaged)?;
     let start = SIZE_BYTES + header_bytes;
     let promised = metadata.tensors().values().map(|info| info.data_offsets.1).max().unwrap_or(0) as u64;
     if promised != file_bytes - start {
@@ -243,26 +248,7 @@ fn read_header(file: &mut File, path: &Path) -> Result<(Metadata, u64)> {
             ),
         ));
     }
-    Ok((metadata, start))
-}
-
-/// The tensors of dtypes that there are not here, each with its dtype, in order.
-fn foreign_dtypes(entries: &std::collections::HashMap<String, &TensorInfo>) -> Vec<String> {
-    let foreign = entries.iter().filter(|(_, info)| own_dtype(info.dtype).is_none());
-    let mut named: Vec<String> = foreign.map(|(key, info)| format!("{key} {:?}", info.dtype)).collect();
-    named.sort();
-    named
-}
-
-fn refuse_foreign_dtypes(
-    entries: &std::collections::HashMap<String, &TensorInfo>,
-    path: &Path,
-) -> Result<()> {
-    let foreign = foreign_dtypes(entries);
-    if foreign.is_empty() {
-        return Ok(());
-    }
-    Err(Error::file(path, format!("dtypes that tensors do not have: {}", foreign.join(", "))))
+    Ok(Header { metadata, start, unknown })
 }
 
 /// One tensor; errors in words. Its place in the file was checked against the file's length with the header.

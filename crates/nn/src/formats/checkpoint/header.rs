@@ -1,0 +1,65 @@
+//! Headers of files, also of those with dtypes that are younger than this.
+
+use safetensors::Dtype;
+use safetensors::tensor::{Metadata, TensorInfo};
+use serde_json::{Map, Value, json};
+use std::collections::{BTreeMap, HashMap};
+
+/// A dtype of one byte that no tensor has: what stands for those that nobody here knows.
+const STAND_IN: &str = "F8_E8M0";
+
+/// What a header tells.
+pub(super) struct Header {
+    pub metadata: Metadata,
+    /// The position in the file at which the tensors begin.
+    pub start: u64,
+    /// The dtypes that the format's own library does not know, by the keys of their tensors.
+    pub unknown: BTreeMap<String, String>,
+}
+
+impl Header {
+    /// Tensors of dtypes that there are not here, each with its dtype, in order.
+    pub fn foreign(&self, entries: &HashMap<String, &TensorInfo>) -> Vec<String> {
+        let foreign = entries.iter().filter(|(_, info)| super::own_dtype(info.dtype).is_none());
+        let dtype = |key: &str, info: &TensorInfo| match self.unknown.get(key) {
+            Some(name) => name.clone(),
+            None => format!("{:?}", info.dtype),
+        };
+        let mut named: Vec<String> =
+            foreign.map(|(key, info)| format!("{key} {}", dtype(key, info))).collect();
+        named.sort();
+        named
+    }
+}
+
+/// The checked header, and the dtypes in it that nobody knows: of their tensors only the places are checked.
+pub(super) fn parsed(header: &[u8]) -> serde_json::Result<(Metadata, BTreeMap<String, String>)> {
+    let error = match serde_json::from_slice::<Metadata>(header) {
+        Ok(metadata) => return Ok((metadata, BTreeMap::new())),
+        Err(error) => error,
+    };
+    let Ok(mut entries) = serde_json::from_slice::<Map<String, Value>>(header) else { return Err(error) };
+    let mut unknown = BTreeMap::new();
+    for (key, entry) in &mut entries {
+        if let Some(name) = stood_in(entry) {
+            unknown.insert(key.clone(), name);
+        }
+    }
+    if unknown.is_empty() {
+        return Err(error);
+    }
+    Ok((serde_json::from_value(Value::Object(entries))?, unknown))
+}
+
+/// Gives a tensor of an unknown dtype, whose name is returned, one of bytes, as many as it has.
+fn stood_in(entry: &mut Value) -> Option<String> {
+    let name = entry.get("dtype")?.as_str()?.to_owned();
+    if serde_json::from_value::<Dtype>(json!(name)).is_ok() {
+        return None;
+    }
+    let offsets = entry.get("data_offsets")?;
+    let bytes = offsets.get(1)?.as_u64()?.checked_sub(offsets.get(0)?.as_u64()?)?;
+    entry["dtype"] = json!(STAND_IN);
+    entry["shape"] = json!([bytes]);
+    Some(name)
+}

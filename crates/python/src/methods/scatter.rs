@@ -1,0 +1,187 @@
+//! Values that are written into places, or added to them: `scatter` and its like.
+
+use super::index::{added, added_in_place, placed, placed_in_place};
+use crate::arguments::Operand;
+use crate::error::{Failure, Outcome};
+use crate::expected::of;
+use crate::run::run;
+use crate::tensor::PyTensor;
+use pyo3::prelude::*;
+use ternion::{Result, ScatterReduction, Tensor};
+
+#[pymethods]
+impl PyTensor {
+    /// This tensor with `src`, a tensor or a number, in the places along `dim` that `index` names.
+    ///
+    /// Shapes: [.., n, ..], index [.., m, ..] and src [.., m, ..] or larger, of which the first elements count -> [.., n, ..]
+    ///
+    /// Args:
+    ///     reduce: "add" adds to what is there, "multiply" multiplies it.
+    ///
+    /// Raises:
+    ///     IndexError: an axis that does not exist, an index outside it.
+    ///     TypeError: an index that is not int32 or int64, a source of another dtype, both `src` and `value` or neither.
+    ///     ValueError: shapes that do not fit.
+    #[pyo3(signature = (dim, index, src=None, *, value=None, reduce=None))]
+    fn scatter(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = of::scatter)] dim: isize,
+        #[pyo3(from_py_with = of::scatter)] index: Bound<'_, PyTensor>,
+        src: Option<&Bound<'_, PyAny>>,
+        value: Option<&Bound<'_, PyAny>>,
+        #[pyo3(from_py_with = of::scatter)] reduce: Option<String>,
+    ) -> Outcome<PyTensor> {
+        let (x, index) = (self.tensor(), index.get().tensor());
+        let source = scattered("scatter", (src, value), &x, &index)?;
+        let form = scattering("scatter", reduce.as_deref())?;
+        let put = || match form {
+            Scattering::Set => placed(&x, dim, &index, &source, Tensor::scatter),
+            Scattering::Add => added(&x, dim, &index, &source, Tensor::scatter_add),
+            Scattering::Multiply => multiplied(&x, dim, &index, &source),
+        };
+        run(py, x.elements(), put).map(PyTensor::new)
+    }
+
+    /// `scatter`, in place.
+    ///
+    /// Shapes and errors as of `scatter`
+    ///
+    /// Raises:
+    ///     RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
+    #[pyo3(signature = (dim, index, src=None, *, value=None, reduce=None))]
+    fn scatter_<'py>(
+        slf: &Bound<'py, Self>,
+        #[pyo3(from_py_with = of::scatter_)] dim: isize,
+        #[pyo3(from_py_with = of::scatter_)] index: Bound<'py, PyTensor>,
+        src: Option<&Bound<'py, PyAny>>,
+        value: Option<&Bound<'py, PyAny>>,
+        #[pyo3(from_py_with = of::scatter_)] reduce: Option<String>,
+    ) -> Outcome<Bound<'py, Self>> {
+        let (x, index) = (slf.get().tensor(), index.get().tensor());
+        let source = scattered("scatter_", (src, value), &x, &index)?;
+        let form = scattering("scatter_", reduce.as_deref())?;
+        let put = |x: &Tensor| match form {
+            Scattering::Set => placed(x, dim, &index, &source, Tensor::scatter),
+            Scattering::Add => added(x, dim, &index, &source, Tensor::scatter_add),
+            Scattering::Multiply => multiplied(x, dim, &index, &source),
+        };
+        PyTensor::change(slf, &[&source], put, |x| match form {
+            Scattering::Set => placed_in_place(x, dim, &index, &source, Tensor::scatter_),
+            Scattering::Add => {
+                added_in_place(x, dim, &index, &source, Tensor::scatter_add, Tensor::scatter_add_)
+            }
+            Scattering::Multiply => x.copy_(&put(x)?),
+        })
+    }
+
+    /// This tensor with the elements of `src` added in the places along `dim` that `index` names.
+    ///
+    /// Shapes: [.., n, ..], index [.., m, ..] and src [.., m, ..] or larger, of which the first elements count -> [.., n, ..]
+    ///
+    /// Raises:
+    ///     IndexError: an axis that does not exist, an index outside it.
+    ///     TypeError: an index that is not int32 or int64, a source of another dtype.
+    ///     ValueError: shapes that do not fit.
+    fn scatter_add(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = of::scatter_add)] dim: isize,
+        #[pyo3(from_py_with = of::scatter_add)] index: Bound<'_, PyTensor>,
+        #[pyo3(from_py_with = of::scatter_add)] src: Bound<'_, PyTensor>,
+    ) -> Outcome<PyTensor> {
+        let index = index.get().tensor();
+        let source = within(&src.get().tensor(), &index)?;
+        self.map(py, |x| added(x, dim, &index, &source, Tensor::scatter_add))
+    }
+
+    /// `scatter_add`, in place.
+    ///
+    /// Shapes and errors as of `scatter_add`
+    ///
+    /// Raises:
+    ///     RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
+    fn scatter_add_<'py>(
+        slf: &Bound<'py, Self>,
+        #[pyo3(from_py_with = of::scatter_add_)] dim: isize,
+        #[pyo3(from_py_with = of::scatter_add_)] index: Bound<'py, PyTensor>,
+        #[pyo3(from_py_with = of::scatter_add_)] src: Bound<'py, PyTensor>,
+    ) -> Outcome<Bound<'py, Self>> {
+        let index = index.get().tensor();
+        let source = within(&src.get().tensor(), &index)?;
+        PyTensor::change(
+            slf,
+            &[&source],
+            |x| added(x, dim, &index, &source, Tensor::scatter_add),
+            |x| added_in_place(x, dim, &index, &source, Tensor::scatter_add, Tensor::scatter_add_),
+        )
+    }
+}
+
+/// What becomes of what is there.
+#[derive(Clone, Copy)]
+enum Scattering {
+    Set,
+    Add,
+    Multiply,
+}
+
+/// By PyTorch's names.
+fn scattering(op: &str, reduce: Option<&str>) -> Outcome<Scattering> {
+    match reduce {
+        None => Ok(Scattering::Set),
+        Some("add") => Ok(Scattering::Add),
+        Some("multiply") => Ok(Scattering::Multiply),
+        Some(other) => {
+            let told = format!("{op}: reduce {other:?}, expected \"add\", \"multiply\" or None");
+            Err(Failure::value(told))
+        }
+    }
+}
+
+/// What is in the places of an index, times what is scattered.
+fn multiplied(x: &Tensor, dim: isize, index: &Tensor, source: &Tensor) -> Result<Tensor> {
+    placed(x, dim, index, source, |x, dim, index, source| {
+        x.scatter_reduce(dim, index, source, ScatterReduction::Prod, true)
+    })
+}
+
+/// The part of a source for which there are indices, where it is larger along some axes, as PyTorch takes it.
+fn within(source: &Tensor, index: &Tensor) -> Result<Tensor> {
+    let fits = |(length, count): (&usize, &usize)| length >= count;
+    let is_larger = source.rank() == index.rank()
+        && source.dims() != index.dims()
+        && source.dims().iter().zip(index.dims()).all(fits);
+    if !is_larger {
+        return Ok(source.clone());
+    }
+    let mut lengths = index.dims().iter().enumerate();
+    lengths.try_fold(source.clone(), |part, (axis, &length)| part.narrow(axis as isize, 0, length))
+}
+
+/// What is put into the places of `index`: a tensor, or a number in all of them.
+fn scattered(
+    op: &str,
+    given: (Option<&Bound<'_, PyAny>>, Option<&Bound<'_, PyAny>>),
+    x: &Tensor,
+    index: &Tensor,
+) -> Outcome<Tensor> {
+    let src = match given {
+        (Some(src), None) => src,
+        (None, Some(value)) => {
+            let number = crate::create::given(value, op)?;
+            return Ok(Tensor::full(*index.shape(), number.scalar(), x.dtype(), x.device())?);
+        }
+        _ => return Err(Failure::kind(format!("{op}: expected either src or value"))),
+    };
+    match Operand::of(src)? {
+        Some(Operand::Tensor(tensor)) => Ok(within(&tensor, index)?),
+        Some(Operand::Number(number)) => {
+            Ok(Tensor::full(*index.shape(), number.scalar(), x.dtype(), x.device())?)
+        }
+        None => {
+            let kind = src.get_type().name()?.to_string();
+            Err(Failure::kind(format!("{op}: expected a tensor or a number, got {kind}")))
+        }
+    }
+}
