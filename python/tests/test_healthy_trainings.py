@@ -1,10 +1,10 @@
-"""Trainings that are well, though they look like faults that are told: none of them is told anything."""
+"""Healthy trainings that resemble faults: nothing is reported for any of them."""
 
 import copy
 import warnings
 
 import pytest
-from planted import told, watched
+from planted import reported, watched
 
 import ternion
 from ternion import amp, nn, optim
@@ -13,7 +13,7 @@ F = nn.functional
 
 
 def quiet(training):
-    assert told(lambda planted: training(), True) == ""
+    assert reported(lambda planted: training(), True) == ""
 
 
 def test_inputs_that_the_model_scales():
