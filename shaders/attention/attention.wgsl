@@ -214,7 +214,7 @@ fn put_results(sums: vec4<f32>, first_query: u32, first_column: u32, head_y: u32
                 // Where NaN kept the maximum at -infinity, scores were taken as they are.
                 let log_sum = base_of(row_max)[row] + log_of(sum);
                 lse_put(params.more_offsets.x + in_head + (query + row) * params.lse.z, select(log_sum, lowest(), blind));
-                let error = (base_of(row_max)[row] - log_sum) + log_of(sum);
+                let error = (base_of(row_max)[row] - settled(log_sum)) + log_of(sum);
                 LSE_ERROR_PUT(params.more_offsets.z + in_head + (query + row) * params.lse.z, select(error, 0.0, blind));
             }
         }

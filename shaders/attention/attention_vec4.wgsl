@@ -250,7 +250,7 @@ fn put_results(sums: Rows, first_query: u32, head_y: u32, in_head: u32, lane: u3
             let base = bases_of(select(row_max.near, row_max.far, row >= 4u))[row % 4u];
             let log_sum = base + log_of(sum);
             lse_put(params.more_offsets.x + in_head + line * params.lse.z, select(log_sum, lowest(), blind));
-            let error = (base - log_sum) + log_of(sum);
+            let error = (base - settled(log_sum)) + log_of(sum);
             LSE_ERROR_PUT(params.more_offsets.z + in_head + line * params.lse.z, select(error, 0.0, blind));
         }
     }

@@ -309,7 +309,7 @@ fn find_shares(first_query: u32, keys: SeenKeys, split: u32, lane: u32) {
             let in_head = of_all_rows / params.heads * params.lse.x + of_all_rows % params.heads * params.lse.y;
             let log_sum = base + log_of(sum);
             lse_put(params.lse_offset + in_head + query * params.lse.z, select(log_sum, lowest(), blind));
-            let error = (base - log_sum) + log_of(sum);
+            let error = (base - settled(log_sum)) + log_of(sum);
             LSE_ERROR_PUT(params.lse.w + in_head + query * params.lse.z, select(error, 0.0, blind));
         }
     }

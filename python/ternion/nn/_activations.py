@@ -19,10 +19,10 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _placed(input: Tensor, result: Tensor, inplace: bool) -> Tensor:
+def _placed(op: str, input: Tensor, result: Tensor, inplace: bool) -> Tensor:
     """The result, in the memory of the input if that is wanted and can be."""
     if inplace and not (input.requires_grad and is_grad_enabled()):
-        return _written("in place", input, result)
+        return _written(op, input, result)
     return result
 
 
@@ -92,7 +92,7 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     Raises:
         TypeError: an input that is no tensor.
     """
-    return _placed(input, _functional.hardtanh(input, 0.0, 6.0), inplace)
+    return _placed("relu6", input, _functional.hardtanh(input, 0.0, 6.0), inplace)
 
 
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
@@ -103,7 +103,7 @@ def silu(input: Tensor, inplace: bool = False) -> Tensor:
     Raises:
         TypeError: an input that is no tensor.
     """
-    return _placed(input, Tensor.silu(input), inplace)
+    return _placed("silu", input, Tensor.silu(input), inplace)
 
 
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
@@ -114,7 +114,7 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
     Raises:
         TypeError: an input that is no tensor.
     """
-    return _placed(input, _functional._mish(input), inplace)
+    return _placed("mish", input, _functional._mish(input), inplace)
 
 
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
@@ -125,7 +125,7 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     Raises:
         TypeError: an input that is no tensor.
     """
-    return _placed(input, Tensor.elu(input, alpha), inplace)
+    return _placed("elu", input, Tensor.elu(input, alpha), inplace)
 
 
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
@@ -136,7 +136,7 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     Raises:
         ValueError: an `alpha` of 0.
     """
-    return _placed(input, _functional._celu(input, alpha), inplace)
+    return _placed("celu", input, _functional._celu(input, alpha), inplace)
 
 
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
@@ -147,7 +147,7 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
     Raises:
         TypeError: an input that is no tensor.
     """
-    return _placed(input, _functional._selu(input), inplace)
+    return _placed("selu", input, _functional._selu(input), inplace)
 
 
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
@@ -158,7 +158,7 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
     Raises:
         TypeError: an input that is no tensor.
     """
-    return _placed(input, Tensor.leaky_relu(input, negative_slope), inplace)
+    return _placed("leaky_relu", input, Tensor.leaky_relu(input, negative_slope), inplace)
 
 
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
@@ -185,7 +185,7 @@ def rrelu(input: Tensor, lower: float = 0.125, upper: float = 1 / 3, training: b
     Raises:
         ValueError: `lower` above `upper`.
     """
-    return _placed(input, _functional._rrelu(input, lower, upper, training), inplace)
+    return _placed("rrelu", input, _functional._rrelu(input, lower, upper, training), inplace)
 
 
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
@@ -198,7 +198,7 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
     """
     if min_val > max_val:
         raise ValueError(f"hardtanh: from {min_val} to {max_val}, expected the lower one first")
-    return _placed(input, _functional.hardtanh(input, min_val, max_val), inplace)
+    return _placed("hardtanh", input, _functional.hardtanh(input, min_val, max_val), inplace)
 
 
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
@@ -209,7 +209,7 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     Raises:
         TypeError: an input that is no tensor.
     """
-    return _placed(input, _functional._hardsigmoid(input), inplace)
+    return _placed("hardsigmoid", input, _functional._hardsigmoid(input), inplace)
 
 
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
@@ -220,7 +220,7 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     Raises:
         TypeError: an input that is no tensor.
     """
-    return _placed(input, _functional._hardswish(input), inplace)
+    return _placed("hardswish", input, _functional._hardswish(input), inplace)
 
 
 def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
@@ -299,7 +299,7 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
     Raises:
         TypeError: an input that is no tensor.
     """
-    return _placed(input, _functional._threshold(input, threshold, value), inplace)
+    return _placed("threshold", input, _functional._threshold(input, threshold, value), inplace)
 
 
 def glu(input: Tensor, dim: int = -1) -> Tensor:

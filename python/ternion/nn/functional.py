@@ -56,7 +56,7 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
         ValueError: a probability outside 0 to 1.
     """
     result = _native.dropout(input, p, training)
-    return _placed(input, result, inplace) if inplace and training else result
+    return _placed("dropout", input, result, inplace) if inplace and training else result
 
 
 def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
@@ -69,7 +69,7 @@ def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
         raise ValueError(f"dropout1d: probability {p}, expected 0 to 1")
     # Without training the shape alone is checked.
     result = _native._dropout1d(input, p if training else 0.0)
-    return _placed(input, result, inplace) if training else input
+    return _placed("dropout1d", input, result, inplace) if training else input
 
 
 def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
@@ -82,7 +82,7 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
         raise ValueError(f"dropout2d: probability {p}, expected 0 to 1")
     # Without training the shape alone is checked.
     result = _native._dropout2d(input, p if training else 0.0)
-    return _placed(input, result, inplace) if training else input
+    return _placed("dropout2d", input, result, inplace) if training else input
 
 
 def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
@@ -99,7 +99,7 @@ def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
         return input
     # To a channel it is one whether its elements lie along one axis or three.
     volumes = input.reshape(-1, *input.shape[-4:-2], input.shape[-2] * input.shape[-1])
-    return _placed(input, _native._dropout2d(volumes, p).reshape(input.shape), inplace)
+    return _placed("dropout3d", input, _native._dropout2d(volumes, p).reshape(input.shape), inplace)
 
 
 def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
@@ -130,7 +130,7 @@ def _alpha_dropped(op: str, input: Tensor, p: float, training: bool, inplace: bo
         raise ValueError(f"{op}: probability {p}, expected 0 to 1")
     if not training:
         return input
-    return _placed(input, _native._alpha_dropout(input, p, op == "feature_alpha_dropout"), inplace)
+    return _placed(op, input, _native._alpha_dropout(input, p, op == "feature_alpha_dropout"), inplace)
 
 
 def embedding_bag(
