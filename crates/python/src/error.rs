@@ -130,7 +130,11 @@ pub fn os_error(code: Option<i32>, path: &str, detail: &str, message: String) ->
     match code {
         Some(code) => {
             let number = format!(" (os error {code})");
-            PyOSError::new_err((code, bounded(detail.replace(&number, "")), path.to_owned()))
+            PyOSError::new_err((
+                code,
+                bounded(detail.strip_suffix(&number).unwrap_or(detail).to_owned()),
+                path.to_owned(),
+            ))
         }
         None => PyOSError::new_err(message),
     }
