@@ -80,7 +80,7 @@ struct Attention {
     View<Element> y;
     float* log_sums;        // [batch, heads, queries], without gaps
     float* log_sum_errors;  // the same, under an additive mask: what rounding took from log_sums
-    u32 blocks;       // of queries, for each head
+    u32 blocks;             // of queries, for each head
     Sizes sizes;
     DropoutParams dropout;
 };
