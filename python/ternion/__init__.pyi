@@ -1208,7 +1208,7 @@ def scatter(input: Tensor, dim: _int, index: Tensor, src: Operand | None = None,
     Shapes: [.., n, ..], index [.., m, ..] and src [.., m, ..] or larger, of which the first elements count -> [.., n, ..]
 
     Args:
-        reduce: "add" adds to what is there, "multiply" multiplies it.
+        reduce: "add" adds to the current values, "multiply" multiplies them.
 
     Raises:
         IndexError: an axis that does not exist, an index outside it.

@@ -30,7 +30,7 @@ def pending_scale(optimizer: Any) -> float:
 
 
 def pending_scale_of(optimizers: list[Any]) -> float:
-    """The scale of a loss whose gradients were unscaled for none of these optimisers; 0 if there is none."""
+    """The scale of a loss whose gradients were unscaled for none of these optimizers; 0 if there is none."""
     scales = [pending_scale(optimizer) for optimizer in optimizers]
     return min(scales, default=0.0)
 

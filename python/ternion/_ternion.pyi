@@ -2478,7 +2478,7 @@ class Tensor:
         Shapes: [.., n, ..], index [.., m, ..] and src [.., m, ..] or larger, of which the first elements count -> [.., n, ..]
 
         Args:
-            reduce: "add" adds to what is there, "multiply" multiplies it.
+            reduce: "add" adds to the current values, "multiply" multiplies them.
 
         Raises:
             IndexError: an axis that does not exist, an index outside it.

@@ -181,7 +181,7 @@ def a_weight_that_is_broadcast(planted):
 
 
 def test_what_losses_compute_is_what_it_was():
-    """A warning changes nothing: PyTorch's programs run. What is no output of a model, or is looked at without a gradient, is told nothing."""
+    """A warning changes nothing: PyTorch's programs run. Nothing is reported for what is no output of a model, or is read without a gradient."""
     logits, target = ternion.randn(16, 4, requires_grad=True), (ternion.randn(16, 4) > 0).float()
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -157,10 +157,10 @@ fn linear_layers_in_a_row_that_are_meant_give_no_warning() -> Result<()> {
         let hidden = heads.body.forward(&input)?;
         heads.one.forward(&hidden)?.add(&heads.other.forward(&hidden)?)?.mse_loss(&target, Reduction::Mean)
     })?;
-    let halves = Sequential::new()
+    let split_model = Sequential::new()
         .with(Sequential::new().with(linear(32, 16)?).with(ReLU).with(linear(16, 16)?))
         .with(Sequential::new().with(linear(16, 16)?).with(ReLU).with(linear(16, 32)?));
-    quiet_of(&halves, || halves.forward(&input)?.mse_loss(&target, Reduction::Mean))
+    quiet_of(&split_model, || split_model.forward(&input)?.mse_loss(&target, Reduction::Mean))
 }
 
 /// Losses by hand: a cross-entropy of picked logits, all pairs of predictions, outputs of one column beside targets of one.

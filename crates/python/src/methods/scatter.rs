@@ -16,7 +16,7 @@ impl PyTensor {
     /// Shapes: [.., n, ..], index [.., m, ..] and src [.., m, ..] or larger, of which the first elements count -> [.., n, ..]
     ///
     /// Args:
-    ///     reduce: "add" adds to what is there, "multiply" multiplies it.
+    ///     reduce: "add" adds to the current values, "multiply" multiplies them.
     ///
     /// Raises:
     ///     IndexError: an axis that does not exist, an index outside it.
@@ -118,7 +118,7 @@ impl PyTensor {
     }
 }
 
-/// What becomes of what is there.
+/// How the values that are scattered combine with the current ones.
 #[derive(Clone, Copy)]
 enum Scattering {
     Set,

@@ -10,7 +10,7 @@ use ternion::{Gradients, Shape};
 
 /// Parameters whose objects went since the last backward pass, with what they are called; no more than the latest.
 static GONE: LazyLock<Mutex<HashMap<TensorId, String>>> = LazyLock::new(Mutex::default);
-/// Whoever makes and drops more models than this between two backward passes is told nothing.
+/// If more models than this are made and dropped between two backward passes, nothing is reported.
 const MOST: usize = 4096;
 
 /// Gradients that the last backward pass had for parameters that were gone: its number, and names and shapes.

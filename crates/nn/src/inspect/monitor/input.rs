@@ -124,7 +124,7 @@ fn too_small_for_a_norm(input: &Stats, eps: f64) -> Option<String> {
     })
 }
 
-/// Whether sizes of outputs tell of the input alone: of one that is too small, biases make them.
+/// Whether the input is too small: the sizes of outputs come from the biases then, and say nothing about the layers.
 pub(super) fn is_too_small(report: &StatsReport, config: &StatsConfig) -> bool {
     let input = report.layers.iter().find(|layer| layer.kind == "input");
     input.is_some_and(|input| match input.fed {

@@ -34,7 +34,7 @@ pub(super) struct Setup {
     pub(super) rise: Option<(f64, f64)>,
 }
 
-/// What is told of a layer's output that went into something that does not take it.
+/// What is reported of a layer's output that was passed to something that does not accept it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Misuse {
     /// The key of the layer.
