@@ -9,6 +9,7 @@ use crate::expected::of;
 use crate::run::{interruptible, wait};
 use crate::tensor::{PyTensor, apart};
 use crate::trust::lost;
+use once_cell::race::OnceBox;
 use parking_lot::Mutex;
 use pyo3::exceptions::PyTypeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -63,29 +64,39 @@ impl Trained {
     }
 }
 
-/// The slot of an object. It is there from the start, but CPython 3.11 and 3.12 may collect while they make an object's dict, when all of its memory is still 0: the collector
-/// asks by `made`.
-pub struct OwnSlot(Option<Arc<Slot>>);
-
-impl Default for OwnSlot {
-    fn default() -> OwnSlot {
-        OwnSlot(Some(Arc::default()))
-    }
-}
+/// The slot of an object, made when it is first needed: most tensors do without, and an allocation is a twentieth of the time of a small op. An empty one is all zeros, which is
+/// what the collector may find: CPython 3.11 and 3.12 may collect while they make an object's dict, before the object's own memory is initialized.
+#[derive(Default)]
+pub struct OwnSlot(OnceBox<Arc<Slot>>);
 
 impl OwnSlot {
+    /// The slot, if it was needed before: enough for reading.
+    #[inline]
     pub fn made(&self) -> Option<&Slot> {
-        self.0.as_deref()
+        self.0.get().map(Arc::as_ref)
+    }
+
+    /// The gradient that was gathered.
+    pub fn grad(&self, py: Python<'_>) -> Option<Py<PyTensor>> {
+        self.made().and_then(|slot| slot.get(py))
+    }
+
+    /// Leaves no gradient.
+    pub fn clear_grad(&self) {
+        self.made().into_iter().for_each(|slot| slot.set(None));
+    }
+
+    /// The number of the backward pass that gathered last; 0 if none has.
+    pub fn turn(&self) -> u64 {
+        self.made().map_or(0, |slot| slot.turn.load(Relaxed))
     }
 }
 
 impl std::ops::Deref for OwnSlot {
     type Target = Arc<Slot>;
 
-    #[inline]
     fn deref(&self) -> &Arc<Slot> {
-        // A finished object has one.
-        self.0.as_ref().expect("the slot of an object that is made")
+        self.0.get_or_init(Box::default)
     }
 }
 
@@ -255,7 +266,7 @@ impl PyTensor {
     /// The gradient that was gathered, or None.
     #[getter]
     fn grad(&self, py: Python<'_>) -> Option<Py<PyTensor>> {
-        self.slot.get(py)
+        self.slot.grad(py)
     }
 
     #[setter]
@@ -272,14 +283,17 @@ impl PyTensor {
                 return Err(Failure::kind(format!("grad: of {new}, expected {own}, as the tensor")));
             }
         }
-        self.slot.set(grad.map(Bound::unbind));
+        match grad {
+            None => self.slot.clear_grad(),
+            Some(grad) => self.slot.set(Some(grad.unbind())),
+        }
         Ok(())
     }
 
     /// `del x.grad`: there is none then.
     #[deleter]
     fn delete_grad(&self) {
-        self.slot.set(None);
+        self.slot.clear_grad();
     }
 
     /// Whether a gradient flows to this tensor. To set it makes the tensor ask for one itself.
@@ -407,7 +421,7 @@ impl PyTensor {
         if !tensor.needs_grad() {
             return Err(Failure::state("register_hook: no gradient flows to this tensor"));
         }
-        let Some(own) = self.slot.param.get() else {
+        let Some(own) = self.slot.made().and_then(|slot| slot.param.get()) else {
             let hooked = self.slot.show(hook);
             let called = hooked.clone();
             let handle = tensor.register_hook(move |grad| {

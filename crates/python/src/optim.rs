@@ -175,7 +175,7 @@ impl PySteps {
             if !tensor.needs_grad() {
                 continue;
             }
-            match parameter.get().slot.get(py) {
+            match parameter.get().slot.grad(py) {
                 Some(grad) => {
                     let grad = grad.get().tensor();
                     let grad = if maximize { wait(py, || grad.detach().neg())? } else { grad };
@@ -249,7 +249,7 @@ fn _clip_grad_norm(py: Python<'_>, parameters: Vec<Py<PyTensor>>, max_norm: Real
     let mut gradients = Gradients::default();
     let mut scaled: Vec<(Tensor, Py<PyTensor>)> = Vec::new();
     for parameter in &parameters {
-        let (tensor, grad) = (parameter.get().tensor(), parameter.get().slot.get(py));
+        let (tensor, grad) = (parameter.get().tensor(), parameter.get().slot.grad(py));
         if let Some(grad) = grad.filter(|_| tensor.needs_grad()) {
             gradients.insert(&tensor, grad.get().tensor())?;
             scaled.push((tensor, grad));

@@ -269,9 +269,10 @@ impl PyTensor {
     }
 
     fn __clear__(&self) {
-        self.slot.forget_hooks();
+        let Some(slot) = self.slot.made() else { return };
+        slot.forget_hooks();
         if self.is_sole_owner_of_node() {
-            self.slot.forget_segment();
+            slot.forget_segment();
         }
     }
 

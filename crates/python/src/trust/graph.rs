@@ -11,14 +11,15 @@ use ternion::autograd::DotOptions;
 /// The number of the backward pass that last gathered a gradient in a tensor; 0 if none has.
 #[pyfunction]
 fn backward_number(tensor: &Bound<'_, PyTensor>) -> u64 {
-    tensor.get().slot.turn.load(Relaxed)
+    tensor.get().slot.turn()
 }
 
 /// Notes that an optimizer has used the gradients of these tensors.
 #[pyfunction]
 fn note_used(py: Python<'_>, tensors: Vec<Py<PyTensor>>) {
     for tensor in tensors {
-        let slot = &tensor.get().slot;
+        // Without a slot there is no gradient.
+        let Some(slot) = tensor.get().slot.made() else { continue };
         let version = slot.get(py).map_or(0, |grad| grad.get().tensor().buffer().version() + 1);
         slot.used.store(version, Relaxed);
         slot.is_stale.store(false, Relaxed);
@@ -28,7 +29,7 @@ fn note_used(py: Python<'_>, tensors: Vec<Py<PyTensor>>) {
 /// Whether a gradient of this tensor was added to one that an optimizer had used, and that nobody had taken away or written to since.
 #[pyfunction]
 fn is_stale(tensor: &Bound<'_, PyTensor>) -> bool {
-    tensor.get().slot.is_stale.load(Relaxed)
+    tensor.get().slot.made().is_some_and(|slot| slot.is_stale.load(Relaxed))
 }
 
 /// The names of the functions in the graph of `outputs` whose gradients were given.

@@ -10,7 +10,6 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use std::collections::HashSet;
 use std::sync::LazyLock;
-use std::sync::atomic::Ordering::Relaxed;
 use ternion::nn::{
     Mode, Module, ModuleField, Param, StatsConfig, StatsMonitor, StatsReport, Walk, are_layers_observed,
     in_layer_at,
@@ -171,7 +170,7 @@ fn gathered(py: Python<'_>, parameters: &[Py<PyTensor>]) -> Outcome<Gradients> {
     let mut gradients = Gradients::default();
     for parameter in parameters {
         let tensor = parameter.get().tensor();
-        if let Some(grad) = parameter.get().slot.get(py).filter(|_| tensor.needs_grad()) {
+        if let Some(grad) = parameter.get().slot.grad(py).filter(|_| tensor.needs_grad()) {
             gradients.insert(&tensor, grad.get().tensor())?;
         }
     }
@@ -180,7 +179,7 @@ fn gathered(py: Python<'_>, parameters: &[Py<PyTensor>]) -> Outcome<Gradients> {
 
 /// The shapes of gradients that were lost in the backward pass which gave these parameters theirs.
 fn lost_beside(parameters: &[Py<PyTensor>]) -> Vec<String> {
-    let turns = parameters.iter().map(|parameter| parameter.get().slot.turn.load(Relaxed));
+    let turns = parameters.iter().map(|parameter| parameter.get().slot.turn());
     turns.max().filter(|turn| *turn > 0).map(shapes_lost_in).unwrap_or_default()
 }
 
