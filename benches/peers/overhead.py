@@ -23,8 +23,6 @@ from compare import output_of, read_results, replace
 from programs import header
 
 MARKERS = START, END = "<!-- python:start -->", "<!-- python:end -->"
-# At most this much of PyTorch's time.
-MOST = 0.8
 CHAIN = 100
 ROUNDS = 51
 
@@ -83,13 +81,19 @@ LEAST = 0.95
 # Each form runs so often, in turn. What counts is the median of the turns' shares: one turn differs from the next by a tenth and more.
 TURNS = 9
 
-# Name -> what it is, what makes its calls, and whether it is held to the limit.
+# Name -> what it is, and what makes its calls.
 CASES = {
-    "add": ("`a + b`, 1 element", add, True),
-    "chain": (f"each op of a chain of {CHAIN}, recorded for gradients", chain, True),
-    "chain_backward": (f"each op of a chain of {CHAIN} with its gradient", chain_backward, False),
-    "add_1000": ("`a + b`, 1,000 elements", thousand, False),
+    "add": ("`a + b`, 1 element", add),
+    "chain": (f"each op of a chain of {CHAIN}, recorded for gradients", chain),
+    "chain_backward": (f"each op of a chain of {CHAIN} with its gradient", chain_backward),
+    "add_1000": ("`a + b`, 1,000 elements", thousand),
 }
+# At most this share of PyTorch's time. Of `a + b` on the CPU, which is nothing but the call: on CUDA half of the time is the driver's, the same for both.
+MOST, MOST_OF_ADD = 0.4, 0.3
+
+
+def limit(line):
+    return MOST_OF_ADD if (line["device"], line["case"]) == ("cpu", "add") else MOST
 
 
 def waiting(library, name, device):
@@ -108,7 +112,7 @@ def seconds(calls, wait, count):
 
 def measured(case, device, libraries):
     """Library -> nanoseconds of an op."""
-    _, make, _ = CASES[case]
+    _, make = CASES[case]
     tasks = {}
     for name, library in libraries.items():
         calls, ops = make(library, device)
@@ -186,11 +190,11 @@ HEAD = ["| call | on | Ternion | PyTorch | of PyTorch's time | expected | holds 
 
 
 def row(line):
-    title, _, is_held = CASES[line["case"]]
+    title, most = CASES[line["case"]][0], limit(line)
     ours, theirs = (line["nanoseconds"][name] for name in ("ternion", "torch"))
-    share = round(ours / theirs, 2)
-    bound = (f"at most {MOST}", "yes" if share <= MOST else "**no**") if is_held else ("", "")
-    return f"| {title} | {line['device']} | {ours:.0f} ns | {theirs:.0f} ns | {share:.2f} | {bound[0]} | {bound[1]} |"
+    share = ours / theirs
+    holds = "yes" if share <= most else "**no**"
+    return f"| {title} | {line['device']} | {ours:.0f} ns | {theirs:.0f} ns | {share:.2f} | at most {most} | {holds} |"
 
 
 def page(text, lines):

@@ -25,11 +25,16 @@ def call(case, ours, theirs, device="cpu"):
 
 class Write(unittest.TestCase):
     def test_calls_are_held_to_their_share_of_pytorchs_time(self):
-        page = overhead.page(PAGE, [call("add", 80.4, 100), call("chain", 81, 100), call("chain_backward", 200, 100, "cuda")])
-        self.assertIn("| `a + b`, 1 element | cpu | 80 ns | 100 ns | 0.80 | at most 0.8 | yes |", page)
-        self.assertIn("recorded for gradients | cpu | 81 ns | 100 ns | 0.81 | at most 0.8 | **no** |", page)
-        self.assertIn("| cuda | 200 ns | 100 ns | 2.00 |  |  |", page)
+        page = overhead.page(PAGE, [call("add", 30, 100), call("chain", 30.4, 100), call("add", 30.4, 100, "cuda"), call("chain_backward", 41, 100, "cuda")])
+        self.assertIn("| `a + b`, 1 element | cpu | 30 ns | 100 ns | 0.30 | at most 0.3 | yes |", page)
+        self.assertIn("recorded for gradients | cpu | 30 ns | 100 ns | 0.30 | at most 0.4 | yes |", page)
+        self.assertIn("| `a + b`, 1 element | cuda | 30 ns | 100 ns | 0.30 | at most 0.4 | yes |", page)
+        self.assertIn("| cuda | 41 ns | 100 ns | 0.41 | at most 0.4 | **no** |", page)
         self.assertTrue(page.startswith("before\n") and page.endswith("\nafter\n") and "stale" not in page)
+
+    def test_a_share_is_not_rounded_before_it_is_compared(self):
+        page = overhead.page(PAGE, [call("add", 30.4, 100)])
+        self.assertIn("| 0.30 | at most 0.3 | **no** |", page)
 
     def test_the_newest_run_counts(self):
         page = overhead.page(PAGE, [call("add", 10, 100), call("add", 20, 100)])
