@@ -179,11 +179,32 @@ def _newer(function: Any, kwargs: dict[str, Any]) -> dict[str, Any] | None:
     return rest
 
 
+def _takes_whole(parameter: Any) -> bool:
+    return str(parameter.annotation).partition(" | ")[0] in ("int", "_int") and "bool" not in str(parameter.annotation) and not parameter.name.startswith("_")
+
+
+def _truth_refused(name: str, function: Any, args: Any, kwargs: Any) -> None:
+    """Raises the error of a truth value in the place of a whole number, which Python takes for one."""
+    signature = inspect.signature(function)
+    try:
+        given = signature.bind_partial(*args, **kwargs).arguments
+    except TypeError:
+        return
+    for argument, value in given.items():
+        if isinstance(value, bool) and _takes_whole(signature.parameters[argument]):
+            raise TypeError(f"{name}: {argument} is bool, expected a whole number")
+
+
 def named(function: Any) -> Any:
-    """The function, with its errors in its own name."""
+    """The function, with its errors in its own name, and truth values refused where it takes whole numbers."""
+    takes_whole = any(map(_takes_whole, inspect.signature(function).parameters.values()))
 
     @functools.wraps(function)
     def checked(*args: Any, **kwargs: Any) -> Any:
+        if takes_whole:
+            for value in (*args, *kwargs.values()):
+                if value is True or value is False:
+                    _truth_refused(function.__name__, function, args, kwargs)
         try:
             return function(*args, **kwargs)
         except _RENAMED as error:

@@ -107,6 +107,17 @@ DTYPES = {
         for dtype, places in (("bfloat16", "float32"), ("float16", "bfloat16"), ("float32", "float64"), ("bfloat16", "bfloat16"))
     },
     "kl_div": lambda T: F_of(T).kl_div(T.ones(1, dtype=T.bfloat16), T.ones(1)), "kl_div of half": lambda T: F_of(T).kl_div(T.ones(1, dtype=T.bfloat16), T.ones(1, dtype=T.bfloat16)),
+    **{
+        f"{name} {dtypes}": lambda T, name=name, dtypes=dtypes: getattr(T, name)(*(T.tensor([2, 1], dtype=getattr(T, dtype)) for dtype in dtypes.split()))
+        for name in ("addcmul", "addcdiv")
+        for dtypes in ("int64 float64 int64", "float64 float32 float32", "float32 float64 float16", "int32 float32 int64", "float32 float32 bool")
+    },
+    "addcmul of a float and whole numbers": lambda T: T.addcmul(T.ones(2), T.tensor([1, 2]), T.tensor([3, 4])),
+    "addcmul of whole numbers": lambda T: T.addcmul(T.tensor([1, 2], dtype=T.int32), T.tensor([1, 2]), T.tensor([3, 4], dtype=T.int8)),
+    **{
+        f"diff {dtypes}": lambda T, dtypes=dtypes: T.diff(*(T.tensor([1, 3], dtype=getattr(T, dtype)) for dtype in dtypes.split()[:1]), 1, -1, *(T.tensor([2], dtype=getattr(T, dtype)) for dtype in dtypes.split()[1:]))
+        for dtypes in ("float32 int64", "int64 float32", "float32 float64", "float32 int64 float64", "int32 float16 bfloat16", "bool int64")
+    },
     "logits": lambda T: F_of(T).binary_cross_entropy_with_logits(T.ones(1, dtype=T.bfloat16), T.zeros(1)),
 }  # fmt: skip
 
@@ -189,6 +200,7 @@ REFUSED = {
     "timeout": lambda T: next(iter(T.utils.data.DataLoader([1, 2], timeout=1))), "persistent": lambda T: T.utils.data.DataLoader([1, 2], persistent_workers=True),
     "axes of a ranking": lambda T: F_of(T).margin_ranking_loss(T.ones(4, 1), T.ones(4), T.ones(4)), "of its target": lambda T: F_of(T).margin_ranking_loss(T.ones(4), T.ones(4), T.ones(())),
     "axes of vectors": lambda T: F_of(T).cosine_embedding_loss(T.ones(4, 2), T.ones(2), T.ones(4)), "of their targets": lambda T: F_of(T).cosine_embedding_loss(T.ones(4, 2), T.ones(4, 2), T.ones(4, 1)),
+    "whole numbers divided": lambda T: T.addcdiv(T.ones(1), T.tensor([2]), T.tensor([1])), "truth divided": lambda T: T.addcdiv(T.ones(1), T.tensor([2]), T.tensor([True])),
     "a shift": lambda T: T.arange(3).roll(2**70), "a variance": lambda T: F_of(T).gaussian_nll_loss(T.ones(2), T.ones(2), -T.ones(2)),
 }  # fmt: skip
 

@@ -156,6 +156,14 @@ pub fn meet(left: &Tensor, right: &Tensor) -> ternion::Result<(Tensor, Tensor)> 
     if left.device().is(right.device()) { Ok((left, right)) } else { on_one_device(left, right) }
 }
 
+/// As `meet`, of three.
+pub fn meet_three(a: &Tensor, b: &Tensor, c: &Tensor) -> ternion::Result<[Tensor; 3]> {
+    let (a, b) = meet(a, b)?;
+    let (a, c) = meet(&a, c)?;
+    let (b, c) = meet(&b, &c)?;
+    Ok([a, b, c])
+}
+
 /// Whether a tensor follows those of other devices: as a number would.
 fn follows(tensor: &Tensor) -> bool {
     tensor.rank() == 0 && tensor.device().name() == "cpu"

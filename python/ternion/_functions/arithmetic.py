@@ -59,8 +59,10 @@ def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1
 
     Raises:
         ValueError: shapes that do not broadcast.
-        TypeError: something that is neither a tensor nor a number.
+        TypeError: something that is neither a tensor nor a number; whole numbers divided by whole numbers, as in PyTorch.
     """
+    if isinstance(tensor1, Tensor) and isinstance(tensor2, Tensor) and not (tensor1.is_floating_point() or tensor2.is_floating_point()):
+        raise TypeError("addcdiv: whole numbers divided by whole numbers, expected a floating dtype: tensor1.float() has one")
     return input._addcdiv(tensor1, tensor2, value)
 
 

@@ -238,8 +238,9 @@ def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
         IndexError: an axis that does not exist.
         ValueError: other numbers of sources and destinations, or one twice.
     """
-    sources = [source] if isinstance(source, int) else list(source)
-    targets = [destination] if isinstance(destination, int) else list(destination)
+    sources, targets = ([given] if isinstance(given, int) else list(given) for given in (source, destination))
+    if any(isinstance(axis, bool) for axis in (*sources, *targets)):
+        raise TypeError("movedim: expected whole numbers as axes, got bool")
     if input.ndim == 0:
         # As in PyTorch, a tensor without axes stands for one of size 1, which 0 and -1 name.
         return input.reshape(1)._movedim(sources, targets).reshape(())
@@ -321,6 +322,8 @@ def repeat_interleave(input: Tensor, repeats: Any, dim: int | None = None, *, ou
         ValueError: a number below 0, or not one for each.
     """
     del output_size
+    if isinstance(repeats, bool):
+        raise TypeError("repeat_interleave: repeats is bool, expected whole numbers")
     if isinstance(repeats, Tensor) and repeats.numel() != 1:
         return input._repeat_interleave(repeats, dim)
     number = int(repeats)
@@ -359,6 +362,8 @@ def _sections(function: str, sections: Any) -> Any:
     """A number of parts, or a list of the places between them."""
     if isinstance(sections, Tensor) and sections.ndim == 0:
         sections = operator.index(sections)
+    if isinstance(sections, bool):
+        raise TypeError(f"{function}: indices_or_sections is bool, expected whole numbers")
     if not isinstance(sections, int):
         return list(sections)
     if sections < 0:

@@ -1,11 +1,11 @@
 //! Convolutions over one and three axes, composed of those over two, and convolutions of integers.
 
 use crate::error::{Error, Result};
-use crate::op::{Rule, check};
-use crate::ops::conv::{Col2im, Conv2d, ConvConfig, Window, divisible};
+use crate::op::Rule;
+use crate::ops::conv::{Col2im, Conv2d, ConvConfig, Window, check_channels, divisible};
 use crate::ops::conv_methods::{check_bias, check_operands, patches};
 use crate::precision;
-use crate::{Conv2dOptions, ConvTranspose2dOptions, Shape, Tensor};
+use crate::{Conv2dOptions, ConvTranspose2dOptions, Tensor};
 
 /// How a [`conv3d`](Tensor::conv3d) slides: `[depth, height, width]` each. The default touches every element once and pads nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -160,9 +160,9 @@ fn check_convolved(
     let [_, channels, depth, height, width] = x.shape().to_array(op)?;
     let [out_channels, _, kd, kh, kw] = weight.shape().to_array(op)?;
     check_operands(op, x, weight, bias)?;
-    let per_group = divisible(op, channels, options.groups)?;
+    divisible(op, channels, options.groups)?;
     divisible(op, out_channels, options.groups)?;
-    check::shape(op, "weight", &weight.meta(), Shape::new(&[out_channels, per_group, kd, kh, kw])?)?;
+    check_channels(op, &x.meta(), &weight.meta(), weight.shape().dim(1).saturating_mul(options.groups))?;
     check_bias(op, bias, out_channels)?;
     let (size, kernel) = ([depth, height, width], [kd, kh, kw]);
     let Conv3dOptions { stride, padding, dilation, .. } = *options;
@@ -250,8 +250,7 @@ fn check_transposed(
 ) -> Result<()> {
     check_operands(op, x, weight, bias)?;
     let (channels, per_group) = (x.shape().dim(1), weight.shape().dim(1));
-    let kernel: Vec<usize> = axes.iter().map(|axis| axis.kernel).collect();
-    check::shape(op, "weight", &weight.meta(), Shape::new(&[&[channels, per_group], &kernel[..]].concat())?)?;
+    check_channels(op, &x.meta(), &weight.meta(), weight.shape().dim(0))?;
     divisible(op, channels, groups)?;
     check_bias(op, bias, per_group.saturating_mul(groups))?;
     for axis in axes {

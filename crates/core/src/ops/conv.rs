@@ -154,6 +154,23 @@ pub(crate) fn divisible(op: &'static str, channels: usize, groups: usize) -> Res
     Ok(channels / groups)
 }
 
+/// That the input of a convolution has the channels that its weight takes: an input in another order of axes is what is wrong most often, so that the error shows both shapes.
+pub(crate) fn check_channels(
+    op: &'static str,
+    input: &Meta<'_>,
+    weight: &Meta<'_>,
+    takes: usize,
+) -> Result<()> {
+    if input.shape().dim(1) == takes {
+        return Ok(());
+    }
+    let (shape, weight) = (input.shape(), weight.shape());
+    let detail = format!(
+        "input of shape {shape:?}, expected {takes} channels along axis 1, as weight of shape {weight:?} takes"
+    );
+    Err(Error::invalid(op, detail))
+}
+
 impl Rule for Im2col {
     fn name(&self) -> &'static str {
         "im2col"
@@ -304,6 +321,12 @@ impl Conv2d {
         let per_group = divisible(name, channels, self.config.groups)?;
         divisible(name, out_channels, self.config.groups)?;
         let [kh, kw] = self.config.window.kernel;
+        check_channels(
+            name,
+            &inputs[0],
+            &inputs[1],
+            inputs[1].shape().dim(1).saturating_mul(self.config.groups),
+        )?;
         check::shape(name, "weight", &inputs[1], Shape::new(&[out_channels, per_group, kh, kw])?)?;
         if self.bias {
             check::shape(name, "bias", &inputs[2], Shape::unchecked(&[out_channels]))?;

@@ -1,6 +1,6 @@
 //! The convolutions that users call. The ops are in `conv`.
 
-use super::conv::{Col2im, Conv2d, Conv2dGradInput, ConvConfig, Im2col, Window, divisible};
+use super::conv::{Col2im, Conv2d, Conv2dGradInput, ConvConfig, Im2col, Window, check_channels, divisible};
 use crate::dispatch::apply_one;
 use crate::dtype::Scalar;
 use crate::error::{Error, Result};
@@ -62,9 +62,9 @@ impl Conv1dOptions {
         let [_, channels, length] = x.shape().to_array(op)?;
         let [out_channels, _, kernel] = weight.shape().to_array(op)?;
         check_operands(op, x, weight, bias)?;
-        let per_group = divisible(op, channels, self.groups)?;
+        divisible(op, channels, self.groups)?;
         divisible(op, out_channels, self.groups)?;
-        check::shape(op, "weight", &weight.meta(), Shape::new(&[out_channels, per_group, kernel])?)?;
+        check_channels(op, &x.meta(), &weight.meta(), weight.shape().dim(1).saturating_mul(self.groups))?;
         check_bias(op, bias, out_channels)?;
         let Conv1dOptions { stride, padding, dilation, .. } = *self;
         if [kernel, stride, dilation].contains(&0) {
@@ -222,7 +222,7 @@ impl Tensor {
         let [_, channels, height, width] = self.shape().to_array(op)?;
         let [_, per_group, kh, kw] = weight.shape().to_array(op)?;
         check_operands(op, self, weight, bias)?;
-        check::shape(op, "weight", &weight.meta(), Shape::new(&[channels, per_group, kh, kw])?)?;
+        check_channels(op, &self.meta(), &weight.meta(), weight.shape().dim(0))?;
         divisible(op, channels, options.groups)?;
         let out_channels = per_group.saturating_mul(options.groups);
         check_bias(op, bias, out_channels)?;

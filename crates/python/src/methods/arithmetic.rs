@@ -7,7 +7,7 @@ use crate::arguments::{AxesArgument, Real, axes};
 use crate::dtype::DTypeArgument;
 use crate::error::{Called, Outcome};
 use crate::expected::of;
-use crate::promote::{floating, meet};
+use crate::promote::{floating, meet, meet_three};
 use crate::run::{run, wait};
 use crate::tensor::PyTensor;
 use pyo3::prelude::*;
@@ -17,9 +17,7 @@ type Pair = Outcome<(PyTensor, PyTensor)>;
 
 /// Three tensors in the floating dtype that they meet in.
 fn met(a: &Tensor, b: &Tensor, c: &Tensor) -> Result<[Tensor; 3]> {
-    let (a, b) = meet(a, b)?;
-    let (a, c) = meet(&a, c)?;
-    let (b, c) = meet(&b, &c)?;
+    let [a, b, c] = meet_three(a, b, c)?;
     Ok([floating(&a)?, floating(&b)?, floating(&c)?])
 }
 
@@ -256,7 +254,16 @@ impl PyTensor {
         append: Option<Bound<'_, PyTensor>>,
     ) -> Outcome<PyTensor> {
         let [prepend, append] = [prepend, append].map(|given| given.map(|given| given.get().tensor()));
-        self.map(py, |x| x.diff(n, dim, prepend.as_ref(), append.as_ref()))
+        self.map(py, |x| {
+            let (mut x, mut parts) = (x.clone(), [prepend, append]);
+            for part in parts.iter_mut().flatten() {
+                (x, *part) = meet(&x, part)?;
+            }
+            // The second may have changed the dtype.
+            let parts = parts.map(|part| part.map(|part| part.to_dtype(x.dtype())).transpose());
+            let [prepend, append] = parts;
+            x.diff(n, dim, prepend?.as_ref(), append?.as_ref())
+        })
     }
 
     fn _cov(

@@ -2,7 +2,7 @@
 
 use crate::error::{Called, Failure, Outcome};
 use crate::expected::of;
-use crate::promote::meet;
+use crate::promote::{meet, meet_three};
 use crate::run::run;
 use crate::tensor::PyTensor;
 use pyo3::prelude::*;
@@ -167,7 +167,10 @@ impl PyTensor {
         #[pyo3(from_py_with = of::addcmul)] value: f64,
     ) -> Outcome<PyTensor> {
         let (a, b) = (tensor1.get().tensor(), tensor2.get().tensor());
-        self.map(py, |x| x.addcmul(&a, &b, value))
+        self.map(py, |x| {
+            let [x, a, b] = meet_three(x, &a, &b)?;
+            x.addcmul(&a, &b, value)
+        })
     }
 }
 

@@ -7,7 +7,7 @@ use crate::expected::of;
 use crate::run::{run, wait};
 use crate::tensor::{PyTensor, stands_for_one};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::{PyBool, PyDict, PyTuple};
 use ternion::{Axes, DType, Error, Result, Tensor};
 
 /// Parts of `x`, the tensor of `of`.
@@ -386,7 +386,13 @@ impl PyTensor {
             (Some(sizes), None) | (None, Some(sizes)) => sizes,
             _ => return Err(Failure::kind("split: expected split_size_or_sections, or split_size")),
         };
-        let parts = match split_size_or_sections.extract::<usize>() {
+        let size = match split_size_or_sections.is_exact_instance_of::<PyBool>() {
+            true => {
+                return Err(Failure::kind("split: split_size_or_sections is bool, expected whole numbers"));
+            }
+            false => split_size_or_sections.extract::<usize>(),
+        };
+        let parts = match size {
             Ok(size) => run(py, x.elements(), || x.split(dim, size))?,
             Err(_) => {
                 let ShapeArgument(parts) = of::split(split_size_or_sections)?;
