@@ -1,7 +1,7 @@
 //! Results do not depend on the number of threads: work is cut by shapes alone. Each op runs large enough to be shared, forward and backward.
 
 use ternion::prelude::*;
-use ternion_core::{AttentionOptions, Conv2dOptions, PoolOptions};
+use ternion_core::{AttentionOptions, Causal, Conv2dOptions, PoolOptions};
 
 type Program = fn(&Device, DType) -> Result<Vec<Tensor>>;
 
@@ -59,7 +59,11 @@ const PROGRAMS: &[(&str, Program)] = &[
     ("attention", |d, t| {
         let (k, v) = (random(d, t, &[2, 4, 300, 16])?, random(d, t, &[2, 4, 300, 16])?);
         with_gradient(d, t, &[2, 4, 200, 16], move |q| {
-            q.scaled_dot_product_attention(&k, &v, AttentionOptions { causal: true, ..Default::default() })
+            q.scaled_dot_product_attention(
+                &k,
+                &v,
+                AttentionOptions { causal: Causal::LowerRight, ..Default::default() },
+            )
         })
     }),
     ("index_add", |d, t| {

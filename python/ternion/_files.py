@@ -122,7 +122,7 @@ def _write(place: Any, tensors: dict[str, Tensor], texts: dict[str, str]) -> Non
         place.write(path.read_bytes())
 
 
-def save(path: Any, state: Any) -> None:
+def save(path: Any, state: Any, pickle_module: Any = None, pickle_protocol: int | None = None, _use_new_zipfile_serialization: bool = True) -> None:
     """Writes a state dict, or that of a module, to a safetensors file, which appears whole or not at all. (The other order, PyTorch's, is taken, too.)
 
     Dicts, lists and tuples within each other, with numbers, texts, None, dtypes and devices beside tensors, are taken as well: `load` gives them back.
@@ -130,12 +130,14 @@ def save(path: Any, state: Any) -> None:
     Args:
         path: the name of the file, or an object with `write`, as an open file or io.BytesIO.
         state: what is written.
+        pickle_module, pickle_protocol: taken as in PyTorch, and without effect: nothing is pickled.
 
     Raises:
         TypeError: something in it that is none of these, a file of text.
         ValueError: a list or dict that holds itself, a tensor under the key "__metadata__", which the format takes.
         OSError: the file cannot be written.
     """
+    del pickle_module, pickle_protocol, _use_new_zipfile_serialization
     if not _is_place(path) or isinstance(state, (str, os.PathLike)):
         path, state = state, path
     if not _is_place(path):
@@ -222,7 +224,7 @@ def _name(place: Any) -> str:
     return str(getattr(place, "name", type(place).__name__))
 
 
-def load(path: Any, device: Any = None, *, map_location: Any = None, weights_only: bool = True) -> Any:
+def load(path: Any, device: Any = None, *, map_location: Any = None, weights_only: bool = True, mmap: bool | None = None, pickle_module: Any = None) -> Any:
     """What `save` wrote, or the tensors of another safetensors file by their keys: `model.load_state_dict(ternion.load(path))`.
 
     Tensors of dtypes that there are not here are left out, which a warning tells.
@@ -231,14 +233,14 @@ def load(path: Any, device: Any = None, *, map_location: Any = None, weights_onl
         path: the name of the file, or an object with `read`, as an open file or io.BytesIO, which is read to its end.
         device: where the tensors are to be; by default where tensors are made.
         map_location: another name of device.
-        weights_only: taken as in PyTorch; a file never holds code.
+        weights_only, mmap, pickle_module: taken as in PyTorch, and without effect: a file never holds code, and is read once.
 
     Raises:
         TypeError: neither a name nor an open file, a file of text.
         FileNotFoundError: there is no such file.
         OSError: it cannot be read, is damaged or of another format, or holds a device that is not there, without map_location; the message names it.
     """
-    del weights_only
+    del weights_only, mmap, pickle_module
     place = map_location if device is None else device
     tensors, texts = _read(path, place)
     if _TREE not in texts:

@@ -163,20 +163,53 @@ def _plain(text: str) -> str:
     return text
 
 
-def _newer(function: Any, kwargs: dict[str, Any]) -> dict[str, Any] | None:
-    """Arguments with a `reduction` in place of what PyTorch before 1.0 called `size_average` and `reduce`; None where there are none of those."""
-    older = [name for name in ("size_average", "reduce") if name in kwargs]
-    known = inspect.signature(function).parameters if older else {}
-    if not older or "reduction" not in known or any(name in known for name in older):
-        return None
-    rest = {name: value for name, value in kwargs.items() if name not in older}
-    given = [kwargs[name] for name in older]
-    if all(value is None for value in given):
-        return rest
-    mean, reduced = (kwargs.get(name) is not False for name in ("size_average", "reduce"))
-    rest["reduction"] = "none" if not reduced else "mean" if mean else "sum"
-    warn_caller(f"size_average and reduce are deprecated: reduction={rest['reduction']!r} says the same")
-    return rest
+#: Losses that had `size_average` and `reduce` before PyTorch 1.0, each with the argument that `size_average` stands before; `reduce` stands before `reduction`.
+_OLDER = {
+    **dict.fromkeys((
+        "binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_embedding_loss", "hinge_embedding_loss", "kl_div", "margin_ranking_loss", "multi_margin_loss",
+        "multilabel_margin_loss", "multilabel_soft_margin_loss", "smooth_l1_loss", "soft_margin_loss", "triplet_margin_loss", "BCELoss", "BCEWithLogitsLoss",
+        "CosineEmbeddingLoss", "HingeEmbeddingLoss", "KLDivLoss", "L1Loss", "MSELoss", "MarginRankingLoss", "MultiLabelMarginLoss", "MultiLabelSoftMarginLoss",
+        "MultiMarginLoss", "SmoothL1Loss", "SoftMarginLoss", "TripletMarginLoss",
+    ), "reduction"),
+    **dict.fromkeys(("cross_entropy", "nll_loss", "CrossEntropyLoss", "NLLLoss"), "ignore_index"),
+    **dict.fromkeys(("poisson_nll_loss", "PoissonNLLLoss"), "eps"),
+}  # fmt: skip
+
+
+class _Older:
+    """Where a loss has the arguments of PyTorch before 1.0: in its signature they stand where PyTorch has them, the function itself has `reduction` alone."""
+
+    def __init__(self, name: str, function: Any):
+        own = inspect.signature(function)
+        older = {key: inspect.Parameter(key, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=None, annotation="bool | None") for key in ("size_average", "reduce")}
+        parameters = []
+        for parameter in own.parameters.values():
+            parameters += [older["size_average"]] * (parameter.name == _OLDER[name]) + [older["reduce"]] * (parameter.name == "reduction") + [parameter]
+        self.name, self.shown = name, own.replace(parameters=parameters)
+        taken = [parameter for parameter in parameters if parameter.name != "self"]
+        self.signature, self.first = own.replace(parameters=taken), [parameter.name for parameter in taken].index("size_average")
+
+    def newer(self, args: Any, kwargs: Any) -> tuple[Any, Any]:
+        """The arguments with a `reduction` in place of the two."""
+        if len(args) <= self.first and "size_average" not in kwargs and "reduce" not in kwargs:
+            return args, kwargs
+        try:
+            given = self.signature.bind(*args, **kwargs).arguments
+        except TypeError:
+            return args, kwargs
+        flags = {key: given.pop(key, None) for key in ("size_average", "reduce")}
+        for key, flag in flags.items():
+            if flag is not None and not isinstance(flag, bool):
+                raise TypeError(f"{self.name}: {key} is {type(flag).__name__}, expected True, False or None: `reduction` is to be named, as in PyTorch")
+        if any(flag is not None for flag in flags.values()):
+            mean, reduced = (flag is not False for flag in flags.values())
+            given["reduction"] = "none" if not reduced else "mean" if mean else "sum"
+            warn_caller(f"size_average and reduce are deprecated: reduction={given['reduction']!r} says the same")
+        return (), given
+
+
+def _older_of(name: str, function: Any) -> _Older | None:
+    return _Older(name, function) if name in _OLDER else None
 
 
 def _takes_whole(parameter: Any) -> bool:
@@ -198,9 +231,12 @@ def _truth_refused(name: str, function: Any, args: Any, kwargs: Any) -> None:
 def named(function: Any) -> Any:
     """The function, with its errors in its own name, and truth values refused where it takes whole numbers."""
     takes_whole = any(map(_takes_whole, inspect.signature(function).parameters.values()))
+    older = _older_of(function.__name__, function)
 
     @functools.wraps(function)
     def checked(*args: Any, **kwargs: Any) -> Any:
+        if older is not None:
+            args, kwargs = older.newer(args, kwargs)
         if takes_whole:
             for value in (*args, *kwargs.values()):
                 if value is True or value is False:
@@ -208,14 +244,13 @@ def named(function: Any) -> Any:
         try:
             return function(*args, **kwargs)
         except _RENAMED as error:
-            newer = _newer(function, kwargs) if kwargs and isinstance(error, TypeError) else None
-            if newer is not None:
-                return checked(*args, **newer)
             refusal = _refusal(function.__name__, function, error, args, kwargs)
             if refusal is None:
                 raise
             raise refusal.with_traceback(error.__traceback__) from None
 
+    if older is not None:
+        checked.__signature__ = older.shown  # type: ignore[attr-defined]
     return checked
 
 
@@ -232,23 +267,27 @@ def _class_of(module: Any) -> str:
     return next(kind.__name__ for kind in type(module).__mro__ if kind.__module__.startswith("ternion.") and not kind.__name__.startswith("_"))
 
 
-def _named_init(init: Any) -> Any:
+def _named_init(kind: Any) -> Any:
+    init = kind.__init__
+    older = _older_of(kind.__name__, init)
+
     @functools.wraps(init)
     def checked(self: Any, *args: Any, **kwargs: Any) -> None:
+        if older is not None:
+            args, kwargs = older.newer(args, kwargs)
         lost = _gradient_lost(_class_of(self), init, (self, *args), kwargs, "float")
         if lost is not None:
             raise lost
         try:
             init(self, *args, **kwargs)
         except _RENAMED as error:
-            newer = _newer(init, kwargs) if kwargs and isinstance(error, TypeError) else None
-            if newer is not None:
-                return checked(self, *args, **newer)
             refusal = _refusal(_class_of(self), init, error, (self, *args), kwargs)
             if refusal is None:
                 raise
             raise refusal.with_traceback(error.__traceback__) from None
 
+    if older is not None:
+        checked.__signature__ = older.shown  # type: ignore[attr-defined]
     return checked
 
 
@@ -256,7 +295,7 @@ def name_classes(base: Any) -> None:
     """Gives the classes that are made from this one errors in their own names, where they are made from wrong arguments."""
     for kind in base.__subclasses__():
         if "__init__" in vars(kind) and kind.__module__.startswith("ternion."):
-            kind.__init__ = _named_init(kind.__init__)
+            kind.__init__ = _named_init(kind)
         name_classes(kind)
 
 

@@ -53,13 +53,16 @@ class autocast:
     Args:
         device_type: "cpu", "cuda" or "wgpu"; what `dtype` is if it is not given: bfloat16 on the processor, float16 elsewhere.
         dtype: float16, bfloat16, float32 (an exception within another scope) or "tf32": float32 whose products may be rounded to TF32.
+        cache_enabled: taken as in PyTorch, and without effect: casts are not kept.
         enabled: False: ops compute in the dtypes of their inputs, also within another scope.
 
     Raises:
         ValueError: a device or dtype of another kind.
     """
 
-    def __init__(self, device_type: str, dtype: Any = None, enabled: bool = True):
+    def __init__(self, device_type: str, dtype: Any = None, enabled: bool = True, cache_enabled: bool | None = None):
+        # Casts of parameters are not kept: each op casts its own.
+        del cache_enabled
         if not isinstance(device_type, str):
             raise TypeError(f"autocast: device_type {device_type!r}, expected a name such as \"cuda\"")
         kind = device_type.split(":")[0]

@@ -9,6 +9,7 @@ from . import _ternion
 from ._own_gradients import Function
 from ._scopes import enable_grad, inference_mode, no_grad, set_grad_enabled
 from ._ternion import Tensor, _trust, is_grad_enabled
+from ._warnings import warn_caller
 
 __all__ = ["Function", "backward", "detect_anomaly", "enable_grad", "grad", "inference_mode", "is_grad_enabled", "no_grad", "set_detect_anomaly", "set_grad_enabled", "to_dot"]
 
@@ -45,6 +46,7 @@ def grad(
     grad_outputs: Any = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
+    only_inputs: bool = True,
     allow_unused: bool | None = None,
     is_grads_batched: bool = False,
     materialize_grads: bool = False,
@@ -57,6 +59,7 @@ def grad(
         grad_outputs: weights of the elements of each output, in its shape; None for an output of a single element.
         retain_graph: keep what was saved, so that the graph can be walked again; as `create_graph` by default.
         create_graph: record the walk itself, so that gradients have gradients.
+        only_inputs: taken as in PyTorch, where it has no effect either.
         allow_unused: give None for an input that the outputs do not depend on, rather than an error.
         is_grads_batched: not there: an error.
         materialize_grads: zeros in place of None.
@@ -65,6 +68,8 @@ def grad(
         RuntimeError: an output that nothing was recorded for, or an input that the outputs do not depend on.
         ValueError: gradients that do not fit the outputs.
     """
+    if only_inputs is not True:
+        warn_caller("grad: only_inputs is deprecated and taken for True: accumulate gradients of other leaves with backward")
     if is_grads_batched:
         raise ValueError("grad: is_grads_batched: call grad once for each gradient")
     if materialize_grads and allow_unused is False:
@@ -82,6 +87,7 @@ def backward(
     grad_tensors: Any = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
+    grad_variables: Any = None,
     inputs: Any = None,
 ) -> None:
     """Adds the gradients of several tensors together to `.grad` of what they were computed of; see `Tensor.backward`.
@@ -89,12 +95,18 @@ def backward(
     Args:
         tensors: tensors that were recorded.
         grad_tensors: weights of the elements of each, in its shape; None for a single element.
+        grad_variables: the older name of grad_tensors.
         inputs: the tensors whose gradients are gathered; all that ask for one by default.
 
     Raises:
         RuntimeError: a tensor that nothing was recorded for, or of several elements without weights.
         ValueError: weights that do not fit.
     """
+    if grad_variables is not None:
+        if grad_tensors is not None:
+            raise RuntimeError("backward: grad_variables and grad_tensors, which are one: give grad_tensors")
+        warn_caller("backward: grad_variables is deprecated: grad_tensors is its name")
+        grad_tensors = grad_variables
     sources = _listed(tensors, "backward: tensors")
     chosen = None if inputs is None else _listed(inputs, "backward: inputs")
     if chosen == []:

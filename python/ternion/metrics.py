@@ -26,6 +26,9 @@ def _pair(what: str, prediction: Any, target: Any) -> tuple[Tensor, Tensor]:
 def _classes(what: str, prediction: Any, target: Any) -> tuple[Tensor, Tensor]:
     """The classes that are predicted, and the right ones."""
     given, right = _pair(what, prediction, target)
+    if given.ndim == right.ndim + 1 and given.shape[1] == 1:
+        told = f"predictions of shape {list(given.shape)}, whose only column would always win"
+        raise ValueError(f"{what}: {told}, expected numbers of classes [examples]: squeeze(1), and of scores (scores > 0).long()")
     if given.ndim == right.ndim + 1:
         given = given.argmax(1)
     if given.shape != right.shape or given.is_floating_point() or right.is_floating_point():

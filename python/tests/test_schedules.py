@@ -143,7 +143,8 @@ def test_schedules_refuse():
         (lambda: optim.LinearLR(sgd, start_factor=0.0), "start_factor 0.0, expected above 0"),
         (lambda: optim.ConstantLR(sgd, 2.0), "factor 2.0, expected 0 to 1"),
         (lambda: optim.OneCycleLR(sgd, 0.1), "expected total_steps, or both epochs and steps_per_epoch"),
-        (lambda: optim.OneCycleLR(sgd, 0.1, 10, cycle_momentum=True), "cycle_momentum, expected False"),
+        (lambda: optim.OneCycleLR(optim.Adagrad([nn.Parameter(ternion.ones(1))]), 0.1, 10), "cycle_momentum of Adagrad, which has no momentum"),
+        (lambda: optim.OneCycleLR(sgd, 0.1, 10, base_momentum=[0.8, 0.9]), "2 and 1 momenta for 1 groups"),
         (lambda: optim.OneCycleLR(sgd, [0.1, 0.2], 10), "2 rates for 1 groups"),
         (lambda: optim.ReduceLROnPlateau(sgd, factor=1.0), "factor 1.0, expected at least 0 and below 1"),
         (lambda: optim.ReduceLROnPlateau(sgd, mode="best"), "mode 'best'"),
@@ -162,3 +163,54 @@ def test_factors_that_float64_does_not_hold_are_told(name, settings):
     sgd = optim.SGD([ternion.nn.Parameter(ternion.zeros(2))], lr=0.1)
     with pytest.raises(ValueError, match=f"{name}: gamma of 1329 bits, expected a number that float64 holds"):
         getattr(optim.lr_scheduler, name)(sgd, *settings, gamma=10**400)
+
+
+@pytest.mark.parametrize("options", [dict(), dict(three_phase=True), dict(anneal_strategy="linear", base_momentum=0.7, max_momentum=0.9)])
+@pytest.mark.parametrize("kind, settings", [("SGD", dict(momentum=0.9)), ("SGD", dict(momentum=0.9, nesterov=True)), ("SGD", dict()), ("AdamW", dict()), ("Adam", dict(amsgrad=True)), ("RMSprop", dict(momentum=0.5))])
+def test_one_cycle_moves_momentum_as_pytorchs(kind, settings, options):
+    torch = pytest.importorskip("torch")
+    sides = []
+    for T, parameter in ((ternion, nn.Parameter(ternion.tensor([1.0, -2.0]))), (torch, torch.nn.Parameter(torch.tensor([1.0, -2.0])))):
+        optimizer = getattr(T.optim, kind)([parameter], lr=0.1, **settings)
+        sides.append((parameter, optimizer, T.optim.lr_scheduler.OneCycleLR(optimizer, 0.05, total_steps=10, **options), T))
+    for _ in range(9):
+        for parameter, optimizer, schedule, T in sides:
+            optimizer.zero_grad()
+            (parameter**2 * T.tensor([1.0, 0.5])).sum().backward()
+            optimizer.step(), schedule.step()
+        own, theirs = (side[1].param_groups[0] for side in sides)
+        name = "momentum" if "betas" not in theirs else "betas"
+        assert own[name] == pytest.approx(theirs[name], rel=1e-9) and own["lr"] == pytest.approx(theirs["lr"], rel=1e-9)
+        assert sides[0][0].tolist() == pytest.approx(sides[1][0].tolist(), rel=1e-5)
+
+
+def test_the_state_of_a_cycle_keeps_its_momentum():
+    def made():
+        sgd = optim.SGD([nn.Parameter(ternion.ones(1))], lr=0.1, momentum=0.9)
+        return sgd, optim.OneCycleLR(sgd, 0.1, total_steps=10)
+
+    (sgd, schedule), (other, again) = made(), made()
+    for _ in range(4):
+        sgd.param_groups[0]["params"][0].grad = ternion.ones(1)
+        sgd.step(), schedule.step()
+    other.load_state_dict(sgd.state_dict()), again.load_state_dict(schedule.state_dict())
+    assert other.param_groups[0]["momentum"] == sgd.param_groups[0]["momentum"] != 0.9
+
+
+def test_a_captured_step_does_not_lose_a_momentum_that_changes():
+    layer = nn.Linear(2, 2)
+    sgd = optim.SGD(layer.parameters(), lr=0.1, momentum=0.9)
+
+    def step():
+        sgd.zero_grad()
+        layer(ternion.ones(1, 2)).sum().backward()
+        sgd.step()
+
+    captured = ternion.capture(step)
+    captured()
+    sgd.param_groups[0]["momentum"] = 0.5
+    if captured.is_recorded:
+        with pytest.raises(ValueError, match="SGD: momentum changed since the step was captured"):
+            captured()
+    else:
+        captured()

@@ -4,7 +4,7 @@ use crate::Case;
 use crate::clock::{Clock, emit, emit_error};
 use crate::composed::{Composed, Composer};
 use crate::device::Kind;
-use ternion::{AttentionOptions, DType, GradOptions, Result, Tensor, grad, no_grad};
+use ternion::{AttentionOptions, Causal, DType, GradOptions, Result, Tensor, grad, no_grad};
 
 /// 16,384 tokens of width 2,048, as in the PyTorch script; and of f32, which that leaves out, two lengths.
 pub fn cases() -> Vec<Case> {
@@ -77,8 +77,11 @@ fn run(clock: &Clock, name: &str, wanted: Wanted) -> Result<()> {
     let random = || clock.randn(&wanted.shape(), wanted.dtype)?.requires_grad();
     let (q, k, v) = (random()?, random()?, random()?);
     let rate = |milliseconds: f64| wanted.operations() / milliseconds / 1e9;
-    let options =
-        || AttentionOptions { causal: wanted.causal, dropout: wanted.dropout, ..AttentionOptions::default() };
+    let options = || AttentionOptions {
+        causal: Causal::lower_right(wanted.causal),
+        dropout: wanted.dropout,
+        ..AttentionOptions::default()
+    };
     let attend = || Ok(vec![q.scaled_dot_product_attention(&k, &v, options())?]);
     let inputs = [q.clone(), k.clone(), v.clone()];
     let milliseconds = time(clock, wanted, &inputs, &attend)?;

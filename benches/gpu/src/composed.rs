@@ -1,7 +1,7 @@
 //! Attention without an op for it, as core composes it or as one would write it by hand: what the op must be faster than.
 
 use ternion::decorators;
-use ternion::{AttentionOptions, DType, Device, Result, Tensor};
+use ternion::{AttentionOptions, Causal, DType, Device, Result, Tensor};
 
 /// The most bytes of scores at a time: what an adapter binds is limited, and so is its memory.
 const MOST_BYTES: usize = 1 << 30;
@@ -74,7 +74,8 @@ impl Composed {
 
     fn attend_part(&self, q: &Tensor, k: &Tensor, v: &Tensor) -> Result<Tensor> {
         if self.composer == Composer::Core {
-            let options = AttentionOptions { causal: self.causal, ..AttentionOptions::default() };
+            let options =
+                AttentionOptions { causal: Causal::lower_right(self.causal), ..AttentionOptions::default() };
             let batched = |x: &Tensor| x.unsqueeze(0);
             return batched(q)?.scaled_dot_product_attention(&batched(k)?, &batched(v)?, options)?.squeeze(0);
         }
@@ -110,7 +111,7 @@ mod tests {
         let device = ternion::cpu()?;
         let random = || Tensor::randn([2, 3, 5, 4], DType::F64, &device)?.requires_grad();
         let (q, k, v) = (random()?, random()?, random()?);
-        let options = AttentionOptions { causal, ..AttentionOptions::default() };
+        let options = AttentionOptions { causal: Causal::lower_right(causal), ..AttentionOptions::default() };
         let y = q.scaled_dot_product_attention(&k, &v, options)?;
         let dy = Tensor::randn(*y.shape(), DType::F64, &device)?;
         let expected =

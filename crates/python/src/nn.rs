@@ -6,6 +6,7 @@ use crate::dtype::DTypeArgument;
 use crate::error::{Failure, Outcome};
 use crate::expected::of;
 use crate::promote::default_dtype;
+use crate::random::{PyGenerator, Source};
 use crate::run::{run, wait};
 use crate::tensor::{PyTensor, apart};
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -145,7 +146,7 @@ fn check_distribution(name: &str, init: &Init) -> Outcome<()> {
 
 /// A tensor with first values: what `ternion.nn.init` and layers are made of.
 #[pyfunction]
-#[pyo3(signature = (shape, name, numbers, fan="fan_in", nonlinearity="leaky_relu", dtype=None, device=None))]
+#[pyo3(signature = (shape, name, numbers, fan="fan_in", nonlinearity="leaky_relu", dtype=None, device=None, generator=None))]
 #[allow(clippy::too_many_arguments, reason = "called by the Python part alone")]
 fn _initial(
     py: Python<'_>,
@@ -156,12 +157,15 @@ fn _initial(
     nonlinearity: &str,
     dtype: Option<DTypeArgument>,
     device: Option<DeviceArgument>,
+    generator: Option<&Bound<'_, PyGenerator>>,
 ) -> Outcome<PyTensor> {
     let numbers: Vec<f64> = numbers.into_iter().map(f64::from).collect();
     let (init, device) = (distribution(name, &numbers, fan, nonlinearity)?, or_default(py, device)?);
     check_distribution(name, &init)?;
     let (shape, dtype) = (Shape::new(&shape.0)?, dtype.map_or_else(default_dtype, |dtype| dtype.0));
-    run(py, shape.elements(), || init.tensor(shape, dtype, &device)).map(PyTensor::new)
+    let source = Source::of(generator, &device)?;
+    run(py, shape.elements(), || source.draw(&device, || init.tensor(shape, dtype, &device)))
+        .map(PyTensor::new)
 }
 
 /// Puts the classes into the module.

@@ -13,7 +13,7 @@ use std::ffi::CString;
 use ternion::nn::Param;
 use ternion::nn::optim::{
     Adagrad, AdagradConfig, Adam, AdamConfig, AdamW, AdamWConfig, Lion, LionConfig, Muon, MuonConfig,
-    Optimizer, ParamGroup, RMSprop, RMSpropConfig, SGD, SGDConfig,
+    MuonLrAdjustment, Optimizer, ParamGroup, RMSprop, RMSpropConfig, SGD, SGDConfig,
 };
 use ternion::{Gradients, Tensor};
 
@@ -45,7 +45,7 @@ fn setting<'py, T: FromPyObjectOwned<'py>>(settings: &Bound<'py, PyDict>, name: 
 
 /// The optimiser of each class in Python, and the fields of its configuration that are its settings there, under the same names.
 macro_rules! optimizers {
-    ($($optimizer:ident, $config:ident: $($field:ident)*;)*) => {
+    ($($optimizer:ident, $config:ident: $($field:ident)* $(, $other:ident = $made:ident)?;)*) => {
         fn optimizer_of(
             class: &str,
             groups: Vec<ParamGroup>,
@@ -55,6 +55,7 @@ macro_rules! optimizers {
                 $(stringify!($optimizer) => {
                     let config = $config {
                         $($field: setting(settings, stringify!($field))?,)*
+                        $($other: $made(settings)?,)?
                         // What is missing is reported here, with names.
                         allow_missing_gradients: true,
                         ..Default::default()
@@ -74,7 +75,18 @@ optimizers! {
     RMSprop, RMSpropConfig: lr alpha eps weight_decay momentum centered;
     Adagrad, AdagradConfig: lr lr_decay weight_decay initial_accumulator_value eps;
     Lion, LionConfig: lr betas weight_decay;
-    Muon, MuonConfig: lr weight_decay momentum nesterov;
+    Muon, MuonConfig: lr weight_decay momentum nesterov ns_coefficients eps ns_steps, adjust_lr = adjustment;
+}
+
+/// How the steps of Muon depend on the shape, by PyTorch's names.
+fn adjustment(settings: &Bound<'_, PyDict>) -> Outcome<MuonLrAdjustment> {
+    match setting::<Option<String>>(settings, "adjust_lr_fn")?.as_deref() {
+        None | Some("original") => Ok(MuonLrAdjustment::Original),
+        Some("match_rms_adamw") => Ok(MuonLrAdjustment::MatchRmsAdamW),
+        Some(other) => Err(Failure::value(format!(
+            "Muon: adjust_lr_fn {other:?}, expected None, \"original\" or \"match_rms_adamw\""
+        ))),
+    }
 }
 
 /// The cell of a parameter; for a plain tensor one on its memory.
@@ -215,6 +227,11 @@ impl PySteps {
             group.optimizer.set_lr(lr.0)?;
         }
         Ok(())
+    }
+
+    /// The momentum of the next step, or the first beta; whether the optimizer can change it without being made anew.
+    fn set_momentum(&self, py: Python<'_>, momentum: Real) -> bool {
+        self.held(py).optimizer.set_momentum(momentum.0).is_ok()
     }
 
     /// Other settings, with the state as it is.

@@ -240,6 +240,8 @@ def rsub(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
         ValueError: shapes that do not broadcast.
         TypeError: truth values, an `alpha` with a point for whole numbers, or a truth value.
     """
+    if not isinstance(input, Tensor):
+        raise TypeError(f"rsub: input of type {type(input).__name__}, expected a tensor")
     for value in (input, other):
         if isinstance(value, bool) or (isinstance(value, Tensor) and value.dtype == _ternion.bool):
             raise TypeError("rsub: truth values, of which there are no differences; expected numbers")

@@ -417,12 +417,14 @@ def msort(input: Tensor) -> Tensor:
     return input._msort()
 
 
-def _areas(function: str, y: Tensor, x: Any, dx: float, dim: int, cumulative: bool) -> Tensor:
+def _areas(function: str, y: Tensor, x: Any, dx: float | None, dim: int, cumulative: bool) -> Tensor:
+    if x is not None and dx is not None:
+        raise TypeError(f"{function}: both x and dx, expected one of the two")
     axis = _axis(function, y, dim)
-    return _float(y)._trapezoid(axis, (dx, None if x is None else _float(x)), cumulative)
+    return _float(y)._trapezoid(axis, (1.0 if dx is None else dx, None if x is None else _float(x)), cumulative)
 
 
-def cumulative_trapezoid(y: Tensor, x: Any = None, *, dx: float = 1.0, dim: int = -1) -> Tensor:
+def cumulative_trapezoid(y: Tensor, x: Any = None, *, dx: float | None = None, dim: int = -1) -> Tensor:
     """The areas below `y` up to each element but the first: see `trapezoid`.
 
     Shapes: [.., n, ..] -> [.., n - 1, ..]
@@ -458,8 +460,8 @@ def gradient(input: Tensor, *, spacing: Any = None, dim: Any = None, edge_order:
     return tuple(_float(input)._gradient(axis, step, edge_order) for axis, step in zip(axes, steps))
 
 
-def trapezoid(y: Tensor, x: Any = None, *, dx: float = 1.0, dim: int = -1) -> Tensor:
-    """The area below `y`, whose elements along `dim` are `dx` apart or at the places `x`, by straight lines between them.
+def trapezoid(y: Tensor, x: Any = None, *, dx: float | None = None, dim: int = -1) -> Tensor:
+    """The area below `y`, whose elements along `dim` are `dx` apart (1 by default) or at the places `x`, by straight lines between them.
 
     Shapes: [..] -> without the axis `dim`
 

@@ -345,12 +345,15 @@ def gaussian_nll_loss(input: Tensor, target: Tensor, var: Tensor, full: bool = F
     Raises:
         ValueError: shapes that do not broadcast, another reduction, variances below 0 on the processor (elsewhere that would mean to wait for the device: the loss is NaN).
     """
-    if not isinstance(var, Tensor):
+    is_number = not isinstance(var, Tensor)
+    if is_number:
         var = tensor(float(var), dtype=input.dtype, device=input.device)
-    if var.ndim and var.shape != input.shape and var.shape == input.shape[:-1]:
+    if is_number and var.ndim == 0:
+        pass
+    elif var.shape != input.shape and var.shape == input.shape[:-1]:
         var = var.unsqueeze(-1)
-    if var.ndim not in (0, input.ndim):
-        raise ValueError(f"gaussian_nll_loss: var of shape {tuple(var.shape)} for an input of shape {tuple(input.shape)}, expected the same, or without the last axis")
+    elif var.shape != input.shape and (var.ndim != input.ndim or sum(own for own, other in zip(var.shape, input.shape) if own != other) != 1):
+        raise ValueError(f"gaussian_nll_loss: var of shape {tuple(var.shape)} for an input of shape {tuple(input.shape)}, expected the same, without the last axis, or 1 along one axis")
     if var.device.type == "cpu" and bool((var.detach() < 0).any()):
         raise ValueError("gaussian_nll_loss: a variance below 0, expected none")
     _same_shape("gaussian_nll_loss", input, target)

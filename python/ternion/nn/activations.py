@@ -6,6 +6,7 @@ from typing import Any
 
 from .. import _ternion
 from .._ternion import Parameter, Tensor
+from .._warnings import warn_caller
 from . import functional as F
 from ._activations import _axis_of
 from ._first_values import draw_again
@@ -161,7 +162,13 @@ class Hardtanh(_Activation):
     inplace: bool
     _settings = ("min_val", "max_val", "inplace")
 
-    def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False):
+    def __init__(
+        self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False, min_value: float | None = None, max_value: float | None = None,
+    ):  # fmt: skip
+        for name, older in (("min_val", min_value), ("max_val", max_value)):
+            if older is not None:
+                warn_caller(f"Hardtanh: {name}ue is deprecated: {name} is its name")
+        min_val, max_val = min_val if min_value is None else min_value, max_val if max_value is None else max_value
         self._take(min_val=min_val, max_val=max_val, inplace=inplace)
 
     def forward(self, input: Tensor) -> Tensor:

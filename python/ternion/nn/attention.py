@@ -165,7 +165,7 @@ class MultiheadAttention(Module):
             need_weights: whether the weights are told, too; without them it is faster.
             attn_mask: [queries, keys] or [batch * heads, queries, keys], bool: true where a key is not seen; or numbers that are added to the scores.
             average_attn_weights: whether the weights told are the mean over all heads.
-            is_causal: whether a query sees only keys up to its own place; unlike PyTorch's it needs no mask beside it.
+            is_causal: whether a query sees only keys up to its own place, where the first query stands at the first key; unlike PyTorch's it needs no mask beside it.
         """
         for name, given in (("query", query), ("key", key), ("value", value)):
             if not isinstance(given, Tensor):
@@ -215,7 +215,7 @@ class MultiheadAttention(Module):
         if cache is not None:
             k, v = cache.append(k, v)
         # Heads were counted when the module was made.
-        heads = _native.scaled_dot_product_attention(q, k, v, mask, self.dropout if self.training else 0.0, is_causal, window=window)
+        heads = _native.scaled_dot_product_attention(q, k, v, mask, self.dropout if self.training else 0.0, is_causal, window=window, lower_right=True)
         return self._joined(heads)
 
     def _projected(self, query, key, value):
@@ -318,8 +318,8 @@ def _softmax_of_seen(scores):
 
 
 def _with_causal(mask, q, k):
-    queries, keys = q.shape[2], k.shape[2]
-    hidden = _ternion.ones(queries, keys, dtype=_ternion.bool, device=q.device).triu(keys - queries + 1)
+    """A mask under which query i sees keys 0 to i, as in PyTorch, and of those the ones that another mask shows."""
+    hidden = _ternion.ones(q.shape[2], k.shape[2], dtype=_ternion.bool, device=q.device).triu(1)
     if mask is None:
         return ~hidden
     return mask & ~hidden if mask.dtype == _ternion.bool else mask.masked_fill(hidden, -math.inf)

@@ -9,7 +9,7 @@ from .._functions.methods import function_of as _function_of
 from .._functions.shapes import broadcast_shapes as _broadcast_shapes
 from .._refusals import name_all as _name_all
 from .._scopes import no_grad as _no_grad
-from .._ternion import Tensor, _number, _sinusoidal, arange as _arange, ones_like as _ones_like, where as _where, zeros as _zeros
+from .._ternion import Tensor, _number, _sinusoidal, ones_like as _ones_like, where as _where, zeros as _zeros
 from .._ternion import _functional as _native
 
 globals().update({name: function for name, function in vars(_native).items() if not name.startswith("_")})
@@ -303,11 +303,11 @@ def scaled_dot_product_attention(
     Raises:
         ValueError: shapes that do not fit, a probability outside 0 to 1.
     """
+    if is_causal and attn_mask is not None:
+        raise ValueError("scaled_dot_product_attention: attn_mask and is_causal=True, expected one of the two, as in PyTorch: attn_mask & ones(queries, keys).tril() is both")
     if not enable_gqa:
         _check_heads(query, key, value)
     query, key, value = _of_one_rank(query, key, value)
-    if is_causal and window is None and query.ndim >= 2 and query.shape[-2] != key.shape[-2]:
-        attn_mask, is_causal = _causal_from_the_first(query, key, attn_mask), False
     return _native.scaled_dot_product_attention(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa, window=window)
 
 
@@ -318,15 +318,6 @@ def _of_one_rank(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Ten
         return operands
     outer = _broadcast_shapes(*(operand.shape[:-2] for operand in operands))
     return tuple(operand.expand(*outer, *operand.shape[-2:]) for operand in operands)
-
-
-def _causal_from_the_first(query: Tensor, key: Tensor, mask: Tensor | None) -> Tensor:
-    """A mask under which query i sees keys 0 to i, and what another mask shows of those."""
-    places = [_arange(length, device=query.device) for length in (query.shape[-2], key.shape[-2])]
-    seen = places[0].unsqueeze(1) >= places[1]
-    if mask is None or mask.dtype == seen.dtype:
-        return seen if mask is None else seen & mask
-    return _where(seen, mask, -float("inf"))
 
 
 def _check_heads(query: Any, key: Any, value: Any) -> None:

@@ -1,4 +1,4 @@
-"""First values of parameters, by the formulas of PyTorch's `torch.nn.init`: each function overwrites a tensor and returns it."""
+"""First values of parameters, by the formulas of PyTorch's `torch.nn.init`: each function overwrites a tensor and returns it. Those that draw take a `generator`."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
     return tensor
 
 
-def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0) -> Tensor:
+def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Tensor:
     """Evenly from `a` to `b`.
 
     Shapes: [..] -> the same
@@ -137,10 +137,10 @@ def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0) -> Tensor:
         ValueError: `a` above `b`.
         TypeError: no tensor, or one of whole numbers.
     """
-    return _filled(tensor, "uniform", [a, b])
+    return _filled(tensor, "uniform", [a, b], generator=generator)
 
 
-def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0) -> Tensor:
+def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Tensor:
     """The normal distribution.
 
     Shapes: [..] -> the same
@@ -149,10 +149,10 @@ def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0) -> Tensor:
         ValueError: a standard deviation below 0.
         TypeError: no tensor, or one of whole numbers.
     """
-    return _filled(tensor, "normal", [mean, std])
+    return _filled(tensor, "normal", [mean, std], generator=generator)
 
 
-def trunc_normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0) -> Tensor:
+def trunc_normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, generator: Any = None) -> Tensor:
     """The normal distribution between `a` and `b`.
 
     Shapes: [..] -> the same
@@ -161,10 +161,10 @@ def trunc_normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float 
         ValueError: `a` above `b`.
         TypeError: no tensor, or one of whole numbers.
     """
-    return _filled(tensor, "trunc_normal", [mean, std, a, b])
+    return _filled(tensor, "trunc_normal", [mean, std, a, b], generator=generator)
 
 
-def xavier_uniform_(tensor: Tensor, gain: float = 1.0) -> Tensor:
+def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
     """Evenly over -b to b with b = gain * sqrt(6 / (fan_in + fan_out)) (Glorot and Bengio 2010).
 
     Shapes: [out, in, ..] -> the same
@@ -174,10 +174,10 @@ def xavier_uniform_(tensor: Tensor, gain: float = 1.0) -> Tensor:
         TypeError: no tensor, or one of whole numbers.
     """
     _check("xavier_uniform_", tensor, 2)
-    return _filled(tensor, "xavier_uniform", [gain])
+    return _filled(tensor, "xavier_uniform", [gain], generator=generator)
 
 
-def xavier_normal_(tensor: Tensor, gain: float = 1.0) -> Tensor:
+def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
     """Normal with standard deviation gain * sqrt(2 / (fan_in + fan_out)) (Glorot and Bengio 2010).
 
     Shapes: [out, in, ..] -> the same
@@ -187,7 +187,7 @@ def xavier_normal_(tensor: Tensor, gain: float = 1.0) -> Tensor:
         TypeError: no tensor, or one of whole numbers.
     """
     _check("xavier_normal_", tensor, 2)
-    return _filled(tensor, "xavier_normal", [gain])
+    return _filled(tensor, "xavier_normal", [gain], generator=generator)
 
 
 def _spread(name, tensor, a, mode, nonlinearity):
@@ -202,7 +202,7 @@ def _spread(name, tensor, a, mode, nonlinearity):
     return calculate_gain(nonlinearity, a) / math.sqrt(max(fan, 1))
 
 
-def kaiming_uniform_(tensor: Tensor, a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu") -> Tensor:
+def kaiming_uniform_(tensor: Tensor, a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None) -> Tensor:
     """Evenly over -b to b with b = gain * sqrt(3 / fan) (He et al. 2015); `a` is the slope of a leaky ReLU.
 
     Shapes: [out, in, ..] -> the same
@@ -212,10 +212,10 @@ def kaiming_uniform_(tensor: Tensor, a: float = 0.0, mode: str = "fan_in", nonli
         TypeError: no tensor, or one of whole numbers.
     """
     bound = math.sqrt(3.0) * _spread("kaiming_uniform_", tensor, a, mode, nonlinearity)
-    return _filled(tensor, "uniform", [-bound, bound])
+    return _filled(tensor, "uniform", [-bound, bound], generator=generator)
 
 
-def kaiming_normal_(tensor: Tensor, a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu") -> Tensor:
+def kaiming_normal_(tensor: Tensor, a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None) -> Tensor:
     """Normal with standard deviation gain / sqrt(fan) (He et al. 2015); `a` is the slope of a leaky ReLU.
 
     Shapes: [out, in, ..] -> the same
@@ -224,10 +224,10 @@ def kaiming_normal_(tensor: Tensor, a: float = 0.0, mode: str = "fan_in", nonlin
         ValueError: less than 2 axes, a mode other than "fan_in" and "fan_out", another nonlinearity.
         TypeError: no tensor, or one of whole numbers.
     """
-    return _filled(tensor, "normal", [0.0, _spread("kaiming_normal_", tensor, a, mode, nonlinearity)])
+    return _filled(tensor, "normal", [0.0, _spread("kaiming_normal_", tensor, a, mode, nonlinearity)], generator=generator)
 
 
-def orthogonal_(tensor: Tensor, gain: float = 1.0) -> Tensor:
+def orthogonal_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
     """Rows, or columns if there are less of them, that are orthogonal and of length `gain` (Saxe et al. 2013); axes behind the first are one.
 
     The orthogonal factor of a matrix drawn from the normal distribution, computed in float64 on the processor, with the signs of the diagonal of the triangular one.
@@ -242,7 +242,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1.0) -> Tensor:
     if tensor.numel() == 0:
         return tensor
     rows, columns = tensor.shape[0], tensor.numel() // tensor.shape[0]
-    drawn = _initial((rows, columns), "normal", [0.0, 1.0], device=tensor.device).double().cpu()
+    drawn = _initial((rows, columns), "normal", [0.0, 1.0], device=tensor.device, generator=generator).double().cpu()
     basis = _orthonormal_columns(drawn if rows >= columns else drawn.t())
     basis = (basis if rows >= columns else basis.t()) * _number(gain)
     with no_grad():
@@ -255,7 +255,7 @@ def _orthonormal_columns(matrix):
     return factor * triangle.diagonal().sign()
 
 
-def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01) -> Tensor:
+def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any = None) -> Tensor:
     """Normal, but a share of each column, in random places, 0 (Martens 2010).
 
     Shapes: [rows, columns] -> the same
@@ -269,10 +269,11 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01) -> Tensor:
         raise ValueError(f"sparse_: a tensor of shape {tuple(tensor.shape)} and a share of {sparsity}, expected 2 axes and 0 to 1")
     rows, columns = tensor.shape
     zeros = math.ceil(_number(sparsity) * rows)
-    normal_(tensor, 0.0, std)
+    drawn = {} if generator is None else {"generator": generator, "device": generator.device}
+    normal_(tensor, 0.0, std, generator)
     with no_grad():
         for column in range(columns):
-            for row in _ternion.randperm(rows)[:zeros].tolist():
+            for row in _ternion.randperm(rows, **drawn)[:zeros].tolist():
                 tensor[row, column] = 0.0
     return tensor
 

@@ -87,6 +87,20 @@ class Bilinear(Module):
         return f"{told}, bias={self.bias is not None}"
 
 
+def _rows_of(layer: Any, weight: Tensor | None, device: Any, dtype: Any) -> Tensor:
+    """The first rows of an embedding: those that were given, or drawn."""
+    shape, name = (layer.num_embeddings, layer.embedding_dim), type(layer).__name__
+    if weight is not None:
+        if not isinstance(weight, Tensor) or tuple(weight.shape) != shape:
+            told = f"shape {list(weight.shape)}" if isinstance(weight, Tensor) else f"type {type(weight).__name__}"
+            raise ValueError(f"{name}: _weight of {told}, expected a tensor of shape {list(shape)}")
+        return weight
+    weight = _ternion._initial(shape, "normal", [0.0, 1.0], device=device, dtype=dtype)
+    if layer.padding_idx is not None:
+        weight[layer.padding_idx] = 0.0
+    return weight
+
+
 class Embedding(Module):
     """A row of `weight` for each number: [..] (int32 or int64) -> [.., embedding_dim].
 
@@ -109,15 +123,13 @@ class Embedding(Module):
 
     def __init__(
         self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None, max_norm: float | None = None,
-        norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False, device: Any = None, dtype: Any = None,
+        norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False, _weight: Tensor | None = None, _freeze: bool = False,
+        device: Any = None, dtype: Any = None,
     ):  # fmt: skip
         F._only_pytorchs("Embedding", sparse=sparse)
         self._set(num_embeddings, embedding_dim, padding_idx)
         self.max_norm, self.norm_type, self.scale_grad_by_freq = max_norm, norm_type, scale_grad_by_freq
-        weight = _ternion._initial((num_embeddings, embedding_dim), "normal", [0.0, 1.0], device=device, dtype=dtype)
-        if self.padding_idx is not None:
-            weight[self.padding_idx] = 0.0
-        self.weight = Parameter(weight)
+        self.weight = Parameter(_rows_of(self, _weight, device, dtype), not _freeze)
 
     def _set(self, num_embeddings, embedding_dim, padding_idx):
         (self.num_embeddings,) = _numbers("Embedding", "num_embeddings", num_embeddings, 1)
@@ -129,6 +141,7 @@ class Embedding(Module):
     @classmethod
     def from_pretrained(
         cls, embeddings: Any, freeze: Any = True, padding_idx: int | None = None, max_norm: float | None = None, norm_type: float = 2.0, scale_grad_by_freq: bool = False,
+        sparse: bool = False,
     ):  # fmt: skip
         """A layer with these rows, [num_embeddings, embedding_dim], whose memory it takes over; trained only if `freeze` is False.
 
@@ -138,6 +151,7 @@ class Embedding(Module):
         if not isinstance(embeddings, Tensor) or embeddings.ndim != 2:
             told = f"shape {tuple(embeddings.shape)}" if isinstance(embeddings, Tensor) else f"type {type(embeddings).__name__}"
             raise ValueError(f"Embedding.from_pretrained: embeddings of {told}, expected a tensor of 2 axes")
+        F._only_pytorchs("Embedding.from_pretrained", sparse=sparse)
         layer = cls.__new__(cls)
         layer._set(embeddings.shape[0], embeddings.shape[1], padding_idx)
         layer.max_norm, layer.norm_type, layer.scale_grad_by_freq = max_norm, norm_type, scale_grad_by_freq
@@ -185,15 +199,12 @@ class EmbeddingBag(Module):
 
     def __init__(
         self, num_embeddings: int, embedding_dim: int, max_norm: float | None = None, norm_type: float = 2.0, scale_grad_by_freq: bool = False,
-        mode: str = "mean", sparse: bool = False, include_last_offset: bool = False, padding_idx: int | None = None, device: Any = None, dtype: Any = None,
+        mode: str = "mean", sparse: bool = False, _weight: Tensor | None = None, include_last_offset: bool = False, padding_idx: int | None = None, device: Any = None, dtype: Any = None,
     ):  # fmt: skip
         F._only_pytorchs("EmbeddingBag", scale_grad_by_freq=scale_grad_by_freq, sparse=sparse)
         self._set(num_embeddings, embedding_dim, mode, include_last_offset, padding_idx)
         self.max_norm, self.norm_type = max_norm, norm_type
-        weight = _ternion._initial((num_embeddings, embedding_dim), "normal", [0.0, 1.0], device=device, dtype=dtype)
-        if self.padding_idx is not None:
-            weight[self.padding_idx] = 0.0
-        self.weight = Parameter(weight)
+        self.weight = Parameter(_rows_of(self, _weight, device, dtype))
 
     def _set(self, num_embeddings, embedding_dim, mode, include_last_offset, padding_idx):
         (self.num_embeddings,) = _numbers("EmbeddingBag", "num_embeddings", num_embeddings, 1)
@@ -206,7 +217,10 @@ class EmbeddingBag(Module):
         self.padding_idx = None if padding_idx is None else padding_idx % num_embeddings
 
     @classmethod
-    def from_pretrained(cls, embeddings: Any, freeze: Any = True, mode: str = "mean", include_last_offset: bool = False, padding_idx: int | None = None):
+    def from_pretrained(
+        cls, embeddings: Any, freeze: Any = True, max_norm: float | None = None, norm_type: float = 2.0, scale_grad_by_freq: bool = False, mode: str = "mean",
+        sparse: bool = False, include_last_offset: bool = False, padding_idx: int | None = None,
+    ):  # fmt: skip
         """A layer with these rows, [num_embeddings, embedding_dim], whose memory it takes over; trained only if `freeze` is False.
 
         Raises:
@@ -216,7 +230,9 @@ class EmbeddingBag(Module):
             told = f"shape {tuple(embeddings.shape)}" if isinstance(embeddings, Tensor) else f"type {type(embeddings).__name__}"
             raise ValueError(f"EmbeddingBag.from_pretrained: embeddings of {told}, expected a tensor of 2 axes")
         layer = cls.__new__(cls)
+        F._only_pytorchs("EmbeddingBag.from_pretrained", scale_grad_by_freq=scale_grad_by_freq, sparse=sparse)
         layer._set(embeddings.shape[0], embeddings.shape[1], mode, include_last_offset, padding_idx)
+        layer.max_norm, layer.norm_type = max_norm, norm_type
         layer.weight = Parameter(embeddings, not freeze)
         return layer
 

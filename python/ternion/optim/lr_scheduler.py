@@ -314,22 +314,21 @@ class OneCycleLR(LRScheduler):
         total_steps: how long it takes; by default `epochs * steps_per_epoch`.
         pct_start: the share of the steps in which the rate rises.
         anneal_strategy: "cos" or "linear".
-        cycle_momentum: False: momentum is left alone. (PyTorch's default is True.)
+        cycle_momentum: whether the momentum, of Adam and its kin the first beta, goes the other way: from `max_momentum` to `base_momentum` while the rate rises.
+        base_momentum, max_momentum: its ends; or one for each group.
         div_factor: the first rate is `max_lr` divided by this; the last one is the first divided by `final_div_factor`.
         three_phase: up, down to the first rate in as many steps, then down to the last one.
 
     Raises:
-        ValueError: no number of steps, a share outside 0 to 1, another strategy, another number of rates than of groups, `cycle_momentum`; more steps than there are.
+        ValueError: no number of steps, a share outside 0 to 1, another strategy, another number of rates or momenta than of groups, `cycle_momentum` of an optimizer without momentum; more steps than there are.
     """
 
     def __init__(
         self, optimizer: Any, max_lr: Any, total_steps: int | None = None, epochs: int | None = None, steps_per_epoch: int | None = None,
-        pct_start: float = 0.3, anneal_strategy: str = "cos", cycle_momentum: bool = False, base_momentum: float = 0.85,
-        max_momentum: float = 0.95, div_factor: float = 25.0, final_div_factor: float = 1e4, three_phase: bool = False,
+        pct_start: float = 0.3, anneal_strategy: str = "cos", cycle_momentum: bool = True, base_momentum: Any = 0.85,
+        max_momentum: Any = 0.95, div_factor: float = 25.0, final_div_factor: float = 1e4, three_phase: bool = False,
         last_epoch: int = -1,
     ):  # fmt: skip
-        if cycle_momentum:
-            raise ValueError("OneCycleLR: cycle_momentum, expected False: the momentum of an optimiser stays what it was made with")
         if total_steps is None:
             if epochs is None or steps_per_epoch is None:
                 raise ValueError("OneCycleLR: expected total_steps, or both epochs and steps_per_epoch")
@@ -348,7 +347,29 @@ class OneCycleLR(LRScheduler):
         self.div_factor, self.final_div_factor, self._ends = div_factor, final_div_factor, _phases(total_steps, pct_start, three_phase)
         for group, largest in zip(optimizer.param_groups, self.max_lrs):
             group["initial_lr"] = largest / div_factor
+        self.cycle_momentum = cycle_momentum
+        if cycle_momentum:
+            self._take_momenta(optimizer, base_momentum, max_momentum)
         super().__init__(optimizer, last_epoch)
+
+    def _take_momenta(self, optimizer, base, largest):
+        self._momentum = next((name for name in ("betas", "momentum") if name in optimizer.defaults), None)
+        if self._momentum is None:
+            raise ValueError(f"OneCycleLR: cycle_momentum of {type(optimizer).__name__}, which has no momentum: expected cycle_momentum=False")
+        groups = len(optimizer.param_groups)
+        ends = [list(end) if isinstance(end, (list, tuple)) else [end] * groups for end in (base, largest)]
+        if any(len(end) != groups for end in ends):
+            raise ValueError(f"OneCycleLR: {' and '.join(str(len(end)) for end in ends)} momenta for {groups} groups of parameters")
+        self._momenta = list(zip(*ends))
+
+    def _set(self, rates):
+        super()._set(rates)
+        if not self.cycle_momentum:
+            return
+        for group, (base, largest) in zip(self.optimizer.param_groups, self._momenta):
+            points = [largest, base, largest] if len(self._ends) == 2 else [largest, base, largest, largest]
+            momentum = self._along(self.last_epoch, points)
+            group[self._momentum] = momentum if self._momentum == "momentum" else (momentum, *group["betas"][1:])
 
     def rates_at(self, epoch: int) -> list[float]:
         # One call beyond the last rate, as in PyTorch: a loop calls `step()` behind its last step of the optimiser, too.
@@ -358,13 +379,16 @@ class OneCycleLR(LRScheduler):
 
     def _rate(self, epoch, first, largest):
         last = first / self.final_div_factor
-        points = [first, largest, last] if len(self._ends) == 2 else [first, largest, first, last]
+        return self._along(epoch, [first, largest, last] if len(self._ends) == 2 else [first, largest, first, last])
+
+    def _along(self, epoch, points):
+        """Where it is between these values, each at the end of a phase."""
         start = 0.0
-        for phase, (end, lr_from, lr_to) in enumerate(zip(self._ends, points, points[1:]), 1):
+        for phase, (end, before, behind) in enumerate(zip(self._ends, points, points[1:]), 1):
             if epoch <= end or phase == len(self._ends):
                 # A phase without length is at its end.
                 share = (epoch - start) / (end - start) if end != start else 1.0
-                return self._between(lr_from, lr_to, share)
+                return self._between(before, behind, share)
             start = end
         raise AssertionError("the last phase takes every step")
 

@@ -10,11 +10,14 @@ from .._capture import note_step
 from .._scopes import enable_grad
 from .._ternion import Parameter, Tensor, _number as _real, _Steps, zeros
 from .._warnings import warn_caller
-from .optimizer import Optimizer, Params
+from .optimizer import Optimizer, Params, _numbered
 
 _TRUTHS = frozenset(("nesterov", "amsgrad", "centered", "maximize"))
 # What is told at each step; other settings are those of the steps themselves.
 _TOLD = frozenset(("lr", "maximize"))
+
+
+_EXPECTED = {"betas": "two numbers", "ns_coefficients": "three numbers", "ns_steps": "a whole number", "adjust_lr_fn": "None or a name"}
 
 
 def _number(value: Any) -> float:
@@ -35,13 +38,22 @@ def _short(value: Any) -> str:
 def _check(optimizer: str, settings: Mapping[str, Any]) -> None:
     """That settings are of the kinds that they must be."""
     for name, value in settings.items():
-        expected = "True or False" if name in _TRUTHS else "two numbers" if name == "betas" else "a number"
+        expected = _EXPECTED.get(name, "True or False" if name in _TRUTHS else "a number")
         try:
             if name in _TRUTHS and not isinstance(value, bool):
                 raise TypeError
             if name == "betas":
                 first, second = value
                 _number(first), _number(second)
+            elif name == "ns_coefficients":
+                a, b, c = value
+                _number(a), _number(b), _number(c)
+            elif name == "ns_steps":
+                if isinstance(value, bool) or not isinstance(value, int):
+                    raise TypeError
+            elif name == "adjust_lr_fn":
+                if value is not None and not isinstance(value, str):
+                    raise TypeError
             elif name not in _TRUTHS:
                 _number(value)
         except OverflowError:
@@ -152,9 +164,24 @@ class _Built(Optimizer):
             # Of views of dicts, which are compared without a dict being made.
             if not self._made[number].items() <= group.items():
                 settings = self._of_steps(group)
+                if self._took_momentum(number, settings):
+                    continue
                 steps = self._new_steps(number, settings)
                 steps.load(self._fitting(self._steps[number].state(), self._made[number], settings))
                 self._steps[number], self._made[number] = steps, settings
+
+    def _took_momentum(self, number, settings):
+        """Whether the momentum, or the first beta, is all that changed, and counts now: a schedule changes it before each step."""
+        _check(type(self).__name__, settings)
+        before = self._made[number]
+        changed = [name for name in settings if settings[name] != before[name]]
+        is_beta = changed == ["betas"] and settings["betas"][1] == before["betas"][1] and 0.0 <= settings["betas"][0] < 1.0
+        if not is_beta and changed != ["momentum"]:
+            return False
+        taken = self._steps[number].set_momentum(settings["betas"][0] if is_beta else settings["momentum"])
+        if taken:
+            self._made[number] = settings
+        return taken
 
     def _fitting(self, state, before, settings):
         """The state for steps of other settings."""
@@ -195,7 +222,16 @@ class _Built(Optimizer):
         return told
 
     def _take_rates(self) -> None:
-        """Has the learning rates of `param_groups` count for a step that is replayed."""
+        """Has the learning rates of `param_groups` count for a step that is replayed.
+
+        Raises:
+            ValueError: other settings that changed since, which a replay would not follow.
+        """
+        for made, group in zip(self._made, self.param_groups):
+            changed = [name for name in made if made[name] != group[name]]
+            if changed:
+                told = f"{type(self).__name__}: {', '.join(changed)} changed since the step was captured, which no replay follows"
+                raise ValueError(f"{told}: capture it again, or leave the setting (OneCycleLR with cycle_momentum=False)")
         for group, steps in zip(self.param_groups, self._steps):
             steps.set_lr(_rate_of(self, group))
 
@@ -213,7 +249,8 @@ class _Built(Optimizer):
 
     def state_dict(self) -> dict:
         """Step counts and moments of each group, and its settings."""
-        settings = [{name: value for name, value in group.items() if name != "params"} for group in self.param_groups]
+        numbers = _numbered(self.param_groups)
+        settings = [{**group, "params": [numbers[id(parameter)] for parameter in group["params"]]} for group in self.param_groups]
         return {"state": [steps.state() for steps in self._steps], "param_groups": settings}
 
     def load_state_dict(self, state_dict: dict) -> None:
@@ -225,7 +262,7 @@ class _Built(Optimizer):
         """
         states, settings = self._told(state_dict)
         for number, (state, told) in enumerate(zip(states, settings)):
-            group = self.param_groups[number]
+            group, told = self.param_groups[number], {name: value for name, value in told.items() if name != "params"}
             wanted = self._of_steps({**group, **told})
             if wanted != self._made[number]:
                 steps = self._new_steps(number, wanted)
@@ -242,6 +279,11 @@ class _Built(Optimizer):
             raise ValueError(f"{name}: a state whose moments are a {type(states).__name__}, expected a list for the groups: states of PyTorch do not fit")
         if len(states) != len(self._steps) or len(settings) != len(self._steps):
             raise ValueError(f"{name}: a state of {len(states)} groups for {len(self._steps)}")
+        # States of before had no numbers of parameters.
+        sizes = [len(told["params"]) if "params" in told else len(group["params"]) for told, group in zip(settings, self.param_groups)]
+        own = [len(group["params"]) for group in self.param_groups]
+        if sizes != own:
+            raise ValueError(f"{name}: a state of groups of {sizes} parameters, expected {own}")
         return states, settings
 
     def __getstate__(self):
@@ -419,6 +461,13 @@ class Lion(_Built):
 class Muon(_Built):
     """Momenta of matrices made orthogonal (Jordan et al. 2024); of matrices alone.
 
+    Args:
+        ns_coefficients: a, b and c of an iteration `x = a x + (b x x^T + c (x x^T)^2) x`.
+        eps: the least norm that the momentum is divided by before the iterations.
+        ns_steps: how many iterations, at most 99.
+        adjust_lr_fn: how the step of a matrix depends on its shape: "original" (None), `sqrt(max(1, rows / columns))`, or "match_rms_adamw",
+            `0.2 sqrt(max(rows, columns))`, so that the learning rate and weight decay of AdamW serve.
+
     Raises:
         ValueError: a parameter that is no matrix, `momentum` outside 0 to 1, other settings below 0, no parameters or one given twice.
         TypeError: settings that are no numbers, something that is no tensor.
@@ -428,6 +477,8 @@ class Muon(_Built):
 
     def __init__(
         self, params: Params, lr: float = 1e-3, weight_decay: float = 0.1, momentum: float = 0.95, nesterov: bool = True,
-        maximize: bool = False, *, strict: bool = False,
+        ns_coefficients: tuple[float, float, float] = (3.4445, -4.7750, 2.0315), eps: float = 1e-7, ns_steps: int = 5, adjust_lr_fn: str | None = None,
+        *, maximize: bool = False, strict: bool = False,
     ):  # fmt: skip
-        super().__init__(params, dict(lr=lr, weight_decay=weight_decay, momentum=momentum, nesterov=nesterov, maximize=maximize), strict)
+        steps = dict(ns_coefficients=ns_coefficients, eps=eps, ns_steps=ns_steps, adjust_lr_fn=adjust_lr_fn)
+        super().__init__(params, dict(lr=lr, weight_decay=weight_decay, momentum=momentum, nesterov=nesterov, maximize=maximize, **steps), strict)

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::op::{Differentiability, Output, Outputs, Rule, Saves, check};
 use crate::ops::random::{Dropout, check_probability, check_state};
 use crate::precision::{self, without_precision};
-use crate::{DType, Shape, Tensor, text};
+use crate::{DType, Device, Shape, Tensor, text};
 use smallvec::SmallVec;
 
 /// Which keys a query sees, how scores are scaled, and which weights are dropped. Shared by [`Attention`] and [`AttentionGrad`].
@@ -361,14 +361,33 @@ impl Rule for AttentionGrad {
     }
 }
 
+/// Which keys a query sees by its position. Where queries and keys differ in number, the corner of `[queries, keys]` that the diagonal begins in counts, by the names of
+/// PyTorch's `torch.nn.attention.bias`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Causal {
+    /// All keys.
+    #[default]
+    Off,
+    /// Keys at or before its position, where the first query is at the position of the first key: PyTorch's `is_causal`.
+    UpperLeft,
+    /// Keys at or before its position, where the last query is at the position of the last key: as it must be when keys of earlier steps are kept.
+    LowerRight,
+}
+
+impl Causal {
+    /// [`LowerRight`](Causal::LowerRight), if it is `on`.
+    pub fn lower_right(on: bool) -> Causal {
+        if on { Causal::LowerRight } else { Causal::Off }
+    }
+}
+
 /// What [`Tensor::scaled_dot_product_attention`] masks, and how it scales.
 #[derive(Clone, Copy, Default)]
 pub struct AttentionOptions<'a> {
     /// Broadcast to `[batch, heads, queries, keys]`: bool (true: seen), or of the queries' dtype (added to the scaled scores).
     pub mask: Option<&'a Tensor>,
-    /// Whether a query sees only keys at or before its position; the last query stands at the last key, as it must when keys of earlier
-    /// steps are kept. (With fewer queries than keys, PyTorch's `is_causal` lets the first query stand at the first key instead.)
-    pub causal: bool,
+    /// Whether a query sees only keys at or before its position.
+    pub causal: Causal,
     /// How many positions back (and, when not causal, ahead) a query sees, itself counted.
     pub window: Option<usize>,
     /// Factor of the scores; `1 / sqrt(head_dim)` by default.
@@ -388,7 +407,7 @@ impl Tensor {
     /// `[batch, heads, queries, value_dim]`
     ///
     /// # Errors
-    /// Shapes or dtypes that do not fit.
+    /// Shapes or dtypes that do not fit; [`Causal::UpperLeft`] with a window and another number of queries than keys.
     pub fn scaled_dot_product_attention(
         &self,
         keys: &Tensor,
@@ -416,6 +435,18 @@ impl Tensor {
         let [_, _, positions, _] = keys.shape().to_array(name)?;
         let scores = Shape::new(&[batch, heads, queries, positions])?;
         let mask = mask.map(|mask| spread(name, mask, scores)).transpose()?;
+        let (mask, causal) = match causal {
+            Causal::UpperLeft if queries != positions && window.is_some() => {
+                let detail = format!(
+                    "an upper-left causal window of {queries} queries and {positions} keys, expected as many of both, or lower-right"
+                );
+                return Err(Error::invalid(name, detail));
+            }
+            Causal::UpperLeft if queries != positions => {
+                (Some(upper_left(mask, scores, self.device())?), false)
+            }
+            causal => (mask, causal != Causal::Off),
+        };
         let scale = scale.unwrap_or(1.0 / (head_dim.max(1) as f64).sqrt());
         let mut config = AttentionConfig { scale, causal, window, mask: mask.is_some(), dropout: None };
         let state;
@@ -432,6 +463,18 @@ impl Tensor {
         config.dropout = Some(Dropout { p: dropout, offset });
         inputs.push(&state);
         apply_one(Attention { config }, &inputs)
+    }
+}
+
+/// A mask under which query i sees keys 0 to i, and of those the ones that another mask shows.
+fn upper_left(mask: Option<Tensor>, scores: Shape, device: &Device) -> Result<Tensor> {
+    let [_, _, queries, keys] = scores.to_array("attention")?;
+    let query = Tensor::iota(queries, DType::I32, 0, 1, device)?.unsqueeze(1)?;
+    let seen = Tensor::iota(keys, DType::I32, 0, 1, device)?.le(&query)?;
+    match mask {
+        None => seen.expand(scores),
+        Some(mask) if mask.dtype() == DType::Bool => mask.logical_and(&seen),
+        Some(mask) => mask.masked_fill(&seen.logical_not()?, f64::NEG_INFINITY),
     }
 }
 

@@ -6,7 +6,7 @@ use crate::init::Init;
 use crate::module::{Forward, Mode, Module, Param, in_layer};
 use std::sync::Arc;
 use ternion_core::autograd::is_recording;
-use ternion_core::{AttentionOptions, DType, Device, Error, Result, Tensor, no_grad};
+use ternion_core::{AttentionOptions, Causal, DType, Device, Error, Result, Tensor, no_grad};
 
 /// Attention with several heads, as PyTorch's `nn.MultiheadAttention` with `batch_first` (Vaswani et al. 2017, section 3.2.2).
 ///
@@ -53,8 +53,8 @@ impl Default for MultiHeadAttentionConfig {
 /// Which keys a query sees: those that nothing here hides.
 #[derive(Clone, Copy, Default)]
 pub struct Seen<'a> {
-    /// Only keys at or before the query; the last query stands at the last key.
-    pub causal: bool,
+    /// Whether only keys at or before the query.
+    pub causal: Causal,
     /// Only so many positions back (and ahead, where not causal), the query's own counted.
     pub window: Option<usize>,
     /// `[batch, keys]` bool: true where there is a token, false at padding (PyTorch's `key_padding_mask` says it the other way round).
@@ -64,9 +64,9 @@ pub struct Seen<'a> {
 }
 
 impl Seen<'_> {
-    /// Keys at or before the query.
+    /// Keys at or before the query, the last query at the last key: [`Causal::LowerRight`].
     pub fn causal() -> Seen<'static> {
-        Seen { causal: true, ..Seen::default() }
+        Seen { causal: Causal::LowerRight, ..Seen::default() }
     }
 
     /// The mask for all heads, of padding and of `mask` together.

@@ -16,6 +16,9 @@ struct AdamRule {
 }
 
 impl StepRule for AdamRule {
+    fn momentum(&mut self) -> Option<&mut f64> {
+        Some(&mut self.step.beta1)
+    }
     fn change(&self, inputs: &[&Tensor]) -> Result<()> {
         if self.amsgrad {
             return composed(inputs, self.state_names().len(), |parts| self.update(parts));

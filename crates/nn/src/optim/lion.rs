@@ -59,6 +59,9 @@ impl LionRule {
 }
 
 impl StepRule for LionRule {
+    fn momentum(&mut self) -> Option<&mut f64> {
+        Some(&mut self.betas[0])
+    }
     fn change(&self, inputs: &[&Tensor]) -> Result<()> {
         composed(inputs, 1, |parts| self.update(parts))
     }

@@ -137,6 +137,9 @@ impl MuonRule {
 }
 
 impl StepRule for MuonRule {
+    fn momentum(&mut self) -> Option<&mut f64> {
+        Some(&mut self.config.momentum)
+    }
     fn change(&self, inputs: &[&Tensor]) -> Result<()> {
         composed(inputs, 1, |parts| self.update(parts))
     }

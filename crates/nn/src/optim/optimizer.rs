@@ -49,6 +49,14 @@ pub trait Optimizer {
     /// If it is negative or not finite.
     fn set_lr(&mut self, lr: f64) -> Result<()>;
 
+    /// The share of the old momentum that stays from the next step on; of Adam and its kin the first beta. Schedules change it (Smith and Topin 2018).
+    ///
+    /// # Errors
+    /// If it is 0, negative or not finite; an optimizer that was made without momentum, or keeps none.
+    fn set_momentum(&mut self, momentum: f64) -> Result<()> {
+        Err(Error::invalid("optimizer", format!("momentum {momentum}, expected none: it keeps no momentum")))
+    }
+
     /// The parameters, in the order in which they were given.
     fn parameters(&self) -> Vec<Param>;
 
@@ -78,6 +86,9 @@ macro_rules! optimizer {
             }
             fn set_lr(&mut self, lr: f64) -> ternion_core::Result<()> {
                 self.0.set_lr(lr)
+            }
+            fn set_momentum(&mut self, momentum: f64) -> ternion_core::Result<()> {
+                self.0.set_momentum(momentum)
             }
             fn parameters(&self) -> Vec<$crate::module::Param> {
                 self.0.parameters()

@@ -80,6 +80,9 @@ impl RmspropRule {
 }
 
 impl StepRule for RmspropRule {
+    fn momentum(&mut self) -> Option<&mut f64> {
+        Some(&mut self.config.momentum)
+    }
     fn change(&self, inputs: &[&Tensor]) -> Result<()> {
         composed(inputs, self.state_names().len(), |parts| self.update(parts))
     }

@@ -48,6 +48,9 @@ impl Default for SGDConfig {
 struct SgdRule(SgdStep);
 
 impl StepRule for SgdRule {
+    fn momentum(&mut self) -> Option<&mut f64> {
+        Some(&mut self.0.momentum)
+    }
     fn change(&self, inputs: &[&Tensor]) -> Result<()> {
         apply(self.0.clone(), inputs).map(drop)
     }

@@ -28,6 +28,11 @@ pub(super) trait StepRule: Clone + Send + 'static {
     /// The numbers of step number `step` (the first is 1) of a parameter. The first two are the learning rate and the clip factor.
     fn numbers(&self, lr: f64, step: u64) -> Vec<f64>;
 
+    /// The share of the old momentum that stays; none of a rule that keeps no momentum.
+    fn momentum(&mut self) -> Option<&mut f64> {
+        None
+    }
+
     /// What a state holds before the first step.
     fn initial_state(&self) -> f64 {
         0.0
@@ -215,6 +220,19 @@ impl<R: StepRule> Steps<R> {
     pub fn set_lr(&mut self, lr: f64) -> Result<()> {
         check_number(self.op, "lr", lr)?;
         self.progress().lr = lr;
+        Ok(())
+    }
+
+    pub fn set_momentum(&mut self, momentum: f64) -> Result<()> {
+        check_number(self.op, "momentum", momentum)?;
+        // Of 0 there are no buffers: they come and go with the optimizer.
+        let is_kept = |group: &mut Group<R>| group.rule.momentum().is_some_and(|kept| *kept != 0.0);
+        if momentum == 0.0 || !self.groups.iter_mut().all(is_kept) {
+            let detail =
+                format!("momentum {momentum}, expected another momentum than 0 for one that is not 0 either");
+            return Err(Error::invalid(self.op, detail));
+        }
+        self.groups.iter_mut().filter_map(|group| group.rule.momentum()).for_each(|kept| *kept = momentum);
         Ok(())
     }
 

@@ -5,7 +5,7 @@ use crate::expected::of;
 use crate::run::run;
 use crate::tensor::PyTensor;
 use pyo3::prelude::*;
-use ternion::{AttentionOptions, Result, Shape, Tensor, UnaryOp};
+use ternion::{AttentionOptions, Causal, Result, Shape, Tensor, UnaryOp};
 
 /// Means of `value`, weighted by `softmax(scale * query @ key.T + mask)`.
 ///
@@ -15,16 +15,16 @@ use ternion::{AttentionOptions, Result, Shape, Tensor, UnaryOp};
 /// Args:
 ///     attn_mask: bool, true where a key is seen, or numbers that are added to the scores; broadcast.
 ///     dropout_p: the probability with which a weight becomes 0.
-///     is_causal: whether a query sees only keys up to its own place; the last query stands at the last key (`ternion.nn.functional`
-///         has its first at the first).
+///     is_causal: whether a query sees only keys up to its own place; the first query stands at the first key, but under a `window`.
 ///     scale: of the scores; 1 / sqrt(head_dim) by default.
 ///     enable_gqa: taken as in PyTorch; heads of keys and values may be shared by several heads of queries without it, too.
-///     window: how many places back, and ahead unless causal, a query sees, its own counted.
+///     window: how many places back, and ahead unless causal, a query sees, its own counted; the last query stands at the last key.
+///     lower_right: whether the last query of a causal attention stands at the last key, as it must when keys of earlier steps are kept.
 ///
 /// Raises:
 ///     ValueError: shapes that do not fit, a probability outside 0 to 1.
 #[pyfunction]
-#[pyo3(signature = (query, key, value, attn_mask=None, dropout_p=0.0, is_causal=false, scale=None, enable_gqa=false, *, window=None))]
+#[pyo3(signature = (query, key, value, attn_mask=None, dropout_p=0.0, is_causal=false, scale=None, enable_gqa=false, *, window=None, lower_right=false))]
 #[allow(clippy::too_many_arguments, reason = "PyTorch's")]
 fn scaled_dot_product_attention(
     py: Python<'_>,
@@ -37,6 +37,7 @@ fn scaled_dot_product_attention(
     #[pyo3(from_py_with = of::scaled_dot_product_attention)] scale: Option<f64>,
     #[pyo3(from_py_with = of::scaled_dot_product_attention)] enable_gqa: bool,
     #[pyo3(from_py_with = of::scaled_dot_product_attention)] window: Option<usize>,
+    #[pyo3(from_py_with = of::scaled_dot_product_attention)] lower_right: bool,
 ) -> Outcome<PyTensor> {
     let _ = enable_gqa;
     let operands = [query, key, value].map(|tensor| tensor.get().tensor());
@@ -46,8 +47,12 @@ fn scaled_dot_product_attention(
     let attended = run(py, elements, || {
         let (operands, mask) = with_four_axes(&operands, mask)?;
         let [query, key, value] = &operands;
-        let options =
-            AttentionOptions { mask: mask.as_ref(), causal: is_causal, scale, dropout: dropout_p, window };
+        let causal = match (is_causal, lower_right || window.is_some()) {
+            (false, _) => Causal::Off,
+            (true, false) => Causal::UpperLeft,
+            (true, true) => Causal::LowerRight,
+        };
+        let options = AttentionOptions { mask: mask.as_ref(), causal, scale, dropout: dropout_p, window };
         query.scaled_dot_product_attention(key, value, options)
     })?;
     let told = &operands[0].dims()[..operands[0].rank().saturating_sub(2)];

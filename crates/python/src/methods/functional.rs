@@ -321,6 +321,15 @@ fn group_norm(
     #[pyo3(from_py_with = of::group_norm)] eps: f64,
 ) -> Outcome<PyTensor> {
     let (x, weight, bias) = (operand("group_norm", "input", input)?, given(weight), given(bias));
+    // Elements of a group in all examples together, as PyTorch counts them.
+    let [batch, channels] = [0, 1].map(|axis| x.dims().get(axis).copied().unwrap_or(1));
+    let inner: usize = x.dims().iter().skip(2).product();
+    if num_groups > 0 && x.rank() >= 2 && batch * channels / num_groups * inner == 1 {
+        return Err(Failure::value(format!(
+            "group_norm: input of shape {:?} in {num_groups} groups, expected more than 1 value for each",
+            x.dims()
+        )));
+    }
     made(py, x.elements(), || x.group_norm(num_groups, weight.as_ref(), bias.as_ref(), eps))
 }
 

@@ -199,23 +199,33 @@ fn binary_cross_entropy_with_logits(
 ///
 /// Shapes: two tensors, broadcast -> [], or with reduction "none" the shape that they have together
 ///
+/// Args:
+///     weight: how much each element counts, of the input's shape; the mean is divided by their sum.
+///     size_average, reduce: what PyTorch before 1.0 had in the place of `reduction`, with a warning.
+///
 /// Raises:
 ///     ValueError: shapes that do not broadcast, another name as `reduction`.
 #[pyfunction]
+#[allow(clippy::too_many_arguments, reason = "PyTorch's")]
 #[pyo3(
-    signature = (input, target, reduction="mean".to_owned(), *, size_average=None, reduce=None),
-    text_signature = "(input, target, reduction=\"mean\")"
+    signature = (input, target, size_average=None, reduce=None, reduction="mean".to_owned(), weight=None),
+    text_signature = "(input, target, size_average=None, reduce=None, reduction=\"mean\", weight=None)"
 )]
 fn mse_loss(
     py: Python<'_>,
     input: &Bound<'_, PyAny>,
     target: &Bound<'_, PyAny>,
-    #[pyo3(from_py_with = of::mse_loss)] reduction: String,
     #[pyo3(from_py_with = of::mse_loss)] size_average: Option<bool>,
     #[pyo3(from_py_with = of::mse_loss)] reduce: Option<bool>,
+    #[pyo3(from_py_with = of::mse_loss)] reduction: String,
+    #[pyo3(from_py_with = of::mse_loss)] weight: Option<Bound<'_, PyTensor>>,
 ) -> Outcome<PyTensor> {
     let reduction = self::reduction("mse_loss", &older(py, reduction, size_average, reduce)?)?;
-    distance(py, "mse_loss", (input, target), |x, target| x.mse_loss(target, reduction))
+    let weight = weight.map(|weight| weight.get().tensor());
+    distance(py, "mse_loss", (input, target), |x, target| match &weight {
+        None => x.mse_loss(target, reduction),
+        Some(weight) => x.mse_loss_weighted(target, weight, reduction),
+    })
 }
 
 /// The reduction that PyTorch's arguments of before 1.0 mean, with a warning; else the one that is named.
@@ -242,36 +252,48 @@ fn older(
 ///
 /// Shapes: two tensors, broadcast -> [], or with reduction "none" the shape that they have together
 ///
+/// Args:
+///     weight: how much each element counts, of the input's shape; the mean is divided by their sum.
+///     size_average, reduce: what PyTorch before 1.0 had in the place of `reduction`, with a warning.
+///
 /// Raises:
 ///     ValueError: shapes that do not broadcast, another name as `reduction`.
 #[pyfunction]
+#[allow(clippy::too_many_arguments, reason = "PyTorch's")]
 #[pyo3(
-    signature = (input, target, reduction="mean".to_owned(), *, size_average=None, reduce=None),
-    text_signature = "(input, target, reduction=\"mean\")"
+    signature = (input, target, size_average=None, reduce=None, reduction="mean".to_owned(), weight=None),
+    text_signature = "(input, target, size_average=None, reduce=None, reduction=\"mean\", weight=None)"
 )]
 fn l1_loss(
     py: Python<'_>,
     input: &Bound<'_, PyAny>,
     target: &Bound<'_, PyAny>,
-    #[pyo3(from_py_with = of::l1_loss)] reduction: String,
     #[pyo3(from_py_with = of::l1_loss)] size_average: Option<bool>,
     #[pyo3(from_py_with = of::l1_loss)] reduce: Option<bool>,
+    #[pyo3(from_py_with = of::l1_loss)] reduction: String,
+    #[pyo3(from_py_with = of::l1_loss)] weight: Option<Bound<'_, PyTensor>>,
 ) -> Outcome<PyTensor> {
     let reduction = self::reduction("l1_loss", &older(py, reduction, size_average, reduce)?)?;
-    distance(py, "l1_loss", (input, target), |x, target| x.l1_loss(target, reduction))
+    let weight = weight.map(|weight| weight.get().tensor());
+    distance(py, "l1_loss", (input, target), |x, target| match &weight {
+        None => x.l1_loss(target, reduction),
+        Some(weight) => x.l1_loss_weighted(target, weight, reduction),
+    })
 }
 
 /// Quadratic up to a distance of `delta`, linear beyond.
 ///
 /// Shapes: two tensors, broadcast -> [], or with reduction "none" the shape that they have together
 ///
+/// Args:
+///     weight: how much each element counts, of the input's shape.
+///
 /// Raises:
 ///     ValueError: shapes that do not broadcast, a `delta` that is not above 0, another name as `reduction`.
 #[pyfunction]
-#[allow(clippy::too_many_arguments, reason = "PyTorch's")]
 #[pyo3(
-    signature = (input, target, reduction="mean".to_owned(), delta=1.0, *, size_average=None, reduce=None),
-    text_signature = "(input, target, reduction=\"mean\", delta=1.0)"
+    signature = (input, target, reduction="mean".to_owned(), delta=1.0, weight=None),
+    text_signature = "(input, target, reduction=\"mean\", delta=1.0, weight=None)"
 )]
 fn huber_loss(
     py: Python<'_>,
@@ -279,11 +301,14 @@ fn huber_loss(
     target: &Bound<'_, PyAny>,
     #[pyo3(from_py_with = of::huber_loss)] reduction: String,
     #[pyo3(from_py_with = of::huber_loss)] delta: f64,
-    #[pyo3(from_py_with = of::huber_loss)] size_average: Option<bool>,
-    #[pyo3(from_py_with = of::huber_loss)] reduce: Option<bool>,
+    #[pyo3(from_py_with = of::huber_loss)] weight: Option<Bound<'_, PyTensor>>,
 ) -> Outcome<PyTensor> {
-    let reduction = self::reduction("huber_loss", &older(py, reduction, size_average, reduce)?)?;
-    distance(py, "huber_loss", (input, target), |x, target| x.huber_loss(target, delta, reduction))
+    let reduction = self::reduction("huber_loss", &reduction)?;
+    let weight = weight.map(|weight| weight.get().tensor());
+    distance(py, "huber_loss", (input, target), |x, target| match &weight {
+        None => x.huber_loss(target, delta, reduction),
+        Some(weight) => x.huber_loss_weighted(target, weight, delta, reduction),
+    })
 }
 
 /// The Kullback-Leibler divergence of log-probabilities from a target: probabilities, or with `log_target` their logarithms.
@@ -294,9 +319,8 @@ fn huber_loss(
 ///     TypeError: no floating dtype.
 ///     ValueError: another name as `reduction`.
 #[pyfunction]
-#[allow(clippy::too_many_arguments, reason = "PyTorch's")]
 #[pyo3(
-    signature = (input, target, reduction="mean".to_owned(), log_target=false, *, size_average=None, reduce=None),
+    signature = (input, target, reduction="mean".to_owned(), log_target=false),
     text_signature = "(input, target, reduction=\"mean\", log_target=False)"
 )]
 fn kl_div(
@@ -305,10 +329,8 @@ fn kl_div(
     target: &Bound<'_, PyAny>,
     #[pyo3(from_py_with = of::kl_div)] reduction: String,
     #[pyo3(from_py_with = of::kl_div)] log_target: bool,
-    #[pyo3(from_py_with = of::kl_div)] size_average: Option<bool>,
-    #[pyo3(from_py_with = of::kl_div)] reduce: Option<bool>,
 ) -> Outcome<PyTensor> {
-    let reduction = self::reduction("kl_div", &older(py, reduction, size_average, reduce)?)?;
+    let reduction = self::reduction("kl_div", &reduction)?;
     loss(py, "kl_div", (input, target), |x, target| x.kl_div(target, reduction, log_target))
 }
 

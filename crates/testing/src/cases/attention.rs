@@ -1,17 +1,18 @@
 //! Rows of scaled dot-product attention.
 
 mod far_below;
+mod upper_left;
 
 use crate::oracle::{log_sum_exp, random_word};
 use crate::prelude::*;
-use ternion_core::AttentionOptions;
+use ternion_core::{AttentionOptions, Causal};
 use ternion_core::dispatch::apply;
 use ternion_core::ops::attention::{Attention, AttentionConfig, AttentionGrad};
 use ternion_core::ops::random::Dropout;
 
 /// The rows.
 pub fn rows() -> Vec<OpCase> {
-    [unmasked(), masked(), wide(), tiled(), ops(), far_below::rows(), dropping(), dropping_ops()].into_iter().flatten().collect()
+    [unmasked(), masked(), wide(), tiled(), ops(), far_below::rows(), upper_left::rows(), dropping(), dropping_ops()].into_iter().flatten().collect()
 }
 
 const PLAIN: AttentionConfig =
@@ -27,6 +28,7 @@ fn attention(parameters: &str, config: AttentionConfig) -> OpCase {
         .run(move |x| {
             let AttentionConfig { scale, causal, window, dropout, .. } = config;
             let dropout = dropout.map_or(0.0, |dropout| dropout.p);
+            let causal = Causal::lower_right(causal);
             let options = AttentionOptions { mask: x.get(3), causal, window, scale: Some(scale), dropout };
             x[0].scaled_dot_product_attention(&x[1], &x[2], options)
         })

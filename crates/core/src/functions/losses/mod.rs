@@ -3,6 +3,7 @@
 mod classes;
 mod ctc;
 mod distances;
+mod elements;
 mod likelihoods;
 mod margins;
 

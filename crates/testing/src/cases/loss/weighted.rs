@@ -8,7 +8,8 @@ use ternion_core::{CrossEntropyOptions, NllOptions, Reduction};
 const IGNORED: f64 = -100.0;
 
 pub fn rows() -> Vec<OpCase> {
-    vec![
+    [
+        vec![
         indices("mean", Reduction::Mean, 0.0),
         indices("none", Reduction::None, 0.0),
         indices("mean label_smoothing=0.1", Reduction::Mean, 0.1)
@@ -30,6 +31,55 @@ pub fn rows() -> Vec<OpCase> {
             }),
         probabilities(),
         log_probabilities(),
+        ],
+        elements("mse_loss", |x, t| (x - t) * (x - t), true, |x, reduction| x[0].mse_loss_weighted(&x[1], &x[2], reduction)),
+        elements("l1_loss", |x, t| (x - t).abs(), true, |x, reduction| x[0].l1_loss_weighted(&x[1], &x[2], reduction)),
+        elements("huber_loss", huber, false, |x, reduction| x[0].huber_loss_weighted(&x[1], &x[2], 1.5, reduction)),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// With a `delta` of 1.5.
+fn huber(x: f64, t: f64) -> f64 {
+    let d = (x - t).abs();
+    if d <= 1.5 { d * d / 2.0 } else { 1.5 * (d - 0.75) }
+}
+
+/// Losses of elements with a weight for each, reduced in all ways.
+fn elements(
+    op: &'static str,
+    loss: fn(f64, f64) -> f64,
+    divides: bool,
+    run: fn(&[Tensor], Reduction) -> Result<Tensor>,
+) -> Vec<OpCase> {
+    let row = |name: &str, reduction: Reduction| {
+        OpCase::new(op, format!("weight {name}"))
+            .input(Distinct)
+            .input(Fixed(vec![1.0 / 64.0]))
+            .input(Uniform(0.25, 2.0))
+            .shapes([&[7, 5], &[]])
+            .f32_limit(8e-6, 2e-6)
+            .run(move |x| run(x, reduction))
+            .oracle(move |x| {
+                let losses = x[0].zip(&x[1], loss).zip(&x[2], |loss, weight| loss * weight);
+                match reduction {
+                    Reduction::None => losses,
+                    Reduction::Mean if divides => Array::scalar(losses.sum() / x[2].sum()),
+                    Reduction::Mean => mean(&losses),
+                    _ => Array::scalar(losses.sum()),
+                }
+            })
+    };
+    let wrong = format!("{op}: weight has shape [2], expected [3]");
+    vec![
+        row("mean", Reduction::Mean).rejects(wrong, move |device| {
+            let x = Tensor::ones([3], F32, device)?;
+            run(&[x.clone(), x, Tensor::ones([2], F32, device)?], Reduction::Mean)
+        }),
+        row("sum", Reduction::Sum),
+        row("none", Reduction::None),
     ]
 }
 

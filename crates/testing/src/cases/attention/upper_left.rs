@@ -1,0 +1,57 @@
+//! Causal attention whose first query is at the first key.
+
+use super::{PLAIN, definition};
+use crate::prelude::*;
+use ternion_core::ops::attention::AttentionConfig;
+use ternion_core::{AttentionOptions, Causal};
+
+/// More queries than keys, fewer and as many; alone and beside an additive mask.
+pub(super) fn rows() -> Vec<OpCase> {
+    let any = || Uniform(-2.0, 2.0);
+    let row = |parameters: &str| {
+        OpCase::new("attention", parameters)
+            .input(any())
+            .input(any())
+            .input(any())
+            .f32_limit(3e-6, 2e-6)
+            .grad_roundings(2)
+            .run(|x| x[0].scaled_dot_product_attention(&x[1], &x[2], options(x.get(3))))
+            .oracle(|x| {
+                let mask = seen(&x[0], &x[1], x.get(3));
+                definition(&AttentionConfig { mask: true, ..PLAIN }, &[&x[..3], &[mask]].concat()).0
+            })
+    };
+    vec![
+        row("causal upper left")
+            .on([&[1, 2, 5, 3], &[1, 2, 3, 3], &[1, 2, 3, 4]])
+            .on([&[2, 1, 2, 3], &[2, 1, 6, 3], &[2, 1, 6, 2]])
+            .on([&[1, 2, 4, 3], &[1, 1, 4, 3], &[1, 1, 4, 3]])
+            .on([&[1, 1, 70, 4], &[1, 1, 140, 4], &[1, 1, 140, 4]])
+            .rejects(
+                "attention: an upper-left causal window of 2 queries and 3 keys, expected as many of both, or lower-right",
+                |device| {
+                    let [q, k] = [[1, 1, 2, 1], [1, 1, 3, 1]].map(|shape| Tensor::zeros(shape, F32, device));
+                    let k = k?;
+                    q?.scaled_dot_product_attention(&k, &k, AttentionOptions { window: Some(1), ..options(None) })
+                },
+            ),
+        row("causal upper left, mask")
+            .input(any())
+            .on([&[1, 2, 5, 3], &[1, 2, 3, 3], &[1, 2, 3, 4], &[1, 2, 5, 3]])
+            .on([&[2, 1, 2, 3], &[2, 1, 6, 3], &[2, 1, 6, 2], &[2, 1, 2, 6]]),
+    ]
+}
+
+fn options(mask: Option<&Tensor>) -> AttentionOptions<'_> {
+    AttentionOptions { causal: Causal::UpperLeft, scale: Some(PLAIN.scale), mask, ..Default::default() }
+}
+
+/// What is added to the scores: minus infinity where the key is behind the query, and else what a mask adds.
+fn seen(q: &Array, k: &Array, mask: Option<&Array>) -> Array {
+    let ([batch, heads, queries, _], [_, _, keys, _]) = (q.sizes(), k.sizes());
+    let added = |at: usize| match at % keys > at / keys % queries {
+        true => f64::NEG_INFINITY,
+        false => mask.map_or(0.0, |mask| mask.data[at]),
+    };
+    Array::new(&[batch, heads, queries, keys], (0..batch * heads * queries * keys).map(added).collect())
+}
