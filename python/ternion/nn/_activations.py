@@ -246,7 +246,7 @@ def softsign(input: Tensor) -> Tensor:
     return _functional._softsign(input)
 
 
-def softmin(input: Tensor, dim: int | None = None, *, dtype: Any = None) -> Tensor:
+def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
     """`softmax(-x)` along `dim`; where none is named the first of 0, 1 or 3 axes, else the second, with a warning, as in PyTorch. In `dtype` if one is named.
 
     Shapes: [..] -> the same
@@ -254,6 +254,7 @@ def softmin(input: Tensor, dim: int | None = None, *, dtype: Any = None) -> Tens
     Raises:
         IndexError: an axis that is not there.
     """
+    del _stacklevel
     wide = input if dtype is None else input.to(dtype)
     return _functional._softmin(wide, _axis_of("softmin", input, dim))
 
