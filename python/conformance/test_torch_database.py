@@ -405,6 +405,16 @@ def test_differences_decide_between_two_gradients(function, found, theirs, is_ri
     assert leaf.tolist() == [1.0, -2.0]
 
 
+def test_an_element_behind_those_that_differ_most_is_looked_at():
+    leaf = torch.linspace(1.0, 2.0, 12, dtype=torch.float64)
+    right, theirs = 2 * leaf.detach(), torch.zeros(12, dtype=torch.float64)
+    square = lambda: (leaf * leaf).sum().item()  # noqa: E731
+    assert derivatives.decides(square, leaf, right != theirs, right, theirs)
+    wrong = right.clone()
+    wrong[0] *= 1.02
+    assert derivatives.MOST < 12 and not derivatives.decides(square, leaf, wrong != theirs, wrong, theirs)
+
+
 def test_pairs_of_a_symmetric_matrix_are_changed_together():
     leaf = torch.tensor([[1.0, 5.0], [2.0, 3.0]], dtype=torch.float64)
     lower = lambda: (leaf.tril() + leaf.tril(-1).mT).square().sum().item()  # noqa: E731

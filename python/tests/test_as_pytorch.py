@@ -201,6 +201,13 @@ REFUSED = {
     "axes of a ranking": lambda T: F_of(T).margin_ranking_loss(T.ones(4, 1), T.ones(4), T.ones(4)), "of its target": lambda T: F_of(T).margin_ranking_loss(T.ones(4), T.ones(4), T.ones(())),
     "axes of vectors": lambda T: F_of(T).cosine_embedding_loss(T.ones(4, 2), T.ones(2), T.ones(4)), "of their targets": lambda T: F_of(T).cosine_embedding_loss(T.ones(4, 2), T.ones(4, 2), T.ones(4, 1)),
     "whole numbers divided": lambda T: T.addcdiv(T.ones(1), T.tensor([2]), T.tensor([1])), "truth divided": lambda T: T.addcdiv(T.ones(1), T.tensor([2]), T.tensor([True])),
+    "a number to subtract from": lambda T: T.rsub(3, T.ones(1)), "x and dx": lambda T: T.trapezoid(T.ones(3), x=T.ones(3), dx=2.0),
+    "cumulative x and dx": lambda T: T.cumulative_trapezoid(T.ones(3), x=T.ones(3), dx=2.0),
+    **{f"groups of one value {shape}": lambda T, shape=shape, groups=groups: F_of(T).group_norm(T.ones(shape), groups) for shape, groups in (((1, 2), 2), ((1, 4), 4), ((1, 2, 1), 2))},
+    **{
+        f"variances {shape} of {of}": lambda T, shape=shape, of=of: F_of(T).gaussian_nll_loss(T.ones(of), T.ones(of), T.ones(shape))
+        for shape, of in (((), (2, 3)), ((3,), (2, 3)), ((1, 1), (2, 3)), ((2, 2), (2, 3)))
+    },
     "a shift": lambda T: T.arange(3).roll(2**70), "a variance": lambda T: F_of(T).gaussian_nll_loss(T.ones(2), T.ones(2), -T.ones(2)),
 }  # fmt: skip
 
@@ -213,6 +220,10 @@ def test_refused_as_by_pytorch(name):
 
 
 def test_what_is_near_to_what_is_refused():
+    for shape, of in (((), (3,)), ((2,), (2, 3)), ((2, 1), (2, 3)), ((1, 3), (2, 3)), ((2, 3), (2, 3))):
+        own, theirs = (F_of(T).gaussian_nll_loss(T.ones(of), T.zeros(of), T.full(shape, 2.0)).item() for T in (ternion, torch_of()))
+        assert own == pytest.approx(theirs)
+    assert F_of(ternion).group_norm(ternion.ones(2, 2), 2).tolist() == [[0.0, 0.0], [0.0, 0.0]]
     assert ternion.add(ternion.tensor([1]), ternion.tensor([1]), alpha=2).tolist() == [3]
     assert ternion.add(ternion.tensor([1]), 1.0, alpha=0.5).tolist() == [1.5]
     assert ternion.add(ternion.tensor([True]), ternion.tensor([True]), alpha=True).tolist() == [True]

@@ -560,3 +560,24 @@ def test_a_hook_before_a_step_may_change_its_arguments():
         sgd.step()
     with pytest.raises(TypeError, match="a hook of type int"):
         sgd.register_step_post_hook(1)
+
+
+@pytest.mark.parametrize("kind", ["SGD", "Adam", "AdamW", "RMSprop", "Lion"])
+def test_a_state_of_fewer_parameters_is_refused(kind):
+    def stepped(count):
+        parameters = [nn.Parameter(ternion.ones(2)) for _ in range(count)]
+        optimizer = getattr(optim, kind)(parameters, lr=0.1)
+        for _ in range(2):
+            optimizer.zero_grad()
+            sum((parameter**2).sum() for parameter in parameters).backward()
+            optimizer.step()
+        return optimizer
+
+    before = stepped(3)
+    kept = {name: value.tolist() for states in before.state.values() for name, value in states.items()}
+    for count in (1, 2, 4):
+        with pytest.raises(ValueError, match=rf"{kind}: a state of groups of \[{count}\] parameters, expected \[3\]"):
+            before.load_state_dict(stepped(count).state_dict())
+    assert kept == {name: value.tolist() for states in before.state.values() for name, value in states.items()}
+    assert before.state_dict()["param_groups"][0]["params"] == [0, 1, 2]
+    before.load_state_dict(stepped(3).state_dict())

@@ -9,7 +9,6 @@ ALL = ("cpu", "cuda", "wgpu")
 REASONS = [
     Reason("__rdiv__", "wrong gradient", ALL, ("bf16",), "a sum of infinite parts of both signs: PyTorch multiplies by a reciprocal, and sums before"),
     Reason("cdist", "wrong gradient", ALL, ("f32",), "distances by a matrix product, as asked for: both lose digits where points are near, each others"),
-    Reason("matrix_exp", "wrong value", ALL, ("f32",), "squared as often in float32 as PyTorch does, in other products: both are about 3e-6 from the exact one"),
     Reason(
         "nn.functional.scaled_dot_product_attention",
         "wrong gradient",

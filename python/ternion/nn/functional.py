@@ -303,8 +303,6 @@ def scaled_dot_product_attention(
     Raises:
         ValueError: shapes that do not fit, a probability outside 0 to 1.
     """
-    if is_causal and attn_mask is not None:
-        raise ValueError("scaled_dot_product_attention: attn_mask and is_causal=True, expected one of the two, as in PyTorch: attn_mask & ones(queries, keys).tril() is both")
     if not enable_gqa:
         _check_heads(query, key, value)
     query, key, value = _of_one_rank(query, key, value)

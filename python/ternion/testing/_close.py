@@ -140,7 +140,7 @@ def _values(value):
     if value.is_floating_point():
         return value.double().numpy()
     # Differences of numbers of 64 bits may need more of them.
-    return value.numpy().astype(object if str(value.dtype) == "ternion.int64" else np.int64)
+    return value.numpy().astype(object if value.itemsize == 8 else np.int64)
 
 
 def _told_of_numbers(actual, expected, off, relative, rtol, atol, exact):
