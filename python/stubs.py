@@ -45,7 +45,7 @@ ARGUMENTS = {
     "float": "mean median sigma lambd rtol atol eps beta std low high value_float negative_slope p dropout_p momentum delta label_smoothing max_norm",
     "bool": "keepdim keepdims stable sorted pin_memory non_blocking equal_nan create_graph descending largest requires_grad as_tuple force copy training ceil_mode return_indices "
     "count_include_pad is_causal log_target enable_gqa",
-    "bool | None": "retain_graph unbiased align_corners recompute_scale_factor",
+    "bool | None": "size_average retain_graph unbiased align_corners recompute_scale_factor",
     "float | None": "correction scale",
     "int | None": "window",
     "float | Sequence[float] | None": "scale_factor",
@@ -66,6 +66,7 @@ TYPES = {name: kind for kind, names in ARGUMENTS.items() for name in names.split
 
 # Where a name means something else, or the result is no tensor: "function.argument" and "function".
 SPECIAL = {
+    "mse_loss.weight": "Tensor | None", "l1_loss.weight": "Tensor | None", "huber_loss.weight": "Tensor | None", "mse_loss.reduce": "bool | None", "l1_loss.reduce": "bool | None",
     "*.dim": "int", "stride.dim": "int | None", "*.axis": "int | None", "eye.m": "int | None", "set_default_dtype.d": "DTypeLike", "*.shifts": "SizeLike", "*.dims": "SizeLike | None", "*.other": "Other", "*.exponent": "Other", "*.min": "Operand | None", "*.max": "Operand | None",
     "*.fill_value": "Number | Tensor", "*.start": "Number", "*.end": "Number | None",
     "histc.min": "float", "histc.max": "float", "linspace.start": "float", "linspace.end": "float", "arange.step": "Number | None",
@@ -96,7 +97,7 @@ RESULTS = {
 }  # fmt: skip
 PROPERTIES = {
     "shape": "Size", "is_cuda": "bool", "is_cpu": "bool", "itemsize": "int", "dtype": "dtype", "device": "device", "ndim": "int", "nbytes": "int", "is_leaf": "bool",
-    "grad_fn": "str | None", "layout": "layout", "real": "Tensor", "is_sparse": "bool", "is_quantized": "bool", "is_meta": "bool", "T": "Tensor", "mT": "Tensor",
+    "grad_fn": "str | None", "layout": "layout", "real": "Tensor", "is_sparse": "bool", "is_quantized": "bool", "is_meta": "bool", "T": "Tensor", "mT": "Tensor", "H": "Tensor", "mH": "Tensor",
 }  # fmt: skip
 WRITABLE = {"grad": "Tensor | None", "requires_grad": "bool", "data": "Tensor"}
 
@@ -187,6 +188,7 @@ def __round__(self, ndigits: _int | None = None) -> Tensor: ...
 def __matmul__(self, other: Union[Tensor, np.ndarray[Any, Any]]) -> Tensor: ...
 def __rmatmul__(self, other: np.ndarray[Any, Any]) -> Tensor: ...
 def __array__(self, dtype: Any = None, copy: _bool | None = None) -> Any: ...
+def __buffer__(self, flags: _int, /) -> memoryview: ...
 def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: _bool | None = None) -> Any: ...
 def __dlpack_device__(self) -> tuple[_int, _int]: ...
 """
@@ -267,7 +269,7 @@ def native():
         member = getattr(_ternion, name)
         if isinstance(member, types.BuiltinFunctionType):
             text += WHERE if name == "where" else definition(name, member)
-    for private in ("_clip_grad_norm", "_initial", "_logspace", "_normal", "_sinusoidal", "_stacked", "_triangle", "_window"):
+    for private in ("_clip_grad_norm", "_initial", "_logspace", "_normal", "_pad_sequence", "_sinusoidal", "_stacked", "_triangle", "_window"):
         text += f"def {private}(*args: Any, **kwargs: Any) -> Tensor: ...\n"
     text += "def _number(value: Any, /) -> _float: ...\n"
     text += "def _set_recording(on: _bool) -> _bool: ...\ndef _forked() -> None: ...\n"

@@ -39,6 +39,7 @@ from ._functions.arithmetic import round as round
 from ._functions.arithmetic import rsub as rsub
 from ._functions.arithmetic import signbit as signbit
 from ._functions.arithmetic import tensordot as tensordot
+from ._functions.shapes import adjoint as adjoint
 from ._functions.shapes import atleast_1d as atleast_1d
 from ._functions.shapes import atleast_2d as atleast_2d
 from ._functions.shapes import atleast_3d as atleast_3d

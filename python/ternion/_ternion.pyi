@@ -103,6 +103,7 @@ class Tensor:
     def __matmul__(self, other: Union[Tensor, np.ndarray[Any, Any]]) -> Tensor: ...
     def __rmatmul__(self, other: np.ndarray[Any, Any]) -> Tensor: ...
     def __array__(self, dtype: Any = None, copy: _bool | None = None) -> Any: ...
+    def __buffer__(self, flags: _int, /) -> memoryview: ...
     def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: _bool | None = None) -> Any: ...
     def __dlpack_device__(self) -> tuple[_int, _int]: ...
     def __add__(self, other: Other) -> Tensor: ...
@@ -141,6 +142,8 @@ class Tensor:
     def __ge__(self, other: Other) -> Tensor: ...  # type: ignore[misc]
     def __eq__(self, other: Any) -> Tensor: ...  # type: ignore[override]
     def __ne__(self, other: Any) -> Tensor: ...  # type: ignore[override]
+    @property
+    def H(self) -> Tensor: ...
     @property
     def T(self) -> Tensor: ...
     def abs(self) -> Tensor:
@@ -220,7 +223,7 @@ class Tensor:
 
         Raises:
             ValueError: shapes that do not broadcast.
-            TypeError: something that is neither a tensor nor a number.
+            TypeError: something that is neither a tensor nor a number; whole numbers divided by whole numbers, as in PyTorch.
         """
     def addcdiv_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`addcdiv`, in place: the tensor itself is changed and returned."""
@@ -275,6 +278,14 @@ class Tensor:
         """
     def addr_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`addr`, in place: the tensor itself is changed and returned."""
+    def adjoint(self) -> Tensor:
+        """The last two axes exchanged: there are no complex numbers to conjugate.
+
+        Shapes: [.., m, n] -> [.., n, m]
+
+        Raises:
+            IndexError: less than two axes.
+        """
     def all(self, dim: SizeLike | None = None, keepdim: _bool = False, *, axis: SizeLike | None = None, keepdims: _bool = False) -> Tensor:
         """Whether all elements over axes are true, or not 0; with `dim=()` whether each is, as in PyTorch.
 
@@ -614,7 +625,7 @@ class Tensor:
 
         Shapes: [..] -> the same
         """
-    def broadcast_to(self, size: Any) -> Tensor:
+    def broadcast_to(self, *size: Any) -> Tensor:
         """The tensor repeated up to these sizes, without a copy.
 
         Shapes: [..] -> size
@@ -1814,6 +1825,8 @@ class Tensor:
             ValueError: sizes that do not fit, pivots that are none.
             TypeError: dtypes other than float32 and float64, or that differ; pivots that are not int32.
         """
+    @property
+    def mH(self) -> Tensor: ...
     @property
     def mT(self) -> Tensor: ...
     def masked_fill(self, mask: Tensor, value: Number | Tensor) -> Tensor:
@@ -3556,6 +3569,7 @@ def _clip_grad_norm(*args: Any, **kwargs: Any) -> Tensor: ...
 def _initial(*args: Any, **kwargs: Any) -> Tensor: ...
 def _logspace(*args: Any, **kwargs: Any) -> Tensor: ...
 def _normal(*args: Any, **kwargs: Any) -> Tensor: ...
+def _pad_sequence(*args: Any, **kwargs: Any) -> Tensor: ...
 def _sinusoidal(*args: Any, **kwargs: Any) -> Tensor: ...
 def _stacked(*args: Any, **kwargs: Any) -> Tensor: ...
 def _triangle(*args: Any, **kwargs: Any) -> Tensor: ...

@@ -5,19 +5,43 @@ TWINS, other names of a function in ALIASES, what has a name of the top level an
 """
 
 import functools
+import importlib
 import inspect
+import pkgutil
 import re
 from pathlib import Path
 
 import pytest
 
 import ternion
+import test_public_names
 from ternion import _functions
 
 ROOT = Path(__file__).parents[2]
+#: Modules whose functions go by another prefix than their names below `ternion`.
+PREFIXES = {
+    "ternion.nn.functional": "functional.", "ternion.signal.windows": "windows.", "ternion.nn.init": "init.", "ternion.nn.utils": "utils.", "ternion.nn.utils.rnn": "rnn.",
+    "ternion.utils": "top_utils.", "ternion.utils.checkpoint": "checkpoint.",
+}  # fmt: skip
+#: Modules without functions of tensors, by the reason; those behind the first name of `ternion.nn` hold classes alone, which layers are.
+OUTSIDE = {
+    "reports of devices and their memory": "ternion.cuda", "data sets and their files": "ternion.data ternion.utils.data", "models, which are classes": "ternion.models",
+    "what checks functions": "ternion.testing", "names of averages, which optimizers hold": "ternion.optim.swa_utils",
+}
+
+
+def module_of(name):
+    return importlib.import_module(name)
+
+
+def prefix_of(name):
+    return PREFIXES.get(name, name.removeprefix("ternion").removeprefix(".") + "." if name != "ternion" else "")
+
+
 MODULES = {
-    "": ternion, "special.": ternion.special, "linalg.": ternion.linalg, "functional.": ternion.nn.functional, "windows.": ternion.signal.windows,
-    "init.": ternion.nn.init, "utils.": ternion.nn.utils, "metrics.": ternion.metrics, "formats.": ternion.formats,
+    prefix_of(name): module_of(name)
+    for name in test_public_names.MODULES
+    if name not in " ".join(OUTSIDE.values()).split()
 }  # fmt: skip
 
 #: Functions that are others under another name, or take their arguments in another form.
@@ -25,7 +49,7 @@ ALIASES = {
     **_functions.ALIASES,
     "argwhere": "nonzero", "bmm": "matmul", "mm": "matmul", "mv": "matmul", "chain_matmul": "linalg.multi_dot", "vdot": "dot", "broadcast_to": "expand",
     "expand_as": "expand", "clip": "clamp", "concat": "cat", "ravel": "flatten", "reshape_as": "reshape", "view": "reshape", "view_as": "reshape", "unflatten": "reshape",
-    "swapaxes": "transpose", "split_with_sizes": "split", "unbind": "select", "det": "linalg.det", "inverse": "linalg.inv", "pinverse": "linalg.pinv",
+    "swapaxes": "transpose", "adjoint": "transpose", "split_with_sizes": "split", "unbind": "select", "det": "linalg.det", "inverse": "linalg.inv", "pinverse": "linalg.pinv",
     "orgqr": "linalg.householder_product", "triangular_solve": "linalg.solve_triangular", "random_": "randint", "zero_": "fill", "clamp_max": "clamp", "clamp_min": "clamp",
     "concatenate": "cat", "row_stack": "vstack", "trapz": "trapezoid", "rsub": "sub", "rand_like": "rand", "randn_like": "randn", "uniform_": "rand", "histc": "histogram",
     "empty": "zeros", "empty_like": "zeros_like", "new_empty": "zeros", "new_full": "full", "new_ones": "ones", "new_tensor": "tensor", "new_zeros": "zeros",
@@ -63,8 +87,14 @@ FORMS = {
     "of linalg, with a row of its own or the arguments that it has there": """
         linalg.cholesky linalg.cross linalg.det linalg.diagonal linalg.lu linalg.lu_solve linalg.matmul linalg.norm linalg.qr linalg.slogdet linalg.svd linalg.vander
     """,
+    "of several tensors and their graph, or of a module, where the method and the sum of a diagonal are of one tensor": "autograd.backward autograd.grad nn.trace",
     "windows of images, where the method is of windows along one axis": "functional.unfold",
 }
+
+#: What a tensor tells of itself, or another view of it: those of transpose, and itself.
+PROPERTIES = """
+    H T data device dtype grad grad_fn is_cpu is_cuda is_leaf is_meta is_quantized is_sparse itemsize layout mH mT nbytes ndim real requires_grad shape
+"""
 
 #: Functions without a twin, by the reason.
 EXCEPTIONS = {
@@ -85,6 +115,11 @@ EXCEPTIONS = {
     """,
     "rules of dtypes": "can_cast promote_types result_type",
     "files": "load save",
+    "what records gradients, and what is told of a graph or of a module": "autograd.backward autograd.grad autograd.to_dot nn.summary",
+    "a part of a model that is run again": "checkpoint.checkpoint_sequential",
+    "sequences in lists of Python, or packed in an object of it, by narrow, cat and pad_sequence": """
+        rnn.pack_padded_sequence rnn.pack_sequence rnn.pad_packed_sequence rnn.unpack_sequence rnn.unpad_sequence
+    """,
     "first values: of crates/nn's enum Init, which is no function, but for dirac_, eye_ and sparse_, which write numbers into places": """
         init.dirac_ init.eye_ init.kaiming_normal_ init.kaiming_uniform_ init.sparse_ init.trunc_normal_ init.xavier_normal_ init.xavier_uniform_
     """,
@@ -195,6 +230,20 @@ def missing(name):
 
 def listed(reasons=EXCEPTIONS):
     return {name for names in reasons.values() for name in names.split()}
+
+
+def test_every_module_is_looked_at():
+    """Modules of layers, optimizers and models hold classes; `ternion.nn.functional` and its kin show the functions that are in private ones."""
+    names = {module.name for module in pkgutil.walk_packages(ternion.__path__, "ternion.") if not any(part.startswith("_") for part in module.name.split("."))}
+    for name in sorted(names - set(test_public_names.MODULES)):
+        functions = [each for each in getattr(module_of(name), "__all__", []) if is_function(getattr(module_of(name), each))]
+        shown = {inspect.unwrap(getattr(module, each)) for module in MODULES.values() for each in dir(module) if is_function(getattr(module, each))}
+        assert [each for each in functions if inspect.unwrap(getattr(module_of(name), each)) not in shown] == [], name
+
+
+def test_properties_of_tensors_are_known():
+    names = [name for name in dir(ternion.Tensor) if not name.startswith("_") and not callable(getattr(ternion.Tensor, name))]
+    assert sorted(names) == sorted(PROPERTIES.split())
 
 
 def test_a_name_of_the_top_level_is_its_function():

@@ -184,3 +184,8 @@ if __name__ == "__main__":
     points, classes = ternion.randn(16, 8), ternion.randint(0, 3, (16,))
     classifier = Classifier(16)
     print(learn(classifier, points, classes), accuracy(classifier, points, classes))
+
+
+def bytes_of(x: ternion.Tensor) -> tuple[memoryview[int], Array]:
+    """The memory of a tensor without a copy, for what reads buffers."""
+    return memoryview(x), np.frombuffer(memoryview(x), np.float32)

@@ -26,7 +26,9 @@ pub fn matrix_exp(a: &Tensor) -> Result<Tensor> {
         // Each squaring doubles the relative error: of norm 40 there are six. wgpu has no f64.
         match (a.to_dtype(DType::F64), a.dtype().accumulator()) {
             (Ok(wide), _) => return matrix_exp(&wide)?.to_dtype(a.dtype()),
-            (Err(_), wide) if wide != a.dtype() => return matrix_exp(&a.to_dtype(wide)?)?.to_dtype(a.dtype()),
+            (Err(_), wide) if wide != a.dtype() => {
+                return matrix_exp(&a.to_dtype(wide)?)?.to_dtype(a.dtype());
+            }
             _ => {}
         }
     }

@@ -12,7 +12,7 @@ MODULES = (arithmetic, shapes, matrices, reductions, indexing, creation, kinds, 
 
 # Functions of the package.
 FUNCTIONS = """
-addcdiv aminmax argwhere asarray atleast_1d atleast_2d atleast_3d block_diag broadcast_shapes broadcast_tensors broadcast_to
+addcdiv adjoint aminmax argwhere asarray atleast_1d atleast_2d atleast_3d block_diag broadcast_shapes broadcast_tensors broadcast_to
 bucketize can_cast cartesian_prod clamp_max clamp_min column_stack copysign corrcoef count_nonzero cov cumprod deg2rad diag diag_embed diagflat diagonal diff
 dist dstack fill float_power fliplr flipud frac heaviside hstack hypot index_add index_copy index_fill index_put inner is_complex is_floating_point is_nonzero
 is_same_size isin isneginf isposinf kthvalue lerp logaddexp logspace median meshgrid movedim multinomial nan_to_num nanmean nansum norm normal polygamma
@@ -29,7 +29,7 @@ BFloat16Tensor BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTen
 
 # Methods of tensors.
 METHODS = """
-addcdiv aminmax argwhere broadcast_to clamp_max clamp_min copysign corrcoef count_nonzero cov cumprod deg2rad diag
+addcdiv adjoint aminmax argwhere broadcast_to clamp_max clamp_min copysign corrcoef count_nonzero cov cumprod deg2rad diag
 diag_embed diagflat diagonal diff dist fill_diagonal_ float_power fliplr flipud frac get_device heaviside hypot index_add index_add_
 index_copy index_fill index_put index_put_ inner is_complex is_nonzero is_same_size is_signed isneginf isposinf kthvalue lerp logaddexp masked_scatter_ median
 movedim multinomial nan_to_num nanmean nansum ndimension nelement norm new_empty new_full new_ones new_tensor new_zeros pin_memory positive put quantile rad2deg
@@ -45,7 +45,7 @@ cholesky cholesky_inverse cholesky_solve det inverse logdet lu lu_solve matrix_e
 
 # What a tensor says of itself that is the same of all: none has imaginary parts, is sparse, quantised or without memory.
 PROPERTIES = {
-    "real": lambda self: self, "is_sparse": lambda self: False, "is_quantized": lambda self: False, "is_meta": lambda self: False, "layout": lambda self: kinds.strided,
+    "real": lambda self: self, "is_sparse": lambda self: False, "is_quantized": lambda self: False, "is_meta": lambda self: False, "layout": lambda self: kinds.strided, "mH": lambda self: self.mT, "H": shapes._hermitian,
 }  # fmt: skip
 
 # Methods with a form that changes the tensor itself.

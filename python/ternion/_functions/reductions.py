@@ -88,9 +88,17 @@ def _correction(function: str, dim: Any, unbiased: bool | None, correction: floa
     return dim, 1 if correction is None else correction
 
 
+def _of_numpy(function: str, dim: Any, keepdim: bool, axis: Any, keepdims: bool | None) -> tuple[Any, bool]:
+    """`dim` and `keepdim`, which may be given by NumPy's names."""
+    if dim is not None and axis is not None:
+        raise TypeError(f"{function}: both dim and axis, which are one")
+    return axis if dim is None else dim, keepdim if keepdims is None else keepdims
+
+
 def var_mean(
-    input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float | None = None
-) -> tuple[Tensor, Tensor]:
+    input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float | None = None, axis: Any = None,
+    keepdims: bool | None = None,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
     """The variance over axes, and the mean.
 
     Shapes: [..] -> two of [], or without the axes `dim`
@@ -99,13 +107,15 @@ def var_mean(
         IndexError: an axis that does not exist.
         TypeError: whole numbers; both `unbiased` and `correction`.
     """
+    dim, keepdim = _of_numpy("var_mean", dim, keepdim, axis, keepdims)
     dim, correction = _correction("var_mean", dim, unbiased, correction)
     return input._var_mean(dim, correction, keepdim, False)
 
 
 def std_mean(
-    input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float | None = None
-) -> tuple[Tensor, Tensor]:
+    input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float | None = None, axis: Any = None,
+    keepdims: bool | None = None,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
     """The standard deviation over axes, and the mean.
 
     Shapes: [..] -> two of [], or without the axes `dim`
@@ -114,6 +124,7 @@ def std_mean(
         IndexError: an axis that does not exist.
         TypeError: whole numbers; both `unbiased` and `correction`.
     """
+    dim, keepdim = _of_numpy("std_mean", dim, keepdim, axis, keepdims)
     dim, correction = _correction("std_mean", dim, unbiased, correction)
     return input._var_mean(dim, correction, keepdim, True)
 

@@ -128,7 +128,7 @@ def broadcast_shapes(*shapes: Any) -> Size:
     return Size(_ternion._broadcast_shapes([[shape] if isinstance(shape, int) else list(shape) for shape in shapes]))
 
 
-def broadcast_to(input: Tensor, size: Any) -> Tensor:
+def broadcast_to(input: Tensor, *size: Any) -> Tensor:
     """The tensor repeated up to these sizes, without a copy.
 
     Shapes: [..] -> size
@@ -136,7 +136,7 @@ def broadcast_to(input: Tensor, size: Any) -> Tensor:
     Raises:
         ValueError: sizes that the tensor does not broadcast to.
     """
-    return input.expand(size)
+    return input.expand(*size)
 
 
 def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
@@ -256,6 +256,23 @@ def swapaxes(input: Tensor, axis0: int, axis1: int) -> Tensor:
         IndexError: an axis that does not exist.
     """
     return input.transpose(axis0, axis1)
+
+
+def adjoint(input: Tensor) -> Tensor:
+    """The last two axes exchanged: there are no complex numbers to conjugate.
+
+    Shapes: [.., m, n] -> [.., n, m]
+
+    Raises:
+        IndexError: less than two axes.
+    """
+    return input.transpose(-2, -1)
+
+
+def _hermitian(input: Tensor) -> Tensor:
+    if input.ndim not in (0, 2):
+        raise ValueError(f"H: a tensor of shape {list(input.shape)}, expected a matrix: mH exchanges the last two axes of others")
+    return input.T
 
 
 def ravel(input: Tensor) -> Tensor:

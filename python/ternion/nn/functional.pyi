@@ -43,18 +43,25 @@ def group_norm(input: Tensor, num_groups: _int, weight: Tensor | None = None, bi
         ValueError: channels that do not divide into the groups.
         TypeError: no floating dtype.
     """
-def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: _float = 1.0) -> Tensor:
+def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: _float = 1.0, weight: Tensor | None = None) -> Tensor:
     """Quadratic up to a distance of `delta`, linear beyond.
 
     Shapes: two tensors, broadcast -> [], or with reduction "none" the shape that they have together
 
+    Args:
+        weight: how much each element counts, of the input's shape.
+
     Raises:
         ValueError: shapes that do not broadcast, a `delta` that is not above 0, another name as `reduction`.
     """
-def l1_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
+def l1_loss(input: Tensor, target: Tensor, size_average: _bool | None = None, reduce: _bool | None = None, reduction: str = "mean", weight: Tensor | None = None) -> Tensor:
     """`|input - target|`.
 
     Shapes: two tensors, broadcast -> [], or with reduction "none" the shape that they have together
+
+    Args:
+        weight: how much each element counts, of the input's shape; the mean is divided by their sum.
+        size_average, reduce: what PyTorch before 1.0 had in the place of `reduction`, with a warning.
 
     Raises:
         ValueError: shapes that do not broadcast, another name as `reduction`.
@@ -76,10 +83,14 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     Raises:
         ValueError: inner sizes that differ.
     """
-def mse_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
+def mse_loss(input: Tensor, target: Tensor, size_average: _bool | None = None, reduce: _bool | None = None, reduction: str = "mean", weight: Tensor | None = None) -> Tensor:
     """`(input - target)^2`.
 
     Shapes: two tensors, broadcast -> [], or with reduction "none" the shape that they have together
+
+    Args:
+        weight: how much each element counts, of the input's shape; the mean is divided by their sum.
+        size_average, reduce: what PyTorch before 1.0 had in the place of `reduction`, with a warning.
 
     Raises:
         ValueError: shapes that do not broadcast, another name as `reduction`.
@@ -235,7 +246,7 @@ def pad(input: Tensor, pad: Sequence[_int], mode: str = "constant", value: _floa
         ValueError: an odd number of amounts, more than axes, another mode, more than there is to reflect or to go around, a `value` of another mode.
         TypeError: truth values to reflect or to replicate.
     """
-def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, ignore_index: _int = -100, reduction: str = "mean", label_smoothing: _float = 0.0) -> Tensor:
+def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: _bool | None = None, ignore_index: _int = -100, reduce: _bool | None = None, reduction: str = "mean", label_smoothing: _float = 0.0) -> Tensor:
     """Cross-entropy of logits and class indices, or probabilities.
 
     Shapes: [batch, classes, ..] and [batch, ..] (int32, int64 or uint8) or probabilities of the logits' shape -> []
@@ -249,7 +260,7 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, i
         IndexError: an index that is none of a class.
         ValueError: shapes that do not fit, another name as `reduction`.
     """
-def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, ignore_index: _int = -100, reduction: str = "mean") -> Tensor:
+def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: _bool | None = None, ignore_index: _int = -100, reduce: _bool | None = None, reduction: str = "mean") -> Tensor:
     """Minus the log-probability of each class index.
 
     Shapes: log-probabilities [batch, classes, ..] and [batch, ..] (int32, int64 or uint8) -> []
@@ -259,7 +270,7 @@ def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, ignore
         ValueError: shapes that do not fit.
         TypeError: indices of another dtype.
     """
-def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean", pos_weight: Tensor | None = None) -> Tensor:
+def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: _bool | None = None, reduce: _bool | None = None, reduction: str = "mean", pos_weight: Tensor | None = None) -> Tensor:
     """Binary cross-entropy of logits and probabilities.
 
     Shapes: [..] and the same -> [], of reduction "none" [..]
@@ -272,7 +283,7 @@ def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tens
         ValueError: shapes that differ, weights that do not broadcast, another reduction.
         TypeError: whole numbers, or no tensors.
     """
-def kl_div(input: Tensor, target: Tensor, reduction: str = "mean", log_target: _bool = False) -> Tensor:
+def kl_div(input: Tensor, target: Tensor, size_average: _bool | None = None, reduce: _bool | None = None, reduction: str = "mean", log_target: _bool = False) -> Tensor:
     """The Kullback-Leibler divergence of log-probabilities from a target: probabilities, or with `log_target` their logarithms.
 
     Shapes: two of one shape -> [], of reduction "none" that shape
@@ -466,7 +477,7 @@ def silu(input: Tensor, inplace: _bool = False) -> Tensor:
     Raises:
         TypeError: an input that is no tensor.
     """
-def softmin(input: Tensor, dim: _int | None = None, *, dtype: Any = None) -> Tensor:
+def softmin(input: Tensor, dim: _int | None = None, _stacklevel: _int = 3, dtype: Any = None) -> Tensor:
     """`softmax(-x)` along `dim`; where none is named the first of 0, 1 or 3 axes, else the second, with a warning, as in PyTorch. In `dtype` if one is named.
 
     Shapes: [..] -> the same
@@ -644,7 +655,7 @@ def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) 
     Raises:
         ValueError: as `interpolate`.
     """
-def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean") -> Tensor:
+def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: _bool | None = None, reduce: _bool | None = None, reduction: str = "mean") -> Tensor:
     """Cross-entropy of probabilities; logarithms below -100 count as that, and gradients are divided by 1e-12 at least, as in PyTorch.
 
     Whether they are from 0 to 1 is looked at on the processor: of a device that would mean to wait for it.
@@ -657,7 +668,7 @@ def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = 
     Raises:
         ValueError: shapes that differ, numbers outside 0 to 1.
     """
-def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: _float = 0.0, reduction: str = "mean") -> Tensor:
+def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: _float = 0.0, size_average: _bool | None = None, reduce: _bool | None = None, reduction: str = "mean") -> Tensor:
     """`1 - cos` where the target is 1, `max(0, cos - margin)` where it is -1, 0 where it is neither; of vectors along the last axis.
 
     Shapes: [batch, width], the same and [batch] -> [], of reduction "none" [batch]
@@ -704,7 +715,7 @@ def gaussian_nll_loss(input: Tensor, target: Tensor, var: Tensor, full: _bool = 
     Raises:
         ValueError: shapes that do not broadcast, another reduction, variances below 0 on the processor (elsewhere that would mean to wait for the device: the loss is NaN).
     """
-def hinge_embedding_loss(input: Tensor, target: Tensor, margin: _float = 1.0, reduction: str = "mean") -> Tensor:
+def hinge_embedding_loss(input: Tensor, target: Tensor, margin: _float = 1.0, size_average: _bool | None = None, reduce: _bool | None = None, reduction: str = "mean") -> Tensor:
     """The input where the target is 1, `max(0, margin - input)` where it is -1, and their sum where it is neither, as in PyTorch.
 
     Shapes: [..] and the same -> [], of reduction "none" [..]
@@ -712,7 +723,7 @@ def hinge_embedding_loss(input: Tensor, target: Tensor, margin: _float = 1.0, re
     Raises:
         ValueError: shapes that do not broadcast, another reduction.
     """
-def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: _float = 0.0, reduction: str = "mean") -> Tensor:
+def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: _float = 0.0, size_average: _bool | None = None, reduce: _bool | None = None, reduction: str = "mean") -> Tensor:
     """`max(0, -target * (input1 - input2) + margin)`, where a target of 1 wants the first larger, -1 the second.
 
     Shapes: [..], the same and the same -> [], of reduction "none" [..]
@@ -720,7 +731,7 @@ def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: 
     Raises:
         ValueError: other numbers of axes, shapes that do not broadcast, another reduction.
     """
-def multi_margin_loss(input: Tensor, target: Tensor, p: _int = 1, margin: _float = 1.0, weight: Tensor | None = None, reduction: str = "mean") -> Tensor:
+def multi_margin_loss(input: Tensor, target: Tensor, p: _int = 1, margin: _float = 1.0, weight: Tensor | None = None, size_average: _bool | None = None, reduce: _bool | None = None, reduction: str = "mean") -> Tensor:
     """The sum of `max(0, margin - input[y] + input[c])^p` over all classes c but the target y, divided by their number.
 
     Shapes: [batch, classes] and class indices [batch] (int32 or int64) -> [], of reduction "none" [batch]; or without the batch
@@ -734,7 +745,7 @@ def multi_margin_loss(input: Tensor, target: Tensor, p: _int = 1, margin: _float
         ValueError: another `p`, shapes that do not fit, another reduction.
         TypeError: logits of whole numbers, indices of floats.
     """
-def multilabel_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
+def multilabel_margin_loss(input: Tensor, target: Tensor, size_average: _bool | None = None, reduce: _bool | None = None, reduction: str = "mean") -> Tensor:
     """The sum of `max(0, 1 - input[y] + input[c])` over all targets y and all classes c that are none, divided by the number of classes.
 
     Shapes: [batch, classes] and class indices of the same shape (int32 or int64), of which a row's first ones up to -1 count -> [], of reduction "none" [batch];
@@ -745,7 +756,7 @@ def multilabel_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean
         ValueError: shapes that differ, another reduction.
         TypeError: logits of whole numbers, indices of floats.
     """
-def multilabel_soft_margin_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean") -> Tensor:
+def multilabel_soft_margin_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: _bool | None = None, reduce: _bool | None = None, reduction: str = "mean") -> Tensor:
     """The mean of the binary cross-entropies of all classes, along the last axis.
 
     Shapes: [.., classes] and the same -> [], of reduction "none" [..]
@@ -778,7 +789,7 @@ def pdist(input: Tensor, p: _float = 2.0) -> Tensor:
     Raises:
         ValueError: another number of axes than 2, `p` below 0.
     """
-def poisson_nll_loss(input: Tensor, target: Tensor, log_input: _bool = True, full: _bool = False, eps: _float = 1e-08, reduction: str = "mean") -> Tensor:
+def poisson_nll_loss(input: Tensor, target: Tensor, log_input: _bool = True, full: _bool = False, size_average: _bool | None = None, eps: _float = 1e-08, reduce: _bool | None = None, reduction: str = "mean") -> Tensor:
     """Minus the log-probability of counts, without what does not depend on the input.
 
     Shapes: [..] and the same -> [], of reduction "none" [..]
@@ -790,7 +801,7 @@ def poisson_nll_loss(input: Tensor, target: Tensor, log_input: _bool = True, ful
     Raises:
         ValueError: shapes that do not broadcast, another reduction.
     """
-def smooth_l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", beta: _float = 1.0) -> Tensor:
+def smooth_l1_loss(input: Tensor, target: Tensor, size_average: _bool | None = None, reduce: _bool | None = None, reduction: str = "mean", beta: _float = 1.0) -> Tensor:
     """Quadratic up to a distance of `beta`, linear beyond, with gradient 1 there.
 
     Shapes: [..] and the same -> [], of reduction "none" [..]
@@ -798,7 +809,7 @@ def smooth_l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", beta:
     Raises:
         ValueError: `beta` below 0.
     """
-def soft_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
+def soft_margin_loss(input: Tensor, target: Tensor, size_average: _bool | None = None, reduce: _bool | None = None, reduction: str = "mean") -> Tensor:
     """`log(1 + e^(-target * input))`, of targets 1 and -1.
 
     Shapes: [..] and the same -> [], of reduction "none" [..]
@@ -806,7 +817,7 @@ def soft_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> 
     Raises:
         ValueError: shapes that do not broadcast, another reduction.
     """
-def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: _float = 1.0, p: _float = 2.0, eps: _float = 1e-06, swap: _bool = False, reduction: str = "mean") -> Tensor:
+def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: _float = 1.0, p: _float = 2.0, eps: _float = 1e-06, swap: _bool = False, size_average: _bool | None = None, reduce: _bool | None = None, reduction: str = "mean") -> Tensor:
     """`max(0, d(anchor, positive) - d(anchor, negative) + margin)`.
 
     Shapes: [.., width], the same and the same -> [], of reduction "none" [..]
@@ -1103,6 +1114,5 @@ def _scale_by_frequency(*args: Any, **kwargs: Any) -> Any: ...
 def _only_pytorchs(*args: Any, **kwargs: Any) -> Any: ...
 def _check_running(*args: Any, **kwargs: Any) -> Any: ...
 def _of_one_rank(*args: Any, **kwargs: Any) -> Any: ...
-def _causal_from_the_first(*args: Any, **kwargs: Any) -> Any: ...
 def _check_heads(*args: Any, **kwargs: Any) -> Any: ...
 def __dir__(*args: Any, **kwargs: Any) -> Any: ...

@@ -34,6 +34,7 @@ mod reductions;
 pub(crate) mod resize;
 mod rounding;
 mod scaling;
+pub(crate) mod sequences;
 mod sets;
 mod signs;
 pub(crate) mod slopes;

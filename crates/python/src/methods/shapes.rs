@@ -4,7 +4,7 @@
 use super::TensorArgument;
 use super::join::{joined, listed};
 use super::views::objects;
-use crate::arguments::{listed as whole_numbers, size};
+use crate::arguments::{Real, listed as whole_numbers, size};
 use crate::create::given;
 use crate::device::{DeviceArgument, or_default};
 use crate::error::{Failure, Outcome};
@@ -14,7 +14,7 @@ use crate::run::{run, wait};
 use crate::tensor::PyTensor;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
-use ternion::{Axis, DType, MeshgridIndexing, Result, Sections, Shape, Tensor};
+use ternion::{Axis, DType, MeshgridIndexing, PadSequenceOptions, Result, Sections, Shape, Tensor};
 
 /// An index of another tensor. Without elements any dtype will do, as in PyTorch.
 fn index_of(index: TensorArgument<'_, '_>) -> Outcome<Tensor> {
@@ -266,6 +266,23 @@ fn _stacked(py: Python<'_>, function: &str, tensors: &Bound<'_, PyAny>) -> Outco
     joined(py, listed(tensors, function)?, stack)
 }
 
+/// Sequences as one batch, in the dtype of the first.
+#[pyfunction]
+fn _pad_sequence(
+    py: Python<'_>,
+    sequences: &Bound<'_, PyAny>,
+    batch_first: bool,
+    at_front: bool,
+    value: Real,
+) -> Outcome<PyTensor> {
+    let options = PadSequenceOptions { batch_first, at_front, value: value.0 };
+    joined(py, listed(sequences, "pad_sequence")?, |sequences| {
+        let dtype = sequences.first().map_or(DType::F32, |first| first.dtype());
+        let alike = sequences.iter().map(|sequence| sequence.to_dtype(dtype)).collect::<Result<Vec<_>>>()?;
+        Tensor::pad_sequence(&alike.iter().collect::<Vec<_>>(), options)
+    })
+}
+
 #[pyfunction]
 fn _broadcast_tensors<'py>(
     py: Python<'py>,
@@ -321,6 +338,7 @@ fn _triangle(
 /// Puts the functions that are no methods into the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(_stacked, module)?)?;
+    module.add_function(wrap_pyfunction!(_pad_sequence, module)?)?;
     module.add_function(wrap_pyfunction!(_broadcast_tensors, module)?)?;
     module.add_function(wrap_pyfunction!(_broadcast_shapes, module)?)?;
     module.add_function(wrap_pyfunction!(_meshgrid, module)?)?;

@@ -32,6 +32,7 @@ mod reductions;
 mod resize;
 mod rounding;
 mod scaling;
+mod sequences;
 mod sets;
 mod signs;
 mod slopes;
@@ -76,6 +77,7 @@ pub fn rows() -> Vec<OpCase> {
         resize::rows(),
         rounding::rows(),
         scaling::rows(),
+        sequences::rows(),
         sets::rows(),
         signs::rows(),
         slopes::rows(),

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ... import _ternion
 from ..._refusals import name_all
 from ..._ternion import Tensor, as_tensor, cat, full, stack, tensor
 from .. import functional as F
@@ -24,18 +25,9 @@ def pad_sequence(sequences: Iterable[Tensor], batch_first: bool = False, padding
     Raises:
         ValueError: no sequences, axes behind the first that differ, another side than "left" or "right".
     """
-    listed = list(sequences)
     if padding_side not in ("left", "right"):
         raise ValueError(f"pad_sequence: padding_side {padding_side!r}, expected \"left\" or \"right\"")
-    if not listed or any(sequence.ndim == 0 or sequence.shape[1:] != listed[0].shape[1:] for sequence in listed):
-        raise ValueError(f"pad_sequence: sequences of shapes {[tuple(sequence.shape) for sequence in listed]}, expected some that differ in the first axis alone")
-    longest = max(len(sequence) for sequence in listed)
-    padded = []
-    for sequence in listed:
-        more = longest - len(sequence)
-        amounts = [0, 0] * (sequence.ndim - 1) + ([more, 0] if padding_side == "left" else [0, more])
-        padded.append(F.pad(sequence, amounts, value=padding_value))
-    return stack(padded, 0 if batch_first else 1)
+    return _ternion._pad_sequence(list(sequences), batch_first, padding_side == "left", padding_value)
 
 
 def unpad_sequence(padded_sequences: Tensor, lengths: Iterable[int], batch_first: bool = False) -> list[Tensor]:
