@@ -112,6 +112,11 @@ DTYPES = {
         for name in ("addcmul", "addcdiv")
         for dtypes in ("int64 float64 int64", "float64 float32 float32", "float32 float64 float16", "int32 float32 int64", "float32 float32 bool")
     },
+    "repeats alone": lambda T: T.repeat_interleave(T.tensor([1, 0, 2])), "no repeats": lambda T: T.repeat_interleave(T.tensor([], dtype=T.int64)),
+    "H": lambda T: T.tensor([[1.0, 2.0]]).H, "mH": lambda T: T.arange(6.0).reshape(1, 2, 3).mH, "adjoint": lambda T: T.arange(6.0).reshape(1, 2, 3).adjoint(),
+    "broadcast by sizes": lambda T: T.ones(3).broadcast_to(2, 3), "variance along an axis": lambda T: T.var_mean(T.tensor([[1.0, 3.0]]), axis=1)[0],
+    "padded": lambda T: T.nn.utils.rnn.pad_sequence([T.tensor([1, 2]), T.tensor([3])], True, -1),
+    "padded in the dtype of the first": lambda T: T.nn.utils.rnn.pad_sequence([T.tensor([1, 2]), T.tensor([3.5])], padding_side="left"),
     "addcmul of a float and whole numbers": lambda T: T.addcmul(T.ones(2), T.tensor([1, 2]), T.tensor([3, 4])),
     "addcmul of whole numbers": lambda T: T.addcmul(T.tensor([1, 2], dtype=T.int32), T.tensor([1, 2]), T.tensor([3, 4], dtype=T.int8)),
     **{

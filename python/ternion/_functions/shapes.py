@@ -325,13 +325,13 @@ def _fits(function: str, places: int, most: int) -> None:
         raise MemoryError(f"{function}: a result of more than {most} elements")
 
 
-def repeat_interleave(input: Tensor, repeats: Any, dim: int | None = None, *, output_size: int | None = None) -> Tensor:
+def repeat_interleave(input: Tensor, repeats: Any = None, dim: int | None = None, *, output_size: int | None = None) -> Tensor:
     """Each element, or each slice of an axis, several times in turn.
 
     Shapes: [..] -> [elements * repeats], or longer along `dim`
 
     Args:
-        repeats: how often, a number or a tensor with one for each.
+        repeats: how often, a number or a tensor with one for each; without it `input` tells how often each of its indices is repeated.
         dim: the axis; all elements in a row by default.
         output_size: taken as in PyTorch, and not needed.
 
@@ -339,6 +339,10 @@ def repeat_interleave(input: Tensor, repeats: Any, dim: int | None = None, *, ou
         ValueError: a number below 0, or not one for each.
     """
     del output_size
+    if repeats is None:
+        if dim is not None or input.ndim != 1:
+            raise ValueError(f"repeat_interleave: repeats of shape {list(input.shape)} alone, expected 1 axis and no dim")
+        return _ternion.arange(input.numel(), device=input.device)._repeat_interleave(input, 0)
     if isinstance(repeats, bool):
         raise TypeError("repeat_interleave: repeats is bool, expected whole numbers")
     if isinstance(repeats, Tensor) and repeats.numel() != 1:
