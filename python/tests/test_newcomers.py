@@ -161,6 +161,7 @@ def test_measures_of_classes():
     assert math.isclose(measures.f1_score(scores, target), 4 / 9)
     assert measures.confusion_matrix([0], [1], 4).shape == (4, 4)
     for call in (
+        lambda: measures.accuracy([[0], [1]], [0, 1]), lambda: measures.f1_score([[0.1], [0.9]], [0, 1]), lambda: measures.confusion_matrix([[0], [1]], [0, 1]),
         lambda: measures.accuracy([0.5], [1]), lambda: measures.accuracy([], []), lambda: measures.accuracy(scores, target, top_k=4),
         lambda: measures.confusion_matrix([-1], [0]),
     ):  # fmt: skip

@@ -332,3 +332,18 @@ def test_gradcheck_tells_what_is_nan():
     told = r"the gradient of output 0 for input 0 is nan, first that of output\[0\] by input\[1\]: numerical"
     with pytest.raises(testing.GradcheckError, match=told):
         testing.gradcheck(lambda x: ternion.stack([x[0], (x[1] * 0).sqrt()]), zero)
+
+
+@pytest.mark.parametrize("actual, expected, options, is_close", [
+    ([0], [2**64 - 1], dict(atol=2, rtol=0), False), ([5], [2**63 + 5], dict(atol=2, rtol=0), False), ([2**64 - 1], [2**64 - 2], dict(atol=0, rtol=1e-6), True),
+    ([2**64 - 1], [2**64 - 2], dict(atol=0, rtol=0), False), ([2**64 - 1], [2**64 - 2], dict(atol=1, rtol=0), True), ([2**64 - 1], [2**64 - 1], {}, True),
+])  # fmt: skip
+def test_numbers_of_64_bits_without_a_sign(actual, expected, options, is_close):
+    torch = pytest.importorskip("torch")
+    for T, check in ((ternion, ternion.testing.assert_close), (torch, torch.testing.assert_close)):
+        left, right = (T.tensor(values, dtype=T.uint64) for values in (actual, expected))
+        if is_close:
+            check(left, right, **options)
+        else:
+            with pytest.raises(AssertionError):
+                check(left, right, **options)

@@ -9,8 +9,8 @@ use crate::tensor::PyTensor;
 use pyo3::prelude::*;
 use ternion::{Result, Tensor};
 
-/// Tensors of a list in the dtype that they meet in.
-pub(super) fn listed(list: &Bound<'_, PyAny>, function: &str) -> Outcome<Vec<Tensor>> {
+/// Tensors of a list, at least one.
+pub(super) fn tensors_of(list: &Bound<'_, PyAny>, function: &str) -> Outcome<Vec<Tensor>> {
     let Ok(items) = list.try_iter() else {
         let kind = list.get_type().name()?.to_string();
         return Err(Failure::kind(format!("{function}: expected a list of tensors, got {kind}")));
@@ -26,11 +26,17 @@ pub(super) fn listed(list: &Bound<'_, PyAny>, function: &str) -> Outcome<Vec<Ten
         }
     });
     let tensors = items.collect::<Outcome<Vec<_>>>()?;
-    let Some(first) = tensors.first() else {
-        return Err(Failure::value(format!("{function}: expected at least one tensor")));
-    };
-    let Some(dtype) = tensors.iter().try_fold(first.dtype(), |dtype, tensor| common(dtype, tensor.dtype()))
-    else {
+    match tensors.is_empty() {
+        true => Err(Failure::value(format!("{function}: expected at least one tensor"))),
+        false => Ok(tensors),
+    }
+}
+
+/// Tensors of a list in the dtype that they meet in.
+pub(super) fn listed(list: &Bound<'_, PyAny>, function: &str) -> Outcome<Vec<Tensor>> {
+    let tensors = tensors_of(list, function)?;
+    let first = tensors[0].dtype();
+    let Some(dtype) = tensors.iter().try_fold(first, |dtype, tensor| common(dtype, tensor.dtype())) else {
         // The op that follows reports the dtypes.
         return Ok(tensors);
     };

@@ -2,7 +2,7 @@
 //! which say what is the default.
 
 use super::TensorArgument;
-use super::join::{joined, listed};
+use super::join::{joined, listed, tensors_of};
 use super::views::objects;
 use crate::arguments::{Real, listed as whole_numbers, size};
 use crate::create::given;
@@ -276,8 +276,8 @@ fn _pad_sequence(
     value: Real,
 ) -> Outcome<PyTensor> {
     let options = PadSequenceOptions { batch_first, at_front, value: value.0 };
-    joined(py, listed(sequences, "pad_sequence")?, |sequences| {
-        let dtype = sequences.first().map_or(DType::F32, |first| first.dtype());
+    joined(py, tensors_of(sequences, "pad_sequence")?, |sequences| {
+        let dtype = sequences[0].dtype();
         let alike = sequences.iter().map(|sequence| sequence.to_dtype(dtype)).collect::<Result<Vec<_>>>()?;
         Tensor::pad_sequence(&alike.iter().collect::<Vec<_>>(), options)
     })
