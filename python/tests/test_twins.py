@@ -55,7 +55,7 @@ ALIASES = {
     "empty": "zeros", "empty_like": "zeros_like", "new_empty": "zeros", "new_full": "full", "new_ones": "ones", "new_tensor": "tensor", "new_zeros": "zeros",
     "special.expit": "sigmoid", "special.gammaln": "lgamma", "special.multigammaln": "mvlgamma", "special.psi": "digamma",
     "functional.fold": "col2im", "functional.dropout3d": "functional.dropout2d", "functional.upsample": "functional.interpolate", "functional.relu6": "functional.hardtanh",
-    "init.zeros_": "fill", "init.ones_": "fill", "init.constant_": "fill", "init.uniform_": "rand", "init.normal_": "randn", "metrics.accuracy": "functional.accuracy",
+    "init.zeros_": "fill", "init.ones_": "fill", "init.constant_": "fill", "init.uniform_": "rand", "init.normal_": "randn",
     "functional.upsample_bilinear": "functional.interpolate", "functional.upsample_nearest": "functional.interpolate",
 }  # fmt: skip
 
