@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from . import fusion as fusion, rnn as rnn
+from ..._places import repeats
 from ..._refusals import name_all
 from ..._scales import is_any_pending, pending_scale_of
 from ..._scopes import no_grad
@@ -247,16 +248,9 @@ def _parameters_of(model: Any) -> list[Any]:
 
 def _tell_of_repeats(model: Any) -> None:
     """A warning where a list or a Sequential has one layer several times: `[layer] * 3` is one layer, and so are its parameters."""
-    keys: dict[int, list[str]] = {}
-    kinds: dict[int, str] = {}
-    for key, module in model.named_modules(remove_duplicate=False):
-        if any(True for _ in module.parameters(recurse=False)):
-            keys.setdefault(id(module), []).append(key)
-            kinds[id(module)] = type(module).__name__
-    for number, named in keys.items():
-        if len({key.rpartition(".")[0] for key in named}) < len(named):
-            told = f"{', '.join(named[:4])}{', ..' if len(named) > 4 else ''} are one {kinds[number]}: its parameters are used {len(named)} times"
-            warn_caller(f"StatsMonitor: {told}; make a layer for each place ([layer] * n repeats one), unless that is meant")
+    for named, kind in repeats(model):
+        told = f"{', '.join(named[:4])}{', ..' if len(named) > 4 else ''} are one {kind}: its parameters are used {len(named)} times"
+        warn_caller(f"StatsMonitor: {told}; make a layer for each place ([layer] * n repeats one), unless that is meant")
 
 
 class _Watch:
