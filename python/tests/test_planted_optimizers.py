@@ -36,7 +36,7 @@ def a_layer_that_parameters_forgets_with_strict(planted):
     return watched(Handwritten(planted), strict=True)
 
 
-@names("SGD: rest.layer.weight of Hidden 'model' [8, 8], rest.layer.bias of Hidden 'model' [8]: gradients come to them, but no optimi")
+@names("UnvisitedLayer Linear after first: computes inside of the model", "SGD: rest.layer.weight of Hidden 'model' [8, 8], rest.layer.bias of Hidden 'model' [8]: gradients come to them, but no optimi")
 def a_layer_in_a_function(planted):
     """A layer is kept in a function, where the walk over the module does not find it."""
 
@@ -426,7 +426,7 @@ def a_learning_rate_that_is_raised_between_two_readings(planted):
     return raised(planted, 4)
 
 
-@names("SmallUpdates ", "the learning rate is 0")
+@names("SmallUpdates 2.weight: no weight changed by more than 0.000001 of its size", "the learning rate is 0")
 def a_learning_rate_of_0(planted):
     """A learning rate of 0."""
     return watched(mlp(8, 16, 4), steps=5, rate=0.0 if planted else 0.01)
@@ -460,7 +460,7 @@ def a_weight_decay_that_takes_all(planted):
     one_step(optim.AdamW, weight_decay=1000.0 if planted else 0.1)
 
 
-@names("LargeUpdates ", "it goes straight to 0, as weight decay goes: divide weight_decay or the learning rate by about 1000 (it is 0.001)")
+@names("LargeUpdates 2.weight: the step changed it by", "it goes straight to 0, as weight decay goes: divide weight_decay or the learning rate by about 1000 (it is 0.001)")
 def a_weight_decay_that_takes_all_as_a_monitor_sees_it(planted):
     """The same, as StatsMonitor sees it."""
     return watched(mlp(8, 16, 4), optimizer=optim.AdamW, rate=1e-3, weight_decay=1000.0 if planted else 0.1)

@@ -36,10 +36,15 @@ def _parameters(optimizer: Optimizer) -> list[Tensor]:
     return [parameter for group in optimizer.param_groups for parameter in group["params"]]
 
 
+def held() -> list[Tensor]:
+    """What optimizers have."""
+    return [parameter for optimizer in list(_living) for parameter in _parameters(optimizer)]
+
+
 def _orphans(tensors: list[Any]) -> list[tuple[int, Any]]:
     """The tensors with a gradient that belong to no optimizer, each with the number of the backward pass that computed it."""
-    held = {id(parameter) for optimizer in list(_living) for parameter in _parameters(optimizer)}
-    found = [tensor for tensor in tensors if id(tensor) not in held and tensor.requires_grad and tensor.grad is not None]
+    known = {id(parameter) for parameter in held()}
+    found = [tensor for tensor in tensors if id(tensor) not in known and tensor.requires_grad and tensor.grad is not None]
     return [(_trust.backward_number(tensor), tensor) for tensor in found]
 
 

@@ -215,7 +215,7 @@ class StatsMonitor:
 
     def report(self) -> Any:
         """What was seen of the step that was watched last, with the gradients that the parameters have; None if it was not looked at, or has been reported."""
-        return self._monitor.report(_parameters_of(self._model))
+        return self._monitor.report(_parameters_of(self._model), _held())
 
     def step(self, optimizer: Any) -> Any:
         """`optimizer.step()`, and what `report` tells, with the changes of the weights. `optimizer` may be a function that makes the step.
@@ -226,7 +226,7 @@ class StatsMonitor:
             TypeError: neither an optimiser nor a function.
         """
         step = optimizer.step if hasattr(optimizer, "step") else optimizer
-        return self._monitor.step(_parameters_of(self._model), step, self._rate_of(optimizer))
+        return self._monitor.step(_parameters_of(self._model), _held(), step, self._rate_of(optimizer))
 
     def _rate_of(self, optimizer: Any) -> float | None:
         """The largest learning rate of a step, where it has one. One that is far above all before is told at once: the next reading may find nothing but NaN."""
@@ -239,6 +239,13 @@ class StatsMonitor:
             warn_caller(f"StatsMonitor: the learning rate of {type(optimizer).__name__} is {rate:g} in param_groups[{known.index(rate)}], where {before:g} was the largest before")
         self._largest_rate = max(rate, before)
         return rate
+
+
+def _held() -> list[Any]:
+    """What optimizers have."""
+    from ...optim.optimizer import held
+
+    return held()
 
 
 def _parameters_of(model: Any) -> list[Any]:
