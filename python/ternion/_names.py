@@ -76,10 +76,11 @@ def _note_hidden() -> None:
                 _known(tensor).version = -1
 
 
-def unmoved_plain() -> list[tuple[Any, str]]:
-    """The tensors in modules that ask for a gradient and are no parameters, with what they are called. Those that were written to since the last call are left out: they
-    may be moved by hand."""
-    _note_hidden()
+def unmoved_plain(looks: bool) -> list[tuple[Any, str]]:
+    """The tensors in modules that ask for a gradient and are no parameters, with what they are called; in objects and functions, too, if they are looked for. Those that were
+    written to since the last call are left out: they may be moved by hand."""
+    if looks:
+        _note_hidden()
     found = []
     for known in [each for each in list(_names.values()) if each.is_plain]:
         tensor = known()

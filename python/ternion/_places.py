@@ -13,9 +13,10 @@ from ._ternion import Tensor
 
 # The modules that have parameters or modules, by identity: a subclass may compare as it likes.
 _modules: dict[int, weakref.ref[Any]] = {}
-# How far objects and functions are looked into, and how many items of each.
+# How far objects and functions are looked into, how many items of each, and how many in all behind one module.
 _DEEPEST = 4
 _MOST = 64
+_MOST_OF_ALL = 4096
 
 
 def note_module(module: Any) -> None:
@@ -99,8 +100,12 @@ def _variable(module: Any) -> str:
 
 
 def _attributes(value: Any) -> list[tuple[str, Any]]:
-    is_plain = isinstance(value, (type, types.ModuleType)) or not isinstance(getattr(value, "__dict__", None), dict)
-    return [] if is_plain else list(value.__dict__.items())[:_MOST]
+    """What an object keeps, without asking the object, which may compute something for that."""
+    try:
+        kept = object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        return []
+    return [] if isinstance(value, (type, types.ModuleType)) or not isinstance(kept, dict) else list(kept.items())[:_MOST]
 
 
 def hidden(model: Any) -> Iterator[tuple[str, Any]]:
@@ -108,15 +113,17 @@ def hidden(model: Any) -> Iterator[tuple[str, Any]]:
     from .nn._parts import Part, parts
 
     modules = list(parts(model))
-    seen = {id(module) for _, module in modules} | {id(tensor) for _, tensor in tensors_of(model)}
+    own = {id(tensor) for _, tensor in tensors_of(model)}
+    # What refers to a module of the model, as a bound method does, hides nothing.
+    seen = {id(module) for _, module in modules}
     for prefix, module in modules:
         for name, value in list(vars(module).items()):
             if not isinstance(value, (Part, Tensor, list, tuple, dict)):
-                yield from _within(value, prefix + name, seen, _DEEPEST)
+                yield from ((key, tensor) for key, tensor in _within(value, prefix + name, seen, _DEEPEST) if id(tensor) not in own)
 
 
 def _within(value: Any, key: str, seen: set[int], depth: int) -> Iterator[tuple[str, Any]]:
-    if depth == 0 or id(value) in seen or isinstance(value, (type, types.ModuleType, str, bytes, int, float, complex, type(None))):
+    if depth == 0 or id(value) in seen or len(seen) > _MOST_OF_ALL or isinstance(value, (type, types.ModuleType, str, bytes, int, float, complex, type(None))):
         return
     seen.add(id(value))
     if isinstance(value, Tensor):
@@ -144,7 +151,7 @@ def _parts(value: Any) -> list[tuple[str, Any]]:
     if isinstance(value, dict):
         return [(str(name), item) for name, item in list(value.items())[:_MOST]]
     # An optimizer has what it trains, and knows it.
-    if hasattr(value, "param_groups"):
+    if hasattr(type(value), "add_param_group"):
         return []
     return _attributes(value)
 

@@ -76,7 +76,7 @@ def _instead(optimizer: Optimizer) -> list[str]:
 
 def _plain(optimizer: Optimizer) -> list[str]:
     """The same of tensors in modules that are no parameters."""
-    turn, names = _last_pass(optimizer), {id(tensor): (tensor, name) for tensor, name in unmoved_plain()}
+    turn, names = _last_pass(optimizer), {id(tensor): (tensor, name) for tensor, name in unmoved_plain(optimizer._looked <= 2)}
     found = [names[id(tensor)] for number, tensor in _orphans([tensor for tensor, _ in names.values()]) if number == turn] if turn else []
     return _with_shapes([tensor for tensor, _ in found], [name for _, name in found])
 

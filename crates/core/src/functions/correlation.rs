@@ -1,7 +1,6 @@
 //! Covariances and correlations of variables that were observed together.
 
 use super::{check_floating, in_accumulator};
-use crate::anomaly::in_function;
 use crate::autograd::no_grad;
 use crate::error::{Error, Result};
 use crate::op::check;
@@ -51,9 +50,7 @@ impl Tensor {
         {
             return Err(Error::invalid(name, "weights whose sum is 0"));
         }
-        in_function(name, &[&x], || {
-            in_accumulator([&x], |[x]| covariance(x, correction, weights.as_ref(), aweights.as_ref()))
-        })
+        in_accumulator([&x], |[x]| covariance(x, correction, weights.as_ref(), aweights.as_ref()))
     }
 
     /// The correlations of rows, whose columns are observations: covariances divided by both standard deviations, from -1 to 1. The gradients are those of the formula.
@@ -65,7 +62,7 @@ impl Tensor {
     /// A dtype that is not floating, more than two axes.
     pub fn corrcoef(&self) -> Result<Tensor> {
         let x = rows("corrcoef", self)?;
-        let correlations = |[x]: &[Tensor; 1]| {
+        in_accumulator([&x], |[x]| {
             let found = covariance(x, 1.0, None, None)?;
             if found.rank() == 0 {
                 return found.div(&found);
@@ -79,8 +76,7 @@ impl Tensor {
             )?;
             let spread = diagonal.sqrt()?;
             found.div(&spread.unsqueeze(1)?)?.div(&spread.unsqueeze(0)?)?.clamp(-1.0, 1.0)
-        };
-        in_function("corrcoef", &[&x], || in_accumulator([&x], correlations))
+        })
     }
 }
 

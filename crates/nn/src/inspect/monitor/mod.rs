@@ -34,7 +34,7 @@ use ternion_core::{
 /// The limits are far from what training does when it is well, so that a warning is worth reading. None is a law: each tells where it comes from.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StatsConfig {
-    /// Steps from one reading to the next; 100 by default. A reading takes about twenty small ops for each layer and parameter, and one read from the device.
+    /// Steps from one reading to the next; 100 by default. A reading takes about twenty small ops for each layer and parameter, one for each op, and one read from the device.
     pub every: u64,
     /// Readings in a row after which something is a fault that a single batch may show by chance; 5 by default.
     pub patience: usize,
