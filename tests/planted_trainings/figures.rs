@@ -274,7 +274,7 @@ fn a_learning_rate_that_is_raised_later() {
         Ok(told)
     };
     let words = [
-        "ExplodingOutputs layers.0: its outputs are",
+        "NotFinite relu after layers.0: ",
         "the learning rate rose from 0.001 to 10000 since the reading before",
     ];
     planted(training, &words);
@@ -295,7 +295,7 @@ fn a_weight_decay_that_is_too_large() {
     planted(
         training,
         &[
-            "LargeUpdates layers.0.weight: the step changed it by",
+            "LargeUpdates layers.1.weight: the step changed it by",
             "it goes straight to 0, as weight decay goes: divide weight_decay",
         ],
     );

@@ -171,7 +171,7 @@ fn a_mask_that_hides_a_whole_row_between_layers() {
     let hidden =
         |x: &Tensor| x.add(&Tensor::full([8], f64::NEG_INFINITY, DType::F32, x.device())?)?.softmax(1);
     let seen = |x: &Tensor| {
-        let first = Tensor::arange(0, 8, DType::I64, x.device())?.lt_scalar(1)?;
+        let first = Tensor::arange(0, 8, 1, DType::I64, x.device())?.lt_scalar(1)?;
         x.masked_fill(&first, f64::NEG_INFINITY)?.softmax(1)
     };
     planted(
@@ -197,7 +197,7 @@ fn a_weight_between_layers_that_is_not_finite() {
     let training = |broken: bool| {
         let device = device();
         let value = if broken { f64::NAN } else { 1.0 };
-        let scale = Param::new(Tensor::full([8], value, DType::F32, &device)?)?;
+        let scale = Param::new(&Tensor::full([8], value, DType::F32, &device)?)?;
         let model = Scales { layer: Linear::new(8, 8, &device)?, scale, last: Linear::new(8, 4, &device)? };
         regression(&model, 1e-3, 1, &batch(&[16, 8], &[16, 4], &device)?)
     };
@@ -240,14 +240,16 @@ fn functions_are_looked_at_as_a_whole() {
     let near = detect_anomaly(|| x.isclose(&x, Default::default())).expect("no NaN is given");
     assert_eq!(near.to_vec::<bool>().expect("truth values"), [true, true]);
     // The gradient of the exponent is 0 times infinity.
-    let numbers = |value: f32| Tensor::from_slice(&[value], [1], &device());
+    let device = device();
+    let numbers = |value: f32| Tensor::from_slice(&[value], [1], &device);
     let training = || {
         let (x, exponent) = (numbers(0.0)?, numbers(f32::INFINITY)?.requires_grad()?);
         x.ldexp(&exponent)?.sum_all()?.backward()
     };
-    assert!(detect_anomaly(training).err().expect("a NaN").to_string().starts_with("ldexp: NaN in 1 of 1"));
+    let told = detect_anomaly(training).err().expect("a NaN").to_string();
+    assert!(told.starts_with("ldexp: NaN in 1 of 1"), "{told}");
     let training = || {
-        let values = Tensor::from_slice(&[f32::INFINITY, 200.0], [2], &device())?.requires_grad()?;
+        let values = Tensor::from_slice(&[f32::INFINITY, 200.0], [2], &device)?.requires_grad()?;
         values.glu(0)?.sum_all()?.backward()
     };
     let told = detect_anomaly(training).err().expect("a NaN").to_string();

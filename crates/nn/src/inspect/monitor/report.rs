@@ -3,7 +3,7 @@
 use super::activations::Activation;
 use super::faults::StatsWarning;
 use super::input::Fed;
-use super::origins::{Noted, Origins};
+use super::origins::{Noted, Origin, Origins};
 use super::setup::Setup;
 use crate::module::Param;
 use std::fmt;
@@ -208,16 +208,19 @@ impl Readings {
         self.weights[at].update = Some(change.map(|stats| self.put(stats)));
     }
 
+    /// Where the first output that is not finite begins to be so.
+    fn origin(&self, all: &[Stats]) -> Result<Option<Origin>> {
+        let is_broken = |reading: &&OutputReading| reading.outputs.iter().any(|&at| all[at].is_broken());
+        let Some(reading) = self.outputs.iter().find(is_broken) else { return Ok(None) };
+        let calls = reading.outputs.iter().zip(&reading.noted);
+        let first = calls.filter(|(at, _)| all[**at].is_broken()).find_map(|(_, noted)| *noted);
+        Ok(first.map(|noted| self.origins.trace(noted)).transpose()?.flatten())
+    }
+
     pub(super) fn read(mut self, step: u64) -> Result<StatsReport> {
         let all = DeviceStats::read(&self.all)?;
         let merged = |slots: &[Slot]| slots.iter().map(|&at| all[at]).reduce(|sum, next| sum.merged(&next));
-        let is_broken = |reading: &&OutputReading| reading.outputs.iter().any(|&at| all[at].is_broken());
-        if let Some(reading) = self.outputs.iter().find(is_broken) {
-            let calls = reading.outputs.iter().zip(&reading.noted);
-            let first = calls.filter(|(at, _)| all[**at].is_broken()).find_map(|(_, noted)| *noted);
-            let traced = first.map(|noted| self.origins.trace(noted)).transpose()?;
-            self.setup.origin = traced.flatten();
-        }
+        self.setup.origin = self.origin(&all)?;
         let mut layers = Vec::with_capacity(self.outputs.len());
         for reading in self.outputs {
             let Some(output) = merged(&reading.outputs) else { continue };

@@ -112,6 +112,7 @@ impl Seen {
     fn note_member(&mut self, call: &LayerCall) {
         if call.is_member {
             self.unvisited.iter_mut().for_each(|(_, is_inside)| *is_inside = true);
+            self.plain.iter_mut().for_each(|plain| plain.is_inside = true);
         } else if self.open.last().is_none_or(|open| open.is_member) {
             let after = self.last.as_ref().filter(|last| !last.key.is_empty());
             let name = match after {
@@ -164,17 +165,18 @@ impl Seen {
         self.measure(Place { kind: "input", fed, ..Place::default() }, input)
     }
 
-    /// Notes leaves that are no parameters, where an op of the model reads them: what is computed in a layer that the model does not show is that layer's.
+    /// Notes leaves that are no parameters, where an op of the model reads them, or one before a part of it: what is computed in a layer that the model does not show is that layer's.
     fn note_plain(&mut self, call: &OpCall<'_>) {
-        if !self.open.last().is_some_and(|open| open.is_member) {
-            return;
-        }
+        let is_inside = match self.open.last() {
+            Some(open) if !open.is_member => return,
+            open => open.is_some(),
+        };
         for input in call.inputs.iter().filter(|input| input.is_leaf()) {
             let Some(id) = input.id().filter(|id| self.known.insert(*id)) else { continue };
             let named = format!("a tensor {:?} in {}", input.shape(), call.op.name());
             let after = self.last.as_ref().filter(|last| !last.key.is_empty());
             let name = after.map_or(named.clone(), |last| format!("{named} after {}", last.key));
-            self.plain.push(Plain { id, version: input.buffer().version(), name });
+            self.plain.push(Plain { id, version: input.buffer().version(), name, is_inside });
         }
     }
 
@@ -275,6 +277,7 @@ impl Seen {
         let inside = std::mem::take(&mut self.unvisited).into_iter().filter(|(_, is_inside)| *is_inside);
         readings.setup.unvisited = inside.map(|(name, _)| name).collect();
         readings.setup.plain = std::mem::take(&mut self.plain);
+        readings.setup.plain.retain(|plain| plain.is_inside);
         Ok(readings)
     }
 }

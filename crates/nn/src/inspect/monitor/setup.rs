@@ -46,6 +46,8 @@ pub(super) struct Plain {
     pub id: TensorId,
     pub version: u64,
     pub name: String,
+    /// Whether the model went on behind it.
+    pub is_inside: bool,
 }
 
 /// What is reported of a layer's output that was passed to something that does not accept it.
