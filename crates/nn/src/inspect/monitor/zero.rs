@@ -31,6 +31,13 @@ pub(super) fn gradients(report: &StatsReport, config: &StatsConfig, counts: &mut
     Some(Found::of_layer(Fault::ZeroGradient, last, zero.len() as f64, text))
 }
 
+/// Whether what was computed before a layer gave nothing but 0, as dead ReLUs do: no gradient comes to its weights because of that.
+fn is_fed_zeros(report: &StatsReport, layer: &str) -> bool {
+    let at = report.layers.iter().position(|stats| stats.key == layer && !stats.is_op);
+    let before = at.and_then(|at| report.layers[..at].last());
+    before.is_some_and(|before| before.output.elements > 0 && before.output.zeros == before.output.elements)
+}
+
 /// Weights whose gradient has been 0 for long, while one came to another parameter of their layer.
 pub(super) fn weights(report: &StatsReport, config: &StatsConfig, counts: &mut Counts) -> Vec<Found> {
     let mut found = Vec::new();
@@ -38,6 +45,9 @@ pub(super) fn weights(report: &StatsReport, config: &StatsConfig, counts: &mut C
         let Some(other) = weights.iter().find(|weight| weight.gradient.is_some() && !is_zero(weight)) else {
             continue;
         };
+        if is_fed_zeros(report, layer) {
+            continue;
+        }
         for weight in weights.iter().filter(|weight| weight.is_matrix && is_zero(weight)) {
             if counts.lasts(Fault::ZeroGradient, Some(&weight.name), config) {
                 let text = format!(
