@@ -5,7 +5,8 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
-from ._ternion import _trust
+from ._places import hidden, places_of, roots
+from ._ternion import Parameter, _trust
 
 
 class _Known(weakref.ref):  # type: ignore[type-arg]
@@ -59,15 +60,27 @@ def note_plain(tensor: Any, module: str, name: str) -> None:
         known.own, known.is_plain, known.version = f"{name} of {module}", True, tensor._version
 
 
-def all_named() -> list[tuple[Any, str]]:
-    """The parameters that are in modules, with their names."""
-    found = [(known(), known.name or f"{known.own} of a layer") for known in list(_names.values()) if not known.is_plain]
-    return [(parameter, name) for parameter, name in found if parameter is not None]
+def all_named() -> list[Any]:
+    """The parameters that are in modules."""
+    found = [known() for known in list(_names.values()) if not known.is_plain and (known.name or known.own)]
+    return [parameter for parameter in found if parameter is not None]
 
 
-def unmoved_plain() -> list[tuple[Any, str]]:
-    """The tensors in modules that ask for a gradient and are no parameters, with what they are called. Those that were written to since the last call are left out: they
-    may be moved by hand."""
+def _note_hidden() -> None:
+    """Notes the tensors that ask for a gradient and that a module keeps in an object or in a function; those that are parameters are named otherwise."""
+    for root in roots():
+        for key, tensor in hidden(root):
+            if not isinstance(tensor, Parameter) and id(tensor) not in _names:
+                note_plain(tensor, type(root).__name__, key)
+                # Whether it is moved by hand is not known yet.
+                _known(tensor).version = -1
+
+
+def unmoved_plain(looks: bool) -> list[tuple[Any, str]]:
+    """The tensors in modules that ask for a gradient and are no parameters, with what they are called; in objects and functions, too, if they are looked for. Those that were
+    written to since the last call are left out: they may be moved by hand."""
+    if looks:
+        _note_hidden()
     found = []
     for known in [each for each in list(_names.values()) if each.is_plain]:
         tensor = known()
@@ -81,3 +94,12 @@ def name_of(parameter: Any) -> str | None:
     """The name of a parameter that a module was asked for."""
     known = _names.get(id(parameter))
     return known.name or None if known is not None and known() is parameter else None
+
+
+def full_names(parameters: list[Any]) -> list[str]:
+    """What messages call parameters: the key that a module was asked for, or the key in the outermost module that has it; else all that is known."""
+    names = [name_of(parameter) or "" for parameter in parameters]
+    # A key without dots may be that of several modules.
+    places = places_of(parameter for parameter, name in zip(parameters, names) if "." not in name)
+    owned = [known.own if known is not None and known() is parameter else "" for parameter, known in ((each, _names.get(id(each))) for each in parameters)]
+    return [name if "." in name else places.get(id(parameter)) or name or own for parameter, name, own in zip(parameters, names, owned)]

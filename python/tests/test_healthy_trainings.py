@@ -33,6 +33,48 @@ def test_rows_of_which_hardly_a_number_is_not_0():
     quiet(lambda: watched(nn.Sequential(nn.Linear(4096, 8), nn.ReLU(), nn.Linear(8, 4)), x=x, steps=6))
 
 
+@pytest.mark.parametrize("optimizer", [optim.AdamW, optim.Adam, optim.RMSprop])
+def test_small_gradients_of_a_deep_model_that_learns(optimizer):
+    """Default first weights halve gradients from layer to layer, and the steps of Adam do not depend on their size."""
+    model = nn.Sequential(*[layer for _ in range(8) for layer in (nn.Linear(32, 32), nn.ReLU())], nn.Linear(32, 4))
+    first, x = model[0].weight.detach().clone(), ternion.randn(64, 32)
+    quiet(lambda: watched(model, steps=100, rate=3e-4, optimizer=optimizer, x=x, loss_of=lambda output: (output - x[:, :4]).square().mean()))
+    assert (model[0].weight - first).norm() > 0.05 * first.norm()
+
+
+def test_tensors_that_ask_for_gradients_and_are_no_parameters():
+    """Inputs whose gradients are looked at, and a shift that is moved by hand, or by an optimizer of its own."""
+
+    class Shifts(nn.Module):
+        def __init__(self):
+            self.a, self.b, self.shift = nn.Linear(8, 8), nn.Linear(8, 4), ternion.zeros(8, requires_grad=True)
+
+        def forward(self, x, second):
+            return self.b((self.a(x) + self.shift).relu() + second)
+
+    def training(by_hand):
+        model, said = Shifts(), []
+        second = ternion.randn(16, 8, requires_grad=True)
+        monitor, sgd = nn.utils.StatsMonitor(model, every=1), optim.SGD(model.parameters(), lr=0.01)
+        others = optim.SGD([model.shift], lr=0.01) if not by_hand else None
+        for step in range(4):
+            sgd.zero_grad()
+            model.shift.grad = None
+            with monitor.watch(step):
+                loss = (model(ternion.randn(16, 8, requires_grad=True), second) - 1).square().mean()
+            loss.backward()
+            if others is None:
+                with ternion.no_grad():
+                    model.shift.add_(0.1 * model.shift.grad)
+            else:
+                others.step()
+            said += [str(warning) for warning in monitor.step(sgd).warnings]
+        return said
+
+    quiet(lambda: training(True))
+    quiet(lambda: training(False))
+
+
 def test_a_feature_that_is_constant():
     x = ternion.randn(16, 8)
     x[:, 3] = 1.0

@@ -134,7 +134,7 @@ def test_groups_and_errors():
     assert one.item() == pytest.approx(0.9) and two.item() == 0.0
     with pytest.raises(ValueError, match="SGD: no parameters"):
         optim.SGD([])
-    with pytest.raises(ValueError, match="a parameter is given twice"):
+    with pytest.raises(ValueError, match="SGD: parameter 1 is given twice: it is parameter 0 already"):
         optim.SGD([one, one])
     with pytest.raises(TypeError, match="Adam has no setting momentum"):
         optim.Adam([{"params": [one], "momentum": 0.9}])
@@ -473,8 +473,10 @@ class TestAverages:
             optim.Ema(model, 1.5)
         with pytest.raises(ValueError, match="no parameters"):
             optim.Ema([])
-        with pytest.raises(ValueError, match="given twice"):
+        with pytest.raises(ValueError, match=r"^Ema: .* is given twice: it is weight of Linear 'model' already$"):
             optim.Ema([model.weight, model.weight])
+        with pytest.raises(ValueError, match="^Ema: the name 'weight' is given twice$"):
+            optim.Ema([("weight", model.weight), ("weight", model.bias)])
 
     @pytest.mark.parametrize("kind", ["mean", "ema", "multi"])
     @pytest.mark.parametrize("use_buffers", [False, True])

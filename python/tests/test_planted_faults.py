@@ -86,7 +86,7 @@ def test_a_network_that_is_no_module():
     network = Network()
     adam = optim.Adam(network.one.parameters(), lr=0.01)
     network.two(network.one(ternion.randn(3, 8))).square().mean().backward()
-    with pytest.warns(UserWarning, match=r"Adam: Linear.weight of a layer \[4, 8\], Linear.bias of a layer \[4\]: gradients come to them"):
+    with pytest.warns(UserWarning, match=r"Adam: weight of Linear 'network.two' \[4, 8\], bias of Linear 'network.two' \[4\]: gradients come to them"):
         adam.step()
     # It is told once.
     with warnings.catch_warnings():
@@ -167,7 +167,7 @@ def test_an_optimizer_of_ones_own_of_some_of_the_parameters():
     model = mlp(8, 4, 4)
     steps = Own(model[0].parameters())
     model(ternion.randn(3, 8)).sum().backward()
-    with pytest.warns(UserWarning, match=r"Own: .*2.weight|Own: Linear.weight of a layer \[4, 4\]"):
+    with pytest.warns(UserWarning, match=r"Own: 2.weight of Sequential 'model' \[4, 4\], 2.bias of Sequential 'model' \[4\]: gradients come to them"):
         steps.step()
 
 
@@ -177,6 +177,65 @@ def test_a_layer_that_is_repeated_by_a_list():
     assert len(told) == 1 and told[0].startswith("StatsMonitor: 0, 1, 2 are one Linear: its parameters are used 3 times; make a layer for each place")
     relu = nn.ReLU()
     assert watched(nn.Sequential(nn.Linear(8, 8), relu, nn.Linear(8, 8), relu))[1] == []
+
+
+@pytest.mark.parametrize("row, name", [(nn.Sequential, "Sequential"), (nn.ModuleList, "ModuleList"), (lambda *layers: Rows(list(layers)), "Rows")])
+def test_a_strict_optimizer_refuses_a_layer_that_is_repeated_by_a_list(row, name):
+    def step(layers, strict):
+        model = row(*layers) if row is not nn.ModuleList else row(layers)
+        sgd, x = optim.SGD(model.parameters(), lr=0.1, strict=strict), ternion.randn(4, 8)
+        for layer in layers:
+            x = layer(x)
+        x.square().mean().backward()
+        sgd.step()
+
+    keys = "layers.0, layers.1, layers.2" if name == "Rows" else "0, 1, 2"
+    with pytest.raises(RuntimeError, match=f"SGD: {keys} of {name} are one Linear, whose parameters are used 3 times: create a layer for each place"):
+        step([nn.Linear(8, 8)] * 3, True)
+    with pytest.raises(RuntimeError, match="are one Sequential, whose parameters are used 2 times"):
+        step([mlp(8, 8, 8)] * 2, True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        step([nn.Linear(8, 8)] * 3, False)
+        step([nn.Linear(8, 8) for _ in range(3)], True)
+        step([nn.Linear(8, 8), *[nn.ReLU()] * 2], True)
+
+
+class Rows(nn.Module):
+    def __init__(self, layers):
+        self.layers = layers
+
+
+class Shares(nn.Module):
+    """Layers that share on purpose: under names, by their weights, and a cell of a recurrent layer at each step."""
+
+    def __init__(self):
+        self.encoder, self.head, self.cell = nn.Linear(8, 8), nn.Linear(8, 8), nn.RNNCell(8, 8)
+        self.decoder, self.head.weight = self.encoder, self.encoder.weight
+        self.by_name = nn.ModuleDict({"one": self.encoder, "other": self.encoder})
+
+    def forward(self, x):
+        state = None
+        for _ in range(3):
+            state = self.cell(x, state)
+        return self.head(self.decoder(self.encoder(state).tanh()).tanh())
+
+
+def test_layers_that_share_on_purpose_are_no_fault():
+    model = Shares()
+    sgd = optim.SGD(model.parameters(), lr=0.1, strict=True)
+    model(ternion.randn(4, 8)).square().mean().backward()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        sgd.step()
+
+
+def test_layers_that_are_left_out_are_named_by_the_module_that_has_them():
+    model = nn.Sequential(*[nn.Linear(8, 8) for _ in range(4)])
+    sgd = optim.SGD(model[3].parameters(), lr=0.01, strict=True)
+    model(ternion.randn(4, 8)).square().mean().backward()
+    with pytest.raises(RuntimeError, match=r"SGD: 0.weight of Sequential 'model' \[8, 8\], 0.bias of Sequential 'model' \[8\], 1.weight of Sequential 'model' .* and 1 others: gradients"):
+        sgd.step()
 
 
 class Branches(nn.Module):
@@ -234,9 +293,17 @@ def test_a_loss_of_another_scale():
 
 
 def test_a_parameter_that_is_given_twice():
-    layer = nn.Linear(8, 8)
-    with pytest.raises(ValueError, match="weight.*twice|twice"):
+    layer, model = nn.Linear(8, 8), mlp(8, 16, 4)
+    with pytest.raises(ValueError, match="^SGD: parameter 2 is given twice: it is weight of Linear 'layer' already$"):
         optim.SGD([*layer.parameters(), layer.weight], lr=0.1)
+    with pytest.raises(ValueError, match="^AdamW: parameter 4 is given twice: it is 2.weight already$"):
+        optim.AdamW([*model.parameters(), model[2].weight])
+    with pytest.raises(ValueError, match="^SGD: parameter 1 is given twice: it is 0.bias of Sequential 'other' already$"):
+        other = mlp(8, 4, 4)
+        optim.SGD([{"params": [other[0].bias]}, {"params": [other[0].bias]}], lr=0.1)
+    with pytest.raises(ValueError, match="^SGD: head is given twice: it is tensor already$"):
+        tensor = ternion.zeros(2, requires_grad=True)
+        optim.SGD([("tensor", tensor), ("head", tensor)], lr=0.1)
 
 
 def test_a_backward_that_is_missing():

@@ -36,7 +36,7 @@ def a_layer_that_parameters_forgets_with_strict(planted):
     return watched(Handwritten(planted), strict=True)
 
 
-@names("Linear.weight of a layer [8, 8]", "gradients come to them, but no optimi")
+@names("UnvisitedLayer Linear after first: computes inside of the model", "SGD: rest.layer.weight of Hidden 'model' [8, 8], rest.layer.bias of Hidden 'model' [8]: gradients come to them, but no optimi")
 def a_layer_in_a_function(planted):
     """A layer is kept in a function, where the walk over the module does not find it."""
 
@@ -58,7 +58,7 @@ def an_optimizer_without_a_layer(planted):
     return watched(model, parameters=model[0].parameters() if planted else None)
 
 
-@names("Linear.weight of a layer [4, 8], Linear.bias of a layer [4]: gradients come to them", "no gradient for head.weight, head.bias")
+@names("SGD: head.weight of Headed 'model' [4, 8], head.bias of Headed 'model' [4]: gradients come to them", "no gradient for head.weight, head.bias")
 def an_optimizer_that_was_made_before_a_layer_was_replaced(planted):
     """A head is replaced for another task after the optimizer was made, which goes on with the old one."""
 
@@ -78,7 +78,7 @@ def an_optimizer_that_was_made_before_a_layer_was_replaced(planted):
     sgd.step()
 
 
-@names("SGD: none of its own parameters has a gradient, but gradients come to ", "weight of a layer [16, 8]", "which no optimizer has")
+@names("SGD: none of its own parameters has a gradient, but gradients come to 0.weight of Sequential 'model' [16, 8], ", "2.bias of Sequential 'model' [4], which no optimizer has")
 def an_optimizer_of_a_model_that_was_replaced(planted):
     """The model is made anew after the optimizer was made, which goes on with the first one."""
     model = mlp(8, 16, 4)
@@ -104,19 +104,19 @@ def copied_after(copied, planted):
     sgd.step()
 
 
-@names("Linear.weight of a layer [8, 8], Linear.bias of a layer [8]: gradients come to them", "an error, as the optimi")
+@names("SGD: 0.weight of Sequential 'body' [8, 8], 0.bias of Sequential 'body' [8]: gradients come to them", "an error, as the optimi")
 def a_copied_body_without_an_optimizer(planted):
     """The body is a deep copy, and the optimizer has the head alone."""
     copied_after(copy.deepcopy, planted)
 
 
-@names("Linear.weight of a layer [8, 8], Linear.bias of a layer [8]: gradients come to them", "an error, as the optimi")
+@names("SGD: 0.weight of Sequential 'body' [8, 8], 0.bias of Sequential 'body' [8]: gradients come to them", "an error, as the optimi")
 def an_unpickled_body_without_an_optimizer(planted):
     """The body comes out of a pickle, and the optimizer has the head alone."""
     copied_after(by_pickle, planted)
 
 
-@names("in_proj_weight of a layer", "gradients come to them, but no optimi")
+@names("SGD: layers.0.self_attn.out_proj.weight of TransformerEncoder 'encoder' [8, 8], ", "gradients come to them, but no optimi")
 def an_encoder_without_an_optimizer(planted):
     """An encoder, which copies the layer that it is given, and the optimizer has the head alone."""
     encoder, head = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), 2), nn.Linear(8, 4)
@@ -168,14 +168,25 @@ def a_layer_that_is_frozen_by_an_attribute(planted):
     return watched(model)
 
 
-@names("0, 2, 4 are one Linear: its parameters are used 3 times")
+@names("StatsMonitor: 0, 2, 4 are one Linear: its parameters are used 3 times")
 def a_layer_that_is_repeated(planted):
     """`[layer] * 3` is one layer, whose parameters are used three times."""
     layers = [nn.Linear(8, 8)] * 3 if planted else [nn.Linear(8, 8) for _ in range(3)]
     return watched(nn.Sequential(layers[0], nn.ReLU(), layers[1], nn.ReLU(), layers[2]))
 
 
-@names("a parameter is given twice")
+@names("SGD: 0, 2, 4 of Sequential are one Linear, whose parameters are used 3 times: create a layer for each place", "an error, as the optimi")
+def a_layer_that_is_repeated_with_strict(planted):
+    """The same, at the first step of an optimizer that is strict, and nobody watches."""
+    one = nn.Linear(8, 8)
+    layers = [one if planted else nn.Linear(8, 8) for _ in range(3)]
+    model = nn.Sequential(layers[0], nn.ReLU(), layers[1], nn.ReLU(), layers[2])
+    sgd = optim.SGD(model.parameters(), lr=0.1, strict=True)
+    model(ternion.randn(16, 8)).square().mean().backward()
+    sgd.step()
+
+
+@names("SGD: parameter 4 is given twice: it is 0.weight already")
 def a_parameter_that_is_given_twice(planted):
     """A parameter is in the optimizer twice, and would be moved twice in a step."""
     model = mlp(8, 16, 4)
@@ -415,7 +426,7 @@ def a_learning_rate_that_is_raised_between_two_readings(planted):
     return raised(planted, 4)
 
 
-@names("SmallUpdates ", "the learning rate is 0")
+@names("SmallUpdates 2.weight: no weight changed by more than 0.000001 of its size", "the learning rate is 0")
 def a_learning_rate_of_0(planted):
     """A learning rate of 0."""
     return watched(mlp(8, 16, 4), steps=5, rate=0.0 if planted else 0.01)
@@ -449,7 +460,7 @@ def a_weight_decay_that_takes_all(planted):
     one_step(optim.AdamW, weight_decay=1000.0 if planted else 0.1)
 
 
-@names("LargeUpdates ", "it goes straight to 0, as weight decay goes: divide weight_decay or the learning rate by about 1000 (it is 0.001)")
+@names("LargeUpdates 2.weight: the step changed it by", "it goes straight to 0, as weight decay goes: divide weight_decay or the learning rate by about 1000 (it is 0.001)")
 def a_weight_decay_that_takes_all_as_a_monitor_sees_it(planted):
     """The same, as StatsMonitor sees it."""
     return watched(mlp(8, 16, 4), optimizer=optim.AdamW, rate=1e-3, weight_decay=1000.0 if planted else 0.1)

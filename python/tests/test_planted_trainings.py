@@ -5,6 +5,7 @@ Each function makes a training with its fault, or without it, and returns what S
 
 import math
 
+import pytest
 from planted import FAULTS, checks_of, mlp, names, scaled, watched
 
 import ternion
@@ -98,14 +99,14 @@ def a_rounding_that_stops_gradients(planted):
     return watched(Rounds(), steps=5)
 
 
-@names("LargeUpdates ", ".weight: the step changed it by", "divide the learning rate by about")
+@names("LargeUpdates 2.weight: the step changed it by", "divide the learning rate by about")
 def a_sum_in_place_of_a_mean(planted):
     """The loss is a sum over the batch where a mean was meant."""
     target = ternion.randn(512, 4)
     return watched(mlp(8, 16, 4), rate=0.05, x=ternion.randn(512, 8), loss_of=lambda output: F.mse_loss(output, target, reduction="sum" if planted else "mean"))
 
 
-@names("SmallUpdates ", "the learning rate, or the gradients, are too small")
+@names("SmallUpdates 2.weight: no weight changed by more than 0.000001 of its size", "the learning rate, or the gradients, are too small")
 def a_loss_that_is_too_small(planted):
     """A loss that is divided by the size of the data once more."""
     return watched(mlp(8, 16, 4), steps=5, loss_of=lambda output: output.square().mean() * (1e-7 if planted else 1.0))
@@ -259,6 +260,36 @@ def a_mask_that_hides_a_whole_row(planted):
         return watched(mlp(8, 4), x=ternion.randn(4, 8), loss_of=lambda output: output.masked_fill(hidden, -math.inf).softmax(1).square().mean())
 
 
+@names("matmul: NaN in ", "its inputs had none, but ", " of 128 elements of its input 0 are infinite")
+def a_nan_that_is_made_of_infinity(planted):
+    """An exponential that overflows, and a product that makes NaN of it."""
+    with autograd.detect_anomaly():
+        return watched(mlp(8, 4), x=(ternion.randn(16, 8) * (1e4 if planted else 0.1)).exp(), rate=1e-9)
+
+
+FUNCTIONS = {
+    "acos": (lambda x: x.acos(), 2.0), "asin": (lambda x: x.asin(), 2.0), "acosh": (lambda x: x.acosh(), 0.5), "atanh": (lambda x: x.atanh(), 2.0),
+    "logit": (lambda x: x.logit(), 2.0), "log2": (lambda x: x.log2(), -1.0), "log10": (lambda x: x.log10(), -1.0), "erfinv": (lambda x: x.erfinv(), 2.0),
+    "fmod": (lambda x: x.fmod(0.0), 1.0), "floor_divide": (lambda x: x // 0.0, 0.0), "remainder": (lambda x: x % 0.0, 1.0), "std": (lambda x: x.std(), 1.0),
+    "sinc": (lambda x: x.sinc(), math.inf), "tan": (lambda x: x.tan(), math.inf),
+    "mse_loss": (lambda x: F.mse_loss(x, x), math.inf), "l1_loss": (lambda x: F.l1_loss(x, x), math.inf), "kl_div": (lambda x: F.kl_div(x, -x), math.inf),
+    "mul": (lambda x: x * 0.0, math.inf), "sub": (lambda x: x - math.inf, math.inf),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_what_makes_nan_is_named_as_it_was_called(name):
+    function, value = FUNCTIONS[name]
+    with autograd.detect_anomaly(), pytest.raises(RuntimeError, match=f"^{name}: NaN in 1 of 1 elements of output 0"):
+        function(ternion.tensor([value]))
+
+
+def test_what_a_function_does_not_give_is_no_nan():
+    x = ternion.tensor([math.inf, 1.0])
+    with autograd.detect_anomaly():
+        assert x.isclose(x).tolist() == [True, True] and ternion.tensor([1e30]).asinh().isfinite().item()
+
+
 @names("sqrt: NaN in", "of the gradient of its input 0", "the gradients that came to it had none")
 def a_gradient_that_is_nan(planted):
     """The root of 0, whose derivative is infinite, and 0 times that: the loss is finite, its gradient is not."""
@@ -285,7 +316,98 @@ def a_weight_that_is_not_finite(planted):
     return watched(model)
 
 
-@names("NotFinite 2: ", "numbers too large for the dtype")
+class Between(nn.Module):
+    """Two layers, and what is computed between them."""
+
+    def __init__(self, op, last=None):
+        self.a, self.b, self.op = nn.Linear(8, 8), nn.Linear(8, 4) if last is None else last, op
+
+    def forward(self, x):
+        return self.b(self.op(self.a(x)))
+
+
+@names("NotFinite log after a: it made the first NaN in the order of computation, of finite numbers (b: 64 of 64 outputs are NaN)")
+def a_logarithm_between_layers(planted):
+    """A logarithm of what may be negative, in forward: the layer behind it is given NaN."""
+    return watched(Between(ternion.log if planted else ternion.relu))
+
+
+@names("NotFinite sqrt after a: it made the first NaN")
+def a_root_between_layers(planted):
+    """A root of what may be negative."""
+    return watched(Between(ternion.sqrt if planted else ternion.relu))
+
+
+@names("NotFinite div after a: it made the first infinite number in the order of computation, of finite ones (b: 64 of 64 outputs are NaN)")
+def a_division_between_layers(planted):
+    """A division by 0."""
+    return watched(Between(lambda x: x / (x * 0 if planted else 2)))
+
+
+@names("NotFinite acos after a: it made the first NaN")
+def an_angle_between_layers(planted):
+    """An angle of what is no cosine: the function is named, not the ops that it is composed of."""
+    return watched(Between(lambda x: (9 * x).acos() if planted else x.cos()))
+
+
+@names("NotFinite std after a: it made the first NaN")
+def a_deviation_of_one_between_layers(planted):
+    """The standard deviation of a single row."""
+    return watched(Between(lambda x: x.relu() + x[: 1 if planted else 16].std(0)))
+
+
+@names("NotFinite exp after a: it made the first infinite number")
+def an_exponential_between_layers(planted):
+    """An exponential that overflows, of which the layer behind it makes NaN."""
+    return watched(Between(lambda x: (x * (1e4 if planted else 0.1)).exp()))
+
+
+@names("NotFinite log after a: it made the first infinite number")
+def a_logarithm_of_0_between_layers(planted):
+    """A logarithm of 0."""
+    return watched(Between(lambda x: x.relu().log() if planted else x.relu()))
+
+
+@names("NotFinite log after a: it made the first NaN in the order of computation, of finite numbers (b: ")
+def a_logarithm_in_front_of_an_identity(planted):
+    """A logarithm, and behind it a layer that computes nothing."""
+    return watched(Between(ternion.log if planted else ternion.relu, nn.Identity()))
+
+
+@names("NotFinite op: ", "its log made them")
+def a_logarithm_in_a_layer(planted):
+    """A logarithm in a layer of one's own: the layer is named, and the op."""
+
+    class Logarithm(nn.Module):
+        def forward(self, x):
+            return x.log() * 2 if planted else x.relu()
+
+    return watched(Between(Logarithm()))
+
+
+@names("NotFinite softmax after a: 128 of 128 outputs are NaN", "look for a mask that hides a whole row")
+def a_mask_between_layers(planted):
+    """A mask that hides whole rows: its infinite numbers are meant, and the NaN is the softmax's."""
+    hidden = ternion.arange(8) < (8 if planted else 2)
+    return watched(Between(lambda x: x.masked_fill(hidden, -math.inf).softmax(1)))
+
+
+@names("NotFinite scale: it holds such numbers already (b: 64 of 64 outputs are NaN)", "an earlier step made them")
+def a_parameter_between_layers_that_is_nan(planted):
+    """A parameter that no layer has is NaN."""
+    model = Between(lambda x: x.relu() * model.scale)
+    model.scale = nn.Parameter(ternion.full((8,), math.nan if planted else 1.0))
+    return watched(model)
+
+
+@names("NotFinite add after a: add was given numbers that are NaN (b: 64 of 64 outputs are NaN); clean the data")
+def a_second_input_that_is_nan(planted):
+    """What comes to the model beside its first input is NaN."""
+    second = ternion.tensor([math.nan if planted else 0.5] * 8)
+    return watched(Between(lambda x: x.relu() + second))
+
+
+@names("NotFinite 2: ", "its matmul made them", "numbers too large for the dtype")
 def an_overflow_of_half_precision(planted):
     """Numbers beyond what half precision holds."""
     model = mlp(8, 16, 4).half()

@@ -180,7 +180,10 @@ fn a_sum_in_place_of_a_mean() {
         let reduction = if sums { Reduction::Sum } else { Reduction::Mean };
         watched(&model, &mut sgd(&model, 0.05)?, 1, || model.forward(&x)?.mse_loss(&target, reduction))
     };
-    planted(training, &["LargeUpdates layers.", "divide the learning rate by about"]);
+    planted(
+        training,
+        &["LargeUpdates layers.1.weight: the step changed it by", "divide the learning rate by about"],
+    );
 }
 
 /// A loss that was divided by the size of the data twice: steps lose themselves in the digits of weights.
@@ -195,7 +198,13 @@ fn a_loss_that_is_too_small() {
             model.forward(&x)?.mse_loss(&target, Reduction::Mean)?.mul_scalar(scale)
         })
     };
-    planted(training, &["SmallUpdates layers.", "the learning rate, or the gradients, are too small"]);
+    planted(
+        training,
+        &[
+            "SmallUpdates layers.1.weight: no weight changed by more",
+            "the learning rate, or the gradients, are too small",
+        ],
+    );
 }
 
 /// A learning rate a thousand times too large for Adam.
@@ -259,11 +268,16 @@ fn a_learning_rate_that_is_raised_later() {
             let loss =
                 monitor.watch(&model, step, || model.forward(&x)?.mse_loss(&target, Reduction::Mean))?;
             let report = monitor.step(&mut sgd, &loss.backward()?)?;
-            report.iter().flat_map(|report| &report.warnings).for_each(|warning| told += &warning.text);
+            let warnings = report.iter().flat_map(|report| &report.warnings);
+            warnings.for_each(|warning| told += &format!("{:?} {}\n", warning.fault, warning.text));
         }
         Ok(told)
     };
-    planted(training, &["the learning rate rose from 0.001 to 10000 since the reading before"]);
+    let words = [
+        "NotFinite relu after layers.0: ",
+        "the learning rate rose from 0.001 to 10000 since the reading before",
+    ];
+    planted(training, &words);
 }
 
 /// A weight decay that takes all of a weight in a step.
@@ -280,7 +294,10 @@ fn a_weight_decay_that_is_too_large() {
     };
     planted(
         training,
-        &["LargeUpdates layers.", "it goes straight to 0, as weight decay goes: divide weight_decay"],
+        &[
+            "LargeUpdates layers.1.weight: the step changed it by",
+            "it goes straight to 0, as weight decay goes: divide weight_decay",
+        ],
     );
 }
 
@@ -292,5 +309,38 @@ fn a_learning_rate_of_0() {
         let model = Mlp::new([8, 16, 4], &device)?;
         regression(&model, if zero { 0.0 } else { 0.01 }, 5, &batch(&[16, 8], &[16, 4], &device)?)
     };
-    planted(training, &["SmallUpdates layers.", "the learning rate is 0"]);
+    planted(training, &["SmallUpdates layers.1.weight: no weight changed", "the learning rate is 0"]);
+}
+
+/// A hook takes the gradient of a weight away, step after step, and leaves that of the bias.
+#[test]
+fn a_weight_whose_gradient_is_taken_away() {
+    let training = |taken: bool| {
+        let device = device();
+        let model = Mlp::new([8, 16, 4], &device)?;
+        if taken {
+            let zeros = |grad: &Tensor| grad.zeros_like().map(Some);
+            model.layers[0].weight.tensor().register_hook(zeros)?;
+        }
+        regression(&model, 0.01, 6, &batch(&[16, 8], &[16, 4], &device)?)
+    };
+    let words = [
+        "ZeroGradient layers.0.weight: its gradient was 0 in each of the last 5 readings",
+        "that of layers.0.bias was not",
+    ];
+    planted(training, &words);
+}
+
+/// Small gradients of the first of many layers are no fault where each layer moves by as much of its size, as with Adam: with the default first weights, that halve them, too.
+#[test]
+fn small_gradients_of_layers_that_learn() {
+    let device = device();
+    let model = Mlp::new([32; 10], &device).expect("a model");
+    let [x, target] = batch(&[64, 32], &[64, 32], &device).expect("a batch");
+    let loss = || model.forward(&x)?.mse_loss(&target, Reduction::Mean);
+    let config = AdamWConfig { lr: 3e-4, ..Default::default() };
+    let mut adam = AdamW::new(model.parameters(), config).expect("an optimizer");
+    assert_eq!(watched(&model, &mut adam, 3, loss).expect("a training"), "");
+    let told = watched(&model, &mut sgd(&model, 3e-4).expect("an optimizer"), 1, loss).expect("a training");
+    assert!(told.starts_with("VanishingGradients layers.0: gradients vanish on their way back"), "{told}");
 }

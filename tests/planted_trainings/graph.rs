@@ -123,6 +123,162 @@ fn a_gradient_that_is_nan() {
     planted(training, &["sqrt: NaN in 64 of 64 elements of the gradient of its input 0", "had none"]);
 }
 
+/// Two layers, and what is computed between them.
+#[derive(Module)]
+struct Between {
+    a: Linear,
+    b: Linear,
+    #[module(skip)]
+    op: fn(&Tensor) -> Result<Tensor>,
+}
+
+impl Forward for Between {
+    fn forward(&self, input: &Tensor) -> Result<Tensor> {
+        self.b.forward(&(self.op)(&self.a.forward(input)?)?)
+    }
+}
+
+fn between(op: fn(&Tensor) -> Result<Tensor>) -> Result<String> {
+    let device = device();
+    let model = Between { a: Linear::new(8, 8, &device)?, b: Linear::new(8, 4, &device)?, op };
+    regression(&model, 1e-3, 1, &batch(&[16, 8], &[16, 4], &device)?)
+}
+
+/// A NaN that is made between two layers: named is the op, not the layer that is given it.
+#[test]
+fn a_nan_that_is_made_between_layers() {
+    type Case = (fn(&Tensor) -> Result<Tensor>, &'static str);
+    let cases: [Case; 7] = [
+        (|x| x.log(), "log after a: it made the first NaN in the order of computation, of finite numbers"),
+        (|x| x.sqrt(), "sqrt after a: it made the first NaN"),
+        (|x| x.div(&x.mul_scalar(0.0)?), "div after a: it made the first infinite number"),
+        (|x| x.mul_scalar(9.0)?.acos(), "acos after a: it made the first NaN"),
+        (|x| x.mul_scalar(1e4)?.exp(), "exp after a: it made the first infinite number"),
+        (|x| x.relu()?.log(), "log after a: it made the first infinite number"),
+        (
+            |x| x.log()?.sigmoid(),
+            "log after a: it made the first NaN in the order of computation, of finite numbers (sigmoid after a: ",
+        ),
+    ];
+    for (op, words) in cases {
+        planted(|broken| between(if broken { op } else { Tensor::relu }), &["NotFinite ", words]);
+    }
+}
+
+/// Numbers that are infinite on purpose, as masks have them, are no fault, and a NaN that comes of them is that of the softmax.
+#[test]
+fn a_mask_that_hides_a_whole_row_between_layers() {
+    let hidden =
+        |x: &Tensor| x.add(&Tensor::full([8], f64::NEG_INFINITY, DType::F32, x.device())?)?.softmax(1);
+    let seen = |x: &Tensor| {
+        let first = Tensor::arange(0, 8, 1, DType::I64, x.device())?.lt_scalar(1)?;
+        x.masked_fill(&first, f64::NEG_INFINITY)?.softmax(1)
+    };
+    planted(
+        |whole| between(if whole { hidden } else { seen }),
+        &["NotFinite softmax after a: 128 of 128 outputs are NaN", "look for a mask that hides a whole row"],
+    );
+}
+
+/// A parameter that no layer has is NaN: it is named, not the op that reads it.
+#[test]
+fn a_weight_between_layers_that_is_not_finite() {
+    #[derive(Module)]
+    struct Scales {
+        layer: Linear,
+        scale: Param,
+        last: Linear,
+    }
+    impl Forward for Scales {
+        fn forward(&self, input: &Tensor) -> Result<Tensor> {
+            self.last.forward(&self.layer.forward(input)?.mul(&self.scale.tensor())?)
+        }
+    }
+    let training = |broken: bool| {
+        let device = device();
+        let value = if broken { f64::NAN } else { 1.0 };
+        let scale = Param::new(&Tensor::full([8], value, DType::F32, &device)?)?;
+        let model = Scales { layer: Linear::new(8, 8, &device)?, scale, last: Linear::new(8, 4, &device)? };
+        regression(&model, 1e-3, 1, &batch(&[16, 8], &[16, 4], &device)?)
+    };
+    planted(training, &["NotFinite scale: it holds such numbers already (last: 64 of 64 outputs are NaN)"]);
+}
+
+/// Functions that are composed of ops have their own names in what is said of a NaN, by both that look for one.
+#[test]
+fn functions_that_are_composed_are_named_as_they_are_called() {
+    type Case = (fn(&Tensor) -> Result<Tensor>, &'static str, f32);
+    let cases: [Case; 13] = [
+        (Tensor::acos, "acos", 2.0),
+        (Tensor::asin, "asin", 2.0),
+        (Tensor::acosh, "acosh", 0.5),
+        (Tensor::atanh, "atanh", 2.0),
+        (|x| x.logit(None), "logit", 2.0),
+        (Tensor::log2, "log2", -1.0),
+        (Tensor::log10, "log10", -1.0),
+        (Tensor::erfinv, "erfinv", 2.0),
+        (|x| x.fmod(&x.zeros_like()?), "fmod", 1.0),
+        (|x| x.floor_divide(&x.zeros_like()?), "floor_divide", 0.0),
+        (|x| x.std(0, 1.0), "std", 1.0),
+        (|x| x.mse_loss(x, Reduction::Mean), "mse_loss", f32::INFINITY),
+        (|x| x.huber_loss(x, 1.0, Reduction::Mean), "huber_loss", f32::INFINITY),
+    ];
+    for (function, name, value) in cases {
+        let x = Tensor::from_slice(&[value], [1], &device()).expect("a number");
+        let told = detect_anomaly(|| function(&x)).expect_err(name).to_string();
+        assert!(told.starts_with(&format!("{name}: NaN in 1 of 1 elements")), "{told}");
+        let x = Tensor::from_slice(&[value], [1], &NanCheck::new(device())).expect("a number");
+        let told = function(&x).expect_err(name).to_string();
+        assert!(told.starts_with(&format!("{name}: NaN in 1 of 1 elements")), "{told}");
+    }
+}
+
+/// What an op makes inside of a function, and the function does not give, is no fault; a gradient has the name of the function.
+#[test]
+fn functions_are_looked_at_as_a_whole() {
+    let x = Tensor::from_slice(&[f32::INFINITY, 1.0], [2], &device()).expect("numbers");
+    let near = detect_anomaly(|| x.isclose(&x, Default::default())).expect("no NaN is given");
+    assert_eq!(near.to_vec::<bool>().expect("truth values"), [true, true]);
+    // The gradient of the exponent is 0 times infinity.
+    let device = device();
+    let numbers = |value: f32| Tensor::from_slice(&[value], [1], &device);
+    let training = || {
+        let (x, exponent) = (numbers(0.0)?, numbers(f32::INFINITY)?.requires_grad()?);
+        x.ldexp(&exponent)?.sum_all()?.backward()
+    };
+    let told = detect_anomaly(training).err().expect("a NaN").to_string();
+    assert!(told.starts_with("ldexp: NaN in 1 of 1"), "{told}");
+    let training = || {
+        let values = Tensor::from_slice(&[f32::INFINITY, 200.0], [2], &device)?.requires_grad()?;
+        values.glu(0)?.sum_all()?.backward()
+    };
+    let told = detect_anomaly(training).err().expect("a NaN").to_string();
+    assert!(
+        told.starts_with("glu: NaN in 1 of 1 elements of a gradient inside of it, that of its "),
+        "{told}"
+    );
+}
+
+/// An exponential that overflows: the NaN that a product makes of it is told with that.
+#[test]
+fn a_nan_that_is_made_of_infinity() {
+    let training = |large: bool| {
+        let device = device();
+        let model = Mlp::new([8, 16, 4], &device)?;
+        let [x, target] = batch(&[16, 8], &[16, 4], &device)?;
+        detect_anomaly(|| {
+            let spread = x.mul_scalar(if large { 1e4 } else { 1.0 })?.exp()?;
+            watched(&model, &mut sgd(&model, 1e-9)?, 1, || {
+                model.forward(&spread)?.mse_loss(&target, Reduction::Mean)
+            })
+        })
+    };
+    planted(
+        training,
+        &["NaN in ", "its inputs had none, but ", " of 128 elements of its input 0 are infinite"],
+    );
+}
+
 /// Numbers beyond what half precision holds.
 #[test]
 fn an_overflow_of_half_precision() {
@@ -135,7 +291,7 @@ fn an_overflow_of_half_precision() {
         let x = Tensor::randn([16, 8], DType::F16, &device)?.mul_scalar(if large { 20.0 } else { 1.0 })?;
         regression(&model, 1e-3, 1, &[x, Tensor::randn([16, 4], DType::F16, &device)?])
     };
-    planted(training, &["NotFinite layers.1: ", "numbers too large for the dtype"]);
+    planted(training, &["NotFinite layers.1: ", "its matmul made them", "numbers too large for the dtype"]);
 }
 
 /// A tensor that backward needs is overwritten in between.

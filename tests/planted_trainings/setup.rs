@@ -337,6 +337,44 @@ fn a_layer_that_is_made_at_each_call() {
     );
 }
 
+/// A layer whose weight is a bare tensor that asks for its gradient, and that no walk shows.
+struct Bare {
+    first: Linear,
+    last: Linear,
+    weight: Tensor,
+}
+
+impl Module for Bare {
+    fn visit(&self, walk: &mut Walk<'_>) {
+        walk.field("first", &self.first);
+        walk.field("last", &self.last);
+    }
+}
+
+impl Forward for Bare {
+    fn forward(&self, input: &Tensor) -> Result<Tensor> {
+        self.last.forward(&self.first.forward(input)?.relu()?.matmul(&self.weight)?.relu()?)
+    }
+}
+
+/// A tensor that asks for its gradient in place of a parameter: nothing moves it.
+#[test]
+fn a_bare_tensor_that_asks_for_its_gradient() {
+    let training = |asks: bool| {
+        let device = device();
+        let linear = || Linear::new(8, 8, &device);
+        let weight = Tensor::randn([8, 8], DType::F32, &device)?;
+        let weight = if asks { weight.requires_grad()? } else { weight };
+        let model = Bare { first: linear()?, last: linear()?, weight };
+        regression(&model, 0.01, 2, &batch(&[16, 8], &[16, 8], &device)?)
+    };
+    let words = [
+        "UnvisitedLayer a tensor [8, 8] in matmul after first: computes inside of the model",
+        "shapes [8, 8] belong",
+    ];
+    planted(training, &words);
+}
+
 /// Two linear layers without an activation between them are one.
 #[test]
 fn an_activation_that_is_missing() {

@@ -10,18 +10,36 @@ use crate::op::Op;
 use crate::tensor::Tensor;
 use crate::text;
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 
 thread_local! {
     static OPENED: RefCell<Option<Restore>> = const { RefCell::new(None) };
     static IS_OPEN: Cell<bool> = const { Cell::new(false) };
     /// Whether the gradient of an op is computed: a report names the op, and not what its rule is composed of.
     static IN_GRADIENT: Cell<bool> = const { Cell::new(false) };
+    /// The composed function that is computed, the outermost one.
+    static FUNCTION: Cell<Option<&'static str>> = const { Cell::new(None) };
+    /// What an op inside of it made: whether the function gives it too is seen at its end.
+    static PENDING: Cell<Option<Unwanted>> = const { Cell::new(None) };
+    /// The functions that nodes were recorded in, by the numbers of these.
+    static RECORDED_IN: RefCell<BTreeMap<u64, &'static str>> = const { RefCell::new(BTreeMap::new()) };
 }
+
+/// What an output is not to have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unwanted {
+    Nan,
+    NanOrInfinity,
+}
+
+/// Nodes of which it is known in which functions they were recorded; of more the latest.
+const MOST_NODES: usize = 1 << 16;
 
 /// Runs `f`; an op of this thread inside it that makes a NaN of inputs without one is an error, [`Error::NotFinite`], that names the op; so is an op whose gradient is NaN though the gradients
 /// that came to it are not.
 ///
-/// A NaN that was there before, or that the program wrote itself, is no error. Each output is read back, as one number: slow, for finding out where numbers go wrong. A step that is recorded for its
+/// A NaN that was there before, or that the program wrote itself, is no error. A function that is composed of ops has its own name there, and is looked at as a whole: what an op inside makes where
+/// it is not taken is no error. Each output is read back, as one number: slow, for finding out where numbers go wrong. A step that is recorded for its
 /// replay ([`Device::capture`](crate::Device::capture)) cannot be read.
 ///
 /// ```
@@ -60,16 +78,113 @@ pub fn is_anomaly_detected() -> bool {
     IS_OPEN.get()
 }
 
-/// The elements that are NaN.
-fn nan_count(tensor: &Tensor) -> Result<usize> {
+/// The function composed of ops that this thread computes, by the name that the program called it by: the outermost one, if they call each other.
+pub fn current_function() -> Option<&'static str> {
+    FUNCTION.get()
+}
+
+/// Computes a function that is composed of ops. Scopes that look for NaN judge it as a whole: by its name, and by what it gives, whatever an op inside makes where it is not taken.
+pub(crate) fn in_function(
+    name: &'static str,
+    inputs: &[&Tensor],
+    compute: impl FnOnce() -> Result<Tensor>,
+) -> Result<Tensor> {
+    /// Leaves the function also where `compute` panics.
+    struct Leave;
+    impl Drop for Leave {
+        fn drop(&mut self) {
+            FUNCTION.set(None);
+            PENDING.set(None);
+        }
+    }
+    if FUNCTION.get().is_some() {
+        return compute();
+    }
+    FUNCTION.set(Some(name));
+    let _leave = Leave;
+    let output = compute()?;
+    match PENDING.take() {
+        None => Ok(output),
+        Some(unwanted) => after_function(name, inputs, output, unwanted),
+    }
+}
+
+/// Notes what an op has made, if it is part of a function: its end tells whether that matters.
+pub(crate) fn is_pending(unwanted: Unwanted) -> bool {
+    let is_inside = FUNCTION.get().is_some();
+    if is_inside {
+        PENDING.set(Some(unwanted));
+    }
+    is_inside
+}
+
+#[cold]
+fn after_function(
+    name: &'static str,
+    inputs: &[&Tensor],
+    output: Tensor,
+    unwanted: Unwanted,
+) -> Result<Tensor> {
+    let count = |tensor: &Tensor| match unwanted {
+        Unwanted::Nan => nan_count(tensor),
+        Unwanted::NanOrInfinity => Ok(nan_count(tensor)? + infinite_count(tensor)?),
+    };
+    let found = count(&output)?;
+    if found == 0 {
+        return Ok(output);
+    }
+    for input in inputs {
+        if count(input)? > 0 {
+            return Ok(output);
+        }
+    }
+    let what = if unwanted == Unwanted::Nan { "NaN" } else { "NaN or infinity" };
+    Err(made(name, what, found, 0, &output, inputs)?)
+}
+
+/// The error of an op, or of a function, that makes what its inputs do not have.
+fn made(
+    op: &'static str,
+    what: &str,
+    count: usize,
+    index: usize,
+    output: &Tensor,
+    inputs: &[&Tensor],
+) -> Result<Error> {
+    let mut infinite = String::new();
+    for (number, input) in inputs.iter().enumerate() {
+        let count = infinite_count(input)?;
+        if count > 0 {
+            infinite =
+                format!(", but {count} of {} elements of its input {number} are infinite", input.elements());
+            break;
+        }
+    }
+    let detail = text![
+        format!("{what} in {count} of {} elements of output {index} (", output.elements()),
+        output,
+        format!("); its inputs had none{infinite}")
+    ];
+    Ok(Error::NotFinite { op, detail })
+}
+
+/// The elements that `is` tells, of a floating tensor.
+fn count_of(tensor: &Tensor, is: impl FnOnce(&Tensor) -> Result<Tensor>) -> Result<usize> {
     if !tensor.dtype().is_float() || tensor.elements() == 0 {
         return Ok(0);
     }
-    let count = || {
-        let x = tensor.detach();
-        x.ne(&x)?.to_dtype(DType::I64)?.sum_all()?.item::<i64>()
-    };
+    let count = || is(&tensor.detach())?.to_dtype(DType::I64)?.sum_all()?.item::<i64>();
     unobserved(|| no_grad(count)).map(|count| usize::try_from(count).unwrap_or(0))
+}
+
+/// The elements that are NaN.
+fn nan_count(tensor: &Tensor) -> Result<usize> {
+    count_of(tensor, |x| x.ne(x))
+}
+
+/// The elements that are infinite.
+fn infinite_count(tensor: &Tensor) -> Result<usize> {
+    count_of(tensor, |x| x.abs()?.eq_scalar(f64::INFINITY))
 }
 
 fn any_nan<'t>(tensors: impl IntoIterator<Item = &'t Tensor>) -> Result<bool> {
@@ -81,11 +196,24 @@ fn any_nan<'t>(tensors: impl IntoIterator<Item = &'t Tensor>) -> Result<bool> {
     Ok(false)
 }
 
+/// Notes in which function the nodes of these outputs were recorded.
+fn note_function(outputs: &[Tensor]) {
+    let Some(function) = FUNCTION.get() else { return };
+    let nodes = outputs.iter().filter_map(Tensor::node);
+    RECORDED_IN.with_borrow_mut(|known| {
+        known.extend(nodes.map(|node| (node.id(), function)));
+        while known.len() > MOST_NODES {
+            known.pop_first();
+        }
+    });
+}
+
 /// To be called with what an op gave. Of an input that it overwrote nothing is known any more.
 pub(crate) fn after(op: &Op, inputs: &[&Tensor], outputs: &[Tensor]) -> Result<()> {
     if !IS_OPEN.get() || IN_GRADIENT.get() {
         return Ok(());
     }
+    note_function(outputs);
     for (index, output) in outputs.iter().enumerate() {
         let count = nan_count(output)?;
         if count == 0 {
@@ -93,15 +221,11 @@ pub(crate) fn after(op: &Op, inputs: &[&Tensor], outputs: &[Tensor]) -> Result<(
         }
         let is_kept = |input: &&&Tensor| !outputs.iter().any(|output| output.buffer().is(input.buffer()));
         let asked = crate::decorators::asks_for(op).is_some_and(f64::is_nan);
-        if asked || any_nan(inputs.iter().filter(is_kept).copied())? {
+        let kept: Vec<&Tensor> = inputs.iter().filter(is_kept).copied().collect();
+        if asked || any_nan(kept.iter().copied())? || is_pending(Unwanted::Nan) {
             return Ok(());
         }
-        let detail = text![
-            format!("NaN in {count} of {} elements of output {index} (", output.elements()),
-            output,
-            "); its inputs had none"
-        ];
-        return Err(Error::NotFinite { op: op.name(), detail });
+        return Err(made(op.name(), "NaN", count, index, output, &kept)?);
     }
     Ok(())
 }
@@ -133,12 +257,17 @@ pub(crate) fn after_gradient(node: &Node, came: &[Option<Tensor>], gave: &[Optio
         if any_nan(came.iter().flatten())? {
             return Ok(());
         }
+        let function = RECORDED_IN.with_borrow(|known| known.get(&node.id()).copied());
+        let of = match function {
+            Some(_) => format!("a gradient inside of it, that of its {}", node.function().name()),
+            None => format!("the gradient of its input {index}"),
+        };
         let detail = text![
-            format!("NaN in {count} of {} elements of the gradient of its input {index} (", grad.elements()),
+            format!("NaN in {count} of {} elements of {of} (", grad.elements()),
             grad,
             "); the gradients that came to it had none"
         ];
-        return Err(Error::NotFinite { op: node.function().name(), detail });
+        return Err(Error::NotFinite { op: function.unwrap_or(node.function().name()), detail });
     }
     Ok(())
 }

@@ -274,11 +274,13 @@ impl Error {
                  in the optimiser's configuration), or the gradients are older than the last change of its \
                  dtype, device or freezing (run backward again)"
             ),
-            // Those two name the primitive that ran, which the caller need not have called.
+            // It names the primitive that ran, which the caller need not have called.
             Error::Mismatch { op, left, right, detail } => {
                 write!(f, "{op}: {left} and {right} differ: {}", detail.in_dialect(dialect))
             }
-            Error::NotFinite { op, detail } => write!(f, "{op}: {}", detail.in_dialect(dialect)),
+            Error::NotFinite { op, detail } => {
+                write!(f, "{}: {}", dialect.op(op), detail.in_dialect(dialect))
+            }
             Error::File { path, detail, .. } => write!(f, "{path}: {detail}"),
             Error::Callback { function, source } => write!(f, "{function} raised {source}"),
         }

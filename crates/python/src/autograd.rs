@@ -2,7 +2,7 @@
 
 mod leaves;
 
-pub use leaves::{register_leaf, register_param};
+pub use leaves::{gathered_in, register_leaf, register_param};
 
 use crate::error::{Failure, Outcome, carried};
 use crate::expected::of;

@@ -22,7 +22,7 @@ pub const DTYPES: [(DType, &[&str]); 13] = [
 ];
 
 /// Ops whose functions have another name in Python.
-const OPS: [(&str, &str); 25] = [
+const OPS: [(&str, &str); 26] = [
     ("and_scalar", "logical_and"),
     ("attention", "scaled_dot_product_attention"),
     ("bce_with_logits", "binary_cross_entropy_with_logits"),
@@ -32,6 +32,7 @@ const OPS: [(&str, &str); 25] = [
     ("copy", "copy_"),
     ("from_slice", "tensor"),
     ("from_vec", "tensor"),
+    ("gelu_erf", "gelu"),
     ("histogram", "histc"),
     ("im2col", "unfold"),
     ("iota", "arange"),

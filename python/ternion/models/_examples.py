@@ -118,10 +118,11 @@ def labels(y: Any, what: str) -> Array:
 
 def without_one_hot(y: Any, outputs: int, what: str) -> Any:
     """The places of the ones, where every row of `y` has a 1 at one of the outputs and 0 at the others; else `y` itself."""
-    if outputs < 2 or tuple(getattr(y, "shape", ()))[1:] != (outputs,):
+    # Of an array or a tensor the shape is known before it is read.
+    if outputs < 2 or tuple(getattr(y, "shape", (0, outputs)))[1:] != (outputs,):
         return y
     found = _array(y, what, "y")
-    if found.dtype.kind not in "biuf" or not len(found):
+    if found.shape[1:] != (outputs,) or found.dtype.kind not in "biuf" or not len(found):
         return y
     is_one = found == 1
     is_one_hot = (is_one.sum(1) == 1).all() and (is_one | (found == 0)).all()
@@ -158,6 +159,17 @@ def classes_of(found: Array, outputs: int, what: str) -> Array:
     if len(classes) > outputs:
         raise ValueError(f"{what}: y has {len(classes)} different labels ({_few(classes)}), but the model has {outputs} outputs")
     return classes
+
+
+def check_are_places(found: Array, outputs: int, what: str) -> None:
+    """That labels are the places of outputs, 0 to below their number.
+
+    Raises:
+        ValueError: others; the message has those that were found.
+    """
+    if found.dtype.kind not in "iuf" or found.size and not (found.min() >= 0 and found.max() < outputs):
+        told = "np.unique(y, return_inverse=True)[1] makes such labels of others"
+        raise ValueError(f"{what}: y has the labels {_few(np.unique(found))}, expected whole numbers 0 to {outputs - 1}, the places of the {outputs} outputs: {told}")
 
 
 def places_of(found: Array, classes: Array, what: str) -> Tensor:

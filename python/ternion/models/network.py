@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._ternion import Tensor
-from .mlp import MLP, _is_whole, _verbose
+from . import _examples as examples
+from .mlp import MLP, _is_whole, _Learned, _verbose
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -68,7 +69,11 @@ class NeuralNetwork(MLP):
     ) -> Self:  # fmt: skip
         """Learns the labels `y` of the examples `X`, and prints a table; the model itself. Arguments and errors are those of `MLP.fit`.
 
-        Labels are whole numbers or texts, [examples], or rows with a 1 at the class, [examples, output_size].
+        Labels are whole numbers from 0 to below `output_size`, the places of the outputs, [examples], some of which may not occur; or rows with a 1 at the class,
+        [examples, output_size]; where there are two outputs, bools.
+
+        Raises:
+            ValueError: other labels: their probabilities would stand at other places.
         """
         shown = bool(_verbose(type(self).__name__, self.verbose if verbose is None else verbose))
         self._table = _Table() if shown else None
@@ -84,6 +89,14 @@ class NeuralNetwork(MLP):
         if table is not None:
             told = {name: values[-1] for name, values in self.history.items()}
             table.row({"epoch": self.n_iter_, "accuracy": self._measured(data, 1024)["accuracy"], "seconds": time.monotonic() - begun, **told})
+
+    def _outputs_mean(self, y: Any, what: str) -> _Learned:
+        """That the outputs stand for the labels 0, 1, .., so that `predict` has the probability of each at its place."""
+        found, learned = examples.labels(y, what), super()._outputs_mean(y, what)
+        if found.dtype.kind == "b" and self.output_size == 2:
+            return _Learned(np.array([False, True]), True)
+        examples.check_are_places(found, int(self.output_size), what)
+        return learned
 
     def predict(self, X: Any, batch_size: int = 1024) -> Array:
         """For each example the probability of each class, [examples, output_size]; an array of NumPy. Raises as `MLP.predict`."""

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from .._names import note_name, note_owner, note_plain
+from .._places import note_module
 from .._scopes import no_grad
 from .._ternion import Parameter, Tensor, _trust
 from .._warnings import warn_caller
@@ -118,6 +119,7 @@ class Module(Stateful):
                 own.pop(name, None)
                 kinds.pop(name, None)
                 kinds[name] = kind
+            note_module(self)
             if kind == "parameter":
                 note_owner(value, type(self).__name__, name)
         elif name == "requires_grad":
@@ -130,6 +132,7 @@ class Module(Stateful):
                     own.setdefault(_BUFFERS, {})[name] = value.persistent  # type: ignore[attr-defined]
                 _note_plain(self, name, value)
             elif type(value) in (list, tuple, dict):
+                note_module(self)
                 _note_plain_within(self, name, value)
         object.__setattr__(self, name, value)
 
@@ -139,6 +142,7 @@ class Module(Stateful):
         self.__dict__.update(attributes or {})
         for name, value in (slots or {}).items():
             object.__setattr__(self, name, value)
+        note_module(self)
         for key, member in _own(self):
             if isinstance(member, Parameter):
                 note_owner(member, type(self).__name__, key)

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Union
 
 from .._capture import note_step
-from .._names import all_named, name_of, unmoved_plain
+from .._names import all_named, full_names, name_of, unmoved_plain
+from .._places import repeats, roots, tensors_of
 from .._scales import pending_scale
 from .._ternion import Tensor, _trust
 from .._warnings import warn_caller
@@ -35,11 +36,20 @@ def _parameters(optimizer: Optimizer) -> list[Tensor]:
     return [parameter for group in optimizer.param_groups for parameter in group["params"]]
 
 
-def _orphans(tensors: list[tuple[Any, str]]) -> list[tuple[int, str]]:
-    """The tensors with a gradient that belong to no optimizer: the number of the backward pass that computed it, and a description."""
-    held = {id(parameter) for optimizer in list(_living) for parameter in _parameters(optimizer)}
-    found = [(tensor, name) for tensor, name in tensors if id(tensor) not in held and tensor.requires_grad and tensor.grad is not None]
-    return [(_trust.backward_number(tensor), f"{name} {list(tensor.shape)}") for tensor, name in found]
+def held() -> list[Tensor]:
+    """What optimizers have."""
+    return [parameter for optimizer in list(_living) for parameter in _parameters(optimizer)]
+
+
+def _orphans(tensors: list[Any]) -> list[tuple[int, Any]]:
+    """The tensors with a gradient that belong to no optimizer, each with the number of the backward pass that computed it."""
+    known = {id(parameter) for parameter in held()}
+    found = [tensor for tensor in tensors if id(tensor) not in known and tensor.requires_grad and tensor.grad is not None]
+    return [(_trust.backward_number(tensor), tensor) for tensor in found]
+
+
+def _with_shapes(tensors: list[Any], names: list[str]) -> list[str]:
+    return [f"{name} {list(tensor.shape)}" for tensor, name in zip(tensors, names)]
 
 
 def _last_pass(optimizer: Optimizer) -> int:
@@ -50,22 +60,25 @@ def _last_pass(optimizer: Optimizer) -> int:
 def _left_out(optimizer: Optimizer) -> list[str]:
     """The parameters that the last backward pass gave gradients together with those of an optimizer, and that no optimizer has."""
     turn = _last_pass(optimizer)
-    return [told for number, told in _orphans(all_named()) if number == turn] if turn else []
+    found = [tensor for number, tensor in _orphans(all_named()) if number == turn] if turn else []
+    return _with_shapes(found, full_names(found))
 
 
 def _instead(optimizer: Optimizer) -> list[str]:
     """If no parameter of the optimizer has a gradient: the parameters that got one in the last backward pass since the optimizer was made, and that belong to no optimizer."""
     if _last_pass(optimizer) or not any(parameter.requires_grad for parameter in _parameters(optimizer)):
         return []
-    found = _orphans(all_named())
-    turn = max((number for number, _ in found), default=0)
-    return [told for number, told in found if number == turn > optimizer._made_at]
+    orphans = _orphans(all_named())
+    turn = max((number for number, _ in orphans), default=0)
+    found = [tensor for number, tensor in orphans if number == turn > optimizer._made_at]
+    return _with_shapes(found, full_names(found))
 
 
 def _plain(optimizer: Optimizer) -> list[str]:
     """The same of tensors in modules that are no parameters."""
-    turn, unmoved = _last_pass(optimizer), unmoved_plain()
-    return [told for number, told in _orphans(unmoved) if number == turn] if turn else []
+    turn, names = _last_pass(optimizer), {id(tensor): (tensor, name) for tensor, name in unmoved_plain(optimizer._looked <= 2)}
+    found = [names[id(tensor)] for number, tensor in _orphans([tensor for tensor, _ in names.values()]) if number == turn] if turn else []
+    return _with_shapes([tensor for tensor, _ in found], [name for _, name in found])
 
 
 def _few(names: list[str]) -> str:
@@ -161,7 +174,7 @@ class Optimizer:
             groups = [{"params": groups}]
         for group in groups:
             self.add_param_group(group)
-        self._made_at = max((_trust.backward_number(parameter) for parameter, _ in all_named()), default=0)
+        self._made_at = max((_trust.backward_number(parameter) for parameter in all_named()), default=0)
         _living.add(self)
 
     def __init_subclass__(cls, **kwargs: Any):
@@ -208,9 +221,11 @@ class Optimizer:
                 raise ValueError(f"{optimizer}: {label} is computed from others, expected a parameter or another leaf: its gradient is not gathered")
             name = label if isinstance(item, tuple) else _described(parameter, label)
             named.append((name, label, parameter))
-        held = [id(parameter) for group in self.param_groups for parameter in group["params"]] + [id(parameter) for _, _, parameter in named]
-        if len(set(held)) < len(held):
-            raise ValueError(f"{optimizer}: a parameter is given twice")
+        held = {id(parameter): f"parameter {number}" for number, parameter in enumerate(_parameters(self))}
+        for _, label, parameter in named:
+            if id(parameter) in held:
+                raise ValueError(f"{optimizer}: {label} is given twice: it is {full_names([parameter])[0] or held[id(parameter)]} already")
+            held[id(parameter)] = label
         return named
 
     def step(self, closure: Any = None) -> Any:
@@ -230,6 +245,8 @@ class Optimizer:
         self._looked += 1
         _living.add(self)
         told = [self._told_of_kept(), self._told_of_plain()]
+        if strict and self._looked == 1:
+            told.append(self._told_of_repeats())
         if self._looked == 1 or strict:
             told += [told_of_settings(self), told_of_frozen(self), self._told_of_left_out(), self._told_of_replaced(), self._told_of_scale()]
             told += [told_of_lost(self, _last_pass(self)), told_of_shared(self, list(_living), _described)]
@@ -261,6 +278,16 @@ class Optimizer:
             f"{type(self).__name__}: {_few(names)}: gradients come to {them}, but no optimizer has {them}: look at what parameters() or the list "
             f"that was given leaves out, or freeze {them} by requires_grad_(False) if {are} not to be trained"
         )
+
+    def _told_of_repeats(self) -> str:
+        """A layer that a list has several times. Layers that have names share on purpose."""
+        own = {id(parameter) for parameter in _parameters(self)}
+        for root in roots():
+            found = repeats(root, in_lists=True) if any(id(tensor) in own for _, tensor in tensors_of(root)) else []
+            for keys, kind in found:
+                them = f"{_few(keys)} of {type(root).__name__} are one {kind}, whose parameters are used {len(keys)} times"
+                return f"{type(self).__name__}: {them}: create a layer for each place ([layer] * n repeats one), or call one in a loop if that is meant"
+        return ""
 
     def _told_of_replaced(self) -> str:
         names = _instead(self)

@@ -195,7 +195,7 @@ class _Built(Optimizer):
 
         Raises:
             RuntimeError: with `strict=True`, a parameter without a gradient, one with a gradient that no optimizer has, a loss that is still scaled, gradients that were
-                added to those of the step before.
+                added to those of the step before, a layer that a list or a Sequential has several times.
             TypeError: a closure that is no function.
         """
         if not self._hooks_before and not self._hooks_after:

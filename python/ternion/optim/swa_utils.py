@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+from .._names import full_names
 from .._refusals import name_all
 from .._scopes import no_grad
 from .._ternion import Parameter, Tensor, _number, bfloat16, float16, float32, int64, tensor
@@ -58,8 +59,13 @@ class Ema:
         if not named:
             raise ValueError("Ema: no parameters to average")
         named += [(name, buffer) for name, buffer in buffers if buffer.is_floating_point()]
-        if len({name for name, _ in named}) < len(named) or len({id(source) for _, source in named}) < len(named):
-            raise ValueError("Ema: a parameter or a name is given twice")
+        places: dict[Any, str] = {}
+        for name, source in named:
+            if id(source) in places:
+                raise ValueError(f"Ema: {name} is given twice: it is {full_names([source])[0] or places[id(source)]} already")
+            if name in places:
+                raise ValueError(f"Ema: the name {name!r} is given twice")
+            places[id(source)] = places[name] = name
         self.decay, self.warmup, self.updates = decay, warmup, 0
         self._sources = dict(named)
         self._averages = {name: _wide(source.detach().clone()) for name, source in named}

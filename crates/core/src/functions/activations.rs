@@ -1,6 +1,7 @@
 //! Activations that are no ops of their own.
 
 use super::{check_floating, check_number, in_accumulator, unary};
+use crate::anomaly::in_function;
 use crate::autograd::{Context, Grads, no_grad, with_gradient};
 use crate::error::{Error, Result};
 use crate::op::{Saves, check};
@@ -209,7 +210,8 @@ impl Tensor {
         }
         let half = |index: usize| self.narrow(axis, index * (size / 2), size / 2);
         let (values, gates) = (half(0)?, half(1)?);
-        in_accumulator([&values, &gates], |[values, gates]| values.mul(&gates.sigmoid()?))
+        let gated = |[values, gates]: &[Tensor; 2]| values.mul(&gates.sigmoid()?);
+        in_function(name, &[self], || in_accumulator([&values, &gates], gated))
     }
 
     /// `x` above 0, else `slope * x`: in training with a slope for each element that is drawn from `lower` to `upper`, else with their mean (Xu et al. 2015,

@@ -1,6 +1,7 @@
 //! What is near, equal, infinite or not a number. None of these has a gradient.
 
 use super::check_broadcast;
+use crate::anomaly::in_function;
 use crate::autograd::no_grad;
 use crate::error::{Error, Result};
 use crate::op::check;
@@ -99,7 +100,7 @@ fn close(name: &'static str, a: &Tensor, b: &Tensor, closeness: Closeness) -> Re
     }
     check::same_dtype(name, &a.meta(), &b.meta())?;
     check_broadcast(name, a, b)?;
-    no_grad(|| {
+    let compute = || {
         if !a.dtype().is_float() {
             return integers_close(a, b, closeness);
         }
@@ -111,7 +112,8 @@ fn close(name: &'static str, a: &Tensor, b: &Tensor, closeness: Closeness) -> Re
             true => close.logical_or(&a.isnan()?.logical_and(&b.isnan()?)?),
             false => Ok(close),
         }
-    })
+    };
+    in_function(name, &[a, b], || no_grad(compute))
 }
 
 /// The difference of integers is exact in 64 bits, but for those so far apart that it overflows.

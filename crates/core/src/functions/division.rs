@@ -2,6 +2,7 @@
 //! everywhere, also where the quotient is infinite or NaN.
 
 use super::{binary, check_broadcast, check_number, with_zero_gradient};
+use crate::anomaly::in_function;
 use crate::autograd::no_grad;
 use crate::{Result, Tensor};
 
@@ -75,7 +76,8 @@ fn quotient(
         return of_integers(a, b);
     }
     let dtype = a.dtype().accumulator();
-    let y = no_grad(|| of_floats(&a.to_dtype(dtype)?, &b.to_dtype(dtype)?)?.to_dtype(a.dtype()))?;
+    let compute = || no_grad(|| of_floats(&a.to_dtype(dtype)?, &b.to_dtype(dtype)?)?.to_dtype(a.dtype()));
+    let y = in_function(name, &[a, b], compute)?;
     with_zero_gradient(name, &[a, b], y)
 }
 

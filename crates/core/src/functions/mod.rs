@@ -46,6 +46,7 @@ mod taking;
 mod unique;
 pub(crate) mod windows;
 
+use crate::anomaly::in_function;
 use crate::autograd::{Context, Grads, no_grad, sum_to, with_gradient};
 use crate::op::{Saves, check};
 use crate::ops::index::index_dtype;
@@ -64,7 +65,7 @@ pub(crate) fn unary(
 ) -> Result<Tensor> {
     check_floating(name, x)?;
     let dtype = x.dtype().accumulator();
-    let y = no_grad(|| value(&x.to_dtype(dtype)?)?.to_dtype(x.dtype()))?;
+    let y = in_function(name, &[x], || no_grad(|| value(&x.to_dtype(dtype)?)?.to_dtype(x.dtype())))?;
     let rule = move |context: &Context<'_>, grads: &[Option<Tensor>]| {
         let Some(dy) = &grads[0] else { return Ok(Grads::new()) };
         let derivative = grad(&context.input(0)?.to_dtype(dtype)?)?;
@@ -92,7 +93,8 @@ pub(crate) fn binary(
     check::same_dtype(name, &x.meta(), &y.meta())?;
     x.shape().broadcast(y.shape(), name)?;
     let dtype = x.dtype().accumulator();
-    let result = no_grad(|| value(&x.to_dtype(dtype)?, &y.to_dtype(dtype)?)?.to_dtype(x.dtype()))?;
+    let compute = || no_grad(|| value(&x.to_dtype(dtype)?, &y.to_dtype(dtype)?)?.to_dtype(x.dtype()));
+    let result = in_function(name, &[x, y], compute)?;
     let rule = move |context: &Context<'_>, outer: &[Option<Tensor>]| {
         let mut found = Grads::from_elem(None, 2);
         let Some(dy) = &outer[0] else { return Ok(found) };

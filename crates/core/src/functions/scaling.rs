@@ -1,6 +1,7 @@
 //! Powers of 2, angles, powers in float64 and lengths of pairs, without overflow on the way.
 
 use super::{binary, check_broadcast, check_floating, in_accumulator};
+use crate::anomaly::in_function;
 use crate::autograd::no_grad;
 use crate::error::{Error, Result};
 use crate::{DType, Tensor};
@@ -24,7 +25,8 @@ impl Tensor {
             return Err(Error::dtype(name, "exponent", exponent.dtype(), expected));
         }
         check_broadcast(name, self, exponent)?;
-        in_accumulator([self, exponent], |[x, exponent]| times_power(x, &exponent.to_dtype(x.dtype())?))
+        let product = |[x, exponent]: &[Tensor; 2]| times_power(x, &exponent.to_dtype(x.dtype())?);
+        in_function(name, &[self, exponent], || in_accumulator([self, exponent], product))
     }
 
     /// The parts of each element as `mantissa * 2^exponent`: mantissas from 0.5 to below 1, with the sign, and exponents in i32. Zeros, infinities and NaN have the

@@ -1,5 +1,6 @@
 //! Losses: cross-entropy as an op, the others as formulas over smaller ops.
 
+use crate::anomaly::in_function;
 use crate::autograd::{Context, Grads};
 use crate::backend::Meta;
 use crate::dispatch::apply_one;
@@ -348,7 +349,8 @@ impl Tensor {
     /// Shapes or dtypes that differ, a dtype that is not floating.
     pub fn mse_loss(&self, target: &Tensor, reduction: Reduction) -> Result<Tensor> {
         let (x, target) = loss_pair("mse_loss", self, target)?;
-        reduction.apply("mse_loss", &x.sub(&target)?.square()?)
+        let losses = in_function("mse_loss", &[&x, &target], || x.sub(&target)?.square())?;
+        reduction.apply("mse_loss", &losses)
     }
 
     /// `|x - target|`.
@@ -357,7 +359,8 @@ impl Tensor {
     /// As [`mse_loss`](Tensor::mse_loss).
     pub fn l1_loss(&self, target: &Tensor, reduction: Reduction) -> Result<Tensor> {
         let (x, target) = loss_pair("l1_loss", self, target)?;
-        reduction.apply("l1_loss", &x.sub(&target)?.abs()?)
+        let losses = in_function("l1_loss", &[&x, &target], || x.sub(&target)?.abs())?;
+        reduction.apply("l1_loss", &losses)
     }
 
     /// With `d = |x - target|`: `d^2 / 2` up to `delta`, then `delta * (d - delta / 2)` (Huber 1964).
@@ -371,9 +374,12 @@ impl Tensor {
         }
         // c = min(max(r, -delta), delta) makes all branches c * (r - c / 2), which is smooth at 0; with the gradient 0 at both bounds the second derivative is
         // 0 there, as in PyTorch.
-        let residual = x.sub(&target)?;
-        let capped = residual.hardtanh(-delta, delta)?;
-        reduction.apply("huber_loss", &capped.mul(&residual.sub(&capped.mul_scalar(0.5)?)?)?)
+        let losses = in_function("huber_loss", &[&x, &target], || {
+            let residual = x.sub(&target)?;
+            let capped = residual.hardtanh(-delta, delta)?;
+            capped.mul(&residual.sub(&capped.mul_scalar(0.5)?)?)
+        })?;
+        reduction.apply("huber_loss", &losses)
     }
 
     /// With `d = |x - target|`: `d^2 / (2 beta)` up to `beta`, then `d - beta / 2` (Girshick 2015, Fast R-CNN); a `beta` of 0 makes it `d`.
@@ -437,12 +443,13 @@ impl Tensor {
     /// As [`mse_loss`](Tensor::mse_loss).
     pub fn kl_div(&self, target: &Tensor, reduction: Reduction, log_target: bool) -> Result<Tensor> {
         let (x, target) = loss_pair("kl_div", self, target)?;
-        let losses = if log_target {
-            target.exp()?.mul(&target.sub(&x)?)?
-        } else {
-            let log = target.masked_fill(&target.eq_scalar(0.0)?, 1.0)?.log()?;
-            target.mul(&log.sub(&x)?)?
-        };
+        let losses = in_function("kl_div", &[&x, &target], || match log_target {
+            true => target.exp()?.mul(&target.sub(&x)?),
+            false => {
+                let log = target.masked_fill(&target.eq_scalar(0.0)?, 1.0)?.log()?;
+                target.mul(&log.sub(&x)?)
+            }
+        })?;
         reduction.apply("kl_div", &losses)
     }
 

@@ -1,5 +1,6 @@
 //! Matrix products: the op with its epilogue, and the methods that come down to it.
 
+use crate::anomaly::in_function;
 use crate::autograd::{Context, Grads, is_recording};
 use crate::backend::Meta;
 use crate::dispatch::apply_one;
@@ -449,7 +450,7 @@ impl Tensor {
         let both = precision::widened(&[self, other])?;
         same_numbers("outer", &[&both[0], &both[1]])?;
         Shape::unchecked(&[self.elements(), 1]).resized(1, other.elements(), "outer")?;
-        both[0].unsqueeze(1)?.mul(&both[1].unsqueeze(0)?)
+        in_function("outer", &[&both[0], &both[1]], || both[0].unsqueeze(1)?.mul(&both[1].unsqueeze(0)?))
     }
 
     /// The sum of products of two vectors.

@@ -2,11 +2,13 @@
 
 use super::{Slot, Trained};
 use parking_lot::Mutex;
+use pyo3::prelude::*;
 use std::collections::HashMap;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, LazyLock, Weak};
 use ternion::autograd::TensorId;
 use ternion::nn::Param;
-use ternion::{Gradients, Tensor};
+use ternion::{Gradients, Shape, Tensor};
 
 /// The tensors that ask for a gradient, by the names under which their gradients are found.
 #[derive(Default)]
@@ -43,6 +45,20 @@ pub fn register_param(param: &Param, slot: &Arc<Slot>) {
     let mut asking = ASKING.lock();
     asking.tidy();
     asking.params.push(Arc::downgrade(slot));
+}
+
+/// The tensors that gathered a gradient in the backward pass of this number, and still have it, with their shapes.
+pub fn gathered_in(py: Python<'_>, turn: u64) -> Vec<(TensorId, Shape)> {
+    let slots: Vec<(Option<TensorId>, Arc<Slot>)> = {
+        let asking = ASKING.lock();
+        let leaves = asking.leaves.iter().filter_map(|(id, slot)| Some((Some(*id), slot.upgrade()?)));
+        let params = asking.params.iter().filter_map(Weak::upgrade);
+        let params = params.map(|slot| (slot.param.get().and_then(|own| own.param.tensor().id()), slot));
+        leaves.chain(params).filter(|(_, slot)| slot.turn.load(Relaxed) == turn).collect()
+    };
+    let shape =
+        |(id, slot): (Option<TensorId>, Arc<Slot>)| Some((id?, *slot.get(py)?.get().tensor().shape()));
+    slots.into_iter().filter_map(shape).collect()
 }
 
 /// The places for these gradients, in the order in which the leaves were made.

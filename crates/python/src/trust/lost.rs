@@ -14,7 +14,13 @@ static GONE: LazyLock<Mutex<HashMap<TensorId, String>>> = LazyLock::new(Mutex::d
 const MOST: usize = 4096;
 
 /// Gradients that the last backward pass had for parameters that were gone: its number, and names and shapes.
-static LOST: Mutex<(u64, Vec<(String, Shape)>)> = Mutex::new((0, Vec::new()));
+static LOST: Mutex<(u64, Vec<Lost>)> = Mutex::new((0, Vec::new()));
+
+struct Lost {
+    id: TensorId,
+    name: String,
+    shape: Shape,
+}
 
 /// Notes that the object of a parameter goes.
 pub fn note_gone(id: Option<TensorId>, name: String) {
@@ -36,15 +42,15 @@ pub fn note_pass(turn: u64, gradients: &Gradients) {
     let mut found: Vec<_> = gradients.iter().filter_map(named).collect();
     found.sort_by_key(|(id, ..)| *id);
     if !found.is_empty() {
-        *LOST.lock() = (turn, found.into_iter().map(|(_, name, shape)| (name.clone(), shape)).collect());
+        let lost = found.into_iter().map(|(id, name, shape)| Lost { id, name: name.clone(), shape });
+        *LOST.lock() = (turn, lost.collect());
     }
 }
 
-/// The shapes of the gradients that were lost in the backward pass of this number.
-pub fn shapes_lost_in(turn: u64) -> Vec<String> {
+/// The gradients that were lost in the backward pass of this number, by tensors and shapes.
+pub fn lost_in(turn: u64) -> Vec<(TensorId, Shape)> {
     let lost = LOST.lock();
-    let shapes = lost.1.iter().map(|(_, shape)| format!("{shape:?}"));
-    if lost.0 == turn { shapes.collect() } else { Vec::new() }
+    if lost.0 == turn { lost.1.iter().map(|lost| (lost.id, lost.shape)).collect() } else { Vec::new() }
 }
 
 /// What a parameter is called once it is gone.
@@ -57,7 +63,7 @@ fn note_owner(parameter: &Bound<'_, PyTensor>, name: String) {
 #[pyfunction]
 fn lost_gradients() -> (u64, Vec<String>) {
     let lost = LOST.lock();
-    (lost.0, lost.1.iter().map(|(name, shape)| format!("{name} {shape:?}")).collect())
+    (lost.0, lost.1.iter().map(|Lost { name, shape, .. }| format!("{name} {shape:?}")).collect())
 }
 
 /// Puts the functions into the module `_trust`.

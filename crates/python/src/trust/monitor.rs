@@ -1,20 +1,23 @@
 //! The native part of `ternion.nn.utils.StatsMonitor`: that of Rust, told of layers and parameters by Python.
 
-use super::lost::shapes_lost_in;
+use super::lost::lost_in;
 use super::stats::PyStats;
+use crate::autograd::gathered_in;
 use crate::error::{Failure, Outcome, carried};
 use crate::run::wait;
 use crate::tensor::PyTensor;
 use parking_lot::{Mutex, MutexGuard};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::{PyDict, PyList, PyTuple};
+use std::cell::RefCell;
 use std::collections::HashSet;
 use std::sync::LazyLock;
+use ternion::autograd::TensorId;
 use ternion::nn::{
     Mode, Module, ModuleField, Param, StatsConfig, StatsMonitor, StatsReport, Walk, are_layers_observed,
     in_layer_at,
 };
-use ternion::{DType, Gradients, Tensor};
+use ternion::{DType, Gradients, Shape, Tensor};
 
 /// The name of a class, kept for as long as the program runs: there are as many as it has layers of different kinds.
 fn kept_name(name: &str) -> &'static str {
@@ -140,6 +143,7 @@ fn in_layer<'py>(
     kwargs: &Bound<'py, PyDict>,
 ) -> Outcome<Bound<'py, PyAny>> {
     let (kind, address) = identity(module)?;
+    note_given(args.iter().chain(kwargs.values()));
     // A layer without tensors has computed nothing that could be measured.
     let nothing = crate::device::or_default(module.py(), None)
         .and_then(|device| Ok(Tensor::zeros([0], DType::F32, &device)?))?;
@@ -177,10 +181,42 @@ fn gathered(py: Python<'_>, parameters: &[Py<PyTensor>]) -> Outcome<Gradients> {
     Ok(gradients)
 }
 
-/// The shapes of gradients that were lost in the backward pass which gave these parameters theirs.
-fn lost_beside(parameters: &[Py<PyTensor>]) -> Vec<String> {
+/// The gradients of the backward pass which gave these parameters theirs that came to parameters which are gone, or to tensors that no optimizer has; what layers were given is none of
+/// these.
+fn unclaimed_beside(
+    py: Python<'_>,
+    parameters: &[Py<PyTensor>],
+    held: &[Py<PyTensor>],
+) -> Vec<(TensorId, Shape)> {
     let turns = parameters.iter().map(|parameter| parameter.get().slot.turn());
-    turns.max().filter(|turn| *turn > 0).map(shapes_lost_in).unwrap_or_default()
+    let Some(turn) = turns.max().filter(|turn| *turn > 0) else { return Vec::new() };
+    let claimed: HashSet<TensorId> =
+        parameters.iter().chain(held).filter_map(|tensor| tensor.get().tensor().id()).collect();
+    let given = GIVEN.take();
+    let others = gathered_in(py, turn).into_iter();
+    let mut found: Vec<_> = others.filter(|(id, _)| !claimed.contains(id) && !given.contains(id)).collect();
+    found.extend(lost_in(turn));
+    found.sort_by_key(|(id, _)| *id);
+    found
+}
+
+thread_local! {
+    /// Tensors that ask for their gradient and were given to layers that are watched.
+    static GIVEN: RefCell<HashSet<TensorId>> = RefCell::default();
+}
+
+/// Notes what a layer is given, also in lists.
+fn note_given<'py>(given: impl Iterator<Item = Bound<'py, PyAny>>) {
+    for item in given {
+        if let Ok(tensor) = item.cast::<PyTensor>() {
+            let id = Some(tensor.get().tensor()).filter(Tensor::is_leaf).and_then(|tensor| tensor.id());
+            GIVEN.with_borrow_mut(|known| known.extend(id));
+        } else if let Ok(list) = item.cast::<PyList>() {
+            note_given(list.iter());
+        } else if let Ok(tuple) = item.cast::<PyTuple>() {
+            note_given(tuple.iter());
+        }
+    }
 }
 
 #[pymethods]
@@ -205,6 +241,7 @@ impl Monitor {
     /// Watches this thread, if step `step` is looked at.
     fn open(&self, module: &Bound<'_, PyAny>, step: u64) -> Outcome<bool> {
         let model = Model::of(module)?;
+        GIVEN.take();
         Ok(self.held()?.open(&model, step))
     }
 
@@ -214,12 +251,17 @@ impl Monitor {
         StatsMonitor::close();
     }
 
-    /// What was seen, with the gradients that the parameters have gathered.
-    fn report(&self, py: Python<'_>, parameters: Vec<Py<PyTensor>>) -> Outcome<Option<PyReport>> {
+    /// What was seen, with the gradients that the parameters have gathered; optimizers have those that are held.
+    fn report(
+        &self,
+        py: Python<'_>,
+        parameters: Vec<Py<PyTensor>>,
+        held: Vec<Py<PyTensor>>,
+    ) -> Outcome<Option<PyReport>> {
         let gradients = gathered(py, &parameters)?;
-        let mut held = self.held()?;
-        let monitor: &mut StatsMonitor = &mut held;
-        monitor.note_unclaimed(lost_beside(&parameters));
+        let mut guard = self.held()?;
+        let monitor: &mut StatsMonitor = &mut guard;
+        monitor.note_unclaimed(unclaimed_beside(py, &parameters, &held));
         wait(py, move || monitor.report(&gradients)).map(report_of)
     }
 
@@ -228,6 +270,7 @@ impl Monitor {
         &self,
         py: Python<'_>,
         parameters: Vec<Py<PyTensor>>,
+        held: Vec<Py<PyTensor>>,
         step: Py<PyAny>,
         rate: Option<f64>,
     ) -> Outcome<Option<PyReport>> {
@@ -238,9 +281,9 @@ impl Monitor {
                 Err(error) => Err(carried("the step", error)),
             })
         };
-        let mut held = self.held()?;
-        let monitor: &mut StatsMonitor = &mut held;
-        monitor.note_unclaimed(lost_beside(&parameters));
+        let mut guard = self.held()?;
+        let monitor: &mut StatsMonitor = &mut guard;
+        monitor.note_unclaimed(unclaimed_beside(py, &parameters, &held));
         rate.into_iter().for_each(|rate| monitor.note_rate(rate));
         wait(py, move || monitor.step_by(&gradients, called)).map(report_of)
     }

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from . import fusion as fusion, rnn as rnn
+from ..._places import repeats
 from ..._refusals import name_all
 from ..._scales import is_any_pending, pending_scale_of
 from ..._scopes import no_grad
@@ -214,7 +215,7 @@ class StatsMonitor:
 
     def report(self) -> Any:
         """What was seen of the step that was watched last, with the gradients that the parameters have; None if it was not looked at, or has been reported."""
-        return self._monitor.report(_parameters_of(self._model))
+        return self._monitor.report(_parameters_of(self._model), _held())
 
     def step(self, optimizer: Any) -> Any:
         """`optimizer.step()`, and what `report` tells, with the changes of the weights. `optimizer` may be a function that makes the step.
@@ -225,7 +226,7 @@ class StatsMonitor:
             TypeError: neither an optimiser nor a function.
         """
         step = optimizer.step if hasattr(optimizer, "step") else optimizer
-        return self._monitor.step(_parameters_of(self._model), step, self._rate_of(optimizer))
+        return self._monitor.step(_parameters_of(self._model), _held(), step, self._rate_of(optimizer))
 
     def _rate_of(self, optimizer: Any) -> float | None:
         """The largest learning rate of a step, where it has one. One that is far above all before is told at once: the next reading may find nothing but NaN."""
@@ -240,6 +241,13 @@ class StatsMonitor:
         return rate
 
 
+def _held() -> list[Any]:
+    """What optimizers have."""
+    from ...optim.optimizer import held
+
+    return held()
+
+
 def _parameters_of(model: Any) -> list[Any]:
     """All parameters of a model, also those that a `parameters()` of its own leaves out."""
     return [parameter for _, parameter in model.named_parameters()]
@@ -247,16 +255,9 @@ def _parameters_of(model: Any) -> list[Any]:
 
 def _tell_of_repeats(model: Any) -> None:
     """A warning where a list or a Sequential has one layer several times: `[layer] * 3` is one layer, and so are its parameters."""
-    keys: dict[int, list[str]] = {}
-    kinds: dict[int, str] = {}
-    for key, module in model.named_modules(remove_duplicate=False):
-        if any(True for _ in module.parameters(recurse=False)):
-            keys.setdefault(id(module), []).append(key)
-            kinds[id(module)] = type(module).__name__
-    for number, named in keys.items():
-        if len({key.rpartition(".")[0] for key in named}) < len(named):
-            told = f"{', '.join(named[:4])}{', ..' if len(named) > 4 else ''} are one {kinds[number]}: its parameters are used {len(named)} times"
-            warn_caller(f"StatsMonitor: {told}; make a layer for each place ([layer] * n repeats one), unless that is meant")
+    for named, kind in repeats(model):
+        told = f"{', '.join(named[:4])}{', ..' if len(named) > 4 else ''} are one {kind}: its parameters are used {len(named)} times"
+        warn_caller(f"StatsMonitor: {told}; make a layer for each place ([layer] * n repeats one), unless that is meant")
 
 
 class _Watch:

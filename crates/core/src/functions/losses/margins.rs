@@ -1,6 +1,7 @@
 //! Losses of numbers beside a margin, with targets of 1 and -1.
 
 use super::{above_zero, floating_as};
+use crate::anomaly::in_function;
 use crate::op::check;
 use crate::ops::loss::loss_pair;
 use crate::{Reduction, Result, Tensor};
@@ -15,7 +16,8 @@ impl Tensor {
     /// Shapes or dtypes that differ, a dtype that is not floating.
     pub fn soft_margin_loss(&self, target: &Tensor, reduction: Reduction) -> Result<Tensor> {
         let (x, target) = loss_pair("soft_margin_loss", self, target)?;
-        reduction.apply("soft_margin_loss", &x.mul(&target)?.neg()?.softplus()?)
+        let compute = || x.mul(&target)?.neg()?.softplus();
+        reduction.apply("soft_margin_loss", &in_function("soft_margin_loss", &[&x, &target], compute)?)
     }
 
     /// x where the target is 1, `max(0, margin - x)` where it is -1, and the sum of both where it is neither, as in PyTorch.

@@ -1,6 +1,7 @@
 //! The logarithm of the gamma function, its derivative, and the gamma function of matrices.
 
 use super::{for_dtype, past_whole, polynomial};
+use crate::anomaly::in_function;
 use crate::functions::in_accumulator;
 use crate::{Error, Result, Tensor};
 use std::f64::consts::{PI, TAU};
@@ -29,13 +30,14 @@ impl Tensor {
         if !(1..=1 << 20).contains(&p) {
             return Err(Error::invalid("mvlgamma", format!("size {p}, expected 1 to 1048576")));
         }
-        in_accumulator([self], |[x]| {
+        let sum = |[x]: &[Tensor; 1]| {
             let mut sum = x.lgamma()?;
             for i in 1..p {
                 sum = sum.add(&x.sub_scalar(i as f64 / 2.0)?.lgamma()?)?;
             }
             sum.add_scalar(PI.ln() * p as f64 * (p as f64 - 1.0) / 4.0)
-        })
+        };
+        in_function("mvlgamma", &[self], || in_accumulator([self], sum))
     }
 }
 

@@ -1,6 +1,7 @@
 //! Methods of [`Tensor`] that reduce or run along axes.
 
 use super::{CumulativeSum, Reduce, ReduceOp, Variance, formulas, reduced};
+use crate::anomaly::in_function;
 use crate::dispatch::apply_one;
 use crate::error::Result;
 use crate::precision;
@@ -201,11 +202,13 @@ impl Tensor {
             return Err(Error::dtype("std", "input", x.dtype(), "a floating dtype"));
         }
         let divisor = (axes.elements(x.shape()) as f64 - correction).max(0.0).sqrt();
-        let (scaled, unit) = formulas::in_units(&x.to_accumulator()?, axes)?;
-        let length = Reduce { op: ReduceOp::Norm, axes, keep: true };
-        let length = apply_one(length, &[&formulas::centered(&scaled, axes)?])?;
-        let deviation = length.div_scalar(divisor)?.mul(&unit)?;
-        deviation.reshape(reduced(x.shape(), axes, keep))?.to_dtype(x.dtype())
+        in_function("std", &[x], || {
+            let (scaled, unit) = formulas::in_units(&x.to_accumulator()?, axes)?;
+            let length = Reduce { op: ReduceOp::Norm, axes, keep: true };
+            let length = apply_one(length, &[&formulas::centered(&scaled, axes)?])?;
+            let deviation = length.div_scalar(divisor)?.mul(&unit)?;
+            deviation.reshape(reduced(x.shape(), axes, keep))?.to_dtype(x.dtype())
+        })
     }
 
     /// The mean over `axes`, also where the sum would overflow.

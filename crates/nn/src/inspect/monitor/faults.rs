@@ -1,8 +1,9 @@
 //! From statistics to sentences: which layer is at fault, by which figure, and what to try.
 
 use super::activations::Activation;
+use super::origins::Origin;
 use super::report::{LayerStats, StatsReport, WeightStats};
-use super::{StatsConfig, input, setup};
+use super::{StatsConfig, input, setup, zero};
 use std::collections::HashMap;
 use std::fmt;
 use ternion_core::Stats;
@@ -205,7 +206,8 @@ fn found(report: &StatsReport, config: &StatsConfig, counts: &mut Counts) -> Vec
     }
     found.extend(setup::missing(report));
     if is_finite {
-        found.extend(zero_gradients(report, config, counts));
+        found.extend(zero::gradients(report, config, counts));
+        found.extend(zero::weights(report, config, counts));
         found.extend(not_updated(report, config));
         found.extend(large_updates(report, config));
         found.extend(small_updates(report, config, counts));
@@ -221,7 +223,7 @@ pub(super) fn in_each_of_the_last(config: &StatsConfig) -> String {
 // ---- NaN and infinity
 
 /// "3 of 40 outputs are NaN, 2 infinite".
-fn broken_count(stats: &Stats, what: &str) -> String {
+pub(super) fn in_words(stats: &Stats, what: &str) -> String {
     let Stats { nan, infinite, elements, .. } = stats;
     match (nan, infinite) {
         (nan, 0) => format!("{nan} of {elements} {what} are NaN"),
@@ -240,19 +242,23 @@ fn not_finite(report: &StatsReport) -> Option<Found> {
     let told = |layer: &str, text| Some(Found::of_layer(Fault::NotFinite, layer, 1.0, text));
     if let Some(at) = report.layers.iter().position(|layer| layer.output.is_broken()) {
         let layer = &report.layers[at];
-        let count = broken_count(&layer.output, if layer.kind == "input" { "numbers" } else { "outputs" });
+        let origin = report.setup.origin.as_ref().filter(|_| layer.kind != "input");
+        if let Some((origin, text)) = origin.and_then(|origin| Some((origin, origin.elsewhere(layer)?))) {
+            return told(&origin.layer, text + &risen(report));
+        }
+        let count = in_words(&layer.output, if layer.kind == "input" { "numbers" } else { "outputs" });
         let advice = match broken_weight(&layer.key).filter(|_| !layer.is_op) {
             _ if layer.kind == "input" => "clean the data: no layer can mend it".to_owned(),
             Some(weight) => {
                 format!("its {} holds such numbers already: {AFTER_A_STEP}{}", weight.name, risen(report))
             }
-            None => "all before it is finite: look for a division by 0, a logarithm of 0 or numbers too large for the dtype inside; TERNION_NAN=error names the op".to_owned(),
+            None => origin.map_or_else(|| NOT_TRACED.to_owned(), Origin::advice),
         };
         let first = if at == 0 { "" } else { ", the first in the order of computation" };
         return told(&layer.key, format!("{}: {count}{first}; {advice}", layer.name()));
     }
     if let Some(weight) = report.weights.iter().find(|weight| weight.values.is_broken()) {
-        let count = broken_count(&weight.values, "numbers");
+        let count = in_words(&weight.values, "numbers");
         return told(weight.layer(), format!("{}: {count}; {AFTER_A_STEP}{}", weight.name, risen(report)));
     }
     let broken = |stats: &Option<Stats>| stats.as_ref().is_some_and(Stats::is_broken);
@@ -260,7 +266,7 @@ fn not_finite(report: &StatsReport) -> Option<Found> {
     let mut broken_layers = report.layers.iter().rev().filter(|layer| broken(&layer.gradient));
     let last = broken_layers.clone().next();
     if let Some(layer) = broken_layers.find(|layer| layer.is_leaf).or(last) {
-        let count = layer.gradient.as_ref().map(|stats| broken_count(stats, "gradients of its outputs"));
+        let count = layer.gradient.as_ref().map(|stats| in_words(stats, "gradients of its outputs"));
         let text = format!(
             "{}: {}, the first on the way back, though all outputs are finite; look at the loss, its targets and what follows this layer: a target that is NaN, a root at 0, a logarithm of 0, a division by a small number{}",
             layer.name(),
@@ -270,7 +276,7 @@ fn not_finite(report: &StatsReport) -> Option<Found> {
         return told(&layer.key, text);
     }
     let weight = report.weights.iter().rev().find(|weight| broken(&weight.gradient))?;
-    let count = weight.gradient.as_ref().map(|stats| broken_count(stats, "gradients")).unwrap_or_default();
+    let count = weight.gradient.as_ref().map(|stats| in_words(stats, "gradients")).unwrap_or_default();
     told(
         weight.layer(),
         format!(
@@ -297,7 +303,9 @@ fn risen(report: &StatsReport) -> String {
     report.setup.rise.map(told).unwrap_or_default()
 }
 
-const AFTER_A_STEP: &str = "an earlier step made them: go back to saved weights, take a smaller learning rate, clip gradients by clip_grad_norm";
+/// Of a layer that computes where no op is seen.
+const NOT_TRACED: &str = "look for a division by 0, a logarithm of 0 or numbers too large for the dtype inside; TERNION_NAN=error names the op";
+pub(super) const AFTER_A_STEP: &str = "an earlier step made them: go back to saved weights, take a smaller learning rate, clip gradients by clip_grad_norm";
 
 // ---- Sizes from layer to layer
 
@@ -383,6 +391,8 @@ fn flow(report: &StatsReport, config: &StatsConfig) -> Option<Found> {
     let mut sizes = sizes(report, |layer| layer.gradient.as_ref().map(Stats::norm));
     let (&(first, at_first), &(last, at_last)) = (sizes.first()?, sizes.last()?);
     let growth = at_first / at_last;
+    let least =
+        if learns_like(report, first, last, config) { config.growth.powi(-2) } else { config.growth.recip() };
     let compared = format!("(norms {at_first:.2e} and {at_last:.2e})");
     sizes.reverse();
     if growth > config.growth {
@@ -398,7 +408,7 @@ fn flow(report: &StatsReport, config: &StatsConfig) -> Option<Found> {
         );
         return Some(Found::of_model(Fault::ExplodingGradients, &named.unwrap_or(first).key, growth, text));
     }
-    if growth < config.growth.recip() {
+    if growth < least {
         let text = format!(
             "{}: gradients vanish on their way back: here they are {} times as small as at {} {compared}, and this layer hardly learns; take ReLU or GELU for sigmoid or tanh, {INITIALISE}, or add residual connections",
             first.name(),
@@ -408,6 +418,15 @@ fn flow(report: &StatsReport, config: &StatsConfig) -> Option<Found> {
         return Some(Found::of_model(Fault::VanishingGradients, &first.key, growth, text));
     }
     None
+}
+
+/// Whether the step changes the weights of a layer by about as much of their size as those of another: the steps of Adam do, however small gradients are.
+fn learns_like(report: &StatsReport, layer: &LayerStats, other: &LayerStats, config: &StatsConfig) -> bool {
+    let update = |of: &LayerStats| {
+        let matrices = report.weights.iter().filter(|weight| weight.is_matrix && weight.layer() == of.key);
+        matrices.filter_map(|weight| weight.update).reduce(f64::max)
+    };
+    update(layer).zip(update(other)).is_some_and(|(own, other)| own > other / config.growth.sqrt())
 }
 
 /// A factor in words: two digits, with a power of ten where it is large.
@@ -464,29 +483,6 @@ pub(super) fn trained_by_layer(report: &StatsReport) -> Vec<(&str, Vec<&WeightSt
 
 pub(super) fn named(layer: &str) -> &str {
     if layer.is_empty() { "the model" } else { layer }
-}
-
-/// The last layer whose gradients have been 0 for long: those before it have none because of it.
-fn zero_gradients(report: &StatsReport, config: &StatsConfig, counts: &mut Counts) -> Option<Found> {
-    let is_zero = |weight: &&WeightStats| {
-        weight.gradient.as_ref().is_some_and(|stats| stats.elements > 0 && stats.zeros == stats.elements)
-    };
-    let layers = trained_by_layer(report);
-    let zero = layers.iter().filter(|(_, weights)| weights.iter().all(is_zero)).map(|(layer, _)| *layer);
-    let zero: Vec<&str> =
-        zero.filter(|layer| counts.lasts(Fault::ZeroGradient, Some(layer), config)).collect();
-    let last = zero.last()?;
-    let others = match zero.len() {
-        1 => String::new(),
-        2 => " (and of another layer)".to_owned(),
-        count => format!(" (and of {} other layers)", count - 1),
-    };
-    let text = format!(
-        "{}: all gradients of its parameters{others} were 0 {}: nothing of the loss comes back through what follows it; look for dead ReLUs, a saturated sigmoid, a rounding or a comparison, a dropout of 1 or a norm of one number behind it",
-        named(last),
-        in_each_of_the_last(config)
-    );
-    Some(Found::of_layer(Fault::ZeroGradient, last, zero.len() as f64, text))
 }
 
 /// A step may change the outputs of a layer by this share of its inputs' size, however small its weights were: those that start at 0 grow by much of their size at first.

@@ -4,9 +4,11 @@ mod activations;
 mod faults;
 mod input;
 mod joints;
+mod origins;
 mod report;
 mod seen;
 mod setup;
+mod zero;
 
 pub use faults::{Fault, StatsWarning};
 pub use report::{LayerStats, StatsReport, WeightStats};
@@ -18,11 +20,13 @@ use crate::optim::Optimizer;
 use faults::History;
 use report::Readings;
 use seen::Seen;
-use setup::Setup;
+use setup::{Plain, Setup};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use ternion_core::autograd::TensorId;
 use ternion_core::capture::is_recording_step;
 use ternion_core::{
-    DeviceStats, Error, Gradients, Result, Tensor, close_op_observer, no_grad, observe_ops, open_op_observer,
+    DeviceStats, Error, Gradients, Result, Shape, Tensor, close_op_observer, no_grad, observe_ops,
+    open_op_observer,
 };
 
 /// How often a [`StatsMonitor`] looks, and what it takes for a fault.
@@ -30,7 +34,7 @@ use ternion_core::{
 /// The limits are far from what training does when it is well, so that a warning is worth reading. None is a law: each tells where it comes from.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StatsConfig {
-    /// Steps from one reading to the next; 100 by default. A reading takes about twenty small ops for each layer and parameter, and one read from the device.
+    /// Steps from one reading to the next; 100 by default. A reading takes about twenty small ops for each layer and parameter, one for each op, and one read from the device.
     pub every: u64,
     /// Readings in a row after which something is a fault that a single batch may show by chance; 5 by default.
     pub patience: usize,
@@ -126,6 +130,8 @@ pub struct StatsMonitor {
     watched: Option<Watched>,
     history: History,
     rates: Rates,
+    /// Of the last reading.
+    plain: Vec<Plain>,
 }
 
 /// Learning rates of the steps since the last reading, also of those that are not looked at.
@@ -170,7 +176,13 @@ impl StatsMonitor {
     /// Steps or readings of 0, limits that are none.
     pub fn new(config: StatsConfig) -> Result<StatsMonitor> {
         config.check()?;
-        Ok(StatsMonitor { config, watched: None, history: History::default(), rates: Rates::default() })
+        Ok(StatsMonitor {
+            config,
+            watched: None,
+            history: History::default(),
+            rates: Rates::default(),
+            plain: Vec::new(),
+        })
     }
 
     /// Runs `compute`, the forward of step `step` (with the loss, or without it), and watches the layers of `model` meanwhile if the step is one of those that
@@ -208,8 +220,8 @@ impl StatsMonitor {
         if !step.is_multiple_of(self.config.every) || is_recording_step() {
             return None;
         }
-        let seen: Arc<Mutex<Seen>> = Arc::default();
         let (parameters, setup) = (model.parameters(), Setup::of(model));
+        let seen = Arc::new(Mutex::new(Seen::of(&parameters)));
         self.watched = Some(Watched { step, parameters, setup, seen: seen.clone() });
         Some(seen)
     }
@@ -220,7 +232,7 @@ impl StatsMonitor {
     /// If an earlier op failed on the device, or there is no memory.
     pub fn report(&mut self, gradients: &Gradients) -> Result<Option<StatsReport>> {
         let Some(watched) = self.watched.take() else { return Ok(None) };
-        let readings = watched.readings(gradients)?;
+        let readings = watched.readings(gradients, &mut self.plain)?;
         self.told(watched.step, readings).map(Some)
     }
 
@@ -243,9 +255,10 @@ impl StatsMonitor {
         self.rates.note(rate);
     }
 
-    /// Notes the shapes of gradients that belong to no parameter of the model, where [`Gradients`] do not have them: for bindings to languages that have them elsewhere.
-    pub fn note_unclaimed(&mut self, shapes: Vec<String>) {
-        self.watched.iter_mut().for_each(|watched| watched.setup.unclaimed.clone_from(&shapes));
+    /// Notes gradients that belong to no parameter of the model, by the tensors that they came to and their shapes, where [`Gradients`] do not have them: for bindings to languages
+    /// that have them elsewhere.
+    pub fn note_unclaimed(&mut self, gradients: Vec<(TensorId, Shape)>) {
+        self.watched.iter_mut().for_each(|watched| watched.setup.unclaimed.clone_from(&gradients));
     }
 
     /// As [`step`](StatsMonitor::step), for whoever makes the step by other means: `step` changes the parameters by these gradients.
@@ -261,7 +274,7 @@ impl StatsMonitor {
             step()?;
             return Ok(None);
         };
-        let mut readings = watched.readings(gradients)?;
+        let mut readings = watched.readings(gradients, &mut self.plain)?;
         let before = watched.copies()?;
         step()?;
         for (at, (param, before)) in watched.parameters.iter().zip(before).enumerate() {
@@ -294,9 +307,10 @@ fn lock(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
 }
 
 impl Watched {
-    fn readings(&self, gradients: &Gradients) -> Result<Readings> {
+    fn readings(&self, gradients: &Gradients, plain: &mut Vec<Plain>) -> Result<Readings> {
         let mut readings = lock(&self.seen).readings()?;
-        readings.setup.model(&self.setup, &self.parameters, gradients);
+        readings.setup.model(&self.setup, &self.parameters, gradients, plain);
+        plain.clone_from(&readings.setup.plain);
         self.parameters.iter().try_for_each(|param| readings.weight(param, param.gradient(gradients)))?;
         Ok(readings)
     }

@@ -3,6 +3,7 @@
 use super::activations::Activation;
 use super::faults::StatsWarning;
 use super::input::Fed;
+use super::origins::{Noted, Origin, Origins};
 use super::setup::Setup;
 use crate::module::Param;
 use std::fmt;
@@ -109,6 +110,8 @@ type Slot = usize;
 struct OutputReading {
     place: Place,
     outputs: Vec<Slot>,
+    /// What is known of the memory of each.
+    noted: Vec<Option<Noted>>,
     silent: Vec<Slot>,
     saturated: Vec<Slot>,
     gradients: Vec<Slot>,
@@ -135,6 +138,7 @@ pub(super) struct Readings {
     log_sums: Vec<(Slot, String, String)>,
     outputs: Vec<OutputReading>,
     weights: Vec<WeightReading>,
+    pub(super) origins: Origins,
     pub(super) setup: Setup,
 }
 
@@ -150,6 +154,7 @@ impl Readings {
         place: Place,
         [output, silent, saturated]: [Option<&DeviceStats>; 3],
         gradients: &[DeviceStats],
+        noted: Option<Noted>,
     ) {
         let mut put = |stats: Option<&DeviceStats>| stats.map(|stats| self.put(stats.clone()));
         let (output, silent, saturated) = (put(output), put(silent), put(saturated));
@@ -160,11 +165,12 @@ impl Readings {
         };
         let at = self.outputs.iter().position(same).unwrap_or(self.outputs.len());
         if at == self.outputs.len() {
-            let (outputs, silent, saturated, gradients) = Default::default();
-            self.outputs.push(OutputReading { place, outputs, silent, saturated, gradients });
+            let (outputs, noted, silent, saturated, gradients) = Default::default();
+            self.outputs.push(OutputReading { place, outputs, noted, silent, saturated, gradients });
         }
         let reading = &mut self.outputs[at];
         reading.outputs.extend(output);
+        reading.noted.push(noted);
         reading.silent.extend(silent);
         reading.saturated.extend(saturated);
         reading.gradients.extend(gradients);
@@ -202,9 +208,19 @@ impl Readings {
         self.weights[at].update = Some(change.map(|stats| self.put(stats)));
     }
 
+    /// Where the first output that is not finite begins to be so.
+    fn origin(&self, all: &[Stats]) -> Result<Option<Origin>> {
+        let is_broken = |reading: &&OutputReading| reading.outputs.iter().any(|&at| all[at].is_broken());
+        let Some(reading) = self.outputs.iter().find(is_broken) else { return Ok(None) };
+        let calls = reading.outputs.iter().zip(&reading.noted);
+        let first = calls.filter(|(at, _)| all[**at].is_broken()).find_map(|(_, noted)| *noted);
+        Ok(first.map(|noted| self.origins.trace(noted)).transpose()?.flatten())
+    }
+
     pub(super) fn read(mut self, step: u64) -> Result<StatsReport> {
         let all = DeviceStats::read(&self.all)?;
         let merged = |slots: &[Slot]| slots.iter().map(|&at| all[at]).reduce(|sum, next| sum.merged(&next));
+        self.setup.origin = self.origin(&all)?;
         let mut layers = Vec::with_capacity(self.outputs.len());
         for reading in self.outputs {
             let Some(output) = merged(&reading.outputs) else { continue };

@@ -3,10 +3,13 @@
 use super::activations::{Activation, Applied};
 use super::input::{self, Fed};
 use super::joints::Joints;
+use super::origins::{LayerNumber, Noted, Origins, Scene};
 use super::report::{Place, Readings};
-use crate::module::{LayerCall, LayerEvent};
+use super::setup::Plain;
+use crate::module::{LayerCall, LayerEvent, Param};
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
-use ternion_core::autograd::HookHandle;
+use ternion_core::autograd::{HookHandle, TensorId};
 use ternion_core::{DType, DeviceStats, Op, OpCall, Result, Tensor, no_grad, unobserved};
 
 /// What is formed of gradients in the backward pass.
@@ -20,6 +23,8 @@ struct Measured {
     /// 1 for each number of a sigmoid, tanh or softmax at which it is flat, else 0.
     saturated: Option<DeviceStats>,
     gradients: Arrived,
+    /// What is known of its memory.
+    noted: Option<Noted>,
     /// Taken away when all is read: a layer may have given a tensor that outlives the pass.
     hook: Option<HookHandle>,
 }
@@ -39,6 +44,7 @@ struct Latest {
 
 /// A layer that computes.
 struct Open {
+    number: LayerNumber,
     key: String,
     kind: &'static str,
     is_member: bool,
@@ -54,10 +60,17 @@ pub(super) struct Seen {
     open: Vec<Open>,
     applied: Applied,
     joints: Joints,
+    origins: Origins,
+    /// Layers that have begun.
+    layers: LayerNumber,
     /// How far the examples of the input are apart.
     spread: Option<DeviceStats>,
     /// Layers that are not the model's and computed after it had begun: what they are called, and whether the model went on behind them.
     unvisited: Vec<(String, bool)>,
+    /// Tensors that ask for their gradient and have been noted, are parameters, or the input.
+    known: HashSet<TensorId>,
+    /// Others that computed inside of the model.
+    plain: Vec<Plain>,
     /// The layer that ended last, by key and kind.
     last: Option<LayerCall>,
     pending: Option<Pending>,
@@ -66,6 +79,12 @@ pub(super) struct Seen {
 }
 
 impl Seen {
+    /// Of a model with these parameters.
+    pub(super) fn of(parameters: &[Param]) -> Seen {
+        let known = parameters.iter().filter_map(|param| param.tensor().id()).collect();
+        Seen { known, origins: Origins::of(parameters), ..Seen::default() }
+    }
+
     pub(super) fn layer(&mut self, event: LayerEvent<'_>) -> Result<()> {
         match event {
             LayerEvent::Entered(call) => {
@@ -73,11 +92,13 @@ impl Seen {
                 self.note_member(call);
                 self.open.last_mut().into_iter().for_each(|open| open.has_inner = true);
                 let (key, kind, is_member) = (call.key.clone(), call.kind, call.is_member);
-                self.open.push(Open { key, kind, is_member, has_inner: false });
+                self.layers += 1;
+                self.open.push(Open { number: self.layers, key, kind, is_member, has_inner: false });
             }
             LayerEvent::Left(call, output) => {
-                let is_leaf = !self.open.pop().is_some_and(|open| open.has_inner);
-                self.ended(call, output, is_leaf)?;
+                let leaf = self.open.pop().filter(|open| !open.has_inner);
+                leaf.iter().for_each(|open| self.origins.leaf(open.number));
+                self.ended(call, output, leaf.is_some())?;
             }
             LayerEvent::Output(call, output) => {
                 self.note_member(call);
@@ -91,6 +112,7 @@ impl Seen {
     fn note_member(&mut self, call: &LayerCall) {
         if call.is_member {
             self.unvisited.iter_mut().for_each(|(_, is_inside)| *is_inside = true);
+            self.plain.iter_mut().for_each(|plain| plain.is_inside = true);
         } else if self.open.last().is_none_or(|open| open.is_member) {
             let after = self.last.as_ref().filter(|last| !last.key.is_empty());
             let name = match after {
@@ -103,9 +125,13 @@ impl Seen {
 
     pub(super) fn op(&mut self, call: &OpCall<'_>) -> Result<()> {
         if let Some(input) = call.inputs.first().filter(|_| !self.has_input) {
+            self.known.extend(call.inputs.iter().filter_map(|input| input.id()));
             self.input(call, input)?;
         }
+        self.note_plain(call);
         self.joint(call)?;
+        let scene = self.scene();
+        self.origins.op(call, &scene)?;
         let key = self.last.as_ref().map_or("", |last| last.key.as_str());
         self.applied.op(call, key);
         if let Some(activation) = Activation::of(call.op).filter(|activation| self.is_watched(*activation)) {
@@ -137,6 +163,34 @@ impl Seen {
             self.spread = input::spread(input)?;
         }
         self.measure(Place { kind: "input", fed, ..Place::default() }, input)
+    }
+
+    /// Notes leaves that are no parameters, where an op of the model reads them, or one before a part of it: what is computed in a layer that the model does not show is that layer's.
+    fn note_plain(&mut self, call: &OpCall<'_>) {
+        let is_inside = match self.open.last() {
+            Some(open) if !open.is_member => return,
+            open => open.is_some(),
+        };
+        for input in call.inputs.iter().filter(|input| input.is_leaf()) {
+            let Some(id) = input.id().filter(|id| self.known.insert(*id)) else { continue };
+            let named = format!("a tensor {:?} in {}", input.shape(), call.op.name());
+            let after = self.last.as_ref().filter(|last| !last.key.is_empty());
+            let name = after.map_or(named.clone(), |last| format!("{named} after {}", last.key));
+            self.plain.push(Plain { id, version: input.buffer().version(), name, is_inside });
+        }
+    }
+
+    /// Where this thread computes.
+    fn scene(&self) -> Scene {
+        let named = |open: &Open| {
+            let name = if open.key.is_empty() { open.kind } else { &open.key };
+            (open.number, name.to_owned())
+        };
+        Scene {
+            layer: self.open.last().map(named),
+            within: self.open.last().map_or_else(String::new, |open| open.key.clone()),
+            after: self.last.as_ref().map_or_else(String::new, |last| last.key.clone()),
+        }
     }
 
     /// What goes on between layers, and between the model and its loss.
@@ -196,7 +250,8 @@ impl Seen {
             Some(latest) if self.measured[latest.at].has_units(place.activation) => latest.at,
             _ => {
                 let channels_first = self.last.as_ref().is_some_and(|last| is_of_sequences(last.kind));
-                self.measured.push(Measured::of(output, place.activation, channels_first)?);
+                let noted = self.origins.known(output);
+                self.measured.push(Measured::of(output, noted, place.activation, channels_first)?);
                 self.measured.len() - 1
             }
         };
@@ -211,15 +266,18 @@ impl Seen {
         self.latest = None;
         let mut readings = Readings::default();
         for (place, at) in std::mem::take(&mut self.places) {
-            let Measured { output, silent, saturated, gradients, .. } = &self.measured[at];
+            let Measured { output, silent, saturated, gradients, noted, .. } = &self.measured[at];
             let gradients = gradients.lock().unwrap_or_else(PoisonError::into_inner);
-            readings.output(place, [Some(output), silent.as_ref(), saturated.as_ref()], &gradients);
+            readings.output(place, [Some(output), silent.as_ref(), saturated.as_ref()], &gradients, *noted);
         }
+        readings.origins = std::mem::take(&mut self.origins);
         self.spread.take().iter().for_each(|spread| readings.spread(spread));
         std::mem::take(&mut self.joints).tell(&mut readings);
         readings.setup.twice = std::mem::take(&mut self.applied).twice();
         let inside = std::mem::take(&mut self.unvisited).into_iter().filter(|(_, is_inside)| *is_inside);
         readings.setup.unvisited = inside.map(|(name, _)| name).collect();
+        readings.setup.plain = std::mem::take(&mut self.plain);
+        readings.setup.plain.retain(|plain| plain.is_inside);
         Ok(readings)
     }
 }
@@ -240,7 +298,12 @@ impl Measured {
         }
     }
 
-    fn of(output: &Tensor, activation: Option<Activation>, channels_first: bool) -> Result<Measured> {
+    fn of(
+        output: &Tensor,
+        noted: Option<Noted>,
+        activation: Option<Activation>,
+        channels_first: bool,
+    ) -> Result<Measured> {
         let gradients: Arrived = Arc::default();
         let arrived = gradients.clone();
         let note = move |grad: &Tensor| {
@@ -256,6 +319,7 @@ impl Measured {
             },
             saturated: activation.map(|activation| activation.saturated(output)).transpose()?.flatten(),
             gradients,
+            noted,
             hook: output.needs_grad().then(|| output.register_hook(note)).transpose()?,
         })
     }

@@ -3,9 +3,11 @@
 use super::StatsConfig;
 use super::activations::Twice;
 use super::faults::{Counts, Fault, Found, in_each_of_the_last, named, trained_by_layer};
+use super::origins::Origin;
 use super::report::{LayerStats, StatsReport, WeightStats};
 use crate::module::{Member, Module, Param, walk_members};
-use ternion_core::{Gradients, Stats, Tensor};
+use ternion_core::autograd::TensorId;
+use ternion_core::{Gradients, Shape, Stats, Tensor};
 
 /// What is known of the model and of the pass besides figures.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -20,18 +22,32 @@ pub(super) struct Setup {
     pub(super) unvisited: Vec<String>,
     /// Parameters whose gradients were added to those that a step had used.
     stale: Vec<String>,
-    /// The shapes of gradients that belong to no parameter of the model.
-    pub(super) unclaimed: Vec<String>,
+    /// Tensors that computed inside of it, ask for their gradient and are no parameters, with what they are called.
+    pub(super) plain: Vec<Plain>,
+    /// Gradients that belong to no parameter of the model, by their tensors and shapes.
+    pub(super) unclaimed: Vec<(TensorId, Shape)>,
     /// Outputs that were broadcast against something else than their targets.
     pub(super) broadcast: Vec<Misuse>,
     /// Sums of rows that a loss takes for log-probabilities, with the layer that they come from by key and name.
     pub(super) log_sums: Vec<(Stats, String, String)>,
     /// Linear layers that follow another one as it is.
     pub(super) in_a_row: Vec<InARow>,
+    /// Where an output that is not finite begins to be so.
+    pub(super) origin: Option<Origin>,
     /// The learning rate of the step, where it is known.
     pub(super) rate: Option<f64>,
     /// The largest rates before the reading before and since, where these are much larger.
     pub(super) rise: Option<(f64, f64)>,
+}
+
+/// A tensor that computed inside of a model, asks for its gradient and is no parameter: what it is called, and the version of its memory.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Plain {
+    pub id: TensorId,
+    pub version: u64,
+    pub name: String,
+    /// Whether the model went on behind it.
+    pub is_inside: bool,
 }
 
 /// What is reported of a layer's output that was passed to something that does not accept it.
@@ -66,8 +82,14 @@ impl Setup {
         Setup { modes, repeated: repeated(model), ..Setup::default() }
     }
 
-    /// Adds what is known of the model, and the gradients that it does not claim.
-    pub(super) fn model(&mut self, model: &Setup, parameters: &[Param], gradients: &Gradients) {
+    /// Adds what is known of the model, and the gradients that it does not claim. Tensors that another reading has seen as they are now are moved by nobody.
+    pub(super) fn model(
+        &mut self,
+        model: &Setup,
+        parameters: &[Param],
+        gradients: &Gradients,
+        before: &[Plain],
+    ) {
         self.modes.clone_from(&model.modes);
         self.repeated.clone_from(&model.repeated);
         if gradients.are_stale() {
@@ -76,8 +98,14 @@ impl Setup {
         }
         let tensors: Vec<Tensor> = parameters.iter().map(Param::tensor).collect();
         let unclaimed = gradients.unclaimed(&tensors);
-        self.unclaimed = unclaimed.iter().map(|(_, grad)| format!("{:?}", grad.shape())).collect();
+        self.unclaimed = unclaimed.iter().map(|(id, grad)| (*id, *grad.shape())).collect();
         self.unclaimed.extend_from_slice(&model.unclaimed);
+        let came = |plain: &&Plain| self.unclaimed.iter().any(|(id, _)| *id == plain.id);
+        let stays = |plain: &&Plain| {
+            before.iter().any(|other| (other.id, other.version) == (plain.id, plain.version))
+        };
+        let unmoved = self.plain.iter().filter(came).filter(stays);
+        self.unvisited.extend(unmoved.map(|plain| plain.name.clone()));
     }
 }
 
@@ -163,10 +191,11 @@ fn unvisited(report: &StatsReport) -> Option<Found> {
     }
     let mut layers = unvisited.clone();
     layers.dedup();
+    let shapes: Vec<String> = unclaimed.iter().map(|(_, shape)| format!("{shape:?}")).collect();
     let text = format!(
         "{}: computes inside of the model and is no part of it, and gradients of shapes {} belong to no parameter of the model: an optimizer of its parameters does not train it; create layers once, not at each call, and keep them where parameters() finds them",
         listed(&layers),
-        unclaimed.join(", ")
+        shapes.join(", ")
     );
     Some(Found::of_layer(Fault::UnvisitedLayer, "", layers.len() as f64, text))
 }

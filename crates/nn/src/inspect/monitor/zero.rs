@@ -1,0 +1,64 @@
+//! Gradients that are 0, reading after reading: of a layer, or of a weight alone.
+
+use super::StatsConfig;
+use super::faults::{Counts, Fault, Found, in_each_of_the_last, named, trained_by_layer};
+use super::report::{StatsReport, WeightStats};
+
+fn is_zero(weight: &WeightStats) -> bool {
+    weight.gradient.as_ref().is_some_and(|stats| stats.elements > 0 && stats.zeros == stats.elements)
+}
+
+/// The last layer whose gradients have been 0 for long: those before it have none because of it.
+pub(super) fn gradients(report: &StatsReport, config: &StatsConfig, counts: &mut Counts) -> Option<Found> {
+    let layers = trained_by_layer(report);
+    let zero = layers
+        .iter()
+        .filter(|(_, weights)| weights.iter().all(|weight| is_zero(weight)))
+        .map(|(layer, _)| *layer);
+    let zero: Vec<&str> =
+        zero.filter(|layer| counts.lasts(Fault::ZeroGradient, Some(layer), config)).collect();
+    let last = zero.last()?;
+    let others = match zero.len() {
+        1 => String::new(),
+        2 => " (and of another layer)".to_owned(),
+        count => format!(" (and of {} other layers)", count - 1),
+    };
+    let text = format!(
+        "{}: all gradients of its parameters{others} were 0 {}: nothing of the loss comes back through what follows it; look for dead ReLUs, a saturated sigmoid, a rounding or a comparison, a dropout of 1 or a norm of one number behind it",
+        named(last),
+        in_each_of_the_last(config)
+    );
+    Some(Found::of_layer(Fault::ZeroGradient, last, zero.len() as f64, text))
+}
+
+/// Whether what was computed before a layer gave nothing but 0, as dead ReLUs do: no gradient comes to its weights because of that.
+fn is_fed_zeros(report: &StatsReport, layer: &str) -> bool {
+    let at = report.layers.iter().position(|stats| stats.key == layer && !stats.is_op);
+    let before = at.and_then(|at| report.layers[..at].last());
+    before.is_some_and(|before| before.output.elements > 0 && before.output.zeros == before.output.elements)
+}
+
+/// Weights whose gradient has been 0 for long, while one came to another parameter of their layer.
+pub(super) fn weights(report: &StatsReport, config: &StatsConfig, counts: &mut Counts) -> Vec<Found> {
+    let mut found = Vec::new();
+    for (layer, weights) in trained_by_layer(report) {
+        let Some(other) = weights.iter().find(|weight| weight.gradient.is_some() && !is_zero(weight)) else {
+            continue;
+        };
+        if is_fed_zeros(report, layer) {
+            continue;
+        }
+        for weight in weights.iter().filter(|weight| weight.is_matrix && is_zero(weight)) {
+            if counts.lasts(Fault::ZeroGradient, Some(&weight.name), config) {
+                let text = format!(
+                    "{}: its gradient was 0 {}, and that of {} was not: look for a hook that changes it, or for inputs of this layer that are all 0; freeze the weight if it is not to be trained",
+                    weight.name,
+                    in_each_of_the_last(config),
+                    other.name
+                );
+                found.push(Found::of_layer(Fault::ZeroGradient, layer, 1.0, text));
+            }
+        }
+    }
+    found
+}
