@@ -133,6 +133,37 @@ fn batch_norm_keeps_pytorchs_running_statistics() -> Result<()> {
 }
 
 #[test]
+fn batch_norm_refuses_inputs_of_other_channels_and_stays_as_it_was() -> Result<()> {
+    on_each_device(|device| {
+        for momentum in [Some(0.1), None] {
+            let config = BatchNormConfig { affine: false, momentum, ..Default::default() };
+            let (sequences, images) =
+                (BatchNorm1d::with_config(3, config, device)?, BatchNorm2d::with_config(3, config, device)?);
+            for channels in [1, 2] {
+                let dims = [4, channels, 5, 5];
+                let x = Tensor::ones(dims, DType::F32, device)?;
+                for training in [true, false] {
+                    let (result, state) = if training {
+                        images.train();
+                        (images.forward(&x), images.state_dict()?)
+                    } else {
+                        sequences.eval();
+                        (sequences.forward(&x.select(-1, 0)?), sequences.state_dict()?)
+                    };
+                    let message = result.expect_err("statistics of another size").to_string();
+                    let wanted = format!("batch_norm: running_mean has shape [3], expected [{channels}]");
+                    assert!(message.contains(&wanted), "{message}");
+                    assert_eq!(state["running_mean"].to_vec::<f32>()?, [0.0; 3]);
+                    assert_eq!(state["running_var"].to_vec::<f32>()?, [1.0; 3]);
+                    assert_eq!(state["num_batches_tracked"].item_f64()?, 0.0);
+                }
+            }
+        }
+        Ok(())
+    })
+}
+
+#[test]
 fn losses_equal_pytorch() -> Result<()> {
     on_each_device(losses_equal_pytorch_on)
 }

@@ -440,12 +440,16 @@ class Tensor:
         Shapes: [..] -> [elements that are not 0, axes]
         """
     def as_strided(self, size: Any, stride: Any, storage_offset: _int | None = None) -> Tensor:
-        """The elements of a tensor in row-major order by their distances: at `[i, j]` that number `storage_offset + i * stride[0] + j * stride[1]`. A copy, no view.
+        """The elements of a tensor by their distances in its memory: at `[i, j]` that number `storage_offset + i * stride[0] + j * stride[1]`. A view; where an element
+        is in several places it is not changed in place.
 
         Shapes: [..] -> size
 
+        Args:
+            storage_offset: counted from the start of the memory, as `x.storage_offset()`, which it is by default.
+
         Raises:
-            ValueError: an element beyond the last, a size, stride or offset below 0; a tensor that is not contiguous.
+            ValueError: an element before the tensor's first or beyond its last, a size or a stride below 0; a tensor that is not contiguous.
         """
     def as_strided_scatter(self, src: Tensor, size: Any, stride: Any, storage_offset: _int | None = None) -> Tensor:
         """This tensor with `src` in the place of the elements that `as_strided` gives.
@@ -453,7 +457,8 @@ class Tensor:
         Shapes: [..], `src` of the size -> the input's
 
         Raises:
-            ValueError: an element beyond the last, a size, stride or offset below 0; a tensor that is not contiguous; a `src` of another shape.
+            ValueError: an element before the tensor's first or beyond its last, a size or a stride below 0; a tensor that is not contiguous; a `src` of another
+                shape.
         """
     def asin(self) -> Tensor:
         """The angle of each element's sine, from -pi/2 to pi/2.
@@ -930,7 +935,7 @@ class Tensor:
         Shapes: [..] of n elements -> [n + |offset|, n + |offset|]
         """
     def diagonal(self, offset: _int = 0, dim1: _int = 0, dim2: _int = 1) -> Tensor:
-        """The elements of a diagonal of two axes, as a last axis. A copy, where PyTorch has a view.
+        """The elements of a diagonal of two axes, as a last axis: a view.
 
         Shapes: [.., rows, columns] -> [.., diagonal], for the last two axes
 
@@ -2329,7 +2334,7 @@ class Tensor:
             TypeError: other arguments, `from` without `to`.
         """
     def ravel(self) -> Tensor:
-        """All elements as one axis.
+        """All elements as one axis: a view of a tensor in row-major order, else a copy.
 
         Shapes: [..] -> [elements]
         """

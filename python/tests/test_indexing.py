@@ -231,3 +231,31 @@ def test_assigned_numbers_lose_what_is_behind_their_point():
     truths = ternion.zeros(2, dtype=ternion.bool)
     truths[0] = math.nan
     assert truths.tolist() == [True, False]
+
+
+@pytest.mark.parametrize("dtype", "uint8 int8 int32 int64 uint64 bool float16 bfloat16 float32 float64".split())
+def test_what_is_in_a_tensor(dtype):
+    """As `(x == value).any()`: the number keeps its fraction and its sign, whatever the tensor's dtype is."""
+    for value in (0, 1, 2, 1.5, 0.5, -1, 255, 2.0, True, False, math.nan, math.inf, 1e30, np.int64(1), np.float32(1.5)):
+        x, theirs = (m.tensor([0, 1, 2]).to(getattr(m, dtype)) for m in (ternion, torch))
+        assert (value in x) is (value in theirs) is bool((x == value).any()), value
+        if not isinstance(value, np.generic):
+            for shape in ([], [1])[: 1 + (dtype != "uint64")]:
+                assert (ternion.full(shape, value) in x) is (torch.full(shape, value) in theirs), value
+    for value in (-1, 300, -1.0, 1.5, 65537, ternion.tensor(-1), ternion.tensor([300])):
+        # In the dtype they would be 255, 44 and 1, which PyTorch finds.
+        assert value not in ternion.tensor([255, 44, 1], dtype=ternion.uint8)
+
+
+def test_more_of_what_is_in_a_tensor():
+    for m, errors in ((ternion, (ValueError, TypeError)), (torch, (RuntimeError, RuntimeError))):
+        x = m.tensor([[1.0, 2.0], [3.0, 4.0]])
+        assert m.tensor([7.0, 4.0]) in x and m.tensor([2.0, 1.0]) not in x and m.tensor([[3.0], [1.0]]) not in x
+        assert 0.1 in m.tensor([0.1]) and 0.1 in m.tensor([0.1]).half() and 1.0 not in m.zeros(0) and math.nan not in m.tensor([math.nan])
+        with pytest.raises(errors[0]):
+            m.zeros(3) in x
+        for no_number in ("a", None, [1.0]):
+            with pytest.raises(errors[1]):
+                no_number in x
+    with pytest.raises(TypeError, match="^in: other is str, expected a tensor or a number"):
+        "a" in ternion.zeros(2)

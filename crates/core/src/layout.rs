@@ -138,7 +138,7 @@ impl Layout {
 
     /// Whether two indices share an element (a stride of 0, or a sliding window).
     ///
-    /// Exact for layouts made by this module's functions; otherwise it may say yes to a layout without overlap.
+    /// Exact for two axes, and for layouts made by this module's functions out of one without overlap; otherwise it may say yes to a layout that has none.
     pub fn overlaps_itself(&self) -> bool {
         if self.elements() <= 1 {
             return false;
@@ -148,6 +148,11 @@ impl Layout {
             .map(|axis| (self.strides[axis].unsigned_abs(), self.shape.dim(axis)))
             .collect();
         axes.sort_unstable();
+        if let [(near, near_dim), (far, far_dim)] = axes[..] {
+            // `i` steps of one are `j` of the other, first for `i = far / gcd` and `j = near / gcd`.
+            let divisor = gcd(near, far).max(1);
+            return near == 0 || (far / divisor < near_dim && near / divisor < far_dim);
+        }
         let mut span = 0;
         for (stride, dim) in axes {
             if stride <= span {
@@ -368,6 +373,35 @@ impl Layout {
         Ok(Layout::of(shape, strides, self.offset))
     }
 
+    /// The diagonal of axes `first` and `second`, as a last axis in their place: `offset` 0 is the main one, positive ones begin so many columns (`second`)
+    /// further, negative ones so many rows (`first`).
+    ///
+    /// # Errors
+    /// Axes that do not exist or are the same.
+    pub fn diagonal(&self, offset: isize, first: usize, second: usize) -> Result<Layout> {
+        let rank = self.shape.rank();
+        if first.max(second) >= rank || first == second {
+            let detail = format!("axes {first} and {second} of shape {:?}, expected two", self.shape);
+            return Err(Error::invalid("diagonal", detail));
+        }
+        let (below, above) = (offset.min(0).unsigned_abs(), offset.max(0).unsigned_abs());
+        let [rows, columns] = [first, second].map(|axis| self.shape.dim(axis));
+        let mut dims = [0; MAX_RANK];
+        let mut strides = [0; MAX_RANK];
+        for (to, from) in (0..rank).filter(|&axis| axis != first && axis != second).enumerate() {
+            (dims[to], strides[to]) = (self.shape.dim(from), self.strides[from]);
+        }
+        dims[rank - 2] = rows.saturating_sub(below).min(columns.saturating_sub(above));
+        strides[rank - 2] = self.strides[first].saturating_add(self.strides[second]);
+        let shape = Shape::unchecked(&dims[..rank - 1]);
+        // As with slices: what has no elements stays where it is.
+        let skipped = match shape.elements() {
+            0 => 0,
+            _ => below as isize * self.strides[first] + above as isize * self.strides[second],
+        };
+        Ok(Layout::of(shape, strides, (self.offset as isize + skipped) as usize))
+    }
+
     /// This layout `elements` further into the buffer.
     #[must_use]
     pub fn shifted(mut self, elements: usize) -> Layout {
@@ -389,4 +423,8 @@ impl Layout {
             position as usize
         })
     }
+}
+
+fn gcd(a: usize, b: usize) -> usize {
+    if b == 0 { a } else { gcd(b, a % b) }
 }

@@ -52,6 +52,7 @@ pub use functions::orders::Repeats;
 pub use functions::quantiles::{HistogramBins, Interpolation};
 pub use functions::resize::{InterpolateMode, InterpolateSize};
 pub use functions::sequences::PadSequenceOptions;
+pub use functions::running::RunningStatistics;
 pub use functions::slopes::Spacing;
 pub use functions::splitting::Sections;
 pub use functions::windows::SignalWindow;

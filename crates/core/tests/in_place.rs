@@ -6,7 +6,7 @@ use std::rc::Rc;
 use ternion_core::backend::Meta;
 use ternion_core::dispatch::{apply_into, apply_one};
 use ternion_core::op::Role;
-use ternion_core::{DType, OpCall, Result, Tensor, no_grad, observe_ops};
+use ternion_core::{DType, Layout, OpCall, Result, Shape, Tensor, no_grad, observe_ops};
 use ternion_testing::OpCase;
 use ternion_testing::case::{Draw, Drawn};
 use ternion_testing::place::{Arrangement, place};
@@ -143,4 +143,49 @@ fn every_op_reads_what_it_overwrites() {
     for op in ["scatter_set", "scatter_add", "add", "multiply_add", "scale_add", "softmax_grad"] {
         assert!(compared.get(op).is_some_and(|&times| times > 0), "{op} was not compared: {compared:?}");
     }
+}
+
+#[test]
+fn diagonals_and_strided_elements_are_views() -> Result<()> {
+    let x = Tensor::zeros([2, 3, 4], DType::F32, &ternion_cpu::device())?;
+    x.diagonal(1, 1, 2)?.fill_(1)?;
+    x.t()?.diagonal(1, -2, -1)?.fill_(2)?;
+    x.flip(0)?.diagonal(0, 0, 1)?.fill_(3)?;
+    let rows = [[0, 1, 0, 0], [3, 3, 3, 3], [0, 2, 0, 1], [3, 3, 3, 3], [2, 0, 1, 0], [0, 2, 0, 1]];
+    assert_eq!(x.to_vec::<f32>()?, rows.concat().into_iter().map(|value| value as f32).collect::<Vec<_>>());
+    let x = from_one(7);
+    x.narrow(0, 1, 6)?.as_strided(&[2, 2], &[3, 1], 1)?.fill_(0)?;
+    assert_eq!(x.to_vec::<f32>()?, [1.0, 2.0, 0.0, 0.0, 5.0, 0.0, 0.0]);
+    let windows = x.as_strided(&[3, 2], &[1, 1], 0)?;
+    assert_eq!(windows.to_vec::<f32>()?, [1.0, 2.0, 2.0, 0.0, 0.0, 0.0]);
+    let message = windows.fill_(1).unwrap_err().to_string();
+    assert!(message.contains("whose elements share memory"), "{message}");
+    // A stride along which no step is taken may be anything.
+    assert_eq!(x.as_strided(&[1], &[usize::MAX], 4)?.unfold(0, 1, 3)?.to_vec::<f32>()?, [5.0]);
+    assert_eq!(x.as_strided(&[0, 2], &[1, usize::MAX], usize::MAX)?.elements(), 0);
+    Ok(())
+}
+
+#[test]
+fn an_overlap_is_found_where_there_is_one() -> Result<()> {
+    let sizes = [1, 2, 3, 5];
+    for (rows, columns) in sizes.iter().flat_map(|&rows| sizes.map(|columns| (rows, columns))) {
+        for (far, near) in (-7..8).flat_map(|far| (-7..8).map(move |near| (far, near))) {
+            let layout = Layout::new(Shape::new(&[rows, columns])?, &[far, near], 100)?;
+            let mut positions: Vec<usize> = layout.positions().collect();
+            positions.sort_unstable();
+            positions.dedup();
+            let overlaps = positions.len() < layout.elements();
+            assert_eq!(layout.overlaps_itself(), overlaps, "{layout:?}");
+        }
+    }
+    let of_dense = Layout::row_major(Shape::new(&[3, 2, 4, 3])?);
+    let mirrored = of_dense.slice(0, 2, -1, -1)?;
+    for (first, second) in (0..4).flat_map(|first| (0..4).map(move |second| (first, second))) {
+        for layout in [of_dense, mirrored].map(|layout| layout.diagonal(0, first, second)) {
+            assert_eq!(layout.is_err(), first == second);
+            assert!(layout.is_err() || !layout?.overlaps_itself());
+        }
+    }
+    Ok(())
 }

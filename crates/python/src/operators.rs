@@ -3,6 +3,8 @@
 mod compare;
 mod named;
 
+pub use compare::equal_to;
+
 use crate::arguments::Operand;
 use crate::error::{Failure, Outcome};
 use crate::expected::of;

@@ -57,7 +57,7 @@ eq ge gt heaviside ldexp le lt ne round
 """.split()
 
 # Methods that return a view, with a form that gives the tensor itself that form.
-VIEWS_IN_PLACE = "squeeze swapaxes t transpose unsqueeze".split()
+VIEWS_IN_PLACE = "as_strided squeeze swapaxes t transpose unsqueeze".split()
 
 # Operators of whole numbers and truth values with a form that changes the tensor itself.
 IN_PLACE_SIGNS = {"and": "&=", "or": "|=", "xor": "^=", "lshift": "<<=", "rshift": ">>="}

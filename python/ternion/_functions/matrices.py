@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 from .._ternion import Tensor
@@ -87,14 +88,18 @@ def diagonal_scatter(input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0,
 
 
 def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
-    """The elements of a tensor in row-major order by their distances: at `[i, j]` that number `storage_offset + i * stride[0] + j * stride[1]`. A copy, no view.
+    """The elements of a tensor by their distances in its memory: at `[i, j]` that number `storage_offset + i * stride[0] + j * stride[1]`. A view; where an element
+    is in several places it is not changed in place.
 
     Shapes: [..] -> size
 
+    Args:
+        storage_offset: counted from the start of the memory, as `x.storage_offset()`, which it is by default.
+
     Raises:
-        ValueError: an element beyond the last, a size, stride or offset below 0; a tensor that is not contiguous.
+        ValueError: an element before the tensor's first or beyond its last, a size or a stride below 0; a tensor that is not contiguous.
     """
-    return _in_order("as_strided", input)._as_strided(list(size), list(stride), storage_offset or 0)
+    return _in_order("as_strided", input)._as_strided(list(size), list(stride), _from_first("as_strided", input, storage_offset))
 
 
 def as_strided_scatter(input: Tensor, src: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
@@ -103,9 +108,19 @@ def as_strided_scatter(input: Tensor, src: Tensor, size: Any, stride: Any, stora
     Shapes: [..], `src` of the size -> the input's
 
     Raises:
-        ValueError: an element beyond the last, a size, stride or offset below 0; a tensor that is not contiguous; a `src` of another shape.
+        ValueError: an element before the tensor's first or beyond its last, a size or a stride below 0; a tensor that is not contiguous; a `src` of another
+            shape.
     """
-    return _in_order("as_strided_scatter", input)._as_strided_scatter(src.to(input.dtype), list(size), list(stride), storage_offset or 0)
+    name = "as_strided_scatter"
+    return _in_order(name, input)._as_strided_scatter(src.to(input.dtype), list(size), list(stride), _from_first(name, input, storage_offset))
+
+
+def _from_first(function: str, input: Tensor, storage_offset: int | None) -> int:
+    """How far behind the tensor's first element a place of its memory is."""
+    own = input.storage_offset()
+    if storage_offset is not None and operator.index(storage_offset) < own:
+        raise ValueError(f"{function}: storage_offset {storage_offset}, expected at least {own}, where the tensor begins")
+    return 0 if storage_offset is None else operator.index(storage_offset) - own
 
 
 def _in_order(function: str, input: Tensor) -> Tensor:

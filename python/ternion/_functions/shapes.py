@@ -176,7 +176,7 @@ def cartesian_prod(*tensors: Tensor) -> Tensor:
 
 
 def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
-    """The elements of a diagonal of two axes, as a last axis. A copy, where PyTorch has a view.
+    """The elements of a diagonal of two axes, as a last axis: a view.
 
     Shapes: [.., rows, columns] -> [.., diagonal], for the last two axes
 
@@ -276,11 +276,11 @@ def _hermitian(input: Tensor) -> Tensor:
 
 
 def ravel(input: Tensor) -> Tensor:
-    """All elements as one axis.
+    """All elements as one axis: a view of a tensor in row-major order, else a copy.
 
     Shapes: [..] -> [elements]
     """
-    return input.reshape(-1)
+    return input.contiguous().view(-1)
 
 
 def view_as(input: Tensor, other: Tensor) -> Tensor:

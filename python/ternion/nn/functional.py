@@ -236,23 +236,12 @@ def instance_norm(
     Shapes: [batch, channels, ..], the others [channels] -> the input's
 
     Raises:
-        ValueError: less than 2 values a channel; no running statistics, unless with `use_input_stats`; one of both alone.
+        ValueError: less than 2 values a channel; no running statistics, unless with `use_input_stats`; one of both alone, or of another size than the channels.
     """
     _check_running("instance_norm", running_mean, running_var)
-    if not use_input_stats:
-        if running_mean is None or running_var is None:
-            raise ValueError("instance_norm: use_input_stats=False without running_mean and running_var, expected both")
-        return _native.batch_norm(input, running_mean, running_var, weight, bias, False, momentum, eps)
-    if input.ndim > 1 and not input.shape[1]:
-        # No channels make no groups, which an instance norm is made of.
-        return _native.batch_norm(input, None, None, weight, bias, True, momentum, eps)
-    output = _native._instance_norm(input, weight, bias, eps)
-    inner = tuple(range(2, input.ndim))
-    with _no_grad():
-        for running, of_examples in ((running_mean, Tensor.mean), (running_var, Tensor.var)):
-            if running is not None and input.shape[0]:
-                running.lerp_(of_examples(input.detach(), inner).mean(0).to(running.dtype), _number(momentum))
-    return output
+    if not use_input_stats and running_mean is None:
+        raise ValueError("instance_norm: use_input_stats=False without running_mean and running_var, expected both")
+    return _native._instance_norm(input, running_mean, running_var, weight, bias, bool(use_input_stats), momentum, eps)
 
 
 def _check_running(op: str, mean: Any, var: Any) -> None:
@@ -269,7 +258,8 @@ def batch_norm(
     Shapes: [batch, channels, ..], the others [channels] -> the input's; of an empty batch nothing follows
 
     Raises:
-        ValueError: training on a single value for each channel; no running statistics, unless in training; one of both alone; an `eps` that is not above 0.
+        ValueError: training on a single value for each channel; no running statistics, unless in training; one of both alone, or of another size than the
+            channels; an `eps` that is not above 0.
     """
     if not eps > 0:
         raise ValueError(f"batch_norm: eps {eps}, expected above 0")
@@ -277,8 +267,6 @@ def batch_norm(
         if running is None and not training:
             raise ValueError(f"batch_norm: {name} is None, expected a tensor, or training=True")
     _check_running("batch_norm", running_mean, running_var)
-    if training and isinstance(input, Tensor) and not input.numel():
-        running_mean = running_var = None
     return _native.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
 
 

@@ -200,7 +200,8 @@ def batch_norm(input: Tensor, running_mean: Tensor | None = None, running_var: T
     Shapes: [batch, channels, ..], the others [channels] -> the input's; of an empty batch nothing follows
 
     Raises:
-        ValueError: training on a single value for each channel; no running statistics, unless in training; one of both alone; an `eps` that is not above 0.
+        ValueError: training on a single value for each channel; no running statistics, unless in training; one of both alone, or of another size than the
+            channels; an `eps` that is not above 0.
     """
 def dropout(input: Tensor, p: _float = 0.5, training: _bool = True, inplace: _bool = False) -> Tensor:
     """Elements become 0 with probability `p`, the others are divided by `1 - p`; nothing changes if `training` is False.
@@ -1098,7 +1099,7 @@ def instance_norm(input: Tensor, running_mean: Tensor | None = None, running_var
     Shapes: [batch, channels, ..], the others [channels] -> the input's
 
     Raises:
-        ValueError: less than 2 values a channel; no running statistics, unless with `use_input_stats`; one of both alone.
+        ValueError: less than 2 values a channel; no running statistics, unless with `use_input_stats`; one of both alone, or of another size than the channels.
     """
 def sinusoidal(positions: _int, width: _int, device: Any = None) -> Tensor:
     """Sines and cosines of positions (Vaswani et al. 2017, section 3.5): float32, [positions, width].

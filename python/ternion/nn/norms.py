@@ -163,9 +163,7 @@ class _BatchNorm(_Tracked):
         # Without a momentum, statistics are the means of all batches.
         momentum, batches = (0.0, self.num_batches_tracked if follows else None) if self.momentum is None else (self.momentum, None)
         of_batch = self.training or not self.track_running_stats
-        # Statistics of no values are none to follow.
-        mean, var = (self.running_mean, self.running_var) if not follows or input.numel() else (None, None)
-        output = _native.batch_norm(input, mean, var, self.weight, self.bias, of_batch, momentum, self.eps, batches)
+        output = _native.batch_norm(input, self.running_mean, self.running_var, self.weight, self.bias, of_batch, momentum, self.eps, batches)
         if follows:
             self.num_batches_tracked.add_(1)
         return output

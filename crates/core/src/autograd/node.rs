@@ -501,6 +501,12 @@ fn view_backward(view: &ViewOp, shape: &Shape, grads: &[Option<Tensor>]) -> Resu
         ViewOp::Unfold { axis, size, step } => {
             one(&grads[0], |grad| view::unfold_adjoint(grad, shape, *axis, *size, *step))
         }
+        ViewOp::Diagonal { offset, first, second } => {
+            one(&grads[0], |grad| view::diagonal_adjoint(grad, shape, *offset, [*first, *second]))
+        }
+        ViewOp::Strided { strides, offset } => {
+            one(&grads[0], |grad| view::strided_adjoint(grad, shape, strides, *offset))
+        }
     }
 }
 

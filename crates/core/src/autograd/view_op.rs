@@ -41,6 +41,22 @@ pub enum ViewOp {
         /// Distance of windows.
         step: usize,
     },
+    /// The diagonal of two axes as a last one, as [`Layout::diagonal`].
+    Diagonal {
+        /// How far above the main one.
+        offset: isize,
+        /// The axis of rows.
+        first: usize,
+        /// The axis of columns.
+        second: usize,
+    },
+    /// Elements by their places in row-major order, as `Tensor::as_strided`.
+    Strided {
+        /// Distances along each axis.
+        strides: SmallVec<[usize; MAX_RANK]>,
+        /// The first element.
+        offset: usize,
+    },
 }
 
 impl ViewOp {
@@ -56,6 +72,8 @@ impl ViewOp {
             ViewOp::Split { axis, sizes } => x.narrow(*axis, sizes[..index].iter().sum(), sizes[index]),
             ViewOp::Expand => x.expand(shape),
             &ViewOp::Unfold { axis, size, step } => x.unfold(axis, size, step),
+            &ViewOp::Diagonal { offset, first, second } => x.diagonal(offset, first, second),
+            ViewOp::Strided { strides, offset } => x.as_strided(shape.dims(), strides, *offset),
         }
     }
 
@@ -67,6 +85,8 @@ impl ViewOp {
             ViewOp::Split { .. } => "split",
             ViewOp::Expand => "expand",
             ViewOp::Unfold { .. } => "unfold",
+            ViewOp::Diagonal { .. } => "diagonal",
+            ViewOp::Strided { .. } => "as_strided",
         }
     }
 }

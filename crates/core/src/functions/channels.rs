@@ -3,7 +3,7 @@
 use super::{check_floating, in_accumulator};
 use crate::error::{Error, Result};
 use crate::ops::random::check_probability;
-use crate::{Shape, Tensor};
+use crate::{RunningStatistics, Shape, Tensor};
 
 impl Tensor {
     /// Channels as pixels (Shi et al. 2016, "Real-time single image and video super-resolution using an efficient sub-pixel convolutional neural network").
@@ -67,7 +67,38 @@ impl Tensor {
                 format!("an input of shape {:?}, expected more than 1 value in each channel", self.shape());
             return Err(Error::invalid(name, detail));
         }
-        self.group_norm(self.dims()[1], weight, bias, eps)
+        // Of no channels there is one group of none.
+        self.group_norm(self.dims()[1].max(1), weight, bias, eps)
+    }
+
+    /// As [`instance_norm`](Tensor::instance_norm), and running statistics follow the means over the batch of each sample's mean and unbiased variance, in place
+    /// (in f32 for halves): see [`RunningStatistics::follow`]. They stay as they are where there is no value.
+    ///
+    /// # Shapes
+    /// self `[batch, channels, ..]`, all others `[channels]` -> as self
+    ///
+    /// # Errors
+    /// As there; statistics of another shape, or that are not floating.
+    pub fn instance_norm_tracked(
+        &self,
+        [weight, bias]: [Option<&Tensor>; 2],
+        [running_mean, running_var]: [&Tensor; 2],
+        momentum: f64,
+        eps: f64,
+    ) -> Result<Tensor> {
+        let running = RunningStatistics::new("instance_norm", self, running_mean, running_var)?;
+        let output = self.instance_norm(weight, bias, eps)?;
+        let &[batch, channels, ref inner @ ..] = self.dims() else { return Ok(output) };
+        if self.elements() > 0 {
+            let count = inner.iter().product();
+            let samples = self.detach().reshape([batch * channels, count])?;
+            let samples = samples.to_dtype(self.dtype().accumulator())?;
+            let means = samples.mean_keep(1)?;
+            let variances = samples.sub(&means)?.square()?.mean(1)?;
+            let of_batch = |each: Tensor| each.reshape([batch, channels])?.mean(0);
+            running.follow([&of_batch(means)?, &of_batch(variances)?], count, momentum)?;
+        }
+        Ok(output)
     }
 
     /// [`dropout`](Tensor::dropout) of whole channels of sequences (Tompson et al. 2015, "Efficient object localization using convolutional networks").

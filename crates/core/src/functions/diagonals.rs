@@ -2,23 +2,12 @@
 
 use super::places_of;
 use crate::error::{Error, Result};
+use crate::ops::view::diagonal_of;
 use crate::shape::Axis;
 use crate::{Device, Ellipsis, Scalar, Shape, Slice, Tensor};
 use std::ops::Range;
 
 impl Tensor {
-    /// A diagonal of the matrices of two axes, as a last axis: `offset` 0 is the main one, positive ones are above it. A copy.
-    ///
-    /// # Shapes
-    /// `[.., rows, columns]` -> `[.., length]` for the last two axes
-    ///
-    /// # Errors
-    /// Axes that do not exist or are the same.
-    pub fn diagonal(&self, offset: isize, first: impl Into<Axis>, second: impl Into<Axis>) -> Result<Tensor> {
-        let found = diagonal_of("diagonal", self, offset, [first.into(), second.into()])?;
-        if found.buffer().is(self.buffer()) { found.copy() } else { Ok(found) }
-    }
-
     /// Matrices with the last axis on a diagonal and zeros elsewhere, as the axes `first` and `second` of the result.
     ///
     /// # Shapes
@@ -65,7 +54,7 @@ impl Tensor {
     pub fn diag(&self, offset: isize) -> Result<Tensor> {
         match self.rank() {
             1 => self.diag_embed(offset, 0, 1),
-            2 => self.diagonal(offset, 0, 1),
+            2 => self.diagonal(offset, 0, 1)?.copy(),
             _ => {
                 let shape = Box::new(*self.shape());
                 Err(Error::Rank { op: "diag", expected: "1 or 2".into(), shape })
@@ -170,32 +159,6 @@ fn span(offset: isize, columns: usize, length: usize) -> (usize, usize) {
             let start = below * columns + above;
             (start, start + (length - 1) * (columns + 1) + 1)
         }
-    }
-}
-
-/// The diagonal of two axes as a last axis, of the same memory where the matrices lie in row-major order.
-pub(super) fn diagonal_of(
-    name: &'static str,
-    x: &Tensor,
-    offset: isize,
-    [first, second]: [Axis; 2],
-) -> Result<Tensor> {
-    let (first, second) = (first.resolve(x.shape(), name)?, second.resolve(x.shape(), name)?);
-    if first == second {
-        return Err(Error::invalid(name, format!("axes {first} and {second}, expected two")));
-    }
-    let mut order: Vec<usize> = (0..x.rank()).filter(|axis| ![first, second].contains(axis)).collect();
-    let left: Vec<usize> = order.iter().map(|&axis| x.dims()[axis]).collect();
-    order.extend([first, second]);
-    let (rows, columns) = (x.dims()[first], x.dims()[second]);
-    let (below, above) = (offset.min(0).unsigned_abs(), offset.max(0).unsigned_abs());
-    let length = rows.saturating_sub(below).min(columns.saturating_sub(above));
-    let matrices = x.permute_axes(&order)?.reshape(&[&left[..], &[rows * columns]].concat()[..])?;
-    match span(offset, columns, length) {
-        (start, end) if length > 0 => {
-            matrices.slice_axis(left.len(), start, end as isize, columns as isize + 1)
-        }
-        _ => matrices.narrow(left.len(), 0, 0),
     }
 }
 

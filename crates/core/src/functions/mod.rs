@@ -33,6 +33,7 @@ pub(crate) mod quantiles;
 mod reductions;
 pub(crate) mod resize;
 mod rounding;
+pub(crate) mod running;
 mod scaling;
 pub(crate) mod sequences;
 mod sets;

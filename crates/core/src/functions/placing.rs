@@ -1,23 +1,13 @@
-//! Parts of a tensor put in the place of others, and elements by their distances in memory. All of them copy: nothing shares memory with its input.
+//! Parts of a tensor put in the place of others. All of them copy: nothing shares memory with its input.
 
-use super::diagonals::diagonal_of;
+use crate::Tensor;
 use crate::error::{Error, Result};
 use crate::op::check;
 use crate::ops::index::index_dtype;
+use crate::ops::view::{diagonal_of, strided_places, strided_shape};
 use crate::shape::Axis;
-use crate::{Shape, Tensor};
 
 impl Tensor {
-    /// The elements `offset + i * strides[0] + j * strides[1] + ..` of this tensor's row-major order, at `[i, j, ..]`. A copy, through which the gradients of
-    /// elements that are there more than once are summed. (PyTorch's is a view of memory, which of a tensor in row-major order has the same elements.)
-    ///
-    /// # Errors
-    /// As many strides as neither sizes, an element beyond the last.
-    pub fn as_strided(&self, size: &[usize], strides: &[usize], offset: usize) -> Result<Tensor> {
-        let (shape, places) = strided(self, "as_strided", (size, strides, offset))?;
-        self.reshape([self.elements()])?.index_select(0, &places)?.reshape(shape)
-    }
-
     /// This tensor with `source` in the place of the elements that [`as_strided`](Tensor::as_strided) gives. Where an element is there more than once the last
     /// one stays.
     ///
@@ -31,8 +21,9 @@ impl Tensor {
         offset: usize,
     ) -> Result<Tensor> {
         let name = "as_strided_scatter";
-        let (shape, places) = strided(self, name, (size, strides, offset))?;
-        put(name, self, source, &places.reshape(shape)?)
+        let shape = strided_shape(name, self.elements(), (size, strides, offset))?;
+        let places = strided_places(self.elements(), (shape, strides, offset), self.device())?;
+        put(name, self, source, &places)
     }
 
     /// This tensor with `source` in the place of slice `index` along `axis`; a negative index counts from the end.
@@ -112,38 +103,4 @@ fn put(name: &'static str, x: &Tensor, source: &Tensor, places: &Tensor) -> Resu
         return row.copy()?.reshape(*x.shape());
     }
     row.scatter(0, &places.reshape([count])?, &source.reshape([count])?)?.reshape(*x.shape())
-}
-
-/// The shape, and the places in row-major order of its elements, as a row.
-fn strided(
-    x: &Tensor,
-    name: &'static str,
-    (size, strides, offset): (&[usize], &[usize], usize),
-) -> Result<(Shape, Tensor)> {
-    if size.len() != strides.len() {
-        return Err(Error::invalid(name, format!("{} strides for {} sizes", strides.len(), size.len())));
-    }
-    let shape = Shape::new(size)?;
-    let reach = size.iter().zip(strides).try_fold(offset, |sum, (&size, &stride)| {
-        sum.checked_add(size.saturating_sub(1).checked_mul(stride)?)
-    });
-    let count = x.elements();
-    if shape.elements() > 0 && reach.is_none_or(|last| last >= count) {
-        let told =
-            format!("size {size:?}, strides {strides:?} and offset {offset} reach beyond {count} elements");
-        return Err(Error::invalid(name, told));
-    }
-    let mut places = Tensor::full(
-        (),
-        if shape.elements() > 0 { offset as i64 } else { 0 },
-        index_dtype(count),
-        x.device(),
-    )?;
-    for (&size, &stride) in size.iter().zip(strides) {
-        // Of one element the stride, which may be beyond all, does not count.
-        let stride = if size > 1 { stride as i64 } else { 0 };
-        let along = Tensor::iota(size, places.dtype(), 0, stride, x.device())?;
-        places = places.unsqueeze(places.rank())?.add(&along)?;
-    }
-    Ok((shape, places.reshape([shape.elements()])?))
 }

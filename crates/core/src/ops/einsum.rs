@@ -173,7 +173,7 @@ impl Term {
         self.positions(labels).into_iter().map(|axis| self.tensor.dims()[axis]).product()
     }
 
-    /// Each label that is written twice reduced to the diagonal of its axes: of an n x n matrix in one line, every `n + 1`-th element.
+    /// Each label that is written twice reduced to the diagonal of its axes.
     fn diagonals(mut self) -> Result<Term> {
         while let Some((first, second)) = repeated(&self.labels) {
             let (size, other) = (self.tensor.dims()[first], self.tensor.dims()[second]);
@@ -181,15 +181,10 @@ impl Term {
                 let detail = format!("{} has sizes {size} and {other}", self.labels[first]);
                 return Err(Error::invalid("einsum", detail));
             }
-            let mut order: Vec<usize> =
-                (0..self.tensor.rank()).filter(|&axis| axis != first && axis != second).collect();
-            let label = self.labels[first];
-            self.labels = order.iter().map(|&axis| self.labels[axis]).chain([label]).collect();
-            let mut dims: Vec<usize> = order.iter().map(|&axis| self.tensor.dims()[axis]).collect();
-            dims.push(size * size);
-            order.extend([first, second]);
-            let lines = self.tensor.permute_axes(&order)?.reshape(dims)?;
-            self.tensor = lines.slice_axis(-1, 0, (size * size) as isize, size as isize + 1)?;
+            let label = self.labels.remove(second);
+            self.labels.remove(first);
+            self.labels.push(label);
+            self.tensor = self.tensor.diagonal(0, first, second)?;
         }
         Ok(self)
     }

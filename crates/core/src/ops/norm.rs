@@ -97,7 +97,7 @@ fn vector(op: &'static str, what: &'static str, meta: &Meta<'_>, dtype: DType, s
     check::shape(op, what, meta, shape)
 }
 
-fn channels(op: &'static str, x: &Meta<'_>) -> Result<Shape> {
+pub(crate) fn channels(op: &'static str, x: &Meta<'_>) -> Result<Shape> {
     check::float(op, "input", x)?;
     if x.shape().rank() < 2 {
         return Err(Error::Rank { op, expected: "at least 2".into(), shape: Box::new(*x.shape()) });

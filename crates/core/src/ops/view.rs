@@ -1,12 +1,12 @@
 //! Views: other layouts of the same memory. No kernel runs, but reshape may copy.
 
-use super::index::{IndexAdd, added_to_zeros};
+use super::index::{IndexAdd, added_to_zeros, index_dtype};
 use super::sort::positions;
 use crate::autograd::{ViewOp, record_view, record_views};
 use crate::error::{Error, Result};
 use crate::shape::{Axes, Axis, AxisSet, IntoShape, MAX_RANK, ReshapeDims};
 use crate::tensor::Tensor;
-use crate::{Layout, Shape};
+use crate::{Device, Layout, Shape};
 use smallvec::SmallVec;
 
 impl Tensor {
@@ -203,6 +203,33 @@ impl Tensor {
         Ok(record_view(self, self.layout().unfold(axis, size, step)?, || ViewOp::Unfold { axis, size, step }))
     }
 
+    /// A diagonal of the matrices of two axes, as a last axis: `offset` 0 is the main one, positive ones are above it. No copy is made.
+    ///
+    /// # Shapes
+    /// `[.., rows, columns]` -> `[.., length]` for the last two axes
+    ///
+    /// # Errors
+    /// Axes that do not exist or are the same.
+    pub fn diagonal(&self, offset: isize, first: impl Into<Axis>, second: impl Into<Axis>) -> Result<Tensor> {
+        diagonal_of("diagonal", self, offset, [first.into(), second.into()])
+    }
+
+    /// The elements `offset + i * strides[0] + j * strides[1] + ..` of this tensor's row-major order, at `[i, j, ..]`. A view of a contiguous tensor, else one of a
+    /// copy; gradients of elements that are there more than once are summed. (PyTorch's counts in memory, which for a contiguous tensor comes to the same.)
+    ///
+    /// # Errors
+    /// As many strides as neither sizes, an element beyond the last.
+    pub fn as_strided(&self, size: &[usize], strides: &[usize], offset: usize) -> Result<Tensor> {
+        let shape = strided_shape("as_strided", self.elements(), (size, strides, offset))?;
+        let dense = self.contiguous()?;
+        // What no step is taken along, and so was not checked, may be larger than a stride can be.
+        let steps: SmallVec<[isize; MAX_RANK]> =
+            strides.iter().map(|&stride| stride.min(self.elements()) as isize).collect();
+        let skipped = if shape.elements() > 0 { offset } else { 0 };
+        let layout = Layout::new(shape, &steps, dense.layout().offset() + skipped)?;
+        Ok(record_view(&dense, layout, || ViewOp::Strided { strides: strides.into(), offset }))
+    }
+
     /// The order of elements reversed along `axes`. No copy is made.
     ///
     /// # Errors
@@ -284,4 +311,94 @@ pub(crate) fn unfold_adjoint(
     order.insert(axis + 1, shape.rank());
     let source = grad.permute_axes(&order)?.flatten(axis, axis + 1)?;
     added_to_zeros(IndexAdd { axis }, shape, &index, &source)
+}
+
+/// The diagonal of two axes as a last axis, for the op of this name.
+pub(crate) fn diagonal_of(
+    name: &'static str,
+    x: &Tensor,
+    offset: isize,
+    [first, second]: [Axis; 2],
+) -> Result<Tensor> {
+    let (first, second) = (first.resolve(x.shape(), name)?, second.resolve(x.shape(), name)?);
+    if first == second {
+        return Err(Error::invalid(name, format!("axes {first} and {second}, expected two")));
+    }
+    let layout = x.layout().diagonal(offset, first, second)?;
+    Ok(record_view(x, layout, || ViewOp::Diagonal { offset, first, second }))
+}
+
+/// Zeros of `shape` with `grad` on the diagonals that it was seen on.
+pub(crate) fn diagonal_adjoint(
+    grad: &Tensor,
+    shape: &Shape,
+    offset: isize,
+    [first, second]: [usize; 2],
+) -> Result<Tensor> {
+    let last = grad.rank() - 1;
+    let (left, length) = (&grad.dims()[..last], grad.dims()[last]);
+    let (rows, columns) = (shape.dim(first), shape.dim(second));
+    let lines = grad.shape().with_dim(last, rows * columns);
+    let (below, above) = (offset.min(0).unsigned_abs(), offset.max(0).unsigned_abs());
+    let found = match length {
+        0 => slice_adjoint(grad, &lines, last, 0, 0, 1)?,
+        _ => {
+            let (start, step) = (below * columns + above, columns + 1);
+            let end = start + (length - 1) * step + 1;
+            slice_adjoint(grad, &lines, last, start, end as isize, step as isize)?
+        }
+    };
+    let matrices = found.reshape(&[left, &[rows, columns]].concat()[..])?;
+    matrices.movedim(&[last as isize, last as isize + 1], &[first as isize, second as isize])
+}
+
+/// The shape of elements of a row of `count` by their distances, if there are all.
+pub(crate) fn strided_shape(
+    name: &'static str,
+    count: usize,
+    (size, strides, offset): (&[usize], &[usize], usize),
+) -> Result<Shape> {
+    if size.len() != strides.len() {
+        return Err(Error::invalid(name, format!("{} strides for {} sizes", strides.len(), size.len())));
+    }
+    let shape = Shape::new(size)?;
+    let reach = size.iter().zip(strides).try_fold(offset, |sum, (&size, &stride)| {
+        sum.checked_add(size.saturating_sub(1).checked_mul(stride)?)
+    });
+    if shape.elements() > 0 && reach.is_none_or(|last| last >= count) {
+        let told =
+            format!("size {size:?}, strides {strides:?} and offset {offset} reach beyond {count} elements");
+        return Err(Error::invalid(name, told));
+    }
+    Ok(shape)
+}
+
+/// The places of these elements in a row of `count`, of their shape.
+pub(crate) fn strided_places(
+    count: usize,
+    (shape, strides, offset): (Shape, &[usize], usize),
+    device: &Device,
+) -> Result<Tensor> {
+    let offset = if shape.elements() > 0 { offset as i64 } else { 0 };
+    let mut places = Tensor::full((), offset, index_dtype(count), device)?;
+    for (&size, &stride) in shape.dims().iter().zip(strides) {
+        // Of one element the stride, which may be beyond all, does not count.
+        let stride = if size > 1 { stride as i64 } else { 0 };
+        let along = Tensor::iota(size, places.dtype(), 0, stride, device)?;
+        places = places.unsqueeze(places.rank())?.add(&along)?;
+    }
+    Ok(places)
+}
+
+/// Zeros of `shape` to which each element of `grad` is added where it was seen.
+pub(crate) fn strided_adjoint(
+    grad: &Tensor,
+    shape: &Shape,
+    strides: &[usize],
+    offset: usize,
+) -> Result<Tensor> {
+    let (count, part) = (shape.elements(), [grad.elements()]);
+    let places = strided_places(count, (*grad.shape(), strides, offset), grad.device())?.reshape(part)?;
+    let row = Shape::unchecked(&[count]);
+    added_to_zeros(IndexAdd { axis: 0 }, &row, &places, &grad.reshape(part)?)?.reshape(*shape)
 }

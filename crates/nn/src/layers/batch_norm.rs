@@ -2,7 +2,7 @@
 
 use super::norm::constant;
 use crate::module::{Forward, Mode, Module, Param, StateTensor, in_layer};
-use ternion_core::{DType, Device, Error, Result, Tensor, no_grad};
+use ternion_core::{DType, Device, Error, Result, RunningStatistics, Tensor, no_grad};
 
 /// How a [`BatchNorm1d`] or a [`BatchNorm2d`] is made.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -97,10 +97,10 @@ macro_rules! batch_norm {
                 }
                 let [weight, bias] = [&self.weight, &self.bias].map(|param| param.as_ref().map(Param::tensor));
                 let affine = [weight.as_ref(), bias.as_ref()];
-                let running = Statistics::of([&self.running_mean, &self.running_var, &self.num_batches_tracked]);
-                match &running {
-                    Some(running) if !self.mode.is_training() => running.normalise(input, affine, self.config),
-                    _ => by_the_batch(input, affine, self.config, running.as_ref()),
+                let state = Statistics::of([&self.running_mean, &self.running_var, &self.num_batches_tracked]);
+                match &state {
+                    Some(state) if !self.mode.is_training() => state.normalise(input, affine, self.config),
+                    _ => by_the_batch(input, affine, self.config, state.as_ref()),
                 }
             }
         }
@@ -145,29 +145,27 @@ impl Statistics {
         [weight, bias]: [Option<&Tensor>; 2],
         config: BatchNormConfig,
     ) -> Result<Tensor> {
+        self.running(input)?;
         input.batch_norm_eval(&self.mean, &self.var, weight, bias, config.eps)
     }
 
+    fn running(&self, input: &Tensor) -> Result<RunningStatistics<'_>> {
+        RunningStatistics::new("batch_norm", input, &self.mean, &self.var)
+    }
+
     /// Moves the running statistics towards those of a batch of `count` elements a channel, on the device.
-    fn follow(&self, [mean, var]: [&Tensor; 2], count: usize, momentum: Option<f64>) -> Result<()> {
-        let unbiased = count as f64 / (count as f64 - 1.0);
-        no_grad(|| {
-            self.batches.add_scalar_(1i64)?;
-            for (running, batch, scale) in [(&self.mean, mean, 1.0), (&self.var, var, unbiased)] {
-                let (batch, dtype) = (batch.detach(), running.dtype());
-                match momentum {
-                    Some(momentum) => {
-                        running.mul_scalar_(1.0 - momentum)?;
-                        running.add_(&batch.mul_scalar(momentum * scale)?.to_dtype(dtype)?)?;
-                    }
-                    None => {
-                        let difference = batch.mul_scalar(scale)?.to_dtype(dtype)?.sub(running)?;
-                        running.add_(&difference.div(&self.batches.to_dtype(dtype)?)?)?;
-                    }
-                }
-            }
-            Ok(())
-        })
+    fn follow(
+        &self,
+        running: RunningStatistics<'_>,
+        batch: [&Tensor; 2],
+        count: usize,
+        momentum: Option<f64>,
+    ) -> Result<()> {
+        no_grad(|| self.batches.add_scalar_(1i64))?;
+        match momentum {
+            Some(momentum) => running.follow(batch, count, momentum),
+            None => running.follow_evenly(batch, count, &self.batches),
+        }
     }
 }
 
@@ -176,8 +174,9 @@ fn by_the_batch(
     input: &Tensor,
     [weight, bias]: [Option<&Tensor>; 2],
     config: BatchNormConfig,
-    running: Option<&Statistics>,
+    state: Option<&Statistics>,
 ) -> Result<Tensor> {
+    let running = state.map(|state| state.running(input)).transpose()?;
     let dims = input.dims();
     let count = dims[0] * dims[2..].iter().product::<usize>();
     if count < 2 {
@@ -186,8 +185,8 @@ fn by_the_batch(
         return Err(Error::invalid("batch_norm", detail));
     }
     let (output, mean, var) = input.batch_norm_train(weight, bias, config.eps)?;
-    if let Some(running) = running {
-        running.follow([&mean, &var], count, config.momentum)?;
+    if let Some((state, running)) = state.zip(running) {
+        state.follow(running, [&mean, &var], count, config.momentum)?;
     }
     Ok(output)
 }

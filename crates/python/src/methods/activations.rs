@@ -89,18 +89,6 @@ fn _normalize(
 }
 
 #[pyfunction]
-fn _instance_norm(
-    py: Python<'_>,
-    input: TensorArgument<'_, '_>,
-    weight: Option<TensorArgument<'_, '_>>,
-    bias: Option<TensorArgument<'_, '_>>,
-    eps: Real,
-) -> Outcome<PyTensor> {
-    let [weight, bias] = [weight, bias].map(|given| given.map(|tensor| tensor.get().tensor()));
-    input.get().map(py, |x| x.instance_norm(weight.as_ref(), bias.as_ref(), eps.0))
-}
-
-#[pyfunction]
 fn _bilinear(
     py: Python<'_>,
     input1: TensorArgument<'_, '_>,
@@ -137,6 +125,5 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(_softmin, module)?)?;
     module.add_function(wrap_pyfunction!(_gumbel_softmax, module)?)?;
     module.add_function(wrap_pyfunction!(_normalize, module)?)?;
-    module.add_function(wrap_pyfunction!(_instance_norm, module)?)?;
     module.add_function(wrap_pyfunction!(_bilinear, module)?)
 }

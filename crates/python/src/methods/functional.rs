@@ -6,7 +6,10 @@ use crate::expected::of;
 use crate::run::{run, wait};
 use crate::tensor::PyTensor;
 use pyo3::prelude::*;
-use ternion::{Conv1dOptions, Conv2dOptions, ConvTranspose2dOptions, DType, PoolOptions, Result, Tensor};
+use ternion::{
+    Conv1dOptions, Conv2dOptions, ConvTranspose2dOptions, DType, PoolOptions, Result, RunningStatistics,
+    Tensor,
+};
 
 /// A tensor that may be left out.
 type Maybe<'py> = Option<Bound<'py, PyTensor>>;
@@ -354,55 +357,60 @@ fn batch_norm(
     #[pyo3(from_py_with = of::batch_norm)] eps: f64,
     #[pyo3(from_py_with = of::batch_norm)] _batches: Maybe<'_>,
 ) -> Outcome<PyTensor> {
-    let (x, weight, bias) = (operand("batch_norm", "input", input)?, given(weight), given(bias));
-    let (running, batches) = (given(running_mean).zip(given(running_var)), given(_batches));
-    if let (Some((mean, var)), false) = (&running, training) {
+    let name = "batch_norm";
+    let (x, weight, bias) = (operand(name, "input", input)?, given(weight), given(bias));
+    let (statistics, batches) = (given(running_mean).zip(given(running_var)), given(_batches));
+    let running =
+        statistics.as_ref().map(|(mean, var)| RunningStatistics::new(name, &x, mean, var)).transpose()?;
+    if let (Some((mean, var)), false) = (&statistics, training) {
         return made(py, x.elements(), || x.batch_norm_eval(mean, var, weight.as_ref(), bias.as_ref(), eps));
     }
     let count = x.elements() / x.dims().get(1).map_or(1, |&channels| channels.max(1));
     if training && count == 1 {
-        let told =
-            format!("batch_norm: training on shape {:?}: a channel of 1 value has no variance", x.dims());
+        let told = format!("{name}: training on shape {:?}: a channel of 1 value has no variance", x.dims());
         return Err(Failure::value(told));
     }
     made(py, x.elements(), || {
         let (output, mean, var) = x.batch_norm_train(weight.as_ref(), bias.as_ref(), eps)?;
-        if let (Some(running), true) = (&running, training) {
-            ternion::no_grad(|| match &batches {
-                Some(before) => followed_evenly(running, [&mean, &var], count, before),
-                None => followed(running, [&mean, &var], count, momentum),
-            })?;
+        // Statistics of no values are none to follow.
+        if let (Some(running), true) = (&running, training && count > 0) {
+            match &batches {
+                // The layer counts this one only behind, so that a checkpoint's second run has the settings of the first.
+                Some(before) => running.follow_evenly([&mean, &var], count, &before.add_scalar(1)?)?,
+                None => running.follow([&mean, &var], count, momentum)?,
+            }
         }
         Ok(output)
     })
 }
 
-/// Moves running statistics towards those of a batch of `count` elements a channel.
-fn followed(running: &(Tensor, Tensor), batch: [&Tensor; 2], count: usize, momentum: f64) -> Result<()> {
-    let unbiased = count as f64 / (count as f64 - 1.0);
-    for (running, batch, scale) in [(&running.0, batch[0], 1.0), (&running.1, batch[1], unbiased)] {
-        running.mul_scalar_(1.0 - momentum)?;
-        running.add_(&batch.detach().mul_scalar(momentum * scale)?.to_dtype(running.dtype())?)?;
-    }
-    Ok(())
-}
-
-/// As `followed`, with the share that makes them the means of all batches, of which so many were before. Their number stays on the device, so that a
-/// checkpoint's second run has the settings of the first.
-fn followed_evenly(
-    running: &(Tensor, Tensor),
-    batch: [&Tensor; 2],
-    count: usize,
-    before: &Tensor,
-) -> Result<()> {
-    let unbiased = count as f64 / (count as f64 - 1.0);
-    for (running, batch, scale) in [(&running.0, batch[0], 1.0), (&running.1, batch[1], unbiased)] {
-        let batches = before.to_dtype(running.dtype())?.add_scalar(1)?;
-        let share = batch.detach().mul_scalar(scale)?.to_dtype(running.dtype())?.div(&batches)?;
-        let kept = running.mul(&batches.sub_scalar(1)?.div(&batches)?)?;
-        running.copy_(&kept.add(&share)?)?;
-    }
-    Ok(())
+/// Each channel of each example shifted to mean 0 and scaled to variance 1, or by running statistics; these follow, if there are any.
+#[pyfunction]
+#[allow(clippy::too_many_arguments, reason = "PyTorch's")]
+fn _instance_norm(
+    py: Python<'_>,
+    input: &Bound<'_, PyAny>,
+    #[pyo3(from_py_with = of::instance_norm)] running_mean: Maybe<'_>,
+    #[pyo3(from_py_with = of::instance_norm)] running_var: Maybe<'_>,
+    #[pyo3(from_py_with = of::instance_norm)] weight: Maybe<'_>,
+    #[pyo3(from_py_with = of::instance_norm)] bias: Maybe<'_>,
+    #[pyo3(from_py_with = of::instance_norm)] use_input_stats: bool,
+    #[pyo3(from_py_with = of::instance_norm)] momentum: f64,
+    #[pyo3(from_py_with = of::instance_norm)] eps: f64,
+) -> Outcome<PyTensor> {
+    let name = "instance_norm";
+    let (x, weight, bias) = (operand(name, "input", input)?, given(weight), given(bias));
+    let affine = [weight.as_ref(), bias.as_ref()];
+    let Some((mean, var)) = given(running_mean).zip(given(running_var)) else {
+        return made(py, x.elements(), || x.instance_norm(affine[0], affine[1], eps));
+    };
+    made(py, x.elements(), || match use_input_stats {
+        true => x.instance_norm_tracked(affine, [&mean, &var], momentum, eps),
+        false => {
+            RunningStatistics::new(name, &x, &mean, &var)?;
+            x.batch_norm_eval(&mean, &var, affine[0], affine[1], eps)
+        }
+    })
 }
 
 /// Elements become 0 with probability `p`, the others are divided by `1 - p`; nothing changes if `training` is False.
@@ -534,6 +542,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(rms_norm, module)?)?;
     module.add_function(wrap_pyfunction!(group_norm, module)?)?;
     module.add_function(wrap_pyfunction!(batch_norm, module)?)?;
+    module.add_function(wrap_pyfunction!(_instance_norm, module)?)?;
     module.add_function(wrap_pyfunction!(dropout, module)?)?;
     module.add_function(wrap_pyfunction!(embedding, module)?)?;
     module.add_function(wrap_pyfunction!(one_hot, module)?)?;

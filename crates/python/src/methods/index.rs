@@ -4,6 +4,7 @@ use super::compare::spread_over;
 use crate::arguments::{Operand, number};
 use crate::error::{Failure, Outcome};
 use crate::expected::of;
+use crate::operators::equal_to;
 use crate::promote::{Number, beside};
 use crate::run::{run, wait};
 use crate::tensor::{PyTensor, may_change, stands_for_one};
@@ -304,8 +305,12 @@ impl PyTensor {
 
     fn __contains__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> Outcome<bool> {
         let x = self.tensor();
-        let value = crate::create::value_of(value, "in")?;
-        wait(py, || Ok(x.eq(&beside(&x, value)?.to_dtype(x.dtype())?)?.any(..)?.item_f64()? != 0.0))
+        let sought = match Operand::named("in", value, &x)? {
+            // It counts as a number, of whatever dtype and device.
+            Operand::Tensor(one) if one.rank() == 0 => Operand::Number(crate::create::value_of(value, "in")?),
+            other => other,
+        };
+        wait(py, || Ok(equal_to(&x, &sought)?.any(..)?.item_f64()? != 0.0))
     }
 
     /// The elements whose places along `dim` are in `index`, a tensor of as many axes.

@@ -182,22 +182,27 @@ impl PyTensor {
 ///     ValueError: an equation that is none, or does not fit the operands.
 #[pyfunction]
 #[pyo3(signature = (equation, *operands))]
-fn einsum(
-    py: Python<'_>,
+fn einsum<'py>(
+    py: Python<'py>,
     #[pyo3(from_py_with = of::einsum)] equation: String,
-    operands: &Bound<'_, PyTuple>,
+    operands: &Bound<'py, PyTuple>,
 ) -> Outcome<PyTensor> {
     let all = match operands.len() {
         1 => operands.get_item(0)?,
         _ => operands.clone().into_any(),
     };
-    let tensors: Vec<Tensor> = match all.cast::<PyTensor>() {
-        Ok(only) => vec![only.get().tensor()],
-        Err(_) => all
-            .try_iter()?
-            .map(|item| Ok(of::einsum::<Bound<'_, PyTensor>>(&item?)?.get().tensor()))
-            .collect::<PyResult<_>>()?,
+    let of_items = |all: &Bound<'py, PyAny>| {
+        all.try_iter()?.map(|item| of::einsum::<Bound<'py, PyTensor>>(&item?)).collect::<PyResult<Vec<_>>>()
     };
+    let objects = match all.cast::<PyTensor>() {
+        Ok(only) => vec![only.clone()],
+        Err(_) => of_items(&all)?,
+    };
+    if let [only] = &objects[..] {
+        // Its diagonals, or its axes in another order, are views.
+        return only.get().map(py, |x| ternion::einsum(&equation, &[x]));
+    }
+    let tensors: Vec<Tensor> = objects.iter().map(|object| object.get().tensor()).collect();
     let elements = tensors.iter().map(Tensor::elements).max().unwrap_or_default();
     run(py, elements, || ternion::einsum(&equation, &tensors.iter().collect::<Vec<_>>())).map(PyTensor::new)
 }

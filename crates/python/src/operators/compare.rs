@@ -52,6 +52,14 @@ fn compared_with(op: CompareOp, a: &Tensor, number: Number) -> Result<Tensor> {
     }
 }
 
+/// Where elements are equal to a tensor's or to a number, which need not be one of their dtype.
+pub fn equal_to(a: &Tensor, other: &Operand) -> Result<Tensor> {
+    match other {
+        Operand::Tensor(b) => compared(CompareOp::Eq, a, b),
+        &Operand::Number(number) => compared_with(CompareOp::Eq, a, number),
+    }
+}
+
 pub fn compare(py: Python<'_>, op: CompareOp, a: &Tensor, other: Operand) -> Answer {
     let result = match other {
         Operand::Tensor(b) => run(py, a.elements().max(b.elements()), || compared(op, a, &b))?,

@@ -135,7 +135,7 @@ fn instance_norm() -> Vec<OpCase> {
     vec![
         OpCase::new("instance_norm", "")
             .input(Uniform(-2.0, 2.0))
-            .shapes([&[2, 3, 4], &[1, 2, 3, 2], &[0, 2, 3]])
+            .shapes([&[2, 3, 4], &[1, 2, 3, 2], &[0, 2, 3], &[2, 0, 3], &[2, 3, 0]])
             .f32_limit(4e-6, 4e-6)
             .twice()
             .run(|x| x[0].instance_norm(None, None, EPS))
@@ -162,7 +162,48 @@ fn instance_norm() -> Vec<OpCase> {
                 let normal = normal(&x[0]);
                 Array::from_fn(&x[0].shape, |at| normal.at(at) * x[1].at(&[at[1]]) + x[2].at(&[at[1]]))
             }),
+        tracked(normal),
     ]
+}
+
+/// With running statistics, which are outputs as well: through them no gradient flows.
+fn tracked(normal: impl Fn(&Array) -> Array + Send + Sync + 'static) -> OpCase {
+    const MOMENTUM: f64 = 0.25;
+    let channel = |x: &Array, of: fn(&[f64]) -> f64, start: f64| {
+        let (batch, channels) = (x.shape[0], x.shape[1]);
+        let values: usize = x.shape[2..].iter().product();
+        Array::from_fn(&[channels], |at| {
+            let sample = |row: usize| of(&x.data[(row * channels + at[0]) * values..][..values]);
+            let mean = (0..batch).map(sample).sum::<f64>() / batch as f64;
+            if x.elements() == 0 { start } else { start * (1.0 - MOMENTUM) + mean * MOMENTUM }
+        })
+    };
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+    let var = |values: &[f64]| {
+        let mean = values.iter().sum::<f64>() / values.len() as f64;
+        values.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (values.len() as f64 - 1.0)
+    };
+    let run = |x: &Tensor, size: usize| {
+        let start = |value: f64| Tensor::full([size], value, x.dtype().accumulator(), x.device());
+        let (mean, var) = (start(0.5)?, start(2.0)?);
+        let output = x.instance_norm_tracked([None, None], [&mean, &var], MOMENTUM, 1e-3)?;
+        Ok((output, mean, var))
+    };
+    OpCase::new("instance_norm_tracked", "")
+        .input(Uniform(-2.0, 2.0))
+        .shapes([&[2, 3, 4], &[1, 2, 3, 2], &[0, 2, 3], &[2, 0, 3]])
+        .f32_limit(4e-6, 4e-6)
+        .twice()
+        .differentiable_outputs(1)
+        .run(move |x| run(&x[0], x[0].dims()[1]))
+        .oracle(move |x| (normal(&x[0]), channel(&x[0], mean, 0.5), channel(&x[0], var, 2.0)))
+        .rejects("instance_norm: running_mean has shape [3], expected [1]", move |device| {
+            Ok(run(&Tensor::zeros([2, 1, 4], F32, device)?, 3)?.0)
+        })
+        .rejects("instance_norm: running_var is i64, expected a floating dtype", |device| {
+            let (x, mean) = (Tensor::zeros([2, 1, 4], F32, device)?, Tensor::zeros([1], F32, device)?);
+            x.instance_norm_tracked([None, None], [&mean, &mean.to_dtype(I64)?], 0.5, 1e-3)
+        })
 }
 
 /// The device is seeded with 0 before each call: a word decides of a whole channel.

@@ -1,0 +1,112 @@
+"""Running statistics of norms: those of another size than the channels are refused, as by PyTorch, and nothing of them is changed; the others follow as there."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import ternion
+from ternion import nn
+
+torch = pytest.importorskip("torch")
+
+F = nn.functional
+NORMS = {
+    "batch_norm": lambda m, x, mean, var, of_input: m.nn.functional.batch_norm(x, mean, var, training=of_input),
+    "instance_norm": lambda m, x, mean, var, of_input: m.nn.functional.instance_norm(x, mean, var, use_input_stats=of_input),
+}
+LAYERS = {
+    **{f"BatchNorm{axes}d": dict(affine=False) for axes in (1, 2, 3)},
+    **{f"InstanceNorm{axes}d": dict(track_running_stats=True) for axes in (1, 2, 3)},
+}
+
+
+def image(module, name, channels, batch=2):
+    return module.arange(float(batch * channels * 4 ** int(name[-2]))).reshape(batch, channels, *[4] * int(name[-2]))
+
+
+@pytest.mark.parametrize("shape, channels", [((3,), 1), ((1,), 3), ((2, 3), 1), ((2, 3), 3), ((1, 3), 3), ((0,), 1)])
+@pytest.mark.parametrize("of_input", [True, False])
+@pytest.mark.parametrize("name", NORMS)
+def test_statistics_of_another_size_are_refused(name, of_input, shape, channels):
+    right = (channels,)
+    for shapes, wrong in (((shape, right), "running_mean"), ((right, shape), "running_var")):
+        for batch in (2, 0):
+            x, given = ternion.arange(float(batch * channels * 4)).reshape(batch, channels, 4), [ternion.full(shape, 0.5) for shape in shapes]
+            before = [each.clone() for each in given]
+            with pytest.raises(ValueError, match=rf"^{name}: {wrong} has shape \[{', '.join(map(str, shape))}\], expected \[{channels}\]"):
+                NORMS[name](ternion, x, *given, of_input)
+            assert all(map(ternion.equal, given, before))
+        with pytest.raises(RuntimeError):
+            NORMS[name](torch, torch.ones(2, channels, 4), *(torch.full(shape, 0.5) for shape in shapes), of_input)
+
+
+@pytest.mark.filterwarnings("ignore:input's size at dim=1")
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("name, channels", list(itertools.product(LAYERS, [1, 2, 4])))
+def test_layers_refuse_inputs_of_other_channels(name, channels, training):
+    for module, error in ((ternion, ValueError), (torch, RuntimeError)):
+        layer = getattr(module.nn, name)(3, **LAYERS[name]).train(training)
+        with pytest.raises(error, match="running_mean"):
+            layer(image(module, name, channels))
+        assert layer.running_mean.tolist() == [0] * 3 and layer.running_var.tolist() == [1] * 3
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_layers_of_a_fitting_size_follow(name):
+    layers = [getattr(module.nn, name)(3, momentum=0.3, **LAYERS[name]) for module in (ternion, torch)]
+    for _ in range(2):
+        ours, theirs = (layer(image(module, name, 3) * 0.5) for module, layer in zip((ternion, torch), layers))
+        np.testing.assert_allclose(ours.numpy(), theirs.numpy(), rtol=1e-4, atol=1e-5)
+    for key in ("running_mean", "running_var"):
+        np.testing.assert_allclose(*(getattr(layer, key).numpy() for layer in layers), rtol=2e-6)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+@pytest.mark.parametrize("name", NORMS)
+def test_large_values_of_half_precision_have_finite_statistics(name, dtype):
+    """Squared deviations overflow in half precision; PyTorch's batch norm has them in f32, its instance norm has infinities there."""
+    values = torch.arange(24.0).reshape(2, 3, 4).mul(2000).to(getattr(torch, dtype))
+    exact = [torch.zeros(3, dtype=torch.float64), torch.ones(3, dtype=torch.float64)]
+    NORMS[name](torch, values.double(), *exact, True)
+    wide = "float64" if dtype == "float64" else "float32"
+    given = [ternion.zeros(3, dtype=getattr(ternion, wide)), ternion.ones(3, dtype=getattr(ternion, wide))]
+    NORMS[name](ternion, ternion.tensor(values.double().numpy()).to(getattr(ternion, dtype)), *given, True)
+    for found, want in zip(given, exact):
+        np.testing.assert_allclose(found.numpy(), want.numpy(), rtol=1e-12 if wide == "float64" else 2e-6)
+
+
+def test_statistics_of_another_dtype_follow():
+    x = np.random.default_rng(1).normal(size=(4, 3, 5)).astype(np.float32)
+    exact = [torch.zeros(3, dtype=torch.float64), torch.ones(3, dtype=torch.float64)]
+    torch.nn.functional.instance_norm(torch.tensor(x).double(), *exact)
+    for dtype, limit in ((ternion.float64, 1e-6), (ternion.float16, 1e-3), (ternion.bfloat16, 1e-2)):
+        given = [ternion.zeros(3, dtype=dtype), ternion.ones(3, dtype=dtype)]
+        F.instance_norm(ternion.tensor(x), *given)
+        for found, want in zip(given, exact):
+            np.testing.assert_allclose(found.double().numpy(), want.numpy(), rtol=limit, atol=limit)
+    with pytest.raises(TypeError, match="instance_norm: running_mean is int64, expected a floating dtype"):
+        F.instance_norm(ternion.tensor(x), ternion.zeros(3).long(), ternion.ones(3))
+
+
+@pytest.mark.parametrize("shape", [(0, 3, 4), (2, 3, 0), (2, 0, 4)])
+def test_inputs_without_values_move_nothing(shape):
+    for norm in NORMS.values():
+        given = [ternion.full((shape[1],), 0.5), ternion.full((shape[1],), 2.0)]
+        assert norm(ternion, ternion.zeros(shape), *given, True).shape == shape
+        assert given[0].tolist() == [0.5] * shape[1] and given[1].tolist() == [2] * shape[1]
+
+
+def test_gradients_beside_running_statistics():
+    """That the statistics follow is no part of what is differentiated."""
+    x = np.random.default_rng(2).normal(size=(2, 3, 5))
+    weights = np.random.default_rng(3).normal(size=(2, 3, 5))
+    found = []
+    for module in (ternion, torch):
+        tensor = module.tensor(x, dtype=module.float64).requires_grad_()
+        given = [module.zeros(3, dtype=module.float64), module.ones(3, dtype=module.float64)]
+        (module.nn.functional.instance_norm(tensor, *given) * module.tensor(weights)).sum().backward()
+        assert not given[0].requires_grad and not given[1].requires_grad
+        found.append((tensor.grad.numpy(), given[0].numpy(), given[1].numpy()))
+    for ours, theirs in zip(*found):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-12)
