@@ -53,6 +53,7 @@ pub use functions::quantiles::{HistogramBins, Interpolation};
 pub use functions::resize::{InterpolateMode, InterpolateSize};
 pub use functions::slopes::Spacing;
 pub use functions::splitting::Sections;
+pub use functions::tables::EmbeddingOptions;
 pub use functions::windows::SignalWindow;
 pub use layout::Layout;
 pub use nested::NestedValues;

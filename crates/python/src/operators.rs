@@ -3,6 +3,8 @@
 mod compare;
 mod named;
 
+pub use named::check_factor;
+
 use crate::arguments::Operand;
 use crate::error::{Failure, Outcome};
 use crate::expected::of;

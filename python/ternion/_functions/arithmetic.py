@@ -240,13 +240,7 @@ def rsub(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
         ValueError: shapes that do not broadcast.
         TypeError: truth values, an `alpha` with a point for whole numbers, or a truth value.
     """
-    for value in (input, other):
-        if isinstance(value, bool) or (isinstance(value, Tensor) and value.dtype == _ternion.bool):
-            raise TypeError("rsub: truth values, of which there are no differences; expected numbers")
-    dtype = result_type(input, other)
-    if (isinstance(alpha, bool) and dtype != _ternion.bool) or (isinstance(alpha, float) and not dtype.is_floating_point):
-        raise TypeError(f"rsub: alpha {alpha} for a result of {_name(dtype)}, expected a {'' if isinstance(alpha, bool) else 'whole '}number")
-    return other - alpha * input
+    return input._rsub(other, alpha)
 
 
 def float_power(input: Any, exponent: Any) -> Tensor:
