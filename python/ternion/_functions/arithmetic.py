@@ -8,7 +8,7 @@ from typing import Any
 
 from .. import _results, _ternion
 from .._ternion import Tensor
-from .kinds import _name, result_type
+from .kinds import result_type
 
 _FLOOR_ROUND = Tensor.round
 

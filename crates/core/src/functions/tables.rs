@@ -4,8 +4,8 @@ use super::statistics::norm;
 use crate::autograd::{Context, Grads, no_grad, with_gradient};
 use crate::error::{Error, Result, index_told_as};
 use crate::op::{Saves, check};
-use crate::ops::index::spread;
-use crate::{Axes, Tensor};
+use crate::ops::index::{index_dtype, spread};
+use crate::{Axes, Shape, Tensor};
 
 /// What [`Tensor::embedding_with`] does with the gradients of rows.
 #[derive(Clone, Copy, Debug, Default)]
@@ -26,30 +26,21 @@ impl Tensor {
     /// As [`embedding`](Tensor::embedding), a `padding_idx` that is no row.
     pub fn embedding_with(&self, indices: &Tensor, options: EmbeddingOptions) -> Result<Tensor> {
         let EmbeddingOptions { padding_idx, scale_grad_by_freq } = options;
-        let rows = self.embedding(indices)?;
+        if padding_idx.is_none() && !scale_grad_by_freq {
+            return self.embedding(indices);
+        }
+        let rows = no_grad(|| self.embedding(indices))?;
         let count = self.shape().dim(0);
         if let Some(padding) = padding_idx.filter(|&padding| padding >= count) {
             return Err(Error::invalid("embedding", format!("padding_idx {padding} of {count} rows")));
         }
-        if (padding_idx.is_none() && !scale_grad_by_freq) || !rows.needs_grad() {
-            return Ok(rows);
-        }
-        let last = indices.rank();
-        let padding =
-            padding_idx.map(|padding| indices.eq_scalar(padding as i64)?.unsqueeze(last)).transpose()?;
-        let uses = scale_grad_by_freq.then(|| uses(self, indices)?.unsqueeze(last)).transpose()?;
-        let rule = move |_: &Context<'_>, grads: &[Option<Tensor>]| {
+        let rule = move |context: &Context<'_>, grads: &[Option<Tensor>]| {
             let Some(dy) = &grads[0] else { return Ok(Grads::new()) };
-            let mut grad = dy.clone();
-            if let Some(uses) = &uses {
-                grad = grad.to_dtype(uses.dtype())?.div(uses)?.to_dtype(dy.dtype())?;
-            }
-            if let Some(padding) = &padding {
-                grad = grad.masked_fill(padding, 0)?;
-            }
-            Ok(Grads::from_elem(Some(grad), 1))
+            let grad = table_gradient(*context.shape(0), context.input(1)?, dy, options)?;
+            Ok([Some(grad.to_dtype(context.dtype(0))?), None].into_iter().collect())
         };
-        Ok(with_gradient("embedding", &[&rows], vec![rows.clone()], Saves::NOTHING, rule)?.swap_remove(0))
+        let saves = Saves { inputs: 0b10, outputs: 0 };
+        Ok(with_gradient("embedding", &[self, indices], vec![rows], saves, rule)?.swap_remove(0))
     }
 
     /// Shortens those rows of this table that `indices` names and whose `p`-norm is above `max_norm` to that length, in place and without a record, as PyTorch's
@@ -80,14 +71,21 @@ impl Tensor {
     }
 }
 
-/// How often the row of each index is picked.
-fn uses(table: &Tensor, indices: &Tensor) -> Result<Tensor> {
-    no_grad(|| {
-        let dtype = table.dtype().accumulator();
-        let flat = indices.reshape([indices.elements()])?;
-        let ones = Tensor::ones([indices.elements()], dtype, table.device())?;
-        let counts =
-            Tensor::zeros([table.shape().dim(0)], dtype, table.device())?.index_add(0, &flat, &ones)?;
-        counts.index_select(0, &flat)?.reshape(*indices.shape())
-    })
+/// The gradient of a table of this shape, in the dtype that sums are accumulated in.
+fn table_gradient(shape: Shape, indices: &Tensor, dy: &Tensor, options: EmbeddingOptions) -> Result<Tensor> {
+    let [count, width] = shape.to_array("embedding")?;
+    let (dtype, device) = (dy.dtype().accumulator(), dy.device());
+    let flat = indices.reshape([indices.elements()])?;
+    let shares = dy.to_dtype(dtype)?.reshape([indices.elements(), width])?;
+    let mut grad = Tensor::zeros(shape, dtype, device)?.index_add(0, &flat, &shares)?;
+    if options.scale_grad_by_freq {
+        let ones = Tensor::ones([indices.elements()], dtype, device)?;
+        let uses = Tensor::zeros([count], dtype, device)?.index_add(0, &flat, &ones)?;
+        grad = grad.div(&uses.maximum_scalar(1)?.unsqueeze(1)?)?;
+    }
+    if let Some(padding) = options.padding_idx {
+        let is_padding = Tensor::iota(count, index_dtype(count), 0, 1, device)?.eq_scalar(padding as i64)?;
+        grad = grad.masked_fill(&is_padding.unsqueeze(1)?, 0)?;
+    }
+    Ok(grad)
 }
