@@ -69,7 +69,7 @@ SPECIAL = {
     "mse_loss.weight": "Tensor | None", "l1_loss.weight": "Tensor | None", "huber_loss.weight": "Tensor | None", "mse_loss.reduce": "bool | None", "l1_loss.reduce": "bool | None",
     "*.dim": "int", "stride.dim": "int | None", "*.axis": "int | None", "eye.m": "int | None", "set_default_dtype.d": "DTypeLike", "*.shifts": "SizeLike", "*.dims": "SizeLike | None", "*.other": "Other", "*.exponent": "Other", "*.min": "Operand | None", "*.max": "Operand | None",
     "*.fill_value": "Number | Tensor", "*.start": "Number", "*.end": "Number | None",
-    "histc.min": "float", "histc.max": "float", "linspace.start": "float", "linspace.end": "float", "arange.step": "Number | None",
+    "histc.min": "float", "histc.max": "float", "softplus.threshold": "float", "linspace.start": "float", "linspace.end": "float", "arange.step": "Number | None",
     "narrow.start": "int", "select.index": "int", "unfold.size": "int", "randint.size": "SizeLike | None",
     "permute.dims": "SizeLike", "flip.dims": "SizeLike", "fill_.value": "Number | Tensor", "masked_fill.value": "Number | Tensor",
     "masked_fill_.value": "Number | Tensor", "scatter.src": "Operand | None", "scatter_.src": "Operand | None", "scatter.value": "Number | None", "scatter_.value": "Number | None", 

@@ -42,7 +42,7 @@ newaxis = None
 # Methods that are functions, too: ternion.add(x, y) is x.add(y). Those of one number of each element are listed by the binding.
 _METHODS = """
 acos acosh add addbmm addcmul addmm addmv addr all allclose amax amin any argmax argmin argsort asin asinh atan2 atanh baddbmm bernoulli bincount bmm ceil chunk clamp clip clone cosh cumsum detach
-digamma div dot elu eq equal erfc erfinv exp2 flatten flip floor floor_divide fmax fmin fmod gather ge gelu gt histc i0 index_select isclose isfinite isinf isnan le
+digamma div dot elu eq equal erfc erfinv exp2 flatten flip floor floor_divide fmax fmin fmod gather ge gelu gt histc i0 index_add index_select isclose isfinite isinf isnan le
 leaky_relu lgamma log_softmax logical_and logical_not logical_or logical_xor logit logsumexp lt masked_fill masked_scatter masked_select
 matmul max maximum mean min minimum mm mul mv mvlgamma narrow ne nonzero outer permute pow prod remainder reshape roll
 scatter scatter_add select sign sinc sinh softmax softplus sort split square squeeze std sub sum t tan topk transpose tril triu

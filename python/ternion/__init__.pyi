@@ -114,7 +114,6 @@ from ._functions.reductions import unique_consecutive as unique_consecutive
 from ._functions.reductions import var_mean as var_mean
 from ._functions.indexing import argwhere as argwhere
 from ._functions.indexing import bucketize as bucketize
-from ._functions.indexing import index_add as index_add
 from ._functions.indexing import index_copy as index_copy
 from ._functions.indexing import index_fill as index_fill
 from ._functions.indexing import index_put as index_put
@@ -934,6 +933,16 @@ def i0(input: Tensor) -> Tensor:
 
     Shapes: [..] -> the same; integers become float32
     """
+def index_add(input: Tensor, dim: _int, index: Tensor, source: Tensor, *, alpha: Number | None = None) -> Tensor:
+    """This tensor with the slices of `source`, times `alpha`, added to those along `dim` that `index` names; a place that is named twice gets both.
+
+    Shapes: [.., n, ..], index [m] and source [.., m, ..] -> [.., n, ..]
+
+    Raises:
+        IndexError: an axis that does not exist, an index outside it.
+        TypeError: an index that is not int32 or int64, a source of another dtype, an `alpha` with a point for whole numbers, or a truth value for numbers.
+        ValueError: an index of several axes, a source of another shape.
+    """
 def index_select(input: Tensor, dim: _int, index: Tensor) -> Tensor:
     """The slices along `dim` that `index`, a tensor of one axis, names.
 
@@ -1273,8 +1282,8 @@ def softmax(input: Tensor, dim: _int | None = None, dtype: DTypeLike | None = No
         IndexError: an axis that does not exist.
         TypeError: no `dim`.
     """
-def softplus(input: Tensor, beta: _float = 1.0) -> Tensor:
-    """`log(1 + e^(beta * x)) / beta`.
+def softplus(input: Tensor, beta: _float = 1.0, threshold: _float = 20.0) -> Tensor:
+    """`log(1 + e^(beta * x)) / beta`; `x` itself where `beta * x` is above the threshold.
 
     Shapes: [..] -> the same; integers become float32
 

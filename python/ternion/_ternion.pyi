@@ -1417,17 +1417,24 @@ class Tensor:
 
         Shapes: [..] -> the same; integers become float32
         """
-    def index_add(self, dim: _int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
-        """The elements, with `alpha * source` added at the places along `dim` that `index` names; a place that is named twice gets both.
+    def index_add(self, dim: _int, index: Tensor, source: Tensor, *, alpha: Number | None = None) -> Tensor:
+        """This tensor with the slices of `source`, times `alpha`, added to those along `dim` that `index` names; a place that is named twice gets both.
 
-        Shapes: input and source [..], of other sizes along `dim` alone; index [size of source along dim] (int32 or int64) -> the input's
+        Shapes: [.., n, ..], index [m] and source [.., m, ..] -> [.., n, ..]
 
         Raises:
-            ValueError: shapes that do not fit.
-            IndexError: an index outside the axis.
+            IndexError: an axis that does not exist, an index outside it.
+            TypeError: an index that is not int32 or int64, a source of another dtype, an `alpha` with a point for whole numbers, or a truth value for numbers.
+            ValueError: an index of several axes, a source of another shape.
         """
-    def index_add_(self, dim: _int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
-        """`index_add`, in place: the tensor itself is changed and returned."""
+    def index_add_(self, dim: _int, index: Tensor, source: Tensor, *, alpha: Number | None = None) -> Self:
+        """`index_add`, in place.
+
+        Shapes and errors as of `index_add`
+
+        Raises:
+            RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
+        """
     def index_copy(self, dim: _int, index: Tensor, source: Tensor) -> Tensor:
         """This tensor with the slices of `source` in place of those along `dim` that `index` names.
 
@@ -2689,8 +2696,8 @@ class Tensor:
             IndexError: an axis that does not exist.
             TypeError: no `dim`.
         """
-    def softplus(self, beta: _float = 1.0) -> Tensor:
-        """`log(1 + e^(beta * x)) / beta`.
+    def softplus(self, beta: _float = 1.0, threshold: _float = 20.0) -> Tensor:
+        """`log(1 + e^(beta * x)) / beta`; `x` itself where `beta * x` is above the threshold.
 
         Shapes: [..] -> the same; integers become float32
 
@@ -3241,6 +3248,7 @@ class Tensor:
     def _repeat_interleave(self, *args: Any, **kwargs: Any) -> Any: ...
     def _rot90(self, *args: Any, **kwargs: Any) -> Any: ...
     def _round(self, *args: Any, **kwargs: Any) -> Any: ...
+    def _rsub(self, *args: Any, **kwargs: Any) -> Any: ...
     def _scatter_reduce(self, *args: Any, **kwargs: Any) -> Any: ...
     def _searchsorted(self, *args: Any, **kwargs: Any) -> Any: ...
     def _select_scatter(self, *args: Any, **kwargs: Any) -> Any: ...

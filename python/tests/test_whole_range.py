@@ -352,3 +352,61 @@ def test_special_functions_of_halves_are_rounded_once(dtype):
     for name in ("gammaln", "digamma", "erfcx", "erfinv", "i0", "i1e", "ndtr", "ndtri", "log_ndtr", "entr", "logit", "sinc"):
         function = getattr(ternion.special, name)
         assert function(x).tolist() == function(x.float()).to(dtype).tolist(), name
+
+
+FAR = {
+    ("float64", 1): [1e4, 1e20, 1e160, 1e300, 1.7e308], ("float64", 2): [1e4, 1e100, 1e153], ("float64", 3): [1e5, 1e90, 3e102], ("float64", 20): [1e7, 1e14, 3e16],
+    ("float32", 1): [1e4, 1e20, 8e37], ("float32", 2): [1e4, 1e15, 9e18], ("float32", 3): [1e5, 5e12], ("float32", 6): [1e4, 2e6],
+    ("bfloat16", 1): [1e4, 1e20, 8e37], ("bfloat16", 2): [1e15], ("float16", 1): [1e3, 6e4], ("float16", 2): [100.0],
+}  # fmt: skip
+
+
+def far_polygamma(order, x):
+    """The first terms of the asymptotic series (DLMF 5.15.8)."""
+    sign = 1.0 if order % 2 else -1.0
+    factors = 1.0
+    for k in range(1, order):
+        factors *= k / x
+    return sign * factors / x * (1 + order / (2 * x) + order * (order + 1) / (12 * x) / x)
+
+
+@pytest.mark.parametrize("dtype, order", FAR, ids=str)
+def test_derivatives_of_digamma_far_away(dtype, order):
+    points = ternion.tensor(FAR[dtype, order], dtype=dtype)
+    expected = [far_polygamma(order, x) for x in points.double().tolist()]
+    limits = {"float64": 2e-14, "float32": 1e-6, "float16": 1e-3, "bfloat16": 4e-3}
+    assert ternion.polygamma(order, points).tolist() == pytest.approx(expected, rel=limits[dtype], abs=6e-8 if dtype == "float16" else 0)
+    x = points.requires_grad_()
+    ternion.polygamma(order - 1, x).sum().backward()
+    assert x.grad.tolist() == pytest.approx(expected, rel=limits[dtype], abs=6e-8 if dtype == "float16" else 0)
+
+
+@pytest.mark.parametrize("dtype, far", [("float64", 1e300), ("float32", 1e37)])
+def test_gamma_functions_at_the_largest_numbers(dtype, far):
+    x = ternion.tensor([far], dtype=dtype, requires_grad=True)
+    rel = 1e-14 if dtype == "float64" else 1e-6
+    value = x.detach().double().item()
+    for function in (ternion.lgamma, lambda x: x.mvlgamma(3) / 3):
+        assert slope(function(x), x).item() == pytest.approx(math.log(value), rel=rel)
+        x.grad = None
+    limit = ternion.finfo(x.dtype).max
+    expected = value * (math.log(value) - 1)
+    assert ternion.lgamma(x).item() == pytest.approx(expected if expected < limit else inf, rel=rel)
+    for order in (1.5, 2.0, 1.25):
+        s = ternion.tensor([order], dtype=dtype)
+        assert ternion.special.zeta(s, x).item() == pytest.approx(value ** (1 - order) / (order - 1), rel=10 * rel)
+    assert ternion.special.zeta(ternion.tensor([1.5], dtype=dtype), x.detach() * inf).item() == 0.0
+
+
+@pytest.mark.parametrize("dtype, tiny", [("float64", 5e-324), ("float64", 1e-160), ("float32", 1e-45), ("float32", 1e-30), ("bfloat16", 1e-30), ("float16", 6e-8)])
+def test_gamma_functions_at_the_smallest_numbers(dtype, tiny):
+    x = ternion.tensor([tiny, -tiny], dtype=dtype)
+    value = x[0].double().item()
+    with np.errstate(over="ignore"):
+        size = float((1 / np.float64(value)).astype({"bfloat16": "float32"}.get(dtype, dtype)))
+    rel = {"float64": 1e-14, "float32": 1e-6, "float16": 1e-3, "bfloat16": 4e-3}[dtype]
+    assert x.digamma().tolist() == pytest.approx([-size, size], rel=rel)
+    assert x.lgamma().tolist() == pytest.approx([-math.log(value)] * 2, rel=rel)
+    largest = ternion.finfo(x.dtype).max
+    squares = [size**2] * 2 if size < math.sqrt(largest) else [inf, inf]
+    assert ternion.polygamma(1, x).double().tolist() == pytest.approx(squares, rel=rel)

@@ -51,10 +51,11 @@ pub use functions::losses::{
 pub use functions::orders::Repeats;
 pub use functions::quantiles::{HistogramBins, Interpolation};
 pub use functions::resize::{InterpolateMode, InterpolateSize};
-pub use functions::sequences::PadSequenceOptions;
 pub use functions::running::RunningStatistics;
+pub use functions::sequences::PadSequenceOptions;
 pub use functions::slopes::Spacing;
 pub use functions::splitting::Sections;
+pub use functions::tables::EmbeddingOptions;
 pub use functions::windows::SignalWindow;
 pub use layout::Layout;
 pub use nested::NestedValues;

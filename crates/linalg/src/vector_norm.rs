@@ -107,11 +107,8 @@ pub(crate) fn cast(op: &'static str, x: &Tensor, dtype: Option<DType>) -> Result
 }
 
 fn of_order(op: &'static str, x: &Tensor, order: f64, axes: AxisSet) -> Result<Tensor> {
-    if order == f64::INFINITY {
-        return x.abs()?.max_keep(axes);
-    }
-    if order == f64::NEG_INFINITY {
-        return x.abs()?.min_keep(axes);
+    if order.is_infinite() {
+        return extreme(op, x, order > 0.0, axes);
     }
     let y = no_grad(|| value(&x.abs()?, order, axes))?;
     let rule = move |context: &Context<'_>, grads: &[Option<Tensor>]| {
@@ -120,6 +117,22 @@ fn of_order(op: &'static str, x: &Tensor, order: f64, axes: AxisSet) -> Result<T
             return Ok(Grads::from_elem(Some(context.input(0)?.zeros_like()?), 1));
         }
         let dx = gradient(context.input(0)?, context.output(0)?, dy, order)?;
+        Ok(Grads::from_elem(Some(dx), 1))
+    };
+    Ok(with_gradient(op, &[x], vec![y], Saves::ALL, rule)?.swap_remove(0))
+}
+
+/// The largest or smallest magnitude. Its gradient is shared by those that equal it, a NaN, whose sign is 0, by NaN: the numbers beside it get 0.
+fn extreme(op: &'static str, x: &Tensor, is_largest: bool, axes: AxisSet) -> Result<Tensor> {
+    let y = no_grad(|| if is_largest { x.abs()?.max_keep(axes) } else { x.abs()?.min_keep(axes) })?;
+    let rule = move |context: &Context<'_>, grads: &[Option<Tensor>]| {
+        let Some(dy) = &grads[0] else { return Ok(Grads::new()) };
+        let x = context.input(0)?;
+        let is_nan = x.ne(x)?;
+        let wins = x.abs()?.eq(context.output(0)?)?.logical_or(&is_nan)?;
+        let share = dy.div(&wins.to_dtype(dy.dtype())?.sum_keep(axes)?)?;
+        let sign = x.sign()?.masked_fill(&is_nan, 0i64)?;
+        let dx = share.expand(*x.shape())?.masked_fill(&wins.logical_not()?, 0i64)?.mul(&sign)?;
         Ok(Grads::from_elem(Some(dx), 1))
     };
     Ok(with_gradient(op, &[x], vec![y], Saves::ALL, rule)?.swap_remove(0))

@@ -9,7 +9,7 @@ pub mod elementwise;
 mod extremes;
 pub mod functional;
 pub mod images;
-mod index;
+pub mod index;
 mod integers;
 mod join;
 pub mod linalg;

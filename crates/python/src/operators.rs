@@ -4,6 +4,7 @@ mod compare;
 mod named;
 
 pub use compare::equal_to;
+pub use named::check_factor;
 
 use crate::arguments::Operand;
 use crate::error::{Failure, Outcome};

@@ -263,30 +263,48 @@ impl PySteps {
 #[pyfunction]
 #[pyo3(signature = (parameters, max_norm))]
 fn _clip_grad_norm(py: Python<'_>, parameters: Vec<Py<PyTensor>>, max_norm: Real) -> Outcome<PyTensor> {
+    clipped(py, &parameters, |gradients, tensors| ternion::clip_grad_norm(gradients, tensors, max_norm.0))
+        .map(PyTensor::new)
+}
+
+/// Cuts every element of the gradients of tensors to `-clip_value..clip_value`.
+#[pyfunction]
+#[pyo3(signature = (parameters, clip_value))]
+fn _clip_grad_value(py: Python<'_>, parameters: Vec<Py<PyTensor>>, clip_value: Real) -> Outcome<()> {
+    clipped(py, &parameters, |gradients, tensors| ternion::clip_grad_value(gradients, tensors, clip_value.0))
+}
+
+/// The gradients of tensors that ask for one, changed by `clip`.
+fn clipped<T: Send>(
+    py: Python<'_>,
+    parameters: &[Py<PyTensor>],
+    clip: impl FnOnce(&mut Gradients, &[&Tensor]) -> ternion::Result<T> + Send,
+) -> Outcome<T> {
     let mut gradients = Gradients::default();
-    let mut scaled: Vec<(Tensor, Py<PyTensor>)> = Vec::new();
-    for parameter in &parameters {
+    let mut changed: Vec<(Tensor, Py<PyTensor>)> = Vec::new();
+    for parameter in parameters {
         let (tensor, grad) = (parameter.get().tensor(), parameter.get().slot.grad(py));
         if let Some(grad) = grad.filter(|_| tensor.needs_grad()) {
             gradients.insert(&tensor, grad.get().tensor())?;
-            scaled.push((tensor, grad));
+            changed.push((tensor, grad));
         }
     }
-    let (gradients, norm) = wait(py, || {
-        let tensors: Vec<&Tensor> = scaled.iter().map(|(tensor, _)| tensor).collect();
-        let norm = ternion::clip_grad_norm(&mut gradients, &tensors, max_norm.0)?;
-        Ok((gradients, norm))
+    let (gradients, found) = wait(py, || {
+        let tensors: Vec<&Tensor> = changed.iter().map(|(tensor, _)| tensor).collect();
+        let found = clip(&mut gradients, &tensors)?;
+        Ok((gradients, found))
     })?;
-    for (tensor, grad) in &scaled {
+    for (tensor, grad) in &changed {
         if let Some(clipped) = gradients.get(tensor) {
             grad.get().replace(clipped.clone())?;
         }
     }
-    Ok(PyTensor::new(norm))
+    Ok(found)
 }
 
 /// Puts the classes into the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PySteps>()?;
-    module.add_function(wrap_pyfunction!(_clip_grad_norm, module)?)
+    module.add_function(wrap_pyfunction!(_clip_grad_norm, module)?)?;
+    module.add_function(wrap_pyfunction!(_clip_grad_value, module)?)
 }

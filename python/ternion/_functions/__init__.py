@@ -14,7 +14,7 @@ MODULES = (arithmetic, shapes, matrices, reductions, indexing, creation, kinds, 
 FUNCTIONS = """
 addcdiv adjoint aminmax argwhere asarray atleast_1d atleast_2d atleast_3d block_diag broadcast_shapes broadcast_tensors broadcast_to
 bucketize can_cast cartesian_prod clamp_max clamp_min column_stack copysign corrcoef count_nonzero cov cumprod deg2rad diag diag_embed diagflat diagonal diff
-dist dstack fill float_power fliplr flipud frac heaviside hstack hypot index_add index_copy index_fill index_put inner is_complex is_floating_point is_nonzero
+dist dstack fill float_power fliplr flipud frac heaviside hstack hypot index_copy index_fill index_put inner is_complex is_floating_point is_nonzero
 is_same_size isin isneginf isposinf kthvalue lerp logaddexp logspace median meshgrid movedim multinomial nan_to_num nanmean nansum norm normal polygamma
 positive promote_types put quantile rad2deg randint_like ravel repeat_interleave result_type round rsub scalar_tensor scatter_reduce searchsorted std_mean
 swapaxes take take_along_dim tensor_split tensordot tile trace tril_indices triu_indices unique unique_consecutive var_mean vstack xlogy
@@ -30,7 +30,7 @@ BFloat16Tensor BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTen
 # Methods of tensors.
 METHODS = """
 addcdiv adjoint aminmax argwhere broadcast_to clamp_max clamp_min copysign corrcoef count_nonzero cov cumprod deg2rad diag
-diag_embed diagflat diagonal diff dist fill_diagonal_ float_power fliplr flipud frac get_device heaviside hypot index_add index_add_
+diag_embed diagflat diagonal diff dist fill_diagonal_ float_power fliplr flipud frac get_device heaviside hypot
 index_copy index_fill index_put index_put_ inner is_complex is_nonzero is_same_size is_signed isneginf isposinf kthvalue lerp logaddexp masked_scatter_ median
 movedim multinomial nan_to_num nanmean nansum ndimension nelement norm new_empty new_full new_ones new_tensor new_zeros pin_memory positive put quantile rad2deg
 random_ ravel repeat_interleave reshape_as round scatter_reduce split_with_sizes swapaxes take take_along_dim tensor_split tile trace type unique

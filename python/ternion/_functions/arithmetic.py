@@ -8,7 +8,7 @@ from typing import Any
 
 from .. import _results, _ternion
 from .._ternion import Tensor
-from .kinds import _name, result_type
+from .kinds import result_type
 
 _FLOOR_ROUND = Tensor.round
 
@@ -242,13 +242,7 @@ def rsub(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     """
     if not isinstance(input, Tensor):
         raise TypeError(f"rsub: input of type {type(input).__name__}, expected a tensor")
-    for value in (input, other):
-        if isinstance(value, bool) or (isinstance(value, Tensor) and value.dtype == _ternion.bool):
-            raise TypeError("rsub: truth values, of which there are no differences; expected numbers")
-    dtype = result_type(input, other)
-    if (isinstance(alpha, bool) and dtype != _ternion.bool) or (isinstance(alpha, float) and not dtype.is_floating_point):
-        raise TypeError(f"rsub: alpha {alpha} for a result of {_name(dtype)}, expected a {'' if isinstance(alpha, bool) else 'whole '}number")
-    return other - alpha * input
+    return input._rsub(other, alpha)
 
 
 def float_power(input: Any, exponent: Any) -> Tensor:

@@ -68,27 +68,6 @@ def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor
     return input._index_copy(dim, index.reshape(-1), source)
 
 
-# The native ones, which add a source as it is.
-_add_rows, _add_rows_in_place = Tensor.index_add, Tensor.index_add_
-
-
-def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
-    """The elements, with `alpha * source` added at the places along `dim` that `index` names; a place that is named twice gets both.
-
-    Shapes: input and source [..], of other sizes along `dim` alone; index [size of source along dim] (int32 or int64) -> the input's
-
-    Raises:
-        ValueError: shapes that do not fit.
-        IndexError: an index outside the axis.
-    """
-    return _add_rows(input, dim, index, source if alpha == 1 else source * alpha)
-
-
-def index_add_(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
-    """`index_add`, in place: the tensor itself is changed and returned."""
-    return _add_rows_in_place(input, dim, index, source if alpha == 1 else source * alpha)
-
-
 def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     """This tensor with `value` in the slices along `dim` that `index` names. A gradient flows to a `value` that is a tensor.
 

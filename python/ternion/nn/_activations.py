@@ -10,7 +10,7 @@ from typing import Any
 
 from .._functions import _written
 from .._refusals import name_all
-from .._ternion import Tensor, _functional, _number, empty_like, is_grad_enabled, where
+from .._ternion import Tensor, _functional, empty_like, is_grad_enabled
 
 __all__ = [
     "celu", "elu", "elu_", "glu", "gumbel_softmax", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "leaky_relu", "leaky_relu_", "mish", "prelu", "relu",
@@ -224,15 +224,14 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
 
 
 def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
-    """`log(1 + e^(beta * x)) / beta`; `x` itself where `beta * x` is above a threshold other than 20, beyond which it is no other number.
+    """`log(1 + e^(beta * x)) / beta`; `x` itself where `beta * x` is above the threshold.
 
     Shapes: [..] -> the same
 
     Raises:
         ValueError: a `beta` of 0 or less.
     """
-    result = Tensor.softplus(input, beta)
-    return result if threshold == 20.0 else where(input * beta > _number(threshold), input, result)
+    return Tensor.softplus(input, beta, threshold)
 
 
 def softsign(input: Tensor) -> Tensor:

@@ -302,18 +302,8 @@ def triplet_margin_with_distance_loss(
     Raises:
         ValueError: a margin that is not above 0, shapes that do not broadcast, another reduction.
     """
-    if not margin > 0:
-        raise ValueError(f"triplet_margin_with_distance_loss: margin {margin}, expected above 0")
     distance = pairwise_distance if distance_function is None else distance_function
-    return _of_triplets("triplet_margin_with_distance_loss", distance, (anchor, positive, negative), margin, swap, reduction)
-
-
-def _of_triplets(op: str, distance: Any, triplet: tuple[Tensor, Tensor, Tensor], margin: float, swap: bool, reduction: str) -> Tensor:
-    anchor, positive, negative = triplet
-    near, far = distance(anchor, positive), distance(anchor, negative)
-    if swap:
-        far = far.minimum(distance(positive, negative))
-    return _reduced(op, (near - far + margin).clamp(min=0), reduction)
+    return _native._triplet_margin_with_distance_loss((anchor, positive, negative), distance, (margin, swap), reduction)
 
 
 def poisson_nll_loss(

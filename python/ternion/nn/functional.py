@@ -9,7 +9,7 @@ from .._functions.methods import function_of as _function_of
 from .._functions.shapes import broadcast_shapes as _broadcast_shapes
 from .._refusals import name_all as _name_all
 from .._scopes import no_grad as _no_grad
-from .._ternion import Tensor, _number, _sinusoidal, ones_like as _ones_like, where as _where, zeros as _zeros
+from .._ternion import Tensor, _number, _sinusoidal
 from .._ternion import _functional as _native
 
 globals().update({name: function for name, function in vars(_native).items() if not name.startswith("_")})
@@ -163,7 +163,8 @@ def embedding_bag(
         if not -count <= padding_idx < count:
             raise ValueError(f"embedding_bag: padding_idx {padding_idx} is none of {count} rows")
         padding_idx %= count
-    _shorten(input, weight, max_norm, norm_type)
+    if max_norm is not None:
+        _native._embedding_renorm(input, weight, max_norm, norm_type)
     return _native._embedding_bag(input, weight, offsets, mode, per_sample_weights, (include_last_offset, padding_idx))
 
 
@@ -186,36 +187,9 @@ def embedding(
         ValueError: a `padding_idx` that is none; `sparse`, which PyTorch alone has.
     """
     _only_pytorchs("embedding", sparse=sparse)
-    _shorten(input, weight, max_norm, norm_type)
-    rows = _native.embedding(input, weight)
-    if scale_grad_by_freq and rows.requires_grad:
-        _scale_by_frequency(rows, input, weight.shape[0])
-    if padding_idx is None:
-        return rows
-    count = weight.shape[0]
-    if not -count <= padding_idx < count:
-        raise ValueError(f"embedding: padding_idx {padding_idx} is none of {count} rows")
-    return _where((input == padding_idx % count).unsqueeze(-1), rows.detach(), rows) if rows.requires_grad else rows
-
-
-def _shorten(input: Tensor, weight: Tensor, max_norm: float | None, norm_type: float) -> None:
-    """Shortens the rows that are used and are longer than that, in place and without a record; of those that are used twice both results are the same."""
-    if max_norm is None:
-        return
-    max_norm = _number(max_norm)
-    with _no_grad():
-        places = input.reshape(-1)
-        rows = _native.embedding(places, weight.detach())
-        norms = rows.norm(_number(norm_type), 1, keepdim=True)
-        weight.index_copy_(0, places.long(), _where(norms > max_norm, rows * (max_norm / (norms + 1e-7)), rows))
-
-
-def _scale_by_frequency(rows: Tensor, input: Tensor, count: int) -> None:
-    """Has the gradient of each row that is used divided by how often it is."""
-    places = input.reshape(-1).long()
-    uses = _zeros(count, dtype=rows.dtype, device=rows.device).index_add(0, places, _ones_like(places).to(rows.dtype))
-    share = uses[places].reshape(*input.shape, 1)
-    rows.register_hook(lambda gradient: gradient / share)
+    if max_norm is not None:
+        _native._embedding_renorm(input, weight, max_norm, norm_type)
+    return _native.embedding(input, weight, padding_idx, bool(scale_grad_by_freq))
 
 
 def _only_pytorchs(op: str, **settings: Any) -> None:

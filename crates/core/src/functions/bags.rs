@@ -1,9 +1,11 @@
 //! Rows of a table, reduced by bags.
 
 use super::places_of;
+use crate::autograd::no_grad;
 use crate::error::{Error, Result, index_told_as};
 use crate::functions::indexing::ScatterReduction;
 use crate::op::check;
+use crate::ops::index::index_dtype;
 use crate::{DType, Tensor};
 
 /// How the rows of a bag become one.
@@ -35,7 +37,7 @@ pub struct EmbeddingBagOptions<'a> {
 
 impl Tensor {
     /// The rows of this table at `indices`, reduced by bags: [`embedding`](Tensor::embedding) and a sum, a mean or a maximum, of a bag without rows 0. Rows of
-    /// half precision are summed in f32 and rounded once. Equal largest elements share their gradient evenly. Reads the offsets back to the host.
+    /// half precision are summed in f32 and rounded once. Of equal largest elements the first gets the gradient. Reads the offsets back to the host.
     ///
     /// # Shapes
     /// `[rows, width]`, indices `[bags, size]` (i32 or i64), or `[count]` with offsets `[bags]` -> `[bags, width]`
@@ -66,7 +68,7 @@ impl Tensor {
         }
         let zeros = Tensor::zeros([bags + 1, width], dtype, self.device())?;
         let found = match mode {
-            BagMode::Max => zeros.index_reduce(0, &places, &picked, ScatterReduction::Amax, false)?,
+            BagMode::Max => largest(&zeros, &places, &picked)?,
             BagMode::Sum => zeros.index_add(0, &places, &picked)?,
             BagMode::Mean => {
                 let ones = Tensor::ones([indices.elements()], dtype, self.device())?;
@@ -76,6 +78,27 @@ impl Tensor {
         };
         found.narrow(0, 0, bags)?.to_dtype(self.dtype())
     }
+}
+
+/// The largest of each column of the rows that go into each of the bags, `zeros` before. With a gradient they are picked: the first of those that equal it, NaN
+/// as well.
+fn largest(zeros: &Tensor, bags: &Tensor, rows: &Tensor) -> Result<Tensor> {
+    let found = no_grad(|| zeros.index_reduce(0, bags, rows, ScatterReduction::Amax, false))?;
+    if !rows.needs_grad() {
+        return Ok(found);
+    }
+    let [count, width] = rows.sizes()?;
+    let first = no_grad(|| {
+        let is_largest = rows.eq(&found.index_select(0, bags)?)?.logical_or(&rows.ne(rows)?)?;
+        let numbers = Tensor::iota(count, index_dtype(count), 0, 1, rows.device())?.unsqueeze(1)?;
+        let none = numbers.scalar_like(count as i64)?;
+        let numbers = is_largest.where_(&numbers, &none)?;
+        let start = none.expand(*found.shape())?;
+        start.index_reduce(0, bags, &numbers, ScatterReduction::Amin, true)
+    })?;
+    // Behind the last row: what bags without rows are.
+    let last = Tensor::zeros([1, width], rows.dtype(), rows.device())?;
+    Tensor::concat(&[rows, &last], 0)?.gather(0, &first)
 }
 
 const NAME: &str = "embedding_bag";

@@ -3,9 +3,29 @@
 use super::{check_broadcast, check_floating, check_number, in_accumulator};
 use crate::autograd::{Context, Grads, no_grad, sum_to, with_gradient};
 use crate::op::{Saves, check};
-use crate::{Result, Tensor};
+use crate::ops::create::exact_scalar;
+use crate::{Result, Scalar, Tensor};
 
 impl Tensor {
+    /// `other - alpha * self`, broadcast, as PyTorch's `rsub`.
+    ///
+    /// # Shapes
+    /// `[..]` and `[..]` -> the shape that they broadcast to
+    ///
+    /// # Errors
+    /// Dtypes that differ or are bool, shapes that do not broadcast, an `alpha` that the dtype does not hold.
+    pub fn rsub_with(&self, other: &Tensor, alpha: impl Into<Scalar>) -> Result<Tensor> {
+        let (name, alpha) = ("rsub", alpha.into());
+        check_number(name, self, other)?;
+        check_broadcast(name, self, other)?;
+        exact_scalar(name, alpha, self.dtype())?;
+        match self.dtype().is_float() {
+            _ if alpha.as_f64() == 1.0 => other.sub(self),
+            true => self.scale_add(-alpha.as_f64(), other),
+            false => other.sub(&self.mul_scalar(alpha)?),
+        }
+    }
+
     /// From this tensor, where the weight is 0, to `end`, where it is 1: `self + weight * (end - self)`, broadcast; for weights from 1/2 on formed from `end`, as in
     /// PyTorch, so that the end is met exactly.
     ///

@@ -33,8 +33,11 @@ pub enum GridPadding {
 
 impl Tensor {
     /// The image at the places of a grid: the last axis of `grid` is x, y (and z of volumes), from -1 to 1 across the image; with `align_corners` these are
-    /// the centers of corner elements, without it their outer edges. Places that are no numbers read 0, or, with another padding than zeros, the first element of
-    /// the axis. Half precision is computed in f32 and rounded once.
+    /// the centers of corner elements, without it their outer edges. Half precision is computed in f32 and rounded once.
+    ///
+    /// Places that are NaN or infinite read as in PyTorch on the CPU. With `Zeros` an image gives NaN, but 0 with `Nearest`; a volume gives 0. With another padding
+    /// NaN reads the first element of the axis, of a volume the last; so do infinities with `Reflection`, while with `Border` they read the element at their side.
+    /// `Bicubic` gives NaN with any padding.
     ///
     /// All elements that a place reads are picked: 4 of an image, 16 of `Bicubic`, 8 of a volume, each as large as the result.
     ///
@@ -206,10 +209,13 @@ impl Sampler<'_> {
     /// Where places outside lead to.
     fn padded(&self, axis: usize, place: &Tensor) -> Result<Tensor> {
         let last = (self.sizes[axis] - 1) as f64;
+        let of_nan = if self.sizes.len() == 2 { 0.0 } else { last };
         let inside = match self.padding {
             GridPadding::Zeros => return Ok(place.clone()),
             GridPadding::Border => place.clone(),
             GridPadding::Reflection => {
+                let is_number = place.detach().abs()?.lt_scalar(f64::INFINITY)?;
+                let place = place.masked_fill(&is_number.logical_not()?, of_nan)?;
                 let (low, span) = if self.align_corners { (0.0, last) } else { (-0.5, last + 1.0) };
                 if span == 0.0 {
                     return place.mul_scalar(0.0);
@@ -221,10 +227,11 @@ impl Sampler<'_> {
                 is_flipped.where_(&rest.rsub_scalar(span)?, &rest)?.add_scalar(low)?
             }
         };
-        // On the first and the last row the gradient is 0, as beyond them. NaN leads to the first.
+        // On the first and the last row the gradient is 0, as beyond them.
         let is_within = inside.gt_scalar(0.0)?.logical_and(&inside.lt_scalar(last)?)?;
         let fixed = inside.detach();
-        let fixed = fixed.masked_fill(&fixed.ne(&fixed)?, 0.0)?.maximum_scalar(0.0)?.minimum_scalar(last)?;
+        let fixed =
+            fixed.masked_fill(&fixed.ne(&fixed)?, of_nan)?.maximum_scalar(0.0)?.minimum_scalar(last)?;
         is_within.where_(&inside, &fixed)
     }
 
@@ -236,18 +243,23 @@ impl Sampler<'_> {
             let last = (size - 1) as f64;
             let fits = number.ge_scalar(0.0)?.logical_and(&number.le_scalar(last)?)?;
             let zero = number.detach().scalar_like(0.0)?;
+            is_inside = Some(match is_inside {
+                Some(inside) => inside.logical_and(&fits)?,
+                None => fits.clone(),
+            });
             let place = fits.where_(&number.detach(), &zero)?.to_dtype(dtype)?;
             position = Some(match position {
                 Some(position) => position.mul_scalar(size as i64)?.add(&place)?,
                 None => place,
             });
-            is_inside = Some(match is_inside {
-                Some(inside) => inside.logical_and(&fits)?,
-                None => fits,
-            });
+            // Weights of an image are NaN where a place is, those of a volume 0.
+            let share = match share {
+                Some(share) if self.sizes.len() == 3 => Some(fits.where_(share, &zero)?),
+                share => share.clone(),
+            };
             weight = match (weight, share) {
-                (Some(weight), Some(share)) => Some(weight.mul(share)?),
-                (weight, share) => weight.or_else(|| share.clone()),
+                (Some(weight), Some(share)) => Some(weight.mul(&share)?),
+                (weight, share) => weight.or(share),
             };
         }
         let (Some(is_inside), Some(position)) = (is_inside, position) else {
@@ -258,10 +270,7 @@ impl Sampler<'_> {
         let zero = rows.detach().scalar_like(0.0)?;
         let picked = rows.gather(2, &position.expand([batch, channels, places])?)?;
         let picked = is_inside.where_(&picked, &zero)?;
-        match weight {
-            // Weights of places that are no numbers must not meet gradients.
-            Some(weight) => picked.mul(&is_inside.where_(&weight, &zero)?),
-            None => Ok(picked),
-        }
+        // Outside this is 0, or NaN where a place is.
+        if let Some(weight) = weight { picked.mul(&weight) } else { Ok(picked) }
     }
 }

@@ -4,9 +4,10 @@ use super::in_accumulator;
 use crate::autograd::{Context, Grads, no_grad, with_gradient};
 use crate::error::{Error, Result, index_told_as};
 use crate::op::{Saves, check};
+use crate::ops::create::exact_scalar;
 use crate::ops::index::{index_dtype, index_fits, spread};
 use crate::shape::Axis;
-use crate::{DType, Shape, Tensor};
+use crate::{DType, Scalar, Shape, Tensor};
 
 /// How elements that meet in one place are reduced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -28,7 +29,8 @@ impl Tensor {
     /// there if `include_self`. Places that no index names stay as they are.
     ///
     /// Gradients of `Amax` and `Amin` are shared evenly by all elements that equal the result. (PyTorch counts an equal element of this tensor also
-    /// where `include_self` leaves it out, whose share is lost there.) Those of `Prod` are exact at zeros.
+    /// where `include_self` leaves it out, whose share is lost there.) Where the result is NaN they are NaN. Those of `Prod` are the products of the other
+    /// elements, exact at zeros, and NaN of elements that are infinite or NaN.
     ///
     /// # Shapes
     /// `index` (i32 or i64) has this tensor's rank, each other axis at most as long; `source` is at least as long along each axis.
@@ -73,6 +75,52 @@ impl Tensor {
         check::shape(name, "source", &source.meta(), self.shape().resized(axis, count, name)?)?;
         let index = &spread(index, axis, *source.shape())?;
         Reducer { name, axis, index, reduction, include_self }.reduce(self, source)
+    }
+
+    /// This tensor with `alpha` times slice `i` of `source` added to slice `index[i]` along `axis`: [`index_add`](Tensor::index_add) of a product. Half precision
+    /// is computed in f32 and rounded once.
+    ///
+    /// # Shapes
+    /// `index` is `[count]` (i32 or i64); `source` is as this tensor, with `count` slices.
+    ///
+    /// # Errors
+    /// As [`index_add`](Tensor::index_add), an `alpha` that the dtype does not hold.
+    pub fn index_add_with(
+        &self,
+        axis: impl Into<Axis>,
+        index: &Tensor,
+        source: &Tensor,
+        alpha: impl Into<Scalar>,
+    ) -> Result<Tensor> {
+        let alpha = alpha.into();
+        if alpha.as_f64() == 1.0 {
+            return self.index_add(axis, index, source);
+        }
+        exact_scalar("index_add", alpha, source.dtype())?;
+        check::same_dtype("index_add", &self.meta(), &source.meta())?;
+        in_accumulator([self, source], |[x, source]| x.index_add(axis, index, &source.mul_scalar(alpha)?))
+    }
+
+    /// [`index_add_with`](Tensor::index_add_with) in place.
+    ///
+    /// # Errors
+    /// As [`index_add_with`](Tensor::index_add_with) and [`apply_into`](crate::apply_into).
+    pub fn index_add_with_(
+        &self,
+        axis: impl Into<Axis>,
+        index: &Tensor,
+        source: &Tensor,
+        alpha: impl Into<Scalar>,
+    ) -> Result<()> {
+        let alpha = alpha.into();
+        if alpha.as_f64() == 1.0 {
+            return self.index_add_(axis, index, source);
+        }
+        if self.dtype().is_half() {
+            return self.copy_(&self.index_add_with(axis, index, source, alpha)?);
+        }
+        exact_scalar("index_add", alpha, source.dtype())?;
+        self.index_add_(axis, index, &source.mul_scalar(alpha)?)
     }
 
     /// Where each of `values` would be put into this sequence, which is in order along its last axis, so that it stays so: in front of equal
@@ -209,20 +257,59 @@ impl Reducer<'_> {
 
     /// Of the elements that meet in a place, in turn: the products up to each. The last of each place stays.
     fn product(&self, base: &Tensor, source: &Tensor) -> Result<Tensor> {
+        let y = no_grad(|| {
+            let (places, order) = self.places(base)?;
+            let row = base.reshape([base.elements()])?;
+            let values = source.reshape([source.elements()])?.index_select(0, &order)?;
+            let mut values = products_so_far(&values, &places)?;
+            if self.include_self {
+                values = row.index_select(0, &places)?.mul(&values)?;
+            }
+            row.scatter(0, &places, &values)?.reshape(*base.shape())
+        })?;
+        self.with_rule(base, source, y)
+    }
+
+    /// The product or extreme `y` with its gradient.
+    fn with_rule(&self, base: &Tensor, source: &Tensor, y: Tensor) -> Result<Tensor> {
+        let (name, axis, include_self) = (self.name, self.axis, self.include_self);
+        let reduction = self.reduction;
+        let rule = move |context: &Context<'_>, grads: &[Option<Tensor>]| {
+            let Some(dy) = &grads[0] else { return Ok(Grads::new()) };
+            let reducer = Reducer { name, axis, index: context.input(1)?, reduction, include_self };
+            match reduction {
+                ScatterReduction::Prod => reducer.factors(context, dy),
+                _ => reducer.shares(context, dy),
+            }
+        };
+        Ok(with_gradient(name, &[base, self.index, source], vec![y], Saves::ALL, rule)?.swap_remove(0))
+    }
+
+    /// The gradient of a product: of each element the product of the others of its place, without a division; of those that are infinite or NaN it is NaN, as of
+    /// [`Tensor::prod`].
+    fn factors(&self, context: &Context<'_>, dy: &Tensor) -> Result<Grads> {
+        let (base, source) = (context.input(0)?, context.input(2)?);
         let (places, order) = self.places(base)?;
-        let row = base.reshape([base.elements()])?;
-        let mut values = source.reshape([source.elements()])?.index_select(0, &order)?;
-        let one = values.detach().scalar_like(1)?;
-        for reach in reaches(places.elements()) {
-            let (before, now, is_same) = neighbors(&values, &places, reach)?;
-            // What is of another place must not be multiplied at all: with an infinity its gradient would be NaN.
-            let grown = now.mul(&is_same.where_(&before, &one)?)?;
-            values = Tensor::concat(&[&values.narrow(0, 0, reach)?, &grown], 0)?;
-        }
-        if self.include_self {
-            values = row.index_select(0, &places)?.mul(&values)?;
-        }
-        row.scatter(0, &places, &values)?.reshape(*base.shape())
+        let count = places.elements();
+        let values = source.reshape([count])?.index_select(0, &order)?;
+        let so_far = products_so_far(&values, &places)?;
+        let before = shifted(&so_far, &places)?;
+        let (values, backwards) = (values.flip(0)?, places.flip(0)?);
+        let behind = shifted(&products_so_far(&values, &backwards)?, &backwards)?.flip(0)?;
+        let others = numbers_only(&before.mul(&behind)?, &values.flip(0)?)?;
+        let mut others = others.mul(&dy.reshape([dy.elements()])?.index_select(0, &places)?)?;
+        let of_base = match self.include_self {
+            true => {
+                others = others.mul(&base.reshape([base.elements()])?.index_select(0, &places)?)?;
+                let ones = Tensor::ones([base.elements()], dy.dtype(), dy.device())?;
+                let factors = ones.scatter(0, &places, &so_far)?.reshape(*base.shape())?;
+                let factors = self.named(base)?.where_(&numbers_only(&factors, base)?, &factors)?;
+                dy.mul(&factors)?
+            }
+            false => dy.masked_fill(&self.named(base)?, 0)?,
+        };
+        let of_source = others.zeros_like()?.scatter(0, &order, &others)?.reshape(*source.shape())?;
+        Ok([Some(of_base), None, Some(of_source)].into_iter().collect())
     }
 
     /// The largest or smallest: `better` of two.
@@ -246,16 +333,10 @@ impl Reducer<'_> {
             }
             row.scatter(0, &places, &values)?.reshape(*base.shape())
         })?;
-        let (name, axis, include_self) = (self.name, self.axis, self.include_self);
-        let reduction = self.reduction;
-        let rule = move |context: &Context<'_>, grads: &[Option<Tensor>]| {
-            let Some(dy) = &grads[0] else { return Ok(Grads::new()) };
-            Reducer { name, axis, index: context.input(1)?, reduction, include_self }.shares(context, dy)
-        };
-        Ok(with_gradient(name, &[base, self.index, source], vec![y], Saves::ALL, rule)?.swap_remove(0))
+        self.with_rule(base, source, y)
     }
 
-    /// The gradient of an extreme, shared evenly by the elements that equal it.
+    /// The gradient of an extreme, shared evenly by the elements that equal it. A NaN equals nothing: there all get NaN.
     fn shares(&self, context: &Context<'_>, dy: &Tensor) -> Result<Grads> {
         let (base, source, y) = (context.input(0)?, context.input(2)?, context.output(0)?);
         let is_free = self.named(base)?.logical_not()?;
@@ -264,8 +345,10 @@ impl Reducer<'_> {
         let dtype = dy.dtype().accumulator();
         let counts =
             is_own.to_dtype(dtype)?.scatter_add(self.axis, self.index, &is_found.to_dtype(dtype)?)?;
-        // Where the result is NaN nothing equals it.
-        let share = dy.to_dtype(dtype)?.div(&counts.maximum_scalar(1)?)?;
+        let is_nan = counts.eq_scalar(0)?;
+        let share = dy.to_dtype(dtype)?.div(&counts)?.masked_fill(&is_nan, f64::NAN)?;
+        let is_own = if self.include_self { is_own.logical_or(&is_nan)? } else { is_own };
+        let is_found = is_found.logical_or(&is_nan.gather(self.axis, self.index)?)?;
         let of_base = share.masked_fill(&is_own.logical_not()?, 0)?.to_dtype(dy.dtype())?;
         let of_source = share.gather(self.axis, self.index)?.masked_fill(&is_found.logical_not()?, 0)?;
         Ok([Some(of_base), None, Some(of_source.to_dtype(dy.dtype())?)].into_iter().collect())
@@ -276,6 +359,34 @@ impl Reducer<'_> {
 pub(super) fn reaches(count: usize) -> impl Iterator<Item = usize> {
     std::iter::successors(Some(1), |reach: &usize| reach.checked_mul(2))
         .take_while(move |&reach| reach < count)
+}
+
+/// The products of the elements of the same place up to each.
+fn products_so_far(values: &Tensor, places: &Tensor) -> Result<Tensor> {
+    let mut values = values.clone();
+    let one = values.detach().scalar_like(1)?;
+    for reach in reaches(places.elements()) {
+        let (before, now, is_same) = neighbors(&values, places, reach)?;
+        let grown = now.mul(&is_same.where_(&before, &one)?)?;
+        values = Tensor::concat(&[&values.narrow(0, 0, reach)?, &grown], 0)?;
+    }
+    Ok(values)
+}
+
+/// `factors`, but NaN where `x` is infinite or NaN.
+fn numbers_only(factors: &Tensor, x: &Tensor) -> Result<Tensor> {
+    factors.masked_fill(&x.abs()?.lt_scalar(f64::INFINITY)?.logical_not()?, f64::NAN)
+}
+
+/// What the element before each is where it is of the same place, else 1.
+fn shifted(values: &Tensor, places: &Tensor) -> Result<Tensor> {
+    let Some(rest) = places.elements().checked_sub(1) else { return Ok(values.clone()) };
+    let (before, _, is_same) = neighbors(values, places, 1)?;
+    let one = Tensor::ones([1], values.dtype(), values.device())?;
+    match rest {
+        0 => Ok(one),
+        _ => Tensor::concat(&[&one, &is_same.where_(&before, &one)?], 0),
+    }
 }
 
 /// The elements that have one `reach` before them, those before, and which of these are of the same place. Places are in order: all between two that

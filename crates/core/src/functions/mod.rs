@@ -43,6 +43,7 @@ mod special;
 pub(crate) mod splitting;
 mod statistics;
 mod sums_of_powers;
+pub(crate) mod tables;
 mod taking;
 mod unique;
 pub(crate) mod windows;

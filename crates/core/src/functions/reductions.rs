@@ -73,7 +73,7 @@ impl Tensor {
 
     /// The smallest and the largest element over `axes`; NaN if there is one. Reduced axes are dropped, or stay with size 1 where `keep` is true.
     ///
-    /// Equal elements share the gradient.
+    /// Equal elements share the gradient; that of all elements with a NaN is NaN.
     ///
     /// # Errors
     /// An axis that does not exist or is named twice, no elements along them.

@@ -400,13 +400,14 @@ impl Rule for UnaryGrad {
 }
 
 impl Tensor {
-    /// `log(1 + e^(beta x)) / beta`: [`softplus`](Tensor::softplus) that comes the closer to `max(x, 0)` the larger `beta` is.
+    /// `log(1 + e^(beta x)) / beta`: [`softplus`](Tensor::softplus) that comes the closer to `max(x, 0)` the larger `beta` is; `x` itself, whose gradient is 1,
+    /// where `beta x` is above `threshold`.
     ///
-    /// PyTorch's `threshold` is not needed: nothing overflows.
+    /// Nothing overflows with an infinite threshold; PyTorch's is 20.
     ///
     /// # Errors
     /// As [`softplus`](Tensor::softplus); a `beta` that is not finite and above 0.
-    pub fn softplus_with(&self, beta: f64) -> Result<Tensor> {
+    pub fn softplus_with(&self, beta: f64, threshold: f64) -> Result<Tensor> {
         check::float("softplus", "input", &self.meta())?;
         if !(beta.is_finite() && beta > 0.0) {
             return Err(Error::invalid("softplus", format!("beta {beta}, expected a finite number above 0")));
@@ -414,7 +415,14 @@ impl Tensor {
         // In the accumulator dtype: halves are rounded once, at the end.
         let input = precision::full(self)?;
         let x = input.to_dtype(input.dtype().accumulator())?;
-        x.mul_scalar(beta)?.softplus()?.div_scalar(beta)?.to_dtype(input.dtype())
+        let scaled = x.mul_scalar(beta)?;
+        let y = scaled.softplus()?.div_scalar(beta)?;
+        // Beyond this the function and its derivative are rounded to x and 1.
+        let rounded = if x.dtype() == DType::F64 { 37.0 } else { 20.0 };
+        if threshold == f64::INFINITY || (beta == 1.0 && threshold >= rounded) {
+            return y.to_dtype(input.dtype());
+        }
+        scaled.detach().gt_scalar(threshold)?.where_(&x, &y)?.to_dtype(input.dtype())
     }
 }
 

@@ -66,7 +66,7 @@ impl Forward for Softplus {
         // The plain form is one op.
         in_layer(self, "Softplus", || match self.beta {
             1.0 => input.softplus(),
-            beta => input.softplus_with(beta),
+            beta => input.softplus_with(beta, f64::INFINITY),
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::init::Init;
 use crate::module::{Forward, Module, Param, in_layer};
-use ternion_core::{BagMode, DType, Device, EmbeddingBagOptions, Error, Result, Tensor};
+use ternion_core::{BagMode, DType, Device, EmbeddingBagOptions, EmbeddingOptions, Error, Result, Tensor};
 
 /// A row of the table for each index, as PyTorch's `nn.Embedding`: weight `[rows, width]`, standard normal at first.
 ///
@@ -64,9 +64,8 @@ impl Embedding {
     }
 
     fn rows(&self, indices: &Tensor) -> Result<Tensor> {
-        let rows = self.weight.tensor().embedding(indices)?;
-        let Some(padding) = self.padding_idx else { return Ok(rows) };
-        indices.eq_scalar(padding as i64)?.unsqueeze(-1)?.where_(&rows.detach(), &rows)
+        let options = EmbeddingOptions { padding_idx: self.padding_idx, ..EmbeddingOptions::default() };
+        self.weight.tensor().embedding_with(indices, options)
     }
 }
 

@@ -265,15 +265,20 @@ impl PyTensor {
         }
     }
 
-    /// `log(1 + e^(beta * x)) / beta`.
+    /// `log(1 + e^(beta * x)) / beta`; `x` itself where `beta * x` is above the threshold.
     ///
     /// Shapes: [..] -> the same; integers become float32
     ///
     /// Raises:
     ///     ValueError: a `beta` that is not above 0.
-    #[pyo3(signature = (beta=1.0))]
-    fn softplus(&self, py: Python<'_>, #[pyo3(from_py_with = of::softplus)] beta: f64) -> Outcome<PyTensor> {
-        self.map(py, |x| floating(x)?.softplus_with(beta))
+    #[pyo3(signature = (beta=1.0, threshold=20.0))]
+    fn softplus(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = of::softplus)] beta: f64,
+        #[pyo3(from_py_with = of::softplus)] threshold: f64,
+    ) -> Outcome<PyTensor> {
+        self.map(py, |x| floating(x)?.softplus_with(beta, threshold))
     }
 
     /// Each element, but at least `min` and at most `max`, which are numbers or tensors; NaN stays.

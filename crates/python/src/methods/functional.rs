@@ -1,14 +1,14 @@
 //! Functions of layers, without their parameters: the native part of `ternion.nn.functional`.
 
-use crate::arguments::{AxesArgument, operand};
-use crate::error::{Failure, Outcome};
+use crate::arguments::{AxesArgument, Real, operand};
+use crate::error::{Called, Failure, Outcome};
 use crate::expected::of;
 use crate::run::{run, wait};
 use crate::tensor::PyTensor;
 use pyo3::prelude::*;
 use ternion::{
-    Conv1dOptions, Conv2dOptions, ConvTranspose2dOptions, DType, PoolOptions, Result, RunningStatistics,
-    Tensor,
+    Conv1dOptions, Conv2dOptions, ConvTranspose2dOptions, DType, EmbeddingOptions, PoolOptions, Result,
+    RunningStatistics, Tensor,
 };
 
 /// A tensor that may be left out.
@@ -439,11 +439,40 @@ fn dropout(
 /// Raises:
 ///     IndexError: a number that is none of a row.
 ///     TypeError: numbers that are not int32 or int64.
+///     ValueError: a `padding_idx` that is none of a row.
 #[pyfunction]
-#[pyo3(signature = (input, weight))]
-fn embedding(py: Python<'_>, input: &Bound<'_, PyAny>, weight: &Bound<'_, PyAny>) -> Outcome<PyTensor> {
+#[pyo3(signature = (input, weight, padding_idx=None, scale_grad_by_freq=false))]
+fn embedding(
+    py: Python<'_>,
+    input: &Bound<'_, PyAny>,
+    weight: &Bound<'_, PyAny>,
+    padding_idx: Option<isize>,
+    scale_grad_by_freq: bool,
+) -> Outcome<PyTensor> {
     let (indices, weight) = (operand("embedding", "input", input)?, operand("embedding", "weight", weight)?);
-    made(py, indices.elements(), || weight.embedding(&indices))
+    let count = weight.dims().first().copied().unwrap_or(0);
+    let row = |index: isize| {
+        let from_start = if index < 0 { index.checked_add_unsigned(count)? } else { index };
+        usize::try_from(from_start).ok().filter(|&row| row < count)
+    };
+    let none =
+        |index: isize| Failure::value(format!("embedding: padding_idx {index} is none of {count} rows"));
+    let padding_idx = padding_idx.map(|index| row(index).ok_or_else(|| none(index))).transpose()?;
+    let options = EmbeddingOptions { padding_idx, scale_grad_by_freq };
+    made(py, indices.elements(), || weight.embedding_with(&indices, options))
+}
+
+/// Shortens the rows of `weight` that are used to a norm, in place.
+#[pyfunction]
+fn _embedding_renorm(
+    py: Python<'_>,
+    input: &Bound<'_, PyAny>,
+    weight: &Bound<'_, PyAny>,
+    max_norm: Real,
+    norm_type: Real,
+) -> Outcome<()> {
+    let (indices, weight) = (operand("embedding", "input", input)?, operand("embedding", "weight", weight)?);
+    wait(py, || weight.embedding_renorm_(&indices, max_norm.0, norm_type.0).called("embedding"))
 }
 
 /// 1 in the place of each index, 0 elsewhere, int64; as many places as the largest index needs, if `num_classes` is -1.
@@ -545,6 +574,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(_instance_norm, module)?)?;
     module.add_function(wrap_pyfunction!(dropout, module)?)?;
     module.add_function(wrap_pyfunction!(embedding, module)?)?;
+    module.add_function(wrap_pyfunction!(_embedding_renorm, module)?)?;
     module.add_function(wrap_pyfunction!(one_hot, module)?)?;
     module.add_function(wrap_pyfunction!(hardtanh, module)?)?;
     module.add_function(wrap_pyfunction!(pad, module)?)

@@ -4,6 +4,7 @@ use super::compare::spread_over;
 use crate::arguments::{Operand, number};
 use crate::error::{Failure, Outcome};
 use crate::expected::of;
+use crate::operators::check_factor;
 use crate::operators::equal_to;
 use crate::promote::{Number, beside};
 use crate::run::{run, wait};
@@ -11,7 +12,7 @@ use crate::tensor::{PyTensor, may_change, stands_for_one};
 use pyo3::exceptions::{PyTypeError, PyUserWarning};
 use pyo3::prelude::*;
 use pyo3::types::{PyEllipsis, PyInt, PySlice, PyTuple};
-use ternion::{DType, Ellipsis, IndexItem, NewAxis, Result, Slice, Tensor};
+use ternion::{DType, Ellipsis, IndexItem, NewAxis, Result, Scalar, Slice, Tensor};
 
 fn end(slice: &Bound<'_, PySlice>, name: &str) -> Outcome<Option<isize>> {
     let value = slice.getattr(name)?;
@@ -357,23 +358,30 @@ impl PyTensor {
         })
     }
 
-    /// This tensor with the slices of `source` added to those along `dim` that `index` names.
+    /// This tensor with the slices of `source`, times `alpha`, added to those along `dim` that `index` names; a place that is named twice gets both.
     ///
     /// Shapes: [.., n, ..], index [m] and source [.., m, ..] -> [.., n, ..]
     ///
     /// Raises:
     ///     IndexError: an axis that does not exist, an index outside it.
-    ///     TypeError: an index that is not int32 or int64, a source of another dtype.
+    ///     TypeError: an index that is not int32 or int64, a source of another dtype, an `alpha` with a point for whole numbers, or a truth value for numbers.
     ///     ValueError: an index of several axes, a source of another shape.
+    #[pyo3(signature = (dim, index, source, *, alpha=None))]
     fn index_add(
         &self,
         py: Python<'_>,
         #[pyo3(from_py_with = of::index_add)] dim: isize,
         #[pyo3(from_py_with = of::index_add)] index: Bound<'_, PyTensor>,
         #[pyo3(from_py_with = of::index_add)] source: Bound<'_, PyTensor>,
+        alpha: Option<&Bound<'_, PyAny>>,
     ) -> Outcome<PyTensor> {
         let (index, source) = (index.get().tensor(), source.get().tensor());
-        self.map(py, |x| added(x, dim, &index, &source, Tensor::index_add))
+        let alpha = factor("index_add", alpha, self.tensor().dtype())?;
+        self.map(py, |x| {
+            added(x, dim, &index, &source, |x, dim, index, source| {
+                x.index_add_with(dim, index, source, alpha)
+            })
+        })
     }
 
     /// `index_add`, in place.
@@ -382,18 +390,27 @@ impl PyTensor {
     ///
     /// Raises:
     ///     RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
+    #[pyo3(signature = (dim, index, source, *, alpha=None))]
     fn index_add_<'py>(
         slf: &Bound<'py, Self>,
         #[pyo3(from_py_with = of::index_add_)] dim: isize,
         #[pyo3(from_py_with = of::index_add_)] index: Bound<'py, PyTensor>,
         #[pyo3(from_py_with = of::index_add_)] source: Bound<'py, PyTensor>,
+        alpha: Option<&Bound<'py, PyAny>>,
     ) -> Outcome<Bound<'py, Self>> {
         let (index, source) = (index.get().tensor(), source.get().tensor());
+        let alpha = factor("index_add_", alpha, slf.get().tensor().dtype())?;
+        let add = move |x: &Tensor, dim: isize, index: &Tensor, source: &Tensor| {
+            x.index_add_with(dim, index, source, alpha)
+        };
+        let add_in_place = move |x: &Tensor, dim: isize, index: &Tensor, source: &Tensor| {
+            x.index_add_with_(dim, index, source, alpha)
+        };
         PyTensor::change(
             slf,
             &[&source],
-            |x| added(x, dim, &index, &source, Tensor::index_add),
-            |x| added_in_place(x, dim, &index, &source, Tensor::index_add, Tensor::index_add_),
+            |x| added(x, dim, &index, &source, add),
+            |x| added_in_place(x, dim, &index, &source, add, add_in_place),
         )
     }
 
@@ -416,11 +433,25 @@ impl PyTensor {
     }
 }
 
-/// What adds a source along an axis, at an index.
-pub(super) type Adds = fn(&Tensor, isize, &Tensor, &Tensor) -> Result<Tensor>;
+/// `alpha` of a function of this name, 1 by default, of a kind that the dtype has: PyTorch's rule.
+pub fn factor(op: &str, alpha: Option<&Bound<'_, PyAny>>, dtype: DType) -> Outcome<Scalar> {
+    let Some(alpha) = alpha else { return Ok(Scalar::Int(1)) };
+    let Some(given) = number(alpha)? else {
+        let kind = alpha.get_type().name()?.to_string();
+        return Err(Failure::kind(format!("{op}: alpha is {kind}, expected a number")));
+    };
+    check_factor(op, given, dtype)?;
+    Ok(given.scalar())
+}
 
 /// What `f` adds along `dim`, as in `placed`. The sum of truth values is whether any is true, as in PyTorch.
-pub(super) fn added(x: &Tensor, dim: isize, index: &Tensor, source: &Tensor, f: Adds) -> Result<Tensor> {
+pub(super) fn added(
+    x: &Tensor,
+    dim: isize,
+    index: &Tensor,
+    source: &Tensor,
+    f: impl FnOnce(&Tensor, isize, &Tensor, &Tensor) -> Result<Tensor>,
+) -> Result<Tensor> {
     if (x.dtype(), source.dtype()) != (DType::Bool, DType::Bool) {
         return placed(x, dim, index, source, f);
     }
@@ -434,8 +465,8 @@ pub(super) fn added_in_place(
     dim: isize,
     index: &Tensor,
     source: &Tensor,
-    f: Adds,
-    in_place: fn(&Tensor, isize, &Tensor, &Tensor) -> Result<()>,
+    f: impl FnOnce(&Tensor, isize, &Tensor, &Tensor) -> Result<Tensor>,
+    in_place: impl FnOnce(&Tensor, isize, &Tensor, &Tensor) -> Result<()>,
 ) -> Result<()> {
     match x.dtype() {
         DType::Bool => x.copy_(&added(x, dim, index, source, f)?),

@@ -8,9 +8,10 @@ use crate::promote::meet;
 use crate::run::{interruptible_parts, run, wait};
 use crate::tensor::PyTensor;
 use pyo3::prelude::*;
+use std::cell::Cell;
 use ternion::{
-    BagMode, CtcOptions, EmbeddingBagOptions, GaussianNllOptions, MultiMarginOptions, PoissonNllOptions,
-    Reduction, Result, Tensor, TripletOptions,
+    BagMode, CtcOptions, EmbeddingBagOptions, Error, GaussianNllOptions, MultiMarginOptions,
+    PoissonNllOptions, Reduction, Result, Tensor, TripletOptions,
 };
 
 /// A loss of input and target in the dtype and the shape that they have together.
@@ -151,6 +152,39 @@ fn _triplet_margin_loss(
     of_three(py, [anchor, positive, negative], |[anchor, positive, negative]| {
         anchor.triplet_margin_loss(positive, negative, options)
     })
+}
+
+/// The tensors are handed to `distance` as the objects that they are. What it raises is raised.
+#[pyfunction]
+fn _triplet_margin_with_distance_loss(
+    inputs: [Bound<'_, PyTensor>; 3],
+    distance: &Bound<'_, PyAny>,
+    settings: (Real, bool),
+    reduce: &str,
+) -> Outcome<PyTensor> {
+    let name = "triplet_margin_with_distance_loss";
+    let (Real(margin), swap) = settings;
+    let options =
+        TripletOptions { margin, swap, reduction: plain(name, reduce)?, ..TripletOptions::default() };
+    let [anchor, positive, negative] = inputs.each_ref().map(|input| input.get().tensor());
+    let raised = Cell::new(None);
+    let object_of = |x: &Tensor| {
+        let of = [&anchor, &positive, &negative].into_iter().position(|input| std::ptr::eq(input, x));
+        &inputs[of.unwrap_or(0)]
+    };
+    let measured = |a: &Tensor, b: &Tensor| {
+        let found = distance.call1((object_of(a), object_of(b))).map_err(Failure::from).and_then(|found| {
+            let kind = found.get_type().name()?.to_string();
+            let expected = || Failure::kind(format!("{name}: a distance of {kind}, expected a tensor"));
+            Ok(found.cast_into::<PyTensor>().map_err(|_| expected())?.get().tensor())
+        });
+        found.map_err(|failure| {
+            raised.set(Some(failure));
+            Error::invalid(name, "the distance failed")
+        })
+    };
+    let found = anchor.triplet_margin_with_distance_loss(&positive, &negative, measured, options);
+    raised.take().map_or_else(|| Ok(PyTensor::new(found?)), Err)
 }
 
 #[pyfunction]
@@ -350,6 +384,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(_margin_ranking_loss, module)?)?;
     module.add_function(wrap_pyfunction!(_cosine_embedding_loss, module)?)?;
     module.add_function(wrap_pyfunction!(_triplet_margin_loss, module)?)?;
+    module.add_function(wrap_pyfunction!(_triplet_margin_with_distance_loss, module)?)?;
     module.add_function(wrap_pyfunction!(_poisson_nll_loss, module)?)?;
     module.add_function(wrap_pyfunction!(_gaussian_nll_loss, module)?)?;
     module.add_function(wrap_pyfunction!(_binary_cross_entropy, module)?)?;

@@ -202,7 +202,7 @@ impl PyTensor {
                         x.dims()
                     )));
                 }
-                let found = run(py, elements, || if is_largest { x.max(..) } else { x.min(..) })?;
+                let found = run(py, elements, || if is_largest { x.max_all() } else { x.min_all() })?;
                 Ok(PyTensor::new(found).into_bound_py_any(py)?)
             }
             Some(other) if other.cast::<PyTensor>().is_ok() => {

@@ -49,10 +49,6 @@ fn of_order(x: &Tensor, p: f64, axes: Axes, keepdim: bool) -> Result<Tensor> {
     match p {
         2.0 if keepdim => x.norm_keep(axes),
         2.0 => x.norm(axes),
-        f64::INFINITY if keepdim => x.max_abs_keep(axes),
-        f64::INFINITY => x.max_abs(axes),
-        f64::NEG_INFINITY if keepdim => x.abs()?.min_keep(axes),
-        f64::NEG_INFINITY => x.abs()?.min(axes),
         1.0 => summed(&x.abs()?, axes, keepdim),
         p => norm_of_powers(x, p, &axes, keepdim),
     }
@@ -62,7 +58,7 @@ fn summed(x: &Tensor, axes: Axes, keepdim: bool) -> Result<Tensor> {
     if keepdim { x.sum_keep(axes) } else { x.sum(axes) }
 }
 
-/// `sum(|x|^p)^(1/p)`, which neither overflows nor vanishes.
+/// `sum(|x|^p)^(1/p)`, which neither overflows nor vanishes; of infinite orders the largest or smallest size.
 fn norm_of_powers(x: &Tensor, p: f64, axes: &Axes, keepdim: bool) -> Result<Tensor> {
     let options = VectorNormOptions { dim: named(axes), keepdim, dtype: None };
     linalg::vector_norm(x, p, &options).called("norm")

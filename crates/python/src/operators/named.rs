@@ -2,9 +2,10 @@
 
 use super::{ADD, Answer, DIV, FLOOR_DIV, FMOD, MUL, Operator, POW, REMAINDER, SUB, TRUNC_DIV};
 use crate::arguments::{Operand, number};
-use crate::error::{Failure, Outcome};
+use crate::error::{Called, Failure, Outcome};
 use crate::expected::{Expected, of};
-use crate::promote::Number;
+use crate::methods::index::factor;
+use crate::promote::{Number, beside, meet};
 use crate::run::run;
 use crate::tensor::PyTensor;
 use pyo3::prelude::*;
@@ -61,7 +62,11 @@ fn check_alpha(
     let Some(given) = alpha.map(number).transpose()?.flatten() else { return Ok(()) };
     let x = x.tensor();
     let Some(other) = Operand::beside(other, &x)? else { return Ok(()) };
-    let dtype = ADD.dtype(&x, &other);
+    check_factor(op, given, ADD.dtype(&x, &other))
+}
+
+/// That an `alpha` is of a kind that the result's dtype has: PyTorch's rule.
+pub fn check_factor(op: &str, given: Number, dtype: DType) -> Outcome<()> {
     let expected = match given {
         Number::Bool(_) if dtype != DType::Bool => "a number",
         Number::Float(_) if !dtype.is_float() => "a whole number",
@@ -92,6 +97,33 @@ impl PyTensor {
 
 #[pymethods]
 impl PyTensor {
+    /// Another tensor, or a number, less `alpha` times this one.
+    fn _rsub(
+        &self,
+        py: Python<'_>,
+        other: &Bound<'_, PyAny>,
+        alpha: Option<&Bound<'_, PyAny>>,
+    ) -> Outcome<PyTensor> {
+        let x = self.tensor();
+        let operand = Operand::named("rsub", other, &x)?;
+        let is_truth = match &operand {
+            Operand::Tensor(other) => other.dtype() == DType::Bool,
+            Operand::Number(number) => matches!(number, Number::Bool(_)),
+        };
+        if is_truth || x.dtype() == DType::Bool {
+            let told = "rsub: truth values, of which there are no differences; expected numbers";
+            return Err(Failure::kind(told.to_string()));
+        }
+        let other = match operand {
+            Operand::Tensor(other) => other,
+            Operand::Number(number) => beside(&x, number)?,
+        };
+        let (x, other) = meet(&x, &other)?;
+        let alpha = factor("rsub", alpha, x.dtype())?;
+        let elements = x.elements().max(other.elements());
+        run(py, elements, || x.rsub_with(&other, alpha).called("rsub")).map(PyTensor::new)
+    }
+
     /// The sum of this tensor and `alpha` times another, or a number, broadcast.
     ///
     /// Raises:

@@ -40,6 +40,7 @@ mod special;
 mod splitting;
 mod statistics;
 mod sums_of_powers;
+mod tables;
 mod taking;
 mod unique;
 mod windows;
@@ -85,6 +86,7 @@ pub fn rows() -> Vec<OpCase> {
         splitting::rows(),
         statistics::rows(),
         sums_of_powers::rows(),
+        tables::rows(),
         taking::rows(),
         unique::rows(),
         windows::rows(),

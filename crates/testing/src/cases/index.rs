@@ -2,11 +2,11 @@
 
 use crate::prelude::*;
 use std::cmp::Ordering;
-use ternion_core::no_grad;
+use ternion_core::{Scalar, no_grad};
 
 /// The rows.
 pub fn rows() -> Vec<OpCase> {
-    [gathers(), scatters(), scatters_in_place(), selections(), embeddings(), sorts(), counts()].concat()
+    [gathers(), scatters(), scatters_in_place(), selections(), scaled_sums(), embeddings(), sorts(), counts()].concat()
 }
 
 fn with(index: &[usize], axis: usize, at: f64) -> Vec<usize> {
@@ -32,12 +32,12 @@ fn scatter(base: &Array, index: &Array, source: &Array, axis: usize, put: impl F
 }
 
 /// Slices `index[i]` along `axis`.
-fn index_select(x: &Array, index: &Array, axis: usize) -> Array {
+pub(crate) fn index_select(x: &Array, index: &Array, axis: usize) -> Array {
     x.along(axis, |slice| index.data.iter().map(|&at| slice[at as usize]).collect())
 }
 
 /// Slice `i` of the source added to slice `index[i]` of the base.
-fn index_add(base: &Array, index: &Array, source: &Array, axis: usize) -> Array {
+pub(crate) fn index_add(base: &Array, index: &Array, source: &Array, axis: usize) -> Array {
     let mut y = base.clone();
     Array::from_fn(&source.shape, |at| {
         *y.at_mut(&with(at, axis, index.data[at[axis]])) += source.at(at);
@@ -377,6 +377,42 @@ fn tied_sort(descending: bool) -> OpCase {
         .forward_only("ties have no gradient")
         .run(move |x| x[0].sort(1, descending))
         .oracle(move |x| sort(&x[0], 1, descending))
+}
+
+/// Slices that are added times a factor.
+fn scaled_sums() -> Vec<OpCase> {
+    let row = |alpha: Scalar, kind: &str| {
+        OpCase::new("index_add", format!("axis=1 alpha={alpha}{kind}"))
+            .input(Uniform(-4.0, 4.0))
+            .input(into_first(1))
+            .input(Uniform(-4.0, 4.0))
+            .on([&[3, 5], &[7], &[3, 7]])
+            .on([&[2, 3, 2], &[2], &[2, 2, 2]])
+            .on([&[2, 3], &[0], &[2, 0]])
+            .oracle_for(move |dtype, x| {
+                let scaled = x[2].map(|x| alpha.as_f64() * x);
+                let sum = index_add(&x[0], &x[1], &scaled, 1);
+                sum.map(|sum| super::unary::wrap(dtype, sum))
+            })
+    };
+    let changed = |x: &Tensor, index: &Tensor, source: &Tensor, alpha: Scalar| {
+        let y = x.copy()?;
+        no_grad(|| y.index_add_with_(1, index, source, alpha))?;
+        Ok(y)
+    };
+    let (half, three) = (Scalar::Float(-0.5), Scalar::Int(3));
+    vec![
+        row(half, "").twice().run(move |x| x[0].index_add_with(1, &x[1], &x[2], half)),
+        row(three, "").also(INTEGERS).run(move |x| x[0].index_add_with(1, &x[1], &x[2], three)),
+        row(three, " in place")
+            .also(INTEGERS)
+            .forward_only("in place")
+            .run(move |x| changed(&x[0], &x[1], &x[2], three))
+            .rejects("index_add: 0.5 is not a whole number, tensor is i64", |device| {
+                let (x, index) = (Tensor::zeros([2, 2], I64, device)?, Tensor::zeros([2], I64, device)?);
+                x.index_add_with(1, &index, &x, 0.5)
+            }),
+    ]
 }
 
 fn sorts() -> Vec<OpCase> {

@@ -540,13 +540,24 @@ fn running_sums() -> Vec<OpCase> {
 }
 
 /// The gradient for a cotangent of ones.
-fn gradient(x: &Tensor, f: impl Fn(&Tensor) -> Result<Tensor>) -> Result<Tensor> {
+pub(crate) fn gradient(x: &Tensor, f: impl Fn(&Tensor) -> Result<Tensor>) -> Result<Tensor> {
     enable_grad(|| {
         let x = x.detach().requires_grad()?;
         let y = f(&x)?;
         let ones = y.ones_like()?.detach();
         let found = grad(&[y], &[x.clone()], &[ones], GradOptions::default())?.remove(0);
         found.map_or_else(|| x.detach().zeros_like(), Ok)
+    })
+}
+
+/// The gradients of all inputs for a cotangent of ones.
+pub(crate) fn gradients(x: &[Tensor], f: impl Fn(&[Tensor]) -> Result<Tensor>) -> Result<Vec<Tensor>> {
+    enable_grad(|| {
+        let leaves = x.iter().map(|x| x.detach().requires_grad()).collect::<Result<Vec<_>>>()?;
+        let y = f(&leaves)?;
+        let ones = y.ones_like()?.detach();
+        let found = grad(&[y], &leaves, &[ones], GradOptions::default())?;
+        x.iter().zip(found).map(|(x, found)| found.map_or_else(|| x.detach().zeros_like(), Ok)).collect()
     })
 }
 
@@ -561,7 +572,7 @@ fn conventions() -> Vec<OpCase> {
             .run(move |x| gradient(&x[0], f))
             .oracle(move |x| Array::new(&x[0].shape, want.clone()))
     };
-    let low = -1e4;
+    let (nan, inf, low) = (f64::NAN, f64::INFINITY, -1e4);
     // A power of two: inputs are rounded to f32 for every dtype.
     let (share, huge) = (0.5f64.sqrt(), 2f64.powi(100));
     vec![
@@ -578,6 +589,11 @@ fn conventions() -> Vec<OpCase> {
             |x| x.max_all(),
             &[0.0, 1.0 / 3.0, 1.0 / 3.0, 1.0 / 3.0],
         ),
+        row("max", "NaN", &[nan, 1.0, 2.0, 1.0], |x| x.max(1), &[nan, nan, 1.0, 0.0]),
+        row("min", "NaN", &[nan, 1.0, 2.0, 1.0], |x| x.min_keep(1), &[nan, nan, 0.0, 1.0]),
+        row("max", "NaN over all", &[nan, 1.0, 2.0, nan], |x| x.max_all(), &[0.5, 0.0, 0.0, 0.5]),
+        row("min", "NaN over all", &[2.0, nan, 1.0, 1.0], |x| x.min_all(), &[0.0, 1.0, 0.0, 0.0]),
+        row("prod", "an infinity or NaN beside a zero", &[inf, 0.0, 0.0, nan], |x| x.prod(1), &[0.0, inf, nan, 0.0]),
         row("max_abs", "ties", &[-1.0, 1.0, 0.0, 0.0], |x| x.max_abs(1), &[-0.5, 0.5, 0.0, 0.0]),
         row("norm", "zero", &[0.0, 0.0, 3.0, 4.0], |x| x.norm(1), &[0.0, 0.0, 0.6, 0.8]),
         row("norm", "zero, over nothing", &[0.0, -2.0], |x| x.norm(&[] as &[isize]), &[0.0, -1.0]),

@@ -16,6 +16,7 @@ pub fn rows() -> Vec<OpCase> {
         rows.extend(function.derivative_rows());
     }
     rows.push(softplus_with_beta());
+    rows.extend(softplus_above_a_threshold());
     rows.extend(integer_rows());
     rows.extend(accuracy_rows());
     rows.extend(rejected_rows());
@@ -522,15 +523,33 @@ fn softplus_with_beta() -> OpCase {
         .input(Uniform(-6.0, 6.0))
         .shapes([&[], &[7, 33]])
         .twice()
-        .run(|x| x[0].softplus_with(2.5))
+        .run(|x| x[0].softplus_with(2.5, f64::INFINITY))
         .oracle(|x| x[0].map(|x| x.max(0.0) + (-2.5 * x.abs()).exp().ln_1p() / 2.5))
         .hostile("large", [Array::new(&[3], vec![60000.0, -60000.0, f64::INFINITY])])
         .rejects("softplus: beta 0, expected a finite number above 0", |device| {
-            Tensor::zeros([1], F32, device)?.softplus_with(0.0)
+            Tensor::zeros([1], F32, device)?.softplus_with(0.0, 20.0)
         })
         .rejects("softplus: input is i64, expected a floating dtype", |device| {
-            Tensor::zeros([1], I64, device)?.softplus_with(2.0)
+            Tensor::zeros([1], I64, device)?.softplus_with(2.0, 20.0)
         })
+}
+
+/// The input itself above a threshold, which differences do not cross.
+fn softplus_above_a_threshold() -> Vec<OpCase> {
+    let row = |beta: f64, threshold: f64, values: Values| {
+        OpCase::new("softplus", format!("beta={beta} threshold={threshold}"))
+            .input(values)
+            .shapes([&[7, 33]])
+            .twice()
+            .run(move |x| x[0].softplus_with(beta, threshold))
+            .oracle(move |x| x[0].map(|x| if beta * x > threshold { x } else { (beta * x).exp().ln_1p() / beta }))
+    };
+    vec![
+        row(1.0, 0.0, AwayFrom(0.5)),
+        row(2.0, 0.0, AwayFrom(0.5)).hostile("special", [Array::new(&[4], vec![f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 1e4])]),
+        // What is left below is more than f64 rounds.
+        row(1.0, 20.0, Uniform(21.0, 30.0)).exact(),
+    ]
 }
 
 /// Where a careless formula loses its digits: near zero, far from it, and derivatives at kinks and beyond the range of `e^x`.

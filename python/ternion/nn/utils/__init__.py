@@ -10,7 +10,7 @@ from ..._places import repeats
 from ..._refusals import name_all
 from ..._scales import is_any_pending, pending_scale_of
 from ..._scopes import no_grad
-from ..._ternion import Tensor, _clip_grad_norm, _number, _trust, cat, float32, float64, stack, zeros
+from ..._ternion import Tensor, _clip_grad_norm, _clip_grad_value, _number, _trust, cat, float32, float64, stack, zeros
 from ..._warnings import warn_caller
 from .fusion import (
     fuse_conv_bn_eval as fuse_conv_bn_eval, fuse_conv_bn_weights as fuse_conv_bn_weights, fuse_linear_bn_eval as fuse_linear_bn_eval,
@@ -121,14 +121,11 @@ def clip_grad_value_(parameters: Any, clip_value: float, foreach: bool | None = 
     """Cuts every element of the gradients of `parameters` to -clip_value..clip_value.
 
     Raises:
-        ValueError: a text in place of `clip_value`.
+        ValueError: a text in place of `clip_value`, or one below 0.
     """
     clip_value, parameters = _number(clip_value), _listed(parameters)
     _tell_of_scale("clip_grad_value_", parameters)
-    with no_grad():
-        for parameter in parameters:
-            if parameter.grad is not None:
-                parameter.grad.clamp_(-clip_value, clip_value)
+    _clip_grad_value([parameter for parameter in parameters if parameter.grad is not None], clip_value)
 
 
 def parameters_to_vector(parameters: Any) -> Tensor:

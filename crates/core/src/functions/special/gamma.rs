@@ -97,7 +97,9 @@ fn lgamma_value(x: &Tensor) -> Result<Tensor> {
     let sine = past_whole(&size)?.mul_scalar(PI)?.sin()?.abs()?;
     let reflected = sine.log()?.add(&size.log()?)?.add(&found)?.rsub_scalar(PI.ln())?;
     let reflected = reflected.masked_fill(&size.eq_scalar(f64::INFINITY)?, f64::INFINITY)?;
-    x.lt_scalar(0)?.where_(&reflected, &found)
+    // Below, the function of both signs is -log |x|, while pi times the smallest numbers has few digits.
+    let is_reflected = x.lt_scalar(0)?.logical_and(&size.ge_scalar(1e-20)?)?;
+    is_reflected.where_(&reflected, &found)
 }
 
 fn lgamma_of_positive(size: &Tensor) -> Result<Tensor> {
@@ -189,7 +191,10 @@ fn digamma_value(x: &Tensor) -> Result<Tensor> {
     let rest = past_whole(&size)?;
     let angle = rest.mul_scalar(PI)?;
     let cotangent = angle.cos()?.div(&angle.sin()?)?.mul_scalar(PI)?;
-    let reflected = found.add(&size.recip()?)?.add(&cotangent)?.masked_fill(&rest.eq_scalar(0)?, f64::NAN)?;
+    // Of the smallest numbers all three are infinite.
+    let reflected = found.add(&size.recip()?)?.add(&cotangent)?;
+    let reflected = cotangent.eq_scalar(f64::INFINITY)?.where_(&cotangent, &reflected)?;
+    let reflected = reflected.masked_fill(&rest.eq_scalar(0)?, f64::NAN)?;
     let found = x.lt_scalar(0)?.where_(&reflected, &found)?;
     x.eq_scalar(0)?.where_(&x.recip()?.neg()?, &found)
 }

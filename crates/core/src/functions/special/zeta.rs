@@ -43,7 +43,7 @@ fn zeta_grad(order: &Tensor, x: &Tensor) -> Result<Tensor> {
 }
 
 fn zeta_value(order: &Tensor, x: &Tensor) -> Result<Tensor> {
-    let found = everywhere(order, x, 1.0)?;
+    let found = everywhere(order, x, Units { scale: 1.0, factor: 1.0 })?;
     let fraction = order.ne(&order.floor()?)?.logical_and(&x.lt_scalar(0)?)?;
     let found = found.masked_fill(&fraction, f64::NAN)?;
     let pole = x.le_scalar(0)?.logical_and(&x.eq(&x.floor()?)?)?;
@@ -56,9 +56,17 @@ fn polygamma_value(x: &Tensor, order: i64) -> Result<Tensor> {
     let power = order as f64 + 1.0;
     let scale = (log_factorial(order) / power / LN_2).floor().exp2();
     let sign = if order % 2 == 0 { -1.0 } else { 1.0 };
-    let found = everywhere(&x.scalar_like(power)?, x, scale)?;
+    let units = Units { scale, factor: sign * scaled_factorial(order, scale) };
+    let found = everywhere(&x.scalar_like(power)?, x, units)?;
     let pole = x.le_scalar(0)?.logical_and(&x.eq(&x.floor()?)?)?;
-    found.masked_fill(&pole, f64::INFINITY)?.mul_scalar(sign * scaled_factorial(order, scale))
+    found.masked_fill(&pole, f64::INFINITY * sign)
+}
+
+/// What the numbers are divided by in the sum, and what it is multiplied by.
+#[derive(Clone, Copy)]
+struct Units {
+    scale: f64,
+    factor: f64,
 }
 
 /// Up to here products of factors have more digits than Stirling's series.
@@ -82,19 +90,19 @@ fn log_factorial(n: i64) -> f64 {
     (x - 0.5) * (x.ln() - 1.0) + 0.5 * (TAU.ln() - 1.0) + correction
 }
 
-/// The sum over `k >= 0` of `((x + k) / scale)^-order`, of negative x for whole orders only.
+/// `factor` times the sum over `k >= 0` of `((x + k) / scale)^-order`, of negative x for whole orders only.
 ///
 /// With `r = x - n` for the whole number n next to x, the sum over all k, of r as of x, is `r^-s + zeta(s, 1 + r) ± zeta(s, 1 - r)`, and what
 /// zeta of a negative x lacks is `±zeta(s, 1 - x)`.
-fn everywhere(order: &Tensor, x: &Tensor, scale: f64) -> Result<Tensor> {
+fn everywhere(order: &Tensor, x: &Tensor, units: Units) -> Result<Tensor> {
     let negative = x.lt_scalar(0)?;
     let rest = past_whole(x)?;
     let half = order.mul_scalar(0.5)?;
     let is_odd = half.ne(&half.floor()?)?;
-    let first = series(order, &negative.where_(&rest.add_scalar(1)?, x)?, scale)?;
+    let first = series(order, &negative.where_(&rest.add_scalar(1)?, x)?, units)?;
     let second =
-        series(order, &rest.rsub_scalar(1)?, scale)?.sub(&series(order, &x.abs()?.add_scalar(1)?, scale)?)?;
-    let own = rest.abs()?.div_scalar(scale)?.pow(&order.neg()?)?;
+        series(order, &rest.rsub_scalar(1)?, units)?.sub(&series(order, &x.abs()?.add_scalar(1)?, units)?)?;
+    let own = rest.abs()?.div_scalar(units.scale)?.pow(&order.neg()?)?.mul_scalar(units.factor)?;
     let own = is_odd.logical_and(&rest.lt_scalar(0)?)?.where_(&own.neg()?, &own)?;
     let reflected = own.add(&is_odd.where_(&first.sub(&second)?, &first.add(&second)?)?)?;
     // The term of the smallest base overflows first: others may be infinite with another sign.
@@ -117,28 +125,49 @@ const BERNOULLI: [f64; 11] = [
     77683.0 / 14101100039391805440000.0,
 ];
 
-/// The same sum for positive x: the first terms, and the rest by the formula of Euler and Maclaurin.
-fn series(order: &Tensor, x: &Tensor, scale: f64) -> Result<Tensor> {
+/// The same sum for positive x by the formula of Euler and Maclaurin: from the start where x is large beside the order, else behind the first terms.
+///
+/// Far away the sum is `x` times as large as its terms, which vanish where it does not: there it is taken from its integral.
+fn series(order: &Tensor, x: &Tensor, units: Units) -> Result<Tensor> {
+    let scale = units.scale;
     let &(terms, corrections) = for_dtype(x, &(10, 11), &(5, 6));
-    let power = order.neg()?;
     let from = x.add_scalar(f64::from(terms))?;
-    let inverse = from.recip()?;
+    let power = order.neg()?;
     let last = from.div_scalar(scale)?.pow(&power)?;
     // The integral from there on, and half of the first term.
-    let mut factors = from.div(&order.sub_scalar(1)?)?.add_scalar(0.5)?;
-    let mut rising = order.mul(&inverse)?;
-    for (j, &bernoulli) in BERNOULLI.iter().enumerate().take(corrections) {
-        if j > 0 {
-            let j = 2.0 * j as f64;
-            rising = rising.mul(&order.add_scalar(j - 1.0)?.mul(&inverse)?)?;
-            rising = rising.mul(&order.add_scalar(j)?.mul(&inverse)?)?;
-        }
-        factors = factors.add(&rising.mul_scalar(bernoulli)?)?;
-    }
+    let factors = from.div(&order.sub_scalar(1)?)?.add(&end_corrections(order, &from, corrections)?)?;
     // Factors of what is 0 may be infinite.
     let mut sum = last.mul(&factors)?.masked_fill(&last.eq_scalar(0)?, 0)?;
     for k in (0..terms).rev() {
         sum = sum.add(&x.add_scalar(f64::from(k))?.div_scalar(scale)?.pow(&power)?)?;
+    }
+    let sum = sum.mul_scalar(units.factor)?;
+    x.ge(&order.add_scalar(FAR)?)?.where_(&far_series(order, x, units, corrections)?, &sum)
+}
+
+/// From this distance above the order on the corrections at x itself have all digits.
+const FAR: f64 = 24.0;
+
+/// The integral and its corrections at `x`: `scale / (s - 1) (x / scale)^(1 - s) (1 + (s - 1) / x ..)`. The power is taken in halves, between which the
+/// factors are: alone it would vanish before the product does.
+fn far_series(order: &Tensor, x: &Tensor, units: Units, corrections: usize) -> Result<Tensor> {
+    let less = order.sub_scalar(1)?;
+    let root = x.div_scalar(units.scale)?.pow(&less.mul_scalar(-0.5)?)?;
+    let ends = end_corrections(order, x, corrections)?.mul(&less)?.div(x)?.add_scalar(1)?;
+    let found = root.div(&less)?.mul_scalar(units.scale * units.factor)?.mul(&ends)?.mul(&root)?;
+    found.masked_fill(&root.eq_scalar(0)?, 0)
+}
+
+/// What the sum from `from` on has beyond its integral, in units of its first term: half of that, and the derivatives at the end.
+fn end_corrections(order: &Tensor, from: &Tensor, corrections: usize) -> Result<Tensor> {
+    let inverse = from.recip()?;
+    let mut rising = order.mul(&inverse)?;
+    let mut sum = rising.mul_scalar(BERNOULLI[0])?.add_scalar(0.5)?;
+    for (j, &bernoulli) in BERNOULLI.iter().enumerate().take(corrections).skip(1) {
+        let j = 2.0 * j as f64;
+        rising = rising.mul(&order.add_scalar(j - 1.0)?.mul(&inverse)?)?;
+        rising = rising.mul(&order.add_scalar(j)?.mul(&inverse)?)?;
+        sum = sum.add(&rising.mul_scalar(bernoulli)?)?;
     }
     Ok(sum)
 }

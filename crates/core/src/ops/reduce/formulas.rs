@@ -74,8 +74,7 @@ pub(super) fn gradient(
     match (op, y) {
         (ReduceOp::Prod, _) => dy.mul(&product_of_others(x, axes)?),
         (ReduceOp::SumSquares, _) => dy.mul(&x.mul_scalar(2i64)?),
-        (ReduceOp::Max, Some(y)) => shared(&x.lt(y)?, axes, dy),
-        (ReduceOp::Min, Some(y)) => shared(&x.gt(y)?, axes, dy),
+        (ReduceOp::Max | ReduceOp::Min, Some(y)) => shared(&x.eq(y)?, axes, dy),
         (ReduceOp::Norm, Some(y)) => {
             // Where the norm is 0 so is the gradient, and that of the gradient: any other divisor will do.
             let is_zero = y.eq_scalar(0i64)?;
@@ -91,16 +90,18 @@ pub(super) fn gradient(
     }
 }
 
-/// `dy` shared equally among the elements that do not lose.
-fn shared(loses: &Tensor, axes: AxisSet, dy: &Tensor) -> Result<Tensor> {
-    let winners = loses.logical_not()?.to_dtype(dy.dtype())?.sum_keep(axes)?;
-    loses.where_(&dy.scalar_like(0i64)?, &dy.div(&winners)?)
+/// `dy` shared equally among the elements that win; NaN for all where none does, which is where the extreme is NaN and equals nothing.
+pub(super) fn shared(wins: &Tensor, axes: AxisSet, dy: &Tensor) -> Result<Tensor> {
+    let winners = wins.to_dtype(dy.dtype())?.sum_keep(axes)?;
+    let of_losers = winners.zeros_like()?.masked_fill(&winners.eq_scalar(0i64)?, f64::NAN)?;
+    wins.where_(&dy.div(&winners)?, &of_losers)
 }
 
 /// The product of all other elements along `axes`, without dividing by 0.
 ///
 /// With P the product of the elements that are not 0, and Z the sum of the zeros among the others (0 in value, but its
 /// derivative by each of them is 1): P / x if no other element is 0, Z * P / x if one is, else 0. So the derivative of the result is right too.
+/// Beside a zero an infinity or NaN is left out of P, not divided by.
 fn product_of_others(x: &Tensor, axes: AxisSet) -> Result<Tensor> {
     let is_zero = x.eq_scalar(0i64)?;
     let (zero, one) = (x.scalar_like(0i64)?, x.scalar_like(1i64)?);
@@ -109,7 +110,16 @@ fn product_of_others(x: &Tensor, axes: AxisSet) -> Result<Tensor> {
     let flags = is_zero.to_dtype(x.dtype())?;
     let zeros_of_others = flags.sum_keep(axes)?.sub(&flags)?;
     let zeros = is_zero.where_(x, &zero)?;
-    let with_one_zero = zeros.sum_keep(axes)?.sub(&zeros)?.mul(&others)?;
+    let others_beside_zero = beside_zero(x, &nonzero, &others, axes)?;
+    let with_one_zero = zeros.sum_keep(axes)?.sub(&zeros)?.mul(&others_beside_zero)?;
     let with_zeros = zeros_of_others.eq_scalar(1i64)?.where_(&with_one_zero, &zero)?;
     zeros_of_others.eq_scalar(0i64)?.where_(&others, &with_zeros)
+}
+
+/// `others` but of elements that are infinite or NaN: the product of the numbers that are not 0, or NaN, which is `0 * inf`, where there are more of them.
+fn beside_zero(x: &Tensor, nonzero: &Tensor, others: &Tensor, axes: AxisSet) -> Result<Tensor> {
+    let is_beyond = x.abs()?.lt_scalar(f64::INFINITY)?.logical_not()?;
+    let count = is_beyond.to_dtype(x.dtype())?.sum_keep(axes)?;
+    let numbers = is_beyond.where_(&x.scalar_like(1i64)?, nonzero)?.prod_keep(axes)?;
+    is_beyond.where_(&numbers.masked_fill(&count.gt_scalar(1i64)?, f64::NAN)?, others)
 }

@@ -2,8 +2,10 @@
 
 use super::{CumulativeSum, Reduce, ReduceOp, Variance, formulas, reduced};
 use crate::anomaly::in_function;
+use crate::autograd::{Context, Grads, no_grad, with_gradient};
 use crate::dispatch::apply_one;
 use crate::error::Result;
+use crate::op::Saves;
 use crate::precision;
 use crate::shape::{Axes, Axis, AxisSet};
 use crate::tensor::Tensor;
@@ -43,9 +45,9 @@ reduce_methods! {
     prod prod_keep => Prod;
     /// The mean over `axes`; of nothing: NaN. Floats only: that of integers or bool is had by `to_dtype(DType::F32)` first.
     mean mean_keep => Mean;
-    /// The largest element over `axes`; NaN if there is one. Its gradient is shared equally among equals. Of nothing: an error.
+    /// The largest element over `axes`; NaN if there is one. Its gradient is shared equally among equals; that of all elements with a NaN is NaN. Of nothing: an error.
     max max_keep => Max;
-    /// The smallest element over `axes`; NaN if there is one. Its gradient is shared equally among equals. Of nothing: an error.
+    /// The smallest element over `axes`; NaN if there is one. Its gradient is shared equally among equals; that of all elements with a NaN is NaN. Of nothing: an error.
     min min_keep => Min;
     /// The position (i32, row-major within `axes`) of the first largest element; the first NaN wins. Of nothing: an error.
     argmax argmax_keep => ArgMax;
@@ -101,20 +103,38 @@ impl Tensor {
         self.mean(..)
     }
 
-    /// The largest of all elements.
+    /// The largest of all elements; NaN if there is one. Its gradient is shared equally among equals, where NaN equals NaN: unlike that of
+    /// [`max`](Tensor::max) it does not reach the numbers beside a NaN.
     ///
     /// # Errors
     /// No elements.
     pub fn max_all(&self) -> Result<Tensor> {
-        self.max(..)
+        self.extreme_of_all(ReduceOp::Max)
     }
 
-    /// The smallest of all elements.
+    /// The smallest of all elements; NaN if there is one. Its gradient is as that of [`max_all`](Tensor::max_all).
     ///
     /// # Errors
     /// No elements.
     pub fn min_all(&self) -> Result<Tensor> {
-        self.min(..)
+        self.extreme_of_all(ReduceOp::Min)
+    }
+
+    fn extreme_of_all(&self, op: ReduceOp) -> Result<Tensor> {
+        if !self.needs_grad() {
+            return self.reduce(op, Axes::All, false);
+        }
+        let y = no_grad(|| self.reduce(op, Axes::All, false))?;
+        let rule = |context: &Context<'_>, grads: &[Option<Tensor>]| {
+            let Some(dy) = &grads[0] else { return Ok(Grads::new()) };
+            let (x, y) = (context.input(0)?, context.output(0)?);
+            let axes = AxisSet::first(x.rank());
+            let kept = axes.keep(x.shape());
+            let wins = x.eq(y)?.logical_or(&x.ne(x)?)?;
+            let dx = formulas::shared(&wins, axes, &dy.to_accumulator()?.reshape(kept)?)?;
+            Ok(Grads::from_elem(Some(dx.to_dtype(context.dtype(0))?), 1))
+        };
+        Ok(with_gradient(op.name(), &[self], vec![y], Saves::ALL, rule)?.swap_remove(0))
     }
 
     /// Whether any element over `axes` is true (or not 0): a tensor of bool. Of nothing: false.

@@ -1,11 +1,12 @@
 //! Rows of embeddings that are reduced by bags.
 
+use crate::cases::reduce::gradient;
 use crate::prelude::*;
 use ternion_core::{BagMode, EmbeddingBagOptions};
 
 /// The rows.
 pub fn rows() -> Vec<OpCase> {
-    vec![matrix(BagMode::Sum), matrix(BagMode::Mean), matrix(BagMode::Max), offsets(), last_offset(), weighted(), padded()]
+    vec![matrix(BagMode::Sum), matrix(BagMode::Mean), matrix(BagMode::Max), offsets(), last_offset(), weighted(), padded(), ties()]
 }
 
 const INDEX: Values = Values::Index { input: 0, axis: 0 };
@@ -35,7 +36,7 @@ fn table(parameters: String) -> OpCase {
 fn matrix(mode: BagMode) -> OpCase {
     let options = EmbeddingBagOptions { mode, ..EmbeddingBagOptions::default() };
     table(format!("{mode:?}"))
-        // Of a maximum equal rows would share their gradient.
+        // Of a maximum equal rows would have no differences that tell the gradient.
         .input(Input::index(Values::UniqueIndex { input: 0, axis: 0 }))
         .on([&[5, 3], &[1, 5]])
         .on([&[7, 2], &[0, 3]])
@@ -116,6 +117,24 @@ fn weighted() -> OpCase {
             let options = EmbeddingBagOptions { per_sample_weights: Some(&weights), ..Default::default() };
             Tensor::zeros([3, 2], F32, device)?.embedding_bag(&Tensor::zeros([1, 2], I64, device)?, options)
         })
+}
+
+/// Of rows with the same largest element the first has the gradient, of those with a NaN the first of them; a bag without rows has none.
+fn ties() -> OpCase {
+    let nan = f64::NAN;
+    OpCase::new("embedding_bag", "gradient of Max at ties and NaN")
+        .input(Fixed(vec![1.0, 5.0, 1.0, nan, 0.5, 5.0, 7.0, nan]))
+        .input(Input::index(Fixed(vec![2.0, 0.0, 0.0, 1.0, 2.0, 3.0, 1.0])))
+        .on([&[4, 2], &[7]])
+        .forward_only("compares gradients themselves")
+        .run(|x| {
+            let offsets = Tensor::from_slice(&[0i32, 3, 3, 5], [4], x[0].device())?;
+            let options =
+                EmbeddingBagOptions { offsets: Some(&offsets), mode: BagMode::Max, ..EmbeddingBagOptions::default() };
+            gradient(&x[0], |table| table.embedding_bag(&x[1], options))
+        })
+        // Bags of rows 2 0 0, of none, of 1 2, of 3 1.
+        .oracle(|x| Array::new(&x[0].shape, vec![1.0, 0.0, 1.0, 1.0, 0.0, 1.0, 1.0, 1.0]))
 }
 
 fn padded() -> OpCase {

@@ -2,10 +2,12 @@
 
 use crate::cases::unary::wrap;
 use crate::prelude::*;
+use ternion_core::Scalar;
 
 /// The rows.
 pub fn rows() -> Vec<OpCase> {
     let mut rows = lerps();
+    rows.extend(scaled_differences());
     rows.extend(lerps_of_tensors());
     rows.extend(products());
     rows.extend(quotients());
@@ -16,6 +18,36 @@ fn three(x: &[Array], f: impl Fn(f64, f64, f64) -> f64) -> Array {
     let all = x[0].zip(&x[1], |_, _| 0.0).zip(&x[2], |_, _| 0.0).shape;
     let [a, b, c] = [&x[0], &x[1], &x[2]].map(|x| x.expand(&all));
     Array::from_fn(&all, |at| f(a.at(at), b.at(at), c.at(at)))
+}
+
+fn scaled_differences() -> Vec<OpCase> {
+    let row = |alpha: Scalar| {
+        OpCase::new("sub", format!("rsub alpha={alpha}"))
+            .input(Uniform(-4.0, 4.0))
+            .input(Uniform(-4.0, 4.0))
+            .shapes([&[], &[0, 3], &[7, 33]])
+            .on([&[5, 1], &[7]])
+            .twice()
+            .run(move |x| x[0].rsub_with(&x[1], alpha))
+            .oracle_for(move |dtype, x| x[0].zip(&x[1], |x, other| wrap(dtype, other - alpha.as_f64() * x)))
+    };
+    vec![
+        row(Scalar::Float(0.75)),
+        row(Scalar::Int(1)).also(INTEGERS),
+        row(Scalar::Int(3))
+            .also(INTEGERS)
+            .rejects("rsub: 0.5 is not a whole number, tensor is i32", |device| {
+                let x = Tensor::zeros([2], I32, device)?;
+                x.rsub_with(&x, 0.5)
+            })
+            .rejects("rsub: input is bool, expected a number", |device| {
+                let x = Tensor::zeros([2], Bool, device)?;
+                x.rsub_with(&x, 1)
+            })
+            .rejects("rsub: shapes [2] and [3] do not broadcast", |device| {
+                Tensor::zeros([2], F32, device)?.rsub_with(&Tensor::zeros([3], F32, device)?, 2)
+            }),
+    ]
 }
 
 fn lerps() -> Vec<OpCase> {

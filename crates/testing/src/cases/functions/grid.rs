@@ -1,5 +1,6 @@
 //! Rows of images read at any places, and of the places of affine maps.
 
+use crate::cases::reduce::gradients;
 use crate::prelude::*;
 use ternion_core::GridMode::{self, Bicubic, Bilinear, Nearest};
 use ternion_core::GridPadding::{self, Border, Reflection, Zeros};
@@ -17,13 +18,22 @@ fn in_elements(coordinate: f64, size: usize, align_corners: bool) -> f64 {
     }
 }
 
+/// What is sampled: how, and whether of images (two axes) or volumes.
+#[derive(Clone, Copy)]
+struct How {
+    mode: GridMode,
+    padding: GridPadding,
+    align_corners: bool,
+    axes: usize,
+}
+
 /// Where a place outside leads to.
-fn padded(place: f64, size: usize, padding: GridPadding, align_corners: bool) -> f64 {
+fn padded(place: f64, size: usize, How { padding, align_corners, axes, .. }: How) -> f64 {
     let last = size as f64 - 1.0;
     let (low, span) = if align_corners { (0.0, last) } else { (-0.5, last + 1.0) };
     match padding {
         Zeros => place,
-        _ if !place.is_finite() && (place.is_nan() || padding == Reflection) => 0.0,
+        _ if !place.is_finite() && (place.is_nan() || padding == Reflection) => if axes == 2 { 0.0 } else { last },
         Border => place.clamp(0.0, last),
         Reflection if span == 0.0 => 0.0,
         Reflection => {
@@ -38,37 +48,35 @@ fn keys(distance: f64) -> f64 {
     let (a, d) = (-0.75, distance.abs());
     match d {
         d if d <= 1.0 => (a + 2.0) * d.powi(3) - (a + 3.0) * d.powi(2) + 1.0,
+        d if d.is_nan() => d,
         d if d < 2.0 => a * d.powi(3) - 5.0 * a * d.powi(2) + 8.0 * a * d - 4.0 * a,
         _ => 0.0,
     }
 }
 
 /// The elements along an axis that a place reads, with their weights.
-fn taps(
-    coordinate: f64,
-    size: usize,
-    (mode, padding, align_corners): (GridMode, GridPadding, bool),
-) -> Vec<(f64, f64)> {
-    let place = in_elements(coordinate, size, align_corners);
-    match mode {
-        Nearest => vec![(padded(place, size, padding, align_corners).round_ties_even(), 1.0)],
+fn taps(coordinate: f64, size: usize, how: How) -> Vec<(f64, f64)> {
+    let place = in_elements(coordinate, size, how.align_corners);
+    match how.mode {
+        Nearest => vec![(padded(place, size, how).round_ties_even(), 1.0)],
         Bilinear => {
-            let place = padded(place, size, padding, align_corners);
+            let place = padded(place, size, how);
             let low = place.floor();
             vec![(low, 1.0 - (place - low)), (low + 1.0, place - low)]
         }
         Bicubic => {
             let tap = |by: f64| {
                 let at = place.floor() + by;
-                (padded(at, size, padding, align_corners).round(), keys(place - at))
+                (padded(at, size, how).round(), keys(place - at))
             };
             [-1.0, 0.0, 1.0, 2.0].map(tap).to_vec()
         }
     }
 }
 
-fn sample(x: &Array, grid: &Array, how: (GridMode, GridPadding, bool)) -> Array {
-    let axes = x.rank() - 2;
+/// Beside an image there are zeros, to which NaN as a weight makes NaN; beside a volume there is nothing.
+fn sample(x: &Array, grid: &Array, how: How) -> Array {
+    let axes = how.axes;
     let sizes = &x.shape[2..];
     Array::from_fn(&[&x.shape[..2], &grid.shape[1..=axes]].concat(), |at| {
         let mut parts = vec![(Vec::new(), 1.0)];
@@ -84,7 +92,11 @@ fn sample(x: &Array, grid: &Array, how: (GridMode, GridPadding, bool)) -> Array 
         let value = |(place, weight): (Vec<f64>, f64)| {
             let is_inside = place.iter().zip(sizes).all(|(&at, &size)| at >= 0.0 && at <= size as f64 - 1.0);
             let place: Vec<usize> = place.iter().map(|&at| at as usize).collect();
-            if is_inside { weight * x.at(&[&at[..2], &place[..]].concat()) } else { 0.0 }
+            match is_inside {
+                true => weight * x.at(&[&at[..2], &place[..]].concat()),
+                false if axes == 2 => weight * 0.0,
+                false => 0.0,
+            }
         };
         parts.into_iter().map(value).sum()
     })
@@ -93,6 +105,7 @@ fn sample(x: &Array, grid: &Array, how: (GridMode, GridPadding, bool)) -> Array 
 /// Places in f32 are good to 1e-7 of the axis, and neighbors differ by 8.
 fn row(how: (GridMode, GridPadding, bool), x: &[usize], grid: &[usize]) -> OpCase {
     let (mode, padding, align_corners) = how;
+    let how = How { mode, padding, align_corners, axes: x.len() - 2 };
     let places = Input::float(Uniform(-1.4, 1.4));
     let places = if mode == Nearest { places.constant() } else { places };
     OpCase::new("grid_sample", format!("{mode:?} {padding:?} align_corners={align_corners}"))
@@ -118,14 +131,53 @@ fn sampled() -> Vec<OpCase> {
     let image = Array::from_fn(&[1, 1, 2, 3], |at| (at[2] * 3 + at[3]) as f64);
     let far = Array::new(&[1, 1, 3, 2], vec![f64::INFINITY, 0.0, 1e30, -1e30, 0.0, 0.0]);
     rows[0] = rows[0].clone().twice().on([&[0, 2, 2, 2], &[0, 3, 3, 2]]).hostile("far away", [image, far]);
-    let image = Array::from_fn(&[1, 1, 2, 3], |at| (at[2] * 3 + at[3]) as f64);
-    let unknown = Array::new(&[1, 1, 3, 2], vec![f64::NAN, 1.0, f64::INFINITY, -1.0, 0.25, f64::NEG_INFINITY]);
-    for row in rows.iter_mut().filter(|row| row.parameters.starts_with("Bilinear") && row.instances[0][0].len() == 4) {
-        *row = row.clone().hostile("no numbers", [image.clone(), unknown.clone()]);
+    for row in &mut rows {
+        *row = row.clone().hostile("no numbers", without_numbers(row.instances[0][0].len() - 2));
     }
+    rows.extend(gradients_without_numbers());
     let last = rows.pop().expect("there are rows");
     rows.push(rejecting(last));
     rows
+}
+
+/// An image or a volume, and a grid each of whose places has a coordinate that is NaN or infinite, the first but one.
+fn without_numbers(axes: usize) -> [Array; 2] {
+    let (nan, inf) = (f64::NAN, f64::INFINITY);
+    match axes {
+        2 => [
+            Array::from_fn(&[1, 1, 2, 3], |at| (at[2] * 3 + at[3] + 1) as f64),
+            Array::new(&[1, 1, 6, 2], vec![0.25, 0.5, nan, 1.0, inf, -1.0, 0.25, -inf, 0.25, nan, inf, nan]),
+        ],
+        _ => [
+            Array::from_fn(&[1, 1, 2, 2, 3], |at| (at[2] * 6 + at[3] * 3 + at[4] + 1) as f64),
+            Array::new(&[1, 1, 1, 4, 3], vec![0.25, 0.5, 0.0, nan, 1.0, 0.5, 0.25, -inf, 0.25, 0.25, 0.5, inf]),
+        ],
+    }
+}
+
+/// The gradients of an image and a grid whose places have a coordinate that is NaN or infinite, as PyTorch's on the CPU: of padding zeros none of the image, and NaN of
+/// the other coordinate of `Bilinear`, of both of `Bicubic`.
+fn gradients_without_numbers() -> Vec<OpCase> {
+    let (nan, inf) = (f64::NAN, f64::INFINITY);
+    let row = |mode: GridMode, x: &'static [usize], grid: Vec<f64>, expected: Vec<f64>| {
+        let shape = [&[1, 1, 1][..x.len() - 2], &[grid.len() / (x.len() - 2), x.len() - 2]].concat();
+        OpCase::new("grid_sample", format!("{mode:?} Zeros, gradients without numbers"))
+            .input(Uniform(1.0, 4.0))
+            .input(Input::float(Fixed(grid)))
+            .on([x, &shape])
+            .forward_only("compares gradients themselves")
+            .run(move |x| {
+                gradients(x, |x| x[0].grid_sample(&x[1], mode, Zeros, false))
+            })
+            .oracle(move |x| vec![x[0].map(|_| 0.0), Array::new(&x[1].shape, expected.clone())])
+    };
+    let grid = vec![nan, 0.25, inf, -0.25, 0.25, -inf];
+    vec![
+        row(Bilinear, &[1, 2, 3, 4], grid.clone(), vec![0.0, nan, 0.0, nan, nan, 0.0]),
+        row(Nearest, &[1, 2, 3, 4], grid.clone(), vec![0.0; 6]),
+        row(Bicubic, &[1, 2, 3, 4], grid, vec![nan; 6]),
+        row(Bilinear, &[1, 2, 2, 3, 4], vec![nan, 0.25, 0.5, 0.25, inf, -0.5], vec![0.0; 6]),
+    ]
 }
 
 fn rejecting(row: OpCase) -> OpCase {

@@ -1,12 +1,13 @@
 //! Rows of reductions into places, and of places in sequences.
 
+use crate::cases::reduce::gradients;
 use crate::cases::unary::wrap;
 use crate::prelude::*;
 use ternion_core::ScatterReduction::{self, Amax, Amin, Mean, Prod, Sum};
 
 /// The rows.
 pub fn rows() -> Vec<OpCase> {
-    [scatters(), slices(), searches(), buckets()].concat()
+    [scatters(), slices(), gradients_by_convention(), searches(), buckets()].concat()
 }
 
 const REDUCTIONS: [(ScatterReduction, &str); 5] =
@@ -136,6 +137,37 @@ fn slice_rows() -> Vec<OpCase> {
                 .on([&[2, 3], &[0], &[2, 0]])
         })
         .collect()
+}
+
+/// Gradients where differences cannot tell them: of a product with infinities and zeros, which are the products of the others, and of an extreme that is NaN.
+fn gradients_by_convention() -> Vec<OpCase> {
+    let (nan, inf) = (f64::NAN, f64::INFINITY);
+    let row = |op: &'static str, kind: (ScatterReduction, &str), include_self: bool, [base, source]: [&[f64; 3]; 2], want: [[f64; 3]; 2]| {
+        let reduce = if op == "scatter_reduce" { Tensor::scatter_reduce } else { Tensor::index_reduce };
+        OpCase::new(op, format!("{} include_self={include_self}, gradients at NaN, infinities and zeros", kind.1))
+            .input(Fixed(base.to_vec()))
+            .input(Input::index(Fixed(vec![0.0, 0.0, 1.0])))
+            .input(Fixed(source.to_vec()))
+            .on([&[3], &[3], &[3]])
+            .forward_only("compares gradients themselves")
+            .run(move |x| {
+                let reduced =
+                    |leaves: &[Tensor]| reduce(&leaves[0], 0, &x[1], &leaves[1], kind.0, include_self);
+                gradients(&[x[0].clone(), x[2].clone()], reduced)
+            })
+            .oracle(move |_| want.map(|want| Array::new(&[3], want.to_vec())).to_vec())
+    };
+    let mut rows = Vec::new();
+    for op in ["scatter_reduce", "index_reduce"] {
+        rows.extend([
+            row(op, (Prod, "prod"), true, [&[inf, 0.0, inf], &[2.0, 3.0, 0.0]], [[nan, 0.0, 1.0], [inf, inf, 0.0]]),
+            row(op, (Prod, "prod"), false, [&[inf, 0.0, 1.0], &[inf, 3.0, nan]], [[0.0, 0.0, 1.0], [nan, inf, nan]]),
+            row(op, (Amax, "amax"), true, [&[nan, 1.0, 1.0], &[2.0, 3.0, 4.0]], [[nan, 0.0, 1.0], [nan, nan, 1.0]]),
+            row(op, (Amin, "amin"), true, [&[1.0, 1.0, nan], &[2.0, 1.0, nan]], [[0.5, nan, 1.0], [0.0, 0.5, nan]]),
+            row(op, (Amin, "amin"), false, [&[nan, 1.0, 1.0], &[2.0, 3.0, nan]], [[0.0, 0.0, 1.0], [1.0, 0.0, nan]]),
+        ]);
+    }
+    rows
 }
 
 fn zeros(shape: &[usize], dtype: DType, device: &Device) -> Result<Tensor> {

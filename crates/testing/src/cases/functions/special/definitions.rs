@@ -78,8 +78,10 @@ pub fn zeta(order: f64, x: f64) -> f64 {
         below += x.powf(-order);
         x += 1.0;
     }
-    let sum = integral(|t| t.powf(order - 1.0) * (-t).exp() / -(-t / x).exp_m1());
-    below + x.powf(-order) * sum / gamma(order)
+    // x^(1 - order) times the integral of t^(order - 2) e^-t u / (1 - e^-u) with u = t / x: x^-order would vanish where this does not.
+    let part = |u: f64| if u < 1e-16 { 1.0 } else { u / -(-u).exp_m1() };
+    let sum = integral(|t| t.powf(order - 2.0) * (-t).exp() * part(t / x));
+    below + x.powf(1.0 - order) * sum / gamma(order)
 }
 
 /// The derivative of this order, of at least 1, of [`digamma`], by `order!` and [`zeta`].

@@ -2,6 +2,7 @@
 
 use super::definitions::{bessel, bessel_scaled, digamma, lgamma, mvlgamma, polygamma, zeta};
 use super::{Function, function, specials};
+use crate::cases::reduce::gradient;
 use crate::prelude::*;
 
 /// Functions of one element.
@@ -31,6 +32,40 @@ pub fn rows() -> Vec<OpCase> {
         whole_orders(),
         negative_polygamma(),
         refused_orders(),
+    ]
+    .into_iter()
+    .chain(far())
+    .collect()
+}
+
+/// Numbers up to the largest ones, and functions of them times the power of x that they fall with: alone they would be below any limit.
+fn far() -> Vec<OpCase> {
+    let row = |op: &'static str, parameters: &str, powers: (f64, f64), run: fn(&Tensor) -> Result<Tensor>, definition: fn(f64) -> f64| {
+        OpCase::new(op, format!("{parameters}, far"))
+            .input(Values::custom(move |shapes, own, rng| {
+                let count = shapes[own].iter().product();
+                (0..count).map(|_| 10f64.powf(rng.uniform(powers.0, powers.1))).collect()
+            }))
+            .shapes([&[37]])
+            .dtypes(&[F64, F32])
+            .forward_only("differences of numbers far from 1 tell nothing")
+            .run(move |x| run(&x[0]))
+            .oracle(move |x| x[0].map(definition))
+    };
+    vec![
+        row("polygamma", "n=1", (1.0, 37.0), |x| x.polygamma(1)?.mul(x), |x| polygamma(1, x) * x),
+        row("polygamma", "n=2", (1.0, 18.0), |x| x.polygamma(2)?.mul(x)?.mul(x), |x| polygamma(2, x) * x * x),
+        row("polygamma", "n=6", (1.0, 6.0), |x| x.polygamma(6)?.mul(&x.powf(6.0)?), |x| polygamma(6, x) * x.powi(6)),
+        row("zeta", "s=1.5", (1.0, 37.0), |x| x.full_like(1.5)?.zeta(x)?.mul(&x.sqrt()?), |x| zeta(1.5, x) * x.sqrt()),
+        row("digamma", "gradient", (1.0, 37.0), |x| gradient(x, Tensor::digamma)?.mul(x), |x| polygamma(1, x) * x),
+        row("polygamma", "n=1, gradient", (1.0, 18.0), |x| gradient(x, |x| x.polygamma(1))?.mul(x)?.mul(x), |x| polygamma(2, x) * x * x),
+        row("lgamma", "gradient", (1.0, 37.0), |x| gradient(x, Tensor::lgamma)?.div(&x.log()?), |x| digamma(x) / x.ln()),
+        // Inputs are numbers that f32 has.
+        row("polygamma", "n=1, f64", (0.0, 30.0), |x| {
+            let x = x.mul_scalar(2f64.powi(900))?;
+            x.polygamma(1)?.mul(&x)
+        }, |_| 1.0)
+        .dtypes(&[F64]),
     ]
 }
 

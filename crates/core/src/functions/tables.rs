@@ -1,0 +1,91 @@
+//! Rows of a table whose gradients are divided or dropped, and rows that are kept short.
+
+use super::statistics::norm;
+use crate::autograd::{Context, Grads, no_grad, with_gradient};
+use crate::error::{Error, Result, index_told_as};
+use crate::op::{Saves, check};
+use crate::ops::index::{index_dtype, spread};
+use crate::{Axes, Shape, Tensor};
+
+/// What [`Tensor::embedding_with`] does with the gradients of rows.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct EmbeddingOptions {
+    /// A row that gets no gradient.
+    pub padding_idx: Option<usize>,
+    /// Whether the gradient of a row is divided by how often it is picked; no by default.
+    pub scale_grad_by_freq: bool,
+}
+
+impl Tensor {
+    /// [`embedding`](Tensor::embedding), of which a row may get no gradient, or each the mean in place of the sum of those of its uses.
+    ///
+    /// # Shapes
+    /// `[rows, width]` and indices `[..]` (i32 or i64) -> `[.., width]`
+    ///
+    /// # Errors
+    /// As [`embedding`](Tensor::embedding), a `padding_idx` that is no row.
+    pub fn embedding_with(&self, indices: &Tensor, options: EmbeddingOptions) -> Result<Tensor> {
+        let EmbeddingOptions { padding_idx, scale_grad_by_freq } = options;
+        if padding_idx.is_none() && !scale_grad_by_freq {
+            return self.embedding(indices);
+        }
+        let rows = no_grad(|| self.embedding(indices))?;
+        let count = self.shape().dim(0);
+        if let Some(padding) = padding_idx.filter(|&padding| padding >= count) {
+            return Err(Error::invalid("embedding", format!("padding_idx {padding} of {count} rows")));
+        }
+        let rule = move |context: &Context<'_>, grads: &[Option<Tensor>]| {
+            let Some(dy) = &grads[0] else { return Ok(Grads::new()) };
+            let grad = table_gradient(*context.shape(0), context.input(1)?, dy, options)?;
+            Ok([Some(grad.to_dtype(context.dtype(0))?), None].into_iter().collect())
+        };
+        let saves = Saves { inputs: 0b10, outputs: 0 };
+        Ok(with_gradient("embedding", &[self, indices], vec![rows], saves, rule)?.swap_remove(0))
+    }
+
+    /// Shortens those rows of this table that `indices` names and whose `p`-norm is above `max_norm` to that length, in place and without a record, as PyTorch's
+    /// `embedding_renorm_`.
+    ///
+    /// # Shapes
+    /// `[rows, width]`, indices `[..]` (i32 or i64)
+    ///
+    /// # Errors
+    /// As [`embedding`](Tensor::embedding), a dtype that is not floating, a `p` that is not above 0, a `max_norm` that is negative or no number.
+    pub fn embedding_renorm_(&self, indices: &Tensor, max_norm: f64, p: f64) -> Result<()> {
+        let name = "embedding_renorm_";
+        check::float(name, "table", &self.meta())?;
+        if p.is_nan() || p <= 0.0 || max_norm.is_nan() || max_norm < 0.0 {
+            let told = format!("p of {p} and max_norm of {max_norm}, expected above 0 and at least 0");
+            return Err(Error::invalid(name, told));
+        }
+        no_grad(|| {
+            let places = indices.reshape([indices.elements()])?;
+            let rows = index_told_as(name, || self.detach().embedding(&places))?;
+            let wide = rows.to_dtype(rows.dtype().accumulator())?;
+            let norms = norm(&wide, p, &Axes::from(1))?;
+            let short = wide.mul(&norms.add_scalar(1e-7)?.rdiv_scalar(max_norm)?)?;
+            let kept = norms.gt_scalar(max_norm)?.where_(&short, &wide)?.to_dtype(rows.dtype())?;
+            // Rows that are named twice are the same both times.
+            self.scatter_(0, &spread(&places, 0, *kept.shape())?, &kept)
+        })
+    }
+}
+
+/// The gradient of a table of this shape, in the dtype that sums are accumulated in.
+fn table_gradient(shape: Shape, indices: &Tensor, dy: &Tensor, options: EmbeddingOptions) -> Result<Tensor> {
+    let [count, width] = shape.to_array("embedding")?;
+    let (dtype, device) = (dy.dtype().accumulator(), dy.device());
+    let flat = indices.reshape([indices.elements()])?;
+    let shares = dy.to_dtype(dtype)?.reshape([indices.elements(), width])?;
+    let mut grad = Tensor::zeros(shape, dtype, device)?.index_add(0, &flat, &shares)?;
+    if options.scale_grad_by_freq {
+        let ones = Tensor::ones([indices.elements()], dtype, device)?;
+        let uses = Tensor::zeros([count], dtype, device)?.index_add(0, &flat, &ones)?;
+        grad = grad.div(&uses.maximum_scalar(1)?.unsqueeze(1)?)?;
+    }
+    if let Some(padding) = options.padding_idx {
+        let is_padding = Tensor::iota(count, index_dtype(count), 0, 1, device)?.eq_scalar(padding as i64)?;
+        grad = grad.masked_fill(&is_padding.unsqueeze(1)?, 0)?;
+    }
+    Ok(grad)
+}
