@@ -451,6 +451,8 @@ class Tensor:
         Raises:
             ValueError: an element before the tensor's first or beyond its last, a size or a stride below 0; a tensor that is not contiguous.
         """
+    def as_strided_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`as_strided`, in place: the tensor itself has the other form and is returned; what shares its memory stays as it is."""
     def as_strided_scatter(self, src: Tensor, size: Any, stride: Any, storage_offset: _int | None = None) -> Tensor:
         """This tensor with `src` in the place of the elements that `as_strided` gives.
 
