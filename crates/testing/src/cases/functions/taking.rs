@@ -203,8 +203,10 @@ fn puts() -> Vec<OpCase> {
 fn put_truth() -> Vec<OpCase> {
     let any = |found: &mut f64, value: f64| *found = found.max(value);
     vec![
-        row("put", "accumulate=true, truth values")
+        OpCase::new("put", "accumulate=true, truth values")
+            .input(Bools)
             .dtypes(BOOL)
+            .exact()
             .input(either_way(elements))
             .input(Bools)
             .on([&[2, 5], &[4], &[2, 2]])
@@ -217,8 +219,10 @@ fn put_truth() -> Vec<OpCase> {
                 }
                 found
             }),
-        row("index_put", "[index, 1..] accumulate=true, truth values")
+        OpCase::new("index_put", "[index, 1..] accumulate=true, truth values")
+            .input(Bools)
             .dtypes(BOOL)
+            .exact()
             .input(either_way(|shape| shape[0]))
             .input(Bools)
             .on([&[5, 4], &[3], &[3, 3]])
