@@ -130,25 +130,41 @@ class Images(NamedTuple):
     origin: str
 
 
-def mnist(source: Any = "auto") -> Images:
+def mnist(source: Any = "auto", *, classes: int | None = None) -> Images:
     """Handwritten digits, 28 x 28, in 10 classes (LeCun et al. 1998). Without the files and a network "auto" gives drawn digits; `origin` tells.
 
+    A directory may hold any four files of this form: they tell the size of the images, and by the largest label the number of classes (26, 47 or 62 in parts
+    of EMNIST). Of a directory of torchvision's without MNIST the only other such data set is taken, with a warning.
+
+    Args:
+        classes: the number of classes, if some have no example.
+
     Raises:
-        FileNotFoundError: a directory without the files.
+        FileNotFoundError: a directory without the files; those of other data sets in it are named.
         TypeError: a source of another kind.
+        ValueError: a label that is not below `classes`.
     """
-    return Images(*_native._mnist(source, False))
+    return Images(*_native._mnist(source, False, _count(classes)))
 
 
-def fashion_mnist(source: Any = "auto") -> Images:
+def fashion_mnist(source: Any = "auto", *, classes: int | None = None) -> Images:
     """Pieces of clothing, 28 x 28, in 10 classes (Xiao et al. 2017).
 
+    Args:
+        classes: the number of classes, if some have no example.
+
     Raises:
         FileNotFoundError: a directory without the files.
         TypeError: a source of another kind.
-        ValueError: "synthetic", or numbers of examples: nothing is drawn in its place.
+        ValueError: "synthetic", or numbers of examples: nothing is drawn in its place; a label that is not below `classes`.
     """
-    return Images(*_native._mnist(source, True))
+    return Images(*_native._mnist(source, True, _count(classes)))
+
+
+def _count(classes: int | None) -> int | None:
+    if classes is not None and (isinstance(classes, bool) or not isinstance(classes, int) or classes < 1):
+        raise ValueError(f"mnist: classes of {classes!r}, expected a whole number above 0")
+    return classes
 
 
 def cifar10(source: Any = "auto") -> Images:

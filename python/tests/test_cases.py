@@ -112,9 +112,21 @@ def test_numbers_of_a_table_do_not_become_others(tmp_path):
         scale.restore(scale.apply(times).tensor())
 
 
+@pytest.mark.parametrize("size", [1e-300, 1e-200, 1e200, 1.7e308])
+def test_columns_whose_squares_overflow_or_vanish_are_standardised(size):
+    table = data.Table(["a"], [[size], [-size], [size], [-size]])
+    scale = data.Standardisation(table)
+    assert scale.deviations == pytest.approx([size], rel=1e-15) and abs(scale.means[0]) <= size * 1e-15
+    assert scale.apply(table).tensor().tolist() == [[1], [-1], [1], [-1]]
+    assert scale.restore(scale.apply(table).tensor(dtype="float64")).tolist() == [[size], [-size], [size], [-size]]
+
+
 def test_what_a_csv_file_looks_like(tmp_path):
-    with pytest.raises(ValueError, match="line 1, column 1 .*the header is a line of numbers"):
-        csv(tmp_path, "1,2\n3,4\n")
+    for first in ("1,2,3", "-1.5,1e3,nan", "inf,-inf,nan"):
+        with pytest.raises(ValueError, match="line 1, column 1 .*the header is a line of numbers"):
+            csv(tmp_path, f"{first}\n3,4,5\n")
+        numbers = first.replace("nan", "0").replace("inf", "9")
+        assert csv(tmp_path, f"{numbers}\n3,4,5\n", names=["a", "b", "c"]).tensor().shape == (2, 3)
     assert csv(tmp_path, "1;2\n3;4\n", delimiter=";", names=["a", "b"]).tensor().tolist() == [[1, 2], [3, 4]]
     texts = "name,x,y\nAda,1,2\nBob,,4\nEve,5,6\n"
     assert csv(tmp_path, texts, columns=["y"]).tensor().tolist() == [[2], [4], [6]]
@@ -418,6 +430,33 @@ def test_mnist_in_the_folders_of_others(tmp_path, form):
         idx(tmp_path / form.format(f"{part}-labels", 1), np.array([3, 9]))
     found = data.mnist(tmp_path)
     assert found.train.labels.tolist() == [3, 9] and found.test.images.shape == (2, 1, 28, 28)
+
+
+def emnist(folder, size, labels):
+    for part in ("train", "t10k"):
+        idx(folder / f"{part}-images-idx3-ubyte", np.full((len(labels), size, size), 7))
+        idx(folder / f"{part}-labels-idx1-ubyte", np.array(labels))
+
+
+@pytest.mark.parametrize(("size", "count"), [(32, 26), (16, 47), (28, 62), (28, 5)])
+def test_the_files_of_mnist_tell_sizes_and_classes(tmp_path, size, count):
+    emnist(tmp_path, size, [0, count - 1])
+    found = data.mnist(tmp_path)
+    assert found.train.images.shape == found.test.images.shape == (2, 1, size, size)
+    assert len(found.classes) == count and found.classes[-1] == str(count - 1)
+    assert data.mnist(tmp_path, classes=100).classes == [str(number) for number in range(100)]
+    for classes in (2, 0, True, 2.5):
+        with pytest.raises(ValueError, match="classes"):
+            data.mnist(tmp_path, classes=classes)
+
+
+def test_the_only_data_set_of_torchvision_is_taken(tmp_path, capfd):
+    emnist(tmp_path / "FashionMNIST/raw", 28, [0, 9])
+    found = data.mnist(tmp_path)
+    assert found.classes[9] == "Ankle boot" and "FashionMNIST" in found.origin and "FashionMNIST" in capfd.readouterr().err
+    emnist(tmp_path / "KMNIST/raw", 28, [0, 9])
+    with pytest.raises(FileNotFoundError, match=r"no complete MNIST here.*FashionMNIST.raw, .*KMNIST.raw"):
+        data.mnist(tmp_path)
 
 
 def test_cifar_of_python(tmp_path):

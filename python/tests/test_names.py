@@ -25,6 +25,16 @@ class TestFunctions:
         with pytest.raises(ValueError, match=r"pdist: expected 2 axes, got shape \[2, 3, 4\]"):
             F.pdist(ternion.ones(2, 3, 4))
 
+    @pytest.mark.parametrize("p", [1.0, 2.0, 3.0])
+    def test_pdist_of_several_blocks(self, p):
+        torch = torch_of()
+        own, theirs = pair(torch, 1100, 30)
+        found, expected = F.pdist(own, p), torch.nn.functional.pdist(theirs, p)
+        close(found, expected)
+        found.square().sum().backward()
+        expected.square().sum().backward()
+        close(own.grad, theirs.grad)
+
     @pytest.mark.parametrize("name, settings", [("relu_", ()), ("elu_", (0.5,)), ("leaky_relu_", (0.2,))])
     def test_in_place(self, name, settings):
         x = ternion.tensor([-2.0, 0.0, 3.0])

@@ -219,8 +219,65 @@ fn moments_variance(acc: vec4<f32>, divisor: f32) -> f32 {
     return acc.z / divisor;
 }
 
+// ---------------------------------------------------------------- deviations: x count, y mean, z sum of (x - mean)^2, w the same in units of 2^128
+
+const SQUARED_UNIT: f32 = 18446744073709551616.0;
+const PER_UNIT: f32 = 1.0 / 18446744073709551616.0;
+
+fn deviations_start() -> vec4<f32> {
+    return vec4<f32>(0.0);
+}
+
+// As moments_merge, of means, which do not overflow as sums do.
+fn deviations_merge(a: vec4<f32>, b: vec4<f32>) -> vec4<f32> {
+    if (a.x == 0.0 || b.x == 0.0) {
+        return a + b;
+    }
+    let count = a.x + b.x;
+    let share = b.x / count;
+    let difference = b.y - a.y;
+    let in_units = b.y * PER_UNIT - a.y * PER_UNIT;
+    let weight = a.x * share;
+    let mean = select(a.y * (a.x / count) + b.y * share, a.y + difference * share, size_bits(difference) < 0x7f800000u);
+    return vec4<f32>(count, mean, a.z + b.z + difference * difference * weight, a.w + b.w + in_units * in_units * weight);
+}
+
+fn deviations_of(mean: f32, z: f32, w: f32, count: f32, finite: bool) -> vec4<f32> {
+    return select(vec4<f32>(count, 0.0, quiet_nan(), quiet_nan()), vec4<f32>(count, mean, z, w), finite);
+}
+
+// Four numbers at a time: their own moments need no division. What is not finite lies nowhere from its mean.
+fn deviations_gather(at: Member, base: vec4<u32>) -> vec4<f32> {
+    var acc = deviations_start();
+    let end = part_end(at);
+    let step = params.members;
+    var r = part_begin(at) + at.member;
+    while (r + 3u * step < end) {
+        let quad = vec4<f32>(x_at(along(1u, base.y, r)), x_at(along(1u, base.y, r + step)), x_at(along(1u, base.y, r + 2u * step)), x_at(along(1u, base.y, r + 3u * step)));
+        let sum = (quad.x + quad.y) + (quad.z + quad.w);
+        let quarter = 0.25 * quad;
+        let mean = select((quarter.x + quarter.y) + (quarter.z + quarter.w), sum * 0.25, size_bits(sum) < 0x7f800000u);
+        let centred = quad - mean;
+        let in_units = quad * PER_UNIT - mean * PER_UNIT;
+        let finite = all((bitcast<vec4<u32>>(quad) & vec4<u32>(0x7fffffffu)) < vec4<u32>(0x7f800000u));
+        acc = deviations_merge(acc, deviations_of(mean, dot(centred, centred), dot(in_units, in_units), 4.0, finite));
+        r += 4u * step;
+    }
+    while (r < end) {
+        let x = x_at(along(1u, base.y, r));
+        acc = deviations_merge(acc, deviations_of(x, 0.0, 0.0, 1.0, size_bits(x) < 0x7f800000u));
+        r += step;
+    }
+    return acc;
+}
+
 fn reduce_variance(acc: vec4<f32>) -> f32 {
-    return moments_variance(acc, bitcast<f32>(params.numbers[0].x));
+    let divisor = bitcast<f32>(params.numbers[0].x);
+    if (size_bits(acc.z) == 0x7f800000u) {
+        // Compilers would multiply the units first, which overflows.
+        return settled(moments_variance(vec4<f32>(acc.x, acc.y, acc.w, 0.0), divisor) * SQUARED_UNIT) * SQUARED_UNIT;
+    }
+    return moments_variance(acc, divisor);
 }
 
 // ---------------------------------------------------------------- running sums

@@ -43,8 +43,6 @@ pub(crate) trait Float:
 {
     const NEG_INFINITY: Self;
 
-    fn is_finite(self) -> bool;
-
     /// `c = alpha a b + beta c`, with a `[m, k]`, b `[k, n]`, c `[m, n]` and sizes `[m, k, n]`. If beta is 0, c need not be initialised.
     ///
     /// # Safety
@@ -63,11 +61,6 @@ macro_rules! float {
     ($($float:ident: $gemm:ident),*) => {
         $(impl Float for $float {
             const NEG_INFINITY: Self = $float::NEG_INFINITY;
-
-            #[inline(always)]
-            fn is_finite(self) -> bool {
-                self.is_finite()
-            }
 
             unsafe fn gemm(
                 [m, k, n]: [usize; 3],

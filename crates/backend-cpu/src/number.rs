@@ -32,6 +32,8 @@ pub(crate) trait Number: Compute {
 
 /// What the floating compute types can do.
 pub(crate) trait Real: Number {
+    /// A power of two: the square of the largest number, in this unit, is far from the largest number.
+    const SQUARED_UNIT: Self;
     fn real(value: f64) -> Self;
     fn exp(self) -> Self;
     fn log(self) -> Self;
@@ -51,6 +53,8 @@ pub(crate) trait Real: Number {
     fn ceil(self) -> Self;
     /// To the nearest whole number, halves to even.
     fn round(self) -> Self;
+    /// Neither infinite nor NaN.
+    fn is_finite(self) -> bool;
     /// Whether a sum of squares overflowed, or is so small that squares below the normal numbers may have lost its digits. Not where it is NaN.
     fn is_inexact_sum_of_squares(self) -> bool;
     /// A power of two for a magnitude, whose reciprocal is exact too; 1 for 0, infinity and NaN.
@@ -180,6 +184,10 @@ macro_rules! float {
             fn from_number(number: Scalar) -> Self { number.as_f64() as $float }
         }
         impl Real for $float {
+            // 2^64 and 2^512, by their biased exponents.
+            const SQUARED_UNIT: Self = <$float>::from_bits(
+                (((<$float>::MAX_EXP - 1 + <$float>::MAX_EXP / 2) as u64) << (<$float>::MANTISSA_DIGITS - 1)) as _,
+            );
             #[inline(always)]
             fn real(value: f64) -> Self { value as $float }
             #[inline(always)]
@@ -212,6 +220,8 @@ macro_rules! float {
             fn ceil(self) -> Self { <$float>::ceil(self) }
             #[inline(always)]
             fn round(self) -> Self { <$float>::round_ties_even(self) }
+            #[inline(always)]
+            fn is_finite(self) -> bool { <$float>::is_finite(self) }
             fn is_inexact_sum_of_squares(self) -> bool {
                 // 26 binary digits and more above the smallest normal number.
                 const LEAST: $float = $float::MIN_POSITIVE * ((1u64 << 26) as $float);

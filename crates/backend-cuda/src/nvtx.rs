@@ -3,6 +3,7 @@
 use libloading::Library;
 use std::cell::RefCell;
 use std::ffi::{CString, c_char, c_int};
+use std::sync::OnceLock;
 use ternion_core::trace::{Span, SpanSink};
 
 /// The names of the library: of NVTX 2, which toolkits before CUDA 13 have, and of what exports the
@@ -20,13 +21,25 @@ const NAMES: [&str; 6] = [
 type Push = unsafe extern "C" fn(*const c_char) -> c_int;
 /// `int nvtxRangePop(void)`
 type Pop = unsafe extern "C" fn() -> c_int;
+/// `void nvtxMarkA(const char *message)`
+type Mark = unsafe extern "C" fn(*const c_char);
+
+#[derive(Clone, Copy)]
+struct Functions {
+    push: Push,
+    pop: Pop,
+    mark: Mark,
+}
+
+/// What NVTX answers where nobody listens: `NVTX_NO_PUSH_POP_TRACKING`.
+const UNHEARD: i32 = -2;
 
 /// A sink of spans (see `ternion_core::trace`) that a profiler such as Nsight Systems shows above
 /// the kernels, as ranges of the thread. Without the library, or without a profiler, it does
 /// nothing.
 #[derive(Default)]
 pub struct Nvtx {
-    functions: Option<(Push, Pop)>,
+    functions: Option<Functions>,
     /// Whether each range that is open was told: a name with a zero byte is not.
     open: RefCell<Vec<bool>>,
 }
@@ -34,18 +47,48 @@ pub struct Nvtx {
 impl Nvtx {
     /// Opens the library, if there is one. It stays loaded.
     pub fn open() -> Nvtx {
-        Nvtx { functions: NAMES.iter().find_map(|name| functions(name)), open: RefCell::default() }
+        static FUNCTIONS: OnceLock<Option<Functions>> = OnceLock::new();
+        let functions = *FUNCTIONS.get_or_init(|| NAMES.iter().find_map(|name| functions(name)));
+        Nvtx { functions, open: RefCell::default() }
     }
 
     /// Whether there is a library, so that a profiler could hear of spans.
     pub fn is_available(&self) -> bool {
         self.functions.is_some()
     }
+
+    /// Begins a range of this thread within those that it has begun, and tells how many those are; a negative number where nobody listens. The message ends at
+    /// a zero byte.
+    pub fn push(&self, message: &str) -> i32 {
+        let message = up_to_zero(message);
+        // SAFETY: a string that ends in a zero byte, which NVTX copies.
+        self.functions.map_or(UNHEARD, |functions| unsafe { (functions.push)(message.as_ptr()) })
+    }
+
+    /// Ends the range of this thread that began last, and tells how many are around it; a negative number where there is none or nobody listens.
+    pub fn pop(&self) -> i32 {
+        // SAFETY: it takes nothing; without a range NVTX does nothing.
+        self.functions.map_or(UNHEARD, |functions| unsafe { (functions.pop)() })
+    }
+
+    /// Marks this moment. The message ends at a zero byte.
+    pub fn mark(&self, message: &str) {
+        let message = up_to_zero(message);
+        if let Some(functions) = self.functions {
+            // SAFETY: a string that ends in a zero byte, which NVTX copies.
+            unsafe { (functions.mark)(message.as_ptr()) };
+        }
+    }
+}
+
+fn up_to_zero(message: &str) -> CString {
+    let end = message.find('\0').unwrap_or(message.len());
+    CString::new(&message[..end]).unwrap_or_default()
 }
 
 /// The functions of the library of this name. A library without them, or none, is no fault: ranges
 /// are a convenience.
-fn functions(name: &str) -> Option<(Push, Pop)> {
+fn functions(name: &str) -> Option<Functions> {
     // SAFETY: the initialisers of NVIDIA's library, under its own name.
     let library = unsafe { Library::new(name) }.ok()?;
     // SAFETY: the types are those of NVIDIA's declarations (nvToolsExt.h), the same in NVTX 2 and
@@ -53,14 +96,16 @@ fn functions(name: &str) -> Option<(Push, Pop)> {
     let push = *unsafe { library.get::<Push>(b"nvtxRangePushA\0") }.ok()?;
     // SAFETY: as above.
     let pop = *unsafe { library.get::<Pop>(b"nvtxRangePop\0") }.ok()?;
+    // SAFETY: as above.
+    let mark = *unsafe { library.get::<Mark>(b"nvtxMarkA\0") }.ok()?;
     // The functions live as long as the library, which stays.
     std::mem::forget(library);
-    Some((push, pop))
+    Some(Functions { push, pop, mark })
 }
 
 impl SpanSink for Nvtx {
     fn begin(&self, span: &Span<'_>) {
-        let Some((push, _)) = self.functions else { return };
+        let Some(Functions { push, .. }) = self.functions else { return };
         let told = CString::new(span.to_string());
         if let Ok(message) = &told {
             // SAFETY: a string that ends in a zero byte, which NVTX copies.
@@ -70,7 +115,7 @@ impl SpanSink for Nvtx {
     }
 
     fn end(&self) {
-        let Some((_, pop)) = self.functions else { return };
+        let Some(Functions { pop, .. }) = self.functions else { return };
         if self.open.borrow_mut().pop() == Some(true) {
             // SAFETY: it takes nothing, and ends the range of this thread that `begin` began last.
             unsafe { pop() };
@@ -104,9 +149,28 @@ mod tests {
         DEPTH.get()
     }
 
+    unsafe extern "C" fn mark(message: *const c_char) {
+        // SAFETY: `mark` gives a string that ends in a zero byte.
+        let message = unsafe { CStr::from_ptr(message) }.to_string_lossy().into_owned();
+        HEARD.with_borrow_mut(|heard| heard.push(message));
+    }
+
+    fn listening() -> Nvtx {
+        Nvtx { functions: Some(Functions { push, pop, mark }), ..Default::default() }
+    }
+
+    #[test]
+    fn ranges_and_marks_by_hand_are_passed_on() {
+        let nvtx = listening();
+        assert_eq!((nvtx.push("epoch"), nvtx.push("step\0of it"), nvtx.pop()), (1, 2, 1));
+        nvtx.mark("a\0b");
+        assert_eq!((nvtx.pop(), DEPTH.get()), (0, 0));
+        assert_eq!(HEARD.take(), ["epoch", "step", "a"]);
+    }
+
     #[test]
     fn ranges_are_balanced_whatever_a_span_is_called() {
-        let nvtx = Rc::new(Nvtx { functions: Some((push, pop)), ..Default::default() });
+        let nvtx = Rc::new(listening());
         let depth = with_sink(nvtx, || {
             in_span(SpanKind::Layer, "Linear", "layers.0", || {
                 let of_zero = in_span(SpanKind::Other, "a\0b", "", || DEPTH.get());
@@ -123,6 +187,8 @@ mod tests {
         let nvtx = Nvtx::default();
         assert!(!nvtx.is_available());
         nvtx.end();
+        assert_eq!((nvtx.push("epoch"), nvtx.pop()), (UNHEARD, UNHEARD));
+        nvtx.mark("moment");
         let sink = Rc::new(nvtx);
         assert_eq!(with_sink(sink, || in_span(SpanKind::Op, "exp", "", || 7)), 7);
         // Whether this machine has one or not, it must not fail.

@@ -127,6 +127,14 @@ pub enum DataError {
         /// Labels must be below this.
         classes: usize,
     },
+    /// More classes than labels tell apart.
+    #[error("{classes} classes, expected at most {most}")]
+    ClassCount {
+        /// Classes asked for.
+        classes: usize,
+        /// The most that there can be.
+        most: usize,
+    },
     /// A file that holds no example at all.
     #[error("{}: holds 0 examples, expected at least 1", file.display())]
     Empty {
@@ -164,7 +172,7 @@ pub enum DataError {
         found: &'static str,
     },
     /// A directory lacks files of the data set.
-    #[error("{}: no complete {data_set} here: missing {}", directory.display(), missing.join(", "))]
+    #[error("{}: no complete {data_set} here: missing {}{}", directory.display(), missing.join(", "), instead(others))]
     Missing {
         /// The directory that was named.
         directory: PathBuf,
@@ -172,6 +180,8 @@ pub enum DataError {
         data_set: &'static str,
         /// The names that were looked for and not found, with or without `.gz`.
         missing: Vec<String>,
+        /// Folders of the directory that hold other data sets of this form.
+        others: Vec<PathBuf>,
     },
     /// Neither a local copy nor a download gave the data set.
     #[error(
@@ -549,6 +559,14 @@ impl From<DataError> for ternion_core::Error {
 /// A line for each.
 fn lines(texts: &[String]) -> String {
     texts.iter().map(|text| format!("  {text}\n")).collect()
+}
+
+/// The folders that may be named in the place of the directory.
+fn instead(others: &[PathBuf]) -> String {
+    match others {
+        [] => String::new(),
+        _ => format!("; name one of those that are here: {}", list(others, "")),
+    }
 }
 
 /// Paths in one line, or `none` where there are none.

@@ -87,6 +87,7 @@ impl LocalSet {
             directory: directory.to_path_buf(),
             data_set: self.name,
             missing: self.least_missing(&folders),
+            others: Vec::new(),
         })
     }
 

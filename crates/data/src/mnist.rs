@@ -3,17 +3,14 @@
 use crate::catalog::{Catalog, Subject};
 use crate::download::download_missing;
 use crate::error::{DataError, Result};
-use crate::idx;
-use crate::search::{Copies, Network, Search, files_in, folders_of};
+use crate::idx::{self, IdxImages};
+use crate::search::{Copies, Network, Search, files_in, folders_of, torchvision_sets};
 use crate::split::{Provenance, Split};
 use crate::synthetic;
 use std::fmt;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-
-/// `[rows, cols]` of the images of this family.
-const IMAGE_SIZE: [usize; 2] = [28, 28];
 
 /// From where a data set is taken.
 ///
@@ -116,12 +113,13 @@ impl fmt::Display for Origin {
     }
 }
 
-/// A data set of the MNIST family: a training and a test split of 28 x 28 grey images in ten classes.
+/// A data set of the MNIST family: a training and a test split of grey images of one size. Files tell the size, and by their largest label how many classes there
+/// are: 28 x 28 and 10 in the data sets themselves, 26, 47 or 62 classes in parts of EMNIST.
 #[derive(Debug, Clone)]
 pub struct Mnist {
     train: Split,
     test: Split,
-    class_names: [&'static str; 10],
+    class_names: Vec<String>,
     origin: Origin,
     notices: Vec<String>,
 }
@@ -129,7 +127,8 @@ pub struct Mnist {
 impl Mnist {
     /// Loads the MNIST digits.
     ///
-    /// Files are taken as they are: any number of examples, packed or not. Downloads are verified by SHA-256.
+    /// Files are taken as they are: any number of examples, packed or not. Downloads are verified by SHA-256. Of a directory that holds, in a folder made by
+    /// torchvision, one other data set of this form and no MNIST, that one is taken, which [`Mnist::notices`] tells.
     ///
     /// # Errors
     /// If the files cannot be found or downloaded (the message lists every place and reason), or are damaged.
@@ -169,13 +168,28 @@ impl Mnist {
     fn load_catalog(catalog: &Catalog, source: DataSource) -> Result<Mnist> {
         let loaded = match source {
             DataSource::Auto => Mnist::find(catalog, &Search::from_environment()),
-            DataSource::Directory(directory) => {
-                let (folder, files) = in_directory(catalog, &directory)?;
-                Mnist::from_files(catalog, &files, Origin::Files { folder }, Vec::new())
-            }
+            DataSource::Directory(directory) => Mnist::in_named(catalog, &directory),
             DataSource::Synthetic { train, test, seed } => Mnist::synthetic(catalog, train, test, seed),
         };
         loaded.inspect(Mnist::warn)
+    }
+
+    /// From a directory that was named for this data set, or, in the place of digits, the only other one that torchvision put there.
+    fn in_named(catalog: &Catalog, directory: &Path) -> Result<Mnist> {
+        let missing = match in_directory(catalog, directory) {
+            Ok((folder, files)) => {
+                return Mnist::from_files(catalog, &files, Origin::Files { folder }, Vec::new());
+            }
+            Err(missing) => missing,
+        };
+        let sets = torchvision_sets(directory, catalog);
+        let ([folder], Subject::Digits) = (&sets[..], catalog.subject) else { return Err(missing) };
+        let Ok(files) = files_in(folder, catalog) else { return Err(missing) };
+        let fashion = Catalog::fashion_mnist();
+        let is_fashion = *folder == directory.join(fashion.torchvision_folder).join("raw");
+        let notice = format!("no MNIST in {}: {} is taken", directory.display(), folder.display());
+        let origin = Origin::Files { folder: folder.clone() };
+        Mnist::from_files(if is_fashion { &fashion } else { catalog }, &files, origin, vec![notice])
     }
 
     /// Searches, and downloads if nothing is found, or what is in the cache is damaged, and the search allows it.
@@ -260,10 +274,37 @@ impl Mnist {
         mut notices: Vec<String>,
     ) -> Result<Mnist> {
         let [train_images, train_labels, test_images, test_labels] = files;
-        let (test, labels_file) = read_split(test_images, test_labels, &mut notices)?;
-        refuse_other_data_set(catalog, test.labels(), labels_file)?;
+        let (test, files) = read_split(test_images, test_labels, &mut notices)?;
+        refuse_other_data_set(catalog, test.labels(), files.labels)?;
         let (train, _) = read_split(train_images, train_labels, &mut notices)?;
-        Ok(Mnist { train, test, class_names: catalog.class_names, origin, notices })
+        let [expected, found] = [&train, &test].map(|split| [split.rows(), split.cols()]);
+        if found != expected {
+            return Err(DataError::ImageSize { file: files.images.to_path_buf(), expected, found });
+        }
+        let largest = train.labels().iter().chain(test.labels()).max();
+        let classes = largest.map_or(0, |&label| usize::from(label) + 1);
+        Ok(Mnist { train, test, class_names: names(catalog, classes), origin, notices })
+    }
+
+    /// The same with this many classes, of which some have no example: what files do not tell.
+    ///
+    /// # Errors
+    /// If a label is not below `classes`, or there would be more than bytes tell apart.
+    pub fn with_classes(mut self, classes: usize) -> Result<Mnist> {
+        const BYTES: usize = 1 << u8::BITS;
+        if classes > BYTES {
+            return Err(DataError::ClassCount { classes, most: BYTES });
+        }
+        for (split, name) in [(&self.train, "training labels"), (&self.test, "test labels")] {
+            let beyond = split.labels().iter().zip(0..).find(|&(&label, _)| usize::from(label) >= classes);
+            if let Some((&label, index)) = beyond {
+                return Err(DataError::LabelOutOfRange { file: PathBuf::from(name), index, label, classes });
+            }
+        }
+        self.class_names.truncate(classes);
+        let begun = self.class_names.len();
+        self.class_names.extend((begun..classes).map(|class| class.to_string()));
+        Ok(self)
     }
 
     fn synthetic(catalog: &Catalog, train: usize, test: usize, seed: u64) -> Result<Mnist> {
@@ -273,7 +314,7 @@ impl Mnist {
         Ok(Mnist {
             train: synthetic::synthetic_digits(train, seed, synthetic::Part::Train)?,
             test: synthetic::synthetic_digits(test, seed, synthetic::Part::Test)?,
-            class_names: catalog.class_names,
+            class_names: names(catalog, catalog.class_names.len()),
             origin: Origin::Synthetic,
             notices: Vec::new(),
         })
@@ -290,7 +331,7 @@ impl Mnist {
     }
 
     /// What the labels mean: `class_names()[label]`.
-    pub fn class_names(&self) -> &[&'static str; 10] {
+    pub fn class_names(&self) -> &[String] {
         &self.class_names
     }
 
@@ -331,7 +372,16 @@ fn in_directory(catalog: &Catalog, directory: &Path) -> Result<Place> {
             Err(_) => {}
         }
     }
-    Err(DataError::Missing { directory: directory.to_path_buf(), data_set: catalog.name, missing })
+    let (directory, data_set) = (directory.to_path_buf(), catalog.name);
+    Err(DataError::Missing { others: torchvision_sets(&directory, catalog), directory, data_set, missing })
+}
+
+/// What labels below `classes` mean: the catalog's names where it has as many, else their numbers.
+fn names(catalog: &Catalog, classes: usize) -> Vec<String> {
+    match catalog.class_names.get(..classes) {
+        Some(names) => names.iter().map(|&name| name.to_owned()).collect(),
+        None => (0..classes).map(|class| class.to_string()).collect(),
+    }
 }
 
 fn in_cache(catalog: &Catalog, search: &Search) -> Option<Place> {
@@ -353,26 +403,17 @@ fn download_to_cache(catalog: &Catalog, search: &Search) -> std::result::Result<
     Ok((folder, files))
 }
 
-/// A split, and the file that its labels are from.
+/// A split, and the files that it is from.
 fn read_split<'a>(
     images: &'a Copies,
     labels: &'a Copies,
     notices: &mut Vec<String>,
-) -> Result<(Split, &'a Path)> {
-    let (pixels, images_file) = read_sound(images, read_pixels, notices)?;
-    let (labels, labels_file) = read_sound(labels, idx::read_labels, notices)?;
-    let files = Provenance { images: images_file, labels: labels_file };
-    let [rows, cols] = IMAGE_SIZE;
-    Ok((Split::from_files(pixels, labels, [1, rows, cols], 10, files)?, labels_file))
-}
-
-fn read_pixels(file: &Path) -> Result<Vec<u8>> {
-    let images = idx::read_images(file)?;
-    let found = [images.rows, images.cols];
-    if found != IMAGE_SIZE {
-        return Err(DataError::ImageSize { file: file.to_path_buf(), expected: IMAGE_SIZE, found });
-    }
-    Ok(images.pixels)
+) -> Result<(Split, Provenance<'a>)> {
+    let (IdxImages { pixels, rows, cols }, images) = read_sound(images, idx::read_images, notices)?;
+    let (labels_read, labels) = read_sound(labels, idx::read_labels, notices)?;
+    let files = Provenance { images, labels };
+    // Every byte names a class until both splits tell how many there are.
+    Ok((Split::from_files(pixels, labels_read, [1, rows, cols], 1 << u8::BITS, &files)?, files))
 }
 
 /// What the first sound copy holds, and which that is. If none is sound, the error is the first one's.

@@ -1,4 +1,4 @@
-//! Where a data set is looked for on this machine. Opens no file and downloads nothing.
+//! Where a data set is looked for on this machine. Reads no file and downloads nothing.
 
 use crate::catalog::{Catalog, dotted_name, plain_name};
 use std::ffi::OsString;
@@ -65,6 +65,15 @@ pub(crate) fn folders_of(directory: &Path, catalog: &Catalog) -> [PathBuf; 4] {
     let raw = Path::new("raw");
     let by_torchvision = directory.join(catalog.torchvision_folder).join(raw);
     [directory.join(catalog.folder), directory.to_path_buf(), by_torchvision, directory.join(raw)]
+}
+
+/// The folders that torchvision made in a directory for data sets of this form, by their names: those that hold all four files.
+pub(crate) fn torchvision_sets(directory: &Path, catalog: &Catalog) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
+    let raw = entries.flatten().map(|entry| entry.path().join("raw"));
+    let mut sets: Vec<PathBuf> = raw.filter(|folder| files_in(folder, catalog).is_ok()).collect();
+    sets.sort();
+    sets
 }
 
 /// A file of a data set as it lies in a folder: packed, plain, or both.

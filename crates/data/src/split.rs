@@ -54,7 +54,7 @@ impl Split {
         classes: usize,
     ) -> Result<Self> {
         let named = Provenance { images: Path::new("images"), labels: Path::new("labels") };
-        Split::from_files(pixels, labels, [channels, rows, cols], classes, named)
+        Split::from_files(pixels, labels, [channels, rows, cols], classes, &named)
     }
 
     pub(crate) fn from_files(
@@ -62,7 +62,7 @@ impl Split {
         labels: Vec<u8>,
         [channels, rows, cols]: [usize; 3],
         classes: usize,
-        files: Provenance,
+        files: &Provenance<'_>,
     ) -> Result<Self> {
         let image_bytes = channels.saturating_mul(rows).saturating_mul(cols);
         if pixels.is_empty() {

@@ -31,18 +31,16 @@ impl Standardisation {
     /// A column of one value alone gets the deviation 1: it becomes 0, and comes back right.
     ///
     /// # Errors
-    /// If numbers are so large that their squares are not finite.
+    /// If a cell is not finite.
     pub fn of(table: &Table) -> Result<Standardisation> {
         let (mut means, mut deviations) = (Vec::new(), Vec::new());
         for name in table.columns() {
             let column = table.column(name)?;
-            let count = column.len() as f64;
-            let mean = column.iter().sum::<f64>() / count;
-            let variance = column.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / count;
+            let mean = mean(&column);
             // The rounding of the mean leaves equal values a little beside it.
             let constant = column.iter().all(|value| *value == column[0]);
             means.push(mean);
-            deviations.push(if constant { 1.0 } else { variance.sqrt() });
+            deviations.push(if constant { 1.0 } else { deviation(&column, mean) });
         }
         Standardisation::new(table.columns(), means, deviations)
     }
@@ -84,7 +82,11 @@ impl Standardisation {
     /// # Errors
     /// If the columns are not those of this standardisation, in order.
     pub fn apply(&self, table: &Table) -> Result<Table> {
-        self.each(table, |value, mean, deviation| (value - mean) / deviation)
+        self.each(table, |value, mean, deviation| match value - mean {
+            apart if apart.is_finite() => apart / deviation,
+            // Of numbers that lie farther apart than the largest one.
+            _ => (value / 2.0 - mean / 2.0) / deviation * 2.0,
+        })
     }
 
     /// `x * deviation + mean`
@@ -149,6 +151,23 @@ impl Standardisation {
     }
 }
 
+/// The mean, also where the sum would overflow.
+fn mean(column: &[f64]) -> f64 {
+    let count = column.len() as f64;
+    match column.iter().sum::<f64>() / count {
+        mean if mean.is_finite() => mean,
+        _ => column.iter().map(|value| value / count).sum(),
+    }
+}
+
+/// The standard deviation, also where squares would overflow or vanish: of halved distances, in units of the largest.
+fn deviation(column: &[f64], mean: f64) -> f64 {
+    let halves = || column.iter().map(|value| value / 2.0 - mean / 2.0);
+    let unit = halves().fold(0.0, |largest: f64, half| largest.max(half.abs()));
+    let squares: f64 = halves().map(|half| (half / unit).powi(2)).sum();
+    2.0 * (unit * (squares / column.len() as f64).sqrt())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -179,6 +198,22 @@ mod tests {
         assert!(back.iter().zip(table().cells()).all(|(&back, cell)| (f64::from(back) - cell).abs() < 1e-5));
         let kept = Standardisation::new(scale.columns(), scale.means().to_vec(), scale.deviations().to_vec());
         assert_eq!(kept.unwrap(), scale);
+    }
+
+    #[test]
+    fn numbers_whose_squares_overflow_or_vanish_are_standardised() {
+        for size in [1e-300, 1e-200, 1e200, 1.7e308] {
+            let table = Table::new(&["a"], vec![size, -size, size, -size]).unwrap();
+            let scale = Standardisation::of(&table).unwrap();
+            assert!(scale.means()[0].abs() <= size * 1e-15, "{size}: mean {}", scale.means()[0]);
+            assert!((scale.deviations()[0] / size - 1.0).abs() < 1e-15, "{size}: {:?}", scale.deviations());
+            assert_eq!(scale.apply(&table).unwrap().cells(), [1.0, -1.0, 1.0, -1.0]);
+            assert_eq!(scale.restore(&scale.apply(&table).unwrap()).unwrap(), table);
+        }
+        let table = Table::new(&["a"], vec![1.7e308, 1.7e308, 1.6e308, 1.6e308]).unwrap();
+        let scale = Standardisation::of(&table).unwrap();
+        assert!((scale.means()[0] / 1.65e308 - 1.0).abs() < 1e-15, "{:?}", scale.means());
+        assert!((scale.deviations()[0] / 5e306 - 1.0).abs() < 1e-12, "{:?}", scale.deviations());
     }
 
     #[test]

@@ -141,14 +141,73 @@ fn damaged_files_are_named_with_both_numbers() {
         "train-images-idx3-ubyte holds 12 images, but train-labels-idx1-ubyte holds 11 labels"
     );
     assert_eq!(
-        message_with(3, labels(&[1, 2, 3, 10, 1, 2, 3, 4, 5, 11])),
-        "t10k-labels-idx1-ubyte: label 10 at position 3 is out of range: there are 10 classes"
-    );
-    assert_eq!(
         message_with(2, [numbers(&[2051, 10, 28, 14]), vec![0; 3920]].concat()),
         "t10k-images-idx3-ubyte: expected images of 28 x 28 pixels, found 28 x 14"
     );
     assert_eq!(message_with(2, images(0)), "t10k-images-idx3-ubyte: holds 0 examples, expected at least 1");
+}
+
+/// A small whole data set of square images and these labels.
+fn set_of(size: usize, [train, test]: [&[u8]; 2]) -> [Vec<u8>; 4] {
+    let images = |count: usize| {
+        let mut bytes = numbers(&[2051, count as u32, size as u32, size as u32]);
+        bytes.extend(vec![7; count * size * size]);
+        bytes
+    };
+    [images(train.len()), labels(train), images(test.len()), labels(test)]
+}
+
+#[test]
+fn files_tell_the_size_of_images_and_the_number_of_classes() {
+    for (size, classes) in [(32, 26), (16, 47), (28, 62), (28, 5), (8, 256)] {
+        let directory = tempfile::tempdir().unwrap();
+        let last = (classes - 1) as u8;
+        write_set(directory.path(), &set_of(size, [&[0, 1, last], &[1, 0]]));
+        let mnist = from_directory(directory.path()).unwrap();
+        assert_eq!((mnist.train().rows(), mnist.test().cols()), (size, size));
+        assert_eq!(mnist.class_names().len(), classes);
+        assert_eq!(mnist.class_names().last().unwrap(), &last.to_string());
+        // The largest label counts wherever it is.
+        write_set(directory.path(), &set_of(size, [&[0, 1], &[last]]));
+        assert_eq!(from_directory(directory.path()).unwrap().class_names().len(), classes);
+    }
+}
+
+#[test]
+fn a_number_of_classes_can_be_given() {
+    let load = || {
+        let directory = tempfile::tempdir().unwrap();
+        write_set(directory.path(), &set_of(28, [&[0, 4], &[1, 6]]));
+        from_directory(directory.path()).unwrap()
+    };
+    assert_eq!(load().with_classes(12).unwrap().class_names()[11], "11");
+    assert_eq!(load().with_classes(7).unwrap().class_names().len(), 7);
+    let message = load().with_classes(5).unwrap_err().to_string();
+    assert_eq!(message, "test labels: label 6 at position 1 is out of range: there are 5 classes");
+    let message = load().with_classes(300).unwrap_err().to_string();
+    assert_eq!(message, "300 classes, expected at most 256");
+}
+
+#[test]
+fn the_only_data_set_of_torchvision_is_taken_and_several_are_listed() {
+    let directory = tempfile::tempdir().unwrap();
+    let raw = |name: &str| directory.path().join(name).join("raw");
+    let mut fashion = contents();
+    fashion[3] = labels(&Catalog::fashion_mnist().first_test_labels);
+    write_set(&raw("FashionMNIST"), &fashion);
+    let mnist = from_directory(directory.path()).unwrap();
+    assert_eq!((mnist.class_names()[9].as_str(), mnist.test().label(0)), ("Ankle boot", Some(9)));
+    assert_eq!(mnist.origin(), &Origin::Files { folder: raw("FashionMNIST") });
+    assert!(mnist.notices()[0].ends_with("FashionMNIST/raw is taken"), "{:?}", mnist.notices());
+    // A search for digits is not content with clothes.
+    let search = offline(&[directory.path()], None);
+    assert!(matches!(Mnist::find(&Catalog::mnist(), &search), Err(DataError::NotFound { .. })));
+    write_set(&raw("KMNIST"), &contents());
+    let message = from_directory(directory.path()).unwrap_err().to_string();
+    let here = [raw("FashionMNIST"), raw("KMNIST")].map(|folder| folder.display().to_string()).join(", ");
+    assert!(message.ends_with(&format!("; name one of those that are here: {here}")), "{message}");
+    write_set(&raw("MNIST"), &contents());
+    assert_eq!(from_directory(directory.path()).unwrap().origin(), &Origin::Files { folder: raw("MNIST") });
 }
 
 #[test]

@@ -234,17 +234,24 @@ impl PyBatchIterator {
 type Images = (PySplit, PySplit, Vec<String>, String);
 
 fn images(mnist: &Mnist) -> Images {
-    let names = mnist.class_names().iter().map(|name| (*name).to_owned()).collect();
+    let names = mnist.class_names().to_vec();
     (PySplit(mnist.train().clone()), PySplit(mnist.test().clone()), names, mnist.origin().to_string())
 }
 
 #[pyfunction]
-fn _mnist(py: Python<'_>, source: Source, fashion: bool) -> Outcome<Images> {
+#[pyo3(signature = (source, fashion, classes=None))]
+fn _mnist(py: Python<'_>, source: Source, fashion: bool, classes: Option<usize>) -> Outcome<Images> {
     let source = source.data()?;
-    let mnist = load(py, move || match (source, fashion) {
-        (source, true) => Mnist::fashion(source),
-        (DataSource::Auto, false) => Mnist::load_or_synthetic(DataSource::Auto).map(|(mnist, _)| mnist),
-        (source, false) => Mnist::load(source),
+    let mnist = load(py, move || {
+        let mnist = match (source, fashion) {
+            (source, true) => Mnist::fashion(source),
+            (DataSource::Auto, false) => Mnist::load_or_synthetic(DataSource::Auto).map(|(mnist, _)| mnist),
+            (source, false) => Mnist::load(source),
+        }?;
+        match classes {
+            Some(classes) => mnist.with_classes(classes),
+            None => Ok(mnist),
+        }
     })?;
     Ok(images(&mnist))
 }

@@ -18,6 +18,7 @@ mod foreign;
 mod methods;
 mod nn;
 mod numpy;
+mod nvtx;
 mod operators;
 mod optim;
 mod promote;
@@ -52,6 +53,7 @@ fn _ternion(module: &Bound<'_, PyModule>) -> PyResult<()> {
     nn::register(module)?;
     optim::register(module)?;
     numpy::register(module)?;
+    nvtx::register(module)?;
     dlpack::register(module)?;
     scopes::register(module)?;
     random::register(module)?;

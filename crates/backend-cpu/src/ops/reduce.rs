@@ -16,7 +16,8 @@ use engine::{reduce, write};
 use plan::{Form, ReductionPlan, plan};
 use reducers::{
     Extremes, FirstEqual, Largest, LargestMagnitude, Place, Position, Product, Reducer, Smallest, Sum,
-    SumExponentials, SumScaledSquares, SumSquaredDeviations, SumSquares,
+    SumExponentials, SumInUnits, SumScaledSquares, SumSquaredDeviations, SumSquaredDeviationsInUnits,
+    SumSquares,
 };
 use std::marker::PhantomData;
 use ternion_core::backend::{Meta, Plan, Unsupported};
@@ -164,13 +165,23 @@ fn run_variance(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Resul
     }
 }
 
-/// In two passes: the mean first.
+/// In two passes: the mean first. Where a sum overflows, both are formed anew in units that keep it far from that.
 fn variance<T: Real>(payload: &Variance, x: &Locked<'_>, y: &Locked<'_>) -> Result<()> {
     let plan = plan(x, y, payload.axes, ReductionOrder::Memory);
     let task = Task { plan, input: Operand::<T>::new("var", *x)?, output: y };
     let count = T::real(task.plan.reduced as f64);
     let divisor = T::real((task.plan.reduced as f64 - payload.correction).max(0.0));
-    let means: Vec<T> = task.form(Sum(PhantomData), &[]).into_iter().map(|sum| sum.div(count)).collect();
+    let mean_of = |sum: T| sum.div(count);
+    let means: Vec<T> = task.form(Sum(PhantomData), &[]).into_iter().map(mean_of).collect();
     let squares = task.form(SumSquaredDeviations(PhantomData), &means);
-    task.write(&squares, |sum| sum.div(divisor))
+    if squares.iter().all(|sum| sum.is_finite()) {
+        return task.write(&squares, |sum| sum.div(divisor));
+    }
+    let means: Vec<T> = task.form(SumInUnits(PhantomData), &[]).into_iter().map(mean_of).collect();
+    let in_units = task.form(SumSquaredDeviationsInUnits(PhantomData), &means);
+    let pairs: Vec<(T, T)> = squares.into_iter().zip(in_units).collect();
+    task.write(&pairs, |(sum, in_units)| match sum.is_finite() {
+        true => sum.div(divisor),
+        false => in_units.div(divisor).mul(T::SQUARED_UNIT).mul(T::SQUARED_UNIT),
+    })
 }

@@ -139,9 +139,9 @@ pub(crate) fn run_variance(op: &Op, call: &Call<'_>) -> Result<()> {
     };
     let spaces = Spaces::of(&call.inputs[0], &call.outputs[0], *axes, ReductionOrder::Memory);
     let reducer = Reducer {
-        gather: Gather::Moments,
+        gather: Gather::Deviations,
         leave: ReduceLeave::Variance,
-        ..Reducer::of_accumulator(Accumulator::MOMENTS)
+        ..Reducer::of_accumulator(Accumulator::DEVIATIONS)
     };
     reduce(call, &reducer, &spaces, (spaces.reduced as f64 - correction).max(0.0))
 }

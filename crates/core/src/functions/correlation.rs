@@ -1,9 +1,11 @@
 //! Covariances and correlations of variables that were observed together.
 
 use super::{check_floating, in_accumulator};
-use crate::autograd::no_grad;
+use crate::autograd::{Context, Grads, no_grad, with_gradient};
 use crate::error::{Error, Result};
-use crate::op::check;
+use crate::op::{Saves, check};
+use crate::ops::reduce::in_square_units;
+use crate::shape::AxisSet;
 use crate::{Shape, Tensor};
 
 impl Tensor {
@@ -11,7 +13,7 @@ impl Tensor {
     /// to see that none is below 0.
     ///
     /// Sums of products are divided by `sum(weights) - correction`, with `aweights` by `sum(weights) - correction * sum(weights * aweights) / sum(weights)`, where
-    /// `weights` are the products of both; by 0 where that is below 0, as in PyTorch. The gradients are those of the formula.
+    /// `weights` are the products of both; by 0 where that is below 0, as in PyTorch. They are finite also where sums of products would overflow. The gradients are those of the formula.
     ///
     /// # Shapes
     /// `[variables, observations]`, fweights and aweights `[observations]` -> `[variables, variables]`; `[observations]` or one variable -> `[]`
@@ -53,7 +55,7 @@ impl Tensor {
         in_accumulator([&x], |[x]| covariance(x, correction, weights.as_ref(), aweights.as_ref()))
     }
 
-    /// The correlations of rows, whose columns are observations: covariances divided by both standard deviations, from -1 to 1. The gradients are those of the formula.
+    /// The correlations of rows, whose columns are observations: covariances divided by both standard deviations, from -1 to 1, at numbers of every size. The gradients are those of the formula.
     ///
     /// # Shapes
     /// `[variables, observations]` -> `[variables, variables]`; `[observations]` or one variable -> `[]`
@@ -63,7 +65,7 @@ impl Tensor {
     pub fn corrcoef(&self) -> Result<Tensor> {
         let x = rows("corrcoef", self)?;
         in_accumulator([&x], |[x]| {
-            let found = covariance(x, 1.0, None, None)?;
+            let found = covariance(&in_own_units(x)?, 1.0, None, None)?;
             if found.rank() == 0 {
                 return found.div(&found);
             }
@@ -103,23 +105,56 @@ fn covariance(
     weights: Option<&Tensor>,
     aweights: Option<&Tensor>,
 ) -> Result<Tensor> {
-    let products = |centered: &Tensor, weighted: &Tensor| weighted.matmul(&centered.t()?);
     let found = match weights {
         None => {
-            let centered = x.sub(&x.mean_keep(1)?)?;
+            let centered = x.sub(&x.mean_in_range(1.into(), true)?)?;
             let count = (x.dims()[1] as f64 - correction).max(0.0);
-            products(&centered, &centered)?.div_scalar(count)?
+            products([&centered, &centered, &x.detach().scalar_like(count)?])?
         }
         Some(weights) => {
             let total = weights.sum(..)?;
-            let centered = x.sub(&x.mul(weights)?.sum_keep(1)?.div(&total)?)?;
+            // Of shares that add up to 1 no sum overflows.
+            let centered = x.sub(&x.mul(&weights.div(&total)?)?.sum_keep(1)?)?;
             let lost = match aweights {
                 None => total.detach().scalar_like(correction)?,
                 Some(aweights) => weights.mul(aweights)?.sum(..)?.mul_scalar(correction)?.div(&total)?,
             };
             let count = total.sub(&lost)?.maximum_scalar(0)?;
-            products(&centered, &centered.mul(weights)?)?.div(&count)?
+            products([&centered.mul(weights)?, &centered, &count])?
         }
     };
     if x.dims()[0] == 1 { found.reshape(()) } else { Ok(found) }
+}
+
+/// Sums of products of rows, divided by a count: finite wherever the quotients are.
+fn products(inputs: [&Tensor; 3]) -> Result<Tensor> {
+    let found = no_grad(|| {
+        let [weighted, centered, count] = inputs;
+        let (weighted, down) = in_square_units(weighted, AxisSet::one(1))?;
+        let (centered, across) = in_square_units(centered, AxisSet::one(1))?;
+        weighted.matmul(&centered.t()?)?.div(count)?.mul(&down)?.mul(&across.t()?)
+    })?;
+    let rule = |context: &Context<'_>, grads: &[Option<Tensor>]| {
+        let Some(dy) = &grads[0] else { return Ok(Grads::new()) };
+        let (weighted, centered, count) = (context.input(0)?, context.input(1)?, context.input(2)?);
+        let share = dy.div(count)?;
+        let of_count = match context.needs(2) {
+            true => Some(share.mul(context.output(0)?)?.sum(..)?.neg()?),
+            false => None,
+        };
+        let (of_weighted, of_centered) = (share.matmul(centered)?, share.t()?.matmul(weighted)?);
+        Ok([Some(of_weighted), Some(of_centered), of_count].into_iter().collect())
+    };
+    Ok(with_gradient("cov", &inputs, vec![found], Saves::ALL, rule)?.swap_remove(0))
+}
+
+/// The distances of rows from their means, in units of the largest: those that a correlation does not depend on.
+fn in_own_units(x: &Tensor) -> Result<Tensor> {
+    if x.elements() == 0 {
+        return Ok(x.clone());
+    }
+    let centered = x.sub(&x.mean_in_range(1.into(), true)?)?;
+    let largest = centered.detach().max_abs_keep(1)?;
+    let is_useless = largest.eq_scalar(0)?.logical_or(&largest.eq_scalar(f64::INFINITY)?)?;
+    centered.div(&largest.masked_fill(&is_useless, 1)?)
 }

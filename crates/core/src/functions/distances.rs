@@ -1,6 +1,6 @@
 //! Distances of all pairs of vectors, in blocks: no more is in memory at once than a part of the differences.
 
-use super::statistics::norm;
+use super::statistics::{norm, unit};
 use super::{check_floating, in_accumulator};
 use crate::autograd::{Context, Grads, no_grad, with_gradient};
 use crate::error::{Error, Result};
@@ -23,8 +23,8 @@ pub enum CdistMode {
 
 /// From so many vectors on a matrix product pays: PyTorch's number.
 const LARGE: usize = 25;
-/// Differences that are in memory at once.
-const BLOCK: usize = 1 << 22;
+/// Differences that are in memory at once: they stay in the cache of a processor, and are enough for a GPU.
+const BLOCK: usize = 1 << 20;
 
 impl Tensor {
     /// The `p`-norms of the differences of all pairs of vectors. Gradients of equal vectors are 0.
@@ -64,7 +64,7 @@ impl Tensor {
         let is_large = mode == CdistMode::Matmul || (mode == CdistMode::MatmulIfLarge && n.max(m) > LARGE);
         let found = in_accumulator([&of(self, n)?, &of(other, m)?], |[x, y]| match p {
             2.0 if is_large => euclidean(x, y),
-            _ => by_differences(x, y, p),
+            _ => by_differences(x, y, p, Pairs::All),
         })?;
         found.reshape(&dims[..])
     }
@@ -81,7 +81,11 @@ impl Tensor {
         check_floating(name, self)?;
         check_power(name, p)?;
         let [rows, _] = self.shape().to_array(name)?;
-        let of_pairs = self.cdist(self, p, CdistMode::Differences)?.reshape([rows * rows])?;
+        self.device().check_room(&[rows, rows], self.dtype().accumulator())?;
+        let of_pairs = in_accumulator([self], |[x]| {
+            let x = x.unsqueeze(0)?;
+            by_differences(&x, &x, p, Pairs::Behind)?.reshape([rows * rows])
+        })?;
         let place = Tensor::iota(rows, index_dtype(rows * rows), 0, 1, self.device())?;
         let is_behind = place.unsqueeze(1)?.lt(&place)?.reshape([rows * rows])?;
         of_pairs.index_select(0, &is_behind.true_positions()?)
@@ -134,63 +138,148 @@ fn euclidean(x: &Tensor, y: &Tensor) -> Result<Tensor> {
     Ok(with_gradient("cdist", &[x, y], vec![found], Saves::ALL, rule)?.swap_remove(0))
 }
 
-/// Parts of the vectors of `x`, each with no more differences than a block has: first and number.
-fn blocks(x: &Tensor, y: &Tensor) -> impl Iterator<Item = (usize, usize)> + use<> {
-    let count = x.dims()[1];
-    let rows = (BLOCK / y.elements().max(1)).max(1);
-    (0..count).step_by(rows).map(move |first| (first, rows.min(count - first)))
+/// Of which pairs there are distances.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Pairs {
+    All,
+    /// Of those whose second vector stands behind the first; the others are 0, or whatever comes with a block.
+    Behind,
 }
 
-/// `[batch, rows, m, width]`.
-fn differences(x: &Tensor, y: &Tensor, (first, rows): (usize, usize)) -> Result<Tensor> {
-    x.narrow(1, first, rows)?.unsqueeze(2)?.sub(&y.unsqueeze(1)?)
+/// Parts of the vectors of both sides: first and number.
+struct Blocks {
+    rows: Vec<(usize, usize)>,
+    columns: Vec<(usize, usize)>,
+    pairs: Pairs,
 }
 
-fn by_differences(x: &Tensor, y: &Tensor, p: f64) -> Result<Tensor> {
+impl Blocks {
+    /// Those of which a part of each side has no more differences than [`BLOCK`], as square as possible.
+    fn of(x: &Tensor, y: &Tensor, pairs: Pairs) -> Blocks {
+        let ([batch, width], n, m) = ([x.dims()[0], x.dims()[2]], x.dims()[1], y.dims()[1]);
+        let together = (BLOCK / (batch * width).max(1)).max(1);
+        let columns = together.isqrt().clamp(1, m.max(1));
+        let rows = (together / columns).clamp(1, n.max(1));
+        let columns = (together / rows).clamp(1, m.max(1));
+        let parts = |count: usize, size: usize| -> Vec<(usize, usize)> {
+            (0..count).step_by(size).map(|first| (first, size.min(count - first))).collect()
+        };
+        Blocks { rows: parts(n, rows), columns: parts(m, columns), pairs }
+    }
+
+    /// Whether a pair of these parts is asked for.
+    fn has(&self, (row, _): (usize, usize), (column, columns): (usize, usize)) -> bool {
+        self.pairs == Pairs::All || column + columns > row + 1
+    }
+}
+
+/// `[batch, rows, columns, width]`.
+fn differences(x: &Tensor, y: &Tensor, rows: (usize, usize), columns: (usize, usize)) -> Result<Tensor> {
+    let [x, y] = [(x, rows), (y, columns)].map(|(of, (first, count))| of.narrow(1, first, count));
+    x?.unsqueeze(2)?.sub(&y?.unsqueeze(1)?)
+}
+
+fn by_differences(x: &Tensor, y: &Tensor, p: f64, pairs: Pairs) -> Result<Tensor> {
     let found = no_grad(|| {
-        let mut parts = vec![Tensor::zeros([x.dims()[0], 0, y.dims()[1]], x.dtype(), x.device())?];
-        for block in blocks(x, y) {
-            check_interrupt()?;
-            parts.push(norm_along("cdist", &differences(x, y, block)?, p, 3)?.squeeze(3)?);
+        let blocks = Blocks::of(x, y, pairs);
+        let none =
+            |rows: usize, columns: usize| Tensor::zeros([x.dims()[0], rows, columns], x.dtype(), x.device());
+        let mut parts = vec![none(0, y.dims()[1])?];
+        for &rows in &blocks.rows {
+            let mut part = vec![none(rows.1, 0)?];
+            for &columns in &blocks.columns {
+                check_interrupt()?;
+                part.push(match blocks.has(rows, columns) {
+                    true => length(&differences(x, y, rows, columns)?, p)?,
+                    false => none(rows.1, columns.1)?,
+                });
+            }
+            parts.push(Tensor::concat(&part.iter().collect::<Vec<_>>(), 2)?);
         }
         Tensor::concat(&parts.iter().collect::<Vec<_>>(), 1)
     })?;
     let rule = move |context: &Context<'_>, grads: &[Option<Tensor>]| {
         let Some(dy) = &grads[0] else { return Ok(Grads::new()) };
-        let (x, y, distance) = (context.input(0)?, context.input(1)?, context.output(0)?);
-        let mut of_x = vec![x.narrow(1, 0, 0)?.zeros_like()?];
-        let mut of_y = y.zeros_like()?;
-        for (first, rows) in blocks(x, y) {
-            check_interrupt()?;
-            let apart = differences(x, y, (first, rows))?;
-            let slope = slope(&apart, &distance.narrow(1, first, rows)?.unsqueeze(3)?, p)?;
-            let share = slope.mul(&dy.narrow(1, first, rows)?.unsqueeze(3)?)?;
-            of_x.push(share.sum(2)?);
-            of_y = of_y.sub(&share.sum(1)?)?;
-        }
-        let of_x = Tensor::concat(&of_x.iter().collect::<Vec<_>>(), 1)?;
-        Ok([Some(of_x), Some(of_y)].into_iter().collect())
+        let inputs = [context.input(0)?, context.input(1)?];
+        let found = gradients(inputs, context.output(0)?, dy, p, pairs)?;
+        Ok(found.map(Some).into_iter().collect())
     };
     Ok(with_gradient("cdist", &[x, y], vec![found], Saves::ALL, rule)?.swap_remove(0))
 }
 
+/// Of both sides, each block of differences formed anew.
+fn gradients(
+    [x, y]: [&Tensor; 2],
+    distance: &Tensor,
+    dy: &Tensor,
+    p: f64,
+    pairs: Pairs,
+) -> Result<[Tensor; 2]> {
+    let blocks = Blocks::of(x, y, pairs);
+    let zeros = |of: &Tensor, (first, count): (usize, usize)| of.narrow(1, first, count)?.zeros_like();
+    let mut of_x = vec![zeros(x, (0, 0))?];
+    let mut of_y = vec![zeros(y, (0, 0))?];
+    for &columns in &blocks.columns {
+        of_y.push(zeros(y, columns)?);
+    }
+    for &rows in &blocks.rows {
+        let mut sum = zeros(x, rows)?;
+        for (number, &columns) in
+            blocks.columns.iter().enumerate().filter(|(_, columns)| blocks.has(rows, **columns))
+        {
+            check_interrupt()?;
+            let part =
+                |of: &Tensor| of.narrow(1, rows.0, rows.1)?.narrow(2, columns.0, columns.1)?.unsqueeze(3);
+            let slope = slope(&differences(x, y, rows, columns)?, &part(distance)?, p)?;
+            let share = slope.mul(&part(dy)?)?;
+            sum = sum.add(&share.sum(2)?)?;
+            of_y[number + 1] = of_y[number + 1].sub(&share.sum(1)?)?;
+        }
+        of_x.push(sum);
+    }
+    let [of_x, of_y] = [of_x, of_y].map(|parts| Tensor::concat(&parts.iter().collect::<Vec<_>>(), 1));
+    Ok([of_x?, of_y?])
+}
+
+/// The norms of `[batch, rows, columns, width]` along the last axis, without a gradient.
+fn length(apart: &Tensor, p: f64) -> Result<Tensor> {
+    if matches!(p, 0.0 | 1.0 | 2.0 | f64::INFINITY) || apart.dims()[3] == 0 {
+        return norm_along("cdist", apart, p, 3)?.squeeze(3);
+    }
+    // Zeros stay zeros: what `norm` does about their slopes is left out here.
+    let unit = unit(apart, &3.into())?;
+    power(&apart.abs()?.div(&unit)?, p)?.sum_keep(3)?.powf(1.0 / p)?.mul(&unit)?.squeeze(3)
+}
+
+/// Small whole powers by products.
+fn power(x: &Tensor, p: f64) -> Result<Tensor> {
+    match p {
+        1.0 => Ok(x.clone()),
+        2.0 => x.square(),
+        3.0 => x.square()?.mul(x),
+        4.0 => x.square()?.square(),
+        _ => x.powf(p),
+    }
+}
+
 /// The derivative of the norm of differences by each of them: 0 of those that are 0, as in PyTorch.
 fn slope(apart: &Tensor, distance: &Tensor, p: f64) -> Result<Tensor> {
-    let sign = apart.sign()?;
     match p {
-        0.0 => sign.zeros_like(),
-        1.0 => Ok(sign),
-        f64::INFINITY => sign.masked_fill(&apart.abs()?.ne(distance)?, 0),
+        0.0 => return apart.zeros_like(),
+        1.0 => return apart.sign(),
+        f64::INFINITY => return apart.sign()?.masked_fill(&apart.abs()?.ne(distance)?, 0),
+        _ => {}
+    }
+    // A share of the distance, whose power neither overflows nor vanishes.
+    let share = apart.div(&distance.masked_fill(&distance.eq_scalar(0)?, 1)?)?;
+    match p {
+        2.0 => Ok(share),
+        // Its slope at 0 is 0, too.
+        3.0 => share.mul(&share.abs()?),
         _ => {
-            let is_zero = apart.eq_scalar(0)?;
-            // A share of the distance, whose power neither overflows nor vanishes.
-            let distance = distance.masked_fill(&distance.eq_scalar(0)?, 1)?;
-            let share = apart.abs()?.masked_fill(&is_zero, 1)?.div(&distance)?;
-            if p == 2.0 {
-                apart.div(&distance)
-            } else {
-                share.powf(p - 1.0)?.mul(&sign)?.masked_fill(&is_zero, 0)
-            }
+            let is_zero = share.eq_scalar(0)?;
+            let size = share.abs()?.masked_fill(&is_zero, 1)?;
+            power(&size, p - 1.0)?.mul(&share.sign()?)?.masked_fill(&is_zero, 0)
         }
     }
 }

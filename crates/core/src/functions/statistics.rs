@@ -153,17 +153,22 @@ pub(super) fn norm(x: &Tensor, p: f64, axes: &Axes) -> Result<Tensor> {
         _ => {
             // Of the largest element, so that no power overflows or vanishes.
             let size = x.abs()?;
-            let largest = no_grad(|| {
-                let largest = x.max_abs_keep(axes.clone())?;
-                let is_plain = largest.gt_scalar(0)?.logical_and(&largest.lt_scalar(f64::INFINITY)?)?;
-                is_plain.where_(&largest, &largest.scalar_like(1)?)
-            })?;
+            let largest = unit(x, axes)?;
             // Powers below 1 have infinite slopes at 0, whose gradient is 0 here, as in PyTorch.
             let is_zero = size.eq_scalar(0)?;
             let powers = size.masked_fill(&is_zero, 1)?.div(&largest)?.powf(p)?.masked_fill(&is_zero, 0)?;
             powers.sum_keep(axes.clone())?.powf(1.0 / p)?.mul(&largest)
         }
     }
+}
+
+/// The largest size over axes, which stay: 1 where that is 0 or infinite. It has no gradient.
+pub(super) fn unit(x: &Tensor, axes: &Axes) -> Result<Tensor> {
+    no_grad(|| {
+        let largest = x.max_abs_keep(axes.clone())?;
+        let is_plain = largest.gt_scalar(0)?.logical_and(&largest.lt_scalar(f64::INFINITY)?)?;
+        is_plain.where_(&largest, &largest.scalar_like(1)?)
+    })
 }
 
 /// The axis of `x` by this name, along which there are elements.

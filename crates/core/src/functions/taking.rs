@@ -50,13 +50,13 @@ impl Tensor {
     }
 
     /// This tensor with the elements of `source` at these positions in row-major order, or with `accumulate` added there. Negative positions count from the end. Of those
-    /// that are there twice the last stays; sums get all.
+    /// that are there twice the last stays; sums get all. A sum of truth values is whether any of them is true.
     ///
     /// # Shapes
     /// `[..]`, index and source of as many elements -> `[..]`
     ///
     /// # Errors
-    /// A position out of range or of another dtype than i32 and i64, a source of another dtype or number of elements, sums of bool.
+    /// A position out of range or of another dtype than i32 and i64, a source of another dtype or number of elements.
     pub fn put(&self, index: &Tensor, source: &Tensor, accumulate: bool) -> Result<Tensor> {
         let name = "put";
         check::index(name, "index", &index.meta())?;
@@ -69,6 +69,10 @@ impl Tensor {
         let (positions, source) =
             (from_front(index, row.elements())?.reshape([count])?, source.reshape([count])?);
         let found = index_told_as(name, || match accumulate {
+            true if row.dtype() == DType::Bool => {
+                let [row, source] = [&row, &source].map(|x| x.to_dtype(DType::I32));
+                row?.scatter_add(0, &positions, &source?)?.to_dtype(DType::Bool)
+            }
             true => row.scatter_add(0, &positions, &source),
             false => row.scatter(0, &positions, &source),
         });
@@ -76,10 +80,10 @@ impl Tensor {
     }
 
     /// This tensor with `source`, broadcast, in the place of what `index` names (see [`i`](Tensor::i)), or with `accumulate` added there. Of elements that are named twice
-    /// the last stays; sums get all.
+    /// the last stays; sums get all. A sum of truth values is whether any of them is true.
     ///
     /// # Errors
-    /// An index that does not fit, a source of another dtype or that does not broadcast to what is named, sums of bool.
+    /// An index that does not fit, a source of another dtype or that does not broadcast to what is named.
     pub fn index_put<Kind>(
         &self,
         index: impl IntoIndex<Kind>,

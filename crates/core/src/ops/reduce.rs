@@ -3,6 +3,8 @@
 mod formulas;
 mod methods;
 
+pub(crate) use formulas::{in_length_units, in_square_units};
+
 use crate::DType;
 use crate::autograd::{Context, Grads};
 use crate::backend::Meta;
@@ -162,7 +164,7 @@ impl Rule for Reduce {
     }
 }
 
-/// `y = sum((x - mean)^2) / (n - correction)` over `axes`, in two passes. Input: x, floating. Output as [`Reduce`].
+/// `y = sum((x - mean)^2) / (n - correction)` over `axes`, in two passes, finite wherever the quotient is. Input: x, floating. Output as [`Reduce`].
 ///
 /// The divisor is at least 0: `n <= correction` gives NaN (0/0) or infinity.
 #[derive(Clone, Debug)]
@@ -192,8 +194,9 @@ impl Rule for Variance {
     }
     fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
         let input = &inputs[0];
-        let centered = formulas::centered(&input.to_accumulator()?, self.axes)?;
-        let variance = centered.square()?.sum_keep(self.axes)?.div_scalar(self.divisor(input.shape()))?;
+        let (scaled, unit) = formulas::in_square_units(&input.to_accumulator()?, self.axes)?;
+        let squares = formulas::centered(&scaled, self.axes)?.sum_squares_keep(self.axes)?;
+        let variance = squares.div_scalar(self.divisor(input.shape()))?.mul(&unit)?.mul(&unit)?;
         let shape = reduced(input.shape(), self.axes, self.keep);
         Ok(vec![variance.reshape(shape)?.to_dtype(input.dtype())?])
     }

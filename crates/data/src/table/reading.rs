@@ -52,9 +52,9 @@ impl Reading<'_> {
         }
     }
 
-    /// A line of numbers alone is no header: it would be lost without a word.
+    /// A line of numbers alone, of which some may be infinite or NaN, is no header: it would be lost without a word.
     fn check_is_header(&self, header: &[String], line: usize) -> Result<()> {
-        match header.iter().all(|name| parse(name).is_ok()) {
+        match header.iter().all(|name| name.parse::<f64>().is_ok()) {
             true if !header.is_empty() => {
                 Err(self.fault(line, 0, header, CellFault::NumberAsName(header[0].clone())))
             }

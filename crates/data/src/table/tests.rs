@@ -234,6 +234,12 @@ fn a_file_without_a_header_is_told_and_empty_cells_are_what_is_said() {
     let plain = CsvConfig::default();
     let told = read_as("1,2\n3,4\n", &plain).unwrap_err();
     assert!(told.contains("line 1, column 1 (1): the header is a line of numbers"), "{told}");
+    for header in ["-1.5,1e3,nan", "inf,-inf,2", "NaN,NaN,NaN", "-0.0,1E-3,+infinity"] {
+        let told = read_as(&format!("{header}\n3,4,5\n"), &plain).unwrap_err();
+        assert!(told.contains("line 1, column 1"), "{told}");
+        assert!(told.contains("the header is a line of numbers"), "{told}");
+    }
+    assert_eq!(read_as("nan,1e3,x\n3,4,5\n", &plain).unwrap().cells(), [3.0, 4.0, 5.0]);
     assert_eq!(read_as("1,x\n3,4\n", &plain).unwrap().cells(), [3.0, 4.0]);
     let text = "a,b\n1,\n,2\n3,4\n";
     assert!(read_as(text, &plain).unwrap_err().contains("found an empty cell"));

@@ -119,6 +119,13 @@ lanewise! {
     SumScaledSquares<T: Real>: T::ZERO, |x, factor| x.mul(factor).mul(x.mul(factor)), T::add;
     /// Sum of squared distances from the shift.
     SumSquaredDeviations<T: Real>: T::ZERO, |x, shift| x.sub(shift).mul(x.sub(shift)), T::add;
+    /// Sum in units of [`Real::SQUARED_UNIT`].
+    SumInUnits<T: Real>: T::ZERO, |x, _shift| x.mul(T::ONE.div(T::SQUARED_UNIT)), T::add;
+    /// Sum of squared distances from the shift, in units of [`Real::SQUARED_UNIT`].
+    SumSquaredDeviationsInUnits<T: Real>: T::ZERO, |x, shift| {
+        let apart = x.mul(T::ONE.div(T::SQUARED_UNIT)).sub(shift);
+        apart.mul(apart)
+    }, T::add;
     /// Sum of exponentials of distances from the shift.
     SumExponentials<T: Real>: T::ZERO, |x, shift| x.sub(shift).exp(), T::add;
     /// Largest absolute value; NaN if there is one.

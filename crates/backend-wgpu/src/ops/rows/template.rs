@@ -41,6 +41,8 @@ impl Accumulator {
     pub(crate) const EXPONENTIALS: Accumulator =
         Accumulator::floats(Start::Exponentials, Merge::Exponentials);
     pub(crate) const MOMENTS: Accumulator = Accumulator::floats(Start::Moments, Merge::Moments);
+    /// Moments of numbers whose sums may overflow.
+    pub(crate) const DEVIATIONS: Accumulator = Accumulator::floats(Start::Deviations, Merge::Deviations);
     /// A sum of numbers of the class.
     pub(crate) const SUM: Accumulator = Accumulator::number(Start::Zero, Merge::Sum);
 

@@ -2,6 +2,8 @@
 
 use super::{above_zero, floating_as};
 use crate::op::check;
+use crate::ops::reduce::in_length_units;
+use crate::shape::AxisSet;
 use crate::{Axis, Error, Reduction, Result, Tensor};
 
 /// How [`Tensor::triplet_margin_loss`] counts.
@@ -104,9 +106,15 @@ impl Tensor {
         let other = floating_as(name, "other", other, x.dtype())?;
         let target = target.to_dtype(x.dtype())?;
         let last = x.rank() - 1;
-        // Each length for itself: their squares could overflow together.
-        let length = |x: &Tensor| x.square()?.sum(last)?.add_scalar(LENGTH_EPS)?.sqrt();
-        let cosine = x.mul(&other)?.sum(last)?.div(&length(&x)?)?.div(&length(&other)?)?;
+        // In units of their own, on which the cosine does not depend: squares of large numbers overflow.
+        let (x, unit) = in_length_units(&x, AxisSet::one(last))?;
+        let (other, other_unit) = in_length_units(&other, AxisSet::one(last))?;
+        let length = |x: &Tensor, unit: &Tensor| {
+            let eps = unit.squeeze(last)?.recip()?.mul_scalar(LENGTH_EPS.sqrt())?.square()?;
+            x.square()?.sum(last)?.add(&eps)?.sqrt()
+        };
+        let cosine =
+            x.mul(&other)?.sum(last)?.div(&length(&x, &unit)?)?.div(&length(&other, &other_unit)?)?;
         let alike = cosine.rsub_scalar(1)?.masked_fill(&target.ne_scalar(1)?, 0)?;
         let apart = above_zero(&cosine.sub_scalar(margin)?)?.masked_fill(&target.ne_scalar(-1)?, 0)?;
         reduction.apply(name, &alike.add(&apart)?)

@@ -1,6 +1,7 @@
 //! The formulas of composite reductions and of all derivatives, in tensor ops. Reduced axes are kept, with size 1.
 
 use super::ReduceOp;
+use crate::DType;
 use crate::error::{Error, Result};
 use crate::shape::AxisSet;
 use crate::tensor::Tensor;
@@ -53,13 +54,36 @@ const LARGE: f64 = 18_446_744_073_709_551_616.0;
 
 /// `x` in units that are [`LARGE`] where an element over `axes` is at least that, else 1; and the units.
 pub(super) fn in_units(x: &Tensor, axes: AxisSet) -> Result<(Tensor, Tensor)> {
+    in_units_from(x, axes, LARGE, LARGE)
+}
+
+/// `x` in units in which sums of squares overflow only where their product with the squared unit does: large where an element over `axes` is, else 1; and the
+/// units. Differences of neighboring numbers keep their squares.
+pub(crate) fn in_square_units(x: &Tensor, axes: AxisSet) -> Result<(Tensor, Tensor)> {
+    let exponent = squared_unit(x.dtype());
+    in_units_from(x, axes, 2f64.powi(exponent / 2), 2f64.powi(exponent))
+}
+
+/// `x` in units in which no sum of squares overflows: large where an element over `axes` is, else 1; and the units.
+pub(crate) fn in_length_units(x: &Tensor, axes: AxisSet) -> Result<(Tensor, Tensor)> {
+    let exponent = squared_unit(x.dtype()) / 4 * 3;
+    in_units_from(x, axes, 2f64.powi(exponent), 2f64.powi(2 * exponent))
+}
+
+/// Half the largest exponent of a power of 2.
+fn squared_unit(dtype: DType) -> i32 {
+    if dtype == DType::F64 { 512 } else { 64 }
+}
+
+/// `x` in units that are `large` where an element over `axes` is at least `least`, else 1; and the units.
+fn in_units_from(x: &Tensor, axes: AxisSet, least: f64, large: f64) -> Result<(Tensor, Tensor)> {
     if axes.elements(x.shape()) == 0 {
         let unit = x.detach().sum_keep(axes)?.scalar_like(1i64)?;
         return Ok((x.clone(), unit));
     }
-    let is_large = x.detach().max_abs_keep(axes)?.ge_scalar(LARGE)?;
+    let is_large = x.detach().max_abs_keep(axes)?.ge_scalar(least)?;
     let one = x.detach().scalar_like(1i64)?;
-    let (unit, factor) = (x.detach().scalar_like(LARGE)?, x.detach().scalar_like(1.0 / LARGE)?);
+    let (unit, factor) = (x.detach().scalar_like(large)?, x.detach().scalar_like(1.0 / large)?);
     Ok((x.mul(&is_large.where_(&factor, &one)?)?, is_large.where_(&unit, &one)?))
 }
 

@@ -7,7 +7,44 @@ pub fn rows() -> Vec<OpCase> {
     let mut rows = vec![cov(1.0), cov(0.0)];
     rows.extend(weighted());
     rows.push(corrcoef());
+    rows.extend(extreme());
     rows
+}
+
+/// Numbers whose products the dtype does not hold, though it holds what is asked for: in units of the numbers.
+fn extreme() -> Vec<OpCase> {
+    let values = || Fixed(vec![1.0, -2.0, 0.5, 0.25, 1.5, -0.75]);
+    let power = |x: &Tensor, [single, double]: [i32; 2]| 2f64.powi(if x.dtype() == F64 { double } else { single });
+    let of_counts = |x: &Array| covariance(x, &[2.0, 1.0, 3.0], 5.0);
+    let of_all = |x: &Array| covariance(x, &[1.0; 3], 2.0);
+    let row = |weighted: bool| {
+        let name = if weighted { "fweights, beyond the sum of squares" } else { "beyond the sum of squares" };
+        let row = OpCase::new("cov", name)
+            .input(values())
+            .input(Input::of(I64, Fixed(vec![2.0, 1.0, 3.0])))
+            .on([&[2, 3], &[3]])
+            .dtypes(&[F64, F32, BF16])
+            .f32_limit(4e-6, 4e-6)
+            .run(move |x| {
+                let unit = power(&x[0], [63, 511]);
+                let found = x[0].mul_scalar(unit)?.cov(1.0, weighted.then_some(&x[1]), None)?;
+                found.mul_scalar(1.0 / unit)?.mul_scalar(1.0 / unit)
+            })
+            .oracle(move |x| if weighted { of_counts(&x[0]) } else { of_all(&x[0]) });
+        // In f64 second derivatives of weighted sums are beyond the largest number.
+        if weighted { row } else { row.twice() }
+    };
+    let sizes = [("large", [84, 900]), ("small", [-73, -900])];
+    let of_size = |(name, exponents): (&str, [i32; 2])| {
+        OpCase::new("corrcoef", format!("{name} numbers"))
+            .input(Uniform(-2.0, 2.0))
+            .shapes([&[3, 7]])
+            .dtypes(&[F64, F32, BF16])
+            .f32_limit(8e-6, 8e-6)
+            .run(move |x| x[0].mul_scalar(power(&x[0], exponents))?.corrcoef())
+            .oracle(|x| correlation(&x[0]))
+    };
+    [row(false), row(true)].into_iter().chain(sizes.map(of_size)).collect()
 }
 
 /// By the definition: sums over observations, each with its weight, of products of distances from the weighted means, divided by `divisor`.
@@ -103,15 +140,17 @@ fn corrcoef() -> OpCase {
         .f32_limit(8e-6, 8e-6)
         .twice()
         .run(|x| x[0].corrcoef())
-        .oracle(|x| {
-            let count = observations(&x[0]);
-            let found = covariance(&x[0], &vec![1.0; count], count as f64 - 1.0);
-            Array::from_fn(&found.shape, |at| {
-                let of = |i: usize, j: usize| found.at(&[i, j]);
-                if at[0] == at[1] { 1.0 } else { of(at[0], at[1]) / (of(at[0], at[0]) * of(at[1], at[1])).sqrt() }
-            })
-        })
+        .oracle(|x| correlation(&x[0]))
         .rejects("corrcoef: input is i32, expected a floating dtype", |device| {
             Tensor::zeros([2, 3], I32, device)?.corrcoef()
         })
+}
+
+fn correlation(x: &Array) -> Array {
+    let count = observations(x);
+    let found = covariance(x, &vec![1.0; count], count as f64 - 1.0);
+    Array::from_fn(&found.shape, |at| {
+        let of = |i: usize, j: usize| found.at(&[i, j]);
+        if at[0] == at[1] { 1.0 } else { of(at[0], at[1]) / (of(at[0], at[0]) * of(at[1], at[1])).sqrt() }
+    })
 }

@@ -194,6 +194,50 @@ fn puts() -> Vec<OpCase> {
         indexed(true),
         masked_put(),
     ]
+    .into_iter()
+    .chain(put_truth())
+    .collect()
+}
+
+/// Sums of truth values: whether any of those that meet is true.
+fn put_truth() -> Vec<OpCase> {
+    let any = |found: &mut f64, value: f64| *found = found.max(value);
+    vec![
+        OpCase::new("put", "accumulate=true, truth values")
+            .input(Bools)
+            .dtypes(BOOL)
+            .exact()
+            .input(either_way(elements))
+            .input(Bools)
+            .on([&[2, 5], &[4], &[2, 2]])
+            .on([&[3], &[300], &[300]])
+            .run(|x| x[0].put(&x[1], &x[2], true))
+            .oracle(move |x| {
+                let mut found = x[0].clone();
+                for (&index, &value) in x[1].data.iter().zip(&x[2].data) {
+                    any(&mut found.data[from_front(index, x[0].elements())], value);
+                }
+                found
+            }),
+        OpCase::new("index_put", "[index, 1..] accumulate=true, truth values")
+            .input(Bools)
+            .dtypes(BOOL)
+            .exact()
+            .input(either_way(|shape| shape[0]))
+            .input(Bools)
+            .on([&[5, 4], &[3], &[3, 3]])
+            .on([&[5, 4], &[40], &[40, 3]])
+            .run(|x| x[0].index_put((&x[1], 1..), &x[2], true))
+            .oracle(move |x| {
+                let mut found = x[0].clone();
+                Array::from_fn(&x[2].shape, |at| {
+                    let place = [from_front(x[1].data[at[0]], x[0].shape[0]), at[1] + 1];
+                    any(found.at_mut(&place), x[2].at(at));
+                    0.0
+                });
+                found
+            }),
+    ]
 }
 
 fn masked_put() -> OpCase {

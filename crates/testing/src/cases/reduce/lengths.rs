@@ -3,7 +3,7 @@
 use super::*;
 
 /// Numbers whose squares f32 does not hold, though it holds their norm and their deviation: a row is large, the next one small.
-pub(super) fn beyond_their_squares() -> [OpCase; 3] {
+pub(super) fn beyond_their_squares() -> Vec<OpCase> {
     let values = vec![3e30, -4e30, 0.0, 12e30, 3e-30, 4e-30, -12e-30, 0.0];
     let row = |op, what: &str| {
         OpCase::new(op, what.to_owned())
@@ -13,7 +13,7 @@ pub(super) fn beyond_their_squares() -> [OpCase; 3] {
             .forward_only("the gradient is a row of its own")
     };
     let length = |x: &[f64]| x.iter().fold(0.0, |length: f64, x| length.hypot(*x));
-    [
+    let mut rows = vec![
         row("norm", "beyond its squares")
             .run(|x| Ok(vec![x[0].norm(1)?, x[0].norm_keep(1)?, x[0].norm(0)?, x[0].norm(..)?]))
             .oracle(move |x| {
@@ -24,6 +24,38 @@ pub(super) fn beyond_their_squares() -> [OpCase; 3] {
             .run(|x| x[0].std(1, 1.0))
             .oracle(|x| x[0].reduce(&[1], Keep::No, deviation)),
         beyond_their_sum(),
+    ];
+    rows.extend(variances_near_the_largest());
+    rows
+}
+
+/// Variances that the dtype holds, of numbers the sum of whose squares it does not hold, in units of those numbers.
+fn variances_near_the_largest() -> [OpCase; 3] {
+    type Run = fn(&Tensor) -> Result<Vec<Tensor>>;
+    let row = |what: &str, values: &[f64], run: Run| {
+        OpCase::new("var", what.to_owned()).input(Fixed(values.to_vec())).dtypes(&[F64, F32, BF16]).twice().run(move |x| {
+            let unit = 2f64.powi(if x[0].dtype() == F64 { 511 } else { 63 });
+            let in_units = |y: Tensor| y.mul_scalar(1.0 / unit)?.mul_scalar(1.0 / unit);
+            run(&x[0].mul_scalar(unit)?)?.into_iter().map(in_units).collect::<Result<Vec<_>>>()
+        })
+    };
+    let few = [1.0, -2.0, 0.5];
+    let over = |axes: &'static [usize], correction: f64| {
+        move |x: &[Array]| x[0].reduce(axes, Keep::No, |x| variance(x, correction))
+    };
+    [
+        row("beyond the sum of squares", &few, |x| Ok(vec![x.var(1, 1.0)?])).shapes([&[2, 3]]).oracle(over(&[1], 1.0)),
+        // Long rows, and columns, of which threads form parts.
+        row("beyond the sum of squares, long", &[1.0, -1.0], |x| Ok(vec![x.var(0, 0.0)?]))
+            .shapes([&[20, 1], &[1500, 1]])
+            .dtypes(&[F64, F32])
+            .oracle(over(&[0], 0.0)),
+        row("beyond the sum of squares, as var_mean", &few, |x| Ok(vec![x.var_mean(.., 0.0, false)?.0]))
+            .shapes([&[3], &[5, 2]])
+            .oracle(|x| {
+                let axes: Vec<usize> = (0..x[0].rank()).collect();
+                vec![x[0].reduce(&axes, Keep::No, |x| variance(x, 0.0))]
+            }),
     ]
 }
 

@@ -132,6 +132,16 @@ fn embeddings() -> Vec<OpCase> {
                 x.cosine_embedding_loss(&x, &x, 0.0, Reduction::Mean)
             }),
         row("margin=-2 mean", Reduction::Mean).on([&[5, 3], &[5, 3], &[5]]).oracle(move |x| mean(&losses(x))),
+        row("margin=-2 none, of large numbers", Reduction::None)
+            .on([&[5, 3], &[5, 3], &[5]])
+            .dtypes(&[F64, F32, BF16])
+            .run(move |x| {
+                // The squares of the second vectors are beyond those of the first.
+                let [one, other] = if x[0].dtype() == F64 { [600, 1000] } else { [84, 124] };
+                let (first, second) = (x[0].mul_scalar(2f64.powi(one))?, x[1].mul_scalar(2f64.powi(other))?);
+                first.cosine_embedding_loss(&second, &x[2], -2.0, Reduction::None)
+            })
+            .oracle(losses),
     ]
 }
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from . import _ternion
+from .. import _ternion
+from . import nvtx
 
 __all__ = [
     "current_device", "device_count", "empty_cache", "get_device_name", "get_device_properties", "get_rng_state", "is_available",
     "is_bf16_supported", "is_initialized", "manual_seed", "manual_seed_all", "max_memory_allocated", "mem_get_info", "memory_allocated",
-    "memory_reserved", "reset_peak_memory_stats", "set_rng_state", "synchronize",
+    "memory_reserved", "nvtx", "reset_peak_memory_stats", "set_rng_state", "synchronize",
 ]  # fmt: skip
 
 

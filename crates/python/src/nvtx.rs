@@ -1,0 +1,46 @@
+//! Ranges and marks that a program puts into NVIDIA's profilers by hand. Without the library NVTX, or without CUDA, nothing happens.
+
+use pyo3::prelude::*;
+
+#[cfg(feature = "cuda")]
+thread_local! {
+    static NVTX: ternion::Nvtx = ternion::Nvtx::open();
+}
+
+/// What NVTX answers where nobody listens.
+#[cfg(not(feature = "cuda"))]
+const UNHEARD: i32 = -2;
+
+#[pyfunction]
+fn _nvtx_push(message: &str) -> i32 {
+    #[cfg(feature = "cuda")]
+    return NVTX.with(|nvtx| nvtx.push(message));
+    #[cfg(not(feature = "cuda"))]
+    {
+        let _ = message;
+        UNHEARD
+    }
+}
+
+#[pyfunction]
+fn _nvtx_pop() -> i32 {
+    #[cfg(feature = "cuda")]
+    return NVTX.with(ternion::Nvtx::pop);
+    #[cfg(not(feature = "cuda"))]
+    UNHEARD
+}
+
+#[pyfunction]
+fn _nvtx_mark(message: &str) {
+    #[cfg(feature = "cuda")]
+    NVTX.with(|nvtx| nvtx.mark(message));
+    #[cfg(not(feature = "cuda"))]
+    let _ = message;
+}
+
+/// Puts the functions into the module.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(_nvtx_push, module)?)?;
+    module.add_function(wrap_pyfunction!(_nvtx_pop, module)?)?;
+    module.add_function(wrap_pyfunction!(_nvtx_mark, module)?)
+}

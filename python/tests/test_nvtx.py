@@ -1,0 +1,82 @@
+"""Ranges in NVIDIA's profilers: PyTorch's names, and a library that hears what they pass on."""
+
+import inspect
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+import ternion
+from ternion.cuda import nvtx
+
+#: Listens as NVTX does, and writes what it hears into a file.
+LIBRARY = r"""
+#include <stdio.h>
+#include <stdlib.h>
+static _Thread_local int depth = 0;
+static void told(const char *kind, const char *message) {
+    FILE *file = fopen(getenv("NVTX_HEARD"), "a");
+    fprintf(file, "%s %s\n", kind, message);
+    fclose(file);
+}
+int nvtxRangePushA(const char *message) { told("push", message); return depth++; }
+int nvtxRangePop(void) { told("pop", ""); return depth == 0 ? -2 : --depth; }
+void nvtxMarkA(const char *message) { told("mark", message); }
+"""
+
+PROGRAM = """
+from ternion.cuda import nvtx
+depths = [nvtx.range_push("outer"), nvtx.range_push("inner"), nvtx.range_pop(), nvtx.range_pop(), nvtx.range_pop()]
+nvtx.mark("here")
+with nvtx.range("epoch {} of {all}", 3, all=7):
+    pass
+try:
+    with nvtx.range("fails"):
+        raise ValueError
+except ValueError:
+    pass
+@nvtx.range("decorated")
+def step():
+    return 5
+print(depths, step())
+"""
+
+
+def test_names_are_those_of_pytorch():
+    torch_nvtx = pytest.importorskip("torch.cuda.nvtx")
+    for name in nvtx.__all__:
+        assert list(inspect.signature(getattr(nvtx, name)).parameters) == list(inspect.signature(getattr(torch_nvtx, name)).parameters), name
+    assert ternion.cuda.nvtx is nvtx
+
+
+def test_where_nobody_listens_nothing_happens():
+    depth = nvtx.range_push("a range")
+    assert isinstance(depth, int) and isinstance(nvtx.range_pop(), int)
+    assert nvtx.mark("here\0and there") is None
+    with nvtx.range("step {}", 1):
+        pass
+    for call in (nvtx.range_push, nvtx.mark):
+        with pytest.raises(TypeError, match=rf"nvtx.{call.__name__}: msg is int, expected str"):
+            call(3)
+    with pytest.raises(TypeError, match=r"nvtx.range: msg is NoneType, expected str"), nvtx.range(None):
+        pass
+
+
+@pytest.mark.skipif(sys.platform != "linux" or shutil.which("cc") is None, reason="makes a library in C")
+def test_a_library_hears_ranges_and_marks(tmp_path):
+    (tmp_path / "nvtx.c").write_text(LIBRARY)
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", str(tmp_path / "libnvToolsExt.so.1"), str(tmp_path / "nvtx.c")], check=True)
+    heard = tmp_path / "heard"
+    heard.touch()
+    environment = {**os.environ, "LD_LIBRARY_PATH": str(tmp_path), "NVTX_HEARD": str(heard)}
+    environment["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
+    ran = subprocess.run([sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    if ran.stdout.split() == ["[-2,", "-2,", "-2,", "-2,", "-2]", "5"] and not heard.read_text():
+        pytest.skip("built without CUDA")
+    assert ran.stdout == "[0, 1, 1, 0, -2] 5\n"
+    assert heard.read_text().split("\n") == [
+        "push outer", "push inner", "pop ", "pop ", "pop ", "mark here", "push epoch 3 of 7", "pop ", "push fails", "pop ", "push decorated", "pop ", "",
+    ]  # fmt: skip
