@@ -2,7 +2,7 @@
 //! Other adapters must give the same.
 
 use std::sync::OnceLock;
-use ternion_core::{AttentionOptions, DType, Device, Result, Tensor};
+use ternion_core::{AttentionOptions, Causal, DType, Device, Result, Tensor};
 use ternion_testing::{compare_devices, compare_tensors};
 
 /// The first adapter, where one is asked for.
@@ -41,7 +41,11 @@ fn compare_all(q: &[usize], k: &[usize], v: &[usize], windows: &[Option<usize>])
         let inputs = [q, k, v].map(|shape| random(shape, 1.0, dtype).unwrap());
         for causal in [false, true] {
             for &window in windows {
-                let options = AttentionOptions { causal, window, ..AttentionOptions::default() };
+                let options = AttentionOptions {
+                    causal: Causal::lower_right(causal),
+                    window,
+                    ..AttentionOptions::default()
+                };
                 compare(&inputs, |x| Ok(vec![attend([&x[0], &x[1], &x[2]], options)?]));
             }
         }
@@ -112,7 +116,7 @@ fn magnitudes_of_whole_tensors() {
     let shape = [1, 2, 70, 64];
     for [q, k, v] in [[1e-15, 1e15, 1e10], [1e-25, 1e25, 1e-20], [1e-12, 1.0, 1e25], [1.0, 30.0, 1.0]] {
         let inputs = [q, k, v].map(|factor| random(&shape, factor, DType::BF16).unwrap());
-        let options = AttentionOptions { causal: true, ..AttentionOptions::default() };
+        let options = AttentionOptions { causal: Causal::LowerRight, ..AttentionOptions::default() };
         compare(&inputs, |x| Ok(vec![attend([&x[0], &x[1], &x[2]], options)?]));
     }
     for factor in [5e-4, 1e-2, 200.0] {
@@ -132,7 +136,7 @@ fn magnitudes_of_rows() {
             random(&[1, 2, 40, 64], small, DType::BF16).unwrap(),
             random(&[1, 2, 56, 64], large, DType::BF16).unwrap(),
         ];
-        let options = AttentionOptions { causal: true, ..AttentionOptions::default() };
+        let options = AttentionOptions { causal: Causal::LowerRight, ..AttentionOptions::default() };
         compare(&inputs, |x| {
             let v = Tensor::concat(&[&x[2], &x[3]], 2)?;
             let y = attend([&x[0], &x[1], &v], options)?;

@@ -1,7 +1,7 @@
 //! Products beyond one tile and sums in several parts, which the op table is too small for, against the CPU: where `TERNION_EXPECT` names wgpu.
 
 use ternion_core::ops::conv_methods::Conv2dOptions;
-use ternion_core::{AttentionOptions, DType, Device, GradOptions, Result, Tensor, grad};
+use ternion_core::{AttentionOptions, Causal, DType, Device, GradOptions, Result, Tensor, grad};
 use ternion_testing::compare_devices;
 use ternion_wgpu::Options;
 
@@ -114,7 +114,11 @@ fn convolutions_of_few_rows() {
 fn compare_attention(shapes: [&[usize]; 3]) {
     for causal in [false, true] {
         for window in [None, Some(50)] {
-            let options = AttentionOptions { causal, window, ..AttentionOptions::default() };
+            let options = AttentionOptions {
+                causal: Causal::lower_right(causal),
+                window,
+                ..AttentionOptions::default()
+            };
             compare(&shapes, |x| x[0].scaled_dot_product_attention(&x[1], &x[2], options));
         }
     }
@@ -157,7 +161,11 @@ fn attention_in_fours_of_all_layouts() {
     for is_bool in [true, false] {
         compare(&[&[1, 2, 130, 48], &[1, 2, 140, 48], &[1, 2, 140, 64]], |x| {
             let mask = mask(x[0].device(), if is_bool { DType::Bool } else { x[0].dtype() })?;
-            let options = AttentionOptions { mask: Some(&mask), causal: is_bool, ..Default::default() };
+            let options = AttentionOptions {
+                mask: Some(&mask),
+                causal: Causal::lower_right(is_bool),
+                ..Default::default()
+            };
             x[0].scaled_dot_product_attention(&x[1], &x[2], options)
         });
     }
@@ -187,12 +195,12 @@ fn attention_of_queries_that_see_nothing() -> Result<()> {
             let values = Tensor::full([1, 1, 140, width], value, DType::F32, &adapter)?;
             let zeros = |lines: usize| Tensor::zeros([1, 1, lines, width], DType::F32, &adapter);
             let masked = AttentionOptions { mask: Some(&mask(&adapter)?), ..Default::default() };
-            let causal = AttentionOptions { causal: true, ..Default::default() };
+            let causal = AttentionOptions { causal: Causal::LowerRight, ..Default::default() };
             for (lines, options) in [(130, masked), (300, causal)] {
                 let y = zeros(lines)?.scaled_dot_product_attention(&zeros(140)?, &values, options)?;
                 let y = y.to_vec::<f32>()?;
                 for (line, row) in y.chunks(width).enumerate() {
-                    let blind = if options.causal { line < 160 } else { line % 7 == 0 };
+                    let blind = if options.causal != Causal::Off { line < 160 } else { line % 7 == 0 };
                     // A weight of 0 of what is hidden from others is multiplied all the same.
                     let right = |found: &f32| if blind { *found == 0.0 } else { !found.is_finite() };
                     assert!(row.iter().all(right), "line {line} of {lines}, blind {blind}: {row:?}");

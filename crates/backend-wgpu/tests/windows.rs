@@ -5,7 +5,7 @@ use ternion_core::dispatch::apply;
 use ternion_core::ops::conv_methods::Conv2dOptions;
 use ternion_core::ops::pool::PoolOptions;
 use ternion_core::ops::step::{AdamStep, DecayMode};
-use ternion_core::{AttentionOptions, DType, Device, Result, Tensor};
+use ternion_core::{AttentionOptions, Causal, DType, Device, Result, Tensor};
 use ternion_testing::compare_devices;
 use ternion_wgpu::Options;
 
@@ -83,7 +83,7 @@ fn products_and_images() {
     compare(&[&[2, 2, 400], &[2, 400, 3]], |x| Ok(vec![x[0].matmul(&x[1])?]));
     let options = Conv2dOptions { padding: [1, 1], ..Conv2dOptions::default() };
     compare(&[&[2, 4, 13, 11], &[6, 4, 3, 3]], |x| Ok(vec![x[0].conv2d(&x[1], None, options)?]));
-    let options = AttentionOptions { causal: true, ..AttentionOptions::default() };
+    let options = AttentionOptions { causal: Causal::LowerRight, ..AttentionOptions::default() };
     compare(&[&[1, 2, 36, 8], &[1, 2, 40, 8], &[1, 2, 40, 8]], |x| {
         Ok(vec![x[0].scaled_dot_product_attention(&x[1], &x[2], options)?])
     });
@@ -94,7 +94,7 @@ fn products_and_images() {
 fn attention_of_a_few_heads_at_a_time() {
     let Some(narrow) = with_bindings(512 << 10) else { return };
     for causal in [false, true] {
-        let options = AttentionOptions { causal, ..AttentionOptions::default() };
+        let options = AttentionOptions { causal: Causal::lower_right(causal), ..AttentionOptions::default() };
         // Two heads that share one, of two batches; then two and one more; then tensors that fill several bindings, too.
         compare_on(&narrow, &[&[2, 4, 150, 64], &[2, 2, 190, 64], &[2, 2, 190, 36]], |x| {
             Ok(vec![x[0].scaled_dot_product_attention(&x[1], &x[2], options)?])

@@ -137,7 +137,7 @@ mod tests {
     use crate::options::Options;
     use std::cell::OnceCell;
     use std::sync::Arc;
-    use ternion_core::{AttentionOptions, DType, Device, Result, Tensor};
+    use ternion_core::{AttentionOptions, Causal, DType, Device, Result, Tensor};
     use ternion_testing::{Check, Filter, OpCase, Outcome, Target, cases, check_row, compare_devices, suite};
 
     #[test]
@@ -200,8 +200,9 @@ mod tests {
 
     /// Every way to look forward and back.
     fn all_reaches() -> [AttentionOptions<'static>; 4] {
-        [(false, None), (true, None), (false, Some(50)), (true, Some(50))]
-            .map(|(causal, window)| AttentionOptions { causal, window, ..AttentionOptions::default() })
+        [(false, None), (true, None), (false, Some(50)), (true, Some(50))].map(|(causal, window)| {
+            AttentionOptions { causal: Causal::lower_right(causal), window, ..AttentionOptions::default() }
+        })
     }
 
     #[test]
