@@ -2416,13 +2416,13 @@ class Tensor:
         Raises:
             ValueError: fewer counts than axes, a negative one.
         """
-    def repeat_interleave(self, repeats: Any, dim: _int | None = None, *, output_size: _int | None = None) -> Tensor:
+    def repeat_interleave(self, repeats: Any = None, dim: _int | None = None, *, output_size: _int | None = None) -> Tensor:
         """Each element, or each slice of an axis, several times in turn.
 
         Shapes: [..] -> [elements * repeats], or longer along `dim`
 
         Args:
-            repeats: how often, a number or a tensor with one for each.
+            repeats: how often, a number or a tensor with one for each; without it `input` tells how often each of its indices is repeated.
             dim: the axis; all elements in a row by default.
             output_size: taken as in PyTorch, and not needed.
 

@@ -10,7 +10,6 @@ REASONS = [
     ("signal.windows", "expects float32 or float64", "a window in half precision is the float32 one, rounded once"),
     ("rsub", "PyTorch refuses it", "two numbers, or a number and a tensor of whole numbers, have a difference"),
     ("masked_fill", "PyTorch refuses it", "a value of one element is one number, whatever its axes"),
-    ("as_strided", "no Tensor.as_strided_", "what a tensor reads is not changed in place: `as_strided` gives another"),
     ("", "expected a floating dtype", "a loss, distance or normal form of whole numbers would be cut off to one: convert to a floating dtype"),
     ("", "is bool, expected a number", "truth values have neither sums nor an order: convert to a number"),
     ("", r"(not|expected) a whole number", "a fraction would be cut off without a word: numbers that a dtype does not hold are errors"),

@@ -1,6 +1,7 @@
 //! Covariances and correlations of variables that were observed together.
 
 use super::{check_floating, in_accumulator};
+use crate::anomaly::in_function;
 use crate::autograd::{Context, Grads, no_grad, with_gradient};
 use crate::error::{Error, Result};
 use crate::op::{Saves, check};
@@ -52,7 +53,9 @@ impl Tensor {
         {
             return Err(Error::invalid(name, "weights whose sum is 0"));
         }
-        in_accumulator([&x], |[x]| covariance(x, correction, weights.as_ref(), aweights.as_ref()))
+        in_function(name, &[self], || {
+            in_accumulator([&x], |[x]| covariance(x, correction, weights.as_ref(), aweights.as_ref()))
+        })
     }
 
     /// The correlations of rows, whose columns are observations: covariances divided by both standard deviations, from -1 to 1, at numbers of every size. The gradients are those of the formula.
@@ -64,7 +67,7 @@ impl Tensor {
     /// A dtype that is not floating, more than two axes.
     pub fn corrcoef(&self) -> Result<Tensor> {
         let x = rows("corrcoef", self)?;
-        in_accumulator([&x], |[x]| {
+        let of_rows = |[x]: [&Tensor; 1]| {
             let found = covariance(&in_own_units(x)?, 1.0, None, None)?;
             if found.rank() == 0 {
                 return found.div(&found);
@@ -78,7 +81,8 @@ impl Tensor {
             )?;
             let spread = diagonal.sqrt()?;
             found.div(&spread.unsqueeze(1)?)?.div(&spread.unsqueeze(0)?)?.clamp(-1.0, 1.0)
-        })
+        };
+        in_function("corrcoef", &[self], || in_accumulator([&x], of_rows))
     }
 }
 

@@ -497,7 +497,7 @@ fn one_hot(
     wait(py, || {
         let classes = match usize::try_from(num_classes) {
             Ok(classes) => classes,
-            Err(_) => x.max(..)?.item_f64()? as usize + 1,
+            Err(_) => (x.max(..)?.item_f64()? as usize).saturating_add(1),
         };
         x.one_hot(classes, DType::I64)
     })
