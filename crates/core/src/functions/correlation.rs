@@ -67,7 +67,7 @@ impl Tensor {
     /// A dtype that is not floating, more than two axes.
     pub fn corrcoef(&self) -> Result<Tensor> {
         let x = rows("corrcoef", self)?;
-        let of_rows = |[x]: [&Tensor; 1]| {
+        let of_rows = |[x]: &[Tensor; 1]| -> Result<Tensor> {
             let found = covariance(&in_own_units(x)?, 1.0, None, None)?;
             if found.rank() == 0 {
                 return found.div(&found);
