@@ -345,15 +345,15 @@ def losses():
             return reduced((1 - t) * x + (1 + (positive - 1) * t) * jnp.logaddexp(-x, 0.0), r)
 
         yield Case(
-            "bce_with_logits", reduction, lambda x, t, r=reduction: F.binary_cross_entropy_with_logits(x, t, None, r, tensor_of(positive)), logits,
+            "bce_with_logits", reduction, lambda x, t, r=reduction: F.binary_cross_entropy_with_logits(x, t, reduction=r, pos_weight=tensor_of(positive)), logits,
             ((3, 4), uniform(-4, 4)), ((3, 4), uniform(0.05, 0.95)),
         )  # fmt: skip
         yield Case(
-            "kl_div", reduction, lambda x, t, r=reduction: F.kl_div(x, t, r), lambda x, t, r=reduction: reduced(t * (jnp.log(t) - x), r),
+            "kl_div", reduction, lambda x, t, r=reduction: F.kl_div(x, t, reduction=r), lambda x, t, r=reduction: reduced(t * (jnp.log(t) - x), r),
             ((3, 4), uniform(-3, 0)), ((3, 4), uniform(0.05, 0.95)),
         )  # fmt: skip
         yield Case(
-            "kl_div", f"{reduction} log", lambda x, t, r=reduction: F.kl_div(x, t, r, log_target=True),
+            "kl_div", f"{reduction} log", lambda x, t, r=reduction: F.kl_div(x, t, reduction=r, log_target=True),
             lambda x, t, r=reduction: reduced(jnp.exp(t) * (t - x), r), ((3, 4), uniform(-3, 0)), ((3, 4), uniform(-3, 0)),
         )  # fmt: skip
     soft = np.random.default_rng(2).dirichlet(np.ones(5), 4)

@@ -49,16 +49,16 @@ def alignments(x):
 def of_margins():
     x = ((3, 5), uniform())
     signs = constant(SIGNS)
-    yield Case("soft_margin_loss", "", lambda x: F.soft_margin_loss(x, signs, "none"), lambda x: softplus(-SIGNS * x), x)
+    yield Case("soft_margin_loss", "", lambda x: F.soft_margin_loss(x, signs, reduction="none"), lambda x: softplus(-SIGNS * x), x)
     hinge = lambda x: jnp.where(SIGNS == 1, x, relu(3 - x))  # noqa: E731
-    yield Case("hinge_embedding_loss", "", lambda x: F.hinge_embedding_loss(x, signs, 3.0, "none"), hinge, x)
+    yield Case("hinge_embedding_loss", "", lambda x: F.hinge_embedding_loss(x, signs, 3.0, reduction="none"), hinge, x)
     ranked = lambda x, y: relu(0.5 - SIGNS * (x - y))  # noqa: E731
-    yield Case("margin_ranking_loss", "", lambda x, y: F.margin_ranking_loss(x, y, signs, 0.5, "none"), ranked, x, x)
+    yield Case("margin_ranking_loss", "", lambda x, y: F.margin_ranking_loss(x, y, signs, 0.5, reduction="none"), ranked, x, x)
     smooth = lambda x, y: jnp.where(jnp.abs(x - y) < 0.5, (x - y) ** 2, jnp.abs(x - y) - 0.25)  # noqa: E731
-    yield Case("smooth_l1_loss", "", lambda x, y: F.smooth_l1_loss(x, y, "none", 0.5), smooth, x, x)
+    yield Case("smooth_l1_loss", "", lambda x, y: F.smooth_l1_loss(x, y, reduction="none", beta=0.5), smooth, x, x)
     yield Case("multi_margin_loss", "", lambda x: F.multi_margin_loss(x, constant(PLACE), 2, reduction="none"), margins, x)
     targets = constant(np.array([[0, 3, -1, 1, 2], [-1, 0, 1, 2, 3]]))
-    yield Case("multilabel_margin_loss", "", lambda x: F.multilabel_margin_loss(x, targets, "none"), label_margins, ((2, 5), distinct))
+    yield Case("multilabel_margin_loss", "", lambda x: F.multilabel_margin_loss(x, targets, reduction="none"), label_margins, ((2, 5), distinct))
     of_labels = lambda x, t: (softplus(x) - t * x).mean(-1)  # noqa: E731
     yield Case("multilabel_soft_margin_loss", "", lambda x, t: F.multilabel_soft_margin_loss(x, t, reduction="none"), of_labels, x, ((3, 5), uniform(0, 1)))
     yield Case(
@@ -86,7 +86,7 @@ def of_distances():
     def embedded(x, y):
         return jnp.where(targets == 1, 1 - cosine(x, y), jnp.where(targets == -1, relu(cosine(x, y) + 1.5), 0))
 
-    yield Case("cosine_embedding_loss", "", lambda x, y: F.cosine_embedding_loss(x, y, constant(targets), -1.5, "none"), embedded, x, x)
+    yield Case("cosine_embedding_loss", "", lambda x, y: F.cosine_embedding_loss(x, y, constant(targets), -1.5, reduction="none"), embedded, x, x)
 
     def triplets(x, y, z):
         return relu(length(x - y + 1e-6) - length(x - z + 1e-6) + 9)

@@ -383,7 +383,7 @@ REFUSED = [
     (lambda: nn.Softmax("rows"), TypeError, "Softmax: dim 'rows', expected a whole number"),
     (lambda: nn.GELU("exact"), ValueError, "GELU: approximate 'exact'"),
     (lambda: nn.Dropout("a"), TypeError, "Dropout: p 'a'"),
-    (lambda: nn.MSELoss("max"), ValueError, "MSELoss: reduction 'max', expected one of none, mean, sum"),
+    (lambda: nn.MSELoss(reduction="max"), ValueError, "MSELoss: reduction 'max', expected one of none, mean, sum"),
     (lambda: nn.CrossEntropyLoss([1.0]), TypeError, "CrossEntropyLoss: weight of type list, expected a tensor or None"),
     (lambda: nn.Linear(3, 2)(np.ones((2, 3))), TypeError, "linear: input of type numpy.ndarray, expected a tensor: ternion.tensor\\(\\) makes one"),
     (lambda: nn.Linear("a", 2), TypeError, "Linear: in_features 'a', expected whole numbers"),

@@ -255,7 +255,7 @@ def test_sequences_are_padded_as_by_pytorch(settings):
 
 
 def test_sequences_that_make_no_batch_are_told():
-    for sequences, told in [([], "sequences of shapes \\[\\]"), ([ternion.ones(2, 3), ternion.ones(2, 4)], "expected some that differ in the first axis alone")]:
+    for sequences, told in [([], "pad_sequence: expected at least one tensor"), ([ternion.ones(2, 3), ternion.ones(2, 4)], "expected some that differ in the first axis alone")]:
         with pytest.raises(ValueError, match=told):
             nn.utils.rnn.pad_sequence(sequences)
     with pytest.raises(ValueError, match="padding_side 'top'"):

@@ -205,7 +205,7 @@ OTHERS = {
     "l1_loss": lambda: (F.l1_loss(t(X), t(Y)), np.abs(X - Y).mean()),
     "huber_loss": lambda: (F.huber_loss(t([0.0, 0.0]), t([0.5, 3.0])), (0.125 + 2.5) / 2),
     "bce_with_logits": lambda: (F.binary_cross_entropy_with_logits(t([0.3]), t([1.0])), -math.log(1 / (1 + math.exp(-0.3)))),
-    "kl_div": lambda: (F.kl_div(t(np.log([0.2, 0.8])), t(np.array([0.5, 0.5])), "sum"), 0.5 * math.log(0.5 / 0.2) + 0.5 * math.log(0.5 / 0.8)),
+    "kl_div": lambda: (F.kl_div(t(np.log([0.2, 0.8])), t(np.array([0.5, 0.5])), reduction="sum"), 0.5 * math.log(0.5 / 0.2) + 0.5 * math.log(0.5 / 0.8)),
     # ---- Norms
     "layer_norm": lambda: (F.layer_norm(t(X), (3,)), normed(X, 1)),
     "rms_norm": lambda: (F.rms_norm(t(X), (3,), eps=1e-5), X / np.sqrt((X * X).mean(1, keepdims=True) + 1e-5)),

@@ -25,7 +25,7 @@ PREFIXES = {
 }  # fmt: skip
 #: Modules without functions of tensors, by the reason; those behind the first name of `ternion.nn` hold classes alone, which layers are.
 OUTSIDE = {
-    "reports of devices and their memory": "ternion.cuda", "data sets and their files": "ternion.data ternion.utils.data", "models, which are classes": "ternion.models",
+    "reports of devices and their memory, and marks for profilers": "ternion.cuda ternion.cuda.nvtx", "data sets and their files": "ternion.data ternion.utils.data", "models, which are classes": "ternion.models",
     "what checks functions": "ternion.testing", "names of averages, which optimizers hold": "ternion.optim.swa_utils",
 }
 

@@ -80,7 +80,10 @@ impl Tensor {
                 count as isize + 1,
             )?;
             let spread = diagonal.sqrt()?;
-            found.div(&spread.unsqueeze(1)?)?.div(&spread.unsqueeze(0)?)?.clamp(-1.0, 1.0)
+            let quotient = found.div(&spread.unsqueeze(1)?)?.div(&spread.unsqueeze(0)?)?;
+            // What rounding adds to 1 is taken off again, and no gradient with it.
+            let rounded = no_grad(|| quotient.clamp(-1.0, 1.0)?.sub(&quotient))?;
+            quotient.add(&rounded)
         };
         in_function("corrcoef", &[self], || in_accumulator([&x], of_rows))
     }

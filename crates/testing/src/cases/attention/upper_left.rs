@@ -1,9 +1,11 @@
 //! Causal attention whose first query is at the first key.
 
-use super::{PLAIN, definition};
+use super::{PLAIN, definition, rounded};
 use crate::prelude::*;
 use ternion_core::ops::attention::AttentionConfig;
 use ternion_core::{AttentionOptions, Causal};
+
+const MASKED: AttentionConfig = AttentionConfig { mask: true, ..PLAIN };
 
 /// More queries than keys, fewer and as many; alone and beside an additive mask.
 pub(super) fn rows() -> Vec<OpCase> {
@@ -16,10 +18,8 @@ pub(super) fn rows() -> Vec<OpCase> {
             .f32_limit(3e-6, 2e-6)
             .grad_roundings(2)
             .run(|x| x[0].scaled_dot_product_attention(&x[1], &x[2], options(x.get(3))))
-            .oracle(|x| {
-                let mask = seen(&x[0], &x[1], x.get(3));
-                definition(&AttentionConfig { mask: true, ..PLAIN }, &[&x[..3], &[mask]].concat()).0
-            })
+            .oracle(|x| definition(&MASKED, &under_a_mask(x)).0)
+            .rounded_oracle(|round, x| rounded(round, &MASKED, &under_a_mask(x)).0)
     };
     vec![
         row("causal upper left")
@@ -44,6 +44,11 @@ pub(super) fn rows() -> Vec<OpCase> {
 
 fn options(mask: Option<&Tensor>) -> AttentionOptions<'_> {
     AttentionOptions { causal: Causal::UpperLeft, scale: Some(PLAIN.scale), mask, ..Default::default() }
+}
+
+/// Queries, keys and values, and what is added to their scores.
+fn under_a_mask(x: &[Array]) -> Vec<Array> {
+    [&x[..3], &[seen(&x[0], &x[1], x.get(3))]].concat()
 }
 
 /// What is added to the scores: minus infinity where the key is behind the query, and else what a mask adds.
