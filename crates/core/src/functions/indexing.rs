@@ -104,7 +104,7 @@ impl Tensor {
     /// [`index_add_with`](Tensor::index_add_with) in place.
     ///
     /// # Errors
-    /// As [`index_add_with`](Tensor::index_add_with) and [`apply_into`](crate::apply_into).
+    /// As [`index_add_with`](Tensor::index_add_with) and [`apply_into`](crate::dispatch::apply_into).
     pub fn index_add_with_(
         &self,
         axis: impl Into<Axis>,
