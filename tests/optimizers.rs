@@ -10,6 +10,8 @@ use ternion::prelude::*;
 
 #[path = "optimizers/averages.rs"]
 mod averages;
+#[path = "optimizers/momentum.rs"]
+mod momentum;
 #[path = "optimizers/recording.rs"]
 mod recording;
 #[path = "optimizers/schedules.rs"]

@@ -163,7 +163,7 @@ VIEWS = {
         "as_strided of volumes": lambda m, x: x.as_strided((3, 3), (6, 1), x.storage_offset() + 3),
     },
 }  # fmt: skip
-#: How a tensor of these sizes lies in a memory of so many elements: in row-major order, behind others, its axes in another order, with gaps.
+#: How a tensor of these sizes is stored in a buffer of so many elements: in row-major order, behind others, its axes in another order, with gaps.
 BASES = {
     "dense": (0, 1, lambda row, sizes: row.reshape(sizes)),
     "behind others": (10, 1, lambda row, sizes: row[10:].view(sizes)),

@@ -376,7 +376,7 @@ def a_logarithm_in_front_of_an_identity(planted):
 
 @names("NotFinite op: ", "its log made them")
 def a_logarithm_in_a_layer(planted):
-    """A logarithm in a layer of one's own: the layer is named, and the op."""
+    """A logarithm in a custom layer: the layer is named, and the op."""
 
     class Logarithm(nn.Module):
         def forward(self, x):

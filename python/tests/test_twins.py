@@ -91,7 +91,7 @@ FORMS = {
     "windows of images, where the method is of windows along one axis": "functional.unfold",
 }
 
-#: What a tensor tells of itself, or another view of it: those of transpose, and itself.
+#: Attributes of a tensor, and views of it: its transposes, and itself.
 PROPERTIES = """
     H T data device dtype grad grad_fn is_cpu is_cuda is_leaf is_meta is_quantized is_sparse itemsize layout mH mT nbytes ndim real requires_grad shape
 """
@@ -115,7 +115,7 @@ EXCEPTIONS = {
     """,
     "rules of dtypes": "can_cast promote_types result_type",
     "files": "load save",
-    "what records gradients, and what is told of a graph or of a module": "autograd.backward autograd.grad autograd.to_dot nn.summary",
+    "what records gradients, and what reports on a graph or a module": "autograd.backward autograd.grad autograd.to_dot nn.summary",
     "a part of a model that is run again": "checkpoint.checkpoint_sequential",
     "sequences in lists of Python, or packed in an object of it, by narrow, cat and pad_sequence": """
         rnn.pack_padded_sequence rnn.pack_sequence rnn.pad_packed_sequence rnn.unpack_sequence rnn.unpad_sequence

@@ -162,9 +162,9 @@ fn mean(column: &[f64]) -> f64 {
 
 /// The standard deviation, also where squares would overflow or vanish: of halved distances, in units of the largest.
 fn deviation(column: &[f64], mean: f64) -> f64 {
-    let halves = || column.iter().map(|value| value / 2.0 - mean / 2.0);
-    let unit = halves().fold(0.0, |largest: f64, half| largest.max(half.abs()));
-    let squares: f64 = halves().map(|half| (half / unit).powi(2)).sum();
+    let deviations = || column.iter().map(|value| value / 2.0 - mean / 2.0);
+    let unit = deviations().fold(0.0, |largest: f64, deviation| largest.max(deviation.abs()));
+    let squares: f64 = deviations().map(|deviation| (deviation / unit).powi(2)).sum();
     2.0 * (unit * (squares / column.len() as f64).sqrt())
 }
 

@@ -24,12 +24,11 @@ pub fn matrix_exp(a: &Tensor) -> Result<Tensor> {
     let size = checks::square_sizes(OP, a)?;
     if a.dtype() != DType::F64 {
         // Each squaring doubles the relative error: of norm 40 there are six. wgpu has no f64.
-        match (a.to_dtype(DType::F64), a.dtype().accumulator()) {
-            (Ok(wide), _) => return matrix_exp(&wide)?.to_dtype(a.dtype()),
-            (Err(_), wide) if wide != a.dtype() => {
-                return matrix_exp(&a.to_dtype(wide)?)?.to_dtype(a.dtype());
-            }
-            _ => {}
+        if let Ok(wide) = a.to_dtype(DType::F64) {
+            return matrix_exp(&wide)?.to_dtype(a.dtype());
+        }
+        if a.dtype() != DType::F32 {
+            return matrix_exp(&a.to_dtype(DType::F32)?)?.to_dtype(a.dtype());
         }
     }
     if a.elements() == 0 {

@@ -228,8 +228,8 @@ class _Built(Optimizer):
             ValueError: other settings that changed since, which a replay would not follow.
         """
         for made, group in zip(self._made, self.param_groups):
-            changed = [name for name in made if made[name] != group[name]]
-            if changed:
+            if not made.items() <= group.items():
+                changed = [name for name in made if made[name] != group[name]]
                 told = f"{type(self).__name__}: {', '.join(changed)} changed since the step was captured, which no replay follows"
                 raise ValueError(f"{told}: capture it again, or leave the setting (OneCycleLR with cycle_momentum=False)")
         for group, steps in zip(self.param_groups, self._steps):

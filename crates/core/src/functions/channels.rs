@@ -72,7 +72,7 @@ impl Tensor {
     }
 
     /// As [`instance_norm`](Tensor::instance_norm), and running statistics follow the means over the batch of each sample's mean and unbiased variance, in place
-    /// (in f32 for halves): see [`RunningStatistics::follow`]. They stay as they are where there is no value.
+    /// (in f32 for f16 and bf16): see [`RunningStatistics::follow`]. They stay as they are where there is no value.
     ///
     /// # Shapes
     /// self `[batch, channels, ..]`, all others `[channels]` -> as self

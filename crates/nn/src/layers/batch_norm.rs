@@ -1,4 +1,4 @@
-//! Layers that normalise channels over a batch.
+//! Layers that normalize channels over a batch.
 
 use super::norm::constant;
 use crate::module::{Forward, Mode, Module, Param, StateTensor, in_layer};
@@ -87,7 +87,7 @@ macro_rules! batch_norm {
                 })
             }
 
-            fn normalise(&self, input: &Tensor) -> Result<Tensor> {
+            fn normalize(&self, input: &Tensor) -> Result<Tensor> {
                 if !$ranks.contains(&input.rank()) {
                     return Err(Error::Rank {
                         op: "batch_norm",
@@ -99,7 +99,7 @@ macro_rules! batch_norm {
                 let affine = [weight.as_ref(), bias.as_ref()];
                 let state = Statistics::of([&self.running_mean, &self.running_var, &self.num_batches_tracked]);
                 match &state {
-                    Some(state) if !self.mode.is_training() => state.normalise(input, affine, self.config),
+                    Some(state) if !self.mode.is_training() => state.normalize(input, affine, self.config),
                     _ => by_the_batch(input, affine, self.config, state.as_ref()),
                 }
             }
@@ -109,7 +109,7 @@ macro_rules! batch_norm {
             /// # Shapes
             #[doc = $shapes]
             fn forward(&self, input: &Tensor) -> Result<Tensor> {
-                in_layer(self, stringify!($name), || self.normalise(input))
+                in_layer(self, stringify!($name), || self.normalize(input))
             }
         }
     };
@@ -139,7 +139,7 @@ impl Statistics {
         Some(Statistics { mean: mean?, var: var?, batches: batches? })
     }
 
-    fn normalise(
+    fn normalize(
         &self,
         input: &Tensor,
         [weight, bias]: [Option<&Tensor>; 2],

@@ -52,7 +52,7 @@ pub trait Optimizer {
     /// The share of the old momentum that stays from the next step on; of Adam and its kin the first beta. Schedules change it (Smith and Topin 2018).
     ///
     /// # Errors
-    /// If it is 0, negative or not finite; an optimizer that was made without momentum, or keeps none.
+    /// If it is not above 0 and below 1; an optimizer that was made without momentum, or keeps none.
     fn set_momentum(&mut self, momentum: f64) -> Result<()> {
         Err(Error::invalid("optimizer", format!("momentum {momentum}, expected none: it keeps no momentum")))
     }

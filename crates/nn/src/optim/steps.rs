@@ -224,12 +224,12 @@ impl<R: StepRule> Steps<R> {
     }
 
     pub fn set_momentum(&mut self, momentum: f64) -> Result<()> {
-        check_number(self.op, "momentum", momentum)?;
-        // Of 0 there are no buffers: they come and go with the optimizer.
+        // Without momentum there are no buffers, which are made with the optimizer.
         let is_kept = |group: &mut Group<R>| group.rule.momentum().is_some_and(|kept| *kept != 0.0);
-        if momentum == 0.0 || !self.groups.iter_mut().all(is_kept) {
+        let is_share = momentum > 0.0 && momentum < 1.0;
+        if !is_share || !self.groups.iter_mut().all(is_kept) {
             let detail =
-                format!("momentum {momentum}, expected another momentum than 0 for one that is not 0 either");
+                format!("momentum {momentum}, expected above 0 and below 1, for an optimizer with momentum");
             return Err(Error::invalid(self.op, detail));
         }
         self.groups.iter_mut().filter_map(|group| group.rule.momentum()).for_each(|kept| *kept = momentum);

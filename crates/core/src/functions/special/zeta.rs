@@ -148,7 +148,7 @@ fn series(order: &Tensor, x: &Tensor, units: Units) -> Result<Tensor> {
 /// From this distance above the order on the corrections at x itself have all digits.
 const FAR: f64 = 24.0;
 
-/// The integral and its corrections at `x`: `scale / (s - 1) (x / scale)^(1 - s) (1 + (s - 1) / x ..)`. The power is taken in halves, between which the
+/// The integral and its corrections at `x`: `scale / (s - 1) (x / scale)^(1 - s) (1 + (s - 1) / x ..)`. The power is taken as a product of two square roots, between which the
 /// factors are: alone it would vanish before the product does.
 fn far_series(order: &Tensor, x: &Tensor, units: Units, corrections: usize) -> Result<Tensor> {
     let less = order.sub_scalar(1)?;
