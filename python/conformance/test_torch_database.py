@@ -245,7 +245,34 @@ def test_a_wrong_method_is_found(entries, monkeypatch):
 
 def test_an_in_place_form_that_changes_nothing_is_found(entries, monkeypatch):
     monkeypatch.setattr(ternion.Tensor, "sin_", lambda self: self.sin())
-    assert [(failure.form, failure.kind) for failure in failures_of(entries, "sin", ternion.sin)] == [("in place", "wrong value")]
+    found = [(failure.form, failure.kind) for failure in failures_of(entries, "sin", ternion.sin)]
+    assert found == [("in place", "wrong value"), ("gradient in place", "wrong gradient")]
+
+
+def test_an_in_place_form_without_its_gradient_is_found(entries, monkeypatch):
+    def without(self):
+        result = self.detach().sin()
+        return self.copy_(result) if self.requires_grad else self.sub_(self).add_(result)
+
+    assert failures_of(entries, "sin", ternion.sin) == []
+    monkeypatch.setattr(ternion.Tensor, "sin_", without)
+    assert [(failure.form, failure.kind) for failure in failures_of(entries, "sin", ternion.sin)] == [("gradient in place", "wrong gradient")]
+
+
+def test_a_changed_argument_is_found(entries):
+    def sin(x):
+        result = x.sin()
+        x.detach().add_(1)
+        return result
+
+    found = failures_of(entries, "sin", sin)[0]
+    assert (found.form, found.kind) == ("function", "wrong value") and "argument 0 after the call" in found.detail
+
+
+def test_float64_by_way_of_float32_is_found(entries):
+    assert failures_of(entries, "sin", ternion.sin, "f64") == []
+    found = failures_of(entries, "sin", lambda x: x.float().sin().double(), "f64")
+    assert (found[0].form, found[0].kind) == ("function", "wrong value")
 
 
 def test_an_in_place_form_that_pytorch_refuses_is_found(entries, monkeypatch):

@@ -3,6 +3,7 @@
 import itertools
 import math
 
+import numpy as np
 import pytest
 
 import ternion
@@ -263,3 +264,37 @@ def test_as_strided_in_place_takes_the_form():
         assert x.as_strided_((2, 2), (3, 1), 1) is x and x.shape == (2, 2)
         x.add_(10.0)
         assert (x.tolist(), whole.tolist()) == ([[11, 12], [14, 15]], [0, 11, 12, 3, 14, 15])
+
+
+OVERWRITING = {
+    "zero_": (), "fill_": (2.0,), "copy_": None, "normal_": (), "uniform_": (), "exponential_": (), "bernoulli_": (0.5,), "random_": (), "cauchy_": (), "log_normal_": (), "geometric_": (0.5,),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OVERWRITING)
+def test_what_is_overwritten_has_a_gradient_of_0_and_no_influence(name):
+    x = ternion.tensor([1.0, math.inf, math.nan, 3.0], requires_grad=True)
+    y = x * 2
+    getattr(y, name)(*(OVERWRITING[name] if OVERWRITING[name] is not None else [ternion.arange(4.0)]))
+    assert y.requires_grad and not y.isnan().any()
+    y.sum().backward()
+    assert x.grad.tolist() == [0.0] * 4
+
+
+def test_in_place_forms_of_python_keep_history_and_views():
+    """What is written in Python takes over its result: also in rows of a tensor, in another dtype, and where the result has no history."""
+    gradients = []
+    for library in (ternion, torch):
+        x = library.tensor([[0.1, 0.2], [0.3, 0.4]], requires_grad=True)
+        y = x * 1
+        rows = y[1]
+        assert rows.asin_() is rows
+        y.lerp_(library.ones(2, 2), 0.25)
+        y[0].add_(library.tensor([1.0, 2.0], dtype=library.float64))
+        (y * y).sum().backward()
+        plain = library.zeros(2)
+        plain.heaviside_(library.tensor([0.5, 1.0]))
+        gradients.append((x.grad.tolist(), y.tolist(), plain.tolist()))
+    np.testing.assert_allclose(np.array(gradients[0][0]), np.array(gradients[1][0]), rtol=1e-6)
+    np.testing.assert_allclose(np.array(gradients[0][1]), np.array(gradients[1][1]), rtol=1e-6)
+    assert gradients[0][2] == gradients[1][2]

@@ -176,9 +176,9 @@ def test_output_sizes_of_transposed_convolutions(torch):
 
 
 class TestInPlace:
-    """`inplace=True` overwrites what nothing is recorded for, and gives the same numbers in any case."""
+    """`inplace=True` changes the input itself, through which the gradient flows as in PyTorch."""
 
-    LAYERS = [nn.ReLU, nn.ReLU6, nn.LeakyReLU, nn.ELU, nn.SiLU, nn.SELU, nn.Mish, nn.Hardswish, nn.Hardtanh, nn.Dropout]
+    LAYERS = [nn.ReLU, nn.ReLU6, nn.LeakyReLU, nn.ELU, nn.CELU, nn.SiLU, nn.SELU, nn.Mish, nn.Hardswish, nn.Hardsigmoid, nn.Hardtanh, nn.RReLU, nn.Dropout]
 
     @pytest.mark.parametrize("kind", LAYERS)
     def test_without_a_gradient(self, kind):
@@ -186,16 +186,44 @@ class TestInPlace:
         before = x.clone()
         layer = kind(inplace=True).eval()
         result = layer(x)
-        assert result.equal(kind().eval()(before)) and result.equal(x) and "inplace=True" in repr(layer)
+        assert result is x and x.equal(kind().eval()(before)) and "inplace=True" in repr(layer)
 
-    @pytest.mark.parametrize("kind", LAYERS)
-    def test_with_a_gradient(self, kind):
-        x = ternion.randn(40, requires_grad=True)
-        inner = x * 2
-        before = inner.detach().clone()
-        result = kind(inplace=True).eval()(inner)
-        result.sum().backward()
-        assert inner.equal(before) and result.equal(kind().eval()(before)) and x.grad is not None
+    # PyTorch's Hardsigmoid has a sixth of float32 in its gradient.
+    @pytest.mark.parametrize("kind", [kind for kind in LAYERS if kind is not nn.Hardsigmoid])
+    def test_with_a_gradient(self, torch, kind):
+        """A block that adds its input to what follows an activation in place: the input is the activation's result by then."""
+        own, theirs = both(torch, (5, 8))
+        results = []
+        for library, x in ((nn, own), (torch.nn, theirs)):
+            inner = x * 2
+            result = getattr(library, kind.__name__)(inplace=True).eval()(inner)
+            assert result is inner
+            (result * 3 + inner * inner).sum().backward()
+            results.append(inner)
+        close(results[0], results[1])
+        close(own.grad, theirs.grad)
+
+    FUNCTIONS = {
+        "relu_": (), "elu_": (0.5,), "leaky_relu_": (0.3,), "selu_": (), "celu_": (0.7,), "hardtanh_": (-0.5, 0.25), "threshold_": (0.1, -2.0), "rrelu_": (0.2, 0.4),
+    }  # fmt: skip
+
+    @pytest.mark.parametrize("name", FUNCTIONS)
+    def test_functions(self, torch, name):
+        own, theirs = both(torch, (5, 8))
+        results = []
+        for library, x in ((F, own), (torch.nn.functional, theirs)):
+            rows = x * 2
+            assert getattr(library, name)(rows[1:3], *self.FUNCTIONS[name]).shape == (2, 8)
+            (rows * rows).sum().backward()
+            results.append(rows)
+        close(results[0], results[1])
+        close(own.grad, theirs.grad)
+
+    @pytest.mark.parametrize("name", FUNCTIONS)
+    def test_a_tensor_that_asks_for_its_gradient_is_refused(self, name):
+        x = ternion.randn(4, requires_grad=True)
+        with pytest.raises(RuntimeError, match="a tensor that asks for its gradient, or a view of one, is changed in place"):
+            getattr(F, name)(x, *self.FUNCTIONS[name])
 
     def test_dropout_in_training(self):
         x = ternion.ones(1000)

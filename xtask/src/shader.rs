@@ -145,6 +145,7 @@ mod tests {
 
     /// Methods without a shader: views, and what the host computes.
     const WITHOUT: &[&str] = &[
+        "as_strided",
         "atleast_1d",
         "atleast_2d",
         "atleast_3d",
@@ -154,6 +155,7 @@ mod tests {
         "broadcast_tensors",
         "chunk",
         "cosine_window",
+        "diagonal",
         "dsplit",
         "expand",
         "exponential_window",

@@ -6,6 +6,7 @@ use crate::device::{DeviceArgument, PyDevice, or_default};
 use crate::dtype::DTypeArgument;
 use crate::error::{Called, Failure, Outcome};
 use crate::expected::of;
+use crate::methods::elementwise::everywhere;
 use crate::run::run;
 use crate::tensor::PyTensor;
 use parking_lot::Mutex;
@@ -252,8 +253,8 @@ fn drawn<'py>(
 ) -> Outcome<Bound<'py, PyTensor>> {
     let source = Source::of(generator, slf.get().tensor().device())?;
     let made = |x: &Tensor| source.draw(x.device(), || draw(x)?.to_dtype(x.dtype()));
-    // What was there before has no influence on what is drawn.
-    PyTensor::change(slf, &[], |x| x.mul_scalar(0)?.add(&made(x)?), |x| x.copy_(&made(x)?))
+    // What was there before has no influence on what is drawn, even if it is infinite or NaN.
+    PyTensor::change(slf, &[], |x| everywhere(x)?.where_(&made(x)?, x), |x| x.copy_(&made(x)?))
 }
 
 /// Refuses numbers outside 0 to 1 on the processor.

@@ -6,8 +6,8 @@ import ternion
 
 from . import gradients, random_numbers
 from .calls import Failed, called, default_float64, outcome
-from .comparison import compared
-from .conversion import LeftOut, flat, own_arguments, ternion_arguments, wide_arguments
+from .comparison import VALUE, compared, of_numbers
+from .conversion import LeftOut, flat, own_arguments, ternion_arguments, torch_of, wide_arguments
 from .failures import ACCEPTED, NO_FORM, PANIC, WRONG, described
 from .names import name_of, resolved
 from .refusal_checks import fault_of, is_refusal
@@ -94,7 +94,16 @@ def _call_of(subject, function, sample, strided=False):
 
 
 def _check_function(subject, sample, reference):
-    _compare(subject, _plain_call(subject, sample)[0], reference)
+    call, arguments = _plain_call(subject, sample)
+    if _compare(subject, call, reference) is not None:
+        _demand_same_arguments(arguments, reference.arguments)
+
+
+def _demand_same_arguments(arguments, own):
+    """Demands that a call leaves the tensors among its arguments as PyTorch's leaves them: unchanged, but for running statistics and the like."""
+    for index, (found, expected) in enumerate(zip(flat((arguments.args, arguments.kwargs)), flat((own.args, own.kwargs)))):
+        if isinstance(expected, torch.Tensor):
+            _demand(of_numbers(VALUE, torch_of(found), expected.detach(), None, f"argument {index} after the call"))
 
 
 def _plain_call(subject, sample, strided=False):
@@ -174,6 +183,20 @@ def _check_in_place(subject, sample, reference):
         _demand(compared(entry.name, base, own.args[0], reference.exact if _fits(reference.exact, own.args[0]) else None))
 
 
+def _check_gradient_in_place(subject, sample, reference):
+    """The gradient of a copy that is changed in place, where PyTorch has one."""
+    change, entry = subject.entry.inplace_variant, subject.entry
+    if change is None or not entry.supports_inplace_autograd or sample.broadcasts_input or reference.random is not None or subject.path.endswith("_"):
+        return
+    own = reference.own
+    if not isinstance(own, torch.Tensor) or own.shape != sample.input.shape or own.dtype != sample.input.dtype or not own.requires_grad:
+        return
+    arguments = called(ternion_arguments, sample, subject.device)
+    base = called(arguments.args[0].clone)
+    called(_form_in_place(subject, getattr(change, "__name__", "")), base, *arguments.args[1:], **arguments.kwargs)
+    gradients.compare(subject, base, arguments, reference)
+
+
 def _form_in_place(subject, name):
     """Ternion's in-place form: a method, or the function with `inplace=True`."""
     if not name.endswith("_"):
@@ -234,5 +257,6 @@ _FORMS = [
     ("method", _check_method),
     ("operator", _check_operator),
     ("in place", _check_in_place),
+    ("gradient in place", _check_gradient_in_place),
     ("not contiguous", _check_layouts),
 ]

@@ -10,7 +10,7 @@ import torch
 KIND = "not the derivative"
 
 # How near the differences a gradient must be that was computed in this dtype: of the element, and of the largest one, whose sums err with it.
-TOLERANCES = {torch.bfloat16: (3e-2, 2e-3), torch.float16: (5e-3, 5e-4), torch.float32: (1e-3, 1e-4), torch.float64: (1e-6, 1e-6)}
+TOLERANCES = {torch.bfloat16: (3e-2, 2e-3), torch.float16: (5e-3, 5e-4), torch.float32: (1e-3, 1e-4), torch.float64: (1e-8, 1e-9)}
 STEP = 1e-5
 # Differences to both sides that are further apart than this part of the largest element are those of a kink.
 KINK = 1e-2

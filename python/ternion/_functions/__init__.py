@@ -71,10 +71,10 @@ ALIASES = {
 
 
 def _written(name: str, input: Tensor, result: Tensor) -> Tensor:
-    """`input` with the values of a result, whose dtype must be one that it can hold."""
+    """`input` with the values of a result that nothing else holds, whose dtype must be one that it can hold."""
     if not kinds.can_cast(result.dtype, input.dtype):
         raise RuntimeError(f"{name}: result type {kinds._name(result.dtype)} can't be cast to the desired output type {kinds._name(input.dtype)}")
-    return input.copy_(result)
+    return input._take_over(result)
 
 
 def _changing(name: str, function: Any) -> Any:

@@ -1,6 +1,7 @@
 """Activations without parameters: a part of `ternion.nn.functional`.
 
-`inplace=True` overwrites the input where nothing is recorded for a gradient; where something is, the result is a new tensor.
+`inplace=True` and the forms with `_` change the input itself, which is returned. Its gradient flows through the function, as in PyTorch: a tensor that asks for
+its gradient itself cannot be changed while operations are recorded.
 """
 
 from __future__ import annotations
@@ -10,20 +11,18 @@ from typing import Any
 
 from .._functions import _written
 from .._refusals import name_all
-from .._ternion import Tensor, _functional, empty_like, is_grad_enabled
+from .._ternion import Tensor, _functional, empty_like
 
 __all__ = [
-    "celu", "elu", "elu_", "glu", "gumbel_softmax", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "leaky_relu", "leaky_relu_", "mish", "prelu", "relu",
-    "relu6", "relu_",
-    "rrelu", "selu", "silu", "softmin", "softplus", "softshrink", "softsign", "tanhshrink", "threshold",
+    "celu", "celu_", "elu", "elu_", "glu", "gumbel_softmax", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "hardtanh_", "leaky_relu", "leaky_relu_",
+    "mish", "prelu", "relu", "relu6", "relu_", "rrelu", "rrelu_", "selu", "selu_", "silu", "softmin", "softplus", "softshrink", "softsign", "tanhshrink",
+    "threshold", "threshold_",
 ]  # fmt: skip
 
 
 def _placed(op: str, input: Tensor, result: Tensor, inplace: bool) -> Tensor:
-    """The result, in the memory of the input if that is wanted and can be."""
-    if inplace and not (input.requires_grad and is_grad_enabled()):
-        return _written(op, input, result)
-    return result
+    """The result: the input itself, changed, if that is wanted."""
+    return _written(op, input, result) if inplace else result
 
 
 def _axis_of(op: str, input: Tensor, dim: int | None, axis: int | None = None, stacklevel: int = 4) -> int:
@@ -46,42 +45,103 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
     Raises:
         TypeError: an input that is no tensor.
     """
-    if inplace and not (input.requires_grad and is_grad_enabled()):
-        return input.relu_()
-    return Tensor.relu(input)
+    return input.relu_() if inplace else Tensor.relu(input)
 
 
 def relu_(input: Tensor) -> Tensor:
-    """`relu`, in place where nothing is recorded for a gradient.
+    """`relu`, in place: the tensor itself is changed and returned.
 
     Shapes: [..] -> the same
 
     Raises:
         TypeError: an input that is no tensor.
+        RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
     """
     return relu(input, True)
 
 
 def elu_(input: Tensor, alpha: float = 1.0) -> Tensor:
-    """`elu`, in place where nothing is recorded for a gradient.
+    """`elu`, in place: the tensor itself is changed and returned.
 
     Shapes: [..] -> the same
 
     Raises:
         TypeError: an input that is no tensor.
+        RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
     """
     return elu(input, alpha, True)
 
 
 def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
-    """`leaky_relu`, in place where nothing is recorded for a gradient.
+    """`leaky_relu`, in place: the tensor itself is changed and returned.
 
     Shapes: [..] -> the same
 
     Raises:
         TypeError: an input that is no tensor.
+        RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
     """
     return leaky_relu(input, negative_slope, True)
+
+
+def selu_(input: Tensor) -> Tensor:
+    """`selu`, in place: the tensor itself is changed and returned.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        TypeError: an input that is no tensor.
+        RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
+    """
+    return selu(input, True)
+
+
+def celu_(input: Tensor, alpha: float = 1.0) -> Tensor:
+    """`celu`, in place: the tensor itself is changed and returned.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        TypeError: an input that is no tensor.
+        RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
+    """
+    return celu(input, alpha, True)
+
+
+def hardtanh_(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
+    """`hardtanh`, in place: the tensor itself is changed and returned.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        TypeError: an input that is no tensor.
+        RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
+    """
+    return hardtanh(input, min_val, max_val, True)
+
+
+def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:
+    """`threshold`, in place: the tensor itself is changed and returned.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        TypeError: an input that is no tensor.
+        RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
+    """
+    return threshold(input, threshold, value, True)
+
+
+def rrelu_(input: Tensor, lower: float = 0.125, upper: float = 1 / 3, training: bool = False) -> Tensor:
+    """`rrelu`, in place: the tensor itself is changed and returned.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        TypeError: an input that is no tensor.
+        RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
+    """
+    return rrelu(input, lower, upper, training, True)
 
 
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:

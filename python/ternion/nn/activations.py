@@ -1,4 +1,4 @@
-"""Activations as layers. `inplace=True` overwrites the input where nothing is recorded for a gradient."""
+"""Activations as layers. `inplace=True` changes the input itself, as in PyTorch."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ use crate::error::{Called, Failure, Outcome};
 use crate::expected::of;
 use crate::methods::compare::{fill_like, recorded_fill};
 use crate::promote::{Number, common, default_dtype, floating, is_held, with_number};
-use crate::tensor::PyTensor;
+use crate::tensor::{PyTensor, may_change};
 use pyo3::prelude::*;
 use ternion::{DType, Result, Scalar, Tensor};
 
@@ -374,9 +374,25 @@ impl PyTensor {
         PyTensor::change(
             slf,
             &[&source],
-            |x| spread(x).called("copy_")?.copy(),
+            |x| match x.needs_grad() && !source.needs_grad() {
+                // What is overwritten keeps its history: a gradient of 0 flows to it, as in PyTorch.
+                true => everywhere(x)?.where_(&spread(x).called("copy_")?, x),
+                false => spread(x).called("copy_")?.copy(),
+            },
             |x| x.copy_(&source.to_device(x.device())?).called("copy_"),
         )
+    }
+
+    /// What in-place forms that are written in Python call: this tensor takes over a result that nothing else holds, with its history where there is one.
+    fn _take_over<'py>(slf: &Bound<'py, Self>, result: Bound<'py, PyTensor>) -> Outcome<Bound<'py, Self>> {
+        let (own, made) = (slf.get().tensor(), result.get().tensor());
+        let fits = made.shape() == own.shape() && made.dtype() == own.dtype();
+        if !fits || !made.needs_grad() || !made.device().is(own.device()) {
+            return Self::copy_(slf, result, false);
+        }
+        may_change(&own)?;
+        slf.get().put_recorded(slf.py(), made)?;
+        Ok(slf.clone())
     }
 }
 
@@ -404,7 +420,7 @@ fn filled(x: &Tensor, value: Scalar) -> Result<Tensor> {
 }
 
 /// A mask that is true everywhere.
-fn everywhere(x: &Tensor) -> Result<Tensor> {
+pub(crate) fn everywhere(x: &Tensor) -> Result<Tensor> {
     x.ones_like()?.to_dtype(DType::Bool)
 }
 

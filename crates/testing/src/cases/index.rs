@@ -389,6 +389,7 @@ fn scaled_sums() -> Vec<OpCase> {
             .on([&[3, 5], &[7], &[3, 7]])
             .on([&[2, 3, 2], &[2], &[2, 2, 2]])
             .on([&[2, 3], &[0], &[2, 0]])
+            .on([&[2, 3], &[150], &[2, 150]]) // Sums of 50 terms: enough that one kept in half precision is noticed.
             .oracle_for(move |dtype, x| {
                 let scaled = x[2].map(|x| alpha.as_f64() * x);
                 let sum = index_add(&x[0], &x[1], &scaled, 1);

@@ -18,10 +18,10 @@ pub fn rows() -> Vec<OpCase> {
         cross_entropies(),
         cross_entropy_ops(),
         cross_entropy_with_grad(),
-        smooth::rows(),
-        weighted::rows(),
         classified(),
         elementwise(),
+        smooth::rows(),
+        weighted::rows(),
     ]
     .into_iter()
     .flatten()

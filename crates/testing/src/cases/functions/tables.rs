@@ -18,7 +18,7 @@ fn embeddings_with_options() -> Vec<OpCase> {
             .input(Uniform(-4.0, 4.0))
             .input(Input::index(Fixed(vec![1.0, 3.0, 1.0, 0.0, 1.0, 3.0])))
             .input(Uniform(-4.0, 4.0))
-            .on([&[5, 3], &[2, 3], &[2, 3, 3]])
+            .on([&[5, 4], &[2, 3], &[2, 3, 4]])
             .forward_only("compares gradients themselves")
             .run(move |x| {
                 let found = gradients(&x[..1], |leaves| {
@@ -33,10 +33,10 @@ fn embeddings_with_options() -> Vec<OpCase> {
                     () if scale_grad_by_freq => 1.0 / uses(row),
                     () => 1.0,
                 };
-                let shares = Array::from_fn(&[6, 3], |at| factor(x[1].data[at[0]]) * x[2].data[at[0] * 3 + at[1]]);
+                let shares = Array::from_fn(&[6, 4], |at| factor(x[1].data[at[0]]) * x[2].data[at[0] * 4 + at[1]]);
                 let flat = x[1].reshape(&[6]);
-                let rows = index_select(&x[0], &flat, 0).reshape(&[2, 3, 3]);
-                vec![index_add(&Array::zeros(&[5, 3]), &flat, &shares, 0), rows]
+                let rows = index_select(&x[0], &flat, 0).reshape(&[2, 3, 4]);
+                vec![index_add(&Array::zeros(&[5, 4]), &flat, &shares, 0), rows]
             })
     };
     vec![
@@ -55,7 +55,7 @@ fn short_rows() -> Vec<OpCase> {
         OpCase::new("embedding_renorm_", format!("p={p}"))
             .input(Uniform(-4.0, 4.0))
             .input(Input::index(Fixed(vec![1.0, 3.0, 1.0, 0.0])))
-            .on([&[5, 3], &[2, 2]])
+            .on([&[5, 3], &[4, 1]])
             .on([&[4, 1], &[4]])
             .forward_only("in place, without a record")
             .run(move |x| {
