@@ -40,6 +40,8 @@ def along_axes():
     yield Case("normalize", "", lambda x: F.normalize(x, 3.0, 1), lambda x: x / (jnp.abs(x) ** 3).sum(1, keepdims=True) ** (1 / 3), ((3, 4), away()))
     normed = lambda x: (x - x.mean(2, keepdims=True)) / jnp.sqrt(x.var(2, keepdims=True) + 1e-3)  # noqa: E731
     yield Case("instance_norm", "", lambda x: F.instance_norm(x, eps=1e-3), normed, ((2, 3, 5), uniform()))
+    tracked = lambda x: F.instance_norm(x, ternion.zeros(3, dtype=x.dtype), ternion.ones(3, dtype=x.dtype), momentum=0.5, eps=1e-3)  # noqa: E731
+    yield Case("instance_norm_tracked", "", tracked, normed, ((2, 3, 5), uniform()))
     bilinear = lambda x, y, w, b: jnp.einsum("bi,oij,bj->bo", x, w, y) + b  # noqa: E731
     yield Case("bilinear", "", F.bilinear, bilinear, x, ((3, 2), uniform()), ((5, 4, 2), uniform()), ((5,), uniform()))
 

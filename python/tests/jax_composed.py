@@ -8,6 +8,7 @@ import numpy as np
 
 import ternion
 from jax_cases import POSITIVE, Case, away, distinct, uniform
+from ternion import nn
 from ternion.nn import functional as F
 
 SIGNS = np.array([[1.0, -1, 1, -1, 1], [-1, -1, 1, 1, -1], [1, 1, 1, -1, -1]])
@@ -112,6 +113,8 @@ def of_places():
     for mode, reduced in (("sum", jnp.sum), ("mean", jnp.mean), ("max", jnp.max)):
         ours = lambda w, m=mode: F.embedding_bag(constant(places), w, mode=m)  # noqa: E731
         yield Case("embedding_bag", mode, ours, lambda w, r=reduced: r(w[places], 1), ((4, 3), distinct))
+    padded = lambda x, y: jnp.stack([x, jnp.pad(y, ((0, 2), (0, 0)), constant_values=0.5)], 1)  # noqa: E731
+    yield Case("pad_sequence", "", lambda x, y: nn.utils.rnn.pad_sequence([x, y], padding_value=0.5), padded, ((4, 3), uniform()), ((2, 3), uniform()))
     yield Case("as_strided", "", lambda x: ternion.as_strided(x.contiguous(), (3, 4), (2, 1), 1), lambda x: x.reshape(-1)[1 + 2 * np.arange(3)[:, None] + np.arange(4)], x)
     scattered = lambda x, s: x.reshape(-1).at[1 + 4 * np.arange(3)].set(s).reshape(3, 5)  # noqa: E731
     yield Case("as_strided_scatter", "", lambda x, s: ternion.as_strided_scatter(x.contiguous(), s, (3,), (4,), 1), scattered, x, ((3,), uniform()))

@@ -112,7 +112,7 @@ ARGUMENTS = {
     "lp_pool1d": {"input": lambda: x(1, 2, 4), **CONV}, "lp_pool2d": {"input": lambda: x(1, 2, 4, 4), **CONV}, "lp_pool3d": {"input": lambda: x(1, 2, 4, 4, 4), **CONV},
     "dropout1d": {"input": lambda: x(2, 3, 4)}, "dropout2d": {"input": lambda: x(2, 3, 4, 4)}, "dropout3d": {"input": lambda: x(2, 3, 4, 4, 4)},
     "feature_alpha_dropout": {"input": lambda: x(2, 3, 4)}, "interpolate": {"input": lambda: x(1, 2, 4)}, "upsample": {"input": lambda: x(1, 2, 4)},
-    "fractional_max_pool2d": {"input": lambda: x(1, 2, 4, 4), **CONV}, "threshold": {"threshold": lambda: 0.5, "value": lambda: 0.5},
+    "fractional_max_pool2d": {"input": lambda: x(1, 2, 4, 4), **CONV}, "threshold": {"threshold": lambda: 0.5, "value": lambda: 0.5}, "threshold_": {"threshold": lambda: 0.5, "value": lambda: 0.5},
     "renorm": {"p": lambda: 2.0, "dim": lambda: 0, "maxnorm": lambda: 1.0}, "new_full": {"size": lambda: (2,), "fill_value": lambda: 1.0},
     "full": {"size": lambda: (2,), "fill_value": lambda: 1.0}, "scalar_tensor": {}, "hamming_window": {"window_length": lambda: 4}, "kaiser_window": {"window_length": lambda: 4},
     "histogram": {"bins": lambda: 3}, "gradient": {}, "lstsq": {"A": x, "B": x}, "normal": {"mean": x}, "isin": {"test_elements": x},

@@ -306,17 +306,34 @@ def test_files_of_other_formats_are_named(tmp_path):
             ternion.load(file)
 
 
+READERS = {
+    "load": "ternion.load(pipe)", "read_text": "ternion.data.read_text(pipe)", "read_csv": "ternion.data.read_csv(pipe)",
+    "BpeTokenizer": "ternion.data.BpeTokenizer(pipe, pipe)", "from_gpt2": "ternion.models.GPT.from_gpt2(pipe)", "Checkpoint": "ternion.train.Checkpoint(pipe)",
+    "resume": "ternion.train.TrainingState().model('model', ternion.nn.Linear(2, 2)).resume(pipe)",
+}  # fmt: skip
+
+
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes of Unix")
-def test_an_interrupt_ends_a_read_that_waits(tmp_path):
+@pytest.mark.parametrize("name", READERS)
+def test_an_interrupt_ends_a_read_that_waits(tmp_path, name):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     # Ctrl-C is ignored by what runs in the background of a shell.
-    program = f"import signal, ternion; signal.signal(signal.SIGINT, signal.default_int_handler); print('ready', flush=True); ternion.load({str(pipe)!r})"
+    program = f"""
+import signal, ternion
+signal.signal(signal.SIGINT, signal.default_int_handler)
+pipe = {str(pipe)!r}
+print('ready', flush=True)
+{READERS[name]}
+"""
     child = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert child.stdout.readline() == "ready\n"
     time.sleep(0.5)
     child.send_signal(signal.SIGINT)
-    _, told = child.communicate(timeout=20)
+    try:
+        _, told = child.communicate(timeout=20)
+    finally:
+        child.kill()
     assert "KeyboardInterrupt" in told
 
 
@@ -385,10 +402,12 @@ def test_generators_draw_while_another_thread_records():
 def test_words_for_settings_that_do_nothing():
     with pytest.warns(UserWarning, match=r"LSTM: dropout=0.5 of one layer drops nothing"):
         nn.LSTM(3, 4, dropout=0.5)
-    parameters = nn.Linear(3, 2).parameters()
-    list(parameters)
-    with pytest.warns(UserWarning, match="clip_grad_norm_: an iterator without parameters"):
-        nn.utils.clip_grad_norm_(parameters, 1.0)
+    clippings = {"clip_grad_norm_": (1.0,), "clip_grad_value_": (1.0,), "get_total_norm": (), "clip_grads_with_norm_": (1.0, ternion.tensor(2.0))}
+    for name, arguments in clippings.items():
+        parameters = nn.Linear(3, 2).parameters()
+        list(parameters)
+        with pytest.warns(UserWarning, match=f"{name}: an iterator without tensors"):
+            getattr(nn.utils, name)(parameters, *arguments)
     with pytest.warns(UserWarning, match=r"Linear.requires_grad = False sets an attribute that nothing reads: requires_grad_\(False\)"):
         nn.Linear(3, 2).requires_grad = False
 

@@ -3,10 +3,13 @@
 import math
 import warnings
 
+import numpy as np
 import pytest
 
 import ternion
 from ternion import nn
+
+from beside_pytorch import torch_of
 
 F = nn.functional
 
@@ -208,3 +211,64 @@ def test_a_warm_start_with_other_labels_is_refused(change):
         model.fit(X, y, epochs=1)
     assert all(bool((one == other).all()) for one, other in zip(before, model.parameters()))
     assert list(model.classes_) == ["a", "b", "c"]
+
+
+REFUSED = {
+    "repeat_interleave: a fraction": lambda m: m.repeat_interleave(m.ones(2), 1.5),
+    "repeat_interleave: a tensor of a fraction": lambda m: m.repeat_interleave(m.ones(2), m.tensor(1.5)),
+    "one_hot: classes below -1": lambda m: m.nn.functional.one_hot(m.tensor([0]), -2),
+    "one_hot: no classes": lambda m: m.nn.functional.one_hot(m.tensor([0]), 0),
+    "trapezoid of bool": lambda m: m.trapezoid(m.ones(3).bool()),
+    "cumulative_trapezoid of bool": lambda m: m.cumulative_trapezoid(m.ones(3).bool()),
+    "cov of bool": lambda m: m.cov(m.ones(2, 3).bool()),
+    "corrcoef of bool": lambda m: m.corrcoef(m.ones(2, 3).bool()),
+    "chain_matmul of vectors": lambda m: m.chain_matmul(m.ones(2, 2), m.ones(2)),
+    "chain_matmul of numbers": lambda m: m.chain_matmul(m.tensor(1.0), m.ones(2, 2)),
+    "binary_cross_entropy_with_logits: a weight that broadcasts the losses": lambda m: m.nn.functional.binary_cross_entropy_with_logits(
+        m.zeros(3, 1), m.ones(3, 1), weight=m.ones(3)),
+    "binary_cross_entropy_with_logits: a weight of more axes": lambda m: m.nn.functional.binary_cross_entropy_with_logits(m.zeros(3), m.ones(3), weight=m.ones(3, 1)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_pytorch_refuses_is_refused(name):
+    for library in (torch_of(), ternion):
+        with pytest.raises((TypeError, ValueError, RuntimeError)) as error:
+            REFUSED[name](library)
+    assert "internal" not in str(error.value) and name.split(":")[0].split(" ")[0] in str(error.value)
+
+
+@pytest.mark.parametrize("weight", [(5, 3), (3,), (5, 1), ()])
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+def test_weights_of_elements_are_pytorchs(weight, reduction):
+    """Losses in float32, as the first input, whatever the dtype of the weights."""
+    torch = torch_of()
+    for dtype in ("float32", "float64", "int64"):
+        found = []
+        for library in (ternion, torch):
+            x = library.linspace(-2, 2, 15).reshape(5, 3).requires_grad_()
+            weights = library.ones(weight) * 3 - library.arange(3.0)[: (weight or (1,))[-1]].reshape((-1,) if weight else ())
+            weights = weights.to(getattr(library, dtype))
+            loss = library.nn.functional.binary_cross_entropy_with_logits(x, x.detach().sigmoid(), weights, reduction=reduction, pos_weight=library.tensor([1.0, 2.0, 3.0]))
+            loss.sum().backward()
+            found.append((str(loss.dtype).rpartition(".")[2], loss.tolist(), x.grad.tolist()))
+        assert found[0][0] == found[1][0]
+        np.testing.assert_allclose(np.array(found[0][1]), np.array(found[1][1]), rtol=2e-6)
+        np.testing.assert_allclose(np.array(found[0][2]), np.array(found[1][2]), rtol=2e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["any", "all"])
+def test_truth_of_bytes_is_bytes(name):
+    torch = torch_of()
+    for arguments in ((), (0,), ((0, 1), True), ((),)):
+        for dtype in ("uint8", "int8", "int64", "float32", "bool", "uint16"):
+            own, theirs = (getattr(m.tensor([[1, 0], [2, 3]]).to(getattr(m, dtype)), name)(*arguments) for m in (ternion, torch))
+            assert own.tolist() == theirs.tolist() and str(own.dtype).rpartition(".")[2] == str(theirs.dtype).rpartition(".")[2]
+
+
+def test_covariances_of_whole_numbers_have_the_dtype_of_their_weights():
+    torch = torch_of()
+    for dtype in ("int64", "int32", "float32", "float16"):
+        for weights in ("float16", "bfloat16", "float32", "float64"):
+            found = [m.cov(m.tensor([[1, 2, 5], [0, 3, 1]]).to(getattr(m, dtype)), aweights=m.ones(3).to(getattr(m, weights))).dtype for m in (ternion, torch)]
+            assert str(found[0]).rpartition(".")[2] == str(found[1]).rpartition(".")[2], (dtype, weights)

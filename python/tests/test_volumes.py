@@ -232,6 +232,19 @@ def test_halves_of_other_sizes_are_rounded_once(mode, axes):
         assert ternion.equal(F.interpolate(x, size=(4,) * axes, mode=mode, align_corners=align), wide)
 
 
+@pytest.mark.parametrize("mode, axes", MODES)
+def test_gradients_in_half_precision_are_rounded_once(mode, axes):
+    align = True if "linear" in mode or mode == "bicubic" else None
+    for dtype in (ternion.bfloat16, ternion.float16):
+        x = ternion.tensor(drawn(*IMAGES[axes])).to(dtype)
+        gradients, weights = [], ternion.tensor(drawn(*x.shape[:2], *(9,) * axes)).to(dtype)
+        for leaf in (x.clone().requires_grad_(), x.float().requires_grad_()):
+            made = F.interpolate(leaf, size=(9,) * axes, mode=mode, align_corners=align)
+            made.backward(weights.to(made.dtype))
+            gradients.append(leaf.grad.to(dtype))
+        assert gradients[0].equal(gradients[1])
+
+
 def test_sizes_that_pytorch_refuses_are_refused():
     x = ternion.ones(1, 2, 4, 4)
     for options in ({"mode": "linear"}, {"mode": "trilinear"}, {"mode": "cubic"}, {"mode": "nearest", "align_corners": False}, {"size": (3,)}, {"size": 3, "scale_factor": None,

@@ -4,7 +4,7 @@ use crate::arguments::Seed;
 use crate::device::{DeviceArgument, or_default};
 use crate::error::Outcome;
 use crate::expected::of;
-use crate::run::wait;
+use crate::run::{wait, wait_apart};
 use crate::tensor::PyTensor;
 use parking_lot::Mutex;
 use pyo3::prelude::*;
@@ -19,13 +19,21 @@ fn run<T: Send>(py: Python<'_>, f: impl FnOnce() -> Result<T, DataError> + Send)
     Ok(wait(py, || Ok(f()))??)
 }
 
+/// Runs what reads files: Ctrl-C ends the waiting.
+fn read<T: Send + 'static>(
+    py: Python<'_>,
+    f: impl FnOnce() -> Result<T, DataError> + Send + 'static,
+) -> Outcome<T> {
+    Ok(wait_apart(py, || Ok(f()))??)
+}
+
 /// A UTF-8 file as it is, line ends included.
 ///
 /// Raises:
 ///     FileNotFoundError, ValueError: a file that is not there, is not UTF-8 (with line and column), or is empty.
 #[pyfunction]
 fn read_text(py: Python<'_>, file: PathBuf) -> Outcome<String> {
-    run(py, || Ok(Text::read(&file)?.as_str().to_owned()))
+    read(py, move || Ok(Text::read(&file)?.as_str().to_owned()))
 }
 
 /// The first 90 % of the characters, to train on, and the rest, to validate on.
@@ -120,7 +128,8 @@ impl PyBpeTokenizer {
     ///     FileNotFoundError, ValueError: what is wrong, with file and line.
     #[new]
     fn new(py: Python<'_>, vocabulary: PathBuf, merges: PathBuf) -> Outcome<PyBpeTokenizer> {
-        let tokenizer = run(py, || BpeTokenizer::read(&vocabulary, &merges))?;
+        let files = (vocabulary.clone(), merges.clone());
+        let tokenizer = read(py, move || BpeTokenizer::read(&files.0, &files.1))?;
         let whole = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
         Ok(PyBpeTokenizer { tokenizer, files: (whole(vocabulary), whole(merges)) })
     }

@@ -242,7 +242,9 @@ fn _save(py: Python<'_>, path: PathBuf, step: u64, device: DeviceArgument, parts
 #[pyfunction]
 fn _resume(py: Python<'_>, path: PathBuf, device: DeviceArgument, parts: Listed<'_>) -> Outcome<Resumed> {
     let (device, mut parts) = (device.open(py)?, Parts::of(py, parts)?);
-    let step = wait(py, || parts.state(&device).resume(&path))?;
+    // The reading alone may wait long.
+    let checkpoint = wait_apart(py, move || Checkpoint::read(&path))?;
+    let step = wait(py, || checkpoint.resume(&mut parts.state(&device)))?;
     Ok((step, parts.values()))
 }
 

@@ -85,7 +85,7 @@ def compare(subject, result, arguments, reference):
         if difference:
             raise Failed(*difference)
     if noted:
-        raise Failed(derivatives.KIND, f"PyTorch's: {noted[1]}")
+        raise Failed(derivatives.KIND, noted[1].replace(", expected ", ", PyTorch's is ", 1))
 
 
 def _of_outputs(outputs, leaves, cotangents, device):

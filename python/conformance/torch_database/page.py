@@ -16,10 +16,10 @@ INTRODUCTION = f"""
 
 PyTorch tests its functions by a database of its own (`torch.testing._internal.common_methods_invocations.op_db`): sample inputs of each function in each
 dtype, and calls that must fail. They run here through both libraries. A sample is one input in one of float32, float64, bfloat16, int64 and bool. It passes
-if all of its forms do: the function, its gradients for the same cotangents, the method, the operator, the in-place form, and the function and its gradients
-of inputs that are not contiguous. A call that must fail is a sample as well: it passes if Ternion raises an error of its own that is not about an argument
-that it lacks. Numbers are right if they are within PyTorch's own tolerance for the dtype of its result, or about as near to the exact result as PyTorch's are
-(`torch_database/comparison.py` has the rule); exact is what PyTorch computes in float64.
+if all of its forms do: the function, which leaves its arguments as PyTorch's does, its gradients for the same cotangents, the method, the operator, the in-place
+form and its gradients, and the function and its gradients of inputs that are not contiguous. A call that must fail is a sample as well: it passes if Ternion
+raises an error of its own that is not about an argument that it lacks. Numbers are right if they are within PyTorch's own tolerance for the dtype of its result,
+in float64 within 1e-9, or about as near to the exact result as PyTorch's are (`torch_database/comparison.py` has the rule); exact is what PyTorch computes in float64.
 
 An argument or a dtype that is refused has failed ("refused"), and so has a method or an in-place form that is not there ("form absent") and a call that
 PyTorch refuses and Ternion does not ("accepted"). A KeyError, an AttributeError or a RuntimeError that names no function is an "internal error". A sample of

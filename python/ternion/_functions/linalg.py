@@ -240,10 +240,13 @@ def chain_matmul(*matrices: Tensor) -> Tensor:
     Shapes: [m, k], [k, l], .. -> [m, last]
 
     Raises:
-        ValueError: inner sizes that differ.
+        ValueError: inner sizes that differ, other numbers of axes than 2.
         TypeError: no matrices.
     """
     given = matrices[0] if len(matrices) == 1 and not isinstance(matrices[0], Tensor) else matrices
+    for number, matrix in enumerate(given):
+        if isinstance(matrix, Tensor) and matrix.ndim != 2:
+            raise ValueError(f"chain_matmul: matrix {number} has shape {list(matrix.shape)}, expected 2 axes")
     return given[0] if len(given) == 1 else _linalg.multi_dot(given)
 
 

@@ -360,8 +360,12 @@ def cov(input: Tensor, *, correction: int = 1, fweights: Tensor | None = None, a
         ValueError: weights of another shape or below 0, more than two axes.
         TypeError: `fweights` that are no whole numbers.
     """
-    if aweights is not None:
-        dtype = result_type(_float(input), aweights) if aweights.is_floating_point() else _float(input).dtype
+    _numbers("cov", input)
+    if aweights is not None and aweights.is_floating_point():
+        dtype = result_type(input, aweights)
+        input, aweights = input.to(dtype), aweights.to(dtype)
+    elif aweights is not None:
+        dtype = _float(input).dtype
         input, aweights = input.to(dtype), aweights.to(dtype)
     return _float(input)._cov(correction, fweights, aweights)
 
@@ -371,7 +375,13 @@ def corrcoef(input: Tensor) -> Tensor:
 
     Shapes: [variables, observations] -> [variables, variables], of one variable []
     """
+    _numbers("corrcoef", input)
     return _float(input)._corrcoef()
+
+
+def _numbers(op: str, x: Tensor) -> None:
+    if x.dtype == _ternion.bool:
+        raise TypeError(f"{op}: input is bool, expected numbers: x.float() makes them")
 
 
 def unique(input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None) -> Any:
@@ -432,6 +442,7 @@ def _areas(function: str, y: Tensor, x: Any, dx: float | None, dim: int, cumulat
     if x is not None and dx is not None:
         raise TypeError(f"{function}: both x and dx, expected one of the two")
     axis = _axis(function, y, dim)
+    _numbers(function, y)
     return _float(y)._trapezoid(axis, (1.0 if dx is None else dx, None if x is None else _float(x)), cumulative)
 
 

@@ -347,7 +347,9 @@ def repeat_interleave(input: Tensor, repeats: Any = None, dim: int | None = None
         raise TypeError("repeat_interleave: repeats is bool, expected whole numbers")
     if isinstance(repeats, Tensor) and repeats.numel() != 1:
         return input._repeat_interleave(repeats, dim)
-    number = int(repeats)
+    if isinstance(repeats, Tensor) and (repeats.is_floating_point() or repeats.dtype == _ternion.bool):
+        raise TypeError(f"repeat_interleave: repeats is {str(repeats.dtype).rpartition('.')[2]}, expected whole numbers")
+    number = int(repeats) if isinstance(repeats, Tensor) else operator.index(repeats)
     if number < 0:
         raise ValueError(f"repeat_interleave: repeats of {number}, expected 0 or more")
     _fits("repeat_interleave", number * (input.numel() if dim is None else input.shape[_axis("repeat_interleave", input, dim)]), 2**48)

@@ -129,7 +129,7 @@ def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:
         TypeError: an input that is no tensor.
         RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
     """
-    return threshold(input, threshold, value, True)
+    return _placed("threshold_", input, _functional._threshold(input, threshold, value), True)
 
 
 def rrelu_(input: Tensor, lower: float = 0.125, upper: float = 1 / 3, training: bool = False) -> Tensor:

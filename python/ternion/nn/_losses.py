@@ -19,12 +19,6 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _reduced(op: str, losses: Tensor, reduction: str) -> Tensor:
-    if reduction not in ("none", "mean", "sum"):
-        raise ValueError(f"{op}: reduction {reduction!r}, expected \"none\", \"mean\" or \"sum\"")
-    return losses if reduction == "none" else losses.mean() if reduction == "mean" else losses.sum()
-
-
 def _tensors(op: str, **arguments: Any) -> None:
     for name, value in arguments.items():
         if not isinstance(value, Tensor):
@@ -195,10 +189,7 @@ def binary_cross_entropy_with_logits(
     """
     tell_of_activation("binary_cross_entropy_with_logits", input)
     tell_of_targets("binary_cross_entropy_with_logits", input, target)
-    if weight is None:
-        return _native.binary_cross_entropy_with_logits(input, target, reduction, pos_weight)
-    losses = _native.binary_cross_entropy_with_logits(input, target, "none", pos_weight)
-    return _reduced("binary_cross_entropy_with_logits", losses * weight, reduction)
+    return _native.binary_cross_entropy_with_logits(input, target, weight, reduction, pos_weight)
 
 
 def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: str = "mean") -> Tensor:

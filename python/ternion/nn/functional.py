@@ -56,7 +56,9 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
         ValueError: a probability outside 0 to 1.
     """
     result = _native.dropout(input, p, training)
-    return _placed("dropout", input, result, inplace) if inplace and training else result
+    if not inplace:
+        return result
+    return _placed("dropout", input, result, True) if training else input
 
 
 def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:

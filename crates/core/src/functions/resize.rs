@@ -70,7 +70,8 @@ impl Tensor {
         }
         match mode {
             InterpolateMode::Area => area(self, &shape[2..]),
-            _ if picks => along_all(self, &axes, mode),
+            // A gradient in half precision would be rounded after each axis.
+            _ if picks && !(self.dtype().is_half() && self.needs_grad()) => along_all(self, &axes, mode),
             _ => in_accumulator([self], |[x]| along_all(x, &axes, mode)),
         }
     }

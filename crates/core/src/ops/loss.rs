@@ -213,6 +213,8 @@ impl Reduction {
 pub struct BceOptions<'a> {
     /// How much more a positive answer counts than a negative one: PyTorch's `pos_weight`. `None`: as much.
     pub pos_weight: Option<&'a Tensor>,
+    /// How much each element counts; `None`: as much. The mean is that of the elements, whatever the weights.
+    pub weight: Option<&'a Tensor>,
     /// How the losses become one; their mean by default.
     pub reduction: Reduction,
 }
@@ -259,6 +261,22 @@ impl Default for NllOptions<'_> {
 }
 
 /// Losses of halves are formed and returned in f32.
+/// A weight of losses in their dtype; an error if it does not broadcast to them.
+pub(crate) fn broadcast_weight(
+    op: &'static str,
+    what: &str,
+    weight: &Tensor,
+    losses: &Tensor,
+) -> Result<Tensor> {
+    match weight.shape().broadcasts_to(losses.shape()) {
+        true => weight.to_dtype(losses.dtype()),
+        false => {
+            let shapes = format!("{what} {:?} does not broadcast to {:?}", weight.shape(), losses.shape());
+            Err(Error::invalid(op, shapes))
+        }
+    }
+}
+
 impl Tensor {
     /// The mean cross-entropy of these logits and `target`, as PyTorch's `cross_entropy`.
     ///
@@ -411,28 +429,33 @@ impl Tensor {
         reduction.apply("bce_with_logits", &x.softplus()?.sub(&x.mul(&target)?)?)
     }
 
-    /// [`bce_with_logits`](Tensor::bce_with_logits) with options: `log(1 + e^x) - x * target` becomes
-    /// `(1 - target) * x + (1 + (w - 1) * target) * log(1 + e^-x)` with the weight w of positive answers.
+    /// [`bce_with_logits`](Tensor::bce_with_logits) with options: with the weight w of positive answers `log(1 + e^x) - x * target` becomes
+    /// `(1 - target) * x + (1 + (w - 1) * target) * log(1 + e^-x)`.
     ///
     /// # Shapes
-    /// Input and target of one shape, to which the weight broadcasts.
+    /// Input and target of one shape, to which the weights broadcast.
     ///
     /// # Errors
-    /// As [`mse_loss`](Tensor::mse_loss); a weight that is not floating, or does not broadcast to the target.
+    /// As [`mse_loss`](Tensor::mse_loss); a `pos_weight` that is not floating, a weight that does not broadcast to the target.
     pub fn bce_with_logits_with(&self, target: &Tensor, options: BceOptions<'_>) -> Result<Tensor> {
         let name = "bce_with_logits";
-        let Some(weight) = options.pos_weight else {
-            return self.bce_with_logits(target, options.reduction);
+        let losses = match options.pos_weight {
+            None => self.bce_with_logits(target, Reduction::None)?,
+            Some(weight) => self.bce_of_weighted_positives(target, weight)?,
         };
+        let Some(weight) = options.weight else { return options.reduction.apply(name, &losses) };
+        let weight = broadcast_weight(name, "weight", weight, &losses)?;
+        options.reduction.apply(name, &losses.mul(&weight)?)
+    }
+
+    fn bce_of_weighted_positives(&self, target: &Tensor, weight: &Tensor) -> Result<Tensor> {
+        let name = "bce_with_logits";
         let (x, target) = loss_pair(name, self, target)?;
         check::float(name, "pos_weight", &weight.meta())?;
-        if !weight.shape().broadcasts_to(x.shape()) {
-            let shapes = format!("pos_weight {:?} does not broadcast to {:?}", weight.shape(), x.shape());
-            return Err(Error::invalid(name, shapes));
-        }
-        let scale = weight.to_dtype(x.dtype())?.sub_scalar(1.0)?.mul(&target)?.add_scalar(1.0)?;
+        let weight = broadcast_weight(name, "pos_weight", weight, &x)?;
+        let scale = weight.sub_scalar(1.0)?.mul(&target)?.add_scalar(1.0)?;
         let negative = target.rsub_scalar(1.0)?.mul(&x)?;
-        options.reduction.apply(name, &negative.add(&scale.mul(&x.neg()?.softplus()?)?)?)
+        negative.add(&scale.mul(&x.neg()?.softplus()?)?)
     }
 
     /// The Kullback-Leibler divergence `target * (log target - x)` of log-probabilities x from `target`, which holds probabilities, or their

@@ -83,7 +83,7 @@ pub struct BCEWithLogitsLoss {
 impl Loss for BCEWithLogitsLoss {
     fn forward(&self, prediction: &Tensor, target: &Tensor) -> Result<Tensor> {
         let pos_weight = self.pos_weight.as_ref().map(StateTensor::tensor);
-        let options = BceOptions { pos_weight: pos_weight.as_ref(), reduction: self.reduction };
+        let options = BceOptions { pos_weight: pos_weight.as_ref(), weight: None, reduction: self.reduction };
         prediction.bce_with_logits_with(target, options)
     }
 }

@@ -490,6 +490,12 @@ fn one_hot(
     #[pyo3(from_py_with = of::one_hot)] num_classes: isize,
 ) -> Outcome<PyTensor> {
     let x = operand("one_hot", "tensor", tensor)?;
+    if num_classes < -1 || (num_classes == 0 && x.elements() > 0) {
+        let told = format!(
+            "one_hot: num_classes is {num_classes}, expected at least 1, or -1: as many as the largest index needs"
+        );
+        return Err(Failure::value(told));
+    }
     if num_classes < 0 && x.elements() == 0 {
         let told = format!("one_hot: of shape {:?}, expected elements or num_classes", x.dims());
         return Err(Failure::value(told));

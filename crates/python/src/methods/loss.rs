@@ -176,22 +176,23 @@ fn nll_loss(
 ///     ValueError: another name as `reduction`.
 #[pyfunction]
 #[pyo3(
-    signature = (input, target, reduction="mean".to_owned(), pos_weight=None),
-    text_signature = "(input, target, reduction=\"mean\", pos_weight=None)"
+    signature = (input, target, weight=None, reduction="mean".to_owned(), pos_weight=None),
+    text_signature = "(input, target, weight=None, reduction=\"mean\", pos_weight=None)"
 )]
 fn binary_cross_entropy_with_logits(
     py: Python<'_>,
     input: &Bound<'_, PyAny>,
     target: &Bound<'_, PyAny>,
+    #[pyo3(from_py_with = of::binary_cross_entropy_with_logits)] weight: Option<Bound<'_, PyTensor>>,
     #[pyo3(from_py_with = of::binary_cross_entropy_with_logits)] reduction: String,
     #[pyo3(from_py_with = of::binary_cross_entropy_with_logits)] pos_weight: Option<Bound<'_, PyTensor>>,
 ) -> Outcome<PyTensor> {
-    let (weight, reduction) = (
-        pos_weight.map(|weight| weight.get().tensor()),
-        self::reduction("binary_cross_entropy_with_logits", &reduction)?,
-    );
+    let tensor = |given: Option<Bound<'_, PyTensor>>| given.map(|weight| weight.get().tensor());
+    let (weight, pos_weight) = (tensor(weight), tensor(pos_weight));
+    let reduction = self::reduction("binary_cross_entropy_with_logits", &reduction)?;
     loss(py, "binary_cross_entropy_with_logits", (input, target), |x, target| {
-        x.bce_with_logits_with(target, BceOptions { pos_weight: weight.as_ref(), reduction })
+        let (pos_weight, weight) = (pos_weight.as_ref(), weight.as_ref());
+        x.bce_with_logits_with(target, BceOptions { pos_weight, weight, reduction })
     })
 }
 

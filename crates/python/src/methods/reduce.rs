@@ -133,6 +133,11 @@ fn of_no_axis(name: &str, named: Option<&AxesArgument>) -> bool {
     matches!(name, "any" | "all") && named.is_some_and(|AxesArgument(list)| list.is_empty())
 }
 
+/// What was found of `x`: truth values of uint8 stay uint8, as in PyTorch.
+fn truth_of(x: &Tensor, found: Tensor) -> Result<Tensor> {
+    if found.dtype() == DType::Bool && x.dtype() == DType::U8 { found.to_dtype(DType::U8) } else { Ok(found) }
+}
+
 macro_rules! reductions {
     ($($(#[$doc:meta])* $name:ident => $method:ident $keep:ident;)*) => {
         #[pymethods]
@@ -160,12 +165,13 @@ macro_rules! reductions {
                 ) -> Outcome<PyTensor> {
                     let named = either(stringify!($name), dim, axis)?;
                     if of_no_axis(stringify!($name), named.as_ref()) {
-                        return self.map(py, |x| x.ne_scalar(0));
+                        return self.map(py, |x| truth_of(x, x.ne_scalar(0)?));
                     }
                     let axes = axes(named);
                     self.along(py, axes.clone(), |x| {
                         has_extremes(stringify!($name), x, &axes)?;
-                        if keepdim || keepdims { x.$keep(axes) } else { x.$method(axes) }.called(stringify!($name))
+                        let found = if keepdim || keepdims { x.$keep(axes) } else { x.$method(axes) };
+                        truth_of(x, found.called(stringify!($name))?)
                     })
                 }
             )*

@@ -512,7 +512,7 @@ fn elementwise() -> Vec<OpCase> {
 }
 
 fn weighted(pos_weight: &Tensor, reduction: Reduction) -> BceOptions<'_> {
-    BceOptions { pos_weight: Some(pos_weight), reduction }
+    BceOptions { pos_weight: Some(pos_weight), reduction, ..BceOptions::default() }
 }
 
 /// Binary cross-entropy whose positive answers count by a third input, broadcast to the others.

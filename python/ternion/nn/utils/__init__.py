@@ -30,8 +30,12 @@ def __dir__() -> list[str]:
     return __all__
 
 
-def _listed(parameters: Any) -> list[Any]:
-    return [parameters] if isinstance(parameters, Tensor) else list(parameters)
+def _listed(parameters: Any, op: str) -> list[Any]:
+    """The tensors; a warning where an iterator has none left."""
+    listed = [parameters] if isinstance(parameters, Tensor) else list(parameters)
+    if not listed and hasattr(parameters, "__next__"):
+        warn_caller(f"{op}: an iterator without tensors: a parameters() that was gone through before has none left; call it again")
+    return listed
 
 
 def _tell_of_scale(op: str, parameters: list[Any]) -> None:
@@ -60,10 +64,7 @@ def clip_grad_norm_(
     Raises:
         RuntimeError: a norm that is not finite, if that is an error.
     """
-    listed = _listed(parameters)
-    if not listed and hasattr(parameters, "__next__"):
-        warn_caller("clip_grad_norm_: an iterator without parameters: a parameters() that was gone through before has none left; call it again")
-    parameters = [parameter for parameter in listed if parameter.grad is not None]
+    parameters = [parameter for parameter in _listed(parameters, "clip_grad_norm_") if parameter.grad is not None]
     max_norm, norm_type = _number(max_norm), _number(norm_type)
     if not parameters:
         return zeros(())
@@ -83,7 +84,7 @@ def get_total_norm(tensors: Any, norm_type: float = 2.0, error_if_nonfinite: boo
     Raises:
         RuntimeError: a norm that is not finite, if `error_if_nonfinite`.
     """
-    tensors = _listed(tensors)
+    tensors = _listed(tensors, "get_total_norm")
     if not tensors:
         return zeros(())
     # Of halves the squares would not fit; of float64 nothing is rounded to less.
@@ -101,7 +102,7 @@ def clip_grads_with_norm_(parameters: Any, max_norm: float, total_norm: Tensor, 
     Raises:
         ValueError: a text in place of `max_norm`.
     """
-    parameters = _listed(parameters)
+    parameters = _listed(parameters, "clip_grads_with_norm_")
     _tell_of_scale("clip_grads_with_norm_", parameters)
     _scaled(parameters, _number(max_norm), total_norm)
 
@@ -123,7 +124,7 @@ def clip_grad_value_(parameters: Any, clip_value: float, foreach: bool | None = 
     Raises:
         ValueError: a text in place of `clip_value`, or one below 0.
     """
-    clip_value, parameters = _number(clip_value), _listed(parameters)
+    clip_value, parameters = _number(clip_value), _listed(parameters, "clip_grad_value_")
     _tell_of_scale("clip_grad_value_", parameters)
     _clip_grad_value([parameter for parameter in parameters if parameter.grad is not None], clip_value)
 

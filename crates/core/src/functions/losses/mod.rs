@@ -13,6 +13,7 @@ pub use distances::TripletOptions;
 pub use likelihoods::{GaussianNllOptions, PoissonNllOptions};
 
 use crate::op::check;
+use crate::ops::loss::broadcast_weight;
 use crate::{DType, Error, Result, Tensor};
 
 /// `max(0, x)`, whose gradient at 0 is 1, as PyTorch has it of margins.
@@ -32,11 +33,5 @@ fn floating_as(op: &'static str, what: &'static str, x: &Tensor, dtype: DType) -
 /// A weight of floats that broadcasts to the losses, in their dtype.
 fn weight_of(op: &'static str, weight: &Tensor, losses: &Tensor) -> Result<Tensor> {
     check::float(op, "weight", &weight.meta())?;
-    match weight.shape().broadcasts_to(losses.shape()) {
-        true => weight.to_dtype(losses.dtype()),
-        false => Err(Error::invalid(
-            op,
-            format!("weight {:?} does not broadcast to {:?}", weight.shape(), losses.shape()),
-        )),
-    }
+    broadcast_weight(op, "weight", weight, losses)
 }

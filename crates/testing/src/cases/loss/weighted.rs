@@ -1,8 +1,8 @@
 //! Losses in which some classes count more than others.
 
-use super::{CLASS, class_last, losses, mean, picked, soft_losses, some_ignored};
+use super::{CLASS, class_last, losses, mean, picked, soft_losses, some_ignored, weighted_losses};
 use crate::prelude::*;
-use ternion_core::{CrossEntropyOptions, NllOptions, Reduction};
+use ternion_core::{BceOptions, CrossEntropyOptions, NllOptions, Reduction};
 
 /// What is ignored besides -100, which lies outside of the classes.
 const IGNORED: f64 = -100.0;
@@ -34,6 +34,7 @@ pub fn rows() -> Vec<OpCase> {
         ],
         elements("mse_loss", |x, t| (x - t) * (x - t), true, |x, reduction| x[0].mse_loss_weighted(&x[1], &x[2], reduction)),
         elements("l1_loss", |x, t| (x - t).abs(), true, |x, reduction| x[0].l1_loss_weighted(&x[1], &x[2], reduction)),
+        vec![logits("mean", Reduction::Mean), logits("none", Reduction::None)],
         elements("huber_loss", huber, false, |x, reduction| x[0].huber_loss_weighted(&x[1], &x[2], 1.5, reduction)),
     ]
     .into_iter()
@@ -81,6 +82,31 @@ fn elements(
         row("sum", Reduction::Sum),
         row("none", Reduction::None),
     ]
+}
+
+/// Binary cross-entropy in which each element counts by a third input, broadcast to the others, and positive answers by a fourth.
+fn logits(name: &str, reduction: Reduction) -> OpCase {
+    fn options(x: &[Tensor], reduction: Reduction) -> BceOptions<'_> {
+        BceOptions { weight: Some(&x[2]), pos_weight: x.get(3), reduction }
+    }
+    OpCase::new("bce_with_logits", format!("weight {name}"))
+        .input(Uniform(-9.0, 9.0))
+        .input(Uniform(0.0, 1.0))
+        .input(Uniform(0.25, 4.0))
+        .input(Uniform(0.25, 4.0))
+        .on([&[5, 3], &[5, 3], &[3], &[5, 1]])
+        .on([&[2, 4, 3], &[2, 4, 3], &[4, 1], &[3]])
+        .f32_limit(8e-6, 2e-6)
+        .run(move |x| x[0].bce_with_logits_with(&x[1], options(x, reduction)))
+        .oracle(move |x| {
+            let losses = weighted_losses(&[x[0].clone(), x[1].clone(), x[3].clone()]);
+            let losses = losses.zip(&x[2], |loss, weight| loss * weight);
+            if reduction == Reduction::None { losses } else { mean(&losses) }
+        })
+        .rejects("bce_with_logits: weight [1, 3] does not broadcast to [3, 1]", move |device| {
+            let (x, weight) = (Tensor::zeros([3, 1], F32, device)?, Tensor::ones([1, 3], F32, device)?);
+            x.bce_with_logits_with(&x, BceOptions { weight: Some(&weight), ..BceOptions::default() })
+        })
 }
 
 fn by(weight: &Tensor, reduction: Reduction, label_smoothing: f64) -> CrossEntropyOptions<'_> {
