@@ -77,13 +77,17 @@ class _Writer:
         return known
 
 
+class _NoDevice(Exception):
+    """A device of a file that is not here."""
+
+
 def _placed(told: str, place: Any) -> Any:
     """A device that was saved; where there is none of its kind here, the one that tensors are put on."""
     try:
         return _device(told)
     except (RuntimeError, ValueError):
         if place is None:
-            raise ValueError(f"the device {told} is not there: map_location names one to be in its place") from None
+            raise _NoDevice(f"the device {told} is not there: map_location names one to be in its place") from None
         return _device(place)
 
 
@@ -247,5 +251,7 @@ def load(path: Any, device: Any = None, *, map_location: Any = None, weights_onl
         return tensors
     try:
         return _built(json.loads(texts[_TREE]), tensors, place)
+    except _NoDevice as error:
+        raise OSError(f"{_name(path)}: {error}") from None
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise OSError(f"{_name(path)}: damaged: what it holds beside tensors cannot be read: {error!r}") from None

@@ -285,14 +285,21 @@ def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None) -> 
     Shapes: [.., m, n] -> [.., m, m], [.., k] and [.., n, n] with k = min(m, n); without `full_matrices` [.., m, k], [.., k] and [.., k, n]
 
     Args:
-        driver: taken without effect: there is one.
+        driver: "gesvd", "gesvdj" or "gesvda", without effect: there is one.
 
     Raises:
         LinAlgError: a NaN or an infinity.
-        ValueError: less than 2 axes.
+        ValueError: less than 2 axes, another driver.
         TypeError: a dtype other than float32 and float64.
     """
+    _check_driver("svd", driver)
     return _results.Svd(*_linalg.svd(A, full_matrices))
+
+
+def _check_driver(function: str, driver: str | None) -> None:
+    known = ("gesvd", "gesvdj", "gesvda")
+    if driver is not None and driver not in known:
+        raise ValueError(f"linalg.{function}: driver {driver!r}, expected one of {', '.join(known)}")
 
 
 def svdvals(A: Tensor, *, driver: str | None = None) -> Tensor:
@@ -301,13 +308,14 @@ def svdvals(A: Tensor, *, driver: str | None = None) -> Tensor:
     Shapes: [.., m, n] -> [.., min(m, n)]
 
     Args:
-        driver: taken without effect: there is one.
+        driver: "gesvd", "gesvdj" or "gesvda", without effect: there is one.
 
     Raises:
         LinAlgError: a NaN or an infinity.
-        ValueError: less than 2 axes.
+        ValueError: less than 2 axes, another driver.
         TypeError: a dtype other than float32 and float64.
     """
+    _check_driver("svdvals", driver)
     return _linalg.svdvals(A)
 
 

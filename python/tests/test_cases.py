@@ -216,7 +216,7 @@ def test_a_saved_device_that_is_not_there(tmp_path):
     content = file.read_bytes().replace(b'{\\"device\\": \\"cpu\\"}', b'{\\"device\\": \\"xpu\\"}')
     assert b"xpu" in content
     file.write_bytes(content)
-    with pytest.raises(OSError, match="the device xpu is not there: map_location"):
+    with pytest.raises(OSError, match=r"^[^:]*: the device xpu is not there: map_location"):
         ternion.load(file)
     found = ternion.load(file, map_location="cpu")
     assert found["device"] == ternion.device("cpu") and found["w"].tolist() == [1, 1]

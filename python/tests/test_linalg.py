@@ -372,3 +372,11 @@ class TestBesidePyTorch:
 def test_every_function_is_documented():
     for name in linalg.__all__:
         assert "Shapes:" in inspect.getdoc(getattr(linalg, name)) or name == "LinAlgError"
+
+
+def test_drivers_of_singular_values():
+    x = ternion.eye(2)
+    for function in (linalg.svd, linalg.svdvals):
+        function(x, driver="gesvdj")
+        with pytest.raises(ValueError, match="driver 'x', expected one of gesvd, gesvdj, gesvda"):
+            function(x, driver="x")

@@ -111,8 +111,8 @@ def test_axes_and_indices_that_are_not_there(case, axis):
     [
         ("m.manual_seed(2**70)", ValueError, "a seed of"),
         ("m.linspace(0, 1, -1)", ValueError, "a count of -1, expected 0 or more"),
-        ("m.ones(2).reshape(2**63)", ValueError, "reshape: 9223372036854775808 is more than can be"),
-        ("m.ones(2**70)", ValueError, "ones: .* is more than can be"),
+        ("m.ones(2).reshape(2**63)", ValueError, "reshape: 9223372036854775808 is out of range"),
+        ("m.ones(2**70)", ValueError, "ones: .* is out of range"),
         ("m.ones(2.5)", TypeError, "ones: expected whole numbers, got float"),
         ("m.zeros((2, 'a'))", TypeError, "zeros: expected whole numbers, got str"),
         ("m.rand(-2)", ValueError, "rand: a size of -2, expected 0 or more"),

@@ -169,7 +169,7 @@ pub fn listed(object: &Bound<'_, PyAny>, function: &str) -> Outcome<Vec<isize>> 
         all.push(match item.extract::<isize>() {
             Ok(number) => number,
             Err(error) if error.is_instance_of::<PyOverflowError>(item.py()) => {
-                return Err(Failure::value(format!("{function}: {} is more than can be", item.str()?)));
+                return Err(Failure::value(format!("{function}: {} is out of range", item.str()?)));
             }
             Err(error) if error.is_instance_of::<PyTypeError>(item.py()) => return Err(expected(&item)?),
             Err(error) => return Err(error.into()),

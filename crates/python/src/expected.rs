@@ -26,7 +26,7 @@ fn told(function: &str, object: &Bound<'_, PyAny>, error: PyErr, expected: &str)
         return refused(function, object, expected);
     }
     if error.is_instance_of::<PyOverflowError>(py) {
-        return Ok(Failure::value(format!("{function}: {} is more than can be", object.str()?)));
+        return Ok(Failure::value(format!("{function}: {} is out of range", object.str()?)));
     }
     Ok(error.into())
 }
@@ -134,7 +134,7 @@ impl<'py> Expected<'py> for String {
 /// The whole numbers of an object that is none itself, or is too large a one.
 fn several(function: &str, object: &Bound<'_, PyAny>) -> Outcome<Vec<isize>> {
     if object.is_instance_of::<PyInt>() {
-        return Err(Failure::value(format!("{function}: {} is more than can be", object.str()?)));
+        return Err(Failure::value(format!("{function}: {} is out of range", object.str()?)));
     }
     listed(object, function)
 }
