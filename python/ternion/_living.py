@@ -14,7 +14,8 @@ class Living(Generic[Kind]):
     """Objects that are known while they live. Threads may add some while others go through them, which a `WeakSet` does not allow."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        # What is collected meanwhile may end with a call of this.
+        self._lock = threading.RLock()
         # By identity, in the order in which they came: objects may compare as they like.
         self._known: dict[int, weakref.ref[Kind]] = {}
         # A place is left at any moment, also in a thread that holds the lock: those are removed when the next one comes.

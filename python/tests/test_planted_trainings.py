@@ -186,7 +186,7 @@ def labels_that_start_at_1(planted):
     return watched(mlp(8, 16, 4), loss_of=lambda output: F.cross_entropy(output, labels))
 
 
-@names("cross_entropy: target is one-hot: ternion.int64 of the input's shape (16, 4)", "target.argmax(1)", "target.float()")
+@names("cross_entropy: target is ternion.int64 of the input's shape (16, 4), as one-hot labels are", "target.argmax(1)", "target.float()")
 def one_hot_labels_as_indices(planted):
     """One-hot labels of whole numbers, where class indices belong."""
     labels = ternion.arange(16) % 4

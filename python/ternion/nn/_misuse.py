@@ -95,9 +95,9 @@ def refuse_one_hot(op: str, input: Any, target: Any, error: Exception) -> None:
     if _is_read(target):
         with no_grad():
             ones = target.detach() == 1
-            if not bool(((ones.long().sum(axis) == 1).all())) or not bool((ones | (target.detach() == 0)).all()):
+            if not bool((ones.long().sum(axis) == 1).all()) or not bool((ones | (target.detach() == 0)).all()):
                 return
-    told = f"{op}: target is one-hot: {target.dtype} of the input's shape {tuple(input.shape)}; target.argmax({axis}) makes class indices of it"
+    told = f"{op}: target is {target.dtype} of the input's shape {tuple(input.shape)}, as one-hot labels are: target.argmax({axis}) makes class indices of it"
     if op == "cross_entropy":
         kinds = {float16: "half()", float32: "float()", float64: "double()"}
         told += f", target.{kinds.get(input.dtype, 'to(input.dtype)')} probabilities"

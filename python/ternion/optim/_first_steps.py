@@ -81,7 +81,7 @@ def told_of_lost(optimizer: Any, turn: int) -> str:
 def told_of_memory(optimizer: Any) -> str:
     """Parameters that are different objects on one memory, of which each step moves it: `d.weight = nn.Parameter(e.weight)`."""
     places: dict[Any, Any] = {}
-    parameters = _parameters(optimizer)
+    parameters = [parameter for parameter in _parameters(optimizer) if parameter.requires_grad]
     for parameter, place in zip(parameters, _trust.places_of(parameters)):
         other = places.setdefault((place, tuple(parameter.shape)), parameter)
         if other is not parameter and parameter.numel():

@@ -209,7 +209,7 @@ struct Features {
 
 /// The layers without a gradient, of a training of these parameters in which the backbone runs where nothing is recorded.
 fn missing(model: &Features, parameters: Vec<ternion_nn::Param>) -> Result<Vec<String>> {
-    let input = Tensor::randn([16, 8], DType::F32, &device())?;
+    let input = Tensor::randn([16, 8], DType::F32, &model.head.weight.device())?;
     let mut monitor = StatsMonitor::new(each_step())?;
     let config = SGDConfig { lr: 0.01, allow_missing_gradients: true, ..Default::default() };
     let mut sgd = SGD::new(parameters, config)?;
@@ -225,7 +225,8 @@ fn missing(model: &Features, parameters: Vec<ternion_nn::Param>) -> Result<Vec<S
 /// Nobody misses the gradients of a part that the optimizer does not have and that runs unrecorded.
 #[test]
 fn a_frozen_backbone_misses_no_gradient_unless_the_optimizer_has_it() -> Result<()> {
-    let model = Features { backbone: Mlp::new([8, 8, 8], &device())?, head: Linear::new(8, 4, &device())? };
+    let device = device();
+    let model = Features { backbone: Mlp::new([8, 8, 8], &device)?, head: Linear::new(8, 4, &device)? };
     assert!(missing(&model, model.head.parameters())?.is_empty());
     assert_eq!(missing(&model, model.parameters())?, ["backbone.layers.0", "backbone.layers.1"]);
     Ok(())

@@ -17,6 +17,8 @@ use ternion::{Op, Tensor};
 static IN_USE: AtomicBool = AtomicBool::new(false);
 /// The losses that were scaled and are still there, by the numbers of their nodes, with their scales.
 static LOSSES: LazyLock<Mutex<HashMap<u64, (Weak<Node>, f64)>>> = LazyLock::new(Mutex::default);
+/// Losses from which on those that are gone are looked for: a backward pass does so anyway.
+const FULL: usize = 1024;
 /// Terms of a loss, and nodes behind them, beyond which nothing is said of it.
 const MOST: usize = 100_000;
 
@@ -239,7 +241,11 @@ fn note_scaler() {
 fn note_scaled(loss: &Bound<'_, PyTensor>, scale: f64) {
     let tensor = loss.get().tensor();
     if let Some(node) = tensor.node().filter(|_| scale != 1.0) {
-        LOSSES.lock().insert(node.id(), (Arc::downgrade(node), scale));
+        let mut losses = LOSSES.lock();
+        if losses.len() >= FULL {
+            losses.retain(|_, (node, _)| node.strong_count() > 0);
+        }
+        losses.insert(node.id(), (Arc::downgrade(node), scale));
     }
 }
 

@@ -183,7 +183,8 @@ class StatsMonitor:
 
     What is wrong is told in sentences that name the layer: outputs or gradients that explode or vanish, dead ReLUs, NaN and where it begins, gradients
     that are missing or 0, weights that the optimizer does not have, steps that are too large or too small; sigmoids that are saturated, a softmax in front of a
-    cross-entropy, a training in evaluation mode, an input that is not scaled, weights that are all the same. A layer that stands at several places of a
+    cross-entropy, a training in evaluation mode, an input that is not scaled, weights that are all the same. Of parameters that no optimizer has, while one has
+    others of the model, no gradient is expected. A layer that stands at several places of a
     list is told at once, by a warning.
     `print(report)` shows a table of all layers. A fault that stays is told again at ever larger distances. A step that is not looked at
     costs what it costs without; one that is captured for its replay cannot be.
