@@ -523,3 +523,24 @@ fn gradients_of_micro_batches_add_up_to_those_of_the_batch() -> Result<()> {
     }
     SGD::new(model.parameters(), SGDConfig::default())?.step_strict(&sum)
 }
+
+/// Two parameters on one memory are moved one after the other, as if each had a step of its own; parts of one memory that do not meet, together.
+#[test]
+fn parameters_that_share_memory_step_one_after_the_other() -> Result<()> {
+    let device = device();
+    let start = Tensor::from_vec(vec![1.0f32, -2.0, 3.0], [3], &device)?;
+    let grads = [[0.5f32, 1.0, -1.0], [0.25, 0.5, 2.0]];
+    let stepped = |params: &[Param], grads: &[[f32; 3]]| -> Result<()> {
+        let wanted = grads.iter().map(|grad| Tensor::from_vec(grad.to_vec(), [3], &device));
+        let gradients = gradients_of(params, &wanted.collect::<Result<Vec<_>>>()?)?;
+        Adam::new(params.to_vec(), AdamConfig { lr: 0.1, ..Default::default() })?.step(&gradients)
+    };
+    let shared = [Param::new(&start)?.named("one"), Param::new(&start)?.named("other")];
+    stepped(&shared, &grads)?;
+    let alone = [Param::new(&Tensor::from_vec(vec![1.0f32, -2.0, 3.0], [3], &device)?)?.named("alone")];
+    stepped(&alone, &grads[..1])?;
+    stepped(&alone, &grads[1..])?;
+    let expected = values(&alone)?.remove(0);
+    assert_eq!(values(&shared)?, [expected.clone(), expected]);
+    Ok(())
+}

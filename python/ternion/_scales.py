@@ -1,40 +1,46 @@
-"""Which losses are scaled: scalers tell it, and optimisers ask."""
+"""Which gradients are those of scaled losses: noted where backward gathers them, and true until somebody writes to them or puts others in their place."""
 
 from __future__ import annotations
 
-import weakref
 from typing import Any
 
-# Scalers that have scaled a loss since their last `update()`.
-_pending: weakref.WeakSet[Any] = weakref.WeakSet()
+from ._ternion import Tensor, _trust
 
 
-def note_scaled(scaler: Any) -> None:
-    """A loss was scaled."""
-    _pending.add(scaler)
+def note_scaler() -> None:
+    """There is a scaler: from now on it is noted where gradients come from."""
+    _trust.note_scaler()
 
 
-def note_updated(scaler: Any) -> None:
-    """The step of the losses that were scaled is over."""
-    _pending.discard(scaler)
+def note_scaled(loss: Tensor, scale: float) -> None:
+    """A loss, as it is here, was multiplied by a scale."""
+    _trust.note_scaled(loss, scale)
 
 
-def has_scaled(scaler: Any) -> bool:
-    """Whether a scaler has scaled a loss since its last `update()`."""
-    return scaler in _pending
+def scale_in(parameters: list[Tensor]) -> float:
+    """The scale of a loss whose gradients are in those of these parameters, as they are now; 0 if there is none, or none is known."""
+    return next((scale for scale, _ in _trust.scales_of(parameters) if scale), 0.0)
 
 
-def pending_scale(optimizer: Any) -> float:
-    """The scale of a loss whose gradients were not unscaled for this optimiser; 0 if there is none."""
-    return next((scaler.get_scale() for scaler in list(_pending) if not scaler._knows(optimizer) and scaler.get_scale() != 1.0), 0.0)
+def unscaled_among(parameters: list[Tensor], scale: float) -> list[Tensor]:
+    """The parameters in whose gradients is that of a loss that no scaler has scaled, nor the program by multiplying it by this."""
+
+    def is_scaled_by_hand(factor: float) -> bool:
+        return abs(factor / scale - 1.0) < 1e-6
+
+    found = zip(parameters, _trust.scales_of(parameters))
+    return [parameter for parameter, (_, factor) in found if factor and not is_scaled_by_hand(abs(factor))]
 
 
-def pending_scale_of(optimizers: list[Any]) -> float:
-    """The scale of a loss whose gradients were unscaled for none of these optimizers; 0 if there is none."""
-    scales = [pending_scale(optimizer) for optimizer in optimizers]
-    return min(scales, default=0.0)
+class kept:
+    """A scope that changes the size of gradients, and not which losses they are of: clipping."""
 
+    def __init__(self, parameters: list[Tensor]):
+        self._parameters = parameters
 
-def is_any_pending() -> bool:
-    """Whether a scaler has scaled a loss since its last `update()`."""
-    return len(_pending) > 0
+    def __enter__(self) -> kept:
+        self._scales = _trust.scales_of(self._parameters)
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        _trust.keep_scales(self._parameters, self._scales)

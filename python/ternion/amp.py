@@ -8,7 +8,8 @@ from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 from ._refusals import take_numbers as _take_numbers
-from ._scales import has_scaled, note_scaled, note_updated
+from ._names import full_names
+from ._scales import note_scaled, note_scaler, unscaled_among
 from ._scopes import no_grad
 from ._ternion import Tensor, _number, _trust, bfloat16, dtype as _dtype, float16, float32, stack, tensor
 from ._warnings import warn_caller
@@ -149,6 +150,11 @@ class GradScaler:
         self._tensors: list[Tensor] = []
         self._optimizers: dict[int, _Optimizer] = {}
         self._has_told = False
+        if enabled:
+            note_scaler()
+
+    # Whether a loss was scaled since the last `update()`, or the program asked for the scale, with which it may have done so itself.
+    _was_asked = False
 
     def __repr__(self) -> str:
         return f"GradScaler(scale {self._scale:g}, {self.skipped} of {self.steps} steps skipped)"
@@ -171,11 +177,13 @@ class GradScaler:
             raise TypeError(f"GradScaler.scale: expected a tensor or several, got {type(outputs).__name__}")
         if not outputs.is_floating_point():
             raise TypeError(f"GradScaler.scale: a loss of {outputs.dtype}, expected a floating dtype")
-        note_scaled(self)
+        self._was_asked = True
         # Replays of a recorded step scale its loss unseen: nothing can be told of them.
         self._has_told |= _trust.is_recording_step()
         loss = outputs.float() if outputs.dtype in (float16, bfloat16) else outputs
-        return loss * self._factor(loss)
+        scaled = loss * self._factor(loss)
+        note_scaled(scaled, self._scale)
+        return scaled
 
     def _factor(self, loss):
         """The scale where the loss is, in the same memory each time: a captured step reads it there."""
@@ -199,26 +207,31 @@ class GradScaler:
             raise RuntimeError("GradScaler: unscale_() is called after step()")
         if state.is_finite is not None:
             raise RuntimeError("GradScaler: unscale_() was called for this optimiser since the last update()")
-        grads = [parameter.grad for group in optimizer.param_groups for parameter in group["params"] if parameter.grad is not None]
+        parameters = [parameter for group in optimizer.param_groups for parameter in group["params"] if parameter.grad is not None]
+        grads = [parameter.grad for parameter in parameters]
         if any(grad.dtype == float16 for grad in grads):
             raise ValueError("GradScaler: gradients in float16: keep the parameters in float32 and compute within autocast")
-        self._tell_of_unscaled(optimizer, grads)
+        self._tell_of_unscaled(optimizer, parameters)
         with no_grad(), autocast("cpu", enabled=False):
             state.is_finite = _are_finite(grads)
             for grad in grads:
                 grad.mul_(1.0 / self._scale)
 
-    def _tell_of_unscaled(self, optimizer, grads):
+    def _tell_of_unscaled(self, optimizer, parameters):
         """A warning, once, where gradients are about to be divided by the scale of no loss."""
-        if self._has_told or not grads or self._scale == 1.0 or has_scaled(self):
+        if self._has_told or not parameters or self._scale == 1.0:
+            return
+        kind, unscaled = type(optimizer).__name__, unscaled_among(parameters, self._scale)
+        if not self._was_asked:
+            told = f"no loss was scaled since the last update(), but the gradients of {kind} are divided by {self._scale:g}"
+        elif unscaled:
+            names = [name or f"a parameter of shape {tuple(parameter.shape)}" for parameter, name in zip(unscaled, full_names(unscaled))]
+            them = ", ".join(names[:5]) + (f" and {len(names) - 5} others" if len(names) > 5 else "")
+            told = f"{kind}: {them}: in the gradients is that of a loss that was not scaled, and they are divided by {self._scale:g}"
+        else:
             return
         self._has_told = True
-        told = f"no loss was scaled since the last update(), but the gradients of {type(optimizer).__name__} are divided by {self._scale:g}"
         warn_caller(f"GradScaler: {told}: call scaler.scale(loss).backward()")
-
-    def _knows(self, optimizer: Any) -> bool:
-        """Whether the gradients of an optimiser were unscaled since the last `update()`."""
-        return id(optimizer) in self._optimizers
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
         """`optimizer.step()`, after `unscale_` if that was not called; left out if a gradient is not finite.
@@ -250,13 +263,13 @@ class GradScaler:
         if new_scale is not None:
             self._set(float(new_scale))
             self._optimizers.clear()
-            note_updated(self)
+            self._was_asked = False
             return
         seen = [state.is_finite for state in self._optimizers.values() if state.is_finite is not None]
         if not seen:
             raise RuntimeError("GradScaler: update() before step() or unscale_()")
         self._optimizers.clear()
-        note_updated(self)
+        self._was_asked = False
         self.steps += 1
         if all(seen):
             self._advance()
@@ -291,6 +304,7 @@ class GradScaler:
 
     def get_scale(self) -> float:
         """The scale; 1 if the scaler is not enabled."""
+        self._was_asked = True
         return self._scale if self._enabled else 1.0
 
     def is_enabled(self) -> bool:

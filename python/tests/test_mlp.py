@@ -508,3 +508,48 @@ def test_the_checks_of_scikit_learn(task):
     failed = {result["check_name"]: result["exception"] for result in results if result["status"] == "failed"}
     assert not set(failed) - NOT_MET, failed
     assert sum(result["status"] == "passed" for result in results) >= 45
+
+
+# ---- Widths, and labels that are probabilities
+
+
+def test_no_widths():
+    with pytest.raises(ValueError, match=r"^MLP: no widths, expected those of input, hidden layers and output: MLP\(8, 16, 3\)"):
+        models.MLP()
+    with pytest.raises(ValueError, match="no widths"):
+        models.MLP(widths=[])
+
+
+def smoothed(dtype="float32"):
+    """Inputs, their labels, and these smoothed."""
+    inputs = np.random.default_rng(0).normal(size=(90, 4)).astype("float32")
+    labels = inputs[:, :3].argmax(1)
+    return inputs, labels, (0.9 * np.eye(3)[labels] + 0.1 / 3).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16"])
+@pytest.mark.parametrize("kind", [models.MLP, models.NeuralNetwork])
+def test_rows_of_probabilities_are_learned_as_such(kind, dtype):
+    inputs, labels, targets = smoothed(dtype)
+    model = kind(4, 16, 3, verbose=False, random_state=0, learning_rate=0.03)
+    model.fit(inputs, targets, epochs=30, validation_data=(inputs, labels))
+    classes = model.predict(inputs) if kind is models.MLP else model.predict_classes(inputs)
+    assert (classes == labels).mean() > 0.95 and model.score(inputs, labels) > 0.95
+    assert list(model.classes_) == [0, 1, 2]
+    # The loss is the cross-entropy with the probabilities, not the error of numbers, and no less than their entropy.
+    entropy = -(targets.astype("float64") * np.log(targets.astype("float64"))).sum(1).mean()
+    assert entropy < model.loss_ < entropy + 0.3
+    assert model.score(inputs, targets) == model.score(inputs, labels)
+
+
+def test_rows_of_probabilities_as_tensors_weighted_and_as_numbers():
+    inputs, labels, targets = smoothed()
+    model = models.MLP(4, 16, 3, verbose=False, random_state=0)
+    model.fit(ternion.tensor(inputs), ternion.tensor(targets), epochs=2, sample_weight=np.ones(90))
+    alone = models.MLP(4, 16, 3, verbose=False, random_state=0).fit(inputs, targets, epochs=2)
+    np.testing.assert_allclose(model.loss_curve_, alone.loss_curve_, rtol=1e-5)
+    assert model._estimator_type == "classifier"
+    # Numbers they are if that is said, and if a row is no distribution.
+    assert models.MLP(4, 3, task="regression", verbose=False).fit(inputs, targets, epochs=1)._estimator_type == "regressor"
+    assert models.MLP(4, 3, verbose=False).fit(inputs, targets * 1.1, epochs=1)._estimator_type == "regressor"
+    assert models.MLP(4, 3, verbose=False).fit(inputs, targets - targets.mean(1, keepdims=True), epochs=1)._estimator_type == "regressor"

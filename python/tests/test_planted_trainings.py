@@ -168,7 +168,7 @@ def a_softmax_in_front_of_the_cross_entropy(planted):
     return watched(nn.Sequential(*layers), loss_of=lambda output: F.cross_entropy(output, labels))
 
 
-@names("DoubleActivation sigmoid", "bce_with_logits applies sigmoid itself")
+@names("DoubleActivation sigmoid", "binary_cross_entropy_with_logits applies sigmoid itself", "the softplus of binary_cross_entropy_with_logits")
 def a_sigmoid_in_front_of_the_loss_of_logits(planted):
     """A sigmoid in front of a loss that applies one itself."""
     target = (ternion.randn(16, 1) > 0).float()
@@ -186,7 +186,7 @@ def labels_that_start_at_1(planted):
     return watched(mlp(8, 16, 4), loss_of=lambda output: F.cross_entropy(output, labels))
 
 
-@names("cross_entropy", "[16, 4]", "[16]")
+@names("cross_entropy: target is ternion.int64 of the input's shape (16, 4), as one-hot labels are", "target.argmax(1)", "target.float()")
 def one_hot_labels_as_indices(planted):
     """One-hot labels of whole numbers, where class indices belong."""
     labels = ternion.arange(16) % 4

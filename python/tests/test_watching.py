@@ -312,3 +312,217 @@ def test_a_check_is_of_one_thread():
         thread.join()
         x + 1
     assert check.compared == 1
+
+
+# ---- The monitor with checkpoints, with parts that are not trained, and in its words
+
+
+class Segment(nn.Module):
+    """A block between two layers, as it is or as a checkpoint."""
+
+    def __init__(self, block, is_checkpoint):
+        self.first, self.block, self.last, self.is_checkpoint = nn.Linear(8, 16), block, nn.Linear(16, 4), is_checkpoint
+
+    def forward(self, x):
+        x = self.first(x)
+        return self.last(ternion.checkpoint(self.block, x) if self.is_checkpoint else self.block(x))
+
+
+class Recurrent(nn.Module):
+    def __init__(self):
+        self.lstm = nn.LSTM(16, 16, batch_first=True)
+
+    def forward(self, x):
+        return self.lstm(x)[0]
+
+
+BLOCKS = {
+    "linear": lambda: nn.Sequential(nn.ReLU(), nn.Linear(16, 16), nn.ReLU()),
+    "relu": lambda: nn.Sequential(nn.Linear(16, 16), nn.ReLU(), nn.Linear(16, 16)),
+    "sigmoid": lambda: nn.Sequential(nn.Linear(16, 16), nn.Sigmoid(), nn.Linear(16, 16)),
+    "dropout": lambda: nn.Sequential(nn.Linear(16, 16), nn.Dropout(0.1)),
+    "layer norm": lambda: nn.LayerNorm(16),
+    "encoder": lambda: nn.TransformerEncoderLayer(16, 2, 32, batch_first=True),
+    "lstm": Recurrent,
+}
+
+
+@pytest.mark.parametrize("precision", [None, ternion.bfloat16])
+@pytest.mark.parametrize("backward_is_watched", [False, True])
+@pytest.mark.parametrize("block", BLOCKS)
+def test_a_checkpoint_is_watched_as_what_it_computes(block, backward_is_watched, precision):
+    """What the monitor computes is no part of the segment: the weights are those of a training without it."""
+
+    def training(is_checkpoint, is_watched):
+        ternion.manual_seed(3)
+        model, x, said = Segment(BLOCKS[block](), is_checkpoint), ternion.randn(4, 5, 8), []
+        monitor, sgd = nn.utils.StatsMonitor(model, every=2 if is_watched else 1000), optim.SGD(model.parameters(), lr=0.01)
+        for step in range(1, 4):
+            sgd.zero_grad()
+            with monitor.watch(step), ternion.autocast("cpu", dtype=precision or ternion.float32):
+                loss = model(x).square().mean()
+                if backward_is_watched:
+                    loss.backward()
+            if not backward_is_watched:
+                loss.backward()
+            report = monitor.step(sgd)
+            said += [str(warning) for warning in (report.warnings if report else [])]
+        assert said == []
+        return ternion.cat([parameter.detach().flatten() for parameter in model.parameters()])
+
+    known = training(True, False)
+    assert ternion.equal(training(True, True), known) and ternion.equal(training(False, True), known)
+
+
+def test_a_recorded_step_may_have_a_monitor():
+    """The first run is looked at, and the recording has the program's ops alone."""
+    model, x, seen = mlp(8, 16, 4), ternion.randn(6, 8), []
+    monitor, sgd = nn.utils.StatsMonitor(model, every=1), optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+
+    def step():
+        sgd.zero_grad()
+        with monitor.watch(0):
+            loss = model(x).square().mean()
+        loss.backward()
+        seen.append(monitor.step(sgd))
+        return loss
+
+    captured = ternion.capture(step, x.device)
+    losses = [captured.output.item(), *(captured.replay().item() for _ in range(3))]
+    assert losses == sorted(losses, reverse=True) and losses[0] > losses[-1]
+    assert len(seen) == 2 and seen[0].step == 0 and seen[1] is None
+
+
+class Features(nn.Module):
+    """A part that is used, and a head that is trained."""
+
+    def __init__(self, way):
+        self.backbone, self.head, self.way = nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.TransformerEncoderLayer(8, 2, 8, batch_first=True)), nn.Linear(8, 4), way
+
+    def forward(self, x):
+        if self.way == "no_grad":
+            with ternion.no_grad():
+                features = self.backbone(x)
+        else:
+            features = self.backbone(x).detach()
+        return self.head(features)
+
+
+def missing(model, parameters):
+    monitor, sgd, found = nn.utils.StatsMonitor(model, every=1), optim.SGD(list(parameters), lr=0.01), set()
+    for step in range(3):
+        sgd.zero_grad()
+        with monitor.watch(step):
+            loss = model(ternion.randn(4, 3, 8)).square().mean()
+        loss.backward()
+        found |= {warning.layer for warning in monitor.step(sgd).all_warnings if warning.fault == "MissingGradient"}
+    return found
+
+
+@pytest.mark.parametrize("way", ["no_grad", "detach"])
+def test_a_part_that_no_optimizer_has_needs_no_gradient(way):
+    model = Features(way)
+    assert missing(model, model.head.parameters()) == set()
+
+
+@pytest.mark.parametrize("way", ["no_grad", "detach"])
+@pytest.mark.filterwarnings("ignore:no gradient for")
+def test_a_part_that_an_optimizer_has_needs_one(way):
+    model = Features(way)
+    found = missing(model, model.parameters())
+    assert {"backbone.0", "backbone.2.linear1"} <= found and "head" not in found
+
+
+def test_the_monitor_speaks_of_functions_of_python():
+    """What it advises is there by this name."""
+    model = mlp(8, 8, 4)
+    with ternion.no_grad():
+        model[0].weight.fill_(0.5)
+    said = [str(warning) for report in trained(model, 1) for warning in report.all_warnings]
+    model = mlp(*[8] * 12)
+    with ternion.no_grad():
+        for layer in model:
+            if isinstance(layer, nn.Linear):
+                layer.weight.mul_(6.0)
+    reports = trained(model, 8, rate=1e4)
+    said += [str(warning) for report in reports for warning in report.all_warnings] + [str(report) for report in reports]
+    text = "\n".join(said)
+    names = ["nn.init.xavier_uniform_", "nn.init.kaiming_normal_", "nn.utils.clip_grad_norm_"]
+    for name in names:
+        assert name in text, text
+        found = nn
+        for part in name.split(".")[1:]:
+            found = getattr(found, part)
+    assert "::" not in text and "nn.utils.nn" not in text and "clip_grad_norm;" not in text
+    with pytest.raises(ValueError, match="^StatsMonitor: every 0 steps"):
+        nn.utils.StatsMonitor(model, every=0)
+
+
+@pytest.mark.parametrize("optimizer", [optim.SGD, optim.Adam, optim.AdamW])
+def test_two_parameters_on_one_memory(optimizer):
+    """As in PyTorch each moves it, one after the other; it is told how to make them one."""
+
+    def training(strict):
+        first, second = nn.Linear(3, 3, bias=False), nn.Linear(3, 3, bias=False)
+        second.weight = nn.Parameter(first.weight)
+        before = first.weight.detach().clone()
+        made = optimizer([*first.parameters(), *second.parameters()], lr=0.1, strict=strict)
+        second(first(ternion.ones(2, 3))).sum().backward()
+        grads = [first.weight.grad.clone(), second.weight.grad.clone()]
+        made.step()
+        return before, first.weight, second.weight, grads
+
+    with pytest.warns(UserWarning, match="weight of Linear 'first' and weight of Linear 'second' are two parameters on one memory.*decoder.weight = encoder.weight"):
+        before, one, other, grads = training(False)
+    assert ternion.equal(one, other)
+    expected = before.clone().requires_grad_()
+    # Each has its own moments.
+    for grad in grads:
+        alone = optimizer([expected], lr=0.1)
+        expected.grad = grad
+        alone.step()
+    np.testing.assert_allclose(one.detach().numpy(), expected.detach().numpy(), rtol=1e-6)
+    with pytest.raises(RuntimeError, match="two parameters on one memory.*an error, as the optimizer is strict"):
+        training(True)
+    # Parts of one memory that do not meet are none.
+    flat = ternion.zeros(6)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        parts = [nn.Parameter(flat[:3]), nn.Parameter(flat[3:])]
+        made = optimizer(parts, lr=0.1, strict=True)
+        sum(part.sum() for part in parts).backward()
+        made.step()
+
+
+# ---- Labels that are one-hot
+
+
+ONE_HOT = ternion.eye(4)[ternion.tensor([0, 2, 1])]
+
+
+@pytest.mark.parametrize("loss", ["cross_entropy", "nll_loss", "multi_margin_loss"])
+@pytest.mark.parametrize("dtype", [ternion.int64, ternion.int32, ternion.uint8, ternion.bool, ternion.float32])
+def test_one_hot_labels_are_told(loss, dtype):
+    function, input = getattr(nn.functional, loss), ternion.randn(3, 4).log_softmax(1)
+    target = ONE_HOT.to(dtype)
+    if loss == "cross_entropy" and dtype == ternion.float32:
+        assert math.isclose(function(input, target).item(), function(input, target.argmax(1)).item(), rel_tol=1e-6)
+        return
+    with pytest.raises((ValueError, TypeError), match=rf"^{loss}: target is {dtype} of the input's shape .*as one-hot labels are: target.argmax\(1\) makes class indices") as caught:
+        function(input, target)
+    assert ("target.float() probabilities" in str(caught.value)) == (loss == "cross_entropy")
+    # What is advised is right.
+    assert function(input, target.long().argmax(1)).isfinite()
+
+
+def test_one_hot_labels_of_images_and_of_other_dtypes():
+    images = ternion.zeros(2, 4, 3, 3, dtype=ternion.int64)
+    images[:, 1] = 1
+    with pytest.raises(ValueError, match="one-hot"):
+        nn.functional.cross_entropy(ternion.randn(2, 4, 3, 3), images)
+    with pytest.raises(ValueError, match=r"target.double\(\) probabilities"):
+        nn.CrossEntropyLoss()(ternion.randn(3, 4).double(), ONE_HOT.long())
+    # Whole numbers of the input's shape that are something else are a shape that does not fit.
+    with pytest.raises(ValueError) as caught:
+        nn.functional.cross_entropy(ternion.randn(3, 4), ternion.ones(3, 4, dtype=ternion.int64))
+    assert "one-hot" not in str(caught.value)

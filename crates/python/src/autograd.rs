@@ -1,6 +1,7 @@
 //! Gradients as PyTorch has them: gathered in `grad` of the tensors that ask for them.
 
 mod leaves;
+pub mod scales;
 
 pub use leaves::{gathered_in, register_leaf, register_param};
 
@@ -14,6 +15,7 @@ use parking_lot::Mutex;
 use pyo3::exceptions::PyTypeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
+use scales::Pass;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock, Weak};
@@ -31,6 +33,8 @@ pub struct Slot {
     /// Whether a gradient was added to one that an optimizer had used already.
     pub(crate) is_stale: AtomicBool,
     grad: Mutex<Option<Py<PyTensor>>>,
+    /// Of which losses the gradient is, where that is known.
+    origin: Mutex<Option<Box<scales::Origin>>>,
     /// Of a parameter alone: most tensors do without.
     param: OnceLock<Box<Trained>>,
     /// Of other tensors that have hooks.
@@ -112,6 +116,7 @@ impl Slot {
     pub fn set(&self, grad: Option<Py<PyTensor>>) {
         self.used.store(0, Relaxed);
         self.is_stale.store(false, Relaxed);
+        *self.origin.lock() = None;
         // The old one is dropped behind the lock.
         let old = std::mem::replace(&mut *self.grad.lock(), grad);
         drop(old);
@@ -145,6 +150,12 @@ impl Slot {
             }
         }
         Ok(())
+    }
+
+    /// Whether hooks see the gradient before it is gathered.
+    fn has_hooks(&self) -> bool {
+        self.param.get().is_some_and(|own| !own.hooks.lock().is_empty())
+            || self.hooks.get().is_some_and(|hooks| !hooks.lock().is_empty())
     }
 
     /// Notes what a parameter is called.
@@ -203,12 +214,12 @@ impl Slot {
     }
 }
 
-fn gather(py: Python<'_>, gradients: &Gradients) -> Outcome<()> {
+fn gather(py: Python<'_>, gradients: &Gradients, pass: &Pass) -> Outcome<()> {
     let by_id: HashMap<TensorId, &Tensor> = gradients.iter().collect();
     let turn = NEXT_TURN.fetch_add(1, Relaxed);
     lost::note_pass(turn, gradients);
     for (id, slot) in leaves::places(gradients) {
-        slot.gather(py, by_id[&id])?;
+        slot.gather_of(py, by_id[&id], pass, Some(id))?;
         slot.turn.store(turn, Relaxed);
     }
     Ok(())
@@ -242,13 +253,15 @@ impl PyTensor {
         #[pyo3(from_py_with = of::backward)] inputs: Option<Vec<Bound<'_, PyTensor>>>,
     ) -> Outcome<()> {
         let tensor = self.tensor();
+        let pass = Pass::of(&tensor, gradient.is_some());
         if let Some(inputs) = inputs {
             let weights = weights_of(&tensor, gradient.as_ref())?;
             let options = options(retain_graph, create_graph, true);
             let wanted: Vec<Tensor> = inputs.iter().map(|input| input.get().tensor()).collect();
             let found = wait(py, || interruptible(|| grad(&[tensor], &wanted, &[weights], options)))?;
             for (input, grad) in inputs.iter().zip(found) {
-                grad.map_or(Ok(()), |grad| input.get().slot.gather(py, &grad))?;
+                let leaf = input.get().tensor().id();
+                grad.map_or(Ok(()), |grad| input.get().slot.gather_of(py, &grad, &pass, leaf))?;
             }
             return Ok(());
         }
@@ -260,7 +273,7 @@ impl PyTensor {
                 Some(weights) => weighted(&tensor, &weights)?.backward_with(options),
             })
         })?;
-        gather(py, &gradients)
+        gather(py, &gradients, &pass)
     }
 
     /// The gradient that was gathered, or None.

@@ -22,7 +22,7 @@ pub const DTYPES: [(DType, &[&str]); 13] = [
 ];
 
 /// Ops whose functions have another name in Python.
-const OPS: [(&str, &str); 26] = [
+const OPS: [(&str, &str); 27] = [
     ("and_scalar", "logical_and"),
     ("attention", "scaled_dot_product_attention"),
     ("bce_with_logits", "binary_cross_entropy_with_logits"),
@@ -46,10 +46,27 @@ const OPS: [(&str, &str); 26] = [
     ("scatter_set", "scatter"),
     ("slice", "index"),
     ("slice_assign", "index"),
+    ("stats_monitor", "StatsMonitor"),
     ("to_device", "to"),
     ("to_dtype", "to"),
     ("xor_scalar", "logical_xor"),
 ];
+
+/// Words of the monitor's sentences that name functions of Rust, and those of Python. Longer ones come before their parts.
+const WORDS: [(&str, &str); 4] = [
+    (
+        "Kaiming's or Xavier's first weights (nn::init)",
+        "first weights of nn.init.kaiming_normal_ or nn.init.xavier_uniform_",
+    ),
+    ("(nn::init)", "(nn.init.kaiming_normal_, nn.init.xavier_uniform_)"),
+    ("clip_grad_norm", "nn.utils.clip_grad_norm_"),
+    ("bce_with_logits", "binary_cross_entropy_with_logits"),
+];
+
+/// A sentence of the monitor for whoever writes Python.
+pub fn in_python(sentence: &str) -> String {
+    WORDS.iter().fold(sentence.to_owned(), |text, (own, name)| text.replace(own, name))
+}
 
 /// The names of the Python interface.
 struct PythonNames;

@@ -25,5 +25,6 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     function::register(module)?;
     rerun::register(module)?;
     graph::register(module)?;
-    lost::register(module)
+    lost::register(module)?;
+    crate::autograd::scales::register(module)
 }

@@ -129,6 +129,20 @@ def without_one_hot(y: Any, outputs: int, what: str) -> Any:
     return is_one.argmax(1) if is_one_hot else y
 
 
+# How far rows of probabilities may be from a sum of 1: they are rounded, perhaps in half precision.
+_ROUNDED = 2e-3
+
+
+def are_probabilities(y: Any, outputs: int, what: str) -> bool:
+    """Whether every row of `y` has a probability for each output, as smoothed or mixed labels do."""
+    if outputs < 2 or tuple(getattr(y, "shape", (0, outputs)))[1:] != (outputs,):
+        return False
+    found = _array(y, what, "y")
+    if found.shape[1:] != (outputs,) or found.dtype.kind != "f" or not len(found):
+        return False
+    return bool((found >= 0).all() and (abs(found.sum(1, dtype=np.float64) - 1) <= _ROUNDED).all())
+
+
 def is_of_numbers(y: Any, what: str) -> bool:
     """Whether targets are numbers with a point, not labels."""
     return y.is_floating_point() if isinstance(y, Tensor) else _array(y, what, "y").dtype.kind == "f"

@@ -63,7 +63,8 @@ class MLP(Estimator):
     Args:
         layer_widths: of input, hidden layers and output, one by one; or
         widths: the same as a list.
-        task: "classification", "regression", or "auto": labels (whole numbers, bools, strings) make a classifier, numbers with a point a regressor.
+        task: "classification", "regression", or "auto": labels (whole numbers, bools, strings) and rows of probabilities make a classifier, other numbers
+            with a point a regressor.
         epochs, batch_size, learning_rate, verbose: of `fit`, where it is not told otherwise. By default there are so many epochs that
             3,000 steps are made, from 5 to 200.
         random_state: a number that decides first weights and the order of the examples in `fit`; by default the device's random numbers do.
@@ -103,6 +104,8 @@ class MLP(Estimator):
     def _build(self) -> None:
         """Layers of these widths, which have learned nothing."""
         widths = tuple(self.widths) if isinstance(self.widths, (tuple, list, np.ndarray)) else (self.widths,)
+        if not widths:
+            raise ValueError(f"{type(self).__name__}: no widths, expected those of input, hidden layers and output: {type(self).__name__}(8, 16, 3), or widths=[8, 16, 3]")
         if len(widths) < 2 or not all(_is_whole(width, 1) for width in widths):
             told = "; a list is given as widths=[..]" if len(widths) == 1 and isinstance(widths[0], (list, tuple)) else ""
             raise ValueError(f"{type(self).__name__}: widths {widths}, expected whole numbers above 0, at least those of input and output{told}")
@@ -147,8 +150,8 @@ class MLP(Estimator):
 
         Args:
             X: an array, a tensor, a table of pandas or of `ternion.data`, of finite numbers, [examples, features]; axes behind the first become one.
-            y: labels [examples], or numbers [examples] or [examples, outputs]; rows with a 1 at one output and 0 at the others are labels, too, unless the task
-                is regression.
+            y: labels [examples], or numbers [examples] or [examples, outputs]; rows with a 1 at one output and 0 at the others are labels, too, and rows of
+                numbers from 0 on that sum to 1, as of smoothed labels, are probabilities of the outputs, unless the task is regression.
             epochs: how often every example is seen; by default as often as 3,000 steps take, from 5 to 200 times.
             batch_size: examples in a step; the last step of an epoch has those that are left.
             learning_rate: of AdamW, unless `optimizer` is given.
@@ -266,7 +269,7 @@ class MLP(Estimator):
             optimizer.zero_grad()
             with enable_grad():
                 weights = None if data.weights is None else data.weights[batch]
-                loss = self._loss(self._of_classes(self(data.inputs[batch])), data.targets[batch], weights)
+                loss = self._loss(self._of_classes(self(data.inputs[batch])), data.targets[batch], data.learned, weights)
             loss.backward()
             optimizer.step()
             line.tell(loss)
@@ -345,9 +348,10 @@ class MLP(Estimator):
     def _measured(self, data, batch_size):
         outputs = self._outputs(data.inputs, batch_size)
         with no_grad():
-            told = {"loss": self._loss(outputs, data.targets).item()}
+            told = {"loss": self._loss(outputs, data.targets, data.learned).item()}
         if self._learned.classes is not None:
-            told["accuracy"] = float((outputs.argmax(1) == data.targets).cpu().numpy().mean())
+            labels = data.targets.argmax(1) if data.targets.is_floating_point() else data.targets
+            told["accuracy"] = float((outputs.argmax(1) == labels).cpu().numpy().mean())
         else:
             told["r2"] = _r2(outputs.cpu().numpy().astype(np.float64), data.targets.cpu().numpy().astype(np.float64))
         return told
@@ -358,6 +362,8 @@ class MLP(Estimator):
         """What the outputs stand for when `y` is learned."""
         if self.task not in _TASKS:
             raise ValueError(f"{what}: task {self.task!r}, expected one of {', '.join(map(repr, _TASKS))}")
+        if self.task != "regression" and examples.are_probabilities(y, int(self.widths[-1]), what):
+            return _Learned(np.arange(int(self.widths[-1])), True)
         if self.task == "regression" or (self.task == "auto" and examples.is_of_numbers(y, what)):
             return _Learned(None, examples.axes_of(y, what) == 1)
         return _Learned(examples.classes_of(examples.labels(y, what), int(self.widths[-1]), what), True)
@@ -378,6 +384,8 @@ class MLP(Estimator):
         learned = self._outputs_mean(y, what) if learned is None else learned
         if learned.classes is None:
             targets = examples.numbers(y, what, int(self.widths[-1]), inputs.device, inputs.dtype)
+        elif examples.are_probabilities(y, len(learned.classes), what):
+            targets = examples.numbers(y, what, len(learned.classes), inputs.device, inputs.dtype)
         else:
             targets = examples.places_of(examples.labels(y, what), learned.classes, what).to(inputs.device)
         examples.same_length(inputs, targets, what)
@@ -405,8 +413,8 @@ class MLP(Estimator):
         classes = None if self._learned is None else self._learned.classes
         return outputs if classes is None or len(classes) == outputs.shape[1] else outputs[:, : len(classes)]
 
-    def _loss(self, outputs: Tensor, targets: Tensor, weights: Tensor | None = None) -> Tensor:
-        is_of_numbers = targets.is_floating_point()
+    def _loss(self, outputs: Tensor, targets: Tensor, learned: _Learned, weights: Tensor | None = None) -> Tensor:
+        is_of_numbers = learned.classes is None
         loss = nn.functional.mse_loss if is_of_numbers else nn.functional.cross_entropy
         if weights is None:
             return loss(outputs, targets)

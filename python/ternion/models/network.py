@@ -70,7 +70,7 @@ class NeuralNetwork(MLP):
         """Learns the labels `y` of the examples `X`, and prints a table; the model itself. Arguments and errors are those of `MLP.fit`.
 
         Labels are whole numbers from 0 to below `output_size`, the places of the outputs, [examples], some of which may not occur; or rows with a 1 at the class,
-        [examples, output_size]; where there are two outputs, bools.
+        [examples, output_size], or of probabilities, as of smoothed labels; where there are two outputs, bools.
 
         Raises:
             ValueError: other labels: their probabilities would stand at other places.
@@ -92,6 +92,8 @@ class NeuralNetwork(MLP):
 
     def _outputs_mean(self, y: Any, what: str) -> _Learned:
         """That the outputs stand for the labels 0, 1, .., so that `predict` has the probability of each at its place."""
+        if examples.are_probabilities(y, int(self.output_size), what):
+            return super()._outputs_mean(y, what)
         found, learned = examples.labels(y, what), super()._outputs_mean(y, what)
         if found.dtype.kind == "b" and self.output_size == 2:
             return _Learned(np.array([False, True]), True)

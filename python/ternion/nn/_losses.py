@@ -10,7 +10,7 @@ from .._refusals import name_all
 from .._ternion import Tensor, tensor, uint8
 from .._ternion import _functional as _native
 from .._warnings import warn_caller
-from ._misuse import tell_of_activation, tell_of_log_probabilities, tell_of_signs, tell_of_targets
+from ._misuse import refuse_one_hot, tell_of_activation, tell_of_log_probabilities, tell_of_signs, tell_of_targets
 
 __all__ = [
     "binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_embedding_loss", "cosine_similarity", "cross_entropy", "ctc_loss", "gaussian_nll_loss",
@@ -42,7 +42,11 @@ def cross_entropy(
         ValueError: shapes that do not fit, another name as `reduction`.
     """
     tell_of_activation("cross_entropy", input)
-    return _native.cross_entropy(input, _classes(target), weight, ignore_index, reduction, label_smoothing)
+    try:
+        return _native.cross_entropy(input, _classes(target), weight, ignore_index, reduction, label_smoothing)
+    except (TypeError, ValueError) as error:
+        refuse_one_hot("cross_entropy", input, target, error)
+        raise
 
 
 def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean") -> Tensor:
@@ -56,7 +60,11 @@ def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, ignore
         TypeError: indices of another dtype.
     """
     tell_of_log_probabilities(input)
-    return _native.nll_loss(input, _classes(target), weight, ignore_index, reduction)
+    try:
+        return _native.nll_loss(input, _classes(target), weight, ignore_index, reduction)
+    except (TypeError, ValueError) as error:
+        refuse_one_hot("nll_loss", input, target, error)
+        raise
 
 
 def kl_div(input: Tensor, target: Tensor, reduction: str = "mean", log_target: bool = False) -> Tensor:
@@ -357,7 +365,11 @@ def multi_margin_loss(
         ValueError: another `p`, shapes that do not fit, another reduction.
         TypeError: logits of whole numbers, indices of floats.
     """
-    return _native._multi_margin_loss(input, target, (p, margin), weight, reduction)
+    try:
+        return _native._multi_margin_loss(input, target, (p, margin), weight, reduction)
+    except (TypeError, ValueError) as error:
+        refuse_one_hot("multi_margin_loss", input, target, error)
+        raise
 
 
 def multilabel_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:

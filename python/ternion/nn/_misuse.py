@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._scopes import no_grad
-from .._ternion import Tensor, _trust
+from .._ternion import Tensor, _trust, float16, float32, float64
 from .._warnings import warn_caller
 
 # Rounding in half precision, and clipped or smoothed probabilities, stay below.
@@ -78,3 +78,27 @@ def tell_of_signs(op: str, input: Any, target: Any) -> None:
             are_labels = bool(is_zero.any()) and bool((is_zero | is_one).all())
         if are_labels:
             warn_caller(f"{op}: target has 0 where the loss takes -1 and 1: 2 * target - 1 makes them of 0 and 1")
+
+
+def refuse_one_hot(op: str, input: Any, target: Any, error: Exception) -> None:
+    """Raises the error of a loss of class indices in other words where its target is one-hot: of the input's shape, with a 1 at the class.
+
+    Raises:
+        TypeError, ValueError: the kind of `error`.
+    """
+    if not isinstance(input, Tensor) or not isinstance(target, Tensor) or target.ndim == 0 or target.shape != input.shape:
+        return
+    if op == "cross_entropy" and target.is_floating_point():
+        return
+    axis = min(1, target.ndim - 1)
+    # Of a device the shape has to do: the numbers would have to be waited for.
+    if _is_read(target):
+        with no_grad():
+            ones = target.detach() == 1
+            if not bool((ones.long().sum(axis) == 1).all()) or not bool((ones | (target.detach() == 0)).all()):
+                return
+    told = f"{op}: target is {target.dtype} of the input's shape {tuple(input.shape)}, as one-hot labels are: target.argmax({axis}) makes class indices of it"
+    if op == "cross_entropy":
+        kinds = {float16: "half()", float32: "float()", float64: "double()"}
+        told += f", target.{kinds.get(input.dtype, 'to(input.dtype)')} probabilities"
+    raise type(error)(told) from None

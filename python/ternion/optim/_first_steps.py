@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._names import full_names
 from .._ternion import _trust
 
 # A step that takes this share off a weight by its decay halves it in seven steps: 0.00001 is usual.
@@ -75,6 +76,19 @@ def told_of_lost(optimizer: Any, turn: int) -> str:
         return ""
     told = "gradients came to parameters that are gone by now, so that no optimizer trains them: create layers and parameters once, in __init__, not at each call of forward"
     return f"{type(optimizer).__name__}: {', '.join(names[:5])}: {told}"
+
+
+def told_of_memory(optimizer: Any) -> str:
+    """Parameters that are different objects on one memory, of which each step moves it: `d.weight = nn.Parameter(e.weight)`."""
+    places: dict[Any, Any] = {}
+    parameters = [parameter for parameter in _parameters(optimizer) if parameter.requires_grad]
+    for parameter, place in zip(parameters, _trust.places_of(parameters)):
+        other = places.setdefault((place, tuple(parameter.shape)), parameter)
+        if other is not parameter and parameter.numel():
+            one, two = [name or f"a parameter of shape {tuple(parameter.shape)}" for name in full_names([other, parameter])]
+            told = f"{one} and {two} are two parameters on one memory, which a step moves once for each, by the gradient of each alone"
+            return f"{type(optimizer).__name__}: {told}: to share it, make them one parameter (decoder.weight = encoder.weight, without nn.Parameter), else clone it"
+    return ""
 
 
 def note_gradients(optimizer: Any) -> None:

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import copy
 import functools
-import weakref
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any, Union
 
 from .._capture import note_step
+from .._living import Living
 from .._names import all_named, full_names, name_of, unmoved_plain
 from .._places import repeats, roots, tensors_of
-from .._scales import pending_scale
+from .._scales import scale_in
 from .._ternion import Tensor, _trust
 from .._warnings import warn_caller
 from ..nn._hooks import RemovableHandle
-from ._first_steps import note_gradients, told_of_frozen, told_of_lost, told_of_settings, told_of_shared
+from ._first_steps import note_gradients, told_of_frozen, told_of_lost, told_of_memory, told_of_settings, told_of_shared
 
 # Parameters, pairs of names and parameters, or groups with settings of their own. (One list, so that checkers see dicts of several kinds as groups.)
 Params = Iterable[Union[Tensor, tuple[str, Tensor], dict[str, Any]]]
@@ -29,7 +29,7 @@ def _described(parameter: Tensor, label: str) -> str:
 
 
 # The optimizers that there are.
-_living: weakref.WeakSet[Optimizer] = weakref.WeakSet()
+_living: Living[Optimizer] = Living()
 
 
 def _parameters(optimizer: Optimizer) -> list[Tensor]:
@@ -113,12 +113,6 @@ def _with_hooks(step: Any) -> Any:
         return found
 
     return hooked
-
-
-def owners_of(parameters: Any) -> list[Optimizer]:
-    """The optimizers that have one of these parameters."""
-    wanted = {id(parameter) for parameter in parameters}
-    return [optimizer for optimizer in list(_living) if any(id(parameter) in wanted for parameter in _parameters(optimizer))]
 
 
 class Optimizer:
@@ -249,6 +243,7 @@ class Optimizer:
             told.append(self._told_of_repeats())
         if self._looked == 1 or strict:
             told += [told_of_settings(self), told_of_frozen(self), self._told_of_left_out(), self._told_of_replaced(), self._told_of_scale()]
+            told += [told_of_memory(self)]
             told += [told_of_lost(self, _last_pass(self)), told_of_shared(self, list(_living), _described)]
         for text in filter(None, told):
             if strict:
@@ -303,7 +298,7 @@ class Optimizer:
         return f"{type(self).__name__}: {_few(names)}: {told}"
 
     def _told_of_scale(self) -> str:
-        scale = pending_scale(self)
+        scale = scale_in(_parameters(self))
         told = f"the gradients are those of a loss times {scale:g}, by a GradScaler: call its step(optimizer), or unscale_(optimizer) before"
         return f"{type(self).__name__}: {told}" if scale else ""
 

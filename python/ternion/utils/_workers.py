@@ -5,15 +5,16 @@ from __future__ import annotations
 import atexit
 import threading
 import time
-import weakref
 from collections.abc import Callable
 from concurrent.futures import Future
 from queue import SimpleQueue
 from typing import Any
 
+from .._living import Living
+
 # Threads that are not over when a program ends get so many seconds for the op that they are at: they are not waited for any longer.
 _PATIENCE = 0.5
-_all: weakref.WeakSet[Workers] = weakref.WeakSet()
+_all: Living[Workers] = Living()
 
 
 class Workers:

@@ -186,8 +186,13 @@ impl Node {
         &self.edges
     }
 
+    /// The nodes that computed the inputs; `None` where no gradient goes.
+    pub fn input_nodes(&self) -> impl Iterator<Item = Option<&Arc<Node>>> {
+        self.edges.iter().map(|edge| edge.as_ref().map(|edge| &edge.node))
+    }
+
     /// Shape and dtype of input `index`.
-    pub(super) fn input_kind(&self, index: usize) -> (&Shape, DType) {
+    pub fn input_kind(&self, index: usize) -> (&Shape, DType) {
         (self.inputs[index].0.shape(), self.inputs[index].1)
     }
 

@@ -385,8 +385,12 @@ impl<R: StepRule> Steps<R> {
                 && left.tensor.dtype() == right.tensor.dtype()
         };
         let mut together: Vec<Vec<&Work<'_>>> = Vec::new();
+        let is_shared = share_memory(works);
         for work in works {
-            let fits = |works: &&mut Vec<&Work<'_>>| works.len() < TOGETHER && alike(works[0], work);
+            let meets = |other: &&Work<'_>| is_shared && overlap(&other.tensor, &work.tensor);
+            let fits = |works: &&mut Vec<&Work<'_>>| {
+                works.len() < TOGETHER && alike(works[0], work) && !works.iter().any(meets)
+            };
             match together.iter_mut().find(fits) {
                 Some(works) => works.push(work),
                 None => together.push(vec![work]),
@@ -403,6 +407,20 @@ impl<R: StepRule> Steps<R> {
         }
         Ok(())
     }
+}
+
+/// Whether any two parameters have one memory: such as overlap are changed one after the other, as if each had a step of its own.
+fn share_memory(works: &[Work<'_>]) -> bool {
+    let mut addresses: Vec<usize> = works.iter().map(|work| work.tensor.buffer().address()).collect();
+    addresses.sort_unstable();
+    addresses.windows(2).any(|pair| pair[0] == pair[1])
+}
+
+/// Whether the ranges of two tensors of one dtype meet.
+fn overlap(one: &Tensor, other: &Tensor) -> bool {
+    let ranges = one.layout().bounds().zip(other.layout().bounds());
+    one.buffer().is(other.buffer())
+        && ranges.is_none_or(|((low, high), (other_low, other_high))| low <= other_high && other_low <= high)
 }
 
 /// A slot for each parameter of these groups.

@@ -199,3 +199,61 @@ fn a_rate_that_warms_up_gives_no_warning() -> Result<()> {
     }
     Ok(())
 }
+
+/// A backbone that is used and not trained, and a head.
+#[derive(Module)]
+struct Features {
+    backbone: Mlp,
+    head: Linear,
+}
+
+/// The layers without a gradient, of a training of these parameters in which the backbone runs where nothing is recorded.
+fn missing(model: &Features, parameters: Vec<ternion_nn::Param>) -> Result<Vec<String>> {
+    let input = Tensor::randn([16, 8], DType::F32, &model.head.weight.device())?;
+    let mut monitor = StatsMonitor::new(each_step())?;
+    let config = SGDConfig { lr: 0.01, allow_missing_gradients: true, ..Default::default() };
+    let mut sgd = SGD::new(parameters, config)?;
+    let loss = monitor.watch(model, 0, || {
+        let features = ternion_core::no_grad(|| model.backbone.forward(&input))?;
+        model.head.forward(&features)?.square()?.mean_all()
+    })?;
+    let report = monitor.step(&mut sgd, &loss.backward()?)?.expect("step 0");
+    let named = report.all_warnings.iter().filter(|warning| warning.fault == Fault::MissingGradient);
+    Ok(named.map(|warning| warning.layer.clone()).collect())
+}
+
+/// Nobody misses the gradients of a part that the optimizer does not have and that runs unrecorded.
+#[test]
+fn a_frozen_backbone_misses_no_gradient_unless_the_optimizer_has_it() -> Result<()> {
+    let device = device();
+    let model = Features { backbone: Mlp::new([8, 8, 8], &device)?, head: Linear::new(8, 4, &device)? };
+    assert!(missing(&model, model.head.parameters())?.is_empty());
+    assert_eq!(missing(&model, model.parameters())?, ["backbone.layers.0", "backbone.layers.1"]);
+    Ok(())
+}
+
+/// What the monitor computes is no part of a checkpoint, whether it watches the backward pass or not.
+#[test]
+fn a_checkpoint_is_watched_as_what_it_computes() -> Result<()> {
+    let device = device();
+    let model = std::sync::Arc::new(Mlp::new([8, 16, 4], &device)?);
+    let input = Tensor::randn([16, 8], DType::F32, &device)?;
+    let segment = model.clone();
+    let loss = move || {
+        let segment = segment.clone();
+        let run = move |inputs: &[Tensor]| Ok(vec![segment.forward(&inputs[0])?.sigmoid()?]);
+        ternion_core::checkpoint(run, &[&input])?[0].square()?.mean_all()
+    };
+    let known = loss()?.backward()?;
+    let mut monitor = StatsMonitor::new(each_step())?;
+    let watched = monitor.watch(&*model, 0, &loss)?.backward()?;
+    let inside = monitor.watch(&*model, 1, || loss()?.backward())?;
+    for param in model.parameters() {
+        let of = |gradients: &ternion_core::Gradients| {
+            param.gradient(gradients).expect("it is trained").to_vec::<f32>()
+        };
+        assert_eq!(of(&watched)?, of(&known)?);
+        assert_eq!(of(&inside)?, of(&known)?);
+    }
+    Ok(())
+}

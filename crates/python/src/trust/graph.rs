@@ -32,6 +32,16 @@ fn is_stale(tensor: &Bound<'_, PyTensor>) -> bool {
     tensor.get().slot.made().is_some_and(|slot| slot.is_stale.load(Relaxed))
 }
 
+/// Where each tensor begins: its memory, and the place there. Nothing is waited for.
+#[pyfunction]
+fn places_of(tensors: Vec<Py<PyTensor>>) -> Vec<(usize, Option<usize>)> {
+    let place = |tensor: &Py<PyTensor>| {
+        let tensor = tensor.get().tensor();
+        (tensor.buffer().address(), tensor.layout().bounds().map(|(low, _)| low))
+    };
+    tensors.iter().map(place).collect()
+}
+
 /// The names of the functions in the graph of `outputs` whose gradients were given.
 #[pyfunction]
 fn given_gradients(outputs: Vec<Py<PyTensor>>) -> Vec<&'static str> {
@@ -58,6 +68,7 @@ pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(backward_number, module)?)?;
     module.add_function(wrap_pyfunction!(note_used, module)?)?;
     module.add_function(wrap_pyfunction!(is_stale, module)?)?;
+    module.add_function(wrap_pyfunction!(places_of, module)?)?;
     module.add_function(wrap_pyfunction!(given_gradients, module)?)?;
     module.add_function(wrap_pyfunction!(to_dot, module)?)
 }

@@ -3,6 +3,7 @@
 use super::lost::lost_in;
 use super::stats::PyStats;
 use crate::autograd::gathered_in;
+use crate::dialect::in_python;
 use crate::error::{Failure, Outcome, carried};
 use crate::run::wait;
 use crate::tensor::PyTensor;
@@ -17,7 +18,7 @@ use ternion::nn::{
     Mode, Module, ModuleField, Param, StatsConfig, StatsMonitor, StatsReport, Walk, are_layers_observed,
     in_layer_at,
 };
-use ternion::{DType, Gradients, Shape, Tensor};
+use ternion::{DType, Gradients, Shape, Tensor, unobserved};
 
 /// The name of a class, kept for as long as the program runs: there are as many as it has layers of different kinds.
 fn kept_name(name: &str) -> &'static str {
@@ -145,8 +146,9 @@ fn in_layer<'py>(
     let (kind, address) = identity(module)?;
     note_given(args.iter().chain(kwargs.values()));
     // A layer without tensors has computed nothing that could be measured.
-    let nothing = crate::device::or_default(module.py(), None)
-        .and_then(|device| Ok(Tensor::zeros([0], DType::F32, &device)?))?;
+    let device = crate::device::or_default(module.py(), None)?;
+    // It is none of the program's ops: a checkpoint or a capture would miss it when it runs again.
+    let nothing = unobserved(|| Tensor::zeros([0], DType::F32, &device))?;
     let compute = || forward.call(args, Some(kwargs)).map_err(|error| carried("forward", error));
     Ok(in_layer_at(kind, address, compute, |result| first_tensor(result).unwrap_or(nothing))?)
 }
@@ -198,6 +200,10 @@ fn unclaimed_beside(
     found.extend(lost_in(turn));
     found.sort_by_key(|(id, _)| *id);
     found
+}
+
+fn ids_of(tensors: &[Py<PyTensor>]) -> HashSet<TensorId> {
+    tensors.iter().filter_map(|tensor| tensor.get().tensor().id()).collect()
 }
 
 thread_local! {
@@ -262,6 +268,7 @@ impl Monitor {
         let mut guard = self.held()?;
         let monitor: &mut StatsMonitor = &mut guard;
         monitor.note_unclaimed(unclaimed_beside(py, &parameters, &held));
+        monitor.note_all_held(ids_of(&held));
         wait(py, move || monitor.report(&gradients)).map(report_of)
     }
 
@@ -284,6 +291,7 @@ impl Monitor {
         let mut guard = self.held()?;
         let monitor: &mut StatsMonitor = &mut guard;
         monitor.note_unclaimed(unclaimed_beside(py, &parameters, &held));
+        monitor.note_all_held(ids_of(&held));
         rate.into_iter().for_each(|rate| monitor.note_rate(rate));
         wait(py, move || monitor.step_by(&gradients, called)).map(report_of)
     }
@@ -340,7 +348,7 @@ fn warnings(of: &[ternion::nn::StatsWarning]) -> Vec<PyWarning> {
     let one = |warning: &ternion::nn::StatsWarning| PyWarning {
         fault: format!("{:?}", warning.fault),
         layer: warning.layer.clone(),
-        text: warning.text.clone(),
+        text: in_python(&warning.text),
         since: warning.since,
     };
     of.iter().map(one).collect()
@@ -395,7 +403,7 @@ impl PyReport {
     }
 
     fn __str__(&self) -> String {
-        self.0.to_string()
+        in_python(&self.0.to_string())
     }
 
     fn __repr__(&self) -> String {

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from . import fusion as fusion, rnn as rnn
 from ..._places import repeats
 from ..._refusals import name_all
-from ..._scales import is_any_pending, pending_scale_of
+from ..._scales import kept, scale_in
 from ..._scopes import no_grad
 from ..._ternion import Tensor, _clip_grad_norm, _clip_grad_value, _number, _trust, cat, float32, float64, stack, zeros
 from ..._warnings import warn_caller
@@ -38,15 +38,14 @@ def _listed(parameters: Any, op: str) -> list[Any]:
     return listed
 
 
-def _tell_of_scale(op: str, parameters: list[Any]) -> None:
-    """A warning where the gradients to be clipped are those of a loss that is still scaled: they are some thousand times too large, and all is clipped."""
-    if not is_any_pending():
-        return
-    # Optimizers are made of what is here.
-    from ...optim.optimizer import owners_of
+# A limit of at least this share of the scale was multiplied by it.
+_SCALED_LIMIT = 0.05
 
-    scale = pending_scale_of(owners_of(parameters))
-    if scale:
+
+def _tell_of_scale(op: str, parameters: list[Any], limit: float) -> None:
+    """A warning where the gradients to be clipped are those of a loss that is still scaled: they are some thousand times too large, and all is clipped."""
+    scale = scale_in(parameters)
+    if scale and not (scale > 100.0 and limit >= _SCALED_LIMIT * scale):
         told = f"the gradients are those of a loss times {scale:g}, by a GradScaler"
         warn_caller(f"{op}: {told}: call its unscale_(optimizer) before, or the limit is {scale:g} times too small")
 
@@ -68,7 +67,12 @@ def clip_grad_norm_(
     max_norm, norm_type = _number(max_norm), _number(norm_type)
     if not parameters:
         return zeros(())
-    _tell_of_scale("clip_grad_norm_", parameters)
+    _tell_of_scale("clip_grad_norm_", parameters, max_norm)
+    with kept(parameters):
+        return _clipped(parameters, max_norm, norm_type, error_if_nonfinite)
+
+
+def _clipped(parameters, max_norm, norm_type, error_if_nonfinite):
     if error_if_nonfinite or norm_type != 2.0:
         norm = get_total_norm([parameter.grad for parameter in parameters], norm_type)
         if error_if_nonfinite and not math.isfinite(norm.item()):
@@ -102,9 +106,10 @@ def clip_grads_with_norm_(parameters: Any, max_norm: float, total_norm: Tensor, 
     Raises:
         ValueError: a text in place of `max_norm`.
     """
-    parameters = _listed(parameters, "clip_grads_with_norm_")
-    _tell_of_scale("clip_grads_with_norm_", parameters)
-    _scaled(parameters, _number(max_norm), total_norm)
+    parameters, max_norm = _listed(parameters, "clip_grads_with_norm_"), _number(max_norm)
+    _tell_of_scale("clip_grads_with_norm_", parameters, max_norm)
+    with kept(parameters):
+        _scaled(parameters, max_norm, total_norm)
 
 
 def _scaled(parameters, max_norm, norm):
@@ -125,8 +130,9 @@ def clip_grad_value_(parameters: Any, clip_value: float, foreach: bool | None = 
         ValueError: a text in place of `clip_value`, or one below 0.
     """
     clip_value, parameters = _number(clip_value), _listed(parameters, "clip_grad_value_")
-    _tell_of_scale("clip_grad_value_", parameters)
-    _clip_grad_value([parameter for parameter in parameters if parameter.grad is not None], clip_value)
+    _tell_of_scale("clip_grad_value_", parameters, clip_value)
+    with kept(parameters):
+        _clip_grad_value([parameter for parameter in parameters if parameter.grad is not None], clip_value)
 
 
 def parameters_to_vector(parameters: Any) -> Tensor:
@@ -177,7 +183,8 @@ class StatsMonitor:
 
     What is wrong is told in sentences that name the layer: outputs or gradients that explode or vanish, dead ReLUs, NaN and where it begins, gradients
     that are missing or 0, weights that the optimizer does not have, steps that are too large or too small; sigmoids that are saturated, a softmax in front of a
-    cross-entropy, a training in evaluation mode, an input that is not scaled, weights that are all the same. A layer that stands at several places of a
+    cross-entropy, a training in evaluation mode, an input that is not scaled, weights that are all the same. Of parameters that no optimizer has, while one has
+    others of the model, no gradient is expected. A layer that stands at several places of a
     list is told at once, by a warning.
     `print(report)` shows a table of all layers. A fault that stays is told again at ever larger distances. A step that is not looked at
     costs what it costs without; one that is captured for its replay cannot be.

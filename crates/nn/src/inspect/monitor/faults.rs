@@ -23,7 +23,7 @@ pub enum Fault {
     VanishingGradients,
     /// ReLUs that give 0 for everything, through which no gradient flows.
     DeadReLU,
-    /// No gradient came to parameters that are trained.
+    /// No gradient came to parameters that are trained: not those of a layer that ran in [`no_grad`](ternion_core::no_grad), and that the optimizer does not have.
     MissingGradient,
     /// The gradient of all parameters of a layer is 0.
     ZeroGradient,

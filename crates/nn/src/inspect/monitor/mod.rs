@@ -20,13 +20,14 @@ use crate::optim::Optimizer;
 use faults::History;
 use report::Readings;
 use seen::Seen;
-use setup::{Plain, Setup};
+use setup::{Held, Plain, Setup};
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use ternion_core::autograd::TensorId;
 use ternion_core::capture::is_recording_step;
 use ternion_core::{
     DeviceStats, Error, Gradients, Result, Shape, Tensor, close_op_observer, no_grad, observe_ops,
-    open_op_observer,
+    open_op_observer, unobserved,
 };
 
 /// How often a [`StatsMonitor`] looks, and what it takes for a fault.
@@ -247,6 +248,7 @@ impl StatsMonitor {
         gradients: &Gradients,
     ) -> Result<Option<StatsReport>> {
         self.note_rate(optimizer.lr());
+        self.note_held(Held { tensors: ids_of(&optimizer.parameters()), is_all: false });
         self.step_by(gradients, || optimizer.step(gradients))
     }
 
@@ -259,6 +261,16 @@ impl StatsMonitor {
     /// that have them elsewhere.
     pub fn note_unclaimed(&mut self, gradients: Vec<(TensorId, Shape)>) {
         self.watched.iter_mut().for_each(|watched| watched.setup.unclaimed.clone_from(&gradients));
+    }
+
+    /// Notes which tensors all optimizers have, for bindings to languages that know: parameters that none has, while the model has others, are not
+    /// to be trained.
+    pub fn note_all_held(&mut self, tensors: HashSet<TensorId>) {
+        self.note_held(Held { tensors, is_all: true });
+    }
+
+    fn note_held(&mut self, held: Held) {
+        self.watched.iter_mut().for_each(|watched| watched.setup.held.clone_from(&held));
     }
 
     /// As [`step`](StatsMonitor::step), for whoever makes the step by other means: `step` changes the parameters by these gradients.
@@ -275,7 +287,7 @@ impl StatsMonitor {
             return Ok(None);
         };
         let mut readings = watched.readings(gradients, &mut self.plain)?;
-        let before = watched.copies()?;
+        let before = unobserved(|| watched.copies())?;
         step()?;
         for (at, (param, before)) in watched.parameters.iter().zip(before).enumerate() {
             if let Some(before) = before {
@@ -286,19 +298,23 @@ impl StatsMonitor {
     }
 
     fn told(&mut self, step: u64, readings: Readings) -> Result<StatsReport> {
-        let mut report = readings.read(step)?;
+        let mut report = unobserved(|| readings.read(step))?;
         (report.setup.rate, report.setup.rise) = (self.rates.last, self.rates.rise());
         self.history.warn(&mut report, &self.config);
         Ok(report)
     }
 }
 
+fn ids_of(parameters: &[Param]) -> HashSet<TensorId> {
+    parameters.iter().filter_map(|param| param.tensor().id()).collect()
+}
+
 fn noting_layers(seen: Arc<Mutex<Seen>>) -> impl Fn(LayerEvent<'_>) -> Result<()> + 'static {
-    move |event: LayerEvent<'_>| lock(&seen).layer(event)
+    move |event: LayerEvent<'_>| unobserved(|| lock(&seen).layer(event))
 }
 
 fn noting_ops(seen: Arc<Mutex<Seen>>) -> impl Fn(&ternion_core::OpCall<'_>) -> Result<()> + 'static {
-    move |call: &ternion_core::OpCall<'_>| lock(&seen).op(call)
+    move |call: &ternion_core::OpCall<'_>| unobserved(|| lock(&seen).op(call))
 }
 
 /// What was seen so far: a panic elsewhere cannot leave it half noted.
@@ -308,6 +324,10 @@ fn lock(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
 
 impl Watched {
     fn readings(&self, gradients: &Gradients, plain: &mut Vec<Plain>) -> Result<Readings> {
+        unobserved(|| self.formed(gradients, plain))
+    }
+
+    fn formed(&self, gradients: &Gradients, plain: &mut Vec<Plain>) -> Result<Readings> {
         let mut readings = lock(&self.seen).readings()?;
         readings.setup.model(&self.setup, &self.parameters, gradients, plain);
         plain.clone_from(&readings.setup.plain);
@@ -333,5 +353,5 @@ fn changed(param: &Param, before: &Tensor) -> Result<[DeviceStats; 2]> {
         let change = param.tensor().detach().sub(before)?;
         Ok([change.device_stats()?, change.mul(before)?.device_stats()?])
     };
-    ternion_core::unobserved(|| no_grad(compared))
+    unobserved(|| no_grad(compared))
 }

@@ -7,9 +7,9 @@ use super::origins::{LayerNumber, Noted, Origins, Scene};
 use super::report::{Place, Readings};
 use super::setup::Plain;
 use crate::module::{LayerCall, LayerEvent, Param};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
-use ternion_core::autograd::{HookHandle, TensorId};
+use ternion_core::autograd::{HookHandle, TensorId, is_recording};
 use ternion_core::{DType, DeviceStats, Op, OpCall, Result, Tensor, no_grad, unobserved};
 
 /// What is formed of gradients in the backward pass.
@@ -76,6 +76,8 @@ pub(super) struct Seen {
     pending: Option<Pending>,
     latest: Option<Latest>,
     has_input: bool,
+    /// Layers of the model that have ended, with whether any of their calls was recorded.
+    recorded: HashMap<String, bool>,
 }
 
 impl Seen {
@@ -225,6 +227,9 @@ impl Seen {
             }
         };
         self.applied.layer(call, output);
+        if call.is_member {
+            *self.recorded.entry(call.key.clone()).or_default() |= is_recording();
+        }
         let place = Place {
             key: call.key.clone(),
             kind: call.kind,
@@ -276,6 +281,7 @@ impl Seen {
         readings.setup.twice = std::mem::take(&mut self.applied).twice();
         let inside = std::mem::take(&mut self.unvisited).into_iter().filter(|(_, is_inside)| *is_inside);
         readings.setup.unvisited = inside.map(|(name, _)| name).collect();
+        readings.setup.recorded = std::mem::take(&mut self.recorded);
         readings.setup.plain = std::mem::take(&mut self.plain);
         readings.setup.plain.retain(|plain| plain.is_inside);
         Ok(readings)

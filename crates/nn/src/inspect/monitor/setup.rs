@@ -6,6 +6,7 @@ use super::faults::{Counts, Fault, Found, in_each_of_the_last, named, trained_by
 use super::origins::Origin;
 use super::report::{LayerStats, StatsReport, WeightStats};
 use crate::module::{Member, Module, Param, walk_members};
+use std::collections::{HashMap, HashSet};
 use ternion_core::autograd::TensorId;
 use ternion_core::{Gradients, Shape, Stats, Tensor};
 
@@ -32,12 +33,25 @@ pub(super) struct Setup {
     pub(super) log_sums: Vec<(Stats, String, String)>,
     /// Linear layers that follow another one as it is.
     pub(super) in_a_row: Vec<InARow>,
+    /// What optimizers have.
+    pub(super) held: Held,
+    /// Layers of the model that computed, with whether any of their calls was recorded.
+    pub(super) recorded: HashMap<String, bool>,
+    /// Parameters that are not to be trained: no optimizer has them.
+    unheld: HashSet<String>,
     /// Where an output that is not finite begins to be so.
     pub(super) origin: Option<Origin>,
     /// The learning rate of the step, where it is known.
     pub(super) rate: Option<f64>,
     /// The largest rates before the reading before and since, where these are much larger.
     pub(super) rise: Option<(f64, f64)>,
+}
+
+/// The tensors that optimizers have, as far as is known: those of all optimizers, or of one.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Held {
+    pub tensors: HashSet<TensorId>,
+    pub is_all: bool,
 }
 
 /// A tensor that computed inside of a model, asks for its gradient and is no parameter: what it is called, and the version of its memory.
@@ -96,6 +110,7 @@ impl Setup {
             let named = parameters.iter().filter(|param| param.gradient(gradients).is_some());
             self.stale = named.filter_map(|param| param.name().map(str::to_owned)).collect();
         }
+        self.unheld = self.not_to_be_trained(&model.held, parameters);
         let tensors: Vec<Tensor> = parameters.iter().map(Param::tensor).collect();
         let unclaimed = gradients.unclaimed(&tensors);
         self.unclaimed = unclaimed.iter().map(|(id, grad)| (*id, *grad.shape())).collect();
@@ -106,6 +121,31 @@ impl Setup {
         };
         let unmoved = self.plain.iter().filter(came).filter(stays);
         self.unvisited.extend(unmoved.map(|plain| plain.name.clone()));
+    }
+}
+
+impl Setup {
+    /// The parameters that no optimizer has, where one has others of the model. If only one optimizer is known, another may have them: those then whose layer
+    /// ran where nothing is recorded, as a part does that is used and not trained.
+    fn not_to_be_trained(&self, held: &Held, parameters: &[Param]) -> HashSet<String> {
+        let is_held = |param: &&Param| param.tensor().id().is_some_and(|id| held.tensors.contains(&id));
+        if !parameters.iter().any(|param| is_held(&param)) {
+            return HashSet::new();
+        }
+        let others = parameters.iter().filter(|param| !is_held(param)).filter_map(Param::name);
+        others.filter(|name| held.is_all || self.is_unrecorded(layer_of(name))).map(str::to_owned).collect()
+    }
+
+    /// Whether nothing of a layer was recorded, though it computed; of one that never ends itself, the layer around it.
+    fn is_unrecorded(&self, layer: &str) -> bool {
+        let mut key = layer;
+        loop {
+            match self.recorded.get(key) {
+                Some(is_recorded) => return !is_recorded,
+                None if key.is_empty() => return false,
+                None => key = layer_of(key),
+            }
+        }
     }
 }
 
@@ -205,7 +245,7 @@ pub(super) fn missing(report: &StatsReport) -> Vec<Found> {
     let missing = |(layer, weights): (&str, Vec<&WeightStats>)| {
         let names: Vec<&str> = weights
             .iter()
-            .filter(|weight| weight.gradient.is_none())
+            .filter(|weight| weight.gradient.is_none() && !report.setup.unheld.contains(&weight.name))
             .map(|weight| weight.name.as_str())
             .collect();
         let text = || {
