@@ -198,7 +198,7 @@ def binary_cross_entropy_with_logits(
     if weight is None:
         return _native.binary_cross_entropy_with_logits(input, target, reduction, pos_weight)
     losses = _native.binary_cross_entropy_with_logits(input, target, "none", pos_weight)
-    return _reduced("binary_cross_entropy_with_logits", losses * weight, reduction)
+    return _reduced("binary_cross_entropy_with_logits", (losses * weight).to(losses.dtype), reduction)
 
 
 def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: str = "mean") -> Tensor:
@@ -302,8 +302,9 @@ def triplet_margin_with_distance_loss(
     Raises:
         ValueError: a margin that is not above 0, shapes that do not broadcast, another reduction.
     """
-    distance = pairwise_distance if distance_function is None else distance_function
-    return _native._triplet_margin_with_distance_loss((anchor, positive, negative), distance, (margin, swap), reduction)
+    if distance_function is None:
+        return _native._triplet_margin_loss((anchor, positive, negative), (margin, 2.0, 1e-6), swap, reduction)
+    return _native._triplet_margin_with_distance_loss((anchor, positive, negative), distance_function, (margin, swap), reduction)
 
 
 def poisson_nll_loss(

@@ -336,6 +336,15 @@ def celu(input: Tensor, alpha: _float = 1.0, inplace: _bool = False) -> Tensor:
     Raises:
         ValueError: an `alpha` of 0.
     """
+def celu_(input: Tensor, alpha: _float = 1.0) -> Tensor:
+    """`celu`, in place: the tensor itself is changed and returned.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        TypeError: an input that is no tensor.
+        RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
+    """
 def elu(input: Tensor, alpha: _float = 1.0, inplace: _bool = False) -> Tensor:
     """`x` where it is positive, else `alpha * (e^x - 1)`.
 
@@ -345,12 +354,13 @@ def elu(input: Tensor, alpha: _float = 1.0, inplace: _bool = False) -> Tensor:
         TypeError: an input that is no tensor.
     """
 def elu_(input: Tensor, alpha: _float = 1.0) -> Tensor:
-    """`elu`, in place where nothing is recorded for a gradient.
+    """`elu`, in place: the tensor itself is changed and returned.
 
     Shapes: [..] -> the same
 
     Raises:
         TypeError: an input that is no tensor.
+        RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
     """
 def glu(input: Tensor, dim: _int = -1) -> Tensor:
     """The first half along `dim` times the sigmoid of the second (Dauphin et al. 2017).
@@ -398,6 +408,15 @@ def hardswish(input: Tensor, inplace: _bool = False) -> Tensor:
     Raises:
         TypeError: an input that is no tensor.
     """
+def hardtanh_(input: Tensor, min_val: _float = -1.0, max_val: _float = 1.0) -> Tensor:
+    """`hardtanh`, in place: the tensor itself is changed and returned.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        TypeError: an input that is no tensor.
+        RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
+    """
 def leaky_relu(input: Tensor, negative_slope: _float = 0.01, inplace: _bool = False) -> Tensor:
     """`x` where it is positive, else `negative_slope * x`.
 
@@ -407,12 +426,13 @@ def leaky_relu(input: Tensor, negative_slope: _float = 0.01, inplace: _bool = Fa
         TypeError: an input that is no tensor.
     """
 def leaky_relu_(input: Tensor, negative_slope: _float = 0.01) -> Tensor:
-    """`leaky_relu`, in place where nothing is recorded for a gradient.
+    """`leaky_relu`, in place: the tensor itself is changed and returned.
 
     Shapes: [..] -> the same
 
     Raises:
         TypeError: an input that is no tensor.
+        RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
     """
 def mish(input: Tensor, inplace: _bool = False) -> Tensor:
     """`x * tanh(softplus(x))` of each element (Misra 2019).
@@ -447,12 +467,13 @@ def relu6(input: Tensor, inplace: _bool = False) -> Tensor:
         TypeError: an input that is no tensor.
     """
 def relu_(input: Tensor) -> Tensor:
-    """`relu`, in place where nothing is recorded for a gradient.
+    """`relu`, in place: the tensor itself is changed and returned.
 
     Shapes: [..] -> the same
 
     Raises:
         TypeError: an input that is no tensor.
+        RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
     """
 def rrelu(input: Tensor, lower: _float = 0.125, upper: _float = 0.3333333333333333, training: _bool = False, inplace: _bool = False) -> Tensor:
     """`x` where it is positive, else times a slope: in training a random one of each element from `lower` to `upper`, else their mean.
@@ -462,6 +483,15 @@ def rrelu(input: Tensor, lower: _float = 0.125, upper: _float = 0.33333333333333
     Raises:
         ValueError: `lower` above `upper`.
     """
+def rrelu_(input: Tensor, lower: _float = 0.125, upper: _float = 0.3333333333333333, training: _bool = False) -> Tensor:
+    """`rrelu`, in place: the tensor itself is changed and returned.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        TypeError: an input that is no tensor.
+        RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
+    """
 def selu(input: Tensor, inplace: _bool = False) -> Tensor:
     """ELU with the two constants that keep mean 0 and variance 1 (Klambauer et al. 2017).
 
@@ -469,6 +499,15 @@ def selu(input: Tensor, inplace: _bool = False) -> Tensor:
 
     Raises:
         TypeError: an input that is no tensor.
+    """
+def selu_(input: Tensor) -> Tensor:
+    """`selu`, in place: the tensor itself is changed and returned.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        TypeError: an input that is no tensor.
+        RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
     """
 def silu(input: Tensor, inplace: _bool = False) -> Tensor:
     """`x * sigmoid(x)` of each element.
@@ -525,6 +564,15 @@ def threshold(input: Tensor, threshold: _float, value: _float, inplace: _bool = 
 
     Raises:
         TypeError: an input that is no tensor.
+    """
+def threshold_(input: Tensor, threshold: _float, value: _float) -> Tensor:
+    """`threshold`, in place: the tensor itself is changed and returned.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        TypeError: an input that is no tensor.
+        RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
     """
 def affine_grid(theta: Tensor, size: Sequence[_int], align_corners: _bool | None = None) -> Tensor:
     """The grid of affine maps for `grid_sample`: `theta (x, y, 1)` at each place of images of `size`, `theta (x, y, z, 1)` of volumes.
