@@ -44,7 +44,7 @@ ARGUMENTS = {
     "int": "dim0 dim1 start_dim end_dim dimension length step k chunks diagonal minlength bins n steps groups num_groups num_classes seed ignore_index",
     "float": "mean median sigma lambd rtol atol eps beta std low high value_float negative_slope p dropout_p momentum delta label_smoothing max_norm",
     "bool": "keepdim keepdims stable sorted pin_memory non_blocking equal_nan create_graph descending largest requires_grad as_tuple force copy training ceil_mode return_indices "
-    "count_include_pad is_causal log_target enable_gqa",
+    "count_include_pad is_causal log_target enable_gqa sparse_grad",
     "bool | None": "size_average retain_graph unbiased align_corners recompute_scale_factor",
     "float | None": "correction scale",
     "int | None": "window",
@@ -81,7 +81,8 @@ SPECIAL = {
     "addmm.other": "Tensor", "add_relu.other": "Tensor", "bias_activation.bias": "Tensor", "interpolate.size": "SizeLike | None",
     "addmm.alpha": "float", "addmm_.alpha": "float", **{f"{name}.alpha": "float" for name in "addmv addbmm baddbmm addr".split()}, "elu.alpha": "float", "normal_.mean": "float", "randint.low": "int | None", "randint.high": "Any",
     "atan2.other": "Tensor", "expand_as.other": "Tensor", "type_as.other": "Tensor", "matmul.other": "Tensor",
-    "dot.other": "Tensor", "gcd.other": "Tensor", "lcm.other": "Tensor", "fmax.other": "Tensor", "fmin.other": "Tensor", "equal.other": "Tensor", "allclose.other": "Tensor", "isclose.other": "Tensor", "maximum.other": "Tensor",
+    "copy_.other": "Tensor", "bernoulli_.p": "float | Tensor", "uniform_.to": "float | None", "uniform_.first": "float", "expand.size": "SizeLike | None", "repeat.counts": "SizeLike",
+    "repeat.repeats": "SizeLike | None", "gcd.other": "Tensor", "lcm.other": "Tensor", "fmax.other": "Tensor", "fmin.other": "Tensor", "equal.other": "Tensor", "allclose.other": "Tensor", "isclose.other": "Tensor", "maximum.other": "Tensor",
     "minimum.other": "Tensor", "logical_and.other": "Tensor", "logical_or.other": "Tensor", "logical_xor.other": "Tensor",
     **{f"{name}.{dim}": "SizeLike | None" for name in "sum prod mean any all logsumexp amax amin norm squeeze".split() for dim in ("dim", "axis")},
     **{f"{name}.{dim}": "SizeLike | bool | None" for name in "var std".split() for dim in ("dim", "axis")},
@@ -135,7 +136,7 @@ def definition(name, function, first=None, result=None):
         elif argument == "*":
             told.append("*")
         else:
-            stars = "*" if argument.startswith("*") else ""
+            stars = argument[: len(argument) - len(argument.lstrip("*"))]
             argument = argument.lstrip("*")
             told.append(f"{stars}{argument}: {kind_of(name, argument)}" + (f" = {default}" if default else ""))
     result = plain(result or RESULTS.get(name, "Tensor"))
@@ -151,6 +152,8 @@ def {name}({first}, dim: _int, keepdim: _bool = False, *, keepdims: _bool = Fals
 def {name}({first}, *, axis: _int, keepdim: _bool = False, keepdims: _bool = False) -> {name}: ...
 @overload
 def {name}({first}, dim: Tensor) -> Tensor: ...
+@overload
+def {name}({first}, *, other: Tensor) -> Tensor: ...
 """
 
 WHERE = """@overload

@@ -45,7 +45,7 @@ acos acosh add addbmm addcmul addmm addmv addr all allclose amax amin any argmax
 digamma div dot elu eq equal erfc erfinv exp2 flatten flip floor floor_divide fmax fmin fmod gather ge gelu gt histc i0 index_add index_select isclose isfinite isinf isnan le
 leaky_relu lgamma log_softmax logical_and logical_not logical_or logical_xor logit logsumexp lt masked_fill masked_scatter masked_select
 matmul max maximum mean min minimum mm mul mv mvlgamma narrow ne nonzero outer permute pow prod remainder reshape roll
-scatter scatter_add select sign sinc sinh softmax softplus sort split square squeeze std sub sum t tan topk transpose tril triu
+scatter scatter_add select sign sinc sinh softmax softplus sort square squeeze std sub sum t tan topk transpose tril triu
 trunc unbind unflatten unsqueeze var
 bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor gcd lcm
 """.split()
@@ -107,13 +107,14 @@ if hasattr(_os, "register_at_fork"):
 from . import amp, autograd, cuda, data, formats, linalg, metrics, models, nn, optim, signal, special, testing, train, utils  # noqa: E402,F401
 # Functions of layers that PyTorch has under both names.
 _OF_LAYERS = """
-adaptive_avg_pool1d avg_pool1d bilinear celu channel_shuffle conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d cosine_embedding_loss cosine_similarity ctc_loss
-group_norm hardshrink hinge_embedding_loss layer_norm margin_ranking_loss max_pool1d max_pool2d max_pool3d pairwise_distance pdist pixel_shuffle pixel_unshuffle rms_norm rrelu selu threshold triplet_margin_loss
+adaptive_avg_pool1d avg_pool1d bilinear channel_shuffle conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d cosine_similarity hardshrink
+pairwise_distance pdist pixel_shuffle pixel_unshuffle rms_norm
 """.split()
 for _name in _OF_LAYERS:
     globals()[_name] = getattr(nn.functional, _name)
 del _name
-from .nn._top_level import adaptive_max_pool1d, alpha_dropout, dropout, embedding, embedding_bag, feature_alpha_dropout  # noqa: E402,F401
+# Those whose arguments are others there.
+from .nn._top_level import *  # noqa: E402,F401,F403
 
 from ._files import load, save  # noqa: E402,F401
 from .amp import autocast, is_autocast_enabled  # noqa: E402,F401

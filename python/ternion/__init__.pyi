@@ -62,11 +62,14 @@ from ._functions.shapes import hsplit as hsplit
 from ._functions.shapes import hstack as hstack
 from ._functions.shapes import meshgrid as meshgrid
 from ._functions.shapes import movedim as movedim
+from ._functions.shapes import narrow_copy as narrow_copy
 from ._functions.shapes import ravel as ravel
 from ._functions.shapes import repeat_interleave as repeat_interleave
 from ._functions.shapes import rot90 as rot90
+from ._functions.shapes import split as split
 from ._functions.shapes import split_with_sizes as split_with_sizes
 from ._functions.shapes import swapaxes as swapaxes
+from ._functions.shapes import swapdims as swapdims
 from ._functions.shapes import tensor_split as tensor_split
 from ._functions.shapes import tile as tile
 from ._functions.shapes import trace as trace
@@ -188,7 +191,6 @@ from ._functions.windows import kaiser_window as kaiser_window
 from .nn.functional import adaptive_avg_pool1d as adaptive_avg_pool1d
 from .nn.functional import avg_pool1d as avg_pool1d
 from .nn.functional import bilinear as bilinear
-from .nn.functional import celu as celu
 from .nn.functional import channel_shuffle as channel_shuffle
 from .nn.functional import conv1d as conv1d
 from .nn.functional import conv2d as conv2d
@@ -196,32 +198,38 @@ from .nn.functional import conv3d as conv3d
 from .nn.functional import conv_transpose1d as conv_transpose1d
 from .nn.functional import conv_transpose2d as conv_transpose2d
 from .nn.functional import conv_transpose3d as conv_transpose3d
-from .nn.functional import cosine_embedding_loss as cosine_embedding_loss
 from .nn.functional import cosine_similarity as cosine_similarity
-from .nn.functional import ctc_loss as ctc_loss
-from .nn.functional import group_norm as group_norm
 from .nn.functional import hardshrink as hardshrink
-from .nn.functional import hinge_embedding_loss as hinge_embedding_loss
-from .nn.functional import layer_norm as layer_norm
-from .nn.functional import margin_ranking_loss as margin_ranking_loss
-from .nn.functional import max_pool1d as max_pool1d
-from .nn.functional import max_pool2d as max_pool2d
-from .nn.functional import max_pool3d as max_pool3d
 from .nn.functional import pairwise_distance as pairwise_distance
 from .nn.functional import pdist as pdist
 from .nn.functional import pixel_shuffle as pixel_shuffle
 from .nn.functional import pixel_unshuffle as pixel_unshuffle
 from .nn.functional import rms_norm as rms_norm
-from .nn.functional import rrelu as rrelu
-from .nn.functional import selu as selu
-from .nn.functional import threshold as threshold
-from .nn.functional import triplet_margin_loss as triplet_margin_loss
 from .nn._top_level import adaptive_max_pool1d as adaptive_max_pool1d
 from .nn._top_level import alpha_dropout as alpha_dropout
+from .nn._top_level import batch_norm as batch_norm
+from .nn._top_level import binary_cross_entropy_with_logits as binary_cross_entropy_with_logits
+from .nn._top_level import celu as celu
+from .nn._top_level import cosine_embedding_loss as cosine_embedding_loss
+from .nn._top_level import ctc_loss as ctc_loss
 from .nn._top_level import dropout as dropout
 from .nn._top_level import embedding as embedding
 from .nn._top_level import embedding_bag as embedding_bag
 from .nn._top_level import feature_alpha_dropout as feature_alpha_dropout
+from .nn._top_level import group_norm as group_norm
+from .nn._top_level import hinge_embedding_loss as hinge_embedding_loss
+from .nn._top_level import instance_norm as instance_norm
+from .nn._top_level import kl_div as kl_div
+from .nn._top_level import layer_norm as layer_norm
+from .nn._top_level import margin_ranking_loss as margin_ranking_loss
+from .nn._top_level import max_pool1d as max_pool1d
+from .nn._top_level import max_pool2d as max_pool2d
+from .nn._top_level import max_pool3d as max_pool3d
+from .nn._top_level import poisson_nll_loss as poisson_nll_loss
+from .nn._top_level import rrelu as rrelu
+from .nn._top_level import selu as selu
+from .nn._top_level import threshold as threshold
+from .nn._top_level import triplet_margin_loss as triplet_margin_loss
 from ._ternion import DTypeLike, DeviceLike, Number, Operand, Other, SizeLike, max as _max, min as _min, sort as _sort, topk as _topk
 from ._ternion import Generator as Generator
 from ._ternion import HookHandle as HookHandle
@@ -364,7 +372,7 @@ def rand(*size: SizeLike, generator: Generator | None = None, dtype: DTypeLike |
         ValueError: a negative size.
         TypeError: no floating dtype, a generator that is none.
     """
-def rand_like(input: Tensor, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False, memory_format: Any = None, layout: Any = None, pin_memory: _bool = False) -> Tensor:
+def rand_like(input: Tensor, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False, memory_format: Any = None, layout: Any = None, pin_memory: _bool = False, generator: Generator | None = None) -> Tensor:
     """Random numbers from 0 up to, not including, 1, of the shape, dtype and device of `input`.
 
     Shapes: [..] -> the same
@@ -397,7 +405,7 @@ def randn(*size: SizeLike, generator: Generator | None = None, dtype: DTypeLike 
         ValueError: a negative size.
         TypeError: no floating dtype, a generator that is none.
     """
-def randn_like(input: Tensor, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False, memory_format: Any = None, layout: Any = None, pin_memory: _bool = False) -> Tensor:
+def randn_like(input: Tensor, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False, memory_format: Any = None, layout: Any = None, pin_memory: _bool = False, generator: Generator | None = None) -> Tensor:
     """Random numbers of a normal distribution, of the shape, dtype and device of `input`.
 
     Shapes: [..] -> the same
@@ -797,7 +805,7 @@ def div(input: Tensor, other: Other, *, rounding_mode: str | None = None) -> Ten
     Args:
         rounding_mode: "floor" for whole numbers, as by `//`; "trunc" for those nearer to 0.
     """
-def dot(input: Tensor, other: Tensor) -> Tensor:
+def dot(input: Tensor, tensor: Tensor) -> Tensor:
     """The sum of the products of the elements of two vectors.
 
     Shapes: [n] and [n] -> []
@@ -888,7 +896,7 @@ def fmin(input: Tensor, other: Tensor) -> Tensor:
     """
 def fmod(input: Tensor, other: Other) -> Tensor:
     """What is left over of this tensor by division, with its own sign; broadcast."""
-def gather(input: Tensor, dim: _int, index: Tensor) -> Tensor:
+def gather(input: Tensor, dim: _int, index: Tensor, *, sparse_grad: _bool = False) -> Tensor:
     """The elements whose places along `dim` are in `index`, a tensor of as many axes.
 
     Shapes: [.., n, ..] and index [.., m, ..] -> [.., m, ..]
@@ -896,7 +904,7 @@ def gather(input: Tensor, dim: _int, index: Tensor) -> Tensor:
     Raises:
         IndexError: an axis that does not exist, an index outside it.
         TypeError: an index that is not int32 or int64.
-        ValueError: an index of another number of axes, or larger elsewhere than along `dim`.
+        ValueError: an index of another number of axes, or larger elsewhere than along `dim`; a `sparse_grad`, which PyTorch alone has.
     """
 def gcd(input: Tensor, other: Tensor) -> Tensor:
     """The greatest common divisor of each pair; 0 of two zeros.
@@ -1075,6 +1083,8 @@ def max(input: Tensor, dim: _int, keepdim: _bool = False, *, keepdims: _bool = F
 def max(input: Tensor, *, axis: _int, keepdim: _bool = False, keepdims: _bool = False) -> _max: ...
 @overload
 def max(input: Tensor, dim: Tensor) -> Tensor: ...
+@overload
+def max(input: Tensor, *, other: Tensor) -> Tensor: ...
 def maximum(input: Tensor, other: Tensor) -> Tensor:
     """The larger of each pair of elements, broadcast; NaN if either is."""
 def mean(input: Tensor, dim: SizeLike | None = None, keepdim: _bool = False, *, dtype: DTypeLike | None = None, axis: SizeLike | None = None, keepdims: _bool = False) -> Tensor:
@@ -1099,6 +1109,8 @@ def min(input: Tensor, dim: _int, keepdim: _bool = False, *, keepdims: _bool = F
 def min(input: Tensor, *, axis: _int, keepdim: _bool = False, keepdims: _bool = False) -> _min: ...
 @overload
 def min(input: Tensor, dim: Tensor) -> Tensor: ...
+@overload
+def min(input: Tensor, *, other: Tensor) -> Tensor: ...
 def minimum(input: Tensor, other: Tensor) -> Tensor:
     """The smaller of each pair of elements, broadcast; NaN if either is."""
 def mm(input: Tensor, mat2: Tensor) -> Tensor:
@@ -1302,15 +1314,6 @@ def sort(input: Tensor, dim: _int | None = None, descending: _bool = False, stab
     Raises:
         IndexError: an axis that does not exist.
     """
-def split(input: Tensor, split_size_or_sections: SizeLike | None = None, dim: _int = 0, *, split_size: SizeLike | None = None) -> tuple[Tensor, ...]:
-    """Parts of axis `dim`: of `split_size_or_sections` elements each, or of these sizes.
-
-    Shapes: [.., n, ..] -> a tuple of [.., size, ..]; a last part may be smaller
-
-    Raises:
-        IndexError: an axis that does not exist.
-        ValueError: parts of size 0, sizes that do not add up to that of the axis.
-    """
 def sqrt(input: Tensor) -> Tensor:
     """The square root of each element.
 
@@ -1493,7 +1496,6 @@ negative = neg
 not_equal = ne
 sgn = sign
 subtract = sub
-swapdims = swapaxes
 true_divide = div
 concatenate = cat
 row_stack = vstack

@@ -209,7 +209,8 @@ class _Older:
 
 
 def _older_of(name: str, function: Any) -> _Older | None:
-    return _Older(name, function) if name in _OLDER else None
+    # Losses at the top level never had them.
+    return _Older(name, function) if name in _OLDER and not function.__module__.endswith("._top_level") else None
 
 
 def _takes_whole(parameter: Any) -> bool:

@@ -536,11 +536,12 @@ class Tensor:
             ValueError: a number outside 0 to 1, or NaN, on the processor: of a device that would mean to wait for it.
             TypeError: no floating dtype, and no `p`.
         """
-    def bernoulli_(self, p: _float = 0.5, *, generator: Generator | None = None) -> Self:
-        """1 with probability `p`, else 0, in place: the tensor itself is changed and returned.
+    def bernoulli_(self, p: _float | Tensor = 0.5, *, generator: Generator | None = None) -> Self:
+        """1 with probability `p`, a number or a tensor that is broadcast, else 0, in place: the tensor itself is changed and returned.
 
         Raises:
-            ValueError: a probability outside 0 to 1.
+            ValueError: a probability outside 0 to 1, a shape that does not broadcast to this one.
+            TypeError: probabilities of whole numbers.
             RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
         """
     def bfloat16(self, *, memory_format: Any = None) -> Tensor:
@@ -632,7 +633,7 @@ class Tensor:
 
         Shapes: [..] -> the same
         """
-    def broadcast_to(self, *size: Any) -> Tensor:
+    def broadcast_to(self, *sizes: Any, size: Any = None) -> Tensor:
         """The tensor repeated up to these sizes, without a copy.
 
         Shapes: [..] -> size
@@ -765,8 +766,8 @@ class Tensor:
 
         Shapes: [..] -> the same
         """
-    def copy_(self, source: Tensor, non_blocking: _bool = False) -> Self:
-        """Overwrites the elements with those of `source`, broadcast, cast and moved; the tensor itself.
+    def copy_(self, other: Tensor, non_blocking: _bool = False) -> Self:
+        """Overwrites the elements with those of `other`, broadcast, cast and moved; the tensor itself.
 
         Raises:
             ValueError: a shape that does not broadcast to this one.
@@ -996,7 +997,7 @@ class Tensor:
         """
     def divide_(self, other: Other, *, rounding_mode: str | None = None) -> Self:
         """This tensor divided by another, or a number, broadcast, in place: the tensor itself is changed and returned."""
-    def dot(self, other: Tensor) -> Tensor:
+    def dot(self, tensor: Tensor) -> Tensor:
         """The sum of the products of the elements of two vectors.
 
         Shapes: [n] and [n] -> []
@@ -1010,7 +1011,7 @@ class Tensor:
 
         Shapes: [..] -> the same
         """
-    def dsplit(self, indices_or_sections: Any) -> tuple[Tensor, ...]:
+    def dsplit(self, indices_or_sections: Any = None, *, sections: Any = None, indices: Any = None) -> tuple[Tensor, ...]:
         """Parts one behind the other: of the third axis. So many must be of one size.
 
         Shapes: [rows, columns, depth, ..] -> parts of [rows, columns, part, ..]
@@ -1092,7 +1093,7 @@ class Tensor:
             RuntimeError: integers, which cannot hold the result.
             RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
         """
-    def expand(self, *sizes: SizeLike) -> Tensor:
+    def expand(self, *sizes: SizeLike, size: SizeLike | None = None) -> Tensor:
         """Axes of size 1 repeated up to these sizes, without a copy; -1 leaves a size as it is.
 
         Shapes: [.., 1, ..] -> [.., n, ..]; new axes come first
@@ -1273,7 +1274,7 @@ class Tensor:
         Raises:
             TypeError: whole numbers.
         """
-    def gather(self, dim: _int, index: Tensor) -> Tensor:
+    def gather(self, dim: _int, index: Tensor, *, sparse_grad: _bool = False) -> Tensor:
         """The elements whose places along `dim` are in `index`, a tensor of as many axes.
 
         Shapes: [.., n, ..] and index [.., m, ..] -> [.., m, ..]
@@ -1281,7 +1282,7 @@ class Tensor:
         Raises:
             IndexError: an axis that does not exist, an index outside it.
             TypeError: an index that is not int32 or int64.
-            ValueError: an index of another number of axes, or larger elsewhere than along `dim`.
+            ValueError: an index of another number of axes, or larger elsewhere than along `dim`; a `sparse_grad`, which PyTorch alone has.
         """
     def gcd(self, other: Tensor) -> Tensor:
         """The greatest common divisor of each pair; 0 of two zeros.
@@ -1379,7 +1380,7 @@ class Tensor:
             TypeError: no floats, ends or weights of another dtype.
             ValueError: no intervals, ends that are not finite or not in order, weights of another shape, a `range` beside ends.
         """
-    def hsplit(self, indices_or_sections: Any) -> tuple[Tensor, ...]:
+    def hsplit(self, indices_or_sections: Any = None, *, sections: Any = None, indices: Any = None) -> tuple[Tensor, ...]:
         """Parts side by side: of the second axis, or the only one. So many must be of one size.
 
         Shapes: [rows, columns, ..] -> parts of [rows, part, ..]
@@ -1902,6 +1903,8 @@ class Tensor:
     def max(self, *, axis: _int, keepdim: _bool = False, keepdims: _bool = False) -> max: ...
     @overload
     def max(self, dim: Tensor) -> Tensor: ...
+    @overload
+    def max(self, *, other: Tensor) -> Tensor: ...
     def maximum(self, other: Tensor) -> Tensor:
         """The larger of each pair of elements, broadcast; NaN if either is."""
     def mean(self, dim: SizeLike | None = None, keepdim: _bool = False, *, dtype: DTypeLike | None = None, axis: SizeLike | None = None, keepdims: _bool = False) -> Tensor:
@@ -1935,6 +1938,8 @@ class Tensor:
     def min(self, *, axis: _int, keepdim: _bool = False, keepdims: _bool = False) -> min: ...
     @overload
     def min(self, dim: Tensor) -> Tensor: ...
+    @overload
+    def min(self, *, other: Tensor) -> Tensor: ...
     def minimum(self, other: Tensor) -> Tensor:
         """The smaller of each pair of elements, broadcast; NaN if either is."""
     def mm(self, mat2: Tensor) -> Tensor:
@@ -2066,6 +2071,15 @@ class Tensor:
             ValueError: elements behind the last one, a negative length.
             TypeError: a start that is no whole number.
         """
+    def narrow_copy(self, dim: _int, start: Any, length: _int) -> Tensor:
+        """`narrow`, a copy.
+
+        Shapes: [.., n, ..] -> [.., length, ..]
+
+        Raises:
+            IndexError: an axis that does not exist, a start before the first element.
+            ValueError: elements behind the last one, a negative length.
+        """
     @property
     def nbytes(self) -> _int: ...
     @property
@@ -2122,7 +2136,7 @@ class Tensor:
         """
     def nelement(self) -> _int:
         """The number of elements."""
-    def new_empty(self, *size: Any, dtype: Any = None, device: Any = None, requires_grad: _bool = False, layout: Any = None, pin_memory: _bool = False) -> Tensor:
+    def new_empty(self, *sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: _bool = False, layout: Any = None, pin_memory: _bool = False) -> Tensor:
         """A tensor of these sizes whose contents nobody has decided (zeros here), in the dtype and on the device of this one.
 
         Shapes: any -> size
@@ -2140,7 +2154,7 @@ class Tensor:
             ValueError: a size below 0.
             TypeError: a value that is no number.
         """
-    def new_ones(self, *size: Any, dtype: Any = None, device: Any = None, requires_grad: _bool = False, layout: Any = None, pin_memory: _bool = False) -> Tensor:
+    def new_ones(self, *sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: _bool = False, layout: Any = None, pin_memory: _bool = False) -> Tensor:
         """Ones of these sizes, in the dtype and on the device of this tensor.
 
         Shapes: any -> size
@@ -2156,7 +2170,7 @@ class Tensor:
             TypeError: values that are no numbers.
             ValueError: lists of several lengths.
         """
-    def new_zeros(self, *size: Any, dtype: Any = None, device: Any = None, requires_grad: _bool = False, layout: Any = None, pin_memory: _bool = False) -> Tensor:
+    def new_zeros(self, *sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: _bool = False, layout: Any = None, pin_memory: _bool = False) -> Tensor:
         """Zeros of these sizes, in the dtype and on the device of this tensor.
 
         Shapes: any -> size
@@ -2408,7 +2422,7 @@ class Tensor:
         """
     def renorm_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`renorm`, in place: the tensor itself is changed and returned."""
-    def repeat(self, *repeats: SizeLike) -> Tensor:
+    def repeat(self, *counts: SizeLike, repeats: SizeLike | None = None) -> Tensor:
         """Repeated so often along each axis, a copy.
 
         Shapes: [m, n] by (a, b) -> [a * m, b * n]; new axes come first
@@ -2848,7 +2862,7 @@ class Tensor:
         """
     def swapaxes_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`swapaxes`, in place: the tensor itself has the other form and is returned; what shares its memory stays as it is."""
-    def swapdims(self, axis0: _int, axis1: _int) -> Tensor:
+    def swapdims(self, dim0: _int, dim1: _int) -> Tensor:
         """Two axes exchanged: `transpose`.
 
         Shapes: [.., m, .., n, ..] -> [.., n, .., m, ..]
@@ -2857,7 +2871,7 @@ class Tensor:
             IndexError: an axis that does not exist.
         """
     def swapdims_(self, *args: Any, **kwargs: Any) -> Tensor:
-        """`swapaxes`, in place: the tensor itself has the other form and is returned; what shares its memory stays as it is."""
+        """`swapdims`, in place: the tensor itself has the other form and is returned; what shares its memory stays as it is."""
     def t(self) -> Tensor:
         """The two axes of a matrix exchanged.
 
@@ -2907,8 +2921,11 @@ class Tensor:
             RuntimeError: integers, which cannot hold the result.
             RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
         """
-    def tensor_split(self, indices_or_sections: Any, dim: _int = 0) -> tuple[Tensor, ...]:
+    def tensor_split(self, indices_or_sections: Any = None, dim: _int = 0, *, sections: Any = None, indices: Any = None) -> tuple[Tensor, ...]:
         """Parts of an axis: so many, as even as can be, or those between these places.
+
+        Args:
+            sections, indices: what PyTorch calls the first argument, by what it is.
 
         Shapes: [.., size, ..] -> parts of [.., part, ..]
 
@@ -2916,7 +2933,7 @@ class Tensor:
             ValueError: less than 1 part.
             IndexError: an axis that does not exist.
         """
-    def tile(self, *dims: Any) -> Tensor:
+    def tile(self, *counts: Any, dims: Any = None) -> Tensor:
         """The tensor repeated so often along each axis; counts are for the last axes.
 
         Shapes: [.., n] -> [.., n * times]
@@ -3057,7 +3074,7 @@ class Tensor:
             IndexError: an axis that does not exist.
             ValueError: windows larger than the axis, a step of 0.
         """
-    def uniform_(self, low: _float = 0.0, high: _float = 1.0, *, generator: Generator | None = None) -> Self:
+    def uniform_(self, low: _float = 0.0, high: _float = 1.0, *, generator: Generator | None = None, to: _float | None = None, **first: _float) -> Self:
         """Even from `low` up to, not including, `high`, in place: the tensor itself is changed and returned.
 
         Raises:
@@ -3137,7 +3154,7 @@ class Tensor:
         Raises:
             ValueError: another number of elements, or a shape that only a copy has.
         """
-    def vsplit(self, indices_or_sections: Any) -> tuple[Tensor, ...]:
+    def vsplit(self, indices_or_sections: Any = None, *, sections: Any = None, indices: Any = None) -> tuple[Tensor, ...]:
         """Parts one below the other: of the first axis. So many must be of one size.
 
         Shapes: [rows, columns, ..] -> parts of [part, columns, ..]

@@ -460,17 +460,22 @@ def matrix_rank(
 # ---- Norms
 
 
-def vector_norm(input: Tensor, ord: float = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+def vector_norm(input: Tensor | None = None, ord: float = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, x: Tensor | None = None) -> Tensor:
     """`sum(abs(x)**ord)**(1 / ord)` over axes, or all elements: the largest magnitude for inf, the smallest for -inf, how many are not 0 for 0.
 
     Shapes: [..] -> [], or without the axes `dim`
+
+    Args:
+        x: what PyTorch's page calls the input.
 
     Raises:
         IndexError: an axis that does not exist.
         ValueError: no elements of which the largest or smallest one is taken, a dtype that does not hold the numbers of the input.
         TypeError: no floating dtype.
     """
-    return _linalg.vector_norm(input, ord, _axes(dim), keepdim, dtype)
+    if (input is None) == (x is None):
+        raise TypeError(f"linalg.vector_norm: {'neither' if x is None else 'both'} of input and x, expected one")
+    return _linalg.vector_norm(x if input is None else input, ord, _axes(dim), keepdim, dtype)
 
 
 def matrix_norm(input: Tensor, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: Any = None) -> Tensor:

@@ -267,3 +267,24 @@ def test_a_target_that_does_not_fit_its_input():
     torch.nn.functional.ctc_loss(theirs.log_softmax(-1), *(torch.tensor(argument.tolist()) for argument in arguments), reduction="none").sum().backward()
     assert theirs.grad[:, 0].isnan().all()
     close(logits.grad[:, 1], theirs.grad[:, 1], 1e-6)
+
+
+class TestNumbersBeyondEveryDtype:
+    """Comparisons with whole numbers that neither int64 nor uint64 holds have an answer; there they are an error."""
+
+    @pytest.mark.parametrize("dtype", "uint64 int64 int8 uint8 bool float32 float64 bfloat16".split())
+    @pytest.mark.parametrize("number", [2**70, -(2**70), 2**64, -(2**63) - 1])
+    def test_answers(self, dtype, number):
+        x = ternion.tensor([0, 1], dtype=getattr(ternion, dtype))
+        is_above = number > 0
+        assert (x < number).tolist() == (x <= number).tolist() == [is_above] * 2 and (x > number).tolist() == (x >= number).tolist() == [not is_above] * 2
+        assert (x == number).tolist() == [False] * 2 and (x != number).tolist() == [True] * 2
+        assert x.lt(number).tolist() == ternion.lt(x, number).tolist() == [is_above] * 2 and (number > x).tolist() == [is_above] * 2
+
+    def test_floats_that_hold_it(self):
+        x = ternion.tensor([2.0**70, float("inf"), float("nan")], dtype=ternion.float64)
+        assert (x == 2**70).tolist() == [True, False, False] and (x < 10**400).tolist() == [True, False, False] and (x > -(10**400)).tolist() == [True, True, False]
+
+    def test_arithmetic_is_refused(self):
+        with pytest.raises(ValueError, match="does not fit"):
+            ternion.tensor([1]) + 2**70

@@ -6,6 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
+from beside_pytorch import torch_of
 
 import ternion
 from ternion import nn
@@ -304,7 +305,7 @@ class TestRows:
             nn.Sequential(nn.ReLU(), lambda x: x)
         with pytest.raises(TypeError, match="unsupported operand"):
             named + [nn.ReLU()]
-        assert repr(nn.Sequential(nn.ReLU(), nn.Dropout(0.1))) == "Sequential(\n  (0): ReLU()\n  (1): Dropout(p=0.1)\n)"
+        assert repr(nn.Sequential(nn.ReLU(), nn.Dropout(0.1))) == "Sequential(\n  (0): ReLU()\n  (1): Dropout(p=0.1, inplace=False)\n)"
 
     def test_dicts(self):
         parts = nn.ModuleDict({"a": nn.Linear(1, 1), "b": nn.ReLU()})
@@ -358,7 +359,7 @@ def test_extra_repr():
             return "scale=2"
 
     assert repr(Scaled()) == "Scaled(scale=2\n  (part): ReLU(inplace=True)\n)"
-    assert repr(nn.Conv2d(1, 2, 3, padding="same", padding_mode="reflect")).endswith("padding='same', dilation=(1, 1), groups=1, bias=True, padding_mode='reflect')")
+    assert repr(nn.Conv2d(1, 2, 3, padding="same", padding_mode="reflect")).endswith("stride=(1, 1), padding=same, padding_mode=reflect)")
 
 
 def test_everything_is_called_by_apply():
@@ -548,3 +549,22 @@ class TestState:
     def test_hooks_rename_keys_as_in_pytorch(self):
         torch = pytest.importorskip("torch")
         assert self.renamed(ternion, nn) == self.renamed(torch, torch.nn)
+
+
+@pytest.mark.parametrize("made", [
+    lambda nn: nn.RNN(2, 3), lambda nn: nn.RNN(2, 3, 2, nonlinearity="relu", bias=False, batch_first=True, dropout=0.1, bidirectional=True), lambda nn: nn.GRU(2, 3),
+    lambda nn: nn.LSTM(2, 3, num_layers=2), lambda nn: nn.LSTM(2, 3, batch_first=True), lambda nn: nn.Fold(4, 2), lambda nn: nn.Fold((4, 4), 2, 1, 1, 2), lambda nn: nn.Unfold(2),
+    lambda nn: nn.Unfold((2, 2), 1, 1, 2), lambda nn: nn.ConstantPad1d(1, 2.0), lambda nn: nn.ConstantPad2d(1, 2.0), lambda nn: nn.ConstantPad3d((1, 2, 3, 4, 5, 6), 2.0),
+    lambda nn: nn.ZeroPad2d(1), lambda nn: nn.Softshrink(), lambda nn: nn.Hardshrink(0.25), lambda nn: nn.Dropout(0.2), lambda nn: nn.Dropout(0.2, True), lambda nn: nn.Dropout1d(),
+    lambda nn: nn.Dropout2d(), lambda nn: nn.Dropout3d(), lambda nn: nn.AlphaDropout(), lambda nn: nn.FeatureAlphaDropout(), lambda nn: nn.Conv1d(2, 3, 1),
+    lambda nn: nn.Conv2d(2, 3, 1, padding="same", bias=False), lambda nn: nn.Conv3d(2, 4, 1, stride=2, padding=1, dilation=2, groups=2),
+    lambda nn: nn.Conv2d(1, 2, 3, padding="same", padding_mode="reflect"), lambda nn: nn.ConvTranspose1d(2, 3, 2), lambda nn: nn.ConvTranspose2d(2, 3, 2, output_padding=1, stride=2),
+    lambda nn: nn.ConvTranspose3d(2, 3, 2, padding=1),
+])  # fmt: skip
+def test_layers_are_shown_as_in_pytorch(made):
+    assert repr(made(nn)) == repr(made(torch_of().nn))
+
+
+def test_attention_is_shown_with_what_pytorch_has_not():
+    assert repr(nn.MultiheadAttention(4, 2)).splitlines()[0] == "MultiheadAttention("
+    assert "num_kv_heads=1" in repr(nn.MultiheadAttention(4, 2, num_kv_heads=1)).splitlines()[0]

@@ -18,7 +18,7 @@ MODULES = [
 OTHERS = {
     "nn.RNNBase": "a base class, made by its subclasses", "nn.RNNCellBase": "a base class, made by its subclasses",
     "from_dlpack": "its only argument, given by position", "load": "the file is `path`; `device` stands for map_location",
-    "save": "takes (obj, f) and (path, state), whichever is the file", "norm": "`out` is refused everywhere", "split": "`input`, as of all functions",
+    "save": "takes (obj, f) and (path, state), whichever is the file", "norm": "`out` is refused everywhere",
 }  # fmt: skip
 
 #: Arguments that there are not, with the reason.

@@ -49,7 +49,7 @@ ALIASES = {
     **_functions.ALIASES,
     "argwhere": "nonzero", "bmm": "matmul", "mm": "matmul", "mv": "matmul", "chain_matmul": "linalg.multi_dot", "vdot": "dot", "broadcast_to": "expand",
     "expand_as": "expand", "clip": "clamp", "concat": "cat", "ravel": "flatten", "reshape_as": "reshape", "view": "reshape", "view_as": "reshape", "unflatten": "reshape",
-    "swapaxes": "transpose", "adjoint": "transpose", "split_with_sizes": "split", "unbind": "select", "det": "linalg.det", "inverse": "linalg.inv", "pinverse": "linalg.pinv",
+    "swapaxes": "transpose", "swapdims": "transpose", "narrow_copy": "narrow", "adjoint": "transpose", "split_with_sizes": "split", "unbind": "select", "det": "linalg.det", "inverse": "linalg.inv", "pinverse": "linalg.pinv",
     "orgqr": "linalg.householder_product", "triangular_solve": "linalg.solve_triangular", "random_": "randint", "zero_": "fill", "clamp_max": "clamp", "clamp_min": "clamp",
     "concatenate": "cat", "row_stack": "vstack", "trapz": "trapezoid", "rsub": "sub", "rand_like": "rand", "randn_like": "randn", "uniform_": "rand", "histc": "histogram",
     "empty": "zeros", "empty_like": "zeros_like", "new_empty": "zeros", "new_full": "full", "new_ones": "ones", "new_tensor": "tensor", "new_zeros": "zeros",
@@ -71,7 +71,8 @@ TWINS = {
     **{f"windows.{name}": ("make", f"{name}_window") for name in "bartlett blackman cosine exponential gaussian general_cosine general_hamming hamming hann kaiser nuttall".split()},
     **{f"{name}_window": ("make", f"{name}_window") for name in "bartlett blackman hamming hann kaiser".split()},
     "functional.scaled_dot_product_attention": ("scaled_dot_product_attention", "attention"),
-    "functional.binary_cross_entropy_with_logits": ("bce_with_logits", "bce_with_logits"), "functional.batch_norm": ("batch_norm_train", "batch_norm"),
+    **{f"{prefix}binary_cross_entropy_with_logits": ("bce_with_logits", "bce_with_logits") for prefix in ("", "functional.")},
+    **{f"{prefix}batch_norm": ("batch_norm_train", "batch_norm") for prefix in ("", "functional.")},
 }  # fmt: skip
 
 #: Names behind a prefix whose object is another than that of the same name at the top level: each computes what that does, by the same twin.
@@ -79,6 +80,9 @@ FORMS = {
     "other names or an order of the arguments, as in PyTorch": """
         functional.elu functional.leaky_relu functional.log_softmax functional.relu functional.silu functional.softmax functional.softplus functional.prelu
         functional.alpha_dropout functional.dropout functional.feature_alpha_dropout functional.adaptive_max_pool1d functional.embedding functional.embedding_bag special.log_softmax special.softmax
+        functional.batch_norm functional.binary_cross_entropy_with_logits functional.celu functional.cosine_embedding_loss functional.ctc_loss functional.group_norm
+        functional.hinge_embedding_loss functional.instance_norm functional.kl_div functional.layer_norm functional.margin_ranking_loss functional.max_pool1d
+        functional.max_pool2d functional.max_pool3d functional.poisson_nll_loss functional.rrelu functional.selu functional.threshold functional.triplet_margin_loss
     """,
     "of special, with its own words": """
         special.digamma special.entr special.erf special.erfc special.erfcx special.erfinv special.exp2 special.expm1 special.i0 special.i0e special.i1 special.i1e

@@ -154,6 +154,19 @@ pub fn numbers(arguments: &Bound<'_, PyTuple>, function: &str) -> Outcome<Vec<is
     listed(arguments, function)
 }
 
+/// Numbers that are given one by one, or as one list by the name that the argument has in PyTorch.
+pub fn one_way<'py>(
+    function: &str,
+    given: &Bound<'py, PyTuple>,
+    (name, named): (&str, Option<&Bound<'py, PyAny>>),
+) -> Outcome<Bound<'py, PyTuple>> {
+    match (named, given.is_empty()) {
+        (None, _) => Ok(given.clone()),
+        (Some(named), true) => Ok(PyTuple::new(given.py(), [named])?),
+        (Some(_), false) => Err(Failure::kind(format!("{function}: {name} twice, expected once"))),
+    }
+}
+
 pub fn listed(object: &Bound<'_, PyAny>, function: &str) -> Outcome<Vec<isize>> {
     let expected = |object: &Bound<'_, PyAny>| -> Outcome<Failure> {
         let kind = object.get_type().name()?.to_string();

@@ -442,7 +442,7 @@ impl PyTensor {
 
     fn __richcmp__(&self, other: &Bound<'_, PyAny>, op: CompareOp) -> Answer {
         let (py, a) = (other.py(), self.tensor());
-        match Operand::beside(other, &a)? {
+        match compare::side(other, &a)? {
             Some(operand) => compare::compare(py, op, &a, operand),
             None => not_implemented(py),
         }

@@ -164,6 +164,43 @@ pub fn meet_three(a: &Tensor, b: &Tensor, c: &Tensor) -> ternion::Result<[Tensor
     Ok([a, b, c])
 }
 
+/// The dtype that a function of floats has for two operands: that which they meet in, and of whole numbers the default one. Truth values have none beside
+/// whole numbers or their like.
+pub fn floats_of(left: &Tensor, right: &Tensor) -> Option<DType> {
+    let together = of_tensors(left, right)?;
+    let has_truth = left.dtype() == DType::Bool || right.dtype() == DType::Bool;
+    match (together.is_float(), has_truth) {
+        (true, _) => Some(together),
+        (false, true) => None,
+        (false, false) => Some(default_dtype()),
+    }
+}
+
+/// As `meet`, of a function of floats; what has no such dtype is left to the op, which reports it.
+pub fn meet_as_floats(left: &Tensor, right: &Tensor) -> ternion::Result<(Tensor, Tensor)> {
+    match floats_of(left, right) {
+        Some(dtype) => meet(&left.to_dtype(dtype)?, &right.to_dtype(dtype)?),
+        None => meet(left, right),
+    }
+}
+
+/// A tensor and the weights of its elements: floats meet, other weights take the tensor's dtype.
+pub fn meet_weight(x: &Tensor, weight: &Tensor) -> ternion::Result<(Tensor, Tensor)> {
+    match weight.dtype().is_float() || !x.dtype().is_float() {
+        true => meet(x, weight),
+        false => meet(x, &weight.to_dtype(x.dtype())?),
+    }
+}
+
+/// The input in the dtype that it is normed in: float32 beside parameters of float32 where it is of half precision, as in PyTorch.
+pub fn beside_parameters(x: &Tensor, parameters: [&Option<Tensor>; 2]) -> ternion::Result<Tensor> {
+    let is_mixed = x.dtype().is_half() && ternion::precision::current().is_none();
+    match is_mixed && parameters.into_iter().flatten().any(|parameter| parameter.dtype() == DType::F32) {
+        true => x.to_dtype(DType::F32),
+        false => Ok(x.clone()),
+    }
+}
+
 /// Whether a tensor follows those of other devices: as a number would.
 fn follows(tensor: &Tensor) -> bool {
     tensor.rank() == 0 && tensor.device().name() == "cpu"

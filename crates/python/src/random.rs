@@ -257,6 +257,17 @@ fn drawn<'py>(
     PyTensor::change(slf, &[], |x| everywhere(x)?.where_(&made(x)?, x), |x| x.copy_(&made(x)?))
 }
 
+/// The number of this name, the only one that may be among more arguments.
+fn only(function: &str, more: &Bound<'_, PyDict>, name: &str) -> Outcome<Option<f64>> {
+    for key in more.keys() {
+        if key.extract::<String>()? != name {
+            let key = key.extract::<String>()?;
+            return Err(Failure::kind(format!("{function}() got an unexpected keyword argument '{key}'")));
+        }
+    }
+    more.get_item(name)?.map(|given| Ok(of::uniform_(&given)?)).transpose()
+}
+
 /// Refuses numbers outside 0 to 1 on the processor.
 fn check_probabilities(x: &Tensor) -> Result<()> {
     if x.device().name() != "cpu" || !x.dtype().is_float() || x.elements() == 0 {
@@ -297,17 +308,25 @@ impl PyTensor {
         })
     }
 
-    /// 1 with probability `p`, else 0, in place: the tensor itself is changed and returned.
+    /// 1 with probability `p`, a number or a tensor that is broadcast, else 0, in place: the tensor itself is changed and returned.
     ///
     /// Raises:
-    ///     ValueError: a probability outside 0 to 1.
+    ///     ValueError: a probability outside 0 to 1, a shape that does not broadcast to this one.
+    ///     TypeError: probabilities of whole numbers.
     ///     RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
-    #[pyo3(signature = (p=0.5, *, generator=None))]
+    #[pyo3(signature = (p=None, *, generator=None), text_signature = "($self, p=0.5, *, generator=None)")]
     fn bernoulli_<'py>(
         slf: &Bound<'py, Self>,
-        #[pyo3(from_py_with = of::bernoulli_)] p: f64,
+        p: Option<&Bound<'py, PyAny>>,
         generator: Option<&Bound<'py, PyGenerator>>,
     ) -> Outcome<Bound<'py, Self>> {
+        if let Some(Ok(p)) = p.map(|p| p.cast::<PyTensor>()) {
+            let p = p.get().tensor().detach();
+            check_probabilities(&p).called("bernoulli_")?;
+            let spread = |x: &Tensor| p.to_device(x.device())?.expand(*x.shape());
+            return drawn(slf, generator, |x| spread(x).and_then(|p| p.bernoulli()).called("bernoulli_"));
+        }
+        let p: f64 = p.map_or(Ok(0.5), of::bernoulli_)?;
         drawn(slf, generator, |x| Tensor::bernoulli_scalar(p, *x.shape(), x.dtype(), x.device()))
     }
 
@@ -317,13 +336,24 @@ impl PyTensor {
     ///     TypeError: no floating dtype.
     ///     ValueError: ends in the wrong order.
     ///     RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
-    #[pyo3(signature = (low=0.0, high=1.0, *, generator=None))]
+    #[pyo3(
+        signature = (low=None, high=None, *, generator=None, to=None, **first),
+        text_signature = "($self, low=0.0, high=1.0, *, generator=None, to=None, **first)"
+    )]
     fn uniform_<'py>(
         slf: &Bound<'py, Self>,
-        #[pyo3(from_py_with = of::uniform_)] low: f64,
-        #[pyo3(from_py_with = of::uniform_)] high: f64,
+        #[pyo3(from_py_with = of::uniform_)] low: Option<f64>,
+        #[pyo3(from_py_with = of::uniform_)] high: Option<f64>,
         generator: Option<&Bound<'py, PyGenerator>>,
+        #[pyo3(from_py_with = of::uniform_)] to: Option<f64>,
+        first: Option<&Bound<'py, PyDict>>,
     ) -> Outcome<Bound<'py, Self>> {
+        // `from`, as PyTorch calls the lower end, is no name of an argument in Python.
+        let first = first.map(|first| only("uniform_", first, "from")).transpose()?.flatten();
+        if low.is_some() && first.is_some() || high.is_some() && to.is_some() {
+            return Err(Failure::kind("uniform_: an end twice, expected from and to"));
+        }
+        let (low, high) = (low.or(first).unwrap_or(0.0), high.or(to).unwrap_or(1.0));
         if !(low.is_finite() && high.is_finite() && low <= high) {
             return Err(Failure::value(format!(
                 "uniform_: from {low} to {high}, expected finite numbers in order"

@@ -95,6 +95,7 @@ _KERNELS = "kernels of CUDA written as text"
 _INTERNAL = "a function within PyTorch, not of its documented interface"
 _COPIES = "a copy of what the function without `_copy` gives: within PyTorch, not of its documented interface"
 _MASKED = "a prototype beside PyTorch's tensors; the functions without a mask are there"
+_BITS = "the exclusive or of the elements as bits in memory: a checksum, and no function of numbers"
 _RARE = "rarely used with gradients; SciPy has it"
 
 _REASONS = {
@@ -106,13 +107,14 @@ _REASONS = {
         _softmax_backward_data native_layer_norm native_batch_norm _native_batch_norm_legit _batch_norm_with_update max_pool2d_with_indices_backward
         torch._scaled_mm torch._scaled_mm_v2
         torch.ops.aten. _upsample_bilinear2d_aa _unsafe_masked_index _unsafe_masked_index_put_accumulate _chunk_cat native_dropout_backward
-        _segment_reduce grid_sampler_2d grid_sampler_3d unsafe_chunk unsafe_split constant_pad_nd hash_tensor addmm.decomposed
+        _segment_reduce grid_sampler_2d grid_sampler_3d unsafe_chunk unsafe_split constant_pad_nd addmm.decomposed
     """,
     _COPIES: """
-        alias_copy as_strided_copy diagonal_copy expand_copy narrow_copy permute_copy split_with_sizes_copy squeeze_copy t_copy transpose_copy unbind_copy
+        alias_copy as_strided_copy diagonal_copy expand_copy permute_copy split_with_sizes_copy squeeze_copy t_copy transpose_copy unbind_copy
         unfold_copy unsqueeze_copy view_copy
     """,
     _MASKED: "masked.",
+    _BITS: "hash_tensor",
     _RARE: """
         special.airy_ai special.bessel_ special.chebyshev_ special.hermite_ special.laguerre_ special.legendre_ special.modified_bessel_
         special.scaled_modified_bessel_

@@ -17,7 +17,7 @@ bucketize can_cast cartesian_prod clamp_max clamp_min column_stack copysign corr
 dist dstack fill float_power fliplr flipud frac heaviside hstack hypot index_copy index_fill index_put inner is_complex is_floating_point is_nonzero
 is_same_size isin isneginf isposinf kthvalue lerp logaddexp logspace median meshgrid movedim multinomial nan_to_num nanmean nansum norm normal polygamma
 positive promote_types put quantile rad2deg randint_like ravel repeat_interleave result_type round rsub scalar_tensor scatter_reduce searchsorted std_mean
-swapaxes take take_along_dim tensor_split tensordot tile trace tril_indices triu_indices unique unique_consecutive var_mean vstack xlogy
+narrow_copy split swapaxes swapdims take take_along_dim tensor_split tensordot tile trace tril_indices triu_indices unique unique_consecutive var_mean vstack xlogy
 cdist chain_matmul combinations conj cross dsplit get_device hsplit is_signed isreal kron logaddexp2 logcumsumexp matrix_power msort prelu real rot90
 select_scatter signbit slice_scatter split_with_sizes trapezoid typename unravel_index vdot vsplit
 as_strided as_strided_scatter bartlett_window blackman_window cumulative_trapezoid diagonal_scatter frexp get_float32_matmul_precision gradient hamming_window hann_window histogram kaiser_window ldexp
@@ -33,7 +33,7 @@ addcdiv adjoint aminmax argwhere broadcast_to clamp_max clamp_min copysign corrc
 diag_embed diagflat diagonal diff dist fill_diagonal_ float_power fliplr flipud frac get_device heaviside hypot
 index_copy index_fill index_put index_put_ inner is_complex is_nonzero is_same_size is_signed isneginf isposinf kthvalue lerp logaddexp masked_scatter_ median
 movedim multinomial nan_to_num nanmean nansum ndimension nelement norm new_empty new_full new_ones new_tensor new_zeros pin_memory positive put quantile rad2deg
-random_ ravel repeat_interleave reshape_as round scatter_reduce split_with_sizes swapaxes take take_along_dim tensor_split tile trace type unique
+random_ ravel repeat_interleave reshape_as round narrow_copy scatter_reduce split_with_sizes swapaxes swapdims take take_along_dim tensor_split tile trace type unique
 unique_consecutive view_as xlog1py xlogy zeta
 conj cross dsplit hsplit is_pinned isreal kron logaddexp2 logcumsumexp matrix_power msort prelu rot90 select_scatter signbit
 slice_scatter sum_to_size vdot vsplit
@@ -57,7 +57,7 @@ eq ge gt heaviside ldexp le lt ne round
 """.split()
 
 # Methods that return a view, with a form that gives the tensor itself that form.
-VIEWS_IN_PLACE = "as_strided squeeze swapaxes t transpose unsqueeze".split()
+VIEWS_IN_PLACE = "as_strided squeeze swapaxes swapdims t transpose unsqueeze".split()
 
 # Operators of whole numbers and truth values with a form that changes the tensor itself.
 IN_PLACE_SIGNS = {"and": "&=", "or": "|=", "xor": "^=", "lshift": "<<=", "rshift": ">>="}
@@ -66,7 +66,7 @@ IN_PLACE_SIGNS = {"and": "&=", "or": "|=", "xor": "^=", "lshift": "<<=", "rshift
 ALIASES = {
     "absolute": "abs", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan", "arctan2": "atan2", "arctanh": "atanh",
     "divide": "div", "fix": "trunc", "ger": "outer", "greater": "gt", "greater_equal": "ge", "less": "lt", "less_equal": "le", "moveaxis": "movedim", "multiply": "mul",
-    "negative": "neg", "not_equal": "ne", "sgn": "sign", "subtract": "sub", "swapdims": "swapaxes", "true_divide": "div",
+    "negative": "neg", "not_equal": "ne", "sgn": "sign", "subtract": "sub", "true_divide": "div",
 }  # fmt: skip
 
 

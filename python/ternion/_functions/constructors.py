@@ -13,10 +13,10 @@ from .kinds import _check_layout
 _ADDED = {
     "arange": "layout pin_memory", "empty": "layout pin_memory memory_format", "empty_like": "layout pin_memory", "eye": "layout pin_memory", "full": "layout pin_memory",
     "full_like": "layout pin_memory", "linspace": "layout pin_memory", "ones": "layout pin_memory", "ones_like": "layout pin_memory", "rand": "layout pin_memory",
-    "rand_like": "layout pin_memory", "randint": "requires_grad layout pin_memory", "randn": "layout pin_memory", "randn_like": "layout pin_memory",
+    "rand_like": "layout pin_memory generator", "randint": "requires_grad layout pin_memory", "randn": "layout pin_memory", "randn_like": "layout pin_memory generator",
     "randperm": "requires_grad layout pin_memory", "tensor": "pin_memory", "zeros": "layout pin_memory", "zeros_like": "layout pin_memory",
 }  # fmt: skip
-_DEFAULTS = {"requires_grad": False, "layout": None, "pin_memory": False, "memory_format": None}
+_DEFAULTS = {"requires_grad": False, "layout": None, "pin_memory": False, "memory_format": None, "generator": None}
 
 
 def _with_more(name: str, added: list[str]) -> Any:
@@ -27,7 +27,8 @@ def _with_more(name: str, added: list[str]) -> Any:
             return native(*args)
         more = {argument: kwargs.pop(argument) for argument in added if argument in kwargs}
         _check_layout(name, more.get("layout"))
-        result = native(*args, **kwargs)
+        generator = more.get("generator")
+        result = native(*args, **kwargs) if generator is None else _drawn_like(name, generator, *args, **kwargs)
         return result.requires_grad_() if more.get("requires_grad") else result
 
     made.__name__ = made.__qualname__ = name
@@ -40,6 +41,11 @@ def _with_more(name: str, added: list[str]) -> Any:
     told = ", ".join(f"{argument}={_DEFAULTS[argument]}" for argument in added)
     made.__text_signature__ = f"{native.__text_signature__[:-1]}, {first}{told})"  # type: ignore[attr-defined]
     return made
+
+
+def _drawn_like(name: str, generator: Any, input: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, memory_format: Any = None) -> Tensor:
+    draw = getattr(_ternion, name.removesuffix("_like"))
+    return draw(input.shape, generator=generator, dtype=dtype or input.dtype, device=device or input.device, requires_grad=requires_grad)
 
 
 CONSTRUCTORS = {name: _with_more(name, added.split()) for name, added in _ADDED.items()}

@@ -8,6 +8,7 @@ from typing import Any
 from .. import _ternion
 from .._ternion import Tensor, _number
 from .kinds import _check_layout, finfo, iinfo
+from .shapes import _one_way
 
 
 def _size(size: tuple[Any, ...]) -> Any:
@@ -24,7 +25,7 @@ def new_tensor(input: Tensor, data: Any, *, dtype: Any = None, device: Any = Non
     return _ternion.tensor(data, dtype=dtype or input.dtype, device=device or input.device, requires_grad=requires_grad)
 
 
-def new_zeros(input: Tensor, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False, layout: Any = None, pin_memory: bool = False) -> Tensor:
+def new_zeros(input: Tensor, *sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, layout: Any = None, pin_memory: bool = False) -> Tensor:
     """Zeros of these sizes, in the dtype and on the device of this tensor.
 
     Shapes: any -> size
@@ -34,10 +35,10 @@ def new_zeros(input: Tensor, *size: Any, dtype: Any = None, device: Any = None, 
         TypeError: a size that is no whole number.
     """
     _check_layout("new_zeros", layout)
-    return _ternion.zeros(_size(size), dtype=dtype or input.dtype, device=device or input.device, requires_grad=requires_grad)
+    return _ternion.zeros(_size(_one_way("new_zeros", sizes, "size", size)), dtype=dtype or input.dtype, device=device or input.device, requires_grad=requires_grad)
 
 
-def new_ones(input: Tensor, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False, layout: Any = None, pin_memory: bool = False) -> Tensor:
+def new_ones(input: Tensor, *sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, layout: Any = None, pin_memory: bool = False) -> Tensor:
     """Ones of these sizes, in the dtype and on the device of this tensor.
 
     Shapes: any -> size
@@ -47,10 +48,10 @@ def new_ones(input: Tensor, *size: Any, dtype: Any = None, device: Any = None, r
         TypeError: a size that is no whole number.
     """
     _check_layout("new_ones", layout)
-    return _ternion.ones(_size(size), dtype=dtype or input.dtype, device=device or input.device, requires_grad=requires_grad)
+    return _ternion.ones(_size(_one_way("new_ones", sizes, "size", size)), dtype=dtype or input.dtype, device=device or input.device, requires_grad=requires_grad)
 
 
-def new_empty(input: Tensor, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False, layout: Any = None, pin_memory: bool = False) -> Tensor:
+def new_empty(input: Tensor, *sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, layout: Any = None, pin_memory: bool = False) -> Tensor:
     """A tensor of these sizes whose contents nobody has decided (zeros here), in the dtype and on the device of this one.
 
     Shapes: any -> size
@@ -60,7 +61,7 @@ def new_empty(input: Tensor, *size: Any, dtype: Any = None, device: Any = None, 
         TypeError: a size that is no whole number.
     """
     _check_layout("new_empty", layout)
-    return _ternion.empty(_size(size), dtype=dtype or input.dtype, device=device or input.device, requires_grad=requires_grad)
+    return _ternion.empty(_size(_one_way("new_empty", sizes, "size", size)), dtype=dtype or input.dtype, device=device or input.device, requires_grad=requires_grad)
 
 
 def new_full(input: Tensor, size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, layout: Any = None, pin_memory: bool = False) -> Tensor:
@@ -135,7 +136,7 @@ def fill(input: Tensor, value: Any) -> Tensor:
 
 def randint_like(
     input: Tensor, low: int, high: int | None = None, *, dtype: Any = None, device: Any = None, requires_grad: bool = False,
-    memory_format: Any = None, layout: Any = None, pin_memory: bool = False,
+    memory_format: Any = None, layout: Any = None, pin_memory: bool = False, generator: Any = None,
 ) -> Tensor:  # fmt: skip
     """Random whole numbers from `low` (0 if it is left out) up to, not including, `high`, in the shape, dtype and on the device of `input`.
 
@@ -147,7 +148,7 @@ def randint_like(
     _check_layout("randint_like", layout)
     low, high = (0, low) if high is None else (low, high)
     dtype = dtype or input.dtype
-    drawn = _ternion.randint(low, high, input.shape, dtype=_ternion.int64 if dtype == _ternion.bool else dtype, device=device or input.device)
+    drawn = _ternion.randint(low, high, input.shape, generator=generator, dtype=_ternion.int64 if dtype == _ternion.bool else dtype, device=device or input.device)
     drawn = drawn.to(dtype)
     return drawn.requires_grad_() if requires_grad else drawn
 

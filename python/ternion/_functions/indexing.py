@@ -41,10 +41,13 @@ def argwhere(input: Tensor) -> Tensor:
     return input.nonzero()
 
 
-def isin(elements: Any, test_elements: Any, *, invert: bool = False) -> Tensor:
+def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False) -> Tensor:
     """Which elements are among `test_elements`, or are not if `invert`; each is a tensor or a number.
 
     Shapes: [..] and any -> the first, bool
+
+    Args:
+        assume_unique: whether neither has an element twice; without effect on the result.
 
     Raises:
         TypeError: something that is neither a tensor nor a number.

@@ -443,7 +443,7 @@ def _areas(function: str, y: Tensor, x: Any, dx: float | None, dim: int, cumulat
         raise TypeError(f"{function}: both x and dx, expected one of the two")
     axis = _axis(function, y, dim)
     _numbers(function, y)
-    return _float(y)._trapezoid(axis, (1.0 if dx is None else dx, None if x is None else _float(x)), cumulative)
+    return y._trapezoid(axis, (1.0 if dx is None else dx, x if x is None or isinstance(x, Tensor) else _float(x)), cumulative)
 
 
 def cumulative_trapezoid(y: Tensor, x: Any = None, *, dx: float | None = None, dim: int = -1) -> Tensor:

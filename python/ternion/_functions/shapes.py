@@ -128,7 +128,16 @@ def broadcast_shapes(*shapes: Any) -> Size:
     return Size(_ternion._broadcast_shapes([[shape] if isinstance(shape, int) else list(shape) for shape in shapes]))
 
 
-def broadcast_to(input: Tensor, *size: Any) -> Tensor:
+def _one_way(function: str, given: tuple[Any, ...], name: str, named: Any) -> tuple[Any, ...]:
+    """Numbers that are given one by one, or as a list by the name that the argument has in PyTorch."""
+    if named is None:
+        return given
+    if given:
+        raise TypeError(f"{function}: {name} twice, expected once")
+    return (named,)
+
+
+def broadcast_to(input: Tensor, *sizes: Any, size: Any = None) -> Tensor:
     """The tensor repeated up to these sizes, without a copy.
 
     Shapes: [..] -> size
@@ -136,7 +145,7 @@ def broadcast_to(input: Tensor, *size: Any) -> Tensor:
     Raises:
         ValueError: sizes that the tensor does not broadcast to.
     """
-    return input.expand(*size)
+    return input.expand(*_one_way("broadcast_to", sizes, "size", size))
 
 
 def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
@@ -258,6 +267,41 @@ def swapaxes(input: Tensor, axis0: int, axis1: int) -> Tensor:
     return input.transpose(axis0, axis1)
 
 
+def swapdims(input: Tensor, dim0: int, dim1: int) -> Tensor:
+    """Two axes exchanged: `transpose`.
+
+    Shapes: [.., m, .., n, ..] -> [.., n, .., m, ..]
+
+    Raises:
+        IndexError: an axis that does not exist.
+    """
+    return input.transpose(dim0, dim1)
+
+
+def narrow_copy(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
+    """`narrow`, a copy.
+
+    Shapes: [.., n, ..] -> [.., length, ..]
+
+    Raises:
+        IndexError: an axis that does not exist, a start before the first element.
+        ValueError: elements behind the last one, a negative length.
+    """
+    return input.narrow(dim, start, length).clone()
+
+
+def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
+    """Parts of axis `dim`: of `split_size_or_sections` elements each, or of these sizes.
+
+    Shapes: [.., n, ..] -> a tuple of [.., size, ..]; a last part may be smaller
+
+    Raises:
+        IndexError: an axis that does not exist.
+        ValueError: parts of size 0, sizes that do not add up to that of the axis.
+    """
+    return tensor.split(split_size_or_sections, dim)
+
+
 def adjoint(input: Tensor) -> Tensor:
     """The last two axes exchanged: there are no complex numbers to conjugate.
 
@@ -305,7 +349,7 @@ def reshape_as(input: Tensor, other: Tensor) -> Tensor:
     return input.reshape(other.shape)
 
 
-def tile(input: Tensor, *dims: Any) -> Tensor:
+def tile(input: Tensor, *counts: Any, dims: Any = None) -> Tensor:
     """The tensor repeated so often along each axis; counts are for the last axes.
 
     Shapes: [.., n] -> [.., n * times]
@@ -313,7 +357,8 @@ def tile(input: Tensor, *dims: Any) -> Tensor:
     Raises:
         ValueError: a count below 0.
     """
-    return input._tile(dims[0] if len(dims) == 1 and not isinstance(dims[0], int) else dims)
+    counts = _one_way("tile", counts, "dims", dims)
+    return input._tile(counts[0] if len(counts) == 1 and not isinstance(counts[0], int) else counts)
 
 
 # More places than this are no list of Python: they would take all memory, and minutes.
@@ -396,8 +441,19 @@ def _sections(function: str, sections: Any) -> Any:
     return sections
 
 
-def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
+def _cuts(function: str, *given: Any) -> Any:
+    """How a function cuts: by the first argument, by `sections` or by `indices`, as PyTorch calls what it may be."""
+    named = [cut for cut in given if cut is not None]
+    if len(named) != 1:
+        raise TypeError(f"{function}: {len(named)} of indices_or_sections, sections and indices, expected one")
+    return _sections(function, named[0])
+
+
+def tensor_split(input: Tensor, indices_or_sections: Any = None, dim: int = 0, *, sections: Any = None, indices: Any = None) -> tuple[Tensor, ...]:
     """Parts of an axis: so many, as even as can be, or those between these places.
+
+    Args:
+        sections, indices: what PyTorch calls the first argument, by what it is.
 
     Shapes: [.., size, ..] -> parts of [.., part, ..]
 
@@ -405,7 +461,7 @@ def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple
         ValueError: less than 1 part.
         IndexError: an axis that does not exist.
     """
-    return input._parts("tensor_split", _sections("tensor_split", indices_or_sections), dim)
+    return input._parts("tensor_split", _cuts("tensor_split", indices_or_sections, sections, indices), dim)
 
 
 def split_with_sizes(input: Tensor, split_sizes: Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
@@ -453,7 +509,7 @@ def triu_indices(row: int, col: int, offset: int = 0, *, dtype: Any = None, devi
     return found if dtype is None else found.to(dtype)
 
 
-def hsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
+def hsplit(input: Tensor, indices_or_sections: Any = None, *, sections: Any = None, indices: Any = None) -> tuple[Tensor, ...]:
     """Parts side by side: of the second axis, or the only one. So many must be of one size.
 
     Shapes: [rows, columns, ..] -> parts of [rows, part, ..]
@@ -461,10 +517,10 @@ def hsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
     Raises:
         ValueError: no axes, a number of parts that does not divide the axis.
     """
-    return input._parts("hsplit", _sections("hsplit", indices_or_sections), 0)
+    return input._parts("hsplit", _cuts("hsplit", indices_or_sections, sections, indices), 0)
 
 
-def vsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
+def vsplit(input: Tensor, indices_or_sections: Any = None, *, sections: Any = None, indices: Any = None) -> tuple[Tensor, ...]:
     """Parts one below the other: of the first axis. So many must be of one size.
 
     Shapes: [rows, columns, ..] -> parts of [part, columns, ..]
@@ -472,10 +528,10 @@ def vsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
     Raises:
         ValueError: less than 2 axes, a number of parts that does not divide the first.
     """
-    return input._parts("vsplit", _sections("vsplit", indices_or_sections), 0)
+    return input._parts("vsplit", _cuts("vsplit", indices_or_sections, sections, indices), 0)
 
 
-def dsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
+def dsplit(input: Tensor, indices_or_sections: Any = None, *, sections: Any = None, indices: Any = None) -> tuple[Tensor, ...]:
     """Parts one behind the other: of the third axis. So many must be of one size.
 
     Shapes: [rows, columns, depth, ..] -> parts of [rows, columns, part, ..]
@@ -483,7 +539,7 @@ def dsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
     Raises:
         ValueError: less than 3 axes, a number of parts that does not divide the third.
     """
-    return input._parts("dsplit", _sections("dsplit", indices_or_sections), 0)
+    return input._parts("dsplit", _cuts("dsplit", indices_or_sections, sections, indices), 0)
 
 
 def rot90(input: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:

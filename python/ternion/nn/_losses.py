@@ -301,8 +301,9 @@ def triplet_margin_with_distance_loss(
     Raises:
         ValueError: a margin that is not above 0, shapes that do not broadcast, another reduction.
     """
-    distance = pairwise_distance if distance_function is None else distance_function
-    return _native._triplet_margin_with_distance_loss((anchor, positive, negative), distance, (margin, swap), reduction)
+    if distance_function is None:
+        return _native._triplet_margin_loss((anchor, positive, negative), (margin, 2.0, 1e-6), swap, reduction)
+    return _native._triplet_margin_with_distance_loss((anchor, positive, negative), distance_function, (margin, swap), reduction)
 
 
 def poisson_nll_loss(

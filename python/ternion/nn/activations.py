@@ -357,6 +357,9 @@ class Softshrink(_Activation):
     def __init__(self, lambd: float = 0.5):
         self._take(lambd=lambd)
 
+    def extra_repr(self) -> str:
+        return str(self.lambd)
+
     def forward(self, input: Tensor) -> Tensor:
         return F.softshrink(input, self.lambd)
 

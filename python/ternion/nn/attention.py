@@ -266,7 +266,7 @@ class MultiheadAttention(Module):
         return self._joined(weights @ v), weights
 
     def extra_repr(self) -> str:
-        return f"{self.embed_dim}, {self.num_heads}, num_kv_heads={self.num_kv_heads}, batch_first={self.batch_first}"
+        return f"num_kv_heads={self.num_kv_heads}" if self.num_kv_heads != self.num_heads else ""
 
 
 def _check_heads(width, heads, kv_heads, dropout):

@@ -89,9 +89,12 @@ class _Conv(Module):
         return function(input, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
 
     def extra_repr(self) -> str:
-        told = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding!r}"
-        told += f", dilation={self.dilation}, groups={self.groups}, bias={self.bias is not None}"
-        return told if self.padding_mode == "zeros" else f"{told}, padding_mode={self.padding_mode!r}"
+        told = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
+        places = [("padding", 0), ("dilation", 1), *([("output_padding", 0)] if self._is_transposed else [])]
+        others = [(name, getattr(self, name)) for name, usual in places if getattr(self, name) != (usual,) * self._axes]
+        others += [("groups", self.groups)] * (self.groups != 1) + [("bias", False)] * (self.bias is None)
+        others += [("padding_mode", self.padding_mode)] * (self.padding_mode != "zeros")
+        return told + "".join(f", {name}={value}" for name, value in others)
 
 
 class Conv1d(_Conv):
@@ -357,6 +360,9 @@ class Unfold(Module):
     def forward(self, input: Tensor) -> Tensor:
         return F.unfold(input, self.kernel_size, self.dilation, self.padding, self.stride)
 
+    def extra_repr(self) -> str:
+        return f"kernel_size={self.kernel_size}, dilation={self.dilation}, padding={self.padding}, stride={self.stride}"
+
 
 class Fold(Module):
     """Patches added up to images: what `Unfold` makes of its gradient.
@@ -376,6 +382,10 @@ class Fold(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         return F.fold(input, self.output_size, self.kernel_size, self.dilation, self.padding, self.stride)
+
+    def extra_repr(self) -> str:
+        told = f"output_size={self.output_size}, kernel_size={self.kernel_size}"
+        return f"{told}, dilation={self.dilation}, padding={self.padding}, stride={self.stride}"
 
 
 class ChannelShuffle(Module):

@@ -48,6 +48,9 @@ class ConstantPad1d(_Pad):
     def forward(self, input: Tensor) -> Tensor:
         return F.pad(input, self.padding, "constant", self.value)
 
+    def extra_repr(self) -> str:
+        return f"padding={self.padding}, value={self.value}"
+
 
 class ConstantPad2d(ConstantPad1d):
     """One value around images.

@@ -182,10 +182,9 @@ class _Recurrent(Module):
         return list(given)
 
     def extra_repr(self) -> str:
-        return (
-            f"{self.input_size}, {self.hidden_size}, num_layers={self.num_layers}, bias={self.bias}, batch_first={self.batch_first}, "
-            f"dropout={self.dropout}, bidirectional={self.bidirectional}"
-        )
+        usual = {"num_layers": 1, "bias": True, "batch_first": False, "dropout": 0, "bidirectional": False}
+        others = [f"{name}={getattr(self, name)}" for name, value in usual.items() if getattr(self, name) != value]
+        return ", ".join([f"{self.input_size}, {self.hidden_size}", *others])
 
 
 class LSTM(_Recurrent):
@@ -296,10 +295,6 @@ class RNN(_OfOneState):
 
     def _step(self, x, recur, states):
         return _simple_step(self.nonlinearity, x, recur, states)
-
-    def extra_repr(self) -> str:
-        return f"{super().extra_repr()}, nonlinearity={self.nonlinearity!r}"
-
 
 def _check_pair(name, hx):
     if hx is not None and (not isinstance(hx, (tuple, list)) or len(hx) != 2):

@@ -44,10 +44,10 @@ fn _glu(py: Python<'_>, input: TensorArgument<'_, '_>, dim: isize) -> Outcome<Py
     input.get().map(py, |x| floating(x)?.glu(dim))
 }
 
-/// Also of integers.
+/// Of whole numbers as floats.
 #[pyfunction]
 fn _hardshrink(py: Python<'_>, input: TensorArgument<'_, '_>, lambd: Real) -> Outcome<PyTensor> {
-    input.get().map(py, |x| x.hardshrink(lambd.0))
+    input.get().map(py, |x| floating(x)?.hardshrink(lambd.0))
 }
 
 /// Also of integers.

@@ -1,11 +1,12 @@
 //! Attention, and sums that are activated at once: a native part of `ternion.nn.functional`.
 
+use super::loss::told_in;
 use crate::error::{Failure, Outcome};
 use crate::expected::of;
 use crate::run::run;
 use crate::tensor::PyTensor;
 use pyo3::prelude::*;
-use ternion::{AttentionOptions, Causal, Result, Shape, Tensor, UnaryOp};
+use ternion::{AttentionOptions, Causal, DType, Result, Shape, Tensor, UnaryOp};
 
 /// Means of `value`, weighted by `softmax(scale * query @ key.T + mask)`.
 ///
@@ -44,7 +45,9 @@ fn scaled_dot_product_attention(
     let mask = attn_mask.map(|mask| mask.get().tensor());
     let elements = operands[0].elements().max(operands[1].elements());
     let operands = with_common_axes(operands)?;
+    let own = operands[0].dtype();
     let attended = run(py, elements, || {
+        let (operands, mask) = beside_mask(&operands, mask)?;
         let (operands, mask) = with_four_axes(&operands, mask)?;
         let [query, key, value] = &operands;
         let causal = match (is_causal, lower_right || window.is_some()) {
@@ -53,7 +56,7 @@ fn scaled_dot_product_attention(
             (true, true) => Causal::LowerRight,
         };
         let options = AttentionOptions { mask: mask.as_ref(), causal, scale, dropout: dropout_p, window };
-        query.scaled_dot_product_attention(key, value, options)
+        told_in(own, query.scaled_dot_product_attention(key, value, options)?)
     })?;
     let told = &operands[0].dims()[..operands[0].rank().saturating_sub(2)];
     let [_, _, queries, width] = attended.sizes()?;
@@ -84,6 +87,21 @@ fn with_common_axes(operands: [Tensor; 3]) -> Result<[Tensor; 3]> {
         *operand = operand.expand([common.dims(), inner].concat())?;
     }
     Ok(expanded)
+}
+
+/// The operands and the mask in the dtype that is computed in: a mask of float32 is taken beside half precision and float64, as in PyTorch.
+fn beside_mask(operands: &[Tensor; 3], mask: Option<Tensor>) -> Result<([Tensor; 3], Option<Tensor>)> {
+    let own = operands[0].dtype();
+    match mask {
+        Some(mask) if mask.dtype() == DType::F32 && own == DType::F64 => {
+            Ok((operands.clone(), Some(mask.to_dtype(own)?)))
+        }
+        Some(mask) if mask.dtype() == DType::F32 && own.is_half() => {
+            let [query, key, value] = operands.each_ref().map(|operand| operand.to_dtype(DType::F32));
+            Ok(([query?, key?, value?], Some(mask)))
+        }
+        other => Ok((operands.clone(), other)),
+    }
 }
 
 /// The operands and the mask as [batch, heads, length, width].

@@ -6,7 +6,7 @@ use crate::arguments::Real;
 use crate::device::{DeviceArgument, or_default};
 use crate::dtype::DTypeArgument;
 use crate::error::{Failure, Outcome};
-use crate::promote::meet;
+use crate::promote::{floating, meet};
 use crate::run::{interruptible_parts, run, wait};
 use crate::tensor::PyTensor;
 use pyo3::prelude::*;
@@ -152,6 +152,7 @@ impl PyTensor {
         let places = places.map(|places| places.get().tensor());
         self.map(py, |y| {
             let (y, places) = beside_places(y, places.as_ref())?;
+            let (y, places) = (floating(&y)?, places.map(|places| floating(&places)).transpose()?);
             let spacing = spacing(step, places.as_ref());
             if is_cumulative { y.cumulative_trapezoid(dim, spacing) } else { y.trapezoid(dim, spacing) }
         })

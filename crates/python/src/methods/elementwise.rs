@@ -358,18 +358,18 @@ impl PyTensor {
         PyTensor::change(slf, &[], |x| filled(x, Scalar::Int(0)), |x| x.fill_(0))
     }
 
-    /// Overwrites the elements with those of `source`, broadcast, cast and moved; the tensor itself.
+    /// Overwrites the elements with those of `other`, broadcast, cast and moved; the tensor itself.
     ///
     /// Raises:
     ///     ValueError: a shape that does not broadcast to this one.
-    #[pyo3(signature = (source, non_blocking=false))]
+    #[pyo3(signature = (other, non_blocking=false))]
     fn copy_<'py>(
         slf: &Bound<'py, Self>,
-        #[pyo3(from_py_with = of::copy_)] source: Bound<'py, PyTensor>,
+        #[pyo3(from_py_with = of::copy_)] other: Bound<'py, PyTensor>,
         #[pyo3(from_py_with = of::copy_)] non_blocking: bool,
     ) -> Outcome<Bound<'py, Self>> {
         let _ = non_blocking;
-        let source = source.get().tensor();
+        let source = other.get().tensor();
         let spread = |x: &Tensor| source.to_device(x.device())?.to_dtype(x.dtype())?.expand(*x.shape());
         PyTensor::change(
             slf,
@@ -548,6 +548,9 @@ fn clamped(x: &Tensor, min: &End, max: &End) -> Result<Tensor> {
             End::Number(number) => x.minimum_scalar(number.scalar())?,
             End::Tensor(bound) => {
                 let (x, bound) = crate::promote::meet(&x, bound)?;
+                if x.dtype() == DType::Bool {
+                    return if is_low { x.maximum(&bound) } else { x.minimum(&bound) };
+                }
                 let [low, high] = if is_low { [Some(&bound), None] } else { [None, Some(&bound)] };
                 x.clamp_tensor(low, high)?
             }

@@ -1,8 +1,10 @@
 //! Functions of layers, without their parameters: the native part of `ternion.nn.functional`.
 
+use super::loss::{told_as, told_in};
 use crate::arguments::{AxesArgument, Real, operand};
 use crate::error::{Called, Failure, Outcome};
 use crate::expected::of;
+use crate::promote::{beside_parameters, meet_weight};
 use crate::run::{run, wait};
 use crate::tensor::PyTensor;
 use pyo3::prelude::*;
@@ -262,7 +264,10 @@ fn layer_norm(
         let flat =
             |tensor: &Option<Tensor>| tensor.as_ref().map(|tensor| tensor.reshape([-1_isize])).transpose();
         let (weight, bias) = (flat(&weight)?, flat(&bias)?);
-        x.reshape(&shape[..])?.layer_norm(weight.as_ref(), bias.as_ref(), eps)?.reshape(*x.shape())
+        let own = x.dtype();
+        let x = beside_parameters(&x, [&weight, &bias])?;
+        let normed = x.reshape(&shape[..])?.layer_norm(weight.as_ref(), bias.as_ref(), eps)?;
+        told_in(own, normed.reshape(*x.shape())?)
     })
 }
 
@@ -288,8 +293,10 @@ fn rms_norm(
     let eps = eps.unwrap_or_else(|| x.dtype().accumulator().epsilon());
     let shape = trailing(&x, &normalized_shape.0, "rms_norm")?;
     made(py, x.elements(), || {
-        let weight = weight.as_ref().map(|weight| weight.reshape([-1_isize])).transpose()?;
-        x.reshape(&shape[..])?.rms_norm(weight.as_ref(), eps)?.reshape(*x.shape())
+        let met = weight.map(|weight| meet_weight(&x, &weight.reshape([-1_isize])?)).transpose()?;
+        let (own, weight) = (x.dtype(), met.as_ref().map(|(_, weight)| weight));
+        let x = met.as_ref().map_or(&x, |(x, _)| x);
+        told_as(own, x.reshape(&shape[..])?.rms_norm(weight, eps)?.reshape(*x.shape())?)
     })
 }
 
@@ -333,7 +340,10 @@ fn group_norm(
             x.dims()
         )));
     }
-    made(py, x.elements(), || x.group_norm(num_groups, weight.as_ref(), bias.as_ref(), eps))
+    made(py, x.elements(), || {
+        let normed = beside_parameters(&x, [&weight, &bias])?;
+        told_in(x.dtype(), normed.group_norm(num_groups, weight.as_ref(), bias.as_ref(), eps)?)
+    })
 }
 
 /// Each channel shifted to mean 0 and scaled to variance 1: of the batch in training, else of the running statistics, which follow the batch in training.
@@ -362,8 +372,12 @@ fn batch_norm(
     let (statistics, batches) = (given(running_mean).zip(given(running_var)), given(_batches));
     let running =
         statistics.as_ref().map(|(mean, var)| RunningStatistics::new(name, &x, mean, var)).transpose()?;
+    let own = x.dtype();
+    let x = wait(py, || beside_parameters(&x, [&weight, &bias]))?;
     if let (Some((mean, var)), false) = (&statistics, training) {
-        return made(py, x.elements(), || x.batch_norm_eval(mean, var, weight.as_ref(), bias.as_ref(), eps));
+        return made(py, x.elements(), || {
+            told_in(own, x.batch_norm_eval(mean, var, weight.as_ref(), bias.as_ref(), eps)?)
+        });
     }
     let count = x.elements() / x.dims().get(1).map_or(1, |&channels| channels.max(1));
     if training && count == 1 {
@@ -380,7 +394,7 @@ fn batch_norm(
                 None => running.follow([&mean, &var], count, momentum)?,
             }
         }
-        Ok(output)
+        told_in(own, output)
     })
 }
 
@@ -401,15 +415,19 @@ fn _instance_norm(
     let name = "instance_norm";
     let (x, weight, bias) = (operand(name, "input", input)?, given(weight), given(bias));
     let affine = [weight.as_ref(), bias.as_ref()];
+    let own = x.dtype();
+    let x = wait(py, || beside_parameters(&x, [&weight, &bias]))?;
     let Some((mean, var)) = given(running_mean).zip(given(running_var)) else {
-        return made(py, x.elements(), || x.instance_norm(affine[0], affine[1], eps));
+        return made(py, x.elements(), || told_in(own, x.instance_norm(affine[0], affine[1], eps)?));
     };
-    made(py, x.elements(), || match use_input_stats {
-        true => x.instance_norm_tracked(affine, [&mean, &var], momentum, eps),
-        false => {
+    made(py, x.elements(), || {
+        let normed = if use_input_stats {
+            x.instance_norm_tracked(affine, [&mean, &var], momentum, eps)?
+        } else {
             RunningStatistics::new(name, &x, &mean, &var)?;
-            x.batch_norm_eval(&mean, &var, affine[0], affine[1], eps)
-        }
+            x.batch_norm_eval(&mean, &var, affine[0], affine[1], eps)?
+        };
+        told_in(own, normed)
     })
 }
 

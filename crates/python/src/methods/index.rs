@@ -321,13 +321,20 @@ impl PyTensor {
     /// Raises:
     ///     IndexError: an axis that does not exist, an index outside it.
     ///     TypeError: an index that is not int32 or int64.
-    ///     ValueError: an index of another number of axes, or larger elsewhere than along `dim`.
+    ///     ValueError: an index of another number of axes, or larger elsewhere than along `dim`; a `sparse_grad`, which PyTorch alone has.
+    #[pyo3(signature = (dim, index, *, sparse_grad=false))]
     fn gather(
         &self,
         py: Python<'_>,
         #[pyo3(from_py_with = of::gather)] dim: isize,
         #[pyo3(from_py_with = of::gather)] index: Bound<'_, PyTensor>,
+        #[pyo3(from_py_with = of::gather)] sparse_grad: bool,
     ) -> Outcome<PyTensor> {
+        if sparse_grad {
+            return Err(Failure::value(
+                "gather: sparse_grad=True, expected False: there are no sparse tensors",
+            ));
+        }
         let index = index.get().tensor();
         // Without elements any dtype will do, as in PyTorch.
         let index = if index.elements() == 0 { index.to_dtype(DType::I64)? } else { index };

@@ -86,9 +86,9 @@ impl PyTensor {
     fn dot(
         &self,
         py: Python<'_>,
-        #[pyo3(from_py_with = of::dot)] other: Bound<'_, PyTensor>,
+        #[pyo3(from_py_with = of::dot)] tensor: Bound<'_, PyTensor>,
     ) -> Outcome<PyTensor> {
-        let other = other.get().tensor();
+        let other = tensor.get().tensor();
         self.map(py, |x| x.dot(&other))
     }
 

@@ -4,7 +4,7 @@ use crate::arguments::operand;
 use crate::error::{Failure, Outcome};
 use crate::expected::of;
 use crate::optim::level_of_caller;
-use crate::promote::{meet, of_tensors};
+use crate::promote::{common, meet, meet_weight, of_tensors};
 use crate::run::run;
 use crate::tensor::PyTensor;
 use pyo3::exceptions::PyUserWarning;
@@ -27,15 +27,40 @@ pub fn reduction(op: &str, name: &str) -> Outcome<Reduction> {
     })
 }
 
+/// In which dtype a loss is told: that of its input, of its target, or that which both meet in.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Told {
+    Input,
+    Target,
+    Together,
+}
+
+fn both(op: &str, input: &Bound<'_, PyAny>, target: &Bound<'_, PyAny>) -> Outcome<(Tensor, Tensor)> {
+    Ok((operand(op, "input", input)?, operand(op, "target", target)?))
+}
+
 fn loss(
     py: Python<'_>,
-    op: &str,
-    (input, target): (&Bound<'_, PyAny>, &Bound<'_, PyAny>),
+    (x, target): (Tensor, Tensor),
+    told: Told,
     f: impl FnOnce(&Tensor, &Tensor) -> Result<Tensor> + Send,
 ) -> Outcome<PyTensor> {
-    let (x, target) = (operand(op, "input", input)?, operand(op, "target", target)?);
-    let together = of_tensors(&x, &target).filter(|_| target.dtype().is_float());
-    run(py, x.elements(), || told_in(together.unwrap_or(x.dtype()), f(&x, &target)?)).map(PyTensor::new)
+    let together = of_tensors(&x, &target).filter(|_| target.dtype().is_float()).unwrap_or(x.dtype());
+    let told = if told == Told::Target { target.dtype() } else { together };
+    let result = run(py, x.elements(), || {
+        // Half precision beside float32 is computed in float32 by the op itself.
+        let is_double = [&x, &target].map(|operand| operand.dtype() == DType::F64);
+        let is_met = is_double[0] != is_double[1] && x.dtype().is_float() && target.dtype().is_float();
+        let (x, target) = if is_met { meet(&x, &target)? } else { (x.clone(), target.clone()) };
+        told_as(told, f(&x, &target)?)
+    });
+    result.map(PyTensor::new)
+}
+
+/// As `told_in`, in whatever dtype.
+pub fn told_as(dtype: DType, loss: Tensor) -> Result<Tensor> {
+    let is_free = ternion::precision::current().is_none() && dtype.is_float() && loss.dtype() != dtype;
+    if is_free { loss.to_dtype(dtype) } else { Ok(loss) }
 }
 
 /// A loss in the dtype of its input, or that which it meets a floating target in, as in PyTorch; in that which it was computed in within a scope of autocast.
@@ -47,15 +72,23 @@ pub fn told_in(dtype: DType, loss: Tensor) -> Result<Tensor> {
 fn distance(
     py: Python<'_>,
     op: &'static str,
-    (input, target): (&Bound<'_, PyAny>, &Bound<'_, PyAny>),
-    f: impl FnOnce(&Tensor, &Tensor) -> Result<Tensor> + Send,
+    (x, target): (Tensor, Tensor),
+    weight: Option<Tensor>,
+    told: Told,
+    f: impl FnOnce(&Tensor, &Tensor, Option<&Tensor>) -> Result<Tensor> + Send,
 ) -> Outcome<PyTensor> {
-    let (x, target) = (operand(op, "input", input)?, operand(op, "target", target)?);
     warn_of_shapes(py, op, &x, &target)?;
     let result = run(py, x.elements(), || {
+        let own = x.dtype();
         let (x, target) = meet(&x, &target)?;
+        let told = if told == Told::Input && own.is_float() { own } else { x.dtype() };
         let (x, target) = broadcast(op, &x, &target)?;
-        told_in(x.dtype(), f(&x, &target)?)
+        let Some(weight) = weight else { return told_as(told, f(&x, &target, None)?) };
+        // Losses are weighed in the dtype that they meet their weights in.
+        let weighed = if weight.dtype().is_float() { common(told, weight.dtype()) } else { None };
+        let (x, weight) = meet_weight(&x, &weight)?;
+        let target = target.to_dtype(x.dtype())?;
+        told_as(weighed.unwrap_or(told), f(&x, &target, Some(&weight))?)
     });
     result.map(PyTensor::new)
 }
@@ -112,7 +145,17 @@ fn cross_entropy(
     let (weight, reduction) =
         (weight.map(|weight| weight.get().tensor()), self::reduction("cross_entropy", &reduction)?);
     let refused = |failure: Failure| hinted(py, failure, input, target);
-    loss(py, "cross_entropy", (input, target), |x, target| {
+    let (mut x, classes) = both("cross_entropy", input, target)?;
+    let weight = match weight {
+        // Of probabilities the weights are factors like any.
+        Some(weight) if classes.dtype().is_float() => {
+            let weighed = run(py, x.elements(), || meet_weight(&x, &weight))?;
+            x = weighed.0;
+            Some(weighed.1)
+        }
+        other => other,
+    };
+    loss(py, (x, classes), Told::Together, |x, target| {
         let options =
             CrossEntropyOptions { weight: weight.as_ref(), ignore_index, label_smoothing, reduction };
         x.cross_entropy_with(target, options)
@@ -159,7 +202,7 @@ fn nll_loss(
 ) -> Outcome<PyTensor> {
     let (weight, reduction) =
         (weight.map(|weight| weight.get().tensor()), self::reduction("nll_loss", &reduction)?);
-    loss(py, "nll_loss", (input, target), |x, target| {
+    loss(py, both("nll_loss", input, target)?, Told::Together, |x, target| {
         x.nll_loss_with(target, NllOptions { weight: weight.as_ref(), ignore_index, reduction })
     })
 }
@@ -190,7 +233,10 @@ fn binary_cross_entropy_with_logits(
     let tensor = |given: Option<Bound<'_, PyTensor>>| given.map(|weight| weight.get().tensor());
     let (weight, pos_weight) = (tensor(weight), tensor(pos_weight));
     let reduction = self::reduction("binary_cross_entropy_with_logits", &reduction)?;
-    loss(py, "binary_cross_entropy_with_logits", (input, target), |x, target| {
+    let operands = both("binary_cross_entropy_with_logits", input, target)?;
+    loss(py, operands, Told::Target, |x, target| {
+        // Weights have the dtype of what they weigh.
+        let pos_weight = pos_weight.as_ref().map(|weight| weight.to_dtype(x.dtype())).transpose()?;
         let (pos_weight, weight) = (pos_weight.as_ref(), weight.as_ref());
         x.bce_with_logits_with(target, BceOptions { pos_weight, weight, reduction })
     })
@@ -223,7 +269,8 @@ fn mse_loss(
 ) -> Outcome<PyTensor> {
     let reduction = self::reduction("mse_loss", &older(py, reduction, size_average, reduce)?)?;
     let weight = weight.map(|weight| weight.get().tensor());
-    distance(py, "mse_loss", (input, target), |x, target| match &weight {
+    let operands = both("mse_loss", input, target)?;
+    distance(py, "mse_loss", operands, weight, Told::Together, |x, target, weight| match weight {
         None => x.mse_loss(target, reduction),
         Some(weight) => x.mse_loss_weighted(target, weight, reduction),
     })
@@ -276,7 +323,8 @@ fn l1_loss(
 ) -> Outcome<PyTensor> {
     let reduction = self::reduction("l1_loss", &older(py, reduction, size_average, reduce)?)?;
     let weight = weight.map(|weight| weight.get().tensor());
-    distance(py, "l1_loss", (input, target), |x, target| match &weight {
+    let operands = both("l1_loss", input, target)?;
+    distance(py, "l1_loss", operands, weight, Told::Together, |x, target, weight| match weight {
         None => x.l1_loss(target, reduction),
         Some(weight) => x.l1_loss_weighted(target, weight, reduction),
     })
@@ -306,7 +354,8 @@ fn huber_loss(
 ) -> Outcome<PyTensor> {
     let reduction = self::reduction("huber_loss", &reduction)?;
     let weight = weight.map(|weight| weight.get().tensor());
-    distance(py, "huber_loss", (input, target), |x, target| match &weight {
+    let operands = both("huber_loss", input, target)?;
+    distance(py, "huber_loss", operands, weight, Told::Input, |x, target, weight| match weight {
         None => x.huber_loss(target, delta, reduction),
         Some(weight) => x.huber_loss_weighted(target, weight, delta, reduction),
     })
@@ -332,7 +381,9 @@ fn kl_div(
     #[pyo3(from_py_with = of::kl_div)] log_target: bool,
 ) -> Outcome<PyTensor> {
     let reduction = self::reduction("kl_div", &reduction)?;
-    loss(py, "kl_div", (input, target), |x, target| x.kl_div(target, reduction, log_target))
+    loss(py, both("kl_div", input, target)?, Told::Together, |x, target| {
+        x.kl_div(target, reduction, log_target)
+    })
 }
 
 /// The share of rows whose largest logit is the target's, float32; no gradient flows.

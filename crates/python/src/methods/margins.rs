@@ -1,16 +1,16 @@
 //! Losses, embeddings by bags and dropout that are composed in the core: what the functions of `ternion/nn` call, which say what is the default.
 
 use super::TensorArgument;
-use super::loss::{broadcast, reduction, told_in};
+use super::loss::{Told, broadcast, reduction, told_as, told_in};
 use crate::arguments::Real;
 use crate::error::{Failure, Outcome};
-use crate::promote::meet;
+use crate::promote::{common, floating, floats_of, meet, meet_as_floats, meet_weight};
 use crate::run::{interruptible_parts, run, wait};
 use crate::tensor::PyTensor;
 use pyo3::prelude::*;
 use std::cell::Cell;
 use ternion::{
-    BagMode, CtcOptions, EmbeddingBagOptions, Error, GaussianNllOptions, MultiMarginOptions,
+    BagMode, CtcOptions, DType, EmbeddingBagOptions, Error, GaussianNllOptions, MultiMarginOptions,
     PoissonNllOptions, Reduction, Result, Tensor, TripletOptions,
 };
 
@@ -19,13 +19,17 @@ fn of_pair(
     py: Python<'_>,
     op: &'static str,
     (x, target): (TensorArgument<'_, '_>, TensorArgument<'_, '_>),
+    told: Told,
     f: impl FnOnce(&Tensor, &Tensor) -> Result<Tensor> + Send,
 ) -> Outcome<PyTensor> {
     let (x, target) = (x.get().tensor(), target.get().tensor());
     let result = run(py, x.elements(), || {
+        let own = x.dtype();
+        // A loss that is told in whole numbers is refused by the op.
+        let target = if told == Told::Input && !own.is_float() { target.to_dtype(own)? } else { target };
         let (x, target) = meet(&x, &target)?;
         let (x, target) = broadcast(op, &x, &target)?;
-        told_in(x.dtype(), f(&x, &target)?)
+        told_as(if told == Told::Input { own } else { x.dtype() }, f(&x, &target)?)
     });
     result.map(PyTensor::new)
 }
@@ -53,7 +57,13 @@ fn of_three_alike(
     inputs: [TensorArgument<'_, '_>; 3],
     f: impl FnOnce([&Tensor; 3]) -> Result<Tensor> + Send,
 ) -> Outcome<PyTensor> {
+    let [a, b, c] = inputs.map(|input| input.get().tensor());
+    let floats = [(&a, &b), (&a, &c), (&b, &c)].map(|(x, y)| floats_of(x, y));
     of_three(py, inputs, |[x, y, z]| {
+        // Whole numbers are compared as floats: a margin is none.
+        let is_whole = !x.dtype().is_float() && floats.iter().all(Option::is_some);
+        let as_floats = |x: &Tensor| if is_whole { floating(x) } else { Ok(x.clone()) };
+        let (x, y, z) = (as_floats(x)?, as_floats(y)?, as_floats(z)?);
         let shape = x.shape().broadcast(y.shape(), op)?.broadcast(z.shape(), op)?;
         f([&x.expand(shape)?, &y.expand(shape)?, &z.expand(shape)?])
     })
@@ -81,7 +91,9 @@ fn _soft_margin_loss(
     reduce: &str,
 ) -> Outcome<PyTensor> {
     let reduction = plain("soft_margin_loss", reduce)?;
-    of_pair(py, "soft_margin_loss", (input, target), |x, target| x.soft_margin_loss(target, reduction))
+    of_pair(py, "soft_margin_loss", (input, target), Told::Input, |x, target| {
+        x.soft_margin_loss(target, reduction)
+    })
 }
 
 #[pyfunction]
@@ -93,7 +105,9 @@ fn _smooth_l1_loss(
     beta: Real,
 ) -> Outcome<PyTensor> {
     let reduction = plain("smooth_l1_loss", reduce)?;
-    of_pair(py, "smooth_l1_loss", (input, target), |x, target| x.smooth_l1_loss(target, beta.0, reduction))
+    of_pair(py, "smooth_l1_loss", (input, target), Told::Together, |x, target| {
+        x.smooth_l1_loss(target, beta.0, reduction)
+    })
 }
 
 #[pyfunction]
@@ -105,7 +119,7 @@ fn _hinge_embedding_loss(
     reduce: &str,
 ) -> Outcome<PyTensor> {
     let reduction = plain("hinge_embedding_loss", reduce)?;
-    of_pair(py, "hinge_embedding_loss", (input, target), |x, target| {
+    of_pair(py, "hinge_embedding_loss", (input, target), Told::Input, |x, target| {
         x.hinge_embedding_loss(target, margin.0, reduction)
     })
 }
@@ -133,8 +147,13 @@ fn _cosine_embedding_loss(
 ) -> Outcome<PyTensor> {
     let (name, [x, y, target]) = ("cosine_embedding_loss", &inputs);
     let reduction = plain(name, reduce)?;
-    let (target, y) = (target.get().tensor(), y.clone());
-    of_pair(py, name, (x, &y), |x, y| x.cosine_embedding_loss(y, &target, margin.0, reduction))
+    let [x, y, target] = [x, y, target].map(|input| input.get().tensor());
+    run(py, x.elements(), || {
+        let (x, y) = meet(&floating(&x)?, &floating(&y)?)?;
+        let (x, y) = broadcast(name, &x, &y)?;
+        told_as(x.dtype(), x.cosine_embedding_loss(&y, &target, margin.0, reduction)?)
+    })
+    .map(PyTensor::new)
 }
 
 #[pyfunction]
@@ -149,9 +168,25 @@ fn _triplet_margin_loss(
     let reduction = plain("triplet_margin_loss", reduce)?;
     let [anchor, positive, negative] = &inputs;
     let options = TripletOptions { margin, p, eps, swap, reduction };
-    of_three(py, [anchor, positive, negative], |[anchor, positive, negative]| {
-        anchor.triplet_margin_loss(positive, negative, options)
+    let [a, p, n] = inputs.each_ref().map(|input| input.get().tensor());
+    let told = of_distances(&[(&a, &p), (&a, &n), (&p, &n)][..if swap { 3 } else { 2 }]);
+    let Some(told) = told else {
+        return of_three(py, [anchor, positive, negative], |[anchor, positive, negative]| {
+            anchor.triplet_margin_loss(positive, negative, options)
+        });
+    };
+    run(py, a.elements(), || {
+        let [a, p, n] = [a.to_dtype(told)?, p.to_dtype(told)?, n.to_dtype(told)?];
+        told_in(told, a.triplet_margin_loss(&p, &n, options)?)
     })
+    .map(PyTensor::new)
+}
+
+/// The dtype that distances of these pairs meet in; `None` if one has none.
+fn of_distances(pairs: &[(&Tensor, &Tensor)]) -> Option<DType> {
+    let mut told = pairs.iter().map(|(x, y)| floats_of(x, y));
+    let first = told.next()??;
+    told.try_fold(first, |met, next| common(met, next?))
 }
 
 /// The tensors are handed to `distance` as the objects that they are. What it raises is raised.
@@ -195,9 +230,15 @@ fn _poisson_nll_loss(
     settings: (bool, bool, Real),
     reduce: &str,
 ) -> Outcome<PyTensor> {
-    let (log_input, full, Real(eps)) = settings;
-    let options = PoissonNllOptions { log_input, full, eps, reduction: plain("poisson_nll_loss", reduce)? };
-    of_pair(py, "poisson_nll_loss", (input, target), |x, target| x.poisson_nll_loss(target, options))
+    let (name, (log_input, full, Real(eps))) = ("poisson_nll_loss", settings);
+    let options = PoissonNllOptions { log_input, full, eps, reduction: plain(name, reduce)? };
+    let (x, target) = (input.get().tensor(), target.get().tensor());
+    run(py, x.elements(), || {
+        let (x, target) = meet(&floating(&x)?, &target)?;
+        let (x, target) = broadcast(name, &x, &target)?;
+        told_in(x.dtype(), x.poisson_nll_loss(&target, options)?)
+    })
+    .map(PyTensor::new)
 }
 
 #[pyfunction]
@@ -225,7 +266,9 @@ fn _binary_cross_entropy(
     reduce: &str,
 ) -> Outcome<PyTensor> {
     let (reduction, weight) = (plain("binary_cross_entropy", reduce)?, optional(weight));
-    of_pair(py, "binary_cross_entropy", (input, target), |x, target| {
+    of_pair(py, "binary_cross_entropy", (input, target), Told::Together, |x, target| {
+        // Weights have the dtype of what they weigh.
+        let weight = weight.as_ref().map(|weight| weight.to_dtype(x.dtype())).transpose()?;
         x.binary_cross_entropy(target, weight.as_ref(), reduction)
     })
 }
@@ -239,9 +282,22 @@ fn _multilabel_soft_margin_loss(
     reduce: &str,
 ) -> Outcome<PyTensor> {
     let (reduction, weight) = (plain("multilabel_soft_margin_loss", reduce)?, optional(weight));
-    of_classes(py, (input, target), |x, target| {
-        x.multilabel_soft_margin_loss(target, weight.as_ref(), reduction)
+    let (x, target) = (input.get().tensor(), target.get().tensor());
+    wait(py, || {
+        // Labels are as often whole numbers as floats.
+        let target = if target.dtype().is_int() { target.to_dtype(x.dtype())? } else { target };
+        let (mut x, mut target) = meet(&x, &target)?;
+        let weight = match weight {
+            Some(weight) => {
+                let weighed = meet_weight(&x, &weight)?;
+                (x, target) = (weighed.0, target.to_dtype(weighed.1.dtype())?);
+                Some(weighed.1)
+            }
+            None => None,
+        };
+        told_in(x.dtype(), x.multilabel_soft_margin_loss(&target, weight.as_ref(), reduction)?)
     })
+    .map(PyTensor::new)
 }
 
 #[pyfunction]
@@ -364,7 +420,7 @@ fn _pairwise_distance(
     let (Real(p), Real(eps), keepdim) = settings;
     let (x, other) = (x1.get().tensor(), x2.get().tensor());
     run(py, x.elements(), || {
-        let (x, other) = meet(&x, &other)?;
+        let (x, other) = meet_as_floats(&x, &other)?;
         x.pairwise_distance(&other, p, eps, keepdim)
     })
     .map(PyTensor::new)

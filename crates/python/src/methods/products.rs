@@ -6,7 +6,7 @@ use crate::promote::meet;
 use crate::run::run;
 use crate::tensor::PyTensor;
 use pyo3::prelude::*;
-use ternion::{Result, Tensor};
+use ternion::{DType, Result, Tensor};
 
 /// A summand and two factors.
 type Parts = (Tensor, Tensor, Tensor);
@@ -27,6 +27,14 @@ fn together(x: Tensor, a: Tensor, b: Tensor) -> Result<Parts> {
     let (x, a) = meet(&x, &a)?;
     let b = b.to_dtype(x.dtype())?;
     Ok((x, a, b))
+}
+
+/// `addr` of truth values, whose sums are true where a summand is, and whose factors are truth values.
+fn of_truths(parts: [Tensor; 3], factors: [f64; 2]) -> Result<Tensor> {
+    let [x, a, b] = parts.map(|part| part.to_dtype(DType::I32));
+    let [beta, alpha] =
+        factors.map(|factor| if factor.fract() == 0.0 { f64::from(factor != 0.0) } else { factor });
+    x?.addr(&a?, &b?, beta, alpha)?.to_dtype(DType::Bool)
 }
 
 macro_rules! added_products {
@@ -51,6 +59,9 @@ macro_rules! added_products {
                 ) -> Outcome<PyTensor> {
                     let (x, a, b) = (self.tensor(), $left.get().tensor(), $right.get().tensor());
                     run(py, a.elements().max(b.elements()), || {
+                        if stringify!($name) == "addr" && [&x, &a, &b].iter().all(|part| part.dtype() == DType::Bool) {
+                            return of_truths([x, a, b], [beta, alpha]);
+                        }
                         let (x, a, b) = $meet(x, a, b)?;
                         x.$name(&a, &b, beta, alpha)
                     })

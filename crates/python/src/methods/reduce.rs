@@ -266,7 +266,7 @@ impl PyTensor {
     /// Raises:
     ///     IndexError: an axis that does not exist.
     ///     ValueError: no elements.
-    #[pyo3(signature = (dim=None, keepdim=false, *, axis=None, keepdims=false))]
+    #[pyo3(signature = (dim=None, keepdim=false, *, axis=None, keepdims=false, other=None))]
     fn max<'py>(
         &self,
         py: Python<'py>,
@@ -274,8 +274,9 @@ impl PyTensor {
         #[pyo3(from_py_with = of::max)] keepdim: bool,
         axis: Option<&Bound<'py, PyAny>>,
         #[pyo3(from_py_with = of::max)] keepdims: bool,
+        #[pyo3(from_py_with = of::max)] other: Option<Bound<'py, PyTensor>>,
     ) -> Outcome<Bound<'py, PyAny>> {
-        let dim = either("max", dim, axis)?;
+        let dim = either("max", either("max", dim, axis)?, other.as_ref().map(|other| other.as_any()))?;
         self.extreme(py, dim, keepdim || keepdims, true)
     }
 
@@ -286,7 +287,7 @@ impl PyTensor {
     /// Raises:
     ///     IndexError: an axis that does not exist.
     ///     ValueError: no elements.
-    #[pyo3(signature = (dim=None, keepdim=false, *, axis=None, keepdims=false))]
+    #[pyo3(signature = (dim=None, keepdim=false, *, axis=None, keepdims=false, other=None))]
     fn min<'py>(
         &self,
         py: Python<'py>,
@@ -294,8 +295,9 @@ impl PyTensor {
         #[pyo3(from_py_with = of::min)] keepdim: bool,
         axis: Option<&Bound<'py, PyAny>>,
         #[pyo3(from_py_with = of::min)] keepdims: bool,
+        #[pyo3(from_py_with = of::min)] other: Option<Bound<'py, PyTensor>>,
     ) -> Outcome<Bound<'py, PyAny>> {
-        let dim = either("min", dim, axis)?;
+        let dim = either("min", either("min", dim, axis)?, other.as_ref().map(|other| other.as_any()))?;
         self.extreme(py, dim, keepdim || keepdims, false)
     }
 

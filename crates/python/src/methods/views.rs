@@ -1,6 +1,8 @@
 //! Other views of the same elements.
 
-use crate::arguments::{AxesArgument, Count, ShapeArgument, by_name, either, numbers, one_of, sizes};
+use crate::arguments::{
+    AxesArgument, Count, ShapeArgument, by_name, either, numbers, one_of, one_way, sizes,
+};
 use crate::dtype::{DTypeArgument, PyDType};
 use crate::error::{Called, Failure, Outcome};
 use crate::expected::of;
@@ -261,9 +263,14 @@ impl PyTensor {
     ///
     /// Raises:
     ///     ValueError: a size other than 1 that is not the one asked for.
-    #[pyo3(signature = (*sizes))]
-    fn expand(&self, py: Python<'_>, sizes: &Bound<'_, PyTuple>) -> Outcome<PyTensor> {
-        let sizes = numbers(sizes, "expand")?;
+    #[pyo3(signature = (*sizes, size=None))]
+    fn expand(
+        &self,
+        py: Python<'_>,
+        sizes: &Bound<'_, PyTuple>,
+        size: Option<&Bound<'_, PyAny>>,
+    ) -> Outcome<PyTensor> {
+        let sizes = numbers(&one_way("expand", sizes, ("size", size))?, "expand")?;
         self.map(py, |x| {
             let lead = sizes.len().saturating_sub(x.rank());
             let size = |(axis, &size): (usize, &isize)| match size {
@@ -299,9 +306,14 @@ impl PyTensor {
     ///
     /// Raises:
     ///     ValueError: fewer counts than axes, a negative one.
-    #[pyo3(signature = (*repeats))]
-    fn repeat(&self, py: Python<'_>, repeats: &Bound<'_, PyTuple>) -> Outcome<PyTensor> {
-        let counts = sizes(repeats, "repeat")?;
+    #[pyo3(signature = (*counts, repeats=None))]
+    fn repeat(
+        &self,
+        py: Python<'_>,
+        counts: &Bound<'_, PyTuple>,
+        repeats: Option<&Bound<'_, PyAny>>,
+    ) -> Outcome<PyTensor> {
+        let counts = sizes(&one_way("repeat", counts, ("repeats", repeats))?, "repeat")?;
         self.map_apart(py, |x| {
             let mut x = x.clone();
             while x.rank() < counts.len() {

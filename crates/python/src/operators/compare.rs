@@ -2,11 +2,13 @@
 
 use super::{Answer, answer};
 use crate::arguments::Operand;
+use crate::error::Outcome;
 use crate::promote::{Number, meet, with_number};
 use crate::run::run;
 use crate::tensor::PyTensor;
 use pyo3::class::basic::CompareOp;
 use pyo3::prelude::*;
+use pyo3::types::PyInt;
 use ternion::{DType, Result, Scalar, Tensor};
 
 /// Numbers compared as numbers: bool as 0 and 1 where the other side is a number.
@@ -60,6 +62,28 @@ pub fn equal_to(a: &Tensor, other: &Operand) -> Result<Tensor> {
     }
 }
 
+/// The other side of a comparison: of numbers that no integer dtype holds it is known where they are.
+pub fn side(object: &Bound<'_, PyAny>, a: &Tensor) -> Outcome<Option<Operand>> {
+    Operand::beside(object, a).or_else(|failure| match beyond(object, a)? {
+        Some(number) => Ok(Some(Operand::Number(number))),
+        None => Err(failure),
+    })
+}
+
+/// A whole number of Python beyond int64 and uint64 as one that compares with the elements of `a` as it does.
+fn beyond(object: &Bound<'_, PyAny>, a: &Tensor) -> Outcome<Option<Number>> {
+    let is_held = || object.extract::<i64>().is_ok() || object.extract::<u64>().is_ok();
+    if !object.is_instance_of::<PyInt>() || is_held() {
+        return Ok(None);
+    }
+    let is_above = object.gt(0)?;
+    if a.dtype().is_float() {
+        let infinite = if is_above { f64::INFINITY } else { f64::NEG_INFINITY };
+        return Ok(Some(Number::Float(object.extract::<f64>().unwrap_or(infinite))));
+    }
+    Ok(Some(Number::Int(if is_above { i128::MAX } else { i128::MIN })))
+}
+
 pub fn compare(py: Python<'_>, op: CompareOp, a: &Tensor, other: Operand) -> Answer {
     let result = match other {
         Operand::Tensor(b) => run(py, a.elements().max(b.elements()), || compared(op, a, &b))?,
@@ -72,7 +96,10 @@ impl PyTensor {
     /// A comparison under its name, where nobody asks the other side.
     pub fn compare_named(&self, name: &str, other: &Bound<'_, PyAny>, op: CompareOp) -> Answer {
         let a = self.tensor();
-        let operand = Operand::named(name, other, &a)?;
+        let operand = match beyond(other, &a)? {
+            Some(number) => Operand::Number(number),
+            None => Operand::named(name, other, &a)?,
+        };
         compare(other.py(), op, &a, operand)
     }
 }
