@@ -86,7 +86,7 @@ def sgd():
 INDEX = {"dim": lambda: 0, "index": lambda: ternion.tensor([0, 1, 2])}
 VECTORS = {"input1": x, "input2": x, "target": lambda: ternion.tensor([1.0, -1.0, 1.0])}
 TRIPLET = {"anchor": x, "positive": x, "negative": x}
-NORM = {"running_mean": lambda: x(3), "running_var": lambda: x(3)}
+NORM = {name: lambda: x(3) for name in ("running_mean", "running_var", "weight", "bias")}
 CONV = {"kernel_size": lambda: 2}
 FUSED = {"conv_w": lambda: x(2, 3, 1, 1), "conv_b": lambda: x(2), "bn_rm": lambda: x(2), "bn_rv": lambda: x(2), "bn_w": lambda: x(2), "bn_b": lambda: x(2)}
 FUSED_LINEAR = {"linear_w": x, "linear_b": lambda: x(3), "bn_rm": lambda: x(3), "bn_rv": lambda: x(3), "bn_w": lambda: x(3), "bn_b": lambda: x(3)}
@@ -115,7 +115,7 @@ ARGUMENTS = {
     "fractional_max_pool2d": {"input": lambda: x(1, 2, 4, 4), **CONV}, "threshold": {"threshold": lambda: 0.5, "value": lambda: 0.5}, "threshold_": {"threshold": lambda: 0.5, "value": lambda: 0.5},
     "renorm": {"p": lambda: 2.0, "dim": lambda: 0, "maxnorm": lambda: 1.0}, "new_full": {"size": lambda: (2,), "fill_value": lambda: 1.0},
     "full": {"size": lambda: (2,), "fill_value": lambda: 1.0}, "scalar_tensor": {}, "hamming_window": {"window_length": lambda: 4}, "kaiser_window": {"window_length": lambda: 4},
-    "histogram": {"bins": lambda: 3}, "gradient": {}, "lstsq": {"A": x, "B": x}, "normal": {"mean": x}, "isin": {"test_elements": x},
+    "vector_norm": {"input": x}, "histogram": {"bins": lambda: 3}, "gradient": {}, "lstsq": {"A": x, "B": x}, "normal": {"mean": x}, "isin": {"test_elements": x},
     "get_total_norm": {"tensors": lambda: [x()]}, "clip_grads_with_norm_": {"total_norm": lambda: ternion.tensor(3.0)}, "pad_sequence": {"sequences": lambda: [x(2), x(3)]},
     "pad_packed_sequence": {"sequence": lambda: nn.utils.rnn.pack_sequence([x(3, 2), x(2, 2)])}, "fuse_conv_bn_weights": FUSED, "fuse_linear_bn_weights": FUSED_LINEAR,
     "calculate_gain": {"nonlinearity": lambda: "leaky_relu"}, "general_cosine": {"M": lambda: 3}, "check": {}, "random_split": {"dataset": lambda: [1, 2], "lengths": lambda: [1, 1]},
@@ -136,7 +136,8 @@ NAMED = {
     "params": weights, "parameters": weights, "optimizer": sgd, "M": lambda: 4, "num_features": lambda: 3, "embed_dim": lambda: 4, "num_heads": lambda: 2, "d_model": lambda: 4,
     "nhead": lambda: 2, "input_size": lambda: 3, "hidden_size": lambda: 3, "num_layers": lambda: 2, "num_embeddings": lambda: 3, "embedding_dim": lambda: 2, "width": lambda: 4,
     "heads": lambda: 2, "normalized_shape": lambda: (3,), "norm_type": lambda: 2.0, "kernel_size": lambda: 2, "dim": lambda: 0, "ord": lambda: 2.0, "device": lambda: "cpu",
-    "mode": lambda: "RNN", "anneal_strategy": lambda: "cos",
+    "mode": lambda: "RNN", "anneal_strategy": lambda: "cos", "use_input_stats": lambda: True, "cudnn_enabled": lambda: True, "momentum": lambda: 0.1, "eps": lambda: 1e-5,
+    "log_input": lambda: True, "full": lambda: False, "reduction": lambda: 1,
 }  # fmt: skip
 
 

@@ -23,7 +23,7 @@ FORMS = {
 
 #: Arguments whose gradients end there, with the reason.
 SILENT = {
-    "normal.mean": "what is drawn has no gradient: PyTorch gives zeros", "normal.std": "what is drawn has no gradient: PyTorch gives zeros",
+    "bernoulli_.p": "what is drawn has no gradient: PyTorch gives zeros", "normal.mean": "what is drawn has no gradient: PyTorch gives zeros", "normal.std": "what is drawn has no gradient: PyTorch gives zeros",
     "gumbel_softmax.eps": "without effect, as in PyTorch",
     "embedding.norm_type": "without effect unless beside a max_norm", "embedding_bag.norm_type": "without effect unless beside a max_norm",
 }  # fmt: skip

@@ -198,7 +198,7 @@ def test_what_losses_compute_is_what_it_was():
         (F.binary_cross_entropy_with_logits, ternion.randn(4), ternion.tensor([0, 1, 0, 1]), "target is int64, expected a floating dtype: target.float() makes it one"),
         (F.binary_cross_entropy_with_logits, ternion.tensor([0, 1]), ternion.rand(2), "input is int64, expected a floating dtype: input.float() makes it one"),
         (F.binary_cross_entropy, ternion.rand(4), ternion.tensor([0, 1, 0, 1]), "target is int64, expected a floating dtype: target.float() makes it one"),
-        (F.multilabel_soft_margin_loss, ternion.randn(2, 3), ternion.ones(2, 3).long(), "target is int64, expected a floating dtype: target.float() makes it one"),
+        (F.multilabel_soft_margin_loss, ternion.randn(2, 3), ternion.ones(2, 3).bool(), "target is bool, expected a floating dtype: target.float() makes it one"),
         (F.kl_div, ternion.randn(4), ternion.tensor([0, 1, 0, 1]), "target is int64, expected a floating dtype: target.float() makes it one"),
         (F.nll_loss, ternion.randn(4, 3), ternion.tensor([0.0, 1, 0, 1]), "target is float32, expected int32 or int64: target.long() makes it one"),
         (F.nll_loss, ternion.ones(4, 3).long(), ternion.tensor([0, 1, 0, 1]), "input is int64, expected a floating dtype: input.float() makes it one"),

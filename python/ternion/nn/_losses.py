@@ -8,6 +8,7 @@ from typing import Any
 
 from .._refusals import name_all
 from .._ternion import Tensor, tensor, uint8
+from .._ternion import bool as truth_values
 from .._ternion import _functional as _native
 from .._warnings import warn_caller
 from ._misuse import refuse_one_hot, tell_of_activation, tell_of_log_probabilities, tell_of_signs, tell_of_targets
@@ -265,6 +266,9 @@ def multilabel_soft_margin_loss(input: Tensor, target: Tensor, weight: Tensor | 
         ValueError: shapes that differ, another reduction.
         TypeError: whole numbers, or no tensors.
     """
+    if isinstance(target, Tensor) and target.dtype == truth_values:
+        # As in PyTorch, which has no `1 - target` of them.
+        raise TypeError("multilabel_soft_margin_loss: target is bool, expected a floating dtype: target.float() makes it one")
     tell_of_targets("multilabel_soft_margin_loss", input, target)
     return _native._multilabel_soft_margin_loss(input, target, weight, reduction)
 
