@@ -206,19 +206,26 @@ def test_older_names_of_reductions(call):
 
 
 class TestEmbeddings:
-    @pytest.mark.parametrize("padding_idx", [None, 3])
+    @pytest.mark.parametrize("padding_idx", [None, 3, -5])
     @pytest.mark.parametrize("mode", [0, 1, 2])
-    def test_bags_with_what_belongs_to_them(self, mode, padding_idx):
+    @pytest.mark.parametrize("dtypes", ["float32 int64 int64", "float64 int32 int32", "bfloat16 int32 int64"])
+    @pytest.mark.parametrize("with_gradient", [False, True])
+    @pytest.mark.parametrize("with_last", [False, True])
+    def test_bags_with_what_belongs_to_them(self, mode, padding_idx, dtypes, with_gradient, with_last):
         answers = []
         for m in (ternion, torch_of()):
-            weight = m.arange(15.0).reshape(5, 3).requires_grad_()
-            found = m.embedding_bag(weight, m.tensor([4, 3, 0, 2]), m.tensor([0, 1, 1]), False, mode, False, None, False, padding_idx)
-            found[0].square().sum().backward()
-            answers.append((*found, weight.grad))
-        own, theirs = answers
-        # PyTorch does not fill in the others of a sum.
-        for place in (0, -1) if mode == 0 else range(5):
-            np.testing.assert_allclose(own[place].detach().numpy(), theirs[place].detach().numpy(), rtol=1e-6)
+            floats, places, ends = (getattr(m, name) for name in dtypes.split())
+            weight = m.arange(15.0).reshape(5, 3).to(floats).requires_grad_(with_gradient)
+            offsets = m.tensor([0, 1, 1, 4] if with_last else [0, 1, 1], dtype=ends)
+            found = m.embedding_bag(weight, m.tensor([4, 3, 0, 2], dtype=places), offsets, False, mode, False, None, with_last, padding_idx)
+            if with_gradient:
+                found[0].square().sum().backward()
+            parts = [*found, weight.grad] if with_gradient else found
+            answers.append([(part.detach().float().numpy(), str(part.dtype).split(".")[-1]) for part in parts])
+        for (own, dtype), (theirs, expected) in zip(*answers, strict=True):
+            assert (own.shape, dtype) == (theirs.shape, expected)
+            # PyTorch rounds gradients of means to half precision on their way, too.
+            np.testing.assert_allclose(own, theirs, rtol=1e-2 if dtype == "bfloat16" else 1e-6)
 
     def test_weights_and_a_last_offset(self):
         answers = []
@@ -313,3 +320,19 @@ class TestMoreKeys:
     def test_refused(self):
         with pytest.raises(ValueError, match="attend_self: add_bias_kv or add_zero_attn, expected neither"):
             nn.MultiheadAttention(4, 2, add_zero_attn=True).attend_self(ternion.ones(1, 2, 4))
+
+
+X = "ternion.ones(3, 4)"
+
+
+@pytest.mark.parametrize("call, told", [
+    (f"ternion.histogram({X}, -1)", "histogram: -1 intervals, expected at least 1"),
+    (f"ternion.histogram({X}, 0)", "histogram: 0 intervals, expected at least 1"),
+    (f"nn.functional.ctc_loss({X}[:, None], ternion.ones(1, 2, dtype='int64'), [3], [2], blank=-1)", "ctc_loss: blank -1, expected a class"),
+    (f"nn.functional.multi_margin_loss({X}, ternion.zeros(3, dtype='int64'), p=-1)", "multi_margin_loss: p of -1, expected 1 or 2"),
+    (f"ternion.gradient({X}, edge_order=-1)", "gradient: edge_order of -1, expected 1 or 2"),
+])  # fmt: skip
+def test_numbers_below_0_are_refused_by_the_rule_of_the_function(call, told):
+    with pytest.raises(ValueError) as refused:
+        eval(call)
+    assert str(refused.value) == told

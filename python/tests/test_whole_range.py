@@ -1,11 +1,13 @@
 """Functions over the whole range of their dtypes: values and gradients where formulas for them overflow or cancel, beside formulas in float64 that hold there."""
 
 import math
+import warnings
 
 import numpy as np
 import pytest
 
 import ternion
+from beside_pytorch import torch_of
 
 inf, nan = math.inf, math.nan
 
@@ -410,3 +412,106 @@ def test_gamma_functions_at_the_smallest_numbers(dtype, tiny):
     largest = ternion.finfo(x.dtype).max
     squares = [size**2] * 2 if size < math.sqrt(largest) else [inf, inf]
     assert ternion.polygamma(1, x).double().tolist() == pytest.approx(squares, rel=rel)
+
+
+@pytest.mark.parametrize("dtype, sizes", [
+    ("float32", [1e37, 3.8e37, 1e38, 3.4e38]), ("bfloat16", [1e37, 3.8e37, 1e38, 3.38e38]), ("float64", [1e306, 1e307, 1.7e308]), ("float16", [3e4, 65504.0]),
+])  # fmt: skip
+def test_gamma_functions_of_the_largest_negative_numbers(dtype, sizes):
+    x = -ternion.tensor(sizes, dtype=dtype)
+    for function in (ternion.lgamma, lambda x: x.mvlgamma(3), lambda x: x.polygamma(1)):
+        assert function(x).tolist() == [inf] * len(sizes)
+    assert x.polygamma(2).tolist() == [-inf] * len(sizes)
+
+
+def test_digamma_where_only_its_value_is_beyond_the_dtype():
+    x = ternion.tensor([2.938735877055719e-39, -2.938735877055719e-39])
+    assert x.digamma().tolist() == [-inf, inf]
+    assert x.bfloat16().digamma().tolist() == [-inf, inf]
+
+
+def large_polygamma(order, x):
+    """`-(-1)^order order!` times the sum of `(x + k)^-(order + 1)` for an order of which the sum ends soon, by products of as many factors."""
+    sign = 1.0 if order % 2 else -1.0
+    return sign * math.fsum(math.prod(k / (x + j) for k in range(1, order + 1)) / (x + j) for j in range(300))
+
+
+@pytest.mark.parametrize("order", [50, 100, 140, 160, 170, 171, 200, 300])
+def test_polygamma_of_large_orders(order):
+    sign = 1.0 if order % 2 else -1.0
+    # Where the value is about 1, and orders of size beside it.
+    middle = round(math.exp(math.lgamma(order + 1) / (order + 1)) * 4) / 4
+    points = [middle - 2, middle, middle + 2]
+    expected = [large_polygamma(order, x) for x in points]
+    assert ternion.polygamma(order, ternion.tensor(points)).tolist() == pytest.approx(expected, rel=4e-6)
+    assert ternion.polygamma(order, ternion.tensor(points, dtype="float64")).tolist() == pytest.approx(expected, rel=4e-13)
+    x = ternion.tensor([1.0, 0.5, 1e-3, *points], requires_grad=True)
+    y = ternion.polygamma(order, x)
+    assert y[:3].tolist() == [sign * inf] * 3
+    y.sum().backward()
+    assert x.grad[:3].tolist() == [-sign * inf] * 3
+    assert x.grad[3:].tolist() == pytest.approx([large_polygamma(order + 1, x) for x in points], rel=4e-6)
+
+
+# Beside halves, as mpmath 1.3 has them with 50 digits.
+BETWEEN_POLES = [
+    (2, -39.500999450683594, -0.19533859590520955), (2, -39.499996185302734, 0.00011826988806985885), (2, -39.50390625, -0.7617861323280095),
+    (4, -39.49800109863281, 30.750988135791626), (4, -15.499999046325684, 0.014578378763603177), (4, -1000.4999389648438, 0.9388567321489576),
+    (2, -1000.5000610351562, -0.01189175676840586), (2, -0.5000000596046448, -0.8288081723144936), (2, -1.4999998807907104, -0.23618085419631088),
+    (6, -7.500000476837158, -1.2311053326719934), (20, -3.4999001026153564, 4.281435367177398e+22), (2, -0.25, 122.69736678366236),
+    (2, -0.25999999046325684, 108.28602483602329), (3, -15.5, 194.8176947371882), (3, -112.5, 194.81818068195884),
+    (2, -7.699999809265137, -68.85221431341527), (5, -2.299999952316284, 165660.2101829793),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype, rel", [("float64", 4e-14), ("float32", 2e-6), ("bfloat16", 4e-3), ("float16", 1e-3)])
+@pytest.mark.parametrize("order", [2, 4, 6])
+def test_polygamma_half_way_between_poles(order, dtype, rel):
+    # The value of the other sign's: that of the cotangent's derivative is 0.
+    points = [-0.5, -1.5, -2.5, -15.5, -39.5, -112.5]
+    expected = [ternion.polygamma(order, ternion.tensor([1 - x], dtype="float64")).item() for x in points]
+    abs = 6e-8 if dtype == "float16" else 0
+    x = ternion.tensor(points, dtype=dtype, requires_grad=True)
+    assert ternion.polygamma(order, x).tolist() == pytest.approx(expected, rel=rel, abs=abs)
+    ternion.polygamma(order - 1, x).sum().backward()
+    assert x.grad.tolist() == pytest.approx(expected, rel=rel, abs=abs)
+    if order == 2:
+        assert ternion.special.zeta(3, x.detach()).tolist() == pytest.approx([-value / 2 for value in expected], rel=rel, abs=abs)
+
+
+@pytest.mark.parametrize("order, x, expected", BETWEEN_POLES)
+def test_polygamma_beside_halves(order, x, expected):
+    for dtype, rel in (("float64", 1e-13), ("float32", 4e-6)):
+        assert ternion.polygamma(order, ternion.tensor([x], dtype=dtype)).item() == pytest.approx(expected, rel=rel)
+
+
+def test_gamma_functions_of_large_matrices_are_sums_over_blocks():
+    for shape in ((), (3,), (2, 5)):
+        x = ternion.full(shape, 20_000.25, dtype="float64", requires_grad=True)
+        p = 30_001
+        expected = math.log(math.pi) * p * (p - 1) / 4 + math.fsum(math.lgamma(20_000.25 - i / 2) for i in range(p))
+        y = ternion.special.multigammaln(x, p)
+        assert y.shape == shape
+        np.testing.assert_allclose(y.detach().numpy(), expected, rtol=1e-13)
+        expected = math.fsum(math.log(z) - 0.5 / z - 1 / (12 * z * z) for z in (20_000.25 - i / 2 for i in range(p)))
+        np.testing.assert_allclose(slope(y, x), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "float16"])
+def test_covariances_without_an_observation(dtype):
+    for shape in ((3, 0), (2, 0), (1, 0), (0,), (0, 0), (0, 3)):
+        for correction in (1, 0, -1):
+            answers = []
+            for m in (ternion, torch_of()):
+                x = m.zeros(shape, dtype=getattr(m, dtype), requires_grad=True)
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    found = [m.cov(x, correction=correction), m.corrcoef(x)]
+                for part in found:
+                    part.sum().backward()
+                answers.append([part.detach().float().numpy() for part in (*found, x.grad)])
+            for own, theirs in zip(*answers, strict=True):
+                assert own.shape == theirs.shape
+                np.testing.assert_array_equal(own, theirs)
+    with pytest.raises(ValueError, match="cov: weights whose sum is 0"):
+        ternion.cov(ternion.zeros(3, 0, dtype=dtype), fweights=ternion.zeros(0, dtype="int64"))

@@ -38,7 +38,7 @@ pub use check::{CheckConfig, CheckReport, OnDifference, check_ops};
 pub use device::Device;
 pub use dtype::{DType, Element, Scalar};
 pub use error::{Error, Result};
-pub use functions::bags::{BagMode, EmbeddingBagOptions};
+pub use functions::bags::{BagMode, EmbeddingBagOptions, EmbeddingBagParts};
 pub use functions::closeness::Closeness;
 pub use functions::convolutions::{Conv3dOptions, ConvTranspose1dOptions, ConvTranspose3dOptions};
 pub use functions::distances::CdistMode;

@@ -247,6 +247,11 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 #[derive(Clone, Copy)]
 pub struct Count(pub usize);
 
+/// A whole number where the core takes a narrower one; outside its range the error says the function's rule, `told`.
+pub fn within<T: TryFrom<i64>>(number: i64, told: impl FnOnce() -> String) -> Outcome<T> {
+    T::try_from(number).map_err(|_| Failure::value(told()))
+}
+
 /// One of two names of one argument: `dim`, PyTorch's, and `axis`, NumPy's.
 pub fn either<T>(function: &str, dim: Option<T>, axis: Option<T>) -> Outcome<Option<T>> {
     match (dim, axis) {

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from .._refusals import name_all
-from .._functions.indexing import searchsorted
-from .._ternion import Tensor, arange, cat, float64, full, ones_like, where, zeros
+from .._ternion import Tensor
+from .._ternion import _functional as _native
 from . import functional as F
 
 __all__ = [
@@ -87,8 +87,9 @@ def embedding_bag(
     per_sample_weights: Tensor | None = None, include_last_offset: bool = False, padding_idx: int | None = None,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
     """`nn.functional.embedding_bag` with the weight first and a number for the mode, 0 of the sum, 1 of the mean, 2 of the largest, and what belongs to it:
-    the bag of each index, how many count in each bag, and of the largest elements the rows that they are from, else the numbers that count; of sums zeros, and no bags
-    unless there is a padding or the weight is float64.
+    the bag of each index, how many count in each bag, and of the largest elements the rows that they are from, else the numbers that count.
+
+    As in PyTorch a sum has zeros in place of the numbers that count, and the bag of each index only if it is in float64 or has a `padding_idx`.
 
     Shapes: weight [rows, width], indices [count] and offsets [bags] -> [bags, width], [count], [bags], and [bags, width] or [bags]
 
@@ -98,28 +99,8 @@ def embedding_bag(
     """
     if mode not in (0, 1, 2):
         raise ValueError(f"embedding_bag: mode {mode!r}, expected 0, 1 or 2")
-    found = F.embedding_bag(
-        indices, weight, offsets, None, 2.0, scale_grad_by_freq, ("sum", "mean", "max")[mode], sparse, per_sample_weights, include_last_offset, padding_idx,
-    )  # fmt: skip
-    bags = found.shape[0]
-    places = arange(indices.shape[0], device=indices.device)
-    bag_of = searchsorted(offsets[:bags].to(places.dtype), places, right=True) - 1
-    counts = ones_like(places) if padding_idx is None else (indices != padding_idx % weight.shape[0]).to(places.dtype)
-    sizes = zeros(bags, dtype=places.dtype, device=places.device).index_add(0, bag_of, counts)
-    if mode == 0:
-        # As in PyTorch, sums count nothing, and only of float64 or with a padding is it said whose an index is.
-        nothing = zeros(bags, dtype=places.dtype, device=places.device)
-        is_told = padding_idx is not None or weight.dtype == float64
-        return found, bag_of if is_told else bag_of[:0], nothing, nothing
-    if mode == 1:
-        return found, bag_of, sizes, sizes
-    # The first row of each bag that has its largest element.
-    is_largest = (weight.detach()[indices] == found.detach()[bag_of]) & (counts == 1).unsqueeze(1)
-    after = indices.shape[0]
-    place = where(is_largest, places.unsqueeze(1), after)
-    first = full(found.shape, after, dtype=places.dtype, device=places.device).scatter_reduce(0, bag_of.unsqueeze(1).expand_as(place), place, "amin")
-    rows = cat([indices.to(places.dtype), zeros(1, dtype=places.dtype, device=places.device)])[first]
-    return found, bag_of, sizes, rows
+    settings = (include_last_offset, F._bags_padding(weight, padding_idx, scale_grad_by_freq, sparse))
+    return _native._embedding_bag_parts(indices, weight, offsets, ("sum", "mean", "max")[mode], per_sample_weights, settings)
 
 
 def batch_norm(

@@ -159,15 +159,21 @@ def embedding_bag(
             `scale_grad_by_freq` or `sparse`, which PyTorch alone has.
         TypeError: numbers of a floating dtype.
     """
-    _only_pytorchs("embedding_bag", scale_grad_by_freq=scale_grad_by_freq, sparse=sparse)
-    if padding_idx is not None:
-        count = weight.shape[0]
-        if not -count <= padding_idx < count:
-            raise ValueError(f"embedding_bag: padding_idx {padding_idx} is none of {count} rows")
-        padding_idx %= count
+    settings = (include_last_offset, _bags_padding(weight, padding_idx, scale_grad_by_freq, sparse))
     if max_norm is not None:
         _native._embedding_renorm(input, weight, max_norm, norm_type)
-    return _native._embedding_bag(input, weight, offsets, mode, per_sample_weights, (include_last_offset, padding_idx))
+    return _native._embedding_bag(input, weight, offsets, mode, per_sample_weights, settings)
+
+
+def _bags_padding(weight: Tensor, padding_idx: int | None, scale_grad_by_freq: bool, sparse: bool) -> int | None:
+    """The row that counts nothing, counted from the start; other arguments of `embedding_bag` that PyTorch alone has are refused."""
+    _only_pytorchs("embedding_bag", scale_grad_by_freq=scale_grad_by_freq, sparse=sparse)
+    if padding_idx is None:
+        return None
+    count = weight.shape[0]
+    if not -count <= padding_idx < count:
+        raise ValueError(f"embedding_bag: padding_idx {padding_idx} is none of {count} rows")
+    return padding_idx % count
 
 
 def embedding(

@@ -46,6 +46,50 @@ impl Tensor {
     /// Other shapes or dtypes, an index out of range, offsets that do not begin with 0, are not in order or reach beyond the indices, weights in another mode
     /// than the sum, a `padding_idx` that is no row.
     pub fn embedding_bag(&self, indices: &Tensor, options: EmbeddingBagOptions<'_>) -> Result<Tensor> {
+        self.reduced_by_bags(indices, options)?.values(self.dtype())
+    }
+
+    /// [`embedding_bag`](Tensor::embedding_bag), and what belongs to it, as PyTorch's `embedding_bag` on the CPU.
+    ///
+    /// # Shapes
+    /// `[rows, width]`, indices `[count]` with offsets `[bags]` -> `[bags, width]`, `[count]`, `[bags]` and `[bags, width]` or `[bags]`
+    ///
+    /// # Errors
+    /// As [`embedding_bag`](Tensor::embedding_bag).
+    pub fn embedding_bag_parts(
+        &self,
+        indices: &Tensor,
+        options: EmbeddingBagOptions<'_>,
+    ) -> Result<EmbeddingBagParts> {
+        let reduced = self.reduced_by_bags(indices, options)?;
+        let values = reduced.values(self.dtype())?;
+        let dtype = match options.offsets {
+            Some(offsets) if offsets.dtype() != indices.dtype() => DType::I64,
+            _ => indices.dtype(),
+        };
+        let [bag_of, sizes, rows] = no_grad(|| match options.mode {
+            BagMode::Sum => self.parts_of_sum(&reduced, options, dtype),
+            _ => reduced.parts(indices, options),
+        })?
+        .map(|part| part.to_dtype(dtype));
+        Ok(EmbeddingBagParts { values, bag_of: bag_of?, sizes: sizes?, rows: rows? })
+    }
+
+    /// Zeros in place of sizes, which a sum needs not, with one for the last offset where there is no gradient, and the numbers of bags only where they are used.
+    fn parts_of_sum(
+        &self,
+        reduced: &Reduced,
+        options: EmbeddingBagOptions<'_>,
+        dtype: DType,
+    ) -> Result<[Tensor; 3]> {
+        let with_last = options.include_last_offset && reduced.bags > 0 && !self.needs_grad();
+        let sizes = Tensor::zeros([reduced.bags + usize::from(with_last)], dtype, self.device())?;
+        let is_used = self.dtype() == DType::F64 || options.padding_idx.is_some();
+        let bag_of = if is_used { reduced.bag_of()? } else { Tensor::zeros([0], dtype, self.device())? };
+        Ok([bag_of, sizes.clone(), sizes])
+    }
+
+    fn reduced_by_bags(&self, indices: &Tensor, options: EmbeddingBagOptions<'_>) -> Result<Reduced> {
         let EmbeddingBagOptions { mode, per_sample_weights, padding_idx, .. } = options;
         check::float(NAME, "table", &self.meta())?;
         let [rows, width] = self.shape().to_array(NAME)?;
@@ -53,13 +97,15 @@ impl Tensor {
         if let Some(padding) = padding_idx.filter(|&padding| padding >= rows) {
             return Err(Error::invalid(NAME, format!("padding_idx {padding} of {rows} rows")));
         }
-        let (bags, mut places) = bags_of(indices, options)?;
+        let (bags, places) = bags_of(indices, options)?;
         let indices_flat = indices.reshape([indices.elements()])?;
-        if let Some(padding) = padding_idx {
+        let counted = match padding_idx {
             // What counts nothing goes into one more bag, which is dropped.
-            places =
-                indices_flat.eq_scalar(padding as i64)?.where_(&places.scalar_like(bags as i64)?, &places)?;
-        }
+            Some(padding) => {
+                indices_flat.eq_scalar(padding as i64)?.where_(&places.scalar_like(bags as i64)?, &places)?
+            }
+            None => places.clone(),
+        };
         let dtype = self.dtype().accumulator();
         let mut picked = index_told_as(NAME, || self.embedding(&indices_flat))?.to_dtype(dtype)?;
         if let Some(weights) = per_sample_weights {
@@ -68,15 +114,71 @@ impl Tensor {
         }
         let zeros = Tensor::zeros([bags + 1, width], dtype, self.device())?;
         let found = match mode {
-            BagMode::Max => largest(&zeros, &places, &picked)?,
-            BagMode::Sum => zeros.index_add(0, &places, &picked)?,
+            BagMode::Max => largest(&zeros, &counted, &picked)?,
+            BagMode::Sum => zeros.index_add(0, &counted, &picked)?,
             BagMode::Mean => {
                 let ones = Tensor::ones([indices.elements()], dtype, self.device())?;
-                let counts = Tensor::zeros([bags + 1], dtype, self.device())?.index_add(0, &places, &ones)?;
-                zeros.index_add(0, &places, &picked)?.div(&counts.maximum_scalar(1)?.unsqueeze(1)?)?
+                let counts =
+                    Tensor::zeros([bags + 1], dtype, self.device())?.index_add(0, &counted, &ones)?;
+                zeros.index_add(0, &counted, &picked)?.div(&counts.maximum_scalar(1)?.unsqueeze(1)?)?
             }
         };
-        found.narrow(0, 0, bags)?.to_dtype(self.dtype())
+        Ok(Reduced { bags, places, counted, picked, found })
+    }
+}
+
+/// What [`Tensor::embedding_bag_parts`] finds.
+#[derive(Clone, Debug)]
+pub struct EmbeddingBagParts {
+    /// The rows of each bag, reduced.
+    pub values: Tensor,
+    /// The bag of each index, of those behind the last end the last bag. Empty for a sum unless it is in f64 or has a `padding_idx`.
+    pub bag_of: Tensor,
+    /// How many indices of each bag count; zeros for a sum, in the offsets' shape if the table gets no gradient.
+    pub sizes: Tensor,
+    /// For a maximum the row that each of the largest elements is from, the first of equal ones, 0 for bags without rows; else as the sizes.
+    pub rows: Tensor,
+}
+
+/// Rows that are reduced by bags, with one more bag for what counts nothing.
+struct Reduced {
+    bags: usize,
+    /// The bag of each index, and the bag that it counts in.
+    places: Tensor,
+    counted: Tensor,
+    picked: Tensor,
+    found: Tensor,
+}
+
+impl Reduced {
+    fn values(&self, dtype: DType) -> Result<Tensor> {
+        self.found.narrow(0, 0, self.bags)?.to_dtype(dtype)
+    }
+
+    fn bag_of(&self) -> Result<Tensor> {
+        self.places.minimum_scalar(self.bags.saturating_sub(1) as i64)
+    }
+
+    /// The bag of each index, the sizes of bags, and the rows of largest elements.
+    fn parts(&self, indices: &Tensor, options: EmbeddingBagOptions<'_>) -> Result<[Tensor; 3]> {
+        let (device, bag_of) = (self.picked.device(), self.bag_of()?);
+        // Indices behind the last end count here.
+        let counts = match options.padding_idx {
+            Some(padding) => {
+                indices.reshape([indices.elements()])?.ne_scalar(padding as i64)?.to_dtype(DType::I32)?
+            }
+            None => Tensor::ones([indices.elements()], DType::I32, device)?,
+        };
+        let sizes = Tensor::zeros([self.bags.max(1)], DType::I32, device)?.index_add(0, &bag_of, &counts)?;
+        let sizes = sizes.narrow(0, 0, self.bags)?;
+        if options.mode != BagMode::Max {
+            return Ok([bag_of, sizes.clone(), sizes]);
+        }
+        let first = first_of_largest(&self.found, &self.counted, &self.picked)?.narrow(0, 0, self.bags)?;
+        let none = Tensor::zeros([1], indices.dtype(), device)?;
+        let numbers = Tensor::concat(&[&indices.reshape([indices.elements()])?, &none], 0)?;
+        let rows = numbers.index_select(0, &first.reshape([first.elements()])?)?;
+        Ok([bag_of, sizes, rows.reshape(*first.shape())?])
     }
 }
 
@@ -87,18 +189,20 @@ fn largest(zeros: &Tensor, bags: &Tensor, rows: &Tensor) -> Result<Tensor> {
     if !rows.needs_grad() {
         return Ok(found);
     }
-    let [count, width] = rows.sizes()?;
-    let first = no_grad(|| {
-        let is_largest = rows.eq(&found.index_select(0, bags)?)?.logical_or(&rows.ne(rows)?)?;
-        let numbers = Tensor::iota(count, index_dtype(count), 0, 1, rows.device())?.unsqueeze(1)?;
-        let none = numbers.scalar_like(count as i64)?;
-        let numbers = is_largest.where_(&numbers, &none)?;
-        let start = none.expand(*found.shape())?;
-        start.index_reduce(0, bags, &numbers, ScatterReduction::Amin, true)
-    })?;
+    let first = no_grad(|| first_of_largest(&found, bags, rows))?;
     // Behind the last row: what bags without rows are.
-    let last = Tensor::zeros([1, width], rows.dtype(), rows.device())?;
+    let last = Tensor::zeros([1, rows.dims()[1]], rows.dtype(), rows.device())?;
     Tensor::concat(&[rows, &last], 0)?.gather(0, &first)
+}
+
+/// The number of the first row of each bag that has its largest element `found`, or a NaN; the number of rows for bags without any.
+fn first_of_largest(found: &Tensor, bags: &Tensor, rows: &Tensor) -> Result<Tensor> {
+    let count = rows.dims()[0];
+    let is_largest = rows.eq(&found.index_select(0, bags)?)?.logical_or(&rows.ne(rows)?)?;
+    let numbers = Tensor::iota(count, index_dtype(count), 0, 1, rows.device())?.unsqueeze(1)?;
+    let none = numbers.scalar_like(count as i64)?;
+    let numbers = is_largest.where_(&numbers, &none)?;
+    none.expand(*found.shape())?.index_reduce(0, bags, &numbers, ScatterReduction::Amin, true)
 }
 
 const NAME: &str = "embedding_bag";

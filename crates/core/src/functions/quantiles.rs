@@ -127,7 +127,7 @@ fn edges(name: &'static str, x: &Tensor, bins: HistogramBins<'_>) -> Result<Tens
         }
     };
     if count == 0 || i32::try_from(count).is_err() {
-        return Err(Error::invalid(name, format!("{count} intervals")));
+        return Err(Error::invalid(name, format!("{count} intervals, expected at least 1")));
     }
     let (low, high) = match range {
         Some(range) => range,

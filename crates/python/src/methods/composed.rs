@@ -2,7 +2,7 @@
 //! which say what is the default.
 
 use super::TensorArgument;
-use crate::arguments::Real;
+use crate::arguments::{Real, within};
 use crate::device::{DeviceArgument, or_default};
 use crate::dtype::DTypeArgument;
 use crate::error::{Failure, Outcome};
@@ -59,12 +59,13 @@ impl PyTensor {
     fn _histogram(
         &self,
         py: Python<'_>,
-        settings: (usize, Option<(Real, Real)>),
+        settings: (i64, Option<(Real, Real)>),
         edges: Option<TensorArgument<'_, '_>>,
         weight: Option<TensorArgument<'_, '_>>,
         density: bool,
     ) -> Outcome<(PyTensor, PyTensor)> {
         let (count, range) = settings;
+        let count = within(count, || format!("histogram: {count} intervals, expected at least 1"))?;
         let range = range.map(|(low, high)| (low.0, high.0));
         let [edges, weight] = [edges, weight].map(|given| given.map(|given| given.get().tensor()));
         let x = self.tensor();
@@ -131,8 +132,10 @@ impl PyTensor {
         py: Python<'_>,
         dim: isize,
         settings: (Real, Option<Bound<'_, PyTensor>>),
-        edge_order: usize,
+        edge_order: i64,
     ) -> Outcome<PyTensor> {
+        let edge_order =
+            within(edge_order, || format!("gradient: edge_order of {edge_order}, expected 1 or 2"))?;
         let (Real(step), places) = settings;
         let places = places.map(|places| places.get().tensor());
         self.map(py, |x| {

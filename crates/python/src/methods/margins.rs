@@ -2,7 +2,7 @@
 
 use super::TensorArgument;
 use super::loss::{Told, broadcast, reduction, told_as, told_in};
-use crate::arguments::Real;
+use crate::arguments::{Real, within};
 use crate::error::{Failure, Outcome};
 use crate::promote::{common, floating, floats_of, meet, meet_as_floats, meet_weight};
 use crate::run::{interruptible_parts, run, wait};
@@ -10,8 +10,8 @@ use crate::tensor::PyTensor;
 use pyo3::prelude::*;
 use std::cell::Cell;
 use ternion::{
-    BagMode, CtcOptions, DType, EmbeddingBagOptions, Error, GaussianNllOptions, MultiMarginOptions,
-    PoissonNllOptions, Reduction, Result, Tensor, TripletOptions,
+    BagMode, CtcOptions, DType, EmbeddingBagOptions, EmbeddingBagParts, Error, GaussianNllOptions,
+    MultiMarginOptions, PoissonNllOptions, Reduction, Result, Tensor, TripletOptions,
 };
 
 /// A loss of input and target in the dtype and the shape that they have together.
@@ -305,11 +305,12 @@ fn _multi_margin_loss(
     py: Python<'_>,
     input: TensorArgument<'_, '_>,
     target: TensorArgument<'_, '_>,
-    settings: (u32, Real),
+    settings: (i64, Real),
     weight: Option<TensorArgument<'_, '_>>,
     reduce: &str,
 ) -> Outcome<PyTensor> {
     let (p, Real(margin)) = settings;
+    let p = within(p, || format!("multi_margin_loss: p of {p}, expected 1 or 2"))?;
     let (reduction, weight) = (plain("multi_margin_loss", reduce)?, optional(weight));
     of_classes(py, (input, target), |x, target| {
         x.multi_margin_loss(target, MultiMarginOptions { p, margin, weight: weight.as_ref(), reduction })
@@ -333,10 +334,11 @@ fn _ctc_loss(
     log_probs: TensorArgument<'_, '_>,
     targets: TensorArgument<'_, '_>,
     lengths: [Vec<usize>; 2],
-    settings: (usize, bool),
+    settings: (i64, bool),
     reduce: &str,
 ) -> Outcome<PyTensor> {
     let (blank, zero_infinity) = settings;
+    let blank = within(blank, || format!("ctc_loss: blank {blank}, expected a class"))?;
     let options = CtcOptions { blank, reduction: plain("ctc_loss", reduce)?, zero_infinity };
     let [inputs, of_targets] = lengths;
     of_classes(py, (log_probs, targets), |x, targets| x.ctc_loss(targets, &inputs, &of_targets, options))
@@ -362,7 +364,43 @@ fn _embedding_bag(
     per_sample_weights: Option<TensorArgument<'_, '_>>,
     settings: (bool, Option<usize>),
 ) -> Outcome<PyTensor> {
-    let (include_last_offset, padding_idx) = settings;
+    of_bags(py, [input, weight], [offsets, per_sample_weights], mode, settings, |table, indices, options| {
+        table.embedding_bag(indices, options)
+    })
+    .map(PyTensor::new)
+}
+
+#[pyfunction]
+fn _embedding_bag_parts(
+    py: Python<'_>,
+    input: TensorArgument<'_, '_>,
+    weight: TensorArgument<'_, '_>,
+    offsets: Option<TensorArgument<'_, '_>>,
+    mode: &str,
+    per_sample_weights: Option<TensorArgument<'_, '_>>,
+    settings: (bool, Option<usize>),
+) -> Outcome<[PyTensor; 4]> {
+    let found = of_bags(
+        py,
+        [input, weight],
+        [offsets, per_sample_weights],
+        mode,
+        settings,
+        |table, indices, options| table.embedding_bag_parts(indices, options),
+    )?;
+    let EmbeddingBagParts { values, bag_of, sizes, rows } = found;
+    Ok([values, bag_of, sizes, rows].map(PyTensor::new))
+}
+
+/// A function of a table and of the indices of bags in it.
+fn of_bags<T: Send>(
+    py: Python<'_>,
+    [input, weight]: [TensorArgument<'_, '_>; 2],
+    [offsets, per_sample_weights]: [Option<TensorArgument<'_, '_>>; 2],
+    mode: &str,
+    (include_last_offset, padding_idx): (bool, Option<usize>),
+    f: impl FnOnce(&Tensor, &Tensor, EmbeddingBagOptions<'_>) -> Result<T> + Send,
+) -> Outcome<T> {
     let mode = match mode {
         "sum" => BagMode::Sum,
         "mean" => BagMode::Mean,
@@ -381,7 +419,7 @@ fn _embedding_bag(
         per_sample_weights: weights.as_ref(),
         padding_idx,
     };
-    wait(py, || table.embedding_bag(&indices, options)).map(PyTensor::new)
+    wait(py, || f(&table, &indices, options))
 }
 
 #[pyfunction]
@@ -449,6 +487,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(_multilabel_margin_loss, module)?)?;
     module.add_function(wrap_pyfunction!(_ctc_loss, module)?)?;
     module.add_function(wrap_pyfunction!(_embedding_bag, module)?)?;
+    module.add_function(wrap_pyfunction!(_embedding_bag_parts, module)?)?;
     module.add_function(wrap_pyfunction!(_alpha_dropout, module)?)?;
     module.add_function(wrap_pyfunction!(_cosine_similarity, module)?)?;
     module.add_function(wrap_pyfunction!(_pairwise_distance, module)?)?;

@@ -3,7 +3,7 @@
 use super::{for_dtype, past_whole, polynomial};
 use crate::anomaly::in_function;
 use crate::functions::in_accumulator;
-use crate::{Error, Result, Tensor};
+use crate::{DType, Error, Result, Tensor};
 use std::f64::consts::{PI, TAU};
 
 functions! {
@@ -31,14 +31,28 @@ impl Tensor {
             return Err(Error::invalid("mvlgamma", format!("size {p}, expected 1 to 1048576")));
         }
         let sum = |[x]: &[Tensor; 1]| {
-            let mut sum = x.lgamma()?;
-            for i in 1..p {
-                sum = sum.add(&x.sub_scalar(i as f64 / 2.0)?.lgamma()?)?;
-            }
-            sum.add_scalar(PI.ln() * p as f64 * (p as f64 - 1.0) / 4.0)
+            let constant = PI.ln() * p as f64 * (p as f64 - 1.0) / 4.0;
+            sum_of_lgammas(x, p as usize)?.add_scalar(constant)
         };
         in_function("mvlgamma", &[self], || in_accumulator([self], sum))
     }
+}
+
+/// Numbers in a block of [`sum_of_lgammas`].
+const BLOCK: usize = 1 << 16;
+
+/// The sum of `log |Gamma(x - i / 2)|` over `i < count`, in blocks of many i.
+fn sum_of_lgammas(x: &Tensor, count: usize) -> Result<Tensor> {
+    let size = (BLOCK / x.elements().max(1)).clamp(1, count);
+    let column = x.unsqueeze(-1)?;
+    let mut sum = x.zeros_like()?;
+    for from in (0..count).step_by(size) {
+        let length = size.min(count - from);
+        let below = Tensor::iota(length, DType::I32, from as i64, 1, x.device())?;
+        let below = below.to_dtype(x.dtype())?.mul_scalar(0.5)?;
+        sum = sum.add(&column.sub(&below)?.lgamma()?.sum(-1)?)?;
+    }
+    Ok(sum)
 }
 
 /// From here on the asymptotic series have all digits.
@@ -96,7 +110,8 @@ fn lgamma_value(x: &Tensor) -> Result<Tensor> {
     let found = lgamma_of_positive(&size)?;
     let sine = past_whole(&size)?.mul_scalar(PI)?.sin()?.abs()?;
     let reflected = sine.log()?.add(&size.log()?)?.add(&found)?.rsub_scalar(PI.ln())?;
-    let reflected = reflected.masked_fill(&size.eq_scalar(f64::INFINITY)?, f64::INFINITY)?;
+    // At poles, which all numbers are where the function of their size is infinite.
+    let reflected = reflected.masked_fill(&size.eq(&size.round()?)?, f64::INFINITY)?;
     // Below, the function of both signs is -log |x|, while pi times the smallest numbers has few digits.
     let is_reflected = x.lt_scalar(0)?.logical_and(&size.ge_scalar(1e-20)?)?;
     is_reflected.where_(&reflected, &found)
@@ -186,16 +201,15 @@ const DIGAMMA_FAR: [f64; 9] = [
 
 /// Of negative numbers `digamma(1 - x) - pi / tan(pi x)`.
 fn digamma_value(x: &Tensor) -> Result<Tensor> {
-    let size = x.abs()?;
-    let found = digamma_of_positive(&size)?;
-    let rest = past_whole(&size)?;
+    let negative = x.lt_scalar(0)?;
+    let found = digamma_of_positive(&negative.where_(&x.rsub_scalar(1)?, x)?)?;
+    let rest = past_whole(&x.abs()?)?;
     let angle = rest.mul_scalar(PI)?;
     let cotangent = angle.cos()?.div(&angle.sin()?)?.mul_scalar(PI)?;
-    // Of the smallest numbers all three are infinite.
-    let reflected = found.add(&size.recip()?)?.add(&cotangent)?;
-    let reflected = cotangent.eq_scalar(f64::INFINITY)?.where_(&cotangent, &reflected)?;
-    let reflected = reflected.masked_fill(&rest.eq_scalar(0)?, f64::NAN)?;
-    let found = x.lt_scalar(0)?.where_(&reflected, &found)?;
+    // Pi times the smallest numbers has few digits.
+    let cotangent = rest.abs()?.lt_scalar(1e-10)?.where_(&rest.recip()?, &cotangent)?;
+    let reflected = found.add(&cotangent)?.masked_fill(&rest.eq_scalar(0)?, f64::NAN)?;
+    let found = negative.where_(&reflected, &found)?;
     x.eq_scalar(0)?.where_(&x.recip()?.neg()?, &found)
 }
 

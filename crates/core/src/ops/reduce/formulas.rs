@@ -78,7 +78,7 @@ fn squared_unit(dtype: DType) -> i32 {
 /// `x` in units that are `large` where an element over `axes` is at least `least`, else 1; and the units.
 fn in_units_from(x: &Tensor, axes: AxisSet, least: f64, large: f64) -> Result<(Tensor, Tensor)> {
     if axes.elements(x.shape()) == 0 {
-        let unit = x.detach().sum_keep(axes)?.scalar_like(1i64)?;
+        let unit = x.detach().sum_keep(axes)?.full_like(1i64)?;
         return Ok((x.clone(), unit));
     }
     let is_large = x.detach().max_abs_keep(axes)?.ge_scalar(least)?;

@@ -2,12 +2,88 @@
 
 use crate::cases::reduce::gradient;
 use crate::prelude::*;
-use ternion_core::{BagMode, EmbeddingBagOptions};
+use ternion_core::{BagMode, EmbeddingBagOptions, EmbeddingBagParts};
 
 /// The rows.
 pub fn rows() -> Vec<OpCase> {
-    vec![matrix(BagMode::Sum), matrix(BagMode::Mean), matrix(BagMode::Max), offsets(), last_offset(), weighted(), padded(), ties()]
+    let mut rows: Vec<OpCase> = MODES.into_iter().map(matrix).collect();
+    rows.extend([offsets(), last_offset(), weighted(), padded(), ties()]);
+    rows.extend(MODES.into_iter().flat_map(|mode| [None, Some(1)].map(|padding_idx| parts(mode, padding_idx))));
+    rows.push(parts_at_ties());
+    rows
 }
+
+/// Bags of the elements 0 1 2, of none, of 3 4 and of 5, with what belongs to them.
+fn parts(mode: BagMode, padding_idx: Option<usize>) -> OpCase {
+    let name = format!("parts, {mode:?}, padding_idx={padding_idx:?}");
+    table(name)
+        .input(Input::index(Fixed(vec![0.0, 1.0, 3.0, 1.0, 1.0, 2.0])))
+        .on([&[5, 3], &[6]])
+        .differentiable_outputs(1)
+        .run(move |x| {
+            let offsets = Tensor::from_slice(&[0i32, 3, 3, 5], [4], x[0].device())?;
+            let options = EmbeddingBagOptions { offsets: Some(&offsets), mode, padding_idx, ..Default::default() };
+            outputs(x[0].embedding_bag_parts(&x[1], options)?)
+        })
+        .oracle_for(move |dtype, x| {
+            let kept = |bag: Vec<(usize, f64)>| bag.into_iter().filter(|&(row, _)| Some(row) != padding_idx).collect();
+            let bags: Vec<Vec<(usize, f64)>> = between(&x[1].data, &[0, 3, 3, 5, 6]).into_iter().map(kept).collect();
+            let sizes = bags.iter().map(|bag| if mode == BagMode::Sum { 0.0 } else { bag.len() as f64 }).collect();
+            let sizes = Array::new(&[4], sizes);
+            let is_used = mode != BagMode::Sum || dtype == F64 || padding_idx.is_some();
+            let bag_of = if is_used { vec![0.0, 0.0, 0.0, 2.0, 2.0, 3.0] } else { Vec::new() };
+            let rows = if mode == BagMode::Max { largest_rows(&x[0], &bags) } else { sizes.clone() };
+            vec![reduced(&x[0], &bags, mode), Array::new(&[bag_of.len()], bag_of), sizes, rows]
+        })
+        .rejects("embedding_bag: indices of shape [2] without offsets", move |device| {
+            let options = EmbeddingBagOptions { mode, ..EmbeddingBagOptions::default() };
+            let found = Tensor::zeros([3, 2], F32, device)?.embedding_bag_parts(&Tensor::zeros([2], I64, device)?, options);
+            outputs(found?)
+        })
+}
+
+fn outputs(found: EmbeddingBagParts) -> Result<Vec<Tensor>> {
+    Ok(vec![found.values, found.bag_of, found.sizes, found.rows])
+}
+
+/// The row of a bag that has its largest element in each column, the first of those that have; 0 of none.
+fn largest_rows(table: &Array, bags: &[Vec<(usize, f64)>]) -> Array {
+    let is_above = |x: f64, largest: f64| x > largest || (x.is_nan() && !largest.is_nan());
+    Array::from_fn(&[bags.len(), table.sizes::<2>()[1]], |at| {
+        let mut rows = bags[at[0]].iter().map(|&(row, _)| row);
+        let first = rows.next().unwrap_or(0);
+        let larger = |best: usize, row: usize| {
+            if is_above(table.at(&[row, at[1]]), table.at(&[best, at[1]])) { row } else { best }
+        };
+        rows.fold(first, larger) as f64
+    })
+}
+
+/// Rows of equal elements, and NaN; a last offset before the last index, which counts to the last bag.
+fn parts_at_ties() -> OpCase {
+    let nan = f64::NAN;
+    OpCase::new("embedding_bag", "parts, Max at ties and NaN, include_last_offset")
+        .input(Fixed(vec![1.0, 5.0, 1.0, nan, 0.5, 5.0, 7.0, nan]))
+        .input(Input::index(Fixed(vec![2.0, 0.0, 0.0, 1.0, 2.0, 3.0, 1.0, 0.0])))
+        .on([&[4, 2], &[8]])
+        .forward_only("NaN")
+        .run(|x| {
+            let offsets = Tensor::from_slice(&[0i32, 3, 3, 5, 7], [5], x[0].device())?;
+            let mode = BagMode::Max;
+            let options =
+                EmbeddingBagOptions { offsets: Some(&offsets), mode, include_last_offset: true, ..Default::default() };
+            outputs(x[0].embedding_bag_parts(&x[1], options)?)
+        })
+        .oracle(move |x| {
+            let bags = between(&x[1].data, &[0, 3, 3, 5, 7]);
+            let values = vec![1.0, 5.0, 0.0, 0.0, 1.0, nan, 7.0, nan];
+            let bag_of = vec![0.0, 0.0, 0.0, 2.0, 2.0, 3.0, 3.0, 3.0];
+            let sizes = Array::new(&[4], vec![3.0, 0.0, 2.0, 3.0]);
+            vec![Array::new(&[4, 2], values), Array::new(&[8], bag_of), sizes, largest_rows(&x[0], &bags)]
+        })
+}
+
+const MODES: [BagMode; 3] = [BagMode::Sum, BagMode::Mean, BagMode::Max];
 
 const INDEX: Values = Values::Index { input: 0, axis: 0 };
 

@@ -8,7 +8,29 @@ pub fn rows() -> Vec<OpCase> {
     rows.extend(weighted());
     rows.push(corrcoef());
     rows.extend(extreme());
+    rows.extend(unobserved());
     rows
+}
+
+/// Without an observation: 0 divided by how many there are less the correction, or by 0 where that is below 0.
+fn unobserved() -> Vec<OpCase> {
+    let row = |op: &'static str, parameters: String| {
+        OpCase::new(op, parameters).input(Uniform(-2.0, 2.0)).shapes([&[3, 0], &[2, 0], &[1, 0], &[0], &[0, 0]])
+    };
+    let cov = |correction: f64| {
+        row("cov", format!("correction={correction}, no observations"))
+            .run(move |x| x[0].cov(correction, None, None))
+            .oracle(move |x| covariance(&x[0], &[], (-correction).max(0.0)))
+            .rejects("cov: weights whose sum is 0", move |device| {
+                let counts = Tensor::zeros([0], I64, device)?;
+                Tensor::zeros([3, 0], F32, device)?.cov(correction, Some(&counts), None)
+            })
+    };
+    let corrcoef = row("corrcoef", "no observations".into())
+        .run(|x| x[0].corrcoef())
+        .oracle(|x| covariance(&x[0], &[], 0.0));
+    let none = "NaN has no differences";
+    vec![cov(1.0).forward_only(none), cov(0.0).forward_only(none), cov(-2.0), corrcoef.forward_only(none)]
 }
 
 /// Numbers whose products the dtype does not hold, though it holds what is asked for: in units of the numbers.
@@ -71,7 +93,7 @@ fn observations(x: &Array) -> usize {
 fn cov(correction: f64) -> OpCase {
     OpCase::new("cov", format!("correction={correction}"))
         .input(Uniform(-2.0, 2.0))
-        .shapes([&[3, 7], &[1, 5], &[6], &[4, 2]])
+        .shapes([&[3, 7], &[1, 5], &[6], &[4, 2], &[0, 3]])
         .f32_limit(4e-6, 4e-6)
         .twice()
         .run(move |x| x[0].cov(correction, None, None))
@@ -139,7 +161,7 @@ fn weighted() -> [OpCase; 3] {
 fn corrcoef() -> OpCase {
     OpCase::new("corrcoef", "")
         .input(Uniform(-2.0, 2.0))
-        .shapes([&[3, 7], &[2, 9]])
+        .shapes([&[3, 7], &[2, 9], &[0, 3]])
         .f32_limit(8e-6, 8e-6)
         .twice()
         .run(|x| x[0].corrcoef())
