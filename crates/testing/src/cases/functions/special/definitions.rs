@@ -91,6 +91,35 @@ pub fn polygamma(order: u32, x: f64) -> f64 {
     sign * factorial * zeta(f64::from(order) + 1.0, x)
 }
 
+/// [`polygamma`] of an order so large that its sum ends soon, by products of as many factors: no factorial and no power, which no f64 may
+/// hold.
+pub fn large_polygamma(order: u32, x: f64) -> f64 {
+    let sign = if order.is_multiple_of(2) { -1.0 } else { 1.0 };
+    if x <= 0.0 && x == x.floor() {
+        return sign * f64::INFINITY;
+    }
+    if x.is_infinite() {
+        return 0.0;
+    }
+    if x < 0.0 && x - x.floor() == 0.5 && order.is_multiple_of(2) {
+        // Terms of both signs are in pairs.
+        return large_polygamma(order, 1.0 - x);
+    }
+    let term = |base: f64| (1..=order).fold(1.0 / base, |product, k| product * (f64::from(k) / base));
+    let bases = || (0..2000).map(|k| x + f64::from(k));
+    let nearest = bases().fold(f64::INFINITY, |nearest, base| if base.abs() < nearest.abs() { base } else { nearest });
+    // Others are smaller, and may be infinite of another sign.
+    let first = term(nearest);
+    if first.is_infinite() { sign * first } else { sign * bases().map(term).sum::<f64>() }
+}
+
+/// [`polygamma`] of order 2 of a negative number by reflection (DLMF 5.15.6), with the cotangent of what is past a whole number by a tangent.
+pub fn second_polygamma(x: f64) -> f64 {
+    let rest = x - x.round();
+    let cotangent = (PI * (0.5 - rest.abs())).tan() * rest.signum();
+    polygamma(2, 1.0 - x) - 2.0 * PI.powi(3) * cotangent * (1.0 + cotangent * cotangent)
+}
+
 /// `log` of the gamma function of matrices of size p (DLMF 35.3.5).
 pub fn mvlgamma(p: u32, x: f64) -> f64 {
     let count = f64::from(p);

@@ -1,6 +1,8 @@
 //! Rows of the gamma function's logarithm and of its derivatives, of the zeta function, and of the Bessel functions.
 
-use super::definitions::{bessel, bessel_scaled, digamma, lgamma, mvlgamma, polygamma, zeta};
+use super::definitions::{
+    bessel, bessel_scaled, digamma, large_polygamma, lgamma, mvlgamma, polygamma, second_polygamma, zeta,
+};
 use super::{Function, function, specials};
 use crate::cases::reduce::gradient;
 use crate::prelude::*;
@@ -35,7 +37,104 @@ pub fn rows() -> Vec<OpCase> {
     ]
     .into_iter()
     .chain(far())
+    .chain(ends())
+    .chain(large_orders())
+    .chain(between_poles())
     .collect()
+}
+
+/// Near the largest numbers of f32 and of f64, which are poles if they are negative, and at the smallest.
+fn ends() -> [OpCase; 4] {
+    let large = [1e37, 3.8e37, 1e38, 3.4e38, 1e306, 1e307, 1.7e308];
+    let large = Array::new(&[2, large.len()], large.into_iter().chain(large.map(|x| -x)).collect());
+    // 1 / x is the number behind the largest f32.
+    let small = Array::new(&[4], vec![2.938735877055719e-39, -2.938735877055719e-39, 1e-30, -1e-30]);
+    let row = |op: &'static str, parameters: &str, run: fn(&Tensor) -> Result<Tensor>, definition: fn(f64) -> f64| {
+        OpCase::new(op, format!("{parameters}ends"))
+            .input(Uniform(2.0, 8.0))
+            .shapes([&[5]])
+            .run(move |x| run(&x[0]))
+            .oracle(move |x| x[0].map(definition))
+            .hostile("large", [large.clone()])
+    };
+    [
+        row("lgamma", "", |x| x.lgamma(), lgamma),
+        row("digamma", "", |x| x.digamma(), digamma).hostile("small", [small.clone()]),
+        row("polygamma", "n=1, ", |x| x.polygamma(1), |x| polygamma(1, x)).hostile("small", [small]),
+        row("mvlgamma", "p=3, ", |x| x.mvlgamma(3), |x| mvlgamma(3, x)),
+    ]
+}
+
+/// Orders whose factorials, and whose powers, no f32 or no f64 holds: where values are about 1, and where f32 has no number for them.
+fn large_orders() -> Vec<OpCase> {
+    let middles = [(20, 8.0), (51, 20.0), (100, 38.0), (140, 52.0), (170, 63.0), (171, 63.0), (300, 109.5)];
+    let row = |order: u32, middle: f64, parameters: &str| {
+        OpCase::new("polygamma", format!("n={order}{parameters}"))
+            .input(Uniform(middle - 1.0, middle + 1.0))
+            .shapes([&[], &[13], &[3, 5]])
+            .f32_limit(4e-6, 4e-6)
+            .forward_only("steeper than differences tell")
+    };
+    let of_order = |(order, middle): (u32, f64)| {
+        let of = i64::from(order);
+        let special = [1.0, 0.5, 1e-3, 0.0, -0.5, -1.0, -1.25, -39.5, 400.0, f64::INFINITY, f64::NAN];
+        let definition = move |x: f64| large_polygamma(order, x);
+        // No limit is told by what is beyond the root of the largest f64.
+        let in_f32 = move |x: f64| if definition(x).abs() > 1e39 { definition(x) * f64::INFINITY } else { definition(x) };
+        [
+            row(order, middle, "").run(move |x| x[0].polygamma(of)).oracle(move |x| x[0].map(definition)),
+            row(order, middle, ", as a gradient")
+                .run(move |x| gradient(&x[0], |x| x.polygamma(of - 1)))
+                .oracle(move |x| x[0].map(definition)),
+            row(order, middle, ", beyond f32")
+                .dtypes(&[F32, F16, BF16])
+                .run(move |x| x[0].polygamma(of))
+                .oracle(move |x| x[0].map(in_f32))
+                .hostile("special", [Array::new(&[special.len()], special.to_vec())]),
+        ]
+    };
+    middles.into_iter().flat_map(of_order).collect()
+}
+
+fn power(x: &Tensor, power: f64) -> Result<Tensor> {
+    x.abs()?.powf(power)
+}
+
+/// Where polygamma of even order is small between poles, and changes its sign near them: halves, whose values are those of the other sign's, and their neighbors.
+fn between_poles() -> Vec<OpCase> {
+    let halves = || Fixed(vec![-0.5, -1.5, -2.5, -7.5, -15.5, -39.5, -112.5]);
+    let at_halves = |parameters: &str, run: fn(&Tensor) -> Result<Tensor>, definition: fn(f64) -> f64| {
+        OpCase::new("polygamma", format!("{parameters}, halves"))
+            .input(halves())
+            .shapes([&[7]])
+            .dtypes(&[F64, F32])
+            .forward_only("differences reach what is larger")
+            .run(move |x| run(&x[0]))
+            .oracle(move |x| x[0].map(definition))
+    };
+    vec![
+        at_halves("n=2", |x| x.polygamma(2)?.mul(&power(x, 2.0)?), |x| polygamma(2, 1.0 - x) * x.powi(2)),
+        at_halves("n=4", |x| x.polygamma(4)?.mul(&power(x, 4.0)?), |x| polygamma(4, 1.0 - x) * x.powi(4)),
+        at_halves("n=3, gradient", |x| gradient(x, |x| x.polygamma(3))?.mul(&power(x, 4.0)?), |x| {
+            polygamma(4, 1.0 - x) * x.powi(4)
+        }),
+        at_halves("n=5, gradient", |x| gradient(x, |x| x.polygamma(5))?.mul(&power(x, 6.0)?), |x| {
+            polygamma(6, 1.0 - x) * x.powi(6)
+        }),
+        OpCase::new("zeta", "s=3, halves")
+            .input(halves())
+            .shapes([&[7]])
+            .dtypes(&[F64, F32])
+            .forward_only("differences reach what is larger")
+            .run(|x| x[0].full_like(3)?.zeta(&x[0])?.mul(&power(&x[0], 2.0)?))
+            .oracle(|x| x[0].map(|x| zeta(3.0, 1.0 - x) * x.powi(2))),
+        OpCase::new("polygamma", "n=2, beside halves")
+            .input(Uniform(-39.503, -39.497))
+            .shapes([&[], &[13], &[3, 11]])
+            .forward_only("steeper than differences tell")
+            .run(|x| x[0].polygamma(2))
+            .oracle(|x| x[0].map(second_polygamma)),
+    ]
 }
 
 /// Numbers up to the largest ones, and functions of them times the power of x that they fall with: alone they would be below any limit.
