@@ -58,7 +58,7 @@ def _by_entry(outcomes):
     return found.values()
 
 
-@pytest.mark.parametrize("device", ["cpu", "cuda"])
+@pytest.mark.parametrize("device", ["cpu", "cuda", "wgpu"])
 def test_at_most_ten_results_are_wrong_and_each_has_a_reason(device):
     entries = run.of_device(device)["entries"]
     groups = [group for entry in entries.values() for group in entry["failures"] if group["kind"] in failures.WRONG]

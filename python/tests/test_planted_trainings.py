@@ -168,7 +168,7 @@ def a_softmax_in_front_of_the_cross_entropy(planted):
     return watched(nn.Sequential(*layers), loss_of=lambda output: F.cross_entropy(output, labels))
 
 
-@names("DoubleActivation sigmoid", "binary_cross_entropy_with_logits applies sigmoid itself", "the softplus of binary_cross_entropy_with_logits")
+@names("DoubleActivation sigmoid", "the cross-entropy of logits applies sigmoid itself", "the softplus of a cross-entropy of logits")
 def a_sigmoid_in_front_of_the_loss_of_logits(planted):
     """A sigmoid in front of a loss that applies one itself."""
     target = (ternion.randn(16, 1) > 0).float()

@@ -29,7 +29,7 @@ x.view_as("a") | view_as: other is str, expected a tensor
 x.lerp("a", 1) | lerp: end is str, expected a tensor
 x.lerp_("a", 1) | lerp_: end is str, expected a tensor
 x.lerp(x, "a") | lerp: expected numbers or tensors
-x.repeat_interleave("a") | repeat_interleave: expected a whole number, got 'a'
+x.repeat_interleave("a") | repeat_interleave: expected a whole number, got str
 m.normal(x, "a") | normal: expected numbers, got str and int
 x.multinomial("a") | multinomial: num_samples is str, expected a whole number
 x.round(decimals="a") | round: decimals is str, expected a whole number

@@ -237,7 +237,10 @@ fn a_sigmoid_in_front_of_the_loss_of_logits() {
             given.bce_with_logits(&target, Reduction::Mean)
         })
     };
-    planted(training, &["DoubleActivation sigmoid after layers.1", "bce_with_logits applies sigmoid itself"]);
+    planted(
+        training,
+        &["DoubleActivation sigmoid after layers.1", "the cross-entropy of logits applies sigmoid itself"],
+    );
 }
 
 /// First weights of a hidden layer are all 0.1: its units are one unit.

@@ -52,22 +52,6 @@ const OPS: [(&str, &str); 27] = [
     ("xor_scalar", "logical_xor"),
 ];
 
-/// Words of the monitor's sentences that name functions of Rust, and those of Python. Longer ones come before their parts.
-const WORDS: [(&str, &str); 4] = [
-    (
-        "Kaiming's or Xavier's first weights (nn::init)",
-        "first weights of nn.init.kaiming_normal_ or nn.init.xavier_uniform_",
-    ),
-    ("(nn::init)", "(nn.init.kaiming_normal_, nn.init.xavier_uniform_)"),
-    ("clip_grad_norm", "nn.utils.clip_grad_norm_"),
-    ("bce_with_logits", "binary_cross_entropy_with_logits"),
-];
-
-/// A sentence of the monitor for whoever writes Python.
-pub fn in_python(sentence: &str) -> String {
-    WORDS.iter().fold(sentence.to_owned(), |text, (own, name)| text.replace(own, name))
-}
-
 /// The names of the Python interface.
 struct PythonNames;
 

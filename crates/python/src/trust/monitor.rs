@@ -3,7 +3,6 @@
 use super::lost::lost_in;
 use super::stats::PyStats;
 use crate::autograd::gathered_in;
-use crate::dialect::in_python;
 use crate::error::{Failure, Outcome, carried};
 use crate::run::wait;
 use crate::tensor::PyTensor;
@@ -348,7 +347,7 @@ fn warnings(of: &[ternion::nn::StatsWarning]) -> Vec<PyWarning> {
     let one = |warning: &ternion::nn::StatsWarning| PyWarning {
         fault: format!("{:?}", warning.fault),
         layer: warning.layer.clone(),
-        text: in_python(&warning.text),
+        text: warning.text.clone(),
         since: warning.since,
     };
     of.iter().map(one).collect()
@@ -403,7 +402,7 @@ impl PyReport {
     }
 
     fn __str__(&self) -> String {
-        in_python(&self.0.to_string())
+        self.0.to_string()
     }
 
     fn __repr__(&self) -> String {

@@ -84,7 +84,7 @@ impl Activation {
                 Some("softmax of a softmax is close to uniform: leave one out")
             }
             (Activation::Sigmoid, Op::Unary(unary)) if unary.op == UnaryOp::Softplus => Some(
-                "bce_with_logits applies sigmoid itself: give it the logits, or take binary_cross_entropy",
+                "the cross-entropy of logits applies sigmoid itself: give it the logits, or take that of probabilities",
             ),
             (Activation::Sigmoid, Op::Unary(unary)) if unary.op == UnaryOp::Sigmoid => {
                 Some("sigmoid of a sigmoid is between 0.5 and 0.73: leave one out")
@@ -173,7 +173,7 @@ fn after(activation: Activation, key: &str) -> String {
 fn op_name(op: &Op) -> &'static str {
     match op {
         Op::CrossEntropyWithGrad(_) => "cross_entropy",
-        Op::Unary(unary) if unary.op == UnaryOp::Softplus => "the softplus of bce_with_logits",
+        Op::Unary(unary) if unary.op == UnaryOp::Softplus => "the softplus of a cross-entropy of logits",
         op => op.name(),
     }
 }

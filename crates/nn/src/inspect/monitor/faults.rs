@@ -305,7 +305,7 @@ fn risen(report: &StatsReport) -> String {
 
 /// Of a layer that computes where no op is seen.
 const NOT_TRACED: &str = "look for a division by 0, a logarithm of 0 or numbers too large for the dtype inside; TERNION_NAN=error names the op";
-pub(super) const AFTER_A_STEP: &str = "an earlier step made them: go back to saved weights, take a smaller learning rate, clip gradients by clip_grad_norm";
+pub(super) const AFTER_A_STEP: &str = "an earlier step made them: go back to saved weights, take a smaller learning rate, clip gradients by their norm";
 
 // ---- Sizes from layer to layer
 
@@ -328,7 +328,7 @@ fn steepest<'r>(sizes: &[LayerSize<'r>]) -> Option<(&'r LayerStats, &'r LayerSta
     ratios.max_by(|one, other| one.2.total_cmp(&other.2))
 }
 
-const INITIALISE: &str = "take Kaiming's or Xavier's first weights (nn::init), which keep sizes from layer to layer, or put a norm between the layers";
+const INITIALISE: &str = "take Kaiming's or Xavier's first weights, which keep sizes from layer to layer, or put a norm between the layers";
 
 fn outputs(report: &StatsReport, config: &StatsConfig, counts: &mut Counts) -> Vec<Found> {
     let sizes = sizes(report, |layer| Some(layer.output.rms()));
@@ -399,7 +399,7 @@ fn flow(report: &StatsReport, config: &StatsConfig) -> Option<Found> {
         let named =
             steepest(&sizes).filter(|(.., ratio)| *ratio > config.growth.sqrt()).map(|(from, ..)| from);
         let text = format!(
-            "{}: gradients explode on their way back: at {} they are {} times as large as at {} {compared}; {}; clip_grad_norm keeps steps small meanwhile",
+            "{}: gradients explode on their way back: at {} they are {} times as large as at {} {compared}; {}; clipping gradients by their norm keeps steps small meanwhile",
             named.unwrap_or(first).name(),
             first.name(),
             times(growth),

@@ -360,7 +360,7 @@ fn equal_weights(report: &StatsReport) -> Vec<Found> {
         .filter(|weight| is_equal(weight) && has_units(weight) && (all_zero || !is_zero(weight)));
     let told = |weight: &WeightStats| {
         let text = format!(
-            "{}: all of its numbers are {:e}: units that start the same get the same gradient, and stay the same; take random first weights (nn::init)",
+            "{}: all of its numbers are {:e}: units that start the same get the same gradient, and stay the same; take random first weights, such as Kaiming's or Xavier's",
             weight.name, weight.values.min
         );
         Found::of_layer(Fault::EqualWeights, weight.layer(), 1.0, text)
