@@ -3,6 +3,15 @@
 import numpy as np
 
 import ternion
+from ternion import nn
+from ternion.nn import functional as F
+
+
+def tracked(t, X):
+    """What running means become."""
+    mean, var = t([0.5, 1.0]), t([1.0, 1.0])
+    F.instance_norm(t(X[None]), mean, var, momentum=0.5)
+    return mean, (np.array([0.5, 1.0]) + X.mean(1)) / 2
 
 
 def forms(t, parts, X, Y, CUBE, ENDS, PLACES):
@@ -48,5 +57,8 @@ def forms(t, parts, X, Y, CUBE, ENDS, PLACES):
         "index_copy": lambda: (t(ENDS).index_copy(0, t([2]), t([7.0]).to(t(ENDS).dtype)), [1, 2, 7]),
         "index_fill": lambda: (t(ENDS).index_fill(0, t([0, -1]), 5.0), [5, 2, 5]),
         "randint_like": lambda: (ternion.randint_like(t(X), 3, 4), np.full(X.shape, 3.0)),
+        "embedding_renorm_": lambda: (F.embedding(t([0]), t([[3.0, 4.0], [6.0, 8.0]]), max_norm=1.0), [[0.6, 0.8]]),
+        "instance_norm_tracked": lambda: tracked(t, X),
+        "pad_sequence": lambda: (nn.utils.rnn.pad_sequence([t([1.0, 2.0]), t([3.0])], padding_value=7.0), [[1, 3], [2, 7]]),
         "multinomial": lambda: (ternion.multinomial(t([0.0, 2.0]), 3, replacement=True), [1, 1, 1]),
     }

@@ -408,12 +408,6 @@ SIGNS = np.sign(X)
 NEAR = np.linalg.norm(X - Y + 1e-6, axis=1)
 
 
-def tracked():
-    mean, var = t([0.5, 1.0]), t([1.0, 1.0])
-    F.instance_norm(t(X[None]), mean, var, momentum=0.5)
-    return mean, (np.array([0.5, 1.0]) + X.mean(1)) / 2
-
-
 def windowed(name, formula, **settings):
     made = getattr(ternion.signal.windows, name)(5, dtype=ternion.float64, **settings)
     return made, formula(np.arange(5.0) / 4)
@@ -447,9 +441,6 @@ OTHERS |= {
     "multilabel_soft_margin_loss": lambda: (F.multilabel_soft_margin_loss(t([[0.0, 0.0]]), t([[1.0, 0.0]])), math.log(2)),
     "ctc_loss": lambda: (F.ctc_loss(t(np.log([[[0.3, 0.7]], [[0.6, 0.4]]])), t([[1]]), [2], [1]), -math.log(1 - 0.3 * 0.6)),
     "embedding_bag": lambda: (F.embedding_bag(t([[0, 1]]), t(X)), X.mean(0)[None]),
-    "embedding_renorm_": lambda: (F.embedding(t([0]), t([[3.0, 4.0], [6.0, 8.0]]), max_norm=1.0), [[0.6, 0.8]]),
-    "instance_norm_tracked": lambda: tracked(),
-    "pad_sequence": lambda: (nn.utils.rnn.pad_sequence([t([1.0, 2.0]), t([3.0])], padding_value=7.0), [[1, 3], [2, 7]]),
     "cdist": lambda: (ternion.cdist(t(X), t(Y)), np.linalg.norm(X[:, None] - Y[None], axis=2)),
     "pdist": lambda: (F.pdist(t(X)), [np.linalg.norm(X[0] - X[1])]),
     "quantile": lambda: (ternion.quantile(t(X), 0.3, 1), np.quantile(X, 0.3, 1)),

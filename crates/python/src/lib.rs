@@ -63,6 +63,7 @@ fn _ternion(module: &Bound<'_, PyModule>) -> PyResult<()> {
     transformer::register(module)?;
     let functional = PyModule::new(module.py(), "_functional")?;
     methods::functional::register(&functional)?;
+    methods::embeddings::register(&functional)?;
     methods::loss::register(&functional)?;
     methods::activations::register(&functional)?;
     methods::margins::register(&functional)?;

@@ -6,6 +6,7 @@ pub mod attention;
 pub mod compare;
 mod composed;
 pub mod elementwise;
+pub mod embeddings;
 mod extremes;
 pub mod functional;
 pub mod images;

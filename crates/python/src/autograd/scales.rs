@@ -15,8 +15,10 @@ use ternion::{Op, Tensor};
 
 /// Whether the program has made a scaler: else nothing is noted.
 static IN_USE: AtomicBool = AtomicBool::new(false);
-/// The losses that were scaled and are still there, by the numbers of their nodes, with their scales.
-static LOSSES: LazyLock<Mutex<HashMap<u64, (Weak<Node>, f64)>>> = LazyLock::new(Mutex::default);
+/// Scaled losses by the numbers of their nodes, with their scales.
+type Losses = HashMap<u64, (Weak<Node>, f64)>;
+/// The losses that were scaled and are still there.
+static LOSSES: LazyLock<Mutex<Losses>> = LazyLock::new(Mutex::default);
 /// Losses from which on those that are gone are looked for: a backward pass does so anyway.
 const FULL: usize = 1024;
 /// Terms of a loss, and nodes behind them, beyond which nothing is said of it.

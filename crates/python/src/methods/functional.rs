@@ -1,16 +1,16 @@
 //! Functions of layers, without their parameters: the native part of `ternion.nn.functional`.
 
 use super::loss::{told_as, told_in};
-use crate::arguments::{AxesArgument, Real, operand};
-use crate::error::{Called, Failure, Outcome};
+use crate::arguments::{AxesArgument, operand};
+use crate::error::{Failure, Outcome};
 use crate::expected::of;
 use crate::promote::{beside_parameters, meet_weight};
 use crate::run::{run, wait};
 use crate::tensor::PyTensor;
 use pyo3::prelude::*;
 use ternion::{
-    Conv1dOptions, Conv2dOptions, ConvTranspose2dOptions, DType, EmbeddingOptions, PoolOptions, Result,
-    RunningStatistics, Tensor,
+    Conv1dOptions, Conv2dOptions, ConvTranspose2dOptions, DType, PoolOptions, Result, RunningStatistics,
+    Tensor,
 };
 
 /// A tensor that may be left out.
@@ -450,84 +450,6 @@ fn dropout(
     if training { made(py, x.elements(), || x.dropout(p)) } else { Ok(PyTensor::new(x)) }
 }
 
-/// Rows of `weight` by their numbers.
-///
-/// Shapes: input [..] (int32 or int64), weight [rows, width] -> [.., width]
-///
-/// Raises:
-///     IndexError: a number that is none of a row.
-///     TypeError: numbers that are not int32 or int64.
-///     ValueError: a `padding_idx` that is none of a row.
-#[pyfunction]
-#[pyo3(signature = (input, weight, padding_idx=None, scale_grad_by_freq=false))]
-fn embedding(
-    py: Python<'_>,
-    input: &Bound<'_, PyAny>,
-    weight: &Bound<'_, PyAny>,
-    padding_idx: Option<isize>,
-    scale_grad_by_freq: bool,
-) -> Outcome<PyTensor> {
-    let (indices, weight) = (operand("embedding", "input", input)?, operand("embedding", "weight", weight)?);
-    let count = weight.dims().first().copied().unwrap_or(0);
-    let row = |index: isize| {
-        let from_start = if index < 0 { index.checked_add_unsigned(count)? } else { index };
-        usize::try_from(from_start).ok().filter(|&row| row < count)
-    };
-    let none =
-        |index: isize| Failure::value(format!("embedding: padding_idx {index} is none of {count} rows"));
-    let padding_idx = padding_idx.map(|index| row(index).ok_or_else(|| none(index))).transpose()?;
-    let options = EmbeddingOptions { padding_idx, scale_grad_by_freq };
-    made(py, indices.elements(), || weight.embedding_with(&indices, options))
-}
-
-/// Shortens the rows of `weight` that are used to a norm, in place.
-#[pyfunction]
-fn _embedding_renorm(
-    py: Python<'_>,
-    input: &Bound<'_, PyAny>,
-    weight: &Bound<'_, PyAny>,
-    max_norm: Real,
-    norm_type: Real,
-) -> Outcome<()> {
-    let (indices, weight) = (operand("embedding", "input", input)?, operand("embedding", "weight", weight)?);
-    wait(py, || weight.embedding_renorm_(&indices, max_norm.0, norm_type.0).called("embedding"))
-}
-
-/// 1 in the place of each index, 0 elsewhere, int64; as many places as the largest index needs, if `num_classes` is -1.
-///
-/// Shapes: [..] -> [.., num_classes]
-///
-/// Raises:
-///     TypeError: indices that are not int32 or int64.
-///     ValueError: no elements, and no `num_classes`.
-#[pyfunction]
-#[pyo3(signature = (tensor, num_classes=-1))]
-fn one_hot(
-    py: Python<'_>,
-    tensor: &Bound<'_, PyAny>,
-    #[pyo3(from_py_with = of::one_hot)] num_classes: isize,
-) -> Outcome<PyTensor> {
-    let x = operand("one_hot", "tensor", tensor)?;
-    if num_classes < -1 || (num_classes == 0 && x.elements() > 0) {
-        let told = format!(
-            "one_hot: num_classes is {num_classes}, expected at least 1, or -1: as many as the largest index needs"
-        );
-        return Err(Failure::value(told));
-    }
-    if num_classes < 0 && x.elements() == 0 {
-        let told = format!("one_hot: of shape {:?}, expected elements or num_classes", x.dims());
-        return Err(Failure::value(told));
-    }
-    wait(py, || {
-        let classes = match usize::try_from(num_classes) {
-            Ok(classes) => classes,
-            Err(_) => (x.max(..)?.item_f64()? as usize).saturating_add(1),
-        };
-        x.one_hot(classes, DType::I64)
-    })
-    .map(PyTensor::new)
-}
-
 /// Each element, but at least `min_val` and at most `max_val`; at the bounds the gradient is 0.
 ///
 /// Shapes: [..] -> the same
@@ -597,9 +519,6 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(batch_norm, module)?)?;
     module.add_function(wrap_pyfunction!(_instance_norm, module)?)?;
     module.add_function(wrap_pyfunction!(dropout, module)?)?;
-    module.add_function(wrap_pyfunction!(embedding, module)?)?;
-    module.add_function(wrap_pyfunction!(_embedding_renorm, module)?)?;
-    module.add_function(wrap_pyfunction!(one_hot, module)?)?;
     module.add_function(wrap_pyfunction!(hardtanh, module)?)?;
     module.add_function(wrap_pyfunction!(pad, module)?)
 }
