@@ -211,21 +211,6 @@ def dropout(input: Tensor, p: _float = 0.5, training: _bool = True, inplace: _bo
     Raises:
         ValueError: a probability outside 0 to 1.
     """
-def embedding(input: Tensor, weight: Tensor, padding_idx: _int | None = None, max_norm: _float | None = None, norm_type: _float = 2.0, scale_grad_by_freq: _bool = False, sparse: _bool = False) -> Tensor:
-    """Rows of `weight` by their numbers.
-
-    Shapes: input [..] (int32 or int64), weight [rows, width] -> [.., width]
-
-    Args:
-        padding_idx: the number of a row that gets no gradient.
-        max_norm: rows that are used and longer are shortened to it before, in `weight` itself.
-        norm_type: of which norm their length is.
-        scale_grad_by_freq: divides the gradient of each row by how often it is used.
-
-    Raises:
-        IndexError: a number that is none of a row.
-        ValueError: a `padding_idx` that is none; `sparse`, which PyTorch alone has.
-    """
 def hardtanh(input: Tensor, min_val: _float = -1.0, max_val: _float = 1.0, inplace: _bool = False) -> Tensor:
     """Each element, but at least `min_val` and at most `max_val`; the gradient is 0 at both bounds.
 
@@ -246,6 +231,21 @@ def pad(input: Tensor, pad: Sequence[_int], mode: str = "constant", value: _floa
     Raises:
         ValueError: an odd number of amounts, more than axes, another mode, more than there is to reflect or to go around, a `value` of another mode.
         TypeError: truth values to reflect or to replicate.
+    """
+def embedding(input: Tensor, weight: Tensor, padding_idx: _int | None = None, max_norm: _float | None = None, norm_type: _float = 2.0, scale_grad_by_freq: _bool = False, sparse: _bool = False) -> Tensor:
+    """Rows of `weight` by their numbers.
+
+    Shapes: input [..] (int32 or int64), weight [rows, width] -> [.., width]
+
+    Args:
+        padding_idx: the number of a row that gets no gradient.
+        max_norm: rows that are used and longer are shortened to it before, in `weight` itself.
+        norm_type: of which norm their length is.
+        scale_grad_by_freq: divides the gradient of each row by how often it is used.
+
+    Raises:
+        IndexError: a number that is none of a row.
+        ValueError: a `padding_idx` that is none; `sparse`, which PyTorch alone has.
     """
 def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: _bool | None = None, ignore_index: _int = -100, reduce: _bool | None = None, reduction: str = "mean", label_smoothing: _float = 0.0) -> Tensor:
     """Cross-entropy of logits and class indices, or probabilities.
