@@ -64,7 +64,7 @@ OTHERS = {
     "instance_norm": lambda F, p, q: F.instance_norm(p(ROWS), None, None, q(LINE), q(LINE)),
     "attention": lambda F, p, q: F.scaled_dot_product_attention(p(ROWS), p(ROWS), p(ROWS), attn_mask=q(SIDE)),
 }  # fmt: skip
-# What is told in whole numbers there: refused here.
+# Losses whose dtype is an integer there: refused here.
 REFUSED = {"hinge_embedding_loss", "l1_loss", "mse_loss of weights", "mse_loss of targets beside weights", "l1_loss of weights"}
 TOLERANCES = {"float64": 1e-9, "float32": 2e-5, "float16": 4e-3, "bfloat16": 3e-2}
 

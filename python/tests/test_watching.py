@@ -457,7 +457,7 @@ def test_the_monitor_names_functions_of_neither_language():
 
 @pytest.mark.parametrize("optimizer", [optim.SGD, optim.Adam, optim.AdamW])
 def test_two_parameters_on_one_memory(optimizer):
-    """As in PyTorch each moves it, one after the other; it is told how to make them one."""
+    """As in PyTorch each moves it, one after the other; the warning says how to make them one."""
 
     def training(strict):
         first, second = nn.Linear(3, 3, bias=False), nn.Linear(3, 3, bias=False)

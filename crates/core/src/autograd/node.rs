@@ -192,7 +192,7 @@ impl Node {
     }
 
     /// Shape and dtype of input `index`.
-    pub fn input_kind(&self, index: usize) -> (&Shape, DType) {
+    pub(super) fn input_kind(&self, index: usize) -> (&Shape, DType) {
         (self.inputs[index].0.shape(), self.inputs[index].1)
     }
 

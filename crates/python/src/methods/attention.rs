@@ -1,6 +1,6 @@
 //! Attention, and sums that are activated at once: a native part of `ternion.nn.functional`.
 
-use super::loss::told_in;
+use super::loss::cast_half;
 use crate::error::{Failure, Outcome};
 use crate::expected::of;
 use crate::run::run;
@@ -56,7 +56,7 @@ fn scaled_dot_product_attention(
             (true, true) => Causal::LowerRight,
         };
         let options = AttentionOptions { mask: mask.as_ref(), causal, scale, dropout: dropout_p, window };
-        told_in(own, query.scaled_dot_product_attention(key, value, options)?)
+        cast_half(own, query.scaled_dot_product_attention(key, value, options)?)
     })?;
     let told = &operands[0].dims()[..operands[0].rank().saturating_sub(2)];
     let [_, _, queries, width] = attended.sizes()?;

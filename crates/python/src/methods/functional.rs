@@ -1,6 +1,6 @@
 //! Functions of layers, without their parameters: the native part of `ternion.nn.functional`.
 
-use super::loss::{told_as, told_in};
+use super::loss::{cast_half, cast_result};
 use crate::arguments::{AxesArgument, operand};
 use crate::error::{Failure, Outcome};
 use crate::expected::of;
@@ -267,7 +267,7 @@ fn layer_norm(
         let own = x.dtype();
         let x = beside_parameters(&x, [&weight, &bias])?;
         let normed = x.reshape(&shape[..])?.layer_norm(weight.as_ref(), bias.as_ref(), eps)?;
-        told_in(own, normed.reshape(*x.shape())?)
+        cast_half(own, normed.reshape(*x.shape())?)
     })
 }
 
@@ -296,7 +296,7 @@ fn rms_norm(
         let met = weight.map(|weight| meet_weight(&x, &weight.reshape([-1_isize])?)).transpose()?;
         let (own, weight) = (x.dtype(), met.as_ref().map(|(_, weight)| weight));
         let x = met.as_ref().map_or(&x, |(x, _)| x);
-        told_as(own, x.reshape(&shape[..])?.rms_norm(weight, eps)?.reshape(*x.shape())?)
+        cast_result(own, x.reshape(&shape[..])?.rms_norm(weight, eps)?.reshape(*x.shape())?)
     })
 }
 
@@ -342,7 +342,7 @@ fn group_norm(
     }
     made(py, x.elements(), || {
         let normed = beside_parameters(&x, [&weight, &bias])?;
-        told_in(x.dtype(), normed.group_norm(num_groups, weight.as_ref(), bias.as_ref(), eps)?)
+        cast_half(x.dtype(), normed.group_norm(num_groups, weight.as_ref(), bias.as_ref(), eps)?)
     })
 }
 
@@ -376,7 +376,7 @@ fn batch_norm(
     let x = wait(py, || beside_parameters(&x, [&weight, &bias]))?;
     if let (Some((mean, var)), false) = (&statistics, training) {
         return made(py, x.elements(), || {
-            told_in(own, x.batch_norm_eval(mean, var, weight.as_ref(), bias.as_ref(), eps)?)
+            cast_half(own, x.batch_norm_eval(mean, var, weight.as_ref(), bias.as_ref(), eps)?)
         });
     }
     let count = x.elements() / x.dims().get(1).map_or(1, |&channels| channels.max(1));
@@ -394,7 +394,7 @@ fn batch_norm(
                 None => running.follow([&mean, &var], count, momentum)?,
             }
         }
-        told_in(own, output)
+        cast_half(own, output)
     })
 }
 
@@ -418,7 +418,7 @@ fn _instance_norm(
     let own = x.dtype();
     let x = wait(py, || beside_parameters(&x, [&weight, &bias]))?;
     let Some((mean, var)) = given(running_mean).zip(given(running_var)) else {
-        return made(py, x.elements(), || told_in(own, x.instance_norm(affine[0], affine[1], eps)?));
+        return made(py, x.elements(), || cast_half(own, x.instance_norm(affine[0], affine[1], eps)?));
     };
     made(py, x.elements(), || {
         let normed = if use_input_stats {
@@ -427,7 +427,7 @@ fn _instance_norm(
             RunningStatistics::new(name, &x, &mean, &var)?;
             x.batch_norm_eval(&mean, &var, affine[0], affine[1], eps)?
         };
-        told_in(own, normed)
+        cast_half(own, normed)
     })
 }
 

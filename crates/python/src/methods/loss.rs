@@ -27,9 +27,9 @@ pub fn reduction(op: &str, name: &str) -> Outcome<Reduction> {
     })
 }
 
-/// In which dtype a loss is told: that of its input, of its target, or that which both meet in.
+/// The dtype of a loss: that of its input, that of its target, or the promoted dtype of both.
 #[derive(Clone, Copy, PartialEq)]
-pub enum Told {
+pub enum ResultDtype {
     Input,
     Target,
     Together,
@@ -42,29 +42,29 @@ fn both(op: &str, input: &Bound<'_, PyAny>, target: &Bound<'_, PyAny>) -> Outcom
 fn loss(
     py: Python<'_>,
     (x, target): (Tensor, Tensor),
-    told: Told,
+    result_dtype: ResultDtype,
     f: impl FnOnce(&Tensor, &Tensor) -> Result<Tensor> + Send,
 ) -> Outcome<PyTensor> {
     let together = of_tensors(&x, &target).filter(|_| target.dtype().is_float()).unwrap_or(x.dtype());
-    let told = if told == Told::Target { target.dtype() } else { together };
+    let dtype = if result_dtype == ResultDtype::Target { target.dtype() } else { together };
     let result = run(py, x.elements(), || {
         // Half precision beside float32 is computed in float32 by the op itself.
         let is_double = [&x, &target].map(|operand| operand.dtype() == DType::F64);
         let is_met = is_double[0] != is_double[1] && x.dtype().is_float() && target.dtype().is_float();
         let (x, target) = if is_met { meet(&x, &target)? } else { (x.clone(), target.clone()) };
-        told_as(told, f(&x, &target)?)
+        cast_result(dtype, f(&x, &target)?)
     });
     result.map(PyTensor::new)
 }
 
-/// As `told_in`, in whatever dtype.
-pub fn told_as(dtype: DType, loss: Tensor) -> Result<Tensor> {
+/// As `cast_half`, for any floating dtype.
+pub fn cast_result(dtype: DType, loss: Tensor) -> Result<Tensor> {
     let is_free = ternion::precision::current().is_none() && dtype.is_float() && loss.dtype() != dtype;
     if is_free { loss.to_dtype(dtype) } else { Ok(loss) }
 }
 
 /// A loss in the dtype of its input, or that which it meets a floating target in, as in PyTorch; in that which it was computed in within a scope of autocast.
-pub fn told_in(dtype: DType, loss: Tensor) -> Result<Tensor> {
+pub fn cast_half(dtype: DType, loss: Tensor) -> Result<Tensor> {
     if ternion::precision::current().is_none() && dtype.is_half() { loss.to_dtype(dtype) } else { Ok(loss) }
 }
 
@@ -74,21 +74,21 @@ fn distance(
     op: &'static str,
     (x, target): (Tensor, Tensor),
     weight: Option<Tensor>,
-    told: Told,
+    result_dtype: ResultDtype,
     f: impl FnOnce(&Tensor, &Tensor, Option<&Tensor>) -> Result<Tensor> + Send,
 ) -> Outcome<PyTensor> {
     warn_of_shapes(py, op, &x, &target)?;
     let result = run(py, x.elements(), || {
         let own = x.dtype();
         let (x, target) = meet(&x, &target)?;
-        let told = if told == Told::Input && own.is_float() { own } else { x.dtype() };
+        let dtype = if result_dtype == ResultDtype::Input && own.is_float() { own } else { x.dtype() };
         let (x, target) = broadcast(op, &x, &target)?;
-        let Some(weight) = weight else { return told_as(told, f(&x, &target, None)?) };
+        let Some(weight) = weight else { return cast_result(dtype, f(&x, &target, None)?) };
         // Losses are weighed in the dtype that they meet their weights in.
-        let weighed = if weight.dtype().is_float() { common(told, weight.dtype()) } else { None };
+        let weighed = if weight.dtype().is_float() { common(dtype, weight.dtype()) } else { None };
         let (x, weight) = meet_weight(&x, &weight)?;
         let target = target.to_dtype(x.dtype())?;
-        told_as(weighed.unwrap_or(told), f(&x, &target, Some(&weight))?)
+        cast_result(weighed.unwrap_or(dtype), f(&x, &target, Some(&weight))?)
     });
     result.map(PyTensor::new)
 }
@@ -155,7 +155,7 @@ fn cross_entropy(
         }
         other => other,
     };
-    loss(py, (x, classes), Told::Together, |x, target| {
+    loss(py, (x, classes), ResultDtype::Together, |x, target| {
         let options =
             CrossEntropyOptions { weight: weight.as_ref(), ignore_index, label_smoothing, reduction };
         x.cross_entropy_with(target, options)
@@ -202,7 +202,7 @@ fn nll_loss(
 ) -> Outcome<PyTensor> {
     let (weight, reduction) =
         (weight.map(|weight| weight.get().tensor()), self::reduction("nll_loss", &reduction)?);
-    loss(py, both("nll_loss", input, target)?, Told::Together, |x, target| {
+    loss(py, both("nll_loss", input, target)?, ResultDtype::Together, |x, target| {
         x.nll_loss_with(target, NllOptions { weight: weight.as_ref(), ignore_index, reduction })
     })
 }
@@ -234,7 +234,7 @@ fn binary_cross_entropy_with_logits(
     let (weight, pos_weight) = (tensor(weight), tensor(pos_weight));
     let reduction = self::reduction("binary_cross_entropy_with_logits", &reduction)?;
     let operands = both("binary_cross_entropy_with_logits", input, target)?;
-    loss(py, operands, Told::Target, |x, target| {
+    loss(py, operands, ResultDtype::Target, |x, target| {
         // Weights have the dtype of what they weigh.
         let pos_weight = pos_weight.as_ref().map(|weight| weight.to_dtype(x.dtype())).transpose()?;
         let (pos_weight, weight) = (pos_weight.as_ref(), weight.as_ref());
@@ -270,7 +270,7 @@ fn mse_loss(
     let reduction = self::reduction("mse_loss", &older(py, reduction, size_average, reduce)?)?;
     let weight = weight.map(|weight| weight.get().tensor());
     let operands = both("mse_loss", input, target)?;
-    distance(py, "mse_loss", operands, weight, Told::Together, |x, target, weight| match weight {
+    distance(py, "mse_loss", operands, weight, ResultDtype::Together, |x, target, weight| match weight {
         None => x.mse_loss(target, reduction),
         Some(weight) => x.mse_loss_weighted(target, weight, reduction),
     })
@@ -324,7 +324,7 @@ fn l1_loss(
     let reduction = self::reduction("l1_loss", &older(py, reduction, size_average, reduce)?)?;
     let weight = weight.map(|weight| weight.get().tensor());
     let operands = both("l1_loss", input, target)?;
-    distance(py, "l1_loss", operands, weight, Told::Together, |x, target, weight| match weight {
+    distance(py, "l1_loss", operands, weight, ResultDtype::Together, |x, target, weight| match weight {
         None => x.l1_loss(target, reduction),
         Some(weight) => x.l1_loss_weighted(target, weight, reduction),
     })
@@ -355,7 +355,7 @@ fn huber_loss(
     let reduction = self::reduction("huber_loss", &reduction)?;
     let weight = weight.map(|weight| weight.get().tensor());
     let operands = both("huber_loss", input, target)?;
-    distance(py, "huber_loss", operands, weight, Told::Input, |x, target, weight| match weight {
+    distance(py, "huber_loss", operands, weight, ResultDtype::Input, |x, target, weight| match weight {
         None => x.huber_loss(target, delta, reduction),
         Some(weight) => x.huber_loss_weighted(target, weight, delta, reduction),
     })
@@ -381,7 +381,7 @@ fn kl_div(
     #[pyo3(from_py_with = of::kl_div)] log_target: bool,
 ) -> Outcome<PyTensor> {
     let reduction = self::reduction("kl_div", &reduction)?;
-    loss(py, both("kl_div", input, target)?, Told::Together, |x, target| {
+    loss(py, both("kl_div", input, target)?, ResultDtype::Together, |x, target| {
         x.kl_div(target, reduction, log_target)
     })
 }

@@ -1,7 +1,7 @@
 //! Losses, embeddings by bags and dropout that are composed in the core: what the functions of `ternion/nn` call, which say what is the default.
 
 use super::TensorArgument;
-use super::loss::{Told, broadcast, reduction, told_as, told_in};
+use super::loss::{ResultDtype, broadcast, cast_half, cast_result, reduction};
 use crate::arguments::{Real, within};
 use crate::error::{Failure, Outcome};
 use crate::promote::{common, floating, floats_of, meet, meet_as_floats, meet_weight};
@@ -19,17 +19,21 @@ fn of_pair(
     py: Python<'_>,
     op: &'static str,
     (x, target): (TensorArgument<'_, '_>, TensorArgument<'_, '_>),
-    told: Told,
+    result_dtype: ResultDtype,
     f: impl FnOnce(&Tensor, &Tensor) -> Result<Tensor> + Send,
 ) -> Outcome<PyTensor> {
     let (x, target) = (x.get().tensor(), target.get().tensor());
     let result = run(py, x.elements(), || {
         let own = x.dtype();
-        // A loss that is told in whole numbers is refused by the op.
-        let target = if told == Told::Input && !own.is_float() { target.to_dtype(own)? } else { target };
+        // The op refuses a loss whose dtype would be an integer.
+        let target = if result_dtype == ResultDtype::Input && !own.is_float() {
+            target.to_dtype(own)?
+        } else {
+            target
+        };
         let (x, target) = meet(&x, &target)?;
         let (x, target) = broadcast(op, &x, &target)?;
-        told_as(if told == Told::Input { own } else { x.dtype() }, f(&x, &target)?)
+        cast_result(if result_dtype == ResultDtype::Input { own } else { x.dtype() }, f(&x, &target)?)
     });
     result.map(PyTensor::new)
 }
@@ -45,7 +49,7 @@ fn of_three(
         let (x, y) = meet(&x, &y)?;
         let (x, z) = meet(&x, &z)?;
         let (x, y) = meet(&x, &y)?;
-        told_in(x.dtype(), f([&x, &y, &z])?)
+        cast_half(x.dtype(), f([&x, &y, &z])?)
     });
     result.map(PyTensor::new)
 }
@@ -76,7 +80,7 @@ fn of_classes(
     f: impl FnOnce(&Tensor, &Tensor) -> Result<Tensor> + Send,
 ) -> Outcome<PyTensor> {
     let (x, target) = (x.get().tensor(), target.get().tensor());
-    wait(py, || told_in(x.dtype(), f(&x, &target)?)).map(PyTensor::new)
+    wait(py, || cast_half(x.dtype(), f(&x, &target)?)).map(PyTensor::new)
 }
 
 fn optional(tensor: Option<TensorArgument<'_, '_>>) -> Option<Tensor> {
@@ -91,7 +95,7 @@ fn _soft_margin_loss(
     reduce: &str,
 ) -> Outcome<PyTensor> {
     let reduction = plain("soft_margin_loss", reduce)?;
-    of_pair(py, "soft_margin_loss", (input, target), Told::Input, |x, target| {
+    of_pair(py, "soft_margin_loss", (input, target), ResultDtype::Input, |x, target| {
         x.soft_margin_loss(target, reduction)
     })
 }
@@ -105,7 +109,7 @@ fn _smooth_l1_loss(
     beta: Real,
 ) -> Outcome<PyTensor> {
     let reduction = plain("smooth_l1_loss", reduce)?;
-    of_pair(py, "smooth_l1_loss", (input, target), Told::Together, |x, target| {
+    of_pair(py, "smooth_l1_loss", (input, target), ResultDtype::Together, |x, target| {
         x.smooth_l1_loss(target, beta.0, reduction)
     })
 }
@@ -119,7 +123,7 @@ fn _hinge_embedding_loss(
     reduce: &str,
 ) -> Outcome<PyTensor> {
     let reduction = plain("hinge_embedding_loss", reduce)?;
-    of_pair(py, "hinge_embedding_loss", (input, target), Told::Input, |x, target| {
+    of_pair(py, "hinge_embedding_loss", (input, target), ResultDtype::Input, |x, target| {
         x.hinge_embedding_loss(target, margin.0, reduction)
     })
 }
@@ -151,7 +155,7 @@ fn _cosine_embedding_loss(
     run(py, x.elements(), || {
         let (x, y) = meet(&floating(&x)?, &floating(&y)?)?;
         let (x, y) = broadcast(name, &x, &y)?;
-        told_as(x.dtype(), x.cosine_embedding_loss(&y, &target, margin.0, reduction)?)
+        cast_result(x.dtype(), x.cosine_embedding_loss(&y, &target, margin.0, reduction)?)
     })
     .map(PyTensor::new)
 }
@@ -169,15 +173,15 @@ fn _triplet_margin_loss(
     let [anchor, positive, negative] = &inputs;
     let options = TripletOptions { margin, p, eps, swap, reduction };
     let [a, p, n] = inputs.each_ref().map(|input| input.get().tensor());
-    let told = of_distances(&[(&a, &p), (&a, &n), (&p, &n)][..if swap { 3 } else { 2 }]);
-    let Some(told) = told else {
+    let dtype = of_distances(&[(&a, &p), (&a, &n), (&p, &n)][..if swap { 3 } else { 2 }]);
+    let Some(dtype) = dtype else {
         return of_three(py, [anchor, positive, negative], |[anchor, positive, negative]| {
             anchor.triplet_margin_loss(positive, negative, options)
         });
     };
     run(py, a.elements(), || {
-        let [a, p, n] = [a.to_dtype(told)?, p.to_dtype(told)?, n.to_dtype(told)?];
-        told_in(told, a.triplet_margin_loss(&p, &n, options)?)
+        let [a, p, n] = [a.to_dtype(dtype)?, p.to_dtype(dtype)?, n.to_dtype(dtype)?];
+        cast_half(dtype, a.triplet_margin_loss(&p, &n, options)?)
     })
     .map(PyTensor::new)
 }
@@ -236,7 +240,7 @@ fn _poisson_nll_loss(
     run(py, x.elements(), || {
         let (x, target) = meet(&floating(&x)?, &target)?;
         let (x, target) = broadcast(name, &x, &target)?;
-        told_in(x.dtype(), x.poisson_nll_loss(&target, options)?)
+        cast_half(x.dtype(), x.poisson_nll_loss(&target, options)?)
     })
     .map(PyTensor::new)
 }
@@ -266,7 +270,7 @@ fn _binary_cross_entropy(
     reduce: &str,
 ) -> Outcome<PyTensor> {
     let (reduction, weight) = (plain("binary_cross_entropy", reduce)?, optional(weight));
-    of_pair(py, "binary_cross_entropy", (input, target), Told::Together, |x, target| {
+    of_pair(py, "binary_cross_entropy", (input, target), ResultDtype::Together, |x, target| {
         // Weights have the dtype of what they weigh.
         let weight = weight.as_ref().map(|weight| weight.to_dtype(x.dtype())).transpose()?;
         x.binary_cross_entropy(target, weight.as_ref(), reduction)
@@ -295,7 +299,7 @@ fn _multilabel_soft_margin_loss(
             }
             None => None,
         };
-        told_in(x.dtype(), x.multilabel_soft_margin_loss(&target, weight.as_ref(), reduction)?)
+        cast_half(x.dtype(), x.multilabel_soft_margin_loss(&target, weight.as_ref(), reduction)?)
     })
     .map(PyTensor::new)
 }

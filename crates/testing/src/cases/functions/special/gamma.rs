@@ -73,13 +73,13 @@ fn large_orders() -> Vec<OpCase> {
             .input(Uniform(middle - 1.0, middle + 1.0))
             .shapes([&[], &[13], &[3, 5]])
             .f32_limit(4e-6, 4e-6)
-            .forward_only("steeper than differences tell")
+            .forward_only("too steep for differences")
     };
     let of_order = |(order, middle): (u32, f64)| {
         let of = i64::from(order);
         let special = [1.0, 0.5, 1e-3, 0.0, -0.5, -1.0, -1.25, -39.5, 400.0, f64::INFINITY, f64::NAN];
         let definition = move |x: f64| large_polygamma(order, x);
-        // No limit is told by what is beyond the root of the largest f64.
+        // A tolerance relative to numbers above the square root of the largest f64 is NaN: what f32 does not hold is infinite here.
         let in_f32 = move |x: f64| if definition(x).abs() > 1e39 { definition(x) * f64::INFINITY } else { definition(x) };
         [
             row(order, middle, "").run(move |x| x[0].polygamma(of)).oracle(move |x| x[0].map(definition)),
@@ -96,16 +96,24 @@ fn large_orders() -> Vec<OpCase> {
     middles.into_iter().flat_map(of_order).collect()
 }
 
+fn near_a_half_integer(parameters: &str) -> OpCase {
+    OpCase::new("polygamma", format!("{parameters}, near a half-integer"))
+        .input(Uniform(-39.503, -39.497))
+        .shapes([&[], &[13], &[3, 11]])
+        .forward_only("too steep for differences")
+        .oracle(|x| x[0].map(second_polygamma))
+}
+
 fn power(x: &Tensor, power: f64) -> Result<Tensor> {
     x.abs()?.powf(power)
 }
 
-/// Where polygamma of even order is small between poles, and changes its sign near them: halves, whose values are those of the other sign's, and their neighbors.
+/// Where polygamma of even order is small between poles, and changes its sign near them: negative half-integers, whose values are those at `1 - x`, and numbers near them.
 fn between_poles() -> Vec<OpCase> {
-    let halves = || Fixed(vec![-0.5, -1.5, -2.5, -7.5, -15.5, -39.5, -112.5]);
-    let at_halves = |parameters: &str, run: fn(&Tensor) -> Result<Tensor>, definition: fn(f64) -> f64| {
-        OpCase::new("polygamma", format!("{parameters}, halves"))
-            .input(halves())
+    let half_integers = || Fixed(vec![-0.5, -1.5, -2.5, -7.5, -15.5, -39.5, -112.5]);
+    let at_half_integers = |parameters: &str, run: fn(&Tensor) -> Result<Tensor>, definition: fn(f64) -> f64| {
+        OpCase::new("polygamma", format!("{parameters}, half-integers"))
+            .input(half_integers())
             .shapes([&[7]])
             .dtypes(&[F64, F32])
             .forward_only("differences reach what is larger")
@@ -113,27 +121,23 @@ fn between_poles() -> Vec<OpCase> {
             .oracle(move |x| x[0].map(definition))
     };
     vec![
-        at_halves("n=2", |x| x.polygamma(2)?.mul(&power(x, 2.0)?), |x| polygamma(2, 1.0 - x) * x.powi(2)),
-        at_halves("n=4", |x| x.polygamma(4)?.mul(&power(x, 4.0)?), |x| polygamma(4, 1.0 - x) * x.powi(4)),
-        at_halves("n=3, gradient", |x| gradient(x, |x| x.polygamma(3))?.mul(&power(x, 4.0)?), |x| {
+        at_half_integers("n=2", |x| x.polygamma(2)?.mul(&power(x, 2.0)?), |x| polygamma(2, 1.0 - x) * x.powi(2)),
+        at_half_integers("n=4", |x| x.polygamma(4)?.mul(&power(x, 4.0)?), |x| polygamma(4, 1.0 - x) * x.powi(4)),
+        at_half_integers("n=3, gradient", |x| gradient(x, |x| x.polygamma(3))?.mul(&power(x, 4.0)?), |x| {
             polygamma(4, 1.0 - x) * x.powi(4)
         }),
-        at_halves("n=5, gradient", |x| gradient(x, |x| x.polygamma(5))?.mul(&power(x, 6.0)?), |x| {
+        at_half_integers("n=5, gradient", |x| gradient(x, |x| x.polygamma(5))?.mul(&power(x, 6.0)?), |x| {
             polygamma(6, 1.0 - x) * x.powi(6)
         }),
-        OpCase::new("zeta", "s=3, halves")
-            .input(halves())
+        OpCase::new("zeta", "s=3, half-integers")
+            .input(half_integers())
             .shapes([&[7]])
             .dtypes(&[F64, F32])
             .forward_only("differences reach what is larger")
             .run(|x| x[0].full_like(3)?.zeta(&x[0])?.mul(&power(&x[0], 2.0)?))
             .oracle(|x| x[0].map(|x| zeta(3.0, 1.0 - x) * x.powi(2))),
-        OpCase::new("polygamma", "n=2, beside halves")
-            .input(Uniform(-39.503, -39.497))
-            .shapes([&[], &[13], &[3, 11]])
-            .forward_only("steeper than differences tell")
-            .run(|x| x[0].polygamma(2))
-            .oracle(|x| x[0].map(second_polygamma)),
+        near_a_half_integer("n=2").run(|x| x[0].polygamma(2)),
+        near_a_half_integer("n=1, gradient").run(|x| gradient(&x[0], |x| x.polygamma(1))),
     ]
 }
 
