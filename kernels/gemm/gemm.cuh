@@ -77,7 +77,7 @@ struct Tile {
 //     1 4 7 10
 //     2 5 8 11
 //     12 13 14 15
-template <int ROWS, int COLUMNS, int HEIGHT> INLINE Tile tile_of(const Product& p, u32 block) {
+template <int ROWS, int COLUMNS, int HEIGHT, class P> INLINE Tile tile_of(const P& p, u32 block) {
     u32 rows = (p.m + ROWS - 1) / ROWS;
     u32 columns = (p.n + COLUMNS - 1) / COLUMNS;
     u32 rest = block / (rows * columns);

@@ -14,6 +14,9 @@ INLINE void fence_mbarrier_init() { asm volatile("fence.mbarrier_init.release.cl
 INLINE void mbarrier_arrive_expect_tx(u32 barrier, u32 bytes) {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
 }
+INLINE void mbarrier_arrive(u32 barrier) {
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
+}
 // Whether the phase of this parity, of which the first is 0, has ended. Waits for a while before it says no.
 INLINE bool mbarrier_try_wait_parity(u32 barrier, u32 parity) {
     u32 ended;
@@ -22,4 +25,9 @@ INLINE bool mbarrier_try_wait_parity(u32 barrier, u32 parity) {
                  : "r"(barrier), "r"(parity)
                  : "memory");
     return ended != 0;
+}
+// Until the phase of this parity has ended. At most one phase behind the one that is under way can be told: a waiter must not lag, or run ahead,
+// by two.
+INLINE void mbarrier_wait_parity(u32 barrier, u32 parity) {
+    while (!mbarrier_try_wait_parity(barrier, parity)) {}
 }

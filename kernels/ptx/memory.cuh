@@ -37,6 +37,9 @@ INLINE void ld_shared_v4_unordered(u32 (&to)[4], u32 from) {
                  : "r"(from));
 }
 INLINE void st_shared(u32 to, u32 word) { asm volatile("st.shared.b32 [%0], %1;" ::"r"(to), "r"(word) : "memory"); }
+INLINE void st_shared_v2_f32(u32 to, float x, float y) {
+    asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(to), "f"(x), "f"(y) : "memory");
+}
 INLINE void st_shared_v4(u32 to, const u32 (&words)[4]) {
     asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(words[0]), "r"(words[1]), "r"(words[2]),
                  "r"(words[3])

@@ -23,3 +23,8 @@ INLINE u32 opaque(u32 value) {
     return value;
 }
 INLINE void make_opaque(i64& first, i64& second) { asm volatile("" : "+l"(first), "+l"(second)); }
+
+// How many registers each thread of the warpgroup has from here on (sm_90a), a multiple of 8 from 24 to 240. Those of all warpgroups together are at
+// most what the kernel was launched with: ptxas says nothing of more, and the kernel hangs.
+template <int COUNT> INLINE void setmaxnreg_dec() { asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(COUNT)); }
+template <int COUNT> INLINE void setmaxnreg_inc() { asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(COUNT)); }

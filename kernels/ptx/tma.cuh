@@ -19,3 +19,27 @@ INLINE void cp_async_bulk_tensor_2d(u32 to, const TensorMap& map, i32 x, i32 y, 
         "l"(&map), "r"(x), "r"(y), "r"(barrier)
         : "memory");
 }
+// The same of a map of four axes.
+INLINE void cp_async_bulk_tensor_4d(u32 to, const TensorMap& map, i32 x, i32 y, i32 z, i32 w, u32 barrier) {
+    asm volatile(
+        "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4, %5}], [%6];" ::
+            "r"(to),
+        "l"(&map), "r"(x), "r"(y), "r"(z), "r"(w), "r"(barrier)
+        : "memory");
+}
+INLINE void prefetch_tensormap(const TensorMap& map) {
+    asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
+}
+
+// The way back: a box in shared memory into the tensor, but for what is beyond it. Belongs to the thread's group that is committed next. What was
+// stored to shared memory is seen after fence_proxy_async_shared in each storing thread and a barrier.
+INLINE void cp_async_bulk_tensor_store_4d(const TensorMap& map, i32 x, i32 y, i32 z, i32 w, u32 from) {
+    asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.tile.bulk_group [%0, {%1, %2, %3, %4}], [%5];" ::"l"(&map),
+                 "r"(x), "r"(y), "r"(z), "r"(w), "r"(from)
+                 : "memory");
+}
+INLINE void cp_async_bulk_commit_group() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
+// Until at most PENDING of this thread's latest groups are not read from shared memory yet.
+template <int PENDING> INLINE void cp_async_bulk_wait_group_read() {
+    asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(PENDING) : "memory");
+}

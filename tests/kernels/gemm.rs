@@ -7,7 +7,8 @@ use ternion_core::dispatch::apply;
 use ternion_core::ops::matmul::{Epilogue, Matmul, MatmulOptions};
 use ternion_testing::compare::round_to_tf32;
 
-/// Rows, columns and inner length: on an H100 each is computed by another tile (`ops/matmul/tests.rs` of the CUDA backend holds them to that).
+/// Rows, columns and inner length: on an H100 each is computed by another tile (`ops/matmul/tests.rs` of the CUDA backend holds them to that; with
+/// `TERNION_CUDA_TENSOR_MAPS=0` those of tensor cores come by the tiles for devices without tensor maps).
 const OF_F32: [[usize; 3]; 4] = [[2048, 2048, 264], [512, 1024, 520], [72, 136, 200], [8, 4096, 1032]];
 const OF_F64: [[usize; 3]; 2] = [[512, 1024, 1032], [72, 136, 200]];
 const OF_HALVES: [[usize; 3]; 6] = [
@@ -20,6 +21,20 @@ const OF_HALVES: [[usize; 3]; 6] = [
     [75, 131, 203],
 ];
 const OF_TF32: [[usize; 3]; 6] = OF_HALVES;
+/// The same for tiles whose operands are copied by tensor maps.
+const OF_HALVES_BY_MAPS: [[usize; 3]; 8] = [
+    [512, 8192, 2056],
+    [3072, 768, 264],
+    [3072, 640, 264],
+    [768, 1536, 2056],
+    [768, 768, 520],
+    [16, 8192, 2056],
+    // Edges of the tiles, in all three axes.
+    [1000, 776, 1000],
+    [2056, 3080, 72],
+];
+const OF_TF32_BY_MAPS: [[usize; 3]; 5] =
+    [[3072, 1024, 1032], [3072, 768, 264], [768, 1536, 264], [768, 768, 264], [1000, 772, 1004]];
 const LAID_OUT_ANEW: [usize; 3] = [999, 1001, 1003];
 /// Around the edges of tiles, and empty ones.
 const EDGES: [[usize; 3]; 7] =
@@ -112,12 +127,12 @@ fn products_of_f64() -> Result<()> {
 
 #[test]
 fn products_of_f16() -> Result<()> {
-    products(DType::F16, &[&OF_HALVES[..], &[LAID_OUT_ANEW, IN_PARTS]].concat())
+    products(DType::F16, &[&OF_HALVES[..], &OF_HALVES_BY_MAPS, &[LAID_OUT_ANEW, IN_PARTS]].concat())
 }
 
 #[test]
 fn products_of_bf16() -> Result<()> {
-    products(DType::BF16, &[&OF_HALVES[..], &[LAID_OUT_ANEW, IN_PARTS]].concat())
+    products(DType::BF16, &[&OF_HALVES[..], &OF_HALVES_BY_MAPS, &[LAID_OUT_ANEW, IN_PARTS]].concat())
 }
 
 /// A factor of a product that permits TF32, rounded where the device does not do so itself.
@@ -136,7 +151,7 @@ fn factor(tensor: Tensor) -> Result<Tensor> {
 #[test]
 fn products_of_tf32() -> Result<()> {
     let mut faults = String::new();
-    for [m, n, k] in [&OF_TF32[..], &EDGES, &[LAID_OUT_ANEW, IN_PARTS]].concat() {
+    for [m, n, k] in [&OF_TF32[..], &OF_TF32_BY_MAPS, &EDGES, &[LAID_OUT_ANEW, IN_PARTS]].concat() {
         for places in LAYOUTS {
             compare(&mut faults, &format!("TF32 {m} x {n} x {k} {places:?}"), |device| {
                 let a = factor(matrix([m, k], places[0], DType::F32, device, 1)?)?;

@@ -11,16 +11,21 @@ pub(crate) struct EnvConfig {
     /// `TERNION_CUDA_POOL=0`: every buffer is the driver's own, so that tools see accesses beyond
     /// it.
     pub(crate) pool: bool,
+    /// `TERNION_CUDA_TENSOR_MAPS=0`: matrix products run as on devices without tensor maps, by
+    /// kernels that else take what those cannot describe.
+    pub(crate) tensor_maps: bool,
 }
 
 impl EnvConfig {
     pub(crate) fn from_environment() -> EnvConfig {
         let is_on =
             |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty() && value != "0");
+        let is_not_off = |name: &str| std::env::var_os(name).is_none_or(|value| value != "0");
         EnvConfig {
             synchronous: is_on("TERNION_CUDA_SYNC"),
             poison: is_on("TERNION_CUDA_POISON"),
-            pool: std::env::var_os("TERNION_CUDA_POOL").is_none_or(|value| value != "0"),
+            pool: is_not_off("TERNION_CUDA_POOL"),
+            tensor_maps: is_not_off("TERNION_CUDA_TENSOR_MAPS"),
         }
     }
 }

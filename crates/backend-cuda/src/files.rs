@@ -35,6 +35,7 @@ pub(crate) const FILES: &[File] = &[
     file!("gemm/mma.cu"),
     file!("gemm/simt.cu"),
     file!("gemm/tf32.cu"),
+    file!("gemm/wgmma.cu"),
     file!("lib/base.cuh"),
     file!("lib/functions.cuh"),
     file!("lib/index_space.cuh"),
@@ -61,6 +62,7 @@ pub(crate) const FILES: &[File] = &[
     file!("ops/sort.cu"),
     file!("ops/step.cu"),
     file!("probe/launch.cu"),
+    file!("ptx/barrier.cuh"),
     file!("ptx/cluster.cuh"),
     file!("ptx/cp_async.cuh"),
     file!("ptx/cvt.cuh"),
@@ -71,8 +73,10 @@ pub(crate) const FILES: &[File] = &[
     file!("ptx/memory.cuh"),
     file!("ptx/mma.cuh"),
     file!("ptx/registers.cuh"),
+    file!("ptx/stmatrix.cuh"),
     file!("ptx/tma.cuh"),
     file!("ptx/wgmma.cuh"),
+    file!("ptx/wgmma_ss.cuh"),
 ];
 
 /// A program for the compiler: the text of its main file, and the headers that this includes.

@@ -132,6 +132,11 @@ impl Gpu {
         Architecture::of_device(self.context.properties.capability)
     }
 
+    /// Whether matrix products may use tensor maps, where the device has them.
+    pub(crate) fn uses_tensor_maps(&self) -> bool {
+        self.env.tensor_maps
+    }
+
     /// Multiprocessors: kernels are cut into about as many blocks.
     pub(crate) fn multiprocessors(&self) -> usize {
         self.context.properties.multiprocessors

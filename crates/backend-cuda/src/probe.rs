@@ -72,6 +72,7 @@ pub fn tensor_map(backend: &CudaBackend, x: &View<'_>, y: &View<'_>, [row, colum
     let spec = TensorMapSpec {
         address: backend.gpu.address(OP, x)?,
         dtype: x.dtype,
+        rounds_to_tf32: false,
         swizzle: Swizzle::None,
         axes: smallvec![
             Axis { size: columns as u64, stride: size, extent },

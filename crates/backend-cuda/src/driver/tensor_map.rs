@@ -77,9 +77,11 @@ pub(crate) struct Axis {
 pub(crate) struct TensorMapSpec {
     pub(crate) address: u64,
     pub(crate) dtype: DType,
+    /// Whether elements of f32 are rounded to TF32 on their way.
+    pub(crate) rounds_to_tf32: bool,
     pub(crate) swizzle: Swizzle,
     /// The fastest axis first.
-    pub(crate) axes: SmallVec<[Axis; 2]>,
+    pub(crate) axes: SmallVec<[Axis; 4]>,
 }
 
 impl TensorMapSpec {
@@ -129,6 +131,9 @@ impl TensorMapSpec {
                 return fail(format!("expected strides of multiples of {ALIGNMENT} bytes, got {stride}"));
             }
         }
+        if self.rounds_to_tf32 && self.dtype != DType::F32 {
+            return fail(format!("expected f32 to round to TF32, got {}", self.dtype));
+        }
         let row = self.axes[0].extent as usize * self.dtype.size();
         if !row.is_multiple_of(ALIGNMENT as usize) {
             return fail(format!("expected rows of a box of multiples of {ALIGNMENT} bytes, got {row}"));
@@ -138,6 +143,13 @@ impl TensorMapSpec {
                 fail(format!("expected rows of a box of at most {span} bytes for this swizzle, got {row}"))
             }
             _ => Ok(()),
+        }
+    }
+
+    fn data_type(&self) -> sys::CUtensorMapDataType {
+        match self.rounds_to_tf32 {
+            true => sys::CUtensorMapDataType::CU_TENSOR_MAP_DATA_TYPE_TFLOAT32,
+            false => data_type(self.dtype),
         }
     }
 
@@ -158,7 +170,7 @@ impl TensorMapSpec {
         let code = unsafe {
             sys::cuTensorMapEncodeTiled(
                 &mut map,
-                data_type(self.dtype),
+                self.data_type(),
                 self.axes.len() as u32,
                 self.address as *mut std::ffi::c_void,
                 sizes.as_ptr(),
@@ -202,6 +214,7 @@ mod tests {
         TensorMapSpec {
             address: 512,
             dtype: DType::BF16,
+            rounds_to_tf32: false,
             swizzle: Swizzle::Bytes128,
             axes: smallvec![
                 Axis { size: 100, stride: 2, extent: 64 },
@@ -236,14 +249,16 @@ mod tests {
         wrong(|spec| spec.axes[0].extent = 128, "at most 128 bytes for this swizzle, got 256");
         wrong(|spec| spec.axes[0].extent = 4, "multiples of 16 bytes, got 8");
         wrong(|spec| spec.axes[0].size = 0, "1 to 2^32 elements, got 0");
+        wrong(|spec| spec.rounds_to_tf32 = true, "expected f32 to round to TF32");
         wrong(|spec| spec.axes.clear(), "1 to 5 axes, got 0");
     }
 
     #[test]
     fn maps_are_told_apart_by_everything_that_they_depend_on() {
-        let changes: [fn(&mut TensorMapSpec); 7] = [
+        let changes: [fn(&mut TensorMapSpec); 8] = [
             |spec| spec.address = 1024,
             |spec| spec.dtype = DType::F16,
+            |spec| spec.rounds_to_tf32 = true,
             |spec| spec.swizzle = Swizzle::None,
             |spec| spec.axes[1].stride = 224,
             |spec| spec.axes[1].size = 71,

@@ -3,6 +3,7 @@
 
 mod choice;
 mod operand;
+mod tensor_maps;
 
 use crate::call::{Call, Selected};
 use crate::launch::Launch;
@@ -69,6 +70,8 @@ fn run(op: &Op, call: &Call<'_>) -> Result<()> {
         k: a.view.layout.shape().dim(rank - 1),
         matrices: shape.dims()[..rank - 2].iter().product(),
         unaligned: [0; 2],
+        turned: [0; 2],
+        suits_tensor_maps: false,
     };
     super::fits(call.name, &[sizes.outputs(), sizes.k, sizes.m, sizes.n])?;
     if sizes.outputs() == 0 {
@@ -83,11 +86,33 @@ fn run(op: &Op, call: &Call<'_>) -> Result<()> {
         DType::F32 if payload.tf32 => MmaInput::Tf32,
         dtype => MmaInput::Of(wrapping_like(dtype)),
     };
-    let choice = Choice::remembered(input, [&a, &b], &sizes, device);
+    let y = &call.outputs[0];
+    let address = call.gpu.address(call.name, y)?;
+    let stores_boxes = call.gpu.uses_tensor_maps() && tensor_maps::suits_output(y, address);
+    let choice = Choice::remembered(input, [&a, &b], (y, stores_boxes), &sizes, device);
     match choice.is_copied {
         [false, false] => launch(call, &payload.epilogue, &sizes, &choice, [&a, &b]),
         _ => launch_with_copies(call, &payload.epilogue, &sizes, &choice, [&a, &b]),
     }
+}
+
+/// The stride of an axis. That of an axis of one element may be anything, and lines that do not exist are
+/// counted with it.
+fn stride(view: &View<'_>, axis: usize) -> i64 {
+    match view.layout.shape().dim(axis) {
+        0 | 1 => 0,
+        _ => view.layout.strides()[axis] as i64,
+    }
+}
+
+/// Sizes and strides of the axes before the matrices.
+fn batch_axes(views: [&View<'_>; 3]) -> SmallVec<[(usize, [i64; 3]); MAX_RANK]> {
+    let shape = views[0].layout.shape();
+    let mut axes = SmallVec::new();
+    for axis in 0..shape.rank() - 2 {
+        axes.push((shape.dim(axis), views.map(|view| stride(view, axis))));
+    }
+    axes
 }
 
 /// As [`launch`], of operands that the tile does not take as they lie, or of which it takes one.
@@ -115,19 +140,6 @@ fn launch(
 ) -> Result<()> {
     let (gpu, op, y) = (call.gpu, call.name, &call.outputs[0]);
     let rank = y.layout.shape().rank();
-    // That of an axis of one element may be anything, and lines that do not exist are counted with
-    // it.
-    let stride = |view: &View<'_>, axis: usize| match view.layout.shape().dim(axis) {
-        0 | 1 => 0,
-        _ => view.layout.strides()[axis] as i64,
-    };
-    let mut axes: SmallVec<[(usize, [i64; 3]); MAX_RANK]> = SmallVec::new();
-    for axis in 0..rank - 2 {
-        axes.push((
-            y.layout.shape().dim(axis),
-            [stride(y, axis), stride(&a.view, axis), stride(&b.view, axis)],
-        ));
-    }
     let splits = choice.splits;
     let sum_size = if a.view.dtype.size() == 8 { 8 } else { 4 };
     let partial = gpu.scratch(if splits > 1 { splits * sizes.outputs() * sum_size } else { 0 })?;
@@ -156,7 +168,7 @@ fn launch(
         split_length: choice.split_length as u32,
         batch: Space::EMPTY,
     };
-    parameters.batch.become_of(&axes);
+    parameters.batch.become_of(&batch_axes([y, &a.view, &b.view]));
     let (tile, [load_a, load_b]) = (choice.tile, choice.loads);
     let variant = GemmVariant {
         tile,
@@ -167,6 +179,9 @@ fn launch(
         epilogue: EpilogueVariant::BiasRelu,
     };
     super::fits(op, &[choice.blocks])?;
+    if tile.engine.uses_tensor_maps() {
+        return tensor_maps::launch(call, epilogue, sizes, choice, [a, b], &parameters, variant);
+    }
     let product = Launch {
         shared: choice.shared as u32,
         ..Launch::new(variant, PRODUCT, choice.blocks as u32, choice.threads as u32)

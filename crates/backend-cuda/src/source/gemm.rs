@@ -10,6 +10,7 @@ pub(super) fn source(variant: GemmVariant) -> Source {
         Engine::Simt => "gemm/simt.cu",
         Engine::Mma => "gemm/mma.cu",
         Engine::Tf32 => "gemm/tf32.cu",
+        Engine::Wgmma | Engine::WgmmaTf32 => "gemm/wgmma.cu",
     };
     let BlockShape { m, n, k } = tile.block;
     let activation = match epilogue {
@@ -19,9 +20,18 @@ pub(super) fn source(variant: GemmVariant) -> Source {
         .define_type(TYPE, operands)
         .define_type("TYPE_Y", output)
         .define("ACTIVATION", activation)
-        .define_all([("TILE_M", m), ("TILE_N", n), ("TILE_K", k)])
-        .define_all([("STAGES", tile.stages), ("RESIDENT", tile.resident)]);
+        .define_all([("TILE_M", m), ("TILE_N", n), ("STAGES", tile.stages)]);
     let source = match tile.part {
+        // One block on a multiprocessor, 128 bytes along k.
+        Part::Warpgroup { .. } => source,
+        _ => source.define_all([("TILE_K", k), ("RESIDENT", tile.resident)]),
+    };
+    let source = match tile.part {
+        Part::Warpgroup { .. } => source.define_all([
+            ("PINGPONG", usize::from(tile.is_ping_pong())),
+            ("A_INNER", usize::from(a.is_k_major())),
+            ("B_INNER", usize::from(b.is_k_major())),
+        ]),
         Part::Thread { m, n, lanes_m } => source
             .define_all([("THREAD_M", m), ("THREAD_N", n), ("LANES_M", lanes_m)])
             .define("COPY_A", simt_copy(a))

@@ -19,6 +19,10 @@ pub(crate) enum Engine {
     Mma,
     /// `mma.sync` of f32 rounded to TF32.
     Tf32,
+    /// `wgmma` of f16 or bf16, operands by the tensor memory accelerator.
+    Wgmma,
+    /// The same of f32 rounded to TF32.
+    WgmmaTf32,
 }
 
 impl Engine {
@@ -26,7 +30,18 @@ impl Engine {
     pub(crate) fn architectures(self) -> Architectures {
         match self {
             Engine::Simt | Engine::Mma | Engine::Tf32 => Architectures::ALL,
+            Engine::Wgmma | Engine::WgmmaTf32 => Architectures::Exact((9, 0)),
         }
+    }
+
+    /// Whether operands and results are copied by the tensor memory accelerator.
+    pub(crate) fn uses_tensor_maps(self) -> bool {
+        matches!(self, Engine::Wgmma | Engine::WgmmaTf32)
+    }
+
+    /// Whether operands are runs along k.
+    pub(crate) fn needs_k_major(self) -> bool {
+        self == Engine::WgmmaTf32
     }
 
     pub(crate) fn uses_tensor_cores(self) -> bool {
@@ -67,6 +82,12 @@ impl MmaInput {
     }
 }
 
+/// Threads of a warpgroup.
+const WARPGROUP: usize = 128;
+/// Bytes of a line of a stage that is read by wgmma, and what stages begin at multiples of.
+const LINE: usize = 128;
+const SWIZZLE_ALIGNMENT: usize = 1024;
+
 /// Sizes of a tile: rows and columns of the result, and the length of the inner axis that a stage
 /// holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -83,18 +104,21 @@ pub(crate) enum Part {
     Thread { m: usize, n: usize, lanes_m: usize },
     /// Tensor cores: elements of a warp.
     Warp { m: usize, n: usize },
+    /// Tensor cores: elements of a warpgroup. Where two have a tile together, each has half of its rows; where each has
+    /// a tile of its own, they multiply in turn (the ping-pong schedule).
+    Warpgroup { m: usize, n: usize },
 }
 
 impl Part {
     pub(crate) fn m(self) -> usize {
         match self {
-            Part::Thread { m, .. } | Part::Warp { m, .. } => m,
+            Part::Thread { m, .. } | Part::Warp { m, .. } | Part::Warpgroup { m, .. } => m,
         }
     }
 
     pub(crate) fn n(self) -> usize {
         match self {
-            Part::Thread { n, .. } | Part::Warp { n, .. } => n,
+            Part::Thread { n, .. } | Part::Warp { n, .. } | Part::Warpgroup { n, .. } => n,
         }
     }
 }
@@ -115,6 +139,8 @@ pub(crate) enum Purpose {
 pub(crate) struct Cost {
     /// Nanoseconds that a full multiprocessor needs for a tile, per inner element.
     pub(crate) nanoseconds_per_k: f64,
+    /// Microseconds from a launch to the first products, and from the last ones to its end.
+    pub(crate) start_microseconds: f64,
     /// How much longer a block takes that has a multiprocessor alone.
     pub(crate) lone_block_factor: f64,
     /// Microseconds that a wave of blocks takes to begin and end.
@@ -165,6 +191,11 @@ impl Tile {
         !self.engine.uses_tensor_cores() || self.purpose == Purpose::UnalignedOperands
     }
 
+    /// Whether tensor cores take an operand that is loaded so, which else is copied first.
+    pub(crate) fn takes(&self, load: LoadMode) -> bool {
+        (!load.is_unaligned() || self.takes_elements()) && (load.is_k_major() || !self.engine.needs_k_major())
+    }
+
     /// Whether its copies of a may be vectors along the inner axis.
     pub(crate) fn loads_a_along_k(&self) -> bool {
         self.part.m() * self.part.n() < 64
@@ -175,7 +206,13 @@ impl Tile {
         match self.part {
             Part::Thread { .. } => parts,
             Part::Warp { .. } => parts * 32,
+            Part::Warpgroup { .. } => 3 * WARPGROUP,
         }
+    }
+
+    /// Whether its two consumers have tiles of their own, in turn.
+    pub(crate) fn is_ping_pong(&self) -> bool {
+        matches!(self.part, Part::Warpgroup { m, .. } if m == self.block.m)
     }
 
     /// Bytes of dynamic shared memory: the stages, or the sums on their way out.
@@ -183,6 +220,11 @@ impl Tile {
         let BlockShape { m, n, k } = self.block;
         let warps = self.threads() / 32;
         match self.part {
+            Part::Warpgroup { .. } => {
+                // Two slabs of 64 lines on the way out of each consumer, the barriers, and what alignment takes.
+                let lines = self.stages * (m + n) + 2 * 2 * 64;
+                lines * LINE + 8 * (2 * self.stages + 2) + SWIZZLE_ALIGNMENT
+            }
             Part::Warp { m: warp_m, n: warp_n } => {
                 // gemm/tf32.cu lays out rows of a lane together: four, or two.
                 let rows_out = if dtype == DType::F32 && warp_m.is_multiple_of(32) { 32 } else { 16 };
@@ -287,6 +329,9 @@ pub(crate) fn has_variant(tile: &Tile, dtype: DType, [a, b]: [LoadMode; 2]) -> b
     let modes = LoadMode::of(tile.engine);
     if !modes.contains(&a) || !modes.contains(&b) {
         return false;
+    }
+    if tile.engine.uses_tensor_maps() {
+        return [a, b].iter().all(|&load| tile.takes(load));
     }
     if tile.engine.uses_tensor_cores() {
         return (a.is_unaligned() || b.is_unaligned()) == tile.takes_elements();

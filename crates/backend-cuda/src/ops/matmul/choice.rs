@@ -2,12 +2,15 @@
 //! sums are cut.
 
 use super::operand::Operand;
+use super::tensor_maps;
+use crate::space::Space;
 use crate::variant::gemm::{LoadMode, MmaInput, Purpose, Tile, tiles};
 use crate::variant::{Architecture, Architectures};
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use smallvec::SmallVec;
 use std::cell::RefCell;
 use ternion_core::DType;
+use ternion_core::backend::View;
 
 /// The most bytes of partial sums.
 const MOST_PARTIAL: usize = 256 << 20;
@@ -18,8 +21,6 @@ const MOST_CHOSEN: usize = 4096;
 /// The most parts that a sum is cut into.
 const MOST_SPLITS: usize = 128;
 
-/// Microseconds that a product takes beside its waves of blocks: to queue it, and to begin.
-const LAUNCH_MICROSECONDS: f64 = 2.0;
 /// Microseconds that the second kernel takes beside its memory traffic, which adds up the parts of
 /// sums.
 const SPLIT_MICROSECONDS: f64 = 1.8;
@@ -42,6 +43,10 @@ pub(super) struct Sizes {
     /// Elements of a and of b, if the fast tiles of tensor cores do not load them as they are, so
     /// that they are copied for those; else 0.
     pub(super) unaligned: [usize; 2],
+    /// Elements of a and of b, if they are runs along rows of a or columns of b; else 0.
+    pub(super) turned: [usize; 2],
+    /// Whether tensor maps can say where operands, or their copies, and the result are.
+    pub(super) suits_tensor_maps: bool,
 }
 
 impl Sizes {
@@ -49,13 +54,21 @@ impl Sizes {
         self.m * self.n * self.matrices
     }
 
-    /// Microseconds that the copies of unaligned operands take, of elements of `size` bytes: to
-    /// queue one and the zeros behind its lines, to read and to write.
-    fn copies(&self, size: usize) -> f64 {
-        let copied = self.unaligned.iter().filter(|&&elements| elements > 0);
+    /// Microseconds that the copies take that `tile` asks for, of elements of `size` bytes: to queue one and the zeros
+    /// behind its lines, to read and to write.
+    fn copies(&self, tile: &Tile, size: usize) -> f64 {
+        if tile.takes_elements() {
+            return 0.0;
+        }
+        let needs_k_major = tile.engine.needs_k_major();
+        let elements = |at: usize| match needs_k_major {
+            true => self.unaligned[at].max(self.turned[at]),
+            false => self.unaligned[at],
+        };
+        let copied = [elements(0), elements(1)].into_iter().filter(|&elements| elements > 0);
         let queued =
             if self.k.is_multiple_of(16 / size) { COPY_MICROSECONDS } else { PADDED_COPY_MICROSECONDS };
-        copied.map(|&elements| queued + (elements * 2 * size) as f64 / BYTES_PER_MICROSECOND).sum()
+        copied.map(|elements| queued + (elements * 2 * size) as f64 / BYTES_PER_MICROSECOND).sum()
     }
 }
 
@@ -75,28 +88,39 @@ struct Asked {
     device: Device,
     /// Whether a and b are aligned.
     are_aligned: [bool; 2],
+    /// Whether boxes of the result are stored by tensor maps.
+    stores_boxes: bool,
     /// m, n, k and the number of matrices; a's strides from row to row and along one, then b's.
     matrix: [isize; 8],
-    /// Size, stride of a and stride of b of the axes before the matrices.
-    batch: SmallVec<[[isize; 3]; 2]>,
+    /// Size, stride of a, of b and of the result of the axes before the matrices.
+    batch: SmallVec<[[isize; 4]; 2]>,
 }
 
 impl Asked {
     #[inline(always)]
-    fn of(input: MmaInput, [a, b]: [&Operand<'_>; 2], sizes: &Sizes, device: Device) -> Asked {
+    fn of(
+        input: MmaInput,
+        [a, b]: [&Operand<'_>; 2],
+        (y, stores_boxes): (&View<'_>, bool),
+        sizes: &Sizes,
+        device: Device,
+    ) -> Asked {
         let (a_strides, b_strides) = (a.view.layout.strides(), b.view.layout.strides());
+        let y_strides = y.layout.strides();
         let leading = a_strides.len() - 2;
         let [m, n, k, matrices] = [sizes.m, sizes.n, sizes.k, sizes.matrices].map(|size| size as isize);
         let [a_row, a_inner, b_inner, b_column] =
             [a_strides[leading], a_strides[leading + 1], b_strides[leading], b_strides[leading + 1]];
         let mut batch = SmallVec::new();
         for axis in 0..leading {
-            batch.push([a.view.layout.shape().dim(axis) as isize, a_strides[axis], b_strides[axis]]);
+            let size = a.view.layout.shape().dim(axis) as isize;
+            batch.push([size, a_strides[axis], b_strides[axis], y_strides[axis]]);
         }
         Asked {
             input,
             device,
             are_aligned: [a.is_aligned(), b.is_aligned()],
+            stores_boxes,
             matrix: [m, n, k, matrices, a_row, a_inner, b_inner, b_column],
             batch,
         }
@@ -127,6 +151,7 @@ impl Choice {
     pub(super) fn remembered(
         input: MmaInput,
         operands: [&Operand<'_>; 2],
+        output: (&View<'_>, bool),
         sizes: &Sizes,
         device: Device,
     ) -> Choice {
@@ -134,12 +159,12 @@ impl Choice {
             static CHOSEN: RefCell<FxHashMap<Asked, Choice>> =
                 const { RefCell::new(FxHashMap::with_hasher(FxBuildHasher)) };
         }
-        let asked = Asked::of(input, operands, sizes, device);
+        let asked = Asked::of(input, operands, output, sizes, device);
         CHOSEN.with_borrow_mut(|chosen| {
             if let Some(choice) = chosen.get(&asked) {
                 return *choice;
             }
-            let choice = Choice::of(input, operands, sizes, device);
+            let choice = Choice::of(input, operands, output, sizes, device);
             // A program that never multiplies the same sizes twice must not fill the memory with
             // them.
             if chosen.len() >= MOST_CHOSEN {
@@ -151,18 +176,28 @@ impl Choice {
     }
 
     #[cold]
-    fn of(input: MmaInput, operands: [&Operand<'_>; 2], sizes: &Sizes, device: Device) -> Choice {
+    fn of(
+        input: MmaInput,
+        operands: [&Operand<'_>; 2],
+        output: (&View<'_>, bool),
+        sizes: &Sizes,
+        device: Device,
+    ) -> Choice {
         let uses_tensor_cores = input.uses_tensor_cores();
-        let unaligned =
-            |operand: &Operand<'_>| if uses_tensor_cores { operand.unaligned_elements() } else { 0 };
-        let sizes = Sizes { unaligned: operands.map(unaligned), ..*sizes };
+        let if_used = |count: usize| if uses_tensor_cores { count } else { 0 };
+        let sizes = Sizes {
+            unaligned: operands.map(|operand| if_used(operand.unaligned_elements())),
+            turned: operands.map(|operand| if_used(operand.turned_elements())),
+            suits_tensor_maps: uses_tensor_cores && suits_tensor_maps(operands, output, sizes),
+            ..*sizes
+        };
         let (tile, splits) = choose(input, &sizes, device);
         let own_load = |at: usize| match uses_tensor_cores {
             true => operands[at].tensor_load(),
             false => operands[at].simt_load(tile, at == 0),
         };
         let own_loads = [own_load(0), own_load(1)];
-        let is_copied = own_loads.map(|load| load.is_unaligned() && !tile.takes_elements());
+        let is_copied = own_loads.map(|load| uses_tensor_cores && !tile.takes(load));
         let load = |at: usize| if is_copied[at] { LoadMode::KMajor } else { own_loads[at] };
         let loads = [load(0), load(1)];
         let split_length = sizes.k.max(1).div_ceil(splits).next_multiple_of(tile.block.k);
@@ -180,9 +215,25 @@ impl Choice {
     }
 }
 
+/// Whether the tensor memory accelerator copies both operands, as they are or as copies, and the result.
+fn suits_tensor_maps(
+    operands: [&Operand<'_>; 2],
+    (y, stores_boxes): (&View<'_>, bool),
+    sizes: &Sizes,
+) -> bool {
+    let batch = Space::in_order(&super::batch_axes([y, &operands[0].view, &operands[1].view]));
+    stores_boxes
+        && sizes.k > 0
+        && operands.into_iter().all(tensor_maps::suits_operand)
+        && tensor_maps::suits_batch(&batch)
+}
+
 impl Tile {
     /// Whether there are products of these sizes that it is for.
     fn serves(&self, sizes: &Sizes) -> bool {
+        if self.engine.uses_tensor_maps() && !sizes.suits_tensor_maps {
+            return false;
+        }
         match self.purpose {
             Purpose::Any => true,
             Purpose::FewRows => sizes.m <= self.block.m,
@@ -197,7 +248,7 @@ impl Tile {
         let slots = multiprocessors * self.resident;
         let (waves, rest) = (tiles / slots, tiles % slots);
         let full_wave = self.resident as f64 * tile + cost.wave_microseconds;
-        let mut time = LAUNCH_MICROSECONDS + waves as f64 * full_wave;
+        let mut time = cost.start_microseconds + waves as f64 * full_wave;
         if rest > 0 {
             let busiest = rest.div_ceil(multiprocessors) as f64 * tile;
             time += busiest.max(cost.lone_block_factor * tile) + cost.wave_microseconds;
@@ -233,7 +284,7 @@ pub(super) fn choose_among(
     let serving = || tiles.iter().copied().filter(|tile| runs(tile) && tile.serves(sizes));
     let mut best: Option<(f64, &'static Tile, usize)> = None;
     for tile in serving().filter(|tile| tile.most_shared(dtype) <= room) {
-        let copies = if tile.takes_elements() { 0.0 } else { sizes.copies(dtype.size()) };
+        let copies = sizes.copies(tile, dtype.size());
         let blocks = tile.count(sizes).max(1);
         let longest = sizes.k / (2 * tile.block.k).max(64);
         let cuts = AIMS.iter().map(|aim| (aim / blocks).min(longest).min(MOST_SPLITS)).filter(|&cut| cut > 1);

@@ -97,6 +97,14 @@ impl<'a> Operand<'a> {
         self.distinct().map_or(1, |shape| shape.elements()).max(1)
     }
 
+    /// Its elements if tensor cores get it along its lines, not along k; else 0.
+    pub(super) fn turned_elements(&self) -> usize {
+        match self.tensor_load().is_k_major() {
+            true => 0,
+            false => self.distinct().map_or(1, |shape| shape.elements()).max(1),
+        }
+    }
+
     /// Its shape, where matrices that are repeated along a batch axis are counted once.
     fn distinct(&self) -> Result<Shape> {
         let shape = self.view.layout.shape();

@@ -10,8 +10,19 @@ const F64: MmaInput = MmaInput::Of(DType::F64);
 const BF16: MmaInput = MmaInput::Of(DType::BF16);
 
 /// The products of `tests/kernels/gemm.rs`, which are to come by every tile on an H100: the input,
-/// m, n, k, whether operands are unaligned.
-static BY_TILE: [(&Tile, MmaInput, [usize; 3], bool); 18] = [
+/// m, n, k, whether operands are unaligned. Those of tiles that tensor maps would take are for devices, or with
+/// `TERNION_CUDA_TENSOR_MAPS=0`, without such.
+static BY_TILE: [(&Tile, MmaInput, [usize; 3], bool); 28] = [
+    (&WGMMA_128X256X64, BF16, [512, 8192, 2056], false),
+    (&WGMMA_128X192X64_PING_PONG, BF16, [3072, 768, 264], false),
+    (&WGMMA_128X128X64_PING_PONG, BF16, [3072, 640, 264], false),
+    (&WGMMA_128X128X64, BF16, [768, 1536, 2056], false),
+    (&WGMMA_64X128X64_PING_PONG, BF16, [768, 768, 520], false),
+    (&WGMMA_64X64X64_PING_PONG, BF16, [16, 8192, 2056], false),
+    (&WGMMATF32_128X256X32, MmaInput::Tf32, [3072, 1024, 1032], false),
+    (&WGMMATF32_128X192X32_PING_PONG, MmaInput::Tf32, [3072, 768, 264], false),
+    (&WGMMATF32_128X128X32_PING_PONG, MmaInput::Tf32, [768, 1536, 264], false),
+    (&WGMMATF32_64X128X32_PING_PONG, MmaInput::Tf32, [768, 768, 264], false),
     (&SIMT_128X256X8, F32, [2048, 2048, 264], false),
     (&SIMT_64X64X8, F32, [512, 1024, 520], false),
     (&SIMT_32X32X32, F32, [72, 136, 200], false),
@@ -38,6 +49,11 @@ fn device(architecture: &str) -> Device {
     Device { multiprocessors: 132, room: 227 << 10, architecture }
 }
 
+/// A product of two matrices.
+fn sizes([m, n, k]: [usize; 3], unaligned: [usize; 2], suits_tensor_maps: bool) -> Sizes {
+    Sizes { m, n, k, matrices: 1, unaligned, turned: [0; 2], suits_tensor_maps }
+}
+
 #[test]
 fn tiles_of_other_architectures_are_never_chosen() {
     // A tile that would win everywhere, if 9.0 alone had its instructions.
@@ -52,7 +68,7 @@ fn tiles_of_other_architectures_are_never_chosen() {
     };
     let tiles = [&FOR_HOPPER, &MMA_128X256X64, &MMA_64X64X64];
     let choose = |device| {
-        let sizes = Sizes { m: 2048, n: 2048, k: 264, matrices: 1, unaligned: [0; 2] };
+        let sizes = sizes([2048, 2048, 264], [0; 2], false);
         choose_among(&tiles, architectures, DType::BF16, &sizes, device).0
     };
     for (architecture, is_hopper) in
@@ -71,7 +87,8 @@ fn every_tile_is_chosen_for_some_size() {
     let device = device("sm_90a");
     for (expected, input, [m, n, k], is_unaligned) in BY_TILE {
         let unaligned = if is_unaligned { [m * k, k * n] } else { [0; 2] };
-        let (tile, _) = choose(input, &Sizes { m, n, k, matrices: 1, unaligned }, device);
+        let sizes = sizes([m, n, k], unaligned, expected.engine.uses_tensor_maps());
+        let (tile, _) = choose(input, &sizes, device);
         assert_eq!(tile, expected, "{input:?} {m} x {n} x {k}");
     }
     let all = [F32, F64, BF16, MmaInput::Tf32].into_iter().flat_map(tiles).copied();
@@ -89,7 +106,7 @@ fn tiles_fit_the_shared_memory_of_every_device() {
                 [(1, 1, 1), (16, 4096, 4096), (64, 64, 64), (2048, 2048, 2048), (4096, 4096, 4096)]
             {
                 for unaligned in [[0; 2], [m * k, 0], [m * k, k * n]] {
-                    let sizes = Sizes { m, n, k, matrices: 1, unaligned };
+                    let sizes = sizes([m, n, k], unaligned, true);
                     let (tile, _) =
                         choose(input, &sizes, Device { multiprocessors: 84, room, ..device("sm_86") });
                     let needed = tile.most_shared(input.dtype());

@@ -12,7 +12,12 @@ pub(crate) static SIMT_128X256X8: Tile = Tile {
     stages: 4,
     resident: 1,
     purpose: Purpose::Any,
-    cost: Cost { nanoseconds_per_k: 172.0, lone_block_factor: 1.0, wave_microseconds: 4.0 },
+    cost: Cost {
+        nanoseconds_per_k: 172.0,
+        start_microseconds: 2.0,
+        lone_block_factor: 1.0,
+        wave_microseconds: 4.0,
+    },
 };
 
 /// Middle-sized ones.
@@ -24,7 +29,12 @@ pub(crate) static SIMT_64X64X8: Tile = Tile {
     stages: 4,
     resident: 6,
     purpose: Purpose::Any,
-    cost: Cost { nanoseconds_per_k: 24.0, lone_block_factor: 2.0, wave_microseconds: 3.0 },
+    cost: Cost {
+        nanoseconds_per_k: 24.0,
+        start_microseconds: 2.0,
+        lone_block_factor: 2.0,
+        wave_microseconds: 3.0,
+    },
 };
 
 /// Small ones; the only one for narrow integers.
@@ -36,7 +46,12 @@ pub(crate) static SIMT_32X32X32: Tile = Tile {
     stages: 3,
     resident: 7,
     purpose: Purpose::Any,
-    cost: Cost { nanoseconds_per_k: 13.0, lone_block_factor: 1.25, wave_microseconds: 1.0 },
+    cost: Cost {
+        nanoseconds_per_k: 13.0,
+        start_microseconds: 2.0,
+        lone_block_factor: 1.25,
+        wave_microseconds: 1.0,
+    },
 };
 
 /// Few rows.
@@ -48,7 +63,12 @@ pub(crate) static SIMT_8X256X32: Tile = Tile {
     stages: 3,
     resident: 2,
     purpose: Purpose::FewRows,
-    cost: Cost { nanoseconds_per_k: 32.0, lone_block_factor: 1.0, wave_microseconds: 4.0 },
+    cost: Cost {
+        nanoseconds_per_k: 32.0,
+        start_microseconds: 2.0,
+        lone_block_factor: 1.0,
+        wave_microseconds: 4.0,
+    },
 };
 
 /// Large products of f64, at half the rate and twice the size.
@@ -60,7 +80,12 @@ pub(crate) static SIMT_64X128X8: Tile = Tile {
     stages: 3,
     resident: 2,
     purpose: Purpose::Any,
-    cost: Cost { nanoseconds_per_k: 96.0, lone_block_factor: 1.5, wave_microseconds: 4.0 },
+    cost: Cost {
+        nanoseconds_per_k: 96.0,
+        start_microseconds: 2.0,
+        lone_block_factor: 1.5,
+        wave_microseconds: 4.0,
+    },
 };
 
 /// Small ones; the only one for i64.
@@ -72,7 +97,12 @@ pub(crate) static SIMT_64X64X16: Tile = Tile {
     stages: 3,
     resident: 2,
     purpose: Purpose::Any,
-    cost: Cost { nanoseconds_per_k: 54.0, lone_block_factor: 1.25, wave_microseconds: 1.5 },
+    cost: Cost {
+        nanoseconds_per_k: 54.0,
+        start_microseconds: 2.0,
+        lone_block_factor: 1.25,
+        wave_microseconds: 1.5,
+    },
 };
 
 /// Large products of f16 and bf16.
@@ -84,7 +114,12 @@ pub(crate) static MMA_128X256X64: Tile = Tile {
     stages: 3,
     resident: 1,
     purpose: Purpose::Any,
-    cost: Cost { nanoseconds_per_k: 18.3, lone_block_factor: 1.0, wave_microseconds: 4.0 },
+    cost: Cost {
+        nanoseconds_per_k: 18.3,
+        start_microseconds: 2.0,
+        lone_block_factor: 1.0,
+        wave_microseconds: 4.0,
+    },
 };
 
 /// Fewer tiles than multiprocessors.
@@ -96,7 +131,12 @@ pub(crate) static MMA_64X128X64: Tile = Tile {
     stages: 4,
     resident: 2,
     purpose: Purpose::Any,
-    cost: Cost { nanoseconds_per_k: 5.9, lone_block_factor: 1.25, wave_microseconds: 3.0 },
+    cost: Cost {
+        nanoseconds_per_k: 5.9,
+        start_microseconds: 2.0,
+        lone_block_factor: 1.25,
+        wave_microseconds: 3.0,
+    },
 };
 
 /// Fewer still.
@@ -108,7 +148,12 @@ pub(crate) static MMA_64X64X64: Tile = Tile {
     stages: 4,
     resident: 3,
     purpose: Purpose::Any,
-    cost: Cost { nanoseconds_per_k: 3.5, lone_block_factor: 1.5, wave_microseconds: 2.0 },
+    cost: Cost {
+        nanoseconds_per_k: 3.5,
+        start_microseconds: 2.0,
+        lone_block_factor: 1.5,
+        wave_microseconds: 2.0,
+    },
 };
 
 /// Small products.
@@ -120,7 +165,12 @@ pub(crate) static MMA_32X32X64: Tile = Tile {
     stages: 6,
     resident: 4,
     purpose: Purpose::Any,
-    cost: Cost { nanoseconds_per_k: 1.7, lone_block_factor: 1.25, wave_microseconds: 1.5 },
+    cost: Cost {
+        nanoseconds_per_k: 1.7,
+        start_microseconds: 2.0,
+        lone_block_factor: 1.25,
+        wave_microseconds: 1.5,
+    },
 };
 
 /// Few rows.
@@ -132,7 +182,12 @@ pub(crate) static MMA_16X128X64: Tile = Tile {
     stages: 6,
     resident: 2,
     purpose: Purpose::Any,
-    cost: Cost { nanoseconds_per_k: 3.4, lone_block_factor: 1.25, wave_microseconds: 2.0 },
+    cost: Cost {
+        nanoseconds_per_k: 3.4,
+        start_microseconds: 2.0,
+        lone_block_factor: 1.25,
+        wave_microseconds: 2.0,
+    },
 };
 
 /// Operands that are read element by element.
@@ -144,7 +199,12 @@ pub(crate) static MMA_32X32X64_ELEMENTWISE: Tile = Tile {
     stages: 4,
     resident: 2,
     purpose: Purpose::UnalignedOperands,
-    cost: Cost { nanoseconds_per_k: 8.1, lone_block_factor: 1.5, wave_microseconds: 3.7 },
+    cost: Cost {
+        nanoseconds_per_k: 8.1,
+        start_microseconds: 2.0,
+        lone_block_factor: 1.5,
+        wave_microseconds: 3.7,
+    },
 };
 
 /// Large products of f32 in TF32: as many bytes as for f16, at half the rate.
@@ -156,7 +216,12 @@ pub(crate) static TF32_128X256X32: Tile = Tile {
     stages: 3,
     resident: 1,
     purpose: Purpose::Any,
-    cost: Cost { nanoseconds_per_k: 36.6, lone_block_factor: 1.0, wave_microseconds: 4.0 },
+    cost: Cost {
+        nanoseconds_per_k: 36.6,
+        start_microseconds: 2.0,
+        lone_block_factor: 1.0,
+        wave_microseconds: 4.0,
+    },
 };
 
 /// Fewer tiles than multiprocessors.
@@ -168,7 +233,12 @@ pub(crate) static TF32_64X128X32: Tile = Tile {
     stages: 4,
     resident: 2,
     purpose: Purpose::Any,
-    cost: Cost { nanoseconds_per_k: 11.8, lone_block_factor: 1.25, wave_microseconds: 3.0 },
+    cost: Cost {
+        nanoseconds_per_k: 11.8,
+        start_microseconds: 2.0,
+        lone_block_factor: 1.25,
+        wave_microseconds: 3.0,
+    },
 };
 
 /// Fewer still.
@@ -180,7 +250,12 @@ pub(crate) static TF32_64X64X32: Tile = Tile {
     stages: 4,
     resident: 3,
     purpose: Purpose::Any,
-    cost: Cost { nanoseconds_per_k: 7.0, lone_block_factor: 1.5, wave_microseconds: 2.0 },
+    cost: Cost {
+        nanoseconds_per_k: 7.0,
+        start_microseconds: 2.0,
+        lone_block_factor: 1.5,
+        wave_microseconds: 2.0,
+    },
 };
 
 /// Small products.
@@ -192,7 +267,12 @@ pub(crate) static TF32_32X32X32: Tile = Tile {
     stages: 6,
     resident: 4,
     purpose: Purpose::Any,
-    cost: Cost { nanoseconds_per_k: 3.4, lone_block_factor: 1.25, wave_microseconds: 1.5 },
+    cost: Cost {
+        nanoseconds_per_k: 3.4,
+        start_microseconds: 2.0,
+        lone_block_factor: 1.25,
+        wave_microseconds: 1.5,
+    },
 };
 
 /// Few rows.
@@ -204,7 +284,12 @@ pub(crate) static TF32_16X128X32: Tile = Tile {
     stages: 6,
     resident: 2,
     purpose: Purpose::Any,
-    cost: Cost { nanoseconds_per_k: 6.8, lone_block_factor: 1.25, wave_microseconds: 2.0 },
+    cost: Cost {
+        nanoseconds_per_k: 6.8,
+        start_microseconds: 2.0,
+        lone_block_factor: 1.25,
+        wave_microseconds: 2.0,
+    },
 };
 
 /// Operands that are read element by element.
@@ -216,7 +301,182 @@ pub(crate) static TF32_32X32X32_ELEMENTWISE: Tile = Tile {
     stages: 4,
     resident: 4,
     purpose: Purpose::UnalignedOperands,
-    cost: Cost { nanoseconds_per_k: 8.1, lone_block_factor: 1.5, wave_microseconds: 3.7 },
+    cost: Cost {
+        nanoseconds_per_k: 8.1,
+        start_microseconds: 2.0,
+        lone_block_factor: 1.5,
+        wave_microseconds: 3.7,
+    },
+};
+
+/// Large products of f16 and bf16 on compute capability 9.0.
+pub(crate) static WGMMA_128X256X64: Tile = Tile {
+    name: "wgmma_128x256x64",
+    engine: Engine::Wgmma,
+    block: BlockShape { m: 128, n: 256, k: 64 },
+    part: Part::Warpgroup { m: 64, n: 256 },
+    stages: 4,
+    resident: 1,
+    purpose: Purpose::Any,
+    cost: Cost {
+        nanoseconds_per_k: 10.2,
+        start_microseconds: 5.0,
+        lone_block_factor: 1.0,
+        wave_microseconds: 1.9,
+    },
+};
+
+/// Short sums, beside which the way out of a tile takes long: one consumer stores while the other one multiplies.
+pub(crate) static WGMMA_128X192X64_PING_PONG: Tile = Tile {
+    name: "wgmma_128x192x64_ping_pong",
+    engine: Engine::Wgmma,
+    block: BlockShape { m: 128, n: 192, k: 64 },
+    part: Part::Warpgroup { m: 128, n: 192 },
+    stages: 4,
+    resident: 1,
+    purpose: Purpose::Any,
+    cost: Cost {
+        nanoseconds_per_k: 7.78,
+        start_microseconds: 5.0,
+        lone_block_factor: 1.1,
+        wave_microseconds: 0.4,
+    },
+};
+
+/// Waves that larger tiles do not fill.
+pub(crate) static WGMMA_128X128X64_PING_PONG: Tile = Tile {
+    name: "wgmma_128x128x64_ping_pong",
+    engine: Engine::Wgmma,
+    block: BlockShape { m: 128, n: 128, k: 64 },
+    part: Part::Warpgroup { m: 128, n: 128 },
+    stages: 6,
+    resident: 1,
+    purpose: Purpose::Any,
+    cost: Cost {
+        nanoseconds_per_k: 5.39,
+        start_microseconds: 5.0,
+        lone_block_factor: 1.1,
+        wave_microseconds: 0.35,
+    },
+};
+
+/// As many tiles as multiprocessors.
+pub(crate) static WGMMA_128X128X64: Tile = Tile {
+    name: "wgmma_128x128x64",
+    engine: Engine::Wgmma,
+    block: BlockShape { m: 128, n: 128, k: 64 },
+    part: Part::Warpgroup { m: 64, n: 128 },
+    stages: 6,
+    resident: 1,
+    purpose: Purpose::Any,
+    cost: Cost {
+        nanoseconds_per_k: 5.4,
+        start_microseconds: 5.0,
+        lone_block_factor: 1.0,
+        wave_microseconds: 0.9,
+    },
+};
+
+/// Fewer.
+pub(crate) static WGMMA_64X128X64_PING_PONG: Tile = Tile {
+    name: "wgmma_64x128x64_ping_pong",
+    engine: Engine::Wgmma,
+    block: BlockShape { m: 64, n: 128, k: 64 },
+    part: Part::Warpgroup { m: 64, n: 128 },
+    stages: 8,
+    resident: 1,
+    purpose: Purpose::Any,
+    cost: Cost {
+        nanoseconds_per_k: 3.42,
+        start_microseconds: 5.0,
+        lone_block_factor: 1.1,
+        wave_microseconds: 0.3,
+    },
+};
+
+/// Fewer still; few rows.
+pub(crate) static WGMMA_64X64X64_PING_PONG: Tile = Tile {
+    name: "wgmma_64x64x64_ping_pong",
+    engine: Engine::Wgmma,
+    block: BlockShape { m: 64, n: 64, k: 64 },
+    part: Part::Warpgroup { m: 64, n: 64 },
+    stages: 8,
+    resident: 1,
+    purpose: Purpose::Any,
+    cost: Cost {
+        nanoseconds_per_k: 1.8,
+        start_microseconds: 5.0,
+        lone_block_factor: 1.1,
+        wave_microseconds: 1.3,
+    },
+};
+
+/// Large products in TF32 on compute capability 9.0.
+pub(crate) static WGMMATF32_128X256X32: Tile = Tile {
+    name: "wgmmatf32_128x256x32",
+    engine: Engine::WgmmaTf32,
+    block: BlockShape { m: 128, n: 256, k: 32 },
+    part: Part::Warpgroup { m: 64, n: 256 },
+    stages: 4,
+    resident: 1,
+    purpose: Purpose::Any,
+    cost: Cost {
+        nanoseconds_per_k: 20.2,
+        start_microseconds: 5.0,
+        lone_block_factor: 1.0,
+        wave_microseconds: 1.9,
+    },
+};
+
+/// Short sums.
+pub(crate) static WGMMATF32_128X192X32_PING_PONG: Tile = Tile {
+    name: "wgmmatf32_128x192x32_ping_pong",
+    engine: Engine::WgmmaTf32,
+    block: BlockShape { m: 128, n: 192, k: 32 },
+    part: Part::Warpgroup { m: 128, n: 192 },
+    stages: 4,
+    resident: 1,
+    purpose: Purpose::Any,
+    cost: Cost {
+        nanoseconds_per_k: 14.9,
+        start_microseconds: 5.0,
+        lone_block_factor: 1.1,
+        wave_microseconds: 0.4,
+    },
+};
+
+/// Waves that larger tiles do not fill.
+pub(crate) static WGMMATF32_128X128X32_PING_PONG: Tile = Tile {
+    name: "wgmmatf32_128x128x32_ping_pong",
+    engine: Engine::WgmmaTf32,
+    block: BlockShape { m: 128, n: 128, k: 32 },
+    part: Part::Warpgroup { m: 128, n: 128 },
+    stages: 6,
+    resident: 1,
+    purpose: Purpose::Any,
+    cost: Cost {
+        nanoseconds_per_k: 10.5,
+        start_microseconds: 5.0,
+        lone_block_factor: 1.1,
+        wave_microseconds: 0.35,
+    },
+};
+
+/// Few tiles.
+pub(crate) static WGMMATF32_64X128X32_PING_PONG: Tile = Tile {
+    name: "wgmmatf32_64x128x32_ping_pong",
+    engine: Engine::WgmmaTf32,
+    block: BlockShape { m: 64, n: 128, k: 32 },
+    part: Part::Warpgroup { m: 64, n: 128 },
+    stages: 8,
+    resident: 1,
+    purpose: Purpose::Any,
+    cost: Cost {
+        nanoseconds_per_k: 7.75,
+        start_microseconds: 5.0,
+        lone_block_factor: 1.1,
+        wave_microseconds: 0.3,
+    },
 };
 
 /// Tiles of f32 and i32.
@@ -224,7 +484,13 @@ static SIMT: [&Tile; 4] = [&SIMT_128X256X8, &SIMT_64X64X8, &SIMT_32X32X32, &SIMT
 /// Tiles of f64.
 static DOUBLE: [&Tile; 2] = [&SIMT_64X128X8, &SIMT_64X64X16];
 /// Tiles of f16 and bf16 on tensor cores.
-static MMA: [&Tile; 6] = [
+static MMA: [&Tile; 12] = [
+    &WGMMA_128X256X64,
+    &WGMMA_128X192X64_PING_PONG,
+    &WGMMA_128X128X64_PING_PONG,
+    &WGMMA_128X128X64,
+    &WGMMA_64X128X64_PING_PONG,
+    &WGMMA_64X64X64_PING_PONG,
     &MMA_128X256X64,
     &MMA_64X128X64,
     &MMA_64X64X64,
@@ -233,7 +499,11 @@ static MMA: [&Tile; 6] = [
     &MMA_32X32X64_ELEMENTWISE,
 ];
 /// Tiles of f32 that is rounded to TF32.
-static TF32: [&Tile; 6] = [
+static TF32: [&Tile; 10] = [
+    &WGMMATF32_128X256X32,
+    &WGMMATF32_128X192X32_PING_PONG,
+    &WGMMATF32_128X128X32_PING_PONG,
+    &WGMMATF32_64X128X32_PING_PONG,
     &TF32_128X256X32,
     &TF32_64X128X32,
     &TF32_64X64X32,
@@ -265,7 +535,11 @@ mod tests {
         for tile in MmaInput::all().flat_map(tiles) {
             let engine = format!("{:?}", tile.engine).to_lowercase();
             let BlockShape { m, n, k } = tile.block;
-            let suffix = if tile.purpose == Purpose::UnalignedOperands { "_elementwise" } else { "" };
+            let suffix = match tile.purpose {
+                Purpose::UnalignedOperands => "_elementwise",
+                _ if tile.is_ping_pong() => "_ping_pong",
+                _ => "",
+            };
             assert_eq!(tile.name, format!("{engine}_{m}x{n}x{k}{suffix}"));
         }
     }
@@ -275,7 +549,7 @@ mod tests {
         for input in MmaInput::all() {
             for tile in tiles(input) {
                 assert_eq!(tile.engine.uses_tensor_cores(), input.uses_tensor_cores(), "{tile:?}");
-                assert_eq!(matches!(tile.part, Part::Warp { .. }), tile.engine.uses_tensor_cores());
+                assert_eq!(!matches!(tile.part, Part::Thread { .. }), tile.engine.uses_tensor_cores());
             }
         }
     }

@@ -1,0 +1,282 @@
+//! Products whose operands and results are copied by the tensor memory accelerator: what suits it, and the launch.
+
+use super::choice::Choice;
+use super::operand::Operand;
+use super::{Parameters, SUM_SPLITS, Sizes};
+use crate::call::Call;
+use crate::driver::tensor_map::{ALIGNMENT, Axis, Swizzle, TensorMap, TensorMapSpec};
+use crate::launch::Launch;
+use crate::ops::copy::copy;
+use crate::space::Space;
+use crate::variant::gemm::{GemmVariant, LoadMode, Tile};
+use smallvec::smallvec;
+use ternion_core::backend::{Buffer, View};
+use ternion_core::ops::matmul::Epilogue;
+use ternion_core::{DType, Error, Layout, Result};
+
+/// The kernel of the product in the order of its source.
+const PRODUCT: usize = 0;
+/// Axes of a batch that a map has beside those of its matrices.
+const BATCH_AXES: usize = 2;
+/// Bytes of a row of a box: a period of the swizzle.
+const LINE: usize = 128;
+/// Lines of a box of an operand that is MN-major, and of y.
+const SLAB_LINES: usize = 64;
+
+/// The parameters, as `TensorMapProduct` of the kernel.
+#[repr(C)]
+struct TensorMapParameters {
+    maps: [TensorMap; 3],
+    bias: u64,
+    constants: [u64; 2],
+    alpha: f32,
+    m: u32,
+    n: u32,
+    k: u32,
+    matrices: u32,
+    splits: u32,
+    split_length: u32,
+    fast: u32,
+    a_axes: u32,
+    b_axes: u32,
+    is_partial: u32,
+}
+
+/// Whether boxes of `y` are stored: rows of neighboring elements that begin at multiples of 16 bytes.
+pub(super) fn suits_output(y: &View<'_>, address: u64) -> bool {
+    let (shape, strides) = (y.layout.shape(), y.layout.strides());
+    let rank = shape.rank();
+    let is_even = |axis: usize| {
+        let stride = strides[axis];
+        shape.dim(axis) <= 1
+            || (stride > 0 && (stride as u64 * y.dtype.size() as u64).is_multiple_of(ALIGNMENT))
+    };
+    let is_run = strides[rank - 1] == 1 || shape.dim(rank - 1) == 1;
+    // The partial sums of a product in parts have rows of n elements of f32.
+    let columns = shape.dim(rank - 1) * y.dtype.size().min(4);
+    is_run
+        && address.is_multiple_of(ALIGNMENT)
+        && (columns as u64).is_multiple_of(ALIGNMENT)
+        && (0..rank - 1).all(is_even)
+}
+
+/// Whether boxes of the operand are loaded, as it is or as its copy: its strides are not negative, and none of its own lines is repeated.
+pub(super) fn suits_operand(operand: &Operand<'_>) -> bool {
+    let (shape, strides) = (operand.view.layout.shape(), operand.view.layout.strides());
+    let rank = shape.rank();
+    (0..rank).all(|axis| {
+        let is_repeated = strides[axis] == 0 && axis >= rank - 2;
+        shape.dim(axis) <= 1 || (strides[axis] >= 0 && !is_repeated)
+    })
+}
+
+/// Whether the batch has so few axes that a map has them all.
+pub(super) fn suits_batch(batch: &Space<3>) -> bool {
+    batch.rank as usize <= BATCH_AXES
+}
+
+/// One of the tensors of a product on its way into a map.
+struct Mapped {
+    address: u64,
+    dtype: DType,
+    rounds_to_tf32: bool,
+    /// Elements of a run, and elements from run to run.
+    run: usize,
+    lines: usize,
+    line_stride: i64,
+    /// Of a box.
+    extents: [usize; 2],
+    /// Size and stride of the axes of the batch, the fast one first; a stride of 0 where it is repeated.
+    batch: [(usize, i64); BATCH_AXES],
+}
+
+impl Mapped {
+    fn map(&self, op: &'static str) -> Result<TensorMap> {
+        let size = self.dtype.size() as u64;
+        let run = Axis { size: self.run as u64, stride: size, extent: self.extents[0] as u32 };
+        // Strides of axes of one element are not looked at, but have to be of a kind that there is.
+        let mut filled = (run.size * size).next_multiple_of(ALIGNMENT);
+        let mut axis = |count: usize, stride: i64, extent: usize| {
+            let count = if stride == 0 { 1 } else { count.max(1) };
+            let stride = if count == 1 { filled } else { stride as u64 * size };
+            filled = filled.max(stride * count as u64);
+            Axis { size: count as u64, stride, extent: extent as u32 }
+        };
+        let lines = axis(self.lines, self.line_stride, self.extents[1]);
+        let batch = self.batch.map(|(count, stride)| axis(count, stride, 1));
+        TensorMapSpec {
+            address: self.address,
+            dtype: self.dtype,
+            rounds_to_tf32: self.rounds_to_tf32,
+            swizzle: Swizzle::Bytes128,
+            axes: smallvec![run, lines, batch[0], batch[1]],
+        }
+        .map(op)
+    }
+}
+
+/// The axes of a batch for tensor number `tensor` of its space (y, a, b), the fast one first.
+fn batch_axes(batch: &Space<3>, tensor: usize) -> [(usize, i64); BATCH_AXES] {
+    let rank = batch.rank as usize;
+    let axis = |back: usize| match rank.checked_sub(back + 1) {
+        Some(axis) if batch.sizes[axis] > 1 => (batch.sizes[axis] as usize, batch.strides[tensor][axis]),
+        _ => (1, 0),
+    };
+    [axis(0), axis(1)]
+}
+
+/// Bit by bit, which axes of the batch a tensor has.
+fn axes_bits(batch: [(usize, i64); BATCH_AXES]) -> u32 {
+    (0..BATCH_AXES).filter(|&axis| batch[axis].1 != 0).map(|axis| 1 << axis).sum()
+}
+
+fn operand_map(
+    operand: &Operand<'_>,
+    load: LoadMode,
+    tile: &Tile,
+    lines: usize,
+    batch: [(usize, i64); BATCH_AXES],
+    op: &'static str,
+) -> Result<TensorMap> {
+    let (shape, strides) = (operand.view.layout.shape(), operand.view.layout.strides());
+    let (run, across, extents) = match load.is_k_major() {
+        true => (operand.inner_axis, operand.line_axis, [tile.block.k, lines]),
+        false => (operand.line_axis, operand.inner_axis, [SLAB_LINES, tile.block.k]),
+    };
+    Mapped {
+        address: operand.address,
+        dtype: operand.view.dtype,
+        rounds_to_tf32: operand.view.dtype == DType::F32,
+        run: shape.dim(run),
+        lines: shape.dim(across),
+        line_stride: strides[across] as i64,
+        extents,
+        batch,
+    }
+    .map(op)
+}
+
+/// The map of what the kernel stores: y, or the partial sums.
+fn output_map(
+    y: &View<'_>,
+    address: u64,
+    sizes: &Sizes,
+    batch: [(usize, i64); BATCH_AXES],
+    op: &'static str,
+) -> Result<TensorMap> {
+    let stride = y.layout.strides()[y.layout.shape().rank() - 2] as i64;
+    let extents = [LINE / y.dtype.size(), SLAB_LINES];
+    let (dtype, rounds_to_tf32) = (y.dtype, false);
+    Mapped {
+        address,
+        dtype,
+        rounds_to_tf32,
+        run: sizes.n,
+        lines: sizes.m,
+        line_stride: stride,
+        extents,
+        batch,
+    }
+    .map(op)
+}
+
+fn partial_map(address: u64, sizes: &Sizes, splits: usize, op: &'static str) -> Result<TensorMap> {
+    let matrix = (sizes.m * sizes.n) as i64;
+    Mapped {
+        address,
+        dtype: DType::F32,
+        rounds_to_tf32: false,
+        run: sizes.n,
+        lines: sizes.m,
+        line_stride: sizes.n as i64,
+        extents: [LINE / DType::F32.size(), SLAB_LINES],
+        batch: [(sizes.matrices, matrix), (splits, matrix * sizes.matrices as i64)],
+    }
+    .map(op)
+}
+
+/// The bias of a call, which the kernel reads by pairs of neighbors.
+enum Bias {
+    AsItIs,
+    Copied(Buffer, Layout),
+}
+
+impl Bias {
+    fn of(call: &Call<'_>) -> Result<Bias> {
+        let view = &call.inputs[2];
+        let address = call.gpu.address(call.name, view)?;
+        if view.layout.is_contiguous() && address.is_multiple_of(2 * view.dtype.size() as u64) {
+            return Ok(Bias::AsItIs);
+        }
+        let layout = Layout::row_major(*view.layout.shape());
+        let buffer = Buffer::new(call.gpu.alloc(layout.elements() * view.dtype.size())?);
+        copy(call.gpu, call.name, view, &View { buffer: &buffer, dtype: view.dtype, layout: &layout })?;
+        Ok(Bias::Copied(buffer, layout))
+    }
+
+    fn address(&self, call: &Call<'_>) -> Result<u64> {
+        let view = call.inputs[2];
+        match self {
+            Bias::AsItIs => call.gpu.address(call.name, &view),
+            Bias::Copied(buffer, layout) => call.gpu.address(call.name, &View { buffer, layout, ..view }),
+        }
+    }
+}
+
+/// Launches the product, and what adds up its parts. `parameters` are those of the other kernels.
+pub(super) fn launch(
+    call: &Call<'_>,
+    epilogue: &Epilogue,
+    sizes: &Sizes,
+    choice: &Choice,
+    [a, b]: [&Operand<'_>; 2],
+    parameters: &Parameters,
+    variant: GemmVariant,
+) -> Result<()> {
+    let (gpu, op, tile, batch) = (call.gpu, call.name, choice.tile, &parameters.batch);
+    if !suits_batch(batch) {
+        return Err(Error::invalid(op, "a batch of more axes than a tensor map has"));
+    }
+    let of_batch = [0, 1, 2].map(|tensor| batch_axes(batch, tensor));
+    let is_partial = choice.splits > 1;
+    let y = match is_partial {
+        true => partial_map(parameters.partial, sizes, choice.splits, op)?,
+        false => output_map(&call.outputs[0], parameters.y, sizes, of_batch[0], op)?,
+    };
+    let maps = [
+        operand_map(a, choice.loads[0], tile, tile.block.m, of_batch[1], op)?,
+        operand_map(b, choice.loads[1], tile, tile.block.n, of_batch[2], op)?,
+        y,
+    ];
+    let bias = match is_partial || !epilogue.bias {
+        true => None,
+        false => Some(Bias::of(call)?),
+    };
+    let mapped = TensorMapParameters {
+        maps,
+        bias: bias.as_ref().map_or(Ok(0), |bias| bias.address(call))?,
+        constants: if is_partial { [0; 2] } else { parameters.constants },
+        alpha: if is_partial { 1.0 } else { epilogue.alpha as f32 },
+        m: parameters.m,
+        n: parameters.n,
+        k: parameters.k,
+        matrices: parameters.matrices,
+        splits: parameters.splits,
+        split_length: parameters.split_length,
+        fast: of_batch[0][0].0 as u32,
+        a_axes: axes_bits(of_batch[1]),
+        b_axes: axes_bits(of_batch[2]),
+        is_partial: u32::from(is_partial),
+    };
+    let output = if is_partial { DType::F32 } else { variant.output };
+    let blocks = choice.blocks.min(gpu.multiprocessors()) as u32;
+    let product = Launch {
+        shared: choice.shared as u32,
+        ..Launch::new(GemmVariant { output, ..variant }, PRODUCT, blocks, choice.threads as u32)
+    };
+    gpu.launch(op, product, &mapped)?;
+    if !is_partial {
+        return Ok(());
+    }
+    gpu.launch(op, Launch::new(variant, SUM_SPLITS, sizes.outputs().div_ceil(256) as u32, 256), parameters)
+}

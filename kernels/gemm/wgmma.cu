@@ -1,0 +1,395 @@
+// Matrix products of f16, bf16 and TF32 by warpgroups (wgmma, sm_90a), added up in f32; operands come and results go by the tensor memory
+// accelerator (TMA). What is computed, and the macros of what follows the sum, stand in gemm.cuh.
+//
+//   producer (one thread)              consumers (two warpgroups of 128 threads)
+//
+//   a ---TMA---> [ stage | stage | stage | stage ] ---wgmma---> sums in registers ---> slabs in shared memory ---TMA---> y
+//   b ---TMA--->     ring of STAGES buffers
+//
+// The grid is as large as the device; a block takes the tiles blockIdx.x, blockIdx.x + gridDim.x, .. one after the other, so that loads of the next
+// tile run under the sums of this one. Two schedules:
+//
+//   PINGPONG 0   both consumers share a tile: each has TILE_M / 2 rows            producer  |tile 0 |tile 1 |tile 2 |
+//                                                                                 consumers   |tile 0|out|tile 1|out|
+//   PINGPONG 1   each consumer has tiles of its own, in turn: one multiplies      consumer 0  |tile 0|out|   |tile 2|out|
+//                while the other one stores                                       consumer 1         |tile 1|out|   |tile 3|
+//
+// A stage has 128 bytes of each line of a tile (TILE_K elements), in the 128 byte swizzle: chunk c (16 bytes) of line r is stored at c ^ (r % 8).
+//
+//   A_INNER 1   lines are rows of a, runs along k:             one box of 128 bytes x TILE_M
+//   A_INNER 0   lines are those of k, runs along m:            a slab of 64 rows of a after the other, each a box of 64 x 64
+//   B_INNER     the same of columns of b and TILE_N
+//
+// Tiles (TILE_M, TILE_N, STAGES, PINGPONG), which the host chooses from by predicted time:
+//
+//   128 256 4 0    large products; 128 sums a thread
+//   128 192 4 1    k up to 3072, where a tile's way out takes long beside its sums; 192 sums a thread
+//   128 128 6 1    waves that larger tiles do not fill
+//   128 128 6 0    the same with one wave
+//    64 128 8 1    fewer tiles than multiprocessors
+//    64  64 8 1    few rows, sums in parts
+//
+// Limits: runs begin at multiples of 16 bytes, as do all lines (gemm/mma.cu has products of others); at most two axes of a batch that do not merge;
+// TF32 has A_INNER and B_INNER 1. k is above 0. Indices below 2^31.
+//
+// Launch: blocks of THREADS, as many as there are tiles or multiprocessors, SHARED bytes of shared memory. With splits > 1 the output is that of the
+// partial sums, f32 [splits, matrices, m, n], alpha is 1 and there is no bias; sum_splits of a variant with the final output follows.
+
+#ifdef HOST_SHIM
+#undef TYPE
+#undef TYPE_Y
+#define TYPE f16
+#define TYPE_Y f16
+#endif
+
+#ifdef HOST_SHIM
+#define A_INNER 1
+#define B_INNER 0
+#define TILE_M 128
+#define TILE_N 128
+#define STAGES 4
+#define PINGPONG 0
+#endif
+#define WGMMA_N TILE_N
+
+#include "gemm/gemm.cuh"
+#include "ptx/barrier.cuh"
+#include "ptx/mbarrier.cuh"
+#include "ptx/stmatrix.cuh"
+#include "ptx/tma.cuh"
+#include "ptx/wgmma_ss.cuh"
+
+// Rows of tiles that are walked together: what they share of b stays in the L2 cache.
+#ifndef BAND
+#define BAND 8
+#endif
+
+constexpr int LINE = 128;  // bytes of a line of a stage: a period of the swizzle
+constexpr int TILE_K = LINE / int(sizeof(Element));
+constexpr int STEPS = LINE / 32;  // wgmma takes 32 bytes of each line
+constexpr int WARPGROUP = 128;
+constexpr int CONSUMERS = 2;
+constexpr int THREADS = (1 + CONSUMERS) * WARPGROUP;
+// 504 registers of three warpgroups' threads: 168 each at launch, which 65536 / THREADS rounds down to.
+constexpr int PRODUCER_REGISTERS = 24, CONSUMER_REGISTERS = 240;
+
+constexpr int PART_M = PINGPONG ? TILE_M : TILE_M / CONSUMERS;  // rows of a consumer
+constexpr int BLOCKS = PART_M / 64;
+constexpr int STAGE_A = TILE_M * LINE;
+constexpr int STAGE = STAGE_A + TILE_N * LINE;
+constexpr int SLAB = 64 * LINE;                       // bytes of 64 lines
+constexpr int SLAB_N = LINE / int(sizeof(Output));    // columns of y in a slab
+constexpr int OUT = STAGES * STAGE;                   // where two slabs of each consumer are
+constexpr int BARRIERS = OUT + CONSUMERS * 2 * SLAB;  // where the barriers are: full and empty of each stage, turns
+constexpr int SWIZZLE_ALIGNMENT = 1024;
+// SHARED = BARRIERS + 8 * (2 * STAGES + 2) + SWIZZLE_ALIGNMENT
+
+static_assert(PART_M % 64 == 0 && TILE_N % 64 == 0, "whole slabs");
+static_assert(sizeof(Element) == 2 || (A_INNER && B_INNER), "TF32 is K-major");
+
+struct TensorMapProduct {
+    TensorMap a, b, y;  // axes: run, line, fast and slow axis of the batch; of partial sums: column, row, matrix, split
+    const Output* bias;  // null: none; else n neighbors from a multiple of two elements on
+    Constants constants;
+    float alpha;
+    u32 m, n, k;
+    u32 matrices, splits, split_length;
+    u32 fast;            // size of the fast axis of the batch
+    u32 a_axes, b_axes;  // bit 0: the operand has the fast axis of the batch, bit 1: the slow one
+    u32 is_partial;      // y is that of partial sums
+};
+
+// One tile of y, and where its operands begin.
+struct Work {
+    Tile tile;
+    u32 first, blocks;  // along k: where it begins, and how many stages it takes
+    i32 fast, slow;     // of the batch
+
+    INLINE Work(const TensorMapProduct& p, u32 number) : tile(tile_of<TILE_M, TILE_N, BAND>(p, number)) {
+        first = tile.split * p.split_length;
+        blocks = (min(p.k - first, p.split_length) + TILE_K - 1) / TILE_K;
+        slow = tile.matrix / p.fast;
+        fast = tile.matrix - slow * p.fast;
+    }
+};
+
+INLINE u32 count_tiles(const TensorMapProduct& p) {
+    return (p.m + TILE_M - 1) / TILE_M * ((p.n + TILE_N - 1) / TILE_N) * p.matrices * p.splits;
+}
+
+// The ring: where the next stage is, and the parity of its turn.
+struct Ring {
+    u32 first;  // address of stage 0
+    u32 stage = 0, parity = 0;
+
+    INLINE Ring(u32 shared) : first(shared) {}
+    INLINE u32 address() const { return first + stage * STAGE; }
+    INLINE u32 full() const { return first + BARRIERS + stage * 8; }
+    INLINE u32 empty() const { return first + BARRIERS + (STAGES + stage) * 8; }
+    INLINE void advance() {
+        stage = stage == STAGES - 1 ? 0 : stage + 1;
+        parity ^= stage == 0;
+    }
+    // Past the stages of another consumer's tile.
+    INLINE void skip(u32 blocks) {
+        u32 position = stage + blocks;
+        parity ^= position / STAGES & 1;
+        stage = position % STAGES;
+    }
+};
+// The barrier of a consumer's turn to multiply.
+INLINE u32 turn_of(u32 shared, u32 consumer) { return shared + BARRIERS + (2 * STAGES + consumer) * 8; }
+
+// ---------------------------------------------------------------- producer
+
+// One stage of an operand: its tile from line `line` on, along k from `k` on.
+template <bool INNER, int LINES>
+INLINE void load_operand(u32 to, const TensorMap& map, u32 line, u32 k, i32 fast, i32 slow, u32 barrier) {
+    if constexpr (INNER) {
+        cp_async_bulk_tensor_4d(to, map, k, line, fast, slow, barrier);
+    } else {
+#pragma unroll
+        for (int slab = 0; slab < LINES / 64; ++slab)
+            cp_async_bulk_tensor_4d(to + slab * SLAB, map, line + slab * 64, k, fast, slow, barrier);
+    }
+}
+
+INLINE void produce(const TensorMapProduct& p, u32 shared) {
+    prefetch_tensormap(p.a);
+    prefetch_tensormap(p.b);
+    prefetch_tensormap(p.y);
+    Ring ring(shared);
+    u32 tiles = count_tiles(p);
+#pragma unroll 1
+    for (u32 number = blockIdx.x; number < tiles; number += gridDim.x) {
+        Work work(p, number);
+        i32 a_fast = p.a_axes & 1 ? work.fast : 0, a_slow = p.a_axes & 2 ? work.slow : 0;
+        i32 b_fast = p.b_axes & 1 ? work.fast : 0, b_slow = p.b_axes & 2 ? work.slow : 0;
+        u32 k = work.first;
+#pragma unroll 1
+        for (u32 block = 0; block < work.blocks; ++block, k += TILE_K) {
+            // In the first turn the stages are free: the parity is that of the phase before the first.
+            mbarrier_wait_parity(ring.empty(), ring.parity ^ 1);
+            mbarrier_arrive_expect_tx(ring.full(), STAGE);
+            load_operand<A_INNER, TILE_M>(ring.address(), p.a, work.tile.row, k, a_fast, a_slow, ring.full());
+            load_operand<B_INNER, TILE_N>(ring.address() + STAGE_A, p.b, work.tile.column, k, b_fast, b_slow,
+                                          ring.full());
+            ring.advance();
+        }
+    }
+}
+
+// ---------------------------------------------------------------- consumers
+
+typedef float Sums[BLOCKS][TILE_N / 8][4];
+
+// The products of one stage, begun; `a` is where the consumer's rows begin.
+INLINE void multiply(Sums& sums, u32 a, u32 b, bool accumulate) {
+    wgmma_fence();
+#pragma unroll
+    for (int step = 0; step < STEPS; ++step) {
+        u64 b_step = smem_descriptor(b + step * (B_INNER ? 32 : 16 * LINE), SLAB, 8 * LINE);
+#pragma unroll
+        for (int block = 0; block < BLOCKS; ++block)
+            wgmma_ss_wide<!A_INNER, !B_INNER>(
+                sums[block], smem_descriptor(a + block * SLAB + step * (A_INNER ? 32 : 16 * LINE), SLAB, 8 * LINE),
+                b_step, accumulate || step > 0, Element());
+    }
+    wgmma_commit_group();
+}
+
+// The stage may be filled anew. Of each warp, since each waits for its own products.
+INLINE void release(u32 empty) {
+    if (threadIdx.x % WARP == 0) mbarrier_arrive(empty);
+}
+
+INLINE void add_up(Sums& sums, Ring& ring, const Work& work, u32 row) {
+    u32 before = 0;
+#pragma unroll 1
+    for (u32 block = 0; block < work.blocks; ++block) {
+        mbarrier_wait_parity(ring.full(), ring.parity);
+        multiply(sums, ring.address() + row * LINE, ring.address() + STAGE_A, block > 0);
+        // The products of the stage before are complete; those of this one run on.
+        wgmma_wait_group<1>();
+        if (block > 0) release(before);
+        before = ring.empty();
+        ring.advance();
+    }
+}
+INLINE void await_sums(Sums& sums) {
+    wgmma_wait_group<0>();
+#pragma unroll
+    for (int block = 0; block < BLOCKS; ++block)
+#pragma unroll
+        for (int j = 0; j < TILE_N / 8; ++j)
+#pragma unroll
+            for (int e = 0; e < 4; ++e) wgmma_fence_operand(sums[block][j][e]);
+}
+
+// ---------------------------------------------------------------- after the sum
+
+INLINE u32 pair_of(float low, float high, f16) { return cvt_rn_f16x2_f32(high, low); }
+INLINE u32 pair_of(float low, float high, bf16) { return cvt_rn_bf16x2_f32(high, low); }
+
+// What follows the sum: nothing; a bias; all that the macros say. Each has code of its own, since the tensor cores stand still while a tile that
+// both consumers share is on its way out.
+enum Finish { PLAIN, BIAS, EVERYTHING };
+
+INLINE Finish finish_of(const TensorMapProduct& p) {
+    if (p.alpha != 1.0f || p.constants.first) return EVERYTHING;
+    return p.bias ? BIAS : PLAIN;
+}
+
+template <Finish FINISH> INLINE float finish_sum(const TensorMapProduct& p, float sum, float bias) {
+    if (FINISH == PLAIN) return sum;
+    if (FINISH == BIAS) return sum + bias;
+    float x = p.alpha * sum + bias;
+    const Constants& k = p.constants;
+    return ACTIVATION;
+}
+// The bias of a column and of the next one. n is even: rows of y are whole packs.
+template <Finish FINISH> INLINE float2 bias_of(const TensorMapProduct& p, u32 column) {
+    if (FINISH == PLAIN || (FINISH == EVERYTHING && !p.bias) || column >= p.n) return float2{0, 0};
+    Pack<Output, 2> pair = load<Output, 2>(p.bias + column);
+    return float2{widen(pair.of[0]), widen(pair.of[1])};
+}
+
+// A consumer's way out of its sums: slab by slab through shared memory, where two of them are in use in turn.
+struct Out {
+    const TensorMapProduct& p;
+    u32 shared;
+    u32 next = 0;
+
+    INLINE Out(const TensorMapProduct& parameters, u32 first) : p(parameters), shared(first) {}
+    // Read again where they are used, which takes no registers before.
+    INLINE u32 lane() const { return read_tid_x() % WARP; }
+    INLINE u32 warp() const { return read_tid_x() / WARP % 4; }
+    INLINE bool leads() const { return threadIdx.x % WARPGROUP == 0; }
+    INLINE u32 consumer() const { return read_tid_x() / WARPGROUP; }
+    INLINE void meet() const { barrier_sync(1 + consumer(), WARPGROUP); }
+
+    // Sums of 64 rows and the SLAB_N columns from 8 * FIRST on into the slab: lane l has columns 2 (l % 4) and the next of rows l / 4 and l / 4 + 8.
+    template <Finish FINISH, int FIRST, class Half>
+    INLINE void write(u32 slab, const float (&sums)[TILE_N / 8][4], u32 column, Half type) const {
+        u32 lane = this->lane(), row = warp() * 16 + lane % 16;
+#pragma unroll
+        for (int j = 0; j < SLAB_N / 8; j += 2) {
+            u32 words[4];
+#pragma unroll
+            for (int next = 0; next < 2; ++next) {
+                const float (&c)[4] = sums[FIRST + j + next];
+                float2 bias = bias_of<FINISH>(p, column + (j + next) * 8);
+                words[next * 2] =
+                    pair_of(finish_sum<FINISH>(p, c[0], bias.x), finish_sum<FINISH>(p, c[1], bias.y), type);
+                words[next * 2 + 1] =
+                    pair_of(finish_sum<FINISH>(p, c[2], bias.x), finish_sum<FINISH>(p, c[3], bias.y), type);
+            }
+            stmatrix_x4(slab + row * LINE + (((j + lane / 16) ^ row) & 7) * 16, words);
+        }
+    }
+    template <Finish FINISH, int FIRST>
+    INLINE void write(u32 slab, const float (&sums)[TILE_N / 8][4], u32 column, float) const {
+        u32 lane = this->lane(), row = warp() * 16 + lane / 4;
+#pragma unroll
+        for (int j = 0; j < SLAB_N / 8; ++j) {
+            const float (&c)[4] = sums[FIRST + j];
+            float2 bias = bias_of<FINISH>(p, column + j * 8);
+            u32 to = slab + row * LINE + (((2 * j + lane % 4 / 2) ^ row) & 7) * 16 + lane % 2 * 8;
+            st_shared_v2_f32(to, finish_sum<FINISH>(p, c[0], bias.x), finish_sum<FINISH>(p, c[1], bias.y));
+            st_shared_v2_f32(to + 8 * LINE, finish_sum<FINISH>(p, c[2], bias.x), finish_sum<FINISH>(p, c[3], bias.y));
+        }
+    }
+    template <Finish FINISH, int FIRST>
+    INLINE void store_slab(float (&sums)[TILE_N / 8][4], const Work& work, u32 row) {
+        u32 column = work.tile.column + FIRST * 8;
+        if (column >= p.n || row >= p.m) return;
+        u32 slab = shared + OUT + (consumer() * 2 + next) * SLAB;
+        next ^= 1;
+        // The store from this slab before the last one has read it.
+        if (leads()) cp_async_bulk_wait_group_read<1>();
+        meet();
+        write<FINISH, FIRST>(slab, sums, column + 2 * (lane() % 4), Output());
+        fence_proxy_async_shared();
+        meet();
+        if (leads()) {
+            i32 fast = p.is_partial ? work.tile.matrix : work.fast, slow = p.is_partial ? work.tile.split : work.slow;
+            cp_async_bulk_tensor_store_4d(p.y, column, row, fast, slow, slab);
+            cp_async_bulk_commit_group();
+        }
+    }
+    template <Finish FINISH, int FIRST> INLINE void store_row(float (&sums)[TILE_N / 8][4], const Work& work, u32 row) {
+        store_slab<FINISH, FIRST>(sums, work, row);
+        if constexpr (FIRST + SLAB_N / 8 < TILE_N / 8) store_row<FINISH, FIRST + SLAB_N / 8>(sums, work, row);
+    }
+    template <Finish FINISH> INLINE void store_rows(Sums& sums, const Work& work, u32 row) {
+#pragma unroll
+        for (int block = 0; block < BLOCKS; ++block)
+            store_row<FINISH, 0>(sums[block], work, work.tile.row + row + block * 64);
+    }
+    INLINE void store(Sums& sums, const Work& work, u32 row) {
+        Finish finish = finish_of(p);
+        if (finish == PLAIN) store_rows<PLAIN>(sums, work, row);
+        else if (finish == BIAS) store_rows<BIAS>(sums, work, row);
+        else store_rows<EVERYTHING>(sums, work, row);
+    }
+};
+
+INLINE void consume(const TensorMapProduct& p, u32 shared, u32 consumer) {
+    Ring ring(shared);
+    Out out(p, shared);
+    Sums sums;
+    u32 tiles = count_tiles(p);
+    u32 row = PINGPONG ? 0 : consumer * PART_M;
+    u32 turn = consumer ^ 1;  // parity: the first consumer's first turn needs no one
+    u32 number = blockIdx.x;
+    if (PINGPONG && consumer == 1 && number < tiles) {
+        ring.skip(Work(p, number).blocks);
+        number += gridDim.x;
+    }
+#pragma unroll 1
+    while (number < tiles) {
+        Work work(p, number);
+        if (PINGPONG) mbarrier_wait_parity(turn_of(shared, consumer), turn);
+        add_up(sums, ring, work, row);
+        // Its last stages were full: the other one may wait for those that follow.
+        if (PINGPONG && threadIdx.x % WARP == 0) mbarrier_arrive(turn_of(shared, consumer ^ 1));
+        await_sums(sums);
+        Ring last = ring;
+        last.stage = ring.stage == 0 ? STAGES - 1 : ring.stage - 1;
+        release(last.empty());
+        // Worked out again, which takes no registers while sums are added up.
+        out.store(sums, Work(p, opaque(number)), row);
+        number += gridDim.x;
+        turn ^= 1;
+        if (PINGPONG && number < tiles) {
+            ring.skip(Work(p, number).blocks);
+            number += gridDim.x;
+        }
+    }
+    // Shared memory stays until it has been read.
+    if (out.leads()) cp_async_bulk_wait_group_read<0>();
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 1) product(const __grid_constant__ TensorMapProduct p) {
+    extern __shared__ __align__(1024) u8 memory[];
+    u32 shared = (cvta_to_shared(memory) + SWIZZLE_ALIGNMENT - 1) / SWIZZLE_ALIGNMENT * SWIZZLE_ALIGNMENT;
+    if (threadIdx.x == 0) {
+        Ring ring(shared);
+        for (int stage = 0; stage < STAGES; ++stage, ring.advance()) {
+            mbarrier_init(ring.full(), 1);
+            mbarrier_init(ring.empty(), (PINGPONG ? 1 : CONSUMERS) * WARPGROUP / WARP);
+        }
+        for (u32 consumer = 0; consumer < CONSUMERS; ++consumer)
+            mbarrier_init(turn_of(shared, consumer), WARPGROUP / WARP);
+        fence_mbarrier_init();
+    }
+    __syncthreads();
+    u32 warpgroup = threadIdx.x / WARPGROUP;
+    if (warpgroup == CONSUMERS) {
+        setmaxnreg_dec<PRODUCER_REGISTERS>();
+        if (threadIdx.x % WARPGROUP == 0) produce(p, shared);
+    } else {
+        setmaxnreg_inc<CONSUMER_REGISTERS>();
+        consume(p, shared, warpgroup);
+    }
+}

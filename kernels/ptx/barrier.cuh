@@ -1,0 +1,10 @@
+// Named barriers: those of some of a block's threads. Number 0 is __syncthreads.
+
+#pragma once
+
+#include "lib/base.cuh"
+
+// Until `threads` threads (whole warps) have arrived at barrier `number`, 1 to 15.
+INLINE void barrier_sync(u32 number, u32 threads) {
+    asm volatile("barrier.cta.sync.aligned %0, %1;" ::"r"(number), "r"(threads) : "memory");
+}

@@ -1,0 +1,101 @@
+// Products of a warpgroup whose operands are both in shared memory, of WGMMA_N columns (64, 128, 192 or 256, which the including file
+// defines), in all four orders of the operands (sm_90a): c (+)= a b with m = 64, sums in f32. Its text is long, and NVRTC parses all of it: so
+// a file has the width that it uses and no other.
+//
+// A step along k has 32 bytes of each line: 16 elements of f16 and bf16, 8 of f32, which are read as TF32 (the low 13 bits are cut off; a tensor
+// map of TF32 has rounded them before). TF32 has no MN-major order. Where `accumulate` is 0, c is overwritten.
+
+#pragma once
+
+#include "ptx/wgmma.cuh"
+
+#if defined(HOST_SHIM) && !defined(WGMMA_N)
+#define WGMMA_N 64
+#endif
+
+#define WGMMA_0_31                                                           \
+    "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
+    "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+#define WGMMA_32_63                                                                    \
+    "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
+    "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+#define WGMMA_64_95                                                                    \
+    "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, " \
+    "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
+#define WGMMA_96_127                                                                               \
+    "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, " \
+    "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
+
+#define WGMMA_REGISTERS_4(j) "+f"(c[j][0]), "+f"(c[j][1]), "+f"(c[j][2]), "+f"(c[j][3])
+#define WGMMA_REGISTERS_16(j) \
+    WGMMA_REGISTERS_4(j), WGMMA_REGISTERS_4(j + 1), WGMMA_REGISTERS_4(j + 2), WGMMA_REGISTERS_4(j + 3)
+#define WGMMA_REGISTERS_32(j) WGMMA_REGISTERS_16(j), WGMMA_REGISTERS_16(j + 4)
+
+#if WGMMA_N == 64
+#define WGMMA_SUMS WGMMA_0_31
+#define WGMMA_REGISTERS WGMMA_REGISTERS_32(0)
+#define WGMMA_SHAPE "m64n64"
+#define WGMMA_P(after) WGMMA_P_64_##after
+#elif WGMMA_N == 128
+#define WGMMA_SUMS WGMMA_0_31 ", " WGMMA_32_63
+#define WGMMA_REGISTERS WGMMA_REGISTERS_32(0), WGMMA_REGISTERS_32(8)
+#define WGMMA_SHAPE "m64n128"
+#define WGMMA_P(after) WGMMA_P_128_##after
+#elif WGMMA_N == 192
+#define WGMMA_SUMS WGMMA_0_31 ", " WGMMA_32_63 ", " WGMMA_64_95
+#define WGMMA_REGISTERS WGMMA_REGISTERS_32(0), WGMMA_REGISTERS_32(8), WGMMA_REGISTERS_32(16)
+#define WGMMA_SHAPE "m64n192"
+#define WGMMA_P(after) WGMMA_P_192_##after
+#elif WGMMA_N == 256
+#define WGMMA_SUMS WGMMA_0_31 ", " WGMMA_32_63 ", " WGMMA_64_95 ", " WGMMA_96_127
+#define WGMMA_REGISTERS WGMMA_REGISTERS_32(0), WGMMA_REGISTERS_32(8), WGMMA_REGISTERS_32(16), WGMMA_REGISTERS_32(24)
+#define WGMMA_SHAPE "m64n256"
+#define WGMMA_P(after) WGMMA_P_256_##after
+#else
+#error "WGMMA_N is 64, 128, 192 or 256"
+#endif
+#define WGMMA_P_64_0 "%32"
+#define WGMMA_P_64_1 "%33"
+#define WGMMA_P_64_2 "%34"
+#define WGMMA_P_64_3 "%35"
+#define WGMMA_P_64_4 "%36"
+#define WGMMA_P_128_0 "%64"
+#define WGMMA_P_128_1 "%65"
+#define WGMMA_P_128_2 "%66"
+#define WGMMA_P_128_3 "%67"
+#define WGMMA_P_128_4 "%68"
+#define WGMMA_P_192_0 "%96"
+#define WGMMA_P_192_1 "%97"
+#define WGMMA_P_192_2 "%98"
+#define WGMMA_P_192_3 "%99"
+#define WGMMA_P_192_4 "%100"
+#define WGMMA_P_256_0 "%128"
+#define WGMMA_P_256_1 "%129"
+#define WGMMA_P_256_2 "%130"
+#define WGMMA_P_256_3 "%131"
+#define WGMMA_P_256_4 "%132"
+
+// The operands behind the sums: descriptors of a and b, accumulate, and for 16-bit types whether a and b are MN-major.
+#define WGMMA_SS_16_BITS(TYPE)                                                                                        \
+    template <bool A_MN_MAJOR, bool B_MN_MAJOR>                                                                       \
+    INLINE void wgmma_ss_wide(float (&c)[WGMMA_N / 8][4], u64 a, u64 b, u32 accumulate, TYPE) {                       \
+        asm volatile("{.reg .pred p; setp.ne.b32 p, " WGMMA_P(2) ", 0; wgmma.mma_async.sync.aligned." WGMMA_SHAPE     \
+                                                                 "k16.f32." #TYPE "." #TYPE " {" WGMMA_SUMS           \
+                                                                 "}, " WGMMA_P(0) ", " WGMMA_P(                       \
+                                                                     1) ", p, 1, 1, " WGMMA_P(3) ", " WGMMA_P(4) ";}" \
+                     : WGMMA_REGISTERS                                                                                \
+                     : "l"(a), "l"(b), "r"(accumulate), "n"(int(A_MN_MAJOR)), "n"(int(B_MN_MAJOR)));                  \
+    }
+WGMMA_SS_16_BITS(f16)
+WGMMA_SS_16_BITS(bf16)
+#undef WGMMA_SS_16_BITS
+
+template <bool A_MN_MAJOR, bool B_MN_MAJOR>
+INLINE void wgmma_ss_wide(float (&c)[WGMMA_N / 8][4], u64 a, u64 b, u32 accumulate, float) {
+    static_assert(!A_MN_MAJOR && !B_MN_MAJOR, "TF32 is K-major");
+    asm volatile("{.reg .pred p; setp.ne.b32 p, " WGMMA_P(2) ", 0; wgmma.mma_async.sync.aligned." WGMMA_SHAPE
+                                                             "k8.f32.tf32.tf32 {" WGMMA_SUMS
+                                                             "}, " WGMMA_P(0) ", " WGMMA_P(1) ", p, 1, 1;}"
+                 : WGMMA_REGISTERS
+                 : "l"(a), "l"(b), "r"(accumulate));
+}
