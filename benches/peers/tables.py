@@ -50,6 +50,11 @@ class Figures:
             key: dict(ms=statistics.median(one["ms"] for one in ones), value=statistics.median(one["value"] for one in ones), unit=ones[-1]["unit"])
             for key, ones in found.items()
         }
+        # The most memory of a training step, of all rounds.
+        self.peaks = {}
+        for key, ones in found.items():
+            if peaks := [one["peak_mib"] for one in ones if "peak_mib" in one]:
+                self.peaks[key] = max(peaks)
         # An error stays an error only where nothing was measured later.
         self.errors = {
             (line["family"], line["case"], line["impl"]): line["error"]
@@ -130,7 +135,19 @@ def family_table(figures, family, name="Ternion", heads=lambda impl: impl):
         for impl in ours:
             lines.append(case_row(figures, family, case, impl, peers, with_share, len(ours) > 1))
     errors = [f"- {case} {impl}: {error}".replace("\n", " ") for (where, case, impl), error in figures.errors.items() if where == family]
-    return [*lines, *([""] + errors if errors else []), ""]
+    return [*lines, *([""] + errors if errors else []), "", *memory_table(figures, family)]
+
+
+def memory_table(figures, family):
+    """The most memory of each case in each way, where that was measured."""
+    here = {(case, impl): peak for (where, case, impl), peak in figures.peaks.items() if where == family}
+    if not here:
+        return []
+    impls = sorted(dict.fromkeys(impl for _, impl in here), key=lambda impl: not figures.is_ours(impl))
+    lines = [row(["most memory, MiB", *impls]), row(["---", *["---:"] * len(impls)])]
+    for case in dict.fromkeys(case for case, _ in here):
+        lines.append(row([case, *(f"{here[case, impl]:,}" if (case, impl) in here else "" for impl in impls)]))
+    return [*lines, ""]
 
 
 def case_row(figures, family, case, impl, peers, with_share, tell_impl):
@@ -211,6 +228,27 @@ def train_verdict(figures):
     ratio = ours["ms"] / theirs["ms"] if ours and theirs else None
     measured = f"{ratio:.2f}" if ratio is not None else ""
     return verdict(f"{case} recorded: time over PyTorch's recorded", measured, "below 1", ratio < 1 if ratio is not None else None)
+
+
+def rate_of_training(figures, case, ours="ternion/graph"):
+    """A recorded step's rate, and over PyTorch's best."""
+    figure = figures.get(case, ours)
+    peers = [other["value"] for (_, what, impl), other in figures.found.items() if what == case and impl.startswith("torch/")]
+    return figure, figure["value"] / max(peers) if figure and peers else None
+
+
+def training_verdicts(figures):
+    for case, least in (("train/tiny_gpt/bf16", 1.6), ("train/char_gpt/bf16", 1.25)):
+        _, ratio = rate_of_training(figures, case)
+        told = f"{ratio:.2f}" if ratio is not None else ""
+        yield verdict(f"{case} recorded: rate over PyTorch's best", told, f"at least {least}", ratio >= least if ratio is not None else None)
+    case = "train/gpt2_124m/bf16"
+    figure, ratio = rate_of_training(figures, case)
+    told = rate(figure) + (f", {ratio:.2f} of PyTorch's best" if ratio is not None else "") if figure else ""
+    yield verdict(f"{case} recorded", told, "at least 600,000 tokens/s", figure["value"] >= 600_000 if figure else None)
+    peak = figures.peaks.get(("train", case, "ternion/graph"))
+    told = f"{peak / 1024:.2f} GiB" if peak is not None else ""
+    yield verdict(f"{case} recorded: most memory", told, "at most 8.5 GiB", peak <= 8.5 * 1024 if peak is not None else None)
 
 
 def start_verdict(figures):
@@ -300,6 +338,7 @@ def summary(figures):
         attention_verdict(figures),
         *host_verdicts(figures),
         train_verdict(figures),
+        *training_verdicts(figures),
         start_verdict(figures),
         *check_verdicts(figures),
         "",

@@ -117,6 +117,34 @@ class Tables(unittest.TestCase):
         self.assertIn(f"| {case} recorded: time over PyTorch's recorded | 0.50 | below 1 | yes |", text)
 
 
+    def test_a_gpt_is_judged_by_rate_and_memory(self):
+        def told(case, ours, *theirs, peak=None):
+            lines = [line(case, "ternion/graph", 1, ours, "tokens/s"), *(line(case, impl, 1, value, "tokens/s") for impl, value in theirs)]
+            lines[0].update({} if peak is None else {"peak_mib": peak})
+            return tables.body(lines)
+
+        case = "train/gpt2_124m/bf16"
+        text = told(case, 612_000, ("torch/eager", 240_000), ("torch/compile", 450_000), peak=8192)
+        self.assertIn(f"| {case} recorded | 612,000 tokens/s, 1.36 of PyTorch's best | at least 600,000 tokens/s | yes |", text)
+        self.assertIn(f"| {case} recorded: most memory | 8.00 GiB | at most 8.5 GiB | yes |", text)
+        text = told(case, 599_999, peak=8705)
+        self.assertIn(f"| {case} recorded | 599,999 tokens/s | at least 600,000 tokens/s | **no** |", text)
+        self.assertIn(f"| {case} recorded: most memory | 8.50 GiB | at most 8.5 GiB | **no** |", text)
+        for case, ratio in (("train/tiny_gpt/bf16", 1.6), ("train/char_gpt/bf16", 1.25)):
+            name = f"| {case} recorded: rate over PyTorch's best "
+            self.assertIn(f"{name}| {ratio:.2f} | at least {ratio} | yes |", told(case, ratio * 100, ("torch/eager", 50), ("torch/graph", 100)))
+            self.assertIn(f"{name}|  | at least {ratio} | not measured |", told(case, 100))
+
+    def test_memory_of_training_is_a_table_of_its_own(self):
+        def of(case, impl, peak):
+            return dict(line(case, impl, 1, 1, "images/s"), peak_mib=peak)
+
+        text = tables.body([of("train/a", "torch/eager", 1234), of("train/a", "ternion/eager", 7), of("train/a", "ternion/eager", 5), of("train/b", "ternion/graph", 9)])
+        self.assertIn("\n| most memory, MiB | ternion/eager | ternion/graph | torch/eager |\n", text)
+        self.assertIn("\n| train/a | 7 |  | 1,234 |\n| train/b |  | 9 |  |\n", text)
+        self.assertNotIn("most memory, MiB", tables.body([line("train/a", "torch/eager", 1, 1, "images/s")]))
+
+
 class WgpuTables(unittest.TestCase):
     def told(self, *lines):
         return [text for text in wgpu_tables.body([{"adapter": "Some GPU, Vulkan (driver 1)", "clock": "timestamps"}, *lines]).splitlines()]

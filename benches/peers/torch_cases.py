@@ -21,6 +21,8 @@ import torch.nn.functional as F
 from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+import torch_training
+
 DEVICE = "cuda"
 FLUSHED_BYTES = 256 << 20
 ROWS, COLUMNS = 8192, 4096
@@ -402,56 +404,24 @@ def adamw_case():
 # ---------------------------------------------------------------- Training
 
 
-def mlp():
-    return nn.Sequential(nn.Flatten(), nn.Linear(784, 128), nn.ReLU(), nn.Linear(128, 10))
+def training_case(training):
+    """The steps of a model in its modes, with the most memory above what was in use before."""
 
-
-def cnn():
-    return nn.Sequential(
-        *(nn.Conv2d(1, 32, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)),
-        *(nn.Conv2d(32, 64, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)),
-        *(nn.Flatten(), nn.Linear(64 * 7 * 7, 128), nn.ReLU(), nn.Linear(128, 10)),
-    )
-
-
-def recorded(step):
-    """A step as a CUDA graph: run a few times on a stream of its own, then recorded."""
-    stream = torch.cuda.Stream()
-    stream.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(stream):
-        for _ in range(3):
-            step()
-    torch.cuda.current_stream().wait_stream(stream)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        step()
-    return graph.replay
-
-
-def training(name, make_model, batch):
     def measure(clock, mode):
-        torch.backends.cuda.matmul.allow_tf32 = False
-        torch.backends.cudnn.allow_tf32 = False
-        torch.backends.cudnn.benchmark = True
-        model = make_model().to(DEVICE)
-        adam = torch.optim.Adam(model.parameters(), lr=1e-3, fused=True, capturable=True)
-        images = randn(batch, 1, 28, 28)
-        labels = torch.randint(0, 10, (batch,), device=DEVICE)
-        forward = torch.compile(model, dynamic=False) if mode == "compile" else model
-
-        def step():
-            adam.zero_grad(set_to_none=True)
-            F.cross_entropy(forward(images), labels).backward()
-            adam.step()
-
-        seconds = clock.seconds_of_step(recorded(step) if mode == "graph" else step)
-        emit(name, f"torch/{mode}", seconds * 1e3, batch / seconds, "images/s")
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+        step = training.step(mode)
+        seconds = clock.seconds_of_step(step)
+        peak = (torch.cuda.max_memory_allocated() - before) >> 20
+        emit(training.name, f"torch/{mode}", seconds * 1e3, training.amount / seconds, training.unit, peak_mib=peak)
 
     def run(clock, compiling):
-        for mode in ("eager", "graph") + (("compile",) if compiling else ()):
-            guarded(name, f"torch/{mode}", lambda: measure(clock, mode))
+        for mode in training.modes:
+            if compiling or mode != "compile":
+                guarded(training.name, f"torch/{mode}", lambda: measure(clock, mode))
 
-    CASES[name] = run
+    CASES[training.name] = run
 
 
 def all_cases():
@@ -467,9 +437,8 @@ def all_cases():
     cross_entropy_case()
     embedding_case()
     adamw_case()
-    for batch in (64, 512):
-        training(f"train/mnist_mlp/f32/b{batch}", mlp, batch)
-    training("train/mnist_cnn/f32/b128", cnn, 128)
+    for training in torch_training.trainings():
+        training_case(training)
 
 
 def small_result():

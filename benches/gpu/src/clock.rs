@@ -203,9 +203,24 @@ pub fn emit_error(case: &str, kind: &str, error: &impl std::fmt::Display) {
 
 /// Prints the line of a case.
 pub fn emit(case: &str, kind: &str, milliseconds: f64, value: f64, unit: &str) {
+    emit_with(case, kind, milliseconds, value, unit, &[]);
+}
+
+/// The same with further fields.
+pub fn emit_with(
+    case: &str,
+    kind: &str,
+    milliseconds: f64,
+    value: f64,
+    unit: &str,
+    more: &[(&str, serde_json::Value)],
+) {
     let rounded = |value: f64, digits: i32| (value * 10f64.powi(digits)).round() / 10f64.powi(digits);
-    println!(
-        "{}",
-        serde_json::json!({"case": case, "impl": kind, "ms": rounded(milliseconds, 5), "value": rounded(value, 3), "unit": unit})
-    );
+    let mut line = serde_json::json!({
+        "case": case, "impl": kind, "ms": rounded(milliseconds, 5), "value": rounded(value, 3), "unit": unit
+    });
+    for (name, value) in more {
+        line[name] = value.clone();
+    }
+    println!("{line}");
 }

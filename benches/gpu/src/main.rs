@@ -15,6 +15,7 @@ mod host;
 mod ncu;
 mod profile;
 mod start;
+mod timeline;
 mod train;
 
 use clap::{Parser, Subcommand};
@@ -62,6 +63,8 @@ enum Command {
     },
     /// Runs a case under Nsight Compute and keeps the key figures as text
     Profile(profile::Wanted),
+    /// Traces a step of a training case, eager and recorded, kernel by kernel
+    Timeline(timeline::Wanted),
 }
 
 impl Command {
@@ -69,6 +72,7 @@ impl Command {
         match self {
             Command::Start { .. } => "start",
             Command::Profile(_) => "profile",
+            Command::Timeline(_) => "timeline",
         }
     }
 }
@@ -131,6 +135,7 @@ fn run(arguments: &Arguments) -> std::result::Result<(), String> {
         )),
         Some(Command::Start { what }) => start::run(*what),
         Some(Command::Profile(wanted)) => profile::run(wanted),
+        Some(Command::Timeline(wanted)) => timeline::run(wanted),
     }
 }
 
@@ -223,5 +228,11 @@ mod tests {
             Some(Command::Start { what: start::What::Context })
         ));
         assert!(matches!(parsed(&["profile", "copy/d2d"]).command, Some(Command::Profile(_))));
+        assert!(matches!(parsed(&["timeline", "train/x"]).command, Some(Command::Timeline(_))));
+        let told = run(&parsed(&["timeline", "copy/d2d"])).expect_err("refused");
+        assert!(
+            told.starts_with("no training case is called copy/d2d, but train/mnist_mlp/f32/b64, "),
+            "{told}"
+        );
     }
 }

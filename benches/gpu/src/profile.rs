@@ -106,7 +106,7 @@ fn commit(wanted: &Wanted) -> Result<String, String> {
 }
 
 /// Writes beside `path` and renames: whoever reads finds all of it or what was there before.
-fn keep(path: &Path, text: &str) -> Result<(), String> {
+pub fn keep(path: &Path, text: &str) -> Result<(), String> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).map_err(|error| told(folder, &error))?;
     }

@@ -1,32 +1,185 @@
 //! Whole training steps.
 
 use crate::Case;
-use crate::clock::{Clock, emit};
+use crate::clock::{Clock, emit, emit_with};
 use crate::device::Kind;
-use ternion::nn::optim::{Adam, AdamConfig, Optimizer};
-use ternion::nn::{Conv2d, Conv2dConfig, Flatten, Forward, Linear, MaxPool2d, Mlp, Module, ReLU, Sequential};
-use ternion::{DType, Device, Result, Tensor};
+use serde_json::json;
+use ternion::nn::optim::{Adam, AdamConfig, AdamW, AdamWConfig, Optimizer};
+use ternion::nn::{
+    Conv2d, Conv2dConfig, Flatten, Forward, GPT, GPTConfig, Linear, MaxPool2d, Mlp, Module, ReLU, Sequential,
+};
+use ternion::{DType, Device, Precision, Result, Tensor, with_precision};
 
-/// The MNIST perceptron of the PyTorch script for two batch sizes, and its convolutional network.
+/// One optimizer step on inputs that stay where they are.
+pub type Step = Box<dyn FnMut() -> Result<()>>;
+
+/// A model that is trained, and what a step of it gets through.
+pub struct Training {
+    pub name: String,
+    amount: usize,
+    unit: &'static str,
+    make: Box<dyn Fn(&Device) -> Result<Step>>,
+}
+
+impl Training {
+    /// The step of a new model.
+    pub fn step(&self, device: &Device) -> Result<Step> {
+        (self.make)(device)
+    }
+}
+
+/// The models of the PyTorch script beside this program.
+pub fn trainings() -> Vec<Training> {
+    let digits = [1, 28, 28];
+    vec![
+        images("mnist_mlp", digits, 64, Precision::F32, mlp),
+        images("mnist_mlp", digits, 512, Precision::F32, mlp),
+        images("mnist_cnn", digits, 128, Precision::F32, cnn),
+        gpt("tiny_gpt", TINY, 64, Precision::F32),
+        gpt("tiny_gpt", TINY, 64, Precision::Bf16),
+        gpt("char_gpt", CHARACTERS, 64, Precision::Bf16),
+        gpt("gpt2_124m", GPT2, 16, Precision::Bf16),
+        images("cifar_alexnet", [3, 32, 32], 256, Precision::F32, alexnet),
+        images("cifar_alexnet", [3, 32, 32], 256, Precision::Bf16, alexnet),
+    ]
+}
+
+/// The steps of the models: op by op and recorded.
 pub fn cases() -> Vec<Case> {
-    let mut cases: Vec<Case> = [64, 512].map(|batch| mnist("mlp", batch, mlp)).into_iter().collect();
-    cases.push(mnist("cnn", 128, cnn));
-    cases
+    let case = |training: Training| {
+        Case::new(training.name.clone(), move |clock, name| {
+            eager(clock, name, &training)?;
+            // wgpu records no steps.
+            if clock.kind == Kind::Wgpu { Ok(()) } else { recorded(clock, name, &training) }
+        })
+    };
+    trainings().into_iter().map(case).collect()
+}
+
+fn eager(clock: &Clock, name: &str, training: &Training) -> Result<()> {
+    let kind = format!("{}/eager", clock.implementation());
+    let before = begin_memory(clock)?;
+    let mut step = training.step(&clock.device)?;
+    step()?;
+    let launched = clock.timed.launches()?;
+    step()?;
+    let launches = clock.timed.launches()? - launched;
+    report(clock, name, &kind, training, before, step)?;
+    emit(&format!("launches/{name}"), &kind, 0.0, launches as f64, "launches");
+    Ok(())
+}
+
+fn recorded(clock: &Clock, name: &str, training: &Training) -> Result<()> {
+    let before = begin_memory(clock)?;
+    let mut recorded = clock.device.capture(training.step(&clock.device)?)?;
+    report(clock, name, "ternion/graph", training, before, || recorded.replay().map(drop))
+}
+
+/// Forgets the most memory that was in use so far. What is in use now, which is none of the case's.
+fn begin_memory(clock: &Clock) -> Result<usize> {
+    clock.device.synchronize()?;
+    clock.device.reset_peak_memory();
+    Ok(clock.device.memory().in_use)
+}
+
+/// Measures a step; memory counts above what was in use `before`.
+fn report(
+    clock: &Clock,
+    name: &str,
+    kind: &str,
+    training: &Training,
+    before: usize,
+    step: impl FnMut() -> Result<()>,
+) -> Result<()> {
+    let seconds = clock.seconds_of_step(step)?;
+    let peak = clock.device.memory().peak.saturating_sub(before) >> 20;
+    let rate = training.amount as f64 / seconds;
+    emit_with(name, kind, seconds * 1e3, rate, training.unit, &[("peak_mib", json!(peak))]);
+    Ok(())
+}
+
+/// Runs a forward pass in a precision; that of f32 needs no scope.
+fn scoped<T>(precision: Precision, f: impl FnOnce() -> T) -> T {
+    match precision {
+        Precision::F32 => f(),
+        precision => with_precision(precision, f),
+    }
+}
+
+/// A classifier of images of ten kinds, trained by Adam.
+fn images(
+    model: &str,
+    image: [usize; 3],
+    batch: usize,
+    precision: Precision,
+    network: fn(&Device) -> Result<Box<dyn Forward>>,
+) -> Training {
+    let make = move |device: &Device| -> Result<Step> {
+        let model = network(device)?;
+        let mut adam = Adam::new(model.parameters(), AdamConfig { lr: 1e-3, ..Default::default() })?;
+        let [channels, height, width] = image;
+        let images = Tensor::randn([batch, channels, height, width], DType::F32, device)?;
+        let labels = Tensor::randint(0, 10, [batch], DType::I64, device)?;
+        Ok(Box::new(move || {
+            let loss = scoped(precision, || model.forward(&images)?.cross_entropy(&labels))?;
+            adam.step(&loss.backward()?)
+        }))
+    };
+    let name = format!("train/{model}/{}/b{batch}", precision.name());
+    Training { name, amount: batch, unit: "images/s", make: Box::new(make) }
+}
+
+/// The sizes of a GPT.
+#[derive(Clone, Copy)]
+struct Sizes {
+    vocabulary: usize,
+    context: usize,
+    layers: usize,
+    heads: usize,
+    width: usize,
+}
+
+const TINY: Sizes = Sizes { vocabulary: 65, context: 256, layers: 4, heads: 4, width: 128 };
+const CHARACTERS: Sizes = Sizes { vocabulary: 65, context: 256, layers: 6, heads: 6, width: 384 };
+const GPT2: Sizes = Sizes { vocabulary: 50_304, context: 1024, layers: 12, heads: 12, width: 768 };
+
+/// A GPT with tied head, trained by AdamW on `batch` full contexts.
+fn gpt(model: &str, sizes: Sizes, batch: usize, precision: Precision) -> Training {
+    let Sizes { vocabulary, context, layers, heads, width } = sizes;
+    let make = move |device: &Device| -> Result<Step> {
+        let config = GPTConfig { vocabulary, context, layers, heads, width, ..Default::default() };
+        let model = GPT::new(config, device)?;
+        let mut adam = AdamW::new(model.parameters(), AdamWConfig { lr: 3e-4, ..Default::default() })?;
+        let tokens = |shape: &[usize]| Tensor::randint(0, vocabulary as i64, shape, DType::I64, device);
+        let (inputs, targets) = (tokens(&[batch, context])?, tokens(&[batch * context])?);
+        Ok(Box::new(move || {
+            let loss = scoped(precision, || {
+                let logits = model.logits(&inputs)?.reshape([batch * context, vocabulary])?;
+                logits.cross_entropy(&targets)
+            })?;
+            adam.step(&loss.backward()?)
+        }))
+    };
+    let name = format!("train/{model}/{}", precision.name());
+    Training { name, amount: batch * context, unit: "tokens/s", make: Box::new(make) }
 }
 
 fn mlp(device: &Device) -> Result<Box<dyn Forward>> {
     Ok(Box::new(Mlp::new([784, 128, 10], device)?))
 }
 
+/// A convolution that keeps the size of its images.
+fn same(channels: [usize; 2], window: usize, device: &Device) -> Result<Conv2d> {
+    Conv2d::with_config(channels, [window; 2], Conv2dConfig::padded(window / 2), device)
+}
+
 fn cnn(device: &Device) -> Result<Box<dyn Forward>> {
-    let convolution =
-        |inputs, outputs| Conv2d::with_config([inputs, outputs], [3, 3], Conv2dConfig::padded(1), device);
     Ok(Box::new(
         Sequential::new()
-            .with(convolution(1, 32)?)
+            .with(same([1, 32], 3, device)?)
             .with(ReLU)
             .with(MaxPool2d::new(2)) // [32, 14, 14]
-            .with(convolution(32, 64)?)
+            .with(same([32, 64], 3, device)?)
             .with(ReLU)
             .with(MaxPool2d::new(2)) // [64, 7, 7]
             .with(Flatten::default())
@@ -36,42 +189,61 @@ fn cnn(device: &Device) -> Result<Box<dyn Forward>> {
     ))
 }
 
-/// A step op by op and recorded, of a network for images of digits.
-fn mnist(kind: &str, batch: usize, network: fn(&Device) -> Result<Box<dyn Forward>>) -> Case {
-    Case::new(format!("train/mnist_{kind}/f32/b{batch}"), move |clock, name| {
-        let model = network(&clock.device)?;
-        let mut adam = Adam::new(model.parameters(), AdamConfig { lr: 1e-3, ..Default::default() })?;
-        let images = clock.randn(&[batch, 1, 28, 28], DType::F32)?;
-        let labels = Tensor::randint(0, 10, [batch], DType::I64, &clock.device)?;
-        let mut step = || -> Result<()> {
-            let loss = model.forward(&images)?.cross_entropy(&labels)?;
-            adam.step(&loss.backward()?)
-        };
-        report(clock, name, &format!("{}/eager", clock.implementation()), batch, &mut step)?;
-        if clock.kind == Kind::Wgpu {
-            // It records no steps.
-            return Ok(());
-        }
-        let mut recorded = clock.device.capture(step)?;
-        let seconds = clock.seconds_of_step(|| recorded.replay().map(drop))?;
-        emit(name, "ternion/graph", seconds * 1e3, batch as f64 / seconds, "images/s");
-        Ok(())
-    })
+fn alexnet(device: &Device) -> Result<Box<dyn Forward>> {
+    Ok(Box::new(
+        Sequential::new()
+            .with(same([3, 64], 5, device)?)
+            .with(ReLU)
+            .with(MaxPool2d::new(2)) // [64, 16, 16]
+            .with(same([64, 192], 5, device)?)
+            .with(ReLU)
+            .with(MaxPool2d::new(2)) // [192, 8, 8]
+            .with(same([192, 384], 3, device)?)
+            .with(ReLU)
+            .with(same([384, 256], 3, device)?)
+            .with(ReLU)
+            .with(same([256, 256], 3, device)?)
+            .with(ReLU)
+            .with(MaxPool2d::new(2)) // [256, 4, 4]
+            .with(Flatten::default())
+            .with(Linear::new(256 * 4 * 4, 1024, device)?)
+            .with(ReLU)
+            .with(Linear::new(1024, 512, device)?)
+            .with(ReLU)
+            .with(Linear::new(512, 10, device)?),
+    ))
 }
 
-fn report(
-    clock: &Clock,
-    name: &str,
-    kind: &str,
-    batch: usize,
-    step: &mut impl FnMut() -> Result<()>,
-) -> Result<()> {
-    step()?;
-    let before = clock.timed.launches()?;
-    step()?;
-    let launches = clock.timed.launches()? - before;
-    let seconds = clock.seconds_of_step(step)?;
-    emit(name, kind, seconds * 1e3, batch as f64 / seconds, "images/s");
-    emit(&format!("launches/{name}"), kind, 0.0, launches as f64, "launches");
-    Ok(())
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cases_have_the_names_of_the_pytorch_script() {
+        let names: Vec<String> = trainings().into_iter().map(|training| training.name).collect();
+        let script = include_str!("../../peers/torch_training.py");
+        for name in &names {
+            let parts: Vec<&str> = name.split('/').collect();
+            let is_there = [format!("\"{}/{}\"", parts[1], parts[2]), format!("\"{}/{{dtype}}\"", parts[1])];
+            assert!(is_there.iter().any(|part| script.contains(part)), "{name}");
+        }
+        assert!(names.contains(&"train/gpt2_124m/bf16".to_owned()));
+        assert!(names.contains(&"train/cifar_alexnet/bf16/b256".to_owned()));
+    }
+
+    #[test]
+    fn a_step_of_a_gpt_and_of_a_network_trains() {
+        let device = ternion::cpu().expect("the processor");
+        let sizes = Sizes { vocabulary: 7, context: 4, layers: 1, heads: 1, width: 8 };
+        for training in [
+            gpt("small", sizes, 2, Precision::Bf16),
+            images("small", [1, 28, 28], 2, Precision::F32, cnn),
+            images("small", [3, 32, 32], 1, Precision::F32, alexnet),
+        ] {
+            let mut step = training.step(&device).expect("a model");
+            step().and_then(|()| step()).unwrap_or_else(|error| panic!("{}: {error}", training.name));
+        }
+        let training = gpt("small", sizes, 2, Precision::Bf16);
+        assert_eq!((training.name.as_str(), training.amount), ("train/small/bf16", 8));
+    }
 }

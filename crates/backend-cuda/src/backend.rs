@@ -5,6 +5,7 @@ use crate::driver;
 use crate::gpu::Gpu;
 use crate::memory::CudaMemory;
 use crate::submit::capture::Recorder;
+use crate::submit::history::LaunchNote;
 use crate::timing::Timer;
 use crate::{nvrtc, select};
 use std::sync::Arc;
@@ -96,6 +97,17 @@ impl CudaBackend {
     /// Faults of the device.
     pub fn free_bytes(&self) -> Result<usize> {
         self.gpu.free_bytes()
+    }
+
+    /// From now on every launch is noted, for whoever traces kernels and wants to know of which ops they are.
+    pub fn begin_launch_notes(&self) {
+        self.gpu.begin_launch_notes();
+    }
+
+    /// The launches since [`begin_launch_notes`](CudaBackend::begin_launch_notes), in order: those of a step that was recorded meanwhile, too, which each
+    /// replay repeats. No others are noted.
+    pub fn take_launch_notes(&self) -> Vec<LaunchNote> {
+        self.gpu.take_launch_notes()
     }
 
     /// Kernels that were launched so far.

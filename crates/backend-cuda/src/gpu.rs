@@ -13,7 +13,7 @@ use crate::memory::{CudaMemory, DeviceMemory};
 use crate::modules::Modules;
 use crate::submit::capture::{Recording, RetiredGraph};
 use crate::submit::errors::IndexErrors;
-use crate::submit::history::LaunchHistory;
+use crate::submit::history::{LaunchHistory, LaunchNote};
 use crate::submit::queue::{SubmissionQueue, stop_with_process};
 use crate::variant::Architecture;
 use cudarc::driver::sys;
@@ -381,7 +381,7 @@ impl Gpu {
             Err(Error::OutOfMemory { requested, .. }) => self.function_after_all(op, &launch, requested)?,
             found => found?,
         };
-        self.add_to_history(op);
+        self.history.lock().add_launch(op, &launch, self.is_recording());
         let Launch { grid, block, shared, attributes, .. } = launch;
         let config = LaunchConfig { function, grid, block, shared, attributes };
         let at_once = self.env.synchronous || self.is_recording();
@@ -454,6 +454,16 @@ impl Gpu {
     #[inline]
     pub(crate) fn add_to_history(&self, op: &'static str) {
         self.history.lock().add(op);
+    }
+
+    /// From now on every launch is noted.
+    pub(crate) fn begin_launch_notes(&self) {
+        self.history.lock().begin_notes();
+    }
+
+    /// The launches since then.
+    pub(crate) fn take_launch_notes(&self) -> Vec<LaunchNote> {
+        self.history.lock().take_notes()
     }
 
     /// Waits for the stream.

@@ -13,6 +13,7 @@
 //! | `modules`, `nvrtc`, `cache` | variants compiled, kept on disk, and loaded |
 //! | `submit` | launches on their way to the driver, what was launched last, errors, recorded steps |
 //! | `memory` | the pool, copies between host and device, memory of other libraries |
+//! | `kernel_trace` | what the device did when, as CUPTI measures it |
 //! | `driver` | handles and calls of the CUDA driver |
 
 mod backend;
@@ -23,6 +24,7 @@ mod env_config;
 pub mod files;
 mod gpu;
 mod interop;
+mod kernel_trace;
 mod launch;
 mod launch_overhead;
 mod memory;
@@ -42,8 +44,10 @@ mod timing;
 mod variant;
 
 pub use backend::{CudaBackend, descriptions, device, has_kernels};
+pub use kernel_trace::{Activity, ActivityKind, KernelTrace};
 pub use modules::{keep, machine_code, options};
 pub use nvtx::Nvtx;
 pub use source::Source;
+pub use submit::history::LaunchNote;
 pub use timing::Timer;
 pub use variant::{Architecture, ListedFunction, Variant, variants};

@@ -78,7 +78,7 @@ fn nvrtc() -> Result<&'static Nvrtc> {
     static FOUND: OnceLock<Result<Nvrtc, String>> = OnceLock::new();
     let found = FOUND.get_or_init(|| match variable("TERNION_NVRTC") {
         Some(folder) => named(&folder),
-        None => first(Nvrtc::of_the_linker(), &folders()),
+        None => first(Nvrtc::of_the_linker(), &folders("cuda_nvrtc")),
     });
     found.as_ref().map_err(|detail| Error::Device { device: "cuda".into(), detail: detail.clone() })
 }
@@ -205,7 +205,7 @@ fn new_enough(version: (i32, i32)) -> Result<(), String> {
 ///
 /// # Safety
 /// `F` is the type of a pointer to what the library calls `name`.
-unsafe fn symbol<F: Copy>(library: &Library, name: &str) -> Result<F, String> {
+pub(crate) unsafe fn symbol<F: Copy>(library: &Library, name: &str) -> Result<F, String> {
     // SAFETY: the caller's promise.
     let found = unsafe { library.get::<F>(name) };
     found.map(|symbol| *symbol).map_err(|_| format!("it lacks the function {name}"))
@@ -231,8 +231,10 @@ fn variable(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 
-/// The folders in which NVRTC may lie when the linker does not know it, best first.
-fn folders() -> Vec<PathBuf> {
+/// The folders in which NVRTC, or another library of the toolkit, may lie when the linker does not know it, best first. `wheel`: what Python's wheels of CUDA 12
+/// call its folder.
+pub(crate) fn folders(wheel: &str) -> Vec<PathBuf> {
+    let wheels = |lib: &Path| wheels(lib, wheel);
     let toolkits = ["CUDA_HOME", "CUDA_PATH"].into_iter().filter_map(variable);
     let mut folders: Vec<PathBuf> = toolkits.map(|toolkit| toolkit.join("lib64")).collect();
     folders.push("/usr/local/cuda/lib64".into());
@@ -267,15 +269,15 @@ fn toolkits_in(root: &Path) -> Vec<PathBuf> {
     toolkits.into_iter().map(|(_, path)| path.join("lib64")).collect()
 }
 
-/// Where wheels of NVRTC put it, under a folder that holds `python3.x` folders.
-fn wheels(lib: &Path) -> Vec<PathBuf> {
+/// Where wheels put a library, under a folder that holds `python3.x` folders.
+fn wheels(lib: &Path, wheel: &str) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(lib).into_iter().flatten().flatten();
     let pythons = entries.map(|entry| entry.path()).filter(|path| begins(path, "python3"));
     pythons
         .flat_map(|python| {
             ["site-packages", "dist-packages"].map(|packages| python.join(packages).join("nvidia"))
         })
-        .flat_map(|nvidia| ["cu13", "cuda_nvrtc"].map(|package| nvidia.join(package).join("lib")))
+        .flat_map(|nvidia| ["cu13", wheel].map(|package| nvidia.join(package).join("lib")))
         .filter(|folder| folder.is_dir())
         .collect()
 }

@@ -1,10 +1,59 @@
-//! What was launched last: a fault of the device is reported later than it was made.
+//! What was launched last: a fault of the device is reported later than it was made. And all that was launched,
+//! for whoever measures it.
+
+use crate::launch::Launch;
 
 /// Names of launches that are kept: of several training steps.
 const LENGTH: usize = 4096;
 
 /// Names of different ops that a fault of the device is reported with.
 const NAMED: usize = 32;
+
+/// A launch of a kernel, as it was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LaunchNote {
+    /// The op's name.
+    pub op: &'static str,
+    /// The kernel's name.
+    pub kernel: &'static str,
+    /// The file of `kernels/` that it is compiled from.
+    pub file: &'static str,
+    /// That file, and what tells the variant from others of it.
+    pub variant: String,
+    /// Blocks.
+    pub grid: [u32; 3],
+    /// Threads of a block.
+    pub block: [u32; 3],
+    /// Bytes of dynamic shared memory.
+    pub dynamic_shared: u32,
+    /// Whether it went into a step that was being recorded.
+    pub is_recorded: bool,
+}
+
+/// A launch as it is kept until somebody asks for it.
+#[derive(Clone, Copy, Debug)]
+struct Noted {
+    op: &'static str,
+    launch: Launch,
+    is_recorded: bool,
+}
+
+impl Noted {
+    fn told(&self) -> LaunchNote {
+        let Launch { variant, kernel, grid, block, shared, .. } = self.launch;
+        let source = variant.source();
+        LaunchNote {
+            op: self.op,
+            kernel: source.kernels[kernel],
+            file: source.file,
+            variant: source.name,
+            grid,
+            block,
+            dynamic_shared: shared,
+            is_recorded: self.is_recorded,
+        }
+    }
+}
 
 /// The ops that were launched last.
 #[derive(Debug)]
@@ -15,17 +64,38 @@ pub(crate) struct LaunchHistory {
     pub(crate) count: usize,
     /// Launches before the device was last waited for: they did nothing wrong.
     pub(crate) ended: usize,
+    /// Every launch, while somebody wants to know.
+    notes: Option<Vec<Noted>>,
 }
 
 impl LaunchHistory {
     pub(crate) fn new() -> LaunchHistory {
-        LaunchHistory { names: vec!["nothing"; LENGTH].into(), count: 0, ended: 0 }
+        LaunchHistory { names: vec!["nothing"; LENGTH].into(), count: 0, ended: 0, notes: None }
     }
 
     #[inline]
     pub(crate) fn add(&mut self, op: &'static str) {
         self.names[self.count % LENGTH] = op;
         self.count += 1;
+    }
+
+    /// The launch of a kernel.
+    #[inline]
+    pub(crate) fn add_launch(&mut self, op: &'static str, launch: &Launch, is_recorded: bool) {
+        self.add(op);
+        if let Some(notes) = &mut self.notes {
+            notes.push(Noted { op, launch: *launch, is_recorded });
+        }
+    }
+
+    /// From now on every launch is noted.
+    pub(crate) fn begin_notes(&mut self) {
+        self.notes = Some(Vec::new());
+    }
+
+    /// The launches since then, in order; no others are noted.
+    pub(crate) fn take_notes(&mut self) -> Vec<LaunchNote> {
+        self.notes.take().iter().flatten().map(Noted::told).collect()
     }
 
     pub(crate) fn last(&self) -> &'static str {
@@ -58,6 +128,7 @@ impl LaunchHistory {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::variant::Variant;
 
     #[test]
     fn a_fault_is_reported_with_what_was_launched_since_the_last_wait() {
@@ -83,5 +154,24 @@ mod tests {
             history.suspects()
         );
         assert_eq!((history.last(), history.count), ("sum", LENGTH + 6));
+    }
+
+    #[test]
+    fn launches_are_noted_in_order_while_that_is_asked_for() {
+        let (mut history, launch) = (LaunchHistory::new(), Launch::new(Variant::PROBE, 1, 3, 64));
+        history.add_launch("before", &launch, false);
+        history.begin_notes();
+        history.add_launch("eager", &launch, false);
+        history.add("replay");
+        history.add_launch("recorded", &Launch { shared: 16, ..launch }, true);
+        let notes = history.take_notes();
+        let told: Vec<_> =
+            notes.iter().map(|note| (note.op, note.is_recorded, note.dynamic_shared)).collect();
+        assert_eq!(told, [("eager", false, 0), ("recorded", true, 16)]);
+        assert_eq!((notes[0].kernel, notes[0].file), ("probe_cluster", "probe/launch.cu"));
+        assert_eq!((notes[0].grid, notes[0].block), ([3, 1, 1], [64, 1, 1]));
+        history.add_launch("after", &launch, false);
+        assert!(history.take_notes().is_empty());
+        assert_eq!((history.count, history.last()), (5, "after"));
     }
 }

@@ -1,0 +1,99 @@
+//! A training step kernel by kernel: what the device does when, in an eager step and in a replay of the recorded one.
+
+mod groups;
+mod table;
+
+use crate::clock::{Clock, Measure, Settings};
+use crate::device::{Kind, backend};
+use crate::train::{Training, trainings};
+use clap::Args;
+use std::path::PathBuf;
+use std::time::Instant;
+use table::{Mode, Row, rows};
+use ternion_cuda::{CudaBackend, KernelTrace, LaunchNote};
+
+/// Steps before the one that is traced: kernels are compiled, the pool is filled, clocks are up.
+const WARM_UPS: usize = 5;
+
+/// What is wanted.
+#[derive(Args)]
+pub struct Wanted {
+    /// A training case's whole name, such as train/gpt2_124m/bf16
+    case: String,
+    /// The folder into which the tables go, as CASE.tsv and CASE.json
+    #[arg(long, default_value = ".")]
+    out: PathBuf,
+}
+
+/// Traces the steps, prints their groups and keeps every kernel.
+pub fn run(wanted: &Wanted) -> Result<(), String> {
+    let every = trainings();
+    let Some(training) = every.iter().find(|training| training.name == wanted.case) else {
+        let names: Vec<&str> = every.iter().map(|training| training.name.as_str()).collect();
+        return Err(format!("no training case is called {}, but {}", wanted.case, names.join(", ")));
+    };
+    let modes = traced(training).map_err(|error| error.to_string())??;
+    for mode in &modes {
+        print!("{}", mode.report());
+    }
+    let name = wanted.case.replace('/', "-");
+    let about =
+        serde_json::json!({"case": wanted.case, "modes": modes.iter().map(Mode::json).collect::<Vec<_>>()});
+    crate::profile::keep(&wanted.out.join(format!("{name}.tsv")), table::tsv(&modes).trim_end())?;
+    crate::profile::keep(&wanted.out.join(format!("{name}.json")), &format!("{about:#}"))
+}
+
+/// A step in both ways. The inner error is of what was measured, the outer one of the framework.
+fn traced(training: &Training) -> ternion::Result<Result<Vec<Mode>, String>> {
+    let settings =
+        Settings { kind: Kind::Cuda, name: "cuda", measure: Measure::Median, milliseconds: 0.0, steps: 20 };
+    let clock = Clock::new(settings)?;
+    let eager = eager(&clock, training)?;
+    let recorded = recorded(&clock, training)?;
+    Ok(eager.and_then(|eager| Ok(vec![eager, recorded?])))
+}
+
+fn eager(clock: &Clock, training: &Training) -> ternion::Result<Result<Mode, String>> {
+    let mut step = training.step(&clock.device)?;
+    let untraced = clock.seconds_of_step(&mut step)?;
+    let trace = KernelTrace::begin()?;
+    for _ in 0..WARM_UPS {
+        step()?;
+    }
+    clock.device.synchronize()?;
+    trace.take()?;
+    let cuda = backend::<CudaBackend>(&clock.device)?;
+    cuda.begin_launch_notes();
+    let begun = Instant::now();
+    step()?;
+    clock.device.synchronize()?;
+    let traced = begun.elapsed().as_secs_f64();
+    let rows = rows(trace.take()?, &cuda.take_launch_notes());
+    Ok(rows.map(|rows| mode("ternion/eager", rows, untraced, traced)))
+}
+
+fn recorded(clock: &Clock, training: &Training) -> ternion::Result<Result<Mode, String>> {
+    let cuda = backend::<CudaBackend>(&clock.device)?;
+    let trace = KernelTrace::begin()?;
+    cuda.begin_launch_notes();
+    let mut step = clock.device.capture(training.step(&clock.device)?)?;
+    let mut notes: Vec<LaunchNote> = cuda.take_launch_notes();
+    notes.retain(|note| note.is_recorded);
+    for _ in 0..WARM_UPS {
+        step.replay()?;
+    }
+    clock.device.synchronize()?;
+    trace.take()?;
+    let begun = Instant::now();
+    step.replay()?;
+    clock.device.synchronize()?;
+    let traced = begun.elapsed().as_secs_f64();
+    let rows = rows(trace.take()?, &notes);
+    drop(trace);
+    let untraced = clock.seconds_of_step(|| step.replay().map(drop))?;
+    Ok(rows.map(|rows| mode("ternion/graph", rows, untraced, traced)))
+}
+
+fn mode(name: &str, rows: Vec<Row>, untraced: f64, traced: f64) -> Mode {
+    Mode { name: name.into(), rows, untraced_ms: untraced * 1e3, traced_ms: traced * 1e3 }
+}

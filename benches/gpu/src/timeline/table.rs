@@ -1,0 +1,291 @@
+//! What CUPTI measured beside what was launched: rows, their groups, and how they are written.
+
+use super::groups::{MEMORY, group};
+use serde_json::{Value, json};
+use std::fmt::Write;
+use ternion_cuda::{Activity, ActivityKind, LaunchNote};
+
+/// One kernel, copy or fill of a step.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    pub group: &'static str,
+    pub op: String,
+    /// The file and the variant.
+    pub variant: String,
+    pub activity: Activity,
+}
+
+/// A step in one way.
+pub struct Mode {
+    pub name: String,
+    pub rows: Vec<Row>,
+    /// A step's time by the host's clock without a trace, the median of many.
+    pub untraced_ms: f64,
+    /// That of the traced step.
+    pub traced_ms: f64,
+}
+
+/// Whether CUPTI's kernel is the one that was launched.
+fn is_of(activity: &Activity, note: &LaunchNote) -> bool {
+    activity.grid == note.grid && activity.block == note.block && activity.name.contains(note.kernel)
+}
+
+/// The device's work with the ops that it was done for. Kernels run in the order in which they were launched; one that this framework did not launch, such as
+/// a copy that the driver does by a kernel, has no op.
+///
+/// # Errors
+/// A launch that CUPTI did not see.
+pub fn rows(activities: Vec<Activity>, notes: &[LaunchNote]) -> Result<Vec<Row>, String> {
+    let mut notes = notes.iter().peekable();
+    let mut rows = Vec::new();
+    for activity in activities {
+        let note = match activity.kind {
+            ActivityKind::Kernel => notes.next_if(|note| is_of(&activity, note)),
+            _ => None,
+        };
+        rows.push(row(activity, note));
+    }
+    match notes.next() {
+        None => Ok(rows),
+        Some(note) => Err(format!(
+            "kernel {} of {} with grid {:?} was launched, and CUPTI saw no such kernel where it should be: {} \
+             launches are behind it",
+            note.kernel,
+            note.op,
+            note.grid,
+            notes.count()
+        )),
+    }
+}
+
+fn row(activity: Activity, note: Option<&LaunchNote>) -> Row {
+    match note {
+        Some(note) => Row {
+            group: group(note.op, note.file),
+            op: note.op.into(),
+            variant: note.variant.clone(),
+            activity,
+        },
+        None => {
+            let group = if activity.kind == ActivityKind::Kernel { "other" } else { MEMORY };
+            Row { group, op: String::new(), variant: String::new(), activity }
+        }
+    }
+}
+
+impl Mode {
+    fn begin_ns(&self) -> u64 {
+        self.rows.iter().map(|row| row.activity.start_ns).min().unwrap_or_default()
+    }
+
+    /// From the first kernel's begin to the last one's end, in microseconds.
+    fn span_us(&self) -> f64 {
+        let end = self.rows.iter().map(|row| row.activity.end_ns).max().unwrap_or_default();
+        micro(end - self.begin_ns())
+    }
+
+    /// Microseconds of each row that no earlier one was running in, and those before it in which nothing ran. All of them add up to the span.
+    fn shares(&self) -> Vec<(f64, f64)> {
+        let mut ended = self.begin_ns();
+        let share = |row: &Row| {
+            let (start, end) = (row.activity.start_ns, row.activity.end_ns);
+            let gap = start.saturating_sub(ended);
+            let own = end.saturating_sub(start.max(ended));
+            ended = ended.max(end);
+            (micro(own), micro(gap))
+        };
+        self.rows.iter().map(share).collect()
+    }
+
+    /// Groups with their microseconds and kernels, the longest first; gaps are one of them.
+    fn groups(&self) -> Vec<(&'static str, f64, usize)> {
+        let mut groups: Vec<(&'static str, f64, usize)> = Vec::new();
+        let mut add = |name, time, count| match groups.iter_mut().find(|(other, ..)| *other == name) {
+            Some(found) => {
+                found.1 += time;
+                found.2 += count;
+            }
+            None => groups.push((name, time, count)),
+        };
+        for (row, (own, gap)) in self.rows.iter().zip(self.shares()) {
+            add(row.group, own, 1);
+            add("gaps", gap, usize::from(gap > 0.0));
+        }
+        groups.sort_by(|left, right| right.1.total_cmp(&left.1));
+        groups
+    }
+
+    /// The groups as text.
+    pub fn report(&self) -> String {
+        let span = self.span_us();
+        let mut text = format!(
+            "{}: {:.3} ms on the device in {} kernels, copies and fills; by the host's clock {:.3} ms, without a trace {:.3} ms\n",
+            self.name,
+            span / 1e3,
+            self.rows.len(),
+            self.traced_ms,
+            self.untraced_ms
+        );
+        for (name, time, count) in self.groups() {
+            let share = 100.0 * time / span.max(f64::MIN_POSITIVE);
+            let _ = writeln!(text, "  {name:24} {:9.3} ms {share:5.1} % {count:6}", time / 1e3);
+        }
+        text
+    }
+
+    /// The groups for programs.
+    pub fn json(&self) -> Value {
+        let group = |(name, time, count): (&'static str, f64, usize)| json!({"group": name, "us": time, "count": count});
+        json!({
+            "mode": self.name, "span_us": self.span_us(), "traced_ms": self.traced_ms, "untraced_ms": self.untraced_ms,
+            "groups": self.groups().into_iter().map(group).collect::<Vec<_>>(),
+        })
+    }
+}
+
+fn micro(nanoseconds: u64) -> f64 {
+    nanoseconds as f64 / 1e3
+}
+
+/// The columns of the table, as `peers/timeline.py` reads them.
+const COLUMNS: &str =
+    "mode\tindex\tstart_us\tus\tgap_us\tgroup\top\tkernel\tvariant\tgrid\tblock\tshared\tregisters\tbytes";
+
+/// Every row of every mode in order.
+pub fn tsv(modes: &[Mode]) -> String {
+    let mut text = format!("{COLUMNS}\n");
+    for mode in modes {
+        let begin = mode.begin_ns();
+        for (index, (row, (_, gap))) in mode.rows.iter().zip(mode.shares()).enumerate() {
+            let Row { group, op, variant, activity } = row;
+            let sizes = |[x, y, z]: [u32; 3]| format!("{x}x{y}x{z}");
+            let (start, time) =
+                (micro(activity.start_ns - begin), micro(activity.end_ns - activity.start_ns));
+            let _ = writeln!(
+                text,
+                "{}\t{index}\t{start:.3}\t{time:.3}\t{gap:.3}\t{group}\t{op}\t{}\t{variant}\t{}\t{}\t{}\t{}\t{}",
+                mode.name,
+                activity.name.replace(['\t', '\n'], " "),
+                sizes(activity.grid),
+                sizes(activity.block),
+                activity.static_shared + activity.dynamic_shared,
+                activity.registers,
+                activity.bytes
+            );
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn activity(kind: ActivityKind, name: &str, start_ns: u64, end_ns: u64, blocks: u32) -> Activity {
+        let (grid, block) = ([blocks, 1, 1], [128, 1, 1]);
+        let (static_shared, dynamic_shared, registers, bytes, correlation) = (16, 48, 32, 0, 7);
+        let name = name.into();
+        Activity {
+            kind,
+            name,
+            start_ns,
+            end_ns,
+            grid,
+            block,
+            static_shared,
+            dynamic_shared,
+            registers,
+            bytes,
+            correlation,
+        }
+    }
+
+    fn kernel(name: &str, start_ns: u64, end_ns: u64, blocks: u32) -> Activity {
+        activity(ActivityKind::Kernel, name, start_ns, end_ns, blocks)
+    }
+
+    fn note(op: &'static str, kernel: &'static str, file: &'static str, blocks: u32) -> LaunchNote {
+        let (grid, block) = ([blocks, 1, 1], [128, 1, 1]);
+        LaunchNote {
+            op,
+            kernel,
+            file,
+            variant: format!("{file} (TYPE bf16)"),
+            grid,
+            block,
+            dynamic_shared: 48,
+            is_recorded: true,
+        }
+    }
+
+    fn step() -> Mode {
+        let activities = vec![
+            kernel("product", 1_000, 5_000, 132),
+            activity(ActivityKind::Fill, "fill", 5_500, 6_000, 0),
+            kernel("some_kernel_of_the_driver", 6_000, 6_500, 1),
+            // Began before the one before it had ended.
+            kernel("line", 6_250, 8_250, 64),
+        ];
+        let notes =
+            [note("matmul", "product", "gemm/mma.cu", 132), note("gelu", "line", "ops/elementwise.cu", 64)];
+        let rows = rows(activities, &notes).expect("rows");
+        Mode { name: "ternion/graph".into(), rows, untraced_ms: 0.007, traced_ms: 0.02 }
+    }
+
+    #[test]
+    fn kernels_get_the_ops_that_launched_them() {
+        let step = step();
+        let told: Vec<_> = step.rows.iter().map(|row| (row.group, row.op.as_str())).collect();
+        assert_eq!(told, [("products", "matmul"), (MEMORY, ""), ("other", ""), ("elementwise", "gelu")]);
+        assert_eq!(step.rows[3].variant, "ops/elementwise.cu (TYPE bf16)");
+    }
+
+    #[test]
+    fn a_launch_that_was_not_seen_is_an_error() {
+        let notes =
+            [note("matmul", "product", "gemm/mma.cu", 132), note("gelu", "line", "ops/elementwise.cu", 64)];
+        for seen in
+            [vec![kernel("product", 0, 1, 132)], vec![kernel("product", 0, 1, 132), kernel("line", 1, 2, 65)]]
+        {
+            let error = rows(seen, &notes).expect_err("refused");
+            assert!(error.starts_with("kernel line of gelu with grid [64, 1, 1]"), "{error}");
+        }
+    }
+
+    #[test]
+    fn groups_and_gaps_add_up_to_the_span() {
+        let step = step();
+        assert_eq!(step.span_us(), 7.25);
+        let groups = step.groups();
+        assert_eq!(
+            groups,
+            [
+                ("products", 4.0, 1),
+                ("elementwise", 1.75, 1),
+                ("gaps", 0.5, 1),
+                (MEMORY, 0.5, 1),
+                ("other", 0.5, 1)
+            ]
+        );
+        assert_eq!(groups.iter().map(|(_, time, _)| time).sum::<f64>(), step.span_us());
+        let report = step.report();
+        assert!(report.contains("  products                     0.004 ms  55.2 %      1\n"), "{report}");
+        assert_eq!(step.json()["groups"][1]["us"], 1.75);
+        let empty = Mode { rows: Vec::new(), ..step };
+        assert_eq!((empty.span_us(), empty.groups().len()), (0.0, 0));
+    }
+
+    #[test]
+    fn every_row_is_written() {
+        let text = tsv(&[step()]);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 5);
+        assert!(lines.iter().all(|line| line.split('\t').count() == COLUMNS.split('\t').count()));
+        assert_eq!(
+            lines[4],
+            "ternion/graph\t3\t5.250\t2.000\t0.000\telementwise\tgelu\tline\tops/elementwise.cu (TYPE bf16)\t64x1x1\t128x1x1\t64\t32\t0"
+        );
+        let python = include_str!("../../../peers/timeline.py");
+        assert!(COLUMNS.split('\t').all(|column| python.contains(&format!("\"{column}\""))));
+    }
+}

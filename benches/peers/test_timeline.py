@@ -1,0 +1,122 @@
+"""timeline.py with steps that never ran: python3 -m unittest discover -s benches/peers"""
+
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+import xml.etree.ElementTree
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+
+import timeline  # noqa: E402
+
+# As ternion-bench writes it.
+OURS = "\n".join(
+    [
+        "\t".join(timeline.COLUMNS),
+        "ternion/eager\t0\t0.000\t4.000\t0.000\tproducts\tmatmul\tproduct\tgemm/mma.cu (A)\t132x1x1\t128x1x1\t64\t32\t0",
+        "ternion/graph\t0\t0.000\t4.000\t0.000\tproducts\tmatmul\tproduct\tgemm/mma.cu (A)\t132x1x1\t128x1x1\t64\t32\t0",
+        "ternion/graph\t1\t4.500\t0.500\t0.500\tmemset and memcpy\t\tfill\t\t0x0x0\t0x0x0\t0\t0\t4096",
+        "ternion/graph\t2\t5.000\t2.000\t0.000\tproducts\tmatmul\tproduct\tgemm/mma.cu (A)\t64x1x1\t128x1x1\t64\t32\t0",
+        "ternion/graph\t3\t6.000\t2.000\t0.000\telementwise\tgelu\tline\tops/elementwise.cu (<T> | U)\t64x1x1\t128x1x1\t0\t32\t0",
+        "",
+    ]
+)
+
+TRACE = {
+    "traceEvents": [
+        {"cat": "cpu_op", "name": "aten::mm", "ts": 1, "dur": 900},
+        {"cat": "kernel", "name": "triton_per_fused_native_layer_norm_3", "ts": 120.5, "dur": 10, "args": {"grid": [8, 1, 1], "block": [64, 1, 1], "registers per thread": 40, "shared memory": 128}},
+        {"cat": "kernel", "name": "nvjet_tst_128x256_64x4_1x2_h_bz_coopA_NNT", "ts": 100.0, "dur": 20, "args": {"grid": [132, 1, 1], "block": [384, 1, 1]}},
+        {"cat": "gpu_memcpy", "name": "Memcpy DtoD (Device -> Device)", "ts": 130.5, "dur": 1.5, "args": {"bytes": 64}},
+    ]
+}
+
+
+class Steps(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.path = pathlib.Path(self.folder.name)
+        (self.path / "ours.tsv").write_text(OURS)
+
+    def run_script(self, *given):
+        command = [sys.executable, str(HERE / "timeline.py"), *given]
+        return subprocess.run(command, capture_output=True, text=True, cwd=self.path, check=False)
+
+    def test_every_microsecond_has_a_group(self):
+        eager, graph = timeline.modes_of(timeline.read_tsv(self.path / "ours.tsv"))
+        self.assertEqual((eager.name, eager.span, graph.span), ("ternion/eager", 4.0, 8.0))
+        # What overlaps counts once.
+        self.assertEqual(dict(graph.time), {"products": 6.0, "memset and memcpy": 0.5, "gaps": 0.5, "elementwise": 1.0})
+        self.assertEqual(sum(graph.time.values()), graph.span)
+        (key, (time, count, grids)), *_ = graph.kernels()
+        self.assertEqual((key, time, count, grids), (("products", "matmul", "product", "gemm/mma.cu (A)"), 6.0, 2, {"132x1x1", "64x1x1"}))
+
+    def test_a_trace_of_pytorch_becomes_the_same_table(self):
+        (self.path / "trace.json").write_text(json.dumps(TRACE))
+        done = self.run_script("convert", "trace.json", "--out", "torch.tsv")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        rows = timeline.read_tsv(self.path / "torch.tsv")
+        self.assertEqual([row["group"] for row in rows], ["products", "norm", "memset and memcpy"])
+        self.assertEqual([row["start_us"] for row in rows], [0.0, 20.5, 30.5])
+        self.assertEqual([row["gap_us"] for row in rows], [0.0, 0.5, 0.0])
+        self.assertEqual((rows[1]["grid"], rows[1]["registers"], rows[1]["shared"], rows[2]["bytes"]), ("8x1x1", "40", "128", "64"))
+        (self.path / "trace.json").write_text('{"traceEvents": []}')
+        self.assertIn("no kernel", self.run_script("convert", "trace.json").stderr)
+
+    def test_kernels_of_pytorch_have_groups(self):
+        for name, group in {
+            "void cutlass::Kernel2<cutlass_80_tensorop_bf16_s16816gemm_relu>": "products",
+            "pytorch_flash::flash_bwd_dq_dk_dv_loop_seqk_parallel_kernel": "attention",
+            "cudnn_generated_fort_native_sdpa_sm90_flash_fprop": "attention",
+            "triton_red_fused__log_softmax_nll_loss_forward_12": "loss",
+            "triton_poi_fused_gelu_7": "elementwise",
+            "triton_poi_fused__to_copy_5": "casts and copies",
+            "void at::native::multi_tensor_apply_kernel<FusedAdamMathFunctor>": "optimizer",
+            "triton_red_fused_sum_2": "reductions",
+            "Memset (Device)": "memset and memcpy",
+            "unheard_of": "other",
+        }.items():
+            self.assertEqual(timeline.torch_group(name), group, name)
+
+    def test_the_page_and_its_picture(self):
+        (self.path / "trace.json").write_text(json.dumps(TRACE))
+        self.run_script("convert", "trace.json", "--out", "torch.tsv")
+        done = self.run_script("write", "ours.tsv", "torch.tsv", "page.md", "--title", "The step")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        page = (self.path / "page.md").read_text()
+        self.assertTrue(page.startswith("# The step\n\n" + timeline.START + "\n![Where the time goes](page.svg)\n"))
+        self.assertIn("| group | ternion/eager, ms | ternion/graph, ms | torch/compile, ms | share of ternion/graph | kernels |", page)
+        self.assertIn("| products | 0.004 | 0.006 | 0.020 | 75.0 % | 1 / 2 / 1 |", page)
+        self.assertIn("| **all** | **0.004** | **0.008** | **0.032** | 100 % | 1 / 4 / 3 |", page)
+        self.assertIn("| elementwise | gelu | `line` | ops/elementwise.cu (<T> / U) | 1 | 64x1x1 | 0.001 | 12.50 % |", page)
+        # The groups of Ternion's last way are sorted by their share.
+        self.assertLess(page.index("| products | 0.004"), page.index("| elementwise |  | 0.001"))
+        drawn = xml.etree.ElementTree.parse(self.path / "page.svg").getroot()
+        titles = [title.text for title in drawn.iter("{http://www.w3.org/2000/svg}title")]
+        self.assertIn("products: 0.006 ms", titles)
+        self.assertIn("gelu line ops/elementwise.cu (<T> | U) 2.0 us", titles)
+        self.assertEqual(sum("matmul" in title for title in titles), 3)
+        # Again, and only what is between the markers changes.
+        (self.path / "page.md").write_text("before\n" + page + "after\n")
+        self.assertEqual(self.run_script("write", "ours.tsv", "torch.tsv", "page.md").returncode, 0)
+        self.assertEqual((self.path / "page.md").read_text(), "before\n" + page + "after\n")
+
+    def test_what_is_no_table_or_page_is_refused(self):
+        (self.path / "bad.tsv").write_text("a\tb\n")
+        self.assertIn("expected a first line of the columns", self.run_script("write", "bad.tsv", "page.md").stderr)
+        (self.path / "bad.tsv").write_text("\t".join(timeline.COLUMNS) + "\nternion\t1\n")
+        self.assertIn("bad.tsv:2: expected 14 cells, got 2", self.run_script("write", "bad.tsv", "page.md").stderr)
+        (self.path / "page.md").write_text("no markers")
+        self.assertIn("expected <!-- timeline:start -->", self.run_script("write", "ours.tsv", "page.md").stderr)
+        self.assertFalse((self.path / "page.svg").exists())
+        self.assertIn("expected tables", self.run_script("write", "page.md").stderr)
+        self.assertIn("error: ", self.run_script("write", "none.tsv", "page.md").stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

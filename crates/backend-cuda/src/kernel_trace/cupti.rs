@@ -1,0 +1,156 @@
+//! The library CUPTI of NVIDIA's profilers, opened at run time.
+
+use crate::nvrtc;
+use libloading::Library;
+use std::ffi::{CStr, c_char, c_void};
+use std::path::PathBuf;
+
+/// The oldest version that records are read of: CUDA 12.0.
+const OLDEST: u32 = 18;
+
+/// Of CUDA 13, 12, and of a toolkit's developer files.
+const NAMES: [&str; 3] = ["libcupti.so.13", "libcupti.so.12", "libcupti.so"];
+
+/// Names the library, or its folder.
+const VARIABLE: &str = "TERNION_CUPTI";
+
+pub(super) type Code = u32;
+/// Gives CUPTI a buffer: its address, its bytes, and how many records may go into it (0: as many as fit).
+type RequestBuffer = extern "C" fn(*mut *mut u8, *mut usize, *mut usize);
+/// Gives it back: context, stream, address, bytes, and how many of them hold records.
+type CompleteBuffer = extern "C" fn(*mut c_void, u32, *mut u8, usize, usize);
+
+/// What is used of CUPTI.
+#[derive(Clone, Copy)]
+pub(super) struct Functions {
+    pub(super) register: unsafe extern "C" fn(RequestBuffer, CompleteBuffer) -> Code,
+    pub(super) enable: unsafe extern "C" fn(u32) -> Code,
+    pub(super) disable: unsafe extern "C" fn(u32) -> Code,
+    pub(super) flush: unsafe extern "C" fn(u32) -> Code,
+    pub(super) next: unsafe extern "C" fn(*mut u8, usize, *mut *mut u8) -> Code,
+    pub(super) dropped: unsafe extern "C" fn(*mut c_void, u32, *mut usize) -> Code,
+    pub(super) text: unsafe extern "C" fn(Code, *mut *const c_char) -> Code,
+    pub(super) version: unsafe extern "C" fn(*mut u32) -> Code,
+}
+
+impl Functions {
+    /// What a code of CUPTI means.
+    pub(super) fn explained(&self, code: Code) -> String {
+        let mut text = std::ptr::null();
+        // SAFETY: writes the address of a constant string, or leaves null.
+        unsafe { (self.text)(code, &mut text) };
+        match text.is_null() {
+            true => format!("code {code}"),
+            // SAFETY: a string that ends in a zero byte and stays.
+            false => unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned(),
+        }
+    }
+
+    /// That its records are known.
+    pub(super) fn new_enough(self) -> Result<Functions, String> {
+        let mut version = 0;
+        // SAFETY: writes a number.
+        match unsafe { (self.version)(&mut version) } {
+            0 if version >= OLDEST => Ok(self),
+            0 => Err(format!("its API version is {version}, expected {OLDEST} (CUDA 12.0) or newer")),
+            code => Err(format!("it does not tell its version: {}", self.explained(code))),
+        }
+    }
+}
+
+/// Where the linker looks, in the folders of toolkits and in Python's wheels; or where [`VARIABLE`] says,
+/// and nowhere else.
+pub(super) fn open() -> Result<Functions, String> {
+    match std::env::var_os(VARIABLE).filter(|value| !value.is_empty()) {
+        Some(place) => named(&PathBuf::from(place)),
+        None => first(places()),
+    }
+}
+
+fn named(place: &std::path::Path) -> Result<Functions, String> {
+    let paths = match place.is_dir() {
+        true => NAMES.map(|name| place.join(name)).into_iter().filter(|path| path.is_file()).collect(),
+        false => vec![place.to_path_buf()],
+    };
+    let told = || format!("{VARIABLE} names {}, which has no CUPTI that can be used", place.display());
+    if paths.is_empty() {
+        return Err(format!("{}: no {}", told(), NAMES.join(", ")));
+    }
+    first(paths).map_err(|why| format!("{}: {why}", told()))
+}
+
+/// The library of the first place that has one.
+fn first(places: Vec<PathBuf>) -> Result<Functions, String> {
+    let mut faults = Vec::new();
+    for place in places {
+        match functions(&place) {
+            Ok(functions) => return Ok(functions),
+            // A name that the linker does not know, or no such file, says nothing.
+            Err(None) => {}
+            Err(Some(why)) => faults.push(format!("{}: {why}", place.display())),
+        }
+    }
+    let faults = if faults.is_empty() { String::new() } else { format!(" ({})", faults.join("; ")) };
+    Err(format!(
+        "the library CUPTI was not found{faults}. A CUDA toolkit has it, and the Python wheel \
+         nvidia-cuda-cupti; if it lies elsewhere name it in {VARIABLE}"
+    ))
+}
+
+fn places() -> Vec<PathBuf> {
+    let mut places: Vec<PathBuf> = NAMES.map(PathBuf::from).into();
+    for folder in nvrtc::folders("cuda_cupti") {
+        let beside = folder.parent().map(|toolkit| toolkit.join("extras/CUPTI/lib64"));
+        for folder in std::iter::once(folder).chain(beside) {
+            places.extend(NAMES.map(|name| folder.join(name)).into_iter().filter(|path| path.is_file()));
+        }
+    }
+    places
+}
+
+/// The functions of a library; none where there is no library, or why it cannot be used.
+fn functions(place: &std::path::Path) -> Result<Functions, Option<String>> {
+    // SAFETY: the initialisers of NVIDIA's library, under its own name.
+    let library =
+        unsafe { Library::new(place) }.map_err(|error| place.is_file().then(|| error.to_string()))?;
+    // SAFETY: the types are those of NVIDIA's declarations (cupti_activity.h, cupti_result.h,
+    // cupti_version.h), the same in every version that is new enough.
+    let functions = unsafe {
+        Functions {
+            register: nvrtc::symbol(&library, "cuptiActivityRegisterCallbacks")?,
+            enable: nvrtc::symbol(&library, "cuptiActivityEnable")?,
+            disable: nvrtc::symbol(&library, "cuptiActivityDisable")?,
+            flush: nvrtc::symbol(&library, "cuptiActivityFlushAll")?,
+            next: nvrtc::symbol(&library, "cuptiActivityGetNextRecord")?,
+            dropped: nvrtc::symbol(&library, "cuptiActivityGetNumDroppedRecords")?,
+            text: nvrtc::symbol(&library, "cuptiGetResultString")?,
+            version: nvrtc::symbol(&library, "cuptiGetVersion")?,
+        }
+    };
+    let functions = functions.new_enough()?;
+    // It has hooks in the driver, and stays.
+    std::mem::forget(library);
+    Ok(functions)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_cupti_is_refused_in_words() {
+        let why = named(&std::env::temp_dir().join("no-such-cupti.so")).err().expect("refused");
+        assert!(why.starts_with("TERNION_CUPTI names ") && why.contains("was not found"), "{why}");
+        let empty = std::env::temp_dir().join(format!("ternion-no-cupti-{}", std::process::id()));
+        std::fs::create_dir_all(&empty).expect("a folder");
+        let why = named(&empty).err().expect("refused");
+        assert!(why.ends_with("no libcupti.so.13, libcupti.so.12, libcupti.so"), "{why}");
+        // A library, but another one: the program's own C library.
+        let foreign = ["/lib/x86_64-linux-gnu/libc.so.6", "/lib64/libc.so.6", "/usr/lib/libc.so.6"];
+        if let Some(foreign) = foreign.iter().find(|path| std::path::Path::new(path).is_file()) {
+            let why = named(std::path::Path::new(foreign)).err().expect("refused");
+            assert!(why.contains("it lacks the function cuptiActivityRegisterCallbacks"), "{why}");
+        }
+        std::fs::remove_dir_all(&empty).expect("removed");
+    }
+}

@@ -1,0 +1,160 @@
+//! What CUPTI writes about a kernel, a copy or a fill, read at the offsets of NVIDIA's declarations.
+//!
+//! CUPTI's records grow at their end from version to version. What is read here lies at the same place in
+//! `CUpti_ActivityKernel4` (CUDA 9.0) to `CUpti_ActivityKernel10` (13.0), `CUpti_ActivityMemcpy4` to `6` and
+//! `CUpti_ActivityMemset3` and `4`: taken by a C compiler from `cupti_activity.h` and
+//! `cupti_activity_deprecated.h` of CUDA 12.8 (API version 26) and 13.0 (130001), 64-bit.
+//!
+//! | field | kernel | copy | fill |
+//! |---|---:|---:|---:|
+//! | `kind` u32 | 0 | 0 | 0 |
+//! | `copyKind` u8 | | 4 | |
+//! | `registersPerThread` u16 | 6 | | |
+//! | `bytes` u64 | | 8 | 8 |
+//! | `start`, `end` u64, ns | 16, 24 | 16, 24 | 16, 24 |
+//! | `gridX` .. i32 x 3 | 52 | | |
+//! | `blockX` .. i32 x 3 | 64 | | |
+//! | `staticSharedMemory`, `dynamicSharedMemory` i32 | 76, 80 | | |
+//! | `correlationId` u32 | 92 | 44 | 44 |
+//! | `name`, a C string | 104 | | |
+
+use std::ffi::{CStr, c_char};
+
+/// `CUPTI_ACTIVITY_KIND_MEMCPY`, `_MEMSET` and `_CONCURRENT_KERNEL`.
+pub(super) const MEMCPY: u32 = 1;
+pub(super) const MEMSET: u32 = 2;
+pub(super) const KERNEL: u32 = 10;
+
+/// What a device did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ActivityKind {
+    /// A kernel.
+    Kernel,
+    /// A copy by the driver.
+    Copy,
+    /// Memory filled by the driver.
+    Fill,
+}
+
+/// One thing that a device did, as CUPTI measured it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Activity {
+    /// What it was.
+    pub kind: ActivityKind,
+    /// The kernel's name, or what was copied where.
+    pub name: String,
+    /// When it began, in nanoseconds of CUPTI's clock.
+    pub start_ns: u64,
+    /// When it ended.
+    pub end_ns: u64,
+    /// Blocks of a kernel.
+    pub grid: [u32; 3],
+    /// Threads of a block.
+    pub block: [u32; 3],
+    /// Bytes of shared memory that a kernel is compiled with.
+    pub static_shared: u32,
+    /// Bytes that its launch asked for.
+    pub dynamic_shared: u32,
+    /// Registers of a thread.
+    pub registers: u16,
+    /// Bytes that were copied or filled.
+    pub bytes: u64,
+    /// Which call of the driver it belongs to.
+    pub correlation: u32,
+}
+
+/// What is read of a record.
+struct Record(*const u8);
+
+impl Record {
+    /// The field at `offset`.
+    ///
+    /// # Safety
+    /// The record is at least so long, and holds a `T` there.
+    unsafe fn at<T: Copy>(&self, offset: usize) -> T {
+        // SAFETY: the caller's promise; alignment is not asked for.
+        unsafe { self.0.add(offset).cast::<T>().read_unaligned() }
+    }
+
+    /// # Safety
+    /// As for [`at`](Record::at), of three of them.
+    unsafe fn three(&self, offset: usize) -> [u32; 3] {
+        // SAFETY: the caller's promise.
+        unsafe { self.at(offset) }
+    }
+
+    /// # Safety
+    /// It is a record of a kernel.
+    unsafe fn kernel(&self) -> Activity {
+        // SAFETY: the offsets are those of every version (see above); the name is null or a string that CUPTI
+        // keeps as long as the kernel's module is loaded.
+        unsafe {
+            let name: *const c_char = self.at(104);
+            let name = match name.is_null() {
+                true => String::new(),
+                false => CStr::from_ptr(name).to_string_lossy().into_owned(),
+            };
+            Activity {
+                grid: self.three(52),
+                block: self.three(64),
+                static_shared: self.at(76),
+                dynamic_shared: self.at(80),
+                registers: self.at(6),
+                ..self.timed(ActivityKind::Kernel, name, 92)
+            }
+        }
+    }
+
+    /// # Safety
+    /// It is a record whose correlation lies at that offset.
+    unsafe fn timed(&self, kind: ActivityKind, name: String, correlation: usize) -> Activity {
+        // SAFETY: the caller's promise, and the offsets are those of every kind (see above).
+        let (start_ns, end_ns, correlation) = unsafe { (self.at(16), self.at(24), self.at(correlation)) };
+        Activity {
+            kind,
+            name,
+            start_ns,
+            end_ns,
+            grid: [0; 3],
+            block: [0; 3],
+            static_shared: 0,
+            dynamic_shared: 0,
+            registers: 0,
+            bytes: 0,
+            correlation,
+        }
+    }
+}
+
+/// What `CUpti_ActivityMemcpyKind` calls a copy.
+fn copy_name(kind: u8) -> &'static str {
+    match kind {
+        1 => "copy host to device",
+        2 => "copy device to host",
+        8 => "copy device to device",
+        10 => "copy peer to peer",
+        _ => "copy",
+    }
+}
+
+/// The activity of a record; none of a kind that was not asked for.
+///
+/// # Safety
+/// `record` is one that CUPTI gave, whole.
+pub(super) unsafe fn activity(record: *const u8) -> Option<Activity> {
+    let record = Record(record);
+    // SAFETY: every record begins with its kind, and what is read of it is in records of that kind.
+    unsafe {
+        match record.at(0) {
+            KERNEL => Some(record.kernel()),
+            MEMCPY => {
+                let name = copy_name(record.at(4)).to_owned();
+                Some(Activity { bytes: record.at(8), ..record.timed(ActivityKind::Copy, name, 44) })
+            }
+            MEMSET => {
+                Some(Activity { bytes: record.at(8), ..record.timed(ActivityKind::Fill, "fill".into(), 44) })
+            }
+            _ => None,
+        }
+    }
+}
