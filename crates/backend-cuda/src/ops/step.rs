@@ -56,8 +56,7 @@ fn states(op: &Op) -> usize {
 /// All floats, where each parameter and its states lie dense in one order.
 pub(crate) fn select(op: &Op, inputs: &[Meta<'_>]) -> Result<Selected, Unsupported> {
     let dense = inputs.chunks(3 + states(op)).all(|group| {
-        let layout = group[0].layout;
-        layout.is_contiguous() && group[3..].iter().all(|state| state.layout.strides() == layout.strides())
+        group[0].layout.is_contiguous() && group[3..].iter().all(|state| state.layout.is_contiguous())
     });
     match dense {
         true => Ok(Selected::row_major(run)),
@@ -154,7 +153,7 @@ fn target(call: &Call<'_>, group: &[View<'_>], copies: &mut Vec<Buffer>) -> Resu
     let address = |view: &View<'_>| call.gpu.address(call.name, view);
     let (parameter, gradient) = (&group[0], &group[1]);
     let mut gradient_address = address(gradient)?;
-    if gradient.layout.strides() != parameter.layout.strides() {
+    if !gradient.layout.is_contiguous() {
         let layout = parameter.layout.dense_like();
         let bytes = layout.elements() * gradient.dtype.size();
         let buffer = Buffer::new(call.gpu.alloc(bytes)?);

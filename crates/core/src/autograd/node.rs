@@ -424,6 +424,11 @@ impl Context<'_> {
         self.node.inputs[index].0.shape()
     }
 
+    /// The layout of input `index`.
+    pub fn layout(&self, index: usize) -> &Layout {
+        &self.node.inputs[index].0
+    }
+
     /// The dtype of input `index`.
     pub fn dtype(&self, index: usize) -> DType {
         self.node.inputs[index].1

@@ -9,7 +9,7 @@ use crate::op::{Differentiability, Output, Outputs, Role, Rule, Saves, check};
 use crate::ops::unary::{Unary, UnaryOp};
 use crate::precision::{self, without_precision};
 use crate::shape::AxisSet;
-use crate::{DType, Shape, Tensor, text};
+use crate::{DType, Layout, Shape, Tensor, text};
 use smallvec::SmallVec;
 
 /// What happens to a product before it is stored: `y = activation(alpha * a b + bias) + residual`, and `c += y` if accumulating.
@@ -161,16 +161,17 @@ impl Rule for Matmul {
     }
 
     /// `da = alpha * dy bT`, `db = alpha * aT dy`, in the operands' dtype, or in the f32 that they were cast from; `dbias = sum(dy)` over rows; `dresidual = dy`.
+    /// An operand that is stored by columns, as the transposed weight of a linear layer is, gets its gradient stored so too.
     fn backward(&self, context: &Context<'_>, grad_outputs: &[Option<Tensor>]) -> Result<Grads> {
         let mut grads = Grads::from_elem(None, context.inputs());
         let Some(grad) = &grad_outputs[0] else { return Ok(grads) };
         if context.needs(0) {
             let grad = grad.to_dtype(context.dtype(0))?;
-            grads[0] = Some(self.scaled(&grad, &context.input(1)?.t()?, context.uncast(0))?);
+            grads[0] = Some(self.grad_of(context, 0, &grad, &context.input(1)?.t()?)?);
         }
         if context.needs(1) {
             let grad = grad.to_dtype(context.dtype(1))?;
-            grads[1] = Some(self.scaled(&context.input(0)?.t()?, &grad, context.uncast(1))?);
+            grads[1] = Some(self.grad_of(context, 1, &context.input(0)?.t()?, &grad)?);
         }
         if self.epilogue.bias && context.needs(2) {
             let rows = AxisSet::first(grad.rank() - 1);
@@ -185,10 +186,23 @@ impl Rule for Matmul {
 }
 
 impl Matmul {
-    /// `alpha * left right`, as accurate as this product.
-    fn scaled(&self, left: &Tensor, right: &Tensor, out_dtype: Option<DType>) -> Result<Tensor> {
+    /// `alpha * left right`, the gradient of operand `index`, as accurate as this product and stored in the order of that operand.
+    fn grad_of(&self, context: &Context<'_>, index: usize, left: &Tensor, right: &Tensor) -> Result<Tensor> {
+        let out_dtype = context.uncast(index);
         let epilogue = Epilogue { alpha: self.epilogue.alpha, out_dtype, ..Epilogue::NONE };
-        apply_one(Matmul { epilogue, tf32: self.tf32 }, &[left, right])
+        let product = Matmul { epilogue, tf32: self.tf32 };
+        match is_column_major(context.layout(index)) {
+            true => apply_one(product, &[&right.t()?, &left.t()?])?.t(),
+            false => apply_one(product, &[left, right]),
+        }
+    }
+}
+
+/// Whether the matrices of a layout are stored column by column, so that the transposed of a new row-major tensor is stored in their order.
+fn is_column_major(layout: &Layout) -> bool {
+    match (layout.shape().dims(), layout.strides()) {
+        (&[.., rows, _], &[.., 1, step]) => step >= rows.max(1) as isize,
+        _ => false,
     }
 }
 

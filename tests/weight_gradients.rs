@@ -1,0 +1,175 @@
+//! The gradient of a weight is stored in the order of the weight, on every device: an optimizer's step and gradient norms read both side by side.
+
+#[path = "support/cuda.rs"]
+#[allow(dead_code)] // no test here wants the device alone
+mod support;
+
+use std::sync::RwLockReadGuard;
+use ternion::decorators::Counting;
+use ternion::nn::optim::{AdamW, AdamWConfig, Optimizer};
+use ternion::nn::{Forward, Linear, Module};
+use ternion::{DType, Device, GradOptions, Precision, Result, Tensor, grad, with_precision};
+use ternion_testing::suite;
+
+/// The devices of this machine.
+fn devices() -> (RwLockReadGuard<'static, ()>, Vec<Device>) {
+    let beside = support::beside();
+    let mut devices = vec![ternion_cpu::device()];
+    devices.extend(support::cuda());
+    if suite::expects("wgpu") {
+        devices.push(ternion_wgpu::device(0).expect("TERNION_EXPECT asks for an adapter"));
+    }
+    (beside, devices)
+}
+
+/// Eighths between -2 and 2, which halves hold: their products and the sums of a few are exact.
+fn numbers(shape: &[usize], seed: usize, device: &Device) -> Result<Tensor> {
+    let count: usize = shape.iter().product();
+    let values: Vec<f32> = (0..count).map(|at| ((at * 37 + seed) % 33) as f32 / 8.0 - 2.0).collect();
+    Tensor::from_vec(values, shape, device)
+}
+
+fn maybe_in<T>(precision: Option<Precision>, f: impl FnOnce() -> T) -> T {
+    match precision {
+        Some(precision) => with_precision(precision, f),
+        None => f(),
+    }
+}
+
+const PRECISIONS: [Option<Precision>; 4] =
+    [None, Some(Precision::Tf32), Some(Precision::Bf16), Some(Precision::F16)];
+
+/// `dw[j, k] = sum over i of dy[i, j] x[i, k]`.
+fn expected(dy: &Tensor, x: &Tensor) -> Result<Vec<f32>> {
+    let ([outputs, inputs], rows) =
+        ([dy, x].map(|t| t.dims()[t.rank() - 1]), x.elements() / x.dims()[x.rank() - 1]);
+    let (dy, x) = (dy.to_vec::<f32>()?, x.to_vec::<f32>()?);
+    let sum = |j, k| (0..rows).map(|i| dy[i * outputs + j] * x[i * inputs + k]).sum();
+    Ok((0..outputs * inputs).map(|at| sum(at / inputs, at % inputs)).collect())
+}
+
+#[test]
+fn the_gradient_of_a_linear_layer_is_stored_as_its_weight() -> Result<()> {
+    let (_beside, devices) = devices();
+    for device in &devices {
+        for (leading, outputs, inputs) in
+            [(&[6][..], 5, 7), (&[2, 3], 5, 7), (&[6], 1, 7), (&[6], 5, 1), (&[1], 1, 1), (&[40], 72, 136)]
+        {
+            for precision in PRECISIONS {
+                let x = numbers(&[leading, &[inputs]].concat(), 5, device)?;
+                let dy = numbers(&[leading, &[outputs]].concat(), 11, device)?;
+                let weight = numbers(&[outputs, inputs], 3, device)?.requires_grad()?;
+                let y = maybe_in(precision, || x.linear(&weight, None))?;
+                let found = grad(
+                    std::slice::from_ref(&y),
+                    std::slice::from_ref(&weight),
+                    &[dy.to_dtype(y.dtype())?],
+                    GradOptions::default(),
+                )?;
+                let found = found[0].as_ref().expect("a gradient");
+                let what = format!("{outputs} of {inputs} by {leading:?} in {precision:?} on {device}");
+                assert_eq!(found.dtype(), DType::F32, "{what}");
+                assert_eq!(found.layout().strides(), weight.layout().strides(), "{what}");
+                assert_eq!(found.to_vec::<f32>()?, expected(&dy, &x)?, "{what}");
+            }
+        }
+    }
+    Ok(())
+}
+
+/// First and second gradients of `sum((a b)^2 c)` with respect to a and b.
+fn gradients(a: &Tensor, b: &Tensor, c: &Tensor, product: Product) -> Result<Vec<Tensor>> {
+    let inputs = [a.clone(), b.clone()];
+    let value = |y: &Tensor| y.square()?.mul(c)?.sum(..);
+    let ones = |of: &Tensor| Tensor::ones(*of.shape(), of.dtype(), of.device());
+    let y = value(&product(a, b)?)?;
+    let options = GradOptions { create_graph: true, ..Default::default() };
+    let first: Vec<Tensor> = grad(std::slice::from_ref(&y), &inputs, &[ones(&y)?], options)?
+        .into_iter()
+        .map(|found| found.expect("a gradient"))
+        .collect();
+    let again = first[0].square()?.sum(..)?.add(&first[1].square()?.sum(..)?)?;
+    let second = grad(std::slice::from_ref(&again), &inputs, &[ones(&again)?], GradOptions::default())?;
+    Ok(first.into_iter().chain(second.into_iter().map(|found| found.expect("a gradient"))).collect())
+}
+
+type Product = fn(&Tensor, &Tensor) -> Result<Tensor>;
+
+fn turned(tensor: &Tensor) -> Result<Tensor> {
+    tensor.transpose(-1, -2)
+}
+
+/// The shapes of both operands as they are stored, the product, and the same of operands that are stored by rows.
+const STORED_BY_COLUMNS: [(&[usize], &[usize], Product, Product); 5] = [
+    (&[5, 7], &[4, 7], |a, b| a.matmul(&turned(b)?), |a, b| a.matmul(&turned(b)?.contiguous()?)),
+    (&[7, 5], &[7, 4], |a, b| turned(a)?.matmul(b), |a, b| turned(a)?.contiguous()?.matmul(b)),
+    (
+        &[7, 5],
+        &[4, 7],
+        |a, b| turned(a)?.matmul(&turned(b)?),
+        |a, b| turned(a)?.contiguous()?.matmul(&turned(b)?.contiguous()?),
+    ),
+    (&[3, 5, 7], &[3, 4, 7], |a, b| a.matmul(&turned(b)?), |a, b| a.matmul(&turned(b)?.contiguous()?)),
+    (
+        &[2, 3, 7, 5],
+        &[2, 3, 4, 7],
+        |a, b| turned(a)?.matmul(&turned(b)?),
+        |a, b| turned(a)?.contiguous()?.matmul(&turned(b)?.contiguous()?),
+    ),
+];
+
+#[test]
+fn operands_stored_by_columns_get_gradients_stored_so() -> Result<()> {
+    let (_beside, devices) = devices();
+    for device in &devices {
+        for (a_shape, b_shape, product, by_rows) in STORED_BY_COLUMNS {
+            let a = numbers(a_shape, 5, device)?.requires_grad()?;
+            let b = numbers(b_shape, 3, device)?.requires_grad()?;
+            let c = numbers(product(&a, &b)?.dims(), 11, device)?;
+            let found = gradients(&a, &b, &c, product)?;
+            let reference = gradients(&a, &b, &c, by_rows)?;
+            let what = format!("{a_shape:?} {b_shape:?} on {device}");
+            for (found, operand) in found[..2].iter().zip([&a, &b]) {
+                assert_eq!(found.layout().strides(), operand.layout().strides(), "{what}");
+            }
+            for (found, reference) in found.iter().zip(&reference) {
+                let (found, reference) = (found.to_vec::<f32>()?, reference.to_vec::<f32>()?);
+                let largest = reference.iter().fold(0.0f32, |largest, value| largest.max(value.abs()));
+                let differ = |(x, y): (&f32, &f32)| (x - y).abs() > 1e-5 * largest;
+                assert!(!found.iter().zip(&reference).any(differ), "{what}: {found:?} {reference:?}");
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_step_of_linear_layers_is_one_launch() -> Result<()> {
+    let (_beside, devices) = devices();
+    for device in devices {
+        let (device, counter) = Counting::new(device);
+        let layers = [Linear::new(7, 12, &device)?, Linear::new(12, 1, &device)?];
+        let parameters: Vec<_> = layers.iter().flat_map(Module::parameters).collect();
+        let mut adam = AdamW::new(parameters.clone(), AdamWConfig::default())?;
+        let x = numbers(&[6, 7], 5, &device)?;
+        for step in 0..2 {
+            let loss = with_precision(Precision::Bf16, || {
+                layers[1].forward(&layers[0].forward(&x)?.relu()?)?.square()?.mean(..)
+            })?;
+            let gradients = loss.backward()?;
+            for parameter in &parameters {
+                let found = gradients.get(&parameter.tensor()).expect("a gradient");
+                assert_eq!(found.layout().strides(), parameter.tensor().layout().strides(), "{device}");
+            }
+            counter.reset();
+            adam.step(&gradients)?;
+            let counts = counter.counts();
+            // The first step makes the states.
+            if step == 1 {
+                let ran: Vec<_> = counts.ops.iter().map(|(name, of)| (*name, of.launches)).collect();
+                assert_eq!((ran, counts.allocations), (vec![("adam_step", 1)], 0), "{device}");
+            }
+        }
+    }
+    Ok(())
+}
