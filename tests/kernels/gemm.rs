@@ -147,7 +147,7 @@ fn factor(tensor: Tensor) -> Result<Tensor> {
     }
 }
 
-/// The GPU rounds factors as TF32 asks: to nearest, ties away from zero. Then only the order of the sums is another.
+/// The GPU rounds factors as TF32 asks: to nearest. Then only the order of the sums is another.
 #[test]
 fn products_of_tf32() -> Result<()> {
     let mut faults = String::new();
@@ -169,6 +169,35 @@ fn products_of_tf32() -> Result<()> {
         })?;
     }
     none_wrong(&faults);
+    Ok(())
+}
+
+/// What lies in the middle of two numbers of TF32: away from zero by `mma.sync`, to the even one by tensor maps, which take the larger product.
+#[test]
+fn ties_of_tf32_go_to_a_neighbor() -> Result<()> {
+    let Some(gpu) = super::gpu() else { return Ok(()) };
+    let (step, half) = (2f32.powi(-10), 2f32.powi(-11));
+    for [m, n, k] in [[72, 136, 200], [3072, 768, 264]] {
+        let tied: Vec<f32> = (0..m).map(|row| 1.0 + (row % 500) as f32 * step + half).collect();
+        // A column of ties, and ones to multiply them by: each result is one of them, rounded.
+        let mut a = vec![0.0; m * k];
+        tied.iter()
+            .enumerate()
+            .for_each(|(row, &value)| a[row * k] = if row % 2 == 0 { value } else { -value });
+        let b: Vec<f32> = (0..n * k).map(|at| if at % k == 0 { 1.0 } else { 0.0 }).collect();
+        let (a, b) = (Tensor::from_vec(a, [m, k], gpu)?, Tensor::from_vec(b, [n, k], gpu)?.t()?);
+        let options = MatmulOptions { tf32: true, ..MatmulOptions::default() };
+        let y: Vec<f32> = a.matmul_with(&b, options)?.to_vec()?;
+        for (at, found) in y.into_iter().enumerate() {
+            let (row, tie) = (at / n, tied[at / n]);
+            let sign = if row % 2 == 0 { 1.0 } else { -1.0 };
+            let neighbors = [sign * (tie - half), sign * (tie + half)];
+            assert!(
+                neighbors.contains(&found),
+                "{m} x {n} x {k}, row {row}: {found}, expected one of {neighbors:?}"
+            );
+        }
+    }
     Ok(())
 }
 
