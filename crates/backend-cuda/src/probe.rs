@@ -1,5 +1,5 @@
 //! What a launch can carry beyond a grid, each by the smallest kernel that shows that it arrived
-//! (`kernels/probe/launch.cu`). No op uses these yet: the tests in `tests/kernels/launch.rs` do.
+//! (`kernels/probe/launch.cu`). Products use tensor maps; the others no op uses yet, but the tests in `tests/kernels/launch.rs`.
 
 use crate::backend::CudaBackend;
 use crate::driver::launch::LaunchAttributes;
