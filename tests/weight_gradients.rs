@@ -22,7 +22,7 @@ fn devices() -> (RwLockReadGuard<'static, ()>, Vec<Device>) {
     (beside, devices)
 }
 
-/// Eighths between -2 and 2, which halves hold: their products and the sums of a few are exact.
+/// Eighths between -2 and 2, which half precision holds: their products and the sums of a few are exact.
 fn numbers(shape: &[usize], seed: usize, device: &Device) -> Result<Tensor> {
     let count: usize = shape.iter().product();
     let values: Vec<f32> = (0..count).map(|at| ((at * 37 + seed) % 33) as f32 / 8.0 - 2.0).collect();

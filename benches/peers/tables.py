@@ -69,8 +69,8 @@ class Figures:
         self.versions = next((line["versions"] for line in reversed(lines) if "versions" in line), {})
 
     def families(self):
-        told = {family for family, _, _ in [*self.found, *self.errors]}
-        return [family for family in TITLES if family in told] + sorted(told - set(TITLES))
+        shown = {family for family, _, _ in [*self.found, *self.errors]}
+        return [family for family in TITLES if family in shown] + sorted(shown - set(TITLES))
 
     def get(self, case, impl, family=None):
         """The figures of a case, wherever it was measured or in one family; None where it was not."""
@@ -206,8 +206,8 @@ def host_verdicts(figures):
     if alone:
         most = max(alone, key=alone.get)
         floor = figures.get("host/launch", "driver")
-        told = f"; the driver alone takes {floor['value']:.2f} us to queue a kernel" if floor else ""
-        yield verdict(what, f"{alone[most]:.2f} us ({most}){told}", "at most 4.5 us", alone[most] <= 4.5)
+        shown = f"; the driver alone takes {floor['value']:.2f} us to queue a kernel" if floor else ""
+        yield verdict(what, f"{alone[most]:.2f} us ({most}){shown}", "at most 4.5 us", alone[most] <= 4.5)
     else:
         yield verdict(what, "", "at most 4.5 us", None)
     what = "20,000 eager ops in a row until the last has run: the worst time over PyTorch's"
@@ -240,15 +240,15 @@ def rate_of_training(figures, case, ours="ternion/graph"):
 def training_verdicts(figures):
     for case, least in (("train/tiny_gpt/bf16", 1.6), ("train/char_gpt/bf16", 1.25)):
         _, ratio = rate_of_training(figures, case)
-        told = f"{ratio:.2f}" if ratio is not None else ""
-        yield verdict(f"{case} recorded: rate over PyTorch's best", told, f"at least {least}", ratio >= least if ratio is not None else None)
+        shown = f"{ratio:.2f}" if ratio is not None else ""
+        yield verdict(f"{case} recorded: rate over PyTorch's best", shown, f"at least {least}", ratio >= least if ratio is not None else None)
     case = "train/gpt2_124m/bf16"
     figure, ratio = rate_of_training(figures, case)
-    told = rate(figure) + (f", {ratio:.2f} of PyTorch's best" if ratio is not None else "") if figure else ""
-    yield verdict(f"{case} recorded", told, "at least 600,000 tokens/s", figure["value"] >= 600_000 if figure else None)
+    shown = rate(figure) + (f", {ratio:.2f} of PyTorch's best" if ratio is not None else "") if figure else ""
+    yield verdict(f"{case} recorded", shown, "at least 600,000 tokens/s", figure["value"] >= 600_000 if figure else None)
     peak = figures.peaks.get(("train", case, "ternion/graph"))
-    told = f"{peak / 1024:.2f} GiB" if peak is not None else ""
-    yield verdict(f"{case} recorded: most memory", told, "at most 8.5 GiB", peak <= 8.5 * 1024 if peak is not None else None)
+    shown = f"{peak / 1024:.2f} GiB" if peak is not None else ""
+    yield verdict(f"{case} recorded: most memory", shown, "at most 8.5 GiB", peak <= 8.5 * 1024 if peak is not None else None)
 
 
 def start_verdict(figures):

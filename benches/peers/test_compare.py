@@ -118,22 +118,22 @@ class Tables(unittest.TestCase):
 
 
     def test_a_gpt_is_judged_by_rate_and_memory(self):
-        def told(case, ours, *theirs, peak=None):
+        def shown(case, ours, *theirs, peak=None):
             lines = [line(case, "ternion/graph", 1, ours, "tokens/s"), *(line(case, impl, 1, value, "tokens/s") for impl, value in theirs)]
             lines[0].update({} if peak is None else {"peak_mib": peak})
             return tables.body(lines)
 
         case = "train/gpt2_124m/bf16"
-        text = told(case, 612_000, ("torch/eager", 240_000), ("torch/compile", 450_000), peak=8192)
+        text = shown(case, 612_000, ("torch/eager", 240_000), ("torch/compile", 450_000), peak=8192)
         self.assertIn(f"| {case} recorded | 612,000 tokens/s, 1.36 of PyTorch's best | at least 600,000 tokens/s | yes |", text)
         self.assertIn(f"| {case} recorded: most memory | 8.00 GiB | at most 8.5 GiB | yes |", text)
-        text = told(case, 599_999, peak=8705)
+        text = shown(case, 599_999, peak=8705)
         self.assertIn(f"| {case} recorded | 599,999 tokens/s | at least 600,000 tokens/s | **no** |", text)
         self.assertIn(f"| {case} recorded: most memory | 8.50 GiB | at most 8.5 GiB | **no** |", text)
         for case, ratio in (("train/tiny_gpt/bf16", 1.6), ("train/char_gpt/bf16", 1.25)):
             name = f"| {case} recorded: rate over PyTorch's best "
-            self.assertIn(f"{name}| {ratio:.2f} | at least {ratio} | yes |", told(case, ratio * 100, ("torch/eager", 50), ("torch/graph", 100)))
-            self.assertIn(f"{name}|  | at least {ratio} | not measured |", told(case, 100))
+            self.assertIn(f"{name}| {ratio:.2f} | at least {ratio} | yes |", shown(case, ratio * 100, ("torch/eager", 50), ("torch/graph", 100)))
+            self.assertIn(f"{name}|  | at least {ratio} | not measured |", shown(case, 100))
 
     def test_memory_of_training_is_a_table_of_its_own(self):
         def of(case, impl, peak):
@@ -146,14 +146,14 @@ class Tables(unittest.TestCase):
 
 
 class WgpuTables(unittest.TestCase):
-    def told(self, *lines):
+    def shown(self, *lines):
         return [text for text in wgpu_tables.body([{"adapter": "Some GPU, Vulkan (driver 1)", "clock": "timestamps"}, *lines]).splitlines()]
 
     def verdict(self, what, *lines):
-        return next(text for text in self.told(*lines) if text.startswith(f"| {what}"))
+        return next(text for text in self.shown(*lines) if text.startswith(f"| {what}"))
 
     def test_each_case_stands_beside_its_copies_cuda_and_pytorch(self):
-        text = self.told(
+        text = self.shown(
             line("copy/d2d", "ternion-wgpu", 0.1, 2000, family="elementwise"),
             line("copy/d2d", "ternion-wgpu/command", 0.2, 1000, family="elementwise"),
             line("copy/d2d", "ternion-wgpu/shader", 0.1, 2000, family="elementwise"),
@@ -200,20 +200,20 @@ class WgpuTables(unittest.TestCase):
 
     def test_the_launches_of_a_step_stand_beside_those_of_cuda(self):
         case = "launches/train/mnist_mlp/f32/b64"
-        text = self.told(line(case, "ternion-wgpu/eager", 0.0, 23, "launches", "train"), line(case, "ternion/eager", 0.0, 20, "launches", "train"))
+        text = self.shown(line(case, "ternion-wgpu/eager", 0.0, 23, "launches", "train"), line(case, "ternion/eager", 0.0, 20, "launches", "train"))
         self.assertIn(f"| {case} |  | 23 launches | 20 launches |", text)
 
     def test_checks_are_told(self):
         table = dict(checks.of_tests(WGPU_TABLE, "wgpu:0"), check="table")
         self.assertEqual((table["cases"], table["beside_the_point"]), (68997, 1250))
-        told = self.told(table)
-        self.assertTrue(any("| 68,997 cases, 0 tests failed, 413 left out, as WGSL has no f64 (commit unknown) | all pass | yes |" in text for text in told), told)
+        shown = self.shown(table)
+        self.assertTrue(any("| 68,997 cases, 0 tests failed, 413 left out, as WGSL has no f64 (commit unknown) | all pass | yes |" in text for text in shown), shown)
         lacking = dict(checks.of_tests(WGPU_TABLE.replace("WGSL has no 64-bit floats", "no kernel").replace("f64:", "f32:"), "wgpu:0"), check="table")
         for other in (dict(table, failed=1), dict(table, cases=0), dict(table, cases=None), dict(table, error="exit status 1"), lacking):
-            self.assertTrue(any("op table" in text and "**no**" in text for text in self.told(other)), other)
+            self.assertTrue(any("op table" in text and "**no**" in text for text in self.shown(other)), other)
         ours, theirs = (dict(check=name, test_accuracy=0.9727, final_loss=0.05) for name in ("mnist", "mnist_cpu"))
         for lines, holds in (((ours, theirs), "yes"), ((ours, dict(theirs, test_accuracy=0.9801)), "**no**"), ((ours,), "not measured"), ((), "not measured")):
-            self.assertTrue(any("MNIST" in text and text.endswith(f"| {holds} |") for text in self.told(*lines)), holds)
+            self.assertTrue(any("MNIST" in text and text.endswith(f"| {holds} |") for text in self.shown(*lines)), holds)
 
     def test_only_the_part_of_wgpu_changes(self):
         lines = [{"run": {"backend": "wgpu"}}, line("elementwise/add/f32", "ternion-wgpu", 0.1, 1)]
@@ -384,28 +384,28 @@ class TheChecks(unittest.TestCase):
         self.assertIn("error", checks.of_sanitizer(f"{begin}{mark}Internal Sanitizer Error: lost\n{mark}RACECHECK SUMMARY: 0 hazards displayed\n"))
         self.assertEqual(checks.of_sanitizer("not found")["errors"], None)
 
-    def told(self, *lines):
+    def shown(self, *lines):
         page = tables.page(PAGE, [line("host/add", "ternion", 0.1, 1, "us/op"), *lines])
         return [text for text in page.splitlines() if "sanitizer memcheck" in text or "op table on cuda" in text or "MNIST" in text or "memory of" in text]
 
     def test_checks_are_told_and_what_fails_is_not_hidden(self):
         table = dict(checks.of_tests(TABLE), check="table", of=dict(commit="abc"))
-        self.assertTrue(self.told(table, table)[0].endswith("| all pass, bit-equal | yes |"))
+        self.assertTrue(self.shown(table, table)[0].endswith("| all pass, bit-equal | yes |"))
         self.assertIn("88,286 cases in 882 tests, 0 failed, none skipped but 1,220 that have nothing fused to compare, or too many elements for second differences; "
-            "fingerprint dc87991c5b0290d1 in 2 runs (commit abc)", self.told(table, table)[0])
+            "fingerprint dc87991c5b0290d1 in 2 runs (commit abc)", self.shown(table, table)[0])
         for other in ([table], [table, dict(table, fingerprint="00")], [table, dict(table, failed=1)], [dict(table, error="exit status 1")] * 2):
-            self.assertIn("**no**", self.told(*other)[0])
-        self.assertTrue(self.told()[0].endswith("| not measured |"))
+            self.assertIn("**no**", self.shown(*other)[0])
+        self.assertTrue(self.shown()[0].endswith("| not measured |"))
         clean = dict(checks.of_tests(TABLE), check="memcheck", errors=0)
-        self.assertTrue(self.told(clean)[1].endswith("| no error | yes |"))
+        self.assertTrue(self.shown(clean)[1].endswith("| no error | yes |"))
         for broken in (dict(clean, errors=3), dict(clean, errors=None), dict(clean, failed=1), dict(clean, cases=None), dict(clean, passed=None)):
-            self.assertIn("**no**", self.told(broken)[1])
+            self.assertIn("**no**", self.shown(broken)[1])
         trained = dict(check="mnist", captured=False, epochs=3, first_step_seconds=0.11, train_seconds=0.42, test_accuracy=0.9721)
-        self.assertIn("97.2% after a first step of 0.11 s and 0.42 s (commit unknown) |", self.told(trained)[2])
-        self.assertIn("**no**", self.told(trained, dict(trained, check="mnist_captured", train_seconds=1.95))[2])
+        self.assertIn("97.2% after a first step of 0.11 s and 0.42 s (commit unknown) |", self.shown(trained)[2])
+        self.assertIn("**no**", self.shown(trained, dict(trained, check="mnist_captured", train_seconds=1.95))[2])
         steps = dict(check="memory", passed=1, failed=0, eager=100_000, replayed=1_000_000)
-        self.assertIn("no growth in 100,000 eager and 1,000,000 replayed", self.told(steps)[3])
-        self.assertIn("**no**", self.told(dict(steps, passed=0))[3])
+        self.assertIn("no growth in 100,000 eager and 1,000,000 replayed", self.shown(steps)[3])
+        self.assertIn("**no**", self.shown(dict(steps, passed=0))[3])
 
     def test_a_check_that_fails_or_does_not_end_is_told(self):
         with tempfile.TemporaryDirectory() as folder:

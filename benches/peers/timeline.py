@@ -63,13 +63,13 @@ def of_trace(trace, mode):
     events = sorted((event for event in trace["traceEvents"] if event.get("cat") in kinds), key=lambda event: event["ts"])
     rows, ended = [], None
     for event in events:
-        told, start, time = event.get("args", {}), float(event["ts"]), float(event["dur"])
+        arguments, start, time = event.get("args", {}), float(event["ts"]), float(event["dur"])
         begun = rows and rows[0]["begun"] or start
         gap = max(0.0, start - ended) if ended is not None else 0.0
         ended = max(start + time, ended or start)
-        size = {key: "x".join(str(part) for part in told.get(key, [0, 0, 0])) for key in ("grid", "block")}
+        size = {key: "x".join(str(part) for part in arguments.get(key, [0, 0, 0])) for key in ("grid", "block")}
         row = dict(mode=mode, index=len(rows), start_us=start - begun, us=time, gap_us=gap, group=torch_group(event["name"]), op="", kernel=event["name"])
-        row.update(variant="", **size, shared=told.get("shared memory", 0), registers=told.get("registers per thread", 0), bytes=told.get("bytes", 0))
+        row.update(variant="", **size, shared=arguments.get("shared memory", 0), registers=arguments.get("registers per thread", 0), bytes=arguments.get("bytes", 0))
         rows.append(dict(row, begun=begun))
     return rows
 
@@ -158,10 +158,10 @@ def kernels_table(mode):
     lines = [f"### {mode.name}, by kernel", "", row_of(["group", "op", "kernel", "variant", "launches", "grids", "ms", "share"]), "|---|---|---|---|---:|---|---:|---:|"]
     for (group, op, kernel, variant), (time, count, grids) in mode.kernels():
         several = sorted(grids)
-        told = ", ".join(several[:2]) + (f", {len(several) - 2} more" if len(several) > 2 else "")
+        details = ", ".join(several[:2]) + (f", {len(several) - 2} more" if len(several) > 2 else "")
         name = kernel if len(kernel) <= 80 else kernel[:77] + "..."
         share = f"{100 * time / (mode.span or 1):.2f} %"
-        cells = [group, op, f"`{name}`", variant, str(count), told, f"{time / 1e3:.3f}", share]
+        cells = [group, op, f"`{name}`", variant, str(count), details, f"{time / 1e3:.3f}", share]
         lines.append(row_of([cell.replace("|", "/") for cell in cells]))
     gaps = mode.time[GAPS]
     lines.append(row_of([GAPS, "", "", "", str(mode.count[GAPS]), "", f"{gaps / 1e3:.3f}", f"{100 * gaps / (mode.span or 1):.2f} %"]))
@@ -174,7 +174,7 @@ def body(modes, picture):
 
 
 def page(text, modes, picture):
-    """The page with the tables in place of what is between its markers."""
+    """The page with the tables instead of what is between its markers."""
     if text.count(START) != 1 or text.count(END) != 1 or text.index(START) > text.index(END):
         raise SystemExit(f"error: expected {START} and, after it, {END} once each in the page")
     before, rest = text.split(START)
@@ -218,8 +218,8 @@ def drawing(modes):
         for at, group in enumerate(lanes):
             text(LEFT - 6, top + at * LANE + 8, group, "end")
         for row in mode.rows:
-            told = " ".join(part for part in (row["op"], row["kernel"], row["variant"], f"{row['us']:.1f} us") if part)
-            rectangle(row["start_us"], top + lanes.index(row["group"]) * LANE, row["us"], LANE - 1, row["group"], told) if row["group"] in lanes else None
+            details = " ".join(part for part in (row["op"], row["kernel"], row["variant"], f"{row['us']:.1f} us") if part)
+            rectangle(row["start_us"], top + lanes.index(row["group"]) * LANE, row["us"], LANE - 1, row["group"], details) if row["group"] in lanes else None
         top += len(lanes) * LANE + 22
     for at, group in enumerate(groups):
         x, y = LEFT + at % 6 * 170, top + at // 6 * 16

@@ -229,10 +229,10 @@ mod tests {
         ));
         assert!(matches!(parsed(&["profile", "copy/d2d"]).command, Some(Command::Profile(_))));
         assert!(matches!(parsed(&["timeline", "train/x"]).command, Some(Command::Timeline(_))));
-        let told = run(&parsed(&["timeline", "copy/d2d"])).expect_err("refused");
+        let message = run(&parsed(&["timeline", "copy/d2d"])).expect_err("refused");
         assert!(
-            told.starts_with("no training case is called copy/d2d, but train/mnist_mlp/f32/b64, "),
-            "{told}"
+            message.starts_with("no training case is called copy/d2d, but train/mnist_mlp/f32/b64, "),
+            "{message}"
         );
     }
 }

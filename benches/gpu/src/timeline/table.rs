@@ -235,8 +235,8 @@ mod tests {
     #[test]
     fn kernels_get_the_ops_that_launched_them() {
         let step = step();
-        let told: Vec<_> = step.rows.iter().map(|row| (row.group, row.op.as_str())).collect();
-        assert_eq!(told, [("products", "matmul"), (MEMORY, ""), ("other", ""), ("elementwise", "gelu")]);
+        let listed: Vec<_> = step.rows.iter().map(|row| (row.group, row.op.as_str())).collect();
+        assert_eq!(listed, [("products", "matmul"), (MEMORY, ""), ("other", ""), ("elementwise", "gelu")]);
         assert_eq!(step.rows[3].variant, "ops/elementwise.cu (TYPE bf16)");
     }
 

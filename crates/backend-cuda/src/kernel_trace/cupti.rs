@@ -62,57 +62,57 @@ impl Functions {
 /// and nowhere else.
 pub(super) fn open() -> Result<Functions, String> {
     match std::env::var_os(VARIABLE).filter(|value| !value.is_empty()) {
-        Some(place) => named(&PathBuf::from(place)),
-        None => first(places()),
+        Some(path) => named(&PathBuf::from(path)),
+        None => first(paths_to_try()),
     }
 }
 
-fn named(place: &std::path::Path) -> Result<Functions, String> {
-    let paths = match place.is_dir() {
-        true => NAMES.map(|name| place.join(name)).into_iter().filter(|path| path.is_file()).collect(),
-        false => vec![place.to_path_buf()],
+fn named(path: &std::path::Path) -> Result<Functions, String> {
+    let paths = match path.is_dir() {
+        true => NAMES.map(|name| path.join(name)).into_iter().filter(|path| path.is_file()).collect(),
+        false => vec![path.to_path_buf()],
     };
-    let told = || format!("{VARIABLE} names {}, which has no CUPTI that can be used", place.display());
+    let message = || format!("{VARIABLE} names {}, which has no CUPTI that can be used", path.display());
     if paths.is_empty() {
-        return Err(format!("{}: no {}", told(), NAMES.join(", ")));
+        return Err(format!("{}: no {}", message(), NAMES.join(", ")));
     }
-    first(paths).map_err(|why| format!("{}: {why}", told()))
+    first(paths).map_err(|why| format!("{}: {why}", message()))
 }
 
-/// The library of the first place that has one.
-fn first(places: Vec<PathBuf>) -> Result<Functions, String> {
+/// The library of the first path that has one.
+fn first(paths_to_try: Vec<PathBuf>) -> Result<Functions, String> {
     let mut faults = Vec::new();
-    for place in places {
-        match functions(&place) {
+    for path in paths_to_try {
+        match functions(&path) {
             Ok(functions) => return Ok(functions),
             // A name that the linker does not know, or no such file, says nothing.
             Err(None) => {}
-            Err(Some(why)) => faults.push(format!("{}: {why}", place.display())),
+            Err(Some(why)) => faults.push(format!("{}: {why}", path.display())),
         }
     }
     let faults = if faults.is_empty() { String::new() } else { format!(" ({})", faults.join("; ")) };
     Err(format!(
         "the library CUPTI was not found{faults}. A CUDA toolkit has it, and the Python wheel \
-         nvidia-cuda-cupti; if it lies elsewhere name it in {VARIABLE}"
+         nvidia-cuda-cupti; if it is stored elsewhere name it in {VARIABLE}"
     ))
 }
 
-fn places() -> Vec<PathBuf> {
-    let mut places: Vec<PathBuf> = NAMES.map(PathBuf::from).into();
+fn paths_to_try() -> Vec<PathBuf> {
+    let mut paths_to_try: Vec<PathBuf> = NAMES.map(PathBuf::from).into();
     for folder in nvrtc::folders("cuda_cupti") {
         let beside = folder.parent().map(|toolkit| toolkit.join("extras/CUPTI/lib64"));
         for folder in std::iter::once(folder).chain(beside) {
-            places.extend(NAMES.map(|name| folder.join(name)).into_iter().filter(|path| path.is_file()));
+            paths_to_try
+                .extend(NAMES.map(|name| folder.join(name)).into_iter().filter(|path| path.is_file()));
         }
     }
-    places
+    paths_to_try
 }
 
 /// The functions of a library; none where there is no library, or why it cannot be used.
-fn functions(place: &std::path::Path) -> Result<Functions, Option<String>> {
+fn functions(path: &std::path::Path) -> Result<Functions, Option<String>> {
     // SAFETY: the initialisers of NVIDIA's library, under its own name.
-    let library =
-        unsafe { Library::new(place) }.map_err(|error| place.is_file().then(|| error.to_string()))?;
+    let library = unsafe { Library::new(path) }.map_err(|error| path.is_file().then(|| error.to_string()))?;
     // SAFETY: the types are those of NVIDIA's declarations (cupti_activity.h, cupti_result.h,
     // cupti_version.h), the same in every version that is new enough.
     let functions = unsafe {

@@ -46,7 +46,7 @@ impl KernelTrace {
     /// Opens CUPTI and begins.
     ///
     /// # Errors
-    /// No library (`TERNION_CUPTI` names one that lies in no usual place), one older than CUDA 12.0, a
+    /// No library (`TERNION_CUPTI` names one that is in no usual folder), one older than CUDA 12.0, a
     /// trace that is on already, another profiler, no permission.
     pub fn begin() -> Result<KernelTrace> {
         KernelTrace::begin_with(cupti::open().map_err(failed)?)
@@ -72,7 +72,7 @@ impl KernelTrace {
     }
 
     /// What was done since the trace began, or since this was asked last, in the order in which it began.
-    /// Synchronize the device first: what has not ended is told later.
+    /// Synchronize the device first: what has not ended is reported later.
     ///
     /// # Errors
     /// What CUPTI says; records that were lost.
@@ -133,7 +133,7 @@ extern "C" fn request_buffer(buffer: *mut *mut u8, bytes: *mut usize, records: *
     // SAFETY: the layout has bytes.
     let memory =
         layout(BUFFER_BYTES).map_or(std::ptr::null_mut(), |layout| unsafe { std::alloc::alloc(layout) });
-    // SAFETY: CUPTI gives three places to write to.
+    // SAFETY: CUPTI gives three paths_to_try to write to.
     unsafe {
         buffer.write(memory);
         bytes.write(if memory.is_null() { 0 } else { BUFFER_BYTES });

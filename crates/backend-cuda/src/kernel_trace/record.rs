@@ -1,6 +1,6 @@
 //! What CUPTI writes about a kernel, a copy or a fill, read at the offsets of NVIDIA's declarations.
 //!
-//! CUPTI's records grow at their end from version to version. What is read here lies at the same place in
+//! CUPTI's records grow at their end from version to version. What is read here has the same offset in
 //! `CUpti_ActivityKernel4` (CUDA 9.0) to `CUpti_ActivityKernel10` (13.0), `CUpti_ActivityMemcpy4` to `6` and
 //! `CUpti_ActivityMemset3` and `4`: taken by a C compiler from `cupti_activity.h` and
 //! `cupti_activity_deprecated.h` of CUDA 12.8 (API version 26) and 13.0 (130001), 64-bit.
@@ -106,7 +106,7 @@ impl Record {
     }
 
     /// # Safety
-    /// It is a record whose correlation lies at that offset.
+    /// It is a record whose correlation is at that offset.
     unsafe fn timed(&self, kind: ActivityKind, name: String, correlation: usize) -> Activity {
         // SAFETY: the caller's promise, and the offsets are those of every kind (see above).
         let (start_ns, end_ns, correlation) = unsafe { (self.at(16), self.at(24), self.at(correlation)) };

@@ -57,33 +57,33 @@ unsafe extern "C" fn flush(_: u32) -> Code {
 }
 
 unsafe extern "C" fn next(buffer: *mut u8, written: usize, record: *mut *mut u8) -> Code {
-    // SAFETY: the caller gives a place that holds null or a record of the buffer.
-    let place = unsafe { &mut *record };
-    let at = if place.is_null() { 0 } else { place.addr() - buffer.addr() + RECORD };
+    // SAFETY: the caller gives a pointer that holds null or a record of the buffer.
+    let path = unsafe { &mut *record };
+    let at = if path.is_null() { 0 } else { path.addr() - buffer.addr() + RECORD };
     if at >= written {
         return 12;
     }
     // SAFETY: within the buffer.
-    *place = unsafe { buffer.add(at) };
+    *path = unsafe { buffer.add(at) };
     0
 }
 
 unsafe extern "C" fn dropped(_: *mut c_void, _: u32, count: *mut usize) -> Code {
-    // SAFETY: the caller gives a place for a number.
+    // SAFETY: the caller gives a pointer to a number.
     unsafe { count.write(DROPPED.swap(0, Ordering::Relaxed) as usize) };
     0
 }
 
 unsafe extern "C" fn text(code: Code, text: *mut *const c_char) -> Code {
     if code == 39 {
-        // SAFETY: the caller gives a place for an address.
+        // SAFETY: the caller gives a pointer to an address.
         unsafe { text.write(c"CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED".as_ptr()) };
     }
     0
 }
 
 unsafe extern "C" fn version(version: *mut u32) -> Code {
-    // SAFETY: the caller gives a place for a number.
+    // SAFETY: the caller gives a pointer to a number.
     unsafe { version.write(VERSION.load(Ordering::Relaxed)) };
     0
 }

@@ -39,7 +39,7 @@ struct Noted {
 }
 
 impl Noted {
-    fn told(&self) -> LaunchNote {
+    fn note(&self) -> LaunchNote {
         let Launch { variant, kernel, grid, block, shared, .. } = self.launch;
         let source = variant.source();
         LaunchNote {
@@ -95,7 +95,7 @@ impl LaunchHistory {
 
     /// The launches since then, in order; no others are noted.
     pub(crate) fn take_notes(&mut self) -> Vec<LaunchNote> {
-        self.notes.take().iter().flatten().map(Noted::told).collect()
+        self.notes.take().iter().flatten().map(Noted::note).collect()
     }
 
     pub(crate) fn last(&self) -> &'static str {
@@ -165,9 +165,9 @@ mod tests {
         history.add("replay");
         history.add_launch("recorded", &Launch { shared: 16, ..launch }, true);
         let notes = history.take_notes();
-        let told: Vec<_> =
+        let noted: Vec<_> =
             notes.iter().map(|note| (note.op, note.is_recorded, note.dynamic_shared)).collect();
-        assert_eq!(told, [("eager", false, 0), ("recorded", true, 16)]);
+        assert_eq!(noted, [("eager", false, 0), ("recorded", true, 16)]);
         assert_eq!((notes[0].kernel, notes[0].file), ("probe_cluster", "probe/launch.cu"));
         assert_eq!((notes[0].grid, notes[0].block), ([3, 1, 1], [64, 1, 1]));
         history.add_launch("after", &launch, false);
