@@ -242,3 +242,54 @@ fn a_gradient_rule_returns_one_gradient_for_each_input() -> Result<()> {
     }
     Ok(())
 }
+
+/// The sum of products of each input with itself, whose gradient needs the inputs that `saves` names.
+#[derive(Debug)]
+struct SumOfSquares {
+    saves: Saves,
+}
+
+impl CustomOp for SumOfSquares {
+    fn name(&self) -> &'static str {
+        "sum_of_squares"
+    }
+    fn infer(&self, inputs: &[Meta<'_>]) -> Result<Outputs> {
+        Ok(Outputs::from_buf([Output::fresh(*inputs[0].shape(), inputs[0].dtype)]))
+    }
+    fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
+        let sum = inputs.iter().skip(1).try_fold(inputs[0].square()?, |sum, x| sum.add(&x.square()?))?;
+        Ok(vec![sum])
+    }
+    fn differentiability(&self) -> Differentiability {
+        Differentiability::Stated(self.saves)
+    }
+    fn backward(&self, context: &Context<'_>, grad_outputs: &[Option<Tensor>]) -> Result<Grads> {
+        let Some(dy) = &grad_outputs[0] else { return Ok(Grads::from_elem(None, 24)) };
+        (0..24).map(|at| Ok(Some(dy.mul(context.input(at)?)?.mul_scalar(2.0)?))).collect()
+    }
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+#[test]
+fn inputs_without_a_bit_of_their_own_go_by_the_last_bit() -> Result<()> {
+    let device = device();
+    let leaf = |value: i32| Tensor::from_slice(&[f64::from(value)], [1], &device)?.requires_grad();
+    let leaves = (1..=24).map(leaf).collect::<Result<Vec<_>>>()?;
+    let inputs: Vec<&Tensor> = leaves.iter().collect();
+    let backward = |saves| apply_custom(SumOfSquares { saves }, &inputs)?[0].sum_all()?.backward();
+    let gradients = backward(Saves::INPUTS)?;
+    for (at, leaf) in leaves.iter().enumerate() {
+        let gradient = gradients.get(leaf).expect("every input has one").to_vec::<f64>()?;
+        assert_eq!(gradient, [2.0 * (at + 1) as f64], "input {at}");
+    }
+    // The first fifteen alone: input 16 does not go by the bit of input 0.
+    let first = Saves { inputs: u16::MAX >> 1, ..Saves::NOTHING };
+    assert!(backward(first).is_err());
+    let named = |saves: Saves| (0..24).filter(|&at| saves.has_input(at)).collect::<Vec<_>>();
+    assert_eq!(named(first), (0..15).collect::<Vec<_>>());
+    assert_eq!(named(Saves { inputs: 1 << 15, ..Saves::NOTHING }), (15..24).collect::<Vec<_>>());
+    assert!(Saves::OUTPUTS.has_output(40) && !Saves::INPUTS.has_output(40));
+    Ok(())
+}

@@ -80,7 +80,7 @@ pub enum Differentiability {
     NonDifferentiable,
 }
 
-/// Which inputs and outputs the backward rule needs: a bit each.
+/// Which inputs and outputs the backward rule needs: a bit each. The last bit stands for all that have none of their own too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Saves {
     /// Bit `i`: input `i`.
@@ -98,6 +98,23 @@ impl Saves {
     pub const OUTPUTS: Saves = Saves { inputs: 0, outputs: u16::MAX };
     /// Every input and output.
     pub const ALL: Saves = Saves { inputs: u16::MAX, outputs: u16::MAX };
+
+    /// Whether input `index` is needed.
+    #[inline]
+    pub const fn has_input(self, index: usize) -> bool {
+        Saves::has(self.inputs, index)
+    }
+
+    /// Whether output `index` is needed.
+    #[inline]
+    pub const fn has_output(self, index: usize) -> bool {
+        Saves::has(self.outputs, index)
+    }
+
+    const fn has(bits: u16, index: usize) -> bool {
+        let last = u16::BITS as usize - 1;
+        bits >> (if index < last { index } else { last }) & 1 == 1
+    }
 }
 
 /// What an op does with the memory of an output.

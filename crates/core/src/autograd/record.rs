@@ -120,14 +120,15 @@ fn keeping(saves: Saves, inputs: &[&Tensor], outputs: &[Parts<'_>]) -> impl FnOn
         if saves.inputs != 0 {
             for (index, &tensor) in inputs.iter().enumerate() {
                 saved.inputs.push(
-                    (saves.inputs >> index & 1 == 1)
+                    saves
+                        .has_input(index)
                         .then(|| Kept { version: tensor.buffer().version(), tensor: tensor.clone() }),
                 );
             }
         }
         if saves.outputs != 0 {
             let keep = |(index, output): (usize, &Parts<'_>)| {
-                (saves.outputs >> index & 1 == 1).then(|| KeptOutput {
+                saves.has_output(index).then(|| KeptOutput {
                     buffer: output.buffer.clone(),
                     layout: output.layout.clone(),
                     dtype: output.dtype,
