@@ -1,5 +1,5 @@
-// What a launch can carry beyond a grid from compute capability 9.0 on, each in the smallest kernel that shows that it arrived. No op uses them: the tests of
-// launches do.
+// What a launch can carry beyond a grid from compute capability 9.0 on, each in the smallest kernel that shows that it arrived. Products use tensor maps;
+// the others only tests of launches use.
 //
 //   probe_tensor_map         y[i, j] = x[row + i, column + j], a tile that a tensor map in the parameters copies; 0 beyond x
 //   probe_cluster            sums[block] = this block's number + 1000 * that of the next block in its cluster, read from its shared memory

@@ -26,8 +26,8 @@ INLINE bool mbarrier_try_wait_parity(u32 barrier, u32 parity) {
                  : "memory");
     return ended != 0;
 }
-// Until the phase of this parity has ended. At most one phase behind the one that is under way can be told: a waiter must not lag, or run ahead,
-// by two.
+// Waits until the phase of this parity has ended. A parity distinguishes two neighboring phases only: a waiter must not be two phases ahead or
+// behind.
 INLINE void mbarrier_wait_parity(u32 barrier, u32 parity) {
     while (!mbarrier_try_wait_parity(barrier, parity)) {}
 }

@@ -172,7 +172,7 @@ fn products_of_tf32() -> Result<()> {
     Ok(())
 }
 
-/// What lies in the middle of two numbers of TF32: away from zero by `mma.sync`, to the even one by tensor maps, which take the larger product.
+/// A value halfway between two numbers of TF32 is rounded away from zero by `mma.sync`, to the even one by tensor maps, which the larger product uses.
 #[test]
 fn ties_of_tf32_go_to_a_neighbor() -> Result<()> {
     let Some(gpu) = super::gpu() else { return Ok(()) };

@@ -233,7 +233,7 @@ mod tests {
 
     #[test]
     fn a_step_of_a_gpt_and_of_a_network_trains() {
-        let device = ternion::cpu().expect("the processor");
+        let device = ternion::cpu().expect("the CPU backend");
         let sizes = Sizes { vocabulary: 7, context: 4, layers: 1, heads: 1, width: 8 };
         for training in [
             gpt("small", sizes, 2, Precision::Bf16),

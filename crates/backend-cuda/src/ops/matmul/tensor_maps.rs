@@ -2,7 +2,7 @@
 
 use super::choice::Choice;
 use super::operand::Operand;
-use super::{Parameters, SUM_SPLITS, Sizes};
+use super::{PRODUCT, Parameters, SUM_SPLITS, Sizes};
 use crate::call::Call;
 use crate::driver::tensor_map::{ALIGNMENT, Axis, Swizzle, TensorMap, TensorMapSpec};
 use crate::launch::Launch;
@@ -14,8 +14,6 @@ use ternion_core::backend::{Buffer, View};
 use ternion_core::ops::matmul::Epilogue;
 use ternion_core::{DType, Error, Layout, Result};
 
-/// The kernel of the product in the order of its source.
-const PRODUCT: usize = 0;
 /// Axes of a batch that a map has beside those of its matrices.
 const BATCH_AXES: usize = 2;
 /// Bytes of a row of a box: a period of the swizzle.
