@@ -3,6 +3,9 @@
 //!     cargo run --release --example cifar10
 //!     cargo run --release --example cifar10 -- --data cifar-10-batches-bin --plot curve.svg --save run.safetensors
 //!     cargo run --release --features cuda --example cifar10 -- --device cuda --model resnet18 --epochs 30
+//!     nsys profile --trace=cuda,nvtx cargo run --release --features cuda --example cifar10 -- --device cuda --nvtx --eager --epochs 1
+//!
+//! The whole training step is recorded, where the device can, and replayed as one; with `--eager` it runs op by op.
 //!
 //! The data set is looked for on this machine (`--data`, $TERNION_DATA, the user's cache). Where it is not, the program draws coloured shapes of
 //! its own, and says so.
@@ -11,10 +14,14 @@
 mod checksum;
 #[path = "support/cifar10_models.rs"]
 mod cifar10_models;
+#[path = "support/cifar10_step.rs"]
+mod cifar10_step;
 #[path = "support/divergence.rs"]
 mod divergence;
 #[path = "support/interrupts.rs"]
 mod interrupts;
+#[path = "support/learner.rs"]
+mod learner;
 #[path = "support/memory.rs"]
 mod memory;
 #[path = "support/outputs.rs"]
@@ -25,6 +32,10 @@ mod plan;
 mod precise;
 #[path = "support/program.rs"]
 mod program;
+#[path = "support/ranges.rs"]
+mod ranges;
+#[path = "support/repeated.rs"]
+mod repeated;
 #[path = "support/saving.rs"]
 mod saving;
 #[path = "support/say.rs"]
@@ -34,23 +45,24 @@ mod weights;
 
 use checksum::checksum;
 use cifar10_models::Kind;
+use cifar10_step::ImageStep;
 use clap::{Parser, ValueEnum};
 use divergence::Divergence;
 use interrupts::Interrupts;
+use learner::Learner;
 use outputs::Output;
 use plan::Plan;
-use precise::Precise;
 use program::{Outcome, end};
+use ranges::Ranges;
 use saving::Saving;
 use say::say;
 use serde_json::json;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
-use ternion::CrossEntropyOptions;
 use ternion::data::{Batches, Cifar10, DataError, Part, Transform, synthetic_shapes};
 use ternion::nn::schedule::{CosineAnnealingLR, OneCycleConfig, OneCycleLR};
-use ternion::nn::{StatsConfig, StatsMonitor, StatsReport, SummaryPass, summary_of_shape};
+use ternion::nn::{StatsReport, SummaryPass, summary_of_shape};
 use ternion::prelude::*;
 use ternion::train::{Chart, Panel, Progress, Recorder, Scale, Series, Start};
 
@@ -132,6 +144,12 @@ struct Arguments {
     /// Looks at the numbers of every layer each N steps: those of the first step are printed, and a warning whenever something is wrong. In f16 gradients are times the loss scale
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     stats_every: Option<u64>,
+    /// Runs each training step op by op, and records none. Both end with the same weights, bit for bit
+    #[arg(long)]
+    eager: bool,
+    /// Tells NVIDIA's profilers where steps, layers, backward passes and the optimizer's steps begin and end; those inside of a step only where it runs op by op, as with --eager
+    #[arg(long)]
+    nvtx: bool,
     /// Decides first weights, the order of images and their changes
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -168,20 +186,25 @@ pub fn main() -> ExitCode {
 fn run(arguments: &Arguments) -> Outcome<()> {
     check_files(arguments)?;
     let device = ternion::device(&arguments.device)?;
+    let ranges = Ranges::new(arguments.nvtx, &device)?;
     device.seed(arguments.seed);
     let model = arguments.model.model(arguments.dropout, &device)?;
     say!("{} with {} parameters on {device}", arguments.model.name(), model.parameter_count());
     if let Some(file) = &arguments.load {
         weights::load(&*model, file, &device)?;
     }
-    let mut training = Training::new(arguments, &*model, Images::load(arguments, &device)?, &device)?;
+    let plan = USUAL.changed(&arguments.saving, arguments.epochs, arguments.lr)?;
+    let learner = cifar10_step::learner(&*model, plan.lr, arguments.weight_decay, arguments.precision)?;
+    let images = Images::load(arguments, &device)?;
+    let mut training = Training::new(arguments, plan, (&*model, &learner), images, &device)?;
     if arguments.summary {
         let shape = [training.images.batch, 3, 32, 32];
         say!("{}", summary_of_shape(&*model, shape, SummaryPass::ForwardBackward)?);
     }
     training.resume()?;
     training.begin_record()?;
-    let accuracy = training.run(&Interrupts::watch()?)?;
+    let interrupts = Interrupts::watch()?;
+    let accuracy = ranges.of(&*model, || training.run(&interrupts))?;
     if let Some(file) = arguments.saving.place().filter(|_| training.divergence.is_none()) {
         say!("training saved to {}", file.display());
     }
@@ -295,13 +318,12 @@ struct Training<'a> {
     arguments: &'a Arguments,
     device: &'a Device,
     model: &'a dyn Forward,
+    learner: &'a Learner,
+    ops: ImageStep<'a>,
     images: Images,
-    adam: AdamW,
     plan: Plan,
     schedule: Box<dyn Schedule>,
-    precise: Precise,
     recorder: Recorder,
-    monitor: Option<StatsMonitor>,
     progress: Progress,
     /// Steps that were made.
     step: u64,
@@ -309,57 +331,59 @@ struct Training<'a> {
     spent: Spent,
 }
 
-/// AdamW, which makes matrices and convolutions smaller and leaves norms and biases alone.
-fn optimizer(model: &dyn Forward, lr: f64, weight_decay: f64) -> Result<AdamW> {
-    let (matrices, vectors) = model.parameters().into_iter().partition(|param| param.shape().rank() > 1);
-    let groups =
-        vec![ParamGroup::new(matrices), ParamGroup { weight_decay: Some(0.0), ..ParamGroup::new(vectors) }];
-    let config = AdamWConfig { lr, weight_decay, ..Default::default() };
-    AdamW::with_groups(groups, config)
+/// The step of a training: recorded, where the device can, unless it is to be eager.
+fn image_step<'a>(
+    arguments: &Arguments,
+    (model, learner): (&'a dyn Forward, &'a Learner),
+    batch: usize,
+    device: &Device,
+) -> Result<ImageStep<'a>> {
+    let shape = [batch, 3, SIDE, SIDE];
+    let step = ImageStep::new(model, learner, shape, arguments.label_smoothing, device)?;
+    let step = if arguments.eager { step } else { step.captured() };
+    step.watched(arguments.stats_every)
 }
 
 impl<'a> Training<'a> {
     fn new(
         arguments: &'a Arguments,
-        model: &'a dyn Forward,
+        plan: Plan,
+        (model, learner): (&'a dyn Forward, &'a Learner),
         images: Images,
         device: &'a Device,
     ) -> Outcome<Training<'a>> {
-        let plan = USUAL.changed(&arguments.saving, arguments.epochs, arguments.lr)?;
         let steps = plan.epochs.saturating_mul(images.train.len() as u64).max(1);
         let schedule: Box<dyn Schedule> = match arguments.schedule {
             Course::OneCycle => Box::new(OneCycleLR::new(plan.lr, steps, OneCycleConfig::default())?),
             Course::Cosine => Box::new(CosineAnnealingLR::new(plan.lr, steps, 0.0)?),
         };
-        let adam = optimizer(model, plan.lr, arguments.weight_decay)?;
         let progress = Progress::new(steps, 0)?;
-        let looked_at = |every| StatsMonitor::new(StatsConfig { every, ..Default::default() });
         Ok(Training {
-            precise: Precise::new(arguments.precision),
+            ops: image_step(arguments, (model, learner), images.batch, device)?,
             // The newest numbers stand beside the bar.
             recorder: Recorder::new().with(progress.clone()),
-            monitor: arguments.stats_every.map(looked_at).transpose()?,
             step: 0,
             divergence: None,
             spent: Spent::default(),
             arguments,
             device,
             model,
+            learner,
             images,
-            adam,
             plan,
             schedule,
             progress,
         })
     }
 
-    /// What a checkpoint holds. The order of images and their changes are a matter of seed and epoch.
-    fn state(&mut self) -> TrainingState<'_> {
+    /// Calls `f` with what a checkpoint holds. The order of images and their changes are a matter of seed and epoch.
+    fn with_state<T>(&mut self, f: impl FnOnce(TrainingState<'_>) -> Outcome<T>) -> Outcome<T> {
+        let (mut adam, mut precise) = (self.learner.adam.borrow_mut(), self.learner.precise.borrow_mut());
         let Arguments { weight_decay, label_smoothing, dropout, cutout, seed, .. } = *self.arguments;
-        TrainingState::new(self.device)
+        let state = TrainingState::new(self.device)
             .model("model", self.model)
-            .optimizer("adam", &mut self.adam)
-            .part("loss_scale", self.precise.scale_mut())
+            .optimizer("adam", &mut *adam)
+            .part("loss_scale", precise.scale_mut())
             .part("recorder", &mut self.recorder)
             .setting("precision", self.arguments.precision.name())
             .setting("model_kind", self.arguments.model.name())
@@ -374,12 +398,13 @@ impl<'a> Training<'a> {
             .setting("dropout", dropout)
             .setting("cutout", cutout)
             .setting("augmentation", !self.arguments.no_augmentation)
-            .setting("seed", seed)
+            .setting("seed", seed);
+        f(state)
     }
 
     fn resume(&mut self) -> Outcome<()> {
         let (arguments, plan) = (self.arguments, self.plan);
-        if let Some((step, file)) = arguments.saving.resume(&mut self.state())? {
+        if let Some((step, file)) = self.with_state(|mut state| arguments.saving.resume(&mut state))? {
             // Epochs and learning rate are those that were asked for now.
             (self.step, self.plan) = (step, plan);
             say!("going on from step {step} of {}", file.display());
@@ -427,7 +452,7 @@ impl<'a> Training<'a> {
         let speed = self.spent.images_per_second();
         let speed = speed.map_or(String::new(), |speed| format!("  {speed:.0} images/s"));
         say!("epoch {}/{epochs}  loss {loss:.4}  test accuracy {:.2} %{speed}", epoch + 1, accuracy * 100.0);
-        if let Some(report) = self.precise.report() {
+        if let Some(report) = self.learner.precise.borrow().report() {
             say!("{report}");
         }
     }
@@ -436,7 +461,7 @@ impl<'a> Training<'a> {
     fn keep(&mut self) -> Outcome<()> {
         if self.divergence.is_none() {
             let (step, saving) = (self.step, &self.arguments.saving);
-            saving.save(step, &self.state(), None)?;
+            self.with_state(|state| saving.save(step, &state, None))?;
         }
         Ok(())
     }
@@ -477,33 +502,14 @@ impl<'a> Training<'a> {
 
     /// One step; gives its loss, which stays on the device.
     fn train_step(&mut self, batch: &Batch) -> Outcome<Tensor> {
-        let options =
-            CrossEntropyOptions { label_smoothing: self.arguments.label_smoothing, ..Default::default() };
-        self.adam.set_lr(self.schedule.lr(self.step))?;
-        let forward = || self.model.forward(&batch.images)?.cross_entropy_with(&batch.labels, options);
-        let Training { precise, monitor, model, adam, .. } = self;
-        let Some(monitor) = monitor else {
-            let loss = precise.run(forward)?;
-            precise.step(adam, &precise.backward(&loss)?)?;
-            self.step += 1;
-            return Ok(loss.detach());
-        };
-        let loss = monitor.watch(*model, self.step, || precise.run(forward))?;
-        let gradients = precise.backward(&loss)?;
-        let report = match self.arguments.precision.needs_loss_scale() {
-            // How far a step that may be left out moves the weights is not looked at.
-            true => {
-                let report = monitor.report(&gradients)?;
-                precise.step(adam, &gradients)?;
-                report
-            }
-            false => monitor.step(adam, &gradients)?,
-        };
+        self.learner.adam.borrow_mut().set_lr(self.schedule.lr(self.step))?;
+        let (loss, report) = self.ops.run(batch, self.step)?;
+        let loss = loss.copy()?;
         self.step += 1;
         if let Some(report) = report {
             self.progress.suspend(|| tell_numbers(&report));
         }
-        Ok(loss.detach())
+        Ok(loss)
     }
 
     /// The share of test images whose likeliest class is their own.
@@ -513,7 +519,7 @@ impl<'a> Training<'a> {
         let mut found = Vec::with_capacity(self.images.labels.len());
         for batch in &self.images.test {
             let images = batch?.images;
-            let logits = no_grad(|| self.precise.run(|| self.model.forward(&images)))?;
+            let logits = no_grad(|| self.learner.forward(|| self.model.forward(&images)))?;
             found.extend(logits.argmax(1)?.to_vec::<i32>()?);
         }
         let is_hit = |(found, label): &(&i32, &u8)| **found == i32::from(**label);
@@ -536,6 +542,7 @@ impl<'a> Training<'a> {
                 "epochs": self.plan.epochs,
                 "seed": arguments.seed,
                 "precision": arguments.precision.name(),
+                "captured": self.ops.is_recorded(),
                 "test_accuracy": accuracy,
                 "test_accuracies": values(TEST_ACCURACY),
                 "final_loss": values(TRAIN_LOSS).last(),

@@ -5,9 +5,12 @@
 //!     cargo run --release --example gpt2 -- --load gpt2 --perplexity text.txt --stride 512
 //!     cargo run --release --example gpt2 -- --bpe gpt2 --tokenize text.txt --out tokens.bin
 //!     cargo run --release --features cuda --example gpt2 -- --device cuda --bpe gpt2 --train tokens.bin --save my-gpt2
+//!     nsys profile --trace=cuda,nvtx cargo run --release --features cuda --example gpt2 -- --device cuda --nvtx --eager --steps 20
 //!
 //! `gpt2` is a folder with Hugging Face's files: model.safetensors, config.json, vocab.json, merges.txt. Without any option a small model learns
 //! this project's documents and source, which are within the program, with bytes as tokens, and writes on.
+//!
+//! The whole step of a training is recorded, where the device can, and replayed as one; with `--eager` it runs op by op.
 
 #[path = "support/checksum.rs"]
 mod checksum;
@@ -17,8 +20,12 @@ mod corpus;
 mod divergence;
 #[path = "support/given.rs"]
 mod given;
+#[path = "support/gpt_step.rs"]
+mod gpt_step;
 #[path = "support/interrupts.rs"]
 mod interrupts;
+#[path = "support/learner.rs"]
+mod learner;
 #[path = "support/memory.rs"]
 mod memory;
 #[path = "support/outputs.rs"]
@@ -27,6 +34,10 @@ mod outputs;
 mod precise;
 #[path = "support/program.rs"]
 mod program;
+#[path = "support/ranges.rs"]
+mod ranges;
+#[path = "support/repeated.rs"]
+mod repeated;
 #[path = "support/say.rs"]
 mod say;
 #[path = "support/gpt2_training.rs"]
@@ -43,6 +54,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use interrupts::Interrupts;
 use outputs::Output;
 use program::{Outcome, end};
+use ranges::Ranges;
 use say::{say, warn};
 use serde_json::{Map, Value, json};
 use std::io::Write;
@@ -145,6 +157,12 @@ struct Arguments {
     /// The file of tokens
     #[arg(long, value_name = "TOKENS", requires = "tokenize")]
     out: Option<PathBuf>,
+    /// Runs each training step op by op, and records none. Both end with the same weights, bit for bit
+    #[arg(long)]
+    eager: bool,
+    /// Tells NVIDIA's profilers where steps, layers, backward passes and the optimizer's steps begin and end; those inside of a step only where it runs op by op, as with --eager
+    #[arg(long)]
+    nvtx: bool,
     /// Decides first weights, the windows and what is written
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -224,6 +242,7 @@ impl Arguments {
             precision: self.precision,
             eval_every: self.eval_every,
             seed: self.seed,
+            eager: self.eager,
         })
     }
 }
@@ -242,23 +261,29 @@ fn run(arguments: &Arguments, given: &Given) -> Outcome<()> {
         return tokenize(&vocabulary, text, out);
     }
     let device = ternion::device(&arguments.device)?;
+    let ranges = Ranges::new(arguments.nvtx, &device)?;
     let model = model(arguments, &vocabulary, &device)?;
+    ranges.of(&model, || work(arguments, &model, &vocabulary, &device))
+}
+
+/// Trains, tells and writes what is asked for.
+fn work(arguments: &Arguments, model: &GPT, vocabulary: &Vocabulary, device: &Device) -> Outcome<()> {
     if let Some(prompt) = arguments.prompt() {
-        check_prompt(arguments, &model, &vocabulary, prompt)?;
+        check_prompt(arguments, model, vocabulary, prompt)?;
     }
     let mut results = Map::new();
     results.insert("device".into(), device.name().into());
     results.insert("parameters".into(), model.parameter_count().into());
     results.insert("seed".into(), arguments.seed.into());
     if arguments.learns() {
-        let pieces = pieces(arguments, &model, &vocabulary)?;
+        let pieces = pieces(arguments, model, vocabulary)?;
         let keeping = Keeping {
             checkpoint: arguments.checkpoint(),
             resume: arguments.resume.as_deref(),
             record: arguments.record.as_deref(),
             interrupts: &Interrupts::watch()?,
         };
-        let found = training::learn(&model, arguments.settings()?, &pieces, &keeping)?;
+        let found = training::learn(model, arguments.settings()?, &pieces, &keeping)?;
         if let Some(file) = &arguments.plot {
             found.chart(&format!("{} parameters on {device}", model.parameter_count())).write(file)?;
             say!("{} written", file.display());
@@ -270,13 +295,13 @@ fn run(arguments: &Arguments, given: &Given) -> Outcome<()> {
         }
     }
     if let Some(path) = &arguments.save {
-        save(&model, path)?;
+        save(model, path)?;
     }
     if let Some(file) = &arguments.perplexity {
-        results.insert("text".into(), perplexity(arguments, &model, &vocabulary, file)?);
+        results.insert("text".into(), perplexity(arguments, model, vocabulary, file)?);
     }
     if let Some(prompt) = arguments.prompt() {
-        results.insert("generation".into(), generate(arguments, &model, &vocabulary, prompt)?);
+        results.insert("generation".into(), generate(arguments, model, vocabulary, prompt)?);
     }
     results.insert("peak_memory_bytes".into(), device.memory().peak.into());
     write_results(arguments, results)
@@ -288,7 +313,7 @@ fn write_results(arguments: &Arguments, results: Map<String, Value>) -> Outcome<
 }
 
 /// Options that decide how a model learns.
-const OF_TRAINING: [&str; 11] = [
+const OF_TRAINING: [&str; 12] = [
     "steps",
     "batch",
     "accumulate",
@@ -298,6 +323,7 @@ const OF_TRAINING: [&str; 11] = [
     "weight_decay",
     "eval_every",
     "dropout",
+    "eager",
     "plot",
     "record",
 ];
@@ -311,8 +337,18 @@ const SIZES: [&str; 4] = ["vocabulary", "layers", "width", "context"];
 /// That no option comes to nothing.
 fn check_heeded(arguments: &Arguments, given: &Given) -> Outcome<()> {
     if arguments.tokenize.is_some() {
-        let others =
-            ["train", "generate", "perplexity", "checkpoint", "resume", "save", "json", "heads", "seed"];
+        let others = [
+            "train",
+            "generate",
+            "perplexity",
+            "checkpoint",
+            "resume",
+            "save",
+            "json",
+            "heads",
+            "nvtx",
+            "seed",
+        ];
         let all = [&others[..], &OF_TRAINING, &OF_WRITING, &SIZES].concat();
         return given.refuse(&all, "--tokenize does nothing else");
     }

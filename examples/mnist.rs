@@ -5,6 +5,7 @@
 //!     cargo run --release --example mnist -- --epochs 20 --save digits.safetensors
 //!     cargo run --release --example mnist -- --resume digits.safetensors
 //!     cargo run --release --features cuda --example mnist -- --device cuda
+//!     nsys profile --trace=cuda,nvtx cargo run --release --features cuda --example mnist -- --device cuda --nvtx --eager --epochs 1
 //!
 //! The data set is put on the device once; each step picks its batch there. The whole step is recorded, where the device can, and replayed as one; with `--eager` it runs op by op.
 //!
@@ -28,8 +29,12 @@ mod memory;
 mod outputs;
 #[path = "support/program.rs"]
 mod program;
+#[path = "support/ranges.rs"]
+mod ranges;
 #[path = "support/readings.rs"]
 mod readings;
+#[path = "support/repeated.rs"]
+mod repeated;
 #[path = "support/saving.rs"]
 mod saving;
 #[path = "support/say.rs"]
@@ -52,6 +57,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use interrupts::Interrupts;
 use outputs::Output;
 use program::{Outcome, end};
+use ranges::Ranges;
 use readings::{Log, Reading};
 use saving::Saving;
 use say::say;
@@ -62,6 +68,7 @@ use std::time::{Duration, Instant};
 use step::Step;
 use ternion::data::{Origin, Shuffled};
 use ternion::prelude::*;
+use ternion::trace::{SpanKind, in_span};
 use ternion::train::{Chart, Panel, Recorder, Scale, Series, Start};
 use times::{Times, speed};
 
@@ -110,6 +117,9 @@ struct Arguments {
     /// Runs each training step op by op, and records none. Both end with the same weights, bit for bit
     #[arg(long)]
     eager: bool,
+    /// Tells NVIDIA's profilers where steps, layers, backward passes and the optimizer's steps begin and end; those inside of a step only where it runs op by op, as with --eager
+    #[arg(long)]
+    nvtx: bool,
     /// Writes the results as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -224,6 +234,7 @@ fn run(arguments: &Arguments) -> Outcome<()> {
     let interrupts = Interrupts::watch()?;
     let settings = Settings::of(arguments, arguments.saving.checkpoint()?.as_ref())?;
     let device = ternion::device(&arguments.device)?;
+    let ranges = Ranges::new(arguments.nvtx, &device)?;
     device.seed(settings.seed);
     let hidden = settings.hidden as usize;
     let weights = (28 * 28 * hidden) as f64 * memory::TRAINED_BYTES;
@@ -243,7 +254,7 @@ fn run(arguments: &Arguments) -> Outcome<()> {
     let mut training = Training::new(arguments, settings, &*model, &adam, &digits)?;
     training.resume()?;
     training.history.times.start = start.elapsed();
-    let test = training.run(&interrupts)?;
+    let test = ranges.of(&*model, || training.run(&interrupts))?;
     say!("{}", training.history.times);
     say!("test accuracy {:.2} %", test.accuracy() * 100.0);
     training.write_results(&test)?;
@@ -469,7 +480,8 @@ impl<'a> Training<'a> {
         let mut timed_from = first;
         while self.position < count && !(interrupts.stop() && self.position > first) {
             self.set_learning_rate(count)?;
-            self.log.note(self.step.run(&rows.select(0, self.position)?)?)?;
+            let of_batch = rows.select(0, self.position)?;
+            self.log.note(in_span(SpanKind::Other, "step", "", || self.step.run(&of_batch))?)?;
             self.position += 1;
             bar.set_position(self.position as u64);
             if self.history.images == 0 && self.position == first + 1 {

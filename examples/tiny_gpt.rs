@@ -5,6 +5,9 @@
 //!     cargo run --release --example tiny_gpt -- --text shakespeare.txt --resume poet.safetensors
 //!     cargo run --release --example tiny_gpt -- --load poet.safetensors --generate "ROMEO:" --tokens 300 --temperature 0.8
 //!     cargo run --release --features cuda --example tiny_gpt -- --device cuda --text shakespeare.txt --preset shakespeare-char
+//!     nsys profile --trace=cuda,nvtx cargo run --release --features cuda --example tiny_gpt -- --device cuda --nvtx --eager --steps 20
+//!
+//! The whole step of a training is recorded, where the device can, and replayed as one; with `--eager` it runs op by op.
 //!
 //! Without `--text` it learns from this project's own documents and source, which are within the program. The first 90 % are learned from, the rest tells how well.
 //!
@@ -20,10 +23,14 @@ mod divergence;
 mod given;
 #[path = "support/gpt_settings.rs"]
 mod gpt_settings;
+#[path = "support/gpt_step.rs"]
+mod gpt_step;
 #[path = "support/gpt_training.rs"]
 mod gpt_training;
 #[path = "support/interrupts.rs"]
 mod interrupts;
+#[path = "support/learner.rs"]
+mod learner;
 #[path = "support/memory.rs"]
 mod memory;
 #[path = "support/outputs.rs"]
@@ -32,6 +39,10 @@ mod outputs;
 mod precise;
 #[path = "support/program.rs"]
 mod program;
+#[path = "support/ranges.rs"]
+mod ranges;
+#[path = "support/repeated.rs"]
+mod repeated;
 #[path = "support/saving.rs"]
 mod saving;
 #[path = "support/say.rs"]
@@ -46,6 +57,7 @@ use gpt_training::Training;
 use interrupts::Interrupts;
 use outputs::Output;
 use program::{Outcome, end};
+use ranges::Ranges;
 use saving::Saving;
 use say::{say, warn};
 use serde_json::{Value, json};
@@ -74,6 +86,12 @@ struct Arguments {
     settings: SettingsArguments,
     #[command(flatten)]
     writing: Writing,
+    /// Runs each training step op by op, and records none. Both end with the same weights, bit for bit
+    #[arg(long)]
+    eager: bool,
+    /// Tells NVIDIA's profilers where steps, layers, backward passes and the optimizer's steps begin and end; those inside of a step only where it runs op by op, as with --eager
+    #[arg(long)]
+    nvtx: bool,
     /// Writes the results as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -150,6 +168,7 @@ fn run(arguments: &Arguments, given: &Given) -> Outcome<()> {
     };
     check_heeded(arguments, &settings, given)?;
     let device = ternion::device(&arguments.device)?;
+    let ranges = Ranges::new(arguments.nvtx, &device)?;
     device.seed(settings.seed);
     let text = arguments.text.as_ref().map_or_else(corpus::text, Text::read)?;
     let writer = match resumed.as_ref().or(loaded.as_ref()) {
@@ -163,13 +182,25 @@ fn run(arguments: &Arguments, given: &Given) -> Outcome<()> {
     let (model, parameters) = (&writer.model, writer.model.parameter_count());
     say!("{parameters} parameters on {device}, {} different characters", model.config().vocabulary);
     let mut results = json!({ "device": device.name(), "parameters": parameters, "seed": settings.seed });
+    ranges.of(model, || work(arguments, &settings, &writer, &text, &mut results))?;
+    write_results(arguments, &results)
+}
+
+/// Trains and writes what is asked for, and adds to the results what was found.
+fn work(
+    arguments: &Arguments,
+    settings: &Settings,
+    writer: &Writer,
+    text: &Text,
+    results: &mut Value,
+) -> Outcome<()> {
     if settings.steps > 0 || arguments.writing.generate.is_none() {
-        learn(arguments, &settings, &writer, &text, &mut results)?;
+        learn(arguments, settings, writer, text, results)?;
     }
     if let Some(prompt) = &arguments.writing.generate {
-        results["generation"] = write(&arguments.writing, &writer, prompt)?;
+        results["generation"] = write(&arguments.writing, writer, prompt)?;
     }
-    write_results(arguments, &results)
+    Ok(())
 }
 
 fn write_results(arguments: &Arguments, results: &Value) -> Outcome<()> {
@@ -190,7 +221,8 @@ fn learn(
     let (record, trace) = (record.as_deref(), trace.as_deref());
     let files = Files { saving, save_every: *save_every, record, trace, text_name };
     let interrupts = Interrupts::watch()?;
-    let mut training = Training::new(settings, &files, writer, text)?;
+    let learner = gpt_training::learner(&writer.model, settings)?;
+    let mut training = Training::new(settings, &files, (writer, &learner), text, arguments.eager)?;
     if let Some(step) = training.resume()? {
         say!("goes on after step {step}");
     }
@@ -211,7 +243,7 @@ fn check_heeded(arguments: &Arguments, settings: &Settings, given: &Given) -> Ou
         return Ok(());
     }
     let why = "with --load and without --steps nothing is trained";
-    given.refuse(&["lr", "dropout", "trace", "eval_every", "save_every"], why)?;
+    given.refuse(&["lr", "dropout", "eager", "trace", "eval_every", "save_every"], why)?;
     if arguments.writing.generate.is_none() {
         return Ok(());
     }

@@ -149,6 +149,12 @@ fn replays_train_exactly_as_steps_do() -> Result<()> {
 }
 
 #[test]
+fn a_step_that_adds_gradients_of_batches_is_recorded() -> Result<()> {
+    let Some((_beside, device)) = beside_others() else { return Ok(()) };
+    recorded::a_step_that_adds_gradients_of_batches_is_recorded(&device)
+}
+
+#[test]
 fn a_step_that_cannot_be_recorded_says_why() -> Result<()> {
     let Some((_beside, device)) = beside_others() else { return Ok(()) };
     recorded::a_step_that_cannot_be_recorded_says_why(&device)

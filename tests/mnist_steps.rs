@@ -2,6 +2,8 @@
 
 #[path = "../examples/support/digits.rs"]
 mod digits;
+#[path = "../examples/support/repeated.rs"]
+mod repeated;
 #[path = "../examples/support/step.rs"]
 mod step;
 #[path = "support/cuda.rs"]

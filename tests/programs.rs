@@ -8,6 +8,8 @@ mod examples;
 mod kept;
 #[path = "programs/looked_at.rs"]
 mod looked_at;
+#[path = "programs/recorded.rs"]
+mod recorded;
 #[path = "programs/refused.rs"]
 mod refused;
 #[path = "programs/resumed.rs"]

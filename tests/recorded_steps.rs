@@ -14,6 +14,11 @@ fn replays_train_exactly_as_steps_do() -> Result<()> {
 }
 
 #[test]
+fn a_step_that_adds_gradients_of_batches_is_recorded() -> Result<()> {
+    recorded::a_step_that_adds_gradients_of_batches_is_recorded(&ternion::cpu()?)
+}
+
+#[test]
 fn a_step_that_cannot_be_recorded_says_why() -> Result<()> {
     recorded::a_step_that_cannot_be_recorded_says_why(&ternion::cpu()?)
 }

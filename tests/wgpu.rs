@@ -3,6 +3,8 @@
 #[path = "../examples/support/digits.rs"]
 #[allow(dead_code)] // other programs ask for more of both
 mod digits;
+#[path = "../examples/support/repeated.rs"]
+mod repeated;
 #[path = "../examples/support/step.rs"]
 #[allow(dead_code)]
 mod step;

@@ -2,13 +2,14 @@
 
 use super::Outcome;
 use super::divergence::Divergence;
+use super::gpt_step::{GptStep, mean_loss};
 use super::interrupts::Interrupts;
-use super::precise::Precise;
+use super::learner::Learner;
 use super::say::say;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::time::{Duration, Instant};
-use ternion::data::{RandomWindows, TokenBatch, Windows};
+use ternion::data::{RandomWindows, Windows};
 use ternion::nn::schedule::{CosineAnnealingLR, Warmup};
 use ternion::prelude::*;
 use ternion::train::{Chart, Panel, Recorder, Series, Start};
@@ -38,6 +39,8 @@ pub struct Settings {
     pub precision: Precision,
     pub eval_every: u64,
     pub seed: u64,
+    /// Whether no step is recorded.
+    pub eager: bool,
 }
 
 /// What is learned from, and what is held out.
@@ -68,6 +71,7 @@ pub struct Results {
     recorder: Recorder,
     divergence: Option<Divergence>,
     spent: Spent,
+    is_recorded: bool,
 }
 
 /// What was spent since the program began, on all steps but the first, which compiles kernels.
@@ -98,6 +102,7 @@ impl Results {
         let last = |name: &str| self.recorder.series(name).last().map(|(_, loss)| *loss);
         json!({
             "steps": self.steps,
+            "captured": self.is_recorded,
             "train_loss": last(TRAIN_LOSS),
             "validation_loss": last(VALIDATION_LOSS),
             "tokens_per_second": self.spent.tokens_per_second(),
@@ -131,21 +136,14 @@ fn optimizer(model: &GPT, settings: &Settings) -> Result<AdamW> {
     AdamW::with_groups(groups, config)
 }
 
-/// The mean loss of the tokens that follow those of a batch.
-fn mean_loss(model: &GPT, TokenBatch { inputs, targets, .. }: &TokenBatch) -> Result<Tensor> {
-    let count = targets.elements();
-    let logits = model.forward(inputs)?.reshape([count, model.config().vocabulary])?;
-    logits.cross_entropy(&targets.reshape([count])?)
-}
-
 /// A model being trained.
 struct Training<'a> {
     model: &'a GPT,
     device: Device,
     settings: Settings,
     pieces: &'a Pieces,
-    adam: AdamW,
-    precise: Precise,
+    learner: &'a Learner,
+    ops: GptStep<'a>,
     recorder: Recorder,
     /// The loss of the steps since the last reading, added up on the device.
     sum: Tensor,
@@ -159,14 +157,17 @@ struct Training<'a> {
 /// Trains `model`, or goes on with its training.
 pub fn learn(model: &GPT, settings: Settings, pieces: &Pieces, keeping: &Keeping<'_>) -> Outcome<Results> {
     let device = model.wte.weight.device();
+    let learner = Learner::new(optimizer(model, &settings)?, settings.precision);
+    let sum = Tensor::zeros((), DType::F32, &device)?;
+    let ops = GptStep::new(model, &learner, [settings.batch, settings.accumulate], &sum)?;
     let mut training = Training {
         model,
         settings,
         pieces,
-        adam: optimizer(model, &settings)?,
-        precise: Precise::new(settings.precision),
+        learner: &learner,
+        ops: if settings.eager { ops } else { ops.captured() },
         recorder: Recorder::new(),
-        sum: Tensor::zeros((), DType::F32, &device)?,
+        sum,
         since_reading: 0,
         step: 0,
         divergence: None,
@@ -174,7 +175,7 @@ pub fn learn(model: &GPT, settings: Settings, pieces: &Pieces, keeping: &Keeping
         device,
     };
     if let Some(file) = keeping.resume {
-        training.step = training.state().resume(file)?;
+        training.step = training.with_state(|mut state| Ok(state.resume(file)?))?;
         // Steps and learning rate are those that were asked for now.
         training.settings = settings;
         say!("going on from step {} of {}", training.step, file.display());
@@ -185,20 +186,22 @@ pub fn learn(model: &GPT, settings: Settings, pieces: &Pieces, keeping: &Keeping
     }
     training.run(keeping)?;
     model.eval();
+    let is_recorded = training.ops.is_recorded();
     let Training { step, recorder, divergence, spent, .. } = training;
-    Ok(Results { steps: step, recorder, divergence, spent })
+    Ok(Results { steps: step, recorder, divergence, spent, is_recorded })
 }
 
 impl Training<'_> {
-    /// What a checkpoint holds. A batch is a matter of seed and step.
-    fn state(&mut self) -> TrainingState<'_> {
+    /// Calls `f` with what a checkpoint holds. A batch is a matter of seed and step.
+    fn with_state<T>(&mut self, f: impl FnOnce(TrainingState<'_>) -> Outcome<T>) -> Outcome<T> {
+        let (mut adam, mut precise) = (self.learner.adam.borrow_mut(), self.learner.precise.borrow_mut());
         let GPTConfig { vocabulary, context, layers, heads, width, dropout, .. } = *self.model.config();
         let Settings { batch, accumulate, warmup, weight_decay, precision, seed, .. } = self.settings;
-        TrainingState::new(&self.device)
+        let state = TrainingState::new(&self.device)
             .model("model", self.model)
-            .optimizer("adam", &mut self.adam)
+            .optimizer("adam", &mut *adam)
             .part("recorder", &mut self.recorder)
-            .part("loss_scale", self.precise.scale_mut())
+            .part("loss_scale", precise.scale_mut())
             .setting("vocabulary", vocabulary)
             .setting("context", context)
             .setting("layers", layers)
@@ -214,7 +217,8 @@ impl Training<'_> {
             .setting("precision", precision.name())
             .setting("seed", seed)
             .setting("tokens", self.pieces.train_tokens)
-            .setting("data", &self.pieces.checksum)
+            .setting("data", &self.pieces.checksum);
+        f(state)
     }
 
     fn run(&mut self, keeping: &Keeping<'_>) -> Outcome<()> {
@@ -228,10 +232,10 @@ impl Training<'_> {
             say!("no step is left: {first} were made, --steps {steps}");
         }
         if let Some(file) = keeping.checkpoint.filter(|_| first >= steps) {
-            self.state().save(first, file)?;
+            self.with_state(|state| Ok(state.save(first, file)?))?;
         }
         while self.step < steps && self.divergence.is_none() {
-            self.adam.set_lr(schedule.lr(self.step))?;
+            self.learner.adam.borrow_mut().set_lr(schedule.lr(self.step))?;
             self.step(&mut batches)?;
             let tokens = batch * accumulate * self.model.config().context;
             if self.step == first + 1 {
@@ -260,23 +264,9 @@ impl Training<'_> {
     }
 
     /// One step: the gradients of `accumulate` batches, as if they were one.
-    fn step(&mut self, batches: &mut RandomWindows) -> Outcome<()> {
+    fn step(&mut self, windows: &mut RandomWindows) -> Outcome<()> {
         self.model.train();
-        let share = 1.0 / self.settings.accumulate as f64;
-        let mut gradients: Option<Gradients> = None;
-        for _ in 0..self.settings.accumulate {
-            let batch = batches.batch()?;
-            let loss = self.precise.run(|| mean_loss(self.model, &batch))?.mul_scalar(share)?;
-            let new = self.precise.backward(&loss)?;
-            match &mut gradients {
-                Some(sum) => sum.accumulate(new)?,
-                None => gradients = Some(new),
-            }
-            no_grad(|| self.sum.add_(&loss.detach().to_dtype(DType::F32)?))?;
-        }
-        if let Some(gradients) = gradients {
-            self.precise.step(&mut self.adam, &gradients)?;
-        }
+        self.ops.run(windows)?;
         self.step += 1;
         self.since_reading += 1;
         Ok(())
@@ -302,13 +292,13 @@ impl Training<'_> {
         // Nothing that is lost takes the place of an earlier checkpoint.
         if let Some(file) = keeping.checkpoint.filter(|_| self.divergence.is_none()) {
             let step = self.step;
-            self.state().save(step, file)?;
+            self.with_state(|state| Ok(state.save(step, file)?))?;
         }
         let train = self.recorder.series(TRAIN_LOSS).last().map_or(f64::NAN, |(_, loss)| *loss);
         let speed =
             self.spent.tokens_per_second().map_or(String::new(), |speed| format!("  {speed:.0} tokens/s"));
         say!("step {}/{}  loss {train:.4}{told}{speed}", self.step, self.settings.steps);
-        if let Some(report) = self.precise.report() {
+        if let Some(report) = self.learner.precise.borrow().report() {
             say!("{report}");
         }
         Ok(())
@@ -319,7 +309,7 @@ impl Training<'_> {
         let (mut sum, mut count) = (0.0, 0);
         for batch in validation.sequential(self.settings.batch, &self.device)?.take(TEST_BATCHES) {
             let batch = batch?;
-            let loss = no_grad(|| self.precise.run(|| mean_loss(self.model, &batch)))?;
+            let loss = no_grad(|| self.learner.forward(|| mean_loss(self.model, &batch)))?;
             sum += loss.item_f64()? * batch.size as f64;
             count += batch.size;
         }

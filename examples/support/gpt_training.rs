@@ -3,8 +3,9 @@
 use super::checksum::checksum;
 use super::divergence::Divergence;
 use super::gpt_settings::Settings;
+use super::gpt_step::{GptStep, mean_loss};
 use super::interrupts::Interrupts;
-use super::precise::Precise;
+use super::learner::Learner;
 use super::say::say;
 use super::writer::Writer;
 use super::{Files, Outcome};
@@ -62,26 +63,19 @@ impl Pieces {
     }
 }
 
-/// AdamW as of nanoGPT: matrices decay, vectors do not.
-fn optimizer(model: &GPT, lr: f64) -> Result<AdamW> {
+/// What makes the steps: AdamW as of nanoGPT, by which matrices decay and vectors do not.
+pub fn learner(model: &GPT, settings: &Settings) -> Result<Learner> {
     let (matrices, vectors) = model.parameters().into_iter().partition(|param| param.shape().rank() > 1);
     let groups =
         vec![ParamGroup::new(matrices), ParamGroup { weight_decay: Some(0.0), ..ParamGroup::new(vectors) }];
     let config = AdamWConfig {
-        lr,
+        lr: settings.lr,
         betas: [0.9, 0.99],
         weight_decay: 0.1,
         max_grad_norm: Some(1.0),
         ..Default::default()
     };
-    AdamW::with_groups(groups, config)
-}
-
-/// The mean loss of the tokens that follow those of a batch.
-fn loss(model: &GPT, inputs: &Tensor, targets: &Tensor) -> Result<Tensor> {
-    let count = targets.elements();
-    let logits = model.forward(inputs)?.reshape([count, model.config().vocabulary])?;
-    logits.cross_entropy(&targets.reshape([count])?)
+    Ok(Learner::new(AdamW::with_groups(groups, config)?, settings.precision))
 }
 
 /// What a training has taken since the program began.
@@ -112,8 +106,8 @@ pub struct Training<'a> {
     characters: String,
     text_checksum: String,
     pieces: Pieces,
-    adam: AdamW,
-    precise: Precise,
+    learner: &'a Learner,
+    ops: GptStep<'a>,
     schedule: Warmup<CosineAnnealingLR>,
     reading: Reading,
     /// What the reading has between two of its ends: sum and steps.
@@ -126,23 +120,26 @@ pub struct Training<'a> {
 }
 
 impl<'a> Training<'a> {
-    /// A training that begins with the writer's weights.
+    /// A training that begins with the writer's weights. Its step is recorded, where the device can, unless it is to be `eager`.
     pub fn new(
         settings: &Settings,
         files: &'a Files<'a>,
-        writer: &'a Writer,
+        (writer, learner): (&'a Writer, &'a Learner),
         text: &Text,
+        eager: bool,
     ) -> Outcome<Training<'a>> {
         let device = writer.model.wte.weight.device();
         let (lr, falling) = (settings.lr, settings.steps.saturating_sub(WARMUP_STEPS).max(1));
+        let reading = Reading::new(&device)?;
+        let ops = GptStep::new(&writer.model, learner, [settings.batch, 1], &reading.sum)?;
         Ok(Training {
             characters: writer.characters(),
             text_checksum: checksum(text.as_str().bytes()),
             pieces: Pieces::new(settings, writer, text, &files.text_name)?,
-            adam: optimizer(&writer.model, lr)?,
-            precise: Precise::new(settings.precision),
+            learner,
+            ops: if eager { ops } else { ops.captured() },
             schedule: Warmup::new(WARMUP_STEPS, 0.01, CosineAnnealingLR::new(lr, falling, lr / 10.0)?)?,
-            reading: Reading::new(&device)?,
+            reading,
             open_reading: Vec::new(),
             recorder: Recorder::new(),
             step: 0,
@@ -155,15 +152,16 @@ impl<'a> Training<'a> {
         })
     }
 
-    /// Everything that is not as it was when the training began: what a checkpoint holds.
-    fn state(&mut self) -> TrainingState<'_> {
+    /// Calls `f` with everything that is not as it was when the training began: what a checkpoint holds.
+    fn with_state<T>(&mut self, f: impl FnOnce(TrainingState<'_>) -> Outcome<T>) -> Outcome<T> {
+        let (mut adam, mut precise) = (self.learner.adam.borrow_mut(), self.learner.precise.borrow_mut());
         let Settings { layers, heads, width, context, batch, seed, precision, .. } = self.settings;
-        TrainingState::new(&self.device)
+        let state = TrainingState::new(&self.device)
             .model("model", &self.writer.model)
-            .optimizer("adam", &mut self.adam)
+            .optimizer("adam", &mut *adam)
             .part("reading", &mut self.open_reading)
             .part("recorder", &mut self.recorder)
-            .part("loss_scale", self.precise.scale_mut())
+            .part("loss_scale", precise.scale_mut())
             .value("steps", &mut self.settings.steps)
             .value("lr", &mut self.settings.lr)
             .value("dropout", &mut self.settings.dropout)
@@ -176,13 +174,15 @@ impl<'a> Training<'a> {
             .setting("seed", seed)
             .setting("precision", precision.name())
             .setting("characters", &self.characters)
-            .setting("text", &self.text_checksum)
+            .setting("text", &self.text_checksum);
+        f(state)
     }
 
     /// Goes on where a checkpoint was made, if the user wants that: the steps that were made.
     pub fn resume(&mut self) -> Outcome<Option<u64>> {
-        let settings = self.settings.clone();
-        let Some((step, _)) = self.files.saving.resume(&mut self.state())? else { return Ok(None) };
+        let (settings, saving) = (self.settings.clone(), self.files.saving);
+        let resumed = self.with_state(|mut state| saving.resume(&mut state))?;
+        let Some((step, _)) = resumed else { return Ok(None) };
         // Steps, learning rate, dropout and the time between tests are those that were asked for now.
         (self.step, self.settings) = (step, settings);
         self.reading.reopen(&self.open_reading)?;
@@ -203,7 +203,7 @@ impl<'a> Training<'a> {
         while self.step < self.settings.steps && self.divergence.is_none() && !interrupts.stop() {
             match self.files.trace {
                 Some(file) if self.step == traced => self.learn_traced(file)?,
-                _ => self.learn()?,
+                _ => self.learn(GptStep::run)?,
             }
             if self.step == first + 1 {
                 self.device.synchronize()?;
@@ -267,32 +267,29 @@ impl<'a> Training<'a> {
         self.open_reading = self.reading.open()?;
         let (step, saving) = (self.step, self.files.saving);
         let or_else = or_else.then_some(Path::new(INTERRUPTED_FILE));
-        if let Some(file) = saving.save(step, &self.state(), or_else)? {
+        if let Some(file) = self.with_state(|state| saving.save(step, &state, or_else))? {
             say!("step {step} saved to {}", file.display());
         }
         Ok(())
     }
 
-    /// A step, and where its time goes.
+    /// A step, and where its time goes. It runs op by op: of a step that was recorded the host sees nothing.
     fn learn_traced(&mut self, file: &Path) -> Outcome<()> {
         let (writer, timeline) = (self.writer, Rc::new(Timeline::new()));
         self.device.synchronize()?;
-        trace(&writer.model, timeline.clone(), || self.learn())?;
+        trace(&writer.model, timeline.clone(), || self.learn(GptStep::run_op_by_op))?;
         timeline.write_chrome(file)?;
         say!("the time of step {} is in {}", self.step, file.display());
         Ok(())
     }
 
-    fn learn(&mut self) -> Outcome<()> {
-        let model = &self.writer.model;
-        model.train();
-        self.adam.set_lr(self.schedule.lr(self.step))?;
-        let batch = self.pieces.train.batch()?;
-        let loss = self.precise.run(|| loss(model, &batch.inputs, &batch.targets))?;
-        self.precise.step(&mut self.adam, &self.precise.backward(&loss)?)?;
-        self.reading.add(&loss)?;
+    fn learn(&mut self, step: impl Fn(&mut GptStep<'a>, &mut RandomWindows) -> Result<()>) -> Outcome<()> {
+        self.writer.model.train();
+        self.learner.adam.borrow_mut().set_lr(self.schedule.lr(self.step))?;
+        step(&mut self.ops, &mut self.pieces.train)?;
+        self.reading.steps += 1;
         self.step += 1;
-        self.spent.tokens += batch.targets.elements();
+        self.spent.tokens += self.settings.batch * self.settings.context;
         Ok(())
     }
 
@@ -306,7 +303,7 @@ impl<'a> Training<'a> {
         let speed = self.spent.tokens_per_second();
         let speed = speed.map_or(String::new(), |speed| format!("  {speed:.0} tokens/s"));
         say!("step {}  loss {train}  validation {validation:.4}{speed}", self.step);
-        if let Some(report) = self.precise.report() {
+        if let Some(report) = self.learner.precise.borrow().report() {
             say!("{report}");
         }
         if self.step > 0 {
@@ -321,7 +318,7 @@ impl<'a> Training<'a> {
             let (mut sum, mut count) = (Tensor::zeros((), DType::F32, &self.device)?, 0);
             for batch in self.pieces.validation.sequential(self.settings.batch.max(1), &self.device)? {
                 let batch = batch?;
-                let loss = self.precise.run(|| loss(&self.writer.model, &batch.inputs, &batch.targets))?;
+                let loss = self.learner.forward(|| mean_loss(&self.writer.model, &batch))?;
                 sum = sum.add(&loss.mul_scalar(batch.size as f64)?)?;
                 count += batch.size;
             }
@@ -357,6 +354,7 @@ impl<'a> Training<'a> {
     /// Adds what was found; `validation` is the last loss on the held-out text.
     pub fn add_results(&self, validation: f64, results: &mut Value) -> Outcome<()> {
         results["steps"] = self.step.into();
+        results["captured"] = self.ops.is_recorded().into();
         results["precision"] = self.settings.precision.name().into();
         results["train_loss"] = self.train_loss()?.into();
         results["validation_loss"] = validation.into();
@@ -367,7 +365,7 @@ impl<'a> Training<'a> {
     }
 }
 
-/// The mean loss of some steps, added up on the device.
+/// The mean loss of some steps, which add it up on the device.
 struct Reading {
     sum: Tensor,
     steps: u64,
@@ -376,11 +374,6 @@ struct Reading {
 impl Reading {
     fn new(device: &Device) -> Result<Reading> {
         Ok(Reading { sum: Tensor::zeros((), DType::F32, device)?, steps: 0 })
-    }
-
-    fn add(&mut self, loss: &Tensor) -> Result<()> {
-        self.steps += 1;
-        no_grad(|| self.sum.add_(&loss.detach()))
     }
 
     fn mean(&self) -> Result<f64> {

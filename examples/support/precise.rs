@@ -40,6 +40,11 @@ impl Precise {
         }
     }
 
+    /// Whether a step may be left out, which is known once its gradients are there.
+    pub fn may_leave_steps_out(&self) -> bool {
+        self.precision.needs_loss_scale()
+    }
+
     /// The loss scale, for a checkpoint.
     pub fn scale_mut(&mut self) -> &mut LossScale {
         &mut self.scale

@@ -43,6 +43,20 @@ def step():
 print(depths, step())
 """
 
+TRACED = """
+import ternion
+from ternion import nn, optim
+model = nn.Sequential(nn.Linear(3, 2), nn.ReLU())
+sgd = optim.SGD(model.parameters(), lr=0.1)
+def step():
+    with ternion.cuda.nvtx.range("step"):
+        loss = model(ternion.ones(4, 3)).sum()
+        loss.backward()
+        sgd.step()
+nn.trace(model, step)
+print(len(nn.trace(model, step, nvtx=True)))
+"""
+
 
 def test_names_are_those_of_pytorch():
     torch_nvtx = pytest.importorskip("torch.cuda.nvtx")
@@ -64,19 +78,48 @@ def test_where_nobody_listens_nothing_happens():
         pass
 
 
-@pytest.mark.skipif(sys.platform != "linux" or shutil.which("cc") is None, reason="makes a library in C")
-def test_a_library_hears_ranges_and_marks(tmp_path):
+def heard_of(program, tmp_path):
+    """What a program prints, and the lines that a library hears meanwhile."""
     (tmp_path / "nvtx.c").write_text(LIBRARY)
     subprocess.run(["cc", "-shared", "-fPIC", "-o", str(tmp_path / "libnvToolsExt.so.1"), str(tmp_path / "nvtx.c")], check=True)
     heard = tmp_path / "heard"
     heard.touch()
     environment = {**os.environ, "LD_LIBRARY_PATH": str(tmp_path), "NVTX_HEARD": str(heard)}
     environment["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
-    ran = subprocess.run([sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True)
+    ran = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
-    if ran.stdout.split() == ["[-2,", "-2,", "-2,", "-2,", "-2]", "5"] and not heard.read_text():
+    return ran.stdout, heard.read_text().split("\n")
+
+
+in_c = pytest.mark.skipif(sys.platform != "linux" or shutil.which("cc") is None, reason="makes a library in C")
+
+
+@in_c
+def test_a_library_hears_ranges_and_marks(tmp_path):
+    printed, heard = heard_of(PROGRAM, tmp_path)
+    if printed.split() == ["[-2,", "-2,", "-2,", "-2,", "-2]", "5"] and heard == [""]:
         pytest.skip("built without CUDA")
-    assert ran.stdout == "[0, 1, 1, 0, -2] 5\n"
-    assert heard.read_text().split("\n") == [
+    assert printed == "[0, 1, 1, 0, -2] 5\n"
+    assert heard == [
         "push outer", "push inner", "pop ", "pop ", "pop ", "mark here", "push epoch 3 of 7", "pop ", "push fails", "pop ", "push decorated", "pop ", "",
     ]  # fmt: skip
+
+
+@in_c
+def test_a_library_hears_of_layers_backward_passes_and_steps(tmp_path):
+    printed, heard = heard_of(TRACED, tmp_path)
+    assert int(printed) > 10
+    if heard == [""]:
+        pytest.skip("built without CUDA")
+    # Once by hand alone, and once inside of what is traced.
+    assert heard[:2] == ["push step", "pop "]
+    ranges = [line.removeprefix("push ") for line in heard[2:] if line.startswith("push ")]
+    for name in ("step", "0 (Linear)", "1 (ReLU)", "backward", "sgd"):
+        assert ranges.count(name) == 1, (name, ranges)
+    assert heard.count("pop ") == len(ranges) + 1 and "linear" in " ".join(ranges).lower()
+
+
+def test_whether_profilers_hear_is_a_bool():
+    with pytest.raises(TypeError, match="trace: nvtx is int, expected bool"):
+        ternion.nn.trace(ternion.nn.Linear(1, 1), lambda: None, nvtx=1)
+    assert len(ternion.nn.trace(ternion.nn.Linear(1, 1), lambda: None, nvtx=True)) == 0

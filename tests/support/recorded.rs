@@ -2,8 +2,8 @@
 
 use std::cell::RefCell;
 use ternion::nn::optim::{AdamW, AdamWConfig, Optimizer, SGD, SGDConfig};
-use ternion::nn::{Dropout, Forward, Linear, MaxPool2d, Mlp, Module};
-use ternion::{DType, Device, Error, Result, Tensor};
+use ternion::nn::{Dropout, Forward, Linear, MaxPool2d, Mlp, Module, Param};
+use ternion::{DType, Device, Error, Gradients, Result, Tensor};
 use ternion_core::capture::is_recording_step;
 
 /// A step of a small network with dropout, on fixed tensors.
@@ -99,6 +99,31 @@ pub fn replays_train_exactly_as_steps_do(device: &Device) -> Result<()> {
             "nothing was trained"
         );
     }
+    Ok(())
+}
+
+/// Of many parameters, whose gradients have no order of their own.
+pub fn a_step_that_adds_gradients_of_batches_is_recorded(device: &Device) -> Result<()> {
+    device.seed(5);
+    let layers: Vec<Linear> =
+        (1..9).map(|size| Linear::new(size, size + 1, device)).collect::<Result<_>>()?;
+    let batches = [1.0, -2.0, 0.5]
+        .map(|value| Tensor::full([3, 1], value, DType::F32, device).expect("there is memory"));
+    let step = || {
+        let mut sum = Gradients::default();
+        for batch in &batches {
+            let output = layers.iter().try_fold(batch.clone(), |input, layer| layer.forward(&input))?;
+            sum.accumulate(output.square()?.mean(..)?.backward()?)?;
+        }
+        let of = |parameter: Param| sum.get(&parameter.tensor()).expect("a gradient").clone();
+        Ok(layers.iter().flat_map(Module::parameters).map(of).collect::<Vec<_>>())
+    };
+    let values = |grads: &[Tensor]| grads.iter().map(Tensor::to_vec::<f32>).collect::<Result<Vec<_>>>();
+    let eager = values(&step()?)?;
+    let mut recorded = device.capture(step)?;
+    assert!(recorded.is_recorded());
+    assert_eq!(values(recorded.replay()?)?, eager);
+    assert!(eager.iter().flatten().any(|value| *value != 0.0));
     Ok(())
 }
 

@@ -105,19 +105,26 @@ def _arguments(model: Any, input: Any) -> Any:
     return (_ternion.zeros(tuple(input), dtype=first.dtype, device=first.device),)
 
 
-def trace(model: Module, step: Callable[[], Any]) -> Timeline:
+def trace(model: Module, step: Callable[[], Any], nvtx: bool = False) -> Timeline:
     """Runs `step()` and tells when layers of `model`, ops, backward passes and steps of optimisers ran on this thread.
 
         timeline = nn.trace(model, lambda: train_step(model, x, target))
         print(timeline)
         timeline.write_chrome("trace.json")  # for ui.perfetto.dev or chrome://tracing
 
-    Times are the host's: on CUDA and wgpu those of queueing.
+    Times are the host's: on CUDA and wgpu those of queueing. Of a step that is replayed the host sees nothing but the replay.
+
+    Args:
+        model: a module.
+        step: a function without arguments.
+        nvtx: whether the spans are ranges in NVIDIA's profilers, too, above the kernels (`nsys profile --trace=cuda,nvtx python PROGRAM`). Without CUDA, or the library NVTX, nobody hears of them.
 
     Raises:
-        TypeError: no module, no function.
+        TypeError: no module, no function, no bool.
     """
+    if not isinstance(nvtx, bool):
+        raise TypeError(f"trace: nvtx is {type(nvtx).__name__}, expected bool")
     if not isinstance(model, Module) or not callable(step):
         raise TypeError(f"trace: {type(model).__name__} and {type(step).__name__}, expected a module and a function without arguments")
-    timeline: Timeline = _trust.trace(model, step)
+    timeline: Timeline = _trust.trace(model, step, nvtx)
     return timeline

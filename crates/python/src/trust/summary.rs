@@ -185,14 +185,27 @@ impl PyTimeline {
     }
 }
 
-/// Runs `step`, and tells when layers of `module`, ops, backward passes and steps of optimisers ran on this thread.
+/// Runs `step`, and tells when layers of `module`, ops, backward passes and steps of optimisers ran on this thread; NVIDIA's profilers, too, if `nvtx`.
 #[pyfunction]
-fn trace(module: &Bound<'_, PyAny>, step: &Bound<'_, PyAny>) -> Outcome<PyTimeline> {
+fn trace(module: &Bound<'_, PyAny>, step: &Bound<'_, PyAny>, nvtx: bool) -> Outcome<PyTimeline> {
     let model = Model::of(module)?;
     let timeline = Rc::new(Timeline::new());
-    ternion::nn::trace(&model, timeline.clone(), || step.call0())?;
+    let timed = || ternion::nn::trace(&model, timeline.clone(), || step.call0());
+    let traced = if nvtx { told_to_profilers(timed) } else { timed() };
+    traced?;
     let timeline = Rc::try_unwrap(timeline).map_err(|_| Failure::state("trace: a span has not ended"))?;
     Ok(PyTimeline(Mutex::new(timeline)))
+}
+
+/// Runs `f`, whose spans NVIDIA's profilers show; without the library NVTX, or without CUDA, nobody hears of them.
+#[cfg(feature = "cuda")]
+fn told_to_profilers<T>(f: impl FnOnce() -> T) -> T {
+    ternion::trace::with_sink(Rc::new(ternion::Nvtx::open()), f)
+}
+
+#[cfg(not(feature = "cuda"))]
+fn told_to_profilers<T>(f: impl FnOnce() -> T) -> T {
+    f()
 }
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
