@@ -4,6 +4,8 @@
 mod drawings;
 #[path = "autograd/edges.rs"]
 mod edges;
+#[path = "autograd/fusion.rs"]
+mod fusion;
 #[path = "autograd/hooks.rs"]
 mod hooks;
 #[path = "autograd/views.rs"]

@@ -40,7 +40,7 @@ FAMILIES = {
     "conv": ["conv/"],
     **{
         name: ["copy/", f"{name}/"]
-        for name in ("elementwise", "reduce", "softmax", "layernorm", "layout", "cross_entropy", "embedding", "adamw")
+        for name in ("elementwise", "reduce", "softmax", "layernorm", "layout", "cross_entropy", "embedding", "adamw", "total_norm")
     },
 }
 

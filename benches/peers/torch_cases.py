@@ -401,6 +401,14 @@ def adamw_case():
     moving("adamw/f32/124x1M", 124 * (1 << 20) * 4 * 7, make)
 
 
+def total_norm_case():
+    def make():
+        gradients = [randn(1024, 1024) for _ in range(124)]
+        return {"torch": lambda: nn.utils.get_total_norm(gradients, foreach=True)}
+
+    moving("total_norm/f32/124x1M", 124 * (1 << 20) * 4, make)
+
+
 # ---------------------------------------------------------------- Training
 
 
@@ -437,6 +445,7 @@ def all_cases():
     cross_entropy_case()
     embedding_case()
     adamw_case()
+    total_norm_case()
     for training in torch_training.trainings():
         training_case(training)
 

@@ -32,6 +32,13 @@
 // Limits: runs begin at multiples of 16 bytes, as do all lines (gemm/mma.cu has products of others); at most two axes of a batch that do not merge;
 // TF32 has A_INNER and B_INNER 1. k is above 0. Indices below 2^31.
 //
+// What follows the sum (EPILOGUE; the last three with one matrix, and with sums in one part):
+//
+//   0  y = activation(alpha * sum + bias), each part if the call asks for it
+//   1  z = alpha * sum + bias, rounded and stored, y = ACTIVATED of z: of half precision
+//   2  y = ACTIVATION_GRAD of z and d, the rounded alpha * sum: of half precision; z is read beside
+//   3  y = alpha * sum + bias + residual, which is read beside: of f32
+//
 // Launch: blocks of THREADS, as many as there are tiles or multiprocessors, SHARED bytes of shared memory. With splits > 1 the output is that of the
 // partial sums, f32 [splits, matrices, m, n], alpha is 1 and there is no bias; sum_splits of a variant with the final output follows.
 
@@ -52,9 +59,18 @@
 #endif
 #define WGMMA_N TILE_N
 
+#define PRE_ACTIVATION 1
+#define GRAD_OF_ACTIVATION 2
+#define RESIDUAL 3
+#ifndef EPILOGUE
+#define EPILOGUE 0
+#endif
+
 #include "gemm/gemm.cuh"
+#include "lib/activations.cuh"
 #include "ptx/barrier.cuh"
 #include "ptx/mbarrier.cuh"
+#include "ptx/memory.cuh"
 #include "ptx/stmatrix.cuh"
 #include "ptx/tma.cuh"
 #include "ptx/wgmma_ss.cuh"
@@ -77,19 +93,28 @@ constexpr int PART_M = PINGPONG ? TILE_M : TILE_M / CONSUMERS;  // rows of a con
 constexpr int BLOCKS = PART_M / 64;
 constexpr int STAGE_A = TILE_M * LINE;
 constexpr int STAGE = STAGE_A + TILE_N * LINE;
-constexpr int SLAB = 64 * LINE;                       // bytes of 64 lines
-constexpr int SLAB_N = LINE / int(sizeof(Output));    // columns of y in a slab
-constexpr int OUT = STAGES * STAGE;                   // where two slabs of each consumer are
-constexpr int BARRIERS = OUT + CONSUMERS * 2 * SLAB;  // where the barriers are: full and empty of each stage, turns
+constexpr int SLAB = 64 * LINE;                     // bytes of 64 lines
+constexpr int SLAB_N = LINE / int(sizeof(Output));  // columns of y in a slab
+constexpr int SLABS_ACROSS = TILE_N / SLAB_N;
+constexpr int SLABS = BLOCKS * SLABS_ACROSS;  // of a consumer's tile
+constexpr int SLABS_OUT =
+    EPILOGUE ? 4 : 2;  // of a consumer: two that are stored from in turn; two of what is read or stored beside
+constexpr int OUT = STAGES * STAGE;  // where the slabs of each consumer are
+constexpr int BARRIERS =
+    OUT + CONSUMERS * SLABS_OUT *
+              SLAB;  // where the barriers are: full and empty of each stage, turns, full of what is read beside
+constexpr int BESIDE_BARRIERS = EPILOGUE ? 2 * CONSUMERS : 0;
 constexpr int SWIZZLE_ALIGNMENT = 1024;
-// SHARED = BARRIERS + 8 * (2 * STAGES + 2) + SWIZZLE_ALIGNMENT
+// SHARED = BARRIERS + 8 * (2 * STAGES + CONSUMERS + BESIDE_BARRIERS) + SWIZZLE_ALIGNMENT
 
 static_assert(PART_M % 64 == 0 && TILE_N % 64 == 0, "whole slabs");
 static_assert(sizeof(Element) == 2 || (A_INNER && B_INNER), "TF32 is K-major");
 
 struct TensorMapProduct {
     TensorMap a, b, y;  // axes: run, line, fast and slow axis of the batch; of partial sums: column, row, matrix, split
+    TensorMap z;        // the pre-activation or the residual, as y
     const Output* bias;  // null: none; else n neighbors from a multiple of two elements on
+    float* column_sums;  // null: none; of GRAD_OF_ACTIVATION, [ceil(m / 64), n]: of the columns of y, 64 rows each
     Constants constants;
     float alpha;
     u32 m, n, k;
@@ -158,6 +183,7 @@ INLINE void produce(const TensorMapProduct& p, u32 shared) {
     prefetch_tensormap(p.a);
     prefetch_tensormap(p.b);
     prefetch_tensormap(p.y);
+    if (EPILOGUE) prefetch_tensormap(p.z);
     Ring ring(shared);
     u32 tiles = count_tiles(p);
 #pragma unroll 1
@@ -230,10 +256,12 @@ INLINE void await_sums(Sums& sums) {
 
 INLINE u32 pair_of(float low, float high, f16) { return cvt_rn_f16x2_f32(high, low); }
 INLINE u32 pair_of(float low, float high, bf16) { return cvt_rn_bf16x2_f32(high, low); }
+template <class Half> INLINE float low_of(u32 pair, Half) { return widen(Half{u16(pair)}); }
+template <class Half> INLINE float high_of(u32 pair, Half) { return widen(Half{u16(pair >> 16)}); }
 
-// What follows the sum: nothing; a bias; all that the macros say. Each has code of its own, since the tensor cores stand still while a tile that
+// What follows the sum: nothing; a bias; all that the macros say; a factor alone. Each has code of its own, since the tensor cores stand still while a tile that
 // both consumers share is on its way out.
-enum Finish { PLAIN, BIAS, EVERYTHING };
+enum Finish { PLAIN, BIAS, EVERYTHING, SCALED };
 
 INLINE Finish finish_of(const TensorMapProduct& p) {
     if (p.alpha != 1.0f || p.constants.first) return EVERYTHING;
@@ -243,13 +271,14 @@ INLINE Finish finish_of(const TensorMapProduct& p) {
 template <Finish FINISH> INLINE float finish_sum(const TensorMapProduct& p, float sum, float bias) {
     if (FINISH == PLAIN) return sum;
     if (FINISH == BIAS) return sum + bias;
+    if (FINISH == SCALED) return p.alpha * sum;
     float x = p.alpha * sum + bias;
     const Constants& k = p.constants;
     return ACTIVATION;
 }
 // The bias of a column and of the next one. n is even: rows of y are whole packs.
 template <Finish FINISH> INLINE float2 bias_of(const TensorMapProduct& p, u32 column) {
-    if (FINISH == PLAIN || (FINISH == EVERYTHING && !p.bias) || column >= p.n) return float2{0, 0};
+    if (FINISH == PLAIN || FINISH == SCALED || (FINISH == EVERYTHING && !p.bias) || column >= p.n) return float2{0, 0};
     Pack<Output, 2> pair = load<Output, 2>(p.bias + column);
     return float2{widen(pair.of[0]), widen(pair.of[1])};
 }
@@ -259,6 +288,7 @@ struct Out {
     const TensorMapProduct& p;
     u32 shared;
     u32 next = 0;
+    u32 beside_parity = 0;  // a bit for each of the two slabs of what is read beside
 
     INLINE Out(const TensorMapProduct& parameters, u32 first) : p(parameters), shared(first) {}
     // Read again where they are used, which takes no registers before.
@@ -299,11 +329,178 @@ struct Out {
             st_shared_v2_f32(to + 8 * LINE, finish_sum<FINISH>(p, c[2], bias.x), finish_sum<FINISH>(p, c[3], bias.y));
         }
     }
-    template <Finish FINISH, int FIRST>
+    // Where slab number `index` of the tile is: of the consumer's rows from `row` on.
+    INLINE bool is_inside(const Work& work, u32 row, int index) const {
+        return row_of(work, row, index) < p.m && column_of(work, index) < p.n;
+    }
+    INLINE u32 row_of(const Work& work, u32 row, int index) const {
+        return work.tile.row + row + index / SLABS_ACROSS * 64;
+    }
+    INLINE u32 column_of(const Work& work, int index) const { return work.tile.column + index % SLABS_ACROSS * SLAB_N; }
+    INLINE u32 slab_at(int number) const { return shared + OUT + (consumer() * SLABS_OUT + number) * SLAB; }
+
+#if EPILOGUE
+    // The sums of slab `index` into shared memory. They have names alone: each slab has code of its own.
+    static constexpr Finish FUSED = EPILOGUE == GRAD_OF_ACTIVATION ? SCALED : EVERYTHING;
+    template <int NUMBER = 0> INLINE void put(Sums& sums, int index, u32 slab, u32 column) const {
+        if (index == NUMBER)
+            write<FUSED, NUMBER % SLABS_ACROSS*(SLAB_N / 8)>(slab, sums[NUMBER / SLABS_ACROSS], column, Output());
+        else if constexpr (NUMBER + 1 < SLABS) put<NUMBER + 1>(sums, index, slab, column);
+    }
+    // What follows is code for all slabs, element by element: 16 bytes of a row at a time, wherever they come from. Unrolled into registers it is longer than
+    // the cache of instructions, and waits for these.
+    template <class Work16> INLINE void for_packs(u32 slab, Work16 work) const {
+        u32 thread = read_tid_x() % WARPGROUP, chunk = thread % 8;
+#pragma unroll 1
+        for (u32 row = thread / 8; row < 64; row += WARPGROUP / 8)
+            work(slab + row * LINE + ((chunk ^ row) & 7) * 16, row);
+    }
+#if EPILOGUE == PRE_ACTIVATION
+    static INLINE float activated(float x) { return ACTIVATED; }
+    template <class Half> static INLINE u32 activated(u32 z, Half type) {
+        return pair_of(activated(low_of(z, type)), activated(high_of(z, type)), type);
+    }
+    // y of z, which is in the slab, into the slab behind the next.
+    INLINE void finish(u32 slab, u32) const {
+        for_packs(slab, [](u32 at, u32) {
+            uint4 z = ld_shared_v4(at);
+            u32 y[4] = {activated(z.x, Output()), activated(z.y, Output()), activated(z.z, Output()),
+                        activated(z.w, Output())};
+            st_shared_v4(at + 2 * SLAB, y);
+        });
+    }
+    INLINE void store_boxes(u32 slab, u32 column, u32 row) const {
+        cp_async_bulk_tensor_store_4d(p.z, column, row, 0, 0, slab);
+        cp_async_bulk_tensor_store_4d(p.y, column, row, 0, 0, slab + 2 * SLAB);
+    }
+    INLINE void store_column_sums(u32, u32, u32) const {}
+    INLINE void begin(const Work&, u32) const {}
+    INLINE void load_beside(const Work&, u32, int) const {}
+    INLINE void await_beside(int) {}
+#else
+    // z or the residual of slab `index` on its way: into the slab behind the next of the two that are stored from.
+    INLINE void load_beside(const Work& work, u32 row, int index) const {
+        if (index >= SLABS || !is_inside(work, row, index)) return;
+        u32 barrier = beside_barrier(index % 2);
+        mbarrier_arrive_expect_tx(barrier, SLAB);
+        cp_async_bulk_tensor_4d(slab_at(2 + index % 2), p.z, column_of(work, index), row_of(work, row, index), 0, 0,
+                                barrier);
+    }
+    INLINE u32 beside_barrier(int number) const {
+        return shared + BARRIERS + (2 * STAGES + CONSUMERS + consumer() * 2 + number) * 8;
+    }
+    INLINE void await_beside(int number) {
+        mbarrier_wait_parity(beside_barrier(number), beside_parity >> number & 1);
+        beside_parity ^= 1 << number;
+    }
+    // Before the tile's sums are added up. What was in the slabs has been read: the last meeting of the tile before says so.
+    INLINE void begin(const Work& work, u32 row) const {
+        if (!leads()) return;
+        load_beside(work, row, 0);
+        load_beside(work, row, 1);
+    }
+#if EPILOGUE == GRAD_OF_ACTIVATION
+    static INLINE float passed(float d, float z) { return ACTIVATION_GRAD; }
+    template <class Half> static INLINE u32 passed(u32 d, u32 z, Half type) {
+        return pair_of(passed(low_of(d, type), low_of(z, type)), passed(high_of(d, type), high_of(z, type)), type);
+    }
+    // A thread has one chunk of every fourth row of its warp's 16: the sums of those rows of a chunk are exchanged among its four lanes, and stored over what the first of them has
+    // read of z.
+    INLINE void finish(u32 slab, u32 first_row) const {
+        float sums[8] = {};
+        for_packs(slab, [&](u32 at, u32 row) {
+            uint4 d = ld_shared_v4(at), z = ld_shared_v4(at + 2 * SLAB);
+            u32 y[4] = {passed(d.x, z.x, Output()), passed(d.y, z.y, Output()), passed(d.z, z.z, Output()),
+                        passed(d.w, z.w, Output())};
+            st_shared_v4(at, y);
+            // Zeros beyond the last row may have met an infinity.
+            if (first_row + row >= p.m) return;
+#pragma unroll
+            for (int w = 0; w < 4; ++w)
+                sums[2 * w] += low_of(y[w], Output()), sums[2 * w + 1] += high_of(y[w], Output());
+        });
+        if (!p.column_sums) return;
+#pragma unroll
+        for (int e = 0; e < 8; ++e) {
+            sums[e] += __shfl_xor_sync(ALL_LANES, sums[e], 8);
+            sums[e] += __shfl_xor_sync(ALL_LANES, sums[e], 16);
+        }
+        u32 lane = this->lane();
+        if (lane >= 8) return;
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+            u32 words[4];
+#pragma unroll
+            for (int e = 0; e < 4; ++e) words[e] = __float_as_uint(sums[half * 4 + e]);
+            st_shared_v4(sums_at(slab, warp(), lane, half), words);
+        }
+    }
+    // Where the sums of a warp's rows are: of four columns of a chunk.
+    INLINE u32 sums_at(u32 slab, u32 warp, u32 chunk, u32 half) const {
+        u32 row = warp * 4 + half * 16;
+        return slab + 2 * SLAB + row * LINE + ((chunk ^ row) & 7) * 16;
+    }
+    // After a meeting: the sums of the warps, in their order. Another one follows before z of the next slab but one is loaded.
+    INLINE void store_column_sums(u32 slab, u32 column, u32 row) const {
+        if (!p.column_sums) return;
+        u32 thread = read_tid_x() % WARPGROUP;
+        if (thread < 64 && column + thread < p.n) {
+            float sum = 0;
+#pragma unroll
+            for (u32 warp = 0; warp < 4; ++warp)
+                sum += __uint_as_float(ld_shared(sums_at(slab, warp, thread / 8, thread / 4 % 2) + thread % 4 * 4));
+            p.column_sums[u64(row / 64) * p.n + column + thread] = sum;
+        }
+        fence_proxy_async_shared();
+        meet();
+    }
+#else
+    static INLINE u32 added(u32 x, u32 residual) {
+        return __float_as_uint(__uint_as_float(x) + __uint_as_float(residual));
+    }
+    INLINE void finish(u32 slab, u32) const {
+        for_packs(slab, [](u32 at, u32) {
+            uint4 x = ld_shared_v4(at), r = ld_shared_v4(at + 2 * SLAB);
+            u32 y[4] = {added(x.x, r.x), added(x.y, r.y), added(x.z, r.z), added(x.w, r.w)};
+            st_shared_v4(at, y);
+        });
+    }
+    INLINE void store_column_sums(u32, u32, u32) const {}
+#endif
+    INLINE void store_boxes(u32 slab, u32 column, u32 row) const {
+        cp_async_bulk_tensor_store_4d(p.y, column, row, 0, 0, slab);
+    }
+#endif
+    INLINE void store_slabs(Sums& sums, const Work& work, u32 row) {
+#pragma unroll 1
+        for (int index = 0; index < SLABS; ++index) {
+            if (is_inside(work, row, index)) {
+                u32 column = column_of(work, index), slab = slab_at(index % 2);
+                // The store from this slab before the last one has read it.
+                if (leads()) cp_async_bulk_wait_group_read<1>();
+                meet();
+                put(sums, index, slab, column + 2 * (lane() % 4));
+                await_beside(index % 2);
+                meet();
+                finish(slab, row_of(work, row, index));
+                fence_proxy_async_shared();
+                meet();
+                if (leads()) {
+                    store_boxes(slab, column, row_of(work, row, index));
+                    cp_async_bulk_commit_group();
+                }
+                store_column_sums(slab, column, row_of(work, row, index));
+            }
+            if (leads()) load_beside(work, row, index + 2);
+        }
+    }
+#else
+    INLINE void begin(const Work&, u32) const {}
+    template <Finish FINISH, int SLAB_INDEX>
     INLINE void store_slab(float (&sums)[TILE_N / 8][4], const Work& work, u32 row) {
-        u32 column = work.tile.column + FIRST * 8;
-        if (column >= p.n || row >= p.m) return;
-        u32 slab = shared + OUT + (consumer() * 2 + next) * SLAB;
+        if (!is_inside(work, row, SLAB_INDEX)) return;
+        constexpr int FIRST = SLAB_INDEX % SLABS_ACROSS * (SLAB_N / 8);
+        u32 column = column_of(work, SLAB_INDEX), slab = slab_at(next);
         next ^= 1;
         // The store from this slab before the last one has read it.
         if (leads()) cp_async_bulk_wait_group_read<1>();
@@ -313,24 +510,24 @@ struct Out {
         meet();
         if (leads()) {
             i32 fast = p.is_partial ? work.tile.matrix : work.fast, slow = p.is_partial ? work.tile.split : work.slow;
-            cp_async_bulk_tensor_store_4d(p.y, column, row, fast, slow, slab);
+            cp_async_bulk_tensor_store_4d(p.y, column, row_of(work, row, SLAB_INDEX), fast, slow, slab);
             cp_async_bulk_commit_group();
         }
     }
-    template <Finish FINISH, int FIRST> INLINE void store_row(float (&sums)[TILE_N / 8][4], const Work& work, u32 row) {
-        store_slab<FINISH, FIRST>(sums, work, row);
-        if constexpr (FIRST + SLAB_N / 8 < TILE_N / 8) store_row<FINISH, FIRST + SLAB_N / 8>(sums, work, row);
+    template <Finish FINISH, int SLAB_INDEX = 0> INLINE void store_slabs(Sums& sums, const Work& work, u32 row) {
+        store_slab<FINISH, SLAB_INDEX>(sums[SLAB_INDEX / SLABS_ACROSS], work, row);
+        if constexpr (SLAB_INDEX + 1 < SLABS) store_slabs<FINISH, SLAB_INDEX + 1>(sums, work, row);
     }
-    template <Finish FINISH> INLINE void store_rows(Sums& sums, const Work& work, u32 row) {
-#pragma unroll
-        for (int block = 0; block < BLOCKS; ++block)
-            store_row<FINISH, 0>(sums[block], work, work.tile.row + row + block * 64);
-    }
+#endif
     INLINE void store(Sums& sums, const Work& work, u32 row) {
+#if EPILOGUE
+        store_slabs(sums, work, row);
+#else
         Finish finish = finish_of(p);
-        if (finish == PLAIN) store_rows<PLAIN>(sums, work, row);
-        else if (finish == BIAS) store_rows<BIAS>(sums, work, row);
-        else store_rows<EVERYTHING>(sums, work, row);
+        if (finish == PLAIN) store_slabs<PLAIN>(sums, work, row);
+        else if (finish == BIAS) store_slabs<BIAS>(sums, work, row);
+        else store_slabs<EVERYTHING>(sums, work, row);
+#endif
     }
 };
 
@@ -349,6 +546,7 @@ INLINE void consume(const TensorMapProduct& p, u32 shared, u32 consumer) {
 #pragma unroll 1
     while (number < tiles) {
         Work work(p, number);
+        out.begin(work, row);
         if (PINGPONG) mbarrier_wait_parity(turn_of(shared, consumer), turn);
         add_up(sums, ring, work, row);
         // Its last stages were full: the other one may wait for those that follow.
@@ -381,6 +579,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) product(const __grid_co
         }
         for (u32 consumer = 0; consumer < CONSUMERS; ++consumer)
             mbarrier_init(turn_of(shared, consumer), WARPGROUP / WARP);
+#if EPILOGUE
+        for (u32 beside = 0; beside < BESIDE_BARRIERS; ++beside) mbarrier_init(turn_of(shared, CONSUMERS + beside), 1);
+#endif
         fence_mbarrier_init();
     }
     __syncthreads();

@@ -3,8 +3,9 @@
 //   norm_rows       y = (x - mean) * r * weight + bias, r = 1 / sqrt(mean (x - mean)^2 + eps)     RMS: mean = 0
 //   norm_rows_grad  n = (x - mean) * r, g = dy * weight:  dx = r * (g - mean(g) - n * mean(g * n))  RMS: without mean(g)
 //                   dweight = sum over rows of dy * n, dbias = sum over rows of dy
+//                   dx + residual, the gradient that came to x from elsewhere, if there is one (HOLD = REGISTERS); also rounded to TYPE_DY, if asked for
 //
-// x, y, dy, dx [rows, columns] of any row stride; weight, bias, dweight, dbias [columns]; mean, r [rows] in the compute type. A team of
+// x, y, dy, dx, residual [rows, columns] of any row stride; weight, bias, dweight, dbias [columns]; mean, r [rows] in the compute type. A team of
 // threads works on a row, see rows.cuh (MASKED = 0: PACK divides columns, all strides and, as elements, all addresses).
 //
 // norm_rows_grad (HOLD = REGISTERS): a block walks over rows, and each of its threads keeps the sums of its columns in registers, while the
@@ -20,7 +21,7 @@
 //
 // Variances are means of squared differences to the mean of numbers that are at hand, never differences of large sums.
 //
-// Macros: those of rows.cuh; CENTRED (1 layer, 0 RMS); DWEIGHT, DBIAS (0 or 1: which sums norm_rows_grad forms); STAGES (rows of a team
+// Macros: those of rows.cuh; TYPE_Y and TYPE_DY (half precision beside a TYPE of float, for HOLD = REGISTERS; else TYPE); CENTRED (1 layer, 0 RMS); DWEIGHT, DBIAS (0 or 1: which sums norm_rows_grad forms); STAGES (rows of a team
 // in shared memory, 2 at least: 2 * STAGES * TOGETHER * PACKS packs for each thread); TOGETHER (see there); FORM (FORWARD, GRADIENT or PARAMETERS: which kernels are compiled; for
 // PARAMETERS HOLD = MEMORY, TEAM above 32, and both sums).
 
@@ -37,6 +38,12 @@
 #ifndef CENTRED
 #define CENTRED 1
 #endif
+#ifndef TYPE_Y
+#define TYPE_Y TYPE
+#endif
+#ifndef TYPE_DY
+#define TYPE_DY TYPE
+#endif
 #ifndef DWEIGHT
 #define DWEIGHT 1
 #endif
@@ -48,17 +55,30 @@
 #ifndef STAGES
 #define STAGES 3
 #endif
-
 // Rows of a team in one turn of its block: 1 or 2. Two share the exchange of their sums, and hide each other's latencies.
 #ifndef TOGETHER
 #define TOGETHER 1
 #endif
-
 constexpr int SUMS = DWEIGHT + DBIAS;
+typedef TYPE_Y Y;
+typedef TYPE_DY Dy;
+
+// A pack of as many elements of another type as a Raw has of T.
+template <class E> struct alignas(PACK * sizeof(E)) RawOf {
+    typedef typename WordOf<PACK * sizeof(E)>::type Word;
+    Word words[PACK * sizeof(E) / sizeof(Word)];
+
+    INLINE C get(int e) const { return unpacked(E(), words, e); }
+    INLINE static RawOf of(const C (&values)[PACK]) {
+        RawOf raw;
+        pack(E(), values, raw.words);
+        return raw;
+    }
+};
 
 #if FORM == FORWARD
 struct Norm {
-    T* y;
+    Y* y;
     C* mean;  // layer only
     C* reciprocal;
     const T* x;
@@ -71,7 +91,7 @@ struct Norm {
 };
 
 // (x - mean) * reciprocal * weight + bias
-INLINE Raw normalised(const Raw& x, C mean, C reciprocal, const T* weight, const T* bias, int column) {
+INLINE RawOf<Y> normalised(const Raw& x, C mean, C reciprocal, const T* weight, const T* bias, int column) {
     C values[PACK];
 #pragma unroll
     for (int e = 0; e < PACK; ++e) values[e] = (x.get(e) - mean) * reciprocal;
@@ -85,10 +105,10 @@ INLINE Raw normalised(const Raw& x, C mean, C reciprocal, const T* weight, const
 #pragma unroll
         for (int e = 0; e < PACK; ++e) values[e] += shift.get(e);
     }
-    C y[PACK];
-#pragma unroll
-    for (int e = 0; e < PACK; ++e) y[e] = values[e];
-    return Raw::of(y);
+    return RawOf<Y>::of(values);
+}
+INLINE void store_pack(Y* y, const Cut& cut, int pack, const RawOf<Y>& raw) {
+    if (pack < cut.packs) *reinterpret_cast<RawOf<Y>*>(y + pack * PACK) = raw;
 }
 INLINE C sum_of_pack(const Raw& x) {
     C sum = 0;
@@ -110,7 +130,7 @@ extern "C" __global__ void __launch_bounds__(ROW_THREADS, MIN_BLOCKS) norm_rows(
     u64 row = row_of_thread();
     int member = member_of_team();
     const T* x = p.x + i64(row) * p.x_stride;
-    T* y = p.y + i64(row) * p.y_stride;
+    Y* y = p.y + i64(row) * p.y_stride;
     Cut cut(x, row < p.rows ? p.columns : 0);
     C sum = 0, squares = 0, mean = 0, reciprocal;
     if (HOLD == REGISTERS) {
@@ -129,7 +149,7 @@ extern "C" __global__ void __launch_bounds__(ROW_THREADS, MIN_BLOCKS) norm_rows(
         for (int k = 0; k < PACKS; ++k) {
             int pack = member + k * TEAM;
             if (pack < cut.packs)
-                cut.store(y, pack, normalised(raw[k], mean, reciprocal, p.weight, p.bias, pack * PACK));
+                store_pack(y, cut, pack, normalised(raw[k], mean, reciprocal, p.weight, p.bias, pack * PACK));
         }
     } else {
         for_packs_kept<1>(cut, member, {{x}, {C(0)}}, [&](int, const Raw(&raw)[UNROLL][1]) {
@@ -148,7 +168,7 @@ extern "C" __global__ void __launch_bounds__(ROW_THREADS, MIN_BLOCKS) norm_rows(
         }
         reciprocal = reciprocal_deviation(sum / C(p.columns), p.eps);
         for_packs_again<1>(cut, member, {{x}, {C(0)}}, [&](int pack, const Raw(&raw)[1]) {
-            cut.store(y, pack, normalised(raw[0], mean, reciprocal, p.weight, p.bias, pack * PACK));
+            store_pack(y, cut, pack, normalised(raw[0], mean, reciprocal, p.weight, p.bias, pack * PACK));
         });
     }
     if (member == 0 && row < p.rows) {
@@ -165,12 +185,14 @@ struct NormGrad {
     T* dx;
     C* partials;  // [blocks, SUMS, columns]: the sums of dweight, then those of dbias
     const T* x;
-    const T* dy;
+    const Dy* dy;
     const C* mean;  // null: RMS
     const C* reciprocal;
-    const T* weight;  // null: none
+    const T* weight;    // null: none
+    const T* residual;  // null: none
+    Dy* rounded;        // null: none; dx of the type of dy
     u64 rows;
-    i64 dx_stride, x_stride, dy_stride;
+    i64 dx_stride, x_stride, dy_stride, residual_stride, rounded_stride;
     u32 columns;
     u32 rows_per_block;  // norm_rows_parameter_grad only
 };
@@ -206,20 +228,22 @@ struct Ring {
     INLINE Raw* place(int stage, int r, int tensor, int k) const {
         return held + (((stage * TOGETHER + r) * 2 + tensor) * PACKS + k) * ROW_THREADS + threadIdx.x;
     }
-    INLINE void copy(Raw* to, const T* from) const {
-        if constexpr (sizeof(Raw) >= 4) {
-            cp_async<sizeof(Raw)>(cvta_to_shared(to), from);
+    // The pack of dy, which may be shorter than its slot.
+    INLINE RawOf<Dy>& dy(int stage, int r, int k) const { return *reinterpret_cast<RawOf<Dy>*>(place(stage, r, 1, k)); }
+    template <class Slot, class E> INLINE void copy(Slot* to, const E* from) const {
+        if constexpr (sizeof(Slot) >= 4) {
+            cp_async<sizeof(Slot)>(cvta_to_shared(to), from);
         } else {
-            *to = load_raw(from);
+            *to = *reinterpret_cast<const Slot*>(from);
         }
     }
-    // Starts a row whose first pack of this thread lies there.
-    INLINE void start(const T* x, const T* dy, int stage, int r) const {
+    // Starts a row whose first pack of this thread is there.
+    INLINE void start(const T* x, const Dy* dy, int stage, int r) const {
 #pragma unroll
         for (int k = 0; k < PACKS; ++k) {
             if (member + k * TEAM >= cut.packs) continue;
             copy(place(stage, r, 0, k), x + k * TEAM * PACK);
-            copy(place(stage, r, 1, k), dy + k * TEAM * PACK);
+            copy(&this->dy(stage, r, k), dy + k * TEAM * PACK);
         }
     }
     INLINE void commit() const { cp_async_commit_group(); }
@@ -281,8 +305,9 @@ INLINE void read_statistics(C (&mean)[TOGETHER], C (&reciprocal)[TOGETHER], cons
 struct Starts {
     const Ring& ring;
     u64 row, rows, step;
-    // Where this thread's first pack of the next row lies.
-    const T *x, *dy;
+    // Where this thread's first pack of the next row is.
+    const T* x;
+    const Dy* dy;
     i64 x_step, dy_step;
 
     INLINE Starts(const NormGrad& p, const Ring& ring, u64 row, u64 step)
@@ -339,6 +364,45 @@ INLINE C normal_of(C x, C mean, C reciprocal, C offset) {
     return sizeof(T) == 2 ? x * reciprocal + offset : (x - mean) * reciprocal;
 }
 
+// Where this thread's first pack of the row is that is written next, and what is added to its rows of a turn.
+struct RowsOut {
+    const NormGrad& p;
+    T* dx;
+    const T* residual;
+    Dy* rounded;
+    i64 step;
+    Raw added[TOGETHER][PACKS];
+
+    INLINE RowsOut(const NormGrad& p, u64 row, u64 step, int member) : p(p), step(step) {
+        dx = p.dx + i64(row) * p.dx_stride + member * PACK;
+        residual = p.residual + i64(row) * p.residual_stride + member * PACK;
+        rounded = p.rounded + i64(row) * p.rounded_stride + member * PACK;
+    }
+    // Before the sums of a turn are exchanged, so that it comes meanwhile.
+    template <class Missing> INLINE void load_residual(const Missing& is_missing) {
+        if (!p.residual) return;
+#pragma unroll
+        for (int r = 0; r < TOGETHER; ++r) {
+#pragma unroll
+            for (int k = 0; k < PACKS; ++k)
+                if (!is_missing(r, k)) added[r][k] = load_raw(residual + k * TEAM * PACK);
+            residual += step * p.residual_stride;
+        }
+    }
+    INLINE void store(int r, int k, C (&values)[PACK]) const {
+        if (p.residual)
+#pragma unroll
+            for (int e = 0; e < PACK; ++e) values[e] += added[r][k].get(e);
+        store_raw(dx + k * TEAM * PACK, Raw::of(values));
+        if (sizeof(Dy) != sizeof(T) && p.rounded)
+            *reinterpret_cast<RawOf<Dy>*>(rounded + k * TEAM * PACK) = RawOf<Dy>::of(values);
+    }
+    INLINE void advance() {
+        dx += step * p.dx_stride;
+        rounded += step * p.rounded_stride;
+    }
+};
+
 INLINE void rows_grad_in_registers(const NormGrad& p) {
     int member = member_of_team();
     u64 step = u64(gridDim.x) * TEAMS;
@@ -346,9 +410,7 @@ INLINE void rows_grad_in_registers(const NormGrad& p) {
     Ring ring{whole, member};
     u64 row = row_of_thread();
     Starts starts(p, ring, row, step);
-    // Where this thread's first pack of the row lies that is written next.
-    T* dx_place = p.dx + i64(row) * p.dx_stride + member * PACK;
-    i64 dx_step = i64(step) * p.dx_stride;
+    RowsOut out(p, row, step, member);
 #pragma unroll
     for (int stage = 0; stage < STAGES - 1; ++stage) starts.start(stage);
     Weights weights(p, whole, member);
@@ -367,6 +429,7 @@ INLINE void rows_grad_in_registers(const NormGrad& p) {
         auto is_missing = [&](int r, int k) {
             return ((TEAMS > 1 || r > 0) && row + r * step >= p.rows) || member + k * TEAM >= whole.packs;
         };
+        out.load_residual(is_missing);
         ring.wait();
         C normal[TOGETHER][PACKS][PACK], grad[TOGETHER][PACKS][PACK];
         // Of each row: the sum of g, that of g * n.
@@ -377,7 +440,8 @@ INLINE void rows_grad_in_registers(const NormGrad& p) {
 #pragma unroll
             for (int r = 0; r < TOGETHER; ++r) {
                 if (is_missing(r, k)) continue;
-                Raw x = *ring.place(stage, r, 0, k), dy = *ring.place(stage, r, 1, k);
+                Raw x = *ring.place(stage, r, 0, k);
+                RawOf<Dy> dy = ring.dy(stage, r, k);
 #pragma unroll
                 for (int e = 0; e < PACK; ++e) {
                     C n = normal_of(x.get(e), mean[r], reciprocal[r], offset[r]), g = dy.get(e);
@@ -401,9 +465,9 @@ INLINE void rows_grad_in_registers(const NormGrad& p) {
 #pragma unroll
             for (int k = 0; k < PACKS; ++k) {
                 if (is_missing(r, k)) continue;
-                Raw x, dy, weight;
-                if (!KEPT) x = *ring.place(stage, r, 0, k), dy = *ring.place(stage, r, 1, k);
-                if (!KEPT) weight = weights.at(k);
+                Raw x, weight;
+                RawOf<Dy> dy;
+                if (!KEPT) x = *ring.place(stage, r, 0, k), dy = ring.dy(stage, r, k), weight = weights.at(k);
                 C values[PACK];
 #pragma unroll
                 for (int e = 0; e < PACK; ++e) {
@@ -411,9 +475,9 @@ INLINE void rows_grad_in_registers(const NormGrad& p) {
                     C g = KEPT ? grad[r][k][e] : dy.get(e) * weight.get(e);
                     values[e] = (g * reciprocal[r] - mean_part) - n * along_part;
                 }
-                store_raw(dx_place + k * TEAM * PACK, Raw::of(values));
+                out.store(r, k, values);
             }
-            dx_place += dx_step;
+            out.advance();
         }
         stage = stage == STAGES - 1 ? 0 : stage + 1;
     }
@@ -424,7 +488,8 @@ INLINE void rows_grad_in_two_readings(const NormGrad& p) {
     u64 row = row_of_thread();
     int member = member_of_team();
     const T* x = p.x + i64(row) * p.x_stride;
-    const T* dy = p.dy + i64(row) * p.dy_stride;
+    // Of T in this form.
+    const T* dy = reinterpret_cast<const T*>(p.dy) + i64(row) * p.dy_stride;
     T* dx = p.dx + i64(row) * p.dx_stride;
     Cut cut(x, row < p.rows ? p.columns : 0);
     C mean = CENTRED && row < p.rows ? p.mean[row] : C(0);

@@ -19,6 +19,7 @@
 
 #include "lib/functions.cuh"
 #include "lib/index_space.cuh"
+#include "lib/reduce.cuh"
 #include "lib/vec.cuh"
 #include "ptx/memory.cuh"
 
@@ -104,33 +105,12 @@ struct Mean : Sum {
 struct SumSquares : Sum {
     static INLINE C enter(C x, u64) { return product_of(x, x); }
 };
-// Sums of squares of numbers whose squares overflow, of those between, and of those whose squares vanish, the first and the last scaled (Blue 1978).
-struct Squares {
-    C large, middle, small;
-};
 struct Norm {
-    typedef Squares Acc;
-    static constexpr bool IS_DOUBLE = sizeof(C) == 8;
-    // Powers of two: of the bounds between the three, and of the scales.
-    static constexpr C LARGE = IS_DOUBLE ? C(0x1p400) : C(0x1p50), SMALL = IS_DOUBLE ? C(0x1p-400) : C(0x1p-50);
-    static constexpr C DOWN = IS_DOUBLE ? C(0x1p-600) : C(0x1p-76), UP = IS_DOUBLE ? C(0x1p600) : C(0x1p88);
-    static INLINE Squares start() { return Squares{C(0), C(0), C(0)}; }
-    static INLINE Squares enter(C x, u64) {
-        C size = abs_of(x);
-        bool is_large = size > LARGE, is_small = size < SMALL;
-        C scaled = is_large ? x * DOWN : is_small ? x * UP : x;
-        C square = product_of(scaled, scaled);
-        return Squares{is_large ? square : C(0), is_large || is_small ? C(0) : square, is_small ? square : C(0)};
-    }
-    static INLINE Squares merge(Squares a, Squares b) {
-        return Squares{sum_of(a.large, b.large), sum_of(a.middle, b.middle), sum_of(a.small, b.small)};
-    }
-    static INLINE C leave(Squares acc, double) {
-        // NaN is in the middle.
-        if (acc.large > C(0)) return sqrt_of(acc.large + acc.middle * DOWN * DOWN) * (C(1) / DOWN);
-        if (acc.middle != C(0)) return sqrt_of(acc.middle + acc.small * (C(1) / UP) * (C(1) / UP));
-        return sqrt_of(acc.small) * (C(1) / UP);
-    }
+    typedef Squares<C> Acc;
+    static INLINE Acc start() { return Acc::start(); }
+    static INLINE Acc enter(C x, u64) { return Acc::of(x); }
+    static INLINE Acc merge(Acc a, Acc b) { return Acc::merge(a, b); }
+    static INLINE C leave(Acc acc, double) { return acc.root(); }
 };
 struct MaxAbs : Plain<C> {
     static INLINE C start() { return C(0); }
@@ -174,97 +154,16 @@ struct Reduction {
     Space<1> over;
 };
 
-INLINE Acc down(Acc acc, int by) {
-    union {
-        Acc acc;
-        u32 words[(sizeof(Acc) + 3) / 4];
-    } from, to;
-    from.acc = acc;
-#pragma unroll
-    for (int w = 0; w < int((sizeof(Acc) + 3) / 4); ++w) to.words[w] = __shfl_down_sync(ALL_LANES, from.words[w], by);
-    return to.acc;
-}
-// Lane 0 has the whole of the warp.
-INLINE Acc over_warp(Acc acc) {
-#pragma unroll
-    for (int by = WARP / 2; by > 0; by /= 2) acc = R::merge(acc, down(acc, by));
-    return acc;
-}
-// Thread 0 has the whole of the block.
-INLINE Acc over_block(Acc acc) {
-    __shared__ alignas(16) unsigned char room[WARPS * sizeof(Acc)];
-    Acc* warps = reinterpret_cast<Acc*>(room);
-    acc = over_warp(acc);
-    if (threadIdx.x % WARP == 0) warps[threadIdx.x / WARP] = acc;
-    __syncthreads();
-    if (threadIdx.x >= WARP) return acc;
-    acc = threadIdx.x < WARPS ? warps[threadIdx.x] : R::start();
-    return over_warp(acc);
-}
-
-// A pack as it lies in memory, taken apart where it is used: of elements that are narrower than a register the compiler would hold each in one of
-// its own, and wait for a pack to take it apart while others are under way.
-template <int V> struct Words {
-    u32 words[(sizeof(X) * V + 3) / 4];
-
-    INLINE X get(int e) const {
-        constexpr int EACH = sizeof(X) < 4 ? 4 / sizeof(X) : 1, WORDS = sizeof(X) < 4 ? 1 : sizeof(X) / 4;
-        union {
-            u32 words[WORDS];
-            X x;
-        } both;
-#pragma unroll
-        for (int w = 0; w < WORDS; ++w) both.words[w] = words[e / EACH * WORDS + w] >> 8 * sizeof(X) % 32 * (e % EACH);
-        return both.x;
-    }
-};
-template <int V> INLINE Words<V> load_pack(const X* from) {
-    union {
-        Pack<X, V> pack;
-        Words<V> words;
-    } both;
-    if constexpr (sizeof(X) * V == 16) both.pack = load_once<X, V>(from);
-    else both.pack = load<X, V>(from);
-    return both.words;
-}
-// Calls merge(pack, i) for the packs i at x + i * step, i < count, while the next DEPTH are under way.
-template <int V, int DEPTH, class Merge> INLINE void for_packs(const X* x, i64 step, u32 count, Merge merge) {
-    Words<V> packs[DEPTH];
-    u32 i = 0;
-    if (count >= DEPTH) {
-#pragma unroll
-        for (int d = 0; d < DEPTH; ++d) packs[d] = load_pack<V>(x + d * step);
-#pragma unroll 1
-        for (; i + 2 * DEPTH <= count; i += DEPTH) {
-#pragma unroll
-            for (int d = 0; d < DEPTH; ++d) {
-                Words<V> pack = packs[d];
-                packs[d] = load_pack<V>(x + (i + DEPTH + d) * step);
-                merge(pack, i + d);
-            }
-        }
-#pragma unroll
-        for (int d = 0; d < DEPTH; ++d) merge(packs[d], i + d);
-        i += DEPTH;
-    }
-    // Fewer than DEPTH, and all of them under way together.
-#pragma unroll
-    for (int d = 0; d < DEPTH - 1; ++d)
-        if (i + d < count) packs[d] = load_pack<V>(x + (i + d) * step);
-#pragma unroll
-    for (int d = 0; d < DEPTH - 1; ++d)
-        if (i + d < count) merge(packs[d], i + d);
-}
 // The packs first, first + STEP, ... of the run that begins at `x`, and what is left of it below end.
 template <u32 STEP> INLINE Acc over_run(const X* x, u32 first, u32 end) {
     Acc acc = R::start();
     u32 packs = end / PACK, rest = end % PACK, member = threadIdx.x % STEP;
-    for_packs<PACK, UNROLL>(x + first * PACK, STEP * PACK, first < packs ? (packs - first - 1) / STEP + 1 : 0,
-                            [&](const Words<PACK>& pack, u32 i) {
+    for_packs<X, PACK, UNROLL>(x + first * PACK, STEP * PACK, first < packs ? (packs - first - 1) / STEP + 1 : 0,
+                               [&](const Words<X, PACK>& pack, u32 i) {
 #pragma unroll
-                                for (int e = 0; e < PACK; ++e)
-                                    acc = R::merge(acc, R::enter(widen(pack.get(e)), (first + i * STEP) * PACK + e));
-                            });
+                                   for (int e = 0; e < PACK; ++e)
+                                       acc = R::merge(acc, R::enter(widen(pack.get(e)), (first + i * STEP) * PACK + e));
+                               });
     // Less than a pack: an element for each of the first threads.
     if (member < rest) acc = R::merge(acc, R::enter(widen(x[end - rest + member]), end - rest + member));
     return acc;
@@ -304,7 +203,7 @@ extern "C" __global__ void __launch_bounds__(BOUNDS_OF_ROWS) rows(const __grid_c
     locate_once(p.kept, result, at);
     Acc acc = p.line ? over_run<THREADS>(p.x + at[1], threadIdx.x, p.reduced)
                      : over_anything(p.x + at[1], p.over, threadIdx.x, p.reduced, THREADS);
-    acc = over_block(acc);
+    acc = over_block<R, WARPS>(acc);
     if (threadIdx.x == 0) put(p, at[0], acc);
 }
 
@@ -316,14 +215,14 @@ extern "C" __global__ void __launch_bounds__(THREADS) rows_in_parts(const __grid
     u32 end = u32(smaller(u64(begin) + p.per_part, u64(p.reduced)));
     Acc acc = p.line ? over_run<THREADS>(p.x + at[1], begin / PACK + threadIdx.x, end)
                      : over_anything(p.x + at[1], p.over, begin + threadIdx.x, end, THREADS);
-    acc = over_block(acc);
+    acc = over_block<R, WARPS>(acc);
     Acc* parts = p.partial + u64(result) * p.parts;
     if (threadIdx.x == 0) parts[part] = acc;
     if (!is_last_to_arrive(p)) return;
     acc = R::start();
 #pragma unroll 4
     for (u32 other = threadIdx.x; other < p.parts; other += THREADS) acc = R::merge(acc, parts[other]);
-    acc = over_block(acc);
+    acc = over_block<R, WARPS>(acc);
     if (threadIdx.x == 0) put(p, at[0], acc);
 }
 
@@ -334,7 +233,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) warps(const __grid_constan
     locate_once(p.kept, result, at);
     Acc acc = p.line ? over_run<WARP>(p.x + at[1], lane, p.reduced)
                      : over_anything(p.x + at[1], p.over, lane, p.reduced, WARP);
-    acc = over_warp(acc);
+    acc = over_warp<R>(acc);
     if (lane == 0) put(p, at[0], acc);
 }
 
@@ -344,9 +243,9 @@ template <int V> INLINE void over_rows(const Reduction& p, const X* x, u32 begin
     if (p.over.rank == 1) {
         i64 stride = p.over.strides[0][0];
         u32 first = begin + row;
-        for_packs<V, COLUMN_UNROLL>(
+        for_packs<X, V, COLUMN_UNROLL>(
             x + first * stride, COLUMN_ROWS * stride, first < end ? (end - first - 1) / COLUMN_ROWS + 1 : 0,
-            [&](const Words<V>& pack, u32 i) {
+            [&](const Words<X, V>& pack, u32 i) {
 #pragma unroll
                 for (int v = 0; v < V; ++v)
                     acc[v] = R::merge(acc[v], R::enter(widen(pack.get(v)), first + i * COLUMN_ROWS));

@@ -187,6 +187,11 @@ def reductions():
             # Of norms of one element the second gradient is 0, and JAX's a rounding error.
             is_of_many = math.prod(shape if axes is None else [shape[axis] for axis in (axes if isinstance(axes, tuple) else (axes,))]) != 1
             yield Case("norm", f"{p}{shape}{axes}", lambda x, p=p, d=axes: x.norm(p, d), theirs, (shape, distinct), second=is_of_many)
+    for shapes in [((3, 5), (4,), ()), ((2, 3, 4),), ((0, 2), (1,), (7,))]:
+        yield Case(
+            "multi_tensor_norm total_norm", f"{shapes}", lambda *x: _ternion._total_norm(list(x)),
+            lambda *x: jnp.sqrt(sum(jnp.sum(each * each) for each in x)), *((shape, away()) for shape in shapes),
+        )  # fmt: skip
     for shape, axes in [((3, 5), None), ((3, 5), 0), ((2, 3, 4), (0, 2)), ((4,), 0)]:
         for correction in (0, 1):
             yield Case(

@@ -232,6 +232,8 @@ OTHERS = {
     "sgd_step": lambda: (stepped(optim.SGD), [0.3]),
     "adam_step": lambda: (stepped(optim.Adam), [0.4]),
     "clip_grad_norm": lambda: (clipped(lambda weights: nn.utils.clip_grad_norm_(weights, 1.0)), [0.6, -0.8]),
+    "multi_tensor_norm": lambda: (nn.utils.get_total_norm([t(X), t(Y)]), np.sqrt((X * X).sum() + (Y * Y).sum())),
+    "total_norm": lambda: (nn.utils.get_total_norm([t(X), t([3.0, 4.0]).half()]), np.sqrt((X * X).sum() + 25)),
     "clip_grad_value": lambda: (clipped(lambda weights: nn.utils.clip_grad_value_(weights, 3.5)), [3, -3.5]),
     # ---- Indices
     "gather": lambda: (ternion.gather(t(X), 1, t(PLACES)), np.take_along_axis(X, PLACES, 1)),
@@ -593,8 +595,6 @@ def test_every_op_is_reached(op):
     found, right = found_and_right
     pairs = zip(found, right) if isinstance(found, list) and found and isinstance(found[0], ternion.Tensor) else [(found, right)]
     for own, expected in pairs:
-        own = own.detach().numpy() if isinstance(own, ternion.Tensor) else np.array(own)
-        expected = np.array(expected)
+        own, expected = own.detach().numpy() if isinstance(own, ternion.Tensor) else np.array(own), np.array(expected)
         assert own.shape == expected.shape
-        # Differences of the squares' sum are good to 1e-8 of it.
         np.testing.assert_allclose(own, expected, rtol=1e-6, atol=1e-6)

@@ -3,7 +3,9 @@
 
 mod attention;
 mod gemm;
+mod gemm_epilogues;
 mod launch;
+mod multi_tensor;
 mod random;
 mod rows;
 

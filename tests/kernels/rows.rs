@@ -81,6 +81,48 @@ fn softmax_of_rows() -> Result<()> {
     Ok(())
 }
 
+/// Norms around which a residual goes, whose gradient is added to theirs; of f32 also rounded to half precision.
+#[test]
+fn normalizations_in_residual_blocks() -> Result<()> {
+    let mut faults = String::new();
+    for_rows(&[SHAPES, &[[5, 33001], [200, 20000], [700, 768]]].concat(), |what, dtype, [_, columns], x| {
+        let vector = |device: &Device, seed| tensor(&[columns], dtype, device, seed);
+        let halves = [DType::F16, DType::BF16].map(Some);
+        let out_dtypes = [None].into_iter().chain(halves.into_iter().filter(|_| dtype == DType::F32));
+        for out_dtype in out_dtypes {
+            compare(
+                &mut faults,
+                &format!("layer_norm {what} as {out_dtype:?} beside a residual"),
+                |device| {
+                    let inputs = [x(device, 1)?, vector(device, 2)?, vector(device, 3)?];
+                    both_ways(&inputs, device, |inputs| {
+                        let normal =
+                            inputs[0].layer_norm_as(out_dtype, Some(&inputs[1]), Some(&inputs[2]), 1e-5)?;
+                        inputs[0]
+                            .add(&normal.mul_scalar(0.5)?.to_dtype(dtype)?)?
+                            .to_dtype(out_dtype.unwrap_or(dtype))
+                    })
+                },
+            )?;
+            if columns == 1 {
+                continue;
+            }
+            compare(&mut faults, &format!("rms_norm {what} as {out_dtype:?} beside a residual"), |device| {
+                let inputs = [x(device, 1)?, vector(device, 2)?];
+                both_ways(&inputs, device, |inputs| {
+                    let normal = inputs[0].rms_norm_as(out_dtype, Some(&inputs[1]), 1e-5)?;
+                    inputs[0]
+                        .add(&normal.mul_scalar(0.5)?.to_dtype(dtype)?)?
+                        .to_dtype(out_dtype.unwrap_or(dtype))
+                })
+            })?;
+        }
+        Ok(())
+    })?;
+    none_wrong(&faults);
+    Ok(())
+}
+
 #[test]
 fn softmax_of_columns() -> Result<()> {
     let mut faults = String::new();

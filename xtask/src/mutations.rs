@@ -190,6 +190,12 @@ const MUTATIONS: &[Mutation] = &[
         ops: "sgd_step::",
     },
     Mutation {
+        file: "ops/reduce/multi_tensor.rs",
+        from: "if !sum.is_inexact_sum_of_squares() {",
+        to: "if true {",
+        ops: "multi_tensor_norm::",
+    },
+    Mutation {
         file: "ops/dropout.rs",
         from: "*value = if word >> 8 >= self.threshold { *value * self.scale } else { T::ZERO };",
         to: "*value = if word >> 8 >= self.threshold { *value } else { T::ZERO };",

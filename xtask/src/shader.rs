@@ -274,6 +274,7 @@ mod tests {
         ["SliceAssign", "slice_assign", "ops/elementwise.wgsl"],
         ["SgdStep", "sgd_step", "ops/step.wgsl"],
         ["AdamStep", "adam_step", "ops/step.wgsl"],
+        ["MultiTensorNorm", "multi_tensor_norm", "ops/multi_tensor.wgsl"],
         ["MaxPool2d", "max_pool2d", "ops/pool.wgsl"],
         ["MaxPool2dGrad", "max_pool2d_grad", "ops/pool.wgsl"],
         ["AvgPool2d", "avg_pool2d", "ops/pool.wgsl"],

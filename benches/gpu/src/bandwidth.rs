@@ -22,7 +22,7 @@ pub fn cases() -> Vec<Case> {
         cases.extend(reductions(dtype));
         cases.extend(rows(dtype));
     }
-    cases.extend([cross_entropy(), embedding(), adamw()]);
+    cases.extend([cross_entropy(), embedding(), adamw(), total_norm()]);
     cases
 }
 
@@ -198,5 +198,15 @@ fn adamw() -> Case {
         let gradients = Rc::new(loss.backward()?);
         let mut optimizer = AdamW::new(parameters, AdamWConfig { lr: 1e-4, ..Default::default() })?;
         Ok(Box::new(move || optimizer.step(&gradients)))
+    })
+}
+
+/// The norm of 124 gradients of a million elements together, as clipping forms it: each element is read once.
+fn total_norm() -> Case {
+    let (count, elements) = (124, 1 << 20);
+    moving("total_norm/f32/124x1M".into(), count * elements * 4, move |clock| {
+        let gradients =
+            (0..count).map(|_| clock.randn(&[1024, 1024], DType::F32)).collect::<Result<Vec<_>>>()?;
+        Ok(Box::new(move || ternion::total_norm(&gradients.iter().collect::<Vec<_>>()).map(drop)))
     })
 }

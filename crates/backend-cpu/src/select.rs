@@ -88,6 +88,7 @@ fn select(op: &Op, inputs: &[Meta<'_>]) -> Result<Variant, Unsupported> {
             ops::pool::select(op, inputs)
         }
         Op::SgdStep(_) | Op::AdamStep(_) => ops::step::select(op, inputs),
+        Op::MultiTensorNorm(_) => ops::reduce::select_multi_tensor_norm(inputs),
         Op::Dropout(_) => ops::dropout::select(op, inputs),
         Op::Im2col(_) | Op::Col2im(_) | Op::Conv2d(_) | Op::Conv2dGradInput(_) | Op::Conv2dGradWeight(_) => {
             ops::conv::select(op, inputs)

@@ -148,6 +148,9 @@ impl Variant {
                 Source::new("conv/im2col.cu", &["im2col", "im2col_line", "col2im", "col2im_line"])
                     .elements_of(dtype)
             }
+            Kind::MultiTensorNorm(dtype) => {
+                Source::new("ops/multi_tensor.cu", &["squares", "root_of_sum"]).elements_of(dtype)
+            }
             Kind::Probe => Source::new("probe/launch.cu", PROBE),
         };
         source.named_by_defines()

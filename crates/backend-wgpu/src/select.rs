@@ -72,10 +72,9 @@ fn select(_gpu: &Gpu, op: &Op, inputs: &[Meta<'_>]) -> Result<LaunchFn, Unsuppor
         }
         Op::CrossEntropy(_) | Op::CrossEntropyGrad(_) => Ok(ops::loss::run),
         Op::CrossEntropyWithGrad(_) | Op::CrossEntropyGradUpdate(_) => Ok(ops::loss::run),
-        Op::LayerNorm(_) => Ok(ops::norm::run_layer),
-        Op::LayerNormGrad(_) => Ok(ops::norm::run_layer_grad),
-        Op::RmsNorm(_) => Ok(ops::norm::run_rms),
-        Op::RmsNormGrad(_) => Ok(ops::norm::run_rms_grad),
+        Op::LayerNorm(_) | Op::LayerNormGrad(_) | Op::RmsNorm(_) | Op::RmsNormGrad(_) => {
+            ops::norm::select(op, inputs)
+        }
         Op::BatchNorm(_) => Ok(ops::batch_norm::run),
         Op::BatchNormGrad(_) => Ok(ops::batch_norm::run_grad),
         Op::Gather(_) => Ok(ops::gather::run_gather),
@@ -88,6 +87,7 @@ fn select(_gpu: &Gpu, op: &Op, inputs: &[Meta<'_>]) -> Result<LaunchFn, Unsuppor
         Op::Concat(_) => Ok(ops::assemble::run_concat),
         Op::SliceAssign(_) => Ok(ops::assemble::run_slice_assign),
         Op::SgdStep(_) | Op::AdamStep(_) => Ok(ops::step::run),
+        Op::MultiTensorNorm(_) => Ok(ops::multi_tensor::run),
         Op::MaxPool2d(_) | Op::MaxPool2dGrad(_) | Op::AvgPool2d(_) | Op::AvgPool2dGrad(_) => {
             Ok(ops::pool::run)
         }
@@ -96,6 +96,11 @@ fn select(_gpu: &Gpu, op: &Op, inputs: &[Meta<'_>]) -> Result<LaunchFn, Unsuppor
         // Their sums are kept in 32 bits, which wrap when they are stored: too late for what follows.
         Op::Matmul(product) if product.epilogue.activation.is_some() && is_narrow(inputs[0].dtype) => {
             Err(Unsupported::because("a function of a product of i16, i8 or u16 is composed"))
+        }
+        Op::Matmul(product)
+            if product.epilogue.pre_activation || product.epilogue.activation_grad.is_some() =>
+        {
+            Err(Unsupported::because("a pre-activation and the gradient of an activation are composed"))
         }
         Op::Matmul(_) => Ok(ops::matmul::run),
         Op::Attention(Attention { config }) | Op::AttentionGrad(AttentionGrad { config })

@@ -5,7 +5,7 @@ use ternion_core::dispatch::apply;
 use ternion_core::ops::conv_methods::Conv2dOptions;
 use ternion_core::ops::pool::PoolOptions;
 use ternion_core::ops::step::{AdamStep, DecayMode};
-use ternion_core::{AttentionOptions, Causal, DType, Device, Result, Tensor};
+use ternion_core::{AttentionOptions, Causal, DType, Device, Result, Tensor, total_norm};
 use ternion_testing::compare_devices;
 use ternion_wgpu::Options;
 
@@ -130,6 +130,13 @@ fn pools() {
     let options = PoolOptions::new([2, 2]);
     compare(&[&[2, 3, 16, 14]], |x| Ok(vec![x[0].max_pool2d(options)?]));
     compare(&[&[2, 3, 16, 14]], |x| Ok(vec![x[0].avg_pool2d(options)?]));
+}
+
+/// Tensors of several windows are launched alone, those between them together.
+#[test]
+fn norms_of_many_tensors() {
+    let shapes: [&[usize]; 6] = [&[33], &[7, 5], &[5000], &[40, 33], &[3], &[0]];
+    compare(&shapes, |x| Ok(vec![total_norm(&x.iter().collect::<Vec<_>>())?]));
 }
 
 /// A parameter after a step of AdamW.

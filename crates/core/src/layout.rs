@@ -193,6 +193,13 @@ impl Layout {
         Layout::of(self.shape, strides, 0)
     }
 
+    /// Whether the elements are all that there is in a range of memory that begins at the offset, each once: dense in any order of axes, none of them backwards.
+    pub fn fills_its_range(&self) -> bool {
+        let dense = self.dense_like();
+        let strides = self.strides().iter().zip(dense.strides());
+        self.is_contiguous() || self.shape.dims().iter().zip(strides).all(|(&dim, (a, b))| dim == 1 || a == b)
+    }
+
     /// The axes in a new order: axis `i` of the result is axis `order[i]` of this.
     ///
     /// # Errors

@@ -69,6 +69,7 @@ pub use ops::einsum::einsum;
 pub use ops::indexing::{Ellipsis, IndexItem, NewAxis, Slice};
 pub use ops::loss::{BceOptions, CrossEntropyOptions, NllOptions, Reduction};
 pub use ops::matmul::MatmulOptions;
+pub use ops::multi_tensor::total_norm;
 pub use ops::pool::PoolOptions;
 pub use ops::unary::UnaryOp;
 pub use precision::{Precision, with_precision, without_precision};

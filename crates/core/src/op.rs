@@ -4,8 +4,8 @@ use crate::autograd::{Context, Grads};
 use crate::backend::Meta;
 use crate::error::{Error, Result};
 use crate::ops::{
-    assemble, attention, binary, compare, conv, copy, create, custom, index, indexing, loss, matmul, norm,
-    pool, random, reduce, softmax, step, unary,
+    assemble, attention, binary, compare, conv, copy, create, custom, index, indexing, loss, matmul,
+    multi_tensor, norm, pool, random, reduce, softmax, step, unary,
 };
 use crate::{DType, Shape, Tensor};
 use smallvec::SmallVec;
@@ -313,6 +313,8 @@ ops! {
     SgdStep(step::SgdStep),
     /// A step of Adam or AdamW.
     AdamStep(step::AdamStep),
+    /// The norm of all elements of many tensors.
+    MultiTensorNorm(multi_tensor::MultiTensorNorm),
     /// An op of another crate.
     Custom(custom::Custom),
 }

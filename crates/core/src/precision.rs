@@ -37,7 +37,8 @@
 //! it is the exception for layers that need it.
 //!
 //! This is PyTorch's `autocast` with the lists of its CUDA devices, on every device. Where it differs: means, variances and sums of squares are f32, which PyTorch leaves in their input's dtype; a `residual` of
-//! f32 makes the product that it is added to f32, as an addition would; `dot` is a product; the casts of a weight that is used several times are one op, but their gradients are added in f32.
+//! f32 makes the product that it is added to f32, as an addition would, but adds to sums that were not rounded before; its bias stays f32; `dot` is a product; the norms of transformer blocks give the scope's dtype where only products read them
+//! ([`Tensor::layer_norm_as`]); the casts of a weight that is used several times are one op, but their gradients are added in f32.
 //!
 //! # What is not covered
 //!
@@ -233,6 +234,19 @@ impl Precision {
         tensor.map(|tensor| self.operand(tensor)).transpose()
     }
 
+    /// The bias of a product, which stays f32 where a residual makes the sum that it is added to f32.
+    pub(crate) fn bias(self, bias: Option<&Tensor>, residual: Option<&Tensor>) -> Result<Option<Tensor>> {
+        match residual {
+            Some(residual) if self.widens(residual) => bias.map(|bias| cast(bias, DType::F32)).transpose(),
+            _ => self.optional(bias),
+        }
+    }
+
+    /// Whether a residual makes the product that it is added to f32.
+    fn widens(self, residual: &Tensor) -> bool {
+        self.dtype().is_half() && residual.dtype() == DType::F32
+    }
+
     /// Whether products of this dtype may be rounded to TF32.
     fn rounds(self, tensor: &Tensor) -> bool {
         self == Precision::Tf32 && tensor.dtype() == DType::F32
@@ -321,6 +335,7 @@ fn kind(op: &Op) -> Kind {
         | Op::Dropout(_)
         | Op::SgdStep(_)
         | Op::AdamStep(_)
+        | Op::MultiTensorNorm(_)
         | Op::Custom(_) => Kind::AsTheyAre,
     }
 }
@@ -368,13 +383,15 @@ fn with_tf32(op: &Op) -> Option<Op> {
 fn prepared_product(scope: Precision, matmul: &Matmul, inputs: &[&Tensor]) -> Result<Option<Prepared>> {
     let Matmul { mut epilogue, tf32 } = *matmul;
     let operands = 2 + usize::from(epilogue.bias);
-    if epilogue.accumulate || inputs.len() < operands {
+    if epilogue.accumulate || epilogue.activation_grad.is_some() || inputs.len() < operands {
         return Ok(None);
     }
     let mut cast_inputs: SmallVec<[Tensor; 4]> = SmallVec::new();
-    for tensor in &inputs[..operands] {
+    for tensor in &inputs[..2] {
         cast_inputs.push(scope.operand(tensor)?);
     }
+    let bias = epilogue.bias.then(|| inputs[2]);
+    cast_inputs.extend(scope.bias(bias, inputs.get(operands).copied())?);
     for residual in &inputs[operands..] {
         let wide = residual.dtype() == DType::F32 && cast_inputs[0].dtype().is_half();
         if wide && epilogue.out_dtype.is_none() {

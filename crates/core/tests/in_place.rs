@@ -167,6 +167,25 @@ fn diagonals_and_strided_elements_are_views() -> Result<()> {
 }
 
 #[test]
+fn a_range_is_filled_by_elements_one_after_the_other() -> Result<()> {
+    let sizes = [0, 1, 2, 3];
+    for (rows, columns) in sizes.iter().flat_map(|&rows| sizes.map(|columns| (rows, columns))) {
+        for (far, near) in (-4..5).flat_map(|far| (-4..5).map(move |near| (far, near))) {
+            let layout = Layout::new(Shape::new(&[rows, columns])?, &[far, near], 100)?;
+            let mut positions: Vec<usize> = layout.positions().collect();
+            positions.sort_unstable();
+            let range: Vec<usize> = (100..100 + layout.elements()).collect();
+            assert_eq!(layout.fills_its_range(), positions == range, "{layout:?}");
+        }
+    }
+    let dense = Layout::row_major(Shape::new(&[3, 2, 4])?);
+    assert!(dense.permute(&[2, 0, 1])?.fills_its_range());
+    assert!(dense.permute(&[2, 0, 1])?.slice(1, 1, 3, 1)?.fills_its_range());
+    assert!(!dense.slice(2, 0, 3, 1)?.fills_its_range());
+    Ok(())
+}
+
+#[test]
 fn an_overlap_is_found_where_there_is_one() -> Result<()> {
     let sizes = [1, 2, 3, 5];
     for (rows, columns) in sizes.iter().flat_map(|&rows| sizes.map(|columns| (rows, columns))) {

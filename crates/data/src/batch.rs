@@ -126,6 +126,9 @@ impl Batches {
 
     /// Makes up to `count` batches (of an epoch at most) ahead on a thread; 0 makes each when it is asked for.
     ///
+    /// What is made ahead is in the host's memory. The thread that asks for a batch puts it on the device, so that it may record a step
+    /// ([`Device::capture`]) between two batches: while one thread records, a device refuses what others upload.
+    ///
     /// The thread ends with the iterator, also with one that is dropped early. An error of the thread, even a
     /// panic, is the last item.
     pub fn prefetch(mut self, count: usize) -> Self {
@@ -176,10 +179,10 @@ impl Batches {
 
     fn start(self) -> Result<Making> {
         let count = self.plan.batch_count().max(1);
-        let on_device = OnDevice { batches: self.plan.host_batches()?, device: self.device };
+        let batches = self.plan.host_batches()?;
         Ok(match self.prefetched.min(count) {
-            0 => Making::OnDemand(Box::new(on_device)),
-            ahead => Making::Ahead(Prefetched::start(on_device, ahead)?),
+            0 => Making::OnDemand(Box::new(batches)),
+            ahead => Making::Ahead(Prefetched::start(batches.map(Ok), ahead)?),
         })
     }
 }
@@ -189,7 +192,8 @@ impl IntoIterator for Batches {
     type IntoIter = BatchIterator;
 
     fn into_iter(self) -> BatchIterator {
-        BatchIterator { making: self.start().unwrap_or_else(|error| Making::Failed(Some(error))) }
+        let device = self.device.clone();
+        BatchIterator { making: self.start().unwrap_or_else(|error| Making::Failed(Some(error))), device }
     }
 }
 
@@ -206,12 +210,13 @@ impl IntoIterator for &Batches {
 #[derive(Debug)]
 pub struct BatchIterator {
     making: Making,
+    device: Device,
 }
 
 #[derive(Debug)]
 enum Making {
-    OnDemand(Box<OnDevice>),
-    Ahead(Prefetched<Batch>),
+    OnDemand(Box<HostBatches>),
+    Ahead(Prefetched<HostBatch>),
     /// `None` once the error is told, or the first one has come.
     Failed(Option<DataError>),
 }
@@ -220,29 +225,16 @@ impl Iterator for BatchIterator {
     type Item = Result<Batch>;
 
     fn next(&mut self) -> Option<Result<Batch>> {
-        let item = match &mut self.making {
-            Making::OnDemand(batches) => batches.next(),
+        let made = match &mut self.making {
+            Making::OnDemand(batches) => batches.next().map(Ok),
             Making::Ahead(batches) => batches.next(),
             Making::Failed(error) => error.take().map(Err),
         };
+        let item = made.map(|host| Batch::on_device(host?, &self.device));
         if matches!(item, Some(Err(_))) {
             self.making = Making::Failed(None);
         }
         item
-    }
-}
-
-#[derive(Debug)]
-struct OnDevice {
-    batches: HostBatches,
-    device: Device,
-}
-
-impl Iterator for OnDevice {
-    type Item = Result<Batch>;
-
-    fn next(&mut self) -> Option<Result<Batch>> {
-        self.batches.next().map(|host| Batch::on_device(host, &self.device))
     }
 }
 

@@ -1,6 +1,9 @@
 //! Batches as tensors: shapes, values, order, prefetch and errors.
 
-use ternion_core::DType;
+use std::sync::{Arc, Mutex};
+use std::thread::ThreadId;
+use ternion_core::backend::Buffer;
+use ternion_core::{Backend, DType, Device, Result, delegate_backend};
 use ternion_data::{Batch, Batches, DataError, LastBatch, Split, Transform};
 
 /// Ten images of 2 x 3 pixels; image `i` is filled with `10 * i` and has the label `i`.
@@ -72,6 +75,39 @@ fn prefetched_batches_equal_those_on_demand() {
     let mut early = on_demand.prefetch(1).into_iter();
     assert_eq!(early.next().unwrap().unwrap().size, 3);
     drop(early);
+}
+
+/// Notes which threads put something on it.
+#[derive(Debug)]
+struct Noting {
+    inner: Device,
+    threads: Arc<Mutex<Vec<ThreadId>>>,
+}
+
+impl Backend for Noting {
+    delegate_backend!(inner: alloc, download, plan, run, synchronize, memory);
+
+    fn name(&self) -> &str {
+        "noting"
+    }
+
+    fn upload(&self, host: &[u8], to: &Buffer, offset_bytes: usize) -> Result<()> {
+        self.threads.lock().unwrap().push(std::thread::current().id());
+        self.inner.backend().upload(host, to, offset_bytes)
+    }
+}
+
+/// A device that records a step refuses what other threads put on it.
+#[test]
+fn batches_that_are_made_ahead_are_put_on_the_device_by_the_thread_that_asks() {
+    let threads = Arc::new(Mutex::new(Vec::new()));
+    let device = Device::new(Noting { inner: ternion_cpu::device(), threads: threads.clone() });
+    for ahead in [0, 1, 4] {
+        assert_eq!(labels(&split().batches(4, &device).prefetch(ahead)), (0..10).collect::<Vec<i64>>());
+    }
+    let threads = threads.lock().unwrap();
+    // Images and labels of three batches, three times.
+    assert_eq!(threads[..], [std::thread::current().id(); 18]);
 }
 
 #[test]

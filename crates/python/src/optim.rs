@@ -267,6 +267,14 @@ fn _clip_grad_norm(py: Python<'_>, parameters: Vec<Py<PyTensor>>, max_norm: Real
         .map(PyTensor::new)
 }
 
+/// The Euclidean norm of all elements of tensors of one device.
+#[pyfunction]
+#[pyo3(signature = (tensors))]
+fn _total_norm(py: Python<'_>, tensors: Vec<Py<PyTensor>>) -> Outcome<PyTensor> {
+    let tensors: Vec<Tensor> = tensors.iter().map(|tensor| tensor.get().tensor()).collect();
+    wait(py, || ternion::total_norm(&tensors.iter().collect::<Vec<_>>())).map(PyTensor::new)
+}
+
 /// Cuts every element of the gradients of tensors to `-clip_value..clip_value`.
 #[pyfunction]
 #[pyo3(signature = (parameters, clip_value))]
@@ -306,5 +314,6 @@ fn clipped<T: Send>(
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PySteps>()?;
     module.add_function(wrap_pyfunction!(_clip_grad_norm, module)?)?;
+    module.add_function(wrap_pyfunction!(_total_norm, module)?)?;
     module.add_function(wrap_pyfunction!(_clip_grad_value, module)?)
 }

@@ -14,7 +14,12 @@ pub fn group(op: &str, file: &str) -> &'static str {
         () if folder == "conv" => "convolution and pooling",
         () if starts(&["layer_norm", "rms_norm", "batch_norm", "group_norm"]) => "norm",
         () if starts(&["cross_entropy", "log_softmax", "softmax"]) => "loss",
-        () if starts(&["adam", "sgd"]) || op.ends_with("_step") || op.contains("grad_norm") => "optimizer",
+        () if starts(&["adam", "sgd", "multi_tensor"])
+            || op.ends_with("_step")
+            || op.contains("grad_norm") =>
+        {
+            "optimizer"
+        }
         () if starts(&["gather", "index_select", "index_add", "scatter", "embedding"]) => "embedding",
         () if starts(&["matmul", "linear", "addmm"]) || PRODUCTS.contains(&folder) => "products",
         () if file == "ops/reduce.cu" || file == "ops/cumulative.cu" => "reductions",
@@ -47,6 +52,7 @@ mod tests {
             ("concat", "ops/assemble.cu", "casts and copies"),
             ("cross_entropy_with_grad", "ops/loss.cu", "loss"),
             ("adam_step", "ops/step.cu", "optimizer"),
+            ("multi_tensor_norm", "ops/multi_tensor.cu", "optimizer"),
             ("index_select", "ops/index.cu", "embedding"),
             ("index_add", "ops/scatter.cu", "embedding"),
             ("sum", "ops/reduce.cu", "reductions"),
@@ -73,6 +79,7 @@ mod tests {
                 "ops/norm.cu" => "layer_norm",
                 "ops/batch_norm.cu" => "batch_norm",
                 "ops/step.cu" => "adam_step",
+                "ops/multi_tensor.cu" => "multi_tensor_norm",
                 "ops/pool.cu" => "max_pool2d",
                 _ => "any",
             };

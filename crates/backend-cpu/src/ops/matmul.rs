@@ -29,6 +29,9 @@ pub(crate) fn select_matmul(payload: &Matmul, inputs: &[Meta<'_>]) -> Result<Var
     if !inputs[0].dtype.is_float() && payload.epilogue != Epilogue::NONE {
         return Err(Unsupported::because("integers have no fused epilogue"));
     }
+    if payload.epilogue.pre_activation || payload.epilogue.activation_grad.is_some() {
+        return Err(Unsupported::because("a pre-activation and the gradient of an activation are composed"));
+    }
     Ok(Variant { plan: Plan::ROW_MAJOR, run: run_matmul })
 }
 

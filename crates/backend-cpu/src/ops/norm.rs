@@ -14,6 +14,16 @@ use ternion_core::{DType, Error, Op, Result};
 
 /// Both normalisations and their gradients, all floats.
 pub(crate) fn select(op: &Op, inputs: &[Meta<'_>]) -> Result<Variant, Unsupported> {
+    let has_residual = match op {
+        Op::LayerNormGrad(grad) => grad.residual || grad.rounds,
+        Op::RmsNormGrad(grad) => grad.residual || grad.rounds,
+        _ => false,
+    };
+    if has_residual {
+        return Err(Unsupported::because(
+            "the residual's gradient is added, and the sum rounded, on its own",
+        ));
+    }
     let run = match (op, inputs[0].dtype) {
         (Op::LayerNorm(_) | Op::RmsNorm(_), DType::F64) => forward::<f64>,
         (Op::LayerNorm(_) | Op::RmsNorm(_), _) => forward::<f32>,

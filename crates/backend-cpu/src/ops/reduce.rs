@@ -2,10 +2,12 @@
 
 mod cumulative;
 mod engine;
+mod multi_tensor;
 mod plan;
 mod reducers;
 
 pub(crate) use cumulative::select_cumulative_sum;
+pub(crate) use multi_tensor::select_multi_tensor_norm;
 
 use crate::access::Locked;
 use crate::elementwise::Operand;

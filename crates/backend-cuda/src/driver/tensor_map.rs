@@ -29,6 +29,11 @@ const MAX_CACHED: usize = 4096;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct TensorMap([u64; 16]);
 
+impl TensorMap {
+    /// Of a tensor that a kernel does not have.
+    pub(crate) const ABSENT: TensorMap = TensorMap([0; 16]);
+}
+
 /// How the rows of a box are permuted in shared memory, so that columns are read without bank
 /// conflicts: the length of a row's period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -7,15 +7,20 @@ mod tensor_maps;
 
 use crate::call::{Call, Selected};
 use crate::launch::Launch;
+use crate::ops::copy::copy;
+use crate::ops::elementwise::{run_binary, run_unary, run_unary_grad};
 use crate::space::Space;
 use crate::variant::gemm::{EpilogueVariant, GemmVariant, MmaInput};
 use crate::variant::wrapping_like;
-use choice::{Choice, Device, Sizes};
+use choice::{Choice, Device, Output, Sizes};
 use operand::Operand;
 use smallvec::SmallVec;
-use ternion_core::backend::{Meta, Unsupported, View};
+use ternion_core::backend::{Buffer, Meta, Unsupported, View};
+use ternion_core::ops::binary::{Binary, BinaryOp};
 use ternion_core::ops::matmul::{Epilogue, Matmul};
-use ternion_core::{DType, Error, MAX_RANK, Op, Result, Scalar, UnaryOp};
+use ternion_core::ops::reduce::{Reduce, ReduceOp};
+use ternion_core::ops::unary::{Unary, UnaryGrad};
+use ternion_core::{AxisSet, DType, Error, Layout, MAX_RANK, Op, Result, Scalar, UnaryOp};
 
 /// The kernels of a variant, in the order of its source.
 const PRODUCT: usize = 0;
@@ -47,14 +52,112 @@ struct Parameters {
     batch: Space<3>,
 }
 
-/// The product with a factor, a bias and a relu; what else may follow is composed.
+/// The product with a factor, a bias, an activation and a residual, as far as what is between is not rounded twice; what
+/// else may follow is composed.
 pub(crate) fn select(payload: &Matmul, inputs: &[Meta<'_>]) -> Result<Selected, Unsupported> {
-    let Epilogue { bias, activation, residual, accumulate, out_dtype, .. } = payload.epilogue;
-    let simple = !residual && !accumulate && matches!(activation, None | Some(UnaryOp::Relu));
-    let bias_fits = !bias || inputs[2].dtype == out_dtype.unwrap_or(inputs[0].dtype);
-    match simple && bias_fits {
+    let Epilogue { bias, activation, residual, accumulate, out_dtype, pre_activation, .. } = payload.epilogue;
+    let output = out_dtype.unwrap_or(inputs[0].dtype);
+    let bias_fits = !bias || inputs[2].dtype == output;
+    let is_wide = output.is_float() && !output.is_half();
+    let is_rounded_once =
+        is_wide || (!residual && (pre_activation || matches!(activation, None | Some(UnaryOp::Relu))));
+    match is_rounded_once && !accumulate && bias_fits {
         true => Ok(Selected::row_major(run)),
         false => Err(Unsupported::because("no kernel with this epilogue")),
+    }
+}
+
+/// What is stored or read beside the result by a kernel with this epilogue: a pre-activation or a residual.
+fn beside<'a>(call: &Call<'a>, epilogue: EpilogueVariant) -> Option<&'a View<'a>> {
+    match epilogue {
+        EpilogueVariant::BiasRelu => None,
+        EpilogueVariant::PreActivation(_) => call.outputs.get(1),
+        EpilogueVariant::ActivationGrad(_) | EpilogueVariant::Residual => call.inputs.last(),
+    }
+}
+
+/// What a kernel may do to the product, if tensor maps suit what is stored or read beside it.
+fn fusible(call: &Call<'_>, epilogue: &Epilogue) -> Result<Option<EpilogueVariant>> {
+    let Some(fused) = EpilogueVariant::fused(epilogue) else { return Ok(None) };
+    let Some(view) = beside(call, fused).filter(|view| view.dtype == call.outputs[0].dtype) else {
+        return Ok(None);
+    };
+    let address = call.gpu.address(call.name, view)?;
+    Ok(tensor_maps::suits_output(view, address).then_some(fused))
+}
+
+fn is_more_than_bias_and_relu(epilogue: &Epilogue) -> bool {
+    let Epilogue { activation, residual, pre_activation, activation_grad, .. } = *epilogue;
+    let is_simple = matches!(activation, None | Some(UnaryOp::Relu));
+    !is_simple || residual || pre_activation || activation_grad.is_some()
+}
+
+/// The product with bias alone, and kernels of their own for what follows it.
+#[cold]
+fn run_apart(payload: &Matmul, call: &Call<'_>) -> Result<()> {
+    let Epilogue { bias, activation, residual, pre_activation, activation_grad, .. } = payload.epilogue;
+    let (inputs, rest) = call.inputs.split_at(2 + usize::from(bias));
+    let y = call.outputs[0];
+    let product = if pre_activation { call.outputs[1] } else { y };
+    let epilogue = Epilogue {
+        activation: None,
+        residual: false,
+        pre_activation: false,
+        activation_grad: None,
+        column_sums: false,
+        ..payload.epilogue
+    };
+    run(&Op::from(Matmul { epilogue, ..*payload }), &Call { inputs, outputs: &[product], ..*call })?;
+    if let Some(op) = activation {
+        run_unary(&Op::from(Unary { op }), &Call { inputs: &[product], outputs: &[y], ..*call })?;
+    }
+    match (activation_grad, rest) {
+        (Some(op), [z]) => {
+            run_unary_grad(&Op::from(UnaryGrad { op }), &Call { inputs: &[*z, y], outputs: &[y], ..*call })?;
+            match call.outputs.get(1) {
+                Some(sums) => sum_rows(call, Widened::of(call, &y, sums.dtype)?.view(&y), *sums),
+                None => Ok(()),
+            }
+        }
+        (None, [other]) if residual => {
+            let residual = Widened::of(call, other, y.dtype)?;
+            let sum = Call { inputs: &[y, residual.view(other)], outputs: &[y], ..*call };
+            run_binary(&Op::from(Binary { op: BinaryOp::Add }), &sum)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The sums of the columns of a matrix, in its own dtype.
+fn sum_rows(call: &Call<'_>, matrix: View<'_>, sums: View<'_>) -> Result<()> {
+    let sum = Op::from(Reduce { op: ReduceOp::Sum, axes: AxisSet::first(1), keep: false });
+    let selected = super::reduce::select(&[matrix.meta()]).map_err(|unsupported| Error::Unsupported {
+        op: call.name,
+        device: call.gpu.name.clone(),
+        why: unsupported.why.into_owned(),
+    })?;
+    (selected.run)(&sum, &Call { inputs: &[matrix], outputs: &[sums], ..*call })
+}
+
+/// A residual in the dtype of the result.
+struct Widened(Option<(Buffer, Layout, DType)>);
+
+impl Widened {
+    fn of(call: &Call<'_>, view: &View<'_>, dtype: DType) -> Result<Widened> {
+        if view.dtype == dtype {
+            return Ok(Widened(None));
+        }
+        let layout = Layout::row_major(*view.layout.shape());
+        let buffer = Buffer::new(call.gpu.alloc(layout.elements() * dtype.size())?);
+        copy(call.gpu, call.name, view, &View { buffer: &buffer, dtype, layout: &layout })?;
+        Ok(Widened(Some((buffer, layout, dtype))))
+    }
+
+    fn view<'a>(&'a self, original: &View<'a>) -> View<'a> {
+        match &self.0 {
+            None => *original,
+            Some((buffer, layout, dtype)) => View { buffer, dtype: *dtype, layout },
+        }
     }
 }
 
@@ -89,7 +192,12 @@ fn run(op: &Op, call: &Call<'_>) -> Result<()> {
     let y = &call.outputs[0];
     let address = call.gpu.address(call.name, y)?;
     let stores_boxes = call.gpu.uses_tensor_maps() && tensor_maps::suits_output(y, address);
-    let choice = Choice::remembered(input, [&a, &b], (y, stores_boxes), &sizes, device);
+    let fused = fusible(call, &payload.epilogue)?;
+    let output = Output { view: y, stores_boxes, fused };
+    let choice = Choice::remembered(input, [&a, &b], output, &sizes, device);
+    if choice.epilogue == EpilogueVariant::BiasRelu && is_more_than_bias_and_relu(&payload.epilogue) {
+        return run_apart(payload, call);
+    }
     match choice.is_copied {
         [false, false] => launch(call, &payload.epilogue, &sizes, &choice, [&a, &b]),
         _ => launch_with_copies(call, &payload.epilogue, &sizes, &choice, [&a, &b]),
@@ -159,7 +267,7 @@ fn launch(
         bias_stride: bias.map_or(0, |bias| stride(bias, 0)),
         alpha: Scalar::Float(epilogue.alpha).bits(y.dtype.accumulator()),
         // The kernels' activation is relu where the first constant is not 0.
-        constants: [u64::from(epilogue.activation.is_some()), 0],
+        constants: [u64::from(epilogue.activation == Some(UnaryOp::Relu)), 0],
         m: sizes.m as u32,
         n: sizes.n as u32,
         k: sizes.k as u32,
@@ -176,7 +284,7 @@ fn launch(
         b: load_b,
         operands: wrapping_like(a.view.dtype),
         output: wrapping_like(y.dtype),
-        epilogue: EpilogueVariant::BiasRelu,
+        epilogue: choice.epilogue,
     };
     super::fits(op, &[choice.blocks])?;
     if tile.engine.uses_tensor_maps() {

@@ -3,11 +3,16 @@
 use crate::call::Call;
 use crate::launch::Launch;
 use crate::operands::Operands;
+use crate::ops::copy::copy;
+use crate::ops::elementwise::run_binary;
 use crate::rows::{Chosen, RowLayout, Wanted};
-use crate::variant::norm::{NormVariant, grad_teams, rows_together, teams};
+use crate::variant::norm::{NormVariant, grad_teams, mixes, rows_together, teams};
 use crate::variant::rows::{Hold, Rows};
-use ternion_core::backend::View;
-use ternion_core::{Error, Op, Result};
+use smallvec::SmallVec;
+use ternion_core::backend::{Buffer, View};
+use ternion_core::ops::binary::{Binary, BinaryOp};
+use ternion_core::ops::norm::{LayerNormGrad, RmsNormGrad};
+use ternion_core::{DType, Error, Layout, Op, Result};
 
 /// The kernels of [`NormVariant::Sums`].
 const PARAMETER_GRAD: usize = 0;
@@ -60,10 +65,14 @@ struct GradParameters {
     mean: u64,
     reciprocal: u64,
     weight: u64,
+    residual: u64,
+    rounded: u64,
     rows: u64,
     dx_stride: i64,
     x_stride: i64,
     dy_stride: i64,
+    residual_stride: i64,
+    rounded_stride: i64,
     columns: u32,
     rows_per_block: u32,
 }
@@ -83,6 +92,53 @@ fn matrix(view: &View<'_>) -> (usize, usize) {
         Some((&columns, rows)) => (rows.iter().product(), columns),
         None => (1, 1),
     }
+}
+
+/// Whether rows of this choice are read and written beside such of `other`, and their gradients are added to a residual's.
+fn fuses(chosen: &Chosen, dtype: DType, other: DType) -> bool {
+    let Rows { packing, team } = chosen.rows;
+    (other == dtype || mixes(dtype, packing, other)) && team.hold == Hold::Registers
+}
+
+/// A dense tensor of `dtype` with the shape of `view`.
+fn dense(call: &Call<'_>, view: &View<'_>, dtype: DType) -> Result<(Buffer, Layout)> {
+    let layout = Layout::row_major(*view.layout.shape());
+    Ok((Buffer::new(call.gpu.alloc(layout.elements() * dtype.size())?), layout))
+}
+
+/// Rows of f32 and, after them, their cast to what the call asks for.
+#[cold]
+fn run_and_cast(op: &Op, call: &Call<'_>) -> Result<()> {
+    let dtype = call.inputs[0].dtype;
+    let (buffer, layout) = dense(call, &call.outputs[0], dtype)?;
+    let mut outputs: SmallVec<[View<'_>; 3]> = call.outputs.into();
+    outputs[0] = View { buffer: &buffer, dtype, layout: &layout };
+    run(op, &Call { outputs: &outputs, ..*call })?;
+    copy(call.gpu, call.name, &outputs[0], &call.outputs[0])
+}
+
+/// The gradient by a kernel that takes dy as x is, and the residual's gradient added to it.
+#[cold]
+fn run_grad_apart(op: &Op, call: &Call<'_>, grad: &Grad) -> Result<()> {
+    let dtype = call.inputs[0].dtype;
+    let (buffer, layout) = dense(call, &call.inputs[grad.dy], dtype)?;
+    let mut inputs: SmallVec<[View<'_>; 6]> = call.inputs.into();
+    let residual = if grad.residual { inputs.pop() } else { None };
+    let dy = View { buffer: &buffer, dtype, layout: &layout };
+    copy(call.gpu, call.name, &inputs[grad.dy], &dy)?;
+    inputs[grad.dy] = dy;
+    let plain = match op {
+        Op::LayerNormGrad(op) => Op::from(LayerNormGrad { residual: false, rounds: false, ..*op }),
+        Op::RmsNormGrad(op) => Op::from(RmsNormGrad { residual: false, rounds: false, ..*op }),
+        _ => return Err(Error::invalid(call.name, "is no gradient of a normalization of rows")),
+    };
+    let (outputs, rounded) = call.outputs.split_at(call.outputs.len() - usize::from(grad.rounds));
+    run_grad(&plain, &Call { inputs: &inputs, outputs, ..*call })?;
+    if let Some(residual) = residual {
+        let sum = Call { inputs: &[residual, outputs[0]], outputs: &outputs[..1], ..*call };
+        run_binary(&Op::from(Binary { op: BinaryOp::Add }), &sum)?;
+    }
+    rounded.iter().try_for_each(|rounded| copy(call.gpu, call.name, &outputs[0], rounded))
 }
 
 pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
@@ -109,6 +165,10 @@ pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
     ];
     let wanted = Wanted { dtype, columns, layouts: &layouts, room: gpu.shared_memory() };
     let chosen = Rows::choose(&wanted, |packing| teams(dtype, packing), |_, _| 0)?;
+    let y_dtype = call.outputs[0].dtype;
+    if y_dtype != dtype && !fuses(&chosen, dtype, y_dtype) {
+        return run_and_cast(op, call);
+    }
     let parameters = Parameters {
         y: y.address,
         mean: if centered { operands.dense_output(1)? } else { 0 },
@@ -122,7 +182,7 @@ pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
         eps,
         columns: columns as u32,
     };
-    let variant = NormVariant::Forward { centered, rows: chosen.rows, dtype };
+    let variant = NormVariant::Forward { centered, rows: chosen.rows, dtype, y: y_dtype };
     gpu.launch(call.name, chosen.launch(call.name, variant, 0, count)?, &parameters)?;
     operands.finish()
 }
@@ -144,13 +204,21 @@ struct Grad {
     dy: usize,
     weight: bool,
     bias: bool,
+    /// Whether the residual's gradient is the last input.
+    residual: bool,
+    /// Whether dx, rounded, is the last output.
+    rounds: bool,
 }
 
 impl Grad {
     fn of(op: &Op, call: &Call<'_>) -> Result<Grad> {
-        match op {
-            Op::LayerNormGrad(op) => Ok(Grad { centered: true, dy: 3, weight: op.weight, bias: op.bias }),
-            Op::RmsNormGrad(op) => Ok(Grad { centered: false, dy: 2, weight: op.weight, bias: false }),
+        match *op {
+            Op::LayerNormGrad(LayerNormGrad { weight, bias, residual, rounds }) => {
+                Ok(Grad { centered: true, dy: 3, weight, bias, residual, rounds })
+            }
+            Op::RmsNormGrad(RmsNormGrad { weight, residual, rounds }) => {
+                Ok(Grad { centered: false, dy: 2, weight, bias: false, residual, rounds })
+            }
             _ => Err(Error::invalid(call.name, "is no gradient of a normalization of rows")),
         }
     }
@@ -234,8 +302,15 @@ pub(crate) fn run_grad(op: &Op, call: &Call<'_>) -> Result<()> {
     let dweight = if grad.weight { operands.dense_output(1)? } else { 0 };
     let dbias = if grad.bias { operands.dense_output(1 + usize::from(grad.weight))? } else { 0 };
 
-    let layouts = [x, dx, dy, RowLayout { address: weight, stride: 0 }];
+    let no_rows = RowLayout { address: 0, stride: 0 };
+    let residual = if grad.residual { operands.input_rows(call.inputs.len() - 1, last)? } else { no_rows };
+    let rounded = if grad.rounds { operands.output_rows(call.outputs.len() - 1, last)? } else { no_rows };
+    let layouts = [x, dx, dy, residual, rounded, RowLayout { address: weight, stride: 0 }];
     let chosen = chosen_for_grad(call, columns, &layouts)?;
+    let dy_dtype = call.inputs[grad.dy].dtype;
+    if (dy_dtype != dtype || grad.residual || grad.rounds) && !fuses(&chosen, dtype, dy_dtype) {
+        return run_grad_apart(op, call, &grad);
+    }
     let partials = Partials::of(&grad, &chosen, count);
     let scratch = gpu.scratch(partials.count * partials.sums * columns * dtype.accumulator().size())?;
     let parameters = GradParameters {
@@ -246,14 +321,18 @@ pub(crate) fn run_grad(op: &Op, call: &Call<'_>) -> Result<()> {
         mean,
         reciprocal,
         weight,
+        residual: residual.address,
+        rounded: rounded.address,
         rows: count as u64,
         dx_stride: dx.stride,
         x_stride: x.stride,
         dy_stride: dy.stride,
+        residual_stride: residual.stride,
+        rounded_stride: rounded.stride,
         columns: columns as u32,
         rows_per_block: partials.rows_per_block as u32,
     };
-    let variant = NormVariant::Grad { centered: grad.centered, rows: chosen.rows, dtype };
+    let variant = NormVariant::Grad { centered: grad.centered, rows: chosen.rows, dtype, dy: dy_dtype };
     let mut launch = chosen.launch(call.name, variant, 0, count)?;
     if partials.walks {
         launch.grid[0] = partials.count as u32;

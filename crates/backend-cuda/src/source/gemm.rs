@@ -13,14 +13,11 @@ pub(super) fn source(variant: GemmVariant) -> Source {
         Engine::Wgmma | Engine::WgmmaTf32 => "gemm/wgmma.cu",
     };
     let BlockShape { m, n, k } = tile.block;
-    let activation = match epilogue {
-        EpilogueVariant::BiasRelu => "(k.first ? unary_relu(x, k) : x)",
-    };
     let source = Source::new(file, &["product", "sum_splits"])
         .define_type(TYPE, operands)
         .define_type("TYPE_Y", output)
-        .define("ACTIVATION", activation)
-        .define_all([("TILE_M", m), ("TILE_N", n), ("STAGES", tile.stages)]);
+        .define_all([("TILE_M", m), ("TILE_N", n), ("STAGES", variant.stages())]);
+    let source = with_epilogue(source, epilogue);
     let source = match tile.part {
         // One block on a multiprocessor, 128 bytes along k.
         Part::Warpgroup { .. } => source,
@@ -49,7 +46,24 @@ pub(super) fn source(variant: GemmVariant) -> Source {
         }
     };
     let types = format!("{} -> {}", element(operands), element(output));
-    source.named(&format!("{tile:?} {a:?} {b:?}: {types}"))
+    match epilogue {
+        EpilogueVariant::BiasRelu => source.named(&format!("{tile:?} {a:?} {b:?}: {types}")),
+        _ => source.named(&format!("{tile:?} {epilogue:?} {a:?} {b:?}: {types}")),
+    }
+}
+
+/// With what follows the sum.
+fn with_epilogue(source: Source, epilogue: EpilogueVariant) -> Source {
+    match epilogue {
+        EpilogueVariant::BiasRelu => source.define("ACTIVATION", "(k.first ? unary_relu(x, k) : x)"),
+        EpilogueVariant::PreActivation(activation) => source
+            .define_all([("EPILOGUE", 1)])
+            .define("ACTIVATED", format!("rounded_unary_{}(x)", activation.function().name())),
+        EpilogueVariant::ActivationGrad(activation) => source
+            .define_all([("EPILOGUE", 2)])
+            .define("ACTIVATION_GRAD", format!("rounded_grad_{}(z, d)", activation.function().name())),
+        EpilogueVariant::Residual => source.define_all([("EPILOGUE", 3)]),
+    }
 }
 
 /// How the SIMT kernel calls a load. One of tensor cores, which no variant of it has, is called as its

@@ -55,13 +55,17 @@ pub(super) fn norm(variant: NormVariant) -> Source {
         Source::new("ops/norm.cu", kernels).define_type(TYPE, dtype).define("FORM", form)
     };
     match variant {
-        NormVariant::Forward { centered, rows, dtype } => {
-            source(&["norm_rows"], 0, dtype).define("CENTRED", usize::from(centered)).rows_of(&rows, dtype)
+        NormVariant::Forward { centered, rows, dtype, y } => {
+            let source = source(&["norm_rows"], 0, dtype).define("CENTRED", usize::from(centered));
+            let source = if y == dtype { source } else { source.define_type("TYPE_Y", y) };
+            source.rows_of(&rows, dtype)
         }
-        NormVariant::Grad { centered, rows, dtype } => {
+        NormVariant::Grad { centered, rows, dtype, dy } => {
             let walks = usize::from(rows.team.hold == Hold::Registers);
             let centered = usize::from(centered);
-            source(&["norm_rows_grad"], 1, dtype)
+            let source = source(&["norm_rows_grad"], 1, dtype);
+            let source = if dy == dtype { source } else { source.define_type("TYPE_DY", dy) };
+            source
                 .define_all([
                     ("CENTRED", centered),
                     ("DWEIGHT", walks),

@@ -6,9 +6,11 @@ pub(crate) use tiles::*;
 
 use super::architecture::Architectures;
 use super::dtypes::{ACCESS, numbers};
+use super::elementwise::Activation;
 use std::fmt;
 use std::hash::{Hash, Hasher};
-use ternion_core::DType;
+use ternion_core::ops::matmul::Epilogue;
+use ternion_core::{DType, UnaryOp};
 
 /// The instructions that multiply.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -87,6 +89,8 @@ const WARPGROUP: usize = 128;
 /// Bytes of a line of a stage that is read by wgmma, and what stages begin at multiples of.
 const LINE: usize = 128;
 const SWIZZLE_ALIGNMENT: usize = 1024;
+/// Bytes of shared memory that a block may have where there are tiles of warpgroups.
+const MOST_SHARED: usize = 227 << 10;
 
 /// Sizes of a tile: rows and columns of the result, and the length of the inner axis that a stage
 /// holds.
@@ -305,12 +309,68 @@ impl LoadMode {
     }
 }
 
-/// What is done to a product before it is stored. One for all: the bias of a call may be null, and relu
-/// is switched by a constant at run time.
+/// What is done to a product before it is stored.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum EpilogueVariant {
-    /// Adds a bias to each column, then applies relu: each if the call asks for it.
+    /// Adds a bias to each column, then applies relu: each if the call asks for it. The bias of a call may be null,
+    /// and relu is switched by a constant at run time.
     BiasRelu,
+    /// Stores the biased sum, rounded, and its activation.
+    PreActivation(Activation),
+    /// Multiplies by the gradient of the activation at a pre-activation.
+    ActivationGrad(Activation),
+    /// Adds the bias and a residual of f32.
+    Residual,
+}
+
+impl EpilogueVariant {
+    /// The activations that are fused with products: of those gradients are functions of the pre-activation.
+    const ACTIVATIONS: [Activation; 3] = [Activation::GeluErf, Activation::GeluTanh, Activation::Silu];
+
+    /// What a product of half precision is fused with for an epilogue that is more than bias and relu.
+    pub(crate) fn fused(epilogue: &Epilogue) -> Option<EpilogueVariant> {
+        let Epilogue { bias, activation, residual, accumulate, pre_activation, activation_grad, .. } =
+            *epilogue;
+        let of = |op: UnaryOp| {
+            Activation::of(op).filter(|activation| EpilogueVariant::ACTIVATIONS.contains(activation))
+        };
+        match (activation, activation_grad) {
+            (Some(op), None) if pre_activation => of(op).map(EpilogueVariant::PreActivation),
+            (None, Some(op)) if !bias => of(op).map(EpilogueVariant::ActivationGrad),
+            (None, None) if residual && !accumulate => Some(EpilogueVariant::Residual),
+            _ => None,
+        }
+    }
+
+    /// Slabs of a consumer on its way out: those of what is stored or read beside are behind the usual two.
+    fn slabs_out(self) -> usize {
+        if self == EpilogueVariant::BiasRelu { 2 } else { 4 }
+    }
+
+    /// The dtype of what is stored, of products of `operands`.
+    fn output(self, operands: DType) -> DType {
+        if self == EpilogueVariant::Residual { DType::F32 } else { operands }
+    }
+
+    /// How operands come in the products that have this epilogue: those of linear layers and of their gradients.
+    fn loads(self) -> &'static [[LoadMode; 2]] {
+        const FORWARD: [LoadMode; 2] = [LoadMode::KMajor, LoadMode::KMajor];
+        const INPUT_GRAD: [LoadMode; 2] = [LoadMode::KMajor, LoadMode::MnMajor];
+        const WEIGHT_GRAD: [LoadMode; 2] = [LoadMode::MnMajor, LoadMode::MnMajor];
+        match self {
+            EpilogueVariant::BiasRelu => &[],
+            EpilogueVariant::PreActivation(_) => &[FORWARD],
+            EpilogueVariant::ActivationGrad(_) => &[INPUT_GRAD],
+            EpilogueVariant::Residual => &[FORWARD, INPUT_GRAD, WEIGHT_GRAD],
+        }
+    }
+
+    fn all_fused() -> impl Iterator<Item = EpilogueVariant> {
+        let activations = EpilogueVariant::ACTIVATIONS.into_iter();
+        activations
+            .flat_map(|of| [EpilogueVariant::PreActivation(of), EpilogueVariant::ActivationGrad(of)])
+            .chain([EpilogueVariant::Residual])
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -322,6 +382,39 @@ pub(crate) struct GemmVariant {
     pub(crate) operands: DType,
     pub(crate) output: DType,
     pub(crate) epilogue: EpilogueVariant,
+}
+
+impl GemmVariant {
+    /// Buffers of the ring: as many as the tile has, or as leave room for what follows the sum.
+    pub(crate) fn stages(&self) -> usize {
+        let stage = (self.tile.block.m + self.tile.block.n) * LINE;
+        let others = self.slabs() * 64 * LINE + 8 * 64 + SWIZZLE_ALIGNMENT;
+        match self.epilogue {
+            EpilogueVariant::BiasRelu => self.tile.stages,
+            _ => self.tile.stages.min((MOST_SHARED - others) / stage),
+        }
+    }
+
+    /// Slabs of 64 lines on their way out.
+    fn slabs(&self) -> usize {
+        2 * self.epilogue.slabs_out()
+    }
+
+    /// Bytes of dynamic shared memory of a tile of warpgroups: the stages, the slabs, the barriers, and what alignment takes.
+    pub(crate) fn shared(&self) -> usize {
+        let lines = self.stages() * (self.tile.block.m + self.tile.block.n) + self.slabs() * 64;
+        let beside = if self.epilogue == EpilogueVariant::BiasRelu { 0 } else { 4 };
+        lines * LINE + 8 * (2 * self.stages() + 2 + beside) + SWIZZLE_ALIGNMENT
+    }
+}
+
+/// Whether a product is fused with what follows it, beside bias and relu.
+pub(crate) fn is_fused(variant: &GemmVariant) -> bool {
+    let GemmVariant { tile, a, b, operands, output, epilogue } = *variant;
+    FUSED_TILES.contains(&tile)
+        && operands.is_half()
+        && output == epilogue.output(operands)
+        && epilogue.loads().contains(&[a, b])
 }
 
 /// Whether there are kernels of a tile that load a and b so.
@@ -356,5 +449,17 @@ pub(super) fn variants() -> Vec<GemmVariant> {
             }
         }
     }
+    all.extend(fused_variants());
     all
+}
+
+fn fused_variants() -> impl Iterator<Item = GemmVariant> {
+    let tiles =
+        FUSED_TILES.iter().flat_map(|&tile| [DType::F16, DType::BF16].map(|operands| (tile, operands)));
+    tiles.flat_map(|(tile, operands)| {
+        EpilogueVariant::all_fused().flat_map(move |epilogue| {
+            let output = epilogue.output(operands);
+            epilogue.loads().iter().map(move |&[a, b]| GemmVariant { tile, a, b, operands, output, epilogue })
+        })
+    })
 }

@@ -78,6 +78,7 @@ pub(crate) enum Kind {
     Pool(DType),
     /// im2col and col2im.
     Patches(DType),
+    MultiTensorNorm(DType),
     /// What tests the launch path; no op asks for it.
     Probe,
 }
@@ -148,7 +149,8 @@ impl Variant {
             | Kind::Index(_)
             | Kind::Step(_)
             | Kind::Pool(_)
-            | Kind::Patches(_) => Architectures::ALL,
+            | Kind::Patches(_)
+            | Kind::MultiTensorNorm(_) => Architectures::ALL,
         }
     }
 }
@@ -175,7 +177,7 @@ fn plain_kinds() -> Vec<Kind> {
     let mut all = vec![Kind::RandomBits];
     all.extend(SIZES.into_iter().flat_map(|size| [Kind::Transpose(size), Kind::Assemble(size)]));
     all.extend(numbers().map(Kind::Iota));
-    let of_floats = [Kind::Random, Kind::Pool, Kind::Patches];
+    let of_floats = [Kind::Random, Kind::Pool, Kind::Patches, Kind::MultiTensorNorm];
     all.extend(of_floats.into_iter().flat_map(|kind| DType::FLOATS.map(kind)));
     all
 }

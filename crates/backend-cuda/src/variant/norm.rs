@@ -5,17 +5,10 @@ use ternion_core::DType;
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum NormVariant {
-    /// `centered`: layer normalization; if not, RMS normalization.
-    Forward {
-        centered: bool,
-        rows: Rows,
-        dtype: DType,
-    },
-    Grad {
-        centered: bool,
-        rows: Rows,
-        dtype: DType,
-    },
+    /// `centered`: layer normalization; if not, RMS normalization. `y`: of what is stored.
+    Forward { centered: bool, rows: Rows, dtype: DType, y: DType },
+    /// `dy`: of the output's gradient.
+    Grad { centered: bool, rows: Rows, dtype: DType, dy: DType },
     /// Gradients of the parameters, and sums of their parts.
     Sums(DType),
 }
@@ -80,6 +73,11 @@ pub(crate) fn grad_teams(dtype: DType, packing: Packing) -> &'static [Team] {
     }
 }
 
+/// Whether there are kernels of rows of `dtype` whose results, or their gradients, are of `other`: whole packs of f32 beside half precision.
+pub(crate) fn mixes(dtype: DType, packing: Packing, other: DType) -> bool {
+    dtype == DType::F32 && packing == Packing::Whole && other.is_half()
+}
+
 /// Rows of a team in one turn of the gradient's kernel, `TOGETHER` there. Half precision has twice
 /// the work for its bytes: two of its rows share the exchange of their sums; with one the kernel
 /// waits for itself, not for memory.
@@ -97,10 +95,14 @@ pub(super) fn variants() -> Vec<NormVariant> {
             if dtype == DType::F64 && packing == Packing::Whole {
                 continue;
             }
-            let forward = Rows::of_each(packing, teams(dtype, packing));
-            all.extend(forward.map(|rows| NormVariant::Forward { centered, rows, dtype }));
-            let gradient = Rows::of_each(packing, grad_teams(dtype, packing));
-            all.extend(gradient.map(|rows| NormVariant::Grad { centered, rows, dtype }));
+            for other in
+                DType::FLOATS.into_iter().filter(|&other| other == dtype || mixes(dtype, packing, other))
+            {
+                let forward = Rows::of_each(packing, teams(dtype, packing));
+                all.extend(forward.map(|rows| NormVariant::Forward { centered, rows, dtype, y: other }));
+                let gradient = Rows::of_each(packing, grad_teams(dtype, packing));
+                all.extend(gradient.map(|rows| NormVariant::Grad { centered, rows, dtype, dy: other }));
+            }
         }
     }
     all

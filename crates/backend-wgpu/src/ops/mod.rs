@@ -12,6 +12,7 @@ pub(crate) mod gather;
 pub(crate) mod im2col;
 pub(crate) mod loss;
 pub(crate) mod matmul;
+pub(crate) mod multi_tensor;
 pub(crate) mod norm;
 pub(crate) mod pool;
 pub(crate) mod radix;

@@ -3,13 +3,13 @@
 use super::rows::registers::{MOST_THREADS, RowLoop};
 use super::rows::template::{RegisterOutput, RegisterRows, RegisterTemplate};
 use super::rows::{Accumulator, Cut, Dense, RowFamily, RowFinish, RowKernel, Rows, axes_but, beside};
-use crate::call::Call;
+use crate::call::{Call, LaunchFn};
 use crate::names::{
     Bases, Finish, Gather, NormBias, NormCenter, NormParameterGrads, NormSaved, NormStatistics, NormWeight,
     Prepare, RowAccumulated, RowTerms, RowValue, RowValues, SlotName,
 };
 use crate::shaders::Class;
-use ternion_core::backend::View;
+use ternion_core::backend::{Meta, Unsupported, View};
 use ternion_core::ops::norm::{LayerNorm, LayerNormGrad, RmsNorm, RmsNormGrad};
 use ternion_core::{Layout, Op, Result};
 
@@ -153,13 +153,40 @@ fn forward(call: &Call<'_>, kind: &Kind, eps: f64, weight: bool, bias: bool) -> 
     statistics.iter().try_for_each(|statistic| statistic.finish(gpu, op))
 }
 
-pub(crate) fn run_layer(op: &Op, call: &Call<'_>) -> Result<()> {
-    let Op::LayerNorm(LayerNorm { eps, weight, bias }) = op else { return Err(call.wrong_op()) };
+/// Norms of rows in one dtype, without a residual's gradient; the rest is composed.
+pub(crate) fn select(op: &Op, inputs: &[Meta<'_>]) -> Result<LaunchFn, Unsupported> {
+    let dtype = inputs[0].dtype;
+    let is_mixed = match op {
+        Op::LayerNorm(LayerNorm { out_dtype, .. }) | Op::RmsNorm(RmsNorm { out_dtype, .. }) => {
+            out_dtype.is_some_and(|out_dtype| out_dtype != dtype)
+        }
+        Op::LayerNormGrad(_) => inputs[3].dtype != dtype,
+        _ => inputs[2].dtype != dtype,
+    };
+    let has_residual = match op {
+        Op::LayerNormGrad(grad) => grad.residual || grad.rounds,
+        Op::RmsNormGrad(grad) => grad.residual || grad.rounds,
+        _ => false,
+    };
+    match op {
+        _ if is_mixed => Err(Unsupported::because("rows of f32 and half precision are cast on their own")),
+        _ if has_residual => {
+            Err(Unsupported::because("the residual's gradient is added, and the sum rounded, on its own"))
+        }
+        Op::LayerNorm(_) => Ok(run_layer),
+        Op::LayerNormGrad(_) => Ok(run_layer_grad),
+        Op::RmsNorm(_) => Ok(run_rms),
+        _ => Ok(run_rms_grad),
+    }
+}
+
+fn run_layer(op: &Op, call: &Call<'_>) -> Result<()> {
+    let Op::LayerNorm(LayerNorm { eps, weight, bias, .. }) = op else { return Err(call.wrong_op()) };
     forward(call, &LAYER, *eps, *weight, *bias)
 }
 
-pub(crate) fn run_rms(op: &Op, call: &Call<'_>) -> Result<()> {
-    let Op::RmsNorm(RmsNorm { eps, weight }) = op else { return Err(call.wrong_op()) };
+fn run_rms(op: &Op, call: &Call<'_>) -> Result<()> {
+    let Op::RmsNorm(RmsNorm { eps, weight, .. }) = op else { return Err(call.wrong_op()) };
     forward(call, &RMS, *eps, *weight, false)
 }
 
@@ -314,12 +341,12 @@ fn gradient(call: &Call<'_>, kind: &Kind, weight: bool, bias: bool) -> Result<()
     grads.iter().try_for_each(|grad| grad.finish(gpu, op))
 }
 
-pub(crate) fn run_layer_grad(op: &Op, call: &Call<'_>) -> Result<()> {
-    let Op::LayerNormGrad(LayerNormGrad { weight, bias }) = op else { return Err(call.wrong_op()) };
+fn run_layer_grad(op: &Op, call: &Call<'_>) -> Result<()> {
+    let Op::LayerNormGrad(LayerNormGrad { weight, bias, .. }) = op else { return Err(call.wrong_op()) };
     gradient(call, &LAYER, *weight, *bias)
 }
 
-pub(crate) fn run_rms_grad(op: &Op, call: &Call<'_>) -> Result<()> {
-    let Op::RmsNormGrad(RmsNormGrad { weight }) = op else { return Err(call.wrong_op()) };
+fn run_rms_grad(op: &Op, call: &Call<'_>) -> Result<()> {
+    let Op::RmsNormGrad(RmsNormGrad { weight, .. }) = op else { return Err(call.wrong_op()) };
     gradient(call, &RMS, *weight, false)
 }

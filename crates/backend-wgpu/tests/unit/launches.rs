@@ -15,7 +15,7 @@ use ternion_testing::table::{OpCase, table};
 use ternion_testing::{Target, suite};
 
 /// Ops that must have shaders of their own.
-const FUSED: [&str; 37] = [
+const FUSED: [&str; 38] = [
     "adam_step",
     "attention",
     "attention_grad",
@@ -43,6 +43,7 @@ const FUSED: [&str; 37] = [
     "logsumexp",
     "max_pool2d",
     "max_pool2d_grad",
+    "multi_tensor_norm",
     "normal",
     "rms_norm",
     "rms_norm_grad",
@@ -92,6 +93,7 @@ fn documented(op: &Op, inputs: &[View<'_>], outputs: &[View<'_>], small: bool) -
         Op::Iota(_) => exactly(0),
         Op::SgdStep(step) => exactly((inputs.len() / (3 + step.states())) as u64),
         Op::AdamStep(_) => exactly((inputs.len() / (3 + AdamStep::STATES)) as u64),
+        Op::MultiTensorNorm(_) => exactly(inputs.len().div_ceil(7) as u64 + 1),
         Op::LayerNormGrad(_) | Op::RmsNormGrad(_) if outputs.len() > 1 => exactly(2),
         Op::BatchNormGrad(_) if outputs.len() > 1 => exactly(3),
         Op::Attention(_) if small && is_by_products(inputs) => 2..=3,
@@ -141,11 +143,15 @@ impl Observed {
     }
 }
 
-/// Attention that no shader is there for.
-fn drops_weights(op: &Op) -> bool {
+/// Forms that no shader is there for: attention that drops weights, norms whose rows are rounded or whose gradients are added to others.
+fn is_composed(op: &Op) -> bool {
     match op {
         Op::Attention(attention) => attention.config.dropout.is_some(),
         Op::AttentionGrad(gradient) => gradient.config.dropout.is_some(),
+        Op::LayerNorm(norm) => norm.out_dtype.is_some(),
+        Op::RmsNorm(norm) => norm.out_dtype.is_some(),
+        Op::LayerNormGrad(gradient) => gradient.residual || gradient.rounds,
+        Op::RmsNormGrad(gradient) => gradient.residual || gradient.rounds,
         _ => false,
     }
 }
@@ -160,7 +166,7 @@ impl Backend for Observed {
     fn plan(&self, op: &Op, inputs: &[Meta<'_>]) -> Result<Plan, Unsupported> {
         let planned = self.inner.backend().plan(op, inputs);
         let is_f32 = inputs.first().is_some_and(|meta| meta.dtype == DType::F32);
-        if planned.is_err() && is_f32 && !drops_weights(op) {
+        if planned.is_err() && is_f32 && !is_composed(op) {
             self.seen().composed.push(op.name());
         }
         planned

@@ -3,8 +3,9 @@
 //! Both runs are recorded and watched. The first record is dropped at once; the second is walked from the segment's outputs to its edge,
 //! and no further: what lies beyond (and hooks there) belongs to the walk that asked for the gradient.
 
+use super::context::Context;
 use super::gradients::TensorId;
-use super::node::{Context, External, Grads, next_node_id};
+use super::node::{External, Grads, next_node_id};
 use super::record::record_external;
 use super::walk::{Boundary, grad_within};
 use super::{GradOptions, enable_grad, mode, no_grad};

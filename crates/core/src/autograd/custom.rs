@@ -1,6 +1,7 @@
 //! Functions whose gradients their users give: what is computed inside is not recorded, and one node stands for it.
 
-use super::node::{Context, External, Function, Grads, Node};
+use super::context::Context;
+use super::node::{External, Function, Grads, Node};
 use super::record::{record_external, wants_record};
 use crate::error::{Error, Result};
 use crate::op::{Op, Saves};

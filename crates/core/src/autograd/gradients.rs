@@ -95,14 +95,17 @@ impl Gradients {
         self.is_stale
     }
 
-    /// Adds the gradients of another pass to these: accumulation over micro-batches.
+    /// Adds the gradients of another pass to these, in the order in which the leaves were made: accumulation over micro-batches. A recorded step may do so.
     ///
     /// # Errors
     /// Those of an addition.
     pub fn accumulate(&mut self, other: Gradients) -> Result<()> {
         self.is_stale |= !self.of.is_empty() && (*self.used.get_mut() || other.is_stale);
+        // A recorded step must add them in the same order each time, which a map does not have.
+        let mut added: Vec<_> = other.of.into_iter().collect();
+        added.sort_unstable_by_key(|(id, _)| *id);
         super::no_grad(|| {
-            for (id, grad) in other.of {
+            for (id, grad) in added {
                 let sum = match self.of.remove(&id) {
                     Some(own) => own.add(&grad)?,
                     None => grad,

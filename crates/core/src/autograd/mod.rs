@@ -4,8 +4,10 @@
 //! gradient rule needs. `walk` goes from outputs to leaves, each node once; nothing here recurses, neither walking nor dropping.
 
 mod checkpoint;
+mod context;
 mod custom;
 mod dot;
+mod fusion;
 mod gradients;
 mod mode;
 mod node;
@@ -15,11 +17,12 @@ mod view_op;
 mod walk;
 
 pub use checkpoint::checkpoint;
+pub use context::{Context, PreActivation};
 pub use custom::{given_gradients, with_gradient};
 pub use dot::DotOptions;
 pub use gradients::{GradientSink, Gradients, TensorId};
 pub use mode::{enable_grad, is_recording, no_grad, set_recording};
-pub use node::{Context, Edge, Function, Grads, Node, next_node_id};
+pub use node::{Edge, Function, Grads, Node, next_node_id};
 pub use observe::{BackwardCall, observe_backward, observe_backward_calls};
 pub use walk::{GradOptions, grad};
 

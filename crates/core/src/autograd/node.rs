@@ -1,5 +1,7 @@
 //! Nodes of the graph: what was run, on what, and what its gradient needs.
 
+use super::context::Context;
+use super::fusion::{Extra, Fusion};
 use super::gradients::TensorId;
 use super::view_op::ViewOp;
 use crate::backend::{Buffer, WeakBuffer};
@@ -8,7 +10,7 @@ use crate::op::{Differentiability, Op};
 use crate::ops::view;
 use crate::shape::{AxisSet, MAX_RANK};
 use crate::tensor::Tensor;
-use crate::{DType, Device, Layout, Shape, text};
+use crate::{DType, Device, Layout, Shape, UnaryOp, text};
 use smallvec::SmallVec;
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -196,6 +198,11 @@ impl Node {
         (self.inputs[index].0.shape(), self.inputs[index].1)
     }
 
+    /// The layout of input `index`.
+    pub(super) fn input_layout(&self, index: usize) -> &Layout {
+        &self.inputs[index].0
+    }
+
     /// f32, if input `index` is a half that was cast from it: its gradient may come in f32, and is not rounded on its way. Views in between are looked through, a few of them;
     /// hooks there see gradients of their tensor's dtype.
     pub(super) fn uncast(&self, index: usize) -> Option<DType> {
@@ -223,6 +230,50 @@ impl Node {
 
     pub(super) fn outputs(&self) -> usize {
         self.outputs as usize
+    }
+
+    /// The activation of a product that gives its pre-activation too, if no hook looks at their gradients.
+    pub(super) fn pre_activation_op(&self) -> Option<UnaryOp> {
+        match &self.function {
+            Function::Op(Op::Matmul(matmul)) if matmul.epilogue.pre_activation => {
+                matmul.epilogue.activation.filter(|_| self.hooks.get().is_none())
+            }
+            _ => None,
+        }
+    }
+
+    /// The half precision in which the rule of the op behind output `index` takes its gradient of f32: that of a product to whose sums a residual was added. Reshapes in between are looked through.
+    pub(super) fn rounds_grad_to(&self, index: u32) -> Option<DType> {
+        let (mut node, mut index) = (self, index);
+        for _ in 0..MAX_RANK {
+            match &node.function {
+                _ if node.hooks.get().is_some() || index != 0 => return None,
+                Function::View(ViewOp::Reshape) => {
+                    let edge = node.edges[0].as_ref()?;
+                    (node, index) = (&*edge.node, edge.index);
+                }
+                Function::Op(Op::Matmul(matmul)) if matmul.epilogue.residual => {
+                    return Some(node.inputs[0].1).filter(|dtype| dtype.is_half());
+                }
+                _ => return None,
+            }
+        }
+        None
+    }
+
+    /// What a reshape was taken of, if this is one that no hook looks at.
+    pub(super) fn reshaped(&self) -> Option<&Edge> {
+        match self.function {
+            Function::View(ViewOp::Reshape) if self.hooks.get().is_none() => self.edges[0].as_ref(),
+            _ => None,
+        }
+    }
+
+    /// Output `index`, without history, if it was kept and is as it was.
+    pub(super) fn kept_output(&self, index: usize) -> Option<Tensor> {
+        let saved = self.saved.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = saved.outputs.get(index)?.as_ref().filter(|kept| kept.buffer.version() == kept.version)?;
+        Some(Tensor::from_parts(kept.buffer.clone(), kept.layout.clone(), kept.dtype, kept.device.clone()))
     }
 
     pub(super) fn is_leaf(&self) -> bool {
@@ -293,9 +344,10 @@ impl Node {
         grads: &[Option<Tensor>],
         retain: bool,
         create_graph: bool,
+        fusion: &Fusion,
     ) -> Result<Grads> {
         let saved = self.unpack(retain)?;
-        let context = Context { node: self, saved: &saved, needs };
+        let context = Context { node: self, saved: &saved, needs, fusion };
         match &self.function {
             Function::Leaf => Ok(Grads::new()),
             Function::Op(op) => match op.rule().differentiability() {
@@ -307,6 +359,18 @@ impl Node {
             Function::Transfer(from) => one(&grads[0], |grad| grad.to_device(from)),
             Function::Segment(segment) => self.complete(segment.0.backward(&context, grads, create_graph)?),
         }
+    }
+
+    /// Passes a rounded gradient on through a reshape, as the gradient itself.
+    pub(super) fn view_rounded(&self, fusion: &Fusion) -> Result<()> {
+        let (Function::View(view @ ViewOp::Reshape), Some(rounded)) =
+            (&self.function, fusion.of_output(Extra::Rounded))
+        else {
+            return Ok(());
+        };
+        let below = view_backward(view, self.inputs[0].0.shape(), &[Some(rounded)])?;
+        below.into_iter().flatten().for_each(|rounded| fusion.give(Extra::Rounded, 0, rounded));
+        Ok(())
     }
 
     /// The gradients that a rule returned, if there is one for each input.
@@ -367,87 +431,10 @@ impl Node {
     }
 }
 
-struct Unpacked {
-    inputs: SmallVec<[Option<(Tensor, u64)>; 3]>,
-    outputs: SmallVec<[Option<(Tensor, u64)>; 1]>,
-}
-
-/// What a gradient rule may look at.
-pub struct Context<'a> {
-    node: &'a Node,
-    saved: &'a Unpacked,
-    needs: &'a [bool],
-}
-
-impl Context<'_> {
-    /// Input `index` as it was.
-    ///
-    /// # Errors
-    /// If it was changed in place since, or is not among the rule's [`Saves`](crate::op::Saves).
-    pub fn input(&self, index: usize) -> Result<&Tensor> {
-        self.checked("input", index, self.saved.inputs.get(index))
-    }
-
-    /// Output `index` as it was.
-    ///
-    /// # Errors
-    /// If it was changed in place since, or is not among the rule's [`Saves`](crate::op::Saves).
-    pub fn output(&self, index: usize) -> Result<&Tensor> {
-        self.checked("output", index, self.saved.outputs.get(index))
-    }
-
-    fn checked<'t>(
-        &self,
-        what: &str,
-        index: usize,
-        kept: Option<&'t Option<(Tensor, u64)>>,
-    ) -> Result<&'t Tensor> {
-        let op = self.node.function.name();
-        let Some(Some((tensor, saved))) = kept else {
-            return Err(Error::autograd(format!("{op} did not save its {what} {index}")));
-        };
-        let now = tensor.buffer().version();
-        if now != *saved {
-            return Err(Error::ChangedInPlace {
-                op,
-                what: format!("{what} {index}"),
-                shape: Box::new(*tensor.shape()),
-                saved: *saved,
-                now,
-            });
-        }
-        Ok(tensor)
-    }
-
-    /// The shape of input `index`.
-    pub fn shape(&self, index: usize) -> &Shape {
-        self.node.inputs[index].0.shape()
-    }
-
-    /// The layout of input `index`.
-    pub fn layout(&self, index: usize) -> &Layout {
-        &self.node.inputs[index].0
-    }
-
-    /// The dtype of input `index`.
-    pub fn dtype(&self, index: usize) -> DType {
-        self.node.inputs[index].1
-    }
-
-    /// f32, if input `index` is a half that was cast from f32: a rule that forms its gradient in f32 anyway may return it so, and spare the rounding and the cast.
-    pub fn uncast(&self, index: usize) -> Option<DType> {
-        self.node.uncast(index)
-    }
-
-    /// The number of inputs.
-    pub fn inputs(&self) -> usize {
-        self.node.inputs.len()
-    }
-
-    /// Whether the gradient of input `index` is asked for.
-    pub fn needs(&self, index: usize) -> bool {
-        self.needs.get(index).copied().unwrap_or(false)
-    }
+/// The saved tensors of a node, each with the version that its memory had.
+pub(super) struct Unpacked {
+    pub(super) inputs: SmallVec<[Option<(Tensor, u64)>; 3]>,
+    pub(super) outputs: SmallVec<[Option<(Tensor, u64)>; 1]>,
 }
 
 fn one(grad: &Option<Tensor>, f: impl FnOnce(&Tensor) -> Result<Tensor>) -> Result<Grads> {

@@ -48,6 +48,11 @@ pub fn observe_backward_calls<T>(
     f()
 }
 
+/// Whether this thread has an observer.
+pub(super) fn is_observed() -> bool {
+    OBSERVER.with_borrow(Option::is_some)
+}
+
 /// Calls this thread's observer, if there is one, with what `node` returned.
 pub(super) fn notify(node: &Node, grad_outputs: &[Option<Tensor>], grad_inputs: &mut Grads) -> Result<()> {
     let observer = OBSERVER.with_borrow(Clone::clone);

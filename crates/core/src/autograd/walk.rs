@@ -1,9 +1,11 @@
 //! The backward walk: iterative, topological, each node once however the graph shares.
 
+use super::context::PRE_ACTIVATION;
+use super::fusion::{Extra, Fusion, Partial};
 use super::gradients::{GradientSink, Gradients, TensorId};
 use super::mode;
 use super::node::{Edge, Grads, Node};
-use super::observe::notify;
+use super::observe::{is_observed, notify};
 use crate::DType;
 use crate::anomaly;
 use crate::error::{Error, Result, Term};
@@ -48,6 +50,15 @@ struct Visit {
     pending: u32,
     needed: bool,
     grads: SmallVec<[Option<Tensor>; 1]>,
+    /// What came with the only one that came.
+    extra: Option<(Extra, Tensor)>,
+}
+
+impl Visit {
+    /// Whether no gradient has come, or all that came was taken.
+    fn has_none(&self) -> bool {
+        self.grads.iter().all(Option::is_none)
+    }
 }
 
 /// How [`grad`] and [`Tensor::backward_with`] walk.
@@ -251,7 +262,7 @@ fn explore(roots: &[(Edge, Tensor)], boundary: &Boundary) -> Visits {
     let mut enter = |edge: &Edge, stack: &mut Vec<Arc<Node>>| {
         let visit = visits.entry(edge.node.id()).or_insert_with(|| {
             stack.push(edge.node.clone());
-            Visit { node: edge.node.clone(), pending: 0, needed: true, grads: SmallVec::new() }
+            Visit { node: edge.node.clone(), pending: 0, needed: true, grads: SmallVec::new(), extra: None }
         });
         visit.pending += 1;
     };
@@ -293,6 +304,7 @@ fn deliver(visits: &mut Visits, ready: &mut Ready, edge: &Edge, grad: Option<Ten
         if visit.grads.is_empty() {
             visit.grads.resize(visit.node.outputs(), None);
         }
+        visit.extra = None;
         let slot = &mut visit.grads[edge.index as usize];
         *slot = Some(match slot.take() {
             // Of a half that was cast from f32 some gradients may come in f32, others not.
@@ -319,7 +331,7 @@ fn process(
 ) -> Result<()> {
     let retain = options.retain_graph || options.create_graph;
     while let Some((_, id)) = ready.pop() {
-        let Some(Visit { node, needed, mut grads, .. }) = visits.remove(&id) else { continue };
+        let Some(Visit { node, needed, mut grads, extra, .. }) = visits.remove(&id) else { continue };
         let last = boundary.holds(&node);
         for (index, slot) in grads.iter_mut().enumerate() {
             if let Some(grad) = slot.take() {
@@ -340,19 +352,85 @@ fn process(
             })
             .collect();
         let mut below = Grads::new();
+        let mut fusion = Fusion::default();
         if needed && grads.iter().any(Option::is_some) && needs.contains(&true) {
-            let form =
-                || anomaly::in_gradient(|| node.backward(&needs, &grads, retain, options.create_graph));
+            if !options.create_graph && !is_observed() && !anomaly::is_anomaly_detected() {
+                fusion = offered(&node, &needs, extra, visits, targets);
+            }
+            let form = || {
+                let backward = || node.backward(&needs, &grads, retain, options.create_graph, &fusion);
+                anomaly::in_gradient(backward)
+            };
             below = trace::in_span(SpanKind::Node, node.function().name(), "", form)?;
+            node.view_rounded(&fusion)?;
             notify(&node, &grads, &mut below)?;
             anomaly::after_gradient(&node, &grads, &below)?;
         }
         drop(grads);
-        for (index, edge) in node.edges().iter().enumerate() {
-            if let Some(edge) = edge {
-                let grad = below.get_mut(index).and_then(Option::take);
-                check_shape(&node, index, grad.as_ref())?;
-                deliver(visits, ready, edge, grad)?;
+        deliver_all(visits, ready, &node, below, fusion)?;
+    }
+    Ok(())
+}
+
+/// What the rule of `node` may fuse. The partial sums are taken out of `visits`, so that a rule may overwrite what it alone holds.
+fn offered(
+    node: &Node,
+    needs: &[bool],
+    extra: Option<(Extra, Tensor)>,
+    visits: &mut Visits,
+    targets: &Targets<'_>,
+) -> Fusion {
+    let partial = |edge: &Edge| {
+        let mut edge = edge;
+        // A reshape that nobody else uses passes on what comes.
+        while let Some(next) = edge.node.reshaped().filter(|_| is_lone(visits, &edge.node)) {
+            edge = next;
+        }
+        let sum = visits.get_mut(&edge.node.id())?.grads.get_mut(edge.index as usize)?.take()?;
+        Some(Partial { sum, node: edge.node.id(), output: edge.index })
+    };
+    let is_watched = |node: &Node, index: u32| match targets {
+        Targets::Leaves(_) => false,
+        Targets::Chosen(wanted) => wanted.contains_key(&TensorId { node: node.id(), index }),
+    };
+    Fusion::of(node, needs, extra, partial, is_watched)
+}
+
+/// Whether one gradient is still to come to a node, the only one.
+fn is_lone(visits: &Visits, node: &Node) -> bool {
+    visits.get(&node.id()).is_some_and(|visit| visit.pending == 1 && visit.has_none())
+}
+
+/// Delivers the gradients that the rule of `node` returned, and gives back what it did not take.
+fn deliver_all(
+    visits: &mut Visits,
+    ready: &mut Ready,
+    node: &Node,
+    mut below: Grads,
+    fusion: Fusion,
+) -> Result<()> {
+    let took: SmallVec<[(bool, Option<(Extra, Tensor)>); 4]> =
+        (0..node.edges().len()).map(|index| (fusion.has_skipped(index), fusion.of_input(index))).collect();
+    for Partial { sum, node, output } in fusion.into_partials() {
+        let visit = visits.get_mut(&node);
+        if let Some(slot) = visit.and_then(|visit| visit.grads.get_mut(output as usize)) {
+            *slot = Some(sum);
+        }
+    }
+    for (index, edge) in node.edges().iter().enumerate() {
+        if let Some(edge) = edge {
+            let grad = below.get_mut(index).and_then(Option::take);
+            check_shape(node, index, grad.as_ref())?;
+            let (skips, extra) = &took[index];
+            let edge = match skips {
+                true => &Edge { index: PRE_ACTIVATION, ..edge.clone() },
+                false => edge,
+            };
+            // That of the whole gradient so far, which another one that is added ends.
+            let is_first = visits.get(&edge.node.id()).is_some_and(Visit::has_none);
+            deliver(visits, ready, edge, grad)?;
+            if let Some(visit) = visits.get_mut(&edge.node.id()).filter(|_| is_first) {
+                visit.extra = extra.clone();
             }
         }
     }

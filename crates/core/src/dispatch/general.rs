@@ -1,5 +1,6 @@
 //! The path of all ops: several outputs, expanded inputs, inputs that are changed, compositions.
 
+use super::packed::packed;
 use super::{Metas, Tensors, allocate, checks, collect_inline};
 use crate::autograd;
 use crate::backend::{Meta, OutputOrder, Plan, View};
@@ -76,6 +77,11 @@ fn allocate_all(
     planned: &[Meta<'_>],
     specs: &Outputs,
 ) -> Result<Tensors> {
+    if let (OutputOrder::LikeEach, Some(outputs)) =
+        (plan.order, allocate_packed(device, inputs, planned, specs)?)
+    {
+        return Ok(outputs);
+    }
     let mut outputs = Tensors::new();
     for (index, spec) in specs.iter().enumerate() {
         outputs.push(match spec.role {
@@ -88,6 +94,32 @@ fn allocate_all(
         });
     }
     Ok(outputs)
+}
+
+/// Outputs in one buffer, if each is like an input of its number and those are packed in one.
+fn allocate_packed(
+    device: &Device,
+    inputs: &[&Tensor],
+    planned: &[Meta<'_>],
+    specs: &Outputs,
+) -> Result<Option<Tensors>> {
+    let is_like = |(index, spec): (usize, &Output)| {
+        let meta = &planned[index];
+        spec.role == Role::Fresh
+            && (meta.dtype, *meta.shape()) == (spec.dtype, spec.shape)
+            && inputs[index].buffer().is(inputs[0].buffer())
+    };
+    if inputs.len() < specs.len() || !specs.iter().enumerate().all(is_like) {
+        return Ok(None);
+    }
+    let layouts: SmallVec<[&Layout; 3]> = planned[..specs.len()].iter().map(|meta| meta.layout).collect();
+    let Some((layouts, elements)) = packed(&layouts) else { return Ok(None) };
+    let whole = Layout::row_major(Shape::new(&[elements])?);
+    let buffer = allocate(device.backend(), &whole, specs[0].dtype)?;
+    let tensor = |(layout, spec): (Layout, &Output)| {
+        Tensor::from_parts(buffer.clone(), layout, spec.dtype, device.clone())
+    };
+    Ok(Some(layouts.into_iter().zip(specs).map(tensor).collect()))
 }
 
 /// Runs the composition of `op`, unrecorded: the caller records the op as a whole.

@@ -55,6 +55,7 @@ mod checks;
 mod fast;
 mod general;
 mod in_place;
+mod packed;
 
 pub use in_place::apply_into;
 
@@ -90,10 +91,13 @@ fn collect_inline<A: smallvec::Array>(items: impl Iterator<Item = A::Item>) -> S
 /// What the op rejects, tensors on different devices, no memory.
 pub fn apply(op: impl Into<Op>, inputs: &[&Tensor]) -> Result<Tensors> {
     let op = op.into();
-    let Some(first) = inputs.first() else {
-        return Err(Error::invalid(op.name(), "expected at least 1 input; use apply_on to name a device"));
-    };
+    let Some(first) = inputs.first() else { return Err(no_inputs(&op)) };
     apply_on(op, first.device(), inputs)
+}
+
+#[cold]
+fn no_inputs(op: &Op) -> Error {
+    Error::invalid(op.name(), "expected at least 1 input; use apply_on to name a device")
 }
 
 /// As [`apply`], on a device that is named: for ops without inputs.
@@ -161,6 +165,7 @@ fn dispatch_one(op: Op, inputs: &[&Tensor]) -> Result<Tensor> {
         [a] => fast::infer_then_run(op, [a]),
         [a, b] => fast::infer_then_run(op, [a, b]),
         [a, b, c] => fast::infer_then_run(op, [a, b, c]),
+        [] => Err(no_inputs(&op)),
         _ => dispatch_on(op, inputs[0].device(), inputs).map(|mut outputs| outputs.swap_remove(0)),
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::autograd::no_grad;
 use crate::error::{Error, Result};
+use crate::ops::multi_tensor::total_norm;
 use crate::{DType, Gradients, Tensor};
 use std::collections::HashSet;
 
@@ -18,18 +19,9 @@ pub fn grad_norm(gradients: &Gradients, parameters: &[&Tensor]) -> Result<Tensor
         return Err(Error::invalid("grad_norm", "expected at least 1 parameter"));
     };
     let found = each_once(gradients, parameters);
-    let double = found.iter().any(|(_, grad)| grad.dtype() == DType::F64);
-    let dtype = if double { DType::F64 } else { DType::F32 };
-    no_grad(|| {
-        if found.is_empty() {
-            return Tensor::zeros((), dtype, first.device());
-        }
-        // The norm of norms, as squares of one of them may overflow where it does not.
-        let norms = found
-            .iter()
-            .map(|(_, grad)| wide(grad)?.norm(..)?.to_dtype(dtype))
-            .collect::<Result<Vec<_>>>()?;
-        Tensor::stack(&norms.iter().collect::<Vec<_>>(), 0)?.norm(..)
+    no_grad(|| match found.is_empty() {
+        true => Tensor::zeros((), DType::F32, first.device()),
+        false => total_norm(&found.iter().map(|(_, grad)| grad).collect::<Vec<_>>()),
     })
 }
 

@@ -166,7 +166,11 @@ impl Rule for IndexSelect {
         let mut grads = Grads::from_elem(None, 2);
         if let (Some(dy), true) = (&grad_outputs[0], context.needs(0)) {
             let op = IndexAdd { axis: self.axis };
-            grads[0] = Some(added_to_zeros(op, context.shape(0), context.input(1)?, dy)?);
+            // To what other uses of the table have given, as a head that is tied to it: in place, where nobody else holds that.
+            grads[0] = Some(match context.take_partial(0, dy.dtype()) {
+                Some(partial) => added_to(op, partial, context.input(1)?, dy)?,
+                None => added_to_zeros(op, context.shape(0), context.input(1)?, dy)?,
+            });
         }
         Ok(grads)
     }
@@ -186,6 +190,15 @@ pub(crate) fn added_to_zeros(
     }
     apply_into(op, &[&zeros, index, source], &zeros)?;
     Ok(zeros)
+}
+
+/// `base` to which `op` adds `source` at `index`: in its memory, if nobody else has that.
+fn added_to(op: IndexAdd, base: Tensor, index: &Tensor, source: &Tensor) -> Result<Tensor> {
+    if !base.is_sole_owner() || is_recording() {
+        return apply_one(op, &[&base, index, source]);
+    }
+    apply_into(op, &[&base, index, source], &base)?;
+    Ok(base)
 }
 
 /// `index[i]` at every `[.., i, ..]` of `shape`, without a copy.

@@ -6,46 +6,27 @@ use crate::backend::Meta;
 use crate::dispatch::apply_one;
 use crate::error::{Error, Result};
 use crate::op::{Differentiability, Output, Outputs, Role, Rule, Saves, check};
-use crate::ops::unary::{Unary, UnaryOp};
+use crate::ops::unary::{Unary, UnaryGrad, UnaryOp};
 use crate::precision::{self, without_precision};
 use crate::shape::AxisSet;
-use crate::{DType, Layout, Shape, Tensor, text};
+use crate::{DType, Shape, Tensor, text};
 use smallvec::SmallVec;
 
-/// What happens to a product before it is stored: `y = activation(alpha * a b + bias) + residual`, and `c += y` if accumulating.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Epilogue {
-    /// Whether a bias `[n]` follows the operands.
-    pub bias: bool,
-    /// The function applied to the sum of product and bias.
-    pub activation: Option<UnaryOp>,
-    /// Whether a tensor of the output's shape follows (after the bias), added after the activation.
-    pub residual: bool,
-    /// Factor of the product.
-    pub alpha: f64,
-    /// Whether the last input is a tensor of the output's shape and dtype that the result is added to, in place.
-    pub accumulate: bool,
-    /// Dtype of the output; that of the operands if none. f32 is possible for halves.
-    pub out_dtype: Option<DType>,
-}
+mod epilogue;
+mod fused;
+mod gradient;
+mod shapes;
 
-impl Epilogue {
-    /// The plain product.
-    pub const NONE: Epilogue = Epilogue {
-        bias: false,
-        activation: None,
-        residual: false,
-        alpha: 1.0,
-        accumulate: false,
-        out_dtype: None,
-    };
-}
+pub use epilogue::Epilogue;
+pub use fused::LinearParameters;
+
+use shapes::{as_matrices, one_matrix, with_matrix_of};
 
 /// `y[.., i, j] = sum_k a[.., i, k] * b[.., k, j]`, then the [`Epilogue`].
 ///
 /// Inputs: a `[.., m, k]`, b `[.., k, n]` of one numeric dtype, with equal leading axes (`Tensor::matmul` expands them); then bias `[n]`, residual and accumulator
-/// as the epilogue says (bias and residual in the output's dtype or the operands'). Output `[.., m, n]`. Halves accumulate in
-/// f32, integers wrap. The plain product is a primitive.
+/// as the epilogue says (bias and residual in the output's dtype or the operands'), or the pre-activation. Outputs `[.., m, n]`: y, and the pre-activation if asked for.
+/// Halves accumulate in f32, integers wrap. The plain product is a primitive.
 #[derive(Clone, Debug)]
 pub struct Matmul {
     /// What follows the product.
@@ -64,6 +45,7 @@ impl Matmul {
         2 + usize::from(self.epilogue.bias)
             + usize::from(self.epilogue.residual)
             + usize::from(self.epilogue.accumulate)
+            + usize::from(self.epilogue.activation_grad.is_some())
     }
 }
 
@@ -90,6 +72,9 @@ impl Rule for Matmul {
             return Err(Error::invalid(name, detail));
         }
         whole_factor(name, "alpha", self.epilogue.alpha, dtype)?;
+        if let Some(problem) = self.epilogue.problem() {
+            return Err(Error::invalid(name, problem));
+        }
         let out_dtype = self.epilogue.out_dtype.unwrap_or(dtype);
         if out_dtype != dtype && !(dtype.is_half() && out_dtype == DType::F32) {
             return Err(Error::dtype(
@@ -103,79 +88,113 @@ impl Rule for Matmul {
         for (position, meta) in inputs.iter().enumerate().skip(2) {
             let bias = self.epilogue.bias && position == 2;
             let accumulator = self.epilogue.accumulate && position == inputs.len() - 1;
-            if meta.dtype != out_dtype && (accumulator || meta.dtype != dtype) {
+            let pre_activation = self.epilogue.activation_grad.is_some();
+            if meta.dtype != out_dtype && (accumulator || pre_activation || meta.dtype != dtype) {
                 return Err(Error::DTypeMismatch { op: name, left: out_dtype, right: meta.dtype });
             }
             let n = shape.dim(shape.rank() - 1);
-            match bias {
-                true => check::shape(name, "bias", meta, Shape::unchecked(&[n]))?,
-                false => {
-                    check::shape(name, if accumulator { "accumulator" } else { "residual" }, meta, shape)?
-                }
+            match (bias, accumulator, pre_activation) {
+                (true, ..) => check::shape(name, "bias", meta, Shape::unchecked(&[n]))?,
+                (_, true, _) => check::shape(name, "accumulator", meta, shape)?,
+                (_, _, true) => check::shape(name, "pre-activation", meta, shape)?,
+                _ => check::shape(name, "residual", meta, shape)?,
             }
             if accumulator {
                 role = Role::Accumulates(position);
             }
         }
-        Ok(Outputs::from_buf([Output { shape, dtype: out_dtype, role }]))
+        let mut outputs = Outputs::from_buf([Output { shape, dtype: out_dtype, role }]);
+        if self.epilogue.pre_activation {
+            outputs.push(Output::fresh(shape, out_dtype));
+        }
+        if self.epilogue.column_sums {
+            let [_, columns] = shape.to_array(name)?;
+            outputs.push(Output::fresh(Shape::unchecked(&[columns]), out_dtype.accumulator()));
+        }
+        Ok(outputs)
     }
     fn is_primitive(&self) -> bool {
         self.epilogue == Epilogue::NONE
     }
 
-    /// Everything in the accumulator dtype, rounded once at the end.
+    /// Everything in the accumulator dtype, rounded once at the end; what follows bias and activation is taken off first.
     fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
-        let Epilogue { bias, activation, residual, alpha, accumulate, out_dtype } = self.epilogue;
+        let Epilogue { bias, activation, residual, alpha, accumulate, out_dtype, .. } = self.epilogue;
         let dtype = inputs[0].dtype();
         let wide = dtype.accumulator();
-        let mut rest = inputs[2..].iter();
-        let mut next = |wanted: bool| if wanted { rest.next() } else { None };
+        if let Some(op) = self.epilogue.activation_grad {
+            let epilogue = Epilogue { activation_grad: None, column_sums: false, ..self.epilogue };
+            let y = apply_one(UnaryGrad { op }, &[&inputs[2], &self.without_last(inputs, epilogue)?])?;
+            let sums = self.epilogue.column_sums.then(|| y.to_dtype(wide)?.sum(AxisSet::first(1)));
+            return Ok([y].into_iter().chain(sums.transpose()?).collect());
+        }
+        if let (true, Some(op)) = (self.epilogue.pre_activation, activation) {
+            let epilogue = Epilogue { activation: None, pre_activation: false, ..self.epilogue };
+            let z = apply_one(Matmul { epilogue, ..*self }, &inputs.iter().collect::<Vec<_>>())?;
+            return Ok(vec![apply_one(Unary { op }, &[&z])?, z]);
+        }
+        let unrounded = (wide != dtype).then_some(wide);
+        if accumulate {
+            let epilogue = Epilogue { accumulate: false, out_dtype: unrounded, ..self.epilogue };
+            let y = self.without_last(inputs, epilogue)?;
+            let accumulator = &inputs[inputs.len() - 1];
+            accumulator.copy_(&accumulator.to_dtype(wide)?.add(&y)?)?;
+            return Ok(vec![accumulator.clone()]);
+        }
+        if residual {
+            let epilogue = Epilogue { residual: false, out_dtype: unrounded, ..self.epilogue };
+            let y = self.without_last(inputs, epilogue)?;
+            let y = y.add(&inputs[inputs.len() - 1].to_dtype(wide)?)?;
+            return Ok(vec![y.to_dtype(out_dtype.unwrap_or(dtype))?]);
+        }
         let product = Matmul { tf32: self.tf32, ..Matmul::PLAIN };
         let mut y = apply_one(product, &[&inputs[0].to_dtype(wide)?, &inputs[1].to_dtype(wide)?])?;
         if alpha != 1.0 {
             y = y.mul_scalar(alpha)?;
         }
-        if let Some(bias) = next(bias) {
-            y = y.add(&bias.to_dtype(wide)?)?;
+        if bias {
+            y = y.add(&inputs[2].to_dtype(wide)?)?;
         }
         if let Some(op) = activation {
             y = apply_one(Unary { op }, &[&y])?;
         }
-        if let Some(residual) = next(residual) {
-            y = y.add(&residual.to_dtype(wide)?)?;
-        }
-        match next(accumulate) {
-            Some(accumulator) => {
-                accumulator.copy_(&accumulator.to_dtype(wide)?.add(&y)?)?;
-                Ok(vec![accumulator.clone()])
-            }
-            None => Ok(vec![y.to_dtype(out_dtype.unwrap_or(dtype))?]),
-        }
+        Ok(vec![y.to_dtype(out_dtype.unwrap_or(dtype))?])
     }
 
     fn differentiability(&self) -> Differentiability {
-        match self.epilogue.activation {
-            None => Differentiability::Stated(Saves { inputs: 0b11, outputs: 0 }),
+        let Epilogue { activation, residual, pre_activation, activation_grad, .. } = self.epilogue;
+        let saves = |outputs| Differentiability::Stated(Saves { inputs: 0b11, outputs });
+        match activation {
+            _ if activation_grad.is_some() => Differentiability::Composition,
+            None => saves(0),
+            // With a residual it is no output of its own.
+            Some(op) if op.saves_output() && !residual => saves(0b1),
+            Some(op) if op.has_grad_op() && !op.saves_output() && pre_activation => saves(0b10),
             Some(_) => Differentiability::Composition,
         }
     }
 
-    /// `da = alpha * dy bT`, `db = alpha * aT dy`, in the operands' dtype, or in the f32 that they were cast from; `dbias = sum(dy)` over rows; `dresidual = dy`.
-    /// An operand that is stored by columns, as the transposed weight of a linear layer is, gets its gradient stored so too.
+    /// `dz = f'(z) dy` of an activation; `da = alpha * dz bT`, `db = alpha * aT dz`, in the operands' dtype, or in the f32 that they were cast from; `dbias = sum(dz)` over
+    /// rows; `dresidual = dy`. An operand that is stored by columns, as the transposed weight of a linear layer is, gets its gradient stored so too.
     fn backward(&self, context: &Context<'_>, grad_outputs: &[Option<Tensor>]) -> Result<Grads> {
         let mut grads = Grads::from_elem(None, context.inputs());
-        let Some(grad) = &grad_outputs[0] else { return Ok(grads) };
-        if context.needs(0) {
-            let grad = grad.to_dtype(context.dtype(0))?;
-            grads[0] = Some(self.grad_of(context, 0, &grad, &context.input(1)?.t()?)?);
+        let Some(grad) = self.grad_of_sum(context, grad_outputs)? else { return Ok(grads) };
+        let dtype = context.dtype(0);
+        let operand_grad = || context.rounded_grad(dtype).map_or_else(|| grad.to_dtype(dtype), Ok);
+        let shared = (context.needs(0) || context.needs(1)).then(operand_grad).transpose()?;
+        if let (true, Some(grad)) = (context.needs(0), &shared) {
+            grads[0] = Some(self.grad_of(context, 0, grad, &context.input(1)?.t()?)?);
         }
-        if context.needs(1) {
-            let grad = grad.to_dtype(context.dtype(1))?;
-            grads[1] = Some(self.grad_of(context, 1, &context.input(0)?.t()?, &grad)?);
+        if let (true, Some(grad)) = (context.needs(1), &shared) {
+            grads[1] = Some(self.grad_of(context, 1, &context.input(0)?.t()?, grad)?);
         }
         if self.epilogue.bias && context.needs(2) {
             let rows = AxisSet::first(grad.rank() - 1);
-            grads[2] = Some(grad.sum(rows)?.to_dtype(context.dtype(2))?);
+            grads[2] = Some(match context.column_sums().filter(|_| self.epilogue.pre_activation) {
+                Some(sums) => sums.to_dtype(context.uncast(2).unwrap_or(context.dtype(2)))?,
+                // Of as few bytes as there are: sums are formed in f32.
+                None => shared.as_ref().unwrap_or(&grad).sum(rows)?.to_dtype(context.dtype(2))?,
+            });
         }
         let residual = 2 + usize::from(self.epilogue.bias);
         if self.epilogue.residual && context.needs(residual) {
@@ -186,23 +205,10 @@ impl Rule for Matmul {
 }
 
 impl Matmul {
-    /// `alpha * left right`, the gradient of operand `index`, as accurate as this product and stored in the order of that operand.
-    fn grad_of(&self, context: &Context<'_>, index: usize, left: &Tensor, right: &Tensor) -> Result<Tensor> {
-        let out_dtype = context.uncast(index);
-        let epilogue = Epilogue { alpha: self.epilogue.alpha, out_dtype, ..Epilogue::NONE };
-        let product = Matmul { epilogue, tf32: self.tf32 };
-        match is_column_major(context.layout(index)) {
-            true => apply_one(product, &[&right.t()?, &left.t()?])?.t(),
-            false => apply_one(product, &[left, right]),
-        }
-    }
-}
-
-/// Whether the matrices of a layout are stored column by column, so that the transposed of a new row-major tensor is stored in their order.
-fn is_column_major(layout: &Layout) -> bool {
-    match (layout.shape().dims(), layout.strides()) {
-        (&[.., rows, _], &[.., 1, step]) => step >= rows.max(1) as isize,
-        _ => false,
+    /// This product of all inputs but the last one, with another epilogue.
+    fn without_last(&self, inputs: &[Tensor], epilogue: Epilogue) -> Result<Tensor> {
+        let inputs: SmallVec<[&Tensor; 4]> = inputs[..inputs.len() - 1].iter().collect();
+        apply_one(Matmul { epilogue, ..*self }, &inputs)
     }
 }
 
@@ -299,7 +305,7 @@ impl Tensor {
             None => self.product(other, options),
             // Before the operands are expanded: a cast of an expanded view is a tensor of its size.
             Some(scope) => {
-                let bias = scope.optional(options.bias)?;
+                let bias = scope.bias(options.bias, options.residual)?;
                 let options = MatmulOptions { bias: bias.as_ref(), ..options };
                 scope.operand(self)?.product(&scope.operand(other)?, options)
             }
@@ -369,9 +375,20 @@ impl Tensor {
     }
 
     fn linear_as_it_is(&self, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
+        self.linear_and(weight, bias, None)
+    }
+
+    /// `x weightT + bias`, plus a residual of the result's shape.
+    fn linear_and(
+        &self,
+        weight: &Tensor,
+        bias: Option<&Tensor>,
+        residual: Option<&Tensor>,
+    ) -> Result<Tensor> {
         if weight.rank() == 1 && bias.is_none_or(|bias| bias.rank() == 0) {
             let bias = bias.map(|bias| bias.reshape([1])).transpose()?;
-            let y = self.linear_as_it_is(&weight.unsqueeze(0)?, bias.as_ref())?;
+            let residual = residual.map(|residual| residual.unsqueeze(-1)).transpose()?;
+            let y = self.linear_and(&weight.unsqueeze(0)?, bias.as_ref(), residual.as_ref())?;
             return y.squeeze(y.rank() - 1);
         }
         let [outputs, inputs] = weight.shape().to_array("linear")?;
@@ -392,11 +409,24 @@ impl Tensor {
         }
         same_numbers("linear", &[self, weight])?;
         if let Some(bias) = bias {
-            same_numbers("linear", &[self, bias])?;
+            // That of a sum in f32 may be f32 as well.
+            let is_wide = residual.is_some_and(|residual| residual.dtype() == bias.dtype());
+            same_numbers("linear", &[if is_wide { bias } else { self }, bias])?;
             check::shape("linear", "bias", &bias.meta(), Shape::unchecked(&[outputs]))?;
         }
-        let rows = self.reshape([leading.iter().product(), width])?;
-        let y = rows.matmul_with(&weight.t()?, MatmulOptions { bias, ..Default::default() })?;
+        let rows: usize = leading.iter().product();
+        let flat = |residual: &Tensor| match residual.rank() {
+            2 => Ok(residual.clone()),
+            _ => residual.reshape([rows, outputs]),
+        };
+        let residual = residual.map(flat).transpose()?;
+        let options = MatmulOptions { bias, residual: residual.as_ref(), ..Default::default() };
+        // Without a view where there is nothing to flatten: gradient rules look one op back.
+        let x = if self.rank() == 2 { self.clone() } else { self.reshape([rows, width])? };
+        let y = x.matmul_with(&weight.t()?, options)?;
+        if self.rank() == 2 {
+            return Ok(y);
+        }
         y.reshape(self.shape().resized(leading.len(), outputs, "linear")?)
     }
 
@@ -524,42 +554,6 @@ pub(crate) fn same_numbers(op: &'static str, tensors: &[&Tensor]) -> Result<()> 
     Ok(())
 }
 
-/// The operands with vectors made matrices: a row on the left, a column on the right.
-fn as_matrices(left: &Tensor, right: &Tensor) -> Result<(Tensor, Tensor)> {
-    let fail = |detail: String| {
-        Err(Error::invalid("matmul", format!("{:?} x {:?}: {detail}", left.shape(), right.shape())))
-    };
-    let (Some(&columns), Some(&rows)) =
-        (left.dims().last(), right.dims().get(right.rank().saturating_sub(2)))
-    else {
-        return fail("operands need at least 1 axis".into());
-    };
-    if columns != rows {
-        return fail(format!("inner sizes {columns} and {rows} differ"));
-    }
-    Ok((
-        if left.rank() == 1 { left.unsqueeze(0)? } else { left.clone() },
-        if right.rank() == 1 { right.unsqueeze(1)? } else { right.clone() },
-    ))
-}
-
-/// The shape in which a stack of matrices times one matrix is a product of two matrices, if no copy is needed for that.
-fn one_matrix(left: &Tensor, right: &Tensor) -> Option<Shape> {
-    if right.rank() != 2 || left.rank() <= 2 {
-        return None;
-    }
-    let (&width, rows) = left.dims().split_last()?;
-    let flat = Shape::unchecked(&[rows.iter().product(), width]);
-    left.layout().reshape(&flat).map(|_| flat)
-}
-
-/// The leading axes of `product` and the last two of `operand`.
-fn with_matrix_of(product: &Shape, operand: &Tensor) -> Result<Shape> {
-    let mut dims: SmallVec<[usize; 10]> = product.dims()[..product.rank() - 2].into();
-    dims.extend_from_slice(&operand.dims()[operand.rank() - 2..]);
-    Shape::new(&dims)
-}
-
 fn run(
     left: &Tensor,
     right: &Tensor,
@@ -573,8 +567,8 @@ fn run(
         activation: options.activation,
         residual: residual.is_some(),
         alpha: options.alpha,
-        accumulate: false,
         out_dtype: options.out_dtype.filter(|&dtype| dtype != left.dtype()),
+        ..Epilogue::NONE
     };
     let mut inputs: SmallVec<[&Tensor; 4]> = SmallVec::from_slice(&[left, right]);
     inputs.extend(options.bias);

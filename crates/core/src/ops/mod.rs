@@ -20,6 +20,7 @@ pub mod indexing;
 pub mod loss;
 pub mod masked;
 pub mod matmul;
+pub mod multi_tensor;
 pub mod norm;
 pub mod pool;
 pub mod random;

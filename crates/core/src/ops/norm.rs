@@ -10,9 +10,15 @@ use crate::shape::AxisSet;
 use crate::{DType, Shape, Tensor};
 use smallvec::SmallVec;
 
+mod batch;
+
+pub use batch::{BatchNorm, BatchNormGrad};
+
+use batch::{channel_affine, per_channel};
+
 /// `y = (x - mean) / sqrt(var + eps) * weight + bias` over the last axis (Ba et al. 2016); var is the population's.
 ///
-/// Inputs: x `[.., width]` floating, then weight `[width]` and bias `[width]` of x's dtype if `weight` / `bias`. Outputs: y as x; mean and
+/// Inputs: x `[.., width]` floating, then weight `[width]` and bias `[width]` of x's dtype if `weight` / `bias`. Outputs: y as x, or in `out_dtype`; mean and
 /// reciprocal deviation `1/sqrt(var + eps)`, `[..]` (auxiliary), in `accumulator()` of the dtype. Statistics are formed in two passes in
 /// the accumulator dtype.
 #[derive(Clone, Debug)]
@@ -23,23 +29,30 @@ pub struct LayerNorm {
     pub weight: bool,
     /// Whether a bias follows (after the weight).
     pub bias: bool,
+    /// The half precision that y of f32 is rounded to; none by default.
+    pub out_dtype: Option<DType>,
 }
 
 /// Gradient of [`LayerNorm`]: with `n = (x - mean) * rstd`, `g = dy * weight`: `dx = rstd * (g - mean(g) - n * mean(g * n))`,
 /// `dweight = sum(dy * n)`, `dbias = sum(dy)` over all rows.
 ///
-/// Inputs: x, mean, rstd, dy, then weight if `weight`. Outputs: dx as x; then dweight `[width]` if `weight`; then dbias `[width]` if `bias`.
+/// Inputs: x, mean, rstd, dy (as x, or half precision where x is f32), then weight if `weight`, then the residual's gradient, as x, if `residual`. Outputs: dx as x; then dweight
+/// `[width]` if `weight`; then dbias `[width]` if `bias`; then dx rounded to the half precision of dy if `rounds`.
 #[derive(Clone, Debug)]
 pub struct LayerNormGrad {
     /// Whether there was a weight.
     pub weight: bool,
     /// Whether there was a bias.
     pub bias: bool,
+    /// Whether a gradient that came to x from elsewhere, as around a residual block, is added to dx.
+    pub residual: bool,
+    /// Whether dx is given in the half precision of dy too, for the products whose gradients take it so.
+    pub rounds: bool,
 }
 
 /// `y = x / sqrt(mean(x^2) + eps) * weight` over the last axis (Zhang and Sennrich 2019, eq. 4).
 ///
-/// Inputs: x `[.., width]` floating, then weight `[width]` if `weight`. Outputs: y as x; reciprocal root mean square `[..]` (auxiliary), in
+/// Inputs: x `[.., width]` floating, then weight `[width]` if `weight`. Outputs: y as x, or in `out_dtype`; reciprocal root mean square `[..]` (auxiliary), in
 /// `accumulator()` of the dtype.
 #[derive(Clone, Debug)]
 pub struct RmsNorm {
@@ -47,39 +60,22 @@ pub struct RmsNorm {
     pub eps: f64,
     /// Whether a weight follows x.
     pub weight: bool,
+    /// The half precision that y of f32 is rounded to; none by default.
+    pub out_dtype: Option<DType>,
 }
 
 /// Gradient of [`RmsNorm`]: with `n = x * rrms`, `g = dy * weight`: `dx = rrms * (g - n * mean(g * n))`, `dweight = sum(dy * n)`.
 ///
-/// Inputs: x, rrms, dy, then weight if `weight`. Outputs: dx as x; then dweight `[width]` if `weight`.
+/// Inputs: x, rrms, dy (as x, or half precision where x is f32), then weight if `weight`, then the residual's gradient, as x, if `residual`. Outputs: dx as x; then dweight `[width]`
+/// if `weight`; then dx rounded to the half precision of dy if `rounds`.
 #[derive(Clone, Debug)]
 pub struct RmsNormGrad {
     /// Whether there was a weight.
     pub weight: bool,
-}
-
-/// `y = (x - mean) / sqrt(var + eps) * weight + bias` for each channel over batch and space (Ioffe and Szegedy 2015), with the statistics
-/// of this batch; var is the population's.
-///
-/// Inputs: x `[batch, channels, ..]` floating, then weight `[channels]` and bias `[channels]` of x's dtype if `affine`. Outputs: y as x; mean and
-/// variance `[channels]` (auxiliary), in `accumulator()` of the dtype.
-#[derive(Clone, Debug)]
-pub struct BatchNorm {
-    /// Added to the variance.
-    pub eps: f64,
-    /// Whether weight and bias follow x.
-    pub affine: bool,
-}
-
-/// Gradient of [`BatchNorm`]: as [`LayerNormGrad`], means over batch and space of each channel, `rstd = 1/sqrt(var + eps)`.
-///
-/// Inputs: x, mean `[channels]`, var `[channels]`, dy, then weight if `affine`. Outputs: dx as x; then dweight and dbias `[channels]` if `affine`.
-#[derive(Clone, Debug)]
-pub struct BatchNormGrad {
-    /// Added to the variance.
-    pub eps: f64,
-    /// Whether there were weight and bias.
-    pub affine: bool,
+    /// Whether a gradient that came to x from elsewhere, as around a residual block, is added to dx.
+    pub residual: bool,
+    /// Whether dx is given in the half precision of dy too, for the products whose gradients take it so.
+    pub rounds: bool,
 }
 
 /// `[.., width]` -> `([..], [width])`.
@@ -95,6 +91,75 @@ fn rows_and_width(op: &'static str, x: &Meta<'_>) -> Result<(Shape, Shape)> {
 fn vector(op: &'static str, what: &'static str, meta: &Meta<'_>, dtype: DType, shape: Shape) -> Result<()> {
     check::dtype(op, what, meta, dtype)?;
     check::shape(op, what, meta, shape)
+}
+
+/// The dtype of the normalized rows.
+fn normal_dtype(op: &'static str, dtype: DType, out_dtype: Option<DType>) -> Result<DType> {
+    match out_dtype {
+        Some(out) if out != dtype && !(dtype == DType::F32 && out.is_half()) => {
+            let expected =
+                crate::text!["the input's dtype, or ", DType::F16, " and ", DType::BF16, " for ", DType::F32];
+            Err(Error::dtype(op, "output", out, expected))
+        }
+        out => Ok(out.unwrap_or(dtype)),
+    }
+}
+
+/// dy of x: in its dtype, or in half precision, which f32 was rounded to.
+fn output_grad(op: &'static str, meta: &Meta<'_>, x: &Meta<'_>) -> Result<()> {
+    let is_rounded = x.dtype == DType::F32 && meta.dtype.is_half();
+    vector(op, "grad_output", meta, if is_rounded { meta.dtype } else { x.dtype }, *x.shape())
+}
+
+/// What other uses of x have given, which a sum in f32 or f64 is added to.
+fn partial_of(context: &Context<'_>, dtype: DType) -> Option<Tensor> {
+    let is_added = context.needs(0) && !dtype.is_half();
+    if is_added { context.take_partial(0, dtype) } else { None }
+}
+
+/// The residual's gradient fits: of f32 or f64, whose sums an addition of its own rounds in the same way.
+fn residual_grad(op: &'static str, meta: &Meta<'_>, x: &Meta<'_>) -> Result<()> {
+    if x.dtype.is_half() {
+        let expected = crate::text![DType::F32, " or ", DType::F64, ", where a residual's gradient is added"];
+        return Err(Error::dtype(op, "input", x.dtype, expected));
+    }
+    vector(op, "residual's gradient", meta, x.dtype, *x.shape())
+}
+
+/// dx in the half precision of dy, if it is asked for.
+fn rounded_output(op: &'static str, rounds: bool, dy: &Meta<'_>, x: &Meta<'_>) -> Result<Option<Output>> {
+    if rounds && (!dy.dtype.is_half() || x.dtype != DType::F32) {
+        let expected = crate::text!["half precision, to which dx of ", DType::F32, " is rounded"];
+        return Err(Error::dtype(op, "grad_output", dy.dtype, expected));
+    }
+    Ok(rounds.then(|| Output::fresh(*x.shape(), dy.dtype)))
+}
+
+/// The outputs of a norm's gradient by an op without residual that takes dy as x is: `inputs` has dy at `dy`, and the residual's gradient last.
+fn composed_grad(
+    op: impl Into<crate::Op>,
+    inputs: &[Tensor],
+    dy: usize,
+    [residual, rounds]: [bool; 2],
+) -> Result<Vec<Tensor>> {
+    let (plain, rest) = inputs.split_at(inputs.len() - usize::from(residual));
+    let mut plain = plain.to_vec();
+    plain[dy] = plain[dy].to_dtype(inputs[0].dtype())?;
+    let mut outputs = apply(op, &plain.iter().collect::<Vec<_>>())?.into_vec();
+    if let [residual] = rest {
+        outputs[0] = residual.add(&outputs[0])?;
+    }
+    if rounds {
+        outputs.push(outputs[0].to_dtype(inputs[dy].dtype())?);
+    }
+    Ok(outputs)
+}
+
+/// The outputs of a norm whose rows are rounded afterward to the half precision of `out_dtype`.
+fn rounded(op: impl Into<crate::Op>, inputs: &[Tensor], out_dtype: DType) -> Result<Vec<Tensor>> {
+    let mut outputs = apply(op, &inputs.iter().collect::<Vec<_>>())?.into_vec();
+    outputs[0] = outputs[0].to_dtype(out_dtype)?;
+    Ok(outputs)
 }
 
 pub(crate) fn channels(op: &'static str, x: &Meta<'_>) -> Result<Shape> {
@@ -119,10 +184,14 @@ impl Rule for LayerNorm {
             vector(name, what, meta, dtype, width)?;
         }
         let statistic = Output::fresh(rows, dtype.accumulator());
-        Ok([Output::fresh(*inputs[0].shape(), dtype), statistic, statistic].into_iter().collect())
+        let y = Output::fresh(*inputs[0].shape(), normal_dtype(name, dtype, self.out_dtype)?);
+        Ok([y, statistic, statistic].into_iter().collect())
     }
     fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
         let (x, dtype) = (wide(&inputs[0])?, inputs[0].dtype());
+        if let Some(out_dtype) = self.out_dtype.filter(|&out_dtype| out_dtype != dtype) {
+            return rounded(LayerNorm { out_dtype: None, ..*self }, inputs, out_dtype);
+        }
         let mean = x.mean_keep(-1)?;
         let centred = x.sub(&mean)?;
         let rstd = centred.square()?.mean_keep(-1)?.add_scalar(self.eps)?.rsqrt()?;
@@ -140,12 +209,18 @@ impl Rule for LayerNorm {
         let (x, mean, rstd) = (context.input(0)?, context.output(1)?, context.output(2)?);
         if let Some(dy) = &grad_outputs[0] {
             let bias = self.bias && context.needs(context.inputs() - 1);
-            let op = LayerNormGrad { weight: self.weight, bias };
-            let mut inputs: SmallVec<[&Tensor; 5]> = SmallVec::from_slice(&[x, mean, rstd, dy]);
+            let residual = partial_of(context, x.dtype());
+            let is_whole = grad_outputs[1..].iter().all(Option::is_none);
+            let rounds = is_whole && context.takes_rounded(0, dy.dtype());
+            let op = LayerNormGrad { weight: self.weight, bias, residual: residual.is_some(), rounds };
+            let mut inputs: SmallVec<[&Tensor; 6]> = SmallVec::from_slice(&[x, mean, rstd, dy]);
             if self.weight {
                 inputs.push(context.input(1)?);
             }
-            grads = apply(op, &inputs)?.into_iter().map(Some).collect();
+            inputs.extend(&residual);
+            let mut outputs = apply(op, &inputs)?;
+            context.give_rounded(0, if rounds { outputs.pop() } else { None });
+            grads = outputs.into_iter().map(Some).collect();
             grads.resize(context.inputs(), None);
         }
         if !context.needs(0) || grad_outputs[1..].iter().all(Option::is_none) {
@@ -203,21 +278,29 @@ impl Rule for LayerNormGrad {
     }
     fn infer(&self, inputs: &[Meta<'_>]) -> Result<Outputs> {
         let name = "layer_norm_grad";
-        check::count(name, inputs, 4 + usize::from(self.weight))?;
+        check::count(name, inputs, 4 + usize::from(self.weight) + usize::from(self.residual))?;
         let (rows, width) = rows_and_width(name, &inputs[0])?;
         let dtype = inputs[0].dtype;
         vector(name, "mean", &inputs[1], dtype.accumulator(), rows)?;
         vector(name, "rstd", &inputs[2], dtype.accumulator(), rows)?;
-        vector(name, "grad_output", &inputs[3], dtype, *inputs[0].shape())?;
+        output_grad(name, &inputs[3], &inputs[0])?;
         if self.weight {
             vector(name, "weight", &inputs[4], dtype, width)?;
+        }
+        if self.residual {
+            residual_grad(name, &inputs[inputs.len() - 1], &inputs[0])?;
         }
         let parameters = usize::from(self.weight) + usize::from(self.bias);
         let mut outputs: Outputs = [Output::fresh(*inputs[0].shape(), dtype)].into_iter().collect();
         outputs.extend(std::iter::repeat_n(Output::fresh(width, dtype), parameters));
+        outputs.extend(rounded_output(name, self.rounds, &inputs[3], &inputs[0])?);
         Ok(outputs)
     }
     fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
+        if self.residual || self.rounds || inputs[3].dtype() != inputs[0].dtype() {
+            let plain = LayerNormGrad { residual: false, rounds: false, ..*self };
+            return composed_grad(plain, inputs, 3, [self.residual, self.rounds]);
+        }
         let (x, dy, dtype) = (wide(&inputs[0])?, wide(&inputs[3])?, inputs[0].dtype());
         let (mean, rstd) = (inputs[1].unsqueeze(-1)?, inputs[2].unsqueeze(-1)?);
         let normal = x.sub(&mean)?.mul(&rstd)?;
@@ -248,12 +331,14 @@ impl Rule for RmsNorm {
         if self.weight {
             vector(name, "weight", &inputs[1], dtype, width)?;
         }
-        Ok([Output::fresh(*inputs[0].shape(), dtype), Output::fresh(rows, dtype.accumulator())]
-            .into_iter()
-            .collect())
+        let y = Output::fresh(*inputs[0].shape(), normal_dtype(name, dtype, self.out_dtype)?);
+        Ok([y, Output::fresh(rows, dtype.accumulator())].into_iter().collect())
     }
     fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
         let (x, dtype) = (wide(&inputs[0])?, inputs[0].dtype());
+        if let Some(out_dtype) = self.out_dtype.filter(|&out_dtype| out_dtype != dtype) {
+            return rounded(RmsNorm { out_dtype: None, ..*self }, inputs, out_dtype);
+        }
         let rrms = x.square()?.mean_keep(-1)?.add_scalar(self.eps)?.rsqrt()?;
         let y = affine(x.mul(&rrms)?, self.weight.then(|| &inputs[1]), None)?;
         Ok(vec![y.to_dtype(dtype)?, rrms.squeeze(-1)?])
@@ -266,12 +351,18 @@ impl Rule for RmsNorm {
         let mut grads = Grads::from_elem(None, context.inputs());
         let (x, rrms) = (context.input(0)?, context.output(1)?);
         if let Some(dy) = &grad_outputs[0] {
-            let op = RmsNormGrad { weight: self.weight };
-            let mut inputs: SmallVec<[&Tensor; 4]> = SmallVec::from_slice(&[x, rrms, dy]);
+            let residual = partial_of(context, x.dtype());
+            let is_whole = grad_outputs[1..].iter().all(Option::is_none);
+            let rounds = is_whole && context.takes_rounded(0, dy.dtype());
+            let op = RmsNormGrad { weight: self.weight, residual: residual.is_some(), rounds };
+            let mut inputs: SmallVec<[&Tensor; 5]> = SmallVec::from_slice(&[x, rrms, dy]);
             if self.weight {
                 inputs.push(context.input(1)?);
             }
-            grads = apply(op, &inputs)?.into_iter().map(Some).collect();
+            inputs.extend(&residual);
+            let mut outputs = apply(op, &inputs)?;
+            context.give_rounded(0, if rounds { outputs.pop() } else { None });
+            grads = outputs.into_iter().map(Some).collect();
         }
         if let (Some(grad), true) = (&grad_outputs[1], context.needs(0)) {
             let cube = rrms.square()?.mul(rrms)?.unsqueeze(-1)?;
@@ -288,19 +379,27 @@ impl Rule for RmsNormGrad {
     }
     fn infer(&self, inputs: &[Meta<'_>]) -> Result<Outputs> {
         let name = "rms_norm_grad";
-        check::count(name, inputs, 3 + usize::from(self.weight))?;
+        check::count(name, inputs, 3 + usize::from(self.weight) + usize::from(self.residual))?;
         let (rows, width) = rows_and_width(name, &inputs[0])?;
         let dtype = inputs[0].dtype;
         vector(name, "rrms", &inputs[1], dtype.accumulator(), rows)?;
-        vector(name, "grad_output", &inputs[2], dtype, *inputs[0].shape())?;
+        output_grad(name, &inputs[2], &inputs[0])?;
+        if self.residual {
+            residual_grad(name, &inputs[inputs.len() - 1], &inputs[0])?;
+        }
         let mut outputs: Outputs = [Output::fresh(*inputs[0].shape(), dtype)].into_iter().collect();
         if self.weight {
             vector(name, "weight", &inputs[3], dtype, width)?;
             outputs.push(Output::fresh(width, dtype));
         }
+        outputs.extend(rounded_output(name, self.rounds, &inputs[2], &inputs[0])?);
         Ok(outputs)
     }
     fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
+        if self.residual || self.rounds || inputs[2].dtype() != inputs[0].dtype() {
+            let plain = RmsNormGrad { residual: false, rounds: false, ..*self };
+            return composed_grad(plain, inputs, 2, [self.residual, self.rounds]);
+        }
         let (x, dy, dtype) = (wide(&inputs[0])?, wide(&inputs[2])?, inputs[0].dtype());
         let rrms = inputs[1].unsqueeze(-1)?;
         let normal = x.mul(&rrms)?;
@@ -309,120 +408,6 @@ impl Rule for RmsNormGrad {
         let mut outputs = vec![dnormal.sub(&along)?.mul(&rrms)?.to_dtype(dtype)?];
         if self.weight {
             outputs.push(dy.mul(&normal)?.sum(AxisSet::first(x.rank() - 1))?.to_dtype(dtype)?);
-        }
-        Ok(outputs)
-    }
-}
-
-impl Rule for BatchNorm {
-    fn name(&self) -> &'static str {
-        "batch_norm"
-    }
-    fn infer(&self, inputs: &[Meta<'_>]) -> Result<Outputs> {
-        let name = "batch_norm";
-        check::count(name, inputs, if self.affine { 3 } else { 1 })?;
-        let channels = channels(name, &inputs[0])?;
-        let dtype = inputs[0].dtype;
-        if self.affine {
-            vector(name, "weight", &inputs[1], dtype, channels)?;
-            vector(name, "bias", &inputs[2], dtype, channels)?;
-        }
-        let statistic = Output::fresh(channels, dtype.accumulator());
-        Ok([Output::fresh(*inputs[0].shape(), dtype), statistic, statistic].into_iter().collect())
-    }
-    fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
-        let (x, dtype) = (wide(&inputs[0])?, inputs[0].dtype());
-        let axes = all_but_channels(&x);
-        let mean = x.mean_keep(axes)?;
-        let centred = x.sub(&mean)?;
-        let var = centred.square()?.mean_keep(axes)?;
-        let normal = centred.mul(&var.add_scalar(self.eps)?.rsqrt()?)?;
-        let y = channel_affine(normal, self.affine.then(|| (&inputs[1], &inputs[2])))?;
-        Ok(vec![y.to_dtype(dtype)?, mean.squeeze(axes)?, var.squeeze(axes)?])
-    }
-    fn differentiability(&self) -> Differentiability {
-        Differentiability::Stated(Saves { inputs: 1 | u16::from(self.affine) << 1, outputs: 0b110 })
-    }
-    /// The statistics have gradients too (`dmean / count` and `2 * dvar * (x - mean) / count`): those of [`BatchNormGrad`] lead there.
-    fn backward(&self, context: &Context<'_>, grad_outputs: &[Option<Tensor>]) -> Result<Grads> {
-        let mut grads = Grads::from_elem(None, context.inputs());
-        let (x, mean, var) = (context.input(0)?, context.output(1)?, context.output(2)?);
-        if let Some(dy) = &grad_outputs[0] {
-            let op = BatchNormGrad { eps: self.eps, affine: self.affine };
-            let mut inputs: SmallVec<[&Tensor; 5]> = SmallVec::from_slice(&[x, mean, var, dy]);
-            if self.affine {
-                inputs.push(context.input(1)?);
-            }
-            grads = apply(op, &inputs)?.into_iter().map(Some).collect();
-        }
-        if !context.needs(0) {
-            return Ok(grads);
-        }
-        let count = all_but_channels(x).elements(x.shape()) as f64;
-        if let Some(grad) = &grad_outputs[1] {
-            let share = per_channel(grad, x)?.div_scalar(count)?.expand(*x.shape())?;
-            add_share(&mut grads[0], share, x.dtype())?;
-        }
-        if let Some(grad) = &grad_outputs[2] {
-            let centred = wide(x)?.sub(&per_channel(mean, x)?)?;
-            let share = centred.mul(&per_channel(grad, x)?.mul_scalar(2.0 / count)?)?;
-            add_share(&mut grads[0], share, x.dtype())?;
-        }
-        Ok(grads)
-    }
-}
-
-/// Every axis of `[batch, channels, ..]` but the channels.
-fn all_but_channels(x: &Tensor) -> AxisSet {
-    (0..x.rank()).filter(|&axis| axis != 1).fold(AxisSet::EMPTY, AxisSet::with)
-}
-
-/// `[channels]` as `[1, channels, 1, ..]`, of the rank of `x`.
-fn per_channel(vector: &Tensor, x: &Tensor) -> Result<Tensor> {
-    vector.reshape(all_but_channels(x).keep(x.shape()).with_dim(1, vector.elements()))
-}
-
-/// `normal * weight + bias` for each channel, in the dtype of `normal`.
-fn channel_affine(normal: Tensor, parameters: Option<(&Tensor, &Tensor)>) -> Result<Tensor> {
-    let Some((weight, bias)) = parameters else { return Ok(normal) };
-    let (weight, bias) = (per_channel(weight, &normal)?, per_channel(bias, &normal)?);
-    affine(normal, Some(&weight), Some(&bias))
-}
-
-impl Rule for BatchNormGrad {
-    fn name(&self) -> &'static str {
-        "batch_norm_grad"
-    }
-    fn infer(&self, inputs: &[Meta<'_>]) -> Result<Outputs> {
-        let name = "batch_norm_grad";
-        check::count(name, inputs, 4 + usize::from(self.affine))?;
-        let channels = channels(name, &inputs[0])?;
-        let dtype = inputs[0].dtype;
-        vector(name, "mean", &inputs[1], dtype.accumulator(), channels)?;
-        vector(name, "var", &inputs[2], dtype.accumulator(), channels)?;
-        vector(name, "grad_output", &inputs[3], dtype, *inputs[0].shape())?;
-        let mut outputs: Outputs = [Output::fresh(*inputs[0].shape(), dtype)].into_iter().collect();
-        if self.affine {
-            vector(name, "weight", &inputs[4], dtype, channels)?;
-            outputs.extend([Output::fresh(channels, dtype); 2]);
-        }
-        Ok(outputs)
-    }
-    fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
-        let (x, dy, dtype) = (wide(&inputs[0])?, wide(&inputs[3])?, inputs[0].dtype());
-        let axes = all_but_channels(&x);
-        let rstd = per_channel(&inputs[2], &x)?.add_scalar(self.eps)?.rsqrt()?;
-        let normal = x.sub(&per_channel(&inputs[1], &x)?)?.mul(&rstd)?;
-        let dnormal = match self.affine {
-            true => dy.mul(&per_channel(&wide(&inputs[4])?, &x)?)?,
-            false => dy.clone(),
-        };
-        let along = normal.mul(&dnormal.mul(&normal)?.mean_keep(axes)?)?;
-        let dx = dnormal.sub(&dnormal.mean_keep(axes)?)?.sub(&along)?.mul(&rstd)?;
-        let mut outputs = vec![dx.to_dtype(dtype)?];
-        if self.affine {
-            outputs.push(dy.mul(&normal)?.sum(axes)?.to_dtype(dtype)?);
-            outputs.push(dy.sum(axes)?.to_dtype(dtype)?);
         }
         Ok(outputs)
     }
@@ -437,7 +422,21 @@ impl Tensor {
     /// # Errors
     /// Shapes or dtypes that do not fit, a dtype that is not floating.
     pub fn layer_norm(&self, weight: Option<&Tensor>, bias: Option<&Tensor>, eps: f64) -> Result<Tensor> {
-        let op = LayerNorm { eps, weight: weight.is_some(), bias: bias.is_some() };
+        self.layer_norm_as(None, weight, bias, eps)
+    }
+
+    /// As [`layer_norm`](Tensor::layer_norm), rounded to `out_dtype` in the same pass: half precision for f32, as products in mixed precision take it.
+    ///
+    /// # Errors
+    /// As [`layer_norm`](Tensor::layer_norm); an output dtype that is neither that of the rows nor half precision for f32.
+    pub fn layer_norm_as(
+        &self,
+        out_dtype: Option<DType>,
+        weight: Option<&Tensor>,
+        bias: Option<&Tensor>,
+        eps: f64,
+    ) -> Result<Tensor> {
+        let op = LayerNorm { eps, weight: weight.is_some(), bias: bias.is_some(), out_dtype };
         let inputs: SmallVec<[&Tensor; 3]> = [Some(self), weight, bias].into_iter().flatten().collect();
         apply_one(op, &inputs)
     }
@@ -450,8 +449,16 @@ impl Tensor {
     /// # Errors
     /// Shapes or dtypes that do not fit, a dtype that is not floating.
     pub fn rms_norm(&self, weight: Option<&Tensor>, eps: f64) -> Result<Tensor> {
+        self.rms_norm_as(None, weight, eps)
+    }
+
+    /// As [`rms_norm`](Tensor::rms_norm), rounded to `out_dtype` in the same pass: half precision for f32, as products in mixed precision take it.
+    ///
+    /// # Errors
+    /// As [`rms_norm`](Tensor::rms_norm); an output dtype that is neither that of the rows nor half precision for f32.
+    pub fn rms_norm_as(&self, out_dtype: Option<DType>, weight: Option<&Tensor>, eps: f64) -> Result<Tensor> {
         let inputs: SmallVec<[&Tensor; 2]> = [Some(self), weight].into_iter().flatten().collect();
-        apply_one(RmsNorm { eps, weight: weight.is_some() }, &inputs)
+        apply_one(RmsNorm { eps, weight: weight.is_some(), out_dtype }, &inputs)
     }
 
     /// Each channel shifted to mean 0 and scaled to variance 1 over batch and space, then `* weight + bias`; also that mean and variance

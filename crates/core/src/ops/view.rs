@@ -291,7 +291,30 @@ pub(crate) fn split_adjoint(
     let zeros = |size| Tensor::zeros(shape.with_dim(axis, size), first.dtype(), first.device());
     let part = |(grad, &size): (&Option<Tensor>, &usize)| grad.clone().map_or_else(|| zeros(size), Ok);
     let parts = grads.iter().zip(sizes).map(part).collect::<Result<Vec<_>>>()?;
+    if let Some(whole) = joined(&parts, shape, axis)? {
+        return Ok(Some(whole));
+    }
     Tensor::concat(&parts.iter().collect::<Vec<_>>(), axis).map(Some)
+}
+
+/// The tensor of `shape` of which these are the parts along `axis`, if they are stored as such, and none of them has a history.
+fn joined(parts: &[Tensor], shape: &Shape, axis: usize) -> Result<Option<Tensor>> {
+    let [first, ..] = parts else { return Ok(None) };
+    let (strides, mut start) = (first.layout().strides(), first.layout().offset() as isize);
+    for part in parts {
+        let layout = part.layout();
+        let follows = part.buffer().is(first.buffer())
+            && layout.offset() as isize == start
+            && layout.strides() == strides
+            && part.dtype() == first.dtype()
+            && !part.needs_grad();
+        if !follows {
+            return Ok(None);
+        }
+        start += layout.shape().dim(axis) as isize * strides[axis];
+    }
+    let layout = Layout::new(*shape, strides, first.layout().offset())?;
+    Ok(Some(Tensor::from_parts(first.buffer().clone(), layout, first.dtype(), first.device().clone())))
 }
 
 /// Zeros of `shape` to which each window of `grad` is added where it was seen.

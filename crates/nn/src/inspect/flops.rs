@@ -14,6 +14,7 @@ use ternion_core::{Op, OpCall, Tensor};
 /// number. Copies, gathers, sorting and random numbers count nothing; nor do ops of other crates, of which nothing is known.
 pub fn op_flops(call: &OpCall<'_>) -> u64 {
     let input = |at: usize| call.inputs.get(at).map_or(0, |tensor| count(tensor));
+    let inputs = || call.inputs.iter().map(|tensor| count(tensor)).sum::<u64>();
     let outputs = || call.outputs.iter().map(count).sum::<u64>();
     let output = call.outputs.first().map_or(0, count);
     match call.op {
@@ -53,6 +54,7 @@ pub fn op_flops(call: &OpCall<'_>) -> u64 {
         Op::SgdStep(_) => 3 * outputs(),
         // Parameter and both moments come out.
         Op::AdamStep(_) => 14 * outputs() / 3,
+        Op::MultiTensorNorm(_) => 2 * inputs(),
     }
 }
 

@@ -3,7 +3,7 @@
 use super::linear::{Linear, LinearConfig};
 use super::position::Rotary;
 use crate::init::Init;
-use crate::module::{Forward, Mode, Module, Param, in_layer};
+use crate::module::{Forward, Mode, Module, Param, are_layers_observed, in_layer};
 use std::sync::Arc;
 use ternion_core::autograd::is_recording;
 use ternion_core::{AttentionOptions, Causal, DType, Device, Error, Result, Tensor, no_grad};
@@ -213,20 +213,43 @@ impl MultiHeadAttention {
         seen: Seen<'_>,
         cache: Option<&mut KeyValueCache>,
     ) -> Result<Tensor> {
-        in_layer(self, "MultiHeadAttention", || {
-            let bias = self.in_proj_bias.as_ref().map(Param::tensor);
-            let all = input.linear(&self.in_proj_weight.tensor(), bias.as_ref())?;
-            let parts = all.split_sizes(-1, &self.rows())?;
-            let first = cache.as_ref().map_or(0, |cache| cache.len());
-            let q = self.turned(self.split(&parts[0], self.heads)?, first)?;
-            let k = self.turned(self.split(&parts[1], self.kv_heads)?, first)?;
-            let v = self.split(&parts[2], self.kv_heads)?;
-            let [k, v] = match cache {
-                Some(cache) => cache.append([&k, &v])?,
-                None => [k, v],
-            };
-            self.output(&q, [&k, &v], seen)
-        })
+        in_layer(self, "MultiHeadAttention", || self.out_proj.forward(&self.heads_of(input, seen, cache)?))
+    }
+
+    /// `residual + attend_self(input)`, with the residual added by the last product where nobody looks at what layers give.
+    ///
+    /// # Shapes
+    /// `[batch, length, width] -> ` same
+    ///
+    /// # Errors
+    /// As [`attend_self`](MultiHeadAttention::attend_self); a residual of another shape.
+    pub fn attend_self_add(
+        &self,
+        input: &Tensor,
+        seen: Seen<'_>,
+        cache: Option<&mut KeyValueCache>,
+        residual: &Tensor,
+    ) -> Result<Tensor> {
+        match are_layers_observed() {
+            true => residual.add(&self.attend_self(input, seen, cache)?),
+            false => self.out_proj.forward_add(&self.heads_of(input, seen, cache)?, residual),
+        }
+    }
+
+    /// What the heads give for the tokens of one sequence, before the output layer: `[batch, length, width]`.
+    fn heads_of(&self, input: &Tensor, seen: Seen<'_>, cache: Option<&mut KeyValueCache>) -> Result<Tensor> {
+        let bias = self.in_proj_bias.as_ref().map(Param::tensor);
+        let all = input.linear(&self.in_proj_weight.tensor(), bias.as_ref())?;
+        let parts = all.split_sizes(-1, &self.rows())?;
+        let first = cache.as_ref().map_or(0, |cache| cache.len());
+        let q = self.turned(self.split(&parts[0], self.heads)?, first)?;
+        let k = self.turned(self.split(&parts[1], self.kv_heads)?, first)?;
+        let v = self.split(&parts[2], self.kv_heads)?;
+        let [k, v] = match cache {
+            Some(cache) => cache.append([&k, &v])?,
+            None => [k, v],
+        };
+        self.attended(&q, [&k, &v], seen)
     }
 
     /// Attention of each row of `query` to the rows of `key`, whose values are made of `value`.
@@ -248,7 +271,7 @@ impl MultiHeadAttention {
             let q = self.turned(project(query, 0, q_rows, self.heads)?, 0)?;
             let k = self.turned(project(key, q_rows, k_rows, self.kv_heads)?, 0)?;
             let v = project(value, q_rows + k_rows, v_rows, self.kv_heads)?;
-            self.output(&q, [&k, &v], seen)
+            self.out_proj.forward(&self.attended(&q, [&k, &v], seen)?)
         })
     }
 
@@ -267,7 +290,7 @@ impl MultiHeadAttention {
         self.rotary.as_ref().map_or(Ok(x.clone()), |rotary| rotary.forward(&x, first))
     }
 
-    fn output(&self, q: &Tensor, [k, v]: [&Tensor; 2], seen: Seen<'_>) -> Result<Tensor> {
+    fn attended(&self, q: &Tensor, [k, v]: [&Tensor; 2], seen: Seen<'_>) -> Result<Tensor> {
         let mask = seen.mask()?;
         let dropout = if self.mode.is_training() { self.dropout } else { 0.0 };
         let options = AttentionOptions {
@@ -279,8 +302,7 @@ impl MultiHeadAttention {
         };
         let heads = q.scaled_dot_product_attention(k, v, options)?;
         let [batch, _, length, _] = heads.shape().to_array("attention")?;
-        let rows = heads.transpose(1, 2)?.reshape([batch, length, self.heads * self.head_dim])?;
-        self.out_proj.forward(&rows)
+        heads.transpose(1, 2)?.reshape([batch, length, self.heads * self.head_dim])
     }
 }
 

@@ -1,6 +1,6 @@
 //! Random zeros in training.
 
-use crate::module::{Forward, Mode, Module, in_layer};
+use crate::module::{Forward, Mode, Module, are_layers_observed, in_layer};
 use ternion_core::{Error, Result, Tensor};
 
 /// In training, each element becomes 0 with probability `p`, and the others are scaled by `1 / (1 - p)`; in use, nothing happens: as PyTorch's `nn.Dropout`
@@ -47,12 +47,22 @@ impl Dropout {
     }
 }
 
+impl Dropout {
+    fn drops(&self) -> bool {
+        self.mode.is_training() && self.p > 0.0
+    }
+
+    /// Whether it may be left out: it changes nothing, and nobody looks at what layers give.
+    pub(crate) fn may_be_skipped(&self) -> bool {
+        !self.drops() && !are_layers_observed()
+    }
+}
+
 impl Forward for Dropout {
     /// # Shapes
     /// `[..] -> ` same
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
-        let active = self.mode.is_training() && self.p > 0.0;
-        in_layer(self, "Dropout", || if active { input.dropout(self.p) } else { Ok(input.clone()) })
+        in_layer(self, "Dropout", || if self.drops() { input.dropout(self.p) } else { Ok(input.clone()) })
     }
 }
 

@@ -2,8 +2,9 @@
 
 use super::dropout::Dropout;
 use super::linear::{Linear, LinearConfig};
-use crate::module::{Forward, Module, in_layer};
-use ternion_core::{DType, Device, Result, Tensor};
+use crate::module::{Forward, Module, are_layers_observed, in_layer};
+use ternion_core::ops::matmul::LinearParameters;
+use ternion_core::{DType, Device, Result, Tensor, UnaryOp};
 
 /// What a [`FeedForward`] computes of its input `x`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -93,10 +94,51 @@ impl FeedForward {
     }
 }
 
+impl FeedForward {
+    /// The activation between the layers; none of SwiGLU, which has a product there.
+    fn activation(&self) -> Option<UnaryOp> {
+        match self.form {
+            FeedForwardForm::ReLU => Some(UnaryOp::Relu),
+            FeedForwardForm::GELU => Some(UnaryOp::GeluErf),
+            FeedForwardForm::GELUTanh => Some(UnaryOp::GeluTanh),
+            FeedForwardForm::SwiGLU => None,
+        }
+    }
+
+    /// `residual + forward(input)`, with the residual added by the last product where nobody looks at what layers give.
+    ///
+    /// # Shapes
+    /// input `[.., width]`, residual the same ` -> ` same
+    ///
+    /// # Errors
+    /// As [`forward`](Forward::forward); a residual of another shape.
+    pub fn forward_add(&self, input: &Tensor, residual: &Tensor) -> Result<Tensor> {
+        match are_layers_observed() {
+            true => residual.add(&self.forward(input)?),
+            false => self.output(input, Some(residual)),
+        }
+    }
+
+    /// The output, added to a residual.
+    fn output(&self, input: &Tensor, residual: Option<&Tensor>) -> Result<Tensor> {
+        if let (Some(activation), true) = (self.activation(), self.dropout.may_be_skipped()) {
+            let [(w1, b1), (w2, b2)] = [self.linear1.tensors(), self.linear2.tensors()];
+            let [first, second] = [(&w1, &b1), (&w2, &b2)]
+                .map(|(weight, bias)| LinearParameters { weight, bias: bias.as_ref() });
+            return input.feed_forward(first, activation, second, residual);
+        }
+        let hidden = self.dropout.forward(&self.hidden(input)?)?;
+        match residual {
+            Some(residual) => self.linear2.forward_add(&hidden, residual),
+            None => self.linear2.forward(&hidden),
+        }
+    }
+}
+
 impl Forward for FeedForward {
     /// # Shapes
     /// `[.., width] -> ` same
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
-        in_layer(self, "FeedForward", || self.linear2.forward(&self.dropout.forward(&self.hidden(input)?)?))
+        in_layer(self, "FeedForward", || self.output(input, None))
     }
 }

@@ -1,7 +1,8 @@
 //! The fully connected layer.
 
 use crate::init::Init;
-use crate::module::{Forward, Module, Param, in_layer};
+use crate::module::{Forward, Module, Param, are_layers_observed, in_layer};
+use ternion_core::ops::matmul::LinearParameters;
 use ternion_core::{DType, Device, Result, Tensor};
 
 /// `y = x weightT + bias` over the last axis, as PyTorch's `nn.Linear`: weight `[out, in]`, bias `[out]`.
@@ -60,6 +61,28 @@ impl Linear {
             .then(|| Param::new(&bias_init.tensor([outputs], config.dtype, device)?))
             .transpose()?;
         Ok(Linear { weight: Param::new(&weight)?, bias })
+    }
+}
+
+impl Linear {
+    /// `residual + forward(input)`, by one product where nobody looks at what layers give: see [`Tensor::linear_add`].
+    ///
+    /// # Shapes
+    /// input `[.., in]`, residual `[.., out] -> ` as residual
+    ///
+    /// # Errors
+    /// As [`forward`](Forward::forward); a residual of another shape.
+    pub fn forward_add(&self, input: &Tensor, residual: &Tensor) -> Result<Tensor> {
+        if are_layers_observed() {
+            return residual.add(&self.forward(input)?);
+        }
+        let (weight, bias) = self.tensors();
+        input.linear_add(LinearParameters { weight: &weight, bias: bias.as_ref() }, residual)
+    }
+
+    /// Weight and bias as they are now.
+    pub(crate) fn tensors(&self) -> (Tensor, Option<Tensor>) {
+        (self.weight.tensor(), self.bias.as_ref().map(Param::tensor))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Layers that normalise each example by itself.
 
-use crate::module::{Forward, Module, Param, in_layer};
-use ternion_core::{DType, Device, Error, Result, Tensor};
+use crate::module::{Forward, Module, Param, are_layers_observed, in_layer};
+use ternion_core::{DType, Device, Error, Result, Tensor, precision};
 
 /// Each row (the last axis) shifted to mean 0 and scaled to variance 1, then `* weight + bias`, as PyTorch's `nn.LayerNorm` over one axis (Ba et al. 2016).
 #[derive(Module, Debug)]
@@ -57,13 +57,31 @@ pub(crate) fn constant(value: f64, width: usize, dtype: DType, device: &Device) 
     Param::new(&Tensor::full([width], value, dtype, device)?)
 }
 
+impl LayerNorm {
+    fn forward_as(&self, out_dtype: Option<DType>, input: &Tensor) -> Result<Tensor> {
+        let [weight, bias] = [&self.weight, &self.bias].map(|param| param.as_ref().map(Param::tensor));
+        in_layer(self, "LayerNorm", || {
+            input.layer_norm_as(out_dtype, weight.as_ref(), bias.as_ref(), self.eps)
+        })
+    }
+}
+
 impl Forward for LayerNorm {
     /// # Shapes
     /// `[.., width] -> ` same
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
-        let [weight, bias] = [&self.weight, &self.bias].map(|param| param.as_ref().map(Param::tensor));
-        in_layer(self, "LayerNorm", || input.layer_norm(weight.as_ref(), bias.as_ref(), self.eps))
+        self.forward_as(None, input)
     }
+
+    fn forward_for_products(&self, input: &Tensor) -> Result<Tensor> {
+        self.forward_as(dtype_of_products(), input)
+    }
+}
+
+/// The half precision of the scope's products, if nobody looks at what layers give.
+fn dtype_of_products() -> Option<DType> {
+    let dtype = precision::current()?.dtype();
+    (dtype.is_half() && !are_layers_observed()).then_some(dtype)
 }
 
 /// Each row (the last axis) divided by its root mean square, then `* weight`, as PyTorch's `nn.RMSNorm` over one axis (Zhang and Sennrich 2019).
@@ -111,13 +129,23 @@ impl RMSNorm {
     }
 }
 
+impl RMSNorm {
+    fn forward_as(&self, out_dtype: Option<DType>, input: &Tensor) -> Result<Tensor> {
+        let weight = self.weight.as_ref().map(Param::tensor);
+        let eps = self.eps.unwrap_or(input.dtype().accumulator().epsilon());
+        in_layer(self, "RMSNorm", || input.rms_norm_as(out_dtype, weight.as_ref(), eps))
+    }
+}
+
 impl Forward for RMSNorm {
     /// # Shapes
     /// `[.., width] -> ` same
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
-        let weight = self.weight.as_ref().map(Param::tensor);
-        let eps = self.eps.unwrap_or(input.dtype().accumulator().epsilon());
-        in_layer(self, "RMSNorm", || input.rms_norm(weight.as_ref(), eps))
+        self.forward_as(None, input)
+    }
+
+    fn forward_for_products(&self, input: &Tensor) -> Result<Tensor> {
+        self.forward_as(dtype_of_products(), input)
     }
 }
 

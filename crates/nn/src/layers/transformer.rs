@@ -140,10 +140,19 @@ impl TransformerBlock {
         cache: Option<&mut KeyValueCache>,
     ) -> Result<Tensor> {
         in_layer(self, "TransformerBlock", || {
-            let attended = self.self_attn.attend_self(&self.norm1.forward(input)?, seen, cache)?;
-            let x = input.add(&self.dropout1.forward(&attended)?)?;
-            let fed = self.feed_forward.forward(&self.norm2.forward(&x)?)?;
-            x.add(&self.dropout2.forward(&fed)?)
+            let normed = self.norm1.forward_for_products(input)?;
+            let x = match self.dropout1.may_be_skipped() {
+                true => self.self_attn.attend_self_add(&normed, seen, cache, input)?,
+                false => {
+                    let attended = self.self_attn.attend_self(&normed, seen, cache)?;
+                    input.add(&self.dropout1.forward(&attended)?)?
+                }
+            };
+            let normed = self.norm2.forward_for_products(&x)?;
+            match self.dropout2.may_be_skipped() {
+                true => self.feed_forward.forward_add(&normed, &x),
+                false => x.add(&self.dropout2.forward(&self.feed_forward.forward(&normed)?)?),
+            }
         })
     }
 }

@@ -207,7 +207,7 @@ impl GPT {
             let cache = caches.as_mut().and_then(Iterator::next);
             x = block.forward_seen(&x, Seen::causal(), cache)?;
         }
-        self.ln_f.forward(&x)
+        self.ln_f.forward_for_products(&x)
     }
 
     /// Tokens from position `first` on as vectors.

@@ -13,6 +13,7 @@ macro_rules! pointers {
         }
         impl<M: Forward + ?Sized> Forward for $pointer<M> {
             fn forward(&self, input: &Tensor) -> Result<Tensor> { (**self).forward(input) }
+            fn forward_for_products(&self, input: &Tensor) -> Result<Tensor> { (**self).forward_for_products(input) }
         })*
     };
 }

@@ -214,6 +214,15 @@ pub trait Forward: Module {
     /// # Errors
     /// A shape, dtype or device that the layers do not take.
     fn forward(&self, input: &Tensor) -> Result<Tensor>;
+
+    /// The output for `input` where nothing but products reads it: in the dtype in which those of the open scope of [precision](ternion_core::with_precision) compute, if the module rounds
+    /// to it in the pass that forms the output; else as [`forward`](Forward::forward).
+    ///
+    /// # Errors
+    /// As [`forward`](Forward::forward).
+    fn forward_for_products(&self, input: &Tensor) -> Result<Tensor> {
+        self.forward(input)
+    }
 }
 
 /// What a field of a module may be: a parameter, a module, a container of those, or plain data.

@@ -203,7 +203,7 @@ fn epilogues() -> Vec<OpCase> {
                 residual: true,
                 alpha: 0.25,
                 accumulate: true,
-                out_dtype: None,
+                ..Epilogue::NONE
             };
             apply_one(Matmul { epilogue, tf32: false }, &[&x[1], &x[2], &x[0].select(0, 0)?, &x[0], &y])
         })

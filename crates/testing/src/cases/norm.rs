@@ -6,7 +6,7 @@ use ternion_core::ops::norm::{BatchNorm, BatchNormGrad, LayerNorm, LayerNormGrad
 
 /// The rows.
 pub fn rows() -> Vec<OpCase> {
-    [layer_norms(), rms_norms(), batch_norms(), derived(), gradients()].into_iter().flatten().collect()
+    [layer_norms(), rms_norms(), batch_norms(), derived(), gradients(), rounded(), residual_gradients()].into_iter().flatten().collect()
 }
 
 const EPS: f64 = 1e-5;
@@ -34,7 +34,7 @@ fn parameter() -> Input {
 }
 
 fn layer_norms() -> Vec<OpCase> {
-    let op = |weight, bias| LayerNorm { eps: EPS, weight, bias };
+    let op = |weight, bias| LayerNorm { eps: EPS, weight, bias, out_dtype: None };
     vec![
         normed("layer_norm", "weight bias")
             .input(parameter())
@@ -111,6 +111,94 @@ fn layer_norms() -> Vec<OpCase> {
     ]
 }
 
+/// Rows of f32 whose results are rounded to half precision in the same pass: off by a rounding to bf16.
+fn rounded() -> Vec<OpCase> {
+    let row = |op, parameters| OpCase::new(op, parameters)
+            .input(Uniform(-2.0, 4.0))
+            .dtypes(&[F32])
+            .f32_limit(1e-5, 4e-3)
+            .forward_only("differences of what is rounded say nothing of its gradient");
+    vec![
+        row("layer_norm", "as bf16")
+            .input(parameter())
+            .input(parameter())
+            .on([&[7, 33], &[33], &[33]])
+            .on([&[2, 3, 8], &[8], &[8]])
+            .on([&[0, 5], &[5], &[5]])
+            .run(|x| x[0].layer_norm_as(Some(BF16), Some(&x[1]), Some(&x[2]), EPS)?.to_dtype(F32))
+            .oracle(|x| affine(&normalised(&x[0], &[last(&x[0])]), &x[1], &x[2]))
+            .rejects("layer_norm: output is f64, expected the input's dtype, or f16 and bf16 for f32", |device| {
+                zeros(&[2, 4], device)?.layer_norm_as(Some(F64), None, None, EPS)
+            }),
+        row("rms_norm", "as f16")
+            .input(parameter())
+            .on([&[7, 33], &[33]])
+            .on([&[2, 3, 8], &[8]])
+            .run(|x| x[0].rms_norm_as(Some(F16), Some(&x[1]), EPS)?.to_dtype(F32))
+            .oracle(|x| rms_normalised(&x[0]).zip(&x[1], |n, w| n * w)),
+    ]
+}
+
+/// Gradients with what came to x around a residual block. Those that are rounded, too, are compared as they are.
+fn residual_gradients() -> Vec<OpCase> {
+    let statistic = || Input::accumulator(Uniform(0.5, 2.0));
+    let row = |op| OpCase::new(op, "weight residual").input(Uniform(-2.0, 2.0)).input(statistic());
+    vec![
+        row("layer_norm_grad")
+            .input(statistic())
+            .input(Uniform(-1.0, 1.0))
+            .input(parameter())
+            .input(Uniform(-1.0, 1.0))
+            .on([&[7, 5], &[7], &[7], &[7, 5], &[5], &[7, 5]])
+            .on([&[2, 3, 4], &[2, 3], &[2, 3], &[2, 3, 4], &[4], &[2, 3, 4]])
+            .f32_limit(2e-5, 1e-5)
+            .dtypes(&[F32, F64])
+            .run(|x| {
+                let op = LayerNormGrad { weight: true, bias: true, residual: true, rounds: false };
+                Ok(apply(op, &[&x[0], &x[1], &x[2], &x[3], &x[4], &x[5]])?.into_vec())
+            })
+            .oracle(|x| {
+                let [mean, rstd] = [column(&x[1]), column(&x[2])];
+                let normal = x[0].zip(&mean, |x, m| x - m).zip(&rstd, |c, r| c * r);
+                let mut all = gradient_of(&normal, &x[3], &x[4], &rstd, &[last(&x[0])], Centred::Yes);
+                all[0] = all[0].zip(&x[5], |dx, r| dx + r);
+                all
+            })
+            .rejects("layer_norm_grad: residual's gradient has shape [2], expected [2, 3]", |device| {
+                let (x, rows) = (zeros(&[2, 3], device)?, zeros(&[2], device)?);
+                let op = LayerNormGrad { weight: false, bias: false, residual: true, rounds: false };
+                Ok(apply(op, &[&x, &rows, &rows, &x, &rows])?.into_vec())
+            })
+            .rejects(
+                "layer_norm_grad: grad_output is f32, expected half precision, to which dx of f32 is rounded",
+                |device| {
+                    let (x, rows) = (zeros(&[2, 3], device)?, zeros(&[2], device)?);
+                    let op = LayerNormGrad { weight: false, bias: false, residual: false, rounds: true };
+                    Ok(apply(op, &[&x, &rows, &rows, &x])?.into_vec())
+                },
+            ),
+        row("rms_norm_grad")
+            .input(Uniform(-1.0, 1.0))
+            .input(parameter())
+            .input(Uniform(-1.0, 1.0))
+            .on([&[7, 5], &[7], &[7, 5], &[5], &[7, 5]])
+            .f32_limit(2e-5, 1e-5)
+            .dtypes(&[F32, F64])
+            .run(|x| {
+                let op = RmsNormGrad { weight: true, residual: true, rounds: false };
+                Ok(apply(op, &[&x[0], &x[1], &x[2], &x[3], &x[4]])?.into_vec())
+            })
+            .oracle(|x| {
+                let rrms = column(&x[1]);
+                let normal = x[0].zip(&rrms, |x, r| x * r);
+                let mut all = gradient_of(&normal, &x[2], &x[3], &rrms, &[1], Centred::No);
+                all.truncate(2);
+                all[0] = all[0].zip(&x[4], |dx, r| dx + r);
+                all
+            }),
+    ]
+}
+
 fn rms_norms() -> Vec<OpCase> {
     vec![
         normed("rms_norm", "weight")
@@ -142,7 +230,7 @@ fn rms_norms() -> Vec<OpCase> {
             .input(parameter())
             .on([&[7, 5], &[5]])
             .twice()
-            .run(|x| Ok(apply(RmsNorm { eps: EPS, weight: true }, &[&x[0], &x[1]])?.into_vec()))
+            .run(|x| Ok(apply(RmsNorm { eps: EPS, weight: true, out_dtype: None }, &[&x[0], &x[1]])?.into_vec()))
             .oracle(|x| {
                 let rrms = x[0].reduce(&[1], Keep::No, |row| 1.0 / (mean_square(row) + EPS).sqrt());
                 (rms_normalised(&x[0]).zip(&x[1], |n, w| n * w), rrms)
@@ -257,7 +345,7 @@ fn gradients() -> Vec<OpCase> {
             .f32_limit(2e-5, 1e-5)
             .twice()
             .run(|x| {
-                let op = LayerNormGrad { weight: true, bias: true };
+                let op = LayerNormGrad { weight: true, bias: true, residual: false, rounds: false };
                 Ok(apply(op, &[&x[0], &x[1], &x[2], &x[3], &x[4]])?.into_vec())
             })
             .oracle(|x| {
@@ -268,7 +356,7 @@ fn gradients() -> Vec<OpCase> {
             })
             .rejects("layer_norm_grad: mean is bf16, expected f32", |device| {
                 let (x, rows) = (Tensor::zeros([2, 3], BF16, device)?, Tensor::zeros([2], BF16, device)?);
-                let op = LayerNormGrad { weight: false, bias: false };
+                let op = LayerNormGrad { weight: false, bias: false, residual: false, rounds: false };
                 Ok(apply(op, &[&x, &rows, &rows, &x])?.into_vec())
             }),
         OpCase::new("rms_norm_grad", "weight")
@@ -279,7 +367,7 @@ fn gradients() -> Vec<OpCase> {
             .on([&[7, 5], &[7], &[7, 5], &[5]])
             .f32_limit(2e-5, 1e-5)
             .twice()
-            .run(|x| Ok(apply(RmsNormGrad { weight: true }, &[&x[0], &x[1], &x[2], &x[3]])?.into_vec()))
+            .run(|x| Ok(apply(RmsNormGrad { weight: true, residual: false, rounds: false }, &[&x[0], &x[1], &x[2], &x[3]])?.into_vec()))
             .oracle(|x| {
                 let rrms = column(&x[1]);
                 let normal = x[0].zip(&rrms, |x, r| x * r);
@@ -289,7 +377,7 @@ fn gradients() -> Vec<OpCase> {
             })
             .rejects("rms_norm_grad: grad_output has shape [3, 2], expected [2, 3]", |device| {
                 let (x, rows) = (zeros(&[2, 3], device)?, zeros(&[2], device)?);
-                let op = RmsNormGrad { weight: false };
+                let op = RmsNormGrad { weight: false, residual: false, rounds: false };
                 Ok(apply(op, &[&x, &rows, &zeros(&[3, 2], device)?])?.into_vec())
             }),
         OpCase::new("batch_norm_grad", "affine")

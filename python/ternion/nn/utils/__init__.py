@@ -10,7 +10,7 @@ from ..._places import repeats
 from ..._refusals import name_all
 from ..._scales import kept, scale_in
 from ..._scopes import no_grad
-from ..._ternion import Tensor, _clip_grad_norm, _clip_grad_value, _number, _trust, cat, float32, float64, stack, zeros
+from ..._ternion import Tensor, _clip_grad_norm, _clip_grad_value, _number, _total_norm, _trust, cat, float32, float64, stack, zeros
 from ..._warnings import warn_caller
 from .fusion import (
     fuse_conv_bn_eval as fuse_conv_bn_eval, fuse_conv_bn_weights as fuse_conv_bn_weights, fuse_linear_bn_eval as fuse_linear_bn_eval,
@@ -91,10 +91,15 @@ def get_total_norm(tensors: Any, norm_type: float = 2.0, error_if_nonfinite: boo
     tensors = _listed(tensors, "get_total_norm")
     if not tensors:
         return zeros(())
-    # Of halves the squares would not fit; of float64 nothing is rounded to less.
-    dtype = float64 if any(tensor.dtype == float64 for tensor in tensors) else float32
-    norms = [tensor.detach().to(dtype).norm(norm_type) for tensor in tensors]
-    norm = stack([norm.to(norms[0].device) for norm in norms]).norm(norm_type)
+    first = tensors[0]
+    if isinstance(norm_type, (int, float)) and norm_type == 2 and first.is_floating_point() and all(tensor.dtype == first.dtype and tensor.device == first.device for tensor in tensors):
+        with no_grad():
+            norm = _total_norm(tensors)
+    else:
+        # Of halves the powers would not fit; of float64 nothing is rounded to less.
+        dtype = float64 if any(tensor.dtype == float64 for tensor in tensors) else float32
+        norms = [tensor.detach().to(dtype).norm(norm_type) for tensor in tensors]
+        norm = stack([norm.to(norms[0].device) for norm in norms]).norm(norm_type)
     if error_if_nonfinite and not math.isfinite(norm.item()):
         raise RuntimeError(f"get_total_norm: the norm is {norm.item()}, expected a finite number")
     return norm

@@ -87,14 +87,14 @@ fn forward() {
                 let mut inputs = vec![&x];
                 inputs.extend(weight.then_some(&parameters[0]));
                 inputs.extend(bias.then_some(&parameters[1]));
-                let outputs = apply(LayerNorm { eps: EPS, weight, bias }, &inputs).unwrap();
+                let outputs = apply(LayerNorm { eps: EPS, weight, bias, out_dtype: None }, &inputs).unwrap();
                 for (output, want) in outputs.iter().zip(case.forward(true, weight, bias)) {
                     assert_close(&format!("layer_norm {:?}", case.shape), output, &want, 16.0);
                 }
                 if bias {
                     continue;
                 }
-                let outputs = apply(RmsNorm { eps: EPS, weight }, &inputs).unwrap();
+                let outputs = apply(RmsNorm { eps: EPS, weight, out_dtype: None }, &inputs).unwrap();
                 let [y, _, reciprocal] = case.forward(false, weight, false);
                 assert_close(&format!("rms_norm {:?}", case.shape), &outputs[0], &y, 16.0);
                 assert_close("rms", &outputs[1], &reciprocal, 16.0);
@@ -119,7 +119,8 @@ fn gradients() {
                 let (mean, reciprocal) = (of_rows(&mean), of_rows(&reciprocal));
                 let mut inputs = vec![x, &mean, &reciprocal, dy];
                 inputs.extend(weight.then_some(&weight_tensor));
-                let outputs = apply(LayerNormGrad { weight, bias }, &inputs).unwrap();
+                let outputs =
+                    apply(LayerNormGrad { weight, bias, residual: false, rounds: false }, &inputs).unwrap();
                 let [dx, dweight, dbias] = case.gradient(true, weight);
                 let mut want = vec![dx];
                 want.extend(weight.then_some(dweight));
@@ -135,7 +136,7 @@ fn gradients() {
                 let reciprocal = of_rows(&reciprocal);
                 let mut inputs = vec![x, &reciprocal, dy];
                 inputs.extend(weight.then_some(&weight_tensor));
-                let outputs = apply(RmsNormGrad { weight }, &inputs).unwrap();
+                let outputs = apply(RmsNormGrad { weight, residual: false, rounds: false }, &inputs).unwrap();
                 let want = case.gradient(false, weight);
                 for (output, want) in outputs.iter().zip(want) {
                     assert_close(&format!("rms_norm_grad {rows} x {width}"), output, &want, limit);

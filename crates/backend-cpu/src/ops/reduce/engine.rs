@@ -48,7 +48,7 @@ fn rows_of_segment(width: usize) -> usize {
 }
 
 /// `parts` is `[segments, outputs]`: puts segments together in pairs.
-fn merge<R: Reducer>(reducer: R, mut parts: Vec<R::Acc>, outputs: usize) -> Vec<R::Acc> {
+pub(super) fn merge<R: Reducer>(reducer: R, mut parts: Vec<R::Acc>, outputs: usize) -> Vec<R::Acc> {
     let mut segments = parts.len().checked_div(outputs).unwrap_or(0);
     while segments > 1 {
         let half = segments.div_ceil(2);

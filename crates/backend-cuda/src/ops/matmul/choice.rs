@@ -4,8 +4,10 @@
 use super::operand::Operand;
 use super::tensor_maps;
 use crate::space::Space;
-use crate::variant::gemm::{LoadMode, MmaInput, Purpose, Tile, tiles};
-use crate::variant::{Architecture, Architectures};
+use crate::variant::gemm::{
+    Engine, EpilogueVariant, FUSED_TILES, GemmVariant, LoadMode, MmaInput, Purpose, Tile, is_fused, tiles,
+};
+use crate::variant::{Architecture, Architectures, wrapping_like};
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use smallvec::SmallVec;
 use std::cell::RefCell;
@@ -81,11 +83,22 @@ pub(super) struct Device {
     pub(super) architecture: Architecture,
 }
 
+/// The result of a product, and what is done to it before it is stored.
+#[derive(Clone, Copy)]
+pub(super) struct Output<'a> {
+    pub(super) view: &'a View<'a>,
+    /// Whether boxes of it are stored by tensor maps.
+    pub(super) stores_boxes: bool,
+    /// More than bias and relu, if a kernel may do it.
+    pub(super) fused: Option<EpilogueVariant>,
+}
+
 /// All that the choice depends on.
 #[derive(PartialEq, Eq, Hash)]
 struct Asked {
     input: MmaInput,
     device: Device,
+    fused: Option<EpilogueVariant>,
     /// Whether a and b are aligned.
     are_aligned: [bool; 2],
     /// Whether boxes of the result are stored by tensor maps.
@@ -101,7 +114,7 @@ impl Asked {
     fn of(
         input: MmaInput,
         [a, b]: [&Operand<'_>; 2],
-        (y, stores_boxes): (&View<'_>, bool),
+        Output { view: y, stores_boxes, fused }: Output<'_>,
         sizes: &Sizes,
         device: Device,
     ) -> Asked {
@@ -119,6 +132,7 @@ impl Asked {
         Asked {
             input,
             device,
+            fused,
             are_aligned: [a.is_aligned(), b.is_aligned()],
             stores_boxes,
             matrix: [m, n, k, matrices, a_row, a_inner, b_inner, b_column],
@@ -142,6 +156,8 @@ pub(super) struct Choice {
     pub(super) threads: usize,
     /// Bytes of dynamic shared memory.
     pub(super) shared: usize,
+    /// What the kernel does to the sums.
+    pub(super) epilogue: EpilogueVariant,
 }
 
 impl Choice {
@@ -151,7 +167,7 @@ impl Choice {
     pub(super) fn remembered(
         input: MmaInput,
         operands: [&Operand<'_>; 2],
-        output: (&View<'_>, bool),
+        output: Output<'_>,
         sizes: &Sizes,
         device: Device,
     ) -> Choice {
@@ -179,7 +195,7 @@ impl Choice {
     fn of(
         input: MmaInput,
         operands: [&Operand<'_>; 2],
-        output: (&View<'_>, bool),
+        output: Output<'_>,
         sizes: &Sizes,
         device: Device,
     ) -> Choice {
@@ -199,26 +215,52 @@ impl Choice {
         let own_loads = [own_load(0), own_load(1)];
         let is_copied = own_loads.map(|load| uses_tensor_cores && !tile.takes(load));
         let load = |at: usize| if is_copied[at] { LoadMode::KMajor } else { own_loads[at] };
-        let loads = [load(0), load(1)];
+        let [a, b] = [load(0), load(1)];
+        let variant = GemmVariant {
+            tile,
+            a,
+            b,
+            operands: wrapping_like(input.dtype()),
+            output: wrapping_like(output.view.dtype),
+            epilogue: EpilogueVariant::BiasRelu,
+        };
+        let variant = output
+            .fused
+            .filter(|_| tile.engine == Engine::Wgmma && splits == 1 && sizes.matrices == 1)
+            .and_then(|epilogue| fused(GemmVariant { epilogue, ..variant }, &sizes, device))
+            .unwrap_or(variant);
+        let tile = variant.tile;
         let split_length = sizes.k.max(1).div_ceil(splits).next_multiple_of(tile.block.k);
         let splits = sizes.k.div_ceil(split_length).max(1);
+        let shared = match tile.engine.uses_tensor_maps() {
+            true => variant.shared(),
+            false => tile.shared(input.dtype(), [a, b]),
+        };
         Choice {
             is_copied,
             tile,
-            loads,
+            loads: [a, b],
             splits,
             split_length,
             blocks: tile.count(&sizes) * splits,
             threads: tile.threads(),
-            shared: tile.shared(input.dtype(), loads),
+            shared,
+            epilogue: variant.epilogue,
         }
     }
+}
+
+/// The variant with the fused epilogue of the tile that is fastest by prediction, if there are such.
+fn fused(variant: GemmVariant, sizes: &Sizes, device: Device) -> Option<GemmVariant> {
+    let of_tile = FUSED_TILES.iter().map(|&tile| GemmVariant { tile, ..variant });
+    let time = |variant: &GemmVariant| variant.tile.predicted(sizes, 1, device.multiprocessors);
+    of_tile.filter(is_fused).min_by(|one, other| time(one).total_cmp(&time(other)))
 }
 
 /// Whether the tensor memory accelerator copies both operands, as they are or as copies, and the result.
 fn suits_tensor_maps(
     operands: [&Operand<'_>; 2],
-    (y, stores_boxes): (&View<'_>, bool),
+    Output { view: y, stores_boxes, .. }: Output<'_>,
     sizes: &Sizes,
 ) -> bool {
     let batch = Space::in_order(&super::batch_axes([y, &operands[0].view, &operands[1].view]));

@@ -12,7 +12,7 @@ use crate::variant::gemm::{GemmVariant, LoadMode, Tile};
 use smallvec::smallvec;
 use ternion_core::backend::{Buffer, View};
 use ternion_core::ops::matmul::Epilogue;
-use ternion_core::{DType, Error, Layout, Result};
+use ternion_core::{DType, Error, Layout, Result, Shape};
 
 /// Axes of a batch that a map has beside those of its matrices.
 const BATCH_AXES: usize = 2;
@@ -24,8 +24,9 @@ const SLAB_LINES: usize = 64;
 /// The parameters, as `TensorMapProduct` of the kernel.
 #[repr(C)]
 struct TensorMapParameters {
-    maps: [TensorMap; 3],
+    maps: [TensorMap; 4],
     bias: u64,
+    column_sums: u64,
     constants: [u64; 2],
     alpha: f32,
     m: u32,
@@ -221,6 +222,35 @@ impl Bias {
     }
 }
 
+/// Sums of the columns of a result, 64 rows each, on their way to those of all rows.
+struct ColumnSums {
+    buffer: Buffer,
+    layout: Layout,
+}
+
+impl ColumnSums {
+    fn of(call: &Call<'_>, epilogue: &Epilogue, sizes: &Sizes) -> Result<Option<ColumnSums>> {
+        if !epilogue.column_sums {
+            return Ok(None);
+        }
+        let layout = Layout::row_major(Shape::new(&[sizes.m.div_ceil(SLAB_LINES), sizes.n])?);
+        let buffer = Buffer::new(call.gpu.alloc(layout.elements() * DType::F32.size())?);
+        Ok(Some(ColumnSums { buffer, layout }))
+    }
+
+    fn view(&self) -> View<'_> {
+        View { buffer: &self.buffer, dtype: DType::F32, layout: &self.layout }
+    }
+
+    fn address(&self, call: &Call<'_>) -> Result<u64> {
+        call.gpu.address(call.name, &self.view())
+    }
+
+    fn add_up(&self, call: &Call<'_>) -> Result<()> {
+        super::sum_rows(call, self.view(), call.outputs[1])
+    }
+}
+
 /// Launches the product, and what adds up its parts. `parameters` are those of the other kernels.
 pub(super) fn launch(
     call: &Call<'_>,
@@ -245,14 +275,20 @@ pub(super) fn launch(
         operand_map(a, choice.loads[0], tile, tile.block.m, of_batch[1], op)?,
         operand_map(b, choice.loads[1], tile, tile.block.n, of_batch[2], op)?,
         y,
+        match super::beside(call, variant.epilogue) {
+            Some(view) => output_map(view, gpu.address(op, view)?, sizes, of_batch[0], op)?,
+            None => TensorMap::ABSENT,
+        },
     ];
     let bias = match is_partial || !epilogue.bias {
         true => None,
         false => Some(Bias::of(call)?),
     };
+    let sums = ColumnSums::of(call, epilogue, sizes)?;
     let mapped = TensorMapParameters {
         maps,
         bias: bias.as_ref().map_or(Ok(0), |bias| bias.address(call))?,
+        column_sums: sums.as_ref().map_or(Ok(0), |sums| sums.address(call))?,
         constants: if is_partial { [0; 2] } else { parameters.constants },
         alpha: if is_partial { 1.0 } else { epilogue.alpha as f32 },
         m: parameters.m,
@@ -273,6 +309,9 @@ pub(super) fn launch(
         ..Launch::new(GemmVariant { output, ..variant }, PRODUCT, blocks, choice.threads as u32)
     };
     gpu.launch(op, product, &mapped)?;
+    if let Some(sums) = sums {
+        return sums.add_up(call);
+    }
     if !is_partial {
         return Ok(());
     }

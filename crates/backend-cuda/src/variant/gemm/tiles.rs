@@ -498,6 +498,9 @@ static MMA: [&Tile; 12] = [
     &MMA_16X128X64,
     &MMA_32X32X64_ELEMENTWISE,
 ];
+/// Those whose kernels are fused with more than bias and relu.
+pub(crate) static FUSED_TILES: [&Tile; 3] =
+    [&WGMMA_128X256X64, &WGMMA_128X192X64_PING_PONG, &WGMMA_128X128X64_PING_PONG];
 /// Tiles of f32 that is rounded to TF32.
 static TF32: [&Tile; 10] = [
     &WGMMATF32_128X256X32,

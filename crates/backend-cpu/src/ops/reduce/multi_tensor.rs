@@ -1,0 +1,46 @@
+//! The norm of all elements of many tensors, one after the other, each by all threads.
+
+use super::engine::merge;
+use super::reducers::{LargestMagnitude, Reducer, SumScaledSquares, SumSquares};
+use super::{Extremes, Task, plan};
+use crate::access::Locked;
+use crate::elementwise::Operand;
+use crate::kernel::Variant;
+use crate::number::Real;
+use std::marker::PhantomData;
+use ternion_core::backend::{Meta, Plan, Unsupported};
+use ternion_core::geometry::ReductionOrder;
+use ternion_core::{AxisSet, DType, Op, Result};
+
+/// Every floating dtype.
+pub(crate) fn select_multi_tensor_norm(inputs: &[Meta<'_>]) -> Result<Variant, Unsupported> {
+    let run = match inputs[0].dtype {
+        DType::F64 => run_norm::<f64>,
+        _ => run_norm::<f32>,
+    };
+    Ok(Variant { plan: Plan::ROW_MAJOR, run })
+}
+
+/// The root of the sum of squares. Where that overflows or has lost digits by underflow, the elements are scaled first, by a power of two.
+fn run_norm<T: Extremes + Real>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
+    let tasks = inputs.iter().map(|x| whole::<T>(op.name(), x, &outputs[0])).collect::<Result<Vec<_>>>()?;
+    let sum = over_all(&tasks, SumSquares(PhantomData), &[]);
+    if !sum.is_inexact_sum_of_squares() {
+        return tasks[0].write(&[sum], |sum| sum.sqrt());
+    }
+    let scale = over_all(&tasks, LargestMagnitude(PhantomData), &[]).power_of_two_below();
+    let sum = over_all(&tasks, SumScaledSquares(PhantomData), &[T::ONE.div(scale)]);
+    tasks[0].write(&[sum], |sum| sum.sqrt().mul(scale))
+}
+
+/// All elements of `x`, as they lie in memory.
+fn whole<'a, T: Real>(op: &'static str, x: &Locked<'a>, y: &'a Locked<'a>) -> Result<Task<'a, T>> {
+    let plan = plan(x, y, AxisSet::first(x.layout.shape().rank()), ReductionOrder::Memory);
+    Ok(Task { plan, input: Operand::new(op, *x)?, output: y })
+}
+
+/// What `reducer` makes of the elements of all tasks.
+fn over_all<T: Real, R: Reducer<In = T, Acc = T>>(tasks: &[Task<'_, T>], reducer: R, shifts: &[T]) -> T {
+    let of_each = tasks.iter().flat_map(|task| task.form(reducer, shifts)).collect();
+    merge(reducer, of_each, 1)[0]
+}

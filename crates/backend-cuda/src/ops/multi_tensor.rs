@@ -1,0 +1,117 @@
+//! The norm of many tensors: a launch for the squares of up to [`MOST`] of them, and one for the root of their sum.
+
+use super::copy::copy;
+use crate::call::{Call, Selected};
+use crate::launch::Launch;
+use crate::variant::{Kind, pack_of};
+use smallvec::SmallVec;
+use ternion_core::backend::{Buffer, Unsupported, View};
+use ternion_core::{Error, Op, Result};
+
+/// The kernels, in the order of the source.
+const SQUARES_KERNEL: usize = 0;
+const ROOT_KERNEL: usize = 1;
+
+const THREADS: usize = 256;
+/// Packs of a thread.
+const PACKS: usize = 16;
+/// Threads of the kernel that adds up the parts.
+const PART_THREADS: u32 = 1024;
+/// Tensors of a launch: as many as the 4 KiB have room for that every driver takes as parameters.
+const MOST: usize = 192;
+
+/// A tensor, as `Source` of the kernels.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Source {
+    x: u64,
+    count: u64,
+}
+
+/// The parameters, as `Sources` of the kernels.
+#[repr(C)]
+struct Sources {
+    tensors: u32,
+    first_block: [u32; MOST],
+    partial: u64,
+    of: [Source; MOST],
+}
+
+/// The parameters of the sum, as `Parts` of the kernels.
+#[repr(C)]
+struct Parts {
+    partial: u64,
+    y: u64,
+    count: u32,
+}
+
+/// Every floating dtype, in any layout.
+pub(crate) fn select() -> Result<Selected, Unsupported> {
+    Ok(Selected::row_major(run))
+}
+
+fn run(_: &Op, call: &Call<'_>) -> Result<()> {
+    let dtype = call.inputs[0].dtype;
+    let chunk = THREADS * PACKS * pack_of(&[dtype]);
+    // The copies live until the kernels have been queued.
+    let mut copies: SmallVec<[Buffer; 1]> = SmallVec::new();
+    let filled = call.inputs.iter().filter(|input| input.layout.elements() > 0);
+    let sources = filled.map(|input| source(call, input, &mut copies)).collect::<Result<Vec<_>>>()?;
+    let blocks_of = |sources: &[Source]| sources.iter().map(|source| blocks(source, chunk)).sum::<usize>();
+    let count = u32::try_from(blocks_of(&sources))
+        .ok()
+        .filter(|&count| count < 1 << 31)
+        .ok_or_else(|| Error::invalid(call.name, "more elements than a launch takes"))?;
+    let accumulator = 3 * dtype.accumulator().size();
+    let scratch = call.gpu.scratch(count as usize * accumulator)?;
+    let mut partial = scratch.address();
+    for together in sources.chunks(MOST) {
+        let blocks = blocks_of(together);
+        let launch = Launch::new(Kind::MultiTensorNorm(dtype), SQUARES_KERNEL, blocks as u32, THREADS as u32);
+        call.gpu.launch(call.name, launch, &parameters(together, chunk, partial))?;
+        partial += (blocks * accumulator) as u64;
+    }
+    let parts =
+        Parts { partial: scratch.address(), y: call.gpu.address(call.name, &call.outputs[0])?, count };
+    call.gpu.launch(
+        call.name,
+        Launch::new(Kind::MultiTensorNorm(dtype), ROOT_KERNEL, 1, PART_THREADS),
+        &parts,
+    )
+}
+
+fn blocks(source: &Source, chunk: usize) -> usize {
+    (source.count as usize).div_ceil(chunk)
+}
+
+/// The parameters of a launch whose parts begin at `partial`.
+fn parameters(sources: &[Source], chunk: usize, partial: u64) -> Sources {
+    let mut parameters = Sources {
+        tensors: sources.len() as u32,
+        first_block: [0; MOST],
+        partial,
+        of: [Source { x: 0, count: 0 }; MOST],
+    };
+    let mut before = 0;
+    for (at, source) in sources.iter().enumerate() {
+        parameters.first_block[at] = before as u32;
+        parameters.of[at] = *source;
+        before += blocks(source, chunk);
+    }
+    parameters
+}
+
+/// A tensor as the kernels read it; one that does not lie dense is copied.
+fn source(call: &Call<'_>, x: &View<'_>, copies: &mut SmallVec<[Buffer; 1]>) -> Result<Source> {
+    let count = x.layout.elements() as u64;
+    if x.layout.fills_its_range() {
+        return Ok(Source { x: call.gpu.address(call.name, x)?, count });
+    }
+    let layout = x.layout.dense_like();
+    let buffer = Buffer::new(call.gpu.alloc(layout.elements() * x.dtype.size())?);
+    let dense = View { buffer: &buffer, dtype: x.dtype, layout: &layout };
+    copy(call.gpu, call.name, x, &dense)?;
+    let address = call.gpu.address(call.name, &dense)?;
+    copies.push(buffer);
+    Ok(Source { x: address, count })
+}

@@ -1,0 +1,139 @@
+//! The norm of many tensors: a launch for the squares of up to seven of them, and one for the root of their sum.
+
+use super::copy::copy;
+use crate::binding::Binding;
+use crate::call::Call;
+use crate::gpu::Launch;
+use crate::names::{Constant, SlotName};
+use crate::pipelines::Variant;
+use crate::shaders::{Class, Shader};
+use crate::slots::{Access, Store};
+use bytemuck::{Pod, Zeroable};
+use smallvec::{SmallVec, smallvec};
+use ternion_core::backend::{Buffer, View};
+use ternion_core::{DType, Layout, Op, Result};
+
+/// Tensors of one launch, and what the shader calls them.
+const MOST: usize = 7;
+const SLOTS: [SlotName; MOST] = [
+    SlotName::Part0,
+    SlotName::Part1,
+    SlotName::Part2,
+    SlotName::Part3,
+    SlotName::Part4,
+    SlotName::Part5,
+    SlotName::Part6,
+];
+/// Elements of a work group, as in multi_tensor.wgsl.
+const CHUNK: usize = 16384;
+/// Bytes of a part.
+const PART_BYTES: usize = 16;
+
+/// The parameters, as in multi_tensor.wgsl.
+#[repr(C)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+struct Squares {
+    launched: u32,
+    first_part: u32,
+    spares: [u32; 2],
+    ends: [u32; 8],
+    counts: [u32; 8],
+    offsets: [u32; 8],
+}
+
+/// The parameters, as in multi_tensor_root.wgsl.
+#[repr(C)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+struct Root {
+    launched: u32,
+    count: u32,
+    offset: u32,
+    spare: u32,
+}
+
+/// A tensor as the shader reads it.
+struct Source<'a> {
+    binding: Binding<'a>,
+    first: u32,
+    count: usize,
+}
+
+impl Source<'_> {
+    fn groups(&self) -> usize {
+        self.count.div_ceil(CHUNK)
+    }
+}
+
+pub(crate) fn run(_: &Op, call: &Call<'_>) -> Result<()> {
+    let (gpu, op, y) = (call.gpu, call.name, &call.outputs[0]);
+    let dtype = call.inputs[0].dtype;
+    let copies = copies(call)?;
+    let mut sources = Vec::with_capacity(call.inputs.len());
+    let own = call.inputs.iter().filter(|x| x.layout.elements() > 0 && x.layout.fills_its_range()).copied();
+    let copied = copies.iter().map(|(buffer, layout)| View { buffer, dtype, layout });
+    for x in own.chain(copied) {
+        let (binding, first) = gpu.bind(op, &x)?;
+        sources.push(Source { binding, first, count: x.layout.elements() });
+    }
+    let count = sources.iter().map(Source::groups).sum::<usize>();
+    let parts = gpu.alloc(count * PART_BYTES)?;
+    let parts = gpu.scratch(op, &parts)?;
+    let mut first_part = 0;
+    for together in together(call, &sources) {
+        first_part += squares(call, dtype, together, parts, first_part)?;
+    }
+    let (to, offset) = gpu.bind(op, y)?;
+    let variant = Variant::new(Shader::MultiTensorRoot, Class::Float)
+        .slot(SlotName::Y, Store::of(y.dtype), Access::Scattered)
+        .slot(SlotName::Parts, Store::F32, Access::Vec4);
+    let root = Root { launched: 0, count: count as u32, offset, spare: 0 };
+    gpu.launch(op, Launch { variant, bindings: smallvec![to, parts], groups: 1 }, bytemuck::bytes_of(&root))
+}
+
+/// Dense copies of the inputs that do not lie dense, each with its layout.
+fn copies(call: &Call<'_>) -> Result<Vec<(Buffer, Layout)>> {
+    let scattered = call.inputs.iter().filter(|x| x.layout.elements() > 0 && !x.layout.fills_its_range());
+    let copied = |x: &View<'_>| {
+        let layout = x.layout.dense_like();
+        let buffer = call.gpu.alloc(layout.elements() * x.dtype.size())?;
+        copy(call.gpu, call.name, x, &View { buffer: &buffer, layout: &layout, ..*x })?;
+        Ok((buffer, layout))
+    };
+    scattered.map(copied).collect()
+}
+
+/// The tensors of each launch: as many as there are bindings for; one alone that takes several.
+fn together<'s, 'a>(call: &Call<'_>, sources: &'s [Source<'a>]) -> Vec<&'s [Source<'a>]> {
+    // Beside them, the parts are bound.
+    let most = MOST.min(call.gpu.most_bindings() - 1);
+    let fits = |source: &Source<'_>| call.gpu.is_one_binding(&source.binding);
+    let runs = sources.chunk_by(|left, right| fits(left) && fits(right));
+    runs.flat_map(|run| run.chunks(most)).collect()
+}
+
+/// Queues the sums of squares of these tensors; the number of parts that they come to.
+fn squares(
+    call: &Call<'_>,
+    dtype: DType,
+    sources: &[Source<'_>],
+    parts: Binding<'_>,
+    first_part: usize,
+) -> Result<usize> {
+    let mut variant =
+        Variant::new(Shader::MultiTensor, Class::Float).fill(Constant::Tensors.is(sources.len() as u32));
+    let mut parameters = Squares { first_part: first_part as u32, ..Squares::zeroed() };
+    let mut bindings = SmallVec::new();
+    let mut groups = 0;
+    for (at, source) in sources.iter().enumerate() {
+        variant = variant.slot(SLOTS[at], Store::of(dtype), Access::Vec4);
+        bindings.push(source.binding);
+        groups += source.groups();
+        parameters.ends[at] = groups as u32;
+        parameters.counts[at] = source.count as u32;
+        parameters.offsets[at] = source.first;
+    }
+    bindings.push(parts);
+    let variant = variant.slot(SlotName::Parts, Store::F32, Access::Vec4Written);
+    call.gpu.launch(call.name, Launch { variant, bindings, groups }, bytemuck::bytes_of(&parameters))?;
+    Ok(groups)
+}

@@ -1,0 +1,107 @@
+//! Outputs that are packed in one buffer as the inputs that they are like: the gradients of queries, keys and values that were parts of one tensor are then
+//! parts of one tensor again, and joining them copies nothing.
+
+use crate::Layout;
+use smallvec::SmallVec;
+
+/// A part of a row of a larger tensor, over and over.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Part {
+    /// Elements of the part, one after another.
+    run: usize,
+    /// From one run to the next, and how many there are.
+    step: usize,
+    count: usize,
+}
+
+impl Part {
+    /// `layout` as such a part, if it is one: its axes, the fast ones first, are dense up to one, and the others dense beyond.
+    fn of(layout: &Layout) -> Option<Part> {
+        let mut axes: SmallVec<[(usize, usize); 6]> = SmallVec::new();
+        for (&size, &stride) in layout.shape().dims().iter().zip(layout.strides()) {
+            if size != 1 {
+                axes.push((usize::try_from(stride).ok()?, size));
+            }
+        }
+        axes.sort_unstable();
+        let mut part = Part { run: 1, step: 0, count: 1 };
+        for (stride, size) in axes {
+            match part.step {
+                0 if stride == part.run => part.run *= size,
+                0 => part = Part { step: stride, count: size, ..part },
+                step if stride == step * part.count => part.count *= size,
+                _ => return None,
+            }
+        }
+        Some(part)
+    }
+}
+
+/// Layouts in one buffer that follow each other as these do in theirs, if these are parts, one behind the other, of rows that they fill; and the elements of the buffer.
+pub(super) fn packed(layouts: &[&Layout]) -> Option<(SmallVec<[Layout; 3]>, usize)> {
+    let [first, ..] = layouts else { return None };
+    let Part { step, count, .. } = Part::of(first)?;
+    let mut end = first.offset();
+    for layout in layouts {
+        let part = Part::of(layout)?;
+        if part.step != step || part.count != count || layout.offset() != end || part.run * count == 0 {
+            return None;
+        }
+        end += part.run;
+    }
+    if layouts.len() < 2 || end - first.offset() != step {
+        return None;
+    }
+    let moved =
+        |layout: &&Layout| Layout::new(*layout.shape(), layout.strides(), layout.offset() - first.offset());
+    let moved = layouts.iter().map(moved).collect::<crate::Result<_>>().ok()?;
+    Some((moved, step * count))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Shape;
+
+    /// Heads of so many queries and keys, `[batch, heads, length, size]`, that were split from rows of `[batch, length, all]`.
+    fn split(batch: usize, length: usize, size: usize, heads: &[usize], offset: usize) -> Vec<Layout> {
+        let row: usize = heads.iter().sum::<usize>() * size;
+        let mut start = offset;
+        let of = |&heads: &usize| {
+            let strides = [length * row, size, row, 1].map(|stride| stride as isize);
+            let layout = Layout::new(Shape::unchecked(&[batch, heads, length, size]), &strides, start);
+            start += heads * size;
+            layout.expect("a layout")
+        };
+        heads.iter().map(of).collect()
+    }
+
+    fn pack(layouts: &[Layout]) -> Option<(SmallVec<[Layout; 3]>, usize)> {
+        packed(&layouts.iter().collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn parts_of_rows_are_packed_from_the_start_of_a_buffer() {
+        for heads in [[4, 4, 4], [6, 2, 2], [1, 1, 1]] {
+            let (found, elements) = pack(&split(2, 5, 8, &heads, 40)).expect("parts of rows");
+            assert_eq!(found.to_vec(), split(2, 5, 8, &heads, 0));
+            assert_eq!(elements, 2 * 5 * 8 * heads.iter().sum::<usize>());
+        }
+    }
+
+    #[test]
+    fn what_does_not_fill_its_rows_is_not_packed() {
+        let parts = split(2, 5, 8, &[4, 4, 4], 0);
+        assert!(pack(&parts[..2]).is_none(), "a part is missing");
+        assert!(pack(&parts[..1]).is_none(), "one part");
+        assert!(pack(&[]).is_none(), "no part");
+        let swapped = [parts[1], parts[0], parts[2]];
+        assert!(pack(&swapped).is_none(), "another order");
+        let dense = Layout::row_major(Shape::unchecked(&[2, 4, 5, 8]));
+        assert!(pack(&[dense, dense, dense]).is_none(), "tensors of their own");
+        let expanded = Layout::new(Shape::unchecked(&[2, 4, 5, 8]), &[480, 0, 96, 1], 0).expect("a layout");
+        assert!(pack(&[expanded, parts[1], parts[2]]).is_none(), "a head for all");
+        assert!(pack(&split(2, 0, 8, &[4, 4, 4], 0)).is_none(), "no rows");
+        assert!(pack(&split(0, 5, 8, &[4, 4, 4], 0)).is_none(), "no batch");
+    }
+}

@@ -1,0 +1,68 @@
+//! What follows a matrix product.
+
+use crate::DType;
+use crate::ops::unary::UnaryOp;
+
+/// What happens to a product before it is stored: `y = activation(alpha * a b + bias) + residual`, and `c += y` if accumulating.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Epilogue {
+    /// Whether a bias `[n]` follows the operands.
+    pub bias: bool,
+    /// The function applied to the sum of product and bias.
+    pub activation: Option<UnaryOp>,
+    /// Whether a tensor of the output's shape follows (after the bias), added after the activation.
+    pub residual: bool,
+    /// Factor of the product.
+    pub alpha: f64,
+    /// Whether the last input is a tensor of the output's shape and dtype that the result is added to, in place.
+    pub accumulate: bool,
+    /// Dtype of the output; that of the operands if none. f32 is possible for halves.
+    pub out_dtype: Option<DType>,
+    /// Whether the sum of product and bias is a second output, of the shape and dtype of the first; the activation is then one of these rounded numbers. With an
+    /// activation, and without residual and accumulator.
+    pub pre_activation: bool,
+    /// The gradient that an activation passes on: a pre-activation `z` of the output's shape and dtype follows the operands, and `y = f'(z) * (alpha * a b)`,
+    /// where the product is rounded to the output's dtype first. With nothing else but a factor; for functions whose gradient is one of their input.
+    pub activation_grad: Option<UnaryOp>,
+    /// Whether the sums of the columns of `y`, as it is rounded, are a second output, `[n]` in the accumulator dtype: the gradient of the bias of the layer whose pre-activation `z` is. With
+    /// `activation_grad`, of two matrices.
+    pub column_sums: bool,
+}
+
+impl Epilogue {
+    /// The plain product.
+    pub const NONE: Epilogue = Epilogue {
+        bias: false,
+        activation: None,
+        residual: false,
+        alpha: 1.0,
+        accumulate: false,
+        out_dtype: None,
+        pre_activation: false,
+        activation_grad: None,
+        column_sums: false,
+    };
+
+    /// What speaks against this combination.
+    pub(super) fn problem(&self) -> Option<&'static str> {
+        let Epilogue { bias, activation, residual, accumulate, pre_activation, activation_grad, .. } = *self;
+        if pre_activation && (activation.is_none() || residual || accumulate) {
+            return Some(
+                "a pre-activation is given with an activation, and without residual and accumulator",
+            );
+        }
+        let is_grad = activation_grad.is_some();
+        if is_grad && (bias || activation.is_some() || residual || accumulate || pre_activation) {
+            return Some(
+                "the gradient of an activation is not combined with bias, activation, residual and accumulator",
+            );
+        }
+        if activation_grad.is_some_and(|op| op.saves_output() || !op.has_grad_op()) {
+            return Some("the gradient of an activation is that of a function of its input");
+        }
+        if self.column_sums && !is_grad {
+            return Some("sums of columns are given with the gradient of an activation");
+        }
+        None
+    }
+}

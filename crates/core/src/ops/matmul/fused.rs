@@ -1,0 +1,113 @@
+//! Linear layers with what follows them.
+
+use super::{Epilogue, Matmul, MatmulOptions};
+use crate::autograd::is_recording;
+use crate::dispatch::apply;
+use crate::error::{Error, Result};
+use crate::op::check;
+use crate::ops::unary::UnaryOp;
+use crate::precision;
+use crate::{DType, Tensor};
+use smallvec::SmallVec;
+
+/// The weight `[out, in]` of a linear layer and its bias `[out]`.
+#[derive(Clone, Copy)]
+pub struct LinearParameters<'a> {
+    /// `[out, in]`.
+    pub weight: &'a Tensor,
+    /// `[out]`.
+    pub bias: Option<&'a Tensor>,
+}
+
+impl Tensor {
+    /// `residual + linear(self)`. Where the residual is f32 it is added to the sums of the product before these are rounded, also where a scope of [precision](crate::Precision) computes
+    /// the product in half precision: the result is f32, as the residual is.
+    ///
+    /// # Shapes
+    /// self `[.., in]`, weight `[out, in]`, bias `[out]`, residual `[.., out]` -> as residual
+    ///
+    /// # Errors
+    /// Shapes that do not fit, dtypes that differ.
+    pub fn linear_add(&self, parameters: LinearParameters<'_>, residual: &Tensor) -> Result<Tensor> {
+        let LinearParameters { weight, bias } = parameters;
+        if !takes_residual(residual) {
+            return residual.add(&self.linear(weight, bias)?);
+        }
+        if let ([leading @ .., _], [outputs, _]) = (self.dims(), weight.dims()) {
+            let shape = self.shape().resized(leading.len(), *outputs, "linear")?;
+            check::shape("linear", "residual", &residual.meta(), shape)?;
+        }
+        match precision::current() {
+            None => self.linear_and(weight, bias, Some(residual)),
+            Some(scope) => {
+                let weight = scope.operand(weight)?;
+                scope.operand(self)?.linear_and(&weight, bias, Some(residual))
+            }
+        }
+    }
+
+    /// `linear2(activation(linear1(self)))`, plus a residual: what looks at each token by itself in a transformer. Where gradients are recorded, the first product gives what the
+    /// activation is taken of as well, and the gradient of the activation is formed with that of the second product.
+    ///
+    /// # Shapes
+    /// self `[.., in]`, first `[hidden, in]`, second `[out, hidden]`, residual `[.., out]` -> `[.., out]`
+    ///
+    /// # Errors
+    /// Shapes that do not fit, dtypes that differ.
+    pub fn feed_forward(
+        &self,
+        first: LinearParameters<'_>,
+        activation: UnaryOp,
+        second: LinearParameters<'_>,
+        residual: Option<&Tensor>,
+    ) -> Result<Tensor> {
+        let Some((&width, leading)) = self.dims().split_last() else {
+            let shape = Box::new(*self.shape());
+            return Err(Error::Rank { op: "feed_forward", expected: "at least 1".into(), shape });
+        };
+        let [outputs, _] = second.weight.shape().to_array("feed_forward")?;
+        let shape = self.shape().resized(leading.len(), outputs, "feed_forward")?;
+        if let Some(residual) = residual {
+            check::shape("feed_forward", "residual", &residual.meta(), shape)?;
+        }
+        let rows: usize = leading.iter().product();
+        let hidden = self.reshape([rows, width])?.linear_activated(first, activation)?;
+        let residual = residual.map(|residual| residual.reshape([rows, outputs])).transpose()?;
+        let y = match residual {
+            Some(residual) => hidden.linear_add(second, &residual)?,
+            None => hidden.linear(second.weight, second.bias)?,
+        };
+        y.reshape(shape)
+    }
+
+    /// `activation(linear(self))` of rows, by one product.
+    fn linear_activated(&self, parameters: LinearParameters<'_>, activation: UnaryOp) -> Result<Tensor> {
+        let [_, _] = parameters.weight.shape().to_array::<2>("linear")?;
+        let (x, weight, bias) = match precision::current() {
+            None => (self.clone(), parameters.weight.clone(), parameters.bias.cloned()),
+            Some(scope) => {
+                (scope.operand(self)?, scope.operand(parameters.weight)?, scope.optional(parameters.bias)?)
+            }
+        };
+        let columns = weight.t()?;
+        let is_recorded = is_recording() && [&x, &weight].into_iter().chain(&bias).any(Tensor::needs_grad);
+        if !is_recorded || activation.saves_output() || !activation.has_grad_op() {
+            let options =
+                MatmulOptions { bias: bias.as_ref(), activation: Some(activation), ..Default::default() };
+            return x.matmul_with(&columns, options);
+        }
+        let epilogue = Epilogue {
+            bias: bias.is_some(),
+            activation: Some(activation),
+            pre_activation: true,
+            ..Epilogue::NONE
+        };
+        let inputs: SmallVec<[&Tensor; 3]> = [&x, &columns].into_iter().chain(&bias).collect();
+        Ok(apply(Matmul { epilogue, tf32: false }, &inputs)?.swap_remove(0))
+    }
+}
+
+/// Whether a residual is added to sums of f32, rather than to a rounded product.
+fn takes_residual(residual: &Tensor) -> bool {
+    matches!(residual.dtype(), DType::F32 | DType::F64)
+}

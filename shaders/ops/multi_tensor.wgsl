@@ -1,0 +1,70 @@
+// Sums of squares of up to seven tensors that lie dense, each element read once: the first launches of their common norm, which multi_tensor_root.wgsl makes of the parts.
+//
+//   part_0 | chunk | chunk |   part_1 | chunk |   part_2 | chunk | chunk |      a work group: CHUNK elements of one tensor
+//              |       |                  |                  |       |
+//   parts  [first + 0] [1]               [2]                [3]     [4]         sums of squares by size, of squares.wgsl
+//
+// A tensor that begins at a multiple of four is read four elements at a time. All arithmetic is in f32. The order of all sums follows from sizes and offsets
+// alone: results repeat bit by bit. Limits: fewer than 2^32 elements of each tensor.
+
+struct Parameters {
+    launched: u32,
+    // The part of the first work group.
+    first_part: u32,
+    spare_a: u32,
+    spare_b: u32,
+    // Of each tensor: the first work group behind its own, its elements, and the first of them.
+    ends: array<vec4<u32>, 2>,
+    counts: array<vec4<u32>, 2>,
+    offsets: array<vec4<u32>, 2>,
+}
+
+const CHUNK: u32 = 16384u;
+
+#repeat k TENSORS
+fn squares_of_chunk_#{k}(chunk: u32, lane: u32) -> vec4<f32> {
+    let begin = params.offsets[#{k / 4}][#{k % 4}] + chunk * CHUNK;
+    let count = min(params.counts[#{k / 4}][#{k % 4}] - chunk * CHUNK, CHUNK);
+    var sum = vec4<f32>();
+    var single = 0u;
+    if (begin % 4u == 0u) {
+        let vec4_count = count / 4u;
+        single = 4u * vec4_count;
+        var quad = lane;
+        // Four are under way together.
+        for (; quad + 768u < vec4_count; quad += 1024u) {
+#repeat n 4
+            let x_#{n} = part_#{k}_vec4(begin / 4u + quad + #{256 * n}u);
+#end
+#repeat n 4
+            sum += squares_of_vec4(x_#{n});
+#end
+        }
+        for (; quad < vec4_count; quad += 256u) {
+            sum += squares_of_vec4(part_#{k}_vec4(begin / 4u + quad));
+        }
+    }
+    for (single += lane; single < count; single += 256u) {
+        sum += squares_of(part_#{k}_at(begin + single));
+    }
+    return sum;
+}
+#end
+
+@compute @workgroup_size(256)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+    let number = group_number(group, groups);
+    var sum = vec4<f32>();
+    var first = 0u;
+#repeat k TENSORS
+    let end_#{k} = params.ends[#{k / 4}][#{k % 4}];
+    if (number >= first && number < end_#{k}) {
+        sum = squares_of_chunk_#{k}(number - first, lane);
+    }
+    first = end_#{k};
+#end
+    sum = squares_of_group(sum, lane);
+    if (lane == 0u && number < params.launched) {
+        parts_put_vec4(params.first_part + number, sum);
+    }
+}

@@ -1,0 +1,266 @@
+//! What gradient rules fuse with their own work: sums of gradients, the gradients of activations, parts of one tensor. What comes out is what the unfused walk gives, and nothing is fused where
+//! somebody looks at single gradients.
+
+use ternion::prelude::*;
+use ternion_core::autograd::observe_backward;
+use ternion_core::ops::matmul::LinearParameters;
+use ternion_core::{UnaryOp, observe_ops};
+
+/// The names of the ops that `f` applies.
+fn applied<T>(f: impl FnOnce() -> Result<T>) -> Result<(T, Vec<&'static str>)> {
+    let names = std::rc::Rc::new(std::cell::RefCell::new(Vec::new()));
+    let seen = names.clone();
+    let note = move |call: &ternion_core::OpCall<'_>| {
+        seen.borrow_mut().push(call.op.name());
+        Ok(())
+    };
+    let found = observe_ops(note, f)?;
+    Ok((found, names.take()))
+}
+
+fn count(names: &[&str], name: &str) -> usize {
+    names.iter().filter(|&&other| other == name).count()
+}
+
+fn normal(shape: &[usize], device: &Device) -> Result<Tensor> {
+    Tensor::randn(shape, DType::F32, device)?.requires_grad()
+}
+
+/// The gradients of `loss`, fused; those of the walk in which an observer looks at each; and the ops of the former.
+fn both(loss: impl Fn() -> Result<Tensor>) -> Result<(Gradients, Gradients, Vec<&'static str>)> {
+    let value = loss()?;
+    let (fused, names) = applied(|| value.backward())?;
+    let value = loss()?;
+    let unfused = observe_backward(|_, _| Ok(()), || value.backward())?;
+    Ok((fused, unfused, names))
+}
+
+fn assert_close(found: &Tensor, expected: &Tensor, limit: f64) -> Result<()> {
+    assert_eq!(found.dims(), expected.dims());
+    for (found, expected) in found.to_vec_f64()?.iter().zip(expected.to_vec_f64()?) {
+        assert!((found - expected).abs() <= limit * (1.0 + expected.abs()), "{found} instead of {expected}");
+    }
+    Ok(())
+}
+
+fn assert_same(fused: &Gradients, unfused: &Gradients, leaves: &[&Tensor], limit: f64) -> Result<()> {
+    for leaf in leaves {
+        let of = |gradients: &Gradients| gradients.get(leaf).cloned().expect("a gradient");
+        assert_close(&of(fused), &of(unfused), limit)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn the_residuals_gradient_is_added_by_the_norm() -> Result<()> {
+    let device = ternion::cpu()?;
+    let x = normal(&[3, 4, 16], &device)?;
+    let (weight, bias) = (normal(&[16], &device)?, normal(&[16], &device)?);
+    for centered in [true, false] {
+        let loss = || {
+            let normal = match centered {
+                true => x.layer_norm(Some(&weight), Some(&bias), 1e-5)?,
+                false => x.rms_norm(Some(&weight), 1e-5)?,
+            };
+            x.add(&normal.tanh()?)?.square()?.sum_all()
+        };
+        let (fused, unfused, names) = both(loss)?;
+        assert_eq!(count(&names, "add"), 0, "{names:?}");
+        let leaves: &[&Tensor] = if centered { &[&x, &weight, &bias] } else { &[&x, &weight] };
+        assert_same(&fused, &unfused, leaves, 0.0)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn an_embedding_adds_to_the_gradient_of_its_tied_head() -> Result<()> {
+    let device = ternion::cpu()?;
+    let table = normal(&[7, 5], &device)?;
+    let tokens = Tensor::from_slice(&[3i64, 0, 3, 6], [4], &device)?;
+    let loss = || table.index_select(0, &tokens)?.linear(&table, None)?.square()?.sum_all();
+    let (fused, unfused, names) = both(loss)?;
+    assert_eq!((count(&names, "add"), count(&names, "fill")), (0, 1), "one fill, of the loss: {names:?}");
+    assert_same(&fused, &unfused, &[&table], 1e-6)
+}
+
+#[test]
+fn a_product_adds_to_what_others_gave_its_input() -> Result<()> {
+    let device = ternion::cpu()?;
+    let x = normal(&[6, 5], &device)?;
+    let weights = [normal(&[4, 5], &device)?, normal(&[4, 5], &device)?, normal(&[4, 5], &device)?];
+    let loss = || {
+        let [q, k, v] = [0, 1, 2].map(|at: usize| x.linear(&weights[at], None));
+        q?.mul(&k?)?.add(&v?)?.square()?.sum_all()
+    };
+    let (fused, unfused, names) = both(loss)?;
+    assert_eq!(count(&names, "add"), 0, "{names:?}");
+    assert_same(&fused, &unfused, &[&x, &weights[0], &weights[1], &weights[2]], 1e-5)?;
+    // One tensor as both operands: each gradient counts once.
+    let square = normal(&[5, 5], &device)?;
+    let (fused, unfused, _) = both(|| square.matmul(&square)?.add(&square)?.square()?.sum_all())?;
+    assert_same(&fused, &unfused, &[&square], 1e-5)
+}
+
+struct Layers {
+    x: Tensor,
+    parameters: [Tensor; 4],
+}
+
+impl Layers {
+    fn new(device: &Device) -> Result<Layers> {
+        let parameters = [
+            normal(&[12, 8], device)?,
+            normal(&[12], device)?,
+            normal(&[8, 12], device)?,
+            normal(&[8], device)?,
+        ];
+        Ok(Layers { x: normal(&[2, 3, 8], device)?, parameters })
+    }
+
+    fn loss(&self, activation: UnaryOp) -> Result<Tensor> {
+        let [w1, b1, w2, b2] = &self.parameters;
+        let [first, second] =
+            [(w1, b1), (w2, b2)].map(|(weight, bias)| LinearParameters { weight, bias: Some(bias) });
+        self.x.feed_forward(first, activation, second, Some(&self.x))?.square()?.sum_all()
+    }
+
+    /// By layers of their own.
+    fn plain_loss(&self, activation: impl Fn(&Tensor) -> Result<Tensor>) -> Result<Tensor> {
+        let [w1, b1, w2, b2] = &self.parameters;
+        let hidden = activation(&self.x.linear(w1, Some(b1))?)?;
+        self.x.add(&hidden.linear(w2, Some(b2))?)?.square()?.sum_all()
+    }
+
+    fn leaves(&self) -> Vec<&Tensor> {
+        [&self.x].into_iter().chain(&self.parameters).collect()
+    }
+}
+
+#[test]
+fn the_gradient_of_an_activation_is_formed_with_that_of_the_product() -> Result<()> {
+    let layers = Layers::new(&ternion::cpu()?)?;
+    for (op, name) in [
+        (UnaryOp::GeluTanh, "gelu_tanh_grad"),
+        (UnaryOp::GeluErf, "gelu_erf_grad"),
+        (UnaryOp::Silu, "silu_grad"),
+    ] {
+        let (fused, unfused, names) = both(|| layers.loss(op))?;
+        // One sum, of the second bias: those of the first come with the product.
+        assert_eq!((count(&names, name), count(&names, "sum")), (0, 1), "{names:?}");
+        assert_same(&fused, &unfused, &layers.leaves(), 1e-5)?;
+    }
+    type Plain = fn(&Tensor) -> Result<Tensor>;
+    let plain: [(UnaryOp, Plain); 5] = [
+        (UnaryOp::GeluTanh, Tensor::gelu_tanh),
+        (UnaryOp::GeluErf, Tensor::gelu),
+        (UnaryOp::Silu, Tensor::silu),
+        (UnaryOp::Relu, Tensor::relu),
+        (UnaryOp::Tanh, Tensor::tanh),
+    ];
+    for (op, activation) in plain {
+        let expected = layers.plain_loss(activation)?;
+        let found = layers.loss(op)?;
+        assert_close(&found, &expected, 1e-5)?;
+        assert_same(&found.backward()?, &expected.backward()?, &layers.leaves(), 1e-4)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn a_norms_gradient_comes_rounded_to_the_product_before_it() -> Result<()> {
+    let device = ternion::cpu()?;
+    let (x, residual) = (normal(&[2, 3, 8], &device)?, normal(&[2, 3, 8], &device)?);
+    let (w1, b1, w2) = (normal(&[8, 8], &device)?, normal(&[8], &device)?, normal(&[8, 8], &device)?);
+    let loss = || {
+        with_precision(Precision::Bf16, || {
+            let h = x.linear_add(LinearParameters { weight: &w1, bias: Some(&b1) }, &residual)?;
+            let normal = h.layer_norm_as(Some(DType::BF16), None, None, 1e-5)?;
+            normal.linear_add(LinearParameters { weight: &w2, bias: None }, &h)?.square()?.sum_all()
+        })
+    };
+    let (fused, unfused, names) = both(loss)?;
+    assert_eq!(count(&names, "add"), 0, "{names:?}");
+    assert_same(&fused, &unfused, &[&x, &residual, &w1, &b1, &w2], 0.0)
+}
+
+/// Gradients of gradients go through the same ops.
+#[test]
+fn feed_forward_layers_have_second_derivatives() -> Result<()> {
+    let layers = Layers::new(&ternion::cpu()?)?;
+    let twice = |loss: Tensor| -> Result<Tensor> {
+        let options = ternion_core::autograd::GradOptions { create_graph: true, ..Default::default() };
+        let first = grad(
+            &[loss],
+            std::slice::from_ref(&layers.x),
+            &[Tensor::ones((), DType::F32, layers.x.device())?],
+            options,
+        )?;
+        let first = first.into_iter().flatten().next().expect("a gradient");
+        let second = first.square()?.sum_all()?.backward()?;
+        Ok(second.get(&layers.x).cloned().expect("a gradient"))
+    };
+    assert_close(
+        &twice(layers.loss(UnaryOp::GeluTanh)?)?,
+        &twice(layers.plain_loss(Tensor::gelu_tanh)?)?,
+        1e-3,
+    )
+}
+
+/// Whoever asks for the gradient of an activation, or looks at it by a hook, gets it.
+#[test]
+fn gradients_that_somebody_looks_at_are_formed() -> Result<()> {
+    let device = ternion::cpu()?;
+    let layers = Layers::new(&device)?;
+    let rows = layers.x.reshape([6, 8])?;
+    let [w1, b1, w2, _] = &layers.parameters;
+    let hidden = |x: &Tensor| -> Result<[Tensor; 2]> {
+        use ternion_core::ops::matmul::{Epilogue, Matmul};
+        let epilogue = Epilogue {
+            bias: true,
+            activation: Some(UnaryOp::GeluTanh),
+            pre_activation: true,
+            ..Epilogue::NONE
+        };
+        let both = ternion_core::dispatch::apply(Matmul { epilogue, tf32: false }, &[x, &w1.t()?, b1])?;
+        let [y, z] = <[Tensor; 2]>::try_from(both.into_vec()).expect("two outputs");
+        Ok([y, z])
+    };
+    let [y, z] = hidden(&rows)?;
+    let loss = y.linear(w2, None)?.square()?.sum_all()?;
+    let one = Tensor::ones((), DType::F32, &device)?;
+    let options = ternion_core::autograd::GradOptions { allow_unused: true, ..Default::default() };
+    let found = grad(&[loss], &[y.clone(), z.clone()], &[one.clone()], options)?;
+    let [dy, dz] = [0, 1].map(|at: usize| found[at].clone());
+    let expected = y.detach().linear(w2, None)?.mul_scalar(2.0)?.matmul(w2)?;
+    assert_close(&dy.expect("the activation's gradient"), &expected.detach(), 1e-5)?;
+    // The pre-activation is an output of the product too, on which the loss depends through the activation alone.
+    assert!(dz.is_none(), "no gradient comes to the pre-activation itself");
+
+    let [y, _] = hidden(&rows)?;
+    let seen = std::sync::Arc::new(std::sync::Mutex::new(None));
+    let kept = seen.clone();
+    let _handle = y.register_hook(move |grad| {
+        *kept.lock().expect("no panic elsewhere") = Some(grad.clone());
+        Ok(None)
+    })?;
+    y.linear(w2, None)?.square()?.sum_all()?.backward()?;
+    let seen = seen.lock().expect("no panic elsewhere").take().expect("the hook was called");
+    assert_close(&seen, &expected.detach(), 1e-5)
+}
+
+#[test]
+fn gradients_that_are_parts_of_one_tensor_are_joined_without_a_copy() -> Result<()> {
+    let device = ternion::cpu()?;
+    let x = normal(&[3, 6], &device)?;
+    let whole = Tensor::randn([3, 6], DType::F32, &device)?;
+    let parts = x.split_sizes(1, &[1, 3, 2])?;
+    let mut loss = Tensor::zeros((), DType::F32, &device)?;
+    for (part, (start, size)) in parts.iter().zip([(0, 1), (1, 3), (4, 2)]) {
+        let given = whole.narrow(1, start, size)?;
+        let _handle = part.register_hook(move |_| Ok(Some(given.clone())))?;
+        loss = loss.add(&part.sum_all()?)?;
+    }
+    let (gradients, names) = applied(|| loss.backward())?;
+    assert_eq!(count(&names, "concat"), 0, "{names:?}");
+    assert_close(gradients.get(&x).expect("a gradient"), &whole, 0.0)
+}
