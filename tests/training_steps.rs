@@ -27,6 +27,7 @@ use ternion::nn::optim::LossScaleConfig;
 use ternion::nn::{StatsReport, trace};
 use ternion::prelude::*;
 use ternion::trace::{Span, SpanSink};
+use ternion::{Backend, delegate_backend};
 
 /// Of helpers that are shared with the examples.
 type Outcome<T> = std::result::Result<T, Box<dyn std::error::Error>>;
@@ -334,5 +335,44 @@ fn ranges_are_refused_on_devices_of_others_and_otherwise_leave_all_as_it_is() ->
         )
     );
     assert_eq!(Ranges::new(false, &device)?.of(&model, || 7), 7);
+    Ok(())
+}
+
+/// The CPU under the name of a CUDA device.
+#[derive(Debug)]
+struct Renamed {
+    inner: Device,
+}
+
+impl Backend for Renamed {
+    delegate_backend!(inner: alloc, upload, download, plan, run, synchronize, memory);
+
+    fn name(&self) -> &str {
+        "cuda:0"
+    }
+}
+
+#[cfg(feature = "cuda")]
+fn is_there_nvtx() -> bool {
+    ternion::Nvtx::open().is_available()
+}
+
+#[cfg(not(feature = "cuda"))]
+fn is_there_nvtx() -> bool {
+    false
+}
+
+#[test]
+fn ranges_that_no_library_passes_on_are_refused() -> Outcome<()> {
+    let device = Device::new(Renamed { inner: ternion_cpu::device() });
+    let refused = Ranges::new(true, &device).err().map(|error| error.to_string());
+    assert_eq!(refused.is_none(), is_there_nvtx(), "{refused:?}");
+    if let Some(refused) = refused {
+        let why = match cfg!(feature = "cuda") {
+            true => "--nvtx: the library NVTX is not found: expected libnvToolsExt.so.1 ",
+            false => "--nvtx: this program was built without the feature cuda",
+        };
+        assert!(refused.starts_with(why), "{refused}");
+    }
     Ok(())
 }

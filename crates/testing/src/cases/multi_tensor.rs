@@ -1,5 +1,6 @@
 //! Rows of the norm of many tensors together.
 
+use super::reduce::gradients;
 use crate::prelude::*;
 use ternion_core::dispatch::{apply, apply_on, apply_one};
 use ternion_core::ops::multi_tensor::MultiTensorNorm;
@@ -7,7 +8,11 @@ use ternion_core::total_norm;
 
 /// The rows.
 pub fn rows() -> Vec<OpCase> {
+    let huge = 2f64.powi(100);
     let mut rows = vec![few(), chunks(), many(), out_of_range(), views()];
+    rows.push(gradients_at("huge numbers", [3.0 * huge, -4.0 * huge, 12.0 * huge]));
+    rows.push(gradients_at("tiny numbers", [3.0 / huge, -4.0 / huge, 12.0 / huge]));
+    rows.push(gradients_at("zeros", [0.0; 3]));
     rows.extend(super::compositions([mixed()]));
     rows
 }
@@ -73,7 +78,7 @@ fn chunks() -> OpCase {
 fn many() -> OpCase {
     let mut row = row("of many tensors", 201, &Uniform(-2.0, 2.0));
     row.instances.push((0..201).map(|tensor| vec![tensor % 7]).collect());
-    row.forward_only("the gradient of an element does not depend on how many tensors there are")
+    row
 }
 
 /// Numbers whose squares f32 does not hold, though it holds their norm, and numbers whose squares it does.
@@ -82,7 +87,22 @@ fn out_of_range() -> OpCase {
     row("beyond its squares", 2, &Fixed(values))
         .shapes([&[4], &[2, 4], &[4, 1025]])
         .dtypes(&[F64, F32, BF16])
-        .forward_only("the gradient is a row of its own")
+        .forward_only("its gradient is a row of its own")
+}
+
+/// Gradients where squares are out of range, which differences do not tell; 0 where all numbers are 0.
+fn gradients_at(what: &str, [a, b, c]: [f64; 3]) -> OpCase {
+    OpCase::new("multi_tensor_norm", format!("gradients at {what}"))
+        .input(Fixed(vec![a, b]))
+        .input(Fixed(vec![c]))
+        .on([&[2], &[1]])
+        .dtypes(&[F64, F32])
+        .forward_only("compares gradients themselves")
+        .run(|x| gradients(x, run))
+        .oracle(|x| {
+            let norm = norm(x).data[0];
+            x.iter().map(|x| x.map(|x| if norm == 0.0 { 0.0 } else { x / norm })).collect::<Vec<_>>()
+        })
 }
 
 /// Views: with gaps, with one element for many, in another order of axes, from an element on that no 16 bytes begin at.
