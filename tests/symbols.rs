@@ -3,7 +3,9 @@
 use std::io::Write;
 use ternion_core::UnaryOp;
 use ternion_core::ops::{binary::BinaryOp, compare::CompareOp};
-use ternion_cuda::{Architecture, ListedFunction, Variant, machine_code, nvrtc, variants};
+use ternion_cuda::{
+    Architecture, ListedFunction, Variant, machine_code, nvrtc, variants, variants_beside_ops,
+};
 
 /// The architectures of `cargo xtask kernels`. The code that is looked at is that for the first of
 /// them that a variant is for.
@@ -31,7 +33,7 @@ fn every_kernel_that_can_be_asked_for_exists() {
         }
     }
     let mut kernels = 0;
-    for variant in variants().into_iter().chain([Variant::PROBE]) {
+    for variant in variants().into_iter().chain(variants_beside_ops()) {
         let source = variant.source();
         let architecture = architectures().into_iter().find(|&one| variant.is_for(one));
         let architecture =

@@ -42,7 +42,12 @@ FAMILIES = {
         name: ["copy/", f"{name}/"]
         for name in ("elementwise", "reduce", "softmax", "layernorm", "layout", "cross_entropy", "embedding", "adamw", "total_norm")
     },
+    "ladder": ["ladder/"],
 }
+# Measured only where --families names them: their tables are on pages of their own (ladder.py).
+APART = ("ladder",)
+# Of the CUDA backend alone.
+OF_CUDA = ("start", "ladder")
 
 # What else the machine does shows in times of the host: families of nothing else are measured this often, spread over the whole run.
 HOST_FAMILIES = ("host",)
@@ -389,7 +394,7 @@ def arguments():
     run.add_argument("--bundle", type=pathlib.Path, required=True, help="the folder that holds ternion-bench")
     run.add_argument("--out", type=pathlib.Path, default=pathlib.Path("results.jsonl"))
     run.add_argument("--device", type=device, default="cuda", help="cuda, wgpu or wgpu:ADAPTER")
-    run.add_argument("--families", nargs="+", choices=FAMILIES, metavar="FAMILY", help=f"of {', '.join(FAMILIES)}; start is of cuda alone")
+    run.add_argument("--families", nargs="+", choices=FAMILIES, metavar="FAMILY", help=f"of {', '.join(FAMILIES)}; {' and '.join(OF_CUDA)} are of cuda alone, {' and '.join(APART)} is run only where it is named")
     run.add_argument("--rounds", type=positive, default=1, help="times that each family is run; medians are told")
     run.add_argument("--rep", type=float, default=60.0, help="milliseconds to measure a case for")
     run.add_argument("--steps", type=positive, default=20, help="steps of a round of a train case")
@@ -416,10 +421,10 @@ def arguments():
         if not set(given.only) <= set(names[given.device]):
             parser.error(f"--device {given.device}: its checks are {', '.join(names[given.device])}")
     if given.command == "run":
-        there = [family for family in FAMILIES if given.device == "cuda" or family != "start"]
-        given.families = given.families or there
+        there = [family for family in FAMILIES if given.device == "cuda" or family not in OF_CUDA]
+        given.families = given.families or [family for family in there if family not in APART]
         if not set(given.families) <= set(there):
-            parser.error(f"--device {given.device}: there is no family start, which is of cuda alone")
+            parser.error(f"--device {given.device}: {' and '.join(OF_CUDA)} are families of cuda alone")
     return given
 
 

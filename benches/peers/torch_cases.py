@@ -198,6 +198,10 @@ def host_cases():
 
 
 def product(label, factors, layouts, m, n, k):
+    product_case(f"gemm/{factors}/{layouts}/{label}", factors, layouts, m, n, k)
+
+
+def product_case(name, factors, layouts, m, n, k):
     def make():
         torch.backends.cuda.matmul.allow_tf32 = factors == "tf32"
         dtype = DTYPES["f32" if factors == "tf32" else factors]
@@ -206,7 +210,7 @@ def product(label, factors, layouts, m, n, k):
         out = torch.empty(m, n, device=DEVICE, dtype=dtype)
         return {"torch/cublas": lambda: torch.mm(a, b, out=out)}
 
-    kernel(f"gemm/{factors}/{layouts}/{label}", 2 * m * n * k, "TFLOP/s", make)
+    kernel(name, 2 * m * n * k, "TFLOP/s", make)
 
 
 def product_cases():
@@ -224,6 +228,13 @@ def product_cases():
         product("1000x1000x1000", factors, "nn", 1000, 1000, 1000)
     for size in (255, 1023, 4095):
         product(str(size), "tf32", "nn", size, size, size)
+
+
+def ladder_cases():
+    """What the forms of the ladder are held against, at their sizes."""
+    for factors in ("f32", "bf16"):
+        for size in (256, 512, 1024, 2048, 4096, 8192):
+            product_case(f"ladder/{factors}/cublas/{size}", factors, "nn", size, size, size)
 
 
 # ---------------------------------------------------------------- Attention
@@ -435,6 +446,7 @@ def training_case(training):
 def all_cases():
     host_cases()
     product_cases()
+    ladder_cases()
     attention_cases()
     convolution_cases()
     copy_case()

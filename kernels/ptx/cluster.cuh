@@ -3,6 +3,7 @@
 #pragma once
 
 #include "lib/base.cuh"
+#include "ptx/tma.cuh"
 
 INLINE u32 read_cluster_ctarank() {
     u32 rank;
@@ -29,4 +30,29 @@ INLINE u32 ld_shared_cluster(u32 from) {
     u32 word;
     asm volatile("ld.shared::cluster.b32 %0, [%1];" : "=r"(word) : "r"(from) : "memory");
     return word;
+}
+
+// One arrival at a barrier (mbarrier.cuh) of any block of the cluster, whose address mapa_shared_cluster gives.
+INLINE void mbarrier_arrive_cluster(u32 barrier) {
+    asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(barrier) : "memory");
+}
+// Waits until the phase of this parity has ended, at which blocks of the cluster arrive: what they did before is seen after it.
+INLINE void mbarrier_wait_parity_cluster(u32 barrier, u32 parity) {
+    u32 ended = 0;
+    while (!ended)
+        asm volatile(
+            "{.reg .pred p; mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p;}"
+            : "=r"(ended)
+            : "r"(barrier), "r"(parity)
+            : "memory");
+}
+
+// As cp_async_bulk_tensor_2d (tma.cuh), into each block whose bit `blocks` has, at the same address of its shared memory. The bytes that a block gets
+// count at its own barrier, which is at the same address too.
+INLINE void cp_async_bulk_tensor_2d_multicast(u32 to, const TensorMap& map, i32 x, i32 y, u32 barrier, u32 blocks) {
+    asm volatile(
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%2, %3}], [%4], %5;" ::
+            "r"(to),
+        "l"(&map), "r"(x), "r"(y), "r"(barrier), "h"(u16(blocks))
+        : "memory");
 }

@@ -4,6 +4,7 @@
 mod attention;
 mod gemm;
 mod gemm_epilogues;
+mod ladder;
 mod launch;
 mod multi_tensor;
 mod random;

@@ -5,7 +5,7 @@ use crate::known::Known;
 use std::fmt::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use ternion_cuda::{Architecture, Variant, nvrtc, options, variants};
+use ternion_cuda::{Architecture, Variant, nvrtc, options, variants, variants_beside_ops};
 
 /// What the assembler says of a kernel.
 #[derive(Debug, Default, Clone, PartialEq)]
@@ -141,7 +141,7 @@ pub fn tasks(architectures: &[String]) -> Result<Vec<Task>, String> {
         let own = parsed.iter().filter(move |&&architecture| variant.is_for(architecture));
         own.map(move |architecture| (variant, architecture.to_string()))
     };
-    Ok(variants().into_iter().chain([Variant::PROBE]).flat_map(on_each).collect())
+    Ok(variants().into_iter().chain(variants_beside_ops()).flat_map(on_each).collect())
 }
 
 fn row(variant: &Variant, architecture: &str, keep: bool) -> Row {

@@ -23,6 +23,15 @@ pub enum Measure {
     Once,
 }
 
+/// How many calls a time is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Calls {
+    /// One, of which no other was worth its time.
+    One,
+    /// Their median.
+    Several,
+}
+
 /// What is timed, and for how long.
 pub struct Settings<'a> {
     pub kind: Kind,
@@ -92,16 +101,31 @@ impl Clock {
         self.warm_up(&mut call)?;
         let (mut times, mut total) = (Vec::new(), 0.0);
         while (total < self.milliseconds || times.len() < 20) && times.len() < 400 {
-            no_grad(|| self.flushed.fill_(0.0))?;
-            self.timed.begin()?;
-            call()?;
-            self.timed.end()?;
-            let time = self.timed.milliseconds()?;
+            let time = self.cold(&mut call)?;
             times.push(time);
             total += time;
         }
         times.sort_by(f64::total_cmp);
         Ok(times[times.len() / 2])
+    }
+
+    /// The same; but of a call that takes longer than `limit` milliseconds those of one, the second. And how many calls that is.
+    pub fn median_or_one(&self, limit: f64, mut call: impl FnMut() -> Result<()>) -> Result<(f64, Calls)> {
+        if self.measure == Measure::Once {
+            return Ok((self.once(&mut call)? * 1e3, Calls::One));
+        }
+        call()?;
+        let time = self.cold(&mut call)?;
+        if time > limit { Ok((time, Calls::One)) } else { Ok((self.median(call)?, Calls::Several)) }
+    }
+
+    /// Milliseconds of one call with a cold cache.
+    fn cold(&self, call: &mut impl FnMut() -> Result<()>) -> Result<f64> {
+        no_grad(|| self.flushed.fill_(0.0))?;
+        self.timed.begin()?;
+        call()?;
+        self.timed.end()?;
+        self.timed.milliseconds()
     }
 
     fn warm_up(&self, call: &mut impl FnMut() -> Result<()>) -> Result<()> {

@@ -12,6 +12,7 @@ mod conv;
 mod device;
 mod gemm;
 mod host;
+mod ladder;
 mod ncu;
 mod profile;
 mod start;
@@ -94,10 +95,14 @@ impl Case {
 
 /// Every case, in the order in which they run.
 fn cases() -> Vec<Case> {
-    [host::cases(), gemm::cases(), attention::cases(), conv::cases(), bandwidth::cases(), train::cases()]
-        .into_iter()
-        .flatten()
-        .collect()
+    let mut cases = host::cases();
+    cases.extend(gemm::cases());
+    cases.extend(ladder::cases());
+    cases.extend(attention::cases());
+    cases.extend(conv::cases());
+    cases.extend(bandwidth::cases());
+    cases.extend(train::cases());
+    cases
 }
 
 /// The cases that the command line asks for; fails if there is none.

@@ -36,6 +36,21 @@ pub(crate) const FILES: &[File] = &[
     file!("gemm/simt.cu"),
     file!("gemm/tf32.cu"),
     file!("gemm/wgmma.cu"),
+    file!("ladder/01_naive.cu"),
+    file!("ladder/02_coalesced.cu"),
+    file!("ladder/03_shared_memory.cu"),
+    file!("ladder/04_block_tile_1d.cu"),
+    file!("ladder/05_block_tile_2d.cu"),
+    file!("ladder/06_vectorized.cu"),
+    file!("ladder/07_warp_tile.cu"),
+    file!("ladder/08_double_buffered.cu"),
+    file!("ladder/09_mma_sync.cu"),
+    file!("ladder/10_wgmma_tma.cu"),
+    file!("ladder/11_warp_specialized.cu"),
+    file!("ladder/12_multicast.cu"),
+    file!("ladder/matrices.cuh"),
+    file!("ladder/packs.cuh"),
+    file!("ladder/wgmma_tiles.cuh"),
     file!("lib/activations.cuh"),
     file!("lib/base.cuh"),
     file!("lib/functions.cuh"),
@@ -134,12 +149,9 @@ fn closure(root: &str) -> Vec<File> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::variant::variants;
+    use crate::variant::{variants, variants_beside_ops};
     use std::collections::BTreeSet;
     use std::path::Path;
-
-    /// Roots that no op uses: the tests of launches compile them.
-    const PROBES: &str = "probe/";
 
     fn on_disk(folder: &Path, prefix: &str, found: &mut BTreeSet<String>) {
         for entry in std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry")) {
@@ -180,9 +192,8 @@ mod tests {
 
     #[test]
     fn no_file_is_unused() {
-        let probes = FILES.iter().map(|&(path, _)| path).filter(|path| path.starts_with(PROBES));
-        let roots: BTreeSet<&str> =
-            variants().iter().map(|variant| variant.source().file).chain(probes).collect();
+        let all = variants().into_iter().chain(variants_beside_ops());
+        let roots: BTreeSet<&str> = all.map(|variant| variant.source().file).collect();
         let used: BTreeSet<&str> =
             roots.iter().flat_map(|root| closure(root)).map(|(path, _)| path).collect();
         for (path, _) in FILES {

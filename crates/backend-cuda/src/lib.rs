@@ -14,6 +14,7 @@
 //! | `submit` | launches on their way to the driver, what was launched last, errors, recorded steps |
 //! | `memory` | the pool, copies between host and device, memory of other libraries |
 //! | `kernel_trace` | what the device did when, as CUPTI measures it |
+//! | `ladder` | matrix products for study, from the naive one on, outside the path above |
 //! | `driver` | handles and calls of the CUDA driver |
 
 mod backend;
@@ -25,6 +26,7 @@ pub mod files;
 mod gpu;
 mod interop;
 mod kernel_trace;
+pub mod ladder;
 mod launch;
 mod launch_overhead;
 mod memory;
@@ -50,4 +52,4 @@ pub use nvtx::Nvtx;
 pub use source::Source;
 pub use submit::history::LaunchNote;
 pub use timing::Timer;
-pub use variant::{Architecture, ListedFunction, Variant, variants};
+pub use variant::{Architecture, ListedFunction, Variant, variants, variants_beside_ops};

@@ -5,7 +5,7 @@ use crate::driver::{Properties, check};
 use crate::files::Program;
 use crate::nvrtc;
 use crate::source::Source;
-use crate::variant::{Architecture, Variant, variants};
+use crate::variant::{Architecture, Variant, variants, variants_beside_ops};
 use cudarc::driver::sys;
 use parking_lot::{Mutex, RwLock};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -244,7 +244,7 @@ fn suits(variant: Variant, architecture: Architecture) -> Result<()> {
 /// that its launch does not mean.
 fn known(variant: Variant) -> Result<()> {
     static KNOWN: LazyLock<FxHashSet<Variant>> =
-        LazyLock::new(|| variants().into_iter().chain([Variant::PROBE]).collect());
+        LazyLock::new(|| variants().into_iter().chain(variants_beside_ops()).collect());
     if KNOWN.contains(&variant) {
         return Ok(());
     }

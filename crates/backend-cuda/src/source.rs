@@ -6,6 +6,7 @@
 mod attention;
 mod elementwise;
 mod gemm;
+mod ladder;
 mod rows;
 
 use crate::files::Program;
@@ -124,6 +125,7 @@ impl Variant {
             Kind::Elementwise(variant) => return elementwise::source(variant),
             Kind::Attention(variant) => return attention::source(variant),
             Kind::Gemm(variant) => return gemm::source(variant),
+            Kind::Ladder(variant) => return ladder::source(variant),
             Kind::Softmax(variant) => rows::softmax(variant),
             Kind::Norm(variant) => rows::norm(variant),
             Kind::BatchNorm(variant) => rows::batch_norm(variant),

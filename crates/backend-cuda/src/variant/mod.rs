@@ -14,6 +14,7 @@ mod dtypes;
 pub(crate) mod elementwise;
 pub(crate) mod gemm;
 pub(crate) mod index;
+pub(crate) mod ladder;
 pub(crate) mod loss;
 pub(crate) mod norm;
 pub(crate) mod reduction;
@@ -30,6 +31,7 @@ use dtypes::{SIZES, numbers};
 use elementwise::ElementwiseVariant;
 use gemm::GemmVariant;
 use index::IndexVariant;
+use ladder::LadderVariant;
 use loss::LossVariant;
 use norm::{BatchNormVariant, NormVariant};
 use reduction::ReductionVariant;
@@ -81,6 +83,8 @@ pub(crate) enum Kind {
     MultiTensorNorm(DType),
     /// What tests the launch path; no op asks for it.
     Probe,
+    /// A product for study; no op asks for it.
+    Ladder(LadderVariant),
 }
 
 macro_rules! families {
@@ -96,7 +100,7 @@ macro_rules! families {
 families! {
     Elementwise(ElementwiseVariant), Reduction(ReductionVariant), Softmax(SoftmaxVariant), Norm(NormVariant),
     BatchNorm(BatchNormVariant), Loss(LossVariant), Index(IndexVariant), Step(StepVariant),
-    Attention(AttentionVariant), Gemm(GemmVariant),
+    Attention(AttentionVariant), Gemm(GemmVariant), Ladder(LadderVariant),
 }
 
 impl From<Kind> for Variant {
@@ -135,6 +139,7 @@ impl Variant {
             Kind::Gemm(gemm) => gemm.tile.engine.architectures(),
             Kind::Attention(attention) => attention.architectures(),
             Kind::Probe => Architectures::Minimum((9, 0)),
+            Kind::Ladder(ladder) => ladder.form.architectures(),
             Kind::Elementwise(_)
             | Kind::Transpose(_)
             | Kind::Assemble(_)
@@ -170,6 +175,11 @@ pub fn variants() -> Vec<Variant> {
     all.extend(gemm::variants().into_iter().map(Variant::from));
     all.extend(plain_kinds().into_iter().map(Variant::from));
     all
+}
+
+/// Every variant that no op asks for: [`Variant::PROBE`], and those of the [ladder](crate::ladder).
+pub fn variants_beside_ops() -> Vec<Variant> {
+    std::iter::once(Variant::PROBE).chain(ladder::variants().map(Variant::from)).collect()
 }
 
 /// The families that differ by a dtype alone.

@@ -1,0 +1,221 @@
+//! The ladder of matrix products: `y = a b` by thirteen kernels, from the naive one to those of clusters, each one idea ahead of the one before it
+//! (`kernels/ladder`, `docs/kernels/gemm-ladder.md`). For study and measurement, outside the product path: [`Tensor::matmul`](ternion_core::Tensor::matmul)
+//! never asks for one of them.
+
+use crate::backend::CudaBackend;
+use crate::driver::launch::LaunchAttributes;
+use crate::driver::tensor_map::{ALIGNMENT, Axis, Swizzle, TensorMap, TensorMapSpec};
+use crate::launch::Launch;
+use crate::variant::ladder::LadderVariant;
+use smallvec::smallvec;
+use ternion_core::backend::View;
+use ternion_core::{DType, Error, Result};
+
+pub use crate::variant::ladder::{Form, Tile};
+
+const OP: &str = "ladder";
+
+/// Columns and lines of a box of an operand: a period of the swizzle of elements of 16 bits.
+const BOX: usize = 64;
+/// The most blocks of a grid along its second axis.
+const MAX_GRID_Y: usize = 65535;
+
+/// The parameters, as `Matrices` of the kernels.
+#[repr(C)]
+struct Matrices {
+    y: u64,
+    a: u64,
+    b: u64,
+    m: u32,
+    n: u32,
+    k: u32,
+}
+
+/// The parameters, as `MappedMatrices` of the kernels.
+#[repr(C)]
+struct MappedMatrices {
+    a: TensorMap,
+    b: TensorMap,
+    y: u64,
+    m: u32,
+    n: u32,
+    k: u32,
+}
+
+/// Whether the backend's device has the instructions of the form.
+pub fn runs(backend: &CudaBackend, form: Form) -> bool {
+    form.architectures().contain(backend.gpu.architecture())
+}
+
+/// Queues `y = a b`, by a form with one of [its tiles](Form::tiles). a `[m, k]`, b `[k, n]` and y `[m, n]` have the form's [dtype](Form::dtype) and
+/// are row-major without gaps; m, n and k are at least 1, and [`Form::multiple`] divides n and k. Sums are f32, rounded once where y is bf16.
+///
+/// # Errors
+/// Other dtypes, shapes, layouts or sizes; a tensor of 2^31 elements or more; tensors that begin at no multiple of 16 bytes, where the form accesses
+/// so many at once; a tile of another form; a device that lacks the form's instructions.
+pub fn product(
+    backend: &CudaBackend,
+    form: Form,
+    tile: &'static Tile,
+    [a, b, y]: [&View<'_>; 3],
+) -> Result<()> {
+    let sizes = sizes(form, [a, b, y])?;
+    let gpu = &backend.gpu;
+    let mut addresses = [0; 3];
+    for (address, (name, view)) in addresses.iter_mut().zip([("a", a), ("b", b), ("y", y)]) {
+        *address = gpu.address(OP, view)?;
+        if form.multiple() > 1 && !address.is_multiple_of(ALIGNMENT) {
+            return Err(refused(
+                form,
+                format!("{name} that begins at a multiple of {ALIGNMENT} bytes, got {address:#x}"),
+            ));
+        }
+    }
+    let launch = launch(LadderVariant { form, tile }, sizes, gpu.multiprocessors())?;
+    let [m, n, k] = sizes.map(|size| size as u32);
+    let [address_a, address_b, address_y] = addresses;
+    let _guard = gpu.submission_guard();
+    gpu.hold([a, b, y].into_iter().map(|view| view.buffer))?;
+    if !form.uses_tensor_maps() {
+        return gpu.launch(OP, launch, &Matrices { y: address_y, a: address_a, b: address_b, m, n, k });
+    }
+    let parameters = MappedMatrices {
+        a: map(address_a, [sizes[2], sizes[0]], [BOX, tile.block[0]])?,
+        b: map(address_b, [sizes[1], sizes[2]], [BOX, BOX])?,
+        y: address_y,
+        m,
+        n,
+        k,
+    };
+    gpu.launch(OP, launch, &parameters)
+}
+
+fn refused(form: Form, detail: String) -> Error {
+    Error::invalid(OP, format!("{}: expected {detail}", form.name()))
+}
+
+/// m, n and k, if the form takes these tensors.
+fn sizes(form: Form, views: [&View<'_>; 3]) -> Result<[usize; 3]> {
+    for (name, view) in ["a", "b", "y"].into_iter().zip(views) {
+        if view.dtype != form.dtype() {
+            return Err(refused(form, format!("{name} of {}, got {}", form.dtype(), view.dtype)));
+        }
+        if !view.layout.is_row_major() {
+            let strides = view.layout.strides();
+            return Err(refused(form, format!("{name} row-major without gaps, got strides {strides:?}")));
+        }
+        if view.layout.elements() >= 1 << 31 {
+            let count = view.layout.elements();
+            return Err(refused(form, format!("{name} of fewer than 2^31 elements, got {count}")));
+        }
+    }
+    let [a, b, y] = views.map(|view| view.layout.shape());
+    let ([m, k], [of_b, n]) = (a.to_array(OP)?, b.to_array(OP)?);
+    let [rows, columns] = y.to_array(OP)?;
+    if of_b != k || [rows, columns] != [m, n] {
+        let expected = "a [m, k], b [k, n] and y [m, n]";
+        return Err(refused(
+            form,
+            format!("{expected}, got [{m}, {k}], [{of_b}, {n}] and [{rows}, {columns}]"),
+        ));
+    }
+    if m.min(n).min(k) == 0 {
+        return Err(refused(form, format!("sizes of at least 1, got m {m}, n {n}, k {k}")));
+    }
+    let multiple = form.multiple();
+    if !n.is_multiple_of(multiple) || !k.is_multiple_of(multiple) {
+        return Err(refused(form, format!("n and k that {multiple} divides, got n {n}, k {k}")));
+    }
+    Ok([m, n, k])
+}
+
+/// The grid of the form.
+fn launch(variant: LadderVariant, [m, n, _]: [usize; 3], multiprocessors: usize) -> Result<Launch> {
+    let LadderVariant { form, tile } = variant;
+    if !form.tiles().contains(tile) {
+        return Err(refused(form, format!("a tile of its own, got {tile}")));
+    }
+    let [tile_m, tile_n, _] = tile.block;
+    let (down, across) = (m.div_ceil(tile_m), n.div_ceil(tile_n));
+    let cluster = form.cluster();
+    let [x, y] = match form.is_persistent() {
+        true => [(down.div_ceil(cluster) * across).min((multiprocessors / cluster).max(1)) * cluster, 1],
+        false => [across, down],
+    };
+    if y > MAX_GRID_Y {
+        return Err(refused(form, format!("at most {MAX_GRID_Y} tiles of {tile_m} rows, got m {m}")));
+    }
+    let attributes = LaunchAttributes { cluster: [cluster as u8, 1, 1], ..LaunchAttributes::NONE };
+    Ok(Launch {
+        grid: [x as u32, y as u32, 1],
+        shared: tile.shared() as u32,
+        attributes,
+        ..Launch::new(variant, 0, 1, tile.threads(form) as u32)
+    })
+}
+
+/// The map of an operand of `[run, lines]` elements, in boxes of so many.
+fn map(address: u64, [run, lines]: [usize; 2], extents: [usize; 2]) -> Result<TensorMap> {
+    let size = DType::BF16.size() as u64;
+    let [extent_run, extent_lines] = extents.map(|extent| extent as u32);
+    TensorMapSpec {
+        address,
+        dtype: DType::BF16,
+        rounds_to_tf32: false,
+        swizzle: Swizzle::Bytes128,
+        axes: smallvec![
+            Axis { size: run as u64, stride: size, extent: extent_run },
+            Axis { size: lines as u64, stride: run as u64 * size, extent: extent_lines },
+        ],
+    }
+    .map(OP)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::mem::offset_of;
+
+    fn grid(form: Form, sizes: [usize; 3]) -> [u32; 3] {
+        let variant = LadderVariant { form, tile: &form.tiles()[0] };
+        launch(variant, sizes, 132).expect("a tile of its own").grid
+    }
+
+    #[test]
+    fn parameters_are_laid_out_as_in_the_kernels() {
+        assert_eq!((size_of::<Matrices>(), offset_of!(Matrices, m)), (40, 24));
+        assert_eq!((size_of::<MappedMatrices>(), offset_of!(MappedMatrices, b)), (320, 128));
+        assert_eq!((offset_of!(MappedMatrices, y), offset_of!(MappedMatrices, m)), (256, 264));
+    }
+
+    #[test]
+    fn grids_cover_the_result() {
+        assert_eq!(grid(Form::Naive, [33, 65, 1]), [3, 2, 1]);
+        assert_eq!(grid(Form::WgmmaTma, [256, 129, 8]), [2, 2, 1]);
+        assert_eq!(grid(Form::WarpSpecialized, [1, 8, 8]), [1, 1, 1]);
+        assert_eq!(grid(Form::WarpSpecialized, [8192, 8192, 64]), [132, 1, 1]);
+        // Whole clusters, also for an odd number of tiles below each other.
+        assert_eq!(grid(Form::Multicast, [1, 8, 8]), [2, 1, 1]);
+        assert_eq!(grid(Form::Multicast, [384, 512, 64]), [8, 1, 1]);
+        assert_eq!(grid(Form::Multicast, [8192, 8192, 64]), [132, 1, 1]);
+    }
+
+    #[test]
+    fn tiles_of_other_forms_and_too_many_rows_are_errors() {
+        let variant = LadderVariant { form: Form::Multicast, tile: &Form::WgmmaTma.tiles()[0] };
+        let error = launch(variant, [64; 3], 132).expect_err("another form's").to_string();
+        assert_eq!(
+            error,
+            "ladder: multicast: expected a tile of its own, got 128x128x64, 128x128 a warpgroup, 3 stages"
+        );
+        let variant = LadderVariant { form: Form::Naive, tile: &Form::Naive.tiles()[0] };
+        let error = launch(variant, [65536 * 32, 1, 1], 132).expect_err("too many rows").to_string();
+        assert!(error.contains("at most 65535 tiles of 32 rows, got m 2097152"), "{error}");
+    }
+
+    #[test]
+    fn none_is_a_variant_that_an_op_can_ask_for() {
+        let (of_ops, beside) = (crate::variants(), crate::variants_beside_ops());
+        assert!(beside.len() > Form::ALL.len() && beside.iter().all(|variant| !of_ops.contains(variant)));
+    }
+}

@@ -1,0 +1,23 @@
+//! Kernels of the ladder.
+
+use super::Source;
+use crate::variant::ladder::{LadderVariant, Share};
+
+pub(super) fn source(LadderVariant { form, tile }: LadderVariant) -> Source {
+    let [m, n, k] = tile.block;
+    let source =
+        Source::new(form.file(), &["product"]).define_all([("TILE_M", m), ("TILE_N", n), ("TILE_K", k)]);
+    let part = |source: Source, [m, n]: [usize; 2], names: [&'static str; 2]| {
+        source.define(names[0], m).define(names[1], n)
+    };
+    let (thread, warp) = (["THREAD_M", "THREAD_N"], ["WARP_M", "WARP_N"]);
+    let source = match tile.share {
+        Share::Thread(sums) => part(source, sums, thread),
+        Share::Lanes { warp: of_warp, thread: sums } => part(part(source, sums, thread), of_warp, warp),
+        Share::Warp(sums) => part(source, sums, warp).define("STAGES", tile.stages),
+        Share::Warpgroups(consumers) => {
+            source.define_all([("STAGES", tile.stages), ("CONSUMERS", consumers)])
+        }
+    };
+    source.named(&format!("{}: {tile}", form.name()))
+}

@@ -1,0 +1,276 @@
+//! Forms of the ladder: kernels of matrix products from the naive one to those of clusters, and the tiles that each is compiled with.
+//! They are for study and measurement; no op asks for them.
+
+use super::architecture::Architectures;
+use std::fmt;
+use ternion_core::DType;
+
+/// A rung of the ladder, `y = a b` of matrices: one idea more than the rung before it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Form {
+    /// A thread for each element, neighbors in neighboring rows.
+    Naive,
+    /// Neighbors in neighboring columns.
+    Coalesced,
+    /// Tiles in shared memory.
+    SharedMemory,
+    /// A thread with a column of sums.
+    BlockTile1d,
+    /// A thread with a square of sums.
+    BlockTile2d,
+    /// Accesses of 16 bytes.
+    Vectorized,
+    /// The same with the tile that was measured to be the fastest.
+    AutotunedTile,
+    /// A warp with a part of the tile.
+    WarpTile,
+    /// The next tile loaded under the products of this one.
+    DoubleBuffered,
+    /// Tensor cores by `mma.sync`.
+    MmaSync,
+    /// Tensor cores by `wgmma`, tiles by the tensor memory accelerator.
+    WgmmaTma,
+    /// A warpgroup that copies and two that multiply, persistent.
+    WarpSpecialized,
+    /// Two blocks that share their tiles of b.
+    Multicast,
+}
+
+/// What a thread, a warp or the warpgroups of a block have of its tile.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Share {
+    /// Sums of a thread: rows and columns.
+    Thread([usize; 2]),
+    /// Sums of a warp, and of a thread.
+    Lanes { warp: [usize; 2], thread: [usize; 2] },
+    /// Sums of a warp, on tensor cores.
+    Warp([usize; 2]),
+    /// So many warpgroups multiply, each as many rows.
+    Warpgroups(usize),
+}
+
+/// Sizes with which a form is compiled.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Tile {
+    /// Rows and columns of y, and of k so many at a time.
+    pub(crate) block: [usize; 3],
+    pub(crate) share: Share,
+    /// Buffers that tiles of a and b pass through, of forms that are compiled for different numbers of them.
+    pub(crate) stages: usize,
+}
+
+const fn thread(block: [usize; 3], sums: [usize; 2]) -> Tile {
+    Tile { block, share: Share::Thread(sums), stages: 1 }
+}
+
+const fn lanes(block: [usize; 3], warp: [usize; 2], thread: [usize; 2]) -> Tile {
+    Tile { block, share: Share::Lanes { warp, thread }, stages: 1 }
+}
+
+const fn warpgroups(block: [usize; 3], consumers: usize, stages: usize) -> Tile {
+    Tile { block, share: Share::Warpgroups(consumers), stages }
+}
+
+const ELEMENT: &[Tile] = &[thread([32, 32, 32], [1, 1])];
+const COLUMN: &[Tile] = &[thread([64, 64, 8], [8, 1])];
+const SQUARE: &[Tile] = &[thread([128, 128, 8], [8, 8])];
+/// From few numbers a thread for small products to many for large ones.
+const CANDIDATES: &[Tile] = &[
+    thread([32, 32, 32], [4, 4]),
+    thread([32, 64, 32], [4, 4]),
+    thread([64, 64, 16], [4, 4]),
+    thread([64, 64, 32], [8, 4]),
+    thread([64, 128, 16], [8, 4]),
+    thread([128, 64, 16], [8, 8]),
+    thread([128, 128, 8], [8, 8]),
+    thread([128, 128, 16], [8, 8]),
+    thread([128, 128, 32], [8, 8]),
+    thread([128, 256, 8], [8, 16]),
+];
+const WARP: &[Tile] = &[lanes([128, 128, 16], [64, 32], [8, 8])];
+const MMA: &[Tile] = &[Tile { block: [128, 128, 64], share: Share::Warp([64, 32]), stages: 3 }];
+const WGMMA: &[Tile] = &[warpgroups([128, 128, 64], 1, 3)];
+const SPECIALIZED: &[Tile] = &[warpgroups([128, 256, 64], 2, 4)];
+
+/// Threads of a warp and of a warpgroup.
+const LANES: usize = 32;
+const WARPGROUP: usize = 128;
+/// Bytes of a line of a stage that wgmma reads, what stages begin at multiples of, and what a warp has on the way out.
+const LINE: usize = 128;
+const SWIZZLE_ALIGNMENT: usize = 1024;
+const STAGING: usize = 16 * LINE;
+
+impl fmt::Display for Tile {
+    /// `128x128x8, 8x8 a thread`.
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [m, n, k] = self.block;
+        write!(out, "{m}x{n}x{k}, ")?;
+        match self.share {
+            Share::Thread([m, n]) => write!(out, "{m}x{n} a thread"),
+            Share::Lanes { warp, thread } => {
+                write!(out, "{}x{} a warp, {}x{} a thread", warp[0], warp[1], thread[0], thread[1])
+            }
+            Share::Warp([m, n]) => write!(out, "{m}x{n} a warp, {} stages", self.stages),
+            Share::Warpgroups(consumers) => {
+                write!(out, "{}x{n} a warpgroup, {} stages", m / consumers, self.stages)
+            }
+        }
+    }
+}
+
+impl Tile {
+    pub(crate) fn threads(&self, form: Form) -> usize {
+        let [m, n, _] = self.block;
+        match self.share {
+            Share::Thread(part) | Share::Lanes { thread: part, .. } => m / part[0] * (n / part[1]),
+            Share::Warp(part) => m / part[0] * (n / part[1]) * LANES,
+            Share::Warpgroups(consumers) => (consumers + usize::from(form.is_persistent())) * WARPGROUP,
+        }
+    }
+
+    /// Bytes of dynamic shared memory.
+    pub(crate) fn shared(&self) -> usize {
+        let [m, n, k] = self.block;
+        let size = DType::BF16.size();
+        match self.share {
+            // Arrays of the kernels' own.
+            Share::Thread(_) | Share::Lanes { .. } => 0,
+            Share::Warp(_) => self.stages * (m + n) * k * size,
+            Share::Warpgroups(consumers) => {
+                let out = consumers * WARPGROUP / LANES * STAGING;
+                self.stages * (m + n) * LINE + out + 2 * 8 * self.stages + SWIZZLE_ALIGNMENT
+            }
+        }
+    }
+}
+
+impl Form {
+    /// Every form, in the order in which they are read.
+    pub const ALL: [Form; 13] = [
+        Form::Naive,
+        Form::Coalesced,
+        Form::SharedMemory,
+        Form::BlockTile1d,
+        Form::BlockTile2d,
+        Form::Vectorized,
+        Form::AutotunedTile,
+        Form::WarpTile,
+        Form::DoubleBuffered,
+        Form::MmaSync,
+        Form::WgmmaTma,
+        Form::WarpSpecialized,
+        Form::Multicast,
+    ];
+
+    /// What records of measurements and messages call it: `block_tile_2d`.
+    pub fn name(self) -> &'static str {
+        self.facts().0
+    }
+
+    /// Its root file in `kernels/`.
+    pub(crate) fn file(self) -> &'static str {
+        self.facts().1
+    }
+
+    /// What it is compiled with: one tile, or those of which the fastest is to be found.
+    pub fn tiles(self) -> &'static [Tile] {
+        self.facts().2
+    }
+
+    fn facts(self) -> (&'static str, &'static str, &'static [Tile]) {
+        match self {
+            Form::Naive => ("naive", "ladder/01_naive.cu", ELEMENT),
+            Form::Coalesced => ("coalesced", "ladder/02_coalesced.cu", ELEMENT),
+            Form::SharedMemory => ("shared_memory", "ladder/03_shared_memory.cu", ELEMENT),
+            Form::BlockTile1d => ("block_tile_1d", "ladder/04_block_tile_1d.cu", COLUMN),
+            Form::BlockTile2d => ("block_tile_2d", "ladder/05_block_tile_2d.cu", SQUARE),
+            Form::Vectorized => ("vectorized", "ladder/06_vectorized.cu", SQUARE),
+            Form::AutotunedTile => ("autotuned_tile", "ladder/06_vectorized.cu", CANDIDATES),
+            Form::WarpTile => ("warp_tile", "ladder/07_warp_tile.cu", WARP),
+            Form::DoubleBuffered => ("double_buffered", "ladder/08_double_buffered.cu", WARP),
+            Form::MmaSync => ("mma_sync", "ladder/09_mma_sync.cu", MMA),
+            Form::WgmmaTma => ("wgmma_tma", "ladder/10_wgmma_tma.cu", WGMMA),
+            Form::WarpSpecialized => ("warp_specialized", "ladder/11_warp_specialized.cu", SPECIALIZED),
+            Form::Multicast => ("multicast", "ladder/12_multicast.cu", SPECIALIZED),
+        }
+    }
+
+    /// Of a, b and y; sums are f32.
+    pub fn dtype(self) -> DType {
+        match self {
+            Form::MmaSync | Form::WgmmaTma | Form::WarpSpecialized | Form::Multicast => DType::BF16,
+            _ => DType::F32,
+        }
+    }
+
+    /// What n and k must be multiples of: elements of an access. m may be any.
+    pub fn multiple(self) -> usize {
+        match self {
+            Form::Naive | Form::Coalesced | Form::SharedMemory | Form::BlockTile1d | Form::BlockTile2d => 1,
+            // 16 bytes.
+            _ => 16 / self.dtype().size(),
+        }
+    }
+
+    pub(crate) fn uses_tensor_maps(self) -> bool {
+        matches!(self, Form::WgmmaTma | Form::WarpSpecialized | Form::Multicast)
+    }
+
+    /// Whether blocks take tile after tile.
+    pub(crate) fn is_persistent(self) -> bool {
+        matches!(self, Form::WarpSpecialized | Form::Multicast)
+    }
+
+    /// Blocks of a cluster, which take tiles below each other.
+    pub(crate) fn cluster(self) -> usize {
+        if self == Form::Multicast { 2 } else { 1 }
+    }
+
+    pub(crate) fn architectures(self) -> Architectures {
+        if self.uses_tensor_maps() { Architectures::Exact((9, 0)) } else { Architectures::ALL }
+    }
+}
+
+/// A form with one of its tiles.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct LadderVariant {
+    pub(crate) form: Form,
+    pub(crate) tile: &'static Tile,
+}
+
+/// Every form with each of its tiles.
+pub(crate) fn variants() -> impl Iterator<Item = LadderVariant> {
+    let of_form = |form: Form| form.tiles().iter().map(move |tile| LadderVariant { form, tile });
+    Form::ALL.into_iter().flat_map(of_form)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tiles_fit_a_multiprocessor() {
+        for LadderVariant { form, tile } in variants() {
+            let (threads, shared) = (tile.threads(form), tile.shared());
+            assert!(threads.is_multiple_of(LANES) && threads <= 1024, "{form:?} {tile}: {threads} threads");
+            // Of compute capability 8.0 a block may have 163 KiB, of 9.0 it may have 227.
+            let room = if form.uses_tensor_maps() { 227 << 10 } else { 163 << 10 };
+            assert!(shared <= room, "{form:?} {tile}: {shared} bytes");
+        }
+    }
+
+    #[test]
+    fn names_are_unique_and_files_stand_in_the_order_of_the_forms() {
+        let names: std::collections::BTreeSet<&str> = Form::ALL.iter().map(|form| form.name()).collect();
+        assert_eq!(names.len(), Form::ALL.len());
+        assert!(Form::ALL.is_sorted_by_key(|form| form.file()));
+        assert_eq!(Form::Multicast.tiles()[0].to_string(), "128x256x64, 64x256 a warpgroup, 4 stages");
+        assert_eq!(Form::Vectorized.tiles()[0].to_string(), "128x128x8, 8x8 a thread");
+    }
+
+    #[test]
+    fn the_tile_of_the_vectorized_form_is_a_candidate() {
+        let own = &Form::Vectorized.tiles()[0];
+        assert!(Form::AutotunedTile.tiles().contains(own), "the search is not worse than no search");
+    }
+}

@@ -1,0 +1,58 @@
+// Ladder, 7: y = a b in f32, a warp with a part of the tile, for study (ladder/matrices.cuh says what is computed).
+//
+// Idea: what a warp's read of shared memory costs goes by the different bytes that its lanes name; lanes that name the same number share it. In
+// 06_vectorized.cu the lanes of a warp are two rows of 16 threads: for a pack of a and one of b each they name 2 and 16 packs, 288 bytes. Here a warp
+// has WARP_M x WARP_N of the tile, and its lanes stand in LANES_M x LANES_N: with 8 x 4 of them they name 8 and 4 packs, 192 bytes. Parts of warps are
+// also what the tensor cores of the next forms work on.
+//
+//                      b: TILE_K x TILE_N
+//                         +---------+---------+
+//    a: TILE_M x TILE_K   |         |         |           a warp's part:    lanes  0  1  2  3  |  0  1  2  3
+//        +-------+        +---------+---------+                                    4  5  6  7  |  4  5  6  7
+//        |       |        | WARP_M  |         |                                    ..          |  ..
+//        |       |        | x WARP_N|   y     |                             each a pack of rows by a pack of columns, repeated
+//        +-------+        +---------+---------+                             THREAD_M / 4 times down, THREAD_N / 4 times across
+//
+// Limits: those of ladder/packs.cuh: 4 divides k and n, rows begin at multiples of 16 bytes. Edges of the tiles are guarded.
+//
+// Launch: blocks of TILE_M TILE_N / (THREAD_M THREAD_N) threads, ceil(n / TILE_N) x ceil(m / TILE_M) of them.
+
+#ifdef HOST_SHIM
+#define TILE_M 128
+#define TILE_N 128
+#define TILE_K 16
+#define THREAD_M 8
+#define THREAD_N 8
+#define WARP_M 64
+#define WARP_N 32
+#endif
+
+#include "ladder/packs.cuh"
+
+constexpr int WARPS_N = TILE_N / WARP_N;
+constexpr int THREADS = TILE_M / WARP_M * WARPS_N * WARP;
+constexpr int LANES_M = WARP_M / THREAD_M, LANES_N = WARP_N / THREAD_N;
+constexpr int STEP_M = LANES_M * PACK, STEP_N = LANES_N * PACK;
+static_assert(LANES_M * LANES_N == WARP, "a warp has its part alone");
+
+extern "C" __global__ void __launch_bounds__(THREADS, 2) product(const __grid_constant__ Matrices<float> p) {
+    __shared__ alignas(16) float a_tile[TILE_K][TILE_M + PACK], b_tile[TILE_K][TILE_N];
+    u32 row = blockIdx.y * TILE_M, column = blockIdx.x * TILE_N;
+    int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
+    int first_row = warp / WARPS_N * WARP_M + lane / LANES_N * PACK;
+    int first_column = warp % WARPS_N * WARP_N + lane % LANES_N * PACK;
+    TilePacks<TILE_M, TILE_K, THREADS> a;
+    TilePacks<TILE_K, TILE_N, THREADS> b;
+    float sums[THREAD_M][THREAD_N] = {};
+#pragma unroll 1
+    for (u32 k = 0; k < p.k; k += TILE_K) {
+        a.fetch(p.a, row, k, p.m, p.k);
+        b.fetch(p.b, k, column, p.k, p.n);
+        a.store_turned(a_tile);
+        b.store_rows(b_tile);
+        __syncthreads();
+        multiply_tiles<STEP_M, STEP_N>(sums, a_tile, b_tile, first_row, first_column);
+        __syncthreads();
+    }
+    store_sums<STEP_M, STEP_N>(p, sums, row + first_row, column + first_column);
+}

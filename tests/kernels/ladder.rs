@@ -1,0 +1,171 @@
+//! The ladder: every form with each of its tiles against products of f64 on the CPU, with the edges that it guards; and what it refuses.
+
+use super::{beside, gpu, numbers};
+use ternion::prelude::*;
+use ternion_cuda::CudaBackend;
+use ternion_cuda::ladder::{self, Form, Tile};
+
+/// Rows, columns and inner length, of which the last two are counted in what the form asks to divide them: single elements, edges in all three axes,
+/// whole tiles, more tiles than a grid that is persistent has blocks, and sums of many stages.
+const SIZES: [[usize; 3]; 9] = [
+    [1, 1, 1],
+    [33, 9, 5],
+    [129, 17, 9],
+    [65, 33, 63],
+    [256, 64, 16],
+    [300, 65, 25],
+    [384, 96, 130],
+    [1000, 97, 125],
+    [2056, 385, 9],
+];
+/// What the rows around y hold, which nobody writes to.
+const MARK: f64 = -4096.0;
+
+fn backend(device: &Device) -> &CudaBackend {
+    device.downcast().expect("the CUDA backend itself")
+}
+
+/// m, n and k of the form.
+fn sizes(form: Form, [m, n, k]: [usize; 3]) -> [usize; 3] {
+    [m, n * form.multiple(), k * form.multiple()]
+}
+
+/// Integers from -3 to 3: sums of their products are exact in f32, in any order.
+fn integers(count: usize, seed: u64) -> Vec<f32> {
+    numbers(count, seed).into_iter().map(f32::round).collect()
+}
+
+/// a and b of a form on the CPU.
+fn operands(
+    form: Form,
+    [m, n, k]: [usize; 3],
+    values: impl Fn(usize, u64) -> Vec<f32>,
+) -> Result<[Tensor; 2]> {
+    let cpu = ternion::cpu()?;
+    let matrix = |rows: usize, columns: usize, seed: u64| {
+        Tensor::from_vec(values(rows * columns, seed), [rows, columns], &cpu)?.to_dtype(form.dtype())
+    };
+    Ok([matrix(m, k, 1)?, matrix(k, n, 2)?])
+}
+
+/// The product by the form, as f64. Nothing is written around it.
+fn product(device: &Device, form: Form, tile: &'static Tile, [a, b]: [&Tensor; 2]) -> Result<Vec<f64>> {
+    let (m, n) = (a.dims()[0], b.dims()[1]);
+    let (a, b) = (a.to_device(device)?, b.to_device(device)?);
+    let around = Tensor::full([m + 2, n], MARK, form.dtype(), device)?;
+    let y = around.narrow(0, 1, m)?;
+    // What is not written stays NaN.
+    y.fill_(f64::NAN)?;
+    ladder::product(backend(device), form, tile, [&a.view(), &b.view(), &y.view()])?;
+    let mut all = around.to_vec_f64()?;
+    let end = all.split_off((m + 1) * n);
+    let y = all.split_off(n);
+    assert!(all.iter().chain(&end).all(|&value| value == MARK), "{form:?} {tile}: written around y");
+    Ok(y)
+}
+
+/// Every form that the device has with each of its tiles.
+fn every_tile(device: &Device) -> impl Iterator<Item = (Form, &'static Tile)> {
+    let runs = |form: &Form| {
+        let runs = ladder::runs(backend(device), *form);
+        if !runs {
+            println!("not tested: the device lacks the instructions of {}", form.name());
+        }
+        runs
+    };
+    Form::ALL.into_iter().filter(runs).flat_map(|form| form.tiles().iter().map(move |tile| (form, tile)))
+}
+
+#[test]
+fn products_of_integers_are_exact_and_twice_the_same() -> Result<()> {
+    let Some(device) = gpu() else { return Ok(()) };
+    let _beside = beside();
+    for (form, tile) in every_tile(device) {
+        for sizes in SIZES.map(|size| sizes(form, size)) {
+            let [a, b] = operands(form, sizes, integers)?;
+            let exact = a.to_dtype(DType::F64)?.matmul(&b.to_dtype(DType::F64)?)?;
+            let expected = exact.to_dtype(form.dtype())?.to_vec_f64()?;
+            let found = product(device, form, tile, [&a, &b])?;
+            let wrong = found.iter().zip(&expected).position(|(found, expected)| found != expected);
+            if let Some(at) = wrong {
+                let (row, column) = (at / sizes[1], at % sizes[1]);
+                panic!(
+                    "{form:?} {tile} {sizes:?}: {} instead of {} at [{row}, {column}]",
+                    found[at], expected[at]
+                );
+            }
+            assert_eq!(found.len(), expected.len(), "{form:?} {tile} {sizes:?}");
+            assert!(product(device, form, tile, [&a, &b])? == found, "{form:?} {tile} {sizes:?}: twice");
+        }
+    }
+    Ok(())
+}
+
+/// Each of the k additions of a sum may be off by a unit of f32, of the sum of the absolute products; tensor cores cut off where an fmaf rounds.
+#[test]
+fn products_of_fractions_are_as_near_as_f32_sums_can_be() -> Result<()> {
+    let Some(device) = gpu() else { return Ok(()) };
+    let _beside = beside();
+    for (form, tile) in every_tile(device) {
+        let sizes = sizes(form, [257, 66, 129]);
+        let [a, b] = operands(form, sizes, numbers)?;
+        let wide = [a.to_dtype(DType::F64)?, b.to_dtype(DType::F64)?];
+        let expected = wide[0].matmul(&wide[1])?.to_vec_f64()?;
+        let absolute = wide[0].abs()?.matmul(&wide[1].abs()?)?.to_vec_f64()?;
+        let (unit, rounding) = match form.dtype() {
+            DType::BF16 => (2f64.powi(-22), 2f64.powi(-8)),
+            _ => (2f64.powi(-24), 0.0),
+        };
+        let found = product(device, form, tile, [&a, &b])?;
+        for (at, value) in found.into_iter().enumerate() {
+            let sum = (sizes[2] + 1) as f64 * unit * absolute[at];
+            let limit = sum + rounding * (expected[at].abs() + sum);
+            let error = (value - expected[at]).abs();
+            assert!(error <= limit, "{form:?} {tile}, at {at}: {value} instead of {}", expected[at]);
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn what_a_form_does_not_take_is_an_error() -> Result<()> {
+    let Some(device) = gpu() else { return Ok(()) };
+    let _beside = beside();
+    let zeros = |shape: [usize; 2], dtype| Tensor::zeros(shape, dtype, device);
+    let refused = |form: Form, a: &Tensor, b: &Tensor, y: &Tensor, expected: &str| {
+        let views = [&a.view(), &b.view(), &y.view()];
+        let error = ladder::product(backend(device), form, &form.tiles()[0], views).expect_err(expected);
+        let text = error.to_string();
+        assert!(text.starts_with("ladder: ") && text.contains(expected), "{text}");
+    };
+    let square = |dtype| zeros([8, 8], dtype);
+    let (single, half) = (square(DType::F32)?, square(DType::BF16)?);
+    refused(Form::Naive, &single, &half, &single, "naive: expected b of f32, got bf16");
+    refused(Form::MmaSync, &half, &half, &single, "mma_sync: expected y of bf16, got f32");
+    let wide = zeros([8, 9], DType::F32)?;
+    refused(Form::Naive, &single, &wide, &single, "y [m, n], got [8, 8], [8, 9] and [8, 8]");
+    refused(Form::Naive, &wide, &single, &single, "got [8, 9], [8, 8] and [8, 8]");
+    refused(Form::Naive, &single.t()?, &single, &single, "a row-major without gaps, got strides [1, 8]");
+    let none = zeros([8, 0], DType::F32)?;
+    refused(
+        Form::Coalesced,
+        &none,
+        &none.t()?.contiguous()?,
+        &single,
+        "sizes of at least 1, got m 8, n 8, k 0",
+    );
+    refused(Form::Vectorized, &single, &wide, &wide, "n and k that 4 divides, got n 9, k 8");
+    let (tall, narrow) = (zeros([12, 8], DType::BF16)?, zeros([8, 12], DType::BF16)?);
+    refused(Form::MmaSync, &narrow, &tall, &half, "n and k that 8 divides, got n 8, k 12");
+    let all = zeros([1, 72], DType::F32)?.flatten(0, 1)?;
+    let shifted = all.narrow(0, 1, 64)?.reshape([8, 8])?;
+    refused(Form::WarpTile, &single, &shifted, &single, "b that begins at a multiple of 16 bytes, got 0x");
+    // Its accesses are of single elements.
+    ladder::product(
+        backend(device),
+        Form::BlockTile2d,
+        &Form::BlockTile2d.tiles()[0],
+        [&single.view(), &shifted.view(), &square(DType::F32)?.view()],
+    )?;
+    device.synchronize()
+}
