@@ -42,105 +42,13 @@
 // Launch: blocks of THREADS, as many as there are tiles or multiprocessors, SHARED bytes of shared memory. With splits > 1 the output is that of the
 // partial sums, f32 [splits, matrices, m, n], alpha is 1 and there is no bias; sum_splits of a variant with the final output follows.
 
-#ifdef HOST_SHIM
-#undef TYPE
-#undef TYPE_Y
-#define TYPE f16
-#define TYPE_Y f16
-#endif
-
-#ifdef HOST_SHIM
-#define A_INNER 1
-#define B_INNER 0
-#define TILE_M 128
-#define TILE_N 128
-#define STAGES 4
-#define PINGPONG 0
-#endif
-#define WGMMA_N TILE_N
-
-#define PRE_ACTIVATION 1
-#define GRAD_OF_ACTIVATION 2
-#define RESIDUAL 3
-#ifndef EPILOGUE
-#define EPILOGUE 0
-#endif
-
-#include "gemm/gemm.cuh"
-#include "lib/activations.cuh"
+#include "gemm/wgmma_fused.cuh"
+#include "gemm/wgmma_tile.cuh"
 #include "ptx/barrier.cuh"
 #include "ptx/mbarrier.cuh"
 #include "ptx/memory.cuh"
 #include "ptx/stmatrix.cuh"
-#include "ptx/tma.cuh"
 #include "ptx/wgmma_ss.cuh"
-
-// Rows of tiles that are walked together: what they share of b stays in the L2 cache.
-#ifndef BAND
-#define BAND 8
-#endif
-
-constexpr int LINE = 128;  // bytes of a line of a stage: a period of the swizzle
-constexpr int TILE_K = LINE / int(sizeof(Element));
-constexpr int STEPS = LINE / 32;  // wgmma takes 32 bytes of each line
-constexpr int WARPGROUP = 128;
-constexpr int CONSUMERS = 2;
-constexpr int THREADS = (1 + CONSUMERS) * WARPGROUP;
-// 504 registers of three warpgroups' threads: 168 each at launch, which 65536 / THREADS rounds down to.
-constexpr int PRODUCER_REGISTERS = 24, CONSUMER_REGISTERS = 240;
-
-constexpr int PART_M = PINGPONG ? TILE_M : TILE_M / CONSUMERS;  // rows of a consumer
-constexpr int BLOCKS = PART_M / 64;
-constexpr int STAGE_A = TILE_M * LINE;
-constexpr int STAGE = STAGE_A + TILE_N * LINE;
-constexpr int SLAB = 64 * LINE;                     // bytes of 64 lines
-constexpr int SLAB_N = LINE / int(sizeof(Output));  // columns of y in a slab
-constexpr int SLABS_ACROSS = TILE_N / SLAB_N;
-constexpr int SLABS = BLOCKS * SLABS_ACROSS;  // of a consumer's tile
-constexpr int SLABS_OUT =
-    EPILOGUE ? 4 : 2;  // of a consumer: two that are stored from in turn; two of what is read or stored beside
-constexpr int OUT = STAGES * STAGE;  // where the slabs of each consumer are
-constexpr int BARRIERS =
-    OUT + CONSUMERS * SLABS_OUT *
-              SLAB;  // where the barriers are: full and empty of each stage, turns, full of what is read beside
-constexpr int BESIDE_BARRIERS = EPILOGUE ? 2 * CONSUMERS : 0;
-constexpr int SWIZZLE_ALIGNMENT = 1024;
-// SHARED = BARRIERS + 8 * (2 * STAGES + CONSUMERS + BESIDE_BARRIERS) + SWIZZLE_ALIGNMENT
-
-static_assert(PART_M % 64 == 0 && TILE_N % 64 == 0, "whole slabs");
-static_assert(sizeof(Element) == 2 || (A_INNER && B_INNER), "TF32 is K-major");
-
-struct TensorMapProduct {
-    TensorMap a, b, y;  // axes: run, line, fast and slow axis of the batch; of partial sums: column, row, matrix, split
-    TensorMap z;        // the pre-activation or the residual, as y
-    const Output* bias;  // null: none; else n neighbors from a multiple of two elements on
-    float* column_sums;  // null: none; of GRAD_OF_ACTIVATION, [ceil(m / 64), n]: of the columns of y, 64 rows each
-    Constants constants;
-    float alpha;
-    u32 m, n, k;
-    u32 matrices, splits, split_length;
-    u32 fast;            // size of the fast axis of the batch
-    u32 a_axes, b_axes;  // bit 0: the operand has the fast axis of the batch, bit 1: the slow one
-    u32 is_partial;      // y is that of partial sums
-};
-
-// One tile of y, and where its operands begin.
-struct Work {
-    Tile tile;
-    u32 first, blocks;  // along k: where it begins, and how many stages it takes
-    i32 fast, slow;     // of the batch
-
-    INLINE Work(const TensorMapProduct& p, u32 number) : tile(tile_of<TILE_M, TILE_N, BAND>(p, number)) {
-        first = tile.split * p.split_length;
-        blocks = (min(p.k - first, p.split_length) + TILE_K - 1) / TILE_K;
-        slow = tile.matrix / p.fast;
-        fast = tile.matrix - slow * p.fast;
-    }
-};
-
-INLINE u32 count_tiles(const TensorMapProduct& p) {
-    return (p.m + TILE_M - 1) / TILE_M * ((p.n + TILE_N - 1) / TILE_N) * p.matrices * p.splits;
-}
 
 // The ring: where the next stage is, and the parity of its turn.
 struct Ring {
@@ -162,8 +70,6 @@ struct Ring {
         stage = position % STAGES;
     }
 };
-// The barrier of a consumer's turn to multiply.
-INLINE u32 turn_of(u32 shared, u32 consumer) { return shared + BARRIERS + (2 * STAGES + consumer) * 8; }
 
 // ---------------------------------------------------------------- producer
 
@@ -206,8 +112,6 @@ INLINE void produce(const TensorMapProduct& p, u32 shared) {
 }
 
 // ---------------------------------------------------------------- consumers
-
-typedef float Sums[BLOCKS][TILE_N / 8][4];
 
 // The products of one stage, begun; `a` is where the consumer's rows begin.
 INLINE void multiply(Sums& sums, u32 a, u32 b, bool accumulate) {
@@ -254,14 +158,9 @@ INLINE void await_sums(Sums& sums) {
 
 // ---------------------------------------------------------------- after the sum
 
-INLINE u32 pair_of(float low, float high, f16) { return cvt_rn_f16x2_f32(high, low); }
-INLINE u32 pair_of(float low, float high, bf16) { return cvt_rn_bf16x2_f32(high, low); }
-template <class Half> INLINE float low_of(u32 pair, Half) { return widen(Half{u16(pair)}); }
-template <class Half> INLINE float high_of(u32 pair, Half) { return widen(Half{u16(pair >> 16)}); }
-
-// What follows the sum: nothing; a bias; all that the macros say; a factor alone. Each has code of its own, since the tensor cores stand still while a tile that
+// What follows the sum: nothing; a bias; all that the macros say. Each has code of its own, since the tensor cores stand still while a tile that
 // both consumers share is on its way out.
-enum Finish { PLAIN, BIAS, EVERYTHING, SCALED };
+enum Finish { PLAIN, BIAS, EVERYTHING };
 
 INLINE Finish finish_of(const TensorMapProduct& p) {
     if (p.alpha != 1.0f || p.constants.first) return EVERYTHING;
@@ -271,26 +170,24 @@ INLINE Finish finish_of(const TensorMapProduct& p) {
 template <Finish FINISH> INLINE float finish_sum(const TensorMapProduct& p, float sum, float bias) {
     if (FINISH == PLAIN) return sum;
     if (FINISH == BIAS) return sum + bias;
-    if (FINISH == SCALED) return p.alpha * sum;
     float x = p.alpha * sum + bias;
     const Constants& k = p.constants;
     return ACTIVATION;
 }
 // The bias of a column and of the next one. n is even: rows of y are whole packs.
 template <Finish FINISH> INLINE float2 bias_of(const TensorMapProduct& p, u32 column) {
-    if (FINISH == PLAIN || FINISH == SCALED || (FINISH == EVERYTHING && !p.bias) || column >= p.n) return float2{0, 0};
+    if (FINISH == PLAIN || (FINISH == EVERYTHING && !p.bias) || column >= p.n) return float2{0, 0};
     Pack<Output, 2> pair = load<Output, 2>(p.bias + column);
     return float2{widen(pair.of[0]), widen(pair.of[1])};
 }
 
 // A consumer's way out of its sums: slab by slab through shared memory, where two of them are in use in turn.
-struct Out {
+struct PlainOut {
     const TensorMapProduct& p;
     u32 shared;
     u32 next = 0;
-    u32 beside_parity = 0;  // a bit for each of the two slabs of what is read beside
 
-    INLINE Out(const TensorMapProduct& parameters, u32 first) : p(parameters), shared(first) {}
+    INLINE PlainOut(const TensorMapProduct& parameters, u32 first) : p(parameters), shared(first) {}
     // Read again where they are used, which takes no registers before.
     INLINE u32 lane() const { return read_tid_x() % WARP; }
     INLINE u32 warp() const { return read_tid_x() / WARP % 4; }
@@ -337,164 +234,8 @@ struct Out {
         return work.tile.row + row + index / SLABS_ACROSS * 64;
     }
     INLINE u32 column_of(const Work& work, int index) const { return work.tile.column + index % SLABS_ACROSS * SLAB_N; }
-    INLINE u32 slab_at(int number) const { return shared + OUT + (consumer() * SLABS_OUT + number) * SLAB; }
+    INLINE u32 slab_at(int number) const { return shared + OUT + (consumer() * 2 + number) * SLAB; }
 
-#if EPILOGUE
-    // The sums of slab `index` into shared memory. They have names alone: each slab has code of its own.
-    static constexpr Finish FUSED = EPILOGUE == GRAD_OF_ACTIVATION ? SCALED : EVERYTHING;
-    template <int NUMBER = 0> INLINE void put(Sums& sums, int index, u32 slab, u32 column) const {
-        if (index == NUMBER)
-            write<FUSED, NUMBER % SLABS_ACROSS*(SLAB_N / 8)>(slab, sums[NUMBER / SLABS_ACROSS], column, Output());
-        else if constexpr (NUMBER + 1 < SLABS) put<NUMBER + 1>(sums, index, slab, column);
-    }
-    // What follows is code for all slabs, element by element: 16 bytes of a row at a time, wherever they come from. Unrolled into registers it is longer than
-    // the cache of instructions, and waits for these.
-    template <class Work16> INLINE void for_packs(u32 slab, Work16 work) const {
-        u32 thread = read_tid_x() % WARPGROUP, chunk = thread % 8;
-#pragma unroll 1
-        for (u32 row = thread / 8; row < 64; row += WARPGROUP / 8)
-            work(slab + row * LINE + ((chunk ^ row) & 7) * 16, row);
-    }
-#if EPILOGUE == PRE_ACTIVATION
-    static INLINE float activated(float x) { return ACTIVATED; }
-    template <class Half> static INLINE u32 activated(u32 z, Half type) {
-        return pair_of(activated(low_of(z, type)), activated(high_of(z, type)), type);
-    }
-    // y of z, which is in the slab, into the slab behind the next.
-    INLINE void finish(u32 slab, u32) const {
-        for_packs(slab, [](u32 at, u32) {
-            uint4 z = ld_shared_v4(at);
-            u32 y[4] = {activated(z.x, Output()), activated(z.y, Output()), activated(z.z, Output()),
-                        activated(z.w, Output())};
-            st_shared_v4(at + 2 * SLAB, y);
-        });
-    }
-    INLINE void store_boxes(u32 slab, u32 column, u32 row) const {
-        cp_async_bulk_tensor_store_4d(p.z, column, row, 0, 0, slab);
-        cp_async_bulk_tensor_store_4d(p.y, column, row, 0, 0, slab + 2 * SLAB);
-    }
-    INLINE void store_column_sums(u32, u32, u32) const {}
-    INLINE void begin(const Work&, u32) const {}
-    INLINE void load_beside(const Work&, u32, int) const {}
-    INLINE void await_beside(int) {}
-#else
-    // z or the residual of slab `index` on its way: into the slab behind the next of the two that are stored from.
-    INLINE void load_beside(const Work& work, u32 row, int index) const {
-        if (index >= SLABS || !is_inside(work, row, index)) return;
-        u32 barrier = beside_barrier(index % 2);
-        mbarrier_arrive_expect_tx(barrier, SLAB);
-        cp_async_bulk_tensor_4d(slab_at(2 + index % 2), p.z, column_of(work, index), row_of(work, row, index), 0, 0,
-                                barrier);
-    }
-    INLINE u32 beside_barrier(int number) const {
-        return shared + BARRIERS + (2 * STAGES + CONSUMERS + consumer() * 2 + number) * 8;
-    }
-    INLINE void await_beside(int number) {
-        mbarrier_wait_parity(beside_barrier(number), beside_parity >> number & 1);
-        beside_parity ^= 1 << number;
-    }
-    // Before the tile's sums are added up. What was in the slabs has been read: the last meeting of the tile before says so.
-    INLINE void begin(const Work& work, u32 row) const {
-        if (!leads()) return;
-        load_beside(work, row, 0);
-        load_beside(work, row, 1);
-    }
-#if EPILOGUE == GRAD_OF_ACTIVATION
-    static INLINE float passed(float d, float z) { return ACTIVATION_GRAD; }
-    template <class Half> static INLINE u32 passed(u32 d, u32 z, Half type) {
-        return pair_of(passed(low_of(d, type), low_of(z, type)), passed(high_of(d, type), high_of(z, type)), type);
-    }
-    // A thread has one chunk of every fourth row of its warp's 16: the sums of those rows of a chunk are exchanged among its four lanes, and stored over what the first of them has
-    // read of z.
-    INLINE void finish(u32 slab, u32 first_row) const {
-        float sums[8] = {};
-        for_packs(slab, [&](u32 at, u32 row) {
-            uint4 d = ld_shared_v4(at), z = ld_shared_v4(at + 2 * SLAB);
-            u32 y[4] = {passed(d.x, z.x, Output()), passed(d.y, z.y, Output()), passed(d.z, z.z, Output()),
-                        passed(d.w, z.w, Output())};
-            st_shared_v4(at, y);
-            // Zeros beyond the last row may have met an infinity.
-            if (first_row + row >= p.m) return;
-#pragma unroll
-            for (int w = 0; w < 4; ++w)
-                sums[2 * w] += low_of(y[w], Output()), sums[2 * w + 1] += high_of(y[w], Output());
-        });
-        if (!p.column_sums) return;
-#pragma unroll
-        for (int e = 0; e < 8; ++e) {
-            sums[e] += __shfl_xor_sync(ALL_LANES, sums[e], 8);
-            sums[e] += __shfl_xor_sync(ALL_LANES, sums[e], 16);
-        }
-        u32 lane = this->lane();
-        if (lane >= 8) return;
-#pragma unroll
-        for (int half = 0; half < 2; ++half) {
-            u32 words[4];
-#pragma unroll
-            for (int e = 0; e < 4; ++e) words[e] = __float_as_uint(sums[half * 4 + e]);
-            st_shared_v4(sums_at(slab, warp(), lane, half), words);
-        }
-    }
-    // Where the sums of a warp's rows are: of four columns of a chunk.
-    INLINE u32 sums_at(u32 slab, u32 warp, u32 chunk, u32 half) const {
-        u32 row = warp * 4 + half * 16;
-        return slab + 2 * SLAB + row * LINE + ((chunk ^ row) & 7) * 16;
-    }
-    // After a meeting: the sums of the warps, in their order. Another one follows before z of the next slab but one is loaded.
-    INLINE void store_column_sums(u32 slab, u32 column, u32 row) const {
-        if (!p.column_sums) return;
-        u32 thread = read_tid_x() % WARPGROUP;
-        if (thread < 64 && column + thread < p.n) {
-            float sum = 0;
-#pragma unroll
-            for (u32 warp = 0; warp < 4; ++warp)
-                sum += __uint_as_float(ld_shared(sums_at(slab, warp, thread / 8, thread / 4 % 2) + thread % 4 * 4));
-            p.column_sums[u64(row / 64) * p.n + column + thread] = sum;
-        }
-        fence_proxy_async_shared();
-        meet();
-    }
-#else
-    static INLINE u32 added(u32 x, u32 residual) {
-        return __float_as_uint(__uint_as_float(x) + __uint_as_float(residual));
-    }
-    INLINE void finish(u32 slab, u32) const {
-        for_packs(slab, [](u32 at, u32) {
-            uint4 x = ld_shared_v4(at), r = ld_shared_v4(at + 2 * SLAB);
-            u32 y[4] = {added(x.x, r.x), added(x.y, r.y), added(x.z, r.z), added(x.w, r.w)};
-            st_shared_v4(at, y);
-        });
-    }
-    INLINE void store_column_sums(u32, u32, u32) const {}
-#endif
-    INLINE void store_boxes(u32 slab, u32 column, u32 row) const {
-        cp_async_bulk_tensor_store_4d(p.y, column, row, 0, 0, slab);
-    }
-#endif
-    INLINE void store_slabs(Sums& sums, const Work& work, u32 row) {
-#pragma unroll 1
-        for (int index = 0; index < SLABS; ++index) {
-            if (is_inside(work, row, index)) {
-                u32 column = column_of(work, index), slab = slab_at(index % 2);
-                // The store from this slab before the last one has read it.
-                if (leads()) cp_async_bulk_wait_group_read<1>();
-                meet();
-                put(sums, index, slab, column + 2 * (lane() % 4));
-                await_beside(index % 2);
-                meet();
-                finish(slab, row_of(work, row, index));
-                fence_proxy_async_shared();
-                meet();
-                if (leads()) {
-                    store_boxes(slab, column, row_of(work, row, index));
-                    cp_async_bulk_commit_group();
-                }
-                store_column_sums(slab, column, row_of(work, row, index));
-            }
-            if (leads()) load_beside(work, row, index + 2);
-        }
-    }
-#else
     INLINE void begin(const Work&, u32) const {}
     template <Finish FINISH, int SLAB_INDEX>
     INLINE void store_slab(float (&sums)[TILE_N / 8][4], const Work& work, u32 row) {
@@ -518,18 +259,19 @@ struct Out {
         store_slab<FINISH, SLAB_INDEX>(sums[SLAB_INDEX / SLABS_ACROSS], work, row);
         if constexpr (SLAB_INDEX + 1 < SLABS) store_slabs<FINISH, SLAB_INDEX + 1>(sums, work, row);
     }
-#endif
     INLINE void store(Sums& sums, const Work& work, u32 row) {
-#if EPILOGUE
-        store_slabs(sums, work, row);
-#else
         Finish finish = finish_of(p);
         if (finish == PLAIN) store_slabs<PLAIN>(sums, work, row);
         else if (finish == BIAS) store_slabs<BIAS>(sums, work, row);
         else store_slabs<EVERYTHING>(sums, work, row);
-#endif
     }
 };
+
+#if EPILOGUE
+typedef FusedOut Out;
+#else
+typedef PlainOut Out;
+#endif
 
 INLINE void consume(const TensorMapProduct& p, u32 shared, u32 consumer) {
     Ring ring(shared);
@@ -580,7 +322,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) product(const __grid_co
         for (u32 consumer = 0; consumer < CONSUMERS; ++consumer)
             mbarrier_init(turn_of(shared, consumer), WARPGROUP / WARP);
 #if EPILOGUE
-        for (u32 beside = 0; beside < BESIDE_BARRIERS; ++beside) mbarrier_init(turn_of(shared, CONSUMERS + beside), 1);
+        for (u32 strip = 0; strip < STRIP_BARRIERS; ++strip) mbarrier_init(turn_of(shared, CONSUMERS + strip), 1);
 #endif
         fence_mbarrier_init();
     }

@@ -36,6 +36,8 @@ pub(crate) const FILES: &[File] = &[
     file!("gemm/simt.cu"),
     file!("gemm/tf32.cu"),
     file!("gemm/wgmma.cu"),
+    file!("gemm/wgmma_fused.cuh"),
+    file!("gemm/wgmma_tile.cuh"),
     file!("ladder/01_naive.cu"),
     file!("ladder/02_coalesced.cu"),
     file!("ladder/03_shared_memory.cu"),

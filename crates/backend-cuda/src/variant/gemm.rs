@@ -89,6 +89,14 @@ const WARPGROUP: usize = 128;
 /// Bytes of a line of a stage that is read by wgmma, and what stages begin at multiples of.
 const LINE: usize = 128;
 const SWIZZLE_ALIGNMENT: usize = 1024;
+/// Lines of a slab that a consumer stores, and of a strip that one of its warps does.
+const SLAB_LINES: usize = 64;
+const STRIP_LINES: usize = 16;
+/// Warpgroups that multiply, and their warps.
+const CONSUMERS: usize = 2;
+const CONSUMER_WARPS: usize = 8;
+/// More barriers than any tile has.
+const MOST_BARRIERS: usize = 64;
 /// Bytes of shared memory that a block may have where there are tiles of warpgroups.
 const MOST_SHARED: usize = 227 << 10;
 
@@ -342,9 +350,18 @@ impl EpilogueVariant {
         }
     }
 
-    /// Slabs of a consumer on its way out: those of what is stored or read beside are behind the usual two.
-    fn slabs_out(self) -> usize {
-        if self == EpilogueVariant::BiasRelu { 2 } else { 4 }
+    /// Lines of a box that is stored, or read beside: a slab, or a warp's strip.
+    pub(crate) fn box_lines(self) -> usize {
+        if self == EpilogueVariant::BiasRelu { SLAB_LINES } else { STRIP_LINES }
+    }
+
+    /// Buffers of a warp's strips.
+    fn buffers(self) -> usize {
+        match self {
+            EpilogueVariant::BiasRelu => 0,
+            EpilogueVariant::ActivationGrad(_) => 3,
+            EpilogueVariant::PreActivation(_) | EpilogueVariant::Residual => 4,
+        }
     }
 
     /// The dtype of what is stored, of products of `operands`.
@@ -388,23 +405,34 @@ impl GemmVariant {
     /// Buffers of the ring: as many as the tile has, or as leave room for what follows the sum.
     pub(crate) fn stages(&self) -> usize {
         let stage = (self.tile.block.m + self.tile.block.n) * LINE;
-        let others = self.slabs() * 64 * LINE + 8 * 64 + SWIZZLE_ALIGNMENT;
+        let others = self.bytes_out() + 8 * MOST_BARRIERS + SWIZZLE_ALIGNMENT;
         match self.epilogue {
             EpilogueVariant::BiasRelu => self.tile.stages,
             _ => self.tile.stages.min((MOST_SHARED - others) / stage),
         }
     }
 
-    /// Slabs of 64 lines on their way out.
-    fn slabs(&self) -> usize {
-        2 * self.epilogue.slabs_out()
+    /// Bytes of what is on its way out, and of sums of columns or a bias beside it, as in `gemm/wgmma_tile.cuh`.
+    fn bytes_out(&self) -> usize {
+        let n = self.tile.block.n;
+        let rows = if self.tile.is_ping_pong() { self.tile.block.m } else { self.tile.block.m / CONSUMERS };
+        let strips = CONSUMER_WARPS * self.epilogue.buffers() * STRIP_LINES * LINE;
+        match self.epilogue {
+            EpilogueVariant::BiasRelu => CONSUMERS * 2 * SLAB_LINES * LINE,
+            EpilogueVariant::ActivationGrad(_) => {
+                strips + CONSUMER_WARPS * rows / SLAB_LINES * n * DType::F32.size()
+            }
+            EpilogueVariant::PreActivation(_) | EpilogueVariant::Residual => {
+                strips + CONSUMERS * n * self.output.size()
+            }
+        }
     }
 
-    /// Bytes of dynamic shared memory of a tile of warpgroups: the stages, the slabs, the barriers, and what alignment takes.
+    /// Bytes of dynamic shared memory of a tile of warpgroups: the stages, what is on its way out, the barriers, and what alignment takes.
     pub(crate) fn shared(&self) -> usize {
-        let lines = self.stages() * (self.tile.block.m + self.tile.block.n) + self.slabs() * 64;
-        let beside = if self.epilogue == EpilogueVariant::BiasRelu { 0 } else { 4 };
-        lines * LINE + 8 * (2 * self.stages() + 2 + beside) + SWIZZLE_ALIGNMENT
+        let stages = self.stages() * (self.tile.block.m + self.tile.block.n) * LINE;
+        let barriers = 2 * self.stages() + CONSUMERS + CONSUMER_WARPS * self.epilogue.buffers();
+        stages + self.bytes_out() + 8 * barriers + SWIZZLE_ALIGNMENT
     }
 }
 

@@ -155,16 +155,17 @@ fn operand_map(
     .map(op)
 }
 
-/// The map of what the kernel stores: y, or the partial sums.
+/// The map of what the kernel stores, or reads beside: y or one of its shape.
 fn output_map(
     y: &View<'_>,
     address: u64,
     sizes: &Sizes,
     batch: [(usize, i64); BATCH_AXES],
+    box_lines: usize,
     op: &'static str,
 ) -> Result<TensorMap> {
     let stride = y.layout.strides()[y.layout.shape().rank() - 2] as i64;
-    let extents = [LINE / y.dtype.size(), SLAB_LINES];
+    let extents = [LINE / y.dtype.size(), box_lines];
     let (dtype, rounds_to_tf32) = (y.dtype, false);
     Mapped {
         address,
@@ -267,16 +268,17 @@ pub(super) fn launch(
     }
     let of_batch = [0, 1, 2].map(|tensor| batch_axes(batch, tensor));
     let is_partial = choice.splits > 1;
+    let box_lines = variant.epilogue.box_lines();
     let y = match is_partial {
         true => partial_map(parameters.partial, sizes, choice.splits, op)?,
-        false => output_map(&call.outputs[0], parameters.y, sizes, of_batch[0], op)?,
+        false => output_map(&call.outputs[0], parameters.y, sizes, of_batch[0], box_lines, op)?,
     };
     let maps = [
         operand_map(a, choice.loads[0], tile, tile.block.m, of_batch[1], op)?,
         operand_map(b, choice.loads[1], tile, tile.block.n, of_batch[2], op)?,
         y,
         match super::beside(call, variant.epilogue) {
-            Some(view) => output_map(view, gpu.address(op, view)?, sizes, of_batch[0], op)?,
+            Some(view) => output_map(view, gpu.address(op, view)?, sizes, of_batch[0], box_lines, op)?,
             None => TensorMap::ABSENT,
         },
     ];

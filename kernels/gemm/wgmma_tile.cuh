@@ -1,0 +1,119 @@
+// What the kernels of gemm/wgmma.cu share: macros, sizes, what is where in shared memory, parameters, tiles of a block.
+
+#pragma once
+
+#ifdef HOST_SHIM
+#undef TYPE
+#undef TYPE_Y
+#define TYPE f16
+#define TYPE_Y f16
+#endif
+
+#ifdef HOST_SHIM
+#define A_INNER 1
+#define B_INNER 0
+#define TILE_M 128
+#define TILE_N 128
+#define STAGES 4
+#define PINGPONG 0
+#define EPILOGUE 2
+#endif
+#define WGMMA_N TILE_N
+
+#define PRE_ACTIVATION 1
+#define GRAD_OF_ACTIVATION 2
+#define RESIDUAL 3
+#ifndef EPILOGUE
+#define EPILOGUE 0
+#endif
+
+#include "gemm/gemm.cuh"
+#include "ptx/cvt.cuh"
+#include "ptx/tma.cuh"
+
+// Rows of tiles that are walked together: what they share of b stays in the L2 cache.
+#ifndef BAND
+#define BAND 8
+#endif
+
+constexpr int LINE = 128;  // bytes of a line of a stage: a period of the swizzle
+constexpr int TILE_K = LINE / int(sizeof(Element));
+constexpr int STEPS = LINE / 32;  // wgmma takes 32 bytes of each line
+constexpr int WARPGROUP = 128;
+constexpr int CONSUMERS = 2;
+constexpr int THREADS = (1 + CONSUMERS) * WARPGROUP;
+// 504 registers of three warpgroups' threads: 168 each at launch, which 65536 / THREADS rounds down to.
+constexpr int PRODUCER_REGISTERS = 24, CONSUMER_REGISTERS = 240;
+
+constexpr int PART_M = PINGPONG ? TILE_M : TILE_M / CONSUMERS;  // rows of a consumer
+constexpr int BLOCKS = PART_M / 64;
+constexpr int STAGE_A = TILE_M * LINE;
+constexpr int STAGE = STAGE_A + TILE_N * LINE;
+constexpr int SLAB = 64 * LINE;                     // bytes of 64 lines
+constexpr int SLAB_N = LINE / int(sizeof(Output));  // columns of y in a slab
+constexpr int SLABS_ACROSS = TILE_N / SLAB_N;
+constexpr int SLABS = BLOCKS * SLABS_ACROSS;  // of a consumer's tile
+
+// Of the fused epilogues (wgmma_fused.cuh): a warp stores strips of its 16 rows from BUFFERS buffers of its own in turn.
+constexpr int STRIP = 16 * LINE;
+// Those of z and of y in pairs; of what is read beside as many as leave room for the column sums.
+constexpr int BUFFERS = EPILOGUE == GRAD_OF_ACTIVATION ? 3 : 4;
+constexpr int WARPS = CONSUMERS * WARPGROUP / WARP;  // of the consumers
+
+constexpr int OUT = STAGES * STAGE;  // where slabs or strips are on their way out: two slabs of each consumer
+constexpr int BESIDE = OUT + (EPILOGUE ? WARPS * BUFFERS * STRIP : CONSUMERS * 2 * SLAB);
+// Where the column sums of each warp are, or the bias of each consumer's tile.
+constexpr int BESIDE_BYTES = EPILOGUE == 0                    ? 0
+                             : EPILOGUE == GRAD_OF_ACTIVATION ? WARPS * BLOCKS * TILE_N * int(sizeof(float))
+                                                              : CONSUMERS * TILE_N * int(sizeof(Output));
+// Where the barriers are: full and empty of each stage, turns, full of each strip that is read beside.
+constexpr int BARRIERS = BESIDE + BESIDE_BYTES;
+constexpr int STRIP_BARRIERS = EPILOGUE ? WARPS * BUFFERS : 0;
+constexpr int SWIZZLE_ALIGNMENT = 1024;
+// SHARED = BARRIERS + 8 * (2 * STAGES + CONSUMERS + STRIP_BARRIERS) + SWIZZLE_ALIGNMENT
+
+static_assert(PART_M % 64 == 0 && TILE_N % 64 == 0, "whole slabs");
+static_assert(sizeof(Element) == 2 || (A_INNER && B_INNER), "TF32 is K-major");
+
+struct TensorMapProduct {
+    TensorMap a, b, y;  // axes: run, line, fast and slow axis of the batch; of partial sums: column, row, matrix, split
+    TensorMap z;        // the pre-activation or the residual, as y
+    const Output* bias;  // null: none; else n neighbors from a multiple of two elements on
+    float* column_sums;  // null: none; of GRAD_OF_ACTIVATION, [ceil(m / 64), n]: of the columns of y, 64 rows each
+    Constants constants;
+    float alpha;
+    u32 m, n, k;
+    u32 matrices, splits, split_length;
+    u32 fast;            // size of the fast axis of the batch
+    u32 a_axes, b_axes;  // bit 0: the operand has the fast axis of the batch, bit 1: the slow one
+    u32 is_partial;      // y is that of partial sums
+};
+
+// One tile of y, and where its operands begin.
+struct Work {
+    Tile tile;
+    u32 first, blocks;  // along k: where it begins, and how many stages it takes
+    i32 fast, slow;     // of the batch
+
+    INLINE Work(const TensorMapProduct& p, u32 number) : tile(tile_of<TILE_M, TILE_N, BAND>(p, number)) {
+        first = tile.split * p.split_length;
+        blocks = (min(p.k - first, p.split_length) + TILE_K - 1) / TILE_K;
+        slow = tile.matrix / p.fast;
+        fast = tile.matrix - slow * p.fast;
+    }
+};
+
+INLINE u32 count_tiles(const TensorMapProduct& p) {
+    return (p.m + TILE_M - 1) / TILE_M * ((p.n + TILE_N - 1) / TILE_N) * p.matrices * p.splits;
+}
+
+// The barrier of a consumer's turn to multiply.
+INLINE u32 turn_of(u32 shared, u32 consumer) { return shared + BARRIERS + (2 * STAGES + consumer) * 8; }
+
+// A consumer's sums: of each 64 rows, each 8 columns. Lane l of warp w has of rows 16 w + l / 4 and 8 more the columns 2 (l % 4) and the next.
+typedef float Sums[BLOCKS][TILE_N / 8][4];
+
+INLINE u32 pair_of(float low, float high, f16) { return cvt_rn_f16x2_f32(high, low); }
+INLINE u32 pair_of(float low, float high, bf16) { return cvt_rn_bf16x2_f32(high, low); }
+template <class Half> INLINE float low_of(u32 pair, Half) { return widen(Half{u16(pair)}); }
+template <class Half> INLINE float high_of(u32 pair, Half) { return widen(Half{u16(pair >> 16)}); }
