@@ -240,8 +240,12 @@ fn step(variant: StepVariant) -> Source {
         UpdateRule::SgdMomentum => "SgdMomentum",
         UpdateRule::Adam => "Adam",
     };
-    Source::new("ops/step.cu", &["step"])
+    let source = Source::new("ops/step.cu", &["step"])
         .elements_of(variant.dtype)
         .define("STEP", rule)
-        .define("MOST", variant.capacity.tensors())
+        .define("MOST", variant.capacity.tensors());
+    match variant.half_copy {
+        Some(half) => source.define_type("HALF_COPY", half),
+        None => source,
+    }
 }

@@ -40,12 +40,22 @@
 //! f32 makes the product that it is added to f32, as an addition would, but adds to sums that were not rounded before; its bias stays f32; `dot` is a product; the norms of transformer blocks give the scope's dtype where only products read them
 //! ([`Tensor::layer_norm_as`]); the casts of a weight that is used several times are one op, but their gradients are added in f32.
 //!
+//! # Casts that an optimizer has done
+//!
+//! A step of `Adam` or `AdamW` writes a parameter of f32 that a scope has cast since the last step in that half precision too, for 2 bytes of memory an element: the next scope finds the cast done ([`HalfCopy`]). Numbers,
+//! gradients and what observers see are those of the cast. Whoever else changes the parameter in place makes its copy a stale one, and the next scope casts. The copy is changed in place by the step: a
+//! backward pass through it after the step (`retain_graph`) is the error that it is without a scope.
+//!
 //! # What is not covered
 //!
-//! The gradients of convolutions' weights and of biases are rounded to the half once, before they become f32 (products' are not). An optimiser's step does not write the half of a weight: the next forward casts it. Casts are kept of leaves alone:
+//! The gradients of convolutions' weights and of biases are rounded to the half once, before they become f32 (products' are not). Casts are kept of leaves alone:
 //! a frozen parameter is cast at each use. Attention is not rounded to TF32.
 
 mod casts;
+mod half_copy;
+
+pub use half_copy::{HalfCopy, half_copy_wanted};
+pub(crate) use half_copy::{HalfCopyOfLeaf, is_found};
 
 use crate::error::{Error, Result};
 use crate::op::Op;
@@ -227,6 +237,11 @@ impl Precision {
     /// `tensor` as an operand of a product.
     pub(crate) fn operand(self, tensor: &Tensor) -> Result<Tensor> {
         cast(tensor, self.dtype())
+    }
+
+    /// As [`operand`](Precision::operand), in memory that no other use shares.
+    pub(crate) fn own_operand(self, tensor: &Tensor) -> Result<Tensor> {
+        if is_cast(tensor.dtype()) { tensor.to_dtype(self.dtype()) } else { Ok(tensor.clone()) }
     }
 
     /// As [`operand`](Precision::operand), of what may not be there.
