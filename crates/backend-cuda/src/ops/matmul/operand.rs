@@ -94,15 +94,20 @@ impl<'a> Operand<'a> {
             return 0;
         }
         // One without elements too is loaded in no other way.
-        self.distinct().map_or(1, |shape| shape.elements()).max(1)
+        self.distinct_elements()
     }
 
     /// Its elements if tensor cores get it along its lines, not along k; else 0.
     pub(super) fn turned_elements(&self) -> usize {
         match self.tensor_load().is_k_major() {
             true => 0,
-            false => self.distinct().map_or(1, |shape| shape.elements()).max(1),
+            false => self.distinct_elements(),
         }
+    }
+
+    /// Its elements, where matrices that are repeated along a batch axis are counted once.
+    pub(super) fn distinct_elements(&self) -> usize {
+        self.distinct().map_or(1, |shape| shape.elements()).max(1)
     }
 
     /// Its shape, where matrices that are repeated along a batch axis are counted once.
