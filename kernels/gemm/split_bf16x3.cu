@@ -64,8 +64,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) split(const __grid_constan
     u32 at = (number - line * packs) * PACK;
     u32 matrix = line / p.lines;
     u32 slow = matrix / p.fast;
-    const float* x =
-        p.x + i64(line - matrix * p.lines) * p.line_stride + i64(matrix - slow * p.fast) * p.fast_stride + i64(slow) * p.slow_stride;
+    const float* x = p.x + i64(line - matrix * p.lines) * p.line_stride + i64(matrix - slow * p.fast) * p.fast_stride +
+                     i64(slow) * p.slow_stride;
     float rest[PACK];
     read(p, x, at, rest);
     bool fit = true;

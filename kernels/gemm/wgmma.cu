@@ -42,8 +42,8 @@
 // Launch: blocks of THREADS, as many as there are tiles or multiprocessors, SHARED bytes of shared memory. With splits > 1 the output is that of the
 // partial sums, f32 [splits, matrices, m, n], alpha is 1 and there is no bias; sum_splits of a variant with the final output follows.
 
-#include "gemm/wgmma_tile.cuh"
 #include "gemm/wgmma_loop.cuh"
+#include "gemm/wgmma_tile.cuh"
 #include "lib/activations.cuh"
 #include "ptx/barrier.cuh"
 #include "ptx/memory.cuh"

@@ -2,7 +2,7 @@
 //! sums are cut.
 
 use super::operand::Operand;
-use super::{parts, tensor_maps};
+use super::tensor_maps;
 use crate::space::Space;
 use crate::variant::gemm::{
     BF16X6_TILES, Engine, EpilogueVariant, FUSED_TILES, GemmVariant, LoadMode, MmaInput, Purpose, Tile,
@@ -288,7 +288,7 @@ fn by_parts(
     let exact = choice.tile.predicted(sizes, choice.splits, device.multiprocessors);
     let elements = operands.map(Operand::distinct_elements);
     let (tile, splits) = faster_by_parts(exact, elements, sizes, device)?;
-    let loads = operands.map(parts::load_of);
+    let loads = operands.map(Operand::load_of_parts);
     let split_length = sizes.k.div_ceil(splits).next_multiple_of(tile.block.k);
     let splits = sizes.k.div_ceil(split_length).max(1);
     let variant = GemmVariant {

@@ -68,6 +68,14 @@ impl<'a> Operand<'a> {
         }
     }
 
+    /// How the tiles of tensor cores load its parts: along the axis that is a run, else along k.
+    pub(super) fn load_of_parts(&self) -> LoadMode {
+        match self.stride(self.inner_axis) != 1 && self.stride(self.line_axis) == 1 {
+            true => LoadMode::MnMajor,
+            false => LoadMode::KMajor,
+        }
+    }
+
     /// How the other tiles load it.
     pub(super) fn simt_load(&self, tile: &Tile, is_a: bool) -> LoadMode {
         let dtype = self.view.dtype;

@@ -43,15 +43,6 @@ struct Parameters {
     in_packs: u32,
 }
 
-/// How the tiles take the parts of an operand: along the axis that is a run, else along k.
-pub(super) fn load_of(operand: &Operand<'_>) -> LoadMode {
-    let is_run = |axis: usize| operand.view.layout.strides()[axis] == 1;
-    match !is_run(operand.inner_axis) && is_run(operand.line_axis) {
-        true => LoadMode::MnMajor,
-        false => LoadMode::KMajor,
-    }
-}
-
 /// The parts of an operand: bf16 `[PARTS, slow, fast, lines, pitch]`, where lines are runs along k or across it. Matrices that are repeated along an axis of
 /// the batch are there once.
 pub(super) struct Parts<'a> {
