@@ -95,7 +95,8 @@ impl<'a> Parts<'a> {
         self.run_stride == 1 && self.operand.is_aligned() && strides.into_iter().all(|stride| stride % 4 == 0)
     }
 
-    fn split(&self, gpu: &Arc<Gpu>, op: &'static str, unfit: u64) -> Result<()> {
+    /// Splits the operand.
+    fn fill(&self, gpu: &Arc<Gpu>, op: &'static str, unfit: u64) -> Result<()> {
         let packs = self.elements() / PACK;
         crate::ops::fits(op, &[packs + THREADS])?;
         let [(fast, fast_stride), (slow, slow_stride)] = self.batch;
@@ -155,7 +156,7 @@ pub(super) fn launch(
     let memory: [Scratch; 2] = [gpu.scratch(parts[0].bytes())?, gpu.scratch(parts[1].bytes())?];
     for (parts, memory) in parts.iter_mut().zip(&memory) {
         parts.address = memory.address();
-        parts.split(gpu, op, unfit.address())?;
+        parts.fill(gpu, op, unfit.address())?;
     }
     let condition = |value| Condition { address: unfit.address(), value };
     launch_product(call, epilogue, sizes, by_parts, [a, b], Some(&parts), condition(0))?;
