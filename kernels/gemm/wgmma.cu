@@ -42,215 +42,12 @@
 // Launch: blocks of THREADS, as many as there are tiles or multiprocessors, SHARED bytes of shared memory. With splits > 1 the output is that of the
 // partial sums, f32 [splits, matrices, m, n], alpha is 1 and there is no bias; sum_splits of a variant with the final output follows.
 
-#ifdef HOST_SHIM
-#undef TYPE
-#undef TYPE_Y
-#define TYPE f16
-#define TYPE_Y f16
-#endif
-
-#ifdef HOST_SHIM
-#define A_INNER 1
-#define B_INNER 0
-#define TILE_M 128
-#define TILE_N 128
-#define STAGES 4
-#define PINGPONG 0
-#endif
-#define WGMMA_N TILE_N
-
-#define PRE_ACTIVATION 1
-#define GRAD_OF_ACTIVATION 2
-#define RESIDUAL 3
-#ifndef EPILOGUE
-#define EPILOGUE 0
-#endif
-
-#include "gemm/gemm.cuh"
+#include "gemm/wgmma_loop.cuh"
+#include "gemm/wgmma_tile.cuh"
 #include "lib/activations.cuh"
 #include "ptx/barrier.cuh"
-#include "ptx/mbarrier.cuh"
 #include "ptx/memory.cuh"
 #include "ptx/stmatrix.cuh"
-#include "ptx/tma.cuh"
-#include "ptx/wgmma_ss.cuh"
-
-// Rows of tiles that are walked together: what they share of b stays in the L2 cache.
-#ifndef BAND
-#define BAND 8
-#endif
-
-constexpr int LINE = 128;  // bytes of a line of a stage: a period of the swizzle
-constexpr int TILE_K = LINE / int(sizeof(Element));
-constexpr int STEPS = LINE / 32;  // wgmma takes 32 bytes of each line
-constexpr int WARPGROUP = 128;
-constexpr int CONSUMERS = 2;
-constexpr int THREADS = (1 + CONSUMERS) * WARPGROUP;
-// 504 registers of three warpgroups' threads: 168 each at launch, which 65536 / THREADS rounds down to.
-constexpr int PRODUCER_REGISTERS = 24, CONSUMER_REGISTERS = 240;
-
-constexpr int PART_M = PINGPONG ? TILE_M : TILE_M / CONSUMERS;  // rows of a consumer
-constexpr int BLOCKS = PART_M / 64;
-constexpr int STAGE_A = TILE_M * LINE;
-constexpr int STAGE = STAGE_A + TILE_N * LINE;
-constexpr int SLAB = 64 * LINE;                     // bytes of 64 lines
-constexpr int SLAB_N = LINE / int(sizeof(Output));  // columns of y in a slab
-constexpr int SLABS_ACROSS = TILE_N / SLAB_N;
-constexpr int SLABS = BLOCKS * SLABS_ACROSS;  // of a consumer's tile
-constexpr int SLABS_OUT =
-    EPILOGUE ? 4 : 2;  // of a consumer: two that are stored from in turn; two of what is read or stored beside
-constexpr int OUT = STAGES * STAGE;  // where the slabs of each consumer are
-constexpr int BARRIERS =
-    OUT + CONSUMERS * SLABS_OUT *
-              SLAB;  // where the barriers are: full and empty of each stage, turns, full of what is read beside
-constexpr int BESIDE_BARRIERS = EPILOGUE ? 2 * CONSUMERS : 0;
-constexpr int SWIZZLE_ALIGNMENT = 1024;
-// SHARED = BARRIERS + 8 * (2 * STAGES + CONSUMERS + BESIDE_BARRIERS) + SWIZZLE_ALIGNMENT
-
-static_assert(PART_M % 64 == 0 && TILE_N % 64 == 0, "whole slabs");
-static_assert(sizeof(Element) == 2 || (A_INNER && B_INNER), "TF32 is K-major");
-
-struct TensorMapProduct {
-    TensorMap a, b, y;  // axes: run, line, fast and slow axis of the batch; of partial sums: column, row, matrix, split
-    TensorMap z;        // the pre-activation or the residual, as y
-    const Output* bias;  // null: none; else n neighbors from a multiple of two elements on
-    float* column_sums;  // null: none; of GRAD_OF_ACTIVATION, [ceil(m / 64), n]: of the columns of y, 64 rows each
-    Constants constants;
-    float alpha;
-    u32 m, n, k;
-    u32 matrices, splits, split_length;
-    u32 fast;            // size of the fast axis of the batch
-    u32 a_axes, b_axes;  // bit 0: the operand has the fast axis of the batch, bit 1: the slow one
-    u32 is_partial;      // y is that of partial sums
-};
-
-// One tile of y, and where its operands begin.
-struct Work {
-    Tile tile;
-    u32 first, blocks;  // along k: where it begins, and how many stages it takes
-    i32 fast, slow;     // of the batch
-
-    INLINE Work(const TensorMapProduct& p, u32 number) : tile(tile_of<TILE_M, TILE_N, BAND>(p, number)) {
-        first = tile.split * p.split_length;
-        blocks = (min(p.k - first, p.split_length) + TILE_K - 1) / TILE_K;
-        slow = tile.matrix / p.fast;
-        fast = tile.matrix - slow * p.fast;
-    }
-};
-
-INLINE u32 count_tiles(const TensorMapProduct& p) {
-    return (p.m + TILE_M - 1) / TILE_M * ((p.n + TILE_N - 1) / TILE_N) * p.matrices * p.splits;
-}
-
-// The ring: where the next stage is, and the parity of its turn.
-struct Ring {
-    u32 first;  // address of stage 0
-    u32 stage = 0, parity = 0;
-
-    INLINE Ring(u32 shared) : first(shared) {}
-    INLINE u32 address() const { return first + stage * STAGE; }
-    INLINE u32 full() const { return first + BARRIERS + stage * 8; }
-    INLINE u32 empty() const { return first + BARRIERS + (STAGES + stage) * 8; }
-    INLINE void advance() {
-        stage = stage == STAGES - 1 ? 0 : stage + 1;
-        parity ^= stage == 0;
-    }
-    // Past the stages of another consumer's tile.
-    INLINE void skip(u32 blocks) {
-        u32 position = stage + blocks;
-        parity ^= position / STAGES & 1;
-        stage = position % STAGES;
-    }
-};
-// The barrier of a consumer's turn to multiply.
-INLINE u32 turn_of(u32 shared, u32 consumer) { return shared + BARRIERS + (2 * STAGES + consumer) * 8; }
-
-// ---------------------------------------------------------------- producer
-
-// One stage of an operand: its tile from line `line` on, along k from `k` on.
-template <bool INNER, int LINES>
-INLINE void load_operand(u32 to, const TensorMap& map, u32 line, u32 k, i32 fast, i32 slow, u32 barrier) {
-    if constexpr (INNER) {
-        cp_async_bulk_tensor_4d(to, map, k, line, fast, slow, barrier);
-    } else {
-#pragma unroll
-        for (int slab = 0; slab < LINES / 64; ++slab)
-            cp_async_bulk_tensor_4d(to + slab * SLAB, map, line + slab * 64, k, fast, slow, barrier);
-    }
-}
-
-INLINE void produce(const TensorMapProduct& p, u32 shared) {
-    prefetch_tensormap(p.a);
-    prefetch_tensormap(p.b);
-    prefetch_tensormap(p.y);
-    if (EPILOGUE) prefetch_tensormap(p.z);
-    Ring ring(shared);
-    u32 tiles = count_tiles(p);
-#pragma unroll 1
-    for (u32 number = blockIdx.x; number < tiles; number += gridDim.x) {
-        Work work(p, number);
-        i32 a_fast = p.a_axes & 1 ? work.fast : 0, a_slow = p.a_axes & 2 ? work.slow : 0;
-        i32 b_fast = p.b_axes & 1 ? work.fast : 0, b_slow = p.b_axes & 2 ? work.slow : 0;
-        u32 k = work.first;
-#pragma unroll 1
-        for (u32 block = 0; block < work.blocks; ++block, k += TILE_K) {
-            // In the first turn the stages are free: the parity is that of the phase before the first.
-            mbarrier_wait_parity(ring.empty(), ring.parity ^ 1);
-            mbarrier_arrive_expect_tx(ring.full(), STAGE);
-            load_operand<A_INNER, TILE_M>(ring.address(), p.a, work.tile.row, k, a_fast, a_slow, ring.full());
-            load_operand<B_INNER, TILE_N>(ring.address() + STAGE_A, p.b, work.tile.column, k, b_fast, b_slow,
-                                          ring.full());
-            ring.advance();
-        }
-    }
-}
-
-// ---------------------------------------------------------------- consumers
-
-typedef float Sums[BLOCKS][TILE_N / 8][4];
-
-// The products of one stage, begun; `a` is where the consumer's rows begin.
-INLINE void multiply(Sums& sums, u32 a, u32 b, bool accumulate) {
-    wgmma_fence();
-#pragma unroll
-    for (int step = 0; step < STEPS; ++step) {
-        u64 b_step = smem_descriptor(b + step * (B_INNER ? 32 : 16 * LINE), SLAB, 8 * LINE);
-#pragma unroll
-        for (int block = 0; block < BLOCKS; ++block)
-            wgmma_ss_wide<!A_INNER, !B_INNER>(
-                sums[block], smem_descriptor(a + block * SLAB + step * (A_INNER ? 32 : 16 * LINE), SLAB, 8 * LINE),
-                b_step, accumulate || step > 0, Element());
-    }
-    wgmma_commit_group();
-}
-
-// The stage may be filled anew. Of each warp, since each waits for its own products.
-INLINE void release(u32 empty) {
-    if (threadIdx.x % WARP == 0) mbarrier_arrive(empty);
-}
-
-INLINE void add_up(Sums& sums, Ring& ring, const Work& work, u32 row) {
-    u32 before = 0;
-#pragma unroll 1
-    for (u32 block = 0; block < work.blocks; ++block) {
-        mbarrier_wait_parity(ring.full(), ring.parity);
-        multiply(sums, ring.address() + row * LINE, ring.address() + STAGE_A, block > 0);
-        // The products of the stage before are complete; those of this one run on.
-        wgmma_wait_group<1>();
-        if (block > 0) release(before);
-        before = ring.empty();
-        ring.advance();
-    }
-}
-INLINE void await_sums(Sums& sums) {
-    wgmma_wait_group<0>();
-#pragma unroll
-    for (int block = 0; block < BLOCKS; ++block)
-#pragma unroll
-        for (int j = 0; j < TILE_N / 8; ++j)
-#pragma unroll
-            for (int e = 0; e < 4; ++e) wgmma_fence_operand(sums[block][j][e]);
-}
 
 // ---------------------------------------------------------------- after the sum
 
@@ -548,13 +345,14 @@ INLINE void consume(const TensorMapProduct& p, u32 shared, u32 consumer) {
         Work work(p, number);
         out.begin(work, row);
         if (PINGPONG) mbarrier_wait_parity(turn_of(shared, consumer), turn);
-        add_up(sums, ring, work, row);
+#if BF16X6
+        add_up_promoted(sums, ring, work.blocks, row);
+#else
+        add_up(sums, ring, work.blocks, row);
         // Its last stages were full: the other one may wait for those that follow.
         if (PINGPONG && threadIdx.x % WARP == 0) mbarrier_arrive(turn_of(shared, consumer ^ 1));
-        await_sums(sums);
-        Ring last = ring;
-        last.stage = ring.stage == 0 ? STAGES - 1 : ring.stage - 1;
-        release(last.empty());
+        await_sums(sums, ring);
+#endif
         // Worked out again, which takes no registers while sums are added up.
         out.store(sums, Work(p, opaque(number)), row);
         number += gridDim.x;
@@ -569,6 +367,9 @@ INLINE void consume(const TensorMapProduct& p, u32 shared, u32 consumer) {
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1) product(const __grid_constant__ TensorMapProduct p) {
+#if BF16X6
+    if (*p.unfit) return;
+#endif
     extern __shared__ __align__(1024) u8 memory[];
     u32 shared = (cvta_to_shared(memory) + SWIZZLE_ALIGNMENT - 1) / SWIZZLE_ALIGNMENT * SWIZZLE_ALIGNMENT;
     if (threadIdx.x == 0) {

@@ -153,6 +153,7 @@ impl Variant {
             Kind::MultiTensorNorm(dtype) => {
                 Source::new("ops/multi_tensor.cu", &["squares", "root_of_sum"]).elements_of(dtype)
             }
+            Kind::SplitBf16x3 => Source::new("gemm/split_bf16x3.cu", &["split"]),
             Kind::Probe => Source::new("probe/launch.cu", PROBE),
         };
         source.named_by_defines()

@@ -10,7 +10,7 @@ use crate::autograd::{Context, Grads, is_recording, no_grad, wants_record, with_
 use crate::dispatch::{apply, apply_one};
 use crate::error::{Error, Result, index_told_as};
 use crate::op::{Saves, check};
-use crate::ops::matmul::{Epilogue, LinearParameters, Matmul};
+use crate::ops::matmul::{Epilogue, LinearParameters, Matmul, MatmulOptions};
 use crate::precision::{self, without_precision};
 use crate::{DType, Shape, Tensor};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -59,7 +59,15 @@ impl Tensor {
                 shape: Box::new(*self.shape()),
             });
         };
-        let [classes, _] = parameters.weight.shape().to_array(name)?;
+        let [classes, inputs] = parameters.weight.shape().to_array(name)?;
+        if width != inputs {
+            let shapes = format!("{:?} with weight {:?}", self.shape(), parameters.weight.shape());
+            let detail = format!("{shapes}: inner sizes {width} and {inputs} differ");
+            return Err(Error::invalid(name, detail));
+        }
+        if let Some(bias) = parameters.bias {
+            check::shape(name, "bias", &bias.meta(), Shape::new(&[classes])?)?;
+        }
         let rows = leading.iter().product();
         let x = self.reshape([rows, width])?;
         let chunked = matches!(loss.reduction, Reduction::Mean | Reduction::Sum);
@@ -85,7 +93,8 @@ impl Tensor {
             Some(rows) => rows,
             None => rows.div_ceil(rows.div_ceil(most).max(1)).max(1).next_multiple_of(ROW_TILE),
         };
-        Layer { x, weight, bias, target, chunk, options: OwnOptions::of(&loss) }.loss()
+        let product = precision::current().map_or(Matmul::PLAIN, |scope| scope.product_of(&x));
+        Layer { x, weight, bias, target, chunk, product, options: OwnOptions::of(&loss) }.loss()
     }
 }
 
@@ -134,6 +143,8 @@ struct Layer {
     bias: Option<Tensor>,
     target: Tensor,
     chunk: usize,
+    /// What a device may do with products of f32.
+    product: Matmul,
     options: OwnOptions,
 }
 
@@ -156,6 +167,7 @@ impl Layer {
         let inputs: Vec<&Tensor> =
             [&self.x, &self.weight, &self.target].into_iter().chain(&self.bias).collect();
         let (formed, chunk, options) = (Arc::new(Mutex::new(Some(formed))), self.chunk, self.options);
+        let product = self.product.clone();
         let saves = Saves { inputs: 0b1111, outputs: 0 };
         let outputs = with_gradient(
             "linear_cross_entropy",
@@ -166,14 +178,16 @@ impl Layer {
                 let Some(dloss) = &grad_outputs[0] else { return Ok(Grads::new()) };
                 let input = |index: usize| context.input(index).map(Tensor::detach);
                 let bias = (context.inputs() > 3).then(|| context.input(3).cloned()).transpose()?;
+                let product = product.clone();
                 if is_recording() {
-                    let [x, weight, target] = [context.input(0)?, context.input(1)?, context.input(2)?];
-                    return recorded([x, weight, target], bias.as_ref(), options, dloss);
+                    let (x, weight, target) =
+                        (context.input(0)?.clone(), context.input(1)?.clone(), context.input(2)?.clone());
+                    return Layer { x, weight, target, bias, chunk, product, options }.recorded(dloss);
                 }
                 // What was formed is given away: a second walk through the graph forms its own.
                 let formed = formed.lock().unwrap_or_else(PoisonError::into_inner).take();
                 let (x, weight, target) = (input(0)?, input(1)?, input(2)?);
-                let layer = Layer { x, weight, target, bias, chunk, options };
+                let layer = Layer { x, weight, target, bias, chunk, product, options };
                 let needed = [context.needs(0), context.needs(1), context.needs(3)];
                 let formed = match formed {
                     Some(formed) => formed,
@@ -183,6 +197,12 @@ impl Layer {
             },
         )?;
         outputs.into_iter().next().ok_or_else(|| Error::autograd("linear_cross_entropy has no output"))
+    }
+
+    fn scores(&self, x: &Tensor) -> Result<Tensor> {
+        let Matmul { tf32, bf16x6, .. } = self.product;
+        let options = MatmulOptions { bias: self.bias.as_ref(), tf32, bf16x6, ..Default::default() };
+        x.matmul_with(&self.weight.t()?, options)
     }
 
     fn needed(&self) -> [bool; 3] {
@@ -211,10 +231,10 @@ impl Layer {
             let (of_rows, grad) = self.losses_and_grad(&x, &target)?;
             losses.push(of_rows);
             if needed[0] {
-                of_x.push(unrounded(&grad, &self.weight, None)?);
+                of_x.push(self.unrounded(&grad, &self.weight, None)?);
             }
             if needed[1] {
-                formed.weight = Some(unrounded(&grad.t()?, &x, formed.weight.take())?);
+                formed.weight = Some(self.unrounded(&grad.t()?, &x, formed.weight.take())?);
             }
             if needed[2] {
                 let sum = grad.to_accumulator()?.sum(0)?;
@@ -236,7 +256,7 @@ impl Layer {
 
     fn losses(&self, x: &Tensor, target: &Tensor) -> Result<Tensor> {
         let OwnOptions { ignore_index, label_smoothing, .. } = self.options;
-        let scores = x.linear(&self.weight, self.bias.as_ref())?;
+        let scores = self.scores(x)?;
         let op = CrossEntropy { ignore_index, label_smoothing };
         index_told_as("linear_cross_entropy", || Ok(apply(op, &[&scores, target])?.swap_remove(0)))
     }
@@ -244,7 +264,7 @@ impl Layer {
     /// The losses of some rows, and the gradient of their sum by the scores.
     fn losses_and_grad(&self, x: &Tensor, target: &Tensor) -> Result<(Tensor, Tensor)> {
         let OwnOptions { ignore_index, label_smoothing, .. } = self.options;
-        let scores = x.linear(&self.weight, self.bias.as_ref())?;
+        let scores = self.scores(x)?;
         let ones = Tensor::ones((), scores.dtype().accumulator(), scores.device())?;
         let op = CrossEntropyWithGrad { ignore_index, label_smoothing };
         let per_row = ones.expand([scores.dims()[0]])?;
@@ -270,40 +290,38 @@ impl Layer {
         }
         Ok(grads)
     }
-}
 
-/// `left right`, plus `sum`, in the accumulator dtype.
-fn unrounded(left: &Tensor, right: &Tensor, sum: Option<Tensor>) -> Result<Tensor> {
-    let out_dtype = left.dtype().is_half().then_some(DType::F32);
-    let epilogue = Epilogue { residual: sum.is_some(), out_dtype, ..Epilogue::NONE };
-    let op = Matmul { epilogue, tf32: false };
-    match &sum {
-        Some(sum) => apply_one(op, &[left, right, sum]),
-        None => apply_one(op, &[left, right]),
+    /// `left right`, plus `sum`, in the accumulator dtype.
+    fn unrounded(&self, left: &Tensor, right: &Tensor, sum: Option<Tensor>) -> Result<Tensor> {
+        let out_dtype = left.dtype().is_half().then_some(DType::F32);
+        let epilogue = Epilogue { residual: sum.is_some(), out_dtype, ..Epilogue::NONE };
+        let op = Matmul { epilogue, ..self.product.clone() };
+        match &sum {
+            Some(sum) => apply_one(op, &[left, right, sum]),
+            None => apply_one(op, &[left, right]),
+        }
     }
-}
 
-/// The gradients as ops that are recorded themselves, with all scores at once.
-fn recorded(
-    [x, weight, target]: [&Tensor; 3],
-    bias: Option<&Tensor>,
-    options: OwnOptions,
-    dloss: &Tensor,
-) -> Result<Grads> {
-    let OwnOptions { ignore_index, label_smoothing, reduction } = options;
-    let scores = x.linear(weight, bias)?;
-    let outputs = apply(CrossEntropy { ignore_index, label_smoothing }, &[&scores, target])?;
-    let dloss = match reduction {
-        Reduction::Mean => dloss.div(&counted(target, ignore_index, dloss.dtype())?)?,
-        _ => dloss.clone(),
-    };
-    let per_row = dloss.expand([scores.dims()[0]])?;
-    let op = CrossEntropyGrad { ignore_index, label_smoothing };
-    let grad = apply_one(op, &[&scores, target, &outputs[1], &per_row])?;
-    let mut grads: Grads =
-        [Some(grad.matmul(weight)?), Some(grad.t()?.matmul(x)?), None].into_iter().collect();
-    if bias.is_some() {
-        grads.push(Some(grad.sum(0)?.to_dtype(scores.dtype())?));
+    /// The gradients as ops that are recorded themselves, with all scores at once.
+    fn recorded(&self, dloss: &Tensor) -> Result<Grads> {
+        let OwnOptions { ignore_index, label_smoothing, .. } = self.options;
+        let scores = self.scores(&self.x)?;
+        let outputs = apply(CrossEntropy { ignore_index, label_smoothing }, &[&scores, &self.target])?;
+        let dloss = match self.count()? {
+            Some(count) => dloss.div(&count)?,
+            None => dloss.clone(),
+        };
+        let per_row = dloss.expand([scores.dims()[0]])?;
+        let op = CrossEntropyGrad { ignore_index, label_smoothing };
+        let grad = apply_one(op, &[&scores, &self.target, &outputs[1], &per_row])?;
+        let product = |left: &Tensor, right: &Tensor| apply_one(self.product.clone(), &[left, right]);
+        let mut grads: Grads =
+            [Some(product(&grad, &self.weight)?), Some(product(&grad.t()?, &self.x)?), None]
+                .into_iter()
+                .collect();
+        if self.bias.is_some() {
+            grads.push(Some(grad.sum(0)?.to_dtype(scores.dtype())?));
+        }
+        Ok(grads)
     }
-    Ok(grads)
 }

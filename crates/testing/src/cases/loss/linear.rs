@@ -126,12 +126,17 @@ fn rejected() -> OpCase {
             let layer = LinearParameters { weight: &weight, bias: None };
             x.linear_cross_entropy(layer, &Tensor::zeros([2], I64, device)?, Default::default())
         })
+        .rejects("linear_cross_entropy: bias has shape [4], expected [3]", |device| {
+            let (x, weight, bias) = (zeros(&[2, 4], device)?, zeros(&[3, 4], device)?, zeros(&[4], device)?);
+            let layer = LinearParameters { weight: &weight, bias: Some(&bias) };
+            x.linear_cross_entropy(layer, &Tensor::zeros([2], I64, device)?, Default::default())
+        })
         .rejects("linear_cross_entropy: expected at least 1 axes, got shape []", |device| {
             let (x, weight) = (zeros(&[], device)?, zeros(&[4, 1], device)?);
             let layer = LinearParameters { weight: &weight, bias: None };
             x.linear_cross_entropy(layer, &Tensor::zeros([], I64, device)?, Default::default())
         })
-        .rejects("linear: [2, 4] with weight [3, 5]: inner sizes 4 and 5 differ", |device| {
+        .rejects("linear_cross_entropy: [2, 4] with weight [3, 5]: inner sizes 4 and 5 differ", |device| {
             let (x, weight) = (zeros(&[2, 4], device)?, zeros(&[3, 5], device)?);
             let layer = LinearParameters { weight: &weight, bias: None };
             x.linear_cross_entropy(layer, &Tensor::zeros([2], I64, device)?, Default::default())

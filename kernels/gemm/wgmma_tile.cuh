@@ -1,0 +1,107 @@
+// What the kernels of gemm/wgmma.cu share: macros, sizes, what is where in shared memory, parameters, tiles of a block.
+
+#pragma once
+
+#ifdef HOST_SHIM
+#undef TYPE
+#undef TYPE_Y
+#define TYPE f16
+#define TYPE_Y f16
+#endif
+
+#ifdef HOST_SHIM
+#define A_INNER 1
+#define B_INNER 0
+#define TILE_M 128
+#define TILE_N 128
+#define STAGES 4
+#define PINGPONG 0
+#endif
+#define WGMMA_N TILE_N
+
+#define PRE_ACTIVATION 1
+#define GRAD_OF_ACTIVATION 2
+#define RESIDUAL 3
+#ifndef EPILOGUE
+#define EPILOGUE 0
+#endif
+// 1: operands of f32 in three parts of bf16 (split_bf16x3.cu), multiplied part by part.
+#ifndef BF16X6
+#define BF16X6 0
+#endif
+
+#include "gemm/gemm.cuh"
+#include "ptx/tma.cuh"
+
+// Rows of tiles that are walked together: what they share of b stays in the L2 cache.
+#ifndef BAND
+#define BAND 8
+#endif
+
+constexpr int LINE = 128;  // bytes of a line of a stage: a period of the swizzle
+constexpr int TILE_K = LINE / int(sizeof(Element));
+constexpr int STEPS = LINE / 32;  // wgmma takes 32 bytes of each line
+constexpr int WARPGROUP = 128;
+constexpr int CONSUMERS = 2;
+constexpr int THREADS = (1 + CONSUMERS) * WARPGROUP;
+constexpr int PAIRS = BF16X6 ? 6 : 1;  // of parts of a and b: the sum over k is walked for each
+constexpr int PROMOTED = 4;  // BF16X6: stages whose products the tensor cores add up before those are added in f32
+// 504 registers of three warpgroups' threads: 168 each at launch, which 65536 / THREADS rounds down to.
+constexpr int PRODUCER_REGISTERS = 24, CONSUMER_REGISTERS = 240;
+
+constexpr int PART_M = PINGPONG ? TILE_M : TILE_M / CONSUMERS;  // rows of a consumer
+constexpr int BLOCKS = PART_M / 64;
+constexpr int STAGE_A = TILE_M * LINE;
+constexpr int STAGE = STAGE_A + TILE_N * LINE;
+constexpr int SLAB = 64 * LINE;                     // bytes of 64 lines
+constexpr int SLAB_N = LINE / int(sizeof(Output));  // columns of y in a slab
+constexpr int SLABS_ACROSS = TILE_N / SLAB_N;
+constexpr int SLABS = BLOCKS * SLABS_ACROSS;  // of a consumer's tile
+constexpr int SLABS_OUT =
+    EPILOGUE ? 4 : 2;  // of a consumer: two that are stored from in turn; two of what is read or stored beside
+constexpr int OUT = STAGES * STAGE;  // where the slabs of each consumer are
+constexpr int BARRIERS =
+    OUT + CONSUMERS * SLABS_OUT *
+              SLAB;  // where the barriers are: full and empty of each stage, turns, full of what is read beside
+constexpr int BESIDE_BARRIERS = EPILOGUE ? 2 * CONSUMERS : 0;
+constexpr int SWIZZLE_ALIGNMENT = 1024;
+// SHARED = BARRIERS + 8 * (2 * STAGES + CONSUMERS + BESIDE_BARRIERS) + SWIZZLE_ALIGNMENT
+
+static_assert(PART_M % 64 == 0 && TILE_N % 64 == 0, "whole slabs");
+static_assert(sizeof(Element) == 2 || (A_INNER && B_INNER), "TF32 is K-major");
+static_assert(!BF16X6 || (!PINGPONG && EPILOGUE == 0), "two sets of sums, both consumers in one tile");
+
+struct TensorMapProduct {
+    TensorMap a, b, y;  // axes: run, line, fast and slow axis of the batch; of partial sums: column, row, matrix, split
+    TensorMap z;        // the pre-activation or the residual, as y
+    const Output* bias;  // null: none; else n neighbors from a multiple of two elements on
+    float* column_sums;  // null: none; of GRAD_OF_ACTIVATION, [ceil(m / 64), n]: of the columns of y, 64 rows each
+    Constants constants;
+    float alpha;
+    u32 m, n, k;
+    u32 matrices, splits, split_length;
+    u32 fast;            // size of the fast axis of the batch
+    u32 a_axes, b_axes;  // bit 0: the operand has the fast axis of the batch, bit 1: the slow one
+    u32 is_partial;      // y is that of partial sums
+    // Of BF16X6: from part to part along the slow axis of an operand's map, and what is not 0 where the parts do not stand for the operands.
+    u32 a_part, b_part;
+    const u32* unfit;
+};
+
+// One tile of y, and where its operands begin.
+struct Work {
+    Tile tile;
+    u32 first, blocks;  // along k: where it begins, and how many stages it takes, those of all pairs of parts
+    i32 fast, slow;     // of the batch
+
+    INLINE Work(const TensorMapProduct& p, u32 number) : tile(tile_of<TILE_M, TILE_N, BAND>(p, number)) {
+        first = tile.split * p.split_length;
+        blocks = PAIRS * ((min(p.k - first, p.split_length) + TILE_K - 1) / TILE_K);
+        slow = tile.matrix / p.fast;
+        fast = tile.matrix - slow * p.fast;
+    }
+};
+
+INLINE u32 count_tiles(const TensorMapProduct& p) {
+    return (p.m + TILE_M - 1) / TILE_M * ((p.n + TILE_N - 1) / TILE_N) * p.matrices * p.splits;
+}
