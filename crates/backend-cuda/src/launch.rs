@@ -1,7 +1,10 @@
 //! How a kernel is launched.
 
-use crate::driver::launch::LaunchAttributes;
+use crate::driver::launch::{LaunchAttributes, LaunchConfig};
+use crate::modules::Function;
 use crate::variant::Variant;
+use cudarc::driver::sys;
+use ternion_core::Result;
 
 /// A kernel, its grid and its blocks.
 #[derive(Clone, Copy, Debug)]
@@ -28,5 +31,20 @@ impl Launch {
             shared: 0,
             attributes: LaunchAttributes::NONE,
         }
+    }
+
+    /// The kernel among those of the variant, which may have as much shared memory as this asks for.
+    #[inline]
+    pub(crate) fn function(&self, op: &'static str, functions: &[Function]) -> Result<sys::CUfunction> {
+        let function = &functions[self.kernel];
+        function.allow_shared(op, self.shared)?;
+        Ok(function.handle)
+    }
+
+    /// As the driver takes it.
+    #[inline]
+    pub(crate) fn config(&self, function: sys::CUfunction) -> LaunchConfig {
+        let Launch { grid, block, shared, attributes, .. } = *self;
+        LaunchConfig { function, grid, block, shared, attributes }
     }
 }

@@ -1,11 +1,16 @@
-//! Kernels by what they are compiled from: found loaded, on disk, or compiled now.
+//! Kernels by what they are compiled from: found loaded, on disk, or compiled now, on threads of their own where the launch can wait in the queue.
+
+mod background;
 
 use crate::cache::Cache;
-use crate::driver::{Properties, check};
+use crate::driver::{Context, check};
 use crate::files::Program;
+use crate::launch::Launch;
 use crate::nvrtc;
 use crate::source::Source;
+use crate::submit::queue::AwaitedKernel;
 use crate::variant::{Architecture, Variant, variants, variants_beside_ops};
+use background::{Claim, InProgress, Maker, Workers};
 use cudarc::driver::sys;
 use parking_lot::{Mutex, RwLock};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -59,17 +64,24 @@ type Functions = Arc<SmallVec<[Function; 4]>>;
 #[derive(Debug)]
 pub(crate) struct Modules {
     architecture: Architecture,
-    /// The CUDA version of the driver, as 1000 * major + 10 * minor.
-    driver: i32,
     cache: Cache,
     loaded: RwLock<FxHashMap<Variant, Functions>>,
     /// What the kernels are parts of.
     images: Mutex<Vec<Image>>,
-    /// Held while a variant is compiled or loaded: no thread does it twice.
-    loading: Mutex<()>,
+    /// What is compiled or loaded at the moment: no two threads do it with one variant.
+    in_progress: InProgress<Variant>,
+    workers: Arc<Workers>,
+    context: Arc<Context>,
 }
 
-/// A module of the driver's, unloaded with the device, which has ended everything and made its context current.
+impl Drop for Modules {
+    /// The last owner may be a thread that has compiled something.
+    fn drop(&mut self) {
+        let _ = self.context.bind();
+    }
+}
+
+/// A module of the driver's, unloaded with the device, which has ended everything.
 #[derive(Debug)]
 struct Image(sys::CUmodule);
 
@@ -158,34 +170,76 @@ pub fn keep(source: &Source, architecture: &str, code: &[u8]) {
 }
 
 impl Modules {
-    pub(crate) fn new(properties: &Properties) -> Modules {
+    pub(crate) fn new(context: &Arc<Context>) -> Modules {
         Modules {
-            architecture: Architecture::of_device(properties.capability),
-            driver: properties.driver,
+            architecture: Architecture::of_device(context.properties.capability),
             cache: Cache::from_environment(),
             loaded: RwLock::default(),
             images: Mutex::default(),
-            loading: Mutex::default(),
+            in_progress: InProgress::default(),
+            workers: Arc::default(),
+            context: context.clone(),
         }
     }
 
-    /// What `take` takes of the kernels of `variant`. The context must be current.
+    /// What `take` takes of the kernels of `variant`, if it is loaded.
     ///
     /// The list is lent, not handed out: counting its owners up and down is a good part of what a launch takes beside the driver's own work.
     #[inline]
+    pub(crate) fn with_loaded<T>(
+        &self,
+        variant: &Variant,
+        take: impl Fn(&[Function]) -> Result<T>,
+    ) -> Option<Result<T>> {
+        self.loaded.read().get(variant).map(|functions| take(functions))
+    }
+
+    /// The same, loaded now if it is not. The context must be current.
+    #[cold]
     pub(crate) fn with<T>(&self, variant: &Variant, take: impl Fn(&[Function]) -> Result<T>) -> Result<T> {
-        if let Some(functions) = self.loaded.read().get(variant) {
-            return take(functions);
-        }
         take(&self.load(*variant)?)
+    }
+
+    /// Begins to compile the variant on another thread; whether that is under way. It is not where the variant is loaded or on disk, and where there is no
+    /// compiler: [`Modules::with`] then has the kernels, or the error, without delay.
+    #[cold]
+    pub(crate) fn compile_in_background(self: &Arc<Self>, variant: Variant) -> Result<bool> {
+        known(variant)?;
+        suits(variant, self.architecture)?;
+        let claim = match self.in_progress.claim(variant, || self.find(&variant)) {
+            Maker::Nobody(_) => return Ok(false),
+            Maker::Other => return Ok(true),
+            Maker::Caller(claim) => claim,
+        };
+        let (program, options) = (variant.source().program(), options(&self.architecture.to_string()));
+        if self.cache.get(&key(&program, &options)).is_some() || nvrtc::version().is_err() {
+            return Ok(false);
+        }
+        let (own, variant) = (self.clone(), InProgress::hand_over(claim));
+        self.workers.run(move || {
+            let claim = own.in_progress.take_over(variant);
+            // Whoever needs the kernels finds none after an error, tries again, and reports that.
+            let _ = own.context.bind().and_then(|()| own.load_claimed(variant, claim));
+        });
+        Ok(true)
+    }
+
+    fn find(&self, variant: &Variant) -> Option<Functions> {
+        self.loaded.read().get(variant).cloned()
     }
 
     #[cold]
     fn load(&self, variant: Variant) -> Result<Functions> {
-        let _guard = self.loading.lock();
-        if let Some(functions) = self.loaded.read().get(&variant) {
-            return Ok(functions.clone());
+        loop {
+            match self.in_progress.claim(variant, || self.find(&variant)) {
+                Maker::Nobody(functions) => return Ok(functions),
+                Maker::Other => self.in_progress.wait(&variant),
+                Maker::Caller(claim) => return self.load_claimed(variant, claim),
+            }
         }
+    }
+
+    fn load_claimed(&self, variant: Variant, _claim: Claim<'_, Variant>) -> Result<Functions> {
         known(variant)?;
         suits(variant, self.architecture)?;
         let source = variant.source();
@@ -225,10 +279,27 @@ impl Modules {
 
     /// That the driver does not take the machine code; as a rule it is older than the compiler.
     fn refused(&self, source: &Source, error: &Error) -> Error {
-        let (major, minor) = (self.driver / 1000, self.driver % 1000 / 10);
+        let driver = self.context.properties.driver;
+        let (major, minor) = (driver / 1000, driver % 1000 / 10);
         let compiler = nvrtc::version().map(|(major, minor)| format!(", NVRTC is {major}.{minor}"));
         let versions = format!("the driver is for CUDA {major}.{minor}{}", compiler.unwrap_or_default());
         Error::invalid("cuda", format!("{}: {error} ({versions})", source.name))
+    }
+}
+
+/// The kernel of a launch that waits in the queue while it is compiled.
+#[derive(Debug)]
+pub(crate) struct CompiledLater {
+    pub(crate) modules: Arc<Modules>,
+    pub(crate) op: &'static str,
+    pub(crate) launch: Launch,
+}
+
+impl AwaitedKernel for CompiledLater {
+    fn wait(&self) -> Result<sys::CUfunction> {
+        let CompiledLater { modules, op, launch } = self;
+        modules.context.bind()?;
+        modules.with(&launch.variant, |functions| launch.function(op, functions))
     }
 }
 

@@ -14,18 +14,23 @@
 //! thread sleeps, the first few launches go straight to the driver, so that a lone op wakes nobody;
 //! and so do all while a step is recorded. The thread is started by the first burst of launches,
 //! looks out for a while after each, then sleeps again.
+//!
+//! A launch whose kernel is still being compiled waits here too, and with it all that follow: the
+//! program goes on, comes to the next kernels, and those are compiled at the same time.
 
 use crate::driver::launch::LaunchConfig;
 use crate::driver::stream::Stream;
 use cudarc::driver::sys;
 use parking_lot::Mutex;
 use std::cell::UnsafeCell;
+use std::collections::VecDeque;
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Once, OnceLock, Weak};
 use std::thread::{JoinHandle, Thread, ThreadId};
 use std::time::{Duration, Instant};
+use ternion_core::Error;
 
 /// Launches that may wait: as many as the driver's own queue takes before it makes the caller wait.
 const SLOTS: usize = 1024;
@@ -70,6 +75,15 @@ impl LaunchTarget for Stream {
     }
 }
 
+/// A kernel that is not there yet when it is launched.
+pub(crate) trait AwaitedKernel: Send + Sync + std::fmt::Debug {
+    /// Waits for it. It may be launched with as much shared memory as the launch asks for.
+    ///
+    /// # Errors
+    /// It cannot be compiled, or the driver does not take it.
+    fn wait(&self) -> ternion_core::Result<sys::CUfunction>;
+}
+
 /// A launch that waits.
 #[repr(C, align(64))]
 struct Slot {
@@ -79,12 +93,21 @@ struct Slot {
     parameters: Parameters,
 }
 
-/// What the driver said to a launch that it did not take.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Refusal {
+/// A launch that was not made.
+#[derive(Debug)]
+pub(crate) struct Refusal {
     thread: ThreadId,
-    op: &'static str,
-    code: sys::CUresult,
+    pub(crate) op: &'static str,
+    pub(crate) reason: Reason,
+}
+
+/// Why a launch was not made.
+#[derive(Debug)]
+pub(crate) enum Reason {
+    /// What the driver said to it.
+    Driver(sys::CUresult),
+    /// Its kernel could not be had.
+    Kernel(Error),
 }
 
 /// Parameters of a kernel, at an address that suits everything that they may hold: tensor maps too.
@@ -107,6 +130,8 @@ pub(crate) struct SubmissionQueue<D> {
     issued: CachePadded,
     pushing: Mutex<()>,
     issuing: Mutex<()>,
+    /// The numbers of launches without a function, and what they wait for. Apart from the slots, whose head is one cache line.
+    awaited: Mutex<VecDeque<(usize, Box<dyn AwaitedKernel>)>>,
     /// Launches in a row that went straight to the driver.
     alone: AtomicUsize,
     /// Whether launches may go through the thread at all.
@@ -155,6 +180,7 @@ impl<D: LaunchTarget> SubmissionQueue<D> {
             issued: CachePadded(AtomicUsize::new(0)),
             pushing: Mutex::default(),
             issuing: Mutex::default(),
+            awaited: Mutex::default(),
             alone: AtomicUsize::new(0),
             is_used,
             is_asleep: AtomicBool::new(true),
@@ -190,6 +216,47 @@ impl<D: LaunchTarget> SubmissionQueue<D> {
             // issued.
             return unsafe { self.target.launch(&config, std::ptr::from_ref(parameters).cast_mut().cast()) };
         }
+        self.put(op, config, parameters, index);
+        sys::CUresult::CUDA_SUCCESS
+    }
+
+    /// Whether launches can wait here.
+    pub(crate) fn can_wait(&self) -> bool {
+        self.is_used && !self.is_stopped.load(Ordering::Relaxed)
+    }
+
+    /// Whether those with parameters `P` can.
+    pub(crate) fn has_room_for<P>(&self) -> bool {
+        self.can_wait() && size_of::<P>() <= ROOM
+    }
+
+    /// Launches a kernel when it is there, as [`SubmissionQueue::push`] later ones. Only where [`SubmissionQueue::has_room_for`] `P`.
+    ///
+    /// # Safety
+    /// As for [`SubmissionQueue::push`].
+    #[cold]
+    pub(crate) unsafe fn push_awaited<P>(
+        self: &Arc<Self>,
+        op: &'static str,
+        config: LaunchConfig,
+        awaited: Box<dyn AwaitedKernel>,
+        parameters: &P,
+    ) {
+        const { assert!(align_of::<P>() <= align_of::<Parameters>()) };
+        assert!(self.is_used && size_of::<P>() <= ROOM, "there is a slot that the launch fits into");
+        let _pushing = self.pushing.lock();
+        let index = self.pushed.0.load(Ordering::Relaxed);
+        self.awaited.lock().push_back((index, awaited));
+        let config = LaunchConfig { function: std::ptr::null_mut(), ..config };
+        self.put(op, config, parameters, index);
+        if self.is_stopped.load(Ordering::SeqCst) {
+            self.issue_until(index + 1);
+        }
+    }
+
+    /// Launch `index` into its slot. For the holder of `pushing`; `P` fits.
+    #[inline]
+    fn put<P>(self: &Arc<Self>, op: &'static str, config: LaunchConfig, parameters: &P, index: usize) {
         self.wait_for_room(index);
         let slot = self.slots[index % SLOTS].get().cast::<Slot>();
         // SAFETY: the slot belongs to the holder of `pushing` until `pushed` counts it; `P` fits,
@@ -205,7 +272,6 @@ impl<D: LaunchTarget> SubmissionQueue<D> {
         if self.is_asleep.load(Ordering::SeqCst) {
             self.wake();
         }
-        sys::CUresult::CUDA_SUCCESS
     }
 
     /// Whether a launch is one of few, for which nobody is to be woken.
@@ -248,15 +314,41 @@ impl<D: LaunchTarget> SubmissionQueue<D> {
             let slot = self.slots[index % SLOTS].get().cast::<Slot>();
             // SAFETY: the slot was filled before `pushed` went beyond it, and is not filled anew
             // before `issued` does.
-            let (code, op, thread) = unsafe {
-                let code = self.target.launch(&(*slot).config, (&raw mut (*slot).parameters).cast());
-                (code, (*slot).op, (*slot).thread)
-            };
-            if code != sys::CUresult::CUDA_SUCCESS {
-                self.note(Refusal { thread, op, code });
+            if let Err(refusal) = unsafe { self.issue_slot(index, slot) } {
+                self.note(refusal);
             }
             self.issued.0.store(index + 1, Ordering::Release);
         }
+    }
+
+    /// Launch `index`, which is in `slot`.
+    ///
+    /// # Safety
+    /// The slot is filled, nobody writes to it meanwhile, and it is issued once.
+    #[inline]
+    unsafe fn issue_slot(&self, index: usize, slot: *mut Slot) -> Result<(), Refusal> {
+        // SAFETY: the caller vouches for the slot.
+        let (op, thread, function) = unsafe { ((*slot).op, (*slot).thread, (*slot).config.function) };
+        let refusal = |reason| Refusal { thread, op, reason };
+        if function.is_null()
+            && let Some(awaited) = self.awaited_by(index)
+        {
+            let function = awaited.wait().map_err(|error| refusal(Reason::Kernel(error)))?;
+            // SAFETY: as above.
+            unsafe { (&raw mut (*slot).config.function).write(function) };
+        }
+        // SAFETY: as above; who pushed vouched for the parameters.
+        match unsafe { self.target.launch(&(*slot).config, (&raw mut (*slot).parameters).cast()) } {
+            sys::CUresult::CUDA_SUCCESS => Ok(()),
+            code => Err(refusal(Reason::Driver(code))),
+        }
+    }
+
+    #[cold]
+    fn awaited_by(&self, index: usize) -> Option<Box<dyn AwaitedKernel>> {
+        let mut awaited = self.awaited.lock();
+        let is_next = awaited.front().is_some_and(|(number, _)| *number == index);
+        if is_next { awaited.pop_front().map(|(_, kernel)| kernel) } else { None }
     }
 
     /// The first refusal of each thread is kept.
@@ -269,22 +361,21 @@ impl<D: LaunchTarget> SubmissionQueue<D> {
         self.was_refused.store(true, Ordering::Release);
     }
 
-    /// The first launch of this thread's that the driver refused since this was asked last, and
-    /// what it said.
+    /// The first launch of this thread's that was not made since this was asked last, and why.
     #[inline]
-    pub(crate) fn refused_to_this_thread(&self) -> Option<(&'static str, sys::CUresult)> {
+    pub(crate) fn refused_to_this_thread(&self) -> Option<Refusal> {
         if self.was_refused.load(Ordering::Acquire) { self.take_refusal(false) } else { None }
     }
 
     /// The same of any thread's, this one's before others': what has been waited for has come to
     /// this. The others' are forgotten.
     #[inline]
-    pub(crate) fn refused(&self) -> Option<(&'static str, sys::CUresult)> {
+    pub(crate) fn refused(&self) -> Option<Refusal> {
         if self.was_refused.load(Ordering::Acquire) { self.take_refusal(true) } else { None }
     }
 
     #[cold]
-    fn take_refusal(&self, of_any: bool) -> Option<(&'static str, sys::CUresult)> {
+    fn take_refusal(&self, of_any: bool) -> Option<Refusal> {
         let own = std::thread::current().id();
         let mut refusals = self.refusals.lock();
         let at = refusals.iter().position(|refusal| refusal.thread == own);
@@ -293,7 +384,7 @@ impl<D: LaunchTarget> SubmissionQueue<D> {
             refusals.clear();
         }
         self.was_refused.store(!refusals.is_empty(), Ordering::Release);
-        found.map(|refusal| (refusal.op, refusal.code))
+        found
     }
 
     // ---- the thread

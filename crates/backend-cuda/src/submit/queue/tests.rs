@@ -8,6 +8,7 @@ use crate::driver::launch::LaunchAttributes;
 struct Notes {
     numbers: Mutex<Vec<u64>>,
     threads: Mutex<Vec<std::thread::ThreadId>>,
+    functions: Mutex<Vec<usize>>,
     pause: Duration,
     refuses: Option<u64>,
 }
@@ -20,6 +21,7 @@ impl LaunchTarget for Notes {
         std::thread::sleep(self.pause);
         self.numbers.lock().push(number);
         self.threads.lock().push(std::thread::current().id());
+        self.functions.lock().push(config.function as usize);
         match self.refuses == Some(number) {
             true => sys::CUresult::CUDA_ERROR_INVALID_VALUE,
             false => sys::CUresult::CUDA_SUCCESS,
@@ -33,9 +35,13 @@ fn plain() -> LaunchConfig {
     LaunchConfig { function: std::ptr::null_mut(), grid: [1; 3], block: [1; 3], shared: 0, attributes }
 }
 
+fn plain_of(blocks: u32) -> LaunchConfig {
+    LaunchConfig { grid: [blocks, 1, 1], ..plain() }
+}
+
 fn push(queue: &Arc<SubmissionQueue<Notes>>, number: u64, at_once: bool) -> sys::CUresult {
     let grid = (number % 7) as u32;
-    let config = LaunchConfig { grid: [grid, 1, 1], ..plain() };
+    let config = plain_of(grid);
     // SAFETY: `Notes` takes three numbers.
     unsafe { queue.push("test", config, &[number, number * 2, u64::from(grid)], at_once) }
 }
@@ -129,18 +135,26 @@ fn push_many(queue: &Arc<SubmissionQueue<Notes>>) -> Option<sys::CUresult> {
     codes.first().copied()
 }
 
+/// Op and answer of what the driver refused.
+fn said(refusal: Refusal) -> (&'static str, sys::CUresult) {
+    match refusal.reason {
+        Reason::Driver(code) => (refusal.op, code),
+        Reason::Kernel(error) => panic!("{error}"),
+    }
+}
+
 #[test]
 fn what_the_driver_refuses_later_is_reported_once_with_the_op() {
     let queue = queue(Notes { refuses: Some(60), ..Notes::default() });
     let at_once = push_many(&queue);
     queue.drain();
     // A thread that is kept waiting may have fallen asleep meanwhile.
-    let reported = queue.refused_to_this_thread();
+    let reported = queue.refused_to_this_thread().map(said);
     assert_eq!(
         at_once.map(|code| ("test", code)).or(reported),
         Some(("test", sys::CUresult::CUDA_ERROR_INVALID_VALUE))
     );
-    assert_eq!((queue.refused_to_this_thread(), queue.refused()), (None, None));
+    assert!(queue.refused_to_this_thread().is_none() && queue.refused().is_none());
     queue.stop();
 }
 
@@ -149,18 +163,120 @@ fn what_is_refused_to_one_thread_is_reported_to_it_or_to_whoever_waits() {
     let queue = queue(Notes::default());
     let other = std::thread::spawn(|| std::thread::current().id()).join().expect("no panic");
     let own = std::thread::current().id();
-    let refusal = |thread, op| Refusal { thread, op, code: sys::CUresult::CUDA_ERROR_INVALID_VALUE };
+    let reason = || Reason::Driver(sys::CUresult::CUDA_ERROR_INVALID_VALUE);
+    let refusal = |thread, op| Refusal { thread, op, reason: reason() };
     queue.note(refusal(other, "theirs"));
-    assert_eq!(queue.refused_to_this_thread(), None, "not to the next op of another thread");
+    assert!(queue.refused_to_this_thread().is_none(), "not to the next op of another thread");
     queue.note(refusal(own, "ours"));
     queue.note(refusal(own, "later"));
-    assert_eq!(queue.refused_to_this_thread().map(|refused| refused.0), Some("ours"));
-    assert_eq!(queue.refused().map(|refused| refused.0), Some("theirs"), "by a wait");
-    assert_eq!(queue.refused(), None);
+    assert_eq!(queue.refused_to_this_thread().map(|refused| refused.op), Some("ours"));
+    assert_eq!(queue.refused().map(|refused| refused.op), Some("theirs"), "by a wait");
+    assert!(queue.refused().is_none());
     queue.note(refusal(other, "theirs"));
     queue.note(refusal(own, "ours"));
-    assert_eq!(queue.refused().map(|refused| refused.0), Some("ours"), "its own first");
-    assert_eq!(queue.refused(), None);
+    assert_eq!(queue.refused().map(|refused| refused.op), Some("ours"), "its own first");
+    assert!(queue.refused().is_none());
+}
+
+/// A kernel that is there when the other end of the channel says which, or ends.
+#[derive(Debug)]
+struct Later(Mutex<std::sync::mpsc::Receiver<usize>>);
+
+impl AwaitedKernel for Later {
+    fn wait(&self) -> ternion_core::Result<sys::CUfunction> {
+        let found = self.0.lock().recv();
+        found.map(|handle| handle as sys::CUfunction).map_err(|_| Error::invalid("test", "does not compile"))
+    }
+}
+
+fn push_awaited(queue: &Arc<SubmissionQueue<Notes>>, number: u64) -> std::sync::mpsc::Sender<usize> {
+    let (compiled, later) = std::sync::mpsc::channel();
+    let config = plain_of((number % 7) as u32);
+    let parameters = [number, number * 2, number % 7];
+    // SAFETY: `Notes` takes three numbers.
+    unsafe { queue.push_awaited("test", config, Box::new(Later(Mutex::new(later))), &parameters) };
+    compiled
+}
+
+#[test]
+fn launches_wait_for_kernels_that_are_compiled_and_keep_their_order() {
+    let queue = queue(Notes::default());
+    assert_eq!(push(&queue, 0, false), sys::CUresult::CUDA_SUCCESS);
+    let first = push_awaited(&queue, 1);
+    (2..20).for_each(|number| assert_eq!(push(&queue, number, false), sys::CUresult::CUDA_SUCCESS));
+    let second = push_awaited(&queue, 20);
+    (21..30).for_each(|number| assert_eq!(push(&queue, number, false), sys::CUresult::CUDA_SUCCESS));
+    // Whoever compiles faster does not overtake.
+    second.send(2020).expect("awaited");
+    std::thread::sleep(5 * PATIENCE);
+    assert_eq!(*queue.target.numbers.lock(), [0], "the second kernel and all between are behind the first");
+    first.send(1010).expect("awaited");
+    queue.drain();
+    assert_eq!(*queue.target.numbers.lock(), (0..30).collect::<Vec<u64>>());
+    let functions = queue.target.functions.lock().clone();
+    assert!(functions.iter().enumerate().all(|(number, &function)| match number {
+        1 => function == 1010,
+        20 => function == 2020,
+        _ => function == 0,
+    }));
+    queue.stop();
+}
+
+#[test]
+fn a_launch_that_goes_straight_waits_for_kernels_before_it() {
+    let queue = queue(Notes::default());
+    let compiled = push_awaited(&queue, 0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(Duration::from_millis(2));
+            compiled.send(7).expect("awaited");
+        });
+        assert_eq!(push(&queue, 1, true), sys::CUresult::CUDA_SUCCESS);
+    });
+    assert_eq!(*queue.target.numbers.lock(), [0, 1]);
+    queue.stop();
+}
+
+#[test]
+fn a_kernel_that_does_not_compile_is_reported_and_what_follows_is_launched() {
+    let queue = queue(Notes::default());
+    drop(push_awaited(&queue, 0));
+    assert_eq!(push(&queue, 1, false), sys::CUresult::CUDA_SUCCESS);
+    queue.drain();
+    let refusal = queue.refused_to_this_thread().expect("reported");
+    assert!(
+        matches!(&refusal.reason, Reason::Kernel(error) if error.to_string() == "test: does not compile"),
+        "{refusal:?}"
+    );
+    assert!(refusal.op == "test" && queue.refused().is_none(), "once");
+    assert_eq!(*queue.target.numbers.lock(), [1]);
+    queue.stop();
+}
+
+#[test]
+fn more_kernels_than_there_are_slots_are_awaited() {
+    let queue = queue(Notes::default());
+    let count = 2 * SLOTS as u64 + 3;
+    (0..count).for_each(|number| match number % 3 {
+        0 => push_awaited(&queue, number).send(number as usize + 1).expect("awaited"),
+        _ => assert_eq!(push(&queue, number, false), sys::CUresult::CUDA_SUCCESS),
+    });
+    queue.drain();
+    assert!(queue.refused().is_none());
+    assert_eq!(*queue.target.numbers.lock(), (0..count).collect::<Vec<u64>>());
+    queue.stop();
+}
+
+#[test]
+fn after_the_end_a_launch_waits_for_its_kernel_by_itself() {
+    let queue = queue(Notes::default());
+    queue.stop();
+    assert!(!queue.can_wait());
+    let (compiled, later) = std::sync::mpsc::channel();
+    compiled.send(7).expect("awaited");
+    // SAFETY: `Notes` takes three numbers.
+    unsafe { queue.push_awaited("test", plain_of(3), Box::new(Later(Mutex::new(later))), &[3u64, 6, 3]) };
+    assert_eq!((&*queue.target.numbers.lock(), &*queue.target.functions.lock()), (&vec![3], &vec![7]));
 }
 
 #[test]

@@ -1,0 +1,243 @@
+//! Threads that compile kernels while the program goes on.
+
+use parking_lot::{Condvar, Mutex};
+use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
+use std::hash::Hash;
+use std::sync::Arc;
+
+/// Threads at most: each takes a few hundred MB while it compiles.
+const MOST_WORKERS: usize = 16;
+
+/// What is being made at the moment, each thing by one thread.
+#[derive(Debug)]
+pub(super) struct InProgress<K> {
+    made: Mutex<FxHashMap<K, Arc<Latch>>>,
+}
+
+impl<K> Default for InProgress<K> {
+    fn default() -> InProgress<K> {
+        InProgress { made: Mutex::default() }
+    }
+}
+
+/// Opened once.
+#[derive(Debug, Default)]
+struct Latch {
+    is_open: Mutex<bool>,
+    opened: Condvar,
+}
+
+impl Latch {
+    fn wait(&self) {
+        let mut is_open = self.is_open.lock();
+        while !*is_open {
+            self.opened.wait(&mut is_open);
+        }
+    }
+
+    fn open(&self) {
+        *self.is_open.lock() = true;
+        self.opened.notify_all();
+    }
+}
+
+/// The right and duty to make something. Others wait until it is dropped.
+#[derive(Debug)]
+pub(super) struct Claim<'a, K: Copy + Eq + Hash> {
+    of: &'a InProgress<K>,
+    key: K,
+}
+
+impl<K: Copy + Eq + Hash> Drop for Claim<'_, K> {
+    fn drop(&mut self) {
+        if let Some(latch) = self.of.made.lock().remove(&self.key) {
+            latch.open();
+        }
+    }
+}
+
+/// Who makes something.
+#[derive(Debug)]
+pub(super) enum Maker<'a, K: Copy + Eq + Hash, T> {
+    /// It was made before.
+    Nobody(T),
+    /// The caller.
+    Caller(Claim<'a, K>),
+    /// Another thread.
+    Other,
+}
+
+impl<K: Copy + Eq + Hash> InProgress<K> {
+    /// Who makes `key`, which `find` finds if it was made before.
+    pub(super) fn claim<T>(&self, key: K, find: impl Fn() -> Option<T>) -> Maker<'_, K, T> {
+        let mut made = self.made.lock();
+        if let Some(found) = find() {
+            return Maker::Nobody(found);
+        }
+        if made.contains_key(&key) {
+            return Maker::Other;
+        }
+        made.insert(key, Arc::default());
+        Maker::Caller(Claim { of: self, key })
+    }
+
+    /// Until no thread makes `key`.
+    pub(super) fn wait(&self, key: &K) {
+        let latch = self.made.lock().get(key).cloned();
+        if let Some(latch) = latch {
+            latch.wait();
+        }
+    }
+
+    /// The claim, for another thread to make `key`: that calls [`InProgress::take_over`].
+    pub(super) fn hand_over(claim: Claim<'_, K>) -> K {
+        let key = claim.key;
+        std::mem::forget(claim);
+        key
+    }
+
+    /// The claim that was handed over.
+    pub(super) fn take_over(&self, key: K) -> Claim<'_, K> {
+        Claim { of: self, key }
+    }
+}
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// Threads that run jobs, started as jobs come and ended when there are none.
+#[derive(Default)]
+pub(super) struct Workers {
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    jobs: VecDeque<Job>,
+    workers: usize,
+}
+
+impl std::fmt::Debug for Workers {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let state = self.state.lock();
+        f.debug_struct("Workers").field("jobs", &state.jobs.len()).field("workers", &state.workers).finish()
+    }
+}
+
+impl Workers {
+    fn most() -> usize {
+        std::thread::available_parallelism().map_or(1, usize::from).min(MOST_WORKERS)
+    }
+
+    /// Runs `job` on a thread of its own or on one that has ended another; on this one if there is no thread to be had.
+    pub(super) fn run(self: &Arc<Self>, job: impl FnOnce() + Send + 'static) {
+        let mut state = self.state.lock();
+        state.jobs.push_back(Box::new(job));
+        if state.workers >= Workers::most() {
+            return;
+        }
+        state.workers += 1;
+        drop(state);
+        let own = self.clone();
+        let started =
+            std::thread::Builder::new().name("ternion-compile".into()).spawn(move || own.work_until_done());
+        if started.is_err() {
+            self.work_until_done();
+        }
+    }
+
+    fn work_until_done(&self) {
+        while let Some(job) = self.next() {
+            // A job that panics has said so; what it was to make is compiled anew by whoever needs it.
+            let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(job));
+        }
+    }
+
+    /// The next job, or the end of a worker.
+    fn next(&self) -> Option<Job> {
+        let mut state = self.state.lock();
+        let job = state.jobs.pop_front();
+        if job.is_none() {
+            state.workers -= 1;
+        }
+        job
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
+
+    #[test]
+    fn one_thread_makes_a_thing_and_the_others_wait_for_it() {
+        let in_progress = InProgress::default();
+        let (made, found) = (Mutex::new(None), AtomicUsize::new(0));
+        let find = || *made.lock();
+        let number_of = || loop {
+            match in_progress.claim("thing", find) {
+                Maker::Nobody(number) => break number,
+                Maker::Other => in_progress.wait(&"thing"),
+                Maker::Caller(_claim) => {
+                    std::thread::sleep(Duration::from_millis(5));
+                    let number = found.fetch_add(1, Ordering::SeqCst);
+                    *made.lock() = Some(number);
+                }
+            }
+        };
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..8).map(|_| scope.spawn(number_of)).collect();
+            threads.into_iter().for_each(|thread| assert_eq!(thread.join().expect("no panic"), 0));
+        });
+        assert_eq!(found.into_inner(), 1, "made once");
+        in_progress.wait(&"another thing, which nobody makes");
+    }
+
+    #[test]
+    fn what_one_thread_failed_to_make_the_next_one_tries() {
+        let in_progress = InProgress::<u8>::default();
+        let Maker::Caller(claim) = in_progress.claim(7, || None::<()>) else { panic!("nobody else") };
+        assert!(matches!(in_progress.claim(7, || None::<()>), Maker::Other));
+        assert!(matches!(in_progress.claim(8, || None::<()>), Maker::Caller(_)), "another key");
+        drop(claim);
+        assert!(matches!(in_progress.claim(7, || None::<()>), Maker::Caller(_)));
+    }
+
+    #[test]
+    fn a_claim_is_handed_over_to_another_thread() {
+        let in_progress = Arc::new(InProgress::<u8>::default());
+        let Maker::Caller(claim) = in_progress.claim(7, || None::<()>) else { panic!("nobody else") };
+        let key = InProgress::hand_over(claim);
+        assert!(matches!(in_progress.claim(7, || None::<()>), Maker::Other), "still claimed");
+        let (own, ended) = (in_progress.clone(), Arc::new(AtomicUsize::new(0)));
+        let count = ended.clone();
+        Arc::new(Workers::default()).run(move || {
+            let _claim = own.take_over(key);
+            std::thread::sleep(Duration::from_millis(5));
+            count.store(1, Ordering::SeqCst);
+        });
+        in_progress.wait(&7);
+        assert_eq!(ended.load(Ordering::SeqCst), 1);
+    }
+
+    #[test]
+    fn every_job_runs_on_as_many_threads_as_there_may_be() {
+        let workers = Arc::new(Workers::default());
+        let [running, most, ended] = [0; 3].map(|_| Arc::new(AtomicUsize::new(0)));
+        for number in 0..100 {
+            let [running, most, ended] = [&running, &most, &ended].map(Arc::clone);
+            workers.run(move || {
+                most.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                std::thread::sleep(Duration::from_micros(200));
+                running.fetch_sub(1, Ordering::SeqCst);
+                ended.fetch_add(1, Ordering::SeqCst);
+                assert!(number % 10 != 3, "one job's fault is not another's");
+            });
+        }
+        while ended.load(Ordering::SeqCst) < 100 || workers.state.lock().workers > 0 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        assert!((1..=Workers::most()).contains(&most.load(Ordering::SeqCst)), "{most:?}");
+    }
+}
