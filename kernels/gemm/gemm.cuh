@@ -54,6 +54,9 @@ struct Product {
     const Element* b;
     const Output* bias;  // null: none
     Sum* partial;
+    // Null: the kernels compute. Else those of simt.cu and sum_splits do so only where there is this number, and another kernel where there is not.
+    const u32* condition;
+    u64 condition_value;
     // Strides in elements: of a from row to row and along k, of b along k and from column to column.
     i64 a_row, a_k, b_k, b_column, y_row, y_column, bias_stride;
     u64 alpha;  // bits of the compute type of y
@@ -63,6 +66,8 @@ struct Product {
     u32 splits, split_length;  // split_length is a multiple of TILE_K, splits = max(1, ceil(k / split_length))
     Space<3> batch;            // of y, a, b
 };
+
+INLINE bool is_wanted(const Product& p) { return !p.condition || *p.condition == u32(p.condition_value); }
 
 // ---------------------------------------------------------------- tiles
 
@@ -267,7 +272,7 @@ INLINE void finish_block(const Product& p, const Tile& tile, const i64 (&at)[3],
 extern "C" __global__ void __launch_bounds__(256) sum_splits(const __grid_constant__ Product p) {
     u32 count = p.matrices * p.m * p.n;
     u32 number = blockIdx.x * 256 + threadIdx.x;
-    if (number >= count) return;
+    if (number >= count || !is_wanted(p)) return;
     Sum sum = 0;
     const Sum* partial = p.partial + number;
 #pragma unroll 4

@@ -251,6 +251,7 @@ INLINE void finish_sums(const Product& p, const Tile& tile, const i64 (&at)[3], 
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) product(const __grid_constant__ Product p) {
+    if (!is_wanted(p)) return;
     extern __shared__ __align__(16) u8 shared[];
     Sum* stages = reinterpret_cast<Sum*>(shared);
     i64 at[3];

@@ -31,7 +31,7 @@
 
 // Columns: of more, gradients do not fit into the registers beside 192 sums.
 constexpr int PIECE_N = EPILOGUE == GRAD_OF_ACTIVATION ? 16 : 32;
-constexpr int PAIRS = PIECE_N / 16;  // of eight columns, as stmatrix stores them
+constexpr int COLUMN_PAIRS = PIECE_N / 16;  // of eight columns, as stmatrix stores them
 constexpr int PIECES_ACROSS = TILE_N / PIECE_N;
 constexpr int PIECES_OF_STRIP = SLAB_N / PIECE_N;
 constexpr bool READS_BESIDE = EPILOGUE != PRE_ACTIVATION;
@@ -157,19 +157,19 @@ struct FusedOut {
     // the compiler keeps their order.
     INLINE void finish(const Piece& sums, u32 strip, u32 chunk, u32 column, u32) const {
         Output type{};
-        u32 z[PAIRS][4], y[PAIRS][4];
-        float2 bias[2 * PAIRS];
+        u32 z[COLUMN_PAIRS][4], y[COLUMN_PAIRS][4];
+        float2 bias[2 * COLUMN_PAIRS];
 #pragma unroll
-        for (int j = 0; j < 2 * PAIRS; ++j) bias[j] = bias_of(column + j * 8 + 2 * (lane() % 4), type);
+        for (int j = 0; j < 2 * COLUMN_PAIRS; ++j) bias[j] = bias_of(column + j * 8 + 2 * (lane() % 4), type);
 #pragma unroll
-        for (int w = 0; w < 4 * PAIRS; ++w) {
+        for (int w = 0; w < 4 * COLUMN_PAIRS; ++w) {
             const float (&c)[4] = sums[w / 2];
             u32& pair = z[w / 4][w % 4];
             pair = pair_of(p.alpha * c[w % 2 * 2] + bias[w / 2].x, p.alpha * c[w % 2 * 2 + 1] + bias[w / 2].y, type);
             y[w / 4][w % 4] = pair_of(activated(low_of(pair, type)), activated(high_of(pair, type)), type);
         }
 #pragma unroll
-        for (int pair = 0; pair < PAIRS; ++pair) {
+        for (int pair = 0; pair < COLUMN_PAIRS; ++pair) {
             stmatrix_x4(chunk_at(strip, chunk + 2 * pair), z[pair]);
             stmatrix_x4(chunk_at(strip + STRIP, chunk + 2 * pair), y[pair]);
         }
@@ -188,9 +188,9 @@ struct FusedOut {
     // y of z, which is in the strip, and d = alpha * sum, rounded.
     INLINE void finish(const Piece& sums, u32 strip, u32 chunk, u32 column, u32 row) const {
         Output type{};
-        u32 y[PAIRS][4];
+        u32 y[COLUMN_PAIRS][4];
 #pragma unroll
-        for (int pair = 0; pair < PAIRS; ++pair) {
+        for (int pair = 0; pair < COLUMN_PAIRS; ++pair) {
             u32 z[4], at = chunk_at(strip, chunk + 2 * pair);
             ldmatrix_x4(z, at);
 #pragma unroll
@@ -206,7 +206,7 @@ struct FusedOut {
     }
     // The sums of the warp's 16 rows, where they wait for those of the other warps: a lane ends up with one column. Zeros beyond the last row may have met an
     // infinity.
-    INLINE void add_columns(const u32 (&y)[PAIRS][4], u32 column, u32 row) const {
+    INLINE void add_columns(const u32 (&y)[COLUMN_PAIRS][4], u32 column, u32 row) const {
         constexpr int COLUMNS = PIECE_N / 4;  // of a lane
         Output type{};
         u32 lane = this->lane();

@@ -26,6 +26,10 @@
 #ifndef EPILOGUE
 #define EPILOGUE 0
 #endif
+// 1: operands of f32 in three parts of bf16 (split_bf16x3.cu), multiplied part by part.
+#ifndef BF16X6
+#define BF16X6 0
+#endif
 
 #include "gemm/gemm.cuh"
 #include "ptx/cvt.cuh"
@@ -42,6 +46,8 @@ constexpr int STEPS = LINE / 32;  // wgmma takes 32 bytes of each line
 constexpr int WARPGROUP = 128;
 constexpr int CONSUMERS = 2;
 constexpr int THREADS = (1 + CONSUMERS) * WARPGROUP;
+constexpr int PAIRS = BF16X6 ? 6 : 1;  // of parts of a and b: the sum over k is walked for each
+constexpr int PROMOTED = 4;  // BF16X6: stages whose products the tensor cores add up before those are added in f32
 // 504 registers of three warpgroups' threads: 168 each at launch, which 65536 / THREADS rounds down to.
 constexpr int PRODUCER_REGISTERS = 24, CONSUMER_REGISTERS = 240;
 
@@ -74,6 +80,7 @@ constexpr int SWIZZLE_ALIGNMENT = 1024;
 
 static_assert(PART_M % 64 == 0 && TILE_N % 64 == 0, "whole slabs");
 static_assert(sizeof(Element) == 2 || (A_INNER && B_INNER), "TF32 is K-major");
+static_assert(!BF16X6 || (!PINGPONG && EPILOGUE == 0), "two sets of sums, both consumers in one tile");
 
 struct TensorMapProduct {
     TensorMap a, b, y;  // axes: run, line, fast and slow axis of the batch; of partial sums: column, row, matrix, split
@@ -87,17 +94,20 @@ struct TensorMapProduct {
     u32 fast;            // size of the fast axis of the batch
     u32 a_axes, b_axes;  // bit 0: the operand has the fast axis of the batch, bit 1: the slow one
     u32 is_partial;      // y is that of partial sums
+    // Of BF16X6: from part to part along the slow axis of an operand's map, and what is not 0 where the parts do not stand for the operands.
+    u32 a_part, b_part;
+    const u32* unfit;
 };
 
 // One tile of y, and where its operands begin.
 struct Work {
     Tile tile;
-    u32 first, blocks;  // along k: where it begins, and how many stages it takes
+    u32 first, blocks;  // along k: where it begins, and how many stages it takes, those of all pairs of parts
     i32 fast, slow;     // of the batch
 
     INLINE Work(const TensorMapProduct& p, u32 number) : tile(tile_of<TILE_M, TILE_N, BAND>(p, number)) {
         first = tile.split * p.split_length;
-        blocks = (min(p.k - first, p.split_length) + TILE_K - 1) / TILE_K;
+        blocks = PAIRS * ((min(p.k - first, p.split_length) + TILE_K - 1) / TILE_K);
         slow = tile.matrix / p.fast;
         fast = tile.matrix - slow * p.fast;
     }

@@ -3,10 +3,13 @@
 //   tensor 0      tensor 1   tensor 2                      a block: CHUNK elements of one tensor
 //   [ b0 | b1 ]   [ b2 ]     [ b3 | b4 | b5 ]              first_block = 0, 2, 3, 6
 //
+// With HALF_COPY, f16 or bf16, each parameter of f32 has a copy in it, to which its new value is written too, rounded as a cast rounds it: 2 more bytes written an element, where
+// a cast by itself reads 4 and writes 2.
+//
 // STEP is Sgd, SgdMomentum or Adam. All arithmetic is in the accumulator type; what changes from step to step is read from `hyper` in device
 // memory, so that a captured step goes on training. Formulas: step.rs of the core (Sutskever et al. 2013; Kingma and Ba 2015; Loshchilov and Hutter 2019).
 //
-// MOST is how many tensors the parameters have room for: 64 in 4 KiB, the limit of older drivers, or 512 in 32 KiB.
+// MOST is how many tensors the parameters have room for: 64 in 4 KiB, the limit of older drivers, or 512 in 32 KiB. Room for half copies is there without HALF_COPY, too.
 //
 // Limits: all tensors of a group lie dense in the same order; at most MOST tensors in a launch; fewer than 2^31 blocks.
 
@@ -19,6 +22,13 @@
 
 typedef TYPE E;
 typedef Compute<E> C;
+#ifdef HALF_COPY
+typedef HALF_COPY H;
+constexpr bool HAS_COPY = true;
+#else
+typedef bf16 H;  // of no copy
+constexpr bool HAS_COPY = false;
+#endif
 constexpr int THREADS = 256;
 constexpr int PACK = 4;  // 16 bytes of f32: four loads of it under way in a thread for Adam
 constexpr int CHUNK = THREADS * PACK;
@@ -29,6 +39,7 @@ struct Target {
     const C* hyper;
     C* first;   // velocity, or first moment
     C* second;  // second moment
+    H* copy;    // the parameter in half precision
     u64 count;
 };
 
@@ -109,6 +120,7 @@ struct Adam {
 INLINE bool is_packed(const Target& t) {
     u64 wide = u64(t.first) | u64(t.second);
     u64 narrow = u64(t.parameter) | u64(t.gradient);
+    if (HAS_COPY && u64(t.copy) % (sizeof(H) * PACK) != 0) return false;
     return wide % 16 == 0 && narrow % (sizeof(E) * PACK > 16 ? 16 : sizeof(E) * PACK) == 0;
 }
 
@@ -132,6 +144,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) step(const __grid_constant
             u64 at = begin + (part * THREADS + threadIdx.x) * ACCESS;
             Pack<E, ACCESS> parameter = load<E, ACCESS>(t.parameter + at), gradient = load<E, ACCESS>(t.gradient + at);
             Pack<C, ACCESS> first = {}, second = {};
+            Pack<H, ACCESS> copy;
             if (STEP::STATES > 0) first = load<C, ACCESS>(t.first + at);
             if (STEP::STATES > 1) second = load<C, ACCESS>(t.second + at);
 #pragma unroll
@@ -139,8 +152,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) step(const __grid_constant
                 C wide = widen(parameter.of[e]);
                 rule.change(wide, widen(gradient.of[e]), first.of[e], second.of[e]);
                 parameter.of[e] = narrow<E>(wide);
+                if constexpr (HAS_COPY) copy.of[e] = narrow<H>(wide);
             }
             store<E, ACCESS>(t.parameter + at, parameter);
+            if constexpr (HAS_COPY) store<H, ACCESS>(t.copy + at, copy);
             if (STEP::STATES > 0) store<C, ACCESS>(t.first + at, first);
             if (STEP::STATES > 1) store<C, ACCESS>(t.second + at, second);
         }
@@ -152,6 +167,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) step(const __grid_constant
         C first = STEP::STATES > 0 ? t.first[at] : none, second = STEP::STATES > 1 ? t.second[at] : none;
         rule.change(wide, widen(t.gradient[at]), first, second);
         t.parameter[at] = narrow<E>(wide);
+        if constexpr (HAS_COPY) t.copy[at] = narrow<H>(wide);
         if (STEP::STATES > 0) t.first[at] = first;
         if (STEP::STATES > 1) t.second[at] = second;
     }

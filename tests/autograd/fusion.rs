@@ -221,7 +221,7 @@ fn gradients_that_somebody_looks_at_are_formed() -> Result<()> {
             pre_activation: true,
             ..Epilogue::NONE
         };
-        let both = ternion_core::dispatch::apply(Matmul { epilogue, tf32: false }, &[x, &w1.t()?, b1])?;
+        let both = ternion_core::dispatch::apply(Matmul { epilogue, ..Matmul::PLAIN }, &[x, &w1.t()?, b1])?;
         let [y, z] = <[Tensor; 2]>::try_from(both.into_vec()).expect("two outputs");
         Ok([y, z])
     };

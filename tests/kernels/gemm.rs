@@ -44,7 +44,7 @@ const IN_PARTS: [usize; 3] = [64, 72, 16384];
 
 /// How an operand lies in memory.
 #[derive(Clone, Copy, Debug)]
-enum Place {
+pub(super) enum Place {
     Rows,
     Columns,
     /// Rows inside longer ones, from the eighth element on.
@@ -53,7 +53,7 @@ enum Place {
     Apart,
 }
 
-const LAYOUTS: [[Place; 2]; 6] = [
+pub(super) const LAYOUTS: [[Place; 2]; 6] = [
     [Place::Rows, Place::Rows],
     [Place::Rows, Place::Columns],
     [Place::Columns, Place::Rows],
@@ -62,7 +62,7 @@ const LAYOUTS: [[Place; 2]; 6] = [
     [Place::Apart, Place::Rows],
 ];
 
-fn matrix(
+pub(super) fn matrix(
     [rows, columns]: [usize; 2],
     place: Place,
     dtype: DType,
@@ -106,7 +106,7 @@ fn products(dtype: DType, sizes: &[[usize; 3]]) -> Result<()> {
                     let a = matrix([m, k], Place::Rows, dtype, device, 1)?;
                     let b = matrix([k, n], Place::Columns, dtype, device, 2)?;
                     let bias = tensor(&[n], out_dtype.unwrap_or(dtype), device, 3)?;
-                    Ok(apply(Matmul { epilogue, tf32: false }, &[&a, &b, &bias])?.into_vec())
+                    Ok(apply(Matmul { epilogue, ..Matmul::PLAIN }, &[&a, &b, &bias])?.into_vec())
                 },
             )?;
         }
@@ -165,7 +165,7 @@ fn products_of_tf32() -> Result<()> {
             let a = factor(matrix([m, k], Place::Rows, DType::F32, device, 1)?)?;
             let b = factor(matrix([k, n], Place::Columns, DType::F32, device, 2)?)?;
             let bias = tensor(&[n], DType::F32, device, 3)?;
-            Ok(apply(Matmul { epilogue, tf32: true }, &[&a, &b, &bias])?.into_vec())
+            Ok(apply(Matmul { epilogue, tf32: true, ..Matmul::PLAIN }, &[&a, &b, &bias])?.into_vec())
         })?;
     }
     none_wrong(&faults);

@@ -45,7 +45,7 @@ fn activations_with_their_pre_activation() -> Result<()> {
                     let vector = tensor(&[n], dtype, device, 3)?;
                     let inputs = [&a, &b, &vector];
                     let inputs = if bias { &inputs[..] } else { &inputs[..2] };
-                    Ok(apply(Matmul { epilogue, tf32: false }, inputs)?.into_vec())
+                    Ok(apply(Matmul { epilogue, ..Matmul::PLAIN }, inputs)?.into_vec())
                 })?;
             }
         }
@@ -69,7 +69,7 @@ fn gradients_of_activations() -> Result<()> {
                 let a = tensor(&[m, k], dtype, device, 1)?;
                 let b = tensor(&[k, n], dtype, device, 2)?;
                 let z = tensor(&[m, n], dtype, device, 3)?;
-                let both = apply(Matmul { epilogue, tf32: false }, &[&a, &b, &z])?;
+                let both = apply(Matmul { epilogue, ..Matmul::PLAIN }, &[&a, &b, &z])?;
                 // The sums are of rounded numbers, of which devices round some to either neighbor.
                 Ok(vec![both[0].clone(), both[1].to_dtype(dtype)?])
             })?;
@@ -101,7 +101,7 @@ fn residuals_of_f32() -> Result<()> {
                     let mut inputs = vec![&a, &b];
                     inputs.extend(bias.then_some(&vector));
                     inputs.push(&residual);
-                    Ok(apply(Matmul { epilogue, tf32: false }, &inputs)?.into_vec())
+                    Ok(apply(Matmul { epilogue, ..Matmul::PLAIN }, &inputs)?.into_vec())
                 })?;
             }
         }

@@ -2,6 +2,7 @@
 //! attention. Without a GPU there is nothing to compare, which is said.
 
 mod attention;
+mod bf16x6;
 mod gemm;
 mod gemm_epilogues;
 mod ladder;

@@ -4,29 +4,31 @@ use crate::Case;
 use crate::clock::{Clock, emit};
 use ternion::{DType, MatmulOptions, Result};
 
-/// What is multiplied, and whether TF32 is permitted.
+/// What is multiplied, and whether TF32 or parts of bf16 are permitted.
 #[derive(Clone, Copy)]
 struct Factors {
     name: &'static str,
     dtype: DType,
     tf32: bool,
+    bf16x6: bool,
 }
 
-const F32: Factors = Factors { name: "f32", dtype: DType::F32, tf32: false };
-const TF32: Factors = Factors { name: "tf32", dtype: DType::F32, tf32: true };
-const BF16: Factors = Factors { name: "bf16", dtype: DType::BF16, tf32: false };
-const F16: Factors = Factors { name: "f16", dtype: DType::F16, tf32: false };
+const F32: Factors = Factors { name: "f32", dtype: DType::F32, tf32: false, bf16x6: false };
+const BF16X6: Factors = Factors { name: "bf16x6", bf16x6: true, ..F32 };
+const TF32: Factors = Factors { name: "tf32", tf32: true, ..F32 };
+const BF16: Factors = Factors { name: "bf16", dtype: DType::BF16, ..F32 };
+const F16: Factors = Factors { name: "f16", dtype: DType::F16, ..F32 };
 
 /// Sizes and layouts as in the PyTorch script; `t` in a name means that operand is transposed.
 pub fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for size in [512, 1024, 2048, 4096, 8192] {
-        for factors in [F32, TF32, BF16, F16] {
+        for factors in [F32, BF16X6, TF32, BF16, F16] {
             cases.push(product(&size.to_string(), factors, "nn", [size; 3]));
         }
     }
     for layouts in ["nt", "tn"] {
-        for factors in [BF16, F32, TF32] {
+        for factors in [BF16, F32, BF16X6, TF32] {
             cases.push(product("4096", factors, layouts, [4096; 3]));
         }
     }
@@ -35,6 +37,11 @@ pub fn cases() -> Vec<Case> {
     }
     for [m, n, k] in [[16, 4096, 4096], [16384, 768, 3072]] {
         cases.push(product(&format!("{m}x{n}x{k}"), TF32, "nt", [m, n, k]));
+    }
+    for [m, n, k] in [[16384, 768, 3072], [768, 3072, 16384]] {
+        for factors in [F32, BF16X6] {
+            cases.push(product(&format!("{m}x{n}x{k}"), factors, "nt", [m, n, k]));
+        }
     }
     for factors in [F32, TF32, BF16] {
         cases.push(product("1000x1000x1000", factors, "nn", [1000; 3]));
@@ -52,14 +59,14 @@ fn product(name: &str, factors: Factors, layouts: &'static str, sizes: [usize; 3
 }
 
 fn run(clock: &Clock, name: &str, factors: Factors, layouts: &str, [m, n, k]: [usize; 3]) -> Result<()> {
-    let Factors { dtype, tf32, .. } = factors;
+    let Factors { dtype, tf32, bf16x6, .. } = factors;
     let operand = |transposed: bool, rows: usize, columns: usize| match transposed {
         true => clock.randn(&[columns, rows], dtype)?.t(),
         false => clock.randn(&[rows, columns], dtype),
     };
     let a = operand(layouts.starts_with('t'), m, k)?;
     let b = operand(layouts.ends_with('t'), k, n)?;
-    let options = MatmulOptions { tf32, ..MatmulOptions::default() };
+    let options = MatmulOptions { tf32, bf16x6, ..MatmulOptions::default() };
     let milliseconds = clock.median(|| a.matmul_with(&b, options).map(drop))?;
     emit(
         name,

@@ -63,7 +63,9 @@ impl CpuBackend {
         let start =
             NonNull::new(std::ptr::with_exposed_provenance_mut(address)).unwrap_or(NonNull::dangling());
         // SAFETY: the caller's word.
-        Buffer::new(unsafe { Pool::adopt(&self.pool, start, bytes, owner) })
+        let buffer = Buffer::new(unsafe { Pool::adopt(&self.pool, start, bytes, owner) });
+        buffer.share_outside();
+        buffer
     }
 }
 
@@ -153,6 +155,8 @@ impl Interop for CpuBackend {
         if recording::is_recording() {
             return None;
         }
-        buffer.downcast().map(|memory: &CpuMemory| memory.start().expose_provenance())
+        let memory: &CpuMemory = buffer.downcast()?;
+        buffer.share_outside();
+        Some(memory.start().expose_provenance())
     }
 }

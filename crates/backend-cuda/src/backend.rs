@@ -189,6 +189,8 @@ impl Interop for CudaBackend {
     /// that.
     fn address(&self, buffer: &Buffer) -> Option<usize> {
         self.gpu.stream();
-        buffer.downcast().map(|memory: &CudaMemory| memory.address() as usize)
+        let memory: &CudaMemory = buffer.downcast()?;
+        buffer.share_outside();
+        Some(memory.address() as usize)
     }
 }

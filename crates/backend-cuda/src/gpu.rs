@@ -275,6 +275,7 @@ impl Gpu {
     /// The same, filled with zeros.
     pub(crate) fn zeroed_scratch(&self, bytes: usize) -> Result<Scratch> {
         let scratch = self.scratch(bytes)?;
+        self.context.bind()?;
         // SAFETY: the memory was just given out, and is that long.
         self.check_status("scratch", unsafe {
             sys::cuMemsetD8Async(scratch.address(), 0, bytes, self.stream())

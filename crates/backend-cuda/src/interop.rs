@@ -82,6 +82,8 @@ impl CudaBackend {
         self.gpu.release_ended();
         let foreign = Foreign { address: address as u64, gpu: self.gpu.clone(), keeper: Keeper::new(owner) };
         let memory = CudaMemory::foreign(self.gpu.main_pool(), foreign, bytes);
-        Ok(Buffer::new(memory))
+        let buffer = Buffer::new(memory);
+        buffer.share_outside();
+        Ok(buffer)
     }
 }

@@ -153,6 +153,7 @@ impl Variant {
             Kind::MultiTensorNorm(dtype) => {
                 Source::new("ops/multi_tensor.cu", &["squares", "root_of_sum"]).elements_of(dtype)
             }
+            Kind::SplitBf16x3 => Source::new("gemm/split_bf16x3.cu", &["split"]),
             Kind::Probe => Source::new("probe/launch.cu", PROBE),
         };
         source.named_by_defines()
@@ -240,8 +241,12 @@ fn step(variant: StepVariant) -> Source {
         UpdateRule::SgdMomentum => "SgdMomentum",
         UpdateRule::Adam => "Adam",
     };
-    Source::new("ops/step.cu", &["step"])
+    let source = Source::new("ops/step.cu", &["step"])
         .elements_of(variant.dtype)
         .define("STEP", rule)
-        .define("MOST", variant.capacity.tensors())
+        .define("MOST", variant.capacity.tensors());
+    match variant.half_copy {
+        Some(half) => source.define_type("HALF_COPY", half),
+        None => source,
+    }
 }

@@ -151,7 +151,14 @@ fn transposed_tensors() {
 #[test]
 fn steps_of_large_parameters() {
     let Some([wgpu, cpu]) = devices() else { return };
-    let adam = |decay_mode| AdamStep { beta1: 0.9, beta2: 0.99, eps: 1e-6, weight_decay: 0.1, decay_mode };
+    let adam = |decay_mode| AdamStep {
+        beta1: 0.9,
+        beta2: 0.99,
+        eps: 1e-6,
+        weight_decay: 0.1,
+        decay_mode,
+        half_copy: false,
+    };
     let sgd = |momentum, nesterov| SgdStep { momentum, dampening: 0.0, weight_decay: 0.1, nesterov };
     let steps: [(Op, &[f32], usize); 6] = [
         (sgd(0.0, false).into(), &[0.1, 0.5, 0.0], 0),

@@ -154,6 +154,7 @@ fn stepped(device: &Device) -> Result<Vec<f32>> {
         eps: 1e-8,
         weight_decay: 0.01,
         decay_mode: DecayMode::Decoupled,
+        half_copy: false,
     };
     apply(step, &[&parameter, &gradient, &hyper, &first, &second])?;
     parameter.to_vec()

@@ -227,7 +227,7 @@ pub trait Replay: Send + Sync {
 
 /// Raw access to a backend's memory.
 pub trait Interop: Send + Sync {
-    /// The address of the buffer's first byte in the device's address space.
+    /// The address of the buffer's first byte in the device's address space. Who has it may write there: a backend notes that ([`Buffer::share_outside`]).
     fn address(&self, buffer: &Buffer) -> Option<usize>;
 }
 
@@ -236,9 +236,12 @@ pub trait Memory: Any + Send + Sync + Debug {
     /// Usable bytes.
     fn bytes(&self) -> usize;
 
-    /// Counts in-place changes; see [`Buffer::version`].
+    /// Counts in-place changes; see [`Buffer::version`]. The highest bit says that other libraries may write to the memory.
     fn version_counter(&self) -> &AtomicU64;
 }
+
+/// The bit of a version counter that says that other libraries may write to the memory.
+const SHARED_OUTSIDE: u64 = 1 << 63;
 
 /// A shared handle on device memory.
 #[derive(Clone, Debug)]
@@ -259,13 +262,23 @@ impl Buffer {
     /// How often the buffer was changed in place. Autograd compares it with the version at the time of saving.
     #[inline]
     pub fn version(&self) -> u64 {
-        self.0.version_counter().load(Ordering::Acquire)
+        self.0.version_counter().load(Ordering::Acquire) & !SHARED_OUTSIDE
     }
 
     /// Notes a change in place.
     #[inline]
     pub fn bump_version(&self) {
         self.0.version_counter().fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Notes that other libraries may write to this memory from now on: such changes are not counted, so nothing that is derived from the values may be kept beside them.
+    pub fn share_outside(&self) {
+        self.0.version_counter().fetch_or(SHARED_OUTSIDE, Ordering::AcqRel);
+    }
+
+    /// Whether other libraries may write to this memory.
+    pub fn is_shared_outside(&self) -> bool {
+        self.0.version_counter().load(Ordering::Acquire) & SHARED_OUTSIDE != 0
     }
 
     /// The backend's own type, if this buffer is its.

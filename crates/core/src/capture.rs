@@ -330,7 +330,9 @@ fn traced<T>(device: &Device, step: &mut impl FnMut() -> Result<T>) -> (Trace, R
         let outside = call.inputs.iter().map(|tensor| noted.outside(tensor)).collect();
         for output in call.outputs {
             on(&recorded, call.op, output.device())?;
-            noted.outputs.insert(output.buffer().address(), output.buffer().downgrade());
+            if !precision::is_found(call) {
+                noted.outputs.insert(output.buffer().address(), output.buffer().downgrade());
+            }
         }
         let inputs = call.inputs.iter().map(|tensor| (*tensor.shape(), tensor.dtype())).collect();
         let layouts =

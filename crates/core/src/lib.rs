@@ -67,7 +67,7 @@ pub use ops::conv::Window;
 pub use ops::conv_methods::{Conv1dOptions, Conv2dOptions, ConvTranspose2dOptions};
 pub use ops::einsum::einsum;
 pub use ops::indexing::{Ellipsis, IndexItem, NewAxis, Slice};
-pub use ops::loss::{BceOptions, CrossEntropyOptions, NllOptions, Reduction};
+pub use ops::loss::{BceOptions, CrossEntropyOptions, LinearCrossEntropyOptions, NllOptions, Reduction};
 pub use ops::matmul::MatmulOptions;
 pub use ops::multi_tensor::total_norm;
 pub use ops::pool::PoolOptions;

@@ -357,6 +357,16 @@ pub(crate) mod check {
         }
     }
 
+    /// `meta` is in half precision.
+    #[inline]
+    pub fn half(op: &'static str, what: &'static str, meta: &Meta<'_>) -> Result<()> {
+        if meta.dtype.is_half() {
+            Ok(())
+        } else {
+            Err(Error::dtype(op, what, meta.dtype, crate::text![DType::F16, " or ", DType::BF16]))
+        }
+    }
+
     /// `meta` holds positions.
     #[inline]
     pub fn index(op: &'static str, what: &'static str, meta: &Meta<'_>) -> Result<()> {

@@ -40,12 +40,22 @@
 //! f32 makes the product that it is added to f32, as an addition would, but adds to sums that were not rounded before; its bias stays f32; `dot` is a product; the norms of transformer blocks give the scope's dtype where only products read them
 //! ([`Tensor::layer_norm_as`]); the casts of a weight that is used several times are one op, but their gradients are added in f32.
 //!
+//! # Casts that an optimizer has done
+//!
+//! A step of `Adam` or `AdamW` writes a parameter of f32 that a scope has cast since the last step in that half precision too, for 2 bytes of memory an element: the next scope finds the cast done ([`HalfCopy`]). Numbers,
+//! gradients and what observers see are those of the cast. Whoever else changes the parameter in place makes its copy a stale one, and the next scope casts. The copy is changed in place by the step: a
+//! backward pass through it after the step (`retain_graph`) is the error that it is without a scope.
+//!
 //! # What is not covered
 //!
-//! The gradients of convolutions' weights and of biases are rounded to the half once, before they become f32 (products' are not). An optimiser's step does not write the half of a weight: the next forward casts it. Casts are kept of leaves alone:
-//! a frozen parameter is cast at each use. Attention is not rounded to TF32.
+//! The gradients of convolutions' weights and of biases are rounded to the half once, before they become f32 (products' are not). Casts are kept of leaves alone:
+//! a frozen parameter is cast at each use. Attention is not rounded to TF32. [`Precision::Bf16x6`] is for products of matrices alone: convolutions and attention compute in f32.
 
 mod casts;
+mod half_copy;
+
+pub use half_copy::{HalfCopy, half_copy_wanted};
+pub(crate) use half_copy::{HalfCopyOfLeaf, is_found};
 
 use crate::error::{Error, Result};
 use crate::op::Op;
@@ -66,6 +76,8 @@ pub enum Precision {
     /// f32, accurately.
     #[default]
     F32,
+    /// f32 whose products of matrices a device may compute from parts of bf16 where it has units for it ([`Matmul::bf16x6`]): with the accuracy of f32, rounded otherwise. A permission.
+    Bf16x6,
     /// f32 whose products a device may round to TF32 (8 bits of exponent, 10 of fraction) where it has units for it. Sums stay f32. A permission, as in PyTorch: where there is no such unit it is f32.
     Tf32,
     /// bf16: the exponents of f32 with 7 bits of fraction. Needs no loss scale.
@@ -76,12 +88,14 @@ pub enum Precision {
 
 impl Precision {
     /// Every precision, the most accurate first.
-    pub const ALL: [Precision; 4] = [Precision::F32, Precision::Tf32, Precision::Bf16, Precision::F16];
+    pub const ALL: [Precision; 5] =
+        [Precision::F32, Precision::Bf16x6, Precision::Tf32, Precision::Bf16, Precision::F16];
 
-    /// The lower-case name: `f32`, `tf32`, `bf16` or `f16`.
+    /// The lower-case name: `f32`, `bf16x6`, `tf32`, `bf16` or `f16`.
     pub const fn name(self) -> &'static str {
         match self {
             Precision::F32 => "f32",
+            Precision::Bf16x6 => "bf16x6",
             Precision::Tf32 => "tf32",
             Precision::Bf16 => "bf16",
             Precision::F16 => "f16",
@@ -91,7 +105,7 @@ impl Precision {
     /// The dtype of products.
     pub const fn dtype(self) -> DType {
         match self {
-            Precision::F32 | Precision::Tf32 => DType::F32,
+            Precision::F32 | Precision::Bf16x6 | Precision::Tf32 => DType::F32,
             Precision::Bf16 => DType::BF16,
             Precision::F16 => DType::F16,
         }
@@ -116,7 +130,7 @@ impl FromStr for Precision {
     fn from_str(name: &str) -> Result<Precision> {
         let found = Precision::ALL.into_iter().find(|precision| precision.name() == name);
         found.ok_or_else(|| {
-            Error::invalid("precision", format!("{name:?}, expected one of f32, tf32, bf16 and f16"))
+            Error::invalid("precision", format!("{name:?}, expected one of f32, bf16x6, tf32, bf16 and f16"))
         })
     }
 }
@@ -229,6 +243,11 @@ impl Precision {
         cast(tensor, self.dtype())
     }
 
+    /// As [`operand`](Precision::operand), in memory that no other use shares.
+    pub(crate) fn own_operand(self, tensor: &Tensor) -> Result<Tensor> {
+        if is_cast(tensor.dtype()) { tensor.to_dtype(self.dtype()) } else { Ok(tensor.clone()) }
+    }
+
     /// As [`operand`](Precision::operand), of what may not be there.
     pub(crate) fn optional(self, tensor: Option<&Tensor>) -> Result<Option<Tensor>> {
         tensor.map(|tensor| self.operand(tensor)).transpose()
@@ -250,6 +269,16 @@ impl Precision {
     /// Whether products of this dtype may be rounded to TF32.
     fn rounds(self, tensor: &Tensor) -> bool {
         self == Precision::Tf32 && tensor.dtype() == DType::F32
+    }
+
+    /// The product of operands such as this one, which the scope has cast.
+    pub(crate) fn product_of(self, operand: &Tensor) -> Matmul {
+        Matmul { tf32: self.rounds(operand), bf16x6: self.splits(operand), ..Matmul::PLAIN }
+    }
+
+    /// Whether products of this dtype may be computed from parts of bf16.
+    fn splits(self, tensor: &Tensor) -> bool {
+        self == Precision::Bf16x6 && tensor.dtype() == DType::F32
     }
 }
 
@@ -381,7 +410,7 @@ fn with_tf32(op: &Op) -> Option<Op> {
 
 /// A matrix product. What is added to it in place stays as it is; a residual of f32 is no operand, and makes the result f32.
 fn prepared_product(scope: Precision, matmul: &Matmul, inputs: &[&Tensor]) -> Result<Option<Prepared>> {
-    let Matmul { mut epilogue, tf32 } = *matmul;
+    let Matmul { mut epilogue, .. } = *matmul;
     let operands = 2 + usize::from(epilogue.bias);
     if epilogue.accumulate || epilogue.activation_grad.is_some() || inputs.len() < operands {
         return Ok(None);
@@ -399,10 +428,11 @@ fn prepared_product(scope: Precision, matmul: &Matmul, inputs: &[&Tensor]) -> Re
         }
         cast_inputs.push(if wide { (*residual).clone() } else { scope.operand(residual)? });
     }
-    let tf32 = tf32 || scope.rounds(&cast_inputs[0]);
+    let tf32 = matmul.tf32 || scope.rounds(&cast_inputs[0]);
+    let bf16x6 = matmul.bf16x6 || scope.splits(&cast_inputs[0]);
     let same = cast_inputs.iter().zip(inputs).all(|(cast, tensor)| cast.dtype() == tensor.dtype());
-    if same && epilogue == matmul.epilogue && tf32 == matmul.tf32 {
+    if same && epilogue == matmul.epilogue && (tf32, bf16x6) == (matmul.tf32, matmul.bf16x6) {
         return Ok(None);
     }
-    Ok(Some(Prepared { op: Matmul { epilogue, tf32 }.into(), inputs: cast_inputs }))
+    Ok(Some(Prepared { op: Matmul { epilogue, tf32, bf16x6 }.into(), inputs: cast_inputs }))
 }

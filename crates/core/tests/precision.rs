@@ -476,6 +476,7 @@ fn tf32_is_allowed_by_its_scope_alone_and_in_gradients_too() -> Result<()> {
     for (scope, allowed) in [
         (None, false),
         (Some(Precision::F32), false),
+        (Some(Precision::Bf16x6), false),
         (Some(Precision::Tf32), true),
         (Some(Precision::Bf16), false),
     ] {
@@ -492,6 +493,34 @@ fn tf32_is_allowed_by_its_scope_alone_and_in_gradients_too() -> Result<()> {
     let asked = MatmulOptions { tf32: true, ..Default::default() };
     let (_, ops) = ops_of(|| x.matmul_with(&w, asked)?.sum(..)?.backward())?;
     assert_eq!(tf32_of(&ops), [("matmul", true); 3], "asked for by the product itself");
+    Ok(())
+}
+
+#[test]
+fn parts_of_bf16_are_allowed_by_their_scope_alone_and_in_gradients_too() -> Result<()> {
+    let device = device();
+    let (x, w) = (leaf(&[4, 3], &device)?, leaf(&[3, 3], &device)?);
+    let forward = || x.matmul(&w)?.linear(&w, None)?.add(&einsum("ij,jk->ik", &[&x, &w])?)?.sum(..);
+    let allowed = |run: &dyn Fn() -> Result<Tensor>| -> Result<Vec<bool>> {
+        let (_, ops) = ops_of(|| run()?.backward())?;
+        let permission = |op: &Op| if let Op::Matmul(product) = op { Some(product.bf16x6) } else { None };
+        Ok(ops.iter().filter_map(|(_, op)| permission(op)).collect())
+    };
+    for scope in Precision::ALL {
+        let found = allowed(&|| with_precision(scope, forward))?;
+        assert_eq!(found, [scope == Precision::Bf16x6; 9], "{scope:?}: 3 products and their 6 gradients");
+    }
+    let nested = || with_precision(Precision::Bf16x6, || with_precision(Precision::F32, forward));
+    assert_eq!(allowed(&nested)?, [false; 9]);
+    let asked = || MatmulOptions { bf16x6: true, ..Default::default() };
+    assert_eq!(
+        allowed(&|| x.matmul_with(&w, asked())?.sum(..))?,
+        [true; 3],
+        "asked for by the product itself"
+    );
+    // A backend without such units computes what it always does.
+    let plain: Vec<f32> = x.matmul(&w)?.to_vec()?;
+    assert_eq!(x.matmul_with(&w, asked())?.to_vec::<f32>()?, plain);
     Ok(())
 }
 
@@ -517,9 +546,9 @@ fn precisions_have_names() {
         assert_eq!(precision.to_string(), precision.name());
     }
     let told = "half".parse::<Precision>().expect_err("no such precision").to_string();
-    assert_eq!(told, "precision: \"half\", expected one of f32, tf32, bf16 and f16");
+    assert_eq!(told, "precision: \"half\", expected one of f32, bf16x6, tf32, bf16 and f16");
     assert_eq!(Precision::default(), Precision::F32);
-    assert_eq!(Precision::ALL.map(Precision::needs_loss_scale), [false, false, false, true]);
+    assert_eq!(Precision::ALL.map(Precision::needs_loss_scale), [false, false, false, false, true]);
 }
 
 #[test]

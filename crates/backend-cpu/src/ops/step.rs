@@ -25,9 +25,10 @@ pub(crate) fn select(op: &Op, inputs: &[Meta<'_>]) -> Result<Variant, Unsupporte
     Ok(Variant { plan: Plan::ROW_MAJOR, run })
 }
 
-/// A way to step: the states of a parameter, and the step of one.
+/// A way to step: what belongs to a parameter, and the step of one.
 trait Step {
-    fn states(op: &Op) -> usize;
+    /// How many inputs a parameter has: it, its gradient, hyper and what is changed besides.
+    fn width(op: &Op) -> usize;
     fn one<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()>;
 }
 
@@ -35,8 +36,8 @@ struct Sgd;
 struct Adam;
 
 impl Step for Sgd {
-    fn states(op: &Op) -> usize {
-        if let Op::SgdStep(step) = op { step.states() } else { 0 }
+    fn width(op: &Op) -> usize {
+        3 + if let Op::SgdStep(step) = op { step.states() } else { 0 }
     }
     fn one<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
         sgd::<T>(op, inputs, outputs)
@@ -44,22 +45,22 @@ impl Step for Sgd {
 }
 
 impl Step for Adam {
-    fn states(_: &Op) -> usize {
-        AdamStep::STATES
+    fn width(op: &Op) -> usize {
+        if let Op::AdamStep(step) = op { step.width() } else { 3 + AdamStep::STATES }
     }
     fn one<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
         adam::<T>(op, inputs, outputs)
     }
 }
 
-/// The parameters one after the other: each with its gradient, hyper and states.
+/// The parameters one after the other: each with its gradient, hyper, states and half copy.
 fn each_parameter<S: Step, T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
-    let states = S::states(op);
-    let mut parameters = inputs.chunks(3 + states).zip(outputs.chunks(1 + states));
+    let width = S::width(op);
+    let mut parameters = inputs.chunks(width).zip(outputs.chunks(width - 2));
     parameters.try_for_each(|(inputs, outputs)| S::one::<T>(op, inputs, outputs))
 }
 
-/// Calls `step(gradient, [parameter, states ..])` for blocks of all elements; all but the gradient are changed in place.
+/// Calls `step(gradient, [parameter, states ..])` for blocks of all elements; all but the gradient are changed in place. Outputs beyond those get the values of the parameter.
 fn for_blocks<T: Float, const N: usize>(
     op: &Op,
     gradient: &Locked<'_>,
@@ -67,29 +68,30 @@ fn for_blocks<T: Float, const N: usize>(
     step: impl Fn(&[T], [&mut [T]; N]) + Sync,
 ) -> Result<()> {
     let gradient = Rows::<T>::whole(op.name(), gradient)?;
-    let changed = outputs.iter().map(|view| Rows::<T>::whole(op.name(), view)).collect::<Result<Vec<_>>>()?;
-    let changed: &[Rows<T>; N] = changed
-        .as_slice()
-        .try_into()
-        .map_err(|_| Error::invalid(op.name(), format!("expected {N} outputs")))?;
+    let rows = outputs.iter().map(|view| Rows::<T>::whole(op.name(), view)).collect::<Result<Vec<_>>>()?;
+    let Some((changed, copies)) = rows.split_first_chunk::<N>() else {
+        return Err(Error::invalid(op.name(), format!("expected {N} outputs")));
+    };
     for_ranges(gradient.width(), Cost::Light.piece(), |range| {
         let (mut scratch, mut scratch_changed) = (Scratch::new(), [(); N].map(|()| Scratch::new()));
         for start in range.clone().step_by(BLOCK) {
             let block = start..range.end.min(start + BLOCK);
             // SAFETY: the elements are this thread's; core has seen to it that no two of the tensors share any.
-            unsafe { change(&gradient, changed, block, (&mut scratch, &mut scratch_changed), &step) };
+            unsafe {
+                change(&gradient, (changed, copies), block, (&mut scratch, &mut scratch_changed), &step)
+            };
         }
     });
     Ok(())
 }
 
-/// Reads a block of each tensor, calls `step`, and writes the changed ones back.
+/// Reads a block of each tensor, calls `step`, and writes the changed ones back, and the parameter to its copies.
 ///
 /// # Safety
 /// Nobody else uses the elements of the block; the tensors share none.
 unsafe fn change<T: Float, const N: usize>(
     gradient: &Rows<T>,
-    changed: &[Rows<T>; N],
+    (changed, copies): (&[Rows<T>; N], &[Rows<T>]),
     block: Range<usize>,
     (scratch, scratch_changed): (&mut Scratch<T>, &mut [Scratch<T>; N]),
     step: &impl Fn(&[T], [&mut [T]; N]),
@@ -106,6 +108,10 @@ unsafe fn change<T: Float, const N: usize>(
         buffer
     });
     step(gradient, buffers.each_mut().map(|buffer| &mut *buffer.values));
+    for copy in copies {
+        // SAFETY: the caller's word; the values are those of the parameter or scratch memory.
+        unsafe { copy.store(0, block.start, buffers[0].values) };
+    }
     for (rows, buffer) in changed.iter().zip(buffers) {
         // SAFETY: the caller's word.
         unsafe { rows.write(0, block.start, buffer) };
@@ -207,7 +213,7 @@ struct Moments<T> {
 }
 
 fn adam<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
-    let Op::AdamStep(AdamStep { beta1, beta2, eps, weight_decay, decay_mode }) = op else {
+    let Op::AdamStep(AdamStep { beta1, beta2, eps, weight_decay, decay_mode, half_copy: _ }) = op else {
         return Err(Error::invalid(op.name(), "is not adam_step"));
     };
     let hyper = vector::<T>(op.name(), &inputs[2])?;

@@ -3,6 +3,7 @@
 
 mod choice;
 mod operand;
+mod parts;
 mod tensor_maps;
 
 use crate::call::{Call, Selected};
@@ -12,8 +13,9 @@ use crate::ops::elementwise::{run_binary, run_unary, run_unary_grad};
 use crate::space::Space;
 use crate::variant::gemm::{EpilogueVariant, GemmVariant, MmaInput};
 use crate::variant::wrapping_like;
-use choice::{Choice, Device, Output, Sizes};
+use choice::{Choice, Chosen, Device, Output, Sizes};
 use operand::Operand;
+use parts::Parts;
 use smallvec::SmallVec;
 use ternion_core::backend::{Buffer, Meta, Unsupported, View};
 use ternion_core::ops::binary::{Binary, BinaryOp};
@@ -34,6 +36,7 @@ struct Parameters {
     b: u64,
     bias: u64,
     partial: u64,
+    condition: Condition,
     a_row: i64,
     a_k: i64,
     b_k: i64,
@@ -50,6 +53,18 @@ struct Parameters {
     splits: u32,
     split_length: u32,
     batch: Space<3>,
+}
+
+/// Where kernels compute: everywhere for [`Condition::NONE`], else only where the word in device memory has the value.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Condition {
+    address: u64,
+    value: u64,
+}
+
+impl Condition {
+    const NONE: Condition = Condition { address: 0, value: 0 };
 }
 
 /// The product with a factor, a bias, an activation and a residual, as far as what is between is not rounded twice; what
@@ -187,6 +202,7 @@ fn run(op: &Op, call: &Call<'_>) -> Result<()> {
     };
     let input = match a.view.dtype {
         DType::F32 if payload.tf32 => MmaInput::Tf32,
+        DType::F32 if payload.bf16x6 => MmaInput::Bf16x6,
         dtype => MmaInput::Of(wrapping_like(dtype)),
     };
     let y = &call.outputs[0];
@@ -194,12 +210,15 @@ fn run(op: &Op, call: &Call<'_>) -> Result<()> {
     let stores_boxes = call.gpu.uses_tensor_maps() && tensor_maps::suits_output(y, address);
     let fused = fusible(call, &payload.epilogue)?;
     let output = Output { view: y, stores_boxes, fused };
-    let choice = Choice::remembered(input, [&a, &b], output, &sizes, device);
+    let Chosen { choice, by_parts } = Choice::remembered(input, [&a, &b], output, &sizes, device);
     if choice.epilogue == EpilogueVariant::BiasRelu && is_more_than_bias_and_relu(&payload.epilogue) {
         return run_apart(payload, call);
     }
+    if let Some(by_parts) = by_parts {
+        return parts::launch(call, &payload.epilogue, &sizes, [&by_parts, &choice], [&a, &b]);
+    }
     match choice.is_copied {
-        [false, false] => launch(call, &payload.epilogue, &sizes, &choice, [&a, &b]),
+        [false, false] => launch(call, &payload.epilogue, &sizes, &choice, [&a, &b], None, Condition::NONE),
         _ => launch_with_copies(call, &payload.epilogue, &sizes, &choice, [&a, &b]),
     }
 }
@@ -236,15 +255,18 @@ fn launch_with_copies(
     let a_copy = choice.is_copied[0].then(|| a.laid_out(call.gpu, call.name)).transpose()?;
     let b_copy = choice.is_copied[1].then(|| b.laid_out(call.gpu, call.name)).transpose()?;
     let (a, b) = (a.replaced(call, &a_copy)?, b.replaced(call, &b_copy)?);
-    launch(call, epilogue, sizes, choice, [&a, &b])
+    launch(call, epilogue, sizes, choice, [&a, &b], None, Condition::NONE)
 }
 
+/// Launches the product, of parts of the operands if there are such, and what adds up parts of its sums.
 fn launch(
     call: &Call<'_>,
     epilogue: &Epilogue,
     sizes: &Sizes,
     choice: &Choice,
     [a, b]: [&Operand<'_>; 2],
+    parts: Option<&[Parts<'_>; 2]>,
+    condition: Condition,
 ) -> Result<()> {
     let (gpu, op, y) = (call.gpu, call.name, &call.outputs[0]);
     let rank = y.layout.shape().rank();
@@ -258,6 +280,7 @@ fn launch(
         b: b.address,
         bias: bias.map_or(Ok(0), |bias| gpu.address(op, bias))?,
         partial: partial.address(),
+        condition,
         a_row: stride(&a.view, rank - 2),
         a_k: stride(&a.view, rank - 1),
         b_k: stride(&b.view, rank - 2),
@@ -282,13 +305,17 @@ fn launch(
         tile,
         a: load_a,
         b: load_b,
-        operands: wrapping_like(a.view.dtype),
+        operands: tile.engine.operands(wrapping_like(a.view.dtype)),
         output: wrapping_like(y.dtype),
         epilogue: choice.epilogue,
     };
     super::fits(op, &[choice.blocks])?;
     if tile.engine.uses_tensor_maps() {
-        return tensor_maps::launch(call, epilogue, sizes, choice, [a, b], &parameters, variant);
+        let maps = match parts {
+            Some([a, b]) => [a.map(tile, tile.block.m, op)?, b.map(tile, tile.block.n, op)?],
+            None => tensor_maps::operand_maps([a, b], choice, &parameters.batch, op)?,
+        };
+        return tensor_maps::launch(call, epilogue, sizes, choice, maps, &parameters, variant);
     }
     let product = Launch {
         shared: choice.shared as u32,

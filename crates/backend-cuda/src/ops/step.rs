@@ -23,6 +23,7 @@ struct Target {
     gradient: u64,
     hyper: u64,
     states: [u64; 2],
+    half_copy: u64,
     count: u64,
 }
 
@@ -53,10 +54,20 @@ fn states(op: &Op) -> usize {
     }
 }
 
-/// All floats, where each parameter and its states lie dense in one order.
+/// Whether each parameter has a half copy, behind its states.
+fn has_half_copy(op: &Op) -> bool {
+    matches!(op, Op::AdamStep(step) if step.half_copy)
+}
+
+/// How many inputs a parameter has: it, its gradient, hyper, its states and its half copy.
+fn width(op: &Op) -> usize {
+    3 + states(op) + usize::from(has_half_copy(op))
+}
+
+/// All floats, where each parameter, its states and its half copy lie dense in one order.
 pub(crate) fn select(op: &Op, inputs: &[Meta<'_>]) -> Result<Selected, Unsupported> {
-    let dense = inputs.chunks(3 + states(op)).all(|group| {
-        group[0].layout.is_contiguous() && group[3..].iter().all(|state| state.layout.is_contiguous())
+    let dense = inputs.chunks(width(op)).all(|group| {
+        group[0].layout.is_contiguous() && group[3..].iter().all(|changed| changed.layout.is_contiguous())
     });
     match dense {
         true => Ok(Selected::row_major(run)),
@@ -66,7 +77,7 @@ pub(crate) fn select(op: &Op, inputs: &[Meta<'_>]) -> Result<Selected, Unsupport
 
 /// The kernel's rule and the numbers that do not change from step to step.
 fn rule<const TENSORS: usize>(op: &Op) -> Result<(UpdateRule, Parameters<TENSORS>)> {
-    let target = Target { parameter: 0, gradient: 0, hyper: 0, states: [0; 2], count: 0 };
+    let target = Target { parameter: 0, gradient: 0, hyper: 0, states: [0; 2], half_copy: 0, count: 0 };
     let empty = Parameters {
         tensors: 0,
         nesterov: 0,
@@ -94,7 +105,7 @@ fn rule<const TENSORS: usize>(op: &Op) -> Result<(UpdateRule, Parameters<TENSORS
                 ..empty
             },
         )),
-        Op::AdamStep(AdamStep { beta1, beta2, eps, weight_decay, decay_mode }) => Ok((
+        Op::AdamStep(AdamStep { beta1, beta2, eps, weight_decay, decay_mode, half_copy: _ }) => Ok((
             UpdateRule::Adam,
             Parameters {
                 decoupled: u32::from(*decay_mode == DecayMode::Decoupled),
@@ -112,7 +123,7 @@ fn rule<const TENSORS: usize>(op: &Op) -> Result<(UpdateRule, Parameters<TENSORS
 }
 
 fn run(op: &Op, call: &Call<'_>) -> Result<()> {
-    let many = call.inputs.len() > Capacity::FEW * (3 + states(op));
+    let many = call.inputs.len() > Capacity::FEW * width(op);
     match many && call.gpu.context.properties.driver >= LONG_PARAMETERS {
         true => run_by::<{ Capacity::MANY }>(op, call, Capacity::Many),
         false => run_by::<{ Capacity::FEW }>(op, call, Capacity::Few),
@@ -121,9 +132,10 @@ fn run(op: &Op, call: &Call<'_>) -> Result<()> {
 
 /// As many tensors in a launch as `TENSORS`.
 fn run_by<const TENSORS: usize>(op: &Op, call: &Call<'_>, capacity: Capacity) -> Result<()> {
-    let width = 3 + states(op);
+    let width = width(op);
     let (rule, mut parameters) = rule::<TENSORS>(op)?;
-    let variant = StepVariant { rule, capacity, dtype: call.inputs[0].dtype };
+    let half_copy = has_half_copy(op).then(|| call.inputs[width - 1].dtype);
+    let variant = StepVariant { rule, capacity, dtype: call.inputs[0].dtype, half_copy };
     // Groups of tensors whose numbers lie equally far apart share a launch; all do that an
     // optimizer makes.
     let groups: Vec<&[View<'_>]> = call.inputs.chunks(width).collect();
@@ -140,7 +152,7 @@ fn run_by<const TENSORS: usize>(op: &Op, call: &Call<'_>, capacity: Capacity) ->
             parameters.first_block[at] = blocks;
             blocks = u32::try_from(blocks as usize + count.div_ceil(CHUNK))
                 .map_err(|_| Error::invalid(call.name, "more elements than a launch takes"))?;
-            parameters.of[at] = target(call, group, &mut copies)?;
+            parameters.of[at] = target(call, group, states(op), &mut copies)?;
         }
         parameters.tensors = together.len() as u32;
         parameters.hyper_stride = stride(&together[0]) as i64;
@@ -149,7 +161,12 @@ fn run_by<const TENSORS: usize>(op: &Op, call: &Call<'_>, capacity: Capacity) ->
     Ok(())
 }
 
-fn target(call: &Call<'_>, group: &[View<'_>], copies: &mut Vec<Buffer>) -> Result<Target> {
+fn target(
+    call: &Call<'_>,
+    group: &[View<'_>],
+    state_count: usize,
+    copies: &mut Vec<Buffer>,
+) -> Result<Target> {
     let address = |view: &View<'_>| call.gpu.address(call.name, view);
     let (parameter, gradient) = (&group[0], &group[1]);
     let mut gradient_address = address(gradient)?;
@@ -163,7 +180,8 @@ fn target(call: &Call<'_>, group: &[View<'_>], copies: &mut Vec<Buffer>) -> Resu
         copies.push(buffer);
     }
     let mut states = [0; 2];
-    for (state, view) in states.iter_mut().zip(&group[3..]) {
+    let (of_states, half_copy) = group[3..].split_at(state_count);
+    for (state, view) in states.iter_mut().zip(of_states) {
         *state = address(view)?;
     }
     Ok(Target {
@@ -171,6 +189,7 @@ fn target(call: &Call<'_>, group: &[View<'_>], copies: &mut Vec<Buffer>) -> Resu
         gradient: gradient_address,
         hyper: address(&group[2])?,
         states,
+        half_copy: half_copy.first().map_or(Ok(0), address)?,
         count: parameter.layout.elements() as u64,
     })
 }

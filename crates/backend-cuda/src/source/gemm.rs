@@ -10,7 +10,7 @@ pub(super) fn source(variant: GemmVariant) -> Source {
         Engine::Simt => "gemm/simt.cu",
         Engine::Mma => "gemm/mma.cu",
         Engine::Tf32 => "gemm/tf32.cu",
-        Engine::Wgmma | Engine::WgmmaTf32 => "gemm/wgmma.cu",
+        Engine::Wgmma | Engine::WgmmaTf32 | Engine::WgmmaBf16x6 => "gemm/wgmma.cu",
     };
     let BlockShape { m, n, k } = tile.block;
     let source = Source::new(file, &["product", "sum_splits"])
@@ -18,6 +18,10 @@ pub(super) fn source(variant: GemmVariant) -> Source {
         .define_type("TYPE_Y", output)
         .define_all([("TILE_M", m), ("TILE_N", n), ("STAGES", variant.stages())]);
     let source = with_epilogue(source, epilogue);
+    let source = match tile.engine {
+        Engine::WgmmaBf16x6 => source.define("BF16X6", 1),
+        _ => source,
+    };
     let source = match tile.part {
         // One block on a multiprocessor, 128 bytes along k.
         Part::Warpgroup { .. } => source,

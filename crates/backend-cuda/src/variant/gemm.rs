@@ -1,7 +1,9 @@
 //! Variants of matrix products: tiles, and how operands are loaded into them.
 
+mod bf16x6;
 mod tiles;
 
+pub(crate) use bf16x6::*;
 pub(crate) use tiles::*;
 
 use super::architecture::Architectures;
@@ -25,6 +27,8 @@ pub(crate) enum Engine {
     Wgmma,
     /// The same of f32 rounded to TF32.
     WgmmaTf32,
+    /// The same of f32 in parts of bf16, of which six pairs are multiplied.
+    WgmmaBf16x6,
 }
 
 impl Engine {
@@ -32,13 +36,13 @@ impl Engine {
     pub(crate) fn architectures(self) -> Architectures {
         match self {
             Engine::Simt | Engine::Mma | Engine::Tf32 => Architectures::ALL,
-            Engine::Wgmma | Engine::WgmmaTf32 => Architectures::Exact((9, 0)),
+            Engine::Wgmma | Engine::WgmmaTf32 | Engine::WgmmaBf16x6 => Architectures::Exact((9, 0)),
         }
     }
 
     /// Whether operands and results are copied by the tensor memory accelerator.
     pub(crate) fn uses_tensor_maps(self) -> bool {
-        matches!(self, Engine::Wgmma | Engine::WgmmaTf32)
+        matches!(self, Engine::Wgmma | Engine::WgmmaTf32 | Engine::WgmmaBf16x6)
     }
 
     /// Whether operands are runs along k.
@@ -49,6 +53,11 @@ impl Engine {
     pub(crate) fn uses_tensor_cores(self) -> bool {
         self != Engine::Simt
     }
+
+    /// The dtype that it multiplies for operands of `dtype`.
+    pub(crate) fn operands(self, dtype: DType) -> DType {
+        if self == Engine::WgmmaBf16x6 { DType::BF16 } else { dtype }
+    }
 }
 
 /// What is multiplied.
@@ -58,6 +67,8 @@ pub(crate) enum MmaInput {
     Of(DType),
     /// Those of f32, rounded to TF32.
     Tf32,
+    /// Those of f32 as they are, or in parts of bf16 where [tiles for these](BF16X6_TILES) are faster.
+    Bf16x6,
 }
 
 impl MmaInput {
@@ -65,7 +76,7 @@ impl MmaInput {
     pub(crate) fn dtype(self) -> DType {
         match self {
             MmaInput::Of(dtype) => dtype,
-            MmaInput::Tf32 => DType::F32,
+            MmaInput::Tf32 | MmaInput::Bf16x6 => DType::F32,
         }
     }
 
@@ -74,11 +85,12 @@ impl MmaInput {
     pub(crate) fn uses_tensor_cores(self) -> bool {
         match self {
             MmaInput::Tf32 => true,
+            MmaInput::Bf16x6 => false,
             MmaInput::Of(dtype) => dtype.is_half(),
         }
     }
 
-    /// Everything that is multiplied.
+    /// Everything that is multiplied; for [`MmaInput::Bf16x6`] that is f32.
     pub(crate) fn all() -> impl Iterator<Item = MmaInput> {
         numbers().map(MmaInput::Of).chain([MmaInput::Tf32])
     }
@@ -478,6 +490,7 @@ pub(super) fn variants() -> Vec<GemmVariant> {
         }
     }
     all.extend(fused_variants());
+    all.extend(bf16x6_variants());
     all
 }
 

@@ -81,6 +81,8 @@ pub(crate) enum Kind {
     /// im2col and col2im.
     Patches(DType),
     MultiTensorNorm(DType),
+    /// Operands of f32 in three parts of bf16, for the products of [`gemm::Engine::WgmmaBf16x6`].
+    SplitBf16x3,
     /// What tests the launch path; no op asks for it.
     Probe,
     /// A product for study; no op asks for it.
@@ -138,6 +140,7 @@ impl Variant {
         match self.0 {
             Kind::Gemm(gemm) => gemm.tile.engine.architectures(),
             Kind::Attention(attention) => attention.architectures(),
+            Kind::SplitBf16x3 => gemm::Engine::WgmmaBf16x6.architectures(),
             Kind::Probe => Architectures::Minimum((9, 0)),
             Kind::Ladder(ladder) => ladder.form.architectures(),
             Kind::Elementwise(_)
@@ -184,7 +187,7 @@ pub fn variants_beside_ops() -> Vec<Variant> {
 
 /// The families that differ by a dtype alone.
 fn plain_kinds() -> Vec<Kind> {
-    let mut all = vec![Kind::RandomBits];
+    let mut all = vec![Kind::RandomBits, Kind::SplitBf16x3];
     all.extend(SIZES.into_iter().flat_map(|size| [Kind::Transpose(size), Kind::Assemble(size)]));
     all.extend(numbers().map(Kind::Iota));
     let of_floats = [Kind::Random, Kind::Pool, Kind::Patches, Kind::MultiTensorNorm];

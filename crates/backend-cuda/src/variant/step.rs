@@ -38,6 +38,8 @@ pub(crate) struct StepVariant {
     pub(crate) capacity: Capacity,
     /// Of the parameters.
     pub(crate) dtype: DType,
+    /// Of their half copies, if they have any.
+    pub(crate) half_copy: Option<DType>,
 }
 
 pub(super) fn variants() -> Vec<StepVariant> {
@@ -45,7 +47,11 @@ pub(super) fn variants() -> Vec<StepVariant> {
     for capacity in [Capacity::Few, Capacity::Many] {
         for dtype in DType::FLOATS {
             let rules = [UpdateRule::Sgd, UpdateRule::SgdMomentum, UpdateRule::Adam];
-            all.extend(rules.map(|rule| StepVariant { rule, capacity, dtype }));
+            all.extend(rules.map(|rule| StepVariant { rule, capacity, dtype, half_copy: None }));
+        }
+        for half in [DType::F16, DType::BF16] {
+            let (rule, dtype) = (UpdateRule::Adam, DType::F32);
+            all.push(StepVariant { rule, capacity, dtype, half_copy: Some(half) });
         }
     }
     all

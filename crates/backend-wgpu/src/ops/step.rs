@@ -1,5 +1,6 @@
 //! Optimizer steps, a launch for each parameter; of large ones, for several.
 
+use super::copy::copy;
 use super::step_vec4::{FusedSteps, step_fused};
 use super::write::Writing;
 use crate::call::Call;
@@ -40,11 +41,20 @@ pub(crate) struct Rule {
     /// Of those in step_rule.wgsl.
     pub(crate) rule: StepRule,
     pub(crate) states: usize,
+    /// Whether each parameter has a half copy, behind its states.
+    pub(crate) half_copy: bool,
     pub(crate) nesterov: bool,
     pub(crate) decoupled: bool,
     pub(crate) decay: f64,
     pub(crate) factors: [f64; 4],
     pub(crate) eps: f64,
+}
+
+impl Rule {
+    /// How many inputs a parameter has: it, its gradient, hyper, its states and its half copy.
+    pub(crate) fn width(&self) -> usize {
+        3 + self.states + usize::from(self.half_copy)
+    }
 }
 
 fn rule(op: &Op) -> Result<Rule> {
@@ -54,6 +64,7 @@ fn rule(op: &Op) -> Result<Rule> {
             Ok(Rule {
                 rule: if step.states() == 0 { StepRule::Sgd } else { StepRule::Momentum },
                 states: step.states(),
+                half_copy: false,
                 nesterov,
                 decoupled: false,
                 decay: weight_decay,
@@ -61,9 +72,10 @@ fn rule(op: &Op) -> Result<Rule> {
                 eps: 0.0,
             })
         }
-        Op::AdamStep(AdamStep { beta1, beta2, eps, weight_decay, decay_mode }) => Ok(Rule {
+        Op::AdamStep(AdamStep { beta1, beta2, eps, weight_decay, decay_mode, half_copy }) => Ok(Rule {
             rule: StepRule::Adam,
             states: AdamStep::STATES,
+            half_copy: *half_copy,
             nesterov: false,
             decoupled: *decay_mode == DecayMode::Decoupled,
             decay: *weight_decay,
@@ -76,13 +88,13 @@ fn rule(op: &Op) -> Result<Rule> {
 
 pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
     let rule = rule(op)?;
-    let width = 3 + rule.states;
+    let width = rule.width();
     let mut rest = call.inputs;
     let mut is_handed_over = false;
     while !rest.is_empty() {
         let fused = FusedSteps::first_of(call, &rule, rest)?;
         match fused.parameters.len() {
-            0 => step(call, &rule, &rest[..width])?,
+            0 => step_one(call, &rule, &rest[..width])?,
             _ => step_fused(call, &rule, &fused)?,
         }
         rest = &rest[width * fused.parameters.len().max(1)..];
@@ -98,7 +110,14 @@ pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
 /// Elements whose step takes a device about as long as the host needs for a submission.
 const WORTH_A_SUBMISSION: usize = 1 << 22;
 
-/// Parameter, gradient and states among the inputs of a parameter: all but hyper.
+/// The step of one parameter, then the cast to its half copy if it has one.
+fn step_one(call: &Call<'_>, rule: &Rule, group: &[View<'_>]) -> Result<()> {
+    let (group, half_copy) = group.split_at(3 + rule.states);
+    step(call, rule, group)?;
+    half_copy.iter().try_for_each(|half| copy(call.gpu, call.name, &group[0], half))
+}
+
+/// Parameter, gradient, states and half copy among the inputs of a parameter: all but hyper.
 pub(crate) fn tensors_of<'v, 'a>(group: &'v [View<'a>]) -> SmallVec<[&'v View<'a>; 4]> {
     group.iter().enumerate().filter(|(at, _)| *at != HYPER).map(|(_, view)| view).collect()
 }

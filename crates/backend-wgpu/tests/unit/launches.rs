@@ -92,7 +92,8 @@ fn documented(op: &Op, inputs: &[View<'_>], outputs: &[View<'_>], small: bool) -
     match op {
         Op::Iota(_) => exactly(0),
         Op::SgdStep(step) => exactly((inputs.len() / (3 + step.states())) as u64),
-        Op::AdamStep(_) => exactly((inputs.len() / (3 + AdamStep::STATES)) as u64),
+        // Half copies are casts of their own.
+        Op::AdamStep(step) => exactly((inputs.len() / step.width()) as u64 * (1 + u64::from(step.half_copy))),
         Op::MultiTensorNorm(_) => exactly(inputs.len().div_ceil(7) as u64 + 1),
         Op::LayerNormGrad(_) | Op::RmsNormGrad(_) if outputs.len() > 1 => exactly(2),
         Op::BatchNormGrad(_) if outputs.len() > 1 => exactly(3),

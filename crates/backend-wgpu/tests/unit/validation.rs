@@ -112,8 +112,14 @@ fn attention_by_products_launches_what_is_documented() {
 fn what_takes_many_elements_is_valid() {
     let gpu = Gpu::noop(Options::default());
     let device = Device::new(WgpuBackend { gpu: gpu.clone() });
-    let adam =
-        AdamStep { beta1: 0.9, beta2: 0.99, eps: 1e-6, weight_decay: 0.1, decay_mode: DecayMode::Decoupled };
+    let adam = AdamStep {
+        beta1: 0.9,
+        beta2: 0.99,
+        eps: 1e-6,
+        weight_decay: 0.1,
+        decay_mode: DecayMode::Decoupled,
+        half_copy: false,
+    };
     let sgd = |momentum| SgdStep { momentum, dampening: 0.0, weight_decay: 0.1, nesterov: false };
     let steps: [(Op, usize, usize); 3] =
         [(sgd(0.0).into(), 3, 0), (sgd(0.9).into(), 3, 1), (adam.into(), 4, 2)];

@@ -13,7 +13,7 @@ use crate::backend::{Buffer, WeakBuffer};
 use crate::error::{Error, Result, Text};
 use crate::observe::{OpCall, observe_ops};
 use crate::op::Saves;
-use crate::precision::{self, Precision};
+use crate::precision::{self, Precision, is_found};
 use crate::tensor::Tensor;
 use crate::{DType, Shape, text};
 use smallvec::SmallVec;
@@ -169,7 +169,9 @@ impl Trace {
         let outputs = call.outputs.iter().map(kind).collect();
         self.steps.push(Step { op: call.op.name(), call: digest.finish(), outputs });
         for output in call.outputs {
-            self.note_change(output);
+            if !is_found(call) {
+                self.note_change(output);
+            }
             let next = self.seen.len();
             if let Entry::Vacant(new) = self.seen.entry(output.buffer().address()) {
                 new.insert(next);

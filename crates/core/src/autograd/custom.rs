@@ -18,7 +18,7 @@ struct Custom<F> {
 /// `outputs`, which were computed of `inputs`, with `backward` as their gradient; as they are if no gradient flows to an input, or nothing is recorded.
 ///
 /// Compute the outputs in [`no_grad`](super::no_grad): a history that they have is not walked. `backward` is given the gradients of the outputs (`None`
-/// for one that nothing depends on) and returns one for each input, of its shape; those that are not [needed](Context::needs) may be `None`. The context
+/// for one that nothing depends on) and returns one for each input, of its shape and dtype (or f32, for a half that was cast from f32); those that are not [needed](Context::needs) may be `None`. The context
 /// has the tensors that `saves` names, and errors for those that were changed in place since. While gradients of gradients are wanted, `backward` itself
 /// is recorded.
 ///
@@ -78,7 +78,8 @@ where
         let grads = (self.backward)(context, grad_outputs)?;
         for (index, grad) in grads.iter().enumerate().take(context.inputs()) {
             let Some(grad) = grad else { continue };
-            if grad.shape() != context.shape(index) || grad.dtype() != context.dtype(index) {
+            let fits = [Some(context.dtype(index)), context.uncast(index)].contains(&Some(grad.dtype()));
+            if grad.shape() != context.shape(index) || !fits {
                 let returned = format!("{} returned a gradient of shape ", self.name);
                 let input = format!(" for input {index}, which has shape ");
                 let (shape, dtype) = (context.shape(index), context.dtype(index));

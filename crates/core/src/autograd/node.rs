@@ -8,6 +8,7 @@ use crate::backend::{Buffer, WeakBuffer};
 use crate::error::{Error, Result};
 use crate::op::{Differentiability, Op};
 use crate::ops::view;
+use crate::precision::HalfCopyOfLeaf;
 use crate::shape::{AxisSet, MAX_RANK};
 use crate::tensor::Tensor;
 use crate::{DType, Device, Layout, Shape, UnaryOp, text};
@@ -86,18 +87,20 @@ pub(super) struct KeptOutput {
     pub(super) version: u64,
 }
 
-/// A leaf as its node knows it, for display. The memory is not kept alive by it.
+/// A leaf as its node knows it, for display and for its half copy. The memory is not kept alive by it.
 pub(super) struct Leaf {
     buffer: WeakBuffer,
     layout: Arc<Layout>,
     dtype: DType,
     device: Device,
+    half_copy: HalfCopyOfLeaf,
 }
 
 impl Leaf {
     pub(super) fn of(tensor: &Tensor) -> Box<Leaf> {
         let (buffer, device) = (tensor.buffer().downgrade(), tensor.device().clone());
-        Box::new(Leaf { buffer, layout: tensor.0.layout.clone(), dtype: tensor.dtype(), device })
+        let (layout, dtype) = (tensor.0.layout.clone(), tensor.dtype());
+        Box::new(Leaf { buffer, layout, dtype, device, half_copy: HalfCopyOfLeaf::default() })
     }
 
     fn tensor(&self) -> Option<Tensor> {
@@ -278,6 +281,12 @@ impl Node {
 
     pub(super) fn is_leaf(&self) -> bool {
         matches!(self.function, Function::Leaf)
+    }
+
+    /// Gives `f` what is known of a leaf's half copy; `None` if this is no leaf's node.
+    pub(crate) fn with_half_copy<T>(&self, f: impl FnOnce(&mut HalfCopyOfLeaf) -> T) -> Option<T> {
+        let mut saved = self.saved.lock().unwrap_or_else(PoisonError::into_inner);
+        saved.leaf.as_mut().map(|leaf| f(&mut leaf.half_copy))
     }
 
     /// Whether an earlier backward took away what this node kept for it.

@@ -20,10 +20,15 @@ use crate::{DType, Shape, Tensor};
 /// differ, an output letter that no operand has or that is written twice; dtypes that differ, products of matrices of bool.
 pub fn einsum(equation: &str, operands: &[&Tensor]) -> Result<Tensor> {
     let Some(scope) = precision::current() else { return products(equation, operands, Matmul::PLAIN) };
-    let operands = operands.iter().map(|operand| scope.operand(operand)).collect::<Result<Vec<_>>>()?;
+    // Of one operand the result may be a view, which must not show what the scope keeps.
+    let own = |operand: &Tensor| scope.own_operand(operand);
+    let kept = |operand: &Tensor| scope.operand(operand);
+    let cast = |operand: &&Tensor| if operands.len() == 1 { own(operand) } else { kept(operand) };
+    let operands = operands.iter().map(cast).collect::<Result<Vec<_>>>()?;
     let operands: Vec<&Tensor> = operands.iter().collect();
     // All of it in the scope's dtype, also what is summed or multiplied without being a product of matrices.
-    let product = Matmul { tf32: scope == Precision::Tf32, ..Matmul::PLAIN };
+    let product =
+        Matmul { tf32: scope == Precision::Tf32, bf16x6: scope == Precision::Bf16x6, ..Matmul::PLAIN };
     without_precision(|| products(equation, &operands, product))
 }
 

@@ -9,9 +9,11 @@ use crate::op::{Differentiability, Output, Outputs, Rule, Saves, check};
 use crate::shape::AxisSet;
 use crate::{DType, Shape, Tensor};
 
+mod linear;
 mod weighted;
 mod with_grad;
 
+pub use linear::LinearCrossEntropyOptions;
 pub use with_grad::{CrossEntropyGradUpdate, CrossEntropyWithGrad};
 
 /// Cross-entropy of each row with a class index, with label smoothing s (Szegedy et al. 2016, section 7):

@@ -34,11 +34,15 @@ pub struct Matmul {
     /// Whether a backend may round f32 operands to TF32 (10 bits of mantissa) before they are multiplied; sums stay f32. A permission: a backend may
     /// ignore it, and other dtypes do. The products of the gradient have it too.
     pub tf32: bool,
+    /// Whether a backend may compute a product of f32 on tensor cores of bf16, from three parts of each operand and six products of parts ("bf16x6"): with the
+    /// accuracy of f32, but rounded otherwise. A permission as [`tf32`](Matmul::tf32) is, which counts where both are given; infinities, NaN, the largest and the smallest
+    /// numbers come out as without it.
+    pub bf16x6: bool,
 }
 
 impl Matmul {
     /// The plain product, accurate.
-    pub const PLAIN: Matmul = Matmul { epilogue: Epilogue::NONE, tf32: false };
+    pub const PLAIN: Matmul = Matmul { epilogue: Epilogue::NONE, tf32: false, bf16x6: false };
 
     /// Number of inputs.
     pub fn input_count(&self) -> usize {
@@ -147,7 +151,7 @@ impl Rule for Matmul {
             let y = y.add(&inputs[inputs.len() - 1].to_dtype(wide)?)?;
             return Ok(vec![y.to_dtype(out_dtype.unwrap_or(dtype))?]);
         }
-        let product = Matmul { tf32: self.tf32, ..Matmul::PLAIN };
+        let product = Matmul { epilogue: Epilogue::NONE, ..*self };
         let mut y = apply_one(product, &[&inputs[0].to_dtype(wide)?, &inputs[1].to_dtype(wide)?])?;
         if alpha != 1.0 {
             y = y.mul_scalar(alpha)?;
@@ -268,6 +272,8 @@ pub struct MatmulOptions<'a> {
     pub out_dtype: Option<DType>,
     /// Whether a device may multiply f32 in TF32, also in the gradient: see [`Matmul::tf32`]. Not by default.
     pub tf32: bool,
+    /// Whether a device may multiply f32 by parts of bf16, also in the gradient: see [`Matmul::bf16x6`]. Not by default.
+    pub bf16x6: bool,
 }
 
 impl Default for MatmulOptions<'_> {
@@ -279,6 +285,7 @@ impl Default for MatmulOptions<'_> {
             alpha: 1.0,
             out_dtype: None,
             tf32: false,
+            bf16x6: false,
         }
     }
 }
@@ -479,7 +486,7 @@ impl Tensor {
             return self.copy_(&without_precision(|| self.addmm(a, b, beta, alpha))?);
         }
         let epilogue = Epilogue { alpha, accumulate: true, ..Epilogue::NONE };
-        apply_one(Matmul { epilogue, tf32: false }, &[a, b, self]).map(drop)
+        apply_one(Matmul { epilogue, ..Matmul::PLAIN }, &[a, b, self]).map(drop)
     }
 
     /// The product of each element with each: `y[i, j] = self[i] * other[j]`.
@@ -573,5 +580,5 @@ fn run(
     let mut inputs: SmallVec<[&Tensor; 4]> = SmallVec::from_slice(&[left, right]);
     inputs.extend(options.bias);
     inputs.extend(&residual);
-    apply_one(Matmul { epilogue, tf32: options.tf32 }, &inputs)
+    apply_one(Matmul { epilogue, tf32: options.tf32, bf16x6: options.bf16x6 }, &inputs)
 }

@@ -3,10 +3,10 @@
 //! What changes from step to step is a tensor `hyper`, so that a captured step goes on training. It and all arithmetic are in the accumulator dtype
 //! of the parameter (f64 for f64, else f32). One op takes any number of parameters of one dtype, each with its gradient, its `hyper` and its states.
 
-use crate::Tensor;
 use crate::backend::Meta;
 use crate::error::{Error, Result};
 use crate::op::{Differentiability, Output, Outputs, Role, Rule, check};
+use crate::{DType, Tensor};
 
 /// `g = grad * clip + weight_decay * p` (coupled); with momentum: `v = momentum * v + (1 - dampening) * g` (on the first step `v = g`), `g = g + momentum * v` if nesterov else `v`;
 /// `p -= lr * g` (Sutskever et al. 2013, in PyTorch's form).
@@ -40,7 +40,8 @@ pub enum DecayMode {
 /// `p -= lr / (1 - beta1^t) * m / (sqrt(v) / sqrt(1 - beta2^t) + eps)`.
 ///
 /// Inputs, for each parameter: parameter, gradient (same shape and floating dtype), hyper `[4]` (accumulator dtype) = (lr, clip factor, 1 - beta1^t, sqrt(1 - beta2^t)), m and v (parameter's
-/// shape, accumulator dtype). Outputs, for each: parameter, m, v, all in place.
+/// shape, accumulator dtype), with `half_copy` one more: the half copy (parameter's shape; f16 or bf16, the same for all parameters, which are f32). Outputs, for each: parameter, m, v,
+/// half copy if any, all in place. What the half copy held before counts nothing; afterwards it holds the new parameter, rounded as a cast rounds it.
 #[derive(Clone, Debug)]
 pub struct AdamStep {
     /// Decay of the first moment.
@@ -53,59 +54,91 @@ pub struct AdamStep {
     pub weight_decay: f64,
     /// How it acts.
     pub decay_mode: DecayMode,
+    /// Whether each parameter has a copy in half precision, which is written along: the next forward in mixed precision finds its casts done.
+    pub half_copy: bool,
 }
 
-/// How many inputs belong to a parameter with so many states: it, its gradient, hyper and the states.
-const fn width(states: usize) -> usize {
-    3 + states
-}
+/// The inputs of a parameter that come first: it, its gradient, hyper.
+const FIRST: usize = 3;
 
-fn step_outputs(op: &'static str, inputs: &[Meta<'_>], hyper: usize, states: usize) -> Result<Outputs> {
-    if inputs.is_empty() || !inputs.len().is_multiple_of(width(states)) {
-        let got = inputs.len();
-        return Err(Error::invalid(
-            op,
-            format!("expected {} inputs for each parameter, got {got}", width(states)),
-        ));
-    }
-    let mut outputs = Outputs::new();
-    for (group, metas) in inputs.chunks(width(states)).enumerate() {
-        check::same_dtype(op, &inputs[0], &metas[0])?;
-        one_parameter(op, metas, hyper, group * width(states), &mut outputs)?;
-    }
-    Ok(outputs)
-}
-
-/// The outputs of one parameter, whose inputs stand from `first` on.
-fn one_parameter(
+/// What belongs to each parameter of a step.
+#[derive(Clone, Copy)]
+struct Group {
     op: &'static str,
-    inputs: &[Meta<'_>],
+    /// Numbers in hyper.
     hyper: usize,
-    first: usize,
-    outputs: &mut Outputs,
-) -> Result<()> {
-    let parameter = &inputs[0];
-    check::float(op, "parameter", parameter)?;
-    check::same_dtype(op, parameter, &inputs[1])?;
-    check::shape(op, "gradient", &inputs[1], *parameter.shape())?;
-    let dtype = parameter.dtype.accumulator();
-    check::dtype(op, "hyper", &inputs[2], dtype)?;
-    check::shape(op, "hyper", &inputs[2], crate::Shape::unchecked(&[hyper]))?;
-    let aliases =
-        |index: usize, dtype| Output { shape: *parameter.shape(), dtype, role: Role::Aliases(first + index) };
-    outputs.push(aliases(0, parameter.dtype));
-    for (index, meta) in inputs.iter().enumerate().skip(3) {
-        check::dtype(op, "state", meta, dtype)?;
-        check::shape(op, "state", meta, *parameter.shape())?;
-        outputs.push(aliases(index, dtype));
+    states: usize,
+    half_copy: bool,
+}
+
+impl Group {
+    /// How many inputs a parameter has.
+    fn width(self) -> usize {
+        FIRST + self.states + usize::from(self.half_copy)
     }
-    Ok(())
+
+    fn outputs(self, inputs: &[Meta<'_>]) -> Result<Outputs> {
+        let (op, width) = (self.op, self.width());
+        if inputs.is_empty() || !inputs.len().is_multiple_of(width) {
+            let got = inputs.len();
+            return Err(Error::invalid(op, format!("expected {width} inputs for each parameter, got {got}")));
+        }
+        let mut outputs = Outputs::new();
+        for (group, metas) in inputs.chunks(width).enumerate() {
+            check::same_dtype(op, &inputs[0], &metas[0])?;
+            self.one_parameter(metas, group * width, &mut outputs)?;
+            if self.half_copy {
+                check::same_dtype(op, &inputs[width - 1], &metas[width - 1])?;
+            }
+        }
+        Ok(outputs)
+    }
+
+    /// The outputs of one parameter, whose inputs stand from `first` on.
+    fn one_parameter(self, inputs: &[Meta<'_>], first: usize, outputs: &mut Outputs) -> Result<()> {
+        let (op, parameter) = (self.op, &inputs[0]);
+        check::float(op, "parameter", parameter)?;
+        check::same_dtype(op, parameter, &inputs[1])?;
+        check::shape(op, "gradient", &inputs[1], *parameter.shape())?;
+        let dtype = parameter.dtype.accumulator();
+        check::dtype(op, "hyper", &inputs[2], dtype)?;
+        check::shape(op, "hyper", &inputs[2], crate::Shape::unchecked(&[self.hyper]))?;
+        let aliases = |index: usize, dtype| Output {
+            shape: *parameter.shape(),
+            dtype,
+            role: Role::Aliases(first + index),
+        };
+        outputs.push(aliases(0, parameter.dtype));
+        for index in FIRST..FIRST + self.states {
+            check::dtype(op, "state", &inputs[index], dtype)?;
+            check::shape(op, "state", &inputs[index], *parameter.shape())?;
+            outputs.push(aliases(index, dtype));
+        }
+        if self.half_copy {
+            let (at, half) = (self.width() - 1, &inputs[self.width() - 1]);
+            check::dtype(op, "parameter with a half copy", parameter, DType::F32)?;
+            check::half(op, "half copy", half)?;
+            check::shape(op, "half copy", half, *parameter.shape())?;
+            outputs.push(aliases(at, half.dtype));
+        }
+        Ok(())
+    }
+
+    /// What of these inputs is changed in place: every parameter, its states and its half copy.
+    fn changed(self, inputs: &[Tensor]) -> Vec<Tensor> {
+        let is_changed = |index: &usize| !matches!(index % self.width(), 1 | 2);
+        (0..inputs.len()).filter(is_changed).map(|index| inputs[index].clone()).collect()
+    }
 }
 
 impl SgdStep {
     /// How many states a parameter has.
     pub fn states(&self) -> usize {
         usize::from(self.momentum != 0.0)
+    }
+
+    fn group(&self) -> Group {
+        Group { op: "sgd_step", hyper: 3, states: self.states(), half_copy: false }
     }
 
     /// The step of one parameter, composed.
@@ -131,6 +164,15 @@ impl AdamStep {
     /// How many states a parameter has: its first and second moment.
     pub const STATES: usize = 2;
 
+    /// How many inputs a parameter has: it, its gradient, hyper, its states and its half copy if any.
+    pub fn width(&self) -> usize {
+        self.group().width()
+    }
+
+    fn group(&self) -> Group {
+        Group { op: "adam_step", hyper: 4, states: AdamStep::STATES, half_copy: self.half_copy }
+    }
+
     /// The step of one parameter, composed.
     fn compose_one(&self, inputs: &[Tensor]) -> Result<()> {
         let dtype = inputs[0].dtype().accumulator();
@@ -150,14 +192,9 @@ impl AdamStep {
         v.copy_(&g.square()?.scale_add(1.0 - self.beta2, &v.mul_scalar(self.beta2)?)?)?;
         let denominator = v.sqrt()?.div(&hyper(3)?)?.add_scalar(self.eps)?;
         let rate = hyper(0)?.div(&hyper(2)?)?;
-        inputs[0].copy_(&p.sub(&m.div(&denominator)?.mul(&rate)?)?)
+        inputs[0].copy_(&p.sub(&m.div(&denominator)?.mul(&rate)?)?)?;
+        inputs.get(FIRST + AdamStep::STATES).map_or(Ok(()), |half| half.copy_(&inputs[0]))
     }
-}
-
-/// What of these inputs is changed in place: every parameter and its states.
-fn changed(inputs: &[Tensor], states: usize) -> Vec<Tensor> {
-    let is_changed = |index: &usize| !matches!(index % width(states), 1 | 2);
-    (0..inputs.len()).filter(is_changed).map(|index| inputs[index].clone()).collect()
 }
 
 impl Rule for SgdStep {
@@ -168,11 +205,11 @@ impl Rule for SgdStep {
         if self.nesterov && (self.momentum <= 0.0 || self.dampening != 0.0) {
             return Err(Error::invalid("sgd_step", "nesterov needs a momentum above 0 and no dampening"));
         }
-        step_outputs("sgd_step", inputs, 3, self.states())
+        self.group().outputs(inputs)
     }
     fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
-        inputs.chunks(width(self.states())).try_for_each(|one| self.compose_one(one))?;
-        Ok(changed(inputs, self.states()))
+        inputs.chunks(self.group().width()).try_for_each(|one| self.compose_one(one))?;
+        Ok(self.group().changed(inputs))
     }
     fn differentiability(&self) -> Differentiability {
         Differentiability::NonDifferentiable
@@ -184,11 +221,11 @@ impl Rule for AdamStep {
         "adam_step"
     }
     fn infer(&self, inputs: &[Meta<'_>]) -> Result<Outputs> {
-        step_outputs("adam_step", inputs, 4, AdamStep::STATES)
+        self.group().outputs(inputs)
     }
     fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
-        inputs.chunks(width(AdamStep::STATES)).try_for_each(|one| self.compose_one(one))?;
-        Ok(changed(inputs, AdamStep::STATES))
+        inputs.chunks(self.width()).try_for_each(|one| self.compose_one(one))?;
+        Ok(self.group().changed(inputs))
     }
     fn differentiability(&self) -> Differentiability {
         Differentiability::NonDifferentiable

@@ -1,5 +1,6 @@
 //! Casts that a scope keeps: those of leaves, which are parameters, one for each version of their values.
 
+use super::half_copy;
 use crate::autograd::{TensorId, record_copy, wants_record};
 use crate::backend::WeakBuffer;
 use crate::error::Result;
@@ -46,7 +47,7 @@ impl Casts {
     }
 }
 
-/// `tensor` in `dtype`, recorded. The values are cast once for each version of a leaf.
+/// `tensor` in `dtype`, recorded. The values are cast once for each version of a leaf, or not at all where its optimizer has written them.
 pub(super) fn cast(
     casts: &'static std::thread::LocalKey<RefCell<Casts>>,
     tensor: &Tensor,
@@ -58,7 +59,10 @@ pub(super) fn cast(
     }
     // Read first: whoever changes the values while they are cast makes the cast an old one.
     let version = tensor.buffer().version();
-    let result = tensor.to_dtype(dtype)?;
+    let result = match half_copy::find(tensor, dtype)? {
+        Some(found) => found,
+        None => tensor.to_dtype(dtype)?,
+    };
     let kept = Cast { source: tensor.buffer().downgrade(), version, values: result.detach() };
     casts.with_borrow_mut(|casts| casts.keep(id, dtype, kept));
     Ok(result)

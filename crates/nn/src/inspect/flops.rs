@@ -52,8 +52,8 @@ pub fn op_flops(call: &OpCall<'_>) -> u64 {
         Op::MaxPool2dGrad(_) => input(1),
         Op::AvgPool2dGrad(pool) => input(0) * window(pool.window.kernel),
         Op::SgdStep(_) => 3 * outputs(),
-        // Parameter and both moments come out.
-        Op::AdamStep(_) => 14 * outputs() / 3,
+        // Parameter and both moments come out, and the half copy if any.
+        Op::AdamStep(step) => 14 * outputs() / (3 + u64::from(step.half_copy)),
         Op::MultiTensorNorm(_) => 2 * inputs(),
     }
 }

@@ -6,9 +6,10 @@ use crate::layers::{
     Dropout, Embedding, EmbeddingConfig, FeedForwardForm, KeyValueCache, Linear, LinearConfig, NormForm,
     Seen, TransformerBlock, TransformerBlockConfig,
 };
-use crate::module::{Forward, Module, in_layer};
+use crate::module::{Forward, Module, are_layers_observed, in_layer};
 use std::sync::Arc;
-use ternion_core::{DType, Device, Error, Result, Tensor};
+use ternion_core::ops::matmul::LinearParameters;
+use ternion_core::{DType, Device, Error, LinearCrossEntropyOptions, Result, Tensor};
 
 /// Standard deviation of the first weights, as of GPT-2.
 const INIT_STD: f64 = 0.02;
@@ -171,6 +172,35 @@ impl GPT {
     /// More tokens than the context, a token outside the vocabulary.
     pub fn logits(&self, tokens: &Tensor) -> Result<Tensor> {
         self.head(&self.hidden(tokens, None)?)
+    }
+
+    /// The cross-entropy of the tokens that follow these, without the scores of all of them at once: of a large vocabulary they take more memory than the rest of the model. Where
+    /// layers are observed the output layer runs as one, with all scores.
+    ///
+    /// # Shapes
+    /// tokens and targets `[batch, length]`, i32 or i64 `-> []`
+    ///
+    /// # Errors
+    /// Those of [`logits`](GPT::logits) and of [`linear_cross_entropy`](Tensor::linear_cross_entropy).
+    pub fn loss(
+        &self,
+        tokens: &Tensor,
+        targets: &Tensor,
+        options: LinearCrossEntropyOptions<'_>,
+    ) -> Result<Tensor> {
+        in_layer(self, "GPT", || {
+            let hidden = self.hidden(tokens, None)?;
+            let (weight, bias) = match &self.lm_head {
+                Some(head) if are_layers_observed() => {
+                    let scores = head.forward(&hidden)?.permute([0, 2, 1])?;
+                    return scores.cross_entropy_with(targets, options.loss);
+                }
+                Some(head) => (head.weight.tensor(), head.bias.as_ref().map(|bias| bias.tensor())),
+                None => (self.wte.weight.tensor(), None),
+            };
+            let layer = LinearParameters { weight: &weight, bias: bias.as_ref() };
+            hidden.linear_cross_entropy(layer, targets, options)
+        })
     }
 
     /// As [`logits`](GPT::logits), of the last token alone, where `tokens` follow those that the caches keep, which then keep these, too.

@@ -64,7 +64,7 @@ impl AdagradRule {
 }
 
 impl StepRule for AdagradRule {
-    fn change(&self, inputs: &[&Tensor]) -> Result<()> {
+    fn change(&self, inputs: &[&Tensor], _: bool) -> Result<()> {
         composed(inputs, 1, |parts| self.update(parts))
     }
     fn state_names(&self) -> &'static [&'static str] {

@@ -1,4 +1,7 @@
 //! Adam, and AdamW, which decays weights apart from the gradient.
+//!
+//! Both write parameters of f32 that a [scope of precision](ternion_core::precision) has cast since the last step in half precision too, 2 bytes an element, so that the next scope
+//! finds the casts done. Not with `amsgrad`, and not where parameters overlap or are not dense.
 
 use super::composed::{Parts, blend_, composed};
 use super::group::ParamGroup;
@@ -19,11 +22,14 @@ impl StepRule for AdamRule {
     fn momentum(&mut self) -> Option<&mut f64> {
         Some(&mut self.step.beta1)
     }
-    fn change(&self, inputs: &[&Tensor]) -> Result<()> {
+    fn change(&self, inputs: &[&Tensor], half_copy: bool) -> Result<()> {
         if self.amsgrad {
             return composed(inputs, self.state_names().len(), |parts| self.update(parts));
         }
-        apply(self.step.clone(), inputs).map(drop)
+        apply(AdamStep { half_copy, ..self.step.clone() }, inputs).map(drop)
+    }
+    fn writes_half_copies(&self) -> bool {
+        !self.amsgrad
     }
     fn state_names(&self) -> &'static [&'static str] {
         if self.amsgrad { &["exp_avg", "exp_avg_sq", "max_exp_avg_sq"] } else { &["exp_avg", "exp_avg_sq"] }
@@ -40,7 +46,7 @@ impl StepRule for AdamRule {
 impl AdamRule {
     /// The form with the largest second moment so far (Reddi et al. 2018, algorithm 2); not fused.
     fn update(&self, parts: &Parts<'_>) -> Result<Tensor> {
-        let AdamStep { beta1, beta2, eps, weight_decay, decay_mode } = self.step;
+        let AdamStep { beta1, beta2, eps, weight_decay, decay_mode, .. } = self.step;
         let (parameter, gradient) = match decay_mode {
             DecayMode::Coupled => (parts.parameter.clone(), parts.gradient_with_decay(weight_decay)?),
             DecayMode::Decoupled => (parts.decayed_parameter(weight_decay)?, parts.gradient.clone()),
@@ -113,7 +119,8 @@ macro_rules! adam {
                 common.check($stem, &[("eps", eps)])?;
                 check_betas($stem, betas)?;
                 let [beta1, beta2] = betas;
-                let step = |weight_decay| AdamStep { beta1, beta2, eps, weight_decay, decay_mode: $decay_mode };
+                let decay_mode = $decay_mode;
+                let step = |weight_decay| AdamStep { beta1, beta2, eps, weight_decay, decay_mode, half_copy: false };
                 let rule = |weight_decay| AdamRule { step: step(weight_decay), amsgrad };
                 Ok($name(Steps::new($stem, common, groups, rule)?))
             }

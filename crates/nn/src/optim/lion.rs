@@ -62,7 +62,7 @@ impl StepRule for LionRule {
     fn momentum(&mut self) -> Option<&mut f64> {
         Some(&mut self.betas[0])
     }
-    fn change(&self, inputs: &[&Tensor]) -> Result<()> {
+    fn change(&self, inputs: &[&Tensor], _: bool) -> Result<()> {
         composed(inputs, 1, |parts| self.update(parts))
     }
     fn state_names(&self) -> &'static [&'static str] {

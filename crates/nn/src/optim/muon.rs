@@ -140,7 +140,7 @@ impl StepRule for MuonRule {
     fn momentum(&mut self) -> Option<&mut f64> {
         Some(&mut self.config.momentum)
     }
-    fn change(&self, inputs: &[&Tensor]) -> Result<()> {
+    fn change(&self, inputs: &[&Tensor], _: bool) -> Result<()> {
         composed(inputs, 1, |parts| self.update(parts))
     }
     fn state_names(&self) -> &'static [&'static str] {

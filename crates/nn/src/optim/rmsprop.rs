@@ -83,7 +83,7 @@ impl StepRule for RmspropRule {
     fn momentum(&mut self) -> Option<&mut f64> {
         Some(&mut self.config.momentum)
     }
-    fn change(&self, inputs: &[&Tensor]) -> Result<()> {
+    fn change(&self, inputs: &[&Tensor], _: bool) -> Result<()> {
         composed(inputs, self.state_names().len(), |parts| self.update(parts))
     }
     fn state_names(&self) -> &'static [&'static str] {

@@ -51,7 +51,7 @@ impl StepRule for SgdRule {
     fn momentum(&mut self) -> Option<&mut f64> {
         Some(&mut self.0.momentum)
     }
-    fn change(&self, inputs: &[&Tensor]) -> Result<()> {
+    fn change(&self, inputs: &[&Tensor], _: bool) -> Result<()> {
         apply(self.0.clone(), inputs).map(drop)
     }
     fn state_names(&self) -> &'static [&'static str] {

@@ -1,5 +1,6 @@
 //! What all optimisers share: pairing parameters with gradients, their state, and the numbers of a step on its way to the device.
 
+mod half_copies;
 mod state;
 
 use super::group::ParamGroup;
@@ -9,8 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use ternion_core::capture::{before_replay, is_recording_step, only_once};
 use ternion_core::trace::{SpanKind, in_span};
 use ternion_core::{
-    DType, Device, Element, Error, Gradients, Layout, Result, Shape, Tensor, grad_norm, no_grad, text,
-    without_precision,
+    DType, Device, Element, Error, Gradients, Layout, Result, Shape, Tensor, grad_norm, no_grad,
+    precision::HalfCopy, text, without_precision,
 };
 
 /// Parameters of one op: as many as a GPU's kernel takes in one launch.
@@ -19,8 +20,13 @@ const TOGETHER: usize = 512;
 /// A way to step: how parameters change, and the numbers that this takes.
 pub(super) trait StepRule: Clone + Send + 'static {
     /// Changes parameters and states in place, by a fused op or by [`composed`](super::composed::composed) ones. Inputs, for each parameter: it, its
-    /// gradient, its numbers, its states. All are of one device and dtype.
-    fn change(&self, inputs: &[&Tensor]) -> Result<()>;
+    /// gradient, its numbers, its states, its half copy where `half_copy` says so. All are of one device and dtype, half copies too.
+    fn change(&self, inputs: &[&Tensor], half_copy: bool) -> Result<()>;
+
+    /// Whether `change` writes parameters in half precision too, at the price of the bytes: not where that would be a cast of its own.
+    fn writes_half_copies(&self) -> bool {
+        false
+    }
 
     /// The names of the states of a parameter, as in PyTorch's optimisers.
     fn state_names(&self) -> &'static [&'static str];
@@ -89,6 +95,8 @@ struct Slot {
     label: String,
     group: usize,
     states: Vec<Tensor>,
+    /// The parameter in half precision, as long as scopes of precision use it. Derived from it, so no state.
+    half_copy: Option<Arc<HalfCopy>>,
 }
 
 /// What changes from step to step. Recorded steps share it: they go on counting, and take the learning rate that is set between replays.
@@ -249,6 +257,9 @@ impl<R: StepRule> Steps<R> {
     fn step_as_it_is(&mut self, gradients: &Gradients) -> Result<()> {
         let works = self.pair(gradients)?;
         self.prepare_states(&works)?;
+        if !is_recording_step() {
+            self.prepare_half_copies(&works)?;
+        }
         let slots: Vec<usize> = works.iter().map(|work| work.slot).collect();
         let rows = self.progress().rows(&slots);
         match is_recording_step() {
@@ -257,6 +268,7 @@ impl<R: StepRule> Steps<R> {
         }
         self.clip(gradients, &works)?;
         self.change(&works, &rows)?;
+        self.note_half_copies(&works);
         if !is_recording_step() {
             self.progress().advance(&slots);
         }
@@ -383,6 +395,7 @@ impl<R: StepRule> Steps<R> {
             self.slots[left.slot].group == self.slots[right.slot].group
                 && left.tensor.device().is(right.tensor.device())
                 && left.tensor.dtype() == right.tensor.dtype()
+                && self.half_copy(left).map(Tensor::dtype) == self.half_copy(right).map(Tensor::dtype)
         };
         let mut together: Vec<Vec<&Work<'_>>> = Vec::new();
         let is_shared = share_memory(works);
@@ -397,13 +410,15 @@ impl<R: StepRule> Steps<R> {
             }
         }
         for works in together {
-            let mut inputs: Vec<&Tensor> = Vec::with_capacity(works.len() * 5);
+            let mut inputs: Vec<&Tensor> = Vec::with_capacity(works.len() * 6);
             for work in &works {
                 let row = rows[&self.progress().next(work.slot)];
                 inputs.extend([&work.tensor, work.grad, &self.numbers_of(work)?.rows[row]]);
                 inputs.extend(&self.slots[work.slot].states);
+                inputs.extend(self.half_copy(work));
             }
-            self.groups[self.slots[works[0].slot].group].rule.change(&inputs)?;
+            let half_copy = self.half_copy(works[0]).is_some();
+            self.groups[self.slots[works[0].slot].group].rule.change(&inputs, half_copy)?;
         }
         Ok(())
     }
@@ -437,7 +452,7 @@ fn slots_of(op: &'static str, groups: Vec<ParamGroup>) -> Result<Vec<Slot>> {
             return Err(Error::invalid(op, detail));
         }
         let label = unique_label(&mut labels, &param, position);
-        slots.push(Slot { param, label, group, states: Vec::new() });
+        slots.push(Slot { param, label, group, states: Vec::new(), half_copy: None });
     }
     if slots.is_empty() {
         return Err(Error::invalid(op, "no parameters to train"));

@@ -38,7 +38,7 @@ fn pre_activation() -> OpCase {
         pre_activation: true,
         ..Epilogue::NONE
     };
-    let op = move || Matmul { epilogue, tf32: false };
+    let op = move || Matmul { epilogue, ..Matmul::PLAIN };
     product("matmul", "bias gelu pre-activation")
         .input(Uniform(-1.0, 1.0))
         .on([&[7, 5], &[5, 3], &[3]])
@@ -55,7 +55,7 @@ fn pre_activation() -> OpCase {
             |device| {
                 let x = zeros(&[2, 2], device)?;
                 let epilogue = Epilogue { pre_activation: true, ..Epilogue::NONE };
-                apply_one(Matmul { epilogue, tf32: false }, &[&x, &x])
+                apply_one(Matmul { epilogue, ..Matmul::PLAIN }, &[&x, &x])
             },
         )
 }
@@ -68,25 +68,25 @@ fn activation_grad() -> OpCase {
         .on([&[2, 3, 4], &[2, 4, 5], &[2, 3, 5]])
         .on([&[0, 4], &[4, 3], &[0, 3]])
         .run(move |x| {
-            let op = Matmul { epilogue: with(UnaryOp::GeluErf), tf32: false };
+            let op = Matmul { epilogue: with(UnaryOp::GeluErf), ..Matmul::PLAIN };
             apply_one(op, &[&x[0], &x[1], &x[2]])
         })
         .oracle(|x| oracle::matmul(&x[0], &x[1]).zip(&x[2], |y, z| 0.5 * y * gelu_grad(z)))
         .rejects("matmul: pre-activation has shape [2, 3], expected [2, 2]", move |device| {
             let x = zeros(&[2, 2], device)?;
-            let op = Matmul { epilogue: with(UnaryOp::Silu), tf32: false };
+            let op = Matmul { epilogue: with(UnaryOp::Silu), ..Matmul::PLAIN };
             apply_one(op, &[&x, &x, &zeros(&[2, 3], device)?])
         })
         .rejects("matmul: the gradient of an activation is that of a function of its input", move |device| {
             let x = zeros(&[2, 2], device)?;
-            apply_one(Matmul { epilogue: with(UnaryOp::Tanh), tf32: false }, &[&x, &x, &x])
+            apply_one(Matmul { epilogue: with(UnaryOp::Tanh), ..Matmul::PLAIN }, &[&x, &x, &x])
         })
         .rejects(
             "matmul: the gradient of an activation is not combined with bias, activation, residual and accumulator",
             move |device| {
                 let x = zeros(&[2, 2], device)?;
                 let epilogue = Epilogue { residual: true, ..with(UnaryOp::Silu) };
-                apply_one(Matmul { epilogue, tf32: false }, &[&x, &x, &x, &x])
+                apply_one(Matmul { epilogue, ..Matmul::PLAIN }, &[&x, &x, &x, &x])
             },
         )
 }
@@ -100,7 +100,7 @@ fn column_sums() -> OpCase {
         .f32_limit(2e-5, 1e-5)
         // Of half precision the sums are those of rounded numbers.
         .dtypes(&[F32, F64])
-        .run(move |x| Ok(apply(Matmul { epilogue, tf32: false }, &[&x[0], &x[1], &x[2]])?.into_vec()))
+        .run(move |x| Ok(apply(Matmul { epilogue, ..Matmul::PLAIN }, &[&x[0], &x[1], &x[2]])?.into_vec()))
         .oracle(|x| {
             let y = oracle::matmul(&x[0], &x[1]).zip(&x[2], |y, z| y * gelu_grad(z));
             let sums = Array::from_fn(&[y.shape[1]], |at| (0..y.shape[0]).map(|row| y.at(&[row, at[0]])).sum());
@@ -109,11 +109,11 @@ fn column_sums() -> OpCase {
         .rejects("matmul: sums of columns are given with the gradient of an activation", |device| {
             let x = zeros(&[2, 2], device)?;
             let epilogue = Epilogue { column_sums: true, ..Epilogue::NONE };
-            apply_one(Matmul { epilogue, tf32: false }, &[&x, &x])
+            apply_one(Matmul { epilogue, ..Matmul::PLAIN }, &[&x, &x])
         })
         .rejects("matmul: expected 2 axes, got shape [1, 2, 2]", move |device| {
             let x = zeros(&[1, 2, 2], device)?;
-            Ok(apply(Matmul { epilogue, tf32: false }, &[&x, &x, &x])?.swap_remove(0))
+            Ok(apply(Matmul { epilogue, ..Matmul::PLAIN }, &[&x, &x, &x])?.swap_remove(0))
         })
 }
 

@@ -9,6 +9,7 @@ use ternion_core::ops::loss::{
 };
 use ternion_core::{BceOptions, CrossEntropyOptions, NllOptions, Reduction};
 
+mod linear;
 mod smooth;
 mod weighted;
 
@@ -20,6 +21,7 @@ pub fn rows() -> Vec<OpCase> {
         cross_entropy_with_grad(),
         classified(),
         elementwise(),
+        linear::rows(),
         smooth::rows(),
         weighted::rows(),
     ]
@@ -573,6 +575,10 @@ fn losses(x: &Array, target: &Array, ignore: f64, smoothing: f64) -> Array {
         log_sum_exp(row) - (1.0 - smoothing) * row[target as usize] - even
     });
     Array::new(&target.shape, data.collect())
+}
+
+fn zeros(shape: &[usize], device: &Device) -> Result<Tensor> {
+    Tensor::zeros(shape, F32, device)
 }
 
 /// Each row's `-x[target]`, 0 where ignored.

@@ -10,11 +10,11 @@ use ternion_core::ops::unary::UnaryOp;
 
 /// The rows.
 pub fn rows() -> Vec<OpCase> {
-    [products(), epilogues(), rounded(), derived(), whole_numbers(), sums()].into_iter().flatten().collect()
+    [products(), epilogues(), derived(), whole_numbers(), sums()].into_iter().flatten().collect()
 }
 
 /// A product of two inputs even over (-1, 1): a sum of k products is off by at most k * eps * k / 4, less than 2e-6 for k = 33.
-fn product(op: &'static str, parameters: &str) -> OpCase {
+pub(super) fn product(op: &'static str, parameters: &str) -> OpCase {
     OpCase::new(op, parameters).input(Uniform(-1.0, 1.0)).input(Uniform(-1.0, 1.0)).f32_limit(2e-6, 2e-6)
 }
 
@@ -178,7 +178,7 @@ fn epilogues() -> Vec<OpCase> {
         .rejects("backward: matmul changes its input 2 in place: run it in no_grad", |device| {
             let weight = zeros(&[2, 2], device)?.requires_grad()?;
             let epilogue = Epilogue { accumulate: true, ..Epilogue::NONE };
-            apply_one(Matmul { epilogue, tf32: false }, &[&zeros(&[2, 2], device)?, &weight, &zeros(&[2, 2], device)?])
+            apply_one(Matmul { epilogue, ..Matmul::PLAIN }, &[&zeros(&[2, 2], device)?, &weight, &zeros(&[2, 2], device)?])
         })
         .rejects("addmm: accumulator has shape [2, 2], expected [2, 3]", |device| {
             zeros(&[2, 2], device)?.addmm_(&zeros(&[2, 4], device)?, &zeros(&[4, 3], device)?, 1.0, 1.0)
@@ -205,7 +205,7 @@ fn epilogues() -> Vec<OpCase> {
                 accumulate: true,
                 ..Epilogue::NONE
             };
-            apply_one(Matmul { epilogue, tf32: false }, &[&x[1], &x[2], &x[0].select(0, 0)?, &x[0], &y])
+            apply_one(Matmul { epilogue, ..Matmul::PLAIN }, &[&x[1], &x[2], &x[0].select(0, 0)?, &x[0], &y])
         })
         .oracle(|x| {
             let product = oracle::matmul(&x[1], &x[2]);
@@ -213,53 +213,6 @@ fn epilogues() -> Vec<OpCase> {
                 2.0 * x[0].at(at) + (0.25 * product.at(at) + x[0].at(&[0, at[1]])).tanh()
             })
         }),
-    ]
-}
-
-/// Products that permit TF32: a device that does not round is held to the same limits as without the permission.
-fn rounded() -> Vec<OpCase> {
-    fn permitted() -> MatmulOptions<'static> {
-        MatmulOptions { tf32: true, ..Default::default() }
-    }
-    let row = |parameters: &str| product("matmul", parameters).tf32_factors(2);
-    vec![
-        row("tf32")
-            .on([&[1, 1], &[1, 1]])
-            .on([&[7, 5], &[5, 3]])
-            .on([&[17, 33], &[33, 9]])
-            .on([&[0, 4], &[4, 3]])
-            .on([&[3, 0], &[0, 2]])
-            .run(|x| x[0].matmul_with(&x[1], permitted()))
-            .oracle(|x| oracle::matmul(&x[0], &x[1]))
-            .hostile("infinite", [square(f64::INFINITY), square(1.0)])
-            .hostile("nan", [square(1.0), square(f64::NAN)]),
-        row("tf32 edges")
-            .on([&[65, 31], &[31, 66]])
-            .on([&[1, 129], &[129, 7]])
-            .on([&[33, 2], &[2, 1]])
-            .on([&[101, 8], &[8, 37]])
-            .f32_limit(4e-6, 2e-6)
-            .run(|x| x[0].matmul_with(&x[1], permitted()))
-            .oracle(|x| oracle::matmul(&x[0], &x[1])),
-        row("tf32 batched")
-            .on([&[2, 3, 5, 4], &[2, 3, 4, 6]])
-            .on([&[3, 4], &[5, 4, 2]])
-            .run(|x| x[0].matmul_with(&x[1], permitted()))
-            .oracle(|x| oracle::matmul(&x[0], &x[1])),
-        // The bias is added as it is.
-        row("tf32 bias")
-            .input(Uniform(-1.0, 1.0))
-            .on([&[7, 5], &[5, 3], &[3]])
-            .on([&[2, 3, 4], &[2, 4, 5], &[5]])
-            .run(|x| x[0].matmul_with(&x[1], MatmulOptions { bias: Some(&x[2]), ..permitted() }))
-            .oracle(|x| oracle::matmul(&x[0], &x[1]).zip(&x[2], |y, b| y + b)),
-        row("tf32 alpha residual")
-            .input(Uniform(-1.0, 1.0))
-            .on([&[7, 5], &[5, 3], &[7, 3]])
-            .run(|x| {
-                x[0].matmul_with(&x[1], MatmulOptions { residual: Some(&x[2]), alpha: -2.5, ..permitted() })
-            })
-            .oracle(|x| oracle::matmul(&x[0], &x[1]).zip(&x[2], |y, r| -2.5 * y + r)),
     ]
 }
 
@@ -512,7 +465,7 @@ fn sums() -> Vec<OpCase> {
     ]
 }
 
-fn square(corner: f64) -> Array {
+pub(super) fn square(corner: f64) -> Array {
     Array::new(&[2, 2], vec![corner, 2.0, -3.0, 0.5])
 }
 

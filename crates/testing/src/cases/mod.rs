@@ -21,6 +21,6 @@ fn compositions(rows: impl IntoIterator<Item = OpCase>) -> Vec<OpCase> {
 }
 
 families! {
-    create, copy, unary, binary, compare, reduce, matmul, fused_products, softmax, loss, norm, attention, random, step, multi_tensor, index, conv, pool,
+    create, copy, unary, binary, compare, reduce, matmul, product_permissions, fused_products, softmax, loss, norm, attention, random, step, multi_tensor, index, conv, pool,
     assemble, view, indexing, functions, linalg, large, unsigned,
 }

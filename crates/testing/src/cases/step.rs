@@ -7,7 +7,7 @@ use ternion_core::{clip_grad_norm, clip_grad_value, enable_grad};
 
 /// The rows.
 pub fn rows() -> Vec<OpCase> {
-    [sgd(), adam(), clipping()].into_iter().flatten().collect()
+    [sgd(), adam(), adam_with_half_copy(), clipping()].into_iter().flatten().collect()
 }
 
 const PLAIN: SgdStep = SgdStep { momentum: 0.0, dampening: 0.0, weight_decay: 0.0, nesterov: false };
@@ -154,9 +154,23 @@ fn sgd_step(op: &SgdStep, x: &[Array]) -> Vec<Array> {
     outputs
 }
 
+const ADAM: AdamStep = AdamStep {
+    beta1: 0.9,
+    beta2: 0.999,
+    eps: 1e-8,
+    weight_decay: 0.0,
+    decay_mode: DecayMode::Coupled,
+    half_copy: false,
+};
+
+/// The numbers of the tenth step: 1 - 0.9^10 and sqrt(1 - 0.999^10).
+fn tenth(rate: f64, clip: f64) -> [f64; 4] {
+    [rate, clip, 0.6513215599, 0.0997753]
+}
+
 fn adam() -> Vec<OpCase> {
     let row = |parameters: &str, weight_decay: f64, decay_mode: DecayMode, hyper: [f64; 4]| {
-        let op = AdamStep { beta1: 0.9, beta2: 0.999, eps: 1e-8, weight_decay, decay_mode };
+        let op = AdamStep { weight_decay, decay_mode, ..ADAM };
         let definition = op.clone();
         OpCase::new("adam_step", parameters)
             .input(Uniform(-2.0, 2.0))
@@ -181,16 +195,8 @@ fn adam() -> Vec<OpCase> {
             Array::new(&[2], vec![0.25, 0.0]),
         ]
     };
-    // The tenth step: 1 - 0.9^10 and sqrt(1 - 0.999^10).
-    let tenth = |rate: f64, clip: f64| [rate, clip, 0.6513215599, 0.0997753];
     let several = || {
-        let op = AdamStep {
-            beta1: 0.9,
-            beta2: 0.999,
-            eps: 1e-8,
-            weight_decay: 0.1,
-            decay_mode: DecayMode::Decoupled,
-        };
+        let op = AdamStep { weight_decay: 0.1, decay_mode: DecayMode::Decoupled, ..ADAM };
         let mut case = OpCase::new("adam_step", "three parameters");
         for rate in [0.01, 0.02, 0.03] {
             case = case.input(Uniform(-2.0, 2.0)).input(AwayFrom(0.01));
@@ -209,19 +215,86 @@ fn adam() -> Vec<OpCase> {
             "adam_step: state has shape [3], expected [2]",
             |device| {
                 let zeros = |size: usize| Tensor::zeros([size], F32, device);
-                let op = AdamStep {
-                    beta1: 0.9,
-                    beta2: 0.999,
-                    eps: 1e-8,
-                    weight_decay: 0.0,
-                    decay_mode: DecayMode::Coupled,
-                };
-                stepped(op, &[zeros(2)?, zeros(2)?, zeros(4)?, zeros(3)?, zeros(2)?])
+                stepped(ADAM, &[zeros(2)?, zeros(2)?, zeros(4)?, zeros(3)?, zeros(2)?])
             },
         ),
         row("coupled clip", 0.1, DecayMode::Coupled, tenth(0.01, 0.5)),
         row("decoupled, no decay", 0.0, DecayMode::Decoupled, tenth(0.01, 1.0)).hostile("infinite", infinite()),
         row("decoupled", 0.1, DecayMode::Decoupled, tenth(0.01, 1.0)),
+    ]
+}
+
+const WITH_COPY: AdamStep = AdamStep { decay_mode: DecayMode::Decoupled, half_copy: true, ..ADAM };
+
+/// A step of parameters with these learning rates that writes each in `half` too.
+fn with_half_copy(parameters: &str, op: AdamStep, half: DType, rates: &[f64]) -> OpCase {
+    let mut case = OpCase::new("adam_step", format!("half_copy={half}{parameters}")).dtypes(&[F32]).casts();
+    for &rate in rates {
+        case = case.input(Uniform(-2.0, 2.0)).input(AwayFrom(0.01));
+        case = case.input(Input::accumulator(Fixed(tenth(rate, 0.5).to_vec())).constant());
+        case = case.input(Input::accumulator(Uniform(-1.0, 1.0))).input(Input::accumulator(Uniform(0.0, 1.0)));
+        case = case.input(Input::of(half, Uniform(-2.0, 2.0)).constant());
+    }
+    let definition = op.clone();
+    // A copy is the parameter: the table rounds it to its dtype.
+    let oracle = move |one: &[Array]| {
+        let mut outputs = adam_step(&definition, one);
+        outputs.push(outputs[0].clone());
+        outputs
+    };
+    case.forward_only(IN_PLACE)
+        .run(move |x| stepped_together(op.clone(), 6, x))
+        .oracle(move |x| x.chunks(6).flat_map(&oracle).collect::<Vec<_>>())
+}
+
+/// Of one parameter. What its copy held before counts nothing, not even as NaN.
+fn one_with_half_copy(half: DType) -> OpCase {
+    let infinite = [
+        Array::new(&[4], vec![f64::INFINITY, f64::NEG_INFINITY, 3e38, 1.0]),
+        Array::new(&[4], vec![1.0, -0.5, 0.5, f64::NAN]),
+        Array::new(&[4], tenth(0.01, 1.0).to_vec()),
+        Array::new(&[4], vec![0.5, -0.25, 0.0, 0.5]),
+        Array::new(&[4], vec![0.25, 0.0, 0.0, 0.25]),
+        Array::new(&[4], vec![f64::NAN, f64::INFINITY, f64::NAN, 1.0]),
+    ];
+    let mut case = with_half_copy("", WITH_COPY, half, &[0.01]).hostile("infinite", infinite);
+    for shape in [&[7usize, 5][..], &[33], &[2051], &[], &[0]] {
+        let like = || shape.to_vec();
+        case.instances.push(vec![like(), like(), vec![4], like(), like(), like()]);
+    }
+    case
+}
+
+/// Inputs of one parameter with a half copy: it and its gradient of the first dtype, the copy of the second.
+fn zeros(sizes: [usize; 6], [own, half]: [DType; 2], device: &Device) -> Result<Vec<Tensor>> {
+    let dtypes = [own, own, F32, F32, F32, half];
+    sizes.into_iter().zip(dtypes).map(|(size, dtype)| Tensor::zeros([size], dtype, device)).collect()
+}
+
+fn adam_with_half_copy() -> Vec<OpCase> {
+    let several = AdamStep { weight_decay: 0.1, ..WITH_COPY };
+    let mut several = with_half_copy(", three parameters", several, BF16, &[0.01, 0.02, 0.03]);
+    several.instances.push(together(4, 3));
+    const SIZES: [usize; 6] = [2, 2, 4, 2, 2, 2];
+    vec![
+        one_with_half_copy(F16),
+        one_with_half_copy(BF16)
+            .rejects("adam_step: expected 6 inputs for each parameter, got 5", |device| {
+                stepped(WITH_COPY, &zeros(SIZES, [F32, BF16], device)?[..5])
+            })
+            .rejects("adam_step: half copy has shape [3], expected [2]", |device| {
+                stepped(WITH_COPY, &zeros([2, 2, 4, 2, 2, 3], [F32, BF16], device)?)
+            })
+            .rejects("adam_step: half copy is f32, expected f16 or bf16", |device| {
+                stepped(WITH_COPY, &zeros(SIZES, [F32, F32], device)?)
+            })
+            .rejects("adam_step: parameter with a half copy is f16, expected f32", |device| {
+                stepped(WITH_COPY, &zeros(SIZES, [F16, BF16], device)?)
+            }),
+        several.rejects("adam_step: dtypes bf16 and f16 differ; cast one of them with to_dtype", |device| {
+            let both = [zeros(SIZES, [F32, BF16], device)?, zeros(SIZES, [F32, F16], device)?];
+            stepped_together(WITH_COPY, 6, &both.concat())
+        }),
     ]
 }
 

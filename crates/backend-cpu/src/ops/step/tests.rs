@@ -111,7 +111,7 @@ fn adam() {
                         &[4],
                         p.device(),
                     );
-                    let op = AdamStep { beta1, beta2, eps, weight_decay, decay_mode };
+                    let op = AdamStep { beta1, beta2, eps, weight_decay, decay_mode, half_copy: false };
                     apply(op, &[p, g, &hyper, &states[0], &states[1]]).unwrap();
                     assert_close("adam parameter", p, &want_p, 16.0);
                     if !dtype.is_half() {

@@ -5,7 +5,8 @@ use super::operand::Operand;
 use super::tensor_maps;
 use crate::space::Space;
 use crate::variant::gemm::{
-    Engine, EpilogueVariant, FUSED_TILES, GemmVariant, LoadMode, MmaInput, Purpose, Tile, is_fused, tiles,
+    BF16X6_TILES, Engine, EpilogueVariant, FUSED_TILES, GemmVariant, LoadMode, MmaInput, Purpose, Tile,
+    is_fused, tiles,
 };
 use crate::variant::{Architecture, Architectures, wrapping_like};
 use rustc_hash::{FxBuildHasher, FxHashMap};
@@ -30,6 +31,10 @@ const SPLIT_MICROSECONDS: f64 = 1.8;
 /// lines.
 const COPY_MICROSECONDS: f64 = 4.0;
 const PADDED_COPY_MICROSECONDS: f64 = 6.0;
+/// Microseconds that products in parts of bf16 take beside the splits and the products: the word that the splits set, and the kernel that returns at once.
+const PARTS_MICROSECONDS: f64 = 6.0;
+/// Bytes that are read of an element to split it, and written.
+const SPLIT_BYTES: usize = 4 + 3 * 2;
 /// Two thirds of an H100's bandwidth.
 const BYTES_PER_MICROSECOND: f64 = 2e6;
 
@@ -160,6 +165,13 @@ pub(super) struct Choice {
     pub(super) epilogue: EpilogueVariant,
 }
 
+/// How a product is launched, and how its form in parts of bf16 is, where that is faster.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Chosen {
+    pub(super) choice: Choice,
+    pub(super) by_parts: Option<Choice>,
+}
+
 impl Choice {
     /// Worked out once for each product of other sizes or strides: to look it up takes a fraction
     /// of the time.
@@ -170,24 +182,29 @@ impl Choice {
         output: Output<'_>,
         sizes: &Sizes,
         device: Device,
-    ) -> Choice {
+    ) -> Chosen {
         thread_local! {
-            static CHOSEN: RefCell<FxHashMap<Asked, Choice>> =
+            static CHOSEN: RefCell<FxHashMap<Asked, Chosen>> =
                 const { RefCell::new(FxHashMap::with_hasher(FxBuildHasher)) };
         }
         let asked = Asked::of(input, operands, output, sizes, device);
         CHOSEN.with_borrow_mut(|chosen| {
-            if let Some(choice) = chosen.get(&asked) {
-                return *choice;
+            if let Some(known) = chosen.get(&asked) {
+                return *known;
             }
             let choice = Choice::of(input, operands, output, sizes, device);
+            let by_parts = match input {
+                MmaInput::Bf16x6 => by_parts(&choice, operands, output, sizes, device),
+                _ => None,
+            };
+            let new = Chosen { choice, by_parts };
             // A program that never multiplies the same sizes twice must not fill the memory with
             // them.
             if chosen.len() >= MOST_CHOSEN {
                 chosen.clear();
             }
-            chosen.insert(asked, choice);
-            choice
+            chosen.insert(asked, new);
+            new
         })
     }
 
@@ -257,6 +274,71 @@ fn fused(variant: GemmVariant, sizes: &Sizes, device: Device) -> Option<GemmVari
     of_tile.filter(is_fused).min_by(|one, other| time(one).total_cmp(&time(other)))
 }
 
+/// How a product is launched in parts of bf16, if it is faster so than by `choice`.
+fn by_parts(
+    choice: &Choice,
+    operands: [&Operand<'_>; 2],
+    output: Output<'_>,
+    sizes: &Sizes,
+    device: Device,
+) -> Option<Choice> {
+    let batch = Space::in_order(&super::batch_axes([output.view, &operands[0].view, &operands[1].view]));
+    let suits = output.stores_boxes && tensor_maps::suits_batch(&batch);
+    let sizes = &Sizes { suits_tensor_maps: suits, ..*sizes };
+    let exact = choice.tile.predicted(sizes, choice.splits, device.multiprocessors);
+    let elements = operands.map(Operand::distinct_elements);
+    let (tile, splits) = faster_by_parts(exact, elements, sizes, device)?;
+    let loads = operands.map(Operand::load_of_parts);
+    let split_length = sizes.k.div_ceil(splits).next_multiple_of(tile.block.k);
+    let splits = sizes.k.div_ceil(split_length).max(1);
+    let variant = GemmVariant {
+        tile,
+        a: loads[0],
+        b: loads[1],
+        operands: tile.engine.operands(DType::F32),
+        output: DType::F32,
+        epilogue: EpilogueVariant::BiasRelu,
+    };
+    Some(Choice {
+        is_copied: [false; 2],
+        tile,
+        loads,
+        splits,
+        split_length,
+        blocks: tile.count(sizes) * splits,
+        threads: tile.threads(),
+        shared: variant.shared(),
+        epilogue: variant.epilogue,
+    })
+}
+
+/// The tile of parts of bf16 and the number of parts of sums, if they take less than `exact` microseconds by prediction; `elements` are those of a and of b,
+/// which are split first.
+pub(super) fn faster_by_parts(
+    exact: f64,
+    elements: [usize; 2],
+    sizes: &Sizes,
+    device: Device,
+) -> Option<(&'static Tile, usize)> {
+    if !sizes.suits_tensor_maps || sizes.k == 0 {
+        return None;
+    }
+    let runs = |tile: &Tile| tile.engine.architectures().contain(device.architecture);
+    if !BF16X6_TILES.iter().any(|tile| runs(tile) && tile.most_shared(DType::BF16) <= device.room) {
+        return None;
+    }
+    // The last stage of each pair of parts is multiplied as a whole.
+    let sizes = &Sizes { k: sizes.k.next_multiple_of(BF16X6_TILES[0].block.k), ..*sizes };
+    let architectures = |tile: &Tile| tile.engine.architectures();
+    let (tile, splits) = choose_among(&BF16X6_TILES, architectures, DType::BF16, sizes, device);
+    let split_time =
+        |elements: usize| COPY_MICROSECONDS + (elements * SPLIT_BYTES) as f64 / BYTES_PER_MICROSECOND;
+    let time = PARTS_MICROSECONDS
+        + elements.map(split_time).iter().sum::<f64>()
+        + tile.predicted(sizes, splits, device.multiprocessors);
+    (time < exact).then_some((tile, splits))
+}
+
 /// Whether the tensor memory accelerator copies both operands, as they are or as copies, and the result.
 fn suits_tensor_maps(
     operands: [&Operand<'_>; 2],
@@ -284,7 +366,7 @@ impl Tile {
     }
 
     /// Microseconds that a product takes with so many parts of its sums.
-    fn predicted(&self, sizes: &Sizes, splits: usize, multiprocessors: usize) -> f64 {
+    pub(super) fn predicted(&self, sizes: &Sizes, splits: usize, multiprocessors: usize) -> f64 {
         let (cost, tiles) = (&self.cost, self.count(sizes) * splits);
         let tile = cost.nanoseconds_per_k * sizes.k.div_ceil(splits) as f64 / 1000.0;
         let slots = multiprocessors * self.resident;

@@ -68,6 +68,14 @@ impl<'a> Operand<'a> {
         }
     }
 
+    /// How the tiles of tensor cores load its parts: along the axis that is a run, else along k.
+    pub(super) fn load_of_parts(&self) -> LoadMode {
+        match self.stride(self.inner_axis) != 1 && self.stride(self.line_axis) == 1 {
+            true => LoadMode::MnMajor,
+            false => LoadMode::KMajor,
+        }
+    }
+
     /// How the other tiles load it.
     pub(super) fn simt_load(&self, tile: &Tile, is_a: bool) -> LoadMode {
         let dtype = self.view.dtype;
@@ -94,15 +102,20 @@ impl<'a> Operand<'a> {
             return 0;
         }
         // One without elements too is loaded in no other way.
-        self.distinct().map_or(1, |shape| shape.elements()).max(1)
+        self.distinct_elements()
     }
 
     /// Its elements if tensor cores get it along its lines, not along k; else 0.
     pub(super) fn turned_elements(&self) -> usize {
         match self.tensor_load().is_k_major() {
             true => 0,
-            false => self.distinct().map_or(1, |shape| shape.elements()).max(1),
+            false => self.distinct_elements(),
         }
+    }
+
+    /// Its elements, where matrices that are repeated along a batch axis are counted once.
+    pub(super) fn distinct_elements(&self) -> usize {
+        self.distinct().map_or(1, |shape| shape.elements()).max(1)
     }
 
     /// Its shape, where matrices that are repeated along a batch axis are counted once.

@@ -15,7 +15,7 @@ use ternion_core::ops::matmul::Epilogue;
 use ternion_core::{DType, Error, Layout, Result, Shape};
 
 /// Axes of a batch that a map has beside those of its matrices.
-const BATCH_AXES: usize = 2;
+pub(super) const BATCH_AXES: usize = 2;
 /// Bytes of a row of a box: a period of the swizzle.
 const LINE: usize = 128;
 /// Lines of a box of an operand that is MN-major, and of y.
@@ -39,6 +39,9 @@ struct TensorMapParameters {
     a_axes: u32,
     b_axes: u32,
     is_partial: u32,
+    a_part: u32,
+    b_part: u32,
+    unfit: u64,
 }
 
 /// Whether boxes of `y` are stored: rows of neighboring elements that begin at multiples of 16 bytes.
@@ -75,22 +78,22 @@ pub(super) fn suits_batch(batch: &Space<3>) -> bool {
 }
 
 /// One of the tensors of a product on its way into a map.
-struct Mapped {
-    address: u64,
-    dtype: DType,
-    rounds_to_tf32: bool,
+pub(super) struct Mapped {
+    pub(super) address: u64,
+    pub(super) dtype: DType,
+    pub(super) rounds_to_tf32: bool,
     /// Elements of a run, and elements from run to run.
-    run: usize,
-    lines: usize,
-    line_stride: i64,
+    pub(super) run: usize,
+    pub(super) lines: usize,
+    pub(super) line_stride: i64,
     /// Of a box.
-    extents: [usize; 2],
+    pub(super) extents: [usize; 2],
     /// Size and stride of the axes of the batch, the fast one first; a stride of 0 where it is repeated.
-    batch: [(usize, i64); BATCH_AXES],
+    pub(super) batch: [(usize, i64); BATCH_AXES],
 }
 
 impl Mapped {
-    fn map(&self, op: &'static str) -> Result<TensorMap> {
+    pub(super) fn map(&self, op: &'static str) -> Result<TensorMap> {
         let size = self.dtype.size() as u64;
         let run = Axis { size: self.run as u64, stride: size, extent: self.extents[0] as u32 };
         // Strides of axes of one element are not looked at, but have to be of a kind that there is.
@@ -115,7 +118,7 @@ impl Mapped {
 }
 
 /// The axes of a batch for tensor number `tensor` of its space (y, a, b), the fast one first.
-fn batch_axes(batch: &Space<3>, tensor: usize) -> [(usize, i64); BATCH_AXES] {
+pub(super) fn batch_axes(batch: &Space<3>, tensor: usize) -> [(usize, i64); BATCH_AXES] {
     let rank = batch.rank as usize;
     let axis = |back: usize| match rank.checked_sub(back + 1) {
         Some(axis) if batch.sizes[axis] > 1 => (batch.sizes[axis] as usize, batch.strides[tensor][axis]),
@@ -125,8 +128,40 @@ fn batch_axes(batch: &Space<3>, tensor: usize) -> [(usize, i64); BATCH_AXES] {
 }
 
 /// Bit by bit, which axes of the batch a tensor has.
-fn axes_bits(batch: [(usize, i64); BATCH_AXES]) -> u32 {
+pub(super) fn axes_bits(batch: [(usize, i64); BATCH_AXES]) -> u32 {
     (0..BATCH_AXES).filter(|&axis| batch[axis].1 != 0).map(|axis| 1 << axis).sum()
+}
+
+/// The map of an operand, and what the kernel needs beside it.
+pub(super) struct OperandMap {
+    pub(super) map: TensorMap,
+    /// Bit by bit, which axes of the batch it has.
+    pub(super) axes: u32,
+    /// From part to part along the slow axis of the batch, of operands in parts.
+    pub(super) part: u32,
+}
+
+/// The maps of operands as they are, or of their copies.
+pub(super) fn operand_maps(
+    [a, b]: [&Operand<'_>; 2],
+    choice: &Choice,
+    batch: &Space<3>,
+    op: &'static str,
+) -> Result<[OperandMap; 2]> {
+    let (tile, [a_load, b_load]) = (choice.tile, choice.loads);
+    let [a_batch, b_batch] = [batch_axes(batch, 1), batch_axes(batch, 2)];
+    Ok([
+        operand_map(a, a_load, tile, tile.block.m, a_batch, op)?,
+        operand_map(b, b_load, tile, tile.block.n, b_batch, op)?,
+    ])
+}
+
+/// Elements of a box of an operand along a run, and its lines.
+pub(super) fn operand_extents(load: LoadMode, tile: &Tile, lines: usize) -> [usize; 2] {
+    match load.is_k_major() {
+        true => [tile.block.k, lines],
+        false => [SLAB_LINES, tile.block.k],
+    }
 }
 
 fn operand_map(
@@ -136,23 +171,23 @@ fn operand_map(
     lines: usize,
     batch: [(usize, i64); BATCH_AXES],
     op: &'static str,
-) -> Result<TensorMap> {
+) -> Result<OperandMap> {
     let (shape, strides) = (operand.view.layout.shape(), operand.view.layout.strides());
-    let (run, across, extents) = match load.is_k_major() {
-        true => (operand.inner_axis, operand.line_axis, [tile.block.k, lines]),
-        false => (operand.line_axis, operand.inner_axis, [SLAB_LINES, tile.block.k]),
+    let (run, across) = match load.is_k_major() {
+        true => (operand.inner_axis, operand.line_axis),
+        false => (operand.line_axis, operand.inner_axis),
     };
-    Mapped {
+    let mapped = Mapped {
         address: operand.address,
         dtype: operand.view.dtype,
         rounds_to_tf32: operand.view.dtype == DType::F32,
         run: shape.dim(run),
         lines: shape.dim(across),
         line_stride: strides[across] as i64,
-        extents,
+        extents: operand_extents(load, tile, lines),
         batch,
-    }
-    .map(op)
+    };
+    Ok(OperandMap { map: mapped.map(op)?, axes: axes_bits(batch), part: 0 })
 }
 
 /// The map of what the kernel stores, or reads beside: y or one of its shape.
@@ -252,33 +287,33 @@ impl ColumnSums {
     }
 }
 
-/// Launches the product, and what adds up its parts. `parameters` are those of the other kernels.
+/// Launches the product of these operands, and what adds up the parts of its sums. `parameters` are those of the other kernels.
 pub(super) fn launch(
     call: &Call<'_>,
     epilogue: &Epilogue,
     sizes: &Sizes,
     choice: &Choice,
-    [a, b]: [&Operand<'_>; 2],
+    [a, b]: [OperandMap; 2],
     parameters: &Parameters,
     variant: GemmVariant,
 ) -> Result<()> {
-    let (gpu, op, tile, batch) = (call.gpu, call.name, choice.tile, &parameters.batch);
+    let (gpu, op, batch) = (call.gpu, call.name, &parameters.batch);
     if !suits_batch(batch) {
         return Err(Error::invalid(op, "a batch of more axes than a tensor map has"));
     }
-    let of_batch = [0, 1, 2].map(|tensor| batch_axes(batch, tensor));
+    let of_y = batch_axes(batch, 0);
     let is_partial = choice.splits > 1;
     let box_lines = variant.epilogue.box_lines();
     let y = match is_partial {
         true => partial_map(parameters.partial, sizes, choice.splits, op)?,
-        false => output_map(&call.outputs[0], parameters.y, sizes, of_batch[0], box_lines, op)?,
+        false => output_map(&call.outputs[0], parameters.y, sizes, of_y, box_lines, op)?,
     };
     let maps = [
-        operand_map(a, choice.loads[0], tile, tile.block.m, of_batch[1], op)?,
-        operand_map(b, choice.loads[1], tile, tile.block.n, of_batch[2], op)?,
+        a.map,
+        b.map,
         y,
         match super::beside(call, variant.epilogue) {
-            Some(view) => output_map(view, gpu.address(op, view)?, sizes, of_batch[0], box_lines, op)?,
+            Some(view) => output_map(view, gpu.address(op, view)?, sizes, of_y, box_lines, op)?,
             None => TensorMap::ABSENT,
         },
     ];
@@ -299,10 +334,13 @@ pub(super) fn launch(
         matrices: parameters.matrices,
         splits: parameters.splits,
         split_length: parameters.split_length,
-        fast: of_batch[0][0].0 as u32,
-        a_axes: axes_bits(of_batch[1]),
-        b_axes: axes_bits(of_batch[2]),
+        fast: of_y[0].0 as u32,
+        a_axes: a.axes,
+        b_axes: b.axes,
         is_partial: u32::from(is_partial),
+        a_part: a.part,
+        b_part: b.part,
+        unfit: parameters.condition.address,
     };
     let output = if is_partial { DType::F32 } else { variant.output };
     let blocks = choice.blocks.min(gpu.multiprocessors()) as u32;

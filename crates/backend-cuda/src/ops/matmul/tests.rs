@@ -1,6 +1,6 @@
 //! Which tile is chosen for which product.
 
-use super::choice::{choose, choose_among};
+use super::choice::{choose, choose_among, faster_by_parts};
 use super::*;
 use crate::variant::Architectures;
 use crate::variant::gemm::*;
@@ -94,6 +94,50 @@ fn every_tile_is_chosen_for_some_size() {
     let all = [F32, F64, BF16, MmaInput::Tf32].into_iter().flat_map(tiles).copied();
     for tile in all {
         assert!(BY_TILE.iter().any(|(tested, ..)| *tested == tile), "{tile:?} is tested by no product");
+    }
+}
+
+/// The products of `tests/kernels/bf16x6.rs` which are to come by both tiles of parts of bf16 on an H100, with whole sums and with sums in parts: m, n, k and
+/// the number of matrices.
+static BY_PARTS: [(&Tile, bool, [usize; 4]); 7] = [
+    (&WGMMABF16X6_128X192X64, false, [1056, 2056, 531, 1]),
+    (&WGMMABF16X6_128X192X64, true, [520, 776, 8200, 1]),
+    (&WGMMABF16X6_128X192X64, true, [520, 776, 65536, 1]),
+    (&WGMMABF16X6_128X128X64, false, [1027, 1540, 1031, 1]),
+    (&WGMMABF16X6_128X128X64, false, [1024, 2048, 1024, 1]),
+    (&WGMMABF16X6_128X128X64, true, [1536, 640, 2056, 1]),
+    (&WGMMABF16X6_128X192X64, true, [515, 1040, 1037, 6]),
+];
+
+/// The tile and the parts of sums by which products of f32 are computed in parts of bf16, where tensor maps suit their result or not.
+fn by_parts(
+    [m, n, k, matrices]: [usize; 4],
+    device: Device,
+    suits_tensor_maps: bool,
+) -> Option<(&'static Tile, usize)> {
+    let sizes = Sizes { matrices, ..sizes([m, n, k], [0; 2], suits_tensor_maps) };
+    let (tile, splits) = choose(MmaInput::Bf16x6, &sizes, device);
+    assert_eq!(tile.engine, Engine::Simt);
+    let elements = [m * k, k * n].map(|elements| elements * matrices);
+    faster_by_parts(tile.predicted(&sizes, splits, device.multiprocessors), elements, &sizes, device)
+}
+
+#[test]
+fn large_products_are_computed_by_parts_of_bf16_where_they_are_permitted() {
+    let hopper = device("sm_90a");
+    for (expected, is_cut, sizes) in BY_PARTS {
+        let (tile, splits) =
+            by_parts(sizes, hopper, true).unwrap_or_else(|| panic!("{sizes:?}: not by parts"));
+        assert_eq!((tile, splits > 1), (expected, is_cut), "{sizes:?}, {splits} parts of sums");
+        assert!(by_parts(sizes, hopper, false).is_none(), "{sizes:?}: no tensor map suits the result");
+        for other in ["sm_80", "sm_90", "sm_100a"] {
+            assert!(by_parts(sizes, device(other), true).is_none(), "{sizes:?} {other}");
+        }
+        assert!(by_parts(sizes, Device { room: 99 << 10, ..hopper }, true).is_none(), "{sizes:?}: no room");
+    }
+    // To split the operands takes longer than the product, or the product has no sums.
+    for sizes in [[512, 512, 512, 1], [16, 4096, 4096, 1], [4096, 4096, 32, 1], [4096, 4096, 0, 1]] {
+        assert!(by_parts(sizes, hopper, true).is_none(), "{sizes:?}");
     }
 }
 

@@ -524,7 +524,7 @@ pub(crate) fn tiles(input: MmaInput) -> &'static [&'static Tile] {
         MmaInput::Of(DType::F64) => &DOUBLE,
         MmaInput::Of(DType::I64) => &DOUBLE[1..],
         MmaInput::Of(DType::I16 | DType::I8 | DType::U8) => &SIMT[2..3],
-        MmaInput::Of(_) => &SIMT,
+        MmaInput::Of(_) | MmaInput::Bf16x6 => &SIMT,
     }
 }
 
@@ -532,10 +532,11 @@ pub(crate) fn tiles(input: MmaInput) -> &'static [&'static Tile] {
 mod tests {
     use super::*;
     use crate::variant::Architectures;
+    use crate::variant::gemm::BF16X6_TILES;
 
     #[test]
     fn tiles_are_named_by_their_sizes() {
-        for tile in MmaInput::all().flat_map(tiles) {
+        for tile in MmaInput::all().flat_map(tiles).copied().chain(BF16X6_TILES) {
             let engine = format!("{:?}", tile.engine).to_lowercase();
             let BlockShape { m, n, k } = tile.block;
             let suffix = match tile.purpose {

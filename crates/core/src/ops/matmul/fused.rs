@@ -103,7 +103,7 @@ impl Tensor {
             ..Epilogue::NONE
         };
         let inputs: SmallVec<[&Tensor; 3]> = [&x, &columns].into_iter().chain(&bias).collect();
-        Ok(apply(Matmul { epilogue, tf32: false }, &inputs)?.swap_remove(0))
+        Ok(apply(Matmul { epilogue, ..Matmul::PLAIN }, &inputs)?.swap_remove(0))
     }
 }
 

@@ -36,7 +36,7 @@ impl Matmul {
     ) -> Result<Tensor> {
         let out_dtype = context.uncast(index);
         let epilogue = Epilogue { alpha: self.epilogue.alpha, out_dtype, ..Epilogue::NONE };
-        let product = |epilogue| Matmul { epilogue, tf32: self.tf32 };
+        let product = |epilogue| Matmul { epilogue, ..*self };
         if let Some(PreActivation { op, z, has_bias }) =
             context.pre_activation(index).filter(|_| out_dtype.is_none())
         {

@@ -1,0 +1,167 @@
+//! Products of f32 in parts of bf16: the operands are split, tensor cores multiply pairs of parts, and where an operand holds a number that is not the sum of
+//! its parts, which only the device knows, the ordinary product computes instead.
+
+use super::choice::Choice;
+use super::operand::Operand;
+use super::tensor_maps::{self, BATCH_AXES, OperandMap};
+use super::{Condition, Sizes, batch_axes, launch as launch_product, stride};
+use crate::call::Call;
+use crate::gpu::Gpu;
+use crate::launch::Launch;
+use crate::memory::scratch::Scratch;
+use crate::space::Space;
+use crate::variant::Kind;
+use crate::variant::gemm::{LoadMode, Tile};
+use std::sync::Arc;
+use ternion_core::ops::matmul::Epilogue;
+use ternion_core::{DType, Result};
+
+/// Parts of an operand.
+const PARTS: usize = 3;
+/// Elements of a part that a thread stores at a time.
+const PACK: usize = 8;
+/// Threads of a block.
+const THREADS: usize = 256;
+/// What the kernel sets where parts do not stand for a number.
+const UNFIT: u64 = 1;
+
+/// The parameters, as `Split` of the kernel.
+#[repr(C)]
+struct Parameters {
+    parts: u64,
+    x: u64,
+    unfit: u64,
+    run_stride: i64,
+    line_stride: i64,
+    fast_stride: i64,
+    slow_stride: i64,
+    run: u32,
+    lines: u32,
+    fast: u32,
+    slow: u32,
+    pitch: u32,
+    in_packs: u32,
+}
+
+/// The parts of an operand: bf16 `[PARTS, slow, fast, lines, pitch]`, where lines are runs along k or across it. Matrices that are repeated along an axis of
+/// the batch are there once.
+pub(super) struct Parts<'a> {
+    operand: &'a Operand<'a>,
+    load: LoadMode,
+    /// Of the first part.
+    address: u64,
+    run: usize,
+    run_stride: i64,
+    lines: usize,
+    line_stride: i64,
+    pitch: usize,
+    /// Size and stride of the axes of the batch, the fast one first.
+    batch: [(usize, i64); BATCH_AXES],
+}
+
+impl<'a> Parts<'a> {
+    fn of(operand: &'a Operand<'a>, load: LoadMode, batch: [(usize, i64); BATCH_AXES]) -> Parts<'a> {
+        let (run_axis, line_axis) = match load.is_k_major() {
+            true => (operand.inner_axis, operand.line_axis),
+            false => (operand.line_axis, operand.inner_axis),
+        };
+        let shape = operand.view.layout.shape();
+        let run = shape.dim(run_axis);
+        Parts {
+            operand,
+            load,
+            address: 0,
+            run,
+            run_stride: stride(&operand.view, run_axis),
+            lines: shape.dim(line_axis),
+            line_stride: stride(&operand.view, line_axis),
+            pitch: run.next_multiple_of(PACK),
+            batch: batch.map(|(size, stride)| if stride == 0 { (1, 0) } else { (size, stride) }),
+        }
+    }
+
+    /// Elements of a part.
+    fn elements(&self) -> usize {
+        self.batch[0].0 * self.batch[1].0 * self.lines * self.pitch
+    }
+
+    fn bytes(&self) -> usize {
+        PARTS * self.elements() * DType::BF16.size()
+    }
+
+    /// Whether the operand is read 16 bytes at a time.
+    fn is_read_in_packs(&self) -> bool {
+        let strides = [self.line_stride, self.batch[0].1, self.batch[1].1];
+        self.run_stride == 1 && self.operand.is_aligned() && strides.into_iter().all(|stride| stride % 4 == 0)
+    }
+
+    /// Splits the operand.
+    fn fill(&self, gpu: &Arc<Gpu>, op: &'static str, unfit: u64) -> Result<()> {
+        let packs = self.elements() / PACK;
+        crate::ops::fits(op, &[packs + THREADS])?;
+        let [(fast, fast_stride), (slow, slow_stride)] = self.batch;
+        let parameters = Parameters {
+            parts: self.address,
+            x: self.operand.address,
+            unfit,
+            run_stride: self.run_stride,
+            line_stride: self.line_stride,
+            fast_stride,
+            slow_stride,
+            run: self.run as u32,
+            lines: self.lines as u32,
+            fast: fast as u32,
+            slow: slow as u32,
+            pitch: self.pitch as u32,
+            in_packs: u32::from(self.is_read_in_packs()),
+        };
+        let blocks = packs.div_ceil(THREADS) as u32;
+        gpu.launch(op, Launch::new(Kind::SplitBf16x3, 0, blocks, THREADS as u32), &parameters)
+    }
+
+    /// The map of all parts: one behind the other along the slow axis of the batch.
+    pub(super) fn map(&self, tile: &Tile, lines: usize, op: &'static str) -> Result<OperandMap> {
+        let [(fast, _), (slow, _)] = self.batch;
+        let matrix = (self.lines * self.pitch) as i64;
+        let mapped = tensor_maps::Mapped {
+            address: self.address,
+            dtype: DType::BF16,
+            rounds_to_tf32: false,
+            run: self.run,
+            lines: self.lines,
+            line_stride: self.pitch as i64,
+            extents: tensor_maps::operand_extents(self.load, tile, lines),
+            batch: [(fast, matrix), (PARTS * slow, matrix * fast as i64)],
+        };
+        Ok(OperandMap { map: mapped.map(op)?, axes: tensor_maps::axes_bits(self.batch), part: slow as u32 })
+    }
+}
+
+/// Splits the operands and launches both products, of which one computes and the other one returns at once: `by_parts`, or `exact` where an operand is unfit.
+#[cold]
+pub(super) fn launch(
+    call: &Call<'_>,
+    epilogue: &Epilogue,
+    sizes: &Sizes,
+    [by_parts, exact]: [&Choice; 2],
+    [a, b]: [&Operand<'_>; 2],
+) -> Result<()> {
+    let (gpu, op) = (call.gpu, call.name);
+    let batch = Space::in_order(&batch_axes([&call.outputs[0], &a.view, &b.view]));
+    let mut parts = [(a, 1), (b, 2)].map(|(operand, tensor)| {
+        Parts::of(operand, by_parts.loads[tensor - 1], tensor_maps::batch_axes(&batch, tensor))
+    });
+    // Memory lives until the kernels have been queued.
+    let unfit = gpu.zeroed_scratch(4)?;
+    let memory: [Scratch; 2] = [gpu.scratch(parts[0].bytes())?, gpu.scratch(parts[1].bytes())?];
+    for (parts, memory) in parts.iter_mut().zip(&memory) {
+        parts.address = memory.address();
+        parts.fill(gpu, op, unfit.address())?;
+    }
+    let condition = |value| Condition { address: unfit.address(), value };
+    launch_product(call, epilogue, sizes, by_parts, [a, b], Some(&parts), condition(0))?;
+    launch_product(call, epilogue, sizes, exact, [a, b], None, condition(UNFIT))
+}
+
+#[cfg(test)]
+mod tests;

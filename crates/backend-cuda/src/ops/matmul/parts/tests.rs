@@ -1,0 +1,203 @@
+//! The arithmetic of `kernels/gemm/split_bf16x3.cu` and of `wgmma.cu` with its parts, number by number on the host.
+
+use crate::files::Program;
+use half::bf16;
+
+/// Of what is split: zero, or from here to below there.
+const LEAST: f32 = f32::from_bits((127 - 103) << 23);
+const BEYOND: f32 = f32::from_bits((127 + 48) << 23);
+
+/// Parts of a and of b, in the order of the kernel.
+const PAIRS: [(usize, usize); 6] = [(2, 0), (1, 1), (0, 2), (1, 0), (0, 1), (0, 0)];
+/// Elements along k of a stage, of an instruction, and stages that the tensor cores add up.
+const STAGE: usize = 64;
+const INSTRUCTION: usize = 16;
+const PROMOTED: usize = 4;
+
+fn is_fit(x: f32) -> bool {
+    x == 0.0 || (LEAST <= x.abs() && x.abs() < BEYOND)
+}
+
+fn split(x: f32) -> [f32; 3] {
+    let mut rest = x;
+    [0; 3].map(|_| {
+        let part = bf16::from_f32(rest).to_f32();
+        rest -= part;
+        part
+    })
+}
+
+/// Numbers that look random.
+struct Random(u64);
+
+impl Random {
+    fn bits(&mut self) -> u32 {
+        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (self.0 >> 32) as u32
+    }
+
+    /// Of every exponent that is split.
+    fn fit(&mut self) -> f32 {
+        let exponent = 127 - 103 + self.bits() % (103 + 48);
+        f32::from_bits((self.bits() & 0x807f_ffff) | (exponent << 23))
+    }
+
+    /// Evenly from (-1, 1).
+    fn even(&mut self) -> f32 {
+        self.bits() as f32 / (1u64 << 31) as f32 - 1.0
+    }
+
+    /// Of normal distribution, about.
+    fn normal(&mut self) -> f32 {
+        (0..12).map(|_| self.even()).sum::<f32>() / 2.0
+    }
+}
+
+#[test]
+fn the_emulation_has_the_numbers_of_the_kernels() {
+    let text = |root: &str, file: &str| {
+        let program = Program::new(root, std::iter::empty());
+        let found = program.headers.iter().find(|(path, _)| *path == file);
+        found.unwrap_or_else(|| panic!("no {file}")).1
+    };
+    let split = text("gemm/split_bf16x3.cu", "gemm/split_bf16x3.cu");
+    assert!(split.contains("LEAST = (127 - 103) << 23, BEYOND = (127 + 48) << 23"));
+    let packed = |part: fn(&(usize, usize)) -> usize| {
+        PAIRS.iter().enumerate().map(|(at, pair)| part(pair) << (4 * at)).sum::<usize>()
+    };
+    let (a, b) = (packed(|pair| pair.0), packed(|pair| pair.1));
+    let stated = format!("PARTS_OF_A = BF16X6 ? {a:#08x} : 0, PARTS_OF_B = BF16X6 ? {b:#08x} : 0");
+    assert!(text("gemm/wgmma.cu", "gemm/wgmma_loop.cuh").contains(&stated), "{stated}");
+    assert!(text("gemm/wgmma.cu", "gemm/wgmma_tile.cuh").contains(&format!("PROMOTED = {PROMOTED};")));
+}
+
+#[test]
+fn parts_are_normal_numbers_whose_sum_is_exact() {
+    let mut random = Random(1);
+    let below = f32::from_bits(BEYOND.to_bits() - 1);
+    let edges = [0.0, -0.0, LEAST, -LEAST, f32::from_bits(LEAST.to_bits() + 1), below, -below, 1.0, 0.1];
+    for x in edges.into_iter().chain((0..1_000_000).map(|_| random.fit())) {
+        assert!(is_fit(x), "{x:e}");
+        let parts = split(x);
+        assert_eq!(parts.iter().map(|&part| f64::from(part)).sum::<f64>(), f64::from(x), "{x:e}: {parts:?}");
+        assert!(parts.iter().all(|part| *part == 0.0 || part.is_normal()), "{x:e}: {parts:?}");
+        assert!(parts[1].abs() <= x.abs() * 2f32.powi(-8), "{x:e}: {parts:?}");
+        assert!(parts[2].abs() <= x.abs() * 2f32.powi(-16), "{x:e}: {parts:?}");
+    }
+}
+
+#[test]
+fn numbers_outside_the_limits_are_left_to_the_other_kernel() {
+    let outside = [f32::INFINITY, f32::NAN, f32::MAX, BEYOND, 1e-40, f32::from_bits(1), LEAST / 2.0];
+    for x in outside.into_iter().flat_map(|x| [x, -x]) {
+        assert!(!is_fit(x), "{x:e}");
+    }
+    // Why: rounded to infinity; a remainder below all subnormal numbers; a part that is one.
+    assert!(split(f32::MAX)[0].is_infinite());
+    let lossy = f32::from_bits(0x007f_ffff);
+    assert_ne!(split(lossy).iter().sum::<f32>(), lossy);
+    let small = f32::from_bits((LEAST / 2.0).to_bits() + 1);
+    assert!(split(small).iter().any(|part| part.is_subnormal()), "{:?}", split(small));
+    // And what is inside never overflows: sums of as many products as there are indices.
+    let most = f64::from(bf16::from_f32(f32::from_bits(BEYOND.to_bits() - 1)).to_f32());
+    assert!(most * most * 2f64.powi(31) < f64::from(f32::MAX));
+}
+
+/// What the three products that are left out may be: less than a unit in the last place of the product.
+#[test]
+fn products_that_are_left_out_are_small() {
+    let (mut random, mut largest) = (Random(2), 0f64);
+    for _ in 0..1_000_000 {
+        let (x, y) = (random.even(), random.even());
+        let (p, q) = (split(x).map(f64::from), split(y).map(f64::from));
+        let sum: f64 = PAIRS.iter().map(|&(i, j)| p[i] * q[j]).sum();
+        let exact = f64::from(x) * f64::from(y);
+        largest = largest.max((sum - exact).abs() / exact.abs().max(f64::MIN_POSITIVE));
+    }
+    assert!(largest < 2f64.powi(-23), "{largest:e}");
+    assert!(largest > 2f64.powi(-26), "{largest:e}: nothing is left out");
+}
+
+/// A sum as an instruction of tensor cores forms it: all terms cut to 25 bits below the highest bit among them, then the sum cut to f32.
+fn instruction(sum: f32, a: &[f32], b: &[f32]) -> f32 {
+    let products = a.iter().zip(b).map(|(&a, &b)| f64::from(a) * f64::from(b));
+    let terms: Vec<f64> = std::iter::once(f64::from(sum)).chain(products).collect();
+    let largest = terms.iter().fold(0f64, |largest, term| largest.max(term.abs()));
+    if largest == 0.0 {
+        return 0.0;
+    }
+    let unit = 2f64.powi(largest.log2().floor() as i32 - 24);
+    let total: f64 = terms.iter().map(|term| (term / unit).trunc() * unit).sum();
+    let rounded = total as f32;
+    match f64::from(rounded).abs() > total.abs() {
+        true => f32::from_bits(rounded.to_bits() - 1),
+        false => rounded,
+    }
+}
+
+fn dot_by_parts(a: &[f32], b: &[f32]) -> f32 {
+    let of = |x: &[f32], part: usize| x.iter().map(|&x| split(x)[part]).collect::<Vec<_>>();
+    let [a, b] = [a, b].map(|x| [0, 1, 2].map(|part| of(x, part)));
+    let (mut sum, mut promoted, mut stages) = (0f32, 0f32, 0);
+    for (i, j) in PAIRS {
+        for (a, b) in a[i].chunks(STAGE).zip(b[j].chunks(STAGE)) {
+            for (a, b) in a.chunks(INSTRUCTION).zip(b.chunks(INSTRUCTION)) {
+                promoted = instruction(promoted, a, b);
+            }
+            stages += 1;
+            if stages % PROMOTED == 0 {
+                sum += promoted;
+                promoted = 0.0;
+            }
+        }
+    }
+    sum + promoted
+}
+
+fn dot_in_f32(a: &[f32], b: &[f32]) -> f32 {
+    a.iter().zip(b).fold(0f32, |sum, (&a, &b)| a.mul_add(b, sum))
+}
+
+/// Root mean square of the errors of several sums, by parts and in f32, relative to the sums of the terms' magnitudes. `number` gives number `at` of a, and with 0 those of b.
+fn errors(k: usize, number: impl Fn(&mut Random, usize) -> f32) -> [f64; 2] {
+    const SUMS: usize = 24;
+    let (mut random, mut squares) = (Random(3), [0f64; 2]);
+    for _ in 0..SUMS {
+        let a: Vec<f32> = (0..k).map(|at| number(&mut random, at)).collect();
+        let b: Vec<f32> = (0..k).map(|_| number(&mut random, 0)).collect();
+        let terms = || a.iter().zip(&b).map(|(&a, &b)| f64::from(a) * f64::from(b));
+        let (exact, scale): (f64, f64) = (terms().sum(), terms().map(f64::abs).sum());
+        for (square, found) in squares.iter_mut().zip([dot_by_parts(&a, &b), dot_in_f32(&a, &b)]) {
+            *square += ((f64::from(found) - exact) / scale).powi(2);
+        }
+    }
+    squares.map(|square| (square / SUMS as f64).sqrt())
+}
+
+/// Long sums by parts are not farther from the exact ones than those of f32, one fused multiply-add after the other. Short ones may be, by what the instructions
+/// of one promotion cut off: half a unit in the last place of each of 16, on average, of a sum that grows from 0 to at most that of the magnitudes. All of that is to one side, and shows
+/// where a few terms, or all of one sign, make up the sum.
+#[test]
+fn sums_by_parts_are_as_accurate_as_sums_of_f32() {
+    let cuts = 2f64.powi(-21);
+    let normal = |random: &mut Random, _| random.normal();
+    let positive = |random: &mut Random, _| random.even().abs();
+    let wide = |random: &mut Random, _| random.normal() * 2f32.powi((random.bits() % 41) as i32 - 20);
+    // Each term is followed by one that takes nearly all of it away.
+    let cancelling = |random: &mut Random, at: usize| {
+        let sign = if at.is_multiple_of(2) { 1.0 } else { -1.0 };
+        sign * (1.0 + random.even() * 2f32.powi(-12))
+    };
+    for (what, number) in [
+        ("normal", &normal as &dyn Fn(&mut Random, usize) -> f32),
+        ("positive", &positive),
+        ("wide exponents", &wide),
+        ("cancelling", &cancelling),
+    ] {
+        for k in [256, 4096, 65536] {
+            let [by_parts, in_f32] = errors(k, number);
+            let limit = if k < 4096 { in_f32.max(cuts) } else { in_f32 };
+            assert!(by_parts <= limit, "{what}, k {k}: {by_parts:e}, in f32 {in_f32:e}");
+        }
+    }
+}

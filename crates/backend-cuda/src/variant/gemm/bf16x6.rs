@@ -1,0 +1,57 @@
+//! Products of f32 in parts of bf16: the tiles, and their variants.
+
+use super::{BlockShape, Cost, Engine, EpilogueVariant, GemmVariant, LoadMode, Part, Purpose, Tile};
+use ternion_core::DType;
+
+/// Large products. Its costs and those of the next one are estimated from products of 4096 by a kernel of this form on an H100, not fitted.
+pub(crate) static WGMMABF16X6_128X192X64: Tile = Tile {
+    name: "wgmmabf16x6_128x192x64",
+    engine: Engine::WgmmaBf16x6,
+    block: BlockShape { m: 128, n: 192, k: 64 },
+    part: Part::Warpgroup { m: 64, n: 192 },
+    stages: 4,
+    resident: 1,
+    purpose: Purpose::Any,
+    cost: Cost {
+        nanoseconds_per_k: 50.0,
+        start_microseconds: 5.0,
+        lone_block_factor: 1.0,
+        wave_microseconds: 1.9,
+    },
+};
+
+/// Waves that larger tiles do not fill.
+pub(crate) static WGMMABF16X6_128X128X64: Tile = Tile {
+    name: "wgmmabf16x6_128x128x64",
+    engine: Engine::WgmmaBf16x6,
+    block: BlockShape { m: 128, n: 128, k: 64 },
+    part: Part::Warpgroup { m: 64, n: 128 },
+    stages: 6,
+    resident: 1,
+    purpose: Purpose::Any,
+    cost: Cost {
+        nanoseconds_per_k: 38.0,
+        start_microseconds: 5.0,
+        lone_block_factor: 1.0,
+        wave_microseconds: 0.9,
+    },
+};
+
+/// Tiles of f32 in parts of bf16, beside those of f32.
+pub(crate) static BF16X6_TILES: [&Tile; 2] = [&WGMMABF16X6_128X192X64, &WGMMABF16X6_128X128X64];
+
+/// Products of parts of bf16, stored in f32.
+pub(super) fn bf16x6_variants() -> impl Iterator<Item = GemmVariant> {
+    let loads = [LoadMode::KMajor, LoadMode::MnMajor];
+    let pairs = loads.into_iter().flat_map(move |a| loads.map(|b| [a, b]));
+    pairs.flat_map(|[a, b]| {
+        BF16X6_TILES.map(|tile| GemmVariant {
+            tile,
+            a,
+            b,
+            operands: DType::BF16,
+            output: DType::F32,
+            epilogue: EpilogueVariant::BiasRelu,
+        })
+    })
+}

@@ -1,0 +1,327 @@
+//! Cross-entropy of a linear layer's outputs, of which only those of some rows are there at a time: the scores of a language model's vocabulary are its largest tensor.
+//!
+//! The gradient is formed in the forward pass, chunk by chunk, while the scores are there. It is that of a loss that counts once in each row; backward multiplies it by what came, which is one number.
+
+use super::{
+    CrossEntropy, CrossEntropyGrad, CrossEntropyOptions, CrossEntropyWithGrad, Reduction, counted,
+    reduce_counted,
+};
+use crate::autograd::{Context, Grads, is_recording, no_grad, wants_record, with_gradient};
+use crate::dispatch::{apply, apply_one};
+use crate::error::{Error, Result, index_told_as};
+use crate::op::{Saves, check};
+use crate::ops::matmul::{Epilogue, LinearParameters, Matmul, MatmulOptions};
+use crate::precision::{self, without_precision};
+use crate::{DType, Shape, Tensor};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Scores at a time, unless the caller says how many rows: those of 10,000 tokens and the vocabulary of GPT-2, 1 GiB in half precision.
+const MOST_SCORES: usize = 1 << 29;
+
+/// Rows of a chunk are a multiple of this: of the tiles of products.
+const ROW_TILE: usize = 128;
+
+/// How [`Tensor::linear_cross_entropy`] counts, and how much of the scores there is at a time.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LinearCrossEntropyOptions<'a> {
+    /// As for [`Tensor::cross_entropy_with`].
+    pub loss: CrossEntropyOptions<'a>,
+    /// Rows whose scores are there at a time; `None`: as many as have 2^29 scores.
+    pub chunk_rows: Option<usize>,
+}
+
+impl Tensor {
+    /// `cross_entropy(linear(self), target)` without the scores of all rows at once: of those there are as many as `options` says, in the forward and in the backward pass.
+    ///
+    /// The gradients of the input and of the parameters are formed in the forward pass, and kept until they are asked for; in f32 where the product is of half precision. Losses that are not reduced to their mean or sum, weights of classes and targets
+    /// that are probabilities are computed with all scores.
+    ///
+    /// # Shapes
+    /// self `[.., in]`, weight `[classes, in]`, bias `[classes]`, class indices `[..]` -> `[]`
+    ///
+    /// # Errors
+    /// Those of `linear` and of [`cross_entropy_with`](Tensor::cross_entropy_with); chunks of 0 rows.
+    pub fn linear_cross_entropy(
+        &self,
+        parameters: LinearParameters<'_>,
+        target: &Tensor,
+        options: LinearCrossEntropyOptions<'_>,
+    ) -> Result<Tensor> {
+        let name = "linear_cross_entropy";
+        let LinearCrossEntropyOptions { loss, chunk_rows } = options;
+        if chunk_rows == Some(0) {
+            return Err(Error::invalid(name, "chunk_rows 0, expected at least 1"));
+        }
+        let Some((&width, leading)) = self.dims().split_last() else {
+            return Err(Error::Rank {
+                op: name,
+                expected: "at least 1".into(),
+                shape: Box::new(*self.shape()),
+            });
+        };
+        let [classes, inputs] = parameters.weight.shape().to_array(name)?;
+        if width != inputs {
+            let shapes = format!("{:?} with weight {:?}", self.shape(), parameters.weight.shape());
+            let detail = format!("{shapes}: inner sizes {width} and {inputs} differ");
+            return Err(Error::invalid(name, detail));
+        }
+        if let Some(bias) = parameters.bias {
+            check::shape(name, "bias", &bias.meta(), Shape::new(&[classes])?)?;
+        }
+        let rows = leading.iter().product();
+        let x = self.reshape([rows, width])?;
+        let chunked = matches!(loss.reduction, Reduction::Mean | Reduction::Sum);
+        if !chunked || loss.weight.is_some() || target.dtype().is_float() || classes == 0 {
+            return with_all_scores(&x, parameters, leading, target, loss);
+        }
+        if !(0.0..=1.0).contains(&loss.label_smoothing) {
+            let detail = format!("label smoothing {}, expected 0 to 1", loss.label_smoothing);
+            return Err(Error::invalid(name, detail));
+        }
+        check::index(name, "target", &target.meta())?;
+        check::shape(name, "target", &target.meta(), Shape::new(leading)?)?;
+        let target = target.reshape([rows])?;
+        let (x, weight, bias) = match precision::current() {
+            None => (x, parameters.weight.clone(), parameters.bias.cloned()),
+            Some(scope) => {
+                let (weight, bias) = (scope.operand(parameters.weight)?, scope.optional(parameters.bias)?);
+                (scope.operand(&x)?, weight, bias)
+            }
+        };
+        let most = chunk_rows.unwrap_or_else(|| MOST_SCORES / classes).clamp(1, rows.max(1));
+        let chunk = match chunk_rows {
+            Some(rows) => rows,
+            None => rows.div_ceil(rows.div_ceil(most).max(1)).max(1).next_multiple_of(ROW_TILE),
+        };
+        let product = precision::current().map_or(Matmul::PLAIN, |scope| scope.product_of(&x));
+        Layer { x, weight, bias, target, chunk, product, options: OwnOptions::of(&loss) }.loss()
+    }
+}
+
+/// The same, where the losses of all rows are asked for, or formulas over all scores.
+fn with_all_scores(
+    x: &Tensor,
+    parameters: LinearParameters<'_>,
+    leading: &[usize],
+    target: &Tensor,
+    options: CrossEntropyOptions<'_>,
+) -> Result<Tensor> {
+    let scores = x.linear(parameters.weight, parameters.bias)?;
+    let per_row: Vec<usize> = match target.dtype().is_float() {
+        true => scores.dims().to_vec(),
+        false => vec![scores.dims()[0]],
+    };
+    let expected: Vec<usize> = match target.dtype().is_float() {
+        true => leading.iter().copied().chain([scores.dims()[1]]).collect(),
+        false => leading.to_vec(),
+    };
+    check::shape("linear_cross_entropy", "target", &target.meta(), Shape::new(&expected)?)?;
+    let losses = scores.cross_entropy_with(&target.reshape(per_row)?, options)?;
+    if options.reduction == Reduction::None { losses.reshape(leading.to_vec()) } else { Ok(losses) }
+}
+
+/// What is left of the options where the loss is reduced.
+#[derive(Clone, Copy)]
+struct OwnOptions {
+    ignore_index: i64,
+    label_smoothing: f64,
+    reduction: Reduction,
+}
+
+impl OwnOptions {
+    fn of(options: &CrossEntropyOptions<'_>) -> OwnOptions {
+        let CrossEntropyOptions { ignore_index, label_smoothing, reduction, .. } = *options;
+        OwnOptions { ignore_index, label_smoothing, reduction }
+    }
+}
+
+/// Rows, the layer, the rows' classes, and how many rows are looked at together.
+#[derive(Clone)]
+struct Layer {
+    x: Tensor,
+    weight: Tensor,
+    bias: Option<Tensor>,
+    target: Tensor,
+    chunk: usize,
+    /// What a device may do with products of f32.
+    product: Matmul,
+    options: OwnOptions,
+}
+
+/// The gradients of the sum of all rows' losses, in the accumulator dtype; of what they are needed of.
+#[derive(Default)]
+struct Formed {
+    x: Option<Tensor>,
+    weight: Option<Tensor>,
+    bias: Option<Tensor>,
+}
+
+impl Layer {
+    fn loss(self) -> Result<Tensor> {
+        let inputs: Vec<&Tensor> = [&self.x, &self.weight].into_iter().chain(&self.bias).collect();
+        let needed = wants_record(&inputs);
+        let (loss, formed) = no_grad(|| without_precision(|| self.run(needed.then(|| self.needed()))))?;
+        if !needed {
+            return Ok(loss);
+        }
+        let inputs: Vec<&Tensor> =
+            [&self.x, &self.weight, &self.target].into_iter().chain(&self.bias).collect();
+        let (formed, chunk, options) = (Arc::new(Mutex::new(Some(formed))), self.chunk, self.options);
+        let product = self.product.clone();
+        let saves = Saves { inputs: 0b1111, outputs: 0 };
+        let outputs = with_gradient(
+            "linear_cross_entropy",
+            &inputs,
+            vec![loss],
+            saves,
+            move |context, grad_outputs| {
+                let Some(dloss) = &grad_outputs[0] else { return Ok(Grads::new()) };
+                let input = |index: usize| context.input(index).map(Tensor::detach);
+                let bias = (context.inputs() > 3).then(|| context.input(3).cloned()).transpose()?;
+                let product = product.clone();
+                if is_recording() {
+                    let (x, weight, target) =
+                        (context.input(0)?.clone(), context.input(1)?.clone(), context.input(2)?.clone());
+                    return Layer { x, weight, target, bias, chunk, product, options }.recorded(dloss);
+                }
+                // What was formed is given away: a second walk through the graph forms its own.
+                let formed = formed.lock().unwrap_or_else(PoisonError::into_inner).take();
+                let (x, weight, target) = (input(0)?, input(1)?, input(2)?);
+                let layer = Layer { x, weight, target, bias, chunk, product, options };
+                let needed = [context.needs(0), context.needs(1), context.needs(3)];
+                let formed = match formed {
+                    Some(formed) => formed,
+                    None => layer.run(Some(needed))?.1,
+                };
+                layer.gradients(context, formed, dloss)
+            },
+        )?;
+        outputs.into_iter().next().ok_or_else(|| Error::autograd("linear_cross_entropy has no output"))
+    }
+
+    fn scores(&self, x: &Tensor) -> Result<Tensor> {
+        let Matmul { tf32, bf16x6, .. } = self.product;
+        let options = MatmulOptions { bias: self.bias.as_ref(), tf32, bf16x6, ..Default::default() };
+        x.matmul_with(&self.weight.t()?, options)
+    }
+
+    fn needed(&self) -> [bool; 3] {
+        [self.x.needs_grad(), self.weight.needs_grad(), self.bias.as_ref().is_some_and(Tensor::needs_grad)]
+    }
+
+    fn count(&self) -> Result<Option<Tensor>> {
+        let dtype = self.x.dtype().accumulator();
+        match self.options.reduction {
+            Reduction::Mean => counted(&self.target, self.options.ignore_index, dtype).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    /// The loss and, if some are needed, gradients: chunk by chunk.
+    fn run(&self, needed: Option<[bool; 3]>) -> Result<(Tensor, Formed)> {
+        let rows = self.x.dims()[0];
+        let (mut losses, mut of_x, mut formed) = (Vec::new(), Vec::new(), Formed::default());
+        for first in (0..rows.max(1)).step_by(self.chunk) {
+            let count = self.chunk.min(rows - first);
+            let (x, target) = (self.x.narrow(0, first, count)?, self.target.narrow(0, first, count)?);
+            let Some(needed) = needed else {
+                losses.push(self.losses(&x, &target)?);
+                continue;
+            };
+            let (of_rows, grad) = self.losses_and_grad(&x, &target)?;
+            losses.push(of_rows);
+            if needed[0] {
+                of_x.push(self.unrounded(&grad, &self.weight, None)?);
+            }
+            if needed[1] {
+                formed.weight = Some(self.unrounded(&grad.t()?, &x, formed.weight.take())?);
+            }
+            if needed[2] {
+                let sum = grad.to_accumulator()?.sum(0)?;
+                formed.bias = Some(match formed.bias.take() {
+                    Some(before) => before.add(&sum)?,
+                    None => sum,
+                });
+            }
+        }
+        formed.x = match of_x.len() {
+            0 => None,
+            1 => of_x.pop(),
+            _ => Some(Tensor::concat(&of_x.iter().collect::<Vec<_>>(), 0)?),
+        };
+        let losses = Tensor::concat(&losses.iter().collect::<Vec<_>>(), 0)?;
+        let loss = reduce_counted("linear_cross_entropy", &losses, self.count()?, self.options.reduction)?;
+        Ok((loss, formed))
+    }
+
+    fn losses(&self, x: &Tensor, target: &Tensor) -> Result<Tensor> {
+        let OwnOptions { ignore_index, label_smoothing, .. } = self.options;
+        let scores = self.scores(x)?;
+        let op = CrossEntropy { ignore_index, label_smoothing };
+        index_told_as("linear_cross_entropy", || Ok(apply(op, &[&scores, target])?.swap_remove(0)))
+    }
+
+    /// The losses of some rows, and the gradient of their sum by the scores.
+    fn losses_and_grad(&self, x: &Tensor, target: &Tensor) -> Result<(Tensor, Tensor)> {
+        let OwnOptions { ignore_index, label_smoothing, .. } = self.options;
+        let scores = self.scores(x)?;
+        let ones = Tensor::ones((), scores.dtype().accumulator(), scores.device())?;
+        let op = CrossEntropyWithGrad { ignore_index, label_smoothing };
+        let per_row = ones.expand([scores.dims()[0]])?;
+        let mut outputs = index_told_as("linear_cross_entropy", || apply(op, &[&scores, target, &per_row]))?;
+        let grad = outputs.swap_remove(2);
+        Ok((outputs.swap_remove(0), grad))
+    }
+
+    /// What was formed, times the gradient of the loss of each row.
+    fn gradients(&self, context: &Context<'_>, formed: Formed, dloss: &Tensor) -> Result<Grads> {
+        let factor = match self.count()? {
+            Some(count) => dloss.div(&count)?,
+            None => dloss.clone(),
+        };
+        let scaled = |formed: Option<Tensor>, index: usize| -> Result<Option<Tensor>> {
+            let Some(grad) = formed.filter(|_| context.needs(index)) else { return Ok(None) };
+            grad.mul_(&factor)?;
+            grad.to_dtype(context.uncast(index).unwrap_or(context.dtype(index))).map(Some)
+        };
+        let mut grads: Grads = [scaled(formed.x, 0)?, scaled(formed.weight, 1)?, None].into_iter().collect();
+        if context.inputs() > 3 {
+            grads.push(scaled(formed.bias, 3)?);
+        }
+        Ok(grads)
+    }
+
+    /// `left right`, plus `sum`, in the accumulator dtype.
+    fn unrounded(&self, left: &Tensor, right: &Tensor, sum: Option<Tensor>) -> Result<Tensor> {
+        let out_dtype = left.dtype().is_half().then_some(DType::F32);
+        let epilogue = Epilogue { residual: sum.is_some(), out_dtype, ..Epilogue::NONE };
+        let op = Matmul { epilogue, ..self.product.clone() };
+        match &sum {
+            Some(sum) => apply_one(op, &[left, right, sum]),
+            None => apply_one(op, &[left, right]),
+        }
+    }
+
+    /// The gradients as ops that are recorded themselves, with all scores at once.
+    fn recorded(&self, dloss: &Tensor) -> Result<Grads> {
+        let OwnOptions { ignore_index, label_smoothing, .. } = self.options;
+        let scores = self.scores(&self.x)?;
+        let outputs = apply(CrossEntropy { ignore_index, label_smoothing }, &[&scores, &self.target])?;
+        let dloss = match self.count()? {
+            Some(count) => dloss.div(&count)?,
+            None => dloss.clone(),
+        };
+        let per_row = dloss.expand([scores.dims()[0]])?;
+        let op = CrossEntropyGrad { ignore_index, label_smoothing };
+        let grad = apply_one(op, &[&scores, &self.target, &outputs[1], &per_row])?;
+        let product = |left: &Tensor, right: &Tensor| apply_one(self.product.clone(), &[left, right]);
+        let mut grads: Grads =
+            [Some(product(&grad, &self.weight)?), Some(product(&grad.t()?, &self.x)?), None]
+                .into_iter()
+                .collect();
+        if self.bias.is_some() {
+            grads.push(Some(grad.sum(0)?.to_dtype(scores.dtype())?));
+        }
+        Ok(grads)
+    }
+}

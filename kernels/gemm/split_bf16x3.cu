@@ -1,0 +1,89 @@
+// An operand of f32 in three parts of bf16, for gemm/wgmma.cu with BF16X6:
+//
+//   x = part 0 + part 1 + part 2        each the rounding, to nearest even, of what the parts before leave of x
+//
+//   x of any strides -->  [3, slow, fast, lines, pitch] of bf16     part after part, each line a run of `run` numbers that begins at a multiple
+//                                                                   of 16 bytes
+//
+// A part has 8 of the 24 bits of x, and what it leaves is exact in f32; the third part leaves nothing. That holds where x is 0 or 2^-103 <= |x| < 2^48: then
+// no part is a subnormal number, and no sum of up to 2^31 products is beyond the range of f32 that the sum of whole numbers is not beyond. Infinities, NaN
+// and all else set `unfit`, and the product is left to gemm/simt.cu.
+//
+// Macros: none. Limits: run, lines, fast and slow above 0; packs of 8 numbers of a part below 2^31.
+//
+// Launch: threads of 256, one for each pack of 8 neighbors of a line.
+
+#include "lib/base.cuh"
+#include "lib/vec.cuh"
+#include "ptx/cvt.cuh"
+
+constexpr int THREADS = 256;
+constexpr int PACK = 8;
+constexpr int PARTS = 3;
+// The bits of the least magnitude, and of that which is too large.
+constexpr u32 LEAST = (127 - 103) << 23, BEYOND = (127 + 48) << 23;
+
+struct Split {
+    u32* parts;  // two numbers of bf16 in each word
+    const float* x;
+    u32* unfit;  // 0 before; anything else where a number is not the sum of its parts
+    // Of x, in elements: along a run, from line to line, along the axes of the batch.
+    i64 run_stride, line_stride, fast_stride, slow_stride;
+    u32 run, lines, fast, slow;
+    u32 pitch;     // run, rounded up to whole packs
+    u32 in_packs;  // whether x is read 16 bytes at a time
+};
+
+INLINE bool is_fit(float x) {
+    u32 magnitude = __float_as_uint(x) & 0x7fffffff;
+    return magnitude == 0 || magnitude - LEAST < BEYOND - LEAST;
+}
+INLINE float low_of(u32 pair) { return __uint_as_float(pair << 16); }
+INLINE float high_of(u32 pair) { return __uint_as_float(pair & 0xffff0000); }
+
+// The pack that begins at number `at` of a run. Beyond the run there are zeros.
+INLINE void read(const Split& p, const float* x, u32 at, float (&to)[PACK]) {
+    if (p.in_packs && at + PACK <= p.run) {
+#pragma unroll
+        for (int first = 0; first < PACK; first += 4) {
+            Pack<float, 4> pack = load_once<float, 4>(x + at + first);
+#pragma unroll
+            for (int e = 0; e < 4; ++e) to[first + e] = pack.of[e];
+        }
+        return;
+    }
+#pragma unroll
+    for (int e = 0; e < PACK; ++e) to[e] = at + e < p.run ? x[i64(at + e) * p.run_stride] : 0;
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) split(const __grid_constant__ Split p) {
+    u32 packs = p.pitch / PACK;
+    u32 number = blockIdx.x * THREADS + threadIdx.x;
+    u32 line = number / packs;
+    if (line >= p.lines * p.fast * p.slow) return;
+    u32 at = (number - line * packs) * PACK;
+    u32 matrix = line / p.lines;
+    u32 slow = matrix / p.fast;
+    const float* x = p.x + i64(line - matrix * p.lines) * p.line_stride + i64(matrix - slow * p.fast) * p.fast_stride +
+                     i64(slow) * p.slow_stride;
+    float rest[PACK];
+    read(p, x, at, rest);
+    bool fit = true;
+#pragma unroll
+    for (int e = 0; e < PACK; ++e) fit = fit && is_fit(rest[e]);
+    if (!fit) *p.unfit = 1;
+
+    u64 part_length = u64(p.lines) * p.fast * p.slow * packs;
+#pragma unroll
+    for (int part = 0; part < PARTS; ++part) {
+        Pack<u32, PACK / 2> words;
+#pragma unroll
+        for (int pair = 0; pair < PACK / 2; ++pair) {
+            float &low = rest[2 * pair], &high = rest[2 * pair + 1];
+            u32 word = cvt_rn_bf16x2_f32(high, low);
+            words.of[pair] = word;
+            low -= low_of(word), high -= high_of(word);
+        }
+        store<u32, PACK / 2>(p.parts + (part * part_length + number) * (PACK / 2), words);
+    }
+}

@@ -1,0 +1,239 @@
+//! Products of f32 in parts of bf16: by both tiles, in every layout, against sums of f64, and of numbers that have no such parts.
+
+use super::gemm::{LAYOUTS, Place, matrix};
+use super::{compare, gpu, none_wrong, numbers, tensor};
+use crate::beside;
+use ternion::prelude::*;
+use ternion_core::dispatch::apply;
+use ternion_core::ops::matmul::{Epilogue, Matmul, MatmulOptions};
+use ternion_core::{Precision, UnaryOp, with_precision};
+use ternion_cuda::CudaBackend;
+use ternion_cuda::ladder::{self, Form};
+
+/// Rows, columns and inner length: of each tile, with whole sums and with sums in parts (`ops/matmul/tests.rs` of the CUDA backend holds an H100 to that).
+const SIZES: [[usize; 3]; 4] = [[1056, 2056, 531], [1027, 1540, 1031], [520, 776, 8200], [1536, 640, 2056]];
+/// Of numbers that have no parts.
+const UNFIT: [usize; 3] = [1024, 2048, 1024];
+
+fn by_parts() -> MatmulOptions<'static> {
+    MatmulOptions { bf16x6: true, ..MatmulOptions::default() }
+}
+
+fn bits(y: &Tensor) -> Result<Vec<u32>> {
+    Ok(y.to_vec::<f32>()?.iter().map(|value| value.to_bits()).collect())
+}
+
+/// Whether the device multiplies parts at all; others compute what they do without the permission.
+fn has_kernels(gpu: &Device) -> bool {
+    let has_instructions =
+        gpu.downcast().is_some_and(|backend: &CudaBackend| ladder::runs(backend, Form::WgmmaTma));
+    let has_maps = std::env::var("TERNION_CUDA_TENSOR_MAPS").map_or(true, |value| value != "0");
+    if !(has_instructions && has_maps) {
+        println!("not tested: that the bits are those of parts, which the device does not multiply");
+    }
+    has_instructions && has_maps
+}
+
+/// That the product of parts computes: its bits are others.
+fn is_by_parts(a: &Tensor, b: &Tensor) -> Result<bool> {
+    Ok(!has_kernels(a.device()) || bits(&a.matmul_with(b, by_parts())?)? != bits(&a.matmul(b)?)?)
+}
+
+#[test]
+fn products_of_these_sizes_are_by_parts() -> Result<()> {
+    let _beside = beside();
+    let Some(gpu) = gpu() else { return Ok(()) };
+    for [m, n, k] in SIZES.into_iter().chain([UNFIT]) {
+        let (a, b) = (tensor(&[m, k], DType::F32, gpu, 1)?, tensor(&[k, n], DType::F32, gpu, 2)?);
+        assert!(is_by_parts(&a, &b)?, "{m} x {n} x {k}");
+    }
+    Ok(())
+}
+
+#[test]
+fn products_in_every_layout() -> Result<()> {
+    let mut faults = String::new();
+    for [m, n, k] in SIZES {
+        for places in LAYOUTS {
+            compare(&mut faults, &format!("{m} x {n} x {k} {places:?}"), |device| {
+                let a = matrix([m, k], places[0], DType::F32, device, 1)?;
+                let b = matrix([k, n], places[1], DType::F32, device, 2)?;
+                Ok(vec![a.matmul_with(&b, by_parts())?])
+            })?;
+        }
+        compare(&mut faults, &format!("{m} x {n} x {k} with all that may follow"), |device| {
+            let activation = Some(UnaryOp::Relu);
+            let epilogue = Epilogue { bias: true, activation, alpha: 0.25, ..Epilogue::NONE };
+            let a = matrix([m, k], Place::Rows, DType::F32, device, 1)?;
+            let b = matrix([k, n], Place::Columns, DType::F32, device, 2)?;
+            let bias = tensor(&[n], DType::F32, device, 3)?;
+            Ok(apply(Matmul { epilogue, bf16x6: true, ..Matmul::PLAIN }, &[&a, &b, &bias])?.into_vec())
+        })?;
+        compare(&mut faults, &format!("{m} x {n} x {k} with a residual and both gradients"), |device| {
+            let a = tensor(&[m, k], DType::F32, device, 1)?.requires_grad()?;
+            let b = tensor(&[k, n], DType::F32, device, 2)?.requires_grad()?;
+            let c = tensor(&[m, n], DType::F32, device, 3)?;
+            let y = a.matmul_with(&b, MatmulOptions { residual: Some(&c), ..by_parts() })?;
+            let gradients = y.mul(&c)?.sum(..)?.backward()?;
+            Ok([&a, &b]
+                .into_iter()
+                .filter_map(|leaf| gradients.get(leaf).cloned())
+                .chain([y.detach()])
+                .collect())
+        })?;
+    }
+    none_wrong(&faults);
+    Ok(())
+}
+
+#[test]
+fn products_of_a_batch() -> Result<()> {
+    let mut faults = String::new();
+    let [m, n, k] = [515, 1040, 1037];
+    compare(&mut faults, "[2, 3]", |device| {
+        let a = tensor(&[2, 3, m, k], DType::F32, device, 1)?;
+        let b = tensor(&[2, 3, k, n], DType::F32, device, 2)?;
+        let (one, of_three) =
+            (tensor(&[k, n], DType::F32, device, 3)?, tensor(&[3, m, k], DType::F32, device, 4)?);
+        let turned = tensor(&[3, 2, k, m], DType::F32, device, 5)?.transpose(0, 1)?.transpose(2, 3)?;
+        let of_two = tensor(&[2, 1, k, n], DType::F32, device, 6)?;
+        Ok(vec![
+            a.matmul_with(&b, by_parts())?,
+            a.matmul_with(&one, by_parts())?,
+            of_three.matmul_with(&b, by_parts())?,
+            turned.matmul_with(&of_two, by_parts())?,
+        ])
+    })?;
+    none_wrong(&faults);
+    Ok(())
+}
+
+/// Errors of a result: of all of it, relative to its norm, and the largest one relative to the sum of the magnitudes of the terms.
+struct Errors {
+    relative: f64,
+    largest: f64,
+}
+
+impl Errors {
+    fn of(y: &Tensor, exact: &[f64], magnitudes: &[f64]) -> Result<Errors> {
+        let (mut apart, mut norm, mut largest) = (0.0, 0.0, 0f64);
+        for ((y, exact), magnitude) in y.to_vec_f64()?.iter().zip(exact).zip(magnitudes) {
+            let error = (y - exact).abs();
+            apart += error * error;
+            norm += exact * exact;
+            // A NaN is the largest.
+            largest = if error / magnitude <= largest { largest } else { error / magnitude };
+        }
+        Ok(Errors { relative: (apart / norm).sqrt(), largest })
+    }
+}
+
+/// The errors by parts and of the ordinary product, against sums of f64.
+fn errors(a: &Tensor, b: &Tensor) -> Result<[Errors; 2]> {
+    let (wide_a, wide_b) = (a.to_dtype(DType::F64)?, b.to_dtype(DType::F64)?);
+    let exact = wide_a.matmul(&wide_b)?.to_vec_f64()?;
+    let magnitudes = wide_a.abs()?.matmul(&wide_b.abs()?)?.to_vec_f64()?;
+    let of = |y: Tensor| Errors::of(&y, &exact, &magnitudes);
+    Ok([of(a.matmul_with(b, by_parts())?)?, of(a.matmul(b)?)?])
+}
+
+/// Numbers that look random, each times what is given for its place.
+fn scaled(shape: [usize; 2], seed: u64, scale: impl Fn(usize) -> f32, gpu: &Device) -> Result<Tensor> {
+    let values = numbers(shape[0] * shape[1], seed).into_iter().enumerate();
+    Tensor::from_vec(values.map(|(at, value)| value * scale(at)).collect(), shape, gpu)
+}
+
+/// Operands of other kinds of numbers: `[m, k]` and `[k, n]`.
+fn operands([m, n, k]: [usize; 3], gpu: &Device) -> Result<Vec<(&'static str, Tensor, Tensor)>> {
+    let one = |_| 1.0;
+    let spread = |at: usize| 2f32.powi((at.wrapping_mul(2_654_435_761) >> 7) as i32 % 21 - 10);
+    // Products of third parts with first ones are subnormal.
+    let tiny = |_| 2f32.powi(-60);
+    let near_one = |shape, seed| scaled(shape, seed, |_| 2f32.powi(-10), gpu)?.add_scalar(1.0);
+    let signs: Vec<f32> = (0..k).map(|at| if at % 2 == 0 { 1.0 } else { -1.0 }).collect();
+    let signs = Tensor::from_vec(signs, [k], gpu)?;
+    let (a, b) = (scaled([m, k], 1, one, gpu)?, scaled([k, n], 2, one, gpu)?);
+    Ok(vec![
+        ("positive", a.abs()?, b.abs()?),
+        ("random", a, b),
+        ("wide exponents", scaled([m, k], 3, spread, gpu)?, scaled([k, n], 4, spread, gpu)?),
+        ("tiny", scaled([m, k], 5, tiny, gpu)?, scaled([k, n], 6, tiny, gpu)?),
+        ("cancelling", near_one([m, k], 7)?.mul(&signs)?, near_one([k, n], 8)?),
+    ])
+}
+
+/// Products by parts are not farther from sums of f64 than the kernel of f32 is, or than what the 16 additions of tensor cores of one promotion cut off: half a unit in
+/// the last place each.
+#[test]
+fn errors_are_those_of_f32() -> Result<()> {
+    let _beside = beside();
+    let Some(gpu) = gpu() else { return Ok(()) };
+    for [m, n, k] in [[1056, 2056, 531], [1536, 640, 4096], [520, 776, 65536]] {
+        for (what, a, b) in operands([m, n, k], gpu)? {
+            let [parts, plain] = errors(&a, &b)?;
+            let found = format!(
+                "{what}, {m} x {n} x {k}: {:e} and at most {:e}, in f32 {:e} and {:e}",
+                parts.relative, parts.largest, plain.relative, plain.largest
+            );
+            assert!(parts.largest <= plain.largest.max(2f64.powi(-20)), "{found}");
+            // Where all cancels out nothing is left that an error could be relative to; where sums are long, those of f32 are farther off.
+            let cuts = if what == "random" && k == 65536 { 0.0 } else { 2f64.powi(-21) };
+            assert!(parts.relative <= plain.relative.max(cuts) || what == "cancelling", "{found}");
+        }
+    }
+    Ok(())
+}
+
+/// A single number that has no parts, in either operand, makes the product the ordinary one, bit by bit.
+#[test]
+fn numbers_without_parts_come_out_as_in_f32() -> Result<()> {
+    let _beside = beside();
+    let Some(gpu) = gpu() else { return Ok(()) };
+    let [m, n, k] = UNFIT;
+    let odd = [f32::INFINITY, f32::NEG_INFINITY, f32::NAN, f32::MAX, -1e38, 3e14, 1e-32, 1e-38, 1e-40, 1e-45];
+    let (a, b) = (tensor(&[m, k], DType::F32, gpu, 1)?, tensor(&[k, n], DType::F32, gpu, 2)?);
+    for (at, value) in odd.into_iter().enumerate() {
+        for of_a in [true, false] {
+            let count = if of_a { m * k } else { k * n };
+            let mut values = numbers(count, if of_a { 1 } else { 2 });
+            values[(count - 1) * at / (odd.len() - 1)] = value;
+            let changed = Tensor::from_vec(values, if of_a { [m, k] } else { [k, n] }, gpu)?;
+            let (a, b) = if of_a { (&changed, &b) } else { (&a, &changed) };
+            let found = bits(&a.matmul_with(b, by_parts())?)?;
+            assert!(found == bits(&a.matmul(b)?)?, "{value:e}, of a: {of_a}");
+        }
+    }
+    // Zeros of both signs, and the limits of what has parts.
+    let mut values = numbers(m * k, 1);
+    values.iter_mut().step_by(3).for_each(|value| *value = 0.0);
+    values.iter_mut().skip(1).step_by(3).for_each(|value| *value = -0.0);
+    values[5] = 2f32.powi(-103);
+    values[k + 5] = -2f32.powi(48) * (1.0 - 2f32.powi(-24));
+    let a = Tensor::from_vec(values, [m, k], gpu)?;
+    let [parts, plain] = errors(&a, &b)?;
+    assert!(parts.largest <= plain.largest.max(2f64.powi(-20)), "{:e}, {:e}", parts.largest, plain.largest);
+    assert!(is_by_parts(&a, &b)?, "all of these have parts");
+    Ok(())
+}
+
+/// Which kernel computes is up to the device: a recorded step takes the other one when its operand changes.
+#[test]
+fn a_recorded_product_changes_its_kernel_with_its_operand() -> Result<()> {
+    let _beside = beside();
+    let Some(gpu) = gpu() else { return Ok(()) };
+    let [m, n, k] = UNFIT;
+    let (a, b) = (tensor(&[m, k], DType::F32, gpu, 1)?, tensor(&[k, n], DType::F32, gpu, 2)?);
+    let fit = a.copy()?;
+    let mut values = numbers(m * k, 1);
+    values[m * k / 2] = f32::INFINITY;
+    let unfit = Tensor::from_vec(values, [m, k], gpu)?;
+    let mut recorded = gpu.capture(|| with_precision(Precision::Bf16x6, || a.matmul(&b)))?;
+    for operand in [&fit, &unfit, &fit] {
+        a.copy_(operand)?;
+        let found = bits(recorded.replay()?)?;
+        let expected = bits(&operand.matmul_with(&b, by_parts())?)?;
+        assert!(found == expected, "the recorded product is another one");
+    }
+    assert!(bits(&unfit.matmul(&b)?)? == bits(&unfit.matmul_with(&b, by_parts())?)?);
+    Ok(())
+}
