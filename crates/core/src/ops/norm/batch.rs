@@ -1,4 +1,4 @@
-//! Normalisation of channels over batch and space.
+//! Normalization of channels over batch and space.
 
 use super::{add_share, affine, channels, vector, wide};
 use crate::Tensor;
