@@ -68,7 +68,7 @@ fn watched(inner: Device) -> (Device, Casts) {
     (Device::new(Watched { inner, casts: casts.clone() }), casts)
 }
 
-/// Numbers that halves do not hold.
+/// Numbers that half precision does not hold.
 fn numbers(shape: &[usize], device: &Device) -> Result<Tensor> {
     let count: usize = shape.iter().product();
     let values: Vec<f32> = (0..count).map(|at| ((at * 37 + 11) % 101) as f32 / 50.7 - 1.0).collect();
@@ -106,7 +106,7 @@ fn a_half_copy_is_the_cast_of_the_parameter_bit_for_bit() -> Result<()> {
     for device in devices() {
         let special =
             [0.0f32, -0.0, f32::INFINITY, f32::NAN, 1e-41, 65519.9, 65520.0, 3.4e38, 1.003_906_3, 6e-8];
-        // One within a chunk and a pack, one of several chunks, one at an odd place in its memory.
+        // One within a chunk and a pack, one of several chunks, one at an odd offset in its memory.
         for (count, first) in [(10usize, 0usize), (4099, 0), (2049, 1)] {
             let values: Vec<f32> = (0..count + first)
                 .map(|at| special.get(at).copied().unwrap_or((at as f32 * 0.37).sin() * (at % 977) as f32))
@@ -228,9 +228,9 @@ fn a_backward_pass_behind_the_step_is_an_error() -> Result<()> {
             assert_eq!(bytes(&first)?, bytes(&again)?);
         }
         adam.step(&first)?;
-        let told = kept.backward().map(drop).expect_err("the copy was changed").to_string();
+        let message = kept.backward().map(drop).expect_err("the copy was changed").to_string();
         let expected = "backward of matmul: input 1 with shape [9, 4] was changed in place after it was saved (version 1, now 2)";
-        assert_eq!(told, expected, "{device}");
+        assert_eq!(message, expected, "{device}");
     }
     Ok(())
 }

@@ -123,6 +123,27 @@ fn a_loss_in_chunks_is_the_loss_of_all_scores() -> Result<()> {
     Ok(())
 }
 
+/// The loss is NaN, as 0/0 says; gradients are zeros, as those of the scores are.
+#[test]
+fn no_row_that_counts_gives_no_gradient() -> Result<()> {
+    let device = ternion::cpu()?;
+    let ([x, weight, bias], target) = layer(DType::F32, &device)?;
+    let ignored = target.detach();
+    ignored.fill_(-100)?;
+    let empty = x.detach().narrow(0, 0, 0)?.requires_grad()?;
+    for (x, target) in [(x, ignored), (empty, target.narrow(0, 0, 0)?)] {
+        let inputs = [x, weight.clone(), bias.clone()];
+        let (found, expected) = (chunked(&inputs, &target, 2)?, whole(&inputs, &target)?);
+        assert!(found.item::<f32>()?.is_nan() && expected.item::<f32>()?.is_nan());
+        let (found, expected) = (found.backward()?, expected.backward()?);
+        for input in &inputs {
+            let [found, expected] = [&found, &expected].map(|of| of.get(input).expect("a gradient"));
+            assert_close(found, expected, 0.0, "gradient")?;
+        }
+    }
+    Ok(())
+}
+
 /// The most elements of a tensor that an op gave.
 fn largest<T>(f: impl FnOnce() -> Result<T>) -> Result<(T, usize)> {
     let largest = std::rc::Rc::new(std::cell::Cell::new(0));

@@ -9,6 +9,8 @@ mod pytorch;
 mod attention;
 #[path = "support/layer.rs"]
 mod layer;
+#[path = "transformers/loss.rs"]
+mod loss;
 
 use layer::{LayerCase, on_each_device};
 use pytorch::{assert_close, numbers, tensor_in, tensor_of};
@@ -19,10 +21,10 @@ use ternion::nn::{
     Conv1dConfig, ConvTranspose2dConfig, EmbeddingConfig, FeedForward, FeedForwardConfig, FeedForwardForm,
     GPT, GPTConfig, GPTPositions, GroupNorm, MultiHeadAttention, MultiHeadAttentionConfig, NormForm,
     RMSNormConfig, RecurrentConfig, ResNetConfig, Sampling, Seen, TransformerBlock, TransformerBlockConfig,
-    Upsample, UpsampleMode, UpsampleSize, observe_layers,
+    Upsample, UpsampleMode, UpsampleSize,
 };
 use ternion::prelude::*;
-use ternion::{Conv1dOptions, ConvTranspose2dOptions, LinearCrossEntropyOptions, PoolOptions};
+use ternion::{Conv1dOptions, ConvTranspose2dOptions, PoolOptions};
 
 fn reference() -> Value {
     serde_json::from_str(include_str!("reference/transformers.json")).expect("transformers.json is JSON")
@@ -582,45 +584,5 @@ fn every_kind_of_position_tells_orders_apart() -> Result<()> {
     let moved = attention.attend_self(&moved, seen, None)?.narrow(1, 4, 3)?.contiguous()?.to_vec::<f32>()?;
     let at_once = attention.attend_self(&x, Seen::causal(), None)?.to_vec::<f32>()?;
     assert!(moved.iter().zip(&at_once).all(|(a, b)| (a - b).abs() < 1e-5), "{moved:?} {at_once:?}");
-    Ok(())
-}
-
-/// With a head of its own and with the embedding's weight, whether layers are observed or not.
-#[test]
-fn the_loss_of_a_gpt_is_the_cross_entropy_of_its_logits() -> Result<()> {
-    let device = ternion::cpu()?;
-    for tied in [true, false] {
-        let config = GPTConfig {
-            vocabulary: 11,
-            context: 6,
-            layers: 1,
-            heads: 2,
-            width: 8,
-            tied,
-            ..Default::default()
-        };
-        let model = GPT::new(config, &device)?;
-        let tokens = Tensor::randint(0, 11, [2, 6], DType::I64, &device)?;
-        let targets = Tensor::randint(0, 11, [2, 6], DType::I64, &device)?;
-        let options = LinearCrossEntropyOptions { chunk_rows: Some(5), ..Default::default() };
-        let logits = model.logits(&tokens)?.reshape([12, 11])?;
-        let expected = logits.cross_entropy(&targets.reshape([12])?)?;
-        let of = expected.backward()?;
-        let check = |loss: Tensor| -> Result<()> {
-            let difference = (loss.item::<f32>()? - expected.item::<f32>()?).abs();
-            assert!(difference < 1e-6, "tied {tied}: {difference}");
-            let gradients = loss.backward()?;
-            for (name, parameter) in model.named_parameters() {
-                let tensor = parameter.tensor();
-                let [found, expected] =
-                    [&gradients, &of].map(|from| from.get(&tensor).cloned().expect("a gradient"));
-                let largest = found.sub(&expected)?.max_abs(..)?.item::<f32>()?;
-                assert!(largest < 1e-6, "tied {tied}, {name}: {largest}");
-            }
-            Ok(())
-        };
-        check(model.loss(&tokens, &targets, options)?)?;
-        check(observe_layers(&model, |_, _| Ok(()), || model.loss(&tokens, &targets, options))?)?;
-    }
     Ok(())
 }

@@ -47,7 +47,7 @@ const ALLOWED: [(&str, &str, &str); 25] = [
     ("nvrtc.rs", ".strip_prefix(\"cuda-\")", "folders of toolkits"),
     ("nvrtc.rs", "name.split('.')", "versions of toolkits"),
     ("nvrtc.rs", "trim_end_matches('\\0')", "the end of the compiler's message"),
-    ("gpu.rs", "launch.grid.contains(&0)", "numbers of blocks"),
+    ("gpu/launches.rs", "launch.grid.contains(&0)", "numbers of blocks"),
     ("modules.rs", "KNOWN.contains(&variant)", "a set of variants, by their derived equality"),
     ("variant/gemm.rs", "modes.contains(&", "load modes, an enum"),
     ("variant/gemm.rs", "FUSED_TILES.contains(&tile)", "tiles, by their addresses"),

@@ -6,14 +6,14 @@ use ternion::nn::trace;
 use ternion::prelude::*;
 use ternion::trace::SpanSink;
 
-/// Who is told of the spans of a program, if anybody is.
+/// Where the spans of a program are reported, if anywhere.
 pub struct Ranges(Option<Rc<dyn SpanSink>>);
 
 impl Ranges {
     /// The profilers of `device`, where `--nvtx` asks for them.
     ///
     /// # Errors
-    /// A device that is none of CUDA's; no library by which they are told.
+    /// The device is not a CUDA device; the library that reports them was not found.
     pub fn new(nvtx: bool, device: &Device) -> Outcome<Ranges> {
         if !nvtx {
             return Ok(Ranges(None));
@@ -27,7 +27,7 @@ impl Ranges {
         }
     }
 
-    /// Runs `f`, whose spans are told: layers of `model`, ops, backward passes, steps of optimizers, and those that a program names itself.
+    /// Runs `f` and reports its spans: layers of `model`, ops, backward passes, steps of optimizers, and those that a program names itself.
     pub fn of<M: Module + ?Sized, T>(&self, model: &M, f: impl FnOnce() -> T) -> T {
         match &self.0 {
             Some(sink) => trace(model, sink.clone(), f),

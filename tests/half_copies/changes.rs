@@ -1,4 +1,4 @@
-//! Whoever else changes a parameter, or puts another in its place, finds no old copy in its way.
+//! Whoever else changes a parameter, or replaces its tensor, finds no old copy in its way.
 
 use super::{adamw, bits, loss, mlp, numbers, spoil, watched};
 use ternion::checkpoint;

@@ -200,8 +200,8 @@ impl Modules {
         take(&self.load(*variant)?)
     }
 
-    /// Begins to compile the variant on another thread; whether that is under way. It is not where the variant is loaded or on disk, and where there is no
-    /// compiler: [`Modules::with`] then has the kernels, or the error, without delay.
+    /// Starts to compile the variant on another thread. Returns whether a compilation is in flight: there is none if the variant is loaded or on disk, or if no compiler
+    /// was found. [`Modules::with`] then returns the kernels, or the error, without delay.
     #[cold]
     pub(crate) fn compile_in_background(self: &Arc<Self>, variant: Variant) -> Result<bool> {
         known(variant)?;

@@ -76,7 +76,7 @@ pub enum Precision {
     /// f32, accurately.
     #[default]
     F32,
-    /// f32 whose products of matrices a device may compute from parts of bf16 where it has units for it ([`Matmul::bf16x6`]): with the accuracy of f32, rounded otherwise. A permission.
+    /// f32 whose products of matrices a device may compute from parts of bf16 where it has units for it ([`Matmul::bf16x6`]): with about the accuracy of f32, rounded differently. A permission.
     Bf16x6,
     /// f32 whose products a device may round to TF32 (8 bits of exponent, 10 of fraction) where it has units for it. Sums stay f32. A permission, as in PyTorch: where there is no such unit it is f32.
     Tf32,

@@ -9,7 +9,6 @@ use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex, MutexGuard};
 use ternion_core::backend::{Backend, Meta, Plan, Unsupported, View};
 use ternion_core::ops::index::ScatterMode;
-use ternion_core::ops::step::AdamStep;
 use ternion_core::{DType, Device, Op, Result, delegate_backend};
 use ternion_testing::table::{OpCase, table};
 use ternion_testing::{Target, suite};

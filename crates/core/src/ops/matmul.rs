@@ -26,7 +26,7 @@ use shapes::{as_matrices, one_matrix, with_matrix_of};
 ///
 /// Inputs: a `[.., m, k]`, b `[.., k, n]` of one numeric dtype, with equal leading axes (`Tensor::matmul` expands them); then bias `[n]`, residual and accumulator
 /// as the epilogue says (bias and residual in the output's dtype or the operands'), or the pre-activation. Outputs `[.., m, n]`: y, and the pre-activation if asked for.
-/// Halves accumulate in f32, integers wrap. The plain product is a primitive.
+/// f16 and bf16 accumulate in f32, integers wrap. The plain product is a primitive.
 #[derive(Clone, Debug)]
 pub struct Matmul {
     /// What follows the product.
@@ -34,8 +34,8 @@ pub struct Matmul {
     /// Whether a backend may round f32 operands to TF32 (10 bits of mantissa) before they are multiplied; sums stay f32. A permission: a backend may
     /// ignore it, and other dtypes do. The products of the gradient have it too.
     pub tf32: bool,
-    /// Whether a backend may compute a product of f32 on tensor cores of bf16, from three parts of each operand and six products of parts ("bf16x6"): with the
-    /// accuracy of f32, but rounded otherwise. A permission as [`tf32`](Matmul::tf32) is, which counts where both are given; infinities, NaN, the largest and the smallest
+    /// Whether a backend may compute a product of f32 on tensor cores of bf16, from three parts of each operand and six products of parts ("bf16x6"): with about the
+    /// accuracy of f32 (`docs/kernels/matmul.md` has the errors), rounded differently. A permission as [`tf32`](Matmul::tf32) is, which counts where both are given; infinities, NaN, the largest and the smallest
     /// numbers come out as without it.
     pub bf16x6: bool,
 }

@@ -45,11 +45,12 @@ impl HalfCopy {
     /// What [`half_copy_wanted`] does not ask for: another dtype than f16 and bf16, a tensor that is no dense leaf of f32. No memory.
     pub fn new(leaf: &Tensor, dtype: DType) -> Result<Arc<HalfCopy>> {
         if !dtype.is_half() {
-            let halves = crate::text![DType::F16, " or ", DType::BF16];
-            return Err(Error::dtype("half_copy", "copy", dtype, halves));
+            let expected = crate::text![DType::F16, " or ", DType::BF16];
+            return Err(Error::dtype("half_copy", "copy", dtype, expected));
         }
         if !may_have_copy(leaf) {
-            return Err(Error::invalid("half_copy", "expected a dense leaf of f32 whose memory is its own"));
+            let expected = crate::text!["expected a dense leaf of ", DType::F32, " whose memory is its own"];
+            return Err(Error::invalid("half_copy", expected));
         }
         let values = Tensor::uninitialized(*leaf.shape(), dtype, leaf.device())?;
         let (source, lead) = (leaf.buffer().downgrade(), AtomicU64::new(UNWRITTEN));

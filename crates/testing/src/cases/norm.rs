@@ -16,7 +16,7 @@ fn normed(op: &'static str, parameters: &str) -> OpCase {
     normed_of(op, parameters, Uniform(-2.0, 4.0))
 }
 
-/// As [`normed`], where the broadcast arrangement would make all that is normalised together equal: nothing can be said of the gradient there.
+/// As [`normed`], where the broadcast arrangement would make all that is normalized together equal: nothing can be said of the gradient there.
 fn normed_unequal(op: &'static str, parameters: &str) -> OpCase {
     let draw = |shapes: &[Vec<usize>], own: usize, rng: &mut Rng| {
         (0..shapes[own].iter().product()).map(|_| rng.uniform(-2.0, 4.0)).collect()
@@ -46,7 +46,7 @@ fn layer_norms() -> Vec<OpCase> {
             .on([&[0, 5], &[5], &[5]])
             .twice()
             .run(|x| x[0].layer_norm(Some(&x[1]), Some(&x[2]), EPS))
-            .oracle(|x| affine(&normalised(&x[0], &[last(&x[0])]), &x[1], &x[2]))
+            .oracle(|x| affine(&normalized(&x[0], &[last(&x[0])]), &x[1], &x[2]))
             .hostile(
                 "far from 0",
                 [
@@ -76,24 +76,24 @@ fn layer_norms() -> Vec<OpCase> {
         normed("layer_norm", "")
             .shapes([&[7, 33], &[3, 64], &[2, 65], &[2, 1030]])
             .run(|x| x[0].layer_norm(None, None, EPS))
-            .oracle(|x| normalised(&x[0], &[last(&x[0])])),
+            .oracle(|x| normalized(&x[0], &[last(&x[0])])),
         normed_unequal("layer_norm", "one row")
             .input(parameter())
             .input(parameter())
             .on([&[5], &[5], &[5]])
             .run(|x| x[0].layer_norm(Some(&x[1]), Some(&x[2]), EPS))
-            .oracle(|x| affine(&normalised(&x[0], &[0]), &x[1], &x[2])),
+            .oracle(|x| affine(&normalized(&x[0], &[0]), &x[1], &x[2])),
         normed("layer_norm", "weight")
             .input(parameter())
             .on([&[7, 5], &[5]])
             .twice()
             .run(|x| x[0].layer_norm(Some(&x[1]), None, EPS))
-            .oracle(|x| affine(&normalised(&x[0], &[1]), &x[1], &Array::scalar(0.0))),
+            .oracle(|x| affine(&normalized(&x[0], &[1]), &x[1], &Array::scalar(0.0))),
         normed("layer_norm", "bias")
             .input(parameter())
             .on([&[7, 5], &[5]])
             .run(|x| x[0].layer_norm(None, Some(&x[1]), EPS))
-            .oracle(|x| affine(&normalised(&x[0], &[1]), &Array::scalar(1.0), &x[1])),
+            .oracle(|x| affine(&normalized(&x[0], &[1]), &Array::scalar(1.0), &x[1])),
         // The statistics have gradients too: those of gradients lead through them.
         normed("layer_norm", "op")
             .input(parameter())
@@ -104,7 +104,7 @@ fn layer_norms() -> Vec<OpCase> {
             .run(move |x| Ok(apply(op(true, true), &[&x[0], &x[1], &x[2]])?.into_vec()))
             .oracle(|x| {
                 let axes = [last(&x[0])];
-                let y = affine(&normalised(&x[0], &axes), &x[1], &x[2]);
+                let y = affine(&normalized(&x[0], &axes), &x[1], &x[2]);
                 let rstd = x[0].reduce(&axes, Keep::No, variance).map(|v| 1.0 / (v + EPS).sqrt());
                 (y, x[0].reduce(&axes, Keep::No, average), rstd)
             }),
@@ -126,7 +126,7 @@ fn rounded() -> Vec<OpCase> {
             .on([&[2, 3, 8], &[8], &[8]])
             .on([&[0, 5], &[5], &[5]])
             .run(|x| x[0].layer_norm_as(Some(BF16), Some(&x[1]), Some(&x[2]), EPS)?.to_dtype(F32))
-            .oracle(|x| affine(&normalised(&x[0], &[last(&x[0])]), &x[1], &x[2]))
+            .oracle(|x| affine(&normalized(&x[0], &[last(&x[0])]), &x[1], &x[2]))
             .rejects("layer_norm: output is f64, expected the input's dtype, or f16 and bf16 for f32", |device| {
                 zeros(&[2, 4], device)?.layer_norm_as(Some(F64), None, None, EPS)
             }),
@@ -135,7 +135,7 @@ fn rounded() -> Vec<OpCase> {
             .on([&[7, 33], &[33]])
             .on([&[2, 3, 8], &[8]])
             .run(|x| x[0].rms_norm_as(Some(F16), Some(&x[1]), EPS)?.to_dtype(F32))
-            .oracle(|x| rms_normalised(&x[0]).zip(&x[1], |n, w| n * w)),
+            .oracle(|x| rms_normalized(&x[0]).zip(&x[1], |n, w| n * w)),
     ]
 }
 
@@ -210,7 +210,7 @@ fn rms_norms() -> Vec<OpCase> {
             .on([&[0, 5], &[5]])
             .twice()
             .run(|x| x[0].rms_norm(Some(&x[1]), EPS))
-            .oracle(|x| rms_normalised(&x[0]).zip(&x[1], |n, w| n * w))
+            .oracle(|x| rms_normalized(&x[0]).zip(&x[1], |n, w| n * w))
             .hostile(
                 "zeros and large",
                 [Array::new(&[2, 2], vec![0.0, 0.0, 1000.0, -200.0]), Array::full(&[2], 1.0)],
@@ -225,7 +225,7 @@ fn rms_norms() -> Vec<OpCase> {
         normed("rms_norm", "")
             .shapes([&[7, 33], &[2, 65], &[2, 1030]])
             .run(|x| x[0].rms_norm(None, EPS))
-            .oracle(|x| rms_normalised(&x[0])),
+            .oracle(|x| rms_normalized(&x[0])),
         normed("rms_norm", "op")
             .input(parameter())
             .on([&[7, 5], &[5]])
@@ -233,7 +233,7 @@ fn rms_norms() -> Vec<OpCase> {
             .run(|x| Ok(apply(RmsNorm { eps: EPS, weight: true, out_dtype: None }, &[&x[0], &x[1]])?.into_vec()))
             .oracle(|x| {
                 let rrms = x[0].reduce(&[1], Keep::No, |row| 1.0 / (mean_square(row) + EPS).sqrt());
-                (rms_normalised(&x[0]).zip(&x[1], |n, w| n * w), rrms)
+                (rms_normalized(&x[0]).zip(&x[1], |n, w| n * w), rrms)
             }),
     ]
 }
@@ -252,7 +252,7 @@ fn batch_norms() -> Vec<OpCase> {
             .run(|x| x[0].batch_norm_train(Some(&x[1]), Some(&x[2]), EPS))
             .oracle(|x| {
                 let axes = all_but_channels(&x[0]);
-                let y = channel_affine(&normalised(&x[0], &axes), &x[1], &x[2]);
+                let y = channel_affine(&normalized(&x[0], &axes), &x[1], &x[2]);
                 (y, x[0].reduce(&axes, Keep::No, average), x[0].reduce(&axes, Keep::No, variance))
             })
             .rejects("batch_norm: expected at least 2 axes, got shape [4]", |device| {
@@ -268,14 +268,14 @@ fn batch_norms() -> Vec<OpCase> {
             .run(|x| x[0].batch_norm_train(None, None, EPS))
             .oracle(|x| {
                 let axes = all_but_channels(&x[0]);
-                let y = normalised(&x[0], &axes);
+                let y = normalized(&x[0], &axes);
                 (y, x[0].reduce(&axes, Keep::No, average), x[0].reduce(&axes, Keep::No, variance))
             }),
         normed_unequal("batch_norm", "bias alone")
             .input(parameter())
             .on([&[7, 3], &[3]])
             .run(|x| Ok(x[0].batch_norm_train(None, Some(&x[1]), EPS)?.0))
-            .oracle(|x| channel_affine(&normalised(&x[0], &[0]), &Array::full(&[3], 1.0), &x[1])),
+            .oracle(|x| channel_affine(&normalized(&x[0], &[0]), &Array::full(&[3], 1.0), &x[1])),
         normed("batch_norm_eval", "affine")
             .input(Input::accumulator(Uniform(-1.0, 1.0)))
             .input(Input::accumulator(Uniform(0.25, 2.0)))
@@ -412,7 +412,7 @@ fn gradients() -> Vec<OpCase> {
             .oracle(|x| {
                 let [mean, var] =
                     [average as fn(&[f64]) -> f64, variance].map(|f| x[0].reduce(&[0], Keep::No, f));
-                (normalised(&x[0], &[0]), mean, var)
+                (normalized(&x[0], &[0]), mean, var)
             }),
     ]
 }
@@ -444,13 +444,13 @@ fn mean_square(values: &[f64]) -> f64 {
 }
 
 /// `(x - mean) / sqrt(var + eps)` over `axes` (Ba et al. 2016, eq. 4; Ioffe and Szegedy 2015, algorithm 1).
-fn normalised(x: &Array, axes: &[usize]) -> Array {
+fn normalized(x: &Array, axes: &[usize]) -> Array {
     let (mean, var) = (x.reduce(axes, Keep::Yes, average), x.reduce(axes, Keep::Yes, variance));
     x.zip(&mean, |x, m| x - m).zip(&var, |c, v| c / (v + EPS).sqrt())
 }
 
 /// `x / sqrt(mean(x^2) + eps)` over the last axis (Zhang and Sennrich 2019, eq. 4).
-fn rms_normalised(x: &Array) -> Array {
+fn rms_normalized(x: &Array) -> Array {
     let square = x.reduce(&[last(x)], Keep::Yes, mean_square);
     x.zip(&square, |x, s| x / (s + EPS).sqrt())
 }
@@ -475,10 +475,10 @@ fn with_statistics(x: &Array, mean: &Array, var: &Array) -> Array {
     x.zip(&mean, |x, m| x - m).zip(&var, |c, v| c / (v + EPS).sqrt())
 }
 
-/// Each group of channels of each sample normalised over itself and space (Wu and He 2018, eq. 7).
+/// Each group of channels of each sample normalized over itself and space (Wu and He 2018, eq. 7).
 fn grouped(x: &Array, groups: usize) -> Array {
     let width = x.shape[1..].iter().product::<usize>() / groups;
-    normalised(&x.reshape(&[x.shape[0], groups, width]), &[2]).reshape(&x.shape)
+    normalized(&x.reshape(&[x.shape[0], groups, width]), &[2]).reshape(&x.shape)
 }
 
 /// `[..]` as `[.., 1]`.
@@ -501,7 +501,7 @@ fn gradient_of(
     axes: &[usize],
     centred: Centred,
 ) -> Vec<Array> {
-    // Parameters of rows lie along the axis that is normalised, parameters of channels across it.
+    // Parameters of rows lie along the axis that is normalized, parameters of channels across it.
     let width = if weight.rank() == 1 { last(dy) } else { 1 };
     let others: Vec<usize> = (0..dy.rank()).filter(|&axis| axis != width).collect();
     let g = dy.zip(weight, |d, w| d * w);

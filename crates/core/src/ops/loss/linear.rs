@@ -276,7 +276,11 @@ impl Layer {
     /// What was formed, times the gradient of the loss of each row.
     fn gradients(&self, context: &Context<'_>, formed: Formed, dloss: &Tensor) -> Result<Grads> {
         let factor = match self.count()? {
-            Some(count) => dloss.div(&count)?,
+            // Where no row counts there is nothing to scale: zeros, not NaN, as of the scores themselves.
+            Some(count) => {
+                let none = count.eq_scalar(0i64)?;
+                none.where_(&dloss.scalar_like(0i64)?, &dloss.div(&count)?)?
+            }
             None => dloss.clone(),
         };
         let scaled = |formed: Option<Tensor>, index: usize| -> Result<Option<Tensor>> {

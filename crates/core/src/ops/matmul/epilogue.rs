@@ -16,7 +16,7 @@ pub struct Epilogue {
     pub alpha: f64,
     /// Whether the last input is a tensor of the output's shape and dtype that the result is added to, in place.
     pub accumulate: bool,
-    /// Dtype of the output; that of the operands if none. f32 is possible for halves.
+    /// Dtype of the output; that of the operands if none. f32 is possible for f16 and bf16.
     pub out_dtype: Option<DType>,
     /// Whether the sum of product and bias is a second output, of the shape and dtype of the first; the activation is then one of these rounded numbers. With an
     /// activation, and without residual and accumulator.

@@ -1,4 +1,4 @@
-//! Normalisation of channels over batch and space.
+//! Normalization of channels over batch and space.
 
 use super::{add_share, affine, channels, vector, wide};
 use crate::Tensor;
@@ -23,7 +23,7 @@ pub struct BatchNorm {
     pub affine: bool,
 }
 
-/// Gradient of [`BatchNorm`]: as [`LayerNormGrad`], means over batch and space of each channel, `rstd = 1/sqrt(var + eps)`.
+/// Gradient of [`BatchNorm`]: as [`LayerNormGrad`](super::LayerNormGrad), means over batch and space of each channel, `rstd = 1/sqrt(var + eps)`.
 ///
 /// Inputs: x, mean `[channels]`, var `[channels]`, dy, then weight if `affine`. Outputs: dx as x; then dweight and dbias `[channels]` if `affine`.
 #[derive(Clone, Debug)]

@@ -1,0 +1,100 @@
+//! Launches of kernels that are loaded, on disk, or still to be compiled.
+
+use super::Gpu;
+use crate::launch::Launch;
+use crate::modules::CompiledLater;
+use crate::submit::queue::{Reason, Refusal};
+use cudarc::driver::sys;
+use ternion_core::{Error, Result};
+
+/// Bytes of the device below which kernels are not loaded behind the program: where there is no memory for one, the pool first gives back what it does not use, which only the thread
+/// of the op can do.
+const ROOM_FOR_KERNELS: usize = 256 << 20;
+
+impl Gpu {
+    /// Queues a kernel of `op`. `params` is its parameter struct.
+    #[inline]
+    pub(crate) fn launch<P>(&self, op: &'static str, launch: Launch, params: &P) -> Result<()> {
+        if launch.grid.contains(&0) {
+            return Ok(());
+        }
+        self.context.bind()?;
+        let function = match self.loaded(op, &launch) {
+            Some(found) => found?,
+            None if self.launch_later(op, &launch, params)? => return Ok(()),
+            None => self.load(op, &launch)?,
+        };
+        self.history.lock().add_launch(op, &launch, self.is_recording());
+        let config = launch.config(function);
+        let at_once = self.env.synchronous || self.is_recording();
+        // SAFETY: the kernel takes one struct by value, whose twin `P` is; the op's own code
+        // vouches for the addresses in it, which are of buffers that live until this returns, and
+        // go back to the pool, which gives them out for what follows in the stream.
+        let code = unsafe { self.queue.push(op, config, params, at_once) };
+        self.check_status(op, code)?;
+        self.report(self.queue.refused_to_this_thread())?;
+        if self.env.synchronous && !self.is_recording() { self.finished() } else { Ok(()) }
+    }
+
+    /// Leaves the launch of a kernel that has to be compiled to the queue, which waits for it, while the program goes on; whether it did.
+    #[cold]
+    fn launch_later<P>(&self, op: &'static str, launch: &Launch, params: &P) -> Result<bool> {
+        let waits = self.env.synchronous || self.is_recording() || !self.queue.can_wait();
+        if waits || self.free_bytes()? < ROOM_FOR_KERNELS {
+            return Ok(false);
+        }
+        // Steps of optimizers do not fit into a slot; they are compiled while what is before them is.
+        if !self.modules.compile_in_background(launch.variant)? || !self.queue.has_room_for::<P>() {
+            return Ok(false);
+        }
+        let awaited = CompiledLater { modules: self.modules.clone(), op, launch: *launch };
+        self.history.lock().add_launch(op, launch, false);
+        // SAFETY: as in `launch`.
+        unsafe {
+            self.queue.push_awaited(op, launch.config(std::ptr::null_mut()), Box::new(awaited), params)
+        };
+        self.report(self.queue.refused_to_this_thread())?;
+        Ok(true)
+    }
+
+    /// Why launches were not made after their ops had returned.
+    #[inline]
+    pub(crate) fn refused(&self) -> Result<()> {
+        self.report(self.queue.refused())
+    }
+
+    #[inline]
+    fn report(&self, refusal: Option<Refusal>) -> Result<()> {
+        match refusal {
+            None => Ok(()),
+            Some(Refusal { op, reason: Reason::Driver(code), .. }) => self.check_status(op, code),
+            Some(Refusal { reason: Reason::Kernel(Error::OutOfMemory { requested, .. }), .. }) => {
+                Err(self.out_of_memory(&self.pool, requested))
+            }
+            Some(Refusal { reason: Reason::Kernel(error), .. }) => Err(error),
+        }
+    }
+
+    /// The kernel of a launch, which may have as much shared memory as that asks for, if it is
+    /// loaded.
+    #[inline]
+    fn loaded(&self, op: &'static str, launch: &Launch) -> Option<Result<sys::CUfunction>> {
+        self.modules.with_loaded(&launch.variant, |functions| launch.function(op, functions))
+    }
+
+    /// The same, loaded now. Where there is no memory for it, the pool gives back what it does not
+    /// use.
+    #[cold]
+    fn load(&self, op: &'static str, launch: &Launch) -> Result<sys::CUfunction> {
+        let load = || self.modules.with(&launch.variant, |functions| launch.function(op, functions));
+        let requested = match load() {
+            Err(Error::OutOfMemory { requested, .. }) => requested,
+            found => return found,
+        };
+        self.give_back_unused();
+        load().map_err(|error| match error {
+            Error::OutOfMemory { .. } => self.out_of_memory(&self.pool, requested),
+            other => other,
+        })
+    }
+}
