@@ -119,6 +119,12 @@ impl Clock {
         if time > limit { Ok((time, Calls::One)) } else { Ok((self.median(call)?, Calls::Several)) }
     }
 
+    /// Milliseconds of the second call, with a cold cache.
+    pub fn one(&self, mut call: impl FnMut() -> Result<()>) -> Result<f64> {
+        call()?;
+        self.cold(&mut call)
+    }
+
     /// Milliseconds of one call with a cold cache.
     fn cold(&self, call: &mut impl FnMut() -> Result<()>) -> Result<f64> {
         no_grad(|| self.flushed.fill_(0.0))?;

@@ -16,6 +16,7 @@ mod ladder;
 mod ncu;
 mod profile;
 mod start;
+mod tiles;
 mod timeline;
 mod train;
 
@@ -66,6 +67,8 @@ enum Command {
     Profile(profile::Wanted),
     /// Traces a step of a training case, eager and recorded, kernel by kernel
     Timeline(timeline::Wanted),
+    /// Measures products of random sizes by every tile, for the costs by which tiles are chosen
+    Tiles(tiles::Asked),
 }
 
 impl Command {
@@ -74,6 +77,7 @@ impl Command {
             Command::Start { .. } => "start",
             Command::Profile(_) => "profile",
             Command::Timeline(_) => "timeline",
+            Command::Tiles(_) => "tiles",
         }
     }
 }
@@ -141,6 +145,7 @@ fn run(arguments: &Arguments) -> std::result::Result<(), String> {
         Some(Command::Start { what }) => start::run(*what),
         Some(Command::Profile(wanted)) => profile::run(wanted),
         Some(Command::Timeline(wanted)) => timeline::run(wanted),
+        Some(Command::Tiles(asked)) => tiles::run(asked),
     }
 }
 
@@ -234,6 +239,7 @@ mod tests {
         ));
         assert!(matches!(parsed(&["profile", "copy/d2d"]).command, Some(Command::Profile(_))));
         assert!(matches!(parsed(&["timeline", "train/x"]).command, Some(Command::Timeline(_))));
+        assert!(matches!(parsed(&["tiles", "--kinds", "bf16", "tf32"]).command, Some(Command::Tiles(_))));
         let message = run(&parsed(&["timeline", "copy/d2d"])).expect_err("refused");
         assert!(
             message.starts_with("no training case is called copy/d2d, but train/mnist_mlp/f32/b64, "),

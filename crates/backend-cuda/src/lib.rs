@@ -15,6 +15,7 @@
 //! | `memory` | the pool, copies between host and device, memory of other libraries |
 //! | `kernel_trace` | what the device did when, as CUPTI measures it |
 //! | `ladder` | matrix products for study, from the naive one on, outside the path above |
+//! | `tiles` | products by a tile of the caller's choice, for measurements |
 //! | `driver` | handles and calls of the CUDA driver |
 
 mod backend;
@@ -42,6 +43,8 @@ mod select;
 mod source;
 mod space;
 mod submit;
+#[doc(hidden)]
+pub mod tiles;
 mod timing;
 mod variant;
 

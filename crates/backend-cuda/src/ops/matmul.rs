@@ -13,6 +13,7 @@ use crate::ops::elementwise::{run_binary, run_unary, run_unary_grad};
 use crate::space::Space;
 use crate::variant::gemm::{EpilogueVariant, GemmVariant, MmaInput};
 use crate::variant::wrapping_like;
+pub(crate) use choice::forget_choices;
 use choice::{Choice, Chosen, Device, Output, Sizes};
 use operand::Operand;
 use parts::Parts;

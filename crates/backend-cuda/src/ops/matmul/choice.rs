@@ -4,13 +4,14 @@
 use super::operand::Operand;
 use super::tensor_maps;
 use crate::space::Space;
+use crate::tiles::{Taken, note_taken, wanted};
 use crate::variant::gemm::{
     BF16X6_TILES, Engine, EpilogueVariant, FUSED_TILES, GemmVariant, LoadMode, MmaInput, Purpose, Tile,
     is_fused, tiles,
 };
 use crate::variant::{Architecture, Architectures, wrapping_like};
 use rustc_hash::{FxBuildHasher, FxHashMap};
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 use std::cell::RefCell;
 use ternion_core::DType;
 use ternion_core::backend::View;
@@ -37,6 +38,9 @@ const PARTS_MICROSECONDS: f64 = 6.0;
 const SPLIT_BYTES: usize = 4 + 3 * 2;
 /// Two thirds of an H100's bandwidth.
 const BYTES_PER_MICROSECOND: f64 = 2e6;
+
+/// Added to the times of tiles that who measures another one does not want: more than any product takes.
+const UNWANTED_MICROSECONDS: f64 = 1e12;
 
 /// Numbers of blocks that a cut aims at: a half of an H100 up to six times all of it.
 const AIMS: [usize; 6] = [66, 132, 264, 396, 528, 792];
@@ -172,6 +176,25 @@ pub(super) struct Chosen {
     pub(super) by_parts: Option<Choice>,
 }
 
+impl Chosen {
+    /// For those who [measure tiles](crate::tiles).
+    fn note(&self) {
+        let Choice { tile, splits, is_copied, .. } = self.by_parts.as_ref().unwrap_or(&self.choice);
+        let copies = is_copied.iter().filter(|&&copied| copied).count();
+        note_taken(Taken { tile: tile.name, splits: *splits, copies });
+    }
+}
+
+thread_local! {
+    static CHOSEN: RefCell<FxHashMap<Asked, Chosen>> =
+        const { RefCell::new(FxHashMap::with_hasher(FxBuildHasher)) };
+}
+
+/// All products of this thread are chosen for anew.
+pub(crate) fn forget_choices() {
+    CHOSEN.with_borrow_mut(FxHashMap::clear);
+}
+
 impl Choice {
     /// Worked out once for each product of other sizes or strides: to look it up takes a fraction
     /// of the time.
@@ -183,10 +206,6 @@ impl Choice {
         sizes: &Sizes,
         device: Device,
     ) -> Chosen {
-        thread_local! {
-            static CHOSEN: RefCell<FxHashMap<Asked, Chosen>> =
-                const { RefCell::new(FxHashMap::with_hasher(FxBuildHasher)) };
-        }
         let asked = Asked::of(input, operands, output, sizes, device);
         CHOSEN.with_borrow_mut(|chosen| {
             if let Some(known) = chosen.get(&asked) {
@@ -198,6 +217,7 @@ impl Choice {
                 _ => None,
             };
             let new = Chosen { choice, by_parts };
+            new.note();
             // A program that never multiplies the same sizes twice must not fill the memory with
             // them.
             if chosen.len() >= MOST_CHOSEN {
@@ -269,8 +289,12 @@ impl Choice {
 
 /// The variant with the fused epilogue of the tile that is fastest by prediction, if there are such.
 fn fused(variant: GemmVariant, sizes: &Sizes, device: Device) -> Option<GemmVariant> {
+    let wanted = wanted();
     let of_tile = FUSED_TILES.iter().map(|&tile| GemmVariant { tile, ..variant });
-    let time = |variant: &GemmVariant| variant.tile.predicted(sizes, 1, device.multiprocessors);
+    let time = |variant: &GemmVariant| {
+        let predicted = variant.tile.predicted(sizes, 1, device.multiprocessors);
+        if wanted.admits(variant.tile) { predicted } else { predicted + UNWANTED_MICROSECONDS }
+    };
     of_tile.filter(is_fused).min_by(|one, other| time(one).total_cmp(&time(other)))
 }
 
@@ -331,6 +355,10 @@ pub(super) fn faster_by_parts(
     let sizes = &Sizes { k: sizes.k.next_multiple_of(BF16X6_TILES[0].block.k), ..*sizes };
     let architectures = |tile: &Tile| tile.engine.architectures();
     let (tile, splits) = choose_among(&BF16X6_TILES, architectures, DType::BF16, sizes, device);
+    let wanted = wanted();
+    if wanted.tile.is_some() {
+        return wanted.admits(tile).then_some((tile, splits));
+    }
     let split_time =
         |elements: usize| COPY_MICROSECONDS + (elements * SPLIT_BYTES) as f64 / BYTES_PER_MICROSECOND;
     let time = PARTS_MICROSECONDS
@@ -406,17 +434,16 @@ pub(super) fn choose_among(
     let Device { multiprocessors, room, architecture } = device;
     let runs = |tile: &Tile| architectures(tile).contain(architecture);
     let serving = || tiles.iter().copied().filter(|tile| runs(tile) && tile.serves(sizes));
+    let wanted = wanted();
     let mut best: Option<(f64, &'static Tile, usize)> = None;
     for tile in serving().filter(|tile| tile.most_shared(dtype) <= room) {
         let copies = sizes.copies(tile, dtype.size());
-        let blocks = tile.count(sizes).max(1);
-        let longest = sizes.k / (2 * tile.block.k).max(64);
-        let cuts = AIMS.iter().map(|aim| (aim / blocks).min(longest).min(MOST_SPLITS)).filter(|&cut| cut > 1);
-        for splits in std::iter::once(1).chain(cuts) {
+        let unwanted = if wanted.admits(tile) { 0.0 } else { UNWANTED_MICROSECONDS };
+        for splits in splits_of(tile, sizes, wanted.splits) {
             if splits > 1 && sizes.outputs() * splits * 8 > MOST_PARTIAL {
                 continue;
             }
-            let time = copies + tile.predicted(sizes, splits, multiprocessors);
+            let time = unwanted + copies + tile.predicted(sizes, splits, multiprocessors);
             if best.is_none_or(|(least, ..)| time < least) {
                 best = Some((time, tile, splits));
             }
@@ -424,4 +451,15 @@ pub(super) fn choose_among(
     }
     let smallest = || serving().min_by_key(|tile| tile.most_shared(dtype)).unwrap_or(tiles[0]);
     best.map_or_else(|| (smallest(), 1), |(_, tile, splits)| (tile, splits))
+}
+
+/// The numbers of parts that a tile's sums may be cut into; where one is wanted, that alone.
+fn splits_of(tile: &Tile, sizes: &Sizes, wanted: Option<usize>) -> SmallVec<[usize; 8]> {
+    let blocks = tile.count(sizes).max(1);
+    let longest = sizes.k / (2 * tile.block.k).max(64);
+    let cut_of = |aim: &usize| (aim / blocks).min(longest).min(MOST_SPLITS);
+    match wanted {
+        Some(splits) => smallvec![splits.clamp(1, longest.clamp(1, MOST_SPLITS))],
+        None => std::iter::once(1).chain(AIMS.iter().map(cut_of).filter(|&cut| cut > 1)).collect(),
+    }
 }

@@ -1,0 +1,218 @@
+//! Products of random sizes by every tile, for the costs by which tiles are chosen (`benches/peers/fit_tiles.py`).
+
+mod fused;
+
+use crate::clock::{Clock, Measure, Settings};
+use crate::device::{Kind, backend};
+use serde_json::json;
+use ternion::{DType, MatmulOptions, Result};
+use ternion_cuda::CudaBackend;
+use ternion_cuda::tiles::{self, Operands, Taken, TileCost, Wanted, with_tile};
+
+/// What is measured.
+#[derive(clap::Args)]
+pub struct Asked {
+    /// Products of each kind of operands; each is measured by every tile, whole and in parts
+    #[arg(long, default_value_t = 100)]
+    products: usize,
+    /// Of the sizes, which are the same for the same number
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Milliseconds to measure each tile of a product for
+    #[arg(long, default_value_t = 3.0)]
+    rep: f64,
+    /// Kinds of operands
+    #[arg(long, num_args = 1.., default_values = ["bf16", "f32", "tf32", "bf16x6"])]
+    kinds: Vec<String>,
+}
+
+const KINDS: [(&str, Operands); 5] = [
+    ("bf16", Operands::Of(DType::BF16)),
+    ("f16", Operands::Of(DType::F16)),
+    ("f32", Operands::Of(DType::F32)),
+    ("tf32", Operands::Tf32),
+    ("bf16x6", Operands::Bf16x6),
+];
+
+/// The products of GPT-2's layers with what is fused with them.
+const FUSED: &str = "fused";
+
+/// Multiplications and additions of the largest products, and elements of the largest tensors.
+const MOST_OPERATIONS: f64 = 2.0 * 8192.0 * 8192.0 * 8192.0;
+const MOST_OPERATIONS_OF_F32: f64 = 2.0 * 4096.0 * 4096.0 * 4096.0;
+const MOST_ELEMENTS: usize = 1 << 28;
+
+/// Products that take longer by a tile than by the fastest, this many times, teach nothing.
+const HOPELESS: f64 = 8.0;
+
+/// Numbers of parts that are measured beside the one that is chosen.
+const SPLITS: [usize; 5] = [1, 2, 4, 8, 16];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Product {
+    m: usize,
+    n: usize,
+    k: usize,
+    matrices: usize,
+    /// Whether a and b are stored column by column.
+    turned: [bool; 2],
+}
+
+/// Numbers that look random.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> f64 {
+        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (self.0 >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    /// Of those that are `least` to `most`, as many between 2^i and 2^(i + 1) for every i; in multiples of 8, of 64 every other time.
+    fn size(&mut self, least: f64, most: f64) -> usize {
+        let size = least * (most / least).powf(self.next());
+        let multiple = if self.next() < 0.5 { 8 } else { 64 };
+        (size as usize).next_multiple_of(multiple).max(8)
+    }
+
+    fn product(&mut self, most_operations: f64) -> Product {
+        loop {
+            let is_batched = self.next() < 0.15;
+            let is_skinny = self.next() < 0.15;
+            let m = if is_skinny { self.size(1.0, 64.0) } else { self.size(64.0, 32768.0) };
+            let (n, k) = (self.size(64.0, 32768.0), self.size(64.0, 32768.0));
+            let matrices = if is_batched { 1 + (self.next() * 48.0) as usize } else { 1 };
+            let turned = [self.next() < 0.3, self.next() < 0.6];
+            let operations = 2.0 * (m * n) as f64 * (k * matrices) as f64;
+            let largest = matrices * (m * k).max(n * k).max(m * n);
+            if operations <= most_operations && largest <= MOST_ELEMENTS {
+                return Product { m, n, k, matrices, turned };
+            }
+        }
+    }
+}
+
+/// Prints a line of JSON for each tile, and for each tile of each product.
+pub fn run(asked: &Asked) -> std::result::Result<(), String> {
+    let settings =
+        Settings { kind: Kind::Cuda, name: "cuda", measure: Measure::Median, milliseconds: asked.rep, steps: 1 };
+    let clock = Clock::new(settings).map_err(|error| error.to_string())?;
+    for name in &asked.kinds {
+        if name == FUSED {
+            fused::measure(&clock).map_err(|error| format!("{name}: {error}"))?;
+            continue;
+        }
+        let known = KINDS.iter().find(|(known, _)| known == name);
+        let (name, operands) = known.ok_or_else(|| {
+            let known = KINDS.map(|(known, _)| known).join(", ");
+            format!("expected kinds among {known}, {FUSED}, got {name}")
+        })?;
+        measure(&clock, asked, name, *operands).map_err(|error| format!("{name}: {error}"))?;
+    }
+    Ok(())
+}
+
+fn measure(clock: &Clock, asked: &Asked, kind: &str, operands: Operands) -> Result<()> {
+    let tiles = tiles::of(backend::<CudaBackend>(&clock.device)?, operands);
+    for tile in &tiles {
+        println!("{}", described(kind, tile));
+    }
+    let most = if operands == Operands::Of(DType::F32) { MOST_OPERATIONS_OF_F32 } else { MOST_OPERATIONS };
+    let mut random = Random(asked.seed);
+    for _ in 0..asked.products {
+        let product = random.product(most);
+        by_tiles(clock, kind, operands, product, &tiles)?;
+    }
+    Ok(())
+}
+
+fn described(kind: &str, tile: &TileCost) -> serde_json::Value {
+    let costs =
+        [tile.nanoseconds_per_k, tile.start_microseconds, tile.lone_block_factor, tile.wave_microseconds];
+    json!({"kind": kind, "tile": tile.name, "block": tile.block, "resident": tile.resident, "costs": costs})
+}
+
+/// The time of a product by every tile, and as it is chosen.
+fn by_tiles(
+    clock: &Clock,
+    kind: &str,
+    operands: Operands,
+    product: Product,
+    tiles: &[TileCost],
+) -> Result<()> {
+    let Product { m, n, k, matrices, turned } = product;
+    let dtype = if let Operands::Of(dtype) = operands { dtype } else { DType::F32 };
+    let matrix = |rows: usize, columns: usize, is_turned: bool| match is_turned {
+        true => clock.randn(&[matrices, columns, rows], dtype)?.transpose(1, 2),
+        false => clock.randn(&[matrices, rows, columns], dtype),
+    };
+    let (a, b) = (matrix(m, k, turned[0])?, matrix(k, n, turned[1])?);
+    let options = MatmulOptions {
+        tf32: operands == Operands::Tf32,
+        bf16x6: operands == Operands::Bf16x6,
+        ..MatmulOptions::default()
+    };
+    let call = || a.matmul_with(&b, options).map(drop);
+    let mut seen: Vec<Taken> = Vec::new();
+    let mut least = f64::INFINITY;
+    let chosen = Wanted::default();
+    let by_tile = tiles.iter().flat_map(|tile| {
+        SPLITS.map(|splits| Wanted { tile: Some(tile.name), splits: Some(splits) })
+    });
+    for wanted in std::iter::once(chosen).chain(by_tile) {
+        let (result, Some(taken)) = with_tile(wanted, call) else { continue };
+        result?;
+        let is_chosen = wanted == chosen;
+        if !is_chosen && (wanted.tile != Some(taken.tile) || seen.contains(&taken)) {
+            continue;
+        }
+        seen.push(taken);
+        let Some(milliseconds) = time(clock, wanted, call, least)? else { continue };
+        least = least.min(milliseconds);
+        println!(
+            "{}",
+            json!({
+                "kind": kind, "m": m, "n": n, "k": k, "matrices": matrices, "turned": turned, "tile": taken.tile,
+                "splits": taken.splits, "copies": taken.copies, "chosen": is_chosen, "us": milliseconds * 1e3
+            })
+        );
+    }
+    Ok(())
+}
+
+/// Median milliseconds, unless the first call says that it is hopeless.
+fn time(
+    clock: &Clock,
+    wanted: Wanted,
+    call: impl Fn() -> Result<()>,
+    least: f64,
+) -> Result<Option<f64>> {
+    let (result, _) = with_tile(wanted, || {
+        let once = clock.one(&call)?;
+        if once > HOPELESS * least {
+            return Ok(None);
+        }
+        clock.median(&call).map(Some)
+    });
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn products_are_within_their_limits_and_the_same_for_a_seed() {
+        let drawn = |seed: u64| {
+            let mut random = Random(seed);
+            (0..500).map(|_| random.product(MOST_OPERATIONS)).collect::<Vec<_>>()
+        };
+        assert_eq!(drawn(7), drawn(7));
+        assert_ne!(drawn(7), drawn(8));
+        for Product { m, n, k, matrices, .. } in drawn(1) {
+            assert!([m, n, k].iter().all(|size| size % 8 == 0), "what tensor maps can describe");
+            assert!(2.0 * (m * n) as f64 * (k * matrices) as f64 <= MOST_OPERATIONS);
+            assert!(matrices * (m * k).max(n * k).max(m * n) <= MOST_ELEMENTS);
+        }
+        assert!(drawn(1).iter().any(|product| product.m <= 64) && drawn(1).iter().any(|p| p.matrices > 1));
+    }
+}

@@ -1,0 +1,86 @@
+//! The products of GPT-2's layers with and without what is fused with them, by every tile that has it.
+
+use super::{TileCost, tiles, with_tile};
+use crate::clock::Clock;
+use crate::device::backend;
+use serde_json::json;
+use ternion::{DType, Result, Tensor};
+use ternion_core::UnaryOp;
+use ternion_core::dispatch::apply;
+use ternion_core::ops::matmul::{Epilogue, Matmul};
+use ternion_cuda::CudaBackend;
+use ternion_cuda::tiles::{Operands, Wanted};
+
+const ROWS: usize = 16384;
+const WIDTH: usize = 768;
+const HIDDEN: usize = 3072;
+
+/// A product: its name, columns and inner length, what follows the sum, and whether b is the transpose of a weight.
+struct Product {
+    name: &'static str,
+    n: usize,
+    k: usize,
+    epilogue: Epilogue,
+    is_forward: bool,
+}
+
+fn products() -> [Product; 7] {
+    let gelu = Some(UnaryOp::GeluTanh);
+    let bias = Epilogue { bias: true, ..Epilogue::NONE };
+    let activation = Epilogue { activation: gelu, pre_activation: true, ..bias };
+    let gradient = Epilogue { activation_grad: gelu, column_sums: true, ..Epilogue::NONE };
+    let residual = Epilogue { residual: true, out_dtype: Some(DType::F32), ..bias };
+    let of = |name, n, k, epilogue, is_forward| Product { name, n, k, epilogue, is_forward };
+    [
+        of("bias", HIDDEN, WIDTH, bias, true),
+        of("pre-activation", HIDDEN, WIDTH, activation, true),
+        of("plain gradient", HIDDEN, WIDTH, Epilogue::NONE, false),
+        of("gradient of activation", HIDDEN, WIDTH, gradient, false),
+        of("short bias", WIDTH, WIDTH, bias, true),
+        of("short residual", WIDTH, WIDTH, residual, true),
+        of("residual", WIDTH, HIDDEN, residual, true),
+    ]
+}
+
+/// Prints a line for each product and tile.
+pub fn measure(clock: &Clock) -> Result<()> {
+    let operands = Operands::Of(DType::BF16);
+    let tiles: Vec<TileCost> = tiles::of(backend::<CudaBackend>(&clock.device)?, operands);
+    for product in products() {
+        let inputs = inputs(clock, &product)?;
+        let inputs: Vec<&Tensor> = inputs.iter().collect();
+        let call = || apply(Matmul { epilogue: product.epilogue, ..Matmul::PLAIN }, &inputs).map(drop);
+        for tile in tiles.iter().filter(|tile| tile.block[0] == 128 && tile.name.starts_with("wgmma")) {
+            let wanted = Wanted { tile: Some(tile.name), splits: Some(1) };
+            let (milliseconds, taken) = with_tile(wanted, || clock.median(call));
+            let Some(taken) = taken.filter(|taken| taken.tile == tile.name) else { continue };
+            let Product { name, n, k, .. } = product;
+            println!(
+                "{}",
+                json!({
+                    "kind": super::FUSED, "product": name, "m": ROWS, "n": n, "k": k, "tile": taken.tile,
+                    "us": milliseconds? * 1e3
+                })
+            );
+        }
+    }
+    Ok(())
+}
+
+fn inputs(clock: &Clock, product: &Product) -> Result<Vec<Tensor>> {
+    let Product { n, k, epilogue, is_forward, .. } = *product;
+    let a = clock.randn(&[ROWS, k], DType::BF16)?;
+    let b = match is_forward {
+        true => clock.randn(&[n, k], DType::BF16)?.t()?,
+        false => clock.randn(&[k, n], DType::BF16)?,
+    };
+    let mut inputs = vec![a, b];
+    let out = epilogue.out_dtype.unwrap_or(DType::BF16);
+    if epilogue.bias {
+        inputs.push(clock.randn(&[n], out)?);
+    }
+    if epilogue.residual || epilogue.activation_grad.is_some() {
+        inputs.push(clock.randn(&[ROWS, n], out)?);
+    }
+    Ok(inputs)
+}
