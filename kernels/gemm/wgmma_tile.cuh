@@ -16,6 +16,7 @@
 #define TILE_N 128
 #define STAGES 4
 #define PINGPONG 0
+#define CLUSTER 2
 #define EPILOGUE 2
 #endif
 #define WGMMA_N TILE_N
@@ -26,12 +27,17 @@
 #ifndef EPILOGUE
 #define EPILOGUE 0
 #endif
+// Blocks of a cluster, whose tiles are below each other and share their tile of b: 1 or 2.
+#ifndef CLUSTER
+#define CLUSTER 1
+#endif
 // 1: operands of f32 in three parts of bf16 (split_bf16x3.cu), multiplied part by part.
 #ifndef BF16X6
 #define BF16X6 0
 #endif
 
 #include "gemm/gemm.cuh"
+#include "ptx/cluster.cuh"
 #include "ptx/cvt.cuh"
 #include "ptx/tma.cuh"
 
@@ -78,6 +84,7 @@ constexpr int STRIP_BARRIERS = EPILOGUE ? WARPS * BUFFERS : 0;
 constexpr int SWIZZLE_ALIGNMENT = 1024;
 // SHARED = BARRIERS + 8 * (2 * STAGES + CONSUMERS + STRIP_BARRIERS) + SWIZZLE_ALIGNMENT
 
+static_assert(CLUSTER == 1 || CLUSTER == 2, "a tile of b is shared by two blocks");
 static_assert(PART_M % 64 == 0 && TILE_N % 64 == 0, "whole slabs");
 static_assert(sizeof(Element) == 2 || (A_INNER && B_INNER), "TF32 is K-major");
 static_assert(!BF16X6 || (!PINGPONG && EPILOGUE == 0), "two sets of sums, both consumers in one tile");
@@ -105,16 +112,25 @@ struct Work {
     u32 first, blocks;  // along k: where it begins, and how many stages it takes, those of all pairs of parts
     i32 fast, slow;     // of the batch
 
-    INLINE Work(const TensorMapProduct& p, u32 number) : tile(tile_of<TILE_M, TILE_N, BAND>(p, number)) {
+    // Of number `number` of the tiles, or pairs of tiles, of which this block has the one of its rank.
+    INLINE Work(const TensorMapProduct& p, u32 number)
+        : tile(tile_of<CLUSTER * TILE_M, TILE_N, BAND / CLUSTER>(p, number)) {
+        tile.row += rank() * TILE_M;
         first = tile.split * p.split_length;
         blocks = PAIRS * ((min(p.k - first, p.split_length) + TILE_K - 1) / TILE_K);
         slow = tile.matrix / p.fast;
         fast = tile.matrix - slow * p.fast;
     }
+    // Blocks of a cluster are neighbors in the grid, which is a row.
+    static INLINE u32 rank() { return CLUSTER == 1 ? 0 : blockIdx.x % CLUSTER; }
+    static INLINE u32 first_number() { return blockIdx.x / CLUSTER; }
+    static INLINE u32 step() { return gridDim.x / CLUSTER; }
 };
 
-INLINE u32 count_tiles(const TensorMapProduct& p) {
-    return (p.m + TILE_M - 1) / TILE_M * ((p.n + TILE_N - 1) / TILE_N) * p.matrices * p.splits;
+// Of tiles, or of pairs of such. With an opaque 0 it is worked out anew where it is used, which takes no register beside the sums.
+INLINE u32 count_works(const TensorMapProduct& p, u32 zero = 0) {
+    constexpr int ROWS = CLUSTER * TILE_M;
+    return (p.m + zero + ROWS - 1) / ROWS * ((p.n + TILE_N - 1) / TILE_N) * p.matrices * p.splits;
 }
 
 // The barrier of a consumer's turn to multiply.

@@ -2,7 +2,7 @@
 
 use super::gemm::{LAYOUTS, Place, matrix};
 use super::{compare, gpu, none_wrong, numbers, tensor};
-use crate::beside;
+use crate::{beside, beside_others};
 use ternion::prelude::*;
 use ternion_core::dispatch::apply;
 use ternion_core::ops::matmul::{Epilogue, Matmul, MatmulOptions};
@@ -219,8 +219,9 @@ fn numbers_without_parts_come_out_as_in_f32() -> Result<()> {
 /// Which kernel computes is up to the device: a recorded step takes the other one when its operand changes.
 #[test]
 fn a_recorded_product_changes_its_kernel_with_its_operand() -> Result<()> {
-    let _beside = beside();
-    let Some(gpu) = gpu() else { return Ok(()) };
+    // A device of its own: on that of the other tests it would record what those do.
+    let Some((_beside, gpu)) = beside_others() else { return Ok(()) };
+    let gpu = &gpu;
     let [m, n, k] = UNFIT;
     let (a, b) = (tensor(&[m, k], DType::F32, gpu, 1)?, tensor(&[k, n], DType::F32, gpu, 2)?);
     let fit = a.copy()?;

@@ -24,6 +24,12 @@ pub struct Asked {
     /// Kinds of operands
     #[arg(long, num_args = 1.., default_values = ["bf16", "f32", "tf32", "bf16x6"])]
     kinds: Vec<String>,
+    /// Of the fused products, those whose names contain this
+    #[arg(long, default_value = "")]
+    only: String,
+    /// Tiles whose names contain this
+    #[arg(long, default_value = "")]
+    tile: String,
 }
 
 const KINDS: [(&str, Operands); 5] = [
@@ -98,7 +104,7 @@ pub fn run(asked: &Asked) -> std::result::Result<(), String> {
     let clock = Clock::new(settings).map_err(|error| error.to_string())?;
     for name in &asked.kinds {
         if name == FUSED {
-            fused::measure(&clock).map_err(|error| format!("{name}: {error}"))?;
+            fused::measure(&clock, asked).map_err(|error| format!("{name}: {error}"))?;
             continue;
         }
         let known = KINDS.iter().find(|(known, _)| known == name);
@@ -112,7 +118,8 @@ pub fn run(asked: &Asked) -> std::result::Result<(), String> {
 }
 
 fn measure(clock: &Clock, asked: &Asked, kind: &str, operands: Operands) -> Result<()> {
-    let tiles = tiles::of(backend::<CudaBackend>(&clock.device)?, operands);
+    let mut tiles = tiles::of(backend::<CudaBackend>(&clock.device)?, operands);
+    tiles.retain(|tile| tile.name.contains(&asked.tile));
     for tile in &tiles {
         println!("{}", described(kind, tile));
     }

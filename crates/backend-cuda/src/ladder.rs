@@ -100,7 +100,7 @@ fn sizes(form: Form, views: [&View<'_>; 3]) -> Result<[usize; 3]> {
         if view.dtype != form.dtype() {
             return Err(refused(form, format!("{name} of {}, got {}", form.dtype(), view.dtype)));
         }
-        if !view.layout.is_row_major() {
+        if !view.layout.is_contiguous() {
             let strides = view.layout.strides();
             return Err(refused(form, format!("{name} row-major without gaps, got strides {strides:?}")));
         }

@@ -1,6 +1,6 @@
 //! The products of GPT-2's layers with and without what is fused with them, by every tile that has it.
 
-use super::{TileCost, tiles, with_tile};
+use super::{Asked, TileCost, tiles, with_tile};
 use crate::clock::Clock;
 use crate::device::backend;
 use serde_json::json;
@@ -43,14 +43,14 @@ fn products() -> [Product; 7] {
 }
 
 /// Prints a line for each product and tile.
-pub fn measure(clock: &Clock) -> Result<()> {
+pub fn measure(clock: &Clock, asked: &Asked) -> Result<()> {
     let operands = Operands::Of(DType::BF16);
     let tiles: Vec<TileCost> = tiles::of(backend::<CudaBackend>(&clock.device)?, operands);
-    for product in products() {
+    for product in products().into_iter().filter(|product| product.name.contains(&asked.only)) {
         let inputs = inputs(clock, &product)?;
         let inputs: Vec<&Tensor> = inputs.iter().collect();
         let call = || apply(Matmul { epilogue: product.epilogue, ..Matmul::PLAIN }, &inputs).map(drop);
-        for tile in tiles.iter().filter(|tile| tile.block[0] == 128 && tile.name.starts_with("wgmma")) {
+        for tile in tiles.iter().filter(|tile| is_measured(tile, asked)) {
             let wanted = Wanted { tile: Some(tile.name), splits: Some(1) };
             let (milliseconds, taken) = with_tile(wanted, || clock.median(call));
             let Some(taken) = taken.filter(|taken| taken.tile == tile.name) else { continue };
@@ -65,6 +65,11 @@ pub fn measure(clock: &Clock) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Whether the tile is one of those that fused products may have, or of their kind.
+fn is_measured(tile: &TileCost, asked: &Asked) -> bool {
+    tile.block[0] == 128 && tile.name.starts_with("wgmma") && tile.name.contains(&asked.tile)
 }
 
 fn inputs(clock: &Clock, product: &Product) -> Result<Vec<Tensor>> {

@@ -129,8 +129,9 @@ pub(crate) enum Part {
     /// Tensor cores: elements of a warp.
     Warp { m: usize, n: usize },
     /// Tensor cores: elements of a warpgroup. Where two have a tile together, each has half of its rows; where each has
-    /// a tile of its own, they multiply in turn (the ping-pong schedule).
-    Warpgroup { m: usize, n: usize },
+    /// a tile of its own, they multiply in turn (the ping-pong schedule). Blocks of a cluster have tiles below each other, and load their tile of b once
+    /// for all.
+    Warpgroup { m: usize, n: usize, cluster: usize },
 }
 
 impl Part {
@@ -237,6 +238,11 @@ impl Tile {
     /// Whether its two consumers have tiles of their own, in turn.
     pub(crate) fn is_ping_pong(&self) -> bool {
         matches!(self.part, Part::Warpgroup { m, .. } if m == self.block.m)
+    }
+
+    /// Blocks that are launched together, and load their tile of b once for all.
+    pub(crate) fn cluster(&self) -> usize {
+        if let Part::Warpgroup { cluster, .. } = self.part { cluster } else { 1 }
     }
 
     /// Bytes of dynamic shared memory: the stages, or the sums on their way out.

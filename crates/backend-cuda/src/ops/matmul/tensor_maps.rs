@@ -4,6 +4,7 @@ use super::choice::Choice;
 use super::operand::Operand;
 use super::{PRODUCT, Parameters, SUM_SPLITS, Sizes};
 use crate::call::Call;
+use crate::driver::launch::LaunchAttributes;
 use crate::driver::tensor_map::{ALIGNMENT, Axis, Swizzle, TensorMap, TensorMapSpec};
 use crate::launch::Launch;
 use crate::ops::copy::copy;
@@ -151,24 +152,23 @@ pub(super) fn operand_maps(
     let (tile, [a_load, b_load]) = (choice.tile, choice.loads);
     let [a_batch, b_batch] = [batch_axes(batch, 1), batch_axes(batch, 2)];
     Ok([
-        operand_map(a, a_load, tile, tile.block.m, a_batch, op)?,
-        operand_map(b, b_load, tile, tile.block.n, b_batch, op)?,
+        operand_map(a, operand_extents(a_load, tile, tile.block.m, 1), a_load, a_batch, op)?,
+        operand_map(b, operand_extents(b_load, tile, tile.block.n, tile.cluster()), b_load, b_batch, op)?,
     ])
 }
 
-/// Elements of a box of an operand along a run, and its lines.
-pub(super) fn operand_extents(load: LoadMode, tile: &Tile, lines: usize) -> [usize; 2] {
+/// Elements of a box of an operand along a run, and its lines, where so many blocks load an equal part of each.
+pub(super) fn operand_extents(load: LoadMode, tile: &Tile, lines: usize, blocks: usize) -> [usize; 2] {
     match load.is_k_major() {
-        true => [tile.block.k, lines],
-        false => [SLAB_LINES, tile.block.k],
+        true => [tile.block.k, lines / blocks],
+        false => [SLAB_LINES, tile.block.k / blocks],
     }
 }
 
 fn operand_map(
     operand: &Operand<'_>,
+    extents: [usize; 2],
     load: LoadMode,
-    tile: &Tile,
-    lines: usize,
     batch: [(usize, i64); BATCH_AXES],
     op: &'static str,
 ) -> Result<OperandMap> {
@@ -184,7 +184,7 @@ fn operand_map(
         run: shape.dim(run),
         lines: shape.dim(across),
         line_stride: strides[across] as i64,
-        extents: operand_extents(load, tile, lines),
+        extents,
         batch,
     };
     Ok(OperandMap { map: mapped.map(op)?, axes: axes_bits(batch), part: 0 })
@@ -343,9 +343,11 @@ pub(super) fn launch(
         unfit: parameters.condition.address,
     };
     let output = if is_partial { DType::F32 } else { variant.output };
-    let blocks = choice.blocks.min(gpu.multiprocessors()) as u32;
+    let cluster = variant.tile.cluster();
+    let blocks = choice.blocks.min(gpu.multiprocessors() / cluster * cluster) as u32;
     let product = Launch {
         shared: choice.shared as u32,
+        attributes: LaunchAttributes { cluster: [cluster as u8, 1, 1], ..LaunchAttributes::NONE },
         ..Launch::new(GemmVariant { output, ..variant }, PRODUCT, blocks, choice.threads as u32)
     };
     gpu.launch(op, product, &mapped)?;
