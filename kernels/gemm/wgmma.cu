@@ -237,7 +237,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) product(const __grid_co
         fence_mbarrier_init();
     }
     meet_all();
-    u32 warpgroup = threadIdx.x / WARPGROUP;
+    // Of lane 0, so that the compiler knows it to be the same in a warp: descriptors are then worked out once for all lanes.
+    u32 warpgroup = __shfl_sync(ALL_LANES, threadIdx.x / WARPGROUP, 0);
     if (warpgroup == CONSUMERS) {
         setmaxnreg_dec<PRODUCER_REGISTERS>();
         if (threadIdx.x % WARPGROUP == 0) produce(p, shared);

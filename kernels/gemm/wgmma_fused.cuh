@@ -7,9 +7,8 @@
 //                                      ^                          ^
 //                             z, residual <---- ldmatrix ---------+--------------------TMA---- z, residual (BUFFERS - 1 strips ahead, in the same buffers)
 //
-// Functions are worked out in registers, with 16 numbers of a lane under way at a time: one warp of a consumer is all that a scheduler has beside the
-// products. A piece has code of its own only for its way out of the sums, which have names alone; what follows is one piece of code, since all of it unrolled
-// would be longer than the cache of instructions.
+// Functions are worked out in registers, by as few instructions as they take: one warp of a consumer is all that a scheduler has beside the products, and
+// these have time for some twenty instructions for each number. Every strip has code of its own, since sums have names alone.
 
 #pragma once
 
@@ -19,65 +18,55 @@
 #include "ptx/ldmatrix.cuh"
 #include "ptx/mbarrier.cuh"
 #include "ptx/memory.cuh"
+#include "ptx/mma.cuh"
 #include "ptx/stmatrix.cuh"
 #include "ptx/wgmma_ss.cuh"
 
 #ifdef HOST_SHIM
 #define ACTIVATED x
 #define ACTIVATION_GRAD d
+#define BOUND 40
 #endif
 
 #if EPILOGUE
 
-// Columns: of more, gradients do not fit into the registers beside 192 sums.
-constexpr int PIECE_N = EPILOGUE == GRAD_OF_ACTIVATION ? 16 : 32;
+// Columns that are worked out together.
+constexpr int PIECE_N = 32;
 constexpr int COLUMN_PAIRS = PIECE_N / 16;  // of eight columns, as stmatrix stores them
-constexpr int PIECES_ACROSS = TILE_N / PIECE_N;
-constexpr int PIECES_OF_STRIP = SLAB_N / PIECE_N;
 constexpr bool READS_BESIDE = EPILOGUE != PRE_ACTIVATION;
 static_assert(BLOCKS <= 2, "the block of a strip is found by one comparison");
-
-// A lane's sums of a piece, as in Sums.
-typedef float Piece[PIECE_N / 8][4];
-
-template <int FIRST, int END> INLINE void select_piece(Piece& to, const Sums& sums, int piece) {
-    if constexpr (END - FIRST == 1) {
-#pragma unroll
-        for (int j = 0; j < PIECE_N / 8; ++j)
-#pragma unroll
-            for (int e = 0; e < 4; ++e)
-                to[j][e] = sums[FIRST / PIECES_ACROSS][FIRST % PIECES_ACROSS * (PIECE_N / 8) + j][e];
-    } else {
-        constexpr int MIDDLE = (FIRST + END) / 2;
-        if (piece < MIDDLE) select_piece<FIRST, MIDDLE>(to, sums, piece);
-        else select_piece<MIDDLE, END>(to, sums, piece);
-    }
-}
 
 #if EPILOGUE == PRE_ACTIVATION
 INLINE float activated(float x) { return ACTIVATED; }
 #elif EPILOGUE == GRAD_OF_ACTIVATION
 INLINE float passed(float d, float z) { return ACTIVATION_GRAD; }
+// A pair of pre-activations: beyond BOUND, if there is one, the gradient has reached its limits.
+#ifdef BOUND
+INLINE u32 bounded(u32 z, f16 type) {
+    return clamp_nan_f16x2(z, pair_of(-float(BOUND), -float(BOUND), type), pair_of(BOUND, BOUND, type));
+}
+INLINE u32 bounded(u32 z, bf16 type) {
+    return clamp_nan_bf16x2(z, pair_of(-float(BOUND), -float(BOUND), type), pair_of(BOUND, BOUND, type));
+}
+#else
+template <class Half> INLINE u32 bounded(u32 z, Half) { return z; }
+#endif
 #endif
 
 // The strips of a warp's rows of a tile: those that are inside y, row by row of blocks.
 struct Strips {
     u32 row, column;  // of the first
-    u32 across, count;
+    u32 across, blocks, count;
 
     INLINE Strips(const TensorMapProduct& p, const Work& work, u32 first_row)
         : row(first_row), column(work.tile.column) {
         across = min((p.n - column + SLAB_N - 1) / SLAB_N, u32(SLABS_ACROSS));
-        u32 blocks = row < p.m ? min((p.m - row + 63) / 64, u32(BLOCKS)) : 0;
+        blocks = row < p.m ? min((p.m - row + 63) / 64, u32(BLOCKS)) : 0;
         count = across * blocks;
     }
     INLINE u32 block_of(u32 number) const { return number >= across; }
     INLINE u32 row_of(u32 number) const { return row + block_of(number) * 64; }
-    INLINE u32 slab_of(u32 number) const { return number - block_of(number) * across; }
-    INLINE u32 column_of(u32 number) const { return column + slab_of(number) * SLAB_N; }
-    INLINE int piece_of(u32 number) const {
-        return block_of(number) * PIECES_ACROSS + slab_of(number) * PIECES_OF_STRIP;
-    }
+    INLINE u32 column_of(u32 number) const { return column + (number - block_of(number) * across) * SLAB_N; }
 };
 
 struct FusedOut {
@@ -153,9 +142,9 @@ struct FusedOut {
     }
 
 #if EPILOGUE == PRE_ACTIVATION
-    // z = alpha * sum + bias, rounded, and y of it. `column` counts in the tile, `chunk` in the strip. Accesses stand before and behind all that is worked out:
-    // the compiler keeps their order.
-    INLINE void finish(const Piece& sums, u32 strip, u32 chunk, u32 column, u32) const {
+    // z = alpha * sum + bias, rounded, and y of it, of columns from the tile's `column` on, which are chunks of the strip from `chunk` on. Of a lane's sums those
+    // of eight columns follow each other. Accesses stand before and behind all that is worked out: the compiler keeps their order.
+    template <int FIRST> INLINE void finish(const float (&sums)[TILE_N / 8][4], u32 strip, u32 chunk, u32 column, u32) const {
         Output type{};
         u32 z[COLUMN_PAIRS][4], y[COLUMN_PAIRS][4];
         float2 bias[2 * COLUMN_PAIRS];
@@ -163,9 +152,9 @@ struct FusedOut {
         for (int j = 0; j < 2 * COLUMN_PAIRS; ++j) bias[j] = bias_of(column + j * 8 + 2 * (lane() % 4), type);
 #pragma unroll
         for (int w = 0; w < 4 * COLUMN_PAIRS; ++w) {
-            const float (&c)[4] = sums[w / 2];
+            const float (&c)[4] = sums[FIRST + w / 2];
             u32& pair = z[w / 4][w % 4];
-            pair = pair_of(p.alpha * c[w % 2 * 2] + bias[w / 2].x, p.alpha * c[w % 2 * 2 + 1] + bias[w / 2].y, type);
+            pair = pair_of(fmaf(p.alpha, c[w % 2 * 2], bias[w / 2].x), fmaf(p.alpha, c[w % 2 * 2 + 1], bias[w / 2].y), type);
             y[w / 4][w % 4] = pair_of(activated(low_of(pair, type)), activated(high_of(pair, type)), type);
         }
 #pragma unroll
@@ -174,6 +163,7 @@ struct FusedOut {
             stmatrix_x4(chunk_at(strip + STRIP, chunk + 2 * pair), y[pair]);
         }
     }
+    INLINE void finish_strip(const Strips&, u32, u32, u32) const {}
     INLINE void store_boxes(u32 strip, u32 column, u32 row) const {
         cp_async_bulk_tensor_store_4d(p.z, column, row, 0, 0, strip);
         cp_async_bulk_tensor_store_4d(p.y, column, row, 0, 0, strip + STRIP);
@@ -186,51 +176,48 @@ struct FusedOut {
 
 #if EPILOGUE == GRAD_OF_ACTIVATION
     // y of z, which is in the strip, and d = alpha * sum, rounded.
-    INLINE void finish(const Piece& sums, u32 strip, u32 chunk, u32 column, u32 row) const {
+    template <int FIRST> INLINE void finish(const float (&sums)[TILE_N / 8][4], u32 strip, u32 chunk, u32, u32 row) const {
         Output type{};
-        u32 y[COLUMN_PAIRS][4];
+        u32 z[COLUMN_PAIRS][4], y[COLUMN_PAIRS][4];
 #pragma unroll
-        for (int pair = 0; pair < COLUMN_PAIRS; ++pair) {
-            u32 z[4], at = chunk_at(strip, chunk + 2 * pair);
-            ldmatrix_x4(z, at);
+        for (int pair = 0; pair < COLUMN_PAIRS; ++pair) ldmatrix_x4(z[pair], chunk_at(strip, chunk + 2 * pair));
 #pragma unroll
-            for (int w = 0; w < 4; ++w) {
-                const float (&c)[4] = sums[2 * pair + w / 2];
-                u32 d = pair_of(p.alpha * c[w % 2 * 2], p.alpha * c[w % 2 * 2 + 1], type);
-                y[pair][w] = pair_of(passed(low_of(d, type), low_of(z[w], type)),
-                                     passed(high_of(d, type), high_of(z[w], type)), type);
-            }
-            stmatrix_x4(at, y[pair]);
+        for (int w = 0; w < 4 * COLUMN_PAIRS; ++w) {
+            const float (&c)[4] = sums[FIRST + w / 2];
+            u32 d = pair_of(p.alpha * c[w % 2 * 2], p.alpha * c[w % 2 * 2 + 1], type);
+            u32 of_z = bounded(z[w / 4][w % 4], type);
+            y[w / 4][w % 4] = pair_of(passed(low_of(d, type), low_of(of_z, type)), passed(high_of(d, type), high_of(of_z, type)), type);
         }
-        if (p.column_sums) add_columns(y, column, row);
+        if (row + 16 > p.m) clear_rows_beyond(y, row);
+#pragma unroll
+        for (int pair = 0; pair < COLUMN_PAIRS; ++pair) stmatrix_x4(chunk_at(strip, chunk + 2 * pair), y[pair]);
     }
-    // The sums of the warp's 16 rows, where they wait for those of the other warps: a lane ends up with one column. Zeros beyond the last row may have met an
-    // infinity.
-    INLINE void add_columns(const u32 (&y)[COLUMN_PAIRS][4], u32 column, u32 row) const {
-        constexpr int COLUMNS = PIECE_N / 4;  // of a lane
+    // Rows that y does not have are not stored, but would be added up: zeros may have met an infinity.
+    INLINE void clear_rows_beyond(u32 (&y)[COLUMN_PAIRS][4], u32 row) const {
+        bool upper = row + lane() / 4 < p.m, lower = row + lane() / 4 + 8 < p.m;
+#pragma unroll
+        for (int w = 0; w < 4 * COLUMN_PAIRS; ++w)
+            if (!(w % 2 ? lower : upper)) y[w / 4][w % 4] = 0;
+    }
+    // The sums of the columns of the strip, where they wait for those of the other warps: y turned times ones, by the tensor cores, so that no lane has to ask
+    // another one. `column` counts in the tile.
+    INLINE void finish_strip(const Strips& strips, u32 number, u32 strip, u32 column) const {
+        if (!p.column_sums) return;
         Output type{};
-        u32 lane = this->lane();
-        bool upper = row + lane / 4 < p.m, lower = row + lane / 4 + 8 < p.m;
-        float sums[COLUMNS];  // of columns 8 j + 2 (l % 4) and the next
+        u32 ones = pair_of(1.0f, 1.0f, type), lane = this->lane();
+        u32 to = sums_at(strips.row_of(number), warp() % 4, column + lane / 4);
+        __syncwarp();
 #pragma unroll
-        for (int j = 0; j < PIECE_N / 8; ++j) {
-            u32 above = y[j / 2][j % 2 * 2], below = y[j / 2][j % 2 * 2 + 1];
-            sums[2 * j] = (upper ? low_of(above, type) : 0.0f) + (lower ? low_of(below, type) : 0.0f);
-            sums[2 * j + 1] = (upper ? high_of(above, type) : 0.0f) + (lower ? high_of(below, type) : 0.0f);
-        }
-        // Halves are exchanged among the lanes that have the same columns: each keeps one, and adds the other lane's.
-#pragma unroll
-        for (int bit = 16, half = COLUMNS / 2; bit >= 4; bit /= 2, half /= 2) {
-            bool keeps_upper = lane & bit;
-#pragma unroll
-            for (int c = 0; c < half; ++c) {
-                float sent = keeps_upper ? sums[c] : sums[c + half];
-                sums[c] = (keeps_upper ? sums[c + half] : sums[c]) + __shfl_xor_sync(ALL_LANES, sent, bit);
+        for (int pair = 0; pair < SLAB_N / 16; ++pair) {
+            u32 y[4];
+            ldmatrix_x4_trans(y, chunk_at(strip, 2 * pair));
+            float sums[4] = {};
+            mma_m16n8k16(sums, {y[0], y[2], y[1], y[3]}, ones, ones, type);
+            if (lane % 4 == 0) {
+                st_shared(to + pair * 64, __float_as_uint(sums[0]));
+                st_shared(to + pair * 64 + 32, __float_as_uint(sums[2]));
             }
-            if (half == 0) sums[0] += __shfl_xor_sync(ALL_LANES, sums[0], bit);
         }
-        u32 kept = lane / 4 * COLUMNS / 8;
-        st_shared(sums_at(row, warp() % 4, column + kept / 2 * 8 + lane % 4 * 2 + kept % 2), __float_as_uint(sums[0]));
     }
     INLINE u32 sums_at(u32 row, u32 warp, u32 column) const {
         u32 block = BLOCKS == 1 ? 0 : row / 64 % 2;
@@ -260,18 +247,19 @@ struct FusedOut {
 
 #if EPILOGUE == RESIDUAL
     // y = alpha * sum + bias + residual, which is in the strip.
-    INLINE void finish(const Piece& sums, u32 strip, u32, u32 column, u32) const {
+    template <int FIRST> INLINE void finish(const float (&sums)[TILE_N / 8][4], u32 strip, u32, u32 column, u32) const {
         u32 lane = this->lane(), row = lane / 4, first = strip + row * LINE + lane % 2 * 8;
 #pragma unroll
         for (int j = 0; j < PIECE_N / 8; ++j) {
-            const float (&c)[4] = sums[j];
+            const float (&c)[4] = sums[FIRST + j];
             float2 bias = bias_of(column + j * 8 + 2 * (lane % 4), Output());
             u32 at = first + ((2 * j + lane % 4 / 2) ^ row) * 16;
             float2 above = ld_shared_v2_f32(at), below = ld_shared_v2_f32(at + 8 * LINE);
-            st_shared_v2_f32(at, p.alpha * c[0] + bias.x + above.x, p.alpha * c[1] + bias.y + above.y);
-            st_shared_v2_f32(at + 8 * LINE, p.alpha * c[2] + bias.x + below.x, p.alpha * c[3] + bias.y + below.y);
+            st_shared_v2_f32(at, fmaf(p.alpha, c[0], bias.x) + above.x, fmaf(p.alpha, c[1], bias.y) + above.y);
+            st_shared_v2_f32(at + 8 * LINE, fmaf(p.alpha, c[2], bias.x) + below.x, fmaf(p.alpha, c[3], bias.y) + below.y);
         }
     }
+    INLINE void finish_strip(const Strips&, u32, u32, u32) const {}
 #endif
 
     // ------------------------------------------------------------ strips
@@ -297,31 +285,46 @@ struct FusedOut {
             meet();
         }
         Strips strips = strips_of(work, row);
-#pragma unroll 1
-        for (u32 number = 0; number < strips.count; ++number) {
-            await_buffer();
-            u32 strip = strip_at(buffer);
-#pragma unroll 1
-            for (int half = 0; half < PIECES_OF_STRIP; ++half) {
-                Piece piece;
-                select_piece<0, BLOCKS * PIECES_ACROSS>(piece, sums, strips.piece_of(number) + half);
-                finish(piece, strip, half * (PIECE_N / 8), strips.slab_of(number) * SLAB_N + half * PIECE_N,
-                       strips.row_of(number));
-            }
-            fence_proxy_async_shared();
-            __syncwarp();
-            if (leads()) {
-                store_boxes(strip, strips.column_of(number), strips.row_of(number));
-                cp_async_bulk_commit_group();
-                if (READS_BESIDE) {
-                    // The strip before has been read: its buffer is for the one that comes as many strips later as there are others.
-                    cp_async_bulk_wait_group_read<1>();
-                    load(strips, number + BUFFERS - 1, BUFFERS - 1);
-                }
-            }
-            advance();
-        }
+        u32 number = 0;
+        store_strips<0>(sums, strips, number);
         store_column_sums(strips);
+    }
+    // Those from number INDEX of a whole tile on; `number` counts the ones that are inside y.
+    template <int INDEX> INLINE void store_strips(Sums& sums, const Strips& strips, u32& number) {
+        if constexpr (INDEX < BLOCKS * SLABS_ACROSS) {
+            constexpr u32 BLOCK = INDEX / SLABS_ACROSS, SLAB_INDEX = INDEX % SLABS_ACROSS;
+            if (SLAB_INDEX < strips.across && BLOCK < strips.blocks) {
+                store_strip<SLAB_INDEX>(sums[BLOCK], strips, number);
+                ++number;
+            }
+            store_strips<INDEX + 1>(sums, strips, number);
+        }
+    }
+    template <int SLAB_INDEX>
+    INLINE void store_strip(float (&sums)[TILE_N / 8][4], const Strips& strips, u32 number) {
+        await_buffer();
+        u32 strip = strip_at(buffer), column = SLAB_INDEX * SLAB_N;
+        finish_pieces<SLAB_INDEX * SLAB_N, 0>(sums, strip, strips.row_of(number));
+        finish_strip(strips, number, strip, column);
+        fence_proxy_async_shared();
+        __syncwarp();
+        if (leads()) {
+            store_boxes(strip, strips.column_of(number), strips.row_of(number));
+            cp_async_bulk_commit_group();
+            if (READS_BESIDE) {
+                // The strip before has been read: its buffer is for the one that comes as many strips later as there are others.
+                cp_async_bulk_wait_group_read<1>();
+                load(strips, number + BUFFERS - 1, BUFFERS - 1);
+            }
+        }
+        advance();
+    }
+    template <int COLUMN, int DONE>
+    INLINE void finish_pieces(float (&sums)[TILE_N / 8][4], u32 strip, u32 row) const {
+        if constexpr (DONE < SLAB_N) {
+            finish<(COLUMN + DONE) / 8>(sums, strip, DONE / 8, COLUMN + DONE, row);
+            finish_pieces<COLUMN, DONE + PIECE_N>(sums, strip, row);
+        }
     }
 };
 

@@ -106,15 +106,16 @@ INLINE void produce(const TensorMapProduct& p, u32 shared) {
 
 // The products of one stage, begun; `a` is where the consumer's rows begin.
 INLINE void multiply(Sums& sums, u32 a, u32 b, bool accumulate) {
+    u64 a_first = smem_descriptor(a, SLAB, 8 * LINE), b_first = smem_descriptor(b, SLAB, 8 * LINE);
     wgmma_fence();
 #pragma unroll
     for (int step = 0; step < STEPS; ++step) {
-        u64 b_step = smem_descriptor(b + step * (B_INNER ? 32 : 16 * LINE), SLAB, 8 * LINE);
+        u64 b_step = smem_descriptor_at(b_first, step * (B_INNER ? 32 : 16 * LINE));
 #pragma unroll
         for (int block = 0; block < BLOCKS; ++block)
             wgmma_ss_wide<!A_INNER, !B_INNER>(
-                sums[block], smem_descriptor(a + block * SLAB + step * (A_INNER ? 32 : 16 * LINE), SLAB, 8 * LINE),
-                b_step, accumulate || step > 0, Element());
+                sums[block], smem_descriptor_at(a_first, block * SLAB + step * (A_INNER ? 32 : 16 * LINE)), b_step,
+                accumulate || step > 0, Element());
     }
     wgmma_commit_group();
 }

@@ -23,6 +23,10 @@ INLINE void fence_proxy_async_shared() { asm volatile("fence.proxy.async.shared:
 INLINE u64 smem_descriptor(u32 address, u32 leading, u32 stride) {
     return u64((address >> 4) & 0x3fff) | u64(leading >> 4) << 16 | u64(stride >> 4) << 32 | u64(1) << 62;
 }
+// That of the same matrix so many bytes further on, within shared memory: one addition.
+INLINE u64 smem_descriptor_at(u64 first, u32 bytes) {
+    return (first & 0xffffffff00000000) | u32(u32(first) + (bytes >> 4));
+}
 
 #define REGISTERS_4(j) "+f"(c[j][0]), "+f"(c[j][1]), "+f"(c[j][2]), "+f"(c[j][3])
 #define REGISTERS_16(j) REGISTERS_4(j), REGISTERS_4(j + 1), REGISTERS_4(j + 2), REGISTERS_4(j + 3)

@@ -64,6 +64,27 @@ struct Product {
     turned: [bool; 2],
 }
 
+const fn matrices([m, n, k]: [usize; 3], turned: [bool; 2]) -> Product {
+    Product { m, n, k, matrices: 1, turned }
+}
+
+/// Those of the benchmark and of GPT-2, before those of random sizes.
+const FIXED: [Product; 13] = [
+    matrices([512; 3], [false; 2]),
+    matrices([1024; 3], [false; 2]),
+    matrices([2048; 3], [false; 2]),
+    matrices([4096; 3], [false; 2]),
+    matrices([4096; 3], [false, true]),
+    matrices([4096; 3], [true, false]),
+    matrices([4096; 3], [true; 2]),
+    matrices([16, 4096, 4096], [false, true]),
+    matrices([16384, 768, 3072], [false, true]),
+    matrices([16384, 3072, 768], [false, true]),
+    matrices([16384, 2304, 768], [false; 2]),
+    matrices([3072, 768, 16384], [true, false]),
+    matrices([16384, 50304, 768], [false, true]),
+];
+
 /// Numbers that look random.
 struct Random(u64);
 
@@ -99,8 +120,13 @@ impl Random {
 
 /// Prints a line of JSON for each tile, and for each tile of each product.
 pub fn run(asked: &Asked) -> std::result::Result<(), String> {
-    let settings =
-        Settings { kind: Kind::Cuda, name: "cuda", measure: Measure::Median, milliseconds: asked.rep, steps: 1 };
+    let settings = Settings {
+        kind: Kind::Cuda,
+        name: "cuda",
+        measure: Measure::Median,
+        milliseconds: asked.rep,
+        steps: 1,
+    };
     let clock = Clock::new(settings).map_err(|error| error.to_string())?;
     for name in &asked.kinds {
         if name == FUSED {
@@ -124,6 +150,9 @@ fn measure(clock: &Clock, asked: &Asked, kind: &str, operands: Operands) -> Resu
         println!("{}", described(kind, tile));
     }
     let most = if operands == Operands::Of(DType::F32) { MOST_OPERATIONS_OF_F32 } else { MOST_OPERATIONS };
+    for product in FIXED {
+        by_tiles(clock, kind, operands, product, &tiles)?;
+    }
     let mut random = Random(asked.seed);
     for _ in 0..asked.products {
         let product = random.product(most);
@@ -162,9 +191,9 @@ fn by_tiles(
     let mut seen: Vec<Taken> = Vec::new();
     let mut least = f64::INFINITY;
     let chosen = Wanted::default();
-    let by_tile = tiles.iter().flat_map(|tile| {
-        SPLITS.map(|splits| Wanted { tile: Some(tile.name), splits: Some(splits) })
-    });
+    let by_tile = tiles
+        .iter()
+        .flat_map(|tile| SPLITS.map(|splits| Wanted { tile: Some(tile.name), splits: Some(splits) }));
     for wanted in std::iter::once(chosen).chain(by_tile) {
         let (result, Some(taken)) = with_tile(wanted, call) else { continue };
         result?;
@@ -187,12 +216,7 @@ fn by_tiles(
 }
 
 /// Median milliseconds, unless the first call says that it is hopeless.
-fn time(
-    clock: &Clock,
-    wanted: Wanted,
-    call: impl Fn() -> Result<()>,
-    least: f64,
-) -> Result<Option<f64>> {
+fn time(clock: &Clock, wanted: Wanted, call: impl Fn() -> Result<()>, least: f64) -> Result<Option<f64>> {
     let (result, _) = with_tile(wanted, || {
         let once = clock.one(&call)?;
         if once > HOPELESS * least {

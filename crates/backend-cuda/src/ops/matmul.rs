@@ -155,6 +155,15 @@ fn sum_rows(call: &Call<'_>, matrix: View<'_>, sums: View<'_>) -> Result<()> {
     (selected.run)(&sum, &Call { inputs: &[matrix], outputs: &[sums], ..*call })
 }
 
+/// The sums of the columns of a result without elements, where they are asked for: zeros, if there are columns.
+#[cold]
+fn sums_of_nothing(payload: &Matmul, call: &Call<'_>) -> Result<()> {
+    match call.outputs {
+        [y, sums] if payload.epilogue.column_sums => sum_rows(call, View { dtype: sums.dtype, ..*y }, *sums),
+        _ => Ok(()),
+    }
+}
+
 /// A residual in the dtype of the result.
 struct Widened(Option<(Buffer, Layout, DType)>);
 
@@ -194,7 +203,7 @@ fn run(op: &Op, call: &Call<'_>) -> Result<()> {
     };
     super::fits(call.name, &[sizes.outputs(), sizes.k, sizes.m, sizes.n])?;
     if sizes.outputs() == 0 {
-        return Ok(());
+        return sums_of_nothing(payload, call);
     }
     let device = Device {
         multiprocessors: call.gpu.multiprocessors(),
@@ -313,7 +322,9 @@ fn launch(
     super::fits(op, &[choice.blocks])?;
     if tile.engine.uses_tensor_maps() {
         let maps = match parts {
-            Some([a, b]) => [a.map(tile, tile.block.m, 1, op)?, b.map(tile, tile.block.n, tile.cluster(), op)?],
+            Some([a, b]) => {
+                [a.map(tile, tile.block.m, 1, op)?, b.map(tile, tile.block.n, tile.cluster(), op)?]
+            }
             None => tensor_maps::operand_maps([a, b], choice, &parameters.batch, op)?,
         };
         return tensor_maps::launch(call, epilogue, sizes, choice, maps, &parameters, variant);

@@ -2,6 +2,7 @@
 
 use super::{Source, TYPE, element};
 use crate::variant::ACCESS;
+use crate::variant::elementwise::Activation;
 use crate::variant::gemm::{BlockShape, Engine, EpilogueVariant, GemmVariant, LoadMode, Part};
 
 pub(super) fn source(variant: GemmVariant) -> Source {
@@ -67,9 +68,16 @@ fn with_epilogue(source: Source, epilogue: EpilogueVariant) -> Source {
         EpilogueVariant::PreActivation(activation) => source
             .define_all([("EPILOGUE", 1)])
             .define("ACTIVATED", format!("rounded_unary_{}(x)", activation.function().name())),
-        EpilogueVariant::ActivationGrad(activation) => source
-            .define_all([("EPILOGUE", 2)])
-            .define("ACTIVATION_GRAD", format!("rounded_grad_{}(z, d)", activation.function().name())),
+        EpilogueVariant::ActivationGrad(activation) => {
+            let source = source
+                .define_all([("EPILOGUE", 2)])
+                .define("ACTIVATION_GRAD", format!("rounded_grad_{}(z, d)", activation.function().name()));
+            // As gelu_bounded of lib/functions.cuh.
+            match activation {
+                Activation::GeluErf | Activation::GeluTanh => source.define_all([("BOUND", 40)]),
+                _ => source,
+            }
+        }
         EpilogueVariant::Residual => source.define_all([("EPILOGUE", 3)]),
     }
 }

@@ -414,7 +414,9 @@ impl Tile {
 
     /// Tiles of a product, those included that fill a cluster below the last row.
     fn count(&self, sizes: &Sizes) -> usize {
-        sizes.m.div_ceil(self.block.m).next_multiple_of(self.cluster()) * sizes.n.div_ceil(self.block.n) * sizes.matrices
+        sizes.m.div_ceil(self.block.m).next_multiple_of(self.cluster())
+            * sizes.n.div_ceil(self.block.n)
+            * sizes.matrices
     }
 }
 
