@@ -20,9 +20,6 @@
 //   A_INNER 0   lines are those of k, runs along m:            a slab of 64 rows of a after the other, each a box of 64 x 64
 //   B_INNER     the same of columns of b and TILE_N
 //
-// With CLUSTER 2 two blocks take tiles below each other at the same time, and each has TMA bring one half of their common tile of b into the shared memory of
-// both (multicast): b comes from the L2 cache once for both. A stage is empty when the consumers of both blocks have released it.
-//
 // Tiles (TILE_M, TILE_N, STAGES, PINGPONG), which the host chooses from by predicted time:
 //
 //   128 256 4 0    large products; 128 sums a thread
@@ -42,7 +39,7 @@
 //   2  y = ACTIVATION_GRAD of z and d, the rounded alpha * sum: of half precision; z is read beside
 //   3  y = alpha * sum + bias + residual, which is read beside: of f32
 //
-// Launch: blocks of THREADS in clusters of CLUSTER, as many as there are tiles or multiprocessors, SHARED bytes of shared memory. With splits > 1 the output is that of the
+// Launch: blocks of THREADS, as many as there are tiles or multiprocessors, SHARED bytes of shared memory. With splits > 1 the output is that of the
 // partial sums, f32 [splits, matrices, m, n], alpha is 1 and there is no bias; sum_splits of a variant with the final output follows.
 
 #include "gemm/wgmma_fused.cuh"
@@ -175,13 +172,13 @@ INLINE void consume(const TensorMapProduct& p, u32 shared, u32 consumer) {
     Sums sums;
     u32 row = PINGPONG ? 0 : consumer * PART_M;
     u32 turn = consumer ^ 1;  // parity: the first consumer's first turn needs no one
-    u32 number = Work::first_number();
-    if (PINGPONG && consumer == 1 && number < count_works(p)) {
+    u32 number = blockIdx.x;
+    if (PINGPONG && consumer == 1 && number < count_tiles(p)) {
         ring.skip(Work(p, number).blocks);
-        number += Work::step();
+        number += gridDim.x;
     }
 #pragma unroll 1
-    while (number < count_works(p, opaque(0))) {
+    while (number < count_tiles(p, opaque(0))) {
         Work work(p, number);
         out.begin(work, row);
         if (PINGPONG) mbarrier_wait_parity(turn_of(shared, consumer), turn);
@@ -195,26 +192,15 @@ INLINE void consume(const TensorMapProduct& p, u32 shared, u32 consumer) {
 #endif
         // Worked out again, which takes no registers while sums are added up.
         out.store(sums, Work(p, opaque(number)), row);
-        number += Work::step();
+        number += gridDim.x;
         turn ^= 1;
-        if (PINGPONG && number < count_works(p, opaque(0))) {
+        if (PINGPONG && number < count_tiles(p, opaque(0))) {
             ring.skip(Work(p, number).blocks);
-            number += Work::step();
+            number += gridDim.x;
         }
     }
     // Shared memory stays until it has been read.
     if (out.leads()) cp_async_bulk_wait_group_read<0>();
-}
-
-// Threads of the block, or of both blocks of a cluster: all have their barriers before one begins, and none ends while another one still writes to its
-// shared memory or arrives at its barriers.
-INLINE void meet_all() {
-    __syncwarp();
-    if (CLUSTER == 1) __syncthreads();
-    else {
-        barrier_cluster_arrive();
-        barrier_cluster_wait();
-    }
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1) product(const __grid_constant__ TensorMapProduct p) {
@@ -227,7 +213,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) product(const __grid_co
         Ring ring(shared);
         for (int stage = 0; stage < STAGES; ++stage, ring.advance()) {
             mbarrier_init(ring.full(), 1);
-            mbarrier_init(ring.empty(), CLUSTER * (PINGPONG ? 1 : CONSUMERS) * WARPGROUP / WARP);
+            mbarrier_init(ring.empty(), (PINGPONG ? 1 : CONSUMERS) * WARPGROUP / WARP);
         }
         for (u32 consumer = 0; consumer < CONSUMERS; ++consumer)
             mbarrier_init(turn_of(shared, consumer), WARPGROUP / WARP);
@@ -236,8 +222,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) product(const __grid_co
 #endif
         fence_mbarrier_init();
     }
-    meet_all();
-    // Of lane 0, so that the compiler knows it to be the same in a warp: descriptors are then worked out once for all lanes.
+    __syncthreads();
+    // Of lane 0, so that the compiler knows it to be the same in a warp: addresses and descriptors are then worked out once for all lanes.
     u32 warpgroup = __shfl_sync(ALL_LANES, threadIdx.x / WARPGROUP, 0);
     if (warpgroup == CONSUMERS) {
         setmaxnreg_dec<PRODUCER_REGISTERS>();
@@ -246,5 +232,4 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) product(const __grid_co
         setmaxnreg_inc<CONSUMER_REGISTERS>();
         consume(p, shared, warpgroup);
     }
-    if (CLUSTER > 1) meet_all();
 }

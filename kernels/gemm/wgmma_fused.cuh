@@ -1,7 +1,7 @@
 // The fused epilogues of gemm/wgmma.cu: what follows the sum where another tensor is stored or read beside y.
 //
 // Each warp has 16 rows of every 64 rows of its consumer's tile, and takes them out by itself, strip by strip (16 rows x 128 bytes), through a ring of
-// BUFFERS buffers in shared memory. Warps wait for one another at the beginning of a tile only:
+// BUFFERS buffers in shared memory. Warps wait for one another only until all have loaded the bias of a tile:
 //
 //   sums ----> piece of 32 columns in registers ----> y ----> | strip | strip | strip | ---TMA---> y, z
 //                                      ^                          ^
@@ -15,31 +15,46 @@
 #include "gemm/wgmma_tile.cuh"
 #include "lib/activations.cuh"
 #include "ptx/barrier.cuh"
+#include "ptx/cp_async.cuh"
 #include "ptx/ldmatrix.cuh"
 #include "ptx/mbarrier.cuh"
 #include "ptx/memory.cuh"
-#include "ptx/mma.cuh"
 #include "ptx/stmatrix.cuh"
 #include "ptx/wgmma_ss.cuh"
 
 #ifdef HOST_SHIM
-#define ACTIVATED x
-#define ACTIVATION_GRAD d
+#define ACTIVATED rounded_unary_silu(x)
+#define ACTIVATION_GRAD rounded_grad_silu(z, d)
 #define BOUND 40
 #endif
 
 #if EPILOGUE
 
 // Columns that are worked out together.
-constexpr int PIECE_N = 32;
+#ifndef PIECE
+#define PIECE 32
+#endif
+constexpr int PIECE_N = PIECE;
 constexpr int COLUMN_PAIRS = PIECE_N / 16;  // of eight columns, as stmatrix stores them
 constexpr bool READS_BESIDE = EPILOGUE != PRE_ACTIVATION;
 static_assert(BLOCKS <= 2, "the block of a strip is found by one comparison");
 
+// Numbers of a lane that are worked out together.
+constexpr int TOGETHER = 8;
+
+template <class Half> INLINE void widen_pairs(float (&to)[TOGETHER], const u32 (&pairs)[TOGETHER / 2], Half type) {
+#pragma unroll
+    for (int i = 0; i < TOGETHER / 2; ++i) to[2 * i] = low_of(pairs[i], type), to[2 * i + 1] = high_of(pairs[i], type);
+}
+template <class Half> INLINE void round_pairs(u32 (&to)[TOGETHER / 2], const float (&x)[TOGETHER], Half type) {
+#pragma unroll
+    for (int i = 0; i < TOGETHER / 2; ++i) to[i] = pair_of(x[2 * i], x[2 * i + 1], type);
+}
+
 #if EPILOGUE == PRE_ACTIVATION
-INLINE float activated(float x) { return ACTIVATED; }
+INLINE void activate(float (&x)[TOGETHER]) { ACTIVATED; }
 #elif EPILOGUE == GRAD_OF_ACTIVATION
-INLINE float passed(float d, float z) { return ACTIVATION_GRAD; }
+INLINE void multiply_by_grad(float (&d)[TOGETHER], const float (&z)[TOGETHER]) { ACTIVATION_GRAD; }
 // A pair of pre-activations: beyond BOUND, if there is one, the gradient has reached its limits.
 #ifdef BOUND
 INLINE u32 bounded(u32 z, f16 type) {
@@ -69,24 +84,25 @@ struct Strips {
     INLINE u32 column_of(u32 number) const { return column + (number - block_of(number) * across) * SLAB_N; }
 };
 
+typedef float2 ColumnSums[SLABS_ACROSS];  // a lane's, of the columns 2 l and the next of each slab
+
 struct FusedOut {
     const TensorMapProduct& p;
     u32 shared;
     u32 buffer = 0, parity = 0;  // of the next strip; of PRE_ACTIVATION, whose strips take two: the first of them
-    float2 bias = {0, 0};        // of columns 2 * thread and the next of the tile
+    u32 turn = 0;                // which of both biases is the tile's
+    // Of all consumers' warps. That of lane 0, so that the compiler knows it to be the same in a warp, and branches by it to be those of all lanes.
+    u32 warp;
 
-    INLINE FusedOut(const TensorMapProduct& parameters, u32 first) : p(parameters), shared(first) {}
+    INLINE FusedOut(const TensorMapProduct& parameters, u32 first)
+        : p(parameters), shared(first), warp(__shfl_sync(ALL_LANES, threadIdx.x / WARP, 0)) {}
     // Read again where they are used, which takes no registers before.
     INLINE u32 lane() const { return read_tid_x() % WARP; }
-    INLINE u32 warp() const { return read_tid_x() / WARP; }  // of all consumers
-    INLINE u32 thread() const { return read_tid_x() % WARPGROUP; }
     INLINE bool leads() const { return read_tid_x() % WARP == 0; }
-    INLINE u32 consumer() const { return read_tid_x() / WARPGROUP; }
-    INLINE void meet() const { barrier_sync(1 + consumer(), WARPGROUP); }
-    INLINE u32 strip_at(u32 number) const { return shared + OUT + (warp() * BUFFERS + number) * STRIP; }
-    INLINE u32 barrier_of(u32 number) const { return turn_of(shared, CONSUMERS) + (warp() * BUFFERS + number) * 8; }
+    INLINE u32 strip_at(u32 number) const { return shared + OUT + (warp * BUFFERS + number) * STRIP; }
+    INLINE u32 barrier_of(u32 number) const { return turn_of(shared, CONSUMERS) + (warp * BUFFERS + number) * 8; }
     INLINE Strips strips_of(const Work& work, u32 row) const {
-        return Strips(p, work, work.tile.row + row + warp() % 4 * 16);
+        return Strips(p, work, work.tile.row + row + warp % 4 * 16);
     }
 
     // ------------------------------------------------------------ what is read beside
@@ -109,24 +125,28 @@ struct FusedOut {
 #pragma unroll
             for (int number = 0; number < BUFFERS - 1; ++number) load(strips, number, number);
         }
-        u32 column = work.tile.column + 2 * thread();
-        bias = float2{0, 0};
-        if (EPILOGUE == GRAD_OF_ACTIVATION || !p.bias || 2 * thread() >= TILE_N || column >= p.n) return;
-        // n is even: rows of y are whole packs.
-        Pack<Output, 2> pair = load_pair(p.bias + column);
-        bias = float2{widen(pair.of[0]), widen(pair.of[1])};
+        if (EPILOGUE != GRAD_OF_ACTIVATION) load_bias(work.tile.column);
     }
-    static INLINE Pack<Output, 2> load_pair(const Output* from) { return ::load<Output, 2>(from); }
 
     // ------------------------------------------------------------ bias
 
     INLINE u32 bias_at(u32 column) const {
-        return shared + BESIDE + (consumer() * TILE_N + column) * u32(sizeof(Output));
+        return shared + BESIDE + (warp / 4 * 2 + turn) * BIAS_BYTES + column * u32(sizeof(Output));
     }
-    template <class Half> INLINE void put_bias(Half type) const {
-        st_shared(bias_at(2 * thread()), pair_of(bias.x, bias.y, type));
+    // That of the tile's columns, zeros where there is none; each thread of a consumer loads two. n is even: rows of y are whole packs.
+    INLINE void load_bias(u32 first) {
+        turn ^= 1;
+        u32 column = 2 * (read_tid_x() % WARPGROUP);
+        bool is_inside = p.bias && first + column < p.n;
+        if (column < TILE_N)
+            cp_async<2 * sizeof(Output)>(bias_at(column), p.bias + (is_inside ? first + column : 0), is_inside);
+        cp_async_commit_group();
     }
-    INLINE void put_bias(float) const { st_shared_v2_f32(bias_at(2 * thread()), bias.x, bias.y); }
+    // All have loaded theirs. The other bias is that of the tile before, which nobody reads any longer behind this.
+    INLINE void await_bias() const {
+        cp_async_wait_group<0>();
+        barrier_sync(1 + warp / 4, WARPGROUP);
+    }
     template <class Half> INLINE float2 bias_of(u32 column, Half type) const {
         u32 pair = ld_shared(bias_at(column));
         return float2{low_of(pair, type), high_of(pair, type)};
@@ -151,11 +171,17 @@ struct FusedOut {
 #pragma unroll
         for (int j = 0; j < 2 * COLUMN_PAIRS; ++j) bias[j] = bias_of(column + j * 8 + 2 * (lane() % 4), type);
 #pragma unroll
-        for (int w = 0; w < 4 * COLUMN_PAIRS; ++w) {
-            const float (&c)[4] = sums[FIRST + w / 2];
-            u32& pair = z[w / 4][w % 4];
-            pair = pair_of(fmaf(p.alpha, c[w % 2 * 2], bias[w / 2].x), fmaf(p.alpha, c[w % 2 * 2 + 1], bias[w / 2].y), type);
-            y[w / 4][w % 4] = pair_of(activated(low_of(pair, type)), activated(high_of(pair, type)), type);
+        for (int pair = 0; pair < COLUMN_PAIRS; ++pair) {
+            float x[TOGETHER];
+#pragma unroll
+            for (int i = 0; i < TOGETHER; ++i) {
+                float2 of = bias[2 * pair + i / 4];
+                x[i] = fmaf(p.alpha, sums[FIRST + 2 * pair + i / 4][i % 4], i % 2 ? of.y : of.x);
+            }
+            round_pairs(z[pair], x, type);
+            widen_pairs(x, z[pair], type);
+            activate(x);
+            round_pairs(y[pair], x, type);
         }
 #pragma unroll
         for (int pair = 0; pair < COLUMN_PAIRS; ++pair) {
@@ -163,7 +189,6 @@ struct FusedOut {
             stmatrix_x4(chunk_at(strip + STRIP, chunk + 2 * pair), y[pair]);
         }
     }
-    INLINE void finish_strip(const Strips&, u32, u32, u32) const {}
     INLINE void store_boxes(u32 strip, u32 column, u32 row) const {
         cp_async_bulk_tensor_store_4d(p.z, column, row, 0, 0, strip);
         cp_async_bulk_tensor_store_4d(p.y, column, row, 0, 0, strip + STRIP);
@@ -182,11 +207,17 @@ struct FusedOut {
 #pragma unroll
         for (int pair = 0; pair < COLUMN_PAIRS; ++pair) ldmatrix_x4(z[pair], chunk_at(strip, chunk + 2 * pair));
 #pragma unroll
-        for (int w = 0; w < 4 * COLUMN_PAIRS; ++w) {
-            const float (&c)[4] = sums[FIRST + w / 2];
-            u32 d = pair_of(p.alpha * c[w % 2 * 2], p.alpha * c[w % 2 * 2 + 1], type);
-            u32 of_z = bounded(z[w / 4][w % 4], type);
-            y[w / 4][w % 4] = pair_of(passed(low_of(d, type), low_of(of_z, type)), passed(high_of(d, type), high_of(of_z, type)), type);
+        for (int pair = 0; pair < COLUMN_PAIRS; ++pair) {
+            float d[TOGETHER], x[TOGETHER];
+#pragma unroll
+            for (int i = 0; i < TOGETHER; ++i) d[i] = p.alpha * sums[FIRST + 2 * pair + i / 4][i % 4];
+            round_pairs(y[pair], d, type);
+            widen_pairs(d, y[pair], type);
+#pragma unroll
+            for (int i = 0; i < 4; ++i) z[pair][i] = bounded(z[pair][i], type);
+            widen_pairs(x, z[pair], type);
+            multiply_by_grad(d, x);
+            round_pairs(y[pair], d, type);
         }
         if (row + 16 > p.m) clear_rows_beyond(y, row);
 #pragma unroll
@@ -199,50 +230,32 @@ struct FusedOut {
         for (int w = 0; w < 4 * COLUMN_PAIRS; ++w)
             if (!(w % 2 ? lower : upper)) y[w / 4][w % 4] = 0;
     }
-    // The sums of the columns of the strip, where they wait for those of the other warps: y turned times ones, by the tensor cores, so that no lane has to ask
-    // another one. `column` counts in the tile.
-    INLINE void finish_strip(const Strips& strips, u32 number, u32 strip, u32 column) const {
+    // Adds the sums of the columns of the strip, of which a lane has two. (By the tensor cores, y turned times ones, they would wait for the other consumer's
+    // products: 25 us more of 140.)
+    INLINE void add_columns(u32 strip, float2& sums) const {
         if (!p.column_sums) return;
         Output type{};
-        u32 ones = pair_of(1.0f, 1.0f, type), lane = this->lane();
-        u32 to = sums_at(strips.row_of(number), warp() % 4, column + lane / 4);
+        u32 lane = this->lane(), y[STRIP / LINE];
         __syncwarp();
 #pragma unroll
-        for (int pair = 0; pair < SLAB_N / 16; ++pair) {
-            u32 y[4];
-            ldmatrix_x4_trans(y, chunk_at(strip, 2 * pair));
-            float sums[4] = {};
-            mma_m16n8k16(sums, {y[0], y[2], y[1], y[3]}, ones, ones, type);
-            if (lane % 4 == 0) {
-                st_shared(to + pair * 64, __float_as_uint(sums[0]));
-                st_shared(to + pair * 64 + 32, __float_as_uint(sums[2]));
-            }
+        for (u32 row = 0; row < STRIP / LINE; ++row) y[row] = ld_shared(strip + row * LINE + (lane * 4 ^ (row & 7) * 16));
+#pragma unroll
+        for (u32 row = 0; row < STRIP / LINE; ++row) sums.x += low_of(y[row], type), sums.y += high_of(y[row], type);
+    }
+    // Those of the warp's rows of a tile, which are a row of the matrix of sums, also where there are no such rows.
+    INLINE void store_column_sums(const Work& work, const ColumnSums& sums) const {
+        if (!p.column_sums) return;
+        u32 row = work.tile.row / TILE_M * SUMS_OF_TILE + warp % SUMS_OF_TILE;
+#pragma unroll
+        for (u32 slab = 0; slab < SLABS_ACROSS; ++slab) {
+            u32 column = work.tile.column + slab * SLAB_N + lane() * 2;
+            if (column < p.n) store_pair(p.column_sums + u64(row) * p.n + column, sums[slab]);
         }
     }
-    INLINE u32 sums_at(u32 row, u32 warp, u32 column) const {
-        u32 block = BLOCKS == 1 ? 0 : row / 64 % 2;
-        return shared + BESIDE + (((consumer() * BLOCKS + block) * 4 + warp) * TILE_N + column) * 4;
-    }
-    // Those of 64 rows: of the warps in their order.
-    INLINE void store_column_sums(const Strips& strips) const {
-        if (!p.column_sums) return;
-        meet();
-        u32 first_row = strips.row - warp() % 4 * 16;
-#pragma unroll 1
-        for (u32 column = thread(); column < TILE_N && strips.column + column < p.n; column += WARPGROUP)
-#pragma unroll 1
-            for (u32 block = 0; block < BLOCKS; ++block) {
-                u32 row = first_row + block * 64;
-                if (row >= p.m) break;
-                float sum = 0;
-#pragma unroll
-                for (u32 warp = 0; warp < 4; ++warp)
-                    if (row + warp * 16 < p.m) sum += __uint_as_float(ld_shared(sums_at(row, warp, column)));
-                p.column_sums[u64(row / 64) * p.n + strips.column + column] = sum;
-            }
-    }
+    static INLINE void store_pair(float* to, float2 pair) { ::store<float, 2>(to, {{pair.x, pair.y}}); }
 #else
-    INLINE void store_column_sums(const Strips&) const {}
+    INLINE void add_columns(u32, float2&) const {}
+    INLINE void store_column_sums(const Work&, const ColumnSums&) const {}
 #endif
 
 #if EPILOGUE == RESIDUAL
@@ -259,7 +272,6 @@ struct FusedOut {
             st_shared_v2_f32(at + 8 * LINE, fmaf(p.alpha, c[2], bias.x) + below.x, fmaf(p.alpha, c[3], bias.y) + below.y);
         }
     }
-    INLINE void finish_strip(const Strips&, u32, u32, u32) const {}
 #endif
 
     // ------------------------------------------------------------ strips
@@ -278,34 +290,31 @@ struct FusedOut {
         parity ^= buffer == 0;
     }
     INLINE void store(Sums& sums, const Work& work, u32 row) {
-        // What the tile before has left beside has been read by all.
-        meet();
-        if (EPILOGUE != GRAD_OF_ACTIVATION) {
-            if (2 * thread() < TILE_N) put_bias(Output());
-            meet();
-        }
+        if (EPILOGUE != GRAD_OF_ACTIVATION) await_bias();
         Strips strips = strips_of(work, row);
+        ColumnSums column_sums = {};
         u32 number = 0;
-        store_strips<0>(sums, strips, number);
-        store_column_sums(strips);
+        store_strips<0>(sums, strips, number, column_sums);
+        store_column_sums(work, column_sums);
     }
     // Those from number INDEX of a whole tile on; `number` counts the ones that are inside y.
-    template <int INDEX> INLINE void store_strips(Sums& sums, const Strips& strips, u32& number) {
+    template <int INDEX>
+    INLINE void store_strips(Sums& sums, const Strips& strips, u32& number, ColumnSums& column_sums) {
         if constexpr (INDEX < BLOCKS * SLABS_ACROSS) {
             constexpr u32 BLOCK = INDEX / SLABS_ACROSS, SLAB_INDEX = INDEX % SLABS_ACROSS;
             if (SLAB_INDEX < strips.across && BLOCK < strips.blocks) {
-                store_strip<SLAB_INDEX>(sums[BLOCK], strips, number);
+                store_strip<SLAB_INDEX>(sums[BLOCK], strips, number, column_sums[SLAB_INDEX]);
                 ++number;
             }
-            store_strips<INDEX + 1>(sums, strips, number);
+            store_strips<INDEX + 1>(sums, strips, number, column_sums);
         }
     }
     template <int SLAB_INDEX>
-    INLINE void store_strip(float (&sums)[TILE_N / 8][4], const Strips& strips, u32 number) {
+    INLINE void store_strip(float (&sums)[TILE_N / 8][4], const Strips& strips, u32 number, float2& column_sums) {
         await_buffer();
-        u32 strip = strip_at(buffer), column = SLAB_INDEX * SLAB_N;
+        u32 strip = strip_at(buffer);
         finish_pieces<SLAB_INDEX * SLAB_N, 0>(sums, strip, strips.row_of(number));
-        finish_strip(strips, number, strip, column);
+        add_columns(strip, column_sums);
         fence_proxy_async_shared();
         __syncwarp();
         if (leads()) {

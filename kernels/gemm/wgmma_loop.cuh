@@ -43,31 +43,6 @@ INLINE void load_operand(u32 to, const TensorMap& map, u32 line, u32 k, i32 fast
     }
 }
 
-// The same of the operand that the blocks of a cluster share: each has its part of the box's lines, or of that of each slab, written into the stages of all.
-template <bool INNER, int LINES>
-INLINE void load_shared_operand(u32 to, const TensorMap& map, u32 line, u32 k, i32 fast, i32 slow, u32 barrier) {
-    if constexpr (CLUSTER == 1) {
-        load_operand<INNER, LINES>(to, map, line, k, fast, slow, barrier);
-    } else {
-        constexpr u32 ALL_BLOCKS = (1u << CLUSTER) - 1, PART = (INNER ? LINES : TILE_K) / CLUSTER;
-        u32 first = Work::rank() * PART;
-        to += first * LINE;
-        if constexpr (INNER) {
-            cp_async_bulk_tensor_4d_multicast(to, map, k, line + first, fast, slow, barrier, ALL_BLOCKS);
-        } else {
-#pragma unroll
-            for (int slab = 0; slab < LINES / 64; ++slab)
-                cp_async_bulk_tensor_4d_multicast(to + slab * SLAB, map, line + slab * 64, k + first, fast, slow, barrier,
-                                                  ALL_BLOCKS);
-        }
-    }
-}
-// Until the stage is free, in both blocks of a cluster.
-INLINE void await_empty(u32 barrier, u32 parity) {
-    if (CLUSTER == 1) mbarrier_wait_parity(barrier, parity);
-    else mbarrier_wait_parity_cluster(barrier, parity);
-}
-
 // Which parts of a and b are multiplied, four bits of each pair: 2 0, 1 1, 0 2, 1 0, 0 1, 0 0. Small products first, so that what is added last is as large as the sum.
 constexpr u32 PARTS_OF_A = BF16X6 ? 0x001012 : 0, PARTS_OF_B = BF16X6 ? 0x010210 : 0;
 
@@ -77,9 +52,9 @@ INLINE void produce(const TensorMapProduct& p, u32 shared) {
     prefetch_tensormap(p.y);
     if (EPILOGUE) prefetch_tensormap(p.z);
     Ring ring(shared);
-    u32 works = count_works(p);
+    u32 tiles = count_tiles(p);
 #pragma unroll 1
-    for (u32 number = Work::first_number(); number < works; number += Work::step()) {
+    for (u32 number = blockIdx.x; number < tiles; number += gridDim.x) {
         Work work(p, number);
         i32 a_fast = p.a_axes & 1 ? work.fast : 0, a_slow = p.a_axes & 2 ? work.slow : 0;
         i32 b_fast = p.b_axes & 1 ? work.fast : 0, b_slow = p.b_axes & 2 ? work.slow : 0;
@@ -91,11 +66,11 @@ INLINE void produce(const TensorMapProduct& p, u32 shared) {
 #pragma unroll 1
             for (u32 block = 0; block < work.blocks / PAIRS; ++block, k += TILE_K) {
                 // In the first turn the stages are free: the parity is that of the phase before the first.
-                await_empty(ring.empty(), ring.parity ^ 1);
+                mbarrier_wait_parity(ring.empty(), ring.parity ^ 1);
                 mbarrier_arrive_expect_tx(ring.full(), STAGE);
                 load_operand<A_INNER, TILE_M>(ring.address(), p.a, work.tile.row, k, a_fast, a_last, ring.full());
-                load_shared_operand<B_INNER, TILE_N>(ring.address() + STAGE_A, p.b, work.tile.column, k, b_fast, b_last,
-                                                     ring.full());
+                load_operand<B_INNER, TILE_N>(ring.address() + STAGE_A, p.b, work.tile.column, k, b_fast, b_last,
+                                              ring.full());
                 ring.advance();
             }
         }
@@ -120,15 +95,9 @@ INLINE void multiply(Sums& sums, u32 a, u32 b, bool accumulate) {
     wgmma_commit_group();
 }
 
-// The stage may be filled anew, by either block of a cluster: lane r arrives at the barrier of block r. Of each warp, since each waits for its own products.
+// The stage may be filled anew. Of each warp, since each waits for its own products.
 INLINE void release(u32 empty) {
-    if (CLUSTER == 1) {
-        if (threadIdx.x % WARP == 0) mbarrier_arrive(empty);
-    } else {
-        // Read again, which takes no register beside the sums.
-        u32 lane = read_tid_x() % WARP;
-        if (lane < CLUSTER) mbarrier_arrive_cluster(mapa_shared_cluster(empty, lane));
-    }
+    if (threadIdx.x % WARP == 0) mbarrier_arrive(empty);
 }
 
 // The products of the next `blocks` stages. The last stage is not released: its products run on.

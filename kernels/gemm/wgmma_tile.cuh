@@ -16,7 +16,6 @@
 #define TILE_N 128
 #define STAGES 4
 #define PINGPONG 0
-#define CLUSTER 2
 #define EPILOGUE 2
 #endif
 #define WGMMA_N TILE_N
@@ -27,17 +26,12 @@
 #ifndef EPILOGUE
 #define EPILOGUE 0
 #endif
-// Blocks of a cluster, whose tiles are below each other and share their tile of b: 1 or 2.
-#ifndef CLUSTER
-#define CLUSTER 1
-#endif
 // 1: operands of f32 in three parts of bf16 (split_bf16x3.cu), multiplied part by part.
 #ifndef BF16X6
 #define BF16X6 0
 #endif
 
 #include "gemm/gemm.cuh"
-#include "ptx/cluster.cuh"
 #include "ptx/cvt.cuh"
 #include "ptx/tma.cuh"
 
@@ -68,23 +62,21 @@ constexpr int SLABS = BLOCKS * SLABS_ACROSS;  // of a consumer's tile
 
 // Of the fused epilogues (wgmma_fused.cuh): a warp stores strips of its 16 rows from BUFFERS buffers of its own in turn.
 constexpr int STRIP = 16 * LINE;
-// Those of z and of y in pairs; of what is read beside as many as leave room for the column sums.
-constexpr int BUFFERS = EPILOGUE == GRAD_OF_ACTIVATION ? 3 : 4;
-constexpr int WARPS = CONSUMERS * WARPGROUP / WARP;  // of the consumers
+constexpr int BUFFERS = EPILOGUE == RESIDUAL ? 3 : 4;  // those of z and of y in pairs; beside f32 two biases of f32 need room, too
+constexpr int WARPS = CONSUMERS * WARPGROUP / WARP;      // of the consumers
+constexpr int SUMS_OF_TILE = PINGPONG ? WARPS / 2 : WARPS;  // rows of the matrix of column sums: of the warps that have a part of a tile
 
 constexpr int OUT = STAGES * STAGE;  // where slabs or strips are on their way out: two slabs of each consumer
 constexpr int BESIDE = OUT + (EPILOGUE ? WARPS * BUFFERS * STRIP : CONSUMERS * 2 * SLAB);
-// Where the column sums of each warp are, or the bias of each consumer's tile.
-constexpr int BESIDE_BYTES = EPILOGUE == 0                    ? 0
-                             : EPILOGUE == GRAD_OF_ACTIVATION ? WARPS * BLOCKS * TILE_N * int(sizeof(float))
-                                                              : CONSUMERS * TILE_N * int(sizeof(Output));
+// Where the bias of each consumer's tile is, and of its next one.
+constexpr int BIAS_BYTES = TILE_N * int(sizeof(Output));
+constexpr int BESIDE_BYTES = EPILOGUE == PRE_ACTIVATION || EPILOGUE == RESIDUAL ? CONSUMERS * 2 * BIAS_BYTES : 0;
 // Where the barriers are: full and empty of each stage, turns, full of each strip that is read beside.
 constexpr int BARRIERS = BESIDE + BESIDE_BYTES;
 constexpr int STRIP_BARRIERS = EPILOGUE ? WARPS * BUFFERS : 0;
 constexpr int SWIZZLE_ALIGNMENT = 1024;
 // SHARED = BARRIERS + 8 * (2 * STAGES + CONSUMERS + STRIP_BARRIERS) + SWIZZLE_ALIGNMENT
 
-static_assert(CLUSTER == 1 || CLUSTER == 2, "a tile of b is shared by two blocks");
 static_assert(PART_M % 64 == 0 && TILE_N % 64 == 0, "whole slabs");
 static_assert(sizeof(Element) == 2 || (A_INNER && B_INNER), "TF32 is K-major");
 static_assert(!BF16X6 || (!PINGPONG && EPILOGUE == 0), "two sets of sums, both consumers in one tile");
@@ -93,7 +85,7 @@ struct TensorMapProduct {
     TensorMap a, b, y;  // axes: run, line, fast and slow axis of the batch; of partial sums: column, row, matrix, split
     TensorMap z;        // the pre-activation or the residual, as y
     const Output* bias;  // null: none; else n neighbors from a multiple of two elements on
-    float* column_sums;  // null: none; of GRAD_OF_ACTIVATION, [ceil(m / 64), n]: of the columns of y, 64 rows each
+    float* column_sums;  // null: none; of GRAD_OF_ACTIVATION, [ceil(m / TILE_M) * SUMS_OF_TILE, n]: of the columns of y, some rows each
     Constants constants;
     float alpha;
     u32 m, n, k;
@@ -112,25 +104,17 @@ struct Work {
     u32 first, blocks;  // along k: where it begins, and how many stages it takes, those of all pairs of parts
     i32 fast, slow;     // of the batch
 
-    // Of number `number` of the tiles, or pairs of tiles, of which this block has the one of its rank.
-    INLINE Work(const TensorMapProduct& p, u32 number)
-        : tile(tile_of<CLUSTER * TILE_M, TILE_N, BAND / CLUSTER>(p, number)) {
-        tile.row += rank() * TILE_M;
+    INLINE Work(const TensorMapProduct& p, u32 number) : tile(tile_of<TILE_M, TILE_N, BAND>(p, number)) {
         first = tile.split * p.split_length;
         blocks = PAIRS * ((min(p.k - first, p.split_length) + TILE_K - 1) / TILE_K);
         slow = tile.matrix / p.fast;
         fast = tile.matrix - slow * p.fast;
     }
-    // Blocks of a cluster are neighbors in the grid, which is a row.
-    static INLINE u32 rank() { return CLUSTER == 1 ? 0 : blockIdx.x % CLUSTER; }
-    static INLINE u32 first_number() { return blockIdx.x / CLUSTER; }
-    static INLINE u32 step() { return gridDim.x / CLUSTER; }
 };
 
-// Of tiles, or of pairs of such. With an opaque 0 it is worked out anew where it is used, which takes no register beside the sums.
-INLINE u32 count_works(const TensorMapProduct& p, u32 zero = 0) {
-    constexpr int ROWS = CLUSTER * TILE_M;
-    return (p.m + zero + ROWS - 1) / ROWS * ((p.n + TILE_N - 1) / TILE_N) * p.matrices * p.splits;
+// With an opaque 0 the number is worked out anew where it is used, which takes no register beside the sums.
+INLINE u32 count_tiles(const TensorMapProduct& p, u32 zero = 0) {
+    return (p.m + zero + TILE_M - 1) / TILE_M * ((p.n + TILE_N - 1) / TILE_N) * p.matrices * p.splits;
 }
 
 // The barrier of a consumer's turn to multiply.

@@ -56,12 +56,3 @@ INLINE void cp_async_bulk_tensor_2d_multicast(u32 to, const TensorMap& map, i32 
         "l"(&map), "r"(x), "r"(y), "r"(barrier), "h"(u16(blocks))
         : "memory");
 }
-// The same of a map of four axes.
-INLINE void cp_async_bulk_tensor_4d_multicast(u32 to, const TensorMap& map, i32 x, i32 y, i32 z, i32 w, u32 barrier,
-                                              u32 blocks) {
-    asm volatile(
-        "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%2, %3, %4, %5}], [%6], %7;" ::
-            "r"(to),
-        "l"(&map), "r"(x), "r"(y), "r"(z), "r"(w), "r"(barrier), "h"(u16(blocks))
-        : "memory");
-}

@@ -322,9 +322,7 @@ fn launch(
     super::fits(op, &[choice.blocks])?;
     if tile.engine.uses_tensor_maps() {
         let maps = match parts {
-            Some([a, b]) => {
-                [a.map(tile, tile.block.m, 1, op)?, b.map(tile, tile.block.n, tile.cluster(), op)?]
-            }
+            Some([a, b]) => [a.map(tile, tile.block.m, op)?, b.map(tile, tile.block.n, op)?],
             None => tensor_maps::operand_maps([a, b], choice, &parameters.batch, op)?,
         };
         return tensor_maps::launch(call, epilogue, sizes, choice, maps, &parameters, variant);

@@ -23,10 +23,6 @@ pub(super) fn source(variant: GemmVariant) -> Source {
         Engine::WgmmaBf16x6 => source.define("BF16X6", 1),
         _ => source,
     };
-    let source = match tile.cluster() {
-        1 => source,
-        cluster => source.define("CLUSTER", cluster),
-    };
     let source = match tile.part {
         // One block on a multiprocessor, 128 bytes along k.
         Part::Warpgroup { .. } => source,

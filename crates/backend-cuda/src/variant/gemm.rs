@@ -129,9 +129,8 @@ pub(crate) enum Part {
     /// Tensor cores: elements of a warp.
     Warp { m: usize, n: usize },
     /// Tensor cores: elements of a warpgroup. Where two have a tile together, each has half of its rows; where each has
-    /// a tile of its own, they multiply in turn (the ping-pong schedule). Blocks of a cluster have tiles below each other, and load their tile of b once
-    /// for all.
-    Warpgroup { m: usize, n: usize, cluster: usize },
+    /// a tile of its own, they multiply in turn (the ping-pong schedule).
+    Warpgroup { m: usize, n: usize },
 }
 
 impl Part {
@@ -238,11 +237,6 @@ impl Tile {
     /// Whether its two consumers have tiles of their own, in turn.
     pub(crate) fn is_ping_pong(&self) -> bool {
         matches!(self.part, Part::Warpgroup { m, .. } if m == self.block.m)
-    }
-
-    /// Blocks that are launched together, and load their tile of b once for all.
-    pub(crate) fn cluster(&self) -> usize {
-        if let Part::Warpgroup { cluster, .. } = self.part { cluster } else { 1 }
     }
 
     /// Bytes of dynamic shared memory: the stages, or the sums on their way out.
@@ -377,8 +371,8 @@ impl EpilogueVariant {
     fn buffers(self) -> usize {
         match self {
             EpilogueVariant::BiasRelu => 0,
-            EpilogueVariant::ActivationGrad(_) => 3,
-            EpilogueVariant::PreActivation(_) | EpilogueVariant::Residual => 4,
+            EpilogueVariant::PreActivation(_) | EpilogueVariant::ActivationGrad(_) => 4,
+            EpilogueVariant::Residual => 3,
         }
     }
 
@@ -430,20 +424,22 @@ impl GemmVariant {
         }
     }
 
-    /// Bytes of what is on its way out, and of sums of columns or a bias beside it, as in `gemm/wgmma_tile.cuh`.
+    /// Bytes of what is on its way out, and of each consumer's bias and its next one beside it, as in `gemm/wgmma_tile.cuh`.
     fn bytes_out(&self) -> usize {
-        let n = self.tile.block.n;
-        let rows = if self.tile.is_ping_pong() { self.tile.block.m } else { self.tile.block.m / CONSUMERS };
         let strips = CONSUMER_WARPS * self.epilogue.buffers() * STRIP_LINES * LINE;
         match self.epilogue {
             EpilogueVariant::BiasRelu => CONSUMERS * 2 * SLAB_LINES * LINE,
-            EpilogueVariant::ActivationGrad(_) => {
-                strips + CONSUMER_WARPS * rows / SLAB_LINES * n * DType::F32.size()
-            }
+            EpilogueVariant::ActivationGrad(_) => strips,
             EpilogueVariant::PreActivation(_) | EpilogueVariant::Residual => {
-                strips + CONSUMERS * n * self.output.size()
+                strips + CONSUMERS * 2 * self.tile.block.n * self.output.size()
             }
         }
+    }
+
+    /// Rows of the matrix of column sums for so many rows of the result: one for each warp that has a part of a tile.
+    pub(crate) fn rows_of_column_sums(&self, m: usize) -> usize {
+        let warps = if self.tile.is_ping_pong() { CONSUMER_WARPS / CONSUMERS } else { CONSUMER_WARPS };
+        m.div_ceil(self.tile.block.m) * warps
     }
 
     /// Bytes of dynamic shared memory of a tile of warpgroups: the stages, what is on its way out, the barriers, and what alignment takes.

@@ -412,11 +412,9 @@ impl Tile {
         time
     }
 
-    /// Tiles of a product, those included that fill a cluster below the last row.
+    /// Tiles of a product.
     fn count(&self, sizes: &Sizes) -> usize {
-        sizes.m.div_ceil(self.block.m).next_multiple_of(self.cluster())
-            * sizes.n.div_ceil(self.block.n)
-            * sizes.matrices
+        sizes.m.div_ceil(self.block.m) * sizes.n.div_ceil(self.block.n) * sizes.matrices
     }
 }
 

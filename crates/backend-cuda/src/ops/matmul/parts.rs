@@ -119,14 +119,8 @@ impl<'a> Parts<'a> {
         gpu.launch(op, Launch::new(Kind::SplitBf16x3, 0, blocks, THREADS as u32), &parameters)
     }
 
-    /// The map of all parts: one behind the other along the slow axis of the batch. So many blocks load an equal part of each box.
-    pub(super) fn map(
-        &self,
-        tile: &Tile,
-        lines: usize,
-        blocks: usize,
-        op: &'static str,
-    ) -> Result<OperandMap> {
+    /// The map of all parts: one behind the other along the slow axis of the batch.
+    pub(super) fn map(&self, tile: &Tile, lines: usize, op: &'static str) -> Result<OperandMap> {
         let [(fast, _), (slow, _)] = self.batch;
         let matrix = (self.lines * self.pitch) as i64;
         let mapped = tensor_maps::Mapped {
@@ -136,7 +130,7 @@ impl<'a> Parts<'a> {
             run: self.run,
             lines: self.lines,
             line_stride: self.pitch as i64,
-            extents: tensor_maps::operand_extents(self.load, tile, lines, blocks),
+            extents: tensor_maps::operand_extents(self.load, tile, lines),
             batch: [(fast, matrix), (PARTS * slow, matrix * fast as i64)],
         };
         Ok(OperandMap { map: mapped.map(op)?, axes: tensor_maps::axes_bits(self.batch), part: slow as u32 })

@@ -4,7 +4,6 @@ use super::choice::Choice;
 use super::operand::Operand;
 use super::{PRODUCT, Parameters, SUM_SPLITS, Sizes};
 use crate::call::Call;
-use crate::driver::launch::LaunchAttributes;
 use crate::driver::tensor_map::{ALIGNMENT, Axis, Swizzle, TensorMap, TensorMapSpec};
 use crate::launch::Launch;
 use crate::ops::copy::copy;
@@ -152,23 +151,24 @@ pub(super) fn operand_maps(
     let (tile, [a_load, b_load]) = (choice.tile, choice.loads);
     let [a_batch, b_batch] = [batch_axes(batch, 1), batch_axes(batch, 2)];
     Ok([
-        operand_map(a, operand_extents(a_load, tile, tile.block.m, 1), a_load, a_batch, op)?,
-        operand_map(b, operand_extents(b_load, tile, tile.block.n, tile.cluster()), b_load, b_batch, op)?,
+        operand_map(a, a_load, tile, tile.block.m, a_batch, op)?,
+        operand_map(b, b_load, tile, tile.block.n, b_batch, op)?,
     ])
 }
 
-/// Elements of a box of an operand along a run, and its lines, where so many blocks load an equal part of each.
-pub(super) fn operand_extents(load: LoadMode, tile: &Tile, lines: usize, blocks: usize) -> [usize; 2] {
+/// Elements of a box of an operand along a run, and its lines.
+pub(super) fn operand_extents(load: LoadMode, tile: &Tile, lines: usize) -> [usize; 2] {
     match load.is_k_major() {
-        true => [tile.block.k, lines / blocks],
-        false => [SLAB_LINES, tile.block.k / blocks],
+        true => [tile.block.k, lines],
+        false => [SLAB_LINES, tile.block.k],
     }
 }
 
 fn operand_map(
     operand: &Operand<'_>,
-    extents: [usize; 2],
     load: LoadMode,
+    tile: &Tile,
+    lines: usize,
     batch: [(usize, i64); BATCH_AXES],
     op: &'static str,
 ) -> Result<OperandMap> {
@@ -184,7 +184,7 @@ fn operand_map(
         run: shape.dim(run),
         lines: shape.dim(across),
         line_stride: strides[across] as i64,
-        extents,
+        extents: operand_extents(load, tile, lines),
         batch,
     };
     Ok(OperandMap { map: mapped.map(op)?, axes: axes_bits(batch), part: 0 })
@@ -258,18 +258,23 @@ impl Bias {
     }
 }
 
-/// Sums of the columns of a result, 64 rows each, on their way to those of all rows.
+/// Sums of the columns of a result, of some rows each, on their way to those of all rows.
 struct ColumnSums {
     buffer: Buffer,
     layout: Layout,
 }
 
 impl ColumnSums {
-    fn of(call: &Call<'_>, epilogue: &Epilogue, sizes: &Sizes) -> Result<Option<ColumnSums>> {
+    fn of(
+        call: &Call<'_>,
+        epilogue: &Epilogue,
+        sizes: &Sizes,
+        variant: &GemmVariant,
+    ) -> Result<Option<ColumnSums>> {
         if !epilogue.column_sums {
             return Ok(None);
         }
-        let layout = Layout::row_major(Shape::new(&[sizes.m.div_ceil(SLAB_LINES), sizes.n])?);
+        let layout = Layout::row_major(Shape::new(&[variant.rows_of_column_sums(sizes.m), sizes.n])?);
         let buffer = Buffer::new(call.gpu.alloc(layout.elements() * DType::F32.size())?);
         Ok(Some(ColumnSums { buffer, layout }))
     }
@@ -321,7 +326,7 @@ pub(super) fn launch(
         true => None,
         false => Some(Bias::of(call)?),
     };
-    let sums = ColumnSums::of(call, epilogue, sizes)?;
+    let sums = ColumnSums::of(call, epilogue, sizes, &variant)?;
     let mapped = TensorMapParameters {
         maps,
         bias: bias.as_ref().map_or(Ok(0), |bias| bias.address(call))?,
@@ -343,11 +348,9 @@ pub(super) fn launch(
         unfit: parameters.condition.address,
     };
     let output = if is_partial { DType::F32 } else { variant.output };
-    let cluster = variant.tile.cluster();
-    let blocks = choice.blocks.min(gpu.multiprocessors() / cluster * cluster) as u32;
+    let blocks = choice.blocks.min(gpu.multiprocessors()) as u32;
     let product = Launch {
         shared: choice.shared as u32,
-        attributes: LaunchAttributes { cluster: [cluster as u8, 1, 1], ..LaunchAttributes::NONE },
         ..Launch::new(GemmVariant { output, ..variant }, PRODUCT, blocks, choice.threads as u32)
     };
     gpu.launch(op, product, &mapped)?;

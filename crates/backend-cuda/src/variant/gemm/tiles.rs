@@ -314,24 +314,7 @@ pub(crate) static WGMMA_128X256X64: Tile = Tile {
     name: "wgmma_128x256x64",
     engine: Engine::Wgmma,
     block: BlockShape { m: 128, n: 256, k: 64 },
-    part: Part::Warpgroup { m: 64, n: 256, cluster: 1 },
-    stages: 4,
-    resident: 1,
-    purpose: Purpose::Any,
-    cost: Cost {
-        nanoseconds_per_k: 10.2,
-        start_microseconds: 5.0,
-        lone_block_factor: 1.0,
-        wave_microseconds: 1.9,
-    },
-};
-
-/// Large products, two blocks at a time.
-pub(crate) static WGMMA_128X256X64_CLUSTER: Tile = Tile {
-    name: "wgmma_128x256x64_cluster",
-    engine: Engine::Wgmma,
-    block: BlockShape { m: 128, n: 256, k: 64 },
-    part: Part::Warpgroup { m: 64, n: 256, cluster: 2 },
+    part: Part::Warpgroup { m: 64, n: 256 },
     stages: 4,
     resident: 1,
     purpose: Purpose::Any,
@@ -348,24 +331,7 @@ pub(crate) static WGMMA_128X192X64_PING_PONG: Tile = Tile {
     name: "wgmma_128x192x64_ping_pong",
     engine: Engine::Wgmma,
     block: BlockShape { m: 128, n: 192, k: 64 },
-    part: Part::Warpgroup { m: 128, n: 192, cluster: 1 },
-    stages: 4,
-    resident: 1,
-    purpose: Purpose::Any,
-    cost: Cost {
-        nanoseconds_per_k: 7.78,
-        start_microseconds: 5.0,
-        lone_block_factor: 1.1,
-        wave_microseconds: 0.4,
-    },
-};
-
-/// The same with shorter sums.
-pub(crate) static WGMMA_128X192X64_PING_PONG_CLUSTER: Tile = Tile {
-    name: "wgmma_128x192x64_ping_pong_cluster",
-    engine: Engine::Wgmma,
-    block: BlockShape { m: 128, n: 192, k: 64 },
-    part: Part::Warpgroup { m: 128, n: 192, cluster: 2 },
+    part: Part::Warpgroup { m: 128, n: 192 },
     stages: 4,
     resident: 1,
     purpose: Purpose::Any,
@@ -382,24 +348,7 @@ pub(crate) static WGMMA_128X128X64_PING_PONG: Tile = Tile {
     name: "wgmma_128x128x64_ping_pong",
     engine: Engine::Wgmma,
     block: BlockShape { m: 128, n: 128, k: 64 },
-    part: Part::Warpgroup { m: 128, n: 128, cluster: 1 },
-    stages: 6,
-    resident: 1,
-    purpose: Purpose::Any,
-    cost: Cost {
-        nanoseconds_per_k: 5.39,
-        start_microseconds: 5.0,
-        lone_block_factor: 1.1,
-        wave_microseconds: 0.35,
-    },
-};
-
-/// Waves that larger tiles do not fill, two blocks at a time.
-pub(crate) static WGMMA_128X128X64_PING_PONG_CLUSTER: Tile = Tile {
-    name: "wgmma_128x128x64_ping_pong_cluster",
-    engine: Engine::Wgmma,
-    block: BlockShape { m: 128, n: 128, k: 64 },
-    part: Part::Warpgroup { m: 128, n: 128, cluster: 2 },
+    part: Part::Warpgroup { m: 128, n: 128 },
     stages: 6,
     resident: 1,
     purpose: Purpose::Any,
@@ -416,7 +365,7 @@ pub(crate) static WGMMA_128X128X64: Tile = Tile {
     name: "wgmma_128x128x64",
     engine: Engine::Wgmma,
     block: BlockShape { m: 128, n: 128, k: 64 },
-    part: Part::Warpgroup { m: 64, n: 128, cluster: 1 },
+    part: Part::Warpgroup { m: 64, n: 128 },
     stages: 6,
     resident: 1,
     purpose: Purpose::Any,
@@ -433,7 +382,7 @@ pub(crate) static WGMMA_64X128X64_PING_PONG: Tile = Tile {
     name: "wgmma_64x128x64_ping_pong",
     engine: Engine::Wgmma,
     block: BlockShape { m: 64, n: 128, k: 64 },
-    part: Part::Warpgroup { m: 64, n: 128, cluster: 1 },
+    part: Part::Warpgroup { m: 64, n: 128 },
     stages: 8,
     resident: 1,
     purpose: Purpose::Any,
@@ -450,7 +399,7 @@ pub(crate) static WGMMA_64X64X64_PING_PONG: Tile = Tile {
     name: "wgmma_64x64x64_ping_pong",
     engine: Engine::Wgmma,
     block: BlockShape { m: 64, n: 64, k: 64 },
-    part: Part::Warpgroup { m: 64, n: 64, cluster: 1 },
+    part: Part::Warpgroup { m: 64, n: 64 },
     stages: 8,
     resident: 1,
     purpose: Purpose::Any,
@@ -467,24 +416,7 @@ pub(crate) static WGMMATF32_128X256X32: Tile = Tile {
     name: "wgmmatf32_128x256x32",
     engine: Engine::WgmmaTf32,
     block: BlockShape { m: 128, n: 256, k: 32 },
-    part: Part::Warpgroup { m: 64, n: 256, cluster: 1 },
-    stages: 4,
-    resident: 1,
-    purpose: Purpose::Any,
-    cost: Cost {
-        nanoseconds_per_k: 20.2,
-        start_microseconds: 5.0,
-        lone_block_factor: 1.0,
-        wave_microseconds: 1.9,
-    },
-};
-
-/// Large products in TF32, two blocks at a time.
-pub(crate) static WGMMATF32_128X256X32_CLUSTER: Tile = Tile {
-    name: "wgmmatf32_128x256x32_cluster",
-    engine: Engine::WgmmaTf32,
-    block: BlockShape { m: 128, n: 256, k: 32 },
-    part: Part::Warpgroup { m: 64, n: 256, cluster: 2 },
+    part: Part::Warpgroup { m: 64, n: 256 },
     stages: 4,
     resident: 1,
     purpose: Purpose::Any,
@@ -501,7 +433,7 @@ pub(crate) static WGMMATF32_128X192X32_PING_PONG: Tile = Tile {
     name: "wgmmatf32_128x192x32_ping_pong",
     engine: Engine::WgmmaTf32,
     block: BlockShape { m: 128, n: 192, k: 32 },
-    part: Part::Warpgroup { m: 128, n: 192, cluster: 1 },
+    part: Part::Warpgroup { m: 128, n: 192 },
     stages: 4,
     resident: 1,
     purpose: Purpose::Any,
@@ -518,7 +450,7 @@ pub(crate) static WGMMATF32_128X128X32_PING_PONG: Tile = Tile {
     name: "wgmmatf32_128x128x32_ping_pong",
     engine: Engine::WgmmaTf32,
     block: BlockShape { m: 128, n: 128, k: 32 },
-    part: Part::Warpgroup { m: 128, n: 128, cluster: 1 },
+    part: Part::Warpgroup { m: 128, n: 128 },
     stages: 6,
     resident: 1,
     purpose: Purpose::Any,
@@ -535,7 +467,7 @@ pub(crate) static WGMMATF32_64X128X32_PING_PONG: Tile = Tile {
     name: "wgmmatf32_64x128x32_ping_pong",
     engine: Engine::WgmmaTf32,
     block: BlockShape { m: 64, n: 128, k: 32 },
-    part: Part::Warpgroup { m: 64, n: 128, cluster: 1 },
+    part: Part::Warpgroup { m: 64, n: 128 },
     stages: 8,
     resident: 1,
     purpose: Purpose::Any,
@@ -552,13 +484,10 @@ static SIMT: [&Tile; 4] = [&SIMT_128X256X8, &SIMT_64X64X8, &SIMT_32X32X32, &SIMT
 /// Tiles of f64.
 static DOUBLE: [&Tile; 2] = [&SIMT_64X128X8, &SIMT_64X64X16];
 /// Tiles of f16 and bf16 on tensor cores.
-static MMA: [&Tile; 15] = [
+static MMA: [&Tile; 12] = [
     &WGMMA_128X256X64,
-    &WGMMA_128X256X64_CLUSTER,
     &WGMMA_128X192X64_PING_PONG,
-    &WGMMA_128X192X64_PING_PONG_CLUSTER,
     &WGMMA_128X128X64_PING_PONG,
-    &WGMMA_128X128X64_PING_PONG_CLUSTER,
     &WGMMA_128X128X64,
     &WGMMA_64X128X64_PING_PONG,
     &WGMMA_64X64X64_PING_PONG,
@@ -573,9 +502,8 @@ static MMA: [&Tile; 15] = [
 pub(crate) static FUSED_TILES: [&Tile; 3] =
     [&WGMMA_128X256X64, &WGMMA_128X192X64_PING_PONG, &WGMMA_128X128X64_PING_PONG];
 /// Tiles of f32 that is rounded to TF32.
-static TF32: [&Tile; 11] = [
+static TF32: [&Tile; 10] = [
     &WGMMATF32_128X256X32,
-    &WGMMATF32_128X256X32_CLUSTER,
     &WGMMATF32_128X192X32_PING_PONG,
     &WGMMATF32_128X128X32_PING_PONG,
     &WGMMATF32_64X128X32_PING_PONG,
@@ -616,8 +544,7 @@ mod tests {
                 _ if tile.is_ping_pong() => "_ping_pong",
                 _ => "",
             };
-            let cluster = if tile.cluster() > 1 { "_cluster" } else { "" };
-            assert_eq!(tile.name, format!("{engine}_{m}x{n}x{k}{suffix}{cluster}"));
+            assert_eq!(tile.name, format!("{engine}_{m}x{n}x{k}{suffix}"));
         }
     }
 

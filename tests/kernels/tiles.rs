@@ -1,0 +1,152 @@
+//! Matrix products by every tile, whatever the choice thinks of it: products of small integers are exact by all, whole and in parts, in every layout.
+
+use super::gemm::{Place, matrix};
+use super::{gpu, numbers};
+use crate::beside;
+use ternion::prelude::*;
+use ternion_core::ops::matmul::MatmulOptions;
+use ternion_cuda::CudaBackend;
+use ternion_cuda::tiles::{self, Operands, Wanted, with_tile};
+
+/// Edges in all axes: less than a tile, a second tile of a cluster that is beyond the result, and several waves of the small tiles.
+const SIZES: [[usize; 3]; 4] = [[8, 24, 72], [136, 264, 200], [264, 520, 2056], [1288, 1544, 136]];
+/// More tiles than blocks by the large tiles, too: blocks go from tile to tile.
+const LARGE: [usize; 3] = [2696, 1672, 72];
+const LAYOUTS: [[Place; 2]; 4] = [
+    [Place::Rows, Place::Rows],
+    [Place::Rows, Place::Columns],
+    [Place::Columns, Place::Rows],
+    [Place::Columns, Place::Columns],
+];
+const REPEATS: usize = 2;
+
+/// A matrix of integers from -3 to 3.
+fn integers(shape: [usize; 2], place: Place, dtype: DType, device: &Device, seed: u64) -> Result<Tensor> {
+    // Rounded by the CPU: in place, which keeps how the matrix is stored.
+    let stored = matrix(shape, place, DType::F32, &ternion::cpu()?, seed)?.round()?;
+    match place {
+        Place::Columns => stored.t()?.copy()?.to_dtype(dtype)?.to_device(device)?.t(),
+        _ => stored.copy()?.to_dtype(dtype)?.to_device(device),
+    }
+}
+
+fn options(operands: Operands) -> MatmulOptions<'static> {
+    MatmulOptions {
+        tf32: operands == Operands::Tf32,
+        bf16x6: operands == Operands::Bf16x6,
+        ..MatmulOptions::default()
+    }
+}
+
+/// Products of these sizes and this layout by every tile; adds what is wrong, and the names of tiles that ran.
+fn by_every_tile(
+    device: &Device,
+    operands: Operands,
+    [m, n, k]: [usize; 3],
+    places: [Place; 2],
+    faults: &mut Vec<String>,
+    ran: &mut Vec<&'static str>,
+) -> Result<()> {
+    let dtype = if let Operands::Of(dtype) = operands { dtype } else { DType::F32 };
+    let both = |device: &Device, dtype: DType| -> Result<[Tensor; 2]> {
+        Ok([integers([m, k], places[0], dtype, device, 1)?, integers([k, n], places[1], dtype, device, 2)?])
+    };
+    let [a, b] = both(&ternion::cpu()?, DType::F64)?;
+    let expected = a.matmul(&b)?.to_dtype(dtype)?.to_vec_f64()?;
+    let [a, b] = both(device, dtype)?;
+    let backend: &CudaBackend = device.downcast().expect("the CUDA backend itself");
+    for tile in tiles::of(backend, operands) {
+        for splits in [1, 3] {
+            let wanted = Wanted { tile: Some(tile.name), splits: Some(splits) };
+            let product = || a.matmul_with(&b, options(operands))?.to_vec_f64();
+            let (found, taken) = with_tile(wanted, || (0..REPEATS).map(|_| product()).collect::<Vec<_>>());
+            if taken.is_none_or(|taken| taken.tile != tile.name) {
+                continue;
+            }
+            ran.push(tile.name);
+            for (repeat, found) in found.into_iter().enumerate() {
+                let found = found?;
+                if let Some(at) = (0..expected.len()).find(|&at| found[at] != expected[at]) {
+                    let (row, column) = (at / n, at % n);
+                    faults.push(format!(
+                        "{operands:?} {} {m} x {n} x {k} {places:?} in {splits}, run {repeat}: {} instead of {} at [{row}, {column}]",
+                        tile.name, found[at], expected[at]
+                    ));
+                    break;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn exact(operands: &[Operands]) -> Result<()> {
+    let _beside = beside();
+    let Some(device) = gpu() else { return Ok(()) };
+    let (mut faults, mut idle) = (Vec::new(), Vec::new());
+    for &operands in operands {
+        let mut ran = Vec::new();
+        for places in LAYOUTS {
+            for sizes in SIZES {
+                by_every_tile(device, operands, sizes, places, &mut faults, &mut ran)?;
+            }
+        }
+        by_every_tile(device, operands, LARGE, LAYOUTS[0], &mut faults, &mut ran)?;
+        let backend: &CudaBackend = device.downcast().expect("the CUDA backend itself");
+        let names = tiles::of(backend, operands).into_iter().map(|tile| tile.name);
+        // Those for lines that begin anywhere are for no product of these.
+        idle.extend(
+            names.filter(|name| !ran.iter().any(|ran| ran == name) && !name.ends_with("_elementwise")),
+        );
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+    let has_maps = std::env::var("TERNION_CUDA_TENSOR_MAPS").map_or(true, |value| value != "0");
+    assert!(idle.is_empty() || !has_maps, "no product ran by {idle:?}");
+    Ok(())
+}
+
+#[test]
+fn products_of_half_precision_are_exact_by_every_tile() -> Result<()> {
+    exact(&[Operands::Of(DType::BF16), Operands::Of(DType::F16)])
+}
+
+#[test]
+fn products_of_f32_are_exact_by_every_tile() -> Result<()> {
+    exact(&[Operands::Of(DType::F32), Operands::Bf16x6])
+}
+
+#[test]
+fn products_in_tf32_are_exact_by_every_tile() -> Result<()> {
+    exact(&[Operands::Tf32])
+}
+
+#[test]
+fn products_of_f64_are_exact_by_every_tile() -> Result<()> {
+    exact(&[Operands::Of(DType::F64)])
+}
+
+/// Integers are exact whatever the order of a sum; of other numbers a sum has the same bits whenever it is made anew.
+#[test]
+fn products_have_the_same_bits_in_every_run() -> Result<()> {
+    let _beside = beside();
+    let Some(device) = gpu() else { return Ok(()) };
+    let backend: &CudaBackend = device.downcast().expect("the CUDA backend itself");
+    let [m, n, k] = [1288, 1544, 520];
+    let cpu = ternion::cpu()?;
+    let random = |shape: [usize; 2], seed| Tensor::from_vec(numbers(shape[0] * shape[1], seed), shape, &cpu);
+    for operands in [Operands::Of(DType::BF16), Operands::Tf32, Operands::Bf16x6] {
+        let dtype = if let Operands::Of(dtype) = operands { dtype } else { DType::F32 };
+        let on_device = |x: Tensor| x.to_dtype(dtype)?.to_device(device);
+        let (a, b) = (on_device(random([m, k], 1)?)?, on_device(random([k, n], 2)?)?);
+        for tile in tiles::of(backend, operands) {
+            for splits in [1, 3] {
+                let wanted = Wanted { tile: Some(tile.name), splits: Some(splits) };
+                let run = || a.matmul_with(&b, options(operands))?.to_vec_f64();
+                let (results, _) = with_tile(wanted, || (0..20).map(|_| run()).collect::<Result<Vec<_>>>());
+                let results = results?;
+                assert!(results.iter().all(|result| *result == results[0]), "{} in {splits}", tile.name);
+            }
+        }
+    }
+    Ok(())
+}
