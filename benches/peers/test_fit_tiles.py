@@ -1,0 +1,298 @@
+"""fit_tiles.py with times that were never measured: python3 -m unittest discover -s benches/peers"""
+
+import itertools
+import json
+import math
+import pathlib
+import random
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+BACKEND = HERE.parents[1] / "crates" / "backend-cuda" / "src"
+sys.path.insert(0, str(HERE))
+
+import fit_tiles  # noqa: E402
+import tile_times  # noqa: E402
+from tile_times import Measurement, Model, Tile, predicted  # noqa: E402
+
+LARGE = Tile("large", [128, 256, 64], 1, [10.0, 5.0, 1.0, 2.0])
+MIDDLE = Tile("middle", [64, 128, 64], 2, [5.9, 2.0, 1.25, 3.0])
+SMALL = Tile("small", [64, 64, 64], 3, [3.5, 2.0, 1.5, 2.0])
+TILES = [LARGE, MIDDLE, SMALL]
+# What the tiles really cost.
+TRUTH = {"large": [13.0, 6.0, 1.1, 1.2], "middle": [5.1, 3.0, 1.5, 2.2], "small": [2.6, 2.5, 1.3, 1.6]}
+RUN = dict(run=dict(device="Some GPU", commit="abc1234", multiprocessors=132))
+PAGE = f"before\n\n{fit_tiles.START}\nstale\n{fit_tiles.END}\n\nafter\n"
+
+
+def line_of(tile, sizes, splits=1, kind="bf16", turned=(False, True), copies=0, us=1.0, chosen=False):
+    """As ternion-bench prints a measurement."""
+    m, n, k, matrices = [*sizes, 1][:4]
+    return dict(kind=kind, m=m, n=n, k=k, matrices=matrices, turned=list(turned), tile=tile.name, splits=splits, copies=copies, chosen=chosen, us=us)
+
+
+def described(tile, kind="bf16"):
+    return dict(kind=kind, tile=tile.name, block=list(tile.block), resident=tile.resident, costs=tile.costs)
+
+
+def synthetic(seed, count, model, noise=0.03):
+    """Lines of products by every tile, whose times are predicted by the true costs, give or take the noise."""
+    numbers = random.Random(seed)
+    lines = [RUN, *map(described, TILES)]
+
+    def size(least, most):
+        return tile_times.round_up(int(least * (most / least) ** numbers.random()), 8)
+
+    for _ in range(count):
+        sizes, ones = [size(64, 8192), size(64, 8192), size(64, 8192), numbers.choice([1, 1, 1, 6])], []
+        for tile, splits in itertools.product(TILES, (1, 2, 4)):
+            if splits == 1 or sizes[2] >= 128 * splits:
+                one = line_of(tile, sizes, splits)
+                one["us"] = predicted(Measurement(one), tile, model, TRUTH[tile.name]) * numbers.lognormvariate(0, noise)
+                ones.append(one)
+        by_name = {tile.name: tile for tile in TILES}
+        min(ones, key=lambda one: predicted(Measurement(one), by_name[one["tile"]], Model(132)))["chosen"] = True
+        lines += ones
+    return lines
+
+
+class Prediction(unittest.TestCase):
+    def assert_predicts(self, expected, tile, *sizes_and_more, model=Model(132), **more):
+        self.assertAlmostEqual(predicted(Measurement(line_of(tile, *sizes_and_more, **more)), tile, model), expected, places=9)
+
+    def test_times_are_those_worked_out_by_hand(self):
+        # 4 x 32 blocks: a part of a wave.
+        self.assert_predicts(5 + 10 * 2.056 + 2, LARGE, [512, 8192, 2056])
+        # Twice as many: a wave and a part, sums of 1028, and three times the results in f32 for the second kernel.
+        self.assert_predicts(5 + 2 * (10 * 1.028 + 2) + 1.8 + 512 * 8192 * 3 * 4 / 2e6, LARGE, [512, 8192, 2056], 2)
+        # 256 blocks, two on the busiest multiprocessor; 128, which have one alone; 6 x 128, a full wave of 396 and 372 more, three on the busiest.
+        self.assert_predicts(2 + 2 * 3.5 * 0.264 + 2, SMALL, [1024, 1024, 264])
+        self.assert_predicts(2 + 1.5 * 3.5 * 0.264 + 2, SMALL, [512, 1024, 264])
+        self.assert_predicts(2 + 2 * (3 * 3.5 * 0.264 + 2), SMALL, [512, 1024, 264, 6])
+        # Whole waves alone: nothing is left.
+        self.assert_predicts(2 + 3 * 3.5 * 0.264 + 2, SMALL, [64 * 396, 64, 264])
+        # A device of 64 multiprocessors.
+        self.assert_predicts(5 + 2 * (10 * 2.056 + 2), LARGE, [512, 8192, 2056], model=Model(64))
+
+    def test_copies_and_parts_of_bf16_take_their_time(self):
+        product = 5 + 10 * 0.512 + 2
+        both, a, b = [(256 * 512 + 512 * 1024), 256 * 512, 512 * 1024]
+        for turned, copies, elements in [((True, False), 2, both), ((True, True), 1, a), ((False, False), 1, b)]:
+            expected = product + 4 * copies + elements * 8 / 2e6
+            self.assert_predicts(expected, LARGE, [256, 1024, 512], kind="tf32", turned=turned, copies=copies)
+        tile = Tile("wgmmabf16x6_128x128x64", [128, 128, 64], 1, [38.0, 5.0, 1.0, 0.9])
+        split = 6 + 2 * 4 + (1024 * 1000 + 1000 * 2048) * 10 / 2e6
+        # The inner length is rounded up to a stage.
+        self.assert_predicts(split + 5 + 38 * 1.024 + 0.9, tile, [1024, 2048, 1000], kind="bf16x6")
+
+    def test_extensions_add_what_they_say(self):
+        floor, pad = Model(132, ["floor"]), Model(132, ["pad"])
+        memory = 2 * (64 * 64 + 64 * 16384 + 64 * 16384) / 1e6
+        self.assert_predicts(2 + memory, SMALL, [64, 16384, 64], model=Model(132, ["floor"], {"FLOOR_BYTES_PER_MICROSECOND": 1e6}))
+        self.assert_predicts(5 + 10 * 2.056 + 2, LARGE, [512, 8192, 2056], model=floor)
+        self.assert_predicts(5 + 10 * 2.112 + 2, LARGE, [512, 8192, 2056], model=pad)
+
+    def test_constants_are_those_of_the_backend(self):
+        source = (BACKEND / "ops" / "matmul" / "choice.rs").read_text()
+        for name in ("SPLIT_MICROSECONDS", "COPY_MICROSECONDS", "PADDED_COPY_MICROSECONDS", "PARTS_MICROSECONDS", "SPLIT_BYTES", "BYTES_PER_MICROSECOND"):
+            value = re.search(rf"const {name}: \w+ = ([^;]+);", source)[1]
+            total = sum(math.prod(float(factor) for factor in term.split("*")) for term in value.split("+"))
+            self.assertEqual(getattr(tile_times, name), total, name)
+
+    def test_products_get_the_tiles_that_the_backend_s_tests_expect(self):
+        tiles = tiles_of_source()
+        tests = (BACKEND / "ops" / "matmul" / "tests.rs").read_text().split("static BY_TILE")[1].split("];\n")[0]
+        inputs = {"F32": ("f32", "simt_"), "BF16": ("bf16", "w?g?mma_"), "MmaInput::Tf32": ("tf32", "(wgmma)?tf32_")}
+        seen = 0
+        for expected, given, *sizes in re.findall(r"\(&(\w+), ([\w:]+), \[(\d+), (\d+), (\d+)\], false\)", tests):
+            if given not in inputs:
+                continue
+            kind, pattern = inputs[given]
+            some = [tile for tile in tiles if re.match(pattern, tile.name) and not tile.name.startswith(("simt_64x128x8", "simt_64x64x16"))]
+            some = [tile for tile in some if expected.startswith("WGMMA") or not tile.name.startswith("wgmma")]
+            sizes = [int(size) for size in sizes]
+            ones = [line_of(tile, sizes, splits, kind) for tile in some for splits in splits_of(tile, sizes)]
+            by_name = {tile.name: tile for tile in some}
+            picked = min(ones, key=lambda one: predicted(Measurement(one), by_name[one["tile"]], Model(132)))
+            self.assertEqual(picked["tile"].upper(), expected, sizes)
+            seen += 1
+        self.assertGreaterEqual(seen, 20)
+
+
+def tiles_of_source():
+    """The tiles of tiles.rs that take aligned operands."""
+    source = (BACKEND / "variant" / "gemm" / "tiles.rs").read_text()
+    found = []
+    for text in re.findall(r"Tile = Tile \{(.*?)\n\};", source, re.DOTALL):
+        def number(name):
+            return float(re.search(rf"\b{name}: ([\d.]+)", text)[1])
+
+        if "UnalignedOperands" not in text:
+            block = [int(size) for size in re.search(r"block: BlockShape \{ m: (\d+), n: (\d+), k: (\d+) \}", text).groups()]
+            tile = Tile(re.search(r'name: "(\w+)"', text)[1], block, int(number("resident")), [number(cost) for cost in fit_tiles.COSTS])
+            tile.few_rows = "FewRows" in text
+            found.append(tile)
+    return found
+
+
+def splits_of(tile, sizes):
+    """As the backend's function of this name."""
+    m, n, k = sizes
+    if tile.few_rows and m > tile.block[0]:
+        return []
+    blocks = -(-m // tile.block[0]) * -(-n // tile.block[1])
+    cuts = [min(aim // blocks, k // max(2 * tile.block[2], 64), 128) for aim in (66, 132, 264, 396, 528, 792)]
+    return [1, *(cut for cut in cuts if cut > 1)]
+
+
+class Scripts(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.path = pathlib.Path(self.folder.name)
+        (self.path / "page.md").write_text(PAGE)
+
+    def save(self, lines, name="tiles.jsonl"):
+        (self.path / name).write_text("".join(json.dumps(line) + "\n" for line in lines))
+        return self.path / name
+
+    def run_script(self, *given, error=""):
+        command = [sys.executable, str(HERE / "fit_tiles.py"), *given]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=self.path, check=False)
+        self.assertEqual(bool(done.returncode), bool(error), done.stderr)
+        self.assertIn(error, done.stderr)
+        self.assertNotIn("Traceback", done.stderr)
+        return done.stdout
+
+
+class Fits(Scripts):
+    def test_the_fit_finds_the_true_costs_and_the_choice(self):
+        data = tile_times.read([self.save(synthetic(1, 80, Model(132)))])
+        fitted = fit_tiles.Fitted(data, Model(132))
+        before, after = (fit_tiles.mean_loss(fitted.picks("bf16", is_after)) for is_after in (False, True))
+        self.assertGreater(before, 0.03)
+        self.assertLess(after, 0.01)
+        loss, _ = fitted.held_out()
+        self.assertLess(loss, 0.01)
+        for name, truth in TRUTH.items():
+            for cost, found, expected in zip(fit_tiles.COSTS, fitted.costs[name], truth):
+                self.assertLess(abs(found / expected - 1), 0.03 if cost == "nanoseconds_per_k" else 0.3, f"{name} {cost}")
+            error_before, error_after = fitted.errors(name)
+            self.assertLess(error_after, 0.04)
+            self.assertGreater(error_before, error_after)
+
+    def test_an_extension_is_kept_only_where_it_helps(self):
+        true = Model(132, ["floor"], {"FLOOR_BYTES_PER_MICROSECOND": 1.2e6})
+        data = tile_times.read([self.save(synthetic(2, 60, true))])
+        report = fit_tiles.extensions_report(data, Model(132))
+        self.assertRegex(report[-1], "^Lower both: floor")
+        fitted = fit_tiles.Fitted(data, Model(132, ["floor"]))
+        self.assertLess(abs(fitted.model.constants["FLOOR_BYTES_PER_MICROSECOND"] / 1.2e6 - 1), 0.1)
+        # Times that know of no stages gain nothing by rounding up to them.
+        plain = tile_times.read([self.save(synthetic(3, 60, Model(132)))])
+        self.assertNotIn("pad", fit_tiles.extensions_report(plain, Model(132))[-1])
+
+    def test_times_far_off_bend_no_fit(self):
+        lines = synthetic(4, 80, Model(132))
+        for line in lines[10::25]:
+            line["us"] *= 3
+        fitted = fit_tiles.Fitted(tile_times.read([self.save(lines)]), Model(132))
+        for name, truth in TRUTH.items():
+            self.assertLess(abs(fitted.costs[name][0] / truth[0] - 1), 0.05, name)
+
+    def test_what_no_measurement_depends_on_stays(self):
+        # Always two waves and a half: no block has a multiprocessor alone.
+        lines = [described(SMALL)]
+        for k in range(64, 64 * 30, 64):
+            one = line_of(SMALL, [64 * 990, 64, k])
+            lines.append({**one, "us": predicted(Measurement(one), SMALL, Model(132), [5.0, 2.0, 1.5, 2.0]), "chosen": True})
+        lines += [described(LARGE), {**line_of(LARGE, [512, 8192, 2056]), "us": 99.0}]
+        fitted = fit_tiles.Fitted(tile_times.read([self.save(lines)]), Model(132))
+        self.assertEqual(fitted.costs["small"][2], 1.5)
+        self.assertLess(abs(fitted.costs["small"][0] / 5.0 - 1), 0.01)
+        # One measurement says too little.
+        self.assertEqual(fitted.costs["large"], LARGE.costs)
+
+    def test_losses_are_those_of_what_is_picked(self):
+        # By its costs the large tile takes 27.56 us and the small one more; both were measured otherwise.
+        lines = [described(LARGE), described(SMALL), {**line_of(LARGE, [512, 8192, 2056]), "us": 30.0, "chosen": True}, {**line_of(SMALL, [512, 8192, 2056]), "us": 20.0}]
+        # A second file has the product again: medians count. What has no costs is a fastest time alone.
+        again = [{**line_of(LARGE, [512, 8192, 2056]), "us": 36.0, "chosen": True}, {**line_of(MIDDLE, [512, 8192, 2056]), "us": 16.5}]
+        data = tile_times.read([self.save(lines), self.save(again, "again.jsonl")])
+        (product,) = data.products.values()
+        (picked,) = fit_tiles.picks([product], data.tiles, Model(132), {name: tile.costs for name, tile in data.tiles.items()})
+        self.assertEqual((picked.one.tile, picked.one.us, picked.loss), ("large", 33.0, 1.0))
+        self.assertEqual(product.loss(product.ones[product.chosen]), 1.0)
+        self.assertEqual(fit_tiles.not_predicted(data), ["1 measurements of tiles without costs (middle) count as fastest times alone."])
+
+
+class Commands(Scripts):
+    def test_what_is_printed(self):
+        self.save([*synthetic(1, 40, Model(132)), dict(kind="fused", product="bias", m=1, n=1, k=1, tile="large", us=1.0)])
+        text = self.run_script("fit", "tiles.jsonl")
+        self.assertIn("Some GPU, commit abc1234: 40 products, ", text)
+        for part in ("| bf16 | 40 | ", "bf16 before, the worst:", "bf16 after, the worst:", "10 5 1 2 -> ", "floor", "Lower both: "):
+            self.assertIn(part, text)
+        self.assertEqual(len(re.findall(r"^ .* us, fastest ", text, re.MULTILINE)), 2 * fit_tiles.WORST)
+        self.assertNotIn("Extensions", self.run_script("fit", "--quick", "tiles.jsonl"))
+
+    def test_costs_as_rust(self):
+        self.save(synthetic(1, 40, Model(132)))
+        text = self.run_script("rust", "tiles.jsonl")
+        number = r"\d+(\.\d+|e-?\d+)"
+        for name in TRUTH:
+            fields = "".join(rf"        {cost}: {number},\n" for cost in fit_tiles.COSTS)
+            self.assertRegex(text, rf"// {name}: \d+ measurements, error [\d.]+ % before, [\d.]+ % after\n    cost: Cost {{\n{fields}    }},")
+        self.assertNotIn("const", text)
+        self.assertRegex(self.run_script("rust", "tiles.jsonl", "--extend", "floor"), rf"^const FLOOR_BYTES_PER_MICROSECOND: f64 = {number}")
+        self.assertEqual([fit_tiles.literal(number) for number in (2.0, 0.35, 2.67e6)], ["2.0", "0.35", "2.67e+06"])
+
+    def test_the_page(self):
+        self.save(synthetic(1, 40, Model(132)))
+        self.run_script("write", "tiles.jsonl", "page.md")
+        page = (self.path / "page.md").read_text()
+        self.assertTrue(page.startswith(f"before\n\n{fit_tiles.START}\nSome GPU, commit abc1234: 40 products, "))
+        self.assertTrue(page.endswith(f"\n\n{fit_tiles.END}\n\nafter\n"))
+        self.assertRegex(page, r"\| bf16 \| 40 \| \d+ \| [\d.]+ % \| [\d.]+ % \| [\d.]+ % \|\n")
+        self.assertNotIn("stale", page)
+        self.run_script("write", "tiles.jsonl", "page.md", "--device", "Another GPU", "--commit", "def5678")
+        self.assertIn("Another GPU, commit def5678: ", (self.path / "page.md").read_text())
+
+    def test_what_is_no_measurement_is_refused(self):
+        good = line_of(LARGE, [512, 8192, 2056])
+        for bad, error in [
+            ({**good, "us": -1}, "expected us to be microseconds above 0, got -1"),
+            ({**good, "kind": "f8"}, "expected kind to be one of bf16, f16, f32, tf32, bf16x6, got 'f8'"),
+            ({**good, "m": 1.5}, "expected m to be a whole number above 0, got 1.5"),
+            ({**good, "turned": [1, 2]}, "expected turned to be two of true and false, got [1, 2]"),
+            ({**good, "copies": 3}, "expected copies to be 0, 1 or 2, got 3"),
+            ({key: good[key] for key in good if key != "splits"}, "expected splits to be a whole number above 0, got None"),
+            ({**described(LARGE), "costs": [1, 2, 3]}, "expected costs to be four numbers from 0 on, got [1, 2, 3]"),
+            ({**described(LARGE), "resident": 2}, "expected large with block (128, 256, 64) and 1 resident as before"),
+            ({"run": 3}, "expected run to be an object"),
+            ([1], "expected a JSON object, got '[1]'"),
+        ]:
+            self.save([described(LARGE), bad, good])
+            self.run_script("fit", "tiles.jsonl", error=f"error: tiles.jsonl:2: {error}")
+        (self.path / "tiles.jsonl").write_text(f"{json.dumps(good)}\nnothing\n")
+        self.run_script("fit", "tiles.jsonl", error="error: tiles.jsonl:2: expected a JSON object, got 'nothing'")
+        (self.path / "tiles.jsonl").write_text("")
+        self.run_script("fit", "tiles.jsonl", error="error: tiles.jsonl: no measurement")
+        self.run_script("fit", "none.jsonl", error="error: ")
+
+    def test_what_is_no_page_is_refused_and_a_last_line_may_be_cut_off(self):
+        path = self.save(synthetic(1, 15, Model(132)))
+        path.write_text(path.read_text() + '{"kind": "bf')
+        self.run_script("fit", "--quick", "tiles.jsonl")
+        (self.path / "page.md").write_text("no markers")
+        self.run_script("write", "tiles.jsonl", "page.md", error="error: expected <!-- tiles:start -->")
+        self.assertEqual((self.path / "page.md").read_text(), "no markers")
+        self.run_script("write", "page.md", error="error: expected files of measurements")
+
+
+if __name__ == "__main__":
+    unittest.main()
