@@ -7,34 +7,35 @@ use ternion_core::dispatch::apply;
 use ternion_core::ops::matmul::{Epilogue, Matmul, MatmulOptions};
 use ternion_testing::compare::round_to_tf32;
 
-/// Rows, columns and inner length: on an H100 each is computed by another tile (`ops/matmul/tests.rs` of the CUDA backend holds them to that; with
-/// `TERNION_CUDA_TENSOR_MAPS=0` those of tensor cores come by the tiles for devices without tensor maps).
-const OF_F32: [[usize; 3]; 4] = [[2048, 2048, 264], [512, 1024, 520], [72, 136, 200], [8, 4096, 1032]];
+/// Rows, columns and inner length: by the choice for an H100 each is computed by another tile (`ops/matmul/tests.rs` of the CUDA backend holds them to that; with
+/// `TERNION_CUDA_TENSOR_MAPS=0` those of tensor cores come by the tiles for devices without tensor maps). `tiles.rs` has products by every tile, whatever the choice.
+const OF_F32: [[usize; 3]; 4] = [[2048, 2048, 72], [1536, 640, 72], [72, 136, 200], [8, 2048, 2056]];
 const OF_F64: [[usize; 3]; 2] = [[512, 1024, 1032], [72, 136, 200]];
 const OF_HALVES: [[usize; 3]; 6] = [
-    [2048, 2048, 264],
-    [1024, 2048, 520],
-    [1024, 1024, 264],
+    [2048, 2048, 136],
+    [3072, 640, 72],
+    [768, 768, 72],
     [72, 136, 200],
-    [8, 16384, 264],
+    [72, 3072, 520],
     // Lines that begin anywhere, read by elements, and the same laid out anew.
     [75, 131, 203],
 ];
-const OF_TF32: [[usize; 3]; 6] = OF_HALVES;
+const OF_TF32: [[usize; 3]; 6] =
+    [[2048, 2048, 72], [3072, 640, 72], [768, 768, 72], [72, 136, 200], [8, 1536, 2056], [75, 131, 203]];
 /// The same for tiles whose operands are copied by tensor maps.
 const OF_HALVES_BY_MAPS: [[usize; 3]; 8] = [
-    [512, 8192, 2056],
-    [3072, 768, 264],
-    [3072, 640, 264],
+    [2048, 2048, 72],
+    [1536, 1536, 264],
     [768, 1536, 2056],
-    [768, 768, 520],
-    [16, 8192, 2056],
+    [768, 1536, 72],
+    [3072, 136, 72],
+    [8, 136, 72],
     // Edges of the tiles, in all three axes.
     [1000, 776, 1000],
     [2056, 3080, 72],
 ];
 const OF_TF32_BY_MAPS: [[usize; 3]; 5] =
-    [[3072, 1024, 1032], [3072, 768, 264], [768, 1536, 264], [768, 768, 264], [1000, 772, 1004]];
+    [[2048, 2048, 72], [1536, 1536, 264], [768, 1536, 264], [72, 3072, 72], [1000, 772, 1004]];
 const LAID_OUT_ANEW: [usize; 3] = [999, 1001, 1003];
 /// Around the edges of tiles, and empty ones.
 const EDGES: [[usize; 3]; 7] =

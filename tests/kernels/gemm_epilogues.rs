@@ -1,24 +1,47 @@
 //! Products fused with more than a bias: activations with their pre-activation, the gradients of activations, residuals. By every fused tile, and where kernels of their own follow the product.
 
-use super::{both_ways, compare, none_wrong, tensor};
+use super::{both_ways, compare, difference, gpu, none_wrong, tensor};
+use crate::beside;
+use std::fmt::Write;
 use ternion::prelude::*;
 use ternion_core::UnaryOp;
 use ternion_core::dispatch::apply;
 use ternion_core::ops::matmul::{Epilogue, LinearParameters, Matmul};
+use ternion_cuda::tiles::{Wanted, with_tile};
 
-/// Rows, columns and inner length: tiles of 128 x 256, 128 x 192 and 128 x 128; edges in all axes; small, in parts and unaligned ones, which are not fused.
-const SIZES: [[usize; 3]; 9] = [
-    [512, 8192, 2056],
-    [3072, 768, 264],
-    [3072, 640, 264],
-    [1000, 776, 1000],
-    [2056, 3080, 72],
-    [2056, 1288, 64],
-    [72, 136, 200],
-    [64, 72, 16384],
-    [75, 131, 203],
-];
+/// Rows, columns and inner length: edges in all axes, several tiles for a block, less than a tile; sums in parts and lines that begin anywhere, which are not fused.
+const SIZES: [[usize; 3]; 5] =
+    [[1000, 776, 1000], [2056, 1544, 72], [72, 136, 200], [64, 72, 16384], [75, 131, 203]];
+/// The tiles with fused epilogues.
+const FUSED_TILES: [&str; 3] =
+    ["wgmma_128x256x64", "wgmma_128x192x64_ping_pong", "wgmma_128x128x64_ping_pong"];
 const ACTIVATIONS: [UnaryOp; 3] = [UnaryOp::GeluErf, UnaryOp::GeluTanh, UnaryOp::Silu];
+
+/// As [`compare`], on the GPU by each of the tiles with fused epilogues, and as the choice has it.
+fn compare_by_tiles(
+    faults: &mut String,
+    what: &str,
+    f: impl Fn(&Device) -> Result<Vec<Tensor>>,
+) -> Result<()> {
+    let Some(gpu) = gpu() else { return Ok(()) };
+    let _beside = beside();
+    let expected = f(&ternion::cpu()?)?;
+    let by_tile = FUSED_TILES.map(|name| Wanted { tile: Some(name), splits: Some(1) });
+    for wanted in by_tile.into_iter().chain([Wanted::default()]) {
+        let (found, taken) = with_tile(wanted, || (0..2).map(|_| f(gpu)).collect::<Result<Vec<_>>>());
+        let [found, again] = &found?[..] else { unreachable!("two runs") };
+        for (at, expected) in expected.iter().enumerate() {
+            let what = format!("{what} by {taken:?}, result {at}");
+            if found[at].to_vec_f64()? != again[at].to_vec_f64()? {
+                let _ = writeln!(faults, "{what}: twice not the same");
+            }
+            if let Some(text) = difference(&found[at], expected)? {
+                let _ = writeln!(faults, "{what}: {text}");
+            }
+        }
+    }
+    Ok(())
+}
 
 /// Sums of about 1, where activations bend.
 fn alpha(k: usize) -> f64 {
@@ -32,7 +55,7 @@ fn activations_with_their_pre_activation() -> Result<()> {
         for ([m, n, k], op) in SIZES.into_iter().zip(ACTIVATIONS.into_iter().cycle()) {
             for bias in [false, true] {
                 let what = format!("{op:?} of {dtype:?} {m} x {n} x {k}, bias: {bias}");
-                compare(&mut faults, &what, |device| {
+                compare_by_tiles(&mut faults, &what, |device| {
                     let epilogue = Epilogue {
                         bias,
                         activation: Some(op),
@@ -59,20 +82,24 @@ fn gradients_of_activations() -> Result<()> {
     let mut faults = String::new();
     for dtype in [DType::F16, DType::BF16, DType::F32] {
         for ([m, n, k], op) in SIZES.into_iter().zip(ACTIVATIONS.into_iter().cycle()) {
-            compare(&mut faults, &format!("gradient of {op:?}, {dtype:?} {m} x {n} x {k}"), |device| {
-                let epilogue = Epilogue {
-                    activation_grad: Some(op),
-                    alpha: alpha(k),
-                    column_sums: true,
-                    ..Epilogue::NONE
-                };
-                let a = tensor(&[m, k], dtype, device, 1)?;
-                let b = tensor(&[k, n], dtype, device, 2)?;
-                let z = tensor(&[m, n], dtype, device, 3)?;
-                let both = apply(Matmul { epilogue, ..Matmul::PLAIN }, &[&a, &b, &z])?;
-                // The sums are of rounded numbers, of which devices round some to either neighbor.
-                Ok(vec![both[0].clone(), both[1].to_dtype(dtype)?])
-            })?;
+            compare_by_tiles(
+                &mut faults,
+                &format!("gradient of {op:?}, {dtype:?} {m} x {n} x {k}"),
+                |device| {
+                    let epilogue = Epilogue {
+                        activation_grad: Some(op),
+                        alpha: alpha(k),
+                        column_sums: true,
+                        ..Epilogue::NONE
+                    };
+                    let a = tensor(&[m, k], dtype, device, 1)?;
+                    let b = tensor(&[k, n], dtype, device, 2)?;
+                    let z = tensor(&[m, n], dtype, device, 3)?;
+                    let both = apply(Matmul { epilogue, ..Matmul::PLAIN }, &[&a, &b, &z])?;
+                    // The sums are of rounded numbers, of which devices round some to either neighbor.
+                    Ok(vec![both[0].clone(), both[1].to_dtype(dtype)?])
+                },
+            )?;
         }
     }
     none_wrong(&faults);
@@ -88,7 +115,7 @@ fn residuals_of_f32() -> Result<()> {
                 [(false, true, true), (false, false, false), (true, false, false)]
             {
                 let what = format!("residual of {dtype:?} {m} x {n} x {k} {a_turned} {b_turned}");
-                compare(&mut faults, &what, |device| {
+                compare_by_tiles(&mut faults, &what, |device| {
                     let matrix = |rows: usize, columns: usize, turned: bool, seed| match turned {
                         true => tensor(&[columns, rows], dtype, device, seed)?.t(),
                         false => tensor(&[rows, columns], dtype, device, seed),

@@ -157,8 +157,9 @@ pub(crate) enum Purpose {
     UnalignedOperands,
 }
 
-/// What a tile costs on an H100: fitted to 1450 measured products, from which the choice by these
-/// numbers loses 2 % in the mean. Those of tiles of `wgmma` are fitted to thirty, on an H200.
+/// What a tile costs on an H200: fitted by `benches/peers/fit_tiles.py` to 6436 measurements of 262 products with a cold L2 cache
+/// (`docs/kernels/matmul.md` has how much the choice by these numbers loses). Those of f64, and of lines that begin anywhere, are
+/// of an earlier fit on an H100, the latter with the start of the tile of the same size.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Cost {
     /// Nanoseconds that a full multiprocessor needs for a tile, per inner element.

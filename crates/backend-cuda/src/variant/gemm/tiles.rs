@@ -13,10 +13,10 @@ pub(crate) static SIMT_128X256X8: Tile = Tile {
     resident: 1,
     purpose: Purpose::Any,
     cost: Cost {
-        nanoseconds_per_k: 172.0,
-        start_microseconds: 2.0,
+        nanoseconds_per_k: 166.0,
+        start_microseconds: 5.4,
         lone_block_factor: 1.0,
-        wave_microseconds: 4.0,
+        wave_microseconds: 6.48,
     },
 };
 
@@ -30,10 +30,10 @@ pub(crate) static SIMT_64X64X8: Tile = Tile {
     resident: 6,
     purpose: Purpose::Any,
     cost: Cost {
-        nanoseconds_per_k: 24.0,
-        start_microseconds: 2.0,
-        lone_block_factor: 2.0,
-        wave_microseconds: 3.0,
+        nanoseconds_per_k: 24.7,
+        start_microseconds: 6.39,
+        lone_block_factor: 1.9,
+        wave_microseconds: 2.28,
     },
 };
 
@@ -47,10 +47,10 @@ pub(crate) static SIMT_32X32X32: Tile = Tile {
     resident: 7,
     purpose: Purpose::Any,
     cost: Cost {
-        nanoseconds_per_k: 13.0,
-        start_microseconds: 2.0,
-        lone_block_factor: 1.25,
-        wave_microseconds: 1.0,
+        nanoseconds_per_k: 7.57,
+        start_microseconds: 6.17,
+        lone_block_factor: 1.9,
+        wave_microseconds: 1.48,
     },
 };
 
@@ -65,7 +65,7 @@ pub(crate) static SIMT_8X256X32: Tile = Tile {
     purpose: Purpose::FewRows,
     cost: Cost {
         nanoseconds_per_k: 32.0,
-        start_microseconds: 2.0,
+        start_microseconds: 6.2,
         lone_block_factor: 1.0,
         wave_microseconds: 4.0,
     },
@@ -115,10 +115,10 @@ pub(crate) static MMA_128X256X64: Tile = Tile {
     resident: 1,
     purpose: Purpose::Any,
     cost: Cost {
-        nanoseconds_per_k: 18.3,
-        start_microseconds: 2.0,
+        nanoseconds_per_k: 17.2,
+        start_microseconds: 5.9,
         lone_block_factor: 1.0,
-        wave_microseconds: 4.0,
+        wave_microseconds: 6.32,
     },
 };
 
@@ -132,10 +132,10 @@ pub(crate) static MMA_64X128X64: Tile = Tile {
     resident: 2,
     purpose: Purpose::Any,
     cost: Cost {
-        nanoseconds_per_k: 5.9,
-        start_microseconds: 2.0,
-        lone_block_factor: 1.25,
-        wave_microseconds: 3.0,
+        nanoseconds_per_k: 6.05,
+        start_microseconds: 5.17,
+        lone_block_factor: 1.15,
+        wave_microseconds: 3.22,
     },
 };
 
@@ -149,10 +149,10 @@ pub(crate) static MMA_64X64X64: Tile = Tile {
     resident: 3,
     purpose: Purpose::Any,
     cost: Cost {
-        nanoseconds_per_k: 3.5,
-        start_microseconds: 2.0,
-        lone_block_factor: 1.5,
-        wave_microseconds: 2.0,
+        nanoseconds_per_k: 3.67,
+        start_microseconds: 4.18,
+        lone_block_factor: 1.36,
+        wave_microseconds: 2.7,
     },
 };
 
@@ -166,10 +166,10 @@ pub(crate) static MMA_32X32X64: Tile = Tile {
     resident: 4,
     purpose: Purpose::Any,
     cost: Cost {
-        nanoseconds_per_k: 1.7,
-        start_microseconds: 2.0,
-        lone_block_factor: 1.25,
-        wave_microseconds: 1.5,
+        nanoseconds_per_k: 1.79,
+        start_microseconds: 4.13,
+        lone_block_factor: 1.4,
+        wave_microseconds: 1.98,
     },
 };
 
@@ -183,10 +183,10 @@ pub(crate) static MMA_16X128X64: Tile = Tile {
     resident: 2,
     purpose: Purpose::Any,
     cost: Cost {
-        nanoseconds_per_k: 3.4,
-        start_microseconds: 2.0,
-        lone_block_factor: 1.25,
-        wave_microseconds: 2.0,
+        nanoseconds_per_k: 3.51,
+        start_microseconds: 4.34,
+        lone_block_factor: 1.04,
+        wave_microseconds: 2.32,
     },
 };
 
@@ -201,7 +201,7 @@ pub(crate) static MMA_32X32X64_ELEMENTWISE: Tile = Tile {
     purpose: Purpose::UnalignedOperands,
     cost: Cost {
         nanoseconds_per_k: 8.1,
-        start_microseconds: 2.0,
+        start_microseconds: 4.1,
         lone_block_factor: 1.5,
         wave_microseconds: 3.7,
     },
@@ -217,10 +217,10 @@ pub(crate) static TF32_128X256X32: Tile = Tile {
     resident: 1,
     purpose: Purpose::Any,
     cost: Cost {
-        nanoseconds_per_k: 36.6,
-        start_microseconds: 2.0,
+        nanoseconds_per_k: 42.6,
+        start_microseconds: 4.91,
         lone_block_factor: 1.0,
-        wave_microseconds: 4.0,
+        wave_microseconds: 6.74,
     },
 };
 
@@ -234,10 +234,10 @@ pub(crate) static TF32_64X128X32: Tile = Tile {
     resident: 2,
     purpose: Purpose::Any,
     cost: Cost {
-        nanoseconds_per_k: 11.8,
-        start_microseconds: 2.0,
-        lone_block_factor: 1.25,
-        wave_microseconds: 3.0,
+        nanoseconds_per_k: 14.0,
+        start_microseconds: 5.02,
+        lone_block_factor: 1.15,
+        wave_microseconds: 4.42,
     },
 };
 
@@ -251,10 +251,10 @@ pub(crate) static TF32_64X64X32: Tile = Tile {
     resident: 3,
     purpose: Purpose::Any,
     cost: Cost {
-        nanoseconds_per_k: 7.0,
-        start_microseconds: 2.0,
-        lone_block_factor: 1.5,
-        wave_microseconds: 2.0,
+        nanoseconds_per_k: 8.29,
+        start_microseconds: 4.59,
+        lone_block_factor: 1.3,
+        wave_microseconds: 2.92,
     },
 };
 
@@ -268,10 +268,10 @@ pub(crate) static TF32_32X32X32: Tile = Tile {
     resident: 4,
     purpose: Purpose::Any,
     cost: Cost {
-        nanoseconds_per_k: 3.4,
-        start_microseconds: 2.0,
-        lone_block_factor: 1.25,
-        wave_microseconds: 1.5,
+        nanoseconds_per_k: 3.6,
+        start_microseconds: 4.46,
+        lone_block_factor: 1.44,
+        wave_microseconds: 1.9,
     },
 };
 
@@ -285,10 +285,10 @@ pub(crate) static TF32_16X128X32: Tile = Tile {
     resident: 2,
     purpose: Purpose::Any,
     cost: Cost {
-        nanoseconds_per_k: 6.8,
-        start_microseconds: 2.0,
-        lone_block_factor: 1.25,
-        wave_microseconds: 2.0,
+        nanoseconds_per_k: 7.56,
+        start_microseconds: 4.43,
+        lone_block_factor: 1.17,
+        wave_microseconds: 2.36,
     },
 };
 
@@ -303,7 +303,7 @@ pub(crate) static TF32_32X32X32_ELEMENTWISE: Tile = Tile {
     purpose: Purpose::UnalignedOperands,
     cost: Cost {
         nanoseconds_per_k: 8.1,
-        start_microseconds: 2.0,
+        start_microseconds: 4.5,
         lone_block_factor: 1.5,
         wave_microseconds: 3.7,
     },
@@ -319,10 +319,10 @@ pub(crate) static WGMMA_128X256X64: Tile = Tile {
     resident: 1,
     purpose: Purpose::Any,
     cost: Cost {
-        nanoseconds_per_k: 10.2,
-        start_microseconds: 5.0,
+        nanoseconds_per_k: 9.74,
+        start_microseconds: 5.02,
         lone_block_factor: 1.0,
-        wave_microseconds: 1.9,
+        wave_microseconds: 2.11,
     },
 };
 
@@ -336,10 +336,10 @@ pub(crate) static WGMMA_128X192X64_PING_PONG: Tile = Tile {
     resident: 1,
     purpose: Purpose::Any,
     cost: Cost {
-        nanoseconds_per_k: 7.78,
-        start_microseconds: 5.0,
-        lone_block_factor: 1.1,
-        wave_microseconds: 0.4,
+        nanoseconds_per_k: 7.4,
+        start_microseconds: 6.1,
+        lone_block_factor: 1.0,
+        wave_microseconds: 1.22,
     },
 };
 
@@ -353,10 +353,10 @@ pub(crate) static WGMMA_128X128X64_PING_PONG: Tile = Tile {
     resident: 1,
     purpose: Purpose::Any,
     cost: Cost {
-        nanoseconds_per_k: 5.39,
-        start_microseconds: 5.0,
-        lone_block_factor: 1.1,
-        wave_microseconds: 0.35,
+        nanoseconds_per_k: 5.37,
+        start_microseconds: 5.71,
+        lone_block_factor: 1.0,
+        wave_microseconds: 0.977,
     },
 };
 
@@ -370,10 +370,10 @@ pub(crate) static WGMMA_128X128X64: Tile = Tile {
     resident: 1,
     purpose: Purpose::Any,
     cost: Cost {
-        nanoseconds_per_k: 5.4,
-        start_microseconds: 5.0,
+        nanoseconds_per_k: 5.58,
+        start_microseconds: 5.13,
         lone_block_factor: 1.0,
-        wave_microseconds: 0.9,
+        wave_microseconds: 1.22,
     },
 };
 
@@ -387,10 +387,10 @@ pub(crate) static WGMMA_64X128X64_PING_PONG: Tile = Tile {
     resident: 1,
     purpose: Purpose::Any,
     cost: Cost {
-        nanoseconds_per_k: 3.42,
-        start_microseconds: 5.0,
-        lone_block_factor: 1.1,
-        wave_microseconds: 0.3,
+        nanoseconds_per_k: 3.94,
+        start_microseconds: 5.67,
+        lone_block_factor: 1.0,
+        wave_microseconds: 0.44,
     },
 };
 
@@ -404,10 +404,10 @@ pub(crate) static WGMMA_64X64X64_PING_PONG: Tile = Tile {
     resident: 1,
     purpose: Purpose::Any,
     cost: Cost {
-        nanoseconds_per_k: 1.8,
-        start_microseconds: 5.0,
-        lone_block_factor: 1.1,
-        wave_microseconds: 1.3,
+        nanoseconds_per_k: 2.78,
+        start_microseconds: 5.62,
+        lone_block_factor: 1.0,
+        wave_microseconds: 0.311,
     },
 };
 
@@ -421,10 +421,10 @@ pub(crate) static WGMMATF32_128X256X32: Tile = Tile {
     resident: 1,
     purpose: Purpose::Any,
     cost: Cost {
-        nanoseconds_per_k: 20.2,
-        start_microseconds: 5.0,
+        nanoseconds_per_k: 19.9,
+        start_microseconds: 4.94,
         lone_block_factor: 1.0,
-        wave_microseconds: 1.9,
+        wave_microseconds: 2.9,
     },
 };
 
@@ -438,10 +438,10 @@ pub(crate) static WGMMATF32_128X192X32_PING_PONG: Tile = Tile {
     resident: 1,
     purpose: Purpose::Any,
     cost: Cost {
-        nanoseconds_per_k: 14.9,
-        start_microseconds: 5.0,
-        lone_block_factor: 1.1,
-        wave_microseconds: 0.4,
+        nanoseconds_per_k: 15.5,
+        start_microseconds: 6.85,
+        lone_block_factor: 1.0,
+        wave_microseconds: 1.19,
     },
 };
 
@@ -455,10 +455,10 @@ pub(crate) static WGMMATF32_128X128X32_PING_PONG: Tile = Tile {
     resident: 1,
     purpose: Purpose::Any,
     cost: Cost {
-        nanoseconds_per_k: 10.5,
-        start_microseconds: 5.0,
-        lone_block_factor: 1.1,
-        wave_microseconds: 0.35,
+        nanoseconds_per_k: 11.6,
+        start_microseconds: 6.48,
+        lone_block_factor: 1.0,
+        wave_microseconds: 0.781,
     },
 };
 
@@ -472,10 +472,10 @@ pub(crate) static WGMMATF32_64X128X32_PING_PONG: Tile = Tile {
     resident: 1,
     purpose: Purpose::Any,
     cost: Cost {
-        nanoseconds_per_k: 7.75,
-        start_microseconds: 5.0,
-        lone_block_factor: 1.1,
-        wave_microseconds: 0.3,
+        nanoseconds_per_k: 8.8,
+        start_microseconds: 6.16,
+        lone_block_factor: 1.0,
+        wave_microseconds: 0.199,
     },
 };
 
