@@ -12,6 +12,10 @@ use ternion_cuda::tiles::{Wanted, with_tile};
 /// Rows, columns and inner length: edges in all axes, several tiles for a block, less than a tile; sums in parts and lines that begin anywhere, which are not fused.
 const SIZES: [[usize; 3]; 5] =
     [[1000, 776, 1000], [2056, 1544, 72], [72, 136, 200], [64, 72, 16384], [75, 131, 203]];
+fn sizes_and_activations() -> impl Iterator<Item = ([usize; 3], UnaryOp)> {
+    SIZES.into_iter().flat_map(|sizes| ACTIVATIONS.map(|op| (sizes, op)))
+}
+
 /// The tiles with fused epilogues.
 const FUSED_TILES: [&str; 3] =
     ["wgmma_128x256x64", "wgmma_128x192x64_ping_pong", "wgmma_128x128x64_ping_pong"];
@@ -52,7 +56,7 @@ fn alpha(k: usize) -> f64 {
 fn activations_with_their_pre_activation() -> Result<()> {
     let mut faults = String::new();
     for dtype in [DType::F16, DType::BF16, DType::F32] {
-        for ([m, n, k], op) in SIZES.into_iter().zip(ACTIVATIONS.into_iter().cycle()) {
+        for ([m, n, k], op) in sizes_and_activations() {
             for bias in [false, true] {
                 let what = format!("{op:?} of {dtype:?} {m} x {n} x {k}, bias: {bias}");
                 compare_by_tiles(&mut faults, &what, |device| {
@@ -81,7 +85,7 @@ fn activations_with_their_pre_activation() -> Result<()> {
 fn gradients_of_activations() -> Result<()> {
     let mut faults = String::new();
     for dtype in [DType::F16, DType::BF16, DType::F32] {
-        for ([m, n, k], op) in SIZES.into_iter().zip(ACTIVATIONS.into_iter().cycle()) {
+        for ([m, n, k], op) in sizes_and_activations() {
             compare_by_tiles(
                 &mut faults,
                 &format!("gradient of {op:?}, {dtype:?} {m} x {n} x {k}"),
