@@ -30,7 +30,7 @@ fn compare_by_tiles(
     let Some(gpu) = gpu() else { return Ok(()) };
     let _beside = beside();
     let expected = f(&ternion::cpu()?)?;
-    let by_tile = FUSED_TILES.map(|name| Wanted { tile: Some(name), splits: Some(1) });
+    let by_tile = FUSED_TILES.map(|name| Wanted { tile: Some(name), splits: None });
     for wanted in by_tile.into_iter().chain([Wanted::default()]) {
         let (found, taken) = with_tile(wanted, || (0..2).map(|_| f(gpu)).collect::<Result<Vec<_>>>());
         let [found, again] = &found?[..] else { unreachable!("two runs") };
