@@ -9,6 +9,7 @@ mod bandwidth;
 mod clock;
 mod composed;
 mod conv;
+mod curves;
 mod device;
 mod gemm;
 mod host;
@@ -69,6 +70,8 @@ enum Command {
     Timeline(timeline::Wanted),
     /// Measures products of random sizes by every tile, for the costs by which tiles are chosen
     Tiles(tiles::Asked),
+    /// Trains a GPT fused and unfused, eager and recorded, and prints the loss of every step
+    Curves(curves::Wanted),
 }
 
 impl Command {
@@ -78,6 +81,7 @@ impl Command {
             Command::Profile(_) => "profile",
             Command::Timeline(_) => "timeline",
             Command::Tiles(_) => "tiles",
+            Command::Curves(_) => "curves",
         }
     }
 }
@@ -146,6 +150,7 @@ fn run(arguments: &Arguments) -> std::result::Result<(), String> {
         Some(Command::Profile(wanted)) => profile::run(wanted),
         Some(Command::Timeline(wanted)) => timeline::run(wanted),
         Some(Command::Tiles(asked)) => tiles::run(asked),
+        Some(Command::Curves(wanted)) => curves::run(wanted),
     }
 }
 
@@ -240,6 +245,10 @@ mod tests {
         assert!(matches!(parsed(&["profile", "copy/d2d"]).command, Some(Command::Profile(_))));
         assert!(matches!(parsed(&["timeline", "train/x"]).command, Some(Command::Timeline(_))));
         assert!(matches!(parsed(&["tiles", "--kinds", "bf16", "tf32"]).command, Some(Command::Tiles(_))));
+        let curves = ["curves", "--model", "gpt2_124m", "--batch", "4", "--steps", "10", "--seeds", "1", "2"];
+        assert!(matches!(parsed(&curves).command, Some(Command::Curves(_))));
+        let refused = run(&parsed(&["curves", "--device", "wgpu"])).expect_err("refused");
+        assert_eq!(refused, "curves knows the first CUDA device alone; got --device wgpu");
         let message = run(&parsed(&["timeline", "copy/d2d"])).expect_err("refused");
         assert!(
             message.starts_with("no training case is called copy/d2d, but train/mnist_mlp/f32/b64, "),

@@ -69,8 +69,9 @@ const fn matrices([m, n, k]: [usize; 3], turned: [bool; 2]) -> Product {
 }
 
 /// Those of the benchmark and of GPT-2, before those of random sizes.
-const FIXED: [Product; 13] = [
+const FIXED: [Product; 14] = [
     matrices([512; 3], [false; 2]),
+    matrices([1000; 3], [false; 2]),
     matrices([1024; 3], [false; 2]),
     matrices([2048; 3], [false; 2]),
     matrices([4096; 3], [false; 2]),

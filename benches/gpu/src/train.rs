@@ -99,7 +99,7 @@ fn report(
 }
 
 /// Runs a forward pass in a precision; that of f32 needs no scope.
-fn scoped<T>(precision: Precision, f: impl FnOnce() -> T) -> T {
+pub fn scoped<T>(precision: Precision, f: impl FnOnce() -> T) -> T {
     match precision {
         Precision::F32 => f(),
         precision => with_precision(precision, f),
@@ -131,17 +131,17 @@ fn images(
 
 /// The sizes of a GPT.
 #[derive(Clone, Copy)]
-struct Sizes {
-    vocabulary: usize,
-    context: usize,
-    layers: usize,
-    heads: usize,
-    width: usize,
+pub struct Sizes {
+    pub vocabulary: usize,
+    pub context: usize,
+    pub layers: usize,
+    pub heads: usize,
+    pub width: usize,
 }
 
 const TINY: Sizes = Sizes { vocabulary: 65, context: 256, layers: 4, heads: 4, width: 128 };
-const CHARACTERS: Sizes = Sizes { vocabulary: 65, context: 256, layers: 6, heads: 6, width: 384 };
-const GPT2: Sizes = Sizes { vocabulary: 50_304, context: 1024, layers: 12, heads: 12, width: 768 };
+pub const CHARACTERS: Sizes = Sizes { vocabulary: 65, context: 256, layers: 6, heads: 6, width: 384 };
+pub const GPT2: Sizes = Sizes { vocabulary: 50_304, context: 1024, layers: 12, heads: 12, width: 768 };
 
 /// A GPT with tied head, trained by AdamW on `batch` full contexts.
 fn gpt(model: &str, sizes: Sizes, batch: usize, precision: Precision) -> Training {

@@ -1,5 +1,6 @@
 //! Whole steps recorded once and replayed without host work per op: [`Device::capture`].
 
+use crate::autograd::{is_fusing, with_fusion};
 use crate::backend::{Buffer, Capture, Replay, WeakBuffer};
 use crate::device::RandomPosition;
 use crate::error::{Error, Result, Text};
@@ -89,10 +90,11 @@ pub fn only_once<T>(f: impl FnOnce() -> T) -> T {
 pub struct CapturedStep<'f, T>(Form<'f, T>);
 
 enum Form<'f, T> {
-    /// The device records nothing: the closure runs each time, in the precision of the first.
+    /// The device records nothing: the closure runs each time, in the precision of the first and fused if that was.
     Closure {
         step: Box<dyn FnMut() -> Result<T> + 'f>,
         precision: Option<Precision>,
+        fuses: bool,
         output: T,
     },
     Recorded(RecordedStep<T>),
@@ -130,8 +132,8 @@ impl<T> CapturedStep<'_, T> {
     /// As the ops of the step.
     pub fn replay(&mut self) -> Result<&T> {
         match &mut self.0 {
-            Form::Closure { step, precision, output } => {
-                *output = precision::apart(*precision, step)?;
+            Form::Closure { step, precision, fuses, output } => {
+                *output = with_fusion(*fuses, || precision::apart(*precision, step))?;
                 Ok(output)
             }
             Form::Recorded(recorded) => recorded.replay(),
@@ -204,9 +206,9 @@ impl Device {
         if let Some(recorded) = self.record(&mut step)? {
             return Ok(CapturedStep(Form::Recorded(recorded)));
         }
-        let precision = precision::current();
+        let (precision, fuses) = (precision::current(), is_fusing());
         let output = precision::apart(precision, &mut step)?;
-        Ok(CapturedStep(Form::Closure { step: Box::new(step), precision, output }))
+        Ok(CapturedStep(Form::Closure { step: Box::new(step), precision, fuses, output }))
     }
 
     /// As [`capture`](Device::capture), for callers that run the step themselves where the device records nothing: `None`, and `step` has not run.

@@ -31,7 +31,9 @@ mod stats;
 mod tensor;
 pub mod trace;
 
-pub use autograd::{GradOptions, GradientSink, Gradients, checkpoint, enable_grad, grad, no_grad};
+pub use autograd::{
+    GradOptions, GradientSink, Gradients, checkpoint, enable_grad, grad, no_grad, without_fusion,
+};
 pub use backend::{Backend, Buffer, MemoryStats, Meta, Plan, Unsupported, View};
 pub use capture::{CapturedStep, RecordedStep};
 pub use check::{CheckConfig, CheckReport, OnDifference, check_ops};

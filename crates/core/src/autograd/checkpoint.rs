@@ -8,7 +8,7 @@ use super::gradients::TensorId;
 use super::node::{External, Grads, next_node_id};
 use super::record::record_external;
 use super::walk::{Boundary, grad_within};
-use super::{GradOptions, enable_grad, mode, no_grad};
+use super::{GradOptions, enable_grad, is_fusing, mode, no_grad, with_fusion};
 use crate::backend::{Buffer, WeakBuffer};
 use crate::error::{Error, Result, Text};
 use crate::observe::{OpCall, observe_ops};
@@ -32,11 +32,12 @@ struct Checkpoint {
     arguments: usize,
     random_position: (u64, u64),
     precision: Option<Precision>,
+    fuses: bool,
     first: Trace,
 }
 
 /// Runs `f` without keeping what is computed inside; backward runs it again, with the same random numbers and in the same
-/// [precision](crate::with_precision).
+/// [precision](crate::with_precision), [fused](crate::without_fusion) or not as the first time.
 ///
 /// Tensors that `f` captures (parameters) get their gradients too.
 ///
@@ -62,6 +63,7 @@ pub fn checkpoint(
     let random_position = device.random_position();
     let start = next_node_id();
     let precision = precision::current();
+    let fuses = is_fusing();
     let Ran { outputs, mut trace, captured } = Ran::of(start, &f, &separate(&inputs, false)?, precision)?;
     let arguments = inputs.len();
     inputs.extend(captured);
@@ -71,7 +73,8 @@ pub fn checkpoint(
     trace.reads.retain(Read::is_unchanged);
     let handles = inputs.clone();
     let handles: Vec<&Tensor> = handles.iter().collect();
-    let segment = Checkpoint { f: Box::new(f), inputs, arguments, random_position, precision, first: trace };
+    let segment =
+        Checkpoint { f: Box::new(f), inputs, arguments, random_position, precision, fuses, first: trace };
     let outputs = outputs.into_iter().map(|tensor| tensor.detach()).collect();
     Ok(record_external(std::sync::Arc::new(segment), &handles, outputs, Saves::NOTHING))
 }
@@ -241,8 +244,11 @@ impl External for Checkpoint {
         let start = next_node_id();
         let before =
             self.first.changed.iter().map(|tensor| no_grad(|| tensor.copy())).collect::<Result<Vec<_>>>()?;
+        let run = |arguments: &[Tensor]| {
+            with_fusion(self.fuses, || Ran::of(start, &*self.f, arguments, self.precision))
+        };
         let rerun = separate(&self.inputs[..self.arguments], create_graph)
-            .and_then(|arguments| Ok((Ran::of(start, &*self.f, &arguments, self.precision)?, arguments)));
+            .and_then(|arguments| Ok((run(&arguments)?, arguments)));
         device.set_random_position(position);
         let changed = self.first.changed.iter().zip(&before);
         no_grad(|| changed.into_iter().try_for_each(|(tensor, before)| tensor.copy_(before)))?;

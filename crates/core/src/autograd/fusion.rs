@@ -10,7 +10,7 @@
 //!     x -- product -- activation -- product --> y        backward: the rule of the second product returns the gradient of the pre-activation
 //! ```
 //!
-//! Nothing is offered where somebody looks at single gradients: hooks, observers, the search for NaN, gradients of gradients.
+//! Nothing is offered where somebody looks at single gradients: hooks, observers, the search for NaN, gradients of gradients; nor inside [`without_fusion`](super::without_fusion).
 
 use super::context::{ACTIVATED, PRE_ACTIVATION};
 use super::node::{Edge, Node};

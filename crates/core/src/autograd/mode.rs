@@ -1,4 +1,4 @@
-//! Whether ops are recorded: a switch of each thread.
+//! Whether ops are recorded, and whether they are fused: switches of each thread.
 
 use crate::tensor::Tensor;
 use std::cell::{Cell, RefCell};
@@ -7,6 +7,8 @@ use std::cell::{Cell, RefCell};
 const RECORDING: u8 = 1;
 /// The tensors that need a gradient and are used are noted: a checkpointed segment runs.
 const CAPTURING: u8 = 2;
+/// What lies around products runs as ops of its own.
+const UNFUSED: u8 = 4;
 
 thread_local! {
     /// One cell for both, so that an op that is recorded reads one.
@@ -61,6 +63,52 @@ pub fn no_grad<T>(f: impl FnOnce() -> T) -> T {
 /// Runs `f` with recording, also inside [`no_grad`].
 pub fn enable_grad<T>(f: impl FnOnce() -> T) -> T {
     with_mode(true, f)
+}
+
+/// Runs `f` with every function of forward and backward as an op of its own: what layers and gradient rules otherwise fuse with matrix products and norms.
+///
+/// - [`linear_add`](Tensor::linear_add) and [`feed_forward`](Tensor::feed_forward), and so the layers of transformers, run product, activation and addition apart; norms give f32 also where only products in half
+///   precision read them.
+/// - A backward pass sums the gradients of several uses by additions, and forms the gradients of activations, their rounded copies and the sums of their columns by themselves.
+/// - Casts of parameters that an optimizer has written along with them are done again.
+///
+/// The numbers differ by roundings in half precision that fusing leaves out and by the order of sums. What a single op computes stays one op: a linear layer with its bias, attention, a loss, a norm, and the
+/// activation or residual that [`MatmulOptions`](crate::MatmulOptions) ask for by name. A graph keeps the form in which it was recorded, so forward and backward both belong inside. A step that is
+/// [captured](crate::Device::capture) inside, or a segment that is [checkpointed](crate::checkpoint), stays unfused when it runs again.
+///
+/// For measuring what fusing brings, and for holding fused training against unfused.
+///
+/// ```
+/// use ternion_core::ops::matmul::LinearParameters;
+/// use ternion_core::{DType, Result, Tensor, without_fusion};
+///
+/// # fn main() -> Result<()> {
+/// # let device = ternion_cpu::device();
+/// let weight = Tensor::randn([4, 4], DType::F32, &device)?.requires_grad()?;
+/// let x = Tensor::randn([2, 4], DType::F32, &device)?;
+/// let layer = LinearParameters { weight: &weight, bias: None };
+/// let step = || x.linear_add(layer, &x)?.square()?.sum_all()?.backward();
+/// let (fused, unfused) = (step()?, without_fusion(step)?);
+/// # let values = |gradients: &ternion_core::Gradients| gradients.get(&weight).expect("a gradient").to_vec_f64();
+/// # let (fused, unfused) = (values(&fused)?, values(&unfused)?);
+/// # assert!(fused.iter().zip(&unfused).all(|(one, other)| (one - other).abs() <= 1e-4 * (1.0 + other.abs())));
+/// # Ok(())
+/// # }
+/// ```
+pub fn without_fusion<T>(f: impl FnOnce() -> T) -> T {
+    with_fusion(false, f)
+}
+
+/// Runs `f` fused or not: what runs again later is as it was the first time.
+pub(crate) fn with_fusion<T>(on: bool, f: impl FnOnce() -> T) -> T {
+    let _restore = Restore::after_setting(UNFUSED, !on);
+    f()
+}
+
+/// Whether layers and gradient rules on this thread may fuse ops: not inside [`without_fusion`].
+#[inline]
+pub fn is_fusing() -> bool {
+    MODE.get() & UNFUSED == 0
 }
 
 /// The tensors that need a gradient and were there before the node of this number.

@@ -354,7 +354,8 @@ fn process(
         let mut below = Grads::new();
         let mut fusion = Fusion::default();
         if needed && grads.iter().any(Option::is_some) && needs.contains(&true) {
-            if !options.create_graph && !is_observed() && !anomaly::is_anomaly_detected() {
+            let is_looked_at = options.create_graph || is_observed() || anomaly::is_anomaly_detected();
+            if !is_looked_at && mode::is_fusing() {
                 fusion = offered(&node, &needs, extra, visits, targets);
             }
             let form = || {

@@ -11,7 +11,7 @@
 //!
 //! The optimizer owns the copy; the leaf knows it only as long as it is there. A leaf that no scope has cast since the last step has none.
 
-use crate::autograd::{no_grad, record_copy, wants_record};
+use crate::autograd::{is_fusing, no_grad, record_copy, wants_record};
 use crate::backend::{Buffer, WeakBuffer};
 use crate::capture::{before_replay, is_recording_step};
 use crate::error::{Error, Result};
@@ -148,7 +148,8 @@ fn used(leaf: &Tensor, dtype: DType) -> Option<Arc<HalfCopy>> {
 
 /// The values of a leaf in `dtype` as its optimizer wrote them, recorded as the cast that they stand for; `None` if they must be cast.
 pub(super) fn find(leaf: &Tensor, dtype: DType) -> Result<Option<Tensor>> {
-    let Some(copy) = used(leaf, dtype) else { return Ok(None) };
+    // Unfused, a cast is an op of its own: the step that would write it along is not asked to.
+    let Some(copy) = is_fusing().then(|| used(leaf, dtype)).flatten() else { return Ok(None) };
     let values = copy.values.clone();
     let cast = || match wants_record(&[leaf]) {
         true => record_copy(leaf, values),

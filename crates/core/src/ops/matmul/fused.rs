@@ -1,11 +1,11 @@
 //! Linear layers with what follows them.
 
 use super::{Epilogue, Matmul, MatmulOptions};
-use crate::autograd::is_recording;
-use crate::dispatch::apply;
+use crate::autograd::{is_fusing, is_recording};
+use crate::dispatch::{apply, apply_one};
 use crate::error::{Error, Result};
 use crate::op::check;
-use crate::ops::unary::UnaryOp;
+use crate::ops::unary::{Unary, UnaryOp};
 use crate::precision;
 use crate::{DType, Tensor};
 use smallvec::SmallVec;
@@ -30,7 +30,7 @@ impl Tensor {
     /// Shapes that do not fit, dtypes that differ.
     pub fn linear_add(&self, parameters: LinearParameters<'_>, residual: &Tensor) -> Result<Tensor> {
         let LinearParameters { weight, bias } = parameters;
-        if !takes_residual(residual) {
+        if !takes_residual(residual) || !is_fusing() {
             return residual.add(&self.linear(weight, bias)?);
         }
         if let ([leading @ .., _], [outputs, _]) = (self.dims(), weight.dims()) {
@@ -80,9 +80,12 @@ impl Tensor {
         y.reshape(shape)
     }
 
-    /// `activation(linear(self))` of rows, by one product.
+    /// `activation(linear(self))` of rows, by one product unless nothing is fused.
     fn linear_activated(&self, parameters: LinearParameters<'_>, activation: UnaryOp) -> Result<Tensor> {
         let [_, _] = parameters.weight.shape().to_array::<2>("linear")?;
+        if !is_fusing() {
+            return apply_one(Unary { op: activation }, &[&self.linear(parameters.weight, parameters.bias)?]);
+        }
         let (x, weight, bias) = match precision::current() {
             None => (self.clone(), parameters.weight.clone(), parameters.bias.cloned()),
             Some(scope) => {

@@ -1,0 +1,314 @@
+//! Loss curves of a GPT that is trained in bf16: fused and unfused, op by op and recorded, on the same batches; and in f32, whose distance from bf16 tells what noise is.
+//!
+//! Prints a line about the run, then one JSON object for each step: `{"model", "seed", "way", "step", "loss"}`. A loss has all digits of its f32.
+
+use crate::train::{CHARACTERS, GPT2, Sizes, scoped};
+use clap::{Args, ValueEnum};
+use serde_json::json;
+use std::io::Write;
+use std::time::Instant;
+use ternion::data::{ByteTokenizer, RandomWindows, TokenBatch, Tokenizer, Tokens, Windows};
+use ternion::nn::optim::{AdamW, AdamWConfig, Optimizer};
+use ternion::nn::{GPT, GPTConfig, Module};
+use ternion::{DType, Device, Error, Precision, RecordedStep, Result, Tensor, no_grad, without_fusion};
+
+/// The text: documents and source of this project. The more there is, the less of it is learned by heart.
+const PARTS: &[&str] = &[
+    include_str!("../../../README.md"),
+    include_str!("../../../ARCHITECTURE.md"),
+    include_str!("../../../CONTRIBUTING.md"),
+    include_str!("../../../docs/gradients.md"),
+    include_str!("../../../docs/adding-an-op.md"),
+    include_str!("../../../docs/adding-a-backend.md"),
+    include_str!("../../../docs/adding-a-kernel.md"),
+    include_str!("../../../docs/python.md"),
+    include_str!("../../../docs/watching.md"),
+    include_str!("../../../docs/kernels/attention.md"),
+    include_str!("../../../docs/kernels/matmul.md"),
+    include_str!("../../../docs/kernels/memory-and-capture.md"),
+    include_str!("../../../docs/kernels/rows.md"),
+    include_str!("../../../docs/kernels/wgsl.md"),
+    include_str!("../../../docs/kernels/wgsl-attention.md"),
+    include_str!("../../../docs/tutorials/checkpoints.md"),
+    include_str!("../../../docs/tutorials/gpt2.md"),
+    include_str!("../../../docs/tutorials/housing.md"),
+    include_str!("../../../docs/tutorials/tiny_gpt.md"),
+    include_str!("../../../examples/cifar10.rs"),
+    include_str!("../../../examples/compare.rs"),
+    include_str!("../../../examples/gpt2.rs"),
+    include_str!("../../../examples/housing.rs"),
+    include_str!("../../../examples/image_encoder.rs"),
+    include_str!("../../../examples/mnist.rs"),
+    include_str!("../../../examples/softmax_regression.rs"),
+    include_str!("../../../examples/tiny_gpt.rs"),
+];
+
+/// Learning rate of AdamW, as in the training cases.
+const RATE: f64 = 3e-4;
+
+/// What is wanted.
+#[derive(Args)]
+pub struct Wanted {
+    /// The model, with the sizes of the training case of that name; its tokens are bytes
+    #[arg(long, value_enum, default_value_t = Model::CharGpt)]
+    model: Model,
+    /// Windows in a batch; by default as in the training case: 64 of char_gpt, 16 of gpt2_124m
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
+    batch: Option<u16>,
+    /// Steps of each training
+    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
+    steps: u32,
+    /// Each is a training in every way, from first weights and with batches of its own
+    #[arg(long, num_args = 1.., default_values_t = [1, 2, 3])]
+    seeds: Vec<u64>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+#[value(rename_all = "snake_case")]
+enum Model {
+    CharGpt,
+    #[value(name = "gpt2_124m")]
+    Gpt2,
+}
+
+impl Model {
+    const fn name(self) -> &'static str {
+        match self {
+            Model::CharGpt => "char_gpt",
+            Model::Gpt2 => "gpt2_124m",
+        }
+    }
+
+    /// The sizes, and the windows in a batch.
+    const fn sizes(self) -> (Sizes, usize) {
+        match self {
+            Model::CharGpt => (CHARACTERS, 64),
+            Model::Gpt2 => (GPT2, 16),
+        }
+    }
+}
+
+/// How a model is trained.
+struct Way {
+    name: &'static str,
+    precision: Precision,
+    is_fused: bool,
+    is_recorded: bool,
+}
+
+const WAYS: [Way; 4] = [
+    Way { name: "bf16/eager", precision: Precision::Bf16, is_fused: true, is_recorded: false },
+    Way { name: "bf16/recorded", precision: Precision::Bf16, is_fused: true, is_recorded: true },
+    Way { name: "bf16/unfused", precision: Precision::Bf16, is_fused: false, is_recorded: false },
+    Way { name: "f32/unfused", precision: Precision::F32, is_fused: false, is_recorded: false },
+];
+
+impl Way {
+    /// Runs `f` fused or not.
+    fn run<T>(&self, f: impl FnOnce() -> T) -> T {
+        if self.is_fused { f() } else { without_fusion(f) }
+    }
+}
+
+/// What the trainings have in common.
+struct Setup {
+    config: GPTConfig,
+    batch: usize,
+    steps: usize,
+    windows: Windows,
+}
+
+impl Setup {
+    fn new(
+        Sizes { vocabulary, context, layers, heads, width }: Sizes,
+        batch: usize,
+        steps: usize,
+    ) -> Result<Setup> {
+        let vocabulary = vocabulary.max(ByteTokenizer.vocabulary_size());
+        let config = GPTConfig { vocabulary, context, layers, heads, width, ..Default::default() };
+        let windows = Tokens::new(ByteTokenizer.encode(&text())?).windows(context)?;
+        Ok(Setup { config, batch, steps, windows })
+    }
+
+    /// Trains a new model. First weights and batches are those of the seed, whatever the way.
+    fn curve(&self, way: &Way, seed: u64, device: &Device) -> Result<Vec<f32>> {
+        device.seed(seed);
+        let model = GPT::new(self.config, device)?;
+        let mut adam = AdamW::new(model.parameters(), AdamWConfig { lr: RATE, ..Default::default() })?;
+        let windows = self.windows.random(self.batch, seed, device)?;
+        let shape = [self.batch, self.config.context];
+        let zeros = || Tensor::zeros(shape, DType::I64, device);
+        let batch = TokenBatch { inputs: zeros()?, targets: zeros()?, size: self.batch };
+        let last = Tensor::zeros((), DType::F32, device)?;
+        let step = || {
+            let loss = scoped(way.precision, || mean_loss(&model, &batch))?;
+            no_grad(|| last.copy_(&loss.detach()))?;
+            adam.step(&loss.backward()?)
+        };
+        way.run(|| self.losses(way, step, windows, &batch, &last))
+    }
+
+    /// Runs the steps. Losses stay on the device until the end, so that none waits for it.
+    fn losses(
+        &self,
+        way: &Way,
+        mut step: impl FnMut() -> Result<()>,
+        mut windows: RandomWindows,
+        batch: &TokenBatch,
+        last: &Tensor,
+    ) -> Result<Vec<f32>> {
+        let device = last.device();
+        let losses = Tensor::zeros([self.steps], DType::F32, device)?;
+        let mut recorded: Option<RecordedStep<()>> = None;
+        for at in 0..self.steps {
+            let next = windows.batch()?;
+            batch.inputs.copy_(&next.inputs)?;
+            batch.targets.copy_(&next.targets)?;
+            match &mut recorded {
+                Some(recorded) => recorded.replay().map(drop)?,
+                None if way.is_recorded => {
+                    // Recording runs the step once as it is: the first one.
+                    let first = device.record(&mut step)?;
+                    recorded = Some(first.ok_or_else(|| unrecorded(device))?);
+                }
+                None => step()?,
+            }
+            losses.select(0, at)?.copy_(last)?;
+        }
+        losses.to_vec()
+    }
+}
+
+fn unrecorded(device: &Device) -> Error {
+    Error::Device { device: device.name().to_string(), detail: "records no steps".into() }
+}
+
+/// All parts, one behind the other.
+fn text() -> String {
+    PARTS.join("\n")
+}
+
+fn mean_loss(model: &GPT, batch: &TokenBatch) -> Result<Tensor> {
+    let count = batch.targets.elements();
+    let logits = model.logits(&batch.inputs)?.reshape([count, model.config().vocabulary])?;
+    logits.cross_entropy(&batch.targets.reshape([count])?)
+}
+
+/// Trains in every way and prints the losses.
+pub fn run(wanted: &Wanted) -> std::result::Result<(), String> {
+    let text = |error: Error| error.to_string();
+    let device = ternion::device("cuda").map_err(text)?;
+    let (sizes, batch) = wanted.model.sizes();
+    let batch = wanted.batch.map_or(batch, usize::from);
+    let setup = Setup::new(sizes, batch, wanted.steps as usize).map_err(text)?;
+    let mut out = std::io::stdout().lock();
+    let mut print =
+        |lines: String| out.write_all(lines.as_bytes()).map_err(|error| format!("stdout: {error}"));
+    print(about(wanted.model, &setup, &device).map_err(text)?)?;
+    for &seed in &wanted.seeds {
+        for way in &WAYS {
+            let begun = Instant::now();
+            let losses = setup.curve(way, seed, &device).map_err(text)?;
+            print(lines(wanted.model, seed, way, &losses))?;
+            check(way, &losses)?;
+            eprintln!("seed {seed}, {}: {:.1} s", way.name, begun.elapsed().as_secs_f64());
+        }
+    }
+    Ok(())
+}
+
+/// The line about the run.
+fn about(model: Model, setup: &Setup, device: &Device) -> Result<String> {
+    let devices = ternion::devices();
+    let hardware = devices.iter().find(|one| one.name == device.name()).map(|one| &one.hardware);
+    let run = json!({
+        "device": hardware.map_or(device.name(), String::as_str),
+        "model": model.name(),
+        "batch": setup.batch,
+        "context": setup.config.context,
+        "layers": setup.config.layers,
+        "width": setup.config.width,
+        "vocabulary": setup.config.vocabulary,
+        "lr": RATE,
+        "text_bytes": text().len(),
+    });
+    Ok(format!("{}\n", json!({ "run": run })))
+}
+
+/// A line for each step. An f32 is as exact in f64, of which JSON has the digits.
+fn lines(model: Model, seed: u64, way: &Way, losses: &[f32]) -> String {
+    let line = |(at, &loss): (usize, &f32)| {
+        let step = json!({"model": model.name(), "seed": seed, "way": way.name, "step": at + 1, "loss": f64::from(loss)});
+        format!("{step}\n")
+    };
+    losses.iter().enumerate().map(line).collect()
+}
+
+/// A training that comes to no number shows nothing.
+fn check(way: &Way, losses: &[f32]) -> std::result::Result<(), String> {
+    match losses.iter().position(|loss| !loss.is_finite()) {
+        Some(at) => Err(format!("{}: the loss of step {} is {}", way.name, at + 1, losses[at])),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ternion::decorators::NanCheck;
+
+    const SMALL: Sizes = Sizes { vocabulary: 7, context: 8, layers: 2, heads: 2, width: 16 };
+
+    fn losses(setup: &Setup, way: &Way, seed: u64) -> Vec<f32> {
+        let device = ternion::cpu().expect("the CPU backend");
+        setup.curve(way, seed, &device).unwrap_or_else(|error| panic!("{}: {error}", way.name))
+    }
+
+    #[test]
+    fn all_ways_train_the_same_model_on_the_same_batches() {
+        let setup = Setup::new(SMALL, 2, 3).expect("a text");
+        assert_eq!(setup.config.vocabulary, 256);
+        let curves: Vec<Vec<f32>> = WAYS.iter().map(|way| losses(&setup, way, 5)).collect();
+        let [eager, recorded, unfused, exact] = &curves[..] else { panic!("{} ways", curves.len()) };
+        assert_eq!(eager.len(), 3);
+        assert_eq!(eager, recorded);
+        assert_ne!(eager, unfused, "what fusing leaves out is rounded");
+        assert_ne!(unfused, exact);
+        for (one, other) in eager.iter().chain(unfused).zip(exact.iter().chain(exact)) {
+            assert!((one - other).abs() < 0.02, "{curves:?}");
+        }
+        assert_eq!(losses(&setup, &WAYS[0], 5), *eager, "again");
+        assert_ne!(losses(&setup, &WAYS[0], 6)[0], eager[0], "another seed");
+    }
+
+    #[test]
+    fn losses_fall() {
+        let setup = Setup::new(SMALL, 4, 40).expect("a text");
+        let losses = losses(&setup, &WAYS[2], 1);
+        assert!(losses[39] < losses[0] - 0.1, "{losses:?}");
+    }
+
+    #[test]
+    fn lines_have_every_digit() {
+        let (way, losses) = (&WAYS[2], [1.0f32 / 3.0, 0.1]);
+        let lines = lines(Model::Gpt2, 7, way, &losses);
+        let read: Vec<serde_json::Value> =
+            lines.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+        for (at, loss) in losses.iter().enumerate() {
+            assert_eq!(read[at]["loss"].as_f64().map(|loss| loss as f32), Some(*loss));
+            assert_eq!(read[at]["step"], at + 1);
+        }
+        assert_eq!((&read[0]["model"], &read[0]["way"]), (&json!("gpt2_124m"), &json!("bf16/unfused")));
+    }
+
+    #[test]
+    fn trainings_that_show_nothing_are_errors() {
+        assert_eq!(check(&WAYS[0], &[1.0, 2.0]), Ok(()));
+        let message = check(&WAYS[0], &[1.0, f32::NAN]).expect_err("refused");
+        assert_eq!(message, "bf16/eager: the loss of step 2 is NaN");
+        let setup = Setup::new(SMALL, 2, 3).expect("a text");
+        let device = NanCheck::new(ternion::cpu().expect("the CPU backend"));
+        let message = setup.curve(&WAYS[1], 1, &device).expect_err("refused").to_string();
+        assert!(message.ends_with("records no steps"), "{message}");
+    }
+}

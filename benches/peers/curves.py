@@ -1,0 +1,257 @@
+#!/usr/bin/env python3
+"""Loss curves of a GPT in bf16: fused beside unfused, recorded beside op by op, and the noise that both are in.
+
+    ternion-bench curves > curves.jsonl                             on the GPU machine: trains in every way, for each seed
+    curves.py write curves.jsonl.. docs/profiles/gpt-curves.md      anywhere: the table between the page's markers, and gpt-curves.svg beside it
+
+Recorded steps must have the losses of steps op by op, bit for bit: otherwise nothing is written. Only Python's standard library is needed.
+"""
+
+import argparse
+import html
+import itertools
+import math
+import pathlib
+
+from compare import read_results, replace
+from ladder import row_of, step_of
+
+MARKERS = START, END = "<!-- curves:start -->", "<!-- curves:end -->"
+
+EAGER, RECORDED, UNFUSED, EXACT = "bf16/eager", "bf16/recorded", "bf16/unfused", "f32/unfused"
+# Way -> what the page calls it, its color and its stroke; in the order in which they are drawn.
+WAYS = {
+    EXACT: ("f32, unfused", "#2e8b57", ' stroke-width="3" opacity="0.5"'),
+    UNFUSED: ("bf16, unfused", "#e07b00", ' stroke-width="1.6"'),
+    EAGER: ("bf16, fused", "#1f5fa8", ' stroke-width="1.6" stroke-dasharray="6 4"'),
+    RECORDED: ("bf16, fused, recorded", "#c0392b", ' stroke-width="1.6" stroke-dasharray="2 5"'),
+}
+# Steps whose mean is a point of a smoothed curve.
+SPAN = 20
+
+
+def curves_of(lines, source):
+    """Losses by seed and way. Every curve must be there, from the first step to the same last one."""
+    found, models = {}, set()
+    for line in lines:
+        if "run" in line:
+            continue
+        try:
+            seed, way, step, loss = line["seed"], line["way"], line["step"], float(line["loss"])
+            models.add(line["model"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise SystemExit(f"error: {source}: expected model, seed, way, step and a number as loss, got {str(line)[:120]}") from error
+        steps = found.setdefault(seed, {}).setdefault(way, {})
+        if step in steps:
+            raise SystemExit(f"error: {source}: seed {seed}, {way}: step {step} is there twice")
+        steps[step] = loss
+    if len(models) != 1:
+        raise SystemExit(f"error: {source}: expected curves of one model, got {', '.join(sorted(models)) or 'none'}")
+    longest = max(max(steps) for ways in found.values() for steps in ways.values())
+    for seed, way in itertools.product(found, WAYS):
+        steps = found[seed].get(way, {})
+        if sorted(steps) != list(range(1, longest + 1)):
+            raise SystemExit(f"error: {source}: seed {seed}, {way}: {len(steps)} of {longest} steps")
+    if longest < SPAN:
+        raise SystemExit(f"error: {source}: {longest} steps, expected at least {SPAN}")
+    return {seed: {way: [ways[way][step] for step in range(1, longest + 1)] for way in WAYS} for seed, ways in sorted(found.items())}
+
+
+def check_recorded(curves):
+    """The recorded steps are those op by op, bit for bit. A loss that is no number equals none."""
+    for seed, ways in curves.items():
+        for step, (one, other) in enumerate(zip(ways[EAGER], ways[RECORDED]), 1):
+            if one != other:
+                raise SystemExit(f"error: seed {seed}, step {step}: loss {one!r} op by op and {other!r} recorded")
+
+
+def smoothed(losses):
+    """The mean of each SPAN steps that follow each other."""
+    return [math.fsum(losses[at : at + SPAN]) / SPAN for at in range(len(losses) - SPAN + 1)]
+
+
+class Distance:
+    """Between smoothed curves."""
+
+    def __init__(self, pairs):
+        apart = [abs(one - other) for left, right in pairs for one, other in zip(smoothed(left), smoothed(right))]
+        self.largest, self.mean = max(apart, default=math.nan), math.fsum(apart) / len(apart) if apart else math.nan
+
+    def cells(self):
+        return ["" if math.isnan(value) else f"{value:.5f}" for value in (self.largest, self.mean)]
+
+
+class Seed:
+    """The distances of a seed: of what is fused, and what noise there is."""
+
+    def __init__(self, curves, seed):
+        ways = curves[seed]
+        others = [curves[other][UNFUSED] for other in curves if other != seed]
+        self.seed, self.last = seed, {way: smoothed(losses)[-1] for way, losses in ways.items()}
+        self.fused = Distance([(ways[EAGER], ways[UNFUSED])])
+        self.exact = Distance([(ways[UNFUSED], ways[EXACT])])
+        self.seeds = Distance([(ways[UNFUSED], other) for other in others])
+
+    def share(self):
+        """The mean distance of fused from unfused in that of bf16 from f32."""
+        return f"{self.fused.mean / self.exact.mean:.2f}" if self.exact.mean else ""
+
+
+def about(lines):
+    """The training, in a sentence for each that the files are of."""
+    found = []
+    for line in lines:
+        if run := line.get("run"):
+            sizes = f"{run.get('layers')} layers of width {run.get('width')}, context {run.get('context')}, {run.get('vocabulary')} tokens"
+            text = f"`{run.get('model')}` ({sizes}) on {run.get('device')}: batches of {run.get('batch')} windows from {run.get('text_bytes')} bytes of text, AdamW at {run.get('lr')}."
+            found += [text] if text not in found else []
+    return found
+
+
+def table(curves):
+    """Distances of smoothed curves: a row for each seed, the largest and the mean of each."""
+    heads = [f"{name}, {figure}" for name in ("fused from unfused", "bf16 from f32", "seed from seed") for figure in ("largest", "mean")]
+    lines = [row_of(["seed", *heads, "fused / bf16, mean"]), row_of(["---", *["---:"] * (len(heads) + 1)])]
+    for seed in (Seed(curves, seed) for seed in curves):
+        lines.append(row_of([str(seed.seed), *seed.fused.cells(), *seed.exact.cells(), *seed.seeds.cells(), seed.share()]))
+    return lines
+
+
+def losses_table(curves):
+    """What is reached at the end."""
+    lines = [row_of([f"seed, mean loss of the last {SPAN} steps", *(name for name, _, _ in WAYS.values())]), row_of(["---", *["---:"] * len(WAYS)])]
+    for seed in (Seed(curves, seed) for seed in curves):
+        lines.append(row_of([str(seed.seed), *(f"{seed.last[way]:.5f}" for way in WAYS)]))
+    return lines
+
+
+def body(lines, curves, picture):
+    steps = len(next(iter(curves.values()))[EAGER])
+    equal = f"Of {len(curves)} x {steps} steps the losses of the recorded ones equal those op by op in every bit."
+    return [*about(lines), "", f"![Losses of every way by step]({picture})", "", equal, "", *table(curves), "", *losses_table(curves), ""]
+
+
+def page(text, lines, curves, picture):
+    """The page with the tables instead of what is between its markers."""
+    if text.count(START) != 1 or text.count(END) != 1 or text.index(START) > text.index(END):
+        raise SystemExit(f"error: expected {START} and, after it, {END} once each in the page")
+    before, rest = text.split(START)
+    return "\n".join([before + START, *body(lines, curves, picture)]) + END + rest.split(END)[1]
+
+
+# ---------------------------------------------------------------- the picture
+
+WIDTH, LEFT, RIGHT, TOP = 1200, 46, 14, 46
+LOSSES, GAP, APART, BOTTOM = 250, 34, 110, 44
+# Of the points of a smoothed curve one of so many is drawn.
+EVERY = 5
+
+
+class Panel:
+    """A seed: losses by step, and below them their distances from bf16, unfused, on a scale of their own."""
+
+    def __init__(self, seed, ways, left, width):
+        self.seed, self.left, self.right, self.parts = seed, left + LEFT, left + width - RIGHT, []
+        self.curves = {way: smoothed(losses) for way, losses in ways.items()}
+        self.steps = len(ways[EAGER])
+        self.apart = {way: [one - other for one, other in zip(curve, self.curves[UNFUSED])] for way, curve in self.curves.items() if way != UNFUSED}
+
+    def text(self, x, y, words, anchor="start", more=""):
+        self.parts.append(f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{more}>{html.escape(words)}</text>')
+
+    def line(self, x1, y1, x2, y2, stroke):
+        self.parts.append(f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="{stroke}"/>')
+
+    def x(self, step):
+        return self.left + (step - 1) / max(self.steps - 1, 1) * (self.right - self.left)
+
+    def drawn_at(self, count):
+        """Which points are drawn: the last one, too."""
+        return sorted({*range(0, count, EVERY), count - 1})
+
+    def plot(self, curves, y):
+        for way, curve in curves.items():
+            name, color, more = WAYS[way]
+            # A mean is drawn at the last of its steps.
+            points = " ".join(f"{self.x(at + SPAN):.1f},{y(curve[at]):.1f}" for at in self.drawn_at(len(curve)))
+            title = f"{name}: {curve[-1]:.5f} at step {self.steps}"
+            self.parts.append(f'<polyline points="{points}" fill="none" stroke="{color}"{more}><title>{html.escape(title)}</title></polyline>')
+
+    def grid(self, marks, y):
+        for mark in marks:
+            self.line(self.left, y(mark), self.right, y(mark), "#dddddd")
+            self.text(self.left - 5, y(mark) + 4, f"{mark:g}", "end")
+
+    def losses(self):
+        most = max(max(curve) for curve in self.curves.values()) * 1.02
+        step = step_of(most)
+
+        def y(loss):
+            return TOP + LOSSES * (1 - loss / most)
+
+        self.text(self.left, TOP - 10, f"seed {self.seed}: loss, mean of {SPAN} steps", more=' font-weight="bold"')
+        self.grid([number * step for number in range(int(most / step) + 1)], y)
+        self.plot({way: self.curves[way] for way in WAYS}, y)
+
+    def distances(self):
+        top = TOP + LOSSES + GAP
+        most = max(abs(value) for curve in self.apart.values() for value in curve) * 1.05 or 1
+        mark = step_of(2 * most)
+
+        def y(value):
+            return top + APART * (1 - value / most) / 2
+
+        self.text(self.left, top - 8, "less that of bf16, unfused")
+        count = int(most / mark)
+        self.grid([number * mark for number in range(-count, count + 1)], y)
+        self.plot({way: self.apart[way] for way in WAYS if way in self.apart}, y)
+        for step in sorted({1, self.steps // 2, self.steps}):
+            self.text(self.x(step), top + APART + 18, str(step), "middle")
+        self.text((self.left + self.right) / 2, top + APART + 34, "step", "middle")
+
+    def drawn(self):
+        self.losses()
+        self.distances()
+        return self.parts
+
+
+def drawing(curves):
+    width = WIDTH / len(curves)
+    parts = [part for at, (seed, ways) in enumerate(curves.items()) for part in Panel(seed, ways, at * width, width).drawn()]
+    for at, (name, color, more) in enumerate(WAYS.values()):
+        x = LEFT + at * 200
+        parts.append(f'<line x1="{x}" y1="14" x2="{x + 28}" y2="14" stroke="{color}"{more}/>')
+        parts.append(f'<text x="{x + 34}" y="18">{html.escape(name)}</text>')
+    height = TOP + LOSSES + GAP + APART + BOTTOM
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" font-family="sans-serif" font-size="11">'
+    return "\n".join([head, '<rect width="100%" height="100%" fill="white"/>', *parts, "</svg>"]) + "\n"
+
+
+def write(given):
+    lines = [line for path in given.results for line in read_results(path)]
+    curves = curves_of(lines, ", ".join(map(str, given.results)))
+    check_recorded(curves)
+    picture = given.page.with_suffix(".svg")
+    text = page(given.page.read_text(encoding="utf-8"), lines, curves, picture.name)
+    replace(picture, drawing(curves))
+    replace(given.page, text)
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="command", required=True)
+    written = commands.add_parser("write", help="tables and picture")
+    written.add_argument("results", type=pathlib.Path, nargs="+", help="what ternion-bench curves printed")
+    written.add_argument("page", type=pathlib.Path)
+    return parser.parse_args()
+
+
+def main():
+    try:
+        write(arguments())
+    except OSError as error:
+        raise SystemExit(f"error: {error}") from error
+
+
+if __name__ == "__main__":
+    main()

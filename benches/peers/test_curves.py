@@ -1,0 +1,132 @@
+"""curves.py with trainings that never ran: python3 -m unittest discover -s benches/peers"""
+
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+import xml.etree.ElementTree
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+
+import curves  # noqa: E402
+
+SVG = "{http://www.w3.org/2000/svg}"
+RUN = dict(run=dict(device="Some GPU", model="char_gpt", batch=64, context=256, layers=6, width=384, vocabulary=256, lr=0.0003, text_bytes=1000))
+STEPS = 40
+# What each way's losses are off those of bf16, unfused, in halves of which f64 has all digits.
+OFF = {curves.EAGER: 2**-8, curves.RECORDED: 2**-8, curves.UNFUSED: 0.0, curves.EXACT: 2**-7}
+
+
+def loss(seed, way, step):
+    """Falls; later steps are apart by what the way is off, those of another seed by 1/4."""
+    return 4.0 - step / 16 + seed / 4 + (OFF[way] if step > 20 else 0.0)
+
+
+def records(seeds=(1, 2, 3), steps=STEPS):
+    keys = [(seed, way, step) for seed in seeds for way in curves.WAYS for step in range(1, steps + 1)]
+    return [RUN, *(dict(model="char_gpt", seed=seed, way=way, step=step, loss=loss(seed, way, step)) for seed, way, step in keys)]
+
+
+class Pages(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.path = pathlib.Path(self.folder.name)
+        self.page = self.path / "page.md"
+        self.page.write_text(f"before\n\n{curves.START}\nstale\n{curves.END}\nafter\n")
+
+    def write(self, lines, error=""):
+        (self.path / "curves.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        command = [sys.executable, str(HERE / "curves.py"), "write", "curves.jsonl", "page.md"]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=self.path, check=False)
+        self.assertEqual(bool(done.returncode), bool(error), done.stderr)
+        self.assertIn(error, done.stderr)
+        # What is refused leaves everything as it was.
+        self.assertEqual((self.path / "page.svg").exists(), not error)
+        self.assertEqual("stale" in self.page.read_text(), bool(error))
+        return self.page.read_text()
+
+    def test_distances_are_between_means_of_steps(self):
+        self.assertEqual(curves.smoothed([float(at) for at in range(22)]), [9.5, 10.5, 11.5])
+        apart = curves.Distance([([0.0] * 21, [1.0] * 20 + [21.0])])
+        self.assertEqual((apart.largest, apart.mean), (2.0, 1.5))
+        seed = curves.Seed(curves.curves_of(records(), "here"), 1)
+        # Of 21 means the first has none of the steps that are off, and the last has nothing else.
+        self.assertEqual((seed.fused.largest, seed.fused.mean), (2**-8, 2**-9))
+        self.assertEqual((seed.exact.largest, seed.exact.mean), (2**-7, 2**-8))
+        # From seed 1 to 2 and to 3.
+        self.assertEqual((seed.seeds.largest, seed.seeds.mean), (0.5, 0.375))
+        self.assertEqual(seed.share(), "0.50")
+
+    def test_the_page_has_a_row_for_each_seed(self):
+        page = self.write(records())
+        self.assertTrue(page.startswith(f"before\n\n{curves.START}\n`char_gpt` (6 layers of width 384, context 256, 256 tokens) on Some GPU: "))
+        self.assertTrue(page.endswith(f"\n{curves.END}\nafter\n"))
+        self.assertIn("![Losses of every way by step](page.svg)", page)
+        self.assertIn("Of 3 x 40 steps the losses of the recorded ones equal those op by op in every bit.", page)
+        self.assertIn("| 1 | 0.00391 | 0.00195 | 0.00781 | 0.00391 | 0.50000 | 0.37500 | 0.50 |", page)
+        self.assertIn("| 2 | 0.00391 | 0.00195 | 0.00781 | 0.00391 | 0.25000 | 0.25000 | 0.50 |", page)
+        # f32, bf16, and what is fused of it.
+        self.assertIn("| 1 | 2.35156 | 2.34375 | 2.34766 | 2.34766 |", page)
+        # Written again, it is the same.
+        (self.path / "page.svg").unlink()
+        self.page.write_text(page.replace("`char_gpt`", "stale"))
+        self.assertEqual(self.write(records()), page)
+
+    def test_a_single_seed_has_no_other(self):
+        self.assertIn("| 1 | 0.00391 | 0.00195 | 0.00781 | 0.00391 |  |  | 0.50 |", self.write(records(seeds=[1])))
+
+    def test_the_picture_has_a_panel_for_each_seed(self):
+        self.write(records())
+        drawn = xml.etree.ElementTree.parse(self.path / "page.svg").getroot()
+        texts = [text.text for text in drawn.iter(SVG + "text")]
+        for seed in (1, 2, 3):
+            self.assertIn(f"seed {seed}: loss, mean of 20 steps", texts)
+        # Four losses and three distances each.
+        lines = list(drawn.iter(SVG + "polyline"))
+        self.assertEqual(len(lines), 3 * 7)
+        titles = [line.find(SVG + "title").text for line in lines]
+        self.assertEqual(titles.count("bf16, unfused: 2.34375 at step 40"), 1)
+        self.assertEqual(titles.count("bf16, fused: 0.00391 at step 40"), 3)
+        _, _, width, height = map(float, drawn.get("viewBox").split())
+        for line in lines:
+            points = [tuple(map(float, point.split(","))) for point in line.get("points").split()]
+            # Of 21 means every fifth, of which the last is the last.
+            self.assertEqual(len(points), 5)
+            self.assertTrue(all(0 < x < width and 0 < y < height for x, y in points), points)
+            self.assertEqual(sorted(points), points)
+
+    def test_recorded_steps_that_differ_by_a_bit_are_refused(self):
+        lines = records()
+        wrong = next(line for line in lines if line.get("way") == curves.RECORDED and line["seed"] == 2 and line["step"] == 30)
+        wrong["loss"] += 2**-40
+        self.write(lines, f"error: seed 2, step 30: loss {loss(2, curves.EAGER, 30)!r} op by op and {wrong['loss']!r} recorded")
+
+    def test_what_is_no_whole_set_of_curves_is_refused(self):
+        whole = records()
+        self.write(whole[:-1], "seed 3, bf16/recorded: 39 of 40 steps")
+        self.write([line for line in whole if line.get("way") != curves.UNFUSED], "seed 1, bf16/unfused: 0 of 40 steps")
+        self.write([*whole, whole[5]], "step 5 is there twice")
+        self.write([*whole, dict(whole[5], model="gpt2_124m", seed=9)], "expected curves of one model, got char_gpt, gpt2_124m")
+        self.write([], "expected curves of one model, got none")
+        self.write(records(steps=19), "19 steps, expected at least 20")
+        self.write([*whole, dict(whole[5], loss=None)], "a number as loss")
+        self.page.write_text("no markers, stale")
+        self.write(whole, "expected <!-- curves:start -->")
+
+    def test_the_page_of_the_repository_has_markers(self):
+        text = (HERE.parents[1] / "docs/profiles/gpt-curves.md").read_text(encoding="utf-8")
+        self.assertEqual((text.count(curves.START), text.count(curves.END)), (1, 1))
+        self.assertLess(text.index(curves.START), text.index(curves.END))
+
+    def test_ways_are_those_of_the_program(self):
+        program = (HERE.parent / "gpu/src/curves.rs").read_text(encoding="utf-8")
+        for way in curves.WAYS:
+            self.assertIn(f'name: "{way}"', program)
+
+
+if __name__ == "__main__":
+    unittest.main()
