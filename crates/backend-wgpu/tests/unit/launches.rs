@@ -90,7 +90,7 @@ fn documented(op: &Op, inputs: &[View<'_>], outputs: &[View<'_>], small: bool) -
     };
     match op {
         Op::Iota(_) => exactly(0),
-        Op::SgdStep(step) => exactly((inputs.len() / (3 + step.states())) as u64),
+        Op::SgdStep(step) => exactly((inputs.len() / step.width()) as u64 * (1 + u64::from(step.half_copy))),
         // Half copies are casts of their own.
         Op::AdamStep(step) => exactly((inputs.len() / step.width()) as u64 * (1 + u64::from(step.half_copy))),
         Op::MultiTensorNorm(_) => exactly(inputs.len().div_ceil(7) as u64 + 1),
