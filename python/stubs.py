@@ -39,15 +39,15 @@ DeviceLike = Union["device", str]
 
 # Types of arguments by name; of a few functions alone where the name means something else there.
 ARGUMENTS = {
-    "Tensor": "count prob batch1 batch2 mat vec1 input index mask mat1 mat2 source src tensor tensor1 tensor2 vec vec2 weight target query key value condition",
-    "Tensor | None": "bias gradient attn_mask running_mean running_var pos_weight grad",
+    "Tensor": "linear_weight count prob batch1 batch2 mat vec1 input index mask mat1 mat2 source src tensor tensor1 tensor2 vec vec2 weight target query key value condition",
+    "Tensor | None": "linear_bias bias gradient attn_mask running_mean running_var pos_weight grad",
     "int": "dim0 dim1 start_dim end_dim dimension length step k chunks diagonal minlength bins n steps groups num_groups num_classes seed ignore_index",
     "float": "mean median sigma lambd rtol atol eps beta std low high value_float negative_slope p dropout_p momentum delta label_smoothing max_norm",
     "bool": "keepdim keepdims stable sorted pin_memory non_blocking equal_nan create_graph descending largest requires_grad as_tuple force copy training ceil_mode return_indices "
     "count_include_pad is_causal log_target enable_gqa sparse_grad",
     "bool | None": "size_average retain_graph unbiased align_corners recompute_scale_factor",
     "float | None": "correction scale",
-    "int | None": "window",
+    "int | None": "window chunk_rows",
     "float | Sequence[float] | None": "scale_factor",
     "Number | None": "alpha",
     "str": "approximate reduction mode equation activation",
@@ -75,7 +75,7 @@ SPECIAL = {
     "masked_fill_.value": "Number | Tensor", "scatter.src": "Operand | None", "scatter_.src": "Operand | None", "scatter.value": "Number | None", "scatter_.value": "Number | None", 
     "split.split_size_or_sections": "SizeLike | None", "split.split_size": "SizeLike | None", "scatter.reduce": "str | None", "scatter_.reduce": "str | None",
     "bincount.weights": "Tensor | None", "bernoulli.p": "float | None", "from_dlpack.copy": "bool | None", "addcmul.value": "float", "pad.value": "float", "cuda.device": "int | DeviceLike | None", "einsum.operands": "Tensor",
-    "set_default_device.device": "DeviceLike", "conv1d.stride": "int | None", "cross_entropy.weight": "Tensor | None",
+    "set_default_device.device": "DeviceLike", "conv1d.stride": "int | None", "cross_entropy.weight": "Tensor | None", "linear_cross_entropy.weight": "Tensor | None",
     "nll_loss.weight": "Tensor | None", "batch_norm.weight": "Tensor | None", "layer_norm.weight": "Tensor | None",
     "rms_norm.weight": "Tensor | None", "rms_norm.eps": "float | None", "logit.eps": "float | None", "group_norm.weight": "Tensor | None", "roll.dims": "SizeLike | None",
     "addmm.other": "Tensor", "add_relu.other": "Tensor", "bias_activation.bias": "Tensor", "interpolate.size": "SizeLike | None",

@@ -1,4 +1,4 @@
-//! Copies of parameters in half precision that AdamW writes along with them: numbers, gradients and errors are those of casts, and nobody sees an old one.
+//! Copies of parameters in half precision that AdamW and SGD write along with them: numbers, gradients and errors are those of casts, and nobody sees an old one.
 //!
 //! A program without copies is the same program in which each parameter counts as changed before each forward: its copies are old then.
 
@@ -101,7 +101,7 @@ fn spoil(parameters: &[Param]) {
 
 #[test]
 fn a_half_copy_is_the_cast_of_the_parameter_bit_for_bit() -> Result<()> {
-    use ternion::ops::step::{AdamStep, DecayMode};
+    use ternion::ops::step::{AdamStep, DecayMode, SgdStep};
     let _beside = support::beside();
     for device in devices() {
         let special =
@@ -130,6 +130,18 @@ fn a_half_copy_is_the_cast_of_the_parameter_bit_for_bit() -> Result<()> {
                 apply(op, &[&parameter, &gradient, &hyper, &m?, &v?, &copy])?;
                 let cast = parameter.to_dtype(half)?;
                 assert_eq!(copy.to_bytes()?, cast.to_bytes()?, "{device}: {half} of {count}");
+                let hyper = vector(&[0.01, 1.0, 0.0])?;
+                for momentum in [0.0, 0.9] {
+                    let (dampening, weight_decay, nesterov) = (0.0, 0.1, false);
+                    let op = SgdStep { momentum, dampening, weight_decay, nesterov, half_copy: true };
+                    let velocity = Tensor::full([count], 0.5, DType::F32, &device)?;
+                    let mut inputs = vec![&parameter, &gradient, &hyper];
+                    inputs.extend((momentum != 0.0).then_some(&velocity));
+                    inputs.push(&copy);
+                    apply(op, &inputs)?;
+                    let cast = parameter.to_dtype(half)?;
+                    assert_eq!(copy.to_bytes()?, cast.to_bytes()?, "{device}: sgd, {half} of {count}");
+                }
             }
         }
     }
@@ -145,15 +157,27 @@ fn gpt(device: &Device) -> Result<GPT> {
     GPT::new(config, device)
 }
 
+type OptimizerOf = fn(Vec<Param>) -> Result<Box<dyn Optimizer>>;
+
+/// Every kind of optimizer that writes copies.
+const OPTIMIZERS: [OptimizerOf; 3] = [
+    |parameters| Ok(Box::new(adamw(parameters)?)),
+    |parameters| Ok(Box::new(SGD::new(parameters, SGDConfig { lr: 0.1, ..Default::default() })?)),
+    |parameters| {
+        let config = SGDConfig { lr: 0.1, momentum: 0.9, nesterov: true, ..Default::default() };
+        Ok(Box::new(SGD::new(parameters, config)?))
+    },
+];
+
 /// Losses, parameters at the end, and casts of parameters in each step.
 type Trained = (Vec<f32>, Vec<Vec<u8>>, Vec<usize>);
 
 /// Steps on two batches each, the table of tokens being the weight of the head too.
-fn train(inner: &Device, precision: Precision, is_spoiled: bool) -> Result<Trained> {
+fn train(inner: &Device, precision: Precision, optimizer: OptimizerOf, is_spoiled: bool) -> Result<Trained> {
     let (device, casts) = watched(inner.clone());
     let model = gpt(&device)?;
     let parameters = model.parameters();
-    let mut adam = adamw(parameters.clone())?;
+    let mut optimizer = optimizer(parameters.clone())?;
     let scale = LossScale::new(LossScaleConfig { init_scale: 1024.0, ..Default::default() })?;
     let tokens = Tensor::from_slice(&[0i32, 3, 2, 1, 10, 2, 7, 7], [2, 4], &device)?;
     let (mut losses, mut counts) = (Vec::new(), Vec::new());
@@ -170,7 +194,7 @@ fn train(inner: &Device, precision: Precision, is_spoiled: bool) -> Result<Train
             losses.push(loss.item::<f32>()?);
             sum.accumulate(scale.scale(&loss)?.backward()?)?;
         }
-        assert!(matches!(scale.step(&mut adam, &sum)?, ScaledStep::Taken));
+        assert!(matches!(scale.step(optimizer.as_mut(), &sum)?, ScaledStep::Taken));
         counts.push(casts.taken(&parameters));
     }
     Ok((losses, bits(&parameters)?, counts))
@@ -180,9 +204,11 @@ fn train(inner: &Device, precision: Precision, is_spoiled: bool) -> Result<Train
 fn a_transformer_learns_the_same_without_a_cast_of_a_parameter() -> Result<()> {
     let _beside = support::beside();
     for device in devices() {
-        for precision in [Precision::Bf16, Precision::F16] {
-            let (losses, parameters, casts) = train(&device, precision, false)?;
-            let (cast_losses, cast_parameters, all) = train(&device, precision, true)?;
+        for (precision, optimizer) in
+            [Precision::Bf16, Precision::F16].into_iter().flat_map(|one| OPTIMIZERS.map(|of| (one, of)))
+        {
+            let (losses, parameters, casts) = train(&device, precision, optimizer, false)?;
+            let (cast_losses, cast_parameters, all) = train(&device, precision, optimizer, true)?;
             assert_eq!(losses, cast_losses, "{device}: {precision}");
             assert_eq!(parameters, cast_parameters, "{device}: {precision}");
             assert!(all.iter().all(|&count| count == all[0]) && all[0] > 20, "{all:?}");
@@ -296,7 +322,7 @@ fn other_forms_of_steps_make_no_copies() -> Result<()> {
             0 => {
                 Box::new(AdamW::new(parameters.clone(), AdamWConfig { amsgrad: true, ..Default::default() })?)
             }
-            _ => Box::new(SGD::new(parameters.clone(), SGDConfig::default())?),
+            _ => Box::new(RMSprop::new(parameters.clone(), RMSpropConfig::default())?),
         };
         for _ in 0..3 {
             casts.taken(&parameters);

@@ -20,7 +20,10 @@ fn a_gradient_formed_beforehand_is_right_when_it_was_not_foreseen() -> Result<()
     let (ignore_index, label_smoothing) = (-100, 0.1);
     let losses = |x: &Tensor, beforehand: bool| {
         let mut outputs = match beforehand {
-            true => apply(CrossEntropyWithGrad { ignore_index, label_smoothing }, &[x, &target, &foreseen])?,
+            true => apply(
+                CrossEntropyWithGrad { ignore_index, label_smoothing, in_place: false },
+                &[x, &target, &foreseen],
+            )?,
             false => apply(CrossEntropy { ignore_index, label_smoothing }, &[x, &target])?,
         };
         Ok::<_, Error>(outputs.swap_remove(0))
@@ -189,6 +192,121 @@ fn a_loss_in_chunks_of_half_precision() -> Result<()> {
                 assert_close(&gradient, expected, limit, &format!("{precision}, scale {scale}"))?;
             }
         }
+    }
+    Ok(())
+}
+
+/// A layer whose rows of scores are no multiple of 16 bytes, of so many rows that they are padded; rows of some are ignored.
+fn odd_layer(dtype: DType, device: &Device) -> Result<([Tensor; 3], Tensor)> {
+    device.seed(12);
+    let normal = |shape: &[usize]| Tensor::randn(shape, dtype, device)?.requires_grad();
+    let classes = Tensor::randint(0, 13, [300], DType::I64, device)?;
+    let ignored = Tensor::rand([300], DType::F32, device)?.lt_scalar(0.2)?;
+    Ok(([normal(&[300, 6])?, normal(&[13, 6])?, normal(&[13])?], classes.masked_fill(&ignored, -100)?))
+}
+
+#[test]
+fn padding_changes_no_number() -> Result<()> {
+    let device = ternion::cpu()?;
+    let (inputs, target) = odd_layer(DType::F64, &device)?;
+    let expected = whole(&inputs, &target)?;
+    let of = expected.backward()?;
+    for rows in [127, 128, 150, 300] {
+        let loss = chunked(&inputs, &target, rows)?;
+        assert_close(&loss, &expected, 1e-14, "loss")?;
+        let gradients = loss.backward()?;
+        for (index, input) in inputs.iter().enumerate() {
+            let [found, expected] = [&gradients, &of].map(|of| of.get(input).expect("a gradient"));
+            assert!(found.is_contiguous());
+            assert_close(found, expected, 1e-14, &format!("{rows} rows, input {index}"))?;
+        }
+        let without = chunked(&inputs.clone().map(|tensor| tensor.detach()), &target, rows)?;
+        assert_close(&without, &expected, 1e-14, "loss without gradients")?;
+    }
+    Ok(())
+}
+
+/// An ignored row of NaN and infinities, as of a token that sees none, gives no gradient to itself.
+#[test]
+fn padding_keeps_what_is_ignored_apart() -> Result<()> {
+    let device = ternion::cpu()?;
+    let ([x, weight, bias], target) = odd_layer(DType::F32, &device)?;
+    let odd = x.detach();
+    odd.narrow(0, 3, 1)?.fill_(f64::NAN)?;
+    odd.narrow(0, 5, 1)?.fill_(f64::INFINITY)?;
+    target.narrow(0, 3, 3)?.fill_(-100)?;
+    let inputs = [odd.requires_grad()?, weight.detach(), bias.detach()];
+    let found = chunked(&inputs, &target, 200)?.backward()?;
+    let gradient = found.get(&inputs[0]).expect("a gradient");
+    assert_eq!(gradient.narrow(0, 3, 3)?.to_vec::<f32>()?, vec![0.0; 18]);
+    assert_close(gradient, whole(&inputs, &target)?.backward()?.get(&inputs[0]).expect("one"), 1e-6, "x")
+}
+
+/// Every matrix of every product of `f` that has one axis of neighboring elements: bytes from line to line, and of where it begins.
+fn lines_of_products<T>(f: impl FnOnce() -> Result<T>) -> Result<Vec<(usize, usize)>> {
+    let found = std::rc::Rc::new(std::cell::RefCell::new(Vec::new()));
+    let seen = found.clone();
+    let note = move |call: &ternion_core::OpCall<'_>| {
+        if !matches!(call.op, ternion_core::Op::Matmul(_)) {
+            return Ok(());
+        }
+        for tensor in call.inputs.iter().copied().chain(call.outputs).filter(|tensor| tensor.rank() == 2) {
+            let (strides, size) = (tensor.layout().strides(), tensor.dtype().size());
+            let across = usize::from(strides[0] == 1);
+            assert_eq!(strides[1 - across], 1, "{tensor:?} has no neighbors");
+            let [line, first] = [strides[across].unsigned_abs(), tensor.layout().offset()];
+            seen.borrow_mut().push((line * size, first * size));
+        }
+        Ok(())
+    };
+    observe_ops(note, f)?;
+    Ok(found.take())
+}
+
+#[test]
+fn rows_of_scores_begin_at_multiples_of_16_bytes() -> Result<()> {
+    let device = ternion::cpu()?;
+    let (inputs, target) = odd_layer(DType::F32, &device)?;
+    // A product's inner size is the caller's.
+    let wide = |tensor: &Tensor| tensor.detach().repeat(&[1, 4])?.requires_grad();
+    let inputs = [wide(&inputs[0])?, wide(&inputs[1])?, inputs[2].clone()];
+    for precision in [Precision::F32, Precision::Bf16] {
+        let step = |rows| with_precision(precision, || chunked(&inputs, &target, rows)?.backward());
+        let lines = lines_of_products(|| step(150))?;
+        // Two chunks of three products: a, b and y each, the weight's gradient of the second chunk with the sum.
+        assert!(lines.len() >= 18, "{lines:?}");
+        assert!(lines.iter().all(|(line, first)| line % 16 == 0 && first % 16 == 0), "{lines:?}");
+        // Of fewer rows the weight is not copied.
+        let lines = lines_of_products(|| step(100))?;
+        assert!(lines.iter().any(|(line, _)| line % 16 != 0), "{lines:?}");
+    }
+    Ok(())
+}
+
+/// The gradient of scores is formed over them, whatever their strides.
+#[test]
+fn a_gradient_in_the_memory_of_its_logits() -> Result<()> {
+    let device = ternion::cpu()?;
+    let target = Tensor::from_slice(&[2i64, -100, 0], [3], &device)?;
+    for (dtype, smoothing) in [(DType::F32, 0.0), (DType::F64, 0.1), (DType::BF16, 0.1)] {
+        device.seed(2);
+        let buffer = Tensor::randn([3, 8], dtype, &device)?;
+        let logits = buffer.narrow(1, 1, 5)?;
+        let around = buffer.to_vec_f64()?;
+        let dloss = Tensor::from_slice(&[0.5f64, 1.0, 2.0], [3], &device)?.to_dtype(dtype.accumulator())?;
+        let op = |in_place| CrossEntropyWithGrad { ignore_index: -100, label_smoothing: smoothing, in_place };
+        let apart = apply(op(false), &[&logits, &target, &dloss])?;
+        let expected: Vec<Vec<f64>> = apart.iter().map(Tensor::to_vec_f64).collect::<Result<_>>()?;
+        let found = apply(op(true), &[&logits, &target, &dloss])?;
+        for (found, expected) in found.iter().zip(&expected) {
+            assert_eq!(&found.to_vec_f64()?, expected, "{dtype}");
+        }
+        assert_eq!(logits.to_vec_f64()?, expected[2]);
+        for (at, (now, before)) in buffer.to_vec_f64()?.iter().zip(&around).enumerate() {
+            assert!((1..6).contains(&(at % 8)) || now == before, "{dtype}: element {at} was changed");
+        }
+        let leaf = logits.detach().requires_grad()?;
+        assert!(apply(op(true), &[&leaf, &target, &dloss]).is_err(), "its gradient would be lost");
     }
     Ok(())
 }

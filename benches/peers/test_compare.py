@@ -130,10 +130,26 @@ class Tables(unittest.TestCase):
         text = shown(case, 599_999, peak=8705)
         self.assertIn(f"| {case} recorded | 599,999 tokens/s | at least 600,000 tokens/s | **no** |", text)
         self.assertIn(f"| {case} recorded: most memory | 8.50 GiB | at most 8.5 GiB | **no** |", text)
+        text = shown("train/gpt2_124m_chunked/bf16", 599_999, peak=8193)
+        self.assertIn("| train/gpt2_124m_chunked/bf16 recorded: most memory | 8.00 GiB | at most 8.5 GiB | yes |", text)
+        self.assertIn("| train/gpt2_124m/bf16 recorded: most memory |  | at most 8.5 GiB | not measured |", text)
         for case, ratio in (("train/tiny_gpt/bf16", 1.6), ("train/char_gpt/bf16", 1.25)):
             name = f"| {case} recorded: rate over PyTorch's best "
             self.assertIn(f"{name}| {ratio:.2f} | at least {ratio} | yes |", shown(case, ratio * 100, ("torch/eager", 50), ("torch/graph", 100)))
             self.assertIn(f"{name}|  | at least {ratio} | not measured |", shown(case, 100))
+
+    def test_a_case_that_peers_have_not_stands_beside_their_nearest(self):
+        whole, chunked = "train/gpt2_124m/bf16", "train/gpt2_124m_chunked/bf16"
+        lines = [
+            line(whole, "ternion/graph", 28, 1, "tokens/s"),
+            line(chunked, "ternion/graph", 30, 1, "tokens/s"),
+            line(whole, "torch/compile", 40, 1, "tokens/s"),
+        ]
+        for one, peak in zip(lines, (9000, 8000, 20000)):
+            one["peak_mib"] = peak
+        text = tables.body(lines)
+        self.assertIn(f"| {chunked} | 30.000 ms | 1 tokens/s | 40.000 ms (0.75) |", text)
+        self.assertIn(f"\n| {chunked} | 8,000 | 20,000 |\n", text)
 
     def test_memory_of_training_is_a_table_of_its_own(self):
         def of(case, impl, peak):

@@ -363,6 +363,19 @@ def losses():
         )  # fmt: skip
     soft = np.random.default_rng(2).dirichlet(np.ones(5), 4)
     yield Case(name, "soft", lambda x: F.cross_entropy(x, tensor_of(soft)), lambda x: -(soft * jax.nn.log_softmax(x)).sum(1).mean(), x)
+
+    def of_linear(x, weight, bias, t, r, smoothing):
+        return cross_entropy(x @ weight.T + bias, t, r, smoothing)
+
+    for reduction, smoothing in (("mean", 0.0), ("mean", 0.1), ("sum", 0.0)):
+        yield Case(
+            "linear_cross_entropy", f"{reduction} {smoothing}",
+            lambda x, weight, bias, r=reduction, s=smoothing: F.linear_cross_entropy(
+                x, weight, tensor_of(ignoring), linear_bias=bias, reduction=r, label_smoothing=s, chunk_rows=3
+            ),
+            lambda x, weight, bias, r=reduction, s=smoothing: of_linear(x, weight, bias, ignoring, r, s),
+            ((4, 3), uniform(-1, 1)), ((5, 3), uniform(-1, 1)), ((5,), uniform(-1, 1)),
+        )  # fmt: skip
     # From so many logits on the gradient is formed with the loss.
     many = np.random.default_rng(3).integers(0, 512, 640)
     yield Case(

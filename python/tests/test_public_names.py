@@ -21,7 +21,7 @@ OWN = {
     """,
     "ternion.nn": "FeedForward KeyValueCache LayerSummary ResidualBlock Rotary Summary Timeline TransformerBlock summary trace",
     "ternion.nn.modules": "FeedForward ResidualBlock Rotary TransformerBlock",
-    "ternion.nn.functional": "accuracy add_relu bias_activation sinusoidal",
+    "ternion.nn.functional": "accuracy add_relu bias_activation linear_cross_entropy sinusoidal",
     "ternion.nn.utils": "StatsMonitor",
     "ternion.optim": "Ema Lion",
     "ternion.optim.swa_utils": "Ema",

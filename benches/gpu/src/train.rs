@@ -8,7 +8,7 @@ use ternion::nn::optim::{Adam, AdamConfig, AdamW, AdamWConfig, Optimizer};
 use ternion::nn::{
     Conv2d, Conv2dConfig, Flatten, Forward, GPT, GPTConfig, Linear, MaxPool2d, Mlp, Module, ReLU, Sequential,
 };
-use ternion::{DType, Device, Precision, Result, Tensor, with_precision};
+use ternion::{DType, Device, LinearCrossEntropyOptions, Precision, Result, Tensor, with_precision};
 
 /// One optimizer step on inputs that stay where they are.
 pub type Step = Box<dyn FnMut() -> Result<()>>;
@@ -35,10 +35,11 @@ pub fn trainings() -> Vec<Training> {
         images("mnist_mlp", digits, 64, Precision::F32, mlp),
         images("mnist_mlp", digits, 512, Precision::F32, mlp),
         images("mnist_cnn", digits, 128, Precision::F32, cnn),
-        gpt("tiny_gpt", TINY, 64, Precision::F32),
-        gpt("tiny_gpt", TINY, 64, Precision::Bf16),
-        gpt("char_gpt", CHARACTERS, 64, Precision::Bf16),
-        gpt("gpt2_124m", GPT2, 16, Precision::Bf16),
+        gpt("tiny_gpt", TINY, 64, Precision::F32, Loss::OfLogits),
+        gpt("tiny_gpt", TINY, 64, Precision::Bf16, Loss::OfLogits),
+        gpt("char_gpt", CHARACTERS, 64, Precision::Bf16, Loss::OfLogits),
+        gpt("gpt2_124m", GPT2, 16, Precision::Bf16, Loss::OfLogits),
+        gpt("gpt2_124m", GPT2, 16, Precision::Bf16, Loss::Chunked { chunks: 4 }),
         images("cifar_alexnet", [3, 32, 32], 256, Precision::F32, alexnet),
         images("cifar_alexnet", [3, 32, 32], 256, Precision::Bf16, alexnet),
     ]
@@ -143,24 +144,59 @@ const TINY: Sizes = Sizes { vocabulary: 65, context: 256, layers: 4, heads: 4, w
 pub const CHARACTERS: Sizes = Sizes { vocabulary: 65, context: 256, layers: 6, heads: 6, width: 384 };
 pub const GPT2: Sizes = Sizes { vocabulary: 50_304, context: 1024, layers: 12, heads: 12, width: 768 };
 
+/// How the loss of a GPT is computed.
+#[derive(Clone, Copy)]
+enum Loss {
+    /// Cross-entropy of the logits of all tokens.
+    OfLogits,
+    /// [`GPT::loss`], with the logits of one of so many chunks of tokens at a time.
+    Chunked { chunks: usize },
+}
+
+impl Loss {
+    /// What the name of a model is followed by.
+    fn suffix(self) -> &'static str {
+        match self {
+            Loss::OfLogits => "",
+            Loss::Chunked { .. } => CHUNKED,
+        }
+    }
+
+    /// The mean loss of `model`; targets `[batch, context]`.
+    fn of(self, model: &GPT, inputs: &Tensor, targets: &Tensor) -> Result<Tensor> {
+        let tokens = targets.elements();
+        match self {
+            Loss::OfLogits => {
+                let vocabulary = model.config().vocabulary;
+                let logits = model.logits(inputs)?.reshape([tokens, vocabulary])?;
+                logits.cross_entropy(&targets.reshape([tokens])?)
+            }
+            Loss::Chunked { chunks } => {
+                let chunk_rows = Some(tokens.div_ceil(chunks));
+                model.loss(inputs, targets, LinearCrossEntropyOptions { chunk_rows, ..Default::default() })
+            }
+        }
+    }
+}
+
+/// Marks a case that the PyTorch script has only with the loss of all logits.
+const CHUNKED: &str = "_chunked";
+
 /// A GPT with tied head, trained by AdamW on `batch` full contexts.
-fn gpt(model: &str, sizes: Sizes, batch: usize, precision: Precision) -> Training {
+fn gpt(model: &str, sizes: Sizes, batch: usize, precision: Precision, loss_form: Loss) -> Training {
     let Sizes { vocabulary, context, layers, heads, width } = sizes;
     let make = move |device: &Device| -> Result<Step> {
         let config = GPTConfig { vocabulary, context, layers, heads, width, ..Default::default() };
         let model = GPT::new(config, device)?;
         let mut adam = AdamW::new(model.parameters(), AdamWConfig { lr: 3e-4, ..Default::default() })?;
         let tokens = |shape: &[usize]| Tensor::randint(0, vocabulary as i64, shape, DType::I64, device);
-        let (inputs, targets) = (tokens(&[batch, context])?, tokens(&[batch * context])?);
+        let (inputs, targets) = (tokens(&[batch, context])?, tokens(&[batch, context])?);
         Ok(Box::new(move || {
-            let loss = scoped(precision, || {
-                let logits = model.logits(&inputs)?.reshape([batch * context, vocabulary])?;
-                logits.cross_entropy(&targets)
-            })?;
+            let loss = scoped(precision, || loss_form.of(&model, &inputs, &targets))?;
             adam.step(&loss.backward()?)
         }))
     };
-    let name = format!("train/{model}/{}", precision.name());
+    let name = format!("train/{model}{}/{}", loss_form.suffix(), precision.name());
     Training { name, amount: batch * context, unit: "tokens/s", make: Box::new(make) }
 }
 
@@ -223,11 +259,13 @@ mod tests {
         let names: Vec<String> = trainings().into_iter().map(|training| training.name).collect();
         let script = include_str!("../../peers/torch_training.py");
         for name in &names {
+            let name = name.replace(CHUNKED, "");
             let parts: Vec<&str> = name.split('/').collect();
             let is_there = [format!("\"{}/{}\"", parts[1], parts[2]), format!("\"{}/{{dtype}}\"", parts[1])];
             assert!(is_there.iter().any(|part| script.contains(part)), "{name}");
         }
         assert!(names.contains(&"train/gpt2_124m/bf16".to_owned()));
+        assert!(names.contains(&"train/gpt2_124m_chunked/bf16".to_owned()));
         assert!(names.contains(&"train/cifar_alexnet/bf16/b256".to_owned()));
     }
 
@@ -236,14 +274,37 @@ mod tests {
         let device = ternion::cpu().expect("the CPU backend");
         let sizes = Sizes { vocabulary: 7, context: 4, layers: 1, heads: 1, width: 8 };
         for training in [
-            gpt("small", sizes, 2, Precision::Bf16),
+            gpt("small", sizes, 2, Precision::Bf16, Loss::OfLogits),
+            gpt("small", sizes, 2, Precision::Bf16, Loss::Chunked { chunks: 4 }),
             images("small", [1, 28, 28], 2, Precision::F32, cnn),
             images("small", [3, 32, 32], 1, Precision::F32, alexnet),
         ] {
             let mut step = training.step(&device).expect("a model");
             step().and_then(|()| step()).unwrap_or_else(|error| panic!("{}: {error}", training.name));
         }
-        let training = gpt("small", sizes, 2, Precision::Bf16);
-        assert_eq!((training.name.as_str(), training.amount), ("train/small/bf16", 8));
+        for (loss, name) in
+            [(Loss::OfLogits, "train/small/bf16"), (Loss::Chunked { chunks: 4 }, "train/small_chunked/bf16")]
+        {
+            let training = gpt("small", sizes, 2, Precision::Bf16, loss);
+            assert_eq!((training.name.as_str(), training.amount), (name, 8));
+        }
+    }
+
+    #[test]
+    fn a_gpt_has_the_same_loss_in_chunks() {
+        let device = ternion::cpu().expect("the CPU backend");
+        let config =
+            GPTConfig { vocabulary: 7, context: 4, layers: 1, heads: 1, width: 8, ..Default::default() };
+        let loss = |form: Loss| -> Result<f32> {
+            device.seed(3);
+            let model = GPT::new(config, &device)?;
+            let tokens = || Tensor::randint(0, 7, [2, 4], DType::I64, &device);
+            form.of(&model, &tokens()?, &tokens()?)?.item()
+        };
+        let whole = loss(Loss::OfLogits).expect("a loss");
+        for chunks in [1, 3, 4] {
+            let chunked = loss(Loss::Chunked { chunks }).expect("a loss");
+            assert!((chunked - whole).abs() < 1e-5, "{chunks} chunks: {chunked} and {whole}");
+        }
     }
 }

@@ -71,6 +71,10 @@ fn select(_gpu: &Gpu, op: &Op, inputs: &[Meta<'_>]) -> Result<LaunchFn, Unsuppor
             Ok(ops::softmax::run)
         }
         Op::CrossEntropy(_) | Op::CrossEntropyGrad(_) => Ok(ops::loss::run),
+        // The kernel reads the target's logit for the loss while other threads write gradients, which would be over it.
+        Op::CrossEntropyWithGrad(op) if op.in_place => {
+            Err(Unsupported::because("in place it is composed of the loss and its gradient"))
+        }
         Op::CrossEntropyWithGrad(_) | Op::CrossEntropyGradUpdate(_) => Ok(ops::loss::run),
         Op::LayerNorm(_) | Op::LayerNormGrad(_) | Op::RmsNorm(_) | Op::RmsNormGrad(_) => {
             ops::norm::select(op, inputs)

@@ -159,7 +159,13 @@ fn steps_of_large_parameters() {
         decay_mode,
         half_copy: false,
     };
-    let sgd = |momentum, nesterov| SgdStep { momentum, dampening: 0.0, weight_decay: 0.1, nesterov };
+    let sgd = |momentum, nesterov| SgdStep {
+        momentum,
+        dampening: 0.0,
+        weight_decay: 0.1,
+        nesterov,
+        half_copy: false,
+    };
     let steps: [(Op, &[f32], usize); 6] = [
         (sgd(0.0, false).into(), &[0.1, 0.5, 0.0], 0),
         (sgd(0.9, true).into(), &[0.1, 0.5, 0.0], 1),

@@ -42,7 +42,7 @@
 //!
 //! # Casts that an optimizer has done
 //!
-//! A step of `Adam` or `AdamW` writes a parameter of f32 that a scope has cast since the last step in that half precision too, for 2 bytes of memory an element: the next scope finds the cast done ([`HalfCopy`]). Numbers,
+//! A step of `SGD`, `Adam` or `AdamW` writes a parameter of f32 that a scope has cast since the last step in that half precision too, for 2 bytes of memory an element: the next scope finds the cast done ([`HalfCopy`]). Numbers,
 //! gradients and what observers see are those of the cast. Whoever else changes the parameter in place makes its copy a stale one, and the next scope casts. The copy is changed in place by the step: a
 //! backward pass through it after the step (`retain_graph`) is the error that it is without a scope.
 //!

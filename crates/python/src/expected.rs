@@ -209,7 +209,7 @@ functions! {
     batches bernoulli bernoulli_ binomial bias_activation binary_cross_entropy_with_logits bincount bmm cat cauchy_ chunk concat conv1d conv2d conv_transpose2d
     copy_ count_nonzero cross_entropy cuda cumsum data device div div_ dot dropout einsum elu empty empty_like epoch equal expand_as exponential_ eye first flatten fmax
     fmin fold from_dlpack full full_like gather gcd gelu geometric_ grad group_norm hardtanh histc huber_loss index_add index_add_ index_select instance_norm isclose kl_div
-    l1_loss layer_norm lcm leaky_relu linear linspace log_normal_ log_softmax logical_and logical_or logical_xor logit logsumexp masked_fill masked_fill_
+    l1_loss layer_norm lcm leaky_relu linear linear_cross_entropy linspace log_normal_ log_softmax logical_and logical_or logical_xor logit logsumexp masked_fill masked_fill_
     masked_scatter masked_select matmul max max_abs max_pool2d maximum mean min minimum mm mse_loss mv mvlgamma nanmean nansum narrow nll_loss nonzero norm normal_
     one_hot ones ones_like order outer pad poisson polygamma position prod
     r#where rand rand_like randint randn randn_like random randperm requires_grad requires_grad_ rms_norm roll scaled_dot_product_attention scatter scatter_ scatter_add

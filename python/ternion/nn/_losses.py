@@ -15,7 +15,7 @@ from ._misuse import refuse_one_hot, tell_of_activation, tell_of_log_probabiliti
 
 __all__ = [
     "binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_embedding_loss", "cosine_similarity", "cross_entropy", "ctc_loss", "gaussian_nll_loss",
-    "hinge_embedding_loss", "kl_div", "margin_ranking_loss", "multi_margin_loss", "multilabel_margin_loss", "multilabel_soft_margin_loss", "nll_loss", "normalize", "pairwise_distance", "pdist", "poisson_nll_loss",
+    "hinge_embedding_loss", "kl_div", "linear_cross_entropy", "margin_ranking_loss", "multi_margin_loss", "multilabel_margin_loss", "multilabel_soft_margin_loss", "nll_loss", "normalize", "pairwise_distance", "pdist", "poisson_nll_loss",
     "smooth_l1_loss", "soft_margin_loss", "triplet_margin_loss", "triplet_margin_with_distance_loss",
 ]  # fmt: skip
 
@@ -48,6 +48,33 @@ def cross_entropy(
     except (TypeError, ValueError) as error:
         refuse_one_hot("cross_entropy", input, target, error)
         raise
+
+
+def linear_cross_entropy(
+    input: Tensor, linear_weight: Tensor, target: Tensor, *, linear_bias: Tensor | None = None, weight: Tensor | None = None, ignore_index: int = -100,
+    reduction: str = "mean", label_smoothing: float = 0.0, chunk_rows: int | None = None,
+) -> Tensor:  # fmt: skip
+    """`cross_entropy(linear(input, linear_weight, linear_bias), target)` without the scores of all rows at once, which of a large vocabulary are the largest tensor of a model.
+
+    The gradients are formed in the forward pass, chunk by chunk. Losses of each row, weights of classes and targets that are probabilities are computed with all scores.
+
+    Shapes: [.., in_features], linear_weight [classes, in_features], linear_bias [classes], class indices [..] (int32, int64 or uint8) or probabilities [.., classes] -> [],
+    of reduction "none" [..]
+
+    Args:
+        weight: how much each class counts, [classes].
+        ignore_index: an index that counts nothing.
+        label_smoothing: the share of a label that is spread over all classes.
+        chunk_rows: rows whose scores are there at a time; by default as many as have 2^29 scores.
+
+    Raises:
+        IndexError: an index that is none of a class.
+        ValueError: shapes that do not fit, another name as `reduction`, chunks of 0 rows.
+    """
+    return _native.linear_cross_entropy(
+        input, linear_weight, _classes(target), linear_bias=linear_bias, weight=weight, ignore_index=ignore_index, reduction=reduction, label_smoothing=label_smoothing,
+        chunk_rows=chunk_rows,
+    )  # fmt: skip
 
 
 def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean") -> Tensor:

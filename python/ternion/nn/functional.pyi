@@ -261,6 +261,24 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, s
         IndexError: an index that is none of a class.
         ValueError: shapes that do not fit, another name as `reduction`.
     """
+def linear_cross_entropy(input: Tensor, linear_weight: Tensor, target: Tensor, *, linear_bias: Tensor | None = None, weight: Tensor | None = None, ignore_index: _int = -100, reduction: str = "mean", label_smoothing: _float = 0.0, chunk_rows: _int | None = None) -> Tensor:
+    """`cross_entropy(linear(input, linear_weight, linear_bias), target)` without the scores of all rows at once, which of a large vocabulary are the largest tensor of a model.
+
+    The gradients are formed in the forward pass, chunk by chunk. Losses of each row, weights of classes and targets that are probabilities are computed with all scores.
+
+    Shapes: [.., in_features], linear_weight [classes, in_features], linear_bias [classes], class indices [..] (int32, int64 or uint8) or probabilities [.., classes] -> [],
+    of reduction "none" [..]
+
+    Args:
+        weight: how much each class counts, [classes].
+        ignore_index: an index that counts nothing.
+        label_smoothing: the share of a label that is spread over all classes.
+        chunk_rows: rows whose scores are there at a time; by default as many as have 2^29 scores.
+
+    Raises:
+        IndexError: an index that is none of a class.
+        ValueError: shapes that do not fit, another name as `reduction`, chunks of 0 rows.
+    """
 def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: _bool | None = None, ignore_index: _int = -100, reduce: _bool | None = None, reduction: str = "mean") -> Tensor:
     """Minus the log-probability of each class index.
 

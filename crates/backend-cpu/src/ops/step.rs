@@ -37,7 +37,7 @@ struct Adam;
 
 impl Step for Sgd {
     fn width(op: &Op) -> usize {
-        3 + if let Op::SgdStep(step) = op { step.states() } else { 0 }
+        if let Op::SgdStep(step) = op { step.width() } else { 3 }
     }
     fn one<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
         sgd::<T>(op, inputs, outputs)
@@ -131,9 +131,10 @@ struct Descent<T> {
 }
 
 fn sgd<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
-    let Op::SgdStep(SgdStep { momentum, dampening, weight_decay, nesterov }) = op else {
+    let Op::SgdStep(step) = op else {
         return Err(Error::invalid(op.name(), "is not sgd_step"));
     };
+    let SgdStep { momentum, dampening, weight_decay, nesterov, half_copy: _ } = step;
     let hyper = vector::<T>(op.name(), &inputs[2])?;
     let descent = Descent {
         rate: hyper[0],
@@ -144,8 +145,8 @@ fn sgd<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Resu
         first: hyper[2] != T::ZERO,
         nesterov: *nesterov,
     };
-    match outputs.len() {
-        1 => for_blocks(op, &inputs[1], outputs, |gradient, [parameter]| {
+    match step.states() {
+        0 => for_blocks(op, &inputs[1], outputs, |gradient, [parameter]| {
             descend(gradient, parameter, &descent)
         }),
         _ => for_blocks(op, &inputs[1], outputs, |gradient, [parameter, velocity]| {

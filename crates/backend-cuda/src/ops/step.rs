@@ -56,7 +56,11 @@ fn states(op: &Op) -> usize {
 
 /// Whether each parameter has a half copy, behind its states.
 fn has_half_copy(op: &Op) -> bool {
-    matches!(op, Op::AdamStep(step) if step.half_copy)
+    match op {
+        Op::SgdStep(step) => step.half_copy,
+        Op::AdamStep(step) => step.half_copy,
+        _ => false,
+    }
 }
 
 /// How many inputs a parameter has: it, its gradient, hyper, its states and its half copy.
@@ -95,7 +99,7 @@ fn rule<const TENSORS: usize>(op: &Op) -> Result<(UpdateRule, Parameters<TENSORS
         of: [target; TENSORS],
     };
     match op {
-        Op::SgdStep(SgdStep { momentum, dampening, weight_decay, nesterov }) => Ok((
+        Op::SgdStep(SgdStep { momentum, dampening, weight_decay, nesterov, half_copy: _ }) => Ok((
             if *momentum == 0.0 { UpdateRule::Sgd } else { UpdateRule::SgdMomentum },
             Parameters {
                 nesterov: u32::from(*nesterov),

@@ -43,15 +43,14 @@ pub(crate) struct StepVariant {
 }
 
 pub(super) fn variants() -> Vec<StepVariant> {
+    let rules = [UpdateRule::Sgd, UpdateRule::SgdMomentum, UpdateRule::Adam];
     let mut all = Vec::new();
     for capacity in [Capacity::Few, Capacity::Many] {
         for dtype in DType::FLOATS {
-            let rules = [UpdateRule::Sgd, UpdateRule::SgdMomentum, UpdateRule::Adam];
             all.extend(rules.map(|rule| StepVariant { rule, capacity, dtype, half_copy: None }));
         }
-        for half in [DType::F16, DType::BF16] {
-            let (rule, dtype) = (UpdateRule::Adam, DType::F32);
-            all.push(StepVariant { rule, capacity, dtype, half_copy: Some(half) });
+        for half_copy in [DType::F16, DType::BF16].map(Some) {
+            all.extend(rules.map(|rule| StepVariant { rule, capacity, dtype: DType::F32, half_copy }));
         }
     }
     all

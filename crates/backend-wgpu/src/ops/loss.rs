@@ -196,7 +196,7 @@ pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
         Op::CrossEntropy(CrossEntropy { ignore_index, label_smoothing }) => {
             forward(call, Counting { ignore_index, label_smoothing }, &PerRow::default())
         }
-        Op::CrossEntropyWithGrad(CrossEntropyWithGrad { ignore_index, label_smoothing }) => {
+        Op::CrossEntropyWithGrad(CrossEntropyWithGrad { ignore_index, label_smoothing, .. }) => {
             let per_row =
                 PerRow { dlogits: Some(&call.outputs[2]), dloss: Some(&call.inputs[2]), formed: None };
             forward(call, Counting { ignore_index, label_smoothing }, &per_row)

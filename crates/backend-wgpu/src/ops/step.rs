@@ -60,11 +60,11 @@ impl Rule {
 fn rule(op: &Op) -> Result<Rule> {
     match op {
         Op::SgdStep(step) => {
-            let SgdStep { momentum, dampening, weight_decay, nesterov } = *step;
+            let SgdStep { momentum, dampening, weight_decay, nesterov, half_copy } = *step;
             Ok(Rule {
                 rule: if step.states() == 0 { StepRule::Sgd } else { StepRule::Momentum },
                 states: step.states(),
-                half_copy: false,
+                half_copy,
                 nesterov,
                 decoupled: false,
                 decay: weight_decay,

@@ -90,7 +90,7 @@ fn documented(op: &Op, inputs: &[View<'_>], outputs: &[View<'_>], small: bool) -
     };
     match op {
         Op::Iota(_) => exactly(0),
-        Op::SgdStep(step) => exactly((inputs.len() / (3 + step.states())) as u64),
+        Op::SgdStep(step) => exactly((inputs.len() / step.width()) as u64 * (1 + u64::from(step.half_copy))),
         // Half copies are casts of their own.
         Op::AdamStep(step) => exactly((inputs.len() / step.width()) as u64 * (1 + u64::from(step.half_copy))),
         Op::MultiTensorNorm(_) => exactly(inputs.len().div_ceil(7) as u64 + 1),
@@ -143,11 +143,12 @@ impl Observed {
     }
 }
 
-/// Forms that no shader is there for: attention that drops weights, norms whose rows are rounded or whose gradients are added to others.
+/// Forms that no shader is there for: attention that drops weights, norms whose rows are rounded or whose gradients are added to others, losses whose gradients are written over the logits.
 fn is_composed(op: &Op) -> bool {
     match op {
         Op::Attention(attention) => attention.config.dropout.is_some(),
         Op::AttentionGrad(gradient) => gradient.config.dropout.is_some(),
+        Op::CrossEntropyWithGrad(both) => both.in_place,
         Op::LayerNorm(norm) => norm.out_dtype.is_some(),
         Op::RmsNorm(norm) => norm.out_dtype.is_some(),
         Op::LayerNormGrad(gradient) => gradient.residual || gradient.rounds,

@@ -120,7 +120,8 @@ fn what_takes_many_elements_is_valid() {
         decay_mode: DecayMode::Decoupled,
         half_copy: false,
     };
-    let sgd = |momentum| SgdStep { momentum, dampening: 0.0, weight_decay: 0.1, nesterov: false };
+    let sgd =
+        |momentum| SgdStep { momentum, dampening: 0.0, weight_decay: 0.1, nesterov: false, half_copy: false };
     let steps: [(Op, usize, usize); 3] =
         [(sgd(0.0).into(), 3, 0), (sgd(0.9).into(), 3, 1), (adam.into(), 4, 2)];
     let functions =

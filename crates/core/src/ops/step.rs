@@ -12,7 +12,8 @@ use crate::{DType, Tensor};
 /// `p -= lr * g` (Sutskever et al. 2013, in PyTorch's form).
 ///
 /// Inputs, for each parameter: parameter, gradient (same shape and floating dtype), hyper `[3]` (accumulator dtype) = (lr, clip factor, 1 on the first step else 0), then velocity
-/// (parameter's shape, accumulator dtype) if `momentum != 0`. Outputs, for each: parameter (in place), velocity (in place) if any.
+/// (parameter's shape, accumulator dtype) if `momentum != 0`, with `half_copy` one more, as of [`AdamStep`]. Outputs, for each: parameter, velocity if any, half copy if any, all in
+/// place.
 #[derive(Clone, Debug)]
 pub struct SgdStep {
     /// Share of the old velocity that stays.
@@ -23,6 +24,8 @@ pub struct SgdStep {
     pub weight_decay: f64,
     /// Nesterov's look-ahead.
     pub nesterov: bool,
+    /// Whether each parameter has a copy in half precision, which is written along.
+    pub half_copy: bool,
 }
 
 /// How weight decay acts.
@@ -137,8 +140,13 @@ impl SgdStep {
         usize::from(self.momentum != 0.0)
     }
 
+    /// How many inputs a parameter has: it, its gradient, hyper, its state and its half copy if any.
+    pub fn width(&self) -> usize {
+        self.group().width()
+    }
+
     fn group(&self) -> Group {
-        Group { op: "sgd_step", hyper: 3, states: self.states(), half_copy: false }
+        Group { op: "sgd_step", hyper: 3, states: self.states(), half_copy: self.half_copy }
     }
 
     /// The step of one parameter, composed.
@@ -150,13 +158,15 @@ impl SgdStep {
         if self.weight_decay != 0.0 {
             g = p.scale_add(self.weight_decay, &g)?;
         }
-        if let Some(velocity) = inputs.get(3) {
+        let (states, half_copy) = inputs[FIRST..].split_at(self.states());
+        if let Some(velocity) = states.first() {
             let kept = velocity.mul_scalar(self.momentum)?;
             let blended = g.scale_add(1.0 - self.dampening, &kept)?;
             velocity.copy_(&hyper(2)?.ne_scalar(0.0)?.where_(&g, &blended)?)?;
             g = if self.nesterov { velocity.scale_add(self.momentum, &g)? } else { velocity.clone() };
         }
-        inputs[0].copy_(&p.sub(&g.mul(&hyper(0)?)?)?)
+        inputs[0].copy_(&p.sub(&g.mul(&hyper(0)?)?)?)?;
+        half_copy.first().map_or(Ok(()), |half| half.copy_(&inputs[0]))
     }
 }
 
@@ -208,7 +218,7 @@ impl Rule for SgdStep {
         self.group().outputs(inputs)
     }
     fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
-        inputs.chunks(self.group().width()).try_for_each(|one| self.compose_one(one))?;
+        inputs.chunks(self.width()).try_for_each(|one| self.compose_one(one))?;
         Ok(self.group().changed(inputs))
     }
     fn differentiability(&self) -> Differentiability {

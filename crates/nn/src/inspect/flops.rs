@@ -51,7 +51,11 @@ pub fn op_flops(call: &OpCall<'_>) -> u64 {
         Op::AvgPool2d(pool) => output * window(pool.window.kernel),
         Op::MaxPool2dGrad(_) => input(1),
         Op::AvgPool2dGrad(pool) => input(0) * window(pool.window.kernel),
-        Op::SgdStep(_) => 3 * outputs(),
+        // Per element of the parameter 3, 6 with a velocity; beside those come half copies, which are no arithmetic.
+        Op::SgdStep(step) => {
+            let changed = 1 + step.states() as u64;
+            3 * outputs() * changed / (changed + u64::from(step.half_copy))
+        }
         // Parameter and both moments come out, and the half copy if any.
         Op::AdamStep(step) => 14 * outputs() / (3 + u64::from(step.half_copy)),
         Op::MultiTensorNorm(_) => 2 * inputs(),

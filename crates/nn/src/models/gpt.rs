@@ -174,8 +174,9 @@ impl GPT {
         self.head(&self.hidden(tokens, None)?)
     }
 
-    /// The cross-entropy of the tokens that follow these, without the scores of all of them at once: of a large vocabulary they take more memory than the rest of the model. Where
-    /// layers are observed the output layer runs as one, with all scores.
+    /// The cross-entropy of the tokens that follow these, without the scores of all of them at once: of a large vocabulary they take more memory than the rest of the model. A vocabulary
+    /// of any size has the speed of an even one; parameters and gradients have the rows of the vocabulary ([`linear_cross_entropy`](Tensor::linear_cross_entropy)). Where layers are observed
+    /// the output layer runs as one, with all scores.
     ///
     /// # Shapes
     /// tokens and targets `[batch, length]`, i32 or i64 `-> []`

@@ -1,4 +1,7 @@
 //! Stochastic gradient descent.
+//!
+//! Parameters of f32 that a [scope of precision](ternion_core::precision) has cast since the last step are written in half precision too, 2 bytes an element, so that the next scope finds the casts
+//! done; not where parameters overlap or are not dense.
 
 use super::group::ParamGroup;
 use super::optimizer::optimizer;
@@ -51,8 +54,11 @@ impl StepRule for SgdRule {
     fn momentum(&mut self) -> Option<&mut f64> {
         Some(&mut self.0.momentum)
     }
-    fn change(&self, inputs: &[&Tensor], _: bool) -> Result<()> {
-        apply(self.0.clone(), inputs).map(drop)
+    fn change(&self, inputs: &[&Tensor], half_copy: bool) -> Result<()> {
+        apply(SgdStep { half_copy, ..self.0.clone() }, inputs).map(drop)
+    }
+    fn writes_half_copies(&self) -> bool {
+        true
     }
     fn state_names(&self) -> &'static [&'static str] {
         if self.0.momentum == 0.0 { &[] } else { &["momentum_buffer"] }
@@ -86,7 +92,8 @@ impl SGD {
         if nesterov && (momentum == 0.0 || dampening != 0.0) {
             return Err(Error::invalid("sgd", "nesterov needs a momentum above 0 and no dampening"));
         }
-        let rule = |weight_decay| SgdRule(SgdStep { momentum, dampening, weight_decay, nesterov });
+        let rule =
+            |weight_decay| SgdRule(SgdStep { momentum, dampening, weight_decay, nesterov, half_copy: false });
         Ok(SGD(Steps::new("sgd", common, groups, rule)?))
     }
 }

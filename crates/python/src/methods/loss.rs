@@ -10,7 +10,10 @@ use crate::tensor::PyTensor;
 use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 use std::ffi::CString;
-use ternion::{BceOptions, CrossEntropyOptions, DType, NllOptions, Reduction, Result, Tensor};
+use ternion::ops::matmul::LinearParameters;
+use ternion::{
+    BceOptions, CrossEntropyOptions, DType, LinearCrossEntropyOptions, NllOptions, Reduction, Result, Tensor,
+};
 
 /// How losses become one, by PyTorch's names.
 pub fn reduction(op: &str, name: &str) -> Outcome<Reduction> {
@@ -161,6 +164,51 @@ fn cross_entropy(
         x.cross_entropy_with(target, options)
     })
     .map_err(refused)
+}
+
+/// `cross_entropy(linear(input, linear_weight, linear_bias), target)`, with the scores of some rows at a time.
+///
+/// Shapes: [.., in_features], linear_weight [classes, in_features], linear_bias [classes], class indices [..] (int32 or int64) or probabilities [.., classes] -> []
+///
+/// Args:
+///     weight: how much each class counts, [classes].
+///     ignore_index: an index that counts nothing.
+///     label_smoothing: the share of a label that is spread over all classes.
+///     chunk_rows: rows whose scores are there at a time; by default as many as have 2^29 scores.
+///
+/// Raises:
+///     IndexError: an index that is none of a class.
+///     ValueError: shapes that do not fit, another name as `reduction`, chunks of 0 rows.
+#[pyfunction]
+#[pyo3(
+    signature = (input, linear_weight, target, *, linear_bias=None, weight=None, ignore_index=-100, reduction="mean".to_owned(), label_smoothing=0.0, chunk_rows=None),
+    text_signature = "(input, linear_weight, target, *, linear_bias=None, weight=None, ignore_index=-100, reduction=\"mean\", label_smoothing=0.0, chunk_rows=None)"
+)]
+#[allow(clippy::too_many_arguments, reason = "those of linear and of cross_entropy")]
+fn linear_cross_entropy(
+    py: Python<'_>,
+    input: &Bound<'_, PyAny>,
+    linear_weight: &Bound<'_, PyAny>,
+    target: &Bound<'_, PyAny>,
+    #[pyo3(from_py_with = of::linear_cross_entropy)] linear_bias: Option<Bound<'_, PyTensor>>,
+    #[pyo3(from_py_with = of::linear_cross_entropy)] weight: Option<Bound<'_, PyTensor>>,
+    #[pyo3(from_py_with = of::linear_cross_entropy)] ignore_index: i64,
+    #[pyo3(from_py_with = of::linear_cross_entropy)] reduction: String,
+    #[pyo3(from_py_with = of::linear_cross_entropy)] label_smoothing: f64,
+    #[pyo3(from_py_with = of::linear_cross_entropy)] chunk_rows: Option<usize>,
+) -> Outcome<PyTensor> {
+    let name = "linear_cross_entropy";
+    let reduction = self::reduction(name, &reduction)?;
+    let (x, target) = both(name, input, target)?;
+    let linear_weight = operand(name, "linear_weight", linear_weight)?;
+    let [bias, weight] = [linear_bias, weight].map(|given| given.map(|tensor| tensor.get().tensor()));
+    let result = run(py, x.elements().max(linear_weight.elements()), || {
+        let loss = CrossEntropyOptions { weight: weight.as_ref(), ignore_index, label_smoothing, reduction };
+        let parameters = LinearParameters { weight: &linear_weight, bias: bias.as_ref() };
+        let options = LinearCrossEntropyOptions { loss, chunk_rows };
+        cast_result(x.dtype(), x.linear_cross_entropy(parameters, &target, options)?)
+    });
+    result.map(PyTensor::new)
 }
 
 /// Says of numbers of classes that are given with a point what they are taken for.
@@ -401,6 +449,7 @@ fn accuracy(py: Python<'_>, input: &Bound<'_, PyAny>, target: &Bound<'_, PyAny>)
 /// Puts the functions into a module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(cross_entropy, module)?)?;
+    module.add_function(wrap_pyfunction!(linear_cross_entropy, module)?)?;
     module.add_function(wrap_pyfunction!(nll_loss, module)?)?;
     module.add_function(wrap_pyfunction!(binary_cross_entropy_with_logits, module)?)?;
     module.add_function(wrap_pyfunction!(mse_loss, module)?)?;

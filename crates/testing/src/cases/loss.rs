@@ -276,7 +276,7 @@ fn cross_entropy_with_grad() -> Vec<OpCase> {
             .f32_limit(2e-6, 2e-6)
             .twice()
             .run(move |x| {
-                let op = CrossEntropyWithGrad { ignore_index: -100, label_smoothing: smoothing };
+                let op = CrossEntropyWithGrad { ignore_index: -100, label_smoothing: smoothing, in_place: false };
                 Ok(apply(op, &[&x[0], &x[1], &x[2]])?.into_vec())
             })
             .oracle(move |x| {
@@ -296,12 +296,12 @@ fn cross_entropy_with_grad() -> Vec<OpCase> {
             .perf([&[8192, 1000], &[8192], &[8192]])
             .rejects("cross_entropy_with_grad: grad_output is f16, expected f32", |device| {
                 let (x, target) = (Tensor::zeros([2, 3], F16, device)?, Tensor::zeros([2], I64, device)?);
-                let op = CrossEntropyWithGrad { ignore_index: -100, label_smoothing: 0.0 };
+                let op = CrossEntropyWithGrad { ignore_index: -100, label_smoothing: 0.0, in_place: false };
                 apply_one(op, &[&x, &target, &Tensor::zeros([2], F16, device)?])
             })
             .rejects("cross_entropy_with_grad: index -2 is out of range for size 3", |device| {
                 let target = Tensor::from_slice(&[-2i32, 0], [2], device)?;
-                let op = CrossEntropyWithGrad { ignore_index: -100, label_smoothing: 0.0 };
+                let op = CrossEntropyWithGrad { ignore_index: -100, label_smoothing: 0.0, in_place: false };
                 let x = Tensor::zeros([2, 3], F32, device)?;
                 Ok(apply(op, &[&x, &target, &Tensor::ones([2], F32, device)?])?[0].clone())
             }),

@@ -7,10 +7,11 @@ use ternion_core::{clip_grad_norm, clip_grad_value, enable_grad};
 
 /// The rows.
 pub fn rows() -> Vec<OpCase> {
-    [sgd(), adam(), adam_with_half_copy(), clipping()].into_iter().flatten().collect()
+    [sgd(), sgd_with_half_copy(), adam(), adam_with_half_copy(), clipping()].into_iter().flatten().collect()
 }
 
-const PLAIN: SgdStep = SgdStep { momentum: 0.0, dampening: 0.0, weight_decay: 0.0, nesterov: false };
+const PLAIN: SgdStep =
+    SgdStep { momentum: 0.0, dampening: 0.0, weight_decay: 0.0, nesterov: false, half_copy: false };
 const IN_PLACE: &str = "it changes its inputs";
 
 /// Copies of the inputs that a step changes, then the step. `width` inputs belong to a parameter.
@@ -133,7 +134,8 @@ fn sgd() -> Vec<OpCase> {
 /// PyTorch's form of Sutskever et al. 2013, one element at a time.
 fn sgd_step(op: &SgdStep, x: &[Array]) -> Vec<Array> {
     let [rate, clip, first] = [0, 1, 2].map(|at| x[2].data[at]);
-    let mut outputs: Vec<Array> = [0, 3].into_iter().filter_map(|at| x.get(at).cloned()).collect();
+    let mut outputs = vec![x[0].clone()];
+    outputs.extend(x.get(3).filter(|_| op.momentum != 0.0).cloned());
     for at in 0..x[0].elements() {
         let parameter = x[0].data[at];
         let mut gradient = x[1].data[at] * clip;
@@ -141,7 +143,7 @@ fn sgd_step(op: &SgdStep, x: &[Array]) -> Vec<Array> {
         if op.weight_decay != 0.0 {
             gradient += op.weight_decay * parameter;
         }
-        if let Some(velocity) = x.get(3) {
+        if let Some(velocity) = x.get(3).filter(|_| op.momentum != 0.0) {
             let moved = match first == 1.0 {
                 true => gradient,
                 false => op.momentum * velocity.data[at] + (1.0 - op.dampening) * gradient,
@@ -152,6 +154,56 @@ fn sgd_step(op: &SgdStep, x: &[Array]) -> Vec<Array> {
         outputs[0].data[at] = parameter - rate * gradient;
     }
     outputs
+}
+
+/// Steps that write each parameter in half precision too, with a velocity and without; three parameters together.
+fn sgd_with_half_copy() -> Vec<OpCase> {
+    let row = |parameters: &str, op: SgdStep, half: DType, count: usize| {
+        let (states, width) = (op.states(), op.width());
+        let mut case =
+            OpCase::new("sgd_step", format!("half_copy={half}{parameters}")).dtypes(&[F32]).casts();
+        for rate in [0.1, 0.2, 0.3].into_iter().take(count) {
+            case = case.input(Uniform(-2.0, 2.0)).input(Uniform(-1.0, 1.0));
+            case = case.input(Input::accumulator(Fixed(vec![rate, 0.5, 0.0])).constant());
+            if states > 0 {
+                case = case.input(Input::accumulator(Uniform(-1.0, 1.0)));
+            }
+            case = case.input(Input::of(half, Uniform(-2.0, 2.0)).constant());
+        }
+        let instance = |shape: &[usize]| {
+            let mut all = vec![shape.to_vec(), shape.to_vec(), vec![3]];
+            all.extend(std::iter::repeat_n(shape.to_vec(), states + 1));
+            all
+        };
+        match count {
+            1 => case.instances.extend([&[7usize, 5][..], &[2051], &[], &[0]].map(instance)),
+            _ => case.instances.push(together(3, states + 1)),
+        }
+        let definition = op.clone();
+        // A copy is the parameter: the table rounds it to its dtype.
+        let oracle = move |one: &[Array]| {
+            let mut outputs = sgd_step(&definition, one);
+            outputs.push(outputs[0].clone());
+            outputs
+        };
+        case.forward_only(IN_PLACE)
+            .run(move |x| stepped_together(op.clone(), width, x))
+            .oracle(move |x| x.chunks(width).flat_map(&oracle).collect::<Vec<_>>())
+    };
+    let plain = SgdStep { half_copy: true, ..PLAIN };
+    let momentum = SgdStep { momentum: 0.9, weight_decay: 0.01, ..plain.clone() };
+    vec![
+        row("", plain.clone(), F16, 1),
+        row(" momentum", momentum.clone(), BF16, 1),
+        row(", three parameters", plain.clone(), BF16, 3),
+        row(" momentum, three parameters", momentum, F16, 3).rejects(
+            "sgd_step: half copy is f32, expected f16 or bf16",
+            move |device| {
+                let (x, hyper) = (Tensor::zeros([2], F32, device)?, Tensor::zeros([3], F32, device)?);
+                stepped(plain.clone(), &[x.clone(), x.clone(), hyper, x])
+            },
+        ),
+    ]
 }
 
 const ADAM: AdamStep = AdamStep {

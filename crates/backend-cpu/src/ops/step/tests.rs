@@ -49,7 +49,7 @@ fn sgd() {
                 }
                 for (p, g, states) in tensors(dtype, &p, &g, &[&v]) {
                     let hyper = tensor(dtype.accumulator(), &[rate, clip, first], &[3], p.device());
-                    let op = SgdStep { momentum, dampening, weight_decay, nesterov };
+                    let op = SgdStep { momentum, dampening, weight_decay, nesterov, half_copy: false };
                     let mut inputs = vec![&p, &g, &hyper];
                     inputs.extend((momentum != 0.0).then_some(&states[0]));
                     apply(op, &inputs).unwrap();
@@ -70,7 +70,7 @@ fn the_first_velocity_may_be_anything() {
     let (p, g, v) = (vector(&[1.0, 2.0]), vector(&[0.5, 0.25]), vector(&[f64::NAN, f64::INFINITY]));
     let hyper = tensor(DType::F32, &[1.0, 1.0, 1.0], &[3], &device);
     apply(
-        SgdStep { momentum: 0.5, dampening: 0.0, weight_decay: 0.0, nesterov: false },
+        SgdStep { momentum: 0.5, dampening: 0.0, weight_decay: 0.0, nesterov: false, half_copy: false },
         &[&p, &g, &hyper, &v],
     )
     .unwrap();

@@ -1,6 +1,14 @@
 //! Cross-entropy of a linear layer's outputs, of which only those of some rows are there at a time: the scores of a language model's vocabulary are its largest tensor.
 //!
-//! The gradient is formed in the forward pass, chunk by chunk, while the scores are there. It is that of a loss that counts once in each row; backward multiplies it by what came, which is one number.
+//! The gradient is formed in the forward pass, chunk by chunk, in the memory of the scores. It is that of a loss that counts once in each row; backward multiplies it by what came, which is one number.
+//!
+//! ```text
+//!                     classes   padding
+//!                   +---------+---+
+//!   chunk of rows   | scores  | 0 |    rows of scores begin at multiples of 16 bytes, whatever the number of classes: the weight and the bias
+//!                   |         |   |    of the products are copies with zeros for the padding, which no class and no gradient is of
+//!                   +---------+---+
+//! ```
 
 use super::{
     CrossEntropy, CrossEntropyGrad, CrossEntropyOptions, CrossEntropyWithGrad, Reduction, counted,
@@ -21,6 +29,9 @@ const MOST_SCORES: usize = 1 << 29;
 /// Rows of a chunk are a multiple of this: of the tiles of products.
 const ROW_TILE: usize = 128;
 
+/// Bytes at multiples of which rows begin that tensor cores' tiles load and store.
+const ROW_ALIGNMENT: usize = 16;
+
 /// How [`Tensor::linear_cross_entropy`] counts, and how much of the scores there is at a time.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LinearCrossEntropyOptions<'a> {
@@ -35,6 +46,9 @@ impl Tensor {
     ///
     /// The gradients of the input and of the parameters are formed in the forward pass, and kept until they are asked for; in f32 where the product is of half precision. Losses that are not reduced to their mean or sum, weights of classes and targets
     /// that are probabilities are computed with all scores.
+    ///
+    /// Of 128 rows and more the products run on a copy of the weight with rows of zeros behind, where a row of scores is no multiple of 16 bytes, as of GPT-2's vocabulary of 50,257: any number of classes
+    /// has the speed of an even one, and results and gradients have the classes that there are.
     ///
     /// # Shapes
     /// self `[.., in]`, weight `[classes, in]`, bias `[classes]`, class indices `[..]` -> `[]`
@@ -94,7 +108,7 @@ impl Tensor {
             None => rows.div_ceil(rows.div_ceil(most).max(1)).max(1).next_multiple_of(ROW_TILE),
         };
         let product = precision::current().map_or(Matmul::PLAIN, |scope| scope.product_of(&x));
-        Layer { x, weight, bias, target, chunk, product, options: OwnOptions::of(&loss) }.loss()
+        Layer { x, weight, bias, target, classes, chunk, product, options: OwnOptions::of(&loss) }.loss()
     }
 }
 
@@ -142,6 +156,8 @@ struct Layer {
     weight: Tensor,
     bias: Option<Tensor>,
     target: Tensor,
+    /// The weight and the bias have further rows where they are [`padded`](Layer::padded).
+    classes: usize,
     chunk: usize,
     /// What a device may do with products of f32.
     product: Matmul,
@@ -166,7 +182,8 @@ impl Layer {
         }
         let inputs: Vec<&Tensor> =
             [&self.x, &self.weight, &self.target].into_iter().chain(&self.bias).collect();
-        let (formed, chunk, options) = (Arc::new(Mutex::new(Some(formed))), self.chunk, self.options);
+        let (formed, options) = (Arc::new(Mutex::new(Some(formed))), self.options);
+        let (classes, chunk) = (self.classes, self.chunk);
         let product = self.product.clone();
         let saves = Saves { inputs: 0b1111, outputs: 0 };
         let outputs = with_gradient(
@@ -182,12 +199,13 @@ impl Layer {
                 if is_recording() {
                     let (x, weight, target) =
                         (context.input(0)?.clone(), context.input(1)?.clone(), context.input(2)?.clone());
-                    return Layer { x, weight, target, bias, chunk, product, options }.recorded(dloss);
+                    let layer = Layer { x, weight, bias, target, classes, chunk, product, options };
+                    return layer.recorded(dloss);
                 }
                 // What was formed is given away: a second walk through the graph forms its own.
                 let formed = formed.lock().unwrap_or_else(PoisonError::into_inner).take();
                 let (x, weight, target) = (input(0)?, input(1)?, input(2)?);
-                let layer = Layer { x, weight, target, bias, chunk, product, options };
+                let layer = Layer { x, weight, bias, target, classes, chunk, product, options };
                 let needed = [context.needs(0), context.needs(1), context.needs(3)];
                 let formed = match formed {
                     Some(formed) => formed,
@@ -199,6 +217,23 @@ impl Layer {
         outputs.into_iter().next().ok_or_else(|| Error::autograd("linear_cross_entropy has no output"))
     }
 
+    /// The layer with classes of zeros behind its own, so that rows of scores begin at multiples of 16 bytes; as it is where they do so anyway, or where the product is of too few rows to pay for the copy.
+    fn padded(&self) -> Result<Layer> {
+        let pack = (ROW_ALIGNMENT / self.x.dtype().size()).max(1);
+        let padding = self.classes.next_multiple_of(pack) - self.classes;
+        let rows = self.chunk.min(self.x.dims()[0]);
+        if padding == 0 || rows < ROW_TILE {
+            return Ok(self.clone());
+        }
+        let zeros_behind = |tensor: &Tensor| -> Result<Tensor> {
+            let dims: Vec<usize> = [padding].iter().chain(&tensor.dims()[1..]).copied().collect();
+            Tensor::concat(&[tensor, &Tensor::zeros(dims, tensor.dtype(), tensor.device())?], 0)
+        };
+        let (weight, bias) = (zeros_behind(&self.weight)?, self.bias.as_ref().map(zeros_behind).transpose()?);
+        Ok(Layer { weight, bias, ..self.clone() })
+    }
+
+    /// `[rows, classes]`, and behind them what the padding has.
     fn scores(&self, x: &Tensor) -> Result<Tensor> {
         let Matmul { tf32, bf16x6, .. } = self.product;
         let options = MatmulOptions { bias: self.bias.as_ref(), tf32, bf16x6, ..Default::default() };
@@ -219,6 +254,16 @@ impl Layer {
 
     /// The loss and, if some are needed, gradients: chunk by chunk.
     fn run(&self, needed: Option<[bool; 3]>) -> Result<(Tensor, Formed)> {
+        let (losses, mut formed) = self.padded()?.formed(needed)?;
+        for formed in [&mut formed.weight, &mut formed.bias].into_iter().flatten() {
+            *formed = formed.narrow(0, 0, self.classes)?;
+        }
+        let loss = reduce_counted("linear_cross_entropy", &losses, self.count()?, self.options.reduction)?;
+        Ok((loss, formed))
+    }
+
+    /// The losses of all rows, and gradients with those of the padding.
+    fn formed(&self, needed: Option<[bool; 3]>) -> Result<(Tensor, Formed)> {
         let rows = self.x.dims()[0];
         let (mut losses, mut of_x, mut formed) = (Vec::new(), Vec::new(), Formed::default());
         for first in (0..rows.max(1)).step_by(self.chunk) {
@@ -249,28 +294,31 @@ impl Layer {
             1 => of_x.pop(),
             _ => Some(Tensor::concat(&of_x.iter().collect::<Vec<_>>(), 0)?),
         };
-        let losses = Tensor::concat(&losses.iter().collect::<Vec<_>>(), 0)?;
-        let loss = reduce_counted("linear_cross_entropy", &losses, self.count()?, self.options.reduction)?;
-        Ok((loss, formed))
+        Ok((Tensor::concat(&losses.iter().collect::<Vec<_>>(), 0)?, formed))
     }
 
     fn losses(&self, x: &Tensor, target: &Tensor) -> Result<Tensor> {
         let OwnOptions { ignore_index, label_smoothing, .. } = self.options;
-        let scores = self.scores(x)?;
+        let scores = self.scores(x)?.narrow(1, 0, self.classes)?;
         let op = CrossEntropy { ignore_index, label_smoothing };
         index_told_as("linear_cross_entropy", || Ok(apply(op, &[&scores, target])?.swap_remove(0)))
     }
 
-    /// The losses of some rows, and the gradient of their sum by the scores.
+    /// The losses of some rows, and the gradient of their sum by the scores, in whose memory it is; 0 for the padding.
     fn losses_and_grad(&self, x: &Tensor, target: &Tensor) -> Result<(Tensor, Tensor)> {
         let OwnOptions { ignore_index, label_smoothing, .. } = self.options;
         let scores = self.scores(x)?;
         let ones = Tensor::ones((), scores.dtype().accumulator(), scores.device())?;
-        let op = CrossEntropyWithGrad { ignore_index, label_smoothing };
-        let per_row = ones.expand([scores.dims()[0]])?;
-        let mut outputs = index_told_as("linear_cross_entropy", || apply(op, &[&scores, target, &per_row]))?;
-        let grad = outputs.swap_remove(2);
-        Ok((outputs.swap_remove(0), grad))
+        let [rows, all] = scores.shape().to_array("linear_cross_entropy")?;
+        let (of_classes, padding) = (scores.narrow(1, 0, self.classes)?, all - self.classes);
+        if padding > 0 {
+            // Zeros but in rows with infinities and NaN, which must reach no gradient of an ignored row.
+            scores.narrow(1, self.classes, padding)?.fill_(0.0)?;
+        }
+        let op = CrossEntropyWithGrad { ignore_index, label_smoothing, in_place: true };
+        let inputs = [&of_classes, target, &ones.expand([rows])?];
+        let losses = index_told_as("linear_cross_entropy", || Ok(apply(op, &inputs)?.swap_remove(0)))?;
+        Ok((losses, scores))
     }
 
     /// What was formed, times the gradient of the loss of each row.

@@ -7,7 +7,7 @@
 use super::{CrossEntropy, CrossEntropyGrad, CrossEntropyOptions, Reduction, plus, rows_and_targets, wanted};
 use crate::autograd::{self, Context, Grads};
 use crate::backend::Meta;
-use crate::dispatch::{apply, apply_one};
+use crate::dispatch::{apply, apply_into, apply_one};
 use crate::error::{Result, index_told_as};
 use crate::op::{Differentiability, Op, Output, Outputs, Role, Rule, Saves, check};
 use crate::{Layout, Shape, Tensor};
@@ -25,6 +25,8 @@ pub struct CrossEntropyWithGrad {
     pub ignore_index: i64,
     /// Weight spread evenly over all classes, in `0..=1`.
     pub label_smoothing: f64,
+    /// Whether dlogits are written over the logits, for who needs those no more. Without a gradient.
+    pub in_place: bool,
 }
 
 /// What [`CrossEntropyGrad`] forms, where it is not there yet: in rows with `dloss == formed_for` dlogits stays as it is.
@@ -47,20 +49,29 @@ impl Rule for CrossEntropyWithGrad {
         let (rows, dtype) = rows_and_targets(name, inputs, 3)?;
         check::dtype(name, "grad_output", &inputs[2], dtype)?;
         check::shape(name, "grad_output", &inputs[2], rows)?;
-        let dlogits = Output::fresh(*inputs[0].shape(), inputs[0].dtype);
+        let role = if self.in_place { Role::Aliases(0) } else { Role::Fresh };
+        let dlogits = Output { shape: *inputs[0].shape(), dtype: inputs[0].dtype, role };
         Ok([Output::fresh(rows, dtype), Output::fresh(rows, dtype), dlogits].into_iter().collect())
     }
     fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
         let [logits, target, dloss] = [&inputs[0], &inputs[1], &inputs[2]];
-        let CrossEntropyWithGrad { ignore_index, label_smoothing } = *self;
+        let CrossEntropyWithGrad { ignore_index, label_smoothing, in_place } = *self;
         let mut outputs =
             apply(CrossEntropy { ignore_index, label_smoothing }, &[logits, target])?.into_vec();
         let op = CrossEntropyGrad { ignore_index, label_smoothing };
-        outputs.push(apply_one(op, &[logits, target, &outputs[1], dloss])?);
+        let inputs = [logits, target, &outputs[1], dloss];
+        let dlogits = match in_place {
+            true => apply_into(op, &inputs, logits).map(|()| logits.clone()),
+            false => apply_one(op, &inputs),
+        };
+        outputs.push(dlogits?);
         Ok(outputs)
     }
     fn differentiability(&self) -> Differentiability {
-        Differentiability::Stated(Saves { inputs: 0b111, outputs: 0b110 })
+        match self.in_place {
+            true => Differentiability::NonDifferentiable,
+            false => Differentiability::Stated(Saves { inputs: 0b111, outputs: 0b110 }),
+        }
     }
     fn backward(&self, context: &Context<'_>, grad_outputs: &[Option<Tensor>]) -> Result<Grads> {
         let alone = grad_outputs[1].is_none() && grad_outputs[2].is_none();
@@ -90,7 +101,7 @@ impl CrossEntropyWithGrad {
 
     /// What was formed, brought up to date.
     fn updated(&self, context: &Context<'_>, dloss: &Tensor, dlogits: &Tensor) -> Result<Grads> {
-        let CrossEntropyWithGrad { ignore_index, label_smoothing } = *self;
+        let CrossEntropyWithGrad { ignore_index, label_smoothing, .. } = *self;
         let op = CrossEntropyGradUpdate { ignore_index, label_smoothing };
         let (logits, target, formed_for) = (context.input(0)?, context.input(1)?, context.input(2)?);
         let inputs = [logits, target, context.output(1)?, dloss, formed_for, dlogits];
@@ -159,7 +170,8 @@ pub(super) fn losses(
         return alone();
     }
     let dtype = rows.dtype().accumulator();
-    let op = Op::CrossEntropyWithGrad(CrossEntropyWithGrad { ignore_index, label_smoothing });
+    let op =
+        Op::CrossEntropyWithGrad(CrossEntropyWithGrad { ignore_index, label_smoothing, in_place: false });
     let (per_row, backend) =
         (Layout::row_major(Shape::unchecked(&[rows.dims()[0]])), rows.device().backend());
     let metas = [rows.meta(), target.meta(), Meta { dtype, layout: &per_row }];
