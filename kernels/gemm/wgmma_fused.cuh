@@ -31,10 +31,7 @@
 #if EPILOGUE
 
 // Columns that are worked out together.
-#ifndef PIECE
-#define PIECE 32
-#endif
-constexpr int PIECE_N = PIECE;
+constexpr int PIECE_N = 32;
 constexpr int COLUMN_PAIRS = PIECE_N / 16;  // of eight columns, as stmatrix stores them
 constexpr bool READS_BESIDE = EPILOGUE != PRE_ACTIVATION;
 static_assert(BLOCKS <= 2, "the block of a strip is found by one comparison");
@@ -107,7 +104,7 @@ struct FusedOut {
 
     // ------------------------------------------------------------ what is read beside
 
-    // z or the residual of a strip, `ahead` strips from the next one on, on its way into its buffer. Of the leading lane.
+    // Requests z or the residual of a strip, `ahead` strips from the next one on, into its buffer. By the leading lane.
     INLINE void load(const Strips& strips, u32 number, u32 ahead) const {
         if (number >= strips.count) return;
         u32 to = buffer + ahead;
@@ -116,7 +113,7 @@ struct FusedOut {
         cp_async_bulk_tensor_4d(strip_at(to), p.z, strips.column_of(number), strips.row_of(number), 0, 0,
                                 barrier_of(to));
     }
-    // Before the tile's sums are added up: what takes long to come is under way meanwhile.
+    // Before the tile's sums are added up, so that what takes long to arrive has arrived when they are.
     INLINE void begin(const Work& work, u32 row) {
         if (READS_BESIDE && leads()) {
             // But for the last strip of the tile before, all have been read.
@@ -164,7 +161,8 @@ struct FusedOut {
 #if EPILOGUE == PRE_ACTIVATION
     // z = alpha * sum + bias, rounded, and y of it, of columns from the tile's `column` on, which are chunks of the strip from `chunk` on. Of a lane's sums those
     // of eight columns follow each other. Accesses stand before and behind all that is worked out: the compiler keeps their order.
-    template <int FIRST> INLINE void finish(const float (&sums)[TILE_N / 8][4], u32 strip, u32 chunk, u32 column, u32) const {
+    template <int FIRST>
+    INLINE void finish(const float (&sums)[TILE_N / 8][4], u32 strip, u32 chunk, u32 column, u32) const {
         Output type{};
         u32 z[COLUMN_PAIRS][4], y[COLUMN_PAIRS][4];
         float2 bias[2 * COLUMN_PAIRS];
@@ -201,7 +199,8 @@ struct FusedOut {
 
 #if EPILOGUE == GRAD_OF_ACTIVATION
     // y of z, which is in the strip, and d = alpha * sum, rounded.
-    template <int FIRST> INLINE void finish(const float (&sums)[TILE_N / 8][4], u32 strip, u32 chunk, u32, u32 row) const {
+    template <int FIRST>
+    INLINE void finish(const float (&sums)[TILE_N / 8][4], u32 strip, u32 chunk, u32, u32 row) const {
         Output type{};
         u32 z[COLUMN_PAIRS][4], y[COLUMN_PAIRS][4];
 #pragma unroll
@@ -238,7 +237,8 @@ struct FusedOut {
         u32 lane = this->lane(), y[STRIP / LINE];
         __syncwarp();
 #pragma unroll
-        for (u32 row = 0; row < STRIP / LINE; ++row) y[row] = ld_shared(strip + row * LINE + (lane * 4 ^ (row & 7) * 16));
+        for (u32 row = 0; row < STRIP / LINE; ++row)
+            y[row] = ld_shared(strip + row * LINE + (lane * 4 ^ (row & 7) * 16));
 #pragma unroll
         for (u32 row = 0; row < STRIP / LINE; ++row) sums.x += low_of(y[row], type), sums.y += high_of(y[row], type);
     }
@@ -269,7 +269,8 @@ struct FusedOut {
             u32 at = first + ((2 * j + lane % 4 / 2) ^ row) * 16;
             float2 above = ld_shared_v2_f32(at), below = ld_shared_v2_f32(at + 8 * LINE);
             st_shared_v2_f32(at, fmaf(p.alpha, c[0], bias.x) + above.x, fmaf(p.alpha, c[1], bias.y) + above.y);
-            st_shared_v2_f32(at + 8 * LINE, fmaf(p.alpha, c[2], bias.x) + below.x, fmaf(p.alpha, c[3], bias.y) + below.y);
+            st_shared_v2_f32(at + 8 * LINE, fmaf(p.alpha, c[2], bias.x) + below.x,
+                             fmaf(p.alpha, c[3], bias.y) + below.y);
         }
     }
 #endif
@@ -297,16 +298,16 @@ struct FusedOut {
         store_strips<0>(sums, strips, number, column_sums);
         store_column_sums(work, column_sums);
     }
-    // Those from number INDEX of a whole tile on; `number` counts the ones that are inside y.
-    template <int INDEX>
+    // Those from number NUMBER of a whole tile on; `number` counts the ones that are inside y.
+    template <int NUMBER>
     INLINE void store_strips(Sums& sums, const Strips& strips, u32& number, ColumnSums& column_sums) {
-        if constexpr (INDEX < BLOCKS * SLABS_ACROSS) {
-            constexpr u32 BLOCK = INDEX / SLABS_ACROSS, SLAB_INDEX = INDEX % SLABS_ACROSS;
+        if constexpr (NUMBER < BLOCKS * SLABS_ACROSS) {
+            constexpr u32 BLOCK = NUMBER / SLABS_ACROSS, SLAB_INDEX = NUMBER % SLABS_ACROSS;
             if (SLAB_INDEX < strips.across && BLOCK < strips.blocks) {
                 store_strip<SLAB_INDEX>(sums[BLOCK], strips, number, column_sums[SLAB_INDEX]);
                 ++number;
             }
-            store_strips<INDEX + 1>(sums, strips, number, column_sums);
+            store_strips<NUMBER + 1>(sums, strips, number, column_sums);
         }
     }
     template <int SLAB_INDEX>
@@ -328,8 +329,7 @@ struct FusedOut {
         }
         advance();
     }
-    template <int COLUMN, int DONE>
-    INLINE void finish_pieces(float (&sums)[TILE_N / 8][4], u32 strip, u32 row) const {
+    template <int COLUMN, int DONE> INLINE void finish_pieces(float (&sums)[TILE_N / 8][4], u32 strip, u32 row) const {
         if constexpr (DONE < SLAB_N) {
             finish<(COLUMN + DONE) / 8>(sums, strip, DONE / 8, COLUMN + DONE, row);
             finish_pieces<COLUMN, DONE + PIECE_N>(sums, strip, row);

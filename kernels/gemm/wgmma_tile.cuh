@@ -62,9 +62,11 @@ constexpr int SLABS = BLOCKS * SLABS_ACROSS;  // of a consumer's tile
 
 // Of the fused epilogues (wgmma_fused.cuh): a warp stores strips of its 16 rows from BUFFERS buffers of its own in turn.
 constexpr int STRIP = 16 * LINE;
-constexpr int BUFFERS = EPILOGUE == RESIDUAL ? 3 : 4;  // those of z and of y in pairs; beside f32 two biases of f32 need room, too
-constexpr int WARPS = CONSUMERS * WARPGROUP / WARP;      // of the consumers
-constexpr int SUMS_OF_TILE = PINGPONG ? WARPS / 2 : WARPS;  // rows of the matrix of column sums: of the warps that have a part of a tile
+constexpr int BUFFERS =
+    EPILOGUE == RESIDUAL ? 3 : 4;  // those of z and of y in pairs; beside f32 two biases of f32 need room, too
+constexpr int WARPS = CONSUMERS * WARPGROUP / WARP;  // of the consumers
+constexpr int SUMS_OF_TILE =
+    PINGPONG ? WARPS / 2 : WARPS;  // rows of the matrix of column sums: of the warps that have a part of a tile
 
 constexpr int OUT = STAGES * STAGE;  // where slabs or strips are on their way out: two slabs of each consumer
 constexpr int BESIDE = OUT + (EPILOGUE ? WARPS * BUFFERS * STRIP : CONSUMERS * 2 * SLAB);
@@ -85,7 +87,8 @@ struct TensorMapProduct {
     TensorMap a, b, y;  // axes: run, line, fast and slow axis of the batch; of partial sums: column, row, matrix, split
     TensorMap z;        // the pre-activation or the residual, as y
     const Output* bias;  // null: none; else n neighbors from a multiple of two elements on
-    float* column_sums;  // null: none; of GRAD_OF_ACTIVATION, [ceil(m / TILE_M) * SUMS_OF_TILE, n]: of the columns of y, some rows each
+    float*
+        column_sums;  // null: none; of GRAD_OF_ACTIVATION, [ceil(m / TILE_M) * SUMS_OF_TILE, n]: of the columns of y, some rows each
     Constants constants;
     float alpha;
     u32 m, n, k;
