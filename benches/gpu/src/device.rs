@@ -187,6 +187,12 @@ mod wgpu {
     }
 }
 
+/// What the device is, such as NVIDIA H100 80GB HBM3.
+pub fn hardware(device: &Device) -> String {
+    let known = ternion::devices().into_iter().find(|one| one.name == device.name());
+    known.map_or_else(|| device.name().to_string(), |one| one.hardware)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

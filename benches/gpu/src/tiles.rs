@@ -3,7 +3,7 @@
 mod fused;
 
 use crate::clock::{Clock, Measure, Settings};
-use crate::device::{Kind, backend};
+use crate::device::{Kind, backend, hardware};
 use serde_json::json;
 use ternion::{DType, MatmulOptions, Result};
 use ternion_cuda::CudaBackend;
@@ -129,6 +129,7 @@ pub fn run(asked: &Asked) -> std::result::Result<(), String> {
         steps: 1,
     };
     let clock = Clock::new(settings).map_err(|error| error.to_string())?;
+    println!("{}", about(&clock).map_err(|error| error.to_string())?);
     for name in &asked.kinds {
         if name == FUSED {
             fused::measure(&clock, asked).map_err(|error| format!("{name}: {error}"))?;
@@ -142,6 +143,12 @@ pub fn run(asked: &Asked) -> std::result::Result<(), String> {
         measure(&clock, asked, name, *operands).map_err(|error| format!("{name}: {error}"))?;
     }
     Ok(())
+}
+
+/// The line about the run.
+fn about(clock: &Clock) -> Result<serde_json::Value> {
+    let multiprocessors = tiles::multiprocessors(backend::<CudaBackend>(&clock.device)?);
+    Ok(json!({"run": {"device": hardware(&clock.device), "multiprocessors": multiprocessors}}))
 }
 
 fn measure(clock: &Clock, asked: &Asked, kind: &str, operands: Operands) -> Result<()> {

@@ -66,6 +66,11 @@ pub fn of(backend: &CudaBackend, operands: Operands) -> Vec<TileCost> {
     list.iter().copied().filter(|tile| runs(tile)).map(TileCost::from).collect()
 }
 
+/// The multiprocessors of the backend's device, which predictions count by.
+pub fn multiprocessors(backend: &CudaBackend) -> usize {
+    backend.gpu.multiprocessors()
+}
+
 /// What products are to be launched by; what is none is chosen as ever.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Wanted {
