@@ -108,7 +108,7 @@ mod tests {
     }
 
     fn compare(composer: Composer, causal: bool, most: usize, parts: usize) -> Result<()> {
-        let device = ternion::cpu()?;
+        let device = ternion_cpu::device();
         let random = || Tensor::randn([2, 3, 5, 4], DType::F64, &device)?.requires_grad();
         let (q, k, v) = (random()?, random()?, random()?);
         let options = AttentionOptions { causal: Causal::lower_right(causal), ..AttentionOptions::default() };

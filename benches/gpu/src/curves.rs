@@ -254,20 +254,12 @@ fn check(way: &Way, losses: &[f32]) -> std::result::Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::{Mutex, MutexGuard, PoisonError};
     use ternion::decorators::NanCheck;
 
     const SMALL: Sizes = Sizes { vocabulary: 7, context: 8, layers: 2, heads: 2, width: 16 };
 
-    /// A step that one test records on the CPU would be one of what others do there, and all draw random numbers from one seed.
-    fn alone() -> MutexGuard<'static, ()> {
-        static ALONE: Mutex<()> = Mutex::new(());
-        ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn losses(setup: &Setup, way: &Way, seed: u64) -> Vec<f32> {
-        let _alone = alone();
-        let device = ternion::cpu().expect("the CPU backend");
+        let device = ternion_cpu::device();
         setup.curve(way, seed, &device).unwrap_or_else(|error| panic!("{}: {error}", way.name))
     }
 
@@ -314,8 +306,7 @@ mod tests {
         let message = check(&WAYS[0], &[1.0, f32::NAN]).expect_err("refused");
         assert_eq!(message, "bf16/eager: the loss of step 2 is NaN");
         let setup = Setup::new(SMALL, 2, 3).expect("a text");
-        let _alone = alone();
-        let device = NanCheck::new(ternion::cpu().expect("the CPU backend"));
+        let device = NanCheck::new(ternion_cpu::device());
         let message = setup.curve(&WAYS[1], 1, &device).expect_err("refused").to_string();
         assert!(message.ends_with("records no steps"), "{message}");
     }

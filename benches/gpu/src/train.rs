@@ -271,7 +271,7 @@ mod tests {
 
     #[test]
     fn a_step_of_a_gpt_and_of_a_network_trains() {
-        let device = ternion::cpu().expect("the CPU backend");
+        let device = ternion_cpu::device();
         let sizes = Sizes { vocabulary: 7, context: 4, layers: 1, heads: 1, width: 8 };
         for training in [
             gpt("small", sizes, 2, Precision::Bf16, Loss::OfLogits),
@@ -292,7 +292,7 @@ mod tests {
 
     #[test]
     fn a_gpt_has_the_same_loss_in_chunks() {
-        let device = ternion::cpu().expect("the CPU backend");
+        let device = ternion_cpu::device();
         let config =
             GPTConfig { vocabulary: 7, context: 4, layers: 1, heads: 1, width: 8, ..Default::default() };
         let loss = |form: Loss| -> Result<f32> {
