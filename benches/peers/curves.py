@@ -7,14 +7,13 @@
 Recorded steps must have the losses of steps op by op, bit for bit: otherwise nothing is written. Only Python's standard library is needed.
 """
 
-import argparse
 import html
 import itertools
 import math
-import pathlib
 
 from compare import read_results, replace
 from ladder import row_of, step_of
+from pages import between_markers, write_of
 
 MARKERS = START, END = "<!-- curves:start -->", "<!-- curves:end -->"
 
@@ -133,10 +132,7 @@ def body(lines, curves, picture):
 
 def page(text, lines, curves, picture):
     """The page with the tables instead of what is between its markers."""
-    if text.count(START) != 1 or text.count(END) != 1 or text.index(START) > text.index(END):
-        raise SystemExit(f"error: expected {START} and, after it, {END} once each in the page")
-    before, rest = text.split(START)
-    return "\n".join([before + START, *body(lines, curves, picture)]) + END + rest.split(END)[1]
+    return between_markers(text, MARKERS, "\n".join(body(lines, curves, picture)))
 
 
 # ---------------------------------------------------------------- the picture
@@ -237,20 +233,8 @@ def write(given):
     replace(given.page, text)
 
 
-def arguments():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    commands = parser.add_subparsers(dest="command", required=True)
-    written = commands.add_parser("write", help="tables and picture")
-    written.add_argument("results", type=pathlib.Path, nargs="+", help="what ternion-bench curves printed")
-    written.add_argument("page", type=pathlib.Path)
-    return parser.parse_args()
-
-
 def main():
-    try:
-        write(arguments())
-    except OSError as error:
-        raise SystemExit(f"error: {error}") from error
+    write_of(__doc__, "what ternion-bench curves printed", write)
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ import pathlib
 import statistics
 
 from compare import positive, replace
+from pages import between_markers
 from tile_times import CONSTANTS, EXTENSIONS, Model, predicted, read, terms
 
 MARKERS = START, END = "<!-- tiles:start -->", "<!-- tiles:end -->"
@@ -330,10 +331,7 @@ def literal(number):
 
 def page(text, lines):
     """The page with the table instead of what is between its markers."""
-    if text.count(START) != 1 or text.count(END) != 1 or text.index(START) > text.index(END):
-        raise SystemExit(f"error: expected {START} and, after it, {END} once each in the page")
-    before, rest = text.split(START)
-    return "\n".join([before + START, *lines, END]) + rest.split(END)[1]
+    return between_markers(text, MARKERS, "\n".join([*lines, ""]))
 
 
 def write(given):

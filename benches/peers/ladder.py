@@ -7,13 +7,12 @@
 Both are of the same records: medians of all rounds in the files. `write` needs only Python's standard library.
 """
 
-import argparse
 import html
 import math
-import pathlib
 import statistics
 
 from compare import read_results, refuse_mixed, replace
+from pages import between_markers, write_of
 
 MARKERS = START, END = "<!-- ladder:start -->", "<!-- ladder:end -->"
 # What is not a form: the peer, and the product that tensors get.
@@ -129,10 +128,7 @@ def body(lines, picture):
 
 def page(text, lines, picture):
     """The page with the tables instead of what is between its markers."""
-    if text.count(START) != 1 or text.count(END) != 1 or text.index(START) > text.index(END):
-        raise SystemExit(f"error: expected {START} and, after it, {END} once each in the page")
-    before, rest = text.split(START)
-    return "\n".join([before + START, *body(lines, picture)]) + END + rest.split(END)[1]
+    return between_markers(text, MARKERS, "\n".join(body(lines, picture)))
 
 
 # ---------------------------------------------------------------- the picture
@@ -267,20 +263,8 @@ def write(given):
     replace(given.page, text)
 
 
-def arguments():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    commands = parser.add_subparsers(dest="command", required=True)
-    written = commands.add_parser("write", help="tables and picture")
-    written.add_argument("results", type=pathlib.Path, nargs="+", help="what compare.py run measured")
-    written.add_argument("page", type=pathlib.Path)
-    return parser.parse_args()
-
-
 def main():
-    try:
-        write(arguments())
-    except OSError as error:
-        raise SystemExit(f"error: {error}") from error
+    write_of(__doc__, "what compare.py run measured", write)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,8 @@
 
 import statistics
 
+from pages import between_markers
+
 MARKERS = START, END = "<!-- gpu:start -->", "<!-- gpu:end -->"
 
 # What Ternion promises of its bandwidth: the least share of a device-to-device copy measured in the same run.
@@ -385,9 +387,4 @@ def body(lines):
 
 def page(text, lines, markers=MARKERS, make_body=body):
     """The page with the tables in place of what is between its markers."""
-    start, end = markers
-    if text.count(start) != 1 or text.count(end) != 1 or text.index(start) > text.index(end):
-        raise SystemExit(f"error: expected {start} and, after it, {end} once each in the page")
-    before, rest = text.split(start)
-    after = rest.split(end)[1]
-    return f"{before}{start}\n{make_body(lines)}{end}{after}"
+    return between_markers(text, markers, make_body(lines))

@@ -15,6 +15,8 @@ import json
 import pathlib
 import re
 
+from pages import between_markers
+
 COLUMNS = ["mode", "index", "start_us", "us", "gap_us", "group", "op", "kernel", "variant", "grid", "block", "shared", "registers", "bytes"]
 MARKERS = START, END = "<!-- timeline:start -->", "<!-- timeline:end -->"
 MEMORY, GAPS, OTHER = "memset and memcpy", "gaps", "other"
@@ -175,10 +177,7 @@ def body(modes, picture):
 
 def page(text, modes, picture):
     """The page with the tables instead of what is between its markers."""
-    if text.count(START) != 1 or text.count(END) != 1 or text.index(START) > text.index(END):
-        raise SystemExit(f"error: expected {START} and, after it, {END} once each in the page")
-    before, rest = text.split(START)
-    return f"{before}{START}\n{body(modes, picture)}{END}{rest.split(END)[1]}"
+    return between_markers(text, MARKERS, body(modes, picture))
 
 
 WIDTH, LEFT, BAR, LANE = 1200, 130, 26, 9

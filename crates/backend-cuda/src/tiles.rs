@@ -136,12 +136,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn wishes_end_with_the_products_also_where_these_panic() {
-        let wish = Wanted { tile: Some("mma_64x64x64"), splits: Some(3) };
-        let (inside, taken) = with_tile(wish, wanted);
-        assert_eq!((inside, taken), (wish, None));
+    fn what_is_wanted_ends_with_the_products_also_where_they_panic() {
+        let tile = Wanted { tile: Some("mma_64x64x64"), splits: Some(3) };
+        let (inside, taken) = with_tile(tile, wanted);
+        assert_eq!((inside, taken), (tile, None));
         assert_eq!(wanted(), Wanted::default());
-        let panicked = std::panic::catch_unwind(|| with_tile(wish, || panic!("a fault of the caller")));
+        let panicked = std::panic::catch_unwind(|| with_tile(tile, || panic!("a fault of the caller")));
         assert!(panicked.is_err());
         assert_eq!(wanted(), Wanted::default());
     }

@@ -39,9 +39,6 @@ const SPLIT_BYTES: usize = 4 + 3 * 2;
 /// Two thirds of an H100's bandwidth.
 const BYTES_PER_MICROSECOND: f64 = 2e6;
 
-/// Added to the times of tiles that who measures another one does not want: more than any product takes.
-const UNWANTED_MICROSECONDS: f64 = 1e12;
-
 /// Numbers of blocks that a cut aims at: a half of an H100 up to six times all of it.
 const AIMS: [usize; 6] = [66, 132, 264, 396, 528, 792];
 
@@ -291,11 +288,11 @@ impl Choice {
 fn fused(variant: GemmVariant, sizes: &Sizes, device: Device) -> Option<GemmVariant> {
     let wanted = wanted();
     let of_tile = FUSED_TILES.iter().map(|&tile| GemmVariant { tile, ..variant });
-    let time = |variant: &GemmVariant| {
-        let predicted = variant.tile.predicted(sizes, 1, device.multiprocessors);
-        if wanted.admits(variant.tile) { predicted } else { predicted + UNWANTED_MICROSECONDS }
-    };
-    of_tile.filter(is_fused).min_by(|one, other| time(one).total_cmp(&time(other)))
+    let is_unwanted = |variant: &GemmVariant| !wanted.admits(variant.tile);
+    let time = |variant: &GemmVariant| variant.tile.predicted(sizes, 1, device.multiprocessors);
+    of_tile.filter(is_fused).min_by(|one, other| {
+        is_unwanted(one).cmp(&is_unwanted(other)).then(time(one).total_cmp(&time(other)))
+    })
 }
 
 /// How a product is launched in parts of bf16, if it is faster so than by `choice`.
@@ -435,17 +432,17 @@ pub(super) fn choose_among(
     let runs = |tile: &Tile| architectures(tile).contain(architecture);
     let serving = || tiles.iter().copied().filter(|tile| runs(tile) && tile.serves(sizes));
     let wanted = wanted();
-    let mut best: Option<(f64, &'static Tile, usize)> = None;
+    // A tile that is not wanted is better than none.
+    let mut best: Option<((bool, f64), &'static Tile, usize)> = None;
     for tile in serving().filter(|tile| tile.most_shared(dtype) <= room) {
         let copies = sizes.copies(tile, dtype.size());
-        let unwanted = if wanted.admits(tile) { 0.0 } else { UNWANTED_MICROSECONDS };
         for splits in splits_of(tile, sizes, wanted.splits) {
             if splits > 1 && sizes.outputs() * splits * 8 > MOST_PARTIAL {
                 continue;
             }
-            let time = unwanted + copies + tile.predicted(sizes, splits, multiprocessors);
-            if best.is_none_or(|(least, ..)| time < least) {
-                best = Some((time, tile, splits));
+            let rank = (!wanted.admits(tile), copies + tile.predicted(sizes, splits, multiprocessors));
+            if best.is_none_or(|(least, ..)| rank < least) {
+                best = Some((rank, tile, splits));
             }
         }
     }

@@ -1,0 +1,25 @@
+"""Pages whose tables scripts write: what is between a page's markers, and the command line that names results and a page."""
+
+import argparse
+import pathlib
+
+
+def between_markers(text, markers, body):
+    """The page with `body` in place of what is between its markers; its lines end, as every line does."""
+    start, end = markers
+    if text.count(start) != 1 or text.count(end) != 1 or text.index(start) > text.index(end):
+        raise SystemExit(f"error: expected {start} and, after it, {end} once each in the page")
+    before, rest = text.split(start)
+    return f"{before}{start}\n{body}{end}{rest.split(end)[1]}"
+
+
+def write_of(doc, results, write):
+    """The command `write RESULTS.. PAGE` of a script with this text, whose `results` are what it reads. An error of a file ends it in a line."""
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    written = parser.add_subparsers(dest="command", required=True).add_parser("write", help="tables and picture")
+    written.add_argument("results", type=pathlib.Path, nargs="+", help=results)
+    written.add_argument("page", type=pathlib.Path)
+    try:
+        write(parser.parse_args())
+    except OSError as error:
+        raise SystemExit(f"error: {error}") from error
