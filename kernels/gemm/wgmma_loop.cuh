@@ -129,10 +129,12 @@ INLINE void await_sums(Sums& sums, const Ring& ring) {
 INLINE void add_up_promoted(Sums& sums, Ring& ring, u32 blocks, u32 row) {
 #pragma unroll
     for (int j = 0; j < BLOCKS * TILE_N / 2; ++j) sums[j / (TILE_N / 2)][j / 4 % (TILE_N / 8)][j % 4] = 0;
+    // The second consumer begins with half as many, so that one multiplies while the other one adds.
+    u32 most = row == 0 ? PROMOTED : PROMOTED / 2;
 #pragma unroll 1
-    for (u32 done = 0; done < blocks; done += PROMOTED) {
+    for (u32 done = 0; done < blocks; done += most, most = PROMOTED) {
         Sums promoted;
-        add_up(promoted, ring, min(blocks - done, u32(PROMOTED)), row);
+        add_up(promoted, ring, min(blocks - done, most), row);
         await_sums(promoted, ring);
 #pragma unroll
         for (int block = 0; block < BLOCKS; ++block)
