@@ -27,8 +27,8 @@ from tile_times import CONSTANTS, EXTENSIONS, Model, predicted, read, terms
 MARKERS = START, END = "<!-- tiles:start -->", "<!-- tiles:end -->"
 
 # In the order of the lines of ternion-bench.
-COSTS = ["nanoseconds_per_k", "start_microseconds", "lone_block_factor", "wave_microseconds"]
-LEAST_COSTS = [1e-3, 0.0, 1.0, 0.0]
+COSTS = ["nanoseconds_per_k", "start_microseconds", "lone_block_factor", "wave_microseconds", "straddling_factor"]
+LEAST_COSTS = [1e-3, 0.0, 1.0, 0.0, 1.0]
 
 # Beyond this log ratio an error counts linearly: single times that are far off must not bend the fit.
 CLIP = 0.1
@@ -79,13 +79,14 @@ def bounded(costs):
 
 def mean_error(rows, costs):
     """Mean squared log ratio of predicted to measured times; beyond CLIP it grows linearly."""
-    rate, start, lone, wave = costs
+    rate, start, lone, wave, straddling = costs
+    rates = rate, rate * straddling
     total, log = 0.0, math.log
     # time_of, written out: a fit spends its time here.
-    for (length, full, last, waves, least, added), logarithm in rows:
+    for (length, full, last, waves, least, added, is_straddling), logarithm in rows:
         if last:
             full += last if last > lone else lone
-        busy = full * rate * length + waves * wave
+        busy = full * rates[is_straddling] * length + waves * wave
         error = abs(log(start + (busy if busy > least else least) + added) - logarithm)
         total += error * error if error < CLIP else CLIP * (2 * error - CLIP)
     return total / len(rows)

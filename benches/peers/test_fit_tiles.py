@@ -19,12 +19,12 @@ import fit_tiles  # noqa: E402
 import tile_times  # noqa: E402
 from tile_times import Measurement, Model, Tile, predicted  # noqa: E402
 
-LARGE = Tile("large", [128, 256, 64], 1, [10.0, 5.0, 1.0, 2.0])
-MIDDLE = Tile("middle", [64, 128, 64], 2, [5.9, 2.0, 1.25, 3.0])
-SMALL = Tile("small", [64, 64, 64], 3, [3.5, 2.0, 1.5, 2.0])
+LARGE = Tile("large", [128, 256, 64], 1, 1, [10.0, 5.0, 1.0, 2.0, 1.0])
+MIDDLE = Tile("middle", [64, 128, 64], 2, 1, [5.9, 2.0, 1.25, 3.0, 1.0])
+SMALL = Tile("small", [64, 64, 64], 3, 1, [3.5, 2.0, 1.5, 2.0, 1.0])
 TILES = [LARGE, MIDDLE, SMALL]
 # What the tiles really cost.
-TRUTH = {"large": [13.0, 6.0, 1.1, 1.2], "middle": [5.1, 3.0, 1.5, 2.2], "small": [2.6, 2.5, 1.3, 1.6]}
+TRUTH = {"large": [13.0, 6.0, 1.1, 1.2, 1.1], "middle": [5.1, 3.0, 1.5, 2.2, 1.4], "small": [2.2, 2.5, 1.3, 1.6, 1.8]}
 RUN = dict(run=dict(device="Some GPU", commit="abc1234", multiprocessors=132))
 PAGE = f"before\n\n{fit_tiles.START}\nstale\n{fit_tiles.END}\n\nafter\n"
 
@@ -36,7 +36,7 @@ def line_of(tile, sizes, splits=1, kind="bf16", turned=(False, True), copies=0, 
 
 
 def described(tile, kind="bf16"):
-    return dict(kind=kind, tile=tile.name, block=list(tile.block), resident=tile.resident, costs=tile.costs)
+    return dict(kind=kind, tile=tile.name, block=list(tile.block), resident=tile.resident, cluster=tile.cluster, costs=tile.costs)
 
 
 def synthetic(seed, count, model, noise=0.03):
@@ -45,7 +45,7 @@ def synthetic(seed, count, model, noise=0.03):
     lines = [RUN, *map(described, TILES)]
 
     def size(least, most):
-        return tile_times.round_up(int(least * (most / least) ** numbers.random()), 8)
+        return tile_times.round_up(int(least * (most / least) ** numbers.random()), numbers.choice([8, 64]))
 
     for _ in range(count):
         sizes, ones = [size(64, 8192), size(64, 8192), size(64, 8192), numbers.choice([1, 1, 1, 6])], []
@@ -84,7 +84,7 @@ class Prediction(unittest.TestCase):
         for turned, copies, elements in [((True, False), 2, both), ((True, True), 1, a), ((False, False), 1, b)]:
             expected = product + 4 * copies + elements * 8 / 2e6
             self.assert_predicts(expected, LARGE, [256, 1024, 512], kind="tf32", turned=turned, copies=copies)
-        tile = Tile("wgmmabf16x6_128x128x64", [128, 128, 64], 1, [38.0, 5.0, 1.0, 0.9])
+        tile = Tile("wgmmabf16x6_128x128x64", [128, 128, 64], 1, 1, [38.0, 5.0, 1.0, 0.9, 1.0])
         split = 6 + 2 * 4 + (1024 * 1000 + 1000 * 2048) * 10 / 2e6
         # The inner length is rounded up to a stage.
         self.assert_predicts(split + 5 + 38 * 1.024 + 0.9, tile, [1024, 2048, 1000], kind="bf16x6")
@@ -95,6 +95,15 @@ class Prediction(unittest.TestCase):
         self.assert_predicts(2 + memory, SMALL, [64, 16384, 64], model=Model(132, ["floor"], {"FLOOR_BYTES_PER_MICROSECOND": 1e6}))
         self.assert_predicts(5 + 10 * 2.056 + 2, LARGE, [512, 8192, 2056], model=floor)
         self.assert_predicts(5 + 10 * 2.112 + 2, LARGE, [512, 8192, 2056], model=pad)
+
+    def test_lines_beside_multiples_of_128_bytes_take_longer_and_clusters_are_whole(self):
+        straddling = Tile("straddling", [64, 64, 64], 3, 2, [3.5, 2.0, 1.5, 2.0, 2.0])
+        for kind, k, turned, factor in [("bf16", 2048, (False, True), 1), ("bf16", 2056, (False, True), 2), ("tf32", 2016, (False, True), 1), ("f32", 2056, (False, True), 1), ("bf16", 2048, (True, True), 2)]:
+            one = Measurement(line_of(straddling, [72, 64, k], kind=kind, turned=turned))
+            self.assertAlmostEqual(predicted(one, straddling, Model(132)), 2 + 1.5 * 3.5 * factor * k / 1000 + 2, msg=f"{kind} {k} {turned}")
+        # Three rows of tiles are two clusters: 268 blocks are one more than what is resident two at a time.
+        one = Measurement(line_of(straddling, [192, 64 * 67, 2048]))
+        self.assertEqual(tile_times.terms(one, straddling, Model(132))[1:4], (0, 3, 1))
 
     def test_constants_are_those_of_the_backend(self):
         source = (BACKEND / "ops" / "matmul" / "choice.rs").read_text()
@@ -133,7 +142,7 @@ def tiles_of_source():
 
         if "UnalignedOperands" not in text:
             block = [int(size) for size in re.search(r"block: BlockShape \{ m: (\d+), n: (\d+), k: (\d+) \}", text).groups()]
-            tile = Tile(re.search(r'name: "(\w+)"', text)[1], block, int(number("resident")), [number(cost) for cost in fit_tiles.COSTS])
+            tile = Tile(re.search(r'name: "(\w+)"', text)[1], block, int(number("resident")), int(number("cluster")), [number(cost) for cost in fit_tiles.COSTS])
             tile.few_rows = "FewRows" in text
             found.append(tile)
     return found
@@ -144,7 +153,7 @@ def splits_of(tile, sizes):
     m, n, k = sizes
     if tile.few_rows and m > tile.block[0]:
         return []
-    blocks = -(-m // tile.block[0]) * -(-n // tile.block[1])
+    blocks = tile_times.round_up(-(-m // tile.block[0]), tile.cluster) * -(-n // tile.block[1])
     cuts = [min(aim // blocks, k // max(2 * tile.block[2], 64), 128) for aim in (66, 132, 264, 396, 528, 792)]
     return [1, *(cut for cut in cuts if cut > 1)]
 
@@ -209,7 +218,7 @@ class Fits(Scripts):
         lines = [described(SMALL)]
         for k in range(64, 64 * 30, 64):
             one = line_of(SMALL, [64 * 990, 64, k])
-            lines.append({**one, "us": predicted(Measurement(one), SMALL, Model(132), [5.0, 2.0, 1.5, 2.0]), "chosen": True})
+            lines.append({**one, "us": predicted(Measurement(one), SMALL, Model(132), [5.0, 2.0, 1.5, 2.0, 1.0]), "chosen": True})
         lines += [described(LARGE), {**line_of(LARGE, [512, 8192, 2056]), "us": 99.0}]
         fitted = fit_tiles.Fitted(tile_times.read([self.save(lines)]), Model(132))
         self.assertEqual(fitted.costs["small"][2], 1.5)
@@ -235,7 +244,7 @@ class Commands(Scripts):
         self.save([*synthetic(1, 40, Model(132)), dict(kind="fused", product="bias", m=1, n=1, k=1, tile="large", us=1.0)])
         text = self.run_script("fit", "tiles.jsonl")
         self.assertIn("Some GPU, commit abc1234: 40 products, ", text)
-        for part in ("| bf16 | 40 | ", "bf16 before, the worst:", "bf16 after, the worst:", "10 5 1 2 -> ", "floor", "Lower both: "):
+        for part in ("| bf16 | 40 | ", "bf16 before, the worst:", "bf16 after, the worst:", "10 5 1 2 1 -> ", "floor", "Lower both: "):
             self.assertIn(part, text)
         self.assertEqual(len(re.findall(r"^ .* us, fastest ", text, re.MULTILINE)), 2 * fit_tiles.WORST)
         self.assertNotIn("Extensions", self.run_script("fit", "--quick", "tiles.jsonl"))
@@ -271,8 +280,8 @@ class Commands(Scripts):
             ({**good, "turned": [1, 2]}, "expected turned to be two of true and false, got [1, 2]"),
             ({**good, "copies": 3}, "expected copies to be 0, 1 or 2, got 3"),
             ({key: good[key] for key in good if key != "splits"}, "expected splits to be a whole number above 0, got None"),
-            ({**described(LARGE), "costs": [1, 2, 3]}, "expected costs to be four numbers from 0 on, got [1, 2, 3]"),
-            ({**described(LARGE), "resident": 2}, "expected large with block (128, 256, 64) and 1 resident as before"),
+            ({**described(LARGE), "costs": [1, 2, 3]}, "expected costs to be five numbers from 0 on, got [1, 2, 3]"),
+            ({**described(LARGE), "resident": 2}, "expected large with block, resident and cluster ((128, 256, 64), 1, 1) as before, got ((128, 256, 64), 2, 1)"),
             ({"run": 3}, "expected run to be an object"),
             ([1], "expected a JSON object, got '[1]'"),
         ]:

@@ -25,6 +25,9 @@ BYTES = {"bf16": (2, 2), "f16": (2, 2), "f32": (4, 4), "tf32": (4, 4), "bf16x6":
 # Lines of ternion-bench that have no tile's time alone.
 SKIPPED_KINDS = ("fused",)
 PARTS_TILE = "wgmmabf16x6_"
+# Kinds whose lines come in pieces of 128 bytes, as they are stored.
+LINED_KINDS = ("bf16", "f16", "tf32")
+L2_LINE = 128
 PARTS_BYTES = 3 * 2
 
 
@@ -38,8 +41,8 @@ def round_up(number, multiple):
 class Tile:
     """A tile of a kind's list, and what the program that measured took it to cost."""
 
-    def __init__(self, name, block, resident, costs):
-        self.name, self.block, self.resident, self.costs = name, tuple(block), resident, list(costs)
+    def __init__(self, name, block, resident, cluster, costs):
+        self.name, self.block, self.resident, self.cluster, self.costs = name, tuple(block), resident, cluster, list(costs)
 
 
 class Measurement:
@@ -90,10 +93,11 @@ class Data:
         self.tiles, self.products, self.runs = {}, {}, []
 
     def add_tile(self, line):
-        tile = Tile(*(line[name] for name in ("tile", "block", "resident", "costs")))
+        tile = Tile(*(line[name] for name in ("tile", "block", "resident", "cluster", "costs")))
         known = self.tiles.get(tile.name, tile)
-        if (known.block, known.resident) != (tile.block, tile.resident):
-            raise ValueError(f"expected {tile.name} with block {known.block} and {known.resident} resident as before, got {tile.block} and {tile.resident}")
+        of_known, of_tile = ((one.block, one.resident, one.cluster) for one in (known, tile))
+        if of_known != of_tile:
+            raise ValueError(f"expected {tile.name} with block, resident and cluster {of_known} as before, got {of_tile}")
         self.tiles[tile.name] = tile
 
     def add(self, line):
@@ -139,7 +143,8 @@ TILE_FIELDS = {
     "tile": NAME,
     "block": (lambda value: is_list(value, 3, is_count), "three whole numbers above 0"),
     "resident": COUNT,
-    "costs": (lambda value: is_list(value, 4, lambda cost: is_number(cost, 0)), "four numbers from 0 on"),
+    "cluster": COUNT,
+    "costs": (lambda value: is_list(value, 5, lambda cost: is_number(cost, 0)), "five numbers from 0 on"),
 }
 MEASUREMENT_FIELDS = {
     "kind": KIND,
@@ -223,15 +228,23 @@ def memory_bytes(one, parts):
     return ((one.m + one.n) * one.k * operand + one.m * one.n * stored) * one.matrices
 
 
+def straddles(one):
+    """Whether lines of an operand of tensor cores begin beside multiples of 128 bytes."""
+    if one.kind not in LINED_KINDS:
+        return False
+    a_line, b_line = (one.m if one.turned[0] else one.k), (one.k if one.turned[1] else one.n)
+    return any(line * BYTES[one.kind][0] % L2_LINE for line in (a_line, b_line))
+
+
 def terms(one, tile, model):
     """A time as terms: length of a sum in units of 1000, blocks of full waves on a multiprocessor, those of the last wave, waves, least time of the sums, what is
-    added to all of them."""
+    added to all of them, whether lines straddle."""
     parts = tile.name.startswith(PARTS_TILE)
     inner = round_up(one.k, tile.block[2]) if parts else one.k
     length = -(-inner // one.splits)
     if "pad" in model.extensions:
         length = round_up(length, tile.block[2])
-    blocks = -(-one.m // tile.block[0]) * -(-one.n // tile.block[1]) * one.matrices * one.splits
+    blocks = round_up(-(-one.m // tile.block[0]), tile.cluster) * -(-one.n // tile.block[1]) * one.matrices * one.splits
     waves, rest = divmod(blocks, model.multiprocessors * tile.resident)
     added, traffic = before_sums(one, parts)
     if one.splits > 1:
@@ -239,14 +252,15 @@ def terms(one, tile, model):
         traffic += one.m * one.n * one.matrices * (one.splits + 1) * 4
     added += traffic / model.constants["BYTES_PER_MICROSECOND"]
     least = memory_bytes(one, parts) / model.constants["FLOOR_BYTES_PER_MICROSECOND"] if "floor" in model.extensions else 0.0
-    return length / 1000, waves * tile.resident, -(-rest // model.multiprocessors), waves + (rest > 0), least, added
+    return length / 1000, waves * tile.resident, -(-rest // model.multiprocessors), waves + (rest > 0), least, added, straddles(one)
 
 
 def time_of(of, costs):
     """Microseconds of these terms."""
-    length, full, last, waves, least, added = of
-    rate, start, lone, wave = costs
+    length, full, last, waves, least, added, is_straddling = of
+    rate, start, lone, wave, straddling = costs
     last = max(last, lone) if last else 0
+    rate *= straddling if is_straddling else 1
     return start + max((full + last) * rate * length + waves * wave, least) + added
 
 

@@ -82,16 +82,18 @@ struct Tile {
 //     1 4 7 10
 //     2 5 8 11
 //     12 13 14 15
+//
+// Most products have one matrix and whole sums: a division that has nothing to divide is left out, since a short product waits for each.
 template <int ROWS, int COLUMNS, int HEIGHT, class P> INLINE Tile tile_of(const P& p, u32 block) {
     u32 rows = (p.m + ROWS - 1) / ROWS;
     u32 columns = (p.n + COLUMNS - 1) / COLUMNS;
-    u32 rest = block / (rows * columns);
+    u32 rest = p.matrices * p.splits == 1 ? 0 : block / (rows * columns);
     u32 number = block - rest * (rows * columns);
-    u32 band = number / (HEIGHT * columns);
+    u32 band = number < HEIGHT * columns ? 0 : number / (HEIGHT * columns);
     u32 height = min(rows - band * HEIGHT, u32(HEIGHT));
     number -= band * HEIGHT * columns;
-    u32 column = number / height;
-    u32 matrix = rest / p.splits;
+    u32 column = height == HEIGHT ? number / HEIGHT : number / height;
+    u32 matrix = p.splits == 1 ? rest : rest / p.splits;
     return Tile{(band * HEIGHT + number - column * height) * ROWS, column * COLUMNS, matrix, rest - matrix * p.splits};
 }
 

@@ -26,8 +26,11 @@
 //   128 192 4 1    k up to 3072, where a tile's way out takes long beside its sums; 192 sums a thread
 //   128 128 6 1    waves that larger tiles do not fill
 //   128 128 6 0    the same with one wave
-//    64 128 8 1    fewer tiles than multiprocessors
+//    64 128 8 1    fewer tiles than multiprocessors; in clusters of two, lines that begin beside multiples of 128 bytes
 //    64  64 8 1    few rows, sums in parts
+//
+// CLUSTER blocks have tiles below each other: each loads its share of the tile of b into the shared memory of all (multicast), and a stage is empty
+// once the consumers of all have released it. What comes of a needs no other block, and is on its way before those have begun.
 //
 // Limits: runs begin at multiples of 16 bytes, as do all lines (gemm/mma.cu has products of others); at most two axes of a batch that do not merge;
 // TF32 has A_INNER and B_INNER 1. k is above 0. Indices below 2^31.
@@ -39,7 +42,7 @@
 //   2  y = ACTIVATION_GRAD of z and d, the rounded alpha * sum: of half precision; z is read beside
 //   3  y = alpha * sum + bias + residual, which is read beside: of f32
 //
-// Launch: blocks of THREADS, as many as there are tiles or multiprocessors, SHARED bytes of shared memory. With splits > 1 the output is that of the
+// Launch: blocks of THREADS, as many as there are tiles or multiprocessors, a multiple of CLUSTER, SHARED bytes of shared memory. With splits > 1 the output is that of the
 // partial sums, f32 [splits, matrices, m, n], alpha is 1 and there is no bias; sum_splits of a variant with the final output follows.
 
 #include "gemm/wgmma_fused.cuh"
@@ -172,10 +175,10 @@ INLINE void consume(const TensorMapProduct& p, u32 shared, u32 consumer) {
     Sums sums;
     u32 row = PINGPONG ? 0 : consumer * PART_M;
     u32 turn = consumer ^ 1;  // parity: the first consumer's first turn needs no one
-    u32 number = blockIdx.x;
+    u32 number = first_number();
     if (PINGPONG && consumer == 1 && number < count_tiles(p)) {
         ring.skip(Work(p, number).blocks);
-        number += gridDim.x;
+        number = next_number(number);
     }
 #pragma unroll 1
     while (number < count_tiles(p, opaque(0))) {
@@ -192,44 +195,77 @@ INLINE void consume(const TensorMapProduct& p, u32 shared, u32 consumer) {
 #endif
         // Worked out again, which takes no registers while sums are added up.
         out.store(sums, Work(p, opaque(number)), row);
-        number += gridDim.x;
+        number = next_number(number);
         turn ^= 1;
         if (PINGPONG && number < count_tiles(p, opaque(0))) {
             ring.skip(Work(p, number).blocks);
-            number += gridDim.x;
+            number = next_number(number);
         }
     }
     // Shared memory stays until it has been read.
     if (out.leads()) cp_async_bulk_wait_group_read<0>();
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, 1) product(const __grid_constant__ TensorMapProduct p) {
+INLINE void prefetch_maps(const TensorMapProduct& p) {
+    prefetch_tensormap(p.a);
+    prefetch_tensormap(p.b);
+    prefetch_tensormap(p.y);
+    if (EPILOGUE) prefetch_tensormap(p.z);
+}
+// Barriers by one thread: a fence of more of them takes longer than they save.
+INLINE void init_barriers(u32 shared) {
+    if (threadIdx.x == 0) {
+        Ring ring(shared);
+#pragma unroll
+        for (int stage = 0; stage < STAGES; ++stage, ring.advance()) {
+            mbarrier_init(ring.full(), 1);
+            mbarrier_init(ring.empty(), CLUSTER * (PINGPONG ? 1 : CONSUMERS) * WARPGROUP / WARP);
+        }
+#pragma unroll
+        for (u32 consumer = 0; consumer < CONSUMERS; ++consumer)
+            mbarrier_init(turn_of(shared, consumer), WARPGROUP / WARP);
+        for (u32 strip = 0; strip < STRIP_BARRIERS; ++strip) mbarrier_init(turn_of(shared, CONSUMERS + strip), 1);
+        fence_mbarrier_init();
+    }
+    if (CLUSTER > 1) {
+        __syncwarp();
+        barrier_cluster_arrive_relaxed();
+    }
+    __syncthreads();
+}
+
+INLINE void start_producer(const TensorMapProduct& p, u32 shared) {
+    setmaxnreg_dec<PRODUCER_REGISTERS>();
+    bool leads = threadIdx.x % WARPGROUP == 0;
+    if (CLUSTER > 1) {
+        if (leads) produce_early(p, shared);
+        __syncwarp();
+        barrier_cluster_wait();
+    }
+    if (leads) produce(p, shared);
+}
+
+#if CLUSTER > 1
+#define CLUSTER_DIMS __cluster_dims__(CLUSTER, 1, 1)
+#else
+#define CLUSTER_DIMS
+#endif
+extern "C" __global__ void CLUSTER_DIMS __launch_bounds__(THREADS, 1)
+    product(const __grid_constant__ TensorMapProduct p) {
 #if BF16X6
     if (*p.unfit) return;
 #endif
     extern __shared__ __align__(1024) u8 memory[];
     u32 shared = (cvta_to_shared(memory) + SWIZZLE_ALIGNMENT - 1) / SWIZZLE_ALIGNMENT * SWIZZLE_ALIGNMENT;
-    if (threadIdx.x == 0) {
-        Ring ring(shared);
-        for (int stage = 0; stage < STAGES; ++stage, ring.advance()) {
-            mbarrier_init(ring.full(), 1);
-            mbarrier_init(ring.empty(), (PINGPONG ? 1 : CONSUMERS) * WARPGROUP / WARP);
-        }
-        for (u32 consumer = 0; consumer < CONSUMERS; ++consumer)
-            mbarrier_init(turn_of(shared, consumer), WARPGROUP / WARP);
-#if EPILOGUE
-        for (u32 strip = 0; strip < STRIP_BARRIERS; ++strip) mbarrier_init(turn_of(shared, CONSUMERS + strip), 1);
-#endif
-        fence_mbarrier_init();
-    }
-    __syncthreads();
+    if (threadIdx.x == CONSUMERS * WARPGROUP) prefetch_maps(p);
+    init_barriers(shared);
     // Of lane 0, so that the compiler knows it to be the same in a warp: addresses and descriptors are then worked out once for all lanes.
     u32 warpgroup = __shfl_sync(ALL_LANES, threadIdx.x / WARPGROUP, 0);
     if (warpgroup == CONSUMERS) {
-        setmaxnreg_dec<PRODUCER_REGISTERS>();
-        if (threadIdx.x % WARPGROUP == 0) produce(p, shared);
+        start_producer(p, shared);
     } else {
         setmaxnreg_inc<CONSUMER_REGISTERS>();
+        if (CLUSTER > 1) barrier_cluster_wait();
         consume(p, shared, warpgroup);
     }
 }

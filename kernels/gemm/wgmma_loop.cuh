@@ -42,39 +42,94 @@ INLINE void load_operand(u32 to, const TensorMap& map, u32 line, u32 k, i32 fast
             cp_async_bulk_tensor_4d(to + slab * SLAB, map, line + slab * 64, k, fast, slow, barrier);
     }
 }
+// The block's share of a stage of b, into the shared memory of all blocks of the cluster: lines of its own, or a range of k.
+INLINE void load_share_of_b(u32 to, const TensorMap& map, u32 line, u32 k, i32 fast, i32 slow, u32 barrier) {
+    constexpr u32 ALL_BLOCKS = (1u << CLUSTER) - 1, SHARE = (B_INNER ? TILE_N : TILE_K) / CLUSTER;
+    u32 first = rank_in_cluster() * SHARE;
+    to += first * LINE;
+    if constexpr (B_INNER) {
+        cp_async_bulk_tensor_4d_multicast(to, map, k, line + first, fast, slow, barrier, ALL_BLOCKS);
+    } else {
+#pragma unroll
+        for (int slab = 0; slab < TILE_N / 64; ++slab)
+            cp_async_bulk_tensor_4d_multicast(to + slab * SLAB, map, line + slab * 64, k + first, fast, slow, barrier,
+                                              ALL_BLOCKS);
+    }
+}
 
 // Which parts of a and b are multiplied, four bits of each pair: 2 0, 1 1, 0 2, 1 0, 0 1, 0 0. Small products first, so that what is added last is as large as the sum.
 constexpr u32 PARTS_OF_A = BF16X6 ? 0x001012 : 0, PARTS_OF_B = BF16X6 ? 0x010210 : 0;
 
-INLINE void produce(const TensorMapProduct& p, u32 shared) {
-    prefetch_tensormap(p.a);
-    prefetch_tensormap(p.b);
-    prefetch_tensormap(p.y);
-    if (EPILOGUE) prefetch_tensormap(p.z);
+// Where the producer's loads of a tile begin.
+struct Loads {
+    const TensorMapProduct& p;
+    Work work;
+    i32 a_fast, a_slow, b_fast, b_slow;
+
+    INLINE Loads(const TensorMapProduct& parameters, u32 number) : p(parameters), work(p, number) {
+        a_fast = p.a_axes & 1 ? work.fast : 0, a_slow = p.a_axes & 2 ? work.slow : 0;
+        b_fast = p.b_axes & 1 ? work.fast : 0, b_slow = p.b_axes & 2 ? work.slow : 0;
+    }
+    // The stage's own bytes are announced, whichever block loads them, and those of a begin to come.
+    INLINE void load_a(const Ring& ring, int pair, u32 k) const {
+        mbarrier_arrive_expect_tx(ring.full(), STAGE);
+        i32 slow = a_slow + (PARTS_OF_A >> 4 * pair & 3) * p.a_part;
+        load_operand<A_INNER, TILE_M>(ring.address(), p.a, work.tile.row, k, a_fast, slow, ring.full());
+    }
+    INLINE void load_b(const Ring& ring, int pair, u32 k) const {
+        i32 slow = b_slow + (PARTS_OF_B >> 4 * pair & 3) * p.b_part;
+        u32 to = ring.address() + STAGE_A;
+        if constexpr (CLUSTER > 1) load_share_of_b(to, p.b, work.tile.column, k, b_fast, slow, ring.full());
+        else load_operand<B_INNER, TILE_N>(to, p.b, work.tile.column, k, b_fast, slow, ring.full());
+    }
+};
+
+// In the first turn the stages are free: the parity is that of the phase before the first.
+INLINE void await_empty(const Ring& ring) {
+    if (CLUSTER > 1) mbarrier_wait_parity_cluster(ring.empty(), ring.parity ^ 1);
+    else mbarrier_wait_parity(ring.empty(), ring.parity ^ 1);
+}
+
+// Stages whose a may come before the other blocks of the cluster have their barriers, which only b needs.
+INLINE u32 early_stages(const TensorMapProduct& p) {
+    if (CLUSTER == 1 || first_number() >= count_tiles(p)) return 0;
+    return min(u32(STAGES), Work(p, first_number()).blocks);
+}
+INLINE void produce_early(const TensorMapProduct& p, u32 shared) {
     Ring ring(shared);
-    u32 tiles = count_tiles(p);
+    u32 early = early_stages(p);
+    Loads loads(p, first_number());
 #pragma unroll 1
-    for (u32 number = blockIdx.x; number < tiles; number += gridDim.x) {
-        Work work(p, number);
-        i32 a_fast = p.a_axes & 1 ? work.fast : 0, a_slow = p.a_axes & 2 ? work.slow : 0;
-        i32 b_fast = p.b_axes & 1 ? work.fast : 0, b_slow = p.b_axes & 2 ? work.slow : 0;
+    for (u32 block = 0; block < early; ++block, ring.advance())
+        loads.load_a(ring, 0, loads.work.first + block * TILE_K);
+}
+
+INLINE void produce(const TensorMapProduct& p, u32 shared) {
+    Ring ring(shared);
+    u32 tiles = count_tiles(p), early = early_stages(p);
+#pragma unroll 1
+    for (u32 number = first_number(); number < tiles; number = next_number(number)) {
+        Loads loads(p, number);
 #pragma unroll 1
         for (int pair = 0; pair < PAIRS; ++pair) {
-            i32 a_last = a_slow + (PARTS_OF_A >> 4 * pair & 3) * p.a_part;
-            i32 b_last = b_slow + (PARTS_OF_B >> 4 * pair & 3) * p.b_part;
-            u32 k = work.first;
+            u32 k = loads.work.first;
 #pragma unroll 1
-            for (u32 block = 0; block < work.blocks / PAIRS; ++block, k += TILE_K) {
-                // In the first turn the stages are free: the parity is that of the phase before the first.
-                mbarrier_wait_parity(ring.empty(), ring.parity ^ 1);
-                mbarrier_arrive_expect_tx(ring.full(), STAGE);
-                load_operand<A_INNER, TILE_M>(ring.address(), p.a, work.tile.row, k, a_fast, a_last, ring.full());
-                load_operand<B_INNER, TILE_N>(ring.address() + STAGE_A, p.b, work.tile.column, k, b_fast, b_last,
-                                              ring.full());
+            for (u32 block = 0; block < loads.work.blocks / PAIRS; ++block, k += TILE_K) {
+                if (CLUSTER > 1 && early > 0) {
+                    --early;
+                } else {
+                    await_empty(ring);
+                    loads.load_a(ring, pair, k);
+                }
+                loads.load_b(ring, pair, k);
                 ring.advance();
             }
         }
     }
+    // The other blocks arrive at this block's barriers: its shared memory stays until they have.
+    if (CLUSTER > 1)
+#pragma unroll 1
+        for (int stage = 0; stage < STAGES; ++stage, ring.advance()) await_empty(ring);
 }
 
 // ---------------------------------------------------------------- consumers
@@ -95,9 +150,14 @@ INLINE void multiply(Sums& sums, u32 a, u32 b, bool accumulate) {
     wgmma_commit_group();
 }
 
-// The stage may be filled anew. Of each warp, since each waits for its own products.
+// The stage may be filled anew, by any block of the cluster. Of each warp, since each waits for its own products.
 INLINE void release(u32 empty) {
-    if (threadIdx.x % WARP == 0) mbarrier_arrive(empty);
+    u32 lane = threadIdx.x % WARP;
+    if constexpr (CLUSTER > 1) {
+        if (lane < CLUSTER) mbarrier_arrive_cluster(mapa_shared_cluster(empty, lane));
+    } else if (lane == 0) {
+        mbarrier_arrive(empty);
+    }
 }
 
 // The products of the next `blocks` stages. The last stage is not released: its products run on.

@@ -31,7 +31,13 @@
 #define BF16X6 0
 #endif
 
+// Blocks of a cluster: they have tiles below each other, and each loads its share of b for all.
+#ifndef CLUSTER
+#define CLUSTER 1
+#endif
+
 #include "gemm/gemm.cuh"
+#include "ptx/cluster.cuh"
 #include "ptx/cvt.cuh"
 #include "ptx/tma.cuh"
 
@@ -101,23 +107,32 @@ struct TensorMapProduct {
     const u32* unfit;
 };
 
-// One tile of y, and where its operands begin.
+constexpr int CLUSTER_M = CLUSTER * TILE_M;  // rows of the tiles of a cluster
+static_assert(64 % (8 * CLUSTER) == 0 && (CLUSTER == 1 || (!BF16X6 && EPILOGUE == 0)),
+              "shares of whole swizzle periods");
+
+INLINE u32 rank_in_cluster() { return CLUSTER == 1 ? 0 : read_cluster_ctarank(); }
+INLINE u32 first_number() { return blockIdx.x / CLUSTER; }
+INLINE u32 next_number(u32 number) { return number + gridDim.x / CLUSTER; }
+
+// One tile of y, and where its operands begin. `number` is that of the tiles of a cluster.
 struct Work {
     Tile tile;
     u32 first, blocks;  // along k: where it begins, and how many stages it takes, those of all pairs of parts
     i32 fast, slow;     // of the batch
 
-    INLINE Work(const TensorMapProduct& p, u32 number) : tile(tile_of<TILE_M, TILE_N, BAND>(p, number)) {
+    INLINE Work(const TensorMapProduct& p, u32 number) : tile(tile_of<CLUSTER_M, TILE_N, BAND>(p, number)) {
+        tile.row += rank_in_cluster() * TILE_M;
         first = tile.split * p.split_length;
         blocks = PAIRS * ((min(p.k - first, p.split_length) + TILE_K - 1) / TILE_K);
-        slow = tile.matrix / p.fast;
+        slow = tile.matrix < p.fast ? 0 : tile.matrix / p.fast;
         fast = tile.matrix - slow * p.fast;
     }
 };
 
 // With an opaque 0 the number is worked out anew where it is used, which takes no register beside the sums.
 INLINE u32 count_tiles(const TensorMapProduct& p, u32 zero = 0) {
-    return (p.m + zero + TILE_M - 1) / TILE_M * ((p.n + TILE_N - 1) / TILE_N) * p.matrices * p.splits;
+    return (p.m + zero + CLUSTER_M - 1) / CLUSTER_M * ((p.n + TILE_N - 1) / TILE_N) * p.matrices * p.splits;
 }
 
 // The barrier of a consumer's turn to multiply.

@@ -18,6 +18,8 @@ INLINE u32 read_cluster_nctarank() {
 
 // The barrier of all threads of a cluster: what was written before arriving is seen after waiting.
 INLINE void barrier_cluster_arrive() { asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory"); }
+// Orders nothing by itself: for what a fence has ordered before, such as fence_mbarrier_init.
+INLINE void barrier_cluster_arrive_relaxed() { asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory"); }
 INLINE void barrier_cluster_wait() { asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory"); }
 
 // The address of what block `rank` has at `address` of its shared memory.
@@ -47,12 +49,20 @@ INLINE void mbarrier_wait_parity_cluster(u32 barrier, u32 parity) {
             : "memory");
 }
 
-// As cp_async_bulk_tensor_2d (tma.cuh), into each block whose bit `blocks` has, at the same address of its shared memory. The bytes that a block gets
+// As cp_async_bulk_tensor_2d and _4d (tma.cuh), into each block whose bit `blocks` has, at the same address of its shared memory. The bytes that a block gets
 // count at its own barrier, which is at the same address too.
 INLINE void cp_async_bulk_tensor_2d_multicast(u32 to, const TensorMap& map, i32 x, i32 y, u32 barrier, u32 blocks) {
     asm volatile(
         "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%2, %3}], [%4], %5;" ::
             "r"(to),
         "l"(&map), "r"(x), "r"(y), "r"(barrier), "h"(u16(blocks))
+        : "memory");
+}
+INLINE void cp_async_bulk_tensor_4d_multicast(u32 to, const TensorMap& map, i32 x, i32 y, i32 z, i32 w, u32 barrier,
+                                              u32 blocks) {
+    asm volatile(
+        "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%2, %3, %4, %5}], [%6], %7;" ::
+            "r"(to),
+        "l"(&map), "r"(x), "r"(y), "r"(z), "r"(w), "r"(barrier), "h"(u16(blocks))
         : "memory");
 }

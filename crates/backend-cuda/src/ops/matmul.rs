@@ -200,6 +200,7 @@ fn run(op: &Op, call: &Call<'_>) -> Result<()> {
         unaligned: [0; 2],
         turned: [0; 2],
         suits_tensor_maps: false,
+        straddles: false,
     };
     super::fits(call.name, &[sizes.outputs(), sizes.k, sizes.m, sizes.n])?;
     if sizes.outputs() == 0 {

@@ -31,6 +31,7 @@ pub(super) fn source(variant: GemmVariant) -> Source {
     let source = match tile.part {
         Part::Warpgroup { .. } => source.define_all([
             ("PINGPONG", usize::from(tile.is_ping_pong())),
+            ("CLUSTER", tile.cluster),
             ("A_INNER", usize::from(a.is_k_major())),
             ("B_INNER", usize::from(b.is_k_major())),
         ]),

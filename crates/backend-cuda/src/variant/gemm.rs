@@ -157,9 +157,9 @@ pub(crate) enum Purpose {
     UnalignedOperands,
 }
 
-/// What a tile costs on an H200: fitted by `benches/peers/fit_tiles.py` to 6436 measurements of 262 products with a cold L2 cache
-/// (`docs/kernels/matmul.md` has how much the choice by these numbers loses). Those of f64, and of lines that begin anywhere, are
-/// of an earlier fit on an H100, the latter with the start of the tile of the same size.
+/// What a tile costs on an H100 (f16, bf16) or an H200 (f32, TF32, parts of bf16), with a cold L2 cache, fitted by `benches/peers/fit_tiles.py`
+/// (`docs/kernels/matmul.md` has to how many measurements, and how much the choice by these numbers loses). Those of f64, and of lines that begin
+/// anywhere, are of an earlier fit on an H100, the latter with the start of the tile of the same size.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Cost {
     /// Nanoseconds that a full multiprocessor needs for a tile, per inner element.
@@ -170,6 +170,9 @@ pub(crate) struct Cost {
     pub(crate) lone_block_factor: f64,
     /// Microseconds that a wave of blocks takes to begin and end.
     pub(crate) wave_microseconds: f64,
+    /// How much longer a tile takes per inner element where lines of operands begin beside multiples of 128 bytes: pieces of 128 bytes are then parts
+    /// of two such lines of the L2 cache.
+    pub(crate) straddling_factor: f64,
 }
 
 /// A tile of the result, as one block computes it. Every tile is a static, and is itself alone:
@@ -183,6 +186,8 @@ pub(crate) struct Tile {
     pub(crate) stages: usize,
     /// Blocks on a multiprocessor.
     pub(crate) resident: usize,
+    /// Blocks of a cluster: their tiles are below each other, and b is loaded once for all.
+    pub(crate) cluster: usize,
     pub(crate) purpose: Purpose,
     pub(crate) cost: Cost,
 }

@@ -55,6 +55,8 @@ pub(super) struct Sizes {
     pub(super) turned: [usize; 2],
     /// Whether tensor maps can say where operands, or their copies, and the result are.
     pub(super) suits_tensor_maps: bool,
+    /// Whether lines of an operand of tensor cores begin beside multiples of 128 bytes.
+    pub(super) straddles: bool,
 }
 
 impl Sizes {
@@ -239,6 +241,7 @@ impl Choice {
             unaligned: operands.map(|operand| if_used(operand.unaligned_elements())),
             turned: operands.map(|operand| if_used(operand.turned_elements())),
             suits_tensor_maps: uses_tensor_cores && suits_tensor_maps(operands, output, sizes),
+            straddles: uses_tensor_cores && operands.into_iter().any(Operand::straddles),
             ..*sizes
         };
         let (tile, splits) = choose(input, &sizes, device);
@@ -393,7 +396,8 @@ impl Tile {
     /// Microseconds that a product takes with so many parts of its sums.
     pub(super) fn predicted(&self, sizes: &Sizes, splits: usize, multiprocessors: usize) -> f64 {
         let (cost, tiles) = (&self.cost, self.count(sizes) * splits);
-        let tile = cost.nanoseconds_per_k * sizes.k.div_ceil(splits) as f64 / 1000.0;
+        let factor = if sizes.straddles { cost.straddling_factor } else { 1.0 };
+        let tile = factor * cost.nanoseconds_per_k * sizes.k.div_ceil(splits) as f64 / 1000.0;
         let slots = multiprocessors * self.resident;
         let (waves, rest) = (tiles / slots, tiles % slots);
         let full_wave = self.resident as f64 * tile + cost.wave_microseconds;
@@ -409,9 +413,10 @@ impl Tile {
         time
     }
 
-    /// Tiles of a product.
+    /// Tiles of a product, those of whole clusters.
     fn count(&self, sizes: &Sizes) -> usize {
-        sizes.m.div_ceil(self.block.m) * sizes.n.div_ceil(self.block.n) * sizes.matrices
+        let rows = sizes.m.div_ceil(self.block.m).next_multiple_of(self.cluster);
+        rows * sizes.n.div_ceil(self.block.n) * sizes.matrices
     }
 }
 

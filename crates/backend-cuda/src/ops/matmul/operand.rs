@@ -20,6 +20,8 @@ pub(super) struct Operand<'a> {
 
 /// Bytes that tiles copy at a time.
 const ACCESS: u64 = 16;
+/// Bytes of a line of the L2 cache.
+const L2_LINE: usize = 128;
 
 impl<'a> Operand<'a> {
     /// A tensor of a call.
@@ -103,6 +105,18 @@ impl<'a> Operand<'a> {
         }
         // One without elements too is loaded in no other way.
         self.distinct_elements()
+    }
+
+    /// Whether lines, as tensor cores get them, begin beside multiples of 128 bytes. Those of a copy are taken to be those of its inner axis.
+    pub(super) fn straddles(&self) -> bool {
+        let load = self.tensor_load();
+        let (shape, size) = (self.view.layout.shape(), self.view.dtype.size());
+        let across = if load.is_k_major() { self.line_axis } else { self.inner_axis };
+        let step = match load.is_unaligned() {
+            true => shape.dim(self.inner_axis).next_multiple_of(16 / size),
+            false => self.stride(across).unsigned_abs() as usize,
+        };
+        shape.dim(across) > 1 && !(step * size).is_multiple_of(L2_LINE)
     }
 
     /// Its elements if tensor cores get it along its lines, not along k; else 0.

@@ -151,8 +151,8 @@ pub(super) fn operand_maps(
     let (tile, [a_load, b_load]) = (choice.tile, choice.loads);
     let [a_batch, b_batch] = [batch_axes(batch, 1), batch_axes(batch, 2)];
     Ok([
-        operand_map(a, a_load, tile, tile.block.m, a_batch, op)?,
-        operand_map(b, b_load, tile, tile.block.n, b_batch, op)?,
+        operand_map(a, operand_extents(a_load, tile, tile.block.m), a_load, a_batch, op)?,
+        operand_map(b, operand_extents_of_b(b_load, tile), b_load, b_batch, op)?,
     ])
 }
 
@@ -164,11 +164,16 @@ pub(super) fn operand_extents(load: LoadMode, tile: &Tile, lines: usize) -> [usi
     }
 }
 
+/// Those of b: a block's share of the lines, in a cluster.
+fn operand_extents_of_b(load: LoadMode, tile: &Tile) -> [usize; 2] {
+    let [run, lines] = operand_extents(load, tile, tile.block.n);
+    [run, lines / tile.cluster]
+}
+
 fn operand_map(
     operand: &Operand<'_>,
+    extents: [usize; 2],
     load: LoadMode,
-    tile: &Tile,
-    lines: usize,
     batch: [(usize, i64); BATCH_AXES],
     op: &'static str,
 ) -> Result<OperandMap> {
@@ -184,7 +189,7 @@ fn operand_map(
         run: shape.dim(run),
         lines: shape.dim(across),
         line_stride: strides[across] as i64,
-        extents: operand_extents(load, tile, lines),
+        extents,
         batch,
     };
     Ok(OperandMap { map: mapped.map(op)?, axes: axes_bits(batch), part: 0 })
@@ -348,7 +353,8 @@ pub(super) fn launch(
         unfit: parameters.condition.address,
     };
     let output = if is_partial { DType::F32 } else { variant.output };
-    let blocks = choice.blocks.min(gpu.multiprocessors()) as u32;
+    let cluster = choice.tile.cluster;
+    let blocks = choice.blocks.min(gpu.multiprocessors() / cluster * cluster) as u32;
     let product = Launch {
         shared: choice.shared as u32,
         ..Launch::new(GemmVariant { output, ..variant }, PRODUCT, blocks, choice.threads as u32)

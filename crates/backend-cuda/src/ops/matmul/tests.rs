@@ -12,13 +12,15 @@ const BF16: MmaInput = MmaInput::Of(DType::BF16);
 /// The products of `tests/kernels/gemm.rs`, which are to come by every tile on an H100: the input,
 /// m, n, k, whether operands are unaligned. Those of tiles that tensor maps would take are for devices, or with
 /// `TERNION_CUDA_TENSOR_MAPS=0`, without such.
-static BY_TILE: [(&Tile, MmaInput, [usize; 3], bool); 28] = [
+static BY_TILE: [(&Tile, MmaInput, [usize; 3], bool); 30] = [
     (&WGMMA_128X256X64, BF16, [2048, 2048, 72], false),
-    (&WGMMA_128X192X64_PING_PONG, BF16, [1536, 1536, 264], false),
-    (&WGMMA_128X128X64_PING_PONG, BF16, [768, 1536, 2056], false),
-    (&WGMMA_128X128X64, BF16, [768, 1536, 72], false),
-    (&WGMMA_64X128X64_PING_PONG, BF16, [3072, 136, 72], false),
-    (&WGMMA_64X64X64_PING_PONG, BF16, [8, 136, 72], false),
+    (&WGMMA_128X256X64_CLUSTER, BF16, [4096, 8192, 136], false),
+    (&WGMMA_128X192X64_PING_PONG, BF16, [3072, 3072, 4096], false),
+    (&WGMMA_128X128X64_PING_PONG, BF16, [4096, 512, 8192], false),
+    (&WGMMA_128X128X64, BF16, [4096, 512, 72], false),
+    (&WGMMA_64X128X64_PING_PONG, BF16, [4096, 136, 256], false),
+    (&WGMMA_64X128X64_CLUSTER, BF16, [1024, 1024, 4104], false),
+    (&WGMMA_64X64X64_PING_PONG, BF16, [512, 1024, 2048], false),
     (&WGMMATF32_128X256X32, MmaInput::Tf32, [2048, 2048, 72], false),
     (&WGMMATF32_128X192X32_PING_PONG, MmaInput::Tf32, [1536, 1536, 264], false),
     (&WGMMATF32_128X128X32_PING_PONG, MmaInput::Tf32, [768, 1536, 264], false),
@@ -49,9 +51,10 @@ fn device(architecture: &str) -> Device {
     Device { multiprocessors: 132, room: 227 << 10, architecture }
 }
 
-/// A product of two matrices.
-fn sizes([m, n, k]: [usize; 3], unaligned: [usize; 2], suits_tensor_maps: bool) -> Sizes {
-    Sizes { m, n, k, matrices: 1, unaligned, turned: [0; 2], suits_tensor_maps }
+/// A product of two matrices, both along k.
+fn sizes(input: MmaInput, [m, n, k]: [usize; 3], unaligned: [usize; 2], suits_tensor_maps: bool) -> Sizes {
+    let straddles = input.uses_tensor_cores() && !(k * input.dtype().size()).is_multiple_of(128);
+    Sizes { m, n, k, matrices: 1, unaligned, turned: [0; 2], suits_tensor_maps, straddles }
 }
 
 #[test]
@@ -68,7 +71,7 @@ fn tiles_of_other_architectures_are_never_chosen() {
     };
     let tiles = [&FOR_HOPPER, &MMA_128X256X64, &MMA_64X64X64];
     let choose = |device| {
-        let sizes = sizes([2048, 2048, 264], [0; 2], false);
+        let sizes = sizes(BF16, [2048, 2048, 264], [0; 2], false);
         choose_among(&tiles, architectures, DType::BF16, &sizes, device).0
     };
     for (architecture, is_hopper) in
@@ -87,7 +90,7 @@ fn every_tile_is_chosen_for_some_size() {
     let device = device("sm_90a");
     for (expected, input, [m, n, k], is_unaligned) in BY_TILE {
         let unaligned = if is_unaligned { [m * k, k * n] } else { [0; 2] };
-        let sizes = sizes([m, n, k], unaligned, expected.engine.uses_tensor_maps());
+        let sizes = sizes(input, [m, n, k], unaligned, expected.engine.uses_tensor_maps());
         let (tile, _) = choose(input, &sizes, device);
         assert_eq!(tile, expected, "{input:?} {m} x {n} x {k}");
     }
@@ -115,7 +118,7 @@ fn by_parts(
     device: Device,
     suits_tensor_maps: bool,
 ) -> Option<(&'static Tile, usize)> {
-    let sizes = Sizes { matrices, ..sizes([m, n, k], [0; 2], suits_tensor_maps) };
+    let sizes = Sizes { matrices, ..sizes(F32, [m, n, k], [0; 2], suits_tensor_maps) };
     let (tile, splits) = choose(MmaInput::Bf16x6, &sizes, device);
     assert_eq!(tile.engine, Engine::Simt);
     let elements = [m * k, k * n].map(|elements| elements * matrices);
@@ -150,7 +153,7 @@ fn tiles_fit_the_shared_memory_of_every_device() {
                 [(1, 1, 1), (16, 4096, 4096), (64, 64, 64), (2048, 2048, 2048), (4096, 4096, 4096)]
             {
                 for unaligned in [[0; 2], [m * k, 0], [m * k, k * n]] {
-                    let sizes = sizes([m, n, k], unaligned, true);
+                    let sizes = sizes(input, [m, n, k], unaligned, true);
                     let (tile, _) =
                         choose(input, &sizes, Device { multiprocessors: 84, room, ..device("sm_86") });
                     let needed = tile.most_shared(input.dtype());

@@ -11,12 +11,14 @@ pub(crate) static WGMMABF16X6_128X192X64: Tile = Tile {
     part: Part::Warpgroup { m: 64, n: 192 },
     stages: 4,
     resident: 1,
+    cluster: 1,
     purpose: Purpose::Any,
     cost: Cost {
         nanoseconds_per_k: 43.3,
         start_microseconds: 0.0,
         lone_block_factor: 1.0,
         wave_microseconds: 3.13,
+        straddling_factor: 1.0,
     },
 };
 
@@ -28,12 +30,14 @@ pub(crate) static WGMMABF16X6_128X128X64: Tile = Tile {
     part: Part::Warpgroup { m: 64, n: 128 },
     stages: 6,
     resident: 1,
+    cluster: 1,
     purpose: Purpose::Any,
     cost: Cost {
         nanoseconds_per_k: 30.5,
         start_microseconds: 0.0,
         lone_block_factor: 1.0,
         wave_microseconds: 2.62,
+        straddling_factor: 1.0,
     },
 };
 

@@ -11,12 +11,14 @@ pub(crate) static SIMT_128X256X8: Tile = Tile {
     part: Part::Thread { m: 8, n: 16, lanes_m: 8 },
     stages: 4,
     resident: 1,
+    cluster: 1,
     purpose: Purpose::Any,
     cost: Cost {
         nanoseconds_per_k: 166.0,
         start_microseconds: 5.4,
         lone_block_factor: 1.0,
         wave_microseconds: 6.48,
+        straddling_factor: 1.0,
     },
 };
 
@@ -28,12 +30,14 @@ pub(crate) static SIMT_64X64X8: Tile = Tile {
     part: Part::Thread { m: 8, n: 8, lanes_m: 8 },
     stages: 4,
     resident: 6,
+    cluster: 1,
     purpose: Purpose::Any,
     cost: Cost {
         nanoseconds_per_k: 24.7,
         start_microseconds: 6.39,
         lone_block_factor: 1.9,
         wave_microseconds: 2.28,
+        straddling_factor: 1.0,
     },
 };
 
@@ -45,12 +49,14 @@ pub(crate) static SIMT_32X32X32: Tile = Tile {
     part: Part::Thread { m: 4, n: 4, lanes_m: 4 },
     stages: 3,
     resident: 7,
+    cluster: 1,
     purpose: Purpose::Any,
     cost: Cost {
         nanoseconds_per_k: 7.57,
         start_microseconds: 6.17,
         lone_block_factor: 1.9,
         wave_microseconds: 1.48,
+        straddling_factor: 1.0,
     },
 };
 
@@ -62,12 +68,14 @@ pub(crate) static SIMT_8X256X32: Tile = Tile {
     part: Part::Thread { m: 4, n: 4, lanes_m: 2 },
     stages: 3,
     resident: 2,
+    cluster: 1,
     purpose: Purpose::FewRows,
     cost: Cost {
         nanoseconds_per_k: 32.0,
         start_microseconds: 6.2,
         lone_block_factor: 1.0,
         wave_microseconds: 4.0,
+        straddling_factor: 1.0,
     },
 };
 
@@ -79,12 +87,14 @@ pub(crate) static SIMT_64X128X8: Tile = Tile {
     part: Part::Thread { m: 8, n: 8, lanes_m: 8 },
     stages: 3,
     resident: 2,
+    cluster: 1,
     purpose: Purpose::Any,
     cost: Cost {
         nanoseconds_per_k: 96.0,
         start_microseconds: 2.0,
         lone_block_factor: 1.5,
         wave_microseconds: 4.0,
+        straddling_factor: 1.0,
     },
 };
 
@@ -96,12 +106,14 @@ pub(crate) static SIMT_64X64X16: Tile = Tile {
     part: Part::Thread { m: 4, n: 4, lanes_m: 4 },
     stages: 3,
     resident: 2,
+    cluster: 1,
     purpose: Purpose::Any,
     cost: Cost {
         nanoseconds_per_k: 54.0,
         start_microseconds: 2.0,
         lone_block_factor: 1.25,
         wave_microseconds: 1.5,
+        straddling_factor: 1.0,
     },
 };
 
@@ -113,12 +125,14 @@ pub(crate) static MMA_128X256X64: Tile = Tile {
     part: Part::Warp { m: 64, n: 64 },
     stages: 3,
     resident: 1,
+    cluster: 1,
     purpose: Purpose::Any,
     cost: Cost {
-        nanoseconds_per_k: 17.2,
-        start_microseconds: 5.9,
+        nanoseconds_per_k: 16.5,
+        start_microseconds: 4.7,
         lone_block_factor: 1.0,
-        wave_microseconds: 6.32,
+        wave_microseconds: 6.15,
+        straddling_factor: 1.03,
     },
 };
 
@@ -130,12 +144,14 @@ pub(crate) static MMA_64X128X64: Tile = Tile {
     part: Part::Warp { m: 32, n: 64 },
     stages: 4,
     resident: 2,
+    cluster: 1,
     purpose: Purpose::Any,
     cost: Cost {
-        nanoseconds_per_k: 6.05,
-        start_microseconds: 5.17,
-        lone_block_factor: 1.15,
-        wave_microseconds: 3.22,
+        nanoseconds_per_k: 5.87,
+        start_microseconds: 5.03,
+        lone_block_factor: 1.05,
+        wave_microseconds: 2.84,
+        straddling_factor: 1.15,
     },
 };
 
@@ -147,12 +163,14 @@ pub(crate) static MMA_64X64X64: Tile = Tile {
     part: Part::Warp { m: 32, n: 32 },
     stages: 4,
     resident: 3,
+    cluster: 1,
     purpose: Purpose::Any,
     cost: Cost {
-        nanoseconds_per_k: 3.67,
-        start_microseconds: 4.18,
-        lone_block_factor: 1.36,
-        wave_microseconds: 2.7,
+        nanoseconds_per_k: 3.66,
+        start_microseconds: 4.64,
+        lone_block_factor: 1.2,
+        wave_microseconds: 2.4,
+        straddling_factor: 1.18,
     },
 };
 
@@ -164,12 +182,14 @@ pub(crate) static MMA_32X32X64: Tile = Tile {
     part: Part::Warp { m: 16, n: 16 },
     stages: 6,
     resident: 4,
+    cluster: 1,
     purpose: Purpose::Any,
     cost: Cost {
-        nanoseconds_per_k: 1.79,
-        start_microseconds: 4.13,
-        lone_block_factor: 1.4,
-        wave_microseconds: 1.98,
+        nanoseconds_per_k: 1.84,
+        start_microseconds: 4.72,
+        lone_block_factor: 1.19,
+        wave_microseconds: 1.91,
+        straddling_factor: 1.22,
     },
 };
 
@@ -181,12 +201,14 @@ pub(crate) static MMA_16X128X64: Tile = Tile {
     part: Part::Warp { m: 16, n: 32 },
     stages: 6,
     resident: 2,
+    cluster: 1,
     purpose: Purpose::Any,
     cost: Cost {
-        nanoseconds_per_k: 3.51,
-        start_microseconds: 4.34,
-        lone_block_factor: 1.04,
-        wave_microseconds: 2.32,
+        nanoseconds_per_k: 3.64,
+        start_microseconds: 4.83,
+        lone_block_factor: 1.0,
+        wave_microseconds: 2.37,
+        straddling_factor: 1.16,
     },
 };
 
@@ -198,12 +220,14 @@ pub(crate) static MMA_32X32X64_ELEMENTWISE: Tile = Tile {
     part: Part::Warp { m: 16, n: 16 },
     stages: 4,
     resident: 2,
+    cluster: 1,
     purpose: Purpose::UnalignedOperands,
     cost: Cost {
         nanoseconds_per_k: 8.1,
         start_microseconds: 4.1,
         lone_block_factor: 1.5,
         wave_microseconds: 3.7,
+        straddling_factor: 1.0,
     },
 };
 
@@ -215,12 +239,14 @@ pub(crate) static TF32_128X256X32: Tile = Tile {
     part: Part::Warp { m: 64, n: 64 },
     stages: 3,
     resident: 1,
+    cluster: 1,
     purpose: Purpose::Any,
     cost: Cost {
         nanoseconds_per_k: 42.6,
         start_microseconds: 4.91,
         lone_block_factor: 1.0,
         wave_microseconds: 6.74,
+        straddling_factor: 1.0,
     },
 };
 
@@ -232,12 +258,14 @@ pub(crate) static TF32_64X128X32: Tile = Tile {
     part: Part::Warp { m: 32, n: 64 },
     stages: 4,
     resident: 2,
+    cluster: 1,
     purpose: Purpose::Any,
     cost: Cost {
         nanoseconds_per_k: 14.0,
         start_microseconds: 5.02,
         lone_block_factor: 1.15,
         wave_microseconds: 4.42,
+        straddling_factor: 1.0,
     },
 };
 
@@ -249,12 +277,14 @@ pub(crate) static TF32_64X64X32: Tile = Tile {
     part: Part::Warp { m: 32, n: 32 },
     stages: 4,
     resident: 3,
+    cluster: 1,
     purpose: Purpose::Any,
     cost: Cost {
         nanoseconds_per_k: 8.29,
         start_microseconds: 4.59,
         lone_block_factor: 1.3,
         wave_microseconds: 2.92,
+        straddling_factor: 1.0,
     },
 };
 
@@ -266,12 +296,14 @@ pub(crate) static TF32_32X32X32: Tile = Tile {
     part: Part::Warp { m: 16, n: 16 },
     stages: 6,
     resident: 4,
+    cluster: 1,
     purpose: Purpose::Any,
     cost: Cost {
         nanoseconds_per_k: 3.6,
         start_microseconds: 4.46,
         lone_block_factor: 1.44,
         wave_microseconds: 1.9,
+        straddling_factor: 1.0,
     },
 };
 
@@ -283,12 +315,14 @@ pub(crate) static TF32_16X128X32: Tile = Tile {
     part: Part::Warp { m: 16, n: 32 },
     stages: 6,
     resident: 2,
+    cluster: 1,
     purpose: Purpose::Any,
     cost: Cost {
         nanoseconds_per_k: 7.56,
         start_microseconds: 4.43,
         lone_block_factor: 1.17,
         wave_microseconds: 2.36,
+        straddling_factor: 1.0,
     },
 };
 
@@ -300,12 +334,14 @@ pub(crate) static TF32_32X32X32_ELEMENTWISE: Tile = Tile {
     part: Part::Warp { m: 16, n: 16 },
     stages: 4,
     resident: 4,
+    cluster: 1,
     purpose: Purpose::UnalignedOperands,
     cost: Cost {
         nanoseconds_per_k: 8.1,
         start_microseconds: 4.5,
         lone_block_factor: 1.5,
         wave_microseconds: 3.7,
+        straddling_factor: 1.0,
     },
 };
 
@@ -317,12 +353,33 @@ pub(crate) static WGMMA_128X256X64: Tile = Tile {
     part: Part::Warpgroup { m: 64, n: 256 },
     stages: 4,
     resident: 1,
+    cluster: 1,
     purpose: Purpose::Any,
     cost: Cost {
-        nanoseconds_per_k: 9.74,
-        start_microseconds: 5.02,
+        nanoseconds_per_k: 9.77,
+        start_microseconds: 4.99,
         lone_block_factor: 1.0,
-        wave_microseconds: 2.11,
+        wave_microseconds: 2.98,
+        straddling_factor: 1.01,
+    },
+};
+
+/// The same in clusters.
+pub(crate) static WGMMA_128X256X64_CLUSTER: Tile = Tile {
+    name: "wgmma_128x256x64_cluster",
+    engine: Engine::Wgmma,
+    block: BlockShape { m: 128, n: 256, k: 64 },
+    part: Part::Warpgroup { m: 64, n: 256 },
+    stages: 4,
+    resident: 1,
+    cluster: 2,
+    purpose: Purpose::Any,
+    cost: Cost {
+        nanoseconds_per_k: 9.92,
+        start_microseconds: 5.84,
+        lone_block_factor: 1.0,
+        wave_microseconds: 2.56,
+        straddling_factor: 1.02,
     },
 };
 
@@ -334,12 +391,14 @@ pub(crate) static WGMMA_128X192X64_PING_PONG: Tile = Tile {
     part: Part::Warpgroup { m: 128, n: 192 },
     stages: 4,
     resident: 1,
+    cluster: 1,
     purpose: Purpose::Any,
     cost: Cost {
-        nanoseconds_per_k: 7.4,
-        start_microseconds: 6.1,
+        nanoseconds_per_k: 7.5,
+        start_microseconds: 6.08,
         lone_block_factor: 1.0,
-        wave_microseconds: 1.22,
+        wave_microseconds: 1.88,
+        straddling_factor: 1.14,
     },
 };
 
@@ -351,12 +410,14 @@ pub(crate) static WGMMA_128X128X64_PING_PONG: Tile = Tile {
     part: Part::Warpgroup { m: 128, n: 128 },
     stages: 6,
     resident: 1,
+    cluster: 1,
     purpose: Purpose::Any,
     cost: Cost {
-        nanoseconds_per_k: 5.37,
-        start_microseconds: 5.71,
+        nanoseconds_per_k: 5.89,
+        start_microseconds: 5.82,
         lone_block_factor: 1.0,
-        wave_microseconds: 0.977,
+        wave_microseconds: 1.26,
+        straddling_factor: 1.28,
     },
 };
 
@@ -368,12 +429,14 @@ pub(crate) static WGMMA_128X128X64: Tile = Tile {
     part: Part::Warpgroup { m: 64, n: 128 },
     stages: 6,
     resident: 1,
+    cluster: 1,
     purpose: Purpose::Any,
     cost: Cost {
-        nanoseconds_per_k: 5.58,
-        start_microseconds: 5.13,
+        nanoseconds_per_k: 5.93,
+        start_microseconds: 5.36,
         lone_block_factor: 1.0,
-        wave_microseconds: 1.22,
+        wave_microseconds: 1.46,
+        straddling_factor: 1.26,
     },
 };
 
@@ -385,12 +448,33 @@ pub(crate) static WGMMA_64X128X64_PING_PONG: Tile = Tile {
     part: Part::Warpgroup { m: 64, n: 128 },
     stages: 8,
     resident: 1,
+    cluster: 1,
     purpose: Purpose::Any,
     cost: Cost {
-        nanoseconds_per_k: 3.94,
-        start_microseconds: 5.67,
+        nanoseconds_per_k: 4.46,
+        start_microseconds: 5.8,
         lone_block_factor: 1.0,
-        wave_microseconds: 0.44,
+        wave_microseconds: 0.566,
+        straddling_factor: 1.34,
+    },
+};
+
+/// Lines that begin beside multiples of 128 bytes, of which a block loads fewer beside another one.
+pub(crate) static WGMMA_64X128X64_CLUSTER: Tile = Tile {
+    name: "wgmma_64x128x64_cluster",
+    engine: Engine::Wgmma,
+    block: BlockShape { m: 64, n: 128, k: 64 },
+    part: Part::Warpgroup { m: 64, n: 128 },
+    stages: 8,
+    resident: 1,
+    cluster: 2,
+    purpose: Purpose::Any,
+    cost: Cost {
+        nanoseconds_per_k: 4.15,
+        start_microseconds: 6.48,
+        lone_block_factor: 1.0,
+        wave_microseconds: 0.545,
+        straddling_factor: 1.19,
     },
 };
 
@@ -402,12 +486,14 @@ pub(crate) static WGMMA_64X64X64_PING_PONG: Tile = Tile {
     part: Part::Warpgroup { m: 64, n: 64 },
     stages: 8,
     resident: 1,
+    cluster: 1,
     purpose: Purpose::Any,
     cost: Cost {
-        nanoseconds_per_k: 2.78,
-        start_microseconds: 5.62,
+        nanoseconds_per_k: 3.07,
+        start_microseconds: 5.93,
         lone_block_factor: 1.0,
-        wave_microseconds: 0.311,
+        wave_microseconds: 0.233,
+        straddling_factor: 1.37,
     },
 };
 
@@ -419,12 +505,14 @@ pub(crate) static WGMMATF32_128X256X32: Tile = Tile {
     part: Part::Warpgroup { m: 64, n: 256 },
     stages: 4,
     resident: 1,
+    cluster: 1,
     purpose: Purpose::Any,
     cost: Cost {
         nanoseconds_per_k: 19.9,
         start_microseconds: 4.94,
         lone_block_factor: 1.0,
         wave_microseconds: 2.9,
+        straddling_factor: 1.0,
     },
 };
 
@@ -436,12 +524,14 @@ pub(crate) static WGMMATF32_128X192X32_PING_PONG: Tile = Tile {
     part: Part::Warpgroup { m: 128, n: 192 },
     stages: 4,
     resident: 1,
+    cluster: 1,
     purpose: Purpose::Any,
     cost: Cost {
         nanoseconds_per_k: 15.5,
         start_microseconds: 6.85,
         lone_block_factor: 1.0,
         wave_microseconds: 1.19,
+        straddling_factor: 1.0,
     },
 };
 
@@ -453,12 +543,14 @@ pub(crate) static WGMMATF32_128X128X32_PING_PONG: Tile = Tile {
     part: Part::Warpgroup { m: 128, n: 128 },
     stages: 6,
     resident: 1,
+    cluster: 1,
     purpose: Purpose::Any,
     cost: Cost {
         nanoseconds_per_k: 11.6,
         start_microseconds: 6.48,
         lone_block_factor: 1.0,
         wave_microseconds: 0.781,
+        straddling_factor: 1.0,
     },
 };
 
@@ -470,12 +562,14 @@ pub(crate) static WGMMATF32_64X128X32_PING_PONG: Tile = Tile {
     part: Part::Warpgroup { m: 64, n: 128 },
     stages: 8,
     resident: 1,
+    cluster: 1,
     purpose: Purpose::Any,
     cost: Cost {
         nanoseconds_per_k: 8.8,
         start_microseconds: 6.16,
         lone_block_factor: 1.0,
         wave_microseconds: 0.199,
+        straddling_factor: 1.0,
     },
 };
 
@@ -484,12 +578,14 @@ static SIMT: [&Tile; 4] = [&SIMT_128X256X8, &SIMT_64X64X8, &SIMT_32X32X32, &SIMT
 /// Tiles of f64.
 static DOUBLE: [&Tile; 2] = [&SIMT_64X128X8, &SIMT_64X64X16];
 /// Tiles of f16 and bf16 on tensor cores.
-static MMA: [&Tile; 12] = [
+static MMA: [&Tile; 14] = [
     &WGMMA_128X256X64,
+    &WGMMA_128X256X64_CLUSTER,
     &WGMMA_128X192X64_PING_PONG,
     &WGMMA_128X128X64_PING_PONG,
     &WGMMA_128X128X64,
     &WGMMA_64X128X64_PING_PONG,
+    &WGMMA_64X128X64_CLUSTER,
     &WGMMA_64X64X64_PING_PONG,
     &MMA_128X256X64,
     &MMA_64X128X64,
