@@ -1,17 +1,23 @@
 #!/usr/bin/env python3
 """Ternion beside its peers on one GPU, in one go; only Python's standard library is needed.
 
-    compare.py run --bundle DIR [--out results.jsonl]     on the GPU machine: measures, family by family, Ternion and its peers in turn
+    compare.py run --bundle DIR [--out results.jsonl]     on the GPU machine: measures, case by case, Ternion and PyTorch in turn, --turns times each
     compare.py run --bundle DIR --device wgpu             the same of the wgpu backend; its peers are the CUDA backend and PyTorch, where there is CUDA
     compare.py check --bundle DIR [--out checks.jsonl]    there too: the op table twice, compute-sanitizer, training, memory; minutes each
     compare.py check --bundle DIR --device wgpu           the same of the wgpu backend: the op table, what that is too small for, training beside the CPU's
     compare.py write results.jsonl.. docs/benchmarks.md   anywhere: writes the tables between the page's markers
+
+`run` starts Ternion and PyTorch once for each family and asks them in turn for each case that both have (turns.py): Ternion, PyTorch, PyTorch, Ternion, and so
+on. A GPU at its limit of power runs slower the longer it works, so that figures of programs that run one after the other favor the first. Figures are
+medians of all turns; "ratios" in the results file has the least and the most of a turn beside them. The host's time and the start of a process, which depend
+on no clock of the GPU, and the peers in CUDA C++ are measured program after program.
 
 `run` adds a line to the results file as each is measured; --resume goes on where a run was cut off. Peers that cannot be built or run are a line
 with an "error" in it, and the others go on.
 """
 
 import argparse
+import contextlib
 import datetime
 import json
 import os
@@ -24,6 +30,7 @@ import time
 import tables
 import wgpu_tables
 from checks import Checks, GraphicsChecks
+from turns import Program, Times, in_turn, parsed, union
 
 HERE = pathlib.Path(__file__).resolve().parent
 
@@ -70,11 +77,15 @@ class Results:
     def __init__(self, path, resume):
         kept = read_results(path) if resume else []
         self.finished = {line["finished"] for line in kept if "finished" in line}
-        # What a family measured before it was cut off would count twice.
-        kept = [line for line in kept if line.get("family") is None or f"{line['family']} {line['round']}" in self.finished]
+        self.measured = {whole_case(line) for line in kept if "measured" in line}
+        kept = [line for line in kept if self.is_whole(line)]
         replace(path, "".join(json.dumps(line) + "\n" for line in kept))
         self.headers = [line["run"] for line in kept if "run" in line]
         self.file = open(path, "a", encoding="utf-8")
+
+    def is_whole(self, line):
+        """Whether a line is of a family that was measured whole, or of a case that was. What others measured before a run was cut off would count twice."""
+        return line.get("family") is None or f"{line['family']} {line['round']}" in self.finished or whole_case(line) in self.measured
 
     def same(self, header):
         """The header, if what the file holds was measured on the same device and commit."""
@@ -86,6 +97,11 @@ class Results:
         self.file.write(json.dumps(line) + "\n")
         self.file.flush()
         os.fsync(self.file.fileno())
+
+
+def whole_case(line):
+    """The case that a line was measured for, whose own may be another, such as that of a step's launches. None in lines of no turn."""
+    return line["family"], line["round"], line.get("asked")
 
 
 def replace(path, text):
@@ -150,6 +166,11 @@ def order(families, rounds):
     return steps
 
 
+def only(family):
+    """The arguments by which a program measures the cases of a family."""
+    return ["--only", *FAMILIES[family]]
+
+
 class Run:
     """One run of all programs on this machine."""
 
@@ -158,11 +179,12 @@ class Run:
         self.bundle = given.bundle.resolve()
         self.results = Results(given.out, given.resume)
         self.built = {}
+        # --time-limit is counted from here on; whether it is over.
+        self.begun, self.stopped = time.monotonic(), False
         # Why peers of the wgpu backend cannot run.
         self.cuda = output_of(str(self.bundle / "ternion-bench"), "start", "context")[1] if given.device != "cuda" else None
 
     def go(self):
-        begun = time.monotonic()
         if not (self.bundle / "ternion-bench").is_file():
             raise SystemExit(f"error: {self.bundle}: holds no ternion-bench")
         told = header(self.bundle)
@@ -176,77 +198,142 @@ class Run:
             label = f"{family} {number}"
             if label in self.results.finished:
                 continue
-            if self.given.time_limit and time.monotonic() - begun > self.given.time_limit:
-                print(f"stopped before {family}: --time-limit {self.given.time_limit:.0f} is over; --resume goes on there")
+            if self.is_over(family):
                 break
             unwell = self.family(family, number)
             if unwell:
                 failed.append(f"{label} ({', '.join(unwell)})")
-            else:
+            if self.stopped:
+                break
+            if not unwell:
                 self.results.add(finished=label)
         if failed:
             raise SystemExit(f"error: not measured whole, --resume tries again: {', '.join(failed)}")
 
+    def is_over(self, before):
+        """Whether --time-limit forbids to begin what comes next."""
+        self.stopped = bool(self.given.time_limit) and time.monotonic() - self.begun > self.given.time_limit
+        if self.stopped:
+            print(f"stopped before {before}: --time-limit {self.given.time_limit:.0f} is over; --resume goes on there")
+        return self.stopped
+
     def family(self, family, number):
         """Measures a family. Tells which of Ternion and PyTorch failed: what their lines say, and what else was measured, stays."""
         begun = time.monotonic()
-        failed = []
         if family == "start":
             failed = self.starts(number)
         else:
-            only = ["--only", *FAMILIES[family]]
-            sizes = ["--rep", str(self.given.rep), "--steps", str(self.given.steps)]
-            flags = ["--skip-compile"] if self.given.skip_compile else []
-            bench = [str(self.bundle / "ternion-bench"), *only, *sizes]
-            programs = {"ternion": bench, "torch": [self.given.python, str(HERE / "torch_cases.py"), *only, *sizes, *flags]}
-            if self.given.device != "cuda":
-                programs = {wgpu_tables.OURS: [*bench, "--device", self.given.device], **({} if self.cuda else programs)}
-            failed = [impl for impl, command in programs.items() if not self.program(family, number, impl, command)]
-            if family in PEERS and self.given.device == "cuda":
-                self.peer(family, number, only)
+            programs = self.programs(family)
+            if family in HOST_FAMILIES:
+                failed = [impl for impl, command in programs.items() if not self.program(family, number, impl, command)]
+            else:
+                failed = self.turns(family, number, programs)
+            if family in PEERS and self.given.device == "cuda" and not self.stopped:
+                self.peer(family, number)
         print(f"{family}: {time.monotonic() - begun:.0f} s", flush=True)
         return failed
 
+    def programs(self, family):
+        """What is called as lines of results call it, Ternion first -> the command that measures its cases of a family."""
+        sizes = ["--rep", str(self.given.rep), "--steps", str(self.given.steps)]
+        flags = ["--skip-compile"] if self.given.skip_compile else []
+        bench = [str(self.bundle / "ternion-bench"), *only(family), *sizes]
+        programs = {"ternion": bench, "torch": [self.given.python, str(HERE / "torch_cases.py"), *only(family), *sizes, *flags]}
+        if self.given.device != "cuda":
+            programs = {wgpu_tables.OURS: [*bench, "--device", self.given.device], **({} if self.cuda else programs)}
+        return programs
+
+    def turns(self, family, number, commands):
+        """Measures each case by all programs that have it, in turn. Which of them failed."""
+        told = dict(family=family, round=number)
+        with contextlib.ExitStack() as stack:
+            programs = [stack.enter_context(Program(impl, [*command, "--serve"], self.given.case_limit)) for impl, command in commands.items()]
+            for program in programs:
+                self.keep(program, program.begin(), told)
+            for case in union(programs):
+                if (family, number, case) in self.results.measured:
+                    continue
+                if self.is_over(case):
+                    break
+                self.case(case, programs, told)
+            for program in programs:
+                self.keep(program, program.end(), told)
+        return [program.impl for program in programs if program.error]
+
+    def case(self, case, programs, told):
+        """Measures a case in all turns. Adds the ratios of its times, and that it was measured, unless a program ended or failed."""
+        told = dict(told, asked=case)
+        having = [program for program in programs if case in program.cases]
+        times, whole = Times(programs[0].impl), True
+        for turn, ordered in in_turn(having, self.given.turns, told["round"] * self.given.turns):
+            for program in ordered:
+                lines = self.keep(program, program.measure(case), dict(told, turn=turn))
+                for line in lines:
+                    times.add(program.impl, turn, line)
+                whole = whole and bool(lines) and not lines[-1].keys() & {"failed", "unknown"}
+        for ratios in times.ratios():
+            self.results.add(ratios=ratios, **told)
+        if whole and all(program.error is None for program in programs):
+            self.results.add(measured=True, **told)
+
+    def keep(self, program, lines, told):
+        """Keeps what a program prints as it comes, and why it ended where it does. Returns the lines."""
+        kept = []
+        for line in lines:
+            kept.append(line)
+            if "unknown" in line:
+                line = dict(case=line["done"], impl=program.impl, error="the program lists the case, but does not know it")
+            if "done" not in line:
+                self.record(line, told)
+        if error := program.new_error():
+            self.ended(told["family"], told["round"], program.impl, error)
+        return kept
+
+    def record(self, line, told):
+        """Keeps a line that a program printed."""
+        if "versions" in line:
+            self.results.add(versions=line["versions"])
+        elif "adapter" in line:
+            self.results.add(**line)
+        else:
+            if "error" in line:
+                print(f"  {line.get('case')} {line.get('impl')}: {line['error']}")
+            self.results.add(**{**line, **told})
+
+    def ended(self, family, number, impl, error):
+        """Keeps why a program ended before it had measured all, or did not start."""
+        print(f"  {impl}: {error}")
+        self.results.add(case=f"{family}/", impl=impl, error=error, family=family, round=number)
+
     def program(self, family, number, impl, command, environment=None):
         """Runs a program and keeps its lines as they come. Tells whether it came to its end."""
-        told = dict(family=family, round=number)
         tail = []
         try:
             process = subprocess.Popen(
                 command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env={**os.environ, **(environment or {})}
             )
         except OSError as error:
-            print(f"  {impl}: {error}")
-            self.results.add(case=f"{family}/", impl=impl, error=str(error), **told)
+            self.ended(family, number, impl, str(error))
             return False
         with process:
             for text in process.stdout:
                 line = parsed(text)
                 if line is None:
                     tail = [*tail[-4:], text.strip()]
-                elif "versions" in line:
-                    self.results.add(versions=line["versions"])
-                elif "adapter" in line:
-                    self.results.add(**line)
                 else:
-                    if "error" in line:
-                        print(f"  {line.get('case')} {line.get('impl')}: {line['error']}")
-                    self.results.add(**{**line, **told})
+                    self.record(line, dict(family=family, round=number))
         if process.returncode:
-            error = f"exit status {process.returncode}: {' | '.join(tail)}"[:500]
-            print(f"  {impl}: {error}")
-            self.results.add(case=f"{family}/", impl=impl, error=error, **told)
+            self.ended(family, number, impl, f"exit status {process.returncode}: {' | '.join(tail)}"[:500])
         return process.returncode == 0
 
-    def peer(self, family, number, only):
+    def peer(self, family, number):
         name = PEERS[family]
         if name not in self.built:
             self.built[name] = build(name, self.given.python)
         path, environment, error = self.built[name]
         if error:
-            print(f"  {name}: {error}")
-            return self.results.add(case=f"{family}/", impl=name, error=error, family=family, round=number)
-        return self.program(family, number, name, [path, *only], environment)
+            return self.ended(family, number, name, error)
+        return self.program(family, number, name, [path, *only(family)], environment)
 
     def starts(self, number):
         """From the start of a process to its first result: beside a bare context, with compiled kernels on disk and without."""
@@ -280,16 +367,6 @@ class Run:
         milliseconds = sorted(seconds for seconds, _ in found)[len(found) // 2] * 1e3
         self.results.add(ms=round(milliseconds, 2), value=round(milliseconds, 2), unit="ms", times=len(found), **told)
         return True
-
-
-def parsed(text):
-    """The JSON object that a line is, if it is one."""
-    if not text.startswith("{"):
-        return None
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError:
-        return None
 
 
 def seconds_to_first_line(command, environment):
@@ -380,6 +457,14 @@ def positive(text):
     return number
 
 
+def seconds(text):
+    """A time above 0."""
+    number = float(text)
+    if not number > 0:
+        raise ValueError
+    return number
+
+
 def device(text):
     """The name of a device that ternion-bench can measure by peers."""
     if text != "cuda" and text.split(":")[0] != "wgpu":
@@ -395,14 +480,16 @@ def arguments():
     run.add_argument("--out", type=pathlib.Path, default=pathlib.Path("results.jsonl"))
     run.add_argument("--device", type=device, default="cuda", help="cuda, wgpu or wgpu:ADAPTER")
     run.add_argument("--families", nargs="+", choices=FAMILIES, metavar="FAMILY", help=f"of {', '.join(FAMILIES)}; {' and '.join(OF_CUDA)} are of cuda alone, {' and '.join(APART)} is run only where it is named")
-    run.add_argument("--rounds", type=positive, default=1, help="times that each family is run; medians are told")
+    run.add_argument("--rounds", type=positive, default=1, help="times that each family is run; medians are of all rounds and turns")
+    run.add_argument("--turns", type=positive, default=3, help="times that each case is measured by Ternion and PyTorch in turn, in a round; the host's has one")
     run.add_argument("--rep", type=float, default=60.0, help="milliseconds to measure a case for")
     run.add_argument("--steps", type=positive, default=20, help="steps of a round of a train case")
     run.add_argument("--starts", type=positive, default=9, help="processes started for the time to the first result")
     run.add_argument("--skip-compile", action="store_true", help="leaves out torch.compile")
     run.add_argument("--python", default=sys.executable, help="the Python that has PyTorch")
     run.add_argument("--resume", action="store_true", help="goes on where a run into the same file was cut off")
-    run.add_argument("--time-limit", type=float, default=0, help="seconds after which no other family is begun")
+    run.add_argument("--case-limit", type=seconds, default=900.0, help="seconds after which a program that is asked for a case and prints nothing is ended")
+    run.add_argument("--time-limit", type=float, default=0, help="seconds after which no other family, and no other case of turns, is begun")
     names = {device: kind(None, None, None, None).names() for device, kind in CHECKS.items()}
     checked = commands.add_parser("check", help="runs what must pass on this machine")
     checked.add_argument("--bundle", type=pathlib.Path, required=True, help="the folder that holds run.sh")

@@ -18,9 +18,9 @@ import wgpu_tables  # noqa: E402
 PAGE = f"# Benchmarks\n\n## CPU\n\nkept\n\n## GPU\n\n{tables.START}\nstale\n{tables.END}\n\nkept too\n"
 WGPU_PAGE = PAGE + "{}\nNo run yet.\n{}\n\nthe end\n".format(*wgpu_tables.MARKERS)
 
-# Prints a line for each prefix after --only; `start` prints what compare.py waits for.
+# Prints a line for each prefix after --only, or with --serve for each case that is asked for; `start` prints what compare.py waits for.
 PRETENDED = """#!/usr/bin/env python3
-import json, sys
+import json, pathlib, sys
 impl, factor = {impl!r}, {factor}
 given = sys.argv[1:]
 if "start" in given or "--start" in given:
@@ -35,14 +35,33 @@ only = given[given.index("--only") + 1:]
 only = only[: next((at for at, text in enumerate(only) if text.startswith("--")), len(only))]
 if impl == "torch":
     print(json.dumps({{"versions": {{"torch": "2.0", "cuda": "13.0", "cudnn": 91900}}}}))
-for prefix in only:
-    name = {{"copy/": "copy/d2d", "elementwise/": "elementwise/add/f32", "host/": "host/add"}}.get(prefix)
-    if name:
-        unit = "us/op" if name.startswith("host") else "GB/s"
-        print(json.dumps({{"case": name, "impl": impl, "ms": 0.1 * factor, "value": 1000 / factor, "unit": unit}}))
-    if prefix == "softmax/":
+names = {{
+    "copy/": ["copy/d2d"],
+    "elementwise/": ["elementwise/add/f32"],
+    "host/": ["host/add"],
+    "softmax/": ["softmax/fwd/f32"],
+    "gemm/": ["gemm/bf16/nn/1000", "gemm/bf16/nn/1000x1000x1000", "gemm/bf16/nn/2048"],
+}}
+cases = [name for prefix in only for name in names.get(prefix, [])]
+
+def measure(name):
+    if name.startswith("softmax/"):
         print("something fell over", file=sys.stderr)
         sys.exit(3)
+    with open(pathlib.Path(sys.argv[0]).with_name("asked.txt"), "a") as file:
+        file.write(f"{{impl}} {{name}}\\n")
+    unit = "us/op" if name.startswith("host") else "GB/s"
+    print(json.dumps({{"case": name, "impl": impl, "ms": 0.1 * factor, "value": 1000 / factor, "unit": unit}}))
+
+if "--serve" in given:
+    print(json.dumps({{"cases": cases}}), flush=True)
+    for request in sys.stdin:
+        name = request.strip()
+        measure(name)
+        print(json.dumps({{"done": name}}), flush=True)
+else:
+    for name in cases:
+        measure(name)
 """
 
 
@@ -292,7 +311,8 @@ class Run(unittest.TestCase):
         _, lines = self.run_compare("--device", "wgpu:1", "--families", "host", "elementwise")
         self.assertEqual((lines[0]["run"]["backend"], lines[0]["run"]["cuda"]), ("wgpu", "present"))
         impls = [one["impl"] for one in lines if one.get("case") == "elementwise/add/f32"]
-        self.assertEqual(impls, ["ternion-wgpu", "ternion", "torch"])
+        three = ["ternion-wgpu", "ternion", "torch"]
+        self.assertEqual(impls, [*three, *three[1:], three[0], three[2], *three[:2]], "another begins each turn")
         page = self.root / "page.md"
         page.write_text(WGPU_PAGE)
         subprocess.run([sys.executable, str(HERE / "compare.py"), "write", str(self.root / "results.jsonl"), str(page)], check=True)
@@ -319,6 +339,91 @@ class Run(unittest.TestCase):
         cases = [(one["case"], one["impl"]) for one in lines if "case" in one]
         self.assertEqual(cases.count(("host/add", "ternion")), 3, "as often as before")
         self.assertNotIn(("elementwise/gelu/f32", "ternion"), cases, "of a family that was cut off")
+
+    def asked(self):
+        """Who measured what, in its order."""
+        return [tuple(text.split()) for text in (self.root / "asked.txt").read_text().splitlines()]
+
+    def replace_in(self, name, old, new):
+        path = self.root / name
+        self.assertIn(old, path.read_text())
+        path.write_text(path.read_text().replace(old, new))
+
+    def test_programs_measure_each_case_in_turn(self):
+        self.replace_in("ternion-bench", '"gemm/bf16/nn/2048"', '"gemm/bf16/nn/ours"')
+        _, lines = self.run_compare("--families", "gemm")
+        short, long = "gemm/bf16/nn/1000", "gemm/bf16/nn/1000x1000x1000"
+        in_turn = ["ternion", "torch", "torch", "ternion", "ternion", "torch"]
+        both = [(impl, case) for case in (short, long) for impl in in_turn]
+        self.assertEqual(self.asked(), [*both, *[("ternion", "gemm/bf16/nn/ours")] * 3, *[("torch", "gemm/bf16/nn/2048")] * 3])
+        measured = [(one["case"], one["impl"], one["turn"], one["round"]) for one in lines if one.get("case") == short]
+        self.assertEqual(measured, [(short, impl, at // 2, 0) for at, impl in enumerate(in_turn)])
+        ratios = [one["ratios"] for one in lines if "ratios" in one]
+        self.assertEqual(ratios, [dict(case=case, impl="ternion", over="torch", ratio=0.5, least=0.5, most=0.5) for case in (short, long)])
+        _, lines = self.run_compare("--families", "gemm", "--turns", "1", "--rounds", "2")
+        begun = [impl for impl, case in self.asked()[18:] if case == short]
+        self.assertEqual(begun, ["ternion", "torch", "torch", "ternion"], "a further round is begun by the other")
+
+    def test_medians_are_of_all_turns(self):
+        # Of the copy, then of the case.
+        factors = "factors = iter((1, 1, 1, 1, 5, 2))\ndef measure(name):\n    factor = next(factors)"
+        self.replace_in("ternion-bench", "def measure(name):", factors)
+        _, lines = self.run_compare("--families", "elementwise")
+        self.assertEqual(tables.Figures(lines).get("elementwise/add/f32", "ternion")["ms"], 0.2)
+        ratios = next(one["ratios"] for one in lines if one.get("asked") == "elementwise/add/f32" and "ratios" in one)
+        self.assertEqual((ratios["ratio"], ratios["least"], ratios["most"]), (1.0, 0.5, 2.5))
+
+    def test_a_case_that_a_program_does_not_know_is_an_error(self):
+        self.replace_in("python", '"done": name', '"done": name, **({"unknown": True} if name.endswith("2048") else {})')
+        self.replace_in("python", "        measure(name)\n        print", "        name.endswith('2048') or measure(name)\n        print")
+        _, lines = self.run_compare("--families", "gemm")
+        errors = {(one["case"], one["impl"], one["error"]) for one in lines if "error" in one}
+        self.assertEqual(errors, {("gemm/bf16/nn/2048", "torch", "the program lists the case, but does not know it")})
+        self.assertNotIn("gemm/bf16/nn/2048", [one["asked"] for one in lines if "measured" in one])
+        self.assertEqual(sum(one.get("case") == "gemm/bf16/nn/2048" and one["impl"] == "ternion" for one in lines), 3)
+
+    def test_others_go_on_where_a_program_ends_and_the_run_resumes_with_what_is_not_measured(self):
+        death = 'if name.endswith("x1000"): sys.exit("no memory")\n    with open('
+        self.replace_in("python", "with open(", death)
+        error = "error: not measured whole, --resume tries again: gemm 0 (torch)\n"
+        printed, lines = self.run_compare("--families", "gemm", "elementwise", error=error)
+        self.assertIn("torch: exit status 1: no memory", printed)
+        errors = [(one["case"], one["impl"], one["error"]) for one in lines if "error" in one]
+        self.assertEqual(errors, [("gemm/", "torch", "exit status 1: no memory")])
+        counts = [sum(one.get("case") == f"gemm/bf16/nn/{case}" and one["impl"] == impl for one in lines) for case in ("1000", "1000x1000x1000", "2048") for impl in ("ternion", "torch")]
+        self.assertEqual(counts, [3, 3, 3, 0, 3, 0])
+        self.assertIn("elementwise 0", [one.get("finished") for one in lines])
+        self.replace_in("python", death, "with open(")
+        (self.root / "asked.txt").unlink()
+        _, lines = self.run_compare("--families", "gemm", "elementwise", "--resume")
+        self.assertEqual({case for _, case in self.asked()}, {"gemm/bf16/nn/1000x1000x1000", "gemm/bf16/nn/2048"}, "what was measured is not measured again")
+        for case in ("1000", "1000x1000x1000", "2048"):
+            for impl in ("ternion", "torch"):
+                self.assertEqual(sum(one.get("case") == f"gemm/bf16/nn/{case}" and one["impl"] == impl for one in lines), 3, (case, impl))
+        self.assertFalse([one for one in lines if "error" in one])
+
+    def test_a_case_that_failed_is_measured_again(self):
+        self.replace_in("ternion-bench", '"done": name', '"done": name, **({"failed": True} if name.endswith("2048") else {})')
+        self.replace_in("ternion-bench", 'if "--serve" in given:', 'import atexit, os\natexit.register(lambda: "--serve" in given and os._exit(1))\nif "--serve" in given:')
+        _, lines = self.run_compare("--families", "gemm", error="error: not measured whole, --resume tries again: gemm 0 (ternion)")
+        self.assertEqual([one["asked"] for one in lines if "measured" in one], ["gemm/bf16/nn/1000", "gemm/bf16/nn/1000x1000x1000"])
+
+    def test_a_limit_of_time_ends_between_cases(self):
+        self.replace_in("ternion-bench", "def measure(name):", "def measure(name):\n    import time; time.sleep(1)")
+        printed, lines = self.run_compare("--families", "gemm", "elementwise", "--turns", "1", "--time-limit", "0.9")
+        self.assertIn("stopped before gemm/bf16/nn/1000x1000x1000: --time-limit", printed)
+        self.assertNotIn("elementwise", printed)
+        self.assertFalse([one for one in lines if "finished" in one])
+        _, lines = self.run_compare("--families", "gemm", "elementwise", "--turns", "1", "--resume")
+        self.assertEqual([one["finished"] for one in lines if "finished" in one], ["gemm 0", "elementwise 0"])
+        self.assertEqual(self.asked().count(("ternion", "gemm/bf16/nn/1000")), 1)
+
+    def test_a_program_that_hangs_is_ended_and_the_other_goes_on(self):
+        self.replace_in("python", "def measure(name):", "def measure(name):\n    import time; time.sleep(600)")
+        error = "error: not measured whole, --resume tries again: gemm 0 (torch)\n"
+        printed, lines = self.run_compare("--families", "gemm", "--turns", "1", "--case-limit", "2", error=error)
+        self.assertIn("torch: printed nothing for 2 s", printed)
+        self.assertEqual(sum(one.get("impl") == "ternion" for one in lines), 3)
 
     def test_figures_of_two_commits_are_not_mixed(self):
         self.run_compare("--families", "host")

@@ -9,11 +9,15 @@ Train cases: wall clock over --steps steps between two synchronisations, after 5
 
 An "impl" tells how PyTorch ran: "torch" op by op, "torch/compile" through torch.compile, "torch/graph" as a recorded CUDA graph, others name the
 library or layout that was asked for. Float32 products use TF32 only where a case's name says so.
+
+With --serve it measures a case whenever a line of its input is the case's name (turns.py), each time with new inputs.
 """
 
 import argparse
+import gc
 import json
 import math
+import sys
 import time
 
 import torch
@@ -22,6 +26,7 @@ from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 import torch_training
+import turns
 
 DEVICE = "cuda"
 FLUSHED_BYTES = 256 << 20
@@ -431,6 +436,8 @@ def training_case(training):
     """The steps of a model in its modes, with the most memory above what was in use before."""
 
     def measure(clock, mode):
+        # What an earlier mode leaves in cycles would be freed while this one counts from it.
+        gc.collect()
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
         before = torch.cuda.memory_allocated()
@@ -478,28 +485,54 @@ def arguments():
     parser.add_argument("--rep", type=float, default=60.0, help="milliseconds to measure a case for")
     parser.add_argument("--steps", type=int, default=20, help="steps of a round of a train case")
     parser.add_argument("--skip-compile", action="store_true", help="leaves out torch.compile, which takes seconds for each case")
-    parser.add_argument("--list", action="store_true", help="prints the names of all cases")
+    parser.add_argument("--list", action="store_true", help="prints the names of the cases, in the order in which they are measured")
+    parser.add_argument("--serve", action="store_true", help="measures a case whenever a line of the input is its name, until the input ends")
     parser.add_argument("--start", action="store_true", help="computes one small result and ends")
     return parser.parse_args()
+
+
+def selected(only):
+    """Names of the cases that begin with one of these, of all without any; fails if there is none."""
+    all_cases()
+    wanted = [name for name in CASES if not only or name.startswith(tuple(only))]
+    if not wanted:
+        raise SystemExit(f"error: no case begins with {' or '.join(only)}")
+    return wanted
+
+
+def measure(name, clock, compiling):
+    """Measures a case. Afterwards nothing of it is left on the device, neither memory nor work."""
+    guarded(name, "torch", lambda: CASES[name](clock, compiling))
+    guarded(name, "torch", rest)
+
+
+def rest():
+    """Gives back the memory of what was measured and waits for the device."""
+    # Of what was compiled, if anything was: to ask loads the compiler.
+    if "torch._dynamo" in sys.modules:
+        torch.compiler.reset()
+    gc.collect()
+    torch.cuda.synchronize()
+    torch.cuda.empty_cache()
 
 
 def main():
     given = arguments()
     if given.start:
         return small_result()
-    all_cases()
-    wanted = [name for name in CASES if not given.only or name.startswith(tuple(given.only))]
+    wanted = selected(given.only)
     if given.list:
         return print("\n".join(wanted))
-    if not wanted:
-        raise SystemExit(f"error: no case begins with {' or '.join(given.only)}")
     torch.manual_seed(0)
     versions = dict(torch=torch.__version__, cuda=torch.version.cuda, cudnn=torch.backends.cudnn.version())
     print(json.dumps(dict(versions=versions)), flush=True)
     clock = Clock(given.rep, given.steps)
+    if given.serve:
+        # Collecting looks at what comes from here on alone: the device is to be idle between two programs for no longer after this one than after the other.
+        gc.freeze()
+        return turns.answer(wanted, lambda name: measure(name, clock, not given.skip_compile), sys.stdin, sys.stdout)
     for name in wanted:
-        guarded(name, "torch", lambda: CASES[name](clock, not given.skip_compile))
-        torch.cuda.empty_cache()
+        measure(name, clock, not given.skip_compile)
 
 
 if __name__ == "__main__":

@@ -83,6 +83,12 @@ impl Clock {
         Ok(seconds)
     }
 
+    /// Waits for the device and gives back the memory that no tensor uses: others may have it.
+    pub fn rest(&self) -> Result<()> {
+        self.device.synchronize()?;
+        self.device.release_cached()
+    }
+
     /// What lines call the backend.
     pub fn implementation(&self) -> &'static str {
         self.kind.implementation()

@@ -3,6 +3,7 @@
 //! Prints one JSON object a line: `{"case", "impl", "ms", "value", "unit"}`. Kernel cases: events (on wgpu: timestamps) around one call, a 256 MB buffer rewritten before
 //! each so that the L2 cache holds none of its inputs, 10 warm-ups, median of the calls that fit in `--rep` milliseconds (20 at least), random inputs.
 //! Train cases: wall clock over `--steps` steps between two synchronisations, after 5 warm-ups; median of 5 rounds.
+//! With `--serve` it measures what its input asks for, case by case: see [`serve`].
 
 mod attention;
 mod bandwidth;
@@ -16,6 +17,7 @@ mod host;
 mod ladder;
 mod ncu;
 mod profile;
+mod serve;
 mod start;
 mod tiles;
 mod timeline;
@@ -24,6 +26,7 @@ mod train;
 use clap::{Parser, Subcommand};
 use clock::{Clock, Measure, Settings, emit_error};
 use device::Kind;
+use serve::Served;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use ternion::Result;
@@ -52,9 +55,12 @@ struct Arguments {
     /// Measures one call of each case, which alone a profiler that starts switched off gets to see
     #[arg(long)]
     once: bool,
-    /// Prints the names of all cases
+    /// Prints the names of the cases, in the order in which they are measured
     #[arg(long)]
     list: bool,
+    /// Measures a case whenever a line of the input is its name, until the input ends
+    #[arg(long, conflicts_with_all = ["list", "once"])]
+    serve: bool,
 }
 
 #[derive(Subcommand)]
@@ -168,14 +174,21 @@ fn measure(kind: Kind, arguments: &Arguments) -> std::result::Result<(), String>
     if let Some(about) = clock.timed.about() {
         println!("{about}");
     }
-    let mut failed = 0;
-    for case in &cases {
-        if let Err(error) = (case.run)(&clock) {
-            emit_error(&case.name, clock.implementation(), &error);
-            failed += 1;
-        }
-    }
-    if failed == 0 { Ok(()) } else { Err(format!("{failed} of {} cases failed", cases.len())) }
+    let Served { measured, failed } = if arguments.serve {
+        // Whoever asked lets another program use the device afterwards.
+        let measure = |case: &Case| succeeds(&clock, case, (case.run)(&clock).and(clock.rest()));
+        let served = serve::serve(std::io::stdin().lock(), std::io::stdout(), &cases, measure);
+        served.map_err(|error| format!("requests and answers: {error}"))?
+    } else {
+        let failed = cases.iter().filter(|case| !succeeds(&clock, case, (case.run)(&clock))).count();
+        Served { measured: cases.len(), failed }
+    };
+    if failed == 0 { Ok(()) } else { Err(format!("{failed} of {measured} cases failed")) }
+}
+
+/// Whether a case was measured. Prints its error if not.
+fn succeeds(clock: &Clock, case: &Case, result: Result<()>) -> bool {
+    result.map_err(|error| emit_error(&case.name, clock.implementation(), &error)).is_ok()
 }
 
 /// A folder's or file's error with its name.
@@ -221,6 +234,15 @@ mod tests {
         let unknown = names(&["--case", "elementwise/add"]);
         assert_eq!(unknown, Err("no case is called elementwise/add; --list names all".into()));
         assert!(names(&["--only", "nothing/"]).is_err());
+        let served = names(&["--serve", "--only", "elementwise/add", "copy/"]);
+        assert_eq!(served, Ok(prefixed), "what is served is picked in the same way");
+    }
+
+    #[test]
+    fn serving_neither_lists_nor_profiles() {
+        for other in ["--list", "--once"] {
+            assert!(Arguments::try_parse_from(["ternion-bench", "--serve", other]).is_err(), "{other}");
+        }
     }
 
     #[test]

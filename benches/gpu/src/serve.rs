@@ -1,0 +1,110 @@
+//! Cases measured on request: `benches/peers/compare.py` asks this program and PyTorch's in turn, so that both meet the same clocks.
+
+use crate::Case;
+use serde_json::json;
+use std::io::{self, BufRead, Write};
+
+/// How many measurements were made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Served {
+    /// All of them: requests for cases that exist.
+    pub measured: usize,
+    /// Those that could not be measured.
+    pub failed: usize,
+}
+
+/// Prints `{"cases": [NAME..]}`, then reads the name of a case from each line, lets `measure` print its lines and ends them by `{"done": NAME}`, until the
+/// requests end. `measure` returns whether it succeeded: where not, `"failed": true` is in the last line. A name must be that of a case as a whole; for one that
+/// `cases` lacks, `"unknown": true` is in that line.
+///
+/// # Errors
+/// Requests that cannot be read, answers that cannot be written.
+pub fn serve(
+    requests: impl BufRead,
+    mut answers: impl Write,
+    cases: &[Case],
+    mut measure: impl FnMut(&Case) -> bool,
+) -> io::Result<Served> {
+    let names: Vec<&str> = cases.iter().map(|case| case.name.as_str()).collect();
+    answer(&mut answers, &json!({"cases": names}))?;
+    let mut served = Served::default();
+    for request in requests.lines() {
+        let request = request?;
+        let name = request.trim();
+        if name.is_empty() {
+            continue;
+        }
+        let mut done = json!({"done": name});
+        match cases.iter().find(|case| case.name == name) {
+            None => done["unknown"] = true.into(),
+            Some(case) => {
+                served.measured += 1;
+                if !measure(case) {
+                    served.failed += 1;
+                    done["failed"] = true.into();
+                }
+            }
+        }
+        answer(&mut answers, &done)?;
+    }
+    Ok(served)
+}
+
+/// Prints a line at once: whoever asked waits for it.
+fn answer(answers: &mut impl Write, line: &serde_json::Value) -> io::Result<()> {
+    writeln!(answers, "{line}")?;
+    answers.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::RefCell;
+
+    fn cases() -> Vec<Case> {
+        let names = ["gemm/bf16/nn/1000", "gemm/bf16/nn/1000x1000x1000", "gemm/bf16/nn/2048"];
+        names.into_iter().map(|name| Case::new(name, |_, _| Ok(()))).collect()
+    }
+
+    /// What was measured, what was answered, and the counts.
+    fn served(requests: &[u8], fails: &str) -> (Vec<String>, Vec<serde_json::Value>, Served) {
+        let (measured, mut answers) = (RefCell::new(Vec::new()), Vec::new());
+        let measure = |case: &Case| {
+            measured.borrow_mut().push(case.name.clone());
+            case.name != fails
+        };
+        let counts = serve(requests, &mut answers, &cases(), measure).expect("answers");
+        let text = String::from_utf8(answers).expect("text");
+        let lines = text.lines().map(|line| serde_json::from_str(line).expect("a JSON object")).collect();
+        (measured.into_inner(), lines, counts)
+    }
+
+    #[test]
+    fn names_are_those_of_whole_cases() {
+        let (measured, answers, counts) =
+            served(b"gemm/bf16/nn/1000\ngemm/bf16/nn/1\n\n gemm/bf16/nn/2048 \ngemm/bf16/nn/1000", "");
+        assert_eq!(measured, ["gemm/bf16/nn/1000", "gemm/bf16/nn/2048", "gemm/bf16/nn/1000"]);
+        let names: Vec<String> = cases().into_iter().map(|case| case.name).collect();
+        assert_eq!(answers[0], json!({"cases": names}));
+        assert_eq!(answers[1], json!({"done": "gemm/bf16/nn/1000"}));
+        assert_eq!(answers[2], json!({"done": "gemm/bf16/nn/1", "unknown": true}));
+        assert_eq!(answers[3], json!({"done": "gemm/bf16/nn/2048"}));
+        assert_eq!((answers.len(), counts), (5, Served { measured: 3, failed: 0 }));
+    }
+
+    #[test]
+    fn a_case_that_fails_is_reported_and_the_next_is_measured() {
+        let (measured, answers, counts) =
+            served(b"gemm/bf16/nn/2048\ngemm/bf16/nn/1000\n", "gemm/bf16/nn/2048");
+        assert_eq!(measured.len(), 2);
+        assert_eq!(answers[1], json!({"done": "gemm/bf16/nn/2048", "failed": true}));
+        assert_eq!(answers[2], json!({"done": "gemm/bf16/nn/1000"}));
+        assert_eq!(counts, Served { measured: 2, failed: 1 });
+    }
+
+    #[test]
+    fn requests_that_cannot_be_read_end_it() {
+        let served = serve(&b"gemm\xff\n"[..], Vec::new(), &cases(), |_| true);
+        assert_eq!(served.expect_err("no text").kind(), io::ErrorKind::InvalidData);
+    }
+}
