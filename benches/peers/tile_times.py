@@ -25,6 +25,7 @@ BYTES = {"bf16": (2, 2), "f16": (2, 2), "f32": (4, 4), "tf32": (4, 4), "bf16x6":
 # Lines of ternion-bench that have no tile's time alone.
 SKIPPED_KINDS = ("fused",)
 PARTS_TILE = "wgmmabf16x6_"
+REGISTERS_TILE = "wgmmatf32_"
 PARTS_BYTES = 3 * 2
 
 
@@ -198,9 +199,15 @@ class Model:
 
 
 def copied(one):
-    """Elements of the operands that are copied first: those that are not stored along k."""
+    """Elements of the operands that are copied first: those that are not stored along k, or the smaller one of two."""
     a, b = one.m * one.k * one.matrices, one.k * one.n * one.matrices
-    return {0: [], 1: [a if one.turned[0] else b], 2: [a, b]}[one.copies]
+    return {0: [], 1: [min(a, b) if one.turned == (True, False) else a if one.turned[0] else b], 2: [a, b]}[one.copies]
+
+
+def extents(one):
+    """Rows and columns of what a kernel multiplies: the other way around where TF32 on warpgroups has b, which is not along k, in registers."""
+    is_b_across = not one.turned[1] and (one.copies == 0 if not one.turned[0] else one.copies == 1 and one.m < one.n)
+    return (one.n, one.m) if one.tile.startswith(REGISTERS_TILE) and is_b_across else (one.m, one.n)
 
 
 def before_sums(one, parts):
@@ -231,7 +238,8 @@ def terms(one, tile, model):
     length = -(-inner // one.splits)
     if "pad" in model.extensions:
         length = round_up(length, tile.block[2])
-    blocks = -(-one.m // tile.block[0]) * -(-one.n // tile.block[1]) * one.matrices * one.splits
+    rows, columns = extents(one)
+    blocks = -(-rows // tile.block[0]) * -(-columns // tile.block[1]) * one.matrices * one.splits
     waves, rest = divmod(blocks, model.multiprocessors * tile.resident)
     added, traffic = before_sums(one, parts)
     if one.splits > 1:

@@ -105,11 +105,11 @@ impl<'a> Operand<'a> {
         self.distinct_elements()
     }
 
-    /// Its elements if tensor cores get it along its lines, not along k; else 0.
+    /// Its elements if the fast tiles of tensor cores get it along its lines, not along k; else 0.
     pub(super) fn turned_elements(&self) -> usize {
-        match self.tensor_load().is_k_major() {
-            true => 0,
-            false => self.distinct_elements(),
+        match self.tensor_load() {
+            LoadMode::MnMajor => self.distinct_elements(),
+            _ => 0,
         }
     }
 
