@@ -81,13 +81,24 @@ class Prediction(unittest.TestCase):
     def test_copies_and_parts_of_bf16_take_their_time(self):
         product = 5 + 10 * 0.512 + 2
         both, a, b = [(256 * 512 + 512 * 1024), 256 * 512, 512 * 1024]
-        for turned, copies, elements in [((True, False), 2, both), ((True, True), 1, a), ((False, False), 1, b)]:
+        for turned, copies, elements in [((True, False), 2, both), ((True, False), 1, a), ((True, True), 1, a), ((False, False), 1, b)]:
             expected = product + 4 * copies + elements * 8 / 2e6
             self.assert_predicts(expected, LARGE, [256, 1024, 512], kind="tf32", turned=turned, copies=copies)
         tile = Tile("wgmmabf16x6_128x128x64", [128, 128, 64], 1, 1, [38.0, 5.0, 1.0, 0.9, 1.0])
         split = 6 + 2 * 4 + (1024 * 1000 + 1000 * 2048) * 10 / 2e6
         # The inner length is rounded up to a stage.
         self.assert_predicts(split + 5 + 38 * 1.024 + 0.9, tile, [1024, 2048, 1000], kind="bf16x6")
+
+    def test_tiles_of_tf32_are_turned_where_b_is_read_from_registers(self):
+        tile = Tile("wgmmatf32_128x256x32", [128, 256, 32], 1, [20.0, 5.0, 1.0, 2.0])
+        wide, high = [128, 132 * 256, 512], [132 * 256, 128, 512]
+        one, two = 5 + 20 * 0.512 + 2, 5 + 2 * (20 * 0.512 + 2)
+        copy_of_a = 4 + 128 * 512 * 8 / 2e6
+        copy_of_b = 4 + 132 * 256 * 512 * 8 / 2e6
+        for turned, copies, expected in [((False, True), 0, one), ((True, True), 0, one), ((False, False), 0, two), ((False, False), 1, one + copy_of_b), ((True, False), 1, two + copy_of_a)]:
+            self.assert_predicts(expected, tile, wide, kind="tf32", turned=turned, copies=copies)
+        # The smaller operand of a high product is b, which then is along k.
+        self.assert_predicts(two + copy_of_a, tile, high, kind="tf32", turned=(True, False), copies=1)
 
     def test_extensions_add_what_they_say(self):
         floor, pad = Model(132, ["floor"]), Model(132, ["pad"])

@@ -28,6 +28,7 @@ PARTS_TILE = "wgmmabf16x6_"
 # Kinds whose lines come in pieces of 128 bytes, as they are stored.
 LINED_KINDS = ("bf16", "f16", "tf32")
 L2_LINE = 128
+REGISTERS_TILE = "wgmmatf32_"
 PARTS_BYTES = 3 * 2
 
 
@@ -203,9 +204,15 @@ class Model:
 
 
 def copied(one):
-    """Elements of the operands that are copied first: those that are not stored along k."""
+    """Elements of the operands that are copied first: those that are not stored along k, or the smaller one of two."""
     a, b = one.m * one.k * one.matrices, one.k * one.n * one.matrices
-    return {0: [], 1: [a if one.turned[0] else b], 2: [a, b]}[one.copies]
+    return {0: [], 1: [min(a, b) if one.turned == (True, False) else a if one.turned[0] else b], 2: [a, b]}[one.copies]
+
+
+def extents(one):
+    """Rows and columns of what a kernel multiplies: the other way around where TF32 on warpgroups has b, which is not along k, in registers."""
+    is_b_across = not one.turned[1] and (one.copies == 0 if not one.turned[0] else one.copies == 1 and one.m < one.n)
+    return (one.n, one.m) if one.tile.startswith(REGISTERS_TILE) and is_b_across else (one.m, one.n)
 
 
 def before_sums(one, parts):
@@ -244,7 +251,8 @@ def terms(one, tile, model):
     length = -(-inner // one.splits)
     if "pad" in model.extensions:
         length = round_up(length, tile.block[2])
-    blocks = round_up(-(-one.m // tile.block[0]), tile.cluster) * -(-one.n // tile.block[1]) * one.matrices * one.splits
+    rows, columns = extents(one)
+    blocks = round_up(-(-rows // tile.block[0]), tile.cluster) * -(-columns // tile.block[1]) * one.matrices * one.splits
     waves, rest = divmod(blocks, model.multiprocessors * tile.resident)
     added, traffic = before_sums(one, parts)
     if one.splits > 1:

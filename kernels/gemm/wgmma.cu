@@ -20,6 +20,14 @@
 //   A_INNER 0   lines are those of k, runs along m:            a slab of 64 rows of a after the other, each a box of 64 x 64
 //   B_INNER     the same of columns of b and TILE_N
 //
+// wgmma reads TF32 from shared memory along k alone. So TF32 has B_INNER 1, and where A_INNER is 0 the consumers read a, in slabs of 32 rows, into
+// registers and multiply from there (A_FROM_REGISTERS 1, wgmma_registers.cuh). Where b runs along n and a along k, the host has a and b change
+// places, and with them m and n; the kernel multiplies y^T = b^T a^T and stores y (TURNED 1):
+//
+//   a along k, b along k        A_INNER 1
+//   a along m, b along k        A_INNER 0, A_FROM_REGISTERS 1
+//   a along k, b along n        A_INNER 0, A_FROM_REGISTERS 1, TURNED 1: p.a is b turned, p.b is a turned, p.m and p.n are n and m
+//
 // Tiles (TILE_M, TILE_N, STAGES, PINGPONG), which the host chooses from by predicted time:
 //
 //   128 256 4 0    large products; 128 sums a thread
@@ -33,7 +41,7 @@
 // once the consumers of all have released it. What comes of a needs no other block, and is on its way before those have begun.
 //
 // Limits: runs begin at multiples of 16 bytes, as do all lines (gemm/mma.cu has products of others); at most two axes of a batch that do not merge;
-// TF32 has A_INNER and B_INNER 1. k is above 0. Indices below 2^31.
+// TF32 with a along m and b along n at once has no kernel: one of them is copied. k is above 0. Indices below 2^31.
 //
 // What follows the sum (EPILOGUE; the last three with one matrix, and with sums in one part):
 //
@@ -47,6 +55,7 @@
 
 #include "gemm/wgmma_fused.cuh"
 #include "gemm/wgmma_loop.cuh"
+#include "gemm/wgmma_registers.cuh"
 #include "gemm/wgmma_tile.cuh"
 #include "ptx/barrier.cuh"
 #include "ptx/memory.cuh"
@@ -70,9 +79,9 @@ template <Finish FINISH> INLINE float finish_sum(const TensorMapProduct& p, floa
     const Constants& k = p.constants;
     return ACTIVATION;
 }
-// The bias of a column and of the next one. n is even: rows of y are whole packs.
+// The bias of a column of y and of the next one. There is an even number of columns: rows of y are whole packs.
 template <Finish FINISH> INLINE float2 bias_of(const TensorMapProduct& p, u32 column) {
-    if (FINISH == PLAIN || (FINISH == EVERYTHING && !p.bias) || column >= p.n) return float2{0, 0};
+    if (FINISH == PLAIN || (FINISH == EVERYTHING && !p.bias) || column >= (TURNED ? p.m : p.n)) return float2{0, 0};
     Pack<Output, 2> pair = load<Output, 2>(p.bias + column);
     return float2{widen(pair.of[0]), widen(pair.of[1])};
 }
@@ -91,7 +100,7 @@ struct PlainOut {
     INLINE u32 consumer() const { return read_tid_x() / WARPGROUP; }
     INLINE void meet() const { barrier_sync(1 + consumer(), WARPGROUP); }
 
-    // Sums of 64 rows and the SLAB_N columns from 8 * FIRST on into the slab: lane l has columns 2 (l % 4) and the next of rows l / 4 and l / 4 + 8.
+    // Sums of 64 rows and the SLAB_N columns from 8 * FIRST on into the slab; `column` is the lane's first one, whose bias is added.
     template <Finish FINISH, int FIRST, class Half>
     INLINE void write(u32 slab, const float (&sums)[TILE_N / 8][4], u32 column, Half type) const {
         u32 lane = this->lane(), row = warp() * 16 + lane % 16;
@@ -112,14 +121,36 @@ struct PlainOut {
     }
     template <Finish FINISH, int FIRST>
     INLINE void write(u32 slab, const float (&sums)[TILE_N / 8][4], u32 column, float) const {
-        u32 lane = this->lane(), row = warp() * 16 + lane / 4;
+        u32 lane = this->lane(), row = row_of_sums(warp(), lane);
 #pragma unroll
         for (int j = 0; j < SLAB_N / 8; ++j) {
             const float (&c)[4] = sums[FIRST + j];
             float2 bias = bias_of<FINISH>(p, column + j * 8);
             u32 to = slab + row * LINE + (((2 * j + lane % 4 / 2) ^ row) & 7) * 16 + lane % 2 * 8;
+            u32 below = NEXT_ROW == 8 ? to + 8 * LINE : (to ^ 16) + LINE;
             st_shared_v2_f32(to, finish_sum<FINISH>(p, c[0], bias.x), finish_sum<FINISH>(p, c[1], bias.y));
-            st_shared_v2_f32(to + 8 * LINE, finish_sum<FINISH>(p, c[2], bias.x), finish_sum<FINISH>(p, c[3], bias.y));
+            st_shared_v2_f32(below, finish_sum<FINISH>(p, c[2], bias.x), finish_sum<FINISH>(p, c[3], bias.y));
+        }
+    }
+    // The same turned: two boxes of 32 columns of y, each SLAB_N rows. A lane has two columns from `column` on, of two rows for each j; half of the
+    // lanes begin with the second one, so that 16 lanes meet every bank once.
+    template <Finish FINISH, int FIRST>
+    INLINE void write_turned(u32 slab, const float (&sums)[TILE_N / 8][4], u32 column) const {
+        u32 lane = this->lane(), from = row_of_sums(warp(), lane);
+        bool begins_second = lane / 8 % 2;
+        u32 line = lane % 4 * 2 + begins_second;
+        u32 to = slab + from / 32 * LINES_OUT * LINE + line * LINE + (from % 32 / 4 ^ line) * 16 + from % 4 * 4;
+        u32 other = to ^ (LINE + 16);
+        float2 bias = bias_of<FINISH>(p, column);
+#pragma unroll
+        for (int j = 0; j < SLAB_N / 8; ++j) {
+            const float (&c)[4] = sums[FIRST + j];
+            float x[4];
+#pragma unroll
+            for (int e = 0; e < 4; ++e) x[e] = finish_sum<FINISH>(p, c[e], e < 2 ? bias.x : bias.y);
+            u32 down = j * 8 * LINE;
+            st_shared_v2_f32(to + down, begins_second ? x[1] : x[0], begins_second ? x[3] : x[2]);
+            st_shared_v2_f32(other + down, begins_second ? x[0] : x[1], begins_second ? x[2] : x[3]);
         }
     }
     // Where slab number `index` of the tile is: of the consumer's rows from `row` on.
@@ -142,12 +173,21 @@ struct PlainOut {
         // The store from this slab before the last one has read it.
         if (leads()) cp_async_bulk_wait_group_read<1>();
         meet();
-        write<FINISH, FIRST>(slab, sums, column + 2 * (lane() % 4), Output());
+        if constexpr (TURNED)
+            write_turned<FINISH, FIRST>(slab, sums, row_of(work, row, SLAB_INDEX) + row_of_sums(warp(), lane()));
+        else write<FINISH, FIRST>(slab, sums, column + 2 * (lane() % 4), Output());
         fence_proxy_async_shared();
         meet();
         if (leads()) {
             i32 fast = p.is_partial ? work.tile.matrix : work.fast, slow = p.is_partial ? work.tile.split : work.slow;
-            cp_async_bulk_tensor_store_4d(p.y, column, row_of(work, row, SLAB_INDEX), fast, slow, slab);
+            u32 first = row_of(work, row, SLAB_INDEX);
+            if constexpr (TURNED) {
+                cp_async_bulk_tensor_store_4d(p.y, first, column, fast, slow, slab);
+                if (first + 32 < p.m)
+                    cp_async_bulk_tensor_store_4d(p.y, first + 32, column, fast, slow, slab + LINES_OUT * LINE);
+            } else {
+                cp_async_bulk_tensor_store_4d(p.y, column, first, fast, slow, slab);
+            }
             cp_async_bulk_commit_group();
         }
     }
@@ -188,7 +228,11 @@ INLINE void consume(const TensorMapProduct& p, u32 shared, u32 consumer) {
 #if BF16X6
         add_up_promoted(sums, ring, work.blocks, row);
 #else
+#if A_FROM_REGISTERS
+        add_up_from_registers(sums, ring, work.blocks, row);
+#else
         add_up(sums, ring, work.blocks, row);
+#endif
         // Its last stages were full: the other one may wait for those that follow.
         if (PINGPONG && threadIdx.x % WARP == 0) mbarrier_arrive(turn_of(shared, consumer ^ 1));
         await_sums(sums, ring);

@@ -37,9 +37,10 @@ INLINE void load_operand(u32 to, const TensorMap& map, u32 line, u32 k, i32 fast
     if constexpr (INNER) {
         cp_async_bulk_tensor_4d(to, map, k, line, fast, slow, barrier);
     } else {
+        // Lines of k, as many as a run of 128 bytes has elements.
 #pragma unroll
-        for (int slab = 0; slab < LINES / 64; ++slab)
-            cp_async_bulk_tensor_4d(to + slab * SLAB, map, line + slab * 64, k, fast, slow, barrier);
+        for (int slab = 0; slab < LINES / TILE_K; ++slab)
+            cp_async_bulk_tensor_4d(to + slab * TILE_K * LINE, map, line + slab * TILE_K, k, fast, slow, barrier);
     }
 }
 // The block's share of a stage of b, into the shared memory of all blocks of the cluster: lines of its own, or a range of k.
@@ -134,6 +135,28 @@ INLINE void produce(const TensorMapProduct& p, u32 shared) {
 
 // ---------------------------------------------------------------- consumers
 
+// The stage may be filled anew, by any block of the cluster. Of each warp, since each waits for its own products.
+INLINE void release(u32 empty) {
+    u32 lane = threadIdx.x % WARP;
+    if constexpr (CLUSTER > 1) {
+        if (lane < CLUSTER) mbarrier_arrive_cluster(mapa_shared_cluster(empty, lane));
+    } else if (lane == 0) {
+        mbarrier_arrive(empty);
+    }
+}
+// Until all products are complete; releases the last stage.
+INLINE void await_sums(Sums& sums, const Ring& ring) {
+    wgmma_wait_group<0>();
+#pragma unroll
+    for (int block = 0; block < BLOCKS; ++block)
+#pragma unroll
+        for (int j = 0; j < TILE_N / 8; ++j)
+#pragma unroll
+            for (int e = 0; e < 4; ++e) wgmma_fence_operand(sums[block][j][e]);
+    release(ring.empty_before());
+}
+
+#if !A_FROM_REGISTERS
 // The products of one stage, begun; `a` is where the consumer's rows begin.
 INLINE void multiply(Sums& sums, u32 a, u32 b, bool accumulate) {
     u64 a_first = smem_descriptor(a, SLAB, 8 * LINE), b_first = smem_descriptor(b, SLAB, 8 * LINE);
@@ -150,16 +173,6 @@ INLINE void multiply(Sums& sums, u32 a, u32 b, bool accumulate) {
     wgmma_commit_group();
 }
 
-// The stage may be filled anew, by any block of the cluster. Of each warp, since each waits for its own products.
-INLINE void release(u32 empty) {
-    u32 lane = threadIdx.x % WARP;
-    if constexpr (CLUSTER > 1) {
-        if (lane < CLUSTER) mbarrier_arrive_cluster(mapa_shared_cluster(empty, lane));
-    } else if (lane == 0) {
-        mbarrier_arrive(empty);
-    }
-}
-
 // The products of the next `blocks` stages. The last stage is not released: its products run on.
 INLINE void add_up(Sums& sums, Ring& ring, u32 blocks, u32 row) {
 #pragma unroll 1
@@ -172,16 +185,7 @@ INLINE void add_up(Sums& sums, Ring& ring, u32 blocks, u32 row) {
         ring.advance();
     }
 }
-INLINE void await_sums(Sums& sums, const Ring& ring) {
-    wgmma_wait_group<0>();
-#pragma unroll
-    for (int block = 0; block < BLOCKS; ++block)
-#pragma unroll
-        for (int j = 0; j < TILE_N / 8; ++j)
-#pragma unroll
-            for (int e = 0; e < 4; ++e) wgmma_fence_operand(sums[block][j][e]);
-    release(ring.empty_before());
-}
+#endif
 
 #if BF16X6
 // The tensor cores cut bits off what they add, ever more as the sums grow: so the products of a few stages are added up there, and what comes out in

@@ -30,6 +30,14 @@
 #ifndef BF16X6
 #define BF16X6 0
 #endif
+// 1: TF32 of which a runs along m, and is read into registers (wgmma_registers.cuh).
+#ifndef A_FROM_REGISTERS
+#define A_FROM_REGISTERS 0
+#endif
+// 1: what is stored is the transpose of the product: rows of a are columns of y.
+#ifndef TURNED
+#define TURNED 0
+#endif
 
 // Blocks of a cluster: they have tiles below each other, and each loads its share of b for all.
 #ifndef CLUSTER
@@ -63,6 +71,7 @@ constexpr int STAGE_A = TILE_M * LINE;
 constexpr int STAGE = STAGE_A + TILE_N * LINE;
 constexpr int SLAB = 64 * LINE;                     // bytes of 64 lines
 constexpr int SLAB_N = LINE / int(sizeof(Output));  // columns of y in a slab
+constexpr int LINES_OUT = TURNED ? 32 : 64;         // rows of y in a box that is stored
 constexpr int SLABS_ACROSS = TILE_N / SLAB_N;
 constexpr int SLABS = BLOCKS * SLABS_ACROSS;  // of a consumer's tile
 
@@ -86,7 +95,9 @@ constexpr int SWIZZLE_ALIGNMENT = 1024;
 // SHARED = BARRIERS + 8 * (2 * STAGES + CONSUMERS + STRIP_BARRIERS) + SWIZZLE_ALIGNMENT
 
 static_assert(PART_M % 64 == 0 && TILE_N % 64 == 0, "whole slabs");
-static_assert(sizeof(Element) == 2 || (A_INNER && B_INNER), "TF32 is K-major");
+static_assert(sizeof(Element) == 2 || ((A_INNER || A_FROM_REGISTERS) && B_INNER), "TF32 is K-major in shared memory");
+static_assert(!A_FROM_REGISTERS || (sizeof(Element) == 4 && !A_INNER && EPILOGUE == 0), "fragments of f32");
+static_assert(!TURNED || (A_FROM_REGISTERS && sizeof(Output) == 4), "pairs of rows of f32 are turned");
 static_assert(!BF16X6 || (!PINGPONG && EPILOGUE == 0), "two sets of sums, both consumers in one tile");
 
 struct TensorMapProduct {
@@ -138,7 +149,16 @@ INLINE u32 count_tiles(const TensorMapProduct& p, u32 zero = 0) {
 // The barrier of a consumer's turn to multiply.
 INLINE u32 turn_of(u32 shared, u32 consumer) { return shared + BARRIERS + (2 * STAGES + consumer) * 8; }
 
-// A consumer's sums: of each 64 rows, each 8 columns. Lane l of warp w has of rows 16 w + l / 4 and 8 more the columns 2 (l % 4) and the next.
+// Which of 64 rows a lane's sums are of, and how far below the other one is. Where fragments are read into registers, a warp has 16 of 32 rows in
+// neighboring pairs: 16 lanes that read such pairs of four lines of k meet every bank once.
+INLINE u32 row_of_sums(u32 warp, u32 lane) {
+    u32 group = lane / 4;
+    if (!A_FROM_REGISTERS) return warp * 16 + group;
+    return warp / 2 * 32 + group / 2 % 2 * 16 + group / 4 * 8 + warp % 2 * 4 + group % 2 * 2;
+}
+constexpr int NEXT_ROW = A_FROM_REGISTERS ? 1 : 8;
+
+// A consumer's sums: of each 64 rows, each 8 columns. Lane l of warp w has of two rows (row_of_sums) the columns 2 (l % 4) and the next.
 typedef float Sums[BLOCKS][TILE_N / 8][4];
 
 INLINE u32 pair_of(float low, float high, f16) { return cvt_rn_f16x2_f32(high, low); }

@@ -160,14 +160,17 @@ fn products_of_tf32() -> Result<()> {
                 Ok(vec![a.matmul_with(&b, MatmulOptions { tf32: true, ..MatmulOptions::default() })?])
             })?;
         }
-        compare(&mut faults, &format!("TF32 {m} x {n} x {k} with all that may follow"), |device| {
-            let epilogue =
-                Epilogue { bias: true, activation: Some(UnaryOp::Relu), alpha: 0.25, ..Epilogue::NONE };
-            let a = factor(matrix([m, k], Place::Rows, DType::F32, device, 1)?)?;
-            let b = factor(matrix([k, n], Place::Columns, DType::F32, device, 2)?)?;
-            let bias = tensor(&[n], DType::F32, device, 3)?;
-            Ok(apply(Matmul { epilogue, tf32: true, ..Matmul::PLAIN }, &[&a, &b, &bias])?.into_vec())
-        })?;
+        for places in LAYOUTS {
+            let what = format!("TF32 {m} x {n} x {k} {places:?} with all that may follow");
+            compare(&mut faults, &what, |device| {
+                let epilogue =
+                    Epilogue { bias: true, activation: Some(UnaryOp::Relu), alpha: 0.25, ..Epilogue::NONE };
+                let a = factor(matrix([m, k], places[0], DType::F32, device, 1)?)?;
+                let b = factor(matrix([k, n], places[1], DType::F32, device, 2)?)?;
+                let bias = tensor(&[n], DType::F32, device, 3)?;
+                Ok(apply(Matmul { epilogue, tf32: true, ..Matmul::PLAIN }, &[&a, &b, &bias])?.into_vec())
+            })?;
+        }
     }
     none_wrong(&faults);
     Ok(())

@@ -87,11 +87,10 @@ fn exact(operands: &[Operands]) -> Result<()> {
     for &operands in operands {
         let mut ran = Vec::new();
         for places in LAYOUTS {
-            for sizes in SIZES {
+            for sizes in SIZES.into_iter().chain([LARGE]) {
                 by_every_tile(device, operands, sizes, places, &mut faults, &mut ran)?;
             }
         }
-        by_every_tile(device, operands, LARGE, LAYOUTS[0], &mut faults, &mut ran)?;
         let backend: &CudaBackend = device.downcast().expect("the CUDA backend itself");
         let names = tiles::of(backend, operands).into_iter().map(|tile| tile.name);
         // Those for lines that begin anywhere are for no product of these.

@@ -39,6 +39,7 @@ pub(crate) const FILES: &[File] = &[
     file!("gemm/wgmma.cu"),
     file!("gemm/wgmma_fused.cuh"),
     file!("gemm/wgmma_loop.cuh"),
+    file!("gemm/wgmma_registers.cuh"),
     file!("gemm/wgmma_tile.cuh"),
     file!("ladder/01_naive.cu"),
     file!("ladder/02_coalesced.cu"),
@@ -98,6 +99,7 @@ pub(crate) const FILES: &[File] = &[
     file!("ptx/stmatrix.cuh"),
     file!("ptx/tma.cuh"),
     file!("ptx/wgmma.cuh"),
+    file!("ptx/wgmma_rs.cuh"),
     file!("ptx/wgmma_ss.cuh"),
 ];
 

@@ -29,12 +29,22 @@ pub(super) fn source(variant: GemmVariant) -> Source {
         _ => source.define_all([("TILE_K", k), ("RESIDENT", tile.resident)]),
     };
     let source = match tile.part {
-        Part::Warpgroup { .. } => source.define_all([
-            ("PINGPONG", usize::from(tile.is_ping_pong())),
-            ("CLUSTER", tile.cluster),
-            ("A_INNER", usize::from(a.is_k_major())),
-            ("B_INNER", usize::from(b.is_k_major())),
-        ]),
+        Part::Warpgroup { .. } => {
+            let source = source
+                .define_all([("PINGPONG", usize::from(tile.is_ping_pong())), ("CLUSTER", tile.cluster)]);
+            match variant.reads_registers() {
+                true => source.define_all([
+                    ("A_INNER", 0),
+                    ("B_INNER", 1),
+                    ("A_FROM_REGISTERS", 1),
+                    ("TURNED", usize::from(variant.is_turned())),
+                ]),
+                false => source.define_all([
+                    ("A_INNER", usize::from(a.is_k_major())),
+                    ("B_INNER", usize::from(b.is_k_major())),
+                ]),
+            }
+        }
         Part::Thread { m, n, lanes_m } => source
             .define_all([("THREAD_M", m), ("THREAD_N", n), ("LANES_M", lanes_m)])
             .define("COPY_A", simt_copy(a))

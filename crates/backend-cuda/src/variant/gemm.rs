@@ -45,8 +45,8 @@ impl Engine {
         matches!(self, Engine::Wgmma | Engine::WgmmaTf32 | Engine::WgmmaBf16x6)
     }
 
-    /// Whether operands are runs along k.
-    pub(crate) fn needs_k_major(self) -> bool {
+    /// Whether one operand at least is runs along k: tensor cores read the other one from registers, where it is turned.
+    pub(crate) fn needs_one_k_major(self) -> bool {
         self == Engine::WgmmaTf32
     }
 
@@ -221,9 +221,17 @@ impl Tile {
         !self.engine.uses_tensor_cores() || self.purpose == Purpose::UnalignedOperands
     }
 
-    /// Whether tensor cores take an operand that is loaded so, which else is copied first.
-    pub(crate) fn takes(&self, load: LoadMode) -> bool {
-        (!load.is_unaligned() || self.takes_elements()) && (load.is_k_major() || !self.engine.needs_k_major())
+    /// Whether tensor cores take operands that are loaded so, of which else one or both are copied first.
+    pub(crate) fn takes(&self, loads: [LoadMode; 2]) -> bool {
+        let is_taken = |load: LoadMode| !load.is_unaligned() || self.takes_elements();
+        let has_k_major = loads.into_iter().any(LoadMode::is_k_major);
+        loads.into_iter().all(is_taken) && (has_k_major || !self.engine.needs_one_k_major())
+    }
+
+    /// Whether the kernel has a and b change places, and so columns of the result are its rows: of two operands that are loaded so
+    /// the one that is read from registers is b.
+    pub(crate) fn is_turned(&self, [a, b]: [LoadMode; 2]) -> bool {
+        self.engine.needs_one_k_major() && a.is_k_major() && !b.is_k_major()
     }
 
     /// Whether its copies of a may be vectors along the inner axis.
@@ -368,11 +376,6 @@ impl EpilogueVariant {
         }
     }
 
-    /// Lines of a box that is stored, or read beside: a slab, or a warp's strip.
-    pub(crate) fn box_lines(self) -> usize {
-        if self == EpilogueVariant::BiasRelu { SLAB_LINES } else { STRIP_LINES }
-    }
-
     /// Buffers of a warp's strips.
     fn buffers(self) -> usize {
         match self {
@@ -442,6 +445,25 @@ impl GemmVariant {
         }
     }
 
+    /// Whether the kernel [has a and b change places](Tile::is_turned).
+    pub(crate) fn is_turned(&self) -> bool {
+        self.tile.is_turned([self.a, self.b])
+    }
+
+    /// Whether tensor cores get an operand from registers, since it is no run along k.
+    pub(crate) fn reads_registers(&self) -> bool {
+        self.tile.engine.needs_one_k_major() && !(self.a.is_k_major() && self.b.is_k_major())
+    }
+
+    /// Lines of a box that is stored, or read beside: a slab, a half of one, or a warp's strip.
+    pub(crate) fn box_lines(&self) -> usize {
+        match self.epilogue {
+            EpilogueVariant::BiasRelu if self.is_turned() => SLAB_LINES / 2,
+            EpilogueVariant::BiasRelu => SLAB_LINES,
+            _ => STRIP_LINES,
+        }
+    }
+
     /// Rows of the matrix of column sums for so many rows of the result: one for each warp that has a part of a tile.
     pub(crate) fn rows_of_column_sums(&self, m: usize) -> usize {
         let warps = if self.tile.is_ping_pong() { CONSUMER_WARPS / CONSUMERS } else { CONSUMER_WARPS };
@@ -472,7 +494,7 @@ pub(crate) fn has_variant(tile: &Tile, dtype: DType, [a, b]: [LoadMode; 2]) -> b
         return false;
     }
     if tile.engine.uses_tensor_maps() {
-        return [a, b].iter().all(|&load| tile.takes(load));
+        return tile.takes([a, b]);
     }
     if tile.engine.uses_tensor_cores() {
         return (a.is_unaligned() || b.is_unaligned()) == tile.takes_elements();

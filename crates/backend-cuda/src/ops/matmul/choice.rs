@@ -51,7 +51,7 @@ pub(super) struct Sizes {
     /// Elements of a and of b, if the fast tiles of tensor cores do not load them as they are, so
     /// that they are copied for those; else 0.
     pub(super) unaligned: [usize; 2],
-    /// Elements of a and of b, if they are runs along rows of a or columns of b; else 0.
+    /// Elements of a and of b, if those tiles load them as runs along columns of a or rows of b; else 0.
     pub(super) turned: [usize; 2],
     /// Whether tensor maps can say where operands, or their copies, and the result are.
     pub(super) suits_tensor_maps: bool,
@@ -64,21 +64,42 @@ impl Sizes {
         self.m * self.n * self.matrices
     }
 
+    /// Elements of a and of b that are copied first for `tile`, along k; 0 of an operand that it takes as it is.
+    pub(super) fn copied(&self, tile: &Tile) -> [usize; 2] {
+        let [a, b] = self.turned;
+        match tile.takes_elements() {
+            true => [0; 2],
+            // The smaller one.
+            false if tile.engine.needs_one_k_major() && a > 0 && b > 0 => {
+                if a < b {
+                    [a, 0]
+                } else {
+                    [0, b]
+                }
+            }
+            false => self.unaligned,
+        }
+    }
+
     /// Microseconds that the copies take that `tile` asks for, of elements of `size` bytes: to queue one and the zeros
     /// behind its lines, to read and to write.
     fn copies(&self, tile: &Tile, size: usize) -> f64 {
-        if tile.takes_elements() {
-            return 0.0;
-        }
-        let needs_k_major = tile.engine.needs_k_major();
-        let elements = |at: usize| match needs_k_major {
-            true => self.unaligned[at].max(self.turned[at]),
-            false => self.unaligned[at],
-        };
-        let copied = [elements(0), elements(1)].into_iter().filter(|&elements| elements > 0);
+        let copied = self.copied(tile).into_iter().filter(|&elements| elements > 0);
         let queued =
             if self.k.is_multiple_of(16 / size) { COPY_MICROSECONDS } else { PADDED_COPY_MICROSECONDS };
         copied.map(|elements| queued + (elements * 2 * size) as f64 / BYTES_PER_MICROSECOND).sum()
+    }
+
+    /// Rows and columns of what the kernel of `tile` multiplies: the other way around where it [is turned](Tile::is_turned).
+    fn extents(&self, tile: &Tile) -> [usize; 2] {
+        let load = |at: usize| match self.turned[at] > 0 && self.copied(tile)[at] == 0 {
+            true => LoadMode::MnMajor,
+            false => LoadMode::KMajor,
+        };
+        match tile.is_turned([load(0), load(1)]) {
+            true => [self.n, self.m],
+            false => [self.m, self.n],
+        }
     }
 }
 
@@ -250,7 +271,7 @@ impl Choice {
             false => operands[at].simt_load(tile, at == 0),
         };
         let own_loads = [own_load(0), own_load(1)];
-        let is_copied = own_loads.map(|load| uses_tensor_cores && !tile.takes(load));
+        let is_copied = sizes.copied(tile).map(|elements| elements > 0);
         let load = |at: usize| if is_copied[at] { LoadMode::KMajor } else { own_loads[at] };
         let [a, b] = [load(0), load(1)];
         let variant = GemmVariant {
@@ -415,8 +436,9 @@ impl Tile {
 
     /// Tiles of a product, those of whole clusters.
     fn count(&self, sizes: &Sizes) -> usize {
-        let rows = sizes.m.div_ceil(self.block.m).next_multiple_of(self.cluster);
-        rows * sizes.n.div_ceil(self.block.n) * sizes.matrices
+        let [rows, columns] = sizes.extents(self);
+        let rows = rows.div_ceil(self.block.m).next_multiple_of(self.cluster);
+        rows * columns.div_ceil(self.block.n) * sizes.matrices
     }
 }
 

@@ -119,11 +119,11 @@ impl<'a> Operand<'a> {
         shape.dim(across) > 1 && !(step * size).is_multiple_of(L2_LINE)
     }
 
-    /// Its elements if tensor cores get it along its lines, not along k; else 0.
+    /// Its elements if the fast tiles of tensor cores get it along its lines, not along k; else 0.
     pub(super) fn turned_elements(&self) -> usize {
-        match self.tensor_load().is_k_major() {
-            true => 0,
-            false => self.distinct_elements(),
+        match self.tensor_load() {
+            LoadMode::MnMajor => self.distinct_elements(),
+            _ => 0,
         }
     }
 

@@ -18,8 +18,6 @@ use ternion_core::{DType, Error, Layout, Result, Shape};
 pub(super) const BATCH_AXES: usize = 2;
 /// Bytes of a row of a box: a period of the swizzle.
 const LINE: usize = 128;
-/// Lines of a box of an operand that is MN-major, and of y.
-const SLAB_LINES: usize = 64;
 
 /// The parameters, as `TensorMapProduct` of the kernel.
 #[repr(C)]
@@ -141,7 +139,7 @@ pub(super) struct OperandMap {
     pub(super) part: u32,
 }
 
-/// The maps of operands as they are, or of their copies.
+/// The maps of operands as they are, or of their copies: the kernel's a and b, which have changed places where it is turned.
 pub(super) fn operand_maps(
     [a, b]: [&Operand<'_>; 2],
     choice: &Choice,
@@ -150,24 +148,24 @@ pub(super) fn operand_maps(
 ) -> Result<[OperandMap; 2]> {
     let (tile, [a_load, b_load]) = (choice.tile, choice.loads);
     let [a_batch, b_batch] = [batch_axes(batch, 1), batch_axes(batch, 2)];
-    Ok([
-        operand_map(a, operand_extents(a_load, tile, tile.block.m), a_load, a_batch, op)?,
-        operand_map(b, operand_extents_of_b(b_load, tile), b_load, b_batch, op)?,
-    ])
+    let [first, second] = match tile.is_turned(choice.loads) {
+        true => [(b, b_load, b_batch), (a, a_load, a_batch)],
+        false => [(a, a_load, a_batch), (b, b_load, b_batch)],
+    };
+    // A block's share of the lines of the second one, in a cluster.
+    let map = |(operand, load, batch), lines: usize, blocks: usize| {
+        let [run, lines] = operand_extents(load, tile, lines);
+        operand_map(operand, [run, lines / blocks], load, batch, op)
+    };
+    Ok([map(first, tile.block.m, 1)?, map(second, tile.block.n, tile.cluster)?])
 }
 
-/// Elements of a box of an operand along a run, and its lines.
+/// Elements of a box of an operand along a run, and its lines: those of k are as many as a run of 128 bytes has elements.
 pub(super) fn operand_extents(load: LoadMode, tile: &Tile, lines: usize) -> [usize; 2] {
     match load.is_k_major() {
         true => [tile.block.k, lines],
-        false => [SLAB_LINES, tile.block.k],
+        false => [tile.block.k; 2],
     }
-}
-
-/// Those of b: a block's share of the lines, in a cluster.
-fn operand_extents_of_b(load: LoadMode, tile: &Tile) -> [usize; 2] {
-    let [run, lines] = operand_extents(load, tile, tile.block.n);
-    [run, lines / tile.cluster]
 }
 
 fn operand_map(
@@ -220,7 +218,13 @@ fn output_map(
     .map(op)
 }
 
-fn partial_map(address: u64, sizes: &Sizes, splits: usize, op: &'static str) -> Result<TensorMap> {
+fn partial_map(
+    address: u64,
+    sizes: &Sizes,
+    splits: usize,
+    box_lines: usize,
+    op: &'static str,
+) -> Result<TensorMap> {
     let matrix = (sizes.m * sizes.n) as i64;
     Mapped {
         address,
@@ -229,7 +233,7 @@ fn partial_map(address: u64, sizes: &Sizes, splits: usize, op: &'static str) -> 
         run: sizes.n,
         lines: sizes.m,
         line_stride: sizes.n as i64,
-        extents: [LINE / DType::F32.size(), SLAB_LINES],
+        extents: [LINE / DType::F32.size(), box_lines],
         batch: [(sizes.matrices, matrix), (splits, matrix * sizes.matrices as i64)],
     }
     .map(op)
@@ -313,9 +317,9 @@ pub(super) fn launch(
     }
     let of_y = batch_axes(batch, 0);
     let is_partial = choice.splits > 1;
-    let box_lines = variant.epilogue.box_lines();
+    let box_lines = variant.box_lines();
     let y = match is_partial {
-        true => partial_map(parameters.partial, sizes, choice.splits, op)?,
+        true => partial_map(parameters.partial, sizes, choice.splits, box_lines, op)?,
         false => output_map(&call.outputs[0], parameters.y, sizes, of_y, box_lines, op)?,
     };
     let maps = [
@@ -332,14 +336,18 @@ pub(super) fn launch(
         false => Some(Bias::of(call)?),
     };
     let sums = ColumnSums::of(call, epilogue, sizes, &variant)?;
+    let [m, n] = match variant.is_turned() {
+        true => [parameters.n, parameters.m],
+        false => [parameters.m, parameters.n],
+    };
     let mapped = TensorMapParameters {
         maps,
         bias: bias.as_ref().map_or(Ok(0), |bias| bias.address(call))?,
         column_sums: sums.as_ref().map_or(Ok(0), |sums| sums.address(call))?,
         constants: if is_partial { [0; 2] } else { parameters.constants },
         alpha: if is_partial { 1.0 } else { epilogue.alpha as f32 },
-        m: parameters.m,
-        n: parameters.n,
+        m,
+        n,
         k: parameters.k,
         matrices: parameters.matrices,
         splits: parameters.splits,

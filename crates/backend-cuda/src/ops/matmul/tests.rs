@@ -144,6 +144,56 @@ fn large_products_are_computed_by_parts_of_bf16_where_they_are_permitted() {
     }
 }
 
+/// A product of aligned matrices, of which a or b may be runs across k.
+fn across_k([m, n, k]: [usize; 3], [a, b]: [bool; 2]) -> Sizes {
+    let turned = [if a { m * k } else { 0 }, if b { k * n } else { 0 }];
+    Sizes { turned, ..sizes(MmaInput::Tf32, [m, n, k], [0; 2], true) }
+}
+
+#[test]
+fn of_two_operands_across_k_tf32_on_warpgroups_copies_the_smaller_one() {
+    let (small, large) = ([256, 1024, 512], [1024, 256, 512]);
+    let elements = 256 * 512;
+    for (sizes, across, expected) in [
+        (small, [false, false], [0, 0]),
+        (small, [true, false], [0, 0]),
+        (small, [false, true], [0, 0]),
+        (small, [true, true], [elements, 0]),
+        (large, [true, true], [0, elements]),
+        ([512; 3], [true, true], [0, 512 * 512]),
+    ] {
+        let sizes = across_k(sizes, across);
+        assert_eq!(sizes.copied(&WGMMATF32_128X256X32), expected, "{sizes:?}");
+        for other in [&TF32_128X256X32, &WGMMA_128X256X64, &TF32_32X32X32_ELEMENTWISE] {
+            assert_eq!(sizes.copied(other), [0; 2], "{other:?} {sizes:?}");
+        }
+    }
+    // What is copied since its lines begin anywhere is along k then.
+    let [m, n, k] = [256, 1024, 512];
+    for (unaligned, turned) in [([m * k, 0], [0, k * n]), ([0, k * n], [m * k, 0]), ([m * k, k * n], [0; 2])]
+    {
+        let sizes = Sizes { unaligned, turned, ..sizes(MmaInput::Tf32, [m, n, k], [0; 2], true) };
+        assert_eq!(sizes.copied(&WGMMATF32_128X256X32), unaligned);
+    }
+}
+
+#[test]
+fn tiles_of_turned_products_are_counted_along_the_columns_of_the_result() {
+    // 132 tiles of 128 x 256, and 264 where their rows are columns of the result.
+    let (wide, high) = ([128, 132 * 256, 512], [132 * 256, 128, 512]);
+    let time = |tile: &Tile, sizes, across| tile.predicted(&across_k(sizes, across), 1, 132);
+    let tf32 = &WGMMATF32_128X256X32;
+    let along_k = time(tf32, wide, [false, false]);
+    assert!(time(tf32, wide, [false, true]) > along_k);
+    assert_eq!(time(tf32, wide, [false, true]), time(tf32, high, [false, false]));
+    // The smaller operand, a, is copied: b is still across k. Of a high product it is b.
+    assert_eq!(time(tf32, wide, [true, true]), time(tf32, high, [false, false]));
+    assert_eq!(time(tf32, high, [true, true]), time(tf32, high, [false, false]));
+    for (tile, across) in [(tf32, [true, false]), (&TF32_128X256X32, [false, true]), (tf32, [false; 2])] {
+        assert_eq!(time(tile, wide, across), time(tile, wide, [false; 2]), "{tile:?} {across:?}");
+    }
+}
+
 #[test]
 fn tiles_fit_the_shared_memory_of_every_device() {
     // Bytes that a block may have on 8.6, 8.9 and 12.x; on 8.0; on 9.0 and 10.0.

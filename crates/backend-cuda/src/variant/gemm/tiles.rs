@@ -628,7 +628,7 @@ pub(crate) fn tiles(input: MmaInput) -> &'static [&'static Tile] {
 mod tests {
     use super::*;
     use crate::variant::Architectures;
-    use crate::variant::gemm::BF16X6_TILES;
+    use crate::variant::gemm::{BF16X6_TILES, EpilogueVariant, GemmVariant, LoadMode, variants};
 
     #[test]
     fn tiles_are_named_by_their_sizes() {
@@ -651,6 +651,30 @@ mod tests {
                 assert_eq!(tile.engine.uses_tensor_cores(), input.uses_tensor_cores(), "{tile:?}");
                 assert_eq!(!matches!(tile.part, Part::Thread { .. }), tile.engine.uses_tensor_cores());
             }
+        }
+    }
+
+    /// How a variant's operands come, whether it is turned, and whether one of them is read from registers.
+    fn form(variant: &GemmVariant) -> ([LoadMode; 2], bool, bool) {
+        ([variant.a, variant.b], variant.is_turned(), variant.reads_registers())
+    }
+
+    #[test]
+    fn tiles_of_warpgroups_take_one_operand_in_tf32_across_k_and_both_of_half_precision() {
+        const K: LoadMode = LoadMode::KMajor;
+        const MN: LoadMode = LoadMode::MnMajor;
+        let all = variants();
+        for &tile in TF32.iter().chain(&MMA).filter(|tile| tile.engine.uses_tensor_maps()) {
+            let of_tile = all.iter().filter(|variant| variant.tile == tile && variant.output == DType::F32);
+            let simple = of_tile.filter(|variant| variant.epilogue == EpilogueVariant::BiasRelu);
+            let found: Vec<_> = simple.filter(|variant| variant.operands != DType::F16).map(form).collect();
+            let expected = match tile.engine {
+                Engine::WgmmaTf32 => {
+                    vec![([K, K], false, false), ([K, MN], true, true), ([MN, K], false, true)]
+                }
+                _ => [[K, K], [K, MN], [MN, K], [MN, MN]].map(|loads| (loads, false, false)).to_vec(),
+            };
+            assert_eq!(found, expected, "{tile:?}");
         }
     }
 
