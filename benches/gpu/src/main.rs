@@ -176,8 +176,12 @@ fn measure(kind: Kind, arguments: &Arguments) -> std::result::Result<(), String>
     }
     let Served { measured, failed } = if arguments.serve {
         // Whoever asked lets another program use the device afterwards.
-        let measure = |case: &Case| succeeds(&clock, case, (case.run)(&clock).and(clock.rest()));
-        let served = serve::serve(std::io::stdin().lock(), std::io::stdout(), &cases, measure);
+        let measure = |index: usize| {
+            let case = &cases[index];
+            succeeds(&clock, case, (case.run)(&clock).and(clock.rest()))
+        };
+        let names: Vec<&str> = cases.iter().map(|case| case.name.as_str()).collect();
+        let served = serve::serve(std::io::stdin().lock(), std::io::stdout(), &names, measure);
         served.map_err(|error| format!("requests and answers: {error}"))?
     } else {
         let failed = cases.iter().filter(|case| !succeeds(&clock, case, (case.run)(&clock))).count();

@@ -1,6 +1,5 @@
 //! Cases measured on request: `benches/peers/compare.py` asks this program and PyTorch's in turn, so that both meet the same clocks.
 
-use crate::Case;
 use serde_json::json;
 use std::io::{self, BufRead, Write};
 
@@ -14,18 +13,17 @@ pub struct Served {
 }
 
 /// Prints `{"cases": [NAME..]}`, then reads the name of a case from each line, lets `measure` print its lines and ends them by `{"done": NAME}`, until the
-/// requests end. `measure` returns whether it succeeded: where not, `"failed": true` is in the last line. A name must be that of a case as a whole; for one that
-/// `cases` lacks, `"unknown": true` is in that line.
+/// requests end. `measure` gets the index of the case and returns whether it succeeded: where not, `"failed": true` is in the last line. A name must be that of
+/// a case as a whole; for one that is not among `names`, `"unknown": true` is in that line.
 ///
 /// # Errors
 /// Requests that cannot be read, answers that cannot be written.
 pub fn serve(
     requests: impl BufRead,
     mut answers: impl Write,
-    cases: &[Case],
-    mut measure: impl FnMut(&Case) -> bool,
+    names: &[&str],
+    mut measure: impl FnMut(usize) -> bool,
 ) -> io::Result<Served> {
-    let names: Vec<&str> = cases.iter().map(|case| case.name.as_str()).collect();
     answer(&mut answers, &json!({"cases": names}))?;
     let mut served = Served::default();
     for request in requests.lines() {
@@ -35,11 +33,11 @@ pub fn serve(
             continue;
         }
         let mut done = json!({"done": name});
-        match cases.iter().find(|case| case.name == name) {
+        match names.iter().position(|known| *known == name) {
             None => done["unknown"] = true.into(),
-            Some(case) => {
+            Some(index) => {
                 served.measured += 1;
-                if !measure(case) {
+                if !measure(index) {
                     served.failed += 1;
                     done["failed"] = true.into();
                 }
@@ -59,24 +57,20 @@ fn answer(answers: &mut impl Write, line: &serde_json::Value) -> io::Result<()> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::cell::RefCell;
 
-    fn cases() -> Vec<Case> {
-        let names = ["gemm/bf16/nn/1000", "gemm/bf16/nn/1000x1000x1000", "gemm/bf16/nn/2048"];
-        names.into_iter().map(|name| Case::new(name, |_, _| Ok(()))).collect()
-    }
+    const NAMES: [&str; 3] = ["gemm/bf16/nn/1000", "gemm/bf16/nn/1000x1000x1000", "gemm/bf16/nn/2048"];
 
     /// What was measured, what was answered, and the counts.
-    fn served(requests: &[u8], fails: &str) -> (Vec<String>, Vec<serde_json::Value>, Served) {
-        let (measured, mut answers) = (RefCell::new(Vec::new()), Vec::new());
-        let measure = |case: &Case| {
-            measured.borrow_mut().push(case.name.clone());
-            case.name != fails
+    fn served(requests: &[u8], fails: &str) -> (Vec<&'static str>, Vec<serde_json::Value>, Served) {
+        let (mut measured, mut answers) = (Vec::new(), Vec::new());
+        let measure = |index: usize| {
+            measured.push(NAMES[index]);
+            NAMES[index] != fails
         };
-        let counts = serve(requests, &mut answers, &cases(), measure).expect("answers");
+        let counts = serve(requests, &mut answers, &NAMES, measure).expect("answers");
         let text = String::from_utf8(answers).expect("text");
         let lines = text.lines().map(|line| serde_json::from_str(line).expect("a JSON object")).collect();
-        (measured.into_inner(), lines, counts)
+        (measured, lines, counts)
     }
 
     #[test]
@@ -84,8 +78,7 @@ mod tests {
         let (measured, answers, counts) =
             served(b"gemm/bf16/nn/1000\ngemm/bf16/nn/1\n\n gemm/bf16/nn/2048 \ngemm/bf16/nn/1000", "");
         assert_eq!(measured, ["gemm/bf16/nn/1000", "gemm/bf16/nn/2048", "gemm/bf16/nn/1000"]);
-        let names: Vec<String> = cases().into_iter().map(|case| case.name).collect();
-        assert_eq!(answers[0], json!({"cases": names}));
+        assert_eq!(answers[0], json!({"cases": NAMES}));
         assert_eq!(answers[1], json!({"done": "gemm/bf16/nn/1000"}));
         assert_eq!(answers[2], json!({"done": "gemm/bf16/nn/1", "unknown": true}));
         assert_eq!(answers[3], json!({"done": "gemm/bf16/nn/2048"}));
@@ -104,7 +97,7 @@ mod tests {
 
     #[test]
     fn requests_that_cannot_be_read_end_it() {
-        let served = serve(&b"gemm\xff\n"[..], Vec::new(), &cases(), |_| true);
+        let served = serve(&b"gemm\xff\n"[..], Vec::new(), &NAMES, |_| true);
         assert_eq!(served.expect_err("no text").kind(), io::ErrorKind::InvalidData);
     }
 }
