@@ -90,7 +90,7 @@ class Prediction(unittest.TestCase):
         self.assert_predicts(split + 5 + 38 * 1.024 + 0.9, tile, [1024, 2048, 1000], kind="bf16x6")
 
     def test_tiles_of_tf32_are_turned_where_b_is_read_from_registers(self):
-        tile = Tile("wgmmatf32_128x256x32", [128, 256, 32], 1, [20.0, 5.0, 1.0, 2.0])
+        tile = Tile("wgmmatf32_128x256x32", [128, 256, 32], 1, 1, [20.0, 5.0, 1.0, 2.0, 1.0])
         wide, high = [128, 132 * 256, 512], [132 * 256, 128, 512]
         one, two = 5 + 20 * 0.512 + 2, 5 + 2 * (20 * 0.512 + 2)
         copy_of_a = 4 + 128 * 512 * 8 / 2e6

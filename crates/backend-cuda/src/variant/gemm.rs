@@ -157,9 +157,10 @@ pub(crate) enum Purpose {
     UnalignedOperands,
 }
 
-/// What a tile costs on an H100 (f16, bf16) or an H200 (f32, TF32, parts of bf16), with a cold L2 cache, fitted by `benches/peers/fit_tiles.py`
-/// (`docs/kernels/matmul.md` has to how many measurements, and how much the choice by these numbers loses). Those of f64, and of lines that begin
-/// anywhere, are of an earlier fit on an H100, the latter with the start of the tile of the same size.
+/// What a tile costs on an H200: fitted by `benches/peers/fit_tiles.py` to measurements of products of random sizes with a cold L2 cache
+/// (`docs/kernels/matmul.md` has how much the choice by these numbers loses), the factor of straddling lines on an H100. Costs of tiles in clusters
+/// are those of the same tile, as far as both differ in rounds of one second on an H100. Those of f64, and of lines that begin anywhere, are of an
+/// earlier fit on an H100, the latter with the start of the tile of the same size.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Cost {
     /// Nanoseconds that a full multiprocessor needs for a tile, per inner element.

@@ -14,11 +14,11 @@ const BF16: MmaInput = MmaInput::Of(DType::BF16);
 /// `TERNION_CUDA_TENSOR_MAPS=0`, without such.
 static BY_TILE: [(&Tile, MmaInput, [usize; 3], bool); 30] = [
     (&WGMMA_128X256X64, BF16, [2048, 2048, 72], false),
-    (&WGMMA_128X256X64_CLUSTER, BF16, [4096, 8192, 136], false),
+    (&WGMMA_128X256X64_CLUSTER, BF16, [4096, 8192, 4104], false),
     (&WGMMA_128X192X64_PING_PONG, BF16, [3072, 3072, 4096], false),
     (&WGMMA_128X128X64_PING_PONG, BF16, [4096, 512, 8192], false),
     (&WGMMA_128X128X64, BF16, [4096, 512, 72], false),
-    (&WGMMA_64X128X64_PING_PONG, BF16, [4096, 136, 256], false),
+    (&WGMMA_64X128X64_PING_PONG, BF16, [4096, 136, 512], false),
     (&WGMMA_64X128X64_CLUSTER, BF16, [1024, 1024, 4104], false),
     (&WGMMA_64X64X64_PING_PONG, BF16, [512, 1024, 2048], false),
     (&WGMMATF32_128X256X32, MmaInput::Tf32, [2048, 2048, 72], false),

@@ -128,11 +128,11 @@ pub(crate) static MMA_128X256X64: Tile = Tile {
     cluster: 1,
     purpose: Purpose::Any,
     cost: Cost {
-        nanoseconds_per_k: 16.5,
-        start_microseconds: 4.7,
+        nanoseconds_per_k: 17.2,
+        start_microseconds: 5.9,
         lone_block_factor: 1.0,
-        wave_microseconds: 6.15,
-        straddling_factor: 1.03,
+        wave_microseconds: 6.32,
+        straddling_factor: 1.0,
     },
 };
 
@@ -147,11 +147,11 @@ pub(crate) static MMA_64X128X64: Tile = Tile {
     cluster: 1,
     purpose: Purpose::Any,
     cost: Cost {
-        nanoseconds_per_k: 5.87,
-        start_microseconds: 5.03,
-        lone_block_factor: 1.05,
-        wave_microseconds: 2.84,
-        straddling_factor: 1.15,
+        nanoseconds_per_k: 6.05,
+        start_microseconds: 5.17,
+        lone_block_factor: 1.15,
+        wave_microseconds: 3.22,
+        straddling_factor: 1.06,
     },
 };
 
@@ -166,11 +166,11 @@ pub(crate) static MMA_64X64X64: Tile = Tile {
     cluster: 1,
     purpose: Purpose::Any,
     cost: Cost {
-        nanoseconds_per_k: 3.66,
-        start_microseconds: 4.64,
-        lone_block_factor: 1.2,
-        wave_microseconds: 2.4,
-        straddling_factor: 1.18,
+        nanoseconds_per_k: 3.67,
+        start_microseconds: 4.18,
+        lone_block_factor: 1.36,
+        wave_microseconds: 2.7,
+        straddling_factor: 1.14,
     },
 };
 
@@ -185,10 +185,10 @@ pub(crate) static MMA_32X32X64: Tile = Tile {
     cluster: 1,
     purpose: Purpose::Any,
     cost: Cost {
-        nanoseconds_per_k: 1.84,
-        start_microseconds: 4.72,
-        lone_block_factor: 1.19,
-        wave_microseconds: 1.91,
+        nanoseconds_per_k: 1.79,
+        start_microseconds: 4.13,
+        lone_block_factor: 1.4,
+        wave_microseconds: 1.98,
         straddling_factor: 1.22,
     },
 };
@@ -204,11 +204,11 @@ pub(crate) static MMA_16X128X64: Tile = Tile {
     cluster: 1,
     purpose: Purpose::Any,
     cost: Cost {
-        nanoseconds_per_k: 3.64,
-        start_microseconds: 4.83,
-        lone_block_factor: 1.0,
-        wave_microseconds: 2.37,
-        straddling_factor: 1.16,
+        nanoseconds_per_k: 3.51,
+        start_microseconds: 4.34,
+        lone_block_factor: 1.04,
+        wave_microseconds: 2.32,
+        straddling_factor: 1.22,
     },
 };
 
@@ -356,11 +356,11 @@ pub(crate) static WGMMA_128X256X64: Tile = Tile {
     cluster: 1,
     purpose: Purpose::Any,
     cost: Cost {
-        nanoseconds_per_k: 9.77,
-        start_microseconds: 4.99,
+        nanoseconds_per_k: 9.74,
+        start_microseconds: 5.02,
         lone_block_factor: 1.0,
-        wave_microseconds: 2.98,
-        straddling_factor: 1.01,
+        wave_microseconds: 2.11,
+        straddling_factor: 1.14,
     },
 };
 
@@ -375,11 +375,11 @@ pub(crate) static WGMMA_128X256X64_CLUSTER: Tile = Tile {
     cluster: 2,
     purpose: Purpose::Any,
     cost: Cost {
-        nanoseconds_per_k: 9.92,
-        start_microseconds: 5.84,
+        nanoseconds_per_k: 9.66,
+        start_microseconds: 5.8,
         lone_block_factor: 1.0,
-        wave_microseconds: 2.56,
-        straddling_factor: 1.02,
+        wave_microseconds: 2.11,
+        straddling_factor: 1.1,
     },
 };
 
@@ -394,11 +394,11 @@ pub(crate) static WGMMA_128X192X64_PING_PONG: Tile = Tile {
     cluster: 1,
     purpose: Purpose::Any,
     cost: Cost {
-        nanoseconds_per_k: 7.5,
-        start_microseconds: 6.08,
+        nanoseconds_per_k: 7.4,
+        start_microseconds: 6.1,
         lone_block_factor: 1.0,
-        wave_microseconds: 1.88,
-        straddling_factor: 1.14,
+        wave_microseconds: 1.22,
+        straddling_factor: 1.26,
     },
 };
 
@@ -413,11 +413,11 @@ pub(crate) static WGMMA_128X128X64_PING_PONG: Tile = Tile {
     cluster: 1,
     purpose: Purpose::Any,
     cost: Cost {
-        nanoseconds_per_k: 5.89,
-        start_microseconds: 5.82,
+        nanoseconds_per_k: 5.37,
+        start_microseconds: 5.71,
         lone_block_factor: 1.0,
-        wave_microseconds: 1.26,
-        straddling_factor: 1.28,
+        wave_microseconds: 0.977,
+        straddling_factor: 1.44,
     },
 };
 
@@ -432,11 +432,11 @@ pub(crate) static WGMMA_128X128X64: Tile = Tile {
     cluster: 1,
     purpose: Purpose::Any,
     cost: Cost {
-        nanoseconds_per_k: 5.93,
-        start_microseconds: 5.36,
+        nanoseconds_per_k: 5.58,
+        start_microseconds: 5.13,
         lone_block_factor: 1.0,
-        wave_microseconds: 1.46,
-        straddling_factor: 1.26,
+        wave_microseconds: 1.22,
+        straddling_factor: 1.38,
     },
 };
 
@@ -451,11 +451,11 @@ pub(crate) static WGMMA_64X128X64_PING_PONG: Tile = Tile {
     cluster: 1,
     purpose: Purpose::Any,
     cost: Cost {
-        nanoseconds_per_k: 4.46,
-        start_microseconds: 5.8,
+        nanoseconds_per_k: 3.94,
+        start_microseconds: 5.67,
         lone_block_factor: 1.0,
-        wave_microseconds: 0.566,
-        straddling_factor: 1.34,
+        wave_microseconds: 0.44,
+        straddling_factor: 1.5,
     },
 };
 
@@ -470,11 +470,11 @@ pub(crate) static WGMMA_64X128X64_CLUSTER: Tile = Tile {
     cluster: 2,
     purpose: Purpose::Any,
     cost: Cost {
-        nanoseconds_per_k: 4.15,
-        start_microseconds: 6.48,
+        nanoseconds_per_k: 4.1,
+        start_microseconds: 6.4,
         lone_block_factor: 1.0,
-        wave_microseconds: 0.545,
-        straddling_factor: 1.19,
+        wave_microseconds: 0.44,
+        straddling_factor: 1.2,
     },
 };
 
@@ -489,11 +489,11 @@ pub(crate) static WGMMA_64X64X64_PING_PONG: Tile = Tile {
     cluster: 1,
     purpose: Purpose::Any,
     cost: Cost {
-        nanoseconds_per_k: 3.07,
-        start_microseconds: 5.93,
+        nanoseconds_per_k: 2.78,
+        start_microseconds: 5.62,
         lone_block_factor: 1.0,
-        wave_microseconds: 0.233,
-        straddling_factor: 1.37,
+        wave_microseconds: 0.311,
+        straddling_factor: 1.48,
     },
 };
 
