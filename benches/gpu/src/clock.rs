@@ -1,7 +1,7 @@
 //! How a case is timed, and how its line is printed.
 
 use crate::device::{self, Kind, Timed};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use ternion::{DType, Device, Result, Tensor, no_grad};
 
 /// What is written between two calls so that the cache holds nothing of the first: five times the L2 of an H100.
@@ -13,6 +13,11 @@ const WARM_UPS: usize = 10;
 /// A first call that took longer compiled what it needs, in which time the device's clock fell: work of so many seconds brings it back.
 const LONG_CALL_SECONDS: f64 = 0.1;
 const CLOCK_SECONDS: f64 = 0.3;
+
+/// A device that is always busy reaches its limit of power and lowers its clock, the more the less its program waits between calls. So that this does not
+/// distinguish programs, each rests after a call for as many times as long as that took, and so long at least.
+const RESTS: f64 = 2.0;
+const LEAST_REST_MILLISECONDS: f64 = 0.3;
 
 /// How much of a case is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,6 +113,7 @@ impl Clock {
         let (mut times, mut total) = (Vec::new(), 0.0);
         while (total < self.milliseconds || times.len() < 20) && times.len() < 400 {
             let time = self.cold(&mut call)?;
+            idle(rest_after(time));
             times.push(time);
             total += time;
         }
@@ -232,6 +238,20 @@ impl Clock {
     }
 }
 
+/// Waits, the processor awake: one that slept queues the next call so late that the device waits for it.
+fn idle(duration: Duration) {
+    let start = Instant::now();
+    while start.elapsed() < duration {
+        std::hint::spin_loop();
+    }
+}
+
+/// How long a device rests after a call of so many milliseconds.
+fn rest_after(milliseconds: f64) -> Duration {
+    let rest = (RESTS * milliseconds).max(LEAST_REST_MILLISECONDS);
+    Duration::try_from_secs_f64(rest / 1e3).unwrap_or_default()
+}
+
 /// Prints the line of a case that `kind` of implementation could not run.
 pub fn emit_error(case: &str, kind: &str, error: &impl std::fmt::Display) {
     println!("{}", serde_json::json!({"case": case, "impl": kind, "error": error.to_string()}));
@@ -259,4 +279,17 @@ pub fn emit_with(
         line[name] = value.clone();
     }
     println!("{line}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_rests_longer_than_a_call_took() {
+        assert_eq!(rest_after(0.01), Duration::from_micros(300));
+        assert_eq!(rest_after(1.5), Duration::from_millis(3));
+        assert_eq!(rest_after(f64::NAN), Duration::from_micros(300));
+        assert_eq!(rest_after(f64::INFINITY), Duration::ZERO);
+    }
 }
