@@ -68,13 +68,13 @@ class Prediction(unittest.TestCase):
         # 4 x 32 blocks: a part of a wave.
         self.assert_predicts(5 + 10 * 2.056 + 2, LARGE, [512, 8192, 2056])
         # Twice as many: a wave and a part, sums of 1028, and three times the results in f32 for the second kernel.
-        self.assert_predicts(5 + 2 * (10 * 1.028 + 2) + 1.8 + 512 * 8192 * 3 * 4 / 2e6, LARGE, [512, 8192, 2056], 2)
+        self.assert_predicts(5 + 2 * (10 * 1.028 + 2) + 1.8 + 512 * 8192 * 3 * 4 / 2e6, LARGE, [512, 8192, 2056], 2, kind="f32")
         # 256 blocks, two on the busiest multiprocessor; 128, which have one alone; 6 x 128, a full wave of 396 and 372 more, three on the busiest.
         self.assert_predicts(2 + 2 * 3.5 * 0.264 + 2, SMALL, [1024, 1024, 264])
         self.assert_predicts(2 + 1.5 * 3.5 * 0.264 + 2, SMALL, [512, 1024, 264])
-        self.assert_predicts(2 + 2 * (3 * 3.5 * 0.264 + 2), SMALL, [512, 1024, 264, 6])
+        self.assert_predicts(2 + 2 * (3 * 3.5 * 0.264 + 2), SMALL, [512, 1024, 264, 6], kind="f32")
         # Whole waves alone: nothing is left.
-        self.assert_predicts(2 + 3 * 3.5 * 0.264 + 2, SMALL, [64 * 396, 64, 264])
+        self.assert_predicts(2 + 3 * 3.5 * 0.264 + 2, SMALL, [64 * 396, 64, 264], kind="f32")
         # A device of 64 multiprocessors.
         self.assert_predicts(5 + 2 * (10 * 2.056 + 2), LARGE, [512, 8192, 2056], model=Model(64))
 
@@ -116,9 +116,17 @@ class Prediction(unittest.TestCase):
         one = Measurement(line_of(straddling, [192, 64 * 67, 2048]))
         self.assertEqual(tile_times.terms(one, straddling, Model(132))[1:4], (0, 3, 1))
 
+    def test_half_precision_takes_as_long_as_memory_does(self):
+        mapped = Tile("wgmma_64x64x64", [64, 64, 64], 1, 1, [2.0, 5.0, 1.0, 0.5, 1.0])
+        read, written = (16 + 4096) * 4096 * 2, 16 * 4096
+        for tile, bandwidth in ((mapped, 3e6), (Tile("mma_64x64x64", mapped.block, 1, 1, mapped.costs), 2.4e6)):
+            self.assert_predicts(5 + (read + written * 2) / bandwidth, tile, [16, 4096, 4096])
+            self.assert_predicts(5 + (read + written * 8) / bandwidth + 1.8 + written * 3 * 4 / 2e6, tile, [16, 4096, 4096], 2)
+            self.assert_predicts(5 + 2 * 4.096 + 0.5, tile, [16, 4096, 4096], kind="tf32")
+
     def test_constants_are_those_of_the_backend(self):
         source = (BACKEND / "ops" / "matmul" / "choice.rs").read_text()
-        for name in ("SPLIT_MICROSECONDS", "COPY_MICROSECONDS", "PADDED_COPY_MICROSECONDS", "PARTS_MICROSECONDS", "SPLIT_BYTES", "BYTES_PER_MICROSECOND"):
+        for name in ("SPLIT_MICROSECONDS", "COPY_MICROSECONDS", "PADDED_COPY_MICROSECONDS", "PARTS_MICROSECONDS", "SPLIT_BYTES", "BYTES_PER_MICROSECOND", "MAPPED_BYTES_PER_MICROSECOND", "LOADED_BYTES_PER_MICROSECOND"):
             value = re.search(rf"const {name}: \w+ = ([^;]+);", source)[1]
             total = sum(math.prod(float(factor) for factor in term.split("*")) for term in value.split("+"))
             self.assertEqual(getattr(tile_times, name), total, name)

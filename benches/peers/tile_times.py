@@ -13,7 +13,10 @@ PADDED_COPY_MICROSECONDS = 6.0
 PARTS_MICROSECONDS = 6.0
 SPLIT_BYTES = 4 + 3 * 2
 BYTES_PER_MICROSECOND = 2e6
-# Where the fit of a floor begins: three quarters of an H100's bandwidth.
+# What a product of half precision reads and writes at most: by tensor maps, and by other copies.
+MAPPED_BYTES_PER_MICROSECOND = 3e6
+LOADED_BYTES_PER_MICROSECOND = 2.4e6
+# Where the fit of one for all tiles begins: three quarters of an H100's bandwidth.
 FLOOR_BYTES_PER_MICROSECOND = 2.5e6
 CONSTANTS = {"SPLIT_MICROSECONDS": SPLIT_MICROSECONDS, "BYTES_PER_MICROSECOND": BYTES_PER_MICROSECOND, "FLOOR_BYTES_PER_MICROSECOND": FLOOR_BYTES_PER_MICROSECOND}
 
@@ -27,8 +30,10 @@ SKIPPED_KINDS = ("fused",)
 PARTS_TILE = "wgmmabf16x6_"
 # Kinds whose lines come in pieces of 128 bytes, as they are stored.
 LINED_KINDS = ("bf16", "f16", "tf32")
+HALF_KINDS = ("bf16", "f16")
 L2_LINE = 128
 REGISTERS_TILE = "wgmmatf32_"
+MAPPED_TILE = "wgmma"
 PARTS_BYTES = 3 * 2
 
 
@@ -243,6 +248,15 @@ def straddles(one):
     return any(line * BYTES[one.kind][0] % L2_LINE for line in (a_line, b_line))
 
 
+def bandwidth(one, tile, model):
+    """Bytes that a product by this tile reads and writes in a microsecond at most."""
+    if "floor" in model.extensions:
+        return model.constants["FLOOR_BYTES_PER_MICROSECOND"]
+    if one.kind not in HALF_KINDS:
+        return math.inf
+    return MAPPED_BYTES_PER_MICROSECOND if tile.name.startswith(MAPPED_TILE) else LOADED_BYTES_PER_MICROSECOND
+
+
 def terms(one, tile, model):
     """A time as terms: length of a sum in units of 1000, blocks of full waves on a multiprocessor, those of the last wave, waves, least time of the sums, what is
     added to all of them, whether lines straddle."""
@@ -259,7 +273,7 @@ def terms(one, tile, model):
         added += model.constants["SPLIT_MICROSECONDS"]
         traffic += one.m * one.n * one.matrices * (one.splits + 1) * 4
     added += traffic / model.constants["BYTES_PER_MICROSECOND"]
-    least = memory_bytes(one, parts) / model.constants["FLOOR_BYTES_PER_MICROSECOND"] if "floor" in model.extensions else 0.0
+    least = memory_bytes(one, parts) / bandwidth(one, tile, model)
     return length / 1000, waves * tile.resident, -(-rest // model.multiprocessors), waves + (rest > 0), least, added, straddles(one)
 
 

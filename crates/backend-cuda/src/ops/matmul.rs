@@ -201,6 +201,7 @@ fn run(op: &Op, call: &Call<'_>) -> Result<()> {
         turned: [0; 2],
         suits_tensor_maps: false,
         straddles: false,
+        element_bytes: [0; 2],
     };
     super::fits(call.name, &[sizes.outputs(), sizes.k, sizes.m, sizes.n])?;
     if sizes.outputs() == 0 {

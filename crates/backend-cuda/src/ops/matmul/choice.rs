@@ -39,6 +39,11 @@ const SPLIT_BYTES: usize = 4 + 3 * 2;
 /// Two thirds of an H100's bandwidth.
 const BYTES_PER_MICROSECOND: f64 = 2e6;
 
+/// Bytes that a product of half precision reads and writes in a microsecond at most, by tensor maps and by other copies, with what a cold cache writes back
+/// beside: what else a tile costs does not count then.
+const MAPPED_BYTES_PER_MICROSECOND: f64 = 3e6;
+const LOADED_BYTES_PER_MICROSECOND: f64 = 2.4e6;
+
 /// Numbers of blocks that a cut aims at: a half of an H100 up to six times all of it.
 const AIMS: [usize; 6] = [66, 132, 264, 396, 528, 792];
 
@@ -57,6 +62,8 @@ pub(super) struct Sizes {
     pub(super) suits_tensor_maps: bool,
     /// Whether lines of an operand of tensor cores begin beside multiples of 128 bytes.
     pub(super) straddles: bool,
+    /// Bytes of an element of operands of half precision and of the result; of others 0.
+    pub(super) element_bytes: [usize; 2],
 }
 
 impl Sizes {
@@ -263,6 +270,10 @@ impl Choice {
             turned: operands.map(|operand| if_used(operand.turned_elements())),
             suits_tensor_maps: uses_tensor_cores && suits_tensor_maps(operands, output, sizes),
             straddles: uses_tensor_cores && operands.into_iter().any(Operand::straddles),
+            element_bytes: match input.dtype().is_half() {
+                true => [input.dtype().size(), output.view.dtype.size()],
+                false => [0; 2],
+            },
             ..*sizes
         };
         let (tile, splits) = choose(input, &sizes, device);
@@ -422,16 +433,29 @@ impl Tile {
         let slots = multiprocessors * self.resident;
         let (waves, rest) = (tiles / slots, tiles % slots);
         let full_wave = self.resident as f64 * tile + cost.wave_microseconds;
-        let mut time = cost.start_microseconds + waves as f64 * full_wave;
+        let mut sums = waves as f64 * full_wave;
         if rest > 0 {
             let busiest = rest.div_ceil(multiprocessors) as f64 * tile;
-            time += busiest.max(cost.lone_block_factor * tile) + cost.wave_microseconds;
+            sums += busiest.max(cost.lone_block_factor * tile) + cost.wave_microseconds;
         }
+        let mut time = cost.start_microseconds + sums.max(self.memory_microseconds(sizes, splits));
         if splits > 1 {
             let traffic = (sizes.outputs() * (splits + 1) * 4) as f64;
             time += SPLIT_MICROSECONDS + traffic / BYTES_PER_MICROSECOND;
         }
         time
+    }
+
+    /// The least time in which a product reads its operands and writes its result, or its partial sums.
+    fn memory_microseconds(&self, sizes: &Sizes, splits: usize) -> f64 {
+        let [operand, output] = sizes.element_bytes;
+        let stored = if splits > 1 && output > 0 { 4 * splits } else { output };
+        let read = (sizes.m + sizes.n) * sizes.k * sizes.matrices * operand;
+        let bandwidth = match self.engine.uses_tensor_maps() {
+            true => MAPPED_BYTES_PER_MICROSECOND,
+            false => LOADED_BYTES_PER_MICROSECOND,
+        };
+        (read + sizes.outputs() * stored) as f64 / bandwidth
     }
 
     /// Tiles of a product, those of whole clusters.

@@ -54,7 +54,18 @@ fn device(architecture: &str) -> Device {
 /// A product of two matrices, both along k.
 fn sizes(input: MmaInput, [m, n, k]: [usize; 3], unaligned: [usize; 2], suits_tensor_maps: bool) -> Sizes {
     let straddles = input.uses_tensor_cores() && !(k * input.dtype().size()).is_multiple_of(128);
-    Sizes { m, n, k, matrices: 1, unaligned, turned: [0; 2], suits_tensor_maps, straddles }
+    let bytes = if input.dtype().is_half() { input.dtype().size() } else { 0 };
+    Sizes {
+        m,
+        n,
+        k,
+        matrices: 1,
+        unaligned,
+        turned: [0; 2],
+        suits_tensor_maps,
+        straddles,
+        element_bytes: [bytes; 2],
+    }
 }
 
 #[test]
