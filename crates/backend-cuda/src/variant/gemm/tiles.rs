@@ -637,6 +637,7 @@ mod tests {
             let BlockShape { m, n, k } = tile.block;
             let suffix = match tile.purpose {
                 Purpose::UnalignedOperands => "_elementwise",
+                _ if tile.cluster > 1 => "_cluster",
                 _ if tile.is_ping_pong() => "_ping_pong",
                 _ => "",
             };
