@@ -54,6 +54,11 @@ INLINE void ld_global_nc_no_allocate_v4(u32 (&to)[4], const void* from) {
                  : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
                  : "l"(from));
 }
+INLINE void st_global_v4(void* to, uint4 words) {
+    asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(words.x), "r"(words.y), "r"(words.z),
+                 "r"(words.w)
+                 : "memory");
+}
 // Both numbers in one access.
 INLINE void st_volatile_global_v2(void* to, u64 first, u64 second) {
     asm volatile("st.volatile.global.v2.u64 [%0], {%1, %2};" ::"l"(to), "l"(first), "l"(second) : "memory");
