@@ -69,3 +69,33 @@ INLINE u32 atom_acq_rel_gpu_inc(u32* at, u32 last) {
     asm volatile("atom.acq_rel.gpu.global.inc.u32 %0, [%1], %2;" : "=r"(before) : "l"(at), "r"(last) : "memory");
     return before;
 }
+
+// Sums in f32 that several blocks add to in turn (attention/grad_turns.cuh): past the L1 cache, which other blocks' stores do not reach. The
+// address is a multiple of 16 bytes.
+INLINE void ld_relaxed_gpu_v4(float (&to)[4], const float* from) {
+    asm volatile("ld.relaxed.gpu.global.v4.f32 {%0, %1, %2, %3}, [%4];"
+                 : "=f"(to[0]), "=f"(to[1]), "=f"(to[2]), "=f"(to[3])
+                 : "l"(from)
+                 : "memory");
+}
+INLINE void st_relaxed_gpu_v4(float* to, const float (&x)[4]) {
+    asm volatile("st.relaxed.gpu.global.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(to), "f"(x[0]), "f"(x[1]), "f"(x[2]),
+                 "f"(x[3])
+                 : "memory");
+}
+// Adds four numbers to four neighbors, each by itself (sm_90). Subnormal numbers are 0.
+INLINE void red_relaxed_gpu_add_v4(float* to, const float (&x)[4]) {
+    asm volatile("red.relaxed.gpu.global.add.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(to), "f"(x[0]), "f"(x[1]), "f"(x[2]),
+                 "f"(x[3])
+                 : "memory");
+}
+// What is at `from`, and with it all that was written before the store that released it.
+INLINE u32 ld_acquire_gpu(const u32* from) {
+    u32 word;
+    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(word) : "l"(from) : "memory");
+    return word;
+}
+// Releases what this thread wrote, and what it has seen that other threads of the block wrote.
+INLINE void st_release_gpu(u32* to, u32 word) {
+    asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(to), "r"(word) : "memory");
+}

@@ -27,6 +27,12 @@ INLINE void cp_async_bulk_tensor_4d(u32 to, const TensorMap& map, i32 x, i32 y, 
         "l"(&map), "r"(x), "r"(y), "r"(z), "r"(w), "r"(barrier)
         : "memory");
 }
+// `bytes` neighbors of global memory without a map. Addresses and `bytes` are multiples of 16.
+INLINE void cp_async_bulk(u32 to, const void* from, u32 bytes, u32 barrier) {
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to),
+                 "l"(from), "r"(bytes), "r"(barrier)
+                 : "memory");
+}
 INLINE void prefetch_tensormap(const TensorMap& map) {
     asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
 }

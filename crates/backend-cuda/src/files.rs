@@ -20,6 +20,7 @@ pub(crate) const FILES: &[File] = &[
     file!("attention/dropout.cuh"),
     file!("attention/forward.cu"),
     file!("attention/grad.cu"),
+    file!("attention/grad_by_keys.cu"),
     file!("attention/grad_rows.cu"),
     file!("attention/half.cuh"),
     file!("attention/mask.cuh"),

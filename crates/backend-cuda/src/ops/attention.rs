@@ -1,5 +1,7 @@
 //! Scaled dot-product attention and its gradient, without a matrix of scores in memory.
 
+mod grad_by_keys;
+
 use super::copy::copy;
 use super::create::fill;
 use crate::call::{Call, Selected};
@@ -259,6 +261,15 @@ impl<'a> Operands<'a> {
         Ok(Operand { first: self.gpu.address(self.op, view)?, strides })
     }
 
+    /// The same with all strides as they are.
+    fn plain_strides(&self, view: &View<'_>) -> Result<Operand> {
+        let mut operand = Operand { first: self.gpu.address(self.op, view)?, strides: [0; 4] };
+        for (to, from) in operand.strides.iter_mut().zip(view.layout.strides()) {
+            *to = *from as i64;
+        }
+        Ok(operand)
+    }
+
     /// Whether rows are runs of whole packs that begin at multiples of 16 bytes.
     fn is_aligned(&self, view: &View<'_>) -> Result<bool> {
         let pack = 16 / view.dtype.size();
@@ -381,48 +392,88 @@ fn run_attention_grad(op: &Op, call: &Call<'_>) -> Result<()> {
         operands.output(&call.outputs[1])?,
         operands.output(&call.outputs[2])?,
     ];
-    let (queries, keys) = (plan.sizes.queries as usize, plan.sizes.keys as usize);
-    let [for_queries, for_keys] = grad_launches(&plan, q.dtype.size());
-    let heads = plan.batch * plan.sizes.heads as usize;
-    let padded = queries.next_multiple_of(ROWS);
-    let rows = call.gpu.scratch(heads * 2 * padded * 4)?;
-    let mut sums = Operand { first: call.gpu.address(call.name, log_sums)?, strides: [0; 4] };
-    for (to, from) in sums.strides.iter_mut().zip(log_sums.layout.strides()) {
-        *to = *from as i64;
-    }
-    let parameters = Backward {
+    let gradients = Gradients {
         q: operands.input(q)?,
         k: operands.input(k)?,
         v: operands.input(v)?,
         y: operands.input(y)?,
         dy: operands.input(dy)?,
         mask: mask.map_or(Ok(Operand::default()), |mask| operands.plain(mask))?,
-        log_sums: sums,
+        log_sums: operands.plain_strides(log_sums)?,
         dq,
         dk,
         dv,
-        rows: rows.address(),
-        padded: padded as u32,
-        query_blocks: queries.div_ceil(for_queries.rows) as u32,
-        key_blocks: keys.div_ceil(for_keys.rows) as u32,
-        sizes: plan.sizes,
-        dropping: Dropping::of(call, config)?,
     };
-    let variant = AttentionVariant::GradRows { mask: plan.products.reach.mask_only(), dtype: q.dtype };
-    let row_grid = grid(call.name, heads, padded / ROWS)?;
-    call.gpu.launch(call.name, Launch::new(variant, 0, row_grid, 256), &parameters)?;
-    let variant = AttentionVariant::Grad { products: plan.products, dtype: q.dtype };
-    let query_grid = grid(call.name, heads, queries.div_ceil(for_queries.rows))?;
-    let launch = |kernel: usize, grid: u32, pass: &Pass| Launch {
-        shared: pass.shared as u32,
-        ..Launch::new(variant, kernel, grid, pass.threads)
-    };
-    call.gpu.launch(call.name, launch(QUERIES_KERNEL, query_grid, &for_queries), &parameters)?;
-    let key_grid = grid(call.name, plan.batch * plan.kv_heads, keys.div_ceil(for_keys.rows))?;
-    call.gpu.launch(call.name, launch(KEYS_KERNEL, key_grid, &for_keys), &parameters)?;
+    if plan.is_by_keys(&gradients) {
+        plan.launch_by_keys(call, q.dtype, &gradients)?;
+    } else {
+        plan.launch_two_walks(call, q.dtype, &gradients, Dropping::of(call, config)?)?;
+    }
     operands.deliver(dq_detour, &call.outputs[0])?;
     operands.deliver(dk_detour, &call.outputs[1])?;
     operands.deliver(dv_detour, &call.outputs[2])
+}
+
+/// What the gradient reads and writes.
+struct Gradients {
+    q: Operand,
+    k: Operand,
+    v: Operand,
+    y: Operand,
+    dy: Operand,
+    mask: Operand,
+    log_sums: Operand,
+    dq: Operand,
+    dk: Operand,
+    dv: Operand,
+}
+
+impl Plan {
+    /// Queues the kernels of the gradient in two walks: over keys, for dq, and over queries, for dk and dv.
+    fn launch_two_walks(
+        &self,
+        call: &Call<'_>,
+        dtype: DType,
+        gradients: &Gradients,
+        dropping: Dropping,
+    ) -> Result<()> {
+        let (queries, keys) = (self.sizes.queries as usize, self.sizes.keys as usize);
+        let [for_queries, for_keys] = grad_launches(self, dtype.size());
+        let heads = self.batch * self.sizes.heads as usize;
+        let padded = queries.next_multiple_of(ROWS);
+        let rows = call.gpu.scratch(heads * 2 * padded * 4)?;
+        let Gradients { q, k, v, y, dy, mask, log_sums, dq, dk, dv } = *gradients;
+        let parameters = Backward {
+            q,
+            k,
+            v,
+            y,
+            dy,
+            mask,
+            log_sums,
+            dq,
+            dk,
+            dv,
+            rows: rows.address(),
+            padded: padded as u32,
+            query_blocks: queries.div_ceil(for_queries.rows) as u32,
+            key_blocks: keys.div_ceil(for_keys.rows) as u32,
+            sizes: self.sizes,
+            dropping,
+        };
+        let variant = AttentionVariant::GradRows { mask: self.products.reach.mask_only(), dtype };
+        let row_grid = grid(call.name, heads, padded / ROWS)?;
+        call.gpu.launch(call.name, Launch::new(variant, 0, row_grid, 256), &parameters)?;
+        let variant = AttentionVariant::Grad { products: self.products, dtype };
+        let launch = |kernel: usize, grid: u32, pass: &Pass| Launch {
+            shared: pass.shared as u32,
+            ..Launch::new(variant, kernel, grid, pass.threads)
+        };
+        let query_grid = grid(call.name, heads, queries.div_ceil(for_queries.rows))?;
+        call.gpu.launch(call.name, launch(QUERIES_KERNEL, query_grid, &for_queries), &parameters)?;
+        let key_grid = grid(call.name, self.batch * self.kv_heads, keys.div_ceil(for_keys.rows))?;
+        call.gpu.launch(call.name, launch(KEYS_KERNEL, key_grid, &for_keys), &parameters)
+    }
 }
 
 /// One of the gradient's two walks.

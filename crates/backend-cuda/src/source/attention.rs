@@ -8,6 +8,11 @@ pub(super) fn source(variant: AttentionVariant) -> Source {
     match variant {
         AttentionVariant::Forward { products, dtype } => forward(products, dtype),
         AttentionVariant::Grad { products, dtype } => grad(products, dtype),
+        AttentionVariant::GradByKeys { width, reach, dtype } => {
+            let kernels = &["attention_grad_tile_rows", "attention_grad_by_keys"];
+            let products = Products { engine: Engine::Wgmma, width, reach };
+            Source::new("attention/grad_by_keys.cu", kernels).products(products, dtype)
+        }
         AttentionVariant::GradRows { mask, dtype } => {
             let source = Source::new("attention/grad_rows.cu", &["attention_grad_rows"]);
             source.reach(mask, false, dtype).named(&format!("{mask:?}: {}", element(dtype)))

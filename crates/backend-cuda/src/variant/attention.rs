@@ -86,6 +86,13 @@ pub(crate) enum AttentionVariant {
         products: Products,
         dtype: DType,
     },
+    /// The gradient in one walk over queries, by wgmma.
+    GradByKeys {
+        width: u8,
+        /// All keys or a band.
+        reach: Reach,
+        dtype: DType,
+    },
     /// What the gradient forms of each query before its products.
     GradRows {
         mask: Reach,
@@ -99,6 +106,7 @@ impl AttentionVariant {
             AttentionVariant::Forward { products, .. } | AttentionVariant::Grad { products, .. } => {
                 products.engine.architectures()
             }
+            AttentionVariant::GradByKeys { .. } => Engine::Wgmma.architectures(),
             AttentionVariant::GradRows { .. } => Architectures::ALL,
         }
     }
@@ -175,6 +183,12 @@ pub(super) fn variants() -> Vec<AttentionVariant> {
                 all.push(AttentionVariant::Forward { products, dtype });
                 all.push(AttentionVariant::Grad { products, dtype });
             }
+        }
+    }
+    for &width in Engine::Wgmma.widths() {
+        for reach in [Reach::Full, Reach::Band] {
+            let of = |&dtype: &DType| AttentionVariant::GradByKeys { width, reach, dtype };
+            all.extend(Engine::Wgmma.dtypes().iter().map(of));
         }
     }
     for mask in [Reach::Full, Reach::BoolMask, Reach::AdditiveMask] {

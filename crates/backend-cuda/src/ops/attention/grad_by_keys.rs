@@ -1,0 +1,184 @@
+//! The gradient in one walk (`attention/grad_by_keys.cu`): a block has keys and values, and adds to the gradient of
+//! each tile of queries in its turn. What it is for, and its launch.
+
+use super::{Gradients, Operand, Plan, Sizes, grid};
+use crate::call::Call;
+use crate::driver::tensor_map::{Axis, Swizzle, TensorMap, TensorMapSpec};
+use crate::launch::Launch;
+use crate::variant::attention::{AttentionVariant, Engine, Reach};
+use smallvec::smallvec;
+use ternion_core::{DType, Result};
+
+/// Keys of a block.
+const KEYS: usize = 128;
+/// Threads of a block: a warpgroup that loads, and two that multiply.
+const THREADS: u32 = 384;
+const ROW_THREADS: u32 = 256;
+/// Columns of a box: a row of 128 bytes, the period of the swizzle.
+const SLAB: usize = 64;
+const STAGES: usize = 2;
+/// Of shared memory, what tiles in the swizzle begin at multiples of.
+const SWIZZLE_ALIGNMENT: usize = 1024;
+/// How long after a block the next one of the same head begins, at least, in steps of a walk.
+const STEPS_APART: f64 = 1.5;
+
+/// The kernels, in the order of their source.
+const ROWS_KERNEL: usize = 0;
+const MAIN_KERNEL: usize = 1;
+
+/// As `AttentionGradByKeys` of the kernel.
+#[repr(C)]
+struct Parameters {
+    q: TensorMap,
+    k: TensorMap,
+    v: TensorMap,
+    dy: TensorMap,
+    rows_of_y: Operand,
+    rows_of_dy: Operand,
+    log_sums: Operand,
+    dq: Operand,
+    dk: Operand,
+    dv: Operand,
+    rows: u64,
+    sums: u64,
+    turns: u64,
+    query_tiles: u32,
+    key_blocks: u32,
+    key_heads: u32,
+    abreast: u32,
+    sizes: Sizes,
+}
+
+/// Queries of a tile, for heads of `width` columns.
+fn queries_of(width: usize) -> usize {
+    if width == 64 { 128 } else { 64 }
+}
+
+/// Bytes of shared memory of the kernel, as its layout says.
+fn shared_bytes(width: usize) -> usize {
+    let queries = queries_of(width);
+    let (own, tile) = (KEYS * width * 2, queries * width * 2);
+    let (grads, staging, numbers) = (KEYS * queries * 2, 64 * SLAB * 2, queries * 4);
+    let barriers = 8 * (2 * STAGES + 3);
+    2 * own + STAGES * 2 * (tile + numbers) + 2 * (grads + staging) + barriers + SWIZZLE_ALIGNMENT
+}
+
+/// Whether boxes of the operand can be loaded: none of its axes is repeated or walked backwards.
+fn suits(operand: &Operand, counts: [usize; 3]) -> bool {
+    counts.iter().zip(operand.strides).all(|(&count, stride)| count <= 1 || stride > 0)
+}
+
+impl Plan {
+    /// Whether the gradient is formed in one walk: by wgmma without mask and dropout, and where every query sees a key,
+    /// as the block of a query's last key writes its gradient.
+    pub(super) fn is_by_keys(&self, gradients: &Gradients) -> bool {
+        let Sizes { heads, queries, keys, .. } = self.sizes;
+        let is_seen = match self.products.reach {
+            Reach::Full => keys > 0,
+            Reach::Band => queries <= keys && self.sizes.reach_first < self.sizes.reach_end,
+            Reach::BoolMask | Reach::AdditiveMask | Reach::Dropout => false,
+        };
+        let [own, walked] = [(self.kv_heads, keys), (heads as usize, queries)]
+            .map(|(heads, rows)| [self.batch, heads, rows as usize]);
+        self.products.engine == Engine::Wgmma
+            && self.batch * heads as usize * queries as usize > 0
+            && is_seen
+            && [&gradients.k, &gradients.v].iter().all(|operand| suits(operand, own))
+            && [&gradients.q, &gradients.dy].iter().all(|operand| suits(operand, walked))
+    }
+
+    /// How many key heads have their blocks next to each other in the launch: blocks of the same head, which add in
+    /// turn, are to begin some steps apart; more of them would only make what they read anew leave the cache.
+    fn abreast(&self, query_tiles: usize, multiprocessors: usize) -> usize {
+        let key_heads = self.batch * self.kv_heads;
+        let steps = match self.products.reach {
+            Reach::Band => (query_tiles + 1) as f64 / 2.0,
+            _ => query_tiles as f64,
+        } * f64::from(self.sizes.group);
+        let least = (STEPS_APART * multiprocessors as f64 / steps).ceil().max(1.0) as usize;
+        key_heads.div_ceil((key_heads / least).max(1))
+    }
+
+    /// The map of an operand of `heads` heads, whose boxes have `extent` rows.
+    fn map(
+        &self,
+        op: &'static str,
+        operand: &Operand,
+        dtype: DType,
+        [heads, rows, columns]: [usize; 3],
+        extent: usize,
+    ) -> Result<TensorMap> {
+        let size = dtype.size() as u64;
+        // Strides of axes of one element are not looked at, but have to be of a kind that there is.
+        let mut filled = columns as u64 * size;
+        let mut axis = |count: usize, stride: i64, extent: usize| {
+            let stride = if count <= 1 { filled } else { stride as u64 * size };
+            filled = filled.max(stride * count as u64);
+            Axis { size: count as u64, stride, extent: extent as u32 }
+        };
+        let [batch_stride, head_stride, row_stride, _] = operand.strides;
+        let rows = axis(rows, row_stride, extent);
+        let heads = axis(heads, head_stride, 1);
+        let batch = axis(self.batch, batch_stride, 1);
+        let columns = Axis { size: columns as u64, stride: size, extent: SLAB as u32 };
+        TensorMapSpec {
+            address: operand.first,
+            dtype,
+            rounds_to_tf32: false,
+            swizzle: Swizzle::Bytes128,
+            axes: smallvec![columns, rows, heads, batch],
+        }
+        .map(op)
+    }
+
+    /// Queues the kernels.
+    pub(super) fn launch_by_keys(&self, call: &Call<'_>, dtype: DType, gradients: &Gradients) -> Result<()> {
+        let (width, sizes) = (self.width(), self.sizes);
+        let (tile, heads) = (queries_of(width), sizes.heads as usize);
+        let (query_tiles, key_blocks) =
+            ((sizes.queries as usize).div_ceil(tile), (sizes.keys as usize).div_ceil(KEYS));
+        let tiles = self.batch * heads * query_tiles;
+        let [rows, sums, turns] = [
+            call.gpu.scratch(tiles * 2 * tile * 4)?,
+            call.gpu.scratch(tiles * tile * width * 4)?,
+            call.gpu.scratch(tiles * 4)?,
+        ];
+        let walked = |operand: &Operand, columns: u32| {
+            let shape = [heads, sizes.queries as usize, columns as usize];
+            self.map(call.name, operand, dtype, shape, tile)
+        };
+        let own = |operand: &Operand, columns: u32| {
+            let shape = [self.kv_heads, sizes.keys as usize, columns as usize];
+            self.map(call.name, operand, dtype, shape, KEYS)
+        };
+        let parameters = Parameters {
+            q: walked(&gradients.q, sizes.head_dim)?,
+            k: own(&gradients.k, sizes.head_dim)?,
+            v: own(&gradients.v, sizes.value_dim)?,
+            dy: walked(&gradients.dy, sizes.value_dim)?,
+            rows_of_y: gradients.y,
+            rows_of_dy: gradients.dy,
+            log_sums: gradients.log_sums,
+            dq: gradients.dq,
+            dk: gradients.dk,
+            dv: gradients.dv,
+            rows: rows.address(),
+            sums: sums.address(),
+            turns: turns.address(),
+            query_tiles: query_tiles as u32,
+            key_blocks: key_blocks as u32,
+            key_heads: (self.batch * self.kv_heads) as u32,
+            abreast: self.abreast(query_tiles, call.gpu.multiprocessors()) as u32,
+            sizes,
+        };
+        let variant = AttentionVariant::GradByKeys { width: width as u8, reach: self.products.reach, dtype };
+        let row_grid = grid(call.name, self.batch * heads, query_tiles)?;
+        call.gpu.launch(call.name, Launch::new(variant, ROWS_KERNEL, row_grid, ROW_THREADS), &parameters)?;
+        let key_grid = grid(call.name, self.batch * self.kv_heads, key_blocks)?;
+        let launch = Launch {
+            shared: shared_bytes(width) as u32,
+            ..Launch::new(variant, MAIN_KERNEL, key_grid, THREADS)
+        };
+        call.gpu.launch(call.name, launch, &parameters)
+    }
+}

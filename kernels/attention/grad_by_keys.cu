@@ -1,0 +1,467 @@
+// The gradient of forward.cu in one walk, of f16 and bf16 by warpgroups (wgmma, sm_90a), without mask and dropout: five products for each tile of
+// scores, where the two walks of grad.cu take seven. Operands come by the tensor memory accelerator (TMA).
+//
+//   q, y, dy, dq [batch, heads, queries, width]   k, v, dk, dv [batch, heads / group, keys, width]   log_sums [batch, heads, queries]
+//
+//   s^T  = k q^T     dp^T = v dy^T       p^T = exp(scale s^T - lse)     ds^T = p^T (dp^T - row_dot)     row_dot = rowsum(dy y)
+//   dv  += p^T dy    dk  += ds^T q       p^T and ds^T are left operands as they stand in registers
+//   dq   = ds k                          ds^T goes through shared memory, k along its columns
+//
+// A block has KEYS keys and walks over the tiles of queries that see any of them, the last tile first, and over all query heads of its key head:
+//
+//   producer (a thread)   k, v once; q, dy, lse, row_dot of a tile  ---TMA--->  ring of STAGES buffers
+//   keeper (a thread)     turns: see below
+//   two consumers (128 threads each, 64 keys)
+//
+//      tensor cores  | dp        | dv          | dk  | dq      | s of the next tile |
+//      other units   | p         ds | ds to shared memory      | dq to its turn     |
+//
+// Both consumers multiply ds by k: of width 64 each has 64 of the 128 queries, of width 128 half of the columns of 64 queries.
+//
+// Order of sums. dq of a tile is a sum over the blocks of a head, which add to f32 sums in global memory in the order of their keys, each in its
+// turn: two runs give the same bits. The first block of a tile stores, which takes no sums of 0 before; the last one, for a causal band that of the
+// diagonal, adds in registers and writes dq, which takes no pass behind. A tile's turn is a counter; a keeper waits for it while the consumers
+// multiply, and passes it on when they have added. A block waits for blocks with smaller keys of the same head only; the launch has these before it,
+// and they wait for such in turn, so that some block can always go on. All walk from the last tile on; that none waits long, `abreast` heads have
+// their blocks beside each other in the launch: block 0 of each, block 1 of each, .. So a block begins some steps after the one it follows, and blocks
+// with most to do begin first.
+//
+// (Instead a cluster could have all keys of a head, and add up dq in its shared memory; but clusters of 4 and more blocks do not fill an H100, and a
+// causal band leaves a cluster's blocks idle.)
+//
+// Launch, with tile = QUERIES (128 of width 64, else 64):
+//   attention_grad_tile_rows<<<batch * heads * query_tiles, 256>>>                              row_dot and lse; turns become 0
+//   attention_grad_by_keys<<<batch * heads / group * key_blocks, THREADS, SHARED>>>
+//
+// Limits: as forward.cu; widths are rounded up to 64 or 128; every query sees a key; strides are positive (TMA); DROPOUT and MASK are 0.
+
+#include "attention/wgmma.cuh"
+#include "ptx/barrier.cuh"
+#include "ptx/mbarrier.cuh"
+#include "ptx/memory.cuh"
+#include "ptx/stmatrix.cuh"
+#include "ptx/tma.cuh"
+#define WGMMA_N 64  // of dq
+#include "ptx/wgmma_ss.cuh"
+
+constexpr int WARPGROUP = 128;
+constexpr int CONSUMERS = 2;
+constexpr int THREADS = (1 + CONSUMERS) * WARPGROUP;
+constexpr int CONSUMER_WARPS = CONSUMERS * WARPGROUP / WARP;
+// 504 registers of three warpgroups' threads: 168 each at launch, which 65536 / THREADS rounds down to.
+constexpr int PRODUCER_REGISTERS = 24, CONSUMER_REGISTERS = 240;
+
+constexpr int KEYS = 128;                           // of a block: 64 of each consumer
+constexpr int QUERIES = HEAD_DIM == 64 ? 128 : 64;  // of a tile
+constexpr int STAGES = 2;
+constexpr int SLAB_COLUMNS = 64;
+constexpr int SLABS = HEAD_DIM / SLAB_COLUMNS;
+
+// What is where in shared memory.
+constexpr int OWN_BYTES = KEYS * HEAD_DIM * 2;
+constexpr int TILE_BYTES = QUERIES * HEAD_DIM * 2;
+constexpr int GRADS_BYTES = KEYS * QUERIES * 2;
+constexpr int STAGING_BYTES = 64 * SLAB_COLUMNS * 2;  // of a consumer
+constexpr int NUMBER_BYTES = QUERIES * 4;
+constexpr int K_TILE = 0;
+constexpr int V_TILE = K_TILE + OWN_BYTES;
+constexpr int WALKED = V_TILE + OWN_BYTES;  // stages of q, then dy
+constexpr int STAGE_BYTES = 2 * TILE_BYTES;
+constexpr int GRADS = WALKED + STAGES * STAGE_BYTES;  // two of ds^T, in turn
+constexpr int STAGING = GRADS + 2 * GRADS_BYTES;
+constexpr int NUMBERS = STAGING + CONSUMERS * STAGING_BYTES;  // stages of two numbers of each query
+constexpr int BARRIERS = NUMBERS + STAGES * 2 * NUMBER_BYTES;
+// Barriers: full and empty of each stage, of k and v, of the turn to add, of what was added.
+constexpr int SWIZZLE_ALIGNMENT = 1024;
+// SHARED = BARRIERS + 8 * (2 * STAGES + 3) + SWIZZLE_ALIGNMENT
+
+// As AttentionGrad, for this kernel.
+struct AttentionGradByKeys {
+    TensorMap q, k, v, dy;  // axes: column, row, head, batch
+    View<const Element> rows_of_y, rows_of_dy;
+    View<const float> log_sums;
+    View<Element> dq, dk, dv;
+    // [batch * heads, query_tiles, 2, QUERIES]: what is subtracted from scores, then rowsum(dy y). Beyond the queries infinity and 0, for weights of 0.
+    float* rows;
+    float* sums;        // [batch * heads, query_tiles, QUERIES * HEAD_DIM], in the order of accumulators
+    u32* turns;         // [batch * heads, query_tiles]: how many blocks have added to a tile, 0 before the first
+    u32 query_tiles, key_blocks;  // of a head
+    u32 key_heads;                // of the whole batch
+    u32 abreast;                  // key heads whose blocks are next to each other in the launch
+    Sizes sizes;
+};
+
+// A block's keys, and the tiles of queries that it walks over: of each query head that shares the key head, the last one first.
+struct Work {
+    u32 batch, head;  // of the keys
+    u32 block;
+    i32 first_tile, tiles;
+
+    INLINE Work(const AttentionGradByKeys& p, u32 number) {
+        u32 group_blocks = p.abreast * p.key_blocks, group = number / group_blocks;
+        number -= group * group_blocks;
+        u32 first = group * p.abreast, abreast = min(p.abreast, p.key_heads - first);
+        block = number / abreast;
+        u32 at = first + number - block * abreast, heads = p.sizes.heads / p.sizes.group;
+        batch = at / heads;
+        head = at - batch * heads;
+        i32 key = first_key();
+        Range queries = queries_of(p.sizes, key, min(key + KEYS, i32(p.sizes.keys)));
+        first_tile = queries.first / QUERIES;
+        tiles = queries.end > queries.first ? (queries.end + QUERIES - 1) / QUERIES - first_tile : 0;
+    }
+    INLINE i32 first_key() const { return block * KEYS; }
+};
+// Where a block is on its way.
+struct Step {
+    u32 head;  // of the queries
+    i32 tile;
+
+    INLINE Step(const AttentionGradByKeys& p, const Work& work)
+        : head(work.head * p.sizes.group), tile(work.first_tile + work.tiles - 1) {}
+    INLINE void advance(const Work& work) {
+        if (--tile >= work.first_tile) return;
+        tile = work.first_tile + work.tiles - 1;
+        ++head;
+    }
+};
+INLINE u64 tile_number(const AttentionGradByKeys& p, const Work& work, const Step& step) {
+    return u64(work.batch * p.sizes.heads + step.head) * p.query_tiles + step.tile;
+}
+// The block's turn among those that add to a tile of queries.
+struct Turn {
+    u32 number;
+    bool is_first, is_last;
+
+    INLINE Turn(const AttentionGradByKeys& p, const Work& work, i32 tile) {
+        i32 query = tile * QUERIES;
+        Range keys = keys_of(p.sizes, query, min(query + QUERIES, i32(p.sizes.queries)));
+        number = work.block - keys.first / KEYS;
+        is_first = number == 0;
+        is_last = work.block == u32(keys.end - 1) / KEYS;
+    }
+};
+
+struct Ring {
+    u32 shared;
+    u32 stage = 0, parity = 0;
+
+    INLINE Ring(u32 first) : shared(first) {}
+    INLINE u32 tiles() const { return shared + WALKED + stage * STAGE_BYTES; }
+    INLINE u32 numbers() const { return shared + NUMBERS + stage * 2 * NUMBER_BYTES; }
+    INLINE u32 full() const { return shared + BARRIERS + stage * 8; }
+    INLINE u32 empty() const { return full() + STAGES * 8; }
+    INLINE void advance() {
+        stage = stage == STAGES - 1 ? 0 : stage + 1;
+        parity ^= stage == 0;
+    }
+};
+INLINE u32 own_barrier(u32 shared) { return shared + BARRIERS + 2 * STAGES * 8; }
+INLINE u32 turn_barrier(u32 shared) { return own_barrier(shared) + 8; }
+INLINE u32 added_barrier(u32 shared) { return own_barrier(shared) + 16; }
+
+// ---------------------------------------------------------------- rows
+
+constexpr int ROW_THREADS = 256;
+constexpr int ROW_LANES = HEAD_DIM / 8;  // of a row: 16 bytes each
+constexpr int ROWS_AT_ONCE = ROW_THREADS / ROW_LANES;
+constexpr int ROWS_OF_LANE = QUERIES / ROWS_AT_ONCE;
+
+// The numbers of a tile's queries; and no block has added to it yet.
+extern "C" __global__ void __launch_bounds__(ROW_THREADS)
+    attention_grad_tile_rows(const __grid_constant__ AttentionGradByKeys p) {
+    u32 head = blockIdx.x / p.query_tiles, tile = blockIdx.x - head * p.query_tiles;
+    u32 batch = head / p.sizes.heads, inner = head - batch * p.sizes.heads;
+    u32 lane = threadIdx.x % ROW_LANES, row = threadIdx.x / ROW_LANES, query = tile * QUERIES + row;
+    View<const Element> y = head_of(p.rows_of_y, batch, inner), dy = head_of(p.rows_of_dy, batch, inner);
+    Pack<Element, 8> left[ROWS_OF_LANE], right[ROWS_OF_LANE];
+    bool has_columns = lane * 8 < p.sizes.value_dim;
+#pragma unroll
+    for (int i = 0; i < ROWS_OF_LANE; ++i) {
+        u32 at = query + i * ROWS_AT_ONCE;
+        if (has_columns && at < p.sizes.queries) {
+            left[i] = load<Element, 8>(y.first + i64(at) * y.row + lane * 8);
+            right[i] = load<Element, 8>(dy.first + i64(at) * dy.row + lane * 8);
+        } else {
+            left[i] = right[i] = Pack<Element, 8>{};
+        }
+    }
+    float* to = p.rows + u64(blockIdx.x) * (2 * QUERIES) + row;
+#pragma unroll
+    for (int i = 0; i < ROWS_OF_LANE; ++i) {
+        float row_dot = 0;
+#pragma unroll
+        for (int e = 0; e < 8; ++e) row_dot += widen(left[i].of[e]) * widen(right[i].of[e]);
+#pragma unroll
+        for (int apart = ROW_LANES / 2; apart > 0; apart /= 2) row_dot += __shfl_xor_sync(ALL_LANES, row_dot, apart);
+        if (lane != 0) continue;
+        u32 at = query + i * ROWS_AT_ONCE;
+        float log_sum = -INFINITE;
+        if (at < p.sizes.queries)
+            log_sum = head_of(p.log_sums, batch, inner).first[i64(at) * p.log_sums.row];
+        to[i * ROWS_AT_ONCE] = log_sum == -INFINITE ? INFINITE : log_sum * LOG2_E;
+        to[QUERIES + i * ROWS_AT_ONCE] = row_dot;
+    }
+    if (threadIdx.x == 0) p.turns[blockIdx.x] = 0;
+}
+
+// ---------------------------------------------------------------- producer
+
+template <int ROWS> INLINE void load_tile(u32 to, const TensorMap& map, i32 row, u32 head, u32 batch, u32 barrier) {
+#pragma unroll
+    for (int slab = 0; slab < SLABS; ++slab)
+        cp_async_bulk_tensor_4d(to + slab * ROWS * 128, map, slab * SLAB_COLUMNS, row, head, batch, barrier);
+}
+
+INLINE void produce(const AttentionGradByKeys& p, u32 shared, const Work& work) {
+    u32 own = own_barrier(shared);
+    mbarrier_arrive_expect_tx(own, 2 * OWN_BYTES);
+    load_tile<KEYS>(shared + K_TILE, p.k, work.first_key(), work.head, work.batch, own);
+    Ring ring(shared);
+    Step step(p, work);
+    i32 steps = work.tiles * i32(p.sizes.group);
+#pragma unroll 1
+    for (i32 number = 0; number < steps; ++number, ring.advance(), step.advance(work)) {
+        mbarrier_wait_parity(ring.empty(), ring.parity ^ 1);
+        mbarrier_arrive_expect_tx(ring.full(), STAGE_BYTES + 2 * NUMBER_BYTES);
+        i32 query = step.tile * QUERIES;
+        load_tile<QUERIES>(ring.tiles(), p.q, query, step.head, work.batch, ring.full());
+        if (number == 0) load_tile<KEYS>(shared + V_TILE, p.v, work.first_key(), work.head, work.batch, own);
+        load_tile<QUERIES>(ring.tiles() + TILE_BYTES, p.dy, query, step.head, work.batch, ring.full());
+        cp_async_bulk(ring.numbers(), p.rows + tile_number(p, work, step) * (2 * QUERIES), 2 * NUMBER_BYTES,
+                      ring.full());
+    }
+}
+
+// ---------------------------------------------------------------- turns
+
+// Lets the consumers add to a tile when the blocks before have, and the next block when these have.
+INLINE void keep_turns(const AttentionGradByKeys& p, u32 shared, const Work& work) {
+    Step step(p, work);
+    i32 steps = work.tiles * i32(p.sizes.group);
+    u32 parity = 0;
+#pragma unroll 1
+    for (i32 number = 0; number < steps; ++number, parity ^= 1, step.advance(work)) {
+        Turn turn(p, work, step.tile);
+        u32* turns = p.turns + tile_number(p, work, step);
+        if (!turn.is_first)
+            while (ld_acquire_gpu(turns) != turn.number) {}
+        mbarrier_arrive(turn_barrier(shared));
+        mbarrier_wait_parity(added_barrier(shared), parity);
+        if (!turn.is_last) st_release_gpu(turns, turn.number + 1);
+    }
+}
+
+// ---------------------------------------------------------------- consumers
+
+typedef float Scores[1][QUERIES / 8][4];
+typedef u32 ScoreOperand[1][QUERIES / 16][4];
+typedef float OwnSums[1][HEAD_DIM / 8][4];
+typedef float QuerySums[1][SLAB_COLUMNS / 8][4];
+
+// Calls work(j, e, number) for a lane's accumulators with the number of the element's query.
+template <class Function> INLINE void with_numbers(u32 numbers, u32 thread, Function work) {
+#pragma unroll
+    for (int j = 0; j < QUERIES / 8; ++j) {
+        float2 two = ld_shared_v2_f32(numbers + j * 32 + thread % 4 * 8);
+#pragma unroll
+        for (int e = 0; e < 4; ++e) work(j, e, e % 2 ? two.y : two.x);
+    }
+}
+
+// Weights of keys that a query does not see, or that do not exist, become 0.
+INLINE void hide(Scores& weight, const Sizes& sizes, i32 first_key, i32 first_query, u32 thread) {
+    first_query += i32(thread % 4) * 2;
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+        i32 key = first_key + half * 8 + i32(thread % WARP / 4);
+        bool exists = key < i32(sizes.keys);
+        i32 begin = BAND ? key - sizes.reach_end + 1 - first_query : 0;
+        i32 end = !exists ? -1 : BAND ? key - sizes.reach_first + 1 - first_query : QUERIES;
+#pragma unroll
+        for (int j = 0; j < QUERIES / 8; ++j)
+#pragma unroll
+            for (int e = 0; e < 2; ++e) {
+                bool seen = (!BAND || j * 8 + e >= begin) && j * 8 + e < end;
+                float& x = weight[0][j][half * 2 + e];
+                x = seen ? x : 0;
+            }
+    }
+}
+
+// ds^T of a consumer's keys into shared memory: slabs of 64 queries, lines of keys.
+INLINE void store_grads(u32 to, const ScoreOperand& grads, u32 row, u32 lane) {
+    row += lane % 16;
+#pragma unroll
+    for (int step = 0; step < QUERIES / 16; ++step)
+        stmatrix_x4(to + step / 4 * KEYS * 128 + row * 128 + (((step % 4 * 2 + lane / 16) ^ row) & 7) * 16,
+                    grads[0][step]);
+}
+
+// dq of a tile over the block's keys, begun: of width 64, 64 queries of each consumer; of width 128, 64 columns of each.
+INLINE void multiply_grads(QuerySums& dq, u32 grads, u32 k_tile, u32 consumer) {
+    u64 a = smem_descriptor(grads + (HEAD_DIM == 64 ? consumer : 0) * KEYS * 128, KEYS * 128, 1024);
+    u64 b = smem_descriptor(k_tile + (HEAD_DIM == 64 ? 0 : consumer) * KEYS * 128, KEYS * 128, 1024);
+#pragma unroll
+    for (int step = 0; step < KEYS / 16; ++step)
+        wgmma_ss_wide<true, true>(dq[0], smem_descriptor_at(a, step * 2048), smem_descriptor_at(b, step * 2048),
+                                  step > 0, Element());
+}
+
+// The consumer's part of dq of a tile: added to those of the blocks before, and written if this block is the last.
+INLINE void add_to_queries(const AttentionGradByKeys& p, QuerySums& dq, u32 shared, const Work& work, const Step& step,
+                           u32 consumer, u32 parity) {
+    Turn turn(p, work, step.tile);
+    u32 thread = read_tid_x() % WARPGROUP;
+    float* sums = p.sums + tile_number(p, work, step) * (QUERIES * HEAD_DIM) +
+                  (consumer * (SLAB_COLUMNS / 8) * WARPGROUP + thread) * 4;
+    mbarrier_wait_parity(turn_barrier(shared), parity);
+    if (!turn.is_last) {
+#pragma unroll
+        for (int j = 0; j < SLAB_COLUMNS / 8; ++j)
+            if (turn.is_first) st_relaxed_gpu_v4(sums + j * WARPGROUP * 4, dq[0][j]);
+            else red_relaxed_gpu_add_v4(sums + j * WARPGROUP * 4, dq[0][j]);
+    } else if (!turn.is_first) {
+        float before[SLAB_COLUMNS / 8][4];
+#pragma unroll
+        for (int j = 0; j < SLAB_COLUMNS / 8; ++j) ld_relaxed_gpu_v4(before[j], sums + j * WARPGROUP * 4);
+#pragma unroll
+        for (int j = 0; j < SLAB_COLUMNS / 8; ++j)
+#pragma unroll
+            for (int e = 0; e < 4; ++e) dq[0][j][e] += before[j][e];
+    }
+    __syncwarp();
+    if (thread % WARP == 0) mbarrier_arrive(added_barrier(shared));
+    if (!turn.is_last) return;
+    scale_by(dq, p.sizes.scale);
+    View<Element> to = head_of(p.dq, work.batch, step.head);
+    i32 columns = p.sizes.head_dim, first_row = step.tile * QUERIES;
+    if (HEAD_DIM == 64) {
+        first_row += consumer * 64;
+    } else {
+        to.first += consumer * SLAB_COLUMNS;
+        columns -= consumer * SLAB_COLUMNS;
+    }
+    write_rows<64, SLAB_COLUMNS>(dq, shared + STAGING + consumer * STAGING_BYTES, thread / WARP * 16, to, first_row,
+                                 p.sizes.queries, max(columns, 0));
+    __syncwarp();
+}
+
+// k q^T of a consumer's keys, begun.
+INLINE void begin_scores(Scores& weight, u32 shared, u32 row, u32 q_tile) {
+    wgmma_fence();
+    product_of_rows<KEYS, HEAD_DIM>(weight, shared + K_TILE, row, q_tile);
+    wgmma_commit_group();
+}
+
+INLINE void consume(const AttentionGradByKeys& p, u32 shared, const Work& work, u32 consumer) {
+    const Sizes& sizes = p.sizes;
+    OwnSums dk, dv;
+    clear(dk);
+    clear(dv);
+    Ring ring(shared);
+    Step step(p, work);
+    i32 steps = work.tiles * i32(sizes.group);
+    float scale = sizes.scale * LOG2_E;
+    u32 row = consumer * 64;
+    i32 first_key = work.first_key() + row;
+    u32 parity = 0;
+    mbarrier_wait_parity(own_barrier(shared), 0);
+    Scores weight;
+    if (steps > 0) {
+        mbarrier_wait_parity(ring.full(), ring.parity);
+        begin_scores(weight, shared, row, ring.tiles());
+        wgmma_wait_group<0>();
+        fence_accumulator(weight);
+    }
+#pragma unroll 1
+    for (i32 number = 0; number < steps; ++number, step.advance(work), parity ^= 1) {
+        u32 q_tile = ring.tiles(), dy_tile = q_tile + TILE_BYTES, grads_tile = shared + GRADS + parity * GRADS_BYTES;
+        i32 query = step.tile * QUERIES;
+        Scores weight_grad;
+        wgmma_fence();
+        product_of_rows<KEYS, HEAD_DIM>(weight_grad, shared + V_TILE, row, dy_tile);
+        wgmma_commit_group();
+        u32 thread = read_tid_x();
+        with_numbers(ring.numbers(), thread, [&](int j, int e, float less) {
+            weight[0][j][e] = ex2_approx_ftz(fmaf(weight[0][j][e], scale, -less));
+        });
+        if (!all_seen(sizes, query, query + QUERIES, first_key, first_key + 64))
+            hide(weight, sizes, first_key + i32(thread % WARPGROUP / WARP * 16), query, thread);
+        wgmma_wait_group<0>();
+        fence_accumulator(weight_grad);
+        ScoreOperand weights, grads;
+        round_to_operand(weights, weight);
+        with_numbers(ring.numbers() + NUMBER_BYTES, thread, [&](int j, int e, float less) {
+            weight_grad[0][j][e] = weight[0][j][e] * (weight_grad[0][j][e] - less);
+        });
+        round_to_operand(grads, weight_grad);
+        wgmma_fence();
+        add_product<HEAD_DIM>(dv, weights, dy_tile);
+        wgmma_commit_group();
+        store_grads(grads_tile, grads, row + thread % WARPGROUP / WARP * 16, thread % WARP);
+        fence_proxy_async_shared();
+        barrier_sync(1, CONSUMERS * WARPGROUP);
+        QuerySums dq;
+        wgmma_fence();
+        add_product<HEAD_DIM>(dk, grads, q_tile);
+        wgmma_commit_group();
+        multiply_grads(dq, grads_tile, shared + K_TILE, consumer);
+        wgmma_commit_group();
+        wgmma_wait_group<1>();
+        fence_accumulator(dv);
+        fence_accumulator(dk);
+        if (thread % WARP == 0) mbarrier_arrive(ring.empty());
+        ring.advance();
+        // The scores of the next tile; of the last one anew, which no one reads.
+        if (number + 1 < steps) mbarrier_wait_parity(ring.full(), ring.parity);
+        begin_scores(weight, shared, row, ring.tiles());
+        wgmma_wait_group<1>();
+        fence_accumulator(dq);
+        add_to_queries(p, dq, shared, work, step, consumer, parity);
+        wgmma_wait_group<0>();
+        fence_accumulator(weight);
+    }
+    // k and v have been read by both: their places are dk's and dv's now.
+    barrier_sync(1, CONSUMERS * WARPGROUP);
+    u32 tile_row = row + read_tid_x() % WARPGROUP / WARP * 16;
+    scale_by(dk, sizes.scale);
+    write_rows<KEYS, HEAD_DIM>(dk, shared + K_TILE, tile_row, head_of(p.dk, work.batch, work.head), work.first_key(),
+                               sizes.keys, sizes.head_dim);
+    write_rows<KEYS, HEAD_DIM>(dv, shared + V_TILE, tile_row, head_of(p.dv, work.batch, work.head), work.first_key(),
+                               sizes.keys, sizes.value_dim);
+}
+
+INLINE void init_barriers(u32 shared) {
+    if (threadIdx.x == 0) {
+        Ring ring(shared);
+#pragma unroll
+        for (int stage = 0; stage < STAGES; ++stage, ring.advance()) {
+            mbarrier_init(ring.full(), 1);
+            mbarrier_init(ring.empty(), CONSUMER_WARPS);
+        }
+        mbarrier_init(own_barrier(shared), 1);
+        mbarrier_init(turn_barrier(shared), 1);
+        mbarrier_init(added_barrier(shared), CONSUMER_WARPS);
+        fence_mbarrier_init();
+    }
+    __syncthreads();
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 1)
+    attention_grad_by_keys(const __grid_constant__ AttentionGradByKeys p) {
+    extern __shared__ __align__(1024) u8 memory[];
+    u32 shared = (cvta_to_shared(memory) + SWIZZLE_ALIGNMENT - 1) / SWIZZLE_ALIGNMENT * SWIZZLE_ALIGNMENT;
+    init_barriers(shared);
+    Work work(p, blockIdx.x);
+    // Of lane 0, so that the compiler knows it to be the same in a warp: addresses and descriptors are then worked out once for all lanes.
+    u32 warp = __shfl_sync(ALL_LANES, threadIdx.x / WARP, 0), warpgroup = warp / (WARPGROUP / WARP);
+    if (warpgroup == CONSUMERS) {
+        setmaxnreg_dec<PRODUCER_REGISTERS>();
+        if (threadIdx.x % WARP == 0 && warp == CONSUMER_WARPS) produce(p, shared, work);
+        if (threadIdx.x % WARP == 0 && warp == CONSUMER_WARPS + 1) keep_turns(p, shared, work);
+    } else {
+        setmaxnreg_inc<CONSUMER_REGISTERS>();
+        consume(p, shared, work, warpgroup);
+    }
+}
