@@ -7,9 +7,10 @@
 //   dv  += p^T dy    dk  += ds^T q       p^T and ds^T are left operands as they stand in registers
 //   dq   = ds k                          ds^T goes through shared memory, k along its columns
 //
-// A block has KEYS keys and walks over the tiles of queries that see any of them, the last tile first, and over all query heads of its key head:
+// A work is KEYS keys of a head, and a walk over the tiles of queries that see any of them, the last tile first, of all query heads that share the
+// key head. The grid is as large as the device; a block takes one work after the other, by a ticket, and loads the next one's tiles meanwhile:
 //
-//   producer (a thread)   k, v once; q, dy, lse, row_dot of a tile  ---TMA--->  ring of STAGES buffers
+//   producer (a thread)   k, v of a work; q, dy, lse, row_dot of a tile  ---TMA--->  rings of OWN_STAGES and of STAGES buffers
 //   keeper (a thread)     turns: see below
 //   two consumers (128 threads each, 64 keys)
 //
@@ -18,20 +19,20 @@
 //
 // Both consumers multiply ds by k: of width 64 each has 64 of the 128 queries, of width 128 half of the columns of 64 queries.
 //
-// Order of sums. dq of a tile is a sum over the blocks of a head, which add to f32 sums in global memory in the order of their keys, each in its
-// turn: two runs give the same bits. The first block of a tile stores, which takes no sums of 0 before; the last one, for a causal band that of the
-// diagonal, adds in registers and writes dq, which takes no pass behind. A tile's turn is a counter; a keeper waits for it while the consumers
-// multiply, and passes it on when they have added. A block waits for blocks with smaller keys of the same head only; the launch has these before it,
-// and they wait for such in turn, so that some block can always go on. All walk from the last tile on; that none waits long, `abreast` heads have
-// their blocks beside each other in the launch: block 0 of each, block 1 of each, .. So a block begins some steps after the one it follows, and blocks
-// with most to do begin first.
+// Order of sums. dq of a tile is a sum over the works of a head, which add to f32 sums in global memory in the order of their keys, each in its turn:
+// two runs give the same bits. The first work of a tile stores, which takes no sums of 0 before; the last one, for a causal band that of the diagonal,
+// adds in registers and writes dq, which takes no pass behind. A tile's turn is a counter; a keeper waits for it while the consumers multiply, and
+// passes it on when they have added. A work waits for works with smaller keys of the same head only, which have smaller numbers. Tickets are drawn in
+// the order of numbers by blocks that run: the undone work with the smallest number can always go on, however few blocks fit the device. All walk from
+// the last tile on. That none waits long, `abreast` heads have their works beside each other: work 0 of each, work 1 of each, .. So a work begins some
+// steps after the one it follows, and those with most to do begin first.
 //
 // (Instead a cluster could have all keys of a head, and add up dq in its shared memory; but clusters of 4 and more blocks do not fill an H100, and a
 // causal band leaves a cluster's blocks idle.)
 //
 // Launch, with tile = QUERIES (128 of width 64, else 64):
-//   attention_grad_tile_rows<<<batch * heads * query_tiles, 256>>>                              row_dot and lse; turns become 0
-//   attention_grad_by_keys<<<batch * heads / group * key_blocks, THREADS, SHARED>>>
+//   attention_grad_tile_rows<<<batch * heads * query_tiles, 256>>>     row_dot and lse; turns and the ticket become 0
+//   attention_grad_by_keys<<<works or multiprocessors, THREADS, SHARED>>>, with works = batch * heads / group * key_blocks
 //
 // Limits: as forward.cu; widths are rounded up to 64 or 128; every query sees a key; strides are positive (TMA); DROPOUT and MASK are 0.
 
@@ -49,11 +50,14 @@ constexpr int CONSUMERS = 2;
 constexpr int THREADS = (1 + CONSUMERS) * WARPGROUP;
 constexpr int CONSUMER_WARPS = CONSUMERS * WARPGROUP / WARP;
 // 504 registers of three warpgroups' threads: 168 each at launch, which 65536 / THREADS rounds down to.
-constexpr int PRODUCER_REGISTERS = 24, CONSUMER_REGISTERS = 240;
+// What each width takes without spills.
+constexpr int PRODUCER_REGISTERS = HEAD_DIM == 64 ? 40 : 24, CONSUMER_REGISTERS = HEAD_DIM == 64 ? 232 : 240;
 
 constexpr int KEYS = 128;                           // of a block: 64 of each consumer
 constexpr int QUERIES = HEAD_DIM == 64 ? 128 : 64;  // of a tile
-constexpr int STAGES = 2;
+constexpr int STAGES = 2;  // what else is there twice takes turns with them
+// Of k and v: where shared memory has room for two, those of the next block of keys come while one is worked on.
+constexpr int OWN_STAGES = HEAD_DIM == 64 ? 2 : 1;
 constexpr int SLAB_COLUMNS = 64;
 constexpr int SLABS = HEAD_DIM / SLAB_COLUMNS;
 
@@ -63,17 +67,18 @@ constexpr int TILE_BYTES = QUERIES * HEAD_DIM * 2;
 constexpr int GRADS_BYTES = KEYS * QUERIES * 2;
 constexpr int STAGING_BYTES = 64 * SLAB_COLUMNS * 2;  // of a consumer
 constexpr int NUMBER_BYTES = QUERIES * 4;
-constexpr int K_TILE = 0;
-constexpr int V_TILE = K_TILE + OWN_BYTES;
-constexpr int WALKED = V_TILE + OWN_BYTES;  // stages of q, then dy
+constexpr int OWN_STAGE_BYTES = 2 * OWN_BYTES;  // k, then v
+constexpr int WALKED = OWN_STAGES * OWN_STAGE_BYTES;  // stages of q, then dy
 constexpr int STAGE_BYTES = 2 * TILE_BYTES;
 constexpr int GRADS = WALKED + STAGES * STAGE_BYTES;  // two of ds^T, in turn
 constexpr int STAGING = GRADS + 2 * GRADS_BYTES;
 constexpr int NUMBERS = STAGING + CONSUMERS * STAGING_BYTES;  // stages of two numbers of each query
 constexpr int BARRIERS = NUMBERS + STAGES * 2 * NUMBER_BYTES;
-// Barriers: full and empty of each stage, of k and v, of the turn to add, of what was added.
+// Barriers: full and empty of each stage, full and empty of each stage of k and v, of the turn to add, of what was added.
+constexpr int BARRIER_COUNT = 2 * STAGES + 2 * OWN_STAGES + 2;
+constexpr int NUMBERS_OF_WORK = BARRIERS + 8 * BARRIER_COUNT;  // of what is in each stage of k and v
 constexpr int SWIZZLE_ALIGNMENT = 1024;
-// SHARED = BARRIERS + 8 * (2 * STAGES + 3) + SWIZZLE_ALIGNMENT
+// SHARED = NUMBERS_OF_WORK + 8 * OWN_STAGES + SWIZZLE_ALIGNMENT
 
 // As AttentionGrad, for this kernel.
 struct AttentionGradByKeys {
@@ -84,14 +89,18 @@ struct AttentionGradByKeys {
     // [batch * heads, query_tiles, 2, QUERIES]: what is subtracted from scores, then rowsum(dy y). Beyond the queries infinity and 0, for weights of 0.
     float* rows;
     float* sums;        // [batch * heads, query_tiles, QUERIES * HEAD_DIM], in the order of accumulators
-    u32* turns;         // [batch * heads, query_tiles]: how many blocks have added to a tile, 0 before the first
+    u32* turns;         // [batch * heads, query_tiles]: how many works have added to a tile, 0 before the first
     u32 query_tiles, key_blocks;  // of a head
     u32 key_heads;                // of the whole batch
-    u32 abreast;                  // key heads whose blocks are next to each other in the launch
+    u32 abreast;                  // key heads whose works are next to each other
     Sizes sizes;
+    u32* ticket;  // the next work, 0 before the first
+    u32 works;
 };
 
-// A block's keys, and the tiles of queries that it walks over: of each query head that shares the key head, the last one first.
+constexpr u32 NO_WORK = 0xffffffff;
+
+// A block of keys, and the tiles of queries that it walks over: of each query head that shares the key head, the last one first.
 struct Work {
     u32 batch, head;  // of the keys
     u32 block;
@@ -112,7 +121,7 @@ struct Work {
     }
     INLINE i32 first_key() const { return block * KEYS; }
 };
-// Where a block is on its way.
+// Where a work is on its way.
 struct Step {
     u32 head;  // of the queries
     i32 tile;
@@ -128,7 +137,7 @@ struct Step {
 INLINE u64 tile_number(const AttentionGradByKeys& p, const Work& work, const Step& step) {
     return u64(work.batch * p.sizes.heads + step.head) * p.query_tiles + step.tile;
 }
-// The block's turn among those that add to a tile of queries.
+// The work's turn among those that add to a tile of queries.
 struct Turn {
     u32 number;
     bool is_first, is_last;
@@ -156,9 +165,29 @@ struct Ring {
         parity ^= stage == 0;
     }
 };
-INLINE u32 own_barrier(u32 shared) { return shared + BARRIERS + 2 * STAGES * 8; }
-INLINE u32 turn_barrier(u32 shared) { return own_barrier(shared) + 8; }
-INLINE u32 added_barrier(u32 shared) { return own_barrier(shared) + 16; }
+// The same of k and v, and of the numbers of works.
+struct OwnRing {
+    u32 shared;
+    u32 stage = 0, parity = 0;
+
+    INLINE OwnRing(u32 first) : shared(first) {}
+    INLINE u32 k_tile() const { return shared + stage * OWN_STAGE_BYTES; }
+    INLINE u32 v_tile() const { return k_tile() + OWN_BYTES; }
+    INLINE u32 full() const { return shared + BARRIERS + 2 * STAGES * 8 + stage * 8; }
+    INLINE u32 empty() const { return full() + OWN_STAGES * 8; }
+    INLINE u32 number() const { return shared + NUMBERS_OF_WORK + stage * 8; }
+    INLINE void advance() {
+        stage = stage == OWN_STAGES - 1 ? 0 : stage + 1;
+        parity ^= stage == 0;
+    }
+    // Waits for the next work.
+    INLINE u32 await() const {
+        mbarrier_wait_parity(full(), parity);
+        return ld_shared(number());
+    }
+};
+INLINE u32 turn_barrier(u32 shared) { return shared + BARRIERS + (2 * STAGES + 2 * OWN_STAGES) * 8; }
+INLINE u32 added_barrier(u32 shared) { return turn_barrier(shared) + 8; }
 
 // ---------------------------------------------------------------- rows
 
@@ -167,7 +196,7 @@ constexpr int ROW_LANES = HEAD_DIM / 8;  // of a row: 16 bytes each
 constexpr int ROWS_AT_ONCE = ROW_THREADS / ROW_LANES;
 constexpr int ROWS_OF_LANE = QUERIES / ROWS_AT_ONCE;
 
-// The numbers of a tile's queries; and no block has added to it yet.
+// The numbers of a tile's queries; and no work has added to it yet.
 extern "C" __global__ void __launch_bounds__(ROW_THREADS)
     attention_grad_tile_rows(const __grid_constant__ AttentionGradByKeys p) {
     u32 head = blockIdx.x / p.query_tiles, tile = blockIdx.x - head * p.query_tiles;
@@ -203,6 +232,7 @@ extern "C" __global__ void __launch_bounds__(ROW_THREADS)
         to[QUERIES + i * ROWS_AT_ONCE] = row_dot;
     }
     if (threadIdx.x == 0) p.turns[blockIdx.x] = 0;
+    if (threadIdx.x == 0 && blockIdx.x == 0) *p.ticket = 0;
 }
 
 // ---------------------------------------------------------------- producer
@@ -213,33 +243,48 @@ template <int ROWS> INLINE void load_tile(u32 to, const TensorMap& map, i32 row,
         cp_async_bulk_tensor_4d(to + slab * ROWS * 128, map, slab * SLAB_COLUMNS, row, head, batch, barrier);
 }
 
-INLINE void produce(const AttentionGradByKeys& p, u32 shared, const Work& work) {
-    u32 own = own_barrier(shared);
-    mbarrier_arrive_expect_tx(own, 2 * OWN_BYTES);
-    load_tile<KEYS>(shared + K_TILE, p.k, work.first_key(), work.head, work.batch, own);
-    Ring ring(shared);
+// A work's loads.
+INLINE void produce(const AttentionGradByKeys& p, const Work& work, const OwnRing& own, Ring& ring) {
+    load_tile<KEYS>(own.k_tile(), p.k, work.first_key(), work.head, work.batch, own.full());
     Step step(p, work);
     i32 steps = work.tiles * i32(p.sizes.group);
+    if (steps == 0) load_tile<KEYS>(own.v_tile(), p.v, work.first_key(), work.head, work.batch, own.full());
 #pragma unroll 1
     for (i32 number = 0; number < steps; ++number, ring.advance(), step.advance(work)) {
         mbarrier_wait_parity(ring.empty(), ring.parity ^ 1);
         mbarrier_arrive_expect_tx(ring.full(), STAGE_BYTES + 2 * NUMBER_BYTES);
         i32 query = step.tile * QUERIES;
         load_tile<QUERIES>(ring.tiles(), p.q, query, step.head, work.batch, ring.full());
-        if (number == 0) load_tile<KEYS>(shared + V_TILE, p.v, work.first_key(), work.head, work.batch, own);
+        if (number == 0) load_tile<KEYS>(own.v_tile(), p.v, work.first_key(), work.head, work.batch, own.full());
         load_tile<QUERIES>(ring.tiles() + TILE_BYTES, p.dy, query, step.head, work.batch, ring.full());
         cp_async_bulk(ring.numbers(), p.rows + tile_number(p, work, step) * (2 * QUERIES), 2 * NUMBER_BYTES,
                       ring.full());
     }
 }
+// Takes works until there are no more.
+INLINE void produce_all(const AttentionGradByKeys& p, u32 shared) {
+    Ring ring(shared);
+    OwnRing own(shared);
+#pragma unroll 1
+    for (;; own.advance()) {
+        u32 number = atomicAdd(p.ticket, 1);
+        mbarrier_wait_parity(own.empty(), own.parity ^ 1);
+        st_shared(own.number(), number < p.works ? number : NO_WORK);
+        if (number >= p.works) {
+            mbarrier_arrive(own.full());
+            return;
+        }
+        mbarrier_arrive_expect_tx(own.full(), OWN_STAGE_BYTES);
+        produce(p, Work(p, number), own, ring);
+    }
+}
 
 // ---------------------------------------------------------------- turns
 
-// Lets the consumers add to a tile when the blocks before have, and the next block when these have.
-INLINE void keep_turns(const AttentionGradByKeys& p, u32 shared, const Work& work) {
+// Lets the consumers add to a tile when the works before have, and the next work when these have.
+INLINE void keep_turns(const AttentionGradByKeys& p, u32 shared, const Work& work, u32& parity) {
     Step step(p, work);
     i32 steps = work.tiles * i32(p.sizes.group);
-    u32 parity = 0;
 #pragma unroll 1
     for (i32 number = 0; number < steps; ++number, parity ^= 1, step.advance(work)) {
         Turn turn(p, work, step.tile);
@@ -249,6 +294,17 @@ INLINE void keep_turns(const AttentionGradByKeys& p, u32 shared, const Work& wor
         mbarrier_arrive(turn_barrier(shared));
         mbarrier_wait_parity(added_barrier(shared), parity);
         if (!turn.is_last) st_release_gpu(turns, turn.number + 1);
+    }
+}
+INLINE void keep_all_turns(const AttentionGradByKeys& p, u32 shared) {
+    OwnRing own(shared);
+    u32 parity = 0;
+#pragma unroll 1
+    for (;; own.advance()) {
+        u32 number = own.await();
+        if (number == NO_WORK) return;
+        mbarrier_arrive(own.empty());
+        keep_turns(p, shared, Work(p, number), parity);
     }
 }
 
@@ -298,7 +354,7 @@ INLINE void store_grads(u32 to, const ScoreOperand& grads, u32 row, u32 lane) {
                     grads[0][step]);
 }
 
-// dq of a tile over the block's keys, begun: of width 64, 64 queries of each consumer; of width 128, 64 columns of each.
+// dq of a tile over the work's keys, begun: of width 64, 64 queries of each consumer; of width 128, 64 columns of each.
 INLINE void multiply_grads(QuerySums& dq, u32 grads, u32 k_tile, u32 consumer) {
     u64 a = smem_descriptor(grads + (HEAD_DIM == 64 ? consumer : 0) * KEYS * 128, KEYS * 128, 1024);
     u64 b = smem_descriptor(k_tile + (HEAD_DIM == 64 ? 0 : consumer) * KEYS * 128, KEYS * 128, 1024);
@@ -308,7 +364,7 @@ INLINE void multiply_grads(QuerySums& dq, u32 grads, u32 k_tile, u32 consumer) {
                                   step > 0, Element());
 }
 
-// The consumer's part of dq of a tile: added to those of the blocks before, and written if this block is the last.
+// The consumer's part of dq of a tile: added to those of the works before, and written if this work is the last.
 INLINE void add_to_queries(const AttentionGradByKeys& p, QuerySums& dq, u32 shared, const Work& work, const Step& step,
                            u32 consumer, u32 parity) {
     Turn turn(p, work, step.tile);
@@ -348,39 +404,38 @@ INLINE void add_to_queries(const AttentionGradByKeys& p, QuerySums& dq, u32 shar
 }
 
 // k q^T of a consumer's keys, begun.
-INLINE void begin_scores(Scores& weight, u32 shared, u32 row, u32 q_tile) {
+INLINE void begin_scores(Scores& weight, u32 k_tile, u32 row, u32 q_tile) {
     wgmma_fence();
-    product_of_rows<KEYS, HEAD_DIM>(weight, shared + K_TILE, row, q_tile);
+    product_of_rows<KEYS, HEAD_DIM>(weight, k_tile, row, q_tile);
     wgmma_commit_group();
 }
 
-INLINE void consume(const AttentionGradByKeys& p, u32 shared, const Work& work, u32 consumer) {
+INLINE void consume(const AttentionGradByKeys& p, u32 shared, const Work& work, u32 consumer, const OwnRing& own,
+                    Ring& ring) {
     const Sizes& sizes = p.sizes;
     OwnSums dk, dv;
     clear(dk);
     clear(dv);
-    Ring ring(shared);
     Step step(p, work);
     i32 steps = work.tiles * i32(sizes.group);
     float scale = sizes.scale * LOG2_E;
     u32 row = consumer * 64;
     i32 first_key = work.first_key() + row;
-    u32 parity = 0;
-    mbarrier_wait_parity(own_barrier(shared), 0);
     Scores weight;
     if (steps > 0) {
         mbarrier_wait_parity(ring.full(), ring.parity);
-        begin_scores(weight, shared, row, ring.tiles());
+        begin_scores(weight, own.k_tile(), row, ring.tiles());
         wgmma_wait_group<0>();
         fence_accumulator(weight);
     }
 #pragma unroll 1
-    for (i32 number = 0; number < steps; ++number, step.advance(work), parity ^= 1) {
-        u32 q_tile = ring.tiles(), dy_tile = q_tile + TILE_BYTES, grads_tile = shared + GRADS + parity * GRADS_BYTES;
+    for (i32 number = 0; number < steps; ++number, step.advance(work)) {
+        u32 q_tile = ring.tiles(), dy_tile = q_tile + TILE_BYTES, parity = ring.stage,
+            grads_tile = shared + GRADS + parity * GRADS_BYTES;
         i32 query = step.tile * QUERIES;
         Scores weight_grad;
         wgmma_fence();
-        product_of_rows<KEYS, HEAD_DIM>(weight_grad, shared + V_TILE, row, dy_tile);
+        product_of_rows<KEYS, HEAD_DIM>(weight_grad, own.v_tile(), row, dy_tile);
         wgmma_commit_group();
         u32 thread = read_tid_x();
         with_numbers(ring.numbers(), thread, [&](int j, int e, float less) {
@@ -406,7 +461,7 @@ INLINE void consume(const AttentionGradByKeys& p, u32 shared, const Work& work, 
         wgmma_fence();
         add_product<HEAD_DIM>(dk, grads, q_tile);
         wgmma_commit_group();
-        multiply_grads(dq, grads_tile, shared + K_TILE, consumer);
+        multiply_grads(dq, grads_tile, own.k_tile(), consumer);
         wgmma_commit_group();
         wgmma_wait_group<1>();
         fence_accumulator(dv);
@@ -415,7 +470,7 @@ INLINE void consume(const AttentionGradByKeys& p, u32 shared, const Work& work, 
         ring.advance();
         // The scores of the next tile; of the last one anew, which no one reads.
         if (number + 1 < steps) mbarrier_wait_parity(ring.full(), ring.parity);
-        begin_scores(weight, shared, row, ring.tiles());
+        begin_scores(weight, own.k_tile(), row, ring.tiles());
         wgmma_wait_group<1>();
         fence_accumulator(dq);
         add_to_queries(p, dq, shared, work, step, consumer, parity);
@@ -426,10 +481,25 @@ INLINE void consume(const AttentionGradByKeys& p, u32 shared, const Work& work, 
     barrier_sync(1, CONSUMERS * WARPGROUP);
     u32 tile_row = row + read_tid_x() % WARPGROUP / WARP * 16;
     scale_by(dk, sizes.scale);
-    write_rows<KEYS, HEAD_DIM>(dk, shared + K_TILE, tile_row, head_of(p.dk, work.batch, work.head), work.first_key(),
+    write_rows<KEYS, HEAD_DIM>(dk, own.k_tile(), tile_row, head_of(p.dk, work.batch, work.head), work.first_key(),
                                sizes.keys, sizes.head_dim);
-    write_rows<KEYS, HEAD_DIM>(dv, shared + V_TILE, tile_row, head_of(p.dv, work.batch, work.head), work.first_key(),
+    write_rows<KEYS, HEAD_DIM>(dv, own.v_tile(), tile_row, head_of(p.dv, work.batch, work.head), work.first_key(),
                                sizes.keys, sizes.value_dim);
+}
+
+INLINE void consume_all(const AttentionGradByKeys& p, u32 shared, u32 consumer) {
+    Ring ring(shared);
+    OwnRing own(shared);
+#pragma unroll 1
+    for (;; own.advance()) {
+        u32 number = __shfl_sync(ALL_LANES, own.await(), 0);
+        if (number == NO_WORK) return;
+        consume(p, shared, Work(p, number), consumer, own, ring);
+        // What was stored and read here is the next loads' place.
+        fence_proxy_async_shared();
+        __syncwarp();
+        if (read_tid_x() % WARP == 0) mbarrier_arrive(own.empty());
+    }
 }
 
 INLINE void init_barriers(u32 shared) {
@@ -440,7 +510,12 @@ INLINE void init_barriers(u32 shared) {
             mbarrier_init(ring.full(), 1);
             mbarrier_init(ring.empty(), CONSUMER_WARPS);
         }
-        mbarrier_init(own_barrier(shared), 1);
+        OwnRing own(shared);
+#pragma unroll
+        for (int stage = 0; stage < OWN_STAGES; ++stage, own.advance()) {
+            mbarrier_init(own.full(), 1);
+            mbarrier_init(own.empty(), CONSUMER_WARPS + 1);
+        }
         mbarrier_init(turn_barrier(shared), 1);
         mbarrier_init(added_barrier(shared), CONSUMER_WARPS);
         fence_mbarrier_init();
@@ -453,15 +528,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     extern __shared__ __align__(1024) u8 memory[];
     u32 shared = (cvta_to_shared(memory) + SWIZZLE_ALIGNMENT - 1) / SWIZZLE_ALIGNMENT * SWIZZLE_ALIGNMENT;
     init_barriers(shared);
-    Work work(p, blockIdx.x);
     // Of lane 0, so that the compiler knows it to be the same in a warp: addresses and descriptors are then worked out once for all lanes.
     u32 warp = __shfl_sync(ALL_LANES, threadIdx.x / WARP, 0), warpgroup = warp / (WARPGROUP / WARP);
     if (warpgroup == CONSUMERS) {
         setmaxnreg_dec<PRODUCER_REGISTERS>();
-        if (threadIdx.x % WARP == 0 && warp == CONSUMER_WARPS) produce(p, shared, work);
-        if (threadIdx.x % WARP == 0 && warp == CONSUMER_WARPS + 1) keep_turns(p, shared, work);
+        if (threadIdx.x % WARP == 0 && warp == CONSUMER_WARPS) produce_all(p, shared);
+        if (threadIdx.x % WARP == 0 && warp == CONSUMER_WARPS + 1) keep_all_turns(p, shared);
     } else {
         setmaxnreg_inc<CONSUMER_REGISTERS>();
-        consume(p, shared, work, warpgroup);
+        consume_all(p, shared, warpgroup);
     }
 }

@@ -1,4 +1,4 @@
-//! The gradient in one walk (`attention/grad_by_keys.cu`): a block has keys and values, and adds to the gradient of
+//! The gradient in one walk (`attention/grad_by_keys.cu`): a work has keys and values, and adds to the gradient of
 //! each tile of queries in its turn. What it is for, and its launch.
 
 use super::{Gradients, Operand, Plan, Sizes, grid};
@@ -9,7 +9,7 @@ use crate::variant::attention::{AttentionVariant, Engine, Reach};
 use smallvec::smallvec;
 use ternion_core::{DType, Result};
 
-/// Keys of a block.
+/// Keys of a work.
 const KEYS: usize = 128;
 /// Threads of a block: a warpgroup that loads, and two that multiply.
 const THREADS: u32 = 384;
@@ -19,7 +19,7 @@ const SLAB: usize = 64;
 const STAGES: usize = 2;
 /// Of shared memory, what tiles in the swizzle begin at multiples of.
 const SWIZZLE_ALIGNMENT: usize = 1024;
-/// How long after a block the next one of the same head begins, at least, in steps of a walk.
+/// How long after a work the next one of the same head begins, at least, in steps of a walk.
 const STEPS_APART: f64 = 1.5;
 
 /// The kernels, in the order of their source.
@@ -47,6 +47,8 @@ struct Parameters {
     key_heads: u32,
     abreast: u32,
     sizes: Sizes,
+    ticket: u64,
+    works: u32,
 }
 
 /// Queries of a tile, for heads of `width` columns.
@@ -57,10 +59,12 @@ fn queries_of(width: usize) -> usize {
 /// Bytes of shared memory of the kernel, as its layout says.
 fn shared_bytes(width: usize) -> usize {
     let queries = queries_of(width);
-    let (own, tile) = (KEYS * width * 2, queries * width * 2);
-    let (grads, staging, numbers) = (KEYS * queries * 2, 64 * SLAB * 2, queries * 4);
-    let barriers = 8 * (2 * STAGES + 3);
-    2 * own + STAGES * 2 * (tile + numbers) + 2 * (grads + staging) + barriers + SWIZZLE_ALIGNMENT
+    // Stages of keys and values, which have a number each.
+    let own_stages = if width == 64 { 2 } else { 1 };
+    let (own, tile) = (2 * KEYS * width * 2, 2 * queries * width * 2);
+    let (grads, staging, numbers) = (KEYS * queries * 2, 64 * SLAB * 2, 2 * queries * 4);
+    let barriers = 8 * (2 * STAGES + 2 * own_stages + 2);
+    own_stages * (own + 8) + STAGES * (tile + numbers) + 2 * (grads + staging) + barriers + SWIZZLE_ALIGNMENT
 }
 
 /// Whether boxes of the operand can be loaded: none of its axes is repeated or walked backwards.
@@ -70,7 +74,7 @@ fn suits(operand: &Operand, counts: [usize; 3]) -> bool {
 
 impl Plan {
     /// Whether the gradient is formed in one walk: by wgmma without mask and dropout, and where every query sees a key,
-    /// as the block of a query's last key writes its gradient.
+    /// as the work of a query's last key writes its gradient.
     pub(super) fn is_by_keys(&self, gradients: &Gradients) -> bool {
         let Sizes { heads, queries, keys, .. } = self.sizes;
         let is_seen = match self.products.reach {
@@ -87,7 +91,7 @@ impl Plan {
             && [&gradients.q, &gradients.dy].iter().all(|operand| suits(operand, walked))
     }
 
-    /// How many key heads have their blocks next to each other in the launch: blocks of the same head, which add in
+    /// How many key heads have their works next to each other: works of the same head, which add in
     /// turn, are to begin some steps apart; more of them would only make what they read anew leave the cache.
     fn abreast(&self, query_tiles: usize, multiprocessors: usize) -> usize {
         let key_heads = self.batch * self.kv_heads;
@@ -141,8 +145,11 @@ impl Plan {
         let [rows, sums, turns] = [
             call.gpu.scratch(tiles * 2 * tile * 4)?,
             call.gpu.scratch(tiles * tile * width * 4)?,
-            call.gpu.scratch(tiles * 4)?,
+            // And the ticket.
+            call.gpu.scratch((tiles + 1) * 4)?,
         ];
+        let works = grid(call.name, self.batch * self.kv_heads, key_blocks)?;
+        let multiprocessors = call.gpu.multiprocessors();
         let walked = |operand: &Operand, columns: u32| {
             let shape = [heads, sizes.queries as usize, columns as usize];
             self.map(call.name, operand, dtype, shape, tile)
@@ -168,13 +175,15 @@ impl Plan {
             query_tiles: query_tiles as u32,
             key_blocks: key_blocks as u32,
             key_heads: (self.batch * self.kv_heads) as u32,
-            abreast: self.abreast(query_tiles, call.gpu.multiprocessors()) as u32,
+            abreast: self.abreast(query_tiles, multiprocessors) as u32,
             sizes,
+            ticket: turns.address() + (tiles * 4) as u64,
+            works,
         };
         let variant = AttentionVariant::GradByKeys { width: width as u8, reach: self.products.reach, dtype };
         let row_grid = grid(call.name, self.batch * heads, query_tiles)?;
         call.gpu.launch(call.name, Launch::new(variant, ROWS_KERNEL, row_grid, ROW_THREADS), &parameters)?;
-        let key_grid = grid(call.name, self.batch * self.kv_heads, key_blocks)?;
+        let key_grid = works.min(multiprocessors as u32);
         let launch = Launch {
             shared: shared_bytes(width) as u32,
             ..Launch::new(variant, MAIN_KERNEL, key_grid, THREADS)
