@@ -11,7 +11,7 @@
 // key head. The grid is as large as the device; a block takes one work after the other, by a ticket, and loads the next one's tiles meanwhile:
 //
 //   producer (a thread)   k, v of a work; q, dy, lse, row_dot of a tile  ---TMA--->  rings of OWN_STAGES and of STAGES buffers
-//   keeper (a thread)     turns: see below
+//   two threads           turns: see below
 //   two consumers (128 threads each, 64 keys)
 //
 //      tensor cores  | dp        | dv          | dk  | dq      | s of the next tile |
@@ -21,8 +21,8 @@
 //
 // Order of sums. dq of a tile is a sum over the works of a head, which add to f32 sums in global memory in the order of their keys, each in its turn:
 // two runs give the same bits. The first work of a tile stores, which takes no sums of 0 before; the last one, for a causal band that of the diagonal,
-// adds in registers and writes dq, which takes no pass behind. A tile's turn is a counter; a keeper waits for it while the consumers multiply, and
-// passes it on when they have added. A work waits for works with smaller keys of the same head only, which have smaller numbers. Tickets are drawn in
+// adds in registers and writes dq, which takes no pass behind. A tile's turn is a counter; a thread waits for it while the consumers multiply, and
+// another one passes it on when they have added. A work waits for works with smaller keys of the same head only, which have smaller numbers. Tickets are drawn in
 // the order of numbers by blocks that run: the undone work with the smallest number can always go on, however few blocks fit the device. All walk from
 // the last tile on. That none waits long, `abreast` heads have their works beside each other: work 0 of each, work 1 of each, .. So a work begins some
 // steps after the one it follows, and those with most to do begin first.
@@ -281,22 +281,8 @@ INLINE void produce_all(const AttentionGradByKeys& p, u32 shared) {
 
 // ---------------------------------------------------------------- turns
 
-// Lets the consumers add to a tile when the works before have, and the next work when these have.
-INLINE void keep_turns(const AttentionGradByKeys& p, u32 shared, const Work& work, u32& parity) {
-    Step step(p, work);
-    i32 steps = work.tiles * i32(p.sizes.group);
-#pragma unroll 1
-    for (i32 number = 0; number < steps; ++number, parity ^= 1, step.advance(work)) {
-        Turn turn(p, work, step.tile);
-        u32* turns = p.turns + tile_number(p, work, step);
-        if (!turn.is_first)
-            while (ld_acquire_gpu(turns) != turn.number) {}
-        mbarrier_arrive(turn_barrier(shared));
-        mbarrier_wait_parity(added_barrier(shared), parity);
-        if (!turn.is_last) st_release_gpu(turns, turn.number + 1);
-    }
-}
-INLINE void keep_all_turns(const AttentionGradByKeys& p, u32 shared) {
+// Calls visit(turn, the tile's counter, parity) for each tile of each work, in the order of the consumers. The parity is that of their barriers.
+template <class Visit> INLINE void for_each_turn(const AttentionGradByKeys& p, u32 shared, Visit visit) {
     OwnRing own(shared);
     u32 parity = 0;
 #pragma unroll 1
@@ -304,8 +290,31 @@ INLINE void keep_all_turns(const AttentionGradByKeys& p, u32 shared) {
         u32 number = own.await();
         if (number == NO_WORK) return;
         mbarrier_arrive(own.empty());
-        keep_turns(p, shared, Work(p, number), parity);
+        Work work(p, number);
+        Step step(p, work);
+        i32 steps = work.tiles * i32(p.sizes.group);
+#pragma unroll 1
+        for (i32 at = 0; at < steps; ++at, parity ^= 1, step.advance(work))
+            visit(Turn(p, work, step.tile), p.turns + tile_number(p, work, step), parity);
     }
+}
+// Lets the consumers add to a tile when the works before have, and they themselves to the tile before.
+INLINE void await_turns(const AttentionGradByKeys& p, u32 shared) {
+    for_each_turn(p, shared, [&](const Turn& turn, u32* turns, u32 parity) {
+        if (!turn.is_first)
+            while (ld_acquire_gpu(turns) != turn.number) {}
+        mbarrier_wait_parity(added_barrier(shared), parity ^ 1);
+        mbarrier_arrive(turn_barrier(shared));
+    });
+}
+// Gives the turn to the next work when the consumers have added. They may add to the next tile once this has been seen, so that no phase is missed.
+INLINE void pass_turns(const AttentionGradByKeys& p, u32 shared) {
+    mbarrier_arrive(turn_barrier(shared));
+    for_each_turn(p, shared, [&](const Turn& turn, u32* turns, u32 parity) {
+        mbarrier_wait_parity(added_barrier(shared), parity);
+        mbarrier_arrive(turn_barrier(shared));
+        if (!turn.is_last) st_release_gpu(turns, turn.number + 1);
+    });
 }
 
 // ---------------------------------------------------------------- consumers
@@ -514,9 +523,9 @@ INLINE void init_barriers(u32 shared) {
 #pragma unroll
         for (int stage = 0; stage < OWN_STAGES; ++stage, own.advance()) {
             mbarrier_init(own.full(), 1);
-            mbarrier_init(own.empty(), CONSUMER_WARPS + 1);
+            mbarrier_init(own.empty(), CONSUMER_WARPS + 2);
         }
-        mbarrier_init(turn_barrier(shared), 1);
+        mbarrier_init(turn_barrier(shared), 2);
         mbarrier_init(added_barrier(shared), CONSUMER_WARPS);
         fence_mbarrier_init();
     }
@@ -532,8 +541,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     u32 warp = __shfl_sync(ALL_LANES, threadIdx.x / WARP, 0), warpgroup = warp / (WARPGROUP / WARP);
     if (warpgroup == CONSUMERS) {
         setmaxnreg_dec<PRODUCER_REGISTERS>();
-        if (threadIdx.x % WARP == 0 && warp == CONSUMER_WARPS) produce_all(p, shared);
-        if (threadIdx.x % WARP == 0 && warp == CONSUMER_WARPS + 1) keep_all_turns(p, shared);
+        if (threadIdx.x % WARP != 0) return;
+        if (warp == CONSUMER_WARPS) produce_all(p, shared);
+        if (warp == CONSUMER_WARPS + 1) await_turns(p, shared);
+        if (warp == CONSUMER_WARPS + 2) pass_turns(p, shared);
     } else {
         setmaxnreg_inc<CONSUMER_REGISTERS>();
         consume_all(p, shared, warpgroup);
