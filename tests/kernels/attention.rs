@@ -178,25 +178,70 @@ fn furthest(found: &Tensor, exact: &[f64]) -> Result<f64> {
 
 /// In halves the weights and the slopes of the scores are rounded before they are multiplied, and slopes are small differences of large numbers: an error
 /// is compared with that of attention op by op in the same dtype, both against f32, as the tests of FlashAttention do (Dao et al. 2022). Twice that
-/// error, and the rounding of the result, are allowed.
+/// error, and the rounding of the result, are allowed. Gives what was found, where there is a GPU.
+fn compare_halves(faults: &mut String, case: Case, rounding: f64) -> Result<Option<Vec<Tensor>>> {
+    let _beside = beside();
+    let Some(found) = twice(faults, &format!("{case:?}"), |device| case.on(device))? else {
+        return Ok(None);
+    };
+    let cpu = ternion::cpu()?;
+    let (exact, rounded) = (case.exactly(&cpu)?, case.op_by_op(&cpu)?);
+    for (at, (found, exact)) in found.iter().zip(exact).enumerate() {
+        let exact = exact.to_vec_f64()?;
+        let largest = exact.iter().fold(0.0_f64, |largest, value| largest.max(value.abs()));
+        let limit = 2.0 * furthest(&rounded[at], &exact)? + rounding * largest;
+        assert!(
+            limit < 16.0 * rounding * largest,
+            "{case:?}, result {at}: op by op is no measure: {limit} beside {largest}"
+        );
+        let apart = furthest(found, &exact)?;
+        if apart > limit {
+            let _ = writeln!(faults, "{case:?}, result {at}: {apart} from f32, where {limit} is allowed");
+        }
+    }
+    Ok(Some(found))
+}
+
 fn attention_of_halves(dtype: DType, rounding: f64) -> Result<()> {
     let mut faults = String::new();
     for case in cases(dtype) {
-        let _beside = beside();
-        let Some(found) = twice(&mut faults, &format!("{case:?}"), |device| case.on(device))? else { break };
-        let cpu = ternion::cpu()?;
-        let (exact, rounded) = (case.exactly(&cpu)?, case.op_by_op(&cpu)?);
-        for (at, (found, exact)) in found.iter().zip(exact).enumerate() {
-            let exact = exact.to_vec_f64()?;
-            let largest = exact.iter().fold(0.0_f64, |largest, value| largest.max(value.abs()));
-            let limit = 2.0 * furthest(&rounded[at], &exact)? + rounding * largest;
-            assert!(
-                limit < 16.0 * rounding * largest,
-                "{case:?}, result {at}: op by op is no measure: {limit} beside {largest}"
-            );
-            let apart = furthest(found, &exact)?;
-            if apart > limit {
-                let _ = writeln!(faults, "{case:?}, result {at}: {apart} from f32, where {limit} is allowed");
+        if compare_halves(&mut faults, case, rounding)?.is_none() {
+            break;
+        }
+    }
+    none_wrong(&faults);
+    Ok(())
+}
+
+/// Many blocks of keys add to the gradient of the same queries, in turn: right, and the same each time.
+#[test]
+fn gradients_of_queries_are_sums_in_one_order() -> Result<()> {
+    let mut faults = String::new();
+    let of = |width, lengths, reach| Case {
+        dtype: DType::BF16,
+        widths: [width, width],
+        lengths,
+        reach,
+        dropout: None,
+    };
+    for case in [64, 128].into_iter().flat_map(|width| {
+        [
+            of(width, [700, 1100, 2], Reach::Full),
+            of(width, [700, 1100, 1], Reach::Causal),
+            of(width, [1024, 1024, 4], Reach::Causal),
+            of(width, [900, 900, 1], Reach::CausalWindow),
+        ]
+    }) {
+        let Some(found) = compare_halves(&mut faults, case, 1.0 / 256.0)? else { break };
+        for time in 0..20 {
+            let _beside = beside();
+            let Some(again) = twice(&mut faults, &format!("{case:?}"), |device| case.on(device))? else {
+                break;
+            };
+            for (at, (found, again)) in found.iter().zip(&again).enumerate() {
+                if found.to_vec_f64()? != again.to_vec_f64()? {
+                    let _ = writeln!(faults, "{case:?}, result {at}: other numbers at time {time}");
+                }
             }
         }
     }
