@@ -382,10 +382,13 @@ INLINE void add_to_queries(const AttentionGradByKeys& p, QuerySums& dq, u32 shar
                   (consumer * (SLAB_COLUMNS / 8) * WARPGROUP + thread) * 4;
     mbarrier_wait_parity(turn_barrier(shared), parity);
     if (!turn.is_last) {
+        if (turn.is_first) {
 #pragma unroll
-        for (int j = 0; j < SLAB_COLUMNS / 8; ++j)
-            if (turn.is_first) st_relaxed_gpu_v4(sums + j * WARPGROUP * 4, dq[0][j]);
-            else red_relaxed_gpu_add_v4(sums + j * WARPGROUP * 4, dq[0][j]);
+            for (int j = 0; j < SLAB_COLUMNS / 8; ++j) st_relaxed_gpu_v4(sums + j * WARPGROUP * 4, dq[0][j]);
+        } else {
+#pragma unroll
+            for (int j = 0; j < SLAB_COLUMNS / 8; ++j) red_relaxed_gpu_add_v4(sums + j * WARPGROUP * 4, dq[0][j]);
+        }
     } else if (!turn.is_first) {
         float before[SLAB_COLUMNS / 8][4];
 #pragma unroll

@@ -191,3 +191,82 @@ impl Plan {
         call.gpu.launch(call.name, launch, &parameters)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::variant::attention::Products;
+    use std::mem::offset_of;
+
+    fn plan(reach: Reach, [batch, heads, kv_heads]: [usize; 3], [queries, keys]: [u32; 2]) -> Plan {
+        let (reach_first, reach_end) = (-(queries as i32), keys as i32 - queries as i32 + 1);
+        let (heads, group) = (heads as u32, (heads / kv_heads) as u32);
+        let (head_dim, value_dim, scale) = (64, 64, 0.125);
+        let sizes = Sizes { heads, group, queries, keys, head_dim, value_dim, reach_first, reach_end, scale };
+        Plan { products: Products { engine: Engine::Wgmma, width: 64, reach }, sizes, batch, kv_heads }
+    }
+
+    /// Heads beside one another in rows, as views of one matrix of q, k and v have them.
+    fn gradients(heads: i64, rows: i64) -> Gradients {
+        let own = Operand { first: 512, strides: [rows * heads * 64, 64, heads * 64, 1] };
+        let none = Operand::default();
+        Gradients {
+            q: own,
+            k: own,
+            v: own,
+            y: own,
+            dy: own,
+            mask: none,
+            log_sums: none,
+            dq: own,
+            dk: own,
+            dv: own,
+        }
+    }
+
+    #[test]
+    fn tiles_fit_the_shared_memory_of_a_block() {
+        assert_eq!([64, 128].map(shared_bytes), [216_160, 182_344]);
+        assert!([64, 128].iter().all(|&width| shared_bytes(width) <= 227 << 10));
+    }
+
+    #[test]
+    fn parameters_are_where_the_kernel_reads_them() {
+        let at = [
+            offset_of!(Parameters, rows_of_y),
+            offset_of!(Parameters, rows),
+            offset_of!(Parameters, query_tiles),
+            offset_of!(Parameters, sizes),
+            offset_of!(Parameters, ticket),
+        ];
+        assert_eq!((at, size_of::<Parameters>()), ([512, 752, 776, 792, 832], 896));
+    }
+
+    #[test]
+    fn works_of_a_head_begin_some_steps_apart() {
+        let gpt2 = plan(Reach::Band, [16, 12, 12], [1024, 1024]);
+        assert_eq!(gpt2.abreast(8, 132), 48, "of 192 heads, 4 times 48");
+        assert_eq!(plan(Reach::Full, [4, 16, 16], [4096, 4096]).abreast(32, 132), 8);
+        assert_eq!(plan(Reach::Band, [1, 2, 2], [128, 128]).abreast(1, 132), 2, "no more than there are");
+    }
+
+    #[test]
+    fn one_walk_is_for_queries_that_see_keys_and_operands_of_their_own_rows() {
+        let usual = gradients(4, 300);
+        let is_by_keys = |reach, [queries, keys]: [u32; 2], gradients: &Gradients| {
+            plan(reach, [2, 4, 4], [queries, keys]).is_by_keys(gradients)
+        };
+        assert!(is_by_keys(Reach::Full, [300, 300], &usual) && is_by_keys(Reach::Band, [300, 300], &usual));
+        assert!(is_by_keys(Reach::Band, [200, 300], &usual) && is_by_keys(Reach::Full, [300, 200], &usual));
+        assert!(!is_by_keys(Reach::Band, [300, 200], &usual), "queries that see no key");
+        for reach in [Reach::BoolMask, Reach::AdditiveMask, Reach::Dropout] {
+            assert!(!is_by_keys(reach, [300, 300], &usual), "{reach:?}");
+        }
+        let mut repeated = gradients(4, 300);
+        repeated.dy.strides[1] = 0;
+        assert!(!is_by_keys(Reach::Full, [300, 300], &repeated), "heads of dy are the same");
+        let mut backwards = gradients(4, 300);
+        backwards.k.strides[2] *= -1;
+        assert!(!is_by_keys(Reach::Full, [300, 300], &backwards), "keys are walked backwards");
+    }
+}
