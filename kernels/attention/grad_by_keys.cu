@@ -14,18 +14,21 @@
 //   two threads           turns: see below
 //   two consumers (128 threads each, 64 keys)
 //
-//      tensor cores  | dp        | dv          | dk  | dq      | s of the next tile |
-//      other units   | p         ds | ds to shared memory      | dq to its turn     |
+//      tensor cores  | dp        | dv, dk              | dq of the tile before | s of the next tile     |
+//      other units   | p         ds | ds to shared memory                        | dq before to its turn  |
 //
+// dq takes ds of both consumers. It lags a tile behind, so that neither waits for the other: one's exponentials run under the other one's products.
 // Both consumers multiply ds by k: of width 64 each has 64 of the 128 queries, of width 128 half of the columns of 64 queries.
 //
-// Order of sums. dq of a tile is a sum over the works of a head, which add to f32 sums in global memory in the order of their keys, each in its turn:
-// two runs give the same bits. The first work of a tile stores, which takes no sums of 0 before; the last one, for a causal band that of the diagonal,
-// adds in registers and writes dq, which takes no pass behind. A tile's turn is a counter; a thread waits for it while the consumers multiply, and
-// another one passes it on when they have added. A work waits for works with smaller keys of the same head only, which have smaller numbers. Tickets are drawn in
-// the order of numbers by blocks that run: the undone work with the smallest number can always go on, however few blocks fit the device. All walk from
-// the last tile on. That none waits long, `abreast` heads have their works beside each other: work 0 of each, work 1 of each, .. So a work begins some
-// steps after the one it follows, and those with most to do begin first.
+// Order of sums. dq of a tile is a sum over the works of a head, which add to f32 sums in global memory in the order of their keys, each in its
+// turn: two runs give the same bits. The first work of a tile stores, which takes no sums of 0 before; the last one, for a causal band that of the
+// diagonal, adds in registers and writes dq, which takes no pass behind. A tile's turn is a counter; a thread waits for it while the consumers
+// multiply, and another one passes it on when they have added.
+//
+// A work waits for works with smaller keys of the same head only, which have smaller numbers. Tickets are drawn in the order of numbers by blocks
+// that run: the undone work with the smallest number can always go on, however few blocks fit the device. All walk from the last tile on. That none
+// waits long, `abreast` heads have their works beside each other: work 0 of each, work 1 of each, .. So a work begins some steps after the one it
+// follows, and those with most to do begin first.
 //
 // (Instead a cluster could have all keys of a head, and add up dq in its shared memory; but clusters of 4 and more blocks do not fill an H100, and a
 // causal band leaves a cluster's blocks idle.)
@@ -36,158 +39,11 @@
 //
 // Limits: as forward.cu; widths are rounded up to 64 or 128; every query sees a key; strides are positive (TMA); DROPOUT and MASK are 0.
 
-#include "attention/wgmma.cuh"
+#include "attention/grad_work.cuh"
 #include "ptx/barrier.cuh"
-#include "ptx/mbarrier.cuh"
-#include "ptx/memory.cuh"
 #include "ptx/stmatrix.cuh"
-#include "ptx/tma.cuh"
 #define WGMMA_N 64  // of dq
 #include "ptx/wgmma_ss.cuh"
-
-constexpr int WARPGROUP = 128;
-constexpr int CONSUMERS = 2;
-constexpr int THREADS = (1 + CONSUMERS) * WARPGROUP;
-constexpr int CONSUMER_WARPS = CONSUMERS * WARPGROUP / WARP;
-// 504 registers of three warpgroups' threads: 168 each at launch, which 65536 / THREADS rounds down to.
-// What each width takes without spills.
-constexpr int PRODUCER_REGISTERS = HEAD_DIM == 64 ? 40 : 24, CONSUMER_REGISTERS = HEAD_DIM == 64 ? 232 : 240;
-
-constexpr int KEYS = 128;                           // of a block: 64 of each consumer
-constexpr int QUERIES = HEAD_DIM == 64 ? 128 : 64;  // of a tile
-constexpr int STAGES = 2;  // what else is there twice takes turns with them
-// Of k and v: where shared memory has room for two, those of the next block of keys come while one is worked on.
-constexpr int OWN_STAGES = HEAD_DIM == 64 ? 2 : 1;
-constexpr int SLAB_COLUMNS = 64;
-constexpr int SLABS = HEAD_DIM / SLAB_COLUMNS;
-
-// What is where in shared memory.
-constexpr int OWN_BYTES = KEYS * HEAD_DIM * 2;
-constexpr int TILE_BYTES = QUERIES * HEAD_DIM * 2;
-constexpr int GRADS_BYTES = KEYS * QUERIES * 2;
-constexpr int STAGING_BYTES = 64 * SLAB_COLUMNS * 2;  // of a consumer
-constexpr int NUMBER_BYTES = QUERIES * 4;
-constexpr int OWN_STAGE_BYTES = 2 * OWN_BYTES;  // k, then v
-constexpr int WALKED = OWN_STAGES * OWN_STAGE_BYTES;  // stages of q, then dy
-constexpr int STAGE_BYTES = 2 * TILE_BYTES;
-constexpr int GRADS = WALKED + STAGES * STAGE_BYTES;  // two of ds^T, in turn
-constexpr int STAGING = GRADS + 2 * GRADS_BYTES;
-constexpr int NUMBERS = STAGING + CONSUMERS * STAGING_BYTES;  // stages of two numbers of each query
-constexpr int BARRIERS = NUMBERS + STAGES * 2 * NUMBER_BYTES;
-// Barriers: full and empty of each stage, full and empty of each stage of k and v, of the turn to add, of what was added.
-constexpr int BARRIER_COUNT = 2 * STAGES + 2 * OWN_STAGES + 2;
-constexpr int NUMBERS_OF_WORK = BARRIERS + 8 * BARRIER_COUNT;  // of what is in each stage of k and v
-constexpr int SWIZZLE_ALIGNMENT = 1024;
-// SHARED = NUMBERS_OF_WORK + 8 * OWN_STAGES + SWIZZLE_ALIGNMENT
-
-// As AttentionGrad, for this kernel.
-struct AttentionGradByKeys {
-    TensorMap q, k, v, dy;  // axes: column, row, head, batch
-    View<const Element> rows_of_y, rows_of_dy;
-    View<const float> log_sums;
-    View<Element> dq, dk, dv;
-    // [batch * heads, query_tiles, 2, QUERIES]: what is subtracted from scores, then rowsum(dy y). Beyond the queries infinity and 0, for weights of 0.
-    float* rows;
-    float* sums;        // [batch * heads, query_tiles, QUERIES * HEAD_DIM], in the order of accumulators
-    u32* turns;         // [batch * heads, query_tiles]: how many works have added to a tile, 0 before the first
-    u32 query_tiles, key_blocks;  // of a head
-    u32 key_heads;                // of the whole batch
-    u32 abreast;                  // key heads whose works are next to each other
-    Sizes sizes;
-    u32* ticket;  // the next work, 0 before the first
-    u32 works;
-};
-
-constexpr u32 NO_WORK = 0xffffffff;
-
-// A block of keys, and the tiles of queries that it walks over: of each query head that shares the key head, the last one first.
-struct Work {
-    u32 batch, head;  // of the keys
-    u32 block;
-    i32 first_tile, tiles;
-
-    INLINE Work(const AttentionGradByKeys& p, u32 number) {
-        u32 group_blocks = p.abreast * p.key_blocks, group = number / group_blocks;
-        number -= group * group_blocks;
-        u32 first = group * p.abreast, abreast = min(p.abreast, p.key_heads - first);
-        block = number / abreast;
-        u32 at = first + number - block * abreast, heads = p.sizes.heads / p.sizes.group;
-        batch = at / heads;
-        head = at - batch * heads;
-        i32 key = first_key();
-        Range queries = queries_of(p.sizes, key, min(key + KEYS, i32(p.sizes.keys)));
-        first_tile = queries.first / QUERIES;
-        tiles = queries.end > queries.first ? (queries.end + QUERIES - 1) / QUERIES - first_tile : 0;
-    }
-    INLINE i32 first_key() const { return block * KEYS; }
-};
-// Where a work is on its way.
-struct Step {
-    u32 head;  // of the queries
-    i32 tile;
-
-    INLINE Step(const AttentionGradByKeys& p, const Work& work)
-        : head(work.head * p.sizes.group), tile(work.first_tile + work.tiles - 1) {}
-    INLINE void advance(const Work& work) {
-        if (--tile >= work.first_tile) return;
-        tile = work.first_tile + work.tiles - 1;
-        ++head;
-    }
-};
-INLINE u64 tile_number(const AttentionGradByKeys& p, const Work& work, const Step& step) {
-    return u64(work.batch * p.sizes.heads + step.head) * p.query_tiles + step.tile;
-}
-// The work's turn among those that add to a tile of queries.
-struct Turn {
-    u32 number;
-    bool is_first, is_last;
-
-    INLINE Turn(const AttentionGradByKeys& p, const Work& work, i32 tile) {
-        i32 query = tile * QUERIES;
-        Range keys = keys_of(p.sizes, query, min(query + QUERIES, i32(p.sizes.queries)));
-        number = work.block - keys.first / KEYS;
-        is_first = number == 0;
-        is_last = work.block == u32(keys.end - 1) / KEYS;
-    }
-};
-
-struct Ring {
-    u32 shared;
-    u32 stage = 0, parity = 0;
-
-    INLINE Ring(u32 first) : shared(first) {}
-    INLINE u32 tiles() const { return shared + WALKED + stage * STAGE_BYTES; }
-    INLINE u32 numbers() const { return shared + NUMBERS + stage * 2 * NUMBER_BYTES; }
-    INLINE u32 full() const { return shared + BARRIERS + stage * 8; }
-    INLINE u32 empty() const { return full() + STAGES * 8; }
-    INLINE void advance() {
-        stage = stage == STAGES - 1 ? 0 : stage + 1;
-        parity ^= stage == 0;
-    }
-};
-// The same of k and v, and of the numbers of works.
-struct OwnRing {
-    u32 shared;
-    u32 stage = 0, parity = 0;
-
-    INLINE OwnRing(u32 first) : shared(first) {}
-    INLINE u32 k_tile() const { return shared + stage * OWN_STAGE_BYTES; }
-    INLINE u32 v_tile() const { return k_tile() + OWN_BYTES; }
-    INLINE u32 full() const { return shared + BARRIERS + 2 * STAGES * 8 + stage * 8; }
-    INLINE u32 empty() const { return full() + OWN_STAGES * 8; }
-    INLINE u32 number() const { return shared + NUMBERS_OF_WORK + stage * 8; }
-    INLINE void advance() {
-        stage = stage == OWN_STAGES - 1 ? 0 : stage + 1;
-        parity ^= stage == 0;
-    }
-    // Waits for the next work.
-    INLINE u32 await() const {
-        mbarrier_wait_parity(full(), parity);
-        return ld_shared(number());
-    }
-};
-INLINE u32 turn_barrier(u32 shared) { return shared + BARRIERS + (2 * STAGES + 2 * OWN_STAGES) * 8; }
-INLINE u32 added_barrier(u32 shared) { return turn_barrier(shared) + 8; }
 
 // ---------------------------------------------------------------- rows
 
@@ -415,6 +271,34 @@ INLINE void add_to_queries(const AttentionGradByKeys& p, QuerySums& dq, u32 shar
     __syncwarp();
 }
 
+// Products become weights; those of keys that a query does not see, or that do not exist, 0. `first_key` is the consumer's.
+INLINE void weigh(Scores& weight, const Sizes& sizes, i32 first_key, i32 query, u32 numbers, float scale) {
+    u32 thread = read_tid_x();
+    with_numbers(numbers, thread, [&](int j, int e, float less) {
+        weight[0][j][e] = ex2_approx_ftz(fmaf(weight[0][j][e], scale, -less));
+    });
+    if (!all_seen(sizes, query, query + QUERIES, first_key, first_key + 64))
+        hide(weight, sizes, first_key + i32(thread % WARPGROUP / WARP * 16), query, thread);
+}
+// Weights and v dy^T become left operands: weights and the gradient of scores.
+INLINE void differentiate(ScoreOperand& weights, ScoreOperand& grads, const Scores& weight, Scores& weight_grad,
+                          u32 numbers) {
+    round_to_operand(weights, weight);
+    with_numbers(numbers, read_tid_x(), [&](int j, int e, float less) {
+        weight_grad[0][j][e] = weight[0][j][e] * (weight_grad[0][j][e] - less);
+    });
+    round_to_operand(grads, weight_grad);
+}
+// ds^T of a consumer's keys for both to read, in the place of a stage.
+INLINE void publish_grads(u32 shared, u32 stage, u32 parity, const ScoreOperand& grads, u32 consumer) {
+    u32 thread = read_tid_x() % WARPGROUP;
+    mbarrier_wait_parity(grads_empty(shared, stage), parity ^ 1);
+    store_grads(shared + GRADS + stage * GRADS_BYTES, grads, consumer * 64 + thread / WARP * 16, thread % WARP);
+    fence_proxy_async_shared();
+    __syncwarp();
+    if (thread % WARP == 0) mbarrier_arrive(grads_full(shared, stage));
+}
+
 // k q^T of a consumer's keys, begun.
 INLINE void begin_scores(Scores& weight, u32 k_tile, u32 row, u32 q_tile) {
     wgmma_fence();
@@ -422,6 +306,19 @@ INLINE void begin_scores(Scores& weight, u32 k_tile, u32 row, u32 q_tile) {
     wgmma_commit_group();
 }
 
+// dk and dv, by way of the places of k and v once both consumers have read these.
+INLINE void write_keys(const AttentionGradByKeys& p, OwnSums& dk, OwnSums& dv, const Work& work, const OwnRing& own,
+                       u32 row) {
+    barrier_sync(1, CONSUMERS * WARPGROUP);
+    row += read_tid_x() % WARPGROUP / WARP * 16;
+    scale_by(dk, p.sizes.scale);
+    write_rows<KEYS, HEAD_DIM>(dk, own.k_tile(), row, head_of(p.dk, work.batch, work.head), work.first_key(),
+                               p.sizes.keys, p.sizes.head_dim);
+    write_rows<KEYS, HEAD_DIM>(dv, own.v_tile(), row, head_of(p.dv, work.batch, work.head), work.first_key(),
+                               p.sizes.keys, p.sizes.value_dim);
+}
+
+// One work: see the picture above.
 INLINE void consume(const AttentionGradByKeys& p, u32 shared, const Work& work, u32 consumer, const OwnRing& own,
                     Ring& ring) {
     const Sizes& sizes = p.sizes;
@@ -434,6 +331,7 @@ INLINE void consume(const AttentionGradByKeys& p, u32 shared, const Work& work, 
     u32 row = consumer * 64;
     i32 first_key = work.first_key() + row;
     Scores weight;
+    Step before = step;
     if (steps > 0) {
         mbarrier_wait_parity(ring.full(), ring.parity);
         begin_scores(weight, own.k_tile(), row, ring.tiles());
@@ -441,62 +339,60 @@ INLINE void consume(const AttentionGradByKeys& p, u32 shared, const Work& work, 
         fence_accumulator(weight);
     }
 #pragma unroll 1
-    for (i32 number = 0; number < steps; ++number, step.advance(work)) {
-        u32 q_tile = ring.tiles(), dy_tile = q_tile + TILE_BYTES, parity = ring.stage,
-            grads_tile = shared + GRADS + parity * GRADS_BYTES;
-        i32 query = step.tile * QUERIES;
+    for (i32 number = 0; number < steps; ++number) {
+        u32 q_tile = ring.tiles(), dy_tile = q_tile + TILE_BYTES, stage = ring.stage;
         Scores weight_grad;
         wgmma_fence();
         product_of_rows<KEYS, HEAD_DIM>(weight_grad, own.v_tile(), row, dy_tile);
         wgmma_commit_group();
-        u32 thread = read_tid_x();
-        with_numbers(ring.numbers(), thread, [&](int j, int e, float less) {
-            weight[0][j][e] = ex2_approx_ftz(fmaf(weight[0][j][e], scale, -less));
-        });
-        if (!all_seen(sizes, query, query + QUERIES, first_key, first_key + 64))
-            hide(weight, sizes, first_key + i32(thread % WARPGROUP / WARP * 16), query, thread);
+        weigh(weight, sizes, first_key, step.tile * QUERIES, ring.numbers(), scale);
         wgmma_wait_group<0>();
         fence_accumulator(weight_grad);
         ScoreOperand weights, grads;
-        round_to_operand(weights, weight);
-        with_numbers(ring.numbers() + NUMBER_BYTES, thread, [&](int j, int e, float less) {
-            weight_grad[0][j][e] = weight[0][j][e] * (weight_grad[0][j][e] - less);
-        });
-        round_to_operand(grads, weight_grad);
+        differentiate(weights, grads, weight, weight_grad, ring.numbers() + NUMBER_BYTES);
         wgmma_fence();
         add_product<HEAD_DIM>(dv, weights, dy_tile);
-        wgmma_commit_group();
-        store_grads(grads_tile, grads, row + thread % WARPGROUP / WARP * 16, thread % WARP);
-        fence_proxy_async_shared();
-        barrier_sync(1, CONSUMERS * WARPGROUP);
-        QuerySums dq;
-        wgmma_fence();
         add_product<HEAD_DIM>(dk, grads, q_tile);
         wgmma_commit_group();
-        multiply_grads(dq, grads_tile, own.k_tile(), consumer);
+        publish_grads(shared, stage, ring.parity, grads, consumer);
+        // dq of the tile before, whose ds^T the other consumer has had time to store; of the first one what no one reads.
+        if (number > 0) mbarrier_wait_parity(grads_full(shared, stage ^ 1), ring.parity ^ (stage == 0));
+        QuerySums dq;
+        wgmma_fence();
+        multiply_grads(dq, shared + GRADS + (stage ^ 1) * GRADS_BYTES, own.k_tile(), consumer);
         wgmma_commit_group();
         wgmma_wait_group<1>();
         fence_accumulator(dv);
         fence_accumulator(dk);
-        if (thread % WARP == 0) mbarrier_arrive(ring.empty());
+        release(ring.empty());
         ring.advance();
         // The scores of the next tile; of the last one anew, which no one reads.
         if (number + 1 < steps) mbarrier_wait_parity(ring.full(), ring.parity);
         begin_scores(weight, own.k_tile(), row, ring.tiles());
         wgmma_wait_group<1>();
         fence_accumulator(dq);
-        add_to_queries(p, dq, shared, work, step, consumer, parity);
+        if (number > 0) {
+            release(grads_empty(shared, stage ^ 1));
+            add_to_queries(p, dq, shared, work, before, consumer, stage ^ 1);
+        }
+        before = step;
+        step.advance(work);
         wgmma_wait_group<0>();
         fence_accumulator(weight);
     }
-    // k and v have been read by both: their places are dk's and dv's now.
-    barrier_sync(1, CONSUMERS * WARPGROUP);
-    u32 tile_row = row + read_tid_x() % WARPGROUP / WARP * 16;
-    scale_by(dk, sizes.scale);
-    write_rows<KEYS, HEAD_DIM>(dk, own.k_tile(), tile_row, head_of(p.dk, work.batch, work.head), work.first_key(),
-                               sizes.keys, sizes.head_dim);
-    write_rows<KEYS, HEAD_DIM>(dv, own.v_tile(), tile_row, head_of(p.dv, work.batch, work.head), work.first_key(),
-                               sizes.keys, sizes.value_dim);
+    if (steps > 0) {
+        u32 stage = ring.stage ^ 1;
+        mbarrier_wait_parity(grads_full(shared, stage), ring.parity ^ (ring.stage == 0));
+        QuerySums dq;
+        wgmma_fence();
+        multiply_grads(dq, shared + GRADS + stage * GRADS_BYTES, own.k_tile(), consumer);
+        wgmma_commit_group();
+        wgmma_wait_group<0>();
+        fence_accumulator(dq);
+        release(grads_empty(shared, stage));
+        add_to_queries(p, dq, shared, work, before, consumer, stage);
+    }
+    write_keys(p, dk, dv, work, own, row);
 }
 
 INLINE void consume_all(const AttentionGradByKeys& p, u32 shared, u32 consumer) {
@@ -521,6 +417,8 @@ INLINE void init_barriers(u32 shared) {
         for (int stage = 0; stage < STAGES; ++stage, ring.advance()) {
             mbarrier_init(ring.full(), 1);
             mbarrier_init(ring.empty(), CONSUMER_WARPS);
+            mbarrier_init(grads_full(shared, stage), CONSUMER_WARPS);
+            mbarrier_init(grads_empty(shared, stage), CONSUMER_WARPS);
         }
         OwnRing own(shared);
 #pragma unroll

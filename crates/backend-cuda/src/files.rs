@@ -22,6 +22,7 @@ pub(crate) const FILES: &[File] = &[
     file!("attention/grad.cu"),
     file!("attention/grad_by_keys.cu"),
     file!("attention/grad_rows.cu"),
+    file!("attention/grad_work.cuh"),
     file!("attention/half.cuh"),
     file!("attention/mask.cuh"),
     file!("attention/mma.cuh"),

@@ -1,0 +1,160 @@
+// What the kernels of attention/grad_by_keys.cu share: sizes, what is where in shared memory, parameters, works and their turns, rings.
+
+#pragma once
+
+#include "attention/wgmma.cuh"
+#include "ptx/mbarrier.cuh"
+#include "ptx/memory.cuh"
+#include "ptx/tma.cuh"
+
+constexpr int WARPGROUP = 128;
+constexpr int CONSUMERS = 2;
+constexpr int THREADS = (1 + CONSUMERS) * WARPGROUP;
+constexpr int CONSUMER_WARPS = CONSUMERS * WARPGROUP / WARP;
+// 504 registers of three warpgroups' threads: 168 each at launch, which 65536 / THREADS rounds down to.
+// What each width takes without spills.
+constexpr int PRODUCER_REGISTERS = HEAD_DIM == 64 ? 40 : 24, CONSUMER_REGISTERS = HEAD_DIM == 64 ? 232 : 240;
+
+constexpr int KEYS = 128;                           // of a block: 64 of each consumer
+constexpr int QUERIES = HEAD_DIM == 64 ? 128 : 64;  // of a tile
+constexpr int STAGES = 2;                           // what else is there twice takes turns with them
+// Of k and v: where shared memory has room for two, those of the next block of keys come while one is worked on.
+constexpr int OWN_STAGES = HEAD_DIM == 64 ? 2 : 1;
+constexpr int SLAB_COLUMNS = 64;
+constexpr int SLABS = HEAD_DIM / SLAB_COLUMNS;
+
+// What is where in shared memory.
+constexpr int OWN_BYTES = KEYS * HEAD_DIM * 2;
+constexpr int TILE_BYTES = QUERIES * HEAD_DIM * 2;
+constexpr int GRADS_BYTES = KEYS * QUERIES * 2;
+constexpr int STAGING_BYTES = 64 * SLAB_COLUMNS * 2;  // of a consumer
+constexpr int NUMBER_BYTES = QUERIES * 4;
+constexpr int OWN_STAGE_BYTES = 2 * OWN_BYTES;        // k, then v
+constexpr int WALKED = OWN_STAGES * OWN_STAGE_BYTES;  // stages of q, then dy
+constexpr int STAGE_BYTES = 2 * TILE_BYTES;
+constexpr int GRADS = WALKED + STAGES * STAGE_BYTES;  // two of ds^T, in turn
+constexpr int STAGING = GRADS + 2 * GRADS_BYTES;
+constexpr int NUMBERS = STAGING + CONSUMERS * STAGING_BYTES;  // stages of two numbers of each query
+constexpr int BARRIERS = NUMBERS + STAGES * 2 * NUMBER_BYTES;
+// Barriers: full and empty of each stage, of each stage of k and v, of both ds^T; of the turn to add, of what was added.
+constexpr int BARRIER_COUNT = 2 * STAGES + 2 * OWN_STAGES + 2 * STAGES + 2;
+constexpr int NUMBERS_OF_WORK = BARRIERS + 8 * BARRIER_COUNT;  // of what is in each stage of k and v
+constexpr int SWIZZLE_ALIGNMENT = 1024;
+// SHARED = NUMBERS_OF_WORK + 8 * OWN_STAGES + SWIZZLE_ALIGNMENT
+
+// As AttentionGrad, for this kernel.
+struct AttentionGradByKeys {
+    TensorMap q, k, v, dy;  // axes: column, row, head, batch
+    View<const Element> rows_of_y, rows_of_dy;
+    View<const float> log_sums;
+    View<Element> dq, dk, dv;
+    // [batch * heads, query_tiles, 2, QUERIES]: what is subtracted from scores, then rowsum(dy y). Beyond the queries infinity and 0, for weights
+    // of 0.
+    float* rows;
+    float* sums;  // [batch * heads, query_tiles, QUERIES * HEAD_DIM], in the order of accumulators
+    u32* turns;   // [batch * heads, query_tiles]: how many works have added to a tile, 0 before the first
+    u32 query_tiles, key_blocks;  // of a head
+    u32 key_heads;                // of the whole batch
+    u32 abreast;                  // key heads whose works are next to each other
+    Sizes sizes;
+    u32* ticket;  // the next work, 0 before the first
+    u32 works;
+};
+
+constexpr u32 NO_WORK = 0xffffffff;
+
+// A block of keys, and the tiles of queries that it walks over: of each query head that shares the key head, the last one first.
+struct Work {
+    u32 batch, head;  // of the keys
+    u32 block;
+    i32 first_tile, tiles;
+
+    INLINE Work(const AttentionGradByKeys& p, u32 number) {
+        u32 group_blocks = p.abreast * p.key_blocks, group = number / group_blocks;
+        number -= group * group_blocks;
+        u32 first = group * p.abreast, abreast = min(p.abreast, p.key_heads - first);
+        block = number / abreast;
+        u32 at = first + number - block * abreast, heads = p.sizes.heads / p.sizes.group;
+        batch = at / heads;
+        head = at - batch * heads;
+        i32 key = first_key();
+        Range queries = queries_of(p.sizes, key, min(key + KEYS, i32(p.sizes.keys)));
+        first_tile = queries.first / QUERIES;
+        tiles = queries.end > queries.first ? (queries.end + QUERIES - 1) / QUERIES - first_tile : 0;
+    }
+    INLINE i32 first_key() const { return block * KEYS; }
+};
+// Where a work is on its way.
+struct Step {
+    u32 head;  // of the queries
+    i32 tile;
+
+    INLINE Step(const AttentionGradByKeys& p, const Work& work)
+        : head(work.head * p.sizes.group), tile(work.first_tile + work.tiles - 1) {}
+    INLINE void advance(const Work& work) {
+        if (--tile >= work.first_tile) return;
+        tile = work.first_tile + work.tiles - 1;
+        ++head;
+    }
+};
+INLINE u64 tile_number(const AttentionGradByKeys& p, const Work& work, const Step& step) {
+    return u64(work.batch * p.sizes.heads + step.head) * p.query_tiles + step.tile;
+}
+// The work's turn among those that add to a tile of queries.
+struct Turn {
+    u32 number;
+    bool is_first, is_last;
+
+    INLINE Turn(const AttentionGradByKeys& p, const Work& work, i32 tile) {
+        i32 query = tile * QUERIES;
+        Range keys = keys_of(p.sizes, query, min(query + QUERIES, i32(p.sizes.queries)));
+        number = work.block - keys.first / KEYS;
+        is_first = number == 0;
+        is_last = work.block == u32(keys.end - 1) / KEYS;
+    }
+};
+
+struct Ring {
+    u32 shared;
+    u32 stage = 0, parity = 0;
+
+    INLINE Ring(u32 first) : shared(first) {}
+    INLINE u32 tiles() const { return shared + WALKED + stage * STAGE_BYTES; }
+    INLINE u32 numbers() const { return shared + NUMBERS + stage * 2 * NUMBER_BYTES; }
+    INLINE u32 full() const { return shared + BARRIERS + stage * 8; }
+    INLINE u32 empty() const { return full() + STAGES * 8; }
+    INLINE void advance() {
+        stage = stage == STAGES - 1 ? 0 : stage + 1;
+        parity ^= stage == 0;
+    }
+};
+// The same of k and v, and of the numbers of works.
+struct OwnRing {
+    u32 shared;
+    u32 stage = 0, parity = 0;
+
+    INLINE OwnRing(u32 first) : shared(first) {}
+    INLINE u32 k_tile() const { return shared + stage * OWN_STAGE_BYTES; }
+    INLINE u32 v_tile() const { return k_tile() + OWN_BYTES; }
+    INLINE u32 full() const { return shared + BARRIERS + 2 * STAGES * 8 + stage * 8; }
+    INLINE u32 empty() const { return full() + OWN_STAGES * 8; }
+    INLINE u32 number() const { return shared + NUMBERS_OF_WORK + stage * 8; }
+    INLINE void advance() {
+        stage = stage == OWN_STAGES - 1 ? 0 : stage + 1;
+        parity ^= stage == 0;
+    }
+    // Waits for the next work.
+    INLINE u32 await() const {
+        mbarrier_wait_parity(full(), parity);
+        return ld_shared(number());
+    }
+};
+// Of ds^T in the place that belongs to a stage.
+INLINE u32 grads_full(u32 shared, u32 stage) { return shared + BARRIERS + (2 * STAGES + 2 * OWN_STAGES + stage) * 8; }
+INLINE u32 grads_empty(u32 shared, u32 stage) { return grads_full(shared, stage) + STAGES * 8; }
+// A warp's arrival, behind products that all its lanes have waited for.
+INLINE void release(u32 barrier) {
+    if (read_tid_x() % WARP == 0) mbarrier_arrive(barrier);
+}
+INLINE u32 turn_barrier(u32 shared) { return shared + BARRIERS + (4 * STAGES + 2 * OWN_STAGES) * 8; }
+INLINE u32 added_barrier(u32 shared) { return turn_barrier(shared) + 8; }
