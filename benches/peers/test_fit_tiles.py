@@ -152,8 +152,8 @@ class Prediction(unittest.TestCase):
 
 
 def tiles_of_source():
-    """The tiles of tiles.rs that take aligned operands."""
-    source = (BACKEND / "variant" / "gemm" / "tiles.rs").read_text()
+    """The tiles of the sources that take aligned operands."""
+    source = "".join((BACKEND / "variant" / "gemm" / f"{name}.rs").read_text() for name in ("tiles", "warpgroup_tiles"))
     found = []
     for text in re.findall(r"Tile = Tile \{(.*?)\n\};", source, re.DOTALL):
         def number(name):

@@ -2,9 +2,11 @@
 
 mod bf16x6;
 mod tiles;
+mod warpgroup_tiles;
 
 pub(crate) use bf16x6::*;
 pub(crate) use tiles::*;
+pub(crate) use warpgroup_tiles::*;
 
 use super::architecture::Architectures;
 use super::dtypes::{ACCESS, numbers};

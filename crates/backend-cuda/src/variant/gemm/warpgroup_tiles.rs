@@ -1,0 +1,155 @@
+//! The tiles of f16 and bf16 on warpgroups (`gemm/wgmma.cu`).
+
+use super::{BlockShape, Cost, Engine, Part, Purpose, Tile};
+
+/// Large products of f16 and bf16 on compute capability 9.0.
+pub(crate) static WGMMA_128X256X64: Tile = Tile {
+    name: "wgmma_128x256x64",
+    engine: Engine::Wgmma,
+    block: BlockShape { m: 128, n: 256, k: 64 },
+    part: Part::Warpgroup { m: 64, n: 256 },
+    stages: 4,
+    resident: 1,
+    cluster: 1,
+    purpose: Purpose::Any,
+    cost: Cost {
+        nanoseconds_per_k: 9.74,
+        start_microseconds: 5.02,
+        lone_block_factor: 1.0,
+        wave_microseconds: 2.11,
+        straddling_factor: 1.14,
+    },
+};
+
+/// The same in clusters.
+pub(crate) static WGMMA_128X256X64_CLUSTER: Tile = Tile {
+    name: "wgmma_128x256x64_cluster",
+    engine: Engine::Wgmma,
+    block: BlockShape { m: 128, n: 256, k: 64 },
+    part: Part::Warpgroup { m: 64, n: 256 },
+    stages: 4,
+    resident: 1,
+    cluster: 2,
+    purpose: Purpose::Any,
+    cost: Cost {
+        nanoseconds_per_k: 9.66,
+        start_microseconds: 5.8,
+        lone_block_factor: 1.0,
+        wave_microseconds: 2.11,
+        straddling_factor: 1.1,
+    },
+};
+
+/// Short sums, beside which the way out of a tile takes long: one consumer stores while the other one multiplies.
+pub(crate) static WGMMA_128X192X64_PING_PONG: Tile = Tile {
+    name: "wgmma_128x192x64_ping_pong",
+    engine: Engine::Wgmma,
+    block: BlockShape { m: 128, n: 192, k: 64 },
+    part: Part::Warpgroup { m: 128, n: 192 },
+    stages: 4,
+    resident: 1,
+    cluster: 1,
+    purpose: Purpose::Any,
+    cost: Cost {
+        nanoseconds_per_k: 7.4,
+        start_microseconds: 6.1,
+        lone_block_factor: 1.0,
+        wave_microseconds: 1.22,
+        straddling_factor: 1.26,
+    },
+};
+
+/// Waves that larger tiles do not fill.
+pub(crate) static WGMMA_128X128X64_PING_PONG: Tile = Tile {
+    name: "wgmma_128x128x64_ping_pong",
+    engine: Engine::Wgmma,
+    block: BlockShape { m: 128, n: 128, k: 64 },
+    part: Part::Warpgroup { m: 128, n: 128 },
+    stages: 6,
+    resident: 1,
+    cluster: 1,
+    purpose: Purpose::Any,
+    cost: Cost {
+        nanoseconds_per_k: 5.37,
+        start_microseconds: 5.71,
+        lone_block_factor: 1.0,
+        wave_microseconds: 0.977,
+        straddling_factor: 1.44,
+    },
+};
+
+/// As many tiles as multiprocessors.
+pub(crate) static WGMMA_128X128X64: Tile = Tile {
+    name: "wgmma_128x128x64",
+    engine: Engine::Wgmma,
+    block: BlockShape { m: 128, n: 128, k: 64 },
+    part: Part::Warpgroup { m: 64, n: 128 },
+    stages: 6,
+    resident: 1,
+    cluster: 1,
+    purpose: Purpose::Any,
+    cost: Cost {
+        nanoseconds_per_k: 5.58,
+        start_microseconds: 5.13,
+        lone_block_factor: 1.0,
+        wave_microseconds: 1.22,
+        straddling_factor: 1.38,
+    },
+};
+
+/// Fewer.
+pub(crate) static WGMMA_64X128X64_PING_PONG: Tile = Tile {
+    name: "wgmma_64x128x64_ping_pong",
+    engine: Engine::Wgmma,
+    block: BlockShape { m: 64, n: 128, k: 64 },
+    part: Part::Warpgroup { m: 64, n: 128 },
+    stages: 8,
+    resident: 1,
+    cluster: 1,
+    purpose: Purpose::Any,
+    cost: Cost {
+        nanoseconds_per_k: 3.94,
+        start_microseconds: 5.67,
+        lone_block_factor: 1.0,
+        wave_microseconds: 0.44,
+        straddling_factor: 1.5,
+    },
+};
+
+/// Lines that begin beside multiples of 128 bytes, of which a block loads fewer beside another one.
+pub(crate) static WGMMA_64X128X64_CLUSTER: Tile = Tile {
+    name: "wgmma_64x128x64_cluster",
+    engine: Engine::Wgmma,
+    block: BlockShape { m: 64, n: 128, k: 64 },
+    part: Part::Warpgroup { m: 64, n: 128 },
+    stages: 8,
+    resident: 1,
+    cluster: 2,
+    purpose: Purpose::Any,
+    cost: Cost {
+        nanoseconds_per_k: 4.1,
+        start_microseconds: 6.4,
+        lone_block_factor: 1.0,
+        wave_microseconds: 0.44,
+        straddling_factor: 1.2,
+    },
+};
+
+/// Fewer still; few rows.
+pub(crate) static WGMMA_64X64X64_PING_PONG: Tile = Tile {
+    name: "wgmma_64x64x64_ping_pong",
+    engine: Engine::Wgmma,
+    block: BlockShape { m: 64, n: 64, k: 64 },
+    part: Part::Warpgroup { m: 64, n: 64 },
+    stages: 8,
+    resident: 1,
+    cluster: 1,
+    purpose: Purpose::Any,
+    cost: Cost {
+        nanoseconds_per_k: 2.78,
+        start_microseconds: 5.62,
+        lone_block_factor: 1.0,
+        wave_microseconds: 0.311,
+        straddling_factor: 1.48,
+    },
+};
