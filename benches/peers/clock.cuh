@@ -101,7 +101,7 @@ struct Clock {
             CHECK(cudaEventElapsedTime(&milliseconds, begin, end));
             times.push_back(milliseconds);
             total += milliseconds;
-            // As ternion-bench and PyTorch's script do, the processor awake: the clock of a device at its limit of power depends on how long it rests.
+            // As ternion-bench and PyTorch's script rest, without sleeping: the clock of a device at its limit of power depends on how long it rests.
             auto until = std::chrono::steady_clock::now() + std::chrono::duration<double, std::milli>(std::max(2.0 * milliseconds, 0.3));
             while (std::chrono::steady_clock::now() < until) {}
         }

@@ -34,7 +34,7 @@ from turns import Program, Times, in_turn, parsed, union
 
 HERE = pathlib.Path(__file__).resolve().parent
 
-# Families in the order in which they run -> what the names of their cases begin with. The copy is measured beside each family that is told in
+# Families in the order in which they run -> what the names of their cases begin with. The copy is measured beside each family that is reported in
 # shares of it, so that both meet the same clocks.
 # What a GPU must pass, by the kind of device.
 CHECKS = {"cuda": Checks, "wgpu": GraphicsChecks}
@@ -187,12 +187,12 @@ class Run:
     def go(self):
         if not (self.bundle / "ternion-bench").is_file():
             raise SystemExit(f"error: {self.bundle}: holds no ternion-bench")
-        told = header(self.bundle)
+        about = header(self.bundle)
         if self.given.device != "cuda":
-            told.update(backend="wgpu", cuda=self.cuda or "present")
+            about.update(backend="wgpu", cuda=self.cuda or "present")
             if self.cuda:
                 print(f"without the CUDA backend and PyTorch: {self.cuda}", flush=True)
-        self.results.add(run=self.results.same(told))
+        self.results.add(run=self.results.same(about))
         failed = []
         for family, number in order(self.given.families, self.given.rounds):
             label = f"{family} {number}"
@@ -245,38 +245,38 @@ class Run:
 
     def turns(self, family, number, commands):
         """Measures each case by all programs that have it, in turn. Which of them failed."""
-        told = dict(family=family, round=number)
+        labels = dict(family=family, round=number)
         with contextlib.ExitStack() as stack:
             programs = [stack.enter_context(Program(impl, [*command, "--serve"], self.given.case_limit)) for impl, command in commands.items()]
             for program in programs:
-                self.keep(program, program.begin(), told)
+                self.keep(program, program.begin(), labels)
             for case in union(programs):
                 if (family, number, case) in self.results.measured:
                     continue
                 if self.is_over(case):
                     break
-                self.case(case, programs, told)
+                self.case(case, programs, labels)
             for program in programs:
-                self.keep(program, program.end(), told)
+                self.keep(program, program.end(), labels)
         return [program.impl for program in programs if program.error]
 
-    def case(self, case, programs, told):
+    def case(self, case, programs, labels):
         """Measures a case in all turns. Adds the ratios of its times, and that it was measured, unless a program ended or failed."""
-        told = dict(told, asked=case)
+        labels = dict(labels, asked=case)
         having = [program for program in programs if case in program.cases]
         times, whole = Times(programs[0].impl), True
-        for turn, ordered in in_turn(having, self.given.turns, told["round"] * self.given.turns):
+        for turn, ordered in in_turn(having, self.given.turns, labels["round"] * self.given.turns):
             for program in ordered:
-                lines = self.keep(program, program.measure(case), dict(told, turn=turn))
+                lines = self.keep(program, program.measure(case), dict(labels, turn=turn))
                 for line in lines:
                     times.add(program.impl, turn, line)
                 whole = whole and bool(lines) and not lines[-1].keys() & {"failed", "unknown"}
         for ratios in times.ratios():
-            self.results.add(ratios=ratios, **told)
+            self.results.add(ratios=ratios, **labels)
         if whole and all(program.error is None for program in programs):
-            self.results.add(measured=True, **told)
+            self.results.add(measured=True, **labels)
 
-    def keep(self, program, lines, told):
+    def keep(self, program, lines, labels):
         """Keeps what a program prints as it comes, and why it ended where it does. Returns the lines."""
         kept = []
         for line in lines:
@@ -284,12 +284,12 @@ class Run:
             if "unknown" in line:
                 line = dict(case=line["done"], impl=program.impl, error="the program lists the case, but does not know it")
             if "done" not in line:
-                self.record(line, told)
+                self.record(line, labels)
         if error := program.new_error():
-            self.ended(told["family"], told["round"], program.impl, error)
+            self.ended(labels["family"], labels["round"], program.impl, error)
         return kept
 
-    def record(self, line, told):
+    def record(self, line, labels):
         """Keeps a line that a program printed."""
         if "versions" in line:
             self.results.add(versions=line["versions"])
@@ -298,7 +298,7 @@ class Run:
         else:
             if "error" in line:
                 print(f"  {line.get('case')} {line.get('impl')}: {line['error']}")
-            self.results.add(**{**line, **told})
+            self.results.add(**{**line, **labels})
 
     def ended(self, family, number, impl, error):
         """Keeps why a program ended before it had measured all, or did not start."""
@@ -358,14 +358,14 @@ class Run:
         return sorted({impl for (case, impl), found in measured.items() if not self.start_line(case, impl, number, found)})
 
     def start_line(self, case, impl, number, found):
-        told = dict(case=case, impl=impl, family="start", round=number)
+        labels = dict(case=case, impl=impl, family="start", round=number)
         errors = [error for _, error in found if error]
         if errors:
             print(f"  {case} {impl}: {errors[0]}")
-            self.results.add(error=errors[0], **told)
+            self.results.add(error=errors[0], **labels)
             return False
         milliseconds = sorted(seconds for seconds, _ in found)[len(found) // 2] * 1e3
-        self.results.add(ms=round(milliseconds, 2), value=round(milliseconds, 2), unit="ms", times=len(found), **told)
+        self.results.add(ms=round(milliseconds, 2), value=round(milliseconds, 2), unit="ms", times=len(found), **labels)
         return True
 
 
@@ -495,8 +495,8 @@ def arguments():
     checked.add_argument("--bundle", type=pathlib.Path, required=True, help="the folder that holds run.sh")
     checked.add_argument("--out", type=pathlib.Path, default=pathlib.Path("checks.jsonl"), help="what the programs print goes into a folder beside it, .logs")
     checked.add_argument("--device", choices=CHECKS, default="cuda")
-    told = "; of wgpu ".join(", ".join(of_device) for of_device in names.values())
-    checked.add_argument("--only", nargs="+", choices=sorted(set(sum(names.values(), []))), metavar="CHECK", help=f"of {told}")
+    known = "; of wgpu ".join(", ".join(of_device) for of_device in names.values())
+    checked.add_argument("--only", nargs="+", choices=sorted(set(sum(names.values(), []))), metavar="CHECK", help=f"of {known}")
     checked.add_argument("--time-limit", type=float, default=1800, help="seconds that a check may take")
     checked.add_argument("--data", type=pathlib.Path, help="the folder of MNIST; without it what the example finds")
     written = commands.add_parser("write", help="writes the tables into a page")

@@ -37,7 +37,7 @@ DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16}
 
 
 def idle(seconds):
-    """Waits, the processor awake: one that slept queues the next call so late that the device waits for it."""
+    """Waits without sleeping: a thread that slept queues the next call so late that the device waits for it."""
     until = time.perf_counter() + seconds
     while time.perf_counter() < until:
         pass

@@ -14,8 +14,8 @@ const WARM_UPS: usize = 10;
 const LONG_CALL_SECONDS: f64 = 0.1;
 const CLOCK_SECONDS: f64 = 0.3;
 
-/// A device that is always busy reaches its limit of power and lowers its clock, the more the less its program waits between calls. So that this does not
-/// distinguish programs, each rests after a call for as many times as long as that took, and so long at least.
+/// A device at its limit of power lowers its clock, and how far depends on how long a program waits between calls. So every program rests after a call for
+/// this many times its duration, and for this long at least.
 const RESTS: f64 = 2.0;
 const LEAST_REST_MILLISECONDS: f64 = 0.3;
 
@@ -238,7 +238,7 @@ impl Clock {
     }
 }
 
-/// Waits, the processor awake: one that slept queues the next call so late that the device waits for it.
+/// Waits without sleeping: a thread that slept queues the next call so late that the device waits for it.
 fn idle(duration: Duration) {
     let start = Instant::now();
     while start.elapsed() < duration {

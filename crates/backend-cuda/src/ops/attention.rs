@@ -89,9 +89,10 @@ struct Forward {
     dropping: Dropping,
 }
 
-/// As `AttentionGrad` of the kernels.
+/// What the gradient reads and writes.
+#[derive(Clone, Copy)]
 #[repr(C)]
-struct Backward {
+struct Gradients {
     q: Operand,
     k: Operand,
     v: Operand,
@@ -102,6 +103,12 @@ struct Backward {
     dq: Operand,
     dk: Operand,
     dv: Operand,
+}
+
+/// As `AttentionGrad` of the kernels.
+#[repr(C)]
+struct Backward {
+    tensors: Gradients,
     rows: u64,
     padded: u32,
     query_blocks: u32,
@@ -414,20 +421,6 @@ fn run_attention_grad(op: &Op, call: &Call<'_>) -> Result<()> {
     operands.deliver(dv_detour, &call.outputs[2])
 }
 
-/// What the gradient reads and writes.
-struct Gradients {
-    q: Operand,
-    k: Operand,
-    v: Operand,
-    y: Operand,
-    dy: Operand,
-    mask: Operand,
-    log_sums: Operand,
-    dq: Operand,
-    dk: Operand,
-    dv: Operand,
-}
-
 impl Plan {
     /// Queues the kernels of the gradient in two walks: over keys, for dq, and over queries, for dk and dv.
     fn launch_two_walks(
@@ -442,18 +435,8 @@ impl Plan {
         let heads = self.batch * self.sizes.heads as usize;
         let padded = queries.next_multiple_of(ROWS);
         let rows = call.gpu.scratch(heads * 2 * padded * 4)?;
-        let Gradients { q, k, v, y, dy, mask, log_sums, dq, dk, dv } = *gradients;
         let parameters = Backward {
-            q,
-            k,
-            v,
-            y,
-            dy,
-            mask,
-            log_sums,
-            dq,
-            dk,
-            dv,
+            tensors: *gradients,
             rows: rows.address(),
             padded: padded as u32,
             query_blocks: queries.div_ceil(for_queries.rows) as u32,

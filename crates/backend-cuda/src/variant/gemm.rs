@@ -161,7 +161,7 @@ pub(crate) enum Purpose {
 
 /// What a tile costs on an H200: fitted by `benches/peers/fit_tiles.py` to measurements of products of random sizes with a cold L2 cache
 /// (`docs/kernels/matmul.md` has how much the choice by these numbers loses), the factor of straddling lines on an H100. Costs of tiles in clusters
-/// are those of the same tile, as far as both differ in rounds of one second on an H100. Those of f64, and of lines that begin anywhere, are of an
+/// are those of the same tile without, corrected by how both differ on an H100. Those of f64, and of lines that begin anywhere, are of an
 /// earlier fit on an H100, the latter with the start of the tile of the same size.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Cost {
