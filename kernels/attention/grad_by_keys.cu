@@ -82,8 +82,7 @@ extern "C" __global__ void __launch_bounds__(ROW_THREADS)
         if (lane != 0) continue;
         u32 at = query + i * ROWS_AT_ONCE;
         float log_sum = -INFINITE;
-        if (at < p.sizes.queries)
-            log_sum = head_of(p.log_sums, batch, inner).first[i64(at) * p.log_sums.row];
+        if (at < p.sizes.queries) log_sum = head_of(p.log_sums, batch, inner).first[i64(at) * p.log_sums.row];
         to[i * ROWS_AT_ONCE] = log_sum == -INFINITE ? INFINITE : log_sum * LOG2_E;
         to[QUERIES + i * ROWS_AT_ONCE] = row_dot;
     }
