@@ -106,6 +106,9 @@ fn select(_gpu: &Gpu, op: &Op, inputs: &[Meta<'_>]) -> Result<LaunchFn, Unsuppor
         {
             Err(Unsupported::because("a pre-activation and the gradient of an activation are composed"))
         }
+        Op::Matmul(product) if product.epilogue.row_sums_of_a => {
+            Err(Unsupported::because("sums of the rows of a are composed"))
+        }
         Op::Matmul(_) => Ok(ops::matmul::run),
         Op::Attention(Attention { config }) | Op::AttentionGrad(AttentionGrad { config })
             if config.dropout.is_some() =>

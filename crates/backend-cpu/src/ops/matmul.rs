@@ -32,6 +32,9 @@ pub(crate) fn select_matmul(payload: &Matmul, inputs: &[Meta<'_>]) -> Result<Var
     if payload.epilogue.pre_activation || payload.epilogue.activation_grad.is_some() {
         return Err(Unsupported::because("a pre-activation and the gradient of an activation are composed"));
     }
+    if payload.epilogue.row_sums_of_a {
+        return Err(Unsupported::because("sums of the rows of a are composed"));
+    }
     Ok(Variant { plan: Plan::ROW_MAJOR, run: run_matmul })
 }
 
