@@ -330,11 +330,16 @@ impl RowSums {
         Ok(Some(RowSums { scratch, parts }))
     }
 
-    /// The sums, and the result from its parts, if there are several: by one kernel.
-    fn add_up(&self, call: &Call<'_>, product: &Parameters, variant: GemmVariant) -> Result<()> {
+    /// The sums, and with `sum_blocks` more blocks the result from its parts: by one kernel.
+    fn add_up(
+        &self,
+        call: &Call<'_>,
+        product: &Parameters,
+        variant: GemmVariant,
+        sum_blocks: u32,
+    ) -> Result<()> {
         let Some(sums) = call.outputs.get(1) else { return Ok(()) };
         let blocks = product.m.div_ceil(SUM_THREADS as u32);
-        let outputs = if product.splits > 1 { product.m as usize * product.n as usize } else { 0 };
         let parameters = SumPartsParameters {
             product: *product,
             sums: self.scratch.address(),
@@ -342,8 +347,8 @@ impl RowSums {
             parts: self.parts as u32,
             blocks,
         };
-        let all = blocks + outputs.div_ceil(SUM_THREADS) as u32;
-        call.gpu.launch(call.name, Launch::new(variant, SUM_PARTS, all, SUM_THREADS as u32), &parameters)
+        let launch = Launch::new(variant, SUM_PARTS, blocks + sum_blocks, SUM_THREADS as u32);
+        call.gpu.launch(call.name, launch, &parameters)
     }
 }
 
@@ -419,15 +424,12 @@ pub(super) fn launch(
         ..Launch::new(GemmVariant { output, ..variant }, PRODUCT, blocks, choice.threads as u32)
     };
     gpu.launch(op, product, &mapped)?;
-    if let Some(sums) = column_sums {
-        return sums.add_up(call);
+    let sum_blocks = if is_partial { sizes.outputs().div_ceil(SUM_THREADS) as u32 } else { 0 };
+    match (column_sums, row_sums) {
+        (Some(sums), _) => sums.add_up(call),
+        (None, Some(sums)) => sums.add_up(call, parameters, variant, sum_blocks),
+        (None, None) => {
+            gpu.launch(op, Launch::new(variant, SUM_SPLITS, sum_blocks, SUM_THREADS as u32), parameters)
+        }
     }
-    if let Some(sums) = row_sums {
-        return sums.add_up(call, parameters, variant);
-    }
-    if !is_partial {
-        return Ok(());
-    }
-    let blocks = sizes.outputs().div_ceil(SUM_THREADS) as u32;
-    gpu.launch(op, Launch::new(variant, SUM_SPLITS, blocks, SUM_THREADS as u32), parameters)
 }
