@@ -270,10 +270,10 @@ INLINE void finish_block(const Product& p, const Tile& tile, const i64 (&at)[3],
     }
 }
 
-// y from the partial sums: a thread per element, blocks of 256, matrices * m * n below 2^31.
-extern "C" __global__ void __launch_bounds__(256) sum_splits(const __grid_constant__ Product p) {
+// The elements of block number `block` of y from the partial sums.
+INLINE void sum_splits_of(const Product& p, u32 block) {
     u32 count = p.matrices * p.m * p.n;
-    u32 number = blockIdx.x * 256 + threadIdx.x;
+    u32 number = block * 256 + threadIdx.x;
     if (number >= count || !is_wanted(p)) return;
     Sum sum = 0;
     const Sum* partial = p.partial + number;
@@ -286,4 +286,9 @@ extern "C" __global__ void __launch_bounds__(256) sum_splits(const __grid_consta
     i64 at[3];
     locate_matrix(p, matrix, at);
     finish_element(p, at, sum, row, column);
+}
+
+// y from the partial sums: a thread per element, blocks of 256, matrices * m * n below 2^31.
+extern "C" __global__ void __launch_bounds__(256) sum_splits(const __grid_constant__ Product p) {
+    sum_splits_of(p, blockIdx.x);
 }

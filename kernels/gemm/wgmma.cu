@@ -50,12 +50,16 @@
 //   2  y = ACTIVATION_GRAD of z and d, the rounded alpha * sum: of half precision; z is read beside
 //   3  y = alpha * sum + bias + residual, which is read beside: of f32
 //
+// With SUMS_OF_A 1, for a of 16 bits along m, two warps beside the producer's add up the rows of a over k while its stages are in shared memory
+// (wgmma_sums.cuh): the gradient of a bias beside that of the weight. sum_parts follows then, instead of sum_splits.
+//
 // Launch: blocks of THREADS, as many as there are tiles or multiprocessors, a multiple of CLUSTER, SHARED bytes of shared memory. With splits > 1 the output is that of the
 // partial sums, f32 [splits, matrices, m, n], alpha is 1 and there is no bias; sum_splits of a variant with the final output follows.
 
 #include "gemm/wgmma_fused.cuh"
 #include "gemm/wgmma_loop.cuh"
 #include "gemm/wgmma_registers.cuh"
+#include "gemm/wgmma_sums.cuh"
 #include "gemm/wgmma_tile.cuh"
 #include "ptx/barrier.cuh"
 #include "ptx/memory.cuh"
@@ -263,7 +267,7 @@ INLINE void init_barriers(u32 shared) {
 #pragma unroll
         for (int stage = 0; stage < STAGES; ++stage, ring.advance()) {
             mbarrier_init(ring.full(), 1);
-            mbarrier_init(ring.empty(), CLUSTER * (PINGPONG ? 1 : CONSUMERS) * WARPGROUP / WARP);
+            mbarrier_init(ring.empty(), CLUSTER * (PINGPONG ? 1 : CONSUMERS) * WARPGROUP / WARP + SUM_WARPS);
         }
 #pragma unroll
         for (u32 consumer = 0; consumer < CONSUMERS; ++consumer)
@@ -287,6 +291,11 @@ INLINE void start_producer(const TensorMapProduct& p, u32 shared) {
         barrier_cluster_wait();
     }
     if (leads) produce(p, shared);
+#if SUMS_OF_A
+    // As the warpgroup's number: of lane 0.
+    u32 warp = __shfl_sync(ALL_LANES, threadIdx.x / WARP % 4, 0);
+    if (warp > 0 && warp <= SUM_WARPS) add_up_rows_of_a(p, shared, warp - 1);
+#endif
 }
 
 #if CLUSTER > 1

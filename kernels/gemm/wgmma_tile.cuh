@@ -39,6 +39,11 @@
 #define TURNED 0
 #endif
 
+// 1: the sums over k of the rows of a beside the product (wgmma_sums.cuh).
+#ifndef SUMS_OF_A
+#define SUMS_OF_A 0
+#endif
+
 // Blocks of a cluster: they have tiles below each other, and each loads its share of b for all.
 #ifndef CLUSTER
 #define CLUSTER 1
@@ -62,8 +67,8 @@ constexpr int CONSUMERS = 2;
 constexpr int THREADS = (1 + CONSUMERS) * WARPGROUP;
 constexpr int PAIRS = BF16X6 ? 6 : 1;  // of parts of a and b: the sum over k is walked for each
 constexpr int PROMOTED = 4;  // BF16X6: stages whose products the tensor cores add up before those are added in f32
-// 504 registers of three warpgroups' threads: 168 each at launch, which 65536 / THREADS rounds down to.
-constexpr int PRODUCER_REGISTERS = 24, CONSUMER_REGISTERS = 240;
+// 504 registers of three warpgroups' threads: 168 each at launch, which 65536 / THREADS rounds down to. Rows of a take more than loads alone.
+constexpr int PRODUCER_REGISTERS = SUMS_OF_A ? 40 : 24, CONSUMER_REGISTERS = SUMS_OF_A ? 232 : 240;
 
 constexpr int PART_M = PINGPONG ? TILE_M : TILE_M / CONSUMERS;  // rows of a consumer
 constexpr int BLOCKS = PART_M / 64;
@@ -104,8 +109,9 @@ struct TensorMapProduct {
     TensorMap a, b, y;  // axes: run, line, fast and slow axis of the batch; of partial sums: column, row, matrix, split
     TensorMap z;        // the pre-activation or the residual, as y
     const Output* bias;  // null: none; else n neighbors from a multiple of two elements on
-    float*
-        column_sums;  // null: none; of GRAD_OF_ACTIVATION, [ceil(m / TILE_M) * SUMS_OF_TILE, n]: of the columns of y, some rows each
+    // Null: none. Of GRAD_OF_ACTIVATION [ceil(m / TILE_M) * SUMS_OF_TILE, n], of the columns of y, some rows each; of SUMS_OF_A
+    // [splits * ceil(n / TILE_N), m], of the rows of a, some stages each.
+    float* sums;
     Constants constants;
     float alpha;
     u32 m, n, k;
@@ -117,6 +123,11 @@ struct TensorMapProduct {
     u32 a_part, b_part;
     const u32* unfit;
 };
+
+// SUMS_OF_A: the warps beside the producer's that add up rows of a, a slab each.
+constexpr int SUM_WARPS = SUMS_OF_A ? TILE_M / 64 : 0;
+static_assert(!SUMS_OF_A || (sizeof(Element) == 2 && !A_INNER && EPILOGUE == 0 && CLUSTER == 1 && !BF16X6),
+              "slabs of 16-bit elements");
 
 constexpr int CLUSTER_M = CLUSTER * TILE_M;  // rows of the tiles of a cluster
 static_assert(64 % (8 * CLUSTER) == 0 && (CLUSTER == 1 || (!BF16X6 && EPILOGUE == 0)),

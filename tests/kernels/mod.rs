@@ -5,6 +5,7 @@ mod attention;
 mod bf16x6;
 mod gemm;
 mod gemm_epilogues;
+mod gemm_row_sums;
 mod ladder;
 mod launch;
 mod multi_tensor;

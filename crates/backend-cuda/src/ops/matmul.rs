@@ -28,9 +28,12 @@ use ternion_core::{AxisSet, DType, Error, Layout, MAX_RANK, Op, Result, Scalar, 
 /// The kernels of a variant, in the order of its source.
 const PRODUCT: usize = 0;
 const SUM_SPLITS: usize = 1;
+/// Of products with sums of the rows of a.
+const SUM_PARTS: usize = 2;
 
 /// The parameters, as `Product` of the kernels.
 #[repr(C)]
+#[derive(Clone, Copy)]
 struct Parameters {
     y: u64,
     a: u64,
@@ -86,7 +89,7 @@ pub(crate) fn select(payload: &Matmul, inputs: &[Meta<'_>]) -> Result<Selected, 
 /// What is stored or read beside the result by a kernel with this epilogue: a pre-activation or a residual.
 fn beside<'a>(call: &Call<'a>, epilogue: EpilogueVariant) -> Option<&'a View<'a>> {
     match epilogue {
-        EpilogueVariant::BiasRelu => None,
+        EpilogueVariant::BiasRelu | EpilogueVariant::RowSumsOfA => None,
         EpilogueVariant::PreActivation(_) => call.outputs.get(1),
         EpilogueVariant::ActivationGrad(_) | EpilogueVariant::Residual => call.inputs.last(),
     }
@@ -95,6 +98,9 @@ fn beside<'a>(call: &Call<'a>, epilogue: EpilogueVariant) -> Option<&'a View<'a>
 /// What a kernel may do to the product, if tensor maps suit what is stored or read beside it.
 fn fusible(call: &Call<'_>, epilogue: &Epilogue) -> Result<Option<EpilogueVariant>> {
     let Some(fused) = EpilogueVariant::fused(epilogue) else { return Ok(None) };
+    if fused == EpilogueVariant::RowSumsOfA {
+        return Ok(Some(fused));
+    }
     let Some(view) = beside(call, fused).filter(|view| view.dtype == call.outputs[0].dtype) else {
         return Ok(None);
     };
@@ -103,9 +109,9 @@ fn fusible(call: &Call<'_>, epilogue: &Epilogue) -> Result<Option<EpilogueVarian
 }
 
 fn is_more_than_bias_and_relu(epilogue: &Epilogue) -> bool {
-    let Epilogue { activation, residual, pre_activation, activation_grad, .. } = *epilogue;
+    let Epilogue { activation, residual, pre_activation, activation_grad, row_sums_of_a, .. } = *epilogue;
     let is_simple = matches!(activation, None | Some(UnaryOp::Relu));
-    !is_simple || residual || pre_activation || activation_grad.is_some()
+    !is_simple || residual || pre_activation || activation_grad.is_some() || row_sums_of_a
 }
 
 /// The product with bias alone, and kernels of their own for what follows it.
@@ -121,6 +127,7 @@ fn run_apart(payload: &Matmul, call: &Call<'_>) -> Result<()> {
         pre_activation: false,
         activation_grad: None,
         column_sums: false,
+        row_sums_of_a: false,
         ..payload.epilogue
     };
     run(&Op::from(Matmul { epilogue, ..*payload }), &Call { inputs, outputs: &[product], ..*call })?;
@@ -140,6 +147,7 @@ fn run_apart(payload: &Matmul, call: &Call<'_>) -> Result<()> {
             let sum = Call { inputs: &[y, residual.view(other)], outputs: &[y], ..*call };
             run_binary(&Op::from(Binary { op: BinaryOp::Add }), &sum)
         }
+        (None, []) if payload.epilogue.row_sums_of_a => sum_of_a(call),
         _ => Ok(()),
     }
 }
@@ -155,11 +163,22 @@ fn sum_rows(call: &Call<'_>, matrix: View<'_>, sums: View<'_>) -> Result<()> {
     (selected.run)(&sum, &Call { inputs: &[matrix], outputs: &[sums], ..*call })
 }
 
-/// The sums of the columns of a result without elements, where they are asked for: zeros, if there are columns.
+/// The sums of the rows of a, by a kernel of their own.
+fn sum_of_a(call: &Call<'_>) -> Result<()> {
+    let a = call.inputs[0];
+    let turned = a.layout.transpose(0, 1);
+    match call.outputs.get(1) {
+        Some(sums) => sum_rows(call, View { layout: &turned, ..a }, *sums),
+        None => Ok(()),
+    }
+}
+
+/// The sums of the columns of a result without elements, where they are asked for: zeros, if there are columns. Those of the rows of a, of which there may be some.
 #[cold]
 fn sums_of_nothing(payload: &Matmul, call: &Call<'_>) -> Result<()> {
     match call.outputs {
         [y, sums] if payload.epilogue.column_sums => sum_rows(call, View { dtype: sums.dtype, ..*y }, *sums),
+        _ if payload.epilogue.row_sums_of_a => sum_of_a(call),
         _ => Ok(()),
     }
 }

@@ -14,7 +14,11 @@ pub(super) fn source(variant: GemmVariant) -> Source {
         Engine::Wgmma | Engine::WgmmaTf32 | Engine::WgmmaBf16x6 => "gemm/wgmma.cu",
     };
     let BlockShape { m, n, k } = tile.block;
-    let source = Source::new(file, &["product", "sum_splits"])
+    let kernels: &[&str] = match epilogue {
+        EpilogueVariant::RowSumsOfA => &["product", "sum_splits", "sum_parts"],
+        _ => &["product", "sum_splits"],
+    };
+    let source = Source::new(file, kernels)
         .define_type(TYPE, operands)
         .define_type("TYPE_Y", output)
         .define_all([("TILE_M", m), ("TILE_N", n), ("STAGES", variant.stages())]);
@@ -86,6 +90,7 @@ fn with_epilogue(source: Source, epilogue: EpilogueVariant) -> Source {
             }
         }
         EpilogueVariant::Residual => source.define_all([("EPILOGUE", 3)]),
+        EpilogueVariant::RowSumsOfA => source.define_all([("SUMS_OF_A", 1)]),
     }
 }
 

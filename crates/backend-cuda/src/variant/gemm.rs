@@ -11,6 +11,7 @@ pub(crate) use warpgroup_tiles::*;
 use super::architecture::Architectures;
 use super::dtypes::{ACCESS, numbers};
 use super::elementwise::Activation;
+use smallvec::{SmallVec, smallvec};
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use ternion_core::ops::matmul::Epilogue;
@@ -358,6 +359,8 @@ pub(crate) enum EpilogueVariant {
     ActivationGrad(Activation),
     /// Adds the bias and a residual of f32.
     Residual,
+    /// Adds up the rows of a beside the product, which is stored as it is, in one part or several.
+    RowSumsOfA,
 }
 
 impl EpilogueVariant {
@@ -368,6 +371,9 @@ impl EpilogueVariant {
     pub(crate) fn fused(epilogue: &Epilogue) -> Option<EpilogueVariant> {
         let Epilogue { bias, activation, residual, accumulate, pre_activation, activation_grad, .. } =
             *epilogue;
+        if epilogue.row_sums_of_a {
+            return Some(EpilogueVariant::RowSumsOfA);
+        }
         let of = |op: UnaryOp| {
             Activation::of(op).filter(|activation| EpilogueVariant::ACTIVATIONS.contains(activation))
         };
@@ -382,15 +388,31 @@ impl EpilogueVariant {
     /// Buffers of a warp's strips.
     fn buffers(self) -> usize {
         match self {
-            EpilogueVariant::BiasRelu => 0,
+            EpilogueVariant::BiasRelu | EpilogueVariant::RowSumsOfA => 0,
             EpilogueVariant::PreActivation(_) | EpilogueVariant::ActivationGrad(_) => 4,
             EpilogueVariant::Residual => 3,
         }
     }
 
-    /// The dtype of what is stored, of products of `operands`.
-    fn output(self, operands: DType) -> DType {
-        if self == EpilogueVariant::Residual { DType::F32 } else { operands }
+    /// The dtypes of what is stored, of products of `operands`.
+    fn outputs(self, operands: DType) -> SmallVec<[DType; 2]> {
+        match self {
+            EpilogueVariant::Residual => smallvec![DType::F32],
+            EpilogueVariant::RowSumsOfA => smallvec![operands, DType::F32],
+            EpilogueVariant::BiasRelu
+            | EpilogueVariant::PreActivation(_)
+            | EpilogueVariant::ActivationGrad(_) => smallvec![operands],
+        }
+    }
+
+    /// The tiles that have it.
+    fn tiles(self) -> &'static [&'static Tile] {
+        if self == EpilogueVariant::RowSumsOfA { &ROW_SUM_TILES } else { &FUSED_TILES }
+    }
+
+    /// Whether slabs of two consumers are stored as they are, and not strips of their warps.
+    fn stores_slabs(self) -> bool {
+        matches!(self, EpilogueVariant::BiasRelu | EpilogueVariant::RowSumsOfA)
     }
 
     /// How operands come in the products that have this epilogue: those of linear layers and of their gradients.
@@ -403,6 +425,7 @@ impl EpilogueVariant {
             EpilogueVariant::PreActivation(_) => &[FORWARD],
             EpilogueVariant::ActivationGrad(_) => &[INPUT_GRAD],
             EpilogueVariant::Residual => &[FORWARD, INPUT_GRAD, WEIGHT_GRAD],
+            EpilogueVariant::RowSumsOfA => &[WEIGHT_GRAD],
         }
     }
 
@@ -410,7 +433,7 @@ impl EpilogueVariant {
         let activations = EpilogueVariant::ACTIVATIONS.into_iter();
         activations
             .flat_map(|of| [EpilogueVariant::PreActivation(of), EpilogueVariant::ActivationGrad(of)])
-            .chain([EpilogueVariant::Residual])
+            .chain([EpilogueVariant::Residual, EpilogueVariant::RowSumsOfA])
     }
 }
 
@@ -430,9 +453,9 @@ impl GemmVariant {
     pub(crate) fn stages(&self) -> usize {
         let stage = (self.tile.block.m + self.tile.block.n) * LINE;
         let others = self.bytes_out() + 8 * MOST_BARRIERS + SWIZZLE_ALIGNMENT;
-        match self.epilogue {
-            EpilogueVariant::BiasRelu => self.tile.stages,
-            _ => self.tile.stages.min((MOST_SHARED - others) / stage),
+        match self.epilogue.stores_slabs() {
+            true => self.tile.stages,
+            false => self.tile.stages.min((MOST_SHARED - others) / stage),
         }
     }
 
@@ -440,7 +463,7 @@ impl GemmVariant {
     fn bytes_out(&self) -> usize {
         let strips = CONSUMER_WARPS * self.epilogue.buffers() * STRIP_LINES * LINE;
         match self.epilogue {
-            EpilogueVariant::BiasRelu => CONSUMERS * 2 * SLAB_LINES * LINE,
+            EpilogueVariant::BiasRelu | EpilogueVariant::RowSumsOfA => CONSUMERS * 2 * SLAB_LINES * LINE,
             EpilogueVariant::ActivationGrad(_) => strips,
             EpilogueVariant::PreActivation(_) | EpilogueVariant::Residual => {
                 strips + CONSUMERS * 2 * self.tile.block.n * self.output.size()
@@ -460,11 +483,16 @@ impl GemmVariant {
 
     /// Lines of a box that is stored, or read beside: a slab, a half of one, or a warp's strip.
     pub(crate) fn box_lines(&self) -> usize {
-        match self.epilogue {
-            EpilogueVariant::BiasRelu if self.is_turned() => SLAB_LINES / 2,
-            EpilogueVariant::BiasRelu => SLAB_LINES,
-            _ => STRIP_LINES,
+        match self.epilogue.stores_slabs() {
+            true if self.is_turned() => SLAB_LINES / 2,
+            true => SLAB_LINES,
+            false => STRIP_LINES,
         }
+    }
+
+    /// Rows of the matrix of sums of rows of a, for so many columns of the result: one for each tile of a row of tiles, in each part.
+    pub(crate) fn parts_of_row_sums(&self, n: usize, splits: usize) -> usize {
+        splits * n.div_ceil(self.tile.block.n)
     }
 
     /// Rows of the matrix of column sums for so many rows of the result: one for each warp that has a part of a tile.
@@ -484,9 +512,9 @@ impl GemmVariant {
 /// Whether a product is fused with what follows it, beside bias and relu.
 pub(crate) fn is_fused(variant: &GemmVariant) -> bool {
     let GemmVariant { tile, a, b, operands, output, epilogue } = *variant;
-    FUSED_TILES.contains(&tile)
+    epilogue.tiles().contains(&tile)
         && operands.is_half()
-        && output == epilogue.output(operands)
+        && epilogue.outputs(operands).contains(&output)
         && epilogue.loads().contains(&[a, b])
 }
 
@@ -528,11 +556,11 @@ pub(super) fn variants() -> Vec<GemmVariant> {
 }
 
 fn fused_variants() -> impl Iterator<Item = GemmVariant> {
-    let tiles =
-        FUSED_TILES.iter().flat_map(|&tile| [DType::F16, DType::BF16].map(|operands| (tile, operands)));
-    tiles.flat_map(|(tile, operands)| {
-        EpilogueVariant::all_fused().flat_map(move |epilogue| {
-            let output = epilogue.output(operands);
+    let epilogues = EpilogueVariant::all_fused()
+        .flat_map(|epilogue| epilogue.tiles().iter().map(move |&tile| (epilogue, tile)));
+    let of_dtypes = epilogues.flat_map(|of| [DType::F16, DType::BF16].map(|operands| (of, operands)));
+    of_dtypes.flat_map(|((epilogue, tile), operands)| {
+        epilogue.outputs(operands).into_iter().flat_map(move |output| {
             epilogue.loads().iter().map(move |&[a, b]| GemmVariant { tile, a, b, operands, output, epilogue })
         })
     })

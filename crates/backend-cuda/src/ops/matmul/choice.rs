@@ -295,8 +295,7 @@ impl Choice {
         };
         let variant = output
             .fused
-            .filter(|_| tile.engine == Engine::Wgmma && splits == 1 && sizes.matrices == 1)
-            .and_then(|epilogue| fused(GemmVariant { epilogue, ..variant }, &sizes, device))
+            .and_then(|epilogue| with_epilogue(GemmVariant { epilogue, ..variant }, splits, &sizes, device))
             .unwrap_or(variant);
         let tile = variant.tile;
         let split_length = sizes.k.max(1).div_ceil(splits).next_multiple_of(tile.block.k);
@@ -316,6 +315,24 @@ impl Choice {
             shared,
             epilogue: variant.epilogue,
         }
+    }
+}
+
+/// The variant that has the epilogue of `variant`, if there is one for a product in so many parts.
+pub(super) fn with_epilogue(
+    variant: GemmVariant,
+    splits: usize,
+    sizes: &Sizes,
+    device: Device,
+) -> Option<GemmVariant> {
+    if variant.tile.engine != Engine::Wgmma || sizes.matrices != 1 {
+        return None;
+    }
+    match variant.epilogue {
+        // The product is as it is without: its tile and its parts.
+        EpilogueVariant::RowSumsOfA => Some(variant).filter(is_fused),
+        _ if splits > 1 => None,
+        _ => fused(variant, sizes, device),
     }
 }
 

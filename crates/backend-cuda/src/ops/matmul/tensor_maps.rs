@@ -2,13 +2,14 @@
 
 use super::choice::Choice;
 use super::operand::Operand;
-use super::{PRODUCT, Parameters, SUM_SPLITS, Sizes};
+use super::{PRODUCT, Parameters, SUM_PARTS, SUM_SPLITS, Sizes};
 use crate::call::Call;
 use crate::driver::tensor_map::{ALIGNMENT, Axis, Swizzle, TensorMap, TensorMapSpec};
 use crate::launch::Launch;
+use crate::memory::scratch::Scratch;
 use crate::ops::copy::copy;
 use crate::space::Space;
-use crate::variant::gemm::{GemmVariant, LoadMode, Tile};
+use crate::variant::gemm::{EpilogueVariant, GemmVariant, LoadMode, Tile};
 use smallvec::smallvec;
 use ternion_core::backend::{Buffer, View};
 use ternion_core::ops::matmul::Epilogue;
@@ -18,13 +19,15 @@ use ternion_core::{DType, Error, Layout, Result, Shape};
 pub(super) const BATCH_AXES: usize = 2;
 /// Bytes of a row of a box: a period of the swizzle.
 const LINE: usize = 128;
+/// Threads of a block that adds up parts.
+const SUM_THREADS: usize = 256;
 
 /// The parameters, as `TensorMapProduct` of the kernel.
 #[repr(C)]
 struct TensorMapParameters {
     maps: [TensorMap; 4],
     bias: u64,
-    column_sums: u64,
+    sums: u64,
     constants: [u64; 2],
     alpha: f32,
     m: u32,
@@ -301,6 +304,54 @@ impl ColumnSums {
     }
 }
 
+/// Sums of the rows of a, of some stages each, on their way to those of all.
+struct RowSums {
+    scratch: Scratch,
+    parts: usize,
+}
+
+/// The parameters, as `SumParts` of the kernel.
+#[repr(C)]
+struct SumPartsParameters {
+    product: Parameters,
+    sums: u64,
+    sums_of_a: u64,
+    parts: u32,
+    blocks: u32,
+}
+
+impl RowSums {
+    fn of(call: &Call<'_>, sizes: &Sizes, choice: &Choice, variant: &GemmVariant) -> Result<Option<RowSums>> {
+        if variant.epilogue != EpilogueVariant::RowSumsOfA {
+            return Ok(None);
+        }
+        let parts = variant.parts_of_row_sums(sizes.n, choice.splits);
+        let scratch = call.gpu.scratch(parts * sizes.m * DType::F32.size())?;
+        Ok(Some(RowSums { scratch, parts }))
+    }
+
+    /// The sums, and with `sum_blocks` more blocks the result from its parts: by one kernel.
+    fn add_up(
+        &self,
+        call: &Call<'_>,
+        product: &Parameters,
+        variant: GemmVariant,
+        sum_blocks: u32,
+    ) -> Result<()> {
+        let Some(sums) = call.outputs.get(1) else { return Ok(()) };
+        let blocks = product.m.div_ceil(SUM_THREADS as u32);
+        let parameters = SumPartsParameters {
+            product: *product,
+            sums: self.scratch.address(),
+            sums_of_a: call.gpu.address(call.name, sums)?,
+            parts: self.parts as u32,
+            blocks,
+        };
+        let launch = Launch::new(variant, SUM_PARTS, blocks + sum_blocks, SUM_THREADS as u32);
+        call.gpu.launch(call.name, launch, &parameters)
+    }
+}
+
 /// Launches the product of these operands, and what adds up the parts of its sums. `parameters` are those of the other kernels.
 pub(super) fn launch(
     call: &Call<'_>,
@@ -335,7 +386,8 @@ pub(super) fn launch(
         true => None,
         false => Some(Bias::of(call)?),
     };
-    let sums = ColumnSums::of(call, epilogue, sizes, &variant)?;
+    let column_sums = ColumnSums::of(call, epilogue, sizes, &variant)?;
+    let row_sums = RowSums::of(call, sizes, choice, &variant)?;
     let [m, n] = match variant.is_turned() {
         true => [parameters.n, parameters.m],
         false => [parameters.m, parameters.n],
@@ -343,7 +395,11 @@ pub(super) fn launch(
     let mapped = TensorMapParameters {
         maps,
         bias: bias.as_ref().map_or(Ok(0), |bias| bias.address(call))?,
-        column_sums: sums.as_ref().map_or(Ok(0), |sums| sums.address(call))?,
+        sums: match (&column_sums, &row_sums) {
+            (Some(sums), _) => sums.address(call)?,
+            (None, Some(sums)) => sums.scratch.address(),
+            (None, None) => 0,
+        },
         constants: if is_partial { [0; 2] } else { parameters.constants },
         alpha: if is_partial { 1.0 } else { epilogue.alpha as f32 },
         m,
@@ -368,11 +424,12 @@ pub(super) fn launch(
         ..Launch::new(GemmVariant { output, ..variant }, PRODUCT, blocks, choice.threads as u32)
     };
     gpu.launch(op, product, &mapped)?;
-    if let Some(sums) = sums {
-        return sums.add_up(call);
+    let sum_blocks = if is_partial { sizes.outputs().div_ceil(SUM_THREADS) as u32 } else { 0 };
+    match (column_sums, row_sums) {
+        (Some(sums), _) => sums.add_up(call),
+        (None, Some(sums)) => sums.add_up(call, parameters, variant, sum_blocks),
+        (None, None) => {
+            gpu.launch(op, Launch::new(variant, SUM_SPLITS, sum_blocks, SUM_THREADS as u32), parameters)
+        }
     }
-    if !is_partial {
-        return Ok(());
-    }
-    gpu.launch(op, Launch::new(variant, SUM_SPLITS, sizes.outputs().div_ceil(256) as u32, 256), parameters)
 }

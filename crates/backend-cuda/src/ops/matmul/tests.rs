@@ -1,6 +1,6 @@
 //! Which tile is chosen for which product.
 
-use super::choice::{choose, choose_among, faster_by_parts};
+use super::choice::{choose, choose_among, faster_by_parts, with_epilogue};
 use super::*;
 use crate::variant::Architectures;
 use crate::variant::gemm::*;
@@ -202,6 +202,43 @@ fn tiles_of_turned_products_are_counted_along_the_columns_of_the_result() {
     assert_eq!(time(tf32, high, [true, true]), time(tf32, high, [false, false]));
     for (tile, across) in [(tf32, [true, false]), (&TF32_128X256X32, [false, true]), (tf32, [false; 2])] {
         assert_eq!(time(tile, wide, across), time(tile, wide, [false; 2]), "{tile:?} {across:?}");
+    }
+}
+
+#[test]
+fn rows_of_a_are_added_up_beside_products_of_weight_gradients() {
+    let large =
+        [&WGMMA_128X256X64, &WGMMA_128X192X64_PING_PONG, &WGMMA_128X128X64_PING_PONG, &WGMMA_128X128X64];
+    let others =
+        [&WGMMA_64X128X64_PING_PONG, &WGMMA_64X64X64_PING_PONG, &WGMMA_128X256X64_CLUSTER, &MMA_128X256X64];
+    let sizes = sizes(BF16, [768, 3072, 16384], [0; 2], true);
+    let found = |tile, [a, b]: [LoadMode; 2], output, splits, sizes: &Sizes| {
+        let epilogue = EpilogueVariant::RowSumsOfA;
+        let variant = GemmVariant { tile, a, b, operands: DType::BF16, output, epilogue };
+        let found = with_epilogue(variant, splits, sizes, device("sm_90a"));
+        // The tile that was chosen for the product, and no other one.
+        assert!(found.is_none_or(|found| found == variant), "{variant:?}: {found:?}");
+        found
+    };
+    let (k, mn) = (LoadMode::KMajor, LoadMode::MnMajor);
+    for (output, splits) in [(DType::BF16, 1), (DType::BF16, 3), (DType::F32, 1), (DType::F32, 3)] {
+        for tile in large {
+            let variant = found(tile, [mn, mn], output, splits, &sizes).unwrap_or_else(|| panic!("{tile:?}"));
+            assert_eq!(
+                variant.shared(),
+                tile.shared(DType::BF16, [mn, mn]),
+                "{tile:?}: as of the plain product"
+            );
+            assert_eq!(variant.parts_of_row_sums(3072, splits), splits * 3072 / tile.block.n);
+            for loads in [[k, mn], [mn, k], [k, k]] {
+                assert!(found(tile, loads, output, splits, &sizes).is_none(), "{tile:?} {loads:?}");
+            }
+            let batch = Sizes { matrices: 2, ..sizes };
+            assert!(found(tile, [mn, mn], output, splits, &batch).is_none(), "{tile:?} in a batch");
+        }
+        for tile in others {
+            assert!(found(tile, [mn, mn], output, splits, &sizes).is_none(), "{tile:?}");
+        }
     }
 }
 

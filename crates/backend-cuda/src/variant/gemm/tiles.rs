@@ -449,6 +449,9 @@ static MMA: [&Tile; 14] = [
 /// Those whose kernels are fused with more than bias and relu.
 pub(crate) static FUSED_TILES: [&Tile; 3] =
     [&WGMMA_128X256X64, &WGMMA_128X192X64_PING_PONG, &WGMMA_128X128X64_PING_PONG];
+/// Those that add up the rows of a beside the product.
+pub(crate) static ROW_SUM_TILES: [&Tile; 4] =
+    [&WGMMA_128X256X64, &WGMMA_128X192X64_PING_PONG, &WGMMA_128X128X64_PING_PONG, &WGMMA_128X128X64];
 /// Tiles of f32 that is rounded to TF32.
 static TF32: [&Tile; 10] = [
     &WGMMATF32_128X256X32,
