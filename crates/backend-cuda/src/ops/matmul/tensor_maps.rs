@@ -4,6 +4,7 @@ use super::choice::Choice;
 use super::operand::Operand;
 use super::{PRODUCT, Parameters, SUM_SPLITS, Sizes};
 use crate::call::Call;
+use crate::driver::launch::LaunchAttributes;
 use crate::driver::tensor_map::{ALIGNMENT, Axis, Swizzle, TensorMap, TensorMapSpec};
 use crate::launch::Launch;
 use crate::ops::copy::copy;
@@ -40,6 +41,16 @@ struct TensorMapParameters {
     a_part: u32,
     b_part: u32,
     unfit: u64,
+}
+
+/// The parameters, as `SplitKProduct` of the kernel.
+#[repr(C)]
+struct SplitKParameters {
+    maps: [TensorMap; 2],
+    product: Parameters,
+    fast: u32,
+    a_axes: u32,
+    b_axes: u32,
 }
 
 /// Whether boxes of `y` are stored: rows of neighboring elements that begin at multiples of 16 bytes.
@@ -299,6 +310,29 @@ impl ColumnSums {
     fn add_up(&self, call: &Call<'_>) -> Result<()> {
         super::sum_rows(call, self.view(), call.outputs[1])
     }
+}
+
+/// Launches the product of these operands, whose sums the blocks of a cluster add up.
+pub(super) fn launch_in_clusters(
+    call: &Call<'_>,
+    choice: &Choice,
+    [a, b]: [OperandMap; 2],
+    product: Parameters,
+    variant: GemmVariant,
+) -> Result<()> {
+    let launch = Launch {
+        shared: choice.shared as u32,
+        attributes: LaunchAttributes { cluster: [choice.splits as u8, 1, 1], ..LaunchAttributes::NONE },
+        ..Launch::new(variant, PRODUCT, choice.blocks as u32, choice.threads as u32)
+    };
+    let parameters = SplitKParameters {
+        maps: [a.map, b.map],
+        fast: batch_axes(&product.batch, 0)[0].0 as u32,
+        product,
+        a_axes: a.axes,
+        b_axes: b.axes,
+    };
+    call.gpu.launch(call.name, launch, &parameters)
 }
 
 /// Launches the product of these operands, and what adds up the parts of its sums. `parameters` are those of the other kernels.
