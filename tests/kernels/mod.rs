@@ -11,6 +11,7 @@ mod launch;
 mod multi_tensor;
 mod random;
 mod rows;
+mod split_k;
 mod tiles;
 
 use crate::{beside, support};

@@ -4,6 +4,7 @@
 mod choice;
 mod operand;
 mod parts;
+mod split_k;
 mod tensor_maps;
 
 use crate::call::{Call, Selected};
@@ -301,7 +302,7 @@ fn launch(
 ) -> Result<()> {
     let (gpu, op, y) = (call.gpu, call.name, &call.outputs[0]);
     let rank = y.layout.shape().rank();
-    let splits = choice.splits;
+    let splits = if choice.tile.engine.adds_up_in_clusters() { 1 } else { choice.splits };
     let sum_size = if a.view.dtype.size() == 8 { 8 } else { 4 };
     let partial = gpu.scratch(if splits > 1 { splits * sizes.outputs() * sum_size } else { 0 })?;
     let bias = epilogue.bias.then(|| &call.inputs[2]);
@@ -346,7 +347,10 @@ fn launch(
             Some([a, b]) => [a.map(tile, tile.block.m, op)?, b.map(tile, tile.block.n, op)?],
             None => tensor_maps::operand_maps([a, b], choice, &parameters.batch, op)?,
         };
-        return tensor_maps::launch(call, epilogue, sizes, choice, maps, &parameters, variant);
+        return match tile.engine.adds_up_in_clusters() {
+            true => split_k::launch(call, choice, maps, parameters, variant),
+            false => tensor_maps::launch(call, epilogue, sizes, choice, maps, &parameters, variant),
+        };
     }
     let product = Launch {
         shared: choice.shared as u32,

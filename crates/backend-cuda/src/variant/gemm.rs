@@ -1,10 +1,12 @@
 //! Variants of matrix products: tiles, and how operands are loaded into them.
 
 mod bf16x6;
+mod split_k_tiles;
 mod tiles;
 mod warpgroup_tiles;
 
 pub(crate) use bf16x6::*;
+pub(crate) use split_k_tiles::*;
 pub(crate) use tiles::*;
 pub(crate) use warpgroup_tiles::*;
 
@@ -28,7 +30,9 @@ pub(crate) enum Engine {
     Tf32,
     /// `wgmma` of f16 or bf16, operands by the tensor memory accelerator.
     Wgmma,
-    /// The same of f32 rounded to TF32.
+    /// The same of few tiles: blocks of a cluster add up parts of the sums.
+    WgmmaSplitK,
+    /// As [`Engine::Wgmma`], of f32 rounded to TF32.
     WgmmaTf32,
     /// The same of f32 in parts of bf16, of which six pairs are multiplied.
     WgmmaBf16x6,
@@ -39,13 +43,20 @@ impl Engine {
     pub(crate) fn architectures(self) -> Architectures {
         match self {
             Engine::Simt | Engine::Mma | Engine::Tf32 => Architectures::ALL,
-            Engine::Wgmma | Engine::WgmmaTf32 | Engine::WgmmaBf16x6 => Architectures::Exact((9, 0)),
+            Engine::Wgmma | Engine::WgmmaSplitK | Engine::WgmmaTf32 | Engine::WgmmaBf16x6 => {
+                Architectures::Exact((9, 0))
+            }
         }
     }
 
-    /// Whether operands and results are copied by the tensor memory accelerator.
+    /// Whether operands are copied by the tensor memory accelerator.
     pub(crate) fn uses_tensor_maps(self) -> bool {
-        matches!(self, Engine::Wgmma | Engine::WgmmaTf32 | Engine::WgmmaBf16x6)
+        self.architectures() == Architectures::Exact((9, 0))
+    }
+
+    /// Whether parts of sums are added up by the blocks of a cluster, of which each has one, and no second kernel.
+    pub(crate) fn adds_up_in_clusters(self) -> bool {
+        self == Engine::WgmmaSplitK
     }
 
     /// Whether one operand at least is runs along k: tensor cores read the other one from registers, where it is turned.
@@ -134,18 +145,26 @@ pub(crate) enum Part {
     /// Tensor cores: elements of a warpgroup. Where two have a tile together, each has half of its rows; where each has
     /// a tile of its own, they multiply in turn (the ping-pong schedule).
     Warpgroup { m: usize, n: usize },
+    /// Tensor cores: elements of the one warpgroup of a block, whose rows are columns of the result. A warp beside it loads.
+    TurnedWarpgroup { m: usize, n: usize },
 }
 
 impl Part {
     pub(crate) fn m(self) -> usize {
         match self {
-            Part::Thread { m, .. } | Part::Warp { m, .. } | Part::Warpgroup { m, .. } => m,
+            Part::Thread { m, .. }
+            | Part::Warp { m, .. }
+            | Part::Warpgroup { m, .. }
+            | Part::TurnedWarpgroup { m, .. } => m,
         }
     }
 
     pub(crate) fn n(self) -> usize {
         match self {
-            Part::Thread { n, .. } | Part::Warp { n, .. } | Part::Warpgroup { n, .. } => n,
+            Part::Thread { n, .. }
+            | Part::Warp { n, .. }
+            | Part::Warpgroup { n, .. }
+            | Part::TurnedWarpgroup { n, .. } => n,
         }
     }
 }
@@ -229,7 +248,14 @@ impl Tile {
     pub(crate) fn takes(&self, loads: [LoadMode; 2]) -> bool {
         let is_taken = |load: LoadMode| !load.is_unaligned() || self.takes_elements();
         let has_k_major = loads.into_iter().any(LoadMode::is_k_major);
-        loads.into_iter().all(is_taken) && (has_k_major || !self.engine.needs_one_k_major())
+        loads.into_iter().all(is_taken)
+            && (has_k_major || !self.engine.needs_one_k_major())
+            && (loads[0].is_k_major() || !self.needs_rows_along_k())
+    }
+
+    /// Whether a is runs along k: of one across k it would load more rows than it has.
+    pub(crate) fn needs_rows_along_k(&self) -> bool {
+        matches!(self.part, Part::TurnedWarpgroup { m, .. } if m < SLAB_LINES)
     }
 
     /// Whether the kernel has a and b change places, and so columns of the result are its rows: of two operands that are loaded so
@@ -249,6 +275,7 @@ impl Tile {
             Part::Thread { .. } => parts,
             Part::Warp { .. } => parts * 32,
             Part::Warpgroup { .. } => 3 * WARPGROUP,
+            Part::TurnedWarpgroup { .. } => WARPGROUP + 32,
         }
     }
 
@@ -267,6 +294,8 @@ impl Tile {
                 let lines = self.stages * (m + n) + 2 * 2 * 64;
                 lines * LINE + 8 * (2 * self.stages + 2) + SWIZZLE_ALIGNMENT
             }
+            // The stages, whose room the sums take, and two barriers of each.
+            Part::TurnedWarpgroup { .. } => self.stages * ((m + n) * LINE + 2 * 8) + SWIZZLE_ALIGNMENT,
             Part::Warp { m: warp_m, n: warp_n } => {
                 // gemm/tf32.cu lays out rows of a lane together: four, or two.
                 let rows_out = if dtype == DType::F32 && warp_m.is_multiple_of(32) { 32 } else { 16 };
@@ -503,6 +532,9 @@ impl GemmVariant {
 
     /// Bytes of dynamic shared memory of a tile of warpgroups: the stages, what is on its way out, the barriers, and what alignment takes.
     pub(crate) fn shared(&self) -> usize {
+        if let Part::TurnedWarpgroup { .. } = self.tile.part {
+            return self.tile.shared(self.operands, [self.a, self.b]);
+        }
         let stages = self.stages() * (self.tile.block.m + self.tile.block.n) * LINE;
         let barriers = 2 * self.stages() + CONSUMERS + CONSUMER_WARPS * self.epilogue.buffers();
         stages + self.bytes_out() + 8 * barriers + SWIZZLE_ALIGNMENT

@@ -28,6 +28,10 @@ const MOST_SPLITS: usize = 128;
 /// Microseconds that the second kernel takes beside its memory traffic, which adds up the parts of
 /// sums.
 const SPLIT_MICROSECONDS: f64 = 1.8;
+/// Microseconds that blocks of a cluster take to wait for each other and to add up theirs.
+const CLUSTER_SPLIT_MICROSECONDS: f64 = 0.8;
+/// The most blocks of a cluster on every device.
+const MOST_IN_CLUSTER: usize = 8;
 /// Microseconds that it takes to queue the copy of an operand, and of one with zeros behind its
 /// lines.
 const COPY_MICROSECONDS: f64 = 4.0;
@@ -435,6 +439,9 @@ impl Tile {
         if self.engine.uses_tensor_maps() && !sizes.suits_tensor_maps {
             return false;
         }
+        if self.needs_rows_along_k() && sizes.turned[0] > 0 {
+            return false;
+        }
         match self.purpose {
             Purpose::Any => true,
             Purpose::FewRows => sizes.m <= self.block.m,
@@ -456,7 +463,9 @@ impl Tile {
             sums += busiest.max(cost.lone_block_factor * tile) + cost.wave_microseconds;
         }
         let mut time = cost.start_microseconds + sums.max(self.memory_microseconds(sizes, splits));
-        if splits > 1 {
+        if splits > 1 && self.engine.adds_up_in_clusters() {
+            time += CLUSTER_SPLIT_MICROSECONDS;
+        } else if splits > 1 {
             let traffic = (sizes.outputs() * (splits + 1) * 4) as f64;
             time += SPLIT_MICROSECONDS + traffic / BYTES_PER_MICROSECOND;
         }
@@ -466,7 +475,8 @@ impl Tile {
     /// The least time in which a product reads its operands and writes its result, or its partial sums.
     fn memory_microseconds(&self, sizes: &Sizes, splits: usize) -> f64 {
         let [operand, output] = sizes.element_bytes;
-        let stored = if splits > 1 && output > 0 { 4 * splits } else { output };
+        let stores_parts = splits > 1 && output > 0 && !self.engine.adds_up_in_clusters();
+        let stored = if stores_parts { 4 * splits } else { output };
         let read = (sizes.m + sizes.n) * sizes.k * sizes.matrices * operand;
         let bandwidth = match self.engine.uses_tensor_maps() {
             true => MAPPED_BYTES_PER_MICROSECOND,
@@ -505,7 +515,8 @@ pub(super) fn choose_among(
     for tile in serving().filter(|tile| tile.most_shared(dtype) <= room) {
         let copies = sizes.copies(tile, dtype.size());
         for splits in splits_of(tile, sizes, wanted.splits) {
-            if splits > 1 && sizes.outputs() * splits * 8 > MOST_PARTIAL {
+            let stores_parts = splits > 1 && !tile.engine.adds_up_in_clusters();
+            if stores_parts && sizes.outputs() * splits * 8 > MOST_PARTIAL {
                 continue;
             }
             let rank = (!wanted.admits(tile), copies + tile.predicted(sizes, splits, multiprocessors));
@@ -523,6 +534,13 @@ fn splits_of(tile: &Tile, sizes: &Sizes, wanted: Option<usize>) -> SmallVec<[usi
     let blocks = tile.count(sizes).max(1);
     let longest = sizes.k / (2 * tile.block.k).max(64);
     let cut_of = |aim: &usize| (aim / blocks).min(longest).min(MOST_SPLITS);
+    if tile.engine.adds_up_in_clusters() {
+        let most = longest.clamp(1, MOST_IN_CLUSTER);
+        return match wanted {
+            Some(splits) => smallvec![splits.clamp(1, most)],
+            None => (1..=MOST_IN_CLUSTER).filter(|&cut| cut.is_power_of_two() && cut <= most).collect(),
+        };
+    }
     match wanted {
         Some(splits) => smallvec![splits.clamp(1, longest.clamp(1, MOST_SPLITS))],
         None => std::iter::once(1).chain(AIMS.iter().map(cut_of).filter(|&cut| cut > 1)).collect(),

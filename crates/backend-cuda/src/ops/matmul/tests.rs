@@ -12,7 +12,7 @@ const BF16: MmaInput = MmaInput::Of(DType::BF16);
 /// The products of `tests/kernels/gemm.rs`, which are to come by every tile on an H100: the input,
 /// m, n, k, whether operands are unaligned. Those of tiles that tensor maps would take are for devices, or with
 /// `TERNION_CUDA_TENSOR_MAPS=0`, without such.
-static BY_TILE: [(&Tile, MmaInput, [usize; 3], bool); 30] = [
+static BY_TILE: [(&Tile, MmaInput, [usize; 3], bool); 33] = [
     (&WGMMA_128X256X64, BF16, [2048, 2048, 72], false),
     (&WGMMA_128X256X64_CLUSTER, BF16, [4096, 8192, 4104], false),
     (&WGMMA_128X192X64_PING_PONG, BF16, [3072, 3072, 4096], false),
@@ -21,6 +21,9 @@ static BY_TILE: [(&Tile, MmaInput, [usize; 3], bool); 30] = [
     (&WGMMA_64X128X64_PING_PONG, BF16, [4096, 136, 512], false),
     (&WGMMA_64X128X64_CLUSTER, BF16, [1024, 1024, 4104], false),
     (&WGMMA_64X64X64_PING_PONG, BF16, [512, 1024, 2048], false),
+    (&WGMMASPLITK_16X64X64, BF16, [16, 4096, 4096], false),
+    (&WGMMASPLITK_32X64X64, BF16, [24, 2056, 4104], false),
+    (&WGMMASPLITK_64X64X64, BF16, [64, 2048, 1032], false),
     (&WGMMATF32_128X256X32, MmaInput::Tf32, [2048, 2048, 72], false),
     (&WGMMATF32_128X192X32_PING_PONG, MmaInput::Tf32, [1536, 1536, 264], false),
     (&WGMMATF32_128X128X32_PING_PONG, MmaInput::Tf32, [768, 1536, 264], false),

@@ -3,7 +3,8 @@
 use super::{
     BlockShape, Cost, Engine, MmaInput, Part, Purpose, Tile, WGMMA_64X64X64_PING_PONG,
     WGMMA_64X128X64_CLUSTER, WGMMA_64X128X64_PING_PONG, WGMMA_128X128X64, WGMMA_128X128X64_PING_PONG,
-    WGMMA_128X192X64_PING_PONG, WGMMA_128X256X64, WGMMA_128X256X64_CLUSTER,
+    WGMMA_128X192X64_PING_PONG, WGMMA_128X256X64, WGMMA_128X256X64_CLUSTER, WGMMASPLITK_16X64X64,
+    WGMMASPLITK_32X64X64, WGMMASPLITK_64X64X64,
 };
 use ternion_core::DType;
 
@@ -430,7 +431,7 @@ static SIMT: [&Tile; 4] = [&SIMT_128X256X8, &SIMT_64X64X8, &SIMT_32X32X32, &SIMT
 /// Tiles of f64.
 static DOUBLE: [&Tile; 2] = [&SIMT_64X128X8, &SIMT_64X64X16];
 /// Tiles of f16 and bf16 on tensor cores.
-static MMA: [&Tile; 14] = [
+static MMA: [&Tile; 17] = [
     &WGMMA_128X256X64,
     &WGMMA_128X256X64_CLUSTER,
     &WGMMA_128X192X64_PING_PONG,
@@ -439,6 +440,9 @@ static MMA: [&Tile; 14] = [
     &WGMMA_64X128X64_PING_PONG,
     &WGMMA_64X128X64_CLUSTER,
     &WGMMA_64X64X64_PING_PONG,
+    &WGMMASPLITK_16X64X64,
+    &WGMMASPLITK_32X64X64,
+    &WGMMASPLITK_64X64X64,
     &MMA_128X256X64,
     &MMA_64X128X64,
     &MMA_64X64X64,
@@ -527,6 +531,9 @@ mod tests {
             let expected = match tile.engine {
                 Engine::WgmmaTf32 => {
                     vec![([K, K], false, false), ([K, MN], true, true), ([MN, K], false, true)]
+                }
+                Engine::WgmmaSplitK if tile.block.m < 64 => {
+                    [[K, K], [K, MN]].map(|loads| (loads, false, false)).to_vec()
                 }
                 _ => [[K, K], [K, MN], [MN, K], [MN, MN]].map(|loads| (loads, false, false)).to_vec(),
             };
