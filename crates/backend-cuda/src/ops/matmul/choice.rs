@@ -30,6 +30,8 @@ const MOST_SPLITS: usize = 128;
 const SPLIT_MICROSECONDS: f64 = 1.8;
 /// Microseconds that blocks of a cluster take to wait for each other and to add up theirs.
 const CLUSTER_SPLIT_MICROSECONDS: f64 = 0.8;
+/// Microseconds that a kernel takes which does to a small product what a fused one does to its sums.
+const APART_MICROSECONDS: f64 = 4.0;
 /// The most blocks of a cluster on every device.
 const MOST_IN_CLUSTER: usize = 8;
 /// Microseconds that it takes to queue the copy of an operand, and of one with zeros behind its
@@ -297,10 +299,10 @@ impl Choice {
             output: wrapping_like(output.view.dtype),
             epilogue: EpilogueVariant::BiasRelu,
         };
-        let variant = output
+        let (variant, splits) = output
             .fused
             .and_then(|epilogue| with_epilogue(GemmVariant { epilogue, ..variant }, splits, &sizes, device))
-            .unwrap_or(variant);
+            .unwrap_or((variant, splits));
         let tile = variant.tile;
         let split_length = sizes.k.max(1).div_ceil(splits).next_multiple_of(tile.block.k);
         let splits = sizes.k.div_ceil(split_length).max(1);
@@ -322,22 +324,29 @@ impl Choice {
     }
 }
 
-/// The variant that has the epilogue of `variant`, if there is one for a product in so many parts.
+/// The variant that has the epilogue of `variant`, and the number of parts of its sums, if there is one and it takes less than the
+/// product in `splits` parts by the tile of `variant` and a kernel behind it.
 pub(super) fn with_epilogue(
     variant: GemmVariant,
     splits: usize,
     sizes: &Sizes,
     device: Device,
-) -> Option<GemmVariant> {
-    if variant.tile.engine != Engine::Wgmma || sizes.matrices != 1 {
+) -> Option<(GemmVariant, usize)> {
+    if !matches!(variant.tile.engine, Engine::Wgmma | Engine::WgmmaSplitK) || sizes.matrices != 1 {
         return None;
     }
-    match variant.epilogue {
+    if variant.epilogue == EpilogueVariant::RowSumsOfA {
         // The product is as it is without: its tile and its parts.
-        EpilogueVariant::RowSumsOfA => Some(variant).filter(is_fused),
-        _ if splits > 1 => None,
-        _ => fused(variant, sizes, device),
+        return Some((variant, splits)).filter(|(variant, _)| is_fused(variant));
     }
+    if splits > 1 && wanted().splits.is_some() {
+        return None;
+    }
+    let fused = fused(variant, sizes, device)?;
+    let time = |tile: &Tile, splits| tile.predicted(sizes, splits, device.multiprocessors);
+    let is_whole = variant.tile.engine == Engine::Wgmma && splits == 1;
+    let is_faster = time(fused.tile, 1) <= time(variant.tile, splits) + APART_MICROSECONDS;
+    (is_whole || is_faster).then_some((fused, 1))
 }
 
 /// The variant with the fused epilogue of the tile that is fastest by prediction, if there are such.

@@ -3,6 +3,7 @@
 use super::choice::{choose, choose_among, faster_by_parts, with_epilogue};
 use super::*;
 use crate::variant::Architectures;
+use crate::variant::elementwise::Activation;
 use crate::variant::gemm::*;
 
 const F32: MmaInput = MmaInput::Of(DType::F32);
@@ -220,8 +221,8 @@ fn rows_of_a_are_added_up_beside_products_of_weight_gradients() {
         let variant = GemmVariant { tile, a, b, operands: DType::BF16, output, epilogue };
         let found = with_epilogue(variant, splits, sizes, device("sm_90a"));
         // The tile that was chosen for the product, and no other one.
-        assert!(found.is_none_or(|found| found == variant), "{variant:?}: {found:?}");
-        found
+        assert!(found.is_none_or(|found| found == (variant, splits)), "{variant:?}: {found:?}");
+        found.map(|(variant, _)| variant)
     };
     let (k, mn) = (LoadMode::KMajor, LoadMode::MnMajor);
     for (output, splits) in [(DType::BF16, 1), (DType::BF16, 3), (DType::F32, 1), (DType::F32, 3)] {
@@ -263,4 +264,27 @@ fn tiles_fit_the_shared_memory_of_every_device() {
             }
         }
     }
+}
+
+/// A layer of few rows: its activation is fused where the sums are short, and has a kernel of its own where a fused product would take far longer than one in parts.
+#[test]
+fn epilogues_are_fused_where_that_takes_less_than_a_kernel_behind() {
+    let device = device("sm_90a");
+    let fused = |[m, n, k]: [usize; 3]| {
+        let sizes = sizes(BF16, [m, n, k], [0; 2], true);
+        let (tile, splits) = choose(BF16, &sizes, device);
+        assert_eq!(tile.engine, Engine::WgmmaSplitK, "{m} x {n} x {k}: {tile:?}");
+        let variant = GemmVariant {
+            tile,
+            a: LoadMode::KMajor,
+            b: LoadMode::KMajor,
+            operands: DType::BF16,
+            output: DType::BF16,
+            epilogue: EpilogueVariant::PreActivation(Activation::GeluErf),
+        };
+        with_epilogue(variant, splits, &sizes, device)
+    };
+    let (variant, splits) = fused([16, 1024, 256]).expect("short sums");
+    assert!(FUSED_TILES.contains(&variant.tile) && splits == 1, "{variant:?} in {splits}");
+    assert!(fused([16, 4096, 4096]).is_none(), "long sums");
 }
