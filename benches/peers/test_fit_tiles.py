@@ -84,7 +84,7 @@ class Prediction(unittest.TestCase):
         for turned, copies, elements in [((True, False), 2, both), ((True, False), 1, a), ((True, True), 1, a), ((False, False), 1, b)]:
             expected = product + 4 * copies + elements * 8 / 2e6
             self.assert_predicts(expected, LARGE, [256, 1024, 512], kind="tf32", turned=turned, copies=copies)
-        tile = Tile("wgmmabf16x6_128x128x64", [128, 128, 64], 1, 1, [38.0, 5.0, 1.0, 0.9, 1.0])
+        tile = Tile("wgmmabf16x6_128x128x32", [128, 128, 64], 1, 1, [38.0, 5.0, 1.0, 0.9, 1.0])
         split = 6 + 2 * 4 + (1024 * 1000 + 1000 * 2048) * 10 / 2e6
         # The inner length is rounded up to a stage.
         self.assert_predicts(split + 5 + 38 * 1.024 + 0.9, tile, [1024, 2048, 1000], kind="bf16x6")

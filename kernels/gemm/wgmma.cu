@@ -28,6 +28,8 @@
 //   a along m, b along k        A_INNER 0, A_FROM_REGISTERS 1
 //   a along k, b along n        A_INNER 0, A_FROM_REGISTERS 1, TURNED 1: p.a is b turned, p.b is a turned, p.m and p.n are n and m
 //
+// f32 in parts of bf16 (BF16X6 1) has stages of its own (wgmma_bf16x6.cuh).
+//
 // Tiles (TILE_M, TILE_N, STAGES, PINGPONG), which the host chooses from by predicted time:
 //
 //   128 256 4 0    large products; 128 sums a thread
@@ -56,6 +58,7 @@
 // Launch: blocks of THREADS, as many as there are tiles or multiprocessors, a multiple of CLUSTER, SHARED bytes of shared memory. With splits > 1 the output is that of the
 // partial sums, f32 [splits, matrices, m, n], alpha is 1 and there is no bias; sum_splits of a variant with the final output follows.
 
+#include "gemm/wgmma_bf16x6.cuh"
 #include "gemm/wgmma_fused.cuh"
 #include "gemm/wgmma_loop.cuh"
 #include "gemm/wgmma_registers.cuh"

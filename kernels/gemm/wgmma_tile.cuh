@@ -59,22 +59,26 @@
 #define BAND 8
 #endif
 
-constexpr int LINE = 128;  // bytes of a line of a stage: a period of the swizzle
-constexpr int TILE_K = LINE / int(sizeof(Element));
-constexpr int STEPS = LINE / 32;  // wgmma takes 32 bytes of each line
+constexpr int LINE = 128;                         // bytes of a line of a stage: a period of the swizzle
+constexpr int RUN = LINE / int(sizeof(Element));  // elements of a line
+// Bytes of a stage along k, and how many elements those are: less where there are three parts of each operand.
+constexpr int K_LINE = BF16X6 ? 64 : LINE;
+constexpr int TILE_K = K_LINE / int(sizeof(Element));
+constexpr int STEPS = K_LINE / 32;  // wgmma takes 32 bytes of each line
 constexpr int WARPGROUP = 128;
 constexpr int CONSUMERS = 2;
 constexpr int THREADS = (1 + CONSUMERS) * WARPGROUP;
-constexpr int PAIRS = BF16X6 ? 6 : 1;  // of parts of a and b: the sum over k is walked for each
-constexpr int PROMOTED = 4;  // BF16X6: stages whose products the tensor cores add up before those are added in f32
+constexpr int PARTS = BF16X6 ? 3 : 1;  // of each operand
 // 504 registers of three warpgroups' threads: 168 each at launch, which 65536 / THREADS rounds down to. Rows of a take more than loads alone.
 constexpr int PRODUCER_REGISTERS = SUMS_OF_A ? 40 : 24, CONSUMER_REGISTERS = SUMS_OF_A ? 232 : 240;
 
 constexpr int PART_M = PINGPONG ? TILE_M : TILE_M / CONSUMERS;  // rows of a consumer
 constexpr int BLOCKS = PART_M / 64;
-constexpr int STAGE_A = TILE_M * LINE;
-constexpr int STAGE = STAGE_A + TILE_N * LINE;
-constexpr int SLAB = 64 * LINE;                     // bytes of 64 lines
+constexpr int PART_A = TILE_M * K_LINE, PART_B = TILE_N * K_LINE;
+constexpr int STAGE_A = PARTS * PART_A;
+constexpr int STAGE = STAGE_A + PARTS * PART_B;
+constexpr int SLAB_K = RUN * K_LINE;  // bytes of an operand across k, of the lines of k of a stage and a run
+constexpr int SLAB = 64 * LINE;       // bytes of 64 lines
 constexpr int SLAB_N = LINE / int(sizeof(Output));  // columns of y in a slab
 constexpr int LINES_OUT = TURNED ? 32 : 64;         // rows of y in a box that is stored
 constexpr int SLABS_ACROSS = TILE_N / SLAB_N;
@@ -140,13 +144,13 @@ INLINE u32 next_number(u32 number) { return number + gridDim.x / CLUSTER; }
 // One tile of y, and where its operands begin. `number` is that of the tiles of a cluster.
 struct Work {
     Tile tile;
-    u32 first, blocks;  // along k: where it begins, and how many stages it takes, those of all pairs of parts
+    u32 first, blocks;  // along k: where it begins, and how many stages it takes
     i32 fast, slow;     // of the batch
 
     INLINE Work(const TensorMapProduct& p, u32 number) : tile(tile_of<CLUSTER_M, TILE_N, BAND>(p, number)) {
         tile.row += rank_in_cluster() * TILE_M;
         first = tile.split * p.split_length;
-        blocks = PAIRS * ((min(p.k - first, p.split_length) + TILE_K - 1) / TILE_K);
+        blocks = (min(p.k - first, p.split_length) + TILE_K - 1) / TILE_K;
         slow = tile.matrix < p.fast ? 0 : tile.matrix / p.fast;
         fast = tile.matrix - slow * p.fast;
     }

@@ -162,8 +162,8 @@ fn operands([m, n, k]: [usize; 3], gpu: &Device) -> Result<Vec<(&'static str, Te
     ])
 }
 
-/// Products by parts are not farther from sums of f64 than the kernel of f32 is, or than what the 16 additions of tensor cores of one promotion cut off: half a unit in
-/// the last place each.
+/// Products by parts are not farther from sums of f64 than those of the kernel of f32. (The largest of all errors, which is a matter of chance, may be by what
+/// tensor cores cut off.)
 #[test]
 fn errors_are_those_of_f32() -> Result<()> {
     let _beside = beside();
@@ -176,9 +176,9 @@ fn errors_are_those_of_f32() -> Result<()> {
                 parts.relative, parts.largest, plain.relative, plain.largest
             );
             assert!(parts.largest <= plain.largest.max(2f64.powi(-20)), "{found}");
-            // Where all cancels out nothing is left that an error could be relative to; where sums are long, those of f32 are farther off.
-            let cuts = if what == "random" && k == 65536 { 0.0 } else { 2f64.powi(-21) };
-            assert!(parts.relative <= plain.relative.max(cuts) || what == "cancelling", "{found}");
+            println!("{found}");
+            // Where all cancels out nothing is left that an error could be relative to.
+            assert!(parts.relative <= plain.relative || what == "cancelling", "{found}");
         }
     }
     Ok(())

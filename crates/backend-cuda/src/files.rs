@@ -39,6 +39,7 @@ pub(crate) const FILES: &[File] = &[
     file!("gemm/split_bf16x3.cu"),
     file!("gemm/tf32.cu"),
     file!("gemm/wgmma.cu"),
+    file!("gemm/wgmma_bf16x6.cuh"),
     file!("gemm/wgmma_fused.cuh"),
     file!("gemm/wgmma_loop.cuh"),
     file!("gemm/wgmma_registers.cuh"),

@@ -284,6 +284,15 @@ impl Tile {
         matches!(self.part, Part::Warpgroup { m, .. } if m == self.block.m)
     }
 
+    /// Bytes of a stage of what is loaded by tensor maps, in all parts.
+    pub(crate) fn stage_bytes(&self) -> usize {
+        let BlockShape { m, n, k } = self.block;
+        match self.engine {
+            Engine::WgmmaBf16x6 => 3 * (m + n) * k * DType::BF16.size(),
+            _ => (m + n) * LINE,
+        }
+    }
+
     /// Bytes of dynamic shared memory: the stages, or the sums on their way out.
     pub(crate) fn shared(&self, dtype: DType, loads: [LoadMode; 2]) -> usize {
         let BlockShape { m, n, k } = self.block;
@@ -291,8 +300,8 @@ impl Tile {
         match self.part {
             Part::Warpgroup { .. } => {
                 // Two slabs of 64 lines on the way out of each consumer, the barriers, and what alignment takes.
-                let lines = self.stages * (m + n) + 2 * 2 * 64;
-                lines * LINE + 8 * (2 * self.stages + 2) + SWIZZLE_ALIGNMENT
+                let out = CONSUMERS * 2 * SLAB_LINES * LINE;
+                self.stages * self.stage_bytes() + out + 8 * (2 * self.stages + 2) + SWIZZLE_ALIGNMENT
             }
             // The stages, whose room the sums take, and two barriers of each.
             Part::TurnedWarpgroup { .. } => self.stages * ((m + n) * LINE + 2 * 8) + SWIZZLE_ALIGNMENT,
@@ -480,7 +489,7 @@ pub(crate) struct GemmVariant {
 impl GemmVariant {
     /// Buffers of the ring: as many as the tile has, or as leave room for what follows the sum.
     pub(crate) fn stages(&self) -> usize {
-        let stage = (self.tile.block.m + self.tile.block.n) * LINE;
+        let stage = self.tile.stage_bytes();
         let others = self.bytes_out() + 8 * MOST_BARRIERS + SWIZZLE_ALIGNMENT;
         match self.epilogue.stores_slabs() {
             true => self.tile.stages,
@@ -535,7 +544,7 @@ impl GemmVariant {
         if let Part::TurnedWarpgroup { .. } = self.tile.part {
             return self.tile.shared(self.operands, [self.a, self.b]);
         }
-        let stages = self.stages() * (self.tile.block.m + self.tile.block.n) * LINE;
+        let stages = self.stages() * self.tile.stage_bytes();
         let barriers = 2 * self.stages() + CONSUMERS + CONSUMER_WARPS * self.epilogue.buffers();
         stages + self.bytes_out() + 8 * barriers + SWIZZLE_ALIGNMENT
     }

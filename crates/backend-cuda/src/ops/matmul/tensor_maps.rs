@@ -96,6 +96,10 @@ pub(super) struct Mapped {
 impl Mapped {
     pub(super) fn map(&self, op: &'static str) -> Result<TensorMap> {
         let size = self.dtype.size() as u64;
+        let swizzle = match self.extents[0] * self.dtype.size() {
+            64 => Swizzle::Bytes64,
+            _ => Swizzle::Bytes128,
+        };
         let run = Axis { size: self.run as u64, stride: size, extent: self.extents[0] as u32 };
         // Strides of axes of one element are not looked at, but have to be of a kind that there is.
         let mut filled = (run.size * size).next_multiple_of(ALIGNMENT);
@@ -111,7 +115,7 @@ impl Mapped {
             address: self.address,
             dtype: self.dtype,
             rounds_to_tf32: self.rounds_to_tf32,
-            swizzle: Swizzle::Bytes128,
+            swizzle,
             axes: smallvec![run, lines, batch[0], batch[1]],
         }
         .map(op)
@@ -156,18 +160,18 @@ pub(super) fn operand_maps(
         false => [(a, a_load, a_batch), (b, b_load, b_batch)],
     };
     // A block's share of the lines of the second one, in a cluster.
-    let map = |(operand, load, batch), lines: usize, blocks: usize| {
-        let [run, lines] = operand_extents(load, tile, lines);
+    let map = |(operand, load, batch): (&Operand<'_>, _, _), lines: usize, blocks: usize| {
+        let [run, lines] = operand_extents(load, tile, lines, operand.view.dtype.size());
         operand_map(operand, [run, lines / blocks], load, batch, op)
     };
     Ok([map(first, tile.block.m, 1)?, map(second, tile.block.n, tile.cluster)?])
 }
 
-/// Elements of a box of an operand along a run, and its lines: those of k are as many as a run of 128 bytes has elements.
-pub(super) fn operand_extents(load: LoadMode, tile: &Tile, lines: usize) -> [usize; 2] {
+/// Elements of `size` bytes of a box of an operand along a run, and its lines: of one across k the run is 128 bytes, and lines are those of k.
+pub(super) fn operand_extents(load: LoadMode, tile: &Tile, lines: usize, size: usize) -> [usize; 2] {
     match load.is_k_major() {
         true => [tile.block.k, lines],
-        false => [tile.block.k; 2],
+        false => [LINE / size, tile.block.k],
     }
 }
 

@@ -118,13 +118,13 @@ fn every_tile_is_chosen_for_some_size() {
 /// The products of `tests/kernels/bf16x6.rs` which are to come by both tiles of parts of bf16 on an H100, with whole sums and with sums in parts: m, n, k and
 /// the number of matrices.
 static BY_PARTS: [(&Tile, bool, [usize; 4]); 7] = [
-    (&WGMMABF16X6_128X192X64, false, [1056, 2056, 531, 1]),
-    (&WGMMABF16X6_128X192X64, true, [520, 776, 8200, 1]),
-    (&WGMMABF16X6_128X128X64, true, [520, 776, 65536, 1]),
-    (&WGMMABF16X6_128X128X64, false, [1027, 1540, 1031, 1]),
-    (&WGMMABF16X6_128X128X64, false, [1024, 2048, 1024, 1]),
-    (&WGMMABF16X6_128X128X64, true, [1536, 640, 2056, 1]),
-    (&WGMMABF16X6_128X192X64, false, [515, 1040, 1037, 6]),
+    (&WGMMABF16X6_128X192X32, false, [1056, 2056, 531, 1]),
+    (&WGMMABF16X6_128X192X32, true, [520, 776, 8200, 1]),
+    (&WGMMABF16X6_128X128X32, true, [520, 776, 65536, 1]),
+    (&WGMMABF16X6_128X128X32, false, [1027, 1540, 1031, 1]),
+    (&WGMMABF16X6_128X128X32, false, [1024, 2048, 1024, 1]),
+    (&WGMMABF16X6_128X128X32, true, [1536, 640, 2056, 1]),
+    (&WGMMABF16X6_128X192X32, false, [515, 1040, 1037, 6]),
 ];
 
 /// The tile and the parts of sums by which products of f32 are computed in parts of bf16, where tensor maps suit their result or not.
