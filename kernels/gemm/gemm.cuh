@@ -16,6 +16,7 @@
 
 #include "lib/functions.cuh"
 #include "lib/index_space.cuh"
+#include "lib/launch.cuh"
 #include "lib/vec.cuh"
 #include "ptx/cp_async.cuh"
 #include "ptx/registers.cuh"
@@ -272,6 +273,7 @@ INLINE void finish_block(const Product& p, const Tile& tile, const i64 (&at)[3],
 
 // y from the partial sums: a thread per element, blocks of 256, matrices * m * n below 2^31.
 extern "C" __global__ void __launch_bounds__(256) sum_splits(const __grid_constant__ Product p) {
+    wait_for_earlier_launches();
     u32 count = p.matrices * p.m * p.n;
     u32 number = blockIdx.x * 256 + threadIdx.x;
     if (number >= count || !is_wanted(p)) return;
