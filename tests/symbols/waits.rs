@@ -59,12 +59,14 @@ const LDG: u16 = 0x181;
 /// What may stand ahead of the wait: nothing that reads or writes global memory, and nothing that goes round the wait.
 const AHEAD_OF_THE_WAIT: &[(u16, &str)] = &[
     (0x02, "MOV"),
+    (0x03, "P2R"),
     (0x05, "CS2R"),
     (0x07, "SEL"),
     (0x0c, "ISETP"),
     (0x10, "IADD3"),
     (0x11, "LEA"),
     (0x12, "LOP3"),
+    (0x16, "PRMT"),
     (0x19, "SHF"),
     (0x1c, "PLOP3"),
     (0x24, "IMAD"),
@@ -80,6 +82,7 @@ const AHEAD_OF_THE_WAIT: &[(u16, &str)] = &[
     (0x90, "UIADD3"),
     (0x91, "ULEA"),
     (0x92, "ULOP3"),
+    (0x96, "UPRMT"),
     (0x99, "USHF"),
     (0xa4, "UIMAD"),
     (0xa5, "UIMAD.WIDE"),
