@@ -74,7 +74,7 @@ fn eager() -> Vec<Case> {
 }
 
 /// Each op works on what the one before it wrote: what a device takes from one kernel to the next, of one block,
-/// of about as many as it has multiprocessors, and of some thousand; of rows, and of products.
+/// of dozens, and of thousands; of rows, and of products.
 fn in_a_step() -> Vec<Case> {
     let add = |elements: usize| {
         Case::new(format!("in_step/add/{elements}"), move |clock, name| {
