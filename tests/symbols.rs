@@ -1,4 +1,8 @@
-//! Every kernel that the CUDA backend can ask for exists in the machine code that its source gives, for every op and dtype. Needs NVRTC but no GPU.
+//! Every kernel that the CUDA backend can ask for exists in the machine code that its source gives, for every op and dtype, and waits there for the launches ahead of it.
+//! Needs NVRTC but no GPU.
+
+#[path = "symbols/waits.rs"]
+mod waits;
 
 use std::io::Write;
 use ternion_core::UnaryOp;
@@ -32,7 +36,7 @@ fn every_kernel_that_can_be_asked_for_exists() {
             return;
         }
     }
-    let mut kernels = 0;
+    let (mut kernels, mut early) = (0, Vec::new());
     for variant in variants().into_iter().chain(variants_beside_ops()) {
         let source = variant.source();
         let architecture = architectures().into_iter().find(|&one| variant.is_for(one));
@@ -44,9 +48,20 @@ fn every_kernel_that_can_be_asked_for_exists() {
             assert!(has_kernel(&image, kernel), "{}: no kernel {kernel}", source.name);
             kernels += 1;
         }
+        if variant.is_dependent() && architecture == architectures()[0] {
+            let faults = source.kernels.iter().filter_map(|kernel| {
+                waits::fault(&image, kernel).map(|fault| format!("{}: {kernel}: {fault}", source.name))
+            });
+            early.extend(faults);
+        }
         assert!(!has_kernel(&image, "no_such_kernel"), "the search finds anything");
     }
     assert!(kernels > 1000, "{kernels} kernels: the list is not whole");
+    assert!(
+        early.is_empty(),
+        "kernels that may begin early and do not wait as they must:\n{}",
+        early.join("\n")
+    );
 }
 
 #[test]

@@ -40,6 +40,7 @@
 // Limits: as forward.cu; widths are rounded up to 64 or 128; every query sees a key; strides are positive (TMA); DROPOUT and MASK are 0.
 
 #include "attention/grad_work.cuh"
+#include "lib/launch.cuh"
 #include "ptx/barrier.cuh"
 #include "ptx/stmatrix.cuh"
 #define WGMMA_N 64  // of dq
@@ -55,6 +56,7 @@ constexpr int ROWS_OF_LANE = QUERIES / ROWS_AT_ONCE;
 // The numbers of a tile's queries; and no work has added to it yet.
 extern "C" __global__ void __launch_bounds__(ROW_THREADS)
     attention_grad_tile_rows(const __grid_constant__ AttentionGradByKeys p) {
+    wait_for_earlier_launches();
     u32 head = blockIdx.x / p.query_tiles, tile = blockIdx.x - head * p.query_tiles;
     u32 batch = head / p.sizes.heads, inner = head - batch * p.sizes.heads;
     u32 lane = threadIdx.x % ROW_LANES, row = threadIdx.x / ROW_LANES, query = tile * QUERIES + row;
@@ -437,6 +439,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     extern __shared__ __align__(1024) u8 memory[];
     u32 shared = (cvta_to_shared(memory) + SWIZZLE_ALIGNMENT - 1) / SWIZZLE_ALIGNMENT * SWIZZLE_ALIGNMENT;
     init_barriers(shared);
+    wait_for_earlier_launches();
     // Of lane 0, so that the compiler knows it to be the same in a warp: addresses and descriptors are then worked out once for all lanes.
     u32 warp = __shfl_sync(ALL_LANES, threadIdx.x / WARP, 0), warpgroup = warp / (WARPGROUP / WARP);
     if (warpgroup == CONSUMERS) {

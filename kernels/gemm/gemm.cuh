@@ -16,6 +16,7 @@
 
 #include "lib/functions.cuh"
 #include "lib/index_space.cuh"
+#include "lib/launch.cuh"
 #include "lib/vec.cuh"
 #include "ptx/cp_async.cuh"
 #include "ptx/registers.cuh"
@@ -290,5 +291,6 @@ INLINE void sum_splits_of(const Product& p, u32 block) {
 
 // y from the partial sums: a thread per element, blocks of 256, matrices * m * n below 2^31.
 extern "C" __global__ void __launch_bounds__(256) sum_splits(const __grid_constant__ Product p) {
+    wait_for_earlier_launches();
     sum_splits_of(p, blockIdx.x);
 }

@@ -64,6 +64,7 @@
 #include "gemm/wgmma_registers.cuh"
 #include "gemm/wgmma_sums.cuh"
 #include "gemm/wgmma_tile.cuh"
+#include "lib/launch.cuh"
 #include "ptx/barrier.cuh"
 #include "ptx/memory.cuh"
 #include "ptx/stmatrix.cuh"
@@ -309,12 +310,14 @@ INLINE void start_producer(const TensorMapProduct& p, u32 shared) {
 extern "C" __global__ void CLUSTER_DIMS __launch_bounds__(THREADS, 1)
     product(const __grid_constant__ TensorMapProduct p) {
 #if BF16X6
+    wait_for_earlier_launches();
     if (*p.unfit) return;
 #endif
     extern __shared__ __align__(1024) u8 memory[];
     u32 shared = (cvta_to_shared(memory) + SWIZZLE_ALIGNMENT - 1) / SWIZZLE_ALIGNMENT * SWIZZLE_ALIGNMENT;
     if (threadIdx.x == CONSUMERS * WARPGROUP) prefetch_maps(p);
     init_barriers(shared);
+    wait_for_earlier_launches();
     // Of lane 0, so that the compiler knows it to be the same in a warp: addresses and descriptors are then worked out once for all lanes.
     u32 warpgroup = __shfl_sync(ALL_LANES, threadIdx.x / WARPGROUP, 0);
     if (warpgroup == CONSUMERS) {

@@ -220,14 +220,15 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) product(const __
     Range range(p.product);
     // Of lane 0, so that the compiler knows it to be the same in a warp.
     bool consumes = __shfl_sync(ALL_LANES, threadIdx.x / WARP, 0) < CONSUMERS / WARP;
+    bool leads = threadIdx.x == CONSUMERS;
+    if (leads) {
+        prefetch_tensormap(p.b);
+        prefetch_tensormap(p.a);
+        init_barriers(shared);
+    }
+    wait_for_earlier_launches();
     Outputs bias;
     if (!consumes) {
-        bool leads = threadIdx.x == CONSUMERS;
-        if (leads) {
-            prefetch_tensormap(p.b);
-            prefetch_tensormap(p.a);
-            init_barriers(shared);
-        }
         __syncthreads();
         if (leads) produce(p, shared, range);
     } else {

@@ -95,6 +95,7 @@ struct SumParts {
 
 // The sums of a from those of some stages each, and y from partial sums, if there are such: a thread per element, blocks of 256.
 extern "C" __global__ void __launch_bounds__(256) sum_parts(const __grid_constant__ SumParts p) {
+    wait_for_earlier_launches();
     if (blockIdx.x >= p.blocks) {
         sum_splits_of(p.product, blockIdx.x - p.blocks);
         return;

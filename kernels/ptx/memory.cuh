@@ -54,6 +54,13 @@ INLINE void ld_global_nc_no_allocate_v4(u32 (&to)[4], const void* from) {
                  : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
                  : "l"(from));
 }
+// The same of what launches ahead may write while the kernel has begun (lib/launch.cuh), which rules out ".nc": such loads may move ahead of the wait
+// and read what a cache had before it.
+INLINE void ld_global_no_allocate_v4(u32 (&to)[4], const void* from) {
+    asm volatile("ld.global.L1::no_allocate.L2::256B.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                 : "l"(from));
+}
 INLINE void st_global_v4(void* to, uint4 words) {
     asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(words.x), "r"(words.y), "r"(words.z),
                  "r"(words.w)

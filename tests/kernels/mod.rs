@@ -3,6 +3,7 @@
 
 mod attention;
 mod bf16x6;
+mod dependent_launches;
 mod gemm;
 mod gemm_epilogues;
 mod gemm_row_sums;

@@ -65,6 +65,7 @@ pub(crate) const FILES: &[File] = &[
     file!("lib/base.cuh"),
     file!("lib/functions.cuh"),
     file!("lib/index_space.cuh"),
+    file!("lib/launch.cuh"),
     file!("lib/narrow.cuh"),
     file!("lib/philox.cuh"),
     file!("lib/reduce.cuh"),

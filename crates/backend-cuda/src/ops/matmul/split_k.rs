@@ -4,7 +4,6 @@ use super::choice::Choice;
 use super::tensor_maps::{OperandMap, batch_axes};
 use super::{PRODUCT, Parameters};
 use crate::call::Call;
-use crate::driver::launch::LaunchAttributes;
 use crate::driver::tensor_map::TensorMap;
 use crate::launch::Launch;
 use crate::variant::gemm::GemmVariant;
@@ -30,7 +29,7 @@ pub(super) fn launch(
 ) -> Result<()> {
     let launch = Launch {
         shared: choice.shared as u32,
-        attributes: LaunchAttributes { cluster: [choice.splits as u8, 1, 1], ..LaunchAttributes::NONE },
+        cluster: [choice.splits as u8, 1, 1],
         ..Launch::new(variant, PRODUCT, choice.blocks as u32, choice.threads as u32)
     };
     let parameters = SplitKParameters {
