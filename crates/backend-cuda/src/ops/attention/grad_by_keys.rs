@@ -68,7 +68,7 @@ fn shared_bytes(width: usize) -> usize {
 }
 
 /// Whether boxes of the operand can be loaded: none of its axes is repeated or walked backwards.
-fn suits(operand: &Operand, counts: [usize; 3]) -> bool {
+pub(super) fn suits(operand: &Operand, counts: [usize; 3]) -> bool {
     counts.iter().zip(operand.strides).all(|(&count, stride)| count <= 1 || stride > 0)
 }
 
@@ -104,7 +104,7 @@ impl Plan {
     }
 
     /// The map of an operand of `heads` heads, whose boxes have `extent` rows.
-    fn map(
+    pub(super) fn map(
         &self,
         op: &'static str,
         operand: &Operand,
