@@ -294,6 +294,15 @@ INLINE void exp_rows(Scores& s, Rows& softmax, float scale) {
     fence_accumulator(s);
 }
 
+// y += p v of a step, begun.
+INLINE void begin_outputs(Outputs& y, const Weights& weights, u32 v_tile) {
+    u64 b = smem_descriptor(v_tile, STEP * 128, 1024);
+#pragma unroll
+    for (int step = 0; step < STEP / 16; ++step)
+        wgmma_rs_trans(y[0], weights[0][step], smem_descriptor_at(b, step * 2048), Element());
+    wgmma_commit_group();
+}
+
 // Complete products become weights. y is to be rescaled as the softmax says.
 INLINE void weigh(Scores& s, Rows& softmax, const Sizes& sizes, i32 first_query, i32 first_key, float scale) {
     fence_accumulator(s);
@@ -385,8 +394,7 @@ INLINE void consume_all(const AttentionTma& p, u32 shared, u32 consumer) {
                 turns.end();
                 values.await();
                 wgmma_fence();
-                add_product<VALUE_DIM>(y, weights, values.tile());
-                wgmma_commit_group();
+                begin_outputs(y, weights, values.tile());
                 wgmma_wait_group<0>();
                 fence_accumulator(y);
                 finish(p, y, softmax, before.head, before.first_query + own, queries_before.rows(consumer),
@@ -400,8 +408,7 @@ INLINE void consume_all(const AttentionTma& p, u32 shared, u32 consumer) {
         turns.await();
         wgmma_fence();
         begin_scores(s, queries.rows(consumer), keys.tile());
-        add_product<VALUE_DIM>(y, weights, values.tile());
-        wgmma_commit_group();
+        begin_outputs(y, weights, values.tile());
         turns.pass();
         wgmma_wait_group<1>();
         keys.release();
