@@ -213,9 +213,11 @@ INLINE void store_all(const AttentionTma& p, u32 shared) {
         u32 batch = task.head / p.sizes.heads, head = task.head - batch * p.sizes.heads;
         mbarrier_wait_parity(queries.done(), queries.parity);
 #pragma unroll
-        for (int at = 0; at < CONSUMERS * SLABS; ++at)
-            cp_async_bulk_tensor_store_4d(p.y, at % SLABS * SLAB_COLUMNS, task.first_query + at / SLABS * ROWS, head,
-                                          batch, queries.rows(0) + at * (ROWS * 128));
+        for (int at = 0; at < CONSUMERS * SLABS; ++at) {
+            i32 column = at % SLABS * SLAB_COLUMNS, row = task.first_query + at / SLABS * ROWS;
+            if (column < i32(p.sizes.value_dim) && row < i32(p.sizes.queries))
+                cp_async_bulk_tensor_store_4d(p.y, column, row, head, batch, queries.rows(0) + at * (ROWS * 128));
+        }
         cp_async_bulk_commit_group();
         cp_async_bulk_wait_group_read<0>();
         mbarrier_arrive(queries.empty());
