@@ -15,10 +15,12 @@ pub(super) fn source(variant: AttentionVariant) -> Source {
                 .define_all([("CONSUMERS", tiles.consumers), ("STEP", tiles.step), ("STAGES", tiles.stages)])
         }
         AttentionVariant::Grad { products, dtype } => grad(products, dtype),
-        AttentionVariant::GradByKeys { width, reach, dtype } => {
+        AttentionVariant::GradByKeys { width, lags, reach, dtype } => {
             let kernels = &["attention_grad_tile_rows", "attention_grad_by_keys"];
             let products = Products { engine: Engine::Wgmma, width, reach };
-            Source::new("attention/grad_by_keys.cu", kernels).products(products, dtype)
+            Source::new("attention/grad_by_keys.cu", kernels)
+                .products(products, dtype)
+                .define("LAG", usize::from(lags))
         }
         AttentionVariant::GradRows { mask, dtype } => {
             let source = Source::new("attention/grad_rows.cu", &["attention_grad_rows"]);

@@ -96,6 +96,8 @@ pub(crate) enum AttentionVariant {
     /// The gradient in one walk over queries, by wgmma.
     GradByKeys {
         width: u8,
+        /// Whether the gradient of queries is formed a tile later than the others.
+        lags: bool,
         /// All keys or a band.
         reach: Reach,
         dtype: DType,
@@ -214,9 +216,12 @@ pub(super) fn variants() -> Vec<AttentionVariant> {
         for reach in [Reach::Full, Reach::Band] {
             for &dtype in Engine::Wgmma.dtypes() {
                 all.push(AttentionVariant::ForwardTma { width, reach, dtype });
-                all.push(AttentionVariant::GradByKeys { width, reach, dtype });
+                all.push(AttentionVariant::GradByKeys { width, lags: true, reach, dtype });
             }
         }
+    }
+    for &dtype in Engine::Wgmma.dtypes() {
+        all.push(AttentionVariant::GradByKeys { width: 64, lags: false, reach: Reach::Band, dtype });
     }
     for mask in [Reach::Full, Reach::BoolMask, Reach::AdditiveMask] {
         let dtypes = [DType::F32, DType::F16, DType::BF16];
