@@ -46,7 +46,8 @@ fn shared_bytes(width: usize) -> usize {
 
 impl Plan {
     /// Whether forward is by TMA: by wgmma without mask and dropout, for scores whose largest is that of the largest
-    /// product, and with more rows than the other kernel spreads over the device one block each.
+    /// product, for both warpgroups that multiply, and with more rows than the other kernel spreads over the device
+    /// one block each.
     pub(super) fn is_by_tma(&self, tensors: &Forward, multiprocessors: usize) -> bool {
         let Sizes { heads, queries, keys, scale, .. } = self.sizes;
         let [heads, queries, keys] = [heads, queries, keys].map(|count| count as usize);
@@ -56,6 +57,7 @@ impl Plan {
             && matches!(self.products.reach, Reach::Full | Reach::Band)
             && keys > 0
             && scale > 0.0
+            && queries > ROWS
             && self.batch * heads * queries.div_ceil(ROWS) > multiprocessors
             && [&tensors.q, &tensors.y].iter().all(|operand| suits(operand, of_queries))
             && [&tensors.k, &tensors.v].iter().all(|operand| suits(operand, of_keys))
@@ -189,6 +191,8 @@ mod tests {
             );
             assert!(!is_by_tma(reach, [300, 0], &usual), "no keys");
             assert!(!is_by_tma(reach, [128, 300], &usual), "96 blocks of 64 rows");
+            let many = plan(reach, [40, 12, 12], [64, 300]);
+            assert!(!many.is_by_tma(&usual, 132), "one of two warpgroups would have no rows");
         }
         for reach in [Reach::BoolMask, Reach::AdditiveMask, Reach::Dropout] {
             assert!(!is_by_tma(reach, [300, 300], &usual), "{reach:?}");
