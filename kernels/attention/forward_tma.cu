@@ -25,6 +25,8 @@
 // Rows keep an older maximum for as long as the new one is less than 2^8 above it, see softmax.cuh. A query that sees no key gives 0 and a
 // log-sum-exp of -infinity; a score of NaN or +infinity makes its row NaN.
 //
+// Macros: those of params.cuh, and CONSUMERS, STEP, STAGES.
+//
 // Launch: attention_tma<<<grid, THREADS, SHARED>>>, with grid = works or multiprocessors, whichever is less, and works = batch * heads * tiles.
 //
 // Limits: as forward.cu; widths are rounded up to 64 or 128; there are queries and keys; the scale is above 0; strides are positive (TMA); *ticket
@@ -259,6 +261,7 @@ INLINE void begin_scores(Scores& s, u32 q_rows, u32 k_tile) {
     wgmma_commit_group();
 }
 
+// A lane's rows.
 struct Rows : Softmax {
     bool any_large;  // of the warp's rows; a maximum that stays tells nothing new
 };
@@ -334,7 +337,7 @@ template <bool SKIPS> INLINE void exp_rows(Scores& s, Rows& softmax, float scale
                 softmax.row_sum[0][e / 2] += x;
             }
     }
-    // Before what is waited for behind them.
+    // Before the wait that follows, not behind it.
     wgmma_fence_operand(softmax.row_sum[0][0]);
     wgmma_fence_operand(softmax.row_sum[0][1]);
     fence_accumulator(s);
