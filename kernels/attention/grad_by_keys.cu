@@ -17,7 +17,8 @@
 //      tensor cores  | dp        | dv, dk              | dq of the tile before | s of the next tile     |
 //      other units   | p         ds | ds to shared memory                        | dq before to its turn  |
 //
-// dq takes ds of both consumers. It lags a tile behind, so that neither waits for the other: one's exponentials run under the other one's products.
+// dq takes ds of both consumers. With LAG it lags a tile behind, so that neither waits for the other: one's exponentials run under the other one's
+// products. Without, it is that of the tile itself, and they wait: a tile's turn comes sooner, and a short walk has no end without other products.
 // Both consumers multiply ds by k: of width 64 each has 64 of the 128 queries, of width 128 half of the columns of 64 queries.
 //
 // Order of sums. dq of a tile is a sum over the works of a head, which add to f32 sums in global memory in the order of their keys, each in its
@@ -33,11 +34,17 @@
 // (Instead a cluster could have all keys of a head, and add up dq in its shared memory; but clusters of 4 and more blocks do not fill an H100, and a
 // causal band leaves a cluster's blocks idle.)
 //
+// Macros: those of params.cuh, and LAG.
+//
 // Launch, with tile = QUERIES (128 of width 64, else 64):
 //   attention_grad_tile_rows<<<batch * heads * query_tiles, 256>>>     row_dot and lse; turns and the ticket become 0
 //   attention_grad_by_keys<<<works or multiprocessors, THREADS, SHARED>>>, with works = batch * heads / group * key_blocks
 //
 // Limits: as forward.cu; widths are rounded up to 64 or 128; every query sees a key; strides are positive (TMA); DROPOUT and MASK are 0.
+
+#ifdef HOST_SHIM
+#define LAG 1
+#endif
 
 #include "attention/grad_work.cuh"
 #include "lib/launch.cuh"
@@ -353,14 +360,20 @@ INLINE void consume(const AttentionGradByKeys& p, u32 shared, const Work& work, 
         differentiate(weights, grads, weight, weight_grad, ring.numbers() + NUMBER_BYTES);
         wgmma_fence();
         add_product<HEAD_DIM>(dv, weights, dy_tile);
-        add_product<HEAD_DIM>(dk, grads, q_tile);
+        if (LAG) add_product<HEAD_DIM>(dk, grads, q_tile);
         wgmma_commit_group();
         publish_grads(shared, stage, ring.parity, grads, consumer);
-        // dq of the tile before, whose ds^T the other consumer has had time to store; of the first one what no one reads.
-        if (number > 0) mbarrier_wait_parity(grads_full(shared, stage ^ 1), ring.parity ^ (stage == 0));
+        // dq of this tile; or of the one before, whose ds^T the other consumer has had time to store, and of the first one what no one reads.
+        u32 of = LAG ? stage ^ 1 : stage;
+        bool has_grads = !LAG || number > 0;
+        if (has_grads) mbarrier_wait_parity(grads_full(shared, of), ring.parity ^ u32(LAG && stage == 0));
         QuerySums dq;
         wgmma_fence();
-        multiply_grads(dq, shared + GRADS + (stage ^ 1) * GRADS_BYTES, own.k_tile(), consumer);
+        if (!LAG) {
+            add_product<HEAD_DIM>(dk, grads, q_tile);
+            wgmma_commit_group();
+        }
+        multiply_grads(dq, shared + GRADS + of * GRADS_BYTES, own.k_tile(), consumer);
         wgmma_commit_group();
         wgmma_wait_group<1>();
         fence_accumulator(dv);
@@ -372,16 +385,16 @@ INLINE void consume(const AttentionGradByKeys& p, u32 shared, const Work& work, 
         begin_scores(weight, own.k_tile(), row, ring.tiles());
         wgmma_wait_group<1>();
         fence_accumulator(dq);
-        if (number > 0) {
-            release(grads_empty(shared, stage ^ 1));
-            add_to_queries(p, dq, shared, work, before, consumer, stage ^ 1);
+        if (has_grads) {
+            release(grads_empty(shared, of));
+            add_to_queries(p, dq, shared, work, LAG ? before : step, consumer, of);
         }
         before = step;
         step.advance(work);
         wgmma_wait_group<0>();
         fence_accumulator(weight);
     }
-    if (steps > 0) {
+    if (LAG && steps > 0) {
         u32 stage = ring.stage ^ 1;
         mbarrier_wait_parity(grads_full(shared, stage), ring.parity ^ (ring.stage == 0));
         QuerySums dq;

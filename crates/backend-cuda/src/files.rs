@@ -19,6 +19,7 @@ macro_rules! file {
 pub(crate) const FILES: &[File] = &[
     file!("attention/dropout.cuh"),
     file!("attention/forward.cu"),
+    file!("attention/forward_tma.cu"),
     file!("attention/grad.cu"),
     file!("attention/grad_by_keys.cu"),
     file!("attention/grad_rows.cu"),

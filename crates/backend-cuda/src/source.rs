@@ -280,10 +280,11 @@ mod tests {
     use crate::variant::{variants, variants_beside_ops};
 
     /// Kernels that set up barriers in shared memory, and prefetch tensor maps, before they wait.
-    const WAIT_LATER: [(&str, &str); 3] = [
+    const WAIT_LATER: [(&str, &str); 4] = [
         ("gemm/wgmma.cu", "product"),
         ("gemm/wgmma_split_k.cu", "product"),
         ("attention/grad_by_keys.cu", "attention_grad_by_keys"),
+        ("attention/forward_tma.cu", "attention_tma"),
     ];
 
     /// The body of a kernel, to the end of its file.
