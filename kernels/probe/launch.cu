@@ -67,9 +67,8 @@ struct DependentProbe {
 };
 
 extern "C" __global__ void __launch_bounds__(256) probe_dependent_launch(const __grid_constant__ DependentProbe p) {
-    wait_for_earlier_launches();
     griddepcontrol_launch_dependents();
     u32 i = blockIdx.x * 256 + threadIdx.x;
-    griddepcontrol_wait();
+    wait_for_earlier_launches();
     if (i < p.count) p.y[i] = p.x[i] + 1;
 }

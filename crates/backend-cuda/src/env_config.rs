@@ -55,3 +55,14 @@ impl EnvConfig {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::DependentLaunches::{self, *};
+
+    #[test]
+    fn kernels_overlap_unless_0_says_otherwise() {
+        let read = [None, Some(""), Some("1"), Some("0"), Some("2")].map(DependentLaunches::of);
+        assert_eq!(read, [AtEnd, AtEnd, AtEnd, Off, AtBegin]);
+    }
+}

@@ -279,12 +279,14 @@ mod tests {
     use super::*;
     use crate::variant::{variants, variants_beside_ops};
 
-    /// Kernels that set up barriers in shared memory, and prefetch tensor maps, before they wait.
-    const WAIT_LATER: [(&str, &str); 4] = [
+    /// Kernels that set up barriers in shared memory, and prefetch tensor maps, before they wait; and the one
+    /// that lets the next begin.
+    const WAIT_LATER: [(&str, &str); 5] = [
         ("gemm/wgmma.cu", "product"),
         ("gemm/wgmma_split_k.cu", "product"),
         ("attention/grad_by_keys.cu", "attention_grad_by_keys"),
         ("attention/forward_tma.cu", "attention_tma"),
+        ("probe/launch.cu", "probe_dependent_launch"),
     ];
 
     /// The body of a kernel, to the end of its file.

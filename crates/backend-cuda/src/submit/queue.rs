@@ -261,7 +261,8 @@ impl<D: LaunchTarget> SubmissionQueue<D> {
 
     /// A launch that may begin before the one ahead of it has ended does so only behind another launch of
     /// this queue's: copies, fills, marks, waits for other streams, graphs and whatever else the stream was
-    /// asked for end first. For the holder of `pushing`.
+    /// asked for end first. Where another thread launches between the asking and the work, the driver's own
+    /// rule is left: a kernel begins early behind a kernel alone. For the holder of `pushing`.
     #[inline]
     fn in_order(&self, mut config: LaunchConfig) -> LaunchConfig {
         if self.follows_other_work.load(Ordering::Relaxed) {
