@@ -27,6 +27,7 @@
 #ifdef HOST_SHIM
 #define TYPE f16
 #define TILE_M 16
+#define TILE_N 64
 #define STAGES 4
 #define RESIDENT 2
 #define A_INNER 1
@@ -45,7 +46,6 @@
 constexpr int LINE = 128;  // bytes of a line of a stage: a period of the swizzle
 constexpr int TILE_K = LINE / int(sizeof(Element));
 constexpr int STEPS = LINE / 32;  // wgmma takes 32 bytes of each line
-constexpr int TILE_N = 64;        // the rows of wgmma
 constexpr int CONSUMERS = 128;
 constexpr int THREADS = CONSUMERS + WARP;
 constexpr int STAGE_B = TILE_N * LINE;
@@ -61,6 +61,7 @@ constexpr int PACK = 4;
 constexpr int ROWS = CONSUMERS * PACK / TILE_N;
 
 static_assert(sizeof(Element) == 2, "operands of 16 bits");
+static_assert(TILE_N == 64, "the rows of wgmma");
 static_assert(TILE_M % 16 == 0 && (A_INNER ? TILE_M <= 64 : TILE_M == 64), "a slab of a");
 static_assert(TILE_M * LEAD * 4 <= BARRIERS, "sums are where the stages were");
 

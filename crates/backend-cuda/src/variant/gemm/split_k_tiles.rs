@@ -46,7 +46,7 @@ pub(crate) static WGMMASPLITK_64X64X64: Tile = Tile {
     engine: Engine::WgmmaSplitK,
     block: BlockShape { m: 64, n: 64, k: 64 },
     part: Part::TurnedWarpgroup { m: 64, n: 64 },
-    stages: 7,
+    stages: 6,
     resident: 2,
     cluster: 1,
     purpose: Purpose::Any,

@@ -541,6 +541,17 @@ mod tests {
         }
     }
 
+    /// Those of wgmma that count on several blocks: with what the device keeps of each block's shared memory.
+    #[test]
+    fn blocks_that_are_to_be_resident_fit_a_multiprocessor() {
+        const OF_MULTIPROCESSOR: usize = 228 << 10;
+        const KEPT: usize = 1 << 10;
+        for tile in MMA.into_iter().chain(TF32).filter(|tile| tile.engine.uses_tensor_maps()) {
+            let bytes = tile.resident * (tile.most_shared(DType::BF16) + KEPT);
+            assert!(bytes <= OF_MULTIPROCESSOR, "{tile:?}: {bytes} bytes");
+        }
+    }
+
     #[test]
     fn every_input_has_a_tile_for_every_device() {
         for input in MmaInput::all() {
