@@ -108,7 +108,6 @@ INLINE void init_barriers(u32 shared) {
         mbarrier_init(ring.empty(), CONSUMERS / WARP);
     }
     fence_mbarrier_init();
-    fence_proxy_async_shared();
 }
 
 INLINE void produce(const SplitKProduct& p, u32 shared, const Range& range) {
