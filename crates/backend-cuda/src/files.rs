@@ -41,6 +41,7 @@ pub(crate) const FILES: &[File] = &[
     file!("gemm/wgmma.cu"),
     file!("gemm/wgmma_fused.cuh"),
     file!("gemm/wgmma_loop.cuh"),
+    file!("gemm/wgmma_parts.cuh"),
     file!("gemm/wgmma_registers.cuh"),
     file!("gemm/wgmma_tile.cuh"),
     file!("ladder/01_naive.cu"),

@@ -262,9 +262,9 @@ impl Tile {
         let warps = self.threads() / 32;
         match self.part {
             Part::Warpgroup { .. } => {
-                // Two slabs of 64 lines on the way out of each consumer, the barriers, and what alignment takes.
+                // Two slabs of 64 lines on the way out of each consumer, the barriers, the notices, and what alignment takes.
                 let lines = self.stages * (m + n) + 2 * 2 * 64;
-                lines * LINE + 8 * (2 * self.stages + 2) + SWIZZLE_ALIGNMENT
+                lines * LINE + 8 * (2 * self.stages + 2 * CONSUMERS) + SWIZZLE_ALIGNMENT
             }
             Part::Warp { m: warp_m, n: warp_n } => {
                 // gemm/tf32.cu lays out rows of a lane together: four, or two.
@@ -473,10 +473,10 @@ impl GemmVariant {
         m.div_ceil(self.tile.block.m) * warps
     }
 
-    /// Bytes of dynamic shared memory of a tile of warpgroups: the stages, what is on its way out, the barriers, and what alignment takes.
+    /// Bytes of dynamic shared memory of a tile of warpgroups: the stages, what is on its way out, the barriers and notices, and what alignment takes.
     pub(crate) fn shared(&self) -> usize {
         let stages = self.stages() * (self.tile.block.m + self.tile.block.n) * LINE;
-        let barriers = 2 * self.stages() + CONSUMERS + CONSUMER_WARPS * self.epilogue.buffers();
+        let barriers = 2 * self.stages() + 2 * CONSUMERS + CONSUMER_WARPS * self.epilogue.buffers();
         stages + self.bytes_out() + 8 * barriers + SWIZZLE_ALIGNMENT
     }
 }

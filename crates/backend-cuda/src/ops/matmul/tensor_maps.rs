@@ -40,6 +40,8 @@ struct TensorMapParameters {
     a_part: u32,
     b_part: u32,
     unfit: u64,
+    parts: u64,
+    states: u64,
 }
 
 /// Whether boxes of `y` are stored: rows of neighboring elements that begin at multiples of 16 bytes.
@@ -301,7 +303,7 @@ impl ColumnSums {
     }
 }
 
-/// Launches the product of these operands, and what adds up the parts of its sums. `parameters` are those of the other kernels.
+/// Launches the product of these operands, and what adds up the parts of its sums if it does not do that itself. `parameters` are those of the other kernels.
 pub(super) fn launch(
     call: &Call<'_>,
     epilogue: &Epilogue,
@@ -316,7 +318,8 @@ pub(super) fn launch(
         return Err(Error::invalid(op, "a batch of more axes than a tensor map has"));
     }
     let of_y = batch_axes(batch, 0);
-    let is_partial = choice.splits > 1;
+    let is_inside = choice.parts_inside().is_some();
+    let is_partial = choice.splits > 1 && !is_inside;
     let box_lines = variant.box_lines();
     let y = match is_partial {
         true => partial_map(parameters.partial, sizes, choice.splits, box_lines, op)?,
@@ -359,6 +362,8 @@ pub(super) fn launch(
         a_part: a.part,
         b_part: b.part,
         unfit: parameters.condition.address,
+        parts: if is_inside { parameters.partial } else { 0 },
+        states: if is_inside { gpu.counts() } else { 0 },
     };
     let output = if is_partial { DType::F32 } else { variant.output };
     let cluster = choice.tile.cluster;
