@@ -21,8 +21,8 @@
 constexpr int CHUNK_N = 64, CHUNKS_ACROSS = TILE_N / CHUNK_N, CHUNKS = BLOCKS * CHUNKS_ACROSS;
 constexpr int QUADS = CHUNK_N / 8;  // of a thread's sums
 constexpr u32 QUAD_SUMS = 4 * WARPGROUP, CHUNK_SUMS = QUADS * QUAD_SUMS;
-// Parts of a chunk that are loaded before they are added: 64 KiB are under way to a warpgroup, or as much as BF16X6 leaves registers for.
-constexpr int PARTS_AT_ONCE = BF16X6 ? 2 : 4;
+// Parts of a chunk that are loaded before they are added: 64 KiB are under way to a warpgroup, and 32 where more would spill registers.
+constexpr int PARTS_AT_ONCE = BF16X6 || TURNED ? 2 : 4;
 // How often a part looks for the others, about a microsecond each time.
 constexpr int LOOKS = 32;
 
@@ -102,7 +102,7 @@ struct UnitPart {
     // The next chunk that nobody has taken; from CHUNKS on there is none.
     INLINE u32 take() const {
         u32 chunk = 0;
-        if (leads()) chunk = taken_of(atom_add_acq_rel_gpu(word(), TAKEN));
+        if (leads()) chunk = taken_of(atom_add_relaxed_gpu(word(), TAKEN));
         return announced(chunk);
     }
     // The sums of a chunk over all parts.
@@ -114,7 +114,8 @@ struct UnitPart {
 #pragma unroll 1
         for (; split + PARTS_AT_ONCE <= p.splits; split += PARTS_AT_ONCE) add_next<PARTS_AT_ONCE>(sums, split, chunk);
 #pragma unroll 1
-        for (; split < p.splits; ++split) add_next<1>(sums, split, chunk);
+        for (; split + 2 <= p.splits; split += 2) add_next<2>(sums, split, chunk);
+        if (split < p.splits) add_next<1>(sums, split, chunk);
     }
     template <int PARTS> INLINE void add_next(Chunk& sums, u32 split, u32 chunk) const {
         const float* from = quads(split, chunk);
@@ -129,8 +130,9 @@ struct UnitPart {
 #pragma unroll
             for (int i = 0; i < 4 * QUADS; ++i) sums[i / 4][i % 4] += parts[part][i / 4][i % 4];
     }
-    // This part takes no chunk any more. Behind the last take of all parts, so that the word is nobody's.
+    // This part takes no chunk any more. If it is the last one to say so, the word is nobody's. What is read and written meanwhile needs no order beside
+    // that of the word itself: the next use of word and sums is by a later kernel.
     INLINE void end() const {
-        if (leads() && done_of(atom_add_acq_rel_gpu(word(), DONE)) == p.splits - 1) st_release_gpu(word(), 0);
+        if (leads() && done_of(atom_add_relaxed_gpu(word(), DONE)) == p.splits - 1) *word() = 0;
     }
 };
