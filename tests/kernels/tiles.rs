@@ -181,7 +181,7 @@ fn parts_are_added_up_in_order_by_whichever_blocks() -> Result<()> {
         for tile in tiles::of(backend, Operands::Of(dtype)) {
             for splits in PARTS {
                 let wanted = Wanted { tile: Some(tile.name), splits: Some(splits) };
-                let both = || Ok((a.matmul(&b)?, c.matmul(&d)?));
+                let both = || -> Result<(Tensor, Tensor)> { Ok((a.matmul(&b)?, c.matmul(&d)?)) };
                 let (results, taken) =
                     with_tile(wanted, || (0..20).map(|_| both()).collect::<Result<Vec<_>>>());
                 if taken.is_none_or(|taken| taken.tile != tile.name) {
