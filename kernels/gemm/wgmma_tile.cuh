@@ -101,7 +101,7 @@ constexpr int BESIDE_BYTES = EPILOGUE == PRE_ACTIVATION || EPILOGUE == RESIDUAL 
 constexpr int BARRIERS = BESIDE + BESIDE_BYTES;
 constexpr int STRIP_BARRIERS = EPILOGUE ? WARPS * BUFFERS : 0;
 constexpr int SWIZZLE_ALIGNMENT = 1024;
-// SHARED = BARRIERS + 8 * (2 * STAGES + CONSUMERS + STRIP_BARRIERS) + SWIZZLE_ALIGNMENT
+// SHARED = BARRIERS + 8 * (2 * STAGES + CONSUMERS + STRIP_BARRIERS + CONSUMERS) + SWIZZLE_ALIGNMENT: the last are notices (wgmma_parts.cuh)
 
 static_assert(PART_M % 64 == 0 && TILE_N % 64 == 0, "whole slabs");
 static_assert(sizeof(Element) == 2 || ((A_INNER || A_FROM_REGISTERS) && B_INNER), "TF32 is K-major in shared memory");
@@ -126,6 +126,10 @@ struct TensorMapProduct {
     // Of BF16X6: from part to part along the slow axis of an operand's map, and what is not 0 where the parts do not stand for the operands.
     u32 a_part, b_part;
     const u32* unfit;
+    // Of sums in parts that the blocks add up themselves (wgmma_parts.cuh): f32 [units, splits, sums of a unit] and a word of each unit, 0 between
+    // kernels; null: none.
+    float* parts;
+    u32* states;
 };
 
 // SUMS_OF_A: the warps beside the producer's that add up rows of a, a slab each.

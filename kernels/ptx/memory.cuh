@@ -77,6 +77,20 @@ INLINE u32 atom_acq_rel_gpu_inc(u32* at, u32 last) {
     return before;
 }
 
+// What was at `at`, to which this adds. Releases what this thread wrote, acquires what others released.
+INLINE u32 atom_add_acq_rel_gpu(u32* at, u32 number) {
+    u32 before;
+    asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], %2;" : "=r"(before) : "l"(at), "r"(number) : "memory");
+    return before;
+}
+
+// The same, which orders nothing else.
+INLINE u32 atom_add_relaxed_gpu(u32* at, u32 number) {
+    u32 before;
+    asm volatile("atom.relaxed.gpu.global.add.u32 %0, [%1], %2;" : "=r"(before) : "l"(at), "r"(number) : "memory");
+    return before;
+}
+
 // Sums in f32 that several blocks add to in turn (attention/grad_turns.cuh): past the L1 cache, which other blocks' stores do not reach. The
 // address is a multiple of 16 bytes.
 INLINE void ld_relaxed_gpu_v4(float (&to)[4], const float* from) {

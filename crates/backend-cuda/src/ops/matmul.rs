@@ -304,7 +304,8 @@ fn launch(
     let rank = y.layout.shape().rank();
     let splits = if choice.tile.engine.adds_up_in_clusters() { 1 } else { choice.splits };
     let sum_size = if a.view.dtype.size() == 8 { 8 } else { 4 };
-    let partial = gpu.scratch(if splits > 1 { splits * sizes.outputs() * sum_size } else { 0 })?;
+    let all_parts = if splits > 1 { splits * sizes.outputs() * sum_size } else { 0 };
+    let partial = gpu.scratch(choice.parts_inside().unwrap_or(all_parts))?;
     let bias = epilogue.bias.then(|| &call.inputs[2]);
     let mut parameters = Parameters {
         y: gpu.address(op, y)?,

@@ -299,9 +299,10 @@ impl Tile {
         let warps = self.threads() / 32;
         match self.part {
             Part::Warpgroup { .. } => {
-                // Two slabs of 64 lines on the way out of each consumer, the barriers, and what alignment takes.
+                // Two slabs of 64 lines on the way out of each consumer, the barriers, the notices, and what alignment takes.
                 let out = CONSUMERS * 2 * SLAB_LINES * LINE;
-                self.stages * self.stage_bytes() + out + 8 * (2 * self.stages + 2) + SWIZZLE_ALIGNMENT
+                let barriers = 2 * self.stages + 2 * CONSUMERS;
+                self.stages * self.stage_bytes() + out + 8 * barriers + SWIZZLE_ALIGNMENT
             }
             // The stages, whose room the sums take, and two barriers of each.
             Part::TurnedWarpgroup { .. } => self.stages * ((m + n) * LINE + 2 * 8) + SWIZZLE_ALIGNMENT,
@@ -539,13 +540,13 @@ impl GemmVariant {
         m.div_ceil(self.tile.block.m) * warps
     }
 
-    /// Bytes of dynamic shared memory of a tile of warpgroups: the stages, what is on its way out, the barriers, and what alignment takes.
+    /// Bytes of dynamic shared memory of a tile of warpgroups: the stages, what is on its way out, the barriers and notices, and what alignment takes.
     pub(crate) fn shared(&self) -> usize {
         if let Part::TurnedWarpgroup { .. } = self.tile.part {
             return self.tile.shared(self.operands, [self.a, self.b]);
         }
         let stages = self.stages() * self.tile.stage_bytes();
-        let barriers = 2 * self.stages() + CONSUMERS + CONSUMER_WARPS * self.epilogue.buffers();
+        let barriers = 2 * self.stages() + 2 * CONSUMERS + CONSUMER_WARPS * self.epilogue.buffers();
         stages + self.bytes_out() + 8 * barriers + SWIZZLE_ALIGNMENT
     }
 }

@@ -3,6 +3,7 @@
 
 use super::operand::Operand;
 use super::tensor_maps;
+use crate::gpu::Gpu;
 use crate::space::Space;
 use crate::tiles::{Taken, note_taken, wanted};
 use crate::variant::gemm::{
@@ -28,6 +29,12 @@ const MOST_SPLITS: usize = 128;
 /// Microseconds that the second kernel takes beside its memory traffic, which adds up the parts of
 /// sums.
 const SPLIT_MICROSECONDS: f64 = 1.8;
+/// The same where the product itself adds them up. Not measured yet: between nothing and a second launch, nearer to that, so that tiles are chosen much as by
+/// the measurements that the other numbers are fitted to.
+const ARRIVAL_MICROSECONDS: f64 = 1.5;
+/// Parts that the word of a unit counts at most (`gemm/wgmma_parts.cuh`).
+const MOST_ARRIVALS: usize = 255;
+const _: () = assert!(MOST_SPLITS <= MOST_ARRIVALS);
 /// Microseconds that blocks of a cluster take to wait for each other and to add up theirs.
 const CLUSTER_SPLIT_MICROSECONDS: f64 = 0.8;
 /// Microseconds that a kernel takes which does to a small product what a fused one does to its sums.
@@ -202,6 +209,16 @@ pub(super) struct Choice {
     pub(super) shared: usize,
     /// What the kernel does to the sums.
     pub(super) epilogue: EpilogueVariant,
+}
+
+impl Choice {
+    /// Bytes of the sums of all parts where the product itself adds them up, which are those of whole tiles; else none.
+    pub(super) fn parts_inside(&self) -> Option<usize> {
+        let Tile { block, .. } = self.tile;
+        let bytes = self.blocks * block.m * block.n * DType::F32.size();
+        let adds_up = self.splits > 1 && self.tile.adds_up_parts(self.blocks / self.splits);
+        (adds_up && bytes <= MOST_PARTIAL).then_some(bytes)
+    }
 }
 
 /// How a product is launched, and how its form in parts of bf16 is, where that is faster.
@@ -478,9 +495,20 @@ impl Tile {
             time += CLUSTER_SPLIT_MICROSECONDS;
         } else if splits > 1 {
             let traffic = (sizes.outputs() * (splits + 1) * 4) as f64;
-            time += SPLIT_MICROSECONDS + traffic / BYTES_PER_MICROSECOND;
+            let beside = match self.adds_up_parts(tiles / splits) {
+                true => ARRIVAL_MICROSECONDS,
+                false => SPLIT_MICROSECONDS,
+            };
+            time += beside + traffic / BYTES_PER_MICROSECOND;
         }
         time
+    }
+
+    /// Whether the kernel adds up the parts of so many tiles by itself: it does on warpgroups, where every consumer's share of a tile has a word.
+    pub(super) fn adds_up_parts(&self, tiles: usize) -> bool {
+        let consumers = if self.is_ping_pong() { 1 } else { 2 };
+        let adds_up = self.engine.uses_tensor_maps() && !self.engine.adds_up_in_clusters();
+        adds_up && tiles * consumers <= Gpu::COUNTS
     }
 
     /// The least time in which a product reads its operands and writes its result, or its partial sums.

@@ -43,6 +43,8 @@ struct TensorMapParameters {
     a_part: u32,
     b_part: u32,
     unfit: u64,
+    parts: u64,
+    states: u64,
 }
 
 /// Whether boxes of `y` are stored: rows of neighboring elements that begin at multiples of 16 bytes.
@@ -356,7 +358,7 @@ impl RowSums {
     }
 }
 
-/// Launches the product of these operands, and what adds up the parts of its sums. `parameters` are those of the other kernels.
+/// Launches the product of these operands, and what adds up the parts of its sums if it does not do that itself. `parameters` are those of the other kernels.
 pub(super) fn launch(
     call: &Call<'_>,
     epilogue: &Epilogue,
@@ -371,7 +373,8 @@ pub(super) fn launch(
         return Err(Error::invalid(op, "a batch of more axes than a tensor map has"));
     }
     let of_y = batch_axes(batch, 0);
-    let is_partial = choice.splits > 1;
+    let is_inside = choice.parts_inside().is_some();
+    let is_partial = choice.splits > 1 && !is_inside;
     let box_lines = variant.box_lines();
     let y = match is_partial {
         true => partial_map(parameters.partial, sizes, choice.splits, box_lines, op)?,
@@ -419,6 +422,8 @@ pub(super) fn launch(
         a_part: a.part,
         b_part: b.part,
         unfit: parameters.condition.address,
+        parts: if is_inside { parameters.partial } else { 0 },
+        states: if is_inside { gpu.counts() } else { 0 },
     };
     let output = if is_partial { DType::F32 } else { variant.output };
     let cluster = choice.tile.cluster;
@@ -432,6 +437,7 @@ pub(super) fn launch(
     match (column_sums, row_sums) {
         (Some(sums), _) => sums.add_up(call),
         (None, Some(sums)) => sums.add_up(call, parameters, variant, sum_blocks),
+        (None, None) if sum_blocks == 0 => Ok(()),
         (None, None) => {
             gpu.launch(op, Launch::new(variant, SUM_SPLITS, sum_blocks, SUM_THREADS as u32), parameters)
         }

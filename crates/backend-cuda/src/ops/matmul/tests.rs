@@ -209,6 +209,69 @@ fn tiles_of_turned_products_are_counted_along_the_columns_of_the_result() {
     }
 }
 
+/// A product in `splits` parts by `tile`.
+fn in_parts(tile: &'static Tile, [rows, columns]: [usize; 2], splits: usize) -> Choice {
+    let blocks = rows.next_multiple_of(tile.cluster) * columns * splits;
+    let loads = [LoadMode::KMajor; 2];
+    Choice {
+        is_copied: [false; 2],
+        tile,
+        loads,
+        splits,
+        split_length: tile.block.k,
+        blocks,
+        threads: tile.threads(),
+        shared: tile.shared(DType::BF16, loads),
+        epilogue: EpilogueVariant::BiasRelu,
+    }
+}
+
+#[test]
+fn parts_are_added_up_inside_where_every_unit_has_a_word() {
+    // Bytes of f32 of whole tiles: those of a cluster count where they are beyond the result, too.
+    for (tile, tiles, splits, bytes) in [
+        (&WGMMA_128X192X64_PING_PONG, [6, 4], 5, Some(6 * 4 * 5 * 128 * 192 * 4)),
+        (&WGMMA_64X64X64_PING_PONG, [1, 64], 2, Some(64 * 2 * 64 * 64 * 4)),
+        (&WGMMA_64X128X64_CLUSTER, [3, 8], 4, Some(4 * 8 * 4 * 64 * 128 * 4)),
+        (&WGMMATF32_128X256X32, [2, 3], 128, Some(2 * 3 * 128 * 128 * 256 * 4)),
+        (&WGMMABF16X6_128X192X32, [5, 5], 3, Some(25 * 3 * 128 * 192 * 4)),
+        // Whole sums, other engines, too many units, too many bytes.
+        (&WGMMA_128X192X64_PING_PONG, [6, 4], 1, None),
+        (&MMA_64X64X64, [1, 64], 2, None),
+        (&SIMT_64X64X8, [1, 64], 2, None),
+        (&WGMMA_64X64X64_PING_PONG, [64, 64], 2, Some(4096 * 2 * 64 * 64 * 4)),
+        (&WGMMA_64X64X64_PING_PONG, [64, 65], 2, None),
+        (&WGMMA_128X128X64, [32, 64], 2, Some(2048 * 2 * 128 * 128 * 4)),
+        (&WGMMA_128X128X64, [32, 65], 2, None),
+        (&WGMMA_128X256X64, [16, 16], 9, None),
+    ] {
+        assert_eq!(in_parts(tile, tiles, splits).parts_inside(), bytes, "{tile:?} {tiles:?} in {splits}");
+    }
+}
+
+#[test]
+fn parts_that_the_product_adds_up_cost_no_second_launch() {
+    let sizes = sizes(BF16, [768, 768, 16384], [0; 2], true);
+    let (inside, outside) = (&WGMMA_128X192X64_PING_PONG, &MMA_128X256X64);
+    let beside = |tile: &Tile, splits: usize| {
+        let whole = Sizes { k: sizes.k / splits, matrices: splits, ..sizes };
+        tile.predicted(&sizes, splits, 132) - tile.predicted(&whole, 1, 132)
+    };
+    assert!(beside(inside, 4) > 0.0);
+    assert!(beside(inside, 4) < beside(outside, 4));
+}
+
+#[test]
+fn kernels_count_as_the_host_does() {
+    let program = crate::files::Program::new("gemm/wgmma.cu", std::iter::empty());
+    let text = |file: &str| program.headers.iter().find(|(path, _)| *path == file).expect("a header").1;
+    // Eight bits of a word count parts: `MOST_ARRIVALS`.
+    assert!(text("gemm/wgmma_parts.cuh").contains("ARRIVED = 1, DONE = 1 << 8, TAKEN = 1 << 16"));
+    assert!(
+        text("gemm/wgmma_tile.cuh").contains("8 * (2 * STAGES + CONSUMERS + STRIP_BARRIERS + CONSUMERS)")
+    );
+}
+
 #[test]
 fn rows_of_a_are_added_up_beside_products_of_weight_gradients() {
     let large =
