@@ -60,15 +60,19 @@ constexpr int ROW_LANES = HEAD_DIM / 8;  // of a row: 16 bytes each
 constexpr int ROWS_AT_ONCE = ROW_THREADS / ROW_LANES;
 constexpr int ROWS_OF_LANE = QUERIES / ROWS_AT_ONCE;
 
-// The numbers of a tile's queries; and no work has added to it yet.
+// The numbers of a tile's queries; and no work has added to it yet. Heads of the same queries are next to each other, as they are in memory where a
+// row has all heads: a page of DRAM then serves blocks that run at the same time.
 extern "C" __global__ void __launch_bounds__(ROW_THREADS)
     attention_grad_tile_rows(const __grid_constant__ AttentionGradByKeys p) {
     wait_for_earlier_launches();
-    u32 head = blockIdx.x / p.query_tiles, tile = blockIdx.x - head * p.query_tiles;
-    u32 batch = head / p.sizes.heads, inner = head - batch * p.sizes.heads;
+    u32 tiles = blockIdx.x / p.sizes.heads, inner = blockIdx.x - tiles * p.sizes.heads;
+    u32 batch = tiles / p.query_tiles, tile = tiles - batch * p.query_tiles;
+    u64 number = u64(batch * p.sizes.heads + inner) * p.query_tiles + tile;
     u32 lane = threadIdx.x % ROW_LANES, row = threadIdx.x / ROW_LANES, query = tile * QUERIES + row;
     View<const Element> y = head_of(p.rows_of_y, batch, inner), dy = head_of(p.rows_of_dy, batch, inner);
     Pack<Element, 8> left[ROWS_OF_LANE], right[ROWS_OF_LANE];
+    float log_sums[ROWS_OF_LANE];
+    View<const float> of_rows = head_of(p.log_sums, batch, inner);
     bool has_columns = lane * 8 < p.sizes.value_dim;
 #pragma unroll
     for (int i = 0; i < ROWS_OF_LANE; ++i) {
@@ -79,8 +83,10 @@ extern "C" __global__ void __launch_bounds__(ROW_THREADS)
         } else {
             left[i] = right[i] = Pack<Element, 8>{};
         }
+        // With the other loads, not after them.
+        log_sums[i] = lane == 0 && at < p.sizes.queries ? of_rows.first[i64(at) * of_rows.row] : -INFINITE;
     }
-    float* to = p.rows + u64(blockIdx.x) * (2 * QUERIES) + row;
+    float* to = p.rows + number * (2 * QUERIES) + row;
 #pragma unroll
     for (int i = 0; i < ROWS_OF_LANE; ++i) {
         float row_dot = 0;
@@ -89,13 +95,10 @@ extern "C" __global__ void __launch_bounds__(ROW_THREADS)
 #pragma unroll
         for (int apart = ROW_LANES / 2; apart > 0; apart /= 2) row_dot += __shfl_xor_sync(ALL_LANES, row_dot, apart);
         if (lane != 0) continue;
-        u32 at = query + i * ROWS_AT_ONCE;
-        float log_sum = -INFINITE;
-        if (at < p.sizes.queries) log_sum = head_of(p.log_sums, batch, inner).first[i64(at) * p.log_sums.row];
-        to[i * ROWS_AT_ONCE] = log_sum == -INFINITE ? INFINITE : log_sum * LOG2_E;
+        to[i * ROWS_AT_ONCE] = log_sums[i] == -INFINITE ? INFINITE : log_sums[i] * LOG2_E;
         to[QUERIES + i * ROWS_AT_ONCE] = row_dot;
     }
-    if (threadIdx.x == 0) p.turns[blockIdx.x] = 0;
+    if (threadIdx.x == 0) p.turns[number] = 0;
     if (threadIdx.x == 0 && blockIdx.x == 0) *p.ticket = 0;
 }
 
@@ -326,6 +329,21 @@ INLINE void write_keys(const AttentionGradByKeys& p, OwnSums& dk, OwnSums& dv, c
                                p.sizes.keys, p.sizes.value_dim);
 }
 
+// With LAG: dq of the last tile of a work, whose scores are done. `ring` is behind that tile.
+INLINE void add_last_tile(const AttentionGradByKeys& p, u32 shared, const Work& work, const Step& step, u32 consumer,
+                          const OwnRing& own, const Ring& ring) {
+    u32 stage = ring.stage ^ 1;
+    mbarrier_wait_parity(grads_full(shared, stage), ring.parity ^ (ring.stage == 0));
+    QuerySums dq;
+    wgmma_fence();
+    multiply_grads(dq, shared + GRADS + stage * GRADS_BYTES, own.k_tile(), consumer);
+    wgmma_commit_group();
+    wgmma_wait_group<0>();
+    fence_accumulator(dq);
+    release(grads_empty(shared, stage));
+    add_to_queries(p, dq, shared, work, step, consumer, stage);
+}
+
 // One work: see the picture above.
 INLINE void consume(const AttentionGradByKeys& p, u32 shared, const Work& work, u32 consumer, const OwnRing& own,
                     Ring& ring) {
@@ -394,18 +412,7 @@ INLINE void consume(const AttentionGradByKeys& p, u32 shared, const Work& work, 
         wgmma_wait_group<0>();
         fence_accumulator(weight);
     }
-    if (LAG && steps > 0) {
-        u32 stage = ring.stage ^ 1;
-        mbarrier_wait_parity(grads_full(shared, stage), ring.parity ^ (ring.stage == 0));
-        QuerySums dq;
-        wgmma_fence();
-        multiply_grads(dq, shared + GRADS + stage * GRADS_BYTES, own.k_tile(), consumer);
-        wgmma_commit_group();
-        wgmma_wait_group<0>();
-        fence_accumulator(dq);
-        release(grads_empty(shared, stage));
-        add_to_queries(p, dq, shared, work, before, consumer, stage);
-    }
+    if (LAG && steps > 0) add_last_tile(p, shared, work, before, consumer, own, ring);
     write_keys(p, dk, dv, work, own, row);
 }
 

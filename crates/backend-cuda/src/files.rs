@@ -77,6 +77,7 @@ pub(crate) const FILES: &[File] = &[
     file!("lib/window.cuh"),
     file!("ops/assemble.cu"),
     file!("ops/batch_norm.cu"),
+    file!("ops/column_sums.cuh"),
     file!("ops/copy.cu"),
     file!("ops/create.cu"),
     file!("ops/cumulative.cu"),

@@ -7,7 +7,7 @@ use crate::dispatch::apply_one;
 use crate::error::{Error, Result};
 use crate::op::{Differentiability, Output, Outputs, Role, Rule, Saves, check};
 use crate::ops::unary::{Unary, UnaryGrad, UnaryOp};
-use crate::precision::{self, without_precision};
+use crate::precision::{self, Precision, without_precision};
 use crate::shape::AxisSet;
 use crate::{DType, Shape, Tensor, text};
 use smallvec::SmallVec;
@@ -34,15 +34,15 @@ pub struct Matmul {
     /// Whether a backend may round f32 operands to TF32 (10 bits of mantissa) before they are multiplied; sums stay f32. A permission: a backend may
     /// ignore it, and other dtypes do. The products of the gradient have it too.
     pub tf32: bool,
-    /// Whether a backend may compute a product of f32 on tensor cores of bf16, from three parts of each operand and six products of parts ("bf16x6"): with about the
-    /// accuracy of f32 (`docs/kernels/matmul.md` has the errors), rounded differently. A permission as [`tf32`](Matmul::tf32) is, which counts where both are given; infinities, NaN, the largest and the smallest
-    /// numbers come out as without it.
+    /// Whether a backend may compute a product of f32 on tensor cores of bf16, from three parts of each operand and six products of parts ("bf16x6"), where that is at
+    /// least as accurate as sums in f32 (`docs/kernels/matmul.md` has the errors); it is rounded differently. Given by default, and without effect where
+    /// [`tf32`](Matmul::tf32) is given. Infinities, NaN, the largest and the smallest numbers come out as without it. The products of the gradient have it too.
     pub bf16x6: bool,
 }
 
 impl Matmul {
-    /// The plain product, accurate.
-    pub const PLAIN: Matmul = Matmul { epilogue: Epilogue::NONE, tf32: false, bf16x6: false };
+    /// The plain product, as accurate as f32.
+    pub const PLAIN: Matmul = Matmul { epilogue: Epilogue::NONE, tf32: false, bf16x6: true };
 
     /// Number of inputs.
     pub fn input_count(&self) -> usize {
@@ -284,7 +284,7 @@ pub struct MatmulOptions<'a> {
     pub out_dtype: Option<DType>,
     /// Whether a device may multiply f32 in TF32, also in the gradient: see [`Matmul::tf32`]. Not by default.
     pub tf32: bool,
-    /// Whether a device may multiply f32 by parts of bf16, also in the gradient: see [`Matmul::bf16x6`]. Not by default.
+    /// Whether a device may multiply f32 by parts of bf16 where that is as accurate, also in the gradient: see [`Matmul::bf16x6`]. By default it may.
     pub bf16x6: bool,
 }
 
@@ -297,7 +297,7 @@ impl Default for MatmulOptions<'_> {
             alpha: 1.0,
             out_dtype: None,
             tf32: false,
-            bf16x6: false,
+            bf16x6: true,
         }
     }
 }
@@ -498,7 +498,9 @@ impl Tensor {
             return self.copy_(&without_precision(|| self.addmm(a, b, beta, alpha))?);
         }
         let epilogue = Epilogue { alpha, accumulate: true, ..Epilogue::NONE };
-        apply_one(Matmul { epilogue, ..Matmul::PLAIN }, &[a, b, self]).map(drop)
+        // A scope leaves the dtypes of forms in place alone, but what it forbids is forbidden here too.
+        let bf16x6 = precision::current() != Some(Precision::Ieee);
+        apply_one(Matmul { epilogue, bf16x6, ..Matmul::PLAIN }, &[a, b, self]).map(drop)
     }
 
     /// The product of each element with each: `y[i, j] = self[i] * other[j]`.

@@ -375,20 +375,7 @@ pub(super) fn launch(
     let of_y = batch_axes(batch, 0);
     let is_inside = choice.parts_inside().is_some();
     let is_partial = choice.splits > 1 && !is_inside;
-    let box_lines = variant.box_lines();
-    let y = match is_partial {
-        true => partial_map(parameters.partial, sizes, choice.splits, box_lines, op)?,
-        false => output_map(&call.outputs[0], parameters.y, sizes, of_y, box_lines, op)?,
-    };
-    let maps = [
-        a.map,
-        b.map,
-        y,
-        match super::beside(call, variant.epilogue) {
-            Some(view) => output_map(view, gpu.address(op, view)?, sizes, of_y, box_lines, op)?,
-            None => TensorMap::ABSENT,
-        },
-    ];
+    let [y, beside] = result_maps(call, sizes, choice, parameters, variant, of_y, is_partial)?;
     let bias = match is_partial || !epilogue.bias {
         true => None,
         false => Some(Bias::of(call)?),
@@ -400,7 +387,7 @@ pub(super) fn launch(
         false => [parameters.m, parameters.n],
     };
     let mapped = TensorMapParameters {
-        maps,
+        maps: [a.map, b.map, y, beside],
         bias: bias.as_ref().map_or(Ok(0), |bias| bias.address(call))?,
         sums: match (&column_sums, &row_sums) {
             (Some(sums), _) => sums.address(call)?,
@@ -434,12 +421,47 @@ pub(super) fn launch(
     };
     gpu.launch(op, product, &mapped)?;
     let sum_blocks = if is_partial { sizes.outputs().div_ceil(SUM_THREADS) as u32 } else { 0 };
+    add_up(call, parameters, variant, column_sums, row_sums, sum_blocks)
+}
+
+/// The maps of what the product writes, its result or the parts of its sums, and of what else the epilogue reads or writes.
+fn result_maps(
+    call: &Call<'_>,
+    sizes: &Sizes,
+    choice: &Choice,
+    parameters: &Parameters,
+    variant: GemmVariant,
+    of_y: [(usize, i64); 2],
+    is_partial: bool,
+) -> Result<[TensorMap; 2]> {
+    let (op, box_lines) = (call.name, variant.box_lines());
+    let y = match is_partial {
+        true => partial_map(parameters.partial, sizes, choice.splits, box_lines, op)?,
+        false => output_map(&call.outputs[0], parameters.y, sizes, of_y, box_lines, op)?,
+    };
+    let beside = match super::beside(call, variant.epilogue) {
+        Some(view) => output_map(view, call.gpu.address(op, view)?, sizes, of_y, box_lines, op)?,
+        None => TensorMap::ABSENT,
+    };
+    Ok([y, beside])
+}
+
+/// Launches what adds up sums of columns or rows, and with `sum_blocks` blocks the parts of sums of the product.
+fn add_up(
+    call: &Call<'_>,
+    parameters: &Parameters,
+    variant: GemmVariant,
+    column_sums: Option<ColumnSums>,
+    row_sums: Option<RowSums>,
+    sum_blocks: u32,
+) -> Result<()> {
     match (column_sums, row_sums) {
         (Some(sums), _) => sums.add_up(call),
         (None, Some(sums)) => sums.add_up(call, parameters, variant, sum_blocks),
         (None, None) if sum_blocks == 0 => Ok(()),
         (None, None) => {
-            gpu.launch(op, Launch::new(variant, SUM_SPLITS, sum_blocks, SUM_THREADS as u32), parameters)
+            let launch = Launch::new(variant, SUM_SPLITS, sum_blocks, SUM_THREADS as u32);
+            call.gpu.launch(call.name, launch, parameters)
         }
     }
 }
