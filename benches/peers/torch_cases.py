@@ -32,8 +32,6 @@ DEVICE = "cuda"
 FLUSHED_BYTES = 256 << 20
 # A device at its limit of power lowers its clock, so that it rests after each call, as in ternion-bench.
 RESTS, LEAST_REST_MILLISECONDS = 2.0, 0.3
-# Pairs of events in turn, as in ternion-bench: when a mark is written depends on its event.
-PAIRS_OF_EVENTS = 16
 ROWS, COLUMNS = 8192, 4096
 DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16}
 
@@ -64,9 +62,8 @@ class Clock:
             call()
         torch.cuda.synchronize()
         times = []
-        pairs = [[torch.cuda.Event(enable_timing=True) for _ in range(2)] for _ in range(PAIRS_OF_EVENTS)]
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         while (sum(times) < self.milliseconds or len(times) < 20) and len(times) < 400:
-            begin, end = pairs[len(times) % PAIRS_OF_EVENTS]
             self.flush()
             begin.record()
             call()

@@ -4,24 +4,12 @@ use crate::driver::check;
 use crate::gpu::Gpu;
 use cudarc::driver::sys;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use ternion_core::Result;
 
-/// Pairs of events that are used in turn. When a mark is written depends on its event, by up to 0.8 us between two
-/// pairs: a median over calls is of several pairs, so that it does not differ from one process to the next.
-const PAIRS: usize = 16;
-
-/// A mark in the stream of a device before some work and one behind it, and the time between them.
+/// Two marks in the stream of a device, and the time between them.
 #[derive(Debug)]
 pub struct Timer {
     gpu: Arc<Gpu>,
-    pairs: Vec<Pair>,
-    /// The measurements that have begun: the latest one has the pair before this.
-    begun: AtomicUsize,
-}
-
-#[derive(Debug)]
-struct Pair {
     begin: sys::CUevent,
     end: sys::CUevent,
 }
@@ -37,13 +25,7 @@ impl Timer {
             })?;
             Ok(event)
         };
-        let pairs = (0..PAIRS).map(|_| Ok(Pair { begin: event()?, end: event()? })).collect::<Result<_>>()?;
-        Ok(Timer { gpu: gpu.clone(), pairs, begun: AtomicUsize::new(0) })
-    }
-
-    /// That of the latest measurement.
-    fn pair(&self) -> &Pair {
-        &self.pairs[self.begun.load(Ordering::Relaxed).wrapping_sub(1) % PAIRS]
+        Ok(Timer { gpu: gpu.clone(), begin: event()?, end: event()? })
     }
 
     fn mark(&self, event: sys::CUevent) -> Result<()> {
@@ -59,8 +41,7 @@ impl Timer {
     /// # Errors
     /// Faults of the device.
     pub fn begin(&self) -> Result<()> {
-        self.begun.fetch_add(1, Ordering::Relaxed);
-        self.mark(self.pair().begin)
+        self.mark(self.begin)
     }
 
     /// Marks the end, behind everything queued so far.
@@ -68,7 +49,7 @@ impl Timer {
     /// # Errors
     /// Faults of the device.
     pub fn end(&self) -> Result<()> {
-        self.mark(self.pair().end)
+        self.mark(self.end)
     }
 
     /// Waits for the end; the milliseconds between the marks.
@@ -77,19 +58,18 @@ impl Timer {
     /// Faults of the device.
     pub fn milliseconds(&self) -> Result<f64> {
         self.gpu.context.bind()?;
-        let Pair { begin, end } = *self.pair();
         // SAFETY: the handle lives as long as this.
-        check("timer", unsafe { sys::cuEventSynchronize(end) })?;
+        check("timer", unsafe { sys::cuEventSynchronize(self.end) })?;
         let mut milliseconds = 0.0;
         // SAFETY: writes a number; both events were recorded.
-        check("timer", unsafe { sys::cuEventElapsedTime_v2(&mut milliseconds, begin, end) })?;
+        check("timer", unsafe { sys::cuEventElapsedTime_v2(&mut milliseconds, self.begin, self.end) })?;
         Ok(f64::from(milliseconds))
     }
 }
 
 impl Drop for Timer {
     fn drop(&mut self) {
-        for event in self.pairs.iter().flat_map(|pair| [pair.begin, pair.end]) {
+        for event in [self.begin, self.end] {
             // SAFETY: created by `new` and destroyed once.
             let _ = unsafe { sys::cuEventDestroy_v2(event) };
         }
