@@ -63,6 +63,7 @@ unsigned __umulhi(unsigned, unsigned);
 int __popc(unsigned);
 int __ffs(int);
 unsigned atomicAdd(unsigned*, unsigned);
+unsigned atomicInc(unsigned*, unsigned);
 template <class A, class B> constexpr auto min(A a, B b) -> decltype(a + b);
 template <class A, class B> constexpr auto max(A a, B b) -> decltype(a + b);
 

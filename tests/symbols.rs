@@ -1,4 +1,8 @@
-//! Every kernel that the CUDA backend can ask for exists in the machine code that its source gives, for every op and dtype. Needs NVRTC but no GPU.
+//! Every kernel that the CUDA backend can ask for exists in the machine code that its source gives, for every op and dtype, and waits there for the launches ahead of it.
+//! Needs NVRTC but no GPU.
+
+#[path = "symbols/waits.rs"]
+mod waits;
 
 use std::io::Write;
 use ternion_core::UnaryOp;
@@ -32,7 +36,7 @@ fn every_kernel_that_can_be_asked_for_exists() {
             return;
         }
     }
-    let mut kernels = 0;
+    let (mut kernels, mut early) = (0, Vec::new());
     for variant in variants().into_iter().chain(variants_beside_ops()) {
         let source = variant.source();
         let architecture = architectures().into_iter().find(|&one| variant.is_for(one));
@@ -44,9 +48,20 @@ fn every_kernel_that_can_be_asked_for_exists() {
             assert!(has_kernel(&image, kernel), "{}: no kernel {kernel}", source.name);
             kernels += 1;
         }
+        if variant.is_dependent() && architecture == architectures()[0] {
+            let faults = source.kernels.iter().filter_map(|kernel| {
+                waits::fault(&image, kernel).map(|fault| format!("{}: {kernel}: {fault}", source.name))
+            });
+            early.extend(faults);
+        }
         assert!(!has_kernel(&image, "no_such_kernel"), "the search finds anything");
     }
     assert!(kernels > 1000, "{kernels} kernels: the list is not whole");
+    assert!(
+        early.is_empty(),
+        "kernels that may begin early and do not wait as they must:\n{}",
+        early.join("\n")
+    );
 }
 
 #[test]
@@ -76,13 +91,17 @@ fn variants_are_for_all_architectures_but_those_of_instructions_that_one_has() {
     }
     // Beside those that core's lists of functions give.
     let count = variants().iter().filter(|variant| variant.listed_function().is_none()).count();
-    assert_eq!(count, 1459, "a new variant is one more kernel to compile: change this number");
+    assert_eq!(count, 1517, "a new variant is one more kernel to compile: change this number");
     let of_hopper = variants().iter().filter(|variant| !variant.is_for(oldest)).count();
-    // Of wgmma. Attention: two widths, five reaches, two dtypes, both ways, and the
-    // gradient in one walk of two reaches. Products: eight tiles, four orders of operands, two dtypes, two outputs; and
+    // Of wgmma. Attention: two widths, five reaches, two dtypes, both ways, and
+    // forward by TMA and the gradient in one walk of two reaches, one of them in two orders. Products: eight tiles, four orders of operands, two dtypes, two outputs; and
     // four tiles of TF32, three orders.
     // Parts of bf16: two tiles in four orders, and the kernel that splits operands.
+    // Split-K in clusters: two tiles in two orders and one in four, two dtypes, two outputs.
     // Fused: three tiles of two dtypes, three activations and their gradients, residuals in three layouts.
-    assert_eq!(of_hopper, 40 + 2 * 2 * 2 + 8 * 4 * 2 * 2 + 4 * 3 + (2 * 4 + 1) + 3 * 2 * (3 + 3 + 3));
+    // With sums of the rows of a: four tiles, two dtypes, two outputs.
+    let fused = 3 * 2 * (3 + 3 + 3) + 4 * 2 * 2;
+    let attention = 40 + 2 * (2 * 2 * 2) + 2;
+    assert_eq!(of_hopper, attention + 8 * 4 * 2 * 2 + 4 * 3 + (2 * 4 + 1) + (2 * 2 + 4) * 2 * 2 + fused);
     assert!(Variant::PROBE.is_for(hopper) && !Variant::PROBE.is_for(oldest));
 }

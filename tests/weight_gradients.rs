@@ -77,6 +77,50 @@ fn the_gradient_of_a_linear_layer_is_stored_as_its_weight() -> Result<()> {
     Ok(())
 }
 
+/// Whether it comes with the gradient of the weight or alone: the sums of the rows of dy, in the dtype of the product rounded once.
+#[test]
+fn the_gradient_of_a_bias_is_the_sum_over_rows_rounded_once() -> Result<()> {
+    let (_beside, devices) = devices();
+    for device in &devices {
+        for (leading, outputs, inputs) in [
+            (&[6][..], 5, 7),
+            (&[2, 3], 5, 7),
+            (&[6], 1, 7),
+            (&[1], 1, 1),
+            (&[40], 72, 136),
+            (&[700], 136, 264),
+        ] {
+            for precision in PRECISIONS {
+                let x = numbers(&[leading, &[inputs]].concat(), 5, device)?;
+                let dy = numbers(&[leading, &[outputs]].concat(), 11, device)?;
+                let weight = numbers(&[outputs, inputs], 3, device)?.requires_grad()?;
+                let bias = numbers(&[outputs], 7, device)?.requires_grad()?;
+                let y = maybe_in(precision, || x.linear(&weight, Some(&bias)))?;
+                let dy = dy.to_dtype(y.dtype())?;
+                let gradients = |leaves: &[Tensor]| {
+                    let options = GradOptions { retain_graph: true, ..Default::default() };
+                    grad(std::slice::from_ref(&y), leaves, std::slice::from_ref(&dy), options)
+                };
+                let both = gradients(&[weight.clone(), bias.clone()])?;
+                let alone = gradients(std::slice::from_ref(&bias))?;
+                let rows = dy.to_dtype(DType::F32)?.reshape([dy.elements() / outputs, outputs])?;
+                let sums = rows.to_device(&ternion_cpu::device())?.sum(0)?;
+                let expected = sums.to_dtype(y.dtype())?.to_dtype(DType::F32)?.to_vec::<f32>()?;
+                let what = format!("{outputs} of {inputs} by {leading:?} in {precision:?} on {device}");
+                for found in [&both[1], &alone[0]] {
+                    let found = found.as_ref().expect("a gradient");
+                    assert_eq!(
+                        (found.dtype(), found.to_vec::<f32>()?),
+                        (DType::F32, expected.clone()),
+                        "{what}"
+                    );
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
 /// First and second gradients of `sum((a b)^2 c)` with respect to a and b.
 fn gradients(a: &Tensor, b: &Tensor, c: &Tensor, product: Product) -> Result<Vec<Tensor>> {
     let inputs = [a.clone(), b.clone()];

@@ -84,7 +84,7 @@ class Prediction(unittest.TestCase):
         for turned, copies, elements in [((True, False), 2, both), ((True, False), 1, a), ((True, True), 1, a), ((False, False), 1, b)]:
             expected = product + 4 * copies + elements * 8 / 2e6
             self.assert_predicts(expected, LARGE, [256, 1024, 512], kind="tf32", turned=turned, copies=copies)
-        tile = Tile("wgmmabf16x6_128x128x64", [128, 128, 64], 1, 1, [38.0, 5.0, 1.0, 0.9, 1.0])
+        tile = Tile("wgmmabf16x6_128x128x32", [128, 128, 64], 1, 1, [38.0, 5.0, 1.0, 0.9, 1.0])
         split = 6 + 2 * 4 + (1024 * 1000 + 1000 * 2048) * 10 / 2e6
         # The inner length is rounded up to a stage.
         self.assert_predicts(split + 5 + 38 * 1.024 + 0.9, tile, [1024, 2048, 1000], kind="bf16x6")
@@ -124,9 +124,17 @@ class Prediction(unittest.TestCase):
             self.assert_predicts(5 + (read + written * 8) / bandwidth + 1.8 + written * 3 * 4 / 2e6, tile, [16, 4096, 4096], 2)
             self.assert_predicts(5 + 2 * 4.096 + 0.5, tile, [16, 4096, 4096], kind="tf32")
 
+    def test_blocks_of_a_cluster_add_up_parts_without_a_second_kernel(self):
+        tile = Tile("wgmmasplitk_16x64x64", [16, 64, 64], 2, 1, [5.0, 4.0, 1.0, 0.5, 1.0])
+        read, written = (16 + 1024) * 4096 * 2, 16 * 1024 * 2
+        # 64 blocks: 1024 long each.
+        self.assert_predicts(4 + 5 * 1.024 + 0.5 + 0.8, tile, [16, 1024, 4096], 4)
+        fast = Tile("wgmmasplitk_16x64x64", [16, 64, 64], 2, 1, [0.5, 4.0, 1.0, 0.5, 1.0])
+        self.assert_predicts(4 + (read + written) / 3e6 + 0.8, fast, [16, 1024, 4096], 4)
+
     def test_constants_are_those_of_the_backend(self):
         source = (BACKEND / "ops" / "matmul" / "choice.rs").read_text()
-        for name in ("SPLIT_MICROSECONDS", "COPY_MICROSECONDS", "PADDED_COPY_MICROSECONDS", "PARTS_MICROSECONDS", "SPLIT_BYTES", "BYTES_PER_MICROSECOND", "MAPPED_BYTES_PER_MICROSECOND", "LOADED_BYTES_PER_MICROSECOND"):
+        for name in ("SPLIT_MICROSECONDS", "CLUSTER_SPLIT_MICROSECONDS", "COPY_MICROSECONDS", "PADDED_COPY_MICROSECONDS", "PARTS_MICROSECONDS", "SPLIT_BYTES", "BYTES_PER_MICROSECOND", "MAPPED_BYTES_PER_MICROSECOND", "LOADED_BYTES_PER_MICROSECOND"):
             value = re.search(rf"const {name}: \w+ = ([^;]+);", source)[1]
             total = sum(math.prod(float(factor) for factor in term.split("*")) for term in value.split("+"))
             self.assertEqual(getattr(tile_times, name), total, name)
@@ -134,7 +142,7 @@ class Prediction(unittest.TestCase):
     def test_products_get_the_tiles_that_the_backend_s_tests_expect(self):
         tiles = tiles_of_source()
         tests = (BACKEND / "ops" / "matmul" / "tests.rs").read_text().split("static BY_TILE")[1].split("];\n")[0]
-        inputs = {"F32": ("f32", "simt_"), "BF16": ("bf16", "w?g?mma_"), "MmaInput::Tf32": ("tf32", "(wgmma)?tf32_")}
+        inputs = {"F32": ("f32", "simt_"), "BF16": ("bf16", "(wgmmasplitk|w?g?mma)_"), "MmaInput::Tf32": ("tf32", "(wgmma)?tf32_")}
         seen = 0
         for expected, given, *sizes in re.findall(r"\(&(\w+), ([\w:]+), \[(\d+), (\d+), (\d+)\], false\)", tests):
             if given not in inputs:
@@ -153,7 +161,7 @@ class Prediction(unittest.TestCase):
 
 def tiles_of_source():
     """The tiles of the sources that take aligned operands."""
-    source = "".join((BACKEND / "variant" / "gemm" / f"{name}.rs").read_text() for name in ("tiles", "warpgroup_tiles"))
+    source = "".join((BACKEND / "variant" / "gemm" / f"{name}.rs").read_text() for name in ("tiles", "warpgroup_tiles", "split_k_tiles"))
     found = []
     for text in re.findall(r"Tile = Tile \{(.*?)\n\};", source, re.DOTALL):
         def number(name):
@@ -172,6 +180,8 @@ def splits_of(tile, sizes):
     m, n, k = sizes
     if tile.few_rows and m > tile.block[0]:
         return []
+    if tile.name.startswith(tile_times.CLUSTER_TILE):
+        return [cut for cut in (1, 2, 4, 8) if cut == 1 or cut <= k // (2 * tile.block[2])]
     blocks = tile_times.round_up(-(-m // tile.block[0]), tile.cluster) * -(-n // tile.block[1])
     cuts = [min(aim // blocks, k // max(2 * tile.block[2], 64), 128) for aim in (66, 132, 264, 396, 528, 792)]
     return [1, *(cut for cut in cuts if cut > 1)]

@@ -8,6 +8,7 @@ from compare import refuse_mixed
 
 # Those of choice.rs.
 SPLIT_MICROSECONDS = 1.8
+CLUSTER_SPLIT_MICROSECONDS = 0.8
 COPY_MICROSECONDS = 4.0
 PADDED_COPY_MICROSECONDS = 6.0
 PARTS_MICROSECONDS = 6.0
@@ -34,6 +35,8 @@ HALF_KINDS = ("bf16", "f16")
 L2_LINE = 128
 REGISTERS_TILE = "wgmmatf32_"
 MAPPED_TILE = "wgmma"
+# Blocks of a cluster add up the parts of a sum: no second kernel.
+CLUSTER_TILE = "wgmmasplitk_"
 PARTS_BYTES = 3 * 2
 
 
@@ -236,7 +239,7 @@ def memory_bytes(one, parts):
     """Bytes that the product itself reads and writes at least: its operands once, its results or partial sums."""
     operand, result = BYTES[one.kind]
     operand = PARTS_BYTES if parts else operand
-    stored = 4 * one.splits if one.splits > 1 else result
+    stored = 4 * one.splits if one.splits > 1 and not one.tile.startswith(CLUSTER_TILE) else result
     return ((one.m + one.n) * one.k * operand + one.m * one.n * stored) * one.matrices
 
 
@@ -269,7 +272,9 @@ def terms(one, tile, model):
     blocks = round_up(-(-rows // tile.block[0]), tile.cluster) * -(-columns // tile.block[1]) * one.matrices * one.splits
     waves, rest = divmod(blocks, model.multiprocessors * tile.resident)
     added, traffic = before_sums(one, parts)
-    if one.splits > 1:
+    if one.splits > 1 and one.tile.startswith(CLUSTER_TILE):
+        added += CLUSTER_SPLIT_MICROSECONDS
+    elif one.splits > 1:
         added += model.constants["SPLIT_MICROSECONDS"]
         traffic += one.m * one.n * one.matrices * (one.splits + 1) * 4
     added += traffic / model.constants["BYTES_PER_MICROSECOND"]

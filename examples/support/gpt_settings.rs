@@ -63,7 +63,7 @@ pub struct SettingsArguments {
     steps: Option<u64>,
     #[arg(long, help = help("The largest learning rate: it rises for 100 steps and falls to a tenth along a cosine. May change on --resume", |of| of.lr))]
     lr: Option<f64>,
-    #[arg(long, help = help("In which products are computed: f32, bf16x6, tf32, bf16 or f16; weights stay f32", |of| of.precision))]
+    #[arg(long, help = help("In which products are computed: f32, ieee, tf32, bf16 or f16; weights stay f32", |of| of.precision))]
     precision: Option<Precision>,
     #[arg(long, help = help("Share of numbers that become 0 in training. May change on --resume", |of| of.dropout))]
     dropout: Option<f64>,

@@ -37,6 +37,7 @@
 #include "attention/mma.cuh"
 #endif
 #include "attention/softmax.cuh"
+#include "lib/launch.cuh"
 
 #ifdef HOST_SHIM
 #define WARPS 4
@@ -239,6 +240,7 @@ INLINE void finish_rows(const Attention& p, Outputs& y, const Softmax& softmax, 
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) attention(const __grid_constant__ Attention p) {
+    wait_for_earlier_launches();
     extern __shared__ __align__(1024) u8 shared[];
     const Sizes& sizes = p.sizes;
     TileCoord tile = tile_in(p, blockIdx.x);

@@ -37,6 +37,7 @@
 #include "attention/wgmma.cuh"
 #else
 #include "attention/mma.cuh"
+#include "lib/launch.cuh"
 #endif
 
 constexpr int STAGES = 2;
@@ -287,9 +288,11 @@ typedef TileLoop<true, K_ROW_TILES, K_STEP, K_WARPS, K_BLOCKS> KeyLoop;
 
 extern "C" __global__ void __launch_bounds__(QueryLoop::THREADS, QueryLoop::BLOCKS)
     attention_grad_queries(const __grid_constant__ AttentionGrad p) {
+    wait_for_earlier_launches();
     gradient<false, QueryLoop>(p);
 }
 extern "C" __global__ void __launch_bounds__(KeyLoop::THREADS, KeyLoop::BLOCKS)
     attention_grad_keys(const __grid_constant__ AttentionGrad p) {
+    wait_for_earlier_launches();
     gradient<true, KeyLoop>(p);
 }

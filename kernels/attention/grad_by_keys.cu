@@ -17,7 +17,8 @@
 //      tensor cores  | dp        | dv, dk              | dq of the tile before | s of the next tile     |
 //      other units   | p         ds | ds to shared memory                        | dq before to its turn  |
 //
-// dq takes ds of both consumers. It lags a tile behind, so that neither waits for the other: one's exponentials run under the other one's products.
+// dq takes ds of both consumers. With LAG it lags a tile behind, so that neither waits for the other: one's exponentials run under the other one's
+// products. Without, it is that of the tile itself, and they wait: a tile's turn comes sooner, and a short walk has no end without other products.
 // Both consumers multiply ds by k: of width 64 each has 64 of the 128 queries, of width 128 half of the columns of 64 queries.
 //
 // Order of sums. dq of a tile is a sum over the works of a head, which add to f32 sums in global memory in the order of their keys, each in its
@@ -33,13 +34,20 @@
 // (Instead a cluster could have all keys of a head, and add up dq in its shared memory; but clusters of 4 and more blocks do not fill an H100, and a
 // causal band leaves a cluster's blocks idle.)
 //
+// Macros: those of params.cuh, and LAG.
+//
 // Launch, with tile = QUERIES (128 of width 64, else 64):
 //   attention_grad_tile_rows<<<batch * heads * query_tiles, 256>>>     row_dot and lse; turns and the ticket become 0
 //   attention_grad_by_keys<<<works or multiprocessors, THREADS, SHARED>>>, with works = batch * heads / group * key_blocks
 //
 // Limits: as forward.cu; widths are rounded up to 64 or 128; every query sees a key; strides are positive (TMA); DROPOUT and MASK are 0.
 
+#ifdef HOST_SHIM
+#define LAG 1
+#endif
+
 #include "attention/grad_work.cuh"
+#include "lib/launch.cuh"
 #include "ptx/barrier.cuh"
 #include "ptx/stmatrix.cuh"
 #define WGMMA_N 64  // of dq
@@ -52,14 +60,19 @@ constexpr int ROW_LANES = HEAD_DIM / 8;  // of a row: 16 bytes each
 constexpr int ROWS_AT_ONCE = ROW_THREADS / ROW_LANES;
 constexpr int ROWS_OF_LANE = QUERIES / ROWS_AT_ONCE;
 
-// The numbers of a tile's queries; and no work has added to it yet.
+// The numbers of a tile's queries; and no work has added to it yet. Heads of the same queries are next to each other, as they are in memory where a
+// row has all heads: a page of DRAM then serves blocks that run at the same time.
 extern "C" __global__ void __launch_bounds__(ROW_THREADS)
     attention_grad_tile_rows(const __grid_constant__ AttentionGradByKeys p) {
-    u32 head = blockIdx.x / p.query_tiles, tile = blockIdx.x - head * p.query_tiles;
-    u32 batch = head / p.sizes.heads, inner = head - batch * p.sizes.heads;
+    wait_for_earlier_launches();
+    u32 tiles = blockIdx.x / p.sizes.heads, inner = blockIdx.x - tiles * p.sizes.heads;
+    u32 batch = tiles / p.query_tiles, tile = tiles - batch * p.query_tiles;
+    u64 number = u64(batch * p.sizes.heads + inner) * p.query_tiles + tile;
     u32 lane = threadIdx.x % ROW_LANES, row = threadIdx.x / ROW_LANES, query = tile * QUERIES + row;
     View<const Element> y = head_of(p.rows_of_y, batch, inner), dy = head_of(p.rows_of_dy, batch, inner);
     Pack<Element, 8> left[ROWS_OF_LANE], right[ROWS_OF_LANE];
+    float log_sums[ROWS_OF_LANE];
+    View<const float> of_rows = head_of(p.log_sums, batch, inner);
     bool has_columns = lane * 8 < p.sizes.value_dim;
 #pragma unroll
     for (int i = 0; i < ROWS_OF_LANE; ++i) {
@@ -70,8 +83,10 @@ extern "C" __global__ void __launch_bounds__(ROW_THREADS)
         } else {
             left[i] = right[i] = Pack<Element, 8>{};
         }
+        // With the other loads, not after them.
+        log_sums[i] = lane == 0 && at < p.sizes.queries ? of_rows.first[i64(at) * of_rows.row] : -INFINITE;
     }
-    float* to = p.rows + u64(blockIdx.x) * (2 * QUERIES) + row;
+    float* to = p.rows + number * (2 * QUERIES) + row;
 #pragma unroll
     for (int i = 0; i < ROWS_OF_LANE; ++i) {
         float row_dot = 0;
@@ -80,13 +95,10 @@ extern "C" __global__ void __launch_bounds__(ROW_THREADS)
 #pragma unroll
         for (int apart = ROW_LANES / 2; apart > 0; apart /= 2) row_dot += __shfl_xor_sync(ALL_LANES, row_dot, apart);
         if (lane != 0) continue;
-        u32 at = query + i * ROWS_AT_ONCE;
-        float log_sum = -INFINITE;
-        if (at < p.sizes.queries) log_sum = head_of(p.log_sums, batch, inner).first[i64(at) * p.log_sums.row];
-        to[i * ROWS_AT_ONCE] = log_sum == -INFINITE ? INFINITE : log_sum * LOG2_E;
+        to[i * ROWS_AT_ONCE] = log_sums[i] == -INFINITE ? INFINITE : log_sums[i] * LOG2_E;
         to[QUERIES + i * ROWS_AT_ONCE] = row_dot;
     }
-    if (threadIdx.x == 0) p.turns[blockIdx.x] = 0;
+    if (threadIdx.x == 0) p.turns[number] = 0;
     if (threadIdx.x == 0 && blockIdx.x == 0) *p.ticket = 0;
 }
 
@@ -317,6 +329,21 @@ INLINE void write_keys(const AttentionGradByKeys& p, OwnSums& dk, OwnSums& dv, c
                                p.sizes.keys, p.sizes.value_dim);
 }
 
+// With LAG: dq of the last tile of a work, whose scores are done. `ring` is behind that tile.
+INLINE void add_last_tile(const AttentionGradByKeys& p, u32 shared, const Work& work, const Step& step, u32 consumer,
+                          const OwnRing& own, const Ring& ring) {
+    u32 stage = ring.stage ^ 1;
+    mbarrier_wait_parity(grads_full(shared, stage), ring.parity ^ (ring.stage == 0));
+    QuerySums dq;
+    wgmma_fence();
+    multiply_grads(dq, shared + GRADS + stage * GRADS_BYTES, own.k_tile(), consumer);
+    wgmma_commit_group();
+    wgmma_wait_group<0>();
+    fence_accumulator(dq);
+    release(grads_empty(shared, stage));
+    add_to_queries(p, dq, shared, work, step, consumer, stage);
+}
+
 // One work: see the picture above.
 INLINE void consume(const AttentionGradByKeys& p, u32 shared, const Work& work, u32 consumer, const OwnRing& own,
                     Ring& ring) {
@@ -351,14 +378,20 @@ INLINE void consume(const AttentionGradByKeys& p, u32 shared, const Work& work, 
         differentiate(weights, grads, weight, weight_grad, ring.numbers() + NUMBER_BYTES);
         wgmma_fence();
         add_product<HEAD_DIM>(dv, weights, dy_tile);
-        add_product<HEAD_DIM>(dk, grads, q_tile);
+        if (LAG) add_product<HEAD_DIM>(dk, grads, q_tile);
         wgmma_commit_group();
         publish_grads(shared, stage, ring.parity, grads, consumer);
-        // dq of the tile before, whose ds^T the other consumer has had time to store; of the first one what no one reads.
-        if (number > 0) mbarrier_wait_parity(grads_full(shared, stage ^ 1), ring.parity ^ (stage == 0));
+        // dq of this tile; or of the one before, whose ds^T the other consumer has had time to store, and of the first one what no one reads.
+        u32 of = LAG ? stage ^ 1 : stage;
+        bool has_grads = !LAG || number > 0;
+        if (has_grads) mbarrier_wait_parity(grads_full(shared, of), ring.parity ^ u32(LAG && stage == 0));
         QuerySums dq;
         wgmma_fence();
-        multiply_grads(dq, shared + GRADS + (stage ^ 1) * GRADS_BYTES, own.k_tile(), consumer);
+        if (!LAG) {
+            add_product<HEAD_DIM>(dk, grads, q_tile);
+            wgmma_commit_group();
+        }
+        multiply_grads(dq, shared + GRADS + of * GRADS_BYTES, own.k_tile(), consumer);
         wgmma_commit_group();
         wgmma_wait_group<1>();
         fence_accumulator(dv);
@@ -370,27 +403,16 @@ INLINE void consume(const AttentionGradByKeys& p, u32 shared, const Work& work, 
         begin_scores(weight, own.k_tile(), row, ring.tiles());
         wgmma_wait_group<1>();
         fence_accumulator(dq);
-        if (number > 0) {
-            release(grads_empty(shared, stage ^ 1));
-            add_to_queries(p, dq, shared, work, before, consumer, stage ^ 1);
+        if (has_grads) {
+            release(grads_empty(shared, of));
+            add_to_queries(p, dq, shared, work, LAG ? before : step, consumer, of);
         }
         before = step;
         step.advance(work);
         wgmma_wait_group<0>();
         fence_accumulator(weight);
     }
-    if (steps > 0) {
-        u32 stage = ring.stage ^ 1;
-        mbarrier_wait_parity(grads_full(shared, stage), ring.parity ^ (ring.stage == 0));
-        QuerySums dq;
-        wgmma_fence();
-        multiply_grads(dq, shared + GRADS + stage * GRADS_BYTES, own.k_tile(), consumer);
-        wgmma_commit_group();
-        wgmma_wait_group<0>();
-        fence_accumulator(dq);
-        release(grads_empty(shared, stage));
-        add_to_queries(p, dq, shared, work, before, consumer, stage);
-    }
+    if (LAG && steps > 0) add_last_tile(p, shared, work, before, consumer, own, ring);
     write_keys(p, dk, dv, work, own, row);
 }
 
@@ -437,6 +459,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     extern __shared__ __align__(1024) u8 memory[];
     u32 shared = (cvta_to_shared(memory) + SWIZZLE_ALIGNMENT - 1) / SWIZZLE_ALIGNMENT * SWIZZLE_ALIGNMENT;
     init_barriers(shared);
+    wait_for_earlier_launches();
     // Of lane 0, so that the compiler knows it to be the same in a warp: addresses and descriptors are then worked out once for all lanes.
     u32 warp = __shfl_sync(ALL_LANES, threadIdx.x / WARP, 0), warpgroup = warp / (WARPGROUP / WARP);
     if (warpgroup == CONSUMERS) {

@@ -8,6 +8,7 @@
 // Launch: attention_grad_rows<<<batch * heads * padded / 16, 256>>>. It knows TYPE and MASK alone.
 
 #include "attention/params.cuh"
+#include "lib/launch.cuh"
 
 constexpr int LANES = 16;
 constexpr int THREADS = 256;
@@ -16,6 +17,7 @@ constexpr int PACK = 16 / sizeof(Element);
 constexpr float UNIT = MASK == 0 && sizeof(Element) == 2 ? LOG2_E : 1;
 
 extern "C" __global__ void __launch_bounds__(THREADS) attention_grad_rows(const __grid_constant__ AttentionGrad p) {
+    wait_for_earlier_launches();
     u64 number = (u64(blockIdx.x) * THREADS + threadIdx.x) / LANES;
     u32 lane = threadIdx.x % LANES;
     u32 head = u32(number / p.padded), query = u32(number % p.padded);

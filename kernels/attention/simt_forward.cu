@@ -12,6 +12,7 @@
 // Limits else as for forward.cu.
 
 #include "attention/simt.cuh"
+#include "lib/launch.cuh"
 
 constexpr int STEP = 64;
 constexpr int K_FLOATS = STEP * largest(pitch_of(HEAD_DIM), weight_pitch(STEP));
@@ -117,6 +118,7 @@ INLINE void finish_rows(Outputs& y, const float (&row_max)[LANE_ROWS], const flo
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) attention(const __grid_constant__ Attention p) {
+    wait_for_earlier_launches();
     extern __shared__ __align__(128) u8 shared[];
     const Sizes& sizes = p.sizes;
     // The last queries see most keys: they begin first.

@@ -9,6 +9,7 @@
 // Launch as for grad.cu, with 128 threads and blocks of 64 rows.
 
 #include "attention/simt.cuh"
+#include "lib/launch.cuh"
 
 // The walked rows: as many as let two blocks share a multiprocessor of 227 KiB at widths of 128.
 constexpr int STEP = 32;
@@ -203,9 +204,11 @@ template <bool BY_KEYS> INLINE void gradient(const AttentionGrad& p) {
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     attention_grad_queries(const __grid_constant__ AttentionGrad p) {
+    wait_for_earlier_launches();
     gradient<false>(p);
 }
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     attention_grad_keys(const __grid_constant__ AttentionGrad p) {
+    wait_for_earlier_launches();
     gradient<true>(p);
 }

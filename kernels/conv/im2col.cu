@@ -12,6 +12,7 @@
 // Limits: fewer than 2^31 elements of `to`; those of window.cuh.
 
 #include "lib/functions.cuh"
+#include "lib/launch.cuh"
 #include "lib/vec.cuh"
 #include "lib/window.cuh"
 
@@ -96,8 +97,12 @@ template <int N> INLINE void write_patches(const Patches& p) {
             if (first + e < p.count) p.to[first + e] = pack.of[e];
     }
 }
-extern "C" __global__ void __launch_bounds__(THREADS) im2col(const __grid_constant__ Patches p) { write_patches<1>(p); }
+extern "C" __global__ void __launch_bounds__(THREADS) im2col(const __grid_constant__ Patches p) {
+    wait_for_earlier_launches();
+    write_patches<1>(p);
+}
 extern "C" __global__ void __launch_bounds__(THREADS) im2col_line(const __grid_constant__ Patches p) {
+    wait_for_earlier_launches();
     write_patches<PATCH_LINE>(p);
 }
 
@@ -139,7 +144,11 @@ template <int N> INLINE void add_patches(const Patches& p) {
             if (first + e < p.count) p.to[first + e] = pack.of[e];
     }
 }
-extern "C" __global__ void __launch_bounds__(THREADS) col2im(const __grid_constant__ Patches p) { add_patches<1>(p); }
+extern "C" __global__ void __launch_bounds__(THREADS) col2im(const __grid_constant__ Patches p) {
+    wait_for_earlier_launches();
+    add_patches<1>(p);
+}
 extern "C" __global__ void __launch_bounds__(THREADS) col2im_line(const __grid_constant__ Patches p) {
+    wait_for_earlier_launches();
     add_patches<IMAGE_LINE>(p);
 }

@@ -16,6 +16,7 @@
 
 #include "lib/functions.cuh"
 #include "lib/index_space.cuh"
+#include "lib/launch.cuh"
 #include "lib/vec.cuh"
 #include "ptx/cp_async.cuh"
 #include "ptx/registers.cuh"
@@ -270,10 +271,10 @@ INLINE void finish_block(const Product& p, const Tile& tile, const i64 (&at)[3],
     }
 }
 
-// y from the partial sums: a thread per element, blocks of 256, matrices * m * n below 2^31.
-extern "C" __global__ void __launch_bounds__(256) sum_splits(const __grid_constant__ Product p) {
+// The elements of block number `block` of y from the partial sums.
+INLINE void sum_splits_of(const Product& p, u32 block) {
     u32 count = p.matrices * p.m * p.n;
-    u32 number = blockIdx.x * 256 + threadIdx.x;
+    u32 number = block * 256 + threadIdx.x;
     if (number >= count || !is_wanted(p)) return;
     Sum sum = 0;
     const Sum* partial = p.partial + number;
@@ -286,4 +287,10 @@ extern "C" __global__ void __launch_bounds__(256) sum_splits(const __grid_consta
     i64 at[3];
     locate_matrix(p, matrix, at);
     finish_element(p, at, sum, row, column);
+}
+
+// y from the partial sums: a thread per element, blocks of 256, matrices * m * n below 2^31.
+extern "C" __global__ void __launch_bounds__(256) sum_splits(const __grid_constant__ Product p) {
+    wait_for_earlier_launches();
+    sum_splits_of(p, blockIdx.x);
 }

@@ -44,6 +44,7 @@
 #endif
 
 #include "gemm/gemm.cuh"
+#include "lib/launch.cuh"
 #include "ptx/ldmatrix.cuh"
 #include "ptx/mma.cuh"
 
@@ -231,6 +232,7 @@ INLINE void finish_sums(const Product& p, const Tile& tile, const i64 (&at)[3], 
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) product(const __grid_constant__ Product p) {
+    wait_for_earlier_launches();
     extern __shared__ __align__(128) u8 shared[];
     Element* stages = reinterpret_cast<Element*>(shared);
     i64 at[3];

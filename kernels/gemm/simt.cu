@@ -40,6 +40,7 @@
 // matrices are above 0 (k may be 0). sum_splits follows if splits > 1. Indices below 2^31.
 
 #include "gemm/gemm.cuh"
+#include "lib/launch.cuh"
 
 // The host says all of these; an editor's parser has one of the kernels.
 #ifdef HOST_SHIM
@@ -251,6 +252,7 @@ INLINE void finish_sums(const Product& p, const Tile& tile, const i64 (&at)[3], 
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) product(const __grid_constant__ Product p) {
+    wait_for_earlier_launches();
     if (!is_wanted(p)) return;
     extern __shared__ __align__(16) u8 shared[];
     Sum* stages = reinterpret_cast<Sum*>(shared);

@@ -14,6 +14,7 @@
 // Launch: threads of 256, one for each pack of 8 neighbors of a line.
 
 #include "lib/base.cuh"
+#include "lib/launch.cuh"
 #include "lib/vec.cuh"
 #include "ptx/cvt.cuh"
 
@@ -57,6 +58,7 @@ INLINE void read(const Split& p, const float* x, u32 at, float (&to)[PACK]) {
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) split(const __grid_constant__ Split p) {
+    wait_for_earlier_launches();
     u32 packs = p.pitch / PACK;
     u32 number = blockIdx.x * THREADS + threadIdx.x;
     u32 line = number / packs;

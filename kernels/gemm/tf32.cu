@@ -44,6 +44,7 @@
 // matrices are above 0 (k may be 0). sum_splits follows if splits > 1. Indices below 2^31.
 
 #include "gemm/gemm.cuh"
+#include "lib/launch.cuh"
 #include "ptx/ldmatrix.cuh"
 #include "ptx/mma.cuh"
 
@@ -263,6 +264,7 @@ INLINE void finish_sums(const Product& p, const Tile& tile, const i64 (&at)[3], 
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) product(const __grid_constant__ Product p) {
+    wait_for_earlier_launches();
     extern __shared__ __align__(128) u8 shared[];
     i64 at[3];
     Tile tile = locate_tile<TILE_M, TILE_N, BAND>(p, blockIdx.x, at);

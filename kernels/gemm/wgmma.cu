@@ -28,6 +28,8 @@
 //   a along m, b along k        A_INNER 0, A_FROM_REGISTERS 1
 //   a along k, b along n        A_INNER 0, A_FROM_REGISTERS 1, TURNED 1: p.a is b turned, p.b is a turned, p.m and p.n are n and m
 //
+// f32 in parts of bf16 (BF16X6 1) has stages of its own (wgmma_bf16x6.cuh).
+//
 // Tiles (TILE_M, TILE_N, STAGES, PINGPONG), which the host chooses from by predicted time:
 //
 //   128 256 4 0    large products; 128 sums a thread
@@ -50,13 +52,21 @@
 //   2  y = ACTIVATION_GRAD of z and d, the rounded alpha * sum: of half precision; z is read beside
 //   3  y = alpha * sum + bias + residual, which is read beside: of f32
 //
-// Launch: blocks of THREADS, as many as there are tiles or multiprocessors, a multiple of CLUSTER, SHARED bytes of shared memory. With splits > 1 the output is that of the
-// partial sums, f32 [splits, matrices, m, n], alpha is 1 and there is no bias; sum_splits of a variant with the final output follows.
+// With SUMS_OF_A 1, for a of 16 bits along m, two warps beside the producer's add up the rows of a over k while its stages are in shared memory
+// (wgmma_sums.cuh): the gradient of a bias beside that of the weight. sum_parts follows then, instead of sum_splits.
+//
+// Launch: blocks of THREADS, as many as there are tiles or multiprocessors, a multiple of CLUSTER, SHARED bytes of shared memory. With splits > 1
+// blocks add the parts up (wgmma_parts.cuh). Where there are more units than words for them, y is that of the partial sums, f32 [splits, matrices, m, n],
+// alpha is 1 and there is no bias; sum_splits of a variant with the final output follows.
 
+#include "gemm/wgmma_bf16x6.cuh"
 #include "gemm/wgmma_fused.cuh"
 #include "gemm/wgmma_loop.cuh"
+#include "gemm/wgmma_parts.cuh"
 #include "gemm/wgmma_registers.cuh"
+#include "gemm/wgmma_sums.cuh"
 #include "gemm/wgmma_tile.cuh"
+#include "lib/launch.cuh"
 #include "ptx/barrier.cuh"
 #include "ptx/memory.cuh"
 #include "ptx/stmatrix.cuh"
@@ -101,8 +111,8 @@ struct PlainOut {
     INLINE void meet() const { barrier_sync(1 + consumer(), WARPGROUP); }
 
     // Sums of 64 rows and the SLAB_N columns from 8 * FIRST on into the slab; `column` is the lane's first one, whose bias is added.
-    template <Finish FINISH, int FIRST, class Half>
-    INLINE void write(u32 slab, const float (&sums)[TILE_N / 8][4], u32 column, Half type) const {
+    template <Finish FINISH, int FIRST, int QUADS, class Half>
+    INLINE void write(u32 slab, const float (&sums)[QUADS][4], u32 column, Half type) const {
         u32 lane = this->lane(), row = warp() * 16 + lane % 16;
 #pragma unroll
         for (int j = 0; j < SLAB_N / 8; j += 2) {
@@ -119,8 +129,8 @@ struct PlainOut {
             stmatrix_x4(slab + row * LINE + (((j + lane / 16) ^ row) & 7) * 16, words);
         }
     }
-    template <Finish FINISH, int FIRST>
-    INLINE void write(u32 slab, const float (&sums)[TILE_N / 8][4], u32 column, float) const {
+    template <Finish FINISH, int FIRST, int QUADS>
+    INLINE void write(u32 slab, const float (&sums)[QUADS][4], u32 column, float) const {
         u32 lane = this->lane(), row = row_of_sums(warp(), lane);
 #pragma unroll
         for (int j = 0; j < SLAB_N / 8; ++j) {
@@ -134,8 +144,8 @@ struct PlainOut {
     }
     // The same turned: two boxes of 32 columns of y, each SLAB_N rows. A lane has two columns from `column` on, of two rows for each j; half of the
     // lanes begin with the second one, so that 16 lanes meet every bank once.
-    template <Finish FINISH, int FIRST>
-    INLINE void write_turned(u32 slab, const float (&sums)[TILE_N / 8][4], u32 column) const {
+    template <Finish FINISH, int FIRST, int QUADS>
+    INLINE void write_turned(u32 slab, const float (&sums)[QUADS][4], u32 column) const {
         u32 lane = this->lane(), from = row_of_sums(warp(), lane);
         bool begins_second = lane / 8 % 2;
         u32 line = lane % 4 * 2 + begins_second;
@@ -153,34 +163,24 @@ struct PlainOut {
             st_shared_v2_f32(other + down, begins_second ? x[0] : x[1], begins_second ? x[2] : x[3]);
         }
     }
-    // Where slab number `index` of the tile is: of the consumer's rows from `row` on.
-    INLINE bool is_inside(const Work& work, u32 row, int index) const {
-        return row_of(work, row, index) < p.m && column_of(work, index) < p.n;
-    }
-    INLINE u32 row_of(const Work& work, u32 row, int index) const {
-        return work.tile.row + row + index / SLABS_ACROSS * 64;
-    }
-    INLINE u32 column_of(const Work& work, int index) const { return work.tile.column + index % SLABS_ACROSS * SLAB_N; }
     INLINE u32 slab_at(int number) const { return shared + OUT + (consumer() * 2 + number) * SLAB; }
 
     INLINE void begin(const Work&, u32) const {}
-    template <Finish FINISH, int SLAB_INDEX>
-    INLINE void store_slab(float (&sums)[TILE_N / 8][4], const Work& work, u32 row) {
-        if (!is_inside(work, row, SLAB_INDEX)) return;
-        constexpr int FIRST = SLAB_INDEX % SLABS_ACROSS * (SLAB_N / 8);
-        u32 column = column_of(work, SLAB_INDEX), slab = slab_at(next);
+    // The slab of 64 rows of y from `first` on and SLAB_N columns from `column` on, whose sums are those from 8 * FIRST on.
+    template <Finish FINISH, int FIRST, int QUADS>
+    INLINE void store_slab(const float (&sums)[QUADS][4], const Work& work, u32 first, u32 column) {
+        if (first >= p.m || column >= p.n) return;
+        u32 slab = slab_at(next);
         next ^= 1;
         // The store from this slab before the last one has read it.
         if (leads()) cp_async_bulk_wait_group_read<1>();
         meet();
-        if constexpr (TURNED)
-            write_turned<FINISH, FIRST>(slab, sums, row_of(work, row, SLAB_INDEX) + row_of_sums(warp(), lane()));
+        if constexpr (TURNED) write_turned<FINISH, FIRST>(slab, sums, first + row_of_sums(warp(), lane()));
         else write<FINISH, FIRST>(slab, sums, column + 2 * (lane() % 4), Output());
         fence_proxy_async_shared();
         meet();
         if (leads()) {
             i32 fast = p.is_partial ? work.tile.matrix : work.fast, slow = p.is_partial ? work.tile.split : work.slow;
-            u32 first = row_of(work, row, SLAB_INDEX);
             if constexpr (TURNED) {
                 cp_async_bulk_tensor_store_4d(p.y, first, column, fast, slow, slab);
                 if (first + 32 < p.m)
@@ -192,7 +192,9 @@ struct PlainOut {
         }
     }
     template <Finish FINISH, int SLAB_INDEX = 0> INLINE void store_slabs(Sums& sums, const Work& work, u32 row) {
-        store_slab<FINISH, SLAB_INDEX>(sums[SLAB_INDEX / SLABS_ACROSS], work, row);
+        constexpr int BLOCK = SLAB_INDEX / SLABS_ACROSS, ACROSS = SLAB_INDEX % SLABS_ACROSS;
+        store_slab<FINISH, ACROSS*(SLAB_N / 8)>(sums[BLOCK], work, work.tile.row + row + BLOCK * 64,
+                                                work.tile.column + ACROSS * SLAB_N);
         if constexpr (SLAB_INDEX + 1 < SLABS) store_slabs<FINISH, SLAB_INDEX + 1>(sums, work, row);
     }
     INLINE void store(Sums& sums, const Work& work, u32 row) {
@@ -201,6 +203,35 @@ struct PlainOut {
         else if (finish == BIAS) store_slabs<BIAS>(sums, work, row);
         else store_slabs<EVERYTHING>(sums, work, row);
     }
+
+    // The slabs of a chunk of sums over all parts.
+    template <Finish FINISH, int FIRST = 0>
+    INLINE void store_chunk(const Chunk& sums, const Work& work, u32 first, u32 column) {
+        store_slab<FINISH, FIRST>(sums, work, first, column + FIRST * 8);
+        if constexpr (FIRST + SLAB_N / 8 < QUADS) store_chunk<FINISH, FIRST + SLAB_N / 8>(sums, work, first, column);
+    }
+    // The sums of one part of `splits`. With `is_final` the consumer has no other work.
+    INLINE void store_part(Sums& sums, const Work& work, u32 row, bool is_final) {
+        UnitPart part(p, work, row, consumer(), shared);
+        part.write(sums);
+        // One chunk is the last part's.
+        if (part.arrive(CHUNKS > 1 && is_final ? LOOKS : 0)) {
+            Finish finish = finish_of(p);
+#pragma unroll 1
+            for (u32 chunk = part.take(); chunk < CHUNKS; chunk = part.take()) {
+                Chunk of_all;
+                part.add_up(of_all, chunk);
+                u32 first = part.first_row(chunk), column = part.first_column(chunk);
+                if (finish == PLAIN) store_chunk<PLAIN>(of_all, work, first, column);
+                else if (finish == BIAS) store_chunk<BIAS>(of_all, work, first, column);
+                else store_chunk<EVERYTHING>(of_all, work, first, column);
+            }
+        }
+        part.end();
+        // Nobody reads them any more: the products that follow begin with whatever is in their registers, which would be kept else.
+#pragma unroll
+        for (int i = 0; i < BLOCKS * TILE_N / 2; ++i) sums[i / (TILE_N / 2)][i / 4 % (TILE_N / 8)][i % 4] = 0;
+    }
 };
 
 #if EPILOGUE
@@ -208,6 +239,12 @@ typedef FusedOut Out;
 #else
 typedef PlainOut Out;
 #endif
+
+// Whether the consumer has no work behind this one.
+INLINE bool is_final(const TensorMapProduct& p, u32 number) {
+    number = next_number(number);
+    return (PINGPONG ? next_number(number) : number) >= count_tiles(p, opaque(0));
+}
 
 INLINE void consume(const TensorMapProduct& p, u32 shared, u32 consumer) {
     Ring ring(shared);
@@ -238,7 +275,11 @@ INLINE void consume(const TensorMapProduct& p, u32 shared, u32 consumer) {
         await_sums(sums, ring);
 #endif
         // Worked out again, which takes no registers while sums are added up.
-        out.store(sums, Work(p, opaque(number)), row);
+#if !EPILOGUE
+        if (p.parts) out.store_part(sums, Work(p, opaque(number)), row, is_final(p, number));
+        else
+#endif
+            out.store(sums, Work(p, opaque(number)), row);
         number = next_number(number);
         turn ^= 1;
         if (PINGPONG && number < count_tiles(p, opaque(0))) {
@@ -263,7 +304,7 @@ INLINE void init_barriers(u32 shared) {
 #pragma unroll
         for (int stage = 0; stage < STAGES; ++stage, ring.advance()) {
             mbarrier_init(ring.full(), 1);
-            mbarrier_init(ring.empty(), CLUSTER * (PINGPONG ? 1 : CONSUMERS) * WARPGROUP / WARP);
+            mbarrier_init(ring.empty(), CLUSTER * (PINGPONG ? 1 : CONSUMERS) * WARPGROUP / WARP + SUM_WARPS);
         }
 #pragma unroll
         for (u32 consumer = 0; consumer < CONSUMERS; ++consumer)
@@ -287,6 +328,11 @@ INLINE void start_producer(const TensorMapProduct& p, u32 shared) {
         barrier_cluster_wait();
     }
     if (leads) produce(p, shared);
+#if SUMS_OF_A
+    // As the warpgroup's number: of lane 0.
+    u32 warp = __shfl_sync(ALL_LANES, threadIdx.x / WARP % 4, 0);
+    if (warp > 0 && warp <= SUM_WARPS) add_up_rows_of_a(p, shared, warp - 1);
+#endif
 }
 
 #if CLUSTER > 1
@@ -297,12 +343,14 @@ INLINE void start_producer(const TensorMapProduct& p, u32 shared) {
 extern "C" __global__ void CLUSTER_DIMS __launch_bounds__(THREADS, 1)
     product(const __grid_constant__ TensorMapProduct p) {
 #if BF16X6
+    wait_for_earlier_launches();
     if (*p.unfit) return;
 #endif
     extern __shared__ __align__(1024) u8 memory[];
     u32 shared = (cvta_to_shared(memory) + SWIZZLE_ALIGNMENT - 1) / SWIZZLE_ALIGNMENT * SWIZZLE_ALIGNMENT;
     if (threadIdx.x == CONSUMERS * WARPGROUP) prefetch_maps(p);
     init_barriers(shared);
+    wait_for_earlier_launches();
     // Of lane 0, so that the compiler knows it to be the same in a warp: addresses and descriptors are then worked out once for all lanes.
     u32 warpgroup = __shfl_sync(ALL_LANES, threadIdx.x / WARPGROUP, 0);
     if (warpgroup == CONSUMERS) {

@@ -232,7 +232,7 @@ struct FusedOut {
     // Adds the sums of the columns of the strip, of which a lane has two. (By the tensor cores, y turned times ones, they would wait for the other consumer's
     // products: 25 us more of 140.)
     INLINE void add_columns(u32 strip, float2& sums) const {
-        if (!p.column_sums) return;
+        if (!p.sums) return;
         Output type{};
         u32 lane = this->lane(), y[STRIP / LINE];
         __syncwarp();
@@ -244,12 +244,12 @@ struct FusedOut {
     }
     // Those of the warp's rows of a tile, which are a row of the matrix of sums, also where there are no such rows.
     INLINE void store_column_sums(const Work& work, const ColumnSums& sums) const {
-        if (!p.column_sums) return;
+        if (!p.sums) return;
         u32 row = work.tile.row / TILE_M * SUMS_OF_TILE + warp % SUMS_OF_TILE;
 #pragma unroll
         for (u32 slab = 0; slab < SLABS_ACROSS; ++slab) {
             u32 column = work.tile.column + slab * SLAB_N + lane() * 2;
-            if (column < p.n) store_pair(p.column_sums + u64(row) * p.n + column, sums[slab]);
+            if (column < p.n) store_pair(p.sums + u64(row) * p.n + column, sums[slab]);
         }
     }
     static INLINE void store_pair(float* to, float2 pair) { ::store<float, 2>(to, {{pair.x, pair.y}}); }

@@ -37,10 +37,10 @@ INLINE void load_operand(u32 to, const TensorMap& map, u32 line, u32 k, i32 fast
     if constexpr (INNER) {
         cp_async_bulk_tensor_4d(to, map, k, line, fast, slow, barrier);
     } else {
-        // Lines of k, as many as a run of 128 bytes has elements.
+        // Lines of k, each a run of 128 bytes.
 #pragma unroll
-        for (int slab = 0; slab < LINES / TILE_K; ++slab)
-            cp_async_bulk_tensor_4d(to + slab * TILE_K * LINE, map, line + slab * TILE_K, k, fast, slow, barrier);
+        for (int slab = 0; slab < LINES / RUN; ++slab)
+            cp_async_bulk_tensor_4d(to + slab * SLAB_K, map, line + slab * RUN, k, fast, slow, barrier);
     }
 }
 // The block's share of a stage of b, into the shared memory of all blocks of the cluster: lines of its own, or a range of k.
@@ -58,9 +58,6 @@ INLINE void load_share_of_b(u32 to, const TensorMap& map, u32 line, u32 k, i32 f
     }
 }
 
-// Which parts of a and b are multiplied, four bits of each pair: 2 0, 1 1, 0 2, 1 0, 0 1, 0 0. Small products first, so that what is added last is as large as the sum.
-constexpr u32 PARTS_OF_A = BF16X6 ? 0x001012 : 0, PARTS_OF_B = BF16X6 ? 0x010210 : 0;
-
 // Where the producer's loads of a tile begin.
 struct Loads {
     const TensorMapProduct& p;
@@ -72,16 +69,21 @@ struct Loads {
         b_fast = p.b_axes & 1 ? work.fast : 0, b_slow = p.b_axes & 2 ? work.slow : 0;
     }
     // The stage's own bytes are announced, whichever block loads them, and those of a begin to come.
-    INLINE void load_a(const Ring& ring, int pair, u32 k) const {
+    INLINE void load_a(const Ring& ring, u32 k) const {
         mbarrier_arrive_expect_tx(ring.full(), STAGE);
-        i32 slow = a_slow + (PARTS_OF_A >> 4 * pair & 3) * p.a_part;
-        load_operand<A_INNER, TILE_M>(ring.address(), p.a, work.tile.row, k, a_fast, slow, ring.full());
+#pragma unroll
+        for (int part = 0; part < PARTS; ++part)
+            load_operand<A_INNER, TILE_M>(ring.address() + part * PART_A, p.a, work.tile.row, k, a_fast,
+                                          a_slow + part * p.a_part, ring.full());
     }
-    INLINE void load_b(const Ring& ring, int pair, u32 k) const {
-        i32 slow = b_slow + (PARTS_OF_B >> 4 * pair & 3) * p.b_part;
+    INLINE void load_b(const Ring& ring, u32 k) const {
         u32 to = ring.address() + STAGE_A;
-        if constexpr (CLUSTER > 1) load_share_of_b(to, p.b, work.tile.column, k, b_fast, slow, ring.full());
-        else load_operand<B_INNER, TILE_N>(to, p.b, work.tile.column, k, b_fast, slow, ring.full());
+        if constexpr (CLUSTER > 1) load_share_of_b(to, p.b, work.tile.column, k, b_fast, b_slow, ring.full());
+        else
+#pragma unroll
+            for (int part = 0; part < PARTS; ++part)
+                load_operand<B_INNER, TILE_N>(to + part * PART_B, p.b, work.tile.column, k, b_fast,
+                                              b_slow + part * p.b_part, ring.full());
     }
 };
 
@@ -101,8 +103,7 @@ INLINE void produce_early(const TensorMapProduct& p, u32 shared) {
     u32 early = early_stages(p);
     Loads loads(p, first_number());
 #pragma unroll 1
-    for (u32 block = 0; block < early; ++block, ring.advance())
-        loads.load_a(ring, 0, loads.work.first + block * TILE_K);
+    for (u32 block = 0; block < early; ++block, ring.advance()) loads.load_a(ring, loads.work.first + block * TILE_K);
 }
 
 INLINE void produce(const TensorMapProduct& p, u32 shared) {
@@ -111,20 +112,17 @@ INLINE void produce(const TensorMapProduct& p, u32 shared) {
 #pragma unroll 1
     for (u32 number = first_number(); number < tiles; number = next_number(number)) {
         Loads loads(p, number);
+        u32 k = loads.work.first;
 #pragma unroll 1
-        for (int pair = 0; pair < PAIRS; ++pair) {
-            u32 k = loads.work.first;
-#pragma unroll 1
-            for (u32 block = 0; block < loads.work.blocks / PAIRS; ++block, k += TILE_K) {
-                if (CLUSTER > 1 && early > 0) {
-                    --early;
-                } else {
-                    await_empty(ring);
-                    loads.load_a(ring, pair, k);
-                }
-                loads.load_b(ring, pair, k);
-                ring.advance();
+        for (u32 block = 0; block < loads.work.blocks; ++block, k += TILE_K) {
+            if (CLUSTER > 1 && early > 0) {
+                --early;
+            } else {
+                await_empty(ring);
+                loads.load_a(ring, k);
             }
+            loads.load_b(ring, k);
+            ring.advance();
         }
     }
     // The other blocks arrive at this block's barriers: its shared memory stays until they have.
@@ -156,7 +154,7 @@ INLINE void await_sums(Sums& sums, const Ring& ring) {
     release(ring.empty_before());
 }
 
-#if !A_FROM_REGISTERS
+#if !A_FROM_REGISTERS && !BF16X6
 // The products of one stage, begun; `a` is where the consumer's rows begin.
 INLINE void multiply(Sums& sums, u32 a, u32 b, bool accumulate) {
     u64 a_first = smem_descriptor(a, SLAB, 8 * LINE), b_first = smem_descriptor(b, SLAB, 8 * LINE);
@@ -183,29 +181,6 @@ INLINE void add_up(Sums& sums, Ring& ring, u32 blocks, u32 row) {
         wgmma_wait_group<1>();
         if (block > 0) release(ring.empty_before());
         ring.advance();
-    }
-}
-#endif
-
-#if BF16X6
-// The tensor cores cut bits off what they add, ever more as the sums grow: so the products of a few stages are added up there, and what comes out in
-// registers, rounded to nearest.
-INLINE void add_up_promoted(Sums& sums, Ring& ring, u32 blocks, u32 row) {
-#pragma unroll
-    for (int j = 0; j < BLOCKS * TILE_N / 2; ++j) sums[j / (TILE_N / 2)][j / 4 % (TILE_N / 8)][j % 4] = 0;
-    // The second consumer begins with half as many, so that one multiplies while the other one adds.
-    u32 most = row == 0 ? PROMOTED : PROMOTED / 2;
-#pragma unroll 1
-    for (u32 done = 0; done < blocks; done += most, most = PROMOTED) {
-        Sums promoted;
-        add_up(promoted, ring, min(blocks - done, most), row);
-        await_sums(promoted, ring);
-#pragma unroll
-        for (int block = 0; block < BLOCKS; ++block)
-#pragma unroll
-            for (int j = 0; j < TILE_N / 8; ++j)
-#pragma unroll
-                for (int e = 0; e < 4; ++e) sums[block][j][e] += promoted[block][j][e];
     }
 }
 #endif

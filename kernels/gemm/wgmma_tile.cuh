@@ -39,6 +39,11 @@
 #define TURNED 0
 #endif
 
+// 1: the sums over k of the rows of a beside the product (wgmma_sums.cuh).
+#ifndef SUMS_OF_A
+#define SUMS_OF_A 0
+#endif
+
 // Blocks of a cluster: they have tiles below each other, and each loads its share of b for all.
 #ifndef CLUSTER
 #define CLUSTER 1
@@ -54,22 +59,26 @@
 #define BAND 8
 #endif
 
-constexpr int LINE = 128;  // bytes of a line of a stage: a period of the swizzle
-constexpr int TILE_K = LINE / int(sizeof(Element));
-constexpr int STEPS = LINE / 32;  // wgmma takes 32 bytes of each line
+constexpr int LINE = 128;                         // bytes of a line of a stage: a period of the swizzle
+constexpr int RUN = LINE / int(sizeof(Element));  // elements of a line
+// Bytes of a stage along k, and how many elements those are: less where there are three parts of each operand.
+constexpr int K_LINE = BF16X6 ? 64 : LINE;
+constexpr int TILE_K = K_LINE / int(sizeof(Element));
+constexpr int STEPS = K_LINE / 32;  // wgmma takes 32 bytes of each line
 constexpr int WARPGROUP = 128;
 constexpr int CONSUMERS = 2;
 constexpr int THREADS = (1 + CONSUMERS) * WARPGROUP;
-constexpr int PAIRS = BF16X6 ? 6 : 1;  // of parts of a and b: the sum over k is walked for each
-constexpr int PROMOTED = 4;  // BF16X6: stages whose products the tensor cores add up before those are added in f32
-// 504 registers of three warpgroups' threads: 168 each at launch, which 65536 / THREADS rounds down to.
-constexpr int PRODUCER_REGISTERS = 24, CONSUMER_REGISTERS = 240;
+constexpr int PARTS = BF16X6 ? 3 : 1;  // of each operand
+// 504 registers of three warpgroups' threads: 168 each at launch, which 65536 / THREADS rounds down to. Rows of a take more than loads alone.
+constexpr int PRODUCER_REGISTERS = SUMS_OF_A ? 40 : 24, CONSUMER_REGISTERS = SUMS_OF_A ? 232 : 240;
 
 constexpr int PART_M = PINGPONG ? TILE_M : TILE_M / CONSUMERS;  // rows of a consumer
 constexpr int BLOCKS = PART_M / 64;
-constexpr int STAGE_A = TILE_M * LINE;
-constexpr int STAGE = STAGE_A + TILE_N * LINE;
-constexpr int SLAB = 64 * LINE;                     // bytes of 64 lines
+constexpr int PART_A = TILE_M * K_LINE, PART_B = TILE_N * K_LINE;
+constexpr int STAGE_A = PARTS * PART_A;
+constexpr int STAGE = STAGE_A + PARTS * PART_B;
+constexpr int SLAB_K = RUN * K_LINE;  // bytes of an operand across k, of the lines of k of a stage and a run
+constexpr int SLAB = 64 * LINE;       // bytes of 64 lines
 constexpr int SLAB_N = LINE / int(sizeof(Output));  // columns of y in a slab
 constexpr int LINES_OUT = TURNED ? 32 : 64;         // rows of y in a box that is stored
 constexpr int SLABS_ACROSS = TILE_N / SLAB_N;
@@ -92,7 +101,7 @@ constexpr int BESIDE_BYTES = EPILOGUE == PRE_ACTIVATION || EPILOGUE == RESIDUAL 
 constexpr int BARRIERS = BESIDE + BESIDE_BYTES;
 constexpr int STRIP_BARRIERS = EPILOGUE ? WARPS * BUFFERS : 0;
 constexpr int SWIZZLE_ALIGNMENT = 1024;
-// SHARED = BARRIERS + 8 * (2 * STAGES + CONSUMERS + STRIP_BARRIERS) + SWIZZLE_ALIGNMENT
+// SHARED = BARRIERS + 8 * (2 * STAGES + CONSUMERS + STRIP_BARRIERS + CONSUMERS) + SWIZZLE_ALIGNMENT: the last are notices (wgmma_parts.cuh)
 
 static_assert(PART_M % 64 == 0 && TILE_N % 64 == 0, "whole slabs");
 static_assert(sizeof(Element) == 2 || ((A_INNER || A_FROM_REGISTERS) && B_INNER), "TF32 is K-major in shared memory");
@@ -104,8 +113,9 @@ struct TensorMapProduct {
     TensorMap a, b, y;  // axes: run, line, fast and slow axis of the batch; of partial sums: column, row, matrix, split
     TensorMap z;        // the pre-activation or the residual, as y
     const Output* bias;  // null: none; else n neighbors from a multiple of two elements on
-    float*
-        column_sums;  // null: none; of GRAD_OF_ACTIVATION, [ceil(m / TILE_M) * SUMS_OF_TILE, n]: of the columns of y, some rows each
+    // Null: none. Of GRAD_OF_ACTIVATION [ceil(m / TILE_M) * SUMS_OF_TILE, n], of the columns of y, some rows each; of SUMS_OF_A
+    // [splits * ceil(n / TILE_N), m], of the rows of a, some stages each.
+    float* sums;
     Constants constants;
     float alpha;
     u32 m, n, k;
@@ -116,7 +126,16 @@ struct TensorMapProduct {
     // Of BF16X6: from part to part along the slow axis of an operand's map, and what is not 0 where the parts do not stand for the operands.
     u32 a_part, b_part;
     const u32* unfit;
+    // Of sums in parts that the blocks add up themselves (wgmma_parts.cuh): f32 [units, splits, sums of a unit] and a word of each unit, 0 between
+    // kernels; null: none.
+    float* parts;
+    u32* states;
 };
+
+// SUMS_OF_A: the warps beside the producer's that add up rows of a, a slab each.
+constexpr int SUM_WARPS = SUMS_OF_A ? TILE_M / 64 : 0;
+static_assert(!SUMS_OF_A || (sizeof(Element) == 2 && !A_INNER && EPILOGUE == 0 && CLUSTER == 1 && !BF16X6),
+              "slabs of 16-bit elements");
 
 constexpr int CLUSTER_M = CLUSTER * TILE_M;  // rows of the tiles of a cluster
 static_assert(64 % (8 * CLUSTER) == 0 && (CLUSTER == 1 || (!BF16X6 && EPILOGUE == 0)),
@@ -129,13 +148,13 @@ INLINE u32 next_number(u32 number) { return number + gridDim.x / CLUSTER; }
 // One tile of y, and where its operands begin. `number` is that of the tiles of a cluster.
 struct Work {
     Tile tile;
-    u32 first, blocks;  // along k: where it begins, and how many stages it takes, those of all pairs of parts
+    u32 first, blocks;  // along k: where it begins, and how many stages it takes
     i32 fast, slow;     // of the batch
 
     INLINE Work(const TensorMapProduct& p, u32 number) : tile(tile_of<CLUSTER_M, TILE_N, BAND>(p, number)) {
         tile.row += rank_in_cluster() * TILE_M;
         first = tile.split * p.split_length;
-        blocks = PAIRS * ((min(p.k - first, p.split_length) + TILE_K - 1) / TILE_K);
+        blocks = (min(p.k - first, p.split_length) + TILE_K - 1) / TILE_K;
         slow = tile.matrix < p.fast ? 0 : tile.matrix / p.fast;
         fast = tile.matrix - slow * p.fast;
     }

@@ -18,6 +18,7 @@
 
 #include "lib/functions.cuh"
 #include "lib/index_space.cuh"
+#include "lib/launch.cuh"
 #include "lib/vec.cuh"
 
 typedef TYPE E;
@@ -89,8 +90,12 @@ template <int N> INLINE void write_padded(const Padding& p) {
             if (first + e < p.count) p.y[first + e] = pack.of[e];
     }
 }
-extern "C" __global__ void __launch_bounds__(THREADS) pad(const __grid_constant__ Padding p) { write_padded<1>(p); }
+extern "C" __global__ void __launch_bounds__(THREADS) pad(const __grid_constant__ Padding p) {
+    wait_for_earlier_launches();
+    write_padded<1>(p);
+}
 extern "C" __global__ void __launch_bounds__(THREADS) pad_line(const __grid_constant__ Padding p) {
+    wait_for_earlier_launches();
     write_padded<PACK>(p);
 }
 
@@ -137,8 +142,10 @@ template <class Word> INLINE void write_part(const Concatenation& p) {
         if (first + i * THREADS < part.count) y[to[i]] = words[i];
 }
 extern "C" __global__ void __launch_bounds__(THREADS) concat(const __grid_constant__ Concatenation p) {
+    wait_for_earlier_launches();
     write_part<E>(p);
 }
 extern "C" __global__ void __launch_bounds__(THREADS) concat_packed(const __grid_constant__ Concatenation p) {
+    wait_for_earlier_launches();
     write_part<Pack<u32, 4>>(p);
 }

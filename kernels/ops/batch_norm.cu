@@ -23,6 +23,7 @@
 // splits below 2^16 for channel_parts_of_columns (blockIdx.y). Nothing is changed in place but y may be exactly x, dx exactly dy.
 
 #include "lib/index_space.cuh"
+#include "lib/launch.cuh"
 #include "lib/rows.cuh"
 
 INLINE float ratio(float a, float b) { return __fdividef(a, b); }  // of counts: 2 ulp, far from its limits
@@ -177,6 +178,7 @@ template <class Part> INLINE void parts_of_planes(const ChannelParts& p) {
 }
 extern "C" __global__ void __launch_bounds__(CHANNEL_THREADS)
     channel_parts_of_planes(const __grid_constant__ ChannelParts p) {
+    wait_for_earlier_launches();
     if (p.backward) parts_of_planes<Sums>(p);
     else parts_of_planes<Moments>(p);
 }
@@ -243,6 +245,7 @@ template <class Part> INLINE void parts_of_columns(const ChannelParts& p) {
 constexpr int COLUMN_BLOCKS = PACK == 8 || sizeof(C) == 8 ? 2 : 3;
 extern "C" __global__ void __launch_bounds__(CHANNEL_THREADS, COLUMN_BLOCKS)
     channel_parts_of_columns(const __grid_constant__ ChannelParts p) {
+    wait_for_earlier_launches();
     if (p.backward) parts_of_columns<Sums>(p);
     else parts_of_columns<Moments>(p);
 }
@@ -271,6 +274,7 @@ template <class Part> INLINE bool meet_parts(const Channels& p, u32 channel, Par
 INLINE u32 channel_of_warp() { return blockIdx.x * CHANNEL_WARPS + warp_of_block(); }
 
 extern "C" __global__ void __launch_bounds__(CHANNEL_THREADS) channel_statistics(const __grid_constant__ Channels p) {
+    wait_for_earlier_launches();
     Moments part;
     u32 channel = channel_of_warp();
     if (!meet_parts(p, channel, part)) return;
@@ -279,6 +283,7 @@ extern "C" __global__ void __launch_bounds__(CHANNEL_THREADS) channel_statistics
     p.second[channel] = part.squares / part.count;
 }
 extern "C" __global__ void __launch_bounds__(CHANNEL_THREADS) channel_gradients(const __grid_constant__ Channels p) {
+    wait_for_earlier_launches();
     Sums part;
     u32 channel = channel_of_warp();
     if (!meet_parts(p, channel, part)) return;
@@ -397,16 +402,20 @@ template <class Way> INLINE void elements_of_columns(const BatchNorm& p) {
 }
 
 extern "C" __global__ void __launch_bounds__(BATCH_NORM_THREADS) batch_norm(const __grid_constant__ BatchNorm p) {
+    wait_for_earlier_launches();
     elements_of_planes<Forward>(p);
 }
 extern "C" __global__ void __launch_bounds__(BATCH_NORM_THREADS, 2)
     batch_norm_grad(const __grid_constant__ BatchNorm p) {
+    wait_for_earlier_launches();
     elements_of_planes<Backward>(p);
 }
 extern "C" __global__ void __launch_bounds__(CHANNEL_THREADS) batch_norm_columns(const __grid_constant__ BatchNorm p) {
+    wait_for_earlier_launches();
     elements_of_columns<Forward>(p);
 }
 extern "C" __global__ void __launch_bounds__(CHANNEL_THREADS)
     batch_norm_grad_columns(const __grid_constant__ BatchNorm p) {
+    wait_for_earlier_launches();
     elements_of_columns<Backward>(p);
 }

@@ -15,6 +15,7 @@
 
 #include "lib/functions.cuh"
 #include "lib/index_space.cuh"
+#include "lib/launch.cuh"
 #include "lib/vec.cuh"
 
 typedef TYPE E;
@@ -70,8 +71,10 @@ template <int V> INLINE void move_tile(const Transposition& p) {
     }
 }
 extern "C" __global__ void __launch_bounds__(THREADS) tiles(const __grid_constant__ Transposition p) {
+    wait_for_earlier_launches();
     move_tile<1>(p);
 }
 extern "C" __global__ void __launch_bounds__(THREADS) tiles_packed(const __grid_constant__ Transposition p) {
+    wait_for_earlier_launches();
     move_tile<VECTOR>(p);
 }

@@ -3,6 +3,7 @@
 // Floats: one product and one sum in double, rounded once. Integers wrap.
 
 #include "lib/functions.cuh"
+#include "lib/launch.cuh"
 
 typedef TYPE Y;
 constexpr int THREADS = 256;
@@ -15,6 +16,7 @@ struct Iota {
 };
 
 extern "C" __global__ void __launch_bounds__(THREADS) iota(const __grid_constant__ Iota p) {
+    wait_for_earlier_launches();
     u64 i = u64(blockIdx.x) * THREADS + threadIdx.x;
     if (i >= p.count) return;
 #ifdef REAL_NUMBERS

@@ -10,6 +10,7 @@
 
 #include "lib/functions.cuh"
 #include "lib/index_space.cuh"
+#include "lib/launch.cuh"
 
 typedef TYPE X;
 template <class T> struct SumOf {
@@ -34,6 +35,7 @@ struct Cumulative {
 };
 
 extern "C" __global__ void __launch_bounds__(THREADS) scan(const __grid_constant__ Cumulative p) {
+    wait_for_earlier_launches();
     __shared__ C totals[WARPS];
     i64 at[2];
     locate(p.space, blockIdx.x, at);
@@ -75,6 +77,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) scan(const __grid_constant
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) walk(const __grid_constant__ Cumulative p) {
+    wait_for_earlier_launches();
     u32 line = blockIdx.x * THREADS + threadIdx.x;
     if (line >= p.lines) return;
     i64 at[2];

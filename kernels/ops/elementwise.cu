@@ -20,6 +20,7 @@
 
 #include "lib/functions.cuh"
 #include "lib/index_space.cuh"
+#include "lib/launch.cuh"
 #include "lib/vec.cuh"
 
 #ifdef HOST_SHIM
@@ -81,6 +82,7 @@ template <class T> INLINE Pack<T, PACK> load_or(const T* from, u64 at, T scalar)
 template <class T> INLINE T element_or(const T* from, i64 at, T scalar) { return from ? from[at] : scalar; }
 
 extern "C" __global__ void __launch_bounds__(THREADS, LEAST_BLOCKS) line(const __grid_constant__ Elementwise p) {
+    wait_for_earlier_launches();
     u64 first = (u64(blockIdx.x) * THREADS * UNROLL + threadIdx.x) * PACK;
     A a_scalar = from_bits<A>(p.scalar);
     B b_scalar = from_bits<B>(p.scalar);
@@ -122,6 +124,7 @@ template <class T> INLINE Pack<T, PACK> load_run(const T* from, i64 at, i64 stri
 
 // The last axis of the space is a multiple of PACK long.
 extern "C" __global__ void __launch_bounds__(THREADS) rows(const __grid_constant__ Elementwise p) {
+    wait_for_earlier_launches();
     u32 packs = u32(p.count / PACK);
     u32 number = blockIdx.x * THREADS + threadIdx.x;
     if (number >= packs) return;
@@ -154,8 +157,10 @@ template <class Index> INLINE void strided_elements(const Elementwise& p) {
     }
 }
 extern "C" __global__ void __launch_bounds__(THREADS) strided(const __grid_constant__ Elementwise p) {
+    wait_for_earlier_launches();
     strided_elements<u32>(p);
 }
 extern "C" __global__ void __launch_bounds__(THREADS) strided_long(const __grid_constant__ Elementwise p) {
+    wait_for_earlier_launches();
     strided_elements<u64>(p);
 }

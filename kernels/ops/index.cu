@@ -12,6 +12,7 @@
 
 #include "lib/functions.cuh"
 #include "lib/index_space.cuh"
+#include "lib/launch.cuh"
 #include "ptx/memory.cuh"
 
 typedef TYPE E;
@@ -43,6 +44,7 @@ struct Gather {
 };
 
 extern "C" __global__ void __launch_bounds__(THREADS) gather(const __grid_constant__ Gather p) {
+    wait_for_earlier_launches();
     u32 first = blockIdx.x * (THREADS * PER_THREAD) + threadIdx.x;
 #pragma unroll
     for (int i = 0; i < PER_THREAD; ++i) {
@@ -73,6 +75,7 @@ struct GatherRows {
 };
 
 extern "C" __global__ void __launch_bounds__(THREADS) gather_rows(const __grid_constant__ GatherRows p) {
+    wait_for_earlier_launches();
     u64 number = u64(blockIdx.x) * THREADS + threadIdx.x;
     if (number >= p.total) return;
     u32 row = divide(u32(number), p.inner);
@@ -100,6 +103,7 @@ struct ScatterKeys {
 };
 
 extern "C" __global__ void __launch_bounds__(THREADS) scatter_keys(const __grid_constant__ ScatterKeys p) {
+    wait_for_earlier_launches();
     u32 number = blockIdx.x * THREADS + threadIdx.x;
     if (number >= p.count) return;
     i64 at[2];

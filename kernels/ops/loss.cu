@@ -19,6 +19,7 @@
 // Macros: those of rows.cuh (HOLD matters to all but the first kernel); FORM (LOSS, GRADIENT, WITH_GRADIENT or UPDATE: which kernel is compiled);
 // SMOOTHED (0: s = 0; the gradient alone takes any s).
 
+#include "lib/launch.cuh"
 #include "lib/rows.cuh"
 #include "ptx/memory.cuh"
 
@@ -129,6 +130,7 @@ INLINE C loss_of(const CrossEntropy& p, const Target& target, const T* x, const 
 #if FORM == LOSS
 extern "C" __global__ void __launch_bounds__(ROW_THREADS, MIN_BLOCKS)
     cross_entropy(const __grid_constant__ CrossEntropy p) {
+    wait_for_earlier_launches();
     u64 row = row_of_thread();
     int member = member_of_team();
     const T* x = p.x + i64(row) * p.x_stride;
@@ -207,6 +209,7 @@ INLINE void gradient_of_row(const CrossEntropy& p, u64 row, bool formed) {
 #if FORM == GRADIENT
 extern "C" __global__ void __launch_bounds__(ROW_THREADS, MIN_BLOCKS)
     cross_entropy_grad(const __grid_constant__ CrossEntropy p) {
+    wait_for_earlier_launches();
     gradient_of_row(p, row_of_thread(), false);
 }
 #endif
@@ -229,6 +232,7 @@ INLINE bool all_formed(const CrossEntropy& p) {
 }
 extern "C" __global__ void __launch_bounds__(ROW_THREADS, MIN_BLOCKS)
     cross_entropy_grad_update(const __grid_constant__ CrossEntropy p) {
+    wait_for_earlier_launches();
     if (all_formed(p)) return;
     u64 step = u64(gridDim.x) * TEAMS;
 #pragma unroll 1
@@ -244,6 +248,7 @@ extern "C" __global__ void __launch_bounds__(ROW_THREADS, MIN_BLOCKS)
 #if FORM == WITH_GRADIENT
 extern "C" __global__ void __launch_bounds__(ROW_THREADS, MIN_BLOCKS)
     cross_entropy_with_grad(const __grid_constant__ CrossEntropy p) {
+    wait_for_earlier_launches();
     u64 row = row_of_thread();
     int member = member_of_team();
     const T* x = p.x + i64(row) * p.x_stride;

@@ -15,6 +15,7 @@
 // the limit of older drivers; fewer than 2^31 blocks in all.
 
 #include "lib/functions.cuh"
+#include "lib/launch.cuh"
 #include "lib/reduce.cuh"
 
 typedef TYPE X;
@@ -73,6 +74,7 @@ template <class R> INLINE typename R::Acc over_chunk(const X* x, u32 count) {
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) squares(const __grid_constant__ Sources p) {
+    wait_for_earlier_launches();
     u32 low = 0, high = p.tensors;
     while (high - low > 1) {
         u32 middle = (low + high) / 2;
@@ -98,6 +100,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) squares(const __grid_const
 }
 
 extern "C" __global__ void __launch_bounds__(PART_THREADS) root_of_sum(const __grid_constant__ Parts p) {
+    wait_for_earlier_launches();
     Acc acc = Acc::start();
 #pragma unroll 4
     for (u32 part = threadIdx.x; part < p.count; part += PART_THREADS) acc = Acc::merge(acc, p.partial[part]);

@@ -25,6 +25,7 @@
 // in shared memory, 2 at least: 2 * STAGES * TOGETHER * PACKS packs for each thread); TOGETHER (see there); FORM (FORWARD, GRADIENT or PARAMETERS: which kernels are compiled; for
 // PARAMETERS HOLD = MEMORY, TEAM above 32, and both sums).
 
+#include "lib/launch.cuh"
 #include "lib/rows.cuh"
 #include "lib/vec.cuh"
 
@@ -127,6 +128,7 @@ INLINE C squares_of_pack(const Raw& x, C mean) {
 }
 
 extern "C" __global__ void __launch_bounds__(ROW_THREADS, MIN_BLOCKS) norm_rows(const __grid_constant__ Norm p) {
+    wait_for_earlier_launches();
     u64 row = row_of_thread();
     int member = member_of_team();
     const T* x = p.x + i64(row) * p.x_stride;
@@ -514,6 +516,7 @@ INLINE void rows_grad_in_two_readings(const NormGrad& p) {
 
 extern "C" __global__ void __launch_bounds__(ROW_THREADS, MIN_BLOCKS)
     norm_rows_grad(const __grid_constant__ NormGrad p) {
+    wait_for_earlier_launches();
     if (HOLD == REGISTERS) rows_grad_in_registers(p);
     else rows_grad_in_two_readings(p);
 }
@@ -525,6 +528,7 @@ extern "C" __global__ void __launch_bounds__(ROW_THREADS, MIN_BLOCKS)
 constexpr int PARAMETER_WARPS = 8;
 extern "C" __global__ void __launch_bounds__(PARAMETER_WARPS* WARP)
     norm_rows_parameter_grad(const __grid_constant__ NormGrad p) {
+    wait_for_earlier_launches();
     u64 column = (u64(blockIdx.x) * WARP + lane()) * PACK;
     u64 first = u64(blockIdx.y) * p.rows_per_block, end = first + p.rows_per_block;
     if (end > p.rows) end = p.rows;
@@ -570,31 +574,6 @@ extern "C" __global__ void __launch_bounds__(PARAMETER_WARPS* WARP)
     }
 }
 
-struct ColumnSums {
-    T* sums[2];         // each [columns]; null: not wanted
-    const C* partials;  // [count, one or two sums, columns]
-    u32 columns, count;
-};
-// 32 neighbouring columns in a block: its warps take turns with the parts, and are added up in their order. As many warps as a block can
-// have: what is added up lies far apart, and each load waits for all of memory's latency. Blocks: (ceil(columns / 32), sums in the partials).
-constexpr int SUM_WARPS = 32;
-extern "C" __global__ void __launch_bounds__(SUM_WARPS* WARP) column_sums(const __grid_constant__ ColumnSums p) {
-    if (!p.sums[blockIdx.y]) return;
-    u64 column = u64(blockIdx.x) * WARP + lane();
-    const C* partials = p.partials + u64(blockIdx.y) * p.columns + column;
-    u64 stride = u64(gridDim.y) * p.columns;
-    C sum = 0;
-    if (column < p.columns)
-#pragma unroll 8
-        for (u32 part = warp_of_block(); part < p.count; part += SUM_WARPS) sum += partials[part * stride];
-    __shared__ C of_warps[SUM_WARPS][WARP];
-    of_warps[warp_of_block()][lane()] = sum;
-    __syncthreads();
-    if (warp_of_block() > 0 || column >= p.columns) return;
-    sum = 0;
-#pragma unroll
-    for (int w = 0; w < SUM_WARPS; ++w) sum += of_warps[w][lane()];
-    p.sums[blockIdx.y][column] = narrow<T>(sum);
-}
+#include "ops/column_sums.cuh"
 #endif
 #endif

@@ -20,6 +20,7 @@
 // Limits: fewer than 2^31 elements of `to` and of an image plane; those of window.cuh.
 
 #include "lib/functions.cuh"
+#include "lib/launch.cuh"
 #include "lib/vec.cuh"
 #include "lib/window.cuh"
 #include "ptx/memory.cuh"
@@ -133,9 +134,18 @@ template <int SIDE> INLINE void largest_of_window(const Pooling& p) {
     p.positions[plane_at(p.position_strides, spot) + pixel_at(p.position_strides, spot.row, spot.column)] = winner;
 }
 #define KERNEL extern "C" __global__ void __launch_bounds__(THREADS, LEAST_BLOCKS)
-KERNEL max_pool(const __grid_constant__ Pooling p) { largest_of_window<0>(p); }
-KERNEL max_pool_2x2(const __grid_constant__ Pooling p) { largest_of_window<2>(p); }
-KERNEL max_pool_3x3(const __grid_constant__ Pooling p) { largest_of_window<3>(p); }
+KERNEL max_pool(const __grid_constant__ Pooling p) {
+    wait_for_earlier_launches();
+    largest_of_window<0>(p);
+}
+KERNEL max_pool_2x2(const __grid_constant__ Pooling p) {
+    wait_for_earlier_launches();
+    largest_of_window<2>(p);
+}
+KERNEL max_pool_3x3(const __grid_constant__ Pooling p) {
+    wait_for_earlier_launches();
+    largest_of_window<3>(p);
+}
 
 // By what the sum of a window is divided.
 INLINE C divisor_of(const Pooling& p, const Taps& rows, const Taps& columns) {
@@ -163,9 +173,18 @@ template <int SIDE> INLINE void mean_of_window(const Pooling& p) {
     E mean = narrow<E>(sum / divisor_of(p, rows, columns));
     p.to[plane_at(p.to_strides, spot) + pixel_at(p.to_strides, spot.row, spot.column)] = mean;
 }
-KERNEL avg_pool(const __grid_constant__ Pooling p) { mean_of_window<0>(p); }
-KERNEL avg_pool_2x2(const __grid_constant__ Pooling p) { mean_of_window<2>(p); }
-KERNEL avg_pool_3x3(const __grid_constant__ Pooling p) { mean_of_window<3>(p); }
+KERNEL avg_pool(const __grid_constant__ Pooling p) {
+    wait_for_earlier_launches();
+    mean_of_window<0>(p);
+}
+KERNEL avg_pool_2x2(const __grid_constant__ Pooling p) {
+    wait_for_earlier_launches();
+    mean_of_window<2>(p);
+}
+KERNEL avg_pool_3x3(const __grid_constant__ Pooling p) {
+    wait_for_earlier_launches();
+    mean_of_window<3>(p);
+}
 
 // ---------------------------------------------------------------- gradients
 
@@ -209,6 +228,7 @@ INLINE bool can_win(const Pooling& p, i32 winner, i32 o, i32 q) {
 }
 
 KERNEL max_pool_grad(const __grid_constant__ Pooling p) {
+    wait_for_earlier_launches();
     u32 number = blockIdx.x * THREADS + threadIdx.x;
     if (number >= p.count) return;
     Spot spot = run_of(p, number);
@@ -249,6 +269,7 @@ KERNEL max_pool_grad(const __grid_constant__ Pooling p) {
 
 // dx from every window of the plane, where a winner lies outside its own window. Any number of blocks.
 KERNEL max_pool_grad_strays(const __grid_constant__ Pooling p) {
+    wait_for_earlier_launches();
     if (*p.stray != p.call) return;
     for (u64 number = u64(blockIdx.x) * THREADS + threadIdx.x; number < p.count; number += u64(gridDim.x) * THREADS) {
         Spot spot = run_of(p, u32(number));
@@ -270,6 +291,7 @@ KERNEL max_pool_grad_strays(const __grid_constant__ Pooling p) {
 }
 
 KERNEL avg_pool_grad(const __grid_constant__ Pooling p) {
+    wait_for_earlier_launches();
     u32 number = blockIdx.x * THREADS + threadIdx.x;
     if (number >= p.count) return;
     Spot spot = run_of(p, number);

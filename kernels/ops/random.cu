@@ -11,6 +11,7 @@
 
 #include "lib/functions.cuh"
 #include "lib/index_space.cuh"
+#include "lib/launch.cuh"
 #include "lib/philox.cuh"
 #include "lib/vec.cuh"
 
@@ -40,6 +41,7 @@ INLINE void place(const Random& p, u64 i, i64 (&at)[2]) {
 
 #ifdef BITS
 extern "C" __global__ void __launch_bounds__(THREADS) bits(const __grid_constant__ Random p) {
+    wait_for_earlier_launches();
     u64 number = u64(blockIdx.x) * THREADS + threadIdx.x;
     if (number * 4 >= p.count) return;
     Words words = words_of(p, number);
@@ -59,6 +61,7 @@ typedef Compute<Y> C;
 constexpr C UNIT = C(1.0 / 16777216.0);
 
 extern "C" __global__ void __launch_bounds__(THREADS) uniform(const __grid_constant__ Random p) {
+    wait_for_earlier_launches();
     u64 number = u64(blockIdx.x) * THREADS + threadIdx.x;
     if (number * 4 >= p.count) return;
     Words words = words_of(p, number);
@@ -82,6 +85,7 @@ INLINE double box_muller(u32 first, u32 second) {
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) normal(const __grid_constant__ Random p) {
+    wait_for_earlier_launches();
     u64 number = u64(blockIdx.x) * THREADS + threadIdx.x;
     if (number * 2 >= p.count) return;
     Words words = words_of(p, number);
@@ -96,6 +100,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) normal(const __grid_consta
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) dropout(const __grid_constant__ Random p) {
+    wait_for_earlier_launches();
     u64 number = u64(blockIdx.x) * THREADS + threadIdx.x;
     if (number * 4 >= p.count) return;
     Words words = words_of(p, number);
@@ -112,6 +117,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) dropout(const __grid_const
 
 // x and y lie in the order of their shape, and packs of four are aligned: a thread moves four elements at once.
 extern "C" __global__ void __launch_bounds__(THREADS) dropout_line(const __grid_constant__ Random p) {
+    wait_for_earlier_launches();
     u64 number = u64(blockIdx.x) * THREADS + threadIdx.x;
     if (number * 4 >= p.count) return;
     Words words = words_of(p, number);

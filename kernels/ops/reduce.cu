@@ -19,6 +19,7 @@
 
 #include "lib/functions.cuh"
 #include "lib/index_space.cuh"
+#include "lib/launch.cuh"
 #include "lib/reduce.cuh"
 #include "lib/vec.cuh"
 #include "ptx/memory.cuh"
@@ -198,6 +199,7 @@ INLINE bool is_last_to_arrive(const Reduction& p) {
 #define BOUNDS_OF_ROWS THREADS
 #endif
 extern "C" __global__ void __launch_bounds__(BOUNDS_OF_ROWS) rows(const __grid_constant__ Reduction p) {
+    wait_for_earlier_launches();
     u32 result = blockIdx.x;
     i64 at[2];
     locate_once(p.kept, result, at);
@@ -208,6 +210,7 @@ extern "C" __global__ void __launch_bounds__(BOUNDS_OF_ROWS) rows(const __grid_c
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) rows_in_parts(const __grid_constant__ Reduction p) {
+    wait_for_earlier_launches();
     u32 result = blockIdx.x, part = blockIdx.y;
     i64 at[2];
     locate_once(p.kept, result, at);
@@ -227,6 +230,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) rows_in_parts(const __grid
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) warps(const __grid_constant__ Reduction p) {
+    wait_for_earlier_launches();
     u32 result = blockIdx.x * WARPS + threadIdx.x / WARP, lane = threadIdx.x % WARP;
     if (result >= p.results) return;
     i64 at[2];
@@ -325,8 +329,10 @@ template <int V> INLINE void reduce_columns(const Reduction& p) {
 }
 // One block at least: told nothing, the assembler spills registers for the sake of more.
 extern "C" __global__ void __launch_bounds__(THREADS, 1) columns(const __grid_constant__ Reduction p) {
+    wait_for_earlier_launches();
     reduce_columns<1>(p);
 }
 extern "C" __global__ void __launch_bounds__(THREADS, 1) columns_packed(const __grid_constant__ Reduction p) {
+    wait_for_earlier_launches();
     reduce_columns<COLUMN_PACK>(p);
 }

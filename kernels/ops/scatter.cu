@@ -13,6 +13,7 @@
 
 #include "lib/functions.cuh"
 #include "lib/index_space.cuh"
+#include "lib/launch.cuh"
 #include "lib/vec.cuh"
 
 typedef TYPE E;
@@ -30,6 +31,7 @@ struct Scatter {
 };
 
 extern "C" __global__ void __launch_bounds__(THREADS) scatter(const __grid_constant__ Scatter p) {
+    wait_for_earlier_launches();
     u32 first = blockIdx.x * THREADS + threadIdx.x;
     if (first >= p.count) return;
     u32 key = p.keys[first];
@@ -134,10 +136,12 @@ template <int V> INLINE void add_rows_of_block(const AddRows& p) {
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) add_rows(const __grid_constant__ AddRows p) {
+    wait_for_earlier_launches();
     add_rows_of_block<1>(p);
 }
 // The columns of both sides lie side by side, and their rows at multiples of 16 bytes.
 extern "C" __global__ void __launch_bounds__(THREADS) add_rows_packed(const __grid_constant__ AddRows p) {
+    wait_for_earlier_launches();
     add_rows_of_block<16 / sizeof(E)>(p);
 }
 #endif

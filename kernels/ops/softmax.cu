@@ -19,6 +19,7 @@
 // Macros: those of rows.cuh; LOG (0 or 1); FORM (ROWS, PARTS, or COLUMNS: which kernels are compiled). PARTS asks for TEAM = 512, HOLD = MEMORY.
 // COLUMNS asks for ACROSS, a power of two with ACROSS * PACK <= 256; PACK divides inner, all strides and, as elements, all addresses.
 
+#include "lib/launch.cuh"
 #include "lib/rows.cuh"
 
 #define ROWS 0
@@ -135,6 +136,7 @@ INLINE void softmax_in_two_readings(const Cut& cut, T* y, const T* x, int member
 }
 
 extern "C" __global__ void __launch_bounds__(ROW_THREADS, MIN_BLOCKS) softmax(const __grid_constant__ Softmax p) {
+    wait_for_earlier_launches();
     u64 row = row_of_thread();
     const T* x = p.x + i64(row) * p.x_stride;
     T* y = p.y + i64(row) * p.y_stride;
@@ -146,6 +148,7 @@ extern "C" __global__ void __launch_bounds__(ROW_THREADS, MIN_BLOCKS) softmax(co
 
 extern "C" __global__ void __launch_bounds__(ROW_THREADS, MIN_BLOCKS)
     softmax_grad(const __grid_constant__ SoftmaxGrad p) {
+    wait_for_earlier_launches();
     u64 row = row_of_thread();
     int member = member_of_team();
     const T* y = p.y + i64(row) * p.y_stride;
@@ -217,6 +220,7 @@ INLINE Exponentials<false> meet(const Pair* parts) {
 }
 
 extern "C" __global__ void __launch_bounds__(ROW_THREADS) softmax_parts(const __grid_constant__ Softmax p) {
+    wait_for_earlier_launches();
     const T* x = p.x + i64(blockIdx.y) * p.x_stride;
     Cut cut(x, p.columns);
     Exponentials<false> part;
@@ -226,6 +230,7 @@ extern "C" __global__ void __launch_bounds__(ROW_THREADS) softmax_parts(const __
 }
 
 extern "C" __global__ void __launch_bounds__(ROW_THREADS) softmax_from_parts(const __grid_constant__ Softmax p) {
+    wait_for_earlier_launches();
     const T* x = p.x + i64(blockIdx.y) * p.x_stride;
     T* y = p.y + i64(blockIdx.y) * p.y_stride;
     Cut cut(x, p.columns);
@@ -239,6 +244,7 @@ extern "C" __global__ void __launch_bounds__(ROW_THREADS) softmax_from_parts(con
 }
 
 extern "C" __global__ void __launch_bounds__(ROW_THREADS) softmax_grad_parts(const __grid_constant__ SoftmaxGrad p) {
+    wait_for_earlier_launches();
     const T* y = p.y + i64(blockIdx.y) * p.y_stride;
     const T* dy = p.dy + i64(blockIdx.y) * p.dy_stride;
     Cut cut(y, p.columns);
@@ -253,6 +259,7 @@ extern "C" __global__ void __launch_bounds__(ROW_THREADS) softmax_grad_parts(con
 
 extern "C" __global__ void __launch_bounds__(ROW_THREADS)
     softmax_grad_from_parts(const __grid_constant__ SoftmaxGrad p) {
+    wait_for_earlier_launches();
     const T* y = p.y + i64(blockIdx.y) * p.y_stride;
     const T* dy = p.dy + i64(blockIdx.y) * p.dy_stride;
     T* dx = p.dx + i64(blockIdx.y) * p.dx_stride;
@@ -321,6 +328,7 @@ struct Column {
 };
 
 extern "C" __global__ void __launch_bounds__(COLUMN_THREADS) softmax_columns(const __grid_constant__ SoftmaxColumns p) {
+    wait_for_earlier_launches();
     Column column(p);
     const T* x = p.x + column.offset(p.x_stride);
     T* y = p.y + column.offset(p.y_stride);
@@ -373,6 +381,7 @@ extern "C" __global__ void __launch_bounds__(COLUMN_THREADS) softmax_columns(con
 
 extern "C" __global__ void __launch_bounds__(COLUMN_THREADS)
     softmax_grad_columns(const __grid_constant__ SoftmaxColumns p) {
+    wait_for_earlier_launches();
     Column column(p);
     const T* y = p.x + column.offset(p.x_stride);
     const T* dy = p.dy + column.offset(p.dy_stride);

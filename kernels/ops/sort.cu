@@ -13,6 +13,7 @@
 
 #include "lib/functions.cuh"
 #include "lib/index_space.cuh"
+#include "lib/launch.cuh"
 
 typedef TYPE X;
 constexpr int THREADS = 256;
@@ -76,6 +77,7 @@ struct SortLines {
 };
 
 extern "C" __global__ void __launch_bounds__(THREADS) block(const __grid_constant__ SortLines p) {
+    wait_for_earlier_launches();
     __shared__ Key keys[LINE];
     __shared__ u32 places[LINE];
     i64 at[3];
@@ -125,6 +127,7 @@ struct MakeKeys {
     Space<1> lines;
 };
 extern "C" __global__ void __launch_bounds__(THREADS) make_keys(const __grid_constant__ MakeKeys p) {
+    wait_for_earlier_launches();
     u32 i = blockIdx.x * THREADS + threadIdx.x;
     if (i >= p.length) return;
     i64 at[1];
@@ -147,6 +150,7 @@ struct Digits {
 INLINE u32 digit_of(Key key, u32 shift) { return u32(key >> shift) & (DIGITS - 1); }
 
 extern "C" __global__ void __launch_bounds__(THREADS) count(const __grid_constant__ Digits p) {
+    wait_for_earlier_launches();
     __shared__ u32 histogram[DIGITS];
     histogram[threadIdx.x] = 0;
     __syncthreads();
@@ -159,6 +163,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) count(const __grid_constan
 
 // Each count becomes the sum of all before it. A block per line, 1024 counts at a time.
 extern "C" __global__ void __launch_bounds__(THREADS) offsets(const __grid_constant__ Digits p) {
+    wait_for_earlier_launches();
     __shared__ u32 totals[WARPS];
     constexpr u32 PER_THREAD = 4;
     u32* counts = p.counts + u64(blockIdx.x) * DIGITS * p.tiles;
@@ -196,6 +201,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) offsets(const __grid_const
 
 // A warp takes 256 neighbours, 32 at a time in order: equal digits then keep their order.
 extern "C" __global__ void __launch_bounds__(THREADS) place(const __grid_constant__ Digits p) {
+    wait_for_earlier_launches();
     __shared__ u32 histograms[WARPS][DIGITS];
     u32 lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
 #pragma unroll
@@ -250,6 +256,7 @@ struct Take {
     Space<3> lines;
 };
 extern "C" __global__ void __launch_bounds__(THREADS) take(const __grid_constant__ Take p) {
+    wait_for_earlier_launches();
     u32 i = blockIdx.x * THREADS + threadIdx.x;
     if (i >= p.length) return;
     i64 at[3];

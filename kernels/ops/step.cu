@@ -14,6 +14,7 @@
 // Limits: all tensors of a group lie dense in the same order; at most MOST tensors in a launch; fewer than 2^31 blocks.
 
 #include "lib/functions.cuh"
+#include "lib/launch.cuh"
 #include "lib/vec.cuh"
 
 #ifdef HOST_SHIM
@@ -128,6 +129,7 @@ INLINE bool is_packed(const Target& t) {
 constexpr int ACCESS = sizeof(C) == 8 ? 2 : 4;
 
 extern "C" __global__ void __launch_bounds__(THREADS) step(const __grid_constant__ Steps p) {
+    wait_for_earlier_launches();
     u32 low = 0, high = p.tensors;
     while (high - low > 1) {
         u32 middle = (low + high) / 2;

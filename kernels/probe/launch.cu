@@ -8,6 +8,7 @@
 // Launch: probe_tensor_map<<<1, 128>>> with a map of f32 in boxes of 32 x 32 without swizzle; probe_cluster<<<blocks, 32>>> in clusters of
 // any size that divides blocks; probe_dependent_launch<<<ceil(count / 256), 256>>>.
 
+#include "lib/launch.cuh"
 #include "ptx/cluster.cuh"
 #include "ptx/griddepcontrol.cuh"
 #include "ptx/mbarrier.cuh"
@@ -24,6 +25,7 @@ struct TensorMapProbe {
 };
 
 extern "C" __global__ void __launch_bounds__(MAP_THREADS) probe_tensor_map(const __grid_constant__ TensorMapProbe p) {
+    wait_for_earlier_launches();
     __shared__ alignas(128) float tile[BOX * BOX];
     __shared__ u64 barrier;
     u32 at = cvta_to_shared(&barrier);
@@ -45,6 +47,7 @@ struct ClusterProbe {
 };
 
 extern "C" __global__ void __launch_bounds__(32) probe_cluster(const __grid_constant__ ClusterProbe p) {
+    wait_for_earlier_launches();
     __shared__ u32 number;
     if (threadIdx.x == 0) number = blockIdx.x;
     barrier_cluster_arrive();
@@ -66,6 +69,6 @@ struct DependentProbe {
 extern "C" __global__ void __launch_bounds__(256) probe_dependent_launch(const __grid_constant__ DependentProbe p) {
     griddepcontrol_launch_dependents();
     u32 i = blockIdx.x * 256 + threadIdx.x;
-    griddepcontrol_wait();
+    wait_for_earlier_launches();
     if (i < p.count) p.y[i] = p.x[i] + 1;
 }

@@ -8,3 +8,7 @@
 INLINE void barrier_sync(u32 number, u32 threads) {
     asm volatile("barrier.cta.sync.aligned %0, %1;" ::"r"(number), "r"(threads) : "memory");
 }
+// Arrives there without waiting.
+INLINE void barrier_arrive(u32 number, u32 threads) {
+    asm volatile("barrier.cta.arrive.aligned %0, %1;" ::"r"(number), "r"(threads) : "memory");
+}

@@ -33,6 +33,12 @@ INLINE u32 ld_shared_cluster(u32 from) {
     asm volatile("ld.shared::cluster.b32 %0, [%1];" : "=r"(word) : "r"(from) : "memory");
     return word;
 }
+INLINE void ld_shared_cluster_v4(float (&to)[4], u32 from) {
+    asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
+                 : "=f"(to[0]), "=f"(to[1]), "=f"(to[2]), "=f"(to[3])
+                 : "r"(from)
+                 : "memory");
+}
 
 // One arrival at a barrier (mbarrier.cuh) of any block of the cluster, whose address mapa_shared_cluster gives.
 INLINE void mbarrier_arrive_cluster(u32 barrier) {

@@ -54,6 +54,13 @@ INLINE void ld_global_nc_no_allocate_v4(u32 (&to)[4], const void* from) {
                  : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
                  : "l"(from));
 }
+// The same of what launches ahead may write while the kernel has begun (lib/launch.cuh), which rules out ".nc": such loads may move ahead of the wait
+// and read what a cache had before it.
+INLINE void ld_global_no_allocate_v4(u32 (&to)[4], const void* from) {
+    asm volatile("ld.global.L1::no_allocate.L2::256B.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                 : "l"(from));
+}
 INLINE void st_global_v4(void* to, uint4 words) {
     asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(words.x), "r"(words.y), "r"(words.z),
                  "r"(words.w)
@@ -67,6 +74,20 @@ INLINE void st_volatile_global_v2(void* to, u64 first, u64 second) {
 INLINE u32 atom_acq_rel_gpu_inc(u32* at, u32 last) {
     u32 before;
     asm volatile("atom.acq_rel.gpu.global.inc.u32 %0, [%1], %2;" : "=r"(before) : "l"(at), "r"(last) : "memory");
+    return before;
+}
+
+// What was at `at`, to which this adds. Releases what this thread wrote, acquires what others released.
+INLINE u32 atom_add_acq_rel_gpu(u32* at, u32 number) {
+    u32 before;
+    asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], %2;" : "=r"(before) : "l"(at), "r"(number) : "memory");
+    return before;
+}
+
+// The same, which orders nothing else.
+INLINE u32 atom_add_relaxed_gpu(u32* at, u32 number) {
+    u32 before;
+    asm volatile("atom.relaxed.gpu.global.add.u32 %0, [%1], %2;" : "=r"(before) : "l"(at), "r"(number) : "memory");
     return before;
 }
 

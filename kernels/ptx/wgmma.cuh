@@ -23,6 +23,10 @@ INLINE void fence_proxy_async_shared() { asm volatile("fence.proxy.async.shared:
 INLINE u64 smem_descriptor(u32 address, u32 leading, u32 stride) {
     return u64((address >> 4) & 0x3fff) | u64(leading >> 4) << 16 | u64(stride >> 4) << 32 | u64(1) << 62;
 }
+// A K-major matrix with rows of 64 bytes in the 64 byte swizzle: 8 rows are `stride` bytes apart from the next 8.
+INLINE u64 smem_descriptor_64(u32 address, u32 stride) {
+    return u64((address >> 4) & 0x3fff) | u64(1) << 16 | u64(stride >> 4) << 32 | u64(2) << 62;
+}
 // That of the same matrix so many bytes further on, within shared memory: one addition.
 INLINE u64 smem_descriptor_at(u64 first, u32 bytes) {
     return (first & 0xffffffff00000000) | u32(u32(first) + (bytes >> 4));

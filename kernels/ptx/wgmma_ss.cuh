@@ -1,5 +1,5 @@
-// Products of a warpgroup whose operands are both in shared memory, of WGMMA_N columns (64, 128, 192 or 256, which the including file
-// defines), in all four orders of the operands (sm_90a): c (+)= a b with m = 64, sums in f32. Its text is long, and NVRTC parses all of it: so
+// Products of a warpgroup whose operands are both in shared memory, of WGMMA_N columns (16, 32, 64, 128, 192 or 256, which the including
+// file defines), in all four orders of the operands (sm_90a): c (+)= a b with m = 64, sums in f32. Its text is long, and NVRTC parses all of it: so
 // a file has the width that it uses and no other.
 //
 // A step along k has 32 bytes of each line: 16 elements of f16 and bf16, 8 of f32, which are read as TF32 (the low 13 bits are cut off; a tensor
@@ -13,6 +13,8 @@
 #define WGMMA_N 64
 #endif
 
+#define WGMMA_0_7 "%0, %1, %2, %3, %4, %5, %6, %7"
+#define WGMMA_8_15 "%8, %9, %10, %11, %12, %13, %14, %15"
 #define WGMMA_0_31                                                           \
     "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
     "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
@@ -31,7 +33,17 @@
     WGMMA_REGISTERS_4(j), WGMMA_REGISTERS_4(j + 1), WGMMA_REGISTERS_4(j + 2), WGMMA_REGISTERS_4(j + 3)
 #define WGMMA_REGISTERS_32(j) WGMMA_REGISTERS_16(j), WGMMA_REGISTERS_16(j + 4)
 
-#if WGMMA_N == 64
+#if WGMMA_N == 16
+#define WGMMA_SUMS WGMMA_0_7
+#define WGMMA_REGISTERS WGMMA_REGISTERS_4(0), WGMMA_REGISTERS_4(1)
+#define WGMMA_SHAPE "m64n16"
+#define WGMMA_P(after) WGMMA_P_16_##after
+#elif WGMMA_N == 32
+#define WGMMA_SUMS WGMMA_0_7 ", " WGMMA_8_15
+#define WGMMA_REGISTERS WGMMA_REGISTERS_16(0)
+#define WGMMA_SHAPE "m64n32"
+#define WGMMA_P(after) WGMMA_P_32_##after
+#elif WGMMA_N == 64
 #define WGMMA_SUMS WGMMA_0_31
 #define WGMMA_REGISTERS WGMMA_REGISTERS_32(0)
 #define WGMMA_SHAPE "m64n64"
@@ -52,8 +64,18 @@
 #define WGMMA_SHAPE "m64n256"
 #define WGMMA_P(after) WGMMA_P_256_##after
 #else
-#error "WGMMA_N is 64, 128, 192 or 256"
+#error "WGMMA_N is 16, 32, 64, 128, 192 or 256"
 #endif
+#define WGMMA_P_16_0 "%8"
+#define WGMMA_P_16_1 "%9"
+#define WGMMA_P_16_2 "%10"
+#define WGMMA_P_16_3 "%11"
+#define WGMMA_P_16_4 "%12"
+#define WGMMA_P_32_0 "%16"
+#define WGMMA_P_32_1 "%17"
+#define WGMMA_P_32_2 "%18"
+#define WGMMA_P_32_3 "%19"
+#define WGMMA_P_32_4 "%20"
 #define WGMMA_P_64_0 "%32"
 #define WGMMA_P_64_1 "%33"
 #define WGMMA_P_64_2 "%34"

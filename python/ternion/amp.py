@@ -34,11 +34,11 @@ def _precision(dtype: Any) -> str:
     for known, name in _PRECISIONS.items():
         if dtype is known or str(dtype) in (str(known), str(known).split(".")[-1]):
             return name
-    if dtype in ("bf16x6", "tf32"):
+    if dtype in ("ieee", "tf32"):
         return str(dtype)
     if not isinstance(dtype, (str, _dtype)):
         raise TypeError(f"autocast: dtype {dtype!r}, expected a ternion.dtype or its name")
-    raise ValueError(f'autocast: dtype {dtype}, expected float16, bfloat16, float32, "bf16x6" or "tf32"')
+    raise ValueError(f'autocast: dtype {dtype}, expected float16, bfloat16, float32, "ieee" or "tf32"')
 
 
 class autocast:
@@ -53,8 +53,8 @@ class autocast:
 
     Args:
         device_type: "cpu", "cuda" or "wgpu"; what `dtype` is if it is not given: bfloat16 on the processor, float16 elsewhere.
-        dtype: float16, bfloat16, float32 (an exception within another scope), "tf32": float32 whose products may be rounded to TF32, or "bf16x6": float32 whose
-            products of matrices may be computed from parts of bfloat16, as accurately as in float32. PyTorch has no name for the last one.
+        dtype: float16, bfloat16, float32 (an exception within another scope), "tf32": float32 whose products may be rounded to TF32, or "ieee": float32 whose
+            products of matrices are sums of fused multiply-adds, as PyTorch's `fp32_precision = "ieee"`; float32 itself leaves to the device how to be as accurate.
         cache_enabled: taken as in PyTorch, and without effect: casts are not kept.
         enabled: False: ops compute in the dtypes of their inputs, also within another scope.
 

@@ -59,7 +59,7 @@ def test_scopes_nest_and_end():
         with pytest.raises(KeyError), ternion.autocast("cpu", dtype="tf32"):
             assert (x @ x).dtype is F32
             raise KeyError
-        with ternion.autocast("cpu", dtype="bf16x6"):
+        with ternion.autocast("cpu", dtype="ieee"):
             assert (x @ x).dtype is F32
         assert (x @ x).dtype is F16
         found = []

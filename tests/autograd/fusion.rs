@@ -4,7 +4,7 @@
 use ternion::prelude::*;
 use ternion_core::autograd::observe_backward;
 use ternion_core::decorators::NanCheck;
-use ternion_core::ops::matmul::LinearParameters;
+use ternion_core::ops::matmul::{LinearParameters, MatmulOptions};
 use ternion_core::precision::half_copy_wanted;
 use ternion_core::{UnaryOp, checkpoint, observe_ops, without_fusion};
 
@@ -147,8 +147,8 @@ fn the_gradient_of_an_activation_is_formed_with_that_of_the_product() -> Result<
         (UnaryOp::Silu, "silu_grad"),
     ] {
         let (fused, unfused, names) = both(|| layers.loss(op))?;
-        // One sum, of the second bias: those of the first come with the product.
-        assert_eq!((count(&names, name), count(&names, "sum")), (0, 1), "{names:?}");
+        // The sums of the first bias come with the product of the hidden gradient, those of the second with its weight's.
+        assert_eq!((count(&names, name), count(&names, "sum")), (0, 0), "{names:?}");
         assert_same(&fused, &unfused, &layers.leaves(), 1e-5)?;
     }
     type Plain = fn(&Tensor) -> Result<Tensor>;
@@ -166,6 +166,59 @@ fn the_gradient_of_an_activation_is_formed_with_that_of_the_product() -> Result<
         assert_same(&found.backward()?, &expected.backward()?, &layers.leaves(), 1e-4)?;
     }
     Ok(())
+}
+
+/// What is multiplied; the result for input, weight and bias; and how many sums there are beside those that come with products.
+type BiasCase<'a> = (&'a str, &'a dyn Fn(&[Tensor; 3]) -> Result<Tensor>, usize);
+
+#[test]
+fn the_gradient_of_a_bias_comes_with_that_of_the_weight() -> Result<()> {
+    let device = ternion::cpu()?;
+    let leaves = [normal(&[2, 9, 5], &device)?, normal(&[4, 5], &device)?, normal(&[4], &device)?];
+    let linear = |[x, weight, bias]: &[Tensor; 3]| x.linear(weight, Some(bias));
+    let rows = |[x, weight, bias]: &[Tensor; 3]| {
+        // Stored by rows: the sums would be of the right operand.
+        let options = MatmulOptions { bias: Some(bias), ..Default::default() };
+        x.matmul_with(&weight.t()?.contiguous()?, options)
+    };
+    let twice = |leaves: &[Tensor; 3]| linear(leaves)?.add(&linear(leaves)?.tanh()?);
+    let fixed = |[x, weight, bias]: &[Tensor; 3]| x.linear(&weight.detach(), Some(bias));
+    let residual = |[x, weight, bias]: &[Tensor; 3]| {
+        let parameters = LinearParameters { weight, bias: Some(bias) };
+        x.linear_add(parameters, &x.narrow(2, 0, 4)?)
+    };
+    let cases: [BiasCase<'_>; 5] = [
+        ("linear", &linear, 0),
+        ("by rows", &rows, 1),
+        ("a weight twice", &twice, 0),
+        ("no gradient of the weight", &fixed, 1),
+        ("with a residual", &residual, 0),
+    ];
+    for (what, f, sums) in cases {
+        for precision in [Precision::F32, Precision::Bf16, Precision::F16] {
+            let loss = || with_precision(precision, || f(&leaves))?.to_dtype(DType::F32)?.square()?.sum_all();
+            let (fused, unfused, names) = both(loss)?;
+            assert_eq!(count(&names, "sum"), sums, "{what} in {precision:?}: {names:?}");
+            // The same numbers, in the same dtypes: bit for bit.
+            let of = |gradients: &Gradients| gradients.get(&leaves[2]).cloned().expect("a gradient");
+            assert_eq!(of(&fused).dtype(), of(&unfused).dtype(), "{what} in {precision:?}");
+            if sums == 0 {
+                let (found, expected) = (of(&fused).to_vec_f64()?, of(&unfused).to_vec_f64()?);
+                assert_eq!(found, expected, "{what} in {precision:?}");
+                let weight = |gradients: &Gradients| gradients.get(&leaves[1]).cloned().expect("a gradient");
+                assert_close(&weight(&fused), &weight(&unfused), 0.0)?;
+            }
+        }
+    }
+    // One view of the weight twice: the second product is added to the first, and has no sums.
+    let [x, weight, bias] = &leaves;
+    let (fused, unfused, names) = both(|| {
+        let columns = weight.t()?;
+        let options = MatmulOptions { bias: Some(bias), ..Default::default() };
+        x.matmul_with(&columns, options)?.add(&x.matmul_with(&columns, options)?.tanh()?)?.square()?.sum_all()
+    })?;
+    assert_eq!(count(&names, "sum"), 1, "{names:?}");
+    assert_same(&fused, &unfused, &[weight, bias], 1e-5)
 }
 
 #[test]

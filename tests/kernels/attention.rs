@@ -28,6 +28,10 @@ const WIDTHS: [[usize; 2]; 9] =
 /// Queries, keys, and how many heads share keys: lengths within a tile, of whole tiles, and one more.
 const LENGTHS: [[usize; 3]; 4] = [[5, 7, 1], [128, 256, 4], [130, 200, 1], [257, 129, 2]];
 
+/// Query heads of each of two batches; and so many that tiles of 65 queries and more are as many as an H100 has multiprocessors.
+const HEADS: usize = 4;
+const MANY_HEADS: usize = 36;
+
 const WINDOW: usize = 37;
 
 /// Weights that are dropped. The random numbers' state is each attempt's own: other tests draw from the device's.
@@ -42,6 +46,7 @@ fn state(device: &Device) -> Result<Tensor> {
 struct Case {
     dtype: DType,
     widths: [usize; 2],
+    heads: usize,
     lengths: [usize; 3],
     reach: Reach,
     dropout: Option<Dropout>,
@@ -50,7 +55,9 @@ struct Case {
 fn cases(dtype: DType) -> impl Iterator<Item = Case> {
     let of = move |widths| {
         LENGTHS.into_iter().flat_map(move |lengths| {
-            let case = move |reach| DROPOUTS.map(|dropout| Case { dtype, widths, lengths, reach, dropout });
+            let case = move |reach| {
+                DROPOUTS.map(|dropout| Case { dtype, widths, heads: HEADS, lengths, reach, dropout })
+            };
             REACHES.into_iter().flat_map(case)
         })
     };
@@ -60,10 +67,11 @@ fn cases(dtype: DType) -> impl Iterator<Item = Case> {
 impl Case {
     fn inputs(self, device: &Device) -> Result<[Tensor; 3]> {
         let ([width, value_width], [queries, keys, group]) = (self.widths, self.lengths);
+        let kv_heads = self.heads / group;
         Ok([
-            tensor(&[2, 4, queries, width], self.dtype, device, 1)?,
-            tensor(&[2, 4 / group, keys, width], self.dtype, device, 2)?,
-            tensor(&[2, 4 / group, keys, value_width], self.dtype, device, 3)?,
+            tensor(&[2, self.heads, queries, width], self.dtype, device, 1)?,
+            tensor(&[2, kv_heads, keys, width], self.dtype, device, 2)?,
+            tensor(&[2, kv_heads, keys, value_width], self.dtype, device, 3)?,
         ])
     }
 
@@ -71,7 +79,7 @@ impl Case {
         let [queries, keys, _] = self.lengths;
         Ok(match self.reach {
             Reach::Bool => Some(tensor(&[2, 1, queries, keys], DType::F32, device, 4)?.gt_scalar(-1.0)?),
-            Reach::Additive => Some(tensor(&[4, queries, keys], self.dtype, device, 4)?),
+            Reach::Additive => Some(tensor(&[self.heads, queries, keys], self.dtype, device, 4)?),
             _ => None,
         })
     }
@@ -97,7 +105,7 @@ impl Case {
             dropout: self.dropout,
         };
         let ([queries, keys, _], device) = (self.lengths, inputs[0].device());
-        let mask = mask.map(|mask| mask.expand([2, 4, queries, keys])).transpose()?;
+        let mask = mask.map(|mask| mask.expand([2, self.heads, queries, keys])).transpose()?;
         let state = self.dropout.map(|_| state(device)).transpose()?;
         let all: Vec<&Tensor> = inputs.iter().chain(&mask).chain(&state).collect();
         apply_one(Attention { config }, &all)
@@ -220,6 +228,7 @@ fn gradients_of_queries_are_sums_in_one_order() -> Result<()> {
     let of = |width, lengths, reach| Case {
         dtype: DType::BF16,
         widths: [width, width],
+        heads: HEADS,
         lengths,
         reach,
         dropout: None,
@@ -242,6 +251,39 @@ fn gradients_of_queries_are_sums_in_one_order() -> Result<()> {
                 if found.to_vec_f64()? != again.to_vec_f64()? {
                     let _ = writeln!(faults, "{case:?}, result {at}: other numbers at time {time}");
                 }
+            }
+        }
+    }
+    none_wrong(&faults);
+    Ok(())
+}
+
+/// Forward in tiles of 128 queries and steps of 128 keys, many heads: lengths about these, queries that see no key, narrower heads; and the same each time.
+#[test]
+fn many_tiles_of_queries() -> Result<()> {
+    let mut faults = String::new();
+    let lengths = [[65, 127, 1], [128, 256, 4], [129, 385, 1], [193, 130, 2], [257, 128, 1], [300, 300, 1]];
+    let cases = [[64, 64], [128, 128], [72, 40]].into_iter().flat_map(|widths| {
+        lengths.into_iter().flat_map(move |lengths| {
+            [Reach::Full, Reach::Causal, Reach::Window].map(|reach| Case {
+                dtype: DType::BF16,
+                widths,
+                heads: MANY_HEADS,
+                lengths,
+                reach,
+                dropout: None,
+            })
+        })
+    });
+    for case in cases {
+        let Some(found) = compare_halves(&mut faults, case, 1.0 / 256.0)? else { break };
+        let found = found[0].to_vec_f64()?;
+        for time in 0..10 {
+            let _beside = beside();
+            let again = |device: &Device| case.attend(&case.inputs(device)?, None).map(|y| vec![y]);
+            let Some(again) = twice(&mut faults, &format!("{case:?}"), again)? else { break };
+            if found != again[0].to_vec_f64()? {
+                let _ = writeln!(faults, "{case:?}: other numbers at time {time}");
             }
         }
     }

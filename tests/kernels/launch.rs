@@ -7,7 +7,7 @@ use ternion_cuda::CudaBackend;
 use ternion_cuda::probe::{self, BOX};
 
 /// The backend of a device that has all of this.
-fn capable(device: &Device) -> Option<&CudaBackend> {
+pub(super) fn capable(device: &Device) -> Option<&CudaBackend> {
     let backend: &CudaBackend = device.downcast()?;
     if !backend.is_at_least((9, 0)) {
         println!("not tested: the device is older than compute capability 9.0");

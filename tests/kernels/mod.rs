@@ -3,13 +3,16 @@
 
 mod attention;
 mod bf16x6;
+mod dependent_launches;
 mod gemm;
 mod gemm_epilogues;
+mod gemm_row_sums;
 mod ladder;
 mod launch;
 mod multi_tensor;
 mod random;
 mod rows;
+mod split_k;
 mod tiles;
 
 use crate::{beside, support};

@@ -149,3 +149,53 @@ fn products_have_the_same_bits_in_every_run() -> Result<()> {
     }
     Ok(())
 }
+
+/// Few rows, a part of the blocks in use; several waves, so that blocks go from part to part.
+const SIZES_IN_PARTS: [[usize; 3]; 3] = [[16, 520, 4096], [264, 520, 2056], [1288, 1544, 1032]];
+const PARTS: [usize; 4] = [2, 3, 5, 8];
+
+/// Whichever blocks add the parts of sums up, each is added once and in order: integers come out exactly, other numbers with the same bits in every run.
+/// Products are queued one behind the other, so that words of units are used anew at once.
+#[test]
+fn parts_are_added_up_in_order_by_whichever_blocks() -> Result<()> {
+    let _beside = beside();
+    let Some(device) = gpu() else { return Ok(()) };
+    let backend: &CudaBackend = device.downcast().expect("the CUDA backend itself");
+    let (cpu, dtype) = (ternion::cpu()?, DType::BF16);
+    for [m, n, k] in SIZES_IN_PARTS {
+        let whole = |dtype: DType, device: &Device| -> Result<[Tensor; 2]> {
+            Ok([
+                integers([m, k], Place::Columns, dtype, device, 3)?,
+                integers([k, n], Place::Rows, dtype, device, 4)?,
+            ])
+        };
+        let [a, b] = whole(DType::F64, &cpu)?;
+        let expected = a.matmul(&b)?.to_dtype(dtype)?.to_vec_f64()?;
+        let [a, b] = whole(dtype, device)?;
+        let random = |shape: [usize; 2], seed| {
+            Tensor::from_vec(numbers(shape[0] * shape[1], seed), shape, &cpu)?
+                .to_dtype(dtype)?
+                .to_device(device)
+        };
+        let (c, d) = (random([m, k], 5)?, random([k, n], 6)?);
+        for tile in tiles::of(backend, Operands::Of(dtype)) {
+            for splits in PARTS {
+                let wanted = Wanted { tile: Some(tile.name), splits: Some(splits) };
+                let both = || -> Result<(Tensor, Tensor)> { Ok((a.matmul(&b)?, c.matmul(&d)?)) };
+                let (results, taken) =
+                    with_tile(wanted, || (0..20).map(|_| both()).collect::<Result<Vec<_>>>());
+                if taken.is_none_or(|taken| taken.tile != tile.name) {
+                    continue;
+                }
+                let results = results?;
+                let first = results[0].1.to_vec_f64()?;
+                for (run, (exact, real)) in results.iter().enumerate() {
+                    let what = format!("{} {m} x {n} x {k} in {splits}, run {run}", tile.name);
+                    assert!(exact.to_vec_f64()? == expected, "{what}: integers");
+                    assert!(real.to_vec_f64()? == first, "{what}: other bits");
+                }
+            }
+        }
+    }
+    Ok(())
+}

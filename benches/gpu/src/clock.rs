@@ -7,9 +7,6 @@ use ternion::{DType, Device, Result, Tensor, no_grad};
 /// What is written between two calls so that the cache holds nothing of the first: five times the L2 of an H100.
 const FLUSHED_BYTES: usize = 256 << 20;
 
-/// Calls before the first that is timed.
-const WARM_UPS: usize = 10;
-
 /// A first call that took longer compiled what it needs, in which time the device's clock fell: work of so many seconds brings it back.
 const LONG_CALL_SECONDS: f64 = 0.1;
 const CLOCK_SECONDS: f64 = 0.3;
@@ -37,12 +34,31 @@ pub enum Calls {
     Several,
 }
 
+/// How many calls are timed, and what is between them.
+#[derive(Clone, Copy, Debug)]
+pub struct Pace {
+    /// Calls before the first that is timed.
+    warm_ups: usize,
+    /// Timed calls, also where they take longer than the case is to run.
+    least_calls: usize,
+    /// Whether the device rests after each.
+    rests: bool,
+}
+
+impl Pace {
+    /// Of a case whose time is reported.
+    pub const CASE: Pace = Pace { warm_ups: 10, least_calls: 20, rests: true };
+    /// Of one of thousands of measurements that costs are fitted to.
+    pub const SURVEY: Pace = Pace { warm_ups: 3, least_calls: 7, rests: false };
+}
+
 /// What is timed, and for how long.
 pub struct Settings<'a> {
     pub kind: Kind,
     /// The device's name.
     pub name: &'a str,
     pub measure: Measure,
+    pub pace: Pace,
     /// For which a case runs.
     pub milliseconds: f64,
     /// Of a round of a train case.
@@ -55,6 +71,7 @@ pub struct Clock {
     pub kind: Kind,
     pub timed: Box<dyn Timed>,
     measure: Measure,
+    pace: Pace,
     flushed: Tensor,
     milliseconds: f64,
     pub steps: usize,
@@ -63,11 +80,11 @@ pub struct Clock {
 impl Clock {
     /// Opens the device.
     pub fn new(settings: Settings<'_>) -> Result<Clock> {
-        let Settings { kind, name, measure, milliseconds, steps } = settings;
+        let Settings { kind, name, measure, pace, milliseconds, steps } = settings;
         let (device, timed) = device::open(kind, name)?;
         // By a kernel, as PyTorch's script does it: what follows a copy engine's work waits longer to begin.
         let flushed = Tensor::zeros([FLUSHED_BYTES / 4], DType::F32, &device)?;
-        Ok(Clock { device, kind, timed, measure, flushed, milliseconds, steps })
+        Ok(Clock { device, kind, timed, measure, pace, flushed, milliseconds, steps })
     }
 
     /// Random numbers of the normal distribution.
@@ -111,9 +128,11 @@ impl Clock {
         }
         self.warm_up(&mut call)?;
         let (mut times, mut total) = (Vec::new(), 0.0);
-        while (total < self.milliseconds || times.len() < 20) && times.len() < 400 {
+        while (total < self.milliseconds || times.len() < self.pace.least_calls) && times.len() < 400 {
             let time = self.cold(&mut call)?;
-            idle(rest_after(time));
+            if self.pace.rests {
+                idle(rest_after(time));
+            }
             times.push(time);
             total += time;
         }
@@ -152,7 +171,7 @@ impl Clock {
         self.device.synchronize()?;
         let was_long = start.elapsed().as_secs_f64() > LONG_CALL_SECONDS;
         let start = Instant::now();
-        for _ in 1..WARM_UPS {
+        for _ in 1..self.pace.warm_ups {
             call()?;
         }
         self.device.synchronize()?;

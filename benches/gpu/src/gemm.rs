@@ -13,8 +13,8 @@ struct Factors {
     bf16x6: bool,
 }
 
-const F32: Factors = Factors { name: "f32", dtype: DType::F32, tf32: false, bf16x6: false };
-const BF16X6: Factors = Factors { name: "bf16x6", bf16x6: true, ..F32 };
+const F32: Factors = Factors { name: "f32", dtype: DType::F32, tf32: false, bf16x6: true };
+const IEEE: Factors = Factors { name: "ieee", bf16x6: false, ..F32 };
 const TF32: Factors = Factors { name: "tf32", tf32: true, ..F32 };
 const BF16: Factors = Factors { name: "bf16", dtype: DType::BF16, ..F32 };
 const F16: Factors = Factors { name: "f16", dtype: DType::F16, ..F32 };
@@ -23,12 +23,12 @@ const F16: Factors = Factors { name: "f16", dtype: DType::F16, ..F32 };
 pub fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for size in [512, 1024, 2048, 4096, 8192] {
-        for factors in [F32, BF16X6, TF32, BF16, F16] {
+        for factors in [F32, IEEE, TF32, BF16, F16] {
             cases.push(product(&size.to_string(), factors, "nn", [size; 3]));
         }
     }
     for layouts in ["nt", "tn"] {
-        for factors in [BF16, F32, BF16X6, TF32] {
+        for factors in [BF16, F32, IEEE, TF32] {
             cases.push(product("4096", factors, layouts, [4096; 3]));
         }
     }
@@ -39,7 +39,7 @@ pub fn cases() -> Vec<Case> {
         cases.push(product(&format!("{m}x{n}x{k}"), TF32, "nt", [m, n, k]));
     }
     for [m, n, k] in [[16384, 768, 3072], [768, 3072, 16384]] {
-        for factors in [F32, BF16X6] {
+        for factors in [F32, IEEE] {
             cases.push(product(&format!("{m}x{n}x{k}"), factors, "nt", [m, n, k]));
         }
     }

@@ -10,8 +10,17 @@ const OPS: usize = 500;
 /// Ops in a round that fills every queue on the way.
 const SUSTAINED_OPS: usize = 20_000;
 
-/// Host time of one eager op on one element.
+/// Ops of a recorded step.
+const OPS_OF_STEP: usize = 500;
+
+/// Host time of one eager op on one element; and of ops one after the other in a recorded step.
 pub fn cases() -> Vec<Case> {
+    let mut all = eager();
+    all.extend(in_a_step());
+    all
+}
+
+fn eager() -> Vec<Case> {
     vec![
         // What none of the others can be below.
         Case::new("host/launch", |clock, name| {
@@ -62,6 +71,36 @@ pub fn cases() -> Vec<Case> {
             time_sustained(clock, name, || no_grad(|| x.softmax(1).map(drop)))
         }),
     ]
+}
+
+/// Each op works on what the one before it wrote: what a device takes from one kernel to the next, of one block,
+/// of dozens, and of thousands; of rows, and of products.
+fn in_a_step() -> Vec<Case> {
+    let add = |elements: usize| {
+        Case::new(format!("in_step/add/{elements}"), move |clock, name| {
+            let x = Tensor::ones([elements], DType::F32, &clock.device)?;
+            time_in_step(clock, name, || x.add_scalar_(1.0))
+        })
+    };
+    let mut all: Vec<Case> = [1, 1 << 17, 1 << 23].into_iter().map(add).collect();
+    all.push(Case::new("in_step/softmax", |clock, name| {
+        let x = Tensor::ones([256, 1024], DType::F32, &clock.device)?;
+        time_in_step(clock, name, || x.copy_(&x.softmax(1)?))
+    }));
+    all.push(Case::new("in_step/matmul", |clock, name| {
+        let x = Tensor::ones([1024, 1024], DType::BF16, &clock.device)?.mul_scalar(1.0 / 1024.0)?;
+        let y = x.copy()?;
+        time_in_step(clock, name, || y.copy_(&y.matmul(&x)?))
+    }));
+    all
+}
+
+fn time_in_step(clock: &Clock, name: &str, mut op: impl FnMut() -> Result<()>) -> Result<()> {
+    let mut step = clock.device.capture(|| no_grad(|| (0..OPS_OF_STEP).try_for_each(|_| op())))?;
+    let seconds = clock.seconds_of_step(|| step.replay().map(drop))?;
+    let microseconds = seconds * 1e6 / OPS_OF_STEP as f64;
+    emit(name, clock.implementation(), microseconds / 1e3, microseconds, "us/op");
+    Ok(())
 }
 
 fn time(clock: &Clock, name: &str, op: impl FnMut() -> Result<()>) -> Result<()> {

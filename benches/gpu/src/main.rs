@@ -24,7 +24,7 @@ mod timeline;
 mod train;
 
 use clap::{Parser, Subcommand};
-use clock::{Clock, Measure, Settings, emit_error};
+use clock::{Clock, Measure, Pace, Settings, emit_error};
 use device::Kind;
 use serve::Served;
 use std::path::PathBuf;
@@ -169,7 +169,8 @@ fn measure(kind: Kind, arguments: &Arguments) -> std::result::Result<(), String>
     }
     let measure = if arguments.once { Measure::Once } else { Measure::Median };
     let Arguments { device: name, rep: milliseconds, steps, .. } = arguments;
-    let settings = Settings { kind, name, measure, milliseconds: *milliseconds, steps: *steps };
+    let settings =
+        Settings { kind, name, measure, pace: Pace::CASE, milliseconds: *milliseconds, steps: *steps };
     let clock = Clock::new(settings).map_err(|error| error.to_string())?;
     if let Some(about) = clock.timed.about() {
         println!("{about}");

@@ -2,7 +2,7 @@
 
 mod fused;
 
-use crate::clock::{Clock, Measure, Settings};
+use crate::clock::{Clock, Measure, Pace, Settings};
 use crate::device::{Kind, backend, hardware};
 use serde_json::json;
 use ternion::{DType, MatmulOptions, Result};
@@ -125,6 +125,7 @@ pub fn run(asked: &Asked) -> std::result::Result<(), String> {
         kind: Kind::Cuda,
         name: "cuda",
         measure: Measure::Median,
+        pace: Pace::SURVEY,
         milliseconds: asked.rep,
         steps: 1,
     };

@@ -3,7 +3,7 @@
 mod groups;
 mod table;
 
-use crate::clock::{Clock, Measure, Settings};
+use crate::clock::{Clock, Measure, Pace, Settings};
 use crate::device::{Kind, backend};
 use crate::train::{Training, trainings};
 use clap::Args;
@@ -45,8 +45,14 @@ pub fn run(wanted: &Wanted) -> Result<(), String> {
 
 /// A step in both ways. The inner error is of what was measured, the outer one of the framework.
 fn traced(training: &Training) -> ternion::Result<Result<Vec<Mode>, String>> {
-    let settings =
-        Settings { kind: Kind::Cuda, name: "cuda", measure: Measure::Median, milliseconds: 0.0, steps: 20 };
+    let settings = Settings {
+        kind: Kind::Cuda,
+        name: "cuda",
+        measure: Measure::Median,
+        pace: Pace::CASE,
+        milliseconds: 0.0,
+        steps: 20,
+    };
     let clock = Clock::new(settings)?;
     let eager = eager(&clock, training)?;
     let recorded = recorded(&clock, training)?;

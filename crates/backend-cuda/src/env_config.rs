@@ -14,6 +14,29 @@ pub(crate) struct EnvConfig {
     /// `TERNION_CUDA_TENSOR_MAPS=0`: matrix products run as on devices without tensor maps, by
     /// kernels that else take what those cannot describe.
     pub(crate) tensor_maps: bool,
+    /// `TERNION_CUDA_DEPENDENT_LAUNCHES`: whether kernels may begin before the ones ahead of them have ended.
+    pub(crate) dependent_launches: DependentLaunches,
+}
+
+/// What `TERNION_CUDA_DEPENDENT_LAUNCHES` asks for, where the device and its driver can do it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DependentLaunches {
+    /// `0`: a kernel begins when the one ahead has ended.
+    Off,
+    /// `1`, and without the variable: it may begin when the last block of the one ahead has ended.
+    AtEnd,
+    /// `2`, for measurements: small kernels let the next one begin at once. They are compiled anew.
+    AtBegin,
+}
+
+impl DependentLaunches {
+    fn of(value: Option<&str>) -> DependentLaunches {
+        match value {
+            Some("0") => DependentLaunches::Off,
+            Some("2") => DependentLaunches::AtBegin,
+            _ => DependentLaunches::AtEnd,
+        }
+    }
 }
 
 impl EnvConfig {
@@ -26,6 +49,20 @@ impl EnvConfig {
             poison: is_on("TERNION_CUDA_POISON"),
             pool: is_not_off("TERNION_CUDA_POOL"),
             tensor_maps: is_not_off("TERNION_CUDA_TENSOR_MAPS"),
+            dependent_launches: DependentLaunches::of(
+                std::env::var("TERNION_CUDA_DEPENDENT_LAUNCHES").ok().as_deref(),
+            ),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::DependentLaunches::{self, *};
+
+    #[test]
+    fn kernels_overlap_unless_0_says_otherwise() {
+        let read = [None, Some(""), Some("1"), Some("0"), Some("2")].map(DependentLaunches::of);
+        assert_eq!(read, [AtEnd, AtEnd, AtEnd, Off, AtBegin]);
     }
 }

@@ -3,8 +3,8 @@
 mod launches;
 
 use crate::driver::stream::Stream;
-use crate::driver::{Context, check};
-use crate::env_config::EnvConfig;
+use crate::driver::{Context, OptionalFunction, check};
+use crate::env_config::{DependentLaunches, EnvConfig};
 use crate::memory::foreign::PendingReleases;
 use crate::memory::pool::{Piece, Pool, Source};
 use crate::memory::scratch::Scratch;
@@ -38,6 +38,8 @@ pub(crate) struct Gpu {
     downloads: Mutex<Downloads>,
     history: Mutex<LaunchHistory>,
     env: EnvConfig,
+    /// Whether kernels may begin before the ones ahead of them have ended.
+    overlaps_launches: AtomicBool,
     /// Whether some thread records a step, and that.
     is_recording: AtomicBool,
     recording: Mutex<Option<Recording>>,
@@ -78,6 +80,19 @@ impl Drop for Counts {
     }
 }
 
+/// From this driver on recorded steps keep what launches say about the ones ahead of them: CUDA 12.3.
+const OLDEST_DRIVER_TO_OVERLAP: i32 = 12_030;
+
+/// Whether kernels can begin before the ones ahead of them have ended, and are to. Not where each kernel is
+/// waited for.
+fn can_overlap_launches(context: &Context, env: &EnvConfig) -> bool {
+    env.dependent_launches != DependentLaunches::Off
+        && !env.synchronous
+        && context.properties.capability >= (9, 0)
+        && context.properties.driver >= OLDEST_DRIVER_TO_OVERLAP
+        && OptionalFunction::LaunchKernelEx.is_available()
+}
+
 impl Drop for Gpu {
     /// Ends everything; what the fields hold is then given back, with the context current. (The
     /// context itself stays: other libraries share it.)
@@ -110,7 +125,7 @@ impl Gpu {
                 true => Pool::new(memory),
                 false => Pool::without_cache(memory),
             }),
-            modules: Arc::new(Modules::new(&context)),
+            modules: Arc::new(Modules::new(&context, env.dependent_launches == DependentLaunches::AtBegin)),
             index_errors: IndexErrors::new()?,
             counts: Counts::new(&queue)?,
             queue,
@@ -118,6 +133,7 @@ impl Gpu {
             downloads: Mutex::default(),
             history: Mutex::new(LaunchHistory::new()),
             env,
+            overlaps_launches: AtomicBool::new(can_overlap_launches(&context, &env)),
             is_recording: AtomicBool::new(false),
             recording: Mutex::default(),
             retired_graphs: Mutex::default(),
@@ -135,6 +151,13 @@ impl Gpu {
     /// Whether matrix products may use tensor maps, where the device has them.
     pub(crate) fn uses_tensor_maps(&self) -> bool {
         self.env.tensor_maps
+    }
+
+    /// Whether kernels may begin before the ones ahead of them have ended, from now on; whether they may.
+    pub(crate) fn overlap_launches(&self, is_wanted: bool) -> bool {
+        let overlaps = is_wanted && can_overlap_launches(&self.context, &self.env);
+        self.overlaps_launches.store(overlaps, Ordering::Relaxed);
+        overlaps
     }
 
     /// Multiprocessors: kernels are cut into about as many blocks.
@@ -476,7 +499,8 @@ impl Gpu {
         self.index_errors.take()
     }
 
-    /// The stream, with everything in it that was launched before.
+    /// The stream, with everything in it that was launched before. The next kernel waits for what the caller
+    /// puts into it.
     pub(crate) fn stream(&self) -> sys::CUstream {
         self.queue.drain();
         self.queue.target.handle

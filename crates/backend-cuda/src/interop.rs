@@ -44,7 +44,10 @@ impl CudaBackend {
         self.gpu.refuse_while_recording("dlpack")?;
         self.gpu.context.bind_anew()?;
         // SAFETY: as in `precede`.
-        unsafe { Event::record("dlpack", stream as sys::CUstream)?.wait_on("dlpack", self.gpu.stream()) }
+        unsafe { Event::record("dlpack", stream as sys::CUstream)?.wait_on("dlpack", self.gpu.stream())? };
+        // Kernels that other threads have launched meanwhile do not count: the next one follows the wait.
+        let _ = self.gpu.stream();
+        Ok(())
     }
 
     /// Waits for everything that any library has queued on the device's primary context.

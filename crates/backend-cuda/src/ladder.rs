@@ -3,7 +3,6 @@
 //! never asks for one of them.
 
 use crate::backend::CudaBackend;
-use crate::driver::launch::LaunchAttributes;
 use crate::driver::tensor_map::{ALIGNMENT, Axis, Swizzle, TensorMap, TensorMapSpec};
 use crate::launch::Launch;
 use crate::variant::ladder::LadderVariant;
@@ -145,11 +144,10 @@ fn launch(variant: LadderVariant, [m, n, _]: [usize; 3], multiprocessors: usize)
     if y > MAX_GRID_Y {
         return Err(refused(form, format!("at most {MAX_GRID_Y} tiles of {tile_m} rows, got m {m}")));
     }
-    let attributes = LaunchAttributes { cluster: [cluster as u8, 1, 1], ..LaunchAttributes::NONE };
     Ok(Launch {
         grid: [x as u32, y as u32, 1],
         shared: tile.shared() as u32,
-        attributes,
+        cluster: [cluster as u8, 1, 1],
         ..Launch::new(variant, 0, 1, tile.threads(form) as u32)
     })
 }

@@ -16,7 +16,8 @@ pub(crate) struct Launch {
     pub(crate) block: [u32; 3],
     /// Bytes of dynamic shared memory.
     pub(crate) shared: u32,
-    pub(crate) attributes: LaunchAttributes,
+    /// Blocks of a cluster along each axis of the grid, which must be a multiple of it.
+    pub(crate) cluster: [u8; 3],
 }
 
 impl Launch {
@@ -29,7 +30,7 @@ impl Launch {
             grid: [blocks, 1, 1],
             block: [threads, 1, 1],
             shared: 0,
-            attributes: LaunchAttributes::NONE,
+            cluster: LaunchAttributes::NONE.cluster,
         }
     }
 
@@ -41,10 +42,12 @@ impl Launch {
         Ok(function.handle)
     }
 
-    /// As the driver takes it.
+    /// As the driver takes it. `overlaps`: whether the device lets kernels begin before the ones ahead of
+    /// them have ended; which kernels may is the variant's to say, never the launch's.
     #[inline]
-    pub(crate) fn config(&self, function: sys::CUfunction) -> LaunchConfig {
-        let Launch { grid, block, shared, attributes, .. } = *self;
+    pub(crate) fn config(&self, function: sys::CUfunction, overlaps: bool) -> LaunchConfig {
+        let Launch { grid, block, shared, cluster, .. } = *self;
+        let attributes = LaunchAttributes { cluster, dependent: overlaps && self.variant.is_dependent() };
         LaunchConfig { function, grid, block, shared, attributes }
     }
 }

@@ -64,6 +64,8 @@ type Functions = Arc<SmallVec<[Function; 4]>>;
 #[derive(Debug)]
 pub(crate) struct Modules {
     architecture: Architecture,
+    /// Whether kernels let the next one begin early, where that is not to be ruled out.
+    triggers: bool,
     cache: Cache,
     loaded: RwLock<FxHashMap<Variant, Functions>>,
     /// What the kernels are parts of.
@@ -170,8 +172,9 @@ pub fn keep(source: &Source, architecture: &str, code: &[u8]) {
 }
 
 impl Modules {
-    pub(crate) fn new(context: &Arc<Context>) -> Modules {
+    pub(crate) fn new(context: &Arc<Context>, triggers: bool) -> Modules {
         Modules {
+            triggers,
             architecture: Architecture::of_device(context.properties.capability),
             cache: Cache::from_environment(),
             loaded: RwLock::default(),
@@ -211,7 +214,7 @@ impl Modules {
             Maker::Other => return Ok(true),
             Maker::Caller(claim) => claim,
         };
-        let (program, options) = (variant.source().program(), options(&self.architecture.to_string()));
+        let (program, options) = (self.source(&variant).program(), options(&self.architecture.to_string()));
         if self.cache.get(&key(&program, &options)).is_some() || nvrtc::version().is_err() {
             return Ok(false);
         }
@@ -222,6 +225,11 @@ impl Modules {
             let _ = own.context.bind().and_then(|()| own.load_claimed(variant, claim));
         });
         Ok(true)
+    }
+
+    /// What the variant is compiled from here.
+    fn source(&self, variant: &Variant) -> Source {
+        if self.triggers { variant.source_that_triggers() } else { variant.source() }
     }
 
     fn find(&self, variant: &Variant) -> Option<Functions> {
@@ -242,7 +250,7 @@ impl Modules {
     fn load_claimed(&self, variant: Variant, _claim: Claim<'_, Variant>) -> Result<Functions> {
         known(variant)?;
         suits(variant, self.architecture)?;
-        let source = variant.source();
+        let source = self.source(&variant);
         let functions = through(&self.cache, &source, &self.architecture.to_string(), |code| {
             self.functions(&source, code)
         })?;

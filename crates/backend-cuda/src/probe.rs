@@ -2,7 +2,6 @@
 //! (`kernels/probe/launch.cu`). Products use tensor maps; the others no op uses yet, but the tests in `tests/kernels/launch.rs`.
 
 use crate::backend::CudaBackend;
-use crate::driver::launch::LaunchAttributes;
 use crate::driver::tensor_map::{ALIGNMENT, Axis, Swizzle, TensorMap, TensorMapSpec};
 use crate::launch::Launch;
 use crate::variant::Variant;
@@ -92,16 +91,15 @@ pub fn cluster(backend: &CudaBackend, sums: &View<'_>, cluster: u8) -> Result<()
     expect(sums.dtype == DType::I32 && sums.layout.is_row_major(), "contiguous i32")?;
     let blocks = sums.layout.elements() as u32;
     let parameters = ClusterParameters { sums: backend.gpu.address(OP, sums)? };
-    let attributes = LaunchAttributes { cluster: [cluster, 1, 1], dependent: false };
-    let clusters = Launch { attributes, ..Launch::new(Variant::PROBE, CLUSTER, blocks, 32) };
+    let clusters = Launch { cluster: [cluster, 1, 1], ..Launch::new(Variant::PROBE, CLUSTER, blocks, 32) };
     launch(backend, &[sums], clusters, &parameters)
 }
 
-/// `y[i] = x[i] + 1`, by a kernel that may start before the one that was queued before it has
-/// ended. Contiguous i32.
+/// `y[i] = x[i] + 1`, by a kernel that may begin before the one that was queued ahead of it has
+/// ended, and lets the next one begin at once. Contiguous i32.
 ///
 /// # Errors
-/// Other tensors; a device without dependent launches.
+/// Other tensors; a device before compute capability 9.0.
 pub fn dependent_launch(backend: &CudaBackend, x: &View<'_>, y: &View<'_>) -> Result<()> {
     let is_suited = |view: &View<'_>| view.dtype == DType::I32 && view.layout.is_row_major();
     expect(is_suited(x) && is_suited(y), "contiguous i32")?;
@@ -112,10 +110,15 @@ pub fn dependent_launch(backend: &CudaBackend, x: &View<'_>, y: &View<'_>) -> Re
         x: backend.gpu.address(OP, x)?,
         count: count as u32,
     };
-    let attributes = LaunchAttributes { dependent: true, ..LaunchAttributes::NONE };
     let blocks = count.div_ceil(256) as u32;
-    let dependent = Launch { attributes, ..Launch::new(Variant::PROBE, DEPENDENT_LAUNCH, blocks, 256) };
-    launch(backend, &[x, y], dependent, &parameters)
+    launch(backend, &[x, y], Launch::new(Variant::PROBE, DEPENDENT_LAUNCH, blocks, 256), &parameters)
+}
+
+/// Whether kernels may begin before the ones ahead of them have ended, from now on: for tests that compare
+/// both. Returns whether they may; never on a device before compute capability 9.0, with a driver before
+/// CUDA 12.3 or with `TERNION_CUDA_DEPENDENT_LAUNCHES=0`.
+pub fn overlap_launches(backend: &CudaBackend, is_wanted: bool) -> bool {
+    backend.gpu.overlap_launches(is_wanted)
 }
 
 #[cfg(test)]

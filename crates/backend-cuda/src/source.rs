@@ -30,11 +30,23 @@ pub struct Source {
     /// Whether any type is of `lib/narrow.cuh`. The other variants stay as they are compiled
     /// whatever becomes of those.
     has_narrow_integers: bool,
+    /// As [`Variant::is_dependent`].
+    is_dependent: bool,
+    /// Whether the kernels let the next one begin before they end.
+    triggers: bool,
 }
 
 impl Source {
     fn new(file: &'static str, kernels: &'static [&'static str]) -> Source {
-        Source { name: String::new(), defines: Vec::new(), kernels, file, has_narrow_integers: false }
+        Source {
+            name: String::new(),
+            defines: Vec::new(),
+            kernels,
+            file,
+            has_narrow_integers: false,
+            is_dependent: false,
+            triggers: false,
+        }
     }
 
     /// With a macro.
@@ -81,8 +93,10 @@ impl Source {
     /// What the compiler gets.
     pub fn program(&self) -> Program {
         let narrow = self.has_narrow_integers.then_some(("NARROW_INTEGERS", "1"));
+        let waits = self.is_dependent.then_some(("DEPENDENT", "1"));
+        let triggers = self.triggers.then_some(("TRIGGERS", "1"));
         let macros = self.defines.iter().map(|(name, value)| (*name, value.as_str()));
-        Program::new(self.file, macros.chain(narrow))
+        Program::new(self.file, macros.chain(narrow).chain(waits).chain(triggers))
     }
 }
 
@@ -121,6 +135,15 @@ fn bits(dtype: DType) -> &'static str {
 impl Variant {
     /// What it is compiled from.
     pub fn source(&self) -> Source {
+        Source { is_dependent: self.is_dependent(), ..self.source_of_kind() }
+    }
+
+    /// The same with kernels that let the next one begin early, where that is not to be ruled out.
+    pub(crate) fn source_that_triggers(&self) -> Source {
+        Source { triggers: self.may_trigger(), ..self.source() }
+    }
+
+    fn source_of_kind(&self) -> Source {
         let source = match self.0 {
             Kind::Elementwise(variant) => return elementwise::source(variant),
             Kind::Attention(variant) => return attention::source(variant),
@@ -248,5 +271,53 @@ fn step(variant: StepVariant) -> Source {
     match variant.half_copy {
         Some(half) => source.define_type("HALF_COPY", half),
         None => source,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::variant::{variants, variants_beside_ops};
+
+    /// Kernels that set up barriers in shared memory, and prefetch tensor maps, before they wait; and the one
+    /// that lets the next begin.
+    const WAIT_LATER: [(&str, &str); 5] = [
+        ("gemm/wgmma.cu", "product"),
+        ("gemm/wgmma_split_k.cu", "product"),
+        ("attention/grad_by_keys.cu", "attention_grad_by_keys"),
+        ("attention/forward_tma.cu", "attention_tma"),
+        ("probe/launch.cu", "probe_dependent_launch"),
+    ];
+
+    /// The body of a kernel, to the end of its file.
+    fn body<'a>(program: &Program, kernel: &str) -> Option<&'a str> {
+        let head = format!(" {kernel}(const __grid_constant__ ");
+        let parameters = program.headers.iter().find_map(|&(_, text)| Some(text.split_once(&head)?.1))?;
+        parameters.split_once(") {")?.1.split_once("\n}\n").map(|(body, _)| body)
+    }
+
+    /// What may begin early waits, by its text; `tests/symbols.rs` looks at the machine code.
+    #[test]
+    fn kernels_of_dependent_launches_wait_first() {
+        const WAIT: &str = "wait_for_earlier_launches();";
+        let mut waiting = std::collections::BTreeSet::new();
+        for variant in variants().into_iter().chain(variants_beside_ops()) {
+            let (source, is_dependent) = (variant.source(), variant.is_dependent());
+            let program = source.program();
+            assert_eq!(program.text.contains("#define DEPENDENT 1\n"), is_dependent, "{}", source.name);
+            let triggers = variant.source_that_triggers().program().text.contains("#define TRIGGERS 1\n");
+            assert_eq!(triggers, variant.may_trigger(), "{}", source.name);
+            for kernel in source.kernels.iter().filter(|_| is_dependent) {
+                let name = format!("{}: {kernel}", source.file);
+                let body = body(&program, kernel).unwrap_or_else(|| panic!("no text of {name}"));
+                let waits = match WAIT_LATER.contains(&(source.file, *kernel)) {
+                    true => body.contains(WAIT),
+                    false => body.trim_start().starts_with(WAIT),
+                };
+                assert!(waits, "{name} does not begin by {WAIT}");
+                waiting.insert(name);
+            }
+        }
+        assert!(waiting.len() > 80, "{} kernels wait: {waiting:?}", waiting.len());
     }
 }

@@ -101,10 +101,8 @@ fn select(_gpu: &Gpu, op: &Op, inputs: &[Meta<'_>]) -> Result<LaunchFn, Unsuppor
         Op::Matmul(product) if product.epilogue.activation.is_some() && is_narrow(inputs[0].dtype) => {
             Err(Unsupported::because("a function of a product of i16, i8 or u16 is composed"))
         }
-        Op::Matmul(product)
-            if product.epilogue.pre_activation || product.epilogue.activation_grad.is_some() =>
-        {
-            Err(Unsupported::because("a pre-activation and the gradient of an activation are composed"))
+        Op::Matmul(product) if ops::matmul::is_composed(&product.epilogue) => {
+            Err(Unsupported::because("a pre-activation, the gradient of one and sums of rows are composed"))
         }
         Op::Matmul(_) => Ok(ops::matmul::run),
         Op::Attention(Attention { config }) | Op::AttentionGrad(AttentionGrad { config })

@@ -49,7 +49,7 @@
 //! # What is not covered
 //!
 //! The gradients of convolutions' weights and of biases are rounded to the half once, before they become f32 (products' are not). Casts are kept of leaves alone:
-//! a frozen parameter is cast at each use. Attention is not rounded to TF32. [`Precision::Bf16x6`] is for products of matrices alone: convolutions and attention compute in f32.
+//! a frozen parameter is cast at each use. Attention is not rounded to TF32. [`Precision::Ieee`] matters to products of matrices alone: convolutions and attention in f32 compute by fused multiply-adds in any case.
 
 mod casts;
 mod half_copy;
@@ -73,11 +73,12 @@ use std::str::FromStr;
 /// In which dtype the products of a scope are computed. See [`with_precision`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Precision {
-    /// f32, accurately.
+    /// f32, accurately: of the ways in which a device can compute a product of matrices the fastest one whose error is at most that of sums in f32 ([`Matmul::bf16x6`]).
     #[default]
     F32,
-    /// f32 whose products of matrices a device may compute from parts of bf16 where it has units for it ([`Matmul::bf16x6`]): with about the accuracy of f32, rounded differently. A permission.
-    Bf16x6,
+    /// f32 whose products of matrices are fused multiply-adds of f32, each rounded as IEEE 754 says: slower than [`Precision::F32`] on tensor cores, and no more accurate.
+    /// For who needs the bits of such sums. PyTorch calls it `fp32_precision = "ieee"`.
+    Ieee,
     /// f32 whose products a device may round to TF32 (8 bits of exponent, 10 of fraction) where it has units for it. Sums stay f32. A permission, as in PyTorch: where there is no such unit it is f32.
     Tf32,
     /// bf16: the exponents of f32 with 7 bits of fraction. Needs no loss scale.
@@ -89,13 +90,13 @@ pub enum Precision {
 impl Precision {
     /// Every precision, the most accurate first.
     pub const ALL: [Precision; 5] =
-        [Precision::F32, Precision::Bf16x6, Precision::Tf32, Precision::Bf16, Precision::F16];
+        [Precision::F32, Precision::Ieee, Precision::Tf32, Precision::Bf16, Precision::F16];
 
-    /// The lower-case name: `f32`, `bf16x6`, `tf32`, `bf16` or `f16`.
+    /// The lower-case name: `f32`, `ieee`, `tf32`, `bf16` or `f16`.
     pub const fn name(self) -> &'static str {
         match self {
             Precision::F32 => "f32",
-            Precision::Bf16x6 => "bf16x6",
+            Precision::Ieee => "ieee",
             Precision::Tf32 => "tf32",
             Precision::Bf16 => "bf16",
             Precision::F16 => "f16",
@@ -105,7 +106,7 @@ impl Precision {
     /// The dtype of products.
     pub const fn dtype(self) -> DType {
         match self {
-            Precision::F32 | Precision::Bf16x6 | Precision::Tf32 => DType::F32,
+            Precision::F32 | Precision::Ieee | Precision::Tf32 => DType::F32,
             Precision::Bf16 => DType::BF16,
             Precision::F16 => DType::F16,
         }
@@ -130,7 +131,7 @@ impl FromStr for Precision {
     fn from_str(name: &str) -> Result<Precision> {
         let found = Precision::ALL.into_iter().find(|precision| precision.name() == name);
         found.ok_or_else(|| {
-            Error::invalid("precision", format!("{name:?}, expected one of f32, bf16x6, tf32, bf16 and f16"))
+            Error::invalid("precision", format!("{name:?}, expected one of f32, ieee, tf32, bf16 and f16"))
         })
     }
 }
@@ -273,12 +274,7 @@ impl Precision {
 
     /// The product of operands such as this one, which the scope has cast.
     pub(crate) fn product_of(self, operand: &Tensor) -> Matmul {
-        Matmul { tf32: self.rounds(operand), bf16x6: self.splits(operand), ..Matmul::PLAIN }
-    }
-
-    /// Whether products of this dtype may be computed from parts of bf16.
-    fn splits(self, tensor: &Tensor) -> bool {
-        self == Precision::Bf16x6 && tensor.dtype() == DType::F32
+        Matmul { tf32: self.rounds(operand), bf16x6: self != Precision::Ieee, ..Matmul::PLAIN }
     }
 }
 
@@ -429,7 +425,7 @@ fn prepared_product(scope: Precision, matmul: &Matmul, inputs: &[&Tensor]) -> Re
         cast_inputs.push(if wide { (*residual).clone() } else { scope.operand(residual)? });
     }
     let tf32 = matmul.tf32 || scope.rounds(&cast_inputs[0]);
-    let bf16x6 = matmul.bf16x6 || scope.splits(&cast_inputs[0]);
+    let bf16x6 = matmul.bf16x6 && scope != Precision::Ieee;
     let same = cast_inputs.iter().zip(inputs).all(|(cast, tensor)| cast.dtype() == tensor.dtype());
     if same && epilogue == matmul.epilogue && (tf32, bf16x6) == (matmul.tf32, matmul.bf16x6) {
         return Ok(None);

@@ -476,7 +476,7 @@ fn tf32_is_allowed_by_its_scope_alone_and_in_gradients_too() -> Result<()> {
     for (scope, allowed) in [
         (None, false),
         (Some(Precision::F32), false),
-        (Some(Precision::Bf16x6), false),
+        (Some(Precision::Ieee), false),
         (Some(Precision::Tf32), true),
         (Some(Precision::Bf16), false),
     ] {
@@ -497,7 +497,7 @@ fn tf32_is_allowed_by_its_scope_alone_and_in_gradients_too() -> Result<()> {
 }
 
 #[test]
-fn parts_of_bf16_are_allowed_by_their_scope_alone_and_in_gradients_too() -> Result<()> {
+fn parts_of_bf16_are_allowed_unless_a_scope_or_the_product_forbids_them() -> Result<()> {
     let device = device();
     let (x, w) = (leaf(&[4, 3], &device)?, leaf(&[3, 3], &device)?);
     let forward = || x.matmul(&w)?.linear(&w, None)?.add(&einsum("ij,jk->ik", &[&x, &w])?)?.sum(..);
@@ -506,21 +506,21 @@ fn parts_of_bf16_are_allowed_by_their_scope_alone_and_in_gradients_too() -> Resu
         let permission = |op: &Op| if let Op::Matmul(product) = op { Some(product.bf16x6) } else { None };
         Ok(ops.iter().filter_map(|(_, op)| permission(op)).collect())
     };
+    assert_eq!(allowed(&forward)?, [true; 9], "3 products and their 6 gradients");
     for scope in Precision::ALL {
         let found = allowed(&|| with_precision(scope, forward))?;
-        assert_eq!(found, [scope == Precision::Bf16x6; 9], "{scope:?}: 3 products and their 6 gradients");
+        assert_eq!(found, [scope != Precision::Ieee; 9], "{scope:?}");
     }
-    let nested = || with_precision(Precision::Bf16x6, || with_precision(Precision::F32, forward));
-    assert_eq!(allowed(&nested)?, [false; 9]);
-    let asked = || MatmulOptions { bf16x6: true, ..Default::default() };
-    assert_eq!(
-        allowed(&|| x.matmul_with(&w, asked())?.sum(..))?,
-        [true; 3],
-        "asked for by the product itself"
-    );
+    let nested = || with_precision(Precision::Ieee, || with_precision(Precision::F32, forward));
+    assert_eq!(allowed(&nested)?, [true; 9], "f32 is the exception within a scope");
+    let forbidden = || MatmulOptions { bf16x6: false, ..Default::default() };
+    let product = || x.matmul_with(&w, forbidden())?.sum(..);
+    assert_eq!(allowed(&product)?, [false; 3], "forbidden by the product itself");
+    let inside = || with_precision(Precision::F32, product);
+    assert_eq!(allowed(&inside)?, [false; 3], "a scope permits what the product does");
     // A backend without such units computes what it always does.
     let plain: Vec<f32> = x.matmul(&w)?.to_vec()?;
-    assert_eq!(x.matmul_with(&w, asked())?.to_vec::<f32>()?, plain);
+    assert_eq!(x.matmul_with(&w, forbidden())?.to_vec::<f32>()?, plain);
     Ok(())
 }
 
@@ -546,7 +546,7 @@ fn precisions_have_names() {
         assert_eq!(precision.to_string(), precision.name());
     }
     let told = "half".parse::<Precision>().expect_err("no such precision").to_string();
-    assert_eq!(told, "precision: \"half\", expected one of f32, bf16x6, tf32, bf16 and f16");
+    assert_eq!(told, "precision: \"half\", expected one of f32, ieee, tf32, bf16 and f16");
     assert_eq!(Precision::default(), Precision::F32);
     assert_eq!(Precision::ALL.map(Precision::needs_loss_scale), [false, false, false, false, true]);
 }

@@ -29,8 +29,11 @@ pub(crate) fn select_matmul(payload: &Matmul, inputs: &[Meta<'_>]) -> Result<Var
     if !inputs[0].dtype.is_float() && payload.epilogue != Epilogue::NONE {
         return Err(Unsupported::because("integers have no fused epilogue"));
     }
-    if payload.epilogue.pre_activation || payload.epilogue.activation_grad.is_some() {
-        return Err(Unsupported::because("a pre-activation and the gradient of an activation are composed"));
+    let Epilogue { pre_activation, activation_grad, row_sums_of_a, .. } = payload.epilogue;
+    if pre_activation || activation_grad.is_some() || row_sums_of_a {
+        return Err(Unsupported::because(
+            "a pre-activation, the gradient of one and sums of rows are composed",
+        ));
     }
     Ok(Variant { plan: Plan::ROW_MAJOR, run: run_matmul })
 }

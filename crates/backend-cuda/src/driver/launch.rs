@@ -10,8 +10,8 @@ use std::ffi::c_void;
 pub(crate) struct LaunchAttributes {
     /// Blocks of a cluster along each axis of the grid, which must be a multiple of it.
     pub(crate) cluster: [u8; 3],
-    /// Whether the kernel may start before the one queued before it has ended: it waits for that
-    /// one's writes itself, by `griddepcontrol.wait` (programmatic dependent launch).
+    /// Whether the kernel may begin before the one queued ahead of it has ended: it waits for that
+    /// itself, by `griddepcontrol.wait` (programmatic dependent launch).
     pub(crate) dependent: bool,
 }
 
@@ -95,7 +95,6 @@ impl Stream {
     ///
     /// # Safety
     /// As [`Stream::launch_kernel`].
-    #[cold]
     unsafe fn launch_with_attributes(&self, config: &LaunchConfig, parameters: *mut c_void) -> sys::CUresult {
         if !OptionalFunction::LaunchKernelEx.is_available() {
             return sys::CUresult::CUDA_ERROR_NOT_SUPPORTED;

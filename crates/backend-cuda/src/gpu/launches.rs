@@ -5,6 +5,7 @@ use crate::launch::Launch;
 use crate::modules::CompiledLater;
 use crate::submit::queue::{Reason, Refusal};
 use cudarc::driver::sys;
+use std::sync::atomic::Ordering;
 use ternion_core::{Error, Result};
 
 /// Bytes of the device below which kernels are not loaded behind the program: where there is no memory for one, the pool first gives back what it does not use, which only the thread
@@ -25,7 +26,7 @@ impl Gpu {
             None => self.load(op, &launch)?,
         };
         self.history.lock().add_launch(op, &launch, self.is_recording());
-        let config = launch.config(function);
+        let config = launch.config(function, self.overlaps_launches.load(Ordering::Relaxed));
         let at_once = self.env.synchronous || self.is_recording();
         // SAFETY: the kernel takes one struct by value, whose twin `P` is; the op's own code
         // vouches for the addresses in it, which are of buffers that live until this returns, and
@@ -49,10 +50,9 @@ impl Gpu {
         }
         let awaited = CompiledLater { modules: self.modules.clone(), op, launch: *launch };
         self.history.lock().add_launch(op, launch, false);
+        let config = launch.config(std::ptr::null_mut(), self.overlaps_launches.load(Ordering::Relaxed));
         // SAFETY: as in `launch`.
-        unsafe {
-            self.queue.push_awaited(op, launch.config(std::ptr::null_mut()), Box::new(awaited), params)
-        };
+        unsafe { self.queue.push_awaited(op, config, Box::new(awaited), params) };
         self.report(self.queue.refused_to_this_thread())?;
         Ok(true)
     }

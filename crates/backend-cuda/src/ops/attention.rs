@@ -1,5 +1,6 @@
 //! Scaled dot-product attention and its gradient, without a matrix of scores in memory.
 
+mod forward_tma;
 mod grad_by_keys;
 
 use super::copy::copy;
@@ -369,6 +370,10 @@ fn run_attention(op: &Op, call: &Call<'_>) -> Result<()> {
         sizes: plan.sizes,
         dropping: Dropping::of(call, config)?,
     };
+    if plan.is_by_tma(&parameters, call.gpu.multiprocessors()) {
+        plan.launch_tma(call, q.dtype, &parameters)?;
+        return operands.deliver(detour, &call.outputs[0]);
+    }
     let grid = grid(call.name, plan.batch * plan.sizes.heads as usize, blocks)?;
     let variant = AttentionVariant::Forward { products: plan.products, dtype: q.dtype };
     let launch = Launch { shared: shared as u32, ..Launch::new(variant, 0, grid, threads) };

@@ -4,6 +4,7 @@
 mod choice;
 mod operand;
 mod parts;
+mod split_k;
 mod tensor_maps;
 
 use crate::call::{Call, Selected};
@@ -28,9 +29,12 @@ use ternion_core::{AxisSet, DType, Error, Layout, MAX_RANK, Op, Result, Scalar, 
 /// The kernels of a variant, in the order of its source.
 const PRODUCT: usize = 0;
 const SUM_SPLITS: usize = 1;
+/// Of products with sums of the rows of a.
+const SUM_PARTS: usize = 2;
 
 /// The parameters, as `Product` of the kernels.
 #[repr(C)]
+#[derive(Clone, Copy)]
 struct Parameters {
     y: u64,
     a: u64,
@@ -86,7 +90,7 @@ pub(crate) fn select(payload: &Matmul, inputs: &[Meta<'_>]) -> Result<Selected, 
 /// What is stored or read beside the result by a kernel with this epilogue: a pre-activation or a residual.
 fn beside<'a>(call: &Call<'a>, epilogue: EpilogueVariant) -> Option<&'a View<'a>> {
     match epilogue {
-        EpilogueVariant::BiasRelu => None,
+        EpilogueVariant::BiasRelu | EpilogueVariant::RowSumsOfA => None,
         EpilogueVariant::PreActivation(_) => call.outputs.get(1),
         EpilogueVariant::ActivationGrad(_) | EpilogueVariant::Residual => call.inputs.last(),
     }
@@ -95,6 +99,9 @@ fn beside<'a>(call: &Call<'a>, epilogue: EpilogueVariant) -> Option<&'a View<'a>
 /// What a kernel may do to the product, if tensor maps suit what is stored or read beside it.
 fn fusible(call: &Call<'_>, epilogue: &Epilogue) -> Result<Option<EpilogueVariant>> {
     let Some(fused) = EpilogueVariant::fused(epilogue) else { return Ok(None) };
+    if fused == EpilogueVariant::RowSumsOfA {
+        return Ok(Some(fused));
+    }
     let Some(view) = beside(call, fused).filter(|view| view.dtype == call.outputs[0].dtype) else {
         return Ok(None);
     };
@@ -103,9 +110,9 @@ fn fusible(call: &Call<'_>, epilogue: &Epilogue) -> Result<Option<EpilogueVarian
 }
 
 fn is_more_than_bias_and_relu(epilogue: &Epilogue) -> bool {
-    let Epilogue { activation, residual, pre_activation, activation_grad, .. } = *epilogue;
+    let Epilogue { activation, residual, pre_activation, activation_grad, row_sums_of_a, .. } = *epilogue;
     let is_simple = matches!(activation, None | Some(UnaryOp::Relu));
-    !is_simple || residual || pre_activation || activation_grad.is_some()
+    !is_simple || residual || pre_activation || activation_grad.is_some() || row_sums_of_a
 }
 
 /// The product with bias alone, and kernels of their own for what follows it.
@@ -121,6 +128,7 @@ fn run_apart(payload: &Matmul, call: &Call<'_>) -> Result<()> {
         pre_activation: false,
         activation_grad: None,
         column_sums: false,
+        row_sums_of_a: false,
         ..payload.epilogue
     };
     run(&Op::from(Matmul { epilogue, ..*payload }), &Call { inputs, outputs: &[product], ..*call })?;
@@ -140,6 +148,7 @@ fn run_apart(payload: &Matmul, call: &Call<'_>) -> Result<()> {
             let sum = Call { inputs: &[y, residual.view(other)], outputs: &[y], ..*call };
             run_binary(&Op::from(Binary { op: BinaryOp::Add }), &sum)
         }
+        (None, []) if payload.epilogue.row_sums_of_a => sum_of_a(call),
         _ => Ok(()),
     }
 }
@@ -155,11 +164,22 @@ fn sum_rows(call: &Call<'_>, matrix: View<'_>, sums: View<'_>) -> Result<()> {
     (selected.run)(&sum, &Call { inputs: &[matrix], outputs: &[sums], ..*call })
 }
 
-/// The sums of the columns of a result without elements, where they are asked for: zeros, if there are columns.
+/// The sums of the rows of a, by a kernel of their own.
+fn sum_of_a(call: &Call<'_>) -> Result<()> {
+    let a = call.inputs[0];
+    let turned = a.layout.transpose(0, 1);
+    match call.outputs.get(1) {
+        Some(sums) => sum_rows(call, View { layout: &turned, ..a }, *sums),
+        None => Ok(()),
+    }
+}
+
+/// The sums of the columns of a result without elements, where they are asked for: zeros, if there are columns. Those of the rows of a, of which there may be some.
 #[cold]
 fn sums_of_nothing(payload: &Matmul, call: &Call<'_>) -> Result<()> {
     match call.outputs {
         [y, sums] if payload.epilogue.column_sums => sum_rows(call, View { dtype: sums.dtype, ..*y }, *sums),
+        _ if payload.epilogue.row_sums_of_a => sum_of_a(call),
         _ => Ok(()),
     }
 }
@@ -282,9 +302,10 @@ fn launch(
 ) -> Result<()> {
     let (gpu, op, y) = (call.gpu, call.name, &call.outputs[0]);
     let rank = y.layout.shape().rank();
-    let splits = choice.splits;
+    let splits = if choice.tile.engine.adds_up_in_clusters() { 1 } else { choice.splits };
     let sum_size = if a.view.dtype.size() == 8 { 8 } else { 4 };
-    let partial = gpu.scratch(if splits > 1 { splits * sizes.outputs() * sum_size } else { 0 })?;
+    let all_parts = if splits > 1 { splits * sizes.outputs() * sum_size } else { 0 };
+    let partial = gpu.scratch(choice.parts_inside().unwrap_or(all_parts))?;
     let bias = epilogue.bias.then(|| &call.inputs[2]);
     let mut parameters = Parameters {
         y: gpu.address(op, y)?,
@@ -327,7 +348,10 @@ fn launch(
             Some([a, b]) => [a.map(tile, tile.block.m, op)?, b.map(tile, tile.block.n, op)?],
             None => tensor_maps::operand_maps([a, b], choice, &parameters.batch, op)?,
         };
-        return tensor_maps::launch(call, epilogue, sizes, choice, maps, &parameters, variant);
+        return match tile.engine.adds_up_in_clusters() {
+            true => split_k::launch(call, choice, maps, parameters, variant),
+            false => tensor_maps::launch(call, epilogue, sizes, choice, maps, &parameters, variant),
+        };
     }
     let product = Launch {
         shared: choice.shared as u32,

@@ -1,17 +1,26 @@
 //! Kernels of attention.
 
 use super::{Source, TYPE, element};
-use crate::variant::attention::{AttentionVariant, Engine, Products, Reach};
+use crate::variant::attention::{AttentionVariant, Engine, Products, Reach, forward_tma_tiles};
 use ternion_core::DType;
 
 pub(super) fn source(variant: AttentionVariant) -> Source {
     match variant {
         AttentionVariant::Forward { products, dtype } => forward(products, dtype),
+        AttentionVariant::ForwardTma { width, reach, dtype } => {
+            let products = Products { engine: Engine::Wgmma, width, reach };
+            let tiles = forward_tma_tiles(usize::from(width));
+            Source::new("attention/forward_tma.cu", &["attention_tma"])
+                .products(products, dtype)
+                .define_all([("CONSUMERS", tiles.consumers), ("STEP", tiles.step), ("STAGES", tiles.stages)])
+        }
         AttentionVariant::Grad { products, dtype } => grad(products, dtype),
-        AttentionVariant::GradByKeys { width, reach, dtype } => {
+        AttentionVariant::GradByKeys { width, lags, reach, dtype } => {
             let kernels = &["attention_grad_tile_rows", "attention_grad_by_keys"];
             let products = Products { engine: Engine::Wgmma, width, reach };
-            Source::new("attention/grad_by_keys.cu", kernels).products(products, dtype)
+            Source::new("attention/grad_by_keys.cu", kernels)
+                .products(products, dtype)
+                .define("LAG", usize::from(lags))
         }
         AttentionVariant::GradRows { mask, dtype } => {
             let source = Source::new("attention/grad_rows.cu", &["attention_grad_rows"]);

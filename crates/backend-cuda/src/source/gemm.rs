@@ -11,10 +11,15 @@ pub(super) fn source(variant: GemmVariant) -> Source {
         Engine::Simt => "gemm/simt.cu",
         Engine::Mma => "gemm/mma.cu",
         Engine::Tf32 => "gemm/tf32.cu",
+        Engine::WgmmaSplitK => "gemm/wgmma_split_k.cu",
         Engine::Wgmma | Engine::WgmmaTf32 | Engine::WgmmaBf16x6 => "gemm/wgmma.cu",
     };
     let BlockShape { m, n, k } = tile.block;
-    let source = Source::new(file, &["product", "sum_splits"])
+    let kernels: &[&str] = match epilogue {
+        EpilogueVariant::RowSumsOfA => &["product", "sum_splits", "sum_parts"],
+        _ => &["product", "sum_splits"],
+    };
+    let source = Source::new(file, kernels)
         .define_type(TYPE, operands)
         .define_type("TYPE_Y", output)
         .define_all([("TILE_M", m), ("TILE_N", n), ("STAGES", variant.stages())]);
@@ -26,6 +31,7 @@ pub(super) fn source(variant: GemmVariant) -> Source {
     let source = match tile.part {
         // One block on a multiprocessor, 128 bytes along k.
         Part::Warpgroup { .. } => source,
+        Part::TurnedWarpgroup { .. } => source.define_all([("RESIDENT", tile.resident)]),
         _ => source.define_all([("TILE_K", k), ("RESIDENT", tile.resident)]),
     };
     let source = match tile.part {
@@ -45,6 +51,8 @@ pub(super) fn source(variant: GemmVariant) -> Source {
                 ]),
             }
         }
+        Part::TurnedWarpgroup { .. } => source
+            .define_all([("A_INNER", usize::from(a.is_k_major())), ("B_INNER", usize::from(b.is_k_major()))]),
         Part::Thread { m, n, lanes_m } => source
             .define_all([("THREAD_M", m), ("THREAD_N", n), ("LANES_M", lanes_m)])
             .define("COPY_A", simt_copy(a))
@@ -86,6 +94,7 @@ fn with_epilogue(source: Source, epilogue: EpilogueVariant) -> Source {
             }
         }
         EpilogueVariant::Residual => source.define_all([("EPILOGUE", 3)]),
+        EpilogueVariant::RowSumsOfA => source.define_all([("SUMS_OF_A", 1)]),
     }
 }
 

@@ -134,6 +134,9 @@ pub(crate) struct SubmissionQueue<D> {
     awaited: Mutex<VecDeque<(usize, Box<dyn AwaitedKernel>)>>,
     /// Launches in a row that went straight to the driver.
     alone: AtomicUsize,
+    /// Whether something else than a launch may be the last in the stream. Changed by the holder of `pushing`,
+    /// and set by whoever asks for the stream.
+    follows_other_work: AtomicBool,
     /// Whether launches may go through the thread at all.
     is_used: bool,
     is_asleep: AtomicBool,
@@ -182,6 +185,7 @@ impl<D: LaunchTarget> SubmissionQueue<D> {
             issuing: Mutex::default(),
             awaited: Mutex::default(),
             alone: AtomicUsize::new(0),
+            follows_other_work: AtomicBool::new(true),
             is_used,
             is_asleep: AtomicBool::new(true),
             is_stopped: AtomicBool::new(false),
@@ -209,6 +213,7 @@ impl<D: LaunchTarget> SubmissionQueue<D> {
         const { assert!(align_of::<P>() <= align_of::<Parameters>()) };
         let _pushing = self.pushing.lock();
         let index = self.pushed.0.load(Ordering::Relaxed);
+        let config = self.in_order(config);
         let goes_straight = at_once || !self.is_used || size_of::<P>() > ROOM;
         if goes_straight || self.is_lone(index) || self.is_stopped.load(Ordering::Relaxed) {
             self.issue_until(index);
@@ -247,11 +252,24 @@ impl<D: LaunchTarget> SubmissionQueue<D> {
         let _pushing = self.pushing.lock();
         let index = self.pushed.0.load(Ordering::Relaxed);
         self.awaited.lock().push_back((index, awaited));
-        let config = LaunchConfig { function: std::ptr::null_mut(), ..config };
+        let config = LaunchConfig { function: std::ptr::null_mut(), ..self.in_order(config) };
         self.put(op, config, parameters, index);
         if self.is_stopped.load(Ordering::SeqCst) {
             self.issue_until(index + 1);
         }
+    }
+
+    /// A launch that may begin before the one ahead of it has ended does so only behind another launch of
+    /// this queue's: copies, fills, marks, waits for other streams, graphs and whatever else the stream was
+    /// asked for end first. Where another thread launches between the asking and the work, the driver's own
+    /// rule is left: a kernel begins early behind a kernel alone. For the holder of `pushing`.
+    #[inline]
+    fn in_order(&self, mut config: LaunchConfig) -> LaunchConfig {
+        if self.follows_other_work.load(Ordering::Relaxed) {
+            self.follows_other_work.store(false, Ordering::Relaxed);
+            config.attributes.dependent = false;
+        }
+        config
     }
 
     /// Launch `index` into its slot. For the holder of `pushing`; `P` fits.
@@ -289,9 +307,11 @@ impl<D: LaunchTarget> SubmissionQueue<D> {
         }
     }
 
-    /// Hands over everything that was pushed so far. What follows in the stream then follows it.
+    /// Hands over everything that was pushed so far. What follows in the stream then follows it, and the next
+    /// launch follows that.
     #[inline]
     pub(crate) fn drain(&self) {
+        self.follows_other_work.store(true, Ordering::Relaxed);
         self.alone.store(0, Ordering::Relaxed);
         self.issue_until(self.pushed.0.load(Ordering::Acquire));
     }

@@ -82,6 +82,13 @@ pub(crate) enum AttentionVariant {
         products: Products,
         dtype: DType,
     },
+    /// Forward with operands by TMA, by wgmma.
+    ForwardTma {
+        width: u8,
+        /// All keys or a band.
+        reach: Reach,
+        dtype: DType,
+    },
     Grad {
         products: Products,
         dtype: DType,
@@ -89,6 +96,8 @@ pub(crate) enum AttentionVariant {
     /// The gradient in one walk over queries, by wgmma.
     GradByKeys {
         width: u8,
+        /// Whether the gradient of queries is formed a tile later than the others.
+        lags: bool,
         /// All keys or a band.
         reach: Reach,
         dtype: DType,
@@ -106,7 +115,9 @@ impl AttentionVariant {
             AttentionVariant::Forward { products, .. } | AttentionVariant::Grad { products, .. } => {
                 products.engine.architectures()
             }
-            AttentionVariant::GradByKeys { .. } => Engine::Wgmma.architectures(),
+            AttentionVariant::ForwardTma { .. } | AttentionVariant::GradByKeys { .. } => {
+                Engine::Wgmma.architectures()
+            }
             AttentionVariant::GradRows { .. } => Architectures::ALL,
         }
     }
@@ -142,6 +153,22 @@ impl Tiles {
     pub(crate) fn threads(&self) -> u32 {
         self.warps as u32 * 32
     }
+}
+
+/// Tiles of [`AttentionVariant::ForwardTma`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct WarpgroupTiles {
+    /// Warpgroups of a block that multiply, each for 64 queries.
+    pub(crate) consumers: usize,
+    /// Keys that are walked at a time.
+    pub(crate) step: usize,
+    /// Buffers of keys, and of values.
+    pub(crate) stages: usize,
+}
+
+/// Those for heads of `width` columns.
+pub(crate) fn forward_tma_tiles(width: usize) -> WarpgroupTiles {
+    WarpgroupTiles { consumers: 2, step: 128, stages: if width == 64 { 4 } else { 2 } }
 }
 
 impl Products {
@@ -187,9 +214,14 @@ pub(super) fn variants() -> Vec<AttentionVariant> {
     }
     for &width in Engine::Wgmma.widths() {
         for reach in [Reach::Full, Reach::Band] {
-            let of = |&dtype: &DType| AttentionVariant::GradByKeys { width, reach, dtype };
-            all.extend(Engine::Wgmma.dtypes().iter().map(of));
+            for &dtype in Engine::Wgmma.dtypes() {
+                all.push(AttentionVariant::ForwardTma { width, reach, dtype });
+                all.push(AttentionVariant::GradByKeys { width, lags: true, reach, dtype });
+            }
         }
+    }
+    for &dtype in Engine::Wgmma.dtypes() {
+        all.push(AttentionVariant::GradByKeys { width: 64, lags: false, reach: Reach::Band, dtype });
     }
     for mask in [Reach::Full, Reach::BoolMask, Reach::AdditiveMask] {
         let dtypes = [DType::F32, DType::F16, DType::BF16];

@@ -1,20 +1,22 @@
 //! Variants of matrix products: tiles, and how operands are loaded into them.
 
 mod bf16x6;
+mod epilogue;
+mod split_k_tiles;
 mod tiles;
 mod warpgroup_tiles;
 
 pub(crate) use bf16x6::*;
+pub(crate) use epilogue::*;
+pub(crate) use split_k_tiles::*;
 pub(crate) use tiles::*;
 pub(crate) use warpgroup_tiles::*;
 
 use super::architecture::Architectures;
 use super::dtypes::{ACCESS, numbers};
-use super::elementwise::Activation;
 use std::fmt;
 use std::hash::{Hash, Hasher};
-use ternion_core::ops::matmul::Epilogue;
-use ternion_core::{DType, UnaryOp};
+use ternion_core::DType;
 
 /// The instructions that multiply.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -27,7 +29,9 @@ pub(crate) enum Engine {
     Tf32,
     /// `wgmma` of f16 or bf16, operands by the tensor memory accelerator.
     Wgmma,
-    /// The same of f32 rounded to TF32.
+    /// The same of few tiles: blocks of a cluster add up parts of the sums.
+    WgmmaSplitK,
+    /// As [`Engine::Wgmma`], of f32 rounded to TF32.
     WgmmaTf32,
     /// The same of f32 in parts of bf16, of which six pairs are multiplied.
     WgmmaBf16x6,
@@ -38,13 +42,20 @@ impl Engine {
     pub(crate) fn architectures(self) -> Architectures {
         match self {
             Engine::Simt | Engine::Mma | Engine::Tf32 => Architectures::ALL,
-            Engine::Wgmma | Engine::WgmmaTf32 | Engine::WgmmaBf16x6 => Architectures::Exact((9, 0)),
+            Engine::Wgmma | Engine::WgmmaSplitK | Engine::WgmmaTf32 | Engine::WgmmaBf16x6 => {
+                Architectures::Exact((9, 0))
+            }
         }
     }
 
-    /// Whether operands and results are copied by the tensor memory accelerator.
+    /// Whether operands are copied by the tensor memory accelerator.
     pub(crate) fn uses_tensor_maps(self) -> bool {
-        matches!(self, Engine::Wgmma | Engine::WgmmaTf32 | Engine::WgmmaBf16x6)
+        self.architectures() == Architectures::Exact((9, 0))
+    }
+
+    /// Whether parts of sums are added up by the blocks of a cluster, of which each has one, and no second kernel.
+    pub(crate) fn adds_up_in_clusters(self) -> bool {
+        self == Engine::WgmmaSplitK
     }
 
     /// Whether one operand at least is runs along k: tensor cores read the other one from registers, where it is turned.
@@ -133,18 +144,26 @@ pub(crate) enum Part {
     /// Tensor cores: elements of a warpgroup. Where two have a tile together, each has half of its rows; where each has
     /// a tile of its own, they multiply in turn (the ping-pong schedule).
     Warpgroup { m: usize, n: usize },
+    /// Tensor cores: elements of the one warpgroup of a block, whose rows are columns of the result. A warp beside it loads.
+    TurnedWarpgroup { m: usize, n: usize },
 }
 
 impl Part {
     pub(crate) fn m(self) -> usize {
         match self {
-            Part::Thread { m, .. } | Part::Warp { m, .. } | Part::Warpgroup { m, .. } => m,
+            Part::Thread { m, .. }
+            | Part::Warp { m, .. }
+            | Part::Warpgroup { m, .. }
+            | Part::TurnedWarpgroup { m, .. } => m,
         }
     }
 
     pub(crate) fn n(self) -> usize {
         match self {
-            Part::Thread { n, .. } | Part::Warp { n, .. } | Part::Warpgroup { n, .. } => n,
+            Part::Thread { n, .. }
+            | Part::Warp { n, .. }
+            | Part::Warpgroup { n, .. }
+            | Part::TurnedWarpgroup { n, .. } => n,
         }
     }
 }
@@ -228,7 +247,14 @@ impl Tile {
     pub(crate) fn takes(&self, loads: [LoadMode; 2]) -> bool {
         let is_taken = |load: LoadMode| !load.is_unaligned() || self.takes_elements();
         let has_k_major = loads.into_iter().any(LoadMode::is_k_major);
-        loads.into_iter().all(is_taken) && (has_k_major || !self.engine.needs_one_k_major())
+        loads.into_iter().all(is_taken)
+            && (has_k_major || !self.engine.needs_one_k_major())
+            && (loads[0].is_k_major() || !self.needs_rows_along_k())
+    }
+
+    /// Whether a is runs along k: of one across k it would load more rows than it has.
+    pub(crate) fn needs_rows_along_k(&self) -> bool {
+        matches!(self.part, Part::TurnedWarpgroup { m, .. } if m < SLAB_LINES)
     }
 
     /// Whether the kernel has a and b change places, and so columns of the result are its rows: of two operands that are loaded so
@@ -248,6 +274,7 @@ impl Tile {
             Part::Thread { .. } => parts,
             Part::Warp { .. } => parts * 32,
             Part::Warpgroup { .. } => 3 * WARPGROUP,
+            Part::TurnedWarpgroup { .. } => WARPGROUP + 32,
         }
     }
 
@@ -256,16 +283,28 @@ impl Tile {
         matches!(self.part, Part::Warpgroup { m, .. } if m == self.block.m)
     }
 
+    /// Bytes of a stage of what is loaded by tensor maps, in all parts.
+    pub(crate) fn stage_bytes(&self) -> usize {
+        let BlockShape { m, n, k } = self.block;
+        match self.engine {
+            Engine::WgmmaBf16x6 => 3 * (m + n) * k * DType::BF16.size(),
+            _ => (m + n) * LINE,
+        }
+    }
+
     /// Bytes of dynamic shared memory: the stages, or the sums on their way out.
     pub(crate) fn shared(&self, dtype: DType, loads: [LoadMode; 2]) -> usize {
         let BlockShape { m, n, k } = self.block;
         let warps = self.threads() / 32;
         match self.part {
             Part::Warpgroup { .. } => {
-                // Two slabs of 64 lines on the way out of each consumer, the barriers, and what alignment takes.
-                let lines = self.stages * (m + n) + 2 * 2 * 64;
-                lines * LINE + 8 * (2 * self.stages + 2) + SWIZZLE_ALIGNMENT
+                // Two slabs of 64 lines on the way out of each consumer, the barriers, the notices, and what alignment takes.
+                let out = CONSUMERS * 2 * SLAB_LINES * LINE;
+                let barriers = 2 * self.stages + 2 * CONSUMERS;
+                self.stages * self.stage_bytes() + out + 8 * barriers + SWIZZLE_ALIGNMENT
             }
+            // The stages, whose room the sums take, and two barriers of each.
+            Part::TurnedWarpgroup { .. } => self.stages * ((m + n) * LINE + 2 * 8) + SWIZZLE_ALIGNMENT,
             Part::Warp { m: warp_m, n: warp_n } => {
                 // gemm/tf32.cu lays out rows of a lane together: four, or two.
                 let rows_out = if dtype == DType::F32 && warp_m.is_multiple_of(32) { 32 } else { 16 };
@@ -346,74 +385,6 @@ impl LoadMode {
     }
 }
 
-/// What is done to a product before it is stored.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) enum EpilogueVariant {
-    /// Adds a bias to each column, then applies relu: each if the call asks for it. The bias of a call may be null,
-    /// and relu is switched by a constant at run time.
-    BiasRelu,
-    /// Stores the biased sum, rounded, and its activation.
-    PreActivation(Activation),
-    /// Multiplies by the gradient of the activation at a pre-activation.
-    ActivationGrad(Activation),
-    /// Adds the bias and a residual of f32.
-    Residual,
-}
-
-impl EpilogueVariant {
-    /// The activations that are fused with products: of those gradients are functions of the pre-activation.
-    const ACTIVATIONS: [Activation; 3] = [Activation::GeluErf, Activation::GeluTanh, Activation::Silu];
-
-    /// What a product of half precision is fused with for an epilogue that is more than bias and relu.
-    pub(crate) fn fused(epilogue: &Epilogue) -> Option<EpilogueVariant> {
-        let Epilogue { bias, activation, residual, accumulate, pre_activation, activation_grad, .. } =
-            *epilogue;
-        let of = |op: UnaryOp| {
-            Activation::of(op).filter(|activation| EpilogueVariant::ACTIVATIONS.contains(activation))
-        };
-        match (activation, activation_grad) {
-            (Some(op), None) if pre_activation => of(op).map(EpilogueVariant::PreActivation),
-            (None, Some(op)) if !bias => of(op).map(EpilogueVariant::ActivationGrad),
-            (None, None) if residual && !accumulate => Some(EpilogueVariant::Residual),
-            _ => None,
-        }
-    }
-
-    /// Buffers of a warp's strips.
-    fn buffers(self) -> usize {
-        match self {
-            EpilogueVariant::BiasRelu => 0,
-            EpilogueVariant::PreActivation(_) | EpilogueVariant::ActivationGrad(_) => 4,
-            EpilogueVariant::Residual => 3,
-        }
-    }
-
-    /// The dtype of what is stored, of products of `operands`.
-    fn output(self, operands: DType) -> DType {
-        if self == EpilogueVariant::Residual { DType::F32 } else { operands }
-    }
-
-    /// How operands come in the products that have this epilogue: those of linear layers and of their gradients.
-    fn loads(self) -> &'static [[LoadMode; 2]] {
-        const FORWARD: [LoadMode; 2] = [LoadMode::KMajor, LoadMode::KMajor];
-        const INPUT_GRAD: [LoadMode; 2] = [LoadMode::KMajor, LoadMode::MnMajor];
-        const WEIGHT_GRAD: [LoadMode; 2] = [LoadMode::MnMajor, LoadMode::MnMajor];
-        match self {
-            EpilogueVariant::BiasRelu => &[],
-            EpilogueVariant::PreActivation(_) => &[FORWARD],
-            EpilogueVariant::ActivationGrad(_) => &[INPUT_GRAD],
-            EpilogueVariant::Residual => &[FORWARD, INPUT_GRAD, WEIGHT_GRAD],
-        }
-    }
-
-    fn all_fused() -> impl Iterator<Item = EpilogueVariant> {
-        let activations = EpilogueVariant::ACTIVATIONS.into_iter();
-        activations
-            .flat_map(|of| [EpilogueVariant::PreActivation(of), EpilogueVariant::ActivationGrad(of)])
-            .chain([EpilogueVariant::Residual])
-    }
-}
-
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct GemmVariant {
     pub(crate) tile: &'static Tile,
@@ -428,11 +399,11 @@ pub(crate) struct GemmVariant {
 impl GemmVariant {
     /// Buffers of the ring: as many as the tile has, or as leave room for what follows the sum.
     pub(crate) fn stages(&self) -> usize {
-        let stage = (self.tile.block.m + self.tile.block.n) * LINE;
+        let stage = self.tile.stage_bytes();
         let others = self.bytes_out() + 8 * MOST_BARRIERS + SWIZZLE_ALIGNMENT;
-        match self.epilogue {
-            EpilogueVariant::BiasRelu => self.tile.stages,
-            _ => self.tile.stages.min((MOST_SHARED - others) / stage),
+        match self.epilogue.stores_slabs() {
+            true => self.tile.stages,
+            false => self.tile.stages.min((MOST_SHARED - others) / stage),
         }
     }
 
@@ -440,7 +411,7 @@ impl GemmVariant {
     fn bytes_out(&self) -> usize {
         let strips = CONSUMER_WARPS * self.epilogue.buffers() * STRIP_LINES * LINE;
         match self.epilogue {
-            EpilogueVariant::BiasRelu => CONSUMERS * 2 * SLAB_LINES * LINE,
+            EpilogueVariant::BiasRelu | EpilogueVariant::RowSumsOfA => CONSUMERS * 2 * SLAB_LINES * LINE,
             EpilogueVariant::ActivationGrad(_) => strips,
             EpilogueVariant::PreActivation(_) | EpilogueVariant::Residual => {
                 strips + CONSUMERS * 2 * self.tile.block.n * self.output.size()
@@ -460,11 +431,16 @@ impl GemmVariant {
 
     /// Lines of a box that is stored, or read beside: a slab, a half of one, or a warp's strip.
     pub(crate) fn box_lines(&self) -> usize {
-        match self.epilogue {
-            EpilogueVariant::BiasRelu if self.is_turned() => SLAB_LINES / 2,
-            EpilogueVariant::BiasRelu => SLAB_LINES,
-            _ => STRIP_LINES,
+        match self.epilogue.stores_slabs() {
+            true if self.is_turned() => SLAB_LINES / 2,
+            true => SLAB_LINES,
+            false => STRIP_LINES,
         }
+    }
+
+    /// Rows of the matrix of sums of rows of a, for so many columns of the result: one for each tile of a row of tiles, in each part.
+    pub(crate) fn parts_of_row_sums(&self, n: usize, splits: usize) -> usize {
+        splits * n.div_ceil(self.tile.block.n)
     }
 
     /// Rows of the matrix of column sums for so many rows of the result: one for each warp that has a part of a tile.
@@ -473,10 +449,13 @@ impl GemmVariant {
         m.div_ceil(self.tile.block.m) * warps
     }
 
-    /// Bytes of dynamic shared memory of a tile of warpgroups: the stages, what is on its way out, the barriers, and what alignment takes.
+    /// Bytes of dynamic shared memory of a tile of warpgroups: the stages, what is on its way out, the barriers and notices, and what alignment takes.
     pub(crate) fn shared(&self) -> usize {
-        let stages = self.stages() * (self.tile.block.m + self.tile.block.n) * LINE;
-        let barriers = 2 * self.stages() + CONSUMERS + CONSUMER_WARPS * self.epilogue.buffers();
+        if let Part::TurnedWarpgroup { .. } = self.tile.part {
+            return self.tile.shared(self.operands, [self.a, self.b]);
+        }
+        let stages = self.stages() * self.tile.stage_bytes();
+        let barriers = 2 * self.stages() + 2 * CONSUMERS + CONSUMER_WARPS * self.epilogue.buffers();
         stages + self.bytes_out() + 8 * barriers + SWIZZLE_ALIGNMENT
     }
 }
@@ -484,9 +463,9 @@ impl GemmVariant {
 /// Whether a product is fused with what follows it, beside bias and relu.
 pub(crate) fn is_fused(variant: &GemmVariant) -> bool {
     let GemmVariant { tile, a, b, operands, output, epilogue } = *variant;
-    FUSED_TILES.contains(&tile)
+    epilogue.tiles().contains(&tile)
         && operands.is_half()
-        && output == epilogue.output(operands)
+        && epilogue.outputs(operands).contains(&output)
         && epilogue.loads().contains(&[a, b])
 }
 
@@ -528,11 +507,11 @@ pub(super) fn variants() -> Vec<GemmVariant> {
 }
 
 fn fused_variants() -> impl Iterator<Item = GemmVariant> {
-    let tiles =
-        FUSED_TILES.iter().flat_map(|&tile| [DType::F16, DType::BF16].map(|operands| (tile, operands)));
-    tiles.flat_map(|(tile, operands)| {
-        EpilogueVariant::all_fused().flat_map(move |epilogue| {
-            let output = epilogue.output(operands);
+    let epilogues = EpilogueVariant::all_fused()
+        .flat_map(|epilogue| epilogue.tiles().iter().map(move |&tile| (epilogue, tile)));
+    let of_dtypes = epilogues.flat_map(|of| [DType::F16, DType::BF16].map(|operands| (of, operands)));
+    of_dtypes.flat_map(|((epilogue, tile), operands)| {
+        epilogue.outputs(operands).into_iter().flat_map(move |output| {
             epilogue.loads().iter().map(move |&[a, b]| GemmVariant { tile, a, b, operands, output, epilogue })
         })
     })

@@ -121,6 +121,43 @@ impl Variant {
         self.architectures().contain(architecture)
     }
 
+    /// Whether its kernels may begin before the launch ahead of them has ended: each of them waits for
+    /// that itself, as DEPENDENT of its source asks (`kernels/lib/launch.cuh`). Launches take their
+    /// attribute from here and from nowhere else.
+    #[inline]
+    pub fn is_dependent(&self) -> bool {
+        match self.0 {
+            // For study, and measured on their own.
+            Kind::Ladder(_) => false,
+            Kind::Elementwise(_)
+            | Kind::Transpose(_)
+            | Kind::Assemble(_)
+            | Kind::Iota(_)
+            | Kind::RandomBits
+            | Kind::Random(_)
+            | Kind::Reduction(_)
+            | Kind::Softmax(_)
+            | Kind::Norm(_)
+            | Kind::BatchNorm(_)
+            | Kind::Loss(_)
+            | Kind::Index(_)
+            | Kind::Step(_)
+            | Kind::Attention(_)
+            | Kind::Gemm(_)
+            | Kind::Pool(_)
+            | Kind::Patches(_)
+            | Kind::MultiTensorNorm(_)
+            | Kind::SplitBf16x3
+            | Kind::Probe => true,
+        }
+    }
+
+    /// Whether its kernels may let the next one begin before they end. Not those whose blocks end far apart:
+    /// the blocks of the next kernel would crowd where the first ones ended.
+    pub(crate) fn may_trigger(&self) -> bool {
+        self.is_dependent() && !matches!(self.0, Kind::Gemm(_) | Kind::Attention(_) | Kind::Probe)
+    }
+
     /// The function of core's lists that it computes; none of all other kernels.
     pub fn listed_function(&self) -> Option<ListedFunction> {
         match self.0 {

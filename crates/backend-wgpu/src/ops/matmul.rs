@@ -315,6 +315,11 @@ fn variant(
     }
 }
 
+/// Whether what follows the product is composed of other ops.
+pub(crate) fn is_composed(epilogue: &Epilogue) -> bool {
+    epilogue.pre_activation || epilogue.activation_grad.is_some() || epilogue.row_sums_of_a
+}
+
 pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
     let Op::Matmul(payload) = op else { return Err(call.wrong_op()) };
     let tensors = Tensors::of(call, &payload.epilogue);

@@ -91,10 +91,20 @@ impl Context<'_> {
         self.fusion.take_partial(index, dtype, self.shape(index))
     }
 
+    /// Whether a rule may form with its own work what the walk would do apart, beside what it is offered.
+    pub(crate) fn is_fusing(&self) -> bool {
+        self.fusion.is_offered()
+    }
+
+    /// Whether there is a gradient to [take](Context::take_partial).
+    pub(crate) fn has_partial(&self, index: usize, dtype: DType) -> bool {
+        self.fusion.has_partial(index, dtype)
+    }
+
     /// Whether the gradient of input `index`, of f32, is taken in the half precision `dtype` by the op behind it: a rule that forms it may [give](Context::give_rounded) it so, too.
     pub fn takes_rounded(&self, index: usize, dtype: DType) -> bool {
         let edge = self.node.edges().get(index).and_then(Option::as_ref);
-        self.fusion.may_round()
+        self.fusion.is_offered()
             && self.needs(index)
             && edge.is_some_and(|edge| edge.node.rounds_grad_to(edge.index) == Some(dtype))
     }

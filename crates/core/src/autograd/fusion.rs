@@ -28,8 +28,8 @@ pub(super) struct Fusion {
     may_skip: u64,
     /// Bit `i`: it was.
     skipped: Cell<u64>,
-    /// Whether gradients may be given rounded, too.
-    may_round: bool,
+    /// Whether anything is offered: gradients may be given rounded, too, and with others.
+    is_offered: bool,
     /// What came with the gradient of an output.
     came: Option<(Extra, Tensor)>,
     /// What the rule gave with the gradients of inputs.
@@ -67,7 +67,7 @@ impl Fusion {
         mut partial: impl FnMut(&Edge) -> Option<Partial>,
         is_watched: impl Fn(&Node, u32) -> bool,
     ) -> Fusion {
-        let mut fusion = Fusion { may_round: true, came, ..Fusion::default() };
+        let mut fusion = Fusion { is_offered: true, came, ..Fusion::default() };
         let partials = fusion.partials.get_mut();
         for (index, edge) in node.edges().iter().enumerate() {
             let edge = edge.as_ref().filter(|_| needs[index]);
@@ -88,6 +88,12 @@ impl Fusion {
         if sum.shape() == shape { Some(sum) } else { sum.reshape(*shape).ok() }
     }
 
+    pub(super) fn has_partial(&self, index: usize, dtype: DType) -> bool {
+        let partials = self.partials.borrow();
+        let partial = partials.get(index).and_then(Option::as_ref);
+        partial.is_some_and(|partial| partial.sum.dtype() == dtype)
+    }
+
     pub(super) fn may_skip(&self, index: usize) -> bool {
         self.may_skip & bit(index) != 0
     }
@@ -100,8 +106,8 @@ impl Fusion {
         self.skipped.get() & bit(index) != 0
     }
 
-    pub(super) fn may_round(&self) -> bool {
-        self.may_round
+    pub(super) fn is_offered(&self) -> bool {
+        self.is_offered
     }
 
     /// What came with the gradient of an output, if it is of this kind.

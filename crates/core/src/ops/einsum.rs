@@ -28,7 +28,7 @@ pub fn einsum(equation: &str, operands: &[&Tensor]) -> Result<Tensor> {
     let operands: Vec<&Tensor> = operands.iter().collect();
     // All of it in the scope's dtype, also what is summed or multiplied without being a product of matrices.
     let product =
-        Matmul { tf32: scope == Precision::Tf32, bf16x6: scope == Precision::Bf16x6, ..Matmul::PLAIN };
+        Matmul { tf32: scope == Precision::Tf32, bf16x6: scope != Precision::Ieee, ..Matmul::PLAIN };
     without_precision(|| products(equation, &operands, product))
 }
 

@@ -7,7 +7,7 @@ use crate::dispatch::apply_one;
 use crate::error::{Error, Result};
 use crate::op::{Differentiability, Output, Outputs, Role, Rule, Saves, check};
 use crate::ops::unary::{Unary, UnaryGrad, UnaryOp};
-use crate::precision::{self, without_precision};
+use crate::precision::{self, Precision, without_precision};
 use crate::shape::AxisSet;
 use crate::{DType, Shape, Tensor, text};
 use smallvec::SmallVec;
@@ -34,15 +34,15 @@ pub struct Matmul {
     /// Whether a backend may round f32 operands to TF32 (10 bits of mantissa) before they are multiplied; sums stay f32. A permission: a backend may
     /// ignore it, and other dtypes do. The products of the gradient have it too.
     pub tf32: bool,
-    /// Whether a backend may compute a product of f32 on tensor cores of bf16, from three parts of each operand and six products of parts ("bf16x6"): with about the
-    /// accuracy of f32 (`docs/kernels/matmul.md` has the errors), rounded differently. A permission as [`tf32`](Matmul::tf32) is, which counts where both are given; infinities, NaN, the largest and the smallest
-    /// numbers come out as without it.
+    /// Whether a backend may compute a product of f32 on tensor cores of bf16, from three parts of each operand and six products of parts ("bf16x6"), where that is at
+    /// least as accurate as sums in f32 (`docs/kernels/matmul.md` has the errors); it is rounded differently. Given by default, and without effect where
+    /// [`tf32`](Matmul::tf32) is given. Infinities, NaN, the largest and the smallest numbers come out as without it. The products of the gradient have it too.
     pub bf16x6: bool,
 }
 
 impl Matmul {
-    /// The plain product, accurate.
-    pub const PLAIN: Matmul = Matmul { epilogue: Epilogue::NONE, tf32: false, bf16x6: false };
+    /// The plain product, as accurate as f32.
+    pub const PLAIN: Matmul = Matmul { epilogue: Epilogue::NONE, tf32: false, bf16x6: true };
 
     /// Number of inputs.
     pub fn input_count(&self) -> usize {
@@ -115,6 +115,13 @@ impl Rule for Matmul {
             let [_, columns] = shape.to_array(name)?;
             outputs.push(Output::fresh(Shape::unchecked(&[columns]), out_dtype.accumulator()));
         }
+        if self.epilogue.row_sums_of_a {
+            if !dtype.is_float() {
+                return Err(Error::dtype(name, "operand with sums of its rows", dtype, "a floating dtype"));
+            }
+            let [rows, _] = shape.to_array(name)?;
+            outputs.push(Output::fresh(Shape::unchecked(&[rows]), dtype));
+        }
         Ok(outputs)
     }
     fn is_primitive(&self) -> bool {
@@ -126,6 +133,11 @@ impl Rule for Matmul {
         let Epilogue { bias, activation, residual, alpha, accumulate, out_dtype, .. } = self.epilogue;
         let dtype = inputs[0].dtype();
         let wide = dtype.accumulator();
+        if self.epilogue.row_sums_of_a {
+            let epilogue = Epilogue { row_sums_of_a: false, ..self.epilogue };
+            let y = apply_one(Matmul { epilogue, ..*self }, &[&inputs[0], &inputs[1]])?;
+            return Ok(vec![y, inputs[0].t()?.sum(AxisSet::first(1))?]);
+        }
         if let Some(op) = self.epilogue.activation_grad {
             let epilogue = Epilogue { activation_grad: None, column_sums: false, ..self.epilogue };
             let y = apply_one(UnaryGrad { op }, &[&inputs[2], &self.without_last(inputs, epilogue)?])?;
@@ -166,10 +178,11 @@ impl Rule for Matmul {
     }
 
     fn differentiability(&self) -> Differentiability {
-        let Epilogue { activation, residual, pre_activation, activation_grad, .. } = self.epilogue;
+        let Epilogue { activation, residual, pre_activation, activation_grad, row_sums_of_a, .. } =
+            self.epilogue;
         let saves = |outputs| Differentiability::Stated(Saves { inputs: 0b11, outputs });
         match activation {
-            _ if activation_grad.is_some() => Differentiability::Composition,
+            _ if activation_grad.is_some() || row_sums_of_a => Differentiability::Composition,
             None => saves(0),
             // With a residual it is no output of its own.
             Some(op) if op.saves_output() && !residual => saves(0b1),
@@ -186,19 +199,18 @@ impl Rule for Matmul {
         let dtype = context.dtype(0);
         let operand_grad = || context.rounded_grad(dtype).map_or_else(|| grad.to_dtype(dtype), Ok);
         let shared = (context.needs(0) || context.needs(1)).then(operand_grad).transpose()?;
+        let mut bias_grad = self.bias_grad_that_came(context)?;
         if let (true, Some(grad)) = (context.needs(0), &shared) {
             grads[0] = Some(self.grad_of(context, 0, grad, &context.input(1)?.t()?)?);
         }
         if let (true, Some(grad)) = (context.needs(1), &shared) {
-            grads[1] = Some(self.grad_of(context, 1, &context.input(0)?.t()?, grad)?);
+            grads[1] = Some(self.grad_of_weight(context, grad, &mut bias_grad)?);
         }
-        if self.epilogue.bias && context.needs(2) {
-            let rows = AxisSet::first(grad.rank() - 1);
-            grads[2] = Some(match context.column_sums().filter(|_| self.epilogue.pre_activation) {
-                Some(sums) => sums.to_dtype(context.uncast(2).unwrap_or(context.dtype(2)))?,
-                // Of as few bytes as there are: sums are formed in f32.
-                None => shared.as_ref().unwrap_or(&grad).sum(rows)?.to_dtype(context.dtype(2))?,
-            });
+        if self.needs_bias(context) {
+            // Of as few bytes as there are: sums are formed in f32.
+            let grad = shared.as_ref().unwrap_or(&grad);
+            let sums = || grad.sum(AxisSet::first(grad.rank() - 1))?.to_dtype(context.dtype(2));
+            grads[2] = Some(bias_grad.map_or_else(sums, Ok)?);
         }
         let residual = 2 + usize::from(self.epilogue.bias);
         if self.epilogue.residual && context.needs(residual) {
@@ -272,7 +284,7 @@ pub struct MatmulOptions<'a> {
     pub out_dtype: Option<DType>,
     /// Whether a device may multiply f32 in TF32, also in the gradient: see [`Matmul::tf32`]. Not by default.
     pub tf32: bool,
-    /// Whether a device may multiply f32 by parts of bf16, also in the gradient: see [`Matmul::bf16x6`]. Not by default.
+    /// Whether a device may multiply f32 by parts of bf16 where that is as accurate, also in the gradient: see [`Matmul::bf16x6`]. By default it may.
     pub bf16x6: bool,
 }
 
@@ -285,7 +297,7 @@ impl Default for MatmulOptions<'_> {
             alpha: 1.0,
             out_dtype: None,
             tf32: false,
-            bf16x6: false,
+            bf16x6: true,
         }
     }
 }
@@ -486,7 +498,9 @@ impl Tensor {
             return self.copy_(&without_precision(|| self.addmm(a, b, beta, alpha))?);
         }
         let epilogue = Epilogue { alpha, accumulate: true, ..Epilogue::NONE };
-        apply_one(Matmul { epilogue, ..Matmul::PLAIN }, &[a, b, self]).map(drop)
+        // A scope leaves the dtypes of forms in place alone, but what it forbids is forbidden here too.
+        let bf16x6 = precision::current() != Some(Precision::Ieee);
+        apply_one(Matmul { epilogue, bf16x6, ..Matmul::PLAIN }, &[a, b, self]).map(drop)
     }
 
     /// The product of each element with each: `y[i, j] = self[i] * other[j]`.

@@ -86,11 +86,12 @@ fn of_reduction(op: ReduceOp) -> u64 {
 
 fn of_product(epilogue: &Epilogue, left: u64, output: u64, call: &OpCall<'_>) -> u64 {
     let inner = call.inputs.first().and_then(|left| left.dims().last()).map_or(0, |&inner| inner as u64);
-    let &Epilogue { bias, activation, residual, alpha, accumulate, .. } = epilogue;
+    let &Epilogue { bias, activation, residual, alpha, accumulate, row_sums_of_a, .. } = epilogue;
     let after = [bias, activation.is_some(), residual, alpha != 1.0, accumulate].map(u64::from);
     let rows = left.checked_div(inner).unwrap_or(0);
     let columns = call.inputs.get(1).and_then(|right| right.dims().last()).map_or(0, |&size| size as u64);
-    2 * rows * inner * columns + output * after.iter().sum::<u64>()
+    let sums = if row_sums_of_a { left } else { 0 };
+    2 * rows * inner * columns + sums + output * after.iter().sum::<u64>()
 }
 
 /// `keys` and `values`: how often a product of scores with keys or queries, and with values, is formed; `elementwise`: steps for each score.

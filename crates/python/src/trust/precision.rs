@@ -22,7 +22,7 @@ fn close_precision() -> Outcome<()> {
     Err(Failure::state("no scope of precision is open on this thread: it is left where it was entered"))
 }
 
-/// The precision of this thread: "f32", "bf16x6", "tf32", "bf16", "f16" or None.
+/// The precision of this thread: "f32", "ieee", "tf32", "bf16", "f16" or None.
 #[pyfunction]
 fn current_precision() -> Option<&'static str> {
     current().map(Precision::name)

@@ -9,7 +9,15 @@ use ternion_core::ops::unary::UnaryOp;
 
 /// The rows.
 pub fn rows() -> Vec<OpCase> {
-    vec![pre_activation(), activation_grad(), column_sums(), linear_add(), feed_forward(), feed_forward_relu()]
+    vec![
+        pre_activation(),
+        activation_grad(),
+        column_sums(),
+        row_sums_of_a(),
+        linear_add(),
+        feed_forward(),
+        feed_forward_relu(),
+    ]
 }
 
 fn gelu(x: f64) -> f64 {
@@ -114,6 +122,37 @@ fn column_sums() -> OpCase {
         .rejects("matmul: expected 2 axes, got shape [1, 2, 2]", move |device| {
             let x = zeros(&[1, 2, 2], device)?;
             Ok(apply(Matmul { epilogue, ..Matmul::PLAIN }, &[&x, &x, &x])?.swap_remove(0))
+        })
+}
+
+fn row_sums_of_a() -> OpCase {
+    let epilogue = Epilogue { row_sums_of_a: true, alpha: 0.5, ..Epilogue::NONE };
+    let with = |x: &Tensor, epilogue| {
+        Ok(apply(Matmul { epilogue, ..Matmul::PLAIN }, &[x, x])?.swap_remove(0))
+    };
+    product("matmul", "row sums of a")
+        .on([&[7, 5], &[5, 3]])
+        .on([&[16, 72], &[72, 8]])
+        .on([&[1, 1], &[1, 1]])
+        .on([&[4, 0], &[0, 3]])
+        .on([&[0, 4], &[4, 3]])
+        .on([&[5, 4], &[4, 0]])
+        .twice()
+        .run(move |x| Ok(apply(Matmul { epilogue, ..Matmul::PLAIN }, &[&x[0], &x[1]])?.into_vec()))
+        .oracle(|x| {
+            let [rows, inner] = [x[0].shape[0], x[0].shape[1]];
+            let sums = Array::from_fn(&[rows], |at| (0..inner).map(|k| x[0].at(&[at[0], k])).sum());
+            (oracle::matmul(&x[0], &x[1]).map(|y| 0.5 * y), sums)
+        })
+        .rejects(
+            "matmul: sums of the rows of a are not combined with bias, activation, its gradient, residual and accumulator",
+            move |device| with(&zeros(&[2, 2], device)?, Epilogue { activation: Some(UnaryOp::Relu), ..epilogue }),
+        )
+        .rejects("matmul: expected 2 axes, got shape [1, 2, 2]", move |device| {
+            with(&zeros(&[1, 2, 2], device)?, epilogue)
+        })
+        .rejects("matmul: operand with sums of its rows is i32, expected a floating dtype", move |device| {
+            with(&Tensor::zeros([2, 2], I32, device)?, Epilogue { alpha: 1.0, ..epilogue })
         })
 }
 

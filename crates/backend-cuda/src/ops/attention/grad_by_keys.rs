@@ -68,7 +68,7 @@ fn shared_bytes(width: usize) -> usize {
 }
 
 /// Whether boxes of the operand can be loaded: none of its axes is repeated or walked backwards.
-fn suits(operand: &Operand, counts: [usize; 3]) -> bool {
+pub(super) fn suits(operand: &Operand, counts: [usize; 3]) -> bool {
     counts.iter().zip(operand.strides).all(|(&count, stride)| count <= 1 || stride > 0)
 }
 
@@ -91,6 +91,15 @@ impl Plan {
             && [&gradients.q, &gradients.dy].iter().all(|operand| suits(operand, walked))
     }
 
+    /// Whether the gradient of queries is formed a tile later: not of a causal band at width 64, whose walks are
+    /// shorter (measured).
+    fn lags(&self) -> bool {
+        let Sizes { queries, keys, reach_end, .. } = self.sizes;
+        let is_causal = self.products.reach == Reach::Band
+            && reach_end <= (keys as i32 - queries as i32).saturating_add(1);
+        !(is_causal && self.width() == 64)
+    }
+
     /// How many key heads have their works next to each other: works of the same head, which add in
     /// turn, are to begin some steps apart; more of them would only make what they read anew leave the cache.
     fn abreast(&self, query_tiles: usize, multiprocessors: usize) -> usize {
@@ -104,7 +113,7 @@ impl Plan {
     }
 
     /// The map of an operand of `heads` heads, whose boxes have `extent` rows.
-    fn map(
+    pub(super) fn map(
         &self,
         op: &'static str,
         operand: &Operand,
@@ -180,7 +189,12 @@ impl Plan {
             ticket: turns.address() + (tiles * 4) as u64,
             works,
         };
-        let variant = AttentionVariant::GradByKeys { width: width as u8, reach: self.products.reach, dtype };
+        let variant = AttentionVariant::GradByKeys {
+            width: width as u8,
+            lags: self.lags(),
+            reach: self.products.reach,
+            dtype,
+        };
         let row_grid = grid(call.name, self.batch * heads, query_tiles)?;
         call.gpu.launch(call.name, Launch::new(variant, ROWS_KERNEL, row_grid, ROW_THREADS), &parameters)?;
         let key_grid = works.min(multiprocessors as u32);
@@ -248,6 +262,16 @@ mod tests {
         assert_eq!(gpt2.abreast(8, 132), 48, "of 192 heads, 4 times 48");
         assert_eq!(plan(Reach::Full, [4, 16, 16], [4096, 4096]).abreast(32, 132), 8);
         assert_eq!(plan(Reach::Band, [1, 2, 2], [128, 128]).abreast(1, 132), 2, "no more than there are");
+    }
+
+    #[test]
+    fn queries_lag_but_for_causal_bands_of_narrow_heads() {
+        let causal = plan(Reach::Band, [2, 4, 4], [200, 300]);
+        assert!(!causal.lags());
+        let [mut wide, mut ahead] = [(); 2].map(|()| plan(Reach::Band, [2, 4, 4], [200, 300]));
+        wide.products.width = 128;
+        ahead.sizes.reach_end += 1;
+        assert!(wide.lags() && ahead.lags() && plan(Reach::Full, [2, 4, 4], [200, 300]).lags());
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 use super::operand::Operand;
 use super::tensor_maps;
+use crate::gpu::Gpu;
 use crate::space::Space;
 use crate::tiles::{Taken, note_taken, wanted};
 use crate::variant::gemm::{
@@ -28,6 +29,20 @@ const MOST_SPLITS: usize = 128;
 /// Microseconds that the second kernel takes beside its memory traffic, which adds up the parts of
 /// sums.
 const SPLIT_MICROSECONDS: f64 = 1.8;
+/// The same where the product itself adds them up. Not measured yet: between nothing and a second launch, nearer to that, so that tiles are chosen much as by
+/// the measurements that the other numbers are fitted to.
+const ARRIVAL_MICROSECONDS: f64 = 1.5;
+/// Parts that the word of a unit counts at most (`gemm/wgmma_parts.cuh`).
+const MOST_ARRIVALS: usize = 255;
+const _: () = assert!(MOST_SPLITS <= MOST_ARRIVALS);
+/// Microseconds that blocks of a cluster take to wait for each other and to add up theirs.
+const CLUSTER_SPLIT_MICROSECONDS: f64 = 0.8;
+/// Microseconds that a kernel takes which does to a small product what a fused one does to its sums.
+const APART_MICROSECONDS: f64 = 4.0;
+/// Sums of fewer terms may be farther from the exact ones by parts of bf16 than in f32, where one term is far above the others (`parts/tests.rs`).
+const LEAST_INNER_OF_PARTS: usize = 64;
+/// The most blocks of a cluster on every device.
+const MOST_IN_CLUSTER: usize = 8;
 /// Microseconds that it takes to queue the copy of an operand, and of one with zeros behind its
 /// lines.
 const COPY_MICROSECONDS: f64 = 4.0;
@@ -196,6 +211,16 @@ pub(super) struct Choice {
     pub(super) epilogue: EpilogueVariant,
 }
 
+impl Choice {
+    /// Bytes of the sums of all parts where the product itself adds them up, which are those of whole tiles; else none.
+    pub(super) fn parts_inside(&self) -> Option<usize> {
+        let Tile { block, .. } = self.tile;
+        let bytes = self.blocks * block.m * block.n * DType::F32.size();
+        let adds_up = self.splits > 1 && self.tile.adds_up_parts(self.blocks / self.splits);
+        (adds_up && bytes <= MOST_PARTIAL).then_some(bytes)
+    }
+}
+
 /// How a product is launched, and how its form in parts of bf16 is, where that is faster.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Chosen {
@@ -293,11 +318,10 @@ impl Choice {
             output: wrapping_like(output.view.dtype),
             epilogue: EpilogueVariant::BiasRelu,
         };
-        let variant = output
+        let (variant, splits) = output
             .fused
-            .filter(|_| tile.engine == Engine::Wgmma && splits == 1 && sizes.matrices == 1)
-            .and_then(|epilogue| fused(GemmVariant { epilogue, ..variant }, &sizes, device))
-            .unwrap_or(variant);
+            .and_then(|epilogue| with_epilogue(GemmVariant { epilogue, ..variant }, splits, &sizes, device))
+            .unwrap_or((variant, splits));
         let tile = variant.tile;
         let split_length = sizes.k.max(1).div_ceil(splits).next_multiple_of(tile.block.k);
         let splits = sizes.k.div_ceil(split_length).max(1);
@@ -317,6 +341,31 @@ impl Choice {
             epilogue: variant.epilogue,
         }
     }
+}
+
+/// The variant that has the epilogue of `variant`, and the number of parts of its sums, if there is one and it takes less than the
+/// product in `splits` parts by the tile of `variant` and a kernel behind it.
+pub(super) fn with_epilogue(
+    variant: GemmVariant,
+    splits: usize,
+    sizes: &Sizes,
+    device: Device,
+) -> Option<(GemmVariant, usize)> {
+    if !matches!(variant.tile.engine, Engine::Wgmma | Engine::WgmmaSplitK) || sizes.matrices != 1 {
+        return None;
+    }
+    if variant.epilogue == EpilogueVariant::RowSumsOfA {
+        // The product is as it is without: its tile and its parts.
+        return Some((variant, splits)).filter(|(variant, _)| is_fused(variant));
+    }
+    if splits > 1 && wanted().splits.is_some() {
+        return None;
+    }
+    let fused = fused(variant, sizes, device)?;
+    let time = |tile: &Tile, splits| tile.predicted(sizes, splits, device.multiprocessors);
+    let is_whole = variant.tile.engine == Engine::Wgmma && splits == 1;
+    let is_faster = time(fused.tile, 1) <= time(variant.tile, splits) + APART_MICROSECONDS;
+    (is_whole || is_faster).then_some((fused, 1))
 }
 
 /// The variant with the fused epilogue of the tile that is fastest by prediction, if there are such.
@@ -376,7 +425,7 @@ pub(super) fn faster_by_parts(
     sizes: &Sizes,
     device: Device,
 ) -> Option<(&'static Tile, usize)> {
-    if !sizes.suits_tensor_maps || sizes.k == 0 {
+    if !sizes.suits_tensor_maps || sizes.k < LEAST_INNER_OF_PARTS {
         return None;
     }
     let runs = |tile: &Tile| tile.engine.architectures().contain(device.architecture);
@@ -418,6 +467,9 @@ impl Tile {
         if self.engine.uses_tensor_maps() && !sizes.suits_tensor_maps {
             return false;
         }
+        if self.needs_rows_along_k() && sizes.turned[0] > 0 {
+            return false;
+        }
         match self.purpose {
             Purpose::Any => true,
             Purpose::FewRows => sizes.m <= self.block.m,
@@ -439,17 +491,31 @@ impl Tile {
             sums += busiest.max(cost.lone_block_factor * tile) + cost.wave_microseconds;
         }
         let mut time = cost.start_microseconds + sums.max(self.memory_microseconds(sizes, splits));
-        if splits > 1 {
+        if splits > 1 && self.engine.adds_up_in_clusters() {
+            time += CLUSTER_SPLIT_MICROSECONDS;
+        } else if splits > 1 {
             let traffic = (sizes.outputs() * (splits + 1) * 4) as f64;
-            time += SPLIT_MICROSECONDS + traffic / BYTES_PER_MICROSECOND;
+            let beside = match self.adds_up_parts(tiles / splits) {
+                true => ARRIVAL_MICROSECONDS,
+                false => SPLIT_MICROSECONDS,
+            };
+            time += beside + traffic / BYTES_PER_MICROSECOND;
         }
         time
+    }
+
+    /// Whether the kernel adds up the parts of so many tiles by itself: it does on warpgroups, where every consumer's share of a tile has a word.
+    pub(super) fn adds_up_parts(&self, tiles: usize) -> bool {
+        let consumers = if self.is_ping_pong() { 1 } else { 2 };
+        let adds_up = self.engine.uses_tensor_maps() && !self.engine.adds_up_in_clusters();
+        adds_up && tiles * consumers <= Gpu::COUNTS
     }
 
     /// The least time in which a product reads its operands and writes its result, or its partial sums.
     fn memory_microseconds(&self, sizes: &Sizes, splits: usize) -> f64 {
         let [operand, output] = sizes.element_bytes;
-        let stored = if splits > 1 && output > 0 { 4 * splits } else { output };
+        let stores_parts = splits > 1 && output > 0 && !self.engine.adds_up_in_clusters();
+        let stored = if stores_parts { 4 * splits } else { output };
         let read = (sizes.m + sizes.n) * sizes.k * sizes.matrices * operand;
         let bandwidth = match self.engine.uses_tensor_maps() {
             true => MAPPED_BYTES_PER_MICROSECOND,
@@ -488,7 +554,8 @@ pub(super) fn choose_among(
     for tile in serving().filter(|tile| tile.most_shared(dtype) <= room) {
         let copies = sizes.copies(tile, dtype.size());
         for splits in splits_of(tile, sizes, wanted.splits) {
-            if splits > 1 && sizes.outputs() * splits * 8 > MOST_PARTIAL {
+            let stores_parts = splits > 1 && !tile.engine.adds_up_in_clusters();
+            if stores_parts && sizes.outputs() * splits * 8 > MOST_PARTIAL {
                 continue;
             }
             let rank = (!wanted.admits(tile), copies + tile.predicted(sizes, splits, multiprocessors));
@@ -506,6 +573,13 @@ fn splits_of(tile: &Tile, sizes: &Sizes, wanted: Option<usize>) -> SmallVec<[usi
     let blocks = tile.count(sizes).max(1);
     let longest = sizes.k / (2 * tile.block.k).max(64);
     let cut_of = |aim: &usize| (aim / blocks).min(longest).min(MOST_SPLITS);
+    if tile.engine.adds_up_in_clusters() {
+        let most = longest.clamp(1, MOST_IN_CLUSTER);
+        return match wanted {
+            Some(splits) => smallvec![splits.clamp(1, most)],
+            None => (1..=MOST_IN_CLUSTER).filter(|&cut| cut.is_power_of_two() && cut <= most).collect(),
+        };
+    }
     match wanted {
         Some(splits) => smallvec![splits.clamp(1, longest.clamp(1, MOST_SPLITS))],
         None => std::iter::once(1).chain(AIMS.iter().map(cut_of).filter(|&cut| cut > 1)).collect(),

@@ -130,7 +130,7 @@ impl<'a> Parts<'a> {
             run: self.run,
             lines: self.lines,
             line_stride: self.pitch as i64,
-            extents: tensor_maps::operand_extents(self.load, tile, lines),
+            extents: tensor_maps::operand_extents(self.load, tile, lines, DType::BF16.size()),
             batch: [(fast, matrix), (PARTS * slow, matrix * fast as i64)],
         };
         Ok(OperandMap { map: mapped.map(op)?, axes: tensor_maps::axes_bits(self.batch), part: slow as u32 })

@@ -2,13 +2,14 @@
 
 use super::choice::Choice;
 use super::operand::Operand;
-use super::{PRODUCT, Parameters, SUM_SPLITS, Sizes};
+use super::{PRODUCT, Parameters, SUM_PARTS, SUM_SPLITS, Sizes};
 use crate::call::Call;
 use crate::driver::tensor_map::{ALIGNMENT, Axis, Swizzle, TensorMap, TensorMapSpec};
 use crate::launch::Launch;
+use crate::memory::scratch::Scratch;
 use crate::ops::copy::copy;
 use crate::space::Space;
-use crate::variant::gemm::{GemmVariant, LoadMode, Tile};
+use crate::variant::gemm::{EpilogueVariant, GemmVariant, LoadMode, Tile};
 use smallvec::smallvec;
 use ternion_core::backend::{Buffer, View};
 use ternion_core::ops::matmul::Epilogue;
@@ -18,13 +19,15 @@ use ternion_core::{DType, Error, Layout, Result, Shape};
 pub(super) const BATCH_AXES: usize = 2;
 /// Bytes of a row of a box: a period of the swizzle.
 const LINE: usize = 128;
+/// Threads of a block that adds up parts.
+const SUM_THREADS: usize = 256;
 
 /// The parameters, as `TensorMapProduct` of the kernel.
 #[repr(C)]
 struct TensorMapParameters {
     maps: [TensorMap; 4],
     bias: u64,
-    column_sums: u64,
+    sums: u64,
     constants: [u64; 2],
     alpha: f32,
     m: u32,
@@ -40,6 +43,8 @@ struct TensorMapParameters {
     a_part: u32,
     b_part: u32,
     unfit: u64,
+    parts: u64,
+    states: u64,
 }
 
 /// Whether boxes of `y` are stored: rows of neighboring elements that begin at multiples of 16 bytes.
@@ -93,6 +98,10 @@ pub(super) struct Mapped {
 impl Mapped {
     pub(super) fn map(&self, op: &'static str) -> Result<TensorMap> {
         let size = self.dtype.size() as u64;
+        let swizzle = match self.extents[0] * self.dtype.size() {
+            64 => Swizzle::Bytes64,
+            _ => Swizzle::Bytes128,
+        };
         let run = Axis { size: self.run as u64, stride: size, extent: self.extents[0] as u32 };
         // Strides of axes of one element are not looked at, but have to be of a kind that there is.
         let mut filled = (run.size * size).next_multiple_of(ALIGNMENT);
@@ -108,7 +117,7 @@ impl Mapped {
             address: self.address,
             dtype: self.dtype,
             rounds_to_tf32: self.rounds_to_tf32,
-            swizzle: Swizzle::Bytes128,
+            swizzle,
             axes: smallvec![run, lines, batch[0], batch[1]],
         }
         .map(op)
@@ -153,18 +162,18 @@ pub(super) fn operand_maps(
         false => [(a, a_load, a_batch), (b, b_load, b_batch)],
     };
     // A block's share of the lines of the second one, in a cluster.
-    let map = |(operand, load, batch), lines: usize, blocks: usize| {
-        let [run, lines] = operand_extents(load, tile, lines);
+    let map = |(operand, load, batch): (&Operand<'_>, _, _), lines: usize, blocks: usize| {
+        let [run, lines] = operand_extents(load, tile, lines, operand.view.dtype.size());
         operand_map(operand, [run, lines / blocks], load, batch, op)
     };
     Ok([map(first, tile.block.m, 1)?, map(second, tile.block.n, tile.cluster)?])
 }
 
-/// Elements of a box of an operand along a run, and its lines: those of k are as many as a run of 128 bytes has elements.
-pub(super) fn operand_extents(load: LoadMode, tile: &Tile, lines: usize) -> [usize; 2] {
+/// Elements of `size` bytes of a box of an operand along a run, and its lines: of one across k the run is 128 bytes, and lines are those of k.
+pub(super) fn operand_extents(load: LoadMode, tile: &Tile, lines: usize, size: usize) -> [usize; 2] {
     match load.is_k_major() {
         true => [tile.block.k, lines],
-        false => [tile.block.k; 2],
+        false => [LINE / size, tile.block.k],
     }
 }
 
@@ -301,7 +310,55 @@ impl ColumnSums {
     }
 }
 
-/// Launches the product of these operands, and what adds up the parts of its sums. `parameters` are those of the other kernels.
+/// Sums of the rows of a, of some stages each, on their way to those of all.
+struct RowSums {
+    scratch: Scratch,
+    parts: usize,
+}
+
+/// The parameters, as `SumParts` of the kernel.
+#[repr(C)]
+struct SumPartsParameters {
+    product: Parameters,
+    sums: u64,
+    sums_of_a: u64,
+    parts: u32,
+    blocks: u32,
+}
+
+impl RowSums {
+    fn of(call: &Call<'_>, sizes: &Sizes, choice: &Choice, variant: &GemmVariant) -> Result<Option<RowSums>> {
+        if variant.epilogue != EpilogueVariant::RowSumsOfA {
+            return Ok(None);
+        }
+        let parts = variant.parts_of_row_sums(sizes.n, choice.splits);
+        let scratch = call.gpu.scratch(parts * sizes.m * DType::F32.size())?;
+        Ok(Some(RowSums { scratch, parts }))
+    }
+
+    /// The sums, and with `sum_blocks` more blocks the result from its parts: by one kernel.
+    fn add_up(
+        &self,
+        call: &Call<'_>,
+        product: &Parameters,
+        variant: GemmVariant,
+        sum_blocks: u32,
+    ) -> Result<()> {
+        let Some(sums) = call.outputs.get(1) else { return Ok(()) };
+        let blocks = product.m.div_ceil(SUM_THREADS as u32);
+        let parameters = SumPartsParameters {
+            product: *product,
+            sums: self.scratch.address(),
+            sums_of_a: call.gpu.address(call.name, sums)?,
+            parts: self.parts as u32,
+            blocks,
+        };
+        let launch = Launch::new(variant, SUM_PARTS, blocks + sum_blocks, SUM_THREADS as u32);
+        call.gpu.launch(call.name, launch, &parameters)
+    }
+}
+
+/// Launches the product of these operands, and what adds up the parts of its sums if it does not do that itself. `parameters` are those of the other kernels.
 pub(super) fn launch(
     call: &Call<'_>,
     epilogue: &Epilogue,
@@ -316,34 +373,27 @@ pub(super) fn launch(
         return Err(Error::invalid(op, "a batch of more axes than a tensor map has"));
     }
     let of_y = batch_axes(batch, 0);
-    let is_partial = choice.splits > 1;
-    let box_lines = variant.box_lines();
-    let y = match is_partial {
-        true => partial_map(parameters.partial, sizes, choice.splits, box_lines, op)?,
-        false => output_map(&call.outputs[0], parameters.y, sizes, of_y, box_lines, op)?,
-    };
-    let maps = [
-        a.map,
-        b.map,
-        y,
-        match super::beside(call, variant.epilogue) {
-            Some(view) => output_map(view, gpu.address(op, view)?, sizes, of_y, box_lines, op)?,
-            None => TensorMap::ABSENT,
-        },
-    ];
+    let is_inside = choice.parts_inside().is_some();
+    let is_partial = choice.splits > 1 && !is_inside;
+    let [y, beside] = result_maps(call, sizes, choice, parameters, variant, of_y, is_partial)?;
     let bias = match is_partial || !epilogue.bias {
         true => None,
         false => Some(Bias::of(call)?),
     };
-    let sums = ColumnSums::of(call, epilogue, sizes, &variant)?;
+    let column_sums = ColumnSums::of(call, epilogue, sizes, &variant)?;
+    let row_sums = RowSums::of(call, sizes, choice, &variant)?;
     let [m, n] = match variant.is_turned() {
         true => [parameters.n, parameters.m],
         false => [parameters.m, parameters.n],
     };
     let mapped = TensorMapParameters {
-        maps,
+        maps: [a.map, b.map, y, beside],
         bias: bias.as_ref().map_or(Ok(0), |bias| bias.address(call))?,
-        column_sums: sums.as_ref().map_or(Ok(0), |sums| sums.address(call))?,
+        sums: match (&column_sums, &row_sums) {
+            (Some(sums), _) => sums.address(call)?,
+            (None, Some(sums)) => sums.scratch.address(),
+            (None, None) => 0,
+        },
         constants: if is_partial { [0; 2] } else { parameters.constants },
         alpha: if is_partial { 1.0 } else { epilogue.alpha as f32 },
         m,
@@ -359,6 +409,8 @@ pub(super) fn launch(
         a_part: a.part,
         b_part: b.part,
         unfit: parameters.condition.address,
+        parts: if is_inside { parameters.partial } else { 0 },
+        states: if is_inside { gpu.counts() } else { 0 },
     };
     let output = if is_partial { DType::F32 } else { variant.output };
     let cluster = choice.tile.cluster;
@@ -368,11 +420,48 @@ pub(super) fn launch(
         ..Launch::new(GemmVariant { output, ..variant }, PRODUCT, blocks, choice.threads as u32)
     };
     gpu.launch(op, product, &mapped)?;
-    if let Some(sums) = sums {
-        return sums.add_up(call);
+    let sum_blocks = if is_partial { sizes.outputs().div_ceil(SUM_THREADS) as u32 } else { 0 };
+    add_up(call, parameters, variant, column_sums, row_sums, sum_blocks)
+}
+
+/// The maps of what the product writes, its result or the parts of its sums, and of what else the epilogue reads or writes.
+fn result_maps(
+    call: &Call<'_>,
+    sizes: &Sizes,
+    choice: &Choice,
+    parameters: &Parameters,
+    variant: GemmVariant,
+    of_y: [(usize, i64); 2],
+    is_partial: bool,
+) -> Result<[TensorMap; 2]> {
+    let (op, box_lines) = (call.name, variant.box_lines());
+    let y = match is_partial {
+        true => partial_map(parameters.partial, sizes, choice.splits, box_lines, op)?,
+        false => output_map(&call.outputs[0], parameters.y, sizes, of_y, box_lines, op)?,
+    };
+    let beside = match super::beside(call, variant.epilogue) {
+        Some(view) => output_map(view, call.gpu.address(op, view)?, sizes, of_y, box_lines, op)?,
+        None => TensorMap::ABSENT,
+    };
+    Ok([y, beside])
+}
+
+/// Launches what adds up sums of columns or rows, and with `sum_blocks` blocks the parts of sums of the product.
+fn add_up(
+    call: &Call<'_>,
+    parameters: &Parameters,
+    variant: GemmVariant,
+    column_sums: Option<ColumnSums>,
+    row_sums: Option<RowSums>,
+    sum_blocks: u32,
+) -> Result<()> {
+    match (column_sums, row_sums) {
+        (Some(sums), _) => sums.add_up(call),
+        (None, Some(sums)) => sums.add_up(call, parameters, variant, sum_blocks),
+        (None, None) if sum_blocks == 0 => Ok(()),
+        (None, None) => {
+            let launch = Launch::new(variant, SUM_SPLITS, sum_blocks, SUM_THREADS as u32);
+            call.gpu.launch(call.name, launch, parameters)
+        }
     }
-    if !is_partial {
-        return Ok(());
-    }
-    gpu.launch(op, Launch::new(variant, SUM_SPLITS, sizes.outputs().div_ceil(256) as u32, 256), parameters)
 }

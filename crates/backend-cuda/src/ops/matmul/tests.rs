@@ -1,8 +1,9 @@
 //! Which tile is chosen for which product.
 
-use super::choice::{choose, choose_among, faster_by_parts};
+use super::choice::{choose, choose_among, faster_by_parts, with_epilogue};
 use super::*;
 use crate::variant::Architectures;
+use crate::variant::elementwise::Activation;
 use crate::variant::gemm::*;
 
 const F32: MmaInput = MmaInput::Of(DType::F32);
@@ -12,7 +13,7 @@ const BF16: MmaInput = MmaInput::Of(DType::BF16);
 /// The products of `tests/kernels/gemm.rs`, which are to come by every tile on an H100: the input,
 /// m, n, k, whether operands are unaligned. Those of tiles that tensor maps would take are for devices, or with
 /// `TERNION_CUDA_TENSOR_MAPS=0`, without such.
-static BY_TILE: [(&Tile, MmaInput, [usize; 3], bool); 30] = [
+static BY_TILE: [(&Tile, MmaInput, [usize; 3], bool); 33] = [
     (&WGMMA_128X256X64, BF16, [2048, 2048, 72], false),
     (&WGMMA_128X256X64_CLUSTER, BF16, [4096, 8192, 4104], false),
     (&WGMMA_128X192X64_PING_PONG, BF16, [3072, 3072, 4096], false),
@@ -21,6 +22,9 @@ static BY_TILE: [(&Tile, MmaInput, [usize; 3], bool); 30] = [
     (&WGMMA_64X128X64_PING_PONG, BF16, [4096, 136, 512], false),
     (&WGMMA_64X128X64_CLUSTER, BF16, [1024, 1024, 4104], false),
     (&WGMMA_64X64X64_PING_PONG, BF16, [512, 1024, 2048], false),
+    (&WGMMASPLITK_16X64X64, BF16, [16, 4096, 4096], false),
+    (&WGMMASPLITK_32X64X64, BF16, [24, 2056, 4104], false),
+    (&WGMMASPLITK_64X64X64, BF16, [64, 2048, 1032], false),
     (&WGMMATF32_128X256X32, MmaInput::Tf32, [2048, 2048, 72], false),
     (&WGMMATF32_128X192X32_PING_PONG, MmaInput::Tf32, [1536, 1536, 264], false),
     (&WGMMATF32_128X128X32_PING_PONG, MmaInput::Tf32, [768, 1536, 264], false),
@@ -114,13 +118,13 @@ fn every_tile_is_chosen_for_some_size() {
 /// The products of `tests/kernels/bf16x6.rs` which are to come by both tiles of parts of bf16 on an H100, with whole sums and with sums in parts: m, n, k and
 /// the number of matrices.
 static BY_PARTS: [(&Tile, bool, [usize; 4]); 7] = [
-    (&WGMMABF16X6_128X192X64, false, [1056, 2056, 531, 1]),
-    (&WGMMABF16X6_128X192X64, true, [520, 776, 8200, 1]),
-    (&WGMMABF16X6_128X128X64, true, [520, 776, 65536, 1]),
-    (&WGMMABF16X6_128X128X64, false, [1027, 1540, 1031, 1]),
-    (&WGMMABF16X6_128X128X64, false, [1024, 2048, 1024, 1]),
-    (&WGMMABF16X6_128X128X64, true, [1536, 640, 2056, 1]),
-    (&WGMMABF16X6_128X192X64, false, [515, 1040, 1037, 6]),
+    (&WGMMABF16X6_128X192X32, false, [1056, 2056, 531, 1]),
+    (&WGMMABF16X6_128X192X32, true, [520, 776, 8200, 1]),
+    (&WGMMABF16X6_128X128X32, true, [520, 776, 65536, 1]),
+    (&WGMMABF16X6_128X128X32, false, [1027, 1540, 1031, 1]),
+    (&WGMMABF16X6_128X128X32, false, [1024, 2048, 1024, 1]),
+    (&WGMMABF16X6_128X128X32, true, [1536, 640, 2056, 1]),
+    (&WGMMABF16X6_128X192X32, false, [515, 1040, 1037, 6]),
 ];
 
 /// The tile and the parts of sums by which products of f32 are computed in parts of bf16, where tensor maps suit their result or not.
@@ -205,6 +209,106 @@ fn tiles_of_turned_products_are_counted_along_the_columns_of_the_result() {
     }
 }
 
+/// A product in `splits` parts by `tile`.
+fn in_parts(tile: &'static Tile, [rows, columns]: [usize; 2], splits: usize) -> Choice {
+    let blocks = rows.next_multiple_of(tile.cluster) * columns * splits;
+    let loads = [LoadMode::KMajor; 2];
+    Choice {
+        is_copied: [false; 2],
+        tile,
+        loads,
+        splits,
+        split_length: tile.block.k,
+        blocks,
+        threads: tile.threads(),
+        shared: tile.shared(DType::BF16, loads),
+        epilogue: EpilogueVariant::BiasRelu,
+    }
+}
+
+#[test]
+fn parts_are_added_up_inside_where_every_unit_has_a_word() {
+    // Bytes of f32 of whole tiles: those of a cluster count where they are beyond the result, too.
+    for (tile, tiles, splits, bytes) in [
+        (&WGMMA_128X192X64_PING_PONG, [6, 4], 5, Some(6 * 4 * 5 * 128 * 192 * 4)),
+        (&WGMMA_64X64X64_PING_PONG, [1, 64], 2, Some(64 * 2 * 64 * 64 * 4)),
+        (&WGMMA_64X128X64_CLUSTER, [3, 8], 4, Some(4 * 8 * 4 * 64 * 128 * 4)),
+        (&WGMMATF32_128X256X32, [2, 3], 128, Some(2 * 3 * 128 * 128 * 256 * 4)),
+        (&WGMMABF16X6_128X192X32, [5, 5], 3, Some(25 * 3 * 128 * 192 * 4)),
+        // Whole sums, other engines, too many units, too many bytes.
+        (&WGMMA_128X192X64_PING_PONG, [6, 4], 1, None),
+        (&MMA_64X64X64, [1, 64], 2, None),
+        (&SIMT_64X64X8, [1, 64], 2, None),
+        (&WGMMA_64X64X64_PING_PONG, [64, 64], 2, Some(4096 * 2 * 64 * 64 * 4)),
+        (&WGMMA_64X64X64_PING_PONG, [64, 65], 2, None),
+        (&WGMMA_128X128X64, [32, 64], 2, Some(2048 * 2 * 128 * 128 * 4)),
+        (&WGMMA_128X128X64, [32, 65], 2, None),
+        (&WGMMA_128X256X64, [16, 16], 9, None),
+    ] {
+        assert_eq!(in_parts(tile, tiles, splits).parts_inside(), bytes, "{tile:?} {tiles:?} in {splits}");
+    }
+}
+
+#[test]
+fn parts_that_the_product_adds_up_cost_no_second_launch() {
+    let sizes = sizes(BF16, [768, 768, 16384], [0; 2], true);
+    let (inside, outside) = (&WGMMA_128X192X64_PING_PONG, &MMA_128X256X64);
+    let beside = |tile: &Tile, splits: usize| {
+        let whole = Sizes { k: sizes.k / splits, matrices: splits, ..sizes };
+        tile.predicted(&sizes, splits, 132) - tile.predicted(&whole, 1, 132)
+    };
+    assert!(beside(inside, 4) > 0.0);
+    assert!(beside(inside, 4) < beside(outside, 4));
+}
+
+#[test]
+fn kernels_count_as_the_host_does() {
+    let program = crate::files::Program::new("gemm/wgmma.cu", std::iter::empty());
+    let text = |file: &str| program.headers.iter().find(|(path, _)| *path == file).expect("a header").1;
+    // Eight bits of a word count parts: `MOST_ARRIVALS`.
+    assert!(text("gemm/wgmma_parts.cuh").contains("ARRIVED = 1, DONE = 1 << 8, TAKEN = 1 << 16"));
+    assert!(
+        text("gemm/wgmma_tile.cuh").contains("8 * (2 * STAGES + CONSUMERS + STRIP_BARRIERS + CONSUMERS)")
+    );
+}
+
+#[test]
+fn rows_of_a_are_added_up_beside_products_of_weight_gradients() {
+    let large =
+        [&WGMMA_128X256X64, &WGMMA_128X192X64_PING_PONG, &WGMMA_128X128X64_PING_PONG, &WGMMA_128X128X64];
+    let others =
+        [&WGMMA_64X128X64_PING_PONG, &WGMMA_64X64X64_PING_PONG, &WGMMA_128X256X64_CLUSTER, &MMA_128X256X64];
+    let sizes = sizes(BF16, [768, 3072, 16384], [0; 2], true);
+    let found = |tile, [a, b]: [LoadMode; 2], output, splits, sizes: &Sizes| {
+        let epilogue = EpilogueVariant::RowSumsOfA;
+        let variant = GemmVariant { tile, a, b, operands: DType::BF16, output, epilogue };
+        let found = with_epilogue(variant, splits, sizes, device("sm_90a"));
+        // The tile that was chosen for the product, and no other one.
+        assert!(found.is_none_or(|found| found == (variant, splits)), "{variant:?}: {found:?}");
+        found.map(|(variant, _)| variant)
+    };
+    let (k, mn) = (LoadMode::KMajor, LoadMode::MnMajor);
+    for (output, splits) in [(DType::BF16, 1), (DType::BF16, 3), (DType::F32, 1), (DType::F32, 3)] {
+        for tile in large {
+            let variant = found(tile, [mn, mn], output, splits, &sizes).unwrap_or_else(|| panic!("{tile:?}"));
+            assert_eq!(
+                variant.shared(),
+                tile.shared(DType::BF16, [mn, mn]),
+                "{tile:?}: as of the plain product"
+            );
+            assert_eq!(variant.parts_of_row_sums(3072, splits), splits * 3072 / tile.block.n);
+            for loads in [[k, mn], [mn, k], [k, k]] {
+                assert!(found(tile, loads, output, splits, &sizes).is_none(), "{tile:?} {loads:?}");
+            }
+            let batch = Sizes { matrices: 2, ..sizes };
+            assert!(found(tile, [mn, mn], output, splits, &batch).is_none(), "{tile:?} in a batch");
+        }
+        for tile in others {
+            assert!(found(tile, [mn, mn], output, splits, &sizes).is_none(), "{tile:?}");
+        }
+    }
+}
+
 #[test]
 fn tiles_fit_the_shared_memory_of_every_device() {
     // Bytes that a block may have on 8.6, 8.9 and 12.x; on 8.0; on 9.0 and 10.0.
@@ -223,4 +327,27 @@ fn tiles_fit_the_shared_memory_of_every_device() {
             }
         }
     }
+}
+
+/// A layer of few rows: its activation is fused where the sums are short, and has a kernel of its own where a fused product would take far longer than one in parts.
+#[test]
+fn epilogues_are_fused_where_that_takes_less_than_a_kernel_behind() {
+    let device = device("sm_90a");
+    let fused = |[m, n, k]: [usize; 3]| {
+        let sizes = sizes(BF16, [m, n, k], [0; 2], true);
+        let (tile, splits) = choose(BF16, &sizes, device);
+        assert_eq!(tile.engine, Engine::WgmmaSplitK, "{m} x {n} x {k}: {tile:?}");
+        let variant = GemmVariant {
+            tile,
+            a: LoadMode::KMajor,
+            b: LoadMode::KMajor,
+            operands: DType::BF16,
+            output: DType::BF16,
+            epilogue: EpilogueVariant::PreActivation(Activation::GeluErf),
+        };
+        with_epilogue(variant, splits, &sizes, device)
+    };
+    let (variant, splits) = fused([16, 1024, 256]).expect("short sums");
+    assert!(FUSED_TILES.contains(&variant.tile) && splits == 1, "{variant:?} in {splits}");
+    assert!(fused([16, 4096, 4096]).is_none(), "long sums");
 }

@@ -352,7 +352,34 @@ fn attributes_and_aligned_parameters_arrive_unchanged() {
         assert_eq!(code, sys::CUresult::CUDA_SUCCESS);
     }
     queue.stop();
-    let expected: Vec<_> = (0..count).map(|number| (config(number), Aligned::of(number))).collect();
+    let mut expected: Vec<_> = (0..count).map(|number| (config(number), Aligned::of(number))).collect();
+    assert!(expected[0].0.attributes.dependent);
+    // Nothing is known of what is ahead of it.
+    expected[0].0.attributes.dependent = false;
     assert_eq!(*queue.target.0.lock(), expected);
     assert!(queue.slots.len() == SLOTS && size_of::<Aligned>() <= ROOM, "they went through slots");
+}
+
+/// However they reach the driver: only those right behind another launch.
+#[test]
+fn launches_behind_other_work_wait_for_its_end() {
+    for (is_used, at_once) in [(true, false), (true, true), (false, false)] {
+        let queue = Arc::new(SubmissionQueue::with_thread(AlignedNotes::default(), is_used));
+        let attributes = LaunchAttributes { dependent: true, ..LaunchAttributes::NONE };
+        let config = LaunchConfig { attributes, ..plain() };
+        let is_behind = |number: u64| number % 7 == 3 || number % 50 > 45;
+        for number in 0..200 {
+            if is_behind(number) {
+                queue.drain();
+            }
+            // SAFETY: the target takes such parameters.
+            let code = unsafe { queue.push("test", config, &Aligned::of(number), at_once) };
+            assert_eq!(code, sys::CUresult::CUDA_SUCCESS);
+        }
+        queue.stop();
+        let found: Vec<bool> =
+            queue.target.0.lock().iter().map(|(config, _)| config.attributes.dependent).collect();
+        let expected: Vec<bool> = (0..200).map(|number| number != 0 && !is_behind(number)).collect();
+        assert_eq!(found, expected, "through slots: {is_used}, at once: {at_once}");
+    }
 }

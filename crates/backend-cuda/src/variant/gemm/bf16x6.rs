@@ -4,12 +4,12 @@ use super::{BlockShape, Cost, Engine, EpilogueVariant, GemmVariant, LoadMode, Pa
 use ternion_core::DType;
 
 /// Large products.
-pub(crate) static WGMMABF16X6_128X192X64: Tile = Tile {
-    name: "wgmmabf16x6_128x192x64",
+pub(crate) static WGMMABF16X6_128X192X32: Tile = Tile {
+    name: "wgmmabf16x6_128x192x32",
     engine: Engine::WgmmaBf16x6,
-    block: BlockShape { m: 128, n: 192, k: 64 },
+    block: BlockShape { m: 128, n: 192, k: 32 },
     part: Part::Warpgroup { m: 64, n: 192 },
-    stages: 4,
+    stages: 3,
     resident: 1,
     cluster: 1,
     purpose: Purpose::Any,
@@ -23,12 +23,12 @@ pub(crate) static WGMMABF16X6_128X192X64: Tile = Tile {
 };
 
 /// Waves that larger tiles do not fill.
-pub(crate) static WGMMABF16X6_128X128X64: Tile = Tile {
-    name: "wgmmabf16x6_128x128x64",
+pub(crate) static WGMMABF16X6_128X128X32: Tile = Tile {
+    name: "wgmmabf16x6_128x128x32",
     engine: Engine::WgmmaBf16x6,
-    block: BlockShape { m: 128, n: 128, k: 64 },
+    block: BlockShape { m: 128, n: 128, k: 32 },
     part: Part::Warpgroup { m: 64, n: 128 },
-    stages: 6,
+    stages: 4,
     resident: 1,
     cluster: 1,
     purpose: Purpose::Any,
@@ -42,7 +42,7 @@ pub(crate) static WGMMABF16X6_128X128X64: Tile = Tile {
 };
 
 /// Tiles of f32 in parts of bf16, beside those of f32.
-pub(crate) static BF16X6_TILES: [&Tile; 2] = [&WGMMABF16X6_128X192X64, &WGMMABF16X6_128X128X64];
+pub(crate) static BF16X6_TILES: [&Tile; 2] = [&WGMMABF16X6_128X192X32, &WGMMABF16X6_128X128X32];
 
 /// Products of parts of bf16, stored in f32.
 pub(super) fn bf16x6_variants() -> impl Iterator<Item = GemmVariant> {

@@ -3,7 +3,8 @@
 use super::{
     BlockShape, Cost, Engine, MmaInput, Part, Purpose, Tile, WGMMA_64X64X64_PING_PONG,
     WGMMA_64X128X64_CLUSTER, WGMMA_64X128X64_PING_PONG, WGMMA_128X128X64, WGMMA_128X128X64_PING_PONG,
-    WGMMA_128X192X64_PING_PONG, WGMMA_128X256X64, WGMMA_128X256X64_CLUSTER,
+    WGMMA_128X192X64_PING_PONG, WGMMA_128X256X64, WGMMA_128X256X64_CLUSTER, WGMMASPLITK_16X64X64,
+    WGMMASPLITK_32X64X64, WGMMASPLITK_64X64X64,
 };
 use ternion_core::DType;
 
@@ -430,7 +431,7 @@ static SIMT: [&Tile; 4] = [&SIMT_128X256X8, &SIMT_64X64X8, &SIMT_32X32X32, &SIMT
 /// Tiles of f64.
 static DOUBLE: [&Tile; 2] = [&SIMT_64X128X8, &SIMT_64X64X16];
 /// Tiles of f16 and bf16 on tensor cores.
-static MMA: [&Tile; 14] = [
+static MMA: [&Tile; 17] = [
     &WGMMA_128X256X64,
     &WGMMA_128X256X64_CLUSTER,
     &WGMMA_128X192X64_PING_PONG,
@@ -439,6 +440,9 @@ static MMA: [&Tile; 14] = [
     &WGMMA_64X128X64_PING_PONG,
     &WGMMA_64X128X64_CLUSTER,
     &WGMMA_64X64X64_PING_PONG,
+    &WGMMASPLITK_16X64X64,
+    &WGMMASPLITK_32X64X64,
+    &WGMMASPLITK_64X64X64,
     &MMA_128X256X64,
     &MMA_64X128X64,
     &MMA_64X64X64,
@@ -449,6 +453,9 @@ static MMA: [&Tile; 14] = [
 /// Those whose kernels are fused with more than bias and relu.
 pub(crate) static FUSED_TILES: [&Tile; 3] =
     [&WGMMA_128X256X64, &WGMMA_128X192X64_PING_PONG, &WGMMA_128X128X64_PING_PONG];
+/// Those that add up the rows of a beside the product.
+pub(crate) static ROW_SUM_TILES: [&Tile; 4] =
+    [&WGMMA_128X256X64, &WGMMA_128X192X64_PING_PONG, &WGMMA_128X128X64_PING_PONG, &WGMMA_128X128X64];
 /// Tiles of f32 that is rounded to TF32.
 static TF32: [&Tile; 10] = [
     &WGMMATF32_128X256X32,
@@ -525,9 +532,23 @@ mod tests {
                 Engine::WgmmaTf32 => {
                     vec![([K, K], false, false), ([K, MN], true, true), ([MN, K], false, true)]
                 }
+                Engine::WgmmaSplitK if tile.block.m < 64 => {
+                    [[K, K], [K, MN]].map(|loads| (loads, false, false)).to_vec()
+                }
                 _ => [[K, K], [K, MN], [MN, K], [MN, MN]].map(|loads| (loads, false, false)).to_vec(),
             };
             assert_eq!(found, expected, "{tile:?}");
+        }
+    }
+
+    /// Those of wgmma that count on several blocks: with what the device keeps of each block's shared memory.
+    #[test]
+    fn blocks_that_are_to_be_resident_fit_a_multiprocessor() {
+        const OF_MULTIPROCESSOR: usize = 228 << 10;
+        const KEPT: usize = 1 << 10;
+        for tile in MMA.into_iter().chain(TF32).filter(|tile| tile.engine.uses_tensor_maps()) {
+            let bytes = tile.resident * (tile.most_shared(DType::BF16) + KEPT);
+            assert!(bytes <= OF_MULTIPROCESSOR, "{tile:?}: {bytes} bytes");
         }
     }
 

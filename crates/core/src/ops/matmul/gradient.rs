@@ -58,6 +58,40 @@ impl Matmul {
         };
         if is_turned { grad.t() } else { Ok(grad) }
     }
+
+    pub(super) fn needs_bias(&self, context: &Context<'_>) -> bool {
+        self.epilogue.bias && context.needs(2)
+    }
+
+    /// The gradient of the bias, if it came with that of the pre-activation.
+    pub(super) fn bias_grad_that_came(&self, context: &Context<'_>) -> Result<Option<Tensor>> {
+        let sums = context.column_sums().filter(|_| self.needs_bias(context) && self.epilogue.pre_activation);
+        sums.map(|sums| sums.to_dtype(context.uncast(2).unwrap_or(context.dtype(2)))).transpose()
+    }
+
+    /// The gradient of operand 1 for that of the sum, as [`grad_of`](Matmul::grad_of) gives it; and with it the gradient of the bias, where there is none yet: if the operand is stored by columns, as the transposed
+    /// weight of a linear layer is, its gradient is the product of `gradT` and the input, and the sums of the rows of `gradT` are those that the bias needs.
+    pub(super) fn grad_of_weight(
+        &self,
+        context: &Context<'_>,
+        grad: &Tensor,
+        bias_grad: &mut Option<Tensor>,
+    ) -> Result<Tensor> {
+        let is_wanted = self.needs_bias(context) && bias_grad.is_none() && context.is_fusing();
+        let is_turned = grad.rank() == 2 && is_column_major(context.layout(1));
+        let out_dtype = context.uncast(1);
+        // What is added to a partial sum, or multiplied by the gradient of an activation, is a product without sums.
+        let is_alone = context.pre_activation(1).is_none()
+            && !context.has_partial(1, out_dtype.unwrap_or(context.dtype(1)));
+        if !is_wanted || !is_turned || !is_alone {
+            return self.grad_of(context, 1, &context.input(0)?.t()?, grad);
+        }
+        let Epilogue { alpha, .. } = self.epilogue;
+        let epilogue = Epilogue { alpha, out_dtype, row_sums_of_a: true, ..Epilogue::NONE };
+        let mut outputs = apply(Matmul { epilogue, ..*self }, &[&grad.t()?, context.input(0)?])?;
+        *bias_grad = outputs.pop().map(|sums| sums.to_dtype(context.dtype(2))).transpose()?;
+        outputs.swap_remove(0).t()
+    }
 }
 
 /// Whether the matrices of a layout are stored column by column, so that the transposed of a new row-major tensor is stored in their order.

@@ -1,0 +1,210 @@
+//! Forward with operands and results by TMA (`attention/forward_tma.cu`): a work has queries of a head, and a
+//! block takes one after the other. What it is for, and its launch.
+
+use super::grad_by_keys::suits;
+use super::{Forward, Operand, Plan, Sizes, grid};
+use crate::call::Call;
+use crate::driver::tensor_map::TensorMap;
+use crate::launch::Launch;
+use crate::variant::attention::{AttentionVariant, Engine, Reach, forward_tma_tiles};
+use ternion_core::{DType, Result};
+
+/// Queries of a warpgroup that multiplies.
+const ROWS: usize = 64;
+/// Buffers of queries.
+const QUERY_STAGES: usize = 2;
+/// Of shared memory, what tiles in the swizzle begin at multiples of.
+const SWIZZLE_ALIGNMENT: usize = 1024;
+/// Bytes of keys and values that works next to each other read: they stay in the cache.
+const NEAR_BYTES: usize = 16 << 20;
+
+/// As `AttentionTma` of the kernel.
+#[repr(C)]
+struct Parameters {
+    q: TensorMap,
+    k: TensorMap,
+    v: TensorMap,
+    y: TensorMap,
+    log_sums: u64,
+    ticket: u64,
+    works: u32,
+    tiles: u32,
+    heads: u32,
+    abreast: u32,
+    sizes: Sizes,
+}
+
+/// Bytes of shared memory of the kernel, as its layout says.
+fn shared_bytes(width: usize) -> usize {
+    let tiles = forward_tma_tiles(width);
+    let queries = QUERY_STAGES * tiles.consumers * ROWS * width * 2;
+    let steps = 2 * tiles.stages * tiles.step * width * 2;
+    let barriers = 8 * (3 * QUERY_STAGES + 4 * tiles.stages);
+    // And 16 bytes that say what is in each buffer of queries.
+    queries + steps + barriers + QUERY_STAGES * 16 + SWIZZLE_ALIGNMENT
+}
+
+impl Plan {
+    /// Whether forward is by TMA: by wgmma without mask and dropout, for scores whose largest is that of the largest
+    /// product, for both warpgroups that multiply, and with more rows than the other kernel spreads over the device
+    /// one block each.
+    pub(super) fn is_by_tma(&self, tensors: &Forward, multiprocessors: usize) -> bool {
+        let Sizes { heads, queries, keys, scale, .. } = self.sizes;
+        let [heads, queries, keys] = [heads, queries, keys].map(|count| count as usize);
+        let [of_queries, of_keys] =
+            [[heads, queries], [self.kv_heads, keys]].map(|[heads, rows]| [self.batch, heads, rows]);
+        self.products.engine == Engine::Wgmma
+            && matches!(self.products.reach, Reach::Full | Reach::Band)
+            && keys > 0
+            && scale > 0.0
+            && queries > ROWS
+            && self.batch * heads * queries.div_ceil(ROWS) > multiprocessors
+            && [&tensors.q, &tensors.y].iter().all(|operand| suits(operand, of_queries))
+            && [&tensors.k, &tensors.v].iter().all(|operand| suits(operand, of_keys))
+    }
+
+    /// How many heads have their works next to each other. Of a band the longest works of these heads begin first; else
+    /// all are as long, and those of one head follow each other.
+    fn heads_near(&self) -> usize {
+        if self.products.reach == Reach::Full {
+            return 1;
+        }
+        let Sizes { group, keys, head_dim, value_dim, .. } = self.sizes;
+        let bytes = keys as usize * (head_dim + value_dim) as usize * 2;
+        let heads = self.batch * self.sizes.heads as usize;
+        let near = (NEAR_BYTES / bytes).max(1) * group as usize;
+        heads.div_ceil(heads.div_ceil(near))
+    }
+
+    /// Queues the kernel.
+    pub(super) fn launch_tma(&self, call: &Call<'_>, dtype: DType, tensors: &Forward) -> Result<()> {
+        let (width, sizes) = (self.width(), self.sizes);
+        let tiles = forward_tma_tiles(width);
+        let heads = sizes.heads as usize;
+        let query_tiles = (sizes.queries as usize).div_ceil(tiles.consumers * ROWS);
+        let works = grid(call.name, self.batch * heads, query_tiles)?;
+        let of_queries = |operand: &Operand, columns: u32| {
+            let shape = [heads, sizes.queries as usize, columns as usize];
+            self.map(call.name, operand, dtype, shape, ROWS)
+        };
+        let of_keys = |operand: &Operand, columns: u32| {
+            let shape = [self.kv_heads, sizes.keys as usize, columns as usize];
+            self.map(call.name, operand, dtype, shape, tiles.step)
+        };
+        let parameters = Parameters {
+            q: of_queries(&tensors.q, sizes.head_dim)?,
+            k: of_keys(&tensors.k, sizes.head_dim)?,
+            v: of_keys(&tensors.v, sizes.value_dim)?,
+            y: of_queries(&tensors.y, sizes.value_dim)?,
+            log_sums: tensors.log_sums,
+            // A count that is 0 between launches, as the kernel leaves it.
+            ticket: call.gpu.counts(),
+            works,
+            tiles: query_tiles as u32,
+            heads: (self.batch * heads) as u32,
+            abreast: self.heads_near() as u32,
+            sizes,
+        };
+        let variant = AttentionVariant::ForwardTma { width: width as u8, reach: self.products.reach, dtype };
+        let blocks = works.min(call.gpu.multiprocessors() as u32);
+        let threads = (1 + tiles.consumers as u32) * 128;
+        let launch =
+            Launch { shared: shared_bytes(width) as u32, ..Launch::new(variant, 0, blocks, threads) };
+        call.gpu.launch(call.name, launch, &parameters)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Dropping;
+    use super::*;
+    use crate::variant::attention::Products;
+    use std::mem::offset_of;
+
+    fn plan(reach: Reach, [batch, heads, kv_heads]: [usize; 3], [queries, keys]: [u32; 2]) -> Plan {
+        let (reach_first, reach_end) = (-(queries as i32), keys as i32 - queries as i32 + 1);
+        let (heads, group) = (heads as u32, (heads / kv_heads) as u32);
+        let (head_dim, value_dim, scale) = (64, 64, 0.125);
+        let sizes = Sizes { heads, group, queries, keys, head_dim, value_dim, reach_first, reach_end, scale };
+        Plan { products: Products { engine: Engine::Wgmma, width: 64, reach }, sizes, batch, kv_heads }
+    }
+
+    /// Heads beside one another in rows, as views of one matrix of q, k and v have them.
+    fn tensors(heads: i64, rows: i64) -> Forward {
+        let own = Operand { first: 512, strides: [rows * heads * 64, 64, heads * 64, 1] };
+        Forward {
+            q: own,
+            k: own,
+            v: own,
+            mask: Operand::default(),
+            y: own,
+            log_sums: 0,
+            log_sum_errors: 0,
+            blocks: 0,
+            sizes: plan(Reach::Full, [1, 1, 1], [1, 1]).sizes,
+            dropping: Dropping::default(),
+        }
+    }
+
+    #[test]
+    fn tiles_fit_the_shared_memory_of_a_block() {
+        assert_eq!([64, 128].map(shared_bytes), [165_072, 197_776]);
+        assert!([64, 128].iter().all(|&width| shared_bytes(width) <= 227 << 10));
+    }
+
+    #[test]
+    fn parameters_are_where_the_kernel_reads_them() {
+        let at = [
+            offset_of!(Parameters, y),
+            offset_of!(Parameters, log_sums),
+            offset_of!(Parameters, ticket),
+            offset_of!(Parameters, works),
+            offset_of!(Parameters, sizes),
+        ];
+        assert_eq!((at, size_of::<Parameters>()), ([384, 512, 520, 528, 544], 640));
+    }
+
+    #[test]
+    fn heads_whose_keys_fit_the_cache_are_next_to_each_other() {
+        assert_eq!(
+            plan(Reach::Band, [16, 12, 12], [1024, 1024]).heads_near(),
+            64,
+            "of 192 heads, 256 KiB each"
+        );
+        assert_eq!(plan(Reach::Band, [4, 16, 16], [4096, 4096]).heads_near(), 16);
+        assert_eq!(plan(Reach::Band, [1, 30, 30], [16384, 16384]).heads_near(), 4, "8 groups");
+        assert_eq!(plan(Reach::Band, [1, 8, 2], [1 << 20, 1 << 20]).heads_near(), 4, "all that share keys");
+        assert_eq!(plan(Reach::Band, [1, 2, 2], [128, 128]).heads_near(), 2, "no more than there are");
+        assert_eq!(plan(Reach::Full, [4, 16, 16], [4096, 4096]).heads_near(), 1);
+    }
+
+    #[test]
+    fn tma_is_for_many_rows_without_mask_and_operands_of_their_own_rows() {
+        let usual = tensors(12, 300);
+        let is_by_tma = |reach, [queries, keys]: [u32; 2], tensors: &Forward| {
+            plan(reach, [4, 12, 12], [queries, keys]).is_by_tma(tensors, 132)
+        };
+        for reach in [Reach::Full, Reach::Band] {
+            assert!(
+                is_by_tma(reach, [300, 300], &usual) && is_by_tma(reach, [300, 200], &usual),
+                "{reach:?}"
+            );
+            assert!(!is_by_tma(reach, [300, 0], &usual), "no keys");
+            assert!(!is_by_tma(reach, [128, 300], &usual), "96 blocks of 64 rows");
+            let many = plan(reach, [40, 12, 12], [64, 300]);
+            assert!(!many.is_by_tma(&usual, 132), "one of two warpgroups would have no rows");
+        }
+        for reach in [Reach::BoolMask, Reach::AdditiveMask, Reach::Dropout] {
+            assert!(!is_by_tma(reach, [300, 300], &usual), "{reach:?}");
+        }
+        let mut repeated = tensors(12, 300);
+        repeated.q.strides[1] = 0;
+        assert!(!is_by_tma(Reach::Full, [300, 300], &repeated), "heads of q are the same");
+        let mut backwards = tensors(12, 300);
+        backwards.v.strides[2] *= -1;
+        assert!(!is_by_tma(Reach::Full, [300, 300], &backwards), "values are walked backwards");
+        let mut falling = plan(Reach::Full, [4, 12, 12], [300, 300]);
+        falling.sizes.scale = -0.125;
+        assert!(!falling.is_by_tma(&usual, 132), "the largest product is the smallest score");
+    }
+}

@@ -1,0 +1,60 @@
+//! The tiles of f16 and bf16 for products of few rows or tiles, whose sums blocks of a cluster have parts of (`gemm/wgmma_split_k.cu`).
+
+use super::{BlockShape, Cost, Engine, Part, Purpose, Tile};
+
+/// At most 16 rows, as when a model decodes. As many stages as leave room for two blocks on a multiprocessor.
+pub(crate) static WGMMASPLITK_16X64X64: Tile = Tile {
+    name: "wgmmasplitk_16x64x64",
+    engine: Engine::WgmmaSplitK,
+    block: BlockShape { m: 16, n: 64, k: 64 },
+    part: Part::TurnedWarpgroup { m: 16, n: 64 },
+    stages: 11,
+    resident: 2,
+    cluster: 1,
+    purpose: Purpose::FewRows,
+    cost: Cost {
+        nanoseconds_per_k: 2.0,
+        start_microseconds: 5.0,
+        lone_block_factor: 1.0,
+        wave_microseconds: 0.3,
+        straddling_factor: 1.48,
+    },
+};
+
+/// At most 32 rows.
+pub(crate) static WGMMASPLITK_32X64X64: Tile = Tile {
+    name: "wgmmasplitk_32x64x64",
+    engine: Engine::WgmmaSplitK,
+    block: BlockShape { m: 32, n: 64, k: 64 },
+    part: Part::TurnedWarpgroup { m: 32, n: 64 },
+    stages: 9,
+    resident: 2,
+    cluster: 1,
+    purpose: Purpose::FewRows,
+    cost: Cost {
+        nanoseconds_per_k: 2.2,
+        start_microseconds: 5.0,
+        lone_block_factor: 1.0,
+        wave_microseconds: 0.3,
+        straddling_factor: 1.48,
+    },
+};
+
+/// Few tiles.
+pub(crate) static WGMMASPLITK_64X64X64: Tile = Tile {
+    name: "wgmmasplitk_64x64x64",
+    engine: Engine::WgmmaSplitK,
+    block: BlockShape { m: 64, n: 64, k: 64 },
+    part: Part::TurnedWarpgroup { m: 64, n: 64 },
+    stages: 6,
+    resident: 2,
+    cluster: 1,
+    purpose: Purpose::Any,
+    cost: Cost {
+        nanoseconds_per_k: 2.78,
+        start_microseconds: 5.62,
+        lone_block_factor: 1.0,
+        wave_microseconds: 0.4,
+        straddling_factor: 1.48,
+    },
+};

@@ -1,0 +1,485 @@
+// forward.cu for f16 and bf16 by warpgroups (wgmma, sm_90a), without mask and dropout, with operands and results on the way by the tensor memory
+// accelerator (TMA): y = softmax(scale q k^T) v and the log-sum-exp of the scores.
+//
+//   q [batch, heads, queries, head_dim]   k [batch, heads / group, keys, head_dim]   v [batch, heads / group, keys, value_dim]
+//   y [batch, heads, queries, value_dim]  log_sums [batch, heads, queries], natural logarithms in f32
+//
+// A work is QUERIES rows of one head, 64 for each of the consumers, and a walk over the keys that any of them sees, STEP at a time. The grid is as
+// large as the device; a block takes one work after the other, by a ticket:
+//
+//   producer (a thread)   q of a work, k and v of a step   ---TMA--->  rings of Q_STAGES and of STAGES buffers
+//   storer (a thread)     y of a work                      <--TMA----  where q was
+//   consumers (128 threads each, 64 queries)
+//
+//                 tensor cores                          other units
+//     consumer 0 | q k | p v before | . . . . . . . .  |  . . . | s becomes p               |
+//     consumer 1 | . . . . . . . .  | q k | p v before |  becomes p | . . . . . . . | s ...
+//
+// Products of one consumer run under the softmax of the other one: they take turns at the tensor cores, and values lag a step behind keys, so
+// that a turn is two products, of which the second one runs under the softmax of the first. Steps of one work follow those of the work before
+// without a gap: the last values of a work are multiplied beside the first keys of the next one.
+//
+// Works that have most keys to see begin first: the last tiles of queries of a causal band. `abreast` heads have their works next to each other, so
+// that their keys and values stay in the cache. Every result is of one work: no number depends on which block does what.
+//
+// Rows keep an older maximum for as long as the new one is less than 2^8 above it, see softmax.cuh. A query that sees no key gives 0 and a
+// log-sum-exp of -infinity; a score of NaN or +infinity makes its row NaN.
+//
+// Macros: those of params.cuh, and CONSUMERS, STEP, STAGES.
+//
+// Launch: attention_tma<<<grid, THREADS, SHARED>>>, with grid = works or multiprocessors, whichever is less, and works = batch * heads * tiles.
+//
+// Limits: as forward.cu; widths are rounded up to 64 or 128; there are queries and keys; the scale is above 0; strides are positive (TMA); *ticket
+// is 0 before and behind. DROPOUT and MASK are 0.
+
+#ifdef HOST_SHIM
+#define CONSUMERS 2
+#define STEP 64
+#define STAGES 2
+#endif
+
+#include "attention/wgmma.cuh"
+#include "ptx/barrier.cuh"
+#include "ptx/mbarrier.cuh"
+#include "ptx/memory.cuh"
+#include "ptx/stmatrix.cuh"
+#include "ptx/tma.cuh"
+#define WGMMA_N STEP  // of scores
+#include "ptx/wgmma_ss.cuh"
+#define ROW_TILES 1  // of 16 rows, of a warp
+#include "attention/softmax.cuh"
+
+static_assert(HEAD_DIM == VALUE_DIM, "y takes the place of q");
+
+constexpr int WARPGROUP = 128;
+constexpr int THREADS = (1 + CONSUMERS) * WARPGROUP;
+constexpr int CONSUMER_WARPS = CONSUMERS * WARPGROUP / WARP;
+// Together as many as there are at launch: 65536 / THREADS, rounded down to a multiple of 8, for each thread.
+constexpr int PRODUCER_REGISTERS = CONSUMERS == 2 ? 24 : 32, CONSUMER_REGISTERS = CONSUMERS == 2 ? 240 : 160;
+
+constexpr int ROWS = 64;  // of a consumer
+constexpr int QUERIES = CONSUMERS * ROWS;
+constexpr int SLAB_COLUMNS = 64;
+constexpr int SLABS = HEAD_DIM / SLAB_COLUMNS;
+constexpr int Q_STAGES = 2;  // beside STAGES of keys, and of values
+
+// What is where in shared memory.
+constexpr int ROWS_BYTES = ROWS * HEAD_DIM * 2;
+constexpr int Q_BYTES = CONSUMERS * ROWS_BYTES;
+constexpr int STEP_BYTES = STEP * HEAD_DIM * 2;  // of keys or of values
+constexpr int K_TILES = Q_STAGES * Q_BYTES;
+constexpr int V_TILES = K_TILES + STAGES * STEP_BYTES;
+constexpr int BARRIERS = V_TILES + STAGES * STEP_BYTES;
+// Of each stage of q: it is there, y is there in its place, it is free. Of each stage of k and of v: full and empty.
+constexpr int BARRIER_COUNT = 3 * Q_STAGES + 4 * STAGES;
+constexpr int TASKS = BARRIERS + 8 * BARRIER_COUNT;  // of each stage of q
+constexpr int TASK_BYTES = 16;
+constexpr int SWIZZLE_ALIGNMENT = 1024;
+// SHARED = TASKS + Q_STAGES * TASK_BYTES + SWIZZLE_ALIGNMENT
+static_assert(TASKS % 16 == 0, "tasks are read as one word of 16 bytes");
+
+struct AttentionTma {
+    TensorMap q, k, v, y;  // axes: column, row, head, batch
+    float* log_sums;       // [batch, heads, queries], without gaps
+    u32* ticket;           // of the works beyond the grid; 0 again when all are drawn
+    u32 works;
+    u32 tiles;    // of queries, of a head
+    u32 heads;    // of the whole batch
+    u32 abreast;  // heads whose works are next to each other
+    Sizes sizes;
+};
+
+// A work as the producer says it to the others. No steps: there are no more works.
+struct Task {
+    u32 head;  // counted over the batch
+    i32 first_query;
+    i32 first_key, steps;
+
+    INLINE static Task none() { return Task{0, 0, 0, 0}; }
+    INLINE static Task of(const AttentionTma& p, u32 number) {
+        u32 group_works = p.abreast * p.tiles, group = number / group_works;
+        number -= group * group_works;
+        u32 first = group * p.abreast, abreast = min(p.abreast, p.heads - first);
+        u32 row = number / abreast;
+        Task task;
+        task.head = first + number - row * abreast;
+        task.first_query = i32(p.tiles - 1 - row) * QUERIES;
+        Range keys = keys_of(p.sizes, task.first_query, min(task.first_query + QUERIES, i32(p.sizes.queries)));
+        // One step of which nothing is seen is what remains of none.
+        bool any = keys.first < keys.end;
+        task.first_key = any ? keys.first / STEP * STEP : 0;
+        task.steps = any ? (keys.end - task.first_key + STEP - 1) / STEP : 1;
+        return task;
+    }
+};
+
+// The buffers of q, and later of y.
+struct QueryRing {
+    u32 shared;
+    u32 stage = 0, parity = 0;
+
+    INLINE QueryRing(u32 first) : shared(first) {}
+    INLINE u32 rows(u32 consumer) const { return shared + stage * Q_BYTES + consumer * ROWS_BYTES; }
+    INLINE u32 full() const { return shared + BARRIERS + stage * 8; }
+    INLINE u32 done() const { return full() + Q_STAGES * 8; }
+    INLINE u32 empty() const { return done() + Q_STAGES * 8; }
+    INLINE void advance() {
+        stage = stage == Q_STAGES - 1 ? 0 : stage + 1;
+        parity ^= stage == 0;
+    }
+
+    INLINE void put(const Task& task) const {
+        u32 words[4] = {task.head, u32(task.first_query), u32(task.first_key), u32(task.steps)};
+        st_shared_v4(shared + TASKS + stage * TASK_BYTES, words);
+    }
+    // Waits for the next work.
+    INLINE Task await() const {
+        mbarrier_wait_parity(full(), parity);
+        uint4 words = ld_shared_v4(shared + TASKS + stage * TASK_BYTES);
+        return Task{words.x, i32(words.y), i32(words.z), i32(words.w)};
+    }
+};
+// The buffers of k, or those of v.
+struct StepRing {
+    u32 tiles, barriers;
+    u32 stage = 0, parity = 0;
+
+    INLINE static StepRing of_keys(u32 shared) {
+        return StepRing{shared + K_TILES, shared + BARRIERS + 3 * Q_STAGES * 8};
+    }
+    INLINE static StepRing of_values(u32 shared) {
+        return StepRing{shared + V_TILES, shared + BARRIERS + (3 * Q_STAGES + 2 * STAGES) * 8};
+    }
+    INLINE u32 tile() const { return tiles + stage * STEP_BYTES; }
+    INLINE u32 full() const { return barriers + stage * 8; }
+    INLINE u32 empty() const { return full() + STAGES * 8; }
+    INLINE void await() const { mbarrier_wait_parity(full(), parity); }
+    // A warp is done with it, behind products that all its lanes have waited for.
+    INLINE void release() const {
+        if (read_tid_x() % WARP == 0) mbarrier_arrive(empty());
+    }
+    INLINE void advance() {
+        stage = stage == STAGES - 1 ? 0 : stage + 1;
+        parity ^= stage == 0;
+    }
+};
+
+// ---------------------------------------------------------------- producer, storer
+
+// A step's keys or values.
+INLINE void load_step(StepRing& ring, const TensorMap& map, i32 row, u32 head, u32 batch) {
+    mbarrier_wait_parity(ring.empty(), ring.parity ^ 1);
+    mbarrier_arrive_expect_tx(ring.full(), STEP_BYTES);
+#pragma unroll
+    for (int slab = 0; slab < SLABS; ++slab)
+        cp_async_bulk_tensor_4d(ring.tile() + slab * STEP * 128, map, slab * SLAB_COLUMNS, row, head, batch,
+                                ring.full());
+    ring.advance();
+}
+// Takes works until there are no more: first that of the block's number, then those beyond the grid.
+INLINE void produce_all(const AttentionTma& p, u32 shared) {
+    QueryRing queries(shared);
+    StepRing keys = StepRing::of_keys(shared), values = StepRing::of_values(shared);
+    u32 number = read_ctaid_x();
+#pragma unroll 1
+    for (;; queries.advance()) {
+        mbarrier_wait_parity(queries.empty(), queries.parity ^ 1);
+        if (number >= p.works) break;
+        Task task = Task::of(p, number);
+        queries.put(task);
+        mbarrier_arrive_expect_tx(queries.full(), Q_BYTES);
+        u32 batch = task.head / p.sizes.heads, head = task.head - batch * p.sizes.heads;
+#pragma unroll
+        for (int at = 0; at < CONSUMERS * SLABS; ++at)
+            cp_async_bulk_tensor_4d(queries.rows(0) + at * (ROWS * 128), p.q, at % SLABS * SLAB_COLUMNS,
+                                    task.first_query + at / SLABS * ROWS, head, batch, queries.full());
+        head /= p.sizes.group;
+#pragma unroll 1
+        for (i32 step = 0; step < task.steps; ++step) {
+            load_step(keys, p.k, task.first_key + step * STEP, head, batch);
+            load_step(values, p.v, task.first_key + step * STEP, head, batch);
+        }
+        // As many are drawn as there are works, one of each block in vain: the last one leaves 0.
+        number = gridDim.x + atomicInc(p.ticket, p.works - 1);
+    }
+    queries.put(Task::none());
+    mbarrier_arrive(queries.full());
+}
+// Stores what the consumers have left in the place of q, and gives the place back.
+INLINE void store_all(const AttentionTma& p, u32 shared) {
+    QueryRing queries(shared);
+#pragma unroll 1
+    for (;; queries.advance()) {
+        Task task = queries.await();
+        if (task.steps == 0) return;
+        u32 batch = task.head / p.sizes.heads, head = task.head - batch * p.sizes.heads;
+        mbarrier_wait_parity(queries.done(), queries.parity);
+#pragma unroll
+        for (int at = 0; at < CONSUMERS * SLABS; ++at) {
+            i32 column = at % SLABS * SLAB_COLUMNS, row = task.first_query + at / SLABS * ROWS;
+            if (column < i32(p.sizes.value_dim) && row < i32(p.sizes.queries))
+                cp_async_bulk_tensor_store_4d(p.y, column, row, head, batch, queries.rows(0) + at * (ROWS * 128));
+        }
+        cp_async_bulk_commit_group();
+        cp_async_bulk_wait_group_read<0>();
+        mbarrier_arrive(queries.empty());
+    }
+}
+
+// ---------------------------------------------------------------- consumers
+
+typedef float Outputs[1][VALUE_DIM / 8][4];
+typedef float Scores[1][STEP / 8][4];
+typedef u32 Weights[1][STEP / 16][4];
+
+// Consumers begin their products in turn: a barrier for each, which the one before arrives at.
+struct Turns {
+    u32 consumer;
+
+    INLINE static u32 barrier(u32 of) { return 1 + of; }
+    // The first one need not wait for its first turn.
+    INLINE void begin() const {
+        if (consumer == CONSUMERS - 1) barrier_arrive(barrier(0), 2 * WARPGROUP);
+    }
+    INLINE void await() const { barrier_sync(barrier(consumer), 2 * WARPGROUP); }
+    INLINE void pass() const { barrier_arrive(barrier(consumer == CONSUMERS - 1 ? 0 : consumer + 1), 2 * WARPGROUP); }
+    // The turn that the last one has passed on to the first one.
+    INLINE void end() const {
+        if (consumer == 0) barrier_sync(barrier(0), 2 * WARPGROUP);
+    }
+};
+
+// s = q k^T of a consumer's queries and a step, begun.
+INLINE void begin_scores(Scores& s, u32 q_rows, u32 k_tile) {
+    u64 a = smem_descriptor(q_rows, 16, 1024), b = smem_descriptor(k_tile, 16, 1024);
+#pragma unroll
+    for (int step = 0; step < HEAD_DIM / 16; ++step) {
+        u32 along = step % 4 * 32;
+        wgmma_ss_wide<false, false>(s[0], smem_descriptor_at(a, step / 4 * (ROWS * 128) + along),
+                                    smem_descriptor_at(b, step / 4 * (STEP * 128) + along), step > 0, Element());
+    }
+    wgmma_commit_group();
+}
+
+// A lane's rows.
+struct Rows : Softmax {
+    bool any_large;  // of the warp's rows; a maximum that stays tells nothing new
+};
+INLINE void clear(Rows& rows) {
+    clear(static_cast<Softmax&>(rows));
+    rows.any_large = false;
+}
+
+// Of rows whose scores are large: these less the maximum, both rounded once scaled, so that the maximum's weight is 1.
+INLINE void scale_large_rows(Scores& s, const Softmax& softmax, float scale) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+        float row_max = softmax.row_max[0][half];
+        if (!is_large(row_max)) continue;
+#pragma unroll
+        for (int j = 0; j < STEP / 8; ++j)
+#pragma unroll
+            for (int e = half * 2; e < half * 2 + 2; ++e) s[0][j][e] = __fmul_rn(s[0][j][e], scale) - row_max;
+    }
+}
+
+// Scores become weights. (Not to compute those of 16 keys that no query of the warp sees, in a second form of this, made a causal band of 1024 keys 4 %
+// slower and gained nothing at 4096.)
+INLINE void exp_rows(Scores& s, Rows& softmax, float scale) {
+    float factor[2], base[2];
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+        float row_max = softmax.row_max[0][half];
+        bool is_scaled = softmax.any_large && is_large(row_max);
+        factor[half] = is_scaled ? 1 : scale;
+        // A row of which nothing has been seen yet: weights of 0, not of exp(-infinity + infinity).
+        base[half] = is_scaled || row_max == -INFINITE ? 0 : row_max;
+    }
+#pragma unroll
+    for (int j = 0; j < STEP / 8; ++j)
+#pragma unroll
+        for (int e = 0; e < 4; ++e) {
+            s[0][j][e] = ex2_approx_ftz(fmaf(s[0][j][e], factor[e / 2], -base[e / 2]));
+            softmax.row_sum[0][e / 2] += s[0][j][e];
+        }
+    // Before the wait that follows, not behind it.
+    wgmma_fence_operand(softmax.row_sum[0][0]);
+    wgmma_fence_operand(softmax.row_sum[0][1]);
+    fence_accumulator(s);
+}
+
+// y += p v of a step, begun.
+INLINE void begin_outputs(Outputs& y, const Weights& weights, u32 v_tile) {
+    u64 b = smem_descriptor(v_tile, STEP * 128, 1024);
+#pragma unroll
+    for (int step = 0; step < STEP / 16; ++step)
+        wgmma_rs_trans(y[0], weights[0][step], smem_descriptor_at(b, step * 2048), Element());
+    wgmma_commit_group();
+}
+
+// Complete products become weights. y is to be rescaled as the softmax says.
+INLINE void weigh(Scores& s, Rows& softmax, const Sizes& sizes, i32 first_query, i32 first_key, float scale) {
+    fence_accumulator(s);
+    u32 thread = read_tid_x();
+    i32 query = first_query + i32(thread % WARPGROUP / WARP * 16);
+    if (!all_seen(sizes, query, query + 16, first_key, first_key + STEP))
+        hide_unseen<false>(s, sizes, query, first_key, -INFINITE, thread);
+    update_row_max(softmax, s, scale);
+    if (softmax.is_rescaled) softmax.any_large = any_large(softmax);
+    if (softmax.any_large) scale_large_rows(s, softmax, scale);
+    exp_rows(s, softmax, scale);
+}
+
+// y divided by the sums of its weights, in the place of the consumer's q, and the log-sum-exp of the scores.
+INLINE void finish(const AttentionTma& p, Outputs& y, const Softmax& softmax, u32 head, i32 first_query, u32 rows,
+                   u32 done) {
+    u32 thread = read_tid_x() % WARPGROUP, lane = thread % WARP, row = thread / WARP * 16;
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+        float total = softmax.row_sum[0][half], row_max = softmax.row_max[0][half];
+        total += __shfl_xor_sync(ALL_LANES, total, 1);
+        total += __shfl_xor_sync(ALL_LANES, total, 2);
+        bool sees_none = row_max == -INFINITE && total == 0;
+        float inverse = 1 / total;
+#pragma unroll
+        for (int j = 0; j < VALUE_DIM / 8; ++j)
+#pragma unroll
+            for (int e = half * 2; e < half * 2 + 2; ++e) y[0][j][e] = sees_none ? 0 : y[0][j][e] * inverse;
+        i32 query = first_query + i32(row + half * 8 + lane / 4);
+        if (query < i32(p.sizes.queries) && lane % 4 == 0)
+            p.log_sums[i64(head) * p.sizes.queries + query] = row_max * LN_2 + logf(total);
+    }
+    u32 rounded[1][VALUE_DIM / 16][4];
+    round_to_operand(rounded, y);
+    row += lane % 16;
+#pragma unroll
+    for (int step = 0; step < VALUE_DIM / 16; ++step)
+        stmatrix_x4(rows + Tile<ROWS, VALUE_DIM>::at(row, step * 2 + lane / 16), rounded[0][step]);
+    fence_proxy_async_shared();
+    __syncwarp();
+    if (lane == 0) mbarrier_arrive(done);
+}
+
+// The next work, as uniform in a warp as it is.
+INLINE Task next_task(const QueryRing& queries) {
+    Task task = queries.await();
+    task.steps = __shfl_sync(ALL_LANES, task.steps, 0);
+    return task;
+}
+
+// All steps of all works: see the picture above.
+INLINE void consume_all(const AttentionTma& p, u32 shared, u32 consumer) {
+    const Sizes& sizes = p.sizes;
+    QueryRing queries(shared);
+    StepRing keys = StepRing::of_keys(shared), values = StepRing::of_values(shared);
+    Turns turns = {consumer};
+    float scale = sizes.scale * LOG2_E;
+    i32 own = consumer * ROWS;
+    Outputs y;
+    Scores s;
+    Weights weights;
+    Rows softmax;
+    clear(y);
+    clear(softmax);
+    turns.begin();
+    Task task = next_task(queries);
+    keys.await();
+    turns.await();
+    wgmma_fence();
+    begin_scores(s, queries.rows(consumer), keys.tile());
+    turns.pass();
+    wgmma_wait_group<0>();
+    keys.release();
+    keys.advance();
+    weigh(s, softmax, sizes, task.first_query + own, task.first_key, scale);
+    round_to_operand(weights, s);
+#pragma unroll 1
+    while (true) {
+        Task before = task;
+        Softmax softmax_before = softmax;
+        QueryRing queries_before = queries;
+        bool is_new = task.steps == 1;
+        task.first_key += STEP;
+        --task.steps;
+        if (is_new) {
+            queries.advance();
+            task = next_task(queries);
+            if (task.steps == 0) {
+                // The last values of all.
+                turns.end();
+                values.await();
+                wgmma_fence();
+                begin_outputs(y, weights, values.tile());
+                wgmma_wait_group<0>();
+                fence_accumulator(y);
+                finish(p, y, softmax, before.head, before.first_query + own, queries_before.rows(consumer),
+                       queries_before.done());
+                return;
+            }
+            clear(softmax);
+        }
+        keys.await();
+        values.await();
+        turns.await();
+        wgmma_fence();
+        begin_scores(s, queries.rows(consumer), keys.tile());
+        begin_outputs(y, weights, values.tile());
+        turns.pass();
+        wgmma_wait_group<1>();
+        keys.release();
+        keys.advance();
+        weigh(s, softmax, sizes, task.first_query + own, task.first_key, scale);
+        wgmma_wait_group<0>();
+        fence_accumulator(y);
+        values.release();
+        values.advance();
+        if (is_new) {
+            finish(p, y, softmax_before, before.head, before.first_query + own, queries_before.rows(consumer),
+                   queries_before.done());
+            clear(y);
+        } else {
+            rescale_output(y, softmax);
+        }
+        round_to_operand(weights, s);
+    }
+}
+
+INLINE void init_barriers(u32 shared) {
+    if (threadIdx.x == 0) {
+        QueryRing queries(shared);
+#pragma unroll
+        for (int stage = 0; stage < Q_STAGES; ++stage, queries.advance()) {
+            mbarrier_init(queries.full(), 1);
+            mbarrier_init(queries.done(), CONSUMER_WARPS);
+            mbarrier_init(queries.empty(), 1);
+        }
+        StepRing keys = StepRing::of_keys(shared), values = StepRing::of_values(shared);
+#pragma unroll
+        for (int stage = 0; stage < STAGES; ++stage, keys.advance(), values.advance()) {
+            mbarrier_init(keys.full(), 1);
+            mbarrier_init(keys.empty(), CONSUMER_WARPS);
+            mbarrier_init(values.full(), 1);
+            mbarrier_init(values.empty(), CONSUMER_WARPS);
+        }
+        fence_mbarrier_init();
+    }
+    __syncthreads();
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 1) attention_tma(const __grid_constant__ AttentionTma p) {
+    extern __shared__ __align__(1024) u8 memory[];
+    u32 shared = (cvta_to_shared(memory) + SWIZZLE_ALIGNMENT - 1) / SWIZZLE_ALIGNMENT * SWIZZLE_ALIGNMENT;
+    init_barriers(shared);
+    wait_for_earlier_launches();
+    // Of lane 0, so that the compiler knows it to be the same in a warp: addresses and descriptors are then worked out once for all lanes.
+    u32 warp = __shfl_sync(ALL_LANES, threadIdx.x / WARP, 0), warpgroup = warp / (WARPGROUP / WARP);
+    if (warpgroup == CONSUMERS) {
+        setmaxnreg_dec<PRODUCER_REGISTERS>();
+        if (threadIdx.x % WARP != 0) return;
+        if (warp == CONSUMER_WARPS) produce_all(p, shared);
+        if (warp == CONSUMER_WARPS + 1) store_all(p, shared);
+    } else {
+        setmaxnreg_inc<CONSUMER_REGISTERS>();
+        consume_all(p, shared, warpgroup);
+    }
+}

@@ -1,0 +1,138 @@
+// Sums in parts of gemm/wgmma.cu, added up by the blocks that have them. A unit is what a consumer has of a tile, a chunk 64 rows and 64 columns of it:
+//
+//   each part   sums in registers ---> p.parts; the part arrives at the unit's word
+//   then        parts that know all of them to be there take chunks of the unit in turn:
+//
+//               p.parts [unit, split, chunk, quad, thread, 4] ---> p0 + p1 + ... in the order of k ---> the way out of gemm/wgmma.cu ---> y
+//
+// Who adds depends on time, what is added does not: sums are those of sum_splits, bit by bit. The last part to arrive takes chunks until none is left and
+// waits for nobody, so that any number of blocks completes every unit. A part that came before it looks for the others only where its block has
+// nothing else to do, and not for ever: blocks that have not begun may wait for its multiprocessor.
+//
+// All that is known of a unit is one word, to which parts add: how many have arrived (8 bits), how many are done with it (8 bits), chunks taken (the
+// rest). The last one that is done sets it back to 0. Words are 0 between kernels, which run one after the other.
+
+#pragma once
+
+#include "gemm/wgmma_tile.cuh"
+#include "ptx/barrier.cuh"
+#include "ptx/memory.cuh"
+
+constexpr int CHUNK_N = 64, CHUNKS_ACROSS = TILE_N / CHUNK_N, CHUNKS = BLOCKS * CHUNKS_ACROSS;
+constexpr int QUADS = CHUNK_N / 8;  // of a thread's sums
+constexpr u32 QUAD_SUMS = 4 * WARPGROUP, CHUNK_SUMS = QUADS * QUAD_SUMS;
+// Parts of a chunk that are loaded before they are added: 64 KiB are under way to a warpgroup, and 32 where more would spill registers.
+constexpr int PARTS_AT_ONCE = BF16X6 || TURNED ? 2 : 4;
+// How often a part looks for the others, about a microsecond each time.
+constexpr int LOOKS = 32;
+
+typedef float Chunk[QUADS][4];
+
+constexpr u32 ARRIVED = 1, DONE = 1 << 8, TAKEN = 1 << 16;
+INLINE u32 arrived_of(u32 word) { return word & 0xff; }
+INLINE u32 done_of(u32 word) { return word >> 8 & 0xff; }
+INLINE u32 taken_of(u32 word) { return word >> 16; }
+
+// A part of a unit, on its way from a consumer's registers to y.
+struct UnitPart {
+    const TensorMapProduct& p;
+    const Work& work;
+    u32 row;     // of the tile, where the consumer's begin
+    u32 notice;  // four bytes of shared memory, by which the leading thread tells the consumer's others
+    u32 unit;
+
+    INLINE UnitPart(const TensorMapProduct& p, const Work& work, u32 row, u32 consumer, u32 shared)
+        : p(p), work(work), row(row), notice(turn_of(shared, CONSUMERS + STRIP_BARRIERS + consumer)) {
+        u32 rows = (p.m + CLUSTER_M - 1) / CLUSTER_M * CLUSTER, columns = (p.n + TILE_N - 1) / TILE_N;
+        unit = (work.tile.matrix * columns + work.tile.column / TILE_N) * rows + work.tile.row / TILE_M;
+        if (!PINGPONG) unit = unit * CONSUMERS + consumer;
+    }
+    INLINE u32 thread() const { return read_tid_x() % WARPGROUP; }
+    INLINE bool leads() const { return thread() == 0; }
+    INLINE void meet() const { barrier_sync(1 + read_tid_x() / WARPGROUP, WARPGROUP); }
+    INLINE u32* word() const { return p.states + unit; }
+
+    INLINE u32 first_row(u32 chunk) const { return work.tile.row + row + chunk / CHUNKS_ACROSS * 64; }
+    INLINE u32 first_column(u32 chunk) const { return work.tile.column + chunk % CHUNKS_ACROSS * CHUNK_N; }
+    // Whether y has rows of the thread's warp there: with few rows most warps have nothing to store.
+    INLINE bool has_rows(u32 chunk) const {
+        return first_row(chunk) + row_of_sums(thread() / WARP, 0) < p.m && first_column(chunk) < p.n;
+    }
+    // The thread's first quad of a part's chunk.
+    INLINE float* quads(u32 split, u32 chunk) const {
+        return p.parts + ((u64(unit) * p.splits + split) * CHUNKS + chunk) * CHUNK_SUMS + thread() * 4;
+    }
+
+    // ------------------------------------------------------------ this part's sums
+
+    template <int CHUNK = 0> INLINE void write(const Sums& sums) const {
+        if constexpr (CHUNK < CHUNKS) {
+            constexpr int BLOCK = CHUNK / CHUNKS_ACROSS, FIRST = CHUNK % CHUNKS_ACROSS * QUADS;
+            if (has_rows(CHUNK)) {
+                float* to = quads(work.tile.split, CHUNK);
+#pragma unroll
+                for (int j = 0; j < QUADS; ++j) st_relaxed_gpu_v4(to + j * QUAD_SUMS, sums[BLOCK][FIRST + j]);
+            }
+            write<CHUNK + 1>(sums);
+        }
+    }
+    // What the leading thread knows, for all of the consumer.
+    INLINE u32 announced(u32 number) const {
+        if (leads()) st_shared(notice, number);
+        meet();
+        number = ld_shared(notice);
+        meet();
+        return number;
+    }
+    // Whether all parts are there. `looks` is how often it looks again if they are not when this one arrives. All threads see what the others have
+    // written then: each part releases what its threads wrote, by the barrier and the leading one, and acquires what the parts before it released.
+    INLINE bool arrive(int looks) const {
+        meet();
+        u32 arrived = 0;
+        if (leads()) {
+            arrived = arrived_of(atom_add_acq_rel_gpu(word(), ARRIVED)) + 1;
+#pragma unroll 1
+            for (int i = 0; i < looks && arrived < p.splits; ++i) arrived = arrived_of(ld_acquire_gpu(word()));
+        }
+        return announced(arrived) == p.splits;
+    }
+
+    // ------------------------------------------------------------ chunks
+
+    // The next chunk that nobody has taken; from CHUNKS on there is none.
+    INLINE u32 take() const {
+        u32 chunk = 0;
+        if (leads()) chunk = taken_of(atom_add_relaxed_gpu(word(), TAKEN));
+        return announced(chunk);
+    }
+    // The sums of a chunk over all parts.
+    INLINE void add_up(Chunk& sums, u32 chunk) const {
+#pragma unroll
+        for (int i = 0; i < 4 * QUADS; ++i) sums[i / 4][i % 4] = 0;
+        if (!has_rows(chunk)) return;
+        u32 split = 0;
+#pragma unroll 1
+        for (; split + PARTS_AT_ONCE <= p.splits; split += PARTS_AT_ONCE) add_next<PARTS_AT_ONCE>(sums, split, chunk);
+#pragma unroll 1
+        for (; split + 2 <= p.splits; split += 2) add_next<2>(sums, split, chunk);
+        if (split < p.splits) add_next<1>(sums, split, chunk);
+    }
+    template <int PARTS> INLINE void add_next(Chunk& sums, u32 split, u32 chunk) const {
+        const float* from = quads(split, chunk);
+        Chunk parts[PARTS];
+#pragma unroll
+        for (int part = 0; part < PARTS; ++part)
+#pragma unroll
+            for (int j = 0; j < QUADS; ++j)
+                ld_relaxed_gpu_v4(parts[part][j], from + (u64(part) * CHUNKS * CHUNK_SUMS + j * QUAD_SUMS));
+#pragma unroll
+        for (int part = 0; part < PARTS; ++part)
+#pragma unroll
+            for (int i = 0; i < 4 * QUADS; ++i) sums[i / 4][i % 4] += parts[part][i / 4][i % 4];
+    }
+    // This part takes no chunk any more. If it is the last one to say so, the word is nobody's. What is read and written meanwhile needs no order beside
+    // that of the word itself: the next use of word and sums is by a later kernel.
+    INLINE void end() const {
+        if (leads() && done_of(atom_add_relaxed_gpu(word(), DONE)) == p.splits - 1) *word() = 0;
+    }
+};

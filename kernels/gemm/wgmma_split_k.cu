@@ -1,0 +1,247 @@
+// Matrix products of few tiles, in f16 or bf16 by a warpgroup (wgmma, sm_90a), added up in f32: the sums over k are cut into parts (split-K), which the blocks
+// of a cluster add up. For products of few rows, as when a model decodes, whose time is that of reading b once as long as enough of it is under way; and for
+// small ones, of which a block loads less the more blocks there are. What is computed, and the macros of what follows the sum, stand in gemm.cuh.
+//
+// The 64 rows of wgmma are columns of y, and its columns are rows of y: y^T = b^T a^T. So a tile may have 16 rows. The blocks of a cluster have the same tile
+// of y and ranges of k one after the other:
+//
+//                    m = 16, n = 4096: 64 tiles of 64 columns
+//          k    +-------+-------+-------+--
+//          |    | rank 0| rank 0| rank 0|        A block's ring of STAGES buffers holds TILE_K lines of k of both operands:
+//          v    +-------+-------+-------+--
+//               | rank 1| rank 1| rank 1|        producer (one thread)             consumers (a warpgroup)
+//               +-------+-------+-------+--      a, b ---TMA---> [ stage | stage | .. ] ---wgmma---> sums in registers
+//                cluster cluster cluster
+//
+// Then every block stores its sums to its shared memory, and after the cluster's barrier adds up, for its share of the tile's rows, those of all ranks in
+// their order, which is that of k. So the result depends on nothing but shapes, values and the number of ranks, and there is no second kernel.
+//
+// A stage has 128 bytes of each line in the 128 byte swizzle, as those of gemm/wgmma.cu: rows of a and columns of b (A_INNER, B_INNER 1: runs along k), or
+// lines of k with 64 rows or columns each (0).
+//
+// Limits: TILE_M is 16, 32 or 64, and 64 where A_INNER is 0; runs and lines begin at multiples of 16 bytes, those of y too; at most two axes of a batch that do
+// not merge. Ranges of k (split_length) are multiples of TILE_K; there are up to 8 ranks.
+//
+// Launch: tiles * ranks blocks of THREADS in clusters of `ranks`, SHARED bytes of shared memory.
+
+#ifdef HOST_SHIM
+#define TYPE f16
+#define TILE_M 16
+#define TILE_N 64
+#define STAGES 4
+#define RESIDENT 2
+#define A_INNER 1
+#define B_INNER 1
+#endif
+#define WGMMA_N TILE_M
+
+#include "gemm/gemm.cuh"
+#include "ptx/barrier.cuh"
+#include "ptx/cluster.cuh"
+#include "ptx/mbarrier.cuh"
+#include "ptx/memory.cuh"
+#include "ptx/tma.cuh"
+#include "ptx/wgmma_ss.cuh"
+
+constexpr int LINE = 128;  // bytes of a line of a stage: a period of the swizzle
+constexpr int TILE_K = LINE / int(sizeof(Element));
+constexpr int STEPS = LINE / 32;  // wgmma takes 32 bytes of each line
+constexpr int CONSUMERS = 128;
+constexpr int THREADS = CONSUMERS + WARP;
+constexpr int STAGE_B = TILE_N * LINE;
+constexpr int STAGE = STAGE_B + TILE_M * LINE;
+constexpr int BARRIERS = STAGES * STAGE;
+constexpr int SWIZZLE_ALIGNMENT = 1024;
+// SHARED = BARRIERS + 8 * 2 * STAGES + SWIZZLE_ALIGNMENT
+
+// Sums of a block in shared memory are rows of y, LEAD apart: lanes that store a register each meet every bank once.
+constexpr int LEAD = TILE_N + 4;
+// A thread finishes packs of columns, of every ROWS-th row of its block.
+constexpr int PACK = 4;
+constexpr int ROWS = CONSUMERS * PACK / TILE_N;
+
+static_assert(sizeof(Element) == 2, "operands of 16 bits");
+static_assert(TILE_N == 64, "the rows of wgmma");
+static_assert(TILE_M % 16 == 0 && (A_INNER ? TILE_M <= 64 : TILE_M == 64), "a slab of a");
+static_assert(TILE_M * LEAD * 4 <= BARRIERS, "sums are where the stages were");
+
+struct SplitKProduct {
+    TensorMap a, b;      // axes: run, line, fast and slow axis of the batch
+    Product product;     // splits is 1: there are no partial sums in global memory
+    u32 fast;            // size of the fast axis of the batch
+    u32 a_axes, b_axes;  // bit 0: the operand has the fast axis of the batch, bit 1: the slow one
+};
+
+// The ring: where the next stage is, and the parity of its turn.
+struct Ring {
+    u32 first;  // address of stage 0
+    u32 stage = 0, parity = 0;
+
+    INLINE Ring(u32 shared) : first(shared) {}
+    INLINE u32 address() const { return first + stage * STAGE; }
+    INLINE u32 full() const { return first + BARRIERS + stage * 8; }
+    INLINE u32 empty() const { return first + BARRIERS + (STAGES + stage) * 8; }
+    // Of the stage before.
+    INLINE u32 empty_before() const { return empty() + (stage == 0 ? STAGES - 1 : -1) * 8; }
+    INLINE void advance() {
+        stage = stage == STAGES - 1 ? 0 : stage + 1;
+        parity ^= stage == 0;
+    }
+};
+
+// What a block adds up: a tile of y, and `blocks` stages along k.
+struct Range {
+    Tile tile;
+    u32 first, blocks;
+
+    INLINE Range(const Product& p) : tile(tile_of<TILE_M, TILE_N, 8>(p, blockIdx.x / read_cluster_nctarank())) {
+        first = read_cluster_ctarank() * p.split_length;
+        blocks = first < p.k ? (min(p.k - first, p.split_length) + TILE_K - 1) / TILE_K : 0;
+    }
+};
+
+INLINE void init_barriers(u32 shared) {
+    Ring ring(shared);
+#pragma unroll
+    for (int stage = 0; stage < STAGES; ++stage, ring.advance()) {
+        mbarrier_init(ring.full(), 1);
+        mbarrier_init(ring.empty(), CONSUMERS / WARP);
+    }
+    fence_mbarrier_init();
+}
+
+INLINE void produce(const SplitKProduct& p, u32 shared, const Range& range) {
+    Ring ring(shared);
+    i32 slow = range.tile.matrix < p.fast ? 0 : range.tile.matrix / p.fast, fast = range.tile.matrix - slow * p.fast;
+    i32 a_fast = p.a_axes & 1 ? fast : 0, a_slow = p.a_axes & 2 ? slow : 0;
+    i32 b_fast = p.b_axes & 1 ? fast : 0, b_slow = p.b_axes & 2 ? slow : 0;
+    u32 row = range.tile.row, column = range.tile.column, k = range.first;
+#pragma unroll 1
+    for (u32 block = 0; block < range.blocks; ++block, k += TILE_K, ring.advance()) {
+        // In the first turn the stages are free: the parity is that of the phase before the first.
+        mbarrier_wait_parity(ring.empty(), ring.parity ^ 1);
+        mbarrier_arrive_expect_tx(ring.full(), STAGE);
+        u32 to = ring.address();
+        cp_async_bulk_tensor_4d(to, p.b, B_INNER ? k : column, B_INNER ? column : k, b_fast, b_slow, ring.full());
+        cp_async_bulk_tensor_4d(to + STAGE_B, p.a, A_INNER ? k : row, A_INNER ? row : k, a_fast, a_slow, ring.full());
+    }
+}
+
+typedef float Sums[TILE_M / 8][4];
+
+// The products of one stage, begun.
+INLINE void multiply(Sums& sums, u32 stage, bool accumulate) {
+    u64 b = smem_descriptor(stage, STAGE_B, 8 * LINE), a = smem_descriptor(stage + STAGE_B, STAGE_B, 8 * LINE);
+    wgmma_fence();
+#pragma unroll
+    for (int step = 0; step < STEPS; ++step)
+        wgmma_ss_wide<!B_INNER, !A_INNER>(sums, smem_descriptor_at(b, step * (B_INNER ? 32 : 16 * LINE)),
+                                          smem_descriptor_at(a, step * (A_INNER ? 32 : 16 * LINE)),
+                                          accumulate || step > 0, Element());
+    wgmma_commit_group();
+}
+
+INLINE void add_up(Sums& sums, u32 shared, u32 blocks) {
+    Ring ring(shared);
+#pragma unroll
+    for (int j = 0; j < TILE_M / 2; ++j) sums[j / 4][j % 4] = 0;
+#pragma unroll 1
+    for (u32 block = 0; block < blocks; ++block) {
+        mbarrier_wait_parity(ring.full(), ring.parity);
+        multiply(sums, ring.address(), block > 0);
+        // The products of the stage before are complete; those of this one run on.
+        wgmma_wait_group<1>();
+        if (block > 0 && threadIdx.x % WARP == 0) mbarrier_arrive(ring.empty_before());
+        ring.advance();
+    }
+    wgmma_wait_group<0>();
+#pragma unroll
+    for (int j = 0; j < TILE_M / 2; ++j) wgmma_fence_operand(sums[j / 4][j % 4]);
+}
+
+// Into shared memory as rows of y. Lane l of warp w has columns 16 w + l / 4 and 8 more of y, and of each 8 rows 2 (l % 4) and the next.
+INLINE void store_sums(const Sums& sums, u32 shared) {
+    u32 lane = threadIdx.x % WARP;
+    u32 to = shared + (lane % 4 * 2 * LEAD + threadIdx.x / WARP * 16 + lane / 4) * 4;
+#pragma unroll
+    for (int j = 0; j < TILE_M / 8; ++j)
+#pragma unroll
+        for (int e = 0; e < 4; ++e)
+            st_shared(to + ((j * 8 + e % 2) * LEAD + e / 2 * 8) * 4, __float_as_uint(sums[j][e]));
+}
+
+typedef Pack<Output, PACK> Outputs;
+
+// The bias of a thread's columns, read while sums are added up.
+INLINE Outputs bias_of(const Product& p, u32 column) {
+    Outputs bias = {};
+    if (p.bias && column < p.n)
+#pragma unroll
+        for (int e = 0; e < PACK; ++e) bias.of[e] = p.bias[(column + e) * p.bias_stride];
+    return bias;
+}
+INLINE u32 column_of_pack() { return threadIdx.x % (TILE_N / PACK) * PACK; }
+
+// The block's share of the rows of the tile: every element in the order of the ranks.
+INLINE void finish_rows(const Product& p, u32 shared, const Tile& tile, const Outputs& bias) {
+    u32 ranks = read_cluster_nctarank(), column = tile.column + column_of_pack();
+    if (column >= p.n) return;
+    i64 at[3];
+    locate_matrix(p, tile.matrix, at);
+    Output* y = p.y + at[0] + column;
+#pragma unroll 4
+    for (u32 row = read_cluster_ctarank() * ROWS + threadIdx.x / (TILE_N / PACK); row < TILE_M; row += ranks * ROWS) {
+        u32 from = shared + (row * LEAD + column_of_pack()) * 4;
+        float sums[PACK] = {};
+#pragma unroll 2
+        for (u32 rank = 0; rank < ranks; ++rank) {
+            float part[PACK];
+            ld_shared_cluster_v4(part, mapa_shared_cluster(from, rank));
+#pragma unroll
+            for (int e = 0; e < PACK; ++e) sums[e] += part[e];
+        }
+        Outputs pack;
+#pragma unroll
+        for (int e = 0; e < PACK; ++e) pack.of[e] = finish(p, sums[e], bias.of[e]);
+        if (tile.row + row < p.m) store<Output, PACK>(y + (tile.row + row) * p.y_row, pack);
+    }
+}
+
+// All blocks of the cluster are here, and what they have stored is seen.
+INLINE void meet() {
+    __syncwarp();
+    barrier_cluster_arrive();
+    barrier_cluster_wait();
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) product(const __grid_constant__ SplitKProduct p) {
+    extern __shared__ __align__(1024) u8 memory[];
+    u32 shared = (cvta_to_shared(memory) + SWIZZLE_ALIGNMENT - 1) / SWIZZLE_ALIGNMENT * SWIZZLE_ALIGNMENT;
+    Range range(p.product);
+    // Of lane 0, so that the compiler knows it to be the same in a warp.
+    bool consumes = __shfl_sync(ALL_LANES, threadIdx.x / WARP, 0) < CONSUMERS / WARP;
+    bool leads = threadIdx.x == CONSUMERS;
+    if (leads) {
+        prefetch_tensormap(p.b);
+        prefetch_tensormap(p.a);
+        init_barriers(shared);
+    }
+    wait_for_earlier_launches();
+    Outputs bias;
+    if (!consumes) {
+        __syncthreads();
+        if (leads) produce(p, shared, range);
+    } else {
+        bias = bias_of(p.product, range.tile.column + column_of_pack());
+        __syncthreads();
+        Sums sums;
+        add_up(sums, shared, range.blocks);
+        // All warps have read the stages whose room the sums take.
+        barrier_sync(1, CONSUMERS);
+        store_sums(sums, shared);
+    }
+    meet();
+    if (consumes) finish_rows(p.product, shared, range.tile, bias);
+    // No block ends while another one still reads from it.
+    if (read_cluster_nctarank() > 1) meet();
+}

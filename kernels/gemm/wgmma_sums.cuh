@@ -1,0 +1,112 @@
+// The sums over k of the rows of a, beside the product of gemm/wgmma.cu (SUMS_OF_A 1, A_INNER 0): where a is the gradient of a linear layer's output,
+// turned, they are the gradient of the layer's bias. Nothing reads a again: two warps beside the producer's take each stage of a as a consumer does,
+// and release it as one.
+//
+//   a stage of a, 64 lines of k:   slab 0, 64 rows of a    warp 1    16 lanes read a line, 4 rows each, the other 16 lanes the next line:
+//                                  slab 1                  warp 2    each half of the warp meets every bank once
+//
+// All tiles of a row of tiles have the same a, so each adds up a share of its stages, and none takes longer than the others:
+//
+//   stage                      0 1 2 3 4 5 6 7 8 9
+//   tile 0 of 3 (columns)      x . . x . . x . . x      -> p.sums[split * 3 + 0]
+//   tile 1                     . x . . x . . x . .      -> p.sums[split * 3 + 1]
+//   tile 2                     . . x . . x . . x .      -> p.sums[split * 3 + 2]
+//
+// sum_parts adds up what is there in this order, and rounds once. No atomics: the result depends on nothing but shapes, values and the tile. Sums are
+// f32: of every second line of a stage first, then of stages, then of both kinds of lines. Rows and lines beyond the matrix are zeros, by TMA.
+//
+// Limits: one matrix, a of 16 bits along m, CLUSTER 1.
+
+#pragma once
+
+#include "gemm/wgmma_loop.cuh"
+#include "gemm/wgmma_tile.cuh"
+#include "ptx/memory.cuh"
+
+#if SUMS_OF_A || defined(HOST_SHIM)
+
+// Four rows of a, of every second line of k, by half a warp: the other half has the other lines.
+typedef float SumsOfRows[4];
+
+// Adds the lines of k of a stage: `from` is where a lane's rows are in its first line. In line k of a slab chunk c of 16 bytes is stored at c ^ k % 8.
+INLINE void add_stage(SumsOfRows& sums, u32 from) {
+    constexpr int LOADS = 8;
+    SumsOfRows of_stage = {0, 0, 0, 0};
+#pragma unroll 1
+    for (u32 end = from + SLAB; from != end; from += LOADS * 2 * LINE) {
+        u32 pairs[LOADS][2];
+#pragma unroll
+        for (int i = 0; i < LOADS; ++i) ld_shared_v2_unordered(pairs[i], (from ^ 2 * i % 8 * 16) + 2 * i * LINE);
+#pragma unroll
+        for (int i = 0; i < LOADS; ++i)
+#pragma unroll
+            for (int e = 0; e < 4; e += 2) {
+                of_stage[e] += low_of(pairs[i][e / 2], Element());
+                of_stage[e + 1] += high_of(pairs[i][e / 2], Element());
+            }
+    }
+#pragma unroll
+    for (int e = 0; e < 4; ++e) sums[e] += of_stage[e];
+}
+
+// The sums of both halves of the warp, stored from `to` on by the first one; `rows` of them, from the lane's first on, are inside of the matrix.
+INLINE void store_sums(const SumsOfRows& sums, float* to, i32 rows) {
+#pragma unroll
+    for (int e = 0; e < 4; ++e) {
+        float sum = sums[e] + __shfl_xor_sync(ALL_LANES, sums[e], WARP / 2);
+        if (threadIdx.x % WARP < WARP / 2 && e < rows) to[e] = sum;
+    }
+}
+
+// One of SUM_WARPS warps: rows of slab `slab` of each tile. It takes part in the ring in all stages, also in those that are another tile's.
+INLINE void add_up_rows_of_a(const TensorMapProduct& p, u32 shared, u32 slab) {
+    Ring ring(shared);
+    u32 half = threadIdx.x % WARP / 16, lane = threadIdx.x % 16, columns = (p.n + TILE_N - 1) / TILE_N;
+    u32 first = slab * SLAB + half * LINE + (lane * 8 ^ half * 16);
+#pragma unroll 1
+    for (u32 number = first_number(); number < count_tiles(p); number = next_number(number)) {
+        Work work(p, number);
+        u32 column = work.tile.column / TILE_N, next = column;
+        SumsOfRows sums = {0, 0, 0, 0};
+#pragma unroll 1
+        for (u32 block = 0; block < work.blocks; ++block) {
+            mbarrier_wait_parity(ring.full(), ring.parity);
+            if (block == next) {
+                add_stage(sums, ring.address() + first);
+                next += columns;
+            }
+            // All lanes have read.
+            __syncwarp();
+            release(ring.empty());
+            ring.advance();
+        }
+        u32 row = work.tile.row + slab * 64 + lane * 4;
+        store_sums(sums, p.sums + u64(work.tile.split * columns + column) * p.m + row, i32(p.m) - i32(row));
+    }
+}
+
+struct SumParts {
+    Product product;
+    const float* sums;  // [parts, m]
+    Element* sums_of_a;
+    u32 parts;
+    u32 blocks;  // those of the sums; the ones behind them add up the parts of y
+};
+
+// The sums of a from those of some stages each, and y from partial sums, if there are such: a thread per element, blocks of 256.
+extern "C" __global__ void __launch_bounds__(256) sum_parts(const __grid_constant__ SumParts p) {
+    wait_for_earlier_launches();
+    if (blockIdx.x >= p.blocks) {
+        sum_splits_of(p.product, blockIdx.x - p.blocks);
+        return;
+    }
+    u32 row = blockIdx.x * 256 + threadIdx.x, m = p.product.m;
+    if (row >= m) return;
+    float sum = 0;
+    const float* part = p.sums + row;
+#pragma unroll 8
+    for (u32 number = 0; number < p.parts; ++number, part += m) sum += *part;
+    p.sums_of_a[row] = narrow<Element>(sum);
+}
+
+#endif

@@ -1,0 +1,160 @@
+//! Sums of the rows of a beside the product: exact for small integers by every tile that has them, whole and in parts, and as a product and a sum apart where a kernel has not; the same bits in every
+//! run; and the gradients of linear layers that come so.
+
+use super::{both_ways, compare, gpu, none_wrong, numbers, tensor};
+use crate::beside;
+use ternion::prelude::*;
+use ternion_core::dispatch::apply;
+use ternion_core::ops::matmul::{Epilogue, Matmul};
+use ternion_cuda::tiles::{Wanted, with_tile};
+
+/// The tiles whose kernels add up rows, and two whose kernels do not.
+const TILES: [&str; 6] = [
+    "wgmma_128x256x64",
+    "wgmma_128x192x64_ping_pong",
+    "wgmma_128x128x64_ping_pong",
+    "wgmma_128x128x64",
+    "wgmma_64x128x64_ping_pong",
+    "mma_64x64x64",
+];
+/// m, n, k: edges in all axes; fewer stages than tiles in a row; one tile in a row, which has all stages; more tiles than blocks; long sums of a few rows.
+const SIZES: [[usize; 3]; 8] = [
+    [136, 264, 200],
+    [264, 520, 2056],
+    [1288, 1544, 136],
+    [72, 1544, 40],
+    [264, 64, 1032],
+    [2696, 1672, 72],
+    [8, 24, 8200],
+    [131, 136, 203],
+];
+
+/// Integers from -3 to 3, a by columns: the first m of lines that are a multiple of eight long. Both on the CPU.
+fn operands([m, n, k]: [usize; 3]) -> Result<[Tensor; 2]> {
+    let cpu = ternion::cpu()?;
+    let width = m.next_multiple_of(8);
+    let integers = |shape: [usize; 2], seed| {
+        Tensor::from_vec(numbers(shape[0] * shape[1], seed), shape, &cpu)?.round()?.copy()
+    };
+    Ok([integers([k, width], 1)?, integers([k, n], 2)?])
+}
+
+fn product(
+    [a, b]: &[Tensor; 2],
+    m: usize,
+    dtype: DType,
+    out_dtype: Option<DType>,
+    device: &Device,
+) -> Result<Vec<Tensor>> {
+    let epilogue = Epilogue { row_sums_of_a: true, out_dtype, ..Epilogue::NONE };
+    let on_device = |x: &Tensor| x.to_dtype(dtype)?.to_device(device);
+    let a = on_device(a)?.narrow(1, 0, m)?.t()?;
+    Ok(apply(Matmul { epilogue, ..Matmul::PLAIN }, &[&a, &on_device(b)?])?.into_vec())
+}
+
+/// What is wrong with the product of integers and its sums by one tile, in so many parts.
+fn faults_of(
+    sizes: [usize; 3],
+    dtype: DType,
+    out_dtype: Option<DType>,
+    wanted: Wanted,
+    device: &Device,
+) -> Result<Option<String>> {
+    let ab = operands(sizes)?;
+    let expected = product(&ab, sizes[0], DType::F64, None, &ternion::cpu()?)?;
+    let run = || product(&ab, sizes[0], dtype, out_dtype, device);
+    let (found, taken) = with_tile(wanted, || (0..2).map(|_| run()).collect::<Result<Vec<_>>>());
+    for found in found? {
+        for (what, found, expected) in
+            [("product", &found[0], &expected[0]), ("sums", &found[1], &expected[1])]
+        {
+            let expected = expected.to_dtype(found.dtype())?.to_vec_f64()?;
+            let found = found.to_vec_f64()?;
+            if let Some(at) = (0..expected.len()).find(|&at| found[at] != expected[at]) {
+                let (found, expected) = (found[at], expected[at]);
+                return Ok(Some(format!(
+                    "{what} of {dtype:?} to {out_dtype:?}, {sizes:?}, by {taken:?}: {found} instead of {expected} at {at}"
+                )));
+            }
+        }
+    }
+    Ok(None)
+}
+
+#[test]
+fn sums_of_rows_are_exact_by_every_tile() -> Result<()> {
+    let _beside = beside();
+    let Some(device) = gpu() else { return Ok(()) };
+    let mut faults = Vec::new();
+    for dtype in [DType::BF16, DType::F16] {
+        for out_dtype in [None, Some(DType::F32)] {
+            for sizes in SIZES {
+                for tile in TILES {
+                    for splits in [1, 3] {
+                        let wanted = Wanted { tile: Some(tile), splits: Some(splits) };
+                        faults.extend(faults_of(sizes, dtype, out_dtype, wanted, device)?);
+                    }
+                }
+                faults.extend(faults_of(sizes, dtype, out_dtype, Wanted::default(), device)?);
+            }
+        }
+    }
+    for dtype in [DType::F32, DType::F64] {
+        for sizes in SIZES {
+            faults.extend(faults_of(sizes, dtype, None, Wanted::default(), device)?);
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+    Ok(())
+}
+
+/// Of numbers whose sums are rounded on the way.
+#[test]
+fn sums_of_rows_have_the_same_bits_in_every_run() -> Result<()> {
+    let _beside = beside();
+    let Some(device) = gpu() else { return Ok(()) };
+    let [m, n, k] = [1288, 1544, 2056];
+    let cpu = ternion::cpu()?;
+    let random = |shape: [usize; 2], seed| Tensor::from_vec(numbers(shape[0] * shape[1], seed), shape, &cpu);
+    let ab = [random([k, m], 1)?, random([k, n], 2)?];
+    for tile in TILES {
+        for splits in [1, 3] {
+            let wanted = Wanted { tile: Some(tile), splits: Some(splits) };
+            let run = || -> Result<Vec<Vec<f64>>> {
+                product(&ab, m, DType::BF16, Some(DType::F32), device)?
+                    .iter()
+                    .map(Tensor::to_vec_f64)
+                    .collect()
+            };
+            let (results, _) = with_tile(wanted, || (0..20).map(|_| run()).collect::<Result<Vec<_>>>());
+            let results = results?;
+            assert!(results.iter().all(|result| *result == results[0]), "{tile} in {splits}");
+        }
+    }
+    Ok(())
+}
+
+/// Output and all gradients: by kernels with sums, and for rows and widths that have none.
+#[test]
+fn linear_layers_with_a_bias_both_ways() -> Result<()> {
+    let mut faults = String::new();
+    for precision in [Precision::F32, Precision::Bf16, Precision::F16] {
+        for [rows, width, outputs] in [[2048, 768, 776], [3000, 264, 1032], [70, 40, 72], [33, 5, 7]] {
+            compare(&mut faults, &format!("{precision} {rows} x {width} to {outputs}"), |device| {
+                let scale = 1.0 / (width as f64).sqrt();
+                let inputs = [
+                    tensor(&[rows, width], DType::F32, device, 1)?,
+                    tensor(&[outputs, width], DType::F32, device, 2)?.mul_scalar(scale)?,
+                    tensor(&[outputs], DType::F32, device, 3)?,
+                ];
+                let results = both_ways(&inputs, device, |x| {
+                    with_precision(precision, || x[0].linear(&x[1], Some(&x[2])))
+                })?;
+                // Sums are rounded to half precision, by devices some to either neighbor.
+                results.iter().map(|result| result.to_dtype(precision.dtype())).collect()
+            })?;
+        }
+    }
+    none_wrong(&faults);
+    Ok(())
+}

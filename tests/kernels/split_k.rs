@@ -1,0 +1,166 @@
+//! Products whose parts of sums the blocks of a cluster add up: of small integers, which are exact in every order, with all that such a product is stored with.
+
+use super::gemm::{Place, matrix};
+use super::{gpu, numbers};
+use crate::beside;
+use ternion::prelude::*;
+use ternion_core::UnaryOp;
+use ternion_core::dispatch::apply;
+use ternion_core::ops::matmul::{Epilogue, Matmul};
+use ternion_cuda::tiles::{Wanted, with_tile};
+
+/// The tiles, and the most rows that each is for.
+const TILES: [(&str, usize); 3] =
+    [("wgmmasplitk_16x64x64", 16), ("wgmmasplitk_32x64x64", 32), ("wgmmasplitk_64x64x64", usize::MAX)];
+/// Edges of tiles in rows and columns, sums that end within a stage, rings that turn several times.
+const SIZES: [[usize; 3]; 7] = [
+    [1, 8, 64],
+    [5, 72, 520],
+    [16, 264, 2056],
+    [17, 136, 1032],
+    [31, 64, 8],
+    [33, 520, 4104],
+    [64, 200, 6144],
+];
+/// Of a sum: of some the last ranks of a cluster have nothing.
+const PARTS: [usize; 5] = [1, 2, 3, 5, 8];
+const REPEATS: usize = 20;
+
+fn integers(shape: [usize; 2], place: Place, dtype: DType, device: &Device, seed: u64) -> Result<Tensor> {
+    // Rounded by the CPU: in place, which keeps how the matrix is stored.
+    let stored = matrix(shape, place, DType::F32, &ternion::cpu()?, seed)?.round()?;
+    match place {
+        Place::Columns => stored.t()?.copy()?.to_dtype(dtype)?.to_device(device)?.t(),
+        _ => stored.copy()?.to_dtype(dtype)?.to_device(device),
+    }
+}
+
+/// A product with what follows it: a bias and relu, or nothing.
+#[derive(Clone, Copy, Debug)]
+struct Case {
+    sizes: [usize; 3],
+    /// How b is stored.
+    place: Place,
+    dtype: DType,
+    out_dtype: DType,
+    has_bias_and_relu: bool,
+}
+
+impl Case {
+    fn all() -> impl Iterator<Item = Case> {
+        let of_dtype = |dtype| [(dtype, dtype), (dtype, DType::F32)];
+        let dtypes = [DType::BF16, DType::F16].into_iter().flat_map(of_dtype);
+        dtypes.flat_map(|(dtype, out_dtype)| {
+            SIZES.into_iter().flat_map(move |sizes| {
+                [Place::Rows, Place::Columns].into_iter().flat_map(move |place| {
+                    [false, true].map(|has_bias_and_relu| Case {
+                        sizes,
+                        place,
+                        dtype,
+                        out_dtype,
+                        has_bias_and_relu,
+                    })
+                })
+            })
+        })
+    }
+
+    /// The product on a device: in f64 as it is, else rounded once.
+    fn run(&self, device: &Device, dtype: DType) -> Result<Vec<f64>> {
+        let Case { sizes: [m, n, k], place, out_dtype, has_bias_and_relu, .. } = *self;
+        let a = integers([m, k], Place::Rows, dtype, device, 1)?;
+        let b = integers([k, n], place, dtype, device, 2)?;
+        let out_dtype = if dtype == DType::F64 { DType::F64 } else { out_dtype };
+        let bias = integers([1, n], Place::Rows, out_dtype, device, 3)?.reshape([n])?;
+        let epilogue = Epilogue {
+            bias: has_bias_and_relu,
+            activation: has_bias_and_relu.then_some(UnaryOp::Relu),
+            out_dtype: Some(out_dtype),
+            ..Epilogue::NONE
+        };
+        let inputs = [&a, &b, &bias];
+        let inputs = if has_bias_and_relu { &inputs[..] } else { &inputs[..2] };
+        apply(Matmul { epilogue, ..Matmul::PLAIN }, inputs)?[0].to_vec_f64()
+    }
+
+    fn expected(&self) -> Result<Vec<f64>> {
+        let exact = self.run(&ternion::cpu()?, DType::F64)?;
+        let length = exact.len();
+        Tensor::from_vec(exact, [length], &ternion::cpu()?)?.to_dtype(self.out_dtype)?.to_vec_f64()
+    }
+}
+
+#[test]
+fn products_are_exact_in_any_number_of_parts() -> Result<()> {
+    let Some(device) = gpu() else { return Ok(()) };
+    let _beside = beside();
+    let (mut faults, mut ran) = (Vec::new(), [0; TILES.len()]);
+    for case in Case::all() {
+        let expected = case.expected()?;
+        for (at, (name, most)) in TILES.into_iter().enumerate() {
+            for parts in PARTS {
+                let wanted = Wanted { tile: Some(name), splits: Some(parts) };
+                let (found, taken) = with_tile(wanted, || case.run(device, case.dtype));
+                let is_by_tile = taken.is_some_and(|taken| taken.tile == name);
+                assert!(!is_by_tile || case.sizes[0] <= most, "{case:?} by {name}");
+                ran[at] += usize::from(is_by_tile);
+                if found? != expected {
+                    faults.push(format!("{case:?} by {taken:?}, {parts} parts"));
+                }
+            }
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+    let has_maps = std::env::var("TERNION_CUDA_TENSOR_MAPS").map_or(true, |value| value != "0");
+    assert!(!has_maps || ran.iter().all(|&count| count > 0), "cases by each tile: {ran:?}");
+    Ok(())
+}
+
+/// Batches of two axes, of which b has one.
+#[test]
+fn batches_are_exact_in_any_number_of_parts() -> Result<()> {
+    let Some(device) = gpu() else { return Ok(()) };
+    let _beside = beside();
+    let cpu = ternion::cpu()?;
+    let [m, n, k] = [20, 72, 1160];
+    let run = |device: &Device, dtype: DType, seed: u64| -> Result<Vec<f64>> {
+        let a = integers([4 * 3 * m, k], Place::Rows, dtype, device, seed)?.reshape([4, 3, m, k])?;
+        let b = integers([3 * k, n], Place::Rows, dtype, device, seed + 1)?.reshape([3, k, n])?;
+        a.matmul(&b)?.to_dtype(DType::BF16)?.to_vec_f64()
+    };
+    let expected = run(&cpu, DType::F64, 7)?;
+    for (name, _) in TILES.into_iter().filter(|&(_, most)| m <= most) {
+        for parts in PARTS {
+            let wanted = Wanted { tile: Some(name), splits: Some(parts) };
+            let (found, taken) = with_tile(wanted, || run(device, DType::BF16, 7));
+            assert_eq!(found?, expected, "{taken:?}, {parts} parts");
+        }
+    }
+    Ok(())
+}
+
+/// Of numbers that are not integers a sum has the same bits whenever it is made anew.
+#[test]
+fn products_in_clusters_have_the_same_bits_in_every_run() -> Result<()> {
+    let Some(device) = gpu() else { return Ok(()) };
+    let _beside = beside();
+    let cpu = ternion::cpu()?;
+    for [m, n, k] in [[16, 4096, 4096], [50, 1032, 3080]] {
+        let random = |shape: [usize; 2], seed| {
+            let numbers = Tensor::from_vec(numbers(shape[0] * shape[1], seed), shape, &cpu)?;
+            numbers.to_dtype(DType::BF16)?.to_device(device)
+        };
+        let (a, b) = (random([m, k], 1)?, random([n, k], 2)?.t()?);
+        for (name, _) in TILES.into_iter().filter(|&(_, most)| m <= most) {
+            for parts in PARTS {
+                let wanted = Wanted { tile: Some(name), splits: Some(parts) };
+                let run = || a.matmul(&b)?.to_vec_f64();
+                let (results, _) =
+                    with_tile(wanted, || (0..REPEATS).map(|_| run()).collect::<Result<Vec<_>>>());
+                let results = results?;
+                assert!(results.iter().all(|result| *result == results[0]), "{name} in {parts}");
+            }
+        }
+    }
+    Ok(())
+}

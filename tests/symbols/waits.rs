@@ -1,0 +1,172 @@
+//! Where the kernels of a dependent launch wait for the launches ahead of them, read from machine code of compute capability 9.0: what a source asks for a compiler may
+//! move. An instruction has 128 bits; the numbers are those that nvdisasm of CUDA 13 names.
+
+/// A 64-bit ELF image.
+struct Image<'a>(&'a [u8]);
+
+impl<'a> Image<'a> {
+    fn number(&self, at: usize, bytes: usize) -> usize {
+        self.0[at..at + bytes].iter().rev().fold(0, |number, &byte| number << 8 | usize::from(byte))
+    }
+
+    /// The bytes of a section.
+    fn section(&self, name: &str) -> Option<&'a [u8]> {
+        let (headers, size) = (self.number(0x28, 8), self.number(0x3a, 2));
+        let (count, names) = (self.number(0x3c, 2), self.number(0x3e, 2));
+        let header = |index: usize| headers + index * size;
+        let names = self.number(header(names) + 0x18, 8);
+        let has_name = |&index: &usize| {
+            let bytes = &self.0[names + self.number(header(index), 4)..];
+            bytes.starts_with(name.as_bytes()) && bytes.get(name.len()) == Some(&0)
+        };
+        let found = header((0..count).find(has_name)?);
+        let start = self.number(found + 0x18, 8);
+        self.0.get(start..start + self.number(found + 0x20, 8))
+    }
+}
+
+/// An instruction: its first and its last 64 bits.
+#[derive(Clone, Copy)]
+struct Instruction(u64, u64);
+
+impl Instruction {
+    /// What it does, whatever kinds of operands it takes.
+    fn opcode(self) -> u16 {
+        (self.0 & 0x1ff) as u16
+    }
+
+    /// Whether threads skip it by a predicate.
+    fn is_predicated(self) -> bool {
+        self.0 >> 12 & 0xf != 7
+    }
+
+    /// Whether it is a load by a path that other threads' writes may not reach: LDG.CONSTANT.
+    fn is_incoherent_load(self) -> bool {
+        self.opcode() == LDG && self.1 >> 13 & 7 == 4
+    }
+
+    /// Where a branch at instruction `at` goes.
+    fn target(self, at: usize) -> i64 {
+        let bytes = ((self.0 as i64 >> 34) << 8 | (self.0 >> 16 & 0xff) as i64) * 4;
+        at as i64 + 1 + bytes / 16
+    }
+}
+
+const ACQBULK: u16 = 0x2e;
+const BRA: u16 = 0x147;
+const LDG: u16 = 0x181;
+
+/// What may stand ahead of the wait: nothing that reads or writes global memory, and nothing that goes round the wait.
+const AHEAD_OF_THE_WAIT: &[(u16, &str)] = &[
+    (0x02, "MOV"),
+    (0x03, "P2R"),
+    (0x05, "CS2R"),
+    (0x07, "SEL"),
+    (0x0c, "ISETP"),
+    (0x10, "IADD3"),
+    (0x11, "LEA"),
+    (0x12, "LOP3"),
+    (0x16, "PRMT"),
+    (0x19, "SHF"),
+    (0x1c, "PLOP3"),
+    (0x24, "IMAD"),
+    (0x25, "IMAD.WIDE"),
+    (0x27, "IMAD.HI"),
+    (0x2d, "PREEXIT"),
+    (0x35, "HFMA2, a constant"),
+    (0x36, "VIADD"),
+    (0x3e, "F2FP, a constant"),
+    (0x46, "VIADDMNMX"),
+    (0x48, "VIMNMX"),
+    (0x82, "UMOV"),
+    (0x87, "USEL"),
+    (0x8c, "UISETP"),
+    (0x90, "UIADD3"),
+    (0x91, "ULEA"),
+    (0x92, "ULOP3"),
+    (0x96, "UPRMT"),
+    (0x99, "USHF"),
+    (0xa4, "UIMAD"),
+    (0xa5, "UIMAD.WIDE"),
+    (0xb9, "ULDC"),
+    (0xbb, "ULDC"),
+    (0xca, "R2UR"),
+    (0x105, "F2I"),
+    (0x106, "I2F"),
+    (0x108, "MUFU, of divisions"),
+    (0x118, "NOP"),
+    (0x119, "S2R"),
+    (0x11d, "BAR, of the block"),
+    (0x141, "BSYNC"),
+    (0x145, "BSSY"),
+    (BRA, "BRA"),
+    (0x148, "WARPSYNC"),
+    (0x182, "LDC, parameters"),
+    (0x189, "SHFL"),
+    (0x1b2, "SYNCS, barriers in shared memory"),
+    (0x1b9, "UTMACCTL, the prefetch of a tensor map among the parameters"),
+    (0x1c3, "S2UR"),
+    (0x1c6, "FENCE, of shared memory"),
+    (0x1c7, "UCGABAR_ARV, the cluster's barrier"),
+];
+
+/// What lets a kernel touch global memory before what is ahead of it has ended.
+pub fn fault(image: &[u8], kernel: &str) -> Option<String> {
+    let image = Image(image);
+    let Some(code) = image.section(&format!(".text.{kernel}")) else { return Some("it has no code".into()) };
+    let word = |bytes: &[u8]| bytes.iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte));
+    let instructions: Vec<Instruction> =
+        code.chunks_exact(16).map(|bytes| Instruction(word(&bytes[..8]), word(&bytes[8..]))).collect();
+    // Tables of the module's own, such as that of sines, are written by nobody.
+    let has_tables = image.section(".nv.global.init").is_some();
+    fault_in(&instructions, has_tables)
+}
+
+fn fault_in(instructions: &[Instruction], has_tables: bool) -> Option<String> {
+    let Some(wait) = instructions.iter().position(|instruction| instruction.opcode() == ACQBULK) else {
+        return Some("it never waits".into());
+    };
+    if instructions[wait].is_predicated() {
+        return Some("not every thread waits".into());
+    }
+    for (at, instruction) in instructions[..wait].iter().enumerate() {
+        let opcode = instruction.opcode();
+        if !AHEAD_OF_THE_WAIT.iter().any(|&(allowed, _)| allowed == opcode) {
+            return Some(format!("instruction {at}, of opcode {opcode:#x}, is ahead of the wait, {wait}"));
+        }
+        if opcode == BRA && !(0..=wait as i64).contains(&instruction.target(at)) {
+            return Some(format!("the branch {at} goes round the wait, {wait}"));
+        }
+    }
+    let incoherent = instructions.iter().position(|instruction| instruction.is_incoherent_load());
+    incoherent
+        .filter(|_| !has_tables)
+        .map(|at| format!("the load {at} may read what a cache had before the wait"))
+}
+
+#[test]
+fn accesses_ahead_of_a_wait_are_found() {
+    let plain = |opcode: u64| Instruction(opcode | 7 << 12, 0);
+    let (wait, load, end) = (plain(0x82e), plain(0x981), plain(0x94d));
+    let branch = |instructions: i64| {
+        let words = instructions * 4;
+        Instruction(0x7947 | (words as u64 & 0xff) << 16 | ((words >> 8) << 34) as u64, 0)
+    };
+    let of = |instructions: &[Instruction]| fault_in(instructions, false);
+    assert_eq!(of(&[plain(0xb82), wait, load, end]), None);
+    assert_eq!(of(&[plain(0xb82), branch(1), plain(0x202), wait, load, end]), None);
+    assert!(of(&[load, end]).is_some_and(|fault| fault.contains("never waits")));
+    assert!(of(&[plain(0x202), load, wait, end]).is_some_and(|fault| fault.contains("instruction 1, of")));
+    assert!(of(&[end, wait]).is_some_and(|fault| fault.contains("0x14d")));
+    assert!(of(&[branch(1), wait, load]).is_some_and(|fault| fault.contains("goes round")));
+    assert!(of(&[branch(1000), wait, load]).is_some_and(|fault| fault.contains("goes round")));
+    assert!(of(&[plain(0xb82), branch(-3), wait]).is_some_and(|fault| fault.contains("goes round")));
+    assert!(of(&[Instruction(0x82e, 0), load]).is_some_and(|fault| fault.contains("not every thread")));
+    let incoherent = Instruction(load.0, 4 << 13);
+    assert!(of(&[wait, incoherent]).is_some_and(|fault| fault.contains("a cache had")));
+    assert_eq!(fault_in(&[wait, incoherent], true), None);
+    // Of nvdisasm's: at 0x60 to 0x120, at 0x410 to 0x6130, at 0x460 back to 0x430.
+    assert_eq!(Instruction(0x0000_0000_002c_0947, 0).target(0x6), 0x12);
+    assert_eq!(Instruction(0x0000_005c_0044_8947, 0).target(0x41), 0x613);
+    assert_eq!(Instruction(0xffff_fffc_00f0_8947, 0).target(0x46), 0x43);
+}
