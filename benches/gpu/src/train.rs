@@ -39,7 +39,7 @@ pub fn trainings() -> Vec<Training> {
         gpt("tiny_gpt", TINY, 64, Precision::Bf16, Loss::OfLogits),
         gpt("char_gpt", CHARACTERS, 64, Precision::Bf16, Loss::OfLogits),
         gpt("gpt2_124m", GPT2, 16, Precision::Bf16, Loss::OfLogits),
-        gpt("gpt2_124m", GPT2, 16, Precision::Bf16, Loss::Chunked { chunks: 4 }),
+        gpt("gpt2_124m", GPT2, 16, Precision::Bf16, Loss::Chunked { chunks: 2 }),
         images("cifar_alexnet", [3, 32, 32], 256, Precision::F32, alexnet),
         images("cifar_alexnet", [3, 32, 32], 256, Precision::Bf16, alexnet),
     ]
