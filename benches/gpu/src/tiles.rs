@@ -174,13 +174,8 @@ fn measure(clock: &Clock, asked: &Asked, kind: &str, operands: Operands) -> Resu
 }
 
 fn described(kind: &str, tile: &TileCost) -> serde_json::Value {
-    let costs = [
-        tile.nanoseconds_per_k,
-        tile.start_microseconds,
-        tile.lone_block_factor,
-        tile.wave_microseconds,
-        tile.straddling_factor,
-    ];
+    let costs =
+        [tile.nanoseconds_per_k, tile.start_microseconds, tile.lone_block_factor, tile.wave_microseconds];
     let TileCost { name, block, resident, cluster, .. } = tile;
     json!({"kind": kind, "tile": name, "block": block, "resident": resident, "cluster": cluster, "costs": costs})
 }

@@ -28,15 +28,19 @@ const MOST_SPLITS: usize = 128;
 
 /// Microseconds that the second kernel takes beside its memory traffic, which adds up the parts of
 /// sums.
-const SPLIT_MICROSECONDS: f64 = 1.8;
-/// The same where the product itself adds them up. Not measured yet: between nothing and a second launch, nearer to that, so that tiles are chosen much as by
-/// the measurements that the other numbers are fitted to.
-const ARRIVAL_MICROSECONDS: f64 = 1.5;
+const SPLIT_MICROSECONDS: f64 = 1.27;
+/// The same where the product itself adds them up, and what each part takes beside: those of a unit arrive at one word.
+const ARRIVAL_MICROSECONDS: f64 = 2.28;
+const ARRIVAL_MICROSECONDS_OF_PART: f64 = 0.155;
 /// Parts that the word of a unit counts at most (`gemm/wgmma_parts.cuh`).
 const MOST_ARRIVALS: usize = 255;
 const _: () = assert!(MOST_SPLITS <= MOST_ARRIVALS);
-/// Microseconds that blocks of a cluster take to wait for each other and to add up theirs.
-const CLUSTER_SPLIT_MICROSECONDS: f64 = 0.8;
+/// Microseconds that blocks of a cluster take to wait for each other and to add up theirs, and what each takes beside. The fit has 1.03 for the former,
+/// by which the product of 16 x 4096 x 4096 of the benchmark is cut in vain (22.3 beside 21.6 microseconds).
+const CLUSTER_SPLIT_MICROSECONDS: f64 = 1.9;
+const CLUSTER_SPLIT_MICROSECONDS_OF_PART: f64 = 0.179;
+/// Bytes of parts of sums that are written and read again in a microsecond: most stay in the cache.
+const SUMMED_BYTES_PER_MICROSECOND: f64 = 3.35e6;
 /// Microseconds that a kernel takes which does to a small product what a fused one does to its sums.
 const APART_MICROSECONDS: f64 = 4.0;
 /// Sums of fewer terms may be farther from the exact ones by parts of bf16 than in f32, where one term is far above the others (`parts/tests.rs`).
@@ -48,16 +52,20 @@ const MOST_IN_CLUSTER: usize = 8;
 const COPY_MICROSECONDS: f64 = 4.0;
 const PADDED_COPY_MICROSECONDS: f64 = 6.0;
 /// Microseconds that products in parts of bf16 take beside the splits and the products: the word that the splits set, and the kernel that returns at once.
-const PARTS_MICROSECONDS: f64 = 6.0;
+const PARTS_MICROSECONDS: f64 = 0.897;
 /// Bytes that are read of an element to split it, and written.
 const SPLIT_BYTES: usize = 4 + 3 * 2;
 /// Two thirds of an H100's bandwidth.
 const BYTES_PER_MICROSECOND: f64 = 2e6;
 
-/// Bytes that a product of half precision reads and writes in a microsecond at most, by tensor maps and by other copies, with what a cold cache writes back
-/// beside: what else a tile costs does not count then.
-const MAPPED_BYTES_PER_MICROSECOND: f64 = 3e6;
-const LOADED_BYTES_PER_MICROSECOND: f64 = 2.4e6;
+/// Bytes of device memory that a product on tensor cores reads and writes in a microsecond, by tensor maps and by other copies, with what a cold cache writes
+/// back beside.
+const MAPPED_BYTES_PER_MICROSECOND: f64 = 2.85e6;
+const LOADED_BYTES_PER_MICROSECOND: f64 = 2.99e6;
+/// Bytes that its blocks read of the L2 cache in a microsecond.
+const CACHED_BYTES_PER_MICROSECOND: f64 = 1.8e7;
+/// How much more of the cache an operand takes up whose lines begin beside multiples of 128 bytes: pieces of 128 bytes are then parts of two lines of the cache.
+const STRADDLING_FACTOR: f64 = 2.29;
 
 /// Numbers of blocks that a cut aims at: a half of an H100 up to six times all of it.
 const AIMS: [usize; 6] = [66, 132, 264, 396, 528, 792];
@@ -75,9 +83,9 @@ pub(super) struct Sizes {
     pub(super) turned: [usize; 2],
     /// Whether tensor maps can say where operands, or their copies, and the result are.
     pub(super) suits_tensor_maps: bool,
-    /// Whether lines of an operand of tensor cores begin beside multiples of 128 bytes.
-    pub(super) straddles: bool,
-    /// Bytes of an element of operands of half precision and of the result; of others 0.
+    /// Whether lines of a and of b, as operands of tensor cores, begin beside multiples of 128 bytes.
+    pub(super) straddles: [bool; 2],
+    /// Bytes of an element of operands of tensor cores and of the result; of others 0.
     pub(super) element_bytes: [usize; 2],
 }
 
@@ -114,14 +122,19 @@ impl Sizes {
 
     /// Rows and columns of what the kernel of `tile` multiplies: the other way around where it [is turned](Tile::is_turned).
     fn extents(&self, tile: &Tile) -> [usize; 2] {
+        match self.are_exchanged(tile) {
+            true => [self.n, self.m],
+            false => [self.m, self.n],
+        }
+    }
+
+    /// Whether rows of what the kernel of `tile` multiplies are columns of the result.
+    fn are_exchanged(&self, tile: &Tile) -> bool {
         let load = |at: usize| match self.turned[at] > 0 && self.copied(tile)[at] == 0 {
             true => LoadMode::MnMajor,
             false => LoadMode::KMajor,
         };
-        match tile.is_turned([load(0), load(1)]) {
-            true => [self.n, self.m],
-            false => [self.m, self.n],
-        }
+        tile.is_turned([load(0), load(1)])
     }
 }
 
@@ -294,8 +307,8 @@ impl Choice {
             unaligned: operands.map(|operand| if_used(operand.unaligned_elements())),
             turned: operands.map(|operand| if_used(operand.turned_elements())),
             suits_tensor_maps: uses_tensor_cores && suits_tensor_maps(operands, output, sizes),
-            straddles: uses_tensor_cores && operands.into_iter().any(Operand::straddles),
-            element_bytes: match input.dtype().is_half() {
+            straddles: operands.map(|operand| uses_tensor_cores && operand.straddles()),
+            element_bytes: match uses_tensor_cores {
                 true => [input.dtype().size(), output.view.dtype.size()],
                 false => [0; 2],
             },
@@ -480,28 +493,34 @@ impl Tile {
     /// Microseconds that a product takes with so many parts of its sums.
     pub(super) fn predicted(&self, sizes: &Sizes, splits: usize, multiprocessors: usize) -> f64 {
         let (cost, tiles) = (&self.cost, self.count(sizes) * splits);
-        let factor = if sizes.straddles { cost.straddling_factor } else { 1.0 };
-        let tile = factor * cost.nanoseconds_per_k * sizes.k.div_ceil(splits) as f64 / 1000.0;
+        let tile = cost.nanoseconds_per_k * sizes.k.div_ceil(splits) as f64 / 1000.0;
         let slots = multiprocessors * self.resident;
-        let (waves, rest) = (tiles / slots, tiles % slots);
-        let full_wave = self.resident as f64 * tile + cost.wave_microseconds;
-        let mut sums = waves as f64 * full_wave;
-        if rest > 0 {
-            let busiest = rest.div_ceil(multiprocessors) as f64 * tile;
-            sums += busiest.max(cost.lone_block_factor * tile) + cost.wave_microseconds;
+        let (full, rest) = (tiles / slots, tiles % slots);
+        let last = match rest {
+            0 => 0.0,
+            _ => cost.lone_block_factor.max(rest.div_ceil(multiprocessors) as f64),
+        };
+        // Who multiplies waits for who reads and the other way around: near its limit, each delays the other.
+        let sums = ((full * self.resident) as f64 + last) * tile;
+        let sums = sums.hypot(self.traffic_microseconds(sizes, splits));
+        let waves = tiles.div_ceil(slots) as f64 * cost.wave_microseconds;
+        cost.start_microseconds + sums + waves + self.parts_microseconds(sizes, splits)
+    }
+
+    /// Microseconds to add up the parts of sums.
+    fn parts_microseconds(&self, sizes: &Sizes, splits: usize) -> f64 {
+        if splits <= 1 {
+            return 0.0;
         }
-        let mut time = cost.start_microseconds + sums.max(self.memory_microseconds(sizes, splits));
-        if splits > 1 && self.engine.adds_up_in_clusters() {
-            time += CLUSTER_SPLIT_MICROSECONDS;
-        } else if splits > 1 {
-            let traffic = (sizes.outputs() * (splits + 1) * 4) as f64;
-            let beside = match self.adds_up_parts(tiles / splits) {
-                true => ARRIVAL_MICROSECONDS,
-                false => SPLIT_MICROSECONDS,
-            };
-            time += beside + traffic / BYTES_PER_MICROSECOND;
+        if self.engine.adds_up_in_clusters() {
+            return CLUSTER_SPLIT_MICROSECONDS + splits as f64 * CLUSTER_SPLIT_MICROSECONDS_OF_PART;
         }
-        time
+        let beside = match self.adds_up_parts(self.count(sizes)) {
+            true => ARRIVAL_MICROSECONDS + splits as f64 * ARRIVAL_MICROSECONDS_OF_PART,
+            false => SPLIT_MICROSECONDS,
+        };
+        let traffic = (sizes.outputs() * (splits + 1) * DType::F32.size()) as f64;
+        beside + traffic / SUMMED_BYTES_PER_MICROSECOND
     }
 
     /// Whether the kernel adds up the parts of so many tiles by itself: it does on warpgroups, where every consumer's share of a tile has a word.
@@ -511,17 +530,32 @@ impl Tile {
         adds_up && tiles * consumers <= Gpu::COUNTS
     }
 
-    /// The least time in which a product reads its operands and writes its result, or its partial sums.
-    fn memory_microseconds(&self, sizes: &Sizes, splits: usize) -> f64 {
+    /// Microseconds in which a product on tensor cores reads its operands and writes its result, or its partial sums; those of device memory and of the cache
+    /// delay each other.
+    fn traffic_microseconds(&self, sizes: &Sizes, splits: usize) -> f64 {
         let [operand, output] = sizes.element_bytes;
         let stores_parts = splits > 1 && output > 0 && !self.engine.adds_up_in_clusters();
-        let stored = if stores_parts { 4 * splits } else { output };
+        let stored = if stores_parts { DType::F32.size() * splits } else { output };
         let read = (sizes.m + sizes.n) * sizes.k * sizes.matrices * operand;
         let bandwidth = match self.engine.uses_tensor_maps() {
             true => MAPPED_BYTES_PER_MICROSECOND,
             false => LOADED_BYTES_PER_MICROSECOND,
         };
-        (read + sizes.outputs() * stored) as f64 / bandwidth
+        let memory = (read + sizes.outputs() * stored) as f64 / bandwidth;
+        memory.hypot(self.cached_bytes(sizes) / CACHED_BYTES_PER_MICROSECOND)
+    }
+
+    /// Bytes that all blocks read of the L2 cache: every row of a once for each column of tiles, every column of b once for each row of clusters. One that
+    /// straddles counts more.
+    fn cached_bytes(&self, sizes: &Sizes) -> f64 {
+        let [rows, columns] = sizes.extents(self);
+        let mut factors = sizes.straddles.map(|straddles| if straddles { STRADDLING_FACTOR } else { 1.0 });
+        if sizes.are_exchanged(self) {
+            factors.reverse();
+        }
+        let (high, wide) = (rows.div_ceil(self.block.m * self.cluster), columns.div_ceil(self.block.n));
+        let lines = (rows * wide) as f64 * factors[0] + (columns * high) as f64 * factors[1];
+        lines * (sizes.k * sizes.matrices * sizes.element_bytes[0]) as f64
     }
 
     /// Tiles of a product, those of whole clusters.
