@@ -39,6 +39,8 @@ RIDGE = 1e-5
 LEAST_MEASUREMENTS = 12
 # Of a constant that is fitted: this many times less or more than now.
 CONSTANT_RANGE = 4.0
+# Constants and costs are fitted in turn, so often: they stand in for each other.
+ROUNDS = 6
 WORST = 10
 
 # A measurement is inconsistent if it takes this many times as long as costs say that were fitted without its product, times the median
@@ -169,7 +171,7 @@ def fit_constant(name, products, tiles, model, costs):
 def fit(products, tiles, model):
     """The model with its constants, and the costs of every tile, as they are written into the source."""
     costs = fit_costs(products, tiles, model, {name: tile.costs for name, tile in tiles.items()})
-    for _ in range(3 if model.fitted() else 0):
+    for _ in range(ROUNDS if model.fitted() else 0):
         for name in model.fitted():
             model = fit_constant(name, products, tiles, model, costs)
         costs = fit_costs(products, tiles, model, costs)

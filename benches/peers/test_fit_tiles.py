@@ -24,7 +24,7 @@ MIDDLE = Tile("middle", [64, 128, 64], 2, 1, [5.9, 2.0, 1.25, 3.0])
 SMALL = Tile("small", [64, 64, 64], 3, 1, [3.5, 2.0, 1.5, 2.0])
 TILES = [LARGE, MIDDLE, SMALL]
 # What the tiles really cost.
-TRUTH = {"large": [13.0, 6.0, 1.1, 1.2], "middle": [5.1, 3.0, 1.5, 2.2], "small": [2.2, 2.5, 1.3, 1.6]}
+TRUTH = {"large": [15.0, 6.0, 1.1, 1.2], "middle": [5.1, 3.0, 1.5, 2.2], "small": [2.2, 2.5, 1.3, 1.6]}
 SPLIT, SUMMED, PARTS = tile_times.SPLIT_MICROSECONDS, tile_times.SUMMED_BYTES_PER_MICROSECOND, tile_times.PARTS_MICROSECONDS
 ARRIVAL, ARRIVAL_OF_PART = tile_times.ARRIVAL_MICROSECONDS, tile_times.ARRIVAL_MICROSECONDS_OF_PART
 MAPPED, LOADED, CACHED = tile_times.MAPPED_BYTES_PER_MICROSECOND, tile_times.LOADED_BYTES_PER_MICROSECOND, tile_times.CACHED_BYTES_PER_MICROSECOND
@@ -163,8 +163,7 @@ class Prediction(unittest.TestCase):
             value = re.search(rf"const {name}: \w+ = ([^;]+);", source)[1]
             total = sum(math.prod(float(factor) for factor in term.split("*")) for term in value.split("+"))
             self.assertEqual(getattr(tile_times, name), total, name)
-        counts = re.search(r"const COUNTS: usize = ([^;]+);", (BACKEND / COUNTS_FILE).read_text())[1]
-        self.assertEqual(tile_times.MOST_COUNTS, eval_shift(counts))
+        self.assertIn(f"const COUNTS: usize = {tile_times.MOST_COUNTS};", (BACKEND / "gpu.rs").read_text())
 
     def test_products_get_the_tiles_that_the_backend_s_tests_expect(self):
         tiles = tiles_of_source()
@@ -252,13 +251,13 @@ class Fits(Scripts):
             self.assertGreater(error_before, error_after)
 
     def test_an_extension_is_kept_only_where_it_helps(self):
-        truth = {"CACHED_BYTES_PER_MICROSECOND": 0.6e7, "LOADED_BYTES_PER_MICROSECOND": 1.5e6}
+        truth = {"LOADED_BYTES_PER_MICROSECOND": 1.2e6}
         data = tile_times.read([self.save(synthetic(2, 60, Model(132, (), truth)))])
         report = fit_tiles.extensions_report(data, Model(132))
         self.assertRegex(report[-1], "^Lower both: .*traffic")
         fitted = fit_tiles.Fitted(data, Model(132, ["traffic"]))
         for name, value in truth.items():
-            self.assertLess(abs(fitted.model.constants[name] / value - 1), 0.15, name)
+            self.assertLess(abs(fitted.model.constants[name] / value - 1), 0.1, name)
         # Times that know of no stages gain nothing by rounding up to them.
         plain = tile_times.read([self.save(synthetic(3, 60, Model(132)))])
         self.assertNotIn("pad", fit_tiles.extensions_report(plain, Model(132))[-1])
