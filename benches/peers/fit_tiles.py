@@ -6,7 +6,7 @@
     fit_tiles.py rust tiles.jsonl..                               the costs as literals for crates/backend-cuda/src/variant/gemm
     fit_tiles.py write tiles.jsonl.. docs/kernels/matmul.md       a small table between the page's markers
 
-The prediction is that of crates/backend-cuda/src/ops/matmul/choice.rs. Extensions of it, which --extend NAME.. takes into the fit:
+The prediction is that of crates/backend-cuda/src/ops/matmul/prediction.rs. Extensions of it, which --extend NAME.. takes into the fit:
 
     pad       sums are as long as the stages that hold them: parts are rounded up to the inner length of a tile's block
     parts     what the parts of sums, and parts of bf16, take beside their traffic is fitted too

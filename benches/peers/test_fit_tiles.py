@@ -158,7 +158,7 @@ class Prediction(unittest.TestCase):
         self.assert_predicts(4 + math.hypot(5 * 1.024, (read + written) / MAPPED, cached) + 0.5 + parts, tile, [16, 1024, 4096], 4)
 
     def test_constants_are_those_of_the_backend(self):
-        source = (BACKEND / "ops" / "matmul" / "choice.rs").read_text()
+        source = "".join((BACKEND / "ops" / "matmul" / f"{name}.rs").read_text() for name in ("choice", "prediction"))
         for name in ("COPY_MICROSECONDS", "PADDED_COPY_MICROSECONDS", "SPLIT_BYTES", "BYTES_PER_MICROSECOND", *tile_times.CONSTANTS):
             value = re.search(rf"const {name}: \w+ = ([^;]+);", source)[1]
             total = sum(math.prod(float(factor) for factor in term.split("*")) for term in value.split("+"))

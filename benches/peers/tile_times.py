@@ -1,4 +1,4 @@
-"""What `ternion-bench tiles` measured, and the time that the CUDA backend predicts for a product by a tile (crates/backend-cuda/src/ops/matmul/choice.rs)."""
+"""What `ternion-bench tiles` measured, and the time that the CUDA backend predicts for a product by a tile (crates/backend-cuda/src/ops/matmul/prediction.rs)."""
 
 import json
 import math
@@ -6,7 +6,7 @@ import statistics
 
 from compare import refuse_mixed
 
-# Those of choice.rs: what the parts of sums cost, those of MICROSECONDS_OF for each part.
+# Those of prediction.rs and choice.rs: what the parts of sums cost, those of MICROSECONDS_OF for each part.
 SPLIT_MICROSECONDS = 1.27
 ARRIVAL_MICROSECONDS = 2.28
 ARRIVAL_MICROSECONDS_OF_PART = 0.155

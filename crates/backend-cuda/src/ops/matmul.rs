@@ -4,6 +4,7 @@
 mod choice;
 mod operand;
 mod parts;
+mod prediction;
 mod split_k;
 mod tensor_maps;
 

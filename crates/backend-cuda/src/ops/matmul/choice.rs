@@ -3,7 +3,6 @@
 
 use super::operand::Operand;
 use super::tensor_maps;
-use crate::gpu::Gpu;
 use crate::space::Space;
 use crate::tiles::{Taken, note_taken, wanted};
 use crate::variant::gemm::{
@@ -26,21 +25,9 @@ const MOST_CHOSEN: usize = 4096;
 /// The most parts that a sum is cut into.
 const MOST_SPLITS: usize = 128;
 
-/// Microseconds that the second kernel takes beside its memory traffic, which adds up the parts of
-/// sums.
-const SPLIT_MICROSECONDS: f64 = 1.27;
-/// The same where the product itself adds them up, and what each part takes beside: those of a unit arrive at one word.
-const ARRIVAL_MICROSECONDS: f64 = 2.28;
-const ARRIVAL_MICROSECONDS_OF_PART: f64 = 0.155;
 /// Parts that the word of a unit counts at most (`gemm/wgmma_parts.cuh`).
 const MOST_ARRIVALS: usize = 255;
 const _: () = assert!(MOST_SPLITS <= MOST_ARRIVALS);
-/// Microseconds that blocks of a cluster take to wait for each other and to add up theirs, and what each takes beside. The fit has 1.03 for the former,
-/// by which the product of 16 x 4096 x 4096 of the benchmark is cut in vain (22.3 beside 21.6 microseconds).
-const CLUSTER_SPLIT_MICROSECONDS: f64 = 1.9;
-const CLUSTER_SPLIT_MICROSECONDS_OF_PART: f64 = 0.179;
-/// Bytes of parts of sums that are written and read again in a microsecond: most stay in the cache.
-const SUMMED_BYTES_PER_MICROSECOND: f64 = 3.35e6;
 /// Microseconds that a kernel takes which does to a small product what a fused one does to its sums.
 const APART_MICROSECONDS: f64 = 4.0;
 /// Sums of fewer terms may be farther from the exact ones by parts of bf16 than in f32, where one term is far above the others (`parts/tests.rs`).
@@ -57,15 +44,6 @@ const PARTS_MICROSECONDS: f64 = 0.897;
 const SPLIT_BYTES: usize = 4 + 3 * 2;
 /// Two thirds of an H100's bandwidth.
 const BYTES_PER_MICROSECOND: f64 = 2e6;
-
-/// Bytes of device memory that a product on tensor cores reads and writes in a microsecond, by tensor maps and by other copies, with what a cold cache writes
-/// back beside.
-const MAPPED_BYTES_PER_MICROSECOND: f64 = 2.85e6;
-const LOADED_BYTES_PER_MICROSECOND: f64 = 2.99e6;
-/// Bytes that its blocks read of the L2 cache in a microsecond.
-const CACHED_BYTES_PER_MICROSECOND: f64 = 1.8e7;
-/// How much more of the cache an operand takes up whose lines begin beside multiples of 128 bytes: pieces of 128 bytes are then parts of two lines of the cache.
-const STRADDLING_FACTOR: f64 = 2.29;
 
 /// Numbers of blocks that a cut aims at: a half of an H100 up to six times all of it.
 const AIMS: [usize; 6] = [66, 132, 264, 396, 528, 792];
@@ -121,7 +99,7 @@ impl Sizes {
     }
 
     /// Rows and columns of what the kernel of `tile` multiplies: the other way around where it [is turned](Tile::is_turned).
-    fn extents(&self, tile: &Tile) -> [usize; 2] {
+    pub(super) fn extents(&self, tile: &Tile) -> [usize; 2] {
         match self.are_exchanged(tile) {
             true => [self.n, self.m],
             false => [self.m, self.n],
@@ -129,7 +107,7 @@ impl Sizes {
     }
 
     /// Whether rows of what the kernel of `tile` multiplies are columns of the result.
-    fn are_exchanged(&self, tile: &Tile) -> bool {
+    pub(super) fn are_exchanged(&self, tile: &Tile) -> bool {
         let load = |at: usize| match self.turned[at] > 0 && self.copied(tile)[at] == 0 {
             true => LoadMode::MnMajor,
             false => LoadMode::KMajor,
@@ -490,76 +468,8 @@ impl Tile {
         }
     }
 
-    /// Microseconds that a product takes with so many parts of its sums.
-    pub(super) fn predicted(&self, sizes: &Sizes, splits: usize, multiprocessors: usize) -> f64 {
-        let (cost, tiles) = (&self.cost, self.count(sizes) * splits);
-        let tile = cost.nanoseconds_per_k * sizes.k.div_ceil(splits) as f64 / 1000.0;
-        let slots = multiprocessors * self.resident;
-        let (full, rest) = (tiles / slots, tiles % slots);
-        let last = match rest {
-            0 => 0.0,
-            _ => cost.lone_block_factor.max(rest.div_ceil(multiprocessors) as f64),
-        };
-        // Who multiplies waits for who reads and the other way around: near its limit, each delays the other.
-        let sums = ((full * self.resident) as f64 + last) * tile;
-        let sums = sums.hypot(self.traffic_microseconds(sizes, splits));
-        let waves = tiles.div_ceil(slots) as f64 * cost.wave_microseconds;
-        cost.start_microseconds + sums + waves + self.parts_microseconds(sizes, splits)
-    }
-
-    /// Microseconds to add up the parts of sums.
-    fn parts_microseconds(&self, sizes: &Sizes, splits: usize) -> f64 {
-        if splits <= 1 {
-            return 0.0;
-        }
-        if self.engine.adds_up_in_clusters() {
-            return CLUSTER_SPLIT_MICROSECONDS + splits as f64 * CLUSTER_SPLIT_MICROSECONDS_OF_PART;
-        }
-        let beside = match self.adds_up_parts(self.count(sizes)) {
-            true => ARRIVAL_MICROSECONDS + splits as f64 * ARRIVAL_MICROSECONDS_OF_PART,
-            false => SPLIT_MICROSECONDS,
-        };
-        let traffic = (sizes.outputs() * (splits + 1) * DType::F32.size()) as f64;
-        beside + traffic / SUMMED_BYTES_PER_MICROSECOND
-    }
-
-    /// Whether the kernel adds up the parts of so many tiles by itself: it does on warpgroups, where every consumer's share of a tile has a word.
-    pub(super) fn adds_up_parts(&self, tiles: usize) -> bool {
-        let consumers = if self.is_ping_pong() { 1 } else { 2 };
-        let adds_up = self.engine.uses_tensor_maps() && !self.engine.adds_up_in_clusters();
-        adds_up && tiles * consumers <= Gpu::COUNTS
-    }
-
-    /// Microseconds in which a product on tensor cores reads its operands and writes its result, or its partial sums; those of device memory and of the cache
-    /// delay each other.
-    fn traffic_microseconds(&self, sizes: &Sizes, splits: usize) -> f64 {
-        let [operand, output] = sizes.element_bytes;
-        let stores_parts = splits > 1 && output > 0 && !self.engine.adds_up_in_clusters();
-        let stored = if stores_parts { DType::F32.size() * splits } else { output };
-        let read = (sizes.m + sizes.n) * sizes.k * sizes.matrices * operand;
-        let bandwidth = match self.engine.uses_tensor_maps() {
-            true => MAPPED_BYTES_PER_MICROSECOND,
-            false => LOADED_BYTES_PER_MICROSECOND,
-        };
-        let memory = (read + sizes.outputs() * stored) as f64 / bandwidth;
-        memory.hypot(self.cached_bytes(sizes) / CACHED_BYTES_PER_MICROSECOND)
-    }
-
-    /// Bytes that all blocks read of the L2 cache: every row of a once for each column of tiles, every column of b once for each row of clusters. One that
-    /// straddles counts more.
-    fn cached_bytes(&self, sizes: &Sizes) -> f64 {
-        let [rows, columns] = sizes.extents(self);
-        let mut factors = sizes.straddles.map(|straddles| if straddles { STRADDLING_FACTOR } else { 1.0 });
-        if sizes.are_exchanged(self) {
-            factors.reverse();
-        }
-        let (high, wide) = (rows.div_ceil(self.block.m * self.cluster), columns.div_ceil(self.block.n));
-        let lines = (rows * wide) as f64 * factors[0] + (columns * high) as f64 * factors[1];
-        lines * (sizes.k * sizes.matrices * sizes.element_bytes[0]) as f64
-    }
-
     /// Tiles of a product, those of whole clusters.
-    fn count(&self, sizes: &Sizes) -> usize {
+    pub(super) fn count(&self, sizes: &Sizes) -> usize {
         let [rows, columns] = sizes.extents(self);
         let rows = rows.div_ceil(self.block.m).next_multiple_of(self.cluster);
         rows * columns.div_ceil(self.block.n) * sizes.matrices
