@@ -6,16 +6,17 @@
     fit_tiles.py rust tiles.jsonl..                               the costs as literals for crates/backend-cuda/src/variant/gemm
     fit_tiles.py write tiles.jsonl.. docs/kernels/matmul.md       a small table between the page's markers
 
-The prediction is that of crates/backend-cuda/src/ops/matmul/choice.rs. Extensions of it, which --extend NAME.. takes into the fit:
+The prediction is that of crates/backend-cuda/src/ops/matmul/prediction.rs. Extensions of it, which --extend NAME.. takes into the fit:
 
-    floor     no product takes less than its bytes of device memory do, at a bandwidth that is fitted
     pad       sums are as long as the stages that hold them: parts are rounded up to the inner length of a tile's block
-    traffic   SPLIT_MICROSECONDS and BYTES_PER_MICROSECOND are fitted too
+    parts     what the parts of sums, and parts of bf16, take beside their traffic is fitted too
+    traffic   so are the bandwidths, and how much more lines that straddle take of the cache
 
 Needs only Python's standard library.
 """
 
 import argparse
+import functools
 import math
 import pathlib
 import statistics
@@ -27,8 +28,8 @@ from tile_times import CONSTANTS, EXTENSIONS, Model, predicted, read, terms
 MARKERS = START, END = "<!-- tiles:start -->", "<!-- tiles:end -->"
 
 # In the order of the lines of ternion-bench.
-COSTS = ["nanoseconds_per_k", "start_microseconds", "lone_block_factor", "wave_microseconds", "straddling_factor"]
-LEAST_COSTS = [1e-3, 0.0, 1.0, 0.0, 1.0]
+COSTS = ["nanoseconds_per_k", "start_microseconds", "lone_block_factor", "wave_microseconds"]
+LEAST_COSTS = [1e-3, 0.0, 1.0, 0.0]
 
 # Beyond this log ratio an error counts linearly: single times that are far off must not bend the fit.
 CLIP = 0.1
@@ -38,7 +39,13 @@ RIDGE = 1e-5
 LEAST_MEASUREMENTS = 12
 # Of a constant that is fitted: this many times less or more than now.
 CONSTANT_RANGE = 4.0
+# Constants and costs are fitted in turn, so often: they stand in for each other.
+ROUNDS = 6
 WORST = 10
+
+# A measurement is inconsistent if it takes this many times as long as costs say that were fitted without its product, times the median
+# ratio of the product's measurements to what they say of those.
+INCONSISTENT = 1.6
 
 
 # ---------------------------------------------------------------- the fit
@@ -77,19 +84,26 @@ def bounded(costs):
     return [max(cost, least) for cost, least in zip(costs, LEAST_COSTS)]
 
 
+def weight_of(product, one):
+    """What is far slower than the fastest need not be predicted well: nobody chooses it."""
+    return (product.best / one.us) ** 2
+
+
+def weight(rows):
+    return sum(row[-1] for row in rows)
+
+
 def mean_error(rows, costs):
-    """Mean squared log ratio of predicted to measured times; beyond CLIP it grows linearly."""
-    rate, start, lone, wave, straddling = costs
-    rates = rate, rate * straddling
-    total, log = 0.0, math.log
+    """Weighted mean squared log ratio of predicted to measured times; beyond CLIP it grows linearly."""
+    rate, start, lone, wave = costs
+    total, log, hypot = 0.0, math.log, math.hypot
     # time_of, written out: a fit spends its time here.
-    for (length, full, last, waves, least, added, is_straddling), logarithm in rows:
+    for (length, full, last, waves, traffic, added), logarithm, share in rows:
         if last:
             full += last if last > lone else lone
-        busy = full * rates[is_straddling] * length + waves * wave
-        error = abs(log(start + (busy if busy > least else least) + added) - logarithm)
-        total += error * error if error < CLIP else CLIP * (2 * error - CLIP)
-    return total / len(rows)
+        error = abs(log(start + hypot(full * rate * length, traffic) + waves * wave + added) - logarithm)
+        total += share * (error * error if error < CLIP else CLIP * (2 * error - CLIP))
+    return total / weight(rows)
 
 
 def fit_tile(rows, costs, known):
@@ -115,7 +129,7 @@ def rows_by_tile(products, tiles, model):
     for product in products:
         for one in product.ones.values():
             if one.copies == 0 and one.tile in tiles:
-                rows.setdefault(one.tile, []).append((terms(one, tiles[one.tile], model), math.log(one.us)))
+                rows.setdefault(one.tile, []).append((terms(one, tiles[one.tile], model), math.log(one.us), weight_of(product, one)))
     return {name: some for name, some in rows.items() if len(some) >= LEAST_MEASUREMENTS}
 
 
@@ -127,7 +141,7 @@ def fit_costs(products, tiles, model, costs):
 
 def total_error(products, tiles, model, costs):
     rows = rows_by_tile(products, tiles, model)
-    return sum(mean_error(some, costs[name]) * len(some) for name, some in rows.items()) / (sum(map(len, rows.values())) or 1)
+    return sum(mean_error(some, costs[name]) * weight(some) for name, some in rows.items()) / (sum(map(weight, rows.values())) or 1)
 
 
 def golden(loss, least, most, rounds=12):
@@ -157,7 +171,7 @@ def fit_constant(name, products, tiles, model, costs):
 def fit(products, tiles, model):
     """The model with its constants, and the costs of every tile, as they are written into the source."""
     costs = fit_costs(products, tiles, model, {name: tile.costs for name, tile in tiles.items()})
-    for _ in range(3 if model.fitted() else 0):
+    for _ in range(ROUNDS if model.fitted() else 0):
         for name in model.fitted():
             model = fit_constant(name, products, tiles, model, costs)
         costs = fit_costs(products, tiles, model, costs)
@@ -173,13 +187,14 @@ def significant(number):
 
 
 class Picked:
-    """What a prediction picks of what was measured of a product."""
+    """What a prediction picks of what was measured of a product, but for what is left out."""
 
-    def __init__(self, product, tiles, model, costs):
-        ones = [one for one in product.ones.values() if one.tile in tiles]
+    def __init__(self, product, tiles, model, costs, out=()):
+        ones = [one for key, one in product.ones.items() if one.tile in tiles and key not in out]
         self.product = product
         self.one = min(ones, key=lambda one: predicted(one, tiles[one.tile], model, costs[one.tile]), default=None)
-        self.loss = product.loss(self.one) if self.one else None
+        best = min((one.us for key, one in product.ones.items() if key not in out), default=None)
+        self.loss = self.one.us / best - 1 if self.one else None
 
 
 def picks(products, tiles, model, costs):
@@ -192,15 +207,44 @@ def mean_loss(made):
     return statistics.fmean(picked.loss for picked in made) if made else math.nan
 
 
-def held_out(products, tiles, model):
-    """The mean loss of products by costs that were fitted to the other half of them, and the error of these; the model's constants stay."""
-    made, errors = [], []
-    for fold in (0, 1):
-        fitted, others = products[fold::2], products[1 - fold :: 2]
-        costs = fit_costs(fitted, tiles, model, {name: tile.costs for name, tile in tiles.items()})
-        made += picks(others, tiles, model, costs)
-        errors.append(total_error(others, tiles, model, costs))
-    return mean_loss(made), statistics.fmean(errors)
+def inconsistent(product, tiles, model, costs):
+    """Keys of the measurements that take INCONSISTENT times as long as `costs` say, times the median of that ratio in the product."""
+    known = {key: one for key, one in product.ones.items() if one.tile in tiles}
+    ratios = {key: one.us / predicted(one, tiles[one.tile], model, costs[one.tile]) for key, one in known.items()}
+    usual = statistics.median(ratios.values()) if ratios else 1
+    return {key for key, ratio in ratios.items() if ratio > INCONSISTENT * usual}
+
+
+class HeldOut:
+    """Products by costs that were fitted to the other half of them; the model's constants stay."""
+
+    def __init__(self, products, tiles, model):
+        self.made, self.consistent, self.chosen, self.dropped, errors = [], [], [], {}, []
+        for fold in (0, 1):
+            fitted, others = products[fold::2], products[1 - fold :: 2]
+            costs = fit_costs(fitted, tiles, model, {name: tile.costs for name, tile in tiles.items()})
+            self.made += picks(others, tiles, model, costs)
+            errors.append(total_error(others, tiles, model, costs))
+            for product in others:
+                self.judge(product, tiles, model, costs)
+        self.error = statistics.fmean(errors)
+
+    def judge(self, product, tiles, model, costs):
+        """The picks of what is consistent, and the losses of what the program chose against that."""
+        out = inconsistent(product, tiles, model, costs)
+        picked = Picked(product, tiles, model, costs, out)
+        self.dropped[product.kind] = self.dropped.get(product.kind, 0) + len(out)
+        if picked.one:
+            self.consistent.append(picked)
+            best = min(one.us for key, one in product.ones.items() if key not in out)
+            if product.chosen and product.chosen not in out:
+                self.chosen.append((product.kind, product.ones[product.chosen].us / best - 1))
+
+    def losses(self, kind):
+        """Of a kind: of all measurements, of consistent ones, and of what the program chose among these."""
+        made, consistent = ([picked for picked in some if picked.product.kind == kind] for some in (self.made, self.consistent))
+        chosen = [loss for of, loss in self.chosen if of == kind]
+        return mean_loss(made), mean_loss(consistent), statistics.fmean(chosen) if chosen else math.nan
 
 
 class Fitted:
@@ -214,15 +258,20 @@ class Fitted:
 
     def picks(self, kind, is_after):
         products = self.data.of_kind(kind)
-        return picks(products, self.tiles, self.model, self.costs) if is_after else picks(products, self.tiles, self.before, self.known)
+        if is_after:
+            return picks(products, self.tiles, self.model, self.costs)
+        # Costs of another form of the prediction say nothing by this one.
+        return picks(products, self.tiles, self.before, self.known) if all(tile.is_known for tile in self.tiles.values()) else []
 
+    @functools.cached_property
     def held_out(self):
-        return held_out(self.products, self.tiles, self.model)
+        return HeldOut(self.products, self.tiles, self.model)
 
     def errors(self, name):
         """Of a tile, before and after: roots of the mean."""
         rows = [rows_by_tile(self.products, {name: self.tiles[name]}, model).get(name) for model in (self.before, self.model)]
-        return [math.sqrt(mean_error(some, costs[name])) if some else math.nan for some, costs in zip(rows, (self.known, self.costs))]
+        errors = [math.sqrt(mean_error(some, costs[name])) if some else math.nan for some, costs in zip(rows, (self.known, self.costs))]
+        return errors if self.tiles[name].is_known else [math.nan, errors[1]]
 
     def measurements(self, name):
         return sum(one.tile == name and one.copies == 0 for product in self.products for one in product.ones.values())
@@ -241,12 +290,27 @@ def row_of(cells):
 
 def kinds_table(fitted):
     """A row for each kind: how much longer than by the fastest tile its products take."""
-    lines = [row_of(["operands", "products", "measurements", "as chosen by the program", "by its costs, of what was measured", "by fitted costs"]), "|---|---:|---:|---:|---:|---:|"]
+    lines = [row_of(["operands", "products", "measurements", "as chosen by the program", "by its costs, of what was measured", "by fitted costs", "left out of the fit"]), "|---|---:|---:|---:|---:|---:|---:|"]
     for kind in fitted.data.kinds():
         products = fitted.data.of_kind(kind)
         chosen = [product.loss(product.ones[product.chosen]) for product in products if product.chosen]
-        losses = [statistics.fmean(chosen) if chosen else math.nan, *(mean_loss(fitted.picks(kind, is_after)) for is_after in (False, True))]
+        losses = [statistics.fmean(chosen) if chosen else math.nan, *(mean_loss(fitted.picks(kind, is_after)) for is_after in (False, True)), fitted.held_out.losses(kind)[0]]
         lines.append(row_of([kind, str(len(products)), str(sum(len(product.ones) for product in products)), *map(percent, losses)]))
+    return lines
+
+
+def consistent_table(fitted):
+    """The same of measurements that are consistent with others of their product."""
+    lines = [
+        f"Single measurements are far off where the device's clock fell. So the same without those that took over {INCONSISTENT:g} times as long as costs fitted without their product say, times the "
+        "median ratio of the product's measurements to what they say: such are neither picked nor the fastest. That also drops what the prediction itself is wrong about; the table above drops nothing.",
+        "",
+        row_of(["operands", "dropped", "as chosen by the program, unless dropped", "left out of the fit"]),
+        "|---|---:|---:|---:|",
+    ]
+    for kind in fitted.data.kinds():
+        _, consistent, chosen = fitted.held_out.losses(kind)
+        lines.append(row_of([kind, str(fitted.held_out.dropped[kind]), percent(chosen), percent(consistent)]))
     return lines
 
 
@@ -278,7 +342,7 @@ def extensions_report(data, model):
     for name in (None, *EXTENSIONS):
         names = [*kept, *([name] if name else [])]
         fitted = Fitted(data, Model(model.multiprocessors, names))
-        loss, error = fitted.held_out()
+        loss, error = mean_loss(fitted.held_out.made), fitted.held_out.error
         more = "".join(f", {text}" for text in constants_report(fitted.model))
         lines.append(f"  {' + '.join(names) or 'none':<22} {percent(loss):>9} {percent(math.sqrt(error)):>9}{more}")
         if loss < least[0] and error < least[1]:
@@ -304,7 +368,7 @@ def about(fitted, given):
 
 def print_fit(given):
     fitted = fitted_of(given, given.files)
-    print("\n".join([about(fitted, given), *not_predicted(fitted.data), "", "Mean loss against the fastest tile:", *kinds_table(fitted), ""]))
+    print("\n".join([about(fitted, given), *not_predicted(fitted.data), "", "Mean loss against the fastest tile:", *kinds_table(fitted), "", *consistent_table(fitted), ""]))
     for kind in fitted.data.kinds():
         print("\n".join([*worst(f"{kind} before", fitted.picks(kind, False)), *worst(f"{kind} after", fitted.picks(kind, True)), ""]))
     print("\n".join([*tiles_report(fitted), *constants_report(fitted.model), ""]), flush=True)
@@ -319,7 +383,7 @@ def print_rust(given):
     for name in fitted.tiles:
         before, after = map(percent, fitted.errors(name))
         count = fitted.measurements(name)
-        known = f"error {before} before, {after} after" if count >= LEAST_MEASUREMENTS else "costs stay"
+        known = f"error {f'{before} before, ' if before else ''}{after} after" if count >= LEAST_MEASUREMENTS else "costs stay"
         print(f"// {name}: {count} measurements, {known}\n    cost: Cost {{")
         print("".join(f"        {field}: {literal(cost)},\n" for field, cost in zip(COSTS, fitted.costs[name])) + "    },")
 
@@ -342,7 +406,7 @@ def write(given):
     text = target.read_text(encoding="utf-8")
     fitted = fitted_of(given, files)
     sentence = "How much longer products take than by the fastest tile, in the mean."
-    replace(target, page(text, [f"{about(fitted, given)} {sentence}", "", *kinds_table(fitted), ""]))
+    replace(target, page(text, [f"{about(fitted, given)} {sentence}", "", *kinds_table(fitted), "", *consistent_table(fitted), ""]))
 
 
 def fitted_of(given, files):

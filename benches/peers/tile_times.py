@@ -1,4 +1,4 @@
-"""What `ternion-bench tiles` measured, and the time that the CUDA backend predicts for a product by a tile (crates/backend-cuda/src/ops/matmul/choice.rs)."""
+"""What `ternion-bench tiles` measured, and the time that the CUDA backend predicts for a product by a tile (crates/backend-cuda/src/ops/matmul/prediction.rs)."""
 
 import json
 import math
@@ -6,38 +6,49 @@ import statistics
 
 from compare import refuse_mixed
 
-# Those of choice.rs.
-SPLIT_MICROSECONDS = 1.8
-CLUSTER_SPLIT_MICROSECONDS = 0.8
+# Those of prediction.rs and choice.rs: what the parts of sums cost, those of MICROSECONDS_OF for each part.
+SPLIT_MICROSECONDS = 1.27
+ARRIVAL_MICROSECONDS = 2.28
+ARRIVAL_MICROSECONDS_OF_PART = 0.155
+CLUSTER_SPLIT_MICROSECONDS = 1.9
+CLUSTER_SPLIT_MICROSECONDS_OF_PART = 0.179
+SUMMED_BYTES_PER_MICROSECOND = 3.35e6
+MOST_COUNTS = 4096
 COPY_MICROSECONDS = 4.0
 PADDED_COPY_MICROSECONDS = 6.0
-PARTS_MICROSECONDS = 6.0
+PARTS_MICROSECONDS = 0.897
 SPLIT_BYTES = 4 + 3 * 2
 BYTES_PER_MICROSECOND = 2e6
-# What a product of half precision reads and writes at most: by tensor maps, and by other copies.
-MAPPED_BYTES_PER_MICROSECOND = 3e6
-LOADED_BYTES_PER_MICROSECOND = 2.4e6
-# Where the fit of one for all tiles begins: three quarters of an H100's bandwidth.
-FLOOR_BYTES_PER_MICROSECOND = 2.5e6
-CONSTANTS = {"SPLIT_MICROSECONDS": SPLIT_MICROSECONDS, "BYTES_PER_MICROSECOND": BYTES_PER_MICROSECOND, "FLOOR_BYTES_PER_MICROSECOND": FLOOR_BYTES_PER_MICROSECOND}
+# What a product on tensor cores reads and writes of device memory in a microsecond: by tensor maps, and by other copies. And what its blocks read of the L2 cache.
+MAPPED_BYTES_PER_MICROSECOND = 2.85e6
+LOADED_BYTES_PER_MICROSECOND = 2.99e6
+CACHED_BYTES_PER_MICROSECOND = 1.8e7
+# How much more of the cache operands take up whose lines begin beside multiples of 128 bytes.
+STRADDLING_FACTOR = 2.29
 
 # Extension -> the constants that are fitted with it.
-EXTENSIONS = {"floor": ["FLOOR_BYTES_PER_MICROSECOND"], "pad": [], "traffic": ["SPLIT_MICROSECONDS", "BYTES_PER_MICROSECOND"]}
+EXTENSIONS = {
+    "pad": [],
+    "parts": ["SPLIT_MICROSECONDS", "ARRIVAL_MICROSECONDS", "ARRIVAL_MICROSECONDS_OF_PART", "CLUSTER_SPLIT_MICROSECONDS", "CLUSTER_SPLIT_MICROSECONDS_OF_PART", "PARTS_MICROSECONDS"],
+    "traffic": ["SUMMED_BYTES_PER_MICROSECOND", "MAPPED_BYTES_PER_MICROSECOND", "LOADED_BYTES_PER_MICROSECOND", "CACHED_BYTES_PER_MICROSECOND", "STRADDLING_FACTOR"],
+}
+CONSTANTS = {name: globals()[name] for names in EXTENSIONS.values() for name in names}
 
 # Kind of operands -> bytes of an element of an operand and of the result.
 BYTES = {"bf16": (2, 2), "f16": (2, 2), "f32": (4, 4), "tf32": (4, 4), "bf16x6": (4, 4)}
 # Lines of ternion-bench that have no tile's time alone.
 SKIPPED_KINDS = ("fused",)
 PARTS_TILE = "wgmmabf16x6_"
-# Kinds whose lines come in pieces of 128 bytes, as they are stored.
+# Kinds of tensor cores: operands come in pieces of 128 bytes of lines, as they are stored, and memory is a limit.
 LINED_KINDS = ("bf16", "f16", "tf32")
-HALF_KINDS = ("bf16", "f16")
 L2_LINE = 128
 REGISTERS_TILE = "wgmmatf32_"
 MAPPED_TILE = "wgmma"
 # Blocks of a cluster add up the parts of a sum: no second kernel.
 CLUSTER_TILE = "wgmmasplitk_"
 PARTS_BYTES = 3 * 2
+# Of a tile.
+COSTS = 4
 
 
 def round_up(number, multiple):
@@ -51,7 +62,9 @@ class Tile:
     """A tile of a kind's list, and what the program that measured took it to cost."""
 
     def __init__(self, name, block, resident, cluster, costs):
-        self.name, self.block, self.resident, self.cluster, self.costs = name, tuple(block), resident, cluster, list(costs)
+        self.name, self.block, self.resident, self.cluster = name, tuple(block), resident, cluster
+        # Measurements of before have a fifth, by which each tile's sums took longer where lines straddle.
+        self.costs, self.is_known = list(costs[:COSTS]), len(costs) == COSTS
 
 
 class Measurement:
@@ -153,7 +166,7 @@ TILE_FIELDS = {
     "block": (lambda value: is_list(value, 3, is_count), "three whole numbers above 0"),
     "resident": COUNT,
     "cluster": COUNT,
-    "costs": (lambda value: is_list(value, 5, lambda cost: is_number(cost, 0)), "five numbers from 0 on"),
+    "costs": (lambda value: any(is_list(value, length, lambda cost: is_number(cost, 0)) for length in (COSTS, COSTS + 1)), "four numbers from 0 on"),
 }
 MEASUREMENT_FIELDS = {
     "kind": KIND,
@@ -230,65 +243,89 @@ def before_sums(one, parts):
     queued = COPY_MICROSECONDS if one.k % (16 // size) == 0 else PADDED_COPY_MICROSECONDS
     time, traffic = queued * len(elements), sum(elements) * 2 * size
     if parts:
-        time += PARTS_MICROSECONDS + 2 * COPY_MICROSECONDS
+        time += 2 * COPY_MICROSECONDS
         traffic += (one.m + one.n) * one.k * one.matrices * SPLIT_BYTES
     return time, traffic
 
 
-def memory_bytes(one, parts):
-    """Bytes that the product itself reads and writes at least: its operands once, its results or partial sums."""
+def memory_bytes(one):
+    """Bytes of device memory that the product itself reads and writes at least: its operands once, its results or partial sums."""
     operand, result = BYTES[one.kind]
-    operand = PARTS_BYTES if parts else operand
     stored = 4 * one.splits if one.splits > 1 and not one.tile.startswith(CLUSTER_TILE) else result
     return ((one.m + one.n) * one.k * operand + one.m * one.n * stored) * one.matrices
 
 
-def straddles(one):
-    """Whether lines of an operand of tensor cores begin beside multiples of 128 bytes."""
-    if one.kind not in LINED_KINDS:
-        return False
+def straddling(one):
+    """Whether lines of a and of b begin beside multiples of 128 bytes."""
     a_line, b_line = (one.m if one.turned[0] else one.k), (one.k if one.turned[1] else one.n)
-    return any(line * BYTES[one.kind][0] % L2_LINE for line in (a_line, b_line))
+    return [line * BYTES[one.kind][0] % L2_LINE != 0 for line in (a_line, b_line)]
 
 
-def bandwidth(one, tile, model):
-    """Bytes that a product by this tile reads and writes in a microsecond at most."""
-    if "floor" in model.extensions:
-        return model.constants["FLOOR_BYTES_PER_MICROSECOND"]
-    if one.kind not in HALF_KINDS:
-        return math.inf
-    return MAPPED_BYTES_PER_MICROSECOND if tile.name.startswith(MAPPED_TILE) else LOADED_BYTES_PER_MICROSECOND
+def cached_bytes(one, tile, model):
+    """Bytes that all blocks read of the L2 cache: every row of a once for each column of tiles, and every column of b once for each row of clusters."""
+    factors = [model.constants["STRADDLING_FACTOR"] if straddles else 1 for straddles in straddling(one)]
+    rows, columns = extents(one)
+    if (rows, columns) != (one.m, one.n):
+        factors.reverse()
+    high, wide = -(-rows // (tile.block[0] * tile.cluster)), -(-columns // tile.block[1])
+    return (rows * wide * factors[0] + columns * high * factors[1]) * one.k * one.matrices * BYTES[one.kind][0]
+
+
+def traffic_time(one, tile, model):
+    """Microseconds that a product takes at least to read and write: of device memory and of the cache, which delay each other."""
+    if one.kind not in LINED_KINDS:
+        return 0.0
+    way = "MAPPED" if tile.name.startswith(MAPPED_TILE) else "LOADED"
+    memory = memory_bytes(one) / model.constants[f"{way}_BYTES_PER_MICROSECOND"]
+    return math.hypot(memory, cached_bytes(one, tile, model) / model.constants["CACHED_BYTES_PER_MICROSECOND"])
+
+
+def adds_up_parts(one, tile):
+    """Whether the kernel of warpgroups adds up its parts by itself: where every consumer's share of a tile has a word."""
+    consumers = 1 if tile.name.endswith("_ping_pong") else 2
+    return tile.name.startswith(MAPPED_TILE) and tiles_of(one, tile) * consumers <= MOST_COUNTS
+
+
+def time_of_parts(one, tile, model):
+    """Microseconds to add up the parts of sums."""
+    if one.splits == 1:
+        return 0.0
+    constants = model.constants
+    if tile.name.startswith(CLUSTER_TILE):
+        return constants["CLUSTER_SPLIT_MICROSECONDS"] + one.splits * constants["CLUSTER_SPLIT_MICROSECONDS_OF_PART"]
+    traffic = one.m * one.n * one.matrices * (one.splits + 1) * 4 / constants["SUMMED_BYTES_PER_MICROSECOND"]
+    if adds_up_parts(one, tile):
+        return constants["ARRIVAL_MICROSECONDS"] + one.splits * constants["ARRIVAL_MICROSECONDS_OF_PART"] + traffic
+    return constants["SPLIT_MICROSECONDS"] + traffic
+
+
+def tiles_of(one, tile):
+    """Tiles of a product, those of whole clusters."""
+    rows, columns = extents(one)
+    return round_up(-(-rows // tile.block[0]), tile.cluster) * -(-columns // tile.block[1]) * one.matrices
 
 
 def terms(one, tile, model):
-    """A time as terms: length of a sum in units of 1000, blocks of full waves on a multiprocessor, those of the last wave, waves, least time of the sums, what is
-    added to all of them, whether lines straddle."""
+    """A time as terms: length of a sum in units of 1000, blocks of full waves on a multiprocessor, those of the last wave, waves, time of reading and writing,
+    what is added to all of them."""
     parts = tile.name.startswith(PARTS_TILE)
     inner = round_up(one.k, tile.block[2]) if parts else one.k
     length = -(-inner // one.splits)
     if "pad" in model.extensions:
         length = round_up(length, tile.block[2])
-    rows, columns = extents(one)
-    blocks = round_up(-(-rows // tile.block[0]), tile.cluster) * -(-columns // tile.block[1]) * one.matrices * one.splits
-    waves, rest = divmod(blocks, model.multiprocessors * tile.resident)
+    waves, rest = divmod(tiles_of(one, tile) * one.splits, model.multiprocessors * tile.resident)
     added, traffic = before_sums(one, parts)
-    if one.splits > 1 and one.tile.startswith(CLUSTER_TILE):
-        added += CLUSTER_SPLIT_MICROSECONDS
-    elif one.splits > 1:
-        added += model.constants["SPLIT_MICROSECONDS"]
-        traffic += one.m * one.n * one.matrices * (one.splits + 1) * 4
-    added += traffic / model.constants["BYTES_PER_MICROSECOND"]
-    least = memory_bytes(one, parts) / bandwidth(one, tile, model)
-    return length / 1000, waves * tile.resident, -(-rest // model.multiprocessors), waves + (rest > 0), least, added, straddles(one)
+    added += traffic / BYTES_PER_MICROSECOND + time_of_parts(one, tile, model)
+    added += model.constants["PARTS_MICROSECONDS"] if parts else 0
+    return length / 1000, waves * tile.resident, -(-rest // model.multiprocessors), waves + (rest > 0), traffic_time(one, tile, model), added
 
 
 def time_of(of, costs):
     """Microseconds of these terms."""
-    length, full, last, waves, least, added, is_straddling = of
-    rate, start, lone, wave, straddling = costs
+    length, full, last, waves, traffic, added = of
+    rate, start, lone, wave = costs
     last = max(last, lone) if last else 0
-    rate *= straddling if is_straddling else 1
-    return start + max((full + last) * rate * length + waves * wave, least) + added
+    return start + math.hypot((full + last) * rate * length, traffic) + waves * wave + added
 
 
 def predicted(one, tile, model, costs=None):

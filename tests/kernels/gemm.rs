@@ -16,12 +16,12 @@ const OF_HALVES: [[usize; 3]; 6] = [
     [3072, 640, 72],
     [768, 768, 72],
     [72, 136, 200],
-    [72, 3072, 520],
+    [16, 4096, 4104],
     // Lines that begin anywhere, read by elements, and the same laid out anew.
     [75, 131, 203],
 ];
 const OF_TF32: [[usize; 3]; 6] =
-    [[2048, 2048, 72], [3072, 640, 72], [768, 768, 72], [72, 136, 200], [8, 1536, 2056], [75, 131, 203]];
+    [[2048, 2048, 72], [3072, 640, 72], [768, 768, 72], [72, 136, 200], [16, 4096, 4104], [75, 131, 203]];
 /// The same for tiles whose operands are copied by tensor maps.
 const OF_HALVES_BY_MAPS: [[usize; 3]; 8] = [
     [2048, 2048, 72],
@@ -35,7 +35,7 @@ const OF_HALVES_BY_MAPS: [[usize; 3]; 8] = [
     [2056, 3080, 72],
 ];
 const OF_TF32_BY_MAPS: [[usize; 3]; 5] =
-    [[2048, 2048, 72], [1536, 1536, 264], [768, 1536, 264], [72, 3072, 72], [1000, 772, 1004]];
+    [[2048, 2048, 200], [1536, 1536, 264], [768, 1536, 264], [72, 3072, 72], [1000, 772, 1004]];
 const LAID_OUT_ANEW: [usize; 3] = [999, 1001, 1003];
 /// Around the edges of tiles, and empty ones.
 const EDGES: [[usize; 3]; 7] =

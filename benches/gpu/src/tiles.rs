@@ -51,6 +51,9 @@ const MOST_ELEMENTS: usize = 1 << 28;
 /// Products that take longer by a tile than by the fastest, this many times, teach nothing.
 const HOPELESS: f64 = 8.0;
 
+/// How often every tile of a product is measured.
+const PASSES: f64 = 2.0;
+
 /// Numbers of parts that are measured beside the one that is chosen.
 const SPLITS: [usize; 5] = [1, 2, 4, 8, 16];
 
@@ -126,7 +129,7 @@ pub fn run(asked: &Asked) -> std::result::Result<(), String> {
         name: "cuda",
         measure: Measure::Median,
         pace: Pace::SURVEY,
-        milliseconds: asked.rep,
+        milliseconds: asked.rep / PASSES,
         steps: 1,
     };
     let clock = Clock::new(settings).map_err(|error| error.to_string())?;
@@ -171,13 +174,8 @@ fn measure(clock: &Clock, asked: &Asked, kind: &str, operands: Operands) -> Resu
 }
 
 fn described(kind: &str, tile: &TileCost) -> serde_json::Value {
-    let costs = [
-        tile.nanoseconds_per_k,
-        tile.start_microseconds,
-        tile.lone_block_factor,
-        tile.wave_microseconds,
-        tile.straddling_factor,
-    ];
+    let costs =
+        [tile.nanoseconds_per_k, tile.start_microseconds, tile.lone_block_factor, tile.wave_microseconds];
     let TileCost { name, block, resident, cluster, .. } = tile;
     json!({"kind": kind, "tile": name, "block": block, "resident": resident, "cluster": cluster, "costs": costs})
 }
@@ -203,22 +201,10 @@ fn by_tiles(
         ..MatmulOptions::default()
     };
     let call = || a.matmul_with(&b, options).map(drop);
-    let mut seen: Vec<Taken> = Vec::new();
-    let mut least = f64::INFINITY;
-    let chosen = Wanted::default();
-    let by_tile = tiles
-        .iter()
-        .flat_map(|tile| SPLITS.map(|splits| Wanted { tile: Some(tile.name), splits: Some(splits) }));
-    for wanted in std::iter::once(chosen).chain(by_tile) {
-        let (result, Some(taken)) = with_tile(wanted, call) else { continue };
-        result?;
-        let is_chosen = wanted == chosen;
-        if !is_chosen && (wanted.tile != Some(taken.tile) || seen.contains(&taken)) {
-            continue;
-        }
-        seen.push(taken);
-        let Some(milliseconds) = time(clock, wanted, call, least)? else { continue };
-        least = least.min(milliseconds);
+    let candidates = candidates(tiles, call)?;
+    let wanted: Vec<Wanted> = candidates.iter().map(|candidate| candidate.wanted).collect();
+    for (Candidate { taken, is_chosen, .. }, time) in candidates.iter().zip(survey(clock, &wanted, call)?) {
+        let Some(milliseconds) = time else { continue };
         println!(
             "{}",
             json!({
@@ -228,6 +214,52 @@ fn by_tiles(
         );
     }
     Ok(())
+}
+
+/// A way to compute a product.
+struct Candidate {
+    wanted: Wanted,
+    taken: Taken,
+    is_chosen: bool,
+}
+
+/// What is chosen, and every tile with its sums in every number of parts that it takes; each once.
+fn candidates(tiles: &[TileCost], call: impl Fn() -> Result<()>) -> Result<Vec<Candidate>> {
+    let chosen = Wanted::default();
+    let by_tile = tiles
+        .iter()
+        .flat_map(|tile| SPLITS.map(|splits| Wanted { tile: Some(tile.name), splits: Some(splits) }));
+    let mut candidates: Vec<Candidate> = Vec::new();
+    for wanted in std::iter::once(chosen).chain(by_tile) {
+        let (result, Some(taken)) = with_tile(wanted, &call) else { continue };
+        result?;
+        let is_chosen = wanted == chosen;
+        let is_known = candidates.iter().any(|known| known.taken == taken);
+        if is_chosen || wanted.tile == Some(taken.tile) && !is_known {
+            candidates.push(Candidate { wanted, taken, is_chosen });
+        }
+    }
+    Ok(candidates)
+}
+
+/// Milliseconds of what is wanted, each of two medians the lower one; none of what is hopeless. The clock of a device that does not rest falls now and then, for
+/// longer than the calls of a median take: all of them are slow then, and more of them in one go are no remedy, but as many a while later are. The second pass
+/// has the opposite order: what came behind slow calls in the first one comes before them.
+fn survey(clock: &Clock, wanted: &[Wanted], call: impl Fn() -> Result<()>) -> Result<Vec<Option<f64>>> {
+    let mut least = f64::INFINITY;
+    let mut times = Vec::new();
+    for &wanted in wanted {
+        let time = time(clock, wanted, &call, least)?;
+        least = time.map_or(least, |time| least.min(time));
+        times.push(time);
+    }
+    for (&wanted, time) in wanted.iter().zip(&mut times).rev() {
+        if let Some(first) = time {
+            let (second, _) = with_tile(wanted, || clock.median(&call));
+            *first = first.min(second?);
+        }
+    }
+    Ok(times)
 }
 
 /// Median milliseconds, unless the first call says that it is hopeless.

@@ -35,21 +35,13 @@ pub struct TileCost {
     pub lone_block_factor: f64,
     /// Microseconds that a wave of blocks takes to begin and end.
     pub wave_microseconds: f64,
-    /// How much longer a tile takes per inner element where lines of operands begin beside multiples of 128 bytes.
-    pub straddling_factor: f64,
     /// Blocks of a cluster, whose tiles are below each other.
     pub cluster: usize,
 }
 
 impl From<&'static Tile> for TileCost {
     fn from(tile: &'static Tile) -> TileCost {
-        let Cost {
-            nanoseconds_per_k,
-            start_microseconds,
-            lone_block_factor,
-            wave_microseconds,
-            straddling_factor,
-        } = tile.cost;
+        let Cost { nanoseconds_per_k, start_microseconds, lone_block_factor, wave_microseconds } = tile.cost;
         TileCost {
             name: tile.name,
             block: [tile.block.m, tile.block.n, tile.block.k],
@@ -58,7 +50,6 @@ impl From<&'static Tile> for TileCost {
             start_microseconds,
             lone_block_factor,
             wave_microseconds,
-            straddling_factor,
             cluster: tile.cluster,
         }
     }

@@ -1,6 +1,6 @@
 //! The products of GPT-2's layers with and without what is fused with them, by every tile that has it.
 
-use super::{Asked, TileCost, tiles, with_tile};
+use super::{Asked, TileCost, survey, tiles, with_tile};
 use crate::clock::Clock;
 use crate::device::backend;
 use serde_json::json;
@@ -50,16 +50,21 @@ pub fn measure(clock: &Clock, asked: &Asked) -> Result<()> {
         let inputs = inputs(clock, &product)?;
         let inputs: Vec<&Tensor> = inputs.iter().collect();
         let call = || apply(Matmul { epilogue: product.epilogue, ..Matmul::PLAIN }, &inputs).map(drop);
-        for tile in tiles.iter().filter(|tile| is_measured(tile, asked)) {
-            let wanted = Wanted { tile: Some(tile.name), splits: Some(1) };
-            let (milliseconds, taken) = with_tile(wanted, || clock.median(call));
-            let Some(taken) = taken.filter(|taken| taken.tile == tile.name) else { continue };
-            let Product { name, n, k, .. } = product;
+        let of_tile = |tile: &TileCost| Wanted { tile: Some(tile.name), splits: Some(1) };
+        let is_taken = |wanted: &Wanted| match with_tile(*wanted, call) {
+            (Ok(()), Some(taken)) => wanted.tile == Some(taken.tile),
+            _ => false,
+        };
+        let wanted: Vec<Wanted> =
+            tiles.iter().filter(|tile| is_measured(tile, asked)).map(of_tile).filter(is_taken).collect();
+        let Product { name, n, k, .. } = product;
+        for (wanted, time) in wanted.iter().zip(survey(clock, &wanted, call)?) {
+            let Some(milliseconds) = time else { continue };
             println!(
                 "{}",
                 json!({
-                    "kind": super::FUSED, "product": name, "m": ROWS, "n": n, "k": k, "tile": taken.tile,
-                    "us": milliseconds? * 1e3
+                    "kind": super::FUSED, "product": name, "m": ROWS, "n": n, "k": k, "tile": wanted.tile,
+                    "us": milliseconds * 1e3
                 })
             );
         }

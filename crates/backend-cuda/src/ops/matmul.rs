@@ -4,6 +4,7 @@
 mod choice;
 mod operand;
 mod parts;
+mod prediction;
 mod split_k;
 mod tensor_maps;
 
@@ -220,7 +221,7 @@ fn run(op: &Op, call: &Call<'_>) -> Result<()> {
         unaligned: [0; 2],
         turned: [0; 2],
         suits_tensor_maps: false,
-        straddles: false,
+        straddles: [false; 2],
         element_bytes: [0; 2],
     };
     super::fits(call.name, &[sizes.outputs(), sizes.k, sizes.m, sizes.n])?;

@@ -178,10 +178,9 @@ pub(crate) enum Purpose {
     UnalignedOperands,
 }
 
-/// What a tile costs on an H200: fitted by `benches/peers/fit_tiles.py` to measurements of products of random sizes with a cold L2 cache
-/// (`docs/kernels/matmul.md` has how much the choice by these numbers loses), the factor of straddling lines on an H100. Costs of tiles in clusters
-/// are those of the same tile without, corrected by how both differ on an H100. Those of f64, and of lines that begin anywhere, are of an
-/// earlier fit on an H100, the latter with the start of the tile of the same size.
+/// What a tile costs on an H100: fitted by `benches/peers/fit_tiles.py` to measurements of products of random sizes with a cold L2 cache
+/// (`docs/kernels/matmul.md` has how much the choice by these numbers loses). Those of f64, and of lines that begin anywhere, are of an
+/// earlier fit, the latter with the start of the tile of the same size.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Cost {
     /// Nanoseconds that a full multiprocessor needs for a tile, per inner element.
@@ -192,9 +191,6 @@ pub(crate) struct Cost {
     pub(crate) lone_block_factor: f64,
     /// Microseconds that a wave of blocks takes to begin and end.
     pub(crate) wave_microseconds: f64,
-    /// How much longer a tile takes per inner element where lines of operands begin beside multiples of 128 bytes: pieces of 128 bytes are then parts
-    /// of two such lines of the L2 cache.
-    pub(crate) straddling_factor: f64,
 }
 
 /// A tile of the result, as one block computes it. Every tile is a static, and is itself alone:

@@ -3,7 +3,6 @@
 
 use super::operand::Operand;
 use super::tensor_maps;
-use crate::gpu::Gpu;
 use crate::space::Space;
 use crate::tiles::{Taken, note_taken, wanted};
 use crate::variant::gemm::{
@@ -26,17 +25,9 @@ const MOST_CHOSEN: usize = 4096;
 /// The most parts that a sum is cut into.
 const MOST_SPLITS: usize = 128;
 
-/// Microseconds that the second kernel takes beside its memory traffic, which adds up the parts of
-/// sums.
-const SPLIT_MICROSECONDS: f64 = 1.8;
-/// The same where the product itself adds them up. Not measured yet: between nothing and a second launch, nearer to that, so that tiles are chosen much as by
-/// the measurements that the other numbers are fitted to.
-const ARRIVAL_MICROSECONDS: f64 = 1.5;
 /// Parts that the word of a unit counts at most (`gemm/wgmma_parts.cuh`).
 const MOST_ARRIVALS: usize = 255;
 const _: () = assert!(MOST_SPLITS <= MOST_ARRIVALS);
-/// Microseconds that blocks of a cluster take to wait for each other and to add up theirs.
-const CLUSTER_SPLIT_MICROSECONDS: f64 = 0.8;
 /// Microseconds that a kernel takes which does to a small product what a fused one does to its sums.
 const APART_MICROSECONDS: f64 = 4.0;
 /// Sums of fewer terms may be farther from the exact ones by parts of bf16 than in f32, where one term is far above the others (`parts/tests.rs`).
@@ -48,16 +39,11 @@ const MOST_IN_CLUSTER: usize = 8;
 const COPY_MICROSECONDS: f64 = 4.0;
 const PADDED_COPY_MICROSECONDS: f64 = 6.0;
 /// Microseconds that products in parts of bf16 take beside the splits and the products: the word that the splits set, and the kernel that returns at once.
-const PARTS_MICROSECONDS: f64 = 6.0;
+const PARTS_MICROSECONDS: f64 = 0.897;
 /// Bytes that are read of an element to split it, and written.
 const SPLIT_BYTES: usize = 4 + 3 * 2;
 /// Two thirds of an H100's bandwidth.
 const BYTES_PER_MICROSECOND: f64 = 2e6;
-
-/// Bytes that a product of half precision reads and writes in a microsecond at most, by tensor maps and by other copies, with what a cold cache writes back
-/// beside: what else a tile costs does not count then.
-const MAPPED_BYTES_PER_MICROSECOND: f64 = 3e6;
-const LOADED_BYTES_PER_MICROSECOND: f64 = 2.4e6;
 
 /// Numbers of blocks that a cut aims at: a half of an H100 up to six times all of it.
 const AIMS: [usize; 6] = [66, 132, 264, 396, 528, 792];
@@ -75,9 +61,9 @@ pub(super) struct Sizes {
     pub(super) turned: [usize; 2],
     /// Whether tensor maps can say where operands, or their copies, and the result are.
     pub(super) suits_tensor_maps: bool,
-    /// Whether lines of an operand of tensor cores begin beside multiples of 128 bytes.
-    pub(super) straddles: bool,
-    /// Bytes of an element of operands of half precision and of the result; of others 0.
+    /// Whether lines of a and of b, as operands of tensor cores, begin beside multiples of 128 bytes.
+    pub(super) straddles: [bool; 2],
+    /// Bytes of an element of operands of tensor cores and of the result; of others 0.
     pub(super) element_bytes: [usize; 2],
 }
 
@@ -113,15 +99,20 @@ impl Sizes {
     }
 
     /// Rows and columns of what the kernel of `tile` multiplies: the other way around where it [is turned](Tile::is_turned).
-    fn extents(&self, tile: &Tile) -> [usize; 2] {
+    pub(super) fn extents(&self, tile: &Tile) -> [usize; 2] {
+        match self.are_exchanged(tile) {
+            true => [self.n, self.m],
+            false => [self.m, self.n],
+        }
+    }
+
+    /// Whether rows of what the kernel of `tile` multiplies are columns of the result.
+    pub(super) fn are_exchanged(&self, tile: &Tile) -> bool {
         let load = |at: usize| match self.turned[at] > 0 && self.copied(tile)[at] == 0 {
             true => LoadMode::MnMajor,
             false => LoadMode::KMajor,
         };
-        match tile.is_turned([load(0), load(1)]) {
-            true => [self.n, self.m],
-            false => [self.m, self.n],
-        }
+        tile.is_turned([load(0), load(1)])
     }
 }
 
@@ -294,8 +285,8 @@ impl Choice {
             unaligned: operands.map(|operand| if_used(operand.unaligned_elements())),
             turned: operands.map(|operand| if_used(operand.turned_elements())),
             suits_tensor_maps: uses_tensor_cores && suits_tensor_maps(operands, output, sizes),
-            straddles: uses_tensor_cores && operands.into_iter().any(Operand::straddles),
-            element_bytes: match input.dtype().is_half() {
+            straddles: operands.map(|operand| uses_tensor_cores && operand.straddles()),
+            element_bytes: match uses_tensor_cores {
                 true => [input.dtype().size(), output.view.dtype.size()],
                 false => [0; 2],
             },
@@ -477,55 +468,8 @@ impl Tile {
         }
     }
 
-    /// Microseconds that a product takes with so many parts of its sums.
-    pub(super) fn predicted(&self, sizes: &Sizes, splits: usize, multiprocessors: usize) -> f64 {
-        let (cost, tiles) = (&self.cost, self.count(sizes) * splits);
-        let factor = if sizes.straddles { cost.straddling_factor } else { 1.0 };
-        let tile = factor * cost.nanoseconds_per_k * sizes.k.div_ceil(splits) as f64 / 1000.0;
-        let slots = multiprocessors * self.resident;
-        let (waves, rest) = (tiles / slots, tiles % slots);
-        let full_wave = self.resident as f64 * tile + cost.wave_microseconds;
-        let mut sums = waves as f64 * full_wave;
-        if rest > 0 {
-            let busiest = rest.div_ceil(multiprocessors) as f64 * tile;
-            sums += busiest.max(cost.lone_block_factor * tile) + cost.wave_microseconds;
-        }
-        let mut time = cost.start_microseconds + sums.max(self.memory_microseconds(sizes, splits));
-        if splits > 1 && self.engine.adds_up_in_clusters() {
-            time += CLUSTER_SPLIT_MICROSECONDS;
-        } else if splits > 1 {
-            let traffic = (sizes.outputs() * (splits + 1) * 4) as f64;
-            let beside = match self.adds_up_parts(tiles / splits) {
-                true => ARRIVAL_MICROSECONDS,
-                false => SPLIT_MICROSECONDS,
-            };
-            time += beside + traffic / BYTES_PER_MICROSECOND;
-        }
-        time
-    }
-
-    /// Whether the kernel adds up the parts of so many tiles by itself: it does on warpgroups, where every consumer's share of a tile has a word.
-    pub(super) fn adds_up_parts(&self, tiles: usize) -> bool {
-        let consumers = if self.is_ping_pong() { 1 } else { 2 };
-        let adds_up = self.engine.uses_tensor_maps() && !self.engine.adds_up_in_clusters();
-        adds_up && tiles * consumers <= Gpu::COUNTS
-    }
-
-    /// The least time in which a product reads its operands and writes its result, or its partial sums.
-    fn memory_microseconds(&self, sizes: &Sizes, splits: usize) -> f64 {
-        let [operand, output] = sizes.element_bytes;
-        let stores_parts = splits > 1 && output > 0 && !self.engine.adds_up_in_clusters();
-        let stored = if stores_parts { 4 * splits } else { output };
-        let read = (sizes.m + sizes.n) * sizes.k * sizes.matrices * operand;
-        let bandwidth = match self.engine.uses_tensor_maps() {
-            true => MAPPED_BYTES_PER_MICROSECOND,
-            false => LOADED_BYTES_PER_MICROSECOND,
-        };
-        (read + sizes.outputs() * stored) as f64 / bandwidth
-    }
-
     /// Tiles of a product, those of whole clusters.
-    fn count(&self, sizes: &Sizes) -> usize {
+    pub(super) fn count(&self, sizes: &Sizes) -> usize {
         let [rows, columns] = sizes.extents(self);
         let rows = rows.div_ceil(self.block.m).next_multiple_of(self.cluster);
         rows * columns.div_ceil(self.block.n) * sizes.matrices

@@ -14,18 +14,18 @@ const BF16: MmaInput = MmaInput::Of(DType::BF16);
 /// m, n, k, whether operands are unaligned. Those of tiles that tensor maps would take are for devices, or with
 /// `TERNION_CUDA_TENSOR_MAPS=0`, without such.
 static BY_TILE: [(&Tile, MmaInput, [usize; 3], bool); 33] = [
-    (&WGMMA_128X256X64, BF16, [2048, 2048, 72], false),
+    (&WGMMA_128X256X64, BF16, [3072, 1024, 2048], false),
     (&WGMMA_128X256X64_CLUSTER, BF16, [4096, 8192, 4104], false),
     (&WGMMA_128X192X64_PING_PONG, BF16, [3072, 3072, 4096], false),
-    (&WGMMA_128X128X64_PING_PONG, BF16, [4096, 512, 8192], false),
-    (&WGMMA_128X128X64, BF16, [4096, 512, 72], false),
+    (&WGMMA_128X128X64_PING_PONG, BF16, [2176, 3072, 136], false),
+    (&WGMMA_128X128X64, BF16, [4096, 512, 8192], false),
     (&WGMMA_64X128X64_PING_PONG, BF16, [4096, 136, 512], false),
     (&WGMMA_64X128X64_CLUSTER, BF16, [1024, 1024, 4104], false),
     (&WGMMA_64X64X64_PING_PONG, BF16, [512, 1024, 2048], false),
     (&WGMMASPLITK_16X64X64, BF16, [16, 4096, 4096], false),
     (&WGMMASPLITK_32X64X64, BF16, [24, 2056, 4104], false),
-    (&WGMMASPLITK_64X64X64, BF16, [64, 2048, 1032], false),
-    (&WGMMATF32_128X256X32, MmaInput::Tf32, [2048, 2048, 72], false),
+    (&WGMMASPLITK_64X64X64, BF16, [64, 2048, 4096], false),
+    (&WGMMATF32_128X256X32, MmaInput::Tf32, [2048, 2048, 200], false),
     (&WGMMATF32_128X192X32_PING_PONG, MmaInput::Tf32, [1536, 1536, 264], false),
     (&WGMMATF32_128X128X32_PING_PONG, MmaInput::Tf32, [768, 1536, 264], false),
     (&WGMMATF32_64X128X32_PING_PONG, MmaInput::Tf32, [72, 3072, 72], false),
@@ -39,13 +39,13 @@ static BY_TILE: [(&Tile, MmaInput, [usize; 3], bool); 33] = [
     (&MMA_64X128X64, BF16, [3072, 640, 72], false),
     (&MMA_64X64X64, BF16, [768, 768, 72], false),
     (&MMA_32X32X64, BF16, [72, 136, 200], false),
-    (&MMA_16X128X64, BF16, [72, 3072, 520], false),
+    (&MMA_16X128X64, BF16, [16, 4096, 4104], false),
     (&MMA_32X32X64_ELEMENTWISE, BF16, [75, 131, 203], true),
     (&TF32_128X256X32, MmaInput::Tf32, [2048, 2048, 72], false),
     (&TF32_64X128X32, MmaInput::Tf32, [3072, 640, 72], false),
     (&TF32_64X64X32, MmaInput::Tf32, [768, 768, 72], false),
     (&TF32_32X32X32, MmaInput::Tf32, [72, 136, 200], false),
-    (&TF32_16X128X32, MmaInput::Tf32, [8, 1536, 2056], false),
+    (&TF32_16X128X32, MmaInput::Tf32, [16, 4096, 4104], false),
     (&TF32_32X32X32_ELEMENTWISE, MmaInput::Tf32, [75, 131, 203], true),
 ];
 
@@ -58,7 +58,7 @@ fn device(architecture: &str) -> Device {
 /// A product of two matrices, both along k.
 fn sizes(input: MmaInput, [m, n, k]: [usize; 3], unaligned: [usize; 2], suits_tensor_maps: bool) -> Sizes {
     let straddles = input.uses_tensor_cores() && !(k * input.dtype().size()).is_multiple_of(128);
-    let bytes = if input.dtype().is_half() { input.dtype().size() } else { 0 };
+    let bytes = if input.uses_tensor_cores() { input.dtype().size() } else { 0 };
     Sizes {
         m,
         n,
@@ -67,7 +67,7 @@ fn sizes(input: MmaInput, [m, n, k]: [usize; 3], unaligned: [usize; 2], suits_te
         unaligned,
         turned: [0; 2],
         suits_tensor_maps,
-        straddles,
+        straddles: [straddles; 2],
         element_bytes: [bytes; 2],
     }
 }
@@ -124,7 +124,7 @@ static BY_PARTS: [(&Tile, bool, [usize; 4]); 7] = [
     (&WGMMABF16X6_128X128X32, false, [1027, 1540, 1031, 1]),
     (&WGMMABF16X6_128X128X32, false, [1024, 2048, 1024, 1]),
     (&WGMMABF16X6_128X128X32, true, [1536, 640, 2056, 1]),
-    (&WGMMABF16X6_128X192X32, false, [515, 1040, 1037, 6]),
+    (&WGMMABF16X6_128X192X32, true, [515, 1040, 1037, 6]),
 ];
 
 /// The tile and the parts of sums by which products of f32 are computed in parts of bf16, where tensor maps suit their result or not.
@@ -249,16 +249,47 @@ fn parts_are_added_up_inside_where_every_unit_has_a_word() {
     }
 }
 
+/// Microseconds that `splits` parts of sums take beside the sums, where memory is no limit.
+fn beside(tile: &Tile, [m, n]: [usize; 2], splits: usize) -> f64 {
+    let sizes = Sizes { element_bytes: [0; 2], ..sizes(BF16, [m, n, 16384], [0; 2], true) };
+    let whole = Sizes { k: sizes.k / splits, matrices: splits, ..sizes };
+    tile.predicted(&sizes, splits, 132) - tile.predicted(&whole, 1, 132)
+}
+
 #[test]
-fn parts_that_the_product_adds_up_cost_no_second_launch() {
-    let sizes = sizes(BF16, [768, 768, 16384], [0; 2], true);
-    let (inside, outside) = (&WGMMA_128X192X64_PING_PONG, &MMA_128X256X64);
-    let beside = |tile: &Tile, splits: usize| {
-        let whole = Sizes { k: sizes.k / splits, matrices: splits, ..sizes };
-        tile.predicted(&sizes, splits, 132) - tile.predicted(&whole, 1, 132)
+fn parts_cost_by_who_adds_them_up() {
+    let (inside, outside, cluster) = (&WGMMA_128X192X64_PING_PONG, &MMA_128X256X64, &WGMMASPLITK_64X64X64);
+    for tile in [inside, outside, cluster] {
+        assert!(beside(tile, [768, 768], 4) > 0.0, "{tile:?}");
+    }
+    // Each part arrives: those that a second kernel adds up cost their traffic alone.
+    let per_part = |tile| beside(tile, [768, 768], 8) - beside(tile, [768, 768], 4);
+    assert!(per_part(inside) > per_part(outside) + 0.1);
+    // Where units have no words there is a second kernel.
+    let large = [128 * 64, 192 * 65];
+    assert!((beside(inside, large, 4) - beside(outside, large, 4)).abs() < 1e-6);
+    // Those of a cluster never get to memory.
+    assert!((beside(cluster, [768, 768], 4) - beside(cluster, large, 4)).abs() < 1e-6);
+    assert!(beside(outside, large, 4) > 10.0 * beside(outside, [768, 768], 4));
+}
+
+#[test]
+fn what_memory_and_the_cache_deliver_limits_products_of_tensor_cores() {
+    let tile = &WGMMA_128X256X64;
+    let time = |m, n, element_bytes, straddles| {
+        let sizes = Sizes { element_bytes, straddles, ..sizes(BF16, [m, n, 2048], [0; 2], true) };
+        tile.predicted(&sizes, 1, 132)
     };
-    assert!(beside(inside, 4) > 0.0);
-    assert!(beside(inside, 4) < beside(outside, 4));
+    let (free, aligned) = (time(2048, 2048, [0; 2], [false; 2]), time(2048, 2048, [2; 2], [false; 2]));
+    assert!(free < aligned);
+    // Rows of a are read by 8 columns of tiles, columns of b by 16 rows of them.
+    let straddling = [[true, false], [false, true]].map(|straddles| time(2048, 2048, [2; 2], straddles));
+    assert!(aligned < straddling[0] && straddling[0] < straddling[1]);
+    // Blocks of a cluster load columns of b once.
+    static CLUSTERED: &Tile = &WGMMA_128X256X64_CLUSTER;
+    let plain = Tile { cluster: 1, ..WGMMA_128X256X64_CLUSTER };
+    let product = sizes(BF16, [2048, 2048, 2048], [0; 2], true);
+    assert!(CLUSTERED.predicted(&product, 1, 132) < plain.predicted(&product, 1, 132));
 }
 
 #[test]

@@ -14,11 +14,10 @@ pub(crate) static WGMMABF16X6_128X192X32: Tile = Tile {
     cluster: 1,
     purpose: Purpose::Any,
     cost: Cost {
-        nanoseconds_per_k: 43.3,
+        nanoseconds_per_k: 40.4,
         start_microseconds: 0.0,
         lone_block_factor: 1.0,
-        wave_microseconds: 3.13,
-        straddling_factor: 1.0,
+        wave_microseconds: 4.76,
     },
 };
 
@@ -33,11 +32,10 @@ pub(crate) static WGMMABF16X6_128X128X32: Tile = Tile {
     cluster: 1,
     purpose: Purpose::Any,
     cost: Cost {
-        nanoseconds_per_k: 30.5,
-        start_microseconds: 0.0,
+        nanoseconds_per_k: 28.3,
+        start_microseconds: 0.0821,
         lone_block_factor: 1.0,
-        wave_microseconds: 2.62,
-        straddling_factor: 1.0,
+        wave_microseconds: 3.46,
     },
 };
 

@@ -13,11 +13,10 @@ pub(crate) static WGMMASPLITK_16X64X64: Tile = Tile {
     cluster: 1,
     purpose: Purpose::FewRows,
     cost: Cost {
-        nanoseconds_per_k: 2.0,
-        start_microseconds: 5.0,
+        nanoseconds_per_k: 2.04,
+        start_microseconds: 2.81,
         lone_block_factor: 1.0,
-        wave_microseconds: 0.3,
-        straddling_factor: 1.48,
+        wave_microseconds: 2.4,
     },
 };
 
@@ -32,11 +31,10 @@ pub(crate) static WGMMASPLITK_32X64X64: Tile = Tile {
     cluster: 1,
     purpose: Purpose::FewRows,
     cost: Cost {
-        nanoseconds_per_k: 2.2,
-        start_microseconds: 5.0,
+        nanoseconds_per_k: 2.14,
+        start_microseconds: 2.81,
         lone_block_factor: 1.0,
-        wave_microseconds: 0.3,
-        straddling_factor: 1.48,
+        wave_microseconds: 2.49,
     },
 };
 
@@ -51,10 +49,9 @@ pub(crate) static WGMMASPLITK_64X64X64: Tile = Tile {
     cluster: 1,
     purpose: Purpose::Any,
     cost: Cost {
-        nanoseconds_per_k: 2.78,
-        start_microseconds: 5.62,
-        lone_block_factor: 1.0,
-        wave_microseconds: 0.4,
-        straddling_factor: 1.48,
+        nanoseconds_per_k: 2.72,
+        start_microseconds: 2.67,
+        lone_block_factor: 1.02,
+        wave_microseconds: 3.04,
     },
 };

@@ -20,10 +20,9 @@ pub(crate) static SIMT_128X256X8: Tile = Tile {
     purpose: Purpose::Any,
     cost: Cost {
         nanoseconds_per_k: 166.0,
-        start_microseconds: 5.4,
-        lone_block_factor: 1.0,
-        wave_microseconds: 6.48,
-        straddling_factor: 1.0,
+        start_microseconds: 3.95,
+        lone_block_factor: 1.01,
+        wave_microseconds: 9.5,
     },
 };
 
@@ -39,10 +38,9 @@ pub(crate) static SIMT_64X64X8: Tile = Tile {
     purpose: Purpose::Any,
     cost: Cost {
         nanoseconds_per_k: 24.7,
-        start_microseconds: 6.39,
-        lone_block_factor: 1.9,
-        wave_microseconds: 2.28,
-        straddling_factor: 1.0,
+        start_microseconds: 3.8,
+        lone_block_factor: 1.79,
+        wave_microseconds: 4.53,
     },
 };
 
@@ -57,11 +55,10 @@ pub(crate) static SIMT_32X32X32: Tile = Tile {
     cluster: 1,
     purpose: Purpose::Any,
     cost: Cost {
-        nanoseconds_per_k: 7.57,
-        start_microseconds: 6.17,
-        lone_block_factor: 1.9,
-        wave_microseconds: 1.48,
-        straddling_factor: 1.0,
+        nanoseconds_per_k: 7.92,
+        start_microseconds: 5.29,
+        lone_block_factor: 1.64,
+        wave_microseconds: 2.38,
     },
 };
 
@@ -76,11 +73,10 @@ pub(crate) static SIMT_8X256X32: Tile = Tile {
     cluster: 1,
     purpose: Purpose::FewRows,
     cost: Cost {
-        nanoseconds_per_k: 32.0,
-        start_microseconds: 6.2,
+        nanoseconds_per_k: 41.3,
+        start_microseconds: 2.49,
         lone_block_factor: 1.0,
-        wave_microseconds: 4.0,
-        straddling_factor: 1.0,
+        wave_microseconds: 3.68,
     },
 };
 
@@ -99,7 +95,6 @@ pub(crate) static SIMT_64X128X8: Tile = Tile {
         start_microseconds: 2.0,
         lone_block_factor: 1.5,
         wave_microseconds: 4.0,
-        straddling_factor: 1.0,
     },
 };
 
@@ -118,7 +113,6 @@ pub(crate) static SIMT_64X64X16: Tile = Tile {
         start_microseconds: 2.0,
         lone_block_factor: 1.25,
         wave_microseconds: 1.5,
-        straddling_factor: 1.0,
     },
 };
 
@@ -133,11 +127,10 @@ pub(crate) static MMA_128X256X64: Tile = Tile {
     cluster: 1,
     purpose: Purpose::Any,
     cost: Cost {
-        nanoseconds_per_k: 17.2,
-        start_microseconds: 5.9,
-        lone_block_factor: 1.0,
-        wave_microseconds: 6.32,
-        straddling_factor: 1.0,
+        nanoseconds_per_k: 14.7,
+        start_microseconds: 5.44,
+        lone_block_factor: 1.02,
+        wave_microseconds: 4.8,
     },
 };
 
@@ -152,11 +145,10 @@ pub(crate) static MMA_64X128X64: Tile = Tile {
     cluster: 1,
     purpose: Purpose::Any,
     cost: Cost {
-        nanoseconds_per_k: 6.05,
-        start_microseconds: 5.17,
-        lone_block_factor: 1.15,
-        wave_microseconds: 3.22,
-        straddling_factor: 1.06,
+        nanoseconds_per_k: 4.6,
+        start_microseconds: 4.25,
+        lone_block_factor: 1.34,
+        wave_microseconds: 2.55,
     },
 };
 
@@ -171,11 +163,10 @@ pub(crate) static MMA_64X64X64: Tile = Tile {
     cluster: 1,
     purpose: Purpose::Any,
     cost: Cost {
-        nanoseconds_per_k: 3.67,
-        start_microseconds: 4.18,
-        lone_block_factor: 1.36,
-        wave_microseconds: 2.7,
-        straddling_factor: 1.14,
+        nanoseconds_per_k: 2.87,
+        start_microseconds: 4.02,
+        lone_block_factor: 1.6,
+        wave_microseconds: 2.2,
     },
 };
 
@@ -190,11 +181,10 @@ pub(crate) static MMA_32X32X64: Tile = Tile {
     cluster: 1,
     purpose: Purpose::Any,
     cost: Cost {
-        nanoseconds_per_k: 1.79,
-        start_microseconds: 4.13,
-        lone_block_factor: 1.4,
-        wave_microseconds: 1.98,
-        straddling_factor: 1.22,
+        nanoseconds_per_k: 1.48,
+        start_microseconds: 4.06,
+        lone_block_factor: 1.53,
+        wave_microseconds: 1.93,
     },
 };
 
@@ -209,11 +199,10 @@ pub(crate) static MMA_16X128X64: Tile = Tile {
     cluster: 1,
     purpose: Purpose::Any,
     cost: Cost {
-        nanoseconds_per_k: 3.51,
-        start_microseconds: 4.34,
-        lone_block_factor: 1.04,
-        wave_microseconds: 2.32,
-        straddling_factor: 1.22,
+        nanoseconds_per_k: 2.55,
+        start_microseconds: 4.2,
+        lone_block_factor: 1.35,
+        wave_microseconds: 2.51,
     },
 };
 
@@ -232,7 +221,6 @@ pub(crate) static MMA_32X32X64_ELEMENTWISE: Tile = Tile {
         start_microseconds: 4.1,
         lone_block_factor: 1.5,
         wave_microseconds: 3.7,
-        straddling_factor: 1.0,
     },
 };
 
@@ -247,11 +235,10 @@ pub(crate) static TF32_128X256X32: Tile = Tile {
     cluster: 1,
     purpose: Purpose::Any,
     cost: Cost {
-        nanoseconds_per_k: 42.6,
-        start_microseconds: 4.91,
+        nanoseconds_per_k: 38.5,
+        start_microseconds: 4.67,
         lone_block_factor: 1.0,
-        wave_microseconds: 6.74,
-        straddling_factor: 1.0,
+        wave_microseconds: 4.68,
     },
 };
 
@@ -266,11 +253,10 @@ pub(crate) static TF32_64X128X32: Tile = Tile {
     cluster: 1,
     purpose: Purpose::Any,
     cost: Cost {
-        nanoseconds_per_k: 14.0,
-        start_microseconds: 5.02,
-        lone_block_factor: 1.15,
-        wave_microseconds: 4.42,
-        straddling_factor: 1.0,
+        nanoseconds_per_k: 10.8,
+        start_microseconds: 5.44,
+        lone_block_factor: 1.34,
+        wave_microseconds: 4.15,
     },
 };
 
@@ -285,11 +271,10 @@ pub(crate) static TF32_64X64X32: Tile = Tile {
     cluster: 1,
     purpose: Purpose::Any,
     cost: Cost {
-        nanoseconds_per_k: 8.29,
-        start_microseconds: 4.59,
-        lone_block_factor: 1.3,
-        wave_microseconds: 2.92,
-        straddling_factor: 1.0,
+        nanoseconds_per_k: 5.8,
+        start_microseconds: 4.76,
+        lone_block_factor: 1.64,
+        wave_microseconds: 2.75,
     },
 };
 
@@ -304,11 +289,10 @@ pub(crate) static TF32_32X32X32: Tile = Tile {
     cluster: 1,
     purpose: Purpose::Any,
     cost: Cost {
-        nanoseconds_per_k: 3.6,
-        start_microseconds: 4.46,
-        lone_block_factor: 1.44,
-        wave_microseconds: 1.9,
-        straddling_factor: 1.0,
+        nanoseconds_per_k: 2.5,
+        start_microseconds: 4.26,
+        lone_block_factor: 1.89,
+        wave_microseconds: 2.03,
     },
 };
 
@@ -323,11 +307,10 @@ pub(crate) static TF32_16X128X32: Tile = Tile {
     cluster: 1,
     purpose: Purpose::Any,
     cost: Cost {
-        nanoseconds_per_k: 7.56,
-        start_microseconds: 4.43,
-        lone_block_factor: 1.17,
-        wave_microseconds: 2.36,
-        straddling_factor: 1.0,
+        nanoseconds_per_k: 5.6,
+        start_microseconds: 4.33,
+        lone_block_factor: 1.42,
+        wave_microseconds: 2.45,
     },
 };
 
@@ -346,7 +329,6 @@ pub(crate) static TF32_32X32X32_ELEMENTWISE: Tile = Tile {
         start_microseconds: 4.5,
         lone_block_factor: 1.5,
         wave_microseconds: 3.7,
-        straddling_factor: 1.0,
     },
 };
 
@@ -361,11 +343,10 @@ pub(crate) static WGMMATF32_128X256X32: Tile = Tile {
     cluster: 1,
     purpose: Purpose::Any,
     cost: Cost {
-        nanoseconds_per_k: 19.9,
-        start_microseconds: 4.94,
+        nanoseconds_per_k: 16.7,
+        start_microseconds: 6.99,
         lone_block_factor: 1.0,
-        wave_microseconds: 2.9,
-        straddling_factor: 1.0,
+        wave_microseconds: 0.945,
     },
 };
 
@@ -380,11 +361,10 @@ pub(crate) static WGMMATF32_128X192X32_PING_PONG: Tile = Tile {
     cluster: 1,
     purpose: Purpose::Any,
     cost: Cost {
-        nanoseconds_per_k: 15.5,
-        start_microseconds: 6.85,
-        lone_block_factor: 1.0,
-        wave_microseconds: 1.19,
-        straddling_factor: 1.0,
+        nanoseconds_per_k: 12.3,
+        start_microseconds: 7.98,
+        lone_block_factor: 1.05,
+        wave_microseconds: 0.114,
     },
 };
 
@@ -399,11 +379,10 @@ pub(crate) static WGMMATF32_128X128X32_PING_PONG: Tile = Tile {
     cluster: 1,
     purpose: Purpose::Any,
     cost: Cost {
-        nanoseconds_per_k: 11.6,
-        start_microseconds: 6.48,
+        nanoseconds_per_k: 9.77,
+        start_microseconds: 7.06,
         lone_block_factor: 1.0,
-        wave_microseconds: 0.781,
-        straddling_factor: 1.0,
+        wave_microseconds: 0.0514,
     },
 };
 
@@ -418,11 +397,10 @@ pub(crate) static WGMMATF32_64X128X32_PING_PONG: Tile = Tile {
     cluster: 1,
     purpose: Purpose::Any,
     cost: Cost {
-        nanoseconds_per_k: 8.8,
-        start_microseconds: 6.16,
+        nanoseconds_per_k: 5.58,
+        start_microseconds: 6.36,
         lone_block_factor: 1.0,
-        wave_microseconds: 0.199,
-        straddling_factor: 1.0,
+        wave_microseconds: 0.0208,
     },
 };
 

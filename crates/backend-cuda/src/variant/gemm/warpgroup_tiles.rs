@@ -13,11 +13,10 @@ pub(crate) static WGMMA_128X256X64: Tile = Tile {
     cluster: 1,
     purpose: Purpose::Any,
     cost: Cost {
-        nanoseconds_per_k: 9.74,
-        start_microseconds: 5.02,
+        nanoseconds_per_k: 8.76,
+        start_microseconds: 6.71,
         lone_block_factor: 1.0,
-        wave_microseconds: 2.11,
-        straddling_factor: 1.14,
+        wave_microseconds: 0.429,
     },
 };
 
@@ -32,11 +31,10 @@ pub(crate) static WGMMA_128X256X64_CLUSTER: Tile = Tile {
     cluster: 2,
     purpose: Purpose::Any,
     cost: Cost {
-        nanoseconds_per_k: 9.66,
-        start_microseconds: 5.8,
+        nanoseconds_per_k: 9.27,
+        start_microseconds: 6.99,
         lone_block_factor: 1.0,
-        wave_microseconds: 2.11,
-        straddling_factor: 1.1,
+        wave_microseconds: 0.582,
     },
 };
 
@@ -51,11 +49,10 @@ pub(crate) static WGMMA_128X192X64_PING_PONG: Tile = Tile {
     cluster: 1,
     purpose: Purpose::Any,
     cost: Cost {
-        nanoseconds_per_k: 7.4,
-        start_microseconds: 6.1,
-        lone_block_factor: 1.0,
-        wave_microseconds: 1.22,
-        straddling_factor: 1.26,
+        nanoseconds_per_k: 6.45,
+        start_microseconds: 7.06,
+        lone_block_factor: 1.02,
+        wave_microseconds: 0.0,
     },
 };
 
@@ -70,11 +67,10 @@ pub(crate) static WGMMA_128X128X64_PING_PONG: Tile = Tile {
     cluster: 1,
     purpose: Purpose::Any,
     cost: Cost {
-        nanoseconds_per_k: 5.37,
-        start_microseconds: 5.71,
+        nanoseconds_per_k: 4.67,
+        start_microseconds: 6.5,
         lone_block_factor: 1.0,
-        wave_microseconds: 0.977,
-        straddling_factor: 1.44,
+        wave_microseconds: 0.0,
     },
 };
 
@@ -89,11 +85,10 @@ pub(crate) static WGMMA_128X128X64: Tile = Tile {
     cluster: 1,
     purpose: Purpose::Any,
     cost: Cost {
-        nanoseconds_per_k: 5.58,
-        start_microseconds: 5.13,
+        nanoseconds_per_k: 4.69,
+        start_microseconds: 6.09,
         lone_block_factor: 1.0,
-        wave_microseconds: 1.22,
-        straddling_factor: 1.38,
+        wave_microseconds: 0.293,
     },
 };
 
@@ -108,11 +103,10 @@ pub(crate) static WGMMA_64X128X64_PING_PONG: Tile = Tile {
     cluster: 1,
     purpose: Purpose::Any,
     cost: Cost {
-        nanoseconds_per_k: 3.94,
-        start_microseconds: 5.67,
+        nanoseconds_per_k: 2.89,
+        start_microseconds: 5.98,
         lone_block_factor: 1.0,
-        wave_microseconds: 0.44,
-        straddling_factor: 1.5,
+        wave_microseconds: 0.0,
     },
 };
 
@@ -127,11 +121,10 @@ pub(crate) static WGMMA_64X128X64_CLUSTER: Tile = Tile {
     cluster: 2,
     purpose: Purpose::Any,
     cost: Cost {
-        nanoseconds_per_k: 4.1,
-        start_microseconds: 6.4,
+        nanoseconds_per_k: 3.4,
+        start_microseconds: 6.26,
         lone_block_factor: 1.0,
-        wave_microseconds: 0.44,
-        straddling_factor: 1.2,
+        wave_microseconds: 0.0688,
     },
 };
 
@@ -146,10 +139,9 @@ pub(crate) static WGMMA_64X64X64_PING_PONG: Tile = Tile {
     cluster: 1,
     purpose: Purpose::Any,
     cost: Cost {
-        nanoseconds_per_k: 2.78,
-        start_microseconds: 5.62,
-        lone_block_factor: 1.0,
-        wave_microseconds: 0.311,
-        straddling_factor: 1.48,
+        nanoseconds_per_k: 2.19,
+        start_microseconds: 5.58,
+        lone_block_factor: 1.02,
+        wave_microseconds: 0.072,
     },
 };
