@@ -12,8 +12,8 @@
 //   tile 1                     . x . . x . . x . .      -> p.sums[split * 3 + 1]
 //   tile 2                     . . x . . x . . x .      -> p.sums[split * 3 + 2]
 //
-// sum_parts adds up what is there, and rounds once: first of every eighth part, from the part on that has the warp's number, then of the eight warps.
-// So no thread waits for more than a few loads one after the other, however many parts there are.
+// sum_parts adds up what is there, first of every eighth part, from the part on that has the warp's number, then of the eight warps, and rounds once to
+// the dtype of y. So few loads of a thread wait for one another, however many parts there are.
 //
 //   p.sums[0] p.sums[8]  p.sums[16] ..  -> warp 0 \
 //   p.sums[1] p.sums[9]  p.sums[17] ..  -> warp 1  > shared memory -> warp 0 -> sums_of_a      a lane has a row
@@ -95,7 +95,7 @@ INLINE void add_up_rows_of_a(const TensorMapProduct& p, u32 shared, u32 slab) {
 struct SumParts {
     Product product;
     const float* sums;  // [parts, m]
-    Element* sums_of_a;
+    Output* sums_of_a;
     u32 parts;
     u32 blocks;  // those of the sums; the ones behind them add up the parts of y
 };
@@ -136,7 +136,7 @@ extern "C" __global__ void __launch_bounds__(256) sum_parts(const __grid_constan
     float sum = 0;
 #pragma unroll
     for (u32 part = 0; part < PART_WARPS; ++part) sum += sums[part][lane];
-    p.sums_of_a[row] = narrow<Element>(sum);
+    p.sums_of_a[row] = narrow<Output>(sum);
 }
 
 #endif

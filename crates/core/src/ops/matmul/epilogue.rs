@@ -27,8 +27,8 @@ pub struct Epilogue {
     /// Whether the sums of the columns of `y`, as it is rounded, are a second output, `[n]` in the accumulator dtype: the gradient of the bias of the layer whose pre-activation `z` is. With
     /// `activation_grad`, of two matrices.
     pub column_sums: bool,
-    /// Whether the sums over k of the rows of `a` are a second output, `[m]` in the dtype of `a`, as [`Tensor::sum`](crate::Tensor::sum) gives them: sums of f16 and bf16 are formed in f32 and rounded once, and
-    /// the factor is not part of them. Where the product `dyT x` is the gradient of a layer's weight, they are that of its bias. With nothing else but a factor and a dtype, of two matrices of floats.
+    /// Whether the sums over k of the rows of `a` are a second output, `[m]` in the output's dtype: sums of f16 and bf16 are formed in f32 and rounded once, or not at all where the output is f32; the
+    /// factor is not part of them. Where the product `dyT x` is the gradient of a layer's weight, they are that of its bias. With nothing else but a factor and a dtype, of two matrices of floats.
     pub row_sums_of_a: bool,
 }
 

@@ -5,7 +5,8 @@ use crate::autograd::{Context, PreActivation};
 use crate::dispatch::{apply, apply_one};
 use crate::error::Result;
 use crate::ops::unary::UnaryGrad;
-use crate::{Layout, Tensor};
+use crate::shape::AxisSet;
+use crate::{DType, Layout, Tensor};
 
 impl Matmul {
     /// The gradient of what the activation is taken of: of product and bias.
@@ -66,7 +67,7 @@ impl Matmul {
     /// The gradient of the bias, if it came with that of the pre-activation.
     pub(super) fn bias_grad_that_came(&self, context: &Context<'_>) -> Result<Option<Tensor>> {
         let sums = context.column_sums().filter(|_| self.needs_bias(context) && self.epilogue.pre_activation);
-        sums.map(|sums| sums.to_dtype(context.uncast(2).unwrap_or(context.dtype(2)))).transpose()
+        sums.map(|sums| sums.to_dtype(bias_grad_dtype(context))).transpose()
     }
 
     /// The gradient of operand 1 for that of the sum, as [`grad_of`](Matmul::grad_of) gives it; and with it the gradient of the bias, where there is none yet: if the operand is stored by columns, as the transposed
@@ -89,9 +90,24 @@ impl Matmul {
         let Epilogue { alpha, .. } = self.epilogue;
         let epilogue = Epilogue { alpha, out_dtype, row_sums_of_a: true, ..Epilogue::NONE };
         let mut outputs = apply(Matmul { epilogue, ..*self }, &[&grad.t()?, context.input(0)?])?;
-        *bias_grad = outputs.pop().map(|sums| sums.to_dtype(context.dtype(2))).transpose()?;
+        *bias_grad = outputs.pop().map(|sums| sums.to_dtype(bias_grad_dtype(context))).transpose()?;
         outputs.swap_remove(0).t()
     }
+}
+
+/// The gradient of the bias by itself: as it comes with that of the weight. Sums of halves are formed in f32, and rounded where the bias is a half from the beginning.
+pub(super) fn sum_over_rows(context: &Context<'_>, grad: &Tensor) -> Result<Tensor> {
+    let wanted = bias_grad_dtype(context);
+    let axes = AxisSet::first(grad.rank() - 1);
+    match grad.dtype().is_half() && wanted == DType::F32 {
+        true => grad.to_dtype(wanted)?.sum(axes),
+        false => grad.sum(axes)?.to_dtype(wanted),
+    }
+}
+
+/// The dtype of the bias, or the f32 that it was cast from.
+fn bias_grad_dtype(context: &Context<'_>) -> DType {
+    context.uncast(2).unwrap_or(context.dtype(2))
 }
 
 /// Whether the matrices of a layout are stored column by column, so that the transposed of a new row-major tensor is stored in their order.
