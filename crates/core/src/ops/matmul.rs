@@ -20,6 +20,7 @@ mod shapes;
 pub use epilogue::Epilogue;
 pub use fused::LinearParameters;
 
+pub(crate) use gradient::gives_row_sums;
 use gradient::sum_over_rows;
 use shapes::{as_matrices, one_matrix, with_matrix_of};
 

@@ -38,11 +38,11 @@ impl Matmul {
         let out_dtype = context.uncast(index);
         let epilogue = Epilogue { alpha: self.epilogue.alpha, out_dtype, ..Epilogue::NONE };
         let product = |epilogue| Matmul { epilogue, ..*self };
-        if let Some(PreActivation { op, z, has_bias }) =
+        if let Some(PreActivation { op, z, takes_column_sums }) =
             context.pre_activation(index).filter(|_| out_dtype.is_none())
         {
             context.skip_activation(index);
-            let column_sums = has_bias && z.rank() == 2;
+            let column_sums = takes_column_sums && z.rank() == 2;
             let epilogue = Epilogue { activation_grad: Some(op), column_sums, ..epilogue };
             let mut outputs = apply(product(epilogue), &[left, right, &z])?;
             context.give_column_sums(index, if column_sums { outputs.pop() } else { None });
@@ -79,7 +79,7 @@ impl Matmul {
         bias_grad: &mut Option<Tensor>,
     ) -> Result<Tensor> {
         let is_wanted = self.needs_bias(context) && bias_grad.is_none() && context.is_fusing();
-        let is_turned = grad.rank() == 2 && is_column_major(context.layout(1));
+        let is_turned = grad.rank() == 2 && gives_row_sums(context.layout(1));
         let out_dtype = context.uncast(1);
         // What is added to a partial sum, or multiplied by the gradient of an activation, is a product without sums.
         let is_alone = context.pre_activation(1).is_none()
@@ -108,6 +108,11 @@ pub(super) fn sum_over_rows(context: &Context<'_>, grad: &Tensor) -> Result<Tens
 /// The dtype of the bias, or the f32 that it was cast from.
 fn bias_grad_dtype(context: &Context<'_>) -> DType {
     context.uncast(2).unwrap_or(context.dtype(2))
+}
+
+/// Whether the gradient of a right operand that is stored so is a product whose left operand has the sums that the bias needs in its rows: that of a linear layer's weight.
+pub(crate) fn gives_row_sums(right: &Layout) -> bool {
+    is_column_major(right)
 }
 
 /// Whether the matrices of a layout are stored column by column, so that the transposed of a new row-major tensor is stored in their order.
