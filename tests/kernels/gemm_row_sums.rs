@@ -65,6 +65,10 @@ fn faults_of(
     let run = || product(&ab, sizes[0], dtype, out_dtype, device);
     let (found, taken) = with_tile(wanted, || (0..2).map(|_| run()).collect::<Result<Vec<_>>>());
     for found in found? {
+        let dtypes = [found[0].dtype(), found[1].dtype()];
+        if dtypes != [out_dtype.unwrap_or(dtype); 2] {
+            return Ok(Some(format!("product and sums of {dtype:?} to {out_dtype:?} are {dtypes:?}")));
+        }
         for (what, found, expected) in
             [("product", &found[0], &expected[0]), ("sums", &found[1], &expected[1])]
         {

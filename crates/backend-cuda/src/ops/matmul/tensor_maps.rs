@@ -21,6 +21,8 @@ pub(super) const BATCH_AXES: usize = 2;
 const LINE: usize = 128;
 /// Threads of a block that adds up parts.
 const SUM_THREADS: usize = 256;
+/// Rows of a whose sums a block adds up from their parts: one for each lane.
+const SUM_ROWS: usize = 32;
 
 /// The parameters, as `TensorMapProduct` of the kernel.
 #[repr(C)]
@@ -345,7 +347,7 @@ impl RowSums {
         sum_blocks: u32,
     ) -> Result<()> {
         let Some(sums) = call.outputs.get(1) else { return Ok(()) };
-        let blocks = product.m.div_ceil(SUM_THREADS as u32);
+        let blocks = product.m.div_ceil(SUM_ROWS as u32);
         let parameters = SumPartsParameters {
             product: *product,
             sums: self.scratch.address(),
