@@ -44,6 +44,12 @@ def round_up(number, multiple):
     return -(-number // multiple) * multiple
 
 
+def cluster_shape(blocks):
+    """Tiles of a cluster below each other and side by side, as `Tile::cluster_shape` of crates/backend-cuda has them."""
+    across = 1 << (blocks.bit_length() - 1) // 2
+    return blocks // across, across
+
+
 # ---------------------------------------------------------------- what was measured
 
 
@@ -269,7 +275,8 @@ def terms(one, tile, model):
     if "pad" in model.extensions:
         length = round_up(length, tile.block[2])
     rows, columns = extents(one)
-    blocks = round_up(-(-rows // tile.block[0]), tile.cluster) * -(-columns // tile.block[1]) * one.matrices * one.splits
+    down, across = cluster_shape(tile.cluster)
+    blocks = round_up(-(-rows // tile.block[0]), down) * round_up(-(-columns // tile.block[1]), across) * one.matrices * one.splits
     waves, rest = divmod(blocks, model.multiprocessors * tile.resident)
     added, traffic = before_sums(one, parts)
     if one.splits > 1 and one.tile.startswith(CLUSTER_TILE):

@@ -37,7 +37,7 @@ pub struct TileCost {
     pub wave_microseconds: f64,
     /// How much longer a tile takes per inner element where lines of operands begin beside multiples of 128 bytes.
     pub straddling_factor: f64,
-    /// Blocks of a cluster, whose tiles are below each other.
+    /// Blocks of a cluster: two have tiles below each other, four two rows of two tiles.
     pub cluster: usize,
 }
 

@@ -474,6 +474,7 @@ impl Tile {
             Purpose::Any => true,
             Purpose::FewRows => sizes.m <= self.block.m,
             Purpose::UnalignedOperands => sizes.unaligned != [0; 2],
+            Purpose::Measurement => wanted().tile == Some(self.name),
         }
     }
 
@@ -527,8 +528,9 @@ impl Tile {
     /// Tiles of a product, those of whole clusters.
     fn count(&self, sizes: &Sizes) -> usize {
         let [rows, columns] = sizes.extents(self);
-        let rows = rows.div_ceil(self.block.m).next_multiple_of(self.cluster);
-        rows * columns.div_ceil(self.block.n) * sizes.matrices
+        let [down, across] = self.cluster_shape();
+        let rows = rows.div_ceil(self.block.m).next_multiple_of(down);
+        rows * columns.div_ceil(self.block.n).next_multiple_of(across) * sizes.matrices
     }
 }
 
