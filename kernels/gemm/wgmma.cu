@@ -255,6 +255,7 @@ INLINE bool is_final(const TensorMapProduct& p, u32 number) {
 
 INLINE void consume(const TensorMapProduct& p, u32 shared, u32 consumer) {
     Ring ring(shared);
+    if (CLUSTER > 1) ring.peer = peer_of_lane();
     Out out(p, shared);
     Sums sums;
     u32 row = PINGPONG ? 0 : consumer * PART_M;
@@ -330,13 +331,13 @@ INLINE void start_producer(const TensorMapProduct& p, u32 shared) {
     setmaxnreg_dec<PRODUCER_REGISTERS>();
     bool leads = threadIdx.x % WARPGROUP == 0;
     if constexpr (CLUSTER > 1) {
-        Producer producer(p, shared);
+        ClusterProducer producer(p, shared);
         if (LOADS_EARLY && leads) producer.load_early();
         __syncwarp();
         barrier_cluster_wait();
         if (leads) producer.load_tiles();
     } else if (leads) {
-        Producer(p, shared).load_tiles();
+        produce(p, shared);
     }
 #if SUMS_OF_A
     // As the warpgroup's number: of lane 0.

@@ -6,10 +6,13 @@
 #include "ptx/mbarrier.cuh"
 #include "ptx/wgmma_ss.cuh"
 
+constexpr u32 NOBODY = ~0u;
+
 // The ring: where the next stage is, and the parity of its turn.
 struct Ring {
     u32 first;  // address of stage 0
     u32 stage = 0, parity = 0;
+    u32 peer = NOBODY;  // of a consumer's ring: the block at whose barrier this lane arrives
 
     INLINE Ring(u32 shared) : first(shared) {}
     INLINE u32 address() const { return first + stage * STAGE; }
@@ -85,10 +88,13 @@ struct Loads {
 
     INLINE Loads(const TensorMapProduct& parameters, u32 number)
         : p(parameters), work(p, number), a_share(share_of_a()), b_share(share_of_b()) {
-        begin(number);
+        begin_batch();
     }
     INLINE void begin(u32 number) {
         work = Work(p, number);
+        begin_batch();
+    }
+    INLINE void begin_batch() {
         a_fast = p.a_axes & 1 ? work.fast : 0, a_slow = p.a_axes & 2 ? work.slow : 0;
         b_fast = p.b_axes & 1 ? work.fast : 0, b_slow = p.b_axes & 2 ? work.slow : 0;
     }
@@ -117,16 +123,41 @@ struct Loads {
     }
 };
 
+// All stages of a tile; of the first `early` ones a is on its way already.
+INLINE void load_tile(const Loads& loads, Ring& ring, u32 early = 0) {
+    u32 k = loads.work.first;
+#pragma unroll 1
+    for (u32 block = 0; block < loads.work.blocks; ++block, k += TILE_K) {
+        if (block >= early) {
+            await_empty(ring);
+            loads.load_a(ring, k);
+        }
+        loads.load_b(ring, k);
+        ring.advance();
+    }
+}
+// The producer of a block without others.
+INLINE void produce(const TensorMapProduct& p, u32 shared) {
+    Ring ring(shared);
+    u32 tiles = count_tiles(p);
+#pragma unroll 1
+    for (u32 number = first_number(); number < tiles; number = next_number(number)) {
+        Loads loads(p, number);
+        load_tile(loads, ring);
+    }
+}
+
 // Whether the block's a needs no other block: it may come before those have their barriers, which only b needs.
 constexpr bool LOADS_EARLY = CLUSTER_DOWN > 1 && CLUSTER_ACROSS == 1;
 
-// The producer of a block. All threads of its warp have it, so that what it works out is ready when the cluster's barrier, for which all wait, has ended.
-struct Producer {
+// The producer of a block of a cluster. All threads of its warp have it, so that what it works out is ready when the cluster's barrier, for which all
+// wait, has ended.
+struct ClusterProducer {
     u32 shared, number, tiles;
     Loads loads;
     u32 early;  // stages of the first tile whose a is loaded by load_early
 
-    INLINE Producer(const TensorMapProduct& p, u32 shared)
+    INLINE ClusterProducer(const TensorMapProduct& p, u32 shared)
         : shared(shared), number(first_number()), tiles(count_tiles(p)), loads(p, number) {
         early = LOADS_EARLY && number < tiles ? min(u32(STAGES), loads.work.blocks) : 0;
     }
@@ -136,45 +167,36 @@ struct Producer {
         for (u32 block = 0; block < early; ++block, ring.advance())
             loads.load_a(ring, loads.work.first + block * TILE_K);
     }
-    INLINE void load_tile(Ring& ring) {
-        u32 k = loads.work.first;
-#pragma unroll 1
-        for (u32 block = 0; block < loads.work.blocks; ++block, k += TILE_K) {
-            if (LOADS_EARLY && early > 0) {
-                --early;
-            } else {
-                await_empty(ring);
-                loads.load_a(ring, k);
-            }
-            loads.load_b(ring, k);
-            ring.advance();
-        }
-    }
     INLINE void load_tiles() {
         if (number >= tiles) return;
         Ring ring(shared);
 #pragma unroll 1
         for (;;) {
-            load_tile(ring);
+            load_tile(loads, ring, early);
             number = next_number(number);
             if (number >= tiles) break;
+            early = 0;
             loads.begin(number);
         }
         // The other blocks arrive at this block's barriers: its shared memory stays until they have.
-        if (CLUSTER > 1)
 #pragma unroll 1
-            for (int stage = 0; stage < STAGES; ++stage, ring.advance()) await_empty(ring);
+        for (int stage = 0; stage < STAGES; ++stage, ring.advance()) await_empty(ring);
     }
 };
 
 // ---------------------------------------------------------------- consumers
 
-// The stage may be filled anew, by any block that shares operands with this one. Of each warp, since each waits for its own products.
-INLINE void release(u32 empty) {
+// The block at whose barriers the lane arrives: lanes have those that share operands with this one, of which any may fill a stage anew. Worked out once:
+// else it would be for every stage.
+INLINE u32 peer_of_lane() {
     u32 lane = threadIdx.x % WARP;
+    return opaque(lane < CLUSTER && shares_with(lane) ? lane : NOBODY);
+}
+// The stage may be filled anew. Of each warp, since each waits for its own products.
+INLINE void release(const Ring& ring, u32 empty) {
     if constexpr (CLUSTER > 1) {
-        if (lane < CLUSTER && shares_with(lane)) mbarrier_arrive_cluster(mapa_shared_cluster(empty, lane));
-    } else if (lane == 0) {
+        if (ring.peer != NOBODY) mbarrier_arrive_cluster(mapa_shared_cluster(empty, ring.peer));
+    } else if (threadIdx.x % WARP == 0) {
         mbarrier_arrive(empty);
     }
 }
@@ -187,7 +209,7 @@ INLINE void await_sums(Sums& sums, const Ring& ring) {
         for (int j = 0; j < TILE_N / 8; ++j)
 #pragma unroll
             for (int e = 0; e < 4; ++e) wgmma_fence_operand(sums[block][j][e]);
-    release(ring.empty_before());
+    release(ring, ring.empty_before());
 }
 
 #if !A_FROM_REGISTERS && !BF16X6
@@ -215,7 +237,7 @@ INLINE void add_up(Sums& sums, Ring& ring, u32 blocks, u32 row) {
         multiply(sums, ring.address() + row * LINE, ring.address() + STAGE_A, block > 0);
         // The products of the stage before are complete; those of this one run on.
         wgmma_wait_group<1>();
-        if (block > 0) release(ring.empty_before());
+        if (block > 0) release(ring, ring.empty_before());
         ring.advance();
     }
 }
