@@ -55,6 +55,12 @@ def round_up(number, multiple):
     return -(-number // multiple) * multiple
 
 
+def cluster_shape(blocks):
+    """Tiles of a cluster below each other and side by side, as `Tile::cluster_shape` of crates/backend-cuda has them."""
+    across = 1 << (blocks.bit_length() - 1) // 2
+    return blocks // across, across
+
+
 # ---------------------------------------------------------------- what was measured
 
 
@@ -262,12 +268,13 @@ def straddling(one):
 
 
 def cached_bytes(one, tile, model):
-    """Bytes that all blocks read of the L2 cache: every row of a once for each column of tiles, and every column of b once for each row of clusters."""
+    """Bytes that all blocks read of the L2 cache: every row of a once for each column of clusters, and every column of b once for each row of them."""
     factors = [model.constants["STRADDLING_FACTOR"] if straddles else 1 for straddles in straddling(one)]
     rows, columns = extents(one)
     if (rows, columns) != (one.m, one.n):
         factors.reverse()
-    high, wide = -(-rows // (tile.block[0] * tile.cluster)), -(-columns // tile.block[1])
+    down, across = cluster_shape(tile.cluster)
+    high, wide = -(-rows // (tile.block[0] * down)), -(-columns // (tile.block[1] * across))
     return (rows * wide * factors[0] + columns * high * factors[1]) * one.k * one.matrices * BYTES[one.kind][0]
 
 
@@ -302,7 +309,8 @@ def time_of_parts(one, tile, model):
 def tiles_of(one, tile):
     """Tiles of a product, those of whole clusters."""
     rows, columns = extents(one)
-    return round_up(-(-rows // tile.block[0]), tile.cluster) * -(-columns // tile.block[1]) * one.matrices
+    down, across = cluster_shape(tile.cluster)
+    return round_up(-(-rows // tile.block[0]), down) * round_up(-(-columns // tile.block[1]), across) * one.matrices
 
 
 def terms(one, tile, model):

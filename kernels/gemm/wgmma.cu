@@ -36,11 +36,18 @@
 //   128 192 4 1    k up to 3072, where a tile's way out takes long beside its sums; 192 sums a thread
 //   128 128 6 1    waves that larger tiles do not fill
 //   128 128 6 0    the same with one wave
-//    64 128 8 1    fewer tiles than multiprocessors; in clusters of two, lines that begin beside multiples of 128 bytes
+//    64 128 8 1    fewer tiles than multiprocessors; in clusters of two or four, lines that begin beside multiples of 128 bytes
 //    64  64 8 1    few rows, sums in parts
 //
-// CLUSTER blocks have tiles below each other: each loads its share of the tile of b into the shared memory of all (multicast), and a stage is empty
-// once the consumers of all have released it. What comes of a needs no other block, and is on its way before those have begun.
+// A cluster has CLUSTER_DOWN x CLUSTER_ACROSS blocks. Those with tiles below each other have the same tile of b, those with tiles side by side the same
+// of a: each loads its share of a stage into the shared memory of all that have the same (multicast), and a stage is empty once the consumers of all
+// that share with the block have released it. Tiles beyond the result take part as all others do.
+//
+//                 b 0     b 1            block 0 loads   half of a 0 for blocks 0 and 2, half of b 0 for blocks 0 and 1
+//   a 0   block    0       2             block 1         half of a 1              1 and 3,         b 0            0 and 1
+//   a 1   block    1       3             block 2         half of a 0              0 and 2,         b 1            2 and 3
+//
+// With CLUSTER_ACROSS 1 what comes of a needs no other block, and is on its way before those have begun.
 //
 // Limits: runs begin at multiples of 16 bytes, as do all lines (gemm/mma.cu has products of others); at most two axes of a batch that do not merge;
 // TF32 with a along m and b along n at once has no kernel: one of them is copied. k is above 0. Indices below 2^31.
@@ -55,7 +62,7 @@
 // With SUMS_OF_A 1, for a of 16 bits along m, two warps beside the producer's add up the rows of a over k while its stages are in shared memory
 // (wgmma_sums.cuh): the gradient of a bias beside that of the weight. sum_parts follows then, instead of sum_splits.
 //
-// Launch: blocks of THREADS, as many as there are tiles or multiprocessors, a multiple of CLUSTER, SHARED bytes of shared memory. With splits > 1
+// Launch: blocks of THREADS, as many as there are tiles or fit the device at once, whole clusters, SHARED bytes of shared memory. With splits > 1
 // blocks add the parts up (wgmma_parts.cuh). Where there are more units than words for them, y is that of the partial sums, f32 [splits, matrices, m, n],
 // alpha is 1 and there is no bias; sum_splits of a variant with the final output follows.
 
@@ -248,6 +255,7 @@ INLINE bool is_final(const TensorMapProduct& p, u32 number) {
 
 INLINE void consume(const TensorMapProduct& p, u32 shared, u32 consumer) {
     Ring ring(shared);
+    if (CLUSTER > 1) ring.peer = peer_of_lane();
     Out out(p, shared);
     Sums sums;
     u32 row = PINGPONG ? 0 : consumer * PART_M;
@@ -304,7 +312,7 @@ INLINE void init_barriers(u32 shared) {
 #pragma unroll
         for (int stage = 0; stage < STAGES; ++stage, ring.advance()) {
             mbarrier_init(ring.full(), 1);
-            mbarrier_init(ring.empty(), CLUSTER * (PINGPONG ? 1 : CONSUMERS) * WARPGROUP / WARP + SUM_WARPS);
+            mbarrier_init(ring.empty(), SHARING * (PINGPONG ? 1 : CONSUMERS) * WARPGROUP / WARP + SUM_WARPS);
         }
 #pragma unroll
         for (u32 consumer = 0; consumer < CONSUMERS; ++consumer)
@@ -322,12 +330,15 @@ INLINE void init_barriers(u32 shared) {
 INLINE void start_producer(const TensorMapProduct& p, u32 shared) {
     setmaxnreg_dec<PRODUCER_REGISTERS>();
     bool leads = threadIdx.x % WARPGROUP == 0;
-    if (CLUSTER > 1) {
-        if (leads) produce_early(p, shared);
+    if constexpr (CLUSTER > 1) {
+        ClusterProducer producer(p, shared);
+        if (LOADS_EARLY && leads) producer.load_early();
         __syncwarp();
         barrier_cluster_wait();
+        if (leads) producer.load_tiles();
+    } else if (leads) {
+        produce(p, shared);
     }
-    if (leads) produce(p, shared);
 #if SUMS_OF_A
     // As the warpgroup's number: of lane 0.
     u32 warp = __shfl_sync(ALL_LANES, threadIdx.x / WARP % 4, 0);
@@ -335,7 +346,7 @@ INLINE void start_producer(const TensorMapProduct& p, u32 shared) {
 #endif
 }
 
-#if CLUSTER > 1
+#if CLUSTER_DOWN * CLUSTER_ACROSS > 1
 #define CLUSTER_DIMS __cluster_dims__(CLUSTER, 1, 1)
 #else
 #define CLUSTER_DIMS

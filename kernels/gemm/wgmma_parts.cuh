@@ -43,7 +43,8 @@ struct UnitPart {
 
     INLINE UnitPart(const TensorMapProduct& p, const Work& work, u32 row, u32 consumer, u32 shared)
         : p(p), work(work), row(row), notice(turn_of(shared, CONSUMERS + STRIP_BARRIERS + consumer)) {
-        u32 rows = (p.m + CLUSTER_M - 1) / CLUSTER_M * CLUSTER, columns = (p.n + TILE_N - 1) / TILE_N;
+        u32 rows = (p.m + CLUSTER_M - 1) / CLUSTER_M * CLUSTER_DOWN;
+        u32 columns = (p.n + CLUSTER_N - 1) / CLUSTER_N * CLUSTER_ACROSS;
         unit = (work.tile.matrix * columns + work.tile.column / TILE_N) * rows + work.tile.row / TILE_M;
         if (!PINGPONG) unit = unit * CONSUMERS + consumer;
     }

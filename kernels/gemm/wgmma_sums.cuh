@@ -84,7 +84,7 @@ INLINE void add_up_rows_of_a(const TensorMapProduct& p, u32 shared, u32 slab) {
             }
             // All lanes have read.
             __syncwarp();
-            release(ring.empty());
+            release(ring, ring.empty());
             ring.advance();
         }
         u32 row = work.tile.row + slab * 64 + lane * 4;

@@ -44,9 +44,13 @@
 #define SUMS_OF_A 0
 #endif
 
-// Blocks of a cluster: they have tiles below each other, and each loads its share of b for all.
-#ifndef CLUSTER
-#define CLUSTER 1
+// Blocks of a cluster, below each other and side by side. Those of a row of tiles have the same a, those of a column the same b; each loads its share for
+// all that have the same.
+#ifndef CLUSTER_DOWN
+#define CLUSTER_DOWN 1
+#endif
+#ifndef CLUSTER_ACROSS
+#define CLUSTER_ACROSS 1
 #endif
 
 #include "gemm/gemm.cuh"
@@ -67,6 +71,7 @@ constexpr int TILE_K = K_LINE / int(sizeof(Element));
 constexpr int STEPS = K_LINE / 32;  // wgmma takes 32 bytes of each line
 constexpr int WARPGROUP = 128;
 constexpr int CONSUMERS = 2;
+constexpr int CLUSTER = CLUSTER_DOWN * CLUSTER_ACROSS;
 constexpr int THREADS = (1 + CONSUMERS) * WARPGROUP;
 constexpr int PARTS = BF16X6 ? 3 : 1;  // of each operand
 // 504 registers of three warpgroups' threads: 168 each at launch, which 65536 / THREADS rounds down to. Rows of a take more than loads alone.
@@ -137,11 +142,18 @@ constexpr int SUM_WARPS = SUMS_OF_A ? TILE_M / 64 : 0;
 static_assert(!SUMS_OF_A || (sizeof(Element) == 2 && !A_INNER && EPILOGUE == 0 && CLUSTER == 1 && !BF16X6),
               "slabs of 16-bit elements");
 
-constexpr int CLUSTER_M = CLUSTER * TILE_M;  // rows of the tiles of a cluster
-static_assert(64 % (8 * CLUSTER) == 0 && (CLUSTER == 1 || (!BF16X6 && EPILOGUE == 0)),
-              "shares of whole swizzle periods");
+// Rows and columns of the tiles of a cluster.
+constexpr int CLUSTER_M = CLUSTER_DOWN * TILE_M, CLUSTER_N = CLUSTER_ACROSS * TILE_N;
+static_assert(64 % (8 * CLUSTER_DOWN) == 0 && 64 % (8 * CLUSTER_ACROSS) == 0, "shares of whole swizzle periods");
+static_assert(CLUSTER == 1 || (sizeof(Element) == 2 && !BF16X6 && EPILOGUE == 0), "shares of 16-bit elements");
 
-INLINE u32 rank_in_cluster() { return CLUSTER == 1 ? 0 : read_cluster_ctarank(); }
+// Where a block's tile is among those of its cluster.
+INLINE u32 rank_down() { return CLUSTER_DOWN == 1 ? 0 : read_cluster_ctarank() % CLUSTER_DOWN; }
+INLINE u32 rank_across() { return CLUSTER_ACROSS == 1 ? 0 : read_cluster_ctarank() / CLUSTER_DOWN; }
+// The blocks that a block has operands in common with, itself too: of its row and of its column.
+constexpr u32 SHARING = CLUSTER_DOWN + CLUSTER_ACROSS - 1;
+INLINE bool shares_with(u32 rank) { return rank % CLUSTER_DOWN == rank_down() || rank / CLUSTER_DOWN == rank_across(); }
+
 INLINE u32 first_number() { return blockIdx.x / CLUSTER; }
 INLINE u32 next_number(u32 number) { return number + gridDim.x / CLUSTER; }
 
@@ -151,8 +163,9 @@ struct Work {
     u32 first, blocks;  // along k: where it begins, and how many stages it takes
     i32 fast, slow;     // of the batch
 
-    INLINE Work(const TensorMapProduct& p, u32 number) : tile(tile_of<CLUSTER_M, TILE_N, BAND>(p, number)) {
-        tile.row += rank_in_cluster() * TILE_M;
+    INLINE Work(const TensorMapProduct& p, u32 number) : tile(tile_of<CLUSTER_M, CLUSTER_N, BAND>(p, number)) {
+        tile.row += rank_down() * TILE_M;
+        tile.column += rank_across() * TILE_N;
         first = tile.split * p.split_length;
         blocks = (min(p.k - first, p.split_length) + TILE_K - 1) / TILE_K;
         slow = tile.matrix < p.fast ? 0 : tile.matrix / p.fast;
@@ -162,7 +175,7 @@ struct Work {
 
 // With an opaque 0 the number is worked out anew where it is used, which takes no register beside the sums.
 INLINE u32 count_tiles(const TensorMapProduct& p, u32 zero = 0) {
-    return (p.m + zero + CLUSTER_M - 1) / CLUSTER_M * ((p.n + TILE_N - 1) / TILE_N) * p.matrices * p.splits;
+    return (p.m + zero + CLUSTER_M - 1) / CLUSTER_M * ((p.n + CLUSTER_N - 1) / CLUSTER_N) * p.matrices * p.splits;
 }
 
 // The barrier of a consumer's turn to multiply.

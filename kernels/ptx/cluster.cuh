@@ -5,9 +5,10 @@
 #include "lib/base.cuh"
 #include "ptx/tma.cuh"
 
+// The same whenever it is read: the compiler may read it once.
 INLINE u32 read_cluster_ctarank() {
     u32 rank;
-    asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+    asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
     return rank;
 }
 INLINE u32 read_cluster_nctarank() {

@@ -465,14 +465,16 @@ impl Tile {
             Purpose::Any => true,
             Purpose::FewRows => sizes.m <= self.block.m,
             Purpose::UnalignedOperands => sizes.unaligned != [0; 2],
+            Purpose::Measurement => wanted().tile == Some(self.name),
         }
     }
 
     /// Tiles of a product, those of whole clusters.
     pub(super) fn count(&self, sizes: &Sizes) -> usize {
         let [rows, columns] = sizes.extents(self);
-        let rows = rows.div_ceil(self.block.m).next_multiple_of(self.cluster);
-        rows * columns.div_ceil(self.block.n) * sizes.matrices
+        let [down, across] = self.cluster_shape();
+        let rows = rows.div_ceil(self.block.m).next_multiple_of(down);
+        rows * columns.div_ceil(self.block.n).next_multiple_of(across) * sizes.matrices
     }
 }
 

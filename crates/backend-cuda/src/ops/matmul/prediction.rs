@@ -83,7 +83,7 @@ impl Tile {
         memory.hypot(self.cached_bytes(sizes) / CACHED_BYTES_PER_MICROSECOND)
     }
 
-    /// Bytes that all blocks read of the L2 cache: every row of a once for each column of tiles, every column of b once for each row of clusters. One that
+    /// Bytes that all blocks read of the L2 cache: every row of a once for each column of clusters, every column of b once for each row of them. One that
     /// straddles counts more.
     fn cached_bytes(&self, sizes: &Sizes) -> f64 {
         let [rows, columns] = sizes.extents(self);
@@ -91,7 +91,8 @@ impl Tile {
         if sizes.are_exchanged(self) {
             factors.reverse();
         }
-        let (high, wide) = (rows.div_ceil(self.block.m * self.cluster), columns.div_ceil(self.block.n));
+        let [down, across] = self.cluster_shape();
+        let (high, wide) = (rows.div_ceil(self.block.m * down), columns.div_ceil(self.block.n * across));
         let lines = (rows * wide) as f64 * factors[0] + (columns * high) as f64 * factors[1];
         lines * (sizes.k * sizes.matrices * sizes.element_bytes[0]) as f64
     }

@@ -163,12 +163,13 @@ pub(super) fn operand_maps(
         true => [(b, b_load, b_batch), (a, a_load, a_batch)],
         false => [(a, a_load, a_batch), (b, b_load, b_batch)],
     };
-    // A block's share of the lines of the second one, in a cluster.
+    // A block's share of the lines, in a cluster: tiles side by side share the first one, those below each other the second one.
     let map = |(operand, load, batch): (&Operand<'_>, _, _), lines: usize, blocks: usize| {
         let [run, lines] = operand_extents(load, tile, lines, operand.view.dtype.size());
         operand_map(operand, [run, lines / blocks], load, batch, op)
     };
-    Ok([map(first, tile.block.m, 1)?, map(second, tile.block.n, tile.cluster)?])
+    let [down, across] = tile.cluster_shape();
+    Ok([map(first, tile.block.m, across)?, map(second, tile.block.n, down)?])
 }
 
 /// Elements of `size` bytes of a box of an operand along a run, and its lines: of one across k the run is 128 bytes, and lines are those of k.
@@ -415,8 +416,7 @@ pub(super) fn launch(
         states: if is_inside { gpu.counts() } else { 0 },
     };
     let output = if is_partial { DType::F32 } else { variant.output };
-    let cluster = choice.tile.cluster;
-    let blocks = choice.blocks.min(gpu.multiprocessors() / cluster * cluster) as u32;
+    let blocks = choice.tile.blocks(choice.blocks, gpu.multiprocessors()) as u32;
     let product = Launch {
         shared: choice.shared as u32,
         ..Launch::new(GemmVariant { output, ..variant }, PRODUCT, blocks, choice.threads as u32)

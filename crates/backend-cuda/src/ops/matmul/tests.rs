@@ -110,9 +110,45 @@ fn every_tile_is_chosen_for_some_size() {
         assert_eq!(tile, expected, "{input:?} {m} x {n} x {k}");
     }
     let all = [F32, F64, BF16, MmaInput::Tf32].into_iter().flat_map(tiles).copied();
-    for tile in all {
+    for tile in all.filter(|tile| tile.purpose != Purpose::Measurement) {
         assert!(BY_TILE.iter().any(|(tested, ..)| *tested == tile), "{tile:?} is tested by no product");
     }
+}
+
+#[test]
+fn tiles_whose_costs_are_not_measured_are_for_those_who_name_them() {
+    use crate::tiles::{Wanted, with_tile};
+    let device = device("sm_90a");
+    let unmeasured: Vec<_> =
+        tiles(BF16).iter().copied().filter(|tile| tile.purpose == Purpose::Measurement).collect();
+    assert_eq!(unmeasured, [&WGMMA_128X128X64_CLUSTER4, &WGMMA_64X128X64_CLUSTER4]);
+    for [m, n, k] in [[1000; 3], [1024; 3], [2048; 3], [8, 24, 72], [4096, 8192, 4104]] {
+        let sizes = sizes(BF16, [m, n, k], [0; 2], true);
+        assert_ne!(choose(BF16, &sizes, device).0.purpose, Purpose::Measurement, "{m} x {n} x {k}");
+        for &tile in &unmeasured {
+            let wanted = Wanted { tile: Some(tile.name), splits: None };
+            assert_eq!(with_tile(wanted, || choose(BF16, &sizes, device).0).0, tile, "{m} x {n} x {k}");
+        }
+    }
+}
+
+#[test]
+fn tiles_of_clusters_are_counted_and_launched_as_whole_ones() {
+    let (pair, four) = (&WGMMA_64X128X64_CLUSTER, &WGMMA_64X128X64_CLUSTER4);
+    assert_eq!([pair, four, &WGMMA_64X128X64_PING_PONG].map(Tile::cluster_shape), [[2, 1], [2, 2], [1, 1]]);
+    // Three rows of three tiles; time beyond one wave of 132 tells how many there are.
+    let waves = |tile: &Tile, matrices: usize| {
+        let sizes = Sizes { matrices, ..sizes(BF16, [136, 264, 64], [0; 2], true) };
+        let cost = &tile.cost;
+        let tile_time = cost.nanoseconds_per_k * 0.064 + cost.wave_microseconds;
+        ((tile.predicted(&sizes, 1, 132) - cost.start_microseconds) / tile_time).round() as usize
+    };
+    for (tile, tiles) in [(pair, 12), (four, 16), (&WGMMA_64X128X64_PING_PONG, 9)] {
+        let whole = 132 / tiles;
+        assert_eq!([waves(tile, whole), waves(tile, whole + 1)], [1, 2], "{tile:?}");
+    }
+    assert_eq!([1, 12, 130, 132, 1000].map(|tiles| pair.blocks(tiles, 131)), [1, 12, 130, 130, 130]);
+    assert_eq!([4, 128, 132, 1000].map(|tiles| four.blocks(tiles, 132)), [4, 128, 132, 1000]);
 }
 
 /// The products of `tests/kernels/bf16x6.rs` which are to come by both tiles of parts of bf16 on an H100, with whole sums and with sums in parts: m, n, k and
@@ -211,7 +247,8 @@ fn tiles_of_turned_products_are_counted_along_the_columns_of_the_result() {
 
 /// A product in `splits` parts by `tile`.
 fn in_parts(tile: &'static Tile, [rows, columns]: [usize; 2], splits: usize) -> Choice {
-    let blocks = rows.next_multiple_of(tile.cluster) * columns * splits;
+    let [down, across] = tile.cluster_shape();
+    let blocks = rows.next_multiple_of(down) * columns.next_multiple_of(across) * splits;
     let loads = [LoadMode::KMajor; 2];
     Choice {
         is_copied: [false; 2],
@@ -233,6 +270,7 @@ fn parts_are_added_up_inside_where_every_unit_has_a_word() {
         (&WGMMA_128X192X64_PING_PONG, [6, 4], 5, Some(6 * 4 * 5 * 128 * 192 * 4)),
         (&WGMMA_64X64X64_PING_PONG, [1, 64], 2, Some(64 * 2 * 64 * 64 * 4)),
         (&WGMMA_64X128X64_CLUSTER, [3, 8], 4, Some(4 * 8 * 4 * 64 * 128 * 4)),
+        (&WGMMA_64X128X64_CLUSTER4, [3, 7], 4, Some(4 * 8 * 4 * 64 * 128 * 4)),
         (&WGMMATF32_128X256X32, [2, 3], 128, Some(2 * 3 * 128 * 128 * 256 * 4)),
         (&WGMMABF16X6_128X192X32, [5, 5], 3, Some(25 * 3 * 128 * 192 * 4)),
         // Whole sums, other engines, too many units, too many bytes.

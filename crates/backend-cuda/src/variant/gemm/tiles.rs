@@ -2,9 +2,9 @@
 
 use super::{
     BlockShape, Cost, Engine, MmaInput, Part, Purpose, Tile, WGMMA_64X64X64_PING_PONG,
-    WGMMA_64X128X64_CLUSTER, WGMMA_64X128X64_PING_PONG, WGMMA_128X128X64, WGMMA_128X128X64_PING_PONG,
-    WGMMA_128X192X64_PING_PONG, WGMMA_128X256X64, WGMMA_128X256X64_CLUSTER, WGMMASPLITK_16X64X64,
-    WGMMASPLITK_32X64X64, WGMMASPLITK_64X64X64,
+    WGMMA_64X128X64_CLUSTER, WGMMA_64X128X64_CLUSTER4, WGMMA_64X128X64_PING_PONG, WGMMA_128X128X64,
+    WGMMA_128X128X64_CLUSTER4, WGMMA_128X128X64_PING_PONG, WGMMA_128X192X64_PING_PONG, WGMMA_128X256X64,
+    WGMMA_128X256X64_CLUSTER, WGMMASPLITK_16X64X64, WGMMASPLITK_32X64X64, WGMMASPLITK_64X64X64,
 };
 use ternion_core::DType;
 
@@ -409,14 +409,16 @@ static SIMT: [&Tile; 4] = [&SIMT_128X256X8, &SIMT_64X64X8, &SIMT_32X32X32, &SIMT
 /// Tiles of f64.
 static DOUBLE: [&Tile; 2] = [&SIMT_64X128X8, &SIMT_64X64X16];
 /// Tiles of f16 and bf16 on tensor cores.
-static MMA: [&Tile; 17] = [
+static MMA: [&Tile; 19] = [
     &WGMMA_128X256X64,
     &WGMMA_128X256X64_CLUSTER,
     &WGMMA_128X192X64_PING_PONG,
     &WGMMA_128X128X64_PING_PONG,
     &WGMMA_128X128X64,
+    &WGMMA_128X128X64_CLUSTER4,
     &WGMMA_64X128X64_PING_PONG,
     &WGMMA_64X128X64_CLUSTER,
+    &WGMMA_64X128X64_CLUSTER4,
     &WGMMA_64X64X64_PING_PONG,
     &WGMMASPLITK_16X64X64,
     &WGMMASPLITK_32X64X64,
@@ -473,10 +475,11 @@ mod tests {
             let engine = format!("{:?}", tile.engine).to_lowercase();
             let BlockShape { m, n, k } = tile.block;
             let suffix = match tile.purpose {
-                Purpose::UnalignedOperands => "_elementwise",
-                _ if tile.cluster > 1 => "_cluster",
-                _ if tile.is_ping_pong() => "_ping_pong",
-                _ => "",
+                Purpose::UnalignedOperands => "_elementwise".into(),
+                _ if tile.cluster > 2 => format!("_cluster{}", tile.cluster),
+                _ if tile.cluster > 1 => "_cluster".into(),
+                _ if tile.is_ping_pong() => "_ping_pong".into(),
+                _ => String::new(),
             };
             assert_eq!(tile.name, format!("{engine}_{m}x{n}x{k}{suffix}"));
         }

@@ -92,6 +92,25 @@ pub(crate) static WGMMA_128X128X64: Tile = Tile {
     },
 };
 
+/// As many tiles as multiprocessors, in clusters of two rows of two.
+pub(crate) static WGMMA_128X128X64_CLUSTER4: Tile = Tile {
+    name: "wgmma_128x128x64_cluster4",
+    engine: Engine::Wgmma,
+    block: BlockShape { m: 128, n: 128, k: 64 },
+    part: Part::Warpgroup { m: 64, n: 128 },
+    stages: 6,
+    resident: 1,
+    cluster: 4,
+    purpose: Purpose::Measurement,
+    // Not measured yet: of the same tile without, with the start of one in pairs.
+    cost: Cost {
+        nanoseconds_per_k: 5.58,
+        start_microseconds: 5.9,
+        lone_block_factor: 1.0,
+        wave_microseconds: 1.22,
+    },
+};
+
 /// Fewer.
 pub(crate) static WGMMA_64X128X64_PING_PONG: Tile = Tile {
     name: "wgmma_64x128x64_ping_pong",
@@ -125,6 +144,25 @@ pub(crate) static WGMMA_64X128X64_CLUSTER: Tile = Tile {
         start_microseconds: 6.26,
         lone_block_factor: 1.0,
         wave_microseconds: 0.0688,
+    },
+};
+
+/// The same in clusters of two rows of two: half as much of a is loaded, too.
+pub(crate) static WGMMA_64X128X64_CLUSTER4: Tile = Tile {
+    name: "wgmma_64x128x64_cluster4",
+    engine: Engine::Wgmma,
+    block: BlockShape { m: 64, n: 128, k: 64 },
+    part: Part::Warpgroup { m: 64, n: 128 },
+    stages: 8,
+    resident: 1,
+    cluster: 4,
+    purpose: Purpose::Measurement,
+    // Not measured yet: of the same tile in pairs, with less for lines that straddle.
+    cost: Cost {
+        nanoseconds_per_k: 4.1,
+        start_microseconds: 6.4,
+        lone_block_factor: 1.0,
+        wave_microseconds: 0.44,
     },
 };
 
