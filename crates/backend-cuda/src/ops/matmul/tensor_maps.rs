@@ -4,7 +4,7 @@ use super::choice::Choice;
 use super::operand::Operand;
 use super::{PRODUCT, Parameters, SUM_PARTS, SUM_SPLITS, Sizes};
 use crate::call::Call;
-use crate::driver::tensor_map::{ALIGNMENT, Axis, Swizzle, TensorMap, TensorMapSpec};
+use crate::driver::tensor_map::{ALIGNMENT, Axes, Swizzle, TensorMap, TensorMapSpec};
 use crate::launch::Launch;
 use crate::memory::scratch::Scratch;
 use crate::ops::copy::copy;
@@ -99,22 +99,13 @@ pub(super) struct Mapped {
 
 impl Mapped {
     pub(super) fn map(&self, op: &'static str) -> Result<TensorMap> {
-        let size = self.dtype.size() as u64;
         let swizzle = match self.extents[0] * self.dtype.size() {
             64 => Swizzle::Bytes64,
             _ => Swizzle::Bytes128,
         };
-        let run = Axis { size: self.run as u64, stride: size, extent: self.extents[0] as u32 };
-        // Strides of axes of one element are not looked at, but have to be of a kind that there is.
-        let mut filled = (run.size * size).next_multiple_of(ALIGNMENT);
-        let mut axis = |count: usize, stride: i64, extent: usize| {
-            let count = if stride == 0 { 1 } else { count.max(1) };
-            let stride = if count == 1 { filled } else { stride as u64 * size };
-            filled = filled.max(stride * count as u64);
-            Axis { size: count as u64, stride, extent: extent as u32 }
-        };
-        let lines = axis(self.lines, self.line_stride, self.extents[1]);
-        let batch = self.batch.map(|(count, stride)| axis(count, stride, 1));
+        let (mut axes, run) = Axes::beginning(self.dtype, self.run, self.extents[0]);
+        let lines = axes.next(self.lines, self.line_stride, self.extents[1]);
+        let batch = self.batch.map(|(count, stride)| axes.next(count, stride, 1));
         TensorMapSpec {
             address: self.address,
             dtype: self.dtype,
