@@ -46,7 +46,6 @@ REGISTERS_TILE = "wgmmatf32_"
 MAPPED_TILE = "wgmma"
 # Blocks of a cluster add up the parts of a sum: no second kernel.
 CLUSTER_TILE = "wgmmasplitk_"
-PARTS_BYTES = 3 * 2
 # Of a tile.
 COSTS = 4
 

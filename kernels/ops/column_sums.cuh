@@ -9,8 +9,8 @@ struct ColumnSums {
     const C* partials;  // [count, one or two sums, columns]
     u32 columns, count;
 };
-// 32 neighbouring columns in a block: its warps take turns with the parts, and are added up in their order. As many warps as a block can
-// have: what is added up lies far apart, and each load waits for all of memory's latency. Blocks: (ceil(columns / 32), sums in the partials).
+// 32 neighboring columns in a block: its warps take turns with the parts, and are added up in their order. As many warps as a block can
+// have: what is added up is stored far apart, and each load waits for all of memory's latency. Blocks: (ceil(columns / 32), sums in the partials).
 constexpr int SUM_WARPS = 32;
 extern "C" __global__ void __launch_bounds__(SUM_WARPS* WARP) column_sums(const __grid_constant__ ColumnSums p) {
     wait_for_earlier_launches();

@@ -518,6 +518,15 @@ fn parts_of_bf16_are_allowed_unless_a_scope_or_the_product_forbids_them() -> Res
     assert_eq!(allowed(&product)?, [false; 3], "forbidden by the product itself");
     let inside = || with_precision(Precision::F32, product);
     assert_eq!(allowed(&inside)?, [false; 3], "a scope permits what the product does");
+    let sum = numbers(&[4, 3], &device);
+    let in_place = |scope| -> Result<Option<bool>> {
+        let add = || sum.addmm_(&x.detach(), &w.detach(), 1.0, 1.0);
+        let (_, ops) = ops_of(|| with_precision(scope, add))?;
+        Ok(ops
+            .iter()
+            .find_map(|(_, op)| if let Op::Matmul(product) = op { Some(product.bf16x6) } else { None }))
+    };
+    assert_eq!([in_place(Precision::F32)?, in_place(Precision::Ieee)?], [Some(true), Some(false)]);
     // A backend without such units computes what it always does.
     let plain: Vec<f32> = x.matmul(&w)?.to_vec()?;
     assert_eq!(x.matmul_with(&w, forbidden())?.to_vec::<f32>()?, plain);

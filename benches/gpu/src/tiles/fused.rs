@@ -51,12 +51,14 @@ pub fn measure(clock: &Clock, asked: &Asked) -> Result<()> {
         let inputs: Vec<&Tensor> = inputs.iter().collect();
         let call = || apply(Matmul { epilogue: product.epilogue, ..Matmul::PLAIN }, &inputs).map(drop);
         let of_tile = |tile: &TileCost| Wanted { tile: Some(tile.name), splits: Some(1) };
-        let is_taken = |wanted: &Wanted| match with_tile(*wanted, call) {
-            (Ok(()), Some(taken)) => wanted.tile == Some(taken.tile),
-            _ => false,
-        };
-        let wanted: Vec<Wanted> =
-            tiles.iter().filter(|tile| is_measured(tile, asked)).map(of_tile).filter(is_taken).collect();
+        let mut wanted = Vec::new();
+        for one in tiles.iter().filter(|tile| is_measured(tile, asked)).map(of_tile) {
+            let (result, taken) = with_tile(one, call);
+            result?;
+            if taken.is_some_and(|taken| one.tile == Some(taken.tile)) {
+                wanted.push(one);
+            }
+        }
         let Product { name, n, k, .. } = product;
         for (wanted, time) in wanted.iter().zip(survey(clock, &wanted, call)?) {
             let Some(milliseconds) = time else { continue };
