@@ -88,13 +88,6 @@ struct Loads {
 
     INLINE Loads(const TensorMapProduct& parameters, u32 number)
         : p(parameters), work(p, number), a_share(share_of_a()), b_share(share_of_b()) {
-        begin_batch();
-    }
-    INLINE void begin(u32 number) {
-        work = Work(p, number);
-        begin_batch();
-    }
-    INLINE void begin_batch() {
         a_fast = p.a_axes & 1 ? work.fast : 0, a_slow = p.a_axes & 2 ? work.slow : 0;
         b_fast = p.b_axes & 1 ? work.fast : 0, b_slow = p.b_axes & 2 ? work.slow : 0;
     }
@@ -123,66 +116,60 @@ struct Loads {
     }
 };
 
-// All stages of a tile; of the first `early` ones a is on its way already.
-INLINE void load_tile(const Loads& loads, Ring& ring, u32 early = 0) {
-    u32 k = loads.work.first;
+// The stages of a tile from number `block` on.
+INLINE void load_tile(const Loads& loads, Ring& ring, u32 block) {
+    u32 k = loads.work.first + block * TILE_K;
 #pragma unroll 1
-    for (u32 block = 0; block < loads.work.blocks; ++block, k += TILE_K) {
-        if (block >= early) {
-            await_empty(ring);
-            loads.load_a(ring, k);
-        }
+    for (; block < loads.work.blocks; ++block, k += TILE_K) {
+        await_empty(ring);
+        loads.load_a(ring, k);
         loads.load_b(ring, k);
         ring.advance();
     }
 }
-// The producer of a block without others.
-INLINE void produce(const TensorMapProduct& p, u32 shared) {
-    Ring ring(shared);
-    u32 tiles = count_tiles(p);
-#pragma unroll 1
-    for (u32 number = first_number(); number < tiles; number = next_number(number)) {
-        Loads loads(p, number);
-        load_tile(loads, ring);
-    }
-}
 
 // Whether the block's a needs no other block: it may come before those have their barriers, which only b needs.
-constexpr bool LOADS_EARLY = CLUSTER_DOWN > 1 && CLUSTER_ACROSS == 1;
+constexpr bool LOADS_EARLY = CLUSTER == 1 || (CLUSTER_DOWN > 1 && CLUSTER_ACROSS == 1);
+// Stages that the first instructions of a kernel load.
+constexpr u32 FIRST_STAGES = STAGES < 4 ? STAGES : 4;
 
-// The producer of a block of a cluster. All threads of its warp have it, so that what it works out is ready when the cluster's barrier, for which all
-// wait, has ended.
-struct ClusterProducer {
-    u32 shared, number, tiles;
-    Loads loads;
-    u32 early;  // stages of the first tile whose a is loaded by load_early
-
-    INLINE ClusterProducer(const TensorMapProduct& p, u32 shared)
-        : shared(shared), number(first_number()), tiles(count_tiles(p)), loads(p, number) {
-        early = LOADS_EARLY && number < tiles ? min(u32(STAGES), loads.work.blocks) : 0;
-    }
-    INLINE void load_early() const {
-        Ring ring(shared);
+// What takes longest in a short product is the way of its first loads. So these are among the kernel's first instructions: code that comes behind a jump is
+// not there yet, and is waited for as long as for operands, or longer while they come. By the producer's warp; how many stages are on their way then.
+INLINE u32 load_first_stages(const TensorMapProduct& p, u32 shared) {
+    Ring ring(shared);
+    Loads loads(p, first_number());
+    bool leads = threadIdx.x % WARP == 0;
+    u32 stages = min(loads.work.blocks, FIRST_STAGES), k = loads.work.first;
+    if (LOADS_EARLY && leads)
 #pragma unroll 1
-        for (u32 block = 0; block < early; ++block, ring.advance())
-            loads.load_a(ring, loads.work.first + block * TILE_K);
-    }
-    INLINE void load_tiles() {
-        if (number >= tiles) return;
-        Ring ring(shared);
-#pragma unroll 1
-        for (;;) {
-            load_tile(loads, ring, early);
-            number = next_number(number);
-            if (number >= tiles) break;
-            early = 0;
-            loads.begin(number);
+        for (u32 block = 0; block < stages; ++block, ring.advance()) {
+            loads.load_a(ring, k + block * TILE_K);
+            if (CLUSTER == 1) loads.load_b(ring, k + block * TILE_K);
         }
-        // The other blocks arrive at this block's barriers: its shared memory stays until they have.
+    if (CLUSTER == 1) return stages;
+    __syncwarp();
+    barrier_cluster_wait();
+    ring = Ring(shared);
+    if (leads)
+#pragma unroll 1
+        for (u32 block = 0; block < stages; ++block, ring.advance()) {
+            if (!LOADS_EARLY) loads.load_a(ring, k + block * TILE_K);
+            loads.load_b(ring, k + block * TILE_K);
+        }
+    return stages;
+}
+// The producer. Of its first tile `stages` stages are on their way.
+INLINE void produce(const TensorMapProduct& p, u32 shared, u32 stages) {
+    Ring ring(shared);
+    ring.skip(stages);
+#pragma unroll 1
+    for (u32 number = first_number(); number < p.tiles.count; number = next_number(number), stages = 0)
+        load_tile(Loads(p, number), ring, stages);
+    // The other blocks of a cluster arrive at this block's barriers: its shared memory stays until they have.
+    if (CLUSTER > 1)
 #pragma unroll 1
         for (int stage = 0; stage < STAGES; ++stage, ring.advance()) await_empty(ring);
-    }
-};
+}
 
 // ---------------------------------------------------------------- consumers
 
@@ -229,16 +216,19 @@ INLINE void multiply(Sums& sums, u32 a, u32 b, bool accumulate) {
     wgmma_commit_group();
 }
 
-// The products of the next `blocks` stages. The last stage is not released: its products run on.
-INLINE void add_up(Sums& sums, Ring& ring, u32 blocks, u32 row) {
+// The next stage, number `block` of its tile; `beside` runs while it is multiplied.
+template <class Beside> INLINE void add_stage(Sums& sums, Ring& ring, u32 block, u32 row, Beside beside) {
+    mbarrier_wait_parity(ring.full(), ring.parity);
+    multiply(sums, ring.address() + row * LINE, ring.address() + STAGE_A, block > 0);
+    beside();
+    // The products of the stage before are complete; those of this one run on.
+    wgmma_wait_group<1>();
+    if (block > 0) release(ring, ring.empty_before());
+    ring.advance();
+}
+// The products of the next stages, from number `block` to `blocks`. The last one is not released: its products run on.
+INLINE void add_up(Sums& sums, Ring& ring, u32 block, u32 blocks, u32 row) {
 #pragma unroll 1
-    for (u32 block = 0; block < blocks; ++block) {
-        mbarrier_wait_parity(ring.full(), ring.parity);
-        multiply(sums, ring.address() + row * LINE, ring.address() + STAGE_A, block > 0);
-        // The products of the stage before are complete; those of this one run on.
-        wgmma_wait_group<1>();
-        if (block > 0) release(ring, ring.empty_before());
-        ring.advance();
-    }
+    for (; block < blocks; ++block) add_stage(sums, ring, block, row, [] {});
 }
 #endif

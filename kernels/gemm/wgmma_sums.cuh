@@ -71,7 +71,7 @@ INLINE void add_up_rows_of_a(const TensorMapProduct& p, u32 shared, u32 slab) {
     u32 half = threadIdx.x % WARP / 16, lane = threadIdx.x % 16, columns = (p.n + TILE_N - 1) / TILE_N;
     u32 first = slab * SLAB + half * LINE + (lane * 8 ^ half * 16);
 #pragma unroll 1
-    for (u32 number = first_number(); number < count_tiles(p); number = next_number(number)) {
+    for (u32 number = first_number(); number < p.tiles.count; number = next_number(number)) {
         Work work(p, number);
         u32 column = work.tile.column / TILE_N, next = column;
         SumsOfRows sums = {0, 0, 0, 0};

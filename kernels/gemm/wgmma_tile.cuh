@@ -58,11 +58,6 @@
 #include "ptx/cvt.cuh"
 #include "ptx/tma.cuh"
 
-// Rows of tiles that are walked together: what they share of b stays in the L2 cache.
-#ifndef BAND
-#define BAND 8
-#endif
-
 constexpr int LINE = 128;                         // bytes of a line of a stage: a period of the swizzle
 constexpr int RUN = LINE / int(sizeof(Element));  // elements of a line
 // Bytes of a stage along k, and how many elements those are: less where there are three parts of each operand.
@@ -79,6 +74,8 @@ constexpr int PRODUCER_REGISTERS = SUMS_OF_A ? 40 : 24, CONSUMER_REGISTERS = SUM
 
 constexpr int PART_M = PINGPONG ? TILE_M : TILE_M / CONSUMERS;  // rows of a consumer
 constexpr int BLOCKS = PART_M / 64;
+// Where 64 sums and what is worked out of them fit a thread's 168, consumers need not wait for those of the producer.
+constexpr bool MOVES_REGISTERS = BLOCKS * TILE_N > 128 || EPILOGUE || SUMS_OF_A || BF16X6;
 constexpr int PART_A = TILE_M * K_LINE, PART_B = TILE_N * K_LINE;
 constexpr int STAGE_A = PARTS * PART_A;
 constexpr int STAGE = STAGE_A + PARTS * PART_B;
@@ -124,8 +121,7 @@ struct TensorMapProduct {
     Constants constants;
     float alpha;
     u32 m, n, k;
-    u32 matrices, splits, split_length;
-    u32 fast;            // size of the fast axis of the batch
+    u32 splits, split_length;
     u32 a_axes, b_axes;  // bit 0: the operand has the fast axis of the batch, bit 1: the slow one
     u32 is_partial;      // y is that of partial sums
     // Of BF16X6: from part to part along the slow axis of an operand's map, and what is not 0 where the parts do not stand for the operands.
@@ -135,6 +131,7 @@ struct TensorMapProduct {
     // kernels; null: none.
     float* parts;
     u32* states;
+    TileGrid tiles;  // of a cluster's blocks together
 };
 
 // SUMS_OF_A: the warps beside the producer's that add up rows of a, a slab each.
@@ -163,20 +160,16 @@ struct Work {
     u32 first, blocks;  // along k: where it begins, and how many stages it takes
     i32 fast, slow;     // of the batch
 
-    INLINE Work(const TensorMapProduct& p, u32 number) : tile(tile_of<CLUSTER_M, CLUSTER_N, BAND>(p, number)) {
-        tile.row += rank_down() * TILE_M;
-        tile.column += rank_across() * TILE_N;
+    INLINE Work(const TensorMapProduct& p, u32 number) {
+        tile = p.tiles.tile(number);
+        tile.row = tile.row * CLUSTER_M + rank_down() * TILE_M;
+        tile.column = tile.column * CLUSTER_N + rank_across() * TILE_N;
         first = tile.split * p.split_length;
         blocks = (min(p.k - first, p.split_length) + TILE_K - 1) / TILE_K;
-        slow = tile.matrix < p.fast ? 0 : tile.matrix / p.fast;
-        fast = tile.matrix - slow * p.fast;
+        slow = divide(tile.matrix, p.tiles.fast);
+        fast = tile.matrix - slow * p.tiles.fast.divisor;
     }
 };
-
-// With an opaque 0 the number is worked out anew where it is used, which takes no register beside the sums.
-INLINE u32 count_tiles(const TensorMapProduct& p, u32 zero = 0) {
-    return (p.m + zero + CLUSTER_M - 1) / CLUSTER_M * ((p.n + CLUSTER_N - 1) / CLUSTER_N) * p.matrices * p.splits;
-}
 
 // The barrier of a consumer's turn to multiply.
 INLINE u32 turn_of(u32 shared, u32 consumer) { return shared + BARRIERS + (2 * STAGES + consumer) * 8; }

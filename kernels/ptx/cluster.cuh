@@ -16,6 +16,12 @@ INLINE u32 read_cluster_nctarank() {
     asm volatile("mov.u32 %0, %%cluster_nctarank;" : "=r"(ranks));
     return ranks;
 }
+// The cluster's number in the grid.
+INLINE u32 read_clusterid_x() {
+    u32 number;
+    asm volatile("mov.u32 %0, %%clusterid.x;" : "=r"(number));
+    return number;
+}
 
 // The barrier of all threads of a cluster: what was written before arriving is seen after waiting.
 INLINE void barrier_cluster_arrive() { asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory"); }

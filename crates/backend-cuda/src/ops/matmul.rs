@@ -7,6 +7,7 @@ mod parts;
 mod prediction;
 mod split_k;
 mod tensor_maps;
+mod tile_grid;
 
 use crate::call::{Call, Selected};
 use crate::launch::Launch;

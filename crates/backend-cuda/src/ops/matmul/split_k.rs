@@ -2,6 +2,7 @@
 
 use super::choice::Choice;
 use super::tensor_maps::{OperandMap, batch_axes};
+use super::tile_grid::TileGrid;
 use super::{PRODUCT, Parameters};
 use crate::call::Call;
 use crate::driver::tensor_map::TensorMap;
@@ -14,9 +15,9 @@ use ternion_core::Result;
 struct SplitKParameters {
     maps: [TensorMap; 2],
     product: Parameters,
-    fast: u32,
     a_axes: u32,
     b_axes: u32,
+    tiles: TileGrid,
 }
 
 /// Launches the product of these operands, whose sums the blocks of a cluster add up.
@@ -32,12 +33,16 @@ pub(super) fn launch(
         cluster: [choice.splits as u8, 1, 1],
         ..Launch::new(variant, PRODUCT, choice.blocks as u32, choice.threads as u32)
     };
+    // The parts of a tile's sums are blocks of one cluster.
+    let (block, fast) = (choice.tile.block, batch_axes(&product.batch, 0)[0].0);
+    let [m, n, matrices] = [product.m, product.n, product.matrices].map(|size| size as usize);
+    let tiles = TileGrid::new([m, n], [block.m, block.n], matrices, 1, fast);
     let parameters = SplitKParameters {
         maps: [a.map, b.map],
-        fast: batch_axes(&product.batch, 0)[0].0 as u32,
         product,
         a_axes: a.axes,
         b_axes: b.axes,
+        tiles,
     };
     call.gpu.launch(call.name, launch, &parameters)
 }

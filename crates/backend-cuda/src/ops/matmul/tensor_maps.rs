@@ -2,6 +2,7 @@
 
 use super::choice::Choice;
 use super::operand::Operand;
+use super::tile_grid::TileGrid;
 use super::{PRODUCT, Parameters, SUM_PARTS, SUM_SPLITS, Sizes};
 use crate::call::Call;
 use crate::driver::tensor_map::{ALIGNMENT, Axes, Swizzle, TensorMap, TensorMapSpec};
@@ -35,10 +36,8 @@ struct TensorMapParameters {
     m: u32,
     n: u32,
     k: u32,
-    matrices: u32,
     splits: u32,
     split_length: u32,
-    fast: u32,
     a_axes: u32,
     b_axes: u32,
     is_partial: u32,
@@ -47,6 +46,7 @@ struct TensorMapParameters {
     unfit: u64,
     parts: u64,
     states: u64,
+    tiles: TileGrid,
 }
 
 /// Whether boxes of `y` are stored: rows of neighboring elements that begin at multiples of 16 bytes.
@@ -393,10 +393,8 @@ pub(super) fn launch(
         m,
         n,
         k: parameters.k,
-        matrices: parameters.matrices,
         splits: parameters.splits,
         split_length: parameters.split_length,
-        fast: of_y[0].0 as u32,
         a_axes: a.axes,
         b_axes: b.axes,
         is_partial: u32::from(is_partial),
@@ -405,6 +403,7 @@ pub(super) fn launch(
         unfit: parameters.condition.address,
         parts: if is_inside { parameters.partial } else { 0 },
         states: if is_inside { gpu.counts() } else { 0 },
+        tiles: tiles_of_clusters(choice.tile, [m, n], parameters, of_y[0].0),
     };
     let output = if is_partial { DType::F32 } else { variant.output };
     let blocks = choice.tile.blocks(choice.blocks, gpu.multiprocessors()) as u32;
@@ -415,6 +414,14 @@ pub(super) fn launch(
     gpu.launch(op, product, &mapped)?;
     let sum_blocks = if is_partial { sizes.outputs().div_ceil(SUM_THREADS) as u32 } else { 0 };
     add_up(call, parameters, variant, column_sums, row_sums, sum_blocks)
+}
+
+/// The tiles of a cluster's blocks together, of a result of the kernel's `m` rows and `n` columns.
+fn tiles_of_clusters(tile: &Tile, sizes: [u32; 2], parameters: &Parameters, fast: usize) -> TileGrid {
+    let [down, across] = tile.cluster_shape();
+    let extents = [tile.block.m * down, tile.block.n * across];
+    let [matrices, splits] = [parameters.matrices, parameters.splits].map(|count| count as usize);
+    TileGrid::new(sizes.map(|size| size as usize), extents, matrices, splits, fast)
 }
 
 /// The maps of what the product writes, its result or the parts of its sums, and of what else the epilogue reads or writes.
