@@ -22,7 +22,7 @@ constexpr int CHUNK_N = 64, CHUNKS_ACROSS = TILE_N / CHUNK_N, CHUNKS = BLOCKS * 
 constexpr int QUADS = CHUNK_N / 8;  // of a thread's sums
 constexpr u32 QUAD_SUMS = 4 * WARPGROUP, CHUNK_SUMS = QUADS * QUAD_SUMS;
 // Parts of a chunk that are loaded before they are added: 64 KiB are under way to a warpgroup, and 32 where more would spill registers.
-constexpr int PARTS_AT_ONCE = BF16X6 || TURNED ? 2 : 4;
+constexpr int PARTS_AT_ONCE = BF16X6 || TURNED || !MOVES_REGISTERS ? 2 : 4;
 // How often a part looks for the others, about a microsecond each time.
 constexpr int LOOKS = 32;
 

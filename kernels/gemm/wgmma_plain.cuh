@@ -49,8 +49,10 @@ struct Corner {
 
     INLINE Corner() {}
     INLINE Corner(const TensorMapProduct& p, const Work& work, u32 row_of_tile)
-        : row(work.tile.row + row_of_tile), column(work.tile.column),
-          fast(p.is_partial ? work.tile.matrix : work.fast), slow(p.is_partial ? work.tile.split : work.slow) {}
+        : row(work.tile.row + row_of_tile),
+          column(work.tile.column),
+          fast(p.is_partial ? work.tile.matrix : work.fast),
+          slow(p.is_partial ? work.tile.split : work.slow) {}
     INLINE Corner moved(u32 down, u32 right) const {
         Corner corner = *this;
         corner.row += down, corner.column += right;

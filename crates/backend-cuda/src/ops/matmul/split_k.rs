@@ -37,12 +37,7 @@ pub(super) fn launch(
     let (block, fast) = (choice.tile.block, batch_axes(&product.batch, 0)[0].0);
     let [m, n, matrices] = [product.m, product.n, product.matrices].map(|size| size as usize);
     let tiles = TileGrid::new([m, n], [block.m, block.n], matrices, 1, fast);
-    let parameters = SplitKParameters {
-        maps: [a.map, b.map],
-        product,
-        a_axes: a.axes,
-        b_axes: b.axes,
-        tiles,
-    };
+    let parameters =
+        SplitKParameters { maps: [a.map, b.map], product, a_axes: a.axes, b_axes: b.axes, tiles };
     call.gpu.launch(call.name, launch, &parameters)
 }

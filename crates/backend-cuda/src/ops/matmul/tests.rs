@@ -121,7 +121,7 @@ fn tiles_whose_costs_are_not_measured_are_for_those_who_name_them() {
     let device = device("sm_90a");
     let unmeasured: Vec<_> =
         tiles(BF16).iter().copied().filter(|tile| tile.purpose == Purpose::Measurement).collect();
-    assert_eq!(unmeasured, [&WGMMA_128X128X64_CLUSTER4, &WGMMA_64X128X64_CLUSTER4]);
+    assert_eq!(unmeasured, [&WGMMA_128X128X64_CLUSTER4]);
     for [m, n, k] in [[1000; 3], [1024; 3], [2048; 3], [8, 24, 72], [4096, 8192, 4104]] {
         let sizes = sizes(BF16, [m, n, k], [0; 2], true);
         assert_ne!(choose(BF16, &sizes, device).0.purpose, Purpose::Measurement, "{m} x {n} x {k}");
@@ -134,11 +134,11 @@ fn tiles_whose_costs_are_not_measured_are_for_those_who_name_them() {
 
 #[test]
 fn tiles_of_clusters_are_counted_and_launched_as_whole_ones() {
-    let (pair, four) = (&WGMMA_64X128X64_CLUSTER, &WGMMA_64X128X64_CLUSTER4);
+    let (pair, four) = (&WGMMA_64X128X64_CLUSTER, &WGMMA_128X128X64_CLUSTER4);
     assert_eq!([pair, four, &WGMMA_64X128X64_PING_PONG].map(Tile::cluster_shape), [[2, 1], [2, 2], [1, 1]]);
-    // Three rows of three tiles.
+    // Three rows of three tiles of 64 x 128, two of 128 x 128.
     let sizes = Sizes { matrices: 5, ..sizes(BF16, [136, 264, 64], [0; 2], true) };
-    for (tile, tiles) in [(pair, 12), (four, 16), (&WGMMA_64X128X64_PING_PONG, 9)] {
+    for (tile, tiles) in [(pair, 12), (four, 8), (&WGMMA_64X128X64_PING_PONG, 9)] {
         assert_eq!(tile.count(&sizes), 5 * tiles, "{tile:?}");
     }
     assert_eq!([1, 12, 130, 132, 1000].map(|tiles| pair.blocks(tiles, 131)), [1, 12, 130, 130, 130]);
@@ -264,7 +264,7 @@ fn parts_are_added_up_inside_where_every_unit_has_a_word() {
         (&WGMMA_128X192X64_PING_PONG, [6, 4], 5, Some(6 * 4 * 5 * 128 * 192 * 4)),
         (&WGMMA_64X64X64_PING_PONG, [1, 64], 2, Some(64 * 2 * 64 * 64 * 4)),
         (&WGMMA_64X128X64_CLUSTER, [3, 8], 4, Some(4 * 8 * 4 * 64 * 128 * 4)),
-        (&WGMMA_64X128X64_CLUSTER4, [3, 7], 4, Some(4 * 8 * 4 * 64 * 128 * 4)),
+        (&WGMMA_128X128X64_CLUSTER4, [3, 7], 4, Some(4 * 8 * 4 * 128 * 128 * 4)),
         (&WGMMATF32_128X256X32, [2, 3], 128, Some(2 * 3 * 128 * 128 * 256 * 4)),
         (&WGMMABF16X6_128X192X32, [5, 5], 3, Some(25 * 3 * 128 * 192 * 4)),
         // Whole sums, other engines, too many units, too many bytes.

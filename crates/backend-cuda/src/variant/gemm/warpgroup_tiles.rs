@@ -147,25 +147,6 @@ pub(crate) static WGMMA_64X128X64_CLUSTER: Tile = Tile {
     },
 };
 
-/// The same in clusters of two rows of two: half as much of a is loaded, too.
-pub(crate) static WGMMA_64X128X64_CLUSTER4: Tile = Tile {
-    name: "wgmma_64x128x64_cluster4",
-    engine: Engine::Wgmma,
-    block: BlockShape { m: 64, n: 128, k: 64 },
-    part: Part::Warpgroup { m: 64, n: 128 },
-    stages: 8,
-    resident: 1,
-    cluster: 4,
-    purpose: Purpose::Measurement,
-    // Not measured yet: of the same tile in pairs, with less for lines that straddle.
-    cost: Cost {
-        nanoseconds_per_k: 4.1,
-        start_microseconds: 6.4,
-        lone_block_factor: 1.0,
-        wave_microseconds: 0.44,
-    },
-};
-
 /// Fewer still; few rows.
 pub(crate) static WGMMA_64X64X64_PING_PONG: Tile = Tile {
     name: "wgmma_64x64x64_ping_pong",
