@@ -66,10 +66,13 @@ static_assert(TILE_M % 16 == 0 && (A_INNER ? TILE_M <= 64 : TILE_M == 64), "a sl
 static_assert(TILE_M * LEAD * 4 <= BARRIERS, "sums are where the stages were");
 
 struct SplitKProduct {
-    TensorMap a, b;      // axes: run, line, fast and slow axis of the batch
-    Product product;     // splits is 1: there are no partial sums in global memory
-    u32 a_axes, b_axes;  // bit 0: the operand has the fast axis of the batch, bit 1: the slow one
+    TensorMap a, b;  // axes: run, line, fast and slow axis of the batch
+    // What the first loads need stands together: parameters come from device memory, 64 bytes at a time.
     TileGrid tiles;
+    u32 k, split_length;
+    u32 a_axes, b_axes;  // bit 0: the operand has the fast axis of the batch, bit 1: the slow one
+    u32 reads_b_once;
+    Product product;  // splits is 1: there are no partial sums in global memory
 };
 
 // The ring: where the next stage is, and the parity of its turn.
@@ -97,9 +100,8 @@ struct Range {
     INLINE Range(const SplitKProduct& p) : tile(p.tiles.tile(read_clusterid_x())) {
         tile.row *= TILE_M;
         tile.column *= TILE_N;
-        u32 k = p.product.k, length = p.product.split_length;
-        first = read_cluster_ctarank() * length;
-        blocks = first < k ? (min(k - first, length) + TILE_K - 1) / TILE_K : 0;
+        first = read_cluster_ctarank() * p.split_length;
+        blocks = first < p.k ? (min(p.k - first, p.split_length) + TILE_K - 1) / TILE_K : 0;
     }
 };
 
@@ -113,14 +115,11 @@ INLINE void init_barriers(u32 shared) {
     fence_mbarrier_init();
 }
 
-// b, which is read once, makes room in the L2 cache for itself and not at the cost of what was there: 33 MB of b between others' results take 22.0 us
-// without this and 19.5 with it, on an H100.
-INLINE u64 policy_of_b(const Product& p) {
-    return p.m <= TILE_M && p.matrices == 1 ? createpolicy_evict_first() : createpolicy_evict_normal();
-}
+// b that is read once makes room in the L2 cache for itself, not at the cost of what was there: 33 MB of b between results of others take 22.0 us without
+// that hint and 19.5 with it, on an H100.
 INLINE void produce(const SplitKProduct& p, u32 shared, const Range& range) {
     Ring ring(shared);
-    u64 policy = policy_of_b(p.product);
+    u64 policy = p.reads_b_once ? createpolicy_evict_first() : createpolicy_evict_normal();
     i32 slow = divide(range.tile.matrix, p.tiles.fast), fast = range.tile.matrix - slow * p.tiles.fast.divisor;
     i32 a_fast = p.a_axes & 1 ? fast : 0, a_slow = p.a_axes & 2 ? slow : 0;
     i32 b_fast = p.b_axes & 1 ? fast : 0, b_slow = p.b_axes & 2 ? slow : 0;

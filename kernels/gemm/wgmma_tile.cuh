@@ -114,24 +114,24 @@ static_assert(!BF16X6 || (!PINGPONG && EPILOGUE == 0), "two sets of sums, both c
 struct TensorMapProduct {
     TensorMap a, b, y;  // axes: run, line, fast and slow axis of the batch; of partial sums: column, row, matrix, split
     TensorMap z;        // the pre-activation or the residual, as y
+    // What the first loads need stands together: parameters come from device memory, 64 bytes at a time.
+    TileGrid tiles;  // of a cluster's blocks together
+    u32 k, split_length;
+    u32 a_axes, b_axes;  // bit 0: the operand has the fast axis of the batch, bit 1: the slow one
+    u32 a_part, b_part;  // of BF16X6: from part to part along the slow axis of an operand's map
+    u32 m, n, splits;
+    u32 is_partial;  // y is that of partial sums
+    float alpha;
     const Output* bias;  // null: none; else n neighbors from a multiple of two elements on
     // Null: none. Of GRAD_OF_ACTIVATION [ceil(m / TILE_M) * SUMS_OF_TILE, n], of the columns of y, some rows each; of SUMS_OF_A
     // [splits * ceil(n / TILE_N), m], of the rows of a, some stages each.
     float* sums;
     Constants constants;
-    float alpha;
-    u32 m, n, k;
-    u32 splits, split_length;
-    u32 a_axes, b_axes;  // bit 0: the operand has the fast axis of the batch, bit 1: the slow one
-    u32 is_partial;      // y is that of partial sums
-    // Of BF16X6: from part to part along the slow axis of an operand's map, and what is not 0 where the parts do not stand for the operands.
-    u32 a_part, b_part;
-    const u32* unfit;
+    const u32* unfit;  // of BF16X6: what is not 0 where the parts do not stand for the operands
     // Of sums in parts that the blocks add up themselves (wgmma_parts.cuh): f32 [units, splits, sums of a unit] and a word of each unit, 0 between
     // kernels; null: none.
     float* parts;
     u32* states;
-    TileGrid tiles;  // of a cluster's blocks together
 };
 
 // SUMS_OF_A: the warps beside the producer's that add up rows of a, a slab each.

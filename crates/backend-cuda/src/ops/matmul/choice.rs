@@ -364,7 +364,10 @@ fn fused(variant: GemmVariant, sizes: &Sizes, device: Device) -> Option<GemmVari
     let wanted = wanted();
     let of_tile = FUSED_TILES.iter().map(|&tile| GemmVariant { tile, ..variant });
     let is_unwanted = |variant: &GemmVariant| !wanted.admits(variant.tile);
-    let time = |variant: &GemmVariant| variant.tile.predicted(sizes, 1, device.multiprocessors);
+    let time = |variant: &GemmVariant| {
+        let beside = variant.tile.beside_microseconds(sizes, variant.epilogue);
+        variant.tile.predicted(sizes, 1, device.multiprocessors) + beside
+    };
     of_tile.filter(is_fused).min_by(|one, other| {
         is_unwanted(one).cmp(&is_unwanted(other)).then(time(one).total_cmp(&time(other)))
     })

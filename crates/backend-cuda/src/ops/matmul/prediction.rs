@@ -3,7 +3,7 @@
 
 use super::Sizes;
 use crate::gpu::Gpu;
-use crate::variant::gemm::Tile;
+use crate::variant::gemm::{EpilogueVariant, Tile};
 use ternion_core::DType;
 
 /// Microseconds that the second kernel takes beside its memory traffic, which adds up the parts of
@@ -43,6 +43,19 @@ impl Tile {
         let sums = sums.hypot(self.traffic_microseconds(sizes, splits));
         let waves = tiles.div_ceil(slots) as f64 * cost.wave_microseconds;
         cost.start_microseconds + sums + waves + self.parts_microseconds(sizes, splits)
+    }
+
+    /// Microseconds that the tensors take which a fused epilogue reads or writes, where no products run meanwhile: all blocks come to it at the same time.
+    pub(super) fn beside_microseconds(&self, sizes: &Sizes, epilogue: EpilogueVariant) -> f64 {
+        let element = match epilogue {
+            EpilogueVariant::Residual => DType::F32.size(),
+            EpilogueVariant::PreActivation(_) | EpilogueVariant::ActivationGrad(_) => sizes.element_bytes[0],
+            EpilogueVariant::BiasRelu | EpilogueVariant::RowSumsOfA => return 0.0,
+        };
+        match self.is_ping_pong() {
+            true => 0.0,
+            false => (2 * sizes.outputs() * element) as f64 / MAPPED_BYTES_PER_MICROSECOND,
+        }
     }
 
     /// Microseconds to add up the parts of sums.

@@ -14,10 +14,13 @@ use ternion_core::Result;
 #[repr(C)]
 struct SplitKParameters {
     maps: [TensorMap; 2],
-    product: Parameters,
+    tiles: TileGrid,
+    k: u32,
+    split_length: u32,
     a_axes: u32,
     b_axes: u32,
-    tiles: TileGrid,
+    reads_b_once: u32,
+    product: Parameters,
 }
 
 /// Launches the product of these operands, whose sums the blocks of a cluster add up.
@@ -36,8 +39,15 @@ pub(super) fn launch(
     // The parts of a tile's sums are blocks of one cluster.
     let (block, fast) = (choice.tile.block, batch_axes(&product.batch, 0)[0].0);
     let [m, n, matrices] = [product.m, product.n, product.matrices].map(|size| size as usize);
-    let tiles = TileGrid::new([m, n], [block.m, block.n], matrices, 1, fast);
-    let parameters =
-        SplitKParameters { maps: [a.map, b.map], product, a_axes: a.axes, b_axes: b.axes, tiles };
+    let parameters = SplitKParameters {
+        maps: [a.map, b.map],
+        tiles: TileGrid::new([m, n], [block.m, block.n], matrices, 1, fast),
+        k: product.k,
+        split_length: product.split_length,
+        a_axes: a.axes,
+        b_axes: b.axes,
+        reads_b_once: u32::from(m <= block.m && matrices == 1),
+        product,
+    };
     call.gpu.launch(call.name, launch, &parameters)
 }

@@ -29,24 +29,24 @@ const SUM_ROWS: usize = 32;
 #[repr(C)]
 struct TensorMapParameters {
     maps: [TensorMap; 4],
-    bias: u64,
-    sums: u64,
-    constants: [u64; 2],
-    alpha: f32,
-    m: u32,
-    n: u32,
+    tiles: TileGrid,
     k: u32,
-    splits: u32,
     split_length: u32,
     a_axes: u32,
     b_axes: u32,
-    is_partial: u32,
     a_part: u32,
     b_part: u32,
+    m: u32,
+    n: u32,
+    splits: u32,
+    is_partial: u32,
+    alpha: f32,
+    bias: u64,
+    sums: u64,
+    constants: [u64; 2],
     unfit: u64,
     parts: u64,
     states: u64,
-    tiles: TileGrid,
 }
 
 /// Whether boxes of `y` are stored: rows of neighboring elements that begin at multiples of 16 bytes.
