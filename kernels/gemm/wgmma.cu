@@ -102,22 +102,28 @@ INLINE void store(Sums& sums, Out& out, const Work& work, u32 row, bool is_last)
     out.store(sums, work, row, is_last);
 }
 
-// Both consumers have each tile. What is known of the next one is worked out while products run.
+// Both consumers have each tile. What is known of the next one is worked out while products run, where fragments leave registers for it.
 INLINE void consume_together(const TensorMapProduct& p, Ring& ring, Out& out, u32 row) {
-    u32 number = first_number(), tiles = p.tiles.count;
-    if (number >= tiles) return;
+    u32 number = first_number();
     Sums sums;
     Work work(p, number);
 #pragma unroll 1
     for (bool is_last = false; !is_last;) {
         out.begin(work, row);
         add_up_tile(sums, ring, out, work.blocks, row);
-        number = next_number(number);
-        is_last = number >= tiles;
-        Work next(p, is_last ? first_number() : number);
+        u32 following = next_number(number);
+        is_last = following >= p.tiles.count;
+#if A_FROM_REGISTERS
+        await_sums(sums, ring);
+        store(sums, out, Work(p, opaque(number)), row, is_last);
+        work = Work(p, is_last ? number : following);
+#else
+        Work next(p, is_last ? number : following);
         if (!BF16X6) await_sums(sums, ring);
         store(sums, out, work, row, is_last);
         work = next;
+#endif
+        number = following;
     }
 }
 
