@@ -134,9 +134,9 @@ class Prediction(unittest.TestCase):
         # Three rows of tiles are two clusters: 268 blocks are one more than what is resident two at a time.
         one = Measurement(line_of(tile, [192, 64 * 67, 2048]))
         self.assertEqual(tile_times.terms(one, tile, Model(132))[1:4], (0, 3, 1))
-        # Three rows of tiles are two of clusters of two by two: with 32 columns 128 blocks, with 33 as many as with 34, which are 136.
+        # Three rows of tiles are two of clusters of two by two: with 30 columns 120 blocks, as many as are resident at once, with 31 as many as with 32.
         four = Tile("four", [64, 64, 64], 1, 4, tile.costs)
-        for columns, waves in (32, (0, 1)), (33, (1, 1)), (34, (1, 1)):
+        for columns, waves in (30, (1, 0)), (31, (1, 1)), (32, (1, 1)):
             one = Measurement(line_of(four, [192, 64 * columns, 2048]))
             self.assertEqual(tile_times.terms(one, four, Model(132))[1:3], waves, columns)
         self.assertEqual([tile_times.cluster_shape(blocks) for blocks in (1, 2, 4, 8)], [(1, 1), (2, 1), (2, 2), (4, 2)])

@@ -24,7 +24,7 @@ MAPPED_BYTES_PER_MICROSECOND = 2.85e6
 LOADED_BYTES_PER_MICROSECOND = 2.99e6
 CACHED_BYTES_PER_MICROSECOND = 1.8e7
 # How much more of the cache operands take up whose lines begin beside multiples of 128 bytes.
-STRADDLING_FACTOR = 2.29
+STRADDLING_FACTOR = 2.8
 
 # Extension -> the constants that are fitted with it.
 EXTENSIONS = {
@@ -320,11 +320,12 @@ def terms(one, tile, model):
     length = -(-inner // one.splits)
     if "pad" in model.extensions:
         length = round_up(length, tile.block[2])
-    waves, rest = divmod(tiles_of(one, tile) * one.splits, model.multiprocessors * tile.resident)
+    multiprocessors = model.multiprocessors if tile.cluster <= 2 else model.multiprocessors * 10 // 11 // tile.cluster * tile.cluster
+    waves, rest = divmod(tiles_of(one, tile) * one.splits, multiprocessors * tile.resident)
     added, traffic = before_sums(one, parts)
     added += traffic / BYTES_PER_MICROSECOND + time_of_parts(one, tile, model)
     added += model.constants["PARTS_MICROSECONDS"] if parts else 0
-    return length / 1000, waves * tile.resident, -(-rest // model.multiprocessors), waves + (rest > 0), traffic_time(one, tile, model), added
+    return length / 1000, waves * tile.resident, -(-rest // multiprocessors), waves + (rest > 0), traffic_time(one, tile, model), added
 
 
 def time_of(of, costs):

@@ -176,8 +176,6 @@ pub(crate) enum Purpose {
     FewRows,
     /// Those with an operand that tensor cores can only get element by element.
     UnalignedOperands,
-    /// None, unless the tile is [wanted](crate::tiles::with_tile) by its name: its costs are not measured yet.
-    Measurement,
 }
 
 /// What a tile costs on an H100: fitted by `benches/peers/fit_tiles.py` to measurements of products of random sizes with a cold L2 cache

@@ -468,7 +468,6 @@ impl Tile {
             Purpose::Any => true,
             Purpose::FewRows => sizes.m <= self.block.m,
             Purpose::UnalignedOperands => sizes.unaligned != [0; 2],
-            Purpose::Measurement => wanted().tile == Some(self.name),
         }
     }
 
