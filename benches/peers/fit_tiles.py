@@ -31,6 +31,13 @@ MARKERS = START, END = "<!-- tiles:start -->", "<!-- tiles:end -->"
 COSTS = ["nanoseconds_per_k", "start_microseconds", "lone_block_factor", "wave_microseconds"]
 LEAST_COSTS = [1e-3, 0.0, 1.0, 0.0]
 
+# Rows, columns and inner length of the products that ternion-bench measures whatever the seed (FIXED in benches/gpu/src/tiles.rs), and what each counts beside
+# a random one.
+FIXED = {(n, n, n) for n in (512, 1000, 1024, 2048, 4096)} | {
+    (16, 4096, 4096), (16384, 768, 3072), (16384, 3072, 768), (16384, 2304, 768), (3072, 768, 16384), (16384, 50304, 768),
+}
+FIXED_WEIGHT = 20
+
 # Beyond this log ratio an error counts linearly: single times that are far off must not bend the fit.
 CLIP = 0.1
 # Holds costs that no measurement depends on where they are.
@@ -85,8 +92,9 @@ def bounded(costs):
 
 
 def weight_of(product, one):
-    """What is far slower than the fastest need not be predicted well: nobody chooses it."""
-    return (product.best / one.us) ** 2
+    """What is slower than the fastest need not be predicted well: nobody chooses it. Products that are measured by name, which many programs have, count more."""
+    is_fixed = (one.m, one.n, one.k) in FIXED and one.matrices == 1
+    return (product.best / one.us) ** 8 * (FIXED_WEIGHT if is_fixed else 1)
 
 
 def weight(rows):

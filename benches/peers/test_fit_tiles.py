@@ -134,6 +134,12 @@ class Prediction(unittest.TestCase):
         # Three rows of tiles are two clusters: 268 blocks are one more than what is resident two at a time.
         one = Measurement(line_of(tile, [192, 64 * 67, 2048]))
         self.assertEqual(tile_times.terms(one, tile, Model(132))[1:4], (0, 3, 1))
+        # Three rows of tiles are two of clusters of two by two: with 30 columns 120 blocks, as many as are resident at once, with 31 as many as with 32.
+        four = Tile("four", [64, 64, 64], 1, 4, tile.costs)
+        for columns, waves in (30, (1, 0)), (31, (1, 1)), (32, (1, 1)):
+            one = Measurement(line_of(four, [192, 64 * columns, 2048]))
+            self.assertEqual(tile_times.terms(one, four, Model(132))[1:3], waves, columns)
+        self.assertEqual([tile_times.cluster_shape(blocks) for blocks in (1, 2, 4, 8)], [(1, 1), (2, 1), (2, 2), (4, 2)])
 
     def test_sums_and_memory_delay_each_other(self):
         mapped = Tile("wgmma_64x64x64", [64, 64, 64], 1, 1, [2.0, 5.0, 1.0, 0.5])
@@ -193,7 +199,7 @@ def tiles_of_source():
         def number(name):
             return float(re.search(rf"\b{name}: ([\d.]+)", text)[1])
 
-        if "UnalignedOperands" not in text:
+        if "UnalignedOperands" not in text and "Purpose::Measurement" not in text:
             block = [int(size) for size in re.search(r"block: BlockShape \{ m: (\d+), n: (\d+), k: (\d+) \}", text).groups()]
             tile = Tile(re.search(r'name: "(\w+)"', text)[1], block, int(number("resident")), int(number("cluster")), [number(cost) for cost in fit_tiles.COSTS])
             tile.few_rows = "FewRows" in text
@@ -208,7 +214,8 @@ def splits_of(tile, sizes):
         return []
     if tile.name.startswith(tile_times.CLUSTER_TILE):
         return [cut for cut in (1, 2, 4, 8) if cut == 1 or cut <= k // (2 * tile.block[2])]
-    blocks = tile_times.round_up(-(-m // tile.block[0]), tile.cluster) * -(-n // tile.block[1])
+    down, across = tile_times.cluster_shape(tile.cluster)
+    blocks = tile_times.round_up(-(-m // tile.block[0]), down) * tile_times.round_up(-(-n // tile.block[1]), across)
     cuts = [min(aim // blocks, k // max(2 * tile.block[2], 64), 128) for aim in (66, 132, 264, 396, 528, 792)]
     return [1, *(cut for cut in cuts if cut > 1)]
 

@@ -24,7 +24,7 @@ MAPPED_BYTES_PER_MICROSECOND = 2.85e6
 LOADED_BYTES_PER_MICROSECOND = 2.99e6
 CACHED_BYTES_PER_MICROSECOND = 1.8e7
 # How much more of the cache operands take up whose lines begin beside multiples of 128 bytes.
-STRADDLING_FACTOR = 2.29
+STRADDLING_FACTOR = 2.8
 
 # Extension -> the constants that are fitted with it.
 EXTENSIONS = {
@@ -52,6 +52,12 @@ COSTS = 4
 
 def round_up(number, multiple):
     return -(-number // multiple) * multiple
+
+
+def cluster_shape(blocks):
+    """Tiles of a cluster below each other and side by side, as `Tile::cluster_shape` of crates/backend-cuda has them."""
+    across = 1 << (blocks.bit_length() - 1) // 2
+    return blocks // across, across
 
 
 # ---------------------------------------------------------------- what was measured
@@ -261,12 +267,13 @@ def straddling(one):
 
 
 def cached_bytes(one, tile, model):
-    """Bytes that all blocks read of the L2 cache: every row of a once for each column of tiles, and every column of b once for each row of clusters."""
+    """Bytes that all blocks read of the L2 cache: every row of a once for each column of clusters, and every column of b once for each row of them."""
     factors = [model.constants["STRADDLING_FACTOR"] if straddles else 1 for straddles in straddling(one)]
     rows, columns = extents(one)
     if (rows, columns) != (one.m, one.n):
         factors.reverse()
-    high, wide = -(-rows // (tile.block[0] * tile.cluster)), -(-columns // tile.block[1])
+    down, across = cluster_shape(tile.cluster)
+    high, wide = -(-rows // (tile.block[0] * down)), -(-columns // (tile.block[1] * across))
     return (rows * wide * factors[0] + columns * high * factors[1]) * one.k * one.matrices * BYTES[one.kind][0]
 
 
@@ -301,7 +308,8 @@ def time_of_parts(one, tile, model):
 def tiles_of(one, tile):
     """Tiles of a product, those of whole clusters."""
     rows, columns = extents(one)
-    return round_up(-(-rows // tile.block[0]), tile.cluster) * -(-columns // tile.block[1]) * one.matrices
+    down, across = cluster_shape(tile.cluster)
+    return round_up(-(-rows // tile.block[0]), down) * round_up(-(-columns // tile.block[1]), across) * one.matrices
 
 
 def terms(one, tile, model):
@@ -312,11 +320,12 @@ def terms(one, tile, model):
     length = -(-inner // one.splits)
     if "pad" in model.extensions:
         length = round_up(length, tile.block[2])
-    waves, rest = divmod(tiles_of(one, tile) * one.splits, model.multiprocessors * tile.resident)
+    multiprocessors = model.multiprocessors if tile.cluster <= 2 else model.multiprocessors * 10 // 11 // tile.cluster * tile.cluster
+    waves, rest = divmod(tiles_of(one, tile) * one.splits, multiprocessors * tile.resident)
     added, traffic = before_sums(one, parts)
     added += traffic / BYTES_PER_MICROSECOND + time_of_parts(one, tile, model)
     added += model.constants["PARTS_MICROSECONDS"] if parts else 0
-    return length / 1000, waves * tile.resident, -(-rest // model.multiprocessors), waves + (rest > 0), traffic_time(one, tile, model), added
+    return length / 1000, waves * tile.resident, -(-rest // multiprocessors), waves + (rest > 0), traffic_time(one, tile, model), added
 
 
 def time_of(of, costs):

@@ -98,6 +98,30 @@ template <int ROWS, int COLUMNS, int HEIGHT, class P> INLINE Tile tile_of(const 
     return Tile{(band * HEIGHT + number - column * height) * ROWS, column * COLUMNS, matrix, rest - matrix * p.splits};
 }
 
+// The same, in tiles, by what the host has worked out: the first loads of a kernel by warpgroups wait for this.
+struct TileGrid {
+    Divisor matrix;     // tiles of a matrix
+    Divisor band;       // of BAND rows of tiles
+    Divisor last_band;  // rows of tiles behind whole bands, if there are any
+    Divisor splits;
+    Divisor fast;  // size of the fast axis of the batch
+    u32 rows;      // of tiles, of a matrix
+    u32 count;     // of all tiles
+
+    static constexpr u32 BAND = 8;
+
+    INLINE Tile tile(u32 number) const {
+        u32 rest = divide(number, matrix);
+        number -= rest * matrix.divisor;
+        u32 first = divide(number, band);
+        number -= first * band.divisor;
+        Divisor height = first * BAND + BAND <= rows ? Divisor{BAND, 1, 3} : last_band;
+        u32 column = divide(number, height), row = first * BAND + number - column * height.divisor;
+        u32 of_batch = divide(rest, splits);
+        return Tile{row, column, of_batch, rest - of_batch * splits.divisor};
+    }
+};
+
 // The first elements of the matrices of batch number `matrix`: y, a, b.
 INLINE void locate_matrix(const Product& p, u32 matrix, i64 (&at)[3]) {
 #pragma unroll

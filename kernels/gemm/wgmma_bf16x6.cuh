@@ -71,7 +71,7 @@ INLINE void add_up_promoted(Sums& sums, Ring& ring, u32 blocks, u32 row) {
             multiply_pairs<0, PAIRS>(products, ring.address(), row);
         }
         await_products(products);
-        release(ring.empty());
+        release(ring, ring.empty());
         ring.advance();
         add_to(sums, products);
     }

@@ -12,6 +12,7 @@
 
 #pragma once
 
+#include "gemm/wgmma_loop.cuh"
 #include "gemm/wgmma_tile.cuh"
 #include "lib/activations.cuh"
 #include "ptx/barrier.cuh"
@@ -96,6 +97,7 @@ struct FusedOut {
     // Read again where they are used, which takes no registers before.
     INLINE u32 lane() const { return read_tid_x() % WARP; }
     INLINE bool leads() const { return read_tid_x() % WARP == 0; }
+    INLINE u32 consumer() const { return warp / (WARPGROUP / WARP); }
     INLINE u32 strip_at(u32 number) const { return shared + OUT + (warp * BUFFERS + number) * STRIP; }
     INLINE u32 barrier_of(u32 number) const { return turn_of(shared, CONSUMERS) + (warp * BUFFERS + number) * 8; }
     INLINE Strips strips_of(const Work& work, u32 row) const {
@@ -124,6 +126,9 @@ struct FusedOut {
         }
         if (EPILOGUE != GRAD_OF_ACTIVATION) load_bias(work.tile.column);
     }
+
+    // Nothing is left of the tile before.
+    INLINE u32 add_up_beside(Sums&, Ring&, u32) const { return 0; }
 
     // ------------------------------------------------------------ bias
 
@@ -290,7 +295,7 @@ struct FusedOut {
         buffer = buffer == BUFFERS - STEP ? 0 : buffer + STEP;
         parity ^= buffer == 0;
     }
-    INLINE void store(Sums& sums, const Work& work, u32 row) {
+    INLINE void store(Sums& sums, const Work& work, u32 row, bool) {
         if (EPILOGUE != GRAD_OF_ACTIVATION) await_bias();
         Strips strips = strips_of(work, row);
         ColumnSums column_sums = {};

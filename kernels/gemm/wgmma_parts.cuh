@@ -22,7 +22,7 @@ constexpr int CHUNK_N = 64, CHUNKS_ACROSS = TILE_N / CHUNK_N, CHUNKS = BLOCKS * 
 constexpr int QUADS = CHUNK_N / 8;  // of a thread's sums
 constexpr u32 QUAD_SUMS = 4 * WARPGROUP, CHUNK_SUMS = QUADS * QUAD_SUMS;
 // Parts of a chunk that are loaded before they are added: 64 KiB are under way to a warpgroup, and 32 where more would spill registers.
-constexpr int PARTS_AT_ONCE = BF16X6 || TURNED ? 2 : 4;
+constexpr int PARTS_AT_ONCE = BF16X6 || TURNED || !MOVES_REGISTERS ? 2 : 4;
 // How often a part looks for the others, about a microsecond each time.
 constexpr int LOOKS = 32;
 
@@ -43,7 +43,8 @@ struct UnitPart {
 
     INLINE UnitPart(const TensorMapProduct& p, const Work& work, u32 row, u32 consumer, u32 shared)
         : p(p), work(work), row(row), notice(turn_of(shared, CONSUMERS + STRIP_BARRIERS + consumer)) {
-        u32 rows = (p.m + CLUSTER_M - 1) / CLUSTER_M * CLUSTER, columns = (p.n + TILE_N - 1) / TILE_N;
+        u32 rows = (p.m + CLUSTER_M - 1) / CLUSTER_M * CLUSTER_DOWN;
+        u32 columns = (p.n + CLUSTER_N - 1) / CLUSTER_N * CLUSTER_ACROSS;
         unit = (work.tile.matrix * columns + work.tile.column / TILE_N) * rows + work.tile.row / TILE_M;
         if (!PINGPONG) unit = unit * CONSUMERS + consumer;
     }

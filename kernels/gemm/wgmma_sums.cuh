@@ -12,8 +12,15 @@
 //   tile 1                     . x . . x . . x . .      -> p.sums[split * 3 + 1]
 //   tile 2                     . . x . . x . . x .      -> p.sums[split * 3 + 2]
 //
-// sum_parts adds up what is there in this order, and rounds once. No atomics: the result depends on nothing but shapes, values and the tile. Sums are
-// f32: of every second line of a stage first, then of stages, then of both kinds of lines. Rows and lines beyond the matrix are zeros, by TMA.
+// sum_parts adds up what is there, first of every eighth part, from the part on that has the warp's number, then of the eight warps, and rounds once to
+// the dtype of y. So few loads of a thread wait for one another, however many parts there are.
+//
+//   p.sums[0] p.sums[8]  p.sums[16] ..  -> warp 0 \
+//   p.sums[1] p.sums[9]  p.sums[17] ..  -> warp 1  > shared memory -> warp 0 -> sums_of_a      a lane has a row
+//   ..                                            /
+//
+// No atomics: the result depends on nothing but shapes, values and the tile. Sums are f32: of every second line of a stage first, then of stages, then
+// of both kinds of lines, then of parts. Rows and lines beyond the matrix are zeros, by TMA.
 //
 // Limits: one matrix, a of 16 bits along m, CLUSTER 1.
 
@@ -64,7 +71,7 @@ INLINE void add_up_rows_of_a(const TensorMapProduct& p, u32 shared, u32 slab) {
     u32 half = threadIdx.x % WARP / 16, lane = threadIdx.x % 16, columns = (p.n + TILE_N - 1) / TILE_N;
     u32 first = slab * SLAB + half * LINE + (lane * 8 ^ half * 16);
 #pragma unroll 1
-    for (u32 number = first_number(); number < count_tiles(p); number = next_number(number)) {
+    for (u32 number = first_number(); number < p.tiles.count; number = next_number(number)) {
         Work work(p, number);
         u32 column = work.tile.column / TILE_N, next = column;
         SumsOfRows sums = {0, 0, 0, 0};
@@ -77,7 +84,7 @@ INLINE void add_up_rows_of_a(const TensorMapProduct& p, u32 shared, u32 slab) {
             }
             // All lanes have read.
             __syncwarp();
-            release(ring.empty());
+            release(ring, ring.empty());
             ring.advance();
         }
         u32 row = work.tile.row + slab * 64 + lane * 4;
@@ -88,25 +95,48 @@ INLINE void add_up_rows_of_a(const TensorMapProduct& p, u32 shared, u32 slab) {
 struct SumParts {
     Product product;
     const float* sums;  // [parts, m]
-    Element* sums_of_a;
+    Output* sums_of_a;
     u32 parts;
     u32 blocks;  // those of the sums; the ones behind them add up the parts of y
 };
 
-// The sums of a from those of some stages each, and y from partial sums, if there are such: a thread per element, blocks of 256.
+// sum_parts has blocks of 256 threads: of 32 rows each warp adds up every eighth part, of which it loads eight at a time.
+constexpr u32 PART_WARPS = 256 / WARP, LOADS_AT_ONCE = 8;
+
+// A warp's parts of a row of a: those from `number` on.
+INLINE float sum_of_parts(const SumParts& p, u32 number, u32 row) {
+    float sum = 0;
+#pragma unroll 1
+    for (; number < p.parts; number += LOADS_AT_ONCE * PART_WARPS) {
+        float loaded[LOADS_AT_ONCE];
+#pragma unroll
+        for (u32 i = 0; i < LOADS_AT_ONCE; ++i) {
+            u32 next = number + i * PART_WARPS;
+            loaded[i] = next < p.parts ? p.sums[u64(next) * p.product.m + row] : 0;
+        }
+#pragma unroll
+        for (u32 i = 0; i < LOADS_AT_ONCE; ++i) sum += loaded[i];
+    }
+    return sum;
+}
+
+// The sums of a from those of some stages each, and y from partial sums, if there are such: a thread per element, as sum_splits has it.
 extern "C" __global__ void __launch_bounds__(256) sum_parts(const __grid_constant__ SumParts p) {
     wait_for_earlier_launches();
     if (blockIdx.x >= p.blocks) {
         sum_splits_of(p.product, blockIdx.x - p.blocks);
         return;
     }
-    u32 row = blockIdx.x * 256 + threadIdx.x, m = p.product.m;
-    if (row >= m) return;
+    __shared__ float sums[PART_WARPS][WARP];
+    u32 lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, row = blockIdx.x * WARP + lane;
+    bool is_inside = row < p.product.m;
+    sums[warp][lane] = is_inside ? sum_of_parts(p, warp, row) : 0;
+    __syncthreads();
+    if (warp > 0 || !is_inside) return;
     float sum = 0;
-    const float* part = p.sums + row;
-#pragma unroll 8
-    for (u32 number = 0; number < p.parts; ++number, part += m) sum += *part;
-    p.sums_of_a[row] = narrow<Element>(sum);
+#pragma unroll
+    for (u32 part = 0; part < PART_WARPS; ++part) sum += sums[part][lane];
+    p.sums_of_a[row] = narrow<Output>(sum);
 }
 
 #endif

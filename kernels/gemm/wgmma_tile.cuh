@@ -44,20 +44,19 @@
 #define SUMS_OF_A 0
 #endif
 
-// Blocks of a cluster: they have tiles below each other, and each loads its share of b for all.
-#ifndef CLUSTER
-#define CLUSTER 1
+// Blocks of a cluster, below each other and side by side. Those of a row of tiles have the same a, those of a column the same b; each loads its share for
+// all that have the same.
+#ifndef CLUSTER_DOWN
+#define CLUSTER_DOWN 1
+#endif
+#ifndef CLUSTER_ACROSS
+#define CLUSTER_ACROSS 1
 #endif
 
 #include "gemm/gemm.cuh"
 #include "ptx/cluster.cuh"
 #include "ptx/cvt.cuh"
 #include "ptx/tma.cuh"
-
-// Rows of tiles that are walked together: what they share of b stays in the L2 cache.
-#ifndef BAND
-#define BAND 8
-#endif
 
 constexpr int LINE = 128;                         // bytes of a line of a stage: a period of the swizzle
 constexpr int RUN = LINE / int(sizeof(Element));  // elements of a line
@@ -67,6 +66,7 @@ constexpr int TILE_K = K_LINE / int(sizeof(Element));
 constexpr int STEPS = K_LINE / 32;  // wgmma takes 32 bytes of each line
 constexpr int WARPGROUP = 128;
 constexpr int CONSUMERS = 2;
+constexpr int CLUSTER = CLUSTER_DOWN * CLUSTER_ACROSS;
 constexpr int THREADS = (1 + CONSUMERS) * WARPGROUP;
 constexpr int PARTS = BF16X6 ? 3 : 1;  // of each operand
 // 504 registers of three warpgroups' threads: 168 each at launch, which 65536 / THREADS rounds down to. Rows of a take more than loads alone.
@@ -74,6 +74,8 @@ constexpr int PRODUCER_REGISTERS = SUMS_OF_A ? 40 : 24, CONSUMER_REGISTERS = SUM
 
 constexpr int PART_M = PINGPONG ? TILE_M : TILE_M / CONSUMERS;  // rows of a consumer
 constexpr int BLOCKS = PART_M / 64;
+// Where 64 sums and what is worked out of them fit a thread's 168, consumers need not wait for those of the producer.
+constexpr bool MOVES_REGISTERS = BLOCKS * TILE_N > 128 || EPILOGUE || SUMS_OF_A || BF16X6;
 constexpr int PART_A = TILE_M * K_LINE, PART_B = TILE_N * K_LINE;
 constexpr int STAGE_A = PARTS * PART_A;
 constexpr int STAGE = STAGE_A + PARTS * PART_B;
@@ -112,20 +114,20 @@ static_assert(!BF16X6 || (!PINGPONG && EPILOGUE == 0), "two sets of sums, both c
 struct TensorMapProduct {
     TensorMap a, b, y;  // axes: run, line, fast and slow axis of the batch; of partial sums: column, row, matrix, split
     TensorMap z;        // the pre-activation or the residual, as y
+    // What the first loads need stands together: parameters come from device memory, 64 bytes at a time.
+    TileGrid tiles;  // of a cluster's blocks together
+    u32 k, split_length;
+    u32 a_axes, b_axes;  // bit 0: the operand has the fast axis of the batch, bit 1: the slow one
+    u32 a_part, b_part;  // of BF16X6: from part to part along the slow axis of an operand's map
+    u32 m, n, splits;
+    u32 is_partial;  // y is that of partial sums
+    float alpha;
     const Output* bias;  // null: none; else n neighbors from a multiple of two elements on
     // Null: none. Of GRAD_OF_ACTIVATION [ceil(m / TILE_M) * SUMS_OF_TILE, n], of the columns of y, some rows each; of SUMS_OF_A
     // [splits * ceil(n / TILE_N), m], of the rows of a, some stages each.
     float* sums;
     Constants constants;
-    float alpha;
-    u32 m, n, k;
-    u32 matrices, splits, split_length;
-    u32 fast;            // size of the fast axis of the batch
-    u32 a_axes, b_axes;  // bit 0: the operand has the fast axis of the batch, bit 1: the slow one
-    u32 is_partial;      // y is that of partial sums
-    // Of BF16X6: from part to part along the slow axis of an operand's map, and what is not 0 where the parts do not stand for the operands.
-    u32 a_part, b_part;
-    const u32* unfit;
+    const u32* unfit;  // of BF16X6: what is not 0 where the parts do not stand for the operands
     // Of sums in parts that the blocks add up themselves (wgmma_parts.cuh): f32 [units, splits, sums of a unit] and a word of each unit, 0 between
     // kernels; null: none.
     float* parts;
@@ -137,11 +139,18 @@ constexpr int SUM_WARPS = SUMS_OF_A ? TILE_M / 64 : 0;
 static_assert(!SUMS_OF_A || (sizeof(Element) == 2 && !A_INNER && EPILOGUE == 0 && CLUSTER == 1 && !BF16X6),
               "slabs of 16-bit elements");
 
-constexpr int CLUSTER_M = CLUSTER * TILE_M;  // rows of the tiles of a cluster
-static_assert(64 % (8 * CLUSTER) == 0 && (CLUSTER == 1 || (!BF16X6 && EPILOGUE == 0)),
-              "shares of whole swizzle periods");
+// Rows and columns of the tiles of a cluster.
+constexpr int CLUSTER_M = CLUSTER_DOWN * TILE_M, CLUSTER_N = CLUSTER_ACROSS * TILE_N;
+static_assert(64 % (8 * CLUSTER_DOWN) == 0 && 64 % (8 * CLUSTER_ACROSS) == 0, "shares of whole swizzle periods");
+static_assert(CLUSTER == 1 || (sizeof(Element) == 2 && !BF16X6 && EPILOGUE == 0), "shares of 16-bit elements");
 
-INLINE u32 rank_in_cluster() { return CLUSTER == 1 ? 0 : read_cluster_ctarank(); }
+// Where a block's tile is among those of its cluster.
+INLINE u32 rank_down() { return CLUSTER_DOWN == 1 ? 0 : read_cluster_ctarank() % CLUSTER_DOWN; }
+INLINE u32 rank_across() { return CLUSTER_ACROSS == 1 ? 0 : read_cluster_ctarank() / CLUSTER_DOWN; }
+// The blocks that a block has operands in common with, itself too: of its row and of its column.
+constexpr u32 SHARING = CLUSTER_DOWN + CLUSTER_ACROSS - 1;
+INLINE bool shares_with(u32 rank) { return rank % CLUSTER_DOWN == rank_down() || rank / CLUSTER_DOWN == rank_across(); }
+
 INLINE u32 first_number() { return blockIdx.x / CLUSTER; }
 INLINE u32 next_number(u32 number) { return number + gridDim.x / CLUSTER; }
 
@@ -151,19 +160,16 @@ struct Work {
     u32 first, blocks;  // along k: where it begins, and how many stages it takes
     i32 fast, slow;     // of the batch
 
-    INLINE Work(const TensorMapProduct& p, u32 number) : tile(tile_of<CLUSTER_M, TILE_N, BAND>(p, number)) {
-        tile.row += rank_in_cluster() * TILE_M;
+    INLINE Work(const TensorMapProduct& p, u32 number) {
+        tile = p.tiles.tile(number);
+        tile.row = tile.row * CLUSTER_M + rank_down() * TILE_M;
+        tile.column = tile.column * CLUSTER_N + rank_across() * TILE_N;
         first = tile.split * p.split_length;
         blocks = (min(p.k - first, p.split_length) + TILE_K - 1) / TILE_K;
-        slow = tile.matrix < p.fast ? 0 : tile.matrix / p.fast;
-        fast = tile.matrix - slow * p.fast;
+        slow = divide(tile.matrix, p.tiles.fast);
+        fast = tile.matrix - slow * p.tiles.fast.divisor;
     }
 };
-
-// With an opaque 0 the number is worked out anew where it is used, which takes no register beside the sums.
-INLINE u32 count_tiles(const TensorMapProduct& p, u32 zero = 0) {
-    return (p.m + zero + CLUSTER_M - 1) / CLUSTER_M * ((p.n + TILE_N - 1) / TILE_N) * p.matrices * p.splits;
-}
 
 // The barrier of a consumer's turn to multiply.
 INLINE u32 turn_of(u32 shared, u32 consumer) { return shared + BARRIERS + (2 * STAGES + consumer) * 8; }

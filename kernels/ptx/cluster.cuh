@@ -5,15 +5,22 @@
 #include "lib/base.cuh"
 #include "ptx/tma.cuh"
 
+// The same whenever it is read: the compiler may read it once.
 INLINE u32 read_cluster_ctarank() {
     u32 rank;
-    asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+    asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
     return rank;
 }
 INLINE u32 read_cluster_nctarank() {
     u32 ranks;
     asm volatile("mov.u32 %0, %%cluster_nctarank;" : "=r"(ranks));
     return ranks;
+}
+// The cluster's number in the grid.
+INLINE u32 read_clusterid_x() {
+    u32 number;
+    asm volatile("mov.u32 %0, %%clusterid.x;" : "=r"(number));
+    return number;
 }
 
 // The barrier of all threads of a cluster: what was written before arriving is seen after waiting.

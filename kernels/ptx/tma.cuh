@@ -27,6 +27,25 @@ INLINE void cp_async_bulk_tensor_4d(u32 to, const TensorMap& map, i32 x, i32 y, 
         "l"(&map), "r"(x), "r"(y), "r"(z), "r"(w), "r"(barrier)
         : "memory");
 }
+// How long the L2 cache is to keep what a copy brings.
+INLINE u64 createpolicy_evict_first() {
+    u64 policy;
+    asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+    return policy;
+}
+INLINE u64 createpolicy_evict_normal() {
+    u64 policy;
+    asm("createpolicy.fractional.L2::evict_normal.b64 %0, 1.0;" : "=l"(policy));
+    return policy;
+}
+INLINE void cp_async_bulk_tensor_4d_cache_hint(u32 to, const TensorMap& map, i32 x, i32 y, i32 z, i32 w, u32 barrier,
+                                               u64 policy) {
+    asm volatile(
+        "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1, {%2, %3, %4, %5}], [%6], %7;" ::
+            "r"(to),
+        "l"(&map), "r"(x), "r"(y), "r"(z), "r"(w), "r"(barrier), "l"(policy)
+        : "memory");
+}
 // `bytes` neighbors of global memory without a map. Addresses and `bytes` are multiples of 16.
 INLINE void cp_async_bulk(u32 to, const void* from, u32 bytes, u32 barrier) {
     asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to),

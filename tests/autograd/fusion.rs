@@ -6,7 +6,7 @@ use ternion_core::autograd::observe_backward;
 use ternion_core::decorators::NanCheck;
 use ternion_core::ops::matmul::{LinearParameters, MatmulOptions};
 use ternion_core::precision::half_copy_wanted;
-use ternion_core::{UnaryOp, checkpoint, observe_ops, without_fusion};
+use ternion_core::{Op, UnaryOp, checkpoint, observe_ops, without_fusion};
 
 /// The names of the ops that `f` applies.
 fn applied<T>(f: impl FnOnce() -> Result<T>) -> Result<(T, Vec<&'static str>)> {
@@ -147,7 +147,7 @@ fn the_gradient_of_an_activation_is_formed_with_that_of_the_product() -> Result<
         (UnaryOp::Silu, "silu_grad"),
     ] {
         let (fused, unfused, names) = both(|| layers.loss(op))?;
-        // The sums of the first bias come with the product of the hidden gradient, those of the second with its weight's.
+        // The sums of both biases come with the gradients of their weights.
         assert_eq!((count(&names, name), count(&names, "sum")), (0, 0), "{names:?}");
         assert_same(&fused, &unfused, &layers.leaves(), 1e-5)?;
     }
@@ -164,6 +164,41 @@ fn the_gradient_of_an_activation_is_formed_with_that_of_the_product() -> Result<
         let found = layers.loss(op)?;
         assert_close(&found, &expected, 1e-5)?;
         assert_same(&found.backward()?, &expected.backward()?, &layers.leaves(), 1e-4)?;
+    }
+    Ok(())
+}
+
+/// How many products of the backward pass give sums of the rows of their left operand, and how many sums of their columns.
+fn products_with_sums(loss: &Tensor) -> Result<(Gradients, [usize; 2])> {
+    let counts = std::rc::Rc::new(std::cell::Cell::new([0, 0]));
+    let seen = counts.clone();
+    let note = move |call: &ternion_core::OpCall<'_>| {
+        if let Op::Matmul(product) = call.op {
+            let [rows, columns] = seen.get();
+            let epilogue = product.epilogue;
+            let [of_rows, of_columns] = [epilogue.row_sums_of_a, epilogue.column_sums].map(usize::from);
+            seen.set([rows + of_rows, columns + of_columns]);
+        }
+        Ok(())
+    };
+    let gradients = observe_ops(note, || loss.backward())?;
+    Ok((gradients, counts.get()))
+}
+
+#[test]
+fn the_bias_before_an_activation_takes_sums_of_columns_without_the_gradient_of_its_weight() -> Result<()> {
+    for (fixed, expected) in [(None, [2, 0]), (Some(0), [1, 1]), (Some(1), [1, 0])] {
+        let mut layers = Layers::new(&ternion::cpu()?)?;
+        if let Some(fixed) = fixed {
+            layers.parameters[fixed] = layers.parameters[fixed].detach();
+        }
+        let (fused, counts) = products_with_sums(&layers.loss(UnaryOp::GeluTanh)?)?;
+        assert_eq!(counts, expected, "without a gradient of parameter {fixed:?}");
+        let loss = layers.loss(UnaryOp::GeluTanh)?;
+        let unfused = observe_backward(|_, _| Ok(()), || loss.backward())?;
+        let leaves: Vec<&Tensor> = layers.leaves().into_iter().filter(|leaf| leaf.needs_grad()).collect();
+        assert_eq!(leaves.len(), 5 - usize::from(fixed.is_some()));
+        assert_same(&fused, &unfused, &leaves, 1e-5)?;
     }
     Ok(())
 }

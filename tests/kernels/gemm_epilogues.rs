@@ -86,24 +86,24 @@ fn gradients_of_activations() -> Result<()> {
     let mut faults = String::new();
     for dtype in [DType::F16, DType::BF16, DType::F32] {
         for ([m, n, k], op) in sizes_and_activations() {
-            compare_by_tiles(
-                &mut faults,
-                &format!("gradient of {op:?}, {dtype:?} {m} x {n} x {k}"),
-                |device| {
+            for column_sums in [true, false] {
+                let what = format!("gradient of {op:?}, {dtype:?} {m} x {n} x {k}, sums: {column_sums}");
+                compare_by_tiles(&mut faults, &what, |device| {
                     let epilogue = Epilogue {
                         activation_grad: Some(op),
                         alpha: alpha(k),
-                        column_sums: true,
+                        column_sums,
                         ..Epilogue::NONE
                     };
                     let a = tensor(&[m, k], dtype, device, 1)?;
                     let b = tensor(&[k, n], dtype, device, 2)?;
                     let z = tensor(&[m, n], dtype, device, 3)?;
-                    let both = apply(Matmul { epilogue, ..Matmul::PLAIN }, &[&a, &b, &z])?;
+                    let results = apply(Matmul { epilogue, ..Matmul::PLAIN }, &[&a, &b, &z])?;
+                    assert_eq!(results.len(), 1 + usize::from(column_sums));
                     // The sums are of rounded numbers, of which devices round some to either neighbor.
-                    Ok(vec![both[0].clone(), both[1].to_dtype(dtype)?])
-                },
-            )?;
+                    results.iter().map(|result| result.to_dtype(dtype)).collect()
+                })?;
+            }
         }
     }
     none_wrong(&faults);

@@ -4,6 +4,7 @@ use super::gemm::{Place, matrix};
 use super::{gpu, numbers};
 use crate::beside;
 use ternion::prelude::*;
+use ternion_core::UnaryOp;
 use ternion_core::ops::matmul::MatmulOptions;
 use ternion_cuda::CudaBackend;
 use ternion_cuda::tiles::{self, Operands, Wanted, with_tile};
@@ -122,6 +123,47 @@ fn products_in_tf32_are_exact_by_every_tile() -> Result<()> {
 #[test]
 fn products_of_f64_are_exact_by_every_tile() -> Result<()> {
     exact(&[Operands::Of(DType::F64)])
+}
+
+/// Two axes of a batch, of which b has one alone; ragged edges below and beside. With all that a plain product is stored with.
+const BATCH: [usize; 2] = [2, 3];
+const SIZES_IN_BATCHES: [[usize; 3]; 2] = [[136, 264, 72], [72, 520, 584]];
+
+/// Products of a batch by every tile, with a bias and relu: of integers, which are exact.
+#[test]
+fn batches_are_exact_by_every_tile() -> Result<()> {
+    let _beside = beside();
+    let Some(device) = gpu() else { return Ok(()) };
+    let backend: &CudaBackend = device.downcast().expect("the CUDA backend itself");
+    let (cpu, dtype, [slow, fast]) = (ternion::cpu()?, DType::BF16, BATCH);
+    for [m, n, k] in SIZES_IN_BATCHES {
+        let all = |dtype: DType, device: &Device| -> Result<[Tensor; 3]> {
+            Ok([
+                integers([slow * fast * m, k], Place::Rows, dtype, device, 7)?.reshape([slow, fast, m, k])?,
+                integers([fast * k, n], Place::Rows, dtype, device, 8)?.reshape([fast, k, n])?,
+                integers([1, n], Place::Rows, dtype, device, 9)?.reshape([n])?,
+            ])
+        };
+        let product = |[a, b, bias]: &[Tensor; 3]| {
+            let options = MatmulOptions {
+                bias: Some(bias),
+                activation: Some(UnaryOp::Relu),
+                ..MatmulOptions::default()
+            };
+            a.matmul_with(b, options)?.to_dtype(dtype)?.to_vec_f64()
+        };
+        let expected = product(&all(DType::F64, &cpu)?)?;
+        let operands = all(dtype, device)?;
+        for tile in tiles::of(backend, Operands::Of(dtype)) {
+            for splits in [1, 3] {
+                let wanted = Wanted { tile: Some(tile.name), splits: Some(splits) };
+                let (found, taken) = with_tile(wanted, || product(&operands));
+                let taken = taken.map_or("none", |taken| taken.tile);
+                assert!(found? == expected, "{} {m} x {n} x {k} in {splits}, by {taken}", tile.name);
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Integers are exact whatever the order of a sum; of other numbers a sum has the same bits whenever it is made anew.

@@ -44,6 +44,7 @@ pub(crate) const FILES: &[File] = &[
     file!("gemm/wgmma_fused.cuh"),
     file!("gemm/wgmma_loop.cuh"),
     file!("gemm/wgmma_parts.cuh"),
+    file!("gemm/wgmma_plain.cuh"),
     file!("gemm/wgmma_registers.cuh"),
     file!("gemm/wgmma_split_k.cu"),
     file!("gemm/wgmma_sums.cuh"),

@@ -202,8 +202,7 @@ fn reduction(variant: ReductionVariant) -> Source {
         ReductionVariant::CumulativeSum(dtype) => {
             Source::new("ops/cumulative.cu", &["scan", "walk"]).elements_of(dtype)
         }
-        ReductionVariant::Reduce { op, dtype } => {
-            let output = if matches!(op, ReduceOp::ArgMax | ReduceOp::ArgMin) { DType::I32 } else { dtype };
+        ReductionVariant::Reduce { op, dtype, output } => {
             let kernels = &["rows", "rows_in_parts", "warps", "columns", "columns_packed"];
             let source = Source::new("ops/reduce.cu", kernels)
                 .elements_of(dtype)

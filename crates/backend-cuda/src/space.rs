@@ -22,9 +22,19 @@ impl Divisor {
     }
 
     #[cfg(test)]
-    fn divide(self, n: u32) -> u32 {
+    pub(crate) fn divide(self, n: u32) -> u32 {
         let high = (u64::from(n) * u64::from(self.factor)) >> 32;
         ((high as u32).wrapping_add(n)) >> self.shift
+    }
+
+    #[cfg(test)]
+    pub(crate) fn divisor(self) -> u32 {
+        self.divisor
+    }
+
+    #[cfg(test)]
+    pub(crate) fn factor(self) -> u32 {
+        self.factor
     }
 }
 

@@ -35,7 +35,7 @@ pub struct TileCost {
     pub lone_block_factor: f64,
     /// Microseconds that a wave of blocks takes to begin and end.
     pub wave_microseconds: f64,
-    /// Blocks of a cluster, whose tiles are below each other.
+    /// Blocks of a cluster: two have tiles below each other, four two rows of two tiles.
     pub cluster: usize,
 }
 

@@ -77,6 +77,29 @@ pub(crate) struct Axis {
     pub(crate) extent: u32,
 }
 
+/// The axes of a tensor, from the first one on: strides of axes of one element, which no one looks at, are made ones that a map can have.
+pub(crate) struct Axes {
+    dtype: DType,
+    /// Bytes that the axes so far extend over.
+    filled: u64,
+}
+
+impl Axes {
+    /// With the first axis, of elements next to each other: `size` of them, `extent` of a box.
+    pub(crate) fn beginning(dtype: DType, size: usize, extent: usize) -> (Axes, Axis) {
+        let first = Axis { size: size as u64, stride: dtype.size() as u64, extent: extent as u32 };
+        (Axes { dtype, filled: (first.size * first.stride).next_multiple_of(ALIGNMENT) }, first)
+    }
+
+    /// The next axis: `size` elements, 0 counting as 1, `stride` elements apart; all the same one if that is 0.
+    pub(crate) fn next(&mut self, size: usize, stride: i64, extent: usize) -> Axis {
+        let size = if stride == 0 { 1 } else { size.max(1) as u64 };
+        let stride = if size == 1 { self.filled } else { stride as u64 * self.dtype.size() as u64 };
+        self.filled = self.filled.max(stride * size);
+        Axis { size, stride, extent: extent as u32 }
+    }
+}
+
 /// Everything that a map depends on.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct TensorMapSpec {

@@ -7,6 +7,7 @@ mod parts;
 mod prediction;
 mod split_k;
 mod tensor_maps;
+mod tile_grid;
 
 use crate::call::{Call, Selected};
 use crate::launch::Launch;
@@ -140,7 +141,7 @@ fn run_apart(payload: &Matmul, call: &Call<'_>) -> Result<()> {
         (Some(op), [z]) => {
             run_unary_grad(&Op::from(UnaryGrad { op }), &Call { inputs: &[*z, y], outputs: &[y], ..*call })?;
             match call.outputs.get(1) {
-                Some(sums) => sum_rows(call, Widened::of(call, &y, sums.dtype)?.view(&y), *sums),
+                Some(sums) => sum_rows(call, y, *sums),
                 None => Ok(()),
             }
         }
@@ -154,7 +155,7 @@ fn run_apart(payload: &Matmul, call: &Call<'_>) -> Result<()> {
     }
 }
 
-/// The sums of the columns of a matrix, in its own dtype.
+/// The sums of the columns of a matrix, in its own dtype or, of half precision, in f32.
 fn sum_rows(call: &Call<'_>, matrix: View<'_>, sums: View<'_>) -> Result<()> {
     let sum = Op::from(Reduce { op: ReduceOp::Sum, axes: AxisSet::first(1), keep: false });
     let selected = super::reduce::select(&[matrix.meta()]).map_err(|unsupported| Error::Unsupported {

@@ -82,7 +82,7 @@ fn run_reduce(op: &Op, call: &Call<'_>) -> Result<()> {
     let Op::Reduce(payload) = op else { return Err(Error::invalid(call.name, "is not a reduction")) };
     let (x, y) = (&call.inputs[0], &call.outputs[0]);
     let accumulator = accumulator_bytes(payload.op, x.dtype);
-    let variant = ReductionVariant::reduce(payload.op, x.dtype);
+    let variant = ReductionVariant::reduce(payload.op, x.dtype, y.dtype);
     let spaces = Spaces::of(payload, x, y);
     super::fits(call.name, &[spaces.results, spaces.reduced])?;
     if spaces.results == 0 {

@@ -36,8 +36,12 @@ pub(super) fn source(variant: GemmVariant) -> Source {
     };
     let source = match tile.part {
         Part::Warpgroup { .. } => {
-            let source = source
-                .define_all([("PINGPONG", usize::from(tile.is_ping_pong())), ("CLUSTER", tile.cluster)]);
+            let [down, across] = tile.cluster_shape();
+            let source = source.define_all([
+                ("PINGPONG", usize::from(tile.is_ping_pong())),
+                ("CLUSTER_DOWN", down),
+                ("CLUSTER_ACROSS", across),
+            ]);
             match variant.reads_registers() {
                 true => source.define_all([
                     ("A_INNER", 0),

@@ -204,7 +204,7 @@ pub(crate) struct Tile {
     pub(crate) stages: usize,
     /// Blocks on a multiprocessor.
     pub(crate) resident: usize,
-    /// Blocks of a cluster: their tiles are below each other, and b is loaded once for all.
+    /// Blocks of a cluster, a power of two: tiles of [its shape](Tile::cluster_shape), whose operands are loaded once for all that share them.
     pub(crate) cluster: usize,
     pub(crate) purpose: Purpose,
     pub(crate) cost: Cost,
@@ -271,6 +271,23 @@ impl Tile {
             Part::Warp { .. } => parts * 32,
             Part::Warpgroup { .. } => 3 * WARPGROUP,
             Part::TurnedWarpgroup { .. } => WARPGROUP + 32,
+        }
+    }
+
+    /// Tiles of a cluster below each other and side by side: as many of both, or twice as many below each other.
+    pub(crate) fn cluster_shape(&self) -> [usize; 2] {
+        let across = 1 << (self.cluster.ilog2() / 2);
+        [self.cluster / across, across]
+    }
+
+    /// Blocks of a product of `tiles` tiles on a device of so many multiprocessors; `tiles` are those of whole clusters.
+    pub(crate) fn blocks(&self, tiles: usize, multiprocessors: usize) -> usize {
+        match self.cluster {
+            // Two multiprocessors are neighbors always: every pair of blocks fits.
+            1 | 2 => tiles.min(multiprocessors / self.cluster * self.cluster),
+            // How many larger clusters fit at once depends on how many multiprocessors each of the device's groups has. A block that waits until others
+            // have ended should not have as many tiles before it as those: each has one.
+            _ => tiles,
         }
     }
 

@@ -6,27 +6,37 @@ use ternion_core::ops::reduce::ReduceOp;
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum ReductionVariant {
-    Reduce { op: ReduceOp, dtype: DType },
+    Reduce { op: ReduceOp, dtype: DType, output: DType },
     CumulativeSum(DType),
 }
 
 impl ReductionVariant {
+    /// Of elements of `dtype` to results of `wanted`: other than core has them, sums of halves are also stored as the f32 that they are formed in.
     #[inline]
-    pub(crate) fn reduce(op: ReduceOp, dtype: DType) -> ReductionVariant {
+    pub(crate) fn reduce(op: ReduceOp, dtype: DType, wanted: DType) -> ReductionVariant {
+        let is_wide = dtype.is_half() && wanted == DType::F32;
         let dtype = match op {
             ReduceOp::Sum | ReduceOp::Prod => wrapping_like(dtype),
             _ => dtype,
         };
-        ReductionVariant::Reduce { op, dtype }
+        let output = match op {
+            ReduceOp::ArgMax | ReduceOp::ArgMin => DType::I32,
+            ReduceOp::Sum if is_wide => wanted,
+            _ => dtype,
+        };
+        ReductionVariant::Reduce { op, dtype, output }
     }
 }
 
 pub(super) fn variants() -> Vec<ReductionVariant> {
     let dtypes = |op: ReduceOp| DType::ALL.into_iter().filter(move |&dtype| op.takes(dtype));
     let reduce = |op: ReduceOp| {
-        dtypes(op)
-            .map(move |dtype| (ReductionVariant::Reduce { op, dtype }, ReductionVariant::reduce(op, dtype)))
-            .filter_map(|(own, variant)| (own == variant).then_some(own))
+        let is_own = |&(own, variant): &(DType, ReductionVariant)| matches!(variant, ReductionVariant::Reduce { dtype, .. } if dtype == own);
+        let variants = dtypes(op).map(move |dtype| (dtype, ReductionVariant::reduce(op, dtype, dtype)));
+        variants.filter(is_own).map(|(_, variant)| variant)
     };
-    ReduceOp::ALL.into_iter().flat_map(reduce).chain(numbers().map(ReductionVariant::CumulativeSum)).collect()
+    let halves = DType::ALL.into_iter().filter(|dtype| dtype.is_half());
+    let wide_sums = halves.map(|dtype| ReductionVariant::reduce(ReduceOp::Sum, dtype, DType::F32));
+    let cumulative = numbers().map(ReductionVariant::CumulativeSum);
+    ReduceOp::ALL.into_iter().flat_map(reduce).chain(wide_sums).chain(cumulative).collect()
 }

@@ -4,6 +4,7 @@ use super::fusion::{Extra, Fusion};
 use super::node::{Function, Node, Unpacked};
 use crate::error::{Error, Result};
 use crate::op::Op;
+use crate::ops::matmul::gives_row_sums;
 use crate::tensor::Tensor;
 use crate::{DType, Layout, Shape, UnaryOp};
 
@@ -126,9 +127,8 @@ impl Context<'_> {
     pub fn pre_activation(&self, index: usize) -> Option<PreActivation> {
         let edge = self.node.edges().get(index)?.as_ref().filter(|_| self.fusion.may_skip(index))?;
         let op = edge.node.pre_activation_op().filter(|_| edge.index == ACTIVATED)?;
-        let has_bias =
-            matches!(edge.node.function(), Function::Op(Op::Matmul(matmul)) if matmul.epilogue.bias);
-        edge.node.kept_output(PRE_ACTIVATION as usize).map(|z| PreActivation { op, z, has_bias })
+        let takes_column_sums = takes_column_sums(&edge.node);
+        edge.node.kept_output(PRE_ACTIVATION as usize).map(|z| PreActivation { op, z, takes_column_sums })
     }
 
     /// The sums of the columns of the gradient that the rule returns for input `index`, in its accumulator dtype.
@@ -155,8 +155,15 @@ pub struct PreActivation {
     pub op: UnaryOp,
     /// The values.
     pub z: Tensor,
-    /// Whether a bias is part of them.
-    pub has_bias: bool,
+    /// Whether a bias is part of them whose gradient does not come with that of the weight: it takes sums of columns.
+    pub takes_column_sums: bool,
+}
+
+/// Whether a product of `node` has a bias that asks for a gradient, which does not come with that of the right operand.
+fn takes_column_sums(node: &Node) -> bool {
+    let Function::Op(Op::Matmul(matmul)) = node.function() else { return false };
+    let needs = |input: usize| node.edges().get(input).is_some_and(Option::is_some);
+    matmul.epilogue.bias && needs(2) && !(needs(1) && gives_row_sums(node.input_layout(1)))
 }
 
 /// The outputs of a product with an activation and the pre-activation.

@@ -20,6 +20,8 @@ mod shapes;
 pub use epilogue::Epilogue;
 pub use fused::LinearParameters;
 
+pub(crate) use gradient::gives_row_sums;
+use gradient::sum_over_rows;
 use shapes::{as_matrices, one_matrix, with_matrix_of};
 
 /// `y[.., i, j] = sum_k a[.., i, k] * b[.., k, j]`, then the [`Epilogue`].
@@ -120,7 +122,7 @@ impl Rule for Matmul {
                 return Err(Error::dtype(name, "operand with sums of its rows", dtype, "a floating dtype"));
             }
             let [rows, _] = shape.to_array(name)?;
-            outputs.push(Output::fresh(Shape::unchecked(&[rows]), dtype));
+            outputs.push(Output::fresh(Shape::unchecked(&[rows]), out_dtype));
         }
         Ok(outputs)
     }
@@ -136,7 +138,8 @@ impl Rule for Matmul {
         if self.epilogue.row_sums_of_a {
             let epilogue = Epilogue { row_sums_of_a: false, ..self.epilogue };
             let y = apply_one(Matmul { epilogue, ..*self }, &[&inputs[0], &inputs[1]])?;
-            return Ok(vec![y, inputs[0].t()?.sum(AxisSet::first(1))?]);
+            let sums = inputs[0].t()?.to_dtype(y.dtype())?.sum(AxisSet::first(1))?;
+            return Ok(vec![y, sums]);
         }
         if let Some(op) = self.epilogue.activation_grad {
             let epilogue = Epilogue { activation_grad: None, column_sums: false, ..self.epilogue };
@@ -192,7 +195,7 @@ impl Rule for Matmul {
     }
 
     /// `dz = f'(z) dy` of an activation; `da = alpha * dz bT`, `db = alpha * aT dz`, in the operands' dtype, or in the f32 that they were cast from; `dbias = sum(dz)` over
-    /// rows; `dresidual = dy`. An operand that is stored by columns, as the transposed weight of a linear layer is, gets its gradient stored so too.
+    /// rows, not rounded to half precision where the bias is f32 or was cast from it; `dresidual = dy`. An operand that is stored by columns, as the transposed weight of a linear layer is, gets its gradient stored so too.
     fn backward(&self, context: &Context<'_>, grad_outputs: &[Option<Tensor>]) -> Result<Grads> {
         let mut grads = Grads::from_elem(None, context.inputs());
         let Some(grad) = self.grad_of_sum(context, grad_outputs)? else { return Ok(grads) };
@@ -207,9 +210,7 @@ impl Rule for Matmul {
             grads[1] = Some(self.grad_of_weight(context, grad, &mut bias_grad)?);
         }
         if self.needs_bias(context) {
-            // Of as few bytes as there are: sums are formed in f32.
-            let grad = shared.as_ref().unwrap_or(&grad);
-            let sums = || grad.sum(AxisSet::first(grad.rank() - 1))?.to_dtype(context.dtype(2));
+            let sums = || sum_over_rows(context, shared.as_ref().unwrap_or(&grad));
             grads[2] = Some(bias_grad.map_or_else(sums, Ok)?);
         }
         let residual = 2 + usize::from(self.epilogue.bias);

@@ -3,7 +3,7 @@
 
 use super::{Gradients, Operand, Plan, Sizes, grid};
 use crate::call::Call;
-use crate::driver::tensor_map::{Axis, Swizzle, TensorMap, TensorMapSpec};
+use crate::driver::tensor_map::{Axes, Swizzle, TensorMap, TensorMapSpec};
 use crate::launch::Launch;
 use crate::variant::attention::{AttentionVariant, Engine, Reach};
 use smallvec::smallvec;
@@ -121,19 +121,11 @@ impl Plan {
         [heads, rows, columns]: [usize; 3],
         extent: usize,
     ) -> Result<TensorMap> {
-        let size = dtype.size() as u64;
-        // Strides of axes of one element are not looked at, but have to be of a kind that there is.
-        let mut filled = columns as u64 * size;
-        let mut axis = |count: usize, stride: i64, extent: usize| {
-            let stride = if count <= 1 { filled } else { stride as u64 * size };
-            filled = filled.max(stride * count as u64);
-            Axis { size: count as u64, stride, extent: extent as u32 }
-        };
         let [batch_stride, head_stride, row_stride, _] = operand.strides;
-        let rows = axis(rows, row_stride, extent);
-        let heads = axis(heads, head_stride, 1);
-        let batch = axis(self.batch, batch_stride, 1);
-        let columns = Axis { size: columns as u64, stride: size, extent: SLAB as u32 };
+        let (mut axes, columns) = Axes::beginning(dtype, columns, SLAB);
+        let rows = axes.next(rows, row_stride, extent);
+        let heads = axes.next(heads, head_stride, 1);
+        let batch = axes.next(self.batch, batch_stride, 1);
         TensorMapSpec {
             address: operand.first,
             dtype,

@@ -364,7 +364,10 @@ fn fused(variant: GemmVariant, sizes: &Sizes, device: Device) -> Option<GemmVari
     let wanted = wanted();
     let of_tile = FUSED_TILES.iter().map(|&tile| GemmVariant { tile, ..variant });
     let is_unwanted = |variant: &GemmVariant| !wanted.admits(variant.tile);
-    let time = |variant: &GemmVariant| variant.tile.predicted(sizes, 1, device.multiprocessors);
+    let time = |variant: &GemmVariant| {
+        let beside = variant.tile.beside_microseconds(sizes, variant.epilogue);
+        variant.tile.predicted(sizes, 1, device.multiprocessors) + beside
+    };
     of_tile.filter(is_fused).min_by(|one, other| {
         is_unwanted(one).cmp(&is_unwanted(other)).then(time(one).total_cmp(&time(other)))
     })
@@ -471,8 +474,9 @@ impl Tile {
     /// Tiles of a product, those of whole clusters.
     pub(super) fn count(&self, sizes: &Sizes) -> usize {
         let [rows, columns] = sizes.extents(self);
-        let rows = rows.div_ceil(self.block.m).next_multiple_of(self.cluster);
-        rows * columns.div_ceil(self.block.n) * sizes.matrices
+        let [down, across] = self.cluster_shape();
+        let rows = rows.div_ceil(self.block.m).next_multiple_of(down);
+        rows * columns.div_ceil(self.block.n).next_multiple_of(across) * sizes.matrices
     }
 }
 

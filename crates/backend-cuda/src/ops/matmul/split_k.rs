@@ -2,6 +2,7 @@
 
 use super::choice::Choice;
 use super::tensor_maps::{OperandMap, batch_axes};
+use super::tile_grid::TileGrid;
 use super::{PRODUCT, Parameters};
 use crate::call::Call;
 use crate::driver::tensor_map::TensorMap;
@@ -13,10 +14,13 @@ use ternion_core::Result;
 #[repr(C)]
 struct SplitKParameters {
     maps: [TensorMap; 2],
-    product: Parameters,
-    fast: u32,
+    tiles: TileGrid,
+    k: u32,
+    split_length: u32,
     a_axes: u32,
     b_axes: u32,
+    reads_b_once: u32,
+    product: Parameters,
 }
 
 /// Launches the product of these operands, whose sums the blocks of a cluster add up.
@@ -32,12 +36,18 @@ pub(super) fn launch(
         cluster: [choice.splits as u8, 1, 1],
         ..Launch::new(variant, PRODUCT, choice.blocks as u32, choice.threads as u32)
     };
+    // The parts of a tile's sums are blocks of one cluster.
+    let (block, fast) = (choice.tile.block, batch_axes(&product.batch, 0)[0].0);
+    let [m, n, matrices] = [product.m, product.n, product.matrices].map(|size| size as usize);
     let parameters = SplitKParameters {
         maps: [a.map, b.map],
-        fast: batch_axes(&product.batch, 0)[0].0 as u32,
-        product,
+        tiles: TileGrid::new([m, n], [block.m, block.n], matrices, 1, fast),
+        k: product.k,
+        split_length: product.split_length,
         a_axes: a.axes,
         b_axes: b.axes,
+        reads_b_once: u32::from(m <= block.m && matrices == 1),
+        product,
     };
     call.gpu.launch(call.name, launch, &parameters)
 }

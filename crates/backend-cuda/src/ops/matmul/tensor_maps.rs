@@ -2,9 +2,10 @@
 
 use super::choice::Choice;
 use super::operand::Operand;
+use super::tile_grid::TileGrid;
 use super::{PRODUCT, Parameters, SUM_PARTS, SUM_SPLITS, Sizes};
 use crate::call::Call;
-use crate::driver::tensor_map::{ALIGNMENT, Axis, Swizzle, TensorMap, TensorMapSpec};
+use crate::driver::tensor_map::{ALIGNMENT, Axes, Swizzle, TensorMap, TensorMapSpec};
 use crate::launch::Launch;
 use crate::memory::scratch::Scratch;
 use crate::ops::copy::copy;
@@ -21,27 +22,28 @@ pub(super) const BATCH_AXES: usize = 2;
 const LINE: usize = 128;
 /// Threads of a block that adds up parts.
 const SUM_THREADS: usize = 256;
+/// Rows of a whose sums a block adds up from their parts: one for each lane.
+const SUM_ROWS: usize = 32;
 
 /// The parameters, as `TensorMapProduct` of the kernel.
 #[repr(C)]
 struct TensorMapParameters {
     maps: [TensorMap; 4],
+    tiles: TileGrid,
+    k: u32,
+    split_length: u32,
+    a_axes: u32,
+    b_axes: u32,
+    a_part: u32,
+    b_part: u32,
+    m: u32,
+    n: u32,
+    splits: u32,
+    is_partial: u32,
+    alpha: f32,
     bias: u64,
     sums: u64,
     constants: [u64; 2],
-    alpha: f32,
-    m: u32,
-    n: u32,
-    k: u32,
-    matrices: u32,
-    splits: u32,
-    split_length: u32,
-    fast: u32,
-    a_axes: u32,
-    b_axes: u32,
-    is_partial: u32,
-    a_part: u32,
-    b_part: u32,
     unfit: u64,
     parts: u64,
     states: u64,
@@ -97,22 +99,13 @@ pub(super) struct Mapped {
 
 impl Mapped {
     pub(super) fn map(&self, op: &'static str) -> Result<TensorMap> {
-        let size = self.dtype.size() as u64;
         let swizzle = match self.extents[0] * self.dtype.size() {
             64 => Swizzle::Bytes64,
             _ => Swizzle::Bytes128,
         };
-        let run = Axis { size: self.run as u64, stride: size, extent: self.extents[0] as u32 };
-        // Strides of axes of one element are not looked at, but have to be of a kind that there is.
-        let mut filled = (run.size * size).next_multiple_of(ALIGNMENT);
-        let mut axis = |count: usize, stride: i64, extent: usize| {
-            let count = if stride == 0 { 1 } else { count.max(1) };
-            let stride = if count == 1 { filled } else { stride as u64 * size };
-            filled = filled.max(stride * count as u64);
-            Axis { size: count as u64, stride, extent: extent as u32 }
-        };
-        let lines = axis(self.lines, self.line_stride, self.extents[1]);
-        let batch = self.batch.map(|(count, stride)| axis(count, stride, 1));
+        let (mut axes, run) = Axes::beginning(self.dtype, self.run, self.extents[0]);
+        let lines = axes.next(self.lines, self.line_stride, self.extents[1]);
+        let batch = self.batch.map(|(count, stride)| axes.next(count, stride, 1));
         TensorMapSpec {
             address: self.address,
             dtype: self.dtype,
@@ -161,12 +154,13 @@ pub(super) fn operand_maps(
         true => [(b, b_load, b_batch), (a, a_load, a_batch)],
         false => [(a, a_load, a_batch), (b, b_load, b_batch)],
     };
-    // A block's share of the lines of the second one, in a cluster.
+    // A block's share of the lines, in a cluster: tiles side by side share the first one, those below each other the second one.
     let map = |(operand, load, batch): (&Operand<'_>, _, _), lines: usize, blocks: usize| {
         let [run, lines] = operand_extents(load, tile, lines, operand.view.dtype.size());
         operand_map(operand, [run, lines / blocks], load, batch, op)
     };
-    Ok([map(first, tile.block.m, 1)?, map(second, tile.block.n, tile.cluster)?])
+    let [down, across] = tile.cluster_shape();
+    Ok([map(first, tile.block.m, across)?, map(second, tile.block.n, down)?])
 }
 
 /// Elements of `size` bytes of a box of an operand along a run, and its lines: of one across k the run is 128 bytes, and lines are those of k.
@@ -345,7 +339,7 @@ impl RowSums {
         sum_blocks: u32,
     ) -> Result<()> {
         let Some(sums) = call.outputs.get(1) else { return Ok(()) };
-        let blocks = product.m.div_ceil(SUM_THREADS as u32);
+        let blocks = product.m.div_ceil(SUM_ROWS as u32);
         let parameters = SumPartsParameters {
             product: *product,
             sums: self.scratch.address(),
@@ -399,10 +393,8 @@ pub(super) fn launch(
         m,
         n,
         k: parameters.k,
-        matrices: parameters.matrices,
         splits: parameters.splits,
         split_length: parameters.split_length,
-        fast: of_y[0].0 as u32,
         a_axes: a.axes,
         b_axes: b.axes,
         is_partial: u32::from(is_partial),
@@ -411,10 +403,10 @@ pub(super) fn launch(
         unfit: parameters.condition.address,
         parts: if is_inside { parameters.partial } else { 0 },
         states: if is_inside { gpu.counts() } else { 0 },
+        tiles: tiles_of_clusters(choice.tile, [m, n], parameters, of_y[0].0),
     };
     let output = if is_partial { DType::F32 } else { variant.output };
-    let cluster = choice.tile.cluster;
-    let blocks = choice.blocks.min(gpu.multiprocessors() / cluster * cluster) as u32;
+    let blocks = choice.tile.blocks(choice.blocks, gpu.multiprocessors()) as u32;
     let product = Launch {
         shared: choice.shared as u32,
         ..Launch::new(GemmVariant { output, ..variant }, PRODUCT, blocks, choice.threads as u32)
@@ -422,6 +414,14 @@ pub(super) fn launch(
     gpu.launch(op, product, &mapped)?;
     let sum_blocks = if is_partial { sizes.outputs().div_ceil(SUM_THREADS) as u32 } else { 0 };
     add_up(call, parameters, variant, column_sums, row_sums, sum_blocks)
+}
+
+/// The tiles of a cluster's blocks together, of a result of the kernel's `m` rows and `n` columns.
+fn tiles_of_clusters(tile: &Tile, sizes: [u32; 2], parameters: &Parameters, fast: usize) -> TileGrid {
+    let [down, across] = tile.cluster_shape();
+    let extents = [tile.block.m * down, tile.block.n * across];
+    let [matrices, splits] = [parameters.matrices, parameters.splits].map(|count| count as usize);
+    TileGrid::new(sizes.map(|size| size as usize), extents, matrices, splits, fast)
 }
 
 /// The maps of what the product writes, its result or the parts of its sums, and of what else the epilogue reads or writes.

@@ -2,9 +2,9 @@
 
 use super::{
     BlockShape, Cost, Engine, MmaInput, Part, Purpose, Tile, WGMMA_64X64X64_PING_PONG,
-    WGMMA_64X128X64_CLUSTER, WGMMA_64X128X64_PING_PONG, WGMMA_128X128X64, WGMMA_128X128X64_PING_PONG,
-    WGMMA_128X192X64_PING_PONG, WGMMA_128X256X64, WGMMA_128X256X64_CLUSTER, WGMMASPLITK_16X64X64,
-    WGMMASPLITK_32X64X64, WGMMASPLITK_64X64X64,
+    WGMMA_64X128X64_CLUSTER, WGMMA_64X128X64_PING_PONG, WGMMA_128X128X64_CLUSTER4,
+    WGMMA_128X128X64_PING_PONG, WGMMA_128X192X64_PING_PONG, WGMMA_128X256X64, WGMMA_128X256X64_CLUSTER,
+    WGMMASPLITK_16X64X64, WGMMASPLITK_32X64X64, WGMMASPLITK_64X64X64,
 };
 use ternion_core::DType;
 
@@ -414,7 +414,7 @@ static MMA: [&Tile; 17] = [
     &WGMMA_128X256X64_CLUSTER,
     &WGMMA_128X192X64_PING_PONG,
     &WGMMA_128X128X64_PING_PONG,
-    &WGMMA_128X128X64,
+    &WGMMA_128X128X64_CLUSTER4,
     &WGMMA_64X128X64_PING_PONG,
     &WGMMA_64X128X64_CLUSTER,
     &WGMMA_64X64X64_PING_PONG,
@@ -432,8 +432,8 @@ static MMA: [&Tile; 17] = [
 pub(crate) static FUSED_TILES: [&Tile; 3] =
     [&WGMMA_128X256X64, &WGMMA_128X192X64_PING_PONG, &WGMMA_128X128X64_PING_PONG];
 /// Those that add up the rows of a beside the product.
-pub(crate) static ROW_SUM_TILES: [&Tile; 4] =
-    [&WGMMA_128X256X64, &WGMMA_128X192X64_PING_PONG, &WGMMA_128X128X64_PING_PONG, &WGMMA_128X128X64];
+pub(crate) static ROW_SUM_TILES: [&Tile; 3] =
+    [&WGMMA_128X256X64, &WGMMA_128X192X64_PING_PONG, &WGMMA_128X128X64_PING_PONG];
 /// Tiles of f32 that is rounded to TF32.
 static TF32: [&Tile; 10] = [
     &WGMMATF32_128X256X32,
@@ -473,10 +473,11 @@ mod tests {
             let engine = format!("{:?}", tile.engine).to_lowercase();
             let BlockShape { m, n, k } = tile.block;
             let suffix = match tile.purpose {
-                Purpose::UnalignedOperands => "_elementwise",
-                _ if tile.cluster > 1 => "_cluster",
-                _ if tile.is_ping_pong() => "_ping_pong",
-                _ => "",
+                Purpose::UnalignedOperands => "_elementwise".into(),
+                _ if tile.cluster > 2 => format!("_cluster{}", tile.cluster),
+                _ if tile.cluster > 1 => "_cluster".into(),
+                _ if tile.is_ping_pong() => "_ping_pong".into(),
+                _ => String::new(),
             };
             assert_eq!(tile.name, format!("{engine}_{m}x{n}x{k}{suffix}"));
         }

@@ -13,10 +13,10 @@ pub(crate) static WGMMA_128X256X64: Tile = Tile {
     cluster: 1,
     purpose: Purpose::Any,
     cost: Cost {
-        nanoseconds_per_k: 8.76,
-        start_microseconds: 6.71,
+        nanoseconds_per_k: 8.49,
+        start_microseconds: 6.07,
         lone_block_factor: 1.0,
-        wave_microseconds: 0.429,
+        wave_microseconds: 0.21,
     },
 };
 
@@ -31,10 +31,10 @@ pub(crate) static WGMMA_128X256X64_CLUSTER: Tile = Tile {
     cluster: 2,
     purpose: Purpose::Any,
     cost: Cost {
-        nanoseconds_per_k: 9.27,
-        start_microseconds: 6.99,
+        nanoseconds_per_k: 9.38,
+        start_microseconds: 5.95,
         lone_block_factor: 1.0,
-        wave_microseconds: 0.582,
+        wave_microseconds: 0.258,
     },
 };
 
@@ -49,9 +49,9 @@ pub(crate) static WGMMA_128X192X64_PING_PONG: Tile = Tile {
     cluster: 1,
     purpose: Purpose::Any,
     cost: Cost {
-        nanoseconds_per_k: 6.45,
-        start_microseconds: 7.06,
-        lone_block_factor: 1.02,
+        nanoseconds_per_k: 6.08,
+        start_microseconds: 6.23,
+        lone_block_factor: 1.0,
         wave_microseconds: 0.0,
     },
 };
@@ -67,28 +67,28 @@ pub(crate) static WGMMA_128X128X64_PING_PONG: Tile = Tile {
     cluster: 1,
     purpose: Purpose::Any,
     cost: Cost {
-        nanoseconds_per_k: 4.67,
-        start_microseconds: 6.5,
-        lone_block_factor: 1.0,
+        nanoseconds_per_k: 3.94,
+        start_microseconds: 5.75,
+        lone_block_factor: 1.06,
         wave_microseconds: 0.0,
     },
 };
 
-/// As many tiles as multiprocessors.
-pub(crate) static WGMMA_128X128X64: Tile = Tile {
-    name: "wgmma_128x128x64",
+/// As many tiles as multiprocessors, in clusters of two rows of two.
+pub(crate) static WGMMA_128X128X64_CLUSTER4: Tile = Tile {
+    name: "wgmma_128x128x64_cluster4",
     engine: Engine::Wgmma,
     block: BlockShape { m: 128, n: 128, k: 64 },
     part: Part::Warpgroup { m: 64, n: 128 },
     stages: 6,
     resident: 1,
-    cluster: 1,
+    cluster: 4,
     purpose: Purpose::Any,
     cost: Cost {
         nanoseconds_per_k: 4.69,
-        start_microseconds: 6.09,
+        start_microseconds: 3.69,
         lone_block_factor: 1.0,
-        wave_microseconds: 0.293,
+        wave_microseconds: 2.14,
     },
 };
 
@@ -103,9 +103,9 @@ pub(crate) static WGMMA_64X128X64_PING_PONG: Tile = Tile {
     cluster: 1,
     purpose: Purpose::Any,
     cost: Cost {
-        nanoseconds_per_k: 2.89,
-        start_microseconds: 5.98,
-        lone_block_factor: 1.0,
+        nanoseconds_per_k: 2.3,
+        start_microseconds: 5.33,
+        lone_block_factor: 1.07,
         wave_microseconds: 0.0,
     },
 };
@@ -121,10 +121,10 @@ pub(crate) static WGMMA_64X128X64_CLUSTER: Tile = Tile {
     cluster: 2,
     purpose: Purpose::Any,
     cost: Cost {
-        nanoseconds_per_k: 3.4,
-        start_microseconds: 6.26,
+        nanoseconds_per_k: 3.19,
+        start_microseconds: 5.34,
         lone_block_factor: 1.0,
-        wave_microseconds: 0.0688,
+        wave_microseconds: 0.0168,
     },
 };
 
@@ -139,9 +139,9 @@ pub(crate) static WGMMA_64X64X64_PING_PONG: Tile = Tile {
     cluster: 1,
     purpose: Purpose::Any,
     cost: Cost {
-        nanoseconds_per_k: 2.19,
-        start_microseconds: 5.58,
-        lone_block_factor: 1.02,
-        wave_microseconds: 0.072,
+        nanoseconds_per_k: 1.73,
+        start_microseconds: 5.02,
+        lone_block_factor: 1.21,
+        wave_microseconds: 0.0,
     },
 };

@@ -24,11 +24,11 @@ pub struct Epilogue {
     /// The gradient that an activation passes on: a pre-activation `z` of the output's shape and dtype follows the operands, and `y = f'(z) * (alpha * a b)`,
     /// where the product is rounded to the output's dtype first. With nothing else but a factor; for functions whose gradient is one of their input.
     pub activation_grad: Option<UnaryOp>,
-    /// Whether the sums of the columns of `y`, as it is rounded, are a second output, `[n]` in the accumulator dtype: the gradient of the bias of the layer whose pre-activation `z` is. With
+    /// Whether the sums of the columns of `y`, as it is rounded, are a second output, `[n]` in the accumulator dtype: the gradient of the bias of the layer whose pre-activation `z` is, for layers that do not get it by `row_sums_of_a`. With
     /// `activation_grad`, of two matrices.
     pub column_sums: bool,
-    /// Whether the sums over k of the rows of `a` are a second output, `[m]` in the dtype of `a`, as [`Tensor::sum`](crate::Tensor::sum) gives them: sums of f16 and bf16 are formed in f32 and rounded once, and
-    /// the factor is not part of them. Where the product `dyT x` is the gradient of a layer's weight, they are that of its bias. With nothing else but a factor and a dtype, of two matrices of floats.
+    /// Whether the sums over k of the rows of `a` are a second output, `[m]` in the output's dtype: sums of f16 and bf16 are formed in f32 and rounded once, or not at all where the output is f32; the
+    /// factor is not part of them. Where the product `dyT x` is the gradient of a layer's weight, they are that of its bias. With nothing else but a factor and a dtype, of two matrices of floats.
     pub row_sums_of_a: bool,
 }
 

@@ -5,7 +5,8 @@ use crate::autograd::{Context, PreActivation};
 use crate::dispatch::{apply, apply_one};
 use crate::error::Result;
 use crate::ops::unary::UnaryGrad;
-use crate::{Layout, Tensor};
+use crate::shape::AxisSet;
+use crate::{DType, Layout, Tensor};
 
 impl Matmul {
     /// The gradient of what the activation is taken of: of product and bias.
@@ -37,11 +38,11 @@ impl Matmul {
         let out_dtype = context.uncast(index);
         let epilogue = Epilogue { alpha: self.epilogue.alpha, out_dtype, ..Epilogue::NONE };
         let product = |epilogue| Matmul { epilogue, ..*self };
-        if let Some(PreActivation { op, z, has_bias }) =
+        if let Some(PreActivation { op, z, takes_column_sums }) =
             context.pre_activation(index).filter(|_| out_dtype.is_none())
         {
             context.skip_activation(index);
-            let column_sums = has_bias && z.rank() == 2;
+            let column_sums = takes_column_sums && z.rank() == 2;
             let epilogue = Epilogue { activation_grad: Some(op), column_sums, ..epilogue };
             let mut outputs = apply(product(epilogue), &[left, right, &z])?;
             context.give_column_sums(index, if column_sums { outputs.pop() } else { None });
@@ -66,7 +67,7 @@ impl Matmul {
     /// The gradient of the bias, if it came with that of the pre-activation.
     pub(super) fn bias_grad_that_came(&self, context: &Context<'_>) -> Result<Option<Tensor>> {
         let sums = context.column_sums().filter(|_| self.needs_bias(context) && self.epilogue.pre_activation);
-        sums.map(|sums| sums.to_dtype(context.uncast(2).unwrap_or(context.dtype(2)))).transpose()
+        sums.map(|sums| sums.to_dtype(bias_grad_dtype(context))).transpose()
     }
 
     /// The gradient of operand 1 for that of the sum, as [`grad_of`](Matmul::grad_of) gives it; and with it the gradient of the bias, where there is none yet: if the operand is stored by columns, as the transposed
@@ -78,7 +79,7 @@ impl Matmul {
         bias_grad: &mut Option<Tensor>,
     ) -> Result<Tensor> {
         let is_wanted = self.needs_bias(context) && bias_grad.is_none() && context.is_fusing();
-        let is_turned = grad.rank() == 2 && is_column_major(context.layout(1));
+        let is_turned = grad.rank() == 2 && gives_row_sums(context.layout(1));
         let out_dtype = context.uncast(1);
         // What is added to a partial sum, or multiplied by the gradient of an activation, is a product without sums.
         let is_alone = context.pre_activation(1).is_none()
@@ -89,9 +90,29 @@ impl Matmul {
         let Epilogue { alpha, .. } = self.epilogue;
         let epilogue = Epilogue { alpha, out_dtype, row_sums_of_a: true, ..Epilogue::NONE };
         let mut outputs = apply(Matmul { epilogue, ..*self }, &[&grad.t()?, context.input(0)?])?;
-        *bias_grad = outputs.pop().map(|sums| sums.to_dtype(context.dtype(2))).transpose()?;
+        *bias_grad = outputs.pop().map(|sums| sums.to_dtype(bias_grad_dtype(context))).transpose()?;
         outputs.swap_remove(0).t()
     }
+}
+
+/// The gradient of the bias by itself: as it comes with that of the weight. Sums of halves are formed in f32, and rounded where the bias is a half from the beginning.
+pub(super) fn sum_over_rows(context: &Context<'_>, grad: &Tensor) -> Result<Tensor> {
+    let wanted = bias_grad_dtype(context);
+    let axes = AxisSet::first(grad.rank() - 1);
+    match grad.dtype().is_half() && wanted == DType::F32 {
+        true => grad.to_dtype(wanted)?.sum(axes),
+        false => grad.sum(axes)?.to_dtype(wanted),
+    }
+}
+
+/// The dtype of the bias, or the f32 that it was cast from.
+fn bias_grad_dtype(context: &Context<'_>) -> DType {
+    context.uncast(2).unwrap_or(context.dtype(2))
+}
+
+/// Whether the gradient of a right operand that is stored so is a product whose left operand has the sums that the bias needs in its rows: that of a linear layer's weight.
+pub(crate) fn gives_row_sums(right: &Layout) -> bool {
+    is_column_major(right)
 }
 
 /// Whether the matrices of a layout are stored column by column, so that the transposed of a new row-major tensor is stored in their order.

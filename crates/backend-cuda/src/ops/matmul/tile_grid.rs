@@ -1,0 +1,94 @@
+//! The tiles of a product as kernels by warpgroups number them.
+
+use crate::space::Divisor;
+
+/// Rows of tiles that are walked together, column by column: `TileGrid::BAND` of `gemm/gemm.cuh`.
+const BAND: usize = 8;
+
+/// What the number of a tile is divided by, as `TileGrid` of the kernels. Numbers are below 2^31.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TileGrid {
+    matrix: Divisor,
+    band: Divisor,
+    last_band: Divisor,
+    splits: Divisor,
+    fast: Divisor,
+    rows: u32,
+    count: u32,
+}
+
+impl TileGrid {
+    /// Of `matrices` results of `m` rows and `n` columns in tiles of `tile_m` x `tile_n`, each in `splits` parts; the fast axis of the batch has `fast` matrices.
+    pub(super) fn new(
+        [m, n]: [usize; 2],
+        [tile_m, tile_n]: [usize; 2],
+        matrices: usize,
+        splits: usize,
+        fast: usize,
+    ) -> TileGrid {
+        let (rows, columns) = (m.div_ceil(tile_m), n.div_ceil(tile_n));
+        TileGrid {
+            matrix: Divisor::new(rows * columns),
+            band: Divisor::new(BAND * columns),
+            // Of no rows: a divisor that no number meets.
+            last_band: Divisor::new(rows % BAND),
+            splits: Divisor::new(splits),
+            fast: Divisor::new(fast),
+            rows: rows as u32,
+            count: (rows * columns * matrices * splits) as u32,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Row, column, matrix and split of a tile, as the kernels work them out.
+    fn tile(grid: &TileGrid, number: u32) -> [u32; 4] {
+        let rest = grid.matrix.divide(number);
+        let number = number - rest * grid.matrix.divisor();
+        let band = grid.band.divide(number);
+        let number = number - band * grid.band.divisor();
+        let height = match band as usize * BAND + BAND <= grid.rows as usize {
+            true => Divisor::new(BAND),
+            false => grid.last_band,
+        };
+        let column = height.divide(number);
+        let row = band * BAND as u32 + number - column * height.divisor();
+        let matrix = grid.splits.divide(rest);
+        [row, column, matrix, rest - matrix * grid.splits.divisor()]
+    }
+
+    #[test]
+    fn tiles_are_numbered_band_by_band() {
+        for [rows, columns] in [[1, 1], [3, 5], [8, 4], [9, 3], [16, 2], [21, 7], [128, 197]] {
+            for [matrices, splits] in [[1, 1], [3, 1], [1, 4], [5, 3]] {
+                let grid = TileGrid::new([rows * 64 - 5, columns * 128], [64, 128], matrices, splits, 1);
+                let mut number = 0;
+                for [matrix, split] in (0..matrices).flat_map(|m| (0..splits).map(move |s| [m, s])) {
+                    for first in (0..rows).step_by(BAND) {
+                        for column in 0..columns {
+                            for row in first..rows.min(first + BAND) {
+                                let expected = [row, column, matrix, split].map(|n| n as u32);
+                                assert_eq!(tile(&grid, number), expected, "{rows} x {columns}: {number}");
+                                number += 1;
+                            }
+                        }
+                    }
+                }
+                assert_eq!(grid.count, number);
+            }
+        }
+    }
+
+    #[test]
+    fn a_whole_band_is_divided_by_as_in_the_kernels() {
+        let whole = format!("Divisor{{BAND, {}, {}}}", Divisor::new(BAND).factor(), BAND.ilog2());
+        let program = crate::files::Program::new("gemm/wgmma.cu", std::iter::empty());
+        let text = |file: &str| program.headers.iter().find(|(path, _)| *path == file).expect("a header").1;
+        let text = text("gemm/gemm.cuh");
+        assert!(text.contains(&whole) && text.contains(&format!("u32 BAND = {BAND};")), "{whole}");
+    }
+}
