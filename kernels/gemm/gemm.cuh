@@ -101,22 +101,22 @@ template <int ROWS, int COLUMNS, int HEIGHT, class P> INLINE Tile tile_of(const 
 // The same, in tiles, by what the host has worked out: the first loads of a kernel by warpgroups wait for this.
 struct TileGrid {
     Divisor matrix;     // tiles of a matrix
-    Divisor band;       // of BAND rows of tiles
+    Divisor band;       // of BAND_ROWS rows of tiles
     Divisor last_band;  // rows of tiles behind whole bands, if there are any
     Divisor splits;
     Divisor fast;  // size of the fast axis of the batch
     u32 rows;      // of tiles, of a matrix
     u32 count;     // of all tiles
 
-    static constexpr u32 BAND = 8;
+    static constexpr u32 BAND_ROWS = 8;  // whose divisor is {8, 1, 3}
 
     INLINE Tile tile(u32 number) const {
         u32 rest = divide(number, matrix);
         number -= rest * matrix.divisor;
         u32 first = divide(number, band);
         number -= first * band.divisor;
-        Divisor height = first * BAND + BAND <= rows ? Divisor{BAND, 1, 3} : last_band;
-        u32 column = divide(number, height), row = first * BAND + number - column * height.divisor;
+        Divisor height = first * BAND_ROWS + BAND_ROWS <= rows ? Divisor{BAND_ROWS, 1, 3} : last_band;
+        u32 column = divide(number, height), row = first * BAND_ROWS + number - column * height.divisor;
         u32 of_batch = divide(rest, splits);
         return Tile{row, column, of_batch, rest - of_batch * splits.divisor};
     }

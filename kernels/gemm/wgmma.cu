@@ -10,7 +10,8 @@
 // tile run under the sums of this one. Two schedules:
 //
 //   PINGPONG 0   both consumers share a tile: each has TILE_M / 2 rows            producer  |tile 0 |tile 1 |tile 2 |
-//                                                                                 consumers   |tile 0|out|tile 1|out|
+//                (of 16 bits, a tile is stored beside the next one's products:    consumers   |tile 0|out|tile 1|out|
+//                wgmma_plain.cuh)
 //   PINGPONG 1   each consumer has tiles of its own, in turn: one multiplies      consumer 0  |tile 0|out|   |tile 2|out|
 //                while the other one stores                                       consumer 1         |tile 1|out|   |tile 3|
 //
@@ -35,8 +36,8 @@
 //   128 256 4 0    large products; 128 sums a thread
 //   128 192 4 1    k up to 3072, where a tile's way out takes long beside its sums; 192 sums a thread
 //   128 128 6 1    waves that larger tiles do not fill
-//   128 128 6 0    the same with one wave
-//    64 128 8 1    fewer tiles than multiprocessors; in clusters of two or four, lines that begin beside multiples of 128 bytes
+//   128 128 6 0    in clusters of four, lines that begin beside multiples of 128 bytes
+//    64 128 8 1    fewer tiles than multiprocessors; in clusters of two, such lines
 //    64  64 8 1    few rows, sums in parts
 //
 // A cluster has CLUSTER_DOWN x CLUSTER_ACROSS blocks. Those with tiles below each other have the same tile of b, those with tiles side by side the same
@@ -47,7 +48,7 @@
 //   a 0   block    0       2             block 1         half of a 1              1 and 3,         b 0            0 and 1
 //   a 1   block    1       3             block 2         half of a 0              0 and 2,         b 1            2 and 3
 //
-// With CLUSTER_ACROSS 1 what comes of a needs no other block, and is on its way before those have begun.
+// With CLUSTER_ACROSS 1 what comes of a needs no other block, and is on its way before those have begun. A block has one tile at least.
 //
 // Limits: runs begin at multiples of 16 bytes, as do all lines (gemm/mma.cu has products of others); at most two axes of a batch that do not merge;
 // TF32 with a along m and b along n at once has no kernel: one of them is copied. k is above 0. Indices below 2^31.

@@ -11,8 +11,8 @@ use ternion_cuda::tiles::{self, Operands, Wanted, with_tile};
 
 /// Edges in all axes: less than a tile, a second tile of a cluster that is beyond the result, and several waves of the small tiles.
 const SIZES: [[usize; 3]; 4] = [[8, 24, 72], [136, 264, 200], [264, 520, 2056], [1288, 1544, 136]];
-/// More tiles than blocks by the large tiles, too: blocks go from tile to tile.
-const LARGE: [usize; 3] = [2696, 1672, 72];
+/// More tiles than blocks by the large tiles, too: blocks go from tile to tile, with fewer stages of a tile than slabs of the one before, and with more.
+const LARGE: [[usize; 3]; 2] = [[2696, 1672, 72], [2696, 1672, 264]];
 const LAYOUTS: [[Place; 2]; 4] = [
     [Place::Rows, Place::Rows],
     [Place::Rows, Place::Columns],
@@ -88,7 +88,7 @@ fn exact(operands: &[Operands]) -> Result<()> {
     for &operands in operands {
         let mut ran = Vec::new();
         for places in LAYOUTS {
-            for sizes in SIZES.into_iter().chain([LARGE]) {
+            for sizes in SIZES.into_iter().chain(LARGE) {
                 by_every_tile(device, operands, sizes, places, &mut faults, &mut ran)?;
             }
         }
@@ -125,9 +125,9 @@ fn products_of_f64_are_exact_by_every_tile() -> Result<()> {
     exact(&[Operands::Of(DType::F64)])
 }
 
-/// Two axes of a batch, of which b has one alone; ragged edges below and beside. With all that a plain product is stored with.
+/// Two axes of a batch, of which b has one alone; ragged edges below and beside, and more tiles than blocks. With all that a plain product is stored with.
 const BATCH: [usize; 2] = [2, 3];
-const SIZES_IN_BATCHES: [[usize; 3]; 2] = [[136, 264, 72], [72, 520, 584]];
+const SIZES_IN_BATCHES: [[usize; 3]; 3] = [[136, 264, 72], [72, 520, 584], [520, 1544, 264]];
 
 /// Products of a batch by every tile, with a bias and relu: of integers, which are exact.
 #[test]

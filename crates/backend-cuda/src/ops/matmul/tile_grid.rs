@@ -2,7 +2,7 @@
 
 use crate::space::Divisor;
 
-/// Rows of tiles that are walked together, column by column: `TileGrid::BAND` of `gemm/gemm.cuh`.
+/// Rows of tiles that are walked together, column by column: `TileGrid::BAND_ROWS` of `gemm/gemm.cuh`.
 const BAND: usize = 8;
 
 /// What the number of a tile is divided by, as `TileGrid` of the kernels. Numbers are below 2^31.
@@ -85,10 +85,10 @@ mod tests {
 
     #[test]
     fn a_whole_band_is_divided_by_as_in_the_kernels() {
-        let whole = format!("Divisor{{BAND, {}, {}}}", Divisor::new(BAND).factor(), BAND.ilog2());
+        let whole = format!("Divisor{{BAND_ROWS, {}, {}}}", Divisor::new(BAND).factor(), BAND.ilog2());
         let program = crate::files::Program::new("gemm/wgmma.cu", std::iter::empty());
         let text = |file: &str| program.headers.iter().find(|(path, _)| *path == file).expect("a header").1;
         let text = text("gemm/gemm.cuh");
-        assert!(text.contains(&whole) && text.contains(&format!("u32 BAND = {BAND};")), "{whole}");
+        assert!(text.contains(&whole) && text.contains(&format!("u32 BAND_ROWS = {BAND};")), "{whole}");
     }
 }
