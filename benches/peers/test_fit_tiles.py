@@ -242,7 +242,7 @@ class Scripts(unittest.TestCase):
 
 class Fits(Scripts):
     def test_the_fit_finds_the_true_costs_and_the_choice(self):
-        data = tile_times.read([self.save(synthetic(1, 80, Model(132)))])
+        data = tile_times.read([self.save(synthetic(1, 100, Model(132)))])
         fitted = fit_tiles.Fitted(data, Model(132))
         before, after = (fit_tiles.mean_loss(fitted.picks("bf16", is_after)) for is_after in (False, True))
         self.assertGreater(before, 0.03)
