@@ -241,6 +241,17 @@ class Scripts(unittest.TestCase):
 
 
 class Fits(Scripts):
+    def test_slower_measurements_count_less_and_fixed_products_more(self):
+        def weight(sizes, us):
+            one = Measurement({**line_of(LARGE, sizes), "us": us})
+            product = tile_times.Product("bf16")
+            product.best = 10.0
+            return fit_tiles.weight_of(product, one)
+
+        self.assertEqual(weight([1000, 1000, 1008], 10.0), 1)
+        self.assertAlmostEqual(weight([1000, 1000, 1008], 20.0), 1 / 256)
+        self.assertEqual(weight([1000, 1000, 1000], 10.0), fit_tiles.FIXED_WEIGHT)
+
     def test_the_fit_finds_the_true_costs_and_the_choice(self):
         data = tile_times.read([self.save(synthetic(1, 100, Model(132)))])
         fitted = fit_tiles.Fitted(data, Model(132))

@@ -261,6 +261,8 @@ fn parts_are_added_up_inside_where_every_unit_has_a_word() {
         (&WGMMA_64X64X64_PING_PONG, [64, 65], 2, None),
         (&WGMMA_128X256X64, [16, 32], 2, Some(512 * 2 * 128 * 256 * 4)),
         (&WGMMA_128X256X64, [32, 64], 2, None),
+        (&WGMMA_128X128X64_CLUSTER4, [32, 64], 2, Some(2048 * 2 * 128 * 128 * 4)),
+        (&WGMMA_128X128X64_CLUSTER4, [32, 65], 2, None),
         (&WGMMA_128X256X64, [16, 16], 9, None),
     ] {
         assert_eq!(in_parts(tile, tiles, splits).parts_inside(), bytes, "{tile:?} {tiles:?} in {splits}");
