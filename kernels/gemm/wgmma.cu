@@ -86,13 +86,13 @@ typedef PlainOut Out;
 #endif
 
 // The sums of a tile; its last products may run on, but for those of parts.
-INLINE void add_up_tile(Sums& sums, Ring& ring, Out& out, u32 blocks, u32 row) {
+INLINE void add_up_tile(Sums& sums, Ring& ring, Out& out, u32 blocks, u32 row, u32 pause = NOBODY) {
 #if BF16X6
     add_up_promoted(sums, ring, blocks, row);
 #elif A_FROM_REGISTERS
     add_up_from_registers(sums, ring, blocks, row);
 #else
-    add_up(sums, ring, out.add_up_beside(sums, ring, row), blocks, row);
+    add_up(sums, ring, out.add_up_beside(sums, ring, row), blocks, row, pause);
 #endif
 }
 // With `is_last` the consumer has no other work.
@@ -111,16 +111,19 @@ INLINE void consume_together(const TensorMapProduct& p, Ring& ring, Out& out, u3
 #pragma unroll 1
     for (bool is_last = false; !is_last;) {
         out.begin(work, row);
-        add_up_tile(sums, ring, out, work.blocks, row);
         u32 following = next_number(number);
         is_last = following >= p.tiles.count;
+        // Not beside stages that slabs of the tile before go out with.
+        bool pauses = PAUSE > 0 && is_last && work.blocks >= SLABS + PAUSE;
+        add_up_tile(sums, ring, out, work.blocks, row, pauses && row > 0 ? work.blocks - PAUSE : NOBODY);
+        if (pauses && row == 0 && threadIdx.x % WARP == 0) mbarrier_arrive(turn_of(ring.first, 1));
 #if A_FROM_REGISTERS
-        await_sums(sums, ring);
+        await_sums(sums, ring, work.blocks);
         store(sums, out, Work(p, opaque(number)), row, is_last);
         work = Work(p, is_last ? number : following);
 #else
         Work next(p, is_last ? number : following);
-        if (!BF16X6) await_sums(sums, ring);
+        if (!BF16X6) await_sums(sums, ring, work.blocks);
         store(sums, out, work, row, is_last);
         work = next;
 #endif
@@ -145,7 +148,7 @@ INLINE void consume_in_turn(const TensorMapProduct& p, Ring& ring, Out& out, u32
         add_up_tile(sums, ring, out, work.blocks, 0);
         // Its last stages were full: the other one may wait for those that follow.
         if (threadIdx.x % WARP == 0) mbarrier_arrive(turn_of(shared, out.consumer() ^ 1));
-        await_sums(sums, ring);
+        await_sums(sums, ring, work.blocks);
         // Worked out again, which takes no registers while sums are added up.
         store(sums, out, Work(p, opaque(number)), 0, next_number(next_number(number)) >= p.tiles.count);
         number = next_number(number);
@@ -167,18 +170,18 @@ INLINE void consume(const TensorMapProduct& p, u32 shared, u32 consumer) {
     if (out.leads()) cp_async_bulk_wait_group_read<0>();
 }
 
-// Barriers by one thread: a fence of more of them takes longer than they save.
-INLINE void init_barriers(u32 shared) {
-    Ring ring(shared);
-#pragma unroll
-    for (int stage = 0; stage < STAGES; ++stage, ring.advance()) {
-        mbarrier_init(ring.full(), 1);
-        mbarrier_init(ring.empty(), SHARING * (PINGPONG ? 1 : CONSUMERS) * WARPGROUP / WARP + SUM_WARPS);
+// What the warps of the block but the producer's begin with.
+INLINE void prepare(u32 shared, u32 warp) {
+    if (warp == PRODUCER_WARP + 1) {
+        if (threadIdx.x % WARP == 0) init_barriers(shared);
+        __syncwarp();
+        meet_producer();
     }
-#pragma unroll
-    for (u32 consumer = 0; consumer < CONSUMERS; ++consumer) mbarrier_init(turn_of(shared, consumer), WARPGROUP / WARP);
-    for (u32 strip = 0; strip < STRIP_BARRIERS; ++strip) mbarrier_init(turn_of(shared, CONSUMERS + strip), 1);
-    fence_mbarrier_init();
+    if (CLUSTER > 1) {
+        barrier_cluster_arrive_relaxed();
+        barrier_cluster_wait();
+    }
+    wait_for_earlier_launches();
 }
 // The warpgroup of the producer, of which one thread loads: it has loaded `stages` stages.
 INLINE void start_producer(const TensorMapProduct& p, u32 shared, u32 stages) {
@@ -208,21 +211,11 @@ extern "C" __global__ void CLUSTER_DIMS __launch_bounds__(THREADS, 1)
 #endif
     extern __shared__ __align__(1024) u8 memory[];
     u32 shared = (cvta_to_shared(memory) + SWIZZLE_ALIGNMENT - 1) / SWIZZLE_ALIGNMENT * SWIZZLE_ALIGNMENT;
-    if (threadIdx.x == CONSUMERS * WARPGROUP) {
-        prefetch_tensormap(p.a);
-        prefetch_tensormap(p.b);
-        init_barriers(shared);
-    }
-    if (CLUSTER > 1) {
-        __syncwarp();
-        barrier_cluster_arrive_relaxed();
-    }
-    __syncthreads();
-    wait_for_earlier_launches();
     // Of lane 0, so that the compiler knows them to be the same in a warp: addresses and descriptors are then worked out once for all lanes.
     u32 warp = __shfl_sync(ALL_LANES, threadIdx.x / WARP, 0), warpgroup = warp / (WARPGROUP / WARP), stages = 0;
-    if (warp == CONSUMERS * WARPGROUP / WARP) stages = load_first_stages(p, shared);
-    else if (CLUSTER > 1) barrier_cluster_wait();
+    if (warp == PRODUCER_WARP) stages = load_first_stages(p, shared);
+    else prepare(shared, warp);
+    __syncthreads();
     if (warpgroup == CONSUMERS) {
         start_producer(p, shared, stages);
     } else {

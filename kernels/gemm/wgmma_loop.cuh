@@ -3,6 +3,8 @@
 #pragma once
 
 #include "gemm/wgmma_tile.cuh"
+#include "lib/launch.cuh"
+#include "ptx/barrier.cuh"
 #include "ptx/mbarrier.cuh"
 #include "ptx/wgmma_ss.cuh"
 
@@ -18,8 +20,8 @@ struct Ring {
     INLINE u32 address() const { return first + stage * STAGE; }
     INLINE u32 full() const { return first + BARRIERS + stage * 8; }
     INLINE u32 empty() const { return first + BARRIERS + (STAGES + stage) * 8; }
-    // Of the stage before.
-    INLINE u32 empty_before() const { return empty() + (stage == 0 ? STAGES - 1 : -1) * 8; }
+    // Of the stage `back` before.
+    INLINE u32 empty_before(u32 back) const { return empty() + i32(stage < back ? STAGES - back : -back) * 8; }
     INLINE void advance() {
         stage = stage == STAGES - 1 ? 0 : stage + 1;
         parity ^= stage == 0;
@@ -133,13 +135,38 @@ constexpr bool LOADS_EARLY = CLUSTER == 1 || (CLUSTER_DOWN > 1 && CLUSTER_ACROSS
 // Stages that the first instructions of a kernel load.
 constexpr u32 FIRST_STAGES = STAGES < 4 ? STAGES : 4;
 
+// Barriers by one thread: a fence of more of them takes longer than they save. By another warp than the producer's, which meanwhile works out where its first
+// loads begin.
+INLINE void init_barriers(u32 shared) {
+    Ring ring(shared);
+#pragma unroll
+    for (int stage = 0; stage < STAGES; ++stage, ring.advance()) {
+        mbarrier_init(ring.full(), 1);
+        mbarrier_init(ring.empty(), SHARING * (PINGPONG ? 1 : CONSUMERS) * WARPGROUP / WARP + SUM_WARPS);
+    }
+#pragma unroll
+    for (u32 consumer = 0; consumer < CONSUMERS; ++consumer) mbarrier_init(turn_of(shared, consumer), WARPGROUP / WARP);
+    for (u32 strip = 0; strip < STRIP_BARRIERS; ++strip) mbarrier_init(turn_of(shared, CONSUMERS + strip), 1);
+    fence_mbarrier_init();
+}
+// The producer's warp, and the one that makes the barriers.
+INLINE void meet_producer() { barrier_sync(1 + CONSUMERS, 2 * WARP); }
+
 // What takes longest in a short product is the way of its first loads. So these are among the kernel's first instructions: code that comes behind a jump is
-// not there yet, and is waited for as long as for operands, or longer while they come. By the producer's warp; how many stages are on their way then.
+// not there yet, and is waited for as long as for operands, or longer while they come. Nor do they wait for the consumers. By the producer's warp; how many
+// stages are on their way then.
 INLINE u32 load_first_stages(const TensorMapProduct& p, u32 shared) {
     Ring ring(shared);
-    Loads loads(p, first_number());
     bool leads = threadIdx.x % WARP == 0;
+    if (leads) {
+        prefetch_tensormap(p.a);
+        prefetch_tensormap(p.b);
+    }
+    Loads loads(p, first_number());
     u32 stages = min(loads.work.blocks, FIRST_STAGES), k = loads.work.first;
+    wait_for_earlier_launches();
+    meet_producer();
+    if (CLUSTER > 1) barrier_cluster_arrive_relaxed();
     if (LOADS_EARLY && leads)
 #pragma unroll 1
         for (u32 block = 0; block < stages; ++block, ring.advance()) {
@@ -187,8 +214,8 @@ INLINE void release(const Ring& ring, u32 empty) {
         mbarrier_arrive(empty);
     }
 }
-// Until all products are complete; releases the last stage.
-INLINE void await_sums(Sums& sums, const Ring& ring) {
+// Until all products are complete; releases the last stages of `blocks`.
+INLINE void await_sums(Sums& sums, const Ring& ring, u32 blocks) {
     wgmma_wait_group<0>();
 #pragma unroll
     for (int block = 0; block < BLOCKS; ++block)
@@ -196,7 +223,9 @@ INLINE void await_sums(Sums& sums, const Ring& ring) {
         for (int j = 0; j < TILE_N / 8; ++j)
 #pragma unroll
             for (int e = 0; e < 4; ++e) wgmma_fence_operand(sums[block][j][e]);
-    release(ring, ring.empty_before());
+#pragma unroll
+    for (u32 back = UNDER_WAY; back > 0; --back)
+        if (back <= blocks) release(ring, ring.empty_before(back));
 }
 
 #if !A_FROM_REGISTERS && !BF16X6
@@ -221,14 +250,18 @@ template <class Beside> INLINE void add_stage(Sums& sums, Ring& ring, u32 block,
     mbarrier_wait_parity(ring.full(), ring.parity);
     multiply(sums, ring.address() + row * LINE, ring.address() + STAGE_A, block > 0);
     beside();
-    // The products of the stage before are complete; those of this one run on.
-    wgmma_wait_group<1>();
-    if (block > 0) release(ring, ring.empty_before());
+    // The products of earlier stages are complete; those of the last UNDER_WAY run on.
+    wgmma_wait_group<UNDER_WAY>();
+    if (block >= UNDER_WAY) release(ring, ring.empty_before(UNDER_WAY));
     ring.advance();
 }
-// The products of the next stages, from number `block` to `blocks`. The last one is not released: its products run on.
-INLINE void add_up(Sums& sums, Ring& ring, u32 block, u32 blocks, u32 row) {
+// The products of the next stages, from number `block` to `blocks`. The last ones are not released: their products run on. Before number `pause` the consumer
+// waits for the other one.
+INLINE void add_up(Sums& sums, Ring& ring, u32 block, u32 blocks, u32 row, u32 pause) {
 #pragma unroll 1
-    for (; block < blocks; ++block) add_stage(sums, ring, block, row, [] {});
+    for (; block < blocks; ++block) {
+        if (PAUSE > 0 && block == pause) mbarrier_wait_parity(turn_of(ring.first, 1), 0);
+        add_stage(sums, ring, block, row, [] {});
+    }
 }
 #endif

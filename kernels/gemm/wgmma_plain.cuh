@@ -62,6 +62,7 @@ struct Corner {
 
 // Whether slabs of a tile go out beside the products of the next one.
 constexpr bool OVERLAPS = !PINGPONG && BLOCKS == 1 && !EPILOGUE && sizeof(Output) == 2;
+
 struct PlainOut {
     const TensorMapProduct& p;
     u32 shared;
@@ -171,7 +172,6 @@ struct PlainOut {
 
     // By the leading thread.
     INLINE void copy_out(u32 slab, const Corner& to) const {
-        if (to.row >= p.m || to.column >= p.n) return;
         if constexpr (TURNED) {
             cp_async_bulk_tensor_store_4d(p.y, to.row, to.column, to.fast, to.slow, slab);
             if (to.row + 32 < p.m)
@@ -197,6 +197,22 @@ struct PlainOut {
         meet();
         if (leads()) {
             copy_out(slab, to);
+            cp_async_bulk_commit_group();
+        }
+    }
+    // Both slabs of a tile that has two, by one fence and two meetings.
+    INLINE void store_pair(const Sums& sums, const Corner& tile) {
+        if (tile.row >= p.m || tile.column >= p.n) return;
+        if (leads()) cp_async_bulk_wait_group_read<0>();
+        meet();
+        write_slab<0>(slab_at(0), sums);
+        write_slab<1>(slab_at(1), sums);
+        fence_proxy_async_shared();
+        meet();
+        if (leads()) {
+            Corner second = corner_of(tile, 1);
+            copy_out(slab_at(0), tile);
+            if (second.row < p.m && second.column < p.n) copy_out(slab_at(1), second);
             cp_async_bulk_commit_group();
         }
     }
@@ -234,7 +250,8 @@ struct PlainOut {
                 return;
             }
         }
-        store_in_turn<PLAIN>(sums, tile);
+        if constexpr (SLABS == 2) store_pair(sums, tile);
+        else store_in_turn<PLAIN>(sums, tile);
     }
     template <class Half> INLINE void round(const Sums& sums, Half type) {
 #pragma unroll

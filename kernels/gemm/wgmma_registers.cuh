@@ -90,7 +90,7 @@ INLINE void add_up_from_registers(Sums& sums, Ring& ring, u32 blocks, u32 row) {
         mbarrier_wait_parity(ring.full(), ring.parity);
         add_set<0>(sums, first, ring, row, offsets, block > 0);
         // The products of the stage before are complete.
-        if (block > 0) release(ring, ring.empty_before());
+        if (block > 0) release(ring, ring.empty_before(1));
         add_sets<SET_STEPS>(sums, sets, ring, row, offsets);
         ring.advance();
         ++block;

@@ -68,6 +68,7 @@ constexpr int WARPGROUP = 128;
 constexpr int CONSUMERS = 2;
 constexpr int CLUSTER = CLUSTER_DOWN * CLUSTER_ACROSS;
 constexpr int THREADS = (1 + CONSUMERS) * WARPGROUP;
+constexpr u32 PRODUCER_WARP = CONSUMERS * WARPGROUP / WARP;
 constexpr int PARTS = BF16X6 ? 3 : 1;  // of each operand
 // 504 registers of three warpgroups' threads: 168 each at launch, which 65536 / THREADS rounds down to. Rows of a take more than loads alone.
 constexpr int PRODUCER_REGISTERS = SUMS_OF_A ? 40 : 24, CONSUMER_REGISTERS = SUMS_OF_A ? 232 : 240;
@@ -76,6 +77,15 @@ constexpr int PART_M = PINGPONG ? TILE_M : TILE_M / CONSUMERS;  // rows of a con
 constexpr int BLOCKS = PART_M / 64;
 // Where 64 sums and what is worked out of them fit a thread's 168, consumers need not wait for those of the producer.
 constexpr bool MOVES_REGISTERS = BLOCKS * TILE_N > 128 || EPILOGUE || SUMS_OF_A || BF16X6;
+// Stages whose products run on while the next one's are begun. Where a stage takes 128 cycles, or consumers release it at the barriers of other blocks, tensor
+// cores would else stand still now and then until a warp has seen that products are complete. (At 64 x 128 without clusters two or three lost 1 to 2 % at
+// 1024 cubed.)
+constexpr bool IS_SMALL = PINGPONG && BLOCKS * TILE_N <= 128 && !A_FROM_REGISTERS && !BF16X6;
+constexpr u32 UNDER_WAY = !IS_SMALL ? 1 : CLUSTER > 1 ? 3 : TILE_N == 64 ? 2 : 1;
+// Of a block's last tile that both consumers have: the second one begins its last PAUSE stages when the first one has begun all of its own. Tensor cores
+// have work as before, and the first one stores meanwhile. All stages but one, which the second one may not have released yet.
+constexpr u32 PAUSE = !PINGPONG && EPILOGUE == 0 && !A_FROM_REGISTERS && !BF16X6 ? 3 : 0;
+static_assert(PAUSE < STAGES, "stages of the last tile that are loaded before the second consumer releases any");
 constexpr int PART_A = TILE_M * K_LINE, PART_B = TILE_N * K_LINE;
 constexpr int STAGE_A = PARTS * PART_A;
 constexpr int STAGE = STAGE_A + PARTS * PART_B;
