@@ -191,11 +191,36 @@ def share_verdicts(figures, groups=None, least_share=LEAST_SHARE):
                 yield verdict(name, f"{shares[least]:.3f} ({least}; {len(shares) - below} of {len(shares)} reach it)", expected, below == 0)
 
 
-def rate_verdict(figures, case, least):
-    ours, theirs = figures.get(case, "ternion"), figures.get(case, "torch/cublas")
-    ratio = ours["value"] / theirs["value"] if ours and theirs else None
-    measured = f"{ratio:.2f}" if ratio is not None else ""
-    return verdict(f"{case}: rate over cuBLAS", measured, f"at least {least}", ratio >= least if ratio is not None else None)
+# Rates over cuBLAS's that products are held to: what they are of -> parts of the names of such cases (the dtype, and sizes if not all), the least rate, and
+# the least geometric mean of all rates.
+PRODUCT_BARS = {
+    "f16 and bf16 products": (("bf16", "f16"), (), 0.93, 1.02),
+    "TF32 products of 2048 to 8192": (("tf32",), ("2048", "4096", "8192"), 0.97, None),
+    "f32 products of 4096 and 8192": (("f32",), ("4096", "8192"), 1.9, None),
+}
+
+
+def product_rates(figures, dtypes, sizes):
+    """Rate over cuBLAS's of each case of products that both have."""
+    rates = {}
+    for family, case, impl in figures.found:
+        parts = case.split("/")
+        if impl == "ternion" and parts[0] == "gemm" and parts[1] in dtypes and (not sizes or parts[-1] in sizes):
+            ours, theirs = figures.get(case, "ternion"), figures.get(case, "torch/cublas")
+            if theirs:
+                rates[case] = ours["value"] / theirs["value"]
+    return rates
+
+
+def product_verdicts(figures):
+    for what, (dtypes, sizes, least, mean) in PRODUCT_BARS.items():
+        rates = product_rates(figures, dtypes, sizes)
+        lowest = min(rates, key=rates.get, default=None)
+        measured = f"{rates[lowest]:.2f} ({lowest}; {len(rates)} cases)" if rates else ""
+        yield verdict(f"{what}: least rate over cuBLAS", measured, f"at least {least}", rates[lowest] >= least if rates else None)
+        if mean:
+            found = statistics.geometric_mean(rates.values()) if rates else None
+            yield verdict(f"{what}: geometric mean of rates over cuBLAS", f"{found:.3f}" if rates else "", f"at least {mean}", found >= mean if rates else None)
 
 
 def attention_verdict(figures):
@@ -342,8 +367,7 @@ def summary(figures):
     return [
         *lines,
         *share_verdicts(figures),
-        rate_verdict(figures, "gemm/f32/nn/4096", 0.85),
-        rate_verdict(figures, "gemm/bf16/nn/4096", 0.45),
+        *product_verdicts(figures),
         attention_verdict(figures),
         *host_verdicts(figures),
         train_verdict(figures),

@@ -95,7 +95,7 @@ class Tables(unittest.TestCase):
         self.assertIn("| case | Ternion | rate | of copy | torch | torch/compile |", text)
         self.assertIn("| elementwise/add/f32 | 0.200 ms | 1,500 GB/s | 0.75 | 0.100 ms (**2.00**) | 0.400 ms (0.50) |", text)
         self.assertIn("128 MiB | 0.750 (elementwise/add/f32; 0 of 1 reach it) | at least 0.85 | **no** |", text)
-        self.assertIn("| gemm/f32/nn/4096: rate over cuBLAS |  | at least 0.85 | not measured |", text)
+        self.assertIn("| f32 products of 4096 and 8192: least rate over cuBLAS |  | at least 1.9 | not measured |", text)
 
     def test_a_share_is_also_told_of_a_copy_of_as_many_bytes(self):
         text = tables.body([line("reduce/sum_all/bf16", "ternion", 0.1, 900), line("reduce/sum_all/bf16", "copy", 0.09, 1000)])
@@ -178,6 +178,19 @@ class Tables(unittest.TestCase):
         self.assertIn("\n| most memory, MiB | ternion/eager | ternion/graph | torch/eager |\n", text)
         self.assertIn("\n| train/a | 7 |  | 1,234 |\n| train/b |  | 9 |  |\n", text)
         self.assertNotIn("most memory, MiB", tables.body([line("train/a", "torch/eager", 1, 1, "images/s")]))
+
+    def test_products_are_held_to_cublas_by_the_least_and_the_mean(self):
+        def of(what, rates):
+            lines = [line(case, impl, 1.0, value, "TFLOP/s", family="gemm") for case, rate in rates.items() for impl, value in (("ternion", 100 * rate), ("torch/cublas", 100))]
+            return next(text for text in tables.body(lines).splitlines() if text.startswith(f"| {what}"))
+
+        half = {"gemm/bf16/nn/512": 1.1, "gemm/f16/nn/512": 0.95, "gemm/tf32/nn/2048": 0.5}
+        self.assertTrue(of("f16 and bf16 products: least", half).endswith("| 0.95 (gemm/f16/nn/512; 2 cases) | at least 0.93 | yes |"))
+        self.assertTrue(of("f16 and bf16 products: geometric mean", half).endswith("| 1.022 | at least 1.02 | yes |"))
+        self.assertTrue(of("f16 and bf16 products: geometric mean", {**half, "gemm/bf16/nt/16x4096x4096": 1.0}).endswith("| 1.015 | at least 1.02 | **no** |"))
+        self.assertTrue(of("TF32 products", half).endswith("| 0.50 (gemm/tf32/nn/2048; 1 cases) | at least 0.97 | **no** |"))
+        self.assertTrue(of("f32 products", {"gemm/f32/nn/1024": 0.5, "gemm/f32/nt/4096": 2.0}).endswith("| 2.00 (gemm/f32/nt/4096; 1 cases) | at least 1.9 | yes |"))
+        self.assertTrue(of("f32 products", half).endswith("|  | at least 1.9 | not measured |"))
 
 
 class WgpuTables(unittest.TestCase):

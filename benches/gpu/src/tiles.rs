@@ -18,6 +18,9 @@ pub struct Asked {
     /// Of the sizes, which are the same for the same number
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// Share of the products that have up to 64 rows
+    #[arg(long, default_value_t = 0.15)]
+    few_rows: f64,
     /// Milliseconds to measure each tile of a product for
     #[arg(long, default_value_t = 3.0)]
     rep: f64,
@@ -105,10 +108,10 @@ impl Random {
         (size as usize).next_multiple_of(multiple).max(8)
     }
 
-    fn product(&mut self, most_operations: f64) -> Product {
+    fn product(&mut self, most_operations: f64, few_rows: f64) -> Product {
         loop {
             let is_batched = self.next() < 0.15;
-            let is_skinny = self.next() < 0.15;
+            let is_skinny = self.next() < few_rows;
             let m = if is_skinny { self.size(1.0, 64.0) } else { self.size(64.0, 32768.0) };
             let (n, k) = (self.size(64.0, 32768.0), self.size(64.0, 32768.0));
             let matrices = if is_batched { 1 + (self.next() * 48.0) as usize } else { 1 };
@@ -167,7 +170,7 @@ fn measure(clock: &Clock, asked: &Asked, kind: &str, operands: Operands) -> Resu
     }
     let mut random = Random(asked.seed);
     for _ in 0..asked.products {
-        let product = random.product(most);
+        let product = random.product(most, asked.few_rows);
         by_tiles(clock, kind, operands, product, &tiles)?;
     }
     Ok(())
@@ -282,7 +285,7 @@ mod tests {
     fn products_are_within_their_limits_and_the_same_for_a_seed() {
         let drawn = |seed: u64| {
             let mut random = Random(seed);
-            (0..500).map(|_| random.product(MOST_OPERATIONS)).collect::<Vec<_>>()
+            (0..500).map(|_| random.product(MOST_OPERATIONS, 0.15)).collect::<Vec<_>>()
         };
         assert_eq!(drawn(7), drawn(7));
         assert_ne!(drawn(7), drawn(8));
@@ -292,5 +295,7 @@ mod tests {
             assert!(matrices * (m * k).max(n * k).max(m * n) <= MOST_ELEMENTS);
         }
         assert!(drawn(1).iter().any(|product| product.m <= 64) && drawn(1).iter().any(|p| p.matrices > 1));
+        let mut random = Random(3);
+        assert!((0..100).all(|_| random.product(MOST_OPERATIONS, 1.0).m <= 64), "of few rows alone");
     }
 }
