@@ -13,10 +13,10 @@ pub(crate) static WGMMASPLITK_16X64X64: Tile = Tile {
     cluster: 1,
     purpose: Purpose::FewRows,
     cost: Cost {
-        nanoseconds_per_k: 1.94,
-        start_microseconds: 0.0,
+        nanoseconds_per_k: 1.72,
+        start_microseconds: 2.5,
         lone_block_factor: 1.0,
-        wave_microseconds: 4.43,
+        wave_microseconds: 2.44,
     },
 };
 
@@ -31,10 +31,10 @@ pub(crate) static WGMMASPLITK_32X64X64: Tile = Tile {
     cluster: 1,
     purpose: Purpose::FewRows,
     cost: Cost {
-        nanoseconds_per_k: 2.09,
-        start_microseconds: 1.21,
+        nanoseconds_per_k: 1.8,
+        start_microseconds: 3.0,
         lone_block_factor: 1.0,
-        wave_microseconds: 3.45,
+        wave_microseconds: 2.17,
     },
 };
 
@@ -49,9 +49,9 @@ pub(crate) static WGMMASPLITK_64X64X64: Tile = Tile {
     cluster: 1,
     purpose: Purpose::Any,
     cost: Cost {
-        nanoseconds_per_k: 2.54,
-        start_microseconds: 2.27,
-        lone_block_factor: 1.06,
-        wave_microseconds: 3.04,
+        nanoseconds_per_k: 2.46,
+        start_microseconds: 2.04,
+        lone_block_factor: 1.09,
+        wave_microseconds: 3.31,
     },
 };

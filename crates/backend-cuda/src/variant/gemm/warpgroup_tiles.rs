@@ -13,10 +13,10 @@ pub(crate) static WGMMA_128X256X64: Tile = Tile {
     cluster: 1,
     purpose: Purpose::Any,
     cost: Cost {
-        nanoseconds_per_k: 8.49,
-        start_microseconds: 6.07,
+        nanoseconds_per_k: 8.27,
+        start_microseconds: 6.0,
         lone_block_factor: 1.0,
-        wave_microseconds: 0.21,
+        wave_microseconds: 0.255,
     },
 };
 
@@ -31,10 +31,10 @@ pub(crate) static WGMMA_128X256X64_CLUSTER: Tile = Tile {
     cluster: 2,
     purpose: Purpose::Any,
     cost: Cost {
-        nanoseconds_per_k: 9.38,
-        start_microseconds: 5.95,
+        nanoseconds_per_k: 9.3,
+        start_microseconds: 6.29,
         lone_block_factor: 1.0,
-        wave_microseconds: 0.258,
+        wave_microseconds: 0.326,
     },
 };
 
@@ -49,8 +49,8 @@ pub(crate) static WGMMA_128X192X64_PING_PONG: Tile = Tile {
     cluster: 1,
     purpose: Purpose::Any,
     cost: Cost {
-        nanoseconds_per_k: 6.08,
-        start_microseconds: 6.23,
+        nanoseconds_per_k: 5.92,
+        start_microseconds: 6.42,
         lone_block_factor: 1.0,
         wave_microseconds: 0.0,
     },
@@ -67,9 +67,9 @@ pub(crate) static WGMMA_128X128X64_PING_PONG: Tile = Tile {
     cluster: 1,
     purpose: Purpose::Any,
     cost: Cost {
-        nanoseconds_per_k: 3.94,
-        start_microseconds: 5.75,
-        lone_block_factor: 1.06,
+        nanoseconds_per_k: 3.8,
+        start_microseconds: 5.9,
+        lone_block_factor: 1.13,
         wave_microseconds: 0.0,
     },
 };
@@ -85,10 +85,10 @@ pub(crate) static WGMMA_128X128X64_CLUSTER4: Tile = Tile {
     cluster: 4,
     purpose: Purpose::Any,
     cost: Cost {
-        nanoseconds_per_k: 4.69,
-        start_microseconds: 3.69,
+        nanoseconds_per_k: 4.58,
+        start_microseconds: 3.51,
         lone_block_factor: 1.0,
-        wave_microseconds: 2.14,
+        wave_microseconds: 2.22,
     },
 };
 
@@ -103,9 +103,9 @@ pub(crate) static WGMMA_64X128X64_PING_PONG: Tile = Tile {
     cluster: 1,
     purpose: Purpose::Any,
     cost: Cost {
-        nanoseconds_per_k: 2.3,
-        start_microseconds: 5.33,
-        lone_block_factor: 1.07,
+        nanoseconds_per_k: 2.17,
+        start_microseconds: 5.22,
+        lone_block_factor: 1.15,
         wave_microseconds: 0.0,
     },
 };
@@ -121,10 +121,10 @@ pub(crate) static WGMMA_64X128X64_CLUSTER: Tile = Tile {
     cluster: 2,
     purpose: Purpose::Any,
     cost: Cost {
-        nanoseconds_per_k: 3.19,
-        start_microseconds: 5.34,
+        nanoseconds_per_k: 3.29,
+        start_microseconds: 5.11,
         lone_block_factor: 1.0,
-        wave_microseconds: 0.0168,
+        wave_microseconds: 0.0856,
     },
 };
 
@@ -139,9 +139,9 @@ pub(crate) static WGMMA_64X64X64_PING_PONG: Tile = Tile {
     cluster: 1,
     purpose: Purpose::Any,
     cost: Cost {
-        nanoseconds_per_k: 1.73,
-        start_microseconds: 5.02,
-        lone_block_factor: 1.21,
-        wave_microseconds: 0.0,
+        nanoseconds_per_k: 1.71,
+        start_microseconds: 4.87,
+        lone_block_factor: 1.35,
+        wave_microseconds: 0.0641,
     },
 };
