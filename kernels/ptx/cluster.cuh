@@ -3,6 +3,7 @@
 #pragma once
 
 #include "lib/base.cuh"
+#include "ptx/delay.cuh"
 #include "ptx/tma.cuh"
 
 // The same whenever it is read: the compiler may read it once.
@@ -24,7 +25,10 @@ INLINE u32 read_clusterid_x() {
 }
 
 // The barrier of all threads of a cluster: what was written before arriving is seen after waiting.
-INLINE void barrier_cluster_arrive() { asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory"); }
+INLINE void barrier_cluster_arrive() {
+    delay_at_random();
+    asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+}
 // Orders nothing by itself: for what a fence has ordered before, such as fence_mbarrier_init.
 INLINE void barrier_cluster_arrive_relaxed() { asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory"); }
 INLINE void barrier_cluster_wait() { asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory"); }
@@ -49,6 +53,7 @@ INLINE void ld_shared_cluster_v4(float (&to)[4], u32 from) {
 
 // One arrival at a barrier (mbarrier.cuh) of any block of the cluster, whose address mapa_shared_cluster gives.
 INLINE void mbarrier_arrive_cluster(u32 barrier) {
+    delay_at_random();
     asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(barrier) : "memory");
 }
 // Waits until the phase of this parity has ended, at which blocks of the cluster arrive: what they did before is seen after it.

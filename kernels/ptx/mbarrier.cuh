@@ -4,6 +4,7 @@
 #pragma once
 
 #include "lib/base.cuh"
+#include "ptx/delay.cuh"
 
 INLINE void mbarrier_init(u32 barrier, u32 count) {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(count) : "memory");
@@ -12,9 +13,11 @@ INLINE void mbarrier_init(u32 barrier, u32 count) {
 INLINE void fence_mbarrier_init() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
 // One arrival, which announces `bytes` bytes of copies.
 INLINE void mbarrier_arrive_expect_tx(u32 barrier, u32 bytes) {
+    delay_at_random();
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
 }
 INLINE void mbarrier_arrive(u32 barrier) {
+    delay_at_random();
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
 }
 // Whether the phase of this parity, of which the first is 0, has ended. Waits for a while before it says no.
@@ -30,4 +33,5 @@ INLINE bool mbarrier_try_wait_parity(u32 barrier, u32 parity) {
 // behind.
 INLINE void mbarrier_wait_parity(u32 barrier, u32 parity) {
     while (!mbarrier_try_wait_parity(barrier, parity)) {}
+    delay_at_random();
 }

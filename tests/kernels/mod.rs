@@ -11,6 +11,7 @@ mod ladder;
 mod launch;
 mod multi_tensor;
 mod random;
+mod repeats;
 mod rows;
 mod split_k;
 mod tiles;

@@ -1,5 +1,7 @@
 //! What environment variables configure.
 
+use crate::source::SourceForm;
+
 /// The configuration that the environment asks for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EnvConfig {
@@ -16,6 +18,8 @@ pub(crate) struct EnvConfig {
     pub(crate) tensor_maps: bool,
     /// `TERNION_CUDA_DEPENDENT_LAUNCHES`: whether kernels may begin before the ones ahead of them have ended.
     pub(crate) dependent_launches: DependentLaunches,
+    /// `TERNION_CUDA_DELAYS=1`: threads of kernels wait for random times where they wait for each other, for tests. Those kernels are compiled anew.
+    pub(crate) delays: bool,
 }
 
 /// What `TERNION_CUDA_DEPENDENT_LAUNCHES` asks for, where the device and its driver can do it.
@@ -52,6 +56,15 @@ impl EnvConfig {
             dependent_launches: DependentLaunches::of(
                 std::env::var("TERNION_CUDA_DEPENDENT_LAUNCHES").ok().as_deref(),
             ),
+            delays: is_on("TERNION_CUDA_DELAYS"),
+        }
+    }
+
+    /// How kernels are compiled.
+    pub(crate) fn source_form(&self) -> SourceForm {
+        SourceForm {
+            triggers: self.dependent_launches == DependentLaunches::AtBegin,
+            has_delays: self.delays,
         }
     }
 }

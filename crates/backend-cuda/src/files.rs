@@ -99,6 +99,7 @@ pub(crate) const FILES: &[File] = &[
     file!("ptx/cluster.cuh"),
     file!("ptx/cp_async.cuh"),
     file!("ptx/cvt.cuh"),
+    file!("ptx/delay.cuh"),
     file!("ptx/griddepcontrol.cuh"),
     file!("ptx/ldmatrix.cuh"),
     file!("ptx/math.cuh"),

@@ -125,7 +125,7 @@ impl Gpu {
                 true => Pool::new(memory),
                 false => Pool::without_cache(memory),
             }),
-            modules: Arc::new(Modules::new(&context, env.dependent_launches == DependentLaunches::AtBegin)),
+            modules: Arc::new(Modules::new(&context, env.source_form())),
             index_errors: IndexErrors::new()?,
             counts: Counts::new(&queue)?,
             queue,

@@ -7,7 +7,7 @@ use crate::driver::{Context, check};
 use crate::files::Program;
 use crate::launch::Launch;
 use crate::nvrtc;
-use crate::source::Source;
+use crate::source::{Source, SourceForm};
 use crate::submit::queue::AwaitedKernel;
 use crate::variant::{Architecture, Variant, variants, variants_beside_ops};
 use background::{Claim, InProgress, Maker, Workers};
@@ -64,8 +64,8 @@ type Functions = Arc<SmallVec<[Function; 4]>>;
 #[derive(Debug)]
 pub(crate) struct Modules {
     architecture: Architecture,
-    /// Whether kernels let the next one begin early, where that is not to be ruled out.
-    triggers: bool,
+    /// How kernels are compiled.
+    form: SourceForm,
     cache: Cache,
     loaded: RwLock<FxHashMap<Variant, Functions>>,
     /// What the kernels are parts of.
@@ -172,9 +172,9 @@ pub fn keep(source: &Source, architecture: &str, code: &[u8]) {
 }
 
 impl Modules {
-    pub(crate) fn new(context: &Arc<Context>, triggers: bool) -> Modules {
+    pub(crate) fn new(context: &Arc<Context>, form: SourceForm) -> Modules {
         Modules {
-            triggers,
+            form,
             architecture: Architecture::of_device(context.properties.capability),
             cache: Cache::from_environment(),
             loaded: RwLock::default(),
@@ -229,7 +229,7 @@ impl Modules {
 
     /// What the variant is compiled from here.
     fn source(&self, variant: &Variant) -> Source {
-        if self.triggers { variant.source_that_triggers() } else { variant.source() }
+        variant.source_as(self.form)
     }
 
     fn find(&self, variant: &Variant) -> Option<Functions> {

@@ -34,6 +34,8 @@ pub struct Source {
     is_dependent: bool,
     /// Whether the kernels let the next one begin before they end.
     triggers: bool,
+    /// Whether threads wait for random times where they wait for each other.
+    has_delays: bool,
 }
 
 impl Source {
@@ -46,6 +48,7 @@ impl Source {
             has_narrow_integers: false,
             is_dependent: false,
             triggers: false,
+            has_delays: false,
         }
     }
 
@@ -95,8 +98,9 @@ impl Source {
         let narrow = self.has_narrow_integers.then_some(("NARROW_INTEGERS", "1"));
         let waits = self.is_dependent.then_some(("DEPENDENT", "1"));
         let triggers = self.triggers.then_some(("TRIGGERS", "1"));
+        let delays = self.has_delays.then_some(("DELAYS", "1"));
         let macros = self.defines.iter().map(|(name, value)| (*name, value.as_str()));
-        Program::new(self.file, macros.chain(narrow).chain(waits).chain(triggers))
+        Program::new(self.file, macros.chain(narrow).chain(waits).chain(triggers).chain(delays))
     }
 }
 
@@ -132,15 +136,28 @@ fn bits(dtype: DType) -> &'static str {
     }
 }
 
+/// How kernels are compiled in place of how they are by default.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SourceForm {
+    /// Whether they let the next one begin early, where that is not to be ruled out.
+    pub(crate) triggers: bool,
+    /// Whether threads wait for random times where they wait for each other.
+    pub(crate) has_delays: bool,
+}
+
 impl Variant {
     /// What it is compiled from.
     pub fn source(&self) -> Source {
         Source { is_dependent: self.is_dependent(), ..self.source_of_kind() }
     }
 
-    /// The same with kernels that let the next one begin early, where that is not to be ruled out.
-    pub(crate) fn source_that_triggers(&self) -> Source {
-        Source { triggers: self.may_trigger(), ..self.source() }
+    /// The same in another form.
+    pub(crate) fn source_as(&self, form: SourceForm) -> Source {
+        Source {
+            triggers: form.triggers && self.may_trigger(),
+            has_delays: form.has_delays,
+            ..self.source()
+        }
     }
 
     fn source_of_kind(&self) -> Source {
@@ -304,8 +321,10 @@ mod tests {
             let (source, is_dependent) = (variant.source(), variant.is_dependent());
             let program = source.program();
             assert_eq!(program.text.contains("#define DEPENDENT 1\n"), is_dependent, "{}", source.name);
-            let triggers = variant.source_that_triggers().program().text.contains("#define TRIGGERS 1\n");
-            assert_eq!(triggers, variant.may_trigger(), "{}", source.name);
+            let form = SourceForm { triggers: true, has_delays: true };
+            let text = variant.source_as(form).program().text;
+            assert_eq!(text.contains("#define TRIGGERS 1\n"), variant.may_trigger(), "{}", source.name);
+            assert!(text.contains("#define DELAYS 1\n") && !program.text.contains("DELAYS"), "{}", source.name);
             for kernel in source.kernels.iter().filter(|_| is_dependent) {
                 let name = format!("{}: {kernel}", source.file);
                 let body = body(&program, kernel).unwrap_or_else(|| panic!("no text of {name}"));
