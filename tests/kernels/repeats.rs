@@ -15,7 +15,9 @@ const REPEATS: usize = 10;
 
 fn repeats() -> usize {
     match std::env::var("TERNION_REPEATS") {
-        Ok(text) => text.parse().unwrap_or_else(|_| panic!("TERNION_REPEATS: expected a number, got {text:?}")),
+        Ok(text) => {
+            text.parse().unwrap_or_else(|_| panic!("TERNION_REPEATS: expected a number, got {text:?}"))
+        }
         Err(_) => REPEATS,
     }
 }

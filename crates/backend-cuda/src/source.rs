@@ -153,11 +153,7 @@ impl Variant {
 
     /// The same in another form.
     pub(crate) fn source_as(&self, form: SourceForm) -> Source {
-        Source {
-            triggers: form.triggers && self.may_trigger(),
-            has_delays: form.has_delays,
-            ..self.source()
-        }
+        Source { triggers: form.triggers && self.may_trigger(), has_delays: form.has_delays, ..self.source() }
     }
 
     fn source_of_kind(&self) -> Source {
@@ -324,7 +320,11 @@ mod tests {
             let form = SourceForm { triggers: true, has_delays: true };
             let text = variant.source_as(form).program().text;
             assert_eq!(text.contains("#define TRIGGERS 1\n"), variant.may_trigger(), "{}", source.name);
-            assert!(text.contains("#define DELAYS 1\n") && !program.text.contains("DELAYS"), "{}", source.name);
+            assert!(
+                text.contains("#define DELAYS 1\n") && !program.text.contains("DELAYS"),
+                "{}",
+                source.name
+            );
             for kernel in source.kernels.iter().filter(|_| is_dependent) {
                 let name = format!("{}: {kernel}", source.file);
                 let body = body(&program, kernel).unwrap_or_else(|| panic!("no text of {name}"));
