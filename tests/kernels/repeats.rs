@@ -110,8 +110,7 @@ fn fused_products() -> Result<()> {
     for tile in ["wgmma_128x256x64", "wgmma_128x192x64_ping_pong", "wgmma_128x128x64_ping_pong"] {
         for (name, epilogue, inputs) in &products {
             let wanted = Wanted { tile: Some(tile), splits: None };
-            let payload = Matmul { epilogue: *epilogue, ..Matmul::PLAIN };
-            let run = || Ok(apply(payload, inputs)?.into_vec());
+            let run = || Ok(apply(Matmul { epilogue: *epilogue, ..Matmul::PLAIN }, inputs)?.into_vec());
             with_tile(wanted, || compare_runs(&mut faults, &format!("{name} by {tile}"), run)).0?;
         }
     }
