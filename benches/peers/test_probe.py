@@ -1,0 +1,41 @@
+"""Tests of probe.py and probe_kernels.py: what needs neither a GPU nor NVRTC."""
+
+import contextlib
+import io
+import pathlib
+import unittest
+
+import probe
+import probe_kernels
+
+
+class Probe(unittest.TestCase):
+    def test_divisions_tiles_and_parameters(self):
+        shown = io.StringIO()
+        with contextlib.redirect_stdout(shown):
+            probe.self_test([])
+        self.assertEqual(shown.getvalue(), "self-test passed\n")
+
+    def test_texts_that_stamps_are_put_into_are_those_of_the_kernels(self):
+        files = probe_kernels.read_kernels(probe_kernels.KROOT)
+        for patches in (probe_kernels.TRACE, probe_kernels.TRACE_SPLIT_K):
+            changed, left_out = probe_kernels.patched(files, patches)
+            self.assertEqual(left_out, [])
+            self.assertNotEqual(changed, files)
+
+    def test_a_text_that_is_not_there_once_is_an_error(self):
+        with self.assertRaisesRegex(ValueError, "patch of a: 2 times, not once: 'x'"):
+            probe_kernels.patched({"a": "x x"}, [("a", "x", "y")])
+        with self.assertRaisesRegex(ValueError, "patch of b, which is no file"):
+            probe_kernels.patched({"a": "x"}, [("b", "x", "y")])
+
+    def test_variants_are_those_of_the_backend(self):
+        names = [variant["name"] for variant in probe_kernels.VARIANTS]
+        self.assertEqual(len(names), len(set(names)))
+        folder = pathlib.Path(probe_kernels.REPOSITORY) / "crates/backend-cuda/src/variant/gemm"
+        text = "".join((folder / file).read_text(encoding="utf-8") for file in ("warpgroup_tiles.rs", "split_k_tiles.rs"))
+        self.assertEqual([name for name in names if f'name: "{name}"' not in text], [])
+
+
+if __name__ == "__main__":
+    unittest.main()
