@@ -55,8 +55,10 @@ impl Instruction {
 const ACQBULK: u16 = 0x2e;
 const BRA: u16 = 0x147;
 const LDG: u16 = 0x181;
+/// The first 64 bits of CCTL.IVALL, which throws away what the L1 cache has, behind the cluster's barrier. (Other CCTLs read.)
+const CCTL_IVALL: u64 = 0x0000_0000_ff00_798f;
 
-/// What may stand ahead of the wait: nothing that reads or writes global memory, and nothing that goes round the wait.
+/// What may stand ahead of a wait: nothing that reads or writes global memory, and nothing that leaves the paths to it.
 const AHEAD_OF_THE_WAIT: &[(u16, &str)] = &[
     (0x02, "MOV"),
     (0x03, "P2R"),
@@ -109,7 +111,7 @@ const AHEAD_OF_THE_WAIT: &[(u16, &str)] = &[
     (0x1b9, "UTMACCTL, the prefetch of a tensor map among the parameters"),
     (0x1c3, "S2UR"),
     (0x1c6, "FENCE, of shared memory"),
-    (0x1c7, "UCGABAR_ARV, the cluster's barrier"),
+    (0x1c7, "UCGABAR_ARV and UCGABAR_WAIT, the cluster's barrier"),
 ];
 
 /// What lets a kernel touch global memory before what is ahead of it has ended.
@@ -124,26 +126,45 @@ pub fn fault(image: &[u8], kernel: &str) -> Option<String> {
     fault_in(&instructions, has_tables)
 }
 
+/// Follows every path from the first instruction to its wait; warps may take several, each with a wait of its own.
 fn fault_in(instructions: &[Instruction], has_tables: bool) -> Option<String> {
-    let Some(wait) = instructions.iter().position(|instruction| instruction.opcode() == ACQBULK) else {
+    if !instructions.iter().any(|instruction| instruction.opcode() == ACQBULK) {
         return Some("it never waits".into());
-    };
-    if instructions[wait].is_predicated() {
-        return Some("not every thread waits".into());
     }
-    for (at, instruction) in instructions[..wait].iter().enumerate() {
-        let opcode = instruction.opcode();
-        if !AHEAD_OF_THE_WAIT.iter().any(|&(allowed, _)| allowed == opcode) {
-            return Some(format!("instruction {at}, of opcode {opcode:#x}, is ahead of the wait, {wait}"));
+    let mut is_reached = vec![false; instructions.len()];
+    let mut paths = vec![0];
+    while let Some(at) = paths.pop() {
+        let Some(instruction) = instructions.get(at) else { return Some("a path leaves the code".into()) };
+        if std::mem::replace(&mut is_reached[at], true) {
+            continue;
         }
-        if opcode == BRA && !(0..=wait as i64).contains(&instruction.target(at)) {
-            return Some(format!("the branch {at} goes round the wait, {wait}"));
+        match following(*instruction, at) {
+            Ok(next) => paths.extend(next),
+            Err(fault) => return Some(fault),
         }
     }
     let incoherent = instructions.iter().position(|instruction| instruction.is_incoherent_load());
     incoherent
         .filter(|_| !has_tables)
         .map(|at| format!("the load {at} may read what a cache had before the wait"))
+}
+
+/// The instructions that may follow one that runs before a wait: none where it is that.
+fn following(instruction: Instruction, at: usize) -> Result<Vec<usize>, String> {
+    let opcode = instruction.opcode();
+    match opcode {
+        ACQBULK if instruction.is_predicated() => Err("not every thread waits".into()),
+        ACQBULK => Ok(Vec::new()),
+        BRA => {
+            let target = usize::try_from(instruction.target(at));
+            let target = target.map_err(|_| format!("the branch {at} leaves the code"))?;
+            let passes = instruction.is_predicated().then_some(at + 1);
+            Ok(passes.into_iter().chain([target]).collect())
+        }
+        _ if instruction.0 == CCTL_IVALL => Ok(vec![at + 1]),
+        _ if AHEAD_OF_THE_WAIT.iter().any(|&(allowed, _)| allowed == opcode) => Ok(vec![at + 1]),
+        _ => Err(format!("instruction {at}, of opcode {opcode:#x}, is ahead of a wait")),
+    }
 }
 
 #[test]
@@ -160,9 +181,15 @@ fn accesses_ahead_of_a_wait_are_found() {
     assert!(of(&[load, end]).is_some_and(|fault| fault.contains("never waits")));
     assert!(of(&[plain(0x202), load, wait, end]).is_some_and(|fault| fault.contains("instruction 1, of")));
     assert!(of(&[end, wait]).is_some_and(|fault| fault.contains("0x14d")));
-    assert!(of(&[branch(1), wait, load]).is_some_and(|fault| fault.contains("goes round")));
-    assert!(of(&[branch(1000), wait, load]).is_some_and(|fault| fault.contains("goes round")));
-    assert!(of(&[plain(0xb82), branch(-3), wait]).is_some_and(|fault| fault.contains("goes round")));
+    assert!(of(&[branch(1), wait, load]).is_some_and(|fault| fault.contains("instruction 2, of")));
+    assert!(of(&[branch(1000), wait, load]).is_some_and(|fault| fault.contains("leaves the code")));
+    assert!(of(&[plain(0xb82), branch(-3), wait]).is_some_and(|fault| fault.contains("leaves the code")));
+    // Two paths, of which each waits, one waits, and that meet ahead of their wait; a loop.
+    let perhaps = |instructions: i64| Instruction(branch(instructions).0 & !(7 << 12), 0);
+    assert_eq!(of(&[perhaps(2), wait, branch(1), wait, load, end]), None);
+    assert!(of(&[perhaps(2), wait, branch(1), plain(0x202), load, end]).is_some());
+    assert_eq!(of(&[perhaps(1), plain(0x202), wait, load, end]), None);
+    assert_eq!(of(&[plain(0x202), perhaps(-2), wait, load, end]), None);
     assert!(of(&[Instruction(0x82e, 0), load]).is_some_and(|fault| fault.contains("not every thread")));
     let incoherent = Instruction(load.0, 4 << 13);
     assert!(of(&[wait, incoherent]).is_some_and(|fault| fault.contains("a cache had")));
