@@ -203,10 +203,10 @@ PRODUCT_BARS = {
 def product_rates(figures, dtypes, sizes):
     """Rate over cuBLAS's of each case of products that both have."""
     rates = {}
-    for family, case, impl in figures.found:
+    for (_, case, impl), ours in figures.found.items():
         parts = case.split("/")
         if impl == "ternion" and parts[0] == "gemm" and parts[1] in dtypes and (not sizes or parts[-1] in sizes):
-            ours, theirs = figures.get(case, "ternion"), figures.get(case, "torch/cublas")
+            theirs = figures.get(case, "torch/cublas")
             if theirs:
                 rates[case] = ours["value"] / theirs["value"]
     return rates

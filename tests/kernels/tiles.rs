@@ -166,32 +166,6 @@ fn batches_are_exact_by_every_tile() -> Result<()> {
     Ok(())
 }
 
-/// Integers are exact whatever the order of a sum; of other numbers a sum has the same bits whenever it is made anew.
-#[test]
-fn products_have_the_same_bits_in_every_run() -> Result<()> {
-    let _beside = beside();
-    let Some(device) = gpu() else { return Ok(()) };
-    let backend: &CudaBackend = device.downcast().expect("the CUDA backend itself");
-    let [m, n, k] = [1288, 1544, 520];
-    let cpu = ternion::cpu()?;
-    let random = |shape: [usize; 2], seed| Tensor::from_vec(numbers(shape[0] * shape[1], seed), shape, &cpu);
-    for operands in [Operands::Of(DType::BF16), Operands::Tf32, Operands::Bf16x6] {
-        let dtype = if let Operands::Of(dtype) = operands { dtype } else { DType::F32 };
-        let on_device = |x: Tensor| x.to_dtype(dtype)?.to_device(device);
-        let (a, b) = (on_device(random([m, k], 1)?)?, on_device(random([k, n], 2)?)?);
-        for tile in tiles::of(backend, operands) {
-            for splits in [1, 3] {
-                let wanted = Wanted { tile: Some(tile.name), splits: Some(splits) };
-                let run = || a.matmul_with(&b, options(operands))?.to_vec_f64();
-                let (results, _) = with_tile(wanted, || (0..20).map(|_| run()).collect::<Result<Vec<_>>>());
-                let results = results?;
-                assert!(results.iter().all(|result| *result == results[0]), "{} in {splits}", tile.name);
-            }
-        }
-    }
-    Ok(())
-}
-
 /// Few rows, a part of the blocks in use; several waves, so that blocks go from part to part.
 const SIZES_IN_PARTS: [[usize; 3]; 3] = [[16, 520, 4096], [264, 520, 2056], [1288, 1544, 1032]];
 const PARTS: [usize; 4] = [2, 3, 5, 8];

@@ -19,7 +19,7 @@ pub struct Asked {
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Share of the products that have up to 64 rows
-    #[arg(long, default_value_t = 0.15)]
+    #[arg(long, default_value_t = FEW_ROWS)]
     few_rows: f64,
     /// Milliseconds to measure each tile of a product for
     #[arg(long, default_value_t = 3.0)]
@@ -45,6 +45,9 @@ const KINDS: [(&str, Operands); 5] = [
 
 /// The products of GPT-2's layers with what is fused with them.
 const FUSED: &str = "fused";
+
+/// Share of the products that have up to 64 rows, unless it is asked otherwise.
+const FEW_ROWS: f64 = 0.15;
 
 /// Multiplications and additions of the largest products, and elements of the largest tensors.
 const MOST_OPERATIONS: f64 = 2.0 * 8192.0 * 8192.0 * 8192.0;
@@ -285,7 +288,7 @@ mod tests {
     fn products_are_within_their_limits_and_the_same_for_a_seed() {
         let drawn = |seed: u64| {
             let mut random = Random(seed);
-            (0..500).map(|_| random.product(MOST_OPERATIONS, 0.15)).collect::<Vec<_>>()
+            (0..500).map(|_| random.product(MOST_OPERATIONS, FEW_ROWS)).collect::<Vec<_>>()
         };
         assert_eq!(drawn(7), drawn(7));
         assert_ne!(drawn(7), drawn(8));
