@@ -11,7 +11,9 @@
 //
 //   PINGPONG 0   both consumers share a tile: each has TILE_M / 2 rows            producer  |tile 0 |tile 1 |tile 2 |
 //                (of 16 bits, a tile is stored beside the next one's products:    consumers   |tile 0|out|tile 1|out|
-//                wgmma_plain.cuh)
+//                wgmma_plain.cuh. Of a block's last tile, the second
+//                consumer begins its last PAUSE stages when the first one
+//                has begun all of its own, which stores meanwhile)
 //   PINGPONG 1   each consumer has tiles of its own, in turn: one multiplies      consumer 0  |tile 0|out|   |tile 2|out|
 //                while the other one stores                                       consumer 1         |tile 1|out|   |tile 3|
 //

@@ -200,7 +200,7 @@ struct PlainOut {
             cp_async_bulk_commit_group();
         }
     }
-    // Both slabs of a tile that has two, by one fence and two meetings.
+    // Both slabs of a tile that has two, by one fence and two barriers.
     INLINE void store_pair(const Sums& sums, const Corner& tile) {
         if (tile.row >= p.m || tile.column >= p.n) return;
         if (leads()) cp_async_bulk_wait_group_read<0>();

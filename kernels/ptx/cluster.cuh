@@ -58,6 +58,7 @@ INLINE void mbarrier_arrive_cluster(u32 barrier) {
 }
 // Waits until the phase of this parity has ended, at which blocks of the cluster arrive: what they did before is seen after it.
 INLINE void mbarrier_wait_parity_cluster(u32 barrier, u32 parity) {
+    delay_at_random();
     u32 ended = 0;
     while (!ended)
         asm volatile(

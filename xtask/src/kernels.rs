@@ -1,7 +1,8 @@
-//! Every kernel compiled for every architecture: registers, static shared memory, spills. A spill or a warning fails. Dynamic shared memory is told at
-//! launch, and not known here.
+//! Every kernel compiled for every architecture: registers, static shared memory, spills. A spill or a warning fails, and so does a kernel of a
+//! dependent launch that does not wait as it must. Dynamic shared memory is requested at launch, and not known here.
 
 use crate::known::Known;
+use crate::waits;
 use std::fmt::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -149,20 +150,20 @@ fn row(variant: &Variant, architecture: &str, keep: bool) -> Row {
     let mut options = options(architecture);
     options.push("--ptxas-options=-v".into());
     let name = format!("{} {architecture}", source.name);
-    let log = match nvrtc::compile(&source.name, &source.program(), &options) {
-        Ok(compiled) => {
-            if keep {
-                ternion_cuda::keep(&source, architecture, &compiled.cubin);
-            }
-            compiled.log
-        }
+    let compiled = match nvrtc::compile(&source.name, &source.program(), &options) {
+        Ok(compiled) => compiled,
         Err(error) => {
             return Row { text: format!("{name}: does not compile"), faults: vec![error.to_string()] };
         }
     };
-    let usages = usages(&log);
+    if keep {
+        ternion_cuda::keep(&source, architecture, &compiled.cubin);
+    }
+    let usages = usages(&compiled.log);
     let mut text = format!("{name}:");
-    let mut faults: Vec<String> = warnings(&log).map(|line| format!("{name}: {line}")).collect();
+    let warnings = warnings(&compiled.log).map(str::to_string);
+    let early = early_accesses(variant, architecture, &compiled.cubin);
+    let mut faults: Vec<String> = warnings.chain(early).map(|fault| format!("{name}: {fault}")).collect();
     for usage in &usages {
         let _ = write!(text, " {usage}");
         if usage.spilled > 0 {
@@ -175,6 +176,16 @@ fn row(variant: &Variant, architecture: &str, keep: bool) -> Row {
         }
     }
     Row { text, faults }
+}
+
+/// What kernels of a dependent launch do before they have waited; nothing for architectures whose instructions [`waits`] does not read.
+fn early_accesses(variant: &Variant, architecture: &str, image: &[u8]) -> Vec<String> {
+    if !variant.is_dependent() || architecture != waits::ARCHITECTURE {
+        return Vec::new();
+    }
+    let kernels = variant.source().kernels;
+    let fault = |&kernel: &&str| waits::fault(image, kernel).map(|fault| format!("{kernel}: {fault}"));
+    kernels.iter().filter_map(fault).collect()
 }
 
 /// What the compiler or the assembler finds odd.

@@ -1,10 +1,12 @@
 //! Which files of kernels were compiled as they are now: kernels/compiled.tsv, a line for each file and architecture with a digest of all that decides
-//! what the compiler says of it. Compiling every kernel takes a processor half an hour; what did not change need not be compiled each time.
+//! what the compiler says of it, and what is found in its machine code. Compiling every kernel takes a processor half an hour; what did not change need
+//! not be compiled each time.
 //!
 //! The list is written by a run that compiled everything without a spill or a warning. Whoever relies on it still compiles a sample, another one
 //! whenever any kernel changes.
 
 use crate::kernels::{Task, tasks};
+use crate::waits;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -48,7 +50,8 @@ impl Known {
             let options = options(&architecture).join(" ");
             let program = source.program();
             let compiler = format!("{major}.{minor}");
-            let context = [source.name.as_str(), options.as_str(), compiler.as_str()];
+            let checks = if architecture == waits::ARCHITECTURE { waits::CHECKS } else { "" };
+            let context = [source.name.as_str(), options.as_str(), compiler.as_str(), checks];
             for text in context.into_iter().chain(program.parts()) {
                 digest.update(text.len().to_le_bytes());
                 digest.update(text.as_bytes());

@@ -10,6 +10,7 @@ mod lengths;
 mod mutations;
 mod profile;
 mod shader;
+mod waits;
 
 use clap::{Parser, Subcommand};
 use std::path::{Path, PathBuf};

@@ -50,7 +50,7 @@ mod variant;
 
 pub use backend::{CudaBackend, descriptions, device, has_kernels};
 pub use kernel_trace::{Activity, ActivityKind, KernelTrace};
-pub use modules::{keep, machine_code, options};
+pub use modules::{keep, options};
 pub use nvtx::Nvtx;
 pub use source::Source;
 pub use submit::history::LaunchNote;

@@ -116,14 +116,6 @@ fn key<'a>(program: &'a Program, options: &'a [String]) -> Vec<&'a str> {
     version.chain(program.parts()).chain(options.iter().map(String::as_str)).collect()
 }
 
-/// The machine code of `source` for `architecture`: from the user's kernel cache, else from the compiler, and then kept there.
-///
-/// # Errors
-/// NVRTC was not found, or the source does not compile.
-pub fn machine_code(source: &Source, architecture: &str) -> Result<Vec<u8>> {
-    through(&Cache::from_environment(), source, architecture, |code| Ok(code.to_vec()))
-}
-
 /// What `load` makes of the machine code of `source`.
 fn through<T>(
     cache: &Cache,

@@ -308,7 +308,7 @@ mod tests {
         parameters.split_once(") {")?.1.split_once("\n}\n").map(|(body, _)| body)
     }
 
-    /// What may begin early waits, by its text; `tests/symbols.rs` looks at the machine code.
+    /// What may begin early waits, by its text; `cargo xtask kernels` looks at the machine code.
     #[test]
     fn kernels_of_dependent_launches_wait_first() {
         const WAIT: &str = "wait_for_earlier_launches();";

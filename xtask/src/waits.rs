@@ -1,6 +1,12 @@
 //! Where the kernels of a dependent launch wait for the launches ahead of them, read from machine code of compute capability 9.0: what a source asks for a compiler may
 //! move. An instruction has 128 bits; the numbers are those that nvdisasm of CUDA 13 names.
 
+/// The architecture whose instructions are read.
+pub const ARCHITECTURE: &str = "sm_90a";
+
+/// This file: what it finds is known only of images that it was run on as it is.
+pub const CHECKS: &str = include_str!("waits.rs");
+
 /// A 64-bit ELF image.
 struct Image<'a>(&'a [u8]);
 
