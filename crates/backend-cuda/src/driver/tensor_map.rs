@@ -18,6 +18,8 @@ const MAX_RANK: usize = 5;
 /// axis, which the kernel chooses: an H100 ends a kernel that copies from any other offset with an
 /// illegal instruction.
 pub(crate) const ALIGNMENT: u64 = 16;
+/// The most bytes from element to element of an axis; more than any device's memory has.
+const MAX_STRIDE: u64 = (1 << 40) - ALIGNMENT;
 /// The most elements of a box along an axis.
 const MAX_BOX: u32 = 256;
 /// Maps that a thread caches.
@@ -155,8 +157,9 @@ impl TensorMapSpec {
             }
         }
         for Axis { stride, .. } in &self.axes[1..] {
-            if !stride.is_multiple_of(ALIGNMENT) || *stride >= 1 << 40 {
-                return fail(format!("expected strides of multiples of {ALIGNMENT} bytes, got {stride}"));
+            if !stride.is_multiple_of(ALIGNMENT) || *stride > MAX_STRIDE {
+                let expected = format!("multiples of {ALIGNMENT} bytes, at most {MAX_STRIDE}");
+                return fail(format!("expected strides of {expected}, got {stride}"));
             }
         }
         if self.rounds_to_tf32 && self.dtype != DType::F32 {

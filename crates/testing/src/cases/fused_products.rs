@@ -59,7 +59,7 @@ fn pre_activation() -> OpCase {
             (z.map(gelu), z)
         })
         .rejects(
-            "matmul: a pre-activation is given with an activation, and without residual and accumulator",
+            "matmul: pre_activation: expected an activation, no residual, no accumulator, got pre_activation",
             |device| {
                 let x = zeros(&[2, 2], device)?;
                 let epilogue = Epilogue { pre_activation: true, ..Epilogue::NONE };
@@ -85,12 +85,12 @@ fn activation_grad() -> OpCase {
             let op = Matmul { epilogue: with(UnaryOp::Silu), ..Matmul::PLAIN };
             apply_one(op, &[&x, &x, &zeros(&[2, 3], device)?])
         })
-        .rejects("matmul: the gradient of an activation is that of a function of its input", move |device| {
+        .rejects("matmul: activation_grad: expected a function whose gradient is computed from its input, got tanh", move |device| {
             let x = zeros(&[2, 2], device)?;
             apply_one(Matmul { epilogue: with(UnaryOp::Tanh), ..Matmul::PLAIN }, &[&x, &x, &x])
         })
         .rejects(
-            "matmul: the gradient of an activation is not combined with bias, activation, residual and accumulator",
+            "matmul: activation_grad: expected no bias, activation, pre-activation output, residual or accumulator, got residual, activation_grad silu",
             move |device| {
                 let x = zeros(&[2, 2], device)?;
                 let epilogue = Epilogue { residual: true, ..with(UnaryOp::Silu) };
@@ -114,7 +114,7 @@ fn column_sums() -> OpCase {
             let sums = Array::from_fn(&[y.shape[1]], |at| (0..y.shape[0]).map(|row| y.at(&[row, at[0]])).sum());
             (y, sums)
         })
-        .rejects("matmul: sums of columns are given with the gradient of an activation", |device| {
+        .rejects("matmul: column_sums: expected activation_grad, got column_sums", |device| {
             let x = zeros(&[2, 2], device)?;
             let epilogue = Epilogue { column_sums: true, ..Epilogue::NONE };
             apply_one(Matmul { epilogue, ..Matmul::PLAIN }, &[&x, &x])
@@ -145,7 +145,7 @@ fn row_sums_of_a() -> OpCase {
             (oracle::matmul(&x[0], &x[1]).map(|y| 0.5 * y), sums)
         })
         .rejects(
-            "matmul: sums of the rows of a are not combined with bias, activation, its gradient, residual and accumulator",
+            "matmul: row_sums_of_a: expected no bias, activation, activation_grad, residual or accumulator, got activation relu, row_sums_of_a",
             move |device| with(&zeros(&[2, 2], device)?, Epilogue { activation: Some(UnaryOp::Relu), ..epilogue }),
         )
         .rejects("matmul: expected 2 axes, got shape [1, 2, 2]", move |device| {

@@ -28,7 +28,7 @@ const MOST_SPLITS: usize = 128;
 /// Parts that the word of a unit counts at most (`gemm/wgmma_parts.cuh`).
 const MOST_ARRIVALS: usize = 255;
 const _: () = assert!(MOST_SPLITS <= MOST_ARRIVALS);
-/// Microseconds that a kernel takes which does to a small product what a fused one does to its sums.
+/// Microseconds that a kernel takes beside its traffic which does to a product what a fused one does to its sums.
 const APART_MICROSECONDS: f64 = 4.0;
 /// Sums of fewer terms may be farther from the exact ones by parts of bf16 than in f32, where one term is far above the others (`parts/tests.rs`).
 const LEAST_INNER_OF_PARTS: usize = 64;
@@ -141,6 +141,8 @@ struct Asked {
     input: MmaInput,
     device: Device,
     fused: Option<EpilogueVariant>,
+    /// Of the result: how many bytes it has and which epilogues there are for it.
+    output: DType,
     /// Whether a and b are aligned.
     are_aligned: [bool; 2],
     /// Whether boxes of the result are stored by tensor maps.
@@ -175,6 +177,7 @@ impl Asked {
             input,
             device,
             fused,
+            output: y.dtype,
             are_aligned: [a.is_aligned(), b.is_aligned()],
             stores_boxes,
             matrix: [m, n, k, matrices, a_row, a_inner, b_inner, b_column],
@@ -354,9 +357,21 @@ pub(super) fn with_epilogue(
     }
     let fused = fused(variant, sizes, device)?;
     let time = |tile: &Tile, splits| tile.predicted(sizes, splits, device.multiprocessors);
-    let is_whole = variant.tile.engine == Engine::Wgmma && splits == 1;
-    let is_faster = time(fused.tile, 1) <= time(variant.tile, splits) + APART_MICROSECONDS;
-    (is_whole || is_faster).then_some((fused, 1))
+    let together = time(fused.tile, 1) + fused.tile.beside_microseconds(sizes, fused.epilogue);
+    let apart = time(variant.tile, splits) + apart_microseconds(sizes, fused.epilogue);
+    (together <= apart).then_some((fused, 1))
+}
+
+/// Microseconds of the kernel that does to a stored product what a fused epilogue does to its sums: it reads the product and what the epilogue reads beside,
+/// and writes the result.
+fn apart_microseconds(sizes: &Sizes, epilogue: EpilogueVariant) -> f64 {
+    let tensors = match epilogue {
+        EpilogueVariant::PreActivation(_) => 2,
+        EpilogueVariant::ActivationGrad(_) | EpilogueVariant::Residual => 3,
+        EpilogueVariant::BiasRelu | EpilogueVariant::RowSumsOfA => 0,
+    };
+    let bytes = sizes.outputs() * tensors * sizes.element_bytes[1];
+    APART_MICROSECONDS + bytes as f64 / BYTES_PER_MICROSECOND
 }
 
 /// The variant with the fused epilogue of the tile that is fastest by prediction, if there are such.
@@ -456,12 +471,16 @@ fn suits_tensor_maps(
 }
 
 impl Tile {
-    /// Whether there are products of these sizes that it is for.
-    fn serves(&self, sizes: &Sizes) -> bool {
+    /// Whether it is for products of these sizes, on a device of so many multiprocessors.
+    fn serves(&self, sizes: &Sizes, multiprocessors: usize) -> bool {
         if self.engine.uses_tensor_maps() && !sizes.suits_tensor_maps {
             return false;
         }
         if self.needs_rows_along_k() && sizes.turned[0] > 0 {
+            return false;
+        }
+        // A cluster's blocks run at the same time.
+        if self.cluster > multiprocessors {
             return false;
         }
         match self.purpose {
@@ -495,13 +514,13 @@ pub(super) fn choose_among(
 ) -> (&'static Tile, usize) {
     let Device { multiprocessors, room, architecture } = device;
     let runs = |tile: &Tile| architectures(tile).contain(architecture);
-    let serving = || tiles.iter().copied().filter(|tile| runs(tile) && tile.serves(sizes));
+    let serving = || tiles.iter().copied().filter(|tile| runs(tile) && tile.serves(sizes, multiprocessors));
     let wanted = wanted();
     // A tile that is not wanted is better than none.
     let mut best: Option<((bool, f64), &'static Tile, usize)> = None;
     for tile in serving().filter(|tile| tile.most_shared(dtype) <= room) {
         let copies = sizes.copies(tile, dtype.size());
-        for splits in splits_of(tile, sizes, wanted.splits) {
+        for splits in splits_of(tile, sizes, wanted.splits, multiprocessors) {
             let stores_parts = splits > 1 && !tile.engine.adds_up_in_clusters();
             if stores_parts && sizes.outputs() * splits * 8 > MOST_PARTIAL {
                 continue;
@@ -517,12 +536,17 @@ pub(super) fn choose_among(
 }
 
 /// The numbers of parts that a tile's sums may be cut into; where one is wanted, that alone.
-fn splits_of(tile: &Tile, sizes: &Sizes, wanted: Option<usize>) -> SmallVec<[usize; 8]> {
+fn splits_of(
+    tile: &Tile,
+    sizes: &Sizes,
+    wanted: Option<usize>,
+    multiprocessors: usize,
+) -> SmallVec<[usize; 8]> {
     let blocks = tile.count(sizes).max(1);
     let longest = sizes.k / (2 * tile.block.k).max(64);
     let cut_of = |aim: &usize| (aim / blocks).min(longest).min(MOST_SPLITS);
     if tile.engine.adds_up_in_clusters() {
-        let most = longest.clamp(1, MOST_IN_CLUSTER);
+        let most = longest.clamp(1, MOST_IN_CLUSTER.min(multiprocessors));
         return match wanted {
             Some(splits) => smallvec![splits.clamp(1, most)],
             None => (1..=MOST_IN_CLUSTER).filter(|&cut| cut.is_power_of_two() && cut <= most).collect(),

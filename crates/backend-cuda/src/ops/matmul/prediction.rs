@@ -36,7 +36,7 @@ impl Tile {
         // Of larger clusters ten in eleven multiprocessors have blocks: an H100's groups of 16 and 18 have four clusters of four each.
         let multiprocessors = match self.cluster {
             1 | 2 => multiprocessors,
-            _ => multiprocessors * 10 / 11 / self.cluster * self.cluster,
+            cluster => (multiprocessors * 10 / 11 / cluster).max(1) * cluster,
         };
         let slots = multiprocessors * self.resident;
         let (full, rest) = (tiles / slots, tiles % slots);

@@ -364,7 +364,8 @@ pub(super) fn launch(
 ) -> Result<()> {
     let (gpu, op, batch) = (call.gpu, call.name, &parameters.batch);
     if !suits_batch(batch) {
-        return Err(Error::invalid(op, "a batch of more axes than a tensor map has"));
+        let detail = format!("tensor maps: expected at most {BATCH_AXES} batch axes, got {}", batch.rank);
+        return Err(Error::invalid(op, detail));
     }
     let of_y = batch_axes(batch, 0);
     let is_inside = choice.parts_inside().is_some();

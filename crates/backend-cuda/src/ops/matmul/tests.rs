@@ -5,6 +5,9 @@ use super::*;
 use crate::variant::Architectures;
 use crate::variant::elementwise::Activation;
 use crate::variant::gemm::*;
+use std::sync::atomic::AtomicU64;
+use ternion_core::Shape;
+use ternion_core::backend::Memory;
 
 const F32: MmaInput = MmaInput::Of(DType::F32);
 const F64: MmaInput = MmaInput::Of(DType::F64);
@@ -419,5 +422,80 @@ fn epilogues_that_read_much_are_fused_with_tiles_in_turn() {
         };
         let (fused, _) = with_epilogue(variant, 1, &sizes, device).expect("a fused product");
         assert!(fused.tile.is_ping_pong(), "{m} x {n} x {k}: {:?}", fused.tile);
+    }
+}
+
+/// The fastest tile with an epilogue may be much slower than the fastest without: then a kernel behind the product takes less.
+#[test]
+fn epilogues_are_not_fused_with_a_far_slower_tile() {
+    let device = device("sm_90a");
+    let sizes = sizes(BF16, [1024, 512, 3072], [0; 2], true);
+    let variant = |tile| GemmVariant {
+        tile,
+        a: LoadMode::KMajor,
+        b: LoadMode::KMajor,
+        operands: DType::BF16,
+        output: DType::BF16,
+        epilogue: EpilogueVariant::PreActivation(Activation::GeluErf),
+    };
+    let fastest = &WGMMA_64X64X64_PING_PONG;
+    assert!(!FUSED_TILES.contains(&fastest));
+    assert!(with_epilogue(variant(fastest), 1, &sizes, device).is_none());
+    // Beside a tile as slow as that with the epilogue, it is fused.
+    assert!(with_epilogue(variant(FUSED_TILES[0]), 1, &sizes, device).is_some());
+}
+
+/// A share of a device, as MPS gives it out, may have fewer multiprocessors than a cluster has blocks.
+#[test]
+fn clusters_are_left_out_where_they_do_not_fit() {
+    for multiprocessors in 1..=8 {
+        let device = Device { multiprocessors, ..device("sm_90a") };
+        for input in MmaInput::all() {
+            for size in [[64, 64, 64], [1000, 1000, 1000], [4096, 8192, 4104], [16, 4096, 4096]] {
+                let sizes = sizes(input, size, [0; 2], input.uses_tensor_cores());
+                let (tile, splits) = choose(input, &sizes, device);
+                assert!(tile.cluster <= multiprocessors, "{tile:?} on {multiprocessors}");
+                assert!(tile.blocks(tile.count(&sizes) * splits, multiprocessors) > 0, "{tile:?}");
+                assert!(tile.predicted(&sizes, splits, multiprocessors).is_finite(), "{tile:?}");
+            }
+        }
+    }
+}
+
+/// Memory that is looked at by nobody.
+#[derive(Debug)]
+struct NoMemory(AtomicU64);
+
+impl Memory for NoMemory {
+    fn bytes(&self) -> usize {
+        0
+    }
+
+    fn version_counter(&self) -> &AtomicU64 {
+        &self.0
+    }
+}
+
+/// There is a fused kernel with results of half precision and none with f32: neither choice serves for the other product, whichever was asked for first.
+#[test]
+fn choices_are_remembered_by_the_dtype_of_the_result() {
+    let buffer = Buffer::new(NoMemory(AtomicU64::new(0)));
+    let layout = Layout::row_major(Shape::new(&[2048, 2048]).expect("a shape"));
+    let sizes = sizes(BF16, [2048; 3], [0; 2], true);
+    let view = |dtype| View { buffer: &buffer, dtype, layout: &layout };
+    let operand =
+        |line_axis| Operand { view: view(DType::BF16), line_axis, inner_axis: 1 - line_axis, address: 0 };
+    let epilogue = |output| {
+        let fused = Some(EpilogueVariant::PreActivation(Activation::GeluErf));
+        let output = Output { view: &view(output), stores_boxes: true, fused };
+        let operands = [&operand(0), &operand(1)];
+        Choice::remembered(BF16, operands, output, &sizes, device("sm_90a")).choice.epilogue
+    };
+    for order in [[DType::BF16, DType::F32], [DType::F32, DType::BF16]] {
+        forget_choices();
+        for output in order {
+            let is_fused = epilogue(output) != EpilogueVariant::BiasRelu;
+            assert_eq!(is_fused, output == DType::BF16, "{output} in {order:?}");
+        }
     }
 }

@@ -48,30 +48,42 @@ impl Epilogue {
     };
 
     /// What speaks against this combination.
-    pub(super) fn problem(&self) -> Option<&'static str> {
-        let Epilogue { bias, activation, residual, accumulate, pre_activation, activation_grad, .. } = *self;
-        if pre_activation && (activation.is_none() || residual || accumulate) {
-            return Some(
-                "a pre-activation is given with an activation, and without residual and accumulator",
-            );
-        }
-        let is_grad = activation_grad.is_some();
-        if is_grad && (bias || activation.is_some() || residual || accumulate || pre_activation) {
-            return Some(
-                "the gradient of an activation is not combined with bias, activation, residual and accumulator",
-            );
-        }
-        if activation_grad.is_some_and(|op| op.saves_output() || !op.has_grad_op()) {
-            return Some("the gradient of an activation is that of a function of its input");
-        }
-        if self.column_sums && !is_grad {
-            return Some("sums of columns are given with the gradient of an activation");
-        }
-        if self.row_sums_of_a && (bias || activation.is_some() || residual || accumulate || is_grad) {
-            return Some(
-                "sums of the rows of a are not combined with bias, activation, its gradient, residual and accumulator",
-            );
-        }
-        None
+    pub(super) fn problem(&self) -> Option<String> {
+        let of_activation = |op: UnaryOp| !op.saves_output() && op.has_grad_op();
+        let is_grad = self.activation_grad.is_some();
+        let has_sum = self.bias || self.activation.is_some() || self.residual || self.accumulate;
+        let expected = if self.pre_activation
+            && (self.activation.is_none() || self.residual || self.accumulate)
+        {
+            "pre_activation: expected an activation, no residual, no accumulator"
+        } else if is_grad && (has_sum || self.pre_activation) {
+            "activation_grad: expected no bias, activation, pre-activation output, residual or accumulator"
+        } else if self.column_sums && !is_grad {
+            "column_sums: expected activation_grad"
+        } else if self.row_sums_of_a && (has_sum || is_grad) {
+            "row_sums_of_a: expected no bias, activation, activation_grad, residual or accumulator"
+        } else {
+            let op = self.activation_grad.filter(|&op| !of_activation(op))?;
+            let expected = "activation_grad: expected a function whose gradient is computed from its input";
+            return Some(format!("{expected}, got {}", op.name()));
+        };
+        Some(format!("{expected}, got {}", self.listed()))
+    }
+
+    /// What is set, by the names of the fields.
+    fn listed(&self) -> String {
+        let with_name = |field: &str, op: Option<UnaryOp>| op.map(|op| format!("{field} {}", op.name()));
+        let flag = |field: &str, is_set: bool| is_set.then(|| field.to_string());
+        let parts = [
+            flag("bias", self.bias),
+            with_name("activation", self.activation),
+            flag("residual", self.residual),
+            flag("accumulate", self.accumulate),
+            flag("pre_activation", self.pre_activation),
+            with_name("activation_grad", self.activation_grad),
+            flag("column_sums", self.column_sums),
+            flag("row_sums_of_a", self.row_sums_of_a),
+        ];
+        parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
     }
 }

@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# Prints the packages of the Python module whose features differ from those of the workspace's tests, so that they are built twice, and those of the
+# documentation that differ from what clippy looked at. The module's feature `as-in-workspace` keeps both lists short.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+# A line for each package: its name, version and features.
+packages() {
+    cargo tree --locked "$@" -f '{p} {f}' --prefix none --no-dedupe | sed -E 's/ \((\/[^)]*|\*|proc-macro)\)//g' | sort -u
+}
+
+module=(-p ternion-python --features cuda,wgpu,as-in-workspace -e normal,build)
+echo "built for the Python module beside the tests:"
+comm -13 <(packages --workspace -e normal,build,dev) <(packages "${module[@]}")
+echo "checked for the documentation beside clippy:"
+comm -13 <(packages --workspace --all-features -e normal,build,dev) <(packages --workspace --all-features -e normal,build)
