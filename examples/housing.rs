@@ -3,6 +3,7 @@
 //!     cargo run --release --example housing
 //!     cargo run --release --example housing -- --data california_housing.csv --plot curve.svg
 //!     cargo run --release --example housing -- --gradcheck --epochs 1
+//!     nsys profile --trace=cuda,nvtx cargo run --release --features cuda --example housing -- --device cuda --nvtx --epochs 1
 //!
 //! Without California housing on this machine the program draws a table of its own, and says so. `docs/tutorials/housing.md` walks through it.
 
@@ -28,6 +29,8 @@ mod plan;
 mod prediction;
 #[path = "support/program.rs"]
 mod program;
+#[path = "support/ranges.rs"]
+mod ranges;
 // Not all of it is needed here.
 #[allow(dead_code)]
 #[path = "support/saving.rs"]
@@ -46,14 +49,18 @@ use outputs::Output;
 use plan::Plan;
 use prediction::Predictor;
 use program::{Outcome, end};
+use ranges::Ranges;
 use say::say;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
-use ternion::data::{CaliforniaHousing, Regression, RegressionOrder, RegressionSplit, Table};
+use ternion::data::{
+    CaliforniaHousing, Regression, RegressionBatch, RegressionOrder, RegressionSplit, Table,
+};
 use ternion::nn::schedule::CosineAnnealingLR;
 use ternion::nn::{StatsConfig, StatsMonitor, StatsReport, SummaryPass, summary_of_shape};
 use ternion::prelude::*;
+use ternion::trace::{SpanKind, in_span};
 use ternion::train::{Chart, Panel, Recorder, Scale, Series};
 use ternion_testing::gradcheck;
 
@@ -111,6 +118,9 @@ struct Arguments {
     /// First compares every gradient of the model with differences of its loss, in f64
     #[arg(long)]
     gradcheck: bool,
+    /// Reports to NVIDIA's profilers where steps, layers, backward passes and the optimizer's steps begin and end
+    #[arg(long)]
+    nvtx: bool,
     /// Predicts the rows of a table with a saved model, and does nothing else; the table needs no column --target
     #[arg(long, value_name = "FILE.csv", requires = "load")]
     predict: Option<PathBuf>,
@@ -128,7 +138,7 @@ pub fn main() -> ExitCode {
 }
 
 /// Options of a training.
-const OF_TRAINING: [&str; 16] = [
+const OF_TRAINING: [&str; 17] = [
     "data",
     "target",
     "epochs",
@@ -139,6 +149,7 @@ const OF_TRAINING: [&str; 16] = [
     "summary",
     "stats_every",
     "gradcheck",
+    "nvtx",
     "plot",
     "record",
     "save",
@@ -156,6 +167,7 @@ fn run(arguments: &Arguments, given: &Given) -> Outcome<()> {
     let table = Some(PathBuf::from(&arguments.data)).filter(|file| file.is_file());
     arguments.files.check(&[Output { option: "--data", file: &table }], &[])?;
     let device = ternion::device(&arguments.device)?;
+    let ranges = Ranges::new(arguments.nvtx, &device)?;
     device.seed(arguments.seed);
     let districts = Districts::load(&arguments.data)?;
     say!("{}", districts.origin);
@@ -173,9 +185,10 @@ fn run(arguments: &Arguments, given: &Given) -> Outcome<()> {
         let batch = (arguments.batch as usize).min(regression.train.len());
         say!("{}", summary_of_shape(&model, [batch, inputs], SummaryPass::ForwardBackward)?);
     }
-    let mut training = Training::new(arguments, model, &regression, &device)?;
-    training.run(&Interrupts::watch()?)?;
-    let test = Test::of(&training.model, &regression, &device)?;
+    let mut training = Training::new(arguments, &model, &regression, &device)?;
+    let interrupts = Interrupts::watch()?;
+    ranges.of(&model, || training.run(&interrupts))?;
+    let test = Test::of(&model, &regression, &device)?;
     if training.divergence.is_none() {
         test.tell(&arguments.target);
     }
@@ -254,7 +267,7 @@ struct Training<'a> {
     table: String,
     device: &'a Device,
     plan: Plan,
-    model: Mlp,
+    model: &'a Mlp,
     adam: Adam,
     /// Steps that were made.
     step: u64,
@@ -273,7 +286,7 @@ struct Training<'a> {
 impl<'a> Training<'a> {
     fn new(
         arguments: &'a Arguments,
-        model: Mlp,
+        model: &'a Mlp,
         regression: &'a Regression,
         device: &'a Device,
     ) -> Outcome<Training<'a>> {
@@ -308,7 +321,7 @@ impl<'a> Training<'a> {
     fn state(&mut self) -> TrainingState<'_> {
         let Arguments { batch, seed, target, hidden, .. } = self.arguments;
         TrainingState::new(self.device)
-            .model("model", &self.model)
+            .model("model", self.model)
             .optimizer("adam", &mut self.adam)
             .part("history", &mut self.history)
             .part("open_epoch", &mut self.open_epoch)
@@ -365,7 +378,7 @@ impl<'a> Training<'a> {
         if is_saved && !is_whole {
             files.checkpoint(self.step, &self.state())?;
         }
-        let held_out = Test::of(&self.model, self.regression, self.device)?.loss;
+        let held_out = Test::of(self.model, self.regression, self.device)?.loss;
         self.history.scalar(TRAIN, epoch, loss)?;
         self.history.scalar(HELD_OUT, epoch, held_out)?;
         self.open_epoch = vec![0.0];
@@ -398,16 +411,8 @@ impl<'a> Training<'a> {
         for batch in batches.skip((self.step % steps) as usize) {
             let batch = batch?;
             self.adam.set_lr(schedule.lr(self.step))?;
-            let Training { model, adam, monitor, .. } = self;
-            let forward =
-                || model.forward(&held(&batch.features)?)?.mse_loss(&batch.targets, Reduction::Mean);
-            let loss = monitor.watch(model, self.step, forward)?;
-            let gradients = loss.backward()?;
-            // A step of Adam, and a report where the monitor has looked.
-            if let Some(report) = monitor.step(adam, &gradients)? {
-                self.look_at(report);
-            }
-            sum = no_grad(|| sum.add(&loss.detach().mul_scalar(batch.size as f64)?))?;
+            let loss = in_span(SpanKind::Other, "step", "", || self.learn(&batch))?;
+            sum = no_grad(|| sum.add(&loss.mul_scalar(batch.size as f64)?))?;
             self.step += 1;
             stops = interrupts.stop();
             if stops {
@@ -416,6 +421,21 @@ impl<'a> Training<'a> {
         }
         self.open_epoch = vec![sum.item_f64()?];
         Ok(stops)
+    }
+
+    /// Trains on `batch`: its loss.
+    fn learn(&mut self, batch: &RegressionBatch) -> Result<Tensor> {
+        let model = self.model;
+        let Training { adam, monitor, .. } = self;
+        let squares = || model.forward(&held(&batch.features)?)?.mse_loss(&batch.targets, Reduction::Mean);
+        let forward = || in_span(SpanKind::Other, "forward", "", squares);
+        let loss = monitor.watch(model, self.step, forward)?;
+        let gradients = loss.backward()?;
+        // A step of Adam, and a report where the monitor has looked.
+        if let Some(report) = monitor.step(adam, &gradients)? {
+            self.look_at(report);
+        }
+        Ok(loss.detach())
     }
 }
 

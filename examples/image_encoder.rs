@@ -2,6 +2,7 @@
 //!
 //!     cargo run --release --example image_encoder
 //!     cargo run --release --example image_encoder -- --image photo.png --picture photo-learned.png --dot graph.dot
+//!     nsys profile --trace=cuda,nvtx cargo run --release --features cuda --example image_encoder -- --device cuda --nvtx --steps 100
 //!
 //! Without `--image` the program draws a picture of its own. `docs/tutorials/image_encoder.md` walks through it.
 
@@ -19,6 +20,8 @@ mod outputs;
 mod picture;
 #[path = "support/program.rs"]
 mod program;
+#[path = "support/ranges.rs"]
+mod ranges;
 // Not all of it is needed here.
 #[allow(dead_code)]
 #[path = "support/saving.rs"]
@@ -33,6 +36,7 @@ use files::Files;
 use interrupts::Interrupts;
 use outputs::Output;
 use program::{Outcome, end};
+use ranges::Ranges;
 use say::say;
 use std::f64::consts::PI;
 use std::path::{Path, PathBuf};
@@ -43,6 +47,7 @@ use ternion::data::{read_image, write_png};
 use ternion::nn::schedule::ExponentialLR;
 use ternion::nn::{SummaryPass, summary_of_shape};
 use ternion::prelude::*;
+use ternion::trace::{SpanKind, in_span};
 use ternion::train::{Chart, Panel, Recorder, Scale, Series};
 
 /// Rows and columns of the drawn picture.
@@ -92,6 +97,9 @@ struct Arguments {
     /// Prints the layers with their shapes, parameters and arithmetic
     #[arg(long)]
     summary: bool,
+    /// Reports to NVIDIA's profilers where steps, layers, backward passes and the optimizer's steps begin and end
+    #[arg(long)]
+    nvtx: bool,
     /// Decides first weights and the pixels of each step
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -113,25 +121,28 @@ pub fn main() -> ExitCode {
 fn run(arguments: &Arguments) -> Outcome<()> {
     check_files(arguments)?;
     let device = ternion::device(&arguments.device)?;
+    let ranges = Ranges::new(arguments.nvtx, &device)?;
     device.seed(arguments.seed);
     let image = match &arguments.image {
         Some(file) => read_image(file, &device)?,
         None => picture::draw(DRAWN_SIDE, &device)?,
     };
     let pixels = Pixels::of(&image)?;
-    let mut training = Training::new(arguments, encoder(&device)?, &pixels)?;
-    let parameters = training.model.parameter_count();
+    let model = encoder(&device)?;
+    let mut training = Training::new(arguments, &model, &pixels)?;
+    let parameters = model.parameter_count();
     say!("{parameters} parameters for {} x {} pixels on {device}", pixels.rows, pixels.cols);
     if arguments.summary {
         let shape = [arguments.batch as usize, 2];
-        say!("{}", summary_of_shape(&training.model, shape, SummaryPass::ForwardBackward)?);
+        say!("{}", summary_of_shape(&model, shape, SummaryPass::ForwardBackward)?);
     }
-    training.run(&Interrupts::watch()?)?;
+    let interrupts = Interrupts::watch()?;
+    ranges.of(&model, || training.run(&interrupts))?;
     if training.divergence.is_some() {
         arguments.files.write(|| results(&training, f64::NAN), || chart(&training.history, f64::NAN))?;
         return Ok(Divergence::none(training.divergence)?);
     }
-    let learned = pixels.image_of(&training.model)?;
+    let learned = pixels.image_of(&model)?;
     let psnr = psnr(&image, &learned)?;
     say!("PSNR {psnr:.2} dB after {} steps in {:.1} s", training.step, training.time.as_secs_f64());
     write_png(&Tensor::concat(&[&image, &learned], 2)?, &arguments.picture)?;
@@ -272,7 +283,7 @@ fn psnr(image: &Tensor, learned: &Tensor) -> Result<f64> {
 struct Training<'a> {
     arguments: &'a Arguments,
     pixels: &'a Pixels,
-    model: Sequential,
+    model: &'a Sequential,
     adam: AdamW,
     /// Mean squared error of a colour's channel since the reading before.
     history: Recorder,
@@ -286,7 +297,7 @@ struct Training<'a> {
 }
 
 impl<'a> Training<'a> {
-    fn new(arguments: &'a Arguments, model: Sequential, pixels: &'a Pixels) -> Outcome<Training<'a>> {
+    fn new(arguments: &'a Arguments, model: &'a Sequential, pixels: &'a Pixels) -> Outcome<Training<'a>> {
         let config =
             AdamWConfig { lr: arguments.lr, betas: [0.92, 0.95], weight_decay: 0.01, ..Default::default() };
         let adam = AdamW::new(model.parameters(), config)?;
@@ -299,7 +310,7 @@ impl<'a> Training<'a> {
     fn state(&mut self) -> TrainingState<'_> {
         let Arguments { batch, lr, seed, .. } = self.arguments;
         TrainingState::new(self.pixels.positions.device())
-            .model("model", &self.model)
+            .model("model", self.model)
             .optimizer("adamw", &mut self.adam)
             .part("history", &mut self.history)
             .part("reading", &mut self.open_reading)
@@ -326,7 +337,8 @@ impl<'a> Training<'a> {
         let (mut begun, mut stops) = (Instant::now(), false);
         while self.step < steps && self.divergence.is_none() && !stops {
             self.adam.set_lr(schedule.lr(self.step))?;
-            let loss = self.advance(arguments.dot.as_deref().filter(|_| self.step == first))?;
+            let dot = arguments.dot.as_deref().filter(|_| self.step == first);
+            let loss = in_span(SpanKind::Other, "step", "", || self.advance(dot))?;
             sum = no_grad(|| sum.add(&loss))?;
             self.open_reading[1] += 1.0;
             stops = interrupts.stop();
@@ -370,16 +382,22 @@ impl<'a> Training<'a> {
         Ok(())
     }
 
-    /// One step, whose graph is drawn to `dot`: the sum of squared errors, which stays on the device.
+    /// One step, whose graph is drawn to `dot`: its loss, which stays on the device.
     fn advance(&mut self, dot: Option<&Path>) -> Outcome<Tensor> {
-        let (positions, colours) = self.pixels.draw(self.arguments.batch as usize)?;
-        let loss = self.model.forward(&positions)?.mse_loss(&colours, Reduction::Sum)?;
+        let loss = in_span(SpanKind::Other, "forward", "", || self.loss())?;
         if let Some(file) = dot {
-            outputs::write(file, &graph(&self.model, &loss)?)?;
+            outputs::write(file, &graph(self.model, &loss)?)?;
         }
         self.adam.step(&loss.backward()?)?;
         self.step += 1;
         Ok(loss.detach())
+    }
+
+    /// The sum of squared errors of pixels drawn at random.
+    fn loss(&self) -> Result<Tensor> {
+        let (positions, colours) = self.pixels.draw(self.arguments.batch as usize)?;
+        let loss = self.model.forward(&positions)?.mse_loss(&colours, Reduction::Sum)?;
+        Ok(loss)
     }
 }
 

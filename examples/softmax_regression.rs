@@ -2,6 +2,7 @@
 //!
 //!     cargo run --release --example softmax_regression
 //!     cargo run --release --example softmax_regression -- --data synthetic --check-every 10 --plot curve.svg
+//!     nsys profile --trace=cuda,nvtx cargo run --release --features cuda --example softmax_regression -- --device cuda --nvtx --steps 100
 //!
 //! Without MNIST on this machine it learns digits that it draws, and says so. `docs/tutorials/softmax_regression.md` walks through it.
 
@@ -21,6 +22,8 @@ mod interrupts;
 mod outputs;
 #[path = "support/program.rs"]
 mod program;
+#[path = "support/ranges.rs"]
+mod ranges;
 // Not all of it is needed here.
 #[allow(dead_code)]
 #[path = "support/saving.rs"]
@@ -35,11 +38,14 @@ use divergence::Divergence;
 use files::Files;
 use interrupts::Interrupts;
 use program::{Outcome, end};
+use ranges::Ranges;
 use say::{say, warn};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use ternion::data::{Catalog, Network, Search, Shuffled};
+use ternion::nn::in_layer;
 use ternion::prelude::*;
+use ternion::trace::{SpanKind, in_span};
 use ternion::train::{Chart, Panel, Recorder, Scale, Series};
 
 const CLASSES: usize = 10;
@@ -76,6 +82,9 @@ struct Arguments {
     /// The largest difference that is no error, relative to the largest gradient
     #[arg(long, default_value_t = 1e-5)]
     tolerance: f64,
+    /// Reports to NVIDIA's profilers where steps, layers, backward passes and the optimizer's steps begin and end
+    #[arg(long)]
+    nvtx: bool,
     /// Decides first weights and the order of digits
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -91,15 +100,17 @@ pub fn main() -> ExitCode {
 fn run(arguments: &Arguments) -> Outcome<()> {
     arguments.files.check(&[], &[])?;
     let device = ternion::device(&arguments.device)?;
+    let ranges = Ranges::new(arguments.nvtx, &device)?;
     device.seed(arguments.seed);
     let mnist = load(arguments.data.clone())?;
     say!("{}", mnist.origin());
     let inputs = mnist.train().rows() * mnist.train().cols();
     let model = SoftmaxRegression::new(inputs, &device)?;
     say!("{} parameters on {device}", model.parameter_count());
-    let mut training = Training::new(arguments, model, mnist.train(), &device)?;
-    training.run(&Interrupts::watch()?)?;
-    let accuracy = accuracy(&training.model, mnist.test(), &device)?;
+    let mut training = Training::new(arguments, &model, mnist.train(), &device)?;
+    let interrupts = Interrupts::watch()?;
+    ranges.of(&model, || training.run(&interrupts))?;
+    let accuracy = accuracy(&model, mnist.test(), &device)?;
     let largest = largest(training.history.series(DIFFERENCE));
     if training.divergence.is_none() {
         say!("test accuracy {:.2} %", accuracy * 100.0);
@@ -148,7 +159,10 @@ impl Forward for SoftmaxRegression {
     /// # Shapes
     /// `[batch, inputs] -> [batch, classes]`
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
-        input.matmul(&self.weight.tensor())?.add(&self.bias.tensor())?.log_softmax(1)
+        // Whoever watches the model sees it as a layer.
+        in_layer(self, "SoftmaxRegression", || {
+            input.matmul(&self.weight.tensor())?.add(&self.bias.tensor())?.log_softmax(1)
+        })
     }
 }
 
@@ -202,7 +216,7 @@ struct Training<'a> {
     /// An epoch, and the order of its digits.
     order: (u64, Vec<usize>),
     batch: usize,
-    model: SoftmaxRegression,
+    model: &'a SoftmaxRegression,
     sgd: SGD,
     /// Loss, and how far the gradients are apart, of each step that was looked at.
     history: Recorder,
@@ -216,7 +230,7 @@ struct Training<'a> {
 impl<'a> Training<'a> {
     fn new(
         arguments: &'a Arguments,
-        model: SoftmaxRegression,
+        model: &'a SoftmaxRegression,
         split: &Split,
         device: &Device,
     ) -> Outcome<Training<'a>> {
@@ -242,7 +256,7 @@ impl<'a> Training<'a> {
     fn state(&mut self) -> TrainingState<'_> {
         let Arguments { lr, seed, .. } = self.arguments;
         TrainingState::new(self.digits.device())
-            .model("model", &self.model)
+            .model("model", self.model)
             .optimizer("sgd", &mut self.sgd)
             .part("history", &mut self.history)
             .setting("batch", self.batch)
@@ -263,7 +277,7 @@ impl<'a> Training<'a> {
         let begun = Instant::now();
         for step in first..steps {
             let is_checked = step.is_multiple_of(check_every) || step + 1 == steps;
-            if let Some(found) = self.step(step, is_checked)? {
+            if let Some(found) = in_span(SpanKind::Other, "step", "", || self.step(step, is_checked))? {
                 self.note(step, found)?;
             }
             self.made = step + 1;
@@ -313,7 +327,7 @@ impl<'a> Training<'a> {
         let mut found = None;
         if is_checked {
             let by_hand = ByHand::of(&input, &log_probabilities, &labels)?;
-            found = Some((loss.item_f64()?, by_hand.difference(&self.model, &gradients)?));
+            found = Some((loss.item_f64()?, by_hand.difference(self.model, &gradients)?));
         }
         self.sgd.step(&gradients)?;
         Ok(found)

@@ -8,11 +8,12 @@ usage() {
 run.sh tests [FILTER]         the op table on cuda:0, rows of every length, every tile, what only a CUDA device does, and the table's smallest
                               shapes in memory that is filled with NaN when it is given out; a missing GPU fails.
                               With FILTER the op table alone, those tests whose names contain it
-run.sh sanitize [TOOL..]      compute-sanitizer (memcheck, initcheck, synccheck, racecheck) over the smallest shapes, forward and backward, on bare memory;
-                              PARTS=12 SIDE=4 cuts the tests into so many parts, so many of them side by side
+run.sh sanitize [TOOL..]      compute-sanitizer (memcheck, initcheck, synccheck, racecheck) over the smallest shapes, forward and backward, on bare memory, and
+                              but for racecheck over few sizes of products by every tile, of fused ones and of attention;
+                              PARTS=12 SIDE=4 cuts the table into so many parts, so many parts side by side
 run.sh bench [ARGUMENT..]     ternion-bench; --list names its cases, --only PREFIX.. picks some
 run.sh compare [ARGUMENT..]   Ternion and PyTorch in turn, and the CUDA C++ peers, into results.jsonl; --help tells its arguments
-run.sh check [ARGUMENT..]     the op table twice, the sanitizer's tools, training and memory into checks.jsonl; --only NAME.. runs some
+run.sh check [ARGUMENT..]     the op table twice, kernels a thousand times, the sanitizer's tools, training and memory into checks.jsonl; --only NAME.. runs some
 run.sh profile CASE [DIR]     one benchmark case under Nsight Compute; key figures as text in DIR (here: profiles)
 run.sh example NAME [..]      an example: cifar10, compare, gpt2, gradients, housing, image_encoder, mnist, pytorch_weights, softmax_regression, tensors, tiny_gpt, xor
 END
@@ -65,6 +66,9 @@ tests() {
     fi
 }
 
+# What the sanitizer runs beside the table, whose smallest shapes do not reach these kernels: modules of tests/kernels, which take few sizes then.
+KERNELS=(tiles attention gemm_epilogues split_k gemm_row_sums bf16x6 ladder)
+
 sanitize() {
     # Said once and in words, not by each part.
     command -v compute-sanitizer > /dev/null || { printf 'error: compute-sanitizer (of the CUDA toolkit) is not in PATH\n' >&2; return 1; }
@@ -72,7 +76,7 @@ sanitize() {
     # Neither the pool nor the table's own margins and poison: the tools could not see beyond them.
     # And every launch by the thread whose op it is, which the tools name.
     export TERNION_EXPECT=cuda TERNION_TABLE=smallest TERNION_CUDA_POOL=0 TERNION_GUARD=0 TERNION_CUDA_LAUNCHER=0
-    local failed=() tool threads part parts logs
+    local failed=() tool threads part parts sides names logs
     logs="$(mktemp -d)"
     [ $# -gt 0 ] || set -- memcheck initcheck synccheck racecheck
     for tool in "$@"; do
@@ -82,13 +86,16 @@ sanitize() {
         [ "$tool" != racecheck ] || threads=1
         # memcheck takes longer for each op the more of them a process has run: in parts. The others' time goes into preparing kernels, anew in each process;
         # but racecheck, which has one thread, gets eight processes (more of them take turns on the device: 32 were slower).
-        parts=1 sides=1
-        [ "$tool" != memcheck ] || parts=12 sides=4
+        parts=1 sides=4
+        [ "$tool" != memcheck ] || parts=12
         [ "$tool" != racecheck ] || parts=8 sides=8
         parts="${PARTS:-$parts}"
+        mapfile -t names < <(seq "$parts")
+        # racecheck follows what threads do to shared memory, which in most of these kernels copies write that no thread makes.
+        [ "$tool" = racecheck ] || names=("${KERNELS[@]}" "${names[@]}")
         # SIDE parts at a time, each a process of its own.
-        seq "$parts" | xargs -P "${SIDE:-$sides}" -I {} "$here/run.sh" sanitize_part "$tool" {} "$parts" "$threads" "$logs" || failed+=("$tool")
-        for part in $(seq "$parts"); do
+        printf '%s\n' "${names[@]}" | xargs -P "${SIDE:-$sides}" -I {} "$here/run.sh" sanitize_part "$tool" {} "$parts" "$threads" "$logs" || failed+=("$tool")
+        for part in "${names[@]}"; do
             cat "$logs/$tool-$part.log"
         done
     done
@@ -99,14 +106,20 @@ sanitize() {
     fi
 }
 
-# One part of what a tool runs. The checks that are skipped run the same kernels; those of what must be rejected give them indices out of range, for
-# memcheck to see.
+# One part of what a tool runs: of the table by its number, of tests/kernels by its name. The checks that are skipped run the same kernels; those of what must
+# be rejected give them indices out of range, for memcheck to see.
 sanitize_part() {
     local tool="$1" part="$2" parts="$3" threads="$4" logs="$5"
     local skipped=(--skip ::hostile:: --skip ::twice:: --skip ::composed::)
     [ "$tool" = memcheck ] || skipped+=(--skip ::rejects::)
-    TERNION_PART="$part/$parts" compute-sanitizer --tool "$tool" --error-exitcode 9 --print-limit 20 "$here/tests/ops" ::cuda \
-        --test-threads "$threads" "${skipped[@]}" > "$logs/$tool-$part.log" 2>&1
+    local program=("$here/tests/cuda" "kernels::$part::")
+    case "$part" in
+        [0-9]*)
+            export TERNION_PART="$part/$parts"
+            program=("$here/tests/ops" ::cuda "${skipped[@]}")
+            ;;
+    esac
+    compute-sanitizer --tool "$tool" --error-exitcode 9 --print-limit 20 "${program[@]}" --test-threads "$threads" > "$logs/$tool-$part.log" 2>&1
 }
 
 command="${1:-}"

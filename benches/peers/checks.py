@@ -1,5 +1,6 @@
-"""What a GPU must pass beside being fast: the op table, compute-sanitizer, training, memory. compare.py check runs them; each is a line of results."""
+"""What a GPU must pass beside being fast: the op table, compute-sanitizer, kernels a thousand times, training, memory. compare.py check runs them; each is a line of results."""
 
+import hashlib
 import json
 import os
 import pathlib
@@ -11,6 +12,8 @@ import time
 
 # Eager steps of the check of memory, and a tenth of the replayed ones.
 MEMORY_STEPS = 100_000
+# Runs of each case of kernels::repeats.
+REPEATS = 1000
 TOOLS = ("memcheck", "initcheck", "synccheck", "racecheck")
 EPOCHS = 3
 # Why a check has nothing to do with a case, whatever the device is.
@@ -60,10 +63,12 @@ def beside_the_point(why):
 
 
 def of_sanitizer(text):
-    """What the tests and compute-sanitizer's summaries tell, over all parts that were run; racecheck tells hazards. None where a part has no summary."""
+    """What the tests and compute-sanitizer's summaries tell, over all parts that were run; racecheck tells hazards. None where a part has no summary.
+    Only parts of the op table have cases."""
     parts = re.split(r"(?m)^=+ COMPUTE-SANITIZER$", text)[1:]
     every = [of_part(part) for part in parts]
-    found = {key: total(part[key] for part in every) for key in ("passed", "failed", "cases", "errors")}
+    found = {key: total(part[key] for part in every) for key in ("passed", "failed", "errors")}
+    found["cases"] = total(part["cases"] for part in every if part["cases"] is not None or part["passed"] is None)
     found.update(parts=len(parts), skipped=sorted({reason for part in every for reason in part["skipped"]}))
     if "Internal Sanitizer Error" in text:
         found.update(error="the tool itself failed")
@@ -74,6 +79,24 @@ def of_part(text):
     errors = counted(r"(?m)ERROR SUMMARY: (\d+) errors?$", text)
     hazards = counted(r"RACECHECK SUMMARY: (\d+) hazard", text)
     return dict(of_tests(text), errors=hazards if errors is None else errors)
+
+
+def fingerprints(text):
+    """The fingerprint of each case's bits, as kernels::repeats prints them."""
+    return dict(re.findall(r"(?m)^(.+): fingerprint ([0-9a-f]{16})$", text))
+
+
+def of_repeats(text, expected=None):
+    """What kernels::repeats prints. `expected` are the fingerprints of another run, which must be the same."""
+    tests, found = of_tests(text), fingerprints(text)
+    lines = "".join(f"{case} {digest}\n" for case, digest in sorted(found.items()))
+    told = dict(passed=tests["passed"], failed=tests["failed"], repeats=REPEATS, cases=len(found), fingerprint=hashlib.sha256(lines.encode()).hexdigest()[:16])
+    if not found:
+        return dict(told, error="no case has printed its fingerprint")
+    if expected is None or expected == found:
+        return told
+    other = sorted(case for case in found.keys() | expected.keys() if found.get(case) != expected.get(case))
+    return dict(told, error=f"{len(other)} of {len(found.keys() | expected.keys())} cases have not the bits that they have without delays, as: {other[0]}")
 
 
 def why(lines):
@@ -96,7 +119,7 @@ class Checks:
         self.failed = []
 
     def names(self):
-        return ["table", "device", *TOOLS, "mnist", "mnist_captured", "memory"]
+        return ["table", "device", "repeats", "repeats_delayed", *TOOLS, "mnist", "mnist_captured", "memory"]
 
     def run(self, name):
         if name == "table":
@@ -104,6 +127,8 @@ class Checks:
                 self.line(name, [self.program("tests/ops"), "cuda"], of_tests, {"TERNION_EXPECT": "cuda"}, log)
         elif name == "device":
             self.line(name, [self.program("tests/cuda")], of_tests, {"TERNION_EXPECT": "cuda"})
+        elif name in ("repeats", "repeats_delayed"):
+            self.repeat(name)
         elif name in TOOLS:
             self.line(name, [self.program("run.sh"), "sanitize", name], of_sanitizer)
         elif name == "memory":
@@ -112,6 +137,21 @@ class Checks:
             self.line(name, command, lambda text: dict(of_tests(text), eager=MEMORY_STEPS, replayed=10 * MEMORY_STEPS), environment)
         else:
             self.train(name)
+
+    def repeat(self, name):
+        """Kernels that wait for random times must give the bits that they give without: those of the check `repeats`, of this call or an earlier one."""
+        is_delayed = name == "repeats_delayed"
+        environment = {"TERNION_EXPECT": "cuda", "TERNION_REPEATS": str(REPEATS), "TERNION_CUDA_DELAYS": str(int(is_delayed))}
+        undelayed = self.logs / "repeats.log"
+
+        def read(text):
+            if is_delayed and not undelayed.is_file():
+                return dict(of_repeats(text), error="there is nothing to compare with: the check repeats comes first")
+            expected = fingerprints(undelayed.read_text(encoding="utf-8", errors="replace")) if is_delayed else None
+            return of_repeats(text, expected)
+
+        # What passing tests print is shown.
+        self.line(name, [self.program("tests/cuda"), "kernels::repeats::", "--show-output"], read, environment)
 
     def train(self, name, device="cuda"):
         with tempfile.TemporaryDirectory() as folder:

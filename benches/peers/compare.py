@@ -60,6 +60,10 @@ OF_CUDA = ("start", "ladder")
 HOST_FAMILIES = ("host",)
 HOST_ROUNDS = 3
 
+# What has ternion-bench train GPT-2: its first line is printed when four steps op by op have run, of which the first one compiles what they need. The
+# recorded step, which comes after that line, is not counted.
+FIRST_STEPS = ["--case", "train/gpt2_124m/bf16", "--once"]
+
 # Family -> the peer in CUDA C++ that has cases of it.
 PEERS = {"reduce": "cub_reduce", "softmax": "cudnn_softmax"}
 
@@ -153,7 +157,7 @@ def header(bundle):
     manifest = bundle / "bundle.json"
     commit = json.loads(manifest.read_text(encoding="utf-8"))["commit"] if manifest.exists() else "unknown"
     date = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
-    return dict(device=device, driver=driver, nvcc=release, commit=commit, date=date)
+    return dict(device=device, driver=driver, nvcc=release, commit=commit, date=date, cores=os.cpu_count())
 
 
 def order(families, rounds):
@@ -336,19 +340,21 @@ class Run:
         return self.program(family, number, name, [path, *only(family)], environment)
 
     def starts(self, number):
-        """From the start of a process to its first result: beside a bare context, with compiled kernels on disk and without."""
-        bench = [str(self.bundle / "ternion-bench"), "start"]
+        """From the start of a process to its first result: beside a bare context, with compiled kernels on disk and without; and to GPT-2's first steps without."""
+        program = str(self.bundle / "ternion-bench")
+        bench = [program, "start"]
         with tempfile.TemporaryDirectory() as folder:
             warm = {"TERNION_CACHE": f"{folder}/warm"}
             plans = {
                 ("start/cold", "ternion"): (3, [*bench, "result"], lambda at: {"TERNION_CACHE": f"{folder}/cold{at}"}),
                 ("start/context", "driver"): (self.given.starts, [*bench, "context"], lambda _: {}),
                 ("start/warm", "ternion"): (self.given.starts, [*bench, "result"], lambda _: warm),
+                ("start/cold_gpt2", "ternion"): (3, [program, *FIRST_STEPS], lambda at: {"TERNION_CACHE": f"{folder}/cold_gpt2_{at}"}),
                 ("start/warm", "torch"): (3, [self.given.python, str(HERE / "torch_cases.py"), "--start"], lambda _: {}),
             }
-            # The first of each is not counted: it fills the kernel cache, and the machine's cache of files.
+            # The first of each is not counted: it fills the kernel cache, and the machine's cache of files. Cold ones have a cache of their own each, which is empty.
             for (case, impl), (_, command, environment) in plans.items():
-                if case != "start/cold":
+                if not case.startswith("start/cold"):
                     seconds_to_first_line(command, environment(0))
             measured = {key: [] for key in plans}
             for at in range(max(count for count, _, _ in plans.values())):

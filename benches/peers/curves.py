@@ -4,7 +4,8 @@
     ternion-bench curves > curves.jsonl                             on the GPU machine: trains in every way, for each seed
     curves.py write curves.jsonl.. docs/profiles/gpt-curves.md      anywhere: the table between the page's markers, and gpt-curves.svg beside it
 
-Recorded steps must have the losses of steps op by op, bit for bit: otherwise nothing is written. Only Python's standard library is needed.
+Recorded steps must have the losses of steps op by op, bit for bit: otherwise nothing is written. Whether fused and unfused are further apart than bf16 and
+f32 is printed for each seed, and stated in the page. Only Python's standard library is needed.
 """
 
 import html
@@ -95,6 +96,25 @@ class Seed:
         """The mean distance of fused from unfused in that of bf16 from f32."""
         return f"{self.fused.mean / self.exact.mean:.2f}" if self.exact.mean else ""
 
+    def beyond(self):
+        """Where fused and unfused are further apart than bf16 and f32: what of the distances, theirs and that of bf16 from f32. A distance that is no number is further."""
+        figures = (("largest", self.fused.largest, self.exact.largest), ("mean", self.fused.mean, self.exact.mean))
+        return [(figure, fused, exact) for figure, fused, exact in figures if not fused <= exact]
+
+    def sentence(self):
+        """The verdict, with its figures where they are beyond."""
+        verdict = f"further apart than bf16 and f32: {self.shortfall()}" if self.beyond() else "no further apart than bf16 and f32"
+        return f"seed {self.seed}: fused and unfused are {verdict}"
+
+    def verdict(self):
+        """Whether they are within that of bf16 from f32, for a cell of the table."""
+        beyond = self.beyond()
+        return f"**no**: {', '.join(figure for figure, _, _ in beyond)}" if beyond else "yes"
+
+    def shortfall(self):
+        """What is beyond, with its figures."""
+        return " and ".join(f"{figure} {fused:.5f}, of bf16 from f32 {exact:.5f}" for figure, fused, exact in self.beyond())
+
 
 def about(lines):
     """The training, in a sentence for each that the files are of."""
@@ -110,10 +130,20 @@ def about(lines):
 def table(curves):
     """Distances of smoothed curves: a row for each seed, the largest and the mean of each."""
     heads = [f"{name}, {figure}" for name in ("fused from unfused", "bf16 from f32", "seed from seed") for figure in ("largest", "mean")]
-    lines = [row_of(["seed", *heads, "fused / bf16, mean"]), row_of(["---", *["---:"] * (len(heads) + 1)])]
+    lines = [row_of(["seed", *heads, "fused / bf16, mean", "within bf16 from f32"]), row_of(["---", *["---:"] * (len(heads) + 1), "---"])]
     for seed in (Seed(curves, seed) for seed in curves):
-        lines.append(row_of([str(seed.seed), *seed.fused.cells(), *seed.exact.cells(), *seed.seeds.cells(), seed.share()]))
+        lines.append(row_of([str(seed.seed), *seed.fused.cells(), *seed.exact.cells(), *seed.seeds.cells(), seed.share(), seed.verdict()]))
     return lines
+
+
+def statement(curves):
+    """For which seeds fused and unfused are no further apart than bf16 and f32."""
+    seeds = [Seed(curves, seed) for seed in curves]
+    within = [str(seed.seed) for seed in seeds if not seed.beyond()]
+    beyond = [f"{seed.seed} ({seed.shortfall()})" for seed in seeds if seed.beyond()]
+    text = f"Fused and unfused are no further apart than bf16 and f32, in the largest distance and in the mean, for {len(within)} of {len(seeds)} seeds"
+    text += f": {', '.join(within)}." if within else "."
+    return text + (f" They are further apart for {'; '.join(beyond)}." if beyond else "")
 
 
 def losses_table(curves):
@@ -127,7 +157,7 @@ def losses_table(curves):
 def body(lines, curves, picture):
     steps = len(next(iter(curves.values()))[EAGER])
     equal = f"Of {len(curves)} x {steps} steps the losses of the recorded ones equal those op by op in every bit."
-    return [*about(lines), "", f"![Losses of every way by step]({picture})", "", equal, "", *table(curves), "", *losses_table(curves), ""]
+    return [*about(lines), "", f"![Losses of every way by step]({picture})", "", equal, statement(curves), "", *table(curves), "", *losses_table(curves), ""]
 
 
 def page(text, lines, curves, picture):
@@ -227,6 +257,8 @@ def write(given):
     lines = [line for path in given.results for line in read_results(path)]
     curves = curves_of(lines, ", ".join(map(str, given.results)))
     check_recorded(curves)
+    for seed in (Seed(curves, seed) for seed in curves):
+        print(seed.sentence())
     picture = given.page.with_suffix(".svg")
     text = page(given.page.read_text(encoding="utf-8"), lines, curves, picture.name)
     replace(picture, drawing(curves))

@@ -44,6 +44,7 @@ class Pages(unittest.TestCase):
         done = subprocess.run(command, capture_output=True, text=True, cwd=self.path, check=False)
         self.assertEqual(bool(done.returncode), bool(error), done.stderr)
         self.assertIn(error, done.stderr)
+        self.printed = done.stdout
         # What is refused leaves everything as it was.
         self.assertEqual((self.path / "page.svg").exists(), not error)
         self.assertEqual("stale" in self.page.read_text(), bool(error))
@@ -67,8 +68,9 @@ class Pages(unittest.TestCase):
         self.assertTrue(page.endswith(f"\n{curves.END}\nafter\n"))
         self.assertIn("![Losses of every way by step](page.svg)", page)
         self.assertIn("Of 3 x 40 steps the losses of the recorded ones equal those op by op in every bit.", page)
-        self.assertIn("| 1 | 0.00391 | 0.00195 | 0.00781 | 0.00391 | 0.50000 | 0.37500 | 0.50 |", page)
-        self.assertIn("| 2 | 0.00391 | 0.00195 | 0.00781 | 0.00391 | 0.25000 | 0.25000 | 0.50 |", page)
+        self.assertIn("| 1 | 0.00391 | 0.00195 | 0.00781 | 0.00391 | 0.50000 | 0.37500 | 0.50 | yes |", page)
+        self.assertIn("| 2 | 0.00391 | 0.00195 | 0.00781 | 0.00391 | 0.25000 | 0.25000 | 0.50 | yes |", page)
+        self.assertIn("\nFused and unfused are no further apart than bf16 and f32, in the largest distance and in the mean, for 3 of 3 seeds: 1, 2, 3.\n", page)
         # f32, bf16, and what is fused of it.
         self.assertIn("| 1 | 2.35156 | 2.34375 | 2.34766 | 2.34766 |", page)
         # Written again, it is the same.
@@ -77,7 +79,34 @@ class Pages(unittest.TestCase):
         self.assertEqual(self.write(records()), page)
 
     def test_a_single_seed_has_no_other(self):
-        self.assertIn("| 1 | 0.00391 | 0.00195 | 0.00781 | 0.00391 |  |  | 0.50 |", self.write(records(seeds=[1])))
+        self.assertIn("| 1 | 0.00391 | 0.00195 | 0.00781 | 0.00391 |  |  | 0.50 | yes |", self.write(records(seeds=[1])))
+
+    def test_seeds_that_are_further_apart_than_bf16_and_f32_are_named(self):
+        lines = records()
+        # The last step of seed 2, which one mean of 21 has in it: the largest distance grows, and the mean stays below that of bf16.
+        for line in lines:
+            if line.get("way") in (curves.EAGER, curves.RECORDED) and line["seed"] == 2 and line["step"] == STEPS:
+                line["loss"] += 1 / 8
+        page = self.write(lines)
+        self.assertIn("for 2 of 3 seeds: 1, 3. They are further apart for 2 (largest 0.01016, of bf16 from f32 0.00781).\n", page)
+        self.assertIn("| 2 | 0.01016 | 0.00225 | 0.00781 | 0.00391 | 0.25000 | 0.25000 | 0.58 | **no**: largest |", page)
+        self.assertIn("| 3 | 0.00391 |", page)
+        self.assertEqual(
+            self.printed.splitlines(),
+            [
+                "seed 1: fused and unfused are no further apart than bf16 and f32",
+                "seed 2: fused and unfused are further apart than bf16 and f32: largest 0.01016, of bf16 from f32 0.00781",
+                "seed 3: fused and unfused are no further apart than bf16 and f32",
+            ],
+        )
+
+    def test_a_distance_that_is_no_number_is_further(self):
+        of = curves.curves_of(records(), "here")
+        of[1][curves.EAGER] = [float("nan")] * STEPS
+        self.assertEqual(curves.Seed(of, 1).verdict(), "**no**: largest, mean")
+        for seed in of:
+            of[seed][curves.EAGER] = [value + 1 for value in of[seed][curves.UNFUSED]]
+        self.assertIn("for 0 of 3 seeds. They are further apart for 1 (largest 1.00000, of bf16 from f32 0.00781 and mean ", curves.statement(of))
 
     def test_the_picture_has_a_panel_for_each_seed(self):
         self.write(records())

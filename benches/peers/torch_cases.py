@@ -233,7 +233,7 @@ def product_cases():
     for size in (512, 1024, 2048, 4096, 8192):
         for factors in ("f32", "ieee", "tf32", "bf16", "f16"):
             product(str(size), factors, "nn", size, size, size)
-    for layouts in ("nt", "tn"):
+    for layouts in ("nt", "tn", "tt"):
         for factors in ("bf16", "f32", "ieee", "tf32"):
             product("4096", factors, layouts, 4096, 4096, 4096)
     for m, n, k in ((16, 4096, 4096), (16384, 768, 3072), (16384, 3072, 768), (16384, 50304, 768)):

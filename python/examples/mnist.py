@@ -2,9 +2,12 @@
 
     python python/examples/mnist.py
     python python/examples/mnist.py --model cnn --epochs 2 --device cuda
+    nsys profile --trace=cuda,nvtx python python/examples/mnist.py --device cuda --nvtx --eager --epochs 1
 """
 
 import argparse
+import contextlib
+import functools
 import json
 import math
 import sys
@@ -12,6 +15,7 @@ import time
 
 import ternion
 from ternion import nn, optim
+from ternion.cuda import nvtx
 
 
 def model_of(kind, hidden, device):
@@ -92,13 +96,15 @@ def train(model, digits, arguments, device):
     """The seconds that all steps but the first took, which compiles kernels on some devices."""
     adam = optim.AdamW(model.named_parameters(), lr=arguments.lr)
     training = Step(model, adam, digits, min(arguments.batch, len(digits)), arguments.eager)
+    step_range = nvtx.range if arguments.nvtx else contextlib.nullcontext
     steps, begun = 0, time.perf_counter()
     for epoch in range(arguments.epochs):
         rows = digits.rows(epoch, arguments.seed, len(training.rows))
         for batch, these in enumerate(rows):
             progress = (epoch + batch / len(rows)) / arguments.epochs
             adam.param_groups[0]["lr"] = arguments.lr * (1 + math.cos(math.pi * progress)) / 2
-            training.run(these)
+            with step_range("step"):
+                training.run(these)
             steps += 1
             if steps == 1:
                 device.synchronize()
@@ -107,6 +113,13 @@ def train(model, digits, arguments, device):
         training.total.zero_()
     device.synchronize()
     return time.perf_counter() - begun, steps
+
+
+def in_ranges(model, f):
+    """Calls `f` and reports to NVIDIA's profilers its layers, ops, backward passes and the optimizer's steps; what it returns."""
+    returned = []
+    nn.trace(model, lambda: returned.append(f()), nvtx=True)
+    return returned[0]
 
 
 def positive(text):
@@ -128,18 +141,22 @@ def main():
     parser.add_argument("--limit", type=positive, help="takes only the first so many digits")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--eager", action="store_true", help="runs each step op by op, and records none")
+    parser.add_argument("--nvtx", action="store_true", help="reports steps and, with --eager, layers, ops, backward passes and the optimizer's steps to NVIDIA's profilers")
     parser.add_argument("--json", help="writes the results")
     arguments = parser.parse_args()
     # A path where nothing can be written is told before the training.
     results = open(arguments.json, "w", encoding="utf-8") if arguments.json else None
     device = ternion.device(arguments.device)
+    if arguments.nvtx and device.type != "cuda":
+        raise ValueError(f"--nvtx: NVIDIA's profilers show nothing of {device}: expected a CUDA device (--device cuda)")
     ternion.manual_seed(arguments.seed)
     model = model_of(arguments.model, arguments.hidden, device)
     digits = ternion.data.mnist(arguments.data)
     print(digits.origin)
     split = digits.train if arguments.limit is None else digits.train.first(arguments.limit)
     train_digits, test_digits = Digits(split, device), Digits(digits.test, device)
-    seconds, steps = train(model, train_digits, arguments, device)
+    training = functools.partial(train, model, train_digits, arguments, device)
+    seconds, steps = in_ranges(model, training) if arguments.nvtx else training()
     accuracy = accuracy_of(model, test_digits)
     # All images but those of the first step.
     images = arguments.epochs * len(split) - min(arguments.batch, len(split))

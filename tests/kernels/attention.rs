@@ -1,6 +1,6 @@
 //! Attention of every width and reach: forward, backward, and twice.
 
-use super::{beside, both_ways, compare, none_wrong, tensor, twice};
+use super::{beside, both_ways, compare, none_wrong, tensor, twice, unless_short};
 use std::fmt::Write;
 use ternion::dispatch::apply_one;
 use ternion::ops::attention::{Attention, AttentionConfig};
@@ -28,6 +28,10 @@ const WIDTHS: [[usize; 2]; 9] =
 /// Queries, keys, and how many heads share keys: lengths within a tile, of whole tiles, and one more.
 const LENGTHS: [[usize; 3]; 4] = [[5, 7, 1], [128, 256, 4], [130, 200, 1], [257, 129, 2]];
 
+/// In short tests.
+const FEW_WIDTHS: [[usize; 2]; 4] = [[33, 32], [64, 64], [72, 40], [100, 128]];
+const FEW_LENGTHS: [[usize; 3]; 1] = [[257, 129, 2]];
+
 /// Query heads of each of two batches; and so many that tiles of 65 queries and more are as many as an H100 has multiprocessors.
 const HEADS: usize = 4;
 const MANY_HEADS: usize = 36;
@@ -54,14 +58,14 @@ struct Case {
 
 fn cases(dtype: DType) -> impl Iterator<Item = Case> {
     let of = move |widths| {
-        LENGTHS.into_iter().flat_map(move |lengths| {
+        unless_short(LENGTHS.to_vec(), FEW_LENGTHS.to_vec()).into_iter().flat_map(move |lengths| {
             let case = move |reach| {
                 DROPOUTS.map(|dropout| Case { dtype, widths, heads: HEADS, lengths, reach, dropout })
             };
             REACHES.into_iter().flat_map(case)
         })
     };
-    WIDTHS.into_iter().flat_map(of)
+    unless_short(WIDTHS.to_vec(), FEW_WIDTHS.to_vec()).into_iter().flat_map(of)
 }
 
 impl Case {
@@ -242,7 +246,7 @@ fn gradients_of_queries_are_sums_in_one_order() -> Result<()> {
         ]
     }) {
         let Some(found) = compare_halves(&mut faults, case, 1.0 / 256.0)? else { break };
-        for time in 0..20 {
+        for time in 0..unless_short(20, 1) {
             let _beside = beside();
             let Some(again) = twice(&mut faults, &format!("{case:?}"), |device| case.on(device))? else {
                 break;
@@ -263,8 +267,9 @@ fn gradients_of_queries_are_sums_in_one_order() -> Result<()> {
 fn many_tiles_of_queries() -> Result<()> {
     let mut faults = String::new();
     let lengths = [[65, 127, 1], [128, 256, 4], [129, 385, 1], [193, 130, 2], [257, 128, 1], [300, 300, 1]];
+    let count = unless_short(lengths.len(), 3);
     let cases = [[64, 64], [128, 128], [72, 40]].into_iter().flat_map(|widths| {
-        lengths.into_iter().flat_map(move |lengths| {
+        lengths.into_iter().take(count).flat_map(move |lengths| {
             [Reach::Full, Reach::Causal, Reach::Window].map(|reach| Case {
                 dtype: DType::BF16,
                 widths,
@@ -278,7 +283,7 @@ fn many_tiles_of_queries() -> Result<()> {
     for case in cases {
         let Some(found) = compare_halves(&mut faults, case, 1.0 / 256.0)? else { break };
         let found = found[0].to_vec_f64()?;
-        for time in 0..10 {
+        for time in 0..unless_short(10, 1) {
             let _beside = beside();
             let again = |device: &Device| case.attend(&case.inputs(device)?, None).map(|y| vec![y]);
             let Some(again) = twice(&mut faults, &format!("{case:?}"), again)? else { break };

@@ -1,17 +1,17 @@
 //! Products of f32 in parts of bf16: by both tiles, in every layout, against sums of f64, and of numbers that have no such parts.
 
 use super::gemm::{LAYOUTS, Place, matrix};
-use super::{compare, gpu, none_wrong, numbers, tensor};
+use super::{compare, gpu, has_warpgroups, none_wrong, numbers, tensor, unless_short};
 use crate::{beside, beside_others};
 use ternion::prelude::*;
 use ternion_core::dispatch::apply;
 use ternion_core::ops::matmul::{Epilogue, Matmul, MatmulOptions};
 use ternion_core::{Precision, UnaryOp, with_precision};
-use ternion_cuda::CudaBackend;
-use ternion_cuda::ladder::{self, Form};
 
 /// Rows, columns and inner length: of each tile, with whole sums and with sums in parts (`ops/matmul/tests.rs` of the CUDA backend holds an H100 to that).
 const SIZES: [[usize; 3]; 4] = [[1056, 2056, 531], [1027, 1540, 1031], [520, 776, 8200], [1536, 640, 2056]];
+/// Of sums of some terms, and of many.
+const SIZES_OF_SUMS: [[usize; 3]; 3] = [[1056, 2056, 531], [1536, 640, 4096], [520, 776, 65536]];
 /// Of numbers that have no parts.
 const UNFIT: [usize; 3] = [1024, 2048, 1024];
 
@@ -26,13 +26,11 @@ fn bits(y: &Tensor) -> Result<Vec<u32>> {
 
 /// Whether the device multiplies parts at all; others compute what they do without the permission.
 fn has_kernels(gpu: &Device) -> bool {
-    let has_instructions =
-        gpu.downcast().is_some_and(|backend: &CudaBackend| ladder::runs(backend, Form::WgmmaTma));
-    let has_maps = std::env::var("TERNION_CUDA_TENSOR_MAPS").map_or(true, |value| value != "0");
-    if !(has_instructions && has_maps) {
+    let has_kernels = has_warpgroups(gpu);
+    if !has_kernels {
         println!("not tested: that the bits are those of parts, which the device does not multiply");
     }
-    has_instructions && has_maps
+    has_kernels
 }
 
 /// That the product of parts computes: its bits are others.
@@ -54,7 +52,7 @@ fn products_of_these_sizes_are_by_parts() -> Result<()> {
 #[test]
 fn products_in_every_layout() -> Result<()> {
     let mut faults = String::new();
-    for [m, n, k] in SIZES {
+    for [m, n, k] in SIZES.into_iter().take(unless_short(SIZES.len(), 2)) {
         for places in LAYOUTS {
             compare(&mut faults, &format!("{m} x {n} x {k} {places:?}"), |device| {
                 let a = matrix([m, k], places[0], DType::F32, device, 1)?;
@@ -127,11 +125,15 @@ impl Errors {
     }
 }
 
+/// Sums of f64, and those of the magnitudes of the terms.
+fn in_f64(a: &Tensor, b: &Tensor) -> Result<[Vec<f64>; 2]> {
+    let (a, b) = (a.to_dtype(DType::F64)?, b.to_dtype(DType::F64)?);
+    Ok([a.matmul(&b)?.to_vec_f64()?, a.abs()?.matmul(&b.abs()?)?.to_vec_f64()?])
+}
+
 /// The errors by parts and of the ordinary product, against sums of f64.
 fn errors(a: &Tensor, b: &Tensor) -> Result<[Errors; 2]> {
-    let (wide_a, wide_b) = (a.to_dtype(DType::F64)?, b.to_dtype(DType::F64)?);
-    let exact = wide_a.matmul(&wide_b)?.to_vec_f64()?;
-    let magnitudes = wide_a.abs()?.matmul(&wide_b.abs()?)?.to_vec_f64()?;
+    let [exact, magnitudes] = in_f64(a, b)?;
     let of = |y: Tensor| Errors::of(&y, &exact, &magnitudes);
     Ok([of(a.matmul(b)?)?, of(a.matmul_with(b, ieee())?)?])
 }
@@ -142,10 +144,15 @@ fn scaled(shape: [usize; 2], seed: u64, scale: impl Fn(usize) -> f32, gpu: &Devi
     Tensor::from_vec(values.map(|(at, value)| value * scale(at)).collect(), shape, gpu)
 }
 
+/// A number for a place that looks random, of either sign.
+fn drawn(at: usize) -> i32 {
+    (at.wrapping_mul(2_654_435_761) >> 7) as i32
+}
+
 /// Operands of other kinds of numbers: `[m, k]` and `[k, n]`.
 fn operands([m, n, k]: [usize; 3], gpu: &Device) -> Result<Vec<(&'static str, Tensor, Tensor)>> {
     let one = |_| 1.0;
-    let spread = |at: usize| 2f32.powi((at.wrapping_mul(2_654_435_761) >> 7) as i32 % 21 - 10);
+    let spread = |at: usize| 2f32.powi(drawn(at) % 21 - 10);
     // Products of third parts with first ones are subnormal.
     let tiny = |_| 2f32.powi(-60);
     let near_one = |shape, seed| scaled(shape, seed, |_| 2f32.powi(-10), gpu)?.add_scalar(1.0);
@@ -167,7 +174,7 @@ fn operands([m, n, k]: [usize; 3], gpu: &Device) -> Result<Vec<(&'static str, Te
 fn errors_are_those_of_f32() -> Result<()> {
     let _beside = beside();
     let Some(gpu) = gpu() else { return Ok(()) };
-    for [m, n, k] in [[1056, 2056, 531], [1536, 640, 4096], [520, 776, 65536]] {
+    for [m, n, k] in SIZES_OF_SUMS.into_iter().take(unless_short(SIZES_OF_SUMS.len(), 1)) {
         for (what, a, b) in operands([m, n, k], gpu)? {
             let [parts, plain] = errors(&a, &b)?;
             let found = format!(
@@ -184,6 +191,61 @@ fn errors_are_those_of_f32() -> Result<()> {
             assert!(parts.of_magnitudes <= plain.of_magnitudes, "{found}");
             // Where all cancels out nothing is left that an error could be relative to.
             assert!(parts.relative <= plain.relative || what == "cancelling", "{found}");
+        }
+    }
+    Ok(())
+}
+
+/// Elements along k whose products are added up from 0, before that sum is added to those of the elements before.
+const STAGE: usize = 32;
+/// Instructions that a stage takes, of 16 products each: two for each of six pairs of parts.
+const STEPS: usize = 12;
+/// The least number of f32.
+const LEAST: f64 = f32::from_bits(1) as f64;
+
+/// How far a product by parts may be from the exact one, of k terms x y whose magnitudes add up to `magnitude`.
+///
+/// Parts are x = p0 + p1 + p2, exactly, with |p1| <= 2^-8 |x| and |p2| <= 2^-16 |x|, and those of y alike (`ops/matmul/parts/tests.rs` of the CUDA backend, which
+/// has the arithmetic, too). In units of 2^-24 of the magnitude:
+///
+/// - The products that are left out, p1 q2, p2 q1 and p2 q2, are 2 + 2^-8 at most: below 2.1.
+/// - An instruction adds 16 products to the sum so far. It cuts each of these 17 terms to 2^-24 of the largest one, then the new sum to f32, by less than 2^-23 of it: by
+///   19 units of what the terms' magnitudes add up to. In the ten instructions before those of p0 q0 that is below 2^-6 of the stage's share of the magnitude, as
+///   one part at least is not the first: 10 * 19 / 64 < 3. In the last two it is that, and (1 + 2^-8)^2 of the share: 2 * 19 * 1.03 < 39.2. The shares of all stages are
+///   the magnitude, however many there are.
+/// - The sums of stages are added up in f32, to nearest: 1 each, but for the errors that they have. Where blocks have parts of the sum these are such sums, too.
+///
+/// Besides, numbers below 2^-126 are [`LEAST`] apart, to which each instruction may cut its sum; sums of stages are exact there.
+fn limit(k: usize, magnitude: f64) -> f64 {
+    let stages = k.div_ceil(STAGE) as f64;
+    let units = 2.1 + 3.0 + 39.2 + 1.01 * stages;
+    units * 2f64.powi(-24) * magnitude + stages * STEPS as f64 * LEAST
+}
+
+/// Numbers of more exponents than f32 has bits, and such as have subnormal products: by parts, and as near as those can be.
+#[test]
+fn wide_exponents_and_subnormal_results_are_as_near_as_parts_can_be() -> Result<()> {
+    let _beside = beside();
+    let Some(gpu) = gpu() else { return Ok(()) };
+    if !has_kernels(gpu) {
+        return Ok(());
+    }
+    let wide = |at: usize| 2f32.powi(drawn(at).rem_euclid(41) - 20);
+    // Terms of about 2^-135, whose sums are below 2^-126.
+    let small = |_: usize| 2f32.powi(-68);
+    for [m, n, k] in [SIZES[0], SIZES[3]] {
+        for (what, of) in [("wide exponents", &wide as &dyn Fn(usize) -> f32), ("subnormal results", &small)]
+        {
+            let what = format!("{what}, {m} x {n} x {k}");
+            let (a, b) = (scaled([m, k], 9, of, gpu)?, scaled([k, n], 10, of, gpu)?);
+            assert!(is_by_parts(&a, &b)?, "{what}");
+            let (found, [exact, magnitudes]) = (a.matmul(&b)?.to_vec::<f32>()?, in_f64(&a, &b)?);
+            let subnormal = found.iter().filter(|y| y.is_subnormal()).count();
+            assert!(!what.starts_with("subnormal") || 2 * subnormal > found.len(), "{what}: {subnormal} are");
+            for ((found, exact), magnitude) in found.into_iter().zip(exact).zip(magnitudes) {
+                let (error, limit) = ((f64::from(found) - exact).abs(), limit(k, magnitude));
+                assert!(error <= limit, "{what}: {found:e}, not {exact:e}, {error:e} apart, of {limit:e}");
+            }
         }
     }
     Ok(())

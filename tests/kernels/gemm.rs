@@ -81,6 +81,22 @@ pub(super) fn matrix(
     }
 }
 
+/// A matrix of integers from -3 to 3.
+pub(super) fn integers(
+    shape: [usize; 2],
+    place: Place,
+    dtype: DType,
+    device: &Device,
+    seed: u64,
+) -> Result<Tensor> {
+    // Rounded by the CPU: in place, which keeps how the matrix is stored.
+    let stored = matrix(shape, place, DType::F32, &ternion::cpu()?, seed)?.round()?;
+    match place {
+        Place::Columns => stored.t()?.copy()?.to_dtype(dtype)?.to_device(device)?.t(),
+        _ => stored.copy()?.to_dtype(dtype)?.to_device(device),
+    }
+}
+
 /// The product, in each layout of its operands; then with what may follow it, and with a result in f32.
 fn products(dtype: DType, sizes: &[[usize; 3]]) -> Result<()> {
     let mut faults = String::new();

@@ -1,42 +1,73 @@
-//! Products fused with more than a bias: activations with their pre-activation, the gradients of activations, residuals. By every fused tile, and where kernels of their own follow the product.
+//! Products fused with more than a bias: activations with their pre-activation, the gradients of activations, residuals. By every fused tile, whose kernel is seen to be the fused one, and where kernels of their own follow the product.
 
-use super::{both_ways, compare, difference, gpu, none_wrong, tensor};
+use super::gemm::{Place, integers};
+use super::{
+    both_ways, compare, difference, gpu, has_warpgroups, is_short, none_wrong, tensor, unless_short,
+};
 use crate::beside;
 use std::fmt::Write;
 use ternion::prelude::*;
 use ternion_core::UnaryOp;
 use ternion_core::dispatch::apply;
 use ternion_core::ops::matmul::{Epilogue, LinearParameters, Matmul};
-use ternion_cuda::tiles::{Wanted, with_tile};
+use ternion_cuda::tiles::{Taken, Wanted, with_tile};
 
-/// Rows, columns and inner length: edges in all axes, several tiles for a block, less than a tile; sums in parts and lines that begin anywhere, which are not fused.
+/// Rows, columns and inner length: edges in all axes, several tiles for a block, less than a tile; sums that are cut into parts unless by a fused tile; lines that begin anywhere, which are not fused.
 const SIZES: [[usize; 3]; 5] =
     [[1000, 776, 1000], [2056, 1544, 72], [72, 136, 200], [64, 72, 16384], [75, 131, 203]];
+/// In short tests.
+const FEW: [[usize; 3]; 3] = [[2056, 1544, 72], [72, 136, 200], [75, 131, 203]];
+
+fn sizes() -> &'static [[usize; 3]] {
+    if is_short() { &FEW } else { &SIZES }
+}
+
 fn sizes_and_activations() -> impl Iterator<Item = ([usize; 3], UnaryOp)> {
-    SIZES.into_iter().flat_map(|sizes| ACTIVATIONS.map(|op| (sizes, op)))
+    sizes().iter().flat_map(|&sizes| ACTIVATIONS.map(|op| (sizes, op)))
 }
 
 /// The tiles with fused epilogues.
-const FUSED_TILES: [&str; 3] =
+pub(super) const FUSED_TILES: [&str; 3] =
     ["wgmma_128x256x64", "wgmma_128x192x64_ping_pong", "wgmma_128x128x64_ping_pong"];
 const ACTIVATIONS: [UnaryOp; 3] = [UnaryOp::GeluErf, UnaryOp::GeluTanh, UnaryOp::Silu];
 
-/// As [`compare`], on the GPU by each of the tiles with fused epilogues, and as the choice has it.
+/// Each of the tiles with fused epilogues, and what the choice has.
+fn every_wanted() -> impl Iterator<Item = Wanted> {
+    let by_tile = FUSED_TILES.map(|name| Wanted { tile: Some(name), splits: Some(1) });
+    by_tile.into_iter().chain([Wanted::default()])
+}
+
+/// Whether products of these sizes are fused by the tiles that are for it: tensor maps take lines that begin at multiples of 16 bytes.
+fn are_fused(dtype: DType, sizes: [usize; 3]) -> bool {
+    dtype.is_half() && sizes.iter().all(|size| size.is_multiple_of(8))
+}
+
+/// Adds to `faults` where a product was fused that cannot be, or was not by a tile that fuses it.
+fn check_form(faults: &mut String, what: &str, is_fused: bool, wanted: Wanted, taken: Option<Taken>) {
+    let Some(tile) = wanted.tile else { return };
+    let found = taken.is_some_and(|taken| taken.tile == tile && taken.is_fused);
+    if found != is_fused {
+        let _ = writeln!(faults, "{what} by {taken:?}, {tile} wanted: fused is {found}, not {is_fused}");
+    }
+}
+
+/// As [`compare`], on the GPU by each of the tiles with fused epilogues, and as the choice has it. `is_fused` tells whether those tiles fuse such a product.
 fn compare_by_tiles(
     faults: &mut String,
     what: &str,
+    is_fused: bool,
     f: impl Fn(&Device) -> Result<Vec<Tensor>>,
 ) -> Result<()> {
     let Some(gpu) = gpu() else { return Ok(()) };
     let _beside = beside();
     let expected = f(&ternion::cpu()?)?;
-    let by_tile = FUSED_TILES.map(|name| Wanted { tile: Some(name), splits: None });
-    for wanted in by_tile.into_iter().chain([Wanted::default()]) {
+    for wanted in every_wanted() {
         let (found, taken) = with_tile(wanted, || (0..2).map(|_| f(gpu)).collect::<Result<Vec<_>>>());
+        check_form(faults, what, is_fused && has_warpgroups(gpu), wanted, taken);
         let [found, again] = &found?[..] else { unreachable!("two runs") };
         for (at, expected) in expected.iter().enumerate() {
             let what = format!("{what} by {taken:?}, result {at}");
-            if found[at].to_vec_f64()? != again[at].to_vec_f64()? {
+            if found[at].to_bytes()? != again[at].to_bytes()? {
                 let _ = writeln!(faults, "{what}: twice not the same");
             }
             if let Some(text) = difference(&found[at], expected)? {
@@ -59,7 +90,7 @@ fn activations_with_their_pre_activation() -> Result<()> {
         for ([m, n, k], op) in sizes_and_activations() {
             for bias in [false, true] {
                 let what = format!("{op:?} of {dtype:?} {m} x {n} x {k}, bias: {bias}");
-                compare_by_tiles(&mut faults, &what, |device| {
+                compare_by_tiles(&mut faults, &what, are_fused(dtype, [m, n, k]), |device| {
                     let epilogue = Epilogue {
                         bias,
                         activation: Some(op),
@@ -88,7 +119,7 @@ fn gradients_of_activations() -> Result<()> {
         for ([m, n, k], op) in sizes_and_activations() {
             for column_sums in [true, false] {
                 let what = format!("gradient of {op:?}, {dtype:?} {m} x {n} x {k}, sums: {column_sums}");
-                compare_by_tiles(&mut faults, &what, |device| {
+                compare_by_tiles(&mut faults, &what, are_fused(dtype, [m, n, k]), |device| {
                     let epilogue = Epilogue {
                         activation_grad: Some(op),
                         alpha: alpha(k),
@@ -100,8 +131,9 @@ fn gradients_of_activations() -> Result<()> {
                     let z = tensor(&[m, n], dtype, device, 3)?;
                     let results = apply(Matmul { epilogue, ..Matmul::PLAIN }, &[&a, &b, &z])?;
                     assert_eq!(results.len(), 1 + usize::from(column_sums));
-                    // The sums are of rounded numbers, of which devices round some to either neighbor.
-                    results.iter().map(|result| result.to_dtype(dtype)).collect()
+                    // The sums are of rounded numbers, of which devices round some to either neighbor: each device's are held to its own.
+                    let sums = results.get(1).map(|sums| are_column_sums(sums, &results[0])).transpose()?;
+                    Ok([results[0].clone()].into_iter().chain(sums).collect())
                 })?;
             }
         }
@@ -110,36 +142,124 @@ fn gradients_of_activations() -> Result<()> {
     Ok(())
 }
 
+/// 1 for each column of `y` whose sum this is, but for rounding, else 0: each of the m - 1 additions in f32, in whichever order, is off by at most 2^-24 of its
+/// result, which is at most the sum of the magnitudes.
+fn are_column_sums(sums: &Tensor, y: &Tensor) -> Result<Tensor> {
+    let y = y.to_dtype(DType::F64)?;
+    let limit = y.abs()?.sum(0)?.mul_scalar(y.dims()[0] as f64 * 2f64.powi(-24))?;
+    let apart = sums.to_dtype(DType::F64)?.sub(&y.sum(0)?)?.abs()?;
+    apart.le(&limit)?.to_dtype(DType::F32)
+}
+
+/// A pre-activation so large that the gradient of each activation is 1 there, but for less than 2^-14 even where its exponential is off by a unit: what it
+/// multiplies is rounded to itself.
+const LARGE: f64 = 16.0;
+
+/// A product of integers times such gradients, and the sums of its columns.
+fn gradient_of_integers(
+    [m, n, k]: [usize; 3],
+    op: UnaryOp,
+    dtype: DType,
+    device: &Device,
+) -> Result<[Vec<f64>; 2]> {
+    let epilogue = Epilogue { activation_grad: Some(op), column_sums: true, ..Epilogue::NONE };
+    let a = integers([m, k], Place::Rows, dtype, device, 1)?;
+    let b = integers([k, n], Place::Rows, dtype, device, 2)?;
+    let z = Tensor::full([m, n], LARGE, dtype, device)?;
+    let results = apply(Matmul { epilogue, ..Matmul::PLAIN }, &[&a, &b, &z])?;
+    Ok([results[0].to_vec_f64()?, results[1].to_vec_f64()?])
+}
+
+/// The plain product of the same integers by the CPU in f64, rounded once, and the sums of its columns.
+fn product_of_integers([m, n, k]: [usize; 3], dtype: DType) -> Result<[Vec<f64>; 2]> {
+    let cpu = ternion::cpu()?;
+    let a = integers([m, k], Place::Rows, DType::F64, &cpu, 1)?;
+    let b = integers([k, n], Place::Rows, DType::F64, &cpu, 2)?;
+    let y = a.matmul(&b)?.to_dtype(dtype)?.to_dtype(DType::F64)?;
+    Ok([y.to_vec_f64()?, y.sum(0)?.to_vec_f64()?])
+}
+
+/// Sums of integers are the same in every order: not a row may be missing, nor counted twice.
 #[test]
-fn residuals_of_f32() -> Result<()> {
+fn sums_of_columns_are_exact() -> Result<()> {
+    let _beside = beside();
+    let Some(gpu) = gpu() else { return Ok(()) };
     let mut faults = String::new();
-    for dtype in [DType::F16, DType::BF16, DType::F32] {
-        for [m, n, k] in SIZES {
-            for (a_turned, b_turned, bias) in
-                [(false, true, true), (false, false, false), (true, false, false)]
+    for dtype in [DType::F16, DType::BF16] {
+        for &sizes in sizes() {
+            let expected = product_of_integers(sizes, dtype)?;
+            let is_fused = are_fused(dtype, sizes) && has_warpgroups(gpu);
+            for (op, wanted) in
+                ACTIVATIONS.into_iter().flat_map(|op| every_wanted().map(move |one| (op, one)))
             {
-                let what = format!("residual of {dtype:?} {m} x {n} x {k} {a_turned} {b_turned}");
-                compare_by_tiles(&mut faults, &what, |device| {
-                    let matrix = |rows: usize, columns: usize, turned: bool, seed| match turned {
-                        true => tensor(&[columns, rows], dtype, device, seed)?.t(),
-                        false => tensor(&[rows, columns], dtype, device, seed),
-                    };
-                    let out_dtype = dtype.is_half().then_some(DType::F32);
-                    let epilogue = Epilogue { bias, residual: true, out_dtype, ..Epilogue::NONE };
-                    let (a, b) = (matrix(m, k, a_turned, 1)?, matrix(k, n, b_turned, 2)?);
-                    let (vector, residual) =
-                        (tensor(&[n], DType::F32, device, 3)?, tensor(&[m, n], DType::F32, device, 4)?);
-                    let mut inputs = vec![&a, &b];
-                    inputs.extend(bias.then_some(&vector));
-                    inputs.push(&residual);
-                    Ok(apply(Matmul { epilogue, ..Matmul::PLAIN }, &inputs)?.into_vec())
-                })?;
+                let what = format!("{op:?}, {dtype:?} {sizes:?}");
+                let (found, taken) = with_tile(wanted, || gradient_of_integers(sizes, op, dtype, gpu));
+                check_form(&mut faults, &what, is_fused, wanted, taken);
+                for (part, (found, expected)) in ["y", "sums"].iter().zip(found?.iter().zip(&expected)) {
+                    if let Some(at) = (0..expected.len()).find(|&at| found[at] != expected[at]) {
+                        let (found, expected) = (found[at], expected[at]);
+                        let _ =
+                            writeln!(faults, "{what}, {part} by {taken:?}: {found}, not {expected} at {at}");
+                    }
+                }
             }
         }
     }
     none_wrong(&faults);
     Ok(())
 }
+
+/// A matrix of `rows` rows, stored by columns if it is `turned`.
+fn stored(
+    [rows, columns]: [usize; 2],
+    turned: bool,
+    dtype: DType,
+    device: &Device,
+    seed: u64,
+) -> Result<Tensor> {
+    match turned {
+        true => tensor(&[columns, rows], dtype, device, seed)?.t(),
+        false => tensor(&[rows, columns], dtype, device, seed),
+    }
+}
+
+/// Added to what is read beside, into a new tensor or in the place of that.
+#[test]
+fn residuals_and_accumulators_of_f32() -> Result<()> {
+    const FORMS: [[bool; 4]; 5] = [
+        [false, true, true, false],
+        [false, false, false, false],
+        [true, false, false, false],
+        [true, false, false, true],
+        [false, true, true, true],
+    ];
+    let mut faults = String::new();
+    for dtype in [DType::F16, DType::BF16, DType::F32] {
+        for (&[m, n, k], [a_turned, b_turned, bias, accumulate]) in
+            sizes().iter().flat_map(|size| FORMS.map(|form| (size, form)))
+        {
+            let what = format!("{dtype:?} {m} x {n} x {k} {a_turned} {b_turned}, in place: {accumulate}");
+            compare_by_tiles(&mut faults, &what, are_fused(dtype, [m, n, k]), |device| {
+                let out_dtype = dtype.is_half().then_some(DType::F32);
+                let epilogue =
+                    Epilogue { bias, residual: !accumulate, accumulate, out_dtype, ..Epilogue::NONE };
+                let a = stored([m, k], a_turned, dtype, device, 1)?;
+                let b = stored([k, n], b_turned, dtype, device, 2)?;
+                let (vector, beside) =
+                    (tensor(&[n], DType::F32, device, 3)?, tensor(&[m, n], DType::F32, device, 4)?);
+                let mut inputs = vec![&a, &b];
+                inputs.extend(bias.then_some(&vector));
+                inputs.push(&beside);
+                Ok(apply(Matmul { epilogue, ..Matmul::PLAIN }, &inputs)?.into_vec())
+            })?;
+        }
+    }
+    none_wrong(&faults);
+    Ok(())
+}
+
+/// Rows, width and hidden width of layers.
+const LAYERS: [[usize; 3]; 2] = [[3072, 256, 768], [70, 40, 72]];
 
 /// A feed-forward layer with its residual, in mixed precision and without: output and all gradients.
 #[test]
@@ -147,7 +267,7 @@ fn feed_forward_layers_both_ways() -> Result<()> {
     let mut faults = String::new();
     for precision in [Precision::F32, Precision::Bf16, Precision::F16] {
         for op in [UnaryOp::Relu, UnaryOp::GeluErf, UnaryOp::GeluTanh, UnaryOp::Silu] {
-            for [rows, width, hidden] in [[3072, 256, 768], [70, 40, 72]] {
+            for &[rows, width, hidden] in unless_short(&LAYERS[..], &LAYERS[1..]) {
                 // Of many pre-activations some are so near to 0 that devices differ about their sign.
                 if op == UnaryOp::Relu && rows > 1000 {
                     continue;

@@ -1,14 +1,14 @@
-//! Sums of the rows of a beside the product: exact for small integers by every tile that has them, whole and in parts, and as a product and a sum apart where a kernel has not; the same bits in every
+//! Sums of the rows of a beside the product: exact for small integers by every tile that has them, whose kernel is seen to add them up, whole and in parts, and as a product and a sum apart where a kernel has not; the same bits in every
 //! run; and the gradients of linear layers that come so.
 
-use super::{both_ways, compare, gpu, none_wrong, numbers, tensor};
+use super::{both_ways, compare, gpu, has_warpgroups, none_wrong, numbers, tensor, unless_short};
 use crate::beside;
 use ternion::prelude::*;
 use ternion_core::dispatch::apply;
 use ternion_core::ops::matmul::{Epilogue, Matmul};
 use ternion_cuda::tiles::{Wanted, with_tile};
 
-/// The tiles whose kernels add up rows, and two whose kernels do not.
+/// The tiles whose kernels add up rows, [`SUMMING`] of them, and two whose kernels do not.
 const TILES: [&str; 5] = [
     "wgmma_128x256x64",
     "wgmma_128x192x64_ping_pong",
@@ -16,6 +16,7 @@ const TILES: [&str; 5] = [
     "wgmma_64x128x64_ping_pong",
     "mma_64x64x64",
 ];
+const SUMMING: usize = 3;
 /// m, n, k: edges in all axes; fewer stages than tiles in a row; one tile in a row, which has all stages; more tiles than blocks; long sums of a few rows.
 const SIZES: [[usize; 3]; 8] = [
     [136, 264, 200],
@@ -27,6 +28,13 @@ const SIZES: [[usize; 3]; 8] = [
     [8, 24, 8200],
     [131, 136, 203],
 ];
+/// In short tests.
+const FEW: [[usize; 3]; 3] = [[136, 264, 200], [264, 64, 1032], [131, 136, 203]];
+
+/// Whether the kernel of the product by a tile adds the rows up: of halves whose lines begin at multiples of 16 bytes, as those of m elements then do not.
+fn is_fused(tile: &str, [m, ..]: [usize; 3], dtype: DType) -> bool {
+    dtype.is_half() && TILES[..SUMMING].contains(&tile) && m.is_multiple_of(8)
+}
 
 /// Integers from -3 to 3, a by columns: the first m of lines that are a multiple of eight long. Both on the CPU.
 fn operands([m, n, k]: [usize; 3]) -> Result<[Tensor; 2]> {
@@ -63,6 +71,13 @@ fn faults_of(
     let expected = product(&ab, sizes[0], DType::F64, None, &ternion::cpu()?)?;
     let run = || product(&ab, sizes[0], dtype, out_dtype, device);
     let (found, taken) = with_tile(wanted, || (0..2).map(|_| run()).collect::<Result<Vec<_>>>());
+    if let Some(tile) = wanted.tile.filter(|_| has_warpgroups(device)) {
+        let adds_up = taken.is_some_and(|taken| taken.tile == tile && taken.is_fused);
+        if adds_up != is_fused(tile, sizes, dtype) {
+            let what = format!("{dtype:?} to {out_dtype:?}, {sizes:?}");
+            return Ok(Some(format!("{what} by {taken:?}, {tile} wanted: adds up is {adds_up}")));
+        }
+    }
     for found in found? {
         let dtypes = [found[0].dtype(), found[1].dtype()];
         if dtypes != [out_dtype.unwrap_or(dtype); 2] {
@@ -91,7 +106,7 @@ fn sums_of_rows_are_exact_by_every_tile() -> Result<()> {
     let mut faults = Vec::new();
     for dtype in [DType::BF16, DType::F16] {
         for out_dtype in [None, Some(DType::F32)] {
-            for sizes in SIZES {
+            for &sizes in unless_short(&SIZES[..], &FEW[..]) {
                 for tile in TILES {
                     for splits in [1, 3] {
                         let wanted = Wanted { tile: Some(tile), splits: Some(splits) };
@@ -103,7 +118,7 @@ fn sums_of_rows_are_exact_by_every_tile() -> Result<()> {
         }
     }
     for dtype in [DType::F32, DType::F64] {
-        for sizes in SIZES {
+        for &sizes in unless_short(&SIZES[..], &FEW[..]) {
             faults.extend(faults_of(sizes, dtype, None, Wanted::default(), device)?);
         }
     }
@@ -117,19 +132,16 @@ fn sums_of_rows_have_the_same_bits_in_every_run() -> Result<()> {
     let _beside = beside();
     let Some(device) = gpu() else { return Ok(()) };
     let [m, n, k] = [1288, 1544, 2056];
-    let cpu = ternion::cpu()?;
+    let (cpu, runs) = (ternion::cpu()?, unless_short(20, 2));
     let random = |shape: [usize; 2], seed| Tensor::from_vec(numbers(shape[0] * shape[1], seed), shape, &cpu);
     let ab = [random([k, m], 1)?, random([k, n], 2)?];
     for tile in TILES {
         for splits in [1, 3] {
             let wanted = Wanted { tile: Some(tile), splits: Some(splits) };
-            let run = || -> Result<Vec<Vec<f64>>> {
-                product(&ab, m, DType::BF16, Some(DType::F32), device)?
-                    .iter()
-                    .map(Tensor::to_vec_f64)
-                    .collect()
+            let run = || -> Result<Vec<Vec<u8>>> {
+                product(&ab, m, DType::BF16, Some(DType::F32), device)?.iter().map(Tensor::to_bytes).collect()
             };
-            let (results, _) = with_tile(wanted, || (0..20).map(|_| run()).collect::<Result<Vec<_>>>());
+            let (results, _) = with_tile(wanted, || (0..runs).map(|_| run()).collect::<Result<Vec<_>>>());
             let results = results?;
             assert!(results.iter().all(|result| *result == results[0]), "{tile} in {splits}");
         }
@@ -137,12 +149,15 @@ fn sums_of_rows_have_the_same_bits_in_every_run() -> Result<()> {
     Ok(())
 }
 
+/// Rows, width and outputs of layers.
+const LAYERS: [[usize; 3]; 4] = [[2048, 768, 776], [3000, 264, 1032], [70, 40, 72], [33, 5, 7]];
+
 /// Output and all gradients: by kernels with sums, and for rows and widths that have none.
 #[test]
 fn linear_layers_with_a_bias_both_ways() -> Result<()> {
     let mut faults = String::new();
     for precision in [Precision::F32, Precision::Bf16, Precision::F16] {
-        for [rows, width, outputs] in [[2048, 768, 776], [3000, 264, 1032], [70, 40, 72], [33, 5, 7]] {
+        for &[rows, width, outputs] in unless_short(&LAYERS[..], &LAYERS[2..]) {
             compare(&mut faults, &format!("{precision} {rows} x {width} to {outputs}"), |device| {
                 let scale = 1.0 / (width as f64).sqrt();
                 let inputs = [

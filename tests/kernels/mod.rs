@@ -1,5 +1,5 @@
 //! Kernels that the op table's small shapes do not reach, on the GPU against the CPU backend: rows of every length, random numbers, every tile of products and
-//! attention. Without a GPU there is nothing to compare, which is said.
+//! attention. Without a GPU there is nothing to compare, which is said. `TERNION_TABLE=smallest` has those that compute-sanitizer runs take fewer cases.
 
 mod attention;
 mod bf16x6;
@@ -20,6 +20,9 @@ use crate::{beside, support};
 use std::fmt::Write;
 use std::sync::OnceLock;
 use ternion::prelude::*;
+use ternion_cuda::CudaBackend;
+use ternion_cuda::ladder::{Form, runs};
+use ternion_testing::suite;
 
 const FLOATS: [DType; 4] = [DType::F64, DType::F32, DType::F16, DType::BF16];
 
@@ -51,10 +54,18 @@ fn both_ways(
     device: &Device,
     f: impl Fn(&[Tensor]) -> Result<Tensor>,
 ) -> Result<Vec<Tensor>> {
+    both_ways_by(inputs, f, |y| tensor(y.dims(), y.dtype(), device, 99))
+}
+
+/// As [`both_ways`], with these weights of the output.
+fn both_ways_by(
+    inputs: &[Tensor],
+    f: impl Fn(&[Tensor]) -> Result<Tensor>,
+    weights: impl Fn(&Tensor) -> Result<Tensor>,
+) -> Result<Vec<Tensor>> {
     let leaves = inputs.iter().map(Tensor::requires_grad).collect::<Result<Vec<_>>>()?;
     let y = f(&leaves)?;
-    let dy = tensor(y.dims(), y.dtype(), device, 99)?;
-    let gradients = y.mul(&dy)?.sum(..)?.backward()?;
+    let gradients = y.mul(&weights(&y)?)?.sum(..)?.backward()?;
     let mut all = vec![y.detach()];
     all.extend(leaves.iter().filter_map(|leaf| gradients.get(leaf)).cloned());
     Ok(all)
@@ -84,6 +95,28 @@ fn difference(found: &Tensor, expected: &Tensor) -> Result<Option<String>> {
 fn gpu() -> Option<&'static Device> {
     static GPU: OnceLock<Option<Device>> = OnceLock::new();
     GPU.get_or_init(support::cuda).as_ref()
+}
+
+/// Whether products may come by tensor maps.
+fn has_tensor_maps() -> bool {
+    std::env::var("TERNION_CUDA_TENSOR_MAPS").map_or(true, |value| value != "0")
+}
+
+/// Whether the device multiplies by warpgroups, whose operands tensor maps copy.
+fn has_warpgroups(device: &Device) -> bool {
+    let has_instructions =
+        device.downcast().is_some_and(|backend: &CudaBackend| runs(backend, Form::WgmmaTma));
+    has_instructions && has_tensor_maps()
+}
+
+/// Whether tests are to be short: under compute-sanitizer, for which the op table has its smallest shapes alone, a launch takes some fifty times as long.
+fn is_short() -> bool {
+    std::env::var(suite::TABLE).is_ok_and(|value| value == "smallest")
+}
+
+/// `all`, or in short tests `few`.
+fn unless_short<T>(all: T, few: T) -> T {
+    if is_short() { few } else { all }
 }
 
 /// Runs `f` on the GPU twice; adds to `faults` what is not the same. For those who are [`beside`] others.

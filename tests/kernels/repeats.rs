@@ -1,17 +1,24 @@
-//! Products and attention have the same bits in every run, however long the parts of a kernel take. `TERNION_REPEATS=1000` runs each a thousand times, and with
-//! `TERNION_CUDA_DELAYS=1` threads wait for random times where they wait for each other.
+//! Results have the same bits in every run, however long the parts of a kernel take: products, attention, norms, losses and steps of an optimizer.
+//! `TERNION_REPEATS=1000` runs each a thousand times, and with `TERNION_CUDA_DELAYS=1` threads wait for random times where they wait for each other. Each case prints
+//! a fingerprint of its bits, by which processes with and without delays are compared (`run.sh check --only repeats repeats_delayed`).
 
-use super::{both_ways, gpu, tensor};
+use super::gemm::matrix;
+use super::gemm_epilogues::FUSED_TILES;
+use super::tiles::{LAYOUTS, idle, options};
+use super::{both_ways_by, gpu, has_tensor_maps, has_warpgroups, tensor};
 use crate::beside;
 use ternion::prelude::*;
-use ternion_core::UnaryOp;
 use ternion_core::dispatch::{apply, apply_one};
 use ternion_core::ops::attention::{Attention, AttentionConfig};
+use ternion_core::ops::loss::CrossEntropyWithGrad;
 use ternion_core::ops::matmul::{Epilogue, Matmul, MatmulOptions};
+use ternion_core::ops::step::{AdamStep, DecayMode};
+use ternion_core::{UnaryOp, total_norm};
 use ternion_cuda::CudaBackend;
 use ternion_cuda::tiles::{self, Operands, Wanted, with_tile};
 
 const REPEATS: usize = 20;
+const HALVES: [DType; 2] = [DType::BF16, DType::F16];
 
 fn repeats() -> usize {
     match std::env::var("TERNION_REPEATS") {
@@ -23,22 +30,52 @@ fn repeats() -> usize {
     }
 }
 
-/// Adds to `faults` how many numbers of later runs are not those of the first one, if there are such. Compared on the device, so that runs follow each other.
+/// The bits of a tensor as integers, on its memory: compared as numbers, zeros of both signs would be equal and NaN not.
+fn bits(x: &Tensor) -> Result<Tensor> {
+    let dtype = match x.dtype().size() {
+        1 => DType::I8,
+        2 => DType::I16,
+        4 => DType::I32,
+        _ => DType::I64,
+    };
+    Tensor::from_buffer(x.buffer().clone(), *x.layout(), dtype, x.device())
+}
+
+/// A digest of the bits of these tensors.
+fn fingerprint(tensors: &[Tensor]) -> Result<u64> {
+    let mut hash = 0u64;
+    for tensor in tensors {
+        for bytes in tensor.to_bytes()?.chunks(8) {
+            let mut word = [0; 8];
+            word[..bytes.len()].copy_from_slice(bytes);
+            hash = (hash ^ u64::from_le_bytes(word)).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+        }
+    }
+    Ok(hash)
+}
+
+/// Prints the fingerprint of the first run, and adds to `faults` how many elements have other bits in later ones, if there are such. Compared on the device, so
+/// that runs follow each other.
 fn compare_runs(faults: &mut Vec<String>, what: &str, run: impl Fn() -> Result<Vec<Tensor>>) -> Result<()> {
     let first = run()?;
-    let mut differing: Option<Tensor> = None;
+    println!("{what}: fingerprint {:016x}", fingerprint(&first)?);
+    let first = first.iter().map(bits).collect::<Result<Vec<_>>>()?;
+    let mut differing: Vec<Option<Tensor>> = vec![None; first.len()];
     for _ in 1..repeats() {
-        for (one, other) in first.iter().zip(run()?) {
-            let count = one.ne(&other)?.to_dtype(DType::F32)?.sum(..)?;
-            differing = Some(match differing {
-                Some(sum) => sum.add(&count)?,
-                None => count,
+        for ((first, other), differing) in first.iter().zip(run()?).zip(&mut differing) {
+            let differs = first.ne(&bits(&other)?)?;
+            *differing = Some(match differing.take() {
+                Some(before) => before.logical_or(&differs)?,
+                None => differs,
             });
         }
     }
-    let differing = differing.map_or(Ok(0.0), |sum| sum.to_vec_f64().map(|numbers| numbers[0]))?;
-    if differing > 0.0 {
-        faults.push(format!("{what}: {differing} numbers"));
+    for (at, differing) in differing.iter().enumerate() {
+        let Some(differing) = differing else { continue };
+        let count = differing.to_bytes()?.iter().filter(|&&differs| differs != 0).count();
+        if count > 0 {
+            faults.push(format!("{what}, result {at}: {count} elements"));
+        }
     }
     Ok(())
 }
@@ -47,41 +84,117 @@ fn none(faults: &[String]) {
     assert!(faults.is_empty(), "not the same in every run:\n{}", faults.join("\n"));
 }
 
+/// What products are of, and what they are rounded to: their own dtype, if none.
+#[derive(Clone, Copy, Debug)]
+struct Form {
+    operands: Operands,
+    out_dtype: Option<DType>,
+}
+
+impl Form {
+    fn all() -> Vec<Form> {
+        let of = |operands, out_dtype| Form { operands, out_dtype };
+        let halves = HALVES
+            .into_iter()
+            .flat_map(|dtype| [None, Some(DType::F32)].map(|out_dtype| of(Operands::Of(dtype), out_dtype)));
+        halves.chain([of(Operands::Tf32, None), of(Operands::Bf16x6, None)]).collect()
+    }
+
+    fn dtype(self) -> DType {
+        if let Operands::Of(dtype) = self.operands { dtype } else { DType::F32 }
+    }
+
+    /// The product of a and b by every tile that is for it, whole and in parts; adds tiles that ran to `ran`.
+    fn by_every_tile(
+        self,
+        faults: &mut Vec<String>,
+        ran: &mut Vec<&'static str>,
+        what: &str,
+        [a, b]: [&Tensor; 2],
+    ) -> Result<()> {
+        let backend: &CudaBackend = a.device().downcast().expect("the CUDA backend itself");
+        let options = MatmulOptions { out_dtype: self.out_dtype, ..options(self.operands) };
+        for tile in tiles::of(backend, self.operands) {
+            for splits in [1, 3] {
+                let wanted = Wanted { tile: Some(tile.name), splits: Some(splits) };
+                let run = || -> Result<Vec<Tensor>> { Ok(vec![a.matmul_with(b, options)?]) };
+                let (one, taken) = with_tile(wanted, run);
+                one?;
+                // Products that a tile is not for come by another one.
+                if taken.is_some_and(|taken| taken.tile == tile.name) {
+                    ran.push(tile.name);
+                    let what = format!("{self:?} {what} by {} in {splits}", tile.name);
+                    with_tile(wanted, || compare_runs(faults, &what, run)).0?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Several tiles for a block, of one output; one tile for each; few rows. A thousand runs of all of them take half a minute.
+const LARGE: [usize; 3] = [1288, 1544, 520];
+const SIZES: [[usize; 3]; 2] = [[264, 520, 2056], [16, 1032, 1032]];
+
 #[test]
 fn products_by_every_tile() -> Result<()> {
     let _beside = beside();
     let Some(device) = gpu() else { return Ok(()) };
-    let backend: &CudaBackend = device.downcast().expect("the CUDA backend itself");
-    let (mut faults, mut ran) = (Vec::new(), 0);
-    for operands in [Operands::Of(DType::BF16), Operands::Tf32, Operands::Bf16x6] {
-        let dtype = if let Operands::Of(dtype) = operands { dtype } else { DType::F32 };
-        let options = MatmulOptions {
-            tf32: operands == Operands::Tf32,
-            bf16x6: operands == Operands::Bf16x6,
-            ..MatmulOptions::default()
-        };
-        // Several tiles for a block; one tile for each; few rows.
-        for [m, n, k] in [[1288, 1544, 520], [264, 520, 2056], [16, 1032, 1032]] {
-            let (a, b) = (tensor(&[m, k], dtype, device, 1)?, tensor(&[k, n], dtype, device, 2)?);
-            for tile in tiles::of(backend, operands) {
-                for splits in [1, 3] {
-                    let wanted = Wanted { tile: Some(tile.name), splits: Some(splits) };
-                    let what = format!("{m} x {n} x {k} by {} in {splits}", tile.name);
-                    let run = || Ok(vec![a.matmul_with(&b, options)?]);
-                    let (one, taken) = with_tile(wanted, run);
-                    one?;
-                    // Products that a tile is not for come by another one.
-                    if taken.is_some_and(|taken| taken.tile == tile.name) {
-                        ran += 1;
-                        with_tile(wanted, || compare_runs(&mut faults, &what, run)).0?;
-                    }
-                }
+    let mut faults = Vec::new();
+    for form in Form::all() {
+        let mut ran = Vec::new();
+        let large = form.out_dtype.is_none().then_some(LARGE);
+        for [m, n, k] in SIZES.into_iter().chain(large) {
+            for places in LAYOUTS {
+                let a = matrix([m, k], places[0], form.dtype(), device, 1)?;
+                let b = matrix([k, n], places[1], form.dtype(), device, 2)?;
+                let what = format!("{m} x {n} x {k} {places:?}");
+                form.by_every_tile(&mut faults, &mut ran, &what, [&a, &b])?;
             }
         }
+        let idle = idle(device, form.operands, &ran);
+        assert!(idle.is_empty() || !has_tensor_maps(), "{form:?}: no product ran by {idle:?}");
     }
-    assert!(ran > 0, "no product ran by the tile that was wanted");
     none(&faults);
     Ok(())
+}
+
+/// Two axes of a batch, of which b has one alone.
+#[test]
+fn products_of_a_batch_by_every_tile() -> Result<()> {
+    let _beside = beside();
+    let Some(device) = gpu() else { return Ok(()) };
+    let mut faults = Vec::new();
+    let [slow, fast, m, n, k] = [2, 3, 136, 264, 584];
+    for form in Form::all() {
+        let a = tensor(&[slow, fast, m, k], form.dtype(), device, 1)?;
+        let b = tensor(&[fast, k, n], form.dtype(), device, 2)?;
+        let what = format!("[{slow}, {fast}] {m} x {n} x {k}");
+        form.by_every_tile(&mut faults, &mut Vec::new(), &what, [&a, &b])?;
+    }
+    none(&faults);
+    Ok(())
+}
+
+/// Products that are fused with more than bias and relu, with their inputs.
+fn fused(dtype: DType, device: &Device) -> Result<[(&'static str, Epilogue, Vec<Tensor>); 4]> {
+    let [m, n, k] = LARGE;
+    let half = |shape: &[usize], seed| tensor(shape, dtype, device, seed);
+    let (a, b, wide) = (half(&[m, k], 1)?, half(&[n, k], 2)?.t()?, half(&[k, n], 7)?);
+    let (bias, z, across) = (half(&[n], 3)?, half(&[m, n], 4)?, half(&[k, m], 5)?.t()?);
+    let residual = tensor(&[m, n], DType::F32, device, 6)?;
+    let gelu = Some(UnaryOp::GeluTanh);
+    let scaled = Epilogue { alpha: 0.02, ..Epilogue::NONE };
+    let pre_activation = Epilogue { bias: true, activation: gelu, pre_activation: true, ..scaled };
+    let gradient = Epilogue { activation_grad: gelu, column_sums: true, ..scaled };
+    let sum = Epilogue { residual: true, out_dtype: Some(DType::F32), ..scaled };
+    let row_sums = Epilogue { row_sums_of_a: true, ..Epilogue::NONE };
+    Ok([
+        ("pre-activation", pre_activation, vec![a.clone(), b.clone(), bias]),
+        ("gradient of an activation", gradient, vec![a.clone(), wide.clone(), z]),
+        ("residual", sum, vec![a, b, residual]),
+        ("sums of rows", row_sums, vec![across, wide]),
+    ])
 }
 
 #[test]
@@ -89,37 +202,22 @@ fn fused_products() -> Result<()> {
     let _beside = beside();
     let Some(device) = gpu() else { return Ok(()) };
     let mut faults = Vec::new();
-    let [m, n, k] = [1288, 1544, 520];
-    let half = |shape: &[usize], seed| tensor(shape, DType::BF16, device, seed);
-    let (a, b, bias) = (half(&[m, k], 1)?, half(&[n, k], 2)?.t()?, half(&[n], 3)?);
-    let (z, across) = (half(&[m, n], 4)?, half(&[k, m], 5)?.t()?);
-    let residual = tensor(&[m, n], DType::F32, device, 6)?;
-    let wide = half(&[k, n], 7)?;
-    let gelu = Some(UnaryOp::GeluTanh);
-    let scaled = Epilogue { alpha: 0.02, ..Epilogue::NONE };
-    let products: [(&str, Epilogue, Vec<&Tensor>); 4] = [
-        (
-            "pre-activation",
-            Epilogue { bias: true, activation: gelu, pre_activation: true, ..scaled },
-            vec![&a, &b, &bias],
-        ),
-        (
-            "gradient of an activation",
-            Epilogue { activation_grad: gelu, column_sums: true, ..scaled },
-            vec![&a, &wide, &z],
-        ),
-        (
-            "residual",
-            Epilogue { residual: true, out_dtype: Some(DType::F32), ..scaled },
-            vec![&a, &b, &residual],
-        ),
-        ("sums of rows", Epilogue { row_sums_of_a: true, ..Epilogue::NONE }, vec![&across, &wide]),
-    ];
-    for tile in ["wgmma_128x256x64", "wgmma_128x192x64_ping_pong", "wgmma_128x128x64_ping_pong"] {
-        for (name, epilogue, inputs) in &products {
-            let wanted = Wanted { tile: Some(tile), splits: None };
-            let run = || Ok(apply(Matmul { epilogue: *epilogue, ..Matmul::PLAIN }, inputs)?.into_vec());
-            with_tile(wanted, || compare_runs(&mut faults, &format!("{name} by {tile}"), run)).0?;
+    for dtype in HALVES {
+        for (name, epilogue, inputs) in fused(dtype, device)? {
+            let inputs: Vec<&Tensor> = inputs.iter().collect();
+            // Of products in parts those with sums of rows alone are fused.
+            let splits: &[usize] = if epilogue.row_sums_of_a { &[1, 3] } else { &[1] };
+            for tile in FUSED_TILES {
+                for &splits in splits {
+                    let wanted = Wanted { tile: Some(tile), splits: Some(splits) };
+                    let what = format!("{name}, {dtype:?} by {tile} in {splits}");
+                    let run = || Ok(apply(Matmul { epilogue, ..Matmul::PLAIN }, &inputs)?.into_vec());
+                    let (compared, taken) = with_tile(wanted, || compare_runs(&mut faults, &what, run));
+                    compared?;
+                    let is_fused = taken.is_some_and(|taken| taken.tile == tile && taken.is_fused);
+                    assert!(is_fused || !has_warpgroups(device), "{what}: {taken:?}");
+                }
+            }
         }
     }
     none(&faults);
@@ -132,19 +230,115 @@ fn attention() -> Result<()> {
     let _beside = beside();
     let Some(device) = gpu() else { return Ok(()) };
     let mut faults = Vec::new();
-    for width in [64, 128] {
-        for causal in [false, true] {
-            let inputs = [1, 2, 3].map(|seed| tensor(&[2, 12, 520, width], DType::BF16, device, seed));
-            let [q, k, v] = inputs;
-            let inputs = [q?, k?, v?];
+    for dtype in HALVES {
+        for (width, causal) in [(64, false), (64, true), (128, false), (128, true)] {
+            let random = |seed| tensor(&[2, 12, 520, width], dtype, device, seed);
+            let (inputs, dy) = ([random(1)?, random(2)?, random(3)?], random(4)?);
             let config = AttentionConfig { scale: 0.1, causal, window: None, mask: false, dropout: None };
             let attend = |inputs: &[Tensor]| {
                 let inputs: Vec<&Tensor> = inputs.iter().collect();
                 apply_one(Attention { config }, &inputs)
             };
-            let what = format!("attention of width {width}, causal: {causal}");
-            compare_runs(&mut faults, &what, || both_ways(&inputs, device, attend))?;
+            let what = format!("attention, {dtype:?} of width {width}, causal: {causal}");
+            compare_runs(&mut faults, &what, || both_ways_by(&inputs, attend, |_| Ok(dy.clone())))?;
         }
+    }
+    none(&faults);
+    Ok(())
+}
+
+/// In a residual block, whose gradient is added to the norm's; those of weight and bias are sums over all rows.
+#[test]
+fn layer_norms() -> Result<()> {
+    let _beside = beside();
+    let Some(device) = gpu() else { return Ok(()) };
+    let mut faults = Vec::new();
+    let rounded = (DType::F32, Some(DType::BF16));
+    for (dtype, out_dtype) in [(DType::F32, None), (DType::BF16, None), (DType::F16, None), rounded] {
+        for [rows, columns] in [[700, 768], [70, 4100]] {
+            let output = out_dtype.unwrap_or(dtype);
+            let vector = |seed| tensor(&[columns], dtype, device, seed);
+            let inputs = [tensor(&[rows, columns], dtype, device, 1)?, vector(2)?, vector(3)?];
+            let dy = tensor(&[rows, columns], output, device, 4)?;
+            let normalize = |x: &[Tensor]| {
+                let normal = x[0].layer_norm_as(out_dtype, Some(&x[1]), Some(&x[2]), 1e-5)?;
+                x[0].add(&normal.mul_scalar(0.5)?.to_dtype(dtype)?)?.to_dtype(output)
+            };
+            let what = format!("layer_norm, {dtype:?} [{rows}, {columns}] as {output:?}");
+            compare_runs(&mut faults, &what, || both_ways_by(&inputs, normalize, |_| Ok(dy.clone())))?;
+        }
+    }
+    none(&faults);
+    Ok(())
+}
+
+#[test]
+fn cross_entropies() -> Result<()> {
+    let _beside = beside();
+    let Some(device) = gpu() else { return Ok(()) };
+    let mut faults = Vec::new();
+    for dtype in [DType::F32, DType::BF16, DType::F16] {
+        for [rows, columns] in [[300, 1024], [68, 33001], [3, 50257]] {
+            let classes: Vec<i64> = (0..rows).map(|row| (row * 7919 % columns) as i64).collect();
+            let target = Tensor::from_vec(classes, [rows], device)?;
+            let logits = tensor(&[rows, columns], dtype, device, 1)?;
+            let dloss = tensor(&[rows], dtype.accumulator(), device, 2)?;
+            let run = || {
+                let op = CrossEntropyWithGrad { ignore_index: 0, label_smoothing: 0.1, in_place: false };
+                Ok(apply(op, &[&logits, &target, &dloss])?.into_vec())
+            };
+            compare_runs(&mut faults, &format!("cross_entropy, {dtype:?} [{rows}, {columns}]"), run)?;
+        }
+    }
+    none(&faults);
+    Ok(())
+}
+
+/// Less than a pack, some chunks, and many of them.
+const LENGTHS: [usize; 3] = [7, 4099, 300_001];
+
+#[test]
+fn norms_of_many_tensors() -> Result<()> {
+    let _beside = beside();
+    let Some(device) = gpu() else { return Ok(()) };
+    let mut faults = Vec::new();
+    for dtype in [DType::F32, DType::BF16, DType::F16] {
+        let of = |&length: &usize| tensor(&[length], dtype, device, length as u64);
+        let tensors = LENGTHS.iter().map(of).collect::<Result<Vec<_>>>()?;
+        let all: Vec<&Tensor> = tensors.iter().collect();
+        compare_runs(&mut faults, &format!("norm of {dtype:?}"), || Ok(vec![total_norm(&all)?]))?;
+    }
+    none(&faults);
+    Ok(())
+}
+
+/// Steps of AdamW that write copies in half precision along, each from the same parameters and states.
+#[test]
+fn steps_of_adamw() -> Result<()> {
+    let _beside = beside();
+    let Some(device) = gpu() else { return Ok(()) };
+    let mut faults = Vec::new();
+    let hyper = Tensor::from_slice(&[0.01f32, 1.0, 0.5, 0.25], 4, device)?;
+    let random = |length: usize, seed| tensor(&[length], DType::F32, device, seed);
+    let of = |&length: &usize| -> Result<[Tensor; 4]> {
+        Ok([random(length, 1)?, random(length, 2)?, random(length, 3)?, random(length, 4)?.abs()?])
+    };
+    let states = LENGTHS.iter().map(of).collect::<Result<Vec<_>>>()?;
+    for half in HALVES {
+        let run = || {
+            let mut inputs = Vec::new();
+            for [parameter, gradient, m, v] in &states {
+                let copy = Tensor::zeros([parameter.elements()], half, device)?;
+                let (parameter, m, v) = (parameter.copy()?, m.copy()?, v.copy()?);
+                inputs.extend([parameter, gradient.clone(), hyper.clone(), m, v, copy]);
+            }
+            let (beta1, beta2, eps, weight_decay) = (0.9, 0.999, 1e-8, 0.1);
+            let decay_mode = DecayMode::Decoupled;
+            let op = AdamStep { beta1, beta2, eps, weight_decay, decay_mode, half_copy: true };
+            apply(op, &inputs.iter().collect::<Vec<_>>())?;
+            Ok(inputs)
+        };
+        compare_runs(&mut faults, &format!("AdamW with copies in {half:?}"), run)?;
     }
     none(&faults);
     Ok(())

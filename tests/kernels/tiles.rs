@@ -1,7 +1,7 @@
 //! Matrix products by every tile, whatever the choice thinks of it: products of small integers are exact by all, whole and in parts, in every layout.
 
-use super::gemm::{Place, matrix};
-use super::{gpu, numbers};
+use super::gemm::{Place, integers};
+use super::{gpu, has_tensor_maps, numbers, unless_short};
 use crate::beside;
 use ternion::prelude::*;
 use ternion_core::UnaryOp;
@@ -13,7 +13,9 @@ use ternion_cuda::tiles::{self, Operands, Wanted, with_tile};
 const SIZES: [[usize; 3]; 4] = [[8, 24, 72], [136, 264, 200], [264, 520, 2056], [1288, 1544, 136]];
 /// More tiles than blocks by the large tiles, too: blocks go from tile to tile, with fewer stages of a tile than slabs of the one before, and with more.
 const LARGE: [[usize; 3]; 2] = [[2696, 1672, 72], [2696, 1672, 264]];
-const LAYOUTS: [[Place; 2]; 4] = [
+/// In short tests: few rows, as some tiles are for, and edges of all tiles, in parts too; and several tiles for a block.
+const FEW: [[usize; 3]; 3] = [[8, 24, 392], [136, 264, 392], [1288, 1544, 72]];
+pub(super) const LAYOUTS: [[Place; 2]; 4] = [
     [Place::Rows, Place::Rows],
     [Place::Rows, Place::Columns],
     [Place::Columns, Place::Rows],
@@ -21,17 +23,7 @@ const LAYOUTS: [[Place; 2]; 4] = [
 ];
 const REPEATS: usize = 2;
 
-/// A matrix of integers from -3 to 3.
-fn integers(shape: [usize; 2], place: Place, dtype: DType, device: &Device, seed: u64) -> Result<Tensor> {
-    // Rounded by the CPU: in place, which keeps how the matrix is stored.
-    let stored = matrix(shape, place, DType::F32, &ternion::cpu()?, seed)?.round()?;
-    match place {
-        Place::Columns => stored.t()?.copy()?.to_dtype(dtype)?.to_device(device)?.t(),
-        _ => stored.copy()?.to_dtype(dtype)?.to_device(device),
-    }
-}
-
-fn options(operands: Operands) -> MatmulOptions<'static> {
+pub(super) fn options(operands: Operands) -> MatmulOptions<'static> {
     MatmulOptions {
         tf32: operands == Operands::Tf32,
         bf16x6: operands == Operands::Bf16x6,
@@ -81,27 +73,29 @@ fn by_every_tile(
     Ok(())
 }
 
+/// The tiles for such operands, but for those that ran and those for lines that begin anywhere.
+pub(super) fn idle(device: &Device, operands: Operands, ran: &[&'static str]) -> Vec<&'static str> {
+    let backend: &CudaBackend = device.downcast().expect("the CUDA backend itself");
+    let names = tiles::of(backend, operands).into_iter().map(|tile| tile.name);
+    names.filter(|name| !ran.contains(name) && !name.ends_with("_elementwise")).collect()
+}
+
 fn exact(operands: &[Operands]) -> Result<()> {
     let _beside = beside();
     let Some(device) = gpu() else { return Ok(()) };
-    let (mut faults, mut idle) = (Vec::new(), Vec::new());
+    let (mut faults, mut idle_tiles) = (Vec::new(), Vec::new());
+    let all: Vec<[usize; 3]> = SIZES.into_iter().chain(LARGE).collect();
     for &operands in operands {
         let mut ran = Vec::new();
         for places in LAYOUTS {
-            for sizes in SIZES.into_iter().chain(LARGE) {
+            for &sizes in unless_short(&all[..], &FEW[..]) {
                 by_every_tile(device, operands, sizes, places, &mut faults, &mut ran)?;
             }
         }
-        let backend: &CudaBackend = device.downcast().expect("the CUDA backend itself");
-        let names = tiles::of(backend, operands).into_iter().map(|tile| tile.name);
-        // Those for lines that begin anywhere are for no product of these.
-        idle.extend(
-            names.filter(|name| !ran.iter().any(|ran| ran == name) && !name.ends_with("_elementwise")),
-        );
+        idle_tiles.extend(idle(device, operands, &ran));
     }
     assert!(faults.is_empty(), "{}", faults.join("\n"));
-    let has_maps = std::env::var("TERNION_CUDA_TENSOR_MAPS").map_or(true, |value| value != "0");
-    assert!(idle.is_empty() || !has_maps, "no product ran by {idle:?}");
+    assert!(idle_tiles.is_empty() || !has_tensor_maps(), "no product ran by {idle_tiles:?}");
     Ok(())
 }
 
@@ -136,7 +130,7 @@ fn batches_are_exact_by_every_tile() -> Result<()> {
     let Some(device) = gpu() else { return Ok(()) };
     let backend: &CudaBackend = device.downcast().expect("the CUDA backend itself");
     let (cpu, dtype, [slow, fast]) = (ternion::cpu()?, DType::BF16, BATCH);
-    for [m, n, k] in SIZES_IN_BATCHES {
+    for &[m, n, k] in unless_short(&SIZES_IN_BATCHES[..], &SIZES_IN_BATCHES[1..2]) {
         let all = |dtype: DType, device: &Device| -> Result<[Tensor; 3]> {
             Ok([
                 integers([slow * fast * m, k], Place::Rows, dtype, device, 7)?.reshape([slow, fast, m, k])?,
@@ -169,6 +163,7 @@ fn batches_are_exact_by_every_tile() -> Result<()> {
 /// Few rows, a part of the blocks in use; several waves, so that blocks go from part to part.
 const SIZES_IN_PARTS: [[usize; 3]; 3] = [[16, 520, 4096], [264, 520, 2056], [1288, 1544, 1032]];
 const PARTS: [usize; 4] = [2, 3, 5, 8];
+const RUNS: usize = 20;
 
 /// Whichever blocks add the parts of sums up, each is added once and in order: integers come out exactly, other numbers with the same bits in every run.
 /// Products are queued one behind the other, so that words of units are used anew at once.
@@ -177,8 +172,8 @@ fn parts_are_added_up_in_order_by_whichever_blocks() -> Result<()> {
     let _beside = beside();
     let Some(device) = gpu() else { return Ok(()) };
     let backend: &CudaBackend = device.downcast().expect("the CUDA backend itself");
-    let (cpu, dtype) = (ternion::cpu()?, DType::BF16);
-    for [m, n, k] in SIZES_IN_PARTS {
+    let (cpu, dtype, runs) = (ternion::cpu()?, DType::BF16, unless_short(RUNS, 3));
+    for &[m, n, k] in unless_short(&SIZES_IN_PARTS[..], &SIZES_IN_PARTS[..1]) {
         let whole = |dtype: DType, device: &Device| -> Result<[Tensor; 2]> {
             Ok([
                 integers([m, k], Place::Columns, dtype, device, 3)?,
@@ -195,20 +190,20 @@ fn parts_are_added_up_in_order_by_whichever_blocks() -> Result<()> {
         };
         let (c, d) = (random([m, k], 5)?, random([k, n], 6)?);
         for tile in tiles::of(backend, Operands::Of(dtype)) {
-            for splits in PARTS {
+            for &splits in unless_short(&PARTS[..], &PARTS[..2]) {
                 let wanted = Wanted { tile: Some(tile.name), splits: Some(splits) };
                 let both = || -> Result<(Tensor, Tensor)> { Ok((a.matmul(&b)?, c.matmul(&d)?)) };
                 let (results, taken) =
-                    with_tile(wanted, || (0..20).map(|_| both()).collect::<Result<Vec<_>>>());
+                    with_tile(wanted, || (0..runs).map(|_| both()).collect::<Result<Vec<_>>>());
                 if taken.is_none_or(|taken| taken.tile != tile.name) {
                     continue;
                 }
                 let results = results?;
-                let first = results[0].1.to_vec_f64()?;
+                let first = results[0].1.to_bytes()?;
                 for (run, (exact, real)) in results.iter().enumerate() {
                     let what = format!("{} {m} x {n} x {k} in {splits}, run {run}", tile.name);
                     assert!(exact.to_vec_f64()? == expected, "{what}: integers");
-                    assert!(real.to_vec_f64()? == first, "{what}: other bits");
+                    assert!(real.to_bytes()? == first, "{what}: other bits");
                 }
             }
         }

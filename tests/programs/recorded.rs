@@ -67,7 +67,8 @@ fn cifar10_ends_with_the_bytes_of_an_eager_training() {
 #[test]
 fn ranges_for_profilers_are_refused_where_no_profiler_sees_them() {
     let folder = Folder::new("ranges");
-    for name in ["gpt2", "tiny_gpt", "cifar10", "mnist"] {
+    let programs = ["gpt2", "tiny_gpt", "cifar10", "mnist", "housing", "softmax_regression", "image_encoder"];
+    for name in programs {
         let told = "--nvtx: NVIDIA's profilers show nothing of cpu: expected a CUDA device (--features cuda, --device cuda)";
         folder.refuses(name, &[(&["--nvtx"], told)]);
     }

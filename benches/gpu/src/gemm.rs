@@ -27,7 +27,7 @@ pub fn cases() -> Vec<Case> {
             cases.push(product(&size.to_string(), factors, "nn", [size; 3]));
         }
     }
-    for layouts in ["nt", "tn"] {
+    for layouts in ["nt", "tn", "tt"] {
         for factors in [BF16, F32, IEEE, TF32] {
             cases.push(product("4096", factors, layouts, [4096; 3]));
         }

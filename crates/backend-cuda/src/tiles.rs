@@ -92,6 +92,8 @@ pub struct Taken {
     pub splits: usize,
     /// Operands that were copied first.
     pub copies: usize,
+    /// Whether its own kernel does what follows the sums beyond bias and relu.
+    pub is_fused: bool,
 }
 
 thread_local! {
@@ -151,7 +153,7 @@ mod tests {
 
     #[test]
     fn what_is_noted_inside_is_taken() {
-        let note_one = || note_taken(Taken { tile: "mma_64x64x64", splits: 2, copies: 0 });
+        let note_one = || note_taken(Taken { tile: "mma_64x64x64", splits: 2, copies: 0, is_fused: false });
         assert_eq!(with_tile(Wanted::default(), note_one).1.map(|taken| taken.splits), Some(2));
     }
 }

@@ -74,7 +74,7 @@ impl Condition {
     const NONE: Condition = Condition { address: 0, value: 0 };
 }
 
-/// The product with a factor, a bias, an activation and a residual, as far as what is between is not rounded twice; what
+/// The product with a factor, a bias, an activation and a residual or an accumulator, as far as what is between is not rounded twice; what
 /// else may follow is composed.
 pub(crate) fn select(payload: &Matmul, inputs: &[Meta<'_>]) -> Result<Selected, Unsupported> {
     let Epilogue { bias, activation, residual, accumulate, out_dtype, pre_activation, .. } = payload.epilogue;
@@ -83,13 +83,15 @@ pub(crate) fn select(payload: &Matmul, inputs: &[Meta<'_>]) -> Result<Selected, 
     let is_wide = output.is_float() && !output.is_half();
     let is_rounded_once =
         is_wide || (!residual && (pre_activation || matches!(activation, None | Some(UnaryOp::Relu))));
-    match is_rounded_once && !accumulate && bias_fits {
+    let accumulates = !accumulate || (is_wide && !residual);
+    match is_rounded_once && accumulates && bias_fits {
         true => Ok(Selected::row_major(run)),
         false => Err(Unsupported::because("no kernel with this epilogue")),
     }
 }
 
-/// What is stored or read beside the result by a kernel with this epilogue: a pre-activation or a residual.
+/// What is stored or read beside the result by a kernel with this epilogue: a pre-activation, a residual, or an accumulator, which is the result's own memory:
+/// a block has read its tile of it before it stores that tile.
 fn beside<'a>(call: &Call<'a>, epilogue: EpilogueVariant) -> Option<&'a View<'a>> {
     match epilogue {
         EpilogueVariant::BiasRelu | EpilogueVariant::RowSumsOfA => None,
@@ -112,14 +114,19 @@ fn fusible(call: &Call<'_>, epilogue: &Epilogue) -> Result<Option<EpilogueVarian
 }
 
 fn is_more_than_bias_and_relu(epilogue: &Epilogue) -> bool {
-    let Epilogue { activation, residual, pre_activation, activation_grad, row_sums_of_a, .. } = *epilogue;
+    let Epilogue { activation, residual, accumulate, pre_activation, activation_grad, row_sums_of_a, .. } =
+        *epilogue;
     let is_simple = matches!(activation, None | Some(UnaryOp::Relu));
-    !is_simple || residual || pre_activation || activation_grad.is_some() || row_sums_of_a
+    let adds = residual || accumulate;
+    !is_simple || adds || pre_activation || activation_grad.is_some() || row_sums_of_a
 }
 
 /// The product with bias alone, and kernels of their own for what follows it.
 #[cold]
 fn run_apart(payload: &Matmul, call: &Call<'_>) -> Result<()> {
+    if payload.epilogue.accumulate {
+        return accumulate_apart(payload, call);
+    }
     let Epilogue { bias, activation, residual, pre_activation, activation_grad, .. } = payload.epilogue;
     let (inputs, rest) = call.inputs.split_at(2 + usize::from(bias));
     let y = call.outputs[0];
@@ -153,6 +160,19 @@ fn run_apart(payload: &Matmul, call: &Call<'_>) -> Result<()> {
         (None, []) if payload.epilogue.row_sums_of_a => sum_of_a(call),
         _ => Ok(()),
     }
+}
+
+/// The product in memory of its own, which is then added to the accumulator.
+fn accumulate_apart(payload: &Matmul, call: &Call<'_>) -> Result<()> {
+    let y = call.outputs[0];
+    let inputs = &call.inputs[..call.inputs.len() - 1];
+    let layout = Layout::row_major(*y.layout.shape());
+    let buffer = Buffer::new(call.gpu.alloc(layout.elements() * y.dtype.size())?);
+    let product = View { buffer: &buffer, layout: &layout, ..y };
+    let epilogue = Epilogue { accumulate: false, ..payload.epilogue };
+    run(&Op::from(Matmul { epilogue, ..*payload }), &Call { inputs, outputs: &[product], ..*call })?;
+    let sum = Call { inputs: &[y, product], outputs: &[y], ..*call };
+    run_binary(&Op::from(Binary { op: BinaryOp::Add }), &sum)
 }
 
 /// The sums of the columns of a matrix, in its own dtype or, of half precision, in f32.

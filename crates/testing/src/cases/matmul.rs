@@ -193,6 +193,15 @@ fn epilogues() -> Vec<OpCase> {
             Ok(y)
         })
         .oracle(|x| x[0].zip(&oracle::matmul(&x[1], &x[2]), |c, y| 0.5 * c - 2.0 * y)),
+        // The gradient of a weight, added to what is there of it.
+        accumulating("half precision into f32", |x| {
+            let y = x[0].to_dtype(F32)?.copy()?;
+            let epilogue = Epilogue { alpha: 0.5, accumulate: true, out_dtype: Some(F32), ..Epilogue::NONE };
+            apply_one(Matmul { epilogue, ..Matmul::PLAIN }, &[&x[1], &x[2], &y])
+        })
+        .on([&[16, 24], &[16, 72], &[72, 24]])
+        .dtypes(&[F16, BF16])
+        .oracle(|x| x[0].zip(&oracle::matmul(&x[1], &x[2]), |c, y| c + 0.5 * y)),
         // Everything that an epilogue can hold, in a slice of a larger tensor.
         accumulating("bias tanh residual into a slice", |x| {
             let y = Tensor::zeros([9, 4], x[0].dtype(), x[0].device())?.narrow(0, 1, 7)?.narrow(1, 1, 3)?;

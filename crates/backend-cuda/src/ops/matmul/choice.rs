@@ -225,9 +225,10 @@ pub(super) struct Chosen {
 impl Chosen {
     /// For those who [measure tiles](crate::tiles).
     fn note(&self) {
-        let Choice { tile, splits, is_copied, .. } = self.by_parts.as_ref().unwrap_or(&self.choice);
+        let Choice { tile, splits, is_copied, epilogue, .. } = self.by_parts.as_ref().unwrap_or(&self.choice);
         let copies = is_copied.iter().filter(|&&copied| copied).count();
-        note_taken(Taken { tile: tile.name, splits: *splits, copies });
+        let is_fused = *epilogue != EpilogueVariant::BiasRelu;
+        note_taken(Taken { tile: tile.name, splits: *splits, copies, is_fused });
     }
 }
 

@@ -16,7 +16,7 @@ pub(crate) enum EpilogueVariant {
     PreActivation(Activation),
     /// Multiplies by the gradient of the activation at a pre-activation.
     ActivationGrad(Activation),
-    /// Adds the bias and a residual of f32.
+    /// Adds the bias and a residual of f32, which may be what the result's memory held: an accumulator.
     Residual,
     /// Adds up the rows of a beside the product, which is stored as it is, in one part or several.
     RowSumsOfA,
@@ -39,7 +39,7 @@ impl EpilogueVariant {
         match (activation, activation_grad) {
             (Some(op), None) if pre_activation => of(op).map(EpilogueVariant::PreActivation),
             (None, Some(op)) if !bias => of(op).map(EpilogueVariant::ActivationGrad),
-            (None, None) if residual && !accumulate => Some(EpilogueVariant::Residual),
+            (None, None) if residual != accumulate => Some(EpilogueVariant::Residual),
             _ => None,
         }
     }

@@ -1,0 +1,119 @@
+"""checks.py with programs that only pretend: python3 -m unittest discover -s benches/peers"""
+
+import pathlib
+import sys
+import tempfile
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+
+import checks  # noqa: E402
+
+MARK = "========= "
+TABLE = """
+test result: ok. 882 passed; 0 failed; 0 ignored; 0 measured; 931 filtered out; finished in 122.63s
+
+cuda:0: 88286 cases, 15356562 elements compared, 713298 ops watched; fingerprint of the results dc87991c5b0290d1
+"""
+KERNELS = "\ntest result: ok. 7 passed; 0 failed; 0 ignored; 0 measured; 73 filtered out; finished in 104.83s\n"
+REPEATS = """
+running 2 tests
+test kernels::repeats::attention ... ok
+test kernels::repeats::products_by_every_tile ... ok
+
+successes:
+
+---- kernels::repeats::attention stdout ----
+attention, BF16 of width 64, causal: false: fingerprint 00000000000000aa
+
+---- kernels::repeats::products_by_every_tile stdout ----
+16 x 1032 x 1032 [Rows, Columns] by wgmma_64x64x64_ping_pong in 1: fingerprint 00000000000000bb
+
+test result: ok. 2 passed; 0 failed; 0 ignored; 0 measured; 78 filtered out; finished in 40.83s
+"""
+# Prints what repeats print, with other bits of a case where kernels have delays and the file `raced` is there.
+PRETENDED = f"""#!/bin/sh
+[ "$TERNION_REPEATS $*" = "1000 kernels::repeats:: --show-output" ] || exit 3
+bits=bb
+[ "$TERNION_CUDA_DELAYS" = 1 ] && [ -e "$(dirname "$0")/raced" ] && bits=cc
+sed "s/bb$/$bits/" <<'END'
+{REPEATS}END
+"""
+
+
+class Sanitizer(unittest.TestCase):
+    def told(self, *parts):
+        return checks.of_sanitizer("".join(f"{MARK}COMPUTE-SANITIZER\n{part}" for part in parts))
+
+    def test_parts_of_kernels_count_with_those_of_the_table(self):
+        clean = f"{MARK}ERROR SUMMARY: 0 errors\n"
+        found = self.told(KERNELS + clean, TABLE + clean, TABLE + f"{MARK}ERROR SUMMARY: 3 errors\n")
+        self.assertEqual((found["passed"], found["failed"], found["cases"], found["errors"], found["parts"]), (1771, 0, 2 * 88286, 3, 3))
+        found = self.told(TABLE + clean, KERNELS.replace("0 failed", "2 failed") + clean)
+        self.assertEqual((found["failed"], found["cases"]), (2, 88286))
+
+    def test_a_part_without_an_end_is_not_hidden(self):
+        clean = f"{MARK}ERROR SUMMARY: 0 errors\n"
+        for broken in ("it fell over\n" + clean, KERNELS):
+            found = self.told(broken, TABLE + clean)
+            self.assertIn(None, (found["passed"], found["cases"], found["errors"]))
+        self.assertEqual(self.told(KERNELS + clean)["cases"], None, "of the table nothing was run")
+
+
+class Repeats(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.root = pathlib.Path(self.folder.name)
+        (self.root / "tests").mkdir()
+        program = self.root / "tests" / "cuda"
+        program.write_text(PRETENDED)
+        program.chmod(0o755)
+        self.lines = []
+        self.checks = checks.Checks(self.root, None, self.root / "logs", lambda **line: self.lines.append(line))
+
+    def tearDown(self):
+        self.folder.cleanup()
+
+    def test_what_repeats_print_is_read(self):
+        self.assertEqual(
+            checks.fingerprints(REPEATS),
+            {
+                "attention, BF16 of width 64, causal: false": "00000000000000aa",
+                "16 x 1032 x 1032 [Rows, Columns] by wgmma_64x64x64_ping_pong in 1": "00000000000000bb",
+            },
+        )
+        found = checks.of_repeats(REPEATS)
+        self.assertEqual((found["passed"], found["failed"], found["repeats"], found["cases"]), (2, 0, 1000, 2))
+        self.assertNotEqual(found["fingerprint"], checks.of_repeats(REPEATS.replace("aa\n", "ab\n"))["fingerprint"])
+        self.assertNotIn("error", found)
+        self.assertIn("no case", checks.of_repeats(KERNELS)["error"])
+
+    def test_delays_that_change_nothing_pass(self):
+        for name in ("repeats", "repeats_delayed"):
+            self.checks.run(name)
+        self.assertEqual((self.checks.failed, [line["check"] for line in self.lines]), ([], ["repeats", "repeats_delayed"]))
+        self.assertEqual(self.lines[0]["fingerprint"], self.lines[1]["fingerprint"])
+
+    def test_other_bits_with_delays_fail(self):
+        self.checks.run("repeats")
+        (self.root / "tests" / "raced").touch()
+        self.checks.run("repeats_delayed")
+        self.assertEqual(self.checks.failed, ["repeats_delayed"])
+        self.assertEqual(
+            self.lines[1]["error"],
+            "1 of 2 cases have not the bits that they have without delays, as: 16 x 1032 x 1032 [Rows, Columns] by wgmma_64x64x64_ping_pong in 1",
+        )
+
+    def test_a_case_that_is_missing_fails(self):
+        expected = dict(checks.fingerprints(REPEATS), other="00000000000000cc")
+        self.assertIn("1 of 3 cases", checks.of_repeats(REPEATS, expected)["error"])
+
+    def test_delays_alone_have_nothing_to_be_compared_with(self):
+        self.checks.run("repeats_delayed")
+        self.assertEqual(self.checks.failed, ["repeats_delayed"])
+        self.assertIn("the check repeats comes first", self.lines[0]["error"])
+
+
+if __name__ == "__main__":
+    unittest.main()

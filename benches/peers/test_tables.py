@@ -1,0 +1,194 @@
+"""The tables of tables.py from made-up figures: python3 -m unittest discover -s benches/peers"""
+
+import pathlib
+import sys
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+
+import tables  # noqa: E402
+
+PAGE = f"# Benchmarks\n\n## CPU\n\nkept\n\n## GPU\n\n{tables.START}\nstale\n{tables.END}\n\nkept too\n"
+
+
+def line(case, impl, milliseconds, value, unit="GB/s", family=None):
+    return dict(case=case, impl=impl, ms=milliseconds, value=value, unit=unit, family=family or case.split("/")[0], round=0)
+
+
+class Tables(unittest.TestCase):
+    def test_only_what_is_between_the_markers_changes(self):
+        page = tables.page(PAGE, [line("elementwise/add/f32", "ternion", 0.1, 1000)])
+        self.assertTrue(page.startswith("# Benchmarks\n\n## CPU\n\nkept\n\n## GPU\n\n" + tables.START))
+        self.assertTrue(page.endswith(tables.END + "\n\nkept too\n"))
+        self.assertNotIn("stale", page)
+        again = tables.page(page, [line("elementwise/add/f32", "ternion", 0.1, 1000)])
+        self.assertEqual(page, again)
+
+    def test_a_page_without_markers_is_refused(self):
+        for text in ("", tables.START, tables.END + tables.START, PAGE + PAGE):
+            with self.assertRaises(SystemExit):
+                tables.page(text, [line("elementwise/add/f32", "ternion", 0.1, 1000)])
+
+    def test_ratios_shares_and_losses(self):
+        text = tables.body(
+            [
+                line("copy/d2d", "ternion", 0.1, 2000, family="elementwise"),
+                line("elementwise/add/f32", "ternion", 0.2, 1500),
+                line("elementwise/add/f32", "torch", 0.1, 3000),
+                line("elementwise/add/f32", "torch/compile", 0.4, 750),
+            ]
+        )
+        self.assertIn("| case | Ternion | rate | of copy | torch | torch/compile |", text)
+        self.assertIn("| elementwise/add/f32 | 0.200 ms | 1,500 GB/s | 0.75 | 0.100 ms (**2.00**) | 0.400 ms (0.50) |", text)
+        self.assertIn("128 MiB | 0.750 (elementwise/add/f32; 0 of 1 reach it) | at least 0.85 | **no** |", text)
+        self.assertIn("| f32 products of 4096 and 8192: least rate over cuBLAS |  | at least 1.9 | not measured |", text)
+
+    def test_a_share_is_also_told_of_a_copy_of_as_many_bytes(self):
+        text = tables.body([line("reduce/sum_all/bf16", "ternion", 0.1, 900), line("reduce/sum_all/bf16", "copy", 0.09, 1000)])
+        self.assertIn("| sum, bf16: least share of the bandwidth of a copy of as many bytes | 0.900 (reduce/sum_all/bf16; 1 of 1 reach it) | at least 0.85 | yes |", text)
+        self.assertIn("| reduce/sum_all/bf16 | 0.100 ms | 900 GB/s | 90.00 us (**1.11**) |", text)
+
+    def test_a_share_is_of_the_copy_beside_it(self):
+        figures = tables.Figures(
+            [
+                line("copy/d2d", "ternion", 0.1, 2000, family="reduce"),
+                line("copy/d2d", "ternion", 0.1, 1000, family="softmax"),
+                line("softmax/fwd/f32", "ternion", 0.1, 900),
+            ]
+        )
+        self.assertEqual(figures.share("softmax", figures.get("softmax/fwd/f32", "ternion")), 0.9)
+
+    def test_rounds_give_medians_and_errors_stay_unless_measured(self):
+        lines = [line("elementwise/add/f32", "ternion", ms, 1 / ms) for ms in (0.3, 0.1, 0.2)]
+        lines.append(dict(case="softmax/", impl="cudnn_softmax", error="no cudnn.h", family="softmax", round=0))
+        lines.append(dict(case="elementwise/add/f32", impl="ternion", error="once", family="elementwise", round=0))
+        figures = tables.Figures(lines)
+        self.assertEqual(figures.get("elementwise/add/f32", "ternion")["ms"], 0.2)
+        self.assertEqual(figures.errors, {("softmax", "softmax/", "cudnn_softmax"): "no cudnn.h"})
+        self.assertIn("- softmax/ cudnn_softmax: no cudnn.h", tables.body(lines))
+
+    def test_training_is_told_in_both_ways_and_judged(self):
+        case = "train/mnist_mlp/f32/b64"
+        text = tables.body(
+            [
+                line(case, "ternion/eager", 0.2, 1, "images/s"),
+                line(case, "ternion/graph", 0.02, 1, "images/s"),
+                line(case, "torch/graph", 0.04, 1, "images/s"),
+                line("launches/" + case, "ternion/eager", 0.0, 17.0, "launches", "train"),
+            ]
+        )
+        self.assertIn(f"| {case} (graph) | 20.00 us | 1 images/s | 40.00 us (0.50) |", text)
+        self.assertIn(f"| launches/{case} |  | 17 launches |  |", text)
+        self.assertIn(f"| {case} recorded: time over PyTorch's recorded | 0.50 | below 1 | yes |", text)
+
+    def test_a_gpt_is_judged_by_rate_and_memory(self):
+        def shown(case, ours, *theirs, peak=None):
+            lines = [line(case, "ternion/graph", 1, ours, "tokens/s"), *(line(case, impl, 1, value, "tokens/s") for impl, value in theirs)]
+            lines[0].update({} if peak is None else {"peak_mib": peak})
+            return tables.body(lines)
+
+        case = "train/gpt2_124m/bf16"
+        text = shown(case, 612_000, ("torch/eager", 240_000), ("torch/compile", 450_000), peak=8192)
+        self.assertIn(f"| {case} recorded | 612,000 tokens/s, 1.36 of PyTorch's best | at least 600,000 tokens/s | yes |", text)
+        self.assertIn(f"| {case} recorded: most memory | 8.00 GiB | at most 8.5 GiB | yes |", text)
+        text = shown(case, 599_999, peak=8705)
+        self.assertIn(f"| {case} recorded | 599,999 tokens/s | at least 600,000 tokens/s | **no** |", text)
+        self.assertIn(f"| {case} recorded: most memory | 8.50 GiB | at most 8.5 GiB | **no** |", text)
+        text = shown("train/gpt2_124m_chunked/bf16", 599_999, peak=8193)
+        self.assertIn("| train/gpt2_124m_chunked/bf16 recorded: most memory | 8.00 GiB | at most 8.5 GiB | yes |", text)
+        self.assertIn("| train/gpt2_124m/bf16 recorded: most memory |  | at most 8.5 GiB | not measured |", text)
+        for case, ratio in (("train/tiny_gpt/bf16", 1.6), ("train/char_gpt/bf16", 1.25)):
+            name = f"| {case} recorded: rate over PyTorch's best "
+            self.assertIn(f"{name}| {ratio:.2f} | at least {ratio} | yes |", shown(case, ratio * 100, ("torch/eager", 50), ("torch/graph", 100)))
+            self.assertIn(f"{name}|  | at least {ratio} | not measured |", shown(case, 100))
+
+    def test_a_case_that_peers_have_not_stands_beside_their_nearest(self):
+        whole, chunked = "train/gpt2_124m/bf16", "train/gpt2_124m_chunked/bf16"
+        lines = [
+            line(whole, "ternion/graph", 28, 1, "tokens/s"),
+            line(chunked, "ternion/graph", 30, 1, "tokens/s"),
+            line(whole, "torch/compile", 40, 1, "tokens/s"),
+        ]
+        for one, peak in zip(lines, (9000, 8000, 20000)):
+            one["peak_mib"] = peak
+        text = tables.body(lines)
+        self.assertIn(f"| {chunked} | 30.000 ms | 1 tokens/s | 40.000 ms (0.75) |", text)
+        self.assertIn(f"\n| {chunked} | 8,000 | 20,000 |\n", text)
+
+    def test_memory_of_training_is_a_table_of_its_own(self):
+        def of(case, impl, peak):
+            return dict(line(case, impl, 1, 1, "images/s"), peak_mib=peak)
+
+        text = tables.body([of("train/a", "torch/eager", 1234), of("train/a", "ternion/eager", 7), of("train/a", "ternion/eager", 5), of("train/b", "ternion/graph", 9)])
+        self.assertIn("\n| most memory, MiB | ternion/eager | ternion/graph | torch/eager |\n", text)
+        self.assertIn("\n| train/a | 7 |  | 1,234 |\n| train/b |  | 9 |  |\n", text)
+        self.assertNotIn("most memory, MiB", tables.body([line("train/a", "torch/eager", 1, 1, "images/s")]))
+
+    def test_products_are_held_to_cublas_by_the_least_and_the_mean(self):
+        def of(what, rates):
+            lines = [line(case, impl, 1.0, value, "TFLOP/s", family="gemm") for case, rate in rates.items() for impl, value in (("ternion", 100 * rate), ("torch/cublas", 100))]
+            return next(text for text in tables.body(lines).splitlines() if text.startswith(f"| {what}"))
+
+        half = {"gemm/bf16/nn/512": 1.1, "gemm/f16/nn/512": 0.95, "gemm/tf32/nn/2048": 0.5}
+        self.assertTrue(of("f16 and bf16 products: least", half).endswith("| 0.95 (gemm/f16/nn/512; 2 cases) | at least 0.93 | yes |"))
+        self.assertTrue(of("f16 and bf16 products: geometric mean", half).endswith("| 1.022 (2 cases) | at least 1.02 | yes |"))
+        self.assertTrue(of("f16 and bf16 products: geometric mean", {**half, "gemm/bf16/nt/16x4096x4096": 1.0}).endswith("| 1.015 (3 cases) | at least 1.02 | **no** |"))
+        # The fourth layout counts for the least rate alone.
+        fourth = {**half, "gemm/bf16/tt/4096": 0.92}
+        self.assertTrue(of("f16 and bf16 products: least", fourth).endswith("| 0.92 (gemm/bf16/tt/4096; 3 cases) | at least 0.93 | **no** |"))
+        self.assertTrue(of("f16 and bf16 products: geometric mean", fourth).endswith("| 1.022 (2 cases) | at least 1.02 | yes |"))
+        self.assertTrue(of("f16 and bf16 products: geometric mean", {"gemm/bf16/tt/4096": 1.1}).endswith("|  | at least 1.02 | not measured |"))
+        self.assertTrue(of("TF32 products", half).endswith("| 0.50 (gemm/tf32/nn/2048; 1 cases) | at least 0.97 | **no** |"))
+        self.assertTrue(of("f32 products", {"gemm/f32/nn/1024": 0.5, "gemm/f32/nt/4096": 2.0}).endswith("| 2.00 (gemm/f32/nt/4096; 1 cases) | at least 1.9 | yes |"))
+        self.assertTrue(of("f32 products", half).endswith("|  | at least 1.9 | not measured |"))
+
+    def test_layouts_are_held_to_the_fastest(self):
+        def of(**times):
+            lines = [line(f"gemm/bf16/{layout}/4096", "ternion", ms, 1, "TFLOP/s") for layout, ms in times.items()]
+            return tables.layout_verdict(tables.Figures(lines))
+
+        what = "| bf16 products of 4096: time of the slowest of four layouts over that of the fastest |"
+        self.assertEqual(of(nn=0.172, nt=0.16, tn=0.168, tt=0.165), f"{what} 1.075 (nn over nt) | at most 1.05 | **no** |")
+        self.assertEqual(of(nn=0.16, nt=0.164, tn=0.168, tt=0.166), f"{what} 1.050 (tn over nn) | at most 1.05 | yes |")
+        self.assertEqual(of(nn=0.16, nt=0.16, tn=0.16), f"{what}  | at most 1.05 | not measured |")
+        # What cuBLAS takes does not count.
+        theirs = tables.Figures([line(f"gemm/bf16/{layout}/4096", "torch/cublas", 0.1, 1, "TFLOP/s") for layout in tables.LAYOUTS])
+        self.assertIn("not measured", tables.layout_verdict(theirs))
+
+    def test_layouts_are_those_that_both_programs_measure(self):
+        rust = (HERE.parent / "gpu/src/gemm.rs").read_text(encoding="utf-8")
+        python = (HERE / "torch_cases.py").read_text(encoding="utf-8")
+        others = ", ".join(f'"{layout}"' for layout in tables.LAYOUTS if layout != "nn")
+        self.assertIn(f"for layouts in [{others}] {{", rust)
+        self.assertIn(f"for layouts in ({others}):", python)
+
+    def test_host_time_is_held_to_what_it_was(self):
+        def of(**ops):
+            lines = [line(f"host/{op}", "ternion", us / 1e3, us, "us/op") for op, us in ops.items()]
+            return list(tables.host_verdicts(tables.Figures(lines)))[0]
+
+        what = "| host time of an eager op over that of commit 737da0eeed: the worst |"
+        self.assertEqual(of(add=0.55, matmul=0.97), f"{what} 1.10 (host/matmul: 0.97 us, before 0.88) | at most 1.25 | yes |")
+        # Of a short op that became slower, where a longer one did not.
+        self.assertEqual(of(add=0.77, matmul=0.88), f"{what} 1.40 (host/add: 0.77 us, before 0.55) | at most 1.25 | **no** |")
+        self.assertEqual(of(matmul_sustained=5.0), f"{what}  | at most 1.25 | not measured |")
+
+    def test_host_times_of_before_are_of_cases_that_are_measured(self):
+        program = (HERE.parent / "gpu/src/host.rs").read_text(encoding="utf-8")
+        for case in tables.HOST_BEFORE:
+            self.assertIn(f'Case::new("{case}"', program)
+
+    def test_a_cold_start_of_a_gpt_is_judged_with_the_cores_that_it_had(self):
+        def of(*lines):
+            return list(tables.start_verdicts(tables.Figures(list(lines))))[1]
+
+        what = "| process start to GPT-2 124M's first steps, no kernel on disk |"
+        cold = line("start/cold_gpt2", "ternion", 14_960, 14_960, "ms")
+        self.assertEqual(of(cold, {"run": {"cores": 16}}), f"{what} 15.0 s on 16 cores | at most 15 s on 16 cores | yes |")
+        self.assertEqual(of(dict(cold, ms=15_100)), f"{what} 15.1 s | at most 15 s on 16 cores | **no** |")
+        self.assertEqual(of(), f"{what}  | at most 15 s on 16 cores | not measured |")
+
+
+if __name__ == "__main__":
+    unittest.main()
