@@ -155,7 +155,7 @@ fn build(root: &Path, device: Device) -> Result<Vec<Program>, String> {
 fn compile(root: &Path, profile: &str, device: Device, arguments: &[&str]) -> Result<Vec<Program>, String> {
     let versions = output(Command::new("rustc").arg("-vV"), "rustc")?;
     let host = versions.lines().find_map(|line| line.strip_prefix("host: ")).ok_or("rustc tells no host")?;
-    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    let mut cargo = crate::cargo::cargo();
     cargo.args(["build", "--profile", profile, "--locked", "--message-format=json-render-diagnostics"]);
     // A target that is named keeps the flags from programs that run while building.
     cargo.args(["--target", host, "-p", "ternion", "--features", device.features()]).args(arguments);

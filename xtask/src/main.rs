@@ -2,6 +2,7 @@
 //! `profile`, `shader`.
 
 mod bundle;
+mod cargo;
 mod coverage;
 mod imports;
 mod kernels;

@@ -356,7 +356,7 @@ impl Copy {
 
     /// Builds the table and runs the tests whose names contain `ops`: the first that fails.
     fn first_failure(&self, ops: &str) -> Result<Option<String>, String> {
-        let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        let mut cargo = crate::cargo::cargo();
         cargo.current_dir(&self.workspace).env("CARGO_TARGET_DIR", &self.target).stdin(Stdio::null());
         // Each mutation is compiled once and runs for seconds: compiling is what takes the time.
         cargo.args(["build", "--quiet", "--package", "ternion-testing", "--example", "ops"]);

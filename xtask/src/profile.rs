@@ -11,7 +11,7 @@ pub fn run(root: &Path, case: &str, out: Option<&Path>) -> Result<(), String> {
         "git",
     )?;
     let out = out.map_or_else(|| root.join("docs/profiles"), Path::to_path_buf);
-    let mut bench = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    let mut bench = crate::cargo::cargo();
     bench.current_dir(root).args(["run", "--release", "--quiet", "--package", "ternion-bench", "--"]);
     bench.args(["profile", case, "--commit", commit.trim(), "--out"]).arg(out);
     let status = bench.status().map_err(|error| format!("cargo run: {error}"))?;

@@ -1,0 +1,25 @@
+//! Cargo, as a shell would run it.
+
+use std::process::Command;
+
+/// Cargo tells the programs that it runs of their package, by variables. Build scripts that read such variables, as that of `ring` does, would run again,
+/// and everything that needs their packages would be compiled again.
+const OF_A_PACKAGE: [&str; 2] = ["CARGO_MANIFEST_", "CARGO_PKG_"];
+
+/// The Cargo that runs this program, else that in `PATH`.
+pub fn cargo() -> Command {
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    for (name, _) in std::env::vars_os() {
+        if OF_A_PACKAGE.iter().any(|start| name.to_string_lossy().starts_with(start)) {
+            cargo.env_remove(name);
+        }
+    }
+    cargo
+}
+
+#[test]
+fn variables_of_this_package_are_not_passed_on() {
+    assert!(std::env::var_os("CARGO_PKG_NAME").is_some(), "cargo runs this test");
+    let removed = |name: &str| cargo().get_envs().any(|(key, value)| key == name && value.is_none());
+    assert!(removed("CARGO_PKG_NAME") && removed("CARGO_MANIFEST_DIR") && !removed("PATH"));
+}
