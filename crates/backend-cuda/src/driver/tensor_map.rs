@@ -275,7 +275,9 @@ mod tests {
             assert!(error.starts_with("test: tensor map: ") && error.contains(expected), "{error}");
         };
         wrong(|spec| spec.address = 520, "an address that 16 divides");
-        wrong(|spec| spec.axes[1].stride = 202, "strides of multiples of 16 bytes, got 202");
+        let strides = "strides of multiples of 16 bytes, at most 1099511627760, got";
+        wrong(|spec| spec.axes[1].stride = 202, &format!("{strides} 202"));
+        wrong(|spec| spec.axes[1].stride = 1 << 40, &format!("{strides} 1099511627776"));
         wrong(|spec| spec.axes[1].extent = 257, "boxes of 1 to 256 elements, got 257");
         wrong(|spec| spec.axes[0].extent = 128, "at most 128 bytes for this swizzle, got 256");
         wrong(|spec| spec.axes[0].extent = 4, "multiples of 16 bytes, got 8");

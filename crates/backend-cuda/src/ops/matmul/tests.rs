@@ -482,14 +482,15 @@ fn choices_are_remembered_by_the_dtype_of_the_result() {
     let buffer = Buffer::new(NoMemory(AtomicU64::new(0)));
     let layout = Layout::row_major(Shape::new(&[2048, 2048]).expect("a shape"));
     let sizes = sizes(BF16, [2048; 3], [0; 2], true);
+    let by_columns = layout.transpose(0, 1);
     let view = |dtype| View { buffer: &buffer, dtype, layout: &layout };
-    let operand =
-        |line_axis| Operand { view: view(DType::BF16), line_axis, inner_axis: 1 - line_axis, address: 0 };
+    let a = Operand { view: view(DType::BF16), line_axis: 0, inner_axis: 1, address: 0 };
+    let b_view = View { layout: &by_columns, ..a.view };
+    let b = Operand { view: b_view, line_axis: 1, inner_axis: 0, address: 0 };
     let epilogue = |output| {
         let fused = Some(EpilogueVariant::PreActivation(Activation::GeluErf));
         let output = Output { view: &view(output), stores_boxes: true, fused };
-        let operands = [&operand(0), &operand(1)];
-        Choice::remembered(BF16, operands, output, &sizes, device("sm_90a")).choice.epilogue
+        Choice::remembered(BF16, [&a, &b], output, &sizes, device("sm_90a")).choice.epilogue
     };
     for order in [[DType::BF16, DType::F32], [DType::F32, DType::BF16]] {
         forget_choices();
