@@ -1,6 +1,6 @@
 //! Products fused with more than a bias: activations with their pre-activation, the gradients of activations, residuals. By every fused tile, whose kernel is seen to be the fused one, and where kernels of their own follow the product.
 
-use super::gemm::{Place, integers};
+use super::gemm::{Place, integers, matrix};
 use super::{
     both_ways, compare, difference, gpu, has_warpgroups, is_short, none_wrong, tensor, unless_short,
 };
@@ -209,42 +209,30 @@ fn sums_of_columns_are_exact() -> Result<()> {
     Ok(())
 }
 
-/// A matrix of `rows` rows, stored by columns if it is `turned`.
-fn stored(
-    [rows, columns]: [usize; 2],
-    turned: bool,
-    dtype: DType,
-    device: &Device,
-    seed: u64,
-) -> Result<Tensor> {
-    match turned {
-        true => tensor(&[columns, rows], dtype, device, seed)?.t(),
-        false => tensor(&[rows, columns], dtype, device, seed),
-    }
-}
-
 /// Added to what is read beside, into a new tensor or in the place of that.
 #[test]
 fn residuals_and_accumulators_of_f32() -> Result<()> {
-    const FORMS: [[bool; 4]; 5] = [
-        [false, true, true, false],
-        [false, false, false, false],
-        [true, false, false, false],
-        [true, false, false, true],
-        [false, true, true, true],
+    use Place::{Columns, Rows};
+    // How operands are stored, whether there is a bias, whether the sum is in place.
+    const FORMS: [([Place; 2], bool, bool); 5] = [
+        ([Rows, Columns], true, false),
+        ([Rows, Rows], false, false),
+        ([Columns, Rows], false, false),
+        ([Columns, Rows], false, true),
+        ([Rows, Columns], true, true),
     ];
     let mut faults = String::new();
     for dtype in [DType::F16, DType::BF16, DType::F32] {
-        for (&[m, n, k], [a_turned, b_turned, bias, accumulate]) in
+        for (&[m, n, k], (places, bias, accumulate)) in
             sizes().iter().flat_map(|size| FORMS.map(|form| (size, form)))
         {
-            let what = format!("{dtype:?} {m} x {n} x {k} {a_turned} {b_turned}, in place: {accumulate}");
+            let what = format!("{dtype:?} {m} x {n} x {k} {places:?}, in place: {accumulate}");
             compare_by_tiles(&mut faults, &what, are_fused(dtype, [m, n, k]), |device| {
                 let out_dtype = dtype.is_half().then_some(DType::F32);
                 let epilogue =
                     Epilogue { bias, residual: !accumulate, accumulate, out_dtype, ..Epilogue::NONE };
-                let a = stored([m, k], a_turned, dtype, device, 1)?;
-                let b = stored([k, n], b_turned, dtype, device, 2)?;
+                let a = matrix([m, k], places[0], dtype, device, 1)?;
+                let b = matrix([k, n], places[1], dtype, device, 2)?;
                 let (vector, beside) =
                     (tensor(&[n], DType::F32, device, 3)?, tensor(&[m, n], DType::F32, device, 4)?);
                 let mut inputs = vec![&a, &b];

@@ -31,7 +31,7 @@ const SIZES: [[usize; 3]; 8] = [
 /// In short tests.
 const FEW: [[usize; 3]; 3] = [[136, 264, 200], [264, 64, 1032], [131, 136, 203]];
 
-/// Whether the kernel of the product by a tile adds the rows up: of halves whose lines begin at multiples of 16 bytes, as those of m elements then do not.
+/// Whether the kernel of the product by a tile adds the rows up: of f16 and bf16, where lines begin at multiples of 16 bytes, as those of m elements then do not.
 fn is_fused(tile: &str, [m, ..]: [usize; 3], dtype: DType) -> bool {
     dtype.is_half() && TILES[..SUMMING].contains(&tile) && m.is_multiple_of(8)
 }

@@ -18,7 +18,7 @@ use ternion_cuda::CudaBackend;
 use ternion_cuda::tiles::{self, Operands, Wanted, with_tile};
 
 const REPEATS: usize = 20;
-const HALVES: [DType; 2] = [DType::BF16, DType::F16];
+const HALF_DTYPES: [DType; 2] = [DType::BF16, DType::F16];
 
 fn repeats() -> usize {
     match std::env::var("TERNION_REPEATS") {
@@ -94,10 +94,10 @@ struct Form {
 impl Form {
     fn all() -> Vec<Form> {
         let of = |operands, out_dtype| Form { operands, out_dtype };
-        let halves = HALVES
+        let half_precision = HALF_DTYPES
             .into_iter()
             .flat_map(|dtype| [None, Some(DType::F32)].map(|out_dtype| of(Operands::Of(dtype), out_dtype)));
-        halves.chain([of(Operands::Tf32, None), of(Operands::Bf16x6, None)]).collect()
+        half_precision.chain([of(Operands::Tf32, None), of(Operands::Bf16x6, None)]).collect()
     }
 
     fn dtype(self) -> DType {
@@ -202,7 +202,7 @@ fn fused_products() -> Result<()> {
     let _beside = beside();
     let Some(device) = gpu() else { return Ok(()) };
     let mut faults = Vec::new();
-    for dtype in HALVES {
+    for dtype in HALF_DTYPES {
         for (name, epilogue, inputs) in fused(dtype, device)? {
             let inputs: Vec<&Tensor> = inputs.iter().collect();
             // Of products in parts those with sums of rows alone are fused.
@@ -230,7 +230,7 @@ fn attention() -> Result<()> {
     let _beside = beside();
     let Some(device) = gpu() else { return Ok(()) };
     let mut faults = Vec::new();
-    for dtype in HALVES {
+    for dtype in HALF_DTYPES {
         for (width, causal) in [(64, false), (64, true), (128, false), (128, true)] {
             let random = |seed| tensor(&[2, 12, 520, width], dtype, device, seed);
             let (inputs, dy) = ([random(1)?, random(2)?, random(3)?], random(4)?);
@@ -324,7 +324,7 @@ fn steps_of_adamw() -> Result<()> {
         Ok([random(length, 1)?, random(length, 2)?, random(length, 3)?, random(length, 4)?.abs()?])
     };
     let states = LENGTHS.iter().map(of).collect::<Result<Vec<_>>>()?;
-    for half in HALVES {
+    for half in HALF_DTYPES {
         let run = || {
             let mut inputs = Vec::new();
             for [parameter, gradient, m, v] in &states {

@@ -193,7 +193,7 @@ fn epilogues() -> Vec<OpCase> {
             Ok(y)
         })
         .oracle(|x| x[0].zip(&oracle::matmul(&x[1], &x[2]), |c, y| 0.5 * c - 2.0 * y)),
-        // The gradient of a weight, added to what is there of it.
+        // As the gradient of a weight is added to an existing one.
         accumulating("half precision into f32", |x| {
             let y = x[0].to_dtype(F32)?.copy()?;
             let epilogue = Epilogue { alpha: 0.5, accumulate: true, out_dtype: Some(F32), ..Epilogue::NONE };

@@ -382,6 +382,18 @@ fn tiles_fit_the_shared_memory_of_every_device() {
     }
 }
 
+/// The product of a layer with gelu, by `tile`.
+fn with_pre_activation(tile: &'static Tile) -> GemmVariant {
+    GemmVariant {
+        tile,
+        a: LoadMode::KMajor,
+        b: LoadMode::KMajor,
+        operands: DType::BF16,
+        output: DType::BF16,
+        epilogue: EpilogueVariant::PreActivation(Activation::GeluErf),
+    }
+}
+
 /// A layer of few rows: its activation is fused where the sums are short, and has a kernel of its own where a fused product would take far longer than one in parts.
 #[test]
 fn epilogues_are_fused_where_that_takes_less_than_a_kernel_behind() {
@@ -390,15 +402,7 @@ fn epilogues_are_fused_where_that_takes_less_than_a_kernel_behind() {
         let sizes = sizes(BF16, [m, n, k], [0; 2], true);
         let (tile, splits) = choose(BF16, &sizes, device);
         assert_eq!(tile.engine, Engine::WgmmaSplitK, "{m} x {n} x {k}: {tile:?}");
-        let variant = GemmVariant {
-            tile,
-            a: LoadMode::KMajor,
-            b: LoadMode::KMajor,
-            operands: DType::BF16,
-            output: DType::BF16,
-            epilogue: EpilogueVariant::PreActivation(Activation::GeluErf),
-        };
-        with_epilogue(variant, splits, &sizes, device)
+        with_epilogue(with_pre_activation(tile), splits, &sizes, device)
     };
     let (variant, splits) = fused([16, 1024, 256]).expect("short sums");
     assert!(FUSED_TILES.contains(&variant.tile) && splits == 1, "{variant:?} in {splits}");
@@ -430,19 +434,11 @@ fn epilogues_that_read_much_are_fused_with_tiles_in_turn() {
 fn epilogues_are_not_fused_with_a_far_slower_tile() {
     let device = device("sm_90a");
     let sizes = sizes(BF16, [1024, 512, 3072], [0; 2], true);
-    let variant = |tile| GemmVariant {
-        tile,
-        a: LoadMode::KMajor,
-        b: LoadMode::KMajor,
-        operands: DType::BF16,
-        output: DType::BF16,
-        epilogue: EpilogueVariant::PreActivation(Activation::GeluErf),
-    };
     let fastest = &WGMMA_64X64X64_PING_PONG;
     assert!(!FUSED_TILES.contains(&fastest));
-    assert!(with_epilogue(variant(fastest), 1, &sizes, device).is_none());
+    assert!(with_epilogue(with_pre_activation(fastest), 1, &sizes, device).is_none());
     // Beside a tile as slow as that with the epilogue, it is fused.
-    assert!(with_epilogue(variant(FUSED_TILES[0]), 1, &sizes, device).is_some());
+    assert!(with_epilogue(with_pre_activation(FUSED_TILES[0]), 1, &sizes, device).is_some());
 }
 
 /// A share of a device, as MPS gives it out, may have fewer multiprocessors than a cluster has blocks.
