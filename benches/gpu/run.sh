@@ -8,6 +8,7 @@ usage() {
 run.sh tests [FILTER]         the op table on cuda:0, rows of every length, every tile, what only a CUDA device does, and the table's smallest
                               shapes in memory that is filled with NaN when it is given out; a missing GPU fails.
                               With FILTER the op table alone, those tests whose names contain it
+run.sh table                  the op table alone, PARTS=1 SIDE=1 as below, THREADS=N each; LOGS=DIR keeps the log of each part there, and parts that have ended are not run again
 run.sh sanitize [TOOL..]      compute-sanitizer (memcheck, initcheck, synccheck, racecheck) over the smallest shapes, forward and backward, on bare memory, and
                               but for racecheck over few sizes of products by every tile, of fused ones and of attention;
                               PARTS=12 SIDE=4 cuts the table into so many parts, so many parts side by side
@@ -64,6 +65,40 @@ tests() {
         printf 'failed: %s\n' "${failed[@]}"
         return 1
     fi
+}
+
+# The op table in parts, each a process of its own.
+table() {
+    export TERNION_EXPECT=cuda PARTS="${PARTS:-1}"
+    "$here/ternion-bench" start context > /dev/null
+    # Logs of another program, or of other parts, are no part of this run.
+    local folder logs part failed=()
+    folder="${LOGS:-$(mktemp -d)}"
+    logs="$folder/$(cksum < "$here/tests/ops" | tr ' ' '-')-$PARTS"
+    mkdir -p "$logs"
+    seq "$PARTS" | xargs -P "${SIDE:-1}" -I {} "$here/run.sh" table_part {} "$logs" || true
+    for part in $(seq "$PARTS"); do
+        printf '\n== part %s of %s\n' "$part" "$PARTS"
+        if [ -e "$logs/$part.log" ]; then
+            cat "$logs/$part.log"
+        else
+            cat "$logs/$part.failed"
+            failed+=("$part")
+        fi
+    done
+    [ -n "${LOGS:-}" ] || rm -r "$folder"
+    if [ ${#failed[@]} -gt 0 ]; then
+        printf 'failed: part %s\n' "${failed[@]}"
+        return 1
+    fi
+}
+
+# One part of the table. The log has its name once the part has passed.
+table_part() {
+    local part="$1" logs="$2"
+    [ ! -e "$logs/$part.log" ] || return 0
+    TERNION_PART="$part/$PARTS" "$here/tests/ops" cuda ${THREADS:+--test-threads "$THREADS"} > "$logs/$part.failed" 2>&1 || return 1
+    mv "$logs/$part.failed" "$logs/$part.log"
 }
 
 # What the sanitizer runs beside the table, whose smallest shapes do not reach these kernels: modules of tests/kernels, which take few sizes then.
@@ -126,6 +161,8 @@ command="${1:-}"
 [ $# -gt 0 ] && shift
 case "$command" in
     tests) tests "$@" ;;
+    table) table ;;
+    table_part) table_part "$@" ;;
     sanitize) sanitize "$@" ;;
     sanitize_part) sanitize_part "$@" ;;
     bench) exec "$here/ternion-bench" "$@" ;;

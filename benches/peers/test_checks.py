@@ -1,9 +1,13 @@
 """checks.py with programs that only pretend: python3 -m unittest discover -s benches/peers"""
 
+import os
 import pathlib
+import shutil
 import sys
+import tarfile
 import tempfile
 import unittest
+from unittest import mock
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
@@ -40,6 +44,79 @@ bits=bb
 sed "s/bb$/$bits/" <<'END'
 {REPEATS}END
 """
+
+
+# Passes but where the file `broken` is there, and then only its part 2 fails; leaves a file per run.
+OPS = """#!/bin/sh
+here="$(dirname "$0")"
+touch "$here/ran-$(echo "$TERNION_PART" | tr / -)-$$"
+[ "$TERNION_PART $*" = "2/3 cuda" ] && [ -e "$here/broken" ] && { echo "test result: FAILED. 1 passed; 1 failed"; exit 101; }
+cat <<'END'
+
+test result: ok. 10 passed; 0 failed; 0 ignored; 0 measured; 931 filtered out; finished in 122.63s
+
+cuda:0: 1000 cases, 15356562 elements compared, 713298 ops watched; fingerprint of the results dc87991c5b0290d1
+  of them 600 in bf16, 400 in f32
+  skipped     10 cases: nothing is fused
+  skipped      2 cases: no room for it
+
+END
+"""
+
+
+def program(path, text):
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text)
+    path.chmod(0o755)
+
+
+class Table(unittest.TestCase):
+    """The op table in parts, by the bundle's own script."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = pathlib.Path(folder.name)
+        shutil.copy(HERE.parent / "gpu" / "run.sh", self.root / "run.sh")
+        tarfile.open(self.root / "programs.tar.xz", "w:xz").close()
+        program(self.root / "ternion-bench", "#!/bin/sh\n")
+        program(self.root / "tests" / "ops", OPS)
+        self.lines = []
+        self.checks = checks.Checks(self.root, None, self.root / "logs", lambda **line: self.lines.append(line))
+
+    def run_table(self):
+        with mock.patch.dict(os.environ, PARTS="3", SIDE="2"):
+            self.checks.run("table")
+
+    def runs(self):
+        return sorted(path.name.rsplit("-", 1)[0] for path in (self.root / "tests").glob("ran-*"))
+
+    def test_parts_are_summed(self):
+        self.run_table()
+        self.assertEqual(self.runs(), [f"ran-{part}-3" for part in (1, 1, 2, 2, 3, 3)], "twice, each part once")
+        self.assertEqual(self.checks.failed, [])
+        for line in self.lines:
+            self.assertEqual((line["passed"], line["failed"], line["cases"], line["beside_the_point"]), (30, 0, 3000, 30))
+            self.assertEqual((line["dtypes"], line["skipped"]), ({"bf16": 1800, "f32": 1200}, ["6 no room for it"]))
+            self.assertEqual(line["fingerprint"], f"{3 * 0xDC87991C5B0290D1 % 2**64:016x}")
+
+    def test_parts_that_have_passed_are_not_run_again(self):
+        broken = self.root / "tests" / "broken"
+        broken.touch()
+        self.run_table()
+        self.assertEqual(self.checks.failed, ["table", "table_again"])
+        self.assertEqual((self.lines[0]["failed"], self.lines[0]["cases"], self.lines[0]["fingerprint"]), (1, None, None))
+        broken.unlink()
+        before = self.runs()
+        self.run_table()
+        self.assertEqual(sorted(self.runs()), sorted(before + ["ran-2-3"] * 2))
+        self.assertEqual((self.lines[2]["cases"], self.lines[3]["cases"]), (3000, 3000))
+
+    def test_another_program_runs_every_part(self):
+        self.run_table()
+        program(self.root / "tests" / "ops", OPS + "# Built anew.\n")
+        self.run_table()
+        self.assertEqual(len(self.runs()), 12)
 
 
 class Sanitizer(unittest.TestCase):

@@ -438,7 +438,7 @@ class TheChecks(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             root = pathlib.Path(folder)
             (root / "tests").mkdir()
-            for name, text in (("tests/ops", TABLE), ("run.sh", f"========= COMPUTE-SANITIZER\n{TABLE}========= ERROR SUMMARY: 0 errors\n")):
+            for name, text in (("tests/ops", TABLE), ("run.sh", f"== part 1 of 1\n========= COMPUTE-SANITIZER\n{TABLE}========= ERROR SUMMARY: 0 errors\n")):
                 (root / name).write_text(f"#!/bin/sh\ncat <<'END'\n{text}END\n")
                 (root / name).chmod(0o755)
             command = [sys.executable, str(HERE / "compare.py"), "check", "--bundle", folder, "--out", str(root / "checks.jsonl"), "--only"]
