@@ -15,6 +15,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use ternion::nn::Param;
 use ternion::nn::optim::{AdamW, AdamWConfig, Optimizer, SGD, SGDConfig};
 use ternion::{DType, Device, Result, Tensor};
+use ternion_core::backend::Download;
 use ternion_core::capture::{CapturedStep, is_recording_step};
 
 /// A CUDA device where there is one, once nobody wants it alone.
@@ -56,6 +57,55 @@ fn an_index_out_of_range_is_told_in_the_name_of_what_was_called() -> Result<()> 
     assert_eq!(told(x.i(wrong(-5)?))?, "index: index -5 is out of range for size 4");
     assert_eq!(told(x.i((&wrong(4)?, &wrong(0)?)))?, "index: index 4 is out of range for size 4");
     assert_eq!(told(x.i((&wrong(0)?, &wrong(-4)?)))?, "index: index -4 is out of range for size 3");
+    Ok(())
+}
+
+/// Bytes that tell where in which buffer they are.
+fn patterned(bytes: usize, seed: usize) -> Vec<u8> {
+    (0..bytes).map(|at| (at.wrapping_mul(31) ^ (at >> 8) ^ seed) as u8).collect()
+}
+
+#[test]
+fn buffers_are_read_together_by_several_threads() -> Result<()> {
+    // None, less than a line of the chunk, several chunks and a bit, the rest of the last one.
+    const LENGTHS: [usize; 6] = [0, 5, (4 << 20) + 3, 100_000, (2 << 20) - 1, 64];
+    let Some((_beside, device)) = beside_others() else { return Ok(()) };
+    let backend = device.backend();
+    let read = |seed: usize| -> Result<bool> {
+        let expected: Vec<Vec<u8>> = LENGTHS.map(|bytes| patterned(bytes, seed)).into();
+        let buffers =
+            LENGTHS.map(|bytes| backend.alloc(bytes + 1)).into_iter().collect::<Result<Vec<_>>>()?;
+        for (buffer, bytes) in buffers.iter().zip(&expected) {
+            backend.upload(bytes, buffer, 1)?;
+        }
+        let mut found: Vec<Vec<u8>> = LENGTHS.map(|bytes| vec![0; bytes]).into();
+        let parts = buffers.iter().zip(&mut found);
+        let mut parts: Vec<_> = parts.map(|(from, host)| Download { from, offset_bytes: 1, host }).collect();
+        backend.download_all(&mut parts)?;
+        Ok(found == expected)
+    };
+    std::thread::scope(|scope| {
+        let threads: Vec<_> =
+            (0..8).map(|seed| scope.spawn(move || (0..5).map(|_| read(seed)).collect())).collect();
+        threads.into_iter().map(|thread| thread.join().expect("no panic")).try_for_each(
+            |found: Result<Vec<bool>>| {
+                assert_eq!(found?, [true; 5]);
+                Ok(())
+            },
+        )
+    })
+}
+
+#[test]
+fn buffers_that_are_too_short_are_not_read() -> Result<()> {
+    let Some((_beside, device)) = beside_others() else { return Ok(()) };
+    let from = &device.backend().alloc(8)?;
+    let mut host = [[7; 4]; 2];
+    let parts = host.iter_mut().zip([0, 5]);
+    let mut parts: Vec<_> = parts.map(|(host, offset_bytes)| Download { from, offset_bytes, host }).collect();
+    let error = device.backend().download_all(&mut parts).expect_err("9 bytes of 8");
+    assert_eq!(error.to_string(), "download: 4 bytes from byte 5 on, in a buffer of 8 bytes");
+    assert_eq!(host, [[7; 4]; 2], "nothing was read before all was seen to be there");
     Ok(())
 }
 

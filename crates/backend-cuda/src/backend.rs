@@ -4,12 +4,15 @@ use crate::cache::Cache;
 use crate::driver;
 use crate::gpu::Gpu;
 use crate::memory::CudaMemory;
+use crate::memory::staging::Transfer;
 use crate::submit::capture::Recorder;
 use crate::submit::history::LaunchNote;
 use crate::timing::Timer;
 use crate::{nvrtc, select};
 use std::sync::Arc;
-use ternion_core::backend::{Backend, Buffer, Capture, Interop, MemoryStats, Meta, Plan, Unsupported, View};
+use ternion_core::backend::{
+    Backend, Buffer, Capture, Download, Interop, MemoryStats, Meta, Plan, Unsupported, View,
+};
 use ternion_core::{Device, Error, Op, Result};
 
 /// The CUDA device with this index, as the driver counts.
@@ -145,8 +148,16 @@ impl Backend for CudaBackend {
     }
 
     fn download(&self, from: &Buffer, offset_bytes: usize, host: &mut [u8]) -> Result<()> {
-        let address = device_address("download", from, offset_bytes, host.len())?;
-        self.gpu.download(address, host)
+        self.download_all(&mut [Download { from, offset_bytes, host }])
+    }
+
+    fn download_all(&self, parts: &mut [Download<'_>]) -> Result<()> {
+        let mut transfers = Vec::with_capacity(parts.len());
+        for part in parts {
+            let address = device_address("download", part.from, part.offset_bytes, part.host.len())?;
+            transfers.push(Transfer { address, host: &mut *part.host });
+        }
+        self.gpu.download(transfers)
     }
 
     #[inline]

@@ -8,7 +8,7 @@ use crate::env_config::{DependentLaunches, EnvConfig};
 use crate::memory::foreign::PendingReleases;
 use crate::memory::pool::{Piece, Pool, Source};
 use crate::memory::scratch::Scratch;
-use crate::memory::staging::{Downloads, Uploads};
+use crate::memory::staging::{Downloads, Transfer, Uploads};
 use crate::memory::{CudaMemory, DeviceMemory};
 use crate::modules::Modules;
 use crate::submit::capture::{Recording, RetiredGraph};
@@ -35,7 +35,8 @@ pub(crate) struct Gpu {
     pub(crate) index_errors: IndexErrors,
     counts: Counts,
     uploads: Mutex<Uploads>,
-    downloads: Mutex<Downloads>,
+    /// Those that no thread uses: each takes one for itself, so that none waits for what another reads.
+    downloads: Mutex<Vec<Downloads>>,
     history: Mutex<LaunchHistory>,
     env: EnvConfig,
     /// Whether kernels may begin before the ones ahead of them have ended.
@@ -441,7 +442,7 @@ impl Gpu {
         let code = unsafe { sys::cuStreamSynchronize(self.stream()) };
         self.check_status(if self.env.synchronous { last } else { "cuda" }, code)?;
         self.refused()?;
-        self.history.lock().ended = launched;
+        self.history.lock().has_ended(launched);
         Ok(())
     }
 
@@ -537,17 +538,17 @@ impl Gpu {
         self.uploads.lock().upload(self.stream(), host, address, &|op, code| self.check_status(op, code))
     }
 
-    /// Copies from `address` to `host`, after everything that was queued.
-    pub(crate) fn download(&self, address: u64, host: &mut [u8]) -> Result<()> {
+    /// Copies to the host, after everything that was queued.
+    pub(crate) fn download(&self, transfers: Vec<Transfer<'_>>) -> Result<()> {
         let _guard = self.submission_guard();
         self.refuse_while_recording("download")?;
         self.context.bind()?;
         let launched = self.history.lock().count;
-        self.downloads
-            .lock()
-            .download(self.stream(), address, host, &|op, code| self.check_status(op, code))?;
-        self.refused()?;
-        self.history.lock().ended = launched;
+        let mut downloads = self.downloads.lock().pop().unwrap_or_default();
+        let ended = downloads.download(self.stream(), transfers, &|op, code| self.check_status(op, code));
+        self.downloads.lock().push(downloads);
+        ended.and_then(|()| self.refused())?;
+        self.history.lock().has_ended(launched);
         self.index_errors.take()
     }
 }

@@ -134,45 +134,129 @@ impl Uploads {
     }
 }
 
-/// The way back: two chunks, one of which is emptied while the other is filled.
+/// Bytes of the device that are to be copied to the host.
+pub(crate) struct Transfer<'a> {
+    pub(crate) address: u64,
+    pub(crate) host: &'a mut [u8],
+}
+
+/// Transfers that fit one chunk together, each with its offset there.
+type Batch<'a> = Vec<(usize, Transfer<'a>)>;
+
+/// `transfers` in order, cut where they do not fit a chunk.
+fn batches(transfers: Vec<Transfer<'_>>) -> Vec<Batch<'_>> {
+    let mut all: Vec<Batch<'_>> = Vec::new();
+    let (mut batch, mut used) = (Batch::new(), 0);
+    for Transfer { address, host } in transfers {
+        for (turn, host) in host.chunks_mut(CHUNK).enumerate() {
+            if used + host.len() > CHUNK {
+                all.push(std::mem::take(&mut batch));
+                used = 0;
+            }
+            let (offset, address) = (used, address + (turn * CHUNK) as u64);
+            used = (used + host.len()).next_multiple_of(64);
+            batch.push((offset, Transfer { address, host }));
+        }
+    }
+    if !batch.is_empty() {
+        all.push(batch);
+    }
+    all
+}
+
+/// The way back: two chunks, one of which is emptied while the other is filled. For one thread at a time.
 #[derive(Debug, Default)]
 pub(crate) struct Downloads {
     chunks: Vec<Chunk>,
 }
 
 impl Downloads {
-    /// Copies `bytes.len()` bytes from `address`, after everything that was queued before.
+    /// Copies all `transfers`, after everything that was queued before, and waits once for those that fit a chunk together.
     pub(crate) fn download(
         &mut self,
         stream: sys::CUstream,
-        address: u64,
-        bytes: &mut [u8],
+        transfers: Vec<Transfer<'_>>,
         check_status: CheckStatus<'_>,
     ) -> Result<()> {
-        let pieces = bytes.len().div_ceil(CHUNK);
-        while self.chunks.len() < pieces.min(2) {
+        let mut batches = batches(transfers);
+        while self.chunks.len() < batches.len().min(2) {
             self.chunks.push(Chunk::new()?);
         }
-        let length = |piece: usize, total: usize| CHUNK.min(total - piece * CHUNK);
-        for piece in 0..=pieces {
-            if piece < pieces {
-                let chunk = &self.chunks[piece % 2];
-                let from = address + (piece * CHUNK) as u64;
-                // SAFETY: the caller vouches for `address`; the chunk was emptied two pieces ago.
-                let code = unsafe {
-                    sys::cuMemcpyDtoHAsync_v2(chunk.host.cast(), from, length(piece, bytes.len()), stream)
-                };
-                check_status("download", code)?;
-                chunk.record(stream, check_status)?;
+        for turn in 0..=batches.len() {
+            if let Some(batch) = batches.get(turn) {
+                // Emptied two turns ago.
+                fill(&self.chunks[turn % 2], batch, stream, check_status)?;
             }
-            if piece > 0 {
-                let (chunk, ready) = (&self.chunks[(piece - 1) % 2], length(piece - 1, bytes.len()));
+            if let Some(last) = turn.checked_sub(1) {
+                let chunk = &self.chunks[last % 2];
                 chunk.wait(check_status)?;
-                let target = &mut bytes[(piece - 1) * CHUNK..][..ready];
-                // SAFETY: the chunk is longer than what was copied into it, and the copy is done.
-                unsafe { std::ptr::copy_nonoverlapping(chunk.host, target.as_mut_ptr(), ready) };
+                empty(chunk, &mut batches[last]);
             }
         }
         Ok(())
+    }
+}
+
+/// Queues the copies of `batch` into `chunk`.
+fn fill(
+    chunk: &Chunk,
+    batch: &Batch<'_>,
+    stream: sys::CUstream,
+    check_status: CheckStatus<'_>,
+) -> Result<()> {
+    for (offset, transfer) in batch {
+        // SAFETY: the caller vouches for the address; the batch fits the chunk, from which nothing is read before
+        // its event.
+        let code = unsafe {
+            sys::cuMemcpyDtoHAsync_v2(
+                chunk.host.add(*offset).cast(),
+                transfer.address,
+                transfer.host.len(),
+                stream,
+            )
+        };
+        check_status("download", code)?;
+    }
+    chunk.record(stream, check_status)
+}
+
+/// Hands out what `batch` has brought into `chunk`.
+fn empty(chunk: &Chunk, batch: &mut Batch<'_>) {
+    for (offset, transfer) in batch {
+        let (length, host) = (transfer.host.len(), &mut *transfer.host);
+        // SAFETY: the copies into the chunk have ended, and nothing else writes there.
+        unsafe { std::ptr::copy_nonoverlapping(chunk.host.add(*offset), host.as_mut_ptr(), length) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Offset in the chunk, address and length of each piece, batch by batch.
+    fn cut(lengths: &[usize]) -> Vec<Vec<(usize, u64, usize)>> {
+        let mut hosts: Vec<Vec<u8>> = lengths.iter().map(|&length| vec![0; length]).collect();
+        let transfers =
+            hosts.iter_mut().zip(1..).map(|(host, at)| Transfer { address: at << 40, host }).collect();
+        let pieces = |batch: Batch<'_>| batch.iter().map(|(at, t)| (*at, t.address, t.host.len())).collect();
+        batches(transfers).into_iter().map(pieces).collect()
+    }
+
+    #[test]
+    fn transfers_share_chunks_as_far_as_they_fit() {
+        const FIRST: u64 = 1 << 40;
+        assert_eq!(cut(&[]), Vec::<Vec<_>>::new());
+        assert_eq!(cut(&[0, 0]), Vec::<Vec<_>>::new());
+        assert_eq!(cut(&[5, 0, 70, 1]), [[(0, FIRST, 5), (64, 3 * FIRST, 70), (192, 4 * FIRST, 1)]]);
+        assert_eq!(cut(&[CHUNK, 1]), [[(0, FIRST, CHUNK)], [(0, 2 * FIRST, 1)]]);
+        let last = (0, FIRST + 2 * CHUNK as u64, 3);
+        assert_eq!(
+            cut(&[2 * CHUNK + 3, CHUNK - 64]),
+            [
+                vec![(0, FIRST, CHUNK)],
+                vec![(0, FIRST + CHUNK as u64, CHUNK)],
+                vec![last, (64, 2 * FIRST, CHUNK - 64)],
+            ]
+        );
     }
 }

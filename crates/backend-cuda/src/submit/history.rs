@@ -63,7 +63,7 @@ pub(crate) struct LaunchHistory {
     /// Launches so far.
     pub(crate) count: usize,
     /// Launches before the device was last waited for: they did nothing wrong.
-    pub(crate) ended: usize,
+    ended: usize,
     /// Every launch, while somebody wants to know.
     notes: Option<Vec<Noted>>,
 }
@@ -96,6 +96,11 @@ impl LaunchHistory {
     /// The launches since then, in order; no others are noted.
     pub(crate) fn take_notes(&mut self) -> Vec<LaunchNote> {
         self.notes.take().iter().flatten().map(Noted::note).collect()
+    }
+
+    /// The first `count` launches were waited for, by one of several threads.
+    pub(crate) fn has_ended(&mut self, count: usize) {
+        self.ended = self.ended.max(count);
     }
 
     pub(crate) fn last(&self) -> &'static str {
