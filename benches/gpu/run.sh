@@ -11,7 +11,7 @@ run.sh tests [FILTER]         the op table on cuda:0, rows of every length, ever
 run.sh table                  the op table alone, PARTS=1 SIDE=1 as below, THREADS=N each; LOGS=DIR keeps the log of each part there, and parts that have ended are not run again
 run.sh sanitize [TOOL..]      compute-sanitizer (memcheck, initcheck, synccheck, racecheck) over the smallest shapes, forward and backward, on bare memory, and
                               but for racecheck over few sizes of products by every tile, of fused ones and of attention;
-                              PARTS=12 SIDE=4 cuts the table into so many parts, so many parts side by side
+                              PARTS=12 SIDE=4 cuts the table into so many parts, so many parts side by side; LOGS=DIR as above
 run.sh bench [ARGUMENT..]     ternion-bench; --list names its cases, --only PREFIX.. picks some
 run.sh compare [ARGUMENT..]   Ternion and PyTorch in turn, and the CUDA C++ peers, into results.jsonl; --help tells its arguments
 run.sh check [ARGUMENT..]     the op table twice, kernels a thousand times, the sanitizer's tools, training and memory into checks.jsonl; --only NAME.. runs some
@@ -111,8 +111,10 @@ sanitize() {
     # Neither the pool nor the table's own margins and poison: the tools could not see beyond them.
     # And every launch by the thread whose op it is, which the tools name.
     export TERNION_EXPECT=cuda TERNION_TABLE=smallest TERNION_CUDA_POOL=0 TERNION_GUARD=0 TERNION_CUDA_LAUNCHER=0
-    local failed=() tool threads part parts sides names logs
-    logs="$(mktemp -d)"
+    local failed=() tool threads part parts sides names folder logs
+    folder="${LOGS:-$(mktemp -d)}"
+    logs="$folder/$(cat "$here/tests/ops" "$here/tests/cuda" | cksum | tr ' ' '-')"
+    mkdir -p "$logs"
     [ $# -gt 0 ] || set -- memcheck initcheck synccheck racecheck
     for tool in "$@"; do
         printf '\n== %s\n' "$tool"
@@ -129,12 +131,12 @@ sanitize() {
         # racecheck follows what threads do to shared memory, which in most of these kernels copies write that no thread makes.
         [ "$tool" = racecheck ] || names=("${KERNELS[@]}" "${names[@]}")
         # SIDE parts at a time, each a process of its own.
-        printf '%s\n' "${names[@]}" | xargs -P "${SIDE:-$sides}" -I {} "$here/run.sh" sanitize_part "$tool" {} "$parts" "$threads" "$logs" || failed+=("$tool")
+        printf '%s\n' "${names[@]}" | xargs -P "${SIDE:-$sides}" -I {} "$here/run.sh" sanitize_part "$tool" {} "$parts" "$threads" "$logs/$tool-of-$parts" || failed+=("$tool")
         for part in "${names[@]}"; do
-            cat "$logs/$tool-$part.log"
+            cat "$logs/$tool-of-$parts-$part.log" 2> /dev/null || cat "$logs/$tool-of-$parts-$part.failed"
         done
     done
-    rm -r "$logs"
+    [ -n "${LOGS:-}" ] || rm -r "$folder"
     if [ ${#failed[@]} -gt 0 ]; then
         printf 'failed: %s\n' "${failed[@]}"
         return 1
@@ -144,7 +146,8 @@ sanitize() {
 # One part of what a tool runs: of the table by its number, of tests/kernels by its name. The checks that are skipped run the same kernels; those of what must
 # be rejected give them indices out of range, for memcheck to see.
 sanitize_part() {
-    local tool="$1" part="$2" parts="$3" threads="$4" logs="$5"
+    local tool="$1" part="$2" parts="$3" threads="$4" log="$5-$2"
+    [ ! -e "$log.log" ] || return 0
     local skipped=(--skip ::hostile:: --skip ::twice:: --skip ::composed::)
     [ "$tool" = memcheck ] || skipped+=(--skip ::rejects::)
     local program=("$here/tests/cuda" "kernels::$part::")
@@ -154,7 +157,8 @@ sanitize_part() {
             program=("$here/tests/ops" ::cuda "${skipped[@]}")
             ;;
     esac
-    compute-sanitizer --tool "$tool" --error-exitcode 9 --print-limit 20 "${program[@]}" --test-threads "$threads" > "$logs/$tool-$part.log" 2>&1
+    compute-sanitizer --tool "$tool" --error-exitcode 9 --print-limit 20 "${program[@]}" --test-threads "$threads" > "$log.failed" 2>&1 || return 1
+    mv "$log.failed" "$log.log"
 }
 
 command="${1:-}"

@@ -145,7 +145,7 @@ class Checks:
         elif name in ("repeats", "repeats_delayed"):
             self.repeat(name)
         elif name in TOOLS:
-            self.line(name, [self.program("run.sh"), "sanitize", name], of_sanitizer)
+            self.line(name, [self.program("run.sh"), "sanitize", name], of_sanitizer, {"LOGS": str(self.logs / "sanitizer.parts")})
         elif name == "memory":
             environment = {"TERNION_EXPECT": "cuda", "TERNION_MEMORY_STEPS": str(MEMORY_STEPS)}
             command = [self.program("tests/cuda"), "steps_do_not_use_more_and_more_memory"]

@@ -70,8 +70,18 @@ def program(path, text):
     path.chmod(0o755)
 
 
-class Table(unittest.TestCase):
-    """The op table in parts, by the bundle's own script."""
+# Runs what it is given, and sums up what it found: an error in what the file `broken` names, where that is there.
+SANITIZER = """#!/bin/sh
+while [ "${1#--}" != "$1" ]; do shift 2; done
+echo "========= COMPUTE-SANITIZER"
+"$@"
+[ "$(cat "$(dirname "$1")/broken" 2> /dev/null)" != "$2" ] || { echo "========= ERROR SUMMARY: 1 error"; exit 9; }
+echo "========= ERROR SUMMARY: 0 errors"
+"""
+
+
+class Parts(unittest.TestCase):
+    """The op table in parts and the sanitizer's parts, by the bundle's own script."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -81,6 +91,8 @@ class Table(unittest.TestCase):
         tarfile.open(self.root / "programs.tar.xz", "w:xz").close()
         program(self.root / "ternion-bench", "#!/bin/sh\n")
         program(self.root / "tests" / "ops", OPS)
+        program(self.root / "tests" / "cuda", f'#!/bin/sh\ntouch "$(dirname "$0")/ran-$1-$$"\ncat <<END\n{KERNELS}END\n')
+        program(self.root / "bin" / "compute-sanitizer", SANITIZER)
         self.lines = []
         self.checks = checks.Checks(self.root, None, self.root / "logs", lambda **line: self.lines.append(line))
 
@@ -111,6 +123,24 @@ class Table(unittest.TestCase):
         self.run_table()
         self.assertEqual(sorted(self.runs()), sorted(before + ["ran-2-3"] * 2))
         self.assertEqual((self.lines[2]["cases"], self.lines[3]["cases"]), (3000, 3000))
+
+    def sanitize(self):
+        with mock.patch.dict(os.environ, PATH=f"{self.root / 'bin'}:{os.environ['PATH']}", PARTS="2"):
+            self.checks.run("memcheck")
+        return self.lines[-1]
+
+    def test_the_sanitizer_goes_on_where_it_found_an_error(self):
+        broken = self.root / "tests" / "broken"
+        broken.write_text("kernels::split_k::")
+        found = self.sanitize()
+        self.assertEqual((found["errors"], found["parts"], found["cases"], found["passed"]), (1, 9, 2000, 7 * 7 + 2 * 10))
+        self.assertEqual(self.checks.failed, ["memcheck"])
+        before = self.runs()
+        self.assertEqual(len(before), 9)
+        broken.unlink()
+        found = self.sanitize()
+        self.assertEqual((found["errors"], found["parts"], found["failed"]), (0, 9, 0))
+        self.assertEqual(self.runs(), sorted(before + ["ran-kernels::split_k::"]))
 
     def test_another_program_runs_every_part(self):
         self.run_table()
