@@ -11,7 +11,7 @@ run.sh tests [FILTER]         the op table on cuda:0, rows of every length, ever
 run.sh table                  the op table alone, PARTS=1 SIDE=1 as below, THREADS=N each; LOGS=DIR keeps the log of each part there, and parts that have ended are not run again
 run.sh sanitize [TOOL..]      compute-sanitizer (memcheck, initcheck, synccheck, racecheck) over the smallest shapes, forward and backward, on bare memory, and
                               but for racecheck over few sizes of products by every tile, of fused ones and of attention;
-                              PARTS=12 SIDE=4 cuts the table into so many parts, so many parts side by side; LOGS=DIR as above
+                              PARTS=24 SIDE=12 cuts the table into so many parts, so many parts side by side; LOGS=DIR as above
 run.sh bench [ARGUMENT..]     ternion-bench; --list names its cases, --only PREFIX.. picks some
 run.sh compare [ARGUMENT..]   Ternion and PyTorch in turn, and the CUDA C++ peers, into results.jsonl; --help tells its arguments
 run.sh check [ARGUMENT..]     the op table twice, kernels a thousand times, the sanitizer's tools, training and memory into checks.jsonl; --only NAME.. runs some
@@ -121,10 +121,10 @@ sanitize() {
         # racecheck loses track of launches that come from several threads, and may then wait for ever.
         threads=8
         [ "$tool" != racecheck ] || threads=1
-        # memcheck takes longer for each op the more of them a process has run: in parts. The others' time goes into preparing kernels, anew in each process;
-        # but racecheck, which has one thread, gets eight processes (more of them take turns on the device: 32 were slower).
-        parts=1 sides=4
-        [ "$tool" != memcheck ] || parts=12
+        # memcheck takes longer for each op the more of them a process has run: in parts. A process keeps about one core busy, most of the time by preparing
+        # kernels, and those of one op are in one part. racecheck has one thread: eight processes, since more of them take turns on the device (32 were slower).
+        parts=24 sides=$(($(nproc) * 3 / 4))
+        [ "$sides" -ge 4 ] || sides=4
         [ "$tool" != racecheck ] || parts=8 sides=8
         parts="${PARTS:-$parts}"
         mapfile -t names < <(seq "$parts")

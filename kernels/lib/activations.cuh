@@ -12,6 +12,12 @@
 
 #define EACH for (int i = 0; i < N; ++i)
 
+// 0 where y, relu's result or its argument, is not above 0.
+template <int N> INLINE void rounded_grad_relu(const float (&y)[N], float (&dy)[N]) {
+#pragma unroll
+    EACH dy[i] = y[i] > 0 ? dy[i] : 0.0f;
+}
+
 // 1 / (1 + 2^x) in place of x. Of large x the quotient is 0, also where the power overflows.
 template <int N> INLINE void rounded_logistic_2(float (&x)[N]) {
 #pragma unroll

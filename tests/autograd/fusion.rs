@@ -145,6 +145,7 @@ fn the_gradient_of_an_activation_is_formed_with_that_of_the_product() -> Result<
         (UnaryOp::GeluTanh, "gelu_tanh_grad"),
         (UnaryOp::GeluErf, "gelu_erf_grad"),
         (UnaryOp::Silu, "silu_grad"),
+        (UnaryOp::Relu, "relu_grad"),
     ] {
         let (fused, unfused, names) = both(|| layers.loss(op))?;
         // The sums of both biases come with the gradients of their weights.
@@ -185,16 +186,47 @@ fn products_with_sums(loss: &Tensor) -> Result<(Gradients, [usize; 2])> {
     Ok((gradients, counts.get()))
 }
 
+/// What else uses relu's result adds to a gradient that is 0 already where relu was: the sum goes through relu's rule.
+#[test]
+fn gradients_of_several_uses_of_relu_go_through_it_once() -> Result<()> {
+    let layers = Layers::new(&ternion::cpu()?)?;
+    let [w1, b1, w2, b2] = &layers.parameters;
+    let first = MatmulOptions { bias: Some(b1), activation: Some(UnaryOp::Relu), ..Default::default() };
+    let rows = || layers.x.reshape([6, 8]);
+    let hidden = || rows()?.matmul_with(&w1.t()?, first);
+    let scale = normal(&[6, 12], &ternion::cpu()?)?;
+    type Loss<'a> = &'a dyn Fn(&Tensor) -> Result<Tensor>;
+    let product: Loss<'_> = &|y| y.linear(w2, Some(b2))?.square()?.sum_all();
+    let beside: Loss<'_> = &|y| product(y)?.add(&y.mul(&scale)?.sum_all()?);
+    let two: Loss<'_> = &|y| product(y)?.add(&y.matmul(&w2.t()?)?.sum_all()?);
+    let before: Loss<'_> = &|y| y.mul(&scale)?.sum_all()?.add(&product(y)?);
+    for loss in [product, beside, two, before] {
+        let (fused, unfused, _) = both(|| loss(&hidden()?))?;
+        assert_same(&fused, &unfused, &[&layers.x, w1, b1, w2], 1e-5)?;
+        let plain = loss(&rows()?.linear(w1, Some(b1))?.relu()?)?.backward()?;
+        assert_same(&fused, &plain, &[&layers.x, w1, b1, w2], 1e-5)?;
+    }
+    // Whoever asks for the gradient of relu's result gets all of it.
+    let y = hidden()?;
+    let one = Tensor::ones((), DType::F32, y.device())?;
+    let found = grad(&[product(&y)?], &[y.clone()], &[one], Default::default())?;
+    let expected = y.detach().linear(w2, Some(b2))?.mul_scalar(2.0)?.matmul(w2)?;
+    assert_close(found[0].as_ref().expect("the gradient of relu's result"), &expected.detach(), 1e-5)
+}
+
 #[test]
 fn the_bias_before_an_activation_takes_sums_of_columns_without_the_gradient_of_its_weight() -> Result<()> {
-    for (fixed, expected) in [(None, [2, 0]), (Some(0), [1, 1]), (Some(1), [1, 0])] {
+    let cases = [(None, [2, 0]), (Some(0), [1, 1]), (Some(1), [1, 0])];
+    for (op, (fixed, expected)) in
+        [UnaryOp::GeluTanh, UnaryOp::Relu].into_iter().flat_map(|op| cases.map(|case| (op, case)))
+    {
         let mut layers = Layers::new(&ternion::cpu()?)?;
         if let Some(fixed) = fixed {
             layers.parameters[fixed] = layers.parameters[fixed].detach();
         }
-        let (fused, counts) = products_with_sums(&layers.loss(UnaryOp::GeluTanh)?)?;
-        assert_eq!(counts, expected, "without a gradient of parameter {fixed:?}");
-        let loss = layers.loss(UnaryOp::GeluTanh)?;
+        let (fused, counts) = products_with_sums(&layers.loss(op)?)?;
+        assert_eq!(counts, expected, "{op:?} without a gradient of parameter {fixed:?}");
+        let loss = layers.loss(op)?;
         let unfused = observe_backward(|_, _| Ok(()), || loss.backward())?;
         let leaves: Vec<&Tensor> = layers.leaves().into_iter().filter(|leaf| leaf.needs_grad()).collect();
         assert_eq!(leaves.len(), 5 - usize::from(fixed.is_some()));

@@ -22,14 +22,17 @@ fn sizes() -> &'static [[usize; 3]] {
     if is_short() { &FEW } else { &SIZES }
 }
 
-fn sizes_and_activations() -> impl Iterator<Item = ([usize; 3], UnaryOp)> {
-    sizes().iter().flat_map(|&sizes| ACTIVATIONS.map(|op| (sizes, op)))
+fn sizes_and<const N: usize>(activations: [UnaryOp; N]) -> impl Iterator<Item = ([usize; 3], UnaryOp)> {
+    sizes().iter().flat_map(move |&sizes| activations.map(|op| (sizes, op)))
 }
 
 /// The tiles with fused epilogues.
 pub(super) const FUSED_TILES: [&str; 3] =
     ["wgmma_128x256x64", "wgmma_128x192x64_ping_pong", "wgmma_128x128x64_ping_pong"];
-const ACTIVATIONS: [UnaryOp; 3] = [UnaryOp::GeluErf, UnaryOp::GeluTanh, UnaryOp::Silu];
+/// Those that are fused with their pre-activation, and those whose gradients are.
+pub(super) const ACTIVATIONS: [UnaryOp; 3] = [UnaryOp::GeluErf, UnaryOp::GeluTanh, UnaryOp::Silu];
+pub(super) const GRADIENTS: [UnaryOp; 4] =
+    [UnaryOp::GeluErf, UnaryOp::GeluTanh, UnaryOp::Silu, UnaryOp::Relu];
 
 /// Each of the tiles with fused epilogues, and what the choice has.
 fn every_wanted() -> impl Iterator<Item = Wanted> {
@@ -103,7 +106,7 @@ fn alpha(k: usize) -> f64 {
 fn activations_with_their_pre_activation() -> Result<()> {
     let mut faults = String::new();
     for dtype in [DType::F16, DType::BF16, DType::F32] {
-        for ([m, n, k], op) in sizes_and_activations() {
+        for ([m, n, k], op) in sizes_and(ACTIVATIONS) {
             for bias in [false, true] {
                 let what = format!("{op:?} of {dtype:?} {m} x {n} x {k}, bias: {bias}");
                 compare_by_tiles(&mut faults, &what, Product { dtype, sizes: [m, n, k] }, |device| {
@@ -132,7 +135,7 @@ fn activations_with_their_pre_activation() -> Result<()> {
 fn gradients_of_activations() -> Result<()> {
     let mut faults = String::new();
     for dtype in [DType::F16, DType::BF16, DType::F32] {
-        for ([m, n, k], op) in sizes_and_activations() {
+        for ([m, n, k], op) in sizes_and(GRADIENTS) {
             for column_sums in [true, false] {
                 let what = format!("gradient of {op:?}, {dtype:?} {m} x {n} x {k}, sums: {column_sums}");
                 compare_by_tiles(&mut faults, &what, Product { dtype, sizes: [m, n, k] }, |device| {
@@ -205,8 +208,7 @@ fn sums_of_columns_are_exact() -> Result<()> {
         for &sizes in sizes() {
             let expected = product_of_integers(sizes, dtype)?;
             let is_fused = Product { dtype, sizes }.is_fused() && has_warpgroups(gpu);
-            for (op, wanted) in
-                ACTIVATIONS.into_iter().flat_map(|op| every_wanted().map(move |one| (op, one)))
+            for (op, wanted) in GRADIENTS.into_iter().flat_map(|op| every_wanted().map(move |one| (op, one)))
             {
                 let what = format!("{op:?}, {dtype:?} {sizes:?}");
                 let (found, taken) = with_tile(wanted, || gradient_of_integers(sizes, op, dtype, gpu));

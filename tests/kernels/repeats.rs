@@ -3,7 +3,7 @@
 //! a fingerprint of its bits, by which processes with and without delays are compared (`run.sh check --only repeats repeats_delayed`).
 
 use super::gemm::matrix;
-use super::gemm_epilogues::FUSED_TILES;
+use super::gemm_epilogues::{ACTIVATIONS, FUSED_TILES, GRADIENTS};
 use super::tiles::{LAYOUTS, idle, options};
 use super::{both_ways_by, gpu, has_tensor_maps, has_warpgroups, tensor};
 use crate::beside;
@@ -13,7 +13,7 @@ use ternion_core::ops::attention::{Attention, AttentionConfig};
 use ternion_core::ops::loss::CrossEntropyWithGrad;
 use ternion_core::ops::matmul::{Epilogue, Matmul, MatmulOptions};
 use ternion_core::ops::step::{AdamStep, DecayMode};
-use ternion_core::{UnaryOp, total_norm};
+use ternion_core::total_norm;
 use ternion_cuda::CudaBackend;
 use ternion_cuda::tiles::{self, Operands, Wanted, with_tile};
 
@@ -177,24 +177,28 @@ fn products_of_a_batch_by_every_tile() -> Result<()> {
 }
 
 /// Products that are fused with more than bias and relu, with their inputs.
-fn fused(dtype: DType, device: &Device) -> Result<[(&'static str, Epilogue, Vec<Tensor>); 4]> {
+fn fused(dtype: DType, device: &Device) -> Result<Vec<(String, Epilogue, Vec<Tensor>)>> {
     let [m, n, k] = LARGE;
     let half = |shape: &[usize], seed| tensor(shape, dtype, device, seed);
     let (a, b, wide) = (half(&[m, k], 1)?, half(&[n, k], 2)?.t()?, half(&[k, n], 7)?);
     let (bias, z, across) = (half(&[n], 3)?, half(&[m, n], 4)?, half(&[k, m], 5)?.t()?);
     let residual = tensor(&[m, n], DType::F32, device, 6)?;
-    let gelu = Some(UnaryOp::GeluTanh);
     let scaled = Epilogue { alpha: 0.02, ..Epilogue::NONE };
-    let pre_activation = Epilogue { bias: true, activation: gelu, pre_activation: true, ..scaled };
-    let gradient = Epilogue { activation_grad: gelu, column_sums: true, ..scaled };
+    let mut all = Vec::new();
+    for op in ACTIVATIONS {
+        let epilogue = Epilogue { bias: true, activation: Some(op), pre_activation: true, ..scaled };
+        all.push((format!("pre-activation of {op:?}"), epilogue, vec![a.clone(), b.clone(), bias.clone()]));
+    }
+    for (op, column_sums) in GRADIENTS.into_iter().flat_map(|op| [(op, true), (op, false)]) {
+        let epilogue = Epilogue { activation_grad: Some(op), column_sums, ..scaled };
+        let what = format!("gradient of {op:?}, sums: {column_sums}");
+        all.push((what, epilogue, vec![a.clone(), wide.clone(), z.clone()]));
+    }
     let sum = Epilogue { residual: true, out_dtype: Some(DType::F32), ..scaled };
+    all.push(("residual".into(), sum, vec![a, b, residual]));
     let row_sums = Epilogue { row_sums_of_a: true, ..Epilogue::NONE };
-    Ok([
-        ("pre-activation", pre_activation, vec![a.clone(), b.clone(), bias]),
-        ("gradient of an activation", gradient, vec![a.clone(), wide.clone(), z]),
-        ("residual", sum, vec![a, b, residual]),
-        ("sums of rows", row_sums, vec![across, wide]),
-    ])
+    all.push(("sums of rows".into(), row_sums, vec![across, wide]));
+    Ok(all)
 }
 
 #[test]

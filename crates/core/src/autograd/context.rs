@@ -1,7 +1,7 @@
 //! What a gradient rule may look at, take and give.
 
 use super::fusion::{Extra, Fusion};
-use super::node::{Function, Node, Unpacked};
+use super::node::{Edge, Function, Node, Unpacked};
 use crate::error::{Error, Result};
 use crate::op::Op;
 use crate::ops::matmul::gives_row_sums;
@@ -122,13 +122,19 @@ impl Context<'_> {
         self.fusion.of_output(Extra::Rounded).filter(|rounded| rounded.dtype() == dtype)
     }
 
-    /// The pre-activation of which input `index` is the activation: a product gave both, and nobody but rules looks at the gradient of the activation.
+    /// The pre-activation of which input `index` is the activation, or that input itself for relu: a product gave it, and nobody but rules looks at the gradient of the activation.
     /// A rule that forms the gradient of the pre-activation instead says so by [`skip_activation`](Context::skip_activation).
     pub fn pre_activation(&self, index: usize) -> Option<PreActivation> {
-        let edge = self.node.edges().get(index)?.as_ref().filter(|_| self.fusion.may_skip(index))?;
-        let op = edge.node.pre_activation_op().filter(|_| edge.index == ACTIVATED)?;
+        let (edge, op, output) = self.activated(index)?;
         let takes_column_sums = takes_column_sums(&edge.node);
-        edge.node.kept_output(PRE_ACTIVATION as usize).map(|z| PreActivation { op, z, takes_column_sums })
+        edge.node.kept_output(output as usize).map(|z| PreActivation { op, z, takes_column_sums })
+    }
+
+    /// The activation that gave input `index`, and the output of its node that the gradient is computed from.
+    fn activated(&self, index: usize) -> Option<(&Edge, UnaryOp, u32)> {
+        let edge = self.node.edges().get(index)?.as_ref().filter(|_| self.fusion.may_skip(index))?;
+        let (op, output) = edge.node.activation().filter(|_| edge.index == ACTIVATED)?;
+        Some((edge, op, output))
     }
 
     /// The sums of the columns of the gradient that the rule returns for input `index`, in its accumulator dtype.
@@ -138,22 +144,33 @@ impl Context<'_> {
         }
     }
 
-    /// The sums of the columns of the gradient of the second output, the only one that came, if they came with it.
+    /// The sums of the columns of the gradient of a sum, the only one that came, if they came with it.
     pub fn column_sums(&self) -> Option<Tensor> {
         self.fusion.of_output(Extra::ColumnSums)
     }
 
-    /// The gradient that the rule returns for input `index` is that of its [pre-activation](Context::pre_activation).
-    pub fn skip_activation(&self, index: usize) {
-        self.fusion.skip(index);
+    /// `grad`, which the rule returns for input `index`, is the gradient of its [pre-activation](Context::pre_activation). Behind the sums of its columns, where those are given, too.
+    pub fn skip_activation(&self, index: usize, grad: &Tensor) {
+        match self.activated(index) {
+            Some((.., PRE_ACTIVATION)) => self.fusion.skip(index),
+            Some(_) if self.fusion.of_input(index).is_none() => {
+                self.fusion.give(Extra::OfRelu, index, grad.clone());
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether the gradient of the first output, which relu gave, is all 0 already where that output is.
+    pub(crate) fn is_past_relu(&self) -> bool {
+        [Extra::OfRelu, Extra::ColumnSums].iter().any(|&extra| self.fusion.of_output(extra).is_some())
     }
 }
 
-/// What an activation was taken of.
+/// What the gradient of an activation is computed from.
 pub struct PreActivation {
     /// The function.
     pub op: UnaryOp,
-    /// The values.
+    /// The values that the function was applied to; for relu its results, which are above 0 where those are.
     pub z: Tensor,
     /// Whether a bias is part of them whose gradient does not come with that of the weight: it takes sums of columns.
     pub takes_column_sums: bool,

@@ -7,7 +7,8 @@
 //!     |                      |            the whole gradient of x in the pass that forms its own
 //!     norm -> .. products -> +
 //!
-//!     x -- product -- activation -- product --> y        backward: the rule of the second product returns the gradient of the pre-activation
+//!     x -- product -- activation -- product --> y        backward: the rule of the second product returns the gradient of the pre-activation; of relu, whose
+//!                                                        gradient is computed from its output, one that is 0 already where that output is
 //! ```
 //!
 //! Nothing is offered where somebody looks at single gradients: hooks, observers, the search for NaN, gradients of gradients; nor inside [`without_fusion`](super::without_fusion).
@@ -41,8 +42,11 @@ pub(super) struct Fusion {
 pub(super) enum Extra {
     /// The gradient rounded to half precision.
     Rounded,
-    /// The sums of its columns.
+    /// The sums of its columns, of the gradient of a sum.
     ColumnSums,
+    /// That it is 0 already where relu was: the gradient itself, which relu's own rule would not change. What other uses of relu's result add to it ends this, and all of the sum goes through
+    /// that rule.
+    OfRelu,
 }
 
 /// A sum of gradients that have come to an output of a node so far.
@@ -74,7 +78,7 @@ impl Fusion {
             partials.push(edge.and_then(&mut partial));
             let is_unwatched =
                 |node: &Node| ![ACTIVATED, PRE_ACTIVATION].iter().any(|&at| is_watched(node, at));
-            let skips = |node: &Node| node.pre_activation_op().is_some() && is_unwatched(node);
+            let skips = |node: &Node| node.activation().is_some() && is_unwatched(node);
             if edge.is_some_and(|edge| edge.index == ACTIVATED && skips(&edge.node)) {
                 fusion.may_skip |= bit(index);
             }

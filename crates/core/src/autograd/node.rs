@@ -1,12 +1,13 @@
 //! Nodes of the graph: what was run, on what, and what its gradient needs.
 
-use super::context::Context;
+use super::context::{ACTIVATED, Context, PRE_ACTIVATION};
 use super::fusion::{Extra, Fusion};
 use super::gradients::TensorId;
 use super::view_op::ViewOp;
 use crate::backend::{Buffer, WeakBuffer};
 use crate::error::{Error, Result};
 use crate::op::{Differentiability, Op};
+use crate::ops::matmul::Epilogue;
 use crate::ops::view;
 use crate::precision::HalfCopyOfLeaf;
 use crate::shape::{AxisSet, MAX_RANK};
@@ -235,12 +236,14 @@ impl Node {
         self.outputs as usize
     }
 
-    /// The activation of a product that gives its pre-activation too, if no hook looks at their gradients.
-    pub(super) fn pre_activation_op(&self) -> Option<UnaryOp> {
-        match &self.function {
-            Function::Op(Op::Matmul(matmul)) if matmul.epilogue.pre_activation => {
-                matmul.epilogue.activation.filter(|_| self.hooks.get().is_none())
-            }
+    /// The activation of a product whose gradient may come with that of the result, and the output that it is computed from; if no hook looks at gradients.
+    pub(super) fn activation(&self) -> Option<(UnaryOp, u32)> {
+        let Function::Op(Op::Matmul(matmul)) = &self.function else { return None };
+        let Epilogue { activation, residual, accumulate, pre_activation, .. } = matmul.epilogue;
+        let op = activation.filter(|_| self.hooks.get().is_none())?;
+        match (pre_activation, op) {
+            (true, _) => Some((op, PRE_ACTIVATION)),
+            (false, UnaryOp::Relu) if !residual && !accumulate => Some((op, ACTIVATED)),
             _ => None,
         }
     }

@@ -12,6 +12,7 @@ pub fn rows() -> Vec<OpCase> {
     vec![
         pre_activation(),
         activation_grad(),
+        activation_grad_relu(),
         column_sums(),
         row_sums_of_a(),
         linear_add(),
@@ -85,7 +86,7 @@ fn activation_grad() -> OpCase {
             let op = Matmul { epilogue: with(UnaryOp::Silu), ..Matmul::PLAIN };
             apply_one(op, &[&x, &x, &zeros(&[2, 3], device)?])
         })
-        .rejects("matmul: activation_grad: expected a function whose gradient is computed from its input, got tanh", move |device| {
+        .rejects("matmul: activation_grad: expected relu or a function whose gradient is computed from its input, got tanh", move |device| {
             let x = zeros(&[2, 2], device)?;
             apply_one(Matmul { epilogue: with(UnaryOp::Tanh), ..Matmul::PLAIN }, &[&x, &x, &x])
         })
@@ -97,6 +98,21 @@ fn activation_grad() -> OpCase {
                 apply_one(Matmul { epilogue, ..Matmul::PLAIN }, &[&x, &x, &x, &x])
             },
         )
+}
+
+/// Of relu's result, of which a part is 0.
+fn activation_grad_relu() -> OpCase {
+    let epilogue = Epilogue { activation_grad: Some(UnaryOp::Relu), alpha: 0.5, ..Epilogue::NONE };
+    product("matmul", "relu_grad")
+        .input(Uniform(-2.0, 2.0))
+        .on([&[7, 5], &[5, 3], &[7, 3]])
+        .on([&[2, 3, 4], &[2, 4, 5], &[2, 3, 5]])
+        .on([&[16, 72], &[72, 24], &[16, 24]])
+        .on([&[0, 4], &[4, 3], &[0, 3]])
+        .run(move |x| {
+            apply_one(Matmul { epilogue, ..Matmul::PLAIN }, &[&x[0], &x[1], &x[2].relu()?])
+        })
+        .oracle(|x| oracle::matmul(&x[0], &x[1]).zip(&x[2], |y, z| if z > 0.0 { 0.5 * y } else { 0.0 }))
 }
 
 fn column_sums() -> OpCase {

@@ -14,7 +14,7 @@ pub(crate) enum EpilogueVariant {
     BiasRelu,
     /// Stores the biased sum, rounded, and its activation.
     PreActivation(Activation),
-    /// Multiplies by the gradient of the activation at a pre-activation.
+    /// Multiplies by the gradient of the activation at a pre-activation; of relu, at its result.
     ActivationGrad(Activation),
     /// Adds the bias and a residual of f32, which may be what the result's memory held: an accumulator.
     Residual,
@@ -23,8 +23,12 @@ pub(crate) enum EpilogueVariant {
 }
 
 impl EpilogueVariant {
-    /// The activations that are fused with products: of those gradients are functions of the pre-activation.
+    /// The activations that are fused with products and give the pre-activation, too: their gradients are functions of it.
     const ACTIVATIONS: [Activation; 3] = [Activation::GeluErf, Activation::GeluTanh, Activation::Silu];
+
+    /// Those whose gradients are fused with products.
+    const GRADIENTS: [Activation; 4] =
+        [Activation::GeluErf, Activation::GeluTanh, Activation::Silu, Activation::Relu];
 
     /// What a product of half precision is fused with for an epilogue that is more than bias and relu.
     pub(crate) fn fused(epilogue: &Epilogue) -> Option<EpilogueVariant> {
@@ -33,12 +37,16 @@ impl EpilogueVariant {
         if epilogue.row_sums_of_a {
             return Some(EpilogueVariant::RowSumsOfA);
         }
-        let of = |op: UnaryOp| {
-            Activation::of(op).filter(|activation| EpilogueVariant::ACTIVATIONS.contains(activation))
+        let of = |op: UnaryOp, all: &[Activation]| {
+            Activation::of(op).filter(|activation| all.contains(activation))
         };
         match (activation, activation_grad) {
-            (Some(op), None) if pre_activation => of(op).map(EpilogueVariant::PreActivation),
-            (None, Some(op)) if !bias => of(op).map(EpilogueVariant::ActivationGrad),
+            (Some(op), None) if pre_activation => {
+                of(op, &EpilogueVariant::ACTIVATIONS).map(EpilogueVariant::PreActivation)
+            }
+            (None, Some(op)) if !bias => {
+                of(op, &EpilogueVariant::GRADIENTS).map(EpilogueVariant::ActivationGrad)
+            }
             (None, None) if residual != accumulate => Some(EpilogueVariant::Residual),
             _ => None,
         }
@@ -89,9 +97,9 @@ impl EpilogueVariant {
     }
 
     pub(super) fn all_fused() -> impl Iterator<Item = EpilogueVariant> {
-        let activations = EpilogueVariant::ACTIVATIONS.into_iter();
+        let activations = EpilogueVariant::ACTIVATIONS.into_iter().map(EpilogueVariant::PreActivation);
         activations
-            .flat_map(|of| [EpilogueVariant::PreActivation(of), EpilogueVariant::ActivationGrad(of)])
+            .chain(EpilogueVariant::GRADIENTS.into_iter().map(EpilogueVariant::ActivationGrad))
             .chain([EpilogueVariant::Residual, EpilogueVariant::RowSumsOfA])
     }
 }

@@ -22,7 +22,8 @@ pub struct Epilogue {
     /// activation, and without residual and accumulator.
     pub pre_activation: bool,
     /// The gradient that an activation passes on: a pre-activation `z` of the output's shape and dtype follows the operands, and `y = f'(z) * (alpha * a b)`,
-    /// where the product is rounded to the output's dtype first. With nothing else but a factor; for functions whose gradient is one of their input.
+    /// where the product is rounded to the output's dtype first. With nothing else but a factor; for functions whose gradient is one of their input, and for relu, of
+    /// which `z` may be the result as well.
     pub activation_grad: Option<UnaryOp>,
     /// Whether the sums of the columns of `y`, as it is rounded, are a second output, `[n]` in the accumulator dtype: the gradient of the bias of the layer whose pre-activation `z` is, for layers that do not get it by `row_sums_of_a`. With
     /// `activation_grad`, of two matrices.
@@ -49,7 +50,7 @@ impl Epilogue {
 
     /// What speaks against this combination.
     pub(super) fn problem(&self) -> Option<String> {
-        let of_activation = |op: UnaryOp| !op.saves_output() && op.has_grad_op();
+        let of_activation = |op: UnaryOp| op == UnaryOp::Relu || (!op.saves_output() && op.has_grad_op());
         let is_grad = self.activation_grad.is_some();
         let has_sum = self.bias || self.activation.is_some() || self.residual || self.accumulate;
         let expected = if self.pre_activation
@@ -64,7 +65,8 @@ impl Epilogue {
             "row_sums_of_a: expected no bias, activation, activation_grad, residual or accumulator"
         } else {
             let op = self.activation_grad.filter(|&op| !of_activation(op))?;
-            let expected = "activation_grad: expected a function whose gradient is computed from its input";
+            let expected =
+                "activation_grad: expected relu or a function whose gradient is computed from its input";
             return Some(format!("{expected}, got {}", op.name()));
         };
         Some(format!("{expected}, got {}", self.listed()))

@@ -16,6 +16,9 @@ impl Matmul {
         grad_outputs: &[Option<Tensor>],
     ) -> Result<Option<Tensor>> {
         let Some(op) = self.epilogue.activation else { return Ok(grad_outputs[0].clone()) };
+        if !self.epilogue.pre_activation && context.is_past_relu() {
+            return Ok(grad_outputs[0].clone());
+        }
         let saved = usize::from(self.epilogue.pre_activation && !op.saves_output());
         let activated = grad_outputs[0].as_ref();
         let through =
@@ -41,12 +44,13 @@ impl Matmul {
         if let Some(PreActivation { op, z, takes_column_sums }) =
             context.pre_activation(index).filter(|_| out_dtype.is_none())
         {
-            context.skip_activation(index);
             let column_sums = takes_column_sums && z.rank() == 2;
             let epilogue = Epilogue { activation_grad: Some(op), column_sums, ..epilogue };
             let mut outputs = apply(product(epilogue), &[left, right, &z])?;
             context.give_column_sums(index, if column_sums { outputs.pop() } else { None });
-            return Ok(outputs.swap_remove(0));
+            let grad = outputs.swap_remove(0);
+            context.skip_activation(index, &grad);
+            return Ok(grad);
         }
         let is_turned = is_column_major(context.layout(index));
         let partial = context.take_partial(index, out_dtype.unwrap_or(context.dtype(index)));
@@ -64,9 +68,10 @@ impl Matmul {
         self.epilogue.bias && context.needs(2)
     }
 
-    /// The gradient of the bias, if it came with that of the pre-activation.
+    /// The gradient of the bias, if it came with that of the sum.
     pub(super) fn bias_grad_that_came(&self, context: &Context<'_>) -> Result<Option<Tensor>> {
-        let sums = context.column_sums().filter(|_| self.needs_bias(context) && self.epilogue.pre_activation);
+        let sums =
+            context.column_sums().filter(|_| self.needs_bias(context) && self.epilogue.activation.is_some());
         sums.map(|sums| sums.to_dtype(bias_grad_dtype(context))).transpose()
     }
 
