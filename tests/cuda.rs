@@ -60,7 +60,7 @@ fn an_index_out_of_range_is_told_in_the_name_of_what_was_called() -> Result<()> 
     Ok(())
 }
 
-/// Bytes that tell where in which buffer they are.
+/// Bytes that depend on their index and on the buffer.
 fn patterned(bytes: usize, seed: usize) -> Vec<u8> {
     (0..bytes).map(|at| (at.wrapping_mul(31) ^ (at >> 8) ^ seed) as u8).collect()
 }

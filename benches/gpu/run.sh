@@ -8,7 +8,7 @@ usage() {
 run.sh tests [FILTER]         the op table on cuda:0, rows of every length, every tile, what only a CUDA device does, and the table's smallest
                               shapes in memory that is filled with NaN when it is given out; a missing GPU fails.
                               With FILTER the op table alone, those tests whose names contain it
-run.sh table                  the op table alone, PARTS=1 SIDE=1 as below, THREADS=N each; LOGS=DIR keeps the log of each part there, and parts that have ended are not run again
+run.sh table                  the op table alone, PARTS=1 SIDE=1 as below, THREADS=N each; LOGS=DIR keeps the log of each part there, and parts that have passed are not run again
 run.sh sanitize [TOOL..]      compute-sanitizer (memcheck, initcheck, synccheck, racecheck) over the smallest shapes, forward and backward, on bare memory, and
                               but for racecheck over few sizes of products by every tile, of fused ones and of attention;
                               PARTS=24 SIDE=12 cuts the table into so many parts, so many parts side by side; LOGS=DIR as above
@@ -67,6 +67,19 @@ tests() {
     fi
 }
 
+# Runs a command unless it has passed: what it prints goes into LOG.failed, which is LOG.log once it has passed.
+once() {
+    local log="$1"
+    shift
+    [ ! -e "$log.log" ] || return 0
+    "$@" > "$log.failed" 2>&1 || return 1
+    mv "$log.failed" "$log.log"
+}
+
+show() {
+    cat "$1.log" 2> /dev/null || cat "$1.failed"
+}
+
 # The op table in parts, each a process of its own.
 table() {
     export TERNION_EXPECT=cuda PARTS="${PARTS:-1}"
@@ -79,12 +92,8 @@ table() {
     seq "$PARTS" | xargs -P "${SIDE:-1}" -I {} "$here/run.sh" table_part {} "$logs" || true
     for part in $(seq "$PARTS"); do
         printf '\n== part %s of %s\n' "$part" "$PARTS"
-        if [ -e "$logs/$part.log" ]; then
-            cat "$logs/$part.log"
-        else
-            cat "$logs/$part.failed"
-            failed+=("$part")
-        fi
+        show "$logs/$part"
+        [ -e "$logs/$part.log" ] || failed+=("$part")
     done
     [ -n "${LOGS:-}" ] || rm -r "$folder"
     if [ ${#failed[@]} -gt 0 ]; then
@@ -93,12 +102,10 @@ table() {
     fi
 }
 
-# One part of the table. The log has its name once the part has passed.
 table_part() {
     local part="$1" logs="$2"
-    [ ! -e "$logs/$part.log" ] || return 0
-    TERNION_PART="$part/$PARTS" "$here/tests/ops" cuda ${THREADS:+--test-threads "$THREADS"} > "$logs/$part.failed" 2>&1 || return 1
-    mv "$logs/$part.failed" "$logs/$part.log"
+    export TERNION_PART="$part/$PARTS"
+    once "$logs/$part" "$here/tests/ops" cuda ${THREADS:+--test-threads "$THREADS"}
 }
 
 # What the sanitizer runs beside the table, whose smallest shapes do not reach these kernels: modules of tests/kernels, which take few sizes then.
@@ -133,7 +140,7 @@ sanitize() {
         # SIDE parts at a time, each a process of its own.
         printf '%s\n' "${names[@]}" | xargs -P "${SIDE:-$sides}" -I {} "$here/run.sh" sanitize_part "$tool" {} "$parts" "$threads" "$logs/$tool-of-$parts" || failed+=("$tool")
         for part in "${names[@]}"; do
-            cat "$logs/$tool-of-$parts-$part.log" 2> /dev/null || cat "$logs/$tool-of-$parts-$part.failed"
+            show "$logs/$tool-of-$parts-$part"
         done
     done
     [ -n "${LOGS:-}" ] || rm -r "$folder"
@@ -147,7 +154,6 @@ sanitize() {
 # be rejected give them indices out of range, for memcheck to see.
 sanitize_part() {
     local tool="$1" part="$2" parts="$3" threads="$4" log="$5-$2"
-    [ ! -e "$log.log" ] || return 0
     local skipped=(--skip ::hostile:: --skip ::twice:: --skip ::composed::)
     [ "$tool" = memcheck ] || skipped+=(--skip ::rejects::)
     local program=("$here/tests/cuda" "kernels::$part::")
@@ -157,8 +163,7 @@ sanitize_part() {
             program=("$here/tests/ops" ::cuda "${skipped[@]}")
             ;;
     esac
-    compute-sanitizer --tool "$tool" --error-exitcode 9 --print-limit 20 "${program[@]}" --test-threads "$threads" > "$log.failed" 2>&1 || return 1
-    mv "$log.failed" "$log.log"
+    once "$log" compute-sanitizer --tool "$tool" --error-exitcode 9 --print-limit 20 "${program[@]}" --test-threads "$threads"
 }
 
 command="${1:-}"

@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -128,8 +129,9 @@ def total(numbers):
 class Checks:
     """The checks of a bundle on this machine. What their programs print goes into files of `logs`."""
 
-    def __init__(self, bundle, data, logs, add, limit=None):
-        self.bundle, self.data, self.logs, self.add, self.limit = bundle, data, logs, add, limit
+    def __init__(self, bundle, data, logs, add, limit=None, resume=False):
+        """With `resume`, parts of the table and of the sanitizer that passed in an earlier call are not run again."""
+        self.bundle, self.data, self.logs, self.add, self.limit, self.resume = bundle, data, logs, add, limit, resume
         self.failed = []
 
     def names(self):
@@ -138,14 +140,13 @@ class Checks:
     def run(self, name):
         if name == "table":
             for log in ("table", "table_again"):
-                # Parts that ended in an earlier call are not run again.
-                self.line(name, [self.program("run.sh"), "table"], of_table, {"LOGS": str(self.logs / f"{log}.parts")}, log)
+                self.line(name, [self.program("run.sh"), "table"], of_table, self.parts(log), log)
         elif name == "device":
             self.line(name, [self.program("tests/cuda")], of_tests, {"TERNION_EXPECT": "cuda"})
         elif name in ("repeats", "repeats_delayed"):
             self.repeat(name)
         elif name in TOOLS:
-            self.line(name, [self.program("run.sh"), "sanitize", name], of_sanitizer, {"LOGS": str(self.logs / "sanitizer.parts")})
+            self.line(name, [self.program("run.sh"), "sanitize", name], of_sanitizer, self.parts(name))
         elif name == "memory":
             environment = {"TERNION_EXPECT": "cuda", "TERNION_MEMORY_STEPS": str(MEMORY_STEPS)}
             command = [self.program("tests/cuda"), "steps_do_not_use_more_and_more_memory"]
@@ -176,6 +177,13 @@ class Checks:
             command += [] if name == "mnist_captured" else ["--eager"]
             keys = ("captured", "epochs", "first_step_seconds", "train_seconds", "test_accuracy", "final_loss")
             self.line(name, command, lambda _: {key: json.loads(told.read_text(encoding="utf-8"))[key] for key in keys})
+
+    def parts(self, name):
+        """The folder in which run.sh keeps the logs of parts."""
+        folder = self.logs / f"{name}.parts"
+        if not self.resume:
+            shutil.rmtree(folder, ignore_errors=True)
+        return {"LOGS": str(folder)}
 
     def program(self, name):
         return str(self.bundle / name)

@@ -435,7 +435,7 @@ def check(given):
             file.write(json.dumps({**line, "of": of}) + "\n")
 
     kind = CHECKS[given.device]
-    checks = kind(given.bundle.resolve(), given.data, given.out.resolve().with_suffix(".logs"), add, given.time_limit)
+    checks = kind(given.bundle.resolve(), given.data, given.out.resolve().with_suffix(".logs"), add, given.time_limit, given.resume)
     for name in given.only:
         checks.run(name)
     if checks.failed:
@@ -504,6 +504,7 @@ def arguments():
     known = "; of wgpu ".join(", ".join(of_device) for of_device in names.values())
     checked.add_argument("--only", nargs="+", choices=sorted(set(sum(names.values(), []))), metavar="CHECK", help=f"of {known}")
     checked.add_argument("--time-limit", type=float, default=1800, help="seconds that a check may take")
+    checked.add_argument("--resume", action="store_true", help="parts of the op table and of the sanitizer that passed in an earlier call are not run again")
     checked.add_argument("--data", type=pathlib.Path, help="the folder of MNIST; without it what the example finds")
     written = commands.add_parser("write", help="writes the tables into a page")
     written.add_argument("results", type=pathlib.Path, nargs="+")

@@ -94,7 +94,7 @@ class Parts(unittest.TestCase):
         program(self.root / "tests" / "cuda", f'#!/bin/sh\ntouch "$(dirname "$0")/ran-$1-$$"\ncat <<END\n{KERNELS}END\n')
         program(self.root / "bin" / "compute-sanitizer", SANITIZER)
         self.lines = []
-        self.checks = checks.Checks(self.root, None, self.root / "logs", lambda **line: self.lines.append(line))
+        self.checks = checks.Checks(self.root, None, self.root / "logs", lambda **line: self.lines.append(line), resume=True)
 
     def run_table(self):
         with mock.patch.dict(os.environ, PARTS="3", SIDE="2"):
@@ -123,6 +123,12 @@ class Parts(unittest.TestCase):
         self.run_table()
         self.assertEqual(sorted(self.runs()), sorted(before + ["ran-2-3"] * 2))
         self.assertEqual((self.lines[2]["cases"], self.lines[3]["cases"]), (3000, 3000))
+
+    def test_without_resume_every_part_is_run_again(self):
+        self.run_table()
+        self.checks.resume = False
+        self.run_table()
+        self.assertEqual(len(self.runs()), 12)
 
     def sanitize(self):
         with mock.patch.dict(os.environ, PATH=f"{self.root / 'bin'}:{os.environ['PATH']}", PARTS="2"):
