@@ -4,8 +4,9 @@
     ternion-bench curves > curves.jsonl                             on the GPU machine: trains in every way, for each seed
     curves.py write curves.jsonl.. docs/profiles/gpt-curves.md      anywhere: the table between the page's markers, and gpt-curves.svg beside it
 
-Recorded steps must have the losses of steps op by op, bit for bit: otherwise nothing is written. Whether fused and unfused are further apart than bf16 and
-f32 is printed for each seed, and stated in the page. Only Python's standard library is needed.
+Recorded steps must have the losses of steps op by op, bit for bit: otherwise nothing is written. Noise is how far unfused trainings are apart that differ by
+rounding alone: in bf16, in f32, and in bf16 from perturbed first weights. Whether fused and unfused are further apart than any two of those is printed for each
+seed, and stated in the page. Only Python's standard library is needed.
 """
 
 import html
@@ -19,8 +20,12 @@ from pages import between_markers, write_of
 MARKERS = START, END = "<!-- curves:start -->", "<!-- curves:end -->"
 
 EAGER, RECORDED, UNFUSED, EXACT = "bf16/eager", "bf16/recorded", "bf16/unfused", "f32/unfused"
+PERTURBED = tuple(f"bf16/perturbed_{number}" for number in (1, 2, 3))
+# Unfused trainings that differ by rounding alone.
+NOISE = (UNFUSED, EXACT, *PERTURBED)
 # Way -> what the page calls it, its color and its stroke; in the order in which they are drawn.
 WAYS = {
+    **{way: (f"bf16, unfused, perturbed {number}", "#999999", ' stroke-width="1"') for number, way in enumerate(PERTURBED, 1)},
     EXACT: ("f32, unfused", "#2e8b57", ' stroke-width="3" opacity="0.5"'),
     UNFUSED: ("bf16, unfused", "#e07b00", ' stroke-width="1.6"'),
     EAGER: ("bf16, fused", "#1f5fa8", ' stroke-width="1.6" stroke-dasharray="6 4"'),
@@ -81,6 +86,14 @@ class Distance:
         return ["" if math.isnan(value) else f"{value:.5f}" for value in (self.largest, self.mean)]
 
 
+class Noise(Distance):
+    """Between the two unfused trainings that are furthest apart, in the largest distance and in the mean."""
+
+    def __init__(self, ways):
+        apart = [Distance([(ways[one], ways[other])]) for one, other in itertools.combinations(NOISE, 2)]
+        self.largest, self.mean = max(one.largest for one in apart), max(one.mean for one in apart)
+
+
 class Seed:
     """The distances of a seed: of what is fused, and what noise there is."""
 
@@ -90,30 +103,31 @@ class Seed:
         self.seed, self.last = seed, {way: smoothed(losses)[-1] for way, losses in ways.items()}
         self.fused = Distance([(ways[EAGER], ways[UNFUSED])])
         self.exact = Distance([(ways[UNFUSED], ways[EXACT])])
+        self.noise = Noise(ways)
         self.seeds = Distance([(ways[UNFUSED], other) for other in others])
 
     def share(self):
-        """The mean distance of fused from unfused in that of bf16 from f32."""
-        return f"{self.fused.mean / self.exact.mean:.2f}" if self.exact.mean else ""
+        """The mean distance of fused from unfused in that of noise."""
+        return f"{self.fused.mean / self.noise.mean:.2f}" if self.noise.mean else ""
 
     def beyond(self):
-        """Where fused and unfused are further apart than bf16 and f32: what of the distances, theirs and that of bf16 from f32. A distance that is no number is further."""
-        figures = (("largest", self.fused.largest, self.exact.largest), ("mean", self.fused.mean, self.exact.mean))
-        return [(figure, fused, exact) for figure, fused, exact in figures if not fused <= exact]
+        """Where fused and unfused are further apart than noise: what of the distances, theirs and that of noise. A distance that is no number is further."""
+        figures = (("largest", self.fused.largest, self.noise.largest), ("mean", self.fused.mean, self.noise.mean))
+        return [(figure, fused, noise) for figure, fused, noise in figures if not fused <= noise]
 
     def sentence(self):
         """The verdict, with its figures where they are beyond."""
-        verdict = f"further apart than bf16 and f32: {self.shortfall()}" if self.beyond() else "no further apart than bf16 and f32"
+        verdict = f"further apart than noise: {self.shortfall()}" if self.beyond() else "no further apart than noise"
         return f"seed {self.seed}: fused and unfused are {verdict}"
 
     def verdict(self):
-        """Whether they are within that of bf16 from f32, for a cell of the table."""
+        """Whether they are within noise, for a cell of the table."""
         beyond = self.beyond()
         return f"**no**: {', '.join(figure for figure, _, _ in beyond)}" if beyond else "yes"
 
     def shortfall(self):
         """What is beyond, with its figures."""
-        return " and ".join(f"{figure} {fused:.5f}, of bf16 from f32 {exact:.5f}" for figure, fused, exact in self.beyond())
+        return " and ".join(f"{figure} {fused:.5f}, of noise {noise:.5f}" for figure, fused, noise in self.beyond())
 
 
 def about(lines):
@@ -129,28 +143,29 @@ def about(lines):
 
 def table(curves):
     """Distances of smoothed curves: a row for each seed, the largest and the mean of each."""
-    heads = [f"{name}, {figure}" for name in ("fused from unfused", "bf16 from f32", "seed from seed") for figure in ("largest", "mean")]
-    lines = [row_of(["seed", *heads, "fused / bf16, mean", "within bf16 from f32"]), row_of(["---", *["---:"] * (len(heads) + 1), "---"])]
+    heads = [f"{name}, {figure}" for name in ("fused from unfused", "noise", "bf16 from f32", "seed from seed") for figure in ("largest", "mean")]
+    lines = [row_of(["seed", *heads, "fused / noise, mean", "within noise"]), row_of(["---", *["---:"] * (len(heads) + 1), "---"])]
     for seed in (Seed(curves, seed) for seed in curves):
-        lines.append(row_of([str(seed.seed), *seed.fused.cells(), *seed.exact.cells(), *seed.seeds.cells(), seed.share(), seed.verdict()]))
+        lines.append(row_of([str(seed.seed), *seed.fused.cells(), *seed.noise.cells(), *seed.exact.cells(), *seed.seeds.cells(), seed.share(), seed.verdict()]))
     return lines
 
 
 def statement(curves):
-    """For which seeds fused and unfused are no further apart than bf16 and f32."""
+    """For which seeds fused and unfused are no further apart than noise."""
     seeds = [Seed(curves, seed) for seed in curves]
     within = [str(seed.seed) for seed in seeds if not seed.beyond()]
     beyond = [f"{seed.seed} ({seed.shortfall()})" for seed in seeds if seed.beyond()]
-    text = f"Fused and unfused are no further apart than bf16 and f32, in the largest distance and in the mean, for {len(within)} of {len(seeds)} seeds"
+    text = f"Fused and unfused are no further apart than noise, in the largest distance and in the mean, for {len(within)} of {len(seeds)} seeds"
     text += f": {', '.join(within)}." if within else "."
     return text + (f" They are further apart for {'; '.join(beyond)}." if beyond else "")
 
 
 def losses_table(curves):
     """What is reached at the end."""
-    lines = [row_of([f"seed, mean loss of the last {SPAN} steps", *(name for name, _, _ in WAYS.values())]), row_of(["---", *["---:"] * len(WAYS)])]
+    ways = [*(way for way in WAYS if way not in PERTURBED), *PERTURBED]
+    lines = [row_of([f"seed, mean loss of the last {SPAN} steps", *(WAYS[way][0] for way in ways)]), row_of(["---", *["---:"] * len(ways)])]
     for seed in (Seed(curves, seed) for seed in curves):
-        lines.append(row_of([str(seed.seed), *(f"{seed.last[way]:.5f}" for way in WAYS)]))
+        lines.append(row_of([str(seed.seed), *(f"{seed.last[way]:.5f}" for way in ways)]))
     return lines
 
 
@@ -244,10 +259,12 @@ class Panel:
 def drawing(curves):
     width = WIDTH / len(curves)
     parts = [part for at, (seed, ways) in enumerate(curves.items()) for part in Panel(seed, ways, at * width, width).drawn()]
-    for at, (name, color, more) in enumerate(WAYS.values()):
+    # The perturbed ones are drawn alike, and named once.
+    names = [line for way, line in WAYS.items() if way not in PERTURBED[1:]]
+    for at, (name, color, more) in enumerate(names):
         x = LEFT + at * 200
         parts.append(f'<line x1="{x}" y1="14" x2="{x + 28}" y2="14" stroke="{color}"{more}/>')
-        parts.append(f'<text x="{x + 34}" y="18">{html.escape(name)}</text>')
+        parts.append(f'<text x="{x + 34}" y="18">{html.escape(name.removesuffix(" 1"))}</text>')
     height = TOP + LOSSES + GAP + APART + BOTTOM
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" font-family="sans-serif" font-size="11">'
     return "\n".join([head, '<rect width="100%" height="100%" fill="white"/>', *parts, "</svg>"]) + "\n"

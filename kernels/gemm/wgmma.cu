@@ -177,7 +177,7 @@ INLINE void prepare(u32 shared, u32 warp) {
     if (warp == PRODUCER_WARP + 1) {
         if (threadIdx.x % WARP == 0) init_barriers(shared);
         __syncwarp();
-        meet_producer();
+        announce_barriers();
     }
     if (CLUSTER > 1) {
         barrier_cluster_arrive_relaxed();

@@ -149,8 +149,10 @@ INLINE void init_barriers(u32 shared) {
     for (u32 strip = 0; strip < STRIP_BARRIERS; ++strip) mbarrier_init(turn_of(shared, CONSUMERS + strip), 1);
     fence_mbarrier_init();
 }
-// The producer's warp, and the one that makes the barriers.
-INLINE void meet_producer() { barrier_sync(1 + CONSUMERS, 2 * WARP); }
+// The warp that makes the barriers goes on, and the producer's waits for it. (Were both to wait, each in code of its own, compute-sanitizer's synccheck would
+// take them for threads of a block that diverge.)
+INLINE void announce_barriers() { barrier_arrive(1 + CONSUMERS, 2 * WARP); }
+INLINE void await_barriers() { barrier_sync(1 + CONSUMERS, 2 * WARP); }
 
 // What takes longest in a short product is the way of its first loads. So these are among the kernel's first instructions: code that comes behind a jump is
 // not there yet, and is waited for as long as for operands, or longer while they come. Nor do they wait for the consumers. By the producer's warp; how many
@@ -165,7 +167,7 @@ INLINE u32 load_first_stages(const TensorMapProduct& p, u32 shared) {
     Loads loads(p, first_number());
     u32 stages = min(loads.work.blocks, FIRST_STAGES), k = loads.work.first;
     wait_for_earlier_launches();
-    meet_producer();
+    await_barriers();
     if (CLUSTER > 1) barrier_cluster_arrive_relaxed();
     if (LOADS_EARLY && leads)
 #pragma unroll 1

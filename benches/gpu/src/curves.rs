@@ -1,4 +1,6 @@
-//! Loss curves of a GPT that is trained in bf16: fused and unfused, op by op and recorded, on the same batches; and in f32, whose distance from bf16 tells what noise is.
+//! Loss curves of a GPT that is trained in bf16: fused and unfused, op by op and recorded, on the same batches.
+//!
+//! Trainings that differ by rounding alone show the noise: in f32, and in bf16 from first weights that are moved by as much as rounding to bf16 moves them.
 //!
 //! Prints a line about the run, then one JSON object for each step: `{"model", "seed", "way", "step", "loss"}`. A loss has all digits of its f32.
 
@@ -95,14 +97,30 @@ struct Way {
     precision: Precision,
     is_fused: bool,
     is_recorded: bool,
+    /// The stream of random numbers by which first weights are perturbed.
+    perturbation: Option<u64>,
 }
 
-const WAYS: [Way; 4] = [
-    Way { name: "bf16/eager", precision: Precision::Bf16, is_fused: true, is_recorded: false },
-    Way { name: "bf16/recorded", precision: Precision::Bf16, is_fused: true, is_recorded: true },
-    Way { name: "bf16/unfused", precision: Precision::Bf16, is_fused: false, is_recorded: false },
-    Way { name: "f32/unfused", precision: Precision::F32, is_fused: false, is_recorded: false },
+const UNFUSED: Way = Way {
+    name: "bf16/unfused",
+    precision: Precision::Bf16,
+    is_fused: false,
+    is_recorded: false,
+    perturbation: None,
+};
+
+const WAYS: [Way; 7] = [
+    Way { name: "bf16/eager", is_fused: true, ..UNFUSED },
+    Way { name: "bf16/recorded", is_fused: true, is_recorded: true, ..UNFUSED },
+    UNFUSED,
+    Way { name: "f32/unfused", precision: Precision::F32, ..UNFUSED },
+    Way { name: "bf16/perturbed_1", perturbation: Some(1), ..UNFUSED },
+    Way { name: "bf16/perturbed_2", perturbation: Some(2), ..UNFUSED },
+    Way { name: "bf16/perturbed_3", perturbation: Some(3), ..UNFUSED },
 ];
+
+/// The most that rounding to bf16 moves a number, relative to it: half a unit in the last of 8 bits.
+const UNIT_ROUNDOFF: f64 = 1.0 / 512.0;
 
 impl Way {
     /// Runs `f` fused or not.
@@ -131,10 +149,14 @@ impl Setup {
         Ok(Setup { config, batch, steps, windows })
     }
 
-    /// Trains a new model. First weights and batches are those of the seed, whatever the way.
+    /// Trains a new model. First weights, unless the way perturbs them, and batches are those of the seed, whatever the way.
     fn curve(&self, way: &Way, seed: u64, device: &Device) -> Result<Vec<f32>> {
         device.seed(seed);
         let model = GPT::new(self.config, device)?;
+        if let Some(stream) = way.perturbation {
+            device.seed(stream);
+            no_grad(|| model.parameters().iter().try_for_each(|parameter| perturb(&parameter.tensor())))?;
+        }
         let mut adam = AdamW::new(model.parameters(), AdamWConfig { lr: RATE, ..Default::default() })?;
         let windows = self.windows.random(self.batch, seed, device)?;
         let shape = [self.batch, self.config.context];
@@ -178,6 +200,13 @@ impl Setup {
         }
         losses.to_vec()
     }
+}
+
+/// Multiplies each element by a random factor of 1 - UNIT_ROUNDOFF to 1 + UNIT_ROUNDOFF.
+fn perturb(parameter: &Tensor) -> Result<()> {
+    let uniform = Tensor::rand(parameter.shape(), parameter.dtype(), parameter.device())?;
+    let factor = uniform.mul_scalar(2.0 * UNIT_ROUNDOFF)?.add_scalar(1.0 - UNIT_ROUNDOFF)?;
+    parameter.copy_(&parameter.mul(&factor)?)
 }
 
 fn unrecorded(device: &Device) -> Error {
@@ -268,16 +297,38 @@ mod tests {
         let setup = Setup::new(SMALL, 2, 3).expect("a text");
         assert_eq!(setup.config.vocabulary, 256);
         let curves: Vec<Vec<f32>> = WAYS.iter().map(|way| losses(&setup, way, 5)).collect();
-        let [eager, recorded, unfused, exact] = &curves[..] else { panic!("{} ways", curves.len()) };
+        let [eager, recorded, unfused, exact, perturbed @ ..] = &curves[..] else {
+            panic!("{} ways", curves.len())
+        };
         assert_eq!(eager.len(), 3);
         assert_eq!(eager, recorded);
         assert_ne!(eager, unfused, "what fusing leaves out is rounded");
         assert_ne!(unfused, exact);
-        for (one, other) in eager.iter().chain(unfused).zip(exact.iter().chain(exact)) {
-            assert!((one - other).abs() < 0.02, "{curves:?}");
+        for (at, one) in perturbed.iter().enumerate() {
+            assert!(!curves[..4 + at].contains(one), "each is perturbed by numbers of its own");
+        }
+        for curve in &curves {
+            for (one, other) in curve.iter().zip(exact) {
+                assert!((one - other).abs() < 0.02, "{curves:?}");
+            }
         }
         assert_eq!(losses(&setup, &WAYS[0], 5), *eager, "again");
         assert_ne!(losses(&setup, &WAYS[0], 6)[0], eager[0], "another seed");
+    }
+
+    #[test]
+    fn weights_are_perturbed_by_no_more_than_rounding_to_bf16() {
+        let device = ternion_cpu::device();
+        let weights = Tensor::randn([1000], DType::F32, &device).expect("on the CPU");
+        let before = weights.to_vec::<f32>().expect("on the CPU");
+        perturb(&weights).expect("of f32");
+        let after = weights.to_vec::<f32>().expect("on the CPU");
+        let moved: Vec<f64> =
+            before.iter().zip(&after).map(|(&one, &other)| f64::from(other) / f64::from(one) - 1.0).collect();
+        let most = moved.iter().fold(0.0f64, |most, by| most.max(by.abs()));
+        // A product and a factor of f32 are rounded, too.
+        assert!(most > 0.9 * UNIT_ROUNDOFF && most < UNIT_ROUNDOFF + 1e-6, "{most}");
+        assert!(moved.iter().any(|&by| by > 0.0) && moved.iter().any(|&by| by < 0.0));
     }
 
     #[test]
