@@ -157,7 +157,7 @@ def header(bundle):
     manifest = bundle / "bundle.json"
     commit = json.loads(manifest.read_text(encoding="utf-8"))["commit"] if manifest.exists() else "unknown"
     date = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
-    return dict(device=device, driver=driver, nvcc=release, commit=commit, date=date, cores=os.cpu_count())
+    return dict(device=device, driver=driver, nvcc=release, commit=commit, date=date, cores=len(os.sched_getaffinity(0)))
 
 
 def order(families, rounds):

@@ -20,11 +20,11 @@ PARTS_MICROSECONDS = 0.897
 SPLIT_BYTES = 4 + 3 * 2
 BYTES_PER_MICROSECOND = 2e6
 # What a product on tensor cores reads and writes of device memory in a microsecond: by tensor maps, and by other copies. And what its blocks read of the L2 cache.
-MAPPED_BYTES_PER_MICROSECOND = 2.85e6
+MAPPED_BYTES_PER_MICROSECOND = 4e6
 LOADED_BYTES_PER_MICROSECOND = 2.99e6
 CACHED_BYTES_PER_MICROSECOND = 1.8e7
 # How much more of the cache operands take up whose lines begin beside multiples of 128 bytes.
-STRADDLING_FACTOR = 2.8
+STRADDLING_FACTOR = 2.3
 
 # Extension -> the constants that are fitted with it.
 EXTENSIONS = {
