@@ -361,10 +361,13 @@ class Run:
                 for key, (count, command, environment) in plans.items():
                     if at < count:
                         measured[key].append(seconds_to_first_line(command, environment(at)))
-        return sorted({impl for (case, impl), found in measured.items() if not self.start_line(case, impl, number, found)})
+            # What a cold start has kept is what it had to compile.
+            kept = {"start/cold": "cold0", "start/cold_gpt2": "cold_gpt2_0"}
+            compiled = {case: len(list(pathlib.Path(folder, name).rglob("*.cubin"))) for case, name in kept.items()}
+        return sorted({impl for (case, impl), found in measured.items() if not self.start_line(case, impl, number, found, compiled.get(case))})
 
-    def start_line(self, case, impl, number, found):
-        labels = dict(case=case, impl=impl, family="start", round=number)
+    def start_line(self, case, impl, number, found, compiled):
+        labels = dict(case=case, impl=impl, family="start", round=number, **({} if compiled is None else dict(compiled=compiled)))
         errors = [error for _, error in found if error]
         if errors:
             print(f"  {case} {impl}: {errors[0]}")

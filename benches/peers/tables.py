@@ -60,6 +60,8 @@ class Figures:
         for key, ones in found.items():
             if peaks := [one["peak_mib"] for one in ones if "peak_mib" in one]:
                 self.peaks[key] = max(peaks)
+        # Kernels that a cold start compiled.
+        self.compiled = {case: min(line["compiled"] for line in ones if "compiled" in line) for (_, case, _), ones in found.items() if any("compiled" in line for line in ones)}
         # An error stays an error only where nothing was measured later.
         self.errors = {
             (line["family"], line["case"], line["impl"]): line["error"]
@@ -321,8 +323,11 @@ def start_verdicts(figures):
     yield verdict("process start to first result, above a bare context, kernels on disk", measured, "at most 250 ms", more <= 250 if more is not None else None)
     cold = figures.get("start/cold_gpt2", "ternion")
     cores = figures.header.get("cores")
+    compiled = figures.compiled.get("start/cold_gpt2")
     measured = f"{cold['ms'] / 1e3:.1f} s{f' on {cores} cores' if cores else ''}" if cold else ""
-    holds = cold["ms"] <= COLD_GPT2_SECONDS * 1e3 if cold else None
+    measured += f", {compiled} kernels compiled" if compiled is not None else ""
+    # Where nothing was compiled, the start was not cold.
+    holds = cold["ms"] <= COLD_GPT2_SECONDS * 1e3 and compiled != 0 if cold else None
     yield verdict("process start to GPT-2 124M's first steps, no kernel on disk", measured, f"at most {COLD_GPT2_SECONDS} s on 16 cores", holds)
 
 

@@ -31,6 +31,7 @@ if "-c" in given:
 if "--once" in given:
     # Fails where the cache is there already.
     os.mkdir(os.environ["TERNION_CACHE"])
+    pathlib.Path(os.environ["TERNION_CACHE"], "kernel.cubin").touch()
     case = given[given.index("--case") + 1]
     print(json.dumps({{"case": case, "impl": impl + "/eager", "ms": 0.1, "value": 1, "unit": "tokens/s"}}))
     sys.exit()
@@ -192,6 +193,9 @@ class Run(unittest.TestCase):
         for key in (("start/cold", "ternion"), ("start/cold_gpt2", "ternion"), ("start/warm", "ternion"), ("start/context", "driver"), ("start/warm", "torch")):
             self.assertGreater(found["start", *key]["ms"], 0)
         self.assertEqual(found["start", "start/cold_gpt2", "ternion"]["times"], 3)
+        # The pretended program keeps one kernel in the cache that it is given.
+        self.assertEqual(found["start", "start/cold_gpt2", "ternion"]["compiled"], 1)
+        self.assertNotIn("compiled", found["start", "start/warm", "ternion"])
         self.assertEqual(lines[0]["run"]["commit"], "abc1234")
         self.assertGreater(lines[0]["run"]["cores"], 0)
         self.assertIn("softmax: ", printed)

@@ -187,6 +187,8 @@ class Tables(unittest.TestCase):
         cold = line("start/cold_gpt2", "ternion", 14_960, 14_960, "ms")
         self.assertEqual(of(cold, {"run": {"cores": 16}}), f"{what} 15.0 s on 16 cores | at most 15 s on 16 cores | yes |")
         self.assertEqual(of(dict(cold, ms=15_100)), f"{what} 15.1 s | at most 15 s on 16 cores | **no** |")
+        self.assertEqual(of(dict(cold, compiled=71)), f"{what} 15.0 s, 71 kernels compiled | at most 15 s on 16 cores | yes |")
+        self.assertEqual(of(dict(cold, compiled=0)), f"{what} 15.0 s, 0 kernels compiled | at most 15 s on 16 cores | **no** |")
         self.assertEqual(of(), f"{what}  | at most 15 s on 16 cores | not measured |")
 
 
