@@ -362,12 +362,12 @@ class Run:
                     if at < count:
                         measured[key].append(seconds_to_first_line(command, environment(at)))
             # What a cold start has kept is what it had to compile.
-            kept = {"start/cold": "cold0", "start/cold_gpt2": "cold_gpt2_0"}
-            compiled = {case: len(list(pathlib.Path(folder, name).rglob("*.cubin"))) for case, name in kept.items()}
-        return sorted({impl for (case, impl), found in measured.items() if not self.start_line(case, impl, number, found, compiled.get(case))})
+            caches = {case: pathlib.Path(environment(0)["TERNION_CACHE"]) for (case, _), (_, _, environment) in plans.items() if case.startswith("start/cold")}
+            more = {case: dict(compiled=len(list(cache.rglob("*.cubin")))) for case, cache in caches.items()}
+        return sorted({impl for (case, impl), found in measured.items() if not self.start_line(case, impl, number, found, more.get(case, {}))})
 
-    def start_line(self, case, impl, number, found, compiled):
-        labels = dict(case=case, impl=impl, family="start", round=number, **({} if compiled is None else dict(compiled=compiled)))
+    def start_line(self, case, impl, number, found, more):
+        labels = dict(case=case, impl=impl, family="start", round=number, **more)
         errors = [error for _, error in found if error]
         if errors:
             print(f"  {case} {impl}: {errors[0]}")

@@ -4,9 +4,8 @@
     ternion-bench curves > curves.jsonl                             on the GPU machine: trains in every way, for each seed
     curves.py write curves.jsonl.. docs/profiles/gpt-curves.md      anywhere: the table between the page's markers, and gpt-curves.svg beside it
 
-Recorded steps must have the losses of steps op by op, bit for bit: otherwise nothing is written. Noise is how far unfused trainings are apart that differ by
-rounding alone: in bf16, in f32, and in bf16 from perturbed first weights. Whether fused and unfused are further apart than any two of those is printed for each
-seed, and stated in the page. Only Python's standard library is needed.
+Recorded steps must have the losses of steps op by op, bit for bit: otherwise nothing is written. Whether fused and unfused are further apart than bf16 and
+f32, and than any two of these and of bf16 from perturbed first weights, is printed for each seed, and stated in the page. Only Python's standard library is needed.
 """
 
 import html
@@ -107,27 +106,35 @@ class Seed:
         self.seeds = Distance([(ways[UNFUSED], other) for other in others])
 
     def share(self):
-        """The mean distance of fused from unfused in that of noise."""
-        return f"{self.fused.mean / self.noise.mean:.2f}" if self.noise.mean else ""
+        """The mean distance of fused from unfused in that of bf16 from f32."""
+        return f"{self.fused.mean / self.exact.mean:.2f}" if self.exact.mean else ""
 
-    def beyond(self):
-        """Where fused and unfused are further apart than noise: what of the distances, theirs and that of noise. A distance that is no number is further."""
-        figures = (("largest", self.fused.largest, self.noise.largest), ("mean", self.fused.mean, self.noise.mean))
-        return [(figure, fused, noise) for figure, fused, noise in figures if not fused <= noise]
+    def beyond(self, bound):
+        """Where fused and unfused are further apart than a bound: what of the distances, theirs and that of the bound. A distance that is no number is further."""
+        figures = (("largest", self.fused.largest, bound.largest), ("mean", self.fused.mean, bound.mean))
+        return [(figure, fused, other) for figure, fused, other in figures if not fused <= other]
 
-    def sentence(self):
-        """The verdict, with its figures where they are beyond."""
-        verdict = f"further apart than noise: {self.shortfall()}" if self.beyond() else "no further apart than noise"
-        return f"seed {self.seed}: fused and unfused are {verdict}"
+    def sentences(self):
+        """The verdicts, with their figures where they are beyond."""
+        for name, _, bound_of in BOUNDS:
+            shortfall = self.shortfall(bound_of(self))
+            yield f"seed {self.seed}: fused and unfused are {f'further apart than {name}: {shortfall}' if shortfall else f'no further apart than {name}'}"
 
-    def verdict(self):
-        """Whether they are within noise, for a cell of the table."""
-        beyond = self.beyond()
+    def verdict(self, bound):
+        """Whether they are within a bound, for a cell of the table."""
+        beyond = self.beyond(bound)
         return f"**no**: {', '.join(figure for figure, _, _ in beyond)}" if beyond else "yes"
 
-    def shortfall(self):
-        """What is beyond, with its figures."""
-        return " and ".join(f"{figure} {fused:.5f}, of noise {noise:.5f}" for figure, fused, noise in self.beyond())
+    def shortfall(self, bound):
+        """What is beyond, with its figures and the bound's."""
+        return " and ".join(f"{figure} {fused:.5f}, beside {other:.5f}" for figure, fused, other in self.beyond(bound))
+
+
+# What fused and unfused are held to: in a sentence, at the head of a column, and the distance of a seed.
+BOUNDS = [
+    ("bf16 and f32", "bf16 from f32", lambda seed: seed.exact),
+    ("perturbed trainings", "perturbed", lambda seed: seed.noise),
+]
 
 
 def about(lines):
@@ -143,19 +150,23 @@ def about(lines):
 
 def table(curves):
     """Distances of smoothed curves: a row for each seed, the largest and the mean of each."""
-    heads = [f"{name}, {figure}" for name in ("fused from unfused", "noise", "bf16 from f32", "seed from seed") for figure in ("largest", "mean")]
-    lines = [row_of(["seed", *heads, "fused / noise, mean", "within noise"]), row_of(["---", *["---:"] * (len(heads) + 1), "---"])]
+    heads = [f"{name}, {figure}" for name in ("fused from unfused", *(head for _, head, _ in BOUNDS), "seed from seed") for figure in ("largest", "mean")]
+    within = [f"within {head}" for _, head, _ in BOUNDS]
+    lines = [row_of(["seed", *heads, "fused / bf16, mean", *within]), row_of(["---", *["---:"] * (len(heads) + 1), *["---"] * len(within)])]
     for seed in (Seed(curves, seed) for seed in curves):
-        lines.append(row_of([str(seed.seed), *seed.fused.cells(), *seed.noise.cells(), *seed.exact.cells(), *seed.seeds.cells(), seed.share(), seed.verdict()]))
+        bounds = [bound_of(seed) for _, _, bound_of in BOUNDS]
+        distances = [seed.fused, *bounds, seed.seeds]
+        lines.append(row_of([str(seed.seed), *(cell for one in distances for cell in one.cells()), seed.share(), *map(seed.verdict, bounds)]))
     return lines
 
 
-def statement(curves):
-    """For which seeds fused and unfused are no further apart than noise."""
+def statement(curves, name, bound_of):
+    """For which seeds fused and unfused are no further apart than a bound."""
     seeds = [Seed(curves, seed) for seed in curves]
-    within = [str(seed.seed) for seed in seeds if not seed.beyond()]
-    beyond = [f"{seed.seed} ({seed.shortfall()})" for seed in seeds if seed.beyond()]
-    text = f"Fused and unfused are no further apart than noise, in the largest distance and in the mean, for {len(within)} of {len(seeds)} seeds"
+    shortfalls = {seed.seed: seed.shortfall(bound_of(seed)) for seed in seeds}
+    within = [str(seed) for seed, shortfall in shortfalls.items() if not shortfall]
+    beyond = [f"{seed} ({shortfall})" for seed, shortfall in shortfalls.items() if shortfall]
+    text = f"Fused and unfused are no further apart than {name}, in the largest distance and in the mean, for {len(within)} of {len(seeds)} seeds"
     text += f": {', '.join(within)}." if within else "."
     return text + (f" They are further apart for {'; '.join(beyond)}." if beyond else "")
 
@@ -172,7 +183,7 @@ def losses_table(curves):
 def body(lines, curves, picture):
     steps = len(next(iter(curves.values()))[EAGER])
     equal = f"Of {len(curves)} x {steps} steps the losses of the recorded ones equal those op by op in every bit."
-    return [*about(lines), "", f"![Losses of every way by step]({picture})", "", equal, statement(curves), "", *table(curves), "", *losses_table(curves), ""]
+    return [*about(lines), "", f"![Losses of every way by step]({picture})", "", equal, *(statement(curves, name, bound_of) for name, _, bound_of in BOUNDS), "", *table(curves), "", *losses_table(curves), ""]
 
 
 def page(text, lines, curves, picture):
@@ -275,7 +286,7 @@ def write(given):
     curves = curves_of(lines, ", ".join(map(str, given.results)))
     check_recorded(curves)
     for seed in (Seed(curves, seed) for seed in curves):
-        print(seed.sentence())
+        print(*seed.sentences(), sep="\n")
     picture = given.page.with_suffix(".svg")
     text = page(given.page.read_text(encoding="utf-8"), lines, curves, picture.name)
     replace(picture, drawing(curves))

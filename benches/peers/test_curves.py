@@ -63,7 +63,7 @@ class Pages(unittest.TestCase):
         self.assertEqual((seed.noise.largest, seed.noise.mean), (2**-6, 2**-7))
         # From seed 1 to 2 and to 3.
         self.assertEqual((seed.seeds.largest, seed.seeds.mean), (0.5, 0.375))
-        self.assertEqual(seed.share(), "0.25")
+        self.assertEqual(seed.share(), "0.50")
 
     def test_the_page_has_a_row_for_each_seed(self):
         page = self.write(records())
@@ -71,9 +71,10 @@ class Pages(unittest.TestCase):
         self.assertTrue(page.endswith(f"\n{curves.END}\nafter\n"))
         self.assertIn("![Losses of every way by step](page.svg)", page)
         self.assertIn("Of 3 x 40 steps the losses of the recorded ones equal those op by op in every bit.", page)
-        self.assertIn("| 1 | 0.00391 | 0.00195 | 0.01562 | 0.00781 | 0.00781 | 0.00391 | 0.50000 | 0.37500 | 0.25 | yes |", page)
-        self.assertIn("| 2 | 0.00391 | 0.00195 | 0.01562 | 0.00781 | 0.00781 | 0.00391 | 0.25000 | 0.25000 | 0.25 | yes |", page)
-        self.assertIn("\nFused and unfused are no further apart than noise, in the largest distance and in the mean, for 3 of 3 seeds: 1, 2, 3.\n", page)
+        self.assertIn("| 1 | 0.00391 | 0.00195 | 0.00781 | 0.00391 | 0.01562 | 0.00781 | 0.50000 | 0.37500 | 0.50 | yes | yes |", page)
+        self.assertIn("| 2 | 0.00391 | 0.00195 | 0.00781 | 0.00391 | 0.01562 | 0.00781 | 0.25000 | 0.25000 | 0.50 | yes | yes |", page)
+        self.assertIn("\nFused and unfused are no further apart than bf16 and f32, in the largest distance and in the mean, for 3 of 3 seeds: 1, 2, 3.\n", page)
+        self.assertIn("\nFused and unfused are no further apart than perturbed trainings, in the largest distance and in the mean, for 3 of 3 seeds: 1, 2, 3.\n", page)
         # f32, bf16, and what is fused of it.
         self.assertIn("| 1 | 2.35156 | 2.34375 | 2.34766 | 2.34766 |", page)
         # Written again, it is the same.
@@ -82,34 +83,40 @@ class Pages(unittest.TestCase):
         self.assertEqual(self.write(records()), page)
 
     def test_a_single_seed_has_no_other(self):
-        self.assertIn("| 1 | 0.00391 | 0.00195 | 0.01562 | 0.00781 | 0.00781 | 0.00391 |  |  | 0.25 | yes |", self.write(records(seeds=[1])))
+        self.assertIn("| 1 | 0.00391 | 0.00195 | 0.00781 | 0.00391 | 0.01562 | 0.00781 |  |  | 0.50 | yes | yes |", self.write(records(seeds=[1])))
 
-    def test_seeds_that_are_further_apart_than_noise_are_named(self):
+    def test_seeds_that_are_further_apart_than_bf16_and_f32_are_named(self):
         lines = records()
-        # The last step of seed 2, which one mean of 21 has in it: the largest distance grows, and the mean stays below that of noise.
+        # The last step of seed 2, which one mean of 21 has in it: the largest distance grows, and the mean stays below that of bf16.
         for line in lines:
             if line.get("way") in (curves.EAGER, curves.RECORDED) and line["seed"] == 2 and line["step"] == STEPS:
-                line["loss"] += 1 / 4
+                line["loss"] += 1 / 8
         page = self.write(lines)
-        self.assertIn("for 2 of 3 seeds: 1, 3. They are further apart for 2 (largest 0.01641, of noise 0.01562).\n", page)
-        self.assertIn("| 2 | 0.01641 | 0.00255 | 0.01562 | 0.00781 | 0.00781 | 0.00391 | 0.25000 | 0.25000 | 0.33 | **no**: largest |", page)
+        self.assertIn("for 2 of 3 seeds: 1, 3. They are further apart for 2 (largest 0.01016, beside 0.00781).\n", page)
+        self.assertIn("| 2 | 0.01016 | 0.00225 | 0.00781 | 0.00391 | 0.01562 | 0.00781 | 0.25000 | 0.25000 | 0.58 | **no**: largest | yes |", page)
         self.assertIn("| 3 | 0.00391 |", page)
         self.assertEqual(
             self.printed.splitlines(),
             [
-                "seed 1: fused and unfused are no further apart than noise",
-                "seed 2: fused and unfused are further apart than noise: largest 0.01641, of noise 0.01562",
-                "seed 3: fused and unfused are no further apart than noise",
+                "seed 1: fused and unfused are no further apart than bf16 and f32",
+                "seed 1: fused and unfused are no further apart than perturbed trainings",
+                "seed 2: fused and unfused are further apart than bf16 and f32: largest 0.01016, beside 0.00781",
+                "seed 2: fused and unfused are no further apart than perturbed trainings",
+                "seed 3: fused and unfused are no further apart than bf16 and f32",
+                "seed 3: fused and unfused are no further apart than perturbed trainings",
             ],
         )
 
     def test_a_distance_that_is_no_number_is_further(self):
         of = curves.curves_of(records(), "here")
         of[1][curves.EAGER] = [float("nan")] * STEPS
-        self.assertEqual(curves.Seed(of, 1).verdict(), "**no**: largest, mean")
+        seed = curves.Seed(of, 1)
+        for _, _, bound_of in curves.BOUNDS:
+            self.assertEqual(seed.verdict(bound_of(seed)), "**no**: largest, mean")
         for seed in of:
             of[seed][curves.EAGER] = [value + 1 for value in of[seed][curves.UNFUSED]]
-        self.assertIn("for 0 of 3 seeds. They are further apart for 1 (largest 1.00000, of noise 0.01562 and mean ", curves.statement(of))
+        for (name, _, bound_of), bound in zip(curves.BOUNDS, ("0.00781", "0.01562")):
+            self.assertIn(f"for 0 of 3 seeds. They are further apart for 1 (largest 1.00000, beside {bound} and mean ", curves.statement(of, name, bound_of))
 
     def test_the_picture_has_a_panel_for_each_seed(self):
         self.write(records())

@@ -19,7 +19,7 @@ const CLUSTER_SPLIT_MICROSECONDS_OF_PART: f64 = 0.179;
 /// Bytes of parts of sums that are written and read again in a microsecond: most stay in the cache.
 const SUMMED_BYTES_PER_MICROSECOND: f64 = 3.35e6;
 /// Bytes of device memory that a product on tensor cores reads and writes in a microsecond, by tensor maps and by other copies, with what a cold cache writes
-/// back beside. The fit to an H100 has 2.85e6 for the former; by 4e6 the choice loses less on an H200, whose memory is faster, and no more on an H100.
+/// back beside. The fit to an H100 has 2.85e6 for the former; by 4e6 the choice loses less on an H200, whose memory is faster, and in the mean no more on an H100.
 const MAPPED_BYTES_PER_MICROSECOND: f64 = 4e6;
 const LOADED_BYTES_PER_MICROSECOND: f64 = 2.99e6;
 /// Bytes that its blocks read of the L2 cache in a microsecond.
