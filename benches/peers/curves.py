@@ -5,7 +5,7 @@
     curves.py write curves.jsonl.. docs/profiles/gpt-curves.md      anywhere: the table between the page's markers, and gpt-curves.svg beside it
 
 Recorded steps must have the losses of steps op by op, bit for bit: otherwise nothing is written. Whether fused and unfused are further apart than bf16 and
-f32, and than any two of these and of bf16 from perturbed first weights, is printed for each seed, and stated in the page. Only Python's standard library is needed.
+f32, and than any two of these and of bf16 with dithered weights, is printed for each seed, and stated in the page. Only Python's standard library is needed.
 """
 
 import html
@@ -19,12 +19,12 @@ from pages import between_markers, write_of
 MARKERS = START, END = "<!-- curves:start -->", "<!-- curves:end -->"
 
 EAGER, RECORDED, UNFUSED, EXACT = "bf16/eager", "bf16/recorded", "bf16/unfused", "f32/unfused"
-PERTURBED = tuple(f"bf16/perturbed_{number}" for number in (1, 2, 3))
-# Unfused trainings that differ by rounding alone.
-NOISE = (UNFUSED, EXACT, *PERTURBED)
+DITHERED = tuple(f"bf16/dithered_{number}" for number in (1, 2, 3))
+# Unfused trainings, which differ by rounding alone.
+NOISE = (UNFUSED, EXACT, *DITHERED)
 # Way -> what the page calls it, its color and its stroke; in the order in which they are drawn.
 WAYS = {
-    **{way: (f"bf16, unfused, perturbed {number}", "#999999", ' stroke-width="1"') for number, way in enumerate(PERTURBED, 1)},
+    **{way: (f"bf16, unfused, dithered {number}", "#999999", ' stroke-width="1"') for number, way in enumerate(DITHERED, 1)},
     EXACT: ("f32, unfused", "#2e8b57", ' stroke-width="3" opacity="0.5"'),
     UNFUSED: ("bf16, unfused", "#e07b00", ' stroke-width="1.6"'),
     EAGER: ("bf16, fused", "#1f5fa8", ' stroke-width="1.6" stroke-dasharray="6 4"'),
@@ -133,7 +133,7 @@ class Seed:
 # What fused and unfused are held to: in a sentence, at the head of a column, and the distance of a seed.
 BOUNDS = [
     ("bf16 and f32", "bf16 from f32", lambda seed: seed.exact),
-    ("perturbed trainings", "perturbed", lambda seed: seed.noise),
+    ("dithered trainings", "dithered", lambda seed: seed.noise),
 ]
 
 
@@ -173,7 +173,7 @@ def statement(curves, name, bound_of):
 
 def losses_table(curves):
     """What is reached at the end."""
-    ways = [*(way for way in WAYS if way not in PERTURBED), *PERTURBED]
+    ways = [*(way for way in WAYS if way not in DITHERED), *DITHERED]
     lines = [row_of([f"seed, mean loss of the last {SPAN} steps", *(WAYS[way][0] for way in ways)]), row_of(["---", *["---:"] * len(ways)])]
     for seed in (Seed(curves, seed) for seed in curves):
         lines.append(row_of([str(seed.seed), *(f"{seed.last[way]:.5f}" for way in ways)]))
@@ -270,8 +270,8 @@ class Panel:
 def drawing(curves):
     width = WIDTH / len(curves)
     parts = [part for at, (seed, ways) in enumerate(curves.items()) for part in Panel(seed, ways, at * width, width).drawn()]
-    # The perturbed ones are drawn alike, and named once.
-    names = [line for way, line in WAYS.items() if way not in PERTURBED[1:]]
+    # The dithered ones are drawn alike, and named once.
+    names = [line for way, line in WAYS.items() if way not in DITHERED[1:]]
     for at, (name, color, more) in enumerate(names):
         x = LEFT + at * 200
         parts.append(f'<line x1="{x}" y1="14" x2="{x + 28}" y2="14" stroke="{color}"{more}/>')

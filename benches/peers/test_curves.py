@@ -18,7 +18,7 @@ RUN = dict(run=dict(device="Some GPU", model="char_gpt", batch=64, context=256, 
 STEPS = 40
 # How far each way's losses are from those of bf16, unfused: powers of two, with which sums are exact.
 OFF = {curves.EAGER: 2**-8, curves.RECORDED: 2**-8, curves.UNFUSED: 0.0, curves.EXACT: 2**-7}
-OFF |= dict(zip(curves.PERTURBED, (2**-9, 2**-10, -(2**-7))))
+OFF |= dict(zip(curves.DITHERED, (2**-9, 2**-10, -(2**-7))))
 
 
 def loss(seed, way, step):
@@ -59,7 +59,7 @@ class Pages(unittest.TestCase):
         # Of 21 means the first has none of the steps that are off, and the last has nothing else.
         self.assertEqual((seed.fused.largest, seed.fused.mean), (2**-8, 2**-9))
         self.assertEqual((seed.exact.largest, seed.exact.mean), (2**-7, 2**-8))
-        # The perturbed training that is furthest below, from f32, which is above.
+        # The dithered training that is furthest below, from f32, which is above.
         self.assertEqual((seed.noise.largest, seed.noise.mean), (2**-6, 2**-7))
         # From seed 1 to 2 and to 3.
         self.assertEqual((seed.seeds.largest, seed.seeds.mean), (0.5, 0.375))
@@ -74,7 +74,7 @@ class Pages(unittest.TestCase):
         self.assertIn("| 1 | 0.00391 | 0.00195 | 0.00781 | 0.00391 | 0.01562 | 0.00781 | 0.50000 | 0.37500 | 0.50 | yes | yes |", page)
         self.assertIn("| 2 | 0.00391 | 0.00195 | 0.00781 | 0.00391 | 0.01562 | 0.00781 | 0.25000 | 0.25000 | 0.50 | yes | yes |", page)
         self.assertIn("\nFused and unfused are no further apart than bf16 and f32, in the largest distance and in the mean, for 3 of 3 seeds: 1, 2, 3.\n", page)
-        self.assertIn("\nFused and unfused are no further apart than perturbed trainings, in the largest distance and in the mean, for 3 of 3 seeds: 1, 2, 3.\n", page)
+        self.assertIn("\nFused and unfused are no further apart than dithered trainings, in the largest distance and in the mean, for 3 of 3 seeds: 1, 2, 3.\n", page)
         # f32, bf16, and what is fused of it.
         self.assertIn("| 1 | 2.35156 | 2.34375 | 2.34766 | 2.34766 |", page)
         # Written again, it is the same.
@@ -99,11 +99,11 @@ class Pages(unittest.TestCase):
             self.printed.splitlines(),
             [
                 "seed 1: fused and unfused are no further apart than bf16 and f32",
-                "seed 1: fused and unfused are no further apart than perturbed trainings",
+                "seed 1: fused and unfused are no further apart than dithered trainings",
                 "seed 2: fused and unfused are further apart than bf16 and f32: largest 0.01016, beside 0.00781",
-                "seed 2: fused and unfused are no further apart than perturbed trainings",
+                "seed 2: fused and unfused are no further apart than dithered trainings",
                 "seed 3: fused and unfused are no further apart than bf16 and f32",
-                "seed 3: fused and unfused are no further apart than perturbed trainings",
+                "seed 3: fused and unfused are no further apart than dithered trainings",
             ],
         )
 
@@ -130,7 +130,7 @@ class Pages(unittest.TestCase):
         titles = [line.find(SVG + "title").text for line in lines]
         self.assertEqual(titles.count("bf16, unfused: 2.34375 at step 40"), 1)
         self.assertEqual(titles.count("bf16, fused: 0.00391 at step 40"), 3)
-        self.assertEqual(sum("perturbed" in text for text in texts), 1)
+        self.assertEqual(sum("dithered" in text for text in texts), 1)
         _, _, width, height = map(float, drawn.get("viewBox").split())
         for line in lines:
             points = [tuple(map(float, point.split(","))) for point in line.get("points").split()]

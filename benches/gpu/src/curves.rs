@@ -1,6 +1,6 @@
 //! Loss curves of a GPT that is trained in bf16: fused and unfused, op by op and recorded, on the same batches.
 //!
-//! Trainings that differ by rounding alone show the noise: in f32, and in bf16 from first weights that are moved by as much as rounding to bf16 moves them.
+//! Trainings that differ by rounding alone show the noise: in f32, and in bf16 with other roundings of the weights in each step, by dither.
 //!
 //! Prints a line about the run, then one JSON object for each step: `{"model", "seed", "way", "step", "loss"}`. A loss has all digits of its f32.
 
@@ -97,8 +97,8 @@ struct Way {
     precision: Precision,
     is_fused: bool,
     is_recorded: bool,
-    /// The stream of random numbers by which first weights are perturbed.
-    perturbation: Option<u64>,
+    /// The stream of random numbers by which each step's weights are dithered.
+    dither: Option<u64>,
 }
 
 const UNFUSED: Way = Way {
@@ -106,7 +106,7 @@ const UNFUSED: Way = Way {
     precision: Precision::Bf16,
     is_fused: false,
     is_recorded: false,
-    perturbation: None,
+    dither: None,
 };
 
 const WAYS: [Way; 7] = [
@@ -114,9 +114,9 @@ const WAYS: [Way; 7] = [
     Way { name: "bf16/recorded", is_fused: true, is_recorded: true, ..UNFUSED },
     UNFUSED,
     Way { name: "f32/unfused", precision: Precision::F32, ..UNFUSED },
-    Way { name: "bf16/perturbed_1", perturbation: Some(1), ..UNFUSED },
-    Way { name: "bf16/perturbed_2", perturbation: Some(2), ..UNFUSED },
-    Way { name: "bf16/perturbed_3", perturbation: Some(3), ..UNFUSED },
+    Way { name: "bf16/dithered_1", dither: Some(1), ..UNFUSED },
+    Way { name: "bf16/dithered_2", dither: Some(2), ..UNFUSED },
+    Way { name: "bf16/dithered_3", dither: Some(3), ..UNFUSED },
 ];
 
 /// The most that rounding to bf16 moves a number, relative to it: half a unit in the last of 8 bits.
@@ -149,14 +149,11 @@ impl Setup {
         Ok(Setup { config, batch, steps, windows })
     }
 
-    /// Trains a new model. First weights, unless the way perturbs them, and batches are those of the seed, whatever the way.
+    /// Trains a new model. First weights and batches are those of the seed, whatever the way.
     fn curve(&self, way: &Way, seed: u64, device: &Device) -> Result<Vec<f32>> {
         device.seed(seed);
         let model = GPT::new(self.config, device)?;
-        if let Some(stream) = way.perturbation {
-            device.seed(stream);
-            no_grad(|| model.parameters().iter().try_for_each(|parameter| perturb(&parameter.tensor())))?;
-        }
+        let dither = way.dither.map(|stream| Dither::new(&model, stream, device)).transpose()?;
         let mut adam = AdamW::new(model.parameters(), AdamWConfig { lr: RATE, ..Default::default() })?;
         let windows = self.windows.random(self.batch, seed, device)?;
         let shape = [self.batch, self.config.context];
@@ -164,9 +161,12 @@ impl Setup {
         let batch = TokenBatch { inputs: zeros()?, targets: zeros()?, size: self.batch };
         let last = Tensor::zeros((), DType::F32, device)?;
         let step = || {
+            dither.iter().try_for_each(Dither::begin)?;
             let loss = scoped(way.precision, || mean_loss(&model, &batch))?;
             no_grad(|| last.copy_(&loss.detach()))?;
-            adam.step(&loss.backward()?)
+            let gradients = loss.backward()?;
+            dither.iter().try_for_each(Dither::end)?;
+            adam.step(&gradients)
         };
         way.run(|| self.losses(way, step, windows, &batch, &last))
     }
@@ -202,11 +202,43 @@ impl Setup {
     }
 }
 
-/// Multiplies each element by a random factor of 1 - UNIT_ROUNDOFF to 1 + UNIT_ROUNDOFF.
-fn perturb(parameter: &Tensor) -> Result<()> {
-    let uniform = Tensor::rand(parameter.shape(), parameter.dtype(), parameter.device())?;
-    let factor = uniform.mul_scalar(2.0 * UNIT_ROUNDOFF)?.add_scalar(1.0 - UNIT_ROUNDOFF)?;
-    parameter.copy_(&parameter.mul(&factor)?)
+/// The weights of a model, which are other ones while a step computes its gradients: each is multiplied by a random factor of 1 - UNIT_ROUNDOFF to
+/// 1 + UNIT_ROUNDOFF, drawn anew in each step. The optimizer moves the weights themselves. So these trainings differ as trainings do whose weights are rounded
+/// to bf16 in other ways: by an error in each step, of which none stays.
+struct Dither {
+    weights: Vec<Tensor>,
+    exact: Vec<Tensor>,
+}
+
+impl Dither {
+    fn new(model: &GPT, stream: u64, device: &Device) -> Result<Dither> {
+        device.seed(stream);
+        let weights: Vec<Tensor> = model.parameters().iter().map(|parameter| parameter.tensor()).collect();
+        let exact = weights.iter().map(|weight| Tensor::zeros(weight.shape(), weight.dtype(), device));
+        Ok(Dither { exact: exact.collect::<Result<_>>()?, weights })
+    }
+
+    /// Before the step's forward pass.
+    fn begin(&self) -> Result<()> {
+        no_grad(|| {
+            for (weight, exact) in self.weights.iter().zip(&self.exact) {
+                exact.copy_(&weight.detach())?;
+                weight.copy_(&dithered(exact)?)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// After its backward pass.
+    fn end(&self) -> Result<()> {
+        no_grad(|| self.weights.iter().zip(&self.exact).try_for_each(|(weight, exact)| weight.copy_(exact)))
+    }
+}
+
+/// Each element times a random factor of 1 - UNIT_ROUNDOFF to 1 + UNIT_ROUNDOFF.
+fn dithered(weights: &Tensor) -> Result<Tensor> {
+    let uniform = Tensor::rand(weights.shape(), weights.dtype(), weights.device())?;
+    weights.mul(&uniform.mul_scalar(2.0 * UNIT_ROUNDOFF)?.add_scalar(1.0 - UNIT_ROUNDOFF)?)
 }
 
 fn unrecorded(device: &Device) -> Error {
@@ -297,15 +329,15 @@ mod tests {
         let setup = Setup::new(SMALL, 2, 3).expect("a text");
         assert_eq!(setup.config.vocabulary, 256);
         let curves: Vec<Vec<f32>> = WAYS.iter().map(|way| losses(&setup, way, 5)).collect();
-        let [eager, recorded, unfused, exact, perturbed @ ..] = &curves[..] else {
+        let [eager, recorded, unfused, exact, dithered @ ..] = &curves[..] else {
             panic!("{} ways", curves.len())
         };
         assert_eq!(eager.len(), 3);
         assert_eq!(eager, recorded);
         assert_ne!(eager, unfused, "what fusing leaves out is rounded");
         assert_ne!(unfused, exact);
-        for (at, one) in perturbed.iter().enumerate() {
-            assert!(!curves[..4 + at].contains(one), "each is perturbed by numbers of its own");
+        for (at, one) in dithered.iter().enumerate() {
+            assert!(!curves[..4 + at].contains(one), "each is dithered by numbers of its own");
         }
         for curve in &curves {
             for (one, other) in curve.iter().zip(exact) {
@@ -317,18 +349,40 @@ mod tests {
     }
 
     #[test]
-    fn weights_are_perturbed_by_no_more_than_rounding_to_bf16() {
+    fn weights_are_dithered_by_no_more_than_rounding_to_bf16() {
         let device = ternion_cpu::device();
         let weights = Tensor::randn([1000], DType::F32, &device).expect("on the CPU");
         let before = weights.to_vec::<f32>().expect("on the CPU");
-        perturb(&weights).expect("of f32");
-        let after = weights.to_vec::<f32>().expect("on the CPU");
+        let after = dithered(&weights).and_then(|weights| weights.to_vec::<f32>()).expect("of f32");
         let moved: Vec<f64> =
             before.iter().zip(&after).map(|(&one, &other)| f64::from(other) / f64::from(one) - 1.0).collect();
         let most = moved.iter().fold(0.0f64, |most, by| most.max(by.abs()));
         // A product and a factor of f32 are rounded, too.
         assert!(most > 0.9 * UNIT_ROUNDOFF && most < UNIT_ROUNDOFF + 1e-6, "{most}");
-        assert!(moved.iter().any(|&by| by > 0.0) && moved.iter().any(|&by| by < 0.0));
+        let mean = moved.iter().sum::<f64>() / moved.len() as f64;
+        assert!(mean.abs() < 0.1 * UNIT_ROUNDOFF, "{mean}");
+    }
+
+    /// No error of a step is left in the weights, and each step has errors of its own.
+    #[test]
+    fn dither_ends_with_the_step() {
+        let device = ternion_cpu::device();
+        let setup = Setup::new(SMALL, 2, 1).expect("a text");
+        let model = GPT::new(setup.config, &device).expect("small");
+        let values = || -> Vec<Vec<f32>> {
+            let of = |weight: &Tensor| weight.to_vec().expect("on the CPU");
+            model.parameters().iter().map(|parameter| of(&parameter.tensor())).collect()
+        };
+        let before = values();
+        let dither = Dither::new(&model, 1, &device).expect("small");
+        let mut steps = Vec::new();
+        for _ in 0..2 {
+            dither.begin().expect("of f32");
+            steps.push(values());
+            dither.end().expect("of f32");
+            assert_eq!(values(), before);
+        }
+        assert!(steps[0] != before && steps[0] != steps[1]);
     }
 
     #[test]
