@@ -120,7 +120,7 @@ struct Arguments {
     /// How the learning rate goes
     #[arg(long, value_enum, default_value_t = Course::OneCycle)]
     schedule: Course,
-    /// In which dtype products are computed: f32, tf32, bf16 or f16; weights stay f32
+    /// In which dtype products are computed: f32, ieee, tf32, bf16 or f16; weights stay f32
     #[arg(long, default_value = "f32")]
     precision: Precision,
     /// Of matrices and convolutions

@@ -142,7 +142,7 @@ struct Arguments {
     /// Steps in which the learning rate rises; a tenth of them by default, on --resume as many as before
     #[arg(long)]
     warmup: Option<u64>,
-    /// In which dtype products are computed in training: f32, tf32, bf16 or f16; weights stay f32
+    /// In which dtype products are computed in training: f32, ieee, tf32, bf16 or f16; weights stay f32
     #[arg(long, default_value = "f32")]
     precision: Precision,
     /// Of matrices

@@ -63,6 +63,8 @@ HOST_ROUNDS = 3
 # What has ternion-bench train GPT-2: its first line is printed when four steps op by op have run, of which the first one compiles what they need. The
 # recorded step, which comes after that line, is not counted.
 FIRST_STEPS = ["--case", "train/gpt2_124m/bf16", "--once"]
+# Since 12.9 NVRTC keeps what it compiles in CUDA's compute cache, too, wherever TERNION_CACHE lies: a cold start does without.
+NO_CUDA_CACHE = {"CUDA_CACHE_DISABLE": "1"}
 
 # Family -> the peer in CUDA C++ that has cases of it.
 PEERS = {"reduce": "cub_reduce", "softmax": "cudnn_softmax"}
@@ -78,24 +80,21 @@ def refuse_mixed(one, other):
 class Results:
     """The results file: one JSON object a line, whole lines only."""
 
-    def __init__(self, path, resume):
-        kept = read_results(path) if resume else []
+    def __init__(self, path, resume, header):
+        """With `resume`, what the file holds stays, if it was measured on the same device and commit; the header of this run comes after it."""
+        kept = earlier_results(path) if resume else []
+        for earlier in [line["run"] for line in kept if "run" in line]:
+            refuse_mixed(earlier, header)
         self.finished = {line["finished"] for line in kept if "finished" in line}
         self.measured = {whole_case(line) for line in kept if "measured" in line}
         kept = [line for line in kept if self.is_whole(line)]
         replace(path, "".join(json.dumps(line) + "\n" for line in kept))
-        self.headers = [line["run"] for line in kept if "run" in line]
         self.file = open(path, "a", encoding="utf-8")
+        self.add(run=header)
 
     def is_whole(self, line):
         """Whether a line is of a family that was measured whole, or of a case that was. What others measured before a run was cut off would count twice."""
         return line.get("family") is None or f"{line['family']} {line['round']}" in self.finished or whole_case(line) in self.measured
-
-    def same(self, header):
-        """The header, if what the file holds was measured on the same device and commit."""
-        for earlier in self.headers:
-            refuse_mixed(earlier, header)
-        return header
 
     def add(self, **line):
         self.file.write(json.dumps(line) + "\n")
@@ -115,10 +114,15 @@ def replace(path, text):
     os.replace(beside, path)
 
 
+def earlier_results(path):
+    """What a results file that is to be gone on with holds: nothing where there is none yet."""
+    return read_results(path) if path.exists() else []
+
+
 def read_results(path):
-    """The lines of a results file; the last may be cut off, others must be whole."""
+    """The lines of a results file, which must be there; the last may be cut off, others must be whole."""
     if not path.exists():
-        return []
+        raise SystemExit(f"error: {path}: expected a results file, found none")
     texts = path.read_text(encoding="utf-8").splitlines()
     lines = []
     for number, text in enumerate(texts, 1):
@@ -181,22 +185,24 @@ class Run:
     def __init__(self, given):
         self.given = given
         self.bundle = given.bundle.resolve()
-        self.results = Results(given.out, given.resume)
+        if not (self.bundle / "ternion-bench").is_file():
+            raise SystemExit(f"error: {self.bundle}: holds no ternion-bench")
         self.built = {}
         # --time-limit is counted from here on; whether it is over.
         self.begun, self.stopped = time.monotonic(), False
         # Why peers of the wgpu backend cannot run.
         self.cuda = output_of(str(self.bundle / "ternion-bench"), "start", "context")[1] if given.device != "cuda" else None
+        # Last, as the file is written anew: what is wrong with the arguments is found before.
+        self.results = Results(given.out, given.resume, self.header())
+
+    def header(self):
+        """What the figures are measured on, and of which backend they are."""
+        about = header(self.bundle)
+        return about if self.given.device == "cuda" else dict(about, backend="wgpu", cuda=self.cuda or "present")
 
     def go(self):
-        if not (self.bundle / "ternion-bench").is_file():
-            raise SystemExit(f"error: {self.bundle}: holds no ternion-bench")
-        about = header(self.bundle)
-        if self.given.device != "cuda":
-            about.update(backend="wgpu", cuda=self.cuda or "present")
-            if self.cuda:
-                print(f"without the CUDA backend and PyTorch: {self.cuda}", flush=True)
-        self.results.add(run=self.results.same(about))
+        if self.cuda:
+            print(f"without the CUDA backend and PyTorch: {self.cuda}", flush=True)
         failed = []
         for family, number in order(self.given.families, self.given.rounds):
             label = f"{family} {number}"
@@ -346,13 +352,14 @@ class Run:
         with tempfile.TemporaryDirectory() as folder:
             warm = {"TERNION_CACHE": f"{folder}/warm"}
             plans = {
-                ("start/cold", "ternion"): (3, [*bench, "result"], lambda at: {"TERNION_CACHE": f"{folder}/cold{at}"}),
+                ("start/cold", "ternion"): (3, [*bench, "result"], lambda at: {"TERNION_CACHE": f"{folder}/cold{at}", **NO_CUDA_CACHE}),
                 ("start/context", "driver"): (self.given.starts, [*bench, "context"], lambda _: {}),
                 ("start/warm", "ternion"): (self.given.starts, [*bench, "result"], lambda _: warm),
-                ("start/cold_gpt2", "ternion"): (3, [program, *FIRST_STEPS], lambda at: {"TERNION_CACHE": f"{folder}/cold_gpt2_{at}"}),
+                ("start/cold_gpt2", "ternion"): (3, [program, *FIRST_STEPS], lambda at: {"TERNION_CACHE": f"{folder}/cold_gpt2_{at}", **NO_CUDA_CACHE}),
                 ("start/warm", "torch"): (3, [self.given.python, str(HERE / "torch_cases.py"), "--start"], lambda _: {}),
             }
-            # The first of each is not counted: it fills the kernel cache, and the machine's cache of files. Cold ones have a cache of their own each, which is empty.
+            # The first of each is not counted: it fills the kernel cache, and the machine's cache of files. Cold ones have a cache of their own each, which is empty,
+            # and do without CUDA's.
             for (case, impl), (_, command, environment) in plans.items():
                 if not case.startswith("start/cold"):
                     seconds_to_first_line(command, environment(0))
@@ -363,7 +370,7 @@ class Run:
                         measured[key].append(seconds_to_first_line(command, environment(at)))
             # What a cold start has kept is what it had to compile.
             caches = {case: pathlib.Path(environment(0)["TERNION_CACHE"]) for (case, _), (_, _, environment) in plans.items() if case.startswith("start/cold")}
-            more = {case: dict(compiled=len(list(cache.rglob("*.cubin")))) for case, cache in caches.items()}
+            more = {case: dict(compiled=len(list(cache.rglob("*.cubin"))), cuda_cache=False) for case, cache in caches.items()}
         return sorted({impl for (case, impl), found in measured.items() if not self.start_line(case, impl, number, found, more.get(case, {}))})
 
     def start_line(self, case, impl, number, found, more):
@@ -429,9 +436,11 @@ def check(given):
     """Runs checks; what an earlier call found stays, but for the same checks."""
     if not (given.bundle / "run.sh").is_file():
         raise SystemExit(f"error: {given.bundle}: holds no run.sh")
-    kept = [line for line in read_results(given.out) if line.get("check") not in given.only]
-    replace(given.out, "".join(json.dumps(line) + "\n" for line in kept))
+    if given.data and not given.data.is_dir():
+        raise SystemExit(f"error: {given.data}: expected the folder of MNIST, found none")
     of = header(given.bundle.resolve())
+    kept = [line for line in earlier_results(given.out) if line.get("check") not in given.only]
+    replace(given.out, "".join(json.dumps(line) + "\n" for line in kept))
 
     def add(**line):
         with open(given.out, "a", encoding="utf-8") as file:
@@ -466,7 +475,7 @@ def positive(text):
     return number
 
 
-def seconds(text):
+def duration(text):
     """A time above 0."""
     number = float(text)
     if not number > 0:
@@ -491,13 +500,13 @@ def arguments():
     run.add_argument("--families", nargs="+", choices=FAMILIES, metavar="FAMILY", help=f"of {', '.join(FAMILIES)}; {' and '.join(OF_CUDA)} are of cuda alone, {' and '.join(APART)} is run only where it is named")
     run.add_argument("--rounds", type=positive, default=1, help="times that each family is run; medians are of all rounds and turns")
     run.add_argument("--turns", type=positive, default=3, help="times that each case is measured by Ternion and PyTorch in turn, in a round; the host's has one")
-    run.add_argument("--rep", type=float, default=60.0, help="milliseconds to measure a case for")
+    run.add_argument("--rep", type=duration, default=60.0, help="milliseconds to measure a case for")
     run.add_argument("--steps", type=positive, default=20, help="steps of a round of a train case")
     run.add_argument("--starts", type=positive, default=9, help="processes started for the time to the first result")
     run.add_argument("--skip-compile", action="store_true", help="leaves out torch.compile")
     run.add_argument("--python", default=sys.executable, help="the Python that has PyTorch")
     run.add_argument("--resume", action="store_true", help="goes on where a run into the same file was cut off")
-    run.add_argument("--case-limit", type=seconds, default=900.0, help="seconds after which a program that is asked for a case and prints nothing is ended")
+    run.add_argument("--case-limit", type=duration, default=900.0, help="seconds after which a program that is asked for a case and prints nothing is ended")
     run.add_argument("--time-limit", type=float, default=0, help="seconds after which no other family, and no other case of turns, is begun")
     names = {device: kind(None, None, None, None).names() for device, kind in CHECKS.items()}
     checked = commands.add_parser("check", help="runs what must pass on this machine")
@@ -506,7 +515,7 @@ def arguments():
     checked.add_argument("--device", choices=CHECKS, default="cuda")
     known = "; of wgpu ".join(", ".join(of_device) for of_device in names.values())
     checked.add_argument("--only", nargs="+", choices=sorted(set(sum(names.values(), []))), metavar="CHECK", help=f"of {known}")
-    checked.add_argument("--time-limit", type=float, default=1800, help="seconds that a check may take")
+    checked.add_argument("--time-limit", type=duration, default=1800, help="seconds that a check may take")
     checked.add_argument("--resume", action="store_true", help="parts of the op table and of the sanitizer that passed in an earlier call are not run again")
     checked.add_argument("--data", type=pathlib.Path, help="the folder of MNIST; without it what the example finds")
     written = commands.add_parser("write", help="writes the tables into a page")

@@ -15,6 +15,7 @@ import math
 from compare import read_results, replace
 from ladder import row_of, step_of
 from pages import between_markers, write_of
+from timeline import provenance
 
 MARKERS = START, END = "<!-- curves:start -->", "<!-- curves:end -->"
 
@@ -138,14 +139,15 @@ BOUNDS = [
 
 
 def about(lines):
-    """The training, in a sentence for each that the files are of."""
-    found = []
+    """The training, in a sentence for each that the files are of, and on what, by what and when each ran, as far as the files tell."""
+    found, runs = [], []
     for line in lines:
         if run := line.get("run"):
             sizes = f"{run.get('layers')} layers of width {run.get('width')}, context {run.get('context')}, {run.get('vocabulary')} tokens"
             text = f"`{run.get('model')}` ({sizes}) on {run.get('device')}: batches of {run.get('batch')} windows from {run.get('text_bytes')} bytes of text, AdamW at {run.get('lr')}."
             found += [text] if text not in found else []
-    return found
+            runs += [text for text in provenance(run) if text not in runs]
+    return found + runs
 
 
 def table(curves):

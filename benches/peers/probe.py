@@ -490,6 +490,18 @@ def self_test(entries):
     print("self-test passed")
 
 
+def read_variants(folder):
+    """What probe_kernels.py tells of the kernels that it has compiled into a folder."""
+    path = os.path.join(folder, "variants.json")
+    try:
+        with open(path) as file:
+            return json.load(file)
+    except FileNotFoundError:
+        raise SystemExit(f"error: {path}: expected what probe_kernels.py writes, found no file; --cubins names its folder") from None
+    except (OSError, ValueError) as error:
+        raise SystemExit(f"error: {path}: expected what probe_kernels.py writes, found {error}") from error
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cubins", default=os.path.join(HERE, "cubins"), help="the folder of probe_kernels.py")
@@ -508,8 +520,7 @@ def main():
     parser.add_argument("--out", help="JSON lines")
     parser.add_argument("--self-test", action="store_true", help="without a GPU")
     args = parser.parse_args()
-    with open(os.path.join(args.cubins, "variants.json")) as file:
-        entries = json.load(file)
+    entries = read_variants(args.cubins)
     if args.only:
         entries = [e for e in entries if any(fnmatch.fnmatch(e["name"], pattern) for pattern in args.only)]
     if args.self_test:

@@ -1,11 +1,13 @@
 """compare.py with programs that only pretend: python3 -m unittest discover -s benches/peers"""
 
 import json
+import os
 import pathlib
 import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
@@ -23,6 +25,9 @@ PRETENDED = """#!/usr/bin/env python3
 import json, os, pathlib, sys
 impl, factor = {impl!r}, {factor}
 given = sys.argv[1:]
+if {{"start", "--start", "--once"}} & set(given):
+    with open(pathlib.Path(sys.argv[0]).with_name("starts.txt"), "a") as file:
+        print(pathlib.Path(os.environ.get("TERNION_CACHE", "none")).name, os.environ.get("CUDA_CACHE_DISABLE"), file=file)
 if "start" in given or "--start" in given:
     print(json.dumps({{"first": 1.0}}))
     sys.exit()
@@ -153,6 +158,20 @@ class WgpuTables(unittest.TestCase):
             wgpu_tables.page(PAGE, lines)
 
 
+class Write(unittest.TestCase):
+    def test_a_results_file_that_is_not_there_is_an_error(self):
+        for script in ("compare", "ladder", "curves", "overhead", "programs"):
+            with self.subTest(script), tempfile.TemporaryDirectory() as folder:
+                page, good = pathlib.Path(folder, "page.md"), pathlib.Path(folder, "good.jsonl")
+                page.write_text(PAGE)
+                good.write_text(json.dumps(line("elementwise/add/f32", "ternion", 0.1, 1)) + "\n")
+                command = [sys.executable, str(HERE / f"{script}.py"), "write", str(good), f"{folder}/typo.jsonl", str(page)]
+                done = subprocess.run(command, capture_output=True, text=True, check=False)
+                self.assertEqual((done.returncode, done.stderr), (1, f"error: {folder}/typo.jsonl: expected a results file, found none\n"))
+                self.assertEqual(page.read_text(), PAGE)
+                self.assertEqual(sorted(path.name for path in pathlib.Path(folder).iterdir()), ["good.jsonl", "page.md"])
+
+
 class Order(unittest.TestCase):
     def test_rounds_of_the_host_are_spread_over_the_run(self):
         steps = compare.order(["start", "host", "gemm", "softmax"], 1)
@@ -203,6 +222,56 @@ class Run(unittest.TestCase):
         page.write_text(PAGE)
         subprocess.run([sys.executable, str(HERE / "compare.py"), "write", str(self.root / "results.jsonl"), str(page)], check=True)
         self.assertIn("| elementwise/add/f32 | 0.100 ms | 1,000 GB/s | 1.00 | 0.200 ms (0.50) |", page.read_text())
+
+    def test_cold_starts_do_without_the_cache_of_cuda(self):
+        with unittest.mock.patch.dict(os.environ):
+            for name in ("CUDA_CACHE_DISABLE", "TERNION_CACHE"):
+                os.environ.pop(name, None)
+            _, lines = self.run_compare("--families", "start")
+        begun = {tuple(text.split()) for text in (self.root / "starts.txt").read_text().splitlines()}
+        cold = {(f"{cache}{at}", "1") for cache in ("cold", "cold_gpt2_") for at in range(3)}
+        self.assertEqual(begun, cold | {("warm", "None"), ("none", "None")})
+        told = {one["case"]: one["cuda_cache"] for one in lines if "cuda_cache" in one}
+        self.assertEqual(told, {"start/cold": False, "start/cold_gpt2": False})
+
+    def refused(self, command, *more):
+        """What a command that must fail says, where a results file is that must stay as it was, and where none is."""
+        kept, none = self.root / "keep.jsonl", self.root / "none.jsonl"
+        kept.write_text(json.dumps({"run": {"commit": "abc0000"}}) + "\nof a run that was cut o")
+        before = kept.read_text()
+        for out in (kept, none):
+            done = subprocess.run([sys.executable, str(HERE / "compare.py"), command, "--out", str(out), *more], capture_output=True, text=True, check=False)
+            self.assertNotEqual(done.returncode, 0, more)
+            self.assertNotIn("Traceback", done.stderr)
+        self.assertEqual((kept.read_text(), none.exists()), (before, False), more)
+        return done.stderr
+
+    def test_what_is_wrong_with_the_arguments_leaves_the_results_file_alone(self):
+        here, nowhere = ("--bundle", str(self.root)), ("--bundle", str(self.root / "nowhere"))
+        self.assertEqual(self.refused("run", *nowhere), f"error: {self.root}/nowhere: holds no ternion-bench\n")
+        self.assertEqual(self.refused("run", *nowhere, "--resume"), f"error: {self.root}/nowhere: holds no ternion-bench\n")
+        self.assertEqual(self.refused("check", *nowhere), f"error: {self.root}/nowhere: holds no run.sh\n")
+        self.assertIn("invalid choice: 'gems'", self.refused("run", *here, "--families", "gems"))
+        self.assertIn("families of cuda alone", self.refused("run", *here, "--device", "wgpu", "--families", "start"))
+        self.assertIn("--rep: invalid duration value: '-1'", self.refused("run", *here, "--rep", "-1"))
+        (self.root / "run.sh").touch()
+        self.assertIn("invalid choice: 'memchek'", self.refused("check", *here, "--only", "memchek"))
+        self.assertEqual(self.refused("check", *here, "--data", "/nowhere"), "error: /nowhere: expected the folder of MNIST, found none\n")
+        self.assertIn("--time-limit: invalid duration value: '0'", self.refused("check", *here, "--time-limit", "0"))
+
+    def test_a_file_of_another_run_is_left_as_it_was(self):
+        results = self.root / "results.jsonl"
+        self.run_compare("--families", "host")
+        with open(results, "a") as file:
+            file.write(json.dumps(line("elementwise/gelu/f32", "ternion", 0.1, 1)) + "\n")
+        before = results.read_text()
+        (self.root / "bundle.json").write_text('{"commit": "def5678"}')
+        self.run_compare("--resume", "--families", "elementwise", error="error: results of different runs: commit abc1234 and def5678\n")
+        self.assertEqual(results.read_text(), before)
+
+    def test_a_resumed_run_may_be_the_first(self):
+        _, lines = self.run_compare("--resume", "--families", "host")
+        self.assertEqual(lines[0]["run"]["commit"], "abc1234")
 
     def test_wgpu_is_measured_beside_cuda_and_pytorch(self):
         _, lines = self.run_compare("--device", "wgpu:1", "--families", "host", "elementwise")

@@ -138,6 +138,16 @@ class Pages(unittest.TestCase):
         self.assertTrue(done.stderr.startswith("error: ") and "page.md" in done.stderr, done.stderr)
 
 
+    def test_a_results_file_that_is_not_there_is_an_error(self):
+        before = self.write(RECORDS)
+        drawn = (self.path / "page.svg").read_text()
+        (self.path / "results.jsonl").write_text(json.dumps(record("f32/naive/256", 9.0)) + "\n")
+        command = [sys.executable, str(HERE / "ladder.py"), "write", "results.jsonl", "typo.jsonl", "page.md"]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=self.path, check=False)
+        self.assertEqual((done.returncode, done.stderr), (1, "error: typo.jsonl: expected a results file, found none\n"))
+        self.assertEqual((self.page.read_text(), (self.path / "page.svg").read_text()), (before, drawn))
+
+
 class Families(unittest.TestCase):
     def test_both_programs_measure_the_same_sizes(self):
         sizes = "256, 512, 1024, 2048, 4096, 8192"

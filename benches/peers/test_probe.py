@@ -3,6 +3,9 @@
 import contextlib
 import io
 import pathlib
+import subprocess
+import sys
+import tempfile
 import unittest
 
 import probe
@@ -22,6 +25,18 @@ class Probe(unittest.TestCase):
             changed, left_out = probe_kernels.patched(files, patches)
             self.assertEqual(left_out, [])
             self.assertNotEqual(changed, files)
+
+    def test_a_folder_without_variants_is_an_error_in_a_line(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "variants.json")
+            for text, found in ((None, "no file; --cubins names its folder"), ("[{", "Expecting")):
+                if text:
+                    path.write_text(text)
+                for more in ([], ["--self-test"]):
+                    command = [sys.executable, probe.__file__, "--cubins", folder, *more]
+                    done = subprocess.run(command, capture_output=True, text=True, check=False)
+                    self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1), done.stderr)
+                    self.assertTrue(done.stderr.startswith(f"error: {path}: expected what probe_kernels.py writes, found {found}"), done.stderr)
 
     def test_a_text_that_is_not_there_once_is_an_error(self):
         with self.assertRaisesRegex(ValueError, "patch of a: 2 times, not once: 'x'"):

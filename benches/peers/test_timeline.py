@@ -106,6 +106,26 @@ class Steps(unittest.TestCase):
         self.assertEqual(self.run_script("write", "ours.tsv", "torch.tsv", "page.md").returncode, 0)
         self.assertEqual((self.path / "page.md").read_text(), "before\n" + page + "after\n")
 
+    def test_the_page_tells_on_what_by_what_and_when(self):
+        def written(beside):
+            (self.path / "ours.json").write_text(beside if isinstance(beside, str) else json.dumps(beside))
+            (self.path / "page.md").unlink(missing_ok=True)
+            done = self.run_script("write", "ours.tsv", "ours.tsv", "page.md")
+            return (self.path / "page.md").read_text() if done.returncode == 0 else done.stderr
+
+        run = dict(device="Some GPU", driver="580.1", commit="abc1234", date="2026-01-01 00:00 UTC", case="train/x", modes=[])
+        self.assertIn(timeline.START + "\nSome GPU, driver 580.1, commit abc1234, 2026-01-01 00:00 UTC.\n\n![Where", written(run))
+        self.assertIn("\nSome GPU, driver unknown, commit unknown, 2026-01-01 00:00 UTC.\n", written(run | dict(driver=None, commit=None)))
+        # As it was before it had these fields, and what is another program's.
+        for other in (dict(case="train/x", modes=[]), TRACE, []):
+            self.assertIn(timeline.START + "\n![Where", written(other))
+        self.assertIn("error: ours.json: ", written("no JSON"))
+
+    def test_the_program_writes_what_the_page_tells(self):
+        program = (HERE.parent / "gpu/src/main.rs").read_text(encoding="utf-8")
+        for key in ("device", "driver", "commit", "date"):
+            self.assertIn(f'"{key}": ', program)
+
     def test_what_is_no_table_or_page_is_refused(self):
         (self.path / "bad.tsv").write_text("a\tb\n")
         self.assertIn("expected a first line of the columns", self.run_script("write", "bad.tsv", "page.md").stderr)

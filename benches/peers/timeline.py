@@ -5,7 +5,8 @@
     timeline.py convert trace.json --mode torch/compile --out torch.tsv     the same of a Chrome trace that torch.profiler wrote
     timeline.py write CASE.tsv.. docs/profiles/gpt2-step.md                 anywhere: the table between the page's markers, and gpt2-step.svg beside it
 
-A .tsv has a row for each kernel, copy and fill; a page that is not there is made. `write` needs only Python's standard library.
+A .tsv has a row for each kernel, copy and fill; a page that is not there is made. What `ternion-bench timeline` wrote beside it, CASE.json, tells on what it was
+traced: where that is there, it goes into the page. `write` needs only Python's standard library.
 """
 
 import argparse
@@ -99,6 +100,31 @@ def read_tsv(path):
     return rows
 
 
+def provenance(run):
+    """What figures were measured on, by what and when, as a sentence; none of a run that tells nothing but its device."""
+    if not any(run.get(key) for key in ("driver", "commit", "date")):
+        return []
+    parts = [run.get("device") or "unknown device", f"driver {run.get('driver') or 'unknown'}", f"commit {run.get('commit') or 'unknown'}", run.get("date") or "unknown date"]
+    return [", ".join(parts) + "."]
+
+
+def about(tables):
+    """The sentences about runs of those tables that have what `ternion-bench timeline` wrote beside them; each once."""
+    found = []
+    for path in tables:
+        beside = path.with_suffix(".json")
+        if not beside.exists():
+            continue
+        try:
+            run = json.loads(beside.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise SystemExit(f"error: {beside}: {error}") from error
+        # Not a trace of PyTorch's, which may have such a name.
+        if isinstance(run, dict) and "modes" in run:
+            found += [text for text in provenance(run) if text not in found]
+    return found
+
+
 class Mode:
     """A step in one way, such as ternion/graph."""
 
@@ -170,14 +196,14 @@ def kernels_table(mode):
     return [*lines, ""]
 
 
-def body(modes, picture):
-    lines = [f"![Where the time goes]({picture})", "", *groups_table(modes), ""]
+def body(modes, picture, runs=()):
+    lines = [*(line for text in runs for line in (text, "")), f"![Where the time goes]({picture})", "", *groups_table(modes), ""]
     return "\n".join([*lines, *(line for mode in modes for line in kernels_table(mode))])
 
 
-def page(text, modes, picture):
-    """The page with the tables instead of what is between its markers."""
-    return between_markers(text, MARKERS, body(modes, picture))
+def page(text, modes, picture, runs=()):
+    """The page with the tables, below what is said of runs, instead of what is between its markers."""
+    return between_markers(text, MARKERS, body(modes, picture, runs))
 
 
 WIDTH, LEFT, BAR, LANE = 1200, 130, 26, 9
@@ -238,7 +264,7 @@ def write(given):
         raise SystemExit(f"error: {', '.join(map(str, tables))}: no kernel")
     picture = target.with_suffix(".svg")
     text = target.read_text(encoding="utf-8") if target.exists() else f"# {given.title}\n\n{START}\n{END}\n"
-    text = page(text, modes, picture.name)
+    text = page(text, modes, picture.name, about(tables))
     picture.write_text(drawing(modes), encoding="utf-8")
     target.write_text(text, encoding="utf-8")
 

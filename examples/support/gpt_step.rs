@@ -1,15 +1,15 @@
 //! One training step of a transformer on windows of tokens.
 
 use super::learner::{Learner, LearnerStep};
+use ternion::LinearCrossEntropyOptions;
 use ternion::data::{RandomWindows, TokenBatch};
 use ternion::prelude::*;
 use ternion::trace::{SpanKind, in_span};
 
-/// The mean loss of the tokens that follow those of a batch.
+/// The mean loss of the tokens that follow those of a batch. The gradient of the logits is computed in their memory, and a vocabulary of any size, as GPT-2's of
+/// 50,257 tokens, has the speed of an even one.
 pub fn mean_loss(model: &GPT, TokenBatch { inputs, targets, .. }: &TokenBatch) -> Result<Tensor> {
-    let count = targets.elements();
-    let logits = model.forward(inputs)?.reshape([count, model.config().vocabulary])?;
-    logits.cross_entropy(&targets.reshape([count])?)
+    model.loss(inputs, targets, LinearCrossEntropyOptions::default())
 }
 
 /// The gradients of some batches as if they were one, and the optimizer's step by them.

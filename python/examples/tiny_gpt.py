@@ -48,8 +48,7 @@ def model_of(settings, vocabulary, device):
 
 def loss_of(model, inputs, targets):
     """The mean loss of the tokens that follow those of a batch."""
-    logits = model(inputs).reshape(-1, model.vocabulary)
-    return nn.functional.cross_entropy(logits, targets.reshape(-1))
+    return model.loss(inputs, targets)
 
 
 class Training:

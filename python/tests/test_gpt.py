@@ -45,6 +45,27 @@ class TestForms:
                 assert step.allclose(whole[:, end - 1], atol=1e-5)
         assert len(caches[0]) == 8
 
+    def test_the_loss_is_that_of_the_scores(self, settings):
+        model = small(**settings)
+        tokens, targets = ternion.randint(0, 11, (2, 6)), ternion.randint(0, 11, (2, 6))
+        targets[0, 0] = -100
+        found = []
+        for chunk_rows in (None, 5):
+            model.zero_grad()
+            model.loss(tokens, targets, label_smoothing=0.1, chunk_rows=chunk_rows).backward()
+            found.append([parameter.grad for parameter in model.parameters()])
+        model.zero_grad()
+        expected = F.cross_entropy(model(tokens).reshape(-1, 11), targets.reshape(-1), label_smoothing=0.1)
+        expected.backward()
+        assert model.loss(tokens, targets, label_smoothing=0.1).allclose(expected, atol=1e-6)
+        for gradients in found:
+            for gradient, parameter in zip(gradients, model.parameters()):
+                assert gradient.allclose(parameter.grad, atol=1e-6)
+        with pytest.raises(ValueError, match="chunk_rows 0"):
+            model.loss(tokens, targets, chunk_rows=0)
+        with pytest.raises(ValueError, match="target"):
+            model.loss(tokens, targets[:, 1:])
+
     def test_it_learns_by_heart(self, settings):
         model = small(**settings)
         tokens = ternion.tensor([[1, 5, 2, 9, 3, 3, 7, 0]])

@@ -23,12 +23,12 @@ const FEW: [[usize; 3]; 3] = [[33, 9, 5], [129, 17, 9], [300, 65, 25]];
 /// What the rows around y hold, which nobody writes to.
 const MARK: f64 = -4096.0;
 
-fn backend(device: &Device) -> &CudaBackend {
+pub(super) fn backend(device: &Device) -> &CudaBackend {
     device.downcast().expect("the CUDA backend itself")
 }
 
 /// m, n and k of the form.
-fn sizes(form: Form, [m, n, k]: [usize; 3]) -> [usize; 3] {
+pub(super) fn sizes(form: Form, [m, n, k]: [usize; 3]) -> [usize; 3] {
     [m, n * form.multiple(), k * form.multiple()]
 }
 
@@ -38,7 +38,7 @@ fn integers(count: usize, seed: u64) -> Vec<f32> {
 }
 
 /// a and b of a form on the CPU.
-fn operands(
+pub(super) fn operands(
     form: Form,
     [m, n, k]: [usize; 3],
     values: impl Fn(usize, u64) -> Vec<f32>,
@@ -67,7 +67,7 @@ fn product(device: &Device, form: Form, tile: &'static Tile, [a, b]: [&Tensor; 2
 }
 
 /// Every form that the device has with each of its tiles.
-fn every_tile(device: &Device) -> impl Iterator<Item = (Form, &'static Tile)> {
+pub(super) fn every_tile(device: &Device) -> impl Iterator<Item = (Form, &'static Tile)> {
     let runs = |form: &Form| {
         let runs = ladder::runs(backend(device), *form);
         if !runs {

@@ -1,11 +1,12 @@
-//! Results have the same bits in every run, however long the parts of a kernel take: products, attention, norms, losses and steps of an optimizer.
+//! Results have the same bits in every run, however long the parts of a kernel take: products, those of the ladder, attention, norms, losses and steps of an
+//! optimizer.
 //! `TERNION_REPEATS=1000` runs each a thousand times, and with `TERNION_CUDA_DELAYS=1` threads wait for random times where they wait for each other. Each case prints
 //! a fingerprint of its bits, by which processes with and without delays are compared (`run.sh check --only repeats repeats_delayed`).
 
 use super::gemm::matrix;
 use super::gemm_epilogues::{ACTIVATIONS, FUSED_TILES, GRADIENTS};
 use super::tiles::{LAYOUTS, idle, options};
-use super::{both_ways_by, gpu, has_tensor_maps, has_warpgroups, tensor};
+use super::{both_ways_by, gpu, has_tensor_maps, has_warpgroups, ladder, numbers, tensor};
 use crate::beside;
 use ternion::prelude::*;
 use ternion_core::dispatch::{apply, apply_one};
@@ -195,10 +196,24 @@ fn fused(dtype: DType, device: &Device) -> Result<Vec<(String, Epilogue, Vec<Ten
         all.push((what, epilogue, vec![a.clone(), wide.clone(), z.clone()]));
     }
     let sum = Epilogue { residual: true, out_dtype: Some(DType::F32), ..scaled };
-    all.push(("residual".into(), sum, vec![a, b, residual]));
+    all.push(("residual".into(), sum, vec![a.clone(), b.clone(), residual.clone()]));
+    let in_place = Epilogue { accumulate: true, out_dtype: Some(DType::F32), ..scaled };
+    all.push(("added in place".into(), in_place, vec![a, b, residual]));
     let row_sums = Epilogue { row_sums_of_a: true, ..Epilogue::NONE };
     all.push(("sums of rows".into(), row_sums, vec![across, wide]));
     Ok(all)
+}
+
+/// A sum in place is one in the place of a copy of the last input.
+fn run_fused(epilogue: Epilogue, inputs: &[&Tensor]) -> Result<Vec<Tensor>> {
+    let op = Matmul { epilogue, ..Matmul::PLAIN };
+    match inputs.split_last() {
+        Some((sum, others)) if epilogue.accumulate => {
+            let sum = sum.copy()?;
+            Ok(apply(op, &[others, &[&sum]].concat())?.into_vec())
+        }
+        _ => Ok(apply(op, inputs)?.into_vec()),
+    }
 }
 
 #[test]
@@ -215,13 +230,38 @@ fn fused_products() -> Result<()> {
                 for &splits in splits {
                     let wanted = Wanted { tile: Some(tile), splits: Some(splits) };
                     let what = format!("{name}, {dtype:?} by {tile} in {splits}");
-                    let run = || Ok(apply(Matmul { epilogue, ..Matmul::PLAIN }, &inputs)?.into_vec());
+                    let run = || run_fused(epilogue, &inputs);
                     let (compared, taken) = with_tile(wanted, || compare_runs(&mut faults, &what, run));
                     compared?;
                     let is_fused = taken.is_some_and(|taken| taken.tile == tile && taken.is_fused);
                     assert!(is_fused || !has_warpgroups(device), "{what}: {taken:?}");
                 }
             }
+        }
+    }
+    none(&faults);
+    Ok(())
+}
+
+/// Edges in all axes, and more tiles than a persistent grid has blocks.
+const LADDER_SIZES: [[usize; 3]; 2] = [[520, 49, 33], [2056, 385, 9]];
+
+#[test]
+fn products_of_the_ladder() -> Result<()> {
+    let _beside = beside();
+    let Some(device) = gpu() else { return Ok(()) };
+    let mut faults = Vec::new();
+    for (form, tile) in ladder::every_tile(device) {
+        for sizes in LADDER_SIZES.map(|sizes| ladder::sizes(form, sizes)) {
+            let [a, b] = ladder::operands(form, sizes, numbers)?;
+            let (a, b) = (a.to_device(device)?, b.to_device(device)?);
+            let run = || {
+                let y = Tensor::full([sizes[0], sizes[1]], f64::NAN, form.dtype(), device)?;
+                let views = [&a.view(), &b.view(), &y.view()];
+                ternion_cuda::ladder::product(ladder::backend(device), form, tile, views)?;
+                Ok(vec![y])
+            };
+            compare_runs(&mut faults, &format!("ladder, {form:?} by {tile} {sizes:?}"), run)?;
         }
     }
     none(&faults);
@@ -287,11 +327,16 @@ fn cross_entropies() -> Result<()> {
             let target = Tensor::from_vec(classes, [rows], device)?;
             let logits = tensor(&[rows, columns], dtype, device, 1)?;
             let dloss = tensor(&[rows], dtype.accumulator(), device, 2)?;
-            let run = || {
-                let op = CrossEntropyWithGrad { ignore_index: 0, label_smoothing: 0.1, in_place: false };
-                Ok(apply(op, &[&logits, &target, &dloss])?.into_vec())
-            };
-            compare_runs(&mut faults, &format!("cross_entropy, {dtype:?} [{rows}, {columns}]"), run)?;
+            for in_place in [false, true] {
+                let run = || {
+                    let op = CrossEntropyWithGrad { ignore_index: 0, label_smoothing: 0.1, in_place };
+                    let logits = if in_place { logits.copy()? } else { logits.clone() };
+                    Ok(apply(op, &[&logits, &target, &dloss])?.into_vec())
+                };
+                let place = if in_place { ", in place" } else { "" };
+                let what = format!("cross_entropy, {dtype:?} [{rows}, {columns}]{place}");
+                compare_runs(&mut faults, &what, run)?;
+            }
         }
     }
     none(&faults);

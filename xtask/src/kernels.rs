@@ -3,10 +3,20 @@
 
 use crate::known::Known;
 use crate::waits;
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use ternion_cuda::{Architecture, Variant, nvrtc, options, variants, variants_beside_ops};
+
+/// What is compiled for where no architecture is named.
+pub const ARCHITECTURES: &str = "sm_80,sm_90a,sm_100a";
+
+/// NVRTC from this version on has a cache of its own where there is a driver. What comes from that has no log, and without a log no registers and no spills are known.
+const NVRTC_CACHES_SINCE: (i32, i32) = (12, 9);
+
+/// What a process with a share says of a file of the kernel cache, ahead of its path.
+const KEPT: &str = "kept ";
 
 /// What the assembler says of a kernel.
 #[derive(Debug, Default, Clone, PartialEq)]
@@ -33,6 +43,8 @@ impl std::fmt::Display for Usage {
 struct Row {
     text: String,
     faults: Vec<String>,
+    /// The machine code, if it compiles.
+    image: Option<Vec<u8>>,
 }
 
 /// What is to be compiled.
@@ -58,29 +70,31 @@ pub fn run(root: &Path, wanted: &Wanted) -> Result<(), String> {
     if wanted.record { Known::now(&wanted.architectures)?.write(root, &wanted.architectures) } else { Ok(()) }
 }
 
-/// As many processes as there are processors, each with its share: NVRTC takes one program at a time.
 fn run_all(wanted: &Wanted) -> Result<(), String> {
+    selected(wanted)?;
     let (major, minor) = nvrtc::version().map_err(|error| error.to_string())?;
     println!("NVRTC {major}.{minor}: variant, architecture: {COLUMNS}");
+    if wanted.keep {
+        unread(&wanted.architectures).for_each(|note| eprintln!("note: {note}"));
+    }
+    let (lines, failed) = run_shares(wanted)?;
+    let (kept, mut rows): (Vec<_>, Vec<_>) = lines.into_iter().partition(|line| line.starts_with(KEPT));
+    rows.sort();
+    rows.iter().for_each(|row| println!("{row}"));
+    println!("{} variants", rows.len());
+    summary(&kept).iter().for_each(|summary| println!("{summary}"));
+    match (failed, wanted.keep) {
+        (false, _) => Ok(()),
+        (true, false) => Err("kernels above do not compile cleanly".into()),
+        (true, true) => Err("kernels above do not compile cleanly or were not stored".into()),
+    }
+}
+
+/// The lines of as many processes as there are processors, each with its share, and whether one of them failed.
+fn run_shares(wanted: &Wanted) -> Result<(Vec<String>, bool), String> {
     let processes = std::thread::available_parallelism().map_or(1, usize::from);
-    let program = std::env::current_exe().map_err(|error| error.to_string())?;
-    let start = |number: usize| {
-        let mut command = Command::new(&program);
-        command.args(["kernels", "--arch", &wanted.architectures.join(","), "--share"]);
-        command.arg(format!("{number}/{processes}"));
-        if let Some(only) = &wanted.only {
-            command.args(["--only", only]);
-        }
-        if wanted.keep {
-            command.arg("--keep");
-        }
-        if wanted.known {
-            command.arg("--known");
-        }
-        command.stdout(Stdio::piped()).spawn().map_err(|error| format!("{}: {error}", program.display()))
-    };
+    let start = |number: usize| start_share(wanted, &format!("{number}/{processes}"));
     let started = (1..=processes).map(start).collect::<Result<Vec<_>, _>>()?;
-    let (mut rows, mut failed) = (Vec::new(), false);
     // All are read at once: one that nobody reads would stop as soon as its pipe is full.
     let outputs = std::thread::scope(|scope| {
         let readers: Vec<_> =
@@ -89,43 +103,79 @@ fn run_all(wanted: &Wanted) -> Result<(), String> {
             |reader: std::thread::ScopedJoinHandle<'_, _>| reader.join().expect("a reader does not panic");
         readers.into_iter().map(read).collect::<std::io::Result<Vec<_>>>()
     });
+    let (mut lines, mut failed) = (Vec::new(), false);
     for output in outputs.map_err(|error| error.to_string())? {
         failed |= !output.status.success();
-        rows.extend(String::from_utf8_lossy(&output.stdout).lines().map(str::to_string));
+        lines.extend(String::from_utf8_lossy(&output.stdout).lines().map(str::to_string));
     }
-    rows.sort();
-    rows.iter().for_each(|row| println!("{row}"));
-    println!("{} variants", rows.len());
-    match (failed, rows.is_empty()) {
-        (true, _) => Err("kernels above do not compile cleanly".into()),
-        (_, true) if wanted.only.is_some() => {
-            Err(format!("no variant's name contains {:?}", wanted.only.as_deref().unwrap_or_default()))
-        }
-        _ => Ok(()),
+    Ok((lines, failed))
+}
+
+fn start_share(wanted: &Wanted, share: &str) -> Result<Child, String> {
+    let program = std::env::current_exe().map_err(|error| error.to_string())?;
+    let mut command = Command::new(&program);
+    command.args(["kernels", "--arch", &wanted.architectures.join(","), "--share", share]);
+    if let Some(only) = &wanted.only {
+        command.args(["--only", only]);
     }
+    if wanted.keep {
+        command.arg("--keep");
+    }
+    if wanted.known {
+        command.arg("--known");
+    }
+    command.stdout(Stdio::piped()).spawn().map_err(|error| format!("{}: {error}", program.display()))
+}
+
+/// How many files are in the kernel cache, and in which folder, where `lines` tell each.
+fn summary(lines: &[String]) -> Option<String> {
+    let files: BTreeSet<&Path> =
+        lines.iter().filter_map(|line| line.strip_prefix(KEPT)).map(Path::new).collect();
+    let folder = files.first()?.parent()?;
+    Some(format!("stored in {}: {} files", folder.display(), files.len()))
+}
+
+/// Which of these architectures no device looks for in the kernel cache: from 9.0 on it looks for the one with the instructions that it alone has.
+fn unread(architectures: &[String]) -> impl Iterator<Item = String> {
+    let capability = |name: &String| name.strip_prefix("sm_")?.parse::<u32>().ok();
+    let unread = architectures.iter().filter(move |name| capability(name).is_some_and(|number| number >= 90));
+    unread.map(|name| {
+        format!("no device reads what is kept for {name}: its devices look for {name}a, which --arch {name}a keeps")
+    })
 }
 
 fn run_share(root: &Path, wanted: &Wanted, share: &str) -> Result<(), String> {
-    let wrong = || format!("share {share:?}, expected such as 1/4");
-    let (number, of) = share.split_once('/').ok_or_else(wrong)?;
-    let (number, of): (usize, usize) =
-        (number.parse().map_err(|_| wrong())?, of.parse().map_err(|_| wrong())?);
-    if number == 0 || number > of {
-        return Err(wrong());
-    }
-    let only = wanted.only.as_deref();
-    let mut tasks = tasks(&wanted.architectures)?;
-    tasks.retain(|(variant, _)| only.is_none_or(|only| variant.source().name.contains(only)));
+    let (number, of) = parse_share(share)?;
+    let version = nvrtc::version().map_err(|error| error.to_string())?;
+    let mut tasks = selected(wanted)?;
     if wanted.known {
         tasks = Known::now(&wanted.architectures)?.to_compile(&Known::read(root)?, tasks);
     }
     let mut faults = Vec::new();
     for (variant, architecture) in tasks.iter().skip(number - 1).step_by(of) {
-        let row = row(variant, architecture, wanted.keep);
+        let row = row(variant, architecture, version);
         println!("{}", row.text);
         faults.extend(row.faults);
+        let Some(image) = row.image.filter(|_| wanted.keep) else { continue };
+        match ternion_cuda::keep(&variant.source(), architecture, &image) {
+            Ok(file) => println!("{KEPT}{}", file.display()),
+            Err(error) => {
+                faults.push(format!("{} {architecture}: not stored: {error}", variant.source().name));
+                // Nor would the next one be.
+                break;
+            }
+        }
     }
     if faults.is_empty() { Ok(()) } else { Err(faults.join("\n")) }
+}
+
+/// The number of a share, and of how many.
+fn parse_share(share: &str) -> Result<(usize, usize), String> {
+    let parsed =
+        share.split_once('/').and_then(|(number, of)| Some((number.parse().ok()?, of.parse().ok()?)));
+    parsed
+        .filter(|&(number, of)| (1..=of).contains(&number))
+        .ok_or_else(|| format!("share {share:?}, expected such as 1/4"))
 }
 
 /// A variant, and an architecture that it is for.
@@ -134,31 +184,73 @@ pub type Task = (Variant, String);
 /// Every variant on each of these architectures that it is for.
 ///
 /// # Errors
-/// A name that is not one of an architecture.
+/// A name that is not one of an architecture, or an architecture that no kernel is for.
 pub fn tasks(architectures: &[String]) -> Result<Vec<Task>, String> {
     let parsed: Vec<Architecture> =
         architectures.iter().map(|name| name.parse()).collect::<Result<_, String>>()?;
+    let all: Vec<Variant> = variants().into_iter().chain(variants_beside_ops()).collect();
+    let has_kernels = |&architecture: &Architecture| all.iter().any(|variant| variant.is_for(architecture));
+    if let Some(none) = parsed.iter().find(|architecture| !has_kernels(architecture)) {
+        let expected = ARCHITECTURES.replace(',', ", ");
+        return Err(format!("no kernel is for {none}, expected {expected} or another from sm_80 on"));
+    }
     let on_each = |variant: Variant| {
         let own = parsed.iter().filter(move |&&architecture| variant.is_for(architecture));
         own.map(move |architecture| (variant, architecture.to_string()))
     };
-    Ok(variants().into_iter().chain(variants_beside_ops()).flat_map(on_each).collect())
+    Ok(all.into_iter().flat_map(on_each).collect())
 }
 
-fn row(variant: &Variant, architecture: &str, keep: bool) -> Row {
+/// What is to be compiled.
+///
+/// # Errors
+/// Those of [`tasks`], or a name that no variant has on these architectures.
+fn selected(wanted: &Wanted) -> Result<Vec<Task>, String> {
+    let mut tasks = tasks(&wanted.architectures)?;
+    let Some(only) = &wanted.only else { return Ok(tasks) };
+    tasks.retain(|task| is_named(task, only));
+    if tasks.is_empty() { Err(none_named(only, &wanted.architectures)) } else { Ok(tasks) }
+}
+
+fn is_named((variant, _): &Task, only: &str) -> bool {
+    variant.source().name.contains(only)
+}
+
+/// Why these architectures have no variant of that name: there is none, or it is for others.
+fn none_named(only: &str, architectures: &[String]) -> String {
+    let has_some =
+        |name: &str| tasks(&[name.into()]).is_ok_and(|tasks| tasks.iter().any(|task| is_named(task, only)));
+    let others: Vec<&str> = ARCHITECTURES.split(',').filter(|name| has_some(name)).collect();
+    let others = match others[..] {
+        [] => return format!("no variant's name contains {only:?}"),
+        [one] => format!("{one} alone"),
+        _ => others.join(", "),
+    };
+    let asked = architectures.join(", ");
+    format!("variants whose name contains {only:?} are for {others}: none of them is compiled for {asked}")
+}
+
+/// What NVRTC is told here: all that a program tells it, which is also in the key of the kernel cache, and what makes it report.
+fn reporting_options(architecture: &str, version: (i32, i32)) -> Vec<String> {
+    let mut told = options(architecture);
+    told.push("--ptxas-options=-v".into());
+    if version >= NVRTC_CACHES_SINCE {
+        told.push("--no-cache".into());
+    }
+    told
+}
+
+fn row(variant: &Variant, architecture: &str, version: (i32, i32)) -> Row {
     let source = variant.source();
-    let mut options = options(architecture);
-    options.push("--ptxas-options=-v".into());
     let name = format!("{} {architecture}", source.name);
+    let options = reporting_options(architecture, version);
     let compiled = match nvrtc::compile(&source.name, &source.program(), &options) {
         Ok(compiled) => compiled,
         Err(error) => {
-            return Row { text: format!("{name}: does not compile"), faults: vec![error.to_string()] };
+            let text = format!("{name}: does not compile");
+            return Row { text, faults: vec![error.to_string()], image: None };
         }
     };
-    if keep {
-        ternion_cuda::keep(&source, architecture, &compiled.cubin);
-    }
     let usages = usages(&compiled.log);
     let mut text = format!("{name}:");
     let warnings = warnings(&compiled.log).map(str::to_string);
@@ -170,12 +262,9 @@ fn row(variant: &Variant, architecture: &str, keep: bool) -> Row {
             faults.push(format!("{name}: {} spills {} bytes", usage.kernel, usage.spilled));
         }
     }
-    for kernel in source.kernels {
-        if !usages.iter().any(|usage| usage.kernel == *kernel) {
-            faults.push(format!("{name}: has no kernel {kernel}"));
-        }
-    }
-    Row { text, faults }
+    let missing = source.kernels.iter().filter(|&kernel| !usages.iter().any(|usage| usage.kernel == *kernel));
+    faults.extend(missing.map(|kernel| format!("{name}: has no kernel {kernel}")));
+    Row { text, faults, image: Some(compiled.cubin) }
 }
 
 /// What kernels of a dependent launch do before they have waited; nothing for architectures whose instructions [`waits`] does not read.
@@ -251,5 +340,76 @@ mod tests {
                    ptxas info    : Used 14 registers, used 0 barriers";
         let texts: Vec<String> = usages(log).iter().map(Usage::to_string).collect();
         assert_eq!(texts, ["iota 14/0/0"]);
+    }
+
+    fn wanted(architectures: &[&str], only: Option<&str>) -> Wanted {
+        let architectures = architectures.iter().map(|name| name.to_string()).collect();
+        let only = only.map(String::from);
+        Wanted { only, architectures, keep: false, known: false, record: false, share: None }
+    }
+
+    fn refusal(architectures: &[&str], only: Option<&str>) -> String {
+        selected(&wanted(architectures, only)).expect_err("nothing to compile")
+    }
+
+    #[test]
+    fn an_architecture_without_kernels_is_refused() {
+        let expected = "no kernel is for sm_12, expected sm_80, sm_90a, sm_100a or another from sm_80 on";
+        assert_eq!(refusal(&["sm_80", "sm_12"], None), expected);
+        assert!(refusal(&["sm_75"], Some("reduce")).contains("no kernel is for sm_75"));
+        for name in ARCHITECTURES.split(',').chain(["sm_86", "sm_90"]) {
+            assert!(selected(&wanted(&[name], None)).is_ok_and(|tasks| !tasks.is_empty()), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_name_of_other_architectures_is_told_from_one_that_nothing_has() {
+        let alone = "variants whose name contains \"gemm/wgmma.cu\" are for sm_90a alone: none of them is compiled for sm_80, sm_90";
+        assert_eq!(refusal(&["sm_80", "sm_90"], Some("gemm/wgmma.cu")), alone);
+        assert!(refusal(&["sm_80"], Some("probe/launch.cu")).contains("are for sm_90a, sm_100a: "));
+        assert_eq!(refusal(&["sm_90a"], Some("no such")), "no variant's name contains \"no such\"");
+        let both = selected(&wanted(&["sm_90", "sm_90a"], Some("gemm/wgmma.cu"))).expect("for one of them");
+        assert!(both.iter().all(|(_, architecture)| architecture == "sm_90a"));
+    }
+
+    #[test]
+    fn architectures_that_no_device_reads_are_noted() {
+        let notes = |names: &[&str]| unread(&wanted(names, None).architectures).collect::<Vec<_>>();
+        assert_eq!(notes(&["sm_80", "sm_89", "sm_90a", "sm_100a"]), [""; 0]);
+        let expected =
+            "no device reads what is kept for sm_90: its devices look for sm_90a, which --arch sm_90a keeps";
+        assert_eq!(notes(&["sm_90", "sm_90a"]), [expected]);
+        assert_eq!(notes(&["sm_100", "sm_120"]).len(), 2);
+    }
+
+    #[test]
+    fn files_that_were_stored_are_counted_once() {
+        let lines =
+            ["kept /cache/kernels/ab.cubin", "kept /cache/kernels/cd.cubin", "kept /cache/kernels/ab.cubin"];
+        assert_eq!(summary(&lines.map(String::from)).as_deref(), Some("stored in /cache/kernels: 2 files"));
+        assert_eq!(summary(&[]), None);
+    }
+
+    #[test]
+    fn nvrtc_s_own_cache_is_passed_by_where_there_is_one() {
+        let own = options("sm_90a");
+        assert!(!own.iter().any(|option| option == "--no-cache"), "not in the key of the kernel cache");
+        for (version, further) in [
+            ((12, 8), &["--ptxas-options=-v"][..]),
+            ((12, 9), &["--ptxas-options=-v", "--no-cache"]),
+            ((13, 0), &["--ptxas-options=-v", "--no-cache"]),
+        ] {
+            let told = reporting_options("sm_90a", version);
+            assert_eq!(told[..own.len()], own);
+            assert_eq!(told[own.len()..], *further, "{version:?}");
+        }
+    }
+
+    #[test]
+    fn shares_are_read() {
+        assert_eq!(parse_share("4/4"), Ok((4, 4)));
+        for share in ["0/4", "5/4", "1", "a/4", "1/0"] {
+            assert_eq!(parse_share(share), Err(format!("share {share:?}, expected such as 1/4")));
+        }
     }
 }

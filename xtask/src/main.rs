@@ -64,9 +64,9 @@ enum Command {
         #[arg(long)]
         only: Option<String>,
         /// Architectures, in place of all three.
-        #[arg(long, value_delimiter = ',', default_value = "sm_80,sm_90a,sm_100a")]
+        #[arg(long, value_delimiter = ',', default_value = kernels::ARCHITECTURES)]
         arch: Vec<String>,
-        /// Puts the machine code into the kernel cache ($TERNION_CACHE).
+        /// Puts the machine code into the kernel cache ($TERNION_CACHE), and fails where it cannot be stored there.
         #[arg(long)]
         keep: bool,
         /// Leaves out files whose kernels were compiled as they are now, as kernels/compiled.tsv says, but for a sixteenth of them.
@@ -75,7 +75,7 @@ enum Command {
         /// Writes kernels/compiled.tsv when every kernel compiles cleanly. With --known what the list knows stays known: minutes in place of half an hour.
         #[arg(long, conflicts_with = "only")]
         record: bool,
-        /// Only every n-th unit: `1/4` and so on. (The compiler takes one at a time in a process, so this program runs itself several times.)
+        /// Only every n-th unit: `1/4` and so on. (A process compiles one unit after another, so this program runs itself once for each processor.)
         #[arg(long)]
         share: Option<String>,
     },

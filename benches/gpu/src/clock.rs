@@ -1,6 +1,8 @@
 //! How a case is timed, and how its line is printed.
 
 use crate::device::{self, Kind, Timed};
+use std::fmt::Display;
+use std::io::{self, Write};
 use std::time::{Duration, Instant};
 use ternion::{DType, Device, Result, Tensor, no_grad};
 
@@ -271,9 +273,37 @@ fn rest_after(milliseconds: f64) -> Duration {
     Duration::try_from_secs_f64(rest / 1e3).unwrap_or_default()
 }
 
+/// Milliseconds of the command line for which something is measured.
+pub fn positive_milliseconds(text: &str) -> std::result::Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(milliseconds) if milliseconds > 0.0 && milliseconds.is_finite() => Ok(milliseconds),
+        _ => Err("expected milliseconds, a finite number above 0".into()),
+    }
+}
+
+/// How the program ends when `what` could not be written. A reader that has gone, such as `head`, has seen what it wanted: that is no error.
+pub fn ended_by(what: &str, error: &io::Error) -> std::result::Result<(), String> {
+    match error.kind() {
+        io::ErrorKind::BrokenPipe => Ok(()),
+        _ => Err(format!("{what}: {error}")),
+    }
+}
+
+/// Prints a line, or several without the last one's end. Where nobody can read them the program ends: nothing else is left of what it measures.
+pub fn print_lines(lines: impl Display) {
+    let Err(error) = writeln!(io::stdout().lock(), "{lines}") else { return };
+    match ended_by("stdout", &error) {
+        Ok(()) => std::process::exit(0),
+        Err(error) => {
+            eprintln!("error: {error}");
+            std::process::exit(1)
+        }
+    }
+}
+
 /// Prints the line of a case that `kind` of implementation could not run.
-pub fn emit_error(case: &str, kind: &str, error: &impl std::fmt::Display) {
-    println!("{}", serde_json::json!({"case": case, "impl": kind, "error": error.to_string()}));
+pub fn emit_error(case: &str, kind: &str, error: &impl Display) {
+    print_lines(serde_json::json!({"case": case, "impl": kind, "error": error.to_string()}));
 }
 
 /// Prints the line of a case.
@@ -297,7 +327,7 @@ pub fn emit_with(
     for (name, value) in more {
         line[name] = value.clone();
     }
-    println!("{line}");
+    print_lines(line);
 }
 
 #[cfg(test)]
@@ -310,5 +340,20 @@ mod tests {
         assert_eq!(rest_after(1.5), Duration::from_millis(3));
         assert_eq!(rest_after(f64::NAN), Duration::from_micros(300));
         assert_eq!(rest_after(f64::INFINITY), Duration::ZERO);
+    }
+
+    #[test]
+    fn a_reader_that_has_gone_is_no_error() {
+        assert_eq!(ended_by("stdout", &io::ErrorKind::BrokenPipe.into()), Ok(()));
+        let full = ended_by("stdout", &io::ErrorKind::StorageFull.into());
+        assert_eq!(full, Err(format!("stdout: {}", io::ErrorKind::StorageFull)));
+    }
+
+    #[test]
+    fn times_to_measure_for_are_positive() {
+        assert_eq!(positive_milliseconds("2.5"), Ok(2.5));
+        for text in ["0", "-0.0", "-1", "nan", "inf", "1e999", "", "x"] {
+            assert!(positive_milliseconds(text).is_err(), "{text}");
+        }
     }
 }

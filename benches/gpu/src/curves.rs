@@ -4,11 +4,10 @@
 //!
 //! Prints a line about the run, then one JSON object for each step: `{"model", "seed", "way", "step", "loss"}`. A loss has all digits of its f32.
 
-use crate::device::hardware;
+use crate::clock::print_lines;
 use crate::train::{CHARACTERS, GPT2, Sizes, scoped};
 use clap::{Args, ValueEnum};
-use serde_json::json;
-use std::io::Write;
+use serde_json::{Value, json};
 use std::time::Instant;
 use ternion::data::{ByteTokenizer, RandomWindows, TokenBatch, Tokenizer, Tokens, Windows};
 use ternion::nn::optim::{AdamW, AdamWConfig, Optimizer};
@@ -263,15 +262,12 @@ pub fn run(wanted: &Wanted) -> std::result::Result<(), String> {
     let (sizes, batch) = wanted.model.sizes();
     let batch = wanted.batch.map_or(batch, usize::from);
     let setup = Setup::new(sizes, batch, wanted.steps as usize).map_err(text)?;
-    let mut out = std::io::stdout().lock();
-    let mut print =
-        |lines: String| out.write_all(lines.as_bytes()).map_err(|error| format!("stdout: {error}"));
-    print(about(wanted.model, &setup, &device).map_err(text)?)?;
+    print_lines(about(wanted.model, &setup, &device)?);
     for &seed in &wanted.seeds {
         for way in &WAYS {
             let begun = Instant::now();
             let losses = setup.curve(way, seed, &device).map_err(text)?;
-            print(lines(wanted.model, seed, way, &losses))?;
+            print_lines(lines(wanted.model, seed, way, &losses).trim_end());
             check(way, &losses)?;
             eprintln!("seed {seed}, {}: {:.1} s", way.name, begun.elapsed().as_secs_f64());
         }
@@ -280,19 +276,21 @@ pub fn run(wanted: &Wanted) -> std::result::Result<(), String> {
 }
 
 /// The line about the run.
-fn about(model: Model, setup: &Setup, device: &Device) -> Result<String> {
-    let run = json!({
-        "device": hardware(device),
-        "model": model.name(),
-        "batch": setup.batch,
-        "context": setup.config.context,
-        "layers": setup.config.layers,
-        "width": setup.config.width,
-        "vocabulary": setup.config.vocabulary,
-        "lr": RATE,
-        "text_bytes": text().len(),
-    });
-    Ok(format!("{}\n", json!({ "run": run })))
+fn about(model: Model, setup: &Setup, device: &Device) -> std::result::Result<Value, String> {
+    let mut run = crate::provenance(device)?;
+    for (key, value) in [
+        ("model", json!(model.name())),
+        ("batch", json!(setup.batch)),
+        ("context", json!(setup.config.context)),
+        ("layers", json!(setup.config.layers)),
+        ("width", json!(setup.config.width)),
+        ("vocabulary", json!(setup.config.vocabulary)),
+        ("lr", json!(RATE)),
+        ("text_bytes", json!(text().len())),
+    ] {
+        run[key] = value;
+    }
+    Ok(json!({ "run": run }))
 }
 
 /// A line for each step. An f32 is as exact in f64, of which JSON has the digits.

@@ -24,12 +24,13 @@ mod timeline;
 mod train;
 
 use clap::{Parser, Subcommand};
-use clock::{Clock, Measure, Pace, Settings, emit_error};
+use clock::{Clock, Measure, Pace, Settings, emit_error, ended_by, print_lines};
 use device::Kind;
+use serde_json::{Value, json};
 use serve::Served;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use ternion::Result;
+use ternion::{Device, Result};
 
 /// Times Ternion's CUDA backend, or that of wgpu.
 #[derive(Parser)]
@@ -47,11 +48,11 @@ struct Arguments {
     #[arg(long, conflicts_with = "only")]
     case: Option<String>,
     /// Milliseconds to measure a case for
-    #[arg(long, default_value_t = 60.0)]
+    #[arg(long, default_value_t = 60.0, allow_negative_numbers = true, value_parser = clock::positive_milliseconds)]
     rep: f64,
     /// Optimiser steps of a round of a train case
-    #[arg(long, default_value_t = 20)]
-    steps: usize,
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
+    steps: u32,
     /// Measures one call of each case, which alone a profiler that starts switched off gets to see
     #[arg(long)]
     once: bool,
@@ -164,31 +165,47 @@ fn run(arguments: &Arguments) -> std::result::Result<(), String> {
 fn measure(kind: Kind, arguments: &Arguments) -> std::result::Result<(), String> {
     let cases = wanted(arguments)?;
     if arguments.list {
-        cases.iter().for_each(|case| println!("{}", case.name));
+        print_lines(names(&cases).join("\n"));
         return Ok(());
     }
     let measure = if arguments.once { Measure::Once } else { Measure::Median };
     let Arguments { device: name, rep: milliseconds, steps, .. } = arguments;
-    let settings =
-        Settings { kind, name, measure, pace: Pace::CASE, milliseconds: *milliseconds, steps: *steps };
+    let settings = Settings {
+        kind,
+        name,
+        measure,
+        pace: Pace::CASE,
+        milliseconds: *milliseconds,
+        steps: *steps as usize,
+    };
     let clock = Clock::new(settings).map_err(|error| error.to_string())?;
     if let Some(about) = clock.timed.about() {
-        println!("{about}");
+        print_lines(about);
     }
     let Served { measured, failed } = if arguments.serve {
-        // Whoever asked lets another program use the device afterwards.
-        let measure = |index: usize| {
-            let case = &cases[index];
-            succeeds(&clock, case, (case.run)(&clock).and(clock.rest()))
-        };
-        let names: Vec<&str> = cases.iter().map(|case| case.name.as_str()).collect();
-        let served = serve::serve(std::io::stdin().lock(), std::io::stdout(), &names, measure);
-        served.map_err(|error| format!("requests and answers: {error}"))?
+        match serve(&clock, &cases) {
+            Ok(served) => served,
+            Err(error) => return ended_by("requests and answers", &error),
+        }
     } else {
         let failed = cases.iter().filter(|case| !succeeds(&clock, case, (case.run)(&clock))).count();
         Served { measured: cases.len(), failed }
     };
     if failed == 0 { Ok(()) } else { Err(format!("{failed} of {measured} cases failed")) }
+}
+
+/// Runs the cases that the input names.
+fn serve(clock: &Clock, cases: &[Case]) -> std::io::Result<Served> {
+    // Whoever asked lets another program use the device afterwards.
+    let measure = |index: usize| {
+        let case = &cases[index];
+        succeeds(clock, case, (case.run)(clock).and(clock.rest()))
+    };
+    serve::serve(std::io::stdin().lock(), std::io::stdout(), &names(cases), measure)
+}
+
+fn names(cases: &[Case]) -> Vec<&str> {
+    cases.iter().map(|case| case.name.as_str()).collect()
 }
 
 /// Whether a case was measured. Prints its error if not.
@@ -197,8 +214,46 @@ fn succeeds(clock: &Clock, case: &Case, result: Result<()>) -> bool {
 }
 
 /// A folder's or file's error with its name.
-fn told(path: &std::path::Path, error: &std::io::Error) -> String {
+fn told(path: &Path, error: &std::io::Error) -> String {
     format!("{}: {error}", path.display())
+}
+
+/// What figures were measured on, by what and when: `{"device", "driver", "commit", "date"}`, null where unknown.
+fn provenance(device: &Device) -> std::result::Result<Value, String> {
+    let program = std::env::current_exe().map_err(|error| format!("the path of this program: {error}"))?;
+    // As the scripts beside this program ask for it.
+    let drivers = printed("nvidia-smi", &["--query-gpu=driver_version", "--format=csv,noheader"]);
+    Ok(json!({
+        "device": device::hardware(device),
+        "driver": drivers.and_then(|drivers| drivers.lines().next().map(|line| line.trim().to_string())),
+        "commit": bundled_commit(program.parent().unwrap_or(Path::new("")))?,
+        "date": printed("date", &["-u", "+%Y-%m-%d %H:%M UTC"]),
+    }))
+}
+
+/// The commit of the bundle in `folder`; none where there is no bundle.
+///
+/// # Errors
+/// A manifest that cannot be read, or names no commit.
+fn bundled_commit(folder: &Path) -> std::result::Result<Option<String>, String> {
+    let path = folder.join("bundle.json");
+    let text = match std::fs::read_to_string(&path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        read => read.map_err(|error| told(&path, &error))?,
+    };
+    let manifest: Value =
+        serde_json::from_str(&text).map_err(|error| format!("{}: {error}", path.display()))?;
+    match manifest["commit"].as_str() {
+        Some(commit) => Ok(Some(commit.into())),
+        None => Err(format!("{}: expected a text as \"commit\", got {}", path.display(), manifest["commit"])),
+    }
+}
+
+/// What a program prints; nothing where it is missing or fails.
+fn printed(program: &str, arguments: &[&str]) -> Option<String> {
+    let output = std::process::Command::new(program).args(arguments).output().ok()?;
+    let text = String::from_utf8_lossy(&output.stdout).trim().to_string();
+    (output.status.success() && !text.is_empty()).then_some(text)
 }
 
 /// A place for files that nobody needs later.
@@ -213,6 +268,14 @@ mod tests {
     fn parsed(line: &[&str]) -> Arguments {
         Arguments::try_parse_from(std::iter::once("ternion-bench").chain(line.iter().copied()))
             .unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// What clap says of a line that it refuses.
+    fn refused(line: &[&str]) -> String {
+        match Arguments::try_parse_from(std::iter::once("ternion-bench").chain(line.iter().copied())) {
+            Ok(_) => panic!("{line:?} was taken"),
+            Err(error) => error.to_string(),
+        }
     }
 
     fn names(line: &[&str]) -> std::result::Result<Vec<String>, String> {
@@ -248,6 +311,45 @@ mod tests {
         for other in ["--list", "--once"] {
             assert!(Arguments::try_parse_from(["ternion-bench", "--serve", other]).is_err(), "{other}");
         }
+    }
+
+    #[test]
+    fn nothing_is_measured_for_no_time() {
+        for rep in ["--rep=-1", "--rep=0", "--rep=nan", "--rep=inf"] {
+            for line in [vec![rep], vec!["tiles", rep]] {
+                let message = refused(&line);
+                assert!(message.contains("expected milliseconds, a finite number above 0"), "{message}");
+            }
+        }
+        assert!(refused(&["--rep", "-1"]).contains("expected milliseconds"), "a value, not an option");
+        assert!(refused(&["--steps", "0"]).contains("0 is not in 1.."));
+        let Arguments { rep, steps, .. } = parsed(&["--rep", "0.5", "--steps", "1"]);
+        assert_eq!((rep, steps), (0.5, 1));
+    }
+
+    #[test]
+    fn commits_are_those_of_the_bundle() {
+        let folder = temporary("provenance");
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let of = |text: &str| {
+            std::fs::write(folder.join("bundle.json"), text).expect("a file");
+            bundled_commit(&folder)
+        };
+        assert_eq!(bundled_commit(&folder), Ok(None), "no bundle");
+        assert_eq!(of(r#"{"commit": "abc1234 with changes"}"#), Ok(Some("abc1234 with changes".into())));
+        let message = of("{}").expect_err("refused");
+        assert!(message.ends_with("bundle.json: expected a text as \"commit\", got null"), "{message}");
+        assert!(of("commit").expect_err("refused").contains("bundle.json: expected"));
+        std::fs::remove_dir_all(&folder).expect("a folder");
+    }
+
+    #[test]
+    fn provenance_has_device_driver_commit_and_date() {
+        let run = provenance(&ternion_cpu::device()).expect("JSON");
+        let keys: Vec<&String> = run.as_object().expect("an object").keys().collect();
+        assert_eq!(keys, ["commit", "date", "device", "driver"]);
+        let date = run["date"].as_str().expect("a date");
+        assert_eq!((date.len(), &date[4..5], &date[16..]), ("2026-01-01 00:00 UTC".len(), "-", " UTC"));
     }
 
     #[test]

@@ -46,8 +46,9 @@ pub fn run(wanted: &Wanted) -> Result<(), String> {
     let date = output(Command::new("date").args(["-u", "+%Y-%m-%d"]), "date")?;
     let head = format!("{}\n{device}, {version}, commit {commit}, {}", wanted.case, date.trim());
     let text = format!("{head}\n\n{}", ncu::report(&kernels));
-    print!("{text}");
-    keep(&wanted.out.join(wanted.case.replace('/', "-") + ".txt"), text.trim_end())
+    keep(&wanted.out.join(wanted.case.replace('/', "-") + ".txt"), text.trim_end())?;
+    crate::clock::print_lines(text.trim_end());
+    Ok(())
 }
 
 /// The device's name, which also tells in words where there is none.

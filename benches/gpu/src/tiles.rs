@@ -2,8 +2,9 @@
 
 mod fused;
 
-use crate::clock::{Clock, Measure, Pace, Settings};
+use crate::clock::{Clock, Measure, Pace, Settings, positive_milliseconds, print_lines};
 use crate::device::{Kind, backend, hardware};
+use clap::builder::PossibleValuesParser;
 use serde_json::json;
 use ternion::{DType, MatmulOptions, Result};
 use ternion_cuda::CudaBackend;
@@ -13,22 +14,22 @@ use ternion_cuda::tiles::{self, Operands, Taken, TileCost, Wanted, with_tile};
 #[derive(clap::Args)]
 pub struct Asked {
     /// Products of each kind of operands; each is measured by every tile, whole and in parts
-    #[arg(long, default_value_t = 100)]
-    products: usize,
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
+    products: u32,
     /// Of the sizes, which are the same for the same number
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Share of the products that have up to 64 rows
-    #[arg(long, default_value_t = FEW_ROWS)]
+    #[arg(long, default_value_t = FEW_ROWS, allow_negative_numbers = true, value_parser = share)]
     few_rows: f64,
     /// Milliseconds to measure each tile of a product for
-    #[arg(long, default_value_t = 3.0)]
+    #[arg(long, default_value_t = 3.0, allow_negative_numbers = true, value_parser = positive_milliseconds)]
     rep: f64,
     /// Kinds of operands
-    #[arg(long, num_args = 1.., default_values = ["bf16", "f32", "tf32", "bf16x6"])]
+    #[arg(long, num_args = 1.., default_values = ["bf16", "f32", "tf32", "bf16x6"], value_parser = kinds())]
     kinds: Vec<String>,
     /// Of the fused products, those whose names contain this
-    #[arg(long, default_value = "")]
+    #[arg(long, default_value = "", value_parser = part_of_fused)]
     only: String,
     /// Tiles whose names contain this
     #[arg(long, default_value = "")]
@@ -45,6 +46,41 @@ const KINDS: [(&str, Operands); 5] = [
 
 /// The products of GPT-2's layers with what is fused with them.
 const FUSED: &str = "fused";
+
+/// Their names, which are known before there is a device.
+const FUSED_PRODUCTS: [&str; 7] = [
+    "bias",
+    "pre-activation",
+    "plain gradient",
+    "gradient of activation",
+    "short bias",
+    "short residual",
+    "residual",
+];
+
+fn kinds() -> PossibleValuesParser {
+    PossibleValuesParser::new(KINDS.map(|(name, _)| name).into_iter().chain([FUSED]))
+}
+
+fn share(text: &str) -> std::result::Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),
+        _ => Err("expected a share of 0 to 1".into()),
+    }
+}
+
+fn part_of_fused(text: &str) -> std::result::Result<String, String> {
+    among("a fused product's name", text, &FUSED_PRODUCTS)?;
+    Ok(text.into())
+}
+
+/// That `part` is in one of the names of `what` there is.
+fn among(what: &str, part: &str, names: &[&str]) -> std::result::Result<(), String> {
+    match names.iter().any(|name| name.contains(part)) {
+        true => Ok(()),
+        false => Err(format!("expected a part of {what} among {}, got {part}", names.join(", "))),
+    }
+}
 
 /// Share of the products that have up to 64 rows, unless it is asked otherwise.
 const FEW_ROWS: f64 = 0.15;
@@ -130,6 +166,7 @@ impl Random {
 
 /// Prints a line of JSON for each tile, and for each tile of each product.
 pub fn run(asked: &Asked) -> std::result::Result<(), String> {
+    check_only(asked)?;
     let settings = Settings {
         kind: Kind::Cuda,
         name: "cuda",
@@ -139,20 +176,59 @@ pub fn run(asked: &Asked) -> std::result::Result<(), String> {
         steps: 1,
     };
     let clock = Clock::new(settings).map_err(|error| error.to_string())?;
-    println!("{}", about(&clock).map_err(|error| error.to_string())?);
+    check_tile(&clock, asked)?;
+    print_lines(about(&clock).map_err(|error| error.to_string())?);
     for name in &asked.kinds {
-        if name == FUSED {
-            fused::measure(&clock, asked).map_err(|error| format!("{name}: {error}"))?;
-            continue;
-        }
-        let known = KINDS.iter().find(|(known, _)| known == name);
-        let (name, operands) = known.ok_or_else(|| {
-            let known = KINDS.map(|(known, _)| known).join(", ");
-            format!("expected kinds among {known}, {FUSED}, got {name}")
-        })?;
-        measure(&clock, asked, name, *operands).map_err(|error| format!("{name}: {error}"))?;
+        let measured = match operands_of(name) {
+            Some(operands) => measure(&clock, asked, name, operands),
+            None => fused::measure(&clock, asked),
+        };
+        measured.map_err(|error| format!("{name}: {error}"))?;
     }
     Ok(())
+}
+
+/// Of a kind; fused products, which are none of them, have their own.
+fn operands_of(kind: &str) -> Option<Operands> {
+    KINDS.iter().find(|(known, _)| *known == kind).map(|(_, operands)| *operands)
+}
+
+/// That `--only`, which picks fused products, has some to pick.
+fn check_only(asked: &Asked) -> std::result::Result<(), String> {
+    match asked.only.is_empty() || asked.kinds.iter().any(|kind| kind == FUSED) {
+        true => Ok(()),
+        false => Err(format!(
+            "--only {}: expected {FUSED} among the kinds, got {}",
+            asked.only,
+            asked.kinds.join(", ")
+        )),
+    }
+}
+
+/// That a kind of operands has a tile of the name.
+fn check_tile(clock: &Clock, asked: &Asked) -> std::result::Result<(), String> {
+    if asked.tile.is_empty() {
+        return Ok(());
+    }
+    let cuda = backend::<CudaBackend>(&clock.device).map_err(|error| error.to_string())?;
+    let mut names: Vec<&str> = asked.kinds.iter().flat_map(|kind| names_of(cuda, kind)).collect();
+    names.sort_unstable();
+    names.dedup();
+    among("a tile's name", &asked.tile, &names).map_err(|error| format!("--tile: {error}"))
+}
+
+/// The names of a kind's tiles.
+fn names_of(cuda: &CudaBackend, kind: &str) -> Vec<&'static str> {
+    let tiles = match operands_of(kind) {
+        Some(operands) => tiles::of(cuda, operands),
+        None => tiles::of(cuda, Operands::Of(DType::BF16)).into_iter().filter(is_of_fused).collect(),
+    };
+    tiles.iter().map(|tile| tile.name).collect()
+}
+
+/// Whether fused products may have the tile, or it is of the kind of those that they may have.
+fn is_of_fused(tile: &TileCost) -> bool {
+    tile.block[0] == 128 && tile.name.starts_with("wgmma")
 }
 
 /// The line about the run.
@@ -165,7 +241,7 @@ fn measure(clock: &Clock, asked: &Asked, kind: &str, operands: Operands) -> Resu
     let mut tiles = tiles::of(backend::<CudaBackend>(&clock.device)?, operands);
     tiles.retain(|tile| tile.name.contains(&asked.tile));
     for tile in &tiles {
-        println!("{}", described(kind, tile));
+        print_lines(described(kind, tile));
     }
     let most = if operands == Operands::Of(DType::F32) { MOST_OPERATIONS_OF_F32 } else { MOST_OPERATIONS };
     for product in FIXED {
@@ -211,13 +287,10 @@ fn by_tiles(
     let wanted: Vec<Wanted> = candidates.iter().map(|candidate| candidate.wanted).collect();
     for (Candidate { taken, is_chosen, .. }, time) in candidates.iter().zip(survey(clock, &wanted, call)?) {
         let Some(milliseconds) = time else { continue };
-        println!(
-            "{}",
-            json!({
-                "kind": kind, "m": m, "n": n, "k": k, "matrices": matrices, "turned": turned, "tile": taken.tile,
-                "splits": taken.splits, "copies": taken.copies, "chosen": is_chosen, "us": milliseconds * 1e3
-            })
-        );
+        print_lines(json!({
+            "kind": kind, "m": m, "n": n, "k": k, "matrices": matrices, "turned": turned, "tile": taken.tile,
+            "splits": taken.splits, "copies": taken.copies, "chosen": is_chosen, "us": milliseconds * 1e3
+        }));
     }
     Ok(())
 }
@@ -283,6 +356,73 @@ fn time(clock: &Clock, wanted: Wanted, call: impl Fn() -> Result<()>, least: f64
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        asked: Asked,
+    }
+
+    fn parsed(line: &[&str]) -> std::result::Result<Asked, String> {
+        let line = Line::try_parse_from(std::iter::once("tiles").chain(line.iter().copied()));
+        line.map(|line| line.asked).map_err(|error| error.to_string())
+    }
+
+    fn refused(line: &[&str]) -> String {
+        parsed(line).err().unwrap_or_else(|| panic!("{line:?} was taken"))
+    }
+
+    #[test]
+    fn kinds_are_known_before_anything_is_measured() {
+        let message = refused(&["--kinds", "bf16", "nothing"]);
+        assert!(message.contains("invalid value 'nothing'"), "{message}");
+        assert!(message.contains("[possible values: bf16, f16, f32, tf32, bf16x6, fused]"), "{message}");
+        let every = parsed(&["--kinds", "bf16", "f16", "f32", "tf32", "bf16x6", "fused"]).expect("kinds");
+        let fused: Vec<&String> = every.kinds.iter().filter(|kind| operands_of(kind).is_none()).collect();
+        assert_eq!(fused, [FUSED]);
+        let usual = parsed(&[]).expect("all have defaults");
+        assert!(usual.kinds.iter().all(|kind| operands_of(kind).is_some()));
+        assert_eq!((usual.products, usual.few_rows, usual.rep), (100, FEW_ROWS, 3.0));
+    }
+
+    #[test]
+    fn numbers_are_within_their_limits() {
+        for text in ["2", "-0.1", "nan", "inf", "some"] {
+            let message = refused(&["--few-rows", text]);
+            assert!(message.contains("expected a share of 0 to 1"), "{message}");
+        }
+        for (text, share) in [("0", 0.0), ("1", 1.0)] {
+            assert_eq!(parsed(&["--few-rows", text]).map(|asked| asked.few_rows), Ok(share));
+        }
+        for text in ["-1", "0", "nan", "inf"] {
+            let message = refused(&["--rep", text]);
+            assert!(message.contains("expected milliseconds, a finite number above 0"), "{message}");
+        }
+        assert!(refused(&["--products", "0"]).contains("0 is not in 1.."));
+    }
+
+    #[test]
+    fn what_is_picked_is_there() {
+        let message = refused(&["--kinds", "fused", "--only", "zzz"]);
+        assert!(message.contains("expected a part of a fused product's name among bias, "), "{message}");
+        for only in ["", "short", "gradient"] {
+            let asked = parsed(&["--kinds", "fused", "--only", only]).expect("products");
+            assert_eq!(check_only(&asked), Ok(()));
+        }
+        let unused = parsed(&["--kinds", "bf16", "f32", "--only", "short"]).expect("a product");
+        let message = "--only short: expected fused among the kinds, got bf16, f32";
+        assert_eq!(check_only(&unused), Err(message.into()));
+        assert_eq!(among("a tile's name", "128", &["mma_64", "wgmma_128"]), Ok(()));
+        let message = "expected a part of a tile's name among mma_64, wgmma_128, got zzz";
+        assert_eq!(among("a tile's name", "zzz", &["mma_64", "wgmma_128"]), Err(message.into()));
+    }
+
+    #[test]
+    fn fused_products_have_these_names() {
+        let names = include_str!("tiles/fused.rs").split("of(\"").skip(1).map(|rest| rest.split('"').next());
+        assert_eq!(names.collect::<Option<Vec<_>>>().expect("names"), FUSED_PRODUCTS);
+    }
 
     #[test]
     fn products_are_within_their_limits_and_the_same_for_a_seed() {

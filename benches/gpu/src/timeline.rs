@@ -3,7 +3,7 @@
 mod groups;
 mod table;
 
-use crate::clock::{Clock, Measure, Pace, Settings};
+use crate::clock::{Clock, Measure, Pace, Settings, print_lines};
 use crate::device::{Kind, backend};
 use crate::train::{Training, trainings};
 use clap::Args;
@@ -25,26 +25,28 @@ pub struct Wanted {
     out: PathBuf,
 }
 
-/// Traces the steps, prints their groups and keeps every kernel.
+/// Traces the steps, keeps every kernel and prints their groups.
 pub fn run(wanted: &Wanted) -> Result<(), String> {
     let every = trainings();
     let Some(training) = every.iter().find(|training| training.name == wanted.case) else {
         let names: Vec<&str> = every.iter().map(|training| training.name.as_str()).collect();
         return Err(format!("no training case is called {}, but {}", wanted.case, names.join(", ")));
     };
-    let modes = traced(training).map_err(|error| error.to_string())??;
-    for mode in &modes {
-        print!("{}", mode.report());
-    }
+    let clock = clock().map_err(|error| error.to_string())?;
+    let mut about = crate::provenance(&clock.device)?;
+    let modes = traced(&clock, training).map_err(|error| error.to_string())??;
+    about["case"] = wanted.case.as_str().into();
+    about["modes"] = modes.iter().map(Mode::json).collect();
     let name = wanted.case.replace('/', "-");
-    let about =
-        serde_json::json!({"case": wanted.case, "modes": modes.iter().map(Mode::json).collect::<Vec<_>>()});
     crate::profile::keep(&wanted.out.join(format!("{name}.tsv")), table::tsv(&modes).trim_end())?;
-    crate::profile::keep(&wanted.out.join(format!("{name}.json")), &format!("{about:#}"))
+    crate::profile::keep(&wanted.out.join(format!("{name}.json")), &format!("{about:#}"))?;
+    for mode in &modes {
+        print_lines(mode.report().trim_end());
+    }
+    Ok(())
 }
 
-/// A step in both ways. The inner error is of what was measured, the outer one of the framework.
-fn traced(training: &Training) -> ternion::Result<Result<Vec<Mode>, String>> {
+fn clock() -> ternion::Result<Clock> {
     let settings = Settings {
         kind: Kind::Cuda,
         name: "cuda",
@@ -53,9 +55,13 @@ fn traced(training: &Training) -> ternion::Result<Result<Vec<Mode>, String>> {
         milliseconds: 0.0,
         steps: 20,
     };
-    let clock = Clock::new(settings)?;
-    let eager = eager(&clock, training)?;
-    let recorded = recorded(&clock, training)?;
+    Clock::new(settings)
+}
+
+/// A step in both ways. The inner error is of what was measured, the outer one of the framework.
+fn traced(clock: &Clock, training: &Training) -> ternion::Result<Result<Vec<Mode>, String>> {
+    let eager = eager(clock, training)?;
+    let recorded = recorded(clock, training)?;
     Ok(eager.and_then(|eager| Ok(vec![eager, recorded?])))
 }
 

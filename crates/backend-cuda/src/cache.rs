@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Once;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+use ternion_core::{Error, Result};
 
 /// Bytes of a digest.
 const DIGEST: usize = 32;
@@ -44,9 +45,23 @@ impl Cache {
 
     /// Keeps an entry. That it cannot be kept is no error: it is compiled again next time.
     pub(crate) fn put(&self, key: &[&str], body: &[u8]) {
-        if let Some(place) = self.place(key) {
-            let _ = write(&place, body);
-        }
+        let _ = self.store(key, body);
+    }
+
+    /// Keeps an entry that is to be shipped, and returns its file.
+    ///
+    /// # Errors
+    /// There is no folder, or the file cannot be written.
+    pub(crate) fn store(&self, key: &[&str], body: &[u8]) -> Result<PathBuf> {
+        let variables = "expected one of TERNION_CACHE, XDG_CACHE_HOME, LOCALAPPDATA and HOME, found none";
+        let none = || Error::invalid("cuda", format!("no folder for the kernel cache: {variables}"));
+        let place = self.place(key).ok_or_else(none)?;
+        write(&place, body).map_err(|error| Error::File {
+            path: place.display().to_string(),
+            detail: error.to_string(),
+            code: error.raw_os_error(),
+        })?;
+        Ok(place)
     }
 
     /// Whether there is any entry.
@@ -123,6 +138,22 @@ mod tests {
         assert_eq!(cache.get(&["ab", "c"]).as_deref(), Some(&b"machine code"[..]));
         assert_eq!(cache.get(&["a", "bc"]), None);
         assert_eq!(Cache { folder: None }.get(&["ab", "c"]), None);
+    }
+
+    #[test]
+    fn an_entry_that_cannot_be_stored_is_an_error_that_names_its_file() {
+        let cache = Cache::fresh("stored");
+        let place = cache.store(&["key"], b"machine code").expect("stored");
+        assert_eq!(cache.place(&["key"]).as_ref(), Some(&place));
+        assert_eq!(cache.get(&["key"]).as_deref(), Some(&b"machine code"[..]));
+        let below_a_file = Cache { folder: Some(place.join("kernels")) };
+        let error = below_a_file.store(&["key"], b"machine code").expect_err("not a folder").to_string();
+        assert!(error.contains(&place.join("kernels").display().to_string()), "{error}");
+        let error = Cache { folder: None }.store(&["key"], b"machine code").expect_err("nowhere").to_string();
+        assert!(error.contains("TERNION_CACHE"), "{error}");
+        // A program that runs goes on without.
+        below_a_file.put(&["key"], b"machine code");
+        assert_eq!(below_a_file.get(&["key"]), None);
     }
 
     #[test]

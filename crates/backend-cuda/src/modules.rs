@@ -16,6 +16,7 @@ use parking_lot::{Mutex, RwLock};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 use std::ffi::CString;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, LazyLock};
 use ternion_core::{Error, Result};
@@ -158,9 +159,12 @@ fn kept_or_compiled<T>(
     load(&code)
 }
 
-/// Puts machine code of `source` into the user's kernel cache.
-pub fn keep(source: &Source, architecture: &str, code: &[u8]) {
-    Cache::from_environment().put(&key(&source.program(), &options(architecture)), code);
+/// Puts machine code of `source` into the user's kernel cache, to be shipped, and returns the file.
+///
+/// # Errors
+/// There is no folder for the cache, or the file cannot be written.
+pub fn keep(source: &Source, architecture: &str, code: &[u8]) -> Result<PathBuf> {
+    Cache::from_environment().store(&key(&source.program(), &options(architecture)), code)
 }
 
 impl Modules {

@@ -84,6 +84,29 @@ class GPT(nn.Module):
         """
         return self._scores(self._hidden(tokens, None))
 
+    def loss(
+        self, tokens: Tensor, targets: Tensor, *, ignore_index: int = -100, label_smoothing: float = 0.0, chunk_rows: int | None = None,
+    ) -> Tensor:  # fmt: skip
+        """The mean cross-entropy of the tokens that follow these, without the scores of all of them at once: of a large vocabulary those are the largest tensor.
+
+        Their gradient is computed in the memory of the scores, and a vocabulary of any size, as GPT-2's of 50,257 tokens, has the speed of an even one. Of an output layer
+        of its own (`tied=False`) the parameters are used, not its hooks.
+
+        Shapes: [batch, length], targets [batch, length] (int32 or int64) -> []
+
+        Args:
+            ignore_index, label_smoothing, chunk_rows: as of `nn.functional.linear_cross_entropy`.
+
+        Raises:
+            ValueError: more tokens than `context`, targets of another shape, chunks of 0 rows.
+            IndexError: a token that is none.
+        """
+        hidden = self._hidden(tokens, None)
+        weight, bias = (self.wte.weight, None) if self.lm_head is None else (self.lm_head.weight, self.lm_head.bias)
+        return nn.functional.linear_cross_entropy(
+            hidden, weight, targets, linear_bias=bias, ignore_index=ignore_index, label_smoothing=label_smoothing, chunk_rows=chunk_rows
+        )
+
     @classmethod
     def from_gpt2(cls, path: Any, heads: int | None = None, dropout: float = 0.0, device: Any = None, dtype: Any = None) -> GPT:
         """A GPT-2 of Hugging Face's `transformers`: a folder with `model.safetensors` and `config.json`, or the first of them.

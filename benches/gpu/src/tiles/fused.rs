@@ -1,7 +1,7 @@
 //! The products of GPT-2's layers with and without what is fused with them, by every tile that has it.
 
-use super::{Asked, TileCost, survey, tiles, with_tile};
-use crate::clock::Clock;
+use super::{Asked, TileCost, is_of_fused, survey, tiles, with_tile};
+use crate::clock::{Clock, print_lines};
 use crate::device::backend;
 use serde_json::json;
 use ternion::{DType, Result, Tensor};
@@ -62,13 +62,10 @@ pub fn measure(clock: &Clock, asked: &Asked) -> Result<()> {
         let Product { name, n, k, .. } = product;
         for (wanted, time) in wanted.iter().zip(survey(clock, &wanted, call)?) {
             let Some(milliseconds) = time else { continue };
-            println!(
-                "{}",
-                json!({
-                    "kind": super::FUSED, "product": name, "m": ROWS, "n": n, "k": k, "tile": wanted.tile,
-                    "us": milliseconds * 1e3
-                })
-            );
+            print_lines(json!({
+                "kind": super::FUSED, "product": name, "m": ROWS, "n": n, "k": k, "tile": wanted.tile,
+                "us": milliseconds * 1e3
+            }));
         }
     }
     Ok(())
@@ -76,7 +73,7 @@ pub fn measure(clock: &Clock, asked: &Asked) -> Result<()> {
 
 /// Whether the tile is one of those that fused products may have, or of their kind.
 fn is_measured(tile: &TileCost, asked: &Asked) -> bool {
-    tile.block[0] == 128 && tile.name.starts_with("wgmma") && tile.name.contains(&asked.tile)
+    is_of_fused(tile) && tile.name.contains(&asked.tile)
 }
 
 fn inputs(clock: &Clock, product: &Product) -> Result<Vec<Tensor>> {
