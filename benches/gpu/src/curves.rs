@@ -277,7 +277,7 @@ pub fn run(wanted: &Wanted) -> std::result::Result<(), String> {
 
 /// The line about the run.
 fn about(model: Model, setup: &Setup, device: &Device) -> std::result::Result<Value, String> {
-    let mut run = crate::provenance(device)?;
+    let mut run = crate::provenance::of(device)?;
     for (key, value) in [
         ("model", json!(model.name())),
         ("batch", json!(setup.batch)),

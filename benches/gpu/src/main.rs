@@ -3,7 +3,7 @@
 //! Prints one JSON object a line: `{"case", "impl", "ms", "value", "unit"}`. Kernel cases: events (on wgpu: timestamps) around one call, a 256 MB buffer rewritten before
 //! each so that the L2 cache holds none of its inputs, 10 warm-ups, median of the calls that fit in `--rep` milliseconds (20 at least), random inputs.
 //! Train cases: wall clock over `--steps` steps between two synchronisations, after 5 warm-ups; median of 5 rounds.
-//! With `--serve` it measures what its input asks for, case by case: see [`serve`].
+//! With `--serve` it measures what its input asks for, case by case: see [`mod@serve`].
 
 mod attention;
 mod bandwidth;
@@ -17,6 +17,7 @@ mod host;
 mod ladder;
 mod ncu;
 mod profile;
+mod provenance;
 mod serve;
 mod start;
 mod tiles;
@@ -26,11 +27,10 @@ mod train;
 use clap::{Parser, Subcommand};
 use clock::{Clock, Measure, Pace, Settings, emit_error, ended_by, print_lines};
 use device::Kind;
-use serde_json::{Value, json};
 use serve::Served;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use ternion::{Device, Result};
+use ternion::Result;
 
 /// Times Ternion's CUDA backend, or that of wgpu.
 #[derive(Parser)]
@@ -218,44 +218,6 @@ fn told(path: &Path, error: &std::io::Error) -> String {
     format!("{}: {error}", path.display())
 }
 
-/// What figures were measured on, by what and when: `{"device", "driver", "commit", "date"}`, null where unknown.
-fn provenance(device: &Device) -> std::result::Result<Value, String> {
-    let program = std::env::current_exe().map_err(|error| format!("the path of this program: {error}"))?;
-    // As the scripts beside this program ask for it.
-    let drivers = printed("nvidia-smi", &["--query-gpu=driver_version", "--format=csv,noheader"]);
-    Ok(json!({
-        "device": device::hardware(device),
-        "driver": drivers.and_then(|drivers| drivers.lines().next().map(|line| line.trim().to_string())),
-        "commit": bundled_commit(program.parent().unwrap_or(Path::new("")))?,
-        "date": printed("date", &["-u", "+%Y-%m-%d %H:%M UTC"]),
-    }))
-}
-
-/// The commit of the bundle in `folder`; none where there is no bundle.
-///
-/// # Errors
-/// A manifest that cannot be read, or names no commit.
-fn bundled_commit(folder: &Path) -> std::result::Result<Option<String>, String> {
-    let path = folder.join("bundle.json");
-    let text = match std::fs::read_to_string(&path) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        read => read.map_err(|error| told(&path, &error))?,
-    };
-    let manifest: Value =
-        serde_json::from_str(&text).map_err(|error| format!("{}: {error}", path.display()))?;
-    match manifest["commit"].as_str() {
-        Some(commit) => Ok(Some(commit.into())),
-        None => Err(format!("{}: expected a text as \"commit\", got {}", path.display(), manifest["commit"])),
-    }
-}
-
-/// What a program prints; nothing where it is missing or fails.
-fn printed(program: &str, arguments: &[&str]) -> Option<String> {
-    let output = std::process::Command::new(program).args(arguments).output().ok()?;
-    let text = String::from_utf8_lossy(&output.stdout).trim().to_string();
-    (output.status.success() && !text.is_empty()).then_some(text)
-}
-
 /// A place for files that nobody needs later.
 fn temporary(name: &str) -> PathBuf {
     std::env::temp_dir().join(format!("ternion-{}-{name}", std::process::id()))
@@ -325,31 +287,6 @@ mod tests {
         assert!(refused(&["--steps", "0"]).contains("0 is not in 1.."));
         let Arguments { rep, steps, .. } = parsed(&["--rep", "0.5", "--steps", "1"]);
         assert_eq!((rep, steps), (0.5, 1));
-    }
-
-    #[test]
-    fn commits_are_those_of_the_bundle() {
-        let folder = temporary("provenance");
-        std::fs::create_dir_all(&folder).expect("a folder");
-        let of = |text: &str| {
-            std::fs::write(folder.join("bundle.json"), text).expect("a file");
-            bundled_commit(&folder)
-        };
-        assert_eq!(bundled_commit(&folder), Ok(None), "no bundle");
-        assert_eq!(of(r#"{"commit": "abc1234 with changes"}"#), Ok(Some("abc1234 with changes".into())));
-        let message = of("{}").expect_err("refused");
-        assert!(message.ends_with("bundle.json: expected a text as \"commit\", got null"), "{message}");
-        assert!(of("commit").expect_err("refused").contains("bundle.json: expected"));
-        std::fs::remove_dir_all(&folder).expect("a folder");
-    }
-
-    #[test]
-    fn provenance_has_device_driver_commit_and_date() {
-        let run = provenance(&ternion_cpu::device()).expect("JSON");
-        let keys: Vec<&String> = run.as_object().expect("an object").keys().collect();
-        assert_eq!(keys, ["commit", "date", "device", "driver"]);
-        let date = run["date"].as_str().expect("a date");
-        assert_eq!((date.len(), &date[4..5], &date[16..]), ("2026-01-01 00:00 UTC".len(), "-", " UTC"));
     }
 
     #[test]

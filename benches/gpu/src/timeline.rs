@@ -33,7 +33,7 @@ pub fn run(wanted: &Wanted) -> Result<(), String> {
         return Err(format!("no training case is called {}, but {}", wanted.case, names.join(", ")));
     };
     let clock = clock().map_err(|error| error.to_string())?;
-    let mut about = crate::provenance(&clock.device)?;
+    let mut about = crate::provenance::of(&clock.device)?;
     let modes = traced(&clock, training).map_err(|error| error.to_string())??;
     about["case"] = wanted.case.as_str().into();
     about["modes"] = modes.iter().map(Mode::json).collect();

@@ -1,0 +1,74 @@
+//! What figures were measured on, by what and when, so that a page can say so.
+
+use crate::device::hardware;
+use serde_json::{Value, json};
+use std::path::Path;
+use ternion::Device;
+
+/// What figures were measured on, by what and when: `{"device", "driver", "commit", "date"}`, null where unknown.
+pub fn of(device: &Device) -> std::result::Result<Value, String> {
+    let program = std::env::current_exe().map_err(|error| format!("the path of this program: {error}"))?;
+    // As the scripts beside this program ask for it.
+    let drivers = printed("nvidia-smi", &["--query-gpu=driver_version", "--format=csv,noheader"]);
+    Ok(json!({
+        "device": hardware(device),
+        "driver": drivers.and_then(|drivers| drivers.lines().next().map(|line| line.trim().to_string())),
+        "commit": bundled_commit(program.parent().unwrap_or(Path::new("")))?,
+        "date": printed("date", &["-u", "+%Y-%m-%d %H:%M UTC"]),
+    }))
+}
+
+/// The commit of the bundle in `folder`; none where there is no bundle.
+///
+/// # Errors
+/// A manifest that cannot be read, or names no commit.
+fn bundled_commit(folder: &Path) -> std::result::Result<Option<String>, String> {
+    let path = folder.join("bundle.json");
+    let text = match std::fs::read_to_string(&path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        read => read.map_err(|error| crate::told(&path, &error))?,
+    };
+    let manifest: Value =
+        serde_json::from_str(&text).map_err(|error| format!("{}: {error}", path.display()))?;
+    match manifest["commit"].as_str() {
+        Some(commit) => Ok(Some(commit.into())),
+        None => Err(format!("{}: expected a text as \"commit\", got {}", path.display(), manifest["commit"])),
+    }
+}
+
+/// What a program prints; nothing where it is missing or fails.
+fn printed(program: &str, arguments: &[&str]) -> Option<String> {
+    let output = std::process::Command::new(program).args(arguments).output().ok()?;
+    let text = String::from_utf8_lossy(&output.stdout).trim().to_string();
+    (output.status.success() && !text.is_empty()).then_some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commits_are_those_of_the_bundle() {
+        let folder = crate::temporary("provenance");
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let of = |text: &str| {
+            std::fs::write(folder.join("bundle.json"), text).expect("a file");
+            bundled_commit(&folder)
+        };
+        assert_eq!(bundled_commit(&folder), Ok(None), "no bundle");
+        assert_eq!(of(r#"{"commit": "abc1234 with changes"}"#), Ok(Some("abc1234 with changes".into())));
+        let message = of("{}").expect_err("refused");
+        assert!(message.ends_with("bundle.json: expected a text as \"commit\", got null"), "{message}");
+        assert!(of("commit").expect_err("refused").contains("bundle.json: expected"));
+        std::fs::remove_dir_all(&folder).expect("a folder");
+    }
+
+    #[test]
+    fn it_has_device_driver_commit_and_date() {
+        let run = of(&ternion_cpu::device()).expect("JSON");
+        let keys: Vec<&String> = run.as_object().expect("an object").keys().collect();
+        assert_eq!(keys, ["commit", "date", "device", "driver"]);
+        let date = run["date"].as_str().expect("a date");
+        assert_eq!((date.len(), &date[4..5], &date[16..]), ("2026-01-01 00:00 UTC".len(), "-", " UTC"));
+    }
+}
