@@ -122,7 +122,7 @@ class Steps(unittest.TestCase):
         self.assertIn("error: ours.json: ", written("no JSON"))
 
     def test_the_program_writes_what_the_page_tells(self):
-        program = (HERE.parent / "gpu/src/main.rs").read_text(encoding="utf-8")
+        program = (HERE.parent / "gpu/src/provenance.rs").read_text(encoding="utf-8")
         for key in ("device", "driver", "commit", "date"):
             self.assertIn(f'"{key}": ', program)
 
