@@ -108,7 +108,7 @@ fn sums_of_rows_are_exact_by_every_tile() -> Result<()> {
         for out_dtype in [None, Some(DType::F32)] {
             for &sizes in unless_short(&SIZES[..], &FEW[..]) {
                 for tile in TILES {
-                    for splits in [1, 3] {
+                    for splits in [1, 3, 5] {
                         let wanted = Wanted { tile: Some(tile), splits: Some(splits) };
                         faults.extend(faults_of(sizes, dtype, out_dtype, wanted, device)?);
                     }

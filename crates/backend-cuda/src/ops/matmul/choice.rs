@@ -6,8 +6,8 @@ use super::tensor_maps;
 use crate::space::Space;
 use crate::tiles::{Taken, note_taken, wanted};
 use crate::variant::gemm::{
-    BF16X6_TILES, Engine, EpilogueVariant, FUSED_TILES, GemmVariant, LoadMode, MmaInput, Purpose, Tile,
-    is_fused, tiles,
+    BF16X6_TILES, Engine, EpilogueVariant, FUSED_TILES, GemmVariant, LoadMode, MmaInput, Purpose,
+    ROW_SUM_TILES, Tile, is_fused, tiles,
 };
 use crate::variant::{Architecture, Architectures, wrapping_like};
 use rustc_hash::{FxBuildHasher, FxHashMap};
@@ -350,8 +350,9 @@ pub(super) fn with_epilogue(
         return None;
     }
     if variant.epilogue == EpilogueVariant::RowSumsOfA {
-        // The product is as it is without: its tile and its parts.
-        return Some((variant, splits)).filter(|(variant, _)| is_fused(variant));
+        // The product is as it is without, if its tile adds up rows.
+        let as_it_is = Some((variant, splits)).filter(|(variant, _)| is_fused(variant));
+        return as_it_is.or_else(|| with_row_sums(variant, splits, sizes, device));
     }
     if splits > 1 && wanted().splits.is_some() {
         return None;
@@ -361,6 +362,29 @@ pub(super) fn with_epilogue(
     let together = time(fused.tile, 1) + fused.tile.beside_microseconds(sizes, fused.epilogue);
     let apart = time(variant.tile, splits) + apart_microseconds(sizes, fused.epilogue);
     (together <= apart).then_some((fused, 1))
+}
+
+/// The variant and the number of parts that are fastest by prediction among those that add up the rows of a, if that takes less than the product in `splits`
+/// parts by the tile of `variant` and a reduction, which reads a once more.
+fn with_row_sums(
+    variant: GemmVariant,
+    splits: usize,
+    sizes: &Sizes,
+    device: Device,
+) -> Option<(GemmVariant, usize)> {
+    let time = |tile: &Tile, splits| tile.predicted(sizes, splits, device.multiprocessors);
+    let wanted = wanted();
+    let of_tile = ROW_SUM_TILES.iter().map(|&tile| GemmVariant { tile, ..variant });
+    let suitable = of_tile.filter(|variant| is_fused(variant) && wanted.admits(variant.tile));
+    let in_parts = suitable.flat_map(|variant| {
+        let splits = splits_of(variant.tile, sizes, wanted.splits, device.multiprocessors);
+        splits.into_iter().filter(|&splits| fits_partial(sizes, splits)).map(move |splits| (variant, splits))
+    });
+    let together = |&(variant, splits): &(GemmVariant, usize)| time(variant.tile, splits);
+    let fastest = in_parts.min_by(|one, other| together(one).total_cmp(&together(other)))?;
+    let read = sizes.m * sizes.k * sizes.element_bytes[0];
+    let apart = time(variant.tile, splits) + APART_MICROSECONDS + read as f64 / BYTES_PER_MICROSECOND;
+    (together(&fastest) <= apart).then_some(fastest)
 }
 
 /// Microseconds of the kernel that does to a stored product what a fused epilogue does to its sums: it reads the product and what the epilogue reads beside,
@@ -523,7 +547,7 @@ pub(super) fn choose_among(
         let copies = sizes.copies(tile, dtype.size());
         for splits in splits_of(tile, sizes, wanted.splits, multiprocessors) {
             let stores_parts = splits > 1 && !tile.engine.adds_up_in_clusters();
-            if stores_parts && sizes.outputs() * splits * 8 > MOST_PARTIAL {
+            if stores_parts && !fits_partial(sizes, splits) {
                 continue;
             }
             let rank = (!wanted.admits(tile), copies + tile.predicted(sizes, splits, multiprocessors));
@@ -534,6 +558,11 @@ pub(super) fn choose_among(
     }
     let smallest = || serving().min_by_key(|tile| tile.most_shared(dtype)).unwrap_or(tiles[0]);
     best.map_or_else(|| (smallest(), 1), |(_, tile, splits)| (tile, splits))
+}
+
+/// Whether so many parts of sums are within what is stored of them at most.
+fn fits_partial(sizes: &Sizes, splits: usize) -> bool {
+    splits == 1 || sizes.outputs() * splits * 8 <= MOST_PARTIAL
 }
 
 /// The numbers of parts that a tile's sums may be cut into; where one is wanted, that alone.
