@@ -63,7 +63,7 @@ HOST_ROUNDS = 3
 # What has ternion-bench train GPT-2: its first line is printed when four steps op by op have run, of which the first one compiles what they need. The
 # recorded step, which comes after that line, is not counted.
 FIRST_STEPS = ["--case", "train/gpt2_124m/bf16", "--once"]
-# Since 12.9 NVRTC keeps what it compiles in CUDA's compute cache, too, wherever TERNION_CACHE lies: a cold start does without.
+# Since 12.9 NVRTC keeps what it compiles in CUDA's compute cache, too, whatever TERNION_CACHE is: cold starts turn that off.
 NO_CUDA_CACHE = {"CUDA_CACHE_DISABLE": "1"}
 
 # Family -> the peer in CUDA C++ that has cases of it.

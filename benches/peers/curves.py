@@ -139,7 +139,7 @@ BOUNDS = [
 
 
 def about(lines):
-    """The training, in a sentence for each that the files are of, and on what, by what and when each ran, as far as the files tell."""
+    """The training, in a sentence for each that the files are of, and the device, driver, commit and date of each run that the files have."""
     found, runs = [], []
     for line in lines:
         if run := line.get("run"):

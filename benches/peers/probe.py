@@ -491,7 +491,7 @@ def self_test(entries):
 
 
 def read_variants(folder):
-    """What probe_kernels.py tells of the kernels that it has compiled into a folder."""
+    """What probe_kernels.py wrote about the kernels that it compiled into a folder."""
     path = os.path.join(folder, "variants.json")
     try:
         with open(path) as file:

@@ -231,8 +231,8 @@ class Run(unittest.TestCase):
         begun = {tuple(text.split()) for text in (self.root / "starts.txt").read_text().splitlines()}
         cold = {(f"{cache}{at}", "1") for cache in ("cold", "cold_gpt2_") for at in range(3)}
         self.assertEqual(begun, cold | {("warm", "None"), ("none", "None")})
-        told = {one["case"]: one["cuda_cache"] for one in lines if "cuda_cache" in one}
-        self.assertEqual(told, {"start/cold": False, "start/cold_gpt2": False})
+        found = {one["case"]: one["cuda_cache"] for one in lines if "cuda_cache" in one}
+        self.assertEqual(found, {"start/cold": False, "start/cold_gpt2": False})
 
     def refused(self, command, *more):
         """What a command that must fail says, where a results file is that must stay as it was, and where none is."""

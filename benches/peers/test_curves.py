@@ -83,14 +83,14 @@ class Pages(unittest.TestCase):
         self.assertEqual(self.write(records()), page)
 
     def test_the_page_tells_on_what_by_what_and_when(self):
-        told = dict(driver="580.1", commit="abc1234", date="2026-01-01 00:00 UTC")
+        provenance = dict(driver="580.1", commit="abc1234", date="2026-01-01 00:00 UTC")
         whole = records()
         sentence = "on Some GPU: batches of 64 windows from 1000 bytes of text, AdamW at 0.0003.\n"
-        page = self.write([dict(run=RUN["run"] | told), *whole[1:]])
+        page = self.write([dict(run=RUN["run"] | provenance), *whole[1:]])
         self.assertIn(sentence + "Some GPU, driver 580.1, commit abc1234, 2026-01-01 00:00 UTC.\n\n![", page)
         # Two files: one training, two runs, of which the second was of no bundle, and knew no driver.
-        other = dict(run=RUN["run"] | told | dict(driver=None, commit=None))
-        page = self.write([dict(run=RUN["run"] | told), *whole[1:], other])
+        other = dict(run=RUN["run"] | provenance | dict(driver=None, commit=None))
+        page = self.write([dict(run=RUN["run"] | provenance), *whole[1:], other])
         self.assertIn("UTC.\nSome GPU, driver unknown, commit unknown, 2026-01-01 00:00 UTC.\n\n![", page)
         self.assertEqual(page.count(sentence), 1)
         # Of files without these fields nothing more is said.

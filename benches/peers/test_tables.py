@@ -101,7 +101,7 @@ class Tables(unittest.TestCase):
             self.assertIn(f"{name}|  | at least {ratio} | not measured |", shown(case, 100))
 
     def test_each_form_of_a_gpt_is_judged_by_its_rate_and_its_memory(self):
-        def told(*lines):
+        def verdicts(*lines):
             return [text for text in tables.training_verdicts(tables.Figures(list(lines))) if "gpt2" in text]
 
         def of(case, value, peak, impl="ternion/graph"):
@@ -111,14 +111,14 @@ class Tables(unittest.TestCase):
         chunked = "train/gpt2_124m_chunked/bf16 recorded, logits of half of the tokens at a time"
         rate, memory = "at least 600,000 tokens/s", "at most 8.5 GiB"
         missing = [f"| {what} |  | {expected} | not measured |" for form in (f"{whole} recorded", chunked) for what, expected in ((form, rate), (f"{form}: most memory", memory))]
-        self.assertEqual(told(), missing)
+        self.assertEqual(verdicts(), missing)
         measured = [
             f"| {chunked} | 599,999 tokens/s, 1.25 of PyTorch's best | {rate} | **no** |",
             f"| {chunked}: most memory | 8.00 GiB | {memory} | yes |",
         ]
-        self.assertEqual(told(of("train/gpt2_124m_chunked/bf16", 599_999, 8193), theirs), [*missing[:2], *measured])
+        self.assertEqual(verdicts(of("train/gpt2_124m_chunked/bf16", 599_999, 8193), theirs), [*missing[:2], *measured])
         # The loss in place is of the same model as PyTorch's; another vocabulary makes another model.
-        others = told(of("train/gpt2_124m_in_place/bf16", 624_000, 8000), of("train/gpt2_50257/bf16", 600_000, 8705), theirs)
+        others = verdicts(of("train/gpt2_124m_in_place/bf16", 624_000, 8000), of("train/gpt2_50257/bf16", 600_000, 8705), theirs)
         expected = [
             f"| train/gpt2_124m_in_place/bf16 recorded, loss in place | 624,000 tokens/s, 1.30 of PyTorch's best | {rate} | yes |",
             f"| train/gpt2_124m_in_place/bf16 recorded, loss in place: most memory | 7.81 GiB | {memory} | yes |",
@@ -127,9 +127,9 @@ class Tables(unittest.TestCase):
         ]
         self.assertEqual(others, [*missing, *expected])
         # What peers alone have measured gives no row; what failed here does.
-        self.assertEqual(told(of("train/gpt2_50257/bf16", 1, 1, "torch/eager")), missing)
+        self.assertEqual(verdicts(of("train/gpt2_50257/bf16", 1, 1, "torch/eager")), missing)
         failed = dict(case="train/gpt2_50257/bf16", impl="ternion/graph", error="no memory", family="train", round=0)
-        self.assertEqual([text.split("|")[-2].strip() for text in told(failed)[4:]], ["not measured"] * 2)
+        self.assertEqual([text.split("|")[-2].strip() for text in verdicts(failed)[4:]], ["not measured"] * 2)
 
     def test_a_case_that_peers_have_not_stands_beside_their_nearest(self):
         whole, chunked = "train/gpt2_124m/bf16", "train/gpt2_124m_chunked/bf16"

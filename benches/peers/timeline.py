@@ -5,8 +5,8 @@
     timeline.py convert trace.json --mode torch/compile --out torch.tsv     the same of a Chrome trace that torch.profiler wrote
     timeline.py write CASE.tsv.. docs/profiles/gpt2-step.md                 anywhere: the table between the page's markers, and gpt2-step.svg beside it
 
-A .tsv has a row for each kernel, copy and fill; a page that is not there is made. What `ternion-bench timeline` wrote beside it, CASE.json, tells on what it was
-traced: where that is there, it goes into the page. `write` needs only Python's standard library.
+A .tsv has a row for each kernel, copy and fill; a page that is not there is made. `ternion-bench timeline` writes CASE.json beside it, with the
+device, driver, commit and date: where that exists, they go into the page. `write` needs only Python's standard library.
 """
 
 import argparse
@@ -101,7 +101,7 @@ def read_tsv(path):
 
 
 def provenance(run):
-    """What figures were measured on, by what and when, as a sentence; none of a run that tells nothing but its device."""
+    """Device, driver, commit and date of a run, as a sentence; none where only the device is known."""
     if not any(run.get(key) for key in ("driver", "commit", "date")):
         return []
     parts = [run.get("device") or "unknown device", f"driver {run.get('driver') or 'unknown'}", f"commit {run.get('commit') or 'unknown'}", run.get("date") or "unknown date"]

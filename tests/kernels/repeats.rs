@@ -204,7 +204,7 @@ fn fused(dtype: DType, device: &Device) -> Result<Vec<(String, Epilogue, Vec<Ten
     Ok(all)
 }
 
-/// A sum in place is one in the place of a copy of the last input.
+/// A sum in place overwrites a copy of the last input.
 fn run_fused(epilogue: Epilogue, inputs: &[&Tensor]) -> Result<Vec<Tensor>> {
     let op = Matmul { epilogue, ..Matmul::PLAIN };
     match inputs.split_last() {

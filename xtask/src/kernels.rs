@@ -127,7 +127,7 @@ fn start_share(wanted: &Wanted, share: &str) -> Result<Child, String> {
     command.stdout(Stdio::piped()).spawn().map_err(|error| format!("{}: {error}", program.display()))
 }
 
-/// How many files are in the kernel cache, and in which folder, where `lines` tell each.
+/// How many files are in the kernel cache, and in which folder, where `lines` name each.
 fn summary(lines: &[String]) -> Option<String> {
     let files: BTreeSet<&Path> =
         lines.iter().filter_map(|line| line.strip_prefix(KEPT)).map(Path::new).collect();
@@ -230,14 +230,14 @@ fn none_named(only: &str, architectures: &[String]) -> String {
     format!("variants whose name contains {only:?} are for {others}: none of them is compiled for {asked}")
 }
 
-/// What NVRTC is told here: all that a program tells it, which is also in the key of the kernel cache, and what makes it report.
+/// The options of NVRTC here: those of a program, which are in the key of the kernel cache, too, and those that make it report.
 fn reporting_options(architecture: &str, version: (i32, i32)) -> Vec<String> {
-    let mut told = options(architecture);
-    told.push("--ptxas-options=-v".into());
+    let mut all = options(architecture);
+    all.push("--ptxas-options=-v".into());
     if version >= NVRTC_CACHES_SINCE {
-        told.push("--no-cache".into());
+        all.push("--no-cache".into());
     }
-    told
+    all
 }
 
 fn row(variant: &Variant, architecture: &str, version: (i32, i32)) -> Row {
@@ -399,9 +399,9 @@ mod tests {
             ((12, 9), &["--ptxas-options=-v", "--no-cache"]),
             ((13, 0), &["--ptxas-options=-v", "--no-cache"]),
         ] {
-            let told = reporting_options("sm_90a", version);
-            assert_eq!(told[..own.len()], own);
-            assert_eq!(told[own.len()..], *further, "{version:?}");
+            let all = reporting_options("sm_90a", version);
+            assert_eq!(all[..own.len()], own);
+            assert_eq!(all[own.len()..], *further, "{version:?}");
         }
     }
 

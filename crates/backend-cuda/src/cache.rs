@@ -55,13 +55,13 @@ impl Cache {
     pub(crate) fn store(&self, key: &[&str], body: &[u8]) -> Result<PathBuf> {
         let variables = "expected one of TERNION_CACHE, XDG_CACHE_HOME, LOCALAPPDATA and HOME, found none";
         let none = || Error::invalid("cuda", format!("no folder for the kernel cache: {variables}"));
-        let place = self.place(key).ok_or_else(none)?;
-        write(&place, body).map_err(|error| Error::File {
-            path: place.display().to_string(),
+        let path = self.place(key).ok_or_else(none)?;
+        write(&path, body).map_err(|error| Error::File {
+            path: path.display().to_string(),
             detail: error.to_string(),
             code: error.raw_os_error(),
         })?;
-        Ok(place)
+        Ok(path)
     }
 
     /// Whether there is any entry.
