@@ -14,8 +14,7 @@ import math
 
 from compare import read_results, replace
 from ladder import row_of, step_of
-from pages import between_markers, write_of
-from timeline import provenance
+from pages import between_markers, provenance, write_of
 
 MARKERS = START, END = "<!-- curves:start -->", "<!-- curves:end -->"
 

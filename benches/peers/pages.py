@@ -13,6 +13,14 @@ def between_markers(text, markers, body):
     return f"{before}{start}\n{body}{end}{rest.split(end)[1]}"
 
 
+def provenance(run):
+    """Device, driver, commit and date of a run, as a sentence; none where only the device is known."""
+    if not any(run.get(key) for key in ("driver", "commit", "date")):
+        return []
+    parts = [run.get("device") or "unknown device", f"driver {run.get('driver') or 'unknown'}", f"commit {run.get('commit') or 'unknown'}", run.get("date") or "unknown date"]
+    return [", ".join(parts) + "."]
+
+
 def write_of(doc, results, write):
     """The command `write RESULTS.. PAGE` of a script with this text, whose `results` are what it reads. An error of a file ends it in a line."""
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)

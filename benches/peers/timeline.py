@@ -16,7 +16,7 @@ import json
 import pathlib
 import re
 
-from pages import between_markers
+from pages import between_markers, provenance
 
 COLUMNS = ["mode", "index", "start_us", "us", "gap_us", "group", "op", "kernel", "variant", "grid", "block", "shared", "registers", "bytes"]
 MARKERS = START, END = "<!-- timeline:start -->", "<!-- timeline:end -->"
@@ -98,14 +98,6 @@ def read_tsv(path):
         row.update({name: float(row[name]) for name in ("start_us", "us", "gap_us")})
         rows.append(row)
     return rows
-
-
-def provenance(run):
-    """Device, driver, commit and date of a run, as a sentence; none where only the device is known."""
-    if not any(run.get(key) for key in ("driver", "commit", "date")):
-        return []
-    parts = [run.get("device") or "unknown device", f"driver {run.get('driver') or 'unknown'}", f"commit {run.get('commit') or 'unknown'}", run.get("date") or "unknown date"]
-    return [", ".join(parts) + "."]
 
 
 def about(tables):

@@ -7,7 +7,7 @@ use ternion::prelude::*;
 use ternion::trace::{SpanKind, in_span};
 
 /// The mean loss of the tokens that follow those of a batch. The gradient of the logits is computed in their memory, and a vocabulary of any size, as GPT-2's of
-/// 50,257 tokens, has the speed of an even one.
+/// 50,257 tokens, has nearly the speed of an even one.
 pub fn mean_loss(model: &GPT, TokenBatch { inputs, targets, .. }: &TokenBatch) -> Result<Tensor> {
     model.loss(inputs, targets, LinearCrossEntropyOptions::default())
 }

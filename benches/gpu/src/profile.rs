@@ -96,14 +96,10 @@ fn profiled(program: &Path, case: &str) -> Result<String, String> {
 
 /// From which commit this program was made, as far as anything tells.
 fn commit(wanted: &Wanted) -> Result<String, String> {
-    let Some(path) = &wanted.manifest else {
-        return Ok(wanted.commit.clone().unwrap_or_else(|| "unknown".into()));
-    };
-    let text = fs::read_to_string(path).map_err(|error| told(path, &error))?;
-    let manifest: serde_json::Value =
-        serde_json::from_str(&text).map_err(|error| format!("{}: {error}", path.display()))?;
-    let commit = manifest["commit"].as_str();
-    commit.map(str::to_string).ok_or_else(|| format!("{}: has no \"commit\"", path.display()))
+    match &wanted.manifest {
+        Some(manifest) => crate::provenance::commit_of(manifest),
+        None => Ok(wanted.commit.clone().unwrap_or_else(|| "unknown".into())),
+    }
 }
 
 /// Writes beside `path` and renames: whoever reads finds all of it or what was there before.

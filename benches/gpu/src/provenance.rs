@@ -21,19 +21,23 @@ pub fn of(device: &Device) -> std::result::Result<Value, String> {
 /// The commit of the bundle in `folder`; none where there is no bundle.
 ///
 /// # Errors
-/// A manifest that cannot be read, or names no commit.
+/// Those of [`commit_of`].
 fn bundled_commit(folder: &Path) -> std::result::Result<Option<String>, String> {
-    let path = folder.join("bundle.json");
-    let text = match std::fs::read_to_string(&path) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        read => read.map_err(|error| crate::told(&path, &error))?,
-    };
-    let manifest: Value =
-        serde_json::from_str(&text).map_err(|error| format!("{}: {error}", path.display()))?;
-    match manifest["commit"].as_str() {
-        Some(commit) => Ok(Some(commit.into())),
-        None => Err(format!("{}: expected a text as \"commit\", got {}", path.display(), manifest["commit"])),
-    }
+    let manifest = folder.join("bundle.json");
+    if manifest.exists() { commit_of(&manifest).map(Some) } else { Ok(None) }
+}
+
+/// The commit that a bundle's manifest names.
+///
+/// # Errors
+/// A manifest that cannot be read, or names no commit.
+pub fn commit_of(manifest: &Path) -> std::result::Result<String, String> {
+    let text = std::fs::read_to_string(manifest).map_err(|error| crate::told(manifest, &error))?;
+    let found: Value =
+        serde_json::from_str(&text).map_err(|error| format!("{}: {error}", manifest.display()))?;
+    let missing =
+        || format!("{}: expected a text as \"commit\", got {}", manifest.display(), found["commit"]);
+    found["commit"].as_str().map(str::to_string).ok_or_else(missing)
 }
 
 /// What a program prints; nothing where it is missing or fails.

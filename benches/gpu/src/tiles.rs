@@ -47,17 +47,6 @@ const KINDS: [(&str, Operands); 5] = [
 /// The products of GPT-2's layers with what is fused with them.
 const FUSED: &str = "fused";
 
-/// Their names, which are known before there is a device.
-const FUSED_PRODUCTS: [&str; 7] = [
-    "bias",
-    "pre-activation",
-    "plain gradient",
-    "gradient of activation",
-    "short bias",
-    "short residual",
-    "residual",
-];
-
 fn kinds() -> PossibleValuesParser {
     PossibleValuesParser::new(KINDS.map(|(name, _)| name).into_iter().chain([FUSED]))
 }
@@ -70,7 +59,7 @@ fn share(text: &str) -> std::result::Result<f64, String> {
 }
 
 fn part_of_fused(text: &str) -> std::result::Result<String, String> {
-    among("a fused product's name", text, &FUSED_PRODUCTS)?;
+    among("a fused product's name", text, &fused::names())?;
     Ok(text.into())
 }
 
@@ -416,12 +405,6 @@ mod tests {
         assert_eq!(among("a tile's name", "128", &["mma_64", "wgmma_128"]), Ok(()));
         let message = "expected a part of a tile's name among mma_64, wgmma_128, got zzz";
         assert_eq!(among("a tile's name", "zzz", &["mma_64", "wgmma_128"]), Err(message.into()));
-    }
-
-    #[test]
-    fn fused_products_have_these_names() {
-        let names = include_str!("tiles/fused.rs").split("of(\"").skip(1).map(|rest| rest.split('"').next());
-        assert_eq!(names.collect::<Option<Vec<_>>>().expect("names"), FUSED_PRODUCTS);
     }
 
     #[test]

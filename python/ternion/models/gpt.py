@@ -89,7 +89,7 @@ class GPT(nn.Module):
     ) -> Tensor:  # fmt: skip
         """The mean cross-entropy of the tokens that follow these, without the scores of all of them at once: of a large vocabulary those are the largest tensor.
 
-        Their gradient is computed in the memory of the scores, and a vocabulary of any size, as GPT-2's of 50,257 tokens, has the speed of an even one. Of an output layer
+        Their gradient is computed in the memory of the scores, and a vocabulary of any size, as GPT-2's of 50,257 tokens, has nearly the speed of an even one. Of an output layer
         of its own (`tied=False`) the parameters are used, not its hooks.
 
         Shapes: [batch, length], targets [batch, length] (int32 or int64) -> []

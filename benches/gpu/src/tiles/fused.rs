@@ -42,6 +42,11 @@ fn products() -> [Product; 7] {
     ]
 }
 
+/// The names of the products.
+pub fn names() -> [&'static str; 7] {
+    products().map(|product| product.name)
+}
+
 /// Prints a line for each product and tile.
 pub fn measure(clock: &Clock, asked: &Asked) -> Result<()> {
     let operands = Operands::Of(DType::BF16);
