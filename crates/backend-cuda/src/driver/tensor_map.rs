@@ -22,6 +22,10 @@ pub(crate) const ALIGNMENT: u64 = 16;
 const MAX_STRIDE: u64 = (1 << 40) - ALIGNMENT;
 /// The most elements of a box along an axis.
 const MAX_BOX: u32 = 256;
+/// How many bytes the L2 cache reads from memory where a box touches it: 128, which is what a row of
+/// a box of the products and of attention has. By 256 the rows of a matrix that begin at no multiple
+/// of them bring bytes that no row of the box has.
+const PROMOTION: sys::CUtensorMapL2promotion = sys::CUtensorMapL2promotion::CU_TENSOR_MAP_L2_PROMOTION_L2_128B;
 /// Maps that a thread caches.
 const MAX_CACHED: usize = 4096;
 
@@ -210,7 +214,7 @@ impl TensorMapSpec {
                 steps.as_ptr(),
                 sys::CUtensorMapInterleave::CU_TENSOR_MAP_INTERLEAVE_NONE,
                 self.swizzle.to_driver(),
-                sys::CUtensorMapL2promotion::CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+                PROMOTION,
                 sys::CUtensorMapFloatOOBfill::CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
             )
         };
