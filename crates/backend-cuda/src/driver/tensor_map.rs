@@ -25,7 +25,8 @@ const MAX_BOX: u32 = 256;
 /// How many bytes the L2 cache reads from memory where a box touches it: 128, which is what a row of
 /// a box of the products and of attention has. By 256 the rows of a matrix that begin at no multiple
 /// of them bring bytes that no row of the box has.
-const PROMOTION: sys::CUtensorMapL2promotion = sys::CUtensorMapL2promotion::CU_TENSOR_MAP_L2_PROMOTION_L2_128B;
+const PROMOTION: sys::CUtensorMapL2promotion =
+    sys::CUtensorMapL2promotion::CU_TENSOR_MAP_L2_PROMOTION_L2_128B;
 /// Maps that a thread caches.
 const MAX_CACHED: usize = 4096;
 
