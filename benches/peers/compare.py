@@ -6,6 +6,7 @@
     compare.py check --bundle DIR [--out checks.jsonl]    there too: the op table twice, compute-sanitizer, training, memory; minutes each
     compare.py check --bundle DIR --device wgpu           the same of the wgpu backend: the op table, what that is too small for, training beside the CPU's
     compare.py write results.jsonl.. docs/benchmarks.md   anywhere: writes the tables between the page's markers
+    compare.py write checks.jsonl docs/benchmarks.md      the same of checks alone: their rows, beside what was measured before
 
 `run` starts Ternion and PyTorch once for each family and asks them in turn for each case that both have (turns.py): Ternion, PyTorch, PyTorch, Ternion, and so
 on. A GPU at its limit of power runs slower the longer it works, so that figures of programs that run one after the other favor the first. Figures are
@@ -438,7 +439,7 @@ def check(given):
         raise SystemExit(f"error: {given.bundle}: holds no run.sh")
     if given.data and not given.data.is_dir():
         raise SystemExit(f"error: {given.data}: expected the folder of MNIST, found none")
-    of = header(given.bundle.resolve())
+    of = dict(header(given.bundle.resolve()), backend=given.device)
     kept = [line for line in earlier_results(given.out) if line.get("check") not in given.only]
     replace(given.out, "".join(json.dumps(line) + "\n" for line in kept))
 
@@ -457,12 +458,14 @@ def check(given):
 def write(given):
     """The tables of results files into the page, in place of those between its markers."""
     lines = [line for path in given.results for line in read_results(path)]
+    text = given.page.read_text(encoding="utf-8")
     if not any("ms" in line for line in lines):
-        raise SystemExit(f"error: {', '.join(map(str, given.results))}: no measured case")
+        if not any("check" in line for line in lines):
+            raise SystemExit(f"error: {', '.join(map(str, given.results))}: neither a measured case nor a check")
+        return replace(given.page, tables.page_of_checks(text, lines))
     headers = [line["run"] for line in lines if "run" in line]
     for header in headers[1:]:
         refuse_mixed(headers[0], header)
-    text = given.page.read_text(encoding="utf-8")
     page = wgpu_tables.page if wgpu_tables.is_of_wgpu(lines) else tables.page
     replace(given.page, page(text, lines))
 

@@ -4,13 +4,20 @@ import argparse
 import pathlib
 
 
-def between_markers(text, markers, body):
-    """The page with `body` in place of what is between its markers; its lines end, as every line does."""
+def parts_between(text, markers):
+    """The page in three parts: up to and including the first marker, what is between the markers, and the rest."""
     start, end = markers
     if text.count(start) != 1 or text.count(end) != 1 or text.index(start) > text.index(end):
         raise SystemExit(f"error: expected {start} and, after it, {end} once each in the page")
     before, rest = text.split(start)
-    return f"{before}{start}\n{body}{end}{rest.split(end)[1]}"
+    body, after = rest.split(end)
+    return before + start, body, end + after
+
+
+def between_markers(text, markers, body):
+    """The page with `body` in place of what is between its markers; its lines end, as every line does."""
+    before, _, after = parts_between(text, markers)
+    return f"{before}\n{body}{after}"
 
 
 def provenance(run):

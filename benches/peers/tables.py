@@ -1,8 +1,9 @@
 """The tables of compare.py: lines of results in, Markdown out."""
 
+import re
 import statistics
 
-from pages import between_markers
+from pages import between_markers, parts_between
 
 MARKERS = START, END = "<!-- gpu:start -->", "<!-- gpu:end -->"
 
@@ -452,7 +453,8 @@ def summary(figures):
         *check_verdicts(figures),
         "",
         "Cross-entropy is measured in bf16 and AdamW in f32 alone, as in the PyTorch script that these cases come from; compute-sanitizer's tools run the table without hostile values, "
-        "repeated runs and comparisons with compositions, whose kernels are the same, and only memcheck runs what must be rejected.",
+        "repeated runs and comparisons with compositions, whose kernels are the same, and only memcheck runs what must be rejected. initcheck does not see what the tensor memory accelerator stores: "
+        "under it the tests of products and attention, most of whose kernels store by it, run in memory filled with NaN, and what is read before it is written shows in their results.",
         "",
     ]
 
@@ -488,3 +490,26 @@ def body(lines):
 def page(text, lines, markers=MARKERS, make_body=body):
     """The page with the tables in place of what is between its markers."""
     return between_markers(text, markers, make_body(lines))
+
+
+def page_of_checks(text, lines):
+    """The page with the rows of these checks replaced; what was measured stays as it is."""
+    before, body_of_page, after = parts_between(text, MARKERS)
+    source = re.match(r"\n(.+?), driver (\S+), .*commit (\w+)", body_of_page)
+    if not source:
+        raise SystemExit("error: the page does not state the device, driver and commit of its tables: measured cases come first")
+    device, driver, commit = source.groups()
+    for run in (line["of"] for line in lines if "of" in line):
+        found = f"{run.get('device')}, driver {run.get('driver')}, backend {run.get('backend')}"
+        if found != (expected := f"{device}, driver {driver}, backend cuda"):
+            raise SystemExit(f"error: checks of {found}; expected {expected}, as in the page")
+    figures = Figures(lines)
+    figures.header = {"commit": commit}
+    rows = body_of_page.split("\n")
+    for checked in filter(lambda one: not one.endswith("| not measured |"), check_verdicts(figures)):
+        what = checked[: checked.index(" | ") + 3]
+        found = [index for index, one in enumerate(rows) if one.startswith(what)]
+        if len(found) != 1:
+            raise SystemExit(f"error: expected one row of {what.strip(' |')} in the page, found {len(found)}")
+        rows[found[0]] = checked
+    return before + "\n".join(rows) + after

@@ -30,6 +30,29 @@ class Tables(unittest.TestCase):
             with self.assertRaises(SystemExit):
                 tables.page(text, [line("elementwise/add/f32", "ternion", 0.1, 1000)])
 
+    def test_checks_alone_replace_their_rows(self):
+        run = dict(device="NVIDIA X", driver="1.2.3", commit="abc1234", date="today")
+        measured = [dict(run=run), line("elementwise/add/f32", "ternion", 0.1, 1000)]
+        clean = dict(check="memcheck", passed=7, failed=0, cases=40, errors=0, of=dict(run, backend="cuda"))
+        page = tables.page(PAGE, measured)
+        checked = tables.page_of_checks(page, [clean])
+        self.assertEqual(checked, tables.page(PAGE, [*measured, clean]))
+        self.assertIn("0 errors in 40 cases of 7 tests |", checked)
+        # Of another commit: the row states it. A later check takes the place of an earlier one.
+        later = tables.page_of_checks(checked, [dict(clean, errors=3, of=dict(clean["of"], commit="def5678"))])
+        self.assertIn("3 errors in 40 cases of 7 tests (commit def5678) | no error | **no** |", later)
+        self.assertEqual(tables.page_of_checks(later, [clean]), checked)
+
+    def test_checks_of_another_device_are_refused(self):
+        run = dict(device="NVIDIA X", driver="1.2.3", commit="abc1234", date="today")
+        page = tables.page(PAGE, [dict(run=run), line("elementwise/add/f32", "ternion", 0.1, 1000)])
+        for other in (dict(device="NVIDIA Y"), dict(driver="1.2.4"), dict(backend="wgpu")):
+            check = dict(check="memcheck", passed=7, failed=0, cases=40, errors=0, of={**run, "backend": "cuda", **other})
+            with self.assertRaisesRegex(SystemExit, "error: checks of NVIDIA .*; expected NVIDIA X, driver 1.2.3, backend cuda"):
+                tables.page_of_checks(page, [check])
+        with self.assertRaisesRegex(SystemExit, "measured cases come first"):
+            tables.page_of_checks(PAGE, [])
+
     def test_ratios_shares_and_losses(self):
         text = tables.body(
             [
