@@ -133,3 +133,4 @@ double fma(double, double, double);
 #define K_STEP 64
 #define K_WARPS 4
 #define K_BLOCKS 2
+#define K_SPLIT 1

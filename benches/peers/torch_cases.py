@@ -284,8 +284,8 @@ def attention(head_dim, tokens, causal, backward, dropout=0.0):
 
 
 def attention_cases():
-    for head_dim in (64, 128):
-        for tokens in (512, 1024, 4096, 16384):
+    for head_dim in (64, 128, 256):
+        for tokens in (512, 1024, 4096, 16384) if head_dim <= 128 else (1024, 4096):
             for causal in (False, True):
                 for backward in (False, True):
                     attention(head_dim, tokens, causal, backward)

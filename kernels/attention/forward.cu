@@ -27,9 +27,10 @@
 //   wgmma  head_dim or value_dim above 64         1      64    4     2      490, 420: two blocks run apart, softmax under products
 //          narrower                               1     128    4     3      440, 390
 //          under a mask                           1      64    4     2      290
+//   Of heads wider than 128 a block has ROW_TILES 1, WARPS 4, BLOCKS 1, and a STEP of 64 (wgmma) or 32 (mma).
 //
-// Limits: queries + keys < 2^31, grid < 2^31, widths from 1 to 128. y's last axis is a run. Under a mask BAND is 1, and the strides of the
-// mask's last two axes are below 2^24. wgmma's widths are rounded up to 64 or 128.
+// Limits: queries + keys < 2^31, grid < 2^31, widths from 1 to 256. y's last axis is a run. Under a mask BAND is 1, and the strides of the
+// mask's last two axes are below 2^24. wgmma's widths are rounded up to 64, 128, 192 or 256.
 
 #if WGMMA
 #include "attention/wgmma.cuh"
@@ -53,8 +54,8 @@ constexpr int V_BYTES = STEP * VALUE_DIM * 2;
 constexpr int SHARED_BYTES = Q_BYTES + STAGES * (K_BYTES + V_BYTES);
 
 #if ASYNC_PRODUCTS
-// Whether q stays in registers as left operand, which relieves shared memory: not where three blocks share them.
-constexpr bool Q_IN_REGISTERS = BLOCKS <= 2;
+// Whether q stays in registers as left operand, which relieves shared memory: not where three blocks share them, nor beside y of wide heads.
+constexpr bool Q_IN_REGISTERS = BLOCKS <= 2 && HEAD_DIM <= 128;
 #endif
 
 // Multiplies q by the sign of the scale, so that the largest product gives the largest score. By 0 if it is 0: what is finite becomes 0, all

@@ -7,7 +7,7 @@
 // A work is QUERIES rows of one head, 64 for each of the consumers, and a walk over the keys that any of them sees, STEP at a time. The grid is as
 // large as the device; a block takes one work after the other, by a ticket:
 //
-//   producer (a thread)   q of a work, k and v of a step   ---TMA--->  rings of Q_STAGES and of STAGES buffers
+//   producer (a thread)   q of a work, k and v of a step   ---TMA--->  rings of QUERY_STAGES and of STAGES buffers
 //   storer (a thread)     y of a work                      <--TMA----  where q was
 //   consumers (128 threads each, 64 queries)
 //
@@ -17,7 +17,8 @@
 //
 // Products of one consumer run under the softmax of the other one: they take turns at the tensor cores, and values lag a step behind keys, so
 // that a turn is two products, of which the second one runs under the softmax of the first. Steps of one work follow those of the work before
-// without a gap: the last values of a work are multiplied beside the first keys of the next one.
+// without a gap: the last values of a work are multiplied beside the first keys of the next one. (Not where shared memory has one buffer of q, of
+// heads wider than 192: there a work begins when y of the one before has left the place of q, and only its keys and values have come meanwhile.)
 //
 // Works that have most keys to see begin first: the last tiles of queries of a causal band. `abreast` heads have their works next to each other, so
 // that their keys and values stay in the cache. Every result is of one work: no number depends on which block does what.
@@ -25,17 +26,18 @@
 // Rows keep an older maximum for as long as the new one is less than 2^8 above it, see softmax.cuh. A query that sees no key gives 0 and a
 // log-sum-exp of -infinity; a score of NaN or +infinity makes its row NaN.
 //
-// Macros: those of params.cuh, and CONSUMERS, STEP, STAGES.
+// Macros: those of params.cuh, and CONSUMERS, STEP, STAGES, QUERY_STAGES.
 //
 // Launch: attention_tma<<<grid, THREADS, SHARED>>>, with grid = works or multiprocessors, whichever is less, and works = batch * heads * tiles.
 //
-// Limits: as forward.cu; widths are rounded up to 64 or 128; there are queries and keys; the scale is above 0; strides are positive (TMA); *ticket
+// Limits: as forward.cu; widths are rounded up to 64, 128, 192 or 256; there are queries and keys; the scale is above 0; strides are positive (TMA); *ticket
 // is 0 before and behind. DROPOUT and MASK are 0.
 
 #ifdef HOST_SHIM
 #define CONSUMERS 2
 #define STEP 64
 #define STAGES 2
+#define QUERY_STAGES 2
 #endif
 
 #include "attention/wgmma.cuh"
@@ -55,28 +57,28 @@ constexpr int WARPGROUP = 128;
 constexpr int THREADS = (1 + CONSUMERS) * WARPGROUP;
 constexpr int CONSUMER_WARPS = CONSUMERS * WARPGROUP / WARP;
 // Together as many as there are at launch: 65536 / THREADS, rounded down to a multiple of 8, for each thread.
-constexpr int PRODUCER_REGISTERS = CONSUMERS == 2 ? 24 : 32, CONSUMER_REGISTERS = CONSUMERS == 2 ? 240 : 160;
+// A producer that loads ahead does not do with 24.
+constexpr int PRODUCER_REGISTERS = CONSUMERS == 3 ? 32 : QUERY_STAGES == 1 ? 40 : 24;
+constexpr int CONSUMER_REGISTERS = CONSUMERS == 3 ? 160 : QUERY_STAGES == 1 ? 232 : 240;
 
 constexpr int ROWS = 64;  // of a consumer
 constexpr int QUERIES = CONSUMERS * ROWS;
 constexpr int SLAB_COLUMNS = 64;
 constexpr int SLABS = HEAD_DIM / SLAB_COLUMNS;
-constexpr int Q_STAGES = 2;  // beside STAGES of keys, and of values
 
 // What is where in shared memory.
 constexpr int ROWS_BYTES = ROWS * HEAD_DIM * 2;
 constexpr int Q_BYTES = CONSUMERS * ROWS_BYTES;
 constexpr int STEP_BYTES = STEP * HEAD_DIM * 2;  // of keys or of values
-constexpr int K_TILES = Q_STAGES * Q_BYTES;
+constexpr int K_TILES = QUERY_STAGES * Q_BYTES;
 constexpr int V_TILES = K_TILES + STAGES * STEP_BYTES;
 constexpr int BARRIERS = V_TILES + STAGES * STEP_BYTES;
 // Of each stage of q: it is there, y is there in its place, it is free. Of each stage of k and of v: full and empty.
-constexpr int BARRIER_COUNT = 3 * Q_STAGES + 4 * STAGES;
-constexpr int TASKS = BARRIERS + 8 * BARRIER_COUNT;  // of each stage of q
+constexpr int BARRIER_COUNT = 3 * QUERY_STAGES + 4 * STAGES;
+constexpr int TASKS = BARRIERS + (BARRIER_COUNT + 1) / 2 * 16;  // of each stage of q, read as one word of 16 bytes
 constexpr int TASK_BYTES = 16;
 constexpr int SWIZZLE_ALIGNMENT = 1024;
-// SHARED = TASKS + Q_STAGES * TASK_BYTES + SWIZZLE_ALIGNMENT
-static_assert(TASKS % 16 == 0, "tasks are read as one word of 16 bytes");
+// SHARED = TASKS + QUERY_STAGES * TASK_BYTES + SWIZZLE_ALIGNMENT
 
 struct AttentionTma {
     TensorMap q, k, v, y;  // axes: column, row, head, batch
@@ -121,10 +123,10 @@ struct QueryRing {
     INLINE QueryRing(u32 first) : shared(first) {}
     INLINE u32 rows(u32 consumer) const { return shared + stage * Q_BYTES + consumer * ROWS_BYTES; }
     INLINE u32 full() const { return shared + BARRIERS + stage * 8; }
-    INLINE u32 done() const { return full() + Q_STAGES * 8; }
-    INLINE u32 empty() const { return done() + Q_STAGES * 8; }
+    INLINE u32 done() const { return full() + QUERY_STAGES * 8; }
+    INLINE u32 empty() const { return done() + QUERY_STAGES * 8; }
     INLINE void advance() {
-        stage = stage == Q_STAGES - 1 ? 0 : stage + 1;
+        stage = stage == QUERY_STAGES - 1 ? 0 : stage + 1;
         parity ^= stage == 0;
     }
 
@@ -145,10 +147,10 @@ struct StepRing {
     u32 stage = 0, parity = 0;
 
     INLINE static StepRing of_keys(u32 shared) {
-        return StepRing{shared + K_TILES, shared + BARRIERS + 3 * Q_STAGES * 8};
+        return StepRing{shared + K_TILES, shared + BARRIERS + 3 * QUERY_STAGES * 8};
     }
     INLINE static StepRing of_values(u32 shared) {
-        return StepRing{shared + V_TILES, shared + BARRIERS + (3 * Q_STAGES + 2 * STAGES) * 8};
+        return StepRing{shared + V_TILES, shared + BARRIERS + (3 * QUERY_STAGES + 2 * STAGES) * 8};
     }
     INLINE u32 tile() const { return tiles + stage * STEP_BYTES; }
     INLINE u32 full() const { return barriers + stage * 8; }
@@ -205,6 +207,39 @@ INLINE void produce_all(const AttentionTma& p, u32 shared) {
     queries.put(Task::none());
     mbarrier_arrive(queries.full());
 }
+// What a work is, and its q, when the place of these is free.
+INLINE void load_queries(const AttentionTma& p, const QueryRing& queries, const Task& task, u32 batch) {
+    mbarrier_wait_parity(queries.empty(), queries.parity ^ 1);
+    queries.put(task);
+    mbarrier_arrive_expect_tx(queries.full(), Q_BYTES);
+    u32 head = task.head - batch * p.sizes.heads;
+#pragma unroll
+    for (int at = 0; at < CONSUMERS * SLABS; ++at)
+        cp_async_bulk_tensor_4d(queries.rows(0) + at * (ROWS * 128), p.q, at % SLABS * SLAB_COLUMNS,
+                                task.first_query + at / SLABS * ROWS, head, batch, queries.full());
+}
+// The same with one buffer of q, which waits for y to leave it. As many steps as have buffers come first: the work before gives those back without it.
+INLINE void produce_all_ahead(const AttentionTma& p, u32 shared) {
+    QueryRing queries(shared);
+    StepRing keys = StepRing::of_keys(shared), values = StepRing::of_values(shared);
+#pragma unroll 1
+    for (u32 number = read_ctaid_x(); number < p.works; queries.advance()) {
+        Task task = Task::of(p, number);
+        u32 batch = task.head / p.sizes.heads, key_head = (task.head - batch * p.sizes.heads) / p.sizes.group;
+        i32 ahead = min(task.steps, STAGES);
+#pragma unroll 1
+        for (i32 step = 0;; ++step) {
+            if (step == ahead) load_queries(p, queries, task, batch);
+            if (step >= task.steps) break;
+            load_step(keys, p.k, task.first_key + step * STEP, key_head, batch);
+            load_step(values, p.v, task.first_key + step * STEP, key_head, batch);
+        }
+        number = gridDim.x + atomicInc(p.ticket, p.works - 1);
+    }
+    mbarrier_wait_parity(queries.empty(), queries.parity ^ 1);
+    queries.put(Task::none());
+    mbarrier_arrive(queries.full());
+}
 // Stores what the consumers have left in the place of q, and gives the place back.
 INLINE void store_all(const AttentionTma& p, u32 shared) {
     QueryRing queries(shared);
@@ -237,6 +272,8 @@ struct Turns {
     u32 consumer;
 
     INLINE static u32 barrier(u32 of) { return 1 + of; }
+    // All warps of the consumer are here: their products of q are complete, and y may take its place.
+    INLINE void meet() const { barrier_sync(1 + CONSUMERS + consumer, WARPGROUP); }
     // The first one need not wait for its first turn.
     INLINE void begin() const {
         if (consumer == CONSUMERS - 1) barrier_arrive(barrier(0), 2 * WARPGROUP);
@@ -367,6 +404,31 @@ INLINE Task next_task(const QueryRing& queries) {
     return task;
 }
 
+// The first scores of a work, in a turn without values, become weights.
+INLINE void weigh_first_step(const AttentionTma& p, Scores& s, Weights& weights, Rows& softmax, const Task& task,
+                             u32 q_rows, StepRing& keys, const Turns& turns, float scale) {
+    keys.await();
+    turns.await();
+    wgmma_fence();
+    begin_scores(s, q_rows, keys.tile());
+    turns.pass();
+    wgmma_wait_group<0>();
+    keys.release();
+    keys.advance();
+    weigh(s, softmax, p.sizes, task.first_query + i32(turns.consumer) * ROWS, task.first_key, scale);
+    round_to_operand(weights, s);
+}
+// The last values of a work, multiplied alone.
+INLINE void add_last_step(Outputs& y, const Weights& weights, StepRing& values) {
+    values.await();
+    wgmma_fence();
+    begin_outputs(y, weights, values.tile());
+    wgmma_wait_group<0>();
+    fence_accumulator(y);
+    values.release();
+    values.advance();
+}
+
 // All steps of all works: see the picture above.
 INLINE void consume_all(const AttentionTma& p, u32 shared, u32 consumer) {
     const Sizes& sizes = p.sizes;
@@ -383,16 +445,7 @@ INLINE void consume_all(const AttentionTma& p, u32 shared, u32 consumer) {
     clear(softmax);
     turns.begin();
     Task task = next_task(queries);
-    keys.await();
-    turns.await();
-    wgmma_fence();
-    begin_scores(s, queries.rows(consumer), keys.tile());
-    turns.pass();
-    wgmma_wait_group<0>();
-    keys.release();
-    keys.advance();
-    weigh(s, softmax, sizes, task.first_query + own, task.first_key, scale);
-    round_to_operand(weights, s);
+    weigh_first_step(p, s, weights, softmax, task, queries.rows(consumer), keys, turns, scale);
 #pragma unroll 1
     while (true) {
         Task before = task;
@@ -402,21 +455,28 @@ INLINE void consume_all(const AttentionTma& p, u32 shared, u32 consumer) {
         task.first_key += STEP;
         --task.steps;
         if (is_new) {
+            if (QUERY_STAGES == 1) {
+                add_last_step(y, weights, values);
+                turns.meet();
+                finish(p, y, softmax, before.head, before.first_query + own, queries.rows(consumer), queries.done());
+                clear(y);
+            }
             queries.advance();
             task = next_task(queries);
             if (task.steps == 0) {
-                // The last values of all.
                 turns.end();
-                values.await();
-                wgmma_fence();
-                begin_outputs(y, weights, values.tile());
-                wgmma_wait_group<0>();
-                fence_accumulator(y);
+                if (QUERY_STAGES == 1) return;
+                add_last_step(y, weights, values);
+                turns.meet();
                 finish(p, y, softmax, before.head, before.first_query + own, queries_before.rows(consumer),
                        queries_before.done());
                 return;
             }
             clear(softmax);
+            if (QUERY_STAGES == 1) {
+                weigh_first_step(p, s, weights, softmax, task, queries.rows(consumer), keys, turns, scale);
+                continue;
+            }
         }
         keys.await();
         values.await();
@@ -448,7 +508,7 @@ INLINE void init_barriers(u32 shared) {
     if (threadIdx.x == 0) {
         QueryRing queries(shared);
 #pragma unroll
-        for (int stage = 0; stage < Q_STAGES; ++stage, queries.advance()) {
+        for (int stage = 0; stage < QUERY_STAGES; ++stage, queries.advance()) {
             mbarrier_init(queries.full(), 1);
             mbarrier_init(queries.done(), CONSUMER_WARPS);
             mbarrier_init(queries.empty(), 1);
@@ -476,7 +536,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) attention_tma(const __g
     if (warpgroup == CONSUMERS) {
         setmaxnreg_dec<PRODUCER_REGISTERS>();
         if (threadIdx.x % WARP != 0) return;
-        if (warp == CONSUMER_WARPS) produce_all(p, shared);
+        if (warp == CONSUMER_WARPS && QUERY_STAGES == 1) produce_all_ahead(p, shared);
+        if (warp == CONSUMER_WARPS && QUERY_STAGES > 1) produce_all(p, shared);
         if (warp == CONSUMER_WARPS + 1) store_all(p, shared);
     } else {
         setmaxnreg_inc<CONSUMER_REGISTERS>();

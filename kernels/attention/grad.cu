@@ -10,8 +10,9 @@
 //   attention_grad_queries   dq: a block has rows of q and dy, and walks over the keys       s  = q k^T      dp  = dy v^T
 //   attention_grad_keys      dk, dv: a block has rows of k and v, and walks over the         s^T = k q^T     dp^T = v dy^T
 //                            queries of all query heads that share the key head
+//   attention_grad_values    dv, where K_SPLIT leaves dk alone to the one before             s^T = k q^T
 //
-// The last two are one loop with the parts exchanged:
+// Those that walk are one loop with the parts exchanged:
 //
 //                    walked ->   STEP      STEP
 //                 +---------+---------+---------+     weights and their gradient in accumulators, which are the left operands
@@ -22,6 +23,7 @@
 //   attention_grad_rows<<<batch * heads * padded / 16, 256>>>
 //   attention_grad_queries<<<batch * heads * query_blocks, Q_WARPS * 32, QueryLoop::SHARED_BYTES>>>
 //   attention_grad_keys<<<batch * heads / group * key_blocks, K_WARPS * 32, KeyLoop::SHARED_BYTES>>>
+//   attention_grad_values, launched likewise, where K_SPLIT is 1
 // where a block has WARPS * ROW_TILES * 16 rows. The host says the tiles by Q_ROW_TILES, Q_STEP, Q_WARPS, Q_BLOCKS, and K_ likewise:
 //
 //                                            Q: ROW_TILES STEP WARPS BLOCKS   K: ROW_TILES STEP WARPS BLOCKS
@@ -30,6 +32,11 @@
 //          under a mask                             1      32    4     2            1      32    4     2
 //   wgmma  a width above 64, or a mask              1      64    4     2            1      64    4     2
 //          narrower                                 1      64    4     3            1      64    4     2
+//   a width above 128, mma                          1      16    4     1            1      16    4     1
+//                      wgmma                        1      64    4     1            1      64    4     1
+//
+// Sums of dk and dv of heads wider than 128 do not fit the registers together. With K_SPLIT, attention_grad_keys forms dk alone and
+// attention_grad_values dv: five products for each tile of scores in place of four.
 //
 // Limits as for forward.cu; the last axes of dq, dk and dv are runs.
 
@@ -42,9 +49,13 @@
 
 constexpr int STAGES = 2;
 
+// What a loop sums up: the gradient of the scores times the walked rows, which is dq or dk, and the weights times dy, which is dv.
+enum Sums { SCORE_GRADS = 1, WEIGHTS = 2, BOTH = 3 };
+
 // Tile sizes of one of the loops, and where its tiles are in shared memory.
-template <bool BY_KEYS, int ROW_TILES_, int STEP_, int WARPS_, int BLOCKS_> struct TileLoop {
+template <bool BY_KEYS, int SUMS, int ROW_TILES_, int STEP_, int WARPS_, int BLOCKS_> struct TileLoop {
     static constexpr int ROW_TILES = ROW_TILES_, STEP = STEP_, WARPS = WARPS_, BLOCKS = BLOCKS_;
+    static constexpr bool HAS_FIRST = SUMS & SCORE_GRADS, HAS_SECOND = SUMS & WEIGHTS;
     static constexpr int THREADS = WARPS * WARP;
     static constexpr int WARP_ROWS = ROW_TILES * 16;
     static constexpr int ROWS = WARPS * WARP_ROWS;
@@ -157,7 +168,8 @@ template <bool BY_KEYS, class W> INLINE bool sees_all(const Sizes& sizes, i32 ro
 }
 
 // Whether dy v^T of a step is begun with q k^T, to run on while scores become weights; but not where a mask wants the registers.
-template <bool BY_KEYS> constexpr bool EARLY_WEIGHT_GRAD = ASYNC_PRODUCTS && !(BY_KEYS && MASK != 0);
+template <bool BY_KEYS, class W>
+constexpr bool EARLY_WEIGHT_GRAD = ASYNC_PRODUCTS && W::HAS_FIRST && !((BY_KEYS || HEAD_DIM > 128) && MASK != 0);
 
 // weight = q k^T of a step, and dy v^T begun if it is early: a warp's rows, `tile_row` and on of the tiles at `tiles`, by those of the stage at `walked`.
 template <bool BY_KEYS, class W>
@@ -165,11 +177,11 @@ INLINE void begin_step(Accumulators<W>& weight, Accumulators<W>& weight_grad, u3
     begin_products();
     product_of_rows<W::ROWS, HEAD_DIM>(weight, tiles, tile_row, walked);
     commit_products();
-    if (EARLY_WEIGHT_GRAD<BY_KEYS>) {
+    if (EARLY_WEIGHT_GRAD<BY_KEYS, W>) {
         product_of_rows<W::ROWS, VALUE_DIM>(weight_grad, tiles + W::OWN_SECOND, tile_row, walked + W::SECOND);
         commit_products();
     }
-    await_products<EARLY_WEIGHT_GRAD<BY_KEYS> ? 1 : 0>();
+    await_products<EARLY_WEIGHT_GRAD<BY_KEYS, W> ? 1 : 0>();
     fence_accumulator(weight);
 }
 
@@ -191,15 +203,24 @@ INLINE void differentiate_scores(u32 (&grads)[W::ROW_TILES][W::STEP / 16][4], Ac
                                  const Accumulators<W>& weight, const float (&row_dot)[W::ROW_TILES][2], u32 tiles,
                                  u32 tile_row, u32 walked, u32 numbers, const Mask& kept, float dropout_scale,
                                  u32 thread) {
-    if (!EARLY_WEIGHT_GRAD<BY_KEYS>) {
+    if (!EARLY_WEIGHT_GRAD<BY_KEYS, W>) {
         begin_products();
         product_of_rows<W::ROWS, VALUE_DIM>(grad, tiles + W::OWN_SECOND, tile_row, walked + W::SECOND);
         commit_products();
     }
-    await_products<EARLY_WEIGHT_GRAD<BY_KEYS> && BY_KEYS ? 1 : 0>();
+    await_products<EARLY_WEIGHT_GRAD<BY_KEYS, W> && W::HAS_SECOND ? 1 : 0>();
     fence_accumulator(grad);
     score_gradient<BY_KEYS, W>(grad, weight, row_dot, numbers + W::STEP * 4, kept, dropout_scale, thread);
     round_to_operand(grads, grad);
+}
+
+// To the next step: behind the last one of a query head, the first one of the next head.
+template <bool BY_KEYS, class W> INLINE void advance(i32& at, u32& member, const Range& walked) {
+    at += W::STEP;
+    if (BY_KEYS && at >= walked.end) {
+        at = walked.first / W::STEP * W::STEP;
+        ++member;
+    }
 }
 
 template <bool BY_KEYS, class W> INLINE void gradient(const AttentionGrad& p) {
@@ -219,8 +240,8 @@ template <bool BY_KEYS, class W> INLINE void gradient(const AttentionGrad& p) {
     u32 member = 0;
     if (steps > 0) fetch_walked<BY_KEYS, W>(p, tile, tiles, 0, member, at);
     cp_async_commit_group();
-    float own_first[W::ROW_TILES][HEAD_DIM / 8][4];
-    float own_second[W::ROW_TILES][BY_KEYS ? VALUE_DIM / 8 : 1][4];
+    float own_first[W::ROW_TILES][W::HAS_FIRST ? HEAD_DIM / 8 : 1][4];
+    float own_second[W::ROW_TILES][W::HAS_SECOND ? VALUE_DIM / 8 : 1][4];
     clear(own_first);
     clear(own_second);
     float subtracted[W::ROW_TILES][2], row_dot[W::ROW_TILES][2];
@@ -236,11 +257,7 @@ template <bool BY_KEYS, class W> INLINE void gradient(const AttentionGrad& p) {
         u32 head = BY_KEYS ? tile.head * sizes.group + member : tile.head;
         u32 walked_first = tiles + W::WALKED + step % STAGES * W::STAGE_BYTES, walked_second = walked_first + W::SECOND;
         u32 numbers = tiles + W::NUMBERS + step % STAGES * W::NUMBER_BYTES;
-        at += W::STEP;
-        if (BY_KEYS && at >= walked.end) {
-            at = walked.first / W::STEP * W::STEP;
-            ++member;
-        }
+        advance<BY_KEYS, W>(at, member, walked);
         if (step + 1 < steps) fetch_walked<BY_KEYS, W>(p, tile, tiles, (step + 1) % STAGES, member, at);
         constexpr int TEAM_ROWS = team_rows(W::ROW_TILES);
         i32 team_row = warp_row / TEAM_ROWS * TEAM_ROWS;
@@ -252,18 +269,20 @@ template <bool BY_KEYS, class W> INLINE void gradient(const AttentionGrad& p) {
         u32 thread = read_tid_x();
         weigh_scores<BY_KEYS, W>(weight, subtracted, p, tile, head, warp_row, here, numbers, scale, thread);
         u32 weights[W::ROW_TILES][W::STEP / 16][4], weight_grads[W::ROW_TILES][W::STEP / 16][4];
-        if constexpr (BY_KEYS) {
+        if constexpr (W::HAS_SECOND) {
             round_to_operand(weights, weight);
             kept.apply(weights);
             begin_products();
             add_product<VALUE_DIM>(own_second, weights, walked_second);
             commit_products();
         }
-        differentiate_scores<BY_KEYS, W>(weight_grads, weight_grad, weight, row_dot, tiles, tile_row, walked_first,
-                                         numbers, kept, p.dropout.scale, thread);
-        begin_products();
-        add_product<HEAD_DIM>(own_first, weight_grads, walked_first);
-        commit_products();
+        if constexpr (W::HAS_FIRST) {
+            differentiate_scores<BY_KEYS, W>(weight_grads, weight_grad, weight, row_dot, tiles, tile_row, walked_first,
+                                             numbers, kept, p.dropout.scale, thread);
+            begin_products();
+            add_product<HEAD_DIM>(own_first, weight_grads, walked_first);
+            commit_products();
+        }
     }
     await_products<0>();
     fence_accumulator(own_first);
@@ -274,17 +293,19 @@ template <bool BY_KEYS, class W> INLINE void gradient(const AttentionGrad& p) {
     __syncthreads();
     tile = tile_in<BY_KEYS>(p, read_ctaid_x(), W::ROWS);
     tile_row = read_tid_x() / WARP * W::WARP_ROWS;
-    scale_by(own_first, sizes.scale);
-    write_rows<W::ROWS, HEAD_DIM>(own_first, tiles, tile_row, head_of(BY_KEYS ? p.dk : p.dq, tile.batch, tile.head),
-                                  tile.first_row, own_rows, sizes.head_dim);
-    if constexpr (BY_KEYS && DROPOUT) scale_by(own_second, p.dropout.scale);
-    if constexpr (BY_KEYS)
+    if constexpr (W::HAS_FIRST) {
+        scale_by(own_first, sizes.scale);
+        write_rows<W::ROWS, HEAD_DIM>(own_first, tiles, tile_row, head_of(BY_KEYS ? p.dk : p.dq, tile.batch, tile.head),
+                                      tile.first_row, own_rows, sizes.head_dim);
+    }
+    if constexpr (W::HAS_SECOND && DROPOUT) scale_by(own_second, p.dropout.scale);
+    if constexpr (W::HAS_SECOND)
         write_rows<W::ROWS, VALUE_DIM>(own_second, tiles + W::OWN_SECOND, tile_row,
                                        head_of(p.dv, tile.batch, tile.head), tile.first_row, own_rows, sizes.value_dim);
 }
 
-typedef TileLoop<false, Q_ROW_TILES, Q_STEP, Q_WARPS, Q_BLOCKS> QueryLoop;
-typedef TileLoop<true, K_ROW_TILES, K_STEP, K_WARPS, K_BLOCKS> KeyLoop;
+typedef TileLoop<false, SCORE_GRADS, Q_ROW_TILES, Q_STEP, Q_WARPS, Q_BLOCKS> QueryLoop;
+typedef TileLoop<true, K_SPLIT ? SCORE_GRADS : BOTH, K_ROW_TILES, K_STEP, K_WARPS, K_BLOCKS> KeyLoop;
 
 extern "C" __global__ void __launch_bounds__(QueryLoop::THREADS, QueryLoop::BLOCKS)
     attention_grad_queries(const __grid_constant__ AttentionGrad p) {
@@ -296,3 +317,11 @@ extern "C" __global__ void __launch_bounds__(KeyLoop::THREADS, KeyLoop::BLOCKS)
     wait_for_earlier_launches();
     gradient<true, KeyLoop>(p);
 }
+#if K_SPLIT
+typedef TileLoop<true, WEIGHTS, K_ROW_TILES, K_STEP, K_WARPS, K_BLOCKS> ValueLoop;
+extern "C" __global__ void __launch_bounds__(ValueLoop::THREADS, ValueLoop::BLOCKS)
+    attention_grad_values(const __grid_constant__ AttentionGrad p) {
+    wait_for_earlier_launches();
+    gradient<true, ValueLoop>(p);
+}
+#endif

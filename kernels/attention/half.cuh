@@ -24,7 +24,7 @@ INLINE i64 row_start(i32 row, i64 stride) { return i64(row) * i64(i32(stride)); 
 template <int ROWS, int WIDTH, int THREADS_>
 INLINE void fetch(u32 to, const View<const Element>& from, i32 first_row, i32 rows, u32 columns) {
     constexpr int CHUNKS = Tile<ROWS, WIDTH>::CHUNKS;
-    constexpr int ABREAST = CHUNKS == 12 ? 16 : CHUNKS;
+    constexpr int ABREAST = CHUNKS == 12 ? 16 : CHUNKS == 24 ? 32 : CHUNKS;
     constexpr int ROWS_AT_ONCE = THREADS_ / ABREAST;
     u32 row = threadIdx.x / ABREAST, chunk = threadIdx.x % ABREAST;
     if (CHUNKS < ABREAST && chunk >= CHUNKS) return;

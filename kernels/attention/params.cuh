@@ -6,7 +6,7 @@
 //
 // The host compiles them with
 //   TYPE        the element type of all operands but the log-sum-exp
-//   HEAD_DIM    the width of the tiles of q and k, VALUE_DIM that of v's: both the wider of the two, rounded up to 32, 64 or 128
+//   HEAD_DIM    the width of the tiles of q and k, VALUE_DIM that of v's: both the wider of the two, rounded up to 32, 64, 128, 192 or 256
 //   BAND        1: a query sees keys from its number + reach_first up to but not its number + reach_end (causal, window); 0: all keys
 //   MASK        0: none; 1: Truth, true where seen; 2: TYPE, added to the scaled scores
 //   DROPOUT     1: weights may be dropped (then BAND is 1); 0: never

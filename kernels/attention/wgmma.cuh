@@ -1,5 +1,5 @@
 // Tiles of halves in shared memory and products of them by warpgroups (wgmma), for the attention kernels of f16 and bf16 on sm_90a: the
-// counterpart of mma.cuh, for widths of 64 and 128.
+// counterpart of mma.cuh, for widths that are multiples of 64.
 //
 // A tile is cut into slabs of 64 columns, which are rows of 128 bytes. Chunk c (16 bytes) of row r of a slab lies at place c ^ (r % 8): the
 // layout that wgmma calls the 128 byte swizzle. Four warps multiply together; each holds 16 rows of the result, lane for lane as with mma.sync.
@@ -8,6 +8,9 @@
 
 #include "attention/half.cuh"
 #include "ptx/ldmatrix.cuh"
+#if HEAD_DIM > 128 || VALUE_DIM > 128
+#define WGMMA_WIDE 1
+#endif
 #include "ptx/wgmma.cuh"
 
 static_assert(HEAD_DIM % 64 == 0 && VALUE_DIM % 64 == 0, "whole slabs");

@@ -1,6 +1,7 @@
 // Products of a warpgroup on the tensor cores (sm_90a), which run on while other instructions follow: c (+)= a b with m = 64 and k = 16, a
 // from shared memory (ss) or from registers (rs), b from shared memory; sums in f32. The width of c says how many columns, the last argument
-// names the operands' type. Where `accumulate` is 0, c is overwritten.
+// names the operands' type. Where `accumulate` is 0, c is overwritten. Widths of 192 and 256 exist where WGMMA_WIDE is defined: NVRTC parses all of
+// their text.
 
 #pragma once
 
@@ -36,6 +37,8 @@ INLINE u64 smem_descriptor_at(u64 first, u32 bytes) {
 #define REGISTERS_16(j) REGISTERS_4(j), REGISTERS_4(j + 1), REGISTERS_4(j + 2), REGISTERS_4(j + 3)
 #define REGISTERS_32 REGISTERS_16(0), REGISTERS_16(4)
 #define REGISTERS_64 REGISTERS_32, REGISTERS_16(8), REGISTERS_16(12)
+#define REGISTERS_96 REGISTERS_64, REGISTERS_16(16), REGISTERS_16(20)
+#define REGISTERS_128 REGISTERS_96, REGISTERS_16(24), REGISTERS_16(28)
 #define OPERANDS_32                                                          \
     "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
     "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
@@ -44,6 +47,14 @@ INLINE u64 smem_descriptor_at(u64 first, u32 bytes) {
     "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, " \
     "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
     "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+#define OPERANDS_96                                                                      \
+    OPERANDS_64                                                                          \
+    ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, " \
+    "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
+#define OPERANDS_128                                                                                 \
+    OPERANDS_96                                                                                      \
+    ", %96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, " \
+    "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
 
 // The products of N columns and a type: COUNT accumulators, then the operands number P0 to P5.
 #define WGMMA_PRODUCTS(N, TYPE, COUNT, P0, P1, P2, P3, P4, P5)                                                  \
@@ -73,9 +84,19 @@ WGMMA_PRODUCTS(64, f16, 32, 32, 33, 34, 35, 36, 37)
 WGMMA_PRODUCTS(64, bf16, 32, 32, 33, 34, 35, 36, 37)
 WGMMA_PRODUCTS(128, f16, 64, 64, 65, 66, 67, 68, 69)
 WGMMA_PRODUCTS(128, bf16, 64, 64, 65, 66, 67, 68, 69)
+#ifdef WGMMA_WIDE
+WGMMA_PRODUCTS(192, f16, 96, 96, 97, 98, 99, 100, 101)
+WGMMA_PRODUCTS(192, bf16, 96, 96, 97, 98, 99, 100, 101)
+WGMMA_PRODUCTS(256, f16, 128, 128, 129, 130, 131, 132, 133)
+WGMMA_PRODUCTS(256, bf16, 128, 128, 129, 130, 131, 132, 133)
+#endif
 #undef WGMMA_PRODUCTS
+#undef OPERANDS_128
+#undef OPERANDS_96
 #undef OPERANDS_64
 #undef OPERANDS_32
+#undef REGISTERS_128
+#undef REGISTERS_96
 #undef REGISTERS_64
 #undef REGISTERS_32
 #undef REGISTERS_16

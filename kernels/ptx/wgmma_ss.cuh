@@ -1,4 +1,4 @@
-// Products of a warpgroup whose operands are both in shared memory, of WGMMA_N columns (16, 32, 64, 128, 192 or 256, which the including
+// Products of a warpgroup whose operands are both in shared memory, of WGMMA_N columns (16, 32, 64, 80, 96, 112, 128, 192 or 256, which the including
 // file defines), in all four orders of the operands (sm_90a): c (+)= a b with m = 64, sums in f32. Its text is long, and NVRTC parses all of it: so
 // a file has the width that it uses and no other.
 //
@@ -18,6 +18,9 @@
 #define WGMMA_0_31                                                           \
     "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
     "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+#define WGMMA_32_39 "%32, %33, %34, %35, %36, %37, %38, %39"
+#define WGMMA_40_47 "%40, %41, %42, %43, %44, %45, %46, %47"
+#define WGMMA_48_55 "%48, %49, %50, %51, %52, %53, %54, %55"
 #define WGMMA_32_63                                                                    \
     "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
     "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
@@ -48,6 +51,21 @@
 #define WGMMA_REGISTERS WGMMA_REGISTERS_32(0)
 #define WGMMA_SHAPE "m64n64"
 #define WGMMA_P(after) WGMMA_P_64_##after
+#elif WGMMA_N == 80
+#define WGMMA_SUMS WGMMA_0_31 ", " WGMMA_32_39
+#define WGMMA_REGISTERS WGMMA_REGISTERS_32(0), WGMMA_REGISTERS_4(8), WGMMA_REGISTERS_4(9)
+#define WGMMA_SHAPE "m64n80"
+#define WGMMA_P(after) WGMMA_P_80_##after
+#elif WGMMA_N == 96
+#define WGMMA_SUMS WGMMA_0_31 ", " WGMMA_32_39 ", " WGMMA_40_47
+#define WGMMA_REGISTERS WGMMA_REGISTERS_32(0), WGMMA_REGISTERS_16(8)
+#define WGMMA_SHAPE "m64n96"
+#define WGMMA_P(after) WGMMA_P_96_##after
+#elif WGMMA_N == 112
+#define WGMMA_SUMS WGMMA_0_31 ", " WGMMA_32_39 ", " WGMMA_40_47 ", " WGMMA_48_55
+#define WGMMA_REGISTERS WGMMA_REGISTERS_32(0), WGMMA_REGISTERS_16(8), WGMMA_REGISTERS_4(12), WGMMA_REGISTERS_4(13)
+#define WGMMA_SHAPE "m64n112"
+#define WGMMA_P(after) WGMMA_P_112_##after
 #elif WGMMA_N == 128
 #define WGMMA_SUMS WGMMA_0_31 ", " WGMMA_32_63
 #define WGMMA_REGISTERS WGMMA_REGISTERS_32(0), WGMMA_REGISTERS_32(8)
@@ -64,7 +82,7 @@
 #define WGMMA_SHAPE "m64n256"
 #define WGMMA_P(after) WGMMA_P_256_##after
 #else
-#error "WGMMA_N is 16, 32, 64, 128, 192 or 256"
+#error "WGMMA_N is 16, 32, 64, 80, 96, 112, 128, 192 or 256"
 #endif
 #define WGMMA_P_16_0 "%8"
 #define WGMMA_P_16_1 "%9"
@@ -81,6 +99,21 @@
 #define WGMMA_P_64_2 "%34"
 #define WGMMA_P_64_3 "%35"
 #define WGMMA_P_64_4 "%36"
+#define WGMMA_P_80_0 "%40"
+#define WGMMA_P_80_1 "%41"
+#define WGMMA_P_80_2 "%42"
+#define WGMMA_P_80_3 "%43"
+#define WGMMA_P_80_4 "%44"
+#define WGMMA_P_96_0 "%48"
+#define WGMMA_P_96_1 "%49"
+#define WGMMA_P_96_2 "%50"
+#define WGMMA_P_96_3 "%51"
+#define WGMMA_P_96_4 "%52"
+#define WGMMA_P_112_0 "%56"
+#define WGMMA_P_112_1 "%57"
+#define WGMMA_P_112_2 "%58"
+#define WGMMA_P_112_3 "%59"
+#define WGMMA_P_112_4 "%60"
 #define WGMMA_P_128_0 "%64"
 #define WGMMA_P_128_1 "%65"
 #define WGMMA_P_128_2 "%66"

@@ -22,14 +22,27 @@ const REACHES: [Reach; 6] =
     [Reach::Full, Reach::Causal, Reach::CausalWindow, Reach::Window, Reach::Bool, Reach::Additive];
 
 /// Widths of queries and keys, and of values: each tile's full width, and less; then so wide that attention is composed.
-const WIDTHS: [[usize; 2]; 9] =
-    [[32, 32], [33, 32], [40, 64], [64, 64], [72, 40], [96, 96], [128, 128], [100, 128], [160, 136]];
+const WIDTHS: [[usize; 2]; 13] = [
+    [32, 32],
+    [33, 32],
+    [40, 64],
+    [64, 64],
+    [72, 40],
+    [96, 96],
+    [128, 128],
+    [100, 128],
+    [160, 136],
+    [192, 128],
+    [200, 256],
+    [256, 256],
+    [264, 40],
+];
 
 /// Queries, keys, and how many heads share keys: lengths within a tile, of whole tiles, and one more.
 const LENGTHS: [[usize; 3]; 4] = [[5, 7, 1], [128, 256, 4], [130, 200, 1], [257, 129, 2]];
 
 /// In short tests.
-const FEW_WIDTHS: [[usize; 2]; 4] = [[33, 32], [64, 64], [72, 40], [100, 128]];
+const FEW_WIDTHS: [[usize; 2]; 6] = [[33, 32], [64, 64], [72, 40], [100, 128], [160, 136], [200, 256]];
 const FEW_LENGTHS: [[usize; 3]; 1] = [[257, 129, 2]];
 
 /// Query heads of each of two batches; and so many that tiles of 65 queries and more are as many as an H100 has multiprocessors.
@@ -262,28 +275,43 @@ fn gradients_of_queries_are_sums_in_one_order() -> Result<()> {
     Ok(())
 }
 
-/// Forward in tiles of 128 queries and steps of 128 keys, many heads: lengths about these, queries that see no key, narrower heads; and the same each time.
+/// Forward in tiles of 128 queries and steps of 128 or 80 keys, many heads: lengths about these, queries that see no key, narrower heads; and the same each time.
 #[test]
 fn many_tiles_of_queries() -> Result<()> {
-    let mut faults = String::new();
     let lengths = [[65, 127, 1], [128, 256, 4], [129, 385, 1], [193, 130, 2], [257, 128, 1], [300, 300, 1]];
     let count = unless_short(lengths.len(), 3);
-    let cases = [[64, 64], [128, 128], [72, 40]].into_iter().flat_map(|widths| {
-        lengths.into_iter().take(count).flat_map(move |lengths| {
-            [Reach::Full, Reach::Causal, Reach::Window].map(|reach| Case {
-                dtype: DType::BF16,
-                widths,
-                heads: MANY_HEADS,
-                lengths,
-                reach,
-                dropout: None,
-            })
+    let widths = [[64, 64], [128, 128], [72, 40], [192, 192], [160, 136], [256, 200]];
+    let of = |widths| lengths.into_iter().take(count).map(move |lengths| (widths, lengths));
+    equal_each_time(widths.into_iter().flat_map(of), unless_short(10, 1))
+}
+
+/// So many tiles that each block takes several, of one step of keys each and of a few: buffers are used again and again.
+#[test]
+fn several_tiles_of_queries_for_a_block() -> Result<()> {
+    let lengths = unless_short(vec![[1030, 70, 1], [1030, 161, 2]], vec![[520, 70, 1]]);
+    let widths = [[64, 64], [128, 128], [192, 192], [256, 256]];
+    let of = |widths| lengths.iter().map(move |&lengths| (widths, lengths));
+    equal_each_time(widths.into_iter().flat_map(of), unless_short(5, 1))
+}
+
+/// Attention of these widths and lengths, over all keys, causal and in a window: right, and forward the same so many times.
+fn equal_each_time(cases: impl Iterator<Item = ([usize; 2], [usize; 3])>, times: usize) -> Result<()> {
+    let mut faults = String::new();
+    let dtype = DType::BF16;
+    let cases = cases.flat_map(|(widths, lengths)| {
+        [Reach::Full, Reach::Causal, Reach::Window].map(|reach| Case {
+            dtype,
+            widths,
+            heads: MANY_HEADS,
+            lengths,
+            reach,
+            dropout: None,
         })
     });
     for case in cases {
         let Some(found) = compare_halves(&mut faults, case, 1.0 / 256.0)? else { break };
         let found = found[0].to_vec_f64()?;
-        for time in 0..unless_short(10, 1) {
+        for time in 0..times {
             let _beside = beside();
             let again = |device: &Device| case.attend(&case.inputs(device)?, None).map(|y| vec![y]);
             let Some(again) = twice(&mut faults, &format!("{case:?}"), again)? else { break };

@@ -14,8 +14,9 @@ use ternion_core::backend::{Buffer, Meta, OutputOrder, Plan as OutputPlan, Unsup
 use ternion_core::ops::attention::{Attention, AttentionConfig, AttentionGrad};
 use ternion_core::{DType, Error, Layout, Op, Result, Scalar, Shape};
 
-/// The widest head that the kernels take.
-const WIDEST: usize = 128;
+/// The widest head that the kernels take in half precision, and in f32.
+const WIDEST: usize = 256;
+const WIDEST_F32: usize = 128;
 
 /// Strides of a mask, of rows and keys, that the kernels for half precision take.
 const MASK_STRIDE: usize = 1 << 24;
@@ -118,7 +119,7 @@ struct Backward {
     dropping: Dropping,
 }
 
-/// All floats but f64, heads of up to 128, and sizes that fit the kernels' numbers.
+/// All floats but f64, heads of up to 256 (f32: 128), and sizes that fit the kernels' numbers.
 pub(crate) fn select(op: &Op, inputs: &[Meta<'_>], room: usize) -> Result<Selected, Unsupported> {
     let no = |why: &'static str| Err(Unsupported::because(why));
     let dim = |input: usize, axis: usize| inputs[input].shape().dim(axis);
@@ -126,15 +127,16 @@ pub(crate) fn select(op: &Op, inputs: &[Meta<'_>], room: usize) -> Result<Select
     if inputs[0].dtype == DType::F64 {
         return no("no kernel for f64");
     }
-    if widths.iter().any(|width| !(1..=WIDEST).contains(width)) {
-        return no("heads wider than 128");
+    let is_f32 = inputs[0].dtype == DType::F32;
+    let (widest, why) = match is_f32 {
+        true => (WIDEST_F32, "heads in f32 wider than 128"),
+        false => (WIDEST, "heads wider than 256"),
+    };
+    if widths.iter().any(|width| !(1..=widest).contains(width)) {
+        return no(why);
     }
-    let is_wide = widths.iter().any(|&width| width > WIDEST / 2);
-    if matches!(op, Op::AttentionGrad(_))
-        && is_wide
-        && inputs[0].dtype == DType::F32
-        && simt_grad_shared(WIDEST) > room
-    {
+    let is_grad = matches!(op, Op::AttentionGrad(_));
+    if is_f32 && is_grad && widths.iter().any(|&width| width > 64) && simt_grad_shared(WIDEST_F32) > room {
         return no("the gradient of wide heads in f32 needs more shared memory than the device has");
     }
     let [batch, heads, queries] = [0, 1, 2].map(|axis| dim(0, axis));
@@ -171,25 +173,26 @@ struct Plan {
 }
 
 impl Plan {
+    /// Of the call's inputs, of which the first three are q, k and v; `is_grad` says for which kernels.
     fn new(
-        gpu: &Gpu,
-        op: &'static str,
+        call: &Call<'_>,
+        is_grad: bool,
         config: &AttentionConfig,
-        q: &View<'_>,
-        k: &View<'_>,
-        v: &View<'_>,
         mask: Option<&View<'_>>,
     ) -> Result<Plan> {
+        let (gpu, op) = (call.gpu, call.name);
+        let [q, k, v] = [0, 1, 2].map(|at| &call.inputs[at]);
         let [batch, heads, queries, head_dim] = q.layout.shape().to_array(op)?;
         let [_, kv_heads, keys, _] = k.layout.shape().to_array(op)?;
         let [_, _, _, value_dim] = v.layout.shape().to_array(op)?;
         let widest = head_dim.max(value_dim);
-        let width = [32, 64, 128].into_iter().find(|&width| usize::from(width) >= widest).unwrap_or(128);
         let engine = match q.dtype {
             DType::F32 => Engine::Simt,
-            _ if has_wgmma(gpu) && width > 32 => Engine::Wgmma,
+            _ if has_wgmma(gpu) && widest > 32 => Engine::Wgmma,
             _ => Engine::Mma,
         };
+        let width =
+            engine.width_of(widest, is_grad).ok_or_else(|| Error::invalid(op, "heads are too wide"))?;
         let reach = match mask {
             Some(mask) if mask.dtype == DType::Bool => Reach::BoolMask,
             Some(_) => Reach::AdditiveMask,
@@ -345,7 +348,7 @@ fn run_attention(op: &Op, call: &Call<'_>) -> Result<()> {
     };
     let [q, k, v] = [0, 1, 2].map(|at| &call.inputs[at]);
     let mask = config.mask.then(|| &call.inputs[3]);
-    let plan = Plan::new(call.gpu, call.name, config, q, k, v, mask)?;
+    let plan = Plan::new(call, false, config, mask)?;
     let mut operands = Operands { gpu: call.gpu, op: call.name, copies: Vec::new() };
     let (y, detour) = operands.output(&call.outputs[0])?;
     let element = q.dtype.size();
@@ -390,6 +393,7 @@ fn simt_shared(width: usize) -> usize {
 /// The kernels of the gradient, in the order of their source.
 const QUERIES_KERNEL: usize = 0;
 const KEYS_KERNEL: usize = 1;
+const VALUES_KERNEL: usize = 2;
 
 fn run_attention_grad(op: &Op, call: &Call<'_>) -> Result<()> {
     let Op::AttentionGrad(AttentionGrad { config }) = op else {
@@ -397,7 +401,7 @@ fn run_attention_grad(op: &Op, call: &Call<'_>) -> Result<()> {
     };
     let [q, k, v, y, log_sums, dy] = [0, 1, 2, 3, 4, 5].map(|at| &call.inputs[at]);
     let mask = config.mask.then(|| &call.inputs[6]);
-    let plan = Plan::new(call.gpu, call.name, config, q, k, v, mask)?;
+    let plan = Plan::new(call, true, config, mask)?;
     let mut operands = Operands { gpu: call.gpu, op: call.name, copies: Vec::new() };
     let [(dq, dq_detour), (dk, dk_detour), (dv, dv_detour)] = [
         operands.output(&call.outputs[0])?,
@@ -460,7 +464,11 @@ impl Plan {
         let query_grid = grid(call.name, heads, queries.div_ceil(for_queries.rows))?;
         call.gpu.launch(call.name, launch(QUERIES_KERNEL, query_grid, &for_queries), &parameters)?;
         let key_grid = grid(call.name, self.batch * self.kv_heads, keys.div_ceil(for_keys.rows))?;
-        call.gpu.launch(call.name, launch(KEYS_KERNEL, key_grid, &for_keys), &parameters)
+        call.gpu.launch(call.name, launch(KEYS_KERNEL, key_grid, &for_keys), &parameters)?;
+        if self.products.has_values_kernel() {
+            call.gpu.launch(call.name, launch(VALUES_KERNEL, key_grid, &for_keys), &parameters)?;
+        }
+        Ok(())
     }
 }
 

@@ -12,7 +12,8 @@ pub(super) fn source(variant: AttentionVariant) -> Source {
             let tiles = forward_tma_tiles(usize::from(width));
             Source::new("attention/forward_tma.cu", &["attention_tma"])
                 .products(products, dtype)
-                .define_all([("CONSUMERS", tiles.consumers), ("STEP", tiles.step), ("STAGES", tiles.stages)])
+                .define_all([("CONSUMERS", tiles.consumers), ("STEP", tiles.step)])
+                .define_all([("STAGES", tiles.stages), ("QUERY_STAGES", tiles.query_stages)])
         }
         AttentionVariant::Grad { products, dtype } => grad(products, dtype),
         AttentionVariant::GradByKeys { width, lags, reach, dtype } => {
@@ -72,7 +73,9 @@ fn forward(products: Products, dtype: DType) -> Source {
 }
 
 fn grad(products: Products, dtype: DType) -> Source {
-    let kernels = &["attention_grad_queries", "attention_grad_keys"];
+    let kernels: &[&str] = &["attention_grad_queries", "attention_grad_keys", "attention_grad_values"];
+    let splits = products.has_values_kernel();
+    let kernels = if splits { kernels } else { &kernels[..2] };
     if products.engine == Engine::Simt {
         return Source::new("attention/simt_grad.cu", kernels).products(products, dtype);
     }
@@ -86,5 +89,6 @@ fn grad(products: Products, dtype: DType) -> Source {
         ("K_STEP", keys.step),
         ("K_WARPS", keys.warps),
         ("K_BLOCKS", keys.blocks),
+        ("K_SPLIT", usize::from(splits)),
     ])
 }

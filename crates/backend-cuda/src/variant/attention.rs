@@ -23,12 +23,29 @@ impl Engine {
         }
     }
 
-    /// Widths of heads that there are kernels for.
-    fn widths(self) -> &'static [u8] {
+    /// Widths of heads that there are forward kernels for.
+    fn forward_widths(self) -> &'static [u16] {
         match self {
-            Engine::Mma | Engine::Simt => &[32, 64, 128],
-            Engine::Wgmma => &[64, 128],
+            Engine::Mma => &[32, 64, 128, 192, 256],
+            Engine::Wgmma => &[64, 128, 192, 256],
+            Engine::Simt => &[32, 64, 128],
         }
+    }
+
+    /// Widths of heads that there are kernels of the gradient for.
+    fn grad_widths(self) -> &'static [u16] {
+        match self {
+            Engine::Mma => &[32, 64, 128, 256],
+            Engine::Wgmma => &[64, 128, 256],
+            Engine::Simt => &[32, 64, 128],
+        }
+    }
+
+    /// The width of the tiles of heads of `columns` columns, in the forward kernels or in those of the gradient; none
+    /// where heads are too wide.
+    pub(crate) fn width_of(self, columns: usize, is_grad: bool) -> Option<u16> {
+        let widths = if is_grad { self.grad_widths() } else { self.forward_widths() };
+        widths.iter().copied().find(|&width| usize::from(width) >= columns)
     }
 
     /// Dtypes of operands.
@@ -72,9 +89,12 @@ impl Reach {
 pub(crate) struct Products {
     pub(crate) engine: Engine,
     /// Width of the tiles: that of the wider of keys and values, rounded up.
-    pub(crate) width: u8,
+    pub(crate) width: u16,
     pub(crate) reach: Reach,
 }
+
+/// Widths of heads that [`AttentionVariant::GradByKeys`] is for.
+pub(crate) const GRAD_BY_KEYS_WIDTHS: [u16; 2] = [64, 128];
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum AttentionVariant {
@@ -84,7 +104,7 @@ pub(crate) enum AttentionVariant {
     },
     /// Forward with operands by TMA, by wgmma.
     ForwardTma {
-        width: u8,
+        width: u16,
         /// All keys or a band.
         reach: Reach,
         dtype: DType,
@@ -95,7 +115,7 @@ pub(crate) enum AttentionVariant {
     },
     /// The gradient in one walk over queries, by wgmma.
     GradByKeys {
-        width: u8,
+        width: u16,
         /// Whether the gradient of queries is formed a tile later than the others.
         lags: bool,
         /// All keys or a band.
@@ -137,6 +157,9 @@ pub(crate) struct Tiles {
 
 // Named by rows of a block (four warps of 16 or 32), rows of the other side a step, and blocks of a
 // multiprocessor. Which of them a kernel takes was measured: see `Products`.
+const ROWS_64_STEP_16_BLOCKS_1: Tiles = Tiles { row_tiles: 1, step: 16, warps: 4, blocks: 1 };
+const ROWS_64_STEP_32_BLOCKS_1: Tiles = Tiles { row_tiles: 1, step: 32, warps: 4, blocks: 1 };
+const ROWS_64_STEP_64_BLOCKS_1: Tiles = Tiles { row_tiles: 1, step: 64, warps: 4, blocks: 1 };
 const ROWS_64_STEP_32_BLOCKS_2: Tiles = Tiles { row_tiles: 1, step: 32, warps: 4, blocks: 2 };
 const ROWS_64_STEP_64_BLOCKS_2: Tiles = Tiles { row_tiles: 1, step: 64, warps: 4, blocks: 2 };
 const ROWS_64_STEP_64_BLOCKS_3: Tiles = Tiles { row_tiles: 1, step: 64, warps: 4, blocks: 3 };
@@ -164,11 +187,19 @@ pub(crate) struct WarpgroupTiles {
     pub(crate) step: usize,
     /// Buffers of keys, and of values.
     pub(crate) stages: usize,
+    /// Buffers of queries.
+    pub(crate) query_stages: usize,
 }
 
-/// Those for heads of `width` columns.
+/// Those for heads of `width` columns: what shared memory holds, and beside sums of 192 and 256 columns the registers.
 pub(crate) fn forward_tma_tiles(width: usize) -> WarpgroupTiles {
-    WarpgroupTiles { consumers: 2, step: 128, stages: if width == 64 { 4 } else { 2 } }
+    let (step, stages, query_stages) = match width {
+        64 => (128, 4, 2),
+        128 => (128, 2, 2),
+        192 => (80, 2, 2),
+        _ => (80, 2, 1),
+    };
+    WarpgroupTiles { consumers: 2, step, stages, query_stages }
 }
 
 impl Products {
@@ -176,6 +207,9 @@ impl Products {
     /// tried on an H100.
     pub(crate) fn forward_tiles(self) -> Tiles {
         match (self.engine, self.width) {
+            // y of wide heads takes most of the registers.
+            (Engine::Wgmma, 192..) => ROWS_64_STEP_64_BLOCKS_1,
+            (_, 192..) => ROWS_64_STEP_32_BLOCKS_1,
             _ if self.reach.is_masked() => ROWS_64_STEP_64_BLOCKS_2,
             // Draws for 64 keys fit the words that they are kept in.
             (Engine::Wgmma, 64) if self.reach == Reach::Dropout => ROWS_64_STEP_64_BLOCKS_3,
@@ -191,6 +225,9 @@ impl Products {
     pub(crate) fn backward_tiles(self) -> [Tiles; 2] {
         let is_plain = matches!(self.reach, Reach::Full | Reach::Band);
         match (self.engine, self.width) {
+            (Engine::Wgmma, 256) => [ROWS_64_STEP_64_BLOCKS_1; 2],
+            // What fits 99 KiB of shared memory, of compute capability 8.6, 8.9 and 12.0.
+            (_, 256) => [ROWS_64_STEP_16_BLOCKS_1; 2],
             (Engine::Wgmma, 64) if is_plain => [ROWS_64_STEP_64_BLOCKS_3, ROWS_64_STEP_64_BLOCKS_2],
             (Engine::Wgmma, _) => [ROWS_64_STEP_64_BLOCKS_2, ROWS_64_STEP_64_BLOCKS_2],
             _ if !is_plain => [ROWS_64_STEP_32_BLOCKS_2, ROWS_64_STEP_32_BLOCKS_2],
@@ -198,26 +235,32 @@ impl Products {
             _ => [ROWS_128_STEP_32_BLOCKS_2, ROWS_64_STEP_64_BLOCKS_2],
         }
     }
+
+    /// Whether the gradients of keys and of values have a kernel each: their sums do not fit the registers together.
+    pub(crate) fn has_values_kernel(self) -> bool {
+        self.engine != Engine::Simt && self.width > 128
+    }
 }
 
 pub(super) fn variants() -> Vec<AttentionVariant> {
     let mut all = Vec::new();
     for engine in [Engine::Mma, Engine::Wgmma, Engine::Simt] {
-        for (&width, reach) in engine.widths().iter().flat_map(|width| Reach::ALL.map(|reach| (width, reach)))
-        {
-            let products = Products { engine, width, reach };
+        for reach in Reach::ALL {
             for &dtype in engine.dtypes() {
-                all.push(AttentionVariant::Forward { products, dtype });
-                all.push(AttentionVariant::Grad { products, dtype });
+                let products = |&width: &u16| Products { engine, width, reach };
+                let of_forward = engine.forward_widths().iter().map(products);
+                let of_grad = engine.grad_widths().iter().map(products);
+                all.extend(of_forward.map(|products| AttentionVariant::Forward { products, dtype }));
+                all.extend(of_grad.map(|products| AttentionVariant::Grad { products, dtype }));
             }
         }
     }
-    for &width in Engine::Wgmma.widths() {
-        for reach in [Reach::Full, Reach::Band] {
-            for &dtype in Engine::Wgmma.dtypes() {
-                all.push(AttentionVariant::ForwardTma { width, reach, dtype });
-                all.push(AttentionVariant::GradByKeys { width, lags: true, reach, dtype });
-            }
+    for reach in [Reach::Full, Reach::Band] {
+        for &dtype in Engine::Wgmma.dtypes() {
+            let forward = |&width: &u16| AttentionVariant::ForwardTma { width, reach, dtype };
+            all.extend(Engine::Wgmma.forward_widths().iter().map(forward));
+            let grad = |width| AttentionVariant::GradByKeys { width, lags: true, reach, dtype };
+            all.extend(GRAD_BY_KEYS_WIDTHS.map(grad));
         }
     }
     for &dtype in Engine::Wgmma.dtypes() {

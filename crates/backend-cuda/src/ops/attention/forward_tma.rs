@@ -11,8 +11,6 @@ use ternion_core::{DType, Result};
 
 /// Queries of a warpgroup that multiplies.
 const ROWS: usize = 64;
-/// Buffers of queries.
-const QUERY_STAGES: usize = 2;
 /// Of shared memory, what tiles in the swizzle begin at multiples of.
 const SWIZZLE_ALIGNMENT: usize = 1024;
 /// Bytes of keys and values that works next to each other read: they stay in the cache.
@@ -37,11 +35,11 @@ struct Parameters {
 /// Bytes of shared memory of the kernel, as its layout says.
 fn shared_bytes(width: usize) -> usize {
     let tiles = forward_tma_tiles(width);
-    let queries = QUERY_STAGES * tiles.consumers * ROWS * width * 2;
+    let queries = tiles.query_stages * tiles.consumers * ROWS * width * 2;
     let steps = 2 * tiles.stages * tiles.step * width * 2;
-    let barriers = 8 * (3 * QUERY_STAGES + 4 * tiles.stages);
+    let barriers = (8 * (3 * tiles.query_stages + 4 * tiles.stages)).next_multiple_of(16);
     // And 16 bytes that say what is in each buffer of queries.
-    queries + steps + barriers + QUERY_STAGES * 16 + SWIZZLE_ALIGNMENT
+    queries + steps + barriers + tiles.query_stages * 16 + SWIZZLE_ALIGNMENT
 }
 
 impl Plan {
@@ -105,7 +103,7 @@ impl Plan {
             abreast: self.heads_near() as u32,
             sizes,
         };
-        let variant = AttentionVariant::ForwardTma { width: width as u8, reach: self.products.reach, dtype };
+        let variant = AttentionVariant::ForwardTma { width: width as u16, reach: self.products.reach, dtype };
         let blocks = works.min(call.gpu.multiprocessors() as u32);
         let threads = (1 + tiles.consumers as u32) * 128;
         let launch =
@@ -148,8 +146,9 @@ mod tests {
 
     #[test]
     fn tiles_fit_the_shared_memory_of_a_block() {
-        assert_eq!([64, 128].map(shared_bytes), [165_072, 197_776]);
-        assert!([64, 128].iter().all(|&width| shared_bytes(width) <= 227 << 10));
+        let widths = [64, 128, 192, 256];
+        assert_eq!(widths.map(shared_bytes), [165_072, 197_776, 222_352, 230_512]);
+        assert!(widths.iter().all(|&width| shared_bytes(width) <= 227 << 10));
     }
 
     #[test]

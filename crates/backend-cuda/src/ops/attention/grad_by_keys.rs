@@ -5,7 +5,7 @@ use super::{Gradients, Operand, Plan, Sizes, grid};
 use crate::call::Call;
 use crate::driver::tensor_map::{Axes, Swizzle, TensorMap, TensorMapSpec};
 use crate::launch::Launch;
-use crate::variant::attention::{AttentionVariant, Engine, Reach};
+use crate::variant::attention::{AttentionVariant, Engine, GRAD_BY_KEYS_WIDTHS, Reach};
 use smallvec::smallvec;
 use ternion_core::{DType, Result};
 
@@ -73,7 +73,7 @@ pub(super) fn suits(operand: &Operand, counts: [usize; 3]) -> bool {
 }
 
 impl Plan {
-    /// Whether the gradient is formed in one walk: by wgmma without mask and dropout, and where every query sees a key,
+    /// Whether the gradient is formed in one walk: by wgmma without mask and dropout, of heads of up to 128 columns, and where every query sees a key,
     /// as the work of a query's last key writes its gradient.
     pub(super) fn is_by_keys(&self, gradients: &Gradients) -> bool {
         let Sizes { heads, queries, keys, .. } = self.sizes;
@@ -85,6 +85,7 @@ impl Plan {
         let [own, walked] = [(self.kv_heads, keys), (heads as usize, queries)]
             .map(|(heads, rows)| [self.batch, heads, rows as usize]);
         self.products.engine == Engine::Wgmma
+            && GRAD_BY_KEYS_WIDTHS.contains(&self.products.width)
             && self.batch * heads as usize * queries as usize > 0
             && is_seen
             && [&gradients.k, &gradients.v].iter().all(|operand| suits(operand, own))
@@ -182,7 +183,7 @@ impl Plan {
             works,
         };
         let variant = AttentionVariant::GradByKeys {
-            width: width as u8,
+            width: width as u16,
             lags: self.lags(),
             reach: self.products.reach,
             dtype,
