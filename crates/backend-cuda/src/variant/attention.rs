@@ -93,8 +93,8 @@ pub(crate) struct Products {
     pub(crate) reach: Reach,
 }
 
-/// Widths of heads that [`AttentionVariant::GradByKeys`] is for.
-pub(crate) const GRAD_BY_KEYS_WIDTHS: [u16; 2] = [64, 128];
+/// The width of the widest heads that [`AttentionVariant::GradByKeys`] is for.
+pub(crate) const GRAD_BY_KEYS_WIDEST: u16 = 128;
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum AttentionVariant {
@@ -260,7 +260,7 @@ pub(super) fn variants() -> Vec<AttentionVariant> {
             let forward = |&width: &u16| AttentionVariant::ForwardTma { width, reach, dtype };
             all.extend(Engine::Wgmma.forward_widths().iter().map(forward));
             let grad = |width| AttentionVariant::GradByKeys { width, lags: true, reach, dtype };
-            all.extend(GRAD_BY_KEYS_WIDTHS.map(grad));
+            all.extend([64, GRAD_BY_KEYS_WIDEST].map(grad));
         }
     }
     for &dtype in Engine::Wgmma.dtypes() {

@@ -5,7 +5,7 @@ use super::{Gradients, Operand, Plan, Sizes, grid};
 use crate::call::Call;
 use crate::driver::tensor_map::{Axes, Swizzle, TensorMap, TensorMapSpec};
 use crate::launch::Launch;
-use crate::variant::attention::{AttentionVariant, Engine, GRAD_BY_KEYS_WIDTHS, Reach};
+use crate::variant::attention::{AttentionVariant, Engine, GRAD_BY_KEYS_WIDEST, Reach};
 use smallvec::smallvec;
 use ternion_core::{DType, Result};
 
@@ -85,7 +85,7 @@ impl Plan {
         let [own, walked] = [(self.kv_heads, keys), (heads as usize, queries)]
             .map(|(heads, rows)| [self.batch, heads, rows as usize]);
         self.products.engine == Engine::Wgmma
-            && GRAD_BY_KEYS_WIDTHS.contains(&self.products.width)
+            && self.products.width <= GRAD_BY_KEYS_WIDEST
             && self.batch * heads as usize * queries as usize > 0
             && is_seen
             && [&gradients.k, &gradients.v].iter().all(|operand| suits(operand, own))
