@@ -157,14 +157,15 @@ sanitize_part() {
     local skipped=(--skip ::hostile:: --skip ::twice:: --skip ::composed::)
     [ "$tool" = memcheck ] || skipped+=(--skip ::rejects::)
     local program=("$here/tests/cuda" "kernels::$part::")
-    # initcheck does not see what the tensor memory accelerator stores, and most of these kernels store by it: fresh memory is NaN, so that what is read
-    # before it is written shows in the results, which the tests compare.
-    [ "$tool" != initcheck ] || export TERNION_CUDA_POISON=1
     case "$part" in
         [0-9]*)
             export TERNION_PART="$part/$parts"
-            unset TERNION_CUDA_POISON
             program=("$here/tests/ops" ::cuda "${skipped[@]}")
+            ;;
+        *)
+            # initcheck does not see what the tensor memory accelerator stores, and most of these kernels store by it: fresh memory is NaN, so that
+            # what is read before it is written shows in the results, which the tests compare.
+            [ "$tool" != initcheck ] || export TERNION_CUDA_POISON=1
             ;;
     esac
     once "$log" compute-sanitizer --tool "$tool" --error-exitcode 9 --print-limit 20 "${program[@]}" --test-threads "$threads"
