@@ -125,6 +125,7 @@ double fma(double, double, double);
 #define BAND 1
 #define MASK 2
 #define DROPOUT 1
+#define VARLEN 1
 #define Q_ROW_TILES 1
 #define Q_STEP 64
 #define Q_WARPS 4

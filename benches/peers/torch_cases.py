@@ -15,6 +15,7 @@ With --serve it measures a case whenever a line of its input is the case's name 
 
 import argparse
 import gc
+import itertools
 import json
 import math
 import sys
@@ -283,7 +284,38 @@ def attention(head_dim, tokens, causal, backward, dropout=0.0):
     CASES[name] = run
 
 
+# Sequences of 16,384 tokens in all, as in ternion-bench.
+LENGTHS = (4096, 256, 1024, 2048, 512, 3072, 128, 768, 1536, 64, 2368, 512)
+
+
+def varlen_attention(head_dim, causal, backward):
+    """Sequences of different lengths one after another, of width 2,048."""
+    tokens, heads = sum(LENGTHS), 2048 // head_dim
+    squares = sum(length * length for length in LENGTHS)
+    operations = 4 * heads * squares * head_dim * (0.5 if causal else 1.0) * (2.5 if backward else 1.0)
+    name = f"attention/{'bwd' if backward else 'fwd'}/bf16/d{head_dim}/varlen/{'causal' if causal else 'full'}"
+
+    def measure(clock):
+        from torch.nn.attention.varlen import varlen_attn
+
+        ends = torch.tensor((0, *itertools.accumulate(LENGTHS)), dtype=torch.int32, device=DEVICE)
+        longest = max(LENGTHS)
+        q, k, v = (randn(tokens, heads, head_dim, dtype=torch.bfloat16, leaf=True) for _ in range(3))
+
+        def attend(q, k, v):
+            return varlen_attn(q, k, v, ends, ends, longest, longest, window_size=(-1, 0) if causal else (-1, -1))
+
+        milliseconds = clock.median(gradient(attend, q, k, v) if backward else unrecorded(attend, q, k, v))
+        emit(name, "torch/flash", milliseconds, operations / milliseconds / 1e9, "TFLOP/s")
+
+    CASES[name] = lambda clock, _: guarded(name, "torch/flash", lambda: measure(clock))
+
+
 def attention_cases():
+    for head_dim in (64, 128):
+        for causal in (False, True):
+            for backward in (False, True):
+                varlen_attention(head_dim, causal, backward)
     for head_dim in (64, 128, 256):
         for tokens in (512, 1024, 4096, 16384) if head_dim <= 128 else (1024, 4096):
             for causal in (False, True):

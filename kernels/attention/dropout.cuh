@@ -30,14 +30,24 @@ struct DropoutRng {
         return kept;
     }
 };
-// Number of the weight of a key in a query of a head that is counted over the batch.
-INLINE u64 weight_number(const Sizes& sizes, u32 head, i32 query, i32 key) {
-    return (u64(head) * sizes.queries + u32(query)) * sizes.keys + u32(key);
-}
+// Numbers of the weights of a head that is counted over the batch.
+struct WeightNumbers {
+    u32 queries, keys;
+    u64 first;  // of the block's sequence
+
+    template <class P> INLINE static WeightNumbers of(const P& p) {
+        const Varlen& all = p.varlen;
+        if (VARLEN) return {all.queries, all.keys, u64(all.first_query) * all.keys + all.first_key};
+        return {p.sizes.queries, p.sizes.keys, 0};
+    }
+    INLINE u64 at(u32 head, i32 query, i32 key) const {
+        return (u64(head) * queries + u32(query)) * keys + u32(key) + first;
+    }
+};
 
 // In place of a KeepMask where nothing is ever dropped.
 struct KeepAll {
-    INLINE void draw(const DropoutParams&, const Sizes&, u32, i32, i32) {}
+    INLINE void draw(const DropoutParams&, const WeightNumbers&, u32, i32, i32) {}
     INLINE void keep_all() {}
     INLINE bool has(int, int, int) const { return true; }
     INLINE float only(int, int, float x) const { return x; }

@@ -38,6 +38,7 @@
 #include "attention/mma.cuh"
 #endif
 #include "attention/softmax.cuh"
+#include "attention/varlen.cuh"
 #include "lib/launch.cuh"
 
 #ifdef HOST_SHIM
@@ -87,7 +88,7 @@ INLINE float score_scale(u32 q_tile, float scale) {
 
 INLINE TileCoord tile_in(const Attention& p, u32 number) {
     // The last queries see most keys: they begin first.
-    return tile_coord(number, p.sizes.heads, p.blocks, true, QUERIES);
+    return tile_coord(number, p.sizes.heads, p.blocks, true, QUERIES, p.varlen);
 }
 
 typedef float Outputs[ROW_TILES][VALUE_DIM / 8][4];
@@ -117,7 +118,7 @@ struct Block {
         if (key < keys.end) fetch<STEP, VALUE_DIM, THREADS>(v_tile(key), v, key, sizes.keys, sizes.value_dim);
     }
     INLINE void draw(KeptWeights& kept, i32 key) const {
-        kept.draw(p.dropout, sizes, tile.batch * sizes.heads + tile.head, warp_query, key);
+        kept.draw(p.dropout, WeightNumbers::of(p), tile.batch * sizes.heads + tile.head, warp_query, key);
     }
 };
 
@@ -233,18 +234,20 @@ INLINE void finish_rows(const Attention& p, Outputs& y, const Softmax& softmax, 
                 for (int e = half * 2; e < half * 2 + 2; ++e) y[i][j][e] = is_fully_masked ? 0 : y[i][j][e] * inverse;
             i32 query = tile.first_row + i32(warp_row + i * 16 + half * 8 + thread % WARP / 4);
             if (query < end_query && thread % 4 == 0)
-                put_log_sum(p, i64(tile.batch * sizes.heads + tile.head) * sizes.queries + query,
-                            MASK == 0 ? row_max * LN_2 : row_max, total, is_fully_masked);
+                put_log_sum(p, log_sum_index(p, tile.batch, tile.head, query), MASK == 0 ? row_max * LN_2 : row_max, total,
+                            is_fully_masked);
         }
     write_rows<QUERIES, VALUE_DIM>(y, staging, warp_row, head_of(p.y, tile.batch, tile.head), tile.first_row, end_query,
                                    sizes.value_dim);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) attention(const __grid_constant__ Attention p) {
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) attention(const __grid_constant__ Attention launched) {
     wait_for_earlier_launches();
     extern __shared__ __align__(1024) u8 shared[];
+    const Attention& p = of_own_sequence<false>(launched, shared + SHARED_BYTES, launched.blocks, QUERIES);
     const Sizes& sizes = p.sizes;
     TileCoord tile = tile_in(p, blockIdx.x);
+    if (has_no_rows(tile, sizes.queries)) return;
     i32 end_query = min(tile.first_row + QUERIES, i32(sizes.queries));
     View<const Element> k = head_of(p.k, tile.batch, tile.head / sizes.group);
     View<const Element> v = head_of(p.v, tile.batch, tile.head / sizes.group);

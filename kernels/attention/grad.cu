@@ -46,6 +46,7 @@
 #include "attention/mma.cuh"
 #include "lib/launch.cuh"
 #endif
+#include "attention/varlen.cuh"
 
 constexpr int STAGES = 2;
 
@@ -70,8 +71,8 @@ template <bool BY_KEYS, int SUMS, int ROW_TILES_, int STEP_, int WARPS_, int BLO
 
 template <bool BY_KEYS> INLINE TileCoord tile_in(const AttentionGrad& p, u32 number, i32 rows) {
     // The first keys and the last queries have most to do: they begin first.
-    return BY_KEYS ? tile_coord(number, p.sizes.heads / p.sizes.group, p.key_blocks, false, rows)
-                   : tile_coord(number, p.sizes.heads, p.query_blocks, true, rows);
+    return BY_KEYS ? tile_coord(number, p.sizes.heads / p.sizes.group, p.key_blocks, false, rows, p.varlen)
+                   : tile_coord(number, p.sizes.heads, p.query_blocks, true, rows, p.varlen);
 }
 
 // Rows of the loop from `at` on into a stage. `member` is the query head among those of the key head.
@@ -89,7 +90,7 @@ INLINE void fetch_walked(const AttentionGrad& p, const TileCoord& tile, u32 tile
         u32 which = threadIdx.x / (W::STEP / 4), pack = threadIdx.x % (W::STEP / 4);
         const float* numbers = p.rows + (i64(tile.batch * p.sizes.heads + head) * 2 + which) * p.padded + at + pack * 4;
         cp_async<16>(tiles + W::NUMBERS + stage * W::NUMBER_BYTES + threadIdx.x * 16, numbers,
-                     at + pack * 4 < p.padded);
+                     at + pack * 4 < workspace_rows(p));
     }
     cp_async_commit_group();
 }
@@ -223,11 +224,14 @@ template <bool BY_KEYS, class W> INLINE void advance(i32& at, u32& member, const
     }
 }
 
-template <bool BY_KEYS, class W> INLINE void gradient(const AttentionGrad& p) {
+template <bool BY_KEYS, class W> INLINE void gradient(const AttentionGrad& launched) {
     extern __shared__ __align__(1024) u8 shared[];
+    u32 blocks = BY_KEYS ? launched.key_blocks : launched.query_blocks;
+    const AttentionGrad& p = of_own_sequence<BY_KEYS>(launched, shared + W::SHARED_BYTES, blocks, W::ROWS);
     const Sizes& sizes = p.sizes;
     TileCoord tile = tile_in<BY_KEYS>(p, blockIdx.x, W::ROWS);
     i32 own_rows = BY_KEYS ? sizes.keys : sizes.queries;
+    if (has_no_rows(tile, own_rows)) return;
     i32 end_row = min(tile.first_row + W::ROWS, own_rows);
     Range walked = BY_KEYS ? queries_of(sizes, tile.first_row, end_row) : keys_of(sizes, tile.first_row, end_row);
     i32 at = walked.first / W::STEP * W::STEP;
@@ -263,7 +267,7 @@ template <bool BY_KEYS, class W> INLINE void gradient(const AttentionGrad& p) {
         i32 team_row = warp_row / TEAM_ROWS * TEAM_ROWS;
         if (!sees_any<BY_KEYS, W>(sizes, team_row, TEAM_ROWS, here)) continue;
         Kept<KeepMask<BY_KEYS, W::ROW_TILES, W::STEP / 8>> kept;
-        kept.draw(p.dropout, sizes, tile.batch * sizes.heads + head, warp_row, here);
+        kept.draw(p.dropout, WeightNumbers::of(p), tile.batch * sizes.heads + head, warp_row, here);
         float weight[W::ROW_TILES][W::STEP / 8][4], weight_grad[W::ROW_TILES][W::STEP / 8][4];
         begin_step<BY_KEYS, W>(weight, weight_grad, tiles, tile_row, walked_first);
         u32 thread = read_tid_x();

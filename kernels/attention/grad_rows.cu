@@ -3,11 +3,12 @@
 //   dy, y [batch, heads, queries, value_dim], log_sums [batch, heads, queries]  ->  rows [batch * heads, 2, padded]
 //
 // Sixteen lanes have a row. Rows from the queries up to `padded`, a multiple of 16, get infinity and 0: their weights will be 0, as are those
-// of a query that saw no key.
+// of a query that saw no key. Of sequences of different lengths each begins with a row of its own among the sixteens (workspace_start of varlen.cuh).
 //
-// Launch: attention_grad_rows<<<batch * heads * padded / 16, 256>>>. It knows TYPE and MASK alone.
+// Launch: attention_grad_rows<<<batch * heads * padded / 16, 256>>>. It knows TYPE, MASK and VARLEN alone.
 
 #include "attention/params.cuh"
+#include "attention/varlen.cuh"
 #include "lib/launch.cuh"
 
 constexpr int LANES = 16;
@@ -20,7 +21,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention_grad_rows(const 
     wait_for_earlier_launches();
     u64 number = (u64(blockIdx.x) * THREADS + threadIdx.x) / LANES;
     u32 lane = threadIdx.x % LANES;
-    u32 head = u32(number / p.padded), query = u32(number % p.padded);
+    u32 head = u32(number / p.padded), row = u32(number % p.padded);
+    u32 query = VARLEN ? query_of_row(p.varlen, row) : row;
     u32 batch = head / p.sizes.heads, inner = head % p.sizes.heads;
     float row_dot = 0, log_sum = -INFINITE;
     if (query < p.sizes.queries) {
@@ -39,7 +41,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention_grad_rows(const 
 #pragma unroll
     for (int apart = LANES / 2; apart > 0; apart /= 2) row_dot += __shfl_xor_sync(ALL_LANES, row_dot, apart);
     if (lane != 0) return;
-    float* rows = p.rows + i64(head) * 2 * p.padded + query;
+    float* rows = p.rows + i64(head) * 2 * p.padded + row;
     rows[0] = log_sum == -INFINITE ? INFINITE : log_sum * UNIT;
     rows[p.padded] = row_dot;
 }

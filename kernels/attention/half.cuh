@@ -171,7 +171,7 @@ template <bool BY_KEYS, int DOWN, int OVER> struct KeepMask {
     }
 
     // Of rows from `row` on and columns from `column` on, of a query head that is counted over the batch.
-    INLINE void draw(const DropoutParams& dropout, const Sizes& sizes, u32 head, i32 row, i32 column) {
+    INLINE void draw(const DropoutParams& dropout, const WeightNumbers& numbers, u32 head, i32 row, i32 column) {
         u32 lane = read_tid_x() % WARP;
         if (MASK != 0 && dropout.threshold == 0) {
 #pragma unroll
@@ -185,7 +185,7 @@ template <bool BY_KEYS, int DOWN, int OVER> struct KeepMask {
         for (int i = 0; i < DOWN; ++i) {
             i32 query = BY_KEYS ? column + i32(lane % 8) : row + i * 16 + i32(lane % 2 * 8 + lane / 4);
             i32 key = BY_KEYS ? row + i * 16 + i32(lane % 16 / 8 * 8 + lane / 16 * 4) : column + i32(lane % 4 / 2 * 4);
-            u64 number = weight_number(sizes, head, query, key), step = BY_KEYS ? u64(sizes.keys) * 8 : 8;
+            u64 number = numbers.at(head, query, key), step = BY_KEYS ? u64(numbers.keys) * 8 : 8;
             u32 drawn = 0;
 #pragma unroll 2
             for (int j = 0; j < OVER; ++j, number += step) drawn |= rng.four(number) << (j * 4);

@@ -11,11 +11,16 @@
 //   MASK        0: none; 1: Truth, true where seen; 2: TYPE, added to the scaled scores
 //   DROPOUT     1: weights may be dropped (then BAND is 1); 0: never
 //   WGMMA       1: half precision by wgmma; 0: by mma.sync
+//   VARLEN      1: sequences of different lengths are stored one after another, and the batch is 1 (then BAND is 1, MASK 0); 0 or none: all are as long
 //
 // Of all operands but the mask and the log-sum-exp the last axis is contiguous, widths, strides and addresses are multiples of 16 bytes, and
 // strides of rows are below 2^31 elements: the host copies what is not.
 
 #pragma once
+
+#ifndef VARLEN
+#define VARLEN 0
+#endif
 
 #include "lib/functions.cuh"
 #include "lib/vec.cuh"
@@ -74,6 +79,17 @@ template <class P> INLINE void put_log_sum(const P& p, i64 at, float row_max, fl
     if (MASK == 2) p.log_sum_errors[at] = is_fully_masked ? 0 : (row_max - log_sum) + log_total;
 }
 
+// Where sequences of different lengths end, and what a block's own sequence has of their rows (varlen.cuh).
+struct Varlen {
+    const i32 *query_ends, *key_ends;  // [sequences + 1], 0 first
+    i64 query_ends_step, key_ends_step;
+    u32 sequences;
+    u32 queries, keys;  // of all sequences
+    u32 first_query, first_key;
+    i32 first_row;  // of the block, within its sequence
+    u32 padded;     // of the sequence's queries, rounded up to 16
+};
+
 struct Attention {
     View<const Element> q, k, v;
     View<const MaskElement> mask;
@@ -83,7 +99,13 @@ struct Attention {
     u32 blocks;             // of queries, for each head
     Sizes sizes;
     DropoutParams dropout;
+    Varlen varlen;
 };
+// Where a query's log-sum-exp is.
+INLINE i64 log_sum_index(const Attention& p, u32 batch, u32 head, i32 query) {
+    if (VARLEN) return i64(head) * p.varlen.queries + p.varlen.first_query + query;
+    return i64(batch * p.sizes.heads + head) * p.sizes.queries + query;
+}
 
 struct AttentionGrad {
     View<const Element> q, k, v, y, dy;
@@ -96,18 +118,21 @@ struct AttentionGrad {
     u32 query_blocks, key_blocks;  // for each head, for each key head
     Sizes sizes;
     DropoutParams dropout;
+    Varlen varlen;
 };
+// Rows of the workspace that there are of a head, or of the block's sequence.
+INLINE i32 workspace_rows(const AttentionGrad& p) { return i32(VARLEN ? p.varlen.padded : p.padded); }
 
 // What a block works on. `head` is a head within its batch.
 struct TileCoord {
     u32 batch, head;
     i32 first_row;
 };
-INLINE TileCoord tile_coord(u32 number, u32 heads, u32 blocks, bool last_first, i32 rows) {
+INLINE TileCoord tile_coord(u32 number, u32 heads, u32 blocks, bool last_first, i32 rows, const Varlen& varlen) {
     TileCoord tile;
     u32 outer = number / blocks, block = number - outer * blocks;
     tile.batch = outer / heads;
     tile.head = outer - tile.batch * heads;
-    tile.first_row = i32(last_first ? blocks - 1 - block : block) * rows;
+    tile.first_row = VARLEN ? varlen.first_row : i32(last_first ? blocks - 1 - block : block) * rows;
     return tile;
 }

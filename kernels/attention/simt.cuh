@@ -135,22 +135,22 @@ template <bool BY_KEYS, int COLUMNS> struct KeepMask {
     }
 
     // Of rows from `row` on and columns from `column` on, of a query head that is counted over the batch.
-    INLINE void draw(const DropoutParams& dropout, const Sizes& sizes, u32 head, i32 row, i32 column) {
+    INLINE void draw(const DropoutParams& dropout, const WeightNumbers& numbers, u32 head, i32 row, i32 column) {
         u32 lane = read_tid_x() % LANES, group = read_tid_x() % WARP / LANES;
         u32 drawn = 0;
         DropoutRng rng = DropoutRng::of(dropout);
         bits = 0;
         if constexpr (BY_KEYS) {
-            u64 number = weight_number(sizes, head, column + i32(lane), row + i32(group) * GROUPS);
+            u64 number = numbers.at(head, column + i32(lane), row + i32(group) * GROUPS);
 #pragma unroll 2
-            for (int j = 0; j < COLUMNS; ++j, number += u64(sizes.keys) * LANES) drawn |= rng.four(number) << j * 4;
+            for (int j = 0; j < COLUMNS; ++j, number += u64(numbers.keys) * LANES) drawn |= rng.four(number) << j * 4;
 #pragma unroll
             for (int i = 0; i < LANE_ROWS; ++i)
                 bits |= (__shfl_sync(ALL_LANES, drawn, i * LANES + lane) >> group & 0x1111) << i;
         } else {
 #pragma unroll 2
             for (int i = 0; i < LANE_ROWS; ++i) {
-                u64 number = weight_number(sizes, head, row + GROUPS * i + i32(group), column + i32(lane) * 4);
+                u64 number = numbers.at(head, row + GROUPS * i + i32(group), column + i32(lane) * 4);
 #pragma unroll
                 for (int round = 0; round < ROUNDS; ++round)
                     drawn |= rng.four(number + round * LANES * 4) << (i * ROUNDS + round) * 4;

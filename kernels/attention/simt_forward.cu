@@ -12,6 +12,7 @@
 // Limits else as for forward.cu.
 
 #include "attention/simt.cuh"
+#include "attention/varlen.cuh"
 #include "lib/launch.cuh"
 
 constexpr int STEP = 64;
@@ -22,7 +23,7 @@ constexpr int BLOCKS = SHARED_BYTES < 72 * 1024 && VALUE_DIM < 128 && MASK == 0 
 
 INLINE TileCoord tile_in(const Attention& p) {
     // The last queries see most keys: they begin first.
-    return tile_coord(blockIdx.x, p.sizes.heads, p.blocks, true, ROWS);
+    return tile_coord(blockIdx.x, p.sizes.heads, p.blocks, true, ROWS, p.varlen);
 }
 
 typedef float Scores[LANE_ROWS][STEP / LANES];
@@ -111,18 +112,19 @@ INLINE void finish_rows(Outputs& y, const float (&row_max)[LANE_ROWS], const flo
         for (int j = 0; j < VALUE_DIM / LANES; ++j) y[i][j] = is_fully_masked ? 0 : y[i][j] * inverse;
         i32 query = warp_query + GROUPS * i + i32(group);
         if (query < end_query && lane == 0)
-            put_log_sum(p, i64(tile.batch * sizes.heads + tile.head) * sizes.queries + query, row_max[i], total,
-                        is_fully_masked);
+            put_log_sum(p, log_sum_index(p, tile.batch, tile.head, query), row_max[i], total, is_fully_masked);
     }
     write_rows<VALUE_DIM>(y, head_of(p.y, tile.batch, tile.head), warp_query, end_query, sizes.value_dim);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) attention(const __grid_constant__ Attention p) {
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) attention(const __grid_constant__ Attention launched) {
     wait_for_earlier_launches();
     extern __shared__ __align__(128) u8 shared[];
+    const Attention& p = of_own_sequence<false>(launched, shared + SHARED_BYTES, launched.blocks, ROWS);
     const Sizes& sizes = p.sizes;
     // The last queries see most keys: they begin first.
     TileCoord tile = tile_in(p);
+    if (has_no_rows(tile, sizes.queries)) return;
     i32 end_query = min(tile.first_row + ROWS, i32(sizes.queries));
     Range keys = keys_of(sizes, tile.first_row, end_query);
     View<const Element> k = head_of(p.k, tile.batch, tile.head / sizes.group);
@@ -159,7 +161,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) attention(const __
 #if DROPOUT
             if (p.dropout.threshold != 0) {
                 KeepMask<false, STEP / LANES> kept;
-                kept.draw(p.dropout, sizes, tile.batch * sizes.heads + tile.head, warp_query, first_key);
+                kept.draw(p.dropout, WeightNumbers::of(p), tile.batch * sizes.heads + tile.head, warp_query, first_key);
                 kept.apply(s);
             }
 #endif

@@ -9,6 +9,7 @@
 // Launch as for grad.cu, with 128 threads and blocks of 64 rows.
 
 #include "attention/simt.cuh"
+#include "attention/varlen.cuh"
 #include "lib/launch.cuh"
 
 // The walked rows: as many as let two blocks share a multiprocessor of 227 KiB at widths of 128.
@@ -25,8 +26,8 @@ constexpr int BLOCKS = 2;
 
 template <bool BY_KEYS> INLINE TileCoord tile_in(const AttentionGrad& p, u32 number) {
     // The first keys and the last queries have most to do: they begin first.
-    return BY_KEYS ? tile_coord(number, p.sizes.heads / p.sizes.group, p.key_blocks, false, ROWS)
-                   : tile_coord(number, p.sizes.heads, p.query_blocks, true, ROWS);
+    return BY_KEYS ? tile_coord(number, p.sizes.heads / p.sizes.group, p.key_blocks, false, ROWS, p.varlen)
+                   : tile_coord(number, p.sizes.heads, p.query_blocks, true, ROWS, p.varlen);
 }
 
 // COUNT queries from `at` on: what is subtracted from their scores, then rowsum(dy y). Zeros beyond the workspace, which meet zeros of q and dy.
@@ -34,7 +35,7 @@ template <int COUNT> INLINE void fetch_numbers(float* to, const AttentionGrad& p
     for (u32 number = threadIdx.x; number < COUNT / 2; number += THREADS) {
         u32 which = number / (COUNT / 4), pack = number % (COUNT / 4);
         const float* from = p.rows + (i64(batch * p.sizes.heads + head) * 2 + which) * p.padded + at + pack * 4;
-        cp_async<16>(cvta_to_shared(to + number * 4), from, at + pack * 4 < p.padded);
+        cp_async<16>(cvta_to_shared(to + number * 4), from, at + pack * 4 < workspace_rows(p));
     }
 }
 
@@ -129,7 +130,7 @@ INLINE void add_step(float (&own_first)[LANE_ROWS][HEAD_DIM / LANES],
     bool whole = MASK == 0 && all_seen(sizes, query, end_query, key, end_key);
     KeptWeights<BY_KEYS> kept;
     if (any && p.dropout.threshold != 0)
-        kept.draw(p.dropout, sizes, block.tile.batch * sizes.heads + query_head, BY_KEYS ? key : query, at);
+        kept.draw(p.dropout, WeightNumbers::of(p), block.tile.batch * sizes.heads + query_head, BY_KEYS ? key : query, at);
     else kept.keep_all();
     Products weight, weight_grad;
     if (any) {
@@ -154,12 +155,15 @@ INLINE void add_step(float (&own_first)[LANE_ROWS][HEAD_DIM / LANES],
     __syncwarp();
 }
 
-template <bool BY_KEYS> INLINE void gradient(const AttentionGrad& p) {
+template <bool BY_KEYS> INLINE void gradient(const AttentionGrad& launched) {
     extern __shared__ __align__(128) u8 shared[];
+    u32 blocks = BY_KEYS ? launched.key_blocks : launched.query_blocks;
+    const AttentionGrad& p = of_own_sequence<BY_KEYS>(launched, shared + SHARED_BYTES, blocks, ROWS);
     float* tiles = reinterpret_cast<float*>(shared);
     const Sizes& sizes = p.sizes;
     TileCoord tile = tile_in<BY_KEYS>(p, blockIdx.x);
     i32 own_rows = BY_KEYS ? sizes.keys : sizes.queries;
+    if (has_no_rows(tile, own_rows)) return;
     i32 end_row = min(tile.first_row + ROWS, own_rows);
     Range walked = BY_KEYS ? queries_of(sizes, tile.first_row, end_row) : keys_of(sizes, tile.first_row, end_row);
 

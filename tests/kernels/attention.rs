@@ -1,5 +1,7 @@
 //! Attention of every width and reach: forward, backward, and twice.
 
+mod varlen;
+
 use super::{beside, both_ways, compare, none_wrong, tensor, twice, unless_short};
 use std::fmt::Write;
 use ternion::dispatch::apply_one;
@@ -119,6 +121,7 @@ impl Case {
             causal: self.is_causal(),
             window: self.has_window().then_some(WINDOW),
             mask: mask.is_some(),
+            varlen: false,
             dropout: self.dropout,
         };
         let ([queries, keys, _], device) = (self.lengths, inputs[0].device());

@@ -3,7 +3,8 @@
 use super::{check, check_layer, device, reference};
 use crate::layer::on_each_device;
 use crate::pytorch::{assert_close, tensor_of};
-use ternion::nn::{KeyValueCache, MultiHeadAttention, MultiHeadAttentionConfig, Seen};
+use std::sync::Arc;
+use ternion::nn::{KeyValueCache, MultiHeadAttention, MultiHeadAttentionConfig, Rotary, RotaryConfig, Seen};
 use ternion::prelude::*;
 
 #[test]
@@ -183,5 +184,54 @@ fn attention_drops_weights_in_training_alone() -> Result<()> {
     let distance = |other: &[f32]| used.iter().zip(other).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
     assert!(distance(&mean) < 0.05, "{}", distance(&mean));
     assert!(distance(&one) > 0.05, "{}", distance(&one));
+    Ok(())
+}
+
+/// Tokens of several sequences one after another attend as those of each sequence alone, turned by their positions in it; so do gradients.
+#[test]
+fn sequences_one_after_another_attend_as_each_alone() -> Result<()> {
+    on_each_device(|device| {
+        let rotary = Rotary::new(6, 4, RotaryConfig::default())?;
+        let config = MultiHeadAttentionConfig {
+            kv_heads: Some(1),
+            rotary: Some(Arc::new(rotary)),
+            ..Default::default()
+        };
+        let attention = MultiHeadAttention::with_config(8, 2, config, device)?;
+        let numbers: Vec<f32> = (0..9 * 8).map(|at| ((at * 29 % 17) as f32 - 8.0) / 8.0).collect();
+        let input = Tensor::from_vec(numbers, [9, 8], device)?.requires_grad()?;
+        let ends = [0, 2, 2, 8, 9];
+        let lengths = Tensor::from_slice(&ends, [5], device)?;
+        for seen in [Seen::default(), Seen::causal(), Seen { window: Some(2), ..Seen::causal() }] {
+            let together = attention.attend_self_varlen(&input, &lengths, seen)?;
+            let alone = ends.windows(2).filter(|pair| pair[0] < pair[1]).map(|pair| {
+                let rows = input.narrow(0, pair[0] as usize, (pair[1] - pair[0]) as usize)?;
+                attention.attend_self(&rows.unsqueeze(0)?, seen, None)?.squeeze(0)
+            });
+            let alone = alone.collect::<Result<Vec<_>>>()?;
+            let alone = Tensor::concat(&alone.iter().collect::<Vec<_>>(), 0)?;
+            assert_near("sequences", &together, &alone)?;
+            let gradient = |y: &Tensor| -> Result<Tensor> {
+                let gradients = y.mul(y)?.sum(..)?.backward()?;
+                Ok(gradients.get(&input).expect("a gradient").clone())
+            };
+            assert_near("gradients", &gradient(&together)?, &gradient(&alone)?)?;
+        }
+        let mask = Tensor::zeros([9, 9], DType::Bool, device)?;
+        let seen = Seen { mask: Some(&mask), ..Default::default() };
+        let refused = attention.attend_self_varlen(&input, &lengths, seen).expect_err("a mask");
+        assert_eq!(
+            refused.to_string(),
+            "attention: a mask beside sequences of different lengths, expected none"
+        );
+        Ok(())
+    })
+}
+
+fn assert_near(what: &str, found: &Tensor, expected: &Tensor) -> Result<()> {
+    let (found, expected) = (found.to_vec_f64()?, expected.to_vec_f64()?);
+    let near = |(found, expected): (&f64, &f64)| (found - expected).abs() <= 1e-5 * (1.0 + expected.abs());
+    assert_eq!(found.len(), expected.len(), "{what}");
+    assert!(found.iter().zip(&expected).all(near), "{what}: {found:?}, expected {expected:?}");
     Ok(())
 }

@@ -4,7 +4,7 @@ use crate::Case;
 use crate::clock::{Clock, emit, emit_error};
 use crate::composed::{Composed, Composer};
 use crate::device::Kind;
-use ternion::{AttentionOptions, Causal, DType, GradOptions, Result, Tensor, grad, no_grad};
+use ternion::{AttentionOptions, Causal, CumulativeLengths, DType, GradOptions, Result, Tensor, grad, no_grad};
 
 /// 16,384 tokens of width 2,048, as in the PyTorch script; of wide heads two lengths, and of f32, which that leaves out.
 pub fn cases() -> Vec<Case> {
@@ -34,7 +34,56 @@ pub fn cases() -> Vec<Case> {
         }
     }
     let case = |wanted: Wanted| Case::new(wanted.name(), move |clock, name| run(clock, name, wanted));
-    cases.into_iter().map(case).collect()
+    cases.into_iter().map(case).chain(varlen_cases()).collect()
+}
+
+/// Sequences of 16,384 tokens in all, as in the PyTorch script.
+const LENGTHS: [usize; 12] = [4096, 256, 1024, 2048, 512, 3072, 128, 768, 1536, 64, 2368, 512];
+
+fn varlen_cases() -> impl Iterator<Item = Case> {
+    let all = [64, 128].into_iter().flat_map(|head_dim| {
+        [false, true].into_iter().flat_map(move |causal| {
+            [false, true].map(|backward| Wanted {
+                dtype: DType::BF16,
+                head_dim,
+                tokens: 16384,
+                causal,
+                backward,
+                dropout: 0.0,
+            })
+        })
+    });
+    all.map(|wanted| {
+        let name = wanted.name().replace("/t16384/", "/varlen/");
+        Case::new(name, move |clock, name| run_varlen(clock, name, wanted))
+    })
+}
+
+/// Sequences of different lengths one after another. Elsewhere no kernel takes them: core composes it with all scores.
+fn run_varlen(clock: &Clock, name: &str, wanted: Wanted) -> Result<()> {
+    if clock.kind != Kind::Cuda {
+        return Ok(());
+    }
+    let [_, heads, tokens, head_dim] = wanted.shape();
+    let random = || clock.randn(&[tokens, heads, head_dim], wanted.dtype)?.requires_grad();
+    let (q, k, v) = (random()?, random()?, random()?);
+    let mut ends = vec![0];
+    ends.extend(LENGTHS.iter().scan(0, |end, &length| {
+        *end += length as i32;
+        Some(*end)
+    }));
+    let lengths = Tensor::from_slice(&ends, [ends.len()], q.device())?;
+    let squares: usize = LENGTHS.iter().map(|length| length * length).sum();
+    let operations = wanted.operations() * squares as f64 / (tokens * tokens) as f64;
+    let attend = || {
+        let options =
+            AttentionOptions { causal: Causal::lower_right(wanted.causal), ..AttentionOptions::default() };
+        let lengths = CumulativeLengths { queries: &lengths, keys: &lengths };
+        Ok(vec![q.scaled_dot_product_attention_varlen(&k, &v, lengths, options)?])
+    };
+    let milliseconds = time(clock, wanted, &[q.clone(), k.clone(), v.clone()], &attend)?;
+    emit(name, clock.implementation(), milliseconds, operations / milliseconds / 1e9, "TFLOP/s");
+    Ok(())
 }
 
 /// The share of weights that is dropped, where any are.

@@ -63,7 +63,7 @@ pub use layout::Layout;
 pub use nested::NestedValues;
 pub use observe::{OpCall, close_op_observer, observe_ops, open_op_observer, unobserved};
 pub use op::Op;
-pub use ops::attention::{AttentionOptions, Causal};
+pub use ops::attention::{AttentionOptions, Causal, CumulativeLengths, positions_in_sequences};
 pub use ops::clip::{clip_grad_norm, clip_grad_value, grad_norm};
 pub use ops::conv::Window;
 pub use ops::conv_methods::{Conv1dOptions, Conv2dOptions, ConvTranspose2dOptions};

@@ -214,5 +214,5 @@ functions! {
     one_hot ones ones_like order outer pad poisson polygamma position prod
     r#where rand rand_like randint randn randn_like random randperm requires_grad requires_grad_ rms_norm roll scaled_dot_product_attention scatter scatter_ scatter_add
     scatter_add_ select sequential sinusoidal size softmax softplus sort split squeeze stack std stride sum sum_squares tensor to topk train_held_out transpose tril triu type_as unbind
-    unflatten unfold uniform_ unsqueeze var var_mean xlog1py xlogy zeros zeros_like zeta
+    unflatten unfold uniform_ unsqueeze var var_mean varlen_attn xlog1py xlogy zeros zeros_like zeta
 }

@@ -12,6 +12,7 @@
 //! ```
 
 mod grad;
+mod sequences;
 
 use crate::access::Locked;
 use crate::dense::{DenseOutput, Parts, dense, with_workspace};
@@ -22,6 +23,7 @@ use crate::ops::dropout::Dropping;
 use crate::rows::{Rows, Scratch};
 use crate::simd::vectorized;
 use crate::threads::for_pieces;
+use sequences::Sequences;
 use std::ops::Range;
 use ternion_core::backend::{Meta, Plan, Unsupported};
 use ternion_core::ops::attention::AttentionConfig;
@@ -52,15 +54,18 @@ struct Sizes {
     keys: usize,
     head_dim: usize,
     value_dim: usize,
+    /// Where sequences of different lengths end.
+    sequences: Option<Sequences>,
 }
 
 impl Sizes {
-    /// From the views of q, k and v.
-    fn new(op: &'static str, inputs: &[Locked<'_>]) -> Result<Sizes> {
+    /// From the views of q, k and v, and of the cumulative lengths.
+    fn new(op: &'static str, inputs: &[Locked<'_>], lengths: Option<[&Locked<'_>; 2]>) -> Result<Sizes> {
         let [batch, heads, queries, head_dim] = inputs[0].layout.shape().to_array(op)?;
         let [_, kv_heads, keys, _] = inputs[1].layout.shape().to_array(op)?;
         let [_, _, _, value_dim] = inputs[2].layout.shape().to_array(op)?;
-        Ok(Sizes { batch, heads, kv_heads, queries, keys, head_dim, value_dim })
+        let sequences = lengths.map(|lengths| Sequences::new(op, lengths, [queries, keys])).transpose()?;
+        Ok(Sizes { batch, heads, kv_heads, queries, keys, head_dim, value_dim, sequences })
     }
 
     /// Query heads that share a key head.
@@ -75,15 +80,20 @@ impl Sizes {
 
     /// The keys that `query` sees but for the mask: see [`AttentionConfig`].
     fn seen(&self, config: &AttentionConfig, query: usize) -> Range<usize> {
-        let position = query as isize + self.keys as isize - self.queries as isize;
+        // Rows beside which a query stands, of all keys or of its sequence's.
+        let (last_query, keys) = match &self.sequences {
+            None => (self.queries, 0..self.keys),
+            Some(sequences) => sequences.of(query),
+        };
+        let position = query as isize + keys.end as isize - last_query as isize;
         let window = config.window.map(|window| isize::try_from(window).unwrap_or(isize::MAX));
-        let start = window.map_or(0, |window| position.saturating_sub(window).saturating_add(1));
+        let start = window.map_or(keys.start as isize, |window| position.saturating_sub(window).saturating_add(1));
         let end = match (config.causal, window) {
             (true, _) => position.saturating_add(1),
             (false, Some(window)) => position.saturating_add(window),
-            (false, None) => self.keys as isize,
+            (false, None) => keys.end as isize,
         };
-        let inside = |key: isize| key.clamp(0, self.keys as isize) as usize;
+        let inside = |key: isize| key.clamp(keys.start as isize, keys.end as isize) as usize;
         inside(start).min(inside(end))..inside(end)
     }
 
@@ -183,9 +193,11 @@ impl<'a, T: Float> Inputs<'a, T> {
         inputs: &'a [Locked<'a>],
         mask: usize,
     ) -> Result<Inputs<'a, T>> {
-        let sizes = Sizes::new(op, inputs)?;
-        let dropping = config.dropout.map(|dropout| WeightDropping {
-            dropping: Dropping::new(&dropout, inputs[mask + usize::from(config.mask)]),
+        let lengths = config.lengths_inputs(mask).map(|lengths| lengths.map(|at| &inputs[at]));
+        let sizes = Sizes::new(op, inputs, lengths)?;
+        let state = config.state_input(mask).map(|at| &inputs[at]);
+        let dropping = config.dropout.zip(state).map(|(dropout, state)| WeightDropping {
+            dropping: Dropping::new(&dropout, *state),
             keys: sizes.keys,
         });
         Ok(Inputs {

@@ -2,6 +2,7 @@
 
 mod forward_tma;
 mod grad_by_keys;
+mod varlen;
 
 use super::copy::copy;
 use super::create::fill;
@@ -10,6 +11,7 @@ use crate::gpu::Gpu;
 use crate::launch::Launch;
 use crate::variant::attention::{AttentionVariant, Engine, Products, Reach, Tiles};
 use std::sync::Arc;
+use varlen::Varlen;
 use ternion_core::backend::{Buffer, Meta, OutputOrder, Plan as OutputPlan, Unsupported, View};
 use ternion_core::ops::attention::{Attention, AttentionConfig, AttentionGrad};
 use ternion_core::{DType, Error, Layout, Op, Result, Scalar, Shape};
@@ -89,6 +91,7 @@ struct Forward {
     blocks: u32,
     sizes: Sizes,
     dropping: Dropping,
+    varlen: Varlen,
 }
 
 /// What the gradient reads and writes.
@@ -117,6 +120,7 @@ struct Backward {
     key_blocks: u32,
     sizes: Sizes,
     dropping: Dropping,
+    varlen: Varlen,
 }
 
 /// All floats but f64, heads of up to 256 (f32: 128), and sizes that fit the kernels' numbers.
@@ -196,12 +200,17 @@ impl Plan {
         let reach = match mask {
             Some(mask) if mask.dtype == DType::Bool => Reach::BoolMask,
             Some(_) => Reach::AdditiveMask,
+            None if config.varlen && config.dropout.is_some() => Reach::VarlenDropout,
+            None if config.varlen => Reach::Varlen,
             None if config.dropout.is_some() => Reach::Dropout,
             None if config.causal || config.window.is_some() => Reach::Band,
             None => Reach::Full,
         };
         let pack = 16 / q.dtype.size();
-        let (reach_first, reach_end) = reaches(config, queries as i64, keys as i64);
+        let (reach_first, reach_end) = match config.varlen {
+            true => varlen::reaches(config, queries + keys),
+            false => reaches(config, queries as i64, keys as i64),
+        };
         Ok(Plan {
             products: Products { engine, width, reach },
             sizes: Sizes {
@@ -360,7 +369,8 @@ fn run_attention(op: &Op, call: &Call<'_>) -> Result<()> {
             (tiles.rows(), tiles.threads(), shared)
         }
     };
-    let blocks = (plan.sizes.queries as usize).div_ceil(rows);
+    let varlen = Varlen::of(call, config, 3)?;
+    let blocks = varlen.tiles(plan.sizes.queries, rows);
     let parameters = Forward {
         q: operands.input(q)?,
         k: operands.input(k)?,
@@ -372,6 +382,7 @@ fn run_attention(op: &Op, call: &Call<'_>) -> Result<()> {
         blocks: blocks as u32,
         sizes: plan.sizes,
         dropping: Dropping::of(call, config)?,
+        varlen,
     };
     if plan.is_by_tma(&parameters, call.gpu.multiprocessors()) {
         plan.launch_tma(call, q.dtype, &parameters)?;
@@ -379,7 +390,8 @@ fn run_attention(op: &Op, call: &Call<'_>) -> Result<()> {
     }
     let grid = grid(call.name, plan.batch * plan.sizes.heads as usize, blocks)?;
     let variant = AttentionVariant::Forward { products: plan.products, dtype: q.dtype };
-    let launch = Launch { shared: shared as u32, ..Launch::new(variant, 0, grid, threads) };
+    let shared = (shared + varlen.room::<Forward>()) as u32;
+    let launch = Launch { shared, ..Launch::new(variant, 0, grid, threads) };
     call.gpu.launch(call.name, launch, &parameters)?;
     operands.deliver(detour, &call.outputs[0])
 }
@@ -423,7 +435,7 @@ fn run_attention_grad(op: &Op, call: &Call<'_>) -> Result<()> {
     if plan.is_by_keys(&gradients) {
         plan.launch_by_keys(call, q.dtype, &gradients)?;
     } else {
-        plan.launch_two_walks(call, q.dtype, &gradients, Dropping::of(call, config)?)?;
+        plan.launch_two_walks(call, config, &gradients)?;
     }
     operands.deliver(dq_detour, &call.outputs[0])?;
     operands.deliver(dk_detour, &call.outputs[1])?;
@@ -435,35 +447,37 @@ impl Plan {
     fn launch_two_walks(
         &self,
         call: &Call<'_>,
-        dtype: DType,
+        config: &AttentionConfig,
         gradients: &Gradients,
-        dropping: Dropping,
     ) -> Result<()> {
-        let (queries, keys) = (self.sizes.queries as usize, self.sizes.keys as usize);
+        let (dtype, varlen) = (call.inputs[0].dtype, Varlen::of(call, config, 6)?);
         let [for_queries, for_keys] = grad_launches(self, dtype.size());
         let heads = self.batch * self.sizes.heads as usize;
-        let padded = queries.next_multiple_of(ROWS);
+        let padded = varlen.tiles(self.sizes.queries, ROWS) * ROWS;
+        let query_blocks = varlen.tiles(self.sizes.queries, for_queries.rows);
+        let key_blocks = varlen.tiles(self.sizes.keys, for_keys.rows);
         let rows = call.gpu.scratch(heads * 2 * padded * 4)?;
         let parameters = Backward {
             tensors: *gradients,
             rows: rows.address(),
             padded: padded as u32,
-            query_blocks: queries.div_ceil(for_queries.rows) as u32,
-            key_blocks: keys.div_ceil(for_keys.rows) as u32,
+            query_blocks: query_blocks as u32,
+            key_blocks: key_blocks as u32,
             sizes: self.sizes,
-            dropping,
+            dropping: Dropping::of(call, config)?,
+            varlen,
         };
-        let variant = AttentionVariant::GradRows { mask: self.products.reach.mask_only(), dtype };
+        let variant = AttentionVariant::GradRows { mask: self.products.reach.of_rows(), dtype };
         let row_grid = grid(call.name, heads, padded / ROWS)?;
         call.gpu.launch(call.name, Launch::new(variant, 0, row_grid, 256), &parameters)?;
         let variant = AttentionVariant::Grad { products: self.products, dtype };
         let launch = |kernel: usize, grid: u32, pass: &Pass| Launch {
-            shared: pass.shared as u32,
+            shared: (pass.shared + varlen.room::<Backward>()) as u32,
             ..Launch::new(variant, kernel, grid, pass.threads)
         };
-        let query_grid = grid(call.name, heads, queries.div_ceil(for_queries.rows))?;
+        let query_grid = grid(call.name, heads, query_blocks)?;
         call.gpu.launch(call.name, launch(QUERIES_KERNEL, query_grid, &for_queries), &parameters)?;
-        let key_grid = grid(call.name, self.batch * self.kv_heads, keys.div_ceil(for_keys.rows))?;
+        let key_grid = grid(call.name, self.batch * self.kv_heads, key_blocks)?;
         call.gpu.launch(call.name, launch(KEYS_KERNEL, key_grid, &for_keys), &parameters)?;
         if self.products.has_values_kernel() {
             call.gpu.launch(call.name, launch(VALUES_KERNEL, key_grid, &for_keys), &parameters)?;

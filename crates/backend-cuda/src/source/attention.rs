@@ -34,16 +34,16 @@ impl Source {
     /// With the type, and what is known of the keys that a query sees.
     fn reach(self, reach: Reach, band: bool, dtype: DType) -> Source {
         let mask = match reach {
-            Reach::Full | Reach::Band | Reach::Dropout => 0,
+            Reach::Full | Reach::Band | Reach::Dropout | Reach::Varlen | Reach::VarlenDropout => 0,
             Reach::BoolMask => 1,
             Reach::AdditiveMask => 2,
         };
-        let drops = reach.is_masked() || reach == Reach::Dropout;
-        self.define_type(TYPE, dtype).define_all([
+        let source = self.define_type(TYPE, dtype).define_all([
             ("BAND", usize::from(band)),
             ("MASK", mask),
-            ("DROPOUT", usize::from(drops)),
-        ])
+            ("DROPOUT", usize::from(reach.drops())),
+        ]);
+        if reach.is_varlen() { source.define("VARLEN", 1) } else { source }
     }
 
     /// With what both ways of an engine have in common.

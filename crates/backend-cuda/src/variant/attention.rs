@@ -69,18 +69,48 @@ pub(crate) enum Reach {
     AdditiveMask,
     /// A band, of which weights are dropped.
     Dropout,
+    /// A band within sequences of different lengths.
+    Varlen,
+    /// The same, of which weights are dropped.
+    VarlenDropout,
 }
 
 impl Reach {
-    const ALL: [Reach; 5] = [Reach::Full, Reach::Band, Reach::BoolMask, Reach::AdditiveMask, Reach::Dropout];
+    const ALL: [Reach; 7] = [
+        Reach::Full,
+        Reach::Band,
+        Reach::BoolMask,
+        Reach::AdditiveMask,
+        Reach::Dropout,
+        Reach::Varlen,
+        Reach::VarlenDropout,
+    ];
 
     pub(crate) fn is_masked(self) -> bool {
         matches!(self, Reach::BoolMask | Reach::AdditiveMask)
     }
 
-    /// What the preparation of the gradient knows of it: the mask.
-    pub(crate) fn mask_only(self) -> Reach {
-        if self.is_masked() { self } else { Reach::Full }
+    pub(crate) fn is_varlen(self) -> bool {
+        matches!(self, Reach::Varlen | Reach::VarlenDropout)
+    }
+
+    /// Whether weights are dropped, but for those under a mask, which may be.
+    fn is_dropping(self) -> bool {
+        matches!(self, Reach::Dropout | Reach::VarlenDropout)
+    }
+
+    /// Whether the kernels have code for dropped weights.
+    pub(crate) fn drops(self) -> bool {
+        self.is_masked() || self.is_dropping()
+    }
+
+    /// What the preparation of the gradient knows of it: the mask, and whether lengths differ.
+    pub(crate) fn of_rows(self) -> Reach {
+        match self {
+            Reach::BoolMask | Reach::AdditiveMask => self,
+            Reach::Varlen | Reach::VarlenDropout => Reach::Varlen,
+            Reach::Full | Reach::Band | Reach::Dropout => Reach::Full,
+        }
     }
 }
 
@@ -160,6 +190,7 @@ pub(crate) struct Tiles {
 const ROWS_64_STEP_16_BLOCKS_1: Tiles = Tiles { row_tiles: 1, step: 16, warps: 4, blocks: 1 };
 const ROWS_64_STEP_32_BLOCKS_1: Tiles = Tiles { row_tiles: 1, step: 32, warps: 4, blocks: 1 };
 const ROWS_64_STEP_64_BLOCKS_1: Tiles = Tiles { row_tiles: 1, step: 64, warps: 4, blocks: 1 };
+const ROWS_64_STEP_16_BLOCKS_2: Tiles = Tiles { row_tiles: 1, step: 16, warps: 4, blocks: 2 };
 const ROWS_64_STEP_32_BLOCKS_2: Tiles = Tiles { row_tiles: 1, step: 32, warps: 4, blocks: 2 };
 const ROWS_64_STEP_64_BLOCKS_2: Tiles = Tiles { row_tiles: 1, step: 64, warps: 4, blocks: 2 };
 const ROWS_64_STEP_64_BLOCKS_3: Tiles = Tiles { row_tiles: 1, step: 64, warps: 4, blocks: 3 };
@@ -212,7 +243,7 @@ impl Products {
             (_, 192..) => ROWS_64_STEP_32_BLOCKS_1,
             _ if self.reach.is_masked() => ROWS_64_STEP_64_BLOCKS_2,
             // Draws for 64 keys fit the words that they are kept in.
-            (Engine::Wgmma, 64) if self.reach == Reach::Dropout => ROWS_64_STEP_64_BLOCKS_3,
+            (Engine::Wgmma, 64) if self.reach.is_dropping() => ROWS_64_STEP_64_BLOCKS_3,
             (Engine::Wgmma, 64) => ROWS_64_STEP_128_BLOCKS_3,
             (Engine::Wgmma, _) => ROWS_64_STEP_64_BLOCKS_2,
             (_, 128) => ROWS_128_STEP_32_BLOCKS_2,
@@ -223,13 +254,15 @@ impl Products {
     /// The tiles of the gradient on tensor cores: of the kernel for queries, and of that for keys
     /// and values.
     pub(crate) fn backward_tiles(self) -> [Tiles; 2] {
-        let is_plain = matches!(self.reach, Reach::Full | Reach::Band);
+        let is_plain = !self.reach.drops();
         match (self.engine, self.width) {
             (Engine::Wgmma, 256) => [ROWS_64_STEP_64_BLOCKS_1; 2],
             // What fits 99 KiB of shared memory, of compute capability 8.6, 8.9 and 12.0.
             (_, 256) => [ROWS_64_STEP_16_BLOCKS_1; 2],
             (Engine::Wgmma, 64) if is_plain => [ROWS_64_STEP_64_BLOCKS_3, ROWS_64_STEP_64_BLOCKS_2],
             (Engine::Wgmma, _) => [ROWS_64_STEP_64_BLOCKS_2, ROWS_64_STEP_64_BLOCKS_2],
+            // Where a sequence is takes registers beside the draws.
+            (_, 128) if self.reach == Reach::VarlenDropout => [ROWS_64_STEP_16_BLOCKS_2, ROWS_64_STEP_32_BLOCKS_2],
             _ if !is_plain => [ROWS_64_STEP_32_BLOCKS_2, ROWS_64_STEP_32_BLOCKS_2],
             (_, 128) => [ROWS_128_STEP_16_BLOCKS_2, ROWS_64_STEP_32_BLOCKS_2],
             _ => [ROWS_128_STEP_32_BLOCKS_2, ROWS_64_STEP_64_BLOCKS_2],
@@ -266,7 +299,7 @@ pub(super) fn variants() -> Vec<AttentionVariant> {
     for &dtype in Engine::Wgmma.dtypes() {
         all.push(AttentionVariant::GradByKeys { width: 64, lags: false, reach: Reach::Band, dtype });
     }
-    for mask in [Reach::Full, Reach::BoolMask, Reach::AdditiveMask] {
+    for mask in [Reach::Full, Reach::BoolMask, Reach::AdditiveMask, Reach::Varlen] {
         let dtypes = [DType::F32, DType::F16, DType::BF16];
         all.extend(dtypes.map(|dtype| AttentionVariant::GradRows { mask, dtype }));
     }

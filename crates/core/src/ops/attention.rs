@@ -1,5 +1,7 @@
 //! Scaled dot-product attention.
 
+mod varlen;
+
 use crate::autograd::{Context, Grads};
 use crate::backend::Meta;
 use crate::dispatch::{apply, apply_one};
@@ -9,6 +11,9 @@ use crate::ops::random::{Dropout, check_probability, check_state};
 use crate::precision::{self, without_precision};
 use crate::{DType, Device, Shape, Tensor, text};
 use smallvec::SmallVec;
+
+pub use varlen::{CumulativeLengths, positions_in_sequences};
+use varlen::sequence_of;
 
 /// Which keys a query sees, how scores are scaled, and which weights are dropped. Shared by [`Attention`] and [`AttentionGrad`].
 ///
@@ -23,6 +28,9 @@ pub struct AttentionConfig {
     pub window: Option<usize>,
     /// Whether a mask follows the values: bool (true: seen) or of the queries' dtype (added to the scaled scores).
     pub mask: bool,
+    /// Whether sequences of different lengths are stored one after another along queries and keys, and a query sees keys of its own sequence alone. The batch
+    /// is 1 then, positions count from the ends of the sequence, and there is no mask.
+    pub varlen: bool,
     /// Drops weights as if they were a tensor `[batch, heads, queries, keys]`; the state of the random numbers is the last input then.
     pub dropout: Option<Dropout>,
 }
@@ -31,7 +39,8 @@ pub struct AttentionConfig {
 ///
 /// Inputs: q `[batch, heads, queries, head_dim]`, k `[batch, kv_heads, keys, head_dim]`, v `[batch, kv_heads, keys, value_dim]`, one floating dtype, `heads` a
 /// multiple of `kv_heads` (query head h uses key head `h / (heads / kv_heads)`); then mask `[batch, heads, queries, keys]` (usually an
-/// expanded view) if `config.mask`; then the state of [`Dropout`] if `config.dropout`. Outputs: y `[batch, heads, queries, value_dim]`; log-sum-exp of the scores `[batch, heads, queries]` (auxiliary; before dropout;
+/// expanded view) if `config.mask`; then the cumulative lengths of the sequences of queries and of keys, i32 `[sequences + 1]` each, if `config.varlen` (0, then
+/// where each sequence ends; rows behind the last end see nothing and are not seen); then the state of [`Dropout`] if `config.dropout`. Outputs: y `[batch, heads, queries, value_dim]`; log-sum-exp of the scores `[batch, heads, queries]` (auxiliary; before dropout;
 /// -infinity where no key is seen), in `accumulator()` of the dtype; and under an additive mask what rounding took from the log-sum-exp, as large
 /// (auxiliary): where all keys of a query have a mask of -1e9, the logarithm of their number is lost in it.
 #[derive(Clone, Debug)]
@@ -44,7 +53,7 @@ pub struct Attention {
 /// `dq = scale * ds k`, `dk = scale * dsT q` (Dao et al. 2022, algorithm 4). Key and value heads sum over their query heads. With dropout's factor f of each weight
 /// (0 or `1 / (1 - p)`): `dv = (p * f)T dy`, `ds = p * (f * (dy vT) - rowsum(dy * y))`.
 ///
-/// Inputs: q, k, v, y, lse, dy, then mask, then state. Outputs: dq, dk, dv, as q, k, v. (An additive mask that needs a gradient, which is ds, takes the
+/// Inputs: q, k, v, y, lse, dy, then mask, cumulative lengths and state. Outputs: dq, dk, dv, as q, k, v. (An additive mask that needs a gradient, which is ds, takes the
 /// composition.)
 #[derive(Clone, Debug)]
 pub struct AttentionGrad {
@@ -89,19 +98,54 @@ impl AttentionConfig {
 
     /// How many inputs follow those that there always are.
     fn extras(&self) -> usize {
-        usize::from(self.mask) + usize::from(self.dropout.is_some())
+        usize::from(self.mask) + 2 * usize::from(self.varlen) + usize::from(self.dropout.is_some())
     }
 
-    /// Checks a mask and a state, which follow `first` inputs.
+    /// Which of the inputs behind the first `first` are the cumulative lengths of queries and of keys.
+    pub fn lengths_inputs(&self, first: usize) -> Option<[usize; 2]> {
+        let at = first + usize::from(self.mask);
+        self.varlen.then_some([at, at + 1])
+    }
+
+    /// Which of the inputs behind the first `first` is the state of dropout.
+    pub fn state_input(&self, first: usize) -> Option<usize> {
+        self.dropout.map(|_| first + self.extras() - 1)
+    }
+
+    /// Checks a mask, lengths and a state, which follow `first` inputs.
     fn check(&self, op: &'static str, inputs: &[Meta<'_>], first: usize, scores: &Shape) -> Result<()> {
         if self.mask {
             check_mask(op, &inputs[first], &inputs[0], scores)?;
         }
-        if let Some(dropout) = self.dropout {
+        if let Some(lengths) = self.lengths_inputs(first) {
+            self.check_lengths(op, lengths.map(|at| &inputs[at]), scores)?;
+        }
+        if let (Some(dropout), Some(state)) = (self.dropout, self.state_input(first)) {
             check_probability(op, dropout.p)?;
-            check_state(op, &inputs[first + usize::from(self.mask)])?;
+            check_state(op, &inputs[state])?;
         }
         Ok(())
+    }
+
+    fn check_lengths(&self, op: &'static str, lengths: [&Meta<'_>; 2], scores: &Shape) -> Result<()> {
+        if self.mask {
+            return Err(Error::invalid(op, "a mask beside sequences of different lengths, expected none"));
+        }
+        let batch = scores.dim(0);
+        if batch != 1 {
+            return Err(Error::invalid(op, format!("a batch of {batch} beside cumulative lengths, expected 1")));
+        }
+        for (what, meta) in ["cu_seqlens_q", "cu_seqlens_k"].into_iter().zip(lengths) {
+            check::dtype(op, what, meta, DType::I32)?;
+        }
+        let [ends] = lengths[0].shape().to_array(op)?;
+        if ends < 2 {
+            return Err(Error::invalid(
+                op,
+                format!("{ends} cumulative lengths, expected 0 and the end of each sequence"),
+            ));
+        }
+        check::shape(op, "cu_seqlens_k", lengths[1], *lengths[0].shape())
     }
 }
 
@@ -129,10 +173,11 @@ impl Rule for Attention {
     }
     fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
         let heads = Heads::of(inputs)?;
-        let (mask, state) = self.config.split(&inputs[3..]);
-        let scores = self.config.scores(&heads, mask)?;
+        let extras = self.config.split(&inputs[3..]);
+        let mask = extras.mask;
+        let scores = self.config.scores(&heads, &extras)?;
         let (weights, log_sum) = weights_of(&scores)?;
-        let weights = self.config.dropped(weights, state)?;
+        let weights = self.config.dropped(weights, extras.state)?;
         let mut outputs = vec![heads.outputs(&weights)?.to_dtype(inputs[0].dtype())?, log_sum.squeeze(-1)?];
         if mask.is_some_and(|mask| mask.dtype() != DType::Bool) {
             outputs.push(rounding_error(&scores, &log_sum)?.squeeze(-1)?);
@@ -247,11 +292,21 @@ fn rounding_error(scores: &Tensor, log_sum: &Tensor) -> Result<Tensor> {
     largest.sub(log_sum)?.add(&small)?.masked_fill(&blind, 0.0)
 }
 
+/// What follows the inputs that there always are.
+struct Extras<'a> {
+    mask: Option<&'a Tensor>,
+    /// Cumulative lengths of queries and of keys.
+    lengths: Option<[&'a Tensor; 2]>,
+    state: Option<&'a Tensor>,
+}
+
 impl AttentionConfig {
-    /// The mask and the state of dropout among what follows the other inputs.
-    fn split<'a>(&self, extras: &'a [Tensor]) -> (Option<&'a Tensor>, Option<&'a Tensor>) {
-        let mask = self.mask.then(|| extras.first()).flatten();
-        (mask, self.dropout.and(extras.last()))
+    fn split<'a>(&self, extras: &'a [Tensor]) -> Extras<'a> {
+        Extras {
+            mask: self.mask.then(|| extras.first()).flatten(),
+            lengths: self.lengths_inputs(0).map(|[queries, keys]| [&extras[queries], &extras[keys]]),
+            state: self.dropout.and(extras.last()),
+        }
     }
 
     /// `[batch, heads, queries, keys]` with dropout's zeros and scale.
@@ -263,13 +318,13 @@ impl AttentionConfig {
     }
 
     /// `scale * q kT + mask`, -infinity where a key is not seen: `[batch, heads, queries, keys]`.
-    fn scores(&self, heads: &Heads, mask: Option<&Tensor>) -> Result<Tensor> {
+    fn scores(&self, heads: &Heads, extras: &Extras<'_>) -> Result<Tensor> {
         let product = heads.q.matmul(&heads.k.t()?)?.mul_scalar(self.scale)?;
         let mut scores = heads.separate(&product)?;
-        if let Some(hidden) = self.hidden(heads.queries, &heads.k)? {
+        if let Some(hidden) = self.hidden(heads.queries, &heads.k, extras.lengths)? {
             scores = scores.masked_fill(&hidden, f64::NEG_INFINITY)?;
         }
-        match mask {
+        match extras.mask {
             Some(mask) if mask.dtype() == DType::Bool => {
                 scores.masked_fill(&mask.logical_not()?, f64::NEG_INFINITY)
             }
@@ -279,12 +334,38 @@ impl AttentionConfig {
     }
 
     /// Which keys lie outside a query's reach, `[queries, keys]`; none if all are within.
-    fn hidden(&self, queries: usize, k: &Tensor) -> Result<Option<Tensor>> {
+    fn hidden(
+        &self,
+        queries: usize,
+        k: &Tensor,
+        lengths: Option<[&Tensor; 2]>,
+    ) -> Result<Option<Tensor>> {
         let keys = k.dims()[2];
-        let first = keys as i64 - queries as i64;
-        let position = Tensor::iota(queries, DType::I32, first, 1, k.device())?.unsqueeze(1)?;
-        let key = Tensor::iota(keys, DType::I32, 0, 1, k.device())?.unsqueeze(0)?;
-        let mut hidden = self.causal.then(|| key.gt(&position)).transpose()?;
+        let Some(lengths) = lengths else {
+            let first = keys as i64 - queries as i64;
+            let position = Tensor::iota(queries, DType::I32, first, 1, k.device())?.unsqueeze(1)?;
+            return self.out_of_reach(&position, queries, keys);
+        };
+        let [ends_of_queries, ends_of_keys] = lengths;
+        let sequences = ends_of_queries.elements() - 1;
+        let of_query = sequence_of(ends_of_queries, queries)?;
+        let of_key = sequence_of(ends_of_keys, keys)?.unsqueeze(0)?;
+        // The last query of a sequence is at the position of its last key.
+        let shifts = ends_of_keys.sub(ends_of_queries)?.narrow(0, 1, sequences)?;
+        let shift = shifts.index_select(0, &of_query.minimum_scalar((sequences - 1) as i64)?)?;
+        let position = Tensor::iota(queries, DType::I32, 0, 1, k.device())?.add(&shift)?.unsqueeze(1)?;
+        let of_query = of_query.unsqueeze(1)?;
+        let other = of_query.ne(&of_key)?.logical_or(&of_query.ge_scalar(sequences as i64)?)?;
+        match self.out_of_reach(&position, queries, keys)? {
+            Some(hidden) => other.logical_or(&hidden).map(Some),
+            None => Ok(Some(other)),
+        }
+    }
+
+    /// Which keys are too far from the positions `[queries, 1]` of the queries, `[queries, keys]`; none if no distance is.
+    fn out_of_reach(&self, position: &Tensor, queries: usize, keys: usize) -> Result<Option<Tensor>> {
+        let key = Tensor::iota(keys, DType::I32, 0, 1, position.device())?.unsqueeze(0)?;
+        let mut hidden = self.causal.then(|| key.gt(position)).transpose()?;
         if let Some(window) = self.window {
             // A window that is wider than everything hides nothing: the smaller number cannot overflow.
             let window = window.min(keys + queries) as i64;
@@ -310,8 +391,9 @@ impl AttentionConfig {
         dlog_sum: Option<&Tensor>,
     ) -> Result<Vec<Tensor>> {
         let heads = Heads::of(inputs)?;
-        let (mask, state) = self.split(&inputs[3..]);
-        let p = weights(&self.scores(&heads, mask)?, &log_sum.unsqueeze(-1)?)?;
+        let extras = self.split(&inputs[3..]);
+        let state = extras.state;
+        let p = weights(&self.scores(&heads, &extras)?, &log_sum.unsqueeze(-1)?)?;
         let (dy, y) = (dy.to_dtype(p.dtype())?, y.to_dtype(p.dtype())?);
         // d lse / d scores is p too: it joins the row's constant.
         let mut constant = dy.mul(&y)?.sum_keep(-1)?;
@@ -448,21 +530,33 @@ impl Tensor {
             causal => (mask, causal != Causal::Off),
         };
         let scale = scale.unwrap_or(1.0 / (head_dim.max(1) as f64).sqrt());
-        let mut config = AttentionConfig { scale, causal, window, mask: mask.is_some(), dropout: None };
-        let state;
+        let config =
+            AttentionConfig { scale, causal, window, mask: mask.is_some(), varlen: false, dropout: None };
         let mut inputs: Inputs<'_> = SmallVec::from_slice(&[self, keys, values]);
         inputs.extend(&mask);
+        config.attend(inputs, &scores, dropout, apply_one)
+    }
+}
+
+impl AttentionConfig {
+    /// The op by `apply`, on inputs that are complete but for the state of dropout, of which this is the probability.
+    fn attend<R>(
+        mut self,
+        mut inputs: Inputs<'_>,
+        scores: &Shape,
+        dropout: f64,
+        apply: impl FnOnce(Attention, &[&Tensor]) -> Result<R>,
+    ) -> Result<R> {
         if dropout == 0.0 {
-            return apply_one(Attention { config }, &inputs);
+            return apply(Attention { config: self }, &inputs);
         }
         // What does not fit draws no random numbers.
-        let metas: SmallVec<[Meta<'_>; 4]> = inputs.iter().map(|input| input.meta()).collect();
-        Attention { config }.infer(&metas)?;
-        let (drawn, offset) = self.device().draw(scores.elements())?;
-        state = drawn;
-        config.dropout = Some(Dropout { p: dropout, offset });
+        let metas: SmallVec<[Meta<'_>; 5]> = inputs.iter().map(|input| input.meta()).collect();
+        Attention { config: self }.infer(&metas)?;
+        let (state, offset) = inputs[0].device().draw(scores.elements())?;
+        self.dropout = Some(Dropout { p: dropout, offset });
         inputs.push(&state);
-        apply_one(Attention { config }, &inputs)
+        apply(Attention { config: self }, &inputs)
     }
 }
 

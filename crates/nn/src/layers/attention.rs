@@ -6,7 +6,10 @@ use crate::init::Init;
 use crate::module::{Forward, Mode, Module, Param, are_layers_observed, in_layer};
 use std::sync::Arc;
 use ternion_core::autograd::is_recording;
-use ternion_core::{AttentionOptions, Causal, DType, Device, Error, Result, Tensor, no_grad};
+use ternion_core::{
+    AttentionOptions, Causal, CumulativeLengths, DType, Device, Error, Result, Tensor, no_grad,
+    positions_in_sequences,
+};
 
 /// Attention with several heads, as PyTorch's `nn.MultiheadAttention` with `batch_first` (Vaswani et al. 2017, section 3.2.2).
 ///
@@ -236,6 +239,35 @@ impl MultiHeadAttention {
         }
     }
 
+    /// Attention of each token to the tokens of its own sequence, of sequences of different lengths that are stored one after another without padding:
+    /// `cu_seqlens` says where they end (0, then the end of each). Rotary positions count from the start of each sequence.
+    ///
+    /// # Shapes
+    /// input `[rows, width]`, cu_seqlens i32 `[sequences + 1] -> [rows, width]`
+    ///
+    /// # Errors
+    /// Shapes or dtypes that do not fit; a mask, or [`Causal::UpperLeft`].
+    pub fn attend_self_varlen(&self, input: &Tensor, cu_seqlens: &Tensor, seen: Seen<'_>) -> Result<Tensor> {
+        in_layer(self, "MultiHeadAttention", || {
+            let [rows, _] = input.shape().to_array("attention")?;
+            let bias = self.in_proj_bias.as_ref().map(Param::tensor);
+            let all = input.linear(&self.in_proj_weight.tensor(), bias.as_ref())?;
+            let parts = all.split_sizes(-1, &self.rows())?;
+            let split = |part: &Tensor, heads: usize| part.reshape([rows, heads, self.head_dim]);
+            let (mut q, mut k) = (split(&parts[0], self.heads)?, split(&parts[1], self.kv_heads)?);
+            let v = split(&parts[2], self.kv_heads)?;
+            if let Some(rotary) = &self.rotary {
+                let positions = positions_in_sequences(cu_seqlens, rows)?;
+                let turned = |x: &Tensor| rotary.forward_at(&x.transpose(0, 1)?, &positions)?.transpose(0, 1);
+                (q, k) = (turned(&q)?, turned(&k)?);
+            }
+            let lengths = CumulativeLengths { queries: cu_seqlens, keys: cu_seqlens };
+            let mask = seen.mask()?;
+            let heads = q.scaled_dot_product_attention_varlen(&k, &v, lengths, self.options(seen, mask.as_ref()))?;
+            self.out_proj.forward(&heads.reshape([rows, self.heads * self.head_dim])?)
+        })
+    }
+
     /// What the heads give for the tokens of one sequence, before the output layer: `[batch, length, width]`.
     fn heads_of(&self, input: &Tensor, seen: Seen<'_>, cache: Option<&mut KeyValueCache>) -> Result<Tensor> {
         let bias = self.in_proj_bias.as_ref().map(Param::tensor);
@@ -292,17 +324,14 @@ impl MultiHeadAttention {
 
     fn attended(&self, q: &Tensor, [k, v]: [&Tensor; 2], seen: Seen<'_>) -> Result<Tensor> {
         let mask = seen.mask()?;
-        let dropout = if self.mode.is_training() { self.dropout } else { 0.0 };
-        let options = AttentionOptions {
-            mask: mask.as_ref(),
-            causal: seen.causal,
-            window: seen.window,
-            scale: None,
-            dropout,
-        };
-        let heads = q.scaled_dot_product_attention(k, v, options)?;
+        let heads = q.scaled_dot_product_attention(k, v, self.options(seen, mask.as_ref()))?;
         let [batch, _, length, _] = heads.shape().to_array("attention")?;
         heads.transpose(1, 2)?.reshape([batch, length, self.heads * self.head_dim])
+    }
+
+    fn options<'a>(&self, seen: Seen<'_>, mask: Option<&'a Tensor>) -> AttentionOptions<'a> {
+        let dropout = if self.mode.is_training() { self.dropout } else { 0.0 };
+        AttentionOptions { mask, causal: seen.causal, window: seen.window, scale: None, dropout }
     }
 }
 

@@ -118,13 +118,7 @@ impl Rotary {
     /// # Errors
     /// Another width, positions beyond the last, a dtype that is not floating.
     pub fn forward(&self, input: &Tensor, first: usize) -> Result<Tensor> {
-        let Some(&[length, width]) = input.dims().last_chunk::<2>() else {
-            return Err(Error::Rank {
-                op: "rotary",
-                expected: "at least 2".into(),
-                shape: Box::new(*input.shape()),
-            });
-        };
+        let [length, width] = rows_of(input)?;
         if width != self.head_dim || first.saturating_add(length) > self.positions {
             let detail = format!(
                 "{length} rows of {width} from position {first}, expected rows of {} at positions below {}",
@@ -132,8 +126,34 @@ impl Rotary {
             );
             return Err(Error::invalid("rotary", detail));
         }
+        self.turn(input, |table| table.narrow(0, first, length))
+    }
+
+    /// `input`, whose rows along the axis before the last are at these positions, turned.
+    ///
+    /// # Shapes
+    /// input `[.., length, head_dim]`, positions integer `[length]` -> as input
+    ///
+    /// # Errors
+    /// Another width, another number of positions, positions beyond the last, a dtype that is not floating.
+    pub fn forward_at(&self, input: &Tensor, positions: &Tensor) -> Result<Tensor> {
+        let [length, width] = rows_of(input)?;
+        if width != self.head_dim || positions.dims() != [length] {
+            let detail = format!(
+                "{length} rows of {width} at positions {:?}, expected rows of {} and a position of each",
+                positions.shape(),
+                self.head_dim
+            );
+            return Err(Error::invalid("rotary", detail));
+        }
+        self.turn(input, |table| table.index_select(0, positions))
+    }
+
+    /// `input` turned by the rows of the tables that `of_rows` picks.
+    fn turn(&self, input: &Tensor, of_rows: impl Fn(&Tensor) -> Result<Tensor>) -> Result<Tensor> {
+        let width = self.head_dim;
         let tables = self.tables.on(input.device(), || self.made_on(input.device()))?;
-        let of_rows = |table: &Tensor| table.narrow(0, first, length)?.to_dtype(input.dtype());
+        let of_rows = |table: &Tensor| of_rows(table)?.to_dtype(input.dtype());
         let (cosine, sine) = (of_rows(&tables[0])?, of_rows(&tables[1])?);
         match self.config.pairs {
             RotaryPairs::Halves => {
@@ -163,6 +183,15 @@ impl Rotary {
         };
         Ok(vec![table(f64::cos)?, table(f64::sin)?])
     }
+}
+
+/// The last two sizes.
+fn rows_of(input: &Tensor) -> Result<[usize; 2]> {
+    input.dims().last_chunk().copied().ok_or_else(|| Error::Rank {
+        op: "rotary",
+        expected: "at least 2".into(),
+        shape: Box::new(*input.shape()),
+    })
 }
 
 /// Pairs `(x, y)` become `(x cos - y sin, y cos + x sin)`.

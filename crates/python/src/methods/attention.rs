@@ -6,7 +6,7 @@ use crate::expected::of;
 use crate::run::run;
 use crate::tensor::PyTensor;
 use pyo3::prelude::*;
-use ternion::{AttentionOptions, Causal, DType, Result, Shape, Tensor, UnaryOp};
+use ternion::{AttentionOptions, Causal, CumulativeLengths, DType, Result, Shape, Tensor, UnaryOp};
 
 /// Means of `value`, weighted by `softmax(scale * query @ key.T + mask)`.
 ///
@@ -62,6 +62,49 @@ fn scaled_dot_product_attention(
     let [_, _, queries, width] = attended.sizes()?;
     let dims: Vec<usize> = told.iter().copied().chain([queries, width]).collect();
     Ok(PyTensor::new(attended.reshape(&dims[..])?))
+}
+
+/// Attention within sequences of different lengths that are stored one after another, and the log-sum-exp of the scores.
+///
+/// Shapes: query [rows, heads, head_dim], key [key_rows, kv_heads, head_dim], value [key_rows, kv_heads, value_dim] -> [rows, heads, value_dim] and
+/// [heads, rows]
+///
+/// Args:
+///     cu_seq_q: int32, 0, then the end of each sequence of queries.
+///     cu_seq_k: the same of keys and values.
+///     scale: of the scores; 1 / sqrt(head_dim) by default.
+///     is_causal: whether a query sees only keys up to its own position; the last query of a sequence is at the position of its last key.
+///     window: how many positions back, and ahead unless causal, a query sees, its own counted.
+///
+/// Raises:
+///     ValueError: shapes that do not fit.
+///     TypeError: lengths that are not int32.
+#[pyfunction]
+#[pyo3(signature = (query, key, value, cu_seq_q, cu_seq_k, scale=None, is_causal=false, window=None))]
+#[allow(clippy::too_many_arguments, reason = "PyTorch's")]
+fn varlen_attn(
+    py: Python<'_>,
+    #[pyo3(from_py_with = of::varlen_attn)] query: Bound<'_, PyTensor>,
+    #[pyo3(from_py_with = of::varlen_attn)] key: Bound<'_, PyTensor>,
+    #[pyo3(from_py_with = of::varlen_attn)] value: Bound<'_, PyTensor>,
+    #[pyo3(from_py_with = of::varlen_attn)] cu_seq_q: Bound<'_, PyTensor>,
+    #[pyo3(from_py_with = of::varlen_attn)] cu_seq_k: Bound<'_, PyTensor>,
+    #[pyo3(from_py_with = of::varlen_attn)] scale: Option<f64>,
+    #[pyo3(from_py_with = of::varlen_attn)] is_causal: bool,
+    #[pyo3(from_py_with = of::varlen_attn)] window: Option<usize>,
+) -> Outcome<(PyTensor, PyTensor)> {
+    let [query, key, value] = [query, key, value].map(|tensor| tensor.get().tensor());
+    let [queries, keys] = [cu_seq_q, cu_seq_k].map(|tensor| tensor.get().tensor());
+    let elements = query.elements().max(key.elements());
+    let own = query.dtype();
+    let [y, log_sum] = run(py, elements, || {
+        let lengths = CumulativeLengths { queries: &queries, keys: &keys };
+        let causal = Causal::lower_right(is_causal);
+        let options = AttentionOptions { mask: None, causal, scale, dropout: 0.0, window };
+        let [y, log_sum] = query.scaled_dot_product_attention_varlen_lse(&key, &value, lengths, options)?;
+        Ok([cast_half(own, y)?, log_sum])
+    })?;
+    Ok((PyTensor::new(y), PyTensor::new(log_sum)))
 }
 
 /// Operands whose axes before the last two differ, in their number or sizes, with those axes broadcast against each other, as PyTorch has it. Heads, the axis
@@ -193,6 +236,7 @@ fn bias_activation(
 /// Puts the functions into a module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(scaled_dot_product_attention, module)?)?;
+    module.add_function(wrap_pyfunction!(varlen_attn, module)?)?;
     module.add_function(wrap_pyfunction!(add_relu, module)?)?;
     module.add_function(wrap_pyfunction!(bias_activation, module)?)
 }

@@ -2,6 +2,7 @@
 
 mod far_below;
 mod upper_left;
+mod varlen;
 
 use crate::oracle::{log_sum_exp, random_word};
 use crate::prelude::*;
@@ -12,11 +13,11 @@ use ternion_core::ops::random::Dropout;
 
 /// The rows.
 pub fn rows() -> Vec<OpCase> {
-    [unmasked(), masked(), wide(), tiled(), ops(), far_below::rows(), upper_left::rows(), dropping(), dropping_ops()].into_iter().flatten().collect()
+    [unmasked(), masked(), wide(), tiled(), ops(), far_below::rows(), upper_left::rows(), dropping(), dropping_ops(), varlen::rows()].into_iter().flatten().collect()
 }
 
 const PLAIN: AttentionConfig =
-    AttentionConfig { scale: 0.5, causal: false, window: None, mask: false, dropout: None };
+    AttentionConfig { scale: 0.5, causal: false, window: None, mask: false, varlen: false, dropout: None };
 
 /// A row for queries, keys and values; what the configuration says of a mask follows from the inputs.
 fn attention(parameters: &str, config: AttentionConfig) -> OpCase {

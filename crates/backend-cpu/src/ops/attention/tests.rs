@@ -170,6 +170,7 @@ fn forward_and_gradient() {
                 causal: case.causal,
                 window: case.window,
                 mask: case.mask != MaskKind::None,
+                varlen: false,
                 dropout: None,
             };
             let mask = match case.mask {
@@ -203,5 +204,34 @@ fn forward_and_gradient() {
                 }
             }
         }
+    }
+}
+
+#[test]
+fn lengths_that_cannot_be_are_refused() {
+    let device = crate::device();
+    let config = AttentionConfig {
+        scale: 1.0,
+        causal: false,
+        window: None,
+        mask: false,
+        varlen: true,
+        dropout: None,
+    };
+    let x = Tensor::zeros([1, 1, 4, 2], DType::F32, &device).unwrap();
+    let refused = |queries: [i32; 3], keys: [i32; 3]| {
+        let [queries, keys] = [queries, keys].map(|ends| Tensor::from_slice(&ends, [3], &device).unwrap());
+        apply(Attention { config }, &[&x, &x, &x, &queries, &keys]).err().map(|error| error.to_string())
+    };
+    let fine = [0, 2, 4];
+    assert_eq!(refused(fine, [0, 0, 3]), None);
+    let cases = [
+        ([1, 2, 4], fine, "attention: cu_seqlens_q: begins with 1, expected 0"),
+        (fine, [0, 3, 2], "attention: cu_seqlens_k: 2 behind 3, expected ends that do not fall"),
+        (fine, [0, -1, 4], "attention: cu_seqlens_k: -1 behind 0, expected ends that do not fall"),
+        ([0, 2, 5], fine, "attention: cu_seqlens_q: ends at 5, expected at most 4 rows"),
+    ];
+    for (queries, keys, message) in cases {
+        assert_eq!(refused(queries, keys).as_deref(), Some(message));
     }
 }

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .. import _ternion
-from .._ternion import Parameter, Tensor, _functional as _native, is_grad_enabled
-from . import functional as F
-from ._first_values import draw_again
-from .layers import Linear, _zero_bias
-from .module import Module
+from ... import _ternion
+from ..._ternion import Parameter, Tensor, _functional as _native, is_grad_enabled
+from .. import functional as F
+from .._first_values import draw_again
+from ..layers import Linear, _zero_bias
+from ..module import Module
+from . import varlen as varlen
 
 
 class Rotary(Module):

@@ -1,0 +1,58 @@
+//! Sequences of different lengths that are stored one after another.
+
+use crate::access::Locked;
+use crate::dense::dense;
+use std::ops::Range;
+use ternion_core::{Error, Result};
+
+/// Where each sequence ends: 0 first, then its last row's successor.
+pub(super) struct Sequences {
+    queries: Vec<usize>,
+    keys: Vec<usize>,
+}
+
+impl Sequences {
+    /// Of so many queries and keys.
+    ///
+    /// # Errors
+    /// Ends that begin with another number than 0, that fall, or that are beyond the rows.
+    pub(super) fn new(
+        op: &'static str,
+        [of_queries, of_keys]: [&Locked<'_>; 2],
+        [queries, keys]: [usize; 2],
+    ) -> Result<Sequences> {
+        Ok(Sequences {
+            queries: ends(op, "cu_seqlens_q", of_queries, queries)?,
+            keys: ends(op, "cu_seqlens_k", of_keys, keys)?,
+        })
+    }
+
+    /// The end of the queries of the sequence that `query` belongs to, and its keys; none for a query behind the last sequence.
+    pub(super) fn of(&self, query: usize) -> (usize, Range<usize>) {
+        let sequence = self.queries[1..].partition_point(|&end| end <= query);
+        match (self.queries.get(sequence + 1), self.keys.get(sequence + 1)) {
+            (Some(&end), Some(&key_end)) => (end, self.keys[sequence]..key_end),
+            _ => (query, self.last_key()..self.last_key()),
+        }
+    }
+
+    fn last_key(&self) -> usize {
+        self.keys.last().copied().unwrap_or(0)
+    }
+}
+
+fn ends(op: &'static str, what: &'static str, view: &Locked<'_>, rows: usize) -> Result<Vec<usize>> {
+    let given = dense::<i32>(op, view)?;
+    let wrong = |detail: String| Error::invalid(op, format!("{what}: {detail}"));
+    if given.first() != Some(&0) {
+        return Err(wrong(format!("begins with {:?}, expected 0", given.first().copied().unwrap_or(0))));
+    }
+    if let Some(pair) = given.windows(2).find(|pair| pair[1] < pair[0]) {
+        return Err(wrong(format!("{} behind {}, expected ends that do not fall", pair[1], pair[0])));
+    }
+    let ends: Vec<usize> = given.iter().map(|&end| end as usize).collect();
+    match ends.last() {
+        Some(&last) if last > rows => Err(wrong(format!("ends at {last}, expected at most {rows} rows"))),
+        _ => Ok(ends),
+    }
+}

@@ -1,0 +1,104 @@
+//! Sequences of different lengths that are stored one after another (`attention/varlen.cuh`): where they end is on the device.
+
+use crate::call::Call;
+use ternion_core::Result;
+use ternion_core::ops::attention::AttentionConfig;
+
+/// As `Varlen` of the kernels, which find out what is behind `keys` themselves. Without sequences all of it is 0.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+pub(super) struct Varlen {
+    query_ends: u64,
+    key_ends: u64,
+    query_ends_step: i64,
+    key_ends_step: i64,
+    sequences: u32,
+    queries: u32,
+    keys: u32,
+    first_query: u32,
+    first_key: u32,
+    first_row: i32,
+    padded: u32,
+}
+
+impl Varlen {
+    /// Of a call with so many inputs before the extra ones.
+    pub(super) fn of(call: &Call<'_>, config: &AttentionConfig, first: usize) -> Result<Varlen> {
+        let Some(lengths) = config.lengths_inputs(first) else { return Ok(Varlen::default()) };
+        let [of_queries, of_keys] = lengths.map(|at| &call.inputs[at]);
+        let rows = |input: usize| call.inputs[input].layout.shape().dim(2) as u32;
+        Ok(Varlen {
+            query_ends: call.gpu.address(call.name, of_queries)?,
+            key_ends: call.gpu.address(call.name, of_keys)?,
+            query_ends_step: of_queries.layout.strides()[0] as i64,
+            key_ends_step: of_keys.layout.strides()[0] as i64,
+            sequences: (of_queries.layout.elements() - 1) as u32,
+            queries: rows(0),
+            keys: rows(1),
+            ..Varlen::default()
+        })
+    }
+
+    /// The most tiles of so many rows that rows of all sequences of a head take: each sequence begins one, and so does what is behind the last.
+    pub(super) fn tiles(&self, rows: u32, of_tile: usize) -> usize {
+        let rows = rows as usize;
+        match self.sequences as usize {
+            0 => rows.div_ceil(of_tile),
+            sequences => rows / of_tile + sequences + 1,
+        }
+    }
+
+    /// Bytes of shared memory for a block's parameters `P`, which are those of its sequence.
+    pub(super) fn room<P>(&self) -> usize {
+        if self.sequences == 0 { 0 } else { size_of::<P>().next_multiple_of(16) }
+    }
+}
+
+/// How far back and ahead of its position a query sees, both as the first one that is too far; at most `rows`, which is all.
+pub(super) fn reaches(config: &AttentionConfig, rows: usize) -> (i32, i32) {
+    let window = config.window.map_or(rows, |window| window.min(rows)) as i32;
+    (window, if config.causal { 1 } else { window })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tiles_of_a_sequence_begin_behind_those_of_the_one_before() {
+        let first_tile = |end: usize, index: usize| end / 64 + index;
+        for ends in [vec![0, 64, 64, 65, 200], vec![0, 1, 2, 3, 4, 5], vec![0, 63, 127, 191], vec![0, 1000]] {
+            for (index, pair) in ends.windows(2).enumerate() {
+                let needed = (pair[1] - pair[0]).div_ceil(64);
+                assert!(first_tile(pair[0], index) + needed <= first_tile(pair[1], index + 1), "{ends:?}");
+            }
+            let (sequences, last) = (ends.len() - 1, ends[ends.len() - 1]);
+            for rows in [last, last + 1, last + 64, last + 129] {
+                let varlen = Varlen { sequences: sequences as u32, ..Varlen::default() };
+                let needed = first_tile(last, sequences) + (rows - last).div_ceil(64);
+                assert!(needed <= varlen.tiles(rows as u32, 64), "{ends:?} of {rows}");
+            }
+        }
+    }
+
+    #[test]
+    fn without_sequences_tiles_are_as_many_as_rows_fill() {
+        assert_eq!((Varlen::default().tiles(65, 64), Varlen::default().room::<[u64; 9]>()), (2, 0));
+    }
+
+    #[test]
+    fn a_query_sees_no_farther_than_all_rows() {
+        let all = AttentionConfig {
+            scale: 1.0,
+            causal: false,
+            window: None,
+            mask: false,
+            varlen: true,
+            dropout: None,
+        };
+        assert_eq!(reaches(&all, 30), (30, 30));
+        assert_eq!(reaches(&AttentionConfig { causal: true, ..all }, 30), (30, 1));
+        assert_eq!(reaches(&AttentionConfig { window: Some(4), ..all }, 30), (4, 4));
+        assert_eq!(reaches(&AttentionConfig { window: Some(usize::MAX), causal: true, ..all }, 30), (30, 1));
+    }
+}

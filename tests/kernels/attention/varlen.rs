@@ -1,0 +1,181 @@
+//! Sequences of different lengths: as the same attention under a mask of which keys a query's sequence has.
+
+use super::super::{beside, both_ways, difference, none_wrong, tensor, twice, unless_short};
+use super::{WINDOW, state};
+use std::fmt::Write;
+use ternion::dispatch::apply_one;
+use ternion::ops::attention::{Attention, AttentionConfig};
+use ternion::ops::random::Dropout;
+use ternion::prelude::*;
+
+/// Queries and keys of each sequence: of some tiles, of a part of one, of none, and of more queries than keys. Behind them are rows of no sequence.
+const SEQUENCES: [[usize; 2]; 7] = [[70, 64], [1, 3], [0, 5], [130, 259], [66, 2], [128, 128], [4, 0]];
+const BEHIND: [usize; 2] = [3, 9];
+
+/// Query heads, and how many share a key head.
+const HEADS: usize = 4;
+const GROUP: usize = 2;
+
+const WIDTHS: [[usize; 2]; 8] =
+    [[32, 32], [40, 64], [64, 64], [100, 128], [128, 128], [160, 136], [192, 192], [256, 200]];
+const FEW_WIDTHS: [[usize; 2]; 3] = [[64, 64], [100, 128], [256, 200]];
+
+/// What attention is of.
+#[derive(Clone, Copy, Debug)]
+struct Case {
+    dtype: DType,
+    widths: [usize; 2],
+    causal: bool,
+    window: Option<usize>,
+    dropout: Option<Dropout>,
+}
+
+fn cases(dtype: DType) -> impl Iterator<Item = Case> {
+    let reaches = [(false, None), (true, None), (true, Some(WINDOW)), (false, Some(WINDOW))];
+    let of = move |widths| {
+        let case = move |(causal, window)| {
+            [None, Some(Dropout { p: 0.25, offset: 3 })]
+                .map(|dropout| Case { dtype, widths, causal, window, dropout })
+        };
+        reaches.into_iter().flat_map(case)
+    };
+    unless_short(WIDTHS.to_vec(), FEW_WIDTHS.to_vec()).into_iter().flat_map(of)
+}
+
+/// Numbers of queries (0) or keys (1) of all sequences and behind them.
+fn rows(which: usize) -> usize {
+    SEQUENCES.iter().map(|lengths| lengths[which]).sum::<usize>() + BEHIND[which]
+}
+
+/// The first row of each sequence, and the end of the last.
+fn ends(which: usize) -> Vec<usize> {
+    let end = |end: &mut usize, lengths: &[usize; 2]| {
+        *end += lengths[which];
+        Some(*end)
+    };
+    std::iter::once(0).chain(SEQUENCES.iter().scan(0, end)).collect()
+}
+
+impl Case {
+    fn inputs(self, device: &Device) -> Result<[Tensor; 3]> {
+        let [width, value_width] = self.widths;
+        Ok([
+            tensor(&[1, HEADS, rows(0), width], self.dtype, device, 1)?,
+            tensor(&[1, HEADS / GROUP, rows(1), width], self.dtype, device, 2)?,
+            tensor(&[1, HEADS / GROUP, rows(1), value_width], self.dtype, device, 3)?,
+        ])
+    }
+
+    fn config(self, varlen: bool) -> AttentionConfig {
+        AttentionConfig {
+            scale: 0.3 / (self.widths[0] as f64).sqrt(),
+            causal: varlen && self.causal,
+            window: self.window.filter(|_| varlen),
+            mask: !varlen,
+            varlen,
+            dropout: self.dropout,
+        }
+    }
+
+    fn in_sequences(self, device: &Device) -> Result<Vec<Tensor>> {
+        let lengths = [0, 1].map(|which| {
+            let ends: Vec<i32> = ends(which).into_iter().map(|end| end as i32).collect();
+            Tensor::from_slice(&ends, [ends.len()], device)
+        });
+        let [queries, keys] = lengths;
+        self.attend(device, true, &[queries?, keys?])
+    }
+
+    fn under_a_mask(self, device: &Device) -> Result<Vec<Tensor>> {
+        let [starts, key_starts] = [ends(0), ends(1)];
+        let mut seen = vec![false; rows(0) * rows(1)];
+        for (at, [queries, keys]) in SEQUENCES.into_iter().enumerate() {
+            for (query, key) in (0..queries).flat_map(|query| (0..keys).map(move |key| (query, key))) {
+                seen[(starts[at] + query) * rows(1) + key_starts[at] + key] =
+                    self.sees([query, queries, key, keys]);
+            }
+        }
+        let mask = Tensor::from_vec(seen, [rows(0), rows(1)], device)?.expand([1, HEADS, rows(0), rows(1)])?;
+        self.attend(device, false, &[mask])
+    }
+
+    fn sees(self, [query, queries, key, keys]: [usize; 4]) -> bool {
+        let ahead = (key + queries) as i64 - (query + keys) as i64;
+        let is_near = |window: usize| ahead > -(window as i64) && (self.causal || ahead < window as i64);
+        (!self.causal || ahead <= 0) && self.window.is_none_or(is_near)
+    }
+
+    fn attend(self, device: &Device, varlen: bool, extras: &[Tensor]) -> Result<Vec<Tensor>> {
+        let config = self.config(varlen);
+        both_ways(&self.inputs(device)?, device, |inputs| {
+            let state = self.dropout.map(|_| state(device)).transpose()?;
+            let all: Vec<&Tensor> = inputs.iter().chain(extras).chain(&state).collect();
+            apply_one(Attention { config }, &all)
+        })
+    }
+}
+
+fn compare_with_masks(dtype: DType) -> Result<()> {
+    let mut faults = String::new();
+    for case in cases(dtype) {
+        let _beside = beside();
+        let Some(found) = twice(&mut faults, &format!("{case:?}"), |device| case.in_sequences(device))? else {
+            break;
+        };
+        let expected = case.under_a_mask(&found[0].device().clone())?;
+        for (at, (found, expected)) in found.iter().zip(&expected).enumerate() {
+            if let Some(text) = difference(found, expected)? {
+                let _ = writeln!(faults, "{case:?}, result {at}: {text}");
+            }
+        }
+    }
+    none_wrong(&faults);
+    Ok(())
+}
+
+#[test]
+fn sequences_of_f32() -> Result<()> {
+    compare_with_masks(DType::F32)
+}
+
+#[test]
+fn sequences_of_f16() -> Result<()> {
+    compare_with_masks(DType::F16)
+}
+
+#[test]
+fn sequences_of_bf16() -> Result<()> {
+    compare_with_masks(DType::BF16)
+}
+
+/// Lengths that cannot be are not read beyond the rows that there are: no other memory is reached, which compute-sanitizer sees.
+#[test]
+fn lengths_that_cannot_be_reach_no_other_memory() -> Result<()> {
+    let _beside = beside();
+    let Some(device) = super::super::gpu() else { return Ok(()) };
+    let config = AttentionConfig {
+        scale: 0.2,
+        causal: true,
+        window: None,
+        mask: false,
+        varlen: true,
+        dropout: None,
+    };
+    for dtype in [DType::F32, DType::BF16] {
+        for ends in [[-5, i32::MAX, 40, 7], [i32::MIN, -1, -1, i32::MAX], [90, 60, 30, 0]] {
+            let lengths = [ends, [ends[3], ends[1], ends[2], ends[0]]]
+                .map(|ends| Tensor::from_slice(&ends, [4], device));
+            let [queries, keys] = lengths;
+            let (queries, keys) = (queries?, keys?);
+            let inputs = [1, 2, 3].map(|seed| tensor(&[1, 2, 75, 64], dtype, device, seed));
+            let [q, k, v] = inputs;
+            let all = both_ways(&[q?, k?, v?], device, |x| {
+                apply_one(Attention { config }, &[&x[0], &x[1], &x[2], &queries, &keys])
+            })?;
+            for result in all {
+                assert_eq!(result.to_vec_f64()?.len(), 2 * 75 * 64);
+            }
+        }
+    }
+    Ok(())
+}
