@@ -1,4 +1,4 @@
-// Products of a warpgroup whose operands are both in shared memory, of WGMMA_N columns (16, 32, 64, 80, 96, 112, 128, 192 or 256, which the including
+// Products of a warpgroup whose operands are both in shared memory, of WGMMA_N columns (16, 32, 64, 80, 112, 128, 192 or 256, which the including
 // file defines), in all four orders of the operands (sm_90a): c (+)= a b with m = 64, sums in f32. Its text is long, and NVRTC parses all of it: so
 // a file has the width that it uses and no other.
 //
@@ -56,11 +56,6 @@
 #define WGMMA_REGISTERS WGMMA_REGISTERS_32(0), WGMMA_REGISTERS_4(8), WGMMA_REGISTERS_4(9)
 #define WGMMA_SHAPE "m64n80"
 #define WGMMA_P(after) WGMMA_P_80_##after
-#elif WGMMA_N == 96
-#define WGMMA_SUMS WGMMA_0_31 ", " WGMMA_32_39 ", " WGMMA_40_47
-#define WGMMA_REGISTERS WGMMA_REGISTERS_32(0), WGMMA_REGISTERS_16(8)
-#define WGMMA_SHAPE "m64n96"
-#define WGMMA_P(after) WGMMA_P_96_##after
 #elif WGMMA_N == 112
 #define WGMMA_SUMS WGMMA_0_31 ", " WGMMA_32_39 ", " WGMMA_40_47 ", " WGMMA_48_55
 #define WGMMA_REGISTERS WGMMA_REGISTERS_32(0), WGMMA_REGISTERS_16(8), WGMMA_REGISTERS_4(12), WGMMA_REGISTERS_4(13)
@@ -82,7 +77,7 @@
 #define WGMMA_SHAPE "m64n256"
 #define WGMMA_P(after) WGMMA_P_256_##after
 #else
-#error "WGMMA_N is 16, 32, 64, 80, 96, 112, 128, 192 or 256"
+#error "WGMMA_N is 16, 32, 64, 80, 112, 128, 192 or 256"
 #endif
 #define WGMMA_P_16_0 "%8"
 #define WGMMA_P_16_1 "%9"
@@ -104,11 +99,6 @@
 #define WGMMA_P_80_2 "%42"
 #define WGMMA_P_80_3 "%43"
 #define WGMMA_P_80_4 "%44"
-#define WGMMA_P_96_0 "%48"
-#define WGMMA_P_96_1 "%49"
-#define WGMMA_P_96_2 "%50"
-#define WGMMA_P_96_3 "%51"
-#define WGMMA_P_96_4 "%52"
 #define WGMMA_P_112_0 "%56"
 #define WGMMA_P_112_1 "%57"
 #define WGMMA_P_112_2 "%58"

@@ -282,7 +282,14 @@ fn attention() -> Result<()> {
             let heads = if width > 128 { 36 } else { 12 };
             let random = |seed| tensor(&[2, heads, 520, width], dtype, device, seed);
             let (inputs, dy) = ([random(1)?, random(2)?, random(3)?], random(4)?);
-            let config = AttentionConfig { scale: 0.1, causal, window: None, mask: false, varlen: false, dropout: None };
+            let config = AttentionConfig {
+                scale: 0.1,
+                causal,
+                window: None,
+                mask: false,
+                varlen: false,
+                dropout: None,
+            };
             let attend = |inputs: &[Tensor]| {
                 let inputs: Vec<&Tensor> = inputs.iter().collect();
                 apply_one(Attention { config }, &inputs)

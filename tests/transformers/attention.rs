@@ -4,7 +4,10 @@ use super::{check, check_layer, device, reference};
 use crate::layer::on_each_device;
 use crate::pytorch::{assert_close, tensor_of};
 use std::sync::Arc;
-use ternion::nn::{KeyValueCache, MultiHeadAttention, MultiHeadAttentionConfig, Rotary, RotaryConfig, Seen};
+use ternion::nn::{
+    KeyValueCache, MultiHeadAttention, MultiHeadAttentionConfig, Seen,
+    position::{Rotary, RotaryConfig},
+};
 use ternion::prelude::*;
 
 #[test]
@@ -200,7 +203,7 @@ fn sequences_one_after_another_attend_as_each_alone() -> Result<()> {
         let attention = MultiHeadAttention::with_config(8, 2, config, device)?;
         let numbers: Vec<f32> = (0..9 * 8).map(|at| ((at * 29 % 17) as f32 - 8.0) / 8.0).collect();
         let input = Tensor::from_vec(numbers, [9, 8], device)?.requires_grad()?;
-        let ends = [0, 2, 2, 8, 9];
+        let ends = [0_i32, 2, 2, 8, 9];
         let lengths = Tensor::from_slice(&ends, [5], device)?;
         for seen in [Seen::default(), Seen::causal(), Seen { window: Some(2), ..Seen::causal() }] {
             let together = attention.attend_self_varlen(&input, &lengths, seen)?;

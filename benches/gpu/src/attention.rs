@@ -4,7 +4,9 @@ use crate::Case;
 use crate::clock::{Clock, emit, emit_error};
 use crate::composed::{Composed, Composer};
 use crate::device::Kind;
-use ternion::{AttentionOptions, Causal, CumulativeLengths, DType, GradOptions, Result, Tensor, grad, no_grad};
+use ternion::{
+    AttentionOptions, Causal, CumulativeLengths, DType, GradOptions, Result, Tensor, grad, no_grad,
+};
 
 /// 16,384 tokens of width 2,048, as in the PyTorch script; of wide heads two lengths, and of f32, which that leaves out.
 pub fn cases() -> Vec<Case> {

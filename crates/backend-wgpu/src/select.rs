@@ -110,7 +110,9 @@ fn select(_gpu: &Gpu, op: &Op, inputs: &[Meta<'_>]) -> Result<LaunchFn, Unsuppor
         {
             Err(Unsupported::because("no shader drops weights"))
         }
-        Op::Attention(Attention { config }) | Op::AttentionGrad(AttentionGrad { config }) if config.varlen => {
+        Op::Attention(Attention { config }) | Op::AttentionGrad(AttentionGrad { config })
+            if config.varlen =>
+        {
             Err(Unsupported::because("no shader for sequences of different lengths"))
         }
         Op::Attention(_) => Ok(ops::attention::run),

@@ -34,8 +34,13 @@ fn cases(dtype: DType) -> impl Iterator<Item = Case> {
     let reaches = [(false, None), (true, None), (true, Some(WINDOW)), (false, Some(WINDOW))];
     let of = move |widths| {
         let case = move |(causal, window)| {
-            [None, Some(Dropout { p: 0.25, offset: 3 })]
-                .map(|dropout| Case { dtype, widths, causal, window, dropout })
+            [None, Some(Dropout { p: 0.25, offset: 3 })].map(|dropout| Case {
+                dtype,
+                widths,
+                causal,
+                window,
+                dropout,
+            })
         };
         reaches.into_iter().flat_map(case)
     };
@@ -95,7 +100,8 @@ impl Case {
                     self.sees([query, queries, key, keys]);
             }
         }
-        let mask = Tensor::from_vec(seen, [rows(0), rows(1)], device)?.expand([1, HEADS, rows(0), rows(1)])?;
+        let mask =
+            Tensor::from_vec(seen, [rows(0), rows(1)], device)?.expand([1, HEADS, rows(0), rows(1)])?;
         self.attend(device, false, &[mask])
     }
 
@@ -119,7 +125,8 @@ fn compare_with_masks(dtype: DType) -> Result<()> {
     let mut faults = String::new();
     for case in cases(dtype) {
         let _beside = beside();
-        let Some(found) = twice(&mut faults, &format!("{case:?}"), |device| case.in_sequences(device))? else {
+        let Some(found) = twice(&mut faults, &format!("{case:?}"), |device| case.in_sequences(device))?
+        else {
             break;
         };
         let expected = case.under_a_mask(&found[0].device().clone())?;
@@ -153,14 +160,8 @@ fn sequences_of_bf16() -> Result<()> {
 fn lengths_that_cannot_be_reach_no_other_memory() -> Result<()> {
     let _beside = beside();
     let Some(device) = super::super::gpu() else { return Ok(()) };
-    let config = AttentionConfig {
-        scale: 0.2,
-        causal: true,
-        window: None,
-        mask: false,
-        varlen: true,
-        dropout: None,
-    };
+    let config =
+        AttentionConfig { scale: 0.2, causal: true, window: None, mask: false, varlen: true, dropout: None };
     for dtype in [DType::F32, DType::BF16] {
         for ends in [[-5, i32::MAX, 40, 7], [i32::MIN, -1, -1, i32::MAX], [90, 60, 30, 0]] {
             let lengths = [ends, [ends[3], ends[1], ends[2], ends[0]]]

@@ -87,7 +87,8 @@ impl Sizes {
         };
         let position = query as isize + keys.end as isize - last_query as isize;
         let window = config.window.map(|window| isize::try_from(window).unwrap_or(isize::MAX));
-        let start = window.map_or(keys.start as isize, |window| position.saturating_sub(window).saturating_add(1));
+        let start =
+            window.map_or(keys.start as isize, |window| position.saturating_sub(window).saturating_add(1));
         let end = match (config.causal, window) {
             (true, _) => position.saturating_add(1),
             (false, Some(window)) => position.saturating_add(window),

@@ -11,10 +11,10 @@ use crate::gpu::Gpu;
 use crate::launch::Launch;
 use crate::variant::attention::{AttentionVariant, Engine, Products, Reach, Tiles};
 use std::sync::Arc;
-use varlen::Varlen;
 use ternion_core::backend::{Buffer, Meta, OutputOrder, Plan as OutputPlan, Unsupported, View};
 use ternion_core::ops::attention::{Attention, AttentionConfig, AttentionGrad};
 use ternion_core::{DType, Error, Layout, Op, Result, Scalar, Shape};
+use varlen::Varlen;
 
 /// The widest head that the kernels take in half precision, and in f32.
 const WIDEST: usize = 256;

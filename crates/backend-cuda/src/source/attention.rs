@@ -7,11 +7,13 @@ use ternion_core::DType;
 pub(super) fn source(variant: AttentionVariant) -> Source {
     match variant {
         AttentionVariant::Forward { products, dtype } => forward(products, dtype),
-        AttentionVariant::ForwardTma { width, reach, dtype } => {
+        AttentionVariant::ForwardTma { width, is_long, reach, dtype } => {
             let products = Products { engine: Engine::Wgmma, width, reach };
-            let tiles = forward_tma_tiles(usize::from(width));
-            Source::new("attention/forward_tma.cu", &["attention_tma"])
-                .products(products, dtype)
+            let tiles = forward_tma_tiles(usize::from(width), is_long);
+            let source =
+                Source::new("attention/forward_tma.cu", &["attention_tma"]).products(products, dtype);
+            let source = if is_long { source.named("many keys") } else { source };
+            source
                 .define_all([("CONSUMERS", tiles.consumers), ("STEP", tiles.step)])
                 .define_all([("STAGES", tiles.stages), ("QUERY_STAGES", tiles.query_stages)])
         }

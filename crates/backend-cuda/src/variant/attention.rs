@@ -135,6 +135,8 @@ pub(crate) enum AttentionVariant {
     /// Forward with operands by TMA, by wgmma.
     ForwardTma {
         width: u16,
+        /// Whether it has the tiles for walks over many keys, of the widths that have others for few.
+        is_long: bool,
         /// All keys or a band.
         reach: Reach,
         dtype: DType,
@@ -222,15 +224,28 @@ pub(crate) struct WarpgroupTiles {
     pub(crate) query_stages: usize,
 }
 
-/// Those for heads of `width` columns: what shared memory holds, and beside sums of 192 and 256 columns the registers.
-pub(crate) fn forward_tma_tiles(width: usize) -> WarpgroupTiles {
-    let (step, stages, query_stages) = match width {
-        64 => (128, 4, 2),
-        128 => (128, 2, 2),
-        192 => (80, 2, 2),
-        _ => (80, 2, 1),
+/// Those for heads of `width` columns: what shared memory holds, and beside sums of 192 and 256 columns the registers. Of several the fastest on an
+/// H200 (docs/kernels/attention.md).
+pub(crate) fn forward_tma_tiles(width: usize, is_long: bool) -> WarpgroupTiles {
+    let (consumers, step, stages, query_stages) = match (width, is_long) {
+        (64, false) => (2, 128, 4, 2),
+        (64, true) => (3, 128, 3, 2),
+        (128, _) => (2, 128, 2, 2),
+        (192, false) => (2, 80, 2, 2),
+        (192, true) => (2, 112, 2, 1),
+        _ => (2, 80, 2, 1),
     };
-    WarpgroupTiles { consumers: 2, step, stages, query_stages }
+    WarpgroupTiles { consumers, step, stages, query_stages }
+}
+
+/// How many queries, and keys that a query may see, take the tiles for many; all keys and a band.
+pub(crate) fn forward_tma_long(width: usize, is_band: bool) -> Option<usize> {
+    match (width, is_band) {
+        (64, false) => Some(512),
+        (64, true) => Some(2048),
+        (192, _) => Some(4096),
+        _ => None,
+    }
 }
 
 impl Products {
@@ -262,7 +277,9 @@ impl Products {
             (Engine::Wgmma, 64) if is_plain => [ROWS_64_STEP_64_BLOCKS_3, ROWS_64_STEP_64_BLOCKS_2],
             (Engine::Wgmma, _) => [ROWS_64_STEP_64_BLOCKS_2, ROWS_64_STEP_64_BLOCKS_2],
             // Where a sequence is takes registers beside the draws.
-            (_, 128) if self.reach == Reach::VarlenDropout => [ROWS_64_STEP_16_BLOCKS_2, ROWS_64_STEP_32_BLOCKS_2],
+            (_, 128) if self.reach == Reach::VarlenDropout => {
+                [ROWS_64_STEP_16_BLOCKS_2, ROWS_64_STEP_32_BLOCKS_2]
+            }
             _ if !is_plain => [ROWS_64_STEP_32_BLOCKS_2, ROWS_64_STEP_32_BLOCKS_2],
             (_, 128) => [ROWS_128_STEP_16_BLOCKS_2, ROWS_64_STEP_32_BLOCKS_2],
             _ => [ROWS_128_STEP_32_BLOCKS_2, ROWS_64_STEP_64_BLOCKS_2],
@@ -290,8 +307,12 @@ pub(super) fn variants() -> Vec<AttentionVariant> {
     }
     for reach in [Reach::Full, Reach::Band] {
         for &dtype in Engine::Wgmma.dtypes() {
-            let forward = |&width: &u16| AttentionVariant::ForwardTma { width, reach, dtype };
-            all.extend(Engine::Wgmma.forward_widths().iter().map(forward));
+            for &width in Engine::Wgmma.forward_widths() {
+                let has_long = forward_tma_long(usize::from(width), reach == Reach::Band).is_some();
+                let forms = if has_long { &[false, true][..] } else { &[false] };
+                let forward = |&is_long: &bool| AttentionVariant::ForwardTma { width, is_long, reach, dtype };
+                all.extend(forms.iter().map(forward));
+            }
             let grad = |width| AttentionVariant::GradByKeys { width, lags: true, reach, dtype };
             all.extend([64, GRAD_BY_KEYS_WIDEST].map(grad));
         }

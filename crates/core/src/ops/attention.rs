@@ -12,8 +12,8 @@ use crate::precision::{self, without_precision};
 use crate::{DType, Device, Shape, Tensor, text};
 use smallvec::SmallVec;
 
-pub use varlen::{CumulativeLengths, positions_in_sequences};
 use varlen::sequence_of;
+pub use varlen::{CumulativeLengths, positions_in_sequences};
 
 /// Which keys a query sees, how scores are scaled, and which weights are dropped. Shared by [`Attention`] and [`AttentionGrad`].
 ///
@@ -133,7 +133,10 @@ impl AttentionConfig {
         }
         let batch = scores.dim(0);
         if batch != 1 {
-            return Err(Error::invalid(op, format!("a batch of {batch} beside cumulative lengths, expected 1")));
+            return Err(Error::invalid(
+                op,
+                format!("a batch of {batch} beside cumulative lengths, expected 1"),
+            ));
         }
         for (what, meta) in ["cu_seqlens_q", "cu_seqlens_k"].into_iter().zip(lengths) {
             check::dtype(op, what, meta, DType::I32)?;
@@ -334,12 +337,7 @@ impl AttentionConfig {
     }
 
     /// Which keys lie outside a query's reach, `[queries, keys]`; none if all are within.
-    fn hidden(
-        &self,
-        queries: usize,
-        k: &Tensor,
-        lengths: Option<[&Tensor; 2]>,
-    ) -> Result<Option<Tensor>> {
+    fn hidden(&self, queries: usize, k: &Tensor, lengths: Option<[&Tensor; 2]>) -> Result<Option<Tensor>> {
         let keys = k.dims()[2];
         let Some(lengths) = lengths else {
             let first = keys as i64 - queries as i64;
@@ -542,7 +540,7 @@ impl AttentionConfig {
     /// The op by `apply`, on inputs that are complete but for the state of dropout, of which this is the probability.
     fn attend<R>(
         mut self,
-        mut inputs: Inputs<'_>,
+        inputs: Inputs<'_>,
         scores: &Shape,
         dropout: f64,
         apply: impl FnOnce(Attention, &[&Tensor]) -> Result<R>,
@@ -555,8 +553,8 @@ impl AttentionConfig {
         Attention { config: self }.infer(&metas)?;
         let (state, offset) = inputs[0].device().draw(scores.elements())?;
         self.dropout = Some(Dropout { p: dropout, offset });
-        inputs.push(&state);
-        apply(Attention { config: self }, &inputs)
+        let all: Inputs<'_> = inputs.iter().map(|input| &**input).chain([&state]).collect();
+        apply(Attention { config: self }, &all)
     }
 }
 

@@ -263,7 +263,8 @@ impl MultiHeadAttention {
             }
             let lengths = CumulativeLengths { queries: cu_seqlens, keys: cu_seqlens };
             let mask = seen.mask()?;
-            let heads = q.scaled_dot_product_attention_varlen(&k, &v, lengths, self.options(seen, mask.as_ref()))?;
+            let heads =
+                q.scaled_dot_product_attention_varlen(&k, &v, lengths, self.options(seen, mask.as_ref()))?;
             self.out_proj.forward(&heads.reshape([rows, self.heads * self.head_dim])?)
         })
     }

@@ -6,7 +6,7 @@ use super::{Forward, Operand, Plan, Sizes, grid};
 use crate::call::Call;
 use crate::driver::tensor_map::TensorMap;
 use crate::launch::Launch;
-use crate::variant::attention::{AttentionVariant, Engine, Reach, forward_tma_tiles};
+use crate::variant::attention::{AttentionVariant, Engine, Reach, forward_tma_long, forward_tma_tiles};
 use ternion_core::{DType, Result};
 
 /// Queries of a warpgroup that multiplies.
@@ -33,8 +33,8 @@ struct Parameters {
 }
 
 /// Bytes of shared memory of the kernel, as its layout says.
-fn shared_bytes(width: usize) -> usize {
-    let tiles = forward_tma_tiles(width);
+fn shared_bytes(width: usize, is_long: bool) -> usize {
+    let tiles = forward_tma_tiles(width, is_long);
     let queries = tiles.query_stages * tiles.consumers * ROWS * width * 2;
     let steps = 2 * tiles.stages * tiles.step * width * 2;
     let barriers = (8 * (3 * tiles.query_stages + 4 * tiles.stages)).next_multiple_of(16);
@@ -61,6 +61,15 @@ impl Plan {
             && [&tensors.k, &tensors.v].iter().all(|operand| suits(operand, of_keys))
     }
 
+    /// Whether walks are over so many keys, of so many queries, that the tiles for many are faster.
+    fn is_long(&self) -> bool {
+        let Sizes { queries, keys, reach_first, reach_end, .. } = self.sizes;
+        let is_band = self.products.reach == Reach::Band;
+        let seen =
+            if is_band { (reach_end - reach_first).clamp(0, keys as i32) as usize } else { keys as usize };
+        forward_tma_long(self.width(), is_band).is_some_and(|many| seen.min(queries as usize) >= many)
+    }
+
     /// How many heads have their works next to each other. Of a band the longest works of these heads begin first; else
     /// all are as long, and those of one head follow each other.
     fn heads_near(&self) -> usize {
@@ -77,7 +86,8 @@ impl Plan {
     /// Queues the kernel.
     pub(super) fn launch_tma(&self, call: &Call<'_>, dtype: DType, tensors: &Forward) -> Result<()> {
         let (width, sizes) = (self.width(), self.sizes);
-        let tiles = forward_tma_tiles(width);
+        let is_long = self.is_long();
+        let tiles = forward_tma_tiles(width, is_long);
         let heads = sizes.heads as usize;
         let query_tiles = (sizes.queries as usize).div_ceil(tiles.consumers * ROWS);
         let works = grid(call.name, self.batch * heads, query_tiles)?;
@@ -103,18 +113,19 @@ impl Plan {
             abreast: self.heads_near() as u32,
             sizes,
         };
-        let variant = AttentionVariant::ForwardTma { width: width as u16, reach: self.products.reach, dtype };
+        let variant =
+            AttentionVariant::ForwardTma { width: width as u16, is_long, reach: self.products.reach, dtype };
         let blocks = works.min(call.gpu.multiprocessors() as u32);
         let threads = (1 + tiles.consumers as u32) * 128;
-        let launch =
-            Launch { shared: shared_bytes(width) as u32, ..Launch::new(variant, 0, blocks, threads) };
+        let shared = shared_bytes(width, is_long) as u32;
+        let launch = Launch { shared, ..Launch::new(variant, 0, blocks, threads) };
         call.gpu.launch(call.name, launch, &parameters)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::Dropping;
+    use super::super::{Dropping, Varlen};
     use super::*;
     use crate::variant::attention::Products;
     use std::mem::offset_of;
@@ -141,14 +152,31 @@ mod tests {
             blocks: 0,
             sizes: plan(Reach::Full, [1, 1, 1], [1, 1]).sizes,
             dropping: Dropping::default(),
+            varlen: Varlen::default(),
         }
     }
 
     #[test]
     fn tiles_fit_the_shared_memory_of_a_block() {
         let widths = [64, 128, 192, 256];
-        assert_eq!(widths.map(shared_bytes), [165_072, 197_776, 222_352, 230_512]);
-        assert!(widths.iter().all(|&width| shared_bytes(width) <= 227 << 10));
+        let bytes = |is_long| widths.map(|width| shared_bytes(width, is_long));
+        assert_eq!(bytes(false), [165_072, 197_776, 222_352, 230_512]);
+        assert_eq!(bytes(true), [148_656, 197_776, 222_320, 230_512]);
+        assert!(bytes(false).into_iter().chain(bytes(true)).all(|bytes| bytes <= 227 << 10));
+    }
+
+    #[test]
+    fn walks_over_many_keys_have_tiles_of_their_own() {
+        let is_long = |reach, [queries, keys]: [u32; 2], window: i32| {
+            let mut plan = plan(reach, [4, 16, 16], [queries, keys]);
+            plan.sizes.reach_first = plan.sizes.reach_first.max(-window);
+            plan.is_long()
+        };
+        let far = i32::MAX;
+        assert!(is_long(Reach::Full, [512, 512], far) && !is_long(Reach::Full, [512, 511], far));
+        assert!(!is_long(Reach::Full, [300, 4096], far), "few queries");
+        assert!(is_long(Reach::Band, [2048, 2048], far) && !is_long(Reach::Band, [1024, 1024], far));
+        assert!(!is_long(Reach::Band, [4096, 4096], 100), "a window of few keys");
     }
 
     #[test]

@@ -80,7 +80,9 @@ impl Plan {
         let is_seen = match self.products.reach {
             Reach::Full => keys > 0,
             Reach::Band => queries <= keys && self.sizes.reach_first < self.sizes.reach_end,
-            Reach::BoolMask | Reach::AdditiveMask | Reach::Dropout => false,
+            Reach::BoolMask | Reach::AdditiveMask | Reach::Dropout | Reach::Varlen | Reach::VarlenDropout => {
+                false
+            }
         };
         let [own, walked] = [(self.kv_heads, keys), (heads as usize, queries)]
             .map(|(heads, rows)| [self.batch, heads, rows as usize]);

@@ -67,7 +67,9 @@ mod tests {
     #[test]
     fn tiles_of_a_sequence_begin_behind_those_of_the_one_before() {
         let first_tile = |end: usize, index: usize| end / 64 + index;
-        for ends in [vec![0, 64, 64, 65, 200], vec![0, 1, 2, 3, 4, 5], vec![0, 63, 127, 191], vec![0, 1000]] {
+        for ends in
+            [vec![0_usize, 64, 64, 65, 200], vec![0, 1, 2, 3, 4, 5], vec![0, 63, 127, 191], vec![0, 1000]]
+        {
             for (index, pair) in ends.windows(2).enumerate() {
                 let needed = (pair[1] - pair[0]).div_ceil(64);
                 assert!(first_tile(pair[0], index) + needed <= first_tile(pair[1], index + 1), "{ends:?}");
