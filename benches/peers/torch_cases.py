@@ -311,7 +311,32 @@ def varlen_attention(head_dim, causal, backward):
     CASES[name] = lambda clock, _: guarded(name, "torch/flash", lambda: measure(clock))
 
 
+# Batch, heads, heads of keys, queries, keys, as in ternion-bench.
+DECODE = ((1, 32, 8, 1, 8192), (1, 32, 32, 1, 8192), (16, 32, 8, 1, 8192), (4, 32, 8, 8, 32768))
+
+
+def decode_attention(batch, heads, kv_heads, queries, keys):
+    """A few queries of many keys, counted in the bytes of keys and values."""
+    name = f"attention/decode/bf16/d128/b{batch}h{heads}kv{kv_heads}q{queries}k{keys}"
+    bytes_read = 2 * batch * kv_heads * keys * 128 * 2
+
+    def measure(clock, impl, backend):
+        q = randn(batch, heads, queries, 128, dtype=torch.bfloat16)
+        k, v = (randn(batch, kv_heads, keys, 128, dtype=torch.bfloat16) for _ in range(2))
+        with sdpa_kernel(backend), torch.no_grad():
+            milliseconds = clock.median(lambda: F.scaled_dot_product_attention(q, k, v, enable_gqa=heads != kv_heads))
+        emit(name, impl, milliseconds, bytes_read / milliseconds / 1e6, "GB/s")
+
+    def run(clock, _):
+        for impl, backend in (("torch/flash", SDPBackend.FLASH_ATTENTION), ("torch/cudnn", SDPBackend.CUDNN_ATTENTION)):
+            guarded(name, impl, lambda: measure(clock, impl, backend))
+
+    CASES[name] = run
+
+
 def attention_cases():
+    for sizes in DECODE:
+        decode_attention(*sizes)
     for head_dim in (64, 128):
         for causal in (False, True):
             for backward in (False, True):

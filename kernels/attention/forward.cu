@@ -27,6 +27,9 @@
 //   wgmma  head_dim or value_dim above 64         1      64    4     2      490, 420: two blocks run apart, softmax under products
 //          narrower                               1     128    4     3      440, 390
 //          under a mask                           1      64    4     2      290
+// With PARTS, for few queries of many keys, there are p.parts.count blocks for each tile, with a part of the keys each, and merge_parts.cu puts what they leave
+// together.
+//
 //   Of heads wider than 128 a block has ROW_TILES 1, WARPS 4, BLOCKS 1, and a STEP of 64 (wgmma) or 32 (mma).
 //
 // Limits: queries + keys < 2^31, grid < 2^31, widths from 1 to 256. y's last axis is a run. Under a mask BAND is 1, and the strides of the
@@ -211,6 +214,32 @@ INLINE void walk_keys(Outputs& y, Softmax& softmax, const Block& block, i32 key,
 }
 #endif
 
+// Which part of the keys a block has, if they are cut into parts, and which tile of queries.
+INLINE u32 part_in(const Attention& p, u32 number) { return PARTS ? number % p.parts.count : 0; }
+INLINE u32 tile_number(const Attention& p, u32 number) { return PARTS ? number / p.parts.count : number; }
+
+// What a block's part of the keys gives, as it is: y is not divided.
+INLINE void store_part(const Attention& p, const Outputs& y, const Softmax& softmax) {
+    TileCoord tile = tile_in(p, tile_number(p, read_ctaid_x()));
+    u32 thread = read_tid_x(), lane = thread % WARP, part = part_in(p, read_ctaid_x());
+    i64 numbers = i64(p.parts.rows) * p.parts.count * 2;
+#pragma unroll
+    for (int i = 0; i < ROW_TILES; ++i)
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+            float total = softmax.row_sum[i][half];
+            total += __shfl_xor_sync(ALL_LANES, total, 1);
+            total += __shfl_xor_sync(ALL_LANES, total, 2);
+            i32 query = tile.first_row + i32(thread / WARP * ROW_TILES * 16 + i * 16 + half * 8 + lane / 4);
+            if (query >= i32(p.sizes.queries)) continue;
+            i64 row = log_sum_index(p, tile.batch, tile.head, query) * p.parts.count + part;
+            if (lane % 4 == 0) st_global_v2_f32(p.parts.results + row * 2, softmax.row_max[i][half], total);
+            float* to = p.parts.results + numbers + row * VALUE_DIM + lane % 4 * 2;
+#pragma unroll
+            for (int j = 0; j < VALUE_DIM / 8; ++j) st_global_v2_f32(to + j * 8, y[i][j][half * 2], y[i][j][half * 2 + 1]);
+        }
+}
+
 // y divided by the sums of its weights and the log-sum-exp of the scores are written, y by way of the tile at `staging`.
 // Where the warp's rows lie is computed anew, so that it takes no registers before.
 INLINE void finish_rows(const Attention& p, Outputs& y, const Softmax& softmax, u32 staging) {
@@ -246,12 +275,16 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) attention(const __
     extern __shared__ __align__(1024) u8 shared[];
     const Attention& p = of_own_sequence<false>(launched, shared + SHARED_BYTES, launched.blocks, QUERIES);
     const Sizes& sizes = p.sizes;
-    TileCoord tile = tile_in(p, blockIdx.x);
+    TileCoord tile = tile_in(p, tile_number(p, blockIdx.x));
     if (has_no_rows(tile, sizes.queries)) return;
     i32 end_query = min(tile.first_row + QUERIES, i32(sizes.queries));
     View<const Element> k = head_of(p.k, tile.batch, tile.head / sizes.group);
     View<const Element> v = head_of(p.v, tile.batch, tile.head / sizes.group);
     Range keys = keys_of(sizes, tile.first_row, end_query);
+    if (PARTS) {
+        i32 first = i32(part_in(p, blockIdx.x) * p.parts.keys);
+        keys = Range{max(keys.first, first), min(keys.end, first + i32(p.parts.keys))};
+    }
     i32 first_key = keys.first / STEP * STEP;
     u32 warp_row = threadIdx.x / WARP * ROW_TILES * 16;
     i32 warp_query = tile.first_row + i32(warp_row);
@@ -294,8 +327,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) attention(const __
         add_product<VALUE_DIM>(y, weights, block.v_tile(first_key));
     }
 #endif
+#if PARTS
+    store_part(p, y, softmax);
+#else
     // The place of q is y's now.
     cp_async_wait_group<0>();
     __syncthreads();
     finish_rows(p, y, softmax, q_tile);
+#endif
 }

@@ -10,6 +10,7 @@
 //   BAND        1: a query sees keys from its number + reach_first up to but not its number + reach_end (causal, window); 0: all keys
 //   MASK        0: none; 1: Truth, true where seen; 2: TYPE, added to the scaled scores
 //   DROPOUT     1: weights may be dropped (then BAND is 1); 0: never
+//   PARTS       1: forward leaves the results of parts of the keys; 0 or none: of all keys
 //   WGMMA       1: half precision by wgmma; 0: by mma.sync
 //   VARLEN      1: sequences of different lengths are stored one after another, and the batch is 1 (then BAND is 1, MASK 0); 0 or none: all are as long
 //
@@ -18,6 +19,9 @@
 
 #pragma once
 
+#ifndef PARTS
+#define PARTS 0
+#endif
 #ifndef VARLEN
 #define VARLEN 0
 #endif
@@ -90,6 +94,15 @@ struct Varlen {
     u32 padded;     // of the sequence's queries, rounded up to 16
 };
 
+// Of forward by parts (forward.cu with PARTS, merge_parts.cu): the keys are cut into parts, whose results wait in a workspace.
+struct Parts {
+    // [rows, count, 2]: what a part's weights are relative to, and their sum; then [rows, count, VALUE_DIM]: its y, not divided. Rows are all queries.
+    float* results;
+    u32 rows;  // queries of all heads
+    u32 count;
+    u32 keys;  // of a part, a multiple of STEP
+};
+
 struct Attention {
     View<const Element> q, k, v;
     View<const MaskElement> mask;
@@ -100,6 +113,7 @@ struct Attention {
     Sizes sizes;
     DropoutParams dropout;
     Varlen varlen;
+    Parts parts;
 };
 // Where a query's log-sum-exp is.
 INLINE i64 log_sum_index(const Attention& p, u32 batch, u32 head, i32 query) {

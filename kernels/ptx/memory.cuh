@@ -61,6 +61,9 @@ INLINE void ld_global_no_allocate_v4(u32 (&to)[4], const void* from) {
                  : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
                  : "l"(from));
 }
+INLINE void st_global_v2_f32(float* to, float x, float y) {
+    asm volatile("st.global.v2.f32 [%0], {%1, %2};" ::"l"(to), "f"(x), "f"(y) : "memory");
+}
 INLINE void st_global_v4(void* to, uint4 words) {
     asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(words.x), "r"(words.y), "r"(words.z),
                  "r"(words.w)

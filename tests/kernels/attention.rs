@@ -297,6 +297,29 @@ fn several_tiles_of_queries_for_a_block() -> Result<()> {
     equal_each_time(widths.into_iter().flat_map(of), unless_short(5, 1))
 }
 
+/// A few queries of many keys, as steps of generation have: parts of the keys, and heads that share keys as rows of one.
+#[test]
+fn few_queries_of_many_keys() -> Result<()> {
+    let lengths = [[1, 3000, 4], [1, 1030, 1], [5, 2500, 2], [16, 700, 1], [70, 1500, 4]];
+    let lengths = unless_short(lengths.to_vec(), vec![[1, 1030, 4], [5, 700, 2]]);
+    let widths = [[32, 32], [64, 64], [72, 40], [100, 128], [192, 130], [256, 256]];
+    let mut faults = String::new();
+    for (dtype, rounding) in [(DType::F16, 1.0 / 2048.0), (DType::BF16, 1.0 / 256.0)] {
+        for (widths, &lengths) in
+            widths.into_iter().flat_map(|widths| lengths.iter().map(move |at| (widths, at)))
+        {
+            for reach in REACHES {
+                let case = Case { dtype, widths, heads: HEADS, lengths, reach, dropout: None };
+                if compare_halves(&mut faults, case, rounding)?.is_none() {
+                    return Ok(());
+                }
+            }
+        }
+    }
+    none_wrong(&faults);
+    Ok(())
+}
+
 /// Attention of these widths and lengths, over all keys, causal and in a window: right, and forward the same so many times.
 fn equal_each_time(cases: impl Iterator<Item = ([usize; 2], [usize; 3])>, times: usize) -> Result<()> {
     let mut faults = String::new();

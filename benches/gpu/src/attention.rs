@@ -36,7 +36,36 @@ pub fn cases() -> Vec<Case> {
         }
     }
     let case = |wanted: Wanted| Case::new(wanted.name(), move |clock, name| run(clock, name, wanted));
-    cases.into_iter().map(case).chain(varlen_cases()).collect()
+    cases.into_iter().map(case).chain(varlen_cases()).chain(decode_cases()).collect()
+}
+
+/// Batch, heads, heads of keys, queries, keys: a step of generation with shared keys, with keys of each head's own, and of four sequences with several queries.
+const DECODE: [[usize; 5]; 4] =
+    [[1, 32, 8, 1, 8192], [1, 32, 32, 1, 8192], [16, 32, 8, 1, 8192], [4, 32, 8, 8, 32768]];
+
+fn decode_cases() -> impl Iterator<Item = Case> {
+    DECODE.into_iter().map(|sizes| {
+        let [batch, heads, kv_heads, queries, keys] = sizes;
+        let name = format!("attention/decode/bf16/d128/b{batch}h{heads}kv{kv_heads}q{queries}k{keys}");
+        Case::new(name, move |clock, name| run_decode(clock, name, sizes))
+    })
+}
+
+/// The last queries of a long row of keys. Counted in the bytes of keys and values, each read once.
+fn run_decode(clock: &Clock, name: &str, sizes: [usize; 5]) -> Result<()> {
+    if clock.kind != Kind::Cuda {
+        return Ok(());
+    }
+    let [batch, heads, kv_heads, queries, keys] = sizes;
+    let random = |heads, rows| clock.randn(&[batch, heads, rows, 128], DType::BF16);
+    let (q, k, v) = (random(heads, queries)?, random(kv_heads, keys)?, random(kv_heads, keys)?);
+    let options =
+        || AttentionOptions { causal: Causal::lower_right(queries == 1), ..AttentionOptions::default() };
+    let attend = || no_grad(|| q.scaled_dot_product_attention(&k, &v, options()).map(drop));
+    let milliseconds = clock.median(attend)?;
+    let bytes = (2 * batch * kv_heads * keys * 128 * 2) as f64;
+    emit(name, clock.implementation(), milliseconds, bytes / milliseconds / 1e6, "GB/s");
+    Ok(())
 }
 
 /// Sequences of 16,384 tokens in all, as in the PyTorch script.

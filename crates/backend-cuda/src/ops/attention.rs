@@ -2,6 +2,7 @@
 
 mod forward_tma;
 mod grad_by_keys;
+mod parts;
 mod varlen;
 
 use super::copy::copy;
@@ -10,6 +11,7 @@ use crate::call::{Call, Selected};
 use crate::gpu::Gpu;
 use crate::launch::Launch;
 use crate::variant::attention::{AttentionVariant, Engine, Products, Reach, Tiles};
+use parts::Parts;
 use std::sync::Arc;
 use ternion_core::backend::{Buffer, Meta, OutputOrder, Plan as OutputPlan, Unsupported, View};
 use ternion_core::ops::attention::{Attention, AttentionConfig, AttentionGrad};
@@ -79,6 +81,7 @@ impl Dropping {
 
 /// As `Attention` of the kernels.
 #[repr(C)]
+#[derive(Clone, Copy)]
 struct Forward {
     q: Operand,
     k: Operand,
@@ -92,6 +95,7 @@ struct Forward {
     sizes: Sizes,
     dropping: Dropping,
     varlen: Varlen,
+    parts: Parts,
 }
 
 /// What the gradient reads and writes.
@@ -357,21 +361,10 @@ fn run_attention(op: &Op, call: &Call<'_>) -> Result<()> {
     };
     let [q, k, v] = [0, 1, 2].map(|at| &call.inputs[at]);
     let mask = config.mask.then(|| &call.inputs[3]);
-    let plan = Plan::new(call, false, config, mask)?;
+    let mut plan = Plan::new(call, false, config, mask)?;
     let mut operands = Operands { gpu: call.gpu, op: call.name, copies: Vec::new() };
     let (y, detour) = operands.output(&call.outputs[0])?;
-    let element = q.dtype.size();
-    let (rows, threads, shared) = match plan.products.engine {
-        Engine::Simt => (64, 128, simt_shared(plan.width())),
-        Engine::Mma | Engine::Wgmma => {
-            let tiles = plan.products.forward_tiles();
-            let shared = (tiles.rows() + 4 * tiles.step) * plan.width() * element;
-            (tiles.rows(), tiles.threads(), shared)
-        }
-    };
-    let varlen = Varlen::of(call, config, 3)?;
-    let blocks = varlen.tiles(plan.sizes.queries, rows);
-    let parameters = Forward {
+    let mut tensors = Forward {
         q: operands.input(q)?,
         k: operands.input(k)?,
         v: operands.input(v)?,
@@ -379,21 +372,46 @@ fn run_attention(op: &Op, call: &Call<'_>) -> Result<()> {
         y,
         log_sums: call.gpu.address(call.name, &call.outputs[1])?,
         log_sum_errors: call.outputs.get(2).map_or(Ok(0), |errors| call.gpu.address(call.name, errors))?,
-        blocks: blocks as u32,
+        blocks: 0,
         sizes: plan.sizes,
         dropping: Dropping::of(call, config)?,
-        varlen,
+        varlen: Varlen::of(call, config, 3)?,
+        parts: Parts::default(),
     };
-    if plan.is_by_tma(&parameters, call.gpu.multiprocessors()) {
-        plan.launch_tma(call, q.dtype, &parameters)?;
-        return operands.deliver(detour, &call.outputs[0]);
+    plan.turn_heads_into_rows(&mut tensors, config, q.dtype);
+    let (dtype, multiprocessors) = (q.dtype, call.gpu.multiprocessors());
+    if plan.is_by_tma(&tensors, multiprocessors) {
+        plan.launch_tma(call, dtype, &tensors)?;
+    } else if let Some(cut) = plan.cut(config, multiprocessors) {
+        plan.launch_parts(call, dtype, tensors, cut)?;
+    } else {
+        plan.launch_forward(call, dtype, tensors)?;
     }
-    let grid = grid(call.name, plan.batch * plan.sizes.heads as usize, blocks)?;
-    let variant = AttentionVariant::Forward { products: plan.products, dtype: q.dtype };
-    let shared = (shared + varlen.room::<Forward>()) as u32;
-    let launch = Launch { shared, ..Launch::new(variant, 0, grid, threads) };
-    call.gpu.launch(call.name, launch, &parameters)?;
     operands.deliver(detour, &call.outputs[0])
+}
+
+impl Plan {
+    /// Queues the kernel whose blocks have a tile of queries and walk over all keys.
+    fn launch_forward(&self, call: &Call<'_>, dtype: DType, tensors: Forward) -> Result<()> {
+        let (rows, threads, shared) = match self.products.engine {
+            Engine::Simt => (64, 128, simt_shared(self.width())),
+            Engine::Mma | Engine::Wgmma => {
+                let tiles = self.products.forward_tiles();
+                (tiles.rows(), tiles.threads(), self.forward_shared(tiles))
+            }
+        };
+        let blocks = tensors.varlen.tiles(self.sizes.queries, rows);
+        let grid = grid(call.name, self.batch * self.sizes.heads as usize, blocks)?;
+        let parameters = Forward { blocks: blocks as u32, ..tensors };
+        let variant = AttentionVariant::Forward { products: self.products, dtype };
+        let shared = (shared + tensors.varlen.room::<Forward>()) as u32;
+        call.gpu.launch(call.name, Launch { shared, ..Launch::new(variant, 0, grid, threads) }, &parameters)
+    }
+
+    /// Dynamic shared memory of forward on tensor cores: a tile of queries, two of keys and two of values.
+    fn forward_shared(&self, tiles: Tiles) -> usize {
+        (tiles.rows() + 4 * tiles.step) * self.width() * 2
+    }
 }
 
 /// Dynamic shared memory of the f32 forward kernel: a tile each of queries, of keys or weights, and

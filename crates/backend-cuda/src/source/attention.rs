@@ -1,18 +1,27 @@
 //! Kernels of attention.
 
 use super::{Source, TYPE, element};
-use crate::variant::attention::{AttentionVariant, Engine, Products, Reach, forward_tma_tiles};
+use crate::variant::attention::{AttentionVariant, Engine, Products, Reach, Tiles, forward_tma_tiles};
 use ternion_core::DType;
 
 pub(super) fn source(variant: AttentionVariant) -> Source {
     match variant {
         AttentionVariant::Forward { products, dtype } => forward(products, dtype),
+        AttentionVariant::ForwardParts { products, dtype } => {
+            let source = Source::new("attention/forward.cu", &["attention"]).products(products, dtype);
+            source.forward_tiles(products.parts_tiles()).define("PARTS", 1).also_named("parts")
+        }
+        AttentionVariant::MergeParts { width, mask, dtype } => {
+            let source = Source::new("attention/merge_parts.cu", &["attention_merge_parts"]);
+            let source = source.reach(mask, false, dtype).define("VALUE_DIM", width);
+            source.named(&format!("{width} {mask:?}: {}", element(dtype)))
+        }
         AttentionVariant::ForwardTma { width, is_long, reach, dtype } => {
             let products = Products { engine: Engine::Wgmma, width, reach };
             let tiles = forward_tma_tiles(usize::from(width), is_long);
             let source =
                 Source::new("attention/forward_tma.cu", &["attention_tma"]).products(products, dtype);
-            let source = if is_long { source.named("many keys") } else { source };
+            let source = if is_long { source.also_named("many keys") } else { source };
             source
                 .define_all([("CONSUMERS", tiles.consumers), ("STEP", tiles.step)])
                 .define_all([("STAGES", tiles.stages), ("QUERY_STAGES", tiles.query_stages)])
@@ -48,6 +57,15 @@ impl Source {
         if reach.is_varlen() { source.define("VARLEN", 1) } else { source }
     }
 
+    fn forward_tiles(self, tiles: Tiles) -> Source {
+        self.define_all([
+            ("ROW_TILES", tiles.row_tiles),
+            ("STEP", tiles.step),
+            ("WARPS", tiles.warps),
+            ("BLOCKS", tiles.blocks),
+        ])
+    }
+
     /// With what both ways of an engine have in common.
     fn products(self, products: Products, dtype: DType) -> Source {
         let Products { engine, width, reach } = products;
@@ -65,13 +83,8 @@ fn forward(products: Products, dtype: DType) -> Source {
     if products.engine == Engine::Simt {
         return Source::new("attention/simt_forward.cu", kernels).products(products, dtype);
     }
-    let tiles = products.forward_tiles();
-    Source::new("attention/forward.cu", kernels).products(products, dtype).define_all([
-        ("ROW_TILES", tiles.row_tiles),
-        ("STEP", tiles.step),
-        ("WARPS", tiles.warps),
-        ("BLOCKS", tiles.blocks),
-    ])
+    let source = Source::new("attention/forward.cu", kernels).products(products, dtype);
+    source.forward_tiles(products.forward_tiles())
 }
 
 fn grad(products: Products, dtype: DType) -> Source {

@@ -99,6 +99,11 @@ impl Reach {
         matches!(self, Reach::Dropout | Reach::VarlenDropout)
     }
 
+    /// Whether there is a kernel for parts of the keys.
+    pub(crate) fn has_parts(self) -> bool {
+        !self.is_dropping() && !self.is_varlen()
+    }
+
     /// Whether the kernels have code for dropped weights.
     pub(crate) fn drops(self) -> bool {
         self.is_masked() || self.is_dropping()
@@ -130,6 +135,17 @@ pub(crate) const GRAD_BY_KEYS_WIDEST: u16 = 128;
 pub(crate) enum AttentionVariant {
     Forward {
         products: Products,
+        dtype: DType,
+    },
+    /// Forward for few queries of many keys, which blocks have parts of, by tensor cores.
+    ForwardParts {
+        products: Products,
+        dtype: DType,
+    },
+    /// What puts the results of parts together.
+    MergeParts {
+        width: u16,
+        mask: Reach,
         dtype: DType,
     },
     /// Forward with operands by TMA, by wgmma.
@@ -164,13 +180,13 @@ pub(crate) enum AttentionVariant {
 impl AttentionVariant {
     pub(super) fn architectures(&self) -> Architectures {
         match self {
-            AttentionVariant::Forward { products, .. } | AttentionVariant::Grad { products, .. } => {
-                products.engine.architectures()
-            }
+            AttentionVariant::Forward { products, .. }
+            | AttentionVariant::ForwardParts { products, .. }
+            | AttentionVariant::Grad { products, .. } => products.engine.architectures(),
             AttentionVariant::ForwardTma { .. } | AttentionVariant::GradByKeys { .. } => {
                 Engine::Wgmma.architectures()
             }
-            AttentionVariant::GradRows { .. } => Architectures::ALL,
+            AttentionVariant::GradRows { .. } | AttentionVariant::MergeParts { .. } => Architectures::ALL,
         }
     }
 }
@@ -266,6 +282,11 @@ impl Products {
         }
     }
 
+    /// The tiles of [`AttentionVariant::ForwardParts`]: of few rows, whichever the mask.
+    pub(crate) fn parts_tiles(self) -> Tiles {
+        if self.width > 128 { self.forward_tiles() } else { ROWS_64_STEP_64_BLOCKS_2 }
+    }
+
     /// The tiles of the gradient on tensor cores: of the kernel for queries, and of that for keys
     /// and values.
     pub(crate) fn backward_tiles(self) -> [Tiles; 2] {
@@ -319,6 +340,23 @@ pub(super) fn variants() -> Vec<AttentionVariant> {
     }
     for &dtype in Engine::Wgmma.dtypes() {
         all.push(AttentionVariant::GradByKeys { width: 64, lags: false, reach: Reach::Band, dtype });
+    }
+    for engine in [Engine::Mma, Engine::Wgmma] {
+        for reach in Reach::ALL.into_iter().filter(|reach| reach.has_parts()) {
+            for &dtype in engine.dtypes() {
+                let parts = |&width: &u16| AttentionVariant::ForwardParts {
+                    products: Products { engine, width, reach },
+                    dtype,
+                };
+                all.extend(engine.forward_widths().iter().map(parts));
+            }
+        }
+    }
+    for mask in [Reach::Full, Reach::BoolMask, Reach::AdditiveMask] {
+        for &dtype in Engine::Mma.dtypes() {
+            let merge = |&width: &u16| AttentionVariant::MergeParts { width, mask, dtype };
+            all.extend(Engine::Mma.forward_widths().iter().map(merge));
+        }
     }
     for mask in [Reach::Full, Reach::BoolMask, Reach::AdditiveMask, Reach::Varlen] {
         let dtypes = [DType::F32, DType::F16, DType::BF16];
