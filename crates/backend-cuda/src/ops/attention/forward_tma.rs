@@ -125,7 +125,7 @@ impl Plan {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Dropping, Varlen};
+    use super::super::{Dropping, Parts, Varlen};
     use super::*;
     use crate::variant::attention::Products;
     use std::mem::offset_of;
@@ -153,6 +153,7 @@ mod tests {
             sizes: plan(Reach::Full, [1, 1, 1], [1, 1]).sizes,
             dropping: Dropping::default(),
             varlen: Varlen::default(),
+            parts: Parts::default(),
         }
     }
 
