@@ -236,7 +236,8 @@ INLINE void store_part(const Attention& p, const Outputs& y, const Softmax& soft
             if (lane % 4 == 0) st_global_v2_f32(p.parts.results + row * 2, softmax.row_max[i][half], total);
             float* to = p.parts.results + numbers + row * VALUE_DIM + lane % 4 * 2;
 #pragma unroll
-            for (int j = 0; j < VALUE_DIM / 8; ++j) st_global_v2_f32(to + j * 8, y[i][j][half * 2], y[i][j][half * 2 + 1]);
+            for (int j = 0; j < VALUE_DIM / 8; ++j)
+                st_global_v2_f32(to + j * 8, y[i][j][half * 2], y[i][j][half * 2 + 1]);
         }
 }
 
@@ -263,8 +264,8 @@ INLINE void finish_rows(const Attention& p, Outputs& y, const Softmax& softmax, 
                 for (int e = half * 2; e < half * 2 + 2; ++e) y[i][j][e] = is_fully_masked ? 0 : y[i][j][e] * inverse;
             i32 query = tile.first_row + i32(warp_row + i * 16 + half * 8 + thread % WARP / 4);
             if (query < end_query && thread % 4 == 0)
-                put_log_sum(p, log_sum_index(p, tile.batch, tile.head, query), MASK == 0 ? row_max * LN_2 : row_max, total,
-                            is_fully_masked);
+                put_log_sum(p, log_sum_index(p, tile.batch, tile.head, query), MASK == 0 ? row_max * LN_2 : row_max,
+                            total, is_fully_masked);
         }
     write_rows<QUERIES, VALUE_DIM>(y, staging, warp_row, head_of(p.y, tile.batch, tile.head), tile.first_row, end_query,
                                    sizes.value_dim);

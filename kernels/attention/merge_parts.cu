@@ -23,7 +23,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention_merge_parts(cons
     wait_for_earlier_launches();
     const Parts& parts = p.parts;
     const float* numbers = parts.results + i64(blockIdx.x) * parts.count * 2;
-    const float* partial = parts.results + i64(parts.rows) * parts.count * 2 + i64(blockIdx.x) * parts.count * VALUE_DIM;
+    const float* partial =
+        parts.results + i64(parts.rows) * parts.count * 2 + i64(blockIdx.x) * parts.count * VALUE_DIM;
     float row_max = -INFINITE;
     for (u32 part = 0; part < parts.count; ++part) row_max = fmaxf(row_max, numbers[part * 2]);
     float total = 0, y[COLUMNS];

@@ -130,7 +130,8 @@ INLINE void add_step(float (&own_first)[LANE_ROWS][HEAD_DIM / LANES],
     bool whole = MASK == 0 && all_seen(sizes, query, end_query, key, end_key);
     KeptWeights<BY_KEYS> kept;
     if (any && p.dropout.threshold != 0)
-        kept.draw(p.dropout, WeightNumbers::of(p), block.tile.batch * sizes.heads + query_head, BY_KEYS ? key : query, at);
+        kept.draw(p.dropout, WeightNumbers::of(p), block.tile.batch * sizes.heads + query_head, BY_KEYS ? key : query,
+                  at);
     else kept.keep_all();
     Products weight, weight_grad;
     if (any) {

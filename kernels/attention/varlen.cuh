@@ -33,7 +33,9 @@ struct SequenceTile {
     u32 sequence, first;
 };
 template <bool BY_KEYS> INLINE SequenceTile sequence_of(const Varlen& all, u32 number, u32 rows) {
-    auto first_tile = [&](u32 index) { return u32(BY_KEYS ? key_end(all, index) : query_end(all, index)) / rows + index; };
+    auto first_tile = [&](u32 index) {
+        return u32(BY_KEYS ? key_end(all, index) : query_end(all, index)) / rows + index;
+    };
     u32 low = 0, high = all.sequences;
     while (low < high) {
         u32 middle = (low + high + 1) / 2;
@@ -63,7 +65,8 @@ template <bool BY_KEYS, class P> INLINE void narrow_to_sequence(P& p, u32 number
     Varlen& all = p.varlen;
     SequenceTile tile = sequence_of<BY_KEYS>(all, number, rows);
     i32 query = query_end(all, tile.sequence), key = key_end(all, tile.sequence);
-    i32 queries = max(query_end(all, tile.sequence + 1) - query, 0), keys = max(key_end(all, tile.sequence + 1) - key, 0);
+    i32 queries = max(query_end(all, tile.sequence + 1) - query, 0),
+        keys = max(key_end(all, tile.sequence + 1) - key, 0);
     // What is behind the last sequence is seen by none and sees nothing.
     if (tile.sequence == all.sequences) (BY_KEYS ? queries : keys) = 0;
     advance_rows(p.q, query);
@@ -95,7 +98,8 @@ template <bool BY_KEYS, class P> INLINE const P& of_own_sequence(const P& launch
     if (!VARLEN) return launched;
     P& own = *reinterpret_cast<P*>(room);
     const u32* from = reinterpret_cast<const u32*>(&launched);
-    for (u32 word = threadIdx.x; word < sizeof(P) / 4; word += blockDim.x) reinterpret_cast<u32*>(&own)[word] = from[word];
+    for (u32 word = threadIdx.x; word < sizeof(P) / 4; word += blockDim.x)
+        reinterpret_cast<u32*>(&own)[word] = from[word];
     __syncthreads();
     if (threadIdx.x == 0) narrow_to_sequence<BY_KEYS>(own, blockIdx.x % blocks, rows);
     __syncthreads();
