@@ -9,7 +9,8 @@ run.sh tests [FILTER]         the op table on cuda:0, rows of every length, ever
                               shapes in memory that is filled with NaN when it is given out; a missing GPU fails.
                               With FILTER the op table alone, those tests whose names contain it
 run.sh table                  the op table alone, PARTS=1 SIDE=1 as below, THREADS=N each; LOGS=DIR keeps the log of each part there, and parts that have passed are not run again
-run.sh sanitize [TOOL..]      compute-sanitizer (memcheck, initcheck, synccheck, racecheck) over the smallest shapes, forward and backward, on bare memory, and
+run.sh sanitize [TOOL..]      compute-sanitizer (memcheck, initcheck, synccheck, racecheck) over the smallest shapes, forward and backward, on bare memory
+                              (functions that are composed of ops: dense, in f64 and f32 alone, since their ops run in all layouts and dtypes), and
                               but for racecheck over few sizes of products by every tile, of fused ones and of attention;
                               PARTS=24 SIDE=12 cuts the table into so many parts, so many parts side by side; LOGS=DIR as above
 run.sh bench [ARGUMENT..]     ternion-bench; --list names its cases, --only PREFIX.. picks some
@@ -117,7 +118,7 @@ sanitize() {
     "$here/ternion-bench" start context > /dev/null
     # Neither the pool nor the table's own margins and poison: the tools could not see beyond them.
     # And every launch by the thread whose op it is, which the tools name.
-    export TERNION_EXPECT=cuda TERNION_TABLE=smallest TERNION_CUDA_POOL=0 TERNION_GUARD=0 TERNION_CUDA_LAUNCHER=0
+    export TERNION_EXPECT=cuda TERNION_TABLE=brief TERNION_CUDA_POOL=0 TERNION_GUARD=0 TERNION_CUDA_LAUNCHER=0
     local failed=() tool threads part parts sides names folder logs
     folder="${LOGS:-$(mktemp -d)}"
     logs="$folder/$(cat "$here/tests/ops" "$here/tests/cuda" | cksum | tr ' ' '-')"

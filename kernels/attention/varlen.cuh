@@ -74,8 +74,9 @@ template <bool BY_KEYS, class P> INLINE void narrow_to_sequence(P& p, u32 number
     advance_rows(p.v, key);
     // The host says how far back and ahead of its position a query sees.
     i32 offset = keys - queries, back = p.sizes.reach_first, ahead = p.sizes.reach_end;
-    p.sizes.reach_first = max(offset - back + 1, -queries);
-    p.sizes.reach_end = min(offset + ahead, keys);
+    // Bounded so that no sum is beyond 2^31: behind all keys, and before all queries, is as far as any distance counts.
+    p.sizes.reach_first = max(offset - min(back, keys + 1) + 1, -queries);
+    p.sizes.reach_end = min(offset + min(ahead, queries), keys);
     p.sizes.queries = u32(queries);
     p.sizes.keys = u32(keys);
     all.first_query = u32(query);

@@ -1,5 +1,5 @@
 //! Kernels that the op table's small shapes do not reach, on the GPU against the CPU backend: rows of every length, random numbers, every tile of products and
-//! attention. Without a GPU there is nothing to compare, which is said. `TERNION_TABLE=smallest` has those that compute-sanitizer runs take fewer cases.
+//! attention. Without a GPU there is nothing to compare, which is said. `TERNION_TABLE=brief` has those that compute-sanitizer runs take fewer cases.
 
 mod attention;
 mod bf16x6;
@@ -116,7 +116,7 @@ fn has_warpgroups(device: &Device) -> bool {
 
 /// Whether tests are to be short: under compute-sanitizer, for which the op table has its smallest shapes alone, a launch takes some fifty times as long.
 fn is_short() -> bool {
-    std::env::var(suite::TABLE).is_ok_and(|value| value == "smallest")
+    suite::smallest_alone()
 }
 
 /// `all`, or in short tests `few`.

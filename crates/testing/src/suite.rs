@@ -39,8 +39,8 @@ pub const EXPECT: &str = "TERNION_EXPECT";
 /// `cargo xtask coverage --results`. With [`PART`], one file for each device and part, of which `--results` takes all.
 pub const COVERAGE_OUT: &str = "TERNION_COVERAGE_OUT";
 
-/// The environment variable that asks for each row's smallest shapes alone (`TERNION_TABLE=smallest`): for tools that slow programs down a hundred
-/// times, such as compute-sanitizer; or for compositions as whole as ops where they would be checked in brief (`TERNION_TABLE=whole`).
+/// The environment variable that asks for each row's smallest shapes alone (`TERNION_TABLE=smallest`), and for compositions in brief beside that
+/// (`TERNION_TABLE=brief`): for tools that slow programs down a hundred times, such as compute-sanitizer; or for compositions as whole as ops where they would be checked in brief (`TERNION_TABLE=whole`).
 pub const TABLE: &str = "TERNION_TABLE";
 
 /// Whether this program was asked for all of its tests, and for nothing but their results: its parts may then run in processes of their own.
@@ -101,8 +101,14 @@ pub fn wants_whole() -> bool {
     std::env::var(TABLE).is_ok_and(|value| value == "whole") || std::env::var_os(COVERAGE_OUT).is_some()
 }
 
-fn smallest_alone() -> bool {
-    std::env::var(TABLE).is_ok_and(|value| value == "smallest")
+/// Whether each row is wanted on its smallest shapes alone: see [`TABLE`].
+pub fn smallest_alone() -> bool {
+    std::env::var(TABLE).is_ok_and(|value| value == "smallest") || is_brief()
+}
+
+/// Whether compositions are wanted in brief, on whichever device.
+fn is_brief() -> bool {
+    std::env::var(TABLE).is_ok_and(|value| value == "brief")
 }
 
 /// Every device of this project that is present on this machine, the processor first.
@@ -372,7 +378,8 @@ impl Run {
                 let rows: Vec<OpCase> =
                     rows.iter().filter(|row| applies(check, std::slice::from_ref(row))).cloned().collect();
                 for target in targets {
-                    let rows = if target.brief { in_brief(&rows) } else { rows.clone() };
+                    let brief = target.brief || is_brief();
+                    let rows = if brief { in_brief(&rows) } else { rows.clone() };
                     let name = format!("{op}::{check}::{}", target.device.name());
                     let test = Test { rows, check, target: target.clone(), filter: Filter::All };
                     let skipped = if wanted(&name) { self.skipped(&test) } else { None };

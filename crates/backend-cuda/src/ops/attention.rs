@@ -143,20 +143,24 @@ pub(crate) fn select(op: &Op, inputs: &[Meta<'_>], room: usize) -> Result<Select
     if widths.iter().any(|width| !(1..=widest).contains(width)) {
         return no(why);
     }
-    let is_grad = matches!(op, Op::AttentionGrad(_));
-    if is_f32 && is_grad && widths.iter().any(|&width| width > 64) && simt_grad_shared(WIDEST_F32) > room {
-        return no("the gradient of wide heads in f32 needs more shared memory than the device has");
+    let (config, first) = match op {
+        Op::Attention(payload) => (&payload.config, 3),
+        Op::AttentionGrad(payload) => (&payload.config, 6),
+        _ => return no("no attention"),
+    };
+    if is_f32 && f32_shared(widths[0].max(widths[1]), first == 6, config.varlen) > room {
+        return no("wide heads in f32 need more shared memory than the device has");
     }
     let [batch, heads, queries] = [0, 1, 2].map(|axis| dim(0, axis));
-    let blocks = batch.saturating_mul(heads).saturating_mul(queries.max(dim(1, 2)) / ROWS + 1);
-    if queries + dim(1, 2) >= super::TOO_LONG || blocks >= super::TOO_LONG {
+    // Each sequence begins a block.
+    let sequences = config.lengths_inputs(first).map_or(0, |[lengths, _]| dim(lengths, 0));
+    let of_head = (queries.max(dim(1, 2)) / ROWS).saturating_add(sequences + 1);
+    let blocks = batch.saturating_mul(heads).saturating_mul(of_head);
+    let is_long = queries + dim(1, 2) >= super::TOO_LONG || of_head >= super::TOO_LONG / ROWS;
+    if is_long || blocks >= super::TOO_LONG {
         return no("more than 2^31 blocks of queries");
     }
-    let mask = match op {
-        Op::Attention(payload) => payload.config.mask.then(|| inputs[3]),
-        Op::AttentionGrad(payload) => payload.config.mask.then(|| inputs[6]),
-        _ => None,
-    };
+    let mask = config.mask.then(|| inputs[first]);
     if mask.is_some_and(|mask| {
         mask.layout.strides()[2..].iter().any(|stride| stride.unsigned_abs() >= MASK_STRIDE)
     }) {
@@ -509,6 +513,16 @@ struct Pass {
     rows: usize,
     threads: u32,
     shared: usize,
+}
+
+/// Bytes of shared memory of the f32 kernels for heads of so many columns.
+fn f32_shared(columns: usize, is_grad: bool, is_varlen: bool) -> usize {
+    let width = Engine::Simt.width_of(columns, is_grad).map_or(WIDEST_F32, usize::from);
+    let (own, room) = match is_grad {
+        true => (simt_grad_shared(width), varlen::room::<Backward>()),
+        false => (simt_shared(width), varlen::room::<Forward>()),
+    };
+    own + if is_varlen { room } else { 0 }
 }
 
 /// Bytes of shared memory of the f32 gradient for heads of this width.

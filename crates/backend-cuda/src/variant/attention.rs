@@ -303,6 +303,8 @@ impl Products {
             }
             _ if !is_plain => [ROWS_64_STEP_32_BLOCKS_2, ROWS_64_STEP_32_BLOCKS_2],
             (_, 128) => [ROWS_128_STEP_16_BLOCKS_2, ROWS_64_STEP_32_BLOCKS_2],
+            // Two blocks with the parameters of their sequences fit the 100 KiB of compute capability 8.6 and 8.9.
+            _ if self.reach == Reach::Varlen => [ROWS_128_STEP_32_BLOCKS_2, ROWS_64_STEP_32_BLOCKS_2],
             _ => [ROWS_128_STEP_32_BLOCKS_2, ROWS_64_STEP_64_BLOCKS_2],
         }
     }

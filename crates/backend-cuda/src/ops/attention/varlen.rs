@@ -50,8 +50,13 @@ impl Varlen {
 
     /// Bytes of shared memory for a block's parameters `P`, which are those of its sequence.
     pub(super) fn room<P>(&self) -> usize {
-        if self.sequences == 0 { 0 } else { size_of::<P>().next_multiple_of(16) }
+        if self.sequences == 0 { 0 } else { room::<P>() }
     }
+}
+
+/// Bytes of shared memory for parameters `P`.
+pub(super) const fn room<P>() -> usize {
+    size_of::<P>().next_multiple_of(16)
 }
 
 /// How far back and ahead of its position a query sees, both as the first one that is too far; at most `rows`, which is all.
