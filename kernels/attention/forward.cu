@@ -329,6 +329,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) attention(const __
     }
 #endif
 #if PARTS
+    // A part without keys has not waited for its queries.
+    cp_async_wait_group<0>();
     store_part(p, y, softmax);
 #else
     // The place of q is y's now.

@@ -26,10 +26,15 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention_merge_parts(cons
     const float* partial =
         parts.results + i64(parts.rows) * parts.count * 2 + i64(blockIdx.x) * parts.count * VALUE_DIM;
     float row_max = -INFINITE;
-    for (u32 part = 0; part < parts.count; ++part) row_max = fmaxf(row_max, numbers[part * 2]);
+    for (u32 part = threadIdx.x % WARP; part < parts.count; part += WARP) row_max = fmaxf(row_max, numbers[part * 2]);
+#pragma unroll
+    for (int apart = WARP / 2; apart > 0; apart /= 2)
+        row_max = fmaxf(row_max, __shfl_xor_sync(ALL_LANES, row_max, apart));
     float total = 0, y[COLUMNS];
 #pragma unroll
     for (int at = 0; at < COLUMNS; ++at) y[at] = 0;
+    // Loads of several parts are under way together.
+#pragma unroll 8
     for (u32 part = 0; part < parts.count; ++part) {
         float factor = factor_of(numbers[part * 2], row_max);
         total = fmaf(factor, numbers[part * 2 + 1], total);

@@ -2,7 +2,7 @@
 
 mod varlen;
 
-use super::{beside, both_ways, compare, none_wrong, tensor, twice, unless_short};
+use super::{beside, both_ways, compare, difference, gpu, is_short, none_wrong, tensor, twice, unless_short};
 use std::fmt::Write;
 use ternion::dispatch::apply_one;
 use ternion::ops::attention::{Attention, AttentionConfig};
@@ -297,10 +297,70 @@ fn several_tiles_of_queries_for_a_block() -> Result<()> {
     equal_each_time(widths.into_iter().flat_map(of), unless_short(5, 1))
 }
 
+/// By the tiles of forward for many keys, which only large sizes take: as under a mask that shows the same keys, by a kernel of other tiles.
+#[test]
+fn many_keys() -> Result<()> {
+    let _beside = beside();
+    let Some(device) = gpu().filter(|_| !is_short()) else { return Ok(()) };
+    let mut faults = String::new();
+    let cases = [
+        (64, 36, 576, false),
+        (64, 36, 1300, false),
+        (64, 12, 2112, true),
+        (192, 2, 4096, true),
+        (192, 2, 4100, false),
+    ];
+    for (width, heads, length, causal) in cases {
+        let seen = (0..length).flat_map(|query| (0..length).map(move |key| !causal || key <= query));
+        let mask = Tensor::from_vec(seen.collect::<Vec<_>>(), [length, length], device)?;
+        let mask = mask.expand([2, heads, length, length])?;
+        for dtype in [DType::F16, DType::BF16] {
+            let random = |seed| tensor(&[2, heads, length, width], dtype, device, seed);
+            let (q, k, v) = (random(1)?, random(2)?, random(3)?);
+            let config = |causal, mask| AttentionConfig {
+                scale: 0.3 / (width as f64).sqrt(),
+                causal,
+                window: None,
+                mask,
+                varlen: false,
+                dropout: None,
+            };
+            let found = apply_one(Attention { config: config(causal, false) }, &[&q, &k, &v])?;
+            let expected = apply_one(Attention { config: config(false, true) }, &[&q, &k, &v, &mask])?;
+            if let Some(text) = difference(&found, &expected)? {
+                let _ =
+                    writeln!(faults, "{dtype:?} of width {width}, length {length}, causal {causal}: {text}");
+            }
+        }
+    }
+    none_wrong(&faults);
+    Ok(())
+}
+
+/// More blocks than the device has room for, whose walks are long: by the kernel without TMA and without parts.
+#[test]
+fn long_walks_of_many_blocks() -> Result<()> {
+    let lengths = unless_short(vec![[40, 700, 1]], vec![[40, 300, 1]]);
+    let mut faults = String::new();
+    for widths in [[40, 32], [64, 64], [128, 100]] {
+        for (reach, &lengths) in [Reach::Full, Reach::Causal]
+            .into_iter()
+            .flat_map(|reach| lengths.iter().map(move |at| (reach, at)))
+        {
+            let case = Case { dtype: DType::BF16, widths, heads: 70, lengths, reach, dropout: None };
+            if compare_halves(&mut faults, case, 1.0 / 256.0)?.is_none() {
+                return Ok(());
+            }
+        }
+    }
+    none_wrong(&faults);
+    Ok(())
+}
+
 /// A few queries of many keys, as steps of generation have: parts of the keys, and heads that share keys as rows of one.
 #[test]
 fn few_queries_of_many_keys() -> Result<()> {
-    let lengths = [[1, 3000, 4], [1, 1030, 1], [5, 2500, 2], [16, 700, 1], [70, 1500, 4]];
+    let lengths = [[1, 3000, 4], [1, 1030, 1], [5, 2500, 2], [16, 700, 1], [70, 2200, 4]];
     let lengths = unless_short(lengths.to_vec(), vec![[1, 1030, 4], [5, 700, 2]]);
     let widths = [[32, 32], [64, 64], [72, 40], [100, 128], [192, 130], [256, 256]];
     let mut faults = String::new();

@@ -386,10 +386,12 @@ fn run_attention(op: &Op, call: &Call<'_>) -> Result<()> {
     let (dtype, multiprocessors) = (q.dtype, call.gpu.multiprocessors());
     if plan.is_by_tma(&tensors, multiprocessors) {
         plan.launch_tma(call, dtype, &tensors)?;
-    } else if let Some(cut) = plan.cut(config, multiprocessors) {
-        plan.launch_parts(call, dtype, tensors, cut)?;
     } else {
-        plan.launch_forward(call, dtype, tensors)?;
+        plan.leave_out_unseen(&mut tensors, config, dtype);
+        match plan.cut(config, multiprocessors) {
+            Some(cut) => plan.launch_parts(call, dtype, tensors, cut)?,
+            None => plan.launch_forward(call, dtype, tensors)?,
+        }
     }
     operands.deliver(detour, &call.outputs[0])
 }

@@ -1,13 +1,18 @@
 //! Few queries of many keys, as a step of generation has them: too few blocks for the device if each walks over all keys. So the keys are cut into parts, a block for
 //! each, whose results `attention/merge_parts.cu` puts together in the order of the keys.
 
-use super::{Forward, MASK_STRIDE, Operand, Plan, Sizes, grid};
+use super::super::TOO_LONG;
+use super::{Forward, MASK_STRIDE, Plan, Sizes, grid};
 use crate::call::Call;
 use crate::launch::Launch;
 use crate::variant::attention::{AttentionVariant, Engine, Reach};
 use ternion_core::ops::attention::AttentionConfig;
 use ternion_core::{DType, Error, Result};
 
+/// A multiple of the steps of all kernels that walk over keys without TMA.
+const WHOLE_STEPS: u32 = 128;
+/// Keys of the least part for each query of a tile: results of parts, f32 of each query, are then a small share of the keys and values that are read.
+const LEAST_KEYS_OF_QUERY: usize = 16;
 /// Steps over keys of the least part, below which a block has too little to do beside its start and its results.
 const LEAST_STEPS: usize = 4;
 /// The most parts, which the other kernel walks over one after another.
@@ -42,8 +47,11 @@ impl Plan {
     ) {
         let Sizes { heads, group, queries, keys, .. } = self.sizes;
         let is_dropping = config.dropout.is_some() || config.varlen;
-        let is_near = tensors.mask.strides[1].unsigned_abs() < MASK_STRIDE as u64;
-        if queries != 1 || keys == 0 || is_dropping || !is_near || self.products.engine == Engine::Simt {
+        // Strides of heads become those of rows, which the kernels bound.
+        let is_near = tensors.mask.strides[1].unsigned_abs() < MASK_STRIDE as u64
+            && tensors.q.strides[1].unsigned_abs() < TOO_LONG as u64;
+        let is_for = queries == 1 && keys > 0 && group > 0 && self.products.engine != Engine::Simt;
+        if !is_for || is_dropping || !is_near {
             return;
         }
         let first = config.window.map_or(0, |window| (keys as usize).saturating_sub(window)) as u32;
@@ -51,14 +59,7 @@ impl Plan {
         if first == keys {
             return;
         }
-        let behind = |operand: &mut Operand, axis: usize, elements: usize, size: usize| {
-            operand.first =
-                operand.first.wrapping_add_signed(operand.strides[axis] * (elements * size) as i64);
-        };
-        behind(&mut tensors.k, 2, first as usize, dtype.size());
-        behind(&mut tensors.v, 2, first as usize, dtype.size());
-        let of_mask = if self.products.reach == Reach::BoolMask { 1 } else { dtype.size() };
-        behind(&mut tensors.mask, 3, first as usize, of_mask);
+        self.leave_out_keys(tensors, first, dtype);
         if self.products.reach == Reach::Band {
             self.products.reach = Reach::Full;
         }
@@ -81,6 +82,34 @@ impl Plan {
         tensors.sizes = self.sizes;
     }
 
+    /// Moves keys, values and mask by the first so many keys, which no query sees.
+    fn leave_out_keys(&self, tensors: &mut Forward, first: u32, dtype: DType) {
+        let of_mask = if self.products.reach == Reach::BoolMask { 1 } else { dtype.size() };
+        let moved = [(&mut tensors.k, 2, dtype.size()), (&mut tensors.v, 2, dtype.size())];
+        for (operand, axis, size) in moved.into_iter().chain([(&mut tensors.mask, 3, of_mask)]) {
+            let bytes = operand.strides[axis] * (first as usize * size) as i64;
+            operand.first = operand.first.wrapping_add_signed(bytes);
+        }
+    }
+
+    /// Leaves out the keys before and behind all that a band's queries see, in whole steps of the kernels; not where weights are dropped by the numbers of keys.
+    pub(super) fn leave_out_unseen(&mut self, tensors: &mut Forward, config: &AttentionConfig, dtype: DType) {
+        let Sizes { queries, keys, reach_first, reach_end, .. } = self.sizes;
+        if self.products.reach == Reach::Full || config.varlen || config.dropout.is_some() || queries == 0 {
+            return;
+        }
+        let first = reach_first.max(0) as u32 / WHOLE_STEPS * WHOLE_STEPS;
+        let end = (i64::from(queries) - 1 + i64::from(reach_end)).min(i64::from(keys));
+        if end <= i64::from(first) {
+            return;
+        }
+        self.leave_out_keys(tensors, first, dtype);
+        self.sizes.keys = end as u32 - first;
+        self.sizes.reach_first -= first as i32;
+        self.sizes.reach_end -= first as i32;
+        tensors.sizes = self.sizes;
+    }
+
     /// How the keys are cut: into so many parts that each multiprocessor has its blocks; none where there are enough of them without, and of what
     /// has no such kernel.
     pub(super) fn cut(&self, config: &AttentionConfig, multiprocessors: usize) -> Option<Cut> {
@@ -95,7 +124,9 @@ impl Plan {
             self.batch * self.sizes.heads as usize * (self.sizes.queries as usize).div_ceil(tiles.rows());
         let steps = (self.sizes.keys as usize).div_ceil(tiles.step);
         let wanted = (multiprocessors * tiles.blocks).checked_div(blocks)?;
-        let most = wanted.min(steps / LEAST_STEPS).min(MOST_PARTS);
+        let queries = (self.sizes.queries as usize).min(tiles.rows());
+        let least = LEAST_STEPS.max((queries * LEAST_KEYS_OF_QUERY).div_ceil(tiles.step));
+        let most = wanted.min(steps / least).min(MOST_PARTS);
         if most < 2 {
             return None;
         }
@@ -139,7 +170,7 @@ impl Plan {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Dropping, Varlen};
+    use super::super::{Dropping, Operand, Varlen, reaches};
     use super::*;
     use crate::variant::attention::Products;
 
@@ -168,6 +199,24 @@ mod tests {
         Plan { products, sizes, batch, kv_heads }
     }
 
+    fn tensors(plan: &Plan) -> Forward {
+        let operand = |strides| Operand { first: 1 << 20, strides };
+        Forward {
+            q: operand([512, 64, 0, 1]),
+            k: operand([64 * 300 * 2, 64, 128, 1]),
+            v: operand([64 * 300 * 2, 64, 128, 1]),
+            mask: Operand::default(),
+            y: operand([512, 64, 0, 1]),
+            log_sums: 0,
+            log_sum_errors: 0,
+            blocks: 0,
+            sizes: plan.sizes,
+            dropping: Dropping::default(),
+            varlen: Varlen::default(),
+            parts: Parts::default(),
+        }
+    }
+
     #[test]
     fn few_queries_of_many_keys_are_cut() {
         let cut = |heads, rows| plan(heads, rows).cut(&CONFIG, 132);
@@ -177,6 +226,8 @@ mod tests {
         assert_eq!(cut([1, 2, 2], [4, 32768]), Some(Cut { count: 128, keys: 256 }));
         assert_eq!(cut([1, 1, 1], [1, 1000]), Some(Cut { count: 4, keys: 256 }));
         assert_eq!(cut([1, 1, 1], [1, 448]), None, "parts of less than four steps");
+        assert_eq!(cut([1, 12, 12], [512, 512]), None, "results of as many bytes as keys and values");
+        assert_eq!(cut([1, 1, 1], [64, 4096]), Some(Cut { count: 4, keys: 1024 }));
         assert_eq!(cut([8, 32, 32], [1, 8192]), None, "256 blocks without");
         assert_eq!(cut([1, 2, 2], [0, 8192]), None, "no queries");
     }
@@ -194,21 +245,6 @@ mod tests {
 
     #[test]
     fn heads_that_share_keys_become_rows_of_one() {
-        let operand = |strides| Operand { first: 1 << 20, strides };
-        let tensors = |plan: &Plan| Forward {
-            q: operand([512, 64, 0, 1]),
-            k: operand([64 * 300 * 2, 64, 128, 1]),
-            v: operand([64 * 300 * 2, 64, 128, 1]),
-            mask: Operand::default(),
-            y: operand([512, 64, 0, 1]),
-            log_sums: 0,
-            log_sum_errors: 0,
-            blocks: 0,
-            sizes: plan.sizes,
-            dropping: Dropping::default(),
-            varlen: Varlen::default(),
-            parts: Parts::default(),
-        };
         let turned = |config: &AttentionConfig, rows| {
             let mut plan = plan([3, 8, 2], rows);
             let mut tensors = tensors(&plan);
@@ -222,7 +258,26 @@ mod tests {
         assert_eq!((plan.products.reach, tensors.k.first), (Reach::Full, 1 << 20));
         let (_, tensors) = turned(&AttentionConfig { window: Some(100), ..CONFIG }, [1, 300]);
         assert_eq!((tensors.sizes.keys, tensors.k.first), (100, (1 << 20) + 200 * 128 * 2));
+        assert_eq!(turned(&AttentionConfig { window: Some(0), ..CONFIG }, [1, 300]).1.sizes.keys, 300);
         let (_, tensors) = turned(&CONFIG, [2, 300]);
         assert_eq!((tensors.sizes.group, tensors.q.strides[2]), (4, 0), "two queries stay");
+    }
+
+    #[test]
+    fn keys_that_a_window_leaves_out_are_not_walked_over() {
+        let narrowed = |[queries, keys]: [u32; 2], window: usize| {
+            let config = AttentionConfig { window: Some(window), ..CONFIG };
+            let mut plan = plan([1, 2, 2], [queries, keys]);
+            (plan.sizes.reach_first, plan.sizes.reach_end) =
+                reaches(&config, i64::from(queries), i64::from(keys));
+            let mut tensors = tensors(&plan);
+            plan.leave_out_unseen(&mut tensors, &config, DType::BF16);
+            let Sizes { keys, reach_first, reach_end, .. } = tensors.sizes;
+            ([keys as i32, reach_first, reach_end], (tensors.k.first - (1 << 20)) / 256)
+        };
+        // Query 0 is at key 32760 and sees 31737 and on; 31616 is 247 times 128.
+        assert_eq!(narrowed([8, 32768], 1024), ([1152, 121, 1145], 31616));
+        assert_eq!(narrowed([8, 300], 1024), ([300, -8, 293], 0));
+        assert_eq!(narrowed([8, 300], 0), ([44, 37, 37], 256), "nothing is seen");
     }
 }
