@@ -298,9 +298,7 @@ impl Products {
             (Engine::Wgmma, 64) if is_plain => [ROWS_64_STEP_64_BLOCKS_3, ROWS_64_STEP_64_BLOCKS_2],
             (Engine::Wgmma, _) => [ROWS_64_STEP_64_BLOCKS_2, ROWS_64_STEP_64_BLOCKS_2],
             // Where a sequence is takes registers beside the draws.
-            (_, 128) if self.reach == Reach::VarlenDropout => {
-                [ROWS_64_STEP_16_BLOCKS_2, ROWS_64_STEP_32_BLOCKS_2]
-            }
+            (_, 128) if self.reach == Reach::VarlenDropout => [ROWS_64_STEP_16_BLOCKS_2; 2],
             _ if !is_plain => [ROWS_64_STEP_32_BLOCKS_2, ROWS_64_STEP_32_BLOCKS_2],
             (_, 128) => [ROWS_128_STEP_16_BLOCKS_2, ROWS_64_STEP_32_BLOCKS_2],
             // Two blocks with the parameters of their sequences fit the 100 KiB of compute capability 8.6 and 8.9.

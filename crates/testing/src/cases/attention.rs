@@ -283,11 +283,12 @@ fn many_keys() -> Vec<OpCase> {
         let case = beyond_a_block(&format!("many keys{what}"), config);
         case.forward_only("the gradient walks over keys as over few").dtypes(&[F32, F16, BF16])
     };
-    // One query sees keys of the second half alone, one none at all; numbers that are no scores.
+    // Two queries see a few keys alone, one none at all; numbers that are no scores.
     let mut hidden = vec![-1e9; 4 * 1040];
     hidden[600..700].fill(0.5);
     hidden[1040..2080].fill(f64::NEG_INFINITY);
     hidden[2080..3120].fill(1.0);
+    hidden[4000..4010].fill(0.0);
     let (mut keys, mut queries) = (numbers(2 * 1040 * 8), numbers(4 * 8));
     (keys[7 * 8], keys[1000 * 8]) = (f64::NAN, f64::INFINITY);
     queries[9] = 0.0;
