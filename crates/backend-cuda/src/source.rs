@@ -86,12 +86,6 @@ impl Source {
         self
     }
 
-    /// With more in its name.
-    fn also_named(mut self, description: &str) -> Source {
-        self.name = format!("{}, {description})", self.name.trim_end_matches(')'));
-        self
-    }
-
     /// With a name of all macros: `ops/softmax.cu (TYPE float, PACK 4)`.
     fn named_by_defines(self) -> Source {
         let text = |(name, value): &(&'static str, String)| format!("{name} {value}");

@@ -9,7 +9,10 @@ pub(super) fn source(variant: AttentionVariant) -> Source {
         AttentionVariant::Forward { products, dtype } => forward(products, dtype),
         AttentionVariant::ForwardParts { products, dtype } => {
             let source = Source::new("attention/forward.cu", &["attention"]).products(products, dtype);
-            source.forward_tiles(products.parts_tiles()).define("PARTS", 1).also_named("parts")
+            source
+                .forward_tiles(products.parts_tiles())
+                .define("PARTS", 1)
+                .named(&format!("{}, parts", name_of(products, dtype)))
         }
         AttentionVariant::MergeParts { width, mask, dtype } => {
             let source = Source::new("attention/merge_parts.cu", &["attention_merge_parts"]);
@@ -21,7 +24,11 @@ pub(super) fn source(variant: AttentionVariant) -> Source {
             let tiles = forward_tma_tiles(usize::from(width), is_long);
             let source =
                 Source::new("attention/forward_tma.cu", &["attention_tma"]).products(products, dtype);
-            let source = if is_long { source.also_named("many keys") } else { source };
+            let source = if is_long {
+                source.named(&format!("{}, many keys", name_of(products, dtype)))
+            } else {
+                source
+            };
             source
                 .define_all([("CONSUMERS", tiles.consumers), ("STEP", tiles.step)])
                 .define_all([("STAGES", tiles.stages), ("QUERY_STAGES", tiles.query_stages)])
@@ -73,9 +80,13 @@ impl Source {
             .reach(reach, reach != Reach::Full, dtype)
             .define("HEAD_DIM", width)
             .define("VALUE_DIM", width)
-            .named(&format!("{engine:?} {width} {reach:?}: {}", element(dtype)));
+            .named(&name_of(products, dtype));
         if engine == Engine::Wgmma { source.define("WGMMA", 1) } else { source }
     }
+}
+
+fn name_of(Products { engine, width, reach }: Products, dtype: DType) -> String {
+    format!("{engine:?} {width} {reach:?}: {}", element(dtype))
 }
 
 fn forward(products: Products, dtype: DType) -> Source {

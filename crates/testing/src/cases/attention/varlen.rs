@@ -12,15 +12,15 @@ type Ends = [&'static [usize]; 2];
 
 /// By the numbers of rows: sequences of one row and of none, of more queries than keys, and rows behind the last sequence.
 const ENDS: [Ends; 6] = [
+    [&[0, 1, 3], &[0, 2, 4]],
     [&[0, 3, 3, 7], &[0, 2, 5, 9]],
     [&[0, 1, 6], &[0, 1, 6]],
     [&[0, 4], &[0, 8]],
     [&[0, 2, 5, 6], &[0, 4, 4, 7]],
-    [&[0, 3, 10], &[0, 5, 11]],
     [&[0, 70, 71, 139, 150], &[0, 64, 67, 140, 171]],
 ];
 /// Queries and keys that these are of.
-const ROWS: [[usize; 2]; 6] = [[7, 9], [6, 6], [5, 9], [8, 7], [10, 11], [150, 171]];
+const ROWS: [[usize; 2]; 6] = [[3, 4], [7, 9], [6, 6], [5, 9], [8, 7], [150, 171]];
 
 fn ends_of(rows: [usize; 2]) -> Ends {
     let at = ROWS.iter().position(|&known| known == rows);
@@ -56,9 +56,9 @@ pub(super) fn rows() -> Vec<OpCase> {
         ),
         on_usual_rows(varlen("varlen causal window=2", window(causal))),
         on_usual_rows(varlen("varlen window=2", window(PLAIN))),
-        varlen("varlen, beyond a block", PLAIN).dtypes(&[F32, BF16]).dense_only(SMALL_ROWS).on(LONG),
+        varlen("varlen, beyond a block", PLAIN).dtypes(&[F32]).dense_only(SMALL_ROWS).on(LONG),
         varlen("varlen causal window=60, beyond a block", AttentionConfig { window: Some(60), ..causal })
-            .dtypes(&[F32, BF16])
+            .dtypes(&[F32])
             .dense_only(SMALL_ROWS)
             .on(LONG),
         on_usual_rows(varlen("varlen dropout=0.5", dropped(0.5, PLAIN))).dtypes(&[F32, F64]),
@@ -83,19 +83,15 @@ fn on_usual_rows(case: OpCase) -> OpCase {
         .on([&[8, 2, 3], &[7, 1, 3], &[7, 1, 2]])
 }
 
-/// Heads as wide as those of real models.
+/// Heads as wide as those of real models: few and short, so that the hunt for planted faults, which takes the largest sums first, is as it was without them.
+/// Wider ones and longer sequences in half precision are in tests/kernels/attention/varlen.rs.
 fn wide() -> Vec<OpCase> {
     let plain = AttentionConfig { scale: 0.1, ..PLAIN };
-    let heads: [[&'static [usize]; 3]; 4] = [
-        [&[10, 2, 64], &[11, 1, 64], &[11, 1, 48]],
-        [&[10, 2, 104], &[11, 1, 104], &[11, 1, 128]],
-        [&[10, 2, 192], &[11, 1, 192], &[11, 1, 130]],
-        [&[10, 1, 256], &[11, 1, 256], &[11, 1, 224]],
-    ];
+    let heads: [[&'static [usize]; 3]; 2] =
+        [[&[3, 2, 64], &[4, 1, 64], &[4, 1, 48]], [&[3, 1, 104], &[4, 1, 104], &[4, 1, 128]]];
     let row = |[q, k, v]: [&'static [usize]; 3], what: &str, config| {
-        let dtypes: &[DType] = if q[2] > 128 { &[F32, BF16] } else { &[F32, F16, BF16] };
         let case = varlen(&format!("varlen wide {}{what}", q[2]), config);
-        case.dtypes(dtypes).dense_only(SMALL_ROWS).on([q, k, v])
+        case.dtypes(&[F32, F16, BF16]).dense_only(SMALL_ROWS).on([q, k, v])
     };
     let kept = heads.into_iter().map(|shapes| row(shapes, "", plain));
     let dropping = heads.into_iter().map(|shapes| row(shapes, " dropout=0.2", dropped(0.2, plain)));
