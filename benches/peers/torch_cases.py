@@ -209,7 +209,6 @@ def host_cases():
         host(f"host/{op}_sustained", make, "sustained_microseconds_of_op")
 
 
-
 # ---------------------------------------------------------------- Matrix products
 
 
@@ -277,11 +276,12 @@ def attention(head_dim, tokens, causal, backward, dropout=0.0):
             milliseconds = clock.median(call)
         emit(name, impl, milliseconds, operations / milliseconds / 1e9, "TFLOP/s")
 
-    def run(clock, _):
-        for impl, backend in (("torch/flash", SDPBackend.FLASH_ATTENTION), ("torch/cudnn", SDPBackend.CUDNN_ATTENTION)):
-            guarded(name, impl, lambda: measure(clock, impl, backend))
+    CASES[name] = lambda clock, _: by_both_backends(name, clock, measure)
 
-    CASES[name] = run
+
+def by_both_backends(name, clock, measure):
+    for impl, backend in (("torch/flash", SDPBackend.FLASH_ATTENTION), ("torch/cudnn", SDPBackend.CUDNN_ATTENTION)):
+        guarded(name, impl, lambda: measure(clock, impl, backend))
 
 
 # Sequences of 16,384 tokens in all, as in ternion-bench.
@@ -299,11 +299,10 @@ def varlen_attention(head_dim, causal, backward):
         from torch.nn.attention.varlen import varlen_attn
 
         ends = torch.tensor((0, *itertools.accumulate(LENGTHS)), dtype=torch.int32, device=DEVICE)
-        longest = max(LENGTHS)
         q, k, v = (randn(tokens, heads, head_dim, dtype=torch.bfloat16, leaf=True) for _ in range(3))
 
         def attend(q, k, v):
-            return varlen_attn(q, k, v, ends, ends, longest, longest, window_size=(-1, 0) if causal else (-1, -1))
+            return varlen_attn(q, k, v, ends, ends, max(LENGTHS), max(LENGTHS), window_size=(-1, 0) if causal else (-1, -1))
 
         milliseconds = clock.median(gradient(attend, q, k, v) if backward else unrecorded(attend, q, k, v))
         emit(name, "torch/flash", milliseconds, operations / milliseconds / 1e9, "TFLOP/s")
@@ -327,20 +326,14 @@ def decode_attention(batch, heads, kv_heads, queries, keys):
             milliseconds = clock.median(lambda: F.scaled_dot_product_attention(q, k, v, enable_gqa=heads != kv_heads))
         emit(name, impl, milliseconds, bytes_read / milliseconds / 1e6, "GB/s")
 
-    def run(clock, _):
-        for impl, backend in (("torch/flash", SDPBackend.FLASH_ATTENTION), ("torch/cudnn", SDPBackend.CUDNN_ATTENTION)):
-            guarded(name, impl, lambda: measure(clock, impl, backend))
-
-    CASES[name] = run
+    CASES[name] = lambda clock, _: by_both_backends(name, clock, measure)
 
 
 def attention_cases():
     for sizes in DECODE:
         decode_attention(*sizes)
-    for head_dim in (64, 128):
-        for causal in (False, True):
-            for backward in (False, True):
-                varlen_attention(head_dim, causal, backward)
+    for head_dim, causal, backward in itertools.product((64, 128), (False, True), (False, True)):
+        varlen_attention(head_dim, causal, backward)
     for head_dim in (64, 128, 256):
         for tokens in (512, 1024, 4096, 16384) if head_dim <= 128 else (1024, 4096):
             for causal in (False, True):

@@ -224,19 +224,28 @@ template <bool BY_KEYS, class W> INLINE void advance(i32& at, u32& member, const
     }
 }
 
+template <bool BY_KEYS> INLINE u32 tiles_of(const AttentionGrad& p) { return BY_KEYS ? p.key_blocks : p.query_blocks; }
+
+// The walked rows that any of the block's own sees, and the steps over them from `at` on.
+template <bool BY_KEYS, class W> INLINE Range walked_rows(const Sizes& sizes, const TileCoord& tile, i32 own_rows) {
+    i32 end_row = min(tile.first_row + W::ROWS, own_rows);
+    return BY_KEYS ? queries_of(sizes, tile.first_row, end_row) : keys_of(sizes, tile.first_row, end_row);
+}
+template <bool BY_KEYS, class W> INLINE i32 steps_over(const Sizes& sizes, const Range& walked, i32 at) {
+    i32 steps = walked.end > walked.first ? (walked.end - at + W::STEP - 1) / W::STEP : 0;
+    return BY_KEYS ? steps * i32(sizes.group) : steps;
+}
+
 template <bool BY_KEYS, class W> INLINE void gradient(const AttentionGrad& launched) {
     extern __shared__ __align__(1024) u8 shared[];
-    u32 blocks = BY_KEYS ? launched.key_blocks : launched.query_blocks;
-    const AttentionGrad& p = of_own_sequence<BY_KEYS>(launched, shared + W::SHARED_BYTES, blocks, W::ROWS);
+    const auto& p = of_own_sequence<BY_KEYS>(launched, shared + W::SHARED_BYTES, tiles_of<BY_KEYS>(launched), W::ROWS);
     const Sizes& sizes = p.sizes;
     TileCoord tile = tile_in<BY_KEYS>(p, blockIdx.x, W::ROWS);
     i32 own_rows = BY_KEYS ? sizes.keys : sizes.queries;
     if (has_no_rows(tile, own_rows)) return;
-    i32 end_row = min(tile.first_row + W::ROWS, own_rows);
-    Range walked = BY_KEYS ? queries_of(sizes, tile.first_row, end_row) : keys_of(sizes, tile.first_row, end_row);
+    Range walked = walked_rows<BY_KEYS, W>(sizes, tile, own_rows);
     i32 at = walked.first / W::STEP * W::STEP;
-    i32 steps = walked.end > walked.first ? (walked.end - at + W::STEP - 1) / W::STEP : 0;
-    if (BY_KEYS) steps *= sizes.group;
+    i32 steps = steps_over<BY_KEYS, W>(sizes, walked, at);
     u32 tiles = cvta_to_shared(shared);
     u32 tile_row = threadIdx.x / WARP * W::WARP_ROWS;
     i32 warp_row = tile.first_row + i32(tile_row);

@@ -106,14 +106,9 @@ fn select(_gpu: &Gpu, op: &Op, inputs: &[Meta<'_>]) -> Result<LaunchFn, Unsuppor
         }
         Op::Matmul(_) => Ok(ops::matmul::run),
         Op::Attention(Attention { config }) | Op::AttentionGrad(AttentionGrad { config })
-            if config.dropout.is_some() =>
+            if config.dropout.is_some() || config.varlen =>
         {
-            Err(Unsupported::because("no shader drops weights"))
-        }
-        Op::Attention(Attention { config }) | Op::AttentionGrad(AttentionGrad { config })
-            if config.varlen =>
-        {
-            Err(Unsupported::because("no shader for sequences of different lengths"))
+            Err(Unsupported::because("no shader drops weights or takes sequences of different lengths"))
         }
         Op::Attention(_) => Ok(ops::attention::run),
         Op::AttentionGrad(_) => Ok(ops::attention::run_grad),

@@ -1,6 +1,7 @@
 //! Rows of scaled dot-product attention.
 
 mod far_below;
+mod many_keys;
 mod upper_left;
 mod varlen;
 
@@ -13,7 +14,7 @@ use ternion_core::ops::random::Dropout;
 
 /// The rows.
 pub fn rows() -> Vec<OpCase> {
-    [unmasked(), masked(), wide(), tiled(), many_keys(), ops(), far_below::rows(), upper_left::rows(), dropping(), dropping_ops(), varlen::rows()].into_iter().flatten().collect()
+    [unmasked(), masked(), wide(), tiled(), many_keys::rows(), ops(), far_below::rows(), upper_left::rows(), dropping(), dropping_ops(), varlen::rows()].into_iter().flatten().collect()
 }
 
 const PLAIN: AttentionConfig =
@@ -271,42 +272,6 @@ fn tiled() -> Vec<OpCase> {
         beyond_a_block("tiled additive mask constant", window)
             .input(Input::float(Uniform(-2.0, 2.0)).constant())
             .on([q, k, v, &[70, 140]]),
-    ]
-}
-
-/// A few queries of many keys, as a step of generation has them: a device may cut the keys into parts.
-fn many_keys() -> Vec<OpCase> {
-    let window = AttentionConfig { causal: true, window: Some(900), ..PLAIN };
-    let [q, k, v]: [&'static [usize]; 3] = [&[1, 4, 1, 8], &[1, 2, 1040, 8], &[1, 2, 1040, 4]];
-    let several: [&'static [usize]; 3] = [&[1, 2, 3, 8], &[1, 2, 1040, 8], &[1, 2, 1040, 4]];
-    let row = |what: &str, config| {
-        let case = beyond_a_block(&format!("many keys{what}"), config);
-        case.forward_only("the gradient walks over keys as over few").dtypes(&[F32, F16, BF16])
-    };
-    // Two queries see a few keys alone, one none at all; numbers that are no scores.
-    let mut hidden = vec![-1e9; 4 * 1040];
-    hidden[600..700].fill(0.5);
-    hidden[1040..2080].fill(f64::NEG_INFINITY);
-    hidden[2080..3120].fill(1.0);
-    hidden[4000..4010].fill(0.0);
-    let (mut keys, mut queries) = (numbers(2 * 1040 * 8), numbers(4 * 8));
-    (keys[7 * 8], keys[1000 * 8]) = (f64::NAN, f64::INFINITY);
-    queries[9] = 0.0;
-    let values = || Array::new(v, numbers(2 * 1040 * 4));
-    vec![
-        row("", PLAIN).on([q, k, v]).on(several).twice().hostile(
-            "nan and infinity among keys",
-            [Array::new(q, queries), Array::new(k, keys), values()],
-        ),
-        row(" causal window=900", window).on([q, k, v]).on(several),
-        row(" bool mask", window).input(Input::bool()).on([q, k, v, &[4, 1, 1040]]),
-        row(" additive mask constant", PLAIN)
-            .input(Input::float(Uniform(-2.0, 2.0)).constant())
-            .on([q, k, v, &[4, 1, 1040]])
-            .hostile(
-                "keys that are hidden by numbers",
-                [Array::new(q, numbers(4 * 8)), Array::new(k, numbers(2 * 1040 * 8)), values(), Array::new(&[4, 1, 1040], hidden)],
-            ),
     ]
 }
 
