@@ -23,7 +23,7 @@ def alone(q, k, v, causal, window):
     for (first, end), (first_key, end_key) in zip(zip(ENDS, ENDS[1:]), zip(KEY_ENDS, KEY_ENDS[1:])):
         if first == end:
             continue
-        rows = [x.transpose(0, 1) for x in (q[first:end], k[first_key:end_key], v[first_key:end_key])]
+        rows = [x.transpose(0, 1).unsqueeze(0) for x in (q[first:end], k[first_key:end_key], v[first_key:end_key])]
         queries, keys = end - first, end_key - first_key
         ahead = np.arange(keys)[None, :] - np.arange(queries)[:, None] - (keys - queries)
         seen = np.ones((queries, keys), dtype=bool)
@@ -32,7 +32,7 @@ def alone(q, k, v, causal, window):
         if window is not None:
             seen &= ahead > -window
             seen &= ahead < window
-        parts.append(F.scaled_dot_product_attention(*rows, attn_mask=ternion.tensor(seen), enable_gqa=True).transpose(0, 1))
+        parts.append(F.scaled_dot_product_attention(*rows, attn_mask=ternion.tensor(seen), enable_gqa=True)[0].transpose(0, 1))
     return ternion.cat(parts)
 
 

@@ -101,7 +101,8 @@ fn varlen_attn(
         let lengths = CumulativeLengths { queries: &queries, keys: &keys };
         let causal = Causal::lower_right(is_causal);
         let options = AttentionOptions { mask: None, causal, scale, dropout: 0.0, window };
-        let [y, log_sum] = query.scaled_dot_product_attention_varlen_lse(&key, &value, lengths, options)?;
+        let found = query.scaled_dot_product_attention_varlen_lse(&key, &value, lengths, options);
+        let [y, log_sum] = found.map_err(|error| error.in_name_of("varlen_attn"))?;
         Ok([cast_half(own, y)?, log_sum])
     })?;
     Ok((PyTensor::new(y), PyTensor::new(log_sum)))
