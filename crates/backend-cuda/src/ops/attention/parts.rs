@@ -37,8 +37,8 @@ pub(super) struct Cut {
 }
 
 impl Plan {
-    /// Has a single query of heads that share keys taken for as many queries of one head, so that the keys are read once for all of them. A single query is at the
-    /// last key: what it sees of the keys is cut out of them, and that is all it is told.
+    /// Treats a single query of each of the heads that share keys as so many queries of one head, so that the keys are read once for all of them. A single query is
+    /// at the position of the last key: the keys outside its window are left out by address, and the kernel gets no band.
     pub(super) fn turn_heads_into_rows(
         &mut self,
         tensors: &mut Forward,

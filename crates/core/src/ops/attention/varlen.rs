@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 /// Where sequences end that are stored one after another: 0, then the end of each sequence, i32 `[sequences + 1]`, as FlashAttention's `cu_seqlens`.
 ///
 /// Ends do not fall, and the last one is the number of rows, or less: rows behind it see nothing, are not seen, and give 0. The CPU backend
-/// reports lengths that are otherwise; the others, which do not read them on the host, give unspecified values for these rows, of no others' memory.
+/// reports other lengths as errors; the other backends do not read them on the host: there results are unspecified, and no other memory is accessed.
 #[derive(Clone, Copy)]
 pub struct CumulativeLengths<'a> {
     /// `cu_seqlens_q`: of the queries.
