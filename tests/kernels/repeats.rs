@@ -312,6 +312,28 @@ fn attention() -> Result<()> {
         let what = format!("attention, {queries} queries of 3000 keys, {heads} heads on {kv_heads}");
         compare_runs(&mut faults, &what, || Ok(vec![apply_one(Attention { config }, &[&q, &k, &v])?]))?;
     }
+    // Under a mask that needs a gradient: a tile of it for each block, and parts of the walk over all that it is repeated for.
+    for (dtype, of_mask) in
+        [(DType::BF16, [1, 1, 300, 520]), (DType::BF16, [2, 1, 1, 520]), (DType::F32, [1, 12, 1, 520])]
+    {
+        let random = |rows, seed| tensor(&[2, 12, rows, 64], dtype, device, seed);
+        let mask = tensor(&of_mask, dtype, device, 5)?;
+        let (inputs, dy) = ([random(300, 1)?, random(520, 2)?, random(520, 3)?, mask], random(300, 4)?);
+        let config = AttentionConfig {
+            scale: 0.1,
+            causal: false,
+            window: None,
+            mask: true,
+            varlen: false,
+            dropout: None,
+        };
+        let attend = |inputs: &[Tensor]| {
+            let inputs: Vec<&Tensor> = inputs.iter().collect();
+            apply_one(Attention { config }, &inputs)
+        };
+        let what = format!("attention, a mask {of_mask:?} of {dtype:?}");
+        compare_runs(&mut faults, &what, || both_ways_by(&inputs, attend, |_| Ok(dy.clone())))?;
+    }
     let lengths = Tensor::from_slice(&[0, 300, 301, 700, 1040], [5], device)?;
     for dtype in HALF_DTYPES {
         let random = |seed| tensor(&[1, 6, 1040, 128], dtype, device, seed);

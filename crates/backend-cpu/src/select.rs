@@ -93,7 +93,9 @@ fn select(op: &Op, inputs: &[Meta<'_>]) -> Result<Variant, Unsupported> {
         Op::Im2col(_) | Op::Col2im(_) | Op::Conv2d(_) | Op::Conv2dGradInput(_) | Op::Conv2dGradWeight(_) => {
             ops::conv::select(op, inputs)
         }
-        Op::Attention(_) | Op::AttentionGrad(_) => ops::attention::select(op, inputs),
+        Op::Attention(_) | Op::AttentionGrad(_) | Op::AttentionGradMask(_) => {
+            ops::attention::select(op, inputs)
+        }
         _ => Err(Unsupported::because("the composition is as fast here")),
     }
 }

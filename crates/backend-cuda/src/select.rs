@@ -102,7 +102,9 @@ fn select(gpu: &Gpu, op: &Op, inputs: &[Meta<'_>]) -> Result<Selected, Unsupport
         Op::CrossEntropyGradUpdate(_) => ops::loss::select_update(inputs),
         Op::SgdStep(_) | Op::AdamStep(_) => ops::step::select(op, inputs),
         Op::MultiTensorNorm(_) => ops::multi_tensor::select(),
-        Op::Attention(_) | Op::AttentionGrad(_) => ops::attention::select(op, inputs, gpu.shared_memory()),
+        Op::Attention(_) | Op::AttentionGrad(_) | Op::AttentionGradMask(_) => {
+            ops::attention::select(op, inputs, gpu.shared_memory())
+        }
         Op::MaxPool2d(_) => Ok(Selected::row_major(ops::pool::run_max_pool2d)),
         Op::MaxPool2dGrad(_) => Ok(Selected::row_major(ops::pool::run_max_pool2d_grad)),
         Op::AvgPool2d(_) => Ok(Selected::row_major(ops::pool::run_avg_pool2d)),

@@ -379,6 +379,7 @@ fn settings(op: &Op) -> u64 {
         Op::Dropout(drawn) => drawn.offset = 0,
         Op::Attention(attention) => forget_offset(&mut attention.config),
         Op::AttentionGrad(attention) => forget_offset(&mut attention.config),
+        Op::AttentionGradMask(attention) => forget_offset(&mut attention.config),
         _ => {}
     }
     let mut digest = DefaultHasher::new();

@@ -277,6 +277,8 @@ ops! {
     Attention(attention::Attention),
     /// Gradient of attention.
     AttentionGrad(attention::AttentionGrad),
+    /// Gradient of a mask that attention adds to its scores.
+    AttentionGradMask(attention::AttentionGradMask),
     /// Image patches as columns.
     Im2col(conv::Im2col),
     /// Columns added back to an image.

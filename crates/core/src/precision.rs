@@ -346,6 +346,7 @@ fn kind(op: &Op) -> Kind {
         | Op::BatchNorm(_)
         | Op::BatchNormGrad(_)
         | Op::AttentionGrad(_)
+        | Op::AttentionGradMask(_)
         | Op::Im2col(_)
         | Op::Col2im(_)
         | Op::Conv2dGradWeight(_)

@@ -12,6 +12,7 @@
 //! ```
 
 mod grad;
+mod grad_mask;
 mod sequences;
 
 use crate::access::Locked;
@@ -27,18 +28,20 @@ use sequences::Sequences;
 use std::ops::Range;
 use ternion_core::backend::{Meta, Plan, Unsupported};
 use ternion_core::ops::attention::AttentionConfig;
-use ternion_core::{DType, Error, Op, Result};
+use ternion_core::{DType, Error, Op, Result, Shape};
 
 /// Rows of a tile of scores.
 const QUERIES: usize = 64;
 /// Columns of a tile of scores: in f32 the tile takes 32 KiB, as much as a first-level cache.
 const KEYS: usize = 128;
 
-/// Both ops, all floats, both kinds of mask, with and without dropout.
+/// All floats, both kinds of mask, with and without dropout.
 pub(crate) fn select(op: &Op, inputs: &[Meta<'_>]) -> Result<Variant, Unsupported> {
     let run = match (op, inputs[0].dtype) {
         (Op::Attention(_), DType::F64) => forward::<f64>,
         (Op::Attention(_), _) => forward::<f32>,
+        (Op::AttentionGradMask(_), DType::F64) => grad_mask::gradient::<f64>,
+        (Op::AttentionGradMask(_), _) => grad_mask::gradient::<f32>,
         (_, DType::F64) => grad::gradient::<f64>,
         _ => grad::gradient::<f32>,
     };
@@ -133,11 +136,15 @@ impl<T: Float> MaskScratch<T> {
 }
 
 impl<T: Float> Mask<T> {
-    fn new(op: &'static str, view: Option<&Locked<'_>>) -> Result<Mask<T>> {
-        Ok(match view {
-            None => Mask::None,
-            Some(view) if view.dtype == DType::Bool => Mask::Seen(Rows::last(op, view)?),
-            Some(view) => Mask::Added(Rows::last(op, view)?),
+    /// Of a view whose axes may be 1 where those of the scores are not.
+    fn new(op: &'static str, view: Option<&Locked<'_>>, sizes: &Sizes) -> Result<Mask<T>> {
+        let Some(view) = view else { return Ok(Mask::None) };
+        let scores = Shape::new(&[sizes.batch, sizes.heads, sizes.queries, sizes.keys])?;
+        let layout = view.layout.expand(&scores)?;
+        let view = view.part(&layout);
+        Ok(match view.dtype {
+            DType::Bool => Mask::Seen(Rows::last(op, &view)?),
+            _ => Mask::Added(Rows::last(op, &view)?),
         })
     }
 
@@ -201,13 +208,14 @@ impl<'a, T: Float> Inputs<'a, T> {
             dropping: Dropping::new(&dropout, *state),
             keys: sizes.keys,
         });
+        let of_mask = config.mask.then(|| &inputs[mask]);
         Ok(Inputs {
+            mask: Mask::new(op, of_mask, &sizes)?,
             sizes,
             config,
             q: dense(op, &inputs[0])?,
             k: dense(op, &inputs[1])?,
             v: dense(op, &inputs[2])?,
-            mask: Mask::new(op, config.mask.then(|| &inputs[mask]))?,
             dropping,
         })
     }

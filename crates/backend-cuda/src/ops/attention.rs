@@ -2,6 +2,7 @@
 
 mod forward_tma;
 mod grad_by_keys;
+mod grad_mask;
 mod parts;
 mod varlen;
 
@@ -146,6 +147,7 @@ pub(crate) fn select(op: &Op, inputs: &[Meta<'_>], room: usize) -> Result<Select
     let (config, first) = match op {
         Op::Attention(payload) => (&payload.config, 3),
         Op::AttentionGrad(payload) => (&payload.config, 6),
+        Op::AttentionGradMask(payload) => (&payload.config, 6),
         _ => return no("no attention"),
     };
     if is_f32 && f32_shared(widths[0].max(widths[1]), first == 6, config.varlen) > room {
@@ -162,11 +164,16 @@ pub(crate) fn select(op: &Op, inputs: &[Meta<'_>], room: usize) -> Result<Select
     }
     let mask = config.mask.then(|| inputs[first]);
     if mask.is_some_and(|mask| {
-        mask.layout.strides()[2..].iter().any(|stride| stride.unsigned_abs() >= MASK_STRIDE)
+        let is_far = |axis: usize| mask.layout.strides()[axis].unsigned_abs() >= MASK_STRIDE;
+        [2, 3].into_iter().any(|axis| mask.shape().dim(axis) > 1 && is_far(axis))
     }) {
         return no("a mask whose rows lie far apart");
     }
-    let run = if matches!(op, Op::Attention(_)) { run_attention } else { run_attention_grad };
+    let run = match op {
+        Op::Attention(_) => run_attention,
+        Op::AttentionGrad(_) => run_attention_grad,
+        _ => return Ok(Selected::row_major(grad_mask::run)),
+    };
     // Heads that lie beside one another in the rows of a wider tensor: so do those of the results,
     // which need not be copied to be its rows again.
     let runs = inputs[..3].iter().all(|input| input.layout.strides()[3] == 1);
@@ -289,6 +296,15 @@ impl<'a> Operands<'a> {
         Ok(Operand { first: self.gpu.address(self.op, view)?, strides })
     }
 
+    /// A mask: the scores are of more elements along the axes of which it has one.
+    fn mask(&self, view: &View<'_>) -> Result<Operand> {
+        let mut operand = self.plain(view)?;
+        if view.layout.shape().dim(3) == 1 {
+            operand.strides[3] = 0;
+        }
+        Ok(operand)
+    }
+
     /// The same with all strides as they are.
     fn plain_strides(&self, view: &View<'_>) -> Result<Operand> {
         let mut operand = Operand { first: self.gpu.address(self.op, view)?, strides: [0; 4] };
@@ -372,7 +388,7 @@ fn run_attention(op: &Op, call: &Call<'_>) -> Result<()> {
         q: operands.input(q)?,
         k: operands.input(k)?,
         v: operands.input(v)?,
-        mask: mask.map_or(Ok(Operand::default()), |mask| operands.plain(mask))?,
+        mask: mask.map_or(Ok(Operand::default()), |mask| operands.mask(mask))?,
         y,
         log_sums: call.gpu.address(call.name, &call.outputs[1])?,
         log_sum_errors: call.outputs.get(2).map_or(Ok(0), |errors| call.gpu.address(call.name, errors))?,
@@ -450,7 +466,7 @@ fn run_attention_grad(op: &Op, call: &Call<'_>) -> Result<()> {
         v: operands.input(v)?,
         y: operands.input(y)?,
         dy: operands.input(dy)?,
-        mask: mask.map_or(Ok(Operand::default()), |mask| operands.plain(mask))?,
+        mask: mask.map_or(Ok(Operand::default()), |mask| operands.mask(mask))?,
         log_sums: operands.plain_strides(log_sums)?,
         dq,
         dk,

@@ -10,7 +10,7 @@ pub(super) fn source(variant: AttentionVariant) -> Source {
         AttentionVariant::ForwardParts { products, dtype } => {
             let source = Source::new("attention/forward.cu", &["attention"]).products(products, dtype);
             source
-                .forward_tiles(products.parts_tiles())
+                .tiles(products.parts_tiles())
                 .define("PARTS", 1)
                 .named(&format!("{}, parts", name_of(products, dtype)))
         }
@@ -41,6 +41,7 @@ pub(super) fn source(variant: AttentionVariant) -> Source {
                 .products(products, dtype)
                 .define("LAG", usize::from(lags))
         }
+        AttentionVariant::GradMask { products, dtype } => grad_mask(products, dtype),
         AttentionVariant::GradRows { mask, dtype } => {
             let source = Source::new("attention/grad_rows.cu", &["attention_grad_rows"]);
             source.reach(mask, false, dtype).named(&format!("{mask:?}: {}", element(dtype)))
@@ -64,7 +65,7 @@ impl Source {
         if reach.is_varlen() { source.define("VARLEN", 1) } else { source }
     }
 
-    fn forward_tiles(self, tiles: Tiles) -> Source {
+    fn tiles(self, tiles: Tiles) -> Source {
         self.define_all([
             ("ROW_TILES", tiles.row_tiles),
             ("STEP", tiles.step),
@@ -95,7 +96,16 @@ fn forward(products: Products, dtype: DType) -> Source {
         return Source::new("attention/simt_forward.cu", kernels).products(products, dtype);
     }
     let source = Source::new("attention/forward.cu", kernels).products(products, dtype);
-    source.forward_tiles(products.forward_tiles())
+    source.tiles(products.forward_tiles())
+}
+
+fn grad_mask(products: Products, dtype: DType) -> Source {
+    let kernels = &["attention_grad_mask", "attention_grad_mask_sum"];
+    if products.engine == Engine::Simt {
+        return Source::new("attention/simt_grad_mask.cu", kernels).products(products, dtype);
+    }
+    let source = Source::new("attention/grad_mask.cu", kernels).products(products, dtype);
+    source.tiles(products.grad_mask_tiles())
 }
 
 fn grad(products: Products, dtype: DType) -> Source {

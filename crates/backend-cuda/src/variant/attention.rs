@@ -33,7 +33,7 @@ impl Engine {
     }
 
     /// Widths of heads that there are kernels of the gradient for.
-    fn grad_widths(self) -> &'static [u16] {
+    pub(crate) fn grad_widths(self) -> &'static [u16] {
         match self {
             Engine::Mma => &[32, 64, 128, 256],
             Engine::Wgmma => &[64, 128, 256],
@@ -170,6 +170,11 @@ pub(crate) enum AttentionVariant {
         reach: Reach,
         dtype: DType,
     },
+    /// The gradient of an additive mask.
+    GradMask {
+        products: Products,
+        dtype: DType,
+    },
     /// What the gradient forms of each query before its products.
     GradRows {
         mask: Reach,
@@ -182,7 +187,8 @@ impl AttentionVariant {
         match self {
             AttentionVariant::Forward { products, .. }
             | AttentionVariant::ForwardParts { products, .. }
-            | AttentionVariant::Grad { products, .. } => products.engine.architectures(),
+            | AttentionVariant::Grad { products, .. }
+            | AttentionVariant::GradMask { products, .. } => products.engine.architectures(),
             AttentionVariant::ForwardTma { .. } | AttentionVariant::GradByKeys { .. } => {
                 Engine::Wgmma.architectures()
             }
@@ -307,6 +313,16 @@ impl Products {
         }
     }
 
+    /// The tiles of [`AttentionVariant::GradMask`] on tensor cores: what fits shared memory, and the registers without spills.
+    pub(crate) fn grad_mask_tiles(self) -> Tiles {
+        match (self.engine, self.width) {
+            (Engine::Mma, 256) => ROWS_64_STEP_16_BLOCKS_1,
+            (_, 256) => ROWS_64_STEP_64_BLOCKS_1,
+            (Engine::Mma, 128) => ROWS_64_STEP_64_BLOCKS_2,
+            _ => ROWS_64_STEP_64_BLOCKS_3,
+        }
+    }
+
     /// Whether the gradients of keys and of values have a kernel each: their sums do not fit the registers together.
     pub(crate) fn has_values_kernel(self) -> bool {
         self.engine != Engine::Simt && self.width > 128
@@ -322,6 +338,11 @@ pub(super) fn variants() -> Vec<AttentionVariant> {
                 let of_forward = engine.forward_widths().iter().map(products);
                 let of_grad = engine.grad_widths().iter().map(products);
                 all.extend(of_forward.map(|products| AttentionVariant::Forward { products, dtype }));
+                if reach == Reach::AdditiveMask {
+                    all.extend(
+                        of_grad.clone().map(|products| AttentionVariant::GradMask { products, dtype }),
+                    );
+                }
                 all.extend(of_grad.map(|products| AttentionVariant::Grad { products, dtype }));
             }
         }

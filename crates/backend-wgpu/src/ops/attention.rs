@@ -139,11 +139,13 @@ impl Sizes {
     }
 }
 
-/// Strides of up to four axes.
+/// Strides of up to four axes; 0 of an axis of one element, which a mask repeats.
 fn strides(view: &View<'_>) -> [u32; 4] {
     let mut all = [0; 4];
-    for (to, &stride) in all.iter_mut().zip(view.layout.strides()) {
-        *to = stride as u32;
+    for (axis, &stride) in view.layout.strides().iter().enumerate().take(4) {
+        if view.layout.shape().dim(axis) > 1 {
+            all[axis] = stride as u32;
+        }
     }
     all
 }

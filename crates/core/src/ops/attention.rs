@@ -1,5 +1,6 @@
 //! Scaled dot-product attention.
 
+mod composed;
 mod varlen;
 
 use crate::autograd::{Context, Grads};
@@ -12,7 +13,7 @@ use crate::precision::{self, without_precision};
 use crate::{DType, Device, Shape, Tensor, text};
 use smallvec::SmallVec;
 
-use varlen::sequence_of;
+use composed::{Heads, Results, rounding_error, weights_of};
 pub use varlen::{CumulativeLengths, positions_in_sequences};
 
 /// Which keys a query sees, how scores are scaled, and which weights are dropped. Shared by [`Attention`] and [`AttentionGrad`].
@@ -38,8 +39,8 @@ pub struct AttentionConfig {
 /// `y = dropout(softmax(scale * q kT + mask)) v` (Vaswani et al. 2017, eq. 1). A query that sees no key gives 0.
 ///
 /// Inputs: q `[batch, heads, queries, head_dim]`, k `[batch, kv_heads, keys, head_dim]`, v `[batch, kv_heads, keys, value_dim]`, one floating dtype, `heads` a
-/// multiple of `kv_heads` (query head h uses key head `h / (heads / kv_heads)`); then mask `[batch, heads, queries, keys]` (usually an
-/// expanded view) if `config.mask`; then the cumulative lengths of the sequences of queries and of keys, i32 `[sequences + 1]` each, if `config.varlen` (0, then
+/// multiple of `kv_heads` (query head h uses key head `h / (heads / kv_heads)`); then mask `[batch, heads, queries, keys]`, of which each axis may be 1, if
+/// `config.mask`; then the cumulative lengths of the sequences of queries and of keys, i32 `[sequences + 1]` each, if `config.varlen` (0, then
 /// where each sequence ends; rows behind the last end see nothing and are not seen); then the state of [`Dropout`] if `config.dropout`. Outputs: y `[batch, heads, queries, value_dim]`; log-sum-exp of the scores `[batch, heads, queries]` (auxiliary; before dropout;
 /// -infinity where no key is seen), in `accumulator()` of the dtype; and under an additive mask what rounding took from the log-sum-exp, as large
 /// (auxiliary): where all keys of a query have a mask of -1e9, the logarithm of their number is lost in it.
@@ -53,10 +54,18 @@ pub struct Attention {
 /// `dq = scale * ds k`, `dk = scale * dsT q` (Dao et al. 2022, algorithm 4). Key and value heads sum over their query heads. With dropout's factor f of each weight
 /// (0 or `1 / (1 - p)`): `dv = (p * f)T dy`, `ds = p * (f * (dy vT) - rowsum(dy * y))`.
 ///
-/// Inputs: q, k, v, y, lse, dy, then mask, cumulative lengths and state. Outputs: dq, dk, dv, as q, k, v. (An additive mask that needs a gradient, which is ds, takes the
-/// composition.)
+/// Inputs: q, k, v, y, lse, dy, then mask, cumulative lengths and state. Outputs: dq, dk, dv, as q, k, v.
 #[derive(Clone, Debug)]
 pub struct AttentionGrad {
+    /// Masking, scale and dropout.
+    pub config: AttentionConfig,
+}
+
+/// Gradient of the mask that [`Attention`] adds to its scores: ds of [`AttentionGrad`], summed over the axes along which the mask is repeated.
+///
+/// Inputs: those of [`AttentionGrad`], with a mask that is not bool. Output: dmask, as the mask.
+#[derive(Clone, Debug)]
+pub struct AttentionGradMask {
     /// Masking, scale and dropout.
     pub config: AttentionConfig,
 }
@@ -156,7 +165,28 @@ fn check_mask(op: &'static str, mask: &Meta<'_>, query: &Meta<'_>, scores: &Shap
     if mask.dtype != DType::Bool && mask.dtype != query.dtype {
         return Err(Error::dtype(op, "mask", mask.dtype, text![DType::Bool, " or the query's dtype"]));
     }
-    check::shape(op, "mask", mask, *scores)
+    if mask.shape().rank() == 4 && mask.shape().broadcasts_to(scores) {
+        Ok(())
+    } else {
+        Err(misshaped(op, mask.shape(), scores))
+    }
+}
+
+fn misshaped(op: &'static str, mask: &Shape, scores: &Shape) -> Error {
+    Error::Shape { op, what: "mask", got: Box::new(*mask), expected: Box::new(*scores) }
+}
+
+/// Checks the inputs of a gradient.
+fn check_grad_inputs(op: &'static str, config: &AttentionConfig, inputs: &[Meta<'_>]) -> Result<()> {
+    check::count(op, inputs, 6 + config.extras())?;
+    let sizes = sizes(op, inputs)?;
+    for (what, meta) in [("output", &inputs[3]), ("grad_output", &inputs[5])] {
+        check::same_dtype(op, &inputs[0], meta)?;
+        check::shape(op, what, meta, sizes.output)?;
+    }
+    check::dtype(op, "log_sum_exp", &inputs[4], inputs[0].dtype.accumulator())?;
+    check::shape(op, "log_sum_exp", &inputs[4], sizes.rows)?;
+    config.check(op, inputs, 6, &sizes.scores)
 }
 
 impl Rule for Attention {
@@ -190,10 +220,9 @@ impl Rule for Attention {
     fn differentiability(&self) -> Differentiability {
         Differentiability::Stated(Saves { inputs: u16::MAX, outputs: 0b111 })
     }
-    /// [`AttentionGrad`]; its composition where the mask or the log-sum-exp take part in the gradient. Weights are linear in the exponential of the
-    /// error of the log-sum-exp, and the gradients in the weights: that of the output takes the factor.
+    /// [`AttentionGrad`] and [`AttentionGradMask`]; their composition where the log-sum-exp takes part in the gradient. Weights are linear in the
+    /// exponential of the error of the log-sum-exp, and the gradients in the weights: that of the output takes the factor.
     fn backward(&self, context: &Context<'_>, grad_outputs: &[Option<Tensor>]) -> Result<Grads> {
-        let mut grads = Grads::from_elem(None, context.inputs());
         let inputs = (0..context.inputs()).map(|at| context.input(at)).collect::<Result<Inputs<'_>>>()?;
         let (y, log_sum) = (context.output(0)?, context.output(1)?);
         let dy = match &grad_outputs[0] {
@@ -202,242 +231,107 @@ impl Rule for Attention {
         };
         let (mut dy, mut dlog_sum) = (dy, grad_outputs[1].clone());
         let extras: SmallVec<[Meta<'_>; 2]> = inputs[3..].iter().map(|input| input.meta()).collect();
-        if self.config.is_additive(&extras) {
+        let is_additive = self.config.is_additive(&extras);
+        if is_additive {
             let factor = context.output(2)?.detach().neg()?.exp()?;
             dlog_sum = dlog_sum.map(|grad| grad.mul(&factor)).transpose()?;
             // In the accumulator's dtype: a factor in half precision would err for the whole row alike.
             dy = dy.to_dtype(factor.dtype())?.mul(&factor.unsqueeze(-1)?)?;
         }
-        let found = if (self.config.mask && context.needs(3)) || dlog_sum.is_some() {
-            let owned: SmallVec<[Tensor; 5]> = inputs.iter().map(|&input| input.clone()).collect();
-            self.config.gradients(&owned, y, log_sum, &dy, dlog_sum.as_ref())?
-        } else {
-            let dy = dy.to_dtype(y.dtype())?;
-            let mut all: SmallVec<[&Tensor; 8]> = inputs[..3].into();
-            all.extend([y, log_sum, &dy]);
-            all.extend_from_slice(&inputs[3..]);
-            apply(AttentionGrad { config: self.config }, &all)?.into_iter().collect()
+        let of_mask = is_additive && context.needs(3);
+        let found = match &dlog_sum {
+            Some(dlog_sum) => {
+                let results = Results { y, log_sum, dy: &dy, dlog_sum: Some(dlog_sum) };
+                self.config.composed_gradients(&inputs, results, of_mask)?
+            }
+            None => {
+                let results = Results { y, log_sum, dy: &dy.to_dtype(y.dtype())?, dlog_sum: None };
+                let of_operands = (0..3).any(|at| context.needs(at));
+                self.config.fused_gradients(&inputs, results, of_operands, of_mask)?
+            }
         };
-        for (index, grad) in found.into_iter().enumerate().take(context.inputs()) {
-            grads[index] = context.needs(index).then_some(grad);
+        let mut grads = Grads::from_elem(None, context.inputs());
+        for (index, grad) in found.into_iter().enumerate() {
+            if let Some(grad) = grad.filter(|_| context.needs(index)) {
+                grads[index] = Some(grad);
+            }
         }
         Ok(grads)
     }
 }
 
-type Inputs<'a> = SmallVec<[&'a Tensor; 5]>;
-
-/// Queries, keys and values in the accumulator dtype. The query heads that share a key head stand below one another, as queries of one head.
-struct Heads {
-    /// `[batch, kv_heads, group * queries, head_dim]`
-    q: Tensor,
-    /// `[batch, kv_heads, keys, head_dim]`
-    k: Tensor,
-    /// `[batch, kv_heads, keys, value_dim]`
-    v: Tensor,
-    batch: usize,
-    heads: usize,
-    queries: usize,
-}
-
-impl Heads {
-    fn of(inputs: &[Tensor]) -> Result<Heads> {
-        let dtype = inputs[0].dtype().accumulator();
-        let [batch, heads, queries, head_dim] = inputs[0].sizes()?;
-        let (k, v) = (inputs[1].to_dtype(dtype)?, inputs[2].to_dtype(dtype)?);
-        let rows = heads / k.dims()[1] * queries;
-        let q = inputs[0].to_dtype(dtype)?.reshape([batch, k.dims()[1], rows, head_dim])?;
-        Ok(Heads { q, k, v, batch, heads, queries })
-    }
-
-    /// `[batch, heads, queries, n]` as `[batch, kv_heads, group * queries, n]`.
-    fn grouped(&self, x: &Tensor) -> Result<Tensor> {
-        x.reshape(self.q.shape().with_dim(3, x.dims()[3]))
-    }
-
-    /// `[batch, kv_heads, group * queries, n]` as `[batch, heads, queries, n]`.
-    fn separate(&self, x: &Tensor) -> Result<Tensor> {
-        x.reshape([self.batch, self.heads, self.queries, x.dims()[3]])
-    }
-
-    fn output(&self) -> [usize; 4] {
-        [self.batch, self.heads, self.queries, self.v.dims()[3]]
-    }
-
-    /// Each query's mean of the values, by weights `[batch, heads, queries, keys]`.
-    fn outputs(&self, weights: &Tensor) -> Result<Tensor> {
-        self.grouped(weights)?.matmul(&self.v)?.reshape(self.output())
-    }
-}
-
-/// `exp(scores - lse)`; 0 for a query that sees no key.
-fn weights(scores: &Tensor, log_sum: &Tensor) -> Result<Tensor> {
-    let blind = log_sum.eq_scalar(f64::NEG_INFINITY)?;
-    scores.sub(&log_sum.masked_fill(&blind, 0.0)?)?.exp()
-}
-
-/// The softmax of the scores, 0 for a query that sees no key, and their log-sum-exp `[batch, heads, queries, 1]`.
-fn weights_of(scores: &Tensor) -> Result<(Tensor, Tensor)> {
-    let log_sum = scores.logsumexp_keep(-1)?;
-    // Not by log_sum, whose rounding is that of the largest score.
-    let blind = log_sum.eq_scalar(f64::NEG_INFINITY)?;
-    Ok((scores.softmax(-1)?.masked_fill(&blind, 0.0)?, log_sum))
-}
-
-/// What rounding took from the log-sum-exp of scores; 0 for a query that sees no key.
-fn rounding_error(scores: &Tensor, log_sum: &Tensor) -> Result<Tensor> {
-    let blind = log_sum.eq_scalar(f64::NEG_INFINITY)?;
-    if scores.elements() == 0 {
-        return Tensor::zeros(*log_sum.shape(), log_sum.dtype(), log_sum.device());
-    }
-    let largest = scores.max_keep(-1)?;
-    let small = scores.sub(&largest)?.exp()?.sum_keep(-1)?.log()?;
-    largest.sub(log_sum)?.add(&small)?.masked_fill(&blind, 0.0)
-}
-
-/// What follows the inputs that there always are.
-struct Extras<'a> {
-    mask: Option<&'a Tensor>,
-    /// Cumulative lengths of queries and of keys.
-    lengths: Option<[&'a Tensor; 2]>,
-    state: Option<&'a Tensor>,
-}
-
 impl AttentionConfig {
-    fn split<'a>(&self, extras: &'a [Tensor]) -> Extras<'a> {
-        Extras {
-            mask: self.mask.then(|| extras.first()).flatten(),
-            lengths: self.lengths_inputs(0).map(|[queries, keys]| [&extras[queries], &extras[keys]]),
-            state: self.dropout.and(extras.last()),
-        }
-    }
-
-    /// `[batch, heads, queries, keys]` with dropout's zeros and scale.
-    fn dropped(&self, weights: Tensor, state: Option<&Tensor>) -> Result<Tensor> {
-        match (self.dropout, state) {
-            (Some(dropout), Some(state)) => apply_one(dropout, &[&weights, state]),
-            _ => Ok(weights),
-        }
-    }
-
-    /// `scale * q kT + mask`, -infinity where a key is not seen: `[batch, heads, queries, keys]`.
-    fn scores(&self, heads: &Heads, extras: &Extras<'_>) -> Result<Tensor> {
-        let product = heads.q.matmul(&heads.k.t()?)?.mul_scalar(self.scale)?;
-        let mut scores = heads.separate(&product)?;
-        if let Some(hidden) = self.hidden(heads.queries, &heads.k, extras.lengths)? {
-            scores = scores.masked_fill(&hidden, f64::NEG_INFINITY)?;
-        }
-        match extras.mask {
-            Some(mask) if mask.dtype() == DType::Bool => {
-                scores.masked_fill(&mask.logical_not()?, f64::NEG_INFINITY)
-            }
-            Some(mask) => scores.add(&mask.to_dtype(scores.dtype())?),
-            None => Ok(scores),
-        }
-    }
-
-    /// Which keys lie outside a query's reach, `[queries, keys]`; none if all are within.
-    fn hidden(&self, queries: usize, k: &Tensor, lengths: Option<[&Tensor; 2]>) -> Result<Option<Tensor>> {
-        let keys = k.dims()[2];
-        let Some(lengths) = lengths else {
-            let first = keys as i64 - queries as i64;
-            let position = Tensor::iota(queries, DType::I32, first, 1, k.device())?.unsqueeze(1)?;
-            return self.out_of_reach(&position, queries, keys);
-        };
-        let [ends_of_queries, ends_of_keys] = lengths;
-        let sequences = ends_of_queries.elements() - 1;
-        let of_query = sequence_of(ends_of_queries, queries)?;
-        let of_key = sequence_of(ends_of_keys, keys)?.unsqueeze(0)?;
-        // The last query of a sequence is at the position of its last key.
-        let shifts = ends_of_keys.sub(ends_of_queries)?.narrow(0, 1, sequences)?;
-        let shift = shifts.index_select(0, &of_query.minimum_scalar((sequences - 1) as i64)?)?;
-        let position = Tensor::iota(queries, DType::I32, 0, 1, k.device())?.add(&shift)?.unsqueeze(1)?;
-        let of_query = of_query.unsqueeze(1)?;
-        let other = of_query.ne(&of_key)?.logical_or(&of_query.ge_scalar(sequences as i64)?)?;
-        match self.out_of_reach(&position, queries, keys)? {
-            Some(hidden) => other.logical_or(&hidden).map(Some),
-            None => Ok(Some(other)),
-        }
-    }
-
-    /// Which keys are too far from the positions `[queries, 1]` of the queries, `[queries, keys]`; none if no distance is.
-    fn out_of_reach(&self, position: &Tensor, queries: usize, keys: usize) -> Result<Option<Tensor>> {
-        let key = Tensor::iota(keys, DType::I32, 0, 1, position.device())?.unsqueeze(0)?;
-        let mut hidden = self.causal.then(|| key.gt(position)).transpose()?;
-        if let Some(window) = self.window {
-            // A window that is wider than everything hides nothing: the smaller number cannot overflow.
-            let window = window.min(keys + queries) as i64;
-            let mut outside = key.le(&position.sub_scalar(window)?)?;
-            if !self.causal {
-                outside = outside.logical_or(&key.ge(&position.add_scalar(window)?)?)?;
-            }
-            hidden = Some(match hidden {
-                Some(later) => later.logical_or(&outside)?,
-                None => outside,
-            });
-        }
-        Ok(hidden)
-    }
-
-    /// The gradients of q, k, v and the mask (that of the scores), given those of the outputs.
-    fn gradients(
+    /// The gradients of q, k, v and the mask, composed.
+    fn composed_gradients(
         &self,
-        inputs: &[Tensor],
-        y: &Tensor,
-        log_sum: &Tensor,
-        dy: &Tensor,
-        dlog_sum: Option<&Tensor>,
-    ) -> Result<Vec<Tensor>> {
-        let heads = Heads::of(inputs)?;
-        let extras = self.split(&inputs[3..]);
-        let state = extras.state;
-        let p = weights(&self.scores(&heads, &extras)?, &log_sum.unsqueeze(-1)?)?;
-        let (dy, y) = (dy.to_dtype(p.dtype())?, y.to_dtype(p.dtype())?);
-        // d lse / d scores is p too: it joins the row's constant.
-        let mut constant = dy.mul(&y)?.sum_keep(-1)?;
-        if let Some(grad) = dlog_sum {
-            constant = constant.sub(&grad.unsqueeze(-1)?)?;
+        inputs: &[&Tensor],
+        results: Results<'_>,
+        of_mask: bool,
+    ) -> Result<[Option<Tensor>; 4]> {
+        let owned: SmallVec<[Tensor; 5]> = inputs.iter().map(|&input| input.clone()).collect();
+        let heads = Heads::of(&owned)?;
+        let scores = self.score_gradients(&heads, &owned, results)?;
+        let mask = of_mask.then(|| scores.of_mask(inputs[3])).transpose()?;
+        let mut found = self.gradients(&heads, &owned, &scores)?.into_iter();
+        Ok([found.next(), found.next(), found.next(), mask])
+    }
+
+    /// The gradients of q, k, v and of the mask, each if it is wanted, by the ops for them.
+    fn fused_gradients(
+        &self,
+        inputs: &[&Tensor],
+        results: Results<'_>,
+        of_operands: bool,
+        of_mask: bool,
+    ) -> Result<[Option<Tensor>; 4]> {
+        let mut all: SmallVec<[&Tensor; 8]> = inputs[..3].into();
+        all.extend([results.y, results.log_sum, results.dy]);
+        all.extend_from_slice(&inputs[3..]);
+        let mask = of_mask.then(|| apply_one(AttentionGradMask { config: *self }, &all)).transpose()?;
+        if !of_operands {
+            return Ok([None, None, None, mask]);
         }
-        let dy = heads.grouped(&dy)?;
-        let dp = self.dropped(heads.separate(&dy.matmul(&heads.v.t()?)?)?, state)?;
-        let ds = p.mul(&dp.sub(&constant)?)?;
-        let dv = heads.grouped(&self.dropped(p, state)?)?.t()?.matmul(&dy)?;
-        let grouped = heads.grouped(&ds)?.mul_scalar(self.scale)?;
-        let dq = grouped.matmul(&heads.k)?.reshape(*inputs[0].shape())?;
-        let dk = grouped.t()?.matmul(&heads.q)?;
-        let all = [dq, dk, dv, ds];
-        inputs
-            .iter()
-            .zip(all)
-            .filter(|(input, _)| input.dtype().is_float())
-            .map(|(input, grad)| grad.to_dtype(input.dtype()))
-            .collect()
+        let mut found = apply(AttentionGrad { config: *self }, &all)?.into_iter();
+        Ok([found.next(), found.next(), found.next(), mask])
     }
 }
+
+type Inputs<'a> = SmallVec<[&'a Tensor; 5]>;
 
 impl Rule for AttentionGrad {
     fn name(&self) -> &'static str {
         "attention_grad"
     }
     fn infer(&self, inputs: &[Meta<'_>]) -> Result<Outputs> {
-        let name = "attention_grad";
-        check::count(name, inputs, 6 + self.config.extras())?;
-        let sizes = sizes(name, inputs)?;
-        for (what, meta) in [("output", &inputs[3]), ("grad_output", &inputs[5])] {
-            check::same_dtype(name, &inputs[0], meta)?;
-            check::shape(name, what, meta, sizes.output)?;
-        }
-        check::dtype(name, "log_sum_exp", &inputs[4], inputs[0].dtype.accumulator())?;
-        check::shape(name, "log_sum_exp", &inputs[4], sizes.rows)?;
-        self.config.check(name, inputs, 6, &sizes.scores)?;
+        check_grad_inputs("attention_grad", &self.config, inputs)?;
         Ok(inputs[..3].iter().map(|meta| Output::fresh(*meta.shape(), meta.dtype)).collect())
     }
     fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
         let mut operands: SmallVec<[Tensor; 5]> = inputs[..3].into();
         operands.extend(inputs[6..].iter().cloned());
-        let mut grads = self.config.gradients(&operands, &inputs[3], &inputs[4], &inputs[5], None)?;
-        grads.truncate(3);
-        Ok(grads)
+        let heads = Heads::of(&operands)?;
+        let scores = self.config.score_gradients(&heads, &operands, Results::of(inputs))?;
+        self.config.gradients(&heads, &operands, &scores)
+    }
+}
+
+impl Rule for AttentionGradMask {
+    fn name(&self) -> &'static str {
+        "attention_grad_mask"
+    }
+    fn infer(&self, inputs: &[Meta<'_>]) -> Result<Outputs> {
+        let name = "attention_grad_mask";
+        check_grad_inputs(name, &self.config, inputs)?;
+        if !self.config.is_additive(&inputs[6..]) {
+            return Err(Error::invalid(name, "no mask that is added to the scores, expected one"));
+        }
+        Ok(Outputs::from_iter([Output::fresh(*inputs[6].shape(), inputs[6].dtype)]))
+    }
+    fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
+        let mut operands: SmallVec<[Tensor; 5]> = inputs[..3].into();
+        operands.extend(inputs[6..].iter().cloned());
+        let scores = self.config.score_gradients(&Heads::of(&operands)?, &operands, Results::of(inputs))?;
+        Ok(vec![scores.of_mask(&inputs[6])?])
     }
 }
 
@@ -514,7 +408,7 @@ impl Tensor {
         check_probability(name, dropout)?;
         let [_, _, positions, _] = keys.shape().to_array(name)?;
         let scores = Shape::new(&[batch, heads, queries, positions])?;
-        let mask = mask.map(|mask| spread(name, mask, scores)).transpose()?;
+        let mask = mask.map(|mask| with_four_axes(name, mask, scores)).transpose()?;
         let (mask, causal) = match causal {
             Causal::UpperLeft if queries != positions && window.is_some() => {
                 let detail = format!(
@@ -564,16 +458,21 @@ fn upper_left(mask: Option<Tensor>, scores: Shape, device: &Device) -> Result<Te
     let query = Tensor::iota(queries, DType::I32, 0, 1, device)?.unsqueeze(1)?;
     let seen = Tensor::iota(keys, DType::I32, 0, 1, device)?.le(&query)?;
     match mask {
-        None => seen.expand(scores),
+        None => seen.reshape([1, 1, queries, keys]),
         Some(mask) if mask.dtype() == DType::Bool => mask.logical_and(&seen),
-        Some(mask) => mask.masked_fill(&seen.logical_not()?, f64::NEG_INFINITY),
+        Some(mask) => {
+            let [batch, heads, _, _] = mask.sizes()?;
+            mask.expand([batch, heads, queries, keys])?.masked_fill(&seen.logical_not()?, f64::NEG_INFINITY)
+        }
     }
 }
 
-/// The mask of all scores.
-fn spread(op: &'static str, mask: &Tensor, scores: Shape) -> Result<Tensor> {
-    if mask.shape().broadcasts_to(&scores) {
-        return mask.expand(scores);
+/// A mask that broadcasts to the scores, with leading axes of 1 until there are four.
+fn with_four_axes(op: &'static str, mask: &Tensor, scores: Shape) -> Result<Tensor> {
+    if !mask.shape().broadcasts_to(&scores) {
+        return Err(misshaped(op, mask.shape(), &scores));
     }
-    Err(Error::Shape { op, what: "mask", got: Box::new(*mask.shape()), expected: Box::new(scores) })
+    let mut dims = [1; 4];
+    dims[4 - mask.rank()..].copy_from_slice(mask.dims());
+    mask.reshape(dims)
 }

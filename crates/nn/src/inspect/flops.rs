@@ -44,6 +44,8 @@ pub fn op_flops(call: &OpCall<'_>) -> u64 {
         Op::Attention(attention) => of_attention(&attention.config, call, 1, 1, 6),
         // The scores again, dq and dk; dv and the gradient of the weights; five elementwise steps more.
         Op::AttentionGrad(attention) => of_attention(&attention.config, call, 3, 2, 11),
+        // The scores again, and the gradient of the weights.
+        Op::AttentionGradMask(attention) => of_attention(&attention.config, call, 1, 1, 9),
         Op::Conv2d(conv) => 2 * output * row(call.inputs.get(1)) + u64::from(conv.bias) * output,
         Op::Conv2dGradInput(_) => 2 * input(1) * row(call.inputs.first()),
         Op::Conv2dGradWeight(_) => 2 * input(1) * call.outputs.first().map_or(0, |weight| row(Some(&weight))),

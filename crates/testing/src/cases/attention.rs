@@ -1,6 +1,7 @@
 //! Rows of scaled dot-product attention.
 
 mod far_below;
+mod grad_mask;
 mod many_keys;
 mod upper_left;
 mod varlen;
@@ -14,7 +15,7 @@ use ternion_core::ops::random::Dropout;
 
 /// The rows.
 pub fn rows() -> Vec<OpCase> {
-    [unmasked(), masked(), wide(), tiled(), many_keys::rows(), ops(), far_below::rows(), upper_left::rows(), dropping(), dropping_ops(), varlen::rows()].into_iter().flatten().collect()
+    [unmasked(), masked(), wide(), tiled(), many_keys::rows(), ops(), far_below::rows(), upper_left::rows(), dropping(), dropping_ops(), grad_mask::rows(), varlen::rows()].into_iter().flatten().collect()
 }
 
 const PLAIN: AttentionConfig =
@@ -564,22 +565,15 @@ fn weights_of(
 fn gradient(round: &dyn Fn(f64) -> f64, formula: impl Into<Formula>, x: &[Array]) -> Vec<Array> {
     let formula = formula.into();
     let config = &formula.config;
-    let (q, k, v, y, log_sum, dy) = (&x[0], &x[1], &x[2], &x[3], &x[4], &x[5]);
-    let [batch, heads, queries, head_dim] = q.sizes();
-    let [_, kv_heads, keys, value_dim] = v.sizes();
+    let (q, k, v, dy) = (&x[0], &x[1], &x[2], &x[5]);
+    let ([_, heads, _, head_dim], [_, kv_heads, _, value_dim]) = (q.sizes(), v.sizes());
     let scores = scores(config, q, k, x.get(6));
     let (mut dq, mut dk, mut dv) = (Array::zeros(&q.shape), Array::zeros(&k.shape), Array::zeros(&v.shape));
-    let all = Array::zeros(&[batch, heads, queries, keys]);
     let mut at = [0; 4];
-    for _ in 0..all.elements() {
+    for _ in 0..scores.elements() {
         let [b, h, i, j] = at;
         let kv = h / (heads / kv_heads);
-        let p = (scores.at(&at) - log_sum.at(&[b, h, i])).exp();
-        let along = |other: &Array, head: usize, row: usize| -> f64 {
-            (0..value_dim).map(|d| dy.at(&[b, h, i, d]) * other.at(&[b, head, row, d])).sum()
-        };
-        let factor = formula.factor([heads, queries, keys], at);
-        let ds = p * (factor * along(v, kv, j) - along(y, h, i));
+        let ScoreGradient { p, factor, ds } = score_gradient(&formula, &scores, x, at);
         for d in 0..value_dim {
             *dv.at_mut(&[b, kv, j, d]) += round(p) * factor * dy.at(&[b, h, i, d]);
         }
@@ -587,7 +581,29 @@ fn gradient(round: &dyn Fn(f64) -> f64, formula: impl Into<Formula>, x: &[Array]
             *dq.at_mut(&[b, h, i, d]) += config.scale * round(ds) * k.at(&[b, kv, j, d]);
             *dk.at_mut(&[b, kv, j, d]) += config.scale * round(ds) * q.at(&[b, h, i, d]);
         }
-        crate::array::advance(&mut at, &all.shape);
+        crate::array::advance(&mut at, &scores.shape);
     }
     vec![dq, dk, dv]
+}
+
+/// A weight, what dropout multiplies it by, and the gradient of its score.
+struct ScoreGradient {
+    p: f64,
+    factor: f64,
+    ds: f64,
+}
+
+/// Of one score, from q, k, v, y, lse and dy.
+fn score_gradient(formula: &Formula, scores: &Array, x: &[Array], at: [usize; 4]) -> ScoreGradient {
+    let (v, y, log_sum, dy) = (&x[2], &x[3], &x[4], &x[5]);
+    let [_, heads, queries, keys] = scores.sizes();
+    let [_, kv_heads, _, value_dim] = v.sizes();
+    let [b, h, i, j] = at;
+    let p = (scores.at(&at) - log_sum.at(&[b, h, i])).exp();
+    let along = |other: &Array, head: usize, row: usize| -> f64 {
+        (0..value_dim).map(|d| dy.at(&[b, h, i, d]) * other.at(&[b, head, row, d])).sum()
+    };
+    let factor = formula.factor([heads, queries, keys], at);
+    let ds = p * (factor * along(v, h / (heads / kv_heads), j) - along(y, h, i));
+    ScoreGradient { p, factor, ds }
 }

@@ -13,14 +13,15 @@ use crate::simd::vectorized;
 use crate::threads::{Cost, for_pieces};
 use std::borrow::Cow;
 use std::ops::Range;
+use ternion_core::ops::attention::AttentionConfig;
 use ternion_core::{Error, Op, Result};
 
 /// Pieces that the work is cut into where there are few key heads: over keys, with a dq for each, which meet pairwise.
 const PIECES: usize = 16;
 
 /// What backward reads.
-struct Saved<'a, T: Float> {
-    input: Inputs<'a, T>,
+pub(super) struct Saved<'a, T: Float> {
+    pub(super) input: Inputs<'a, T>,
     log_sums: Cow<'a, [T]>,
     dy: Cow<'a, [T]>,
     /// `rowsum(dy * y)` of each query.
@@ -34,16 +35,58 @@ struct Gradients<'a, T> {
     dv: Parts<'a, T>,
 }
 
+impl<'a, T: Float> Saved<'a, T> {
+    pub(super) fn new(
+        op: &'static str,
+        config: AttentionConfig,
+        inputs: &'a [Locked<'a>],
+    ) -> Result<Saved<'a, T>> {
+        let input = Inputs::<T>::new(op, config, inputs, 6)?;
+        let [y, log_sums, dy] = [3, 4, 5].map(|at| dense::<T>(op, &inputs[at]));
+        let (log_sums, dy) = (log_sums?, dy?);
+        let along = row_dots(&dy, &y?, input.sizes.value_dim, log_sums.len());
+        Ok(Saved { input, log_sums, dy, along })
+    }
+
+    /// Rows `queries` of a head's dy.
+    fn dy(&self, head: usize, queries: &Range<usize>) -> Matrix<*const T> {
+        matrix(&self.dy, head * self.input.sizes.queries, queries, self.input.sizes.value_dim)
+    }
+
+    /// The weights of a tile of scores, and the gradients of these scores.
+    pub(super) fn differentiate_scores(
+        &self,
+        head: usize,
+        [queries, keys]: [&Range<usize>; 2],
+        [weights, dscores]: [&mut [T]; 2],
+        scratch: &mut MaskScratch<T>,
+    ) {
+        let Saved { input, log_sums, along, .. } = self;
+        let [m, n, value_dim] = [queries.len(), keys.len(), input.sizes.value_dim];
+        let rows = head * input.sizes.queries + queries.start..head * input.sizes.queries + queries.end;
+        input.score(head, queries, keys, weights, scratch);
+        for (row, weights) in rows.clone().zip(weights.chunks_exact_mut(n)) {
+            weigh(weights, log_sums[row]);
+        }
+        assert_eq!(dscores.len(), m * n, "a tile of scores");
+        let (dy, dp) = (self.dy(head, queries), Matrix::rows(dscores.as_mut_ptr(), n));
+        // SAFETY: `dy` and `v` have checked that these rows exist; the target is this call's alone, and as large as the product.
+        unsafe { T::gemm([m, value_dim, n], T::ONE, dy, transposed(input.v(head, keys)), T::ZERO, dp) };
+        for ((row, weights), dscores) in rows.zip(weights.chunks_exact(n)).zip(dscores.chunks_exact_mut(n)) {
+            if let Some(dropping) = &input.dropping {
+                dropping.apply(row, keys, dscores);
+            }
+            differentiate(weights, dscores, along[row]);
+        }
+    }
+}
+
 pub(super) fn gradient<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
     let Op::AttentionGrad(attention) = op else {
         return Err(Error::invalid(op.name(), "is not attention_grad"));
     };
     let name = op.name();
-    let input = Inputs::<T>::new(name, attention.config, inputs, 6)?;
-    let (y, log_sums, dy) =
-        (dense::<T>(name, &inputs[3])?, dense::<T>(name, &inputs[4])?, dense::<T>(name, &inputs[5])?);
-    let along = row_dots(&dy, &y, input.sizes.value_dim, log_sums.len());
-    let saved = Saved { input, log_sums, dy, along };
+    let saved = Saved::<T>::new(name, attention.config, inputs)?;
     let sizes = &saved.input.sizes;
     let heads = sizes.batch * sizes.kv_heads;
     let shares = PIECES.div_ceil(heads.max(1)).min(sizes.keys.div_ceil(KEYS)).max(1);
@@ -132,35 +175,21 @@ fn tile<T: Float>(
     [dq, dk, dv]: [&mut [T]; 3],
     scratch: &mut MaskScratch<T>,
 ) {
-    let Saved { input, log_sums, dy, along } = saved;
-    let (sizes, scale) = (&input.sizes, T::real(input.config.scale));
-    let [m, n, head_dim, value_dim] = [queries.len(), keys.len(), sizes.head_dim, sizes.value_dim];
-    let rows = head * sizes.queries + queries.start..head * sizes.queries + queries.end;
-    let dy = matrix(dy, head * sizes.queries, queries, value_dim);
+    let (input, scale) = (&saved.input, T::real(saved.input.config.scale));
+    let [m, n, head_dim, value_dim] =
+        [queries.len(), keys.len(), input.sizes.head_dim, input.sizes.value_dim];
+    let dy = saved.dy(head, queries);
     with_workspace(2 * m * n, |workspace| {
         let (weights, dscores) = workspace.split_at_mut(m * n);
-        input.score(head, queries, keys, weights, scratch);
-        for (row, weights) in rows.clone().zip(weights.chunks_exact_mut(n)) {
-            weigh(weights, log_sums[row]);
-        }
-        let dp = Matrix::rows(dscores.as_mut_ptr(), n);
-        // SAFETY: `matrix`, `q`, `k` and `v` have checked that their rows exist; the targets are this call's alone, with sizes as told.
-        unsafe { T::gemm([m, value_dim, n], T::ONE, dy, transposed(input.v(head, keys)), T::ZERO, dp) };
-        for ((row, weights), dscores) in
-            rows.zip(weights.chunks_exact_mut(n)).zip(dscores.chunks_exact_mut(n))
-        {
-            match &input.dropping {
-                Some(dropping) => {
-                    dropping.apply(row, keys, dscores);
-                    differentiate(weights, dscores, along[row]);
-                    dropping.apply(row, keys, weights);
-                }
-                None => differentiate(weights, dscores, along[row]),
+        saved.differentiate_scores(head, [queries, keys], [weights, dscores], scratch);
+        if let Some(dropping) = &input.dropping {
+            for (query, weights) in queries.clone().zip(weights.chunks_exact_mut(n)) {
+                dropping.apply(head * input.sizes.queries + query, keys, weights);
             }
         }
         let p = Matrix::rows(weights.as_ptr(), n);
         let ds = Matrix::rows(dscores.as_ptr(), n);
-        // SAFETY: as above.
+        // SAFETY: `dy`, `q` and `k` have checked that their rows exist; the targets are this call's alone, with sizes as told.
         unsafe {
             T::gemm(
                 [n, m, value_dim],

@@ -1,0 +1,139 @@
+//! The gradient of a mask that is added to the scores: that of the scores, summed over the axes along which the mask is repeated. No more of the
+//! scores' gradients than a tile is in memory.
+//!
+//! ```text
+//!                        walked ->   tiles of scores that share elements of the mask: of the heads, and of the batch,
+//!               +---------+          that it is repeated over, and along queries or keys of which it has one
+//!   tiles of    |  dmask  |  +=  ds, summed over queries or keys where the mask has one
+//!   the mask    +---------+
+//! ```
+
+use super::grad::Saved;
+use super::{KEYS, MaskScratch, QUERIES, tiles};
+use crate::access::Locked;
+use crate::column_sums::add_pairwise;
+use crate::dense::{DenseOutput, Parts, with_workspace};
+use crate::float::Float;
+use crate::lanes;
+use crate::memory::zeros;
+use crate::simd::vectorized;
+use crate::threads::for_pieces;
+use std::ops::Range;
+use ternion_core::{Error, Op, Result};
+
+/// Pieces that the work is cut into where the mask has few rows of tiles: over heads, with a gradient for each, which meet pairwise.
+const PIECES: usize = 32;
+
+/// The mask's axes, and of what the scores have more.
+struct Sharing {
+    /// `[batch, heads, queries, keys]`, each that of the scores or 1.
+    mask: [usize; 4],
+    batch: usize,
+    heads: usize,
+    queries: usize,
+}
+
+impl Sharing {
+    /// Heads, over the batch, that share a head of the mask.
+    fn members(&self) -> usize {
+        self.batch / self.mask[0].max(1) * (self.heads / self.mask[1].max(1))
+    }
+
+    /// The head, counted over the batch, that is `member` of those that share head `mask_head` of the mask, which is counted over its batch.
+    fn head(&self, mask_head: usize, member: usize) -> usize {
+        let heads = self.heads / self.mask[1].max(1);
+        let (batch, head) =
+            (mask_head / self.mask[1] + member / heads, mask_head % self.mask[1] + member % heads);
+        batch * self.heads + head
+    }
+
+    /// Queries whose scores tile `tile` of a head of the mask takes: all where the mask has one row.
+    fn queries(&self, tile: usize) -> Range<usize> {
+        match self.mask[2] {
+            1 => 0..self.queries,
+            rows => tile * QUERIES..rows.min((tile + 1) * QUERIES),
+        }
+    }
+}
+
+pub(super) fn gradient<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
+    let Op::AttentionGradMask(attention) = op else {
+        return Err(Error::invalid(op.name(), "is not attention_grad_mask"));
+    };
+    let name = op.name();
+    let saved = Saved::<T>::new(name, attention.config, inputs)?;
+    let sizes = &saved.input.sizes;
+    let mask = inputs[6].layout.shape().to_array(name)?;
+    let sharing = Sharing { mask, batch: sizes.batch, heads: sizes.heads, queries: sizes.queries };
+    let elements = mask.iter().product::<usize>();
+    let row_tiles = mask[2].div_ceil(QUERIES);
+    let (owners, members) = (mask[0] * mask[1] * row_tiles, sharing.members());
+    let shares = PIECES.div_ceil(owners.max(1)).min(members).max(1);
+    let share = members.div_ceil(shares);
+    let mut sums = zeros::<T>(elements.saturating_mul(shares))?;
+    let parts = Parts::of(&mut sums);
+    for_pieces(owners * shares, |piece| {
+        let (owner, index) = (piece / shares, piece % shares);
+        let (mask_head, tile) = (owner / row_tiles, owner % row_tiles);
+        let rows = mask[2].min(tile * QUERIES)..mask[2].min((tile + 1) * QUERIES);
+        let first = index * elements + mask_head * mask[2] * mask[3];
+        // SAFETY: these rows of this share are this piece's alone.
+        let dmask = unsafe { parts.part(first + rows.start * mask[3]..first + rows.end * mask[3]) };
+        for member in members.min(index * share)..members.min((index + 1) * share) {
+            add_head(&saved, sharing.head(mask_head, member), sharing.queries(tile), mask[3], dmask);
+        }
+    });
+    add_pairwise(&mut sums, elements);
+    let mut dmask = DenseOutput::<T>::new(name, &outputs[0])?;
+    // SAFETY: nobody else writes the output.
+    unsafe { dmask.parts().part(0..elements) }.copy_from_slice(&sums[..elements]);
+    dmask.finish();
+    Ok(())
+}
+
+/// Adds the gradients of the scores of a head's `queries` to rows of a mask of `columns`: as many rows as queries, or one.
+fn add_head<T: Float>(
+    saved: &Saved<'_, T>,
+    head: usize,
+    queries: Range<usize>,
+    columns: usize,
+    dmask: &mut [T],
+) {
+    let input = &saved.input;
+    let has_rows = dmask.len() > columns;
+    let mut scratch = MaskScratch::new();
+    with_workspace(2 * QUERIES * KEYS, |workspace| {
+        for queries in tiles(queries.clone(), QUERIES) {
+            for keys in tiles(input.sizes.seen_by(&input.config, &queries), KEYS) {
+                let (weights, dscores) = workspace.split_at_mut(QUERIES * KEYS);
+                let count = queries.len() * keys.len();
+                let dscores = &mut dscores[..count];
+                saved.differentiate_scores(
+                    head,
+                    [&queries, &keys],
+                    [&mut weights[..count], dscores],
+                    &mut scratch,
+                );
+                for (row, dscores) in dscores.chunks_exact(keys.len()).enumerate() {
+                    let row = if has_rows { (queries.start + row) % QUERIES } else { 0 };
+                    add_row(&mut dmask[row * columns..(row + 1) * columns], &keys, dscores);
+                }
+            }
+        }
+    });
+}
+
+/// Adds gradients of scores of `keys` to a row of the mask: to their elements, or all to the one.
+fn add_row<T: Float>(dmask: &mut [T], keys: &Range<usize>, dscores: &[T]) {
+    vectorized(
+        #[inline(always)]
+        || match dmask {
+            [sum] => *sum += lanes::sum(dscores, |score| score),
+            dmask => {
+                for (sum, &score) in dmask[keys.clone()].iter_mut().zip(dscores) {
+                    *sum += score;
+                }
+            }
+        },
+    );
+}

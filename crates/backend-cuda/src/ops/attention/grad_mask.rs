@@ -1,0 +1,218 @@
+//! The gradient of a mask that is added to the scores (`attention/grad_mask.cuh`).
+
+use super::{Backward, Dropping, Gradients, Operand, Operands, Plan, ROWS, Varlen, grid};
+use crate::call::Call;
+use crate::launch::Launch;
+use crate::variant::attention::{AttentionVariant, Engine, Products, Reach};
+use ternion_core::ops::attention::{AttentionConfig, AttentionGradMask};
+use ternion_core::{Error, Op, Result};
+
+/// Tiles of scores of the least part of a walk, below which a block has too little to do beside its start and its sums.
+const LEAST_STEPS: usize = 4;
+/// The most parts, which the other kernel walks over one after another.
+const MOST_PARTS: usize = 64;
+/// Threads of the kernel that adds up the sums of parts.
+const SUM_THREADS: usize = 256;
+
+/// The kernels, in the order of their source.
+const MASK_KERNEL: usize = 0;
+const SUM_KERNEL: usize = 1;
+
+/// As `AttentionGradMask` of the kernels.
+#[repr(C)]
+struct MaskBackward {
+    grad: Backward,
+    dmask: u64,
+    partial: u64,
+    elements: u64,
+    batch: u32,
+    mask: [u32; 4],
+    parts: u32,
+    steps_of_part: u64,
+}
+
+/// How the scores are cut into blocks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Cut {
+    /// Tiles of the mask.
+    owned: usize,
+    parts: usize,
+    steps_of_part: usize,
+}
+
+/// Cuts scores `[batch, heads, queries, keys]` under a mask, whose axes are as long or 1, into tiles of so many queries and keys, and the walks over the
+/// tiles that share elements of the mask into as many parts as keep so many blocks at work.
+fn cut(mask: [usize; 4], scores: [usize; 4], tile: [usize; 2], blocks: usize) -> Cut {
+    let tiles = |sizes: [usize; 4]| [sizes[2].div_ceil(tile[0]), sizes[3].div_ceil(tile[1])];
+    let (of_mask, of_scores) = (tiles(mask), tiles(scores));
+    let owned = mask[0] * mask[1] * of_mask[0] * of_mask[1];
+    let walked = [0, 1].map(|axis| if mask[2 + axis] == 1 { of_scores[axis] } else { 1 });
+    let steps = scores[0] / mask[0].max(1) * (scores[1] / mask[1].max(1)) * walked[0] * walked[1];
+    let most = blocks.div_ceil(owned.max(1)).min(steps / LEAST_STEPS).clamp(1, MOST_PARTS);
+    let steps_of_part = steps.div_ceil(most).max(1);
+    Cut { owned, parts: steps.div_ceil(steps_of_part).max(1), steps_of_part }
+}
+
+/// Rows and columns of a block's tile of scores, its threads, its bytes of shared memory, and how many blocks shall fit a multiprocessor.
+struct Block {
+    tile: [usize; 2],
+    threads: u32,
+    shared: usize,
+    on_multiprocessor: usize,
+}
+
+impl Block {
+    fn of(products: Products) -> Block {
+        let (tile, threads, pitch, size, on_multiprocessor) = match products.engine {
+            // Rows of its tiles are 16 bytes longer, for the banks.
+            Engine::Simt => ([64, 32], 128, usize::from(products.width) + 4, 4, 2),
+            Engine::Mma | Engine::Wgmma => {
+                let tiles = products.grad_mask_tiles();
+                let tile = [tiles.rows(), tiles.step];
+                (tile, tiles.threads(), usize::from(products.width), 2, tiles.blocks)
+            }
+        };
+        let [rows, columns] = tile;
+        // Those of q and k, and of dy and v; or, at the end, the sums.
+        let shared = (2 * (rows + columns) * pitch * size).max(rows * (columns + 1) * 4);
+        Block { tile, threads, shared, on_multiprocessor }
+    }
+}
+
+pub(super) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
+    let Op::AttentionGradMask(AttentionGradMask { config }) = op else {
+        return Err(Error::invalid(call.name, "is not attention_grad_mask"));
+    };
+    let [q, k, v, y, log_sums, dy, mask] = [0, 1, 2, 3, 4, 5, 6].map(|at| &call.inputs[at]);
+    let plan = Plan::new(call, true, config, Some(mask))?;
+    if plan.products.reach != Reach::AdditiveMask {
+        return Err(Error::invalid(call.name, "no mask that is added to the scores, expected one"));
+    }
+    let mut operands = Operands { gpu: call.gpu, op: call.name, copies: Vec::new() };
+    let gradients = Gradients {
+        q: operands.input(q)?,
+        k: operands.input(k)?,
+        v: operands.input(v)?,
+        y: operands.input(y)?,
+        dy: operands.input(dy)?,
+        mask: operands.mask(mask)?,
+        log_sums: operands.plain_strides(log_sums)?,
+        dq: Operand::default(),
+        dk: Operand::default(),
+        dv: Operand::default(),
+    };
+    plan.launch_grad_mask(call, config, gradients)
+}
+
+impl Plan {
+    /// Queues what the gradient wants to know of each query, the kernel whose blocks have a tile of the mask, and what adds up parts, if there are several.
+    fn launch_grad_mask(&self, call: &Call<'_>, config: &AttentionConfig, tensors: Gradients) -> Result<()> {
+        let dtype = call.inputs[0].dtype;
+        let mask = call.inputs[6].layout.shape().to_array(call.name)?;
+        let elements = mask.iter().product::<usize>();
+        if elements == 0 {
+            return Ok(());
+        }
+        let heads = self.sizes.heads as usize;
+        let scores = [self.batch, heads, self.sizes.queries as usize, self.sizes.keys as usize];
+        let block = Block::of(self.products);
+        let Cut { owned, parts, steps_of_part } =
+            cut(mask, scores, block.tile, call.gpu.multiprocessors() * block.on_multiprocessor);
+        let padded = scores[2].next_multiple_of(ROWS);
+        let of_rows = self.batch * heads * 2 * padded;
+        let of_parts = if parts > 1 { parts * elements } else { 0 };
+        let workspace = call.gpu.scratch((of_rows + of_parts) * 4)?;
+        let grad = Backward {
+            tensors,
+            rows: workspace.address(),
+            padded: padded as u32,
+            query_blocks: 0,
+            key_blocks: 0,
+            sizes: self.sizes,
+            dropping: Dropping::of(call, config)?,
+            varlen: Varlen::default(),
+        };
+        let variant = AttentionVariant::GradRows { mask: self.products.reach, dtype };
+        let row_grid = grid(call.name, self.batch * heads, padded / ROWS)?;
+        call.gpu.launch(call.name, Launch::new(variant, 0, row_grid, 256), &grad)?;
+        let parameters = MaskBackward {
+            grad,
+            dmask: call.gpu.address(call.name, &call.outputs[0])?,
+            partial: workspace.address() + (of_rows * 4) as u64,
+            elements: elements as u64,
+            batch: self.batch as u32,
+            mask: mask.map(|size| size as u32),
+            parts: parts as u32,
+            steps_of_part: steps_of_part as u64,
+        };
+        let variant = AttentionVariant::GradMask { products: self.products, dtype };
+        let launch = Launch {
+            shared: block.shared as u32,
+            ..Launch::new(variant, MASK_KERNEL, grid(call.name, owned, parts)?, block.threads)
+        };
+        call.gpu.launch(call.name, launch, &parameters)?;
+        if parts == 1 {
+            return Ok(());
+        }
+        let sum_grid = grid(call.name, elements.div_ceil(SUM_THREADS), 1)?;
+        let launch = Launch::new(variant, SUM_KERNEL, sum_grid, SUM_THREADS as u32);
+        call.gpu.launch(call.name, launch, &parameters)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::mem::offset_of;
+
+    #[test]
+    fn parameters_are_laid_out_as_in_the_kernels() {
+        assert_eq!((size_of::<Backward>(), offset_of!(MaskBackward, dmask)), (552, 552));
+        assert_eq!((offset_of!(MaskBackward, batch), offset_of!(MaskBackward, parts)), (576, 596));
+        assert_eq!((offset_of!(MaskBackward, steps_of_part), size_of::<MaskBackward>()), (600, 608));
+    }
+
+    #[test]
+    fn walks_are_cut_where_the_mask_has_few_tiles() {
+        let scores = [8, 16, 1024, 1024];
+        let parts = |mask| cut(mask, scores, [64, 64], 396);
+        assert_eq!(parts(scores), Cut { owned: 8 * 16 * 256, parts: 1, steps_of_part: 1 });
+        assert_eq!(parts([1, 16, 1024, 1024]), Cut { owned: 16 * 256, parts: 1, steps_of_part: 8 });
+        assert_eq!(parts([8, 1, 1, 1024]), Cut { owned: 128, parts: 4, steps_of_part: 64 });
+        assert_eq!(parts([1, 1, 1, 1]), Cut { owned: 1, parts: 64, steps_of_part: 512 });
+        // Windows of 49 patches, of which a head's bias is shared by all.
+        assert_eq!(
+            cut([1, 3, 49, 49], [4096, 3, 49, 49], [64, 64], 396),
+            Cut { owned: 3, parts: 64, steps_of_part: 64 }
+        );
+        // Nothing to add up: zeros are written all the same.
+        assert_eq!(
+            cut([1, 3, 1, 49], [2, 3, 0, 49], [64, 64], 396),
+            Cut { owned: 3, parts: 1, steps_of_part: 1 }
+        );
+    }
+
+    #[test]
+    fn parts_cover_all_steps() {
+        for heads in 1..200 {
+            let Cut { parts, steps_of_part, .. } = cut([1, 1, 64, 64], [3, heads, 64, 64], [64, 64], 396);
+            assert!(parts * steps_of_part >= 3 * heads && (parts - 1) * steps_of_part < 3 * heads);
+        }
+    }
+
+    #[test]
+    fn blocks_fit_a_multiprocessor() {
+        for engine in [Engine::Mma, Engine::Wgmma, Engine::Simt] {
+            for &width in engine.grad_widths() {
+                let block = Block::of(Products { engine, width, reach: Reach::AdditiveMask });
+                // Of compute capability 8.6 and 8.9 a block may have 99 KiB, and of 9.0 all blocks together 227. Heads in f32 wider than 64 are asked about.
+                let room = match engine {
+                    Engine::Wgmma => (227 << 10) / block.on_multiprocessor,
+                    Engine::Simt if width > 64 => 113 << 10,
+                    _ => 99 << 10,
+                };
+                assert!(block.shared <= room, "{engine:?} {width}: {} bytes", block.shared);
+            }
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! The gradient of a mask that is added to the scores: of one for each score, and of those that are repeated along any of the axes.
+
+use super::{Formula, PLAIN, STATE, attention, beyond_a_block, dropped, gradients, score_gradient, scores, zeros};
+use crate::prelude::*;
+use ternion_core::dispatch::apply;
+use ternion_core::ops::attention::{AttentionConfig, AttentionGradMask};
+use ternion_core::ops::random::Dropout;
+
+/// The rows.
+pub(super) fn rows() -> Vec<OpCase> {
+    let causal = AttentionConfig { causal: true, ..PLAIN };
+    let mut all = vec![
+        repeated("additive mask repeated", PLAIN, &[&[2, 1, 1, 5], &[2, 1, 3, 5], &[4, 1, 5]]).twice(),
+        repeated("additive mask repeated causal", causal, &[&[2, 1, 1, 5], &[4, 1, 5]]),
+        // What all scores of a query have added changes no weight: in half precision its gradient is what rounding leaves of 0.
+        repeated("additive mask of queries", PLAIN, &[&[1, 4, 3, 1], &[3, 1], &[1]]).dtypes(&[F32, F64]),
+        tiled("additive mask of the batch beyond a block", PLAIN),
+        tiled("additive mask of the batch causal window=60 beyond a block", AttentionConfig { window: Some(60), ..causal }),
+        tiled("additive mask of the batch dropout=0.2 beyond a block", dropped(0.2, PLAIN)),
+    ];
+    all.extend(ops());
+    all
+}
+
+/// A row under masks of one element along some of the axes, some with fewer axes.
+fn repeated(parameters: &str, config: AttentionConfig, masks: &[&'static [usize]]) -> OpCase {
+    const SHAPES: [&[usize]; 3] = [&[2, 4, 3, 2], &[2, 2, 5, 2], &[2, 2, 5, 2]];
+    let [q, k, v] = SHAPES;
+    let case = attention(parameters, config).input(Uniform(-2.0, 2.0));
+    masks.iter().fold(case, |case, mask| case.on([q, k, v, mask]))
+}
+
+/// More than 64 queries and 128 keys of several heads, under masks that they share.
+fn tiled(parameters: &str, config: AttentionConfig) -> OpCase {
+    let [q, k, v]: [&'static [usize]; 3] = [&[2, 2, 70, 4], &[2, 1, 140, 4], &[2, 1, 140, 4]];
+    let case = beyond_a_block(parameters, config).dtypes(&[F32]).input(Uniform(-2.0, 2.0));
+    [&[2, 70, 140][..], &[2, 1, 1, 140], &[70, 1]].into_iter().fold(case, |case, mask| case.on([q, k, v, mask]))
+}
+
+/// The op itself, by its formula of all inputs.
+fn ops() -> Vec<OpCase> {
+    const KEYS: [&[usize]; 6] =
+        [&[2, 2, 3, 2], &[2, 1, 4, 2], &[2, 1, 4, 5], &[2, 2, 3, 5], &[2, 2, 3], &[2, 2, 3, 5]];
+    let of_masks = |case: OpCase| {
+        let masks: [&'static [usize]; 6] =
+            [&[2, 2, 3, 4], &[1, 2, 3, 4], &[2, 1, 3, 4], &[1, 1, 1, 4], &[2, 2, 3, 1], &[1, 1, 1, 1]];
+        let [q, k, v, y, log_sum, dy] = KEYS;
+        masks.into_iter().fold(case.input(Uniform(-2.0, 2.0)), |case, mask| {
+            case.on([q, k, v, y, log_sum, dy, mask])
+        })
+    };
+    let masked = |config| AttentionConfig { mask: true, ..config };
+    let op = |config| move |inputs: &[&Tensor]| Ok(apply(AttentionGradMask { config }, inputs)?.into_vec());
+    let causal = masked(AttentionConfig { causal: true, ..PLAIN });
+    let dropping =
+        AttentionConfig { dropout: Some(Dropout { p: 0.4, offset: 5 }), ..masked(PLAIN) };
+    vec![
+        of_masks(row("causal"))
+            .twice()
+            .run(move |x| op(causal)(&x.iter().collect::<Vec<_>>()))
+            .oracle(move |x| of_mask(&causal, x))
+            .rejects("attention_grad_mask: no mask that is added to the scores, expected one", move |device| {
+                let (q, rows) = (zeros(&[1, 1, 2, 2], device)?, zeros(&[1, 1, 2], device)?);
+                let mask = Tensor::zeros([1, 1, 2, 2], Bool, device)?;
+                op(causal)(&[&q, &q, &q, &q, &rows, &q, &mask])
+            })
+            .rejects("attention_grad_mask: no mask that is added to the scores, expected one", move |device| {
+                let (q, rows) = (zeros(&[1, 1, 2, 2], device)?, zeros(&[1, 1, 2], device)?);
+                op(PLAIN)(&[&q, &q, &q, &q, &rows, &q])
+            })
+            .rejects("attention_grad_mask: mask has shape [2, 2], expected [1, 1, 2, 2]", move |device| {
+                let (q, rows) = (zeros(&[1, 1, 2, 2], device)?, zeros(&[1, 1, 2], device)?);
+                let mask = zeros(&[2, 2], device)?;
+                op(causal)(&[&q, &q, &q, &q, &rows, &q, &mask])
+            }),
+        of_masks(row("dropout offset=5"))
+            .run_on(move |x, device, _| {
+                let state = Tensor::from_slice(&STATE, [2], device)?;
+                op(dropping)(&x.iter().chain([&state]).collect::<Vec<_>>())
+            })
+            .oracle(move |x| of_mask(Formula { config: dropping, state: STATE }, x)),
+    ]
+}
+
+fn row(parameters: &str) -> OpCase {
+    OpCase { op: "attention_grad_mask", ..gradients(parameters) }
+}
+
+/// ds of Dao et al. 2022, algorithm 4, summed over the axes along which the mask is repeated.
+fn of_mask(formula: impl Into<Formula>, x: &[Array]) -> Array {
+    let formula = formula.into();
+    let mask = &x[6];
+    let scores = scores(&formula.config, &x[0], &x[1], Some(mask));
+    let mut dmask = Array::zeros(&mask.shape);
+    let mut at = [0; 4];
+    for _ in 0..scores.elements() {
+        let mut place = at;
+        for (axis, index) in place.iter_mut().enumerate() {
+            *index = (*index).min(mask.shape[axis] - 1);
+        }
+        *dmask.at_mut(&place) += score_gradient(&formula, &scores, x, at).ds;
+        crate::array::advance(&mut at, &scores.shape);
+    }
+    dmask
+}

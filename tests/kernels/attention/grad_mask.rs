@@ -1,0 +1,127 @@
+//! The gradient of an additive mask, by the op itself: beside the CPU backend's in f64, of the same numbers.
+
+use super::super::{beside, gpu, none_wrong, tensor, unless_short};
+use super::{DROPOUTS, WINDOW, state};
+use std::fmt::Write;
+use ternion::dispatch::apply_one;
+use ternion::ops::attention::{AttentionConfig, AttentionGradMask};
+use ternion::prelude::*;
+
+const BATCH: usize = 2;
+const HEADS: usize = 6;
+/// Query heads that share a key head.
+const GROUP: usize = 3;
+
+/// Of queries and keys, and of values: each width of tiles, and less.
+const WIDTHS: [[usize; 2]; 7] = [[32, 32], [40, 64], [64, 64], [100, 128], [128, 72], [200, 256], [256, 256]];
+const FEW_WIDTHS: [[usize; 2]; 4] = [[32, 32], [40, 64], [100, 128], [200, 256]];
+/// Queries and keys: within a tile, of whole tiles, and more.
+const LENGTHS: [[usize; 2]; 4] = [[5, 7], [64, 192], [130, 200], [257, 129]];
+
+#[derive(Clone, Copy, Debug)]
+struct Case {
+    dtype: DType,
+    widths: [usize; 2],
+    lengths: [usize; 2],
+    mask: [usize; 4],
+    is_causal: bool,
+    has_window: bool,
+    drops: bool,
+}
+
+/// Every mask of every length and width, under some of the ways to see, with dropout and without.
+fn cases(dtype: DType) -> Vec<Case> {
+    let widths = unless_short(WIDTHS.to_vec(), FEW_WIDTHS.to_vec());
+    let lengths = unless_short(LENGTHS.to_vec(), LENGTHS[3..].to_vec());
+    let mut all = Vec::new();
+    for widths in widths.into_iter().filter(|widths| dtype != DType::F32 || widths[1] <= 128) {
+        for &lengths in &lengths {
+            let [queries, keys] = lengths;
+            let masks = [
+                [BATCH, HEADS, queries, keys],
+                [1, HEADS, queries, keys],
+                [BATCH, 1, queries, keys],
+                [1, 1, queries, keys],
+                [BATCH, 1, 1, keys],
+                [1, HEADS, queries, 1],
+                [1, 1, 1, 1],
+            ];
+            for mask in masks {
+                let way = all.len();
+                let [is_causal, has_window, drops] = [way % 2 == 1, way % 3 == 2, way % 5 >= 3];
+                all.push(Case { dtype, widths, lengths, mask, is_causal, has_window, drops });
+            }
+        }
+    }
+    all
+}
+
+impl Case {
+    /// q, k, v, y, the log-sum-exp, dy and the mask. All of a score's gradient is positive, so that sums of it do not cancel.
+    fn inputs(self, device: &Device) -> Result<Vec<Tensor>> {
+        let ([width, value_width], [queries, keys]) = (self.widths, self.lengths);
+        let random = |shape: [usize; 4], seed| tensor(&shape, self.dtype, device, seed);
+        let kv_heads = HEADS / GROUP;
+        Ok(vec![
+            random([BATCH, HEADS, queries, width], 1)?,
+            random([BATCH, kv_heads, keys, width], 2)?,
+            random([BATCH, kv_heads, keys, value_width], 3)?.abs()?,
+            random([BATCH, HEADS, queries, value_width], 4)?.abs()?.neg()?,
+            tensor(&[BATCH, HEADS, queries], DType::F32, device, 5)?.add_scalar(2.0)?,
+            // So small that f16 has the sum over all scores.
+            random([BATCH, HEADS, queries, value_width], 6)?.abs()?.mul_scalar(1.0 / 256.0)?,
+            random(self.mask, 7)?,
+        ])
+    }
+
+    fn gradient(self, inputs: &[Tensor]) -> Result<Tensor> {
+        let dropout = if self.drops { DROPOUTS[1] } else { None };
+        let config = AttentionConfig {
+            scale: 0.3 / (self.widths[0] as f64).sqrt(),
+            causal: self.is_causal,
+            window: self.has_window.then_some(WINDOW),
+            mask: true,
+            varlen: false,
+            dropout,
+        };
+        let state = dropout.map(|_| state(inputs[0].device())).transpose()?;
+        let all: Vec<&Tensor> = inputs.iter().chain(&state).collect();
+        apply_one(AttentionGradMask { config }, &all)
+    }
+
+    /// Writes down where the device's gradient is further from f64 than rounding explains, or another one the second time.
+    fn compare(self, faults: &mut String, device: &Device, rounding: f64) -> Result<()> {
+        let _beside = beside();
+        let inputs = self.inputs(&ternion::cpu()?)?;
+        let wide = inputs.iter().map(|input| input.to_dtype(DType::F64)).collect::<Result<Vec<_>>>()?;
+        let exact = self.gradient(&wide)?.to_vec_f64()?;
+        let there = inputs.iter().map(|input| input.to_device(device)).collect::<Result<Vec<_>>>()?;
+        let found = self.gradient(&there)?.to_vec_f64()?;
+        // Products in f32, of which tensor cores cut off what they add; an exponential that is off by 2^-22 and of an argument of up to 10.
+        let limit = rounding + 2e-5;
+        let is_wrong = |(found, exact): (&f64, &f64)| {
+            let apart = (found - exact).abs();
+            apart.is_nan() || apart > limit * exact.abs()
+        };
+        if let Some(at) = found.iter().zip(&exact).position(is_wrong) {
+            let _ = writeln!(faults, "{self:?}: {} instead of {} at {at}", found[at], exact[at]);
+        }
+        if self.gradient(&there)?.to_vec_f64()? != found {
+            let _ = writeln!(faults, "{self:?}: other numbers the second time");
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn gradients_of_masks() -> Result<()> {
+    let Some(device) = gpu() else { return Ok(()) };
+    let mut faults = String::new();
+    for (dtype, rounding) in [(DType::F32, 0.0), (DType::F16, 1.0 / 2048.0), (DType::BF16, 1.0 / 256.0)] {
+        for case in cases(dtype) {
+            case.compare(&mut faults, device, rounding)?;
+        }
+    }
+    none_wrong(&faults);
+    Ok(())
+}
