@@ -5,12 +5,12 @@
 //   y [batch, heads, queries, value_dim]  log_sums [batch, heads, queries], natural logarithms in f32, and under an additive mask log_sum_errors
 //
 // A block has QUERIES rows of one head, a warp ROW_TILES * 16 of them; all warps walk over the keys together, STEP at a time. The next step's
-// keys and values are under way while one is worked on.
+// keys and values are loaded while one is worked on.
 //
 //                 keys ->     STEP      STEP
 //             +---------+---------+---------+     s = q k^T                  accumulators, STEP / 8 x ROW_TILES of 16 x 8
 //   warp 0    |         |         |         |     row_max = largest s        within 4 lanes
-//   warp 1    |         |  s, p   |         |     p = 2^(s - row_max)        rounded to halves: the left operand of
+//   warp 1    |         |  s, p   |         |     p = 2^(s - row_max)        rounded to the operands' type: the left operand of
 //   warp 2    |         |         |         |     y += p v                   accumulators, VALUE_DIM / 8 x ROW_TILES of 16 x 8
 //             +---------+---------+---------+
 //
@@ -20,17 +20,18 @@
 // Launch: attention<<<batch * heads * blocks, WARPS * 32, SHARED_BYTES>>>, with blocks = queries / QUERIES, rounded up. The host says the
 // tiles, which take as many registers as there are without spills, by ROW_TILES, STEP, WARPS and BLOCKS (that share a multiprocessor):
 //
-//                                             ROW_TILES STEP WARPS BLOCKS   H100, 4096 keys: TFLOP/s full, causal
-//   mma    head_dim or value_dim above 64         2      32    4     2      370, 320: two row tiles read a fragment of keys or values once
-//          narrower                               2      64    4     2      330, 295
-//          under a mask                           1      64    4     2      220
-//   wgmma  head_dim or value_dim above 64         1      64    4     2      490, 420: two blocks run apart, softmax under products
-//          narrower                               1     128    4     3      440, 390
-//          under a mask                           1      64    4     2      290
-// With PARTS, for few queries of many keys, there are p.parts.count blocks for each tile, with a part of the keys each, and merge_parts.cu puts what they leave
-// together.
+//                                             ROW_TILES STEP WARPS BLOCKS
+//   mma    head_dim or value_dim above 64         2      32    4     2      two row tiles read a fragment of keys or values once
+//          narrower                               2      64    4     2
+//          under a mask                           1      64    4     2
+//   wgmma  head_dim or value_dim above 64         1      64    4     2      two blocks run apart, softmax under products
+//          narrower                               1     128    4     3
+//          under a mask                           1      64    4     2
+//   wider than 128, mma                           1      32    4     1      y takes most of the registers
+//                   wgmma                         1      64    4     1
 //
-//   Of heads wider than 128 a block has ROW_TILES 1, WARPS 4, BLOCKS 1, and a STEP of 64 (wgmma) or 32 (mma).
+// With PARTS, for few queries of many keys, there are p.parts.count blocks for each tile, with a part of the keys each, and merge_parts.cu puts
+// together what they leave.
 //
 // Limits: queries + keys < 2^31, grid < 2^31, widths from 1 to 256. y's last axis is a run. Under a mask BAND is 1, and the strides of the
 // mask's last two axes are below 2^24. wgmma's widths are rounded up to 64, 128, 192 or 256.

@@ -1,5 +1,5 @@
-// forward.cu for f16 and bf16 by warpgroups (wgmma, sm_90a), without mask and dropout, with operands and results on the way by the tensor memory
-// accelerator (TMA): y = softmax(scale q k^T) v and the log-sum-exp of the scores.
+// forward.cu for f16 and bf16 by warpgroups (wgmma, sm_90a), without mask, with operands and results copied by the tensor memory accelerator (TMA):
+// y = dropout(softmax(scale q k^T)) v and the log-sum-exp of the scores. Which weights dropout keeps has been drawn before (dropout_bits.cuh).
 //
 //   q [batch, heads, queries, head_dim]   k [batch, heads / group, keys, head_dim]   v [batch, heads / group, keys, value_dim]
 //   y [batch, heads, queries, value_dim]  log_sums [batch, heads, queries], natural logarithms in f32
@@ -31,7 +31,7 @@
 // Launch: attention_tma<<<grid, THREADS, SHARED>>>, with grid = works or multiprocessors, whichever is less, and works = batch * heads * tiles.
 //
 // Limits: as forward.cu; widths are rounded up to 64, 128, 192 or 256; there are queries and keys; the scale is above 0; strides are positive (TMA); *ticket
-// is 0 before and behind. DROPOUT and MASK are 0.
+// is 0 before and behind. MASK is 0; with DROPOUT, STEP is 128 and BAND 1, and a launch is of some heads.
 
 #ifdef HOST_SHIM
 #define CONSUMERS 2
@@ -40,6 +40,7 @@
 #define QUERY_STAGES 2
 #endif
 
+#include "attention/dropout_bits.cuh"
 #include "attention/wgmma.cuh"
 #include "ptx/barrier.cuh"
 #include "ptx/mbarrier.cuh"
@@ -52,6 +53,7 @@
 #include "attention/softmax.cuh"
 
 static_assert(HEAD_DIM == VALUE_DIM, "y takes the place of q");
+static_assert(!DROPOUT || STEP == BIT_KEYS, "a lane's bits of a step are two words");
 
 constexpr int WARPGROUP = 128;
 constexpr int THREADS = (1 + CONSUMERS) * WARPGROUP;
@@ -86,9 +88,12 @@ struct AttentionTma {
     u32* ticket;           // of the works beyond the grid; 0 again when all are drawn
     u32 works;
     u32 tiles;    // of queries, of a head
-    u32 heads;    // of the whole batch
+    u32 heads;    // of the whole batch; of this launch, with DROPOUT
     u32 abreast;  // heads whose works are next to each other
     Sizes sizes;
+    const u32* bits;  // with DROPOUT
+    BitLayout bit_layout;
+    float dropout_scale;
 };
 
 // A work as the producer says it to the others. No steps: there are no more works.
@@ -104,7 +109,7 @@ struct Task {
         u32 first = group * p.abreast, abreast = min(p.abreast, p.heads - first);
         u32 row = number / abreast;
         Task task;
-        task.head = first + number - row * abreast;
+        task.head = (DROPOUT ? p.bit_layout.first_head : 0) + first + number - row * abreast;
         task.first_query = i32(p.tiles - 1 - row) * QUERIES;
         Range keys = keys_of(p.sizes, task.first_query, min(task.first_query + QUERIES, i32(p.sizes.queries)));
         // One step of which nothing is seen is what remains of none.
@@ -377,7 +382,7 @@ INLINE void finish(const AttentionTma& p, Outputs& y, const Softmax& softmax, u3
         total += __shfl_xor_sync(ALL_LANES, total, 1);
         total += __shfl_xor_sync(ALL_LANES, total, 2);
         bool sees_none = row_max == -INFINITE && total == 0;
-        float inverse = 1 / total;
+        float inverse = (DROPOUT ? p.dropout_scale : 1) / total;
 #pragma unroll
         for (int j = 0; j < VALUE_DIM / 8; ++j)
 #pragma unroll
@@ -397,6 +402,24 @@ INLINE void finish(const AttentionTma& p, Outputs& y, const Softmax& softmax, u3
     if (lane == 0) mbarrier_arrive(done);
 }
 
+// Which of a lane's weights of a step are kept: loaded while the scores are formed, and applied when they have become weights.
+#if DROPOUT
+struct StepBits : KeptBits {
+    INLINE static StepBits of(const AttentionTma& p, const Task& task, u32 consumer) {
+        u32 row = u32(task.first_query) + consumer * ROWS, warp = read_tid_x() % WARPGROUP / WARP;
+        StepBits bits;
+        bits.load(p.bits +
+                  bit_words_before(p.bit_layout, task.head, row / BIT_ROWS + warp, u32(task.first_key) / STEP));
+        return bits;
+    }
+};
+#else
+struct StepBits {
+    INLINE static StepBits of(const AttentionTma&, const Task&, u32) { return {}; }
+    INLINE void apply(Weights&) const {}
+};
+#endif
+
 // The next work, as uniform in a warp as it is.
 INLINE Task next_task(const QueryRing& queries) {
     Task task = queries.await();
@@ -407,6 +430,7 @@ INLINE Task next_task(const QueryRing& queries) {
 // The first scores of a work, in a turn without values, become weights.
 INLINE void weigh_first_step(const AttentionTma& p, Scores& s, Weights& weights, Rows& softmax, const Task& task,
                              u32 q_rows, StepRing& keys, const Turns& turns, float scale) {
+    StepBits bits = StepBits::of(p, task, turns.consumer);
     keys.await();
     turns.await();
     wgmma_fence();
@@ -417,6 +441,7 @@ INLINE void weigh_first_step(const AttentionTma& p, Scores& s, Weights& weights,
     keys.advance();
     weigh(s, softmax, p.sizes, task.first_query + i32(turns.consumer) * ROWS, task.first_key, scale);
     round_to_operand(weights, s);
+    bits.apply(weights);
 }
 // The last values of a work, multiplied alone.
 INLINE void add_last_step(Outputs& y, const Weights& weights, StepRing& values) {
@@ -478,6 +503,7 @@ INLINE void consume_all(const AttentionTma& p, u32 shared, u32 consumer) {
                 continue;
             }
         }
+        StepBits bits = StepBits::of(p, task, consumer);
         keys.await();
         values.await();
         turns.await();
@@ -501,6 +527,7 @@ INLINE void consume_all(const AttentionTma& p, u32 shared, u32 consumer) {
             rescale_output(y, softmax);
         }
         round_to_operand(weights, s);
+        bits.apply(weights);
     }
 }
 

@@ -33,7 +33,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention_merge_parts(cons
     float total = 0, y[COLUMNS];
 #pragma unroll
     for (int at = 0; at < COLUMNS; ++at) y[at] = 0;
-    // Loads of several parts are under way together.
+    // Loads of several parts are in flight at a time.
 #pragma unroll 8
     for (u32 part = 0; part < parts.count; ++part) {
         float factor = factor_of(numbers[part * 2], row_max);

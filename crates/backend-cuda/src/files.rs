@@ -18,6 +18,8 @@ macro_rules! file {
 /// Every `.cu` and `.cuh` file of `kernels/`, by path.
 pub(crate) const FILES: &[File] = &[
     file!("attention/dropout.cuh"),
+    file!("attention/dropout_bits.cu"),
+    file!("attention/dropout_bits.cuh"),
     file!("attention/forward.cu"),
     file!("attention/forward_tma.cu"),
     file!("attention/grad.cu"),
@@ -111,6 +113,7 @@ pub(crate) const FILES: &[File] = &[
     file!("ptx/mbarrier.cuh"),
     file!("ptx/memory.cuh"),
     file!("ptx/mma.cuh"),
+    file!("ptx/prmt.cuh"),
     file!("ptx/registers.cuh"),
     file!("ptx/stmatrix.cuh"),
     file!("ptx/tma.cuh"),

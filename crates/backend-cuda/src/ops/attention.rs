@@ -1,5 +1,6 @@
 //! Scaled dot-product attention and its gradient, without a matrix of scores in memory.
 
+mod dropout_bits;
 mod forward_tma;
 mod grad_by_keys;
 mod grad_mask;

@@ -33,6 +33,11 @@ pub(super) fn source(variant: AttentionVariant) -> Source {
                 .define_all([("CONSUMERS", tiles.consumers), ("STEP", tiles.step)])
                 .define_all([("STAGES", tiles.stages), ("QUERY_STAGES", tiles.query_stages)])
         }
+        AttentionVariant::DropoutBits => {
+            let source = Source::new("attention/dropout_bits.cu", &["attention_dropout_bits"]);
+            // Which type operands have does not matter.
+            source.reach(Reach::Dropout, true, DType::BF16)
+        }
         AttentionVariant::Grad { products, dtype } => grad(products, dtype),
         AttentionVariant::GradByKeys { width, lags, reach, dtype } => {
             let kernels = &["attention_grad_tile_rows", "attention_grad_by_keys"];

@@ -153,10 +153,12 @@ pub(crate) enum AttentionVariant {
         width: u16,
         /// Whether it has the tiles for walks over many keys, of the widths that have others for few.
         is_long: bool,
-        /// All keys or a band.
+        /// All keys, a band, or one of which weights are dropped.
         reach: Reach,
         dtype: DType,
     },
+    /// What draws which weights dropout keeps, for kernels by TMA.
+    DropoutBits,
     Grad {
         products: Products,
         dtype: DType,
@@ -189,9 +191,9 @@ impl AttentionVariant {
             | AttentionVariant::ForwardParts { products, .. }
             | AttentionVariant::Grad { products, .. }
             | AttentionVariant::GradMask { products, .. } => products.engine.architectures(),
-            AttentionVariant::ForwardTma { .. } | AttentionVariant::GradByKeys { .. } => {
-                Engine::Wgmma.architectures()
-            }
+            AttentionVariant::ForwardTma { .. }
+            | AttentionVariant::DropoutBits
+            | AttentionVariant::GradByKeys { .. } => Engine::Wgmma.architectures(),
             AttentionVariant::GradRows { .. } | AttentionVariant::MergeParts { .. } => Architectures::ALL,
         }
     }
@@ -347,14 +349,23 @@ pub(super) fn variants() -> Vec<AttentionVariant> {
             }
         }
     }
-    for reach in [Reach::Full, Reach::Band] {
+    all.push(AttentionVariant::DropoutBits);
+    for reach in [Reach::Full, Reach::Band, Reach::Dropout] {
         for &dtype in Engine::Wgmma.dtypes() {
             for &width in Engine::Wgmma.forward_widths() {
-                let has_long = forward_tma_long(usize::from(width), reach == Reach::Band).is_some();
+                // A lane's bits of dropped weights are of 128 keys.
+                if reach == Reach::Dropout && forward_tma_tiles(usize::from(width), false).step != 128 {
+                    continue;
+                }
+                let has_long = forward_tma_long(usize::from(width), reach != Reach::Full).is_some();
                 let forms = if has_long { &[false, true][..] } else { &[false] };
                 let forward = |&is_long: &bool| AttentionVariant::ForwardTma { width, is_long, reach, dtype };
                 all.extend(forms.iter().map(forward));
             }
+        }
+    }
+    for reach in [Reach::Full, Reach::Band] {
+        for &dtype in Engine::Wgmma.dtypes() {
             let grad = |width| AttentionVariant::GradByKeys { width, lags: true, reach, dtype };
             all.extend([64, GRAD_BY_KEYS_WIDEST].map(grad));
         }

@@ -1,8 +1,9 @@
 //! Forward with operands and results by TMA (`attention/forward_tma.cu`): a work has queries of a head, and a
 //! block takes one after the other. What it is for, and its launch.
 
+use super::dropout_bits::{BitLayout, KEYS};
 use super::grad_by_keys::suits;
-use super::{Forward, Operand, Plan, Sizes, grid};
+use super::{Dropping, Forward, Operand, Plan, Sizes, grid};
 use crate::call::Call;
 use crate::driver::tensor_map::TensorMap;
 use crate::launch::Launch;
@@ -18,6 +19,7 @@ const NEAR_BYTES: usize = 16 << 20;
 
 /// As `AttentionTma` of the kernel.
 #[repr(C)]
+#[derive(Clone, Copy)]
 struct Parameters {
     q: TensorMap,
     k: TensorMap,
@@ -30,6 +32,10 @@ struct Parameters {
     heads: u32,
     abreast: u32,
     sizes: Sizes,
+    /// With dropout; else all of it is 0.
+    bits: u64,
+    bit_layout: BitLayout,
+    dropout_scale: f32,
 }
 
 /// Bytes of shared memory of the kernel, as its layout says.
@@ -43,16 +49,15 @@ fn shared_bytes(width: usize, is_long: bool) -> usize {
 }
 
 impl Plan {
-    /// Whether forward is by TMA: by wgmma without mask and dropout, for scores whose largest is that of the largest
-    /// product, for both warpgroups that multiply, and with more rows than the other kernel spreads over the device
-    /// one block each.
+    /// Whether forward is by TMA: by wgmma without mask, for scores whose largest is that of the largest product, for both warpgroups that multiply, and
+    /// with more rows than the other kernel spreads over the device one block each.
     pub(super) fn is_by_tma(&self, tensors: &Forward, multiprocessors: usize) -> bool {
         let Sizes { heads, queries, keys, scale, .. } = self.sizes;
         let [heads, queries, keys] = [heads, queries, keys].map(|count| count as usize);
         let [of_queries, of_keys] =
             [[heads, queries], [self.kv_heads, keys]].map(|[heads, rows]| [self.batch, heads, rows]);
         self.products.engine == Engine::Wgmma
-            && matches!(self.products.reach, Reach::Full | Reach::Band)
+            && self.has_tma(&tensors.dropping)
             && keys > 0
             && scale > 0.0
             && queries > ROWS
@@ -61,10 +66,21 @@ impl Plan {
             && [&tensors.k, &tensors.v].iter().all(|operand| suits(operand, of_keys))
     }
 
+    /// Whether there are kernels by TMA of what a query sees: of dropped weights, for heads that take keys in the tiles that bits are drawn for.
+    fn has_tma(&self, dropping: &Dropping) -> bool {
+        match self.products.reach {
+            Reach::Full | Reach::Band => true,
+            Reach::Dropout => {
+                forward_tma_tiles(self.width(), false).step == KEYS && self.has_dropout_bits(dropping)
+            }
+            _ => false,
+        }
+    }
+
     /// Whether walks are over so many keys, of so many queries, that the tiles for many are faster.
     fn is_long(&self, multiprocessors: usize) -> bool {
         let Sizes { queries, keys, reach_first, reach_end, .. } = self.sizes;
-        let is_band = self.products.reach == Reach::Band;
+        let is_band = self.products.reach != Reach::Full;
         let seen =
             if is_band { (reach_end - reach_first).clamp(0, keys as i32) as usize } else { keys as usize };
         forward_tma_long(self.width(), is_band).is_some_and(|many| seen.min(queries as usize) >= many)
@@ -131,20 +147,40 @@ impl Plan {
             heads: (self.batch * heads) as u32,
             abreast: self.heads_near() as u32,
             sizes,
+            bits: 0,
+            bit_layout: BitLayout::default(),
+            dropout_scale: 1.0,
         };
         let variant =
             AttentionVariant::ForwardTma { width: width as u16, is_long, reach: self.products.reach, dtype };
-        let blocks = works.min(call.gpu.multiprocessors() as u32);
-        let threads = (1 + tiles.consumers as u32) * 128;
-        let shared = shared_bytes(width, is_long) as u32;
-        let launch = Launch { shared, ..Launch::new(variant, 0, blocks, threads) };
-        call.gpu.launch(call.name, launch, &parameters)
+        let launch = |parameters: &Parameters| {
+            let blocks = parameters.works.min(call.gpu.multiprocessors() as u32);
+            let threads = (1 + tiles.consumers as u32) * 128;
+            let shared = shared_bytes(width, is_long) as u32;
+            let launch = Launch { shared, ..Launch::new(variant, 0, blocks, threads) };
+            call.gpu.launch(call.name, launch, parameters)
+        };
+        if self.products.reach != Reach::Dropout {
+            return launch(&parameters);
+        }
+        let bits = self.dropout_bits(call.gpu, tensors.dropping, tiles.consumers * ROWS)?;
+        bits.chunks().try_for_each(|chunk| {
+            launch(&Parameters {
+                works: (chunk.len() * query_tiles) as u32,
+                heads: chunk.len() as u32,
+                abreast: parameters.abreast.min(chunk.len() as u32),
+                bits: bits.address(),
+                bit_layout: bits.draw(call, sizes, &chunk)?,
+                dropout_scale: bits.scale(),
+                ..parameters
+            })
+        })
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Dropping, Parts, Varlen};
+    use super::super::{Parts, Varlen};
     use super::*;
     use crate::variant::attention::Products;
     use std::mem::offset_of;
@@ -209,8 +245,11 @@ mod tests {
             offset_of!(Parameters, ticket),
             offset_of!(Parameters, works),
             offset_of!(Parameters, sizes),
+            offset_of!(Parameters, bits),
+            offset_of!(Parameters, bit_layout),
+            offset_of!(Parameters, dropout_scale),
         ];
-        assert_eq!((at, size_of::<Parameters>()), ([384, 512, 520, 528, 544], 640));
+        assert_eq!((at, size_of::<Parameters>()), ([384, 512, 520, 528, 544, 584, 592, 604], 640));
     }
 
     #[test]
@@ -243,9 +282,16 @@ mod tests {
             let many = plan(reach, [40, 12, 12], [64, 300]);
             assert!(!many.is_by_tma(&usual, 132), "one of two warpgroups would have no rows");
         }
-        for reach in [Reach::BoolMask, Reach::AdditiveMask, Reach::Dropout] {
+        for reach in [Reach::BoolMask, Reach::AdditiveMask, Reach::Varlen, Reach::VarlenDropout] {
             assert!(!is_by_tma(reach, [300, 300], &usual), "{reach:?}");
         }
+        let mut dropping = tensors(12, 300);
+        assert!(!is_by_tma(Reach::Dropout, [300, 300], &dropping), "nothing is dropped");
+        dropping.dropping.threshold = 1 << 20;
+        assert!(is_by_tma(Reach::Dropout, [300, 300], &dropping));
+        assert!(!is_by_tma(Reach::Dropout, [40_000, 40_000], &dropping), "200 MB of bits for a head");
+        dropping.dropping.threshold = 1 << 24;
+        assert!(!is_by_tma(Reach::Dropout, [300, 300], &dropping), "all are dropped");
         let mut repeated = tensors(12, 300);
         repeated.q.strides[1] = 0;
         assert!(!is_by_tma(Reach::Full, [300, 300], &repeated), "heads of q are the same");
