@@ -1,5 +1,6 @@
 //! Attention of every width and reach: forward, backward, and twice.
 
+mod order;
 mod varlen;
 
 use super::{beside, both_ways, compare, difference, gpu, is_short, none_wrong, tensor, twice, unless_short};
