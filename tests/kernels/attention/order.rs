@@ -56,7 +56,8 @@ fn gradient(
 ) -> Result<Vec<Tensor>> {
     let unwritten = |x: &Tensor| Tensor::full(*x.shape(), f64::NAN, x.dtype(), x.device());
     let results = operands[..3].iter().map(unwritten).collect::<Result<Vec<_>>>()?;
-    let [inputs, outputs] = [operands, &results[..]].map(|all| all.iter().map(Tensor::view).collect::<Vec<_>>());
+    let [inputs, outputs] =
+        [operands, &results[..]].map(|all| all.iter().map(Tensor::view).collect::<Vec<_>>());
     let (inputs, outputs) = ([0, 1, 2, 3, 4, 5].map(|at| &inputs[at]), [0, 1, 2].map(|at| &outputs[at]));
     attention_study::gradient(backend, config, order, inputs, outputs)?;
     Ok(results)
@@ -145,6 +146,9 @@ fn what_the_study_does_not_take_is_an_error() -> Result<()> {
     let (inputs, outputs) = ([0, 1, 2, 3, 4, 5].map(|at| &inputs[at]), outputs.each_ref());
     let error = attention_study::gradient(backend, &CAUSAL, SumOrder::Fixed, inputs, outputs);
     let text = error.expect_err("dq of another shape").to_string();
-    assert!(text.contains("expected dq of bf16 and shape [1, 2, 20, 64], got bf16 and [1, 1, 30, 64]"), "{text}");
+    assert!(
+        text.contains("expected dq of bf16 and shape [1, 2, 20, 64], got bf16 and [1, 1, 30, 64]"),
+        "{text}"
+    );
     device.synchronize()
 }
