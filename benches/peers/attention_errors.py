@@ -16,6 +16,7 @@ Ternion runs as `ternion-bench attend`; tensors go there and back as safetensors
 """
 
 import argparse
+import contextlib
 import ctypes
 import dataclasses
 import json
@@ -148,7 +149,9 @@ class Ternion:
         return self
 
     def __exit__(self, *_):
-        self.process.stdin.close()
+        # It may have ended before.
+        with contextlib.suppress(OSError):
+            self.process.stdin.close()
         self.process.wait()
         self.process.stdout.close()
         self.folder.cleanup()

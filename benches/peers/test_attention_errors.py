@@ -235,12 +235,14 @@ STAND_IN = """
 class Measuring(unittest.TestCase):
     """Whole cases on the CPU, whose results round once: no error is beyond half a unit of the last place."""
 
-    def setUp(self):
+    @classmethod
+    def setUpClass(cls):
         code = textwrap.dedent(STAND_IN).format(here=str(HERE))
-        self.ternion = attention_errors.Ternion([sys.executable, "-c", code], "cpu")
+        cls.ternion = attention_errors.Ternion([sys.executable, "-c", code], "cpu")
 
-    def tearDown(self):
-        self.ternion.__exit__()
+    @classmethod
+    def tearDownClass(cls):
+        cls.ternion.__exit__()
 
     def test_tensors_go_through_files_as_they_are(self):
         import torch

@@ -36,8 +36,9 @@ pub(crate) fn gradient(call: &Call<'_>, config: &AttentionConfig, order: SumOrde
         dv: plain("dv", dv)?,
     };
     if !plan.is_by_keys(&gradients) {
-        let expected = "expected f16 or bf16 on a device of compute capability 9.0, heads of 33 to 128 columns, queries that each see a key, and no repeated axis";
-        return Err(Error::invalid(call.name, expected));
+        const EXPECTED: &str = "expected f16 or bf16 on a device of compute capability 9.0, heads of 33 to 128 columns, \
+             queries that each see a key, and no repeated axis";
+        return Err(Error::invalid(call.name, EXPECTED));
     }
     plan.launch_by_keys(call, q.dtype, &gradients, order)
 }
