@@ -15,6 +15,7 @@ run.sh sanitize [TOOL..]      compute-sanitizer (memcheck, initcheck, synccheck,
                               PARTS=24 SIDE=12 cuts the table into so many parts, so many parts side by side; LOGS=DIR as above
 run.sh bench [ARGUMENT..]     ternion-bench; --list names its cases, --only PREFIX.. picks some
 run.sh compare [ARGUMENT..]   Ternion and PyTorch in turn, and the CUDA C++ peers, into results.jsonl; --help tells its arguments
+run.sh errors [ARGUMENT..]    attention beside float64, Ternion's and PyTorch's of the same bits, into errors.jsonl; --only PREFIX.. picks some
 run.sh check [ARGUMENT..]     the op table twice, kernels a thousand times, the sanitizer's tools, training and memory into checks.jsonl; --only NAME.. runs some
 run.sh profile CASE [DIR]     one benchmark case under Nsight Compute; key figures as text in DIR (here: profiles)
 run.sh example NAME [..]      an example: cifar10, compare, gpt2, gradients, housing, image_encoder, mnist, pytorch_weights, softmax_regression, tensors, tiny_gpt, xor
@@ -182,6 +183,7 @@ case "$command" in
     sanitize_part) sanitize_part "$@" ;;
     bench) exec "$here/ternion-bench" "$@" ;;
     compare) exec python3 "$here/peers/compare.py" run --bundle "$here" "$@" ;;
+    errors) exec python3 "$here/peers/attention_errors.py" run --bundle "$here" "$@" ;;
     check) exec python3 "$here/peers/compare.py" check --bundle "$here" "$@" ;;
     profile)
         [ $# -ge 1 ] || { printf 'error: expected the name of a case\n' >&2; usage >&2; exit 2; }

@@ -51,11 +51,12 @@ FAMILIES = {
         for name in ("elementwise", "reduce", "softmax", "layernorm", "layout", "cross_entropy", "embedding", "adamw", "total_norm")
     },
     "ladder": ["ladder/"],
+    "order": ["order/"],
 }
-# Measured only where --families names them: their tables are on pages of their own (ladder.py).
-APART = ("ladder",)
+# Measured only where --families names them: their tables are on pages of their own (ladder.py, attention_order.py).
+APART = ("ladder", "order")
 # Of the CUDA backend alone.
-OF_CUDA = ("start", "ladder")
+OF_CUDA = ("start", "ladder", "order")
 
 # What else the machine does shows in times of the host: families of nothing else are measured this often, spread over the whole run.
 HOST_FAMILIES = ("host",)

@@ -259,12 +259,12 @@ def ladder_cases():
 # ---------------------------------------------------------------- Attention
 
 
-def attention(head_dim, tokens, causal, backward, dropout=0.0):
+def attention(head_dim, tokens, causal, backward, dropout=0.0, name=None):
     """16,384 tokens of width 2,048. `dropout`: the share of weights that is dropped."""
     batch, heads = 16384 // tokens, 2048 // head_dim
     operations = 4 * batch * heads * tokens * tokens * head_dim * (0.5 if causal else 1.0) * (2.5 if backward else 1.0)
     passing, mask = "bwd" if backward else "fwd", ("causal" if causal else "full") + ("-dropout" if dropout else "")
-    name = f"attention/{passing}/bf16/d{head_dim}/t{tokens}/{mask}"
+    name = name or f"attention/{passing}/bf16/d{head_dim}/t{tokens}/{mask}"
 
     def attend(q, k, v):
         return F.scaled_dot_product_attention(q, k, v, dropout_p=dropout, is_causal=causal)
@@ -334,13 +334,13 @@ def attention_cases():
         decode_attention(*sizes)
     for head_dim, causal, backward in itertools.product((64, 128), (False, True), (False, True)):
         varlen_attention(head_dim, causal, backward)
-    for head_dim in (64, 128, 256):
+    for head_dim, causal, backward in itertools.product((64, 128, 256), (False, True), (False, True)):
         for tokens in (512, 1024, 4096, 16384) if head_dim <= 128 else (1024, 4096):
-            for causal in (False, True):
-                for backward in (False, True):
-                    attention(head_dim, tokens, causal, backward)
-                    if causal and tokens in (1024, 4096):
-                        attention(head_dim, tokens, causal, backward, dropout=0.1)
+            attention(head_dim, tokens, causal, backward)
+            if causal and tokens in (1024, 4096):
+                attention(head_dim, tokens, causal, backward, dropout=0.1)
+            if backward and head_dim <= 128:
+                attention(head_dim, tokens, causal, backward, name=f"order/bf16/d{head_dim}/t{tokens}/{'causal' if causal else 'full'}")
 
 
 # ---------------------------------------------------------------- Convolutions

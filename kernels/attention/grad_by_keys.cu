@@ -34,16 +34,24 @@
 // (Instead a cluster could have all keys of a head, and add up dq in its shared memory; but clusters of 4 and more blocks do not fill an H100, and a
 // causal band leaves a cluster's blocks idle.)
 //
-// Macros: those of params.cuh, and LAG.
+// With UNORDERED, for measurement alone (docs/kernels/attention.md, "The price of the order"), no work waits for a turn: all add to sums that the first
+// launch set to 0, in whatever order they come, and a third launch converts the sums, as in FlashAttention-3. Two runs need not give the same bits
+// then. No op asks for it.
+//
+// Macros: those of params.cuh, LAG, and UNORDERED (1; 0 or none: in a fixed order).
 //
 // Launch, with tile = QUERIES (128 of width 64, else 64):
 //   attention_grad_tile_rows<<<batch * heads * query_tiles, 256>>>     row_dot and lse; turns and the ticket become 0
 //   attention_grad_by_keys<<<works or multiprocessors, THREADS, SHARED>>>, with works = batch * heads / group * key_blocks
+//   attention_grad_convert_queries<<<batch * heads * query_tiles, 256>>>     with UNORDERED alone
 //
 // Limits: as forward.cu; widths are rounded up to 64 or 128; every query sees a key; strides are positive (TMA); DROPOUT and MASK are 0.
 
 #ifdef HOST_SHIM
 #define LAG 1
+#endif
+#ifndef UNORDERED
+#define UNORDERED 0
 #endif
 
 #include "attention/grad_work.cuh"
@@ -59,6 +67,14 @@ constexpr int ROW_THREADS = 256;
 constexpr int ROW_LANES = HEAD_DIM / 8;  // of a row: 16 bytes each
 constexpr int ROWS_AT_ONCE = ROW_THREADS / ROW_LANES;
 constexpr int ROWS_OF_LANE = QUERIES / ROWS_AT_ONCE;
+
+// Without turns every work adds to a tile's sums.
+INLINE void clear_sums(const AttentionGradByKeys& p, u64 number) {
+    float* sums = p.sums + number * (QUERIES * HEAD_DIM);
+#pragma unroll
+    for (int at = 0; at < QUERIES * HEAD_DIM / 4; at += ROW_THREADS)
+        st_global_v4(sums + (at + threadIdx.x) * 4, uint4{0, 0, 0, 0});
+}
 
 // The numbers of a tile's queries; and no work has added to it yet. Heads of the same queries are next to each other, as they are in memory where a
 // row has all heads: a page of DRAM then serves blocks that run at the same time.
@@ -98,7 +114,8 @@ extern "C" __global__ void __launch_bounds__(ROW_THREADS)
         to[i * ROWS_AT_ONCE] = log_sums[i] == -INFINITE ? INFINITE : log_sums[i] * LOG2_E;
         to[QUERIES + i * ROWS_AT_ONCE] = row_dot;
     }
-    if (threadIdx.x == 0) p.turns[number] = 0;
+    if (UNORDERED) clear_sums(p, number);
+    if (!UNORDERED && threadIdx.x == 0) p.turns[number] = 0;
     if (threadIdx.x == 0 && blockIdx.x == 0) *p.ticket = 0;
 }
 
@@ -240,6 +257,21 @@ INLINE void multiply_grads(QuerySums& dq, u32 grads, u32 k_tile, u32 consumer) {
                                   step > 0, Element());
 }
 
+// A consumer's part of dq of a tile, by way of its place in shared memory.
+INLINE void write_queries(const AttentionGradByKeys& p, QuerySums& dq, u32 staging, u32 batch, const Step& step,
+                          u32 consumer, u32 thread) {
+    scale_by(dq, p.sizes.scale);
+    View<Element> to = head_of(p.dq, batch, step.head);
+    i32 columns = p.sizes.head_dim, first_row = step.tile * QUERIES;
+    if (HEAD_DIM == 64) {
+        first_row += consumer * 64;
+    } else {
+        to.first += consumer * SLAB_COLUMNS;
+        columns -= consumer * SLAB_COLUMNS;
+    }
+    write_rows<64, SLAB_COLUMNS>(dq, staging, thread / WARP * 16, to, first_row, p.sizes.queries, max(columns, 0));
+}
+
 // The consumer's part of dq of a tile: added to those of the works before, and written if this work is the last.
 INLINE void add_to_queries(const AttentionGradByKeys& p, QuerySums& dq, u32 shared, const Work& work, const Step& step,
                            u32 consumer, u32 parity) {
@@ -247,6 +279,11 @@ INLINE void add_to_queries(const AttentionGradByKeys& p, QuerySums& dq, u32 shar
     u32 thread = read_tid_x() % WARPGROUP;
     float* sums = p.sums + tile_number(p, work, step) * (QUERIES * HEAD_DIM) +
                   (consumer * (SLAB_COLUMNS / 8) * WARPGROUP + thread) * 4;
+    if (UNORDERED) {
+#pragma unroll
+        for (int j = 0; j < SLAB_COLUMNS / 8; ++j) red_relaxed_gpu_add_v4(sums + j * WARPGROUP * 4, dq[0][j]);
+        return;
+    }
     mbarrier_wait_parity(turn_barrier(shared), parity);
     if (!turn.is_last) {
         if (turn.is_first) {
@@ -268,17 +305,7 @@ INLINE void add_to_queries(const AttentionGradByKeys& p, QuerySums& dq, u32 shar
     __syncwarp();
     if (thread % WARP == 0) mbarrier_arrive(added_barrier(shared));
     if (!turn.is_last) return;
-    scale_by(dq, p.sizes.scale);
-    View<Element> to = head_of(p.dq, work.batch, step.head);
-    i32 columns = p.sizes.head_dim, first_row = step.tile * QUERIES;
-    if (HEAD_DIM == 64) {
-        first_row += consumer * 64;
-    } else {
-        to.first += consumer * SLAB_COLUMNS;
-        columns -= consumer * SLAB_COLUMNS;
-    }
-    write_rows<64, SLAB_COLUMNS>(dq, shared + STAGING + consumer * STAGING_BYTES, thread / WARP * 16, to, first_row,
-                                 p.sizes.queries, max(columns, 0));
+    write_queries(p, dq, shared + STAGING + consumer * STAGING_BYTES, work.batch, step, consumer, thread);
     __syncwarp();
 }
 
@@ -445,7 +472,7 @@ INLINE void init_barriers(u32 shared) {
 #pragma unroll
         for (int stage = 0; stage < OWN_STAGES; ++stage, own.advance()) {
             mbarrier_init(own.full(), 1);
-            mbarrier_init(own.empty(), CONSUMER_WARPS + 2);
+            mbarrier_init(own.empty(), CONSUMER_WARPS + (UNORDERED ? 0 : 2));
         }
         mbarrier_init(turn_barrier(shared), 2);
         mbarrier_init(added_barrier(shared), CONSUMER_WARPS);
@@ -466,6 +493,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
         setmaxnreg_dec<PRODUCER_REGISTERS>();
         if (threadIdx.x % WARP != 0) return;
         if (warp == CONSUMER_WARPS) produce_all(p, shared);
+        if (UNORDERED) return;
         if (warp == CONSUMER_WARPS + 1) await_turns(p, shared);
         if (warp == CONSUMER_WARPS + 2) pass_turns(p, shared);
     } else {
@@ -473,3 +501,21 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
         consume_all(p, shared, warpgroup);
     }
 }
+
+#if UNORDERED
+// dq of the sums of a tile, which all works have added to.
+extern "C" __global__ void __launch_bounds__(CONSUMERS* WARPGROUP)
+    attention_grad_convert_queries(const __grid_constant__ AttentionGradByKeys p) {
+    wait_for_earlier_launches();
+    __shared__ __align__(16) u8 staging[CONSUMERS * STAGING_BYTES];
+    u32 head = blockIdx.x / p.query_tiles, tile = blockIdx.x - head * p.query_tiles, batch = head / p.sizes.heads;
+    u32 consumer = threadIdx.x / WARPGROUP, thread = threadIdx.x % WARPGROUP;
+    const float* sums =
+        p.sums + u64(blockIdx.x) * (QUERIES * HEAD_DIM) + (consumer * (SLAB_COLUMNS / 8) * WARPGROUP + thread) * 4;
+    QuerySums dq;
+#pragma unroll
+    for (int j = 0; j < SLAB_COLUMNS / 8; ++j) ld_relaxed_gpu_v4(dq[0][j], sums + j * WARPGROUP * 4);
+    write_queries(p, dq, cvta_to_shared(staging) + consumer * STAGING_BYTES, batch,
+                  Step(head - batch * p.sizes.heads, tile), consumer, thread);
+}
+#endif

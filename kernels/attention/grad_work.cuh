@@ -91,6 +91,7 @@ struct Step {
 
     INLINE Step(const AttentionGradByKeys& p, const Work& work)
         : head(work.head * p.sizes.group), tile(work.first_tile + work.tiles - 1) {}
+    INLINE Step(u32 head, i32 tile) : head(head), tile(tile) {}
     INLINE void advance(const Work& work) {
         if (--tile >= work.first_tile) return;
         tile = work.first_tile + work.tiles - 1;

@@ -1,6 +1,7 @@
 //! Attention of every width and reach: forward, backward, and twice.
 
 mod grad_mask;
+mod order;
 mod varlen;
 
 use super::{beside, both_ways, compare, difference, gpu, is_short, none_wrong, tensor, twice, unless_short};

@@ -5,6 +5,7 @@
 //! Train cases: wall clock over `--steps` steps between two synchronisations, after 5 warm-ups; median of 5 rounds.
 //! With `--serve` it measures what its input asks for, case by case: see [`mod@serve`].
 
+mod attend;
 mod attention;
 mod bandwidth;
 mod clock;
@@ -16,6 +17,7 @@ mod gemm;
 mod host;
 mod ladder;
 mod ncu;
+mod order;
 mod profile;
 mod provenance;
 mod serve;
@@ -77,6 +79,8 @@ enum Command {
     Timeline(timeline::Wanted),
     /// Measures products of random sizes by every tile, for the costs by which tiles are chosen
     Tiles(tiles::Asked),
+    /// Forms the attention that each line of the input asks for, of tensors in files, for those who compare results
+    Attend,
     /// Trains a GPT fused and unfused, eager and recorded, and prints the loss of every step
     Curves(curves::Wanted),
 }
@@ -88,6 +92,7 @@ impl Command {
             Command::Profile(_) => "profile",
             Command::Timeline(_) => "timeline",
             Command::Tiles(_) => "tiles",
+            Command::Attend => "attend",
             Command::Curves(_) => "curves",
         }
     }
@@ -114,6 +119,7 @@ fn cases() -> Vec<Case> {
     cases.extend(gemm::cases());
     cases.extend(ladder::cases());
     cases.extend(attention::cases());
+    cases.extend(order::cases());
     cases.extend(conv::cases());
     cases.extend(bandwidth::cases());
     cases.extend(train::cases());
@@ -157,6 +163,7 @@ fn run(arguments: &Arguments) -> std::result::Result<(), String> {
         Some(Command::Profile(wanted)) => profile::run(wanted),
         Some(Command::Timeline(wanted)) => timeline::run(wanted),
         Some(Command::Tiles(asked)) => tiles::run(asked),
+        Some(Command::Attend) => attend::run(),
         Some(Command::Curves(wanted)) => curves::run(wanted),
     }
 }

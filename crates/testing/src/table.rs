@@ -232,6 +232,8 @@ pub struct OpCase {
     pub op: &'static str,
     /// Parameters and variant as printed in the key, such as `axis=1`.
     pub parameters: String,
+    /// The same as JSON, where a program outside of the table forms the same.
+    pub configuration: Option<serde_json::Value>,
     /// Whether it is a function composed of ops, without kernels of its own.
     pub composition: bool,
     /// The inputs.
@@ -286,6 +288,7 @@ impl OpCase {
         OpCase {
             op,
             parameters: parameters.into(),
+            configuration: None,
             composition: false,
             inputs: Vec::new(),
             instances: Vec::new(),
@@ -316,6 +319,12 @@ impl OpCase {
     /// One more input: [`Values`] (of the row's dtype, with a gradient) or an [`Input`].
     pub fn input(mut self, input: impl Into<Input>) -> OpCase {
         self.inputs.push(input.into());
+        self
+    }
+
+    /// With parameters that a program outside of the table reads.
+    pub fn configured(mut self, configuration: serde_json::Value) -> OpCase {
+        self.configuration = Some(configuration);
         self
     }
 

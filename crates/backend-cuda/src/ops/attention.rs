@@ -5,6 +5,7 @@ mod forward_tma;
 mod grad_by_keys;
 mod grad_mask;
 mod parts;
+mod study;
 mod varlen;
 
 use super::copy::copy;
@@ -19,6 +20,9 @@ use ternion_core::backend::{Buffer, Meta, OutputOrder, Plan as OutputPlan, Unsup
 use ternion_core::ops::attention::{Attention, AttentionConfig, AttentionGrad};
 use ternion_core::{DType, Error, Layout, Op, Result, Scalar, Shape};
 use varlen::Varlen;
+
+pub use grad_by_keys::SumOrder;
+pub(crate) use study::gradient as study_gradient;
 
 /// The widest head that the kernels take in half precision, and in f32.
 const WIDEST: usize = 256;
@@ -474,7 +478,7 @@ fn run_attention_grad(op: &Op, call: &Call<'_>) -> Result<()> {
         dv,
     };
     if plan.is_by_keys(&gradients) {
-        plan.launch_by_keys(call, q.dtype, &gradients)?;
+        plan.launch_by_keys(call, q.dtype, &gradients, SumOrder::Fixed)?;
     } else {
         plan.launch_two_walks(call, config, &gradients)?;
     }

@@ -47,6 +47,16 @@ pub(super) fn source(variant: AttentionVariant) -> Source {
                 .define("LAG", usize::from(lags))
         }
         AttentionVariant::GradMask { products, dtype } => grad_mask(products, dtype),
+        AttentionVariant::GradByKeysUnordered { width, lags, reach, dtype } => {
+            let kernels =
+                &["attention_grad_tile_rows", "attention_grad_by_keys", "attention_grad_convert_queries"];
+            let products = Products { engine: Engine::Wgmma, width, reach };
+            let lag = if lags { "lagging" } else { "not lagging" };
+            Source::new("attention/grad_by_keys.cu", kernels)
+                .products(products, dtype)
+                .define_all([("LAG", usize::from(lags)), ("UNORDERED", 1)])
+                .named(&format!("{}, unordered, {lag}", name_of(products, dtype)))
+        }
         AttentionVariant::GradRows { mask, dtype } => {
             let source = Source::new("attention/grad_rows.cu", &["attention_grad_rows"]);
             source.reach(mask, false, dtype).named(&format!("{mask:?}: {}", element(dtype)))

@@ -177,6 +177,13 @@ pub(crate) enum AttentionVariant {
         products: Products,
         dtype: DType,
     },
+    /// The same whose works add to the gradient of queries as they come, for study; no op asks for it.
+    GradByKeysUnordered {
+        width: u16,
+        lags: bool,
+        reach: Reach,
+        dtype: DType,
+    },
     /// What the gradient forms of each query before its products.
     GradRows {
         mask: Reach,
@@ -193,7 +200,8 @@ impl AttentionVariant {
             | AttentionVariant::GradMask { products, .. } => products.engine.architectures(),
             AttentionVariant::ForwardTma { .. }
             | AttentionVariant::DropoutBits
-            | AttentionVariant::GradByKeys { .. } => Engine::Wgmma.architectures(),
+            | AttentionVariant::GradByKeys { .. }
+            | AttentionVariant::GradByKeysUnordered { .. } => Engine::Wgmma.architectures(),
             AttentionVariant::GradRows { .. } | AttentionVariant::MergeParts { .. } => Architectures::ALL,
         }
     }
@@ -393,6 +401,20 @@ pub(super) fn variants() -> Vec<AttentionVariant> {
     for mask in [Reach::Full, Reach::BoolMask, Reach::AdditiveMask, Reach::Varlen] {
         let dtypes = [DType::F32, DType::F16, DType::BF16];
         all.extend(dtypes.map(|dtype| AttentionVariant::GradRows { mask, dtype }));
+    }
+    all
+}
+
+/// Those for study.
+pub(super) fn variants_beside_ops() -> Vec<AttentionVariant> {
+    let mut all = Vec::new();
+    for reach in [Reach::Full, Reach::Band] {
+        for &dtype in Engine::Wgmma.dtypes() {
+            for width in [64, GRAD_BY_KEYS_WIDEST] {
+                let unordered = |lags| AttentionVariant::GradByKeysUnordered { width, lags, reach, dtype };
+                all.extend([false, true].map(unordered));
+            }
+        }
     }
     all
 }

@@ -217,9 +217,11 @@ pub fn variants() -> Vec<Variant> {
     all
 }
 
-/// Every variant that no op asks for: [`Variant::PROBE`], and those of the [ladder](crate::ladder).
+/// Every variant that no op asks for: [`Variant::PROBE`], and those of the [ladder](crate::ladder) and of the
+/// [study of attention](crate::attention_study).
 pub fn variants_beside_ops() -> Vec<Variant> {
-    std::iter::once(Variant::PROBE).chain(ladder::variants().map(Variant::from)).collect()
+    let of_attention = attention::variants_beside_ops().into_iter().map(Variant::from);
+    std::iter::once(Variant::PROBE).chain(ladder::variants().map(Variant::from)).chain(of_attention).collect()
 }
 
 /// The families that differ by a dtype alone.

@@ -3,6 +3,7 @@
 mod far_below;
 mod grad_mask;
 mod many_keys;
+mod peers;
 mod upper_left;
 mod varlen;
 
@@ -24,6 +25,7 @@ const PLAIN: AttentionConfig =
 /// A row for queries, keys and values; what the configuration says of a mask follows from the inputs.
 fn attention(parameters: &str, config: AttentionConfig) -> OpCase {
     OpCase::new("attention", parameters)
+        .configured(peers::configuration(&config))
         .input(Uniform(-2.0, 2.0))
         .input(Uniform(-2.0, 2.0))
         .input(Uniform(-2.0, 2.0))

@@ -1,10 +1,11 @@
 //! The gradient in one walk (`attention/grad_by_keys.cu`): a work has keys and values, and adds to the gradient of
-//! each tile of queries in its turn. What it is for, and its launch.
+//! each tile of queries in its turn. What it is for, and its launch; and that of its form for study, without turns.
 
 use super::{Gradients, Operand, Plan, Sizes, grid};
 use crate::call::Call;
 use crate::driver::tensor_map::{Axes, Swizzle, TensorMap, TensorMapSpec};
 use crate::launch::Launch;
+use crate::memory::scratch::Scratch;
 use crate::variant::attention::{AttentionVariant, Engine, GRAD_BY_KEYS_WIDEST, Reach};
 use smallvec::smallvec;
 use ternion_core::{DType, Result};
@@ -14,6 +15,7 @@ const KEYS: usize = 128;
 /// Threads of a block: a warpgroup that loads, and two that multiply.
 const THREADS: u32 = 384;
 const ROW_THREADS: u32 = 256;
+const CONVERT_THREADS: u32 = 256;
 /// Columns of a box: a row of 128 bytes, the period of the swizzle.
 const SLAB: usize = 64;
 const STAGES: usize = 2;
@@ -25,6 +27,8 @@ const STEPS_APART: f64 = 1.5;
 /// The kernels, in the order of their source.
 const ROWS_KERNEL: usize = 0;
 const MAIN_KERNEL: usize = 1;
+/// Of the form for study alone.
+const CONVERT_KERNEL: usize = 2;
 
 /// As `AttentionGradByKeys` of the kernel.
 #[repr(C)]
@@ -49,6 +53,28 @@ struct Parameters {
     sizes: Sizes,
     ticket: u64,
     works: u32,
+}
+
+/// How works add up the gradient of queries.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SumOrder {
+    /// In the order of their keys, each in its turn: what tensors get. Two runs give the same bits.
+    Fixed,
+    /// As they come, to sums that were set to 0 and are converted by a launch of its own.
+    Any {
+        /// Whether the gradient of queries is formed a tile later than the others, which the fixed order has for all but causal bands at width 64.
+        lags: bool,
+    },
+}
+
+/// Memory that the launches share.
+struct Workspace {
+    rows: Scratch,
+    sums: Scratch,
+    /// And the ticket behind them.
+    turns: Scratch,
+    /// Of all heads.
+    tiles: usize,
 }
 
 /// Queries of a tile, for heads of `width` columns.
@@ -139,30 +165,43 @@ impl Plan {
         .map(op)
     }
 
-    /// Queues the kernels.
-    pub(super) fn launch_by_keys(&self, call: &Call<'_>, dtype: DType, gradients: &Gradients) -> Result<()> {
-        let (width, sizes) = (self.width(), self.sizes);
-        let (tile, heads) = (queries_of(width), sizes.heads as usize);
-        let (query_tiles, key_blocks) =
-            ((sizes.queries as usize).div_ceil(tile), (sizes.keys as usize).div_ceil(KEYS));
-        let tiles = self.batch * heads * query_tiles;
-        let [rows, sums, turns] = [
-            call.gpu.scratch(tiles * 2 * tile * 4)?,
-            call.gpu.scratch(tiles * tile * width * 4)?,
-            // And the ticket.
-            call.gpu.scratch((tiles + 1) * 4)?,
-        ];
-        let works = grid(call.name, self.batch * self.kv_heads, key_blocks)?;
-        let multiprocessors = call.gpu.multiprocessors();
+    /// Tiles of queries, and blocks of keys, of a head.
+    fn tiles_by_keys(&self) -> [usize; 2] {
+        let Sizes { queries, keys, .. } = self.sizes;
+        [(queries as usize).div_ceil(queries_of(self.width())), (keys as usize).div_ceil(KEYS)]
+    }
+
+    fn workspace(&self, call: &Call<'_>) -> Result<Workspace> {
+        let (width, tile) = (self.width(), queries_of(self.width()));
+        let [query_tiles, _] = self.tiles_by_keys();
+        let tiles = self.batch * self.sizes.heads as usize * query_tiles;
+        Ok(Workspace {
+            rows: call.gpu.scratch(tiles * 2 * tile * 4)?,
+            sums: call.gpu.scratch(tiles * tile * width * 4)?,
+            turns: call.gpu.scratch((tiles + 1) * 4)?,
+            tiles,
+        })
+    }
+
+    fn parameters_by_keys(
+        &self,
+        call: &Call<'_>,
+        dtype: DType,
+        gradients: &Gradients,
+        workspace: &Workspace,
+    ) -> Result<Parameters> {
+        let (sizes, tile) = (self.sizes, queries_of(self.width()));
+        let [query_tiles, key_blocks] = self.tiles_by_keys();
+        let Workspace { rows, sums, turns, tiles } = workspace;
         let walked = |operand: &Operand, columns: u32| {
-            let shape = [heads, sizes.queries as usize, columns as usize];
+            let shape = [sizes.heads as usize, sizes.queries as usize, columns as usize];
             self.map(call.name, operand, dtype, shape, tile)
         };
         let own = |operand: &Operand, columns: u32| {
             let shape = [self.kv_heads, sizes.keys as usize, columns as usize];
             self.map(call.name, operand, dtype, shape, KEYS)
         };
-        let parameters = Parameters {
+        Ok(Parameters {
             q: walked(&gradients.q, sizes.head_dim)?,
             k: own(&gradients.k, sizes.head_dim)?,
             v: own(&gradients.v, sizes.value_dim)?,
@@ -179,24 +218,41 @@ impl Plan {
             query_tiles: query_tiles as u32,
             key_blocks: key_blocks as u32,
             key_heads: (self.batch * self.kv_heads) as u32,
-            abreast: self.abreast(query_tiles, multiprocessors) as u32,
+            abreast: self.abreast(query_tiles, call.gpu.multiprocessors()) as u32,
             sizes,
             ticket: turns.address() + (tiles * 4) as u64,
-            works,
+            works: grid(call.name, self.batch * self.kv_heads, key_blocks)?,
+        })
+    }
+
+    /// Queues the kernels.
+    pub(super) fn launch_by_keys(
+        &self,
+        call: &Call<'_>,
+        dtype: DType,
+        gradients: &Gradients,
+        order: SumOrder,
+    ) -> Result<()> {
+        let workspace = self.workspace(call)?;
+        let parameters = self.parameters_by_keys(call, dtype, gradients, &workspace)?;
+        let (width, reach) = (self.width() as u16, self.products.reach);
+        let variant = match order {
+            SumOrder::Fixed => AttentionVariant::GradByKeys { width, lags: self.lags(), reach, dtype },
+            SumOrder::Any { lags } => AttentionVariant::GradByKeysUnordered { width, lags, reach, dtype },
         };
-        let variant = AttentionVariant::GradByKeys {
-            width: width as u16,
-            lags: self.lags(),
-            reach: self.products.reach,
-            dtype,
-        };
-        let row_grid = grid(call.name, self.batch * heads, query_tiles)?;
+        let [query_tiles, _] = self.tiles_by_keys();
+        let row_grid = grid(call.name, self.batch * self.sizes.heads as usize, query_tiles)?;
         call.gpu.launch(call.name, Launch::new(variant, ROWS_KERNEL, row_grid, ROW_THREADS), &parameters)?;
-        let key_grid = works.min(multiprocessors as u32);
+        let key_grid = parameters.works.min(call.gpu.multiprocessors() as u32);
         let launch = Launch {
-            shared: shared_bytes(width) as u32,
+            shared: shared_bytes(self.width()) as u32,
             ..Launch::new(variant, MAIN_KERNEL, key_grid, THREADS)
         };
+        call.gpu.launch(call.name, launch, &parameters)?;
+        if order == SumOrder::Fixed {
+            return Ok(());
+        }
+        let launch = Launch::new(variant, CONVERT_KERNEL, row_grid, CONVERT_THREADS);
         call.gpu.launch(call.name, launch, &parameters)
     }
 }

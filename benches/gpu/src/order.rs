@@ -1,0 +1,123 @@
+//! What a fixed order of sums costs the gradient of attention: the form that tensors get, and one for measurement alone that adds in any order
+//! (`docs/kernels/attention.md`). Of CUDA alone.
+
+use crate::Case;
+use crate::clock::{Clock, emit, emit_error, emit_with};
+use crate::device::{Kind, backend};
+use serde_json::json;
+use ternion::{DType, Result, Tensor};
+use ternion_core::dispatch::apply;
+use ternion_core::ops::attention::{Attention, AttentionConfig};
+use ternion_cuda::CudaBackend;
+use ternion_cuda::attention_study::{self, SumOrder};
+
+/// Backward at the widths that the form is for, `order/bf16/d64/t4096/causal`; otherwise as the cases of attention.
+pub fn cases() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for head_dim in [64, 128] {
+        for tokens in [512, 1024, 4096, 16384] {
+            for causal in [false, true] {
+                let wanted = Wanted { head_dim, tokens, causal };
+                cases.push(Case::new(wanted.name(), move |clock, name| run(clock, name, wanted)));
+            }
+        }
+    }
+    cases
+}
+
+/// 16,384 tokens of width 2,048, as in the PyTorch script.
+#[derive(Clone, Copy)]
+struct Wanted {
+    head_dim: usize,
+    tokens: usize,
+    causal: bool,
+}
+
+impl Wanted {
+    fn name(self) -> String {
+        let Wanted { head_dim, tokens, causal } = self;
+        format!("order/bf16/d{head_dim}/t{tokens}/{}", if causal { "causal" } else { "full" })
+    }
+
+    fn shape(self) -> [usize; 4] {
+        [16384 / self.tokens, 2048 / self.head_dim, self.tokens, self.head_dim]
+    }
+
+    fn config(self) -> AttentionConfig {
+        AttentionConfig {
+            scale: 1.0 / (self.head_dim as f64).sqrt(),
+            causal: self.causal,
+            window: None,
+            mask: false,
+            varlen: false,
+            dropout: None,
+        }
+    }
+
+    /// TFLOP/s, counted as those of attention's backward.
+    fn rate(self, milliseconds: f64) -> f64 {
+        let [batch, heads, tokens, head_dim] = self.shape();
+        let all = 10.0 * (batch * heads * tokens * tokens * head_dim) as f64;
+        all * if self.causal { 0.5 } else { 1.0 } / milliseconds / 1e9
+    }
+}
+
+/// The fixed order as `ternion`; any order as `ternion/unordered`, by the faster of its two ways to lag, with the milliseconds of both.
+fn run(clock: &Clock, name: &str, wanted: Wanted) -> Result<()> {
+    if clock.kind != Kind::Cuda {
+        return Ok(());
+    }
+    let backend = backend::<CudaBackend>(&clock.device)?;
+    let unordered = format!("{}/unordered", clock.implementation());
+    if !attention_study::runs(backend) {
+        emit_error(name, clock.implementation(), &"the device lacks the kernels' instructions");
+        return Ok(());
+    }
+    let operands = Operands::new(clock, wanted)?;
+    let time = |order| clock.median(|| operands.gradient(backend, wanted, order));
+    let fixed = time(SumOrder::Fixed)?;
+    let [at_once, lagging] = [time(SumOrder::Any { lags: false })?, time(SumOrder::Any { lags: true })?];
+    emit(name, clock.implementation(), fixed, wanted.rate(fixed), "TFLOP/s");
+    let fastest = at_once.min(lagging);
+    let more = [("at_once_ms", json!(at_once)), ("lagging_ms", json!(lagging))];
+    emit_with(name, &unordered, fastest, wanted.rate(fastest), "TFLOP/s", &more);
+    Ok(())
+}
+
+/// q, k, v, y, the log-sum-exp and dy; and where dq, dk and dv go.
+struct Operands {
+    inputs: [Tensor; 6],
+    outputs: [Tensor; 3],
+}
+
+impl Operands {
+    fn new(clock: &Clock, wanted: Wanted) -> Result<Operands> {
+        let random = || clock.randn(&wanted.shape(), DType::BF16);
+        let empty = || Tensor::zeros(wanted.shape(), DType::BF16, &clock.device);
+        let (q, k, v) = (random()?, random()?, random()?);
+        let attended = apply(Attention { config: wanted.config() }, &[&q, &k, &v])?;
+        let (y, log_sums) = (attended[0].clone(), attended[1].clone());
+        Ok(Operands { inputs: [q, k, v, y, log_sums, random()?], outputs: [empty()?, empty()?, empty()?] })
+    }
+
+    fn gradient(&self, backend: &CudaBackend, wanted: Wanted, order: SumOrder) -> Result<()> {
+        let (inputs, outputs) =
+            (self.inputs.each_ref().map(Tensor::view), self.outputs.each_ref().map(Tensor::view));
+        attention_study::gradient(backend, &wanted.config(), order, inputs.each_ref(), outputs.each_ref())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_rates_are_those_of_attention() {
+        let names: Vec<String> = cases().into_iter().map(|case| case.name).collect();
+        assert_eq!(names.len(), 16);
+        assert!(names.contains(&"order/bf16/d128/t16384/causal".to_string()), "{names:?}");
+        let wanted = Wanted { head_dim: 64, tokens: 4096, causal: true };
+        // 4 of 4 * 32 * 4096^2 * 64 forward, half of it hidden, two and a half times as many backward.
+        assert_eq!(wanted.rate(1.0), 4.0 * 128.0 * 4096.0 * 4096.0 * 64.0 * 0.5 * 2.5 / 1e9);
+    }
+}

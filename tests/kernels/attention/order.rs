@@ -1,0 +1,154 @@
+//! The gradient in one walk whose sums have no order, which is for measurement alone: within rounding of the form that tensors get.
+
+use super::super::{beside, difference, gpu, none_wrong, tensor, unless_short};
+use std::fmt::Write;
+use ternion::dispatch::apply;
+use ternion::ops::attention::{Attention, AttentionConfig, AttentionGrad};
+use ternion::ops::random::Dropout;
+use ternion::prelude::*;
+use ternion_cuda::CudaBackend;
+use ternion_cuda::attention_study::{self, SumOrder};
+
+/// Batch, query heads, key heads, queries, keys: several blocks of keys and tiles of queries, ends within both, and one block that has all.
+const SIZES: [[usize; 5]; 4] =
+    [[2, 4, 2, 700, 1100], [1, 3, 3, 1024, 1024], [2, 36, 36, 257, 300], [1, 1, 1, 5, 7]];
+/// In short tests.
+const FEW: [[usize; 5]; 1] = [[1, 2, 1, 200, 300]];
+
+const CAUSAL: AttentionConfig =
+    AttentionConfig { scale: 0.04, causal: true, window: None, mask: false, varlen: false, dropout: None };
+/// All keys, a causal band, and one that is cut on both sides.
+const CONFIGS: [AttentionConfig; 3] =
+    [AttentionConfig { causal: false, ..CAUSAL }, CAUSAL, AttentionConfig { window: Some(150), ..CAUSAL }];
+
+/// The first CUDA device, where it has the kernels' instructions.
+fn device() -> Option<(&'static Device, &'static CudaBackend)> {
+    let device = gpu()?;
+    let backend: &CudaBackend = device.downcast().expect("the CUDA backend itself");
+    let runs = attention_study::runs(backend);
+    if !runs {
+        println!("not tested: the device lacks the instructions");
+    }
+    runs.then_some((device, backend))
+}
+
+/// q, k, v, y, the log-sum-exp and dy.
+fn operands(
+    device: &Device,
+    dtype: DType,
+    [batch, heads, kv_heads, queries, keys]: [usize; 5],
+    width: usize,
+    config: AttentionConfig,
+) -> Result<Vec<Tensor>> {
+    let random = |heads, rows, seed| tensor(&[batch, heads, rows, width], dtype, device, seed);
+    let (q, k, v) = (random(heads, queries, 1)?, random(kv_heads, keys, 2)?, random(kv_heads, keys, 3)?);
+    let mut outputs = apply(Attention { config }, &[&q, &k, &v])?.into_vec();
+    let (log_sums, y) = (outputs.remove(1), outputs.remove(0));
+    Ok(vec![q, k, v, y, log_sums, random(heads, queries, 4)?])
+}
+
+/// dq, dk and dv by an order. What is not written stays NaN.
+fn gradient(
+    backend: &CudaBackend,
+    config: &AttentionConfig,
+    order: SumOrder,
+    operands: &[Tensor],
+) -> Result<Vec<Tensor>> {
+    let unwritten = |x: &Tensor| Tensor::full(*x.shape(), f64::NAN, x.dtype(), x.device());
+    let results = operands[..3].iter().map(unwritten).collect::<Result<Vec<_>>>()?;
+    let [inputs, outputs] =
+        [operands, &results[..]].map(|all| all.iter().map(Tensor::view).collect::<Vec<_>>());
+    let (inputs, outputs) = ([0, 1, 2, 3, 4, 5].map(|at| &inputs[at]), [0, 1, 2].map(|at| &outputs[at]));
+    attention_study::gradient(backend, config, order, inputs, outputs)?;
+    Ok(results)
+}
+
+/// What is wrong of one case.
+fn faults(
+    (device, backend): (&Device, &CudaBackend),
+    dtype: DType,
+    sizes: [usize; 5],
+    width: usize,
+    config: AttentionConfig,
+) -> Result<String> {
+    let mut faults = String::new();
+    let operands = operands(device, dtype, sizes, width, config)?;
+    let inputs: Vec<&Tensor> = operands.iter().collect();
+    let product = apply(AttentionGrad { config }, &inputs)?.into_vec();
+    let fixed = gradient(backend, &config, SumOrder::Fixed, &operands)?;
+    for (at, (fixed, product)) in fixed.iter().zip(&product).enumerate() {
+        if fixed.to_vec_f64()? != product.to_vec_f64()? {
+            let _ = writeln!(faults, "result {at}: the fixed order is not what tensors get");
+        }
+    }
+    for lags in [false, true] {
+        // Neither is to be the same twice, nor the same as the other.
+        let found = gradient(backend, &config, SumOrder::Any { lags }, &operands)?;
+        for (at, (found, fixed)) in found.iter().zip(&fixed).enumerate() {
+            if let Some(text) = difference(found, fixed)? {
+                let _ = writeln!(faults, "result {at}, lags {lags}: {text}");
+            }
+        }
+    }
+    Ok(faults)
+}
+
+#[test]
+fn sums_of_any_order_are_those_of_the_fixed_one_but_for_rounding() -> Result<()> {
+    let Some(device) = device() else { return Ok(()) };
+    let _beside = beside();
+    let mut all = String::new();
+    for dtype in [DType::F16, DType::BF16] {
+        // Of 40 and 72 columns the tiles are filled up with zeros.
+        for width in [40, 64, 72, 128] {
+            for (&sizes, config) in unless_short(&SIZES[..], &FEW[..])
+                .iter()
+                .flat_map(|sizes| CONFIGS.into_iter().map(move |config| (sizes, config)))
+            {
+                let found = faults(device, dtype, sizes, width, config)?;
+                if !found.is_empty() {
+                    let _ = writeln!(all, "{dtype} of width {width}, {sizes:?}, {config:?}:\n{found}");
+                }
+            }
+        }
+    }
+    none_wrong(&all);
+    Ok(())
+}
+
+#[test]
+fn what_the_study_does_not_take_is_an_error() -> Result<()> {
+    let Some((device, backend)) = device() else { return Ok(()) };
+    let _beside = beside();
+    let refused = |config: &AttentionConfig, operands: &[Tensor], expected: &str| {
+        let error = gradient(backend, config, SumOrder::Any { lags: true }, operands).expect_err(expected);
+        let text = error.to_string();
+        assert!(text.contains(expected), "{text}");
+    };
+    let sizes = [1, 2, 1, 20, 30];
+    let usual = operands(device, DType::BF16, sizes, 64, CAUSAL)?;
+    refused(&AttentionConfig { mask: true, ..CAUSAL }, &usual, "attention_study: expected no mask");
+    let dropout = Some(Dropout { p: 0.1, offset: 0 });
+    refused(&AttentionConfig { dropout, ..CAUSAL }, &usual, "attention_study: expected no mask");
+    let single = operands(device, DType::F32, sizes, 64, CAUSAL)?;
+    refused(&CAUSAL, &single, "attention_study: expected f16 or bf16");
+    let wide = operands(device, DType::BF16, sizes, 192, CAUSAL)?;
+    refused(&CAUSAL, &wide, "heads of 33 to 128 columns");
+    let unseen = operands(device, DType::BF16, [1, 2, 1, 30, 20], 64, CAUSAL)?;
+    refused(&CAUSAL, &unseen, "queries that each see a key");
+    let ragged = operands(device, DType::BF16, sizes, 65, CAUSAL)?;
+    refused(&CAUSAL, &ragged, "rows of whole packs of 16 bytes");
+    let mut short = usual.clone();
+    short[5] = short[5].narrow(2, 0, 10)?;
+    refused(&CAUSAL, &short, "attention_grad: ");
+    let outputs = [&usual[1], &usual[1], &usual[2]].map(Tensor::view);
+    let inputs: Vec<_> = usual.iter().map(Tensor::view).collect();
+    let (inputs, outputs) = ([0, 1, 2, 3, 4, 5].map(|at| &inputs[at]), outputs.each_ref());
+    let error = attention_study::gradient(backend, &CAUSAL, SumOrder::Fixed, inputs, outputs);
+    let text = error.expect_err("dq of another shape").to_string();
+    assert!(
+        text.contains("expected dq of bf16 and shape [1, 2, 20, 64], got bf16 and [1, 1, 30, 64]"),
+        "{text}"
+    );
+    device.synchronize()
+}
