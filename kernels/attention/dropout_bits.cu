@@ -1,15 +1,18 @@
-// Draws which weights dropout keeps, by the numbers of dropout.cuh, as the bits of dropout_bits.cuh.
+// Draws which weights dropout keeps, by the numbers of dropout.cuh, as the bits of dropout_bits.cuh. A Philox block is of four keys of a query. A warp has a row group and SPAN tiles one after another:
 //
-//   a warp    16 queries, SPAN key tiles of 128 keys one after another; of each, a lane draws 16 Philox blocks of 4 keys in one row
+//   forward    16 queries, 128 keys a tile; of each 8 keys even lanes draw for the row l / 4, odd ones for the row 8 below:
 //
-//   lane      0      1      2      3         of each 8 keys; even lanes draw for the row l / 4, odd ones for the row 8 below
-//   row l/4   k0-3          k4-7             a lane keeps the bits of two keys of its row, sends those of the other two to the lane beside it, and has two
-//   + 8              k0-3          k4-7      bits of the other row from there
+//     lane      0      1      2      3         a lane keeps the bits of two keys of its row, sends those of the other two to the lane beside it, and has two
+//     row l/4   k0-3          k4-7             bits of the other row from there
+//     + 8              k0-3          k4-7
 //
-// Tiles of keys that no query of a work of forward_tma.cu sees are left out.
+//   gradient   16 keys, 64 queries a tile; of each 8 queries lane l draws for query l % 8 and the keys from l / 8 * 4 on, and four exchanges give every lane
+//              those of its two keys and two queries
 //
-// Launch: attention_dropout_bits<<<heads * row_groups / 4 * ceil(key_tiles / SPAN), 128>>>. It knows BAND alone, which is 1. Limits: the threshold is above 0
-// and below 2^24.
+// Tiles that no work of forward_tma.cu or grad_by_keys.cu walks over are left out.
+//
+// Launch: attention_dropout_bits, attention_dropout_bits_by_keys<<<heads * row_groups / 4 * ceil(tiles / SPAN), 128>>>. They know BAND alone, which is 1.
+// Limits: the threshold is above 0 and below 2^24.
 
 #include "attention/dropout_bits.cuh"
 #include "attention/mask.cuh"
@@ -19,55 +22,92 @@
 
 constexpr int THREADS = 128;
 constexpr int GROUPS = THREADS / WARP;  // row groups of a block
-// Key tiles of a block: its start and the steps of the key are then a small share.
+// Tiles of a block: its start and the steps of the key are then a small share.
 constexpr u32 SPAN = 4;
 
 struct AttentionDropoutBits {
     DropoutParams dropout;
     u32* bits;
     BitLayout layout;
-    u32 work_queries;  // that see the same steps of keys
+    u32 work_rows;   // of a work, which walks over the tiles that any of them sees, or is seen by
+    u32 walk_tiles;  // of bits, of a step of a walk
+    u32* ticket;     // becomes 0; or none
     Sizes sizes;
 };
 
-// Bits of the keys of a Philox block, which the lane keeps and sends, moved up by one; `place` is where they begin among bytes.
-struct DrawnBits {
-    u32 first_two, last_two;
+// What a block draws for: a head, a warp's row group, and tiles.
+struct BitBlock {
+    u32 head, row_group;
+    u32 first_tile, end_tile;
 
-    INLINE void add(bool zero, bool one, bool two, bool three, int place) {
-        if (zero) first_two |= 1u << place;
-        if (one) first_two |= 1u << (place + 8);
-        if (two) last_two |= 1u << place;
-        if (three) last_two |= 1u << (place + 8);
-    }
-    INLINE void shift() {
-        first_two <<= 1;
-        last_two <<= 1;
+    // `walked(first, end)`: the range of columns that rows of a work walk over.
+    template <class Walked>
+    INLINE static BitBlock of(const AttentionDropoutBits& p, u32 rows, u32 columns, Walked walked) {
+        u32 spans = (p.layout.tiles + SPAN - 1) / SPAN, blocks = p.layout.row_groups / GROUPS;
+        u32 span = blockIdx.x % spans * SPAN, block = blockIdx.x / spans % blocks;
+        u32 work = block * GROUPS * BIT_ROWS / p.work_rows * p.work_rows;
+        Range range = walked(i32(work), i32(min(work + p.work_rows, rows)));
+        // Works that see nothing walk over one tile.
+        if (range.first >= range.end) range = Range{0, 1};
+        u32 step = columns * p.walk_tiles;
+        BitBlock found;
+        found.head = p.layout.first_head + blockIdx.x / spans / blocks;
+        found.row_group = block * GROUPS + threadIdx.x / WARP;
+        found.first_tile = max(span, u32(range.first) / step * p.walk_tiles);
+        found.end_tile = min(span + SPAN, (u32(range.end) + step - 1) / step * p.walk_tiles);
+        return found;
     }
 };
 
-// Draws for weights from number `weight` on, of which this lane has 4 of each 8, for a tile of keys. ALIGNED: all are whole Philox blocks.
-template <bool ALIGNED> INLINE DrawnBits draw(u64 seed, u64 first_block, u32 least, u64 weight) {
+// Where the random numbers of weights are.
+struct WeightStream {
+    u64 seed, first_block;
+    u32 least;  // word that is kept
+
+    INLINE static WeightStream of(const DropoutParams& dropout) {
+        return {u64(dropout.state[0]), u64(dropout.state[dropout.state_stride]) + dropout.offset,
+                dropout.threshold << 8};
+    }
+    // Whether the weights of four keys from number `weight` on are kept. ALIGNED: they are one Philox block.
+    template <bool ALIGNED> INLINE void four(bool (&kept)[4], u64 weight) const {
+        u64 block = first_block + weight / 4;
+        Words words = philox(seed, block);
+        if (ALIGNED) {
+#pragma unroll
+            for (int word = 0; word < 4; ++word) kept[word] = words.of[word] >= least;
+        } else {
+            Words next = philox(seed, block + 1);
+            u32 all = 0;
+#pragma unroll
+            for (int word = 0; word < 4; ++word)
+                all |= (words.of[word] >= least) << word | (next.of[word] >= least) << (word + 4);
+            all >>= u32(weight) % 4;
+#pragma unroll
+            for (int word = 0; word < 4; ++word) kept[word] = all >> word & 1;
+        }
+    }
+};
+
+// Bits that the lane keeps and those that it sends.
+struct DrawnBits {
+    u32 first_two, last_two;
+};
+
+// Draws for weights from number `weight` on, of which this lane has 4 of each 8, for a tile of keys.
+template <bool ALIGNED> INLINE DrawnBits draw(const WeightStream& stream, u64 weight) {
     DrawnBits drawn = {0, 0};
-    u32 skipped = u32(weight) % 4;
-    u64 block = first_block + weight / 4;
 #pragma unroll 2
     for (int step = 0; step < BIT_KEYS / 16; ++step) {
-        drawn.shift();
+        drawn.first_two <<= 1;
+        drawn.last_two <<= 1;
 #pragma unroll
-        for (int eight = 0; eight < 2; ++eight, block += 2) {
-            Words words = philox(seed, block);
-            if (ALIGNED) {
-                drawn.add(words.of[0] >= least, words.of[1] >= least, words.of[2] >= least, words.of[3] >= least,
-                          eight * 16);
-            } else {
-                Words next = philox(seed, block + 1);
-                u32 kept = 0;
+        for (int eight = 0; eight < 2; ++eight, weight += 8) {
+            bool kept[4];
+            stream.four<ALIGNED>(kept, weight);
 #pragma unroll
-                for (int word = 0; word < 4; ++word)
-                    kept |= (words.of[word] >= least) << word | (next.of[word] >= least) << (word + 4);
-                kept >>= skipped;
-                drawn.add(kept & 1, kept >> 1 & 1, kept >> 2 & 1, kept >> 3 & 1, eight * 16);
+            for (int key = 0; key < 2; ++key) {
+                if (kept[key]) drawn.first_two |= 1u << ((eight * 2 + key) * 8);
+                if (kept[2 + key]) drawn.last_two |= 1u << ((eight * 2 + key) * 8);
             }
         }
     }
@@ -78,27 +118,67 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     attention_dropout_bits(const __grid_constant__ AttentionDropoutBits p) {
     wait_for_earlier_launches();
     const Sizes& sizes = p.sizes;
-    u32 spans = (p.layout.key_tiles + SPAN - 1) / SPAN, blocks = p.layout.row_groups / GROUPS;
-    u32 span = blockIdx.x % spans, block = blockIdx.x / spans % blocks;
-    u32 head = p.layout.first_head + blockIdx.x / spans / blocks;
-    u32 row_group = block * GROUPS + threadIdx.x / WARP, lane = threadIdx.x % WARP;
-    i32 work = i32(block * GROUPS * BIT_ROWS / p.work_queries * p.work_queries);
-    Range keys = keys_of(sizes, work, min(work + i32(p.work_queries), i32(sizes.queries)));
-    // Works that see nothing walk over one tile.
-    if (keys.first >= keys.end) keys = Range{0, 1};
-    u32 query = row_group * BIT_ROWS + lane % 2 * 8 + lane / 4;
-    u64 seed = u64(p.dropout.state[0]), first_block = u64(p.dropout.state[p.dropout.state_stride]) + p.dropout.offset;
-    u32 least = p.dropout.threshold << 8;
-    u32 end = min(span * SPAN + SPAN, (u32(keys.end) + BIT_KEYS - 1) / BIT_KEYS);
+    BitBlock block =
+        BitBlock::of(p, sizes.queries, BIT_KEYS, [&](i32 first, i32 end) { return keys_of(sizes, first, end); });
+    u32 lane = threadIdx.x % WARP, query = block.row_group * BIT_ROWS + lane % 2 * 8 + lane / 4;
+    u64 row = (u64(block.head) * sizes.queries + query) * sizes.keys;
+    WeightStream stream = WeightStream::of(p.dropout);
+    bool odd = lane % 2;
 #pragma unroll 1
-    for (u32 tile = max(span * SPAN, u32(keys.first) / BIT_KEYS); tile < end; ++tile) {
-        u64 weight = (u64(head) * sizes.queries + query) * sizes.keys + tile * BIT_KEYS + lane % 4 / 2 * 4;
-        DrawnBits drawn = sizes.keys % 4 == 0 ? draw<true>(seed, first_block, least, weight)
-                                              : draw<false>(seed, first_block, least, weight);
-        bool odd = lane % 2;
+    for (u32 tile = block.first_tile; tile < block.end_tile; ++tile) {
+        u64 weight = row + tile * BIT_KEYS + lane % 4 / 2 * 4;
+        DrawnBits drawn = sizes.keys % 4 == 0 ? draw<true>(stream, weight) : draw<false>(stream, weight);
         u32 other = __shfl_xor_sync(ALL_LANES, odd ? drawn.first_two : drawn.last_two, 1);
         uint2 pair = odd ? make_uint2(other, drawn.last_two) : make_uint2(drawn.first_two, other);
-        u32* to = p.bits + bit_words_before(p.layout, head, row_group, tile);
+        u32* to = p.bits + bit_words_before(p.layout, block.head, block.row_group, tile, 2);
         *reinterpret_cast<uint2*>(to + lane * 2) = pair;
+    }
+}
+
+// Bit of query 8 j + l % 8 and key c of four, before the exchange: apart by j as in the end, and by c as these are apart there by row and query.
+INLINE constexpr int drawn_bit(int j, int c) { return j % 2 * 16 + 7 - j / 2 * 2 + c / 2 * 8 - c % 2; }
+// Of key 0.
+constexpr u32 DRAWN_BITS = 0x00AA00AA;
+
+// Draws for four keys from number `weight` on, of each eighth query of a tile; a query is `keys` weights behind the one before.
+template <bool ALIGNED> INLINE u32 draw_by_keys(const WeightStream& stream, u64 weight, u32 keys) {
+    u32 drawn = 0;
+#pragma unroll
+    for (int j = 0; j < BIT_QUERIES / 8; ++j, weight += u64(keys) * 8) {
+        bool kept[4];
+        stream.four<ALIGNED>(kept, weight);
+#pragma unroll
+        for (int key = 0; key < 4; ++key)
+            if (kept[key]) drawn |= 1u << drawn_bit(j, key);
+    }
+    return drawn;
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+    attention_dropout_bits_by_keys(const __grid_constant__ AttentionDropoutBits p) {
+    wait_for_earlier_launches();
+    if (p.ticket != nullptr && blockIdx.x == 0 && threadIdx.x == 0) *p.ticket = 0;
+    const Sizes& sizes = p.sizes;
+    BitBlock block =
+        BitBlock::of(p, sizes.keys, BIT_QUERIES, [&](i32 first, i32 end) { return queries_of(sizes, first, end); });
+    u32 lane = threadIdx.x % WARP, key = block.row_group * BIT_ROWS + lane / 8 * 4;
+    WeightStream stream = WeightStream::of(p.dropout);
+#pragma unroll 1
+    for (u32 tile = block.first_tile; tile < block.end_tile; ++tile) {
+        u32 query = tile * BIT_QUERIES + lane % 8;
+        u64 weight = (u64(block.head) * sizes.queries + query) * sizes.keys + key;
+        u32 drawn = sizes.keys % 4 == 0 ? draw_by_keys<true>(stream, weight, sizes.keys)
+                                        : draw_by_keys<false>(stream, weight, sizes.keys);
+        // Of a lane's row, and the row 8 below, the key among four.
+        u32 row = lane / 4, word = 0;
+#pragma unroll
+        for (u32 half = 0; half < 2; ++half)
+#pragma unroll
+            for (u32 e = 0; e < 2; ++e) {
+                u32 from = __shfl_sync(ALL_LANES, drawn, (half * 2 + row / 4) * 8 + lane % 4 * 2 + e);
+                u32 bits = from << row % 2 >> row % 4 / 2 * 8 & DRAWN_BITS;
+                word |= bits << e * 8 >> half;
+            }
+        p.bits[bit_words_before(p.layout, block.head, block.row_group, tile, 1) + lane] = word;
     }
 }

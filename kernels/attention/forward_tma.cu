@@ -409,7 +409,7 @@ struct StepBits : KeptBits {
         u32 row = u32(task.first_query) + consumer * ROWS, warp = read_tid_x() % WARPGROUP / WARP;
         StepBits bits;
         bits.load(p.bits +
-                  bit_words_before(p.bit_layout, task.head, row / BIT_ROWS + warp, u32(task.first_key) / STEP));
+                  bit_words_before(p.bit_layout, task.head, row / BIT_ROWS + warp, u32(task.first_key) / STEP, 2));
         return bits;
     }
 };

@@ -1,5 +1,6 @@
-// The gradient of forward.cu in one walk, of f16 and bf16 by warpgroups (wgmma, sm_90a), without mask and dropout: five products for each tile of
-// scores, where the two walks of grad.cu take seven. Operands come by the tensor memory accelerator (TMA).
+// The gradient of forward.cu in one walk, of f16 and bf16 by warpgroups (wgmma, sm_90a), without mask: five products for each tile of scores, where the
+// two walks of grad.cu take seven. Operands come by the tensor memory accelerator (TMA), and which weights dropout keeps has been drawn before
+// (dropout_bits.cuh).
 //
 //   q, y, dy, dq [batch, heads, queries, width]   k, v, dk, dv [batch, heads / group, keys, width]   log_sums [batch, heads, queries]
 //
@@ -45,7 +46,8 @@
 //   attention_grad_by_keys<<<works or multiprocessors, THREADS, SHARED>>>, with works = batch * heads / group * key_blocks
 //   attention_grad_convert_queries<<<batch * heads * query_tiles, 256>>>     with UNORDERED alone
 //
-// Limits: as forward.cu; widths are rounded up to 64 or 128; every query sees a key; strides are positive (TMA); DROPOUT and MASK are 0.
+// Limits: as forward.cu; widths are rounded up to 64 or 128; every query sees a key; strides are positive (TMA); MASK is 0. With DROPOUT,
+// BAND is 1 and a launch is of some heads: the kernel that draws their bits sets the ticket to 0 again.
 
 #ifdef HOST_SHIM
 #define LAG 1
@@ -112,7 +114,7 @@ extern "C" __global__ void __launch_bounds__(ROW_THREADS)
         for (int apart = ROW_LANES / 2; apart > 0; apart /= 2) row_dot += __shfl_xor_sync(ALL_LANES, row_dot, apart);
         if (lane != 0) continue;
         to[i * ROWS_AT_ONCE] = log_sums[i] == -INFINITE ? INFINITE : log_sums[i] * LOG2_E;
-        to[QUERIES + i * ROWS_AT_ONCE] = row_dot;
+        to[QUERIES + i * ROWS_AT_ONCE] = DROPOUT ? row_dot * p.kept_share : row_dot;
     }
     if (UNORDERED) clear_sums(p, number);
     if (!UNORDERED && threadIdx.x == 0) p.turns[number] = 0;
@@ -260,7 +262,7 @@ INLINE void multiply_grads(QuerySums& dq, u32 grads, u32 k_tile, u32 consumer) {
 // A consumer's part of dq of a tile, by way of its place in shared memory.
 INLINE void write_queries(const AttentionGradByKeys& p, QuerySums& dq, u32 staging, u32 batch, const Step& step,
                           u32 consumer, u32 thread) {
-    scale_by(dq, p.sizes.scale);
+    scale_by(dq, score_grad_scale(p));
     View<Element> to = head_of(p.dq, batch, step.head);
     i32 columns = p.sizes.head_dim, first_row = step.tile * QUERIES;
     if (HEAD_DIM == 64) {
@@ -318,13 +320,39 @@ INLINE void weigh(Scores& weight, const Sizes& sizes, i32 first_key, i32 query, 
     if (!all_seen(sizes, query, query + QUERIES, first_key, first_key + 64))
         hide(weight, sizes, first_key + i32(thread % WARPGROUP / WARP * 16), query, thread);
 }
-// Weights and v dy^T become left operands: weights and the gradient of scores.
-INLINE void differentiate(ScoreOperand& weights, ScoreOperand& grads, const Scores& weight, Scores& weight_grad,
-                          u32 numbers) {
+// Which of a lane's weights of a step are kept. With k p the weights that are, and f what they are multiplied by,
+//
+//   ds = f (k p) dp - p row_dot = f ((k p) dp - p (row_dot / f))     the rows have row_dot / f; the factor f comes with the scale at the end
+#if DROPOUT
+typedef KeptBitsByKeys<QUERIES / BIT_QUERIES> StepBits;
+INLINE StepBits step_bits(const AttentionGradByKeys& p, const Work& work, const Step& step) {
+    u32 head = work.batch * p.sizes.heads + step.head, tile = u32(step.tile) * (QUERIES / BIT_QUERIES);
+    u32 row_group = opaque(work.block) * (KEYS / BIT_ROWS) + read_tid_x() / WARP;
+    StepBits bits;
+    bits.load(p.bits + bit_words_before(p.bit_layout, head, row_group, tile, 1));
+    return bits;
+}
+#else
+struct StepBits {};
+INLINE StepBits step_bits(const AttentionGradByKeys&, const Work&, const Step&) { return {}; }
+#endif
+
+// Weights and v dy^T become left operands: the weights that are kept, and the gradient of scores.
+INLINE void differentiate(ScoreOperand& weights, ScoreOperand& grads, Scores& weight, Scores& weight_grad, u32 numbers,
+                          const StepBits& bits) {
+#if DROPOUT
+    with_numbers(numbers, read_tid_x(), [&](int j, int e, float less) {
+        float kept = keep_or_zero(weight[0][j][e], bits.signs(j, e / 2), j % 2 * 2 + e % 2);
+        weight_grad[0][j][e] = fmaf(kept, weight_grad[0][j][e], -(weight[0][j][e] * less));
+        weight[0][j][e] = kept;
+    });
+    round_to_operand(weights, weight);
+#else
     round_to_operand(weights, weight);
     with_numbers(numbers, read_tid_x(), [&](int j, int e, float less) {
         weight_grad[0][j][e] = weight[0][j][e] * (weight_grad[0][j][e] - less);
     });
+#endif
     round_to_operand(grads, weight_grad);
 }
 // ds^T of a consumer's keys for both to read, in the place of a stage.
@@ -349,7 +377,8 @@ INLINE void write_keys(const AttentionGradByKeys& p, OwnSums& dk, OwnSums& dv, c
                        u32 row) {
     barrier_sync(1, CONSUMERS * WARPGROUP);
     row += read_tid_x() % WARPGROUP / WARP * 16;
-    scale_by(dk, p.sizes.scale);
+    scale_by(dk, score_grad_scale(p));
+    if (DROPOUT) scale_by(dv, p.dropout_scale);
     write_rows<KEYS, HEAD_DIM>(dk, own.k_tile(), row, head_of(p.dk, work.batch, work.head), work.first_key(),
                                p.sizes.keys, p.sizes.head_dim);
     write_rows<KEYS, HEAD_DIM>(dv, own.v_tile(), row, head_of(p.dv, work.batch, work.head), work.first_key(),
@@ -399,10 +428,11 @@ INLINE void consume(const AttentionGradByKeys& p, u32 shared, const Work& work, 
         product_of_rows<KEYS, HEAD_DIM>(weight_grad, own.v_tile(), row, dy_tile);
         wgmma_commit_group();
         weigh(weight, sizes, first_key, step.tile * QUERIES, ring.numbers(), scale);
+        StepBits bits = step_bits(p, work, step);
         wgmma_wait_group<0>();
         fence_accumulator(weight_grad);
         ScoreOperand weights, grads;
-        differentiate(weights, grads, weight, weight_grad, ring.numbers() + NUMBER_BYTES);
+        differentiate(weights, grads, weight, weight_grad, ring.numbers() + NUMBER_BYTES, bits);
         wgmma_fence();
         add_product<HEAD_DIM>(dv, weights, dy_tile);
         if (LAG) add_product<HEAD_DIM>(dk, grads, q_tile);
@@ -492,10 +522,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     if (warpgroup == CONSUMERS) {
         setmaxnreg_dec<PRODUCER_REGISTERS>();
         if (threadIdx.x % WARP != 0) return;
-        if (warp == CONSUMER_WARPS) produce_all(p, shared);
+        // Read again where the other warpgroups have no register for it.
+        u32 task = DROPOUT ? read_tid_x() / WARP : warp;
+        if (task == CONSUMER_WARPS) produce_all(p, shared);
         if (UNORDERED) return;
-        if (warp == CONSUMER_WARPS + 1) await_turns(p, shared);
-        if (warp == CONSUMER_WARPS + 2) pass_turns(p, shared);
+        if (task == CONSUMER_WARPS + 1) await_turns(p, shared);
+        if (task == CONSUMER_WARPS + 2) pass_turns(p, shared);
     } else {
         setmaxnreg_inc<CONSUMER_REGISTERS>();
         consume_all(p, shared, warpgroup);

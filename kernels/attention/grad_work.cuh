@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include "attention/dropout_bits.cuh"
 #include "attention/wgmma.cuh"
 #include "ptx/mbarrier.cuh"
 #include "ptx/memory.cuh"
@@ -54,12 +55,20 @@ struct AttentionGradByKeys {
     float* sums;  // [batch * heads, query_tiles, QUERIES * HEAD_DIM], in the order of accumulators
     u32* turns;   // [batch * heads, query_tiles]: how many works have added to a tile, 0 before the first
     u32 query_tiles, key_blocks;  // of a head
-    u32 key_heads;                // of the whole batch
+    u32 key_heads;                // of the whole batch; of this launch, with DROPOUT
     u32 abreast;                  // key heads whose works are next to each other
     Sizes sizes;
     u32* ticket;  // the next work, 0 before the first
     u32 works;
+    u32 first_key_head;  // with DROPOUT, as what follows
+    const u32* bits;
+    BitLayout bit_layout;
+    float dropout_scale, kept_share;  // of what is kept, and its inverse
 };
+// What dropout's scale is taken out of, until dk and dq are complete: the gradient of the scores.
+INLINE float score_grad_scale(const AttentionGradByKeys& p) {
+    return DROPOUT ? p.sizes.scale * p.dropout_scale : p.sizes.scale;
+}
 
 constexpr u32 NO_WORK = 0xffffffff;
 
@@ -74,7 +83,8 @@ struct Work {
         number -= group * group_blocks;
         u32 first = group * p.abreast, abreast = min(p.abreast, p.key_heads - first);
         block = number / abreast;
-        u32 at = first + number - block * abreast, heads = p.sizes.heads / p.sizes.group;
+        u32 at = (DROPOUT ? p.first_key_head : 0) + first + number - block * abreast,
+            heads = p.sizes.heads / p.sizes.group;
         batch = at / heads;
         head = at - batch * heads;
         i32 key = first_key();

@@ -261,6 +261,7 @@ fn gradients_of_queries_are_sums_in_one_order() -> Result<()> {
             of(width, [700, 1100, 1], Reach::Causal),
             of(width, [1024, 1024, 4], Reach::Causal),
             of(width, [900, 900, 1], Reach::CausalWindow),
+            Case { dropout: DROPOUTS[1], ..of(width, [700, 900, 2], Reach::Causal) },
         ]
     }) {
         let Some(found) = compare_halves(&mut faults, case, 1.0 / 256.0)? else { break };
@@ -287,7 +288,17 @@ fn many_tiles_of_queries() -> Result<()> {
     let count = unless_short(lengths.len(), 3);
     let widths = [[64, 64], [128, 128], [72, 40], [192, 192], [160, 136], [256, 200]];
     let of = |widths| lengths.into_iter().take(count).map(move |lengths| (widths, lengths));
-    equal_each_time(widths.into_iter().flat_map(of), unless_short(10, 1))
+    equal_each_time(widths.into_iter().flat_map(of), None, unless_short(10, 1))
+}
+
+/// The same where weights are dropped, by bits that are drawn before.
+#[test]
+fn many_tiles_of_queries_with_dropped_weights() -> Result<()> {
+    let lengths = [[65, 127, 1], [128, 256, 4], [193, 130, 2], [300, 300, 1]];
+    let count = unless_short(lengths.len(), 2);
+    let of = |widths| lengths.into_iter().take(count).map(move |lengths| (widths, lengths));
+    let cases = [[64, 64], [128, 128], [72, 40]].into_iter().flat_map(of);
+    equal_each_time(cases, DROPOUTS[1], unless_short(10, 1))
 }
 
 /// So many tiles that each block takes several, of one step of keys each and of a few: buffers are used again and again.
@@ -296,7 +307,7 @@ fn several_tiles_of_queries_for_a_block() -> Result<()> {
     let lengths = unless_short(vec![[1030, 70, 1], [1030, 161, 2]], vec![[520, 70, 1]]);
     let widths = [[64, 64], [128, 128], [192, 192], [256, 256]];
     let of = |widths| lengths.iter().map(move |&lengths| (widths, lengths));
-    equal_each_time(widths.into_iter().flat_map(of), unless_short(5, 1))
+    equal_each_time(widths.into_iter().flat_map(of), None, unless_short(5, 1))
 }
 
 /// By the tiles of forward for many keys, which only large sizes take: as under a mask that shows the same keys, by a kernel of other tiles.
@@ -332,6 +343,52 @@ fn many_keys() -> Result<()> {
             if let Some(text) = difference(&found, &expected)? {
                 let _ =
                     writeln!(faults, "{dtype:?} of width {width}, length {length}, causal {causal}: {text}");
+            }
+        }
+    }
+    none_wrong(&faults);
+    Ok(())
+}
+
+/// So many weights that the bits of which are kept are drawn for some heads at a time: as under a mask that hides nothing, by kernels that draw for themselves.
+#[test]
+fn dropped_weights_of_many_heads() -> Result<()> {
+    let _beside = beside();
+    let Some(device) = gpu().filter(|_| !is_short()) else { return Ok(()) };
+    let mut faults = String::new();
+    for (width, heads, kv_heads, length, causal) in
+        [(64, 40, 20, 4096, false), (64, 22, 22, 5000, true), (128, 36, 12, 4096, true)]
+    {
+        let mask = Tensor::from_vec(vec![true; 1], [1, 1, 1, 1], device)?;
+        for dtype in [DType::F16, DType::BF16] {
+            let random = |heads, seed| tensor(&[1, heads, length, width], dtype, device, seed);
+            let inputs = [random(heads, 1)?, random(kv_heads, 2)?, random(kv_heads, 3)?];
+            let attend = |inputs: &[Tensor], mask: Option<&Tensor>| {
+                let config = AttentionConfig {
+                    scale: 0.3 / (width as f64).sqrt(),
+                    causal,
+                    window: None,
+                    mask: mask.is_some(),
+                    varlen: false,
+                    dropout: DROPOUTS[1],
+                };
+                let state = state(device)?;
+                let all: Vec<&Tensor> = inputs.iter().chain(mask).chain([&state]).collect();
+                apply_one(Attention { config }, &all)
+            };
+            let found = both_ways(&inputs, device, |inputs| attend(inputs, None))?;
+            let expected = both_ways(&inputs, device, |inputs| attend(inputs, Some(&mask)))?;
+            for (at, (found, expected)) in found.iter().zip(&expected).enumerate() {
+                let apart = found.to_dtype(DType::F32)?.sub(&expected.to_dtype(DType::F32)?)?;
+                let size = |x: &Tensor| x.to_dtype(DType::F32)?.square()?.mean(..)?.item_f64();
+                let (apart, all) = (size(&apart)?.sqrt(), size(expected)?.sqrt());
+                // Other weights would be as far apart as results are large.
+                if apart.is_nan() || apart > all / 64.0 {
+                    let _ = writeln!(
+                        faults,
+                        "{dtype:?} of width {width}, {heads} heads, causal {causal}, result {at}: {apart} beside {all}"
+                    );
+                }
             }
         }
     }
@@ -383,7 +440,11 @@ fn few_queries_of_many_keys() -> Result<()> {
 }
 
 /// Attention of these widths and lengths, over all keys, causal and in a window: right, and forward the same so many times.
-fn equal_each_time(cases: impl Iterator<Item = ([usize; 2], [usize; 3])>, times: usize) -> Result<()> {
+fn equal_each_time(
+    cases: impl Iterator<Item = ([usize; 2], [usize; 3])>,
+    dropout: Option<Dropout>,
+    times: usize,
+) -> Result<()> {
     let mut faults = String::new();
     let dtype = DType::BF16;
     let cases = cases.flat_map(|(widths, lengths)| {
@@ -393,7 +454,7 @@ fn equal_each_time(cases: impl Iterator<Item = ([usize; 2], [usize; 3])>, times:
             heads: MANY_HEADS,
             lengths,
             reach,
-            dropout: None,
+            dropout,
         })
     });
     for case in cases {

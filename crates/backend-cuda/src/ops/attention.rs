@@ -477,8 +477,9 @@ fn run_attention_grad(op: &Op, call: &Call<'_>) -> Result<()> {
         dk,
         dv,
     };
-    if plan.is_by_keys(&gradients) {
-        plan.launch_by_keys(call, q.dtype, &gradients, SumOrder::Fixed)?;
+    let dropping = Dropping::of(call, config)?;
+    if plan.is_by_keys(&gradients, &dropping) {
+        plan.launch_by_keys(call, q.dtype, &gradients, dropping, SumOrder::Fixed)?;
     } else {
         plan.launch_two_walks(call, config, &gradients)?;
     }

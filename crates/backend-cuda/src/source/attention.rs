@@ -34,7 +34,10 @@ pub(super) fn source(variant: AttentionVariant) -> Source {
                 .define_all([("STAGES", tiles.stages), ("QUERY_STAGES", tiles.query_stages)])
         }
         AttentionVariant::DropoutBits => {
-            let source = Source::new("attention/dropout_bits.cu", &["attention_dropout_bits"]);
+            let source = Source::new(
+                "attention/dropout_bits.cu",
+                &["attention_dropout_bits", "attention_dropout_bits_by_keys"],
+            );
             // Which type operands have does not matter.
             source.reach(Reach::Dropout, true, DType::BF16)
         }

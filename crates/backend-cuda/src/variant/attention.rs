@@ -168,7 +168,7 @@ pub(crate) enum AttentionVariant {
         width: u16,
         /// Whether the gradient of queries is formed a tile later than the others.
         lags: bool,
-        /// All keys or a band.
+        /// All keys, a band, or one of which weights are dropped.
         reach: Reach,
         dtype: DType,
     },
@@ -372,14 +372,15 @@ pub(super) fn variants() -> Vec<AttentionVariant> {
             }
         }
     }
-    for reach in [Reach::Full, Reach::Band] {
+    for reach in [Reach::Full, Reach::Band, Reach::Dropout] {
         for &dtype in Engine::Wgmma.dtypes() {
             let grad = |width| AttentionVariant::GradByKeys { width, lags: true, reach, dtype };
             all.extend([64, GRAD_BY_KEYS_WIDEST].map(grad));
         }
     }
-    for &dtype in Engine::Wgmma.dtypes() {
-        all.push(AttentionVariant::GradByKeys { width: 64, lags: false, reach: Reach::Band, dtype });
+    for reach in [Reach::Band, Reach::Dropout] {
+        let grad = |&dtype: &DType| AttentionVariant::GradByKeys { width: 64, lags: false, reach, dtype };
+        all.extend(Engine::Wgmma.dtypes().iter().map(grad));
     }
     for engine in [Engine::Mma, Engine::Wgmma] {
         for reach in Reach::ALL.into_iter().filter(|reach| reach.has_parts()) {

@@ -10,14 +10,14 @@ use crate::variant::attention::AttentionVariant;
 use std::ops::Range;
 use ternion_core::Result;
 
-/// Queries of a row group, row groups of a block, keys of a tile, and tiles of a block, as in the kernel.
+/// Rows of a row group, row groups of a block, and tiles of a block, as in the kernels.
 const ROWS: usize = 16;
 const BLOCK_GROUPS: usize = 4;
-pub(super) const KEYS: usize = 128;
 const SPAN: usize = 4;
-/// Bits of a row group and a key tile, in bytes.
-const TILE_BYTES: usize = ROWS * KEYS / 8;
-/// What the bits of some heads may take: about what the cache holds. Of one head it may be more.
+/// Keys of a tile of forward, and queries of one of the gradient.
+pub(super) const KEYS: usize = 128;
+const QUERIES: usize = 64;
+/// What the bits of some heads may take: about what the cache holds. Of one head, or of those that share keys, it may be more.
 const CHUNK_BYTES: usize = 64 << 20;
 const MOST_BYTES: usize = 128 << 20;
 
@@ -27,66 +27,116 @@ const MOST_BYTES: usize = 128 << 20;
 pub(super) struct BitLayout {
     first_head: u32,
     row_groups: u32,
-    key_tiles: u32,
+    tiles: u32,
 }
 
-/// As `AttentionDropoutBits` of the kernel.
+/// As `AttentionDropoutBits` of the kernels.
 #[repr(C)]
 struct Parameters {
     dropout: Dropping,
     bits: u64,
     layout: BitLayout,
-    work_queries: u32,
+    work_rows: u32,
+    walk_tiles: u32,
+    ticket: u64,
     sizes: Sizes,
+}
+
+/// Which kernel draws, and what that which reads the bits walks over.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum BitWalk {
+    /// Works of so many queries, and steps of [`KEYS`] keys.
+    OverKeys { work_queries: usize },
+    /// Works of so many keys, and steps of so many queries.
+    OverQueries { work_keys: usize, step: usize },
+}
+
+impl BitWalk {
+    /// The index of the kernel in its source.
+    fn kernel(self) -> usize {
+        match self {
+            BitWalk::OverKeys { .. } => 0,
+            BitWalk::OverQueries { .. } => 1,
+        }
+    }
+
+    fn work_rows(self) -> usize {
+        match self {
+            BitWalk::OverKeys { work_queries } => work_queries,
+            BitWalk::OverQueries { work_keys, .. } => work_keys,
+        }
+    }
+
+    /// Tiles of a step.
+    fn walk_tiles(self) -> usize {
+        match self {
+            BitWalk::OverKeys { .. } => 1,
+            BitWalk::OverQueries { step, .. } => step / QUERIES,
+        }
+    }
+
+    /// Row groups of a head, in whole works, and its tiles, in whole steps.
+    fn tiles(self, queries: usize, keys: usize) -> [usize; 2] {
+        let (rows, tiles) = match self {
+            BitWalk::OverKeys { .. } => (queries, keys.div_ceil(KEYS)),
+            BitWalk::OverQueries { step, .. } => (keys, queries.next_multiple_of(step) / QUERIES),
+        };
+        [rows.next_multiple_of(self.work_rows()) / ROWS, tiles]
+    }
+
+    /// Bytes of the bits of a head.
+    fn bytes(self, queries: usize, keys: usize) -> usize {
+        let [row_groups, tiles] = self.tiles(queries, keys);
+        let columns = match self {
+            BitWalk::OverKeys { .. } => KEYS,
+            BitWalk::OverQueries { .. } => QUERIES,
+        };
+        row_groups.saturating_mul(tiles).saturating_mul(ROWS * columns / 8)
+    }
 }
 
 /// Bits of the weights of some heads at a time.
 pub(super) struct DropoutBits {
     memory: Scratch,
     dropping: Dropping,
+    walk: BitWalk,
     layout: BitLayout,
-    /// Queries that see the same tiles of keys.
-    work_queries: usize,
-    heads: usize,
-    heads_at_once: usize,
-}
-
-/// Row groups of a head, in whole works, and its tiles of keys.
-fn tiles(queries: usize, keys: usize, work_queries: usize) -> [usize; 2] {
-    [queries.next_multiple_of(work_queries) / ROWS, keys.div_ceil(KEYS)]
+    /// Query heads of a unit, all units, and units whose bits are drawn at once.
+    group: usize,
+    units: usize,
+    at_once: usize,
 }
 
 impl Plan {
-    /// Whether the bits of a head are few enough, and some weights are kept and others dropped.
-    pub(super) fn has_dropout_bits(&self, dropping: &Dropping) -> bool {
-        // Of the largest work: 192 queries.
-        let [row_groups, key_tiles] = tiles(self.sizes.queries as usize, self.sizes.keys as usize, 192);
-        (1..1 << 24).contains(&dropping.threshold)
-            && row_groups.saturating_mul(key_tiles).saturating_mul(TILE_BYTES) <= MOST_BYTES
+    /// Whether some weights are kept and others dropped, and bits of so many heads, which are needed together, are few enough.
+    pub(super) fn has_dropout_bits(&self, dropping: &Dropping, walk: BitWalk, heads: usize) -> bool {
+        let of_head = walk.bytes(self.sizes.queries as usize, self.sizes.keys as usize);
+        (1..1 << 24).contains(&dropping.threshold) && of_head.saturating_mul(heads) <= MOST_BYTES
     }
 
-    /// Memory for bits of heads whose works have so many queries.
+    /// Memory for the bits of heads, of which `group` are needed together.
     pub(super) fn dropout_bits(
         &self,
         gpu: &Gpu,
         dropping: Dropping,
-        work_queries: usize,
+        walk: BitWalk,
+        group: usize,
     ) -> Result<DropoutBits> {
-        let heads = self.batch * self.sizes.heads as usize;
-        let [row_groups, key_tiles] =
-            tiles(self.sizes.queries as usize, self.sizes.keys as usize, work_queries);
-        let of_head = row_groups * key_tiles * TILE_BYTES;
-        let heads_at_once = heads_at_once(heads, of_head);
-        let layout = BitLayout { first_head: 0, row_groups: row_groups as u32, key_tiles: key_tiles as u32 };
-        let memory = gpu.scratch(heads_at_once * of_head)?;
-        Ok(DropoutBits { memory, dropping, layout, work_queries, heads, heads_at_once })
+        let (queries, keys) = (self.sizes.queries as usize, self.sizes.keys as usize);
+        let [row_groups, tiles] = walk.tiles(queries, keys);
+        let of_unit = walk.bytes(queries, keys) * group;
+        let units = self.batch * self.sizes.heads as usize / group.max(1);
+        let at_once = units_at_once(units, of_unit);
+        let layout = BitLayout { first_head: 0, row_groups: row_groups as u32, tiles: tiles as u32 };
+        let memory = gpu.scratch(at_once * of_unit)?;
+        Ok(DropoutBits { memory, dropping, walk, layout, group, units, at_once })
     }
 }
 
-/// As few launches as [`CHUNK_BYTES`] allow, each of about as many heads.
-fn heads_at_once(heads: usize, of_head: usize) -> usize {
-    let most = (CHUNK_BYTES / of_head.max(1)).clamp(1, heads.max(1));
-    heads.div_ceil(heads.div_ceil(most).max(1)).max(1)
+/// As few launches as [`CHUNK_BYTES`] allow, each of about as many units.
+fn units_at_once(units: usize, of_unit: usize) -> usize {
+    let most = (CHUNK_BYTES / of_unit.max(1)).clamp(1, units.max(1));
+    units.div_ceil(units.div_ceil(most).max(1)).max(1)
 }
 
 impl DropoutBits {
@@ -94,30 +144,34 @@ impl DropoutBits {
         self.memory.address()
     }
 
-    pub(super) fn scale(&self) -> f32 {
-        self.dropping.scale
-    }
-
-    /// Heads, counted over the batch, whose bits are drawn at once.
+    /// The units, counted over the batch, whose bits are drawn at once.
     pub(super) fn chunks(&self) -> impl Iterator<Item = Range<usize>> {
-        let (heads, at_once) = (self.heads, self.heads_at_once);
-        (0..heads).step_by(at_once).map(move |first| first..heads.min(first + at_once))
+        let (units, at_once) = (self.units, self.at_once);
+        (0..units).step_by(at_once).map(move |first| first..units.min(first + at_once))
     }
 
-    /// Queues the kernel that draws the bits of these heads, and says where they are.
-    pub(super) fn draw(&self, call: &Call<'_>, sizes: Sizes, heads: &Range<usize>) -> Result<BitLayout> {
-        let layout = BitLayout { first_head: heads.start as u32, ..self.layout };
-        let [row_groups, key_tiles] = [layout.row_groups, layout.key_tiles].map(|count| count as usize);
+    /// Queues the kernel that draws the bits of these units, and sets the ticket to 0, if there is one; says where the bits are.
+    pub(super) fn draw(
+        &self,
+        call: &Call<'_>,
+        sizes: Sizes,
+        units: &Range<usize>,
+        ticket: Option<u64>,
+    ) -> Result<BitLayout> {
+        let layout = BitLayout { first_head: (units.start * self.group) as u32, ..self.layout };
+        let [row_groups, tiles] = [layout.row_groups, layout.tiles].map(|count| count as usize);
         let parameters = Parameters {
             dropout: self.dropping,
             bits: self.address(),
             layout,
-            work_queries: self.work_queries as u32,
+            work_rows: self.walk.work_rows() as u32,
+            walk_tiles: self.walk.walk_tiles() as u32,
+            ticket: ticket.unwrap_or(0),
             sizes,
         };
-        let blocks = row_groups / BLOCK_GROUPS * key_tiles.div_ceil(SPAN);
-        let grid = grid(call.name, heads.len(), blocks)?;
-        let launch = Launch::new(AttentionVariant::DropoutBits, 0, grid, 128);
+        let blocks = row_groups / BLOCK_GROUPS * tiles.div_ceil(SPAN);
+        let grid = grid(call.name, units.len() * self.group, blocks)?;
+        let launch = Launch::new(AttentionVariant::DropoutBits, self.walk.kernel(), grid, 128);
         call.gpu.launch(call.name, launch, &parameters)?;
         Ok(layout)
     }
@@ -129,20 +183,28 @@ mod tests {
     use std::mem::offset_of;
 
     #[test]
-    fn parameters_are_laid_out_as_in_the_kernel() {
+    fn parameters_are_laid_out_as_in_the_kernels() {
         assert_eq!((offset_of!(Parameters, bits), offset_of!(Parameters, layout)), (32, 40));
-        assert_eq!((offset_of!(Parameters, work_queries), offset_of!(Parameters, sizes)), (52, 56));
-        assert_eq!(size_of::<Parameters>(), 96);
+        assert_eq!((offset_of!(Parameters, work_rows), offset_of!(Parameters, ticket)), (52, 64));
+        assert_eq!((offset_of!(Parameters, sizes), size_of::<Parameters>()), (72, 112));
     }
 
     #[test]
-    fn bits_of_heads_are_drawn_in_about_equal_chunks() {
+    fn bits_are_drawn_in_about_equal_chunks() {
         // 4096 by 4096 bits are 2 MiB.
-        assert_eq!(heads_at_once(128, 2 << 20), 32);
-        assert_eq!(heads_at_once(33, 2 << 20), 17);
-        assert_eq!(heads_at_once(3, 100 << 20), 1);
-        assert_eq!((heads_at_once(5, 1), heads_at_once(0, 1)), (5, 1));
-        assert_eq!(tiles(300, 130, 192), [24, 2]);
-        assert_eq!(tiles(4096, 4096, 128), [256, 32]);
+        assert_eq!(units_at_once(128, 2 << 20), 32);
+        assert_eq!(units_at_once(33, 2 << 20), 17);
+        assert_eq!(units_at_once(3, 100 << 20), 1);
+        assert_eq!((units_at_once(5, 1), units_at_once(0, 1)), (5, 1));
+    }
+
+    #[test]
+    fn rows_are_of_whole_works_and_tiles_of_whole_steps() {
+        let forward = BitWalk::OverKeys { work_queries: 192 };
+        assert_eq!((forward.tiles(300, 130), forward.bytes(300, 130)), ([24, 2], 24 * 2 * 256));
+        let gradient = BitWalk::OverQueries { work_keys: 128, step: 128 };
+        assert_eq!((gradient.tiles(300, 130), gradient.bytes(300, 130)), ([16, 6], 16 * 6 * 128));
+        assert_eq!((gradient.walk_tiles(), gradient.kernel()), (2, 1));
+        assert_eq!(forward.bytes(4096, 3072), 4224 * 3072 / 8);
     }
 }

@@ -1,7 +1,7 @@
 //! Forward with operands and results by TMA (`attention/forward_tma.cu`): a work has queries of a head, and a
 //! block takes one after the other. What it is for, and its launch.
 
-use super::dropout_bits::{BitLayout, KEYS};
+use super::dropout_bits::{BitLayout, BitWalk, KEYS};
 use super::grad_by_keys::suits;
 use super::{Dropping, Forward, Operand, Plan, Sizes, grid};
 use crate::call::Call;
@@ -71,7 +71,10 @@ impl Plan {
         match self.products.reach {
             Reach::Full | Reach::Band => true,
             Reach::Dropout => {
-                forward_tma_tiles(self.width(), false).step == KEYS && self.has_dropout_bits(dropping)
+                // Of the largest works.
+                let walk = BitWalk::OverKeys { work_queries: 3 * ROWS };
+                forward_tma_tiles(self.width(), false).step == KEYS
+                    && self.has_dropout_bits(dropping, walk, 1)
             }
             _ => false,
         }
@@ -163,15 +166,16 @@ impl Plan {
         if self.products.reach != Reach::Dropout {
             return launch(&parameters);
         }
-        let bits = self.dropout_bits(call.gpu, tensors.dropping, tiles.consumers * ROWS)?;
+        let walk = BitWalk::OverKeys { work_queries: tiles.consumers * ROWS };
+        let bits = self.dropout_bits(call.gpu, tensors.dropping, walk, 1)?;
         bits.chunks().try_for_each(|chunk| {
             launch(&Parameters {
                 works: (chunk.len() * query_tiles) as u32,
                 heads: chunk.len() as u32,
                 abreast: parameters.abreast.min(chunk.len() as u32),
                 bits: bits.address(),
-                bit_layout: bits.draw(call, sizes, &chunk)?,
-                dropout_scale: bits.scale(),
+                bit_layout: bits.draw(call, sizes, &chunk, None)?,
+                dropout_scale: tensors.dropping.scale,
                 ..parameters
             })
         })

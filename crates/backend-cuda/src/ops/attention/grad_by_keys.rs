@@ -1,7 +1,8 @@
 //! The gradient in one walk (`attention/grad_by_keys.cu`): a work has keys and values, and adds to the gradient of
 //! each tile of queries in its turn. What it is for, and its launch; and that of its form for study, without turns.
 
-use super::{Gradients, Operand, Plan, Sizes, grid};
+use super::dropout_bits::{BitLayout, BitWalk};
+use super::{Dropping, Gradients, Operand, Plan, Sizes, grid};
 use crate::call::Call;
 use crate::driver::tensor_map::{Axes, Swizzle, TensorMap, TensorMapSpec};
 use crate::launch::Launch;
@@ -32,6 +33,7 @@ const CONVERT_KERNEL: usize = 2;
 
 /// As `AttentionGradByKeys` of the kernel.
 #[repr(C)]
+#[derive(Clone, Copy)]
 struct Parameters {
     q: TensorMap,
     k: TensorMap,
@@ -53,6 +55,12 @@ struct Parameters {
     sizes: Sizes,
     ticket: u64,
     works: u32,
+    /// With dropout; else 0 and 1.
+    first_key_head: u32,
+    bits: u64,
+    bit_layout: BitLayout,
+    dropout_scale: f32,
+    kept_share: f32,
 }
 
 /// How works add up the gradient of queries.
@@ -99,16 +107,18 @@ pub(super) fn suits(operand: &Operand, counts: [usize; 3]) -> bool {
 }
 
 impl Plan {
-    /// Whether the gradient is formed in one walk: by wgmma without mask and dropout, of heads of up to 128 columns, and where every query sees a key,
-    /// as the work of a query's last key writes its gradient.
-    pub(super) fn is_by_keys(&self, gradients: &Gradients) -> bool {
+    /// Whether the gradient is formed in one walk: by wgmma without mask, of heads of up to 128 columns, and where every query sees a key, as the work of a
+    /// query's last key writes its gradient.
+    pub(super) fn is_by_keys(&self, gradients: &Gradients, dropping: &Dropping) -> bool {
         let Sizes { heads, queries, keys, .. } = self.sizes;
         let is_seen = match self.products.reach {
             Reach::Full => keys > 0,
             Reach::Band => queries <= keys && self.sizes.reach_first < self.sizes.reach_end,
-            Reach::BoolMask | Reach::AdditiveMask | Reach::Dropout | Reach::Varlen | Reach::VarlenDropout => {
-                false
+            Reach::Dropout => {
+                let is_seen = queries <= keys && self.sizes.reach_first < self.sizes.reach_end;
+                (self.sees_all() || is_seen) && self.drops_by_keys(dropping)
             }
+            Reach::BoolMask | Reach::AdditiveMask | Reach::Varlen | Reach::VarlenDropout => false,
         };
         let [own, walked] = [(self.kv_heads, keys), (heads as usize, queries)]
             .map(|(heads, rows)| [self.batch, heads, rows as usize]);
@@ -120,11 +130,28 @@ impl Plan {
             && [&gradients.q, &gradients.dy].iter().all(|operand| suits(operand, walked))
     }
 
+    /// Whether all queries see all keys, of which there are some.
+    fn sees_all(&self) -> bool {
+        let Sizes { queries, keys, reach_first, reach_end, .. } = self.sizes;
+        keys > 0 && reach_first <= 1 - queries as i32 && reach_end >= keys as i32
+    }
+
+    /// What bits of weights are drawn for.
+    fn bit_walk(&self) -> BitWalk {
+        BitWalk::OverQueries { work_keys: KEYS, step: queries_of(self.width()) }
+    }
+
+    /// Whether the walk takes bits of which weights are kept: gradients of scores are without dropout's scale until they are summed, of which f16 takes a factor of 2.
+    fn drops_by_keys(&self, dropping: &Dropping) -> bool {
+        let group = self.sizes.group as usize;
+        dropping.scale <= 2.0 && self.has_dropout_bits(dropping, self.bit_walk(), group)
+    }
+
     /// Whether the gradient of queries is formed a tile later: not of a causal band at width 64, whose walks are
     /// shorter (measured).
     fn lags(&self) -> bool {
         let Sizes { queries, keys, reach_end, .. } = self.sizes;
-        let is_causal = self.products.reach == Reach::Band
+        let is_causal = self.products.reach != Reach::Full
             && reach_end <= (keys as i32 - queries as i32).saturating_add(1);
         !(is_causal && self.width() == 64)
     }
@@ -134,7 +161,8 @@ impl Plan {
     fn abreast(&self, query_tiles: usize, multiprocessors: usize) -> usize {
         let key_heads = self.batch * self.kv_heads;
         let steps = match self.products.reach {
-            Reach::Band => (query_tiles + 1) as f64 / 2.0,
+            Reach::Dropout if self.sees_all() => query_tiles as f64,
+            Reach::Band | Reach::Dropout => (query_tiles + 1) as f64 / 2.0,
             _ => query_tiles as f64,
         } * f64::from(self.sizes.group);
         let least = (STEPS_APART * multiprocessors as f64 / steps).ceil().max(1.0) as usize;
@@ -222,6 +250,11 @@ impl Plan {
             sizes,
             ticket: turns.address() + (tiles * 4) as u64,
             works: grid(call.name, self.batch * self.kv_heads, key_blocks)?,
+            first_key_head: 0,
+            bits: 0,
+            bit_layout: BitLayout::default(),
+            dropout_scale: 1.0,
+            kept_share: 1.0,
         })
     }
 
@@ -231,10 +264,13 @@ impl Plan {
         call: &Call<'_>,
         dtype: DType,
         gradients: &Gradients,
+        dropping: Dropping,
         order: SumOrder,
     ) -> Result<()> {
         let workspace = self.workspace(call)?;
-        let parameters = self.parameters_by_keys(call, dtype, gradients, &workspace)?;
+        let mut parameters = self.parameters_by_keys(call, dtype, gradients, &workspace)?;
+        parameters.dropout_scale = dropping.scale;
+        parameters.kept_share = 1.0 / dropping.scale;
         let (width, reach) = (self.width() as u16, self.products.reach);
         let variant = match order {
             SumOrder::Fixed => AttentionVariant::GradByKeys { width, lags: self.lags(), reach, dtype },
@@ -243,17 +279,46 @@ impl Plan {
         let [query_tiles, _] = self.tiles_by_keys();
         let row_grid = grid(call.name, self.batch * self.sizes.heads as usize, query_tiles)?;
         call.gpu.launch(call.name, Launch::new(variant, ROWS_KERNEL, row_grid, ROW_THREADS), &parameters)?;
-        let key_grid = parameters.works.min(call.gpu.multiprocessors() as u32);
-        let launch = Launch {
-            shared: shared_bytes(self.width()) as u32,
-            ..Launch::new(variant, MAIN_KERNEL, key_grid, THREADS)
+        let walk = |parameters: &Parameters| {
+            let key_grid = parameters.works.min(call.gpu.multiprocessors() as u32);
+            let launch = Launch {
+                shared: shared_bytes(self.width()) as u32,
+                ..Launch::new(variant, MAIN_KERNEL, key_grid, THREADS)
+            };
+            call.gpu.launch(call.name, launch, parameters)
         };
-        call.gpu.launch(call.name, launch, &parameters)?;
+        if reach == Reach::Dropout {
+            return self.walk_with_bits(call, &parameters, dropping, walk);
+        }
+        walk(&parameters)?;
         if order == SumOrder::Fixed {
             return Ok(());
         }
         let launch = Launch::new(variant, CONVERT_KERNEL, row_grid, CONVERT_THREADS);
         call.gpu.launch(call.name, launch, &parameters)
+    }
+
+    /// Queues, for some key heads at a time, what draws their bits and sets the ticket to 0, and the walk.
+    fn walk_with_bits(
+        &self,
+        call: &Call<'_>,
+        parameters: &Parameters,
+        dropping: Dropping,
+        walk: impl Fn(&Parameters) -> Result<()>,
+    ) -> Result<()> {
+        let bits = self.dropout_bits(call.gpu, dropping, self.bit_walk(), self.sizes.group as usize)?;
+        bits.chunks().try_for_each(|chunk| {
+            let key_heads = chunk.len() as u32;
+            walk(&Parameters {
+                key_heads,
+                abreast: parameters.abreast.min(key_heads),
+                works: key_heads * parameters.key_blocks,
+                first_key_head: chunk.start as u32,
+                bits: bits.address(),
+                bit_layout: bits.draw(call, self.sizes, &chunk, Some(parameters.ticket))?,
+                ..*parameters
+            })
+        })
     }
 }
 
@@ -329,12 +394,13 @@ mod tests {
     fn one_walk_is_for_queries_that_see_keys_and_operands_of_their_own_rows() {
         let usual = gradients(4, 300);
         let is_by_keys = |reach, [queries, keys]: [u32; 2], gradients: &Gradients| {
-            plan(reach, [2, 4, 4], [queries, keys]).is_by_keys(gradients)
+            let dropping = Dropping { scale: 1.0, ..Dropping::default() };
+            plan(reach, [2, 4, 4], [queries, keys]).is_by_keys(gradients, &dropping)
         };
         assert!(is_by_keys(Reach::Full, [300, 300], &usual) && is_by_keys(Reach::Band, [300, 300], &usual));
         assert!(is_by_keys(Reach::Band, [200, 300], &usual) && is_by_keys(Reach::Full, [300, 200], &usual));
         assert!(!is_by_keys(Reach::Band, [300, 200], &usual), "queries that see no key");
-        for reach in [Reach::BoolMask, Reach::AdditiveMask, Reach::Dropout] {
+        for reach in [Reach::BoolMask, Reach::AdditiveMask, Reach::Varlen, Reach::VarlenDropout] {
             assert!(!is_by_keys(reach, [300, 300], &usual), "{reach:?}");
         }
         let mut repeated = gradients(4, 300);
@@ -343,5 +409,23 @@ mod tests {
         let mut backwards = gradients(4, 300);
         backwards.k.strides[2] *= -1;
         assert!(!is_by_keys(Reach::Full, [300, 300], &backwards), "keys are walked backwards");
+    }
+
+    #[test]
+    fn one_walk_is_for_dropped_weights_whose_bits_are_few() {
+        let usual = gradients(4, 300);
+        let is_by_keys = |rows, scale: f32, sees_all: bool| {
+            let mut plan = plan(Reach::Dropout, [2, 4, 2], rows);
+            if sees_all {
+                plan.sizes.reach_end = plan.sizes.keys as i32;
+            }
+            let threshold = ((1.0 - 1.0 / scale) * 16_777_216.0) as u32;
+            plan.is_by_keys(&usual, &Dropping { threshold, scale, ..Dropping::default() })
+        };
+        assert!(is_by_keys([300, 300], 1.25, false) && is_by_keys([300, 200], 2.0, true));
+        assert!(!is_by_keys([300, 200], 1.25, false), "queries that see no key");
+        assert!(!is_by_keys([300, 300], 4.0, false), "gradients of scores that are a fourth of theirs");
+        assert!(!is_by_keys([300, 300], 1.0, false), "nothing is dropped");
+        assert!(!is_by_keys([32_000, 32_000], 1.25, false), "256 MB of bits for two heads that share keys");
     }
 }

@@ -1,6 +1,6 @@
 //! The gradient in one walk by an order of the caller's choice, for [`crate::attention_study`].
 
-use super::{Gradients, Operand, Operands, Plan, SumOrder};
+use super::{Dropping, Gradients, Operand, Operands, Plan, SumOrder};
 use crate::call::Call;
 use ternion_core::backend::View;
 use ternion_core::ops::attention::AttentionConfig;
@@ -35,10 +35,11 @@ pub(crate) fn gradient(call: &Call<'_>, config: &AttentionConfig, order: SumOrde
         dk: plain("dk", dk)?,
         dv: plain("dv", dv)?,
     };
-    if !plan.is_by_keys(&gradients) {
+    let dropping = Dropping::of(call, config)?;
+    if !plan.is_by_keys(&gradients, &dropping) {
         const EXPECTED: &str = "expected f16 or bf16 on a device of compute capability 9.0, heads of 33 to 128 columns, \
              queries that each see a key, and no repeated axis";
         return Err(Error::invalid(call.name, EXPECTED));
     }
-    plan.launch_by_keys(call, q.dtype, &gradients, order)
+    plan.launch_by_keys(call, q.dtype, &gradients, dropping, order)
 }
