@@ -6,6 +6,7 @@
 //! With `--serve` it measures what its input asks for, case by case: see [`mod@serve`].
 
 mod attention;
+mod attention_ladder;
 mod bandwidth;
 mod clock;
 mod composed;
@@ -114,6 +115,7 @@ fn cases() -> Vec<Case> {
     cases.extend(gemm::cases());
     cases.extend(ladder::cases());
     cases.extend(attention::cases());
+    cases.extend(attention_ladder::cases());
     cases.extend(conv::cases());
     cases.extend(bandwidth::cases());
     cases.extend(train::cases());

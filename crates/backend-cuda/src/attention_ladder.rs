@@ -10,7 +10,7 @@ use smallvec::smallvec;
 use ternion_core::backend::View;
 use ternion_core::{DType, Error, Result};
 
-pub use crate::variant::attention_ladder::{Causal, Form, WIDTHS};
+pub use crate::variant::attention_ladder::{Form, Mask, WIDTHS};
 
 const OP: &str = "attention_ladder";
 
@@ -58,7 +58,22 @@ pub struct Options {
     /// By what products are multiplied; above 0.
     pub scale: f32,
     /// Which keys a query sees.
-    pub causal: Causal,
+    pub mask: Mask,
+}
+
+/// What a form reads and writes: all but the scratch `[heads, tokens, width]`, where `heads` counts those of the whole batch.
+#[derive(Clone, Copy)]
+pub struct Operands<'a> {
+    /// Queries.
+    pub q: &'a View<'a>,
+    /// Keys.
+    pub k: &'a View<'a>,
+    /// Values.
+    pub v: &'a View<'a>,
+    /// The output.
+    pub y: &'a View<'a>,
+    /// [As many elements](Form::scratch_elements) of f32, or more, of forms that store scores.
+    pub scratch: Option<&'a View<'a>>,
 }
 
 /// Whether the backend's device has the instructions of the form.
@@ -66,24 +81,19 @@ pub fn runs(backend: &CudaBackend, form: Form) -> bool {
     form.architectures().contain(backend.gpu.architecture())
 }
 
-/// Queues attention by a form. q, k, v and y, all `[heads, tokens, width]`, have the form's [dtype](Form::dtype), are row-major without gaps, and begin
-/// at multiples of 16 bytes; `heads` counts those of the whole batch, and [`WIDTHS`] are the widths that there are. `scratch` are
-/// [as many elements](Form::scratch_elements) of f32, or more, row-major without gaps; none of forms that take none.
+/// Queues attention by a form. q, k, v and y have the form's [dtype](Form::dtype) and a width of [`WIDTHS`]. All tensors are row-major without gaps and
+/// begin at multiples of 16 bytes.
 ///
 /// # Errors
-/// Other dtypes, shapes, layouts or addresses; no heads or no tokens; a tensor of q, k, v or y of 2^31 elements or more; more heads or tokens than a grid
-/// has blocks for; a scale that is not above 0 and finite; scratch that is missing, too small, or given to a form that takes none; a device that lacks the form's instructions.
-pub fn forward(
-    backend: &CudaBackend,
-    form: Form,
-    options: Options,
-    [q, k, v, y]: [&View<'_>; 4],
-    scratch: Option<&View<'_>>,
-) -> Result<()> {
+/// Other dtypes, shapes, layouts or addresses; no heads or no tokens; q, k, v or y of 2^31 elements or more; more heads or tokens than a grid has blocks
+/// for; a scale that is not above 0 and finite; scratch that is missing, too small, or given to a form that takes none; a device that lacks the form's
+/// instructions.
+pub fn forward(backend: &CudaBackend, form: Form, options: Options, operands: Operands<'_>) -> Result<()> {
+    let Operands { q, k, v, y, scratch } = operands;
     let sizes = sizes(form, [q, k, v, y])?;
     check_scale(form, options.scale)?;
     check_scratch(form, sizes, scratch)?;
-    let launches = launches(form, options.causal, sizes)?;
+    let launches = launches(form, options.mask, sizes)?;
     let gpu = &backend.gpu;
     let mut addresses = [0; 5];
     let names = ["q", "k", "v", "y", "scratch"];
@@ -175,7 +185,7 @@ fn check_scratch(form: Form, [heads, tokens, _]: [usize; 3], scratch: Option<&Vi
 }
 
 /// The launches of the form, in their order.
-fn launches(form: Form, causal: Causal, [heads, tokens, width]: [usize; 3]) -> Result<Vec<Launch>> {
+fn launches(form: Form, mask: Mask, [heads, tokens, width]: [usize; 3]) -> Result<Vec<Launch>> {
     if heads > MAX_GRID {
         return Err(refused(form, format!("at most {MAX_GRID} heads, got {heads}")));
     }
@@ -199,7 +209,7 @@ fn launches(form: Form, causal: Causal, [heads, tokens, width]: [usize; 3]) -> R
     if let Some([_, blocks, _]) = grids.iter().find(|[_, blocks, _]| *blocks > MAX_GRID) {
         return Err(refused(form, format!("at most {MAX_GRID} blocks of queries, got {blocks}")));
     }
-    let variant = AttentionLadderVariant { form, width: width as u16, causal };
+    let variant = AttentionLadderVariant { form, width: width as u16, mask };
     let shared = form.shared(width) as u32;
     let launch = |(kernel, grid): (usize, [usize; 3])| Launch {
         grid: grid.map(|blocks| blocks as u32),
@@ -247,7 +257,7 @@ mod tests {
     use std::mem::offset_of;
 
     fn grids(form: Form, sizes: [usize; 3]) -> Vec<[u32; 3]> {
-        let launches = launches(form, Causal::Yes, sizes).expect("sizes that it takes");
+        let launches = launches(form, Mask::Causal, sizes).expect("sizes that it takes");
         launches.iter().map(|launch| launch.grid).collect()
     }
 
@@ -275,7 +285,7 @@ mod tests {
     #[test]
     fn kernels_are_launched_in_their_order() {
         for form in Form::ALL {
-            let launches = launches(form, Causal::No, [1, 100, 64]).expect("sizes that it takes");
+            let launches = launches(form, Mask::Full, [1, 100, 64]).expect("sizes that it takes");
             let kernels: Vec<usize> = launches.iter().map(|launch| launch.kernel).collect();
             assert_eq!(kernels, (0..form.kernels().len()).collect::<Vec<_>>(), "{form:?}");
         }
@@ -283,7 +293,7 @@ mod tests {
 
     #[test]
     fn what_no_grid_covers_is_an_error() {
-        let message = |form, sizes| launches(form, Causal::No, sizes).expect_err("too much").to_string();
+        let message = |form, sizes| launches(form, Mask::Full, sizes).expect_err("too much").to_string();
         assert_eq!(
             message(Form::PingPong, [65536, 1, 64]),
             "attention_ladder: ping_pong: expected at most 65535 heads, got 65536"

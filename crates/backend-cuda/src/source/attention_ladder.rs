@@ -1,11 +1,11 @@
 //! Kernels of the attention ladder.
 
 use super::Source;
-use crate::variant::attention_ladder::{AttentionLadderVariant, Causal, Warpgroups};
+use crate::variant::attention_ladder::{AttentionLadderVariant, Mask, Warpgroups};
 
 pub(super) fn source(variant: AttentionLadderVariant) -> Source {
-    let AttentionLadderVariant { form, width, causal } = variant;
-    let is_causal = causal == Causal::Yes;
+    let AttentionLadderVariant { form, width, mask } = variant;
+    let is_causal = mask == Mask::Causal;
     let source = Source::new(form.file(), form.kernels())
         .define_all([("WIDTH", width.into()), ("CAUSAL", is_causal.into())]);
     let source = match form.warpgroups() {
@@ -14,6 +14,6 @@ pub(super) fn source(variant: AttentionLadderVariant) -> Source {
         }
         None => source,
     };
-    let mask = if is_causal { "causal" } else { "full" };
-    source.named(&format!("{}: width {width}, {mask}", form.name()))
+    let seen = if is_causal { "causal" } else { "full" };
+    source.named(&format!("{}: width {width}, {seen}", form.name()))
 }

@@ -89,35 +89,22 @@ impl Form {
         if self.stores_scores() { heads * tokens * self.pitch(tokens) } else { 0 }
     }
 
-    /// Bytes that the form moves between global memory and the multiprocessors, by a model without caches: what its kernels load and store, with each
-    /// element counted as often as a block, or of the naive form a warp, asks for it. Of a causal mask what its blocks leave out is not counted; scores are.
-    pub fn global_bytes(self, heads: usize, tokens: usize, width: usize, causal: Causal) -> f64 {
-        let size = self.dtype().size() as f64;
-        let [heads, tokens, width] = [heads, tokens, width].map(|count| count as f64);
-        let pairs = heads * tokens * tokens * causal.share();
-        let rows = heads * tokens * width * size;
-        let scores = heads * tokens * tokens * 4.0;
+    /// Bytes that the form moves between global memory and the multiprocessors, by a model without caches: each element counts as often as a block, or
+    /// a warp of the naive form, asks for it. Pairs of a query and a key that a causal mask hides are not counted, but where whole rows are written.
+    pub fn global_bytes(self, heads: usize, tokens: usize, width: usize, mask: Mask) -> f64 {
+        let row = (width * self.dtype().size()) as f64;
+        let rows = (heads * tokens) as f64;
+        let pairs = rows * tokens as f64 * mask.share();
+        // The softmax writes rows of scores to their end.
+        let scores = |reads_as_weights: f64| 4.0 * ((5.0 + reads_as_weights) * pairs + rows * tokens as f64);
         match self {
-            // A warp has 32 keys and a query: 33 rows for 32 scores. Then a row of values for each weight, shared by nobody.
-            Form::Naive => {
-                let queries_and_keys = pairs * width * size * 33.0 / 32.0;
-                let values = pairs * width * size;
-                queries_and_keys + values + self.score_bytes(pairs, scores) + rows
-            }
-            // Each tile of 128 x 128 scores loads 128 rows of q and of k, each tile of 128 rows of y all rows of v.
-            Form::Tiled => {
-                let rows_of_tile = width * size / 128.0;
-                3.0 * pairs * rows_of_tile + self.score_bytes(pairs, scores) + rows
-            }
-            // Each tile of queries loads all its keys and values.
-            _ => rows * 2.0 + 2.0 * pairs * width * size / self.queries() as f64,
+            // A warp loads a query and 32 keys for 32 scores, and a value for each weight, which it reads for 32 columns.
+            Form::Naive => pairs * row * (33.0 / 32.0 + 1.0) + scores(width as f64 / 32.0) + rows * row,
+            // A tile of 128 x 128 scores loads 128 queries and 128 keys; a tile of 128 rows of y loads all values.
+            Form::Tiled => pairs * row * 3.0 / 128.0 + scores(1.0) + rows * row,
+            // A block loads its queries once and all their keys and values.
+            _ => pairs * row * 2.0 / self.queries() as f64 + 2.0 * rows * row,
         }
-    }
-
-    /// Bytes of scores: written once, read three times and written twice by the softmax, whose last pass writes whole rows, and read by the values.
-    fn score_bytes(self, pairs: f64, all: f64) -> f64 {
-        // Stored; read for the maximum, for exponentials and for the division; stored as exponentials; read as weights.
-        6.0 * 4.0 * pairs + all
     }
 
     /// Elements of a row of scores.
@@ -188,19 +175,19 @@ pub(crate) struct Warpgroups {
 
 /// Which keys a query sees.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Causal {
+pub enum Mask {
     /// All.
-    No,
+    Full,
     /// Those up to its own position.
-    Yes,
+    Causal,
 }
 
-impl Causal {
+impl Mask {
     /// Of all pairs of a query and a key those that are seen, but for half a diagonal.
     pub fn share(self) -> f64 {
         match self {
-            Causal::No => 1.0,
-            Causal::Yes => 0.5,
+            Mask::Full => 1.0,
+            Mask::Causal => 0.5,
         }
     }
 }
@@ -210,18 +197,14 @@ impl Causal {
 pub(crate) struct AttentionLadderVariant {
     pub(crate) form: Form,
     pub(crate) width: u16,
-    pub(crate) causal: Causal,
+    pub(crate) mask: Mask,
 }
 
 /// Every form for each width, with and without a mask.
 pub(crate) fn variants() -> impl Iterator<Item = AttentionLadderVariant> {
     Form::ALL.into_iter().flat_map(|form| {
         WIDTHS.into_iter().flat_map(move |width| {
-            [Causal::No, Causal::Yes].map(|causal| AttentionLadderVariant {
-                form,
-                width: width as u16,
-                causal,
-            })
+            [Mask::Full, Mask::Causal].map(|mask| AttentionLadderVariant { form, width: width as u16, mask })
         })
     })
 }
@@ -266,13 +249,16 @@ mod tests {
         assert_eq!(Form::OnlineSoftmax.scratch_elements(2, 3), 0);
     }
 
-    /// 128 tokens of a head: the forms without scores load everything once for each tile of queries.
+    /// 128 tokens of a head: forms that store no scores load keys and values once for each block of queries.
     #[test]
-    fn bytes_are_those_of_tiles() {
+    fn bytes_are_those_of_blocks() {
         let row = 64.0 * 2.0;
-        assert_eq!(Form::PingPong.global_bytes(1, 128, 64, Causal::No), 4.0 * 128.0 * row);
-        assert_eq!(Form::Mma.global_bytes(1, 128, 64, Causal::No), (2.0 + 2.0 * 2.0) * 128.0 * row);
+        assert_eq!(Form::PingPong.global_bytes(1, 128, 64, Mask::Full), 4.0 * 128.0 * row);
+        assert_eq!(Form::Mma.global_bytes(1, 128, 64, Mask::Full), (2.0 + 2.0 * 2.0) * 128.0 * row);
+        // Stored, read three times, stored twice, read as weights.
         let scores = 7.0 * 4.0 * 128.0 * 128.0;
-        assert_eq!(Form::Tiled.global_bytes(1, 128, 64, Causal::No), 4.0 * 128.0 * 64.0 * 4.0 + scores);
+        assert_eq!(Form::Tiled.global_bytes(1, 128, 64, Mask::Full), 4.0 * 128.0 * 64.0 * 4.0 + scores);
+        let causal = Form::PingPong.global_bytes(1, 128, 64, Mask::Causal);
+        assert_eq!(causal, 3.0 * 128.0 * row);
     }
 }
