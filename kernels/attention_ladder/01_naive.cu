@@ -14,13 +14,13 @@
 //     |     |     +-------------+           |   memory    |                |     |       |     |
 //     +-----+                               +-------------+                +-----+       +-----+
 //
-// In the product of scores neighboring threads have neighboring keys, whose rows are WIDTH numbers apart: each load of k is from 32 rows. Causal: scores
-// that no query sees are left out of the first and the last kernel.
+// In the product of scores neighboring threads have neighboring keys, whose rows are WIDTH numbers apart: each load of k is from 32 rows. Causal: what a
+// query does not see is left out of the first and the last kernel.
 //
 // Limits: those of attention_ladder/attention.cuh; scratch of heads tokens pitch floats.
 //
-// Launch, blocks of THREADS: scores, ceil(tokens / SCORE_KEYS) x ceil(tokens / SCORE_QUERIES) x heads blocks; softmax, ceil(tokens / ROWS_OF_SOFTMAX) x
-// heads; values, ceil(tokens / VALUE_QUERIES) x heads.
+// Launch, blocks of THREADS: scores, ceil(tokens / SCORE_KEYS) x ceil(tokens / SCORE_QUERIES) x heads blocks; softmax, ceil(tokens / ROWS_OF_SOFTMAX)
+// x heads; values, ceil(tokens / VALUE_QUERIES) x heads.
 
 #include "attention_ladder/stored_scores.cuh"
 

@@ -1,8 +1,8 @@
 // Attention ladder, 2: the same three kernels in f32 with tiled products, for study (attention_ladder/attention.cuh says what is computed).
 //
-// Idea: both products are matrix products, and run as form 6 of the ladder of those (ladder/06_vectorized.cu): a block has a tile of the result, copies
-// TILE_K of the inner axis of both operands to shared memory at a time, and a thread adds up 8 x 8 products from registers, in packs of four. The keys
-// are turned on their way, as the queries are, since the product is q k^T.
+// Idea: both products are matrix products, and run as form 6 of the ladder of those (ladder/06_vectorized.cu): a block has a tile of the result, and
+// copies TILE_K of the inner axis of both operands to shared memory at a time; a thread adds up 8 x 8 products from registers, in packs of four. Keys
+// are turned on their way, as queries are, since the product is q k^T.
 //
 //     scores: TILE x TILE of s for a block          values: TILE x WIDTH of y for a block
 //
@@ -14,13 +14,13 @@
 //     | TILE  |     |    s    |                    | TILE      | |    y    |
 //     +-------+     +---------+                    +-----------+ +---------+
 //
-// The products are now bound by arithmetic; the matrix of scores still passes through global memory, which is all that the rest of the time goes to.
+// A row that is loaded now serves 128 numbers instead of one. What limits it: the matrix of scores passes through global memory as before.
 // Causal: tiles above the diagonal are not computed, and the sum over keys ends with the tile's last query.
 //
 // Limits: those of attention_ladder/attention.cuh; rows begin at multiples of 16 bytes; scratch of heads tokens pitch floats, of a head below 2^32.
 //
-// Launch, blocks of THREADS: scores, ceil(tokens / TILE) x ceil(tokens / TILE) x heads blocks; softmax, ceil(tokens / ROWS_OF_SOFTMAX) x heads; values,
-// ceil(tokens / TILE) x heads.
+// Launch, blocks of THREADS: scores, ceil(tokens / TILE) x ceil(tokens / TILE) x heads blocks; softmax, ceil(tokens / ROWS_OF_SOFTMAX) x heads;
+// values, ceil(tokens / TILE) x heads.
 
 #include "attention_ladder/stored_scores.cuh"
 #include "ladder/packs.cuh"

@@ -1,9 +1,9 @@
 // Attention ladder, 3: one kernel in f32 that stores no scores, for study (attention_ladder/attention.cuh says what is computed).
 //
-// Idea: a softmax needs the largest score and the sum of all exponentials, which are known only at the end of a row. Both can be corrected as keys pass
-// by (Milakov and Gimelshein 2018): when a larger score appears, the sum gathered so far is multiplied by exp(old maximum - new maximum). The same factor
-// corrects the weighted sum of v, so that scores, softmax and values become one walk over the keys (Dao et al. 2022, FlashAttention): a tile of scores
-// is made, used and forgotten. Nothing grows with the square of the tokens but the arithmetic.
+// Idea: a softmax needs the largest score and the sum of all exponentials, which are known only at the end of a row. Both can be corrected while keys
+// pass by (Milakov and Gimelshein 2018): when a larger score appears, the sum gathered so far is multiplied by exp(old maximum - new maximum). The same
+// factor corrects the weighted sum of v, so that scores, softmax and values become one walk over the keys (Dao et al. 2022, FlashAttention): a tile of
+// scores is made, used and forgotten. Memory no longer grows with the square of the tokens.
 //
 //                 keys ->     STEP      STEP
 //             +---------+---------+---------+        for each STEP of keys:
@@ -14,8 +14,8 @@
 //                                                      y = y factor + p v        registers, 4 x WIDTH / 16 a thread
 //             at the end: y / sum
 //
-// Exponentials are of base 2, with log2(e) in the scale: one instruction less for each. k and v of a step have the same place in shared memory, one after
-// the other, so that two blocks fit on a multiprocessor. What limits it is that f32 is multiplied by 128 lanes, not by tensor cores.
+// Exponentials are of base 2, with log2(e) in the scale: one instruction less for each. k and v of a step have the same place in shared memory, one
+// after the other, so that two blocks fit on a multiprocessor. What limits it: f32 is multiplied by 128 lanes, not by tensor cores.
 //
 // Limits: those of attention_ladder/attention.cuh; rows begin at multiples of 16 bytes. Every query sees key 0, so that a maximum is finite from the
 // first step on.

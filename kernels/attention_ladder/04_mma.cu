@@ -1,10 +1,10 @@
 // Attention ladder, 4: bf16 on the tensor cores by mma.sync (sm_80), for study (attention_ladder/attention.cuh says what is computed). Sums in f32;
 // weights are rounded to bf16 before they meet v, y is rounded once.
 //
-// Idea: the walk of 03_online_softmax.cu, with a warp's rows as the unit (Dao 2023, FlashAttention-2). A warp has 16 queries and all keys: it shares no
-// row with another warp, so that maxima and sums need shuffles of four lanes and no shared memory, and its weights, accumulators of q k^T, are the left
-// operand of p v as they stand (attention_ladder/fragments.cuh). Shared memory is left to k and v. Those of the next step come by cp.async while this
-// one is worked on.
+// Idea: the walk of 03_online_softmax.cu with a warp's rows as the unit (Dao 2023, FlashAttention-2). A warp has 16 queries and all keys. It shares no
+// row with another warp: maxima and sums need shuffles of four lanes and no shared memory, and its weights, accumulators of q k^T, are the left operand
+// of p v as they stand (attention_ladder/fragments.cuh). Shared memory is left to k and v. Those of the next step come by cp.async while this one is
+// worked on.
 //
 //                 keys ->     STEP      STEP
 //             +---------+---------+---------+        shared memory:

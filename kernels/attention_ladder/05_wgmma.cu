@@ -1,8 +1,8 @@
-// Attention ladder, 5: bf16 by wgmma, tiles by the tensor memory accelerator (sm_90a), for study (attention_ladder/attention.cuh says what is computed,
-// attention_ladder/warpgroups.cuh how shared memory is laid out).
+// Attention ladder, 5: bf16 by wgmma, tiles by the tensor memory accelerator (sm_90a), for study (attention_ladder/attention.cuh says what is
+// computed, attention_ladder/warpgroups.cuh how shared memory is laid out).
 //
-// Idea: two instructions of Hopper in place of ldmatrix, mma.sync and cp.async. A product is one of four warps, 64 queries and a whole step of keys; it
-// reads k and v, and for scores q as well, from shared memory by itself. The weights are its left operand from registers: accumulators of wgmma are
+// Idea: two instructions of Hopper in place of ldmatrix, mma.sync and cp.async. A product is one of four warps: 64 queries and a whole step of keys.
+// It reads k and v, and for scores q as well, from shared memory by itself. The weights are its left operand from registers: accumulators of wgmma are
 // laid out as those of mma.sync are, and the softmax is that of 04_mma.cu. TMA brings a tile by one instruction of one thread, in the swizzle that
 // wgmma reads, with zeros beyond the head's last token; its bytes count at a barrier in shared memory.
 //
@@ -12,8 +12,8 @@
 //                                        ^
 //                                        all warps are done with the stage: thread 0 has it filled anew
 //
-// Two blocks share a multiprocessor: what one leaves idle, tensor cores during a softmax, the other may take, by chance. That is what limits it, and that
-// all threads stop at a barrier for one of them to start two copies.
+// Two blocks share a multiprocessor: tensor cores that one leaves idle during a softmax the other may take, by chance. What limits it: that chance,
+// and that all threads stop at a barrier for one of them to start two copies.
 //
 // Limits: those of attention_ladder/attention.cuh and attention_ladder/warpgroups.cuh. CONSUMERS is 1.
 //

@@ -1,11 +1,11 @@
 // Attention ladder, 6: bf16 by wgmma, a warpgroup that copies and two that multiply (sm_90a), for study (attention_ladder/attention.cuh says what is
 // computed, attention_ladder/warpgroups.cuh how shared memory is laid out).
 //
-// Idea: in 05_wgmma.cu all threads meet at a barrier for each step, so that one of them may start copies. Here copying is a role: the producer, one thread
-// of a warpgroup of its own, fills a stage as soon as both consumers have released it, and the consumers, 64 queries each, wait only for bytes that are
-// not there yet. Two barriers for each stage, full and empty, are all that they exchange. k and v have stages of their own: a tile of keys is free as soon
-// as its scores are there, before its softmax. The producer gives its registers to the consumers (setmaxnreg), which makes room for steps of 128 keys,
-// and 128 queries of a block use each key and value that is loaded.
+// Idea: in 05_wgmma.cu all threads meet at a barrier for each step, so that one of them may start copies. Here copying is a role. The producer, one
+// thread of a warpgroup of its own, fills a stage as soon as both consumers have released it; the consumers, 64 queries each, wait only for bytes that
+// are not there yet. Two barriers for each stage, full and empty, are all that they exchange. k and v have stages of their own: a tile of keys is free
+// as soon as its scores are there, before its softmax. The producer gives its registers to the consumers (setmaxnreg), which makes room for steps of
+// 128 keys, and a key or value that is loaded serves the 128 queries of a block.
 //
 //    producer      | q | k 0 | v 0 | k 1 | v 1 | waits for k 0 to be empty .. | k 2 | ..
 //                           |  full     ^  empty

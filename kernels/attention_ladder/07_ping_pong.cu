@@ -1,13 +1,13 @@
-// Attention ladder, 7: two consumers that take turns at the tensor cores (sm_90a), for study (attention_ladder/attention.cuh says what is computed,
-// attention_ladder/warpgroups.cuh how shared memory is laid out).
+// Attention ladder, 7: bf16 by wgmma, two consumers that take turns at the tensor cores (sm_90a), for study (attention_ladder/attention.cuh says what is
+// computed, attention_ladder/warpgroups.cuh how shared memory is laid out).
 //
 // Idea: exponentials are slow. In a clock a multiprocessor of Hopper makes 2048 multiply-adds of bf16 on its tensor cores, and 16 exponentials. A score of
 // width 128 takes 256 of the former and one of the latter: half as long; of width 64, as long. So both must run at the same time (Shah et al. 2024,
 // FlashAttention-3), by two means:
 //
 //   Between consumers: two named barriers let one consumer begin products while the other one has its softmax, and then the other way round.
-//   Within a consumer: values lag a step behind keys. A turn begins the scores of this step and the values of the step before; once the scores are there,
-//   their softmax runs under the product of values.
+//   Within a consumer: values lag a step behind keys. A turn begins the scores of this step and the values of the step before; once the scores are
+//   there, their softmax runs under the product of values.
 //
 //                  tensor cores                           other units
 //     consumer 0 | q k | p v before | . . . . . . . . . | . . . | s becomes p               |
@@ -16,8 +16,8 @@
 // Weights of the step before stay in registers while those of this one are made, and y is corrected only when its product is complete. Sums are
 // made in the order of 06_warp_specialized.cu.
 //
-// From here to the product path (attention/forward_tma.cu): blocks that stay and take one tile of queries after the other, without a gap between them; y by
-// TMA; a maximum that is replaced only when it rises far; strides, groups of heads, and other widths.
+// From here to the product path (attention/forward_tma.cu): blocks that stay and take one tile of queries after the other, without a gap between them;
+// y by TMA; a maximum that is replaced only when it rises far; strides, groups of heads, and other widths.
 //
 // Limits: those of attention_ladder/attention.cuh and attention_ladder/warpgroups.cuh. CONSUMERS is 2.
 //
