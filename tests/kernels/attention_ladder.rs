@@ -83,38 +83,42 @@ struct Exact {
     largest_score: f64,
 }
 
+/// A row of y by its definition: a query, the keys and values that it sees, one after the other.
+fn exact_row(query: &[f64], keys: &[f64], values: &[f64], scale: f64) -> Vec<Exact> {
+    let width = query.len();
+    let (mut scores, mut largest_score) = (Vec::new(), 0f64);
+    for key in keys.chunks(width) {
+        let products = query.iter().zip(key).map(|(q, k)| q * k * scale);
+        let (sum, absolute) = products.fold((0.0, 0.0), |(sum, absolute), x| (sum + x, absolute + x.abs()));
+        scores.push(sum);
+        largest_score = largest_score.max(absolute);
+    }
+    let row_max = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let weights: Vec<f64> = scores.iter().map(|score| (score - row_max).exp()).collect();
+    let total: f64 = weights.iter().sum();
+    let mut row: Vec<Exact> =
+        (0..width).map(|_| Exact { value: 0.0, absolute: 0.0, largest_score }).collect();
+    for (weight, values) in weights.iter().zip(values.chunks(width)) {
+        for (exact, value) in row.iter_mut().zip(values) {
+            exact.value += weight / total * value;
+            exact.absolute += weight / total * value.abs();
+        }
+    }
+    row
+}
+
 /// Attention by its definition.
 fn exact(inputs: &[Tensor; 3], options: Options) -> Result<Vec<Exact>> {
     let [heads, tokens, width] = inputs[0].dims()[..] else { panic!("three axes") };
     let [q, k, v] = [&inputs[0], &inputs[1], &inputs[2]].map(Tensor::to_vec_f64);
     let (q, k, v) = (q?, k?, v?);
-    let scale = f64::from(options.scale);
     let mut all = Vec::with_capacity(q.len());
-    for head in 0..heads {
-        let rows = |x: &[f64]| x[head * tokens * width..][..tokens * width].to_vec();
-        let (q, k, v) = (rows(&q), rows(&k), rows(&v));
-        for query in 0..tokens {
-            let seen = if options.mask == Mask::Causal { query + 1 } else { tokens };
-            let row = &q[query * width..][..width];
-            let (mut scores, mut largest_score) = (Vec::with_capacity(seen), 0f64);
-            for key in k.chunks(width).take(seen) {
-                let products = row.iter().zip(key).map(|(q, k)| q * k * scale);
-                let (sum, absolute) =
-                    products.fold((0.0, 0.0), |(sum, absolute), x| (sum + x, absolute + x.abs()));
-                scores.push(sum);
-                largest_score = largest_score.max(absolute);
-            }
-            let row_max = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-            let weights: Vec<f64> = scores.iter().map(|score| (score - row_max).exp()).collect();
-            let total: f64 = weights.iter().sum();
-            for column in 0..width {
-                let weighted = |value: fn(f64) -> f64| -> f64 {
-                    let values = v.chunks(width).map(|row| value(row[column]));
-                    weights.iter().zip(values).map(|(weight, value)| weight * value).sum::<f64>() / total
-                };
-                all.push(Exact { value: weighted(|x| x), absolute: weighted(f64::abs), largest_score });
-            }
-        }
+    for (head, query) in (0..heads).flat_map(|head| (0..tokens).map(move |query| (head, query))) {
+        let seen = if options.mask == Mask::Causal { query + 1 } else { tokens };
+        let first = head * tokens * width;
+        let row = &q[first + query * width..][..width];
+        let (keys, values) = (&k[first..][..seen * width], &v[first..][..seen * width]);
+        all.extend(exact_row(row, keys, values, f64::from(options.scale)));
     }
     Ok(all)
 }
