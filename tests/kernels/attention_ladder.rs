@@ -50,7 +50,6 @@ pub(super) fn forward(
     let operands =
         Operands { q: &q.view(), k: &k.view(), v: &v.view(), y: &y.view(), scratch: view.as_ref() };
     attention_ladder::forward(backend(device), form, options, operands)?;
-    drop(view);
     Ok(scratch)
 }
 
