@@ -203,7 +203,8 @@ fn outputs_are_as_near_as_their_rounding_lets_them_be_and_twice_the_same() -> Re
 
 /// Queries of 0 weigh all keys that they see alike, and key j has the value 1 in column j % width and 0 in all others: column c of y is the share of
 /// seen keys whose number is c, up to multiples of the width. All sums are of small integers, and exact; a key that is left out, seen too often or
-/// taken from another head shows in full. The share is divided and rounded: 3 units of f32, and one of bf16.
+/// taken from another head shows in full. The share is a quotient, by way of an inverse, or a sum of as many quotients as the keys that are counted: 3 units
+/// of f32, and one for each; and one of bf16.
 #[test]
 fn every_key_that_is_seen_counts_once() -> Result<()> {
     let Some(device) = gpu() else { return Ok(()) };
@@ -218,7 +219,7 @@ fn every_key_that_is_seen_counts_once() -> Result<()> {
             }
         };
         let inputs = inputs(dtype, shape, values)?;
-        let rounding = if dtype == DType::BF16 { 2f64.powi(-8) } else { 0.0 } + 3.0 * 2f64.powi(-24);
+        let of_bf16 = if dtype == DType::BF16 { 2f64.powi(-8) } else { 0.0 };
         for form in forms_of(device, dtype) {
             let found = outputs(device, form, Options { scale: 0.5, mask }, &inputs)?;
             for (at, value) in found.iter().enumerate() {
@@ -226,6 +227,7 @@ fn every_key_that_is_seen_counts_once() -> Result<()> {
                 let seen = if mask == Mask::Causal { query + 1 } else { tokens };
                 let count = (0..seen).filter(|key| key % width == column).count();
                 let expected = count as f64 / seen as f64;
+                let rounding = of_bf16 + (3 + count) as f64 * 2f64.powi(-24);
                 assert!(
                     (value - expected).abs() <= rounding * expected,
                     "{form:?} {shape:?} {mask:?}: {value} instead of {count} of {seen} at query {query}, column {column}, of {heads} heads"
