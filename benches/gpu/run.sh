@@ -111,7 +111,7 @@ table_part() {
 }
 
 # What the sanitizer runs beside the table, whose smallest shapes do not reach these kernels: modules of tests/kernels, which take few sizes then.
-KERNELS=(tiles attention gemm_epilogues split_k gemm_row_sums bf16x6 ladder)
+KERNELS=(tiles attention attention_ladder gemm_epilogues split_k gemm_row_sums bf16x6 ladder)
 
 sanitize() {
     # Said once and in words, not by each part.

@@ -51,12 +51,13 @@ FAMILIES = {
         for name in ("elementwise", "reduce", "softmax", "layernorm", "layout", "cross_entropy", "embedding", "adamw", "total_norm")
     },
     "ladder": ["ladder/"],
+    "attention_ladder": ["attention_ladder/"],
     "order": ["order/"],
 }
-# Measured only where --families names them: their tables are on pages of their own (ladder.py, attention_order.py).
-APART = ("ladder", "order")
+# Measured only where --families names them: their tables are on pages of their own (ladder.py, attention_ladder.py, attention_order.py).
+APART = ("ladder", "attention_ladder", "order")
 # Of the CUDA backend alone.
-OF_CUDA = ("start", "ladder", "order")
+OF_CUDA = ("start", "ladder", "attention_ladder", "order")
 
 # What else the machine does shows in times of the host: families of nothing else are measured this often, spread over the whole run.
 HOST_FAMILIES = ("host",)
@@ -133,6 +134,15 @@ def read_results(path):
         except json.JSONDecodeError as error:
             if number < len(texts):
                 raise SystemExit(f"error: {path}:{number}: expected a JSON object, got {text[:60]!r}: {error}") from error
+    return lines
+
+
+def read_one_run(paths):
+    """The lines of results files, which must be of one device and commit."""
+    lines = [line for path in paths for line in read_results(path)]
+    headers = [line["run"] for line in lines if "run" in line]
+    for header in headers[1:]:
+        refuse_mixed(headers[0], header)
     return lines
 
 
@@ -501,7 +511,7 @@ def arguments():
     run.add_argument("--bundle", type=pathlib.Path, required=True, help="the folder that holds ternion-bench")
     run.add_argument("--out", type=pathlib.Path, default=pathlib.Path("results.jsonl"))
     run.add_argument("--device", type=device, default="cuda", help="cuda, wgpu or wgpu:ADAPTER")
-    run.add_argument("--families", nargs="+", choices=FAMILIES, metavar="FAMILY", help=f"of {', '.join(FAMILIES)}; {' and '.join(OF_CUDA)} are of cuda alone, {' and '.join(APART)} is run only where it is named")
+    run.add_argument("--families", nargs="+", choices=FAMILIES, metavar="FAMILY", help=f"of {', '.join(FAMILIES)}; {' and '.join(OF_CUDA)} are of cuda alone, {' and '.join(APART)} are run only where they are named")
     run.add_argument("--rounds", type=positive, default=1, help="times that each family is run; medians are of all rounds and turns")
     run.add_argument("--turns", type=positive, default=3, help="times that each case is measured by Ternion and PyTorch in turn, in a round; the host's has one")
     run.add_argument("--rep", type=duration, default=60.0, help="milliseconds to measure a case for")

@@ -12,9 +12,9 @@ import html
 import itertools
 import math
 
+from charts import step_of
 from compare import read_results, replace
-from ladder import row_of, step_of
-from pages import between_markers, provenance, write_of
+from pages import between_markers, provenance, row_of, write_of
 
 MARKERS = START, END = "<!-- curves:start -->", "<!-- curves:end -->"
 

@@ -7,12 +7,12 @@
 Both are of the same records: medians of all rounds in the files. `write` needs only Python's standard library.
 """
 
-import html
-import math
+import functools
 import statistics
 
-from compare import read_results, refuse_mixed, replace
-from pages import between_markers, write_of
+from charts import OWN, PEER, Panel, Series, drawing, plain
+from compare import read_one_run, replace
+from pages import about, between_markers, digits, row_of, write_of
 
 MARKERS = START, END = "<!-- ladder:start -->", "<!-- ladder:end -->"
 # What is not a form: the peer, and the product that tensors get.
@@ -74,14 +74,6 @@ def title(form):
     return TITLES.get(form, form.replace("_", " "))
 
 
-def row_of(cells):
-    return "| " + " | ".join(cells) + " |"
-
-
-def digits(value):
-    return f"{value:.2f}" if value < 10 else f"{value:.1f}" if value < 100 else f"{value:.0f}"
-
-
 def table(ladder):
     """A row for each form, a column for each size, and what the largest size reaches of cuBLAS."""
     sizes = ladder.sizes()
@@ -105,15 +97,6 @@ def tiles_table(ladder):
     return lines
 
 
-def about(lines):
-    """The machine, in a sentence."""
-    run = next((line["run"] for line in reversed(lines) if "run" in line), {})
-    versions = next((line["versions"] for line in reversed(lines) if "versions" in line), {})
-    parts = [run.get("device", "unknown device"), f"driver {run.get('driver', 'unknown')}", f"commit {run.get('commit', 'unknown')}"]
-    parts += [f"PyTorch {versions['torch']} with CUDA {versions.get('cuda')}"] if "torch" in versions else []
-    return ", ".join([*parts, run.get("date", "unknown date")]) + "."
-
-
 def body(lines, picture):
     made, errors = ladders(lines)
     text = [about(lines), "", f"![TFLOP/s of every form by size]({picture})", ""]
@@ -133,133 +116,32 @@ def page(text, lines, picture):
 
 # ---------------------------------------------------------------- the picture
 
-WIDTH, HEIGHT = 900, 460
-LEFT, RIGHT, TOP, BOTTOM = 60, 190, 40, 50
-# Between labels at the ends of lines.
-SPACING = 15
-# From the first form to the last one: dark blue, green, orange, red.
-SCALE = [(49, 54, 149), (33, 130, 141), (84, 160, 60), (224, 140, 20), (190, 30, 45)]
+
+def series_of(ladder):
+    """A line for each form: its TFLOP/s by size."""
+    forms = ladder.forms()
+    count = sum(form not in APART for form in forms)
+    drawn = {CUBLAS: PEER, TERNION: OWN}
+    found = []
+    for number, form in enumerate(forms):
+        rates = ladder.rates[form]
+        values = ", ".join(f"{digits(rate)} at {size}" for size, rate in sorted(rates.items()))
+        found.append(Series(title(form), rates, values, *drawn.get(form, plain(number, count))))
+    return found
 
 
-def color(at, count):
-    """Of form number `at` of `count`."""
-    if count < 2:
-        return "rgb({},{},{})".format(*SCALE[0])
-    position = at / (count - 1) * (len(SCALE) - 1)
-    index = min(int(position), len(SCALE) - 2)
-    part = position - index
-    mixed = [round(one + (other - one) * part) for one, other in zip(SCALE[index], SCALE[index + 1])]
-    return "rgb({},{},{})".format(*mixed)
-
-
-def spread(wanted, least, most):
-    """Heights of labels that want to be at `wanted`, SPACING apart at least, in the same order."""
-    order = sorted(range(len(wanted)), key=lambda at: wanted[at])
-    heights = [0.0] * len(wanted)
-    before = least - SPACING
-    for at in order:
-        before = heights[at] = max(wanted[at], before + SPACING)
-    # What ran over the bottom is pushed back up.
-    after = most + SPACING
-    for at in reversed(order):
-        after = heights[at] = min(heights[at], after - SPACING)
-    return heights
-
-
-def step_of(most):
-    """Between marks of an axis that ends at `most`: 1, 2 or 5 times a power of ten, four to ten of them."""
-    power = 10 ** math.floor(math.log10(most / 4))
-    return max(step for step in (power, 2 * power, 5 * power) if step * 4 <= most * 1.0001)
-
-
-class Panel:
-    """The picture of one dtype: sizes along x by their logarithm, TFLOP/s along y, a line for each form with its name at its end."""
-
-    def __init__(self, ladder, top):
-        self.ladder, self.top, self.parts = ladder, top, []
-        self.sizes = ladder.sizes()
-        self.most = max(value for rates in ladder.rates.values() for value in rates.values()) * 1.05
-
-    def x(self, size):
-        first, last = math.log2(self.sizes[0]), math.log2(self.sizes[-1])
-        share = (math.log2(size) - first) / (last - first) if last > first else 0.5
-        return LEFT + share * (WIDTH - LEFT - RIGHT)
-
-    def y(self, rate):
-        return self.top + HEIGHT - BOTTOM - rate / self.most * (HEIGHT - TOP - BOTTOM)
-
-    def text(self, x, y, words, anchor="start", more=""):
-        self.parts.append(f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{more}>{html.escape(words)}</text>')
-
-    def line(self, x1, y1, x2, y2, stroke):
-        self.parts.append(f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="{stroke}"/>')
-
-    def axes(self):
-        self.text(LEFT, self.top + 22, f"{self.ladder.dtype}, TFLOP/s of products of n x n x n", more=' font-size="14" font-weight="bold"')
-        step = step_of(self.most)
-        for number in range(int(self.most / step) + 1):
-            y = self.y(number * step)
-            self.line(LEFT, y, WIDTH - RIGHT, y, "#dddddd" if number else "#444444")
-            self.text(LEFT - 8, y + 4, f"{number * step:g}", "end")
-        for size in self.sizes:
-            self.line(self.x(size), self.y(0), self.x(size), self.y(0) + 5, "#444444")
-            self.text(self.x(size), self.y(0) + 20, str(size), "middle")
-        self.text((LEFT + WIDTH - RIGHT) / 2, self.y(0) + 38, "n", "middle")
-
-    def style(self, form, number, count):
-        """Stroke and further attributes of a form's line."""
-        if form == CUBLAS:
-            return "#000000", ' stroke-width="2" stroke-dasharray="7 4"'
-        if form == TERNION:
-            return "#777777", ' stroke-width="2" stroke-dasharray="2 3"'
-        return color(number, count), ' stroke-width="2"'
-
-    def lines(self):
-        forms = self.ladder.forms()
-        count = sum(form not in APART for form in forms)
-        ends, styles = [], []
-        for number, form in enumerate(forms):
-            rates = sorted(self.ladder.rates[form].items())
-            points = [(self.x(size), self.y(rate)) for size, rate in rates]
-            stroke, more = self.style(form, number, count)
-            values = f"{title(form)}: " + ", ".join(f"{digits(rate)} at {size}" for size, rate in rates)
-            path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
-            self.parts.append(f'<polyline points="{path}" fill="none" stroke="{stroke}"{more}><title>{html.escape(values)}</title></polyline>')
-            self.parts += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.5" fill="{stroke}"/>' for x, y in points]
-            ends.append(points[-1])
-            styles.append(stroke)
-        self.labels(forms, ends, styles)
-
-    def labels(self, forms, ends, styles):
-        """The forms' names beside the ends of their lines, drawn apart where those meet."""
-        heights = spread([y for _, y in ends], self.top + TOP, self.y(0))
-        for form, (x, y), height, stroke in zip(forms, ends, heights, styles):
-            self.line(x + 4, y, WIDTH - RIGHT + 18, height, stroke)
-            self.text(WIDTH - RIGHT + 22, height + 4, title(form), more=f' fill="{stroke}"')
-
-    def drawn(self):
-        self.axes()
-        self.lines()
-        return self.parts
-
-
-def drawing(made):
-    parts = [part for number, ladder in enumerate(made) for part in Panel(ladder, number * HEIGHT).drawn()]
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT * len(made)}" font-family="sans-serif" font-size="12">'
-    return "\n".join([head, '<rect width="100%" height="100%" fill="white"/>', *parts, "</svg>"]) + "\n"
+def panel(ladder, top):
+    return Panel(f"{ladder.dtype}, TFLOP/s of products of n x n x n", "n", series_of(ladder), top)
 
 
 def write(given):
-    lines = [line for path in given.results for line in read_results(path)]
-    headers = [line["run"] for line in lines if "run" in line]
-    for header in headers[1:]:
-        refuse_mixed(headers[0], header)
+    lines = read_one_run(given.results)
     made, _ = ladders(lines)
     if not made:
         raise SystemExit(f"error: {', '.join(map(str, given.results))}: no measured case of the ladder")
     picture = given.page.with_suffix(".svg")
     text = page(given.page.read_text(encoding="utf-8"), lines, picture.name)
-    replace(picture, drawing(made))
+    replace(picture, drawing([functools.partial(panel, ladder) for ladder in made]))
     replace(given.page, text)
 
 

@@ -28,6 +28,25 @@ def provenance(run):
     return [", ".join(parts) + "."]
 
 
+def about(lines):
+    """The machine that a results file of compare.py is of, and PyTorch's version, as a sentence."""
+    run = next((line["run"] for line in reversed(lines) if "run" in line), {})
+    versions = next((line["versions"] for line in reversed(lines) if "versions" in line), {})
+    parts = [run.get("device", "unknown device"), f"driver {run.get('driver', 'unknown')}", f"commit {run.get('commit', 'unknown')}"]
+    parts += [f"PyTorch {versions['torch']} with CUDA {versions.get('cuda')}"] if "torch" in versions else []
+    return ", ".join([*parts, run.get("date", "unknown date")]) + "."
+
+
+def row_of(cells):
+    """A row of a table."""
+    return "| " + " | ".join(cells) + " |"
+
+
+def digits(value):
+    """A figure with three digits."""
+    return f"{value:.2f}" if value < 10 else f"{value:.1f}" if value < 100 else f"{value:.0f}"
+
+
 def write_of(doc, results, write):
     """The command `write RESULTS.. PAGE` of a script with this text, whose `results` are what it reads. An error of a file ends it in a line."""
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)

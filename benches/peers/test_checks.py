@@ -139,13 +139,13 @@ class Parts(unittest.TestCase):
         broken = self.root / "tests" / "broken"
         broken.write_text("kernels::split_k::")
         found = self.sanitize()
-        self.assertEqual((found["errors"], found["parts"], found["cases"], found["passed"]), (1, 9, 2000, 7 * 7 + 2 * 10))
+        self.assertEqual((found["errors"], found["parts"], found["cases"], found["passed"]), (1, 10, 2000, 8 * 7 + 2 * 10))
         self.assertEqual(self.checks.failed, ["memcheck"])
         before = self.runs()
-        self.assertEqual(len(before), 9)
+        self.assertEqual(len(before), 10)
         broken.unlink()
         found = self.sanitize()
-        self.assertEqual((found["errors"], found["parts"], found["failed"]), (0, 9, 0))
+        self.assertEqual((found["errors"], found["parts"], found["failed"]), (0, 10, 0))
         self.assertEqual(self.runs(), sorted(before + ["ran-kernels::split_k::"]))
 
     def test_another_program_runs_every_part(self):

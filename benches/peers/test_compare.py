@@ -160,7 +160,7 @@ class WgpuTables(unittest.TestCase):
 
 class Write(unittest.TestCase):
     def test_a_results_file_that_is_not_there_is_an_error(self):
-        for script in ("compare", "ladder", "curves", "overhead", "programs"):
+        for script in ("compare", "ladder", "attention_ladder", "curves", "overhead", "programs"):
             with self.subTest(script), tempfile.TemporaryDirectory() as folder:
                 page, good = pathlib.Path(folder, "page.md"), pathlib.Path(folder, "good.jsonl")
                 page.write_text(PAGE)

@@ -11,6 +11,7 @@ import xml.etree.ElementTree
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
+import charts  # noqa: E402
 import compare  # noqa: E402
 import ladder  # noqa: E402
 
@@ -107,23 +108,23 @@ class Pages(unittest.TestCase):
         self.assertEqual(texts.count("cuBLAS"), 2)
         self.assertTrue({"naive", "autotuned tile", "mma.sync", "Ternion's product", "256", "1024"} <= set(texts))
         # Half of the way from 256 to 1024 is 512: the axis is that of logarithms.
-        panel = ladder.Panel(ladder.ladders(RECORDS)[0][0], 0)
+        panel = ladder.panel(ladder.ladders(RECORDS)[0][0], 0)
         self.assertAlmostEqual(panel.x(512), (panel.x(256) + panel.x(1024)) / 2)
         self.assertLess(panel.y(2), panel.y(1), "more is higher up")
 
     def test_labels_do_not_overlap(self):
         wanted = [100.0, 101.0, 99.0, 395.0, 399.0, 0.0]
-        heights = ladder.spread(wanted, 40, 400)
+        heights = charts.spread(wanted, 40, 400)
         ordered = sorted(heights)
-        self.assertTrue(all(after - before >= ladder.SPACING - 1e-9 for before, after in zip(ordered, ordered[1:])), ordered)
+        self.assertTrue(all(after - before >= charts.SPACING - 1e-9 for before, after in zip(ordered, ordered[1:])), ordered)
         self.assertTrue(40 <= ordered[0] and ordered[-1] <= 400, ordered)
         order = sorted(range(len(wanted)), key=lambda at: wanted[at])
         self.assertEqual(sorted(range(len(wanted)), key=lambda at: heights[at]), order)
-        self.assertEqual(ladder.spread([50.0, 90.0], 40, 400), [50.0, 90.0])
+        self.assertEqual(charts.spread([50.0, 90.0], 40, 400), [50.0, 90.0])
 
     def test_axes_have_round_marks(self):
         for most, step in ((40, 10), (63, 10), (85, 20), (525, 100), (0.5, 0.1), (4, 1)):
-            self.assertAlmostEqual(ladder.step_of(most), step, msg=str(most))
+            self.assertAlmostEqual(charts.step_of(most), step, msg=str(most))
 
     def test_what_is_no_page_or_has_no_records_is_refused(self):
         self.write([RUN, RECORDS[-1]], "no measured case of the ladder")

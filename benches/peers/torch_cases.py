@@ -19,97 +19,19 @@ import itertools
 import json
 import math
 import sys
-import time
 
 import torch
 import torch.nn.functional as F
 from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+import torch_attention_ladder
 import torch_training
 import turns
+from torch_clock import DEVICE, Clock
 
-DEVICE = "cuda"
-FLUSHED_BYTES = 256 << 20
-# A device at its limit of power lowers its clock, so that it rests after each call, as in ternion-bench.
-RESTS, LEAST_REST_MILLISECONDS = 2.0, 0.3
 ROWS, COLUMNS = 8192, 4096
 DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16}
-
-
-def idle(seconds):
-    """Waits without sleeping: a thread that slept queues the next call so late that the device waits for it."""
-    until = time.perf_counter() + seconds
-    while time.perf_counter() < until:
-        pass
-
-
-class Clock:
-    """How a case is timed."""
-
-    def __init__(self, milliseconds, steps):
-        self.milliseconds, self.steps = milliseconds, steps
-        self.flushed = None
-
-    def flush(self):
-        """Fills the L2 cache with what no case reads, by a kernel as ternion-bench does: what follows a copy waits longer to begin."""
-        if self.flushed is None:
-            self.flushed = torch.empty(FLUSHED_BYTES, dtype=torch.int8, device=DEVICE)
-        self.flushed.zero_()
-
-    def median(self, call):
-        """Median milliseconds of a call with a cold cache."""
-        for _ in range(10):
-            call()
-        torch.cuda.synchronize()
-        times = []
-        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        while (sum(times) < self.milliseconds or len(times) < 20) and len(times) < 400:
-            self.flush()
-            begin.record()
-            call()
-            end.record()
-            end.synchronize()
-            times.append(begin.elapsed_time(end))
-            idle(max(RESTS * times[-1], LEAST_REST_MILLISECONDS) / 1e3)
-        return sorted(times)[len(times) // 2]
-
-    def seconds_of_step(self, step):
-        """Median seconds of a training step."""
-        for _ in range(5):
-            step()
-        torch.cuda.synchronize()
-        rounds = []
-        for _ in range(5):
-            start = time.perf_counter()
-            for _ in range(self.steps):
-                step()
-            torch.cuda.synchronize()
-            rounds.append((time.perf_counter() - start) / self.steps)
-        return sorted(rounds)[2]
-
-    def microseconds_of_op(self, op, ops=500):
-        """Median host microseconds of one of many queued calls."""
-        rounds = []
-        for _ in range(21):
-            torch.cuda.synchronize()
-            start = time.perf_counter()
-            for _ in range(ops):
-                op()
-            rounds.append((time.perf_counter() - start) * 1e6 / ops)
-        return sorted(rounds)[10]
-
-    def sustained_microseconds_of_op(self, op, ops=20_000):
-        """Median microseconds of one of many calls, until the device has done them all."""
-        rounds = []
-        for _ in range(5):
-            torch.cuda.synchronize()
-            start = time.perf_counter()
-            for _ in range(ops):
-                op()
-            torch.cuda.synchronize()
-            rounds.append((time.perf_counter() - start) * 1e6 / ops)
-        return sorted(rounds)[2]
 
 
 def emit(case, impl, milliseconds, value, unit, **more):
@@ -329,6 +251,16 @@ def decode_attention(batch, heads, kv_heads, queries, keys):
     CASES[name] = lambda clock, _: by_both_backends(name, clock, measure)
 
 
+def attention_rung(rung):
+    """What the forms of the ladder of attention are held against."""
+
+    def measure(clock):
+        milliseconds, more = rung.measure(clock)
+        emit(rung.name, rung.impl, milliseconds, rung.operations / milliseconds / 1e9, "TFLOP/s", **more)
+
+    CASES[rung.name] = lambda clock, _: guarded(rung.name, rung.impl, lambda: measure(clock))
+
+
 def attention_cases():
     for sizes in DECODE:
         decode_attention(*sizes)
@@ -519,6 +451,8 @@ def all_cases():
     product_cases()
     ladder_cases()
     attention_cases()
+    for rung in torch_attention_ladder.rungs():
+        attention_rung(rung)
     convolution_cases()
     copy_case()
     for dtype in ("f32", "bf16"):

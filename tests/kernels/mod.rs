@@ -2,6 +2,7 @@
 //! attention. Without a GPU there is nothing to compare, which is said. `TERNION_TABLE=brief` has those that compute-sanitizer runs take fewer cases.
 
 mod attention;
+mod attention_ladder;
 mod bf16x6;
 mod dependent_launches;
 mod gemm;

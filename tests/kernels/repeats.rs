@@ -1,4 +1,4 @@
-//! Results have the same bits in every run, however long the parts of a kernel take: products, those of the ladder, attention, norms, losses and steps of an
+//! Results have the same bits in every run, however long the parts of a kernel take: products, attention, those of both ladders, norms, losses and steps of an
 //! optimizer.
 //! `TERNION_REPEATS=1000` runs each a thousand times, and with `TERNION_CUDA_DELAYS=1` threads wait for random times where they wait for each other. Each case prints
 //! a fingerprint of its bits, by which processes with and without delays are compared (`run.sh check --only repeats repeats_delayed`).
@@ -6,7 +6,7 @@
 use super::gemm::matrix;
 use super::gemm_epilogues::{ACTIVATIONS, FUSED_TILES, GRADIENTS};
 use super::tiles::{LAYOUTS, idle, options};
-use super::{both_ways_by, gpu, has_tensor_maps, has_warpgroups, ladder, numbers, tensor};
+use super::{attention_ladder, both_ways_by, gpu, has_tensor_maps, has_warpgroups, ladder, numbers, tensor};
 use crate::beside;
 use ternion::prelude::*;
 use ternion_core::dispatch::{apply, apply_one};
@@ -262,6 +262,41 @@ fn products_of_the_ladder() -> Result<()> {
                 Ok(vec![y])
             };
             compare_runs(&mut faults, &format!("ladder, {form:?} by {tile} {sizes:?}"), run)?;
+        }
+    }
+    none(&faults);
+    Ok(())
+}
+
+/// Heads and tokens: several steps, with edges in queries and keys; and, of the forms in bf16, more blocks than fit the device at once.
+const ATTENTION_LADDER_SIZES: [[usize; 2]; 2] = [[3, 513], [48, 1100]];
+
+#[test]
+fn attention_of_the_ladder() -> Result<()> {
+    use ternion_cuda::attention_ladder::{Mask, Options, WIDTHS};
+    let _beside = beside();
+    let Some(device) = gpu() else { return Ok(()) };
+    let mut faults = Vec::new();
+    for form in attention_ladder::every_form(device) {
+        let sizes = if form.dtype() == DType::BF16 {
+            &ATTENTION_LADDER_SIZES[..]
+        } else {
+            &ATTENTION_LADDER_SIZES[..1]
+        };
+        for (&[heads, tokens], width) in sizes.iter().flat_map(|sizes| WIDTHS.map(|width| (sizes, width))) {
+            let shape = [heads, tokens, width];
+            let random = |seed| tensor(&shape, form.dtype(), device, seed);
+            let (q, k, v) = (random(1)?, random(2)?, random(3)?);
+            for mask in [Mask::Full, Mask::Causal] {
+                let run = || {
+                    let y = Tensor::full(shape, f64::NAN, form.dtype(), device)?;
+                    let options = Options { scale: 0.1, mask };
+                    attention_ladder::forward(device, form, options, [&q, &k, &v, &y])?;
+                    Ok(vec![y])
+                };
+                let what = format!("ladder of attention, {form:?} {shape:?} {mask:?}");
+                compare_runs(&mut faults, &what, run)?;
+            }
         }
     }
     none(&faults);

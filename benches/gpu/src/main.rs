@@ -7,6 +7,7 @@
 
 mod attend;
 mod attention;
+mod attention_ladder;
 mod bandwidth;
 mod clock;
 mod composed;
@@ -119,6 +120,7 @@ fn cases() -> Vec<Case> {
     cases.extend(gemm::cases());
     cases.extend(ladder::cases());
     cases.extend(attention::cases());
+    cases.extend(attention_ladder::cases());
     cases.extend(order::cases());
     cases.extend(conv::cases());
     cases.extend(bandwidth::cases());

@@ -4,6 +4,7 @@
 //! Everything that is text is made here, from the types of `variant`; nothing reads it back.
 
 mod attention;
+mod attention_ladder;
 mod elementwise;
 mod gemm;
 mod ladder;
@@ -160,6 +161,7 @@ impl Variant {
         let source = match self.0 {
             Kind::Elementwise(variant) => return elementwise::source(variant),
             Kind::Attention(variant) => return attention::source(variant),
+            Kind::AttentionLadder(variant) => return attention_ladder::source(variant),
             Kind::Gemm(variant) => return gemm::source(variant),
             Kind::Ladder(variant) => return ladder::source(variant),
             Kind::Softmax(variant) => rows::softmax(variant),

@@ -10,6 +10,7 @@
 
 mod architecture;
 pub(crate) mod attention;
+pub(crate) mod attention_ladder;
 mod dtypes;
 pub(crate) mod elementwise;
 pub(crate) mod gemm;
@@ -27,6 +28,7 @@ pub(crate) use architecture::{Architectures, Capability};
 pub(crate) use dtypes::{ACCESS, bits_like, pack_of, wrapping_like};
 
 use attention::AttentionVariant;
+use attention_ladder::AttentionLadderVariant;
 use dtypes::{SIZES, numbers};
 use elementwise::ElementwiseVariant;
 use gemm::GemmVariant;
@@ -87,6 +89,8 @@ pub(crate) enum Kind {
     Probe,
     /// A product for study; no op asks for it.
     Ladder(LadderVariant),
+    /// Attention for study; no op asks for it.
+    AttentionLadder(AttentionLadderVariant),
 }
 
 macro_rules! families {
@@ -103,6 +107,7 @@ families! {
     Elementwise(ElementwiseVariant), Reduction(ReductionVariant), Softmax(SoftmaxVariant), Norm(NormVariant),
     BatchNorm(BatchNormVariant), Loss(LossVariant), Index(IndexVariant), Step(StepVariant),
     Attention(AttentionVariant), Gemm(GemmVariant), Ladder(LadderVariant),
+    AttentionLadder(AttentionLadderVariant),
 }
 
 impl From<Kind> for Variant {
@@ -128,7 +133,7 @@ impl Variant {
     pub fn is_dependent(&self) -> bool {
         match self.0 {
             // For study, and measured on their own.
-            Kind::Ladder(_) => false,
+            Kind::Ladder(_) | Kind::AttentionLadder(_) => false,
             Kind::Elementwise(_)
             | Kind::Transpose(_)
             | Kind::Assemble(_)
@@ -180,6 +185,7 @@ impl Variant {
             Kind::SplitBf16x3 => gemm::Engine::WgmmaBf16x6.architectures(),
             Kind::Probe => Architectures::Minimum((9, 0)),
             Kind::Ladder(ladder) => ladder.form.architectures(),
+            Kind::AttentionLadder(ladder) => ladder.form.architectures(),
             Kind::Elementwise(_)
             | Kind::Transpose(_)
             | Kind::Assemble(_)
@@ -218,10 +224,12 @@ pub fn variants() -> Vec<Variant> {
 }
 
 /// Every variant that no op asks for: [`Variant::PROBE`], and those of the [ladder](crate::ladder) and of the
-/// [study of attention](crate::attention_study).
+/// [ladder](crate::attention_ladder) and the [study](crate::attention_study) of attention.
 pub fn variants_beside_ops() -> Vec<Variant> {
-    let of_attention = attention::variants_beside_ops().into_iter().map(Variant::from);
-    std::iter::once(Variant::PROBE).chain(ladder::variants().map(Variant::from)).chain(of_attention).collect()
+    let ladders = ladder::variants().map(Variant::from);
+    let of_attention = attention_ladder::variants().map(Variant::from);
+    let of_study = attention::variants_beside_ops().into_iter().map(Variant::from);
+    std::iter::once(Variant::PROBE).chain(ladders).chain(of_attention).chain(of_study).collect()
 }
 
 /// The families that differ by a dtype alone.

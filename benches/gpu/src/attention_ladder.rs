@@ -1,0 +1,192 @@
+//! The ladder of attention, from the naive kernels on, beside the attention that tensors get (`docs/kernels/attention-ladder.md`). Of CUDA alone.
+
+use crate::Case;
+use crate::clock::{Calls, Clock, emit_error, emit_with};
+use crate::device::{Kind, backend};
+use serde_json::json;
+use ternion::{AttentionOptions, Causal, DType, Result, Tensor, no_grad};
+use ternion_cuda::CudaBackend;
+use ternion_cuda::attention_ladder::{self, Form, Mask, Operands, Options, WIDTHS};
+
+const TOKENS: [usize; 9] = [128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768];
+
+/// Milliseconds above which one call is measured: naive attention of 16,384 tokens takes seconds.
+const LIMIT: f64 = 100.0;
+
+/// The most bytes of scores that a form may store: beyond, it has no case.
+const MOST_SCRATCH: usize = 16 << 30;
+
+/// Heads of a width with so many tokens.
+#[derive(Clone, Copy)]
+struct Sizes {
+    tokens: usize,
+    width: usize,
+    mask: Mask,
+}
+
+/// What a case measures: a form, or none for the attention of tensors.
+#[derive(Clone, Copy)]
+struct Wanted {
+    dtype: DType,
+    form: Option<Form>,
+    sizes: Sizes,
+}
+
+/// Every form for every width, mask and number of tokens, `attention_ladder/f32/d64/full/naive/128`, and in its place among them
+/// `attention_ladder/f32/d64/full/ternion/128`, the attention of tensors.
+pub fn cases() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for dtype in [DType::F32, DType::BF16] {
+        let forms = Form::ALL.into_iter().filter(|form| form.dtype() == dtype).map(Some).chain([None]);
+        let forms: Vec<_> = forms.collect();
+        for (width, mask) in WIDTHS.into_iter().flat_map(|width| MASKS.map(|mask| (width, mask))) {
+            for &form in &forms {
+                let sizes = TOKENS.map(|tokens| Sizes { tokens, width, mask });
+                let wanted = sizes.map(|sizes| Wanted { dtype, form, sizes });
+                cases.extend(wanted.into_iter().filter(Wanted::fits).map(Wanted::case));
+            }
+        }
+    }
+    cases
+}
+
+const MASKS: [Mask; 2] = [Mask::Full, Mask::Causal];
+
+impl Sizes {
+    /// 16,384 tokens in all, or one longer row; 2,048 columns of all heads.
+    fn batch_and_heads(self) -> [usize; 2] {
+        [(16384 / self.tokens).max(1), 2048 / self.width]
+    }
+
+    /// Heads of the whole batch.
+    fn heads(self) -> usize {
+        self.batch_and_heads().iter().product()
+    }
+
+    /// Elements of q, of k, of v and of y.
+    fn elements(self) -> usize {
+        self.heads() * self.tokens * self.width
+    }
+
+    /// Multiplications and additions, of the scores that are not hidden.
+    fn operations(self) -> f64 {
+        4.0 * (self.elements() * self.tokens) as f64 * self.mask.share()
+    }
+}
+
+impl Wanted {
+    fn name(&self) -> String {
+        let Wanted { dtype, form, sizes: Sizes { tokens, width, mask } } = self;
+        let mask = if *mask == Mask::Causal { "causal" } else { "full" };
+        format!("attention_ladder/{dtype}/d{width}/{mask}/{}/{tokens}", form.map_or("ternion", Form::name))
+    }
+
+    /// Bytes of scratch.
+    fn scratch(&self) -> usize {
+        let of = |form: Form| form.scratch_elements(self.sizes.heads(), self.sizes.tokens);
+        4 * self.form.map_or(0, of)
+    }
+
+    fn fits(&self) -> bool {
+        self.scratch() <= MOST_SCRATCH
+    }
+
+    fn case(self) -> Case {
+        Case::new(self.name(), move |clock, name| match self.form {
+            _ if clock.kind != Kind::Cuda => Ok(()),
+            Some(form) => self.run_form(clock, name, form),
+            None => self.run_tensors(clock, name),
+        })
+    }
+
+    fn run_form(&self, clock: &Clock, name: &str, form: Form) -> Result<()> {
+        let backend = backend::<CudaBackend>(&clock.device)?;
+        if !attention_ladder::runs(backend, form) {
+            emit_error(name, clock.implementation(), &"the device lacks the form's instructions");
+            return Ok(());
+        }
+        let Sizes { tokens, width, mask } = self.sizes;
+        let shape = [self.sizes.heads(), tokens, width];
+        let random = || clock.randn(&shape, self.dtype);
+        let (q, k, v) = (random()?, random()?, random()?);
+        let y = Tensor::zeros(shape, self.dtype, &clock.device)?;
+        let scratch = match self.scratch() {
+            0 => None,
+            bytes => Some(Tensor::zeros([bytes / 4], DType::F32, &clock.device)?),
+        };
+        let scratch = scratch.as_ref().map(Tensor::view);
+        let options = Options { scale: 1.0 / (width as f32).sqrt(), mask };
+        let call = || {
+            let (q, k, v, y) = (q.view(), k.view(), v.view(), y.view());
+            let operands = Operands { q: &q, k: &k, v: &v, y: &y, scratch: scratch.as_ref() };
+            attention_ladder::forward(backend, form, options, operands)
+        };
+        let (milliseconds, calls) = clock.median_or_one(LIMIT, call)?;
+        let moved = form.global_bytes(self.sizes.heads(), tokens, width, mask);
+        let memory = 4 * self.sizes.elements() * self.dtype.size() + self.scratch();
+        let mut more = vec![("moved_bytes", json!(moved)), ("memory_bytes", json!(memory))];
+        if calls == Calls::One {
+            more.push(("calls", json!(1)));
+        }
+        self.emit(clock, name, milliseconds, more);
+        Ok(())
+    }
+
+    fn run_tensors(&self, clock: &Clock, name: &str) -> Result<()> {
+        let Sizes { tokens, width, mask } = self.sizes;
+        let [batch, heads] = self.sizes.batch_and_heads();
+        let random = || clock.randn(&[batch, heads, tokens, width], self.dtype);
+        let (q, k, v) = (random()?, random()?, random()?);
+        let causal = || Causal::lower_right(mask == Mask::Causal);
+        let options = || AttentionOptions { causal: causal(), ..AttentionOptions::default() };
+        let attend = || no_grad(|| q.scaled_dot_product_attention(&k, &v, options()).map(drop));
+        let (milliseconds, calls) = clock.median_or_one(LIMIT, attend)?;
+        let more = if calls == Calls::One { vec![("calls", json!(1))] } else { Vec::new() };
+        self.emit(clock, name, milliseconds, more);
+        Ok(())
+    }
+
+    /// TFLOP/s, tokens a second, and what else is known.
+    fn emit(
+        &self,
+        clock: &Clock,
+        name: &str,
+        milliseconds: f64,
+        mut more: Vec<(&'static str, serde_json::Value)>,
+    ) {
+        let [batch, _] = self.sizes.batch_and_heads();
+        let tokens = (batch * self.sizes.tokens) as f64 / milliseconds * 1e3;
+        more.push(("tokens_per_second", json!(tokens.round())));
+        let rate = self.sizes.operations() / milliseconds / 1e9;
+        emit_with(name, clock.implementation(), milliseconds, rate, "TFLOP/s", &more);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn count(prefix: &str) -> usize {
+        cases().iter().filter(|case| case.name.starts_with(prefix)).count()
+    }
+
+    #[test]
+    fn every_form_is_measured_at_every_size_that_fits() {
+        for name in ["f32/d64/full/online_softmax", "bf16/d128/causal/ping_pong", "f32/d128/full/ternion"] {
+            assert_eq!(count(&format!("attention_ladder/{name}/")), TOKENS.len(), "{name}");
+        }
+        // Scores of 16 heads and 16,384 tokens are 16 GiB, those of 32 heads twice as many.
+        assert_eq!(count("attention_ladder/f32/d128/causal/naive/"), 8);
+        assert_eq!(count("attention_ladder/f32/d64/full/tiled/"), 7);
+    }
+
+    #[test]
+    fn operations_are_those_of_two_products() {
+        let sizes = Sizes { tokens: 16384, width: 128, mask: Mask::Full };
+        assert_eq!(sizes.operations(), 4.0 * 16.0 * 16384f64.powi(2) * 128.0);
+        let causal = Sizes { mask: Mask::Causal, ..sizes };
+        assert_eq!(causal.operations(), sizes.operations() / 2.0);
+        assert_eq!(Sizes { tokens: 32768, ..sizes }.batch_and_heads(), [1, 16]);
+        assert_eq!(Sizes { tokens: 128, width: 64, ..sizes }.batch_and_heads(), [128, 32]);
+    }
+}

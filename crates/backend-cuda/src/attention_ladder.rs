@@ -1,0 +1,335 @@
+//! The ladder of attention: `y = softmax(scale q k^T) v` by seven forms, from three naive kernels to consumers that take turns at the tensor cores,
+//! each one idea ahead of the one before it (`kernels/attention_ladder`, `docs/kernels/attention-ladder.md`). For study and measurement, outside the
+//! product path: [`Tensor::scaled_dot_product_attention`](ternion_core::Tensor::scaled_dot_product_attention) never asks for one of them.
+
+use crate::backend::CudaBackend;
+use crate::driver::tensor_map::{ALIGNMENT, Axes, Swizzle, TensorMap, TensorMapSpec};
+use crate::launch::Launch;
+use crate::variant::attention_ladder::AttentionLadderVariant;
+use smallvec::smallvec;
+use ternion_core::backend::View;
+use ternion_core::{DType, Error, Result};
+
+pub use crate::variant::attention_ladder::{Form, Mask, WIDTHS};
+
+const OP: &str = "attention_ladder";
+
+/// Columns of a box of an operand: a period of the swizzle of elements of 16 bits.
+const BOX_COLUMNS: usize = 64;
+/// Queries of a box.
+const BOX_QUERIES: usize = 64;
+/// The most blocks of a grid along its second and third axes.
+const MAX_GRID: usize = 65535;
+/// Columns of a tile of scores of the tiled form, and queries of a block of either product.
+const TILE: usize = 128;
+/// Rows of a block of the softmax, a warp each.
+const ROWS_OF_SOFTMAX: usize = 8;
+/// Keys and queries of a block of naive scores.
+const SCORE_KEYS: usize = 32;
+const SCORE_QUERIES: usize = 8;
+
+/// The parameters, as `Attention` of the kernels.
+#[repr(C)]
+struct Attention {
+    y: u64,
+    q: u64,
+    k: u64,
+    v: u64,
+    scores: u64,
+    tokens: u32,
+    pitch: u32,
+    scale: f32,
+}
+
+/// The parameters, as `MappedAttention` of the kernels.
+#[repr(C)]
+struct MappedAttention {
+    q: TensorMap,
+    k: TensorMap,
+    v: TensorMap,
+    y: u64,
+    tokens: u32,
+    scale: f32,
+}
+
+/// What a form computes: `y = softmax(scale q k^T) v`.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Options {
+    /// By what products are multiplied; above 0.
+    pub scale: f32,
+    /// Which keys a query sees.
+    pub mask: Mask,
+}
+
+/// What a form reads and writes: all but the scratch `[heads, tokens, width]`, where `heads` counts those of the whole batch.
+#[derive(Clone, Copy)]
+pub struct Operands<'a> {
+    /// Queries.
+    pub q: &'a View<'a>,
+    /// Keys.
+    pub k: &'a View<'a>,
+    /// Values.
+    pub v: &'a View<'a>,
+    /// The output.
+    pub y: &'a View<'a>,
+    /// [As many elements](Form::scratch_elements) of f32, or more, of forms that store scores.
+    pub scratch: Option<&'a View<'a>>,
+}
+
+/// Whether the backend's device has the instructions of the form.
+pub fn runs(backend: &CudaBackend, form: Form) -> bool {
+    form.architectures().contain(backend.gpu.architecture())
+}
+
+/// Queues attention by a form. q, k, v and y have the form's [dtype](Form::dtype) and a width of [`WIDTHS`]. All tensors are row-major without gaps and
+/// begin at multiples of 16 bytes.
+///
+/// # Errors
+/// Other dtypes, shapes, layouts or addresses; no heads or no tokens; q, k, v or y of 2^31 elements or more; more heads or tokens than a grid has blocks
+/// for; a scale that is not above 0 and finite; scratch that is missing, too small, or given to a form that takes none; a device that lacks the form's
+/// instructions.
+pub fn forward(backend: &CudaBackend, form: Form, options: Options, operands: Operands<'_>) -> Result<()> {
+    let Operands { q, k, v, y, scratch } = operands;
+    let sizes = sizes(form, [q, k, v, y])?;
+    check_scale(form, options.scale)?;
+    check_scratch(form, sizes, scratch)?;
+    let launches = launches(form, options.mask, sizes)?;
+    let gpu = &backend.gpu;
+    let mut addresses = [0; 5];
+    let names = ["q", "k", "v", "y", "scratch"];
+    let views = [q, k, v, y].into_iter().chain(scratch);
+    for (address, (name, view)) in addresses.iter_mut().zip(names.into_iter().zip(views)) {
+        *address = gpu.address(OP, view)?;
+        if !address.is_multiple_of(ALIGNMENT) {
+            let detail = format!("{name} that begins at a multiple of {ALIGNMENT} bytes, got {address:#x}");
+            return Err(refused(form, detail));
+        }
+    }
+    let _guard = gpu.submission_guard();
+    gpu.hold([q, k, v, y].into_iter().chain(scratch).map(|view| view.buffer))?;
+    if form.warpgroups().is_some() {
+        let parameters = mapped(form, sizes, addresses, options.scale)?;
+        return launches.into_iter().try_for_each(|launch| gpu.launch(OP, launch, &parameters));
+    }
+    let [q, k, v, y, scores] = addresses;
+    let pitch = form.pitch(sizes[1]) as u32;
+    let parameters = Attention { y, q, k, v, scores, tokens: sizes[1] as u32, pitch, scale: options.scale };
+    launches.into_iter().try_for_each(|launch| gpu.launch(OP, launch, &parameters))
+}
+
+fn refused(form: Form, detail: String) -> Error {
+    Error::invalid(OP, format!("{}: expected {detail}", form.name()))
+}
+
+/// Heads, tokens and width, if the form takes these tensors.
+fn sizes(form: Form, views: [&View<'_>; 4]) -> Result<[usize; 3]> {
+    for (name, view) in ["q", "k", "v", "y"].into_iter().zip(views) {
+        check_view(form, name, view, form.dtype())?;
+        if view.layout.elements() >= 1 << 31 {
+            let count = view.layout.elements();
+            return Err(refused(form, format!("{name} of fewer than 2^31 elements, got {count}")));
+        }
+    }
+    let [q, k, v, y] = views.map(|view| view.layout.shape());
+    let sizes @ [heads, tokens, width] = q.to_array(OP)?;
+    for (name, shape) in [("k", k), ("v", v), ("y", y)] {
+        if shape.dims() != q.dims() {
+            let detail = format!("{name} of the shape of q, {:?}, got {:?}", q.dims(), shape.dims());
+            return Err(refused(form, detail));
+        }
+    }
+    if !WIDTHS.contains(&width) {
+        return Err(refused(form, format!("a width of {} or {}, got {width}", WIDTHS[0], WIDTHS[1])));
+    }
+    if heads.min(tokens) == 0 {
+        return Err(refused(form, format!("at least a head and a token, got {heads} and {tokens}")));
+    }
+    Ok(sizes)
+}
+
+fn check_view(form: Form, name: &str, view: &View<'_>, dtype: DType) -> Result<()> {
+    if view.dtype != dtype {
+        return Err(refused(form, format!("{name} of {dtype}, got {}", view.dtype)));
+    }
+    if !view.layout.is_contiguous() {
+        let strides = view.layout.strides();
+        return Err(refused(form, format!("{name} row-major without gaps, got strides {strides:?}")));
+    }
+    Ok(())
+}
+
+fn check_scale(form: Form, scale: f32) -> Result<()> {
+    if scale > 0.0 && scale.is_finite() {
+        return Ok(());
+    }
+    Err(refused(form, format!("a finite scale above 0, got {scale}")))
+}
+
+fn check_scratch(form: Form, [heads, tokens, _]: [usize; 3], scratch: Option<&View<'_>>) -> Result<()> {
+    let needed = form.scratch_elements(heads, tokens);
+    match scratch {
+        None if needed == 0 => Ok(()),
+        None => Err(refused(form, format!("scratch of {needed} elements of f32, got none"))),
+        Some(view) if needed == 0 => {
+            Err(refused(form, format!("no scratch, got {} elements", view.layout.elements())))
+        }
+        Some(view) => {
+            check_view(form, "scratch", view, DType::F32)?;
+            let count = view.layout.elements();
+            match count < needed {
+                true => Err(refused(form, format!("scratch of {needed} elements of f32, got {count}"))),
+                false => Ok(()),
+            }
+        }
+    }
+}
+
+/// The launches of the form, in their order.
+fn launches(form: Form, mask: Mask, [heads, tokens, width]: [usize; 3]) -> Result<Vec<Launch>> {
+    if heads > MAX_GRID {
+        return Err(refused(form, format!("at most {MAX_GRID} heads, got {heads}")));
+    }
+    if form == Form::Tiled && tokens * form.pitch(tokens) >= 1 << 32 {
+        return Err(refused(form, format!("fewer than 2^32 scores of a head, got {tokens} tokens")));
+    }
+    let of_rows = |rows: usize| [tokens.div_ceil(rows), heads, 1];
+    let grids = match form {
+        Form::Naive => vec![
+            [tokens.div_ceil(SCORE_KEYS), tokens.div_ceil(SCORE_QUERIES), heads],
+            of_rows(ROWS_OF_SOFTMAX),
+            of_rows(form.threads() / width),
+        ],
+        Form::Tiled => vec![
+            [tokens.div_ceil(TILE), tokens.div_ceil(TILE), heads],
+            of_rows(ROWS_OF_SOFTMAX),
+            of_rows(TILE),
+        ],
+        _ => vec![of_rows(form.queries())],
+    };
+    if let Some([_, blocks, _]) = grids.iter().find(|[_, blocks, _]| *blocks > MAX_GRID) {
+        return Err(refused(form, format!("at most {MAX_GRID} blocks of queries, got {blocks}")));
+    }
+    let variant = AttentionLadderVariant { form, width: width as u16, mask };
+    let shared = form.shared(width) as u32;
+    let launch = |(kernel, grid): (usize, [usize; 3])| Launch {
+        grid: grid.map(|blocks| blocks as u32),
+        shared,
+        ..Launch::new(variant, kernel, 1, form.threads() as u32)
+    };
+    Ok(grids.into_iter().enumerate().map(launch).collect())
+}
+
+/// The parameters of the forms by warpgroups: maps of q, k and v.
+fn mapped(form: Form, sizes: [usize; 3], addresses: [u64; 5], scale: f32) -> Result<MappedAttention> {
+    let [q, k, v, y, _] = addresses;
+    let keys = form.warpgroups().map_or(0, |warpgroups| warpgroups.step);
+    Ok(MappedAttention {
+        q: map(q, sizes, BOX_QUERIES)?,
+        k: map(k, sizes, keys)?,
+        v: map(v, sizes, keys)?,
+        y,
+        tokens: sizes[1] as u32,
+        scale,
+    })
+}
+
+/// The map of an operand, in boxes of so many rows: axes of columns, tokens, heads, and one of a single element. What is beyond a head's last token
+/// is 0, not of the next head.
+fn map(address: u64, [heads, tokens, width]: [usize; 3], rows: usize) -> Result<TensorMap> {
+    let (mut axes, columns) = Axes::beginning(DType::BF16, width, BOX_COLUMNS);
+    let row = width as i64;
+    let tokens_axis = axes.next(tokens, row, rows);
+    let heads_axis = axes.next(heads, row * tokens as i64, 1);
+    let single = axes.next(1, 0, 1);
+    TensorMapSpec {
+        address,
+        dtype: DType::BF16,
+        rounds_to_tf32: false,
+        swizzle: Swizzle::Bytes128,
+        axes: smallvec![columns, tokens_axis, heads_axis, single],
+    }
+    .map(OP)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::mem::offset_of;
+
+    fn grids(form: Form, sizes: [usize; 3]) -> Vec<[u32; 3]> {
+        let launches = launches(form, Mask::Causal, sizes).expect("sizes that it takes");
+        launches.iter().map(|launch| launch.grid).collect()
+    }
+
+    #[test]
+    fn parameters_are_laid_out_as_in_the_kernels() {
+        assert_eq!((size_of::<Attention>(), offset_of!(Attention, scores)), (56, 32));
+        assert_eq!((offset_of!(Attention, tokens), offset_of!(Attention, scale)), (40, 48));
+        assert_eq!((size_of::<MappedAttention>(), offset_of!(MappedAttention, v)), (448, 256));
+        assert_eq!((offset_of!(MappedAttention, y), offset_of!(MappedAttention, tokens)), (384, 392));
+        assert_eq!(offset_of!(MappedAttention, scale), 396);
+    }
+
+    #[test]
+    fn grids_cover_all_rows_of_all_heads() {
+        assert_eq!(grids(Form::Naive, [3, 65, 64]), [[3, 9, 3], [9, 3, 1], [17, 3, 1]]);
+        assert_eq!(grids(Form::Naive, [3, 65, 128]), [[3, 9, 3], [9, 3, 1], [33, 3, 1]]);
+        assert_eq!(grids(Form::Tiled, [2, 129, 64]), [[2, 2, 2], [17, 2, 1], [2, 2, 1]]);
+        assert_eq!(grids(Form::OnlineSoftmax, [2, 129, 64]), [[3, 2, 1]]);
+        assert_eq!(grids(Form::Mma, [1, 64, 128]), [[1, 1, 1]]);
+        assert_eq!(grids(Form::Wgmma, [5, 65, 128]), [[2, 5, 1]]);
+        assert_eq!(grids(Form::WarpSpecialized, [5, 129, 128]), [[2, 5, 1]]);
+        assert_eq!(grids(Form::PingPong, [5, 1, 128]), [[1, 5, 1]]);
+    }
+
+    #[test]
+    fn kernels_are_launched_in_their_order() {
+        for form in Form::ALL {
+            let launches = launches(form, Mask::Full, [1, 100, 64]).expect("sizes that it takes");
+            let kernels: Vec<usize> = launches.iter().map(|launch| launch.kernel).collect();
+            assert_eq!(kernels, (0..form.kernels().len()).collect::<Vec<_>>(), "{form:?}");
+        }
+    }
+
+    #[test]
+    fn what_no_grid_covers_is_an_error() {
+        let message = |form, sizes| launches(form, Mask::Full, sizes).expect_err("too much").to_string();
+        assert_eq!(
+            message(Form::PingPong, [65536, 1, 64]),
+            "attention_ladder: ping_pong: expected at most 65535 heads, got 65536"
+        );
+        assert_eq!(
+            message(Form::Naive, [1, 65535 * 8 + 1, 64]),
+            "attention_ladder: naive: expected at most 65535 blocks of queries, got 65536"
+        );
+        let text = message(Form::Tiled, [1, 65536, 64]);
+        assert!(
+            text.contains("tiled: expected fewer than 2^32 scores of a head, got 65536 tokens"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn scales_are_above_zero_and_finite() {
+        for scale in [0.0, -1.0, f32::NAN, f32::INFINITY] {
+            let text = check_scale(Form::Mma, scale).expect_err("refused").to_string();
+            assert!(text.contains("mma: expected a finite scale above 0, got "), "{text}");
+        }
+        assert!(check_scale(Form::Mma, 0.125).is_ok());
+    }
+
+    #[test]
+    fn scratch_is_asked_for_where_scores_are_stored() {
+        let text = check_scratch(Form::Naive, [2, 3, 64], None).expect_err("none").to_string();
+        assert_eq!(text, "attention_ladder: naive: expected scratch of 24 elements of f32, got none");
+        assert!(check_scratch(Form::OnlineSoftmax, [2, 3, 64], None).is_ok());
+    }
+
+    #[test]
+    fn none_is_a_variant_that_an_op_can_ask_for() {
+        let (of_ops, beside) = (crate::variants(), crate::variants_beside_ops());
+        for variant in crate::variant::attention_ladder::variants().map(crate::Variant::from) {
+            assert!(beside.contains(&variant) && !of_ops.contains(&variant), "{variant:?}");
+        }
+    }
+}

@@ -1,0 +1,166 @@
+// What 05_wgmma.cu, 06_warp_specialized.cu and 07_ping_pong.cu share: tiles by the tensor memory accelerator (TMA), where they are in shared memory,
+// and their products by warpgroups (wgmma). Operands in bf16, sums in f32.
+//
+// A consumer is a warpgroup, four warps, and has ROWS = 64 queries, 16 a warp. A tile is cut into slabs of 64 columns, lines of 128 bytes, as a box of a
+// tensor map brings them; in its swizzle of 128 bytes chunk c (16 bytes) of line r is stored at c ^ (r % 8):
+//
+//   q   left operand of scores             lines are queries, runs along the inner axis      (K-major)
+//   k   right operand of scores            lines are keys, runs along the inner axis         (K-major)
+//   v   right operand of values            lines are the inner axis, runs along columns      (MN-major)
+//   p   left operand of values             in registers, as the softmax leaves it
+//
+// Shared memory, from a multiple of 1024 bytes on:
+//
+//   | q: ROWS of each consumer | k: STAGES tiles of STEP keys | v: STAGES tiles | barriers: q; k full, k empty, v full, v empty of each stage |
+//
+// Macros: CONSUMERS, STEP (64 or 128), STAGES.
+//
+// Limits: q, k and v begin at multiples of 16 bytes. Tensor maps give zeros beyond a head's last token, so that heads do not see each other.
+
+#pragma once
+
+#if defined(HOST_SHIM) && !defined(CONSUMERS)
+#define CONSUMERS 2
+#define STEP 128
+#define STAGES 2
+#endif
+
+#include "attention_ladder/fragments.cuh"
+#include "ptx/mbarrier.cuh"
+#include "ptx/memory.cuh"
+#include "ptx/tma.cuh"
+#include "ptx/wgmma.cuh"
+
+constexpr int WARPGROUP = 128;
+constexpr int ROWS = 64;  // queries of a consumer
+constexpr int QUERIES = CONSUMERS * ROWS;
+constexpr int LINE = 128;  // bytes
+constexpr int SLAB_COLUMNS = 64, SLABS = WIDTH / SLAB_COLUMNS;
+constexpr int Q_BYTES = ROWS * SLABS * LINE;  // of a consumer
+constexpr int STEP_BYTES = STEP * SLABS * LINE;
+constexpr int K_TILES = CONSUMERS * Q_BYTES;
+constexpr int V_TILES = K_TILES + STAGES * STEP_BYTES;
+constexpr int BARRIERS = V_TILES + STAGES * STEP_BYTES;
+constexpr int SWIZZLE_ALIGNMENT = 1024;
+// SHARED = BARRIERS + 8 * (1 + 4 * STAGES) + SWIZZLE_ALIGNMENT
+
+struct MappedAttention {
+    TensorMap q, k, v;  // axes: column, token, head, 1; boxes of 64 x ROWS, of k and v 64 x STEP
+    bf16* y;
+    u32 tokens;
+    float scale;
+};
+
+// Where the tiles begin in what the host gives, which may begin anywhere.
+INLINE u32 aligned_shared(const u8* memory) {
+    return (cvta_to_shared(memory) + SWIZZLE_ALIGNMENT - 1) / SWIZZLE_ALIGNMENT * SWIZZLE_ALIGNMENT;
+}
+
+// A block's queries, and the keys that any of them sees. Of a causal mask the last queries see most keys: they begin first.
+struct Work {
+    u32 head, first_query, steps;
+
+    INLINE static Work of_block(u32 tokens) {
+        u32 tile = CAUSAL ? gridDim.x - 1 - blockIdx.x : blockIdx.x, first = tile * QUERIES;
+        return Work{blockIdx.y, first, (keys_seen(first + QUERIES - 1, tokens) + STEP - 1) / STEP};
+    }
+};
+
+// ---------------------------------------------------------------- barriers and copies
+
+// The stages of k, or those of v: where the next one is, and the parity of its turn. full: its bytes have come; empty: nobody reads it any more.
+struct Ring {
+    u32 tiles, barriers;
+    u32 stage = 0, parity = 0;
+
+    INLINE Ring(u32 tiles, u32 barriers) : tiles(tiles), barriers(barriers) {}
+    INLINE static Ring of_keys(u32 shared) { return Ring(shared + K_TILES, shared + BARRIERS + 8); }
+    INLINE static Ring of_values(u32 shared) { return Ring(shared + V_TILES, shared + BARRIERS + 8 + 16 * STAGES); }
+    INLINE u32 tile() const { return tiles + stage * STEP_BYTES; }
+    INLINE u32 full() const { return barriers + stage * 8; }
+    INLINE u32 empty() const { return barriers + (STAGES + stage) * 8; }
+    INLINE void await_full() const { mbarrier_wait_parity(full(), parity); }
+    // In the first turn the stages are free: the parity is that of the phase before the first.
+    INLINE void await_empty() const { mbarrier_wait_parity(empty(), parity ^ 1); }
+    // Of each warp, which has waited for its own products alone.
+    INLINE void release() const {
+        if (threadIdx.x % WARP == 0) mbarrier_arrive(empty());
+    }
+    INLINE void advance() {
+        stage = stage == STAGES - 1 ? 0 : stage + 1;
+        parity ^= stage == 0;
+    }
+};
+
+INLINE u32 queries_full(u32 shared) { return shared + BARRIERS; }
+
+// Every barrier, once for the block, before anybody uses one.
+INLINE void init_barriers(u32 shared) {
+    if (threadIdx.x == 0) {
+        mbarrier_init(queries_full(shared), 1);
+        Ring keys = Ring::of_keys(shared), values = Ring::of_values(shared);
+        for (int stage = 0; stage < STAGES; ++stage, keys.advance(), values.advance()) {
+            mbarrier_init(keys.full(), 1);
+            mbarrier_init(keys.empty(), CONSUMERS * WARPGROUP / WARP);
+            mbarrier_init(values.full(), 1);
+            mbarrier_init(values.empty(), CONSUMERS * WARPGROUP / WARP);
+        }
+        fence_mbarrier_init();
+    }
+    __syncthreads();
+}
+
+// Has TMA bring the block's queries: a box for each consumer and slab.
+INLINE void load_queries(const MappedAttention& p, u32 shared, const Work& work) {
+    mbarrier_arrive_expect_tx(queries_full(shared), CONSUMERS * Q_BYTES);
+#pragma unroll
+    for (int box = 0; box < CONSUMERS * SLABS; ++box)
+        cp_async_bulk_tensor_4d(shared + box * ROWS * LINE, p.q, box % SLABS * SLAB_COLUMNS,
+                                work.first_query + box / SLABS * ROWS, work.head, 0, queries_full(shared));
+}
+// The same of a step's keys or values, into the ring's stage, which is free.
+INLINE void load_step(const Ring& ring, const TensorMap& map, u32 step, u32 head) {
+    mbarrier_arrive_expect_tx(ring.full(), STEP_BYTES);
+#pragma unroll
+    for (int slab = 0; slab < SLABS; ++slab)
+        cp_async_bulk_tensor_4d(ring.tile() + slab * STEP * LINE, map, slab * SLAB_COLUMNS, step * STEP, head, 0,
+                                ring.full());
+}
+
+// ---------------------------------------------------------------- products
+
+typedef float Scores[STEP / 8][4];
+typedef float Outputs[WIDTH / 8][4];
+typedef u32 Weights[STEP / 16][4];
+
+// s = q k^T of a consumer's queries and a step, begun. 16 of the inner axis are 32 bytes of a line.
+INLINE void begin_scores(Scores& s, u32 q_rows, u32 k_tile) {
+    wgmma_fence();
+#pragma unroll
+    for (int inner = 0; inner < WIDTH / 16; ++inner) {
+        u32 slab = inner / 4, along = inner % 4 * 32;
+        wgmma_ss(s, smem_descriptor(q_rows + slab * ROWS * LINE + along, 16, 8 * LINE),
+                 smem_descriptor(k_tile + slab * STEP * LINE + along, 16, 8 * LINE), inner > 0, bf16());
+    }
+    wgmma_commit_group();
+}
+// y += p v of a step, begun. 16 of the inner axis are 16 lines.
+INLINE void begin_values(Outputs& y, const Weights& weights, u32 v_tile) {
+    wgmma_fence();
+#pragma unroll
+    for (int inner = 0; inner < STEP / 16; ++inner)
+        wgmma_rs_trans(y, weights[inner], smem_descriptor(v_tile + inner * 16 * LINE, STEP * LINE, 8 * LINE), bf16());
+    wgmma_commit_group();
+}
+// Keeps the compiler from moving uses of an accumulator across the wait for its products.
+template <int BLOCKS> INLINE void fence_accumulator(float (&c)[BLOCKS][4]) {
+#pragma unroll
+    for (int j = 0; j < BLOCKS; ++j)
+#pragma unroll
+        for (int e = 0; e < 4; ++e) wgmma_fence_operand(c[j][e]);
+}
+// Waits until at most PENDING of the latest groups of products are not complete: from here on `c` may be read.
+template <int PENDING, int BLOCKS> INLINE void await_products(float (&c)[BLOCKS][4]) {
+    wgmma_wait_group<PENDING>();
+    fence_accumulator(c);
+}
