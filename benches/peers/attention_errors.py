@@ -36,6 +36,7 @@ ROWS = HERE / "attention_rows.jsonl"
 # Memory that is a folder, where there is one with room for a case: containers may have some MiB alone.
 SHARED_MEMORY = pathlib.Path("/dev/shm")
 ROOM_BYTES = 2 << 30
+DEVICE = "cuda"
 TOKENS, WIDTH = 16384, 2048
 DROPOUT = 0.1
 GRADIENTS = ("dq", "dk", "dv")
@@ -358,7 +359,7 @@ def run(given):
     results = Results(given.out, given.resume, header(given.bundle.resolve()))
     results.add(versions=dict(torch=torch.__version__, cuda=torch.version.cuda, cudnn=torch.backends.cudnn.version()))
     failed = 0
-    with Ternion([str(given.bundle.resolve() / "ternion-bench"), "attend"], "cuda") as ternion:
+    with contextlib.closing(results.file), Ternion([str(given.bundle.resolve() / "ternion-bench"), "attend"], DEVICE) as ternion:
         programs = [ternion, Torch("torch/cudnn", "CUDNN_ATTENTION"), Torch("torch/flash", "FLASH_ATTENTION")]
         for case in cases:
             if case.name in results.finished:
@@ -366,7 +367,7 @@ def run(given):
             if given.time_limit and time.monotonic() - begun > given.time_limit:
                 print(f"stopped before {case.name}: --time-limit {given.time_limit:.0f} is over; --resume goes on there")
                 break
-            lines = measure_row(case, ternion, given.seed, "cuda") if case.is_row else measure_shape(case, programs, given.seed, "cuda")
+            lines = measure_row(case, ternion, given.seed, DEVICE) if case.is_row else measure_shape(case, programs, given.seed, DEVICE)
             failed += not keep(results, case, lines)
             print(f"[{time.monotonic() - begun:.0f} s] {case.name}", flush=True)
     if failed:

@@ -1,6 +1,7 @@
 """attention_errors.py: tables of records that were never measured, and where PyTorch is installed its arithmetic on the CPU, with small tensors and a program
 that stands in for ternion-bench: python3 -m unittest discover -s benches/peers"""
 
+import argparse
 import importlib.util
 import json
 import math
@@ -291,6 +292,22 @@ class Measuring(unittest.TestCase):
                 self.assertEqual((ours["impl"], theirs["impl"]), ("ternion", "torch/ops"))
                 self.check_errors(ours["errors"], 2.0**-11)
                 self.check_errors(theirs["errors"], 2.0**-7)
+
+    def test_a_run_measures_what_is_not_yet_in_its_file(self):
+        with tempfile.TemporaryDirectory() as folder:
+            bundle, out = pathlib.Path(folder), pathlib.Path(folder, "errors.jsonl")
+            program = bundle / "ternion-bench"
+            program.write_text(f"#!{sys.executable}\n" + textwrap.dedent(STAND_IN).format(here=str(HERE)))
+            program.chmod(0o755)
+            given = dict(bundle=bundle, out=out, draws=1, seed=1, time_limit=None)
+            with mock.patch.object(attention_errors, "DEVICE", "cpu"), mock.patch("builtins.print"):
+                attention_errors.run(argparse.Namespace(**given, only=["rows/f16/causal/0"], resume=False))
+                attention_errors.run(argparse.Namespace(**given, only=["rows/f16/causal/"], resume=True))
+            lines = [json.loads(line) for line in out.read_text().splitlines()]
+        finished = [line["finished"] for line in lines if "finished" in line]
+        self.assertEqual(finished, [f"rows/f16/causal/{number}" for number in range(4)])
+        self.assertEqual(sum("errors" in line for line in lines), 2 * 4)
+        self.assertIn("Rows of the op table, beside PyTorch op by op", attention_tables.body(lines))
 
     def test_what_ternion_refuses_is_its_error(self):
         case = attention_errors.Case("rows/f16/plain/0", "f16", ((1, 1, 2, 8),) * 3, dict(causal=False, scale=0.5, dropout=0.0), draws=2)
