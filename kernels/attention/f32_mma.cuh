@@ -168,8 +168,8 @@ INLINE void multiply(float (&c)[DOWN][OVER][4], int first, const Left (&left)[DO
 
 // ---------------------------------------------------------------- products of tiles
 
-// How many blocks of columns are multiplied together, so that products wait for one another less: parts take the registers of more.
-constexpr int TOGETHER = SPLIT ? 2 : 4;
+// How many blocks of columns are multiplied together at most, so that products wait for one another less: parts take the registers of more.
+constexpr int MOST_TOGETHER = SPLIT ? 2 : 4;
 // Steps of 16 along the inner axis that are unrolled: of more, loads move so far ahead that registers spill.
 constexpr int UNROLLED = SPLIT ? 2 : 8;
 
@@ -177,6 +177,7 @@ constexpr int UNROLLED = SPLIT ? 2 : 8;
 template <int WIDTH, int DOWN, int OVER>
 INLINE void product_of_rows(float (&c)[DOWN][OVER][4], u32 a_tile, u32 row, u32 b_tile) {
     typedef FloatTile<WIDTH> Tile;
+    constexpr int TOGETHER = smallest(MOST_TOGETHER, OVER);
     static_assert(OVER % TOGETHER == 0, "whole groups of blocks");
     u32 lane = threadIdx.x % WARP, swizzled = (lane % 4 ^ Tile::swizzle(lane / 4)) << 4;
     u32 a = a_tile + (row + lane / 4) * Tile::ROW_BYTES, b = b_tile + lane / 4 * Tile::ROW_BYTES;
@@ -232,10 +233,10 @@ INLINE void add_product(float (&c)[DOWN][WIDTH / 8][4], const float (&w)[DOWN][O
             load_chunk(rows[2], even + from + 8 * Tile::ROW_BYTES);
             load_chunk(rows[3], odd + from + 8 * Tile::ROW_BYTES);
 #pragma unroll
-            for (int first = 0; first < 4; first += TOGETHER) {
-                Right right[TOGETHER];
+            for (int first = 0; first < 4; first += MOST_TOGETHER) {
+                Right right[MOST_TOGETHER];
 #pragma unroll
-                for (int j = 0; j < TOGETHER; ++j) {
+                for (int j = 0; j < MOST_TOGETHER; ++j) {
                     int at = first + j;
                     float x[4] = {rows[0][at], rows[1][at], rows[2][at], rows[3][at]};
                     right[j] = right_of(x);
@@ -305,7 +306,21 @@ template <int ROWS, int WIDTH, int THREADS_> INLINE bool has_fit_chunks(u32 tile
 #endif
     return fit;
 }
-// A barrier, and whether all threads are fit.
+// Whether a warp's accumulators may be a left operand: of small ones the last bits may be lost, beside sums of larger ones.
+template <int DOWN, int OVER> INLINE bool are_fit(const float (&w)[DOWN][OVER][4]) {
+    bool fit = true;
+#if SPLIT
+#pragma unroll
+    for (int i = 0; i < DOWN; ++i)
+#pragma unroll
+        for (int j = 0; j < OVER; ++j)
+#pragma unroll
+            for (int e = 0; e < 4; ++e) fit = fit && fabsf(w[i][j][e]) < 0x1p48f;
+    fit = !__any_sync(ALL_LANES, !fit);
+#endif
+    return fit;
+}
+// A barrier, and whether what all threads have is fit.
 INLINE bool await_all_fit(bool fit) {
 #if SPLIT
     return __syncthreads_and(fit);
