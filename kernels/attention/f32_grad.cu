@@ -42,7 +42,8 @@ constexpr int SECOND = STEP * HEAD_DIM * 4;                // and, within them, 
 constexpr int STAGE_BYTES = SECOND + STEP * VALUE_DIM * 4;
 constexpr int NUMBERS = WALKED + STAGES * STAGE_BYTES;  // stages of two numbers for each walked query
 constexpr int NUMBER_BYTES = STEP * 8;
-constexpr int SHARED_BYTES = NUMBERS + STAGES * NUMBER_BYTES;
+// Those that walk over keys have the numbers of their own queries in registers.
+template <bool BY_KEYS> constexpr int SHARED_BYTES = NUMBERS + (BY_KEYS ? STAGES * NUMBER_BYTES : 0);
 
 template <bool BY_KEYS> INLINE TileCoord tile_in(const AttentionGrad& p, u32 number) {
     // The first keys and the last queries have most to do: they begin first.
@@ -128,8 +129,7 @@ struct RowNumbers {
 
 // Calls work(i, j, e, number) for a lane's accumulators with the number of the element's query: one of its `own`, or of the walked ones, which lie at `walked` in shared
 // memory.
-template <bool BY_KEYS, class Work>
-INLINE void with_numbers(const float (&own)[ROW_TILES][2], u32 walked, Work work) {
+template <bool BY_KEYS, class Work> INLINE void with_numbers(const float (&own)[ROW_TILES][2], u32 walked, Work work) {
 #pragma unroll
     for (int j = 0; j < STEP / 8; ++j) {
         float2 two;
@@ -223,7 +223,7 @@ INLINE void write_gradients(Gradients<BY_KEYS>& gradients, const Block<BY_KEYS>&
 template <bool BY_KEYS> INLINE void gradient(const AttentionGrad& launched) {
     extern __shared__ __align__(1024) u8 shared[];
     u32 blocks = BY_KEYS ? launched.key_blocks : launched.query_blocks;
-    const AttentionGrad& p = of_own_sequence<BY_KEYS>(launched, shared + SHARED_BYTES, blocks, ROWS);
+    const AttentionGrad& p = of_own_sequence<BY_KEYS>(launched, shared + SHARED_BYTES<BY_KEYS>, blocks, ROWS);
     const Sizes& sizes = p.sizes;
     TileCoord tile = tile_in<BY_KEYS>(p, blockIdx.x);
     i32 own_rows = BY_KEYS ? sizes.keys : sizes.queries;

@@ -219,7 +219,7 @@ INLINE void add_product(float (&c)[DOWN][WIDTH / 8][4], const float (&w)[DOWN][O
         Left left[DOWN];
 #pragma unroll
         for (int i = 0; i < DOWN; ++i) {
-            const float(&first)[4] = w[i][2 * step], (&second)[4] = w[i][2 * step + 1];
+            const float (&first)[4] = w[i][2 * step], (&second)[4] = w[i][2 * step + 1];
             float upper[4] = {first[0], first[1], second[0], second[1]};
             float lower[4] = {first[2], first[3], second[2], second[3]};
             left[i] = left_of(upper, lower);

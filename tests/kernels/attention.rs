@@ -1,5 +1,6 @@
 //! Attention of every width and reach: forward, backward, and twice.
 
+mod f32_tensor_cores;
 mod varlen;
 
 use super::{beside, both_ways, compare, difference, gpu, is_short, none_wrong, tensor, twice, unless_short};
@@ -121,8 +122,8 @@ impl Case {
             causal: self.is_causal(),
             window: self.has_window().then_some(WINDOW),
             mask: mask.is_some(),
-            varlen: false,
             dropout: self.dropout,
+            ..AttentionConfig::PLAIN
         };
         let ([queries, keys, _], device) = (self.lengths, inputs[0].device());
         let mask = mask.map(|mask| mask.expand([2, self.heads, queries, keys])).transpose()?;
@@ -320,10 +321,8 @@ fn many_keys() -> Result<()> {
             let config = |causal, mask| AttentionConfig {
                 scale: 0.3 / (width as f64).sqrt(),
                 causal,
-                window: None,
                 mask,
-                varlen: false,
-                dropout: None,
+                ..AttentionConfig::PLAIN
             };
             let found = apply_one(Attention { config: config(causal, false) }, &[&q, &k, &v])?;
             let expected = apply_one(Attention { config: config(false, true) }, &[&q, &k, &v, &mask])?;

@@ -18,6 +18,9 @@ macro_rules! file {
 /// Every `.cu` and `.cuh` file of `kernels/`, by path.
 pub(crate) const FILES: &[File] = &[
     file!("attention/dropout.cuh"),
+    file!("attention/f32_forward.cu"),
+    file!("attention/f32_grad.cu"),
+    file!("attention/f32_mma.cuh"),
     file!("attention/forward.cu"),
     file!("attention/forward_tma.cu"),
     file!("attention/grad.cu"),

@@ -79,6 +79,7 @@ impl Case {
             mask: !varlen,
             varlen,
             dropout: self.dropout,
+            ..AttentionConfig::PLAIN
         }
     }
 
@@ -160,8 +161,7 @@ fn sequences_of_bf16() -> Result<()> {
 fn lengths_that_cannot_be_reach_no_other_memory() -> Result<()> {
     let _beside = beside();
     let Some(device) = super::super::gpu() else { return Ok(()) };
-    let config =
-        AttentionConfig { scale: 0.2, causal: true, window: None, mask: false, varlen: true, dropout: None };
+    let config = AttentionConfig { scale: 0.2, causal: true, varlen: true, ..AttentionConfig::PLAIN };
     for dtype in [DType::F32, DType::BF16] {
         for ends in [[-5, i32::MAX, 40, 7], [i32::MIN, -1, -1, i32::MAX], [90, 60, 30, 0]] {
             let lengths = [ends, [ends[3], ends[1], ends[2], ends[0]]]

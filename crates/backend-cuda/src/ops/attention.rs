@@ -1,5 +1,6 @@
 //! Scaled dot-product attention and its gradient, without a matrix of scores in memory.
 
+pub(crate) mod f32_products;
 mod forward_tma;
 mod grad_by_keys;
 mod parts;
@@ -199,7 +200,7 @@ impl Plan {
         let [_, _, _, value_dim] = v.layout.shape().to_array(op)?;
         let widest = head_dim.max(value_dim);
         let engine = match q.dtype {
-            DType::F32 => Engine::Simt,
+            DType::F32 => f32_products::engine(config, widest),
             _ if has_wgmma(gpu) && widest > 32 => Engine::Wgmma,
             _ => Engine::Mma,
         };
@@ -401,9 +402,9 @@ impl Plan {
     fn launch_forward(&self, call: &Call<'_>, dtype: DType, tensors: Forward) -> Result<()> {
         let (rows, threads, shared) = match self.products.engine {
             Engine::Simt => (64, 128, simt_shared(self.width())),
-            Engine::Mma | Engine::Wgmma => {
+            Engine::Mma | Engine::Wgmma | Engine::Tf32 | Engine::Bf16x6 => {
                 let tiles = self.products.forward_tiles();
-                (tiles.rows(), tiles.threads(), self.forward_shared(tiles))
+                (tiles.rows(), tiles.threads(), self.forward_shared(tiles, dtype.size()))
             }
         };
         let blocks = tensors.varlen.tiles(self.sizes.queries, rows);
@@ -415,8 +416,8 @@ impl Plan {
     }
 
     /// Dynamic shared memory of forward on tensor cores: a tile of queries, two of keys and two of values.
-    fn forward_shared(&self, tiles: Tiles) -> usize {
-        (tiles.rows() + 4 * tiles.step) * self.width() * 2
+    fn forward_shared(&self, tiles: Tiles, element: usize) -> usize {
+        (tiles.rows() + 4 * tiles.step) * self.width() * element
     }
 }
 
