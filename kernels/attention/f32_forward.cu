@@ -19,11 +19,12 @@
 // compute capability 9.0, and one the 99 KiB of 8.6 and 8.9.
 //
 //                                             ROW_TILES STEP WARPS BLOCKS
-//   TF32   head_dim or value_dim above 64         1      32    4     2
+//   TF32   head_dim or value_dim above 128        1      16    4     1      128 KiB of shared memory
+//          above 64                               1      32    4     2
 //          narrower                               2      32    4     2
 //   SPLIT                                         1      32    4     2      parts and sums of 16 products take the registers of a second row tile
 //
-// Limits: as for forward.cu, widths up to 128. Any layout of a mask. With SPLIT a weight below 2^-103 of its row's largest has fewer than 24 bits.
+// Limits: as for forward.cu, widths up to 256 in TF32 and up to 128 with SPLIT. Any layout of a mask. With SPLIT a weight below 2^-103 of its row's largest has fewer than 24 bits.
 
 #include "attention/f32_mma.cuh"
 #include "attention/varlen.cuh"

@@ -17,7 +17,7 @@
 // So accumulators of q k^T are the left operand of p v as they stand, and rows of v come in the order of their second line. Columns of v are free, too: block 4 J + j
 // of 8 columns has every fourth one from 32 J + j on, and a lane's columns lie next to each other, in v (4 g of 32) and in y (8 t of 32).
 //
-// A tile is rows of WIDTH floats in shared memory, 32, 64 or 128. Chunk c of 16 bytes of row r lies at place c ^ swizzle(r), such that the 8 lanes that are served at once
+// A tile is rows of WIDTH floats in shared memory, 32, 64, 128 or 256. Chunk c of 16 bytes of row r lies at place c ^ swizzle(r), such that the 8 lanes that are served at once
 // read 8 groups of banks, whether these are
 //
 //   two rows, four chunks next to each other    r = 2 m, 2 m + 1            c = 4 s + t           odd rows: the other half of 8 chunks

@@ -1,7 +1,9 @@
 //! Attention of f32 on the tensor cores: in TF32, held to a bound from the rounding of each operand, and of parts of bf16, held to what f32 is held to.
 
+use super::super::{
+    beside, both_ways_by, compare, difference, gpu, none_wrong, numbers, tensor, twice, unless_short,
+};
 use super::{Case, FEW_LENGTHS, HEADS, LENGTHS, REACHES, Reach, shared, state};
-use crate::kernels::{beside, both_ways_by, compare, gpu, none_wrong, numbers, tensor, twice, unless_short};
 use std::fmt::Write;
 use ternion::dispatch::apply_one;
 use ternion::ops::attention::{Attention, AttentionConfig};
@@ -14,8 +16,8 @@ use ternion_cuda::with_attention_by_parts;
 const WIDTHS: [[usize; 2]; 8] =
     [[32, 32], [33, 32], [40, 64], [64, 64], [72, 40], [96, 96], [128, 128], [100, 128]];
 const FEW_WIDTHS: [[usize; 2]; 3] = [[33, 32], [64, 64], [100, 128]];
-/// Beside the lengths of all attention: a single row of either, and tiles of 64 and 128 queries and steps of 16 and 32 keys with one more.
-const EDGES: [[usize; 3]; 4] = [[1, 33, 4], [65, 1, 1], [129, 65, 2], [64, 32, 1]];
+/// Beside the lengths of all attention: a single query and two keys, and tiles of 64 and 128 queries and steps of 16 and 32 keys with one more.
+const EDGES: [[usize; 3]; 4] = [[1, 33, 4], [65, 2, 1], [129, 65, 2], [64, 32, 1]];
 
 /// What an operand is off by, relative to it, once it is rounded to TF32: 10 bits behind the point, to nearest.
 const ROUNDING: f64 = 1.0 / 2048.0;
@@ -84,7 +86,8 @@ impl Steps {
         if let Some(mask) = case.mask(cpu)?.filter(|mask| mask.dtype() != DType::Bool) {
             scores = scores.add(&in_f64(&mask)?)?;
         }
-        let seen = case.seen(cpu)?.expand(*scores.shape())?;
+        let [queries, keys, _] = case.lengths;
+        let seen = case.seen(cpu)?.expand([2, case.heads, queries, keys])?;
         let weights = scores.masked_fill(&seen.logical_not()?, -1e9)?.softmax(-1)?;
         let weights = weights.mul(&in_f64(&seen)?)?;
         let ones = Tensor::ones(*weights.shape(), DType::F64, cpu)?;
@@ -92,7 +95,6 @@ impl Steps {
             Some(dropout) => apply_one(dropout, &[&ones, &state(cpu)?])?,
             None => ones,
         };
-        let [queries, ..] = case.lengths;
         let dy = in_f64(&tensor(&[2, case.heads, queries, case.widths[1]], DType::F32, cpu, 99)?)?;
         Ok(Steps { q, k, v, dy, weights, factors })
     }
@@ -328,7 +330,7 @@ fn infinities_nan_and_numbers_without_parts() -> Result<()> {
                 let all = x.to_vec::<f32>()?.into_iter().map(|x| if x.is_finite() { x } else { 0.0 });
                 Tensor::from_vec(all.collect::<Vec<_>>(), *x.shape(), &ternion::cpu()?)
             };
-            if let Some(text) = crate::kernels::difference(&finite(found)?, &finite(expected)?)? {
+            if let Some(text) = difference(&finite(found)?, &finite(expected)?)? {
                 let _ = writeln!(faults, "{value} in input {input} by parts, result {at}: {text}");
             }
         }

@@ -32,7 +32,8 @@ impl Engine {
         match self {
             Engine::Mma => &[32, 64, 128, 192, 256],
             Engine::Wgmma => &[64, 128, 192, 256],
-            Engine::Simt | Engine::Tf32 | Engine::Bf16x6 => &[32, 64, 128],
+            Engine::Tf32 => &[32, 64, 128, 256],
+            Engine::Simt | Engine::Bf16x6 => &[32, 64, 128],
         }
     }
 
@@ -285,6 +286,8 @@ impl Products {
         match (self.engine, self.width) {
             // A fragment of keys or values is read and converted once for two tiles of rows, where there are registers for both.
             (Engine::Tf32, ..=64) => ROWS_128_STEP_32_BLOCKS_2,
+            // 128 KiB of shared memory.
+            (Engine::Tf32, 256) => ROWS_64_STEP_16_BLOCKS_1,
             (Engine::Tf32 | Engine::Bf16x6, _) => ROWS_64_STEP_32_BLOCKS_2,
             // y of wide heads takes most of the registers.
             (Engine::Wgmma, 192..) => ROWS_64_STEP_64_BLOCKS_1,

@@ -1,7 +1,9 @@
 //! By what products of f32 attention are formed: fused multiply-adds, or the tensor cores, in TF32 where that is permitted or of parts of bf16.
 
-use crate::variant::attention::Engine;
+use super::{Backward, Forward, forward_launch, grad_launches, varlen};
+use crate::variant::attention::{Engine, Products, Reach};
 use std::cell::Cell;
+use ternion_core::backend::Unsupported;
 use ternion_core::ops::attention::AttentionConfig;
 
 thread_local! {
@@ -37,11 +39,40 @@ pub(crate) fn engine(config: &AttentionConfig, widest: usize) -> Engine {
     }
 }
 
+/// Whether there are kernels for heads of up to so many columns, on a device with so much shared memory for a block; else why not.
+pub(super) fn select(
+    config: &AttentionConfig,
+    widest: usize,
+    is_grad: bool,
+    room: usize,
+) -> Result<(), Unsupported> {
+    let engine = engine(config, widest);
+    let Some(width) = engine.width_of(widest, is_grad) else {
+        return Err(Unsupported::because("heads in f32 wider than 128"));
+    };
+    // Tiles of f32 are the same for every reach.
+    let products = Products { engine, width, reach: Reach::Full };
+    if shared(products, is_grad, config.varlen) > room {
+        return Err(Unsupported::because("wide heads in f32 need more shared memory than the device has"));
+    }
+    Ok(())
+}
+
+/// Bytes of shared memory that the kernels take.
+fn shared(products: Products, is_grad: bool, is_varlen: bool) -> usize {
+    let (own, room) = match is_grad {
+        true => {
+            let [queries, keys] = grad_launches(products, 4);
+            (queries.shared.max(keys.shared), varlen::room::<Backward>())
+        }
+        false => (forward_launch(products, 4).shared, varlen::room::<Forward>()),
+    };
+    own + if is_varlen { room } else { 0 }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::{Backward, Forward, Plan, Sizes, grad_launches, varlen};
     use super::*;
-    use crate::variant::attention::{Products, Reach};
 
     const PLAIN: AttentionConfig = AttentionConfig::PLAIN;
     const TF32: AttentionConfig = AttentionConfig { tf32: true, ..PLAIN };
@@ -68,33 +99,36 @@ mod tests {
         assert_eq!(engines(), [Engine::Simt, Engine::Tf32, Engine::Simt]);
     }
 
-    /// Of compute capability 8.6, 8.9 and 12.0, with the parameters of a sequence.
+    /// Of compute capability 8.6, 8.9 and 12.0; the widest heads that of 8.0 and 9.0.
     #[test]
-    fn tiles_fit_99_kib_of_shared_memory() {
-        let sizes = Sizes {
-            heads: 1,
-            group: 1,
-            queries: 1,
-            keys: 1,
-            head_dim: 1,
-            value_dim: 1,
-            reach_first: 0,
-            reach_end: 1,
-            scale: 1.0,
-        };
-        let room = 99 << 10;
-        for engine in [Engine::Tf32, Engine::Bf16x6] {
-            for width in [32, 64, 128] {
-                let products = Products { engine, width, reach: Reach::VarlenDropout };
-                let plan = Plan { products, sizes, batch: 1, kv_heads: 1 };
-                let tiles = products.forward_tiles();
-                assert!(plan.forward_shared(tiles, 4) + varlen::room::<Forward>() <= room, "{products:?}");
-                let [queries, keys] = products.backward_tiles();
-                assert_eq!(queries, keys, "one source has both kernels");
-                for pass in grad_launches(&plan, 4) {
-                    assert!(pass.shared + varlen::room::<Backward>() <= room, "{products:?}");
-                }
+    fn tiles_fit_the_shared_memory_of_a_block() {
+        for (engine, width) in [Engine::Tf32, Engine::Bf16x6]
+            .into_iter()
+            .flat_map(|engine| [32, 64, 128].map(|width| (engine, width)))
+        {
+            let products = Products { engine, width, reach: Reach::VarlenDropout };
+            for is_grad in [false, true] {
+                assert!(shared(products, is_grad, true) <= 99 << 10, "{products:?}, gradient: {is_grad}");
             }
+            let [queries, keys] = products.backward_tiles();
+            assert_eq!(queries, keys, "one source has both kernels");
         }
+        let widest = Products { engine: Engine::Tf32, width: 256, reach: Reach::VarlenDropout };
+        assert!((99 << 10..=163 << 10).contains(&shared(widest, false, true)));
+    }
+
+    #[test]
+    fn heads_wider_than_128_have_a_forward_kernel_in_tf32() {
+        let room = 227 << 10;
+        let is_taken = |config, widest, is_grad| select(config, widest, is_grad, room).is_ok();
+        for widest in [1, 64, 128] {
+            assert!([&PLAIN, &TF32, &IEEE].iter().all(|config| is_taken(config, widest, false)));
+            assert!([&PLAIN, &TF32, &IEEE].iter().all(|config| is_taken(config, widest, true)));
+        }
+        assert!(is_taken(&TF32, 129, false) && is_taken(&TF32, 256, false) && !is_taken(&TF32, 129, true));
+        assert!(!is_taken(&PLAIN, 129, false) && !is_taken(&IEEE, 129, false));
+        assert!(!with_attention_by_parts(|| is_taken(&PLAIN, 129, false)));
+        assert!(select(&TF32, 256, false, 99 << 10).is_err(), "composed where memory is short");
+        assert!(select(&TF32, 128, true, 99 << 10).is_ok() && select(&PLAIN, 128, true, 99 << 10).is_err());
     }
 }

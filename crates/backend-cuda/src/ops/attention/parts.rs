@@ -2,7 +2,7 @@
 //! each, whose results `attention/merge_parts.cu` puts together in the order of the keys.
 
 use super::super::TOO_LONG;
-use super::{Forward, MASK_STRIDE, Plan, Sizes, grid};
+use super::{Forward, MASK_STRIDE, Plan, Sizes, forward_shared, grid};
 use crate::call::Call;
 use crate::launch::Launch;
 use crate::variant::attention::{AttentionVariant, Reach};
@@ -157,7 +157,7 @@ impl Plan {
         let parameters = Forward { blocks: blocks as u32, parts, ..tensors };
         let variant = AttentionVariant::ForwardParts { products: self.products, dtype };
         let launch = Launch {
-            shared: self.forward_shared(tiles, dtype.size()) as u32,
+            shared: forward_shared(self.products, tiles, dtype.size()) as u32,
             ..Launch::new(variant, 0, grid(call.name, heads, blocks * cut.count)?, tiles.threads())
         };
         call.gpu.launch(call.name, launch, &parameters)?;
