@@ -4,6 +4,7 @@
 //   attention_grad_queries   dq: a block has rows of q and dy, and walks over the keys       s  = q k^T      dp  = dy v^T
 //   attention_grad_keys      dk, dv: a block has rows of k and v, and walks over the         s^T = k q^T     dp^T = v dy^T
 //                            queries of all query heads that share the key head
+//   attention_grad_values    dv, where K_SPLIT leaves dk alone to the one before             s^T = k q^T
 //
 //                    walked ->   STEP      STEP
 //                 +---------+---------+---------+     weights and their gradient in accumulators, which are the left operands
@@ -13,11 +14,12 @@
 // With SPLIT steps that meet numbers without parts are multiplied by fused multiply-adds, as in f32_forward.cu, and so is what a warp adds to a gradient where gradients
 // of its scores are 2^48 and more, infinite or NaN.
 //
-// Launch as for grad.cu, without attention_grad_values: blocks of WARPS * 32 threads have WARPS * ROW_TILES * 16 rows. The host says ROW_TILES, STEP, WARPS and BLOCKS:
+// Launch as for grad.cu: blocks of WARPS * 32 threads have WARPS * ROW_TILES * 16 rows. The host says ROW_TILES, STEP, WARPS, BLOCKS and K_SPLIT:
 //
-//                                   ROW_TILES STEP WARPS BLOCKS
-//   a width above 64                    1      16    4     2        96 KiB of shared memory; dk and dv are 128 registers
-//   narrower                            1      32    4     2
+//                                   ROW_TILES STEP WARPS BLOCKS K_SPLIT
+//   a width above 64, TF32              1      16    4     2       0     96 KiB of shared memory; dk and dv are 128 registers
+//                     SPLIT             1      16    4     2       1     there are no registers for parts beside both
+//   narrower                            1      32    4     2       0
 //
 // Limits: as for f32_forward.cu; the last axes of dq, dk and dv are runs. With SPLIT gradients of scores below 2^-103 have fewer than 24 bits.
 
@@ -31,6 +33,9 @@
 #define WARPS 4
 #define BLOCKS 2
 #endif
+
+// What a walk sums up: the gradient of the scores times the walked rows, which is dq or dk, and the weights times dy, which is dv.
+enum Sums { SCORE_GRADS = 1, WEIGHTS = 2, BOTH = 3 };
 
 constexpr int THREADS = WARPS * WARP;
 constexpr int WARP_ROWS = ROW_TILES * 16;
@@ -171,14 +176,15 @@ INLINE void score_gradient(Products& grad, const Products& weight, const RowNumb
     });
 }
 
-// The gradients of the warp's own rows: dq, or dk and dv.
-template <bool BY_KEYS> struct Gradients {
-    float first[ROW_TILES][HEAD_DIM / 8][4], second[ROW_TILES][BY_KEYS ? VALUE_DIM / 8 : 1][4];
+// The gradients of the warp's own rows: dq, or dk, dv or both.
+template <int SUMS> struct Gradients {
+    static constexpr bool HAS_FIRST = SUMS & SCORE_GRADS, HAS_SECOND = SUMS & WEIGHTS;
+    float first[ROW_TILES][HAS_FIRST ? HEAD_DIM / 8 : 1][4], second[ROW_TILES][HAS_SECOND ? VALUE_DIM / 8 : 1][4];
 };
 
 // Adds those of a step, whose rows are there.
-template <bool BY_KEYS>
-INLINE void add_step(Gradients<BY_KEYS>& to, const RowNumbers& own, const Block<BY_KEYS>& block, const Step& step,
+template <bool BY_KEYS, int SUMS>
+INLINE void add_step(Gradients<SUMS>& to, const RowNumbers& own, const Block<BY_KEYS>& block, const Step& step,
                      bool fit) {
     const AttentionGrad& p = block.p;
     u32 head = block.tile.batch * block.sizes.heads + block.query_head(step);
@@ -187,13 +193,17 @@ INLINE void add_step(Gradients<BY_KEYS>& to, const RowNumbers& own, const Block<
     Products weight, grad;
     product_of_rows<HEAD_DIM>(weight, block.tiles, block.tile_row, block.first(step), fit && block.fit);
     exp_scores(weight, own, block, step);
-    product_of_rows<VALUE_DIM>(grad, block.tiles + OWN_SECOND, block.tile_row, block.second(step), fit && block.fit);
-    score_gradient(grad, weight, own, block, step, kept);
-    if constexpr (BY_KEYS) {
+    if constexpr (Gradients<SUMS>::HAS_FIRST) {
+        product_of_rows<VALUE_DIM>(grad, block.tiles + OWN_SECOND, block.tile_row, block.second(step),
+                                   fit && block.fit);
+        score_gradient(grad, weight, own, block, step, kept);
+    }
+    if constexpr (Gradients<SUMS>::HAS_SECOND) {
         drop_weights(weight, kept);
         add_product<VALUE_DIM>(to.second, weight, block.second(step), fit);
     }
-    add_product<HEAD_DIM>(to.first, grad, block.first(step), fit && are_fit(grad));
+    if constexpr (Gradients<SUMS>::HAS_FIRST)
+        add_product<HEAD_DIM>(to.first, grad, block.first(step), fit && block.fit && are_fit(grad));
 }
 
 // To the next step: behind the last one of a query head, the first one of the next head.
@@ -206,21 +216,23 @@ template <bool BY_KEYS> INLINE Step next_of(const Step& step, const Range& walke
     return next;
 }
 
-template <bool BY_KEYS>
-INLINE void write_gradients(Gradients<BY_KEYS>& gradients, const Block<BY_KEYS>& block, i32 rows) {
+template <bool BY_KEYS, int SUMS>
+INLINE void write_gradients(Gradients<SUMS>& gradients, const Block<BY_KEYS>& block, i32 rows) {
     const AttentionGrad& p = block.p;
     const TileCoord& tile = block.tile;
-    scale_by(gradients.first, block.sizes.scale);
-    write_columns<HEAD_DIM>(gradients.first, head_of(BY_KEYS ? p.dk : p.dq, tile.batch, tile.head), block.warp_row,
-                            rows, block.sizes.head_dim);
-    if constexpr (BY_KEYS) {
+    if constexpr (Gradients<SUMS>::HAS_FIRST) {
+        scale_by(gradients.first, block.sizes.scale);
+        write_columns<HEAD_DIM>(gradients.first, head_of(BY_KEYS ? p.dk : p.dq, tile.batch, tile.head), block.warp_row,
+                                rows, block.sizes.head_dim);
+    }
+    if constexpr (Gradients<SUMS>::HAS_SECOND) {
         if (DROPOUT) scale_by(gradients.second, p.dropout.scale);
         write_columns<VALUE_DIM>(gradients.second, head_of(p.dv, tile.batch, tile.head), block.warp_row, rows,
                                  block.sizes.value_dim);
     }
 }
 
-template <bool BY_KEYS> INLINE void gradient(const AttentionGrad& launched) {
+template <bool BY_KEYS, int SUMS> INLINE void gradient(const AttentionGrad& launched) {
     extern __shared__ __align__(1024) u8 shared[];
     u32 blocks = BY_KEYS ? launched.key_blocks : launched.query_blocks;
     const AttentionGrad& p = of_own_sequence<BY_KEYS>(launched, shared + SHARED_BYTES<BY_KEYS>, blocks, ROWS);
@@ -241,7 +253,7 @@ template <bool BY_KEYS> INLINE void gradient(const AttentionGrad& launched) {
     RowNumbers own;
     if (!BY_KEYS) own.load(p, tile, block.warp_row);
     block.fit = block.await_own();
-    Gradients<BY_KEYS> gradients;
+    Gradients<SUMS> gradients;
     clear(gradients.first);
     clear(gradients.second);
 #pragma unroll 1
@@ -262,10 +274,17 @@ template <bool BY_KEYS> INLINE void gradient(const AttentionGrad& launched) {
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     attention_grad_queries(const __grid_constant__ AttentionGrad p) {
     wait_for_earlier_launches();
-    gradient<false>(p);
+    gradient<false, SCORE_GRADS>(p);
 }
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     attention_grad_keys(const __grid_constant__ AttentionGrad p) {
     wait_for_earlier_launches();
-    gradient<true>(p);
+    gradient<true, K_SPLIT ? SCORE_GRADS : BOTH>(p);
 }
+#if K_SPLIT
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
+    attention_grad_values(const __grid_constant__ AttentionGrad p) {
+    wait_for_earlier_launches();
+    gradient<true, WEIGHTS>(p);
+}
+#endif

@@ -48,7 +48,7 @@ template <int WIDTH> struct FloatTile {
 template <int ROWS, int WIDTH, int THREADS_, class Work> INLINE void for_own_chunks(u32 tile, Work work) {
     constexpr int CHUNKS = FloatTile<WIDTH>::CHUNKS, ROWS_AT_ONCE = THREADS_ / CHUNKS;
     static_assert(ROWS % ROWS_AT_ONCE == 0, "each thread copies as many");
-    u32 row = threadIdx.x / CHUNKS, chunk = threadIdx.x % CHUNKS;
+    u32 thread = read_tid_x(), row = thread / CHUNKS, chunk = thread % CHUNKS;
 #pragma unroll 16
     for (int i = 0; i < ROWS / ROWS_AT_ONCE; ++i, row += ROWS_AT_ONCE)
         work(tile + FloatTile<WIDTH>::at(row, chunk), row, chunk);
@@ -179,7 +179,8 @@ INLINE void product_of_rows(float (&c)[DOWN][OVER][4], u32 a_tile, u32 row, u32 
     typedef FloatTile<WIDTH> Tile;
     constexpr int TOGETHER = smallest(MOST_TOGETHER, OVER);
     static_assert(OVER % TOGETHER == 0, "whole groups of blocks");
-    u32 lane = threadIdx.x % WARP, swizzled = (lane % 4 ^ Tile::swizzle(lane / 4)) << 4;
+    // Read again, so that what follows from it takes no registers between products.
+    u32 lane = read_tid_x() % WARP, swizzled = (lane % 4 ^ Tile::swizzle(lane / 4)) << 4;
     u32 a = a_tile + (row + lane / 4) * Tile::ROW_BYTES, b = b_tile + lane / 4 * Tile::ROW_BYTES;
     clear(c);
 #pragma unroll UNROLLED
@@ -211,7 +212,7 @@ INLINE void product_of_rows(float (&c)[DOWN][OVER][4], u32 a_tile, u32 row, u32 
 template <int WIDTH, int DOWN, int OVER>
 INLINE void add_product(float (&c)[DOWN][WIDTH / 8][4], const float (&w)[DOWN][OVER][4], u32 b_tile) {
     typedef FloatTile<WIDTH> Tile;
-    u32 lane = threadIdx.x % WARP, row = lane % 4 * 2, chunk = lane / 4 ^ row;
+    u32 lane = read_tid_x() % WARP, row = lane % 4 * 2, chunk = lane / 4 ^ row;
     u32 even = b_tile + row * Tile::ROW_BYTES + (chunk << 4);
     u32 odd = b_tile + (row + 1) * Tile::ROW_BYTES + ((chunk ^ 4) << 4);
 #pragma unroll
@@ -301,7 +302,7 @@ template <int ROWS, int WIDTH, int THREADS_> INLINE bool has_fit_chunks(u32 tile
 #if SPLIT
     for_own_chunks<ROWS, WIDTH, THREADS_>(tile, [&](u32 place, u32, u32) {
         uint4 words = ld_shared_v4(place);
-        fit = fit && is_fit(words.x) && is_fit(words.y) && is_fit(words.z) && is_fit(words.w);
+        fit &= is_fit(words.x) & is_fit(words.y) & is_fit(words.z) & is_fit(words.w);
     });
 #endif
     return fit;
@@ -315,7 +316,7 @@ template <int DOWN, int OVER> INLINE bool are_fit(const float (&w)[DOWN][OVER][4
 #pragma unroll
         for (int j = 0; j < OVER; ++j)
 #pragma unroll
-            for (int e = 0; e < 4; ++e) fit = fit && fabsf(w[i][j][e]) < 0x1p48f;
+            for (int e = 0; e < 4; ++e) fit &= fabsf(w[i][j][e]) < 0x1p48f;
     fit = !__any_sync(ALL_LANES, !fit);
 #endif
     return fit;

@@ -159,8 +159,8 @@ fn sequences_of_f32_by_parts() -> Result<()> {
 /// In TF32, beside fused multiply-adds: whose roundings are not those of the same attention under a mask, as keys fall into other steps.
 #[test]
 fn sequences_of_f32_in_tf32() -> Result<()> {
-    // Twenty times that of an operand.
-    let lost = 0.01;
+    // Sixty times that of an operand: the largest of many differences of rounded products.
+    let lost = 0.03;
     let mut faults = String::new();
     for case in cases(DType::F32) {
         let _beside = beside();

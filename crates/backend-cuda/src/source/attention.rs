@@ -117,7 +117,8 @@ fn grad(products: Products, dtype: DType) -> Source {
         // Both kernels have the same.
         return Source::new("attention/f32_grad.cu", kernels)
             .products(products, dtype)
-            .forward_tiles(queries);
+            .forward_tiles(queries)
+            .define("K_SPLIT", usize::from(splits));
     }
     Source::new("attention/grad.cu", kernels).products(products, dtype).define_all([
         ("Q_ROW_TILES", queries.row_tiles),

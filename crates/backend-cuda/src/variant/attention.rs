@@ -332,7 +332,7 @@ impl Products {
 
     /// Whether the gradients of keys and of values have a kernel each: their sums do not fit the registers together.
     pub(crate) fn has_values_kernel(self) -> bool {
-        self.width > 128
+        self.width > 128 || (self.engine == Engine::Bf16x6 && self.width == 128)
     }
 }
 
