@@ -1,8 +1,9 @@
-// Scaled dot-product attention of f32 on the tensor cores: see forward.cu for what it computes, and f32_mma.cuh for how products of f32 are formed: in TF32 (SPLIT 0),
-// or of parts of bf16 and as accurate as fused multiply-adds (SPLIT 1). All else, and which weights are dropped, is as in simt_forward.cu.
+// Scaled dot-product attention of f32 on the tensor cores: see forward.cu for what it computes, and f32_mma.cuh for how products of f32 are formed:
+// in TF32 (SPLIT 0), or of parts of bf16 and as accurate as fused multiply-adds (SPLIT 1). All else, and which weights are dropped, is as in
+// simt_forward.cu.
 //
-// A block has QUERIES rows of one head, a warp ROW_TILES * 16 of them; all warps walk over the keys together, STEP at a time. The next step's keys and values are under
-// way while one is worked on.
+// A block has QUERIES rows of one head, a warp ROW_TILES * 16 of them; all warps walk over the keys together, STEP at a time. The next step's keys
+// and values are under way while one is worked on.
 //
 //                 keys ->     STEP      STEP
 //             +---------+---------+---------+     s = scale q k^T + mask     accumulators, STEP / 8 x ROW_TILES of 16 x 8
@@ -11,12 +12,12 @@
 //   warp 2    |         |         |         |     y += p v                   accumulators, VALUE_DIM / 8 x ROW_TILES of 16 x 8
 //             +---------+---------+---------+
 //
-// With SPLIT each thread looks through what it copied for numbers that have no parts; a step of keys and values with such a number, and all steps of such queries, are
-// multiplied by fused multiply-adds: infinities, NaN and the largest and smallest numbers come out as they do there.
+// With SPLIT each thread looks through what it copied for numbers that have no parts; a step of keys and values with such a number, and all steps
+// of such queries, are multiplied by fused multiply-adds: infinities, NaN and the largest and smallest numbers come out as they do there.
 //
-// Launch: attention<<<batch * heads * blocks, WARPS * 32, SHARED_BYTES>>>, with blocks = queries / QUERIES, rounded up. The host says the tiles by ROW_TILES, STEP,
-// WARPS and BLOCKS (that share a multiprocessor): two row tiles read and convert a fragment of keys or values once; STEP is what lets two blocks share the 227 KiB of
-// compute capability 9.0, and one the 99 KiB of 8.6 and 8.9.
+// Launch: attention<<<batch * heads * blocks, WARPS * 32, SHARED_BYTES>>>, with blocks = queries / QUERIES, rounded up. The host says the tiles by
+// ROW_TILES, STEP, WARPS and BLOCKS (that share a multiprocessor): two row tiles read and convert a fragment of keys or values once; STEP is what
+// lets two blocks share the 227 KiB of compute capability 9.0, and one the 99 KiB of 8.6 and 8.9.
 //
 //                                             ROW_TILES STEP WARPS BLOCKS
 //   TF32   head_dim or value_dim above 128        1      16    4     1      128 KiB of shared memory
@@ -24,7 +25,8 @@
 //          narrower                               2      32    4     2
 //   SPLIT                                         1      32    4     2      parts and sums of 16 products take the registers of a second row tile
 //
-// Limits: as for forward.cu, widths up to 256 in TF32 and up to 128 with SPLIT. Any layout of a mask. With SPLIT a weight below 2^-103 of its row's largest has fewer than 24 bits.
+// Limits: as for forward.cu, widths up to 256 in TF32 and up to 128 with SPLIT. With SPLIT a weight below 2^-103 of its row's largest
+// has fewer than 24 bits.
 
 #include "attention/f32_mma.cuh"
 #include "attention/varlen.cuh"
@@ -153,7 +155,8 @@ INLINE void exp_scores(Scores& s, Outputs& y, Softmax& softmax) {
             for (int e = 0; e < 4; ++e) y[i][j][e] *= rescale[i][e / 2];
 }
 
-// y divided by the sums of its weights, and the log-sum-exp of the scores. Where the warp's rows lie is computed anew, so that it takes no registers before.
+// y divided by the sums of its weights, and the log-sum-exp of the scores. Where the warp's rows lie is computed anew, so that it takes no
+// registers before.
 INLINE void finish_rows(const Attention& p, Outputs& y, const Softmax& softmax) {
     const Sizes& sizes = p.sizes;
     TileCoord tile = tile_in(p);

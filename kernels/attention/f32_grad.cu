@@ -1,5 +1,5 @@
-// The gradient of f32_forward.cu: see grad.cu for what it computes and in which order, and f32_mma.cuh for how products of f32 are formed. Numbers of queries are those
-// of attention_grad_rows for f32.
+// The gradient of f32_forward.cu: see grad.cu for what it computes and in which order, and f32_mma.cuh for how products of f32 are formed. Numbers
+// of queries are those of attention_grad_rows for f32.
 //
 //   attention_grad_queries   dq: a block has rows of q and dy, and walks over the keys       s  = q k^T      dp  = dy v^T
 //   attention_grad_keys      dk, dv: a block has rows of k and v, and walks over the         s^T = k q^T     dp^T = v dy^T
@@ -11,8 +11,8 @@
 //   own rows      |         |  p, ds  |         |     of the products that follow as they stand: own += ds walked
 //   (ROWS)        +---------+---------+---------+     the next step's rows are under way meanwhile
 //
-// With SPLIT steps that meet numbers without parts are multiplied by fused multiply-adds, as in f32_forward.cu, and so is what a warp adds to a gradient where gradients
-// of its scores are 2^48 and more, infinite or NaN.
+// With SPLIT steps that meet numbers without parts are multiplied by fused multiply-adds, as in f32_forward.cu, and so is what a warp adds to a
+// gradient where gradients of its scores are 2^48 and more, infinite or NaN.
 //
 // Launch as for grad.cu: blocks of WARPS * 32 threads have WARPS * ROW_TILES * 16 rows. The host says ROW_TILES, STEP, WARPS, BLOCKS and K_SPLIT:
 //
@@ -132,8 +132,8 @@ struct RowNumbers {
     }
 };
 
-// Calls work(i, j, e, number) for a lane's accumulators with the number of the element's query: one of its `own`, or of the walked ones, which lie at `walked` in shared
-// memory.
+// Calls work(i, j, e, number) for a lane's accumulators with the number of the element's query: one of its `own`, or of the walked ones, which lie
+// at `walked` in shared memory.
 template <bool BY_KEYS, class Work> INLINE void with_numbers(const float (&own)[ROW_TILES][2], u32 walked, Work work) {
 #pragma unroll
     for (int j = 0; j < STEP / 8; ++j) {

@@ -4,30 +4,32 @@
 //   1   as accurately as f32: operands are sums of three parts of bf16, and of the nine products of parts the six largest count (m16n8k16), as in
 //       gemm/wgmma_bf16x6.cuh. Products of numbers without such parts are fused multiply-adds (`is_fit` says which have them)
 //
-// Either way a lane l = 4 g + t multiplies 16 elements along the inner axis at a time. Which of them an instruction calls which is free as long as both operands agree:
-// a lane has four of each row, and these are the four that are cheapest to come by.
+// Either way a warp multiplies 16 elements along the inner axis at a time. Their order is free as long as both operands agree: lane 4 g + t has four
+// of each row, and these are the four that it loads at once, or holds already.
 //
 //   inner axis               0  1  2  3 | 4  5  6  7 | 8  9 10 11 |12 13 14 15
 //   of rows in memory    t:  0  0  0  0   1  1  1  1   2  2  2  2   3  3  3  3     q k^T: one load of 16 bytes
-//   of accumulators      t:  0  0  1  1   2  2  3  3 | 0  0  1  1   2  2  3  3     p v: columns 2 t and 2 t + 1 of two blocks, as accumulators have them
+//   of accumulators      t:  0  0  1  1   2  2  3  3 | 0  0  1  1   2  2  3  3     p v: columns 2 t and 2 t + 1 of two blocks
 //
 //   x[0..3] of a lane    m16n8k8:   first product  place t: x[0], place t + 4: x[1]      second product  x[2], x[3]
 //                        m16n8k16:  places 2 t, 2 t + 1: x[0], x[1]                      places 2 t + 8, 2 t + 9: x[2], x[3]
 //
-// So accumulators of q k^T are the left operand of p v as they stand, and rows of v come in the order of their second line. Columns of v are free, too: block 4 J + j
-// of 8 columns has every fourth one from 32 J + j on, and a lane's columns lie next to each other, in v (4 g of 32) and in y (8 t of 32).
+// So accumulators of q k^T are the left operand of p v as they stand, and rows of v come in the order of their second line. Columns of v are free,
+// too: block 4 J + j of 8 columns has every fourth one from 32 J + j on, and a lane's columns lie next to each other, in v (4 g of 32) and in y (8
+// t of 32).
 //
-// A tile is rows of WIDTH floats in shared memory, 32, 64, 128 or 256. Chunk c of 16 bytes of row r lies at place c ^ swizzle(r), such that the 8 lanes that are served at once
-// read 8 groups of banks, whether these are
+// A tile is rows of WIDTH floats in shared memory, 32, 64, 128 or 256. Chunk c of 16 bytes of row r lies at place c ^ swizzle(r), such that the 8
+// lanes that are served at once read 8 groups of banks, whether these are
 //
 //   two rows, four chunks next to each other    r = 2 m, 2 m + 1            c = 4 s + t           odd rows: the other half of 8 chunks
 //   four rows two apart, two chunks             r = 2 t (+ 1, + 8, + 9)     c = 2 m, 2 m + 1      rows 2 t: chunks 2 t and the next, in another order
 //
-// The tensor cores cut bits off what they add to a sum. With SPLIT they add up 16 products from 0, the small parts first, and these sums are added in registers, rounded
-// to nearest. In TF32, where rounding the operands takes more, they add to the sums themselves.
+// The tensor cores cut bits off what they add to a sum. With SPLIT they add up 16 products from 0, the small parts first, and these sums are added
+// in registers, rounded to nearest. In TF32, where rounding the operands takes more, they add to the sums themselves.
 
 #pragma once
 
+#include "attention/dropout.cuh"
 #include "attention/half.cuh"
 #include "ptx/cvt.cuh"
 #include "ptx/mma.cuh"
@@ -44,7 +46,8 @@ template <int WIDTH> struct FloatTile {
     INLINE static u32 at(u32 row, u32 chunk) { return row * ROW_BYTES + ((chunk ^ swizzle(row)) << 4); }
 };
 
-// Calls work(address in shared memory, row, chunk) for the chunks of a tile that this thread copies: as many threads as a row has chunks stand side by side.
+// Calls work(address in shared memory, row, chunk) for the chunks of a tile that this thread copies: as many threads as a row has chunks stand side
+// by side.
 template <int ROWS, int WIDTH, int THREADS_, class Work> INLINE void for_own_chunks(u32 tile, Work work) {
     constexpr int CHUNKS = FloatTile<WIDTH>::CHUNKS, ROWS_AT_ONCE = THREADS_ / CHUNKS;
     static_assert(ROWS % ROWS_AT_ONCE == 0, "each thread copies as many");
@@ -288,8 +291,8 @@ template <int DOWN, int OVER, class Mask> INLINE void drop_weights(float (&w)[DO
 
 // ---------------------------------------------------------------- numbers without parts
 
-// Whether a number is the sum of three parts of bf16 of which none is subnormal, and too small for a sum of products to be beyond f32: 0, or from 2^-103 up to 2^48
-// (gemm/split_bf16x3.cu).
+// Whether a number is the sum of three parts of bf16 of which none is subnormal, and too small for a sum of products to be beyond f32: 0, or from
+// 2^-103 up to 2^48 (gemm/split_bf16x3.cu).
 INLINE bool is_fit(u32 bits) {
     constexpr u32 LEAST = (127 - 103) << 23, BEYOND = (127 + 48) << 23;
     u32 magnitude = bits & 0x7fffffff;
