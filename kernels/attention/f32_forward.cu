@@ -56,16 +56,18 @@ typedef float Outputs[ROW_TILES][VALUE_DIM / 8][4];
 typedef float Scores[ROW_TILES][STEP / 8][4];
 typedef Kept<KeepMask<false, ROW_TILES, STEP / 8>> KeptWeights;
 
-// What a block works on, where its tiles lie in shared memory, and which rows are this warp's.
+// What a block works on, and where its tiles lie in shared memory.
 struct Block {
     const Attention& p;
     const Sizes& sizes;
     TileCoord tile;
     View<const Element> k, v;
-    u32 warp_row;
-    i32 warp_query, end_key;
+    i32 end_key;
     u32 q_tile, k_tiles, v_tiles;
 
+    // Which rows are this warp's, in the tile and of all: computed anew, so that they take no registers meanwhile.
+    INLINE u32 warp_row() const { return read_tid_x() / WARP * ROW_TILES * 16; }
+    INLINE i32 warp_query() const { return tile.first_row + i32(warp_row()); }
     INLINE u32 k_tile(i32 key) const { return k_tiles + key / STEP % STAGES * K_BYTES; }
     INLINE u32 v_tile(i32 key) const { return v_tiles + key / STEP % STAGES * V_BYTES; }
     // Keys and values of the step that begins with `key`, if there is one.
@@ -101,7 +103,7 @@ INLINE void clear(Softmax& softmax) {
 // Products of a warp's queries become scores under the mask; those of keys that are not seen become -infinity.
 INLINE void mask_scores(Scores& s, const Block& block, i32 first_key) {
     const Sizes& sizes = block.sizes;
-    i32 query = block.warp_query;
+    i32 query = block.warp_query();
     if (MASK != 0) {
         View<const MaskElement> mask = head_of(block.p.mask, block.tile.batch, block.tile.head);
         apply_mask<false>(s, mask, query, first_key, sizes, sizes.scale);
@@ -192,15 +194,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) attention(const __
     if (has_no_rows(tile, sizes.queries)) return;
     i32 end_query = min(tile.first_row + QUERIES, i32(sizes.queries));
     Range keys = keys_of(sizes, tile.first_row, end_query);
-    u32 warp_row = threadIdx.x / WARP * ROW_TILES * 16;
     u32 q_tile = cvta_to_shared(shared), k_tiles = q_tile + Q_BYTES, v_tiles = k_tiles + STAGES * K_BYTES;
     Block block = {p,
                    sizes,
                    tile,
                    head_of(p.k, tile.batch, tile.head / sizes.group),
                    head_of(p.v, tile.batch, tile.head / sizes.group),
-                   warp_row,
-                   tile.first_row + i32(warp_row),
                    keys.end,
                    q_tile,
                    k_tiles,
@@ -219,11 +218,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) attention(const __
     for (; key < keys.end; key += STEP) {
         bool fit = block.await_step(key);
         block.fetch_step(key + STEP);
-        if (!any_seen(sizes, block.warp_query, block.warp_query + ROW_TILES * 16, key, key + STEP)) continue;
+        i32 query = block.warp_query();
+        if (!any_seen(sizes, query, query + ROW_TILES * 16, key, key + STEP)) continue;
         KeptWeights kept;
-        kept.draw(p.dropout, WeightNumbers::of(p), tile.batch * sizes.heads + tile.head, block.warp_query, key);
+        kept.draw(p.dropout, WeightNumbers::of(p), tile.batch * sizes.heads + tile.head, query, key);
         Scores s;
-        product_of_rows<HEAD_DIM>(s, q_tile, warp_row, block.k_tile(key), fit && are_queries_fit);
+        product_of_rows<HEAD_DIM>(s, q_tile, block.warp_row(), block.k_tile(key), fit && are_queries_fit);
         mask_scores(s, block, key);
         exp_scores(s, y, softmax);
         drop_weights(s, kept);
