@@ -23,7 +23,8 @@
 //   TF32   head_dim or value_dim above 128        1      16    4     1      128 KiB of shared memory
 //          above 64                               1      32    4     2
 //          narrower                               2      32    4     2
-//   SPLIT                                         1      32    4     2      parts and sums of 16 products take the registers of a second row tile
+//   SPLIT  head_dim or value_dim above 64         1      16    4     2      of more keys registers spill
+//          narrower                               1      32    4     2      parts and sums of 16 products take those of a second row tile
 //
 // Limits: as for forward.cu, widths up to 256 in TF32 and up to 128 with SPLIT. With SPLIT a weight below 2^-103 of its row's largest
 // has fewer than 24 bits.

@@ -288,6 +288,8 @@ impl Products {
             (Engine::Tf32, ..=64) => ROWS_128_STEP_32_BLOCKS_2,
             // 128 KiB of shared memory.
             (Engine::Tf32, 256) => ROWS_64_STEP_16_BLOCKS_1,
+            // Of more keys registers spill, with some reaches and architectures.
+            (Engine::Bf16x6, 128) => ROWS_64_STEP_16_BLOCKS_2,
             (Engine::Tf32 | Engine::Bf16x6, _) => ROWS_64_STEP_32_BLOCKS_2,
             // y of wide heads takes most of the registers.
             (Engine::Wgmma, 192..) => ROWS_64_STEP_64_BLOCKS_1,
