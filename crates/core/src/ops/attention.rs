@@ -544,17 +544,8 @@ impl Tensor {
             causal => (mask, causal != Causal::Off),
         };
         let scale = scale.unwrap_or(1.0 / (head_dim.max(1) as f64).sqrt());
-        let Matmul { tf32, bf16x6, .. } = product;
-        let mask_follows = mask.is_some();
-        let config = AttentionConfig {
-            scale,
-            causal,
-            window,
-            mask: mask_follows,
-            tf32,
-            bf16x6,
-            ..AttentionConfig::PLAIN
-        };
+        let permitted = AttentionConfig::permitted_as(product);
+        let config = AttentionConfig { scale, causal, window, mask: mask.is_some(), ..permitted };
         let mut inputs: Inputs<'_> = SmallVec::from_slice(&[self, keys, values]);
         inputs.extend(&mask);
         config.attend(inputs, &scores, dropout, apply_one)

@@ -125,9 +125,8 @@ impl Tensor {
         let scores = Shape::new(&[1, heads, rows, key_rows])?;
         let scale = scale.unwrap_or(1.0 / (head_dim.max(1) as f64).sqrt());
         let causal = causal == Causal::LowerRight;
-        let Matmul { tf32, bf16x6, .. } = product;
-        let config =
-            AttentionConfig { scale, causal, window, varlen: true, tf32, bf16x6, ..AttentionConfig::PLAIN };
+        let permitted = AttentionConfig::permitted_as(product);
+        let config = AttentionConfig { scale, causal, window, varlen: true, ..permitted };
         let [queries, keys, values] = [self, keys, values].map(heads_first);
         let (queries, keys, values) = (queries?, keys?, values?);
         let mut inputs: Inputs<'_> = SmallVec::from_slice(&[&queries, &keys, &values]);
