@@ -53,8 +53,8 @@ class autocast:
 
     Args:
         device_type: "cpu", "cuda" or "wgpu"; what `dtype` is if it is not given: bfloat16 on the processor, float16 elsewhere.
-        dtype: float16, bfloat16, float32 (an exception within another scope), "tf32": float32 whose products may be rounded to TF32, or "ieee": float32 whose
-            products of matrices are sums of fused multiply-adds, as PyTorch's `fp32_precision = "ieee"`; float32 itself leaves to the device how to be as accurate.
+        dtype: float16, bfloat16, float32 (an exception within another scope), "tf32": float32 whose products, convolutions and attention may be rounded to TF32, or "ieee":
+            float32 whose products of matrices and attention are sums of fused multiply-adds, as PyTorch's `fp32_precision = "ieee"`; float32 itself leaves to the device how to be as accurate.
         cache_enabled: taken as in PyTorch, and without effect: casts are not kept.
         enabled: False: ops compute in the dtypes of their inputs, also within another scope.
 

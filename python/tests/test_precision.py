@@ -61,6 +61,10 @@ def test_scopes_nest_and_end():
             raise KeyError
         with ternion.autocast("cpu", dtype="ieee"):
             assert (x @ x).dtype is F32
+        queries = ternion.ones(1, 1, 2, 2)
+        for name in ("tf32", "ieee"):
+            with ternion.autocast("cpu", dtype=name):
+                assert ternion.nn.functional.scaled_dot_product_attention(queries, queries, queries).dtype is F32
         assert (x @ x).dtype is F16
         found = []
         thread = threading.Thread(target=lambda: found.append((x @ x).dtype))

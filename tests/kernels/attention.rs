@@ -1,5 +1,6 @@
 //! Attention of every width and reach: forward, backward, and twice.
 
+mod f32_tensor_cores;
 mod grad_mask;
 mod order;
 mod varlen;
@@ -123,8 +124,8 @@ impl Case {
             causal: self.is_causal(),
             window: self.has_window().then_some(WINDOW),
             mask: mask.is_some(),
-            varlen: false,
             dropout: self.dropout,
+            ..AttentionConfig::PLAIN
         };
         let ([queries, keys, _], device) = (self.lengths, inputs[0].device());
         let mask = mask.map(|mask| mask.expand([2, self.heads, queries, keys])).transpose()?;
@@ -333,10 +334,8 @@ fn many_keys() -> Result<()> {
             let config = |causal, mask| AttentionConfig {
                 scale: 0.3 / (width as f64).sqrt(),
                 causal,
-                window: None,
                 mask,
-                varlen: false,
-                dropout: None,
+                ..AttentionConfig::PLAIN
             };
             let found = apply_one(Attention { config: config(causal, false) }, &[&q, &k, &v])?;
             let expected = apply_one(Attention { config: config(false, true) }, &[&q, &k, &v, &mask])?;
@@ -367,10 +366,11 @@ fn dropped_weights_of_many_heads() -> Result<()> {
                 let config = AttentionConfig {
                     scale: 0.3 / (width as f64).sqrt(),
                     causal,
-                    window: None,
+
                     mask: mask.is_some(),
-                    varlen: false,
+
                     dropout: DROPOUTS[1],
+                    ..AttentionConfig::PLAIN
                 };
                 let state = state(device)?;
                 let all: Vec<&Tensor> = inputs.iter().chain(mask).chain([&state]).collect();

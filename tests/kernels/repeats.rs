@@ -317,14 +317,7 @@ fn attention() -> Result<()> {
             let heads = if width > 128 { 36 } else { 12 };
             let random = |seed| tensor(&[2, heads, 520, width], dtype, device, seed);
             let (inputs, dy) = ([random(1)?, random(2)?, random(3)?], random(4)?);
-            let config = AttentionConfig {
-                scale: 0.1,
-                causal,
-                window: None,
-                mask: false,
-                varlen: false,
-                dropout: None,
-            };
+            let config = AttentionConfig { scale: 0.1, causal, ..AttentionConfig::PLAIN };
             let attend = |inputs: &[Tensor]| {
                 let inputs: Vec<&Tensor> = inputs.iter().collect();
                 apply_one(Attention { config }, &inputs)
@@ -336,14 +329,7 @@ fn attention() -> Result<()> {
     for (heads, kv_heads, queries) in [(8, 2, 1), (4, 4, 5)] {
         let random = |heads, rows, seed| tensor(&[2, heads, rows, 128], DType::BF16, device, seed);
         let (q, k, v) = (random(heads, queries, 1)?, random(kv_heads, 3000, 2)?, random(kv_heads, 3000, 3)?);
-        let config = AttentionConfig {
-            scale: 0.1,
-            causal: true,
-            window: None,
-            mask: false,
-            varlen: false,
-            dropout: None,
-        };
+        let config = AttentionConfig { scale: 0.1, causal: true, ..AttentionConfig::PLAIN };
         let what = format!("attention, {queries} queries of 3000 keys, {heads} heads on {kv_heads}");
         compare_runs(&mut faults, &what, || Ok(vec![apply_one(Attention { config }, &[&q, &k, &v])?]))?;
     }
@@ -354,14 +340,7 @@ fn attention() -> Result<()> {
         let random = |rows, seed| tensor(&[2, 12, rows, 64], dtype, device, seed);
         let mask = tensor(&of_mask, dtype, device, 5)?;
         let (inputs, dy) = ([random(300, 1)?, random(520, 2)?, random(520, 3)?, mask], random(300, 4)?);
-        let config = AttentionConfig {
-            scale: 0.1,
-            causal: false,
-            window: None,
-            mask: true,
-            varlen: false,
-            dropout: None,
-        };
+        let config = AttentionConfig { scale: 0.1, causal: false, mask: true, ..AttentionConfig::PLAIN };
         let attend = |inputs: &[Tensor]| {
             let inputs: Vec<&Tensor> = inputs.iter().collect();
             apply_one(Attention { config }, &inputs)
@@ -373,14 +352,7 @@ fn attention() -> Result<()> {
     for dtype in HALF_DTYPES {
         let random = |seed| tensor(&[1, 6, 1040, 128], dtype, device, seed);
         let (inputs, dy) = ([random(1)?, random(2)?, random(3)?], random(4)?);
-        let config = AttentionConfig {
-            scale: 0.1,
-            causal: true,
-            window: None,
-            mask: false,
-            varlen: true,
-            dropout: None,
-        };
+        let config = AttentionConfig { scale: 0.1, causal: true, varlen: true, ..AttentionConfig::PLAIN };
         let attend = |inputs: &[Tensor]| {
             apply_one(Attention { config }, &[&inputs[0], &inputs[1], &inputs[2], &lengths, &lengths])
         };

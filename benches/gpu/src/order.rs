@@ -47,10 +47,7 @@ impl Wanted {
         AttentionConfig {
             scale: 1.0 / (self.head_dim as f64).sqrt(),
             causal: self.causal,
-            window: None,
-            mask: false,
-            varlen: false,
-            dropout: None,
+            ..AttentionConfig::PLAIN
         }
     }
 

@@ -56,6 +56,8 @@ pub use backend::{CudaBackend, descriptions, device, has_kernels};
 pub use kernel_trace::{Activity, ActivityKind, KernelTrace};
 pub use modules::{keep, options};
 pub use nvtx::Nvtx;
+#[doc(hidden)]
+pub use ops::attention::f32_products::with_attention_by_parts;
 pub use source::Source;
 pub use submit::history::LaunchNote;
 pub use timing::Timer;

@@ -49,7 +49,7 @@
 //! # What is not covered
 //!
 //! The gradients of convolutions' weights and of biases are rounded to the half once, before they become f32 (products' are not). Casts are kept of leaves alone:
-//! a frozen parameter is cast at each use. Attention is not rounded to TF32. [`Precision::Ieee`] matters to products of matrices alone: convolutions and attention in f32 compute by fused multiply-adds in any case.
+//! a frozen parameter is cast at each use. [`Precision::Ieee`] matters to products of matrices and to attention: convolutions in f32 compute by fused multiply-adds in any case.
 
 mod casts;
 mod half_copy;
@@ -59,6 +59,7 @@ pub(crate) use half_copy::{HalfCopyOfLeaf, is_found};
 
 use crate::error::{Error, Result};
 use crate::op::Op;
+use crate::ops::attention::{Attention, AttentionConfig};
 use crate::ops::binary::BinaryOp;
 use crate::ops::conv::ConvConfig;
 use crate::ops::matmul::{Epilogue, Matmul};
@@ -76,10 +77,11 @@ pub enum Precision {
     /// f32, accurately: of the ways in which a device can compute a product of matrices the fastest one whose error is at most that of sums in f32 ([`Matmul::bf16x6`]).
     #[default]
     F32,
-    /// f32 whose products of matrices are fused multiply-adds of f32, each rounded as IEEE 754 says: slower than [`Precision::F32`] on tensor cores, and no more accurate.
+    /// f32 whose products of matrices, those of attention too, are fused multiply-adds of f32, each rounded as IEEE 754 says: slower than [`Precision::F32`] on tensor cores, and no more accurate.
     /// For who needs the bits of such sums. PyTorch calls it `fp32_precision = "ieee"`.
     Ieee,
-    /// f32 whose products a device may round to TF32 (8 bits of exponent, 10 of fraction) where it has units for it. Sums stay f32. A permission, as in PyTorch: where there is no such unit it is f32.
+    /// f32 whose products, convolutions and attention a device may round to TF32 (8 bits of exponent, 10 of fraction) where it has units for it: of attention queries, keys, values and weights.
+    /// Sums stay f32. A permission, as in PyTorch: where there is no such unit it is f32.
     Tf32,
     /// bf16: the exponents of f32 with 7 bits of fraction. Needs no loss scale.
     Bf16,
@@ -384,16 +386,29 @@ pub(crate) fn prepared(scope: Precision, op: &Op, inputs: &[&Tensor]) -> Result<
         Kind::AsTheyAre => None,
     };
     let Some(dtype) = dtype else { return Ok(None) };
-    let rounded = if scope == Precision::Tf32 { with_tf32(op) } else { None };
-    if rounded.is_none() && inputs.iter().all(|tensor| tensor.dtype() == dtype || !is_cast(tensor.dtype())) {
+    let permitted = with_permissions(scope, op);
+    if permitted.is_none() && inputs.iter().all(|tensor| tensor.dtype() == dtype || !is_cast(tensor.dtype()))
+    {
         return Ok(None);
     }
     let inputs = inputs.iter().map(|tensor| cast(tensor, dtype)).collect::<Result<_>>()?;
-    Ok(Some(Prepared { op: rounded.unwrap_or_else(|| op.clone()), inputs }))
+    Ok(Some(Prepared { op: permitted.unwrap_or_else(|| op.clone()), inputs }))
 }
 
-/// A convolution that may be rounded to TF32, if it is one and may not yet.
-fn with_tf32(op: &Op) -> Option<Op> {
+/// A convolution or attention with the permissions of `scope`, if it is one and has others.
+fn with_permissions(scope: Precision, op: &Op) -> Option<Op> {
+    if let Op::Attention(attention) = op {
+        let AttentionConfig { tf32, bf16x6, .. } = attention.config;
+        let config = AttentionConfig {
+            tf32: tf32 || scope == Precision::Tf32,
+            bf16x6: bf16x6 && scope != Precision::Ieee,
+            ..attention.config
+        };
+        return (config != attention.config).then(|| Attention { config }.into());
+    }
+    if scope != Precision::Tf32 {
+        return None;
+    }
     let rounded = |config: &ConvConfig| (!config.tf32).then_some(ConvConfig { tf32: true, ..*config });
     match op {
         Op::Conv2d(conv) => {

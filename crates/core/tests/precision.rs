@@ -1,5 +1,7 @@
 //! Scopes of mixed precision: which op computes in which dtype, what is cast how often, and that nothing of a scope outlives it.
 
+#[path = "precision/attention.rs"]
+mod attention;
 #[path = "precision/gradients.rs"]
 mod gradients;
 
@@ -454,8 +456,10 @@ fn tf32_of(ops: &[(String, Op)]) -> Vec<(&str, bool)> {
         Op::Conv2d(conv) => Some(conv.config.tf32),
         Op::Conv2dGradInput(conv) => Some(conv.config.tf32),
         Op::Conv2dGradWeight(conv) => Some(conv.config.tf32),
+        Op::Attention(attention) => Some(attention.config.tf32),
+        Op::AttentionGrad(attention) => Some(attention.config.tf32),
         _ => {
-            assert!(!name.contains("conv") && !name.contains("matmul"));
+            assert!(["conv", "matmul", "attention"].iter().all(|product| !name.contains(product)));
             None
         }
     };

@@ -12,7 +12,7 @@ pub enum Mode {
     Cut,
 }
 
-/// Another device, on which products that permit TF32 are formed of rounded operands. Sums stay in f32. Convolutions are composed of such products.
+/// Another device, on which products that permit TF32 are formed of rounded operands. Sums stay in f32. Convolutions and attention are composed of such products.
 #[derive(Debug)]
 pub struct Tf32 {
     inner: Device,
@@ -51,13 +51,15 @@ impl Backend for Tf32 {
         "tf32"
     }
     fn plan(&self, op: &Op, inputs: &[Meta<'_>]) -> Result<Plan, Unsupported> {
-        let config = match op {
-            Op::Conv2d(conv) => Some(conv.config),
-            Op::Conv2dGradInput(conv) => Some(conv.config),
-            Op::Conv2dGradWeight(conv) => Some(conv.config),
-            _ => None,
+        let permitted = match op {
+            Op::Conv2d(conv) => conv.config.tf32,
+            Op::Conv2dGradInput(conv) => conv.config.tf32,
+            Op::Conv2dGradWeight(conv) => conv.config.tf32,
+            Op::Attention(attention) => attention.config.tf32,
+            Op::AttentionGrad(attention) => attention.config.tf32,
+            _ => false,
         };
-        match config.is_some_and(|config| config.tf32) {
+        match permitted {
             true => Err(Unsupported::because("products are rounded one by one")),
             false => self.inner.backend().plan(op, inputs),
         }

@@ -81,8 +81,9 @@ impl Case {
             causal: self.is_causal,
             window: self.has_window.then_some(WINDOW),
             mask: true,
-            varlen: false,
+
             dropout,
+            ..AttentionConfig::PLAIN
         };
         let state = dropout.map(|_| state(inputs[0].device())).transpose()?;
         let all: Vec<&Tensor> = inputs.iter().chain(&state).collect();

@@ -15,8 +15,7 @@ const SIZES: [[usize; 5]; 4] =
 /// In short tests.
 const FEW: [[usize; 5]; 1] = [[1, 2, 1, 200, 300]];
 
-const CAUSAL: AttentionConfig =
-    AttentionConfig { scale: 0.04, causal: true, window: None, mask: false, varlen: false, dropout: None };
+const CAUSAL: AttentionConfig = AttentionConfig { scale: 0.04, causal: true, ..AttentionConfig::PLAIN };
 /// All keys, a causal band, and one that is cut on both sides.
 const CONFIGS: [AttentionConfig; 3] =
     [AttentionConfig { causal: false, ..CAUSAL }, CAUSAL, AttentionConfig { window: Some(150), ..CAUSAL }];

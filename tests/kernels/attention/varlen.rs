@@ -1,12 +1,16 @@
 //! Sequences of different lengths: as the same attention under a mask of which keys a query's sequence has.
 
-use super::super::{beside, both_ways, difference, none_wrong, tensor, twice, unless_short};
+use super::super::{
+    beside, both_ways, difference, difference_beside, none_wrong, tensor, twice, unless_short,
+};
 use super::{WINDOW, state};
 use std::fmt::Write;
 use ternion::dispatch::apply_one;
 use ternion::ops::attention::{Attention, AttentionConfig};
 use ternion::ops::random::Dropout;
 use ternion::prelude::*;
+use ternion_core::{Precision, with_precision};
+use ternion_cuda::with_attention_by_parts;
 
 /// Queries and keys of each sequence: of some tiles, of a part of one, of none, and of more queries than keys. Behind them are rows of no sequence.
 const SEQUENCES: [[usize; 2]; 7] = [[70, 64], [1, 3], [0, 5], [130, 259], [66, 2], [128, 128], [4, 0]];
@@ -79,6 +83,7 @@ impl Case {
             mask: !varlen,
             varlen,
             dropout: self.dropout,
+            ..AttentionConfig::PLAIN
         }
     }
 
@@ -145,6 +150,34 @@ fn sequences_of_f32() -> Result<()> {
     compare_with_masks(DType::F32)
 }
 
+/// By parts of bf16, of sequences and under masks.
+#[test]
+fn sequences_of_f32_by_parts() -> Result<()> {
+    with_attention_by_parts(|| compare_with_masks(DType::F32))
+}
+
+/// In TF32, beside fused multiply-adds: whose roundings are not those of the same attention under a mask, as keys fall into other steps.
+#[test]
+fn sequences_of_f32_in_tf32() -> Result<()> {
+    // Sixty times that of an operand: the largest of many differences of rounded products.
+    let lost = 0.03;
+    let mut faults = String::new();
+    for case in cases(DType::F32) {
+        let _beside = beside();
+        let in_tf32 = |device: &Device| with_precision(Precision::Tf32, || case.in_sequences(device));
+        let Some(found) = twice(&mut faults, &format!("{case:?}"), in_tf32)? else { break };
+        let device = found[0].device().clone();
+        let expected = with_precision(Precision::Ieee, || case.in_sequences(&device))?;
+        for (at, (found, expected)) in found.iter().zip(&expected).enumerate() {
+            if let Some(text) = difference_beside(found, expected, lost)? {
+                let _ = writeln!(faults, "{case:?}, result {at}: {text}");
+            }
+        }
+    }
+    none_wrong(&faults);
+    Ok(())
+}
+
 #[test]
 fn sequences_of_f16() -> Result<()> {
     compare_with_masks(DType::F16)
@@ -160,8 +193,7 @@ fn sequences_of_bf16() -> Result<()> {
 fn lengths_that_cannot_be_reach_no_other_memory() -> Result<()> {
     let _beside = beside();
     let Some(device) = super::super::gpu() else { return Ok(()) };
-    let config =
-        AttentionConfig { scale: 0.2, causal: true, window: None, mask: false, varlen: true, dropout: None };
+    let config = AttentionConfig { scale: 0.2, causal: true, varlen: true, ..AttentionConfig::PLAIN };
     for dtype in [DType::F32, DType::BF16] {
         for ends in [[-5, i32::MAX, 40, 7], [i32::MIN, -1, -1, i32::MAX], [90, 60, 30, 0]] {
             let lengths = [ends, [ends[3], ends[1], ends[2], ends[0]]]

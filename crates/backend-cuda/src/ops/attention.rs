@@ -1,6 +1,7 @@
 //! Scaled dot-product attention and its gradient, without a matrix of scores in memory.
 
 mod dropout_bits;
+pub(crate) mod f32_products;
 mod forward_tma;
 mod grad_by_keys;
 mod grad_mask;
@@ -24,9 +25,8 @@ use varlen::Varlen;
 pub use grad_by_keys::SumOrder;
 pub(crate) use study::gradient as study_gradient;
 
-/// The widest head that the kernels take in half precision, and in f32.
+/// The widest head that the kernels take in half precision.
 const WIDEST: usize = 256;
-const WIDEST_F32: usize = 128;
 
 /// Strides of a mask, of rows and keys, that the kernels for half precision take.
 const MASK_STRIDE: usize = 1 << 24;
@@ -133,7 +133,7 @@ struct Backward {
     varlen: Varlen,
 }
 
-/// All floats but f64, heads of up to 256 (f32: 128), and sizes that fit the kernels' numbers.
+/// All floats but f64, heads of up to 256 (f32: 128, but in TF32 forward), and sizes that fit the kernels' numbers.
 pub(crate) fn select(op: &Op, inputs: &[Meta<'_>], room: usize) -> Result<Selected, Unsupported> {
     let no = |why: &'static str| Err(Unsupported::because(why));
     let dim = |input: usize, axis: usize| inputs[input].shape().dim(axis);
@@ -141,22 +141,17 @@ pub(crate) fn select(op: &Op, inputs: &[Meta<'_>], room: usize) -> Result<Select
     if inputs[0].dtype == DType::F64 {
         return no("no kernel for f64");
     }
-    let is_f32 = inputs[0].dtype == DType::F32;
-    let (widest, why) = match is_f32 {
-        true => (WIDEST_F32, "heads in f32 wider than 128"),
-        false => (WIDEST, "heads wider than 256"),
-    };
-    if widths.iter().any(|width| !(1..=widest).contains(width)) {
-        return no(why);
-    }
     let (config, first) = match op {
         Op::Attention(payload) => (&payload.config, 3),
         Op::AttentionGrad(payload) => (&payload.config, 6),
         Op::AttentionGradMask(payload) => (&payload.config, 6),
         _ => return no("no attention"),
     };
-    if is_f32 && f32_shared(widths[0].max(widths[1]), first == 6, config.varlen) > room {
-        return no("wide heads in f32 need more shared memory than the device has");
+    if widths.iter().any(|width| !(1..=WIDEST).contains(width)) {
+        return no("heads wider than 256");
+    }
+    if inputs[0].dtype == DType::F32 {
+        f32_products::select(config, widths[0].max(widths[1]), first == 6, room)?;
     }
     let [batch, heads, queries] = [0, 1, 2].map(|axis| dim(0, axis));
     // Each sequence begins a block.
@@ -211,7 +206,7 @@ impl Plan {
         let [_, _, _, value_dim] = v.layout.shape().to_array(op)?;
         let widest = head_dim.max(value_dim);
         let engine = match q.dtype {
-            DType::F32 => Engine::Simt,
+            DType::F32 => f32_products::engine(config, widest),
             _ if has_wgmma(gpu) && widest > 32 => Engine::Wgmma,
             _ => Engine::Mma,
         };
@@ -420,24 +415,13 @@ fn run_attention(op: &Op, call: &Call<'_>) -> Result<()> {
 impl Plan {
     /// Queues the kernel whose blocks have a tile of queries and walk over all keys.
     fn launch_forward(&self, call: &Call<'_>, dtype: DType, tensors: Forward) -> Result<()> {
-        let (rows, threads, shared) = match self.products.engine {
-            Engine::Simt => (64, 128, simt_shared(self.width())),
-            Engine::Mma | Engine::Wgmma => {
-                let tiles = self.products.forward_tiles();
-                (tiles.rows(), tiles.threads(), self.forward_shared(tiles))
-            }
-        };
+        let Pass { rows, threads, shared } = forward_launch(self.products, dtype.size());
         let blocks = tensors.varlen.tiles(self.sizes.queries, rows);
         let grid = grid(call.name, self.batch * self.sizes.heads as usize, blocks)?;
         let parameters = Forward { blocks: blocks as u32, ..tensors };
         let variant = AttentionVariant::Forward { products: self.products, dtype };
         let shared = (shared + tensors.varlen.room::<Forward>()) as u32;
         call.gpu.launch(call.name, Launch { shared, ..Launch::new(variant, 0, grid, threads) }, &parameters)
-    }
-
-    /// Dynamic shared memory of forward on tensor cores: a tile of queries, two of keys and two of values.
-    fn forward_shared(&self, tiles: Tiles) -> usize {
-        (tiles.rows() + 4 * tiles.step) * self.width() * 2
     }
 }
 
@@ -497,7 +481,7 @@ impl Plan {
         gradients: &Gradients,
     ) -> Result<()> {
         let (dtype, varlen) = (call.inputs[0].dtype, Varlen::of(call, config, 6)?);
-        let [for_queries, for_keys] = grad_launches(self, dtype.size());
+        let [for_queries, for_keys] = grad_launches(self.products, dtype.size());
         let heads = self.batch * self.sizes.heads as usize;
         let padded = varlen.tiles(self.sizes.queries, ROWS) * ROWS;
         let query_blocks = varlen.tiles(self.sizes.queries, for_queries.rows);
@@ -532,21 +516,26 @@ impl Plan {
     }
 }
 
-/// One of the gradient's two walks.
+/// A walk: forward, or one of the gradient's two.
 struct Pass {
     rows: usize,
     threads: u32,
     shared: usize,
 }
 
-/// Bytes of shared memory of the f32 kernels for heads of so many columns.
-fn f32_shared(columns: usize, is_grad: bool, is_varlen: bool) -> usize {
-    let width = Engine::Simt.width_of(columns, is_grad).map_or(WIDEST_F32, usize::from);
-    let (own, room) = match is_grad {
-        true => (simt_grad_shared(width), varlen::room::<Backward>()),
-        false => (simt_shared(width), varlen::room::<Forward>()),
-    };
-    own + if is_varlen { room } else { 0 }
+/// Dynamic shared memory of forward on tensor cores: a tile of queries, two of keys and two of values.
+fn forward_shared(products: Products, tiles: Tiles, element: usize) -> usize {
+    (tiles.rows() + 4 * tiles.step) * usize::from(products.width) * element
+}
+
+/// The kernel whose blocks have a tile of queries and walk over all keys.
+fn forward_launch(products: Products, element: usize) -> Pass {
+    if products.engine == Engine::Simt {
+        return Pass { rows: 64, threads: 128, shared: simt_shared(usize::from(products.width)) };
+    }
+    let tiles = products.forward_tiles();
+    let shared = forward_shared(products, tiles, element);
+    Pass { rows: tiles.rows(), threads: tiles.threads(), shared }
 }
 
 /// Bytes of shared memory of the f32 gradient for heads of this width.
@@ -555,16 +544,17 @@ fn simt_grad_shared(width: usize) -> usize {
 }
 
 /// The walk of the queries' gradient, then that of keys and values.
-fn grad_launches(plan: &Plan, element: usize) -> [Pass; 2] {
-    if plan.products.engine == Engine::Simt {
-        let shared = simt_grad_shared(plan.width());
+fn grad_launches(products: Products, element: usize) -> [Pass; 2] {
+    let width = usize::from(products.width);
+    if products.engine == Engine::Simt {
+        let shared = simt_grad_shared(width);
         return [(); 2].map(|()| Pass { rows: 64, threads: 128, shared });
     }
-    let [queries, keys] = plan.products.backward_tiles();
+    let [queries, keys] = products.backward_tiles();
     let pass = |tiles: &Tiles, beside: usize| Pass {
         rows: tiles.rows(),
         threads: tiles.threads(),
-        shared: (tiles.rows() + 2 * tiles.step) * 2 * plan.width() * element + 2 * tiles.step * beside,
+        shared: (tiles.rows() + 2 * tiles.step) * 2 * width * element + 2 * tiles.step * beside,
     };
     // Beside keys and values, each step of the second walk brings two numbers of each query.
     [pass(&queries, 0), pass(&keys, 8)]

@@ -83,6 +83,7 @@ impl Source {
         if reach.is_varlen() { source.define("VARLEN", 1) } else { source }
     }
 
+    /// With the tiles of a kernel that is alone in its source, or has those of all others there.
     fn tiles(self, tiles: Tiles) -> Source {
         self.define_all([
             ("ROW_TILES", tiles.row_tiles),
@@ -100,7 +101,12 @@ impl Source {
             .define("HEAD_DIM", width)
             .define("VALUE_DIM", width)
             .named(&name_of(products, dtype));
-        if engine == Engine::Wgmma { source.define("WGMMA", 1) } else { source }
+        match engine {
+            Engine::Wgmma => source.define("WGMMA", 1),
+            Engine::Tf32 => source.define("SPLIT", 0),
+            Engine::Bf16x6 => source.define("SPLIT", 1),
+            Engine::Mma | Engine::Simt => source,
+        }
     }
 }
 
@@ -109,12 +115,13 @@ fn name_of(Products { engine, width, reach }: Products, dtype: DType) -> String 
 }
 
 fn forward(products: Products, dtype: DType) -> Source {
-    let kernels = &["attention"];
-    if products.engine == Engine::Simt {
-        return Source::new("attention/simt_forward.cu", kernels).products(products, dtype);
-    }
-    let source = Source::new("attention/forward.cu", kernels).products(products, dtype);
-    source.tiles(products.forward_tiles())
+    let file = match products.engine {
+        Engine::Simt => "attention/simt_forward.cu",
+        Engine::Tf32 | Engine::Bf16x6 => "attention/f32_forward.cu",
+        Engine::Mma | Engine::Wgmma => "attention/forward.cu",
+    };
+    let source = Source::new(file, &["attention"]).products(products, dtype);
+    if products.engine == Engine::Simt { source } else { source.tiles(products.forward_tiles()) }
 }
 
 fn grad_mask(products: Products, dtype: DType) -> Source {
@@ -134,6 +141,13 @@ fn grad(products: Products, dtype: DType) -> Source {
         return Source::new("attention/simt_grad.cu", kernels).products(products, dtype);
     }
     let [queries, keys] = products.backward_tiles();
+    if products.engine.is_f32_on_tensor_cores() {
+        // Both kernels have the same.
+        return Source::new("attention/f32_grad.cu", kernels)
+            .products(products, dtype)
+            .tiles(queries)
+            .define("K_SPLIT", usize::from(splits));
+    }
     Source::new("attention/grad.cu", kernels).products(products, dtype).define_all([
         ("Q_ROW_TILES", queries.row_tiles),
         ("Q_STEP", queries.step),

@@ -13,12 +13,16 @@ pub(crate) enum Engine {
     Wgmma,
     /// Fused multiply-adds of f32.
     Simt,
+    /// `mma.sync` of f32 rounded to TF32: from compute capability 8.0 on.
+    Tf32,
+    /// `mma.sync` of f32 in three parts of bf16, as accurate as [`Engine::Simt`]: from compute capability 8.0 on.
+    Bf16x6,
 }
 
 impl Engine {
     pub(crate) fn architectures(self) -> Architectures {
         match self {
-            Engine::Mma | Engine::Simt => Architectures::ALL,
+            Engine::Mma | Engine::Simt | Engine::Tf32 | Engine::Bf16x6 => Architectures::ALL,
             Engine::Wgmma => Architectures::Exact((9, 0)),
         }
     }
@@ -28,7 +32,8 @@ impl Engine {
         match self {
             Engine::Mma => &[32, 64, 128, 192, 256],
             Engine::Wgmma => &[64, 128, 192, 256],
-            Engine::Simt => &[32, 64, 128],
+            Engine::Tf32 => &[32, 64, 128, 256],
+            Engine::Simt | Engine::Bf16x6 => &[32, 64, 128],
         }
     }
 
@@ -37,7 +42,7 @@ impl Engine {
         match self {
             Engine::Mma => &[32, 64, 128, 256],
             Engine::Wgmma => &[64, 128, 256],
-            Engine::Simt => &[32, 64, 128],
+            Engine::Simt | Engine::Tf32 | Engine::Bf16x6 => &[32, 64, 128],
         }
     }
 
@@ -48,11 +53,21 @@ impl Engine {
         widths.iter().copied().find(|&width| usize::from(width) >= columns)
     }
 
+    /// Whether operands are f32 on tensor cores.
+    pub(crate) fn is_f32_on_tensor_cores(self) -> bool {
+        matches!(self, Engine::Tf32 | Engine::Bf16x6)
+    }
+
+    /// Whether there are kernels for parts of the keys, which also take heads that share keys as rows of one.
+    pub(crate) fn has_parts(self) -> bool {
+        matches!(self, Engine::Mma | Engine::Wgmma)
+    }
+
     /// Dtypes of operands.
     fn dtypes(self) -> &'static [DType] {
         match self {
             Engine::Mma | Engine::Wgmma => &[DType::F16, DType::BF16],
-            Engine::Simt => &[DType::F32],
+            Engine::Simt | Engine::Tf32 | Engine::Bf16x6 => &[DType::F32],
         }
     }
 }
@@ -285,6 +300,13 @@ impl Products {
     /// tried on an H100.
     pub(crate) fn forward_tiles(self) -> Tiles {
         match (self.engine, self.width) {
+            // A fragment of keys or values is read and converted once for two tiles of rows, where there are registers for both.
+            (Engine::Tf32, ..=64) => ROWS_128_STEP_32_BLOCKS_2,
+            // 128 KiB of shared memory.
+            (Engine::Tf32, 256) => ROWS_64_STEP_16_BLOCKS_1,
+            // Of more keys registers spill, with some reaches and architectures.
+            (Engine::Bf16x6, 128) => ROWS_64_STEP_16_BLOCKS_2,
+            (Engine::Tf32 | Engine::Bf16x6, _) => ROWS_64_STEP_32_BLOCKS_2,
             // y of wide heads takes most of the registers.
             (Engine::Wgmma, 192..) => ROWS_64_STEP_64_BLOCKS_1,
             (_, 192..) => ROWS_64_STEP_32_BLOCKS_1,
@@ -308,6 +330,9 @@ impl Products {
     pub(crate) fn backward_tiles(self) -> [Tiles; 2] {
         let is_plain = !self.reach.drops();
         match (self.engine, self.width) {
+            // What fits 99 KiB, of whole floats.
+            (Engine::Tf32 | Engine::Bf16x6, 128) => [ROWS_64_STEP_16_BLOCKS_2; 2],
+            (Engine::Tf32 | Engine::Bf16x6, _) => [ROWS_64_STEP_32_BLOCKS_2; 2],
             (Engine::Wgmma, 256) => [ROWS_64_STEP_64_BLOCKS_1; 2],
             // What fits 99 KiB of shared memory, of compute capability 8.6, 8.9 and 12.0.
             (_, 256) => [ROWS_64_STEP_16_BLOCKS_1; 2],
@@ -335,20 +360,20 @@ impl Products {
 
     /// Whether the gradients of keys and of values have a kernel each: their sums do not fit the registers together.
     pub(crate) fn has_values_kernel(self) -> bool {
-        self.engine != Engine::Simt && self.width > 128
+        self.width > 128 || (self.engine == Engine::Bf16x6 && self.width == 128)
     }
 }
 
 pub(super) fn variants() -> Vec<AttentionVariant> {
     let mut all = Vec::new();
-    for engine in [Engine::Mma, Engine::Wgmma, Engine::Simt] {
+    for engine in [Engine::Mma, Engine::Wgmma, Engine::Simt, Engine::Tf32, Engine::Bf16x6] {
         for reach in Reach::ALL {
             for &dtype in engine.dtypes() {
                 let products = |&width: &u16| Products { engine, width, reach };
                 let of_forward = engine.forward_widths().iter().map(products);
                 let of_grad = engine.grad_widths().iter().map(products);
                 all.extend(of_forward.map(|products| AttentionVariant::Forward { products, dtype }));
-                if reach == Reach::AdditiveMask {
+                if reach == Reach::AdditiveMask && !engine.is_f32_on_tensor_cores() {
                     all.extend(
                         of_grad.clone().map(|products| AttentionVariant::GradMask { products, dtype }),
                     );

@@ -20,8 +20,8 @@ use crate::text;
 ///
 /// Where an op adds up or cancels, more may be lost by rounding alone. So a difference in such an op is held against the op's own condition before it counts: the
 /// oracle runs again with every floating input moved by one unit of rounding, and 64 times the largest change that this makes is allowed as well. (Formulas of one
-/// element that cancel, such as gelu's: 4 units of rounding of the largest input.) An output of a product or convolution that permits TF32 is also right if it is the
-/// oracle's of factors that were rounded to TF32 first.
+/// element that cancel, such as gelu's: 4 units of rounding of the largest input.) An output of a product, a convolution or attention that permits TF32 is also right if it is the
+/// oracle's of factors that were rounded to TF32 first; attention's within the tolerance of f16, which has as many bits, since it rounds weights too.
 #[derive(Debug)]
 pub struct Checked {
     name: String,
@@ -89,9 +89,11 @@ impl Comparison<'_> {
             }
             let noise = self.noise(op, inputs, index, &wanted)?;
             let Some(differences) = self.differences(&got, want, noise) else { continue };
-            if permits_tf32(op) {
-                let rounded = self.expected_in_tf32(op, inputs)?;
-                if self.differences(&got, &rounded[index], noise).is_none() {
+            let factors = tf32_factors(op);
+            if !factors.is_empty() {
+                let rounded = self.expected_in_tf32(op, inputs, factors)?;
+                let (want, relative) = (&rounded[index], self.factor * tolerance_in_tf32(op));
+                if Differences::of(&got, want, relative, self.factor * noise).is_none() {
                     continue;
                 }
             }
@@ -106,9 +108,12 @@ impl Comparison<'_> {
         Differences::of(got, want, self.factor * tolerance(want.dtype), self.factor * noise)
     }
 
-    /// What the oracle makes of `inputs` whose first two, the factors, are rounded.
-    fn expected_in_tf32(&self, op: &Op, inputs: &[Snapshot]) -> Result<Vec<Snapshot>> {
-        let rounded = |(at, input): (usize, &Snapshot)| if at < 2 { input.in_tf32() } else { input.clone() };
+    /// What the oracle makes of `inputs` of which these, the factors, are rounded.
+    fn expected_in_tf32(&self, op: &Op, inputs: &[Snapshot], factors: &[usize]) -> Result<Vec<Snapshot>> {
+        let rounded = |(at, input): (usize, &Snapshot)| match factors.contains(&at) {
+            true => input.in_tf32(),
+            false => input.clone(),
+        };
         self.expected(op, &inputs.iter().enumerate().map(rounded).collect::<Vec<_>>())
     }
 
@@ -135,14 +140,26 @@ impl Comparison<'_> {
     }
 }
 
-/// Whether a device may round the factors of `op`.
-fn permits_tf32(op: &Op) -> bool {
+/// Which inputs of `op` are factors that a device may round to TF32.
+fn tf32_factors(op: &Op) -> &'static [usize] {
     match op {
-        Op::Matmul(product) => product.tf32,
-        Op::Conv2d(conv) => conv.config.tf32,
-        Op::Conv2dGradInput(conv) => conv.config.tf32,
-        Op::Conv2dGradWeight(conv) => conv.config.tf32,
-        _ => false,
+        Op::Matmul(product) if product.tf32 => &[0, 1],
+        Op::Conv2d(conv) if conv.config.tf32 => &[0, 1],
+        Op::Conv2dGradInput(conv) if conv.config.tf32 => &[0, 1],
+        Op::Conv2dGradWeight(conv) if conv.config.tf32 => &[0, 1],
+        Op::Attention(attention) if attention.config.tf32 => &[0, 1, 2],
+        // Queries, keys, values and the gradient of the output.
+        Op::AttentionGrad(attention) if attention.config.tf32 => &[0, 1, 2, 5],
+        _ => &[],
+    }
+}
+
+/// The difference allowed beside an oracle of rounded factors. Attention has products of its own results, weights and gradients of scores, which are
+/// rounded to the bits that f16 has.
+fn tolerance_in_tf32(op: &Op) -> f64 {
+    match op {
+        Op::Attention(_) | Op::AttentionGrad(_) => tolerance(DType::F16),
+        _ => tolerance(DType::F32),
     }
 }
 

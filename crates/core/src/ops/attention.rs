@@ -1,6 +1,7 @@
 //! Scaled dot-product attention.
 
 mod composed;
+mod permissions;
 mod varlen;
 
 use crate::autograd::{Context, Grads};
@@ -8,6 +9,7 @@ use crate::backend::Meta;
 use crate::dispatch::{apply, apply_one};
 use crate::error::{Error, Result};
 use crate::op::{Differentiability, Output, Outputs, Rule, Saves, check};
+use crate::ops::matmul::Matmul;
 use crate::ops::random::{Dropout, check_probability, check_state};
 use crate::precision::{self, without_precision};
 use crate::{DType, Device, Shape, Tensor, text};
@@ -34,6 +36,11 @@ pub struct AttentionConfig {
     pub varlen: bool,
     /// Drops weights as if they were a tensor `[batch, heads, queries, keys]`; the state of the random numbers is the last input then.
     pub dropout: Option<Dropout>,
+    /// Whether a backend may round what is multiplied in f32 to TF32: queries, keys, values and weights. A permission, see [`Matmul::tf32`]. The gradient has it
+    /// too.
+    pub tf32: bool,
+    /// Whether a backend may form products of f32 by parts of bf16, see [`Matmul::bf16x6`]. The gradient has it too.
+    pub bf16x6: bool,
 }
 
 /// `y = dropout(softmax(scale * q kT + mask)) v` (Vaswani et al. 2017, eq. 1). A query that sees no key gives 0.
@@ -211,7 +218,8 @@ impl Rule for Attention {
         let scores = self.config.scores(&heads, &extras)?;
         let (weights, log_sum) = weights_of(&scores)?;
         let weights = self.config.dropped(weights, extras.state)?;
-        let mut outputs = vec![heads.outputs(&weights)?.to_dtype(inputs[0].dtype())?, log_sum.squeeze(-1)?];
+        let mut outputs =
+            vec![heads.outputs(&self.config, &weights)?.to_dtype(inputs[0].dtype())?, log_sum.squeeze(-1)?];
         if mask.is_some_and(|mask| mask.dtype() != DType::Bool) {
             outputs.push(rounding_error(&scores, &log_sum)?.squeeze(-1)?);
         }
@@ -389,19 +397,27 @@ impl Tensor {
         options: AttentionOptions<'_>,
     ) -> Result<Tensor> {
         match precision::current() {
-            None => self.attend(keys, values, options),
+            None => self.attend(keys, values, options, Matmul::PLAIN),
             Some(scope) => {
                 let mask = scope.optional(options.mask)?;
                 let options = AttentionOptions { mask: mask.as_ref(), ..options };
                 let queries = scope.operand(self)?;
                 // What it is composed of is as accurate as the fused form.
                 let (keys, values) = (scope.operand(keys)?, scope.operand(values)?);
-                without_precision(|| queries.attend(&keys, &values, options))
+                let product = scope.product_of(&queries);
+                without_precision(|| queries.attend(&keys, &values, options, product))
             }
         }
     }
 
-    fn attend(&self, keys: &Tensor, values: &Tensor, options: AttentionOptions<'_>) -> Result<Tensor> {
+    /// With the permissions of `product`.
+    fn attend(
+        &self,
+        keys: &Tensor,
+        values: &Tensor,
+        options: AttentionOptions<'_>,
+        product: Matmul,
+    ) -> Result<Tensor> {
         let name = "attention";
         let [batch, heads, queries, head_dim] = self.shape().to_array(name)?;
         let AttentionOptions { mask, causal, window, scale, dropout } = options;
@@ -422,8 +438,8 @@ impl Tensor {
             causal => (mask, causal != Causal::Off),
         };
         let scale = scale.unwrap_or(1.0 / (head_dim.max(1) as f64).sqrt());
-        let config =
-            AttentionConfig { scale, causal, window, mask: mask.is_some(), varlen: false, dropout: None };
+        let permitted = AttentionConfig::permitted_as(product);
+        let config = AttentionConfig { scale, causal, window, mask: mask.is_some(), ..permitted };
         let mut inputs: Inputs<'_> = SmallVec::from_slice(&[self, keys, values]);
         inputs.extend(&mask);
         config.attend(inputs, &scores, dropout, apply_one)

@@ -20,7 +20,7 @@ pub fn rows() -> Vec<OpCase> {
 }
 
 const PLAIN: AttentionConfig =
-    AttentionConfig { scale: 0.5, causal: false, window: None, mask: false, varlen: false, dropout: None };
+    AttentionConfig { scale: 0.5, ..AttentionConfig::PLAIN };
 
 /// A row for queries, keys and values; what the configuration says of a mask follows from the inputs.
 fn attention(parameters: &str, config: AttentionConfig) -> OpCase {

@@ -170,8 +170,7 @@ fn forward_and_gradient() {
                 causal: case.causal,
                 window: case.window,
                 mask: case.mask != MaskKind::None,
-                varlen: false,
-                dropout: None,
+                ..AttentionConfig::PLAIN
             };
             let mask = match case.mask {
                 MaskKind::None => None,
@@ -210,8 +209,7 @@ fn forward_and_gradient() {
 #[test]
 fn lengths_that_cannot_be_are_refused() {
     let device = crate::device();
-    let config =
-        AttentionConfig { scale: 1.0, causal: false, window: None, mask: false, varlen: true, dropout: None };
+    let config = AttentionConfig { varlen: true, ..AttentionConfig::PLAIN };
     let x = Tensor::zeros([1, 1, 4, 2], DType::F32, &device).unwrap();
     let refused = |queries: [i32; 3], keys: [i32; 3]| {
         let [queries, keys] = [queries, keys].map(|ends| Tensor::from_slice(&ends, [3], &device).unwrap());

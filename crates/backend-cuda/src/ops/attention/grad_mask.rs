@@ -5,7 +5,7 @@ use crate::call::Call;
 use crate::launch::Launch;
 use crate::variant::attention::{AttentionVariant, Engine, Products, Reach};
 use ternion_core::ops::attention::{AttentionConfig, AttentionGradMask};
-use ternion_core::{Error, Op, Result};
+use ternion_core::{DType, Error, Op, Result};
 
 /// Tiles of scores of the least part of a walk, below which a block has too little to do beside its start and its sums.
 const LEAST_STEPS: usize = 4;
@@ -65,7 +65,9 @@ impl Block {
     fn of(products: Products) -> Block {
         let (tile, threads, pitch, size, on_multiprocessor) = match products.engine {
             // Rows of its tiles are 16 bytes longer, for the banks.
-            Engine::Simt => ([64, 32], 128, usize::from(products.width) + 4, 4, 2),
+            Engine::Simt | Engine::Tf32 | Engine::Bf16x6 => {
+                ([64, 32], 128, usize::from(products.width) + 4, 4, 2)
+            }
             Engine::Mma | Engine::Wgmma => {
                 let tiles = products.grad_mask_tiles();
                 let tile = [tiles.rows(), tiles.step];
@@ -84,7 +86,11 @@ pub(super) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
         return Err(Error::invalid(call.name, "is not attention_grad_mask"));
     };
     let [q, k, v, y, log_sums, dy, mask] = [0, 1, 2, 3, 4, 5, 6].map(|at| &call.inputs[at]);
-    let plan = Plan::new(call, true, config, Some(mask))?;
+    let mut plan = Plan::new(call, true, config, Some(mask))?;
+    if q.dtype == DType::F32 {
+        // Of f32 the tensor cores form the other gradients alone.
+        plan.products.engine = Engine::Simt;
+    }
     if plan.products.reach != Reach::AdditiveMask {
         return Err(Error::invalid(call.name, "no mask that is added to the scores, expected one"));
     }

@@ -2,10 +2,10 @@
 //! each, whose results `attention/merge_parts.cu` puts together in the order of the keys.
 
 use super::super::TOO_LONG;
-use super::{Forward, MASK_STRIDE, Plan, Sizes, grid};
+use super::{Forward, MASK_STRIDE, Plan, Sizes, forward_shared, grid};
 use crate::call::Call;
 use crate::launch::Launch;
-use crate::variant::attention::{AttentionVariant, Engine, Reach};
+use crate::variant::attention::{AttentionVariant, Reach};
 use ternion_core::ops::attention::AttentionConfig;
 use ternion_core::{DType, Error, Result};
 
@@ -50,7 +50,7 @@ impl Plan {
         // Strides of heads become those of rows, which the kernels bound.
         let is_near = tensors.mask.strides[1].unsigned_abs() < MASK_STRIDE as u64
             && tensors.q.strides[1].unsigned_abs() < TOO_LONG as u64;
-        let is_for = queries == 1 && keys > 0 && group > 0 && self.products.engine != Engine::Simt;
+        let is_for = queries == 1 && keys > 0 && group > 0 && self.products.engine.has_parts();
         if !is_for || is_dropping || !is_near {
             return;
         }
@@ -113,9 +113,8 @@ impl Plan {
     /// How the keys are cut: into so many parts that each multiprocessor has its blocks; none where there are enough of them without, and of what
     /// has no such kernel.
     pub(super) fn cut(&self, config: &AttentionConfig, multiprocessors: usize) -> Option<Cut> {
-        let is_for = self.products.engine != Engine::Simt
-            && self.products.reach.has_parts()
-            && config.dropout.is_none();
+        let is_for =
+            self.products.engine.has_parts() && self.products.reach.has_parts() && config.dropout.is_none();
         if !is_for {
             return None;
         }
@@ -158,7 +157,7 @@ impl Plan {
         let parameters = Forward { blocks: blocks as u32, parts, ..tensors };
         let variant = AttentionVariant::ForwardParts { products: self.products, dtype };
         let launch = Launch {
-            shared: self.forward_shared(tiles) as u32,
+            shared: forward_shared(self.products, tiles, dtype.size()) as u32,
             ..Launch::new(variant, 0, grid(call.name, heads, blocks * cut.count)?, tiles.threads())
         };
         call.gpu.launch(call.name, launch, &parameters)?;
@@ -172,16 +171,9 @@ impl Plan {
 mod tests {
     use super::super::{Dropping, Operand, Varlen, reaches};
     use super::*;
-    use crate::variant::attention::Products;
+    use crate::variant::attention::{Engine, Products};
 
-    const CONFIG: AttentionConfig = AttentionConfig {
-        scale: 0.125,
-        causal: true,
-        window: None,
-        mask: false,
-        varlen: false,
-        dropout: None,
-    };
+    const CONFIG: AttentionConfig = AttentionConfig { scale: 0.125, causal: true, ..AttentionConfig::PLAIN };
 
     fn plan([batch, heads, kv_heads]: [usize; 3], [queries, keys]: [u32; 2]) -> Plan {
         let sizes = Sizes {

@@ -95,14 +95,7 @@ mod tests {
 
     #[test]
     fn a_query_sees_no_farther_than_all_rows() {
-        let all = AttentionConfig {
-            scale: 1.0,
-            causal: false,
-            window: None,
-            mask: false,
-            varlen: true,
-            dropout: None,
-        };
+        let all = AttentionConfig { varlen: true, ..AttentionConfig::PLAIN };
         assert_eq!(reaches(&all, 30), (30, 30));
         assert_eq!(reaches(&AttentionConfig { causal: true, ..all }, 30), (30, 1));
         assert_eq!(reaches(&AttentionConfig { window: Some(4), ..all }, 30), (4, 4));

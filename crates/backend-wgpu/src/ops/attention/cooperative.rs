@@ -505,14 +505,7 @@ mod tests {
         };
         let buffers = numbers.each_ref().map(upload);
         let views = buffers.each_ref().map(|buffer| View { buffer, dtype: DType::BF16, layout: &layout });
-        let config = AttentionConfig {
-            scale: 0.25,
-            causal: false,
-            window: None,
-            mask: false,
-            varlen: false,
-            dropout: None,
-        };
+        let config = AttentionConfig { scale: 0.25, ..AttentionConfig::PLAIN };
         let call = Call { gpu, name: "attention", inputs: &views, outputs: &[] };
         PackedF16::of(&call, &config, &views).expect("queued")
     }

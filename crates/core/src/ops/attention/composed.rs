@@ -44,8 +44,8 @@ impl Heads {
     }
 
     /// Each query's mean of the values, by weights `[batch, heads, queries, keys]`.
-    pub(super) fn outputs(&self, weights: &Tensor) -> Result<Tensor> {
-        self.grouped(weights)?.matmul(&self.v)?.reshape(self.output())
+    pub(super) fn outputs(&self, config: &AttentionConfig, weights: &Tensor) -> Result<Tensor> {
+        config.product(&self.grouped(weights)?, &self.v)?.reshape(self.output())
     }
 }
 
@@ -101,7 +101,7 @@ impl AttentionConfig {
 
     /// `scale * q kT + mask`, -infinity where a key is not seen: `[batch, heads, queries, keys]`.
     pub(super) fn scores(&self, heads: &Heads, extras: &Extras<'_>) -> Result<Tensor> {
-        let product = heads.q.matmul(&heads.k.t()?)?.mul_scalar(self.scale)?;
+        let product = self.product(&heads.q, &heads.k.t()?)?.mul_scalar(self.scale)?;
         let mut scores = heads.separate(&product)?;
         if let Some(hidden) = self.hidden(heads.queries, &heads.k, extras.lengths)? {
             scores = scores.masked_fill(&hidden, f64::NEG_INFINITY)?;
@@ -174,7 +174,7 @@ impl AttentionConfig {
             constant = constant.sub(&grad.unsqueeze(-1)?)?;
         }
         let dy = heads.grouped(&dy)?;
-        let dp = self.dropped(heads.separate(&dy.matmul(&heads.v.t()?)?)?, extras.state)?;
+        let dp = self.dropped(heads.separate(&self.product(&dy, &heads.v.t()?)?)?, extras.state)?;
         let ds = p.mul(&dp.sub(&constant)?)?;
         Ok(ScoreGradients { p: self.dropped(p, extras.state)?, dy, ds })
     }
@@ -186,10 +186,10 @@ impl AttentionConfig {
         inputs: &[Tensor],
         scores: &ScoreGradients,
     ) -> Result<Vec<Tensor>> {
-        let dv = heads.grouped(&scores.p)?.t()?.matmul(&scores.dy)?;
+        let dv = self.product(&heads.grouped(&scores.p)?.t()?, &scores.dy)?;
         let grouped = heads.grouped(&scores.ds)?.mul_scalar(self.scale)?;
-        let dq = grouped.matmul(&heads.k)?.reshape(*inputs[0].shape())?;
-        let dk = grouped.t()?.matmul(&heads.q)?;
+        let dq = self.product(&grouped, &heads.k)?.reshape(*inputs[0].shape())?;
+        let dk = self.product(&grouped.t()?, &heads.q)?;
         [dq, dk, dv].iter().zip(inputs).map(|(grad, input)| grad.to_dtype(input.dtype())).collect()
     }
 }

@@ -3,6 +3,7 @@
 use super::{AttentionConfig, AttentionOptions, Causal, Inputs, check_probability};
 use crate::dispatch::apply;
 use crate::error::{Error, Result};
+use crate::ops::matmul::Matmul;
 use crate::precision::{self, without_precision};
 use crate::{DType, Shape, Tensor};
 use smallvec::SmallVec;
@@ -88,21 +89,24 @@ impl Tensor {
         options: AttentionOptions<'_>,
     ) -> Result<[Tensor; 2]> {
         match precision::current() {
-            None => self.attend_varlen(keys, values, lengths, options),
+            None => self.attend_varlen(keys, values, lengths, options, Matmul::PLAIN),
             Some(scope) => {
                 let (queries, keys, values) =
                     (scope.operand(self)?, scope.operand(keys)?, scope.operand(values)?);
-                without_precision(|| queries.attend_varlen(&keys, &values, lengths, options))
+                let product = scope.product_of(&queries);
+                without_precision(|| queries.attend_varlen(&keys, &values, lengths, options, product))
             }
         }
     }
 
+    /// With the permissions of `product`.
     fn attend_varlen(
         &self,
         keys: &Tensor,
         values: &Tensor,
         lengths: CumulativeLengths<'_>,
         options: AttentionOptions<'_>,
+        product: Matmul,
     ) -> Result<[Tensor; 2]> {
         let name = "attention";
         let AttentionOptions { mask, causal, window, scale, dropout } = options;
@@ -121,7 +125,8 @@ impl Tensor {
         let scores = Shape::new(&[1, heads, rows, key_rows])?;
         let scale = scale.unwrap_or(1.0 / (head_dim.max(1) as f64).sqrt());
         let causal = causal == Causal::LowerRight;
-        let config = AttentionConfig { scale, causal, window, mask: false, varlen: true, dropout: None };
+        let permitted = AttentionConfig::permitted_as(product);
+        let config = AttentionConfig { scale, causal, window, varlen: true, ..permitted };
         let [queries, keys, values] = [self, keys, values].map(heads_first);
         let (queries, keys, values) = (queries?, keys?, values?);
         let mut inputs: Inputs<'_> = SmallVec::from_slice(&[&queries, &keys, &values]);

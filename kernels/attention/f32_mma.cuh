@@ -1,0 +1,413 @@
+// Products of tiles of f32 on the tensor cores (mma.sync), for the attention kernels of f32. With SPLIT
+//
+//   0   in TF32: operands are rounded to 10 bits behind the point, to nearest, ties away from zero, as gemm/tf32.cu rounds them (m16n8k8)
+//   1   as accurately as f32: operands are sums of three parts of bf16, and of the nine products of parts the six largest count (m16n8k16), as in
+//       gemm/wgmma_bf16x6.cuh. Products of numbers without such parts are fused multiply-adds (`is_fit` says which have them)
+//
+// Either way a warp multiplies 16 elements along the inner axis at a time. Their order is free as long as both operands agree: lane 4 g + t has four
+// of each row, and these are the four that it loads at once, or holds already.
+//
+//   inner axis               0  1  2  3 | 4  5  6  7 | 8  9 10 11 |12 13 14 15
+//   of rows in memory    t:  0  0  0  0   1  1  1  1   2  2  2  2   3  3  3  3     q k^T: one load of 16 bytes
+//   of accumulators      t:  0  0  1  1   2  2  3  3 | 0  0  1  1   2  2  3  3     p v: columns 2 t and 2 t + 1 of two blocks
+//
+//   x[0..3] of a lane    m16n8k8:   first product  place t: x[0], place t + 4: x[1]      second product  x[2], x[3]
+//                        m16n8k16:  places 2 t, 2 t + 1: x[0], x[1]                      places 2 t + 8, 2 t + 9: x[2], x[3]
+//
+// So accumulators of q k^T are the left operand of p v as they stand, and rows of v come in the order of their second line. Columns of v are free,
+// too: block 4 J + j of 8 columns has every fourth one from 32 J + j on, and a lane's columns lie next to each other, in v (4 g of 32) and in y (8
+// t of 32).
+//
+// A tile is rows of WIDTH floats in shared memory, 32, 64, 128 or 256. Chunk c of 16 bytes of row r lies at place c ^ swizzle(r), such that the 8
+// lanes that are served at once read 8 groups of banks, whether these are
+//
+//   two rows, four chunks next to each other    r = 2 m, 2 m + 1            c = 4 s + t           odd rows: the other half of 8 chunks
+//   four rows two apart, two chunks             r = 2 t (+ 1, + 8, + 9)     c = 2 m, 2 m + 1      rows 2 t: chunks 2 t and the next, in another order
+//
+// The tensor cores cut bits off what they add to a sum. With SPLIT they add up 16 products from 0, the small parts first, and these sums are added
+// in registers, rounded to nearest. In TF32, where rounding the operands takes more, they add to the sums themselves.
+
+#pragma once
+
+#include "attention/dropout.cuh"
+#include "attention/half.cuh"
+#include "ptx/cvt.cuh"
+#include "ptx/mma.cuh"
+
+#ifdef HOST_SHIM
+#define SPLIT 1
+#endif
+
+template <int WIDTH> struct FloatTile {
+    static constexpr int CHUNKS = WIDTH / 4;
+    static constexpr int ROW_BYTES = WIDTH * 4;
+    static_assert(CHUNKS % 8 == 0, "a row meets all banks");
+    INLINE static u32 swizzle(u32 row) { return (row & 6) ^ (row & 1) << 2; }
+    INLINE static u32 at(u32 row, u32 chunk) { return row * ROW_BYTES + ((chunk ^ swizzle(row)) << 4); }
+};
+
+// Calls work(address in shared memory, row, chunk) for the chunks of a tile that this thread copies: as many threads as a row has chunks stand side
+// by side.
+template <int ROWS, int WIDTH, int THREADS_, class Work> INLINE void for_own_chunks(u32 tile, Work work) {
+    constexpr int CHUNKS = FloatTile<WIDTH>::CHUNKS, ROWS_AT_ONCE = THREADS_ / CHUNKS;
+    static_assert(ROWS % ROWS_AT_ONCE == 0, "each thread copies as many");
+    u32 thread = read_tid_x(), row = thread / CHUNKS, chunk = thread % CHUNKS;
+#pragma unroll 16
+    for (int i = 0; i < ROWS / ROWS_AT_ONCE; ++i, row += ROWS_AT_ONCE)
+        work(tile + FloatTile<WIDTH>::at(row, chunk), row, chunk);
+}
+
+// ROWS rows from `first_row` on into a tile, zeros beyond `rows` and `columns`.
+template <int ROWS, int WIDTH, int THREADS_>
+INLINE void fetch_tile(u32 to, const View<const Element>& from, i32 first_row, i32 rows, u32 columns) {
+    for_own_chunks<ROWS, WIDTH, THREADS_>(to, [&](u32 place, u32 row, u32 chunk) {
+        i32 at = first_row + i32(row);
+        cp_async<16>(place, from.first + row_start(at, from.row) + chunk * 4, at < rows && chunk * 4 < columns);
+    });
+}
+
+INLINE void load_chunk(float (&to)[4], u32 from) {
+    u32 words[4];
+    ld_shared_v4_unordered(words, from);
+#pragma unroll
+    for (int e = 0; e < 4; ++e) to[e] = __uint_as_float(words[e]);
+}
+
+// ---------------------------------------------------------------- operands
+
+#if SPLIT
+// Parts of bf16, each of all 16 elements.
+constexpr int PIECES = 3;
+#else
+// Halves of the 16 elements.
+constexpr int PIECES = 2;
+#endif
+
+// 16 x 16 elements of a left operand, and 16 x 8 of a right one, as a lane has them.
+struct Left {
+    u32 of[PIECES][4];
+};
+struct Right {
+    u32 of[PIECES][2];
+};
+
+// Half of the last bit that the tensor cores read of a number is added, a 2^-11th of its power of two; they leave out what is below.
+INLINE u32 to_tf32(float x) {
+    float power = __uint_as_float(__float_as_uint(x) & 0xff800000u);  // infinite of infinities and NaN, which both stay
+    return __float_as_uint(fmaf(power, 0x1p-11f, x));
+}
+
+// Two numbers rounded to bf16; what that leaves of them stays, and is exact.
+INLINE u32 take_part(float& low, float& high) {
+    u32 pair = cvt_rn_bf16x2_f32(high, low);
+    low -= __uint_as_float(pair << 16);
+    high -= __uint_as_float(pair & 0xffff0000u);
+    return pair;
+}
+
+INLINE Right right_of(float (&x)[4]) {
+    Right right;
+#pragma unroll
+    for (int piece = 0; piece < PIECES; ++piece) {
+#if SPLIT
+        right.of[piece][0] = take_part(x[0], x[1]);
+        right.of[piece][1] = take_part(x[2], x[3]);
+#else
+        right.of[piece][0] = to_tf32(x[2 * piece]);
+        right.of[piece][1] = to_tf32(x[2 * piece + 1]);
+#endif
+    }
+    return right;
+}
+// Of a row and of that eight rows below.
+INLINE Left left_of(float (&upper)[4], float (&lower)[4]) {
+    Right above = right_of(upper), below = right_of(lower);
+    Left left;
+#pragma unroll
+    for (int piece = 0; piece < PIECES; ++piece)
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+            left.of[piece][2 * half] = above.of[piece][half];
+            left.of[piece][2 * half + 1] = below.of[piece][half];
+        }
+    return left;
+}
+
+// Blocks `first` to `first` + COUNT of c += left right, over 16 elements.
+template <int DOWN, int COUNT, int OVER>
+INLINE void multiply(float (&c)[DOWN][OVER][4], int first, const Left (&left)[DOWN], const Right (&right)[COUNT]) {
+#if SPLIT
+    // Which parts are multiplied, small ones first, so that what is added last is as large as the sum.
+    constexpr int PAIRS = 6;
+    constexpr u32 PARTS_OF_LEFT = 0x001012, PARTS_OF_RIGHT = 0x010210;
+    float sums[DOWN][COUNT][4];
+    clear(sums);
+#pragma unroll
+    for (int pair = 0; pair < PAIRS; ++pair)
+#pragma unroll
+        for (int j = 0; j < COUNT; ++j)
+#pragma unroll
+            for (int i = 0; i < DOWN; ++i) {
+                const u32(&a)[4] = left[i].of[PARTS_OF_LEFT >> 4 * pair & 3];
+                const u32(&b)[2] = right[j].of[PARTS_OF_RIGHT >> 4 * pair & 3];
+                mma_m16n8k16(sums[i][j], a, b[0], b[1], bf16());
+            }
+#pragma unroll
+    for (int i = 0; i < DOWN; ++i)
+#pragma unroll
+        for (int j = 0; j < COUNT; ++j)
+#pragma unroll
+            for (int e = 0; e < 4; ++e) c[i][first + j][e] += sums[i][j][e];
+#else
+#pragma unroll
+    for (int piece = 0; piece < PIECES; ++piece)
+#pragma unroll
+        for (int j = 0; j < COUNT; ++j)
+#pragma unroll
+            for (int i = 0; i < DOWN; ++i)
+                mma_m16n8k8_tf32(c[i][first + j], left[i].of[piece], right[j].of[piece][0], right[j].of[piece][1]);
+#endif
+}
+
+// ---------------------------------------------------------------- products of tiles
+
+// How many blocks of columns are multiplied together at most, so that products wait for one another less: parts take the registers of more.
+constexpr int MOST_TOGETHER = SPLIT ? 2 : 4;
+// Steps of 16 along the inner axis that are unrolled: of more, loads move so far ahead that registers spill.
+constexpr int UNROLLED = SPLIT ? 2 : 8;
+
+// c = a b^T over WIDTH columns: the DOWN * 16 rows from `row` on of tile a, OVER * 8 rows of tile b.
+template <int WIDTH, int DOWN, int OVER>
+INLINE void product_of_rows(float (&c)[DOWN][OVER][4], u32 a_tile, u32 row, u32 b_tile) {
+    typedef FloatTile<WIDTH> Tile;
+    constexpr int TOGETHER = smallest(MOST_TOGETHER, OVER);
+    static_assert(OVER % TOGETHER == 0, "whole groups of blocks");
+    // Read again, so that what follows from it takes no registers between products.
+    u32 lane = read_tid_x() % WARP, swizzled = (lane % 4 ^ Tile::swizzle(lane / 4)) << 4;
+    u32 a = a_tile + (row + lane / 4) * Tile::ROW_BYTES, b = b_tile + lane / 4 * Tile::ROW_BYTES;
+    clear(c);
+#pragma unroll UNROLLED
+    for (int step = 0; step < WIDTH / 16; ++step) {
+        u32 chunk = step * 64 ^ swizzled;
+        Left left[DOWN];
+#pragma unroll
+        for (int i = 0; i < DOWN; ++i) {
+            float upper[4], lower[4];
+            load_chunk(upper, a + i * 16 * Tile::ROW_BYTES + chunk);
+            load_chunk(lower, a + (i * 16 + 8) * Tile::ROW_BYTES + chunk);
+            left[i] = left_of(upper, lower);
+        }
+#pragma unroll
+        for (int first = 0; first < OVER; first += TOGETHER) {
+            Right right[TOGETHER];
+#pragma unroll
+            for (int j = 0; j < TOGETHER; ++j) {
+                float x[4];
+                load_chunk(x, b + (first + j) * 8 * Tile::ROW_BYTES + chunk);
+                right[j] = right_of(x);
+            }
+            multiply(c, first, left, right);
+        }
+    }
+}
+
+// c += w b: accumulators w as left operand, of OVER * 8 columns, which are the rows of tile b. Its WIDTH columns are c's in the order above.
+template <int WIDTH, int DOWN, int OVER>
+INLINE void add_product(float (&c)[DOWN][WIDTH / 8][4], const float (&w)[DOWN][OVER][4], u32 b_tile) {
+    typedef FloatTile<WIDTH> Tile;
+    u32 lane = read_tid_x() % WARP, row = lane % 4 * 2, chunk = lane / 4 ^ row;
+    u32 even = b_tile + row * Tile::ROW_BYTES + (chunk << 4);
+    u32 odd = b_tile + (row + 1) * Tile::ROW_BYTES + ((chunk ^ 4) << 4);
+#pragma unroll
+    for (int step = 0; step < OVER / 2; ++step) {
+        Left left[DOWN];
+#pragma unroll
+        for (int i = 0; i < DOWN; ++i) {
+            const float (&first)[4] = w[i][2 * step], (&second)[4] = w[i][2 * step + 1];
+            float upper[4] = {first[0], first[1], second[0], second[1]};
+            float lower[4] = {first[2], first[3], second[2], second[3]};
+            left[i] = left_of(upper, lower);
+        }
+#pragma unroll
+        for (int group = 0; group < WIDTH / 32; ++group) {
+            u32 from = step * 16 * Tile::ROW_BYTES + group * 128;
+            float rows[4][4];
+            load_chunk(rows[0], even + from);
+            load_chunk(rows[1], odd + from);
+            load_chunk(rows[2], even + from + 8 * Tile::ROW_BYTES);
+            load_chunk(rows[3], odd + from + 8 * Tile::ROW_BYTES);
+#pragma unroll
+            for (int first = 0; first < 4; first += MOST_TOGETHER) {
+                Right right[MOST_TOGETHER];
+#pragma unroll
+                for (int j = 0; j < MOST_TOGETHER; ++j) {
+                    int at = first + j;
+                    float x[4] = {rows[0][at], rows[1][at], rows[2][at], rows[3][at]};
+                    right[j] = right_of(x);
+                }
+                multiply(c, group * 4 + first, left, right);
+            }
+            // Keeps the loads of the groups that follow behind these products: further ahead, registers spill.
+            if (SPLIT) __syncwarp();
+        }
+    }
+}
+
+// A lane's columns of accumulators of add_product as rows of `to`, 16 bytes at a time; its warp's rows begin at `first_row`.
+template <int WIDTH, int DOWN>
+INLINE void write_columns(const float (&c)[DOWN][WIDTH / 8][4], const View<Element>& to, i32 first_row, i32 rows,
+                          u32 columns) {
+    u32 lane = threadIdx.x % WARP;
+#pragma unroll
+    for (int i = 0; i < DOWN; ++i)
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+            i32 row = first_row + i * 16 + half * 8 + i32(lane / 4);
+            if (row >= rows) continue;
+            Element* at = to.first + row_start(row, to.row);
+#pragma unroll
+            for (int group = 0; group < WIDTH / 32; ++group)
+#pragma unroll
+                for (int e = 0; e < 2; ++e) {
+                    u32 column = group * 32 + lane % 4 * 8 + e * 4;
+                    Pack<float, 4> pack;
+#pragma unroll
+                    for (int j = 0; j < 4; ++j) pack.of[j] = c[i][group * 4 + j][half * 2 + e];
+                    if (column < columns) store<float, 4>(at + column, pack);
+                }
+        }
+}
+
+// What dropout drops of a warp's weights becomes 0.
+template <int DOWN, int OVER, class Mask> INLINE void drop_weights(float (&w)[DOWN][OVER][4], const Mask& kept) {
+    if constexpr (DROPOUT)
+#pragma unroll
+        for (int i = 0; i < DOWN; ++i)
+#pragma unroll
+            for (int j = 0; j < OVER; ++j)
+#pragma unroll
+                for (int e = 0; e < 4; ++e) w[i][j][e] = kept.has(i, j, e) ? w[i][j][e] : 0;
+}
+
+// ---------------------------------------------------------------- numbers without parts
+
+// Whether a number is the sum of three parts of bf16 of which none is subnormal, and too small for a sum of products to be beyond f32: 0, or from
+// 2^-103 up to 2^48 (gemm/split_bf16x3.cu).
+INLINE bool is_fit(u32 bits) {
+    constexpr u32 LEAST = (127 - 103) << 23, BEYOND = (127 + 48) << 23;
+    u32 magnitude = bits & 0x7fffffff;
+    return magnitude == 0 || magnitude - LEAST < BEYOND - LEAST;
+}
+
+// Whether all that this thread copied of a tile is fit. In TF32 nothing is asked.
+template <int ROWS, int WIDTH, int THREADS_> INLINE bool has_fit_chunks(u32 tile) {
+    bool fit = true;
+#if SPLIT
+    for_own_chunks<ROWS, WIDTH, THREADS_>(tile, [&](u32 place, u32, u32) {
+        uint4 words = ld_shared_v4(place);
+        fit &= is_fit(words.x) & is_fit(words.y) & is_fit(words.z) & is_fit(words.w);
+    });
+#endif
+    return fit;
+}
+// Whether a warp's accumulators may be a left operand: of small ones the last bits may be lost, beside sums of larger ones.
+template <int DOWN, int OVER> INLINE bool are_fit(const float (&w)[DOWN][OVER][4]) {
+    bool fit = true;
+#if SPLIT
+#pragma unroll
+    for (int i = 0; i < DOWN; ++i)
+#pragma unroll
+        for (int j = 0; j < OVER; ++j)
+#pragma unroll
+            for (int e = 0; e < 4; ++e) fit &= fabsf(w[i][j][e]) < 0x1p48f;
+    fit = !__any_sync(ALL_LANES, !fit);
+#endif
+    return fit;
+}
+// A barrier, and whether what all threads have is fit.
+INLINE bool await_all_fit(bool fit) {
+#if SPLIT
+    return __syncthreads_and(fit);
+#else
+    __syncthreads();
+    return fit;
+#endif
+}
+
+INLINE float load_float(u32 from) { return __uint_as_float(ld_shared(from)); }
+
+// As product_of_rows, by fused multiply-adds in the order of the columns.
+template <int WIDTH, int DOWN, int OVER>
+INLINE void product_of_rows_by_fma(float (&c)[DOWN][OVER][4], u32 a_tile, u32 row, u32 b_tile) {
+    typedef FloatTile<WIDTH> Tile;
+    u32 lane = read_tid_x() % WARP, upper = row + lane / 4, first = lane % 4 * 2;
+    clear(c);
+#pragma unroll 1
+    for (u32 column = 0; column < WIDTH; ++column) {
+        u32 chunk = column / 4, place = column % 4 * 4;
+        float left[DOWN][2];
+#pragma unroll
+        for (int i = 0; i < DOWN; ++i)
+#pragma unroll
+            for (int half = 0; half < 2; ++half)
+                left[i][half] = load_float(a_tile + Tile::at(upper + i * 16 + half * 8, chunk) + place);
+#pragma unroll
+        for (int j = 0; j < OVER; ++j)
+#pragma unroll
+            for (int e = 0; e < 2; ++e) {
+                float right = load_float(b_tile + Tile::at(first + j * 8 + e, chunk) + place);
+#pragma unroll
+                for (int i = 0; i < DOWN; ++i)
+#pragma unroll
+                    for (int half = 0; half < 2; ++half)
+                        c[i][j][half * 2 + e] = fmaf(left[i][half], right, c[i][j][half * 2 + e]);
+            }
+    }
+}
+
+// As add_product, by fused multiply-adds in the order of the rows of b. Lanes of four have a row's weights together.
+template <int WIDTH, int DOWN, int OVER>
+INLINE void add_product_by_fma(float (&c)[DOWN][WIDTH / 8][4], const float (&w)[DOWN][OVER][4], u32 b_tile) {
+    typedef FloatTile<WIDTH> Tile;
+    u32 lane = read_tid_x() % WARP;
+#pragma unroll
+    for (int j = 0; j < OVER; ++j)
+#pragma unroll 1
+        for (u32 source = 0; source < 4; ++source)
+#pragma unroll
+            for (int e = 0; e < 2; ++e) {
+                float weight[DOWN][2];
+#pragma unroll
+                for (int i = 0; i < DOWN; ++i)
+#pragma unroll
+                    for (int half = 0; half < 2; ++half)
+                        weight[i][half] = __shfl_sync(ALL_LANES, w[i][j][half * 2 + e], lane / 4 * 4 + source);
+                u32 row = j * 8 + source * 2 + e;
+#pragma unroll
+                for (int pack = 0; pack < WIDTH / 16; ++pack) {
+                    float x[4];
+                    load_chunk(x, b_tile + Tile::at(row, pack / 2 * 8 + lane % 4 * 2 + pack % 2));
+#pragma unroll
+                    for (int i = 0; i < DOWN; ++i)
+#pragma unroll
+                        for (int half = 0; half < 2; ++half)
+#pragma unroll
+                            for (int at = 0; at < 4; ++at) {
+                                float& sum = c[i][pack / 2 * 4 + at][half * 2 + pack % 2];
+                                sum = fmaf(weight[i][half], x[at], sum);
+                            }
+                }
+            }
+}
+
+// The products above, on the tensor cores if all operands are fit.
+template <int WIDTH, int DOWN, int OVER>
+INLINE void product_of_rows(float (&c)[DOWN][OVER][4], u32 a_tile, u32 row, u32 b_tile, bool fit) {
+    if (!SPLIT || fit) product_of_rows<WIDTH>(c, a_tile, row, b_tile);
+    else product_of_rows_by_fma<WIDTH>(c, a_tile, row, b_tile);
+}
+template <int WIDTH, int DOWN, int OVER>
+INLINE void add_product(float (&c)[DOWN][WIDTH / 8][4], const float (&w)[DOWN][OVER][4], u32 b_tile, bool fit) {
+    if (!SPLIT || fit) add_product<WIDTH>(c, w, b_tile);
+    else add_product_by_fma<WIDTH>(c, w, b_tile);
+}
