@@ -1,5 +1,6 @@
 //! Rows of scaled dot-product attention.
 
+mod dropping;
 mod far_below;
 mod grad_mask;
 mod many_keys;
@@ -7,6 +8,7 @@ mod peers;
 mod upper_left;
 mod varlen;
 
+use dropping::dropped;
 use crate::oracle::{log_sum_exp, random_word};
 use crate::prelude::*;
 use ternion_core::{AttentionOptions, Causal};
@@ -16,7 +18,7 @@ use ternion_core::ops::random::Dropout;
 
 /// The rows.
 pub fn rows() -> Vec<OpCase> {
-    [unmasked(), masked(), wide(), tiled(), many_keys::rows(), ops(), far_below::rows(), upper_left::rows(), dropping(), dropping_ops(), grad_mask::rows(), varlen::rows()].into_iter().flatten().collect()
+    [unmasked(), masked(), wide(), tiled(), many_keys::rows(), ops(), far_below::rows(), upper_left::rows(), dropping::rows(), grad_mask::rows(), varlen::rows()].into_iter().flatten().collect()
 }
 
 const PLAIN: AttentionConfig =
@@ -332,121 +334,6 @@ fn ops() -> Vec<OpCase> {
             })
             .oracle(|x| gradient(&|weight| weight, &PLAIN, x))
             .rounded_oracle(|round, x| gradient(round, &PLAIN, x)),
-    ]
-}
-
-/// Weights dropped with this probability. The first draw of a device that was just seeded with 0 begins at block 0.
-fn dropped(p: f64, config: AttentionConfig) -> AttentionConfig {
-    AttentionConfig { dropout: Some(Dropout { p, offset: 0 }), ..config }
-}
-
-/// Dropout under every way to see: of numbers of keys that blocks of four random words divide, and of others.
-fn dropping() -> Vec<OpCase> {
-    let causal = AttentionConfig { causal: true, ..PLAIN };
-    let window = AttentionConfig { causal: true, window: Some(60), ..PLAIN };
-    let tiled: [&'static [usize]; 3] = [&[1, 2, 70, 8], &[1, 1, 140, 8], &[1, 1, 140, 12]];
-    let odd: [&'static [usize]; 3] = [&[1, 2, 70, 3], &[1, 2, 139, 3], &[1, 2, 139, 2]];
-    let [q, k, v] = tiled;
-    let tiled_dropping = |parameters: &str, config| beyond_a_block(parameters, config).dtypes(&[F32]);
-    vec![
-        // Twice is exact in halves: a single key's weight keeps the gradient of its score at 0.
-        on_usual_shapes(attention("dropout=0.5", dropped(0.5, PLAIN)))
-            .on([&[1, 2, 17, 8], &[1, 2, 33, 8], &[1, 2, 33, 8]])
-            .on([&[1, 1, 2, 3], &[1, 1, 0, 3], &[1, 1, 0, 2]])
-            .on([&[0, 1, 2, 3], &[0, 1, 2, 3], &[0, 1, 2, 2]])
-            .twice()
-            .rejects("attention: probability 1.5, expected 0 to 1", |device| {
-                let q = zeros(&[1, 2, 2, 2], device)?;
-                let options = AttentionOptions { dropout: 1.5, ..Default::default() };
-                q.scaled_dot_product_attention(&q, &q, options)
-            })
-            .rejects("attention: probability NaN, expected 0 to 1", |device| {
-                let q = zeros(&[1, 2, 2, 2], device)?;
-                let options = AttentionOptions { dropout: f64::NAN, ..Default::default() };
-                q.scaled_dot_product_attention(&q, &q, options)
-            })
-            .perf([&[4, 16, 1024, 64], &[4, 16, 1024, 64], &[4, 16, 1024, 64]]),
-        on_usual_shapes(attention("dropout=1", dropped(1.0, PLAIN))),
-        // In halves a gradient that cancels to 0, as that of equal keys, leaves the rounding of y.
-        attention("causal dropout=0.5, more queries than keys", dropped(0.5, causal))
-            .dtypes(&[F32, F64])
-            .on([&[1, 2, 5, 3], &[1, 1, 3, 3], &[1, 1, 3, 2]]),
-        on_usual_shapes(attention("causal dropout=0.5", dropped(0.5, causal)))
-            .perf([&[4, 16, 1024, 64], &[4, 16, 1024, 64], &[4, 16, 1024, 64]]),
-        attention("bool mask dropout=0.3", dropped(0.3, PLAIN))
-            .input(Input::bool())
-            .on([&[2, 4, 4, 5], &[2, 2, 6, 5], &[2, 2, 6, 4], &[2, 1, 1, 6]]),
-        attention("additive mask dropout=0.3", dropped(0.3, PLAIN))
-            .input(Uniform(-2.0, 2.0))
-            .on([&[1, 3, 4, 5], &[1, 3, 6, 5], &[1, 3, 6, 4], &[1, 3, 4, 6]])
-            .twice(),
-        tiled_dropping("tiled dropout=0.2", dropped(0.2, PLAIN)).on(tiled).on(odd),
-        tiled_dropping("tiled causal window=60 dropout=0.2", dropped(0.2, window)).on(tiled).on(odd),
-        tiled_dropping("tiled bool mask dropout=0.2", dropped(0.2, PLAIN)).input(Input::bool()).on([
-            q,
-            k,
-            v,
-            &[2, 70, 140],
-        ]),
-        tiled_dropping("tiled additive mask constant dropout=0.2", dropped(0.2, window))
-            .input(Input::float(Uniform(-2.0, 2.0)).constant())
-            .on([q, k, v, &[70, 140]]),
-    ]
-}
-
-/// A state with a negative seed and a base about to carry into the upper half, and an offset: every part of the counter counts.
-const STATE: [i64; 2] = [-0x1234_5678_9abc_def1, 0xffff_fffe];
-
-/// The ops themselves with a state of dropout after their other inputs.
-fn dropping_ops() -> Vec<OpCase> {
-    let config = |mask: bool| AttentionConfig {
-        mask,
-        dropout: Some(Dropout { p: 0.4, offset: 5 }),
-        causal: true,
-        ..PLAIN
-    };
-    let state = |device: &Device| Tensor::from_slice(&STATE, [2], device);
-    let formula = move |mask: bool| Formula { config: config(mask), state: STATE };
-    let any = || Uniform(-2.0, 2.0);
-    let plain: [&'static [usize]; 6] =
-        [&[1, 2, 3, 2], &[1, 1, 7, 2], &[1, 1, 7, 5], &[1, 2, 3, 5], &[1, 2, 3], &[1, 2, 3, 5]];
-    let run = move |mask: bool| {
-        move |x: &[Tensor], device: &Device, _| {
-            let state = state(device)?;
-            let inputs: Vec<&Tensor> = x.iter().chain([&state]).collect();
-            Ok(apply(AttentionGrad { config: config(mask) }, &inputs)?.into_vec())
-        }
-    };
-    vec![
-        OpCase::new("attention", "op causal dropout offset=5")
-            .input(any())
-            .input(any())
-            .input(any())
-            .on([&[2, 2, 4, 5], &[2, 1, 6, 5], &[2, 1, 6, 4]])
-            .on([&[1, 2, 70, 4], &[1, 1, 80, 4], &[1, 1, 80, 4]])
-            .f32_limit(3e-6, 2e-6)
-            .run_on(move |x, device, _| {
-                let inputs = [&x[0], &x[1], &x[2], &state(device)?];
-                Ok(apply(Attention { config: config(false) }, &inputs)?.into_vec())
-            })
-            .oracle(move |x| definition(formula(false), x))
-            .rounded_oracle(move |round, x| rounded(round, formula(false), x))
-            .rejects("attention: state is i32, expected i64", move |device| {
-                let q = zeros(&[1, 1, 2, 2], device)?;
-                let state = Tensor::zeros([2], I32, device)?;
-                Ok(apply(Attention { config: config(false) }, &[&q, &q, &q, &state])?.into_vec())
-            }),
-        gradients("causal dropout offset=5")
-            .on(plain)
-            .run_on(run(false))
-            .oracle(move |x| gradient(&|weight| weight, formula(false), x))
-            .rounded_oracle(move |round, x| gradient(round, formula(false), x)),
-        gradients("causal mask dropout offset=5")
-            .input(Input::bool())
-            .on(UNDER_A_MASK)
-            .run_on(run(true))
-            .oracle(move |x| gradient(&|weight| weight, formula(true), x))
-            .rounded_oracle(move |round, x| gradient(round, formula(true), x)),
     ]
 }
 

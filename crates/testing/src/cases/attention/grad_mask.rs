@@ -1,6 +1,7 @@
 //! The gradient of a mask that is added to the scores: of one for each score, and of those that are repeated along any of the axes.
 
-use super::{Formula, PLAIN, STATE, attention, beyond_a_block, dropped, gradients, score_gradient, scores, zeros};
+use super::dropping::{STATE, dropped};
+use super::{Formula, PLAIN, attention, beyond_a_block, gradients, score_gradient, scores, zeros};
 use crate::prelude::*;
 use ternion_core::dispatch::apply;
 use ternion_core::ops::attention::{AttentionConfig, AttentionGradMask};

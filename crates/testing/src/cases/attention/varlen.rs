@@ -1,6 +1,7 @@
 //! Sequences of different lengths, one after another.
 
-use super::{Formula, PLAIN, STATE, definition, dropped, gradient, gradients, rounded, sees};
+use super::dropping::{STATE, dropped};
+use super::{Formula, PLAIN, definition, gradient, gradients, rounded, sees};
 use crate::prelude::*;
 use ternion_core::dispatch::apply;
 use ternion_core::ops::attention::{Attention, AttentionConfig, AttentionGrad};
