@@ -201,8 +201,8 @@ def attention(head_dim, tokens, causal, backward, dropout=0.0, name=None):
     CASES[name] = lambda clock, _: by_both_backends(name, clock, measure)
 
 
-def by_both_backends(name, clock, measure):
-    for impl, backend in (("torch/flash", SDPBackend.FLASH_ATTENTION), ("torch/cudnn", SDPBackend.CUDNN_ATTENTION)):
+def by_both_backends(name, clock, measure, other=("torch/flash", SDPBackend.FLASH_ATTENTION)):
+    for impl, backend in (other, ("torch/cudnn", SDPBackend.CUDNN_ATTENTION)):
         guarded(name, impl, lambda: measure(clock, impl, backend))
 
 
@@ -251,6 +251,27 @@ def decode_attention(batch, heads, kv_heads, queries, keys):
     CASES[name] = lambda clock, _: by_both_backends(name, clock, measure)
 
 
+def biased_attention(head_dim, tokens):
+    """Backward with a bias that all sequences of the batch share and that needs a gradient, counted as without."""
+    batch, heads = 16384 // tokens, 2048 // head_dim
+    operations = 10 * batch * heads * tokens * tokens * head_dim
+    name = f"attention/bwd/bf16/d{head_dim}/t{tokens}/bias"
+
+    def attend(q, k, v, bias):
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=bias.expand(batch, heads, tokens, tokens))
+
+    def measure(clock, impl, backend):
+        q, k, v = (randn(batch, heads, tokens, head_dim, dtype=torch.bfloat16, leaf=True) for _ in range(3))
+        bias = randn(1, heads, tokens, tokens, dtype=torch.bfloat16, leaf=True)
+        with sdpa_kernel(backend):
+            milliseconds = clock.median(gradient(attend, q, k, v, bias))
+        emit(name, impl, milliseconds, operations / milliseconds / 1e9, "TFLOP/s")
+
+    # Flash attention takes no bias.
+    other = ("torch/efficient", SDPBackend.EFFICIENT_ATTENTION)
+    CASES[name] = lambda clock, _: by_both_backends(name, clock, measure, other)
+
+
 def attention_rung(rung):
     """What the forms of the ladder of attention are held against."""
 
@@ -266,6 +287,8 @@ def attention_cases():
         decode_attention(*sizes)
     for head_dim, causal, backward in itertools.product((64, 128), (False, True), (False, True)):
         varlen_attention(head_dim, causal, backward)
+    for head_dim, tokens in itertools.product((64, 128), (512, 2048)):
+        biased_attention(head_dim, tokens)
     for head_dim, causal, backward in itertools.product((64, 128, 256), (False, True), (False, True)):
         for tokens in (512, 1024, 4096, 16384) if head_dim <= 128 else (1024, 4096):
             attention(head_dim, tokens, causal, backward)

@@ -36,7 +36,7 @@ pub fn cases() -> Vec<Case> {
         }
     }
     let case = |wanted: Wanted| Case::new(wanted.name(), move |clock, name| run(clock, name, wanted));
-    cases.into_iter().map(case).chain(varlen_cases()).chain(decode_cases()).collect()
+    cases.into_iter().map(case).chain(varlen_cases()).chain(decode_cases()).chain(biased_cases()).collect()
 }
 
 /// Batch, heads, heads of keys, queries, keys: a step of generation with shared keys, with keys of each head's own, and of four sequences with several queries.
@@ -114,6 +114,37 @@ fn run_varlen(clock: &Clock, name: &str, wanted: Wanted) -> Result<()> {
     };
     let milliseconds = time(clock, wanted, &[q.clone(), k.clone(), v.clone()], &attend)?;
     emit(name, clock.implementation(), milliseconds, operations / milliseconds / 1e9, "TFLOP/s");
+    Ok(())
+}
+
+/// Backward with a bias that all sequences of the batch share and that needs a gradient.
+fn biased_cases() -> impl Iterator<Item = Case> {
+    [64, 128].into_iter().flat_map(|head_dim| {
+        [512, 2048].map(|tokens| {
+            let wanted =
+                Wanted { dtype: DType::BF16, head_dim, tokens, causal: false, backward: true, dropout: 0.0 };
+            let name = wanted.name().replace("/full", "/bias");
+            Case::new(name, move |clock, name| run_biased(clock, name, wanted))
+        })
+    })
+}
+
+/// Counted as without the bias. Elsewhere core composes the gradient of the bias.
+fn run_biased(clock: &Clock, name: &str, wanted: Wanted) -> Result<()> {
+    if clock.kind != Kind::Cuda {
+        return Ok(());
+    }
+    let [_, heads, tokens, _] = wanted.shape();
+    let random = |shape: &[usize]| clock.randn(shape, wanted.dtype)?.requires_grad();
+    let (q, k, v) = (random(&wanted.shape())?, random(&wanted.shape())?, random(&wanted.shape())?);
+    let bias = random(&[1, heads, tokens, tokens])?;
+    let attend = || {
+        let options = AttentionOptions { mask: Some(&bias), ..AttentionOptions::default() };
+        Ok(vec![q.scaled_dot_product_attention(&k, &v, options)?])
+    };
+    let inputs = [q.clone(), k.clone(), v.clone(), bias.clone()];
+    let milliseconds = time(clock, wanted, &inputs, &attend)?;
+    emit(name, clock.implementation(), milliseconds, wanted.operations() / milliseconds / 1e9, "TFLOP/s");
     Ok(())
 }
 
