@@ -6,8 +6,7 @@
 // Tiles of q, dy, k and v pass through one buffer: blocks that share a multiprocessor load under one another's products. Tiles:
 //
 //                                STEP BLOCKS
-//   mma    a width up to 64       64    3
-//          128                    64    2
+//   mma    a width up to 128      64    2     three blocks spill
 //          256                    16    1     what fits 99 KiB of shared memory, of compute capability 8.6, 8.9 and 12.0
 //   wgmma  a width up to 128      64    3     four blocks spill
 //          256                    64    1

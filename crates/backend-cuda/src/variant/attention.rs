@@ -353,8 +353,8 @@ impl Products {
         match (self.engine, self.width) {
             (Engine::Mma, 256) => ROWS_64_STEP_16_BLOCKS_1,
             (_, 256) => ROWS_64_STEP_64_BLOCKS_1,
-            (Engine::Mma, 128) => ROWS_64_STEP_64_BLOCKS_2,
-            _ => ROWS_64_STEP_64_BLOCKS_3,
+            (Engine::Wgmma, _) => ROWS_64_STEP_64_BLOCKS_3,
+            _ => ROWS_64_STEP_64_BLOCKS_2,
         }
     }
 
