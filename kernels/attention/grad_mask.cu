@@ -102,8 +102,8 @@ INLINE void add_tile(Scores& sums, const AttentionGrad& p, const ScoreTile& at, 
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     attention_grad_mask(const __grid_constant__ AttentionGradMask p) {
-    extern __shared__ __align__(1024) u8 shared[];
     wait_for_earlier_launches();
+    extern __shared__ __align__(1024) u8 shared[];
     u32 tiles = cvta_to_shared(shared), tile_row = threadIdx.x / WARP * 16;
     MaskTile own = mask_tile(p, blockIdx.x, ROWS, STEP);
     Scores sums;

@@ -65,8 +65,8 @@ INLINE void add_tile(Scores& sums, const AttentionGrad& p, const ScoreTile& at, 
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     attention_grad_mask(const __grid_constant__ AttentionGradMask p) {
-    extern __shared__ __align__(128) u8 shared[];
     wait_for_earlier_launches();
+    extern __shared__ __align__(128) u8 shared[];
     float* tiles = reinterpret_cast<float*>(shared);
     u32 warp_row = threadIdx.x / WARP * WARP_ROWS, lane = threadIdx.x % LANES, group = threadIdx.x % WARP / LANES;
     MaskTile own = mask_tile(p, blockIdx.x, ROWS, STEP);

@@ -138,7 +138,7 @@ fn sizes(form: Form, views: [&View<'_>; 4]) -> Result<[usize; 3]> {
             return Err(refused(form, detail));
         }
     }
-    if !WIDTHS.contains(&width) {
+    if WIDTHS.iter().all(|&known| known != width) {
         return Err(refused(form, format!("a width of {} or {}, got {width}", WIDTHS[0], WIDTHS[1])));
     }
     if heads.min(tokens) == 0 {
