@@ -147,7 +147,7 @@ fn beyond(found: &Tensor, exact: &Tensor, bound: &Tensor) -> Result<Option<Strin
     let is_beyond = |at: &usize| {
         let apart = (found[*at] - exact[*at]).abs();
         // NaN is beyond any.
-        !(apart <= bound[*at] + f64::from(f32::MIN_POSITIVE))
+        apart.is_nan() || apart > bound[*at] + f64::from(f32::MIN_POSITIVE)
     };
     let text = |at: usize| format!("at {at}: {} instead of {} within {}", found[at], exact[at], bound[at]);
     Ok((0..found.len()).find(is_beyond).map(text))
