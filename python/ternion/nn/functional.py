@@ -12,7 +12,9 @@ from .._scopes import no_grad as _no_grad
 from .._ternion import Tensor, _number, _sinusoidal
 from .._ternion import _functional as _native
 
-globals().update({name: function for name, function in vars(_native).items() if not name.startswith("_")})
+# Native functions that PyTorch has elsewhere: in `nn.attention.varlen`.
+_ELSEWHERE = ("varlen_attn",)
+globals().update({name: function for name, function in vars(_native).items() if not name.startswith("_") and name not in _ELSEWHERE})
 
 from ._activations import *  # noqa: E402,F401,F403  In place of native functions of the same names.
 from ._activations import _axis_of, _placed  # noqa: E402

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex, MutexGuard};
 use ternion_core::backend::{Backend, Meta, Plan, Unsupported, View};
+use ternion_core::ops::attention::{Attention, AttentionGrad};
 use ternion_core::ops::index::ScatterMode;
 use ternion_core::{DType, Device, Op, Result, delegate_backend};
 use ternion_testing::table::{OpCase, table};
@@ -143,11 +144,12 @@ impl Observed {
     }
 }
 
-/// Forms that no shader is there for: attention that drops weights, norms whose rows are rounded or whose gradients are added to others, losses whose gradients are written over the logits.
+/// Forms that no shader is there for: attention that drops weights or takes sequences of different lengths, norms whose rows are rounded or whose gradients are added to others, losses whose gradients are written over the logits.
 fn is_composed(op: &Op) -> bool {
     match op {
-        Op::Attention(attention) => attention.config.dropout.is_some(),
-        Op::AttentionGrad(gradient) => gradient.config.dropout.is_some(),
+        Op::Attention(Attention { config }) | Op::AttentionGrad(AttentionGrad { config }) => {
+            config.dropout.is_some() || config.varlen
+        }
         Op::CrossEntropyWithGrad(both) => both.in_place,
         Op::LayerNorm(norm) => norm.out_dtype.is_some(),
         Op::RmsNorm(norm) => norm.out_dtype.is_some(),
