@@ -10,7 +10,7 @@ thread_local! {
     static PARTS_WANTED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs `f` with f32 attention of this thread formed by parts of bf16 wherever that is permitted, whether or not it is [faster](parts_are_faster): for tests and
+/// Runs `f` with f32 attention of this thread formed by parts of bf16 wherever that is permitted, whether or not it is faster: for tests and
 /// measurements.
 pub fn with_attention_by_parts<R>(f: impl FnOnce() -> R) -> R {
     struct Restore(bool);
