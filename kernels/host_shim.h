@@ -16,6 +16,10 @@
 struct uint3 {
     unsigned x, y, z;
 };
+struct alignas(8) uint2 {
+    unsigned x, y;
+};
+uint2 make_uint2(unsigned, unsigned);
 struct alignas(8) float2 {
     float x, y;
 };

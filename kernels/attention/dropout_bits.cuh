@@ -14,8 +14,9 @@
 
 #pragma once
 
-#include "attention/params.cuh"
+#include "lib/base.cuh"
 #include "ptx/prmt.cuh"
+#include "ptx/registers.cuh"
 
 constexpr int BIT_ROWS = 16;
 constexpr int BIT_KEYS = 128;    // of a tile of forward

@@ -34,6 +34,8 @@
 // is 0 before and behind. MASK is 0; with DROPOUT, STEP is 128 and BAND 1, and a launch is of some heads.
 
 #ifdef HOST_SHIM
+#undef DROPOUT
+#define DROPOUT 0
 #define CONSUMERS 2
 #define STEP 64
 #define STAGES 2

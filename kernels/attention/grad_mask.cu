@@ -13,17 +13,19 @@
 //
 // Limits as for grad.cu.
 
+#ifdef HOST_SHIM
+#define ROW_TILES 1
+#define STEP 64
+#define WARPS 4
+#define BLOCKS 2
+#endif
+
 #if WGMMA
 #include "attention/wgmma.cuh"
 #else
 #include "attention/mma.cuh"
 #endif
 #include "attention/grad_mask.cuh"
-
-#ifdef HOST_SHIM
-#define WARPS 4
-#define BLOCKS 2
-#endif
 
 static_assert(MASK == 2 && DROPOUT == 1 && ROW_TILES == 1, "what the host compiles");
 
