@@ -294,8 +294,8 @@ def functional():
 
     text = HEADER + BUILTINS + "from typing import Any\n\nfrom .._ternion import Operand, SizeLike, DTypeLike, Tensor, Number\nfrom collections.abc import Sequence\n\n"
     for name in names_of(_ternion._functional):
-        # Some have a function of Python in their place.
-        if getattr(module, name) is getattr(_ternion._functional, name):
+        # Some have a function of Python in their place, and some are in another module.
+        if getattr(module, name, None) is getattr(_ternion._functional, name):
             text += definition(name, getattr(_ternion._functional, name))
     for name in names_of(module):
         method = getattr(getattr(module, name), "__wrapped__", None)

@@ -9,7 +9,7 @@ import pytest
 import ternion
 
 MODULES = """
-ternion ternion.amp ternion.autograd ternion.cuda ternion.cuda.nvtx ternion.data ternion.formats ternion.linalg ternion.models ternion.nn ternion.nn.functional ternion.nn.init
+ternion ternion.amp ternion.autograd ternion.cuda ternion.cuda.nvtx ternion.data ternion.formats ternion.linalg ternion.models ternion.nn ternion.nn.attention.varlen ternion.nn.functional ternion.nn.init
 ternion.nn.utils ternion.nn.utils.rnn ternion.optim ternion.optim.lr_scheduler ternion.optim.swa_utils ternion.signal ternion.signal.windows ternion.special ternion.testing ternion.train ternion.utils
 ternion.utils.checkpoint ternion.utils.data ternion.utils.tensorboard ternion.metrics
 """.split()

@@ -217,6 +217,7 @@ OTHERS = {
     "batch_norm_grad": lambda: both(lambda x: F.batch_norm(x, training=True) * t(Y), X),
     "attention": lambda: (F.scaled_dot_product_attention(*map(t, HEADS)), mixed(*HEADS)),
     "attention_grad": lambda: both(F.scaled_dot_product_attention, *HEADS),
+    "attention_grad_mask": lambda: both(lambda bias: F.scaled_dot_product_attention(*map(t, HEADS), attn_mask=bias), HEADS[0, 0, :, :, :3]),
     # ---- Random numbers
     "random_bits": lambda: (counted(ternion.randint(0, 2, (4000,))), [True] * 3),
     "uniform": lambda: (counted(ternion.zeros(4000).uniform_()), [True] * 3),

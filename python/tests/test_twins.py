@@ -71,6 +71,7 @@ TWINS = {
     **{f"windows.{name}": ("make", f"{name}_window") for name in "bartlett blackman cosine exponential gaussian general_cosine general_hamming hamming hann kaiser nuttall".split()},
     **{f"{name}_window": ("make", f"{name}_window") for name in "bartlett blackman hamming hann kaiser".split()},
     "functional.scaled_dot_product_attention": ("scaled_dot_product_attention", "attention"),
+    "nn.attention.varlen.varlen_attn": ("scaled_dot_product_attention_varlen", "attention"),
     **{f"{prefix}binary_cross_entropy_with_logits": ("bce_with_logits", "bce_with_logits") for prefix in ("", "functional.")},
     **{f"{prefix}batch_norm": ("batch_norm_train", "batch_norm") for prefix in ("", "functional.")},
 }  # fmt: skip

@@ -9,6 +9,10 @@ from ..._ternion import Tensor, _functional as _native
 __all__ = ["AuxRequest", "varlen_attn"]
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 class AuxRequest(NamedTuple):
     """Which results `varlen_attn` gives beside its output."""
 
