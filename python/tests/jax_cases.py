@@ -249,6 +249,8 @@ def attentions():
     yield Case(name, "scale", lambda q, k, v: sdpa(q, k, v, scale=0.3), lambda q, k, v: attention(q, k, v, scale=0.3), *inputs)
     yield Case(name, "truth", lambda q, k, v: sdpa(q, k, v, attn_mask=tensor_of(truth)), lambda q, k, v: attention(q, k, v, truth), *inputs)
     yield Case(name, "bias", lambda q, k, v: sdpa(q, k, v, attn_mask=tensor_of(bias)), lambda q, k, v: attention(q, k, v, bias), *inputs)
+    shared = [*inputs, ((4, 6), uniform())]
+    yield Case(f"{name} attention_grad_mask", "bias with a gradient", lambda q, k, v, bias: sdpa(q, k, v, attn_mask=bias), attention, *shared)
     one = (1, 1, 1, 1)
     yield Case(name, "one", sdpa, attention, (one, uniform()), (one, uniform()), (one, uniform()))
 
