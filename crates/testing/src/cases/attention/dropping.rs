@@ -26,7 +26,7 @@ fn dropping() -> Vec<OpCase> {
     let [q, k, v] = tiled;
     let tiled_dropping = |parameters: &str, config| beyond_a_block(parameters, config).dtypes(&[F32]);
     vec![
-        // Twice is exact in halves: a single key's weight keeps the gradient of its score at 0.
+        // Second gradients are exact in f16 and bf16: a single key's weight keeps the gradient of its score at 0.
         on_usual_shapes(attention("dropout=0.5", dropped(0.5, PLAIN)))
             .on([&[1, 2, 17, 8], &[1, 2, 33, 8], &[1, 2, 33, 8]])
             .on([&[1, 1, 2, 3], &[1, 1, 0, 3], &[1, 1, 0, 2]])
@@ -44,7 +44,7 @@ fn dropping() -> Vec<OpCase> {
             })
             .perf([&[4, 16, 1024, 64], &[4, 16, 1024, 64], &[4, 16, 1024, 64]]),
         on_usual_shapes(attention("dropout=1", dropped(1.0, PLAIN))),
-        // In halves a gradient that cancels to 0, as that of equal keys, leaves the rounding of y.
+        // In f16 and bf16 a gradient that cancels to 0, as that of equal keys, leaves the rounding of y.
         attention("causal dropout=0.5, more queries than keys", dropped(0.5, causal))
             .dtypes(&[F32, F64])
             .on([&[1, 2, 5, 3], &[1, 1, 3, 3], &[1, 1, 3, 2]]),
