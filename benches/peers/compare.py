@@ -52,12 +52,12 @@ FAMILIES = {
     },
     "ladder": ["ladder/"],
     "attention_ladder": ["attention_ladder/"],
-    "order": ["order/"],
+    "attention_study": ["order/", "forward_tiles/"],
 }
-# Measured only where --families names them: their tables are on pages of their own (ladder.py, attention_ladder.py, attention_order.py).
-APART = ("ladder", "attention_ladder", "order")
+# Measured only where --families names them: their tables are on pages of their own (ladder.py, attention_ladder.py, attention_study.py).
+APART = ("ladder", "attention_ladder", "attention_study")
 # Of the CUDA backend alone.
-OF_CUDA = ("start", "ladder", "attention_ladder", "order")
+OF_CUDA = ("start", "ladder", "attention_ladder", "attention_study")
 
 # What else the machine does shows in times of the host: families of nothing else are measured this often, spread over the whole run.
 HOST_FAMILIES = ("host",)

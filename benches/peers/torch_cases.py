@@ -296,6 +296,8 @@ def attention_cases():
                 attention(head_dim, tokens, causal, backward, dropout=0.1)
             if backward and head_dim <= 128:
                 attention(head_dim, tokens, causal, backward, name=f"order/bf16/d{head_dim}/t{tokens}/{'causal' if causal else 'full'}")
+    for head_dim, tokens, causal in itertools.product((64, 192), (512, 1024, 2048, 4096, 16384), (False, True)):
+        attention(head_dim, tokens, causal, backward=False, name=f"forward_tiles/bf16/d{head_dim}/t{tokens}/{'causal' if causal else 'full'}")
 
 
 # ---------------------------------------------------------------- Convolutions

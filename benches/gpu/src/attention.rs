@@ -7,6 +7,7 @@ use crate::device::Kind;
 use ternion::{
     AttentionOptions, Causal, CumulativeLengths, DType, GradOptions, Result, Tensor, grad, no_grad,
 };
+use ternion_core::ops::attention::AttentionConfig;
 
 /// 16,384 tokens of width 2,048, as in the PyTorch script; of wide heads two lengths, and of f32, which that leaves out.
 pub fn cases() -> Vec<Case> {
@@ -74,14 +75,7 @@ const LENGTHS: [usize; 12] = [4096, 256, 1024, 2048, 512, 3072, 128, 768, 1536, 
 fn varlen_cases() -> impl Iterator<Item = Case> {
     let all = [64, 128].into_iter().flat_map(|head_dim| {
         [false, true].into_iter().flat_map(move |causal| {
-            [false, true].map(|backward| Wanted {
-                dtype: DType::BF16,
-                head_dim,
-                tokens: 16384,
-                causal,
-                backward,
-                dropout: 0.0,
-            })
+            [false, true].map(|backward| Wanted::plain(head_dim, 16384, causal, backward))
         })
     });
     all.map(|wanted| {
@@ -121,8 +115,7 @@ fn run_varlen(clock: &Clock, name: &str, wanted: Wanted) -> Result<()> {
 fn biased_cases() -> impl Iterator<Item = Case> {
     [64, 128].into_iter().flat_map(|head_dim| {
         [512, 2048].map(|tokens| {
-            let wanted =
-                Wanted { dtype: DType::BF16, head_dim, tokens, causal: false, backward: true, dropout: 0.0 };
+            let wanted = Wanted::plain(head_dim, tokens, false, true);
             let name = wanted.name().replace("/full", "/bias");
             Case::new(name, move |clock, name| run_biased(clock, name, wanted))
         })
@@ -151,18 +144,34 @@ fn run_biased(clock: &Clock, name: &str, wanted: Wanted) -> Result<()> {
 /// The share of weights that is dropped, where any are.
 const DROPOUT: f64 = 0.1;
 
-/// What a case is about.
+/// What a case is about: 16,384 tokens of width 2,048, or of as many whole heads as that has.
 #[derive(Clone, Copy)]
-struct Wanted {
-    dtype: DType,
-    head_dim: usize,
-    tokens: usize,
-    causal: bool,
-    backward: bool,
-    dropout: f64,
+pub struct Wanted {
+    pub dtype: DType,
+    pub head_dim: usize,
+    pub tokens: usize,
+    pub causal: bool,
+    pub backward: bool,
+    pub dropout: f64,
 }
 
 impl Wanted {
+    /// Of bf16, where nothing is dropped.
+    pub fn plain(head_dim: usize, tokens: usize, causal: bool, backward: bool) -> Wanted {
+        Wanted { dtype: DType::BF16, head_dim, tokens, causal, backward, dropout: 0.0 }
+    }
+
+    /// The name of the case of another family, `FAMILY/bf16/d64/t512/causal`.
+    pub fn name_in(self, family: &str) -> String {
+        let Wanted { dtype, head_dim, tokens, causal, .. } = self;
+        format!("{family}/{dtype}/d{head_dim}/t{tokens}/{}", if causal { "causal" } else { "full" })
+    }
+
+    pub fn config(self) -> AttentionConfig {
+        let scale = 1.0 / (self.head_dim as f64).sqrt();
+        AttentionConfig { scale, causal: self.causal, ..AttentionConfig::PLAIN }
+    }
+
     fn name(self) -> String {
         let Wanted { dtype, head_dim, tokens, .. } = self;
         let pass = if self.backward { "bwd" } else { "fwd" };
@@ -171,12 +180,12 @@ impl Wanted {
         format!("attention/{pass}/{dtype}/d{head_dim}/t{tokens}/{mask}{dropout}")
     }
 
-    fn shape(self) -> [usize; 4] {
+    pub fn shape(self) -> [usize; 4] {
         [16384 / self.tokens, 2048 / self.head_dim, self.tokens, self.head_dim]
     }
 
     /// Multiplications and additions: of the scores that are not hidden, and of two and a half times as many backward.
-    fn operations(self) -> f64 {
+    pub fn operations(self) -> f64 {
         let [batch, heads, tokens, head_dim] = self.shape();
         let all = 4.0 * (batch * heads * tokens * tokens * head_dim) as f64;
         all * if self.causal { 0.5 } else { 1.0 } * if self.backward { 2.5 } else { 1.0 }

@@ -14,6 +14,7 @@ mod composed;
 mod conv;
 mod curves;
 mod device;
+mod forward_tiles;
 mod gemm;
 mod host;
 mod ladder;
@@ -121,6 +122,7 @@ fn cases() -> Vec<Case> {
     cases.extend(ladder::cases());
     cases.extend(attention::cases());
     cases.extend(attention_ladder::cases());
+    cases.extend(forward_tiles::cases());
     cases.extend(order::cases());
     cases.extend(conv::cases());
     cases.extend(bandwidth::cases());

@@ -2,12 +2,13 @@
 //! (`docs/kernels/attention.md`). Of CUDA alone.
 
 use crate::Case;
+use crate::attention::Wanted;
 use crate::clock::{Clock, emit, emit_error, emit_with};
 use crate::device::{Kind, backend};
 use serde_json::json;
 use ternion::{DType, Result, Tensor};
 use ternion_core::dispatch::apply;
-use ternion_core::ops::attention::{Attention, AttentionConfig};
+use ternion_core::ops::attention::Attention;
 use ternion_cuda::CudaBackend;
 use ternion_cuda::attention_study::{self, SumOrder};
 
@@ -17,46 +18,12 @@ pub fn cases() -> Vec<Case> {
     for head_dim in [64, 128] {
         for tokens in [512, 1024, 4096, 16384] {
             for causal in [false, true] {
-                let wanted = Wanted { head_dim, tokens, causal };
-                cases.push(Case::new(wanted.name(), move |clock, name| run(clock, name, wanted)));
+                let wanted = Wanted::plain(head_dim, tokens, causal, true);
+                cases.push(Case::new(wanted.name_in("order"), move |clock, name| run(clock, name, wanted)));
             }
         }
     }
     cases
-}
-
-/// 16,384 tokens of width 2,048, as in the PyTorch script.
-#[derive(Clone, Copy)]
-struct Wanted {
-    head_dim: usize,
-    tokens: usize,
-    causal: bool,
-}
-
-impl Wanted {
-    fn name(self) -> String {
-        let Wanted { head_dim, tokens, causal } = self;
-        format!("order/bf16/d{head_dim}/t{tokens}/{}", if causal { "causal" } else { "full" })
-    }
-
-    fn shape(self) -> [usize; 4] {
-        [16384 / self.tokens, 2048 / self.head_dim, self.tokens, self.head_dim]
-    }
-
-    fn config(self) -> AttentionConfig {
-        AttentionConfig {
-            scale: 1.0 / (self.head_dim as f64).sqrt(),
-            causal: self.causal,
-            ..AttentionConfig::PLAIN
-        }
-    }
-
-    /// TFLOP/s, counted as those of attention's backward.
-    fn rate(self, milliseconds: f64) -> f64 {
-        let [batch, heads, tokens, head_dim] = self.shape();
-        let all = 10.0 * (batch * heads * tokens * tokens * head_dim) as f64;
-        all * if self.causal { 0.5 } else { 1.0 } / milliseconds / 1e9
-    }
 }
 
 /// The fixed order as `ternion`; any order as `ternion/unordered`, by the faster of its two ways to lag, with the milliseconds of both.
@@ -74,10 +41,10 @@ fn run(clock: &Clock, name: &str, wanted: Wanted) -> Result<()> {
     let time = |order| clock.median(|| operands.gradient(backend, wanted, order));
     let fixed = time(SumOrder::Fixed)?;
     let [at_once, lagging] = [time(SumOrder::Any { lags: false })?, time(SumOrder::Any { lags: true })?];
-    emit(name, clock.implementation(), fixed, wanted.rate(fixed), "TFLOP/s");
+    emit(name, clock.implementation(), fixed, wanted.operations() / fixed / 1e9, "TFLOP/s");
     let fastest = at_once.min(lagging);
     let more = [("at_once_ms", json!(at_once)), ("lagging_ms", json!(lagging))];
-    emit_with(name, &unordered, fastest, wanted.rate(fastest), "TFLOP/s", &more);
+    emit_with(name, &unordered, fastest, wanted.operations() / fastest / 1e9, "TFLOP/s", &more);
     Ok(())
 }
 
@@ -109,12 +76,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_and_rates_are_those_of_attention() {
+    fn names_and_operations_are_those_of_attention() {
         let names: Vec<String> = cases().into_iter().map(|case| case.name).collect();
         assert_eq!(names.len(), 16);
         assert!(names.contains(&"order/bf16/d128/t16384/causal".to_string()), "{names:?}");
-        let wanted = Wanted { head_dim: 64, tokens: 4096, causal: true };
+        let wanted = Wanted::plain(64, 4096, true, true);
         // 4 of 4 * 32 * 4096^2 * 64 forward, half of it hidden, two and a half times as many backward.
-        assert_eq!(wanted.rate(1.0), 4.0 * 128.0 * 4096.0 * 4096.0 * 64.0 * 0.5 * 2.5 / 1e9);
+        assert_eq!(wanted.operations(), 4.0 * 128.0 * 4096.0 * 4096.0 * 64.0 * 0.5 * 2.5);
     }
 }

@@ -16,7 +16,7 @@
 //! | `kernel_trace` | what the device did when, as CUPTI measures it |
 //! | `ladder` | matrix products for study, from the naive one on, outside the path above |
 //! | `attention_ladder` | the same of attention forward |
-//! | `attention_study` | the gradient of attention with its sums in a fixed order or in any, outside the path above |
+//! | `attention_study` | attention with tiles, and its gradient with an order of sums, of the caller's choice, outside the path above |
 //! | `tiles` | products by a tile of the caller's choice, for measurements |
 //! | `driver` | handles and calls of the CUDA driver |
 

@@ -23,7 +23,8 @@ use ternion_core::{DType, Error, Layout, Op, Result, Scalar, Shape};
 use varlen::Varlen;
 
 pub use grad_by_keys::SumOrder;
-pub(crate) use study::gradient as study_gradient;
+pub use study::ForwardTiles;
+pub(crate) use study::{forward as study_forward, gradient as study_gradient};
 
 /// The widest head that the kernels take in half precision.
 const WIDEST: usize = 256;
@@ -401,7 +402,7 @@ fn run_attention(op: &Op, call: &Call<'_>) -> Result<()> {
     plan.turn_heads_into_rows(&mut tensors, config, q.dtype);
     let (dtype, multiprocessors) = (q.dtype, call.gpu.multiprocessors());
     if plan.is_by_tma(&tensors, multiprocessors) {
-        plan.launch_tma(call, dtype, &tensors)?;
+        plan.launch_tma(call, dtype, &tensors, plan.is_long(multiprocessors))?;
     } else {
         plan.leave_out_unseen(&mut tensors, config, dtype);
         match plan.cut(config, multiprocessors) {

@@ -81,7 +81,7 @@ impl Plan {
     }
 
     /// Whether walks are over so many keys, of so many queries, that the tiles for many are faster.
-    fn is_long(&self, multiprocessors: usize) -> bool {
+    pub(super) fn is_long(&self, multiprocessors: usize) -> bool {
         let Sizes { queries, keys, reach_first, reach_end, .. } = self.sizes;
         let is_band = self.products.reach != Reach::Full;
         let seen =
@@ -121,10 +121,15 @@ impl Plan {
         heads.div_ceil(heads.div_ceil(near))
     }
 
-    /// Queues the kernel.
-    pub(super) fn launch_tma(&self, call: &Call<'_>, dtype: DType, tensors: &Forward) -> Result<()> {
+    /// Queues the kernel with the tiles for few keys or for many.
+    pub(super) fn launch_tma(
+        &self,
+        call: &Call<'_>,
+        dtype: DType,
+        tensors: &Forward,
+        is_long: bool,
+    ) -> Result<()> {
         let (width, sizes) = (self.width(), self.sizes);
-        let is_long = self.is_long(call.gpu.multiprocessors());
         let tiles = forward_tma_tiles(width, is_long);
         let heads = sizes.heads as usize;
         let query_tiles = (sizes.queries as usize).div_ceil(tiles.consumers * ROWS);

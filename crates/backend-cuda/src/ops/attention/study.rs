@@ -1,26 +1,71 @@
-//! The gradient in one walk by an order of the caller's choice, for [`crate::attention_study`].
+//! Forward by TMA with tiles, and the gradient in one walk by an order, of the caller's choice, for [`crate::attention_study`].
 
-use super::{Dropping, Gradients, Operand, Operands, Plan, SumOrder};
+use super::{Dropping, Forward, Gradients, Operand, Operands, Parts, Plan, SumOrder, Varlen};
 use crate::call::Call;
+use crate::variant::attention::{Reach, forward_tma_long};
 use ternion_core::backend::View;
 use ternion_core::ops::attention::AttentionConfig;
 use ternion_core::{Error, Result};
+
+/// The tiles of forward by TMA, where a width has two kinds of them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ForwardTiles {
+    /// Those for few keys or queries.
+    Few,
+    /// Those for many.
+    Many,
+}
+
+/// An operand that kernels read as it is.
+fn plain(operands: &Operands<'_>, name: &str, view: &View<'_>) -> Result<Operand> {
+    match operands.is_aligned(view)? {
+        true => operands.plain(view),
+        false => Err(Error::invalid(
+            operands.op,
+            format!(
+                "expected {name} with rows of whole packs of 16 bytes, got strides {:?}",
+                view.layout.strides()
+            ),
+        )),
+    }
+}
+
+/// Queues the kernel. Inputs are q, k and v, outputs y and the log-sum-exp, in shapes and dtypes that core has checked; the configuration has no mask,
+/// dropout or lengths.
+pub(crate) fn forward(call: &Call<'_>, config: &AttentionConfig, tiles: ForwardTiles) -> Result<()> {
+    let plan = Plan::new(call, false, config, None)?;
+    let operands = Operands { gpu: call.gpu, op: call.name, copies: Vec::new() };
+    let [q, k, v] = [0, 1, 2].map(|at| &call.inputs[at]);
+    let tensors = Forward {
+        q: plain(&operands, "q", q)?,
+        k: plain(&operands, "k", k)?,
+        v: plain(&operands, "v", v)?,
+        mask: Operand::default(),
+        y: plain(&operands, "y", &call.outputs[0])?,
+        log_sums: call.gpu.address(call.name, &call.outputs[1])?,
+        log_sum_errors: 0,
+        blocks: 0,
+        sizes: plan.sizes,
+        dropping: Dropping::of(call, config)?,
+        varlen: Varlen::default(),
+        parts: Parts::default(),
+    };
+    let is_band = plan.products.reach == Reach::Band;
+    let has_tiles = tiles == ForwardTiles::Few || forward_tma_long(plan.width(), is_band).is_some();
+    if !has_tiles || !plan.is_by_tma(&tensors, call.gpu.multiprocessors()) {
+        const EXPECTED: &str = "expected f16 or bf16 on a device of compute capability 9.0, heads of more than 32 columns (tiles for many \
+             keys: 33 to 64 or 129 to 192), more than 64 queries and more tiles of 64 of them than multiprocessors, and no repeated axis";
+        return Err(Error::invalid(call.name, EXPECTED));
+    }
+    plan.launch_tma(call, q.dtype, &tensors, tiles == ForwardTiles::Many)
+}
 
 /// Queues the kernels. Inputs are q, k, v, y, the log-sum-exp and dy, outputs dq, dk and dv, in shapes and dtypes that core has checked; the
 /// configuration has no mask, dropout or lengths.
 pub(crate) fn gradient(call: &Call<'_>, config: &AttentionConfig, order: SumOrder) -> Result<()> {
     let plan = Plan::new(call, true, config, None)?;
     let operands = Operands { gpu: call.gpu, op: call.name, copies: Vec::new() };
-    let plain = |name: &str, view: &View<'_>| match operands.is_aligned(view)? {
-        true => operands.plain(view),
-        false => Err(Error::invalid(
-            call.name,
-            format!(
-                "expected {name} with rows of whole packs of 16 bytes, got strides {:?}",
-                view.layout.strides()
-            ),
-        )),
-    };
+    let plain = |name: &str, view: &View<'_>| plain(&operands, name, view);
     let [q, k, v, y, log_sums, dy] = [0, 1, 2, 3, 4, 5].map(|at| &call.inputs[at]);
     let [dq, dk, dv] = [0, 1, 2].map(|at| &call.outputs[at]);
     let gradients = Gradients {

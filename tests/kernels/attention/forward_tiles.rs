@@ -1,0 +1,135 @@
+//! Forward by TMA with its tiles for few and for many keys: the ones that tensors get give the same bits, the others the same but for rounding.
+
+use super::super::{beside, difference, none_wrong, tensor, unless_short};
+use super::order::device;
+use std::fmt::Write;
+use ternion::dispatch::apply;
+use ternion::ops::attention::{Attention, AttentionConfig};
+use ternion::prelude::*;
+use ternion_cuda::CudaBackend;
+use ternion_cuda::attention_study::{self, ForwardTiles};
+
+/// Batch, query heads, key heads, queries, keys. More works than an H200 has multiprocessors; rows that end within tiles of 128 and of 192; the last ones
+/// are so many that tensors get the tiles for many keys.
+const SIZES: [[usize; 5]; 4] =
+    [[3, 36, 12, 300, 420], [2, 40, 40, 385, 449], [1, 24, 8, 1000, 1500], [1, 12, 12, 4200, 4200]];
+/// In short tests.
+const FEW: [[usize; 5]; 1] = [[2, 72, 12, 80, 150]];
+
+const FULL: AttentionConfig = AttentionConfig { scale: 0.04, ..AttentionConfig::PLAIN };
+const CONFIGS: [AttentionConfig; 3] = [
+    FULL,
+    AttentionConfig { causal: true, ..FULL },
+    AttentionConfig { causal: true, window: Some(150), ..FULL },
+];
+
+/// y and the log-sum-exp. What is not written stays NaN.
+fn forward(
+    backend: &CudaBackend,
+    config: &AttentionConfig,
+    tiles: ForwardTiles,
+    inputs: &[Tensor; 3],
+    outputs: &[Tensor; 2],
+) -> Result<[Tensor; 2]> {
+    let outputs = outputs.each_ref().map(|x| Tensor::full(*x.shape(), f64::NAN, x.dtype(), x.device()));
+    let [y, log_sums] = outputs;
+    let outputs = [y?, log_sums?];
+    let (inputs, views) = (inputs.each_ref().map(Tensor::view), outputs.each_ref().map(Tensor::view));
+    attention_study::forward(backend, config, tiles, inputs.each_ref(), views.each_ref())?;
+    Ok(outputs)
+}
+
+/// q, k and v, and what attention gives for them.
+fn operands(
+    device: &Device,
+    dtype: DType,
+    [batch, heads, kv_heads, queries, keys]: [usize; 5],
+    width: usize,
+    config: AttentionConfig,
+) -> Result<([Tensor; 3], [Tensor; 2])> {
+    let random = |heads, rows, seed| tensor(&[batch, heads, rows, width], dtype, device, seed);
+    let inputs = [random(heads, queries, 1)?, random(kv_heads, keys, 2)?, random(kv_heads, keys, 3)?];
+    let outputs = apply(Attention { config }, &inputs.each_ref())?;
+    Ok((inputs, [outputs[0].clone(), outputs[1].clone()]))
+}
+
+/// What is wrong of one case.
+fn faults(
+    (device, backend): (&Device, &CudaBackend),
+    dtype: DType,
+    sizes: [usize; 5],
+    width: usize,
+    config: AttentionConfig,
+) -> Result<String> {
+    let mut faults = String::new();
+    let (inputs, expected) = operands(device, dtype, sizes, width, config)?;
+    let mut is_same = Vec::new();
+    for tiles in [ForwardTiles::Few, ForwardTiles::Many] {
+        let found = forward(backend, &config, tiles, &inputs, &expected)?;
+        let mut same = true;
+        for (at, (found, expected)) in found.iter().zip(&expected).enumerate() {
+            same &= found.to_vec_f64()? == expected.to_vec_f64()?;
+            if let Some(text) = difference(found, expected)? {
+                let _ = writeln!(faults, "result {at}, {tiles:?}: {text}");
+            }
+        }
+        is_same.push(same);
+    }
+    if !is_same.contains(&true) {
+        let _ = writeln!(faults, "neither gives the bits that tensors get");
+    }
+    Ok(faults)
+}
+
+#[test]
+fn tiles_for_few_and_for_many_keys_give_the_same_but_for_rounding() -> Result<()> {
+    let Some(device) = device() else { return Ok(()) };
+    let _beside = beside();
+    let mut all = String::new();
+    for dtype in [DType::F16, DType::BF16] {
+        // Of 40 and 136 columns the tiles are filled up with zeros.
+        for width in [40, 64, 136, 192] {
+            for &sizes in unless_short(&SIZES[..], &FEW[..]) {
+                for config in CONFIGS {
+                    let found = faults(device, dtype, sizes, width, config)?;
+                    if !found.is_empty() {
+                        let _ = writeln!(all, "{dtype} of width {width}, {sizes:?}, {config:?}:\n{found}");
+                    }
+                }
+            }
+        }
+    }
+    none_wrong(&all);
+    Ok(())
+}
+
+#[test]
+fn what_forward_of_the_study_does_not_take_is_an_error() -> Result<()> {
+    let Some((device, backend)) = device() else { return Ok(()) };
+    let _beside = beside();
+    let refused = |dtype, sizes, width, tiles, config: &AttentionConfig, expected: &str| -> Result<()> {
+        let (inputs, outputs) = operands(device, dtype, sizes, width, FULL)?;
+        let error = forward(backend, config, tiles, &inputs, &outputs).expect_err(expected);
+        let text = error.to_string();
+        assert!(text.contains(expected), "{text}");
+        Ok(())
+    };
+    let (sizes, half) = ([2, 72, 12, 80, 150], DType::BF16);
+    let masked = AttentionConfig { mask: true, ..FULL };
+    refused(half, sizes, 64, ForwardTiles::Few, &masked, "attention_study: expected no mask")?;
+    let forms = "attention_study: expected f16 or bf16 on a device of compute capability 9.0";
+    refused(DType::F32, sizes, 64, ForwardTiles::Few, &FULL, forms)?;
+    for width in [128, 256] {
+        refused(half, sizes, width, ForwardTiles::Many, &FULL, forms)?;
+    }
+    refused(half, [1, 2, 2, 80, 80], 64, ForwardTiles::Few, &FULL, forms)?;
+    refused(half, [2, 72, 12, 64, 150], 64, ForwardTiles::Few, &FULL, forms)?;
+    refused(half, sizes, 65, ForwardTiles::Few, &FULL, "expected q with rows of whole packs of 16 bytes")?;
+    let (inputs, [y, log_sums]) = operands(device, half, sizes, 64, FULL)?;
+    let narrow = [y.narrow(2, 0, 10)?, log_sums];
+    let error = forward(backend, &FULL, ForwardTiles::Few, &inputs, &narrow).expect_err("y of another shape");
+    let text = error.to_string();
+    let expected = "expected y of bf16 and shape [2, 72, 80, 64], got bf16 and [2, 72, 10, 64]";
+    assert!(text.contains(expected), "{text}");
+    device.synchronize()
+}
