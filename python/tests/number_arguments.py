@@ -90,6 +90,8 @@ NORM = {name: lambda: x(3) for name in ("running_mean", "running_var", "weight",
 CONV = {"kernel_size": lambda: 2}
 FUSED = {"conv_w": lambda: x(2, 3, 1, 1), "conv_b": lambda: x(2), "bn_rm": lambda: x(2), "bn_rv": lambda: x(2), "bn_w": lambda: x(2), "bn_b": lambda: x(2)}
 FUSED_LINEAR = {"linear_w": x, "linear_b": lambda: x(3), "bn_rm": lambda: x(3), "bn_rv": lambda: x(3), "bn_w": lambda: x(3), "bn_b": lambda: x(3)}
+LENGTHS = {name: lambda: ternion.tensor([0, 1, 3], dtype=ternion.int32) for name in ("cu_seq_q", "cu_seq_k")}
+PACKED = {**{name: lambda: x(3, 2, 4) for name in ("query", "key", "value")}, **LENGTHS, "max_q": lambda: 2, "max_k": lambda: 2}
 
 #: Arguments of functions that are not those of their names below.
 ARGUMENTS = {
@@ -127,6 +129,7 @@ ARGUMENTS = {
     "DataLoader": {"dataset": lambda: [1, 2], "num_workers": lambda: 1}, "StatsMonitor": {"model": lambda: nn.Linear(2, 2)}, "arange": {"start": lambda: 0.0},
     "where": {"condition": lambda: x() > 0.5, "self": lambda: x() > 0.5, "input": lambda: 0.5, "other": lambda: 0.5}, "sparse_": {"sparsity": lambda: 0.5},
     "clip_grad_norm_": {"max_norm": lambda: 1.0}, "exponential": {"M": lambda: 4, "sym": lambda: False}, "normal": {"mean": x, "std": x},
+    "varlen_attn": PACKED,
 }  # fmt: skip
 for _name in ("or", "xor", "left_shift", "right_shift"):
     ARGUMENTS[f"bitwise_{_name}"] = ARGUMENTS["bitwise_and"]
