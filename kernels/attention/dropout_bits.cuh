@@ -33,7 +33,8 @@ INLINE u64 bit_words_before(const BitLayout& layout, u32 head, u32 row_group, u3
     return ((u64(head - layout.first_head) * layout.row_groups + row_group) * layout.tiles + tile) * (words * WARP);
 }
 
-// All ones where a byte's first bit is 1: in the halves of a word, of bytes 0 and 1 or 2 and 3; or in a whole word, of one byte.
+// All ones where a byte's sign bit is 1, else 0: `keep_pair` in 16 bits each for bytes 0 and 1 or 2 and 3 (a bf16x2 or f16x2 mask); `keep_or_zero`
+// in 32 bits for one byte.
 INLINE u32 keep_pair(u32 signs, int pair) { return prmt(signs, signs, pair == 0 ? 0x9988 : 0xBBAA); }
 INLINE float keep_or_zero(float x, u32 signs, int byte) {
     return __int_as_float(__float_as_int(x) & prmt(signs, signs, 0x8888 + byte * 0x1111));

@@ -3,7 +3,7 @@
 // simt_forward.cu.
 //
 // A block has QUERIES rows of one head, a warp ROW_TILES * 16 of them; all warps walk over the keys together, STEP at a time. The next step's keys
-// and values are under way while one is worked on.
+// and values are in flight while one is computed.
 //
 //                 keys ->     STEP      STEP
 //             +---------+---------+---------+     s = scale q k^T + mask     accumulators, STEP / 8 x ROW_TILES of 16 x 8

@@ -9,7 +9,7 @@
 //                    walked ->   STEP      STEP
 //                 +---------+---------+---------+     weights and their gradient in accumulators, which are the left operands
 //   own rows      |         |  p, ds  |         |     of the products that follow as they stand: own += ds walked
-//   (ROWS)        +---------+---------+---------+     the next step's rows are under way meanwhile
+//   (ROWS)        +---------+---------+---------+     the next step's rows are in flight meanwhile
 //
 // With SPLIT steps that meet numbers without parts are multiplied by fused multiply-adds, as in f32_forward.cu, and so is what a warp adds to a
 // gradient where gradients of its scores are 2^48 and more, infinite or NaN.

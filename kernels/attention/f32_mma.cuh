@@ -18,7 +18,7 @@
 // too: block 4 J + j of 8 columns has every fourth one from 32 J + j on, and a lane's columns lie next to each other, in v (4 g of 32) and in y (8
 // t of 32).
 //
-// A tile is rows of WIDTH floats in shared memory, 32, 64, 128 or 256. Chunk c of 16 bytes of row r lies at place c ^ swizzle(r), such that the 8
+// A tile is rows of WIDTH floats in shared memory, 32, 64, 128 or 256. Chunk c of 16 bytes of row r is stored at index c ^ swizzle(r), such that the 8
 // lanes that are served at once read 8 groups of banks, whether these are
 //
 //   two rows, four chunks next to each other    r = 2 m, 2 m + 1            c = 4 s + t           odd rows: the other half of 8 chunks
@@ -79,7 +79,7 @@ INLINE void load_chunk(float (&to)[4], u32 from) {
 // Parts of bf16, each of all 16 elements.
 constexpr int PIECES = 3;
 #else
-// Halves of the 16 elements.
+// 8 elements each of the 16.
 constexpr int PIECES = 2;
 #endif
 

@@ -2,7 +2,7 @@
 //
 // Idea: both products are matrix products, and run as form 6 of the ladder of those (ladder/06_vectorized.cu): a block has a tile of the result, and
 // copies TILE_K of the inner axis of both operands to shared memory at a time; a thread adds up 8 x 8 products from registers, in packs of four. Keys
-// are turned on their way, as queries are, since the product is q k^T.
+// are transposed on their way, as queries are, since the product is q k^T.
 //
 //     scores: TILE x TILE of s for a block          values: TILE x WIDTH of y for a block
 //
@@ -30,7 +30,7 @@ constexpr int THREADS_ABREAST = 16;                  // threads stand 16 x 16 in
 constexpr int APART = THREADS_ABREAST * PACK;        // rows, or columns, from one pack of a thread to its next one
 constexpr int SUMS = TILE / THREADS_ABREAST;         // rows of a thread
 constexpr int VALUE_SUMS = WIDTH / THREADS_ABREAST;  // its columns of y
-typedef TilePacks<TILE, TILE_K, THREADS> RowPacks;   // on their way to be turned
+typedef TilePacks<TILE, TILE_K, THREADS> RowPacks;   // on their way to be transposed
 typedef TilePacks<TILE_K, WIDTH, THREADS> ValuePacks;
 typedef float TurnedTile[TILE_K][TILE + PACK];
 

@@ -9,7 +9,7 @@
 //             +---------+---------+---------+        for each STEP of keys:
 //   QUERIES   |         |  s, p   |         |          s = scale q k^T           registers, 4 x 4 a thread
 //   of a block|         |         |         |          new maximum, factor       shuffles of the 16 threads of a row
-//             +---------+---------+---------+          p = exp(s - maximum)      to shared memory, turned
+//             +---------+---------+---------+          p = exp(s - maximum)      to shared memory, transposed
 //                                                      sum = sum factor + rowsum(p)
 //                                                      y = y factor + p v        registers, 4 x WIDTH / 16 a thread
 //             at the end: y / sum
@@ -33,12 +33,12 @@ constexpr int SLICE = 16;                         // of the inner axis, multipli
 constexpr int SLICES = WIDTH / SLICE, STEP_SLICES = STEP / SLICE;
 
 struct Tiles {
-    float q[SLICES][SLICE][QUERIES + PACK];  // turned: [column][query]
+    float q[SLICES][SLICE][QUERIES + PACK];  // transposed: [column][query]
     union {
-        float k[SLICES][SLICE][STEP + PACK];  // turned: [column][key]
+        float k[SLICES][SLICE][STEP + PACK];  // transposed: [column][key]
         float v[STEP_SLICES][SLICE][WIDTH];
     };
-    float weights[STEP_SLICES][SLICE][QUERIES + PACK];  // turned: [key][query]
+    float weights[STEP_SLICES][SLICE][QUERIES + PACK];  // transposed: [key][query]
 };
 
 typedef float Scores[PACK][PACK];
@@ -49,7 +49,7 @@ struct RowState {
     float row_max[PACK], row_sum[PACK];
 };
 
-// 64 rows from `first` on, turned; zeros beyond the last one. All loads are under way before the first store.
+// 64 rows from `first` on, transposed; zeros beyond the last one. All loads are issued before the first store.
 INLINE void load_turned(float (&to)[SLICES][SLICE][64 + PACK], const float* from, u32 first, u32 rows) {
     TilePacks<64, SLICE, THREADS> packs[SLICES];
 #pragma unroll

@@ -9,7 +9,7 @@
 //                 keys ->     STEP      STEP
 //             +---------+---------+---------+        shared memory:
 //   warp 0    |         |         |         |          | q | k, v: stage 0 | k, v: stage 1 |
-//   warp 1    |         |  s, p   |         |                read now        under way
+//   warp 1    |         |  s, p   |         |                read now        in flight
 //   warp 2    |         |         |         |
 //   warp 3    |         |         |         |        registers of a warp: q, s, p, y of 16 rows
 //             +---------+---------+---------+
