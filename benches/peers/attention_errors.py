@@ -28,7 +28,7 @@ import tempfile
 import time
 
 from attention_tables import MARKERS, body
-from compare import Results, duration, header, positive, read_results, refuse_mixed, replace
+from compare import Results, duration, header, positive, read_one_run, replace
 from pages import between_markers
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -388,10 +388,7 @@ def keep(results, case, lines):
 
 
 def write(given):
-    lines = [line for path in given.results for line in read_results(path)]
-    headers = [line["run"] for line in lines if "run" in line]
-    for one in headers[1:]:
-        refuse_mixed(headers[0], one)
+    lines = read_one_run(given.results)
     if not any("errors" in line for line in lines):
         raise SystemExit(f"error: {', '.join(map(str, given.results))}: no measured error")
     replace(given.page, between_markers(given.page.read_text(encoding="utf-8"), MARKERS, body(lines)))

@@ -14,6 +14,7 @@ import statistics
 
 from charts import OWN, PEER, Panel, Series, drawing, plain
 from compare import read_one_run, replace
+from ladder import measured
 from pages import about, between_markers, digits, row_of, write_of
 
 MARKERS = START, END = "<!-- attention-ladder:start -->", "<!-- attention-ladder:end -->"
@@ -68,21 +69,12 @@ class Rungs:
 
 def rungs(lines):
     """Those of the records, and what could not be measured."""
-    found, errors = {}, {}
-    for line in lines:
-        parts = str(line.get("case", "")).split("/")
-        if parts[0] != FAMILY:
-            continue
-        if len(parts) == 6 and "value" in line:
-            found.setdefault(tuple(parts[1:]), []).append(line)
-        else:
-            errors[tuple(parts[1:])] = f"{line['case']} {line.get('impl', '')}: {line.get('error', 'no figure')}"
+    found, errors = measured(lines, FAMILY, 5)
     made = {}
     for (dtype, width, mask, form, tokens), ones in found.items():
         setting = Setting(dtype, width, mask)
         made.setdefault(setting, Rungs(setting)).add(form, int(tokens), ones)
-    # An error stays one only where nothing was measured.
-    return list(made.values()), [error for case, error in errors.items() if case not in found]
+    return list(made.values()), errors
 
 
 def title(form):

@@ -12,9 +12,8 @@ import dataclasses
 import statistics
 from collections.abc import Callable
 
-from compare import read_results, refuse_mixed, replace
-from ladder import about, row_of
-from pages import between_markers, write_of
+from compare import read_one_run, replace
+from pages import about, between_markers, row_of, write_of
 
 OWN = "ternion"
 ANY = "ternion/unordered"
@@ -99,10 +98,7 @@ def page(text, lines):
 
 
 def write(given):
-    lines = [line for path in given.results for line in read_results(path)]
-    headers = [line["run"] for line in lines if "run" in line]
-    for header in headers[1:]:
-        refuse_mixed(headers[0], header)
+    lines = read_one_run(given.results)
     if not any(medians(lines, table.prefix) for table in TABLES):
         raise SystemExit(f"error: {', '.join(map(str, given.results))}: no measured case of the study")
     replace(given.page, page(given.page.read_text(encoding="utf-8"), lines))

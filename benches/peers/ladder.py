@@ -52,22 +52,28 @@ class Ladder:
         return sorted(self.rates, key=lambda form: APART.index(form) if form in APART else -1)
 
 
-def ladders(lines):
-    """Those of the records, and what could not be measured."""
+def measured(lines, family, parts):
+    """The measured lines of a family, by the parts of their names after it, of which there are so many; and what could not be measured, by the same."""
     found, errors = {}, {}
     for line in lines:
-        parts = str(line.get("case", "")).split("/")
-        if parts[0] != "ladder":
+        first, *rest = str(line.get("case", "")).split("/")
+        if first != family:
             continue
-        if len(parts) == 4 and "value" in line:
-            found.setdefault(tuple(parts[1:]), []).append(line)
+        if len(rest) == parts and "value" in line:
+            found.setdefault(tuple(rest), []).append(line)
         else:
-            errors[tuple(parts[1:])] = f"{line['case']} {line.get('impl', '')}: {line.get('error', 'no figure')}"
+            errors[tuple(rest)] = f"{line['case']} {line.get('impl', '')}: {line.get('error', 'no figure')}"
+    # An error stays one only where nothing was measured.
+    return found, [error for case, error in errors.items() if case not in found]
+
+
+def ladders(lines):
+    """Those of the records, and what could not be measured."""
+    found, errors = measured(lines, "ladder", 3)
     made = {}
     for (dtype, form, size), ones in found.items():
         made.setdefault(dtype, Ladder(dtype)).add(form, int(size), ones)
-    # An error stays one only where nothing was measured.
-    return list(made.values()), [error for case, error in errors.items() if case not in found]
+    return list(made.values()), errors
 
 
 def title(form):

@@ -1,11 +1,8 @@
 """attention_ladder.py with records that were never measured: python3 -m unittest discover -s benches/peers"""
 
-import json
 import pathlib
 import re
-import subprocess
 import sys
-import tempfile
 import unittest
 import xml.etree.ElementTree
 
@@ -14,6 +11,7 @@ sys.path.insert(0, str(HERE))
 
 import attention_ladder  # noqa: E402
 import compare  # noqa: E402
+from page_tests import PageCase  # noqa: E402
 
 SVG = "{http://www.w3.org/2000/svg}"
 RUN = dict(run=dict(device="Some GPU", driver="1.2", commit="abc1234", date="2000-01-01"))
@@ -48,21 +46,8 @@ RECORDS = [
 ]
 
 
-class Pages(unittest.TestCase):
-    def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.addCleanup(self.folder.cleanup)
-        self.path = pathlib.Path(self.folder.name)
-        self.page = self.path / "page.md"
-        self.page.write_text(f"before\n\n{attention_ladder.START}\nstale\n{attention_ladder.END}\nafter\n")
-
-    def write(self, lines, error=""):
-        (self.path / "results.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-        command = [sys.executable, str(HERE / "attention_ladder.py"), "write", "results.jsonl", "page.md"]
-        done = subprocess.run(command, capture_output=True, text=True, cwd=self.path, check=False)
-        self.assertEqual(bool(done.returncode), bool(error), done.stderr)
-        self.assertIn(error, done.stderr)
-        return self.page.read_text()
+class Pages(PageCase):
+    SCRIPT = attention_ladder
 
     def table(self, page, first):
         lines = page[page.index(first) :].splitlines()

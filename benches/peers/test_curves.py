@@ -1,10 +1,7 @@
 """curves.py with trainings that never ran: python3 -m unittest discover -s benches/peers"""
 
-import json
 import pathlib
-import subprocess
 import sys
-import tempfile
 import unittest
 import xml.etree.ElementTree
 
@@ -12,6 +9,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
 import curves  # noqa: E402
+from page_tests import PageCase  # noqa: E402
 
 SVG = "{http://www.w3.org/2000/svg}"
 RUN = dict(run=dict(device="Some GPU", model="char_gpt", batch=64, context=256, layers=6, width=384, vocabulary=256, lr=0.0003, text_bytes=1000))
@@ -31,25 +29,15 @@ def records(seeds=(1, 2, 3), steps=STEPS):
     return [RUN, *(dict(model="char_gpt", seed=seed, way=way, step=step, loss=loss(seed, way, step)) for seed, way, step in keys)]
 
 
-class Pages(unittest.TestCase):
-    def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.addCleanup(self.folder.cleanup)
-        self.path = pathlib.Path(self.folder.name)
-        self.page = self.path / "page.md"
-        self.page.write_text(f"before\n\n{curves.START}\nstale\n{curves.END}\nafter\n")
+class Pages(PageCase):
+    SCRIPT, RESULTS = curves, "curves.jsonl"
 
     def write(self, lines, error=""):
-        (self.path / "curves.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-        command = [sys.executable, str(HERE / "curves.py"), "write", "curves.jsonl", "page.md"]
-        done = subprocess.run(command, capture_output=True, text=True, cwd=self.path, check=False)
-        self.assertEqual(bool(done.returncode), bool(error), done.stderr)
-        self.assertIn(error, done.stderr)
-        self.printed = done.stdout
+        text = super().write(lines, error)
         # What is refused leaves everything as it was.
         self.assertEqual((self.path / "page.svg").exists(), not error)
-        self.assertEqual("stale" in self.page.read_text(), bool(error))
-        return self.page.read_text()
+        self.assertEqual("stale" in text, bool(error))
+        return text
 
     def test_distances_are_between_means_of_steps(self):
         self.assertEqual(curves.smoothed([float(at) for at in range(22)]), [9.5, 10.5, 11.5])

@@ -1,7 +1,7 @@
 //! Forward by TMA with its tiles for few and for many keys: the ones that tensors get give the same bits, the others the same but for rounding.
 
-use super::super::{beside, difference, none_wrong, tensor, unless_short};
-use super::order::device;
+use super::super::{beside, difference, tensor, unless_short};
+use super::order::{device, none_wrong_of};
 use std::fmt::Write;
 use ternion::dispatch::apply;
 use ternion::ops::attention::{Attention, AttentionConfig};
@@ -85,22 +85,13 @@ fn faults(
 fn tiles_for_few_and_for_many_keys_give_the_same_but_for_rounding() -> Result<()> {
     let Some(device) = device() else { return Ok(()) };
     let _beside = beside();
-    let mut all = String::new();
-    for dtype in [DType::F16, DType::BF16] {
-        // Of 40 and 136 columns the tiles are filled up with zeros.
-        for width in [40, 64, 136, 192] {
-            for &sizes in unless_short(&SIZES[..], &FEW[..]) {
-                for config in CONFIGS {
-                    let found = faults(device, dtype, sizes, width, config)?;
-                    if !found.is_empty() {
-                        let _ = writeln!(all, "{dtype} of width {width}, {sizes:?}, {config:?}:\n{found}");
-                    }
-                }
-            }
-        }
-    }
-    none_wrong(&all);
-    Ok(())
+    // Of 40 and 136 columns the tiles are filled up with zeros.
+    none_wrong_of(
+        [40, 64, 136, 192],
+        unless_short(&SIZES[..], &FEW[..]),
+        CONFIGS,
+        |dtype, sizes, width, config| faults(device, dtype, sizes, width, config),
+    )
 }
 
 #[test]
