@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Forms of attention's kernels beside each other and PyTorch: forward's tiles for few and for many keys, and what the fixed order of sums costs the gradient.
+"""Forms of attention's kernels beside each other and PyTorch: forward's tiles for few and for many keys, what the fixed order of sums costs the gradient, and
+products of f32 by fused multiply-adds, by parts of bf16 and in TF32.
 
     compare.py run --bundle DIR --families attention_study --out study.jsonl     on the GPU machine: measures the forms and PyTorch in turn
     attention_study.py write study.jsonl.. docs/kernels/attention.md               anywhere: the tables between the page's markers
@@ -56,18 +57,26 @@ def of_tiles(of_case):
     return [milliseconds(own, "few_ms"), milliseconds(own, "many_ms"), milliseconds(own), loss]
 
 
+def of_products(of_case):
+    """A row of the products of f32: each way, how many times as fast parts are as fused multiply-adds, and what tensors get."""
+    own = of_case.get(OWN)
+    ways = [milliseconds(own, f"{way}_ms") for way in ("fused", "parts", "tf32")]
+    return [*ways, f"{own['fused_ms'] / own['parts_ms']:.2f}" if own else "-", milliseconds(own)]
+
+
 @dataclasses.dataclass
 class Table:
     prefix: str  # of its cases
     name: str  # of its markers
     heads: list[str]
     cells: Callable  # of a case's medians
+    peers: dict = dataclasses.field(default_factory=lambda: PEERS)
 
     def rows(self, found):
-        heads = ["case", *self.heads, *(f"{name}, ms" for name in PEERS.values())]
+        heads = ["case", *self.heads, *(f"{name}, ms" for name in self.peers.values())]
         lines = [row_of(heads), row_of(["---", *["---:"] * (len(heads) - 1)])]
         for case, of_case in found.items():
-            peers = [milliseconds(of_case.get(peer)) for peer in PEERS]
+            peers = [milliseconds(of_case.get(peer)) for peer in self.peers]
             lines.append(row_of([f"`{case}`", *self.cells(of_case), *peers]))
         return lines
 
@@ -85,6 +94,7 @@ class Table:
 TABLES = [
     Table("order/", "order", ["fixed order, ms", "any order, ms", "price", "any, at once", "any, a tile later"], of_order),
     Table("forward_tiles/", "tiles", ["tiles for few, ms", "tiles for many, ms", "tensors, ms", "over the faster"], of_tiles),
+    Table("f32_products/", "products", ["fused multiply-adds, ms", "parts, ms", "TF32, ms", "fused over parts", "tensors, ms"], of_products, {}),
 ]
 
 

@@ -52,7 +52,7 @@ FAMILIES = {
     },
     "ladder": ["ladder/"],
     "attention_ladder": ["attention_ladder/"],
-    "attention_study": ["order/", "forward_tiles/"],
+    "attention_study": ["order/", "forward_tiles/", "f32_products/"],
 }
 # Measured only where --families names them: their tables are on pages of their own (ladder.py, attention_ladder.py, attention_study.py).
 APART = ("ladder", "attention_ladder", "attention_study")

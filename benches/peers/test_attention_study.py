@@ -48,17 +48,24 @@ class Tables(unittest.TestCase):
         self.assertEqual(list(found), ["bf16/d64/t512/full", "bf16/d64/t512/causal"])
 
     def test_a_row_has_the_price_and_what_was_not_measured_is_a_dash(self):
-        order, _ = attention_study.TABLES
+        order, _, _ = attention_study.TABLES
         _, _, full, causal = order.rows(attention_study.medians(ORDER, order.prefix))
         self.assertEqual(full, "| `bf16/d64/t512/full` | 1.100 | 1.000 | +10.0 % | 1.000 | 1.050 | 1.300 | - |")
         self.assertEqual(causal, "| `bf16/d64/t512/causal` | 2.000 | - | - | - | - | - | 0.500 |")
 
     def test_a_row_has_both_tiles_and_what_the_choice_loses(self):
-        _, tiles = attention_study.TABLES
+        _, tiles, _ = attention_study.TABLES
         heads, _, full, causal = tiles.rows(attention_study.medians(TILES, tiles.prefix))
         self.assertEqual(heads, "| case | tiles for few, ms | tiles for many, ms | tensors, ms | over the faster | cuDNN, ms | flash, ms |")
         self.assertEqual(full, "| `bf16/d64/t512/full` | 1.200 | 1.000 | 1.020 | +2.0 % | 1.100 | - |")
         self.assertEqual(causal, "| `bf16/d192/t512/causal` | - | - | - | - | - | 0.500 |")
+
+    def test_a_row_has_each_way_to_form_products(self):
+        *_, products = attention_study.TABLES
+        lines = [record("f32_products/bwd/d64/t512/full", "ternion", 1.0, fused_ms=1.5, parts_ms=1.0, tf32_ms=0.5)]
+        heads, _, row = products.rows(attention_study.medians(lines, products.prefix))
+        self.assertEqual(heads, "| case | fused multiply-adds, ms | parts, ms | TF32, ms | fused over parts | tensors, ms |")
+        self.assertEqual(row, "| `bwd/d64/t512/full` | 1.500 | 1.000 | 0.500 | 1.50 | 1.000 |")
 
 
 class Page(unittest.TestCase):
@@ -93,7 +100,7 @@ class Page(unittest.TestCase):
         self.assertIn("no measured case of the study", run.stderr)
 
     def test_it_is_a_family_that_is_measured_where_it_is_named(self):
-        self.assertEqual(compare.FAMILIES["attention_study"], ["order/", "forward_tiles/"])
+        self.assertEqual(compare.FAMILIES["attention_study"], ["order/", "forward_tiles/", "f32_products/"])
         self.assertIn("attention_study", compare.APART)
         self.assertIn("attention_study", compare.OF_CUDA)
 

@@ -109,7 +109,7 @@ INLINE void mask_scores(Scores& s, const Block& block, i32 first_key) {
         View<const MaskElement> mask = head_of(block.p.mask, block.tile.batch, block.tile.head);
         apply_mask<false>(s, mask, query, first_key, sizes, sizes.scale);
     } else {
-        scale_by(s, sizes.scale);
+        scale_scores(s, sizes.scale);
     }
     if (all_seen(sizes, query, query + ROW_TILES * 16, first_key, first_key + STEP)) return;
     hide_unseen<false>(s, sizes, query, first_key, -INFINITE, read_tid_x());

@@ -157,7 +157,7 @@ INLINE void exp_scores(Products& weight, const RowNumbers& own, const Block<BY_K
         View<const MaskElement> mask = head_of(block.p.mask, block.tile.batch, block.query_head(step));
         apply_mask<BY_KEYS>(weight, mask, row, at, sizes, sizes.scale);
     } else {
-        scale_by(weight, sizes.scale);
+        scale_scores(weight, sizes.scale);
     }
     with_numbers<BY_KEYS>(own.subtracted, block.numbers(step), [&](int i, int j, int e, float less) {
         weight[i][j][e] = ex2_approx_ftz((weight[i][j][e] - less) * LOG2_E);

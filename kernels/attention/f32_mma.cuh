@@ -334,6 +334,17 @@ INLINE bool await_all_fit(bool fit) {
 #endif
 }
 
+// Products become scores, each rounded by itself: inside a fused multiply-add, with what is subtracted next, it would differ from a score that was
+// rounded before by up to half of its last bit, which is 1 and more from 2^24 on. Weights would then not be what forward made of the same scores.
+template <int DOWN, int OVER> INLINE void scale_scores(float (&s)[DOWN][OVER][4], float scale) {
+#pragma unroll
+    for (int i = 0; i < DOWN; ++i)
+#pragma unroll
+        for (int j = 0; j < OVER; ++j)
+#pragma unroll
+            for (int e = 0; e < 4; ++e) s[i][j][e] = __fmul_rn(s[i][j][e], scale);
+}
+
 INLINE float load_float(u32 from) { return __uint_as_float(ld_shared(from)); }
 
 // As product_of_rows, by fused multiply-adds in the order of the columns.

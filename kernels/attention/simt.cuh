@@ -57,6 +57,10 @@ template <int N> INLINE void scale_by(float (&c)[LANE_ROWS][N], float factor) {
         for (int j = 0; j < N; ++j) c[i][j] *= factor;
 }
 
+// A product becomes a score, rounded by itself: inside a fused multiply-add, with what is subtracted next, it would differ from a score that was
+// rounded before by up to half of its last bit, which is 1 and more from 2^24 on. Weights would then not be what forward made of the same scores.
+INLINE float scaled(float product, float scale) { return __fmul_rn(product, scale); }
+
 // c = a b^T over WIDTH columns: a is the warp's rows of its tile, b a tile of COLUMNS * 8 rows.
 template <int WIDTH, int COLUMNS>
 INLINE void product_of_rows(float (&c)[LANE_ROWS][COLUMNS], const float* a, const float* b) {

@@ -68,7 +68,7 @@ INLINE void exp_scores(Scores& s, Outputs& y, float (&row_max)[LANE_ROWS], float
 #pragma unroll
         for (int j = 0; j < STEP / LANES; ++j) {
             u32 key = first_key + lane + j * LANES;
-            float score = s[i][j] * sizes.scale;
+            float score = scaled(s[i][j], sizes.scale);
             if (!whole)
                 score = query < sizes.queries && seen(sizes, query, key) ? masked(score, mask, query, key) : -INFINITE;
             s[i][j] = score;

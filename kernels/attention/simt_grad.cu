@@ -94,7 +94,7 @@ INLINE void exp_scores(Products& weight, const Block<BY_KEYS>& block, const View
             u32 own = block.warp * WARP_ROWS + GROUPS * i + group, other = lane + j * LANES;
             u32 query = BY_KEYS ? at + other : block.tile.first_row + own,
                 key = BY_KEYS ? block.tile.first_row + own : at + other;
-            float score = weight[i][j] * sizes.scale;
+            float score = scaled(weight[i][j], sizes.scale);
             bool within = whole || (query < sizes.queries && seen(sizes, query, key));
             if (MASK != 0 && within) score = masked(score, mask, query, key);
             weight[i][j] = within ? ex2_approx_ftz((score - block.numbers[BY_KEYS ? other : own]) * LOG2_E) : 0;

@@ -56,7 +56,7 @@ INLINE void add_tile(Scores& sums, const AttentionGrad& p, const ScoreTile& at, 
         for (int j = 0; j < COLUMNS; ++j) {
             i32 key = at.key + i32(lane) + j * LANES;
             if (numbers.subtracted == INFINITE || !seen(sizes, query, key)) continue;
-            float score = masked(scores[i][j] * sizes.scale, mask, query, key);
+            float score = masked(scaled(scores[i][j], sizes.scale), mask, query, key);
             float weight = ex2_approx_ftz((score - numbers.subtracted) * LOG2_E);
             sums[i][j] += weight * fmaf(kept.only(i, j, weight_grad[i][j]), p.dropout.scale, -numbers.row_dot);
         }

@@ -151,7 +151,7 @@ impl Case {
         both_ways(&inputs, device, |inputs| self.attend(inputs, mask.as_ref())?.to_dtype(self.dtype))
     }
 
-    /// As [`Self::on`], op by op: every score, weight and slope is rounded to the dtype.
+    /// As [`Self::on`], op by op: every score, weight and gradient is rounded to the dtype.
     fn op_by_op(self, device: &Device) -> Result<Vec<Tensor>> {
         let group = self.lengths[2];
         let seen = self.seen(device)?;
@@ -208,30 +208,40 @@ fn furthest(found: &Tensor, exact: &[f64]) -> Result<f64> {
     })
 }
 
-/// In halves the weights and the slopes of the scores are rounded before they are multiplied, and slopes are small differences of large numbers: an error
-/// is compared with that of attention op by op in the same dtype, both against f32, as the tests of FlashAttention do (Dao et al. 2022). Twice that
-/// error, and the rounding of the result, are allowed. Gives what was found, where there is a GPU.
+/// In half precision the weights and the gradients of the scores are rounded before they are multiplied, and those gradients are small differences of large
+/// numbers: an error is compared with that of attention op by op in the same dtype, on the same device, both against f32, as the tests of FlashAttention
+/// do (Dao et al. 2022). Twice that error, and the rounding of the result, are allowed, but no more than 16 roundings. Returns what was found, where
+/// there is a GPU.
 fn compare_halves(faults: &mut String, case: Case, rounding: f64) -> Result<Option<Vec<Tensor>>> {
     let _beside = beside();
     let Some(found) = twice(faults, &format!("{case:?}"), |device| case.on(device))? else {
         return Ok(None);
     };
-    let cpu = ternion::cpu()?;
-    let (exact, rounded) = (case.exactly(&cpu)?, case.op_by_op(&cpu)?);
+    let (exact, rounded) = (case.exactly(&ternion::cpu()?)?, case.op_by_op(found[0].device())?);
+    report_errors(faults, &format!("{case:?}"), [&found, &rounded, &exact], rounding)?;
+    Ok(Some(found))
+}
+
+/// Adds to `faults` each result of `found` that is further from `exact` than twice what `rounded` is, which is another way to compute it in the same
+/// dtype, and the rounding of the result.
+fn report_errors(
+    faults: &mut String,
+    what: &str,
+    [found, rounded, exact]: [&[Tensor]; 3],
+    rounding: f64,
+) -> Result<()> {
     for (at, (found, exact)) in found.iter().zip(exact).enumerate() {
         let exact = exact.to_vec_f64()?;
         let largest = exact.iter().fold(0.0_f64, |largest, value| largest.max(value.abs()));
         let limit = 2.0 * furthest(&rounded[at], &exact)? + rounding * largest;
-        assert!(
-            limit < 16.0 * rounding * largest,
-            "{case:?}, result {at}: op by op is no measure: {limit} beside {largest}"
-        );
+        // The other way may be far off, too, and is then no measure.
+        let limit = limit.min(16.0 * rounding * largest);
         let apart = furthest(found, &exact)?;
         if apart > limit {
-            let _ = writeln!(faults, "{case:?}, result {at}: {apart} from f32, where {limit} is allowed");
+            let _ = writeln!(faults, "{what}, result {at}: {apart} from f32, where {limit} is allowed");
         }
     }
-    Ok(Some(found))
+    Ok(())
 }
 
 fn attention_of_halves(dtype: DType, rounding: f64) -> Result<()> {

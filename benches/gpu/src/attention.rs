@@ -231,7 +231,7 @@ fn run(clock: &Clock, name: &str, wanted: Wanted) -> Result<()> {
 }
 
 /// Median milliseconds of the pass that is wanted.
-fn time(
+pub fn time(
     clock: &Clock,
     wanted: Wanted,
     inputs: &[Tensor],

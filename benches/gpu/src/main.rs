@@ -14,6 +14,7 @@ mod composed;
 mod conv;
 mod curves;
 mod device;
+mod f32_products;
 mod forward_tiles;
 mod gemm;
 mod host;
@@ -123,6 +124,7 @@ fn cases() -> Vec<Case> {
     cases.extend(attention::cases());
     cases.extend(attention_ladder::cases());
     cases.extend(forward_tiles::cases());
+    cases.extend(f32_products::cases());
     cases.extend(order::cases());
     cases.extend(conv::cases());
     cases.extend(bandwidth::cases());

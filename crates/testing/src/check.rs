@@ -302,12 +302,14 @@ impl<'a> Session<'a> {
             .map_err(|error| self.trouble(error))?;
         let want = self.gradients(case, &known);
         let stepwise = self.stepwise(&known, dtype, self.grain());
+        let rounded = self.row.rounded_gradients_of(dtype, &known.drawn.inputs, &known.cotangents);
         let mut compared = 0;
         for at in self.row.differentiable_inputs(dtype) {
             let want = want[at].as_ref().ok_or_else(|| format!("input {at}: no differences were formed"))?;
             let steps = stepwise.as_ref().and_then(|stepwise| stepwise.gradients[at].as_ref());
+            let steps: Vec<&Array> = steps.into_iter().chain(rounded.get(at)).collect();
             let is_right = |want: &Gradient| {
-                self.compare_gradient(dtype, at, &known.drawn.inputs[at], got[at].as_ref(), want, steps)
+                self.compare_gradient(dtype, at, &known.drawn.inputs[at], got[at].as_ref(), want, &steps)
             };
             compared += is_right(want).or_else(|trouble| {
                 let Some(rounded) = &known.rounded else { return Err(trouble) };
@@ -325,7 +327,7 @@ impl<'a> Session<'a> {
         input: &Array,
         got: Option<&Tensor>,
         want: &Gradient,
-        steps: Option<&Array>,
+        steps: &[&Array],
     ) -> Checked {
         let (got_dtype, got) = match got {
             Some(tensor) => values_of(tensor).map_err(|error| self.trouble(error))?,

@@ -35,32 +35,38 @@ pub fn forward(row: &OpCase, dtype: DType, output: DType, want: &Array, stepwise
         .collect()
 }
 
-/// Limits of a gradient of dtype `dtype`. `stepwise` is what the same computation gives when every op is rounded to a half dtype.
-pub fn gradient(row: &OpCase, dtype: DType, want: &Array, stepwise: Option<&Array>) -> Limits {
-    let share = stepwise.map_or(0.0, |stepwise| relative_error(dtype, want, stepwise));
-    gradient_limits(row, dtype, want, share)
+/// Limits of a gradient of dtype `dtype`. `stepwise` is what the same computation gives when it is rounded to a half dtype in between: after every op, and
+/// as a kernel rounds that has several ops in one. The one that is further off counts.
+pub fn gradient(row: &OpCase, dtype: DType, want: &Array, stepwise: &[&Array]) -> Limits {
+    let shares = stepwise.iter().map(|stepwise| relative_error(dtype, want, stepwise));
+    gradient_limits(row, dtype, want, shares.fold(0.0, f64::max))
 }
 
 /// Limits of the elements of a gradient of which only `directions` with the derivatives along them are known.
 ///
-/// What rounding costs is told from how far `stepwise` is from those derivatives: the gradient in question has no say in its own limits.
+/// What rounding costs is estimated by how far each of `stepwise` is from those derivatives, and magnitudes are those of the first: the gradient in question
+/// has no influence on its own limits.
 pub fn gradient_along(
     row: &OpCase,
     dtype: DType,
     directions: &[(Array, f64)],
     got: &Array,
-    stepwise: Option<&Array>,
+    stepwise: &[&Array],
 ) -> Limits {
-    let Some(stepwise) = stepwise.filter(|_| dtype.is_half()) else {
+    let Some(first) = stepwise.first().filter(|_| dtype.is_half()) else {
         return gradient_limits(row, dtype, got, 0.0);
     };
-    let scale = scale(stepwise);
-    let shares = directions.iter().map(|(direction, want)| {
-        let sizes = direction.data.iter().zip(&stepwise.data).map(|(d, value)| d * (value.abs() + scale));
-        let size = sizes.map(|size| size * size).sum::<f64>().sqrt();
-        if size > 0.0 { (stepwise.dot(direction) - want).abs() / size } else { 0.0 }
-    });
-    gradient_limits(row, dtype, stepwise, shares.fold(0.0, f64::max).min(MOST_BLAMED_ON_ROUNDING))
+    let share_of = |stepwise: &&Array| {
+        let scale = scale(stepwise);
+        let shares = directions.iter().map(|(direction, want)| {
+            let sizes = direction.data.iter().zip(&stepwise.data).map(|(d, value)| d * (value.abs() + scale));
+            let size = sizes.map(|size| size * size).sum::<f64>().sqrt();
+            if size > 0.0 { (stepwise.dot(direction) - want).abs() / size } else { 0.0 }
+        });
+        shares.fold(0.0, f64::max)
+    };
+    let share = stepwise.iter().map(share_of).fold(0.0, f64::max);
+    gradient_limits(row, dtype, first, share.min(MOST_BLAMED_ON_ROUNDING))
 }
 
 fn gradient_limits(row: &OpCase, dtype: DType, want: &Array, share: f64) -> Limits {
@@ -128,7 +134,7 @@ mod tests {
     #[test]
     fn rounding_is_never_blamed_for_everything() {
         let (want, useless) = (Array::full(&[4], 1.0), Array::full(&[4], -50.0));
-        let limits = gradient(&row(), DType::BF16, &want, Some(&useless));
+        let limits = gradient(&row(), DType::BF16, &want, &[&useless]);
         assert!(limits.iter().all(|&limit| limit < 0.3), "a gradient of zero must not pass: {limits:?}");
     }
 }

@@ -160,6 +160,8 @@ pub type Run = Arc<dyn Fn(&[Tensor], &Device, DType) -> Result<Vec<Tensor>> + Se
 pub type Oracle = Arc<dyn Fn(DType, &[Array]) -> Vec<Array> + Send + Sync>;
 /// An oracle that passes its intermediate values through a rounding function.
 pub type RoundedOracle = Arc<dyn Fn(&dyn Fn(f64) -> f64, &[Array]) -> Vec<Array> + Send + Sync>;
+/// Gradients for inputs, given these and the cotangents of the outputs, with intermediate values passed through a rounding function.
+pub type RoundedGradients = Arc<dyn Fn(&dyn Fn(f64) -> f64, &[Array], &[Array]) -> Vec<Array> + Send + Sync>;
 /// A call that must fail.
 pub type Rejected = Arc<dyn Fn(&Device) -> Result<Vec<Tensor>> + Send + Sync>;
 
@@ -248,6 +250,8 @@ pub struct OpCase {
     pub oracle: Option<Oracle>,
     /// The definition with roundings, for halves.
     pub rounded_oracle: Option<RoundedOracle>,
+    /// Gradients for the first inputs with roundings, for half precision.
+    pub rounded_gradients: Option<RoundedGradients>,
     /// Limits in f64, and in f32 and what is computed in f32.
     pub tolerances: [Tolerance; 2],
     /// Limits of gradients, likewise.
@@ -296,6 +300,7 @@ impl OpCase {
             run: None,
             oracle: None,
             rounded_oracle: None,
+            rounded_gradients: None,
             tolerances: [Tolerance { abs: 1e-13, rel: 1e-13 }, Tolerance { abs: 5e-7, rel: 2e-6 }],
             // Of gradients in f64 the limit is the error of central differences, about 1e-9 of the values that pass through.
             grad_tolerances: [Tolerance { abs: 1e-7, rel: 1e-7 }, Tolerance { abs: 5e-6, rel: 2e-5 }],
@@ -388,6 +393,16 @@ impl OpCase {
         f: impl Fn(&dyn Fn(f64) -> f64, &[Array]) -> O + Send + Sync + 'static,
     ) -> OpCase {
         self.rounded_oracle = Some(Arc::new(move |round, inputs| f(round, inputs).into_arrays()));
+        self
+    }
+
+    /// Gradients for the first inputs, as a kernel forms them that rounds values in between: with `round` around each such value, given the inputs and the
+    /// cotangents of the outputs. How far they are from the derivatives widens the limit, as does the distance of the same ops, each rounded.
+    pub fn rounded_gradients(
+        mut self,
+        f: impl Fn(&dyn Fn(f64) -> f64, &[Array], &[Array]) -> Vec<Array> + Send + Sync + 'static,
+    ) -> OpCase {
+        self.rounded_gradients = Some(Arc::new(f));
         self
     }
 

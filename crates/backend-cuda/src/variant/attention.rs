@@ -275,9 +275,9 @@ pub(crate) struct WarpgroupTiles {
 /// H200 (docs/kernels/attention.md).
 pub(crate) fn forward_tma_tiles(width: usize, is_long: bool) -> WarpgroupTiles {
     let (consumers, step, stages, query_stages) = match (width, is_long) {
-        (64, false) => (2, 128, 4, 2),
-        (64, true) => (3, 128, 3, 2),
-        (128, _) => (2, 128, 2, 2),
+        (64, false) => (2, 128, 4, 4),
+        (64, true) => (3, 128, 3, 4),
+        (128, _) => (2, 128, 2, 3),
         (192, false) => (2, 80, 2, 2),
         (192, true) => (2, 112, 2, 1),
         _ => (2, 80, 2, 1),

@@ -41,6 +41,7 @@ fn attention(parameters: &str, config: AttentionConfig) -> OpCase {
         })
         .oracle(move |x| definition(&config, x).0)
         .rounded_oracle(move |round, x| rounded(round, &config, x).0)
+        .rounded_gradients(move |round, x, dy| rounded_gradients(round, &config, x, &dy[0]))
         // The gradients of the scores are rounded before they meet queries and keys.
         .grad_roundings(2)
 }
@@ -473,6 +474,19 @@ fn gradient(round: &dyn Fn(f64) -> f64, formula: impl Into<Formula>, x: &[Array]
         crate::array::advance(&mut at, &scores.shape);
     }
     vec![dq, dk, dv]
+}
+
+/// The gradients for q, k and v (and mask) as kernels form them: y, which they take rowsum(dy y) of, is the sum of rounded weights and is rounded itself.
+fn rounded_gradients(
+    round: &dyn Fn(f64) -> f64,
+    formula: impl Into<Formula>,
+    x: &[Array],
+    dy: &Array,
+) -> Vec<Array> {
+    let formula = formula.into();
+    let (y, log_sum) = rounded(round, formula, x);
+    let all = [&x[..3], &[y.map(round), log_sum, dy.clone()], &x[3..]].concat();
+    gradient(round, formula, &all)
 }
 
 /// A weight, what dropout multiplies it by, and the gradient of its score.

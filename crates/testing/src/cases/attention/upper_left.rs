@@ -1,6 +1,6 @@
 //! Causal attention whose first query is at the first key.
 
-use super::{PLAIN, definition, rounded};
+use super::{PLAIN, definition, rounded, rounded_gradients};
 use crate::prelude::*;
 use ternion_core::ops::attention::AttentionConfig;
 use ternion_core::{AttentionOptions, Causal};
@@ -20,6 +20,7 @@ pub(super) fn rows() -> Vec<OpCase> {
             .run(|x| x[0].scaled_dot_product_attention(&x[1], &x[2], options(x.get(3))))
             .oracle(|x| definition(&MASKED, &under_a_mask(x)).0)
             .rounded_oracle(|round, x| rounded(round, &MASKED, &under_a_mask(x)).0)
+            .rounded_gradients(|round, x, dy| rounded_gradients(round, &MASKED, &under_a_mask(x), &dy[0]))
     };
     vec![
         row("causal upper left")

@@ -1,7 +1,7 @@
 //! Sequences of different lengths, one after another.
 
 use super::dropping::{STATE, dropped};
-use super::{Formula, PLAIN, definition, gradient, gradients, rounded, sees};
+use super::{Formula, PLAIN, definition, gradient, gradients, rounded, rounded_gradients, sees};
 use crate::prelude::*;
 use ternion_core::dispatch::apply;
 use ternion_core::ops::attention::{Attention, AttentionConfig, AttentionGrad};
@@ -119,6 +119,10 @@ fn varlen(parameters: &str, config: AttentionConfig) -> OpCase {
         .oracle(move |x| rows_first(&definition(&under_a_mask(config), &with_mask(&config, &heads_first(x))).0))
         .rounded_oracle(move |round, x| {
             rows_first(&rounded(round, &under_a_mask(config), &with_mask(&config, &heads_first(x))).0)
+        })
+        .rounded_gradients(move |round, x, dy| {
+            let (x, dy) = (with_mask(&config, &heads_first(x)), heads_first(&dy[..1]));
+            rounded_gradients(round, &under_a_mask(config), &x, &dy[0]).iter().map(rows_first).collect()
         })
 }
 

@@ -1,0 +1,72 @@
+//! Attention of f32 by each way to form its products: fused multiply-adds, three parts of bf16, which are as accurate, and TF32, which is not: what
+//! decides which one f32 takes (`docs/kernels/attention.md`). Of CUDA alone.
+
+use crate::Case;
+use crate::attention::{Wanted, time};
+use crate::clock::{Clock, emit_with};
+use crate::device::Kind;
+use serde_json::json;
+use ternion::{AttentionOptions, Causal, DType, Precision, Result, with_precision};
+use ternion_cuda::with_attention_by_parts;
+
+/// `f32_products/fwd/d64/t512/causal`.
+pub fn cases() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for head_dim in [32, 64, 128] {
+        for tokens in [512, 4096] {
+            for causal in [false, true] {
+                for backward in [false, true] {
+                    let wanted =
+                        Wanted { dtype: DType::F32, ..Wanted::plain(head_dim, tokens, causal, backward) };
+                    cases.push(Case::new(name(wanted), move |clock, name| run(clock, name, wanted)));
+                }
+            }
+        }
+    }
+    cases
+}
+
+fn name(Wanted { head_dim, tokens, causal, backward, .. }: Wanted) -> String {
+    let pass = if backward { "bwd" } else { "fwd" };
+    format!("f32_products/{pass}/d{head_dim}/t{tokens}/{}", if causal { "causal" } else { "full" })
+}
+
+/// What tensors get as `ternion`, with the milliseconds of each way.
+fn run(clock: &Clock, name: &str, wanted: Wanted) -> Result<()> {
+    if clock.kind != Kind::Cuda {
+        return Ok(());
+    }
+    let random = || clock.randn(&wanted.shape(), wanted.dtype)?.requires_grad();
+    let inputs = [random()?, random()?, random()?];
+    let [q, k, v] = &inputs;
+    let options =
+        || AttentionOptions { causal: Causal::lower_right(wanted.causal), ..AttentionOptions::default() };
+    let attend = || Ok(vec![q.scaled_dot_product_attention(k, v, options())?]);
+    let measured = || time(clock, wanted, &inputs, &attend);
+    let of_tensors = with_precision(Precision::F32, measured)?;
+    // Parts are forbidden there.
+    let fused = with_precision(Precision::Ieee, measured)?;
+    let parts = with_attention_by_parts(|| with_precision(Precision::F32, measured))?;
+    let tf32 = with_precision(Precision::Tf32, measured)?;
+    emit_with(
+        name,
+        clock.implementation(),
+        of_tensors,
+        wanted.operations() / of_tensors / 1e9,
+        "TFLOP/s",
+        &[("fused_ms", json!(fused)), ("parts_ms", json!(parts)), ("tf32_ms", json!(tf32))],
+    );
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cases_are_of_both_passes() {
+        let names: Vec<String> = cases().into_iter().map(|case| case.name).collect();
+        assert_eq!(names.len(), 24);
+        assert!(names.contains(&"f32_products/bwd/d128/t4096/causal".to_string()), "{names:?}");
+    }
+}
