@@ -134,10 +134,7 @@ fn twice(
     let Some(gpu) = gpu() else { return Ok(None) };
     let (found, again) = (f(gpu)?, f(gpu)?);
     for (at, (found, again)) in found.iter().zip(&again).enumerate() {
-        let bits = |tensor: &Tensor| {
-            tensor.to_vec_f64().map(|values| values.iter().map(|v| v.to_bits()).collect::<Vec<_>>())
-        };
-        if bits(found)? != bits(again)? {
+        if found.to_bytes()? != again.to_bytes()? {
             let _ = writeln!(faults, "{what}, result {at}: twice not the same");
         }
     }

@@ -103,7 +103,7 @@ fn select(gpu: &Gpu, op: &Op, inputs: &[Meta<'_>]) -> Result<Selected, Unsupport
         Op::SgdStep(_) | Op::AdamStep(_) => ops::step::select(op, inputs),
         Op::MultiTensorNorm(_) => ops::multi_tensor::select(),
         Op::Attention(_) | Op::AttentionGrad(_) | Op::AttentionGradMask(_) => {
-            ops::attention::select(op, inputs, gpu.shared_memory())
+            ops::attention::select(gpu, op, inputs)
         }
         Op::MaxPool2d(_) => Ok(Selected::row_major(ops::pool::run_max_pool2d)),
         Op::MaxPool2dGrad(_) => Ok(Selected::row_major(ops::pool::run_max_pool2d_grad)),

@@ -135,7 +135,7 @@ struct Backward {
 }
 
 /// All floats but f64, heads of up to 256 (f32: 128, but in TF32 forward), and sizes that fit the kernels' numbers.
-pub(crate) fn select(op: &Op, inputs: &[Meta<'_>], room: usize) -> Result<Selected, Unsupported> {
+pub(crate) fn select(gpu: &Gpu, op: &Op, inputs: &[Meta<'_>]) -> Result<Selected, Unsupported> {
     let no = |why: &'static str| Err(Unsupported::because(why));
     let dim = |input: usize, axis: usize| inputs[input].shape().dim(axis);
     let widths = [dim(0, 3), dim(2, 3)];
@@ -152,7 +152,8 @@ pub(crate) fn select(op: &Op, inputs: &[Meta<'_>], room: usize) -> Result<Select
         return no("heads wider than 256");
     }
     if inputs[0].dtype == DType::F32 {
-        f32_products::select(config, widths[0].max(widths[1]), first == 6, room)?;
+        let device = f32_products::Device::of(gpu);
+        f32_products::select(config, device, widths[0].max(widths[1]), first == 6)?;
     }
     let [batch, heads, queries] = [0, 1, 2].map(|axis| dim(0, axis));
     // Each sequence begins a block.
@@ -207,7 +208,7 @@ impl Plan {
         let [_, _, _, value_dim] = v.layout.shape().to_array(op)?;
         let widest = head_dim.max(value_dim);
         let engine = match q.dtype {
-            DType::F32 => f32_products::engine(config, widest),
+            DType::F32 => f32_products::engine(config, f32_products::Device::of(gpu), widest),
             _ if has_wgmma(gpu) && widest > 32 => Engine::Wgmma,
             _ => Engine::Mma,
         };

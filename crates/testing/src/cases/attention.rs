@@ -476,7 +476,7 @@ fn gradient(round: &dyn Fn(f64) -> f64, formula: impl Into<Formula>, x: &[Array]
     vec![dq, dk, dv]
 }
 
-/// The gradients for q, k and v (and mask) as kernels form them: y, which they take rowsum(dy y) of, is the sum of rounded weights and is rounded itself.
+/// The gradients for q, k, v and a mask as kernels form them: y, which they take rowsum(dy y) of, is the sum of rounded weights and is rounded itself.
 fn rounded_gradients(
     round: &dyn Fn(f64) -> f64,
     formula: impl Into<Formula>,
@@ -485,8 +485,13 @@ fn rounded_gradients(
 ) -> Vec<Array> {
     let formula = formula.into();
     let (y, log_sum) = rounded(round, formula, x);
-    let all = [&x[..3], &[y.map(round), log_sum, dy.clone()], &x[3..]].concat();
-    gradient(round, formula, &all)
+    // A query that sees no key has no weights.
+    let log_sum = log_sum.map(|sum| if sum == f64::NEG_INFINITY { f64::INFINITY } else { sum });
+    let mask = x.get(3).map(|mask| mask.reshape(&[&vec![1; 4 - mask.shape.len()][..], &mask.shape].concat()));
+    let all = [&x[..3], &[y.map(round), log_sum, dy.clone()], mask.as_slice()].concat();
+    let mut gradients = gradient(round, formula, &all);
+    gradients.extend(x.get(3).map(|mask| grad_mask::of_mask(formula, &all).reshape(&mask.shape)));
+    gradients
 }
 
 /// A weight, what dropout multiplies it by, and the gradient of its score.

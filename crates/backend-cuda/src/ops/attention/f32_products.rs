@@ -1,7 +1,9 @@
 //! By what products of f32 attention are formed: fused multiply-adds, or the tensor cores, in TF32 where that is permitted or of parts of bf16.
 
 use super::{Backward, Forward, forward_launch, grad_launches, varlen};
+use crate::gpu::Gpu;
 use crate::variant::attention::{Engine, Products, Reach};
+use crate::variant::{Architecture, Architectures};
 use std::cell::Cell;
 use ternion_core::backend::Unsupported;
 use ternion_core::ops::attention::AttentionConfig;
@@ -23,15 +25,29 @@ pub fn with_attention_by_parts<R>(f: impl FnOnce() -> R) -> R {
     f()
 }
 
-/// Whether attention of heads of so many columns is faster by parts of bf16 than by fused multiply-adds. Six products of 16-bit operands stand for one of f32, beside
-/// what splitting takes; this has not been measured on a device yet, so no width takes them.
-const fn parts_are_faster(_widest: usize) -> bool {
-    false
+/// What the choice depends on of a device.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Device {
+    /// The most shared memory of a block, in bytes.
+    pub(crate) shared_memory: usize,
+    pub(crate) architecture: Architecture,
+}
+
+impl Device {
+    pub(crate) fn of(gpu: &Gpu) -> Device {
+        Device { shared_memory: gpu.shared_memory(), architecture: gpu.architecture() }
+    }
+}
+
+/// Whether attention of heads of so many columns is faster by parts of bf16 than by fused multiply-adds, as the table in docs/kernels/attention.md has it
+/// for compute capability 9.0, the only one it was measured on. Six products of 16-bit operands stand for one of f32, beside what splitting takes.
+fn parts_are_faster(device: Device, widest: usize) -> bool {
+    widest <= 64 && Architectures::Exact((9, 0)).contain(device.architecture)
 }
 
 /// By what products of f32 are formed for heads of up to so many columns: in TF32 where that is permitted, as products of matrices are; else as accurately as f32.
-pub(crate) fn engine(config: &AttentionConfig, widest: usize) -> Engine {
-    let takes_parts = config.bf16x6 && (PARTS_WANTED.get() || parts_are_faster(widest));
+pub(crate) fn engine(config: &AttentionConfig, device: Device, widest: usize) -> Engine {
+    let takes_parts = config.bf16x6 && (PARTS_WANTED.get() || parts_are_faster(device, widest));
     match (config.tf32, takes_parts) {
         (true, _) => Engine::Tf32,
         (false, true) => Engine::Bf16x6,
@@ -39,20 +55,20 @@ pub(crate) fn engine(config: &AttentionConfig, widest: usize) -> Engine {
     }
 }
 
-/// Whether there are kernels for heads of up to so many columns, on a device with so much shared memory for a block; else why not.
+/// Whether a device has kernels for heads of up to so many columns; else why not.
 pub(super) fn select(
     config: &AttentionConfig,
+    device: Device,
     widest: usize,
     is_grad: bool,
-    room: usize,
 ) -> Result<(), Unsupported> {
-    let engine = engine(config, widest);
+    let engine = engine(config, device, widest);
     let Some(width) = engine.width_of(widest, is_grad) else {
         return Err(Unsupported::because("heads in f32 wider than 128"));
     };
     // Tiles of f32 are the same for every reach.
     let products = Products { engine, width, reach: Reach::Full };
-    if shared(products, is_grad, config.varlen) > room {
+    if shared(products, is_grad, config.varlen) > device.shared_memory {
         return Err(Unsupported::because("wide heads in f32 need more shared memory than the device has"));
     }
     Ok(())
@@ -73,25 +89,35 @@ fn shared(products: Products, is_grad: bool, is_varlen: bool) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::variant::Capability;
 
     const PLAIN: AttentionConfig = AttentionConfig::PLAIN;
     const TF32: AttentionConfig = AttentionConfig { tf32: true, ..PLAIN };
     /// As the scope of IEEE 754 has it.
     const IEEE: AttentionConfig = AttentionConfig { bf16x6: false, ..PLAIN };
 
+    fn device(capability: Capability, shared_memory: usize) -> Device {
+        Device { shared_memory, architecture: Architecture::of_device(capability) }
+    }
+
     #[test]
     fn tf32_is_taken_where_it_is_permitted_and_there_alone() {
-        for width in [1, 32, 64, 100, 128] {
-            assert_eq!(engine(&TF32, width), Engine::Tf32);
-            assert_eq!(engine(&AttentionConfig { bf16x6: false, ..TF32 }, width), Engine::Tf32);
-            assert_eq!(engine(&PLAIN, width), Engine::Simt, "not measured");
-            assert_eq!(engine(&IEEE, width), Engine::Simt);
+        for capability in [(8, 0), (9, 0), (12, 0)] {
+            let device = device(capability, 227 << 10);
+            for width in [1, 32, 64, 65, 100, 128] {
+                assert_eq!(engine(&TF32, device, width), Engine::Tf32);
+                assert_eq!(engine(&AttentionConfig { bf16x6: false, ..TF32 }, device, width), Engine::Tf32);
+                let accurate =
+                    if capability == (9, 0) && width <= 64 { Engine::Bf16x6 } else { Engine::Simt };
+                assert_eq!(engine(&PLAIN, device, width), accurate, "{capability:?}, {width}");
+                assert_eq!(engine(&IEEE, device, width), Engine::Simt);
+            }
         }
     }
 
     #[test]
     fn parts_that_are_wanted_are_taken_where_they_are_permitted() {
-        let engines = || [&PLAIN, &TF32, &IEEE].map(|config| engine(config, 64));
+        let engines = || [&PLAIN, &TF32, &IEEE].map(|config| engine(config, device((8, 0), 163 << 10), 64));
         assert_eq!(with_attention_by_parts(engines), [Engine::Bf16x6, Engine::Tf32, Engine::Simt]);
         let panicked =
             std::panic::catch_unwind(|| with_attention_by_parts(|| panic!("a fault of the caller")));
@@ -119,8 +145,8 @@ mod tests {
 
     #[test]
     fn heads_wider_than_128_have_a_forward_kernel_in_tf32() {
-        let room = 227 << 10;
-        let is_taken = |config, widest, is_grad| select(config, widest, is_grad, room).is_ok();
+        let hopper = device((9, 0), 227 << 10);
+        let is_taken = |config, widest, is_grad| select(config, hopper, widest, is_grad).is_ok();
         for widest in [1, 64, 128] {
             assert!([&PLAIN, &TF32, &IEEE].iter().all(|config| is_taken(config, widest, false)));
             assert!([&PLAIN, &TF32, &IEEE].iter().all(|config| is_taken(config, widest, true)));
@@ -128,7 +154,8 @@ mod tests {
         assert!(is_taken(&TF32, 129, false) && is_taken(&TF32, 256, false) && !is_taken(&TF32, 129, true));
         assert!(!is_taken(&PLAIN, 129, false) && !is_taken(&IEEE, 129, false));
         assert!(!with_attention_by_parts(|| is_taken(&PLAIN, 129, false)));
-        assert!(select(&TF32, 256, false, 99 << 10).is_err(), "composed where memory is short");
-        assert!(select(&TF32, 128, true, 99 << 10).is_ok() && select(&PLAIN, 128, true, 99 << 10).is_err());
+        let short = device((8, 6), 99 << 10);
+        assert!(select(&TF32, short, 256, false).is_err(), "composed where memory is short");
+        assert!(select(&TF32, short, 128, true).is_ok() && select(&PLAIN, short, 128, true).is_err());
     }
 }

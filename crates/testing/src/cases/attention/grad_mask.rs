@@ -88,7 +88,7 @@ fn row(parameters: &str) -> OpCase {
 }
 
 /// ds of Dao et al. 2022, algorithm 4, summed over the axes along which the mask is repeated.
-fn of_mask(formula: impl Into<Formula>, x: &[Array]) -> Array {
+pub(super) fn of_mask(formula: impl Into<Formula>, x: &[Array]) -> Array {
     let formula = formula.into();
     let mask = &x[6];
     let scores = scores(&formula.config, &x[0], &x[1], Some(mask));
