@@ -331,6 +331,8 @@ fn many_keys() -> Result<()> {
     let cases = [
         (64, 36, 576, false),
         (64, 36, 1300, false),
+        (64, 36, 1300, true),
+        (64, 36, 700, true),
         (64, 12, 2112, true),
         (192, 2, 4096, true),
         (192, 2, 4100, false),

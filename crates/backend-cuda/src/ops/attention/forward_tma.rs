@@ -16,6 +16,11 @@ const ROWS: usize = 64;
 const SWIZZLE_ALIGNMENT: usize = 1024;
 /// Bytes of keys and values that works next to each other read: they stay in the cache.
 const NEAR_BYTES: usize = 16 << 20;
+/// Microseconds of a work and of each of its steps in a causal band at width 64, by the tiles for few keys and by those for many: fitted to rows of 512,
+/// 1024 and 16,384 tokens on an H200, and within 1 % of 1300.
+const CAUSAL_TIMES: [(f64, f64); 2] = [(1.4, 1.26), (2.0, 1.54)];
+/// Queries up to which the host adds up the times of all tiles, of which there are 512 at most; beyond, those for many are the faster ones.
+const MOST_PREDICTED: usize = 1 << 16;
 
 /// As `AttentionTma` of the kernel.
 #[repr(C)]
@@ -84,10 +89,33 @@ impl Plan {
     pub(super) fn is_long(&self, multiprocessors: usize) -> bool {
         let Sizes { queries, keys, reach_first, reach_end, .. } = self.sizes;
         let is_band = self.products.reach != Reach::Full;
+        // The first key is seen by all that see any.
+        let is_causal = is_band && queries as i32 + reach_first <= 1;
+        if self.width() == 64 && is_causal && queries as usize <= MOST_PREDICTED {
+            return self.causal_time(true, multiprocessors) < self.causal_time(false, multiprocessors);
+        }
         let seen =
             if is_band { (reach_end - reach_first).clamp(0, keys as i32) as usize } else { keys as usize };
         forward_tma_long(self.width(), is_band).is_some_and(|many| seen.min(queries as usize) >= many)
             && self.fills(is_band, multiprocessors)
+    }
+
+    /// Predicted microseconds of a causal band at width 64 by either tiles: works are spread evenly, and none takes longer than all.
+    fn causal_time(&self, is_long: bool, multiprocessors: usize) -> f64 {
+        let Sizes { queries, keys, reach_end, .. } = self.sizes;
+        let tiles = forward_tma_tiles(self.width(), is_long);
+        let (of_work, of_step) = CAUSAL_TIMES[usize::from(is_long)];
+        let rows = tiles.consumers * ROWS;
+        let time_of = |first: usize| {
+            let last = (first + rows).min(queries as usize) as i32 - 1;
+            let seen = (last + reach_end).clamp(1, keys as i32) as usize;
+            of_work + of_step * seen.div_ceil(tiles.step) as f64
+        };
+        let times = (0..queries as usize).step_by(rows).map(time_of);
+        let (sum, longest) =
+            times.fold((0.0, 0.0_f64), |(sum, longest), time| (sum + time, longest.max(time)));
+        let heads = (self.batch * self.sizes.heads as usize) as f64;
+        (sum * heads / multiprocessors as f64).max(longest)
     }
 
     /// Whether larger tiles, which are fewer, do not leave multiprocessors without work: of a band, whose works differ in length, two for each of them;
@@ -225,8 +253,8 @@ mod tests {
     fn tiles_fit_the_shared_memory_of_a_block() {
         let widths = [64, 128, 192, 256];
         let bytes = |is_long| widths.map(|width| shared_bytes(width, is_long));
-        assert_eq!(bytes(false), [165_072, 197_776, 222_352, 230_512]);
-        assert_eq!(bytes(true), [148_656, 197_776, 222_320, 230_512]);
+        assert_eq!(bytes(false), [197_920, 230_592, 222_352, 230_512]);
+        assert_eq!(bytes(true), [197_888, 230_592, 222_320, 230_512]);
         assert!(bytes(false).into_iter().chain(bytes(true)).all(|bytes| bytes <= 227 << 10));
     }
 
@@ -244,6 +272,14 @@ mod tests {
         assert!(!is_long(Reach::Full, [300, 4096], far), "few queries");
         assert!(is_long(Reach::Band, [2048, 2048], far) && !is_long(Reach::Band, [1024, 1024], far));
         assert!(!is_long(Reach::Band, [4096, 4096], 100), "a window of few keys");
+        assert!(is_long(Reach::Band, [1 << 17, 1 << 17], far), "too many tiles to add up");
+        // Rows in vain count: 1408 or 1344 for 1300, 384 or 384 for 333, 256 or 384 for 200.
+        for (tokens, is_many) in [(1300, true), (700, true), (333, true), (200, false), (512, false)] {
+            let many_heads = plan(Reach::Band, [12, 32, 32], [tokens, tokens]);
+            assert_eq!(many_heads.is_long(132), is_many, "{tokens}");
+        }
+        let alone = |tokens| plan(Reach::Band, [1, 1, 1], [tokens, tokens]).is_long(132);
+        assert!(!alone(2048), "eleven works or sixteen shorter ones, beside one another");
     }
 
     #[test]
