@@ -43,6 +43,7 @@
 #endif
 
 #include "attention/dropout_bits.cuh"
+#include "attention/hide_keys.cuh"
 #include "attention/wgmma.cuh"
 #include "ptx/barrier.cuh"
 #include "ptx/mbarrier.cuh"
@@ -352,38 +353,6 @@ INLINE void exp_rows(Scores& s, Rows& softmax, float scale) {
     fence_accumulator(s);
 }
 
-// Scores of keys that their query does not see become -infinity: those behind the last key that it sees, and those before the first one. Most steps are
-// cut at one end alone, and there most keys are seen by all queries of a warp: each end is compared by itself, and only in groups of keys that it
-// cuts. That makes a band 1 to 2 % faster with three consumers, and no faster with two (docs/kernels/attention.md).
-template <bool AT_END> INLINE void hide_beyond(Scores& s, const Sizes& sizes, i32 query, i32 first_key, u32 thread) {
-    constexpr int GROUP = STEP % 32 == 0 ? 32 : 16, BLOCKS = GROUP / 8;
-    i32 row = query + i32(thread % WARP / 4), column = i32(thread % 4) * 2;
-#pragma unroll
-    for (int group = 0; group < STEP / GROUP; ++group) {
-        i32 key = first_key + group * GROUP;
-        if (AT_END ? key + GROUP <= keys_of(sizes, query, query + 1).end : key >= query + 15 + sizes.reach_first)
-            continue;
-#pragma unroll
-        for (int half = 0; half < 2; ++half) {
-            // The first key that the row does not see, or that it sees, counted from this lane's first one.
-            Range seen = keys_of(sizes, row + half * 8, row + half * 8 + 1);
-            i32 limit = (AT_END ? seen.end : seen.first) - key - column;
-#pragma unroll
-            for (int j = 0; j < BLOCKS; ++j)
-#pragma unroll
-                for (int e = 0; e < 2; ++e) {
-                    float& score = s[0][group * BLOCKS + j][half * 2 + e];
-                    score = (j * 8 + e < limit) == AT_END ? score : -INFINITE;
-                }
-        }
-    }
-}
-INLINE void hide_unseen_keys(Scores& s, const Sizes& sizes, i32 query, i32 first_key, u32 thread) {
-    if (CONSUMERS < 3) return hide_unseen<false>(s, sizes, query, first_key, -INFINITE, thread);
-    hide_beyond<true>(s, sizes, query, first_key, thread);
-    if (BAND && first_key < query + 15 + sizes.reach_first) hide_beyond<false>(s, sizes, query, first_key, thread);
-}
-
 // y += p v of a step, begun.
 INLINE void begin_outputs(Outputs& y, const Weights& weights, u32 v_tile) {
     u64 b = smem_descriptor(v_tile, STEP * 128, 1024);
@@ -399,7 +368,7 @@ INLINE void weigh(Scores& s, Rows& softmax, const Sizes& sizes, i32 first_query,
     u32 thread = read_tid_x();
     i32 query = first_query + i32(thread % WARPGROUP / WARP * 16);
     if (!all_seen(sizes, query, query + 16, first_key, first_key + STEP))
-        hide_unseen_keys(s, sizes, query, first_key, thread);
+        hide_keys<(CONSUMERS > 2)>(s, sizes, query, first_key, thread);
     update_row_max(softmax, s, scale);
     if (softmax.is_rescaled) softmax.any_large = any_large(softmax);
     if (softmax.any_large) scale_large_rows(s, softmax, scale);

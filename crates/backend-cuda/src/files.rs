@@ -32,6 +32,7 @@ pub(crate) const FILES: &[File] = &[
     file!("attention/grad_rows.cu"),
     file!("attention/grad_work.cuh"),
     file!("attention/half.cuh"),
+    file!("attention/hide_keys.cuh"),
     file!("attention/mask.cuh"),
     file!("attention/merge_parts.cu"),
     file!("attention/mma.cuh"),
