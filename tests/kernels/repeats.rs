@@ -1,5 +1,5 @@
-//! Results have the same bits in every run, however long the parts of a kernel take: products, attention, those of both ladders, norms, losses and steps of an
-//! optimizer.
+//! Results have the same bits in every run, however long the parts of a kernel take: products, attention, those of both ladders, norms, losses, sums by index and
+//! steps of an optimizer.
 //! `TERNION_REPEATS=1000` runs each a thousand times, and with `TERNION_CUDA_DELAYS=1` threads wait for random times where they wait for each other. Each case prints
 //! a fingerprint of its bits, by which processes with and without delays are compared (`run.sh check --only repeats repeats_delayed`).
 
@@ -409,6 +409,30 @@ fn cross_entropies() -> Result<()> {
                 let what = format!("cross_entropy, {dtype:?} [{rows}, {columns}]{place}");
                 compare_runs(&mut faults, &what, run)?;
             }
+        }
+    }
+    none(&faults);
+    Ok(())
+}
+
+/// Rows that are added to rows by their index, many of them to the same one: into a tensor, and as the gradient of an embedding.
+#[test]
+fn sums_by_index() -> Result<()> {
+    let _beside = beside();
+    let Some(device) = gpu() else { return Ok(()) };
+    let mut faults = Vec::new();
+    for dtype in [DType::F32, DType::BF16, DType::F16] {
+        for [table, rows, columns] in [[5003, 4096, 768], [100, 5000, 64], [7, 300, 33]] {
+            let indices: Vec<i64> = (0..rows).map(|row| (row * row % table) as i64).collect();
+            let indices = Tensor::from_vec(indices, [rows], device)?;
+            let sums = tensor(&[table, columns], dtype, device, 1)?;
+            let source = tensor(&[rows, columns], dtype, device, 2)?;
+            let what = format!("{dtype:?} [{rows}, {columns}] into {table} rows");
+            let add = || Ok(vec![sums.index_add(0, &indices, &source)?]);
+            compare_runs(&mut faults, &format!("index_add, {what}"), add)?;
+            let embed = |x: &[Tensor]| x[0].embedding(&indices);
+            let gradient = || both_ways_by(std::slice::from_ref(&sums), embed, |_| Ok(source.clone()));
+            compare_runs(&mut faults, &format!("embedding, {what}"), gradient)?;
         }
     }
     none(&faults);
