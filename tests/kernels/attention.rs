@@ -12,6 +12,7 @@ use ternion::dispatch::apply_one;
 use ternion::ops::attention::{Attention, AttentionConfig};
 use ternion::ops::random::Dropout;
 use ternion::prelude::*;
+use ternion_core::{Precision, with_precision};
 
 /// Which keys a query sees.
 #[derive(Clone, Copy, Debug)]
@@ -489,11 +490,14 @@ fn equal_each_time(
     Ok(())
 }
 
+/// By fused multiply-adds, at every width; parts have tests of their own.
 #[test]
 fn attention_of_f32() -> Result<()> {
     let mut faults = String::new();
     for case in cases(DType::F32) {
-        compare(&mut faults, &format!("{case:?}"), |device| case.on(device))?;
+        compare(&mut faults, &format!("{case:?}"), |device| {
+            with_precision(Precision::Ieee, || case.on(device))
+        })?;
     }
     none_wrong(&faults);
     Ok(())

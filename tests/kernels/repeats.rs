@@ -13,10 +13,11 @@ use ternion_core::dispatch::{apply, apply_one};
 use ternion_core::ops::attention::{Attention, AttentionConfig};
 use ternion_core::ops::loss::CrossEntropyWithGrad;
 use ternion_core::ops::matmul::{Epilogue, Matmul, MatmulOptions};
+use ternion_core::ops::random::Dropout;
 use ternion_core::ops::step::{AdamStep, DecayMode};
-use ternion_core::total_norm;
-use ternion_cuda::CudaBackend;
+use ternion_core::{Precision, total_norm, with_precision};
 use ternion_cuda::tiles::{self, Operands, Wanted, with_tile};
+use ternion_cuda::{CudaBackend, with_attention_by_parts};
 
 const REPEATS: usize = 20;
 const HALF_DTYPES: [DType; 2] = [DType::BF16, DType::F16];
@@ -357,6 +358,55 @@ fn attention() -> Result<()> {
             apply_one(Attention { config }, &[&inputs[0], &inputs[1], &inputs[2], &lengths, &lengths])
         };
         let what = format!("attention, sequences of {dtype:?}");
+        compare_runs(&mut faults, &what, || both_ways_by(&inputs, attend, |_| Ok(dy.clone())))?;
+    }
+    none(&faults);
+    Ok(())
+}
+
+/// f32 by each way to form its products.
+#[test]
+fn attention_of_f32() -> Result<()> {
+    let _beside = beside();
+    let Some(device) = gpu() else { return Ok(()) };
+    let mut faults = Vec::new();
+    for (width, causal) in [(64, false), (64, true), (128, true)] {
+        let random = |seed| tensor(&[2, 4, 330, width], DType::F32, device, seed);
+        let (inputs, dy) = ([random(1)?, random(2)?, random(3)?], random(4)?);
+        let config = AttentionConfig { scale: 0.1, causal, ..AttentionConfig::PLAIN };
+        let attend = |x: &[Tensor]| apply_one(Attention { config }, &[&x[0], &x[1], &x[2]]);
+        let run = || both_ways_by(&inputs, attend, |_| Ok(dy.clone()));
+        let what = format!("attention, f32 of width {width}, causal: {causal}");
+        for precision in [Precision::Ieee, Precision::Tf32] {
+            compare_runs(&mut faults, &format!("{what}, {precision:?}"), || with_precision(precision, run))?;
+        }
+        compare_runs(&mut faults, &format!("{what}, by parts"), || with_attention_by_parts(run))?;
+    }
+    none(&faults);
+    Ok(())
+}
+
+/// Of which weights are dropped, and of sequences of different lengths.
+#[test]
+fn attention_with_dropout_and_of_sequences() -> Result<()> {
+    let _beside = beside();
+    let Some(device) = gpu() else { return Ok(()) };
+    let mut faults = Vec::new();
+    let state = Tensor::from_slice(&[-77_i64, 5], [2], device)?;
+    let ends = Tensor::from_slice(&[0_i32, 70, 71, 330, 520], [5], device)?;
+    let dropout = Some(Dropout { p: 0.25, offset: 3 });
+    for (width, causal, varlen, dropout) in [64, 128, 256].into_iter().flat_map(|width| {
+        [(width, false, false, dropout), (width, true, false, dropout), (width, true, true, None)]
+    }) {
+        let random = |seed| tensor(&[1, 20, 520, width], DType::BF16, device, seed);
+        let (inputs, dy) = ([random(1)?, random(2)?, random(3)?], random(4)?);
+        let config = AttentionConfig { scale: 0.1, causal, varlen, dropout, ..AttentionConfig::PLAIN };
+        let extras = if varlen { vec![&ends, &ends] } else { vec![&state] };
+        let attend = |x: &[Tensor]| {
+            apply_one(Attention { config }, &x.iter().chain(extras.iter().copied()).collect::<Vec<_>>())
+        };
+        let kind = if varlen { "sequences" } else { "dropout" };
+        let what = format!("attention, {kind} of width {width}, causal: {causal}");
         compare_runs(&mut faults, &what, || both_ways_by(&inputs, attend, |_| Ok(dy.clone())))?;
     }
     none(&faults);
