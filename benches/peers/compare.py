@@ -146,10 +146,10 @@ def read_one_run(paths):
     return lines
 
 
-def output_of(*command):
-    """What a program prints, or why it does not."""
+def output_of(*command, timeout=60):
+    """What a program prints, or why it does not. `timeout` is in seconds."""
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         return None, str(error)
     return (done.stdout.strip(), None) if done.returncode == 0 else (None, (done.stderr or done.stdout).strip()[-300:])

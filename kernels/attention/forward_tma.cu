@@ -43,7 +43,6 @@
 #endif
 
 #include "attention/dropout_bits.cuh"
-#include "attention/hide_keys.cuh"
 #include "attention/wgmma.cuh"
 #include "ptx/barrier.cuh"
 #include "ptx/mbarrier.cuh"
@@ -51,9 +50,8 @@
 #include "ptx/stmatrix.cuh"
 #include "ptx/tma.cuh"
 #define WGMMA_N STEP  // of scores
+#include "attention/warpgroup_softmax.cuh"
 #include "ptx/wgmma_ss.cuh"
-#define ROW_TILES 1  // of 16 rows, of a warp
-#include "attention/softmax.cuh"
 
 static_assert(HEAD_DIM == VALUE_DIM, "y takes the place of q");
 static_assert(!DROPOUT || STEP == BIT_KEYS, "a lane's bits of a step are two words");
@@ -65,6 +63,10 @@ constexpr int CONSUMER_WARPS = CONSUMERS * WARPGROUP / WARP;
 // A producer that loads ahead does not do with 24.
 constexpr int PRODUCER_REGISTERS = CONSUMERS == 3 ? 32 : QUERY_STAGES == 1 ? 40 : 24;
 constexpr int CONSUMER_REGISTERS = CONSUMERS == 3 ? 160 : QUERY_STAGES == 1 ? 232 : 240;
+// Whether y waits in registers, rounded, and is stored while the next products are formed, in place of before they begin. Wider heads and three consumers
+// have no use for it, or no registers (docs/kernels/attention.md).
+constexpr bool STORES_LATE = CONSUMERS == 2 && HEAD_DIM == 64;
+static_assert(!STORES_LATE || QUERY_STAGES > 2, "places of y, of the q at hand and of the next q");
 
 constexpr int ROWS = 64;  // of a consumer
 constexpr int QUERIES = CONSUMERS * ROWS;
@@ -272,7 +274,6 @@ INLINE void store_all(const AttentionTma& p, u32 shared) {
 // ---------------------------------------------------------------- consumers
 
 typedef float Outputs[1][VALUE_DIM / 8][4];
-typedef float Scores[1][STEP / 8][4];
 typedef u32 Weights[1][STEP / 16][4];
 
 // Consumers begin their products in turn: a barrier for each, which the one before arrives at.
@@ -306,53 +307,6 @@ INLINE void begin_scores(Scores& s, u32 q_rows, u32 k_tile) {
     wgmma_commit_group();
 }
 
-// A lane's rows.
-struct Rows : Softmax {
-    bool any_large;  // of the warp's rows; a maximum that stays tells nothing new
-};
-INLINE void clear(Rows& rows) {
-    clear(static_cast<Softmax&>(rows));
-    rows.any_large = false;
-}
-
-// Of rows whose scores are large: these less the maximum, both rounded once scaled, so that the maximum's weight is 1.
-INLINE void scale_large_rows(Scores& s, const Softmax& softmax, float scale) {
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-        float row_max = softmax.row_max[0][half];
-        if (!is_large(row_max)) continue;
-#pragma unroll
-        for (int j = 0; j < STEP / 8; ++j)
-#pragma unroll
-            for (int e = half * 2; e < half * 2 + 2; ++e) s[0][j][e] = __fmul_rn(s[0][j][e], scale) - row_max;
-    }
-}
-
-// Scores become weights. (Not to compute those of 16 keys that no query of the warp sees, in a second form of this, made causal bands of 1024 and 4096
-// keys 8 % slower.)
-INLINE void exp_rows(Scores& s, Rows& softmax, float scale) {
-    float factor[2], base[2];
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-        float row_max = softmax.row_max[0][half];
-        bool is_scaled = softmax.any_large && is_large(row_max);
-        factor[half] = is_scaled ? 1 : scale;
-        // A row of which nothing has been seen yet: weights of 0, not of exp(-infinity + infinity).
-        base[half] = is_scaled || row_max == -INFINITE ? 0 : row_max;
-    }
-#pragma unroll
-    for (int j = 0; j < STEP / 8; ++j)
-#pragma unroll
-        for (int e = 0; e < 4; ++e) {
-            s[0][j][e] = ex2_approx_ftz(fmaf(s[0][j][e], factor[e / 2], -base[e / 2]));
-            softmax.row_sum[0][e / 2] += s[0][j][e];
-        }
-    // Before the wait that follows, not behind it.
-    wgmma_fence_operand(softmax.row_sum[0][0]);
-    wgmma_fence_operand(softmax.row_sum[0][1]);
-    fence_accumulator(s);
-}
-
 // y += p v of a step, begun.
 INLINE void begin_outputs(Outputs& y, const Weights& weights, u32 v_tile) {
     u64 b = smem_descriptor(v_tile, STEP * 128, 1024);
@@ -362,48 +316,57 @@ INLINE void begin_outputs(Outputs& y, const Weights& weights, u32 v_tile) {
     wgmma_commit_group();
 }
 
-// Complete products become weights. y is to be rescaled as the softmax says.
-INLINE void weigh(Scores& s, Rows& softmax, const Sizes& sizes, i32 first_query, i32 first_key, float scale) {
-    fence_accumulator(s);
-    u32 thread = read_tid_x();
-    i32 query = first_query + i32(thread % WARPGROUP / WARP * 16);
-    if (!all_seen(sizes, query, query + 16, first_key, first_key + STEP))
-        hide_keys<(CONSUMERS > 2)>(s, sizes, query, first_key, thread);
-    update_row_max(softmax, s, scale);
-    if (softmax.is_rescaled) softmax.any_large = any_large(softmax);
-    if (softmax.any_large) scale_large_rows(s, softmax, scale);
-    exp_rows(s, softmax, scale);
-}
+// Rows of a work that are finished: y, divided by the sums of its weights and rounded, what the log-sum-exp of the scores is made of, and where both go.
+struct Finished {
+    u32 y[1][VALUE_DIM / 16][4];
+    float row_max[2], row_sum[2];
+    u32 head;
+    i32 first_query;
+    u32 rows, done;  // in shared memory, the place of the consumer's q and its barrier
 
-// y divided by the sums of its weights, in the place of the consumer's q, and the log-sum-exp of the scores.
-INLINE void finish(const AttentionTma& p, Outputs& y, const Softmax& softmax, u32 head, i32 first_query, u32 rows,
-                   u32 done) {
-    u32 thread = read_tid_x() % WARPGROUP, lane = thread % WARP, row = thread / WARP * 16;
+    INLINE void of(const AttentionTma& p, const Task& task, const QueryRing& queries, u32 consumer, Outputs& from,
+                   const Softmax& softmax) {
+        head = task.head;
+        first_query = task.first_query + i32(consumer) * ROWS;
+        rows = queries.rows(consumer);
+        done = queries.done();
 #pragma unroll
-    for (int half = 0; half < 2; ++half) {
-        float total = softmax.row_sum[0][half], row_max = softmax.row_max[0][half];
-        total += __shfl_xor_sync(ALL_LANES, total, 1);
-        total += __shfl_xor_sync(ALL_LANES, total, 2);
-        bool sees_none = row_max == -INFINITE && total == 0;
-        float inverse = (DROPOUT ? p.dropout_scale : 1) / total;
+        for (int half = 0; half < 2; ++half) {
+            float total = softmax.row_sum[0][half];
+            total += __shfl_xor_sync(ALL_LANES, total, 1);
+            total += __shfl_xor_sync(ALL_LANES, total, 2);
+            row_max[half] = softmax.row_max[0][half];
+            row_sum[half] = total;
+            bool sees_none = row_max[half] == -INFINITE && total == 0;
+            float inverse = (DROPOUT ? p.dropout_scale : 1) / total;
 #pragma unroll
-        for (int j = 0; j < VALUE_DIM / 8; ++j)
+            for (int j = 0; j < VALUE_DIM / 8; ++j)
 #pragma unroll
-            for (int e = half * 2; e < half * 2 + 2; ++e) y[0][j][e] = sees_none ? 0 : y[0][j][e] * inverse;
-        i32 query = first_query + i32(row + half * 8 + lane / 4);
-        if (query < i32(p.sizes.queries) && lane % 4 == 0)
-            p.log_sums[i64(head) * p.sizes.queries + query] = row_max * LN_2 + logf(total);
+                for (int e = half * 2; e < half * 2 + 2; ++e) from[0][j][e] = sees_none ? 0 : from[0][j][e] * inverse;
+        }
+        round_to_operand(y, from);
+        // In registers other than the accumulators, which the next products have meanwhile.
+#pragma unroll
+        for (int step = 0; step < VALUE_DIM / 16; ++step)
+#pragma unroll
+            for (int e = 0; e < 4; ++e) y[0][step][e] = opaque(y[0][step][e]);
     }
-    u32 rounded[1][VALUE_DIM / 16][4];
-    round_to_operand(rounded, y);
-    row += lane % 16;
+    INLINE void store(const AttentionTma& p) const {
+        u32 thread = read_tid_x() % WARPGROUP, lane = thread % WARP, row = thread / WARP * 16;
 #pragma unroll
-    for (int step = 0; step < VALUE_DIM / 16; ++step)
-        stmatrix_x4(rows + Tile<ROWS, VALUE_DIM>::at(row, step * 2 + lane / 16), rounded[0][step]);
-    fence_proxy_async_shared();
-    __syncwarp();
-    if (lane == 0) mbarrier_arrive(done);
-}
+        for (int step = 0; step < VALUE_DIM / 16; ++step)
+            stmatrix_x4(rows + Tile<ROWS, VALUE_DIM>::at(row + lane % 16, step * 2 + lane / 16), y[0][step]);
+        fence_proxy_async_shared();
+        __syncwarp();
+        if (lane == 0) mbarrier_arrive(done);
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+            i32 query = first_query + i32(row + half * 8 + lane / 4);
+            if (query < i32(p.sizes.queries) && lane % 4 == 0)
+                p.log_sums[i64(head) * p.sizes.queries + query] = row_max[half] * LN_2 + logf(row_sum[half]);
+        }
+    }
+};
 
 // Which of a lane's weights of a step are kept: loaded while the scores are formed, and applied when they have become weights.
 #if DROPOUT
@@ -469,6 +432,8 @@ INLINE void consume_all(const AttentionTma& p, u32 shared, u32 consumer) {
     Scores s;
     Weights weights;
     Rows softmax;
+    Finished finished;
+    bool is_pending = false;  // whether it is to be stored
     clear(y);
     clear(softmax);
     turns.begin();
@@ -486,7 +451,8 @@ INLINE void consume_all(const AttentionTma& p, u32 shared, u32 consumer) {
             if (QUERY_STAGES == 1) {
                 add_last_step(y, weights, values);
                 turns.meet();
-                finish(p, y, softmax, before.head, before.first_query + own, queries.rows(consumer), queries.done());
+                finished.of(p, before, queries, consumer, y, softmax);
+                finished.store(p);
                 clear(y);
             }
             queries.advance();
@@ -494,10 +460,11 @@ INLINE void consume_all(const AttentionTma& p, u32 shared, u32 consumer) {
             if (task.steps == 0) {
                 turns.end();
                 if (QUERY_STAGES == 1) return;
+                if (is_pending) finished.store(p);
                 add_last_step(y, weights, values);
                 turns.meet();
-                finish(p, y, softmax, before.head, before.first_query + own, queries_before.rows(consumer),
-                       queries_before.done());
+                finished.of(p, before, queries_before, consumer, y, softmax);
+                finished.store(p);
                 return;
             }
             clear(softmax);
@@ -514,6 +481,8 @@ INLINE void consume_all(const AttentionTma& p, u32 shared, u32 consumer) {
         begin_scores(s, queries.rows(consumer), keys.tile());
         begin_outputs(y, weights, values.tile());
         turns.pass();
+        if (STORES_LATE && is_pending) finished.store(p);
+        is_pending = STORES_LATE && is_new;
         wgmma_wait_group<1>();
         keys.release();
         keys.advance();
@@ -523,8 +492,8 @@ INLINE void consume_all(const AttentionTma& p, u32 shared, u32 consumer) {
         values.release();
         values.advance();
         if (is_new) {
-            finish(p, y, softmax_before, before.head, before.first_query + own, queries_before.rows(consumer),
-                   queries_before.done());
+            finished.of(p, before, queries_before, consumer, y, softmax_before);
+            if (!STORES_LATE) finished.store(p);
             clear(y);
         } else {
             rescale_output(y, softmax);

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use ternion_cuda::{Architecture, Variant, nvrtc, options, variants, variants_beside_ops};
+use ternion_cuda::{Architecture, Source, Variant, nvrtc, options, variants, variants_beside_ops};
 
 /// What is compiled for where no architecture is named.
 pub const ARCHITECTURES: &str = "sm_80,sm_90a,sm_100a";
@@ -58,6 +58,8 @@ pub struct Wanted {
     pub known: bool,
     /// Writes that list.
     pub record: bool,
+    /// Compiles kernels whose threads wait for random times.
+    pub delays: bool,
     /// Which share of how many: `1/4`.
     pub share: Option<String>,
 }
@@ -124,6 +126,9 @@ fn start_share(wanted: &Wanted, share: &str) -> Result<Child, String> {
     if wanted.known {
         command.arg("--known");
     }
+    if wanted.delays {
+        command.arg("--delays");
+    }
     command.stdout(Stdio::piped()).spawn().map_err(|error| format!("{}: {error}", program.display()))
 }
 
@@ -153,14 +158,15 @@ fn run_share(root: &Path, wanted: &Wanted, share: &str) -> Result<(), String> {
     }
     let mut faults = Vec::new();
     for (variant, architecture) in tasks.iter().skip(number - 1).step_by(of) {
-        let row = row(variant, architecture, version);
+        let source = if wanted.delays { variant.source_with_delays() } else { variant.source() };
+        let row = row(variant, &source, architecture, version);
         println!("{}", row.text);
         faults.extend(row.faults);
         let Some(image) = row.image.filter(|_| wanted.keep) else { continue };
-        match ternion_cuda::keep(&variant.source(), architecture, &image) {
+        match ternion_cuda::keep(&source, architecture, &image) {
             Ok(file) => println!("{KEPT}{}", file.display()),
             Err(error) => {
-                faults.push(format!("{} {architecture}: not stored: {error}", variant.source().name));
+                faults.push(format!("{} {architecture}: not stored: {error}", source.name));
                 // Nor would the next one be.
                 break;
             }
@@ -240,8 +246,7 @@ fn reporting_options(architecture: &str, version: (i32, i32)) -> Vec<String> {
     all
 }
 
-fn row(variant: &Variant, architecture: &str, version: (i32, i32)) -> Row {
-    let source = variant.source();
+fn row(variant: &Variant, source: &Source, architecture: &str, version: (i32, i32)) -> Row {
     let name = format!("{} {architecture}", source.name);
     let options = reporting_options(architecture, version);
     let compiled = match nvrtc::compile(&source.name, &source.program(), &options) {
@@ -345,7 +350,7 @@ mod tests {
     fn wanted(architectures: &[&str], only: Option<&str>) -> Wanted {
         let architectures = architectures.iter().map(|name| name.to_string()).collect();
         let only = only.map(String::from);
-        Wanted { only, architectures, keep: false, known: false, record: false, share: None }
+        Wanted { only, architectures, keep: false, known: false, record: false, delays: false, share: None }
     }
 
     fn refusal(architectures: &[&str], only: Option<&str>) -> String {

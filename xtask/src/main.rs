@@ -75,6 +75,9 @@ enum Command {
         /// Writes kernels/compiled.tsv when every kernel compiles cleanly. With --known what the list knows stays known: minutes in place of half an hour.
         #[arg(long, conflicts_with = "only")]
         record: bool,
+        /// Kernels as TERNION_CUDA_DELAYS=1 compiles them: threads wait for random times where they wait for each other.
+        #[arg(long, conflicts_with_all = ["record", "known"])]
+        delays: bool,
         /// Only every n-th unit: `1/4` and so on. (A process compiles one unit after another, so this program runs itself once for each processor.)
         #[arg(long)]
         share: Option<String>,
@@ -118,8 +121,8 @@ fn main() -> ExitCode {
             imports::run(&root(), if check { imports::Mode::Check } else { imports::Mode::Write })
         }
         Command::Lengths => lengths::run(&root()),
-        Command::Kernels { only, arch, keep, known, record, share } => {
-            let wanted = kernels::Wanted { only, architectures: arch, keep, known, record, share };
+        Command::Kernels { only, arch, keep, known, record, delays, share } => {
+            let wanted = kernels::Wanted { only, architectures: arch, keep, known, record, delays, share };
             kernels::run(&root(), &wanted)
         }
         Command::Shader { name, dtype } => shader::run(&name, &dtype),

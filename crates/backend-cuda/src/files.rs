@@ -43,6 +43,7 @@ pub(crate) const FILES: &[File] = &[
     file!("attention/simt_grad_mask.cu"),
     file!("attention/softmax.cuh"),
     file!("attention/varlen.cuh"),
+    file!("attention/warpgroup_softmax.cuh"),
     file!("attention/wgmma.cuh"),
     file!("attention_ladder/01_naive.cu"),
     file!("attention_ladder/02_tiled.cu"),

@@ -152,6 +152,11 @@ impl Variant {
         Source { is_dependent: self.is_dependent(), ..self.source_of_kind() }
     }
 
+    /// The same whose threads wait for random times where they wait for each other, as `TERNION_CUDA_DELAYS=1` has it.
+    pub fn source_with_delays(&self) -> Source {
+        self.source_as(SourceForm { has_delays: true, ..SourceForm::default() })
+    }
+
     /// The same in another form.
     pub(crate) fn source_as(&self, form: SourceForm) -> Source {
         Source { triggers: form.triggers && self.may_trigger(), has_delays: form.has_delays, ..self.source() }

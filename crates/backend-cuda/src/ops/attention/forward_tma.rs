@@ -17,8 +17,8 @@ const SWIZZLE_ALIGNMENT: usize = 1024;
 /// Bytes of keys and values that works next to each other read: they stay in the cache.
 const NEAR_BYTES: usize = 16 << 20;
 /// Microseconds of a work and of each of its steps in a causal band at width 64, by the tiles for few keys and by those for many: fitted to rows of 512,
-/// 1024 and 16,384 tokens on an H200, and within 1 % of 1300.
-const CAUSAL_TIMES: [(f64, f64); 2] = [(1.4, 1.26), (2.0, 1.54)];
+/// 1024 and 4096 tokens on an H200, and within 3 % of 700 and 1300.
+const CAUSAL_TIMES: [(f64, f64); 2] = [(1.5, 1.18), (1.9, 1.53)];
 /// Queries up to which the host adds up the times of all tiles, of which there are 512 at most; beyond, those for many are the faster ones.
 const MOST_PREDICTED: usize = 1 << 16;
 
@@ -119,7 +119,7 @@ impl Plan {
     }
 
     /// Whether larger tiles, which are fewer, do not leave multiprocessors without work: of a band, whose works differ in length, two for each of them;
-    /// else by the rounds that blocks take, each of as many rows as a tile has, of which a tile of 192 takes 1.2 times as many in a time (measured).
+    /// else by the rounds that blocks take, each of as many rows as a tile has, of which a tile of 192 takes 7 / 6 times as many in a time (measured).
     fn fills(&self, is_band: bool, multiprocessors: usize) -> bool {
         let works = |is_long: bool| {
             let rows = forward_tma_tiles(self.width(), is_long).consumers * ROWS;
@@ -132,7 +132,7 @@ impl Plan {
         let rounds = |works: usize| works.div_ceil(multiprocessors);
         match is_band {
             true => long >= 2 * multiprocessors,
-            false => 5 * long_rows * rounds(long) < 6 * short_rows * rounds(short),
+            false => 6 * long_rows * rounds(long) < 7 * short_rows * rounds(short),
         }
     }
 

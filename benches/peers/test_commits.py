@@ -1,0 +1,81 @@
+"""Tests of commits.py: two programs in turn, and the table of what they took."""
+
+import json
+import os
+import pathlib
+import stat
+import tempfile
+import unittest
+from unittest import mock
+
+import commits
+
+PROGRAM = """#!/bin/sh
+case "$1 $2" in
+    "--only host/") echo '{"case": "host/launch", "impl": "driver", "ms": 0.004}'; echo '{"case": "host/add", "impl": "ternion", "ms": %s}' ;;
+    "start context") echo '{"case": "start"}' ;;
+    "start result") sleep 0.02; echo '{"case": "start"}' ;;
+    *) exit 2 ;;
+esac
+"""
+
+
+class Commits(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def bundle(self, name, milliseconds):
+        """A folder with a program that answers as ternion-bench does."""
+        folder = self.folder / name
+        folder.mkdir()
+        program = folder / "ternion-bench"
+        program.write_text(PROGRAM % milliseconds, encoding="utf-8")
+        program.chmod(program.stat().st_mode | stat.S_IXUSR)
+        (folder / "bundle.json").write_text(json.dumps(dict(commit=f"{name}1234")), encoding="utf-8")
+        return folder
+
+    def run_both(self, turns="3"):
+        out = self.folder / "commits.jsonl"
+        before, now = self.bundle("before", 0.0005), self.bundle("now", 0.0006)
+        command = ["commits.py", "run", "--before", str(before), "--bundle", str(now), "--out", str(out), "--turns", turns]
+        with mock.patch("sys.argv", command):
+            commits.main()
+        return out
+
+    def test_both_commits_are_measured_in_turn_and_tabled(self):
+        out = self.run_both()
+        lines = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
+        self.assertEqual((lines[0]["run"]["commit"], lines[0]["run"]["before"]), ("now1234", "before1234"))
+        asked = [(line["turn"], line["commit"]) for line in lines[1:] if line["case"] == "host/add"]
+        self.assertEqual(asked, [(0, "before"), (0, "now"), (1, "now"), (1, "before"), (2, "before"), (2, "now")])
+        self.assertNotIn("host/launch", {line.get("case") for line in lines}, "the driver's is of no commit")
+        page = self.folder / "page.md"
+        page.write_text("a\n" + "\n".join(commits.MARKERS) + "\nb\n", encoding="utf-8")
+        with mock.patch("sys.argv", ["commits.py", "write", str(out), str(page)]):
+            commits.main()
+        text = page.read_text(encoding="utf-8")
+        self.assertIn("| host/add | 0.50 us (0.50 to 0.50) | 0.60 us (0.60 to 0.60) | 1.20 |", text)
+        self.assertIn("| start/result above start/context |", text)
+        self.assertIn("commit before1234 and commit now1234 in turn", text)
+
+    def test_cases_of_one_commit_alone_are_left_out(self):
+        lines = [dict(case="host/new", commit="now", us=1.0), dict(case="host/add", commit="now", us=1.0), dict(case="host/add", commit="before", us=2.0)]
+        self.assertEqual(commits.gathered(lines), {"host/add": {"now": [1.0], "before": [2.0]}})
+        with self.assertRaisesRegex(SystemExit, "no case that both commits have"):
+            commits.table([dict(run=dict(device="", driver="", cores=1, date="", before="", commit="")), lines[0]])
+
+    def test_a_program_that_fails_ends_the_run(self):
+        before, now = self.bundle("before", 0.0005), self.folder / "now"
+        now.mkdir()
+        os.symlink("/bin/false", now / "ternion-bench")
+        out = self.folder / "commits.jsonl"
+        with mock.patch("sys.argv", ["commits.py", "run", "--before", str(before), "--bundle", str(now), "--out", str(out)]):
+            with self.assertRaisesRegex(SystemExit, "error: .*ternion-bench"):
+                commits.main()
+        self.assertFalse(out.exists(), "nothing half done")
+
+
+if __name__ == "__main__":
+    unittest.main()
