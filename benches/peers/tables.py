@@ -487,18 +487,45 @@ def body(lines):
     return "\n".join([provenance(figures), "", *summary(figures), *tables])
 
 
-def page(text, lines, markers=MARKERS, make_body=body):
-    """The page with the tables in place of what is between its markers."""
-    return between_markers(text, markers, make_body(lines))
+NOT_MEASURED = "| not measured |"
+
+
+def source_of(body_of_page):
+    """Device, driver and commit that a page's tables state; None where they state none."""
+    source = re.match(r"\n?(.+?), driver (\S+), .*commit (\w+)", body_of_page)
+    return source and source.groups()
+
+
+def with_earlier_checks(new, old):
+    """The new body, with the rows of the old one for checks that are not among its results: of the same device and driver, each with its commit."""
+    of_new, of_old = source_of(new), source_of(old)
+    if not of_new or not of_old or of_new[:2] != of_old[:2]:
+        return new
+    first_cell = lambda one: one[: one.index(" | ")]
+    missing = {first_cell(one) for one in check_verdicts(Figures([]))}
+    earlier = {first_cell(one): one for one in old.split("\n") if " | " in one and not one.endswith(NOT_MEASURED) and first_cell(one) in missing}
+    rows = []
+    for one in new.split("\n"):
+        if one.endswith(NOT_MEASURED) and (kept := earlier.get(first_cell(one))):
+            what, measured, *rest = kept.split(" | ")
+            one = " | ".join([what, measured if "(commit " in measured else f"{measured} (commit {of_old[2]})", *rest])
+        rows.append(one)
+    return "\n".join(rows)
+
+
+def page(text, lines):
+    """The page with the tables in place of what is between its markers. Rows of checks that are not among the results stay."""
+    _, old, _ = parts_between(text, MARKERS)
+    return between_markers(text, MARKERS, with_earlier_checks(body(lines), old))
 
 
 def page_of_checks(text, lines):
     """The page with the rows of these checks replaced; what was measured stays as it is."""
     before, body_of_page, after = parts_between(text, MARKERS)
-    source = re.match(r"\n(.+?), driver (\S+), .*commit (\w+)", body_of_page)
+    source = source_of(body_of_page)
     if not source:
         raise SystemExit("error: the page does not state the device, driver and commit of its tables: measured cases come first")
-    device, driver, commit = source.groups()
+    device, driver, commit = source
     for run in (line["of"] for line in lines if "of" in line):
         found = f"{run.get('device')}, driver {run.get('driver')}, backend {run.get('backend')}"
         if found != (expected := f"{device}, driver {driver}, backend cuda"):
@@ -506,7 +533,7 @@ def page_of_checks(text, lines):
     figures = Figures(lines)
     figures.header = {"commit": commit}
     rows = body_of_page.split("\n")
-    for checked in filter(lambda one: not one.endswith("| not measured |"), check_verdicts(figures)):
+    for checked in filter(lambda one: not one.endswith(NOT_MEASURED), check_verdicts(figures)):
         what = checked[: checked.index(" | ") + 3]
         found = [index for index, one in enumerate(rows) if one.startswith(what)]
         if len(found) != 1:

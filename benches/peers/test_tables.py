@@ -43,6 +43,21 @@ class Tables(unittest.TestCase):
         self.assertIn("3 errors in 40 cases of 7 tests (commit def5678) | no error | **no** |", later)
         self.assertEqual(tables.page_of_checks(later, [clean]), checked)
 
+    def test_rows_of_earlier_checks_stay_beside_later_figures(self):
+        run = dict(device="NVIDIA X", driver="1.2.3", commit="abc1234", date="today")
+        clean = dict(check="memcheck", passed=7, failed=0, cases=40, errors=0, of=dict(run, backend="cuda"))
+        other = dict(clean, check="synccheck")
+        measured = line("elementwise/add/f32", "ternion", 0.1, 1000)
+        page = tables.page(PAGE, [dict(run=run), measured, clean, other])
+        later = dict(run, commit="def5678")
+        # Of one commit, then of two.
+        for commit in ("def5678", "fed8765"):
+            page = tables.page(page, [dict(run=dict(run, commit=commit)), measured, dict(other, of=dict(later, commit=commit, backend="cuda"))])
+            self.assertIn("0 errors in 40 cases of 7 tests (commit abc1234) | no error | yes |", page)
+            self.assertEqual(page.count("0 errors in 40 cases of 7 tests"), 2)
+        elsewhere = tables.page(page, [dict(run=dict(run, driver="9.9")), measured])
+        self.assertNotIn("0 errors", elsewhere, "checks are of a device and its driver")
+
     def test_checks_of_another_device_are_refused(self):
         run = dict(device="NVIDIA X", driver="1.2.3", commit="abc1234", date="today")
         page = tables.page(PAGE, [dict(run=run), line("elementwise/add/f32", "ternion", 0.1, 1000)])

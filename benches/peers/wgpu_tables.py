@@ -1,6 +1,7 @@
 """The tables of compare.py for the wgpu backend: lines of results in, Markdown out."""
 
 import tables
+from pages import between_markers
 
 MARKERS = "<!-- wgpu:start -->", "<!-- wgpu:end -->"
 OURS, COMPOSED, BY_HAND, COPIES = "ternion-wgpu", "ternion-wgpu-composed", "ternion-wgpu-by-hand", "copy-wgpu"
@@ -116,4 +117,4 @@ def body(lines):
 
 def page(text, lines):
     """The page with these tables in place of what is between their markers."""
-    return tables.page(text, lines, MARKERS, body)
+    return between_markers(text, MARKERS, body(lines))
