@@ -39,7 +39,7 @@
 #define CONSUMERS 2
 #define STEP 64
 #define STAGES 2
-#define QUERY_STAGES 2
+#define QUERY_STAGES 3
 #endif
 
 #include "attention/dropout_bits.cuh"
@@ -422,11 +422,10 @@ INLINE void add_last_step(Outputs& y, const Weights& weights, StepRing& values) 
 
 // All steps of all works: see the picture above.
 INLINE void consume_all(const AttentionTma& p, u32 shared, u32 consumer) {
-    const Sizes& sizes = p.sizes;
     QueryRing queries(shared);
     StepRing keys = StepRing::of_keys(shared), values = StepRing::of_values(shared);
     Turns turns = {consumer};
-    float scale = sizes.scale * LOG2_E;
+    float scale = p.sizes.scale * LOG2_E;
     i32 own = consumer * ROWS;
     Outputs y;
     Scores s;
@@ -486,7 +485,7 @@ INLINE void consume_all(const AttentionTma& p, u32 shared, u32 consumer) {
         wgmma_wait_group<1>();
         keys.release();
         keys.advance();
-        weigh(s, softmax, sizes, task.first_query + own, task.first_key, scale);
+        weigh(s, softmax, p.sizes, task.first_query + own, task.first_key, scale);
         wgmma_wait_group<0>();
         fence_accumulator(y);
         values.release();

@@ -305,6 +305,61 @@ fn a_norms_gradient_comes_rounded_to_the_product_before_it() -> Result<()> {
     assert_same(&fused, &unfused, &[&x, &residual, &w1, &b1, &w2], 0.0)
 }
 
+#[test]
+fn a_linear_layer_has_its_activation_in_the_product() -> Result<()> {
+    let device = ternion::cpu()?;
+    let (x, layer) = (normal(&[2, 3, 8], &device)?, Linear::new(8, 5, &device)?);
+    let (weight, bias) = (layer.weight.tensor(), layer.bias.as_ref().expect("a bias").tensor());
+    for op in
+        [UnaryOp::Relu, UnaryOp::GeluErf, UnaryOp::GeluTanh, UnaryOp::Silu, UnaryOp::Tanh, UnaryOp::Sigmoid]
+    {
+        let apart = || {
+            ternion_core::dispatch::apply_one(ternion_core::ops::unary::Unary { op }, &[&layer.forward(&x)?])
+        };
+        let (y, names) = applied(|| layer.forward_activation(&x, op))?;
+        assert_eq!(
+            (count(&names, "matmul"), names.iter().filter(|&&name| name == op.name()).count()),
+            (1, 0),
+            "{names:?}"
+        );
+        assert_close(&y, &apart()?, 1e-6)?;
+        assert_eq!(y.dims(), [2, 3, 5]);
+        // No product beside those of the two gradients.
+        let loss = y.square()?.sum_all()?;
+        let (found, names) = applied(|| loss.backward())?;
+        assert_eq!(count(&names, "matmul"), 2, "{op:?}: {names:?}");
+        let expected = apart()?.square()?.sum_all()?.backward()?;
+        assert_same(&found, &expected, &[&x, &weight, &bias], 1e-5)?;
+        let unfused = without_fusion(|| layer.forward_activation(&x, op))?;
+        assert_close(&unfused, &apart()?, 0.0)?;
+        // Somebody looks at what layers give.
+        let seen = std::rc::Rc::new(std::cell::RefCell::new(Vec::new()));
+        let (outputs, compute) = (seen.clone(), || layer.forward_activation(&x, op));
+        let note = move |_: &ternion_nn::LayerCall, y: &Tensor| {
+            outputs.borrow_mut().push(y.clone());
+            Ok(())
+        };
+        let observed = ternion_nn::observe_layers(&layer, note, compute)?;
+        assert_close(&seen.borrow()[0], &layer.forward(&x)?, 0.0)?;
+        assert_close(&observed, &apart()?, 0.0)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn a_linear_layer_with_an_activation_reports_what_does_not_fit() -> Result<()> {
+    let device = ternion::cpu()?;
+    let layer = Linear::new(8, 5, &device)?;
+    let refused = |x: &Tensor| layer.forward_activation(x, UnaryOp::Relu).expect_err("refused").to_string();
+    let told = refused(&Tensor::ones((), DType::F32, &device)?);
+    assert!(told.contains("linear_activation") && told.contains("at least 1"), "{told}");
+    let told = refused(&Tensor::ones([2, 7], DType::F32, &device)?);
+    assert!(told.contains('7') && told.contains('8'), "{told}");
+    let told = refused(&Tensor::ones([2, 8], DType::F64, &device)?);
+    assert!(told.contains("f64") && told.contains("f32"), "{told}");
+    Ok(())
+}
+
 /// Gradients of gradients go through the same ops.
 #[test]
 fn feed_forward_layers_have_second_derivatives() -> Result<()> {

@@ -84,12 +84,13 @@ impl FeedForward {
     }
 
     fn hidden(&self, input: &Tensor) -> Result<Tensor> {
-        let hidden = self.linear1.forward(input)?;
-        match (self.form, &self.linear_gate) {
-            (_, Some(gate)) => gate.forward(input)?.silu()?.mul(&hidden),
-            (FeedForwardForm::ReLU, None) => hidden.relu(),
-            (FeedForwardForm::GELUTanh, None) => hidden.gelu_tanh(),
-            (FeedForwardForm::GELU | FeedForwardForm::SwiGLU, None) => hidden.gelu(),
+        match (self.activation(), &self.linear_gate) {
+            (Some(activation), _) => self.linear1.forward_activation(input, activation),
+            (None, Some(gate)) => {
+                let gate = gate.forward_activation(input, UnaryOp::Silu)?;
+                gate.mul(&self.linear1.forward(input)?)
+            }
+            (None, None) => self.linear1.forward(input),
         }
     }
 }

@@ -2,8 +2,10 @@
 
 use crate::init::Init;
 use crate::module::{Forward, Module, Param, are_layers_observed, in_layer};
+use ternion_core::dispatch::apply_one;
 use ternion_core::ops::matmul::LinearParameters;
-use ternion_core::{DType, Device, Result, Tensor};
+use ternion_core::ops::unary::Unary;
+use ternion_core::{DType, Device, Result, Tensor, UnaryOp};
 
 /// `y = x weightT + bias` over the last axis, as PyTorch's `nn.Linear`: weight `[out, in]`, bias `[out]`.
 ///
@@ -78,6 +80,21 @@ impl Linear {
         }
         let (weight, bias) = self.tensors();
         input.linear_add(LinearParameters { weight: &weight, bias: bias.as_ref() }, residual)
+    }
+
+    /// `activation(forward(input))`, by one product where nobody looks at what layers give: see [`Tensor::linear_activation`].
+    ///
+    /// # Shapes
+    /// `[.., in] -> [.., out]`
+    ///
+    /// # Errors
+    /// As [`forward`](Forward::forward); an activation that the dtype does not have.
+    pub fn forward_activation(&self, input: &Tensor, activation: UnaryOp) -> Result<Tensor> {
+        if are_layers_observed() {
+            return apply_one(Unary { op: activation }, &[&self.forward(input)?]);
+        }
+        let (weight, bias) = self.tensors();
+        input.linear_activation(LinearParameters { weight: &weight, bias: bias.as_ref() }, activation)
     }
 
     /// Weight and bias as they are now.

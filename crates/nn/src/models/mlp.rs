@@ -2,7 +2,7 @@
 
 use crate::layers::Linear;
 use crate::module::{Forward, Module};
-use ternion_core::{Device, Error, Result, Tensor};
+use ternion_core::{Device, Error, Result, Tensor, UnaryOp};
 
 /// Fully connected layers with ReLU between them. Keys: `layers.0.weight`, `layers.0.bias`, `layers.1.weight`, ...
 #[derive(Module, Debug)]
@@ -39,12 +39,10 @@ impl Forward for Mlp {
             });
         };
         let mut value = input.reshape([batch, rest.iter().product()])?;
-        for (position, layer) in self.layers.iter().enumerate() {
-            if position > 0 {
-                value = value.relu()?;
-            }
-            value = layer.forward(&value)?;
+        let Some((last, hidden)) = self.layers.split_last() else { return Ok(value) };
+        for layer in hidden {
+            value = layer.forward_activation(&value, UnaryOp::Relu)?;
         }
-        Ok(value)
+        last.forward(&value)
     }
 }

@@ -3,6 +3,7 @@
 mod dropping;
 mod far_below;
 mod grad_mask;
+mod ieee;
 mod many_keys;
 mod peers;
 mod upper_left;
@@ -18,7 +19,7 @@ use ternion_core::ops::random::Dropout;
 
 /// The rows.
 pub fn rows() -> Vec<OpCase> {
-    [unmasked(), masked(), wide(), tiled(), many_keys::rows(), ops(), far_below::rows(), upper_left::rows(), dropping::rows(), grad_mask::rows(), varlen::rows()].into_iter().flatten().collect()
+    [unmasked(), masked(), wide(), tiled(), many_keys::rows(), ops(), far_below::rows(), upper_left::rows(), dropping::rows(), grad_mask::rows(), ieee::rows(), varlen::rows()].into_iter().flatten().collect()
 }
 
 const PLAIN: AttentionConfig =

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::op::check;
 use crate::ops::unary::{Unary, UnaryOp};
 use crate::precision;
-use crate::{DType, Tensor};
+use crate::{DType, Shape, Tensor};
 use smallvec::SmallVec;
 
 /// The weight `[out, in]` of a linear layer and its bias `[out]`.
@@ -46,6 +46,29 @@ impl Tensor {
         }
     }
 
+    /// `activation(linear(self))` by one product. Where gradients are recorded and are those of what the activation is taken of, the product gives that as well: nothing is
+    /// multiplied again for the gradient.
+    ///
+    /// # Shapes
+    /// self `[.., in]`, weight `[out, in]`, bias `[out]` -> `[.., out]`
+    ///
+    /// # Errors
+    /// Shapes that do not fit, dtypes that differ, an activation that the dtype does not have.
+    pub fn linear_activation(&self, parameters: LinearParameters<'_>, activation: UnaryOp) -> Result<Tensor> {
+        let (rows, shape) = self.rows_of_linear("linear_activation", parameters.weight)?;
+        rows.linear_activated(parameters, activation)?.reshape(shape)
+    }
+
+    /// `[.., in]` as rows, and the shape `[.., out]` of what a linear layer makes of it.
+    fn rows_of_linear(&self, op: &'static str, weight: &Tensor) -> Result<(Tensor, Shape)> {
+        let Some((&width, leading)) = self.dims().split_last() else {
+            return Err(Error::Rank { op, expected: "at least 1".into(), shape: Box::new(*self.shape()) });
+        };
+        let [outputs, _] = weight.shape().to_array(op)?;
+        let shape = self.shape().resized(leading.len(), outputs, op)?;
+        Ok((self.reshape([leading.iter().product(), width])?, shape))
+    }
+
     /// `linear2(activation(linear1(self)))`, plus a residual: what looks at each token by itself in a transformer. Where gradients are recorded, the first product gives what the
     /// activation is taken of as well, and the gradient of the activation is formed with that of the second product.
     ///
@@ -61,18 +84,13 @@ impl Tensor {
         second: LinearParameters<'_>,
         residual: Option<&Tensor>,
     ) -> Result<Tensor> {
-        let Some((&width, leading)) = self.dims().split_last() else {
-            let shape = Box::new(*self.shape());
-            return Err(Error::Rank { op: "feed_forward", expected: "at least 1".into(), shape });
-        };
-        let [outputs, _] = second.weight.shape().to_array("feed_forward")?;
-        let shape = self.shape().resized(leading.len(), outputs, "feed_forward")?;
+        let (rows, shape) = self.rows_of_linear("feed_forward", second.weight)?;
         if let Some(residual) = residual {
             check::shape("feed_forward", "residual", &residual.meta(), shape)?;
         }
-        let rows: usize = leading.iter().product();
-        let hidden = self.reshape([rows, width])?.linear_activated(first, activation)?;
-        let residual = residual.map(|residual| residual.reshape([rows, outputs])).transpose()?;
+        let hidden = rows.linear_activated(first, activation)?;
+        let of_rows = [rows.dims()[0], second.weight.dims()[0]];
+        let residual = residual.map(|residual| residual.reshape(of_rows)).transpose()?;
         let y = match residual {
             Some(residual) => hidden.linear_add(second, &residual)?,
             None => hidden.linear(second.weight, second.bias)?,
