@@ -100,7 +100,19 @@ def table(lines):
         before, now = statistics.median(times["before"]), statistics.median(times["now"])
         ratio = f"{(now - before) / 1e3:+.1f} ms" if case in differences else f"{now / before:.2f}"
         rows.append(row_of([case, cell(case, times["before"]), cell(case, times["now"]), ratio]))
-    return "\n".join([what, "", *rows, ""])
+    return "\n".join([what, "", *rows, "", worst(found), ""])
+
+
+def worst(found):
+    """The ratios of single ops, and of many in a row until the last has run, in a sentence."""
+    ratios = {case: statistics.median(times["now"]) / statistics.median(times["before"]) for case, times in found.items() if case.startswith("host/")}
+    in_a_row = {case: ratio for case, ratio in ratios.items() if case.endswith("_sustained")}
+    told = []
+    for name, some in (("a single op", {case: ratio for case, ratio in ratios.items() if case not in in_a_row}), ("20,000 in a row", in_a_row)):
+        if some:
+            most = max(some, key=some.get)
+            told.append(f"of {name} {statistics.geometric_mean(some.values()):.2f} in the mean and {some[most]:.2f} at most ({most})")
+    return f"Host time over that of the earlier commit: {', '.join(told)}." if told else ""
 
 
 def write(given):
@@ -109,7 +121,7 @@ def write(given):
 
 
 def main():
-    if sys.argv[1:2] != ["run"]:
+    if sys.argv[1:2] == ["write"]:
         write_of(__doc__, "what `run` measured", write)
         return
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -117,7 +129,7 @@ def main():
     parser.add_argument("--bundle", type=pathlib.Path, required=True, help="the bundle of this commit")
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("commits.jsonl"))
     parser.add_argument("--turns", type=int, default=5)
-    run(parser.parse_args(sys.argv[2:]))
+    run(parser.parse_args(sys.argv[2:] if sys.argv[1:2] == ["run"] else sys.argv[1:]))
 
 
 if __name__ == "__main__":

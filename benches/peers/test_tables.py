@@ -229,21 +229,22 @@ class Tables(unittest.TestCase):
         self.assertIn(f"for layouts in [{others}] {{", rust)
         self.assertIn(f"for layouts in ({others}):", python)
 
-    def test_host_time_is_held_to_what_it_was(self):
-        def of(**ops):
-            lines = [line(f"host/{op}", "ternion", us / 1e3, us, "us/op") for op, us in ops.items()]
-            return list(tables.host_verdicts(tables.Figures(lines)))[0]
+    def test_attention_is_held_to_cudnn(self):
+        def of(**milliseconds):
+            lines = []
+            for case, (ours, theirs) in milliseconds.items():
+                case = "attention/" + case.replace("_", "/")
+                lines += [line(case, "ternion", ours, 1, "TFLOP/s"), line(case, "torch/cudnn", theirs, 1, "TFLOP/s")]
+            return list(tables.attention_verdicts(tables.Figures(lines)))
 
-        what = "| host time of an eager op over that of commit 737da0eeed: the worst |"
-        self.assertEqual(of(add=0.55, matmul=0.97), f"{what} 1.10 (host/matmul: 0.97 us, before 0.88) | at most 1.25 | yes |")
-        # Of a short op that became slower, where a longer one did not.
-        self.assertEqual(of(add=0.77, matmul=0.88), f"{what} 1.40 (host/add: 0.77 us, before 0.55) | at most 1.25 | **no** |")
-        self.assertEqual(of(matmul_sustained=5.0), f"{what}  | at most 1.25 | not measured |")
-
-    def test_host_times_of_before_are_of_cases_that_are_measured(self):
-        program = (HERE.parent / "gpu/src/host.rs").read_text(encoding="utf-8")
-        for case in tables.HOST_BEFORE:
-            self.assertIn(f'Case::new("{case}"', program)
+        found = of(fwd_bf16_d64_t512_full=(1.0, 0.92), fwd_bf16_d128_t16384_causal=(1.0, 1.25), bwd_bf16_d64_t512_full=(1.0, 0.92), fwd_bf16_d256_t4096_causal=(1.0, 0.89))
+        what = "| attention of bf16, forward, heads of 64 and 128: "
+        self.assertEqual(found[0], f"{what}least rate over cuDNN's | 0.920 (attention/fwd/bf16/d64/t512/full; 2 cases) | at least 0.93 | **no** |")
+        self.assertEqual(found[1], f"{what}geometric mean of rates over cuDNN's | 1.072 (2 cases) | at least 1.0 | yes |")
+        self.assertIn("bf16, backward, heads", found[2])
+        self.assertTrue(found[2].endswith("| at least 0.92 | yes |"))
+        self.assertEqual(found[4], "| attention/fwd/bf16/d256/t4096/causal: rate over cuDNN's | 0.89 | at least 0.9 | **no** |")
+        self.assertTrue(all(row.endswith("| not measured |") for row in of()))
 
     def test_a_cold_start_of_a_gpt_is_judged_with_the_cores_that_it_had(self):
         def of(*lines):

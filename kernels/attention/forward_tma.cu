@@ -18,7 +18,7 @@
 // Products of one consumer run under the softmax of the other one: they take turns at the tensor cores, and values lag a step behind keys, so
 // that a turn is two products, of which the second one runs under the softmax of the first. Steps of one work follow those of the work before
 // without a gap: the last values of a work are multiplied beside the first keys of the next one. (Not where shared memory has one buffer of q, of
-// heads wider than 192: there a work begins when y of the one before has left the place of q, and only its keys and values have come meanwhile.)
+// wide heads: there a work begins when y of the one before has left the place of q, and only its keys and values have come meanwhile.)
 //
 // Works that have most keys to see begin first: the last tiles of queries of a causal band. `abreast` heads have their works next to each other, so
 // that their keys and values stay in the cache. Every result is of one work: no number depends on which block does what.

@@ -360,6 +360,49 @@ fn a_linear_layer_with_an_activation_reports_what_does_not_fit() -> Result<()> {
     Ok(())
 }
 
+#[test]
+fn causal_attention_of_fewer_queries_than_keys_needs_no_mask() -> Result<()> {
+    let device = ternion::cpu()?;
+    let (q, k, v) =
+        (normal(&[2, 4, 3, 8], &device)?, normal(&[2, 2, 7, 8], &device)?, normal(&[2, 2, 7, 5], &device)?);
+    let mask = normal(&[4, 3, 7], &device)?;
+    let column = normal(&[4, 3, 1], &device)?;
+    let below = Tensor::ones([3, 7], DType::F32, &device)?.tril(0)?.gt_scalar(0.5)?;
+    for (mask, seen) in [(None, &below), (Some(&below), &below)] {
+        let attend = |causal, mask| {
+            let options = ternion_core::AttentionOptions { mask, causal, ..Default::default() };
+            q.scaled_dot_product_attention(&k, &v, options)
+        };
+        let (y, names) = applied(|| attend(ternion_core::Causal::UpperLeft, mask))?;
+        assert_eq!((count(&names, "iota"), count(&names, "attention")), (0, 1), "{names:?}");
+        let expected = attend(ternion_core::Causal::Off, Some(seen))?;
+        assert_close(&y, &expected, 1e-6)?;
+        let (found, expected) =
+            (y.square()?.sum_all()?.backward()?, expected.square()?.sum_all()?.backward()?);
+        assert_same(&found, &expected, &[&q, &k, &v], 1e-5)?;
+    }
+    // Added to the scores, for each key and for all.
+    for added in [&mask, &column] {
+        let options = |causal, mask| ternion_core::AttentionOptions { mask, causal, ..Default::default() };
+        let hidden = added.expand([4, 3, 7])?.masked_fill(&below.logical_not()?, f64::NEG_INFINITY)?;
+        let found =
+            q.scaled_dot_product_attention(&k, &v, options(ternion_core::Causal::UpperLeft, Some(added)))?;
+        let expected =
+            q.scaled_dot_product_attention(&k, &v, options(ternion_core::Causal::Off, Some(&hidden)))?;
+        assert_close(&found, &expected, 1e-6)?;
+        let (found, expected) =
+            (found.square()?.sum_all()?.backward()?, expected.square()?.sum_all()?.backward()?);
+        assert_same(&found, &expected, &[&q, &k, &v, added], 1e-5)?;
+    }
+    // Values of another number than keys are reported of the whole.
+    let options =
+        ternion_core::AttentionOptions { causal: ternion_core::Causal::UpperLeft, ..Default::default() };
+    let error =
+        q.scaled_dot_product_attention(&k, &v.narrow(2, 0, 6)?, options).expect_err("6 values of 7 keys");
+    assert!(error.to_string().contains("[2, 2, 6, 5]"), "{error}");
+    Ok(())
+}
+
 /// Gradients of gradients go through the same ops.
 #[test]
 fn feed_forward_layers_have_second_derivatives() -> Result<()> {

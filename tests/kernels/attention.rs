@@ -1,7 +1,7 @@
 //! Attention of every width and reach: forward, backward, and twice.
 
 mod f32_tensor_cores;
-mod forward_tiles;
+pub(super) mod forward_tiles;
 mod grad_mask;
 mod order;
 mod varlen;

@@ -3,6 +3,8 @@
 //! `TERNION_REPEATS=1000` runs each a thousand times, and with `TERNION_CUDA_DELAYS=1` threads wait for random times where they wait for each other. Each case prints
 //! a fingerprint of its bits, by which processes with and without delays are compared (`run.sh check --only repeats repeats_delayed`).
 
+mod attention;
+
 use super::gemm::matrix;
 use super::gemm_epilogues::{ACTIVATIONS, FUSED_TILES, GRADIENTS};
 use super::tiles::{LAYOUTS, idle, options};
@@ -264,150 +266,6 @@ fn products_of_the_ladder() -> Result<()> {
             };
             compare_runs(&mut faults, &format!("ladder, {form:?} by {tile} {sizes:?}"), run)?;
         }
-    }
-    none(&faults);
-    Ok(())
-}
-
-/// Heads and tokens: several steps, with edges in queries and keys; and, of the forms in bf16, more blocks than fit the device at once.
-const ATTENTION_LADDER_SIZES: [[usize; 2]; 2] = [[3, 513], [48, 1100]];
-
-#[test]
-fn attention_of_the_ladder() -> Result<()> {
-    use ternion_cuda::attention_ladder::{Mask, Options, WIDTHS};
-    let _beside = beside();
-    let Some(device) = gpu() else { return Ok(()) };
-    let mut faults = Vec::new();
-    for form in attention_ladder::every_form(device) {
-        let sizes = if form.dtype() == DType::BF16 {
-            &ATTENTION_LADDER_SIZES[..]
-        } else {
-            &ATTENTION_LADDER_SIZES[..1]
-        };
-        for (&[heads, tokens], width) in sizes.iter().flat_map(|sizes| WIDTHS.map(|width| (sizes, width))) {
-            let shape = [heads, tokens, width];
-            let random = |seed| tensor(&shape, form.dtype(), device, seed);
-            let (q, k, v) = (random(1)?, random(2)?, random(3)?);
-            for mask in [Mask::Full, Mask::Causal] {
-                let run = || {
-                    let y = Tensor::full(shape, f64::NAN, form.dtype(), device)?;
-                    let options = Options { scale: 0.1, mask };
-                    attention_ladder::forward(device, form, options, [&q, &k, &v, &y])?;
-                    Ok(vec![y])
-                };
-                let what = format!("ladder of attention, {form:?} {shape:?} {mask:?}");
-                compare_runs(&mut faults, &what, run)?;
-            }
-        }
-    }
-    none(&faults);
-    Ok(())
-}
-
-/// Forward and backward, of both kinds of gradient kernels.
-#[test]
-fn attention() -> Result<()> {
-    let _beside = beside();
-    let Some(device) = gpu() else { return Ok(()) };
-    let mut faults = Vec::new();
-    for dtype in HALF_DTYPES {
-        for (width, causal) in
-            [64, 128, 192, 256].into_iter().flat_map(|width| [(width, false), (width, true)])
-        {
-            // Of wide heads more works than multiprocessors, so that blocks take one after the other.
-            let heads = if width > 128 { 36 } else { 12 };
-            let random = |seed| tensor(&[2, heads, 520, width], dtype, device, seed);
-            let (inputs, dy) = ([random(1)?, random(2)?, random(3)?], random(4)?);
-            let config = AttentionConfig { scale: 0.1, causal, ..AttentionConfig::PLAIN };
-            let attend = |inputs: &[Tensor]| {
-                let inputs: Vec<&Tensor> = inputs.iter().collect();
-                apply_one(Attention { config }, &inputs)
-            };
-            let what = format!("attention, {dtype:?} of width {width}, causal: {causal}");
-            compare_runs(&mut faults, &what, || both_ways_by(&inputs, attend, |_| Ok(dy.clone())))?;
-        }
-    }
-    for (heads, kv_heads, queries) in [(8, 2, 1), (4, 4, 5)] {
-        let random = |heads, rows, seed| tensor(&[2, heads, rows, 128], DType::BF16, device, seed);
-        let (q, k, v) = (random(heads, queries, 1)?, random(kv_heads, 3000, 2)?, random(kv_heads, 3000, 3)?);
-        let config = AttentionConfig { scale: 0.1, causal: true, ..AttentionConfig::PLAIN };
-        let what = format!("attention, {queries} queries of 3000 keys, {heads} heads on {kv_heads}");
-        compare_runs(&mut faults, &what, || Ok(vec![apply_one(Attention { config }, &[&q, &k, &v])?]))?;
-    }
-    // Under a mask that needs a gradient: a tile of it for each block, and parts of the walk over all that it is repeated for.
-    for (dtype, of_mask) in
-        [(DType::BF16, [1, 1, 300, 520]), (DType::BF16, [2, 1, 1, 520]), (DType::F32, [1, 12, 1, 520])]
-    {
-        let random = |rows, seed| tensor(&[2, 12, rows, 64], dtype, device, seed);
-        let mask = tensor(&of_mask, dtype, device, 5)?;
-        let (inputs, dy) = ([random(300, 1)?, random(520, 2)?, random(520, 3)?, mask], random(300, 4)?);
-        let config = AttentionConfig { scale: 0.1, causal: false, mask: true, ..AttentionConfig::PLAIN };
-        let attend = |inputs: &[Tensor]| {
-            let inputs: Vec<&Tensor> = inputs.iter().collect();
-            apply_one(Attention { config }, &inputs)
-        };
-        let what = format!("attention, a mask {of_mask:?} of {dtype:?}");
-        compare_runs(&mut faults, &what, || both_ways_by(&inputs, attend, |_| Ok(dy.clone())))?;
-    }
-    let lengths = Tensor::from_slice(&[0, 300, 301, 700, 1040], [5], device)?;
-    for dtype in HALF_DTYPES {
-        let random = |seed| tensor(&[1, 6, 1040, 128], dtype, device, seed);
-        let (inputs, dy) = ([random(1)?, random(2)?, random(3)?], random(4)?);
-        let config = AttentionConfig { scale: 0.1, causal: true, varlen: true, ..AttentionConfig::PLAIN };
-        let attend = |inputs: &[Tensor]| {
-            apply_one(Attention { config }, &[&inputs[0], &inputs[1], &inputs[2], &lengths, &lengths])
-        };
-        let what = format!("attention, sequences of {dtype:?}");
-        compare_runs(&mut faults, &what, || both_ways_by(&inputs, attend, |_| Ok(dy.clone())))?;
-    }
-    none(&faults);
-    Ok(())
-}
-
-/// f32 by each way to form its products.
-#[test]
-fn attention_of_f32() -> Result<()> {
-    let _beside = beside();
-    let Some(device) = gpu() else { return Ok(()) };
-    let mut faults = Vec::new();
-    for (width, causal) in [(64, false), (64, true), (128, true)] {
-        let random = |seed| tensor(&[2, 4, 330, width], DType::F32, device, seed);
-        let (inputs, dy) = ([random(1)?, random(2)?, random(3)?], random(4)?);
-        let config = AttentionConfig { scale: 0.1, causal, ..AttentionConfig::PLAIN };
-        let attend = |x: &[Tensor]| apply_one(Attention { config }, &[&x[0], &x[1], &x[2]]);
-        let run = || both_ways_by(&inputs, attend, |_| Ok(dy.clone()));
-        let what = format!("attention, f32 of width {width}, causal: {causal}");
-        for precision in [Precision::Ieee, Precision::Tf32] {
-            compare_runs(&mut faults, &format!("{what}, {precision:?}"), || with_precision(precision, run))?;
-        }
-        compare_runs(&mut faults, &format!("{what}, by parts"), || with_attention_by_parts(run))?;
-    }
-    none(&faults);
-    Ok(())
-}
-
-/// Of which weights are dropped, and of sequences of different lengths.
-#[test]
-fn attention_with_dropout_and_of_sequences() -> Result<()> {
-    let _beside = beside();
-    let Some(device) = gpu() else { return Ok(()) };
-    let mut faults = Vec::new();
-    let state = Tensor::from_slice(&[-77_i64, 5], [2], device)?;
-    let ends = Tensor::from_slice(&[0_i32, 70, 71, 330, 520], [5], device)?;
-    let dropout = Some(Dropout { p: 0.25, offset: 3 });
-    for (width, causal, varlen, dropout) in [64, 128, 256].into_iter().flat_map(|width| {
-        [(width, false, false, dropout), (width, true, false, dropout), (width, true, true, None)]
-    }) {
-        let random = |seed| tensor(&[1, 20, 520, width], DType::BF16, device, seed);
-        let (inputs, dy) = ([random(1)?, random(2)?, random(3)?], random(4)?);
-        let config = AttentionConfig { scale: 0.1, causal, varlen, dropout, ..AttentionConfig::PLAIN };
-        let extras = if varlen { vec![&ends, &ends] } else { vec![&state] };
-        let attend = |x: &[Tensor]| {
-            apply_one(Attention { config }, &x.iter().chain(extras.iter().copied()).collect::<Vec<_>>())
-        };
-        let kind = if varlen { "sequences" } else { "dropout" };
-        let what = format!("attention, {kind} of width {width}, causal: {causal}");
-        compare_runs(&mut faults, &what, || both_ways_by(&inputs, attend, |_| Ok(dy.clone())))?;
     }
     none(&faults);
     Ok(())

@@ -1,7 +1,8 @@
 //! Forward by TMA with its tiles for few and for many keys: the ones that tensors get give the same bits, the others the same but for rounding.
 
 use super::super::{beside, difference, tensor, unless_short};
-use super::order::{device, none_wrong_of};
+pub(in crate::kernels) use super::order::device;
+use super::order::none_wrong_of;
 use std::fmt::Write;
 use ternion::dispatch::apply;
 use ternion::ops::attention::{Attention, AttentionConfig};
@@ -24,7 +25,7 @@ const CONFIGS: [AttentionConfig; 3] = [
 ];
 
 /// y and the log-sum-exp. What is not written stays NaN.
-fn forward(
+pub(in crate::kernels) fn forward(
     backend: &CudaBackend,
     config: &AttentionConfig,
     tiles: ForwardTiles,
@@ -40,7 +41,7 @@ fn forward(
 }
 
 /// q, k and v, and what attention gives for them.
-fn operands(
+pub(in crate::kernels) fn operands(
     device: &Device,
     dtype: DType,
     [batch, heads, kv_heads, queries, keys]: [usize; 5],

@@ -21,7 +21,7 @@ const CONFIGS: [AttentionConfig; 3] =
     [AttentionConfig { causal: false, ..CAUSAL }, CAUSAL, AttentionConfig { window: Some(150), ..CAUSAL }];
 
 /// The first CUDA device, where it has the kernels' instructions.
-pub(super) fn device() -> Option<(&'static Device, &'static CudaBackend)> {
+pub(in crate::kernels) fn device() -> Option<(&'static Device, &'static CudaBackend)> {
     let device = gpu()?;
     let backend: &CudaBackend = device.downcast().expect("the CUDA backend itself");
     let runs = attention_study::runs(backend);

@@ -425,6 +425,12 @@ impl Tensor {
         let [_, _, positions, _] = keys.shape().to_array(name)?;
         let scores = Shape::new(&[batch, heads, queries, positions])?;
         let mask = mask.map(|mask| with_four_axes(name, mask, scores)).transpose()?;
+        // Weights that are dropped are numbered by all keys, and what does not fit is reported of all.
+        let is_whole = window.is_some() || dropout != 0.0 || values.dims().get(2) != Some(&positions);
+        if causal == Causal::UpperLeft && queries < positions && !is_whole {
+            let options = AttentionOptions { mask: mask.as_ref(), ..options };
+            return self.attend_to_first_keys(keys, values, options, product);
+        }
         let (mask, causal) = match causal {
             Causal::UpperLeft if queries != positions && window.is_some() => {
                 let detail = format!(
@@ -443,6 +449,23 @@ impl Tensor {
         let mut inputs: Inputs<'_> = SmallVec::from_slice(&[self, keys, values]);
         inputs.extend(&mask);
         config.attend(inputs, &scores, dropout, apply_one)
+    }
+
+    /// Of an upper-left band of fewer queries than keys: no query sees a key behind the last query's position, and without those keys both corners are one.
+    fn attend_to_first_keys(
+        &self,
+        keys: &Tensor,
+        values: &Tensor,
+        options: AttentionOptions<'_>,
+        product: Matmul,
+    ) -> Result<Tensor> {
+        let count = self.dims()[2];
+        let mask = match options.mask {
+            Some(mask) if mask.dims()[3] > 1 => Some(mask.narrow(3, 0, count)?),
+            mask => mask.cloned(),
+        };
+        let options = AttentionOptions { mask: mask.as_ref(), causal: Causal::LowerRight, ..options };
+        self.attend(&keys.narrow(2, 0, count)?, &values.narrow(2, 0, count)?, options, product)
     }
 }
 

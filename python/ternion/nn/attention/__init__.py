@@ -12,6 +12,7 @@ from .._first_values import draw_again
 from ..layers import Linear, _zero_bias
 from ..module import Module
 from . import varlen as varlen
+from ._backends import SDPBackend as SDPBackend, sdpa_kernel as sdpa_kernel
 
 
 class Rotary(Module):

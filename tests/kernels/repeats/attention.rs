@@ -1,0 +1,206 @@
+//! Attention, each of its kernels.
+
+use super::super::attention::forward_tiles;
+use super::*;
+use ternion_cuda::attention_study::ForwardTiles;
+
+/// Heads and tokens: several steps, with edges in queries and keys; and, of the forms in bf16, more blocks than fit the device at once.
+const ATTENTION_LADDER_SIZES: [[usize; 2]; 2] = [[3, 513], [48, 1100]];
+
+#[test]
+fn attention_of_the_ladder() -> Result<()> {
+    use ternion_cuda::attention_ladder::{Mask, Options, WIDTHS};
+    let _beside = beside();
+    let Some(device) = gpu() else { return Ok(()) };
+    let mut faults = Vec::new();
+    for form in attention_ladder::every_form(device) {
+        let sizes = if form.dtype() == DType::BF16 {
+            &ATTENTION_LADDER_SIZES[..]
+        } else {
+            &ATTENTION_LADDER_SIZES[..1]
+        };
+        for (&[heads, tokens], width) in sizes.iter().flat_map(|sizes| WIDTHS.map(|width| (sizes, width))) {
+            let shape = [heads, tokens, width];
+            let random = |seed| tensor(&shape, form.dtype(), device, seed);
+            let (q, k, v) = (random(1)?, random(2)?, random(3)?);
+            for mask in [Mask::Full, Mask::Causal] {
+                let run = || {
+                    let y = Tensor::full(shape, f64::NAN, form.dtype(), device)?;
+                    let options = Options { scale: 0.1, mask };
+                    attention_ladder::forward(device, form, options, [&q, &k, &v, &y])?;
+                    Ok(vec![y])
+                };
+                let what = format!("ladder of attention, {form:?} {shape:?} {mask:?}");
+                compare_runs(&mut faults, &what, run)?;
+            }
+        }
+    }
+    none(&faults);
+    Ok(())
+}
+
+/// Forward and backward, of both kinds of gradient kernels.
+#[test]
+fn attention() -> Result<()> {
+    let _beside = beside();
+    let Some(device) = gpu() else { return Ok(()) };
+    let mut faults = Vec::new();
+    for dtype in HALF_DTYPES {
+        for (width, causal) in
+            [64, 128, 192, 256].into_iter().flat_map(|width| [(width, false), (width, true)])
+        {
+            // More works than multiprocessors: blocks take one after the other, and tiles wait for works that no block has begun yet.
+            let random = |seed| tensor(&[2, 36, 520, width], dtype, device, seed);
+            let (inputs, dy) = ([random(1)?, random(2)?, random(3)?], random(4)?);
+            let config = AttentionConfig { scale: 0.1, causal, ..AttentionConfig::PLAIN };
+            let attend = |inputs: &[Tensor]| {
+                let inputs: Vec<&Tensor> = inputs.iter().collect();
+                apply_one(Attention { config }, &inputs)
+            };
+            let what = format!("attention, {dtype:?} of width {width}, causal: {causal}");
+            compare_runs(&mut faults, &what, || both_ways_by(&inputs, attend, |_| Ok(dy.clone())))?;
+        }
+    }
+    for (heads, kv_heads, queries, width, dtype) in
+        [(8, 2, 1, 128, DType::BF16), (4, 4, 5, 128, DType::BF16), (8, 2, 1, 64, DType::F16)]
+    {
+        let random = |heads, rows, seed| tensor(&[2, heads, rows, width], dtype, device, seed);
+        let (q, k, v) = (random(heads, queries, 1)?, random(kv_heads, 3000, 2)?, random(kv_heads, 3000, 3)?);
+        let config = AttentionConfig { scale: 0.1, causal: true, ..AttentionConfig::PLAIN };
+        let what =
+            format!("attention, {queries} queries of 3000 keys, {heads} heads of {width} on {kv_heads}");
+        compare_runs(&mut faults, &what, || Ok(vec![apply_one(Attention { config }, &[&q, &k, &v])?]))?;
+    }
+    // Under a mask that needs a gradient: a tile of it for each block, and parts of the walk over all that it is repeated for.
+    for (dtype, of_mask) in
+        [(DType::BF16, [1, 1, 300, 520]), (DType::BF16, [2, 1, 1, 520]), (DType::F32, [1, 12, 1, 520])]
+    {
+        let random = |rows, seed| tensor(&[2, 12, rows, 64], dtype, device, seed);
+        let mask = tensor(&of_mask, dtype, device, 5)?;
+        let (inputs, dy) = ([random(300, 1)?, random(520, 2)?, random(520, 3)?, mask], random(300, 4)?);
+        let config = AttentionConfig { scale: 0.1, causal: false, mask: true, ..AttentionConfig::PLAIN };
+        let attend = |inputs: &[Tensor]| {
+            let inputs: Vec<&Tensor> = inputs.iter().collect();
+            apply_one(Attention { config }, &inputs)
+        };
+        let what = format!("attention, a mask {of_mask:?} of {dtype:?}");
+        compare_runs(&mut faults, &what, || both_ways_by(&inputs, attend, |_| Ok(dy.clone())))?;
+    }
+    let lengths = Tensor::from_slice(&[0, 300, 301, 700, 1040], [5], device)?;
+    for dtype in HALF_DTYPES {
+        let random = |seed| tensor(&[1, 6, 1040, 128], dtype, device, seed);
+        let (inputs, dy) = ([random(1)?, random(2)?, random(3)?], random(4)?);
+        let config = AttentionConfig { scale: 0.1, causal: true, varlen: true, ..AttentionConfig::PLAIN };
+        let attend = |inputs: &[Tensor]| {
+            apply_one(Attention { config }, &[&inputs[0], &inputs[1], &inputs[2], &lengths, &lengths])
+        };
+        let what = format!("attention, sequences of {dtype:?}");
+        compare_runs(&mut faults, &what, || both_ways_by(&inputs, attend, |_| Ok(dy.clone())))?;
+    }
+    none(&faults);
+    Ok(())
+}
+
+/// f32 by each way to form its products.
+#[test]
+fn attention_of_f32() -> Result<()> {
+    let _beside = beside();
+    let Some(device) = gpu() else { return Ok(()) };
+    let mut faults = Vec::new();
+    for (width, causal) in [(64, false), (64, true), (128, true)] {
+        let random = |seed| tensor(&[2, 4, 330, width], DType::F32, device, seed);
+        let (inputs, dy) = ([random(1)?, random(2)?, random(3)?], random(4)?);
+        let config = AttentionConfig { scale: 0.1, causal, ..AttentionConfig::PLAIN };
+        let attend = |x: &[Tensor]| apply_one(Attention { config }, &[&x[0], &x[1], &x[2]]);
+        let run = || both_ways_by(&inputs, attend, |_| Ok(dy.clone()));
+        let what = format!("attention, f32 of width {width}, causal: {causal}");
+        for precision in [Precision::Ieee, Precision::Tf32] {
+            compare_runs(&mut faults, &format!("{what}, {precision:?}"), || with_precision(precision, run))?;
+        }
+        compare_runs(&mut faults, &format!("{what}, by parts"), || with_attention_by_parts(run))?;
+    }
+    none(&faults);
+    Ok(())
+}
+
+/// Of which weights are dropped, and of sequences of different lengths.
+#[test]
+fn attention_with_dropout_and_of_sequences() -> Result<()> {
+    let _beside = beside();
+    let Some(device) = gpu() else { return Ok(()) };
+    let mut faults = Vec::new();
+    let state = Tensor::from_slice(&[-77_i64, 5], [2], device)?;
+    let ends = Tensor::from_slice(&[0_i32, 70, 71, 330, 520], [5], device)?;
+    let dropout = Some(Dropout { p: 0.25, offset: 3 });
+    for (width, causal, varlen, dropout) in [64, 128, 256].into_iter().flat_map(|width| {
+        [
+            (width, false, false, dropout),
+            (width, true, false, dropout),
+            (width, true, true, None),
+            (width, true, true, dropout),
+        ]
+    }) {
+        let random = |seed| tensor(&[1, 20, 520, width], DType::BF16, device, seed);
+        let (inputs, dy) = ([random(1)?, random(2)?, random(3)?], random(4)?);
+        let config = AttentionConfig { scale: 0.1, causal, varlen, dropout, ..AttentionConfig::PLAIN };
+        let ends = varlen.then_some([&ends, &ends]).into_iter().flatten();
+        let extras: Vec<_> = ends.chain(dropout.map(|_| &state)).collect();
+        let attend = |x: &[Tensor]| {
+            apply_one(Attention { config }, &x.iter().chain(extras.iter().copied()).collect::<Vec<_>>())
+        };
+        let dropped = dropout.map_or(0.0, |dropout| dropout.p);
+        let what =
+            format!("attention of width {width}, causal: {causal}, sequences: {varlen}, dropout {dropped}");
+        compare_runs(&mut faults, &what, || both_ways_by(&inputs, attend, |_| Ok(dy.clone())))?;
+    }
+    none(&faults);
+    Ok(())
+}
+
+/// What queries see by a window and by a boolean mask, of heads that are multiplied by `mma.sync` and by warpgroups.
+#[test]
+fn attention_under_windows_and_masks() -> Result<()> {
+    let _beside = beside();
+    let Some(device) = gpu() else { return Ok(()) };
+    let mut faults = Vec::new();
+    let window = AttentionConfig { scale: 0.1, causal: true, window: Some(150), ..AttentionConfig::PLAIN };
+    let masked = AttentionConfig { scale: 0.1, mask: true, ..AttentionConfig::PLAIN };
+    let seen = tensor(&[2, 1, 520, 520], DType::F32, device, 6)?.gt_scalar(-0.5)?;
+    for (width, config) in [32, 64, 128, 256].into_iter().flat_map(|width| [(width, window), (width, masked)])
+    {
+        let random = |seed| tensor(&[2, 12, 520, width], DType::BF16, device, seed);
+        let (inputs, dy) = ([random(1)?, random(2)?, random(3)?], random(4)?);
+        let extra = config.mask.then_some(&seen);
+        let attend =
+            |x: &[Tensor]| apply_one(Attention { config }, &x.iter().chain(extra).collect::<Vec<_>>());
+        let kind = if config.mask { "bool mask" } else { "window" };
+        let what = format!("attention of width {width}, {kind}");
+        compare_runs(&mut faults, &what, || both_ways_by(&inputs, attend, |_| Ok(dy.clone())))?;
+    }
+    none(&faults);
+    Ok(())
+}
+
+/// Forward by either tiles of the widths that have two: rows whose tiles are those for many keys by themselves take too long for a thousand runs.
+#[test]
+fn attention_by_either_tiles() -> Result<()> {
+    let Some((device, backend)) = forward_tiles::device() else { return Ok(()) };
+    let _beside = beside();
+    let mut faults = Vec::new();
+    for (width, causal) in [64, 192].into_iter().flat_map(|width| [(width, false), (width, true)]) {
+        let config = AttentionConfig { scale: 0.1, causal, ..AttentionConfig::PLAIN };
+        for dtype in HALF_DTYPES {
+            let sizes = [2, 36, 12, 520, 650];
+            let (inputs, expected) = forward_tiles::operands(device, dtype, sizes, width, config)?;
+            for tiles in [ForwardTiles::Few, ForwardTiles::Many] {
+                let run =
+                    || Ok(forward_tiles::forward(backend, &config, tiles, &inputs, &expected)?.to_vec());
+                let what =
+                    format!("attention of width {width}, {dtype:?}, causal: {causal}, tiles: {tiles:?}");
+                compare_runs(&mut faults, &what, run)?;
+            }
+        }
+    }
+    none(&faults);
+    Ok(())
+}
