@@ -1,6 +1,6 @@
 //! Whole steps recorded once and replayed without host work per op: [`Device::capture`].
 
-use crate::autograd::{is_fusing, with_fusion};
+use crate::autograd::Forming;
 use crate::backend::{Buffer, Capture, Replay, WeakBuffer};
 use crate::device::RandomPosition;
 use crate::error::{Error, Result, Text};
@@ -94,7 +94,7 @@ enum Form<'f, T> {
     Closure {
         step: Box<dyn FnMut() -> Result<T> + 'f>,
         precision: Option<Precision>,
-        fuses: bool,
+        forming: Forming,
         output: T,
     },
     Recorded(RecordedStep<T>),
@@ -132,8 +132,8 @@ impl<T> CapturedStep<'_, T> {
     /// As the ops of the step.
     pub fn replay(&mut self) -> Result<&T> {
         match &mut self.0 {
-            Form::Closure { step, precision, fuses, output } => {
-                *output = with_fusion(*fuses, || precision::apart(*precision, step))?;
+            Form::Closure { step, precision, forming, output } => {
+                *output = forming.apply(|| precision::apart(*precision, step))?;
                 Ok(output)
             }
             Form::Recorded(recorded) => recorded.replay(),
@@ -206,9 +206,9 @@ impl Device {
         if let Some(recorded) = self.record(&mut step)? {
             return Ok(CapturedStep(Form::Recorded(recorded)));
         }
-        let (precision, fuses) = (precision::current(), is_fusing());
+        let (precision, forming) = (precision::current(), Forming::current());
         let output = precision::apart(precision, &mut step)?;
-        Ok(CapturedStep(Form::Closure { step: Box::new(step), precision, fuses, output }))
+        Ok(CapturedStep(Form::Closure { step: Box::new(step), precision, forming, output }))
     }
 
     /// As [`capture`](Device::capture), for callers that run the step themselves where the device records nothing: `None`, and `step` has not run.

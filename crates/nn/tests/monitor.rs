@@ -7,9 +7,10 @@ use ternion_core::decorators::Counting;
 use ternion_core::{DType, Device, Error, Reduction, Result, Tensor};
 use ternion_nn::optim::{Adam, AdamConfig, AdamW, AdamWConfig, Optimizer, SGD, SGDConfig};
 use ternion_nn::{
-    BatchNorm2d, Conv2d, Conv2dConfig, Fault, Flatten, Forward, GPT, GPTConfig, Init, Linear, LinearConfig,
-    MaxPool2d, Mlp, Module, ReLU, ResNet, ResNetConfig, Sequential, Sigmoid, StatsConfig, StatsMonitor,
-    StatsReport, StatsWarning, TransformerBlock, TransformerBlockConfig, in_layer,
+    BatchNorm2d, Conv2d, Conv2dConfig, Fault, FeedForward, FeedForwardConfig, FeedForwardForm, Flatten,
+    Forward, GPT, GPTConfig, Init, Linear, LinearConfig, MaxPool2d, Mlp, Module, ReLU, ResNet, ResNetConfig,
+    Sequential, Sigmoid, StatsConfig, StatsMonitor, StatsReport, StatsWarning, TransformerBlock,
+    TransformerBlockConfig, in_layer,
 };
 
 fn device() -> Device {

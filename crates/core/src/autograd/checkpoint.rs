@@ -8,7 +8,7 @@ use super::gradients::TensorId;
 use super::node::{External, Grads, next_node_id};
 use super::record::record_external;
 use super::walk::{Boundary, grad_within};
-use super::{GradOptions, enable_grad, is_fusing, mode, no_grad, with_fusion};
+use super::{Forming, GradOptions, enable_grad, mode, no_grad};
 use crate::backend::{Buffer, WeakBuffer};
 use crate::error::{Error, Result, Text};
 use crate::observe::{OpCall, observe_ops};
@@ -32,7 +32,7 @@ struct Checkpoint {
     arguments: usize,
     random_position: (u64, u64),
     precision: Option<Precision>,
-    fuses: bool,
+    forming: Forming,
     first: Trace,
 }
 
@@ -63,7 +63,7 @@ pub fn checkpoint(
     let random_position = device.random_position();
     let start = next_node_id();
     let precision = precision::current();
-    let fuses = is_fusing();
+    let forming = Forming::current();
     let Ran { outputs, mut trace, captured } = Ran::of(start, &f, &separate(&inputs, false)?, precision)?;
     let arguments = inputs.len();
     inputs.extend(captured);
@@ -74,7 +74,7 @@ pub fn checkpoint(
     let handles = inputs.clone();
     let handles: Vec<&Tensor> = handles.iter().collect();
     let segment =
-        Checkpoint { f: Box::new(f), inputs, arguments, random_position, precision, fuses, first: trace };
+        Checkpoint { f: Box::new(f), inputs, arguments, random_position, precision, forming, first: trace };
     let outputs = outputs.into_iter().map(|tensor| tensor.detach()).collect();
     Ok(record_external(std::sync::Arc::new(segment), &handles, outputs, Saves::NOTHING))
 }
@@ -244,9 +244,8 @@ impl External for Checkpoint {
         let start = next_node_id();
         let before =
             self.first.changed.iter().map(|tensor| no_grad(|| tensor.copy())).collect::<Result<Vec<_>>>()?;
-        let run = |arguments: &[Tensor]| {
-            with_fusion(self.fuses, || Ran::of(start, &*self.f, arguments, self.precision))
-        };
+        let run =
+            |arguments: &[Tensor]| self.forming.apply(|| Ran::of(start, &*self.f, arguments, self.precision));
         let rerun = separate(&self.inputs[..self.arguments], create_graph)
             .and_then(|arguments| Ok((run(&arguments)?, arguments)));
         device.set_random_position(position);

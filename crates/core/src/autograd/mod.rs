@@ -21,12 +21,15 @@ pub use context::{Context, PreActivation};
 pub use custom::{given_gradients, with_gradient};
 pub use dot::DotOptions;
 pub use gradients::{GradientSink, Gradients, TensorId};
-pub use mode::{enable_grad, is_fusing, is_recording, no_grad, set_recording, without_fusion};
+pub use mode::{
+    are_layers_apart, enable_grad, is_fusing, is_recording, no_grad, set_layers_apart, set_recording,
+    without_fusion,
+};
 pub use node::{Edge, Function, Grads, Node, next_node_id};
 pub use observe::{BackwardCall, observe_backward, observe_backward_calls};
 pub use walk::{GradOptions, grad};
 
-pub(crate) use mode::with_fusion;
+pub(crate) use mode::Forming;
 pub(crate) use node::sum_to;
 pub use record::{HookHandle, Hooks};
 pub(crate) use record::{

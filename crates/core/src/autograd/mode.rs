@@ -9,6 +9,8 @@ const RECORDING: u8 = 1;
 const CAPTURING: u8 = 2;
 /// What lies around products runs as ops of its own.
 const UNFUSED: u8 = 4;
+/// Each layer computes what it gives by itself: somebody observes layers.
+const LAYERS_APART: u8 = 8;
 
 thread_local! {
     /// One cell for both, so that an op that is recorded reads one.
@@ -96,13 +98,37 @@ pub fn enable_grad<T>(f: impl FnOnce() -> T) -> T {
 /// # }
 /// ```
 pub fn without_fusion<T>(f: impl FnOnce() -> T) -> T {
-    with_fusion(false, f)
+    let _restore = Restore::after_setting(UNFUSED, true);
+    f()
 }
 
-/// Runs `f` fused or not: what runs again later is as it was the first time.
-pub(crate) fn with_fusion<T>(on: bool, f: impl FnOnce() -> T) -> T {
-    let _restore = Restore::after_setting(UNFUSED, !on);
-    f()
+/// How layers and gradient rules form what they compute on this thread. What runs again later has the form of the first time.
+#[derive(Clone, Copy)]
+pub(crate) struct Forming(u8);
+
+impl Forming {
+    pub(crate) fn current() -> Forming {
+        Forming(MODE.get())
+    }
+
+    /// Runs `f` in this form.
+    pub(crate) fn apply<T>(self, f: impl FnOnce() -> T) -> T {
+        let _fusion = Restore::after_setting(UNFUSED, self.0 & UNFUSED != 0);
+        let _layers = Restore::after_setting(LAYERS_APART, self.0 & LAYERS_APART != 0);
+        f()
+    }
+}
+
+/// Whether layers compute what each gives by itself, rather than with what follows it: for those who observe layers. A segment that is
+/// [checkpointed](crate::checkpoint) and a step that is [captured](crate::Device::capture) run again as they ran the first time.
+#[inline]
+pub fn are_layers_apart() -> bool {
+    MODE.get() & LAYERS_APART != 0
+}
+
+/// Switches [`are_layers_apart`] for this thread.
+pub fn set_layers_apart(on: bool) {
+    MODE.set(if on { MODE.get() | LAYERS_APART } else { MODE.get() & !LAYERS_APART });
 }
 
 /// Whether layers and gradient rules on this thread may fuse ops: not inside [`without_fusion`].

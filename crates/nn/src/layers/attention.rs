@@ -3,8 +3,9 @@
 use super::linear::{Linear, LinearConfig};
 use super::position::Rotary;
 use crate::init::Init;
-use crate::module::{Forward, Mode, Module, Param, are_layers_observed, in_layer};
+use crate::module::{Forward, Mode, Module, Param, in_layer};
 use std::sync::Arc;
+use ternion_core::autograd::are_layers_apart;
 use ternion_core::autograd::is_recording;
 use ternion_core::{
     AttentionOptions, Causal, CumulativeLengths, DType, Device, Error, Result, Tensor, no_grad,
@@ -233,7 +234,7 @@ impl MultiHeadAttention {
         cache: Option<&mut KeyValueCache>,
         residual: &Tensor,
     ) -> Result<Tensor> {
-        match are_layers_observed() {
+        match are_layers_apart() {
             true => residual.add(&self.attend_self(input, seen, cache)?),
             false => self.out_proj.forward_add(&self.heads_of(input, seen, cache)?, residual),
         }

@@ -1,6 +1,7 @@
 //! Random zeros in training.
 
-use crate::module::{Forward, Mode, Module, are_layers_observed, in_layer};
+use crate::module::{Forward, Mode, Module, in_layer};
+use ternion_core::autograd::are_layers_apart;
 use ternion_core::{Error, Result, Tensor};
 
 /// In training, each element becomes 0 with probability `p`, and the others are scaled by `1 / (1 - p)`; in use, nothing happens: as PyTorch's `nn.Dropout`
@@ -54,7 +55,7 @@ impl Dropout {
 
     /// Whether it may be left out: it changes nothing, and nobody looks at what layers give.
     pub(crate) fn may_be_skipped(&self) -> bool {
-        !self.drops() && !are_layers_observed()
+        !self.drops() && !are_layers_apart()
     }
 }
 

@@ -2,7 +2,8 @@
 
 use super::dropout::Dropout;
 use super::linear::{Linear, LinearConfig};
-use crate::module::{Forward, Module, are_layers_observed, in_layer};
+use crate::module::{Forward, Module, in_layer};
+use ternion_core::autograd::are_layers_apart;
 use ternion_core::ops::matmul::LinearParameters;
 use ternion_core::{DType, Device, Result, Tensor, UnaryOp};
 
@@ -114,7 +115,7 @@ impl FeedForward {
     /// # Errors
     /// As [`forward`](Forward::forward); a residual of another shape.
     pub fn forward_add(&self, input: &Tensor, residual: &Tensor) -> Result<Tensor> {
-        match are_layers_observed() {
+        match are_layers_apart() {
             true => residual.add(&self.forward(input)?),
             false => self.output(input, Some(residual)),
         }

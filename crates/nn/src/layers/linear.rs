@@ -1,7 +1,8 @@
 //! The fully connected layer.
 
 use crate::init::Init;
-use crate::module::{Forward, Module, Param, are_layers_observed, in_layer};
+use crate::module::{Forward, Module, Param, in_layer};
+use ternion_core::autograd::are_layers_apart;
 use ternion_core::dispatch::apply_one;
 use ternion_core::ops::matmul::LinearParameters;
 use ternion_core::ops::unary::Unary;
@@ -75,7 +76,7 @@ impl Linear {
     /// # Errors
     /// As [`forward`](Forward::forward); a residual of another shape.
     pub fn forward_add(&self, input: &Tensor, residual: &Tensor) -> Result<Tensor> {
-        if are_layers_observed() {
+        if are_layers_apart() {
             return residual.add(&self.forward(input)?);
         }
         let (weight, bias) = self.tensors();
@@ -90,7 +91,7 @@ impl Linear {
     /// # Errors
     /// As [`forward`](Forward::forward); an activation that the dtype does not have.
     pub fn forward_activation(&self, input: &Tensor, activation: UnaryOp) -> Result<Tensor> {
-        if are_layers_observed() {
+        if are_layers_apart() {
             return apply_one(Unary { op: activation }, &[&self.forward(input)?]);
         }
         let (weight, bias) = self.tensors();

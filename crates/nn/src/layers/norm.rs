@@ -1,7 +1,7 @@
 //! Layers that normalise each example by itself.
 
-use crate::module::{Forward, Module, Param, are_layers_observed, in_layer};
-use ternion_core::autograd::is_fusing;
+use crate::module::{Forward, Module, Param, in_layer};
+use ternion_core::autograd::{are_layers_apart, is_fusing};
 use ternion_core::{DType, Device, Error, Result, Tensor, precision};
 
 /// Each row (the last axis) shifted to mean 0 and scaled to variance 1, then `* weight + bias`, as PyTorch's `nn.LayerNorm` over one axis (Ba et al. 2016).
@@ -82,7 +82,7 @@ impl Forward for LayerNorm {
 /// The half precision of the scope's products, if norms are fused with its casts and nobody looks at what layers give.
 fn dtype_of_products() -> Option<DType> {
     let dtype = precision::current()?.dtype();
-    (dtype.is_half() && is_fusing() && !are_layers_observed()).then_some(dtype)
+    (dtype.is_half() && is_fusing() && !are_layers_apart()).then_some(dtype)
 }
 
 /// Each row (the last axis) divided by its root mean square, then `* weight`, as PyTorch's `nn.RMSNorm` over one axis (Zhang and Sennrich 2019).

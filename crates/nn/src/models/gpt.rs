@@ -6,8 +6,9 @@ use crate::layers::{
     Dropout, Embedding, EmbeddingConfig, FeedForwardForm, KeyValueCache, Linear, LinearConfig, NormForm,
     Seen, TransformerBlock, TransformerBlockConfig,
 };
-use crate::module::{Forward, Module, are_layers_observed, in_layer};
+use crate::module::{Forward, Module, in_layer};
 use std::sync::Arc;
+use ternion_core::autograd::are_layers_apart;
 use ternion_core::ops::matmul::LinearParameters;
 use ternion_core::{DType, Device, Error, LinearCrossEntropyOptions, Result, Tensor};
 
@@ -192,7 +193,7 @@ impl GPT {
         in_layer(self, "GPT", || {
             let hidden = self.hidden(tokens, None)?;
             let (weight, bias) = match &self.lm_head {
-                Some(head) if are_layers_observed() => {
+                Some(head) if are_layers_apart() => {
                     let scores = head.forward(&hidden)?.permute([0, 2, 1])?;
                     return scores.cross_entropy_with(targets, options.loss);
                 }

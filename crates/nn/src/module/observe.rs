@@ -4,6 +4,7 @@ use super::{Member, Module, address_of, walk_members};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
+use ternion_core::autograd::set_layers_apart;
 use ternion_core::trace::{SpanKind, in_span};
 use ternion_core::{Result, Tensor};
 
@@ -82,6 +83,7 @@ pub fn open_layer_observer<M: Module + ?Sized>(
     let watch = Rc::new(Watch { keys: Keys::of_model(model), observer: Box::new(observer) });
     WATCHES.with_borrow_mut(|watches| watches.push(watch));
     WATCHED.set(true);
+    set_layers_apart(true);
 }
 
 /// Ends what [`open_layer_observer`] began last on this thread.
@@ -91,6 +93,7 @@ pub fn close_layer_observer() {
         watches.len()
     });
     WATCHED.set(left > 0);
+    set_layers_apart(left > 0);
 }
 
 /// Whether anybody observes layers on this thread.
