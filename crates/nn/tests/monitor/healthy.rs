@@ -243,11 +243,7 @@ fn a_checkpoint_is_watched_as_what_it_computes() -> Result<()> {
 }
 
 /// Whose layers run by themselves while they are watched, and in backward again, whether or not somebody watches then.
-fn checkpoint_is_watched(
-    device: &Device,
-    model: impl Module + Forward + Send + Sync + 'static,
-    limit: f32,
-) -> Result<()> {
+fn checkpoint_is_watched(device: &Device, model: impl Forward + 'static, limit: f32) -> Result<()> {
     let model = std::sync::Arc::new(model);
     let input = Tensor::randn([16, 8], DType::F32, device)?;
     let segment = model.clone();
