@@ -589,5 +589,10 @@ fn what_runs_again_stays_unfused() -> Result<()> {
     assert!(!step.is_recorded());
     let (_, names) = applied(|| step.replay().cloned())?;
     assert_eq!(count(&names, "gelu_tanh"), 1, "{names:?}");
+    // Nor do layers join what they did not join while somebody observed them.
+    let (layer, x) = (Linear::new(8, 4, &plain)?, Tensor::ones([2, 8], DType::F32, &plain)?);
+    let capture = || plain.capture(|| layer.forward_activation(&x, UnaryOp::Relu));
+    let mut step = ternion_nn::observe_layers(&layer, |_, _| Ok(()), capture)?;
+    assert_eq!(count(&applied(|| step.replay().cloned())?.1, "relu"), 1);
     Ok(())
 }
