@@ -23,7 +23,7 @@ SHARES = {
 DTYPES_OF = {"cross_entropy, forward and backward": ("bf16",), "AdamW": ("f32",)}
 
 # Cases of which peers have only another: theirs stand beside ours.
-PEER_CASES = {case: "train/gpt2_124m/bf16" for case in ("train/gpt2_124m_chunked/bf16", "train/gpt2_124m_in_place/bf16")}
+PEER_CASES = {case: "train/gpt2_124m/bf16" for case in ("train/gpt2_124m_chunked/bf16", "train/gpt2_124m_logits/bf16")}
 
 TITLES = {
     "start": "From process start to first result",
@@ -319,11 +319,11 @@ def training_verdicts(figures):
             yield from gpt2_verdicts(figures, case, label)
 
 
-# Forms of GPT-2's step: the case, and what is its own.
+# Forms of GPT-2's step: the case, and what is its own. The first one's loss is GPT::loss, whose gradient takes the place of the logits.
 GPT2_FORMS = [
     ("train/gpt2_124m/bf16", ""),
     ("train/gpt2_124m_chunked/bf16", "logits of half of the tokens at a time"),
-    ("train/gpt2_124m_in_place/bf16", "loss in place"),
+    ("train/gpt2_124m_logits/bf16", "all logits kept"),
     ("train/gpt2_50257/bf16", "vocabulary of 50,257"),
 ]
 # Forms that have rows even where they were not measured.

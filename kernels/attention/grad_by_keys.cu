@@ -12,11 +12,11 @@
 // key head. The grid is as large as the device; a block takes one work after the other, by a ticket, and loads the next one's tiles meanwhile:
 //
 //   producer (a thread)   k, v of a work; q, dy, lse, row_dot of a tile  ---TMA--->  rings of OWN_STAGES and of STAGES buffers
-//   two threads           turns: see below
+//   two threads           dq of a consumer's tiles                  ---TMA, in turn--->  sums in global memory
 //   two consumers (128 threads each, 64 keys)
 //
-//      tensor cores  | dp        | dv, dk              | dq of the tile before | s of the next tile     |
-//      other units   | p         ds | ds to shared memory                        | dq before to its turn  |
+//      tensor cores  | dp        | dv, dk              | dq of the tile before | s of the next tile         |
+//      other units   | p         ds | ds to shared memory                        | dq before to its staging   |
 //
 // dq takes ds of both consumers. With LAG it lags a tile behind, so that neither waits for the other: one's exponentials run under the other one's
 // products. Without, it is that of the tile itself, and they wait: a tile's turn comes sooner, and a short walk has no end without other products.
@@ -24,8 +24,9 @@
 //
 // Order of sums. dq of a tile is a sum over the works of a head, which add to f32 sums in global memory in the order of their keys, each in its
 // turn: two runs give the same bits. The first work of a tile stores, which takes no sums of 0 before; the last one, for a causal band that of the
-// diagonal, adds in registers and writes dq, which takes no pass behind. A tile's turn is a counter; a thread waits for it while the consumers
-// multiply, and another one passes it on when they have added.
+// diagonal, adds in registers and writes dq, which takes no pass behind. A consumer leaves its part of a tile in shared memory and goes on; a thread
+// for each consumer waits for the part's turn, which is a counter, adds it by a copy that sums (cp.reduce.async.bulk), and passes the turn on when the
+// copy is complete. So a consumer waits for a turn only where it writes dq itself, or where the part before has not been added for a whole tile.
 //
 // A work waits for works with smaller keys of the same head only, which have smaller numbers. Tickets are drawn in the order of numbers by blocks
 // that run: the undone work with the smallest number can always go on, however few blocks fit the device. All walk from the last tile on. That none
@@ -52,193 +53,64 @@
 #ifdef HOST_SHIM
 #define LAG 1
 #endif
-#ifndef UNORDERED
-#define UNORDERED 0
-#endif
 
-#include "attention/grad_work.cuh"
-#include "lib/launch.cuh"
+#include "attention/grad_producer.cuh"
+#include "attention/grad_scores.cuh"
 #include "ptx/barrier.cuh"
+#include "ptx/bulk.cuh"
 #include "ptx/stmatrix.cuh"
 #define WGMMA_N 64  // of dq
 #include "ptx/wgmma_ss.cuh"
 
-// ---------------------------------------------------------------- rows
-
-constexpr int ROW_THREADS = 256;
-constexpr int ROW_LANES = HEAD_DIM / 8;  // of a row: 16 bytes each
-constexpr int ROWS_AT_ONCE = ROW_THREADS / ROW_LANES;
-constexpr int ROWS_OF_LANE = QUERIES / ROWS_AT_ONCE;
-
-// Without turns every work adds to a tile's sums.
-INLINE void clear_sums(const AttentionGradByKeys& p, u64 number) {
-    float* sums = p.sums + number * (QUERIES * HEAD_DIM);
-#pragma unroll
-    for (int at = 0; at < QUERIES * HEAD_DIM / 4; at += ROW_THREADS)
-        st_global_v4(sums + (at + threadIdx.x) * 4, uint4{0, 0, 0, 0});
-}
-
-// The numbers of a tile's queries; and no work has added to it yet. Heads of the same queries are next to each other, as they are in memory where a
-// row has all heads: a page of DRAM then serves blocks that run at the same time.
-extern "C" __global__ void __launch_bounds__(ROW_THREADS)
-    attention_grad_tile_rows(const __grid_constant__ AttentionGradByKeys p) {
-    wait_for_earlier_launches();
-    u32 tiles = blockIdx.x / p.sizes.heads, inner = blockIdx.x - tiles * p.sizes.heads;
-    u32 batch = tiles / p.query_tiles, tile = tiles - batch * p.query_tiles;
-    u64 number = u64(batch * p.sizes.heads + inner) * p.query_tiles + tile;
-    u32 lane = threadIdx.x % ROW_LANES, row = threadIdx.x / ROW_LANES, query = tile * QUERIES + row;
-    View<const Element> y = head_of(p.rows_of_y, batch, inner), dy = head_of(p.rows_of_dy, batch, inner);
-    Pack<Element, 8> left[ROWS_OF_LANE], right[ROWS_OF_LANE];
-    float log_sums[ROWS_OF_LANE];
-    View<const float> of_rows = head_of(p.log_sums, batch, inner);
-    bool has_columns = lane * 8 < p.sizes.value_dim;
-#pragma unroll
-    for (int i = 0; i < ROWS_OF_LANE; ++i) {
-        u32 at = query + i * ROWS_AT_ONCE;
-        if (has_columns && at < p.sizes.queries) {
-            left[i] = load<Element, 8>(y.first + i64(at) * y.row + lane * 8);
-            right[i] = load<Element, 8>(dy.first + i64(at) * dy.row + lane * 8);
-        } else {
-            left[i] = right[i] = Pack<Element, 8>{};
-        }
-        // With the other loads, not after them.
-        log_sums[i] = lane == 0 && at < p.sizes.queries ? of_rows.first[i64(at) * of_rows.row] : -INFINITE;
-    }
-    float* to = p.rows + number * (2 * QUERIES) + row;
-#pragma unroll
-    for (int i = 0; i < ROWS_OF_LANE; ++i) {
-        float row_dot = 0;
-#pragma unroll
-        for (int e = 0; e < 8; ++e) row_dot += widen(left[i].of[e]) * widen(right[i].of[e]);
-#pragma unroll
-        for (int apart = ROW_LANES / 2; apart > 0; apart /= 2) row_dot += __shfl_xor_sync(ALL_LANES, row_dot, apart);
-        if (lane != 0) continue;
-        to[i * ROWS_AT_ONCE] = log_sums[i] == -INFINITE ? INFINITE : log_sums[i] * LOG2_E;
-        to[QUERIES + i * ROWS_AT_ONCE] = DROPOUT ? row_dot * p.kept_share : row_dot;
-    }
-    if (UNORDERED) clear_sums(p, number);
-    if (!UNORDERED && threadIdx.x == 0) p.turns[number] = 0;
-    if (threadIdx.x == 0 && blockIdx.x == 0) *p.ticket = 0;
-}
-
-// ---------------------------------------------------------------- producer
-
-template <int ROWS> INLINE void load_tile(u32 to, const TensorMap& map, i32 row, u32 head, u32 batch, u32 barrier) {
-#pragma unroll
-    for (int slab = 0; slab < SLABS; ++slab)
-        cp_async_bulk_tensor_4d(to + slab * ROWS * 128, map, slab * SLAB_COLUMNS, row, head, batch, barrier);
-}
-
-// A work's loads.
-INLINE void produce(const AttentionGradByKeys& p, const Work& work, const OwnRing& own, Ring& ring) {
-    load_tile<KEYS>(own.k_tile(), p.k, work.first_key(), work.head, work.batch, own.full());
-    Step step(p, work);
-    i32 steps = work.tiles * i32(p.sizes.group);
-    if (steps == 0) load_tile<KEYS>(own.v_tile(), p.v, work.first_key(), work.head, work.batch, own.full());
-#pragma unroll 1
-    for (i32 number = 0; number < steps; ++number, ring.advance(), step.advance(work)) {
-        mbarrier_wait_parity(ring.empty(), ring.parity ^ 1);
-        mbarrier_arrive_expect_tx(ring.full(), STAGE_BYTES + 2 * NUMBER_BYTES);
-        i32 query = step.tile * QUERIES;
-        load_tile<QUERIES>(ring.tiles(), p.q, query, step.head, work.batch, ring.full());
-        if (number == 0) load_tile<KEYS>(own.v_tile(), p.v, work.first_key(), work.head, work.batch, own.full());
-        load_tile<QUERIES>(ring.tiles() + TILE_BYTES, p.dy, query, step.head, work.batch, ring.full());
-        cp_async_bulk(ring.numbers(), p.rows + tile_number(p, work, step) * (2 * QUERIES), 2 * NUMBER_BYTES,
-                      ring.full());
-    }
-}
-// Takes works until there are no more.
-INLINE void produce_all(const AttentionGradByKeys& p, u32 shared) {
-    Ring ring(shared);
-    OwnRing own(shared);
-#pragma unroll 1
-    for (;; own.advance()) {
-        u32 number = atomicAdd(p.ticket, 1);
-        mbarrier_wait_parity(own.empty(), own.parity ^ 1);
-        st_shared(own.number(), number < p.works ? number : NO_WORK);
-        if (number >= p.works) {
-            mbarrier_arrive(own.full());
-            return;
-        }
-        mbarrier_arrive_expect_tx(own.full(), OWN_STAGE_BYTES);
-        produce(p, Work(p, number), own, ring);
-    }
-}
-
 // ---------------------------------------------------------------- turns
 
-// Calls visit(turn, the tile's counter, parity) for each tile of each work, in the order of the consumers. The parity is that of their barriers.
-template <class Visit> INLINE void for_each_turn(const AttentionGradByKeys& p, u32 shared, Visit visit) {
+// A consumer's parts of dq: adds each to the sums when the works before have. What a work adds last, the consumer itself reads and writes.
+INLINE void add_parts(const AttentionGradByKeys& p, u32 shared, u32 consumer) {
     OwnRing own(shared);
     u32 parity = 0;
 #pragma unroll 1
     for (;; own.advance()) {
         u32 number = own.await();
-        if (number == NO_WORK) return;
+        if (number == NO_WORK) break;
         mbarrier_arrive(own.empty());
         Work work(p, number);
         Step step(p, work);
-        i32 steps = work.tiles * i32(p.sizes.group);
 #pragma unroll 1
-        for (i32 at = 0; at < steps; ++at, parity ^= 1, step.advance(work))
-            visit(Turn(p, work, step.tile), p.turns + tile_number(p, work, step), parity);
+        for (i32 left = work.tiles * i32(p.sizes.group); left > 0; --left, parity ^= 1, step.advance(work)) {
+            Turn turn(p, work, step.tile);
+            u64 tile = tile_number(p, work, step);
+            u32* counter = p.turns + tile * CONSUMERS + consumer;
+            if (UNORDERED || !turn.is_last) mbarrier_wait_parity(staging_full(shared, consumer), parity);
+            if (!UNORDERED && !turn.is_first)
+                while (ld_acquire_gpu(counter) != turn.number) {}
+            mbarrier_arrive(turn_barrier(shared, consumer));
+            if (!UNORDERED && turn.is_last) {
+                mbarrier_wait_parity(staging_full(shared, consumer), parity);
+                mbarrier_arrive(staging_empty(shared, consumer));
+                continue;
+            }
+            fence_proxy_async_global();
+            // Worked out here: the thread has few registers.
+            u32 staging = shared + STAGING + opaque(consumer) * STAGING_BYTES;
+            float* sums = p.sums + tile * (QUERIES * HEAD_DIM) + consumer * (STAGING_BYTES / 4);
+            if (!UNORDERED && turn.is_first) cp_async_bulk_store(sums, staging, STAGING_BYTES);
+            else cp_reduce_async_bulk_add_f32(sums, staging, STAGING_BYTES);
+            cp_async_bulk_commit_group();
+            cp_async_bulk_wait_group_read<0>();
+            mbarrier_arrive(staging_empty(shared, consumer));
+            if (UNORDERED) continue;
+            cp_async_bulk_wait_group<0>();
+            fence_proxy_async_global();
+            st_release_gpu(counter, turn.number + 1);
+        }
     }
-}
-// Lets the consumers add to a tile when the works before have, and they themselves to the tile before.
-INLINE void await_turns(const AttentionGradByKeys& p, u32 shared) {
-    for_each_turn(p, shared, [&](const Turn& turn, u32* turns, u32 parity) {
-        if (!turn.is_first)
-            while (ld_acquire_gpu(turns) != turn.number) {}
-        mbarrier_wait_parity(added_barrier(shared), parity ^ 1);
-        mbarrier_arrive(turn_barrier(shared));
-    });
-}
-// Gives the turn to the next work when the consumers have added. They may add to the next tile once this has been seen, so that no phase is missed.
-INLINE void pass_turns(const AttentionGradByKeys& p, u32 shared) {
-    mbarrier_arrive(turn_barrier(shared));
-    for_each_turn(p, shared, [&](const Turn& turn, u32* turns, u32 parity) {
-        mbarrier_wait_parity(added_barrier(shared), parity);
-        mbarrier_arrive(turn_barrier(shared));
-        if (!turn.is_last) st_release_gpu(turns, turn.number + 1);
-    });
+    cp_async_bulk_wait_group<0>();
 }
 
 // ---------------------------------------------------------------- consumers
 
-typedef float Scores[1][QUERIES / 8][4];
-typedef u32 ScoreOperand[1][QUERIES / 16][4];
 typedef float OwnSums[1][HEAD_DIM / 8][4];
 typedef float QuerySums[1][SLAB_COLUMNS / 8][4];
-
-// Calls work(j, e, number) for a lane's accumulators with the number of the element's query.
-template <class Function> INLINE void with_numbers(u32 numbers, u32 thread, Function work) {
-#pragma unroll
-    for (int j = 0; j < QUERIES / 8; ++j) {
-        float2 two = ld_shared_v2_f32(numbers + j * 32 + thread % 4 * 8);
-#pragma unroll
-        for (int e = 0; e < 4; ++e) work(j, e, e % 2 ? two.y : two.x);
-    }
-}
-
-// Weights of keys that a query does not see, or that do not exist, become 0.
-INLINE void hide(Scores& weight, const Sizes& sizes, i32 first_key, i32 first_query, u32 thread) {
-    first_query += i32(thread % 4) * 2;
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-        i32 key = first_key + half * 8 + i32(thread % WARP / 4);
-        bool exists = key < i32(sizes.keys);
-        i32 begin = BAND ? key - sizes.reach_end + 1 - first_query : 0;
-        i32 end = !exists ? -1 : BAND ? key - sizes.reach_first + 1 - first_query : QUERIES;
-#pragma unroll
-        for (int j = 0; j < QUERIES / 8; ++j)
-#pragma unroll
-            for (int e = 0; e < 2; ++e) {
-                bool seen = (!BAND || j * 8 + e >= begin) && j * 8 + e < end;
-                float& x = weight[0][j][half * 2 + e];
-                x = seen ? x : 0;
-            }
-    }
-}
 
 // ds^T of a consumer's keys into shared memory: slabs of 64 queries, lines of keys.
 INLINE void store_grads(u32 to, const ScoreOperand& grads, u32 row, u32 lane) {
@@ -274,87 +146,35 @@ INLINE void write_queries(const AttentionGradByKeys& p, QuerySums& dq, u32 stagi
     write_rows<64, SLAB_COLUMNS>(dq, staging, thread / WARP * 16, to, first_row, p.sizes.queries, max(columns, 0));
 }
 
-// The consumer's part of dq of a tile: added to those of the works before, and written if this work is the last.
+// The consumer's part of dq of a tile: to the thread that adds it in its turn; or, if this work is the last one, to those of the works before, and written.
 INLINE void add_to_queries(const AttentionGradByKeys& p, QuerySums& dq, u32 shared, const Work& work, const Step& step,
                            u32 consumer, u32 parity) {
     Turn turn(p, work, step.tile);
-    u32 thread = read_tid_x() % WARPGROUP;
-    float* sums = p.sums + tile_number(p, work, step) * (QUERIES * HEAD_DIM) +
-                  (consumer * (SLAB_COLUMNS / 8) * WARPGROUP + thread) * 4;
-    if (UNORDERED) {
+    u32 thread = read_tid_x() % WARPGROUP, staging = shared + STAGING + consumer * STAGING_BYTES;
+    mbarrier_wait_parity(staging_empty(shared, consumer), parity ^ 1);
+    if (UNORDERED || !turn.is_last) {
 #pragma unroll
-        for (int j = 0; j < SLAB_COLUMNS / 8; ++j) red_relaxed_gpu_add_v4(sums + j * WARPGROUP * 4, dq[0][j]);
-        return;
-    }
-    mbarrier_wait_parity(turn_barrier(shared), parity);
-    if (!turn.is_last) {
-        if (turn.is_first) {
+        for (int j = 0; j < SLAB_COLUMNS / 8; ++j) st_shared_v4_f32(staging + (j * WARPGROUP + thread) * 16, dq[0][j]);
+        fence_proxy_async_shared();
+    } else {
+        if (!turn.is_first) {
+            mbarrier_wait_parity(turn_barrier(shared, consumer), parity);
+            const float* sums = p.sums + tile_number(p, work, step) * (QUERIES * HEAD_DIM) +
+                                (consumer * (SLAB_COLUMNS / 8) * WARPGROUP + thread) * 4;
+            float before[SLAB_COLUMNS / 8][4];
 #pragma unroll
-            for (int j = 0; j < SLAB_COLUMNS / 8; ++j) st_relaxed_gpu_v4(sums + j * WARPGROUP * 4, dq[0][j]);
-        } else {
+            for (int j = 0; j < SLAB_COLUMNS / 8; ++j) ld_relaxed_gpu_v4(before[j], sums + j * WARPGROUP * 4);
 #pragma unroll
-            for (int j = 0; j < SLAB_COLUMNS / 8; ++j) red_relaxed_gpu_add_v4(sums + j * WARPGROUP * 4, dq[0][j]);
+            for (int j = 0; j < SLAB_COLUMNS / 8; ++j)
+#pragma unroll
+                for (int e = 0; e < 4; ++e) dq[0][j][e] += before[j][e];
         }
-    } else if (!turn.is_first) {
-        float before[SLAB_COLUMNS / 8][4];
-#pragma unroll
-        for (int j = 0; j < SLAB_COLUMNS / 8; ++j) ld_relaxed_gpu_v4(before[j], sums + j * WARPGROUP * 4);
-#pragma unroll
-        for (int j = 0; j < SLAB_COLUMNS / 8; ++j)
-#pragma unroll
-            for (int e = 0; e < 4; ++e) dq[0][j][e] += before[j][e];
+        write_queries(p, dq, staging, work.batch, step, consumer, thread);
     }
     __syncwarp();
-    if (thread % WARP == 0) mbarrier_arrive(added_barrier(shared));
-    if (!turn.is_last) return;
-    write_queries(p, dq, shared + STAGING + consumer * STAGING_BYTES, work.batch, step, consumer, thread);
-    __syncwarp();
+    if (thread % WARP == 0) mbarrier_arrive(staging_full(shared, consumer));
 }
 
-// Products become weights; those of keys that a query does not see, or that do not exist, 0. `first_key` is the consumer's.
-INLINE void weigh(Scores& weight, const Sizes& sizes, i32 first_key, i32 query, u32 numbers, float scale) {
-    u32 thread = read_tid_x();
-    with_numbers(numbers, thread, [&](int j, int e, float less) {
-        weight[0][j][e] = ex2_approx_ftz(fmaf(weight[0][j][e], scale, -less));
-    });
-    if (!all_seen(sizes, query, query + QUERIES, first_key, first_key + 64))
-        hide(weight, sizes, first_key + i32(thread % WARPGROUP / WARP * 16), query, thread);
-}
-// Which of a lane's weights of a step are kept. With k p the weights that are, and f what they are multiplied by,
-//
-//   ds = f (k p) dp - p row_dot = f ((k p) dp - p (row_dot / f))     the rows have row_dot / f; the factor f comes with the scale at the end
-#if DROPOUT
-typedef KeptBitsByKeys<QUERIES / BIT_QUERIES> StepBits;
-INLINE StepBits step_bits(const AttentionGradByKeys& p, const Work& work, const Step& step) {
-    u32 head = work.batch * p.sizes.heads + step.head, tile = u32(step.tile) * (QUERIES / BIT_QUERIES);
-    u32 row_group = opaque(work.block) * (KEYS / BIT_ROWS) + read_tid_x() / WARP;
-    StepBits bits;
-    bits.load(p.bits + bit_words_before(p.bit_layout, head, row_group, tile, 1));
-    return bits;
-}
-#else
-struct StepBits {};
-INLINE StepBits step_bits(const AttentionGradByKeys&, const Work&, const Step&) { return {}; }
-#endif
-
-// Weights and v dy^T become left operands: the weights that are kept, and the gradient of scores.
-INLINE void differentiate(ScoreOperand& weights, ScoreOperand& grads, Scores& weight, Scores& weight_grad, u32 numbers,
-                          const StepBits& bits) {
-#if DROPOUT
-    with_numbers(numbers, read_tid_x(), [&](int j, int e, float less) {
-        float kept = keep_or_zero(weight[0][j][e], bits.signs(j, e / 2), j % 2 * 2 + e % 2);
-        weight_grad[0][j][e] = fmaf(kept, weight_grad[0][j][e], -(weight[0][j][e] * less));
-        weight[0][j][e] = kept;
-    });
-    round_to_operand(weights, weight);
-#else
-    round_to_operand(weights, weight);
-    with_numbers(numbers, read_tid_x(), [&](int j, int e, float less) {
-        weight_grad[0][j][e] = weight[0][j][e] * (weight_grad[0][j][e] - less);
-    });
-#endif
-    round_to_operand(grads, weight_grad);
-}
 // ds^T of a consumer's keys for both to read, in the place of a stage.
 INLINE void publish_grads(u32 shared, u32 stage, u32 parity, const ScoreOperand& grads, u32 consumer) {
     u32 thread = read_tid_x() % WARPGROUP;
@@ -502,10 +322,14 @@ INLINE void init_barriers(u32 shared) {
 #pragma unroll
         for (int stage = 0; stage < OWN_STAGES; ++stage, own.advance()) {
             mbarrier_init(own.full(), 1);
-            mbarrier_init(own.empty(), CONSUMER_WARPS + (UNORDERED ? 0 : 2));
+            mbarrier_init(own.empty(), CONSUMER_WARPS + CONSUMERS);
         }
-        mbarrier_init(turn_barrier(shared), 2);
-        mbarrier_init(added_barrier(shared), CONSUMER_WARPS);
+#pragma unroll
+        for (int consumer = 0; consumer < CONSUMERS; ++consumer) {
+            mbarrier_init(staging_full(shared, consumer), WARPGROUP / WARP);
+            mbarrier_init(staging_empty(shared, consumer), 1);
+            mbarrier_init(turn_barrier(shared, consumer), 1);
+        }
         fence_mbarrier_init();
     }
     __syncthreads();
@@ -514,7 +338,7 @@ INLINE void init_barriers(u32 shared) {
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
     attention_grad_by_keys(const __grid_constant__ AttentionGradByKeys p) {
     extern __shared__ __align__(1024) u8 memory[];
-    u32 shared = (cvta_to_shared(memory) + SWIZZLE_ALIGNMENT - 1) / SWIZZLE_ALIGNMENT * SWIZZLE_ALIGNMENT;
+    u32 shared = cvta_to_shared(memory);  // aligned: the kernel has no static shared memory
     init_barriers(shared);
     wait_for_earlier_launches();
     // Of lane 0, so that the compiler knows it to be the same in a warp: addresses and descriptors are then worked out once for all lanes.
@@ -525,9 +349,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
         // Read again where the other warpgroups have no register for it.
         u32 task = DROPOUT ? read_tid_x() / WARP : warp;
         if (task == CONSUMER_WARPS) produce_all(p, shared);
-        if (UNORDERED) return;
-        if (task == CONSUMER_WARPS + 1) await_turns(p, shared);
-        if (task == CONSUMER_WARPS + 2) pass_turns(p, shared);
+        if (task > CONSUMER_WARPS && task <= CONSUMER_WARPS + CONSUMERS)
+            add_parts(p, shared, task - CONSUMER_WARPS - 1);
     } else {
         setmaxnreg_inc<CONSUMER_REGISTERS>();
         consume_all(p, shared, warpgroup);

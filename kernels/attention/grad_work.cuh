@@ -1,6 +1,10 @@
-// What the kernels of attention/grad_by_keys.cu share: sizes, what is where in shared memory, parameters, works and their turns, rings.
+// What the kernels of attention/grad_by_keys.cu and grad_by_keys_wide.cu share: sizes, what is where in shared memory, parameters, works and their turns, rings.
 
 #pragma once
+
+#ifndef UNORDERED
+#define UNORDERED 0
+#endif
 
 #include "attention/dropout_bits.cuh"
 #include "attention/wgmma.cuh"
@@ -8,17 +12,21 @@
 #include "ptx/memory.cuh"
 #include "ptx/tma.cuh"
 
+// Heads of more than 128 columns (grad_by_keys_wide.cu): consumers have the same keys, and half of the columns of all sums each.
+constexpr bool WIDE = HEAD_DIM > 128;
 constexpr int WARPGROUP = 128;
 constexpr int CONSUMERS = 2;
 constexpr int THREADS = (1 + CONSUMERS) * WARPGROUP;
 constexpr int CONSUMER_WARPS = CONSUMERS * WARPGROUP / WARP;
 // 504 registers of three warpgroups' threads: 168 each at launch, which 65536 / THREADS rounds down to.
 // What each width takes without spills.
-constexpr int PRODUCER_REGISTERS = HEAD_DIM == 64 ? 40 : 24, CONSUMER_REGISTERS = HEAD_DIM == 64 ? 232 : 240;
+constexpr int PRODUCER_REGISTERS = HEAD_DIM % 128 == 64 ? 40 : 24,
+              CONSUMER_REGISTERS = HEAD_DIM % 128 == 64 ? 232 : 240;
 
-constexpr int KEYS = 128;                           // of a block: 64 of each consumer
-constexpr int QUERIES = HEAD_DIM == 64 ? 128 : 64;  // of a tile
-constexpr int STAGES = 2;                           // what else is there twice takes turns with them
+constexpr int KEYS = WIDE ? 64 : 128;                        // of a block; 64 of each consumer
+constexpr int QUERIES = HEAD_DIM == 64 ? 128 : 64;           // of a tile
+constexpr int SCORE_QUERIES = WIDE ? QUERIES / 2 : QUERIES;  // of a tile, of a consumer's scores
+constexpr int STAGES = 2;                                    // what else is there twice takes turns with them
 // Of k and v: where shared memory has room for two, those of the next block of keys come while one is worked on.
 constexpr int OWN_STAGES = HEAD_DIM == 64 ? 2 : 1;
 constexpr int SLAB_COLUMNS = 64;
@@ -28,20 +36,21 @@ constexpr int SLABS = HEAD_DIM / SLAB_COLUMNS;
 constexpr int OWN_BYTES = KEYS * HEAD_DIM * 2;
 constexpr int TILE_BYTES = QUERIES * HEAD_DIM * 2;
 constexpr int GRADS_BYTES = KEYS * QUERIES * 2;
-constexpr int STAGING_BYTES = 64 * SLAB_COLUMNS * 2;  // of a consumer
+constexpr int GRADS_COUNT = WIDE ? 4 : 2;                        // ds^T of two tiles in turn; of wide heads p^T, too
+constexpr int STAGING_BYTES = WIDE ? 0 : 64 * SLAB_COLUMNS * 4;  // of a consumer: its part of dq of a tile, in f32
 constexpr int NUMBER_BYTES = QUERIES * 4;
 constexpr int OWN_STAGE_BYTES = 2 * OWN_BYTES;        // k, then v
 constexpr int WALKED = OWN_STAGES * OWN_STAGE_BYTES;  // stages of q, then dy
 constexpr int STAGE_BYTES = 2 * TILE_BYTES;
-constexpr int GRADS = WALKED + STAGES * STAGE_BYTES;  // two of ds^T, in turn
-constexpr int STAGING = GRADS + 2 * GRADS_BYTES;
+constexpr int GRADS = WALKED + STAGES * STAGE_BYTES;
+constexpr int STAGING = GRADS + GRADS_COUNT * GRADS_BYTES;
 constexpr int NUMBERS = STAGING + CONSUMERS * STAGING_BYTES;  // stages of two numbers of each query
 constexpr int BARRIERS = NUMBERS + STAGES * 2 * NUMBER_BYTES;
-// Barriers: full and empty of each stage, of each stage of k and v, of both ds^T; of the turn to add, of what was added.
-constexpr int BARRIER_COUNT = 2 * STAGES + 2 * OWN_STAGES + 2 * STAGES + 2;
+// Barriers: full and empty of each stage, of each stage of k and v, of both ds^T; and of each consumer, full and empty of its staging, or that it has added, and its
+// turn.
+constexpr int BARRIER_COUNT = 2 * STAGES + 2 * OWN_STAGES + 2 * STAGES + 3 * CONSUMERS;
 constexpr int NUMBERS_OF_WORK = BARRIERS + 8 * BARRIER_COUNT;  // of what is in each stage of k and v
-constexpr int SWIZZLE_ALIGNMENT = 1024;
-// SHARED = NUMBERS_OF_WORK + 8 * OWN_STAGES + SWIZZLE_ALIGNMENT
+// SHARED = NUMBERS_OF_WORK + 8 * OWN_STAGES
 
 // As AttentionGrad, for this kernel.
 struct AttentionGradByKeys {
@@ -53,7 +62,8 @@ struct AttentionGradByKeys {
     // of 0.
     float* rows;
     float* sums;  // [batch * heads, query_tiles, QUERIES * HEAD_DIM], in the order of accumulators
-    u32* turns;   // [batch * heads, query_tiles]: how many works have added to a tile, 0 before the first
+    u32*
+        turns;  // [batch * heads, query_tiles, CONSUMERS]: how many works have added to a consumer's part of a tile, 0 before the first
     u32 query_tiles, key_blocks;  // of a head
     u32 key_heads;                // of the whole batch; of this launch, with DROPOUT
     u32 abreast;                  // key heads whose works are next to each other
@@ -167,5 +177,11 @@ INLINE u32 grads_empty(u32 shared, u32 stage) { return grads_full(shared, stage)
 INLINE void release(u32 barrier) {
     if (read_tid_x() % WARP == 0) mbarrier_arrive(barrier);
 }
-INLINE u32 turn_barrier(u32 shared) { return shared + BARRIERS + (4 * STAGES + 2 * OWN_STAGES) * 8; }
-INLINE u32 added_barrier(u32 shared) { return turn_barrier(shared) + 8; }
+// Of a consumer: the staging of dq has its part of a tile; it has been read; the turn has come.
+INLINE u32 staging_full(u32 shared, u32 consumer) {
+    return shared + BARRIERS + (4 * STAGES + 2 * OWN_STAGES + consumer) * 8;
+}
+INLINE u32 staging_empty(u32 shared, u32 consumer) { return staging_full(shared, consumer) + CONSUMERS * 8; }
+// Of wide heads, without staging: the consumer has added to a tile.
+INLINE u32 added_barrier(u32 shared, u32 consumer) { return staging_full(shared, consumer); }
+INLINE u32 turn_barrier(u32 shared, u32 consumer) { return staging_full(shared, consumer) + 2 * CONSUMERS * 8; }

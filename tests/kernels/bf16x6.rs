@@ -187,7 +187,11 @@ fn errors_are_those_of_f32() -> Result<()> {
                 plain.largest
             );
             assert!(parts.largest <= plain.largest.max(2f64.powi(-20)), "{found}");
-            println!("{found}");
+            // What benches/peers/product_errors.py reads.
+            println!(
+                "product errors: {{\"numbers\": \"{what}\", \"size\": \"{m} x {n} x {k}\", \"parts_rms\": {:e}, \"f32_rms\": {:e}, \"parts_max\": {:e}, \"f32_max\": {:e}}}",
+                parts.of_magnitudes, plain.of_magnitudes, parts.largest, plain.largest
+            );
             assert!(parts.of_magnitudes <= plain.of_magnitudes, "{found}");
             // Where all cancels out nothing is left that an error could be relative to.
             assert!(parts.relative <= plain.relative || what == "cancelling", "{found}");

@@ -38,8 +38,8 @@ pub fn trainings() -> Vec<Training> {
         gpt("tiny_gpt", TINY, 64, Precision::F32, Loss::OfLogits),
         gpt("tiny_gpt", TINY, 64, Precision::Bf16, Loss::OfLogits),
         gpt("char_gpt", CHARACTERS, 64, Precision::Bf16, Loss::OfLogits),
-        gpt("gpt2_124m", GPT2, 16, Precision::Bf16, Loss::OfLogits),
-        gpt("gpt2_124m_in_place", GPT2, 16, Precision::Bf16, Loss::Chunked { chunks: 1 }),
+        gpt("gpt2_124m", GPT2, 16, Precision::Bf16, Loss::Chunked { chunks: 1 }),
+        gpt("gpt2_124m_logits", GPT2, 16, Precision::Bf16, Loss::OfLogits),
         gpt("gpt2_124m_chunked", GPT2, 16, Precision::Bf16, Loss::Chunked { chunks: 2 }),
         gpt("gpt2_50257", GPT2_TOKENS, 16, Precision::Bf16, Loss::Chunked { chunks: 1 }),
         images("cifar_alexnet", [3, 32, 32], 256, Precision::F32, alexnet),
@@ -253,7 +253,7 @@ mod tests {
         let names: Vec<String> = trainings().into_iter().map(|training| training.name).collect();
         let script = include_str!("../../peers/torch_training.py");
         // Forms of a step that PyTorch has in one form alone.
-        let own = ["gpt2_124m_in_place", "gpt2_124m_chunked", "gpt2_50257"];
+        let own = ["gpt2_124m_logits", "gpt2_124m_chunked", "gpt2_50257"];
         for name in names.iter().filter(|name| !own.iter().any(|own| name.contains(own))) {
             let parts: Vec<&str> = name.split('/').collect();
             let is_there = [format!("\"{}/{}\"", parts[1], parts[2]), format!("\"{}/{{dtype}}\"", parts[1])];

@@ -300,10 +300,11 @@ mod tests {
 
     /// Kernels that set up barriers in shared memory, and prefetch tensor maps, before they wait; and the one
     /// that lets the next begin.
-    const WAIT_LATER: [(&str, &str); 5] = [
+    const WAIT_LATER: [(&str, &str); 6] = [
         ("gemm/wgmma.cu", "product"),
         ("gemm/wgmma_split_k.cu", "product"),
         ("attention/grad_by_keys.cu", "attention_grad_by_keys"),
+        ("attention/grad_by_keys_wide.cu", "attention_grad_by_keys"),
         ("attention/forward_tma.cu", "attention_tma"),
         ("probe/launch.cu", "probe_dependent_launch"),
     ];

@@ -45,9 +45,12 @@ pub(super) fn source(variant: AttentionVariant) -> Source {
         AttentionVariant::GradByKeys { width, lags, reach, dtype } => {
             let kernels = &["attention_grad_tile_rows", "attention_grad_by_keys"];
             let products = Products { engine: Engine::Wgmma, width, reach };
-            Source::new("attention/grad_by_keys.cu", kernels)
-                .products(products, dtype)
-                .define("LAG", usize::from(lags))
+            match width {
+                192.. => Source::new("attention/grad_by_keys_wide.cu", kernels).products(products, dtype),
+                _ => Source::new("attention/grad_by_keys.cu", kernels)
+                    .products(products, dtype)
+                    .define("LAG", usize::from(lags)),
+            }
         }
         AttentionVariant::GradMask { products, dtype } => grad_mask(products, dtype),
         AttentionVariant::GradByKeysUnordered { width, lags, reach, dtype } => {

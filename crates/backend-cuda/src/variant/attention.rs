@@ -143,8 +143,9 @@ pub(crate) struct Products {
     pub(crate) reach: Reach,
 }
 
-/// The width of the widest heads that [`AttentionVariant::GradByKeys`] is for.
-pub(crate) const GRAD_BY_KEYS_WIDEST: u16 = 128;
+/// Widths of [`AttentionVariant::GradByKeys`], and of these the ones that have the form for study.
+const GRAD_BY_KEYS_WIDTHS: [u16; 4] = [64, 128, 192, 256];
+pub(crate) const GRAD_BY_KEYS_UNORDERED_WIDTHS: [u16; 2] = [64, 128];
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum AttentionVariant {
@@ -400,7 +401,7 @@ pub(super) fn variants() -> Vec<AttentionVariant> {
     for reach in [Reach::Full, Reach::Band, Reach::Dropout] {
         for &dtype in Engine::Wgmma.dtypes() {
             let grad = |width| AttentionVariant::GradByKeys { width, lags: true, reach, dtype };
-            all.extend([64, GRAD_BY_KEYS_WIDEST].map(grad));
+            all.extend(GRAD_BY_KEYS_WIDTHS.map(grad));
         }
     }
     for reach in [Reach::Band, Reach::Dropout] {
@@ -436,7 +437,7 @@ pub(super) fn variants_beside_ops() -> Vec<AttentionVariant> {
     let mut all = Vec::new();
     for reach in [Reach::Full, Reach::Band] {
         for &dtype in Engine::Wgmma.dtypes() {
-            for width in [64, GRAD_BY_KEYS_WIDEST] {
+            for width in GRAD_BY_KEYS_UNORDERED_WIDTHS {
                 let unordered = |lags| AttentionVariant::GradByKeysUnordered { width, lags, reach, dtype };
                 all.extend([false, true].map(unordered));
             }

@@ -1,4 +1,4 @@
-//! The gradient in one walk (`attention/grad_by_keys.cu`): a work has keys and values, and adds to the gradient of
+//! The gradient in one walk (`attention/grad_by_keys.cu`, of wide heads `grad_by_keys_wide.cu`): a work has keys and values, and adds to the gradient of
 //! each tile of queries in its turn. What it is for, and its launch; and that of its form for study, without turns.
 
 use super::dropout_bits::{BitLayout, BitWalk};
@@ -7,12 +7,10 @@ use crate::call::Call;
 use crate::driver::tensor_map::{Axes, Swizzle, TensorMap, TensorMapSpec};
 use crate::launch::Launch;
 use crate::memory::scratch::Scratch;
-use crate::variant::attention::{AttentionVariant, Engine, GRAD_BY_KEYS_WIDEST, Reach};
+use crate::variant::attention::{AttentionVariant, Engine, Reach};
 use smallvec::smallvec;
 use ternion_core::{DType, Result};
 
-/// Keys of a work.
-const KEYS: usize = 128;
 /// Threads of a block: a warpgroup that loads, and two that multiply.
 const THREADS: u32 = 384;
 const ROW_THREADS: u32 = 256;
@@ -20,10 +18,23 @@ const CONVERT_THREADS: u32 = 256;
 /// Columns of a box: a row of 128 bytes, the period of the swizzle.
 const SLAB: usize = 64;
 const STAGES: usize = 2;
-/// Of shared memory, what tiles in the swizzle begin at multiples of.
-const SWIZZLE_ALIGNMENT: usize = 1024;
+/// Warpgroups that multiply.
+const CONSUMERS: usize = 2;
 /// How long after a work the next one of the same head begins, at least, in steps of a walk.
 const STEPS_APART: f64 = 1.5;
+/// The same where few heads beside each other give it: 3 to 11 % faster than 1.5 steps at 16,384 tokens, and slower at 512 and 1024, whose heads are many (measured on an
+/// H200).
+const FEW_HEADS_STEPS_APART: f64 = 3.0;
+const FEW_HEADS: usize = 8;
+/// Heads beside each other of causal bands at width 64 whose gradient of queries lags. The last works of a band are short and begin soon after one another, so that
+/// they wait: 32 heads are 4 to 12 % faster than what the average work asks for, of 2048 to 16,384 tokens (measured on an H200).
+const CAUSAL_HEADS: usize = 32;
+/// The same of wide heads: 16 heads are 4 to 8 % faster at 4096 tokens, and of 8 heads at 16,384 all are (measured on an H200).
+const WIDE_CAUSAL_HEADS: usize = 16;
+/// Steps of an average walk from which on the gradient of queries lags in a causal band at width 64 (measured between 4.5 and 8.5).
+const LEAST_LAGGING_STEPS: f64 = 6.5;
+/// Of how many works the average walk is taken.
+const SAMPLED_WORKS: usize = 32;
 
 /// The kernels, in the order of their source.
 const ROWS_KERNEL: usize = 0;
@@ -70,7 +81,7 @@ pub enum SumOrder {
     Fixed,
     /// As they come, to sums that were set to 0 and are converted by a launch of its own.
     Any {
-        /// Whether the gradient of queries is formed a tile later than the others, which the fixed order has for all but causal bands at width 64.
+        /// Whether the gradient of queries is formed a tile later than the others, which the fixed order has for all but short walks of causal bands at width 64.
         lags: bool,
     },
 }
@@ -90,15 +101,22 @@ fn queries_of(width: usize) -> usize {
     if width == 64 { 128 } else { 64 }
 }
 
+/// Keys of a work.
+fn keys_of(width: usize) -> usize {
+    if width > 128 { 64 } else { 128 }
+}
+
 /// Bytes of shared memory of the kernel, as its layout says.
 fn shared_bytes(width: usize) -> usize {
-    let queries = queries_of(width);
+    let (queries, keys) = (queries_of(width), keys_of(width));
     // Stages of keys and values, which have a number each.
     let own_stages = if width == 64 { 2 } else { 1 };
-    let (own, tile) = (2 * KEYS * width * 2, 2 * queries * width * 2);
-    let (grads, staging, numbers) = (KEYS * queries * 2, 64 * SLAB * 2, 2 * queries * 4);
-    let barriers = 8 * (4 * STAGES + 2 * own_stages + 2);
-    own_stages * (own + 8) + STAGES * (tile + numbers) + 2 * (grads + staging) + barriers + SWIZZLE_ALIGNMENT
+    let (own, tile) = (2 * keys * width * 2, 2 * queries * width * 2);
+    // Of narrow heads gradients of scores and a part of dq for each consumer, of wide ones weights and gradients of scores of two tiles.
+    let (grads, staging) = if width > 128 { (4, 0) } else { (2, CONSUMERS * 64 * SLAB * 4) };
+    let (grads, numbers) = (grads * keys * queries * 2, 2 * queries * 4);
+    let barriers = 8 * (4 * STAGES + 2 * own_stages + 3 * CONSUMERS);
+    own_stages * (own + 8) + STAGES * (tile + numbers) + grads + staging + barriers
 }
 
 /// Whether boxes of the operand can be loaded: none of its axes is repeated or walked backwards.
@@ -107,7 +125,7 @@ pub(super) fn suits(operand: &Operand, counts: [usize; 3]) -> bool {
 }
 
 impl Plan {
-    /// Whether the gradient is formed in one walk: by wgmma without mask, of heads of up to 128 columns, and where every query sees a key, as the work of a
+    /// Whether the gradient is formed in one walk: by wgmma without mask, of heads of more than 32 columns, and where every query sees a key, as the work of a
     /// query's last key writes its gradient.
     pub(super) fn is_by_keys(&self, gradients: &Gradients, dropping: &Dropping) -> bool {
         let Sizes { heads, queries, keys, .. } = self.sizes;
@@ -123,11 +141,16 @@ impl Plan {
         let [own, walked] = [(self.kv_heads, keys), (heads as usize, queries)]
             .map(|(heads, rows)| [self.batch, heads, rows as usize]);
         self.products.engine == Engine::Wgmma
-            && self.products.width <= GRAD_BY_KEYS_WIDEST
             && self.batch * heads as usize * queries as usize > 0
             && is_seen
             && [&gradients.k, &gradients.v].iter().all(|operand| suits(operand, own))
             && [&gradients.q, &gradients.dy].iter().all(|operand| suits(operand, walked))
+    }
+
+    /// Width of the tiles in one walk: two walks have none between 128 and 256.
+    pub(super) fn by_keys_width(&self) -> usize {
+        let Sizes { head_dim, value_dim, .. } = self.sizes;
+        if self.width() == 256 && head_dim.max(value_dim) <= 192 { 192 } else { self.width() }
     }
 
     /// Whether all queries see all keys, of which there are some.
@@ -138,7 +161,8 @@ impl Plan {
 
     /// What bits of weights are drawn for.
     fn bit_walk(&self) -> BitWalk {
-        BitWalk::OverQueries { work_keys: KEYS, step: queries_of(self.width()) }
+        let width = self.by_keys_width();
+        BitWalk::OverQueries { work_keys: keys_of(width), step: queries_of(width) }
     }
 
     /// Whether the walk takes bits of which weights are kept: gradients of scores are without dropout's scale until they are summed, of which f16 takes a factor of 2.
@@ -147,25 +171,52 @@ impl Plan {
         dropping.scale <= 2.0 && self.has_dropout_bits(dropping, self.bit_walk(), group)
     }
 
-    /// Whether the gradient of queries is formed a tile later: not of a causal band at width 64, whose walks are
-    /// shorter (measured).
-    fn lags(&self) -> bool {
+    /// Whether queries see keys up to a diagonal alone.
+    fn is_causal(&self) -> bool {
         let Sizes { queries, keys, reach_end, .. } = self.sizes;
-        let is_causal = self.products.reach != Reach::Full
-            && reach_end <= (keys as i32 - queries as i32).saturating_add(1);
-        !(is_causal && self.width() == 64)
+        self.products.reach != Reach::Full && reach_end <= (keys as i32 - queries as i32).saturating_add(1)
+    }
+
+    /// Whether the gradient of queries is formed a tile later: not in short walks of a causal band at width 64, as a walk's last tile then has no other product beside it.
+    fn lags(&self) -> bool {
+        self.by_keys_width() != 64 || !self.is_causal() || self.average_steps() >= LEAST_LAGGING_STEPS
+    }
+
+    /// Tiles of queries that a work walks over, in the mean of works that are evenly apart.
+    fn average_steps(&self) -> f64 {
+        let Sizes { queries, keys, reach_first, reach_end, group, .. } = self.sizes;
+        let [query_tiles, key_blocks] = self.tiles_by_keys();
+        if self.products.reach == Reach::Full {
+            return query_tiles as f64 * f64::from(group);
+        }
+        let width = self.by_keys_width();
+        let (tile, work) = (queries_of(width) as i64, keys_of(width) as i64);
+        let of_block = |block: usize| {
+            let first_key = block as i64 * work;
+            let end_key = (first_key + work).min(i64::from(keys));
+            let first = (first_key - i64::from(reach_end) + 1).max(0);
+            let end = (end_key - i64::from(reach_first)).min(i64::from(queries));
+            if end > first { (end as u64).div_ceil(tile as u64) as i64 - first / tile } else { 0 }
+        };
+        let samples = key_blocks.clamp(1, SAMPLED_WORKS);
+        let steps: i64 = (0..samples).map(|at| of_block((2 * at + 1) * key_blocks / (2 * samples))).sum();
+        steps as f64 / samples as f64 * f64::from(group)
     }
 
     /// How many key heads have their works next to each other: works of the same head, which add in
     /// turn, are to begin some steps apart; more of them would only make what they read anew leave the cache.
-    fn abreast(&self, query_tiles: usize, multiprocessors: usize) -> usize {
+    fn abreast(&self, multiprocessors: usize) -> usize {
         let key_heads = self.batch * self.kv_heads;
-        let steps = match self.products.reach {
-            Reach::Dropout if self.sees_all() => query_tiles as f64,
-            Reach::Band | Reach::Dropout => (query_tiles + 1) as f64 / 2.0,
-            _ => query_tiles as f64,
-        } * f64::from(self.sizes.group);
-        let least = (STEPS_APART * multiprocessors as f64 / steps).ceil().max(1.0) as usize;
+        let heads_for = |steps_apart: f64| {
+            (steps_apart * multiprocessors as f64 / self.average_steps().max(1.0)).ceil() as usize
+        };
+        let few = match (self.by_keys_width(), self.is_causal()) {
+            (64, true) if self.lags() => CAUSAL_HEADS,
+            (192.., true) => WIDE_CAUSAL_HEADS,
+            (192.., false) => 1,
+            _ => heads_for(FEW_HEADS_STEPS_APART).min(FEW_HEADS),
+        };
+        let least = heads_for(STEPS_APART).max(few).max(1);
         key_heads.div_ceil((key_heads / least).max(1))
     }
 
@@ -195,18 +246,19 @@ impl Plan {
 
     /// Tiles of queries, and blocks of keys, of a head.
     fn tiles_by_keys(&self) -> [usize; 2] {
-        let Sizes { queries, keys, .. } = self.sizes;
-        [(queries as usize).div_ceil(queries_of(self.width())), (keys as usize).div_ceil(KEYS)]
+        let (Sizes { queries, keys, .. }, width) = (self.sizes, self.by_keys_width());
+        [(queries as usize).div_ceil(queries_of(width)), (keys as usize).div_ceil(keys_of(width))]
     }
 
     fn workspace(&self, call: &Call<'_>) -> Result<Workspace> {
-        let (width, tile) = (self.width(), queries_of(self.width()));
+        let width = self.by_keys_width();
+        let tile = queries_of(width);
         let [query_tiles, _] = self.tiles_by_keys();
         let tiles = self.batch * self.sizes.heads as usize * query_tiles;
         Ok(Workspace {
             rows: call.gpu.scratch(tiles * 2 * tile * 4)?,
             sums: call.gpu.scratch(tiles * tile * width * 4)?,
-            turns: call.gpu.scratch((tiles + 1) * 4)?,
+            turns: call.gpu.scratch((tiles * CONSUMERS + 1) * 4)?,
             tiles,
         })
     }
@@ -218,16 +270,16 @@ impl Plan {
         gradients: &Gradients,
         workspace: &Workspace,
     ) -> Result<Parameters> {
-        let (sizes, tile) = (self.sizes, queries_of(self.width()));
+        let (sizes, width) = (self.sizes, self.by_keys_width());
         let [query_tiles, key_blocks] = self.tiles_by_keys();
         let Workspace { rows, sums, turns, tiles } = workspace;
         let walked = |operand: &Operand, columns: u32| {
             let shape = [sizes.heads as usize, sizes.queries as usize, columns as usize];
-            self.map(call.name, operand, dtype, shape, tile)
+            self.map(call.name, operand, dtype, shape, queries_of(width))
         };
         let own = |operand: &Operand, columns: u32| {
             let shape = [self.kv_heads, sizes.keys as usize, columns as usize];
-            self.map(call.name, operand, dtype, shape, KEYS)
+            self.map(call.name, operand, dtype, shape, keys_of(width))
         };
         Ok(Parameters {
             q: walked(&gradients.q, sizes.head_dim)?,
@@ -246,9 +298,9 @@ impl Plan {
             query_tiles: query_tiles as u32,
             key_blocks: key_blocks as u32,
             key_heads: (self.batch * self.kv_heads) as u32,
-            abreast: self.abreast(query_tiles, call.gpu.multiprocessors()) as u32,
+            abreast: self.abreast(call.gpu.multiprocessors()) as u32,
             sizes,
-            ticket: turns.address() + (tiles * 4) as u64,
+            ticket: turns.address() + (tiles * CONSUMERS * 4) as u64,
             works: grid(call.name, self.batch * self.kv_heads, key_blocks)?,
             first_key_head: 0,
             bits: 0,
@@ -271,7 +323,7 @@ impl Plan {
         let mut parameters = self.parameters_by_keys(call, dtype, gradients, &workspace)?;
         parameters.dropout_scale = dropping.scale;
         parameters.kept_share = 1.0 / dropping.scale;
-        let (width, reach) = (self.width() as u16, self.products.reach);
+        let (width, reach) = (self.by_keys_width() as u16, self.products.reach);
         let variant = match order {
             SumOrder::Fixed => AttentionVariant::GradByKeys { width, lags: self.lags(), reach, dtype },
             SumOrder::Any { lags } => AttentionVariant::GradByKeysUnordered { width, lags, reach, dtype },
@@ -282,7 +334,7 @@ impl Plan {
         let walk = |parameters: &Parameters| {
             let key_grid = parameters.works.min(call.gpu.multiprocessors() as u32);
             let launch = Launch {
-                shared: shared_bytes(self.width()) as u32,
+                shared: shared_bytes(usize::from(width)) as u32,
                 ..Launch::new(variant, MAIN_KERNEL, key_grid, THREADS)
             };
             call.gpu.launch(call.name, launch, parameters)
@@ -356,8 +408,8 @@ mod tests {
 
     #[test]
     fn tiles_fit_the_shared_memory_of_a_block() {
-        assert_eq!([64, 128].map(shared_bytes), [216_192, 182_376]);
-        assert!([64, 128].iter().all(|&width| shared_bytes(width) <= 227 << 10));
+        assert_eq!([64, 128, 192, 256].map(shared_bytes), [231_584, 197_768, 181_384, 230_536]);
+        assert!([64, 128, 192, 256].iter().all(|&width| shared_bytes(width) <= 227 << 10));
     }
 
     #[test]
@@ -375,15 +427,52 @@ mod tests {
     #[test]
     fn works_of_a_head_begin_some_steps_apart() {
         let gpt2 = plan(Reach::Band, [16, 12, 12], [1024, 1024]);
-        assert_eq!(gpt2.abreast(8, 132), 48, "of 192 heads, 4 times 48");
-        assert_eq!(plan(Reach::Full, [4, 16, 16], [4096, 4096]).abreast(32, 132), 8);
-        assert_eq!(plan(Reach::Band, [1, 2, 2], [128, 128]).abreast(1, 132), 2, "no more than there are");
+        assert_eq!(gpt2.abreast(132), 48, "of 192 heads, 4 times 48");
+        assert_eq!(plan(Reach::Full, [4, 16, 16], [4096, 4096]).abreast(132), 8);
+        assert_eq!(plan(Reach::Full, [1, 32, 32], [16_384, 16_384]).abreast(132), 4, "3 of 128 steps apart");
+        assert_eq!(plan(Reach::Band, [4, 32, 32], [4096, 4096]).abreast(132), 32, "a causal band");
+        assert_eq!(plan(Reach::Band, [1, 2, 2], [128, 128]).abreast(132), 2, "no more than there are");
+        let mut window = plan(Reach::Band, [1, 128, 128], [16_384, 16_384]);
+        window.sizes.reach_first = -511;
+        assert_eq!(window.abreast(132), 43, "walks of 5 steps, 1.5 of them apart: 40 heads or more");
     }
 
     #[test]
-    fn queries_lag_but_for_causal_bands_of_narrow_heads() {
+    fn wide_heads_have_works_of_half_as_many_keys() {
+        let wide = |reach, columns, rows| {
+            let mut plan = plan(reach, [1, 64, 64], rows);
+            plan.products.width = 256;
+            (plan.sizes.head_dim, plan.sizes.value_dim) = (columns, 136);
+            plan
+        };
+        let (narrower, widest) = (wide(Reach::Band, 192, [1000, 4096]), wide(Reach::Band, 200, [1000, 4096]));
+        assert_eq!([narrower.by_keys_width(), widest.by_keys_width()], [192, 256]);
+        assert_eq!((narrower.tiles_by_keys(), narrower.lags()), ([16, 64], true));
+        assert_eq!(wide(Reach::Band, 256, [4096, 4096]).abreast(132), 16, "a causal band");
+        assert_eq!(wide(Reach::Full, 256, [4096, 4096]).abreast(132), 4, "1.5 of 64 steps apart");
+    }
+
+    #[test]
+    fn a_walk_has_the_tiles_of_queries_that_see_a_key() {
+        let steps = |reach, heads, rows| plan(reach, heads, rows).average_steps();
+        assert_eq!(steps(Reach::Full, [1, 4, 2], [1000, 300]), 16.0, "8 tiles of two heads each");
+        assert_eq!(steps(Reach::Band, [1, 1, 1], [1024, 1024]), 4.5, "8, 7, .. 1");
+        assert_eq!(steps(Reach::Band, [1, 1, 1], [128, 1024]), 1.0, "the last queries see all keys");
+        let mut window = plan(Reach::Band, [1, 1, 1], [131_072, 131_072]);
+        window.sizes.reach_first = -511;
+        assert_eq!(
+            window.average_steps(),
+            5.0,
+            "128 keys are seen by 639 queries, of works near the middle and both ends"
+        );
+    }
+
+    #[test]
+    fn queries_lag_but_in_short_walks_of_causal_bands_of_narrow_heads() {
         let causal = plan(Reach::Band, [2, 4, 4], [200, 300]);
         assert!(!causal.lags());
+        assert!(!plan(Reach::Band, [2, 4, 4], [1024, 1024]).lags());
+        assert!(plan(Reach::Band, [2, 4, 4], [2048, 2048]).lags());
         let [mut wide, mut ahead] = [(); 2].map(|()| plan(Reach::Band, [2, 4, 4], [200, 300]));
         wide.products.width = 128;
         ahead.sizes.reach_end += 1;

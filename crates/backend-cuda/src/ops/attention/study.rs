@@ -2,7 +2,7 @@
 
 use super::{Dropping, Forward, Gradients, Operand, Operands, Parts, Plan, SumOrder, Varlen};
 use crate::call::Call;
-use crate::variant::attention::{Reach, forward_tma_long};
+use crate::variant::attention::{GRAD_BY_KEYS_UNORDERED_WIDTHS, Reach, forward_tma_long};
 use ternion_core::backend::View;
 use ternion_core::ops::attention::AttentionConfig;
 use ternion_core::{Error, Result};
@@ -81,7 +81,8 @@ pub(crate) fn gradient(call: &Call<'_>, config: &AttentionConfig, order: SumOrde
         dv: plain("dv", dv)?,
     };
     let dropping = Dropping::of(call, config)?;
-    if !plan.is_by_keys(&gradients, &dropping) {
+    let has_form = GRAD_BY_KEYS_UNORDERED_WIDTHS.map(usize::from).contains(&plan.by_keys_width());
+    if !has_form || !plan.is_by_keys(&gradients, &dropping) {
         const EXPECTED: &str = "expected f16 or bf16 on a device of compute capability 9.0, heads of 33 to 128 columns, \
              queries that each see a key, and no repeated axis";
         return Err(Error::invalid(call.name, EXPECTED));
