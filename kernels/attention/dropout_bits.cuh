@@ -50,10 +50,15 @@ struct KeptBits {
         of[0] = pair.x;
         of[1] = pair.y;
     }
+    // Lets `apply` begin with a later key of the tile, a multiple of 16.
+    INLINE void skip(u32 keys) {
+        of[0] <<= keys / 16;
+        of[1] <<= keys / 16;
+    }
     // Makes what is dropped of a left operand 0.
-    INLINE void apply(u32 (&a)[1][BIT_KEYS / 16][4]) const {
+    template <int STEPS> INLINE void apply(u32 (&a)[1][STEPS][4]) const {
 #pragma unroll
-        for (int step = 0; step < BIT_KEYS / 16; ++step)
+        for (int step = 0; step < STEPS; ++step)
 #pragma unroll
             for (int half = 0; half < 2; ++half) {
                 u32 signs = of[half] << step;

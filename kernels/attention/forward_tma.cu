@@ -31,7 +31,7 @@
 // Launch: attention_tma<<<grid, THREADS, SHARED>>>, with grid = works or multiprocessors, whichever is less, and works = batch * heads * tiles.
 //
 // Limits: as forward.cu; widths are rounded up to 64, 128, 192 or 256; there are queries and keys; the scale is above 0; strides are positive (TMA); *ticket
-// is 0 before and behind. MASK is 0; with DROPOUT, STEP is 128 and BAND 1, and a launch is of some heads.
+// is 0 before and behind. MASK is 0; with DROPOUT, STEP is 64 or 128 and BAND 1, and a launch is of some heads.
 
 #ifdef HOST_SHIM
 #undef DROPOUT
@@ -54,7 +54,7 @@
 #include "ptx/wgmma_ss.cuh"
 
 static_assert(HEAD_DIM == VALUE_DIM, "y takes the place of q");
-static_assert(!DROPOUT || STEP == BIT_KEYS, "a lane's bits of a step are two words");
+static_assert(!DROPOUT || BIT_KEYS % STEP == 0, "a lane's bits of a step are in two words");
 
 constexpr int WARPGROUP = 128;
 constexpr int THREADS = (1 + CONSUMERS) * WARPGROUP;
@@ -373,9 +373,11 @@ struct Finished {
 struct StepBits : KeptBits {
     INLINE static StepBits of(const AttentionTma& p, const Task& task, u32 consumer) {
         u32 row = u32(task.first_query) + consumer * ROWS, warp = read_tid_x() % WARPGROUP / WARP;
+        u32 key = u32(task.first_key), row_group = row / BIT_ROWS + warp;
         StepBits bits;
-        bits.load(p.bits +
-                  bit_words_before(p.bit_layout, task.head, row / BIT_ROWS + warp, u32(task.first_key) / STEP, 2));
+        bits.load(p.bits + bit_words_before(p.bit_layout, task.head, row_group, key / BIT_KEYS, 2));
+        // Steps of less than a tile of bits begin within it.
+        if (STEP < BIT_KEYS) bits.skip(key % BIT_KEYS);
         return bits;
     }
 };

@@ -83,8 +83,8 @@ INLINE void add_parts(const AttentionGradByKeys& p, u32 shared, u32 consumer) {
             if (UNORDERED || !turn.is_last) mbarrier_wait_parity(staging_full(shared, consumer), parity);
             if (!UNORDERED && !turn.is_first)
                 while (ld_acquire_gpu(counter) != turn.number) {}
-            mbarrier_arrive(turn_barrier(shared, consumer));
             if (!UNORDERED && turn.is_last) {
+                if (!turn.is_first) mbarrier_arrive(turn_barrier(shared, consumer));
                 mbarrier_wait_parity(staging_full(shared, consumer), parity);
                 mbarrier_arrive(staging_empty(shared, consumer));
                 continue;
@@ -148,7 +148,7 @@ INLINE void write_queries(const AttentionGradByKeys& p, QuerySums& dq, u32 stagi
 
 // The consumer's part of dq of a tile: to the thread that adds it in its turn; or, if this work is the last one, to those of the works before, and written.
 INLINE void add_to_queries(const AttentionGradByKeys& p, QuerySums& dq, u32 shared, const Work& work, const Step& step,
-                           u32 consumer, u32 parity) {
+                           u32 consumer, u32 parity, u32& turn_parity) {
     Turn turn(p, work, step.tile);
     u32 thread = read_tid_x() % WARPGROUP, staging = shared + STAGING + consumer * STAGING_BYTES;
     mbarrier_wait_parity(staging_empty(shared, consumer), parity ^ 1);
@@ -158,7 +158,8 @@ INLINE void add_to_queries(const AttentionGradByKeys& p, QuerySums& dq, u32 shar
         fence_proxy_async_shared();
     } else {
         if (!turn.is_first) {
-            mbarrier_wait_parity(turn_barrier(shared, consumer), parity);
+            mbarrier_wait_parity(turn_barrier(shared, consumer), turn_parity);
+            turn_parity ^= 1;
             const float* sums = p.sums + tile_number(p, work, step) * (QUERIES * HEAD_DIM) +
                                 (consumer * (SLAB_COLUMNS / 8) * WARPGROUP + thread) * 4;
             float before[SLAB_COLUMNS / 8][4];
@@ -207,7 +208,7 @@ INLINE void write_keys(const AttentionGradByKeys& p, OwnSums& dk, OwnSums& dv, c
 
 // With LAG: dq of the last tile of a work, whose scores are done. `ring` is behind that tile.
 INLINE void add_last_tile(const AttentionGradByKeys& p, u32 shared, const Work& work, const Step& step, u32 consumer,
-                          const OwnRing& own, const Ring& ring) {
+                          const OwnRing& own, const Ring& ring, u32& turn_parity) {
     u32 stage = ring.stage ^ 1;
     mbarrier_wait_parity(grads_full(shared, stage), ring.parity ^ (ring.stage == 0));
     QuerySums dq;
@@ -217,12 +218,12 @@ INLINE void add_last_tile(const AttentionGradByKeys& p, u32 shared, const Work& 
     wgmma_wait_group<0>();
     fence_accumulator(dq);
     release(grads_empty(shared, stage));
-    add_to_queries(p, dq, shared, work, step, consumer, stage);
+    add_to_queries(p, dq, shared, work, step, consumer, stage, turn_parity);
 }
 
 // One work: see the picture above.
 INLINE void consume(const AttentionGradByKeys& p, u32 shared, const Work& work, u32 consumer, const OwnRing& own,
-                    Ring& ring) {
+                    Ring& ring, u32& turn_parity) {
     const Sizes& sizes = p.sizes;
     OwnSums dk, dv;
     clear(dk);
@@ -282,25 +283,26 @@ INLINE void consume(const AttentionGradByKeys& p, u32 shared, const Work& work, 
         fence_accumulator(dq);
         if (has_grads) {
             release(grads_empty(shared, of));
-            add_to_queries(p, dq, shared, work, LAG ? before : step, consumer, of);
+            add_to_queries(p, dq, shared, work, LAG ? before : step, consumer, of, turn_parity);
         }
         before = step;
         step.advance(work);
         wgmma_wait_group<0>();
         fence_accumulator(weight);
     }
-    if (LAG && steps > 0) add_last_tile(p, shared, work, before, consumer, own, ring);
+    if (LAG && steps > 0) add_last_tile(p, shared, work, before, consumer, own, ring, turn_parity);
     write_keys(p, dk, dv, work, own, row);
 }
 
 INLINE void consume_all(const AttentionGradByKeys& p, u32 shared, u32 consumer) {
     Ring ring(shared);
+    u32 turn_parity = 0;
     OwnRing own(shared);
 #pragma unroll 1
     for (;; own.advance()) {
         u32 number = __shfl_sync(ALL_LANES, own.await(), 0);
         if (number == NO_WORK) return;
-        consume(p, shared, Work(p, number), consumer, own, ring);
+        consume(p, shared, Work(p, number), consumer, own, ring, turn_parity);
         // What was stored and read here is the next loads' place.
         fence_proxy_async_shared();
         __syncwarp();

@@ -21,7 +21,7 @@ pub(super) fn source(variant: AttentionVariant) -> Source {
         }
         AttentionVariant::ForwardTma { width, is_long, reach, dtype } => {
             let products = Products { engine: Engine::Wgmma, width, reach };
-            let tiles = forward_tma_tiles(usize::from(width), is_long);
+            let tiles = forward_tma_tiles(usize::from(width), is_long, reach);
             let source =
                 Source::new("attention/forward_tma.cu", &["attention_tma"]).products(products, dtype);
             let source = if is_long {

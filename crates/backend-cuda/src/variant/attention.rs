@@ -274,11 +274,14 @@ pub(crate) struct WarpgroupTiles {
 
 /// Those for heads of `width` columns: what shared memory holds, and beside sums of 192 and 256 columns the registers. Of several the fastest on an
 /// H200 (docs/kernels/attention.md).
-pub(crate) fn forward_tma_tiles(width: usize, is_long: bool) -> WarpgroupTiles {
+pub(crate) fn forward_tma_tiles(width: usize, is_long: bool, reach: Reach) -> WarpgroupTiles {
     let (consumers, step, stages, query_stages) = match (width, is_long) {
         (64, false) => (2, 128, 4, 4),
         (64, true) => (3, 128, 3, 4),
         (128, _) => (2, 128, 2, 3),
+        // Bits of dropped weights are of 128 keys, a whole number of steps.
+        (192, _) if reach.is_dropping() => (2, 64, 2, 2),
+        (_, _) if reach.is_dropping() => (2, 64, 2, 1),
         (192, false) => (2, 80, 2, 2),
         (192, true) => (2, 112, 2, 1),
         _ => (2, 80, 2, 1),
@@ -287,11 +290,11 @@ pub(crate) fn forward_tma_tiles(width: usize, is_long: bool) -> WarpgroupTiles {
 }
 
 /// How many queries, and keys that a query may see, take the tiles for many; all keys and a band.
-pub(crate) fn forward_tma_long(width: usize, is_band: bool) -> Option<usize> {
-    match (width, is_band) {
-        (64, false) => Some(512),
-        (64, true) => Some(2048),
-        (192, _) => Some(4096),
+pub(crate) fn forward_tma_long(width: usize, reach: Reach) -> Option<usize> {
+    match (width, reach) {
+        (64, Reach::Full) => Some(512),
+        (64, _) => Some(2048),
+        (192, _) if !reach.is_dropping() => Some(4096),
         _ => None,
     }
 }
@@ -387,11 +390,7 @@ pub(super) fn variants() -> Vec<AttentionVariant> {
     for reach in [Reach::Full, Reach::Band, Reach::Dropout] {
         for &dtype in Engine::Wgmma.dtypes() {
             for &width in Engine::Wgmma.forward_widths() {
-                // A lane's bits of dropped weights are of 128 keys.
-                if reach == Reach::Dropout && forward_tma_tiles(usize::from(width), false).step != 128 {
-                    continue;
-                }
-                let has_long = forward_tma_long(usize::from(width), reach != Reach::Full).is_some();
+                let has_long = forward_tma_long(usize::from(width), reach).is_some();
                 let forms = if has_long { &[false, true][..] } else { &[false] };
                 let forward = |&is_long: &bool| AttentionVariant::ForwardTma { width, is_long, reach, dtype };
                 all.extend(forms.iter().map(forward));

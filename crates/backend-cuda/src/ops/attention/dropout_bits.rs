@@ -15,7 +15,7 @@ const ROWS: usize = 16;
 const BLOCK_GROUPS: usize = 4;
 const SPAN: usize = 4;
 /// Keys of a tile of forward, and queries of one of the gradient.
-pub(super) const KEYS: usize = 128;
+const KEYS: usize = 128;
 const QUERIES: usize = 64;
 /// What the bits of some heads may take: about what the cache holds. Of one head, or of those that share keys, it may be more.
 const CHUNK_BYTES: usize = 64 << 20;
@@ -45,7 +45,7 @@ struct Parameters {
 /// Which kernel draws, and what that which reads the bits walks over.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum BitWalk {
-    /// Works of so many queries, and steps of [`KEYS`] keys.
+    /// Works of so many queries, and steps of [`KEYS`] keys or the half.
     OverKeys { work_queries: usize },
     /// Works of so many keys, and steps of so many queries.
     OverQueries { work_keys: usize, step: usize },

@@ -1,7 +1,7 @@
 //! Forward with operands and results by TMA (`attention/forward_tma.cu`): a work has queries of a head, and a
 //! block takes one after the other. What it is for, and its launch.
 
-use super::dropout_bits::{BitLayout, BitWalk, KEYS};
+use super::dropout_bits::{BitLayout, BitWalk};
 use super::grad_by_keys::suits;
 use super::{Dropping, Forward, Operand, Plan, Sizes, grid};
 use crate::call::Call;
@@ -44,8 +44,8 @@ struct Parameters {
 }
 
 /// Bytes of shared memory of the kernel, as its layout says.
-fn shared_bytes(width: usize, is_long: bool) -> usize {
-    let tiles = forward_tma_tiles(width, is_long);
+fn shared_bytes(width: usize, is_long: bool, reach: Reach) -> usize {
+    let tiles = forward_tma_tiles(width, is_long, reach);
     let queries = tiles.query_stages * tiles.consumers * ROWS * width * 2;
     let steps = 2 * tiles.stages * tiles.step * width * 2;
     let barriers = (8 * (3 * tiles.query_stages + 4 * tiles.stages)).next_multiple_of(16);
@@ -71,15 +71,14 @@ impl Plan {
             && [&tensors.k, &tensors.v].iter().all(|operand| suits(operand, of_keys))
     }
 
-    /// Whether there are kernels by TMA of what a query sees: of dropped weights, for heads that take keys in the tiles that bits are drawn for.
+    /// Whether there are kernels by TMA of what a query sees: of dropped weights, whose bits are not too many.
     fn has_tma(&self, dropping: &Dropping) -> bool {
         match self.products.reach {
             Reach::Full | Reach::Band => true,
             Reach::Dropout => {
                 // Of the largest works.
                 let walk = BitWalk::OverKeys { work_queries: 3 * ROWS };
-                forward_tma_tiles(self.width(), false).step == KEYS
-                    && self.has_dropout_bits(dropping, walk, 1)
+                self.has_dropout_bits(dropping, walk, 1)
             }
             _ => false,
         }
@@ -96,14 +95,15 @@ impl Plan {
         }
         let seen =
             if is_band { (reach_end - reach_first).clamp(0, keys as i32) as usize } else { keys as usize };
-        forward_tma_long(self.width(), is_band).is_some_and(|many| seen.min(queries as usize) >= many)
+        forward_tma_long(self.width(), self.products.reach)
+            .is_some_and(|many| seen.min(queries as usize) >= many)
             && self.fills(is_band, multiprocessors)
     }
 
     /// Predicted microseconds of a causal band at width 64 by either tiles: works are spread evenly, and none takes longer than all.
     fn causal_time(&self, is_long: bool, multiprocessors: usize) -> f64 {
         let Sizes { queries, keys, reach_end, .. } = self.sizes;
-        let tiles = forward_tma_tiles(self.width(), is_long);
+        let tiles = forward_tma_tiles(self.width(), is_long, self.products.reach);
         let (of_work, of_step) = CAUSAL_TIMES[usize::from(is_long)];
         let rows = tiles.consumers * ROWS;
         let time_of = |first: usize| {
@@ -122,7 +122,7 @@ impl Plan {
     /// else by the rounds that blocks take, each of as many rows as a tile has, of which a tile of 192 takes 7 / 6 times as many in a time (measured).
     fn fills(&self, is_band: bool, multiprocessors: usize) -> bool {
         let works = |is_long: bool| {
-            let rows = forward_tma_tiles(self.width(), is_long).consumers * ROWS;
+            let rows = forward_tma_tiles(self.width(), is_long, self.products.reach).consumers * ROWS;
             (rows, self.batch * self.sizes.heads as usize * (self.sizes.queries as usize).div_ceil(rows))
         };
         let ((short_rows, short), (long_rows, long)) = (works(false), works(true));
@@ -158,7 +158,7 @@ impl Plan {
         is_long: bool,
     ) -> Result<()> {
         let (width, sizes) = (self.width(), self.sizes);
-        let tiles = forward_tma_tiles(width, is_long);
+        let tiles = forward_tma_tiles(width, is_long, self.products.reach);
         let heads = sizes.heads as usize;
         let query_tiles = (sizes.queries as usize).div_ceil(tiles.consumers * ROWS);
         let works = grid(call.name, self.batch * heads, query_tiles)?;
@@ -192,7 +192,7 @@ impl Plan {
         let launch = |parameters: &Parameters| {
             let blocks = parameters.works.min(call.gpu.multiprocessors() as u32);
             let threads = (1 + tiles.consumers as u32) * 128;
-            let shared = shared_bytes(width, is_long) as u32;
+            let shared = shared_bytes(width, is_long, self.products.reach) as u32;
             let launch = Launch { shared, ..Launch::new(variant, 0, blocks, threads) };
             call.gpu.launch(call.name, launch, parameters)
         };
@@ -252,10 +252,12 @@ mod tests {
     #[test]
     fn tiles_fit_the_shared_memory_of_a_block() {
         let widths = [64, 128, 192, 256];
-        let bytes = |is_long| widths.map(|width| shared_bytes(width, is_long));
-        assert_eq!(bytes(false), [197_920, 230_592, 222_352, 230_512]);
-        assert_eq!(bytes(true), [197_888, 230_592, 222_320, 230_512]);
-        assert!(bytes(false).into_iter().chain(bytes(true)).all(|bytes| bytes <= 227 << 10));
+        let bytes = |is_long, reach| widths.map(|width| shared_bytes(width, is_long, reach));
+        let all = [bytes(false, Reach::Full), bytes(true, Reach::Full), bytes(false, Reach::Dropout)];
+        assert_eq!(all[0], [197_920, 230_592, 222_352, 230_512]);
+        assert_eq!(all[1], [197_888, 230_592, 222_320, 230_512]);
+        assert_eq!(all[2], [197_920, 230_592, 197_776, 197_744]);
+        assert!(all.into_iter().flatten().all(|bytes| bytes <= 227 << 10));
     }
 
     #[test]
@@ -334,6 +336,9 @@ mod tests {
         assert!(!is_by_tma(Reach::Dropout, [300, 300], &dropping), "nothing is dropped");
         dropping.dropping.threshold = 1 << 20;
         assert!(is_by_tma(Reach::Dropout, [300, 300], &dropping));
+        let mut wide = plan(Reach::Dropout, [4, 12, 12], [5000, 5000]);
+        (wide.products.width, wide.sizes.head_dim, wide.sizes.value_dim) = (192, 192, 192);
+        assert!(wide.is_by_tma(&dropping, 132) && !wide.is_long(132), "one kind of tiles");
         assert!(!is_by_tma(Reach::Dropout, [40_000, 40_000], &dropping), "200 MB of bits for a head");
         dropping.dropping.threshold = 1 << 24;
         assert!(!is_by_tma(Reach::Dropout, [300, 300], &dropping), "all are dropped");

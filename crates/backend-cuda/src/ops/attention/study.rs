@@ -2,7 +2,7 @@
 
 use super::{Dropping, Forward, Gradients, Operand, Operands, Parts, Plan, SumOrder, Varlen};
 use crate::call::Call;
-use crate::variant::attention::{GRAD_BY_KEYS_UNORDERED_WIDTHS, Reach, forward_tma_long};
+use crate::variant::attention::{GRAD_BY_KEYS_UNORDERED_WIDTHS, forward_tma_long};
 use ternion_core::backend::View;
 use ternion_core::ops::attention::AttentionConfig;
 use ternion_core::{Error, Result};
@@ -50,8 +50,8 @@ pub(crate) fn forward(call: &Call<'_>, config: &AttentionConfig, tiles: ForwardT
         varlen: Varlen::default(),
         parts: Parts::default(),
     };
-    let is_band = plan.products.reach == Reach::Band;
-    let has_tiles = tiles == ForwardTiles::Few || forward_tma_long(plan.width(), is_band).is_some();
+    let has_tiles =
+        tiles == ForwardTiles::Few || forward_tma_long(plan.width(), plan.products.reach).is_some();
     if !has_tiles || !plan.is_by_tma(&tensors, call.gpu.multiprocessors()) {
         const EXPECTED: &str = "expected f16 or bf16 on a device of compute capability 9.0, heads of more than 32 columns (tiles for many \
              keys: 33 to 64 or 129 to 192), more than 64 queries and more tiles of 64 of them than multiprocessors, and no repeated axis";
