@@ -9,7 +9,7 @@
 //   gradient   16 keys, 64 queries a tile; of each 8 queries lane l draws for query l % 8 and the keys from l / 8 * 4 on, and four exchanges give every lane
 //              those of its two keys and two queries
 //
-// Tiles that no work of forward_tma.cu or grad_by_keys.cu walks over are left out.
+// Tiles that no work of forward_tma.cu, grad_by_keys.cu or grad_by_keys_wide.cu walks over are left out.
 //
 // Launch: attention_dropout_bits, attention_dropout_bits_by_keys<<<heads * row_groups / 4 * ceil(tiles / SPAN), 128>>>. They know BAND alone, which is 1.
 // Limits: the threshold is above 0 and below 2^24.

@@ -1,4 +1,4 @@
-// Which weights dropout keeps, as bits in global memory: drawn by dropout_bits.cu, read by forward_tma.cu and grad_by_keys.cu. Random numbers take twice as many
+// Which weights dropout keeps, as bits in global memory: drawn by dropout_bits.cu, read by forward_tma.cu, grad_by_keys.cu and grad_by_keys_wide.cu. Random numbers take twice as many
 // instructions as the softmax, which the tensor cores would wait for; so they are drawn beforehand, for so many heads at a time that the bits stay in the
 // cache.
 //

@@ -83,6 +83,7 @@ INLINE void add_parts(const AttentionGradByKeys& p, u32 shared, u32 consumer) {
             if (UNORDERED || !turn.is_last) mbarrier_wait_parity(staging_full(shared, consumer), parity);
             if (!UNORDERED && !turn.is_first)
                 while (ld_acquire_gpu(counter) != turn.number) {}
+            delay_at_random();
             if (!UNORDERED && turn.is_last) {
                 if (!turn.is_first) mbarrier_arrive(turn_barrier(shared, consumer));
                 mbarrier_wait_parity(staging_full(shared, consumer), parity);

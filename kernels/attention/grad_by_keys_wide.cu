@@ -79,6 +79,7 @@ INLINE void keep_turns(const AttentionGradByKeys& p, u32 shared, u32 consumer) {
             u32* counter = p.turns + tile_number(p, work, step) * CONSUMERS + consumer;
             if (!turn.is_first)
                 while (ld_acquire_gpu(counter) != turn.number) {}
+            delay_at_random();
             mbarrier_arrive(turn_barrier(shared, consumer));
             mbarrier_wait_parity(added_barrier(shared, consumer), parity);
             if (!turn.is_last) st_release_gpu(counter, turn.number + 1);

@@ -271,7 +271,7 @@ fn gradients_of_queries_are_sums_in_one_order() -> Result<()> {
         reach,
         dropout: None,
     };
-    for case in [64, 128].into_iter().flat_map(|width| {
+    for case in [64, 128, 192, 256].into_iter().flat_map(|width| {
         [
             of(width, [700, 1100, 2], Reach::Full),
             of(width, [700, 1100, 1], Reach::Causal),
@@ -313,8 +313,8 @@ fn many_tiles_of_queries_with_dropped_weights() -> Result<()> {
     let lengths = [[65, 127, 1], [128, 256, 4], [193, 130, 2], [300, 300, 1]];
     let count = unless_short(lengths.len(), 2);
     let of = |widths| lengths.into_iter().take(count).map(move |lengths| (widths, lengths));
-    let cases = [[64, 64], [128, 128], [72, 40]].into_iter().flat_map(of);
-    equal_each_time(cases, DROPOUTS[1], unless_short(10, 1))
+    let widths = [[64, 64], [128, 128], [72, 40], [192, 192], [160, 136], [256, 200]];
+    equal_each_time(widths.into_iter().flat_map(of), DROPOUTS[1], unless_short(10, 1))
 }
 
 /// So many tiles that each block takes several, of one step of keys each and of a few: buffers are used again and again.
@@ -372,9 +372,14 @@ fn dropped_weights_of_many_heads() -> Result<()> {
     let _beside = beside();
     let Some(device) = gpu().filter(|_| !is_short()) else { return Ok(()) };
     let mut faults = String::new();
-    for (width, heads, kv_heads, length, causal) in
-        [(64, 40, 20, 4096, false), (64, 22, 22, 5000, true), (128, 36, 12, 4096, true)]
-    {
+    let cases = [
+        (64, 40, 20, 4096, false),
+        (64, 22, 22, 5000, true),
+        (128, 36, 12, 4096, true),
+        (192, 36, 12, 4096, true),
+        (256, 34, 34, 4100, false),
+    ];
+    for (width, heads, kv_heads, length, causal) in cases {
         let mask = Tensor::from_vec(vec![true; 1], [1, 1, 1, 1], device)?;
         for dtype in [DType::F16, DType::BF16] {
             let random = |heads, seed| tensor(&[1, heads, length, width], dtype, device, seed);

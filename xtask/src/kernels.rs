@@ -159,7 +159,8 @@ fn run_share(root: &Path, wanted: &Wanted, share: &str) -> Result<(), String> {
     let mut faults = Vec::new();
     for (variant, architecture) in tasks.iter().skip(number - 1).step_by(of) {
         let source = if wanted.delays { variant.source_with_delays() } else { variant.source() };
-        let row = row(variant, &source, architecture, version);
+        // What waits at random is for tests of order, whose time does not matter.
+        let row = row(variant, &source, architecture, version, wanted.delays);
         println!("{}", row.text);
         faults.extend(row.faults);
         let Some(image) = row.image.filter(|_| wanted.keep) else { continue };
@@ -246,7 +247,7 @@ fn reporting_options(architecture: &str, version: (i32, i32)) -> Vec<String> {
     all
 }
 
-fn row(variant: &Variant, source: &Source, architecture: &str, version: (i32, i32)) -> Row {
+fn row(variant: &Variant, source: &Source, architecture: &str, version: (i32, i32), may_spill: bool) -> Row {
     let name = format!("{} {architecture}", source.name);
     let options = reporting_options(architecture, version);
     let compiled = match nvrtc::compile(&source.name, &source.program(), &options) {
@@ -263,7 +264,7 @@ fn row(variant: &Variant, source: &Source, architecture: &str, version: (i32, i3
     let mut faults: Vec<String> = warnings.chain(early).map(|fault| format!("{name}: {fault}")).collect();
     for usage in &usages {
         let _ = write!(text, " {usage}");
-        if usage.spilled > 0 {
+        if usage.spilled > 0 && !may_spill {
             faults.push(format!("{name}: {} spills {} bytes", usage.kernel, usage.spilled));
         }
     }

@@ -134,7 +134,7 @@ fn attention_with_dropout_and_of_sequences() -> Result<()> {
     let state = Tensor::from_slice(&[-77_i64, 5], [2], device)?;
     let ends = Tensor::from_slice(&[0_i32, 70, 71, 330, 520], [5], device)?;
     let dropout = Some(Dropout { p: 0.25, offset: 3 });
-    for (width, causal, varlen, dropout) in [64, 128, 256].into_iter().flat_map(|width| {
+    for (width, causal, varlen, dropout) in [64, 128, 192, 256].into_iter().flat_map(|width| {
         [
             (width, false, false, dropout),
             (width, true, false, dropout),

@@ -81,7 +81,8 @@ pub(crate) fn gradient(call: &Call<'_>, config: &AttentionConfig, order: SumOrde
         dv: plain("dv", dv)?,
     };
     let dropping = Dropping::of(call, config)?;
-    let has_form = GRAD_BY_KEYS_UNORDERED_WIDTHS.map(usize::from).contains(&plan.by_keys_width());
+    let has_form =
+        GRAD_BY_KEYS_UNORDERED_WIDTHS.iter().any(|&width| usize::from(width) == plan.by_keys_width());
     if !has_form || !plan.is_by_keys(&gradients, &dropping) {
         const EXPECTED: &str = "expected f16 or bf16 on a device of compute capability 9.0, heads of 33 to 128 columns, \
              queries that each see a key, and no repeated axis";
