@@ -311,33 +311,6 @@ INLINE void consume_all(const AttentionGradByKeys& p, u32 shared, u32 consumer) 
     }
 }
 
-INLINE void init_barriers(u32 shared) {
-    if (threadIdx.x == 0) {
-        Ring ring(shared);
-#pragma unroll
-        for (int stage = 0; stage < STAGES; ++stage, ring.advance()) {
-            mbarrier_init(ring.full(), 1);
-            mbarrier_init(ring.empty(), CONSUMER_WARPS);
-            mbarrier_init(grads_full(shared, stage), CONSUMER_WARPS);
-            mbarrier_init(grads_empty(shared, stage), CONSUMER_WARPS);
-        }
-        OwnRing own(shared);
-#pragma unroll
-        for (int stage = 0; stage < OWN_STAGES; ++stage, own.advance()) {
-            mbarrier_init(own.full(), 1);
-            mbarrier_init(own.empty(), CONSUMER_WARPS + CONSUMERS);
-        }
-#pragma unroll
-        for (int consumer = 0; consumer < CONSUMERS; ++consumer) {
-            mbarrier_init(staging_full(shared, consumer), WARPGROUP / WARP);
-            mbarrier_init(staging_empty(shared, consumer), 1);
-            mbarrier_init(turn_barrier(shared, consumer), 1);
-        }
-        fence_mbarrier_init();
-    }
-    __syncthreads();
-}
-
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
     attention_grad_by_keys(const __grid_constant__ AttentionGradByKeys p) {
     extern __shared__ __align__(1024) u8 memory[];

@@ -185,3 +185,31 @@ INLINE u32 staging_empty(u32 shared, u32 consumer) { return staging_full(shared,
 // Of wide heads, without staging: the consumer has added to a tile.
 INLINE u32 added_barrier(u32 shared, u32 consumer) { return staging_full(shared, consumer); }
 INLINE u32 turn_barrier(u32 shared, u32 consumer) { return staging_full(shared, consumer) + 2 * CONSUMERS * 8; }
+
+// By all threads, ahead of everything else. Wide heads use no barrier of an empty staging.
+INLINE void init_barriers(u32 shared) {
+    if (threadIdx.x == 0) {
+        Ring ring(shared);
+#pragma unroll
+        for (int stage = 0; stage < STAGES; ++stage, ring.advance()) {
+            mbarrier_init(ring.full(), 1);
+            mbarrier_init(ring.empty(), CONSUMER_WARPS);
+            mbarrier_init(grads_full(shared, stage), CONSUMER_WARPS);
+            mbarrier_init(grads_empty(shared, stage), CONSUMER_WARPS);
+        }
+        OwnRing own(shared);
+#pragma unroll
+        for (int stage = 0; stage < OWN_STAGES; ++stage, own.advance()) {
+            mbarrier_init(own.full(), 1);
+            mbarrier_init(own.empty(), CONSUMER_WARPS + CONSUMERS);
+        }
+#pragma unroll
+        for (int consumer = 0; consumer < CONSUMERS; ++consumer) {
+            mbarrier_init(staging_full(shared, consumer), WARPGROUP / WARP);
+            mbarrier_init(staging_empty(shared, consumer), 1);
+            mbarrier_init(turn_barrier(shared, consumer), 1);
+        }
+        fence_mbarrier_init();
+    }
+    __syncthreads();
+}

@@ -22,14 +22,14 @@ const STAGES: usize = 2;
 const CONSUMERS: usize = 2;
 /// How long after a work the next one of the same head begins, at least, in steps of a walk.
 const STEPS_APART: f64 = 1.5;
-/// The same where few heads beside each other give it: 3 to 11 % faster than 1.5 steps at 16,384 tokens, and slower at 512 and 1024, whose heads are many (measured on an
+/// The same where few heads beside each other give it: 1 to 5 % faster than 1.5 steps at 16,384 tokens, and slower at 512, whose heads would be many (measured on an
 /// H200).
 const FEW_HEADS_STEPS_APART: f64 = 3.0;
 const FEW_HEADS: usize = 8;
 /// Heads beside each other of causal bands at width 64 whose gradient of queries lags. The last works of a band are short and begin soon after one another, so that
 /// they wait: 32 heads are 4 to 12 % faster than what the average work asks for, of 2048 to 16,384 tokens (measured on an H200).
 const CAUSAL_HEADS: usize = 32;
-/// The same of wide heads: 16 heads are 4 to 8 % faster at 4096 tokens, and of 8 heads at 16,384 all are (measured on an H200).
+/// The same of wide heads: 16 heads are 3 to 4 % faster at 4096 tokens, and 8, which were all, 7 to 9 % at 16,384 (measured on an H200).
 const WIDE_CAUSAL_HEADS: usize = 16;
 /// Steps of an average walk from which on the gradient of queries lags in a causal band at width 64 (measured between 4.5 and 8.5).
 const LEAST_LAGGING_STEPS: f64 = 6.5;
@@ -207,11 +207,10 @@ impl Plan {
     /// turn, are to begin some steps apart; more of them would only make what they read anew leave the cache.
     fn abreast(&self, multiprocessors: usize) -> usize {
         let key_heads = self.batch * self.kv_heads;
-        let heads_for = |steps_apart: f64| {
-            (steps_apart * multiprocessors as f64 / self.average_steps().max(1.0)).ceil() as usize
-        };
+        let steps = self.average_steps().max(1.0);
+        let heads_for = |steps_apart: f64| (steps_apart * multiprocessors as f64 / steps).ceil() as usize;
         let few = match (self.by_keys_width(), self.is_causal()) {
-            (64, true) if self.lags() => CAUSAL_HEADS,
+            (64, true) if steps >= LEAST_LAGGING_STEPS => CAUSAL_HEADS,
             (192.., true) => WIDE_CAUSAL_HEADS,
             (192.., false) => 1,
             _ => heads_for(FEW_HEADS_STEPS_APART).min(FEW_HEADS),
