@@ -24,7 +24,7 @@ TERNION, MATH, CUDNN = "ternion", "math", "cudnn"
 APART = (TERNION, MATH, CUDNN)
 DRAWN = {TERNION: OWN, MATH: ("#bb77bb", ' stroke-width="2" stroke-dasharray="7 4"'), CUDNN: PEER}
 # Where a name's words are not its title.
-TITLES = {TERNION: "Ternion's attention", MATH: "PyTorch, math", CUDNN: "PyTorch, cuDNN", "mma": "mma.sync", "ping_pong": "ping-pong"}
+TITLES = {TERNION: "Ternion's attention", MATH: "PyTorch, math", CUDNN: "PyTorch, cuDNN", "mma": "mma.sync", "ping_pong": "ping-pong", "warp_specialized": "warp-specialized"}
 # A field of a record -> what the page calls it, and by what it is divided.
 AMOUNTS = {
     "memory_bytes": ("memory, MiB", 2**20),
@@ -129,6 +129,9 @@ def body(lines, pictures):
         text += rate_table(one)
     if any(one.single for one in made):
         text += ["\\* one call, which took longer than 100 ms; all others are medians.", ""]
+    alone = [one.heading() for one in made if not one.peer()]
+    if alone:
+        text += [f"No peer was measured in this run: {'; '.join(alone)}.", ""]
     for field in AMOUNTS:
         text += amount_table(made, field)
     return [*text, *[f"- {error}".replace("\n", " ") for error in errors], *([""] if errors else [])]
@@ -178,7 +181,8 @@ def memory_panel(made, top):
     count = sum(names[0][0] not in APART for names, _ in found)
     series = []
     for number, (names, points) in enumerate(found):
-        label = names[0][1] if len(names) == 1 else f"{names[0][1]} to {title(names[-1][0])}"
+        between = " and " if len(names) == 2 else " to "
+        label = names[0][1] if len(names) == 1 else f"{names[0][1]}{between}{title(names[-1][0])}"
         series.append(Series(label, points, values_of(points), *DRAWN.get(names[0][0], plain(min(number, count - 1), count))))
     width, mask = detailed(made)[0].setting[1:]
     return Panel(f"width {width[1:]}, {mask}: MiB of operands, result and scratch", "tokens", series, top, is_logarithmic=True)

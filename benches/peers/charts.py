@@ -4,8 +4,9 @@ import collections
 import html
 import math
 
-WIDTH, HEIGHT = 900, 460
-LEFT, RIGHT, TOP, BOTTOM = 60, 190, 40, 50
+WIDTH, HEIGHT = 930, 460
+# RIGHT holds the names of lines, of up to 30 letters.
+LEFT, RIGHT, TOP, BOTTOM = 60, 220, 40, 50
 # Between labels at the ends of lines.
 SPACING = 15
 # From the first series to the last one: dark blue, green, orange, red.

@@ -88,6 +88,9 @@ class Pages(PageCase):
         self.assertNotIn("page-memory.svg", page)
         self.assertFalse((self.path / "page-memory.svg").exists())
         self.assertIn("| mma.sync | 100 |\n", page)
+        self.assertIn("No peer was measured in this run: bf16, width 64, causal.", page)
+        having = [record("f32/d128/full/naive/1024", 1), record("f32/d128/full/math/1024", 5)]
+        self.assertNotIn("No peer", self.write([RUN, *having]))
 
     def test_only_what_is_between_the_markers_changes(self):
         page = self.write(RECORDS)
@@ -117,7 +120,7 @@ class Pages(PageCase):
         self.write(RECORDS)
         names = self.names("page-memory.svg")
         self.assertIn("f32, naive: 100 at 1024, 1600 at 4096", names)
-        self.assertIn("bf16, mma.sync to ping-pong: 5.00 at 1024, 20.0 at 4096", names)
+        self.assertIn("bf16, mma.sync and ping-pong: 5.00 at 1024, 20.0 at 4096", names)
         self.assertEqual(len(names), 5)
 
     def test_memory_is_drawn_by_its_logarithm(self):

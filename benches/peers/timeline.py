@@ -198,7 +198,7 @@ def page(text, modes, picture, runs=()):
     return between_markers(text, MARKERS, body(modes, picture, runs))
 
 
-WIDTH, LEFT, BAR, LANE = 1200, 130, 26, 9
+WIDTH, LEFT, BAR, LANE = 1200, 130, 26, 13
 
 
 def drawing(modes):
@@ -233,7 +233,7 @@ def drawing(modes):
         top += 4
         lanes = [group for group in groups if mode.time[group] and group != GAPS]
         for at, group in enumerate(lanes):
-            text(LEFT - 6, top + at * LANE + 8, group, "end")
+            text(LEFT - 6, top + at * LANE + 10, group, "end")
         for row in mode.rows:
             details = " ".join(part for part in (row["op"], row["kernel"], row["variant"], f"{row['us']:.1f} us") if part)
             rectangle(row["start_us"], top + lanes.index(row["group"]) * LANE, row["us"], LANE - 1, row["group"], details) if row["group"] in lanes else None
