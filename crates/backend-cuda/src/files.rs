@@ -128,6 +128,7 @@ pub(crate) const FILES: &[File] = &[
     file!("ptx/cp_async.cuh"),
     file!("ptx/cvt.cuh"),
     file!("ptx/delay.cuh"),
+    file!("ptx/delayed_barriers.cuh"),
     file!("ptx/griddepcontrol.cuh"),
     file!("ptx/ldmatrix.cuh"),
     file!("ptx/math.cuh"),
@@ -154,11 +155,11 @@ pub struct Program {
 }
 
 impl Program {
-    /// The program that defines `macros` and includes `root`.
-    pub(crate) fn new<'a>(root: &str, macros: impl Iterator<Item = (&'a str, &'a str)>) -> Program {
-        let mut text: String = macros.map(|(name, value)| format!("#define {name} {value}\n")).collect();
-        text.push_str(&format!("#include \"{root}\"\n"));
-        Program { text, headers: closure(root) }
+    /// The program that defines `macros` and includes `roots`, one after the other.
+    pub(crate) fn new<'a>(roots: &[&str], macros: impl Iterator<Item = (&'a str, &'a str)>) -> Program {
+        let defines = macros.map(|(name, value)| format!("#define {name} {value}\n"));
+        let text = defines.chain(roots.iter().map(|root| format!("#include \"{root}\"\n"))).collect();
+        Program { text, headers: closure(roots) }
     }
 
     /// All texts that machine code depends on, for digests.
@@ -181,9 +182,9 @@ fn find(path: &str) -> Option<File> {
     FILES.iter().copied().find(|(listed, _)| *listed == path)
 }
 
-/// `root` and all that it includes, each once.
-fn closure(root: &str) -> Vec<File> {
-    let mut files: Vec<File> = find(root).into_iter().collect();
+/// `roots` and all that they include, each once.
+fn closure(roots: &[&str]) -> Vec<File> {
+    let mut files: Vec<File> = roots.iter().filter_map(|root| find(root)).collect();
     let mut seen: HashSet<&str> = files.iter().map(|&(path, _)| path).collect();
     let mut next = 0;
     while let Some(&(_, text)) = files.get(next) {
@@ -240,13 +241,27 @@ mod tests {
     #[test]
     fn no_file_is_unused() {
         let all = variants().into_iter().chain(variants_beside_ops());
-        let roots: BTreeSet<&str> = all.map(|variant| variant.source().file).collect();
+        let sources: Vec<_> = all.map(|variant| variant.source_with_delays()).collect();
+        assert!(sources.iter().all(|source| find(source.file).is_some()));
+        let programs: Vec<Program> = sources.iter().map(|source| source.program()).collect();
         let used: BTreeSet<&str> =
-            roots.iter().flat_map(|root| closure(root)).map(|(path, _)| path).collect();
+            programs.iter().flat_map(|program| &program.headers).map(|&(path, _)| path).collect();
         for (path, _) in FILES {
             assert!(used.contains(path), "{path} is no part of any kernel");
         }
-        assert!(roots.iter().all(|root| find(root).is_some()), "roots: {roots:?}");
+    }
+
+    #[test]
+    fn every_barrier_has_a_form_with_delays() {
+        let (_, delayed) = find("ptx/delayed_barriers.cuh").expect("the macros");
+        for (path, text) in FILES.iter().filter(|(path, _)| *path != "ptx/delayed_barriers.cuh") {
+            for after in text.split("__sync").skip(1) {
+                let name: String = after.chars().take_while(|&c| c == '_' || c.is_alphanumeric()).collect();
+                let called = after[name.len()..].starts_with('(');
+                let macro_of_it = format!("#define __sync{name}(");
+                assert!(!called || delayed.contains(&macro_of_it), "{path}: __sync{name} has no delay");
+            }
+        }
     }
 
     #[test]
@@ -257,7 +272,7 @@ mod tests {
 
     #[test]
     fn a_program_depends_on_what_its_headers_include() {
-        let program = Program::new("ops/softmax.cu", [("TYPE", "float")].into_iter());
+        let program = Program::new(&["ops/softmax.cu"], [("TYPE", "float")].into_iter());
         assert_eq!(program.text, "#define TYPE float\n#include \"ops/softmax.cu\"\n");
         let paths: Vec<&str> = program.headers.iter().map(|&(path, _)| path).collect();
         assert_eq!(paths[0], "ops/softmax.cu");
@@ -265,6 +280,6 @@ mod tests {
             assert!(paths.contains(&path), "{path} in {paths:?}");
         }
         assert!(program.parts().any(|part| part.contains("struct f16")), "the text of an indirect header");
-        assert!(Program::new("no/such.cu", std::iter::empty()).headers.is_empty());
+        assert!(Program::new(&["no/such.cu"], std::iter::empty()).headers.is_empty());
     }
 }

@@ -101,9 +101,14 @@ impl Source {
         let triggers = self.triggers.then_some(("TRIGGERS", "1"));
         let delays = self.has_delays.then_some(("DELAYS", "1"));
         let macros = self.defines.iter().map(|(name, value)| (*name, value.as_str()));
-        Program::new(self.file, macros.chain(narrow).chain(waits).chain(triggers).chain(delays))
+        let roots = self.has_delays.then_some(DELAYED_BARRIERS).into_iter().chain([self.file]);
+        let macros = macros.chain(narrow).chain(waits).chain(triggers).chain(delays);
+        Program::new(&roots.collect::<Vec<_>>(), macros)
     }
 }
+
+/// What makes the barriers of a block and of a warp wait for random times first.
+const DELAYED_BARRIERS: &str = "ptx/delayed_barriers.cuh";
 
 /// The macro of the element type.
 const TYPE: &str = "TYPE";
@@ -330,6 +335,11 @@ mod tests {
             assert_eq!(text.contains("#define TRIGGERS 1\n"), variant.may_trigger(), "{}", source.name);
             assert!(
                 text.contains("#define DELAYS 1\n") && !program.text.contains("DELAYS"),
+                "{}",
+                source.name
+            );
+            assert!(
+                text.contains("#include \"ptx/delayed_barriers.cuh\"\n") && !program.text.contains("delay"),
                 "{}",
                 source.name
             );

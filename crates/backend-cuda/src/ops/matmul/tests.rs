@@ -318,7 +318,7 @@ fn what_memory_and_the_cache_deliver_limits_products_of_tensor_cores() {
 
 #[test]
 fn kernels_count_as_the_host_does() {
-    let program = crate::files::Program::new("gemm/wgmma.cu", std::iter::empty());
+    let program = crate::files::Program::new(&["gemm/wgmma.cu"], std::iter::empty());
     let text = |file: &str| program.headers.iter().find(|(path, _)| *path == file).expect("a header").1;
     // Eight bits of a word count parts: `MOST_ARRIVALS`.
     assert!(text("gemm/wgmma_parts.cuh").contains("ARRIVED = 1, DONE = 1 << 8, TAKEN = 1 << 16"));

@@ -55,7 +55,7 @@ impl Random {
 #[test]
 fn the_emulation_has_the_numbers_of_the_kernels() {
     let text = |root: &str, file: &str| {
-        let program = Program::new(root, std::iter::empty());
+        let program = Program::new(&[root], std::iter::empty());
         let found = program.headers.iter().find(|(path, _)| *path == file);
         found.unwrap_or_else(|| panic!("no {file}")).1
     };
