@@ -3,8 +3,8 @@
 //   s [1, OVER, 4]: 16 queries from `query` on, OVER * 8 keys from `first_key` on
 //
 // With BY_BITS a word has a bit for each key of a row that is seen, and an element is chosen by its bit: one instruction for each element in place of three
-// (R2P takes seven bits at a time to predicates). That makes forward_tma.cu 1 to 2 % faster with three consumers, and with two no faster
-// (docs/kernels/attention.md).
+// (R2P takes seven bits at a time to predicates). That makes forward_tma.cu faster with three consumers, but not with two (docs/kernels/attention.md,
+// What was tried).
 
 #pragma once
 

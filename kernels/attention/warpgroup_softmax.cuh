@@ -36,8 +36,8 @@ INLINE void scale_large_rows(Scores& s, const Softmax& softmax, float scale) {
     }
 }
 
-// Scores become weights. (Not to compute those of 16 keys that no query of the warp sees, in a second form of this, made causal bands of 1024 and 4096
-// keys 8 % slower.)
+// Scores become weights. (A second form of this that does not compute the weights of 16 keys that no query of the warp sees made causal bands slower:
+// docs/kernels/attention.md, What was tried.)
 INLINE void exp_rows(Scores& s, Rows& softmax, float scale) {
     float factor[2], base[2];
 #pragma unroll

@@ -23,8 +23,9 @@
 // tiles are PACK elements longer than they need, so that the lanes of a warp meet different banks.
 //
 // Numbers read as pairs along k lie in pairs of registers, those of one k in even ones, those of the next in odd ones. Where a has such pairs,
-// operands and sums often meet in one bank of the registers (4096^3 on an H100: 3.4 ms with RUN_PACKS for a and PACKS for b, 2.8 ms the
-// other way round). So with 64 sums and more a lane, take RUNS for an a that runs along k; RUN_PACKS is right for b, and below 64 sums.
+// operands and sums often meet in one bank of the registers, so that RUN_PACKS for a and PACKS for b are slower than the other way round
+// (docs/kernels/matmul.md, What was tried). So with 64 sums and more a lane, take RUNS for an a that runs along k; RUN_PACKS is right for
+// b, and below 64 sums.
 //
 // Tiles that the host chooses from, by the time that it expects (TILE_M, TILE_N, TILE_K, THREAD_M, THREAD_N, LANES_M, STAGES, RESIDENT):
 //

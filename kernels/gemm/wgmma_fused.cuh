@@ -234,8 +234,8 @@ struct FusedOut {
         for (int w = 0; w < 4 * COLUMN_PAIRS; ++w)
             if (!(w % 2 ? lower : upper)) y[w / 4][w % 4] = 0;
     }
-    // Adds the sums of the columns of the strip, of which a lane has two. (By the tensor cores, y turned times ones, they would wait for the other consumer's
-    // products: 25 us more of 140.)
+    // Adds the sums of the columns of the strip, of which a lane has two. (Formed by the tensor cores, as the transpose of y times ones, they would wait for
+    // the other consumer's products: docs/kernels/matmul.md, What was tried.)
     INLINE void add_columns(u32 strip, float2& sums) const {
         if (!p.sums) return;
         Output type{};

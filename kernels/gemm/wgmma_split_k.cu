@@ -115,8 +115,8 @@ INLINE void init_barriers(u32 shared) {
     fence_mbarrier_init();
 }
 
-// b that is read once makes room in the L2 cache for itself, not at the cost of what was there: 33 MB of b between results of others take 22.0 us without
-// that hint and 19.5 with it, on an H100.
+// b that is read once makes room in the L2 cache for itself, not at the cost of what was there: with that hint the product is faster between kernels whose
+// results are in the cache (docs/kernels/matmul.md, What was tried).
 INLINE void produce(const SplitKProduct& p, u32 shared, const Range& range) {
     Ring ring(shared);
     u64 policy = p.reads_b_once ? createpolicy_evict_first() : createpolicy_evict_normal();

@@ -78,8 +78,8 @@ constexpr int BLOCKS = PART_M / 64;
 // Where 64 sums and what is worked out of them fit a thread's 168, consumers need not wait for those of the producer.
 constexpr bool MOVES_REGISTERS = BLOCKS * TILE_N > 128 || EPILOGUE || SUMS_OF_A || BF16X6;
 // Stages whose products run on while the next one's are begun. Where a stage takes 128 cycles, or consumers release it at the barriers of other blocks, tensor
-// cores would else stand still now and then until a warp has seen that products are complete. (At 64 x 128 without clusters two or three lost 1 to 2 % at
-// 1024 cubed.)
+// cores would else stand still now and then until a warp has seen that products are complete. (At 64 x 128 without clusters two or three are slower:
+// docs/kernels/matmul.md, What was tried.)
 constexpr bool IS_SMALL = PINGPONG && BLOCKS * TILE_N <= 128 && !A_FROM_REGISTERS && !BF16X6;
 constexpr u32 UNDER_WAY = !IS_SMALL ? 1 : CLUSTER > 1 ? 3 : TILE_N == 64 ? 2 : 1;
 // Of a block's last tile that both consumers have: the second one begins its last PAUSE stages when the first one has begun all of its own. Tensor cores

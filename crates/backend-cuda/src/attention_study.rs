@@ -11,7 +11,7 @@ use ternion_core::op::Rule;
 use ternion_core::ops::attention::{Attention, AttentionConfig, AttentionGrad};
 use ternion_core::{Error, Result};
 
-pub use crate::ops::attention::{ForwardTiles, SumOrder};
+pub use crate::ops::attention::{ForwardTiles, SumOrder, with_resident_blocks};
 
 const OP: &str = "attention_study";
 

@@ -23,9 +23,9 @@ const MAX_STRIDE: u64 = (1 << 40) - ALIGNMENT;
 /// The most elements of a box along an axis.
 const MAX_BOX: u32 = 256;
 /// How many bytes the L2 cache reads from memory where a box touches it: 128, the length of a row of
-/// a box of the products and of attention. By 256 a cold cache also reads bytes beside the box: bf16
-/// products of 1000 cubed took 1.12 times as long on an H200, and none of 32 products took over 0.1 %
-/// less (`docs/kernels/matmul.md`).
+/// a box of the products and of attention. With 256 a cold cache also reads bytes beside the box,
+/// which slows some products down and speeds none up (`docs/kernels/matmul.md`, What a tensor map
+/// reads).
 const PROMOTION: sys::CUtensorMapL2promotion =
     sys::CUtensorMapL2promotion::CU_TENSOR_MAP_L2_PROMOTION_L2_128B;
 /// Maps that a thread caches.

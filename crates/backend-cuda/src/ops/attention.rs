@@ -6,6 +6,7 @@ mod forward_tma;
 mod grad_by_keys;
 mod grad_mask;
 mod parts;
+mod resident;
 mod study;
 mod varlen;
 
@@ -23,6 +24,7 @@ use ternion_core::{DType, Error, Layout, Op, Result, Scalar, Shape};
 use varlen::Varlen;
 
 pub use grad_by_keys::SumOrder;
+pub use resident::with_resident_blocks;
 pub use study::ForwardTiles;
 pub(crate) use study::{forward as study_forward, gradient as study_gradient};
 

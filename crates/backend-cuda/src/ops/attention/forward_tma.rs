@@ -3,6 +3,7 @@
 
 use super::dropout_bits::{BitLayout, BitWalk};
 use super::grad_by_keys::suits;
+use super::resident::blocks_of;
 use super::{Dropping, Forward, Operand, Plan, Sizes, grid};
 use crate::call::Call;
 use crate::driver::tensor_map::TensorMap;
@@ -17,7 +18,7 @@ const SWIZZLE_ALIGNMENT: usize = 1024;
 /// Bytes of keys and values that works next to each other read: they stay in the cache.
 const NEAR_BYTES: usize = 16 << 20;
 /// Microseconds of a work and of each of its steps in a causal band at width 64, by the tiles for few keys and by those for many: fitted to rows of 512,
-/// 1024 and 4096 tokens on an H200, and within 4 % of 700 and 1300.
+/// 1024 and 4096 tokens on an H200; how well they predict other rows is in `docs/kernels/attention.md`, What was tried.
 const CAUSAL_TIMES: [(f64, f64); 2] = [(1.5, 1.18), (1.9, 1.53)];
 /// Queries up to which the host adds up the times of all tiles, of which there are 512 at most; beyond, those for many are the faster ones.
 const MOST_PREDICTED: usize = 1 << 16;
@@ -119,7 +120,8 @@ impl Plan {
     }
 
     /// Whether larger tiles, which are fewer, do not leave multiprocessors without work: of a band, whose works differ in length, two for each of them;
-    /// else by the rounds that blocks take, each of as many rows as a tile has, of which a tile of 192 takes 7 / 6 times as many in a time (measured).
+    /// else by the rounds that blocks take, each of as many rows as a tile has, of which a tile of 192 takes more in the same time
+    /// (`docs/kernels/attention.md`, What was tried).
     fn fills(&self, is_band: bool, multiprocessors: usize) -> bool {
         let works = |is_long: bool| {
             let rows = forward_tma_tiles(self.width(), is_long, self.products.reach).consumers * ROWS;
@@ -190,7 +192,7 @@ impl Plan {
         let variant =
             AttentionVariant::ForwardTma { width: width as u16, is_long, reach: self.products.reach, dtype };
         let launch = |parameters: &Parameters| {
-            let blocks = parameters.works.min(call.gpu.multiprocessors() as u32);
+            let blocks = blocks_of(call.gpu, parameters.works);
             let threads = (1 + tiles.consumers as u32) * 128;
             let shared = shared_bytes(width, is_long, self.products.reach) as u32;
             let launch = Launch { shared, ..Launch::new(variant, 0, blocks, threads) };

@@ -2,6 +2,7 @@
 //! each tile of queries in its turn. What it is for, and its launch; and that of its form for study, without turns.
 
 use super::dropout_bits::{BitLayout, BitWalk};
+use super::resident::blocks_of;
 use super::{Dropping, Gradients, Operand, Plan, Sizes, grid};
 use crate::call::Call;
 use crate::driver::tensor_map::{Axes, Swizzle, TensorMap, TensorMapSpec};
@@ -22,14 +23,14 @@ const STAGES: usize = 2;
 const CONSUMERS: usize = 2;
 /// How long after a work the next one of the same head begins, at least, in steps of a walk.
 const STEPS_APART: f64 = 1.5;
-/// The same where few heads beside each other give it: 1 to 5 % faster than 1.5 steps at 16,384 tokens, and slower at 512, whose heads would be many (measured on an
-/// H200).
+/// The same where few heads beside each other give it: faster in long rows, but slower in short ones, whose heads would be many
+/// (`docs/kernels/attention.md`, What was tried).
 const FEW_HEADS_STEPS_APART: f64 = 3.0;
 const FEW_HEADS: usize = 8;
 /// Heads beside each other of causal bands at width 64 whose gradient of queries lags. The last works of a band are short and begin soon after one another, so that
-/// they wait: 32 heads are 4 to 12 % faster than what the average work asks for, of 2048 to 16,384 tokens (measured on an H200).
+/// they wait: 32 heads are faster than as many as the average work asks for (`docs/kernels/attention.md`, What was tried).
 const CAUSAL_HEADS: usize = 32;
-/// The same of wide heads: 16 heads are 3 to 4 % faster at 4096 tokens, and 8, which were all, 7 to 9 % at 16,384 (measured on an H200).
+/// The same of wide heads: 16 heads, or all where there are fewer, are faster (`docs/kernels/attention.md`, What was tried).
 const WIDE_CAUSAL_HEADS: usize = 16;
 /// Steps of an average walk from which on the gradient of queries lags in a causal band at width 64 (measured between 4.5 and 8.5).
 const LEAST_LAGGING_STEPS: f64 = 6.5;
@@ -331,7 +332,7 @@ impl Plan {
         let row_grid = grid(call.name, self.batch * self.sizes.heads as usize, query_tiles)?;
         call.gpu.launch(call.name, Launch::new(variant, ROWS_KERNEL, row_grid, ROW_THREADS), &parameters)?;
         let walk = |parameters: &Parameters| {
-            let key_grid = parameters.works.min(call.gpu.multiprocessors() as u32);
+            let key_grid = blocks_of(call.gpu, parameters.works);
             let launch = Launch {
                 shared: shared_bytes(usize::from(width)) as u32,
                 ..Launch::new(variant, MAIN_KERNEL, key_grid, THREADS)

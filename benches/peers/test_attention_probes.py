@@ -1,0 +1,110 @@
+"""attention_probes.py: what records say, what is refused, and the pages: python3 -m unittest discover -s benches/peers"""
+
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+
+import attention_probes  # noqa: E402
+
+DOCS = HERE.parents[1] / "docs" / "kernels"
+RECORDS = HERE / "attention_probes.jsonl"
+PAGE = f"before\n\n{attention_probes.START}\nstale\n{attention_probes.END}\nafter\n"
+
+
+def record(**changed):
+    return dict(probe="tiles", what="a form", device="Some GPU", written="abc1234", case="width 64", as_is=4, tried=5, unit="us", kept="no") | changed
+
+
+def ratio(least, most):
+    found = record(unit="ratio", tried=[least, most])
+    del found["as_is"]
+    return found
+
+
+class Cells(unittest.TestCase):
+    def test_times_have_their_ratio(self):
+        self.assertEqual(attention_probes.outcome(record()), "1.25 (5 us over 4)")
+        self.assertEqual(attention_probes.outcome(record(tried=3.4, as_is=2.8, unit="ms")), "1.21 (3.4 ms over 2.8)")
+
+    def test_ratios_are_ranges_that_may_be_open(self):
+        found = [attention_probes.outcome(ratio(*pair)) for pair in ((0.94, 1.02), (1.08, 1.08), (None, 1.01), (0.98, None))]
+        self.assertEqual(found, ["0.94 to 1.02", "1.08", "up to 1.01", "from 0.98"])
+
+    def test_a_form_and_where_it_was_tried_stand_once(self):
+        rows = attention_probes.table([record(), record(case="width 128"), record(device="Other GPU")]).splitlines()[2:]
+        self.assertEqual(rows[0], "| a form | Some GPU, abc1234 | width 64 | 1.25 (5 us over 4) | no |")
+        self.assertEqual(rows[1], "|  |  | width 128 | 1.25 (5 us over 4) | no |")
+        self.assertEqual(rows[2], "| a form | Other GPU, abc1234 | width 64 | 1.25 (5 us over 4) | no |")
+
+
+class Faults(unittest.TestCase):
+    def test_what_is_no_record(self):
+        for changed, why in (
+            (dict(tried=0), "expected times above 0"),
+            (dict(unit="ratio"), "unknown field as_is"),
+            (dict(unit="s"), "unit: expected us, ms, ratio or words"),
+            (dict(kept="perhaps"), "kept: expected"),
+            (dict(device=""), "device: expected words"),
+            (dict(speed=1), "unknown field speed"),
+        ):
+            self.assertIn(why, attention_probes.fault(record(**changed)))
+        self.assertIn("[least, most]", attention_probes.fault(ratio(1.1, 1.0)))
+        self.assertIn("[least, most]", attention_probes.fault(ratio(None, None)))
+        self.assertIsNone(attention_probes.fault(record()))
+
+    def test_every_field_is_needed(self):
+        for field in record():
+            found = record()
+            del found[field]
+            self.assertIn(f"expected the field {field}, found none", attention_probes.fault(found))
+
+
+class Page(unittest.TestCase):
+    def written(self, lines, names=("attention.md", "matmul.md")):
+        """The pages after `write` of these lines, and what the script said."""
+        with tempfile.TemporaryDirectory() as folder:
+            paths, results = [pathlib.Path(folder, name) for name in names], pathlib.Path(folder, "probes.jsonl")
+            for path in paths:
+                path.write_text(PAGE)
+            results.write_text("".join(json.dumps(line) + "\n" for line in lines))
+            command = [sys.executable, str(HERE / "attention_probes.py"), "write", str(results), *map(str, paths)]
+            run = subprocess.run(command, capture_output=True, text=True, check=False)
+            return [path.read_text() for path in paths], run
+
+    def test_each_page_has_its_own_probes(self):
+        (attention, products), run = self.written([record(what="of attention"), record(what="of products", probe="gemm_tiles")])
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertEqual(["of attention" in attention, "of products" in attention], [True, False])
+        self.assertEqual(["of attention" in products, "of products" in products], [False, True])
+        self.assertTrue(attention.startswith("before\n") and attention.endswith(attention_probes.END + "\nafter\n"))
+
+    def test_a_record_that_lacks_a_field_is_refused_by_its_line(self):
+        lacking = record()
+        del lacking["device"]
+        texts, run = self.written([record(), lacking])
+        self.assertEqual((texts, run.returncode), ([PAGE, PAGE], 1))
+        self.assertIn("probes.jsonl:2: expected the field device, found none", run.stderr)
+
+    def test_other_pages_and_pages_without_probes_are_refused(self):
+        texts, run = self.written([record()], ("attention.md", "other.md"))
+        self.assertEqual((texts, run.returncode), ([PAGE, PAGE], 1))
+        self.assertIn("other.md: expected a page named attention.md or matmul.md", run.stderr)
+        texts, run = self.written([record()])
+        self.assertEqual((texts, run.returncode), ([PAGE, PAGE], 1))
+        self.assertIn("no probe of matmul.md", run.stderr)
+
+    def test_the_pages_are_those_of_the_records(self):
+        found = attention_probes.records(RECORDS)
+        for name in attention_probes.PAGES:
+            text = (DOCS / name).read_text(encoding="utf-8")
+            self.assertEqual(attention_probes.page(text, name, found), text, name)
+
+
+if __name__ == "__main__":
+    unittest.main()
