@@ -4,6 +4,7 @@ mod f32_tensor_cores;
 pub(super) mod forward_tiles;
 mod grad_mask;
 mod order;
+mod resident;
 mod varlen;
 
 use super::{beside, both_ways, compare, difference, gpu, is_short, none_wrong, tensor, twice, unless_short};

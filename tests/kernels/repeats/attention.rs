@@ -2,7 +2,8 @@
 
 use super::super::attention::forward_tiles;
 use super::*;
-use ternion_cuda::attention_study::ForwardTiles;
+use std::num::NonZeroU32;
+use ternion_cuda::attention_study::{ForwardTiles, with_resident_blocks};
 
 /// Heads and tokens: several steps, with edges in queries and keys; and, of the forms in bf16, more blocks than fit the device at once.
 const ATTENTION_LADDER_SIZES: [[usize; 2]; 2] = [[3, 513], [48, 1100]];
@@ -168,15 +169,17 @@ fn attention_under_windows_and_masks() -> Result<()> {
     let window = AttentionConfig { scale: 0.1, causal: true, window: Some(150), ..AttentionConfig::PLAIN };
     let masked = AttentionConfig { scale: 0.1, mask: true, ..AttentionConfig::PLAIN };
     let seen = tensor(&[2, 1, 520, 520], DType::F32, device, 6)?.gt_scalar(-0.5)?;
-    for (width, config) in [32, 64, 128, 256].into_iter().flat_map(|width| [(width, window), (width, masked)])
-    {
-        let random = |seed| tensor(&[2, 12, 520, width], DType::BF16, device, seed);
+    let of_width = |width| {
+        HALF_DTYPES.into_iter().flat_map(move |dtype| [(width, dtype, window), (width, dtype, masked)])
+    };
+    for (width, dtype, config) in [32, 64, 128, 192, 256].into_iter().flat_map(of_width) {
+        let random = |seed| tensor(&[2, 12, 520, width], dtype, device, seed);
         let (inputs, dy) = ([random(1)?, random(2)?, random(3)?], random(4)?);
         let extra = config.mask.then_some(&seen);
         let attend =
             |x: &[Tensor]| apply_one(Attention { config }, &x.iter().chain(extra).collect::<Vec<_>>());
         let kind = if config.mask { "bool mask" } else { "window" };
-        let what = format!("attention of width {width}, {kind}");
+        let what = format!("attention, {dtype:?} of width {width}, {kind}");
         compare_runs(&mut faults, &what, || both_ways_by(&inputs, attend, |_| Ok(dy.clone())))?;
     }
     none(&faults);
@@ -202,6 +205,54 @@ fn attention_by_either_tiles() -> Result<()> {
                 compare_runs(&mut faults, &what, run)?;
             }
         }
+    }
+    none(&faults);
+    Ok(())
+}
+
+/// Query heads that share keys, whose gradients are sums over them, by all blocks and by so few that each has several works of several heads.
+#[test]
+fn attention_of_grouped_heads() -> Result<()> {
+    let _beside = beside();
+    let Some(device) = gpu() else { return Ok(()) };
+    let mut faults = Vec::new();
+    let few = NonZeroU32::new(7).expect("blocks");
+    for (width, causal) in [64, 128, 192, 256].into_iter().flat_map(|width| [(width, false), (width, true)]) {
+        let random = |heads, rows, seed| tensor(&[2, heads, rows, width], DType::BF16, device, seed);
+        let (inputs, dy) =
+            ([random(36, 390, 1)?, random(12, 520, 2)?, random(12, 520, 3)?], random(36, 390, 4)?);
+        let config = AttentionConfig { scale: 0.1, causal, ..AttentionConfig::PLAIN };
+        let attend = |x: &[Tensor]| apply_one(Attention { config }, &[&x[0], &x[1], &x[2]]);
+        let run = || both_ways_by(&inputs, attend, |_| Ok(dy.clone()));
+        let what = format!("attention of grouped heads of width {width}, causal: {causal}");
+        compare_runs(&mut faults, &what, run)?;
+        compare_runs(&mut faults, &format!("{what}, 7 blocks"), || with_resident_blocks(few, run))?;
+    }
+    none(&faults);
+    Ok(())
+}
+
+/// Weights that are dropped in f16, and under a mask that is added.
+#[test]
+fn attention_with_dropout_in_f16_and_under_a_mask() -> Result<()> {
+    let _beside = beside();
+    let Some(device) = gpu() else { return Ok(()) };
+    let mut faults = Vec::new();
+    let state = Tensor::from_slice(&[-77_i64, 5], [2], device)?;
+    let dropout = Some(Dropout { p: 0.25, offset: 3 });
+    for (width, is_masked) in
+        [64, 128, 192, 256].into_iter().flat_map(|width| [(width, false), (width, true)])
+    {
+        let random = |seed| tensor(&[1, 20, 520, width], DType::F16, device, seed);
+        let (inputs, dy) = ([random(1)?, random(2)?, random(3)?], random(4)?);
+        let mask = tensor(&[1, 1, 520, 520], DType::F16, device, 5)?;
+        let config = AttentionConfig { scale: 0.1, mask: is_masked, dropout, ..AttentionConfig::PLAIN };
+        let extras: Vec<_> = is_masked.then_some(&mask).into_iter().chain([&state]).collect();
+        let attend = |x: &[Tensor]| {
+            apply_one(Attention { config }, &x.iter().chain(extras.iter().copied()).collect::<Vec<_>>())
+        };
+        let what = format!("attention, dropout in f16 of width {width}, mask: {is_masked}");
+        compare_runs(&mut faults, &what, || both_ways_by(&inputs, attend, |_| Ok(dy.clone())))?;
     }
     none(&faults);
     Ok(())
