@@ -9,6 +9,8 @@ mod pytorch;
 mod attention;
 #[path = "support/layer.rs"]
 mod layer;
+#[path = "transformers/log_sum_exp.rs"]
+mod log_sum_exp;
 #[path = "transformers/loss.rs"]
 mod loss;
 

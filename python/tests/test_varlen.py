@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import ternion
+from ternion import nn
 from ternion.nn import functional as F
 from ternion.nn.attention.varlen import AuxRequest, varlen_attn
 
@@ -59,6 +60,103 @@ def test_the_log_sum_exp_is_a_second_result():
     assert np.array_equal(plain.detach().numpy(), output.detach().numpy())
 
 
+def test_weights_are_dropped_as_in_the_dense_function():
+    """By the same draws: one sequence alone is as a batch of one, and both leave the generator at the same place."""
+    q, k, v = drawn(9, 4, 8), drawn(14, 2, 8), drawn(14, 2, 6)
+
+    def packed():
+        return varlen_attn(q, k, v, lengths([0, 9]), lengths([0, 14]), 9, 14, dropout_p=0.4)
+
+    def dense():
+        heads = [x.transpose(0, 1).unsqueeze(0) for x in (q, k, v)]
+        return F.scaled_dot_product_attention(*heads, dropout_p=0.4, enable_gqa=True)[0].transpose(0, 1)
+
+    def seeded(attend):
+        ternion.manual_seed(3)
+        return [attend().detach().numpy(), attend().detach().numpy(), ternion.rand(4).numpy()]
+
+    found, again, expected = seeded(packed), seeded(packed), seeded(dense)
+    for ours, same, theirs in zip(found, again, expected):
+        assert np.array_equal(ours, same)
+        np.testing.assert_allclose(ours, theirs, rtol=2e-5, atol=2e-6)
+    assert not np.array_equal(found[0], found[1])
+
+
+def test_dropout_is_of_weights_alone():
+    q, k, v = drawn(9, 2, 4), drawn(14, 2, 4), drawn(14, 2, 4)
+
+    def attend(p):
+        ends = lengths(ENDS), lengths(KEY_ENDS), 5, 5
+        output, lse = varlen_attn(q, k, v, *ends, return_aux=AuxRequest(lse=True), dropout_p=p)
+        return output.detach().numpy(), lse.detach().numpy()
+
+    (whole, lse), (dropped, lse_of_dropped), (nothing, _) = attend(0.0), attend(0.5), attend(1.0)
+    np.testing.assert_allclose(lse, lse_of_dropped, rtol=1e-6)
+    assert not np.array_equal(whole, dropped) and np.all(nothing == 0)
+    mean = np.mean([attend(0.5)[0] for _ in range(600)], 0)
+    assert np.abs(mean - whole).max() < 0.25
+
+
+def test_gradients_are_of_what_was_left():
+    q, k, v = drawn(9, 2, 4), drawn(14, 2, 4), drawn(14, 2, 4)
+    ternion.manual_seed(5)
+    output = varlen_attn(q, k, v, lengths(ENDS), lengths(KEY_ENDS), 5, 5, dropout_p=0.5)
+    # Linear in the values: their gradient times the values is the output.
+    gradient = ternion.autograd.grad(output.sum(), v)[0]
+    np.testing.assert_allclose((gradient * v).sum().item(), output.sum().item(), rtol=1e-4, atol=1e-5)
+
+
+class TestLayer:
+    """`nn.MultiheadAttention.forward_varlen`."""
+
+    @pytest.mark.parametrize("options", [dict(), dict(is_causal=True), dict(is_causal=True, window=2), dict(window=2)])
+    @pytest.mark.parametrize("settings", [dict(), dict(num_kv_heads=1, bias=False), dict(rotary=nn.Rotary(6, 4)), dict(rotary=nn.Rotary(6, 4, pairs="neighbours"))])
+    def test_sequences_attend_as_each_alone(self, settings, options):
+        ternion.manual_seed(1)
+        attention, x, ends = nn.MultiheadAttention(8, 2, **settings), drawn(9, 8), [0, 2, 2, 8, 9]
+        found = attention.forward_varlen(x, lengths(ends), 6, **options)
+        parts = [x[first:end].unsqueeze(0) for first, end in zip(ends, ends[1:]) if first < end]
+        expected = ternion.cat([attention.attend_self(part, **options)[0] for part in parts])
+        assert found.shape == (9, 8)
+        leaves = [x, *attention.parameters()]
+        of_found, of_expected = (ternion.autograd.grad(y.square().sum(), leaves) for y in (found, expected))
+        for ours, theirs in zip((found, *of_found), (expected, *of_expected)):
+            np.testing.assert_allclose(ours.detach().numpy(), theirs.detach().numpy(), rtol=2e-5, atol=4e-6)
+
+    def test_half_precision_stays(self):
+        attention = nn.MultiheadAttention(8, 2, dtype=ternion.bfloat16)
+        assert attention.forward_varlen(drawn(9, 8).detach().bfloat16(), lengths([0, 9])).dtype is ternion.bfloat16
+
+    def test_dropout_is_of_training(self):
+        attention, x, ends = nn.MultiheadAttention(8, 2, dropout=0.5), drawn(9, 8), lengths([0, 3, 9])
+        ternion.manual_seed(2)
+        assert not attention.forward_varlen(x, ends).equal(attention.forward_varlen(x, ends))
+        attention.eval()
+        assert attention.forward_varlen(x, ends).equal(attention.forward_varlen(x, ends))
+
+    @pytest.mark.parametrize(
+        "settings, change, error, message",
+        [
+            ({}, dict(x=drawn(1, 9, 8)), ValueError, "forward_varlen: expected 2 axes, got shape [1, 9, 8]"),
+            ({}, dict(x=[1.0]), TypeError, "forward_varlen: x of type list, expected a tensor"),
+            ({}, dict(cu_seqlens=[0, 9]), TypeError, "forward_varlen: cu_seqlens of type list, expected a tensor"),
+            ({}, dict(cu_seqlens=ternion.tensor([0, 9])), TypeError, "forward_varlen: cu_seqlens is int64, expected int32"),
+            ({}, dict(cu_seqlens=lengths([9])), ValueError, "1 cumulative lengths, expected 0 and the end of each sequence"),
+            ({}, dict(cu_seqlens=lengths([0, 10])), ValueError, "ends at 10, expected at most 9 rows"),
+            ({}, dict(max_seqlen=-1), ValueError, "forward_varlen: max_seqlen is -1, expected a whole number from 0 on"),
+            ({}, dict(max_seqlen=2.0), ValueError, "forward_varlen: max_seqlen is 2.0, expected a whole number from 0 on"),
+            (dict(kdim=6), {}, ValueError, "forward_varlen: keys of 6 and values of 8 columns, expected 8"),
+            (dict(add_zero_attn=True), {}, ValueError, "forward_varlen: add_bias_kv or add_zero_attn, expected neither: call the module"),
+            (dict(rotary=nn.Rotary(9, 6)), {}, ValueError, "rotary: 9 rows of 4 at positions [9], expected rows of 6 and a position of each"),
+        ],
+    )
+    def test_what_does_not_fit_is_refused(self, settings, change, error, message):
+        attention = nn.MultiheadAttention(8, 2, **settings)
+        with pytest.raises(error) as refused:
+            attention.forward_varlen(**{"x": drawn(9, 8), "cu_seqlens": lengths([0, 9]), **change})
+        assert message in str(refused.value)
+
+
 def test_rows_behind_the_last_sequence_give_zeros():
     q, k, v = drawn(5, 1, 4), drawn(6, 1, 4), drawn(6, 1, 4)
     output = varlen_attn(q, k, v, lengths([0, 3]), lengths([0, 4]), 3, 4).detach().numpy()
@@ -69,6 +167,8 @@ def test_rows_behind_the_last_sequence_give_zeros():
     "change, error, message",
     [
         (dict(window_size=(2, 1)), ValueError, r"varlen_attn: window_size (2, 1), expected (-1, -1), (-1, 0), (W, 0) or (W, W)"),
+        (dict(dropout_p=1.5), ValueError, "varlen_attn: probability 1.5, expected 0 to 1"),
+        (dict(dropout_p="a"), TypeError, "varlen_attn: expected a number, got str"),
         (dict(max_q=-1), ValueError, "varlen_attn: max_q is -1, expected a whole number from 0 on"),
         (dict(cu_seq_q=ternion.tensor([0, 9])), TypeError, "cu_seqlens_q is int64, expected int32"),
         (dict(cu_seq_k=lengths([0, 3, 14])), ValueError, "cu_seqlens_k has shape [3], expected [2]"),

@@ -4,8 +4,10 @@ use super::{check, check_layer, device, reference};
 use crate::layer::on_each_device;
 use crate::pytorch::{assert_close, tensor_of};
 use std::sync::Arc;
+use ternion::Causal;
 use ternion::nn::{
-    KeyValueCache, MultiHeadAttention, MultiHeadAttentionConfig, Seen,
+    FeedForwardForm, KeyValueCache, MultiHeadAttention, MultiHeadAttentionConfig, NormForm, Seen,
+    TransformerBlock, TransformerBlockConfig,
     position::{Rotary, RotaryConfig},
 };
 use ternion::prelude::*;
@@ -207,12 +209,7 @@ fn sequences_one_after_another_attend_as_each_alone() -> Result<()> {
         let lengths = Tensor::from_slice(&ends, [5], device)?;
         for seen in [Seen::default(), Seen::causal(), Seen { window: Some(2), ..Seen::causal() }] {
             let together = attention.attend_self_varlen(&input, &lengths, seen)?;
-            let alone = ends.windows(2).filter(|pair| pair[0] < pair[1]).map(|pair| {
-                let rows = input.narrow(0, pair[0] as usize, (pair[1] - pair[0]) as usize)?;
-                attention.attend_self(&rows.unsqueeze(0)?, seen, None)?.squeeze(0)
-            });
-            let alone = alone.collect::<Result<Vec<_>>>()?;
-            let alone = Tensor::concat(&alone.iter().collect::<Vec<_>>(), 0)?;
+            let alone = each_alone(&input, &ends, |rows| attention.attend_self(rows, seen, None))?;
             assert_near("sequences", &together, &alone)?;
             let gradient = |y: &Tensor| -> Result<Tensor> {
                 let gradients = y.mul(y)?.sum(..)?.backward()?;
@@ -231,7 +228,111 @@ fn sequences_one_after_another_attend_as_each_alone() -> Result<()> {
     })
 }
 
-fn assert_near(what: &str, found: &Tensor, expected: &Tensor) -> Result<()> {
+/// What a layer gives for each sequence, `[1, length, width]`, by itself.
+fn each_alone(input: &Tensor, ends: &[i32], layer: impl Fn(&Tensor) -> Result<Tensor>) -> Result<Tensor> {
+    let alone = ends.windows(2).filter(|pair| pair[0] < pair[1]).map(|pair| {
+        let rows = input.narrow(0, pair[0] as usize, (pair[1] - pair[0]) as usize)?;
+        layer(&rows.unsqueeze(0)?)?.squeeze(0)
+    });
+    let alone = alone.collect::<Result<Vec<_>>>()?;
+    Tensor::concat(&alone.iter().collect::<Vec<_>>(), 0)
+}
+
+/// Of blocks of each form: what two behind each other give for the rows of all sequences is what they give for each sequence, and so are the gradients of
+/// the input and of all parameters.
+#[test]
+fn blocks_take_sequences_one_after_another() -> Result<()> {
+    on_each_device(|device| {
+        for (form, norm) in
+            [(FeedForwardForm::GELU, NormForm::LayerNorm), (FeedForwardForm::SwiGLU, NormForm::RMSNorm)]
+        {
+            let rotary = Some(Arc::new(Rotary::new(6, 4, RotaryConfig::default())?));
+            let config =
+                TransformerBlockConfig { kv_heads: Some(1), form, norm, rotary, ..Default::default() };
+            let blocks = [0, 1].map(|_| TransformerBlock::new(8, 2, config.clone(), device));
+            let blocks = blocks.into_iter().collect::<Result<Vec<_>>>()?;
+            let numbers: Vec<f32> = (0..9 * 8).map(|at| ((at * 29 % 17) as f32 - 8.0) / 8.0).collect();
+            let input = Tensor::from_vec(numbers, [9, 8], device)?.requires_grad()?;
+            for seen in [Seen::default(), Seen::causal(), Seen { window: Some(2), ..Seen::causal() }] {
+                check_blocks(&blocks, &input, seen)?;
+            }
+        }
+        Ok(())
+    })
+}
+
+fn check_blocks(blocks: &[TransformerBlock], input: &Tensor, seen: Seen<'_>) -> Result<()> {
+    let ends = [0_i32, 2, 2, 8, 9];
+    let lengths = Tensor::from_slice(&ends, [5], input.device())?;
+    let through = |x: &Tensor, block: &dyn Fn(&TransformerBlock, &Tensor) -> Result<Tensor>| {
+        blocks.iter().try_fold(x.clone(), |x, each| block(each, &x))
+    };
+    let together = through(input, &|block, x| block.forward_varlen(x, &lengths, seen))?;
+    let alone =
+        each_alone(input, &ends, |rows| through(rows, &|block, x| block.forward_seen(x, seen, None)))?;
+    assert_near("rows", &together, &alone)?;
+    let parameters: Vec<Tensor> =
+        blocks.iter().flat_map(|block| block.parameters()).map(|param| param.tensor()).collect();
+    let gradients = |y: &Tensor| -> Result<Vec<Tensor>> {
+        let found = y.mul(y)?.sum(..)?.backward()?;
+        let of = |leaf: &Tensor| found.get(leaf).expect("a gradient").clone();
+        Ok(parameters.iter().chain([input]).map(of).collect())
+    };
+    for (found, expected) in gradients(&together)?.iter().zip(&gradients(&alone)?) {
+        let scale = expected.abs()?.max(..)?.to_vec_f64()?[0].max(1.0);
+        assert_near("gradients", &found.div_scalar(scale)?, &expected.div_scalar(scale)?)?;
+    }
+    Ok(())
+}
+
+/// In training both outputs are dropped as in a block of one sequence: by the same numbers of the generator.
+#[test]
+fn blocks_drop_in_sequences_one_after_another() -> Result<()> {
+    let device = device();
+    let config = TransformerBlockConfig { dropout: 0.4, ..Default::default() };
+    let block = TransformerBlock::new(8, 2, config, &device)?;
+    let input = Tensor::randn([6, 8], DType::F32, &device)?;
+    let lengths = Tensor::from_slice(&[0_i32, 6], [2], &device)?;
+    device.seed(3);
+    let packed = block.forward_varlen(&input, &lengths, Seen::causal())?;
+    device.seed(3);
+    let alone = block.forward_seen(&input.unsqueeze(0)?, Seen::causal(), None)?.squeeze(0)?;
+    assert_near("dropped", &packed, &alone)?;
+    block.eval();
+    let used = block.forward_varlen(&input, &lengths, Seen::causal())?;
+    assert_ne!(used.to_vec::<f32>()?, packed.to_vec::<f32>()?, "nothing was dropped");
+    Ok(())
+}
+
+#[test]
+fn blocks_refuse_what_sequences_one_after_another_have_not() -> Result<()> {
+    let device = device();
+    let block = TransformerBlock::new(8, 2, TransformerBlockConfig::default(), &device)?;
+    let input = Tensor::ones([4, 8], DType::F32, &device)?;
+    let lengths = Tensor::from_slice(&[0_i32, 4], [2], &device)?;
+    let mask = Tensor::zeros([4, 4], DType::Bool, &device)?;
+    let masked = Seen { mask: Some(&mask), ..Default::default() };
+    let upper_left = Seen { causal: Causal::UpperLeft, ..Default::default() };
+    let wide = lengths.to_dtype(DType::I64)?;
+    for (lengths, seen, message) in [
+        (&lengths, masked, "attention: a mask beside sequences of different lengths, expected none"),
+        (
+            &lengths,
+            upper_left,
+            "attention: upper-left causal sequences of different lengths, expected lower-right",
+        ),
+        (&wide, Seen::default(), "attention: cu_seqlens_q is i64, expected i32"),
+    ] {
+        let refused = block.forward_varlen(&input, lengths, seen).expect_err(message);
+        assert_eq!(refused.to_string(), message);
+    }
+    let refused = block.forward_varlen(&input.unsqueeze(0)?, &lengths, Seen::default());
+    let message = "attention: expected 2 axes, got shape [1, 4, 8]";
+    assert_eq!(refused.expect_err(message).to_string(), message);
+    Ok(())
+}
+
+pub(crate) fn assert_near(what: &str, found: &Tensor, expected: &Tensor) -> Result<()> {
     let (found, expected) = (found.to_vec_f64()?, expected.to_vec_f64()?);
     let near = |(found, expected): (&f64, &f64)| (found - expected).abs() <= 1e-5 * (1.0 + expected.abs());
     assert_eq!(found.len(), expected.len(), "{what}");

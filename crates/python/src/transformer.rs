@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use ternion::nn::huggingface::{Gpt2Options, load_gpt2, save_gpt2};
 use ternion::nn::position::{Rotary, RotaryConfig, RotaryPairs, sinusoidal};
 use ternion::nn::{FeedForwardForm, GPT, GPTConfig, Module, Sampling};
-use ternion::{DType, Tensor};
+use ternion::{DType, Tensor, positions_in_sequences};
 
 /// Turns pairs of columns by angles that grow with the position: `ternion.nn.Rotary` has one.
 #[pyclass(name = "_Rotary", module = "ternion._ternion", frozen)]
@@ -42,6 +42,22 @@ impl PyRotary {
     fn forward(&self, py: Python<'_>, input: &Bound<'_, PyTensor>, first: usize) -> Outcome<PyTensor> {
         let x = input.get().tensor();
         run(py, x.elements(), || self.rotary.forward(&x, first)).map(PyTensor::new)
+    }
+
+    /// Rows of sequences that are stored one after another, [rows, heads, head_dim], by their positions in these.
+    fn forward_varlen(
+        &self,
+        py: Python<'_>,
+        input: &Bound<'_, PyTensor>,
+        cu_seqlens: &Bound<'_, PyTensor>,
+    ) -> Outcome<PyTensor> {
+        let (x, ends) = (input.get().tensor(), cu_seqlens.get().tensor());
+        let turned = || {
+            let [rows, _, _] = x.sizes()?;
+            let positions = positions_in_sequences(&ends, rows)?;
+            self.rotary.forward_at(&x.transpose(0, 1)?, &positions)?.transpose(0, 1)
+        };
+        run(py, x.elements(), turned).map(PyTensor::new)
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> (Bound<'py, PyAny>, (usize, usize, f64, String)) {

@@ -12,8 +12,8 @@ from .._scopes import no_grad as _no_grad
 from .._ternion import Tensor, _number, _sinusoidal
 from .._ternion import _functional as _native
 
-# Native functions that PyTorch has elsewhere: in `nn.attention.varlen`.
-_ELSEWHERE = ("varlen_attn",)
+# Native functions that are elsewhere: in `nn.attention` and `nn.attention.varlen`.
+_ELSEWHERE = ("scaled_dot_product_attention_with_lse", "varlen_attn")
 globals().update({name: function for name, function in vars(_native).items() if not name.startswith("_") and name not in _ELSEWHERE})
 
 from ._activations import *  # noqa: E402,F401,F403  In place of native functions of the same names.
@@ -290,7 +290,7 @@ def _of_one_rank(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Ten
     return tuple(operand.expand(*outer, *operand.shape[-2:]) for operand in operands)
 
 
-def _check_heads(query: Any, key: Any, value: Any) -> None:
+def _check_heads(query: Any, key: Any, value: Any, function: str = "scaled_dot_product_attention") -> None:
     """That as many heads are of keys and values as of queries, or one. What is no tensor is refused later."""
     if not all(isinstance(operand, Tensor) and operand.ndim > 2 for operand in (query, key, value)):
         return
@@ -298,7 +298,7 @@ def _check_heads(query: Any, key: Any, value: Any) -> None:
     for name, operand in (("key", key), ("value", value)):
         if operand.shape[-3] not in (heads, 1):
             told = f"{name} of {operand.shape[-3]} heads for {heads} of queries, expected as many, or enable_gqa=True"
-            raise ValueError(f"scaled_dot_product_attention: {told}")
+            raise ValueError(f"{function}: {told}")
 
 
 def sinusoidal(positions: int, width: int, device: Any = None) -> Tensor:

@@ -396,8 +396,38 @@ impl Tensor {
         values: &Tensor,
         options: AttentionOptions<'_>,
     ) -> Result<Tensor> {
+        self.attend_in_scope(keys, values, options, apply_one)
+    }
+
+    /// The same, and the log-sum-exp of each query's scores before dropout, by which parts of an attention are put together: -infinity where no key is seen.
+    /// Gradients flow through both; those of the log-sum-exp are composed, with all scores in memory.
+    ///
+    /// # Shapes
+    /// queries `[batch, heads, queries, head_dim]`, keys `[batch, kv_heads, keys, head_dim]`, values `[batch, kv_heads, keys, value_dim]` ->
+    /// `[batch, heads, queries, value_dim]` and `[batch, heads, queries]`, f32 (f64 of f64)
+    ///
+    /// # Errors
+    /// As [`scaled_dot_product_attention`](Tensor::scaled_dot_product_attention).
+    pub fn scaled_dot_product_attention_lse(
+        &self,
+        keys: &Tensor,
+        values: &Tensor,
+        options: AttentionOptions<'_>,
+    ) -> Result<[Tensor; 2]> {
+        let outputs = self.attend_in_scope(keys, values, options, apply)?;
+        Ok([0, 1].map(|at| outputs[at].clone()))
+    }
+
+    /// The op by `apply`, within the scope of mixed precision that there may be.
+    fn attend_in_scope<R>(
+        &self,
+        keys: &Tensor,
+        values: &Tensor,
+        options: AttentionOptions<'_>,
+        apply: impl FnOnce(Attention, &[&Tensor]) -> Result<R>,
+    ) -> Result<R> {
         match precision::current() {
-            None => self.attend(keys, values, options, Matmul::PLAIN),
+            None => self.attend(keys, values, options, Matmul::PLAIN, apply),
             Some(scope) => {
                 let mask = scope.optional(options.mask)?;
                 let options = AttentionOptions { mask: mask.as_ref(), ..options };
@@ -405,19 +435,20 @@ impl Tensor {
                 // What it is composed of is as accurate as the fused form.
                 let (keys, values) = (scope.operand(keys)?, scope.operand(values)?);
                 let product = scope.product_of(&queries);
-                without_precision(|| queries.attend(&keys, &values, options, product))
+                without_precision(|| queries.attend(&keys, &values, options, product, apply))
             }
         }
     }
 
-    /// With the permissions of `product`.
-    fn attend(
+    /// The op by `apply`, with the permissions of `product`.
+    fn attend<R>(
         &self,
         keys: &Tensor,
         values: &Tensor,
         options: AttentionOptions<'_>,
         product: Matmul,
-    ) -> Result<Tensor> {
+        apply: impl FnOnce(Attention, &[&Tensor]) -> Result<R>,
+    ) -> Result<R> {
         let name = "attention";
         let [batch, heads, queries, head_dim] = self.shape().to_array(name)?;
         let AttentionOptions { mask, causal, window, scale, dropout } = options;
@@ -429,7 +460,7 @@ impl Tensor {
         let is_whole = window.is_some() || dropout != 0.0 || values.dims().get(2) != Some(&positions);
         if causal == Causal::UpperLeft && queries < positions && !is_whole {
             let options = AttentionOptions { mask: mask.as_ref(), ..options };
-            return self.attend_to_first_keys(keys, values, options, product);
+            return self.attend_to_first_keys(keys, values, options, product, apply);
         }
         let (mask, causal) = match causal {
             Causal::UpperLeft if queries != positions && window.is_some() => {
@@ -448,24 +479,25 @@ impl Tensor {
         let config = AttentionConfig { scale, causal, window, mask: mask.is_some(), ..permitted };
         let mut inputs: Inputs<'_> = SmallVec::from_slice(&[self, keys, values]);
         inputs.extend(&mask);
-        config.attend(inputs, &scores, dropout, apply_one)
+        config.attend(inputs, &scores, dropout, apply)
     }
 
     /// Of an upper-left band of fewer queries than keys: no query sees a key behind the last query's position, and without those keys both corners are one.
-    fn attend_to_first_keys(
+    fn attend_to_first_keys<R>(
         &self,
         keys: &Tensor,
         values: &Tensor,
         options: AttentionOptions<'_>,
         product: Matmul,
-    ) -> Result<Tensor> {
+        apply: impl FnOnce(Attention, &[&Tensor]) -> Result<R>,
+    ) -> Result<R> {
         let count = self.dims()[2];
         let mask = match options.mask {
             Some(mask) if mask.dims()[3] > 1 => Some(mask.narrow(3, 0, count)?),
             mask => mask.cloned(),
         };
         let options = AttentionOptions { mask: mask.as_ref(), causal: Causal::LowerRight, ..options };
-        self.attend(&keys.narrow(2, 0, count)?, &values.narrow(2, 0, count)?, options, product)
+        self.attend(&keys.narrow(2, 0, count)?, &values.narrow(2, 0, count)?, options, product, apply)
     }
 }
 

@@ -22,6 +22,10 @@ fn attention_has_the_permissions_of_products() -> Result<()> {
     let [q, k, v] = [[1, 2, 4, 3], [1, 1, 5, 3], [1, 1, 5, 2]].map(|shape| leaf(&shape, &device));
     let (q, k, v) = (q?, k?, v?);
     let function = || q.scaled_dot_product_attention(&k, &v, AttentionOptions::default());
+    let with_log_sum = || {
+        let [y, _] = q.scaled_dot_product_attention_lse(&k, &v, AttentionOptions::default())?;
+        Ok(y)
+    };
     let op = || apply_one(Attention { config: AttentionConfig::PLAIN }, &[&q, &k, &v]);
     let rows = |x: &Tensor| x.squeeze(0)?.transpose(0, 1);
     let ends = |end: i32| Tensor::from_slice(&[0, end], [2], &device);
@@ -35,7 +39,7 @@ fn attention_has_the_permissions_of_products() -> Result<()> {
             AttentionOptions::default(),
         )
     };
-    let forms: [&dyn Fn() -> Result<Tensor>; 3] = [&function, &op, &varlen];
+    let forms: [&dyn Fn() -> Result<Tensor>; 4] = [&function, &with_log_sum, &op, &varlen];
     for run in forms {
         assert_eq!(attention_permissions(run)?, [[false, true]; 2], "outside");
         for scope in Precision::ALL {

@@ -148,12 +148,33 @@ impl TransformerBlock {
                     input.add(&self.dropout1.forward(&attended)?)?
                 }
             };
-            let normed = self.norm2.forward_for_products(&x)?;
-            match self.dropout2.may_be_skipped() {
-                true => self.feed_forward.forward_add(&normed, &x),
-                false => x.add(&self.dropout2.forward(&self.feed_forward.forward(&normed)?)?),
-            }
+            self.fed(&x)
         })
+    }
+
+    /// The output for sequences of different lengths that are stored one after another without padding: `cu_seqlens` says where they end (0, then the end of
+    /// each). A token sees tokens of its own sequence alone.
+    ///
+    /// # Shapes
+    /// input `[rows, width]`, cu_seqlens i32 `[sequences + 1] -> [rows, width]`
+    ///
+    /// # Errors
+    /// As [`MultiHeadAttention::attend_self_varlen`].
+    pub fn forward_varlen(&self, input: &Tensor, cu_seqlens: &Tensor, seen: Seen<'_>) -> Result<Tensor> {
+        in_layer(self, "TransformerBlock", || {
+            let normed = self.norm1.forward_for_products(input)?;
+            let attended = self.self_attn.attend_self_varlen(&normed, cu_seqlens, seen)?;
+            self.fed(&input.add(&self.dropout1.forward(&attended)?)?)
+        })
+    }
+
+    /// `x + dropout2(feed_forward(norm2(x)))`.
+    fn fed(&self, x: &Tensor) -> Result<Tensor> {
+        let normed = self.norm2.forward_for_products(x)?;
+        match self.dropout2.may_be_skipped() {
+            true => self.feed_forward.forward_add(&normed, x),
+            false => x.add(&self.dropout2.forward(&self.feed_forward.forward(&normed)?)?),
+        }
     }
 }
 

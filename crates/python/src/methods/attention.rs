@@ -41,27 +41,78 @@ fn scaled_dot_product_attention(
     #[pyo3(from_py_with = of::scaled_dot_product_attention)] lower_right: bool,
 ) -> Outcome<PyTensor> {
     let _ = enable_gqa;
-    let operands = [query, key, value].map(|tensor| tensor.get().tensor());
-    let mask = attn_mask.map(|mask| mask.get().tensor());
+    let causal = match (is_causal, lower_right || window.is_some()) {
+        (false, _) => Causal::Off,
+        (true, false) => Causal::UpperLeft,
+        (true, true) => Causal::LowerRight,
+    };
+    let options = AttentionOptions { causal, scale, dropout: dropout_p, window, mask: None };
+    let attend = |[query, key, value]: [&Tensor; 3], options: AttentionOptions<'_>| {
+        Ok([query.scaled_dot_product_attention(key, value, options)?])
+    };
+    let [y] = attended(py, [query, key, value], attn_mask, options, attend)?;
+    Ok(y)
+}
+
+/// Means of `value`, weighted by `softmax(scale * query @ key.T + mask)`, and the log-sum-exp of each query's scores before dropout.
+///
+/// Shapes: query [.., heads, queries, head_dim], key [.., kv_heads, keys, head_dim], value [.., kv_heads, keys, value_dim] -> [.., heads, queries,
+/// value_dim] and [.., heads, queries]
+///
+/// Args:
+///     Those of `scaled_dot_product_attention`.
+///
+/// Raises:
+///     ValueError: shapes that do not fit, a probability outside 0 to 1.
+#[pyfunction]
+#[pyo3(signature = (query, key, value, attn_mask=None, dropout_p=0.0, is_causal=false, scale=None))]
+#[allow(clippy::too_many_arguments, reason = "PyTorch's")]
+fn scaled_dot_product_attention_with_lse(
+    py: Python<'_>,
+    #[pyo3(from_py_with = of::scaled_dot_product_attention_with_lse)] query: Bound<'_, PyTensor>,
+    #[pyo3(from_py_with = of::scaled_dot_product_attention_with_lse)] key: Bound<'_, PyTensor>,
+    #[pyo3(from_py_with = of::scaled_dot_product_attention_with_lse)] value: Bound<'_, PyTensor>,
+    #[pyo3(from_py_with = of::scaled_dot_product_attention_with_lse)] attn_mask: Option<Bound<'_, PyTensor>>,
+    #[pyo3(from_py_with = of::scaled_dot_product_attention_with_lse)] dropout_p: f64,
+    #[pyo3(from_py_with = of::scaled_dot_product_attention_with_lse)] is_causal: bool,
+    #[pyo3(from_py_with = of::scaled_dot_product_attention_with_lse)] scale: Option<f64>,
+) -> Outcome<(PyTensor, PyTensor)> {
+    let causal = if is_causal { Causal::UpperLeft } else { Causal::Off };
+    let options = AttentionOptions { causal, scale, dropout: dropout_p, ..AttentionOptions::default() };
+    let attend = |[query, key, value]: [&Tensor; 3], options: AttentionOptions<'_>| {
+        let found = query.scaled_dot_product_attention_lse(key, value, options);
+        found.map_err(|error| error.in_name_of("scaled_dot_product_attention_with_lse"))
+    };
+    let [y, log_sum] = attended(py, [query, key, value], attn_mask, options, attend)?;
+    Ok((y, log_sum))
+}
+
+/// What `attend` gives for the operands with four axes, of which the first is the output; the axes before the last two of the query are told again.
+fn attended<const RESULTS: usize>(
+    py: Python<'_>,
+    operands: [Bound<'_, PyTensor>; 3],
+    mask: Option<Bound<'_, PyTensor>>,
+    options: AttentionOptions<'static>,
+    attend: impl FnOnce([&Tensor; 3], AttentionOptions<'_>) -> Result<[Tensor; RESULTS]> + Send,
+) -> Outcome<[PyTensor; RESULTS]> {
+    let operands = operands.map(|tensor| tensor.get().tensor());
+    let mask = mask.map(|mask| mask.get().tensor());
     let elements = operands[0].elements().max(operands[1].elements());
     let operands = with_common_axes(operands)?;
     let own = operands[0].dtype();
-    let attended = run(py, elements, || {
+    let mut results = run(py, elements, || {
         let (operands, mask) = beside_mask(&operands, mask)?;
         let (operands, mask) = with_four_axes(&operands, mask)?;
-        let [query, key, value] = &operands;
-        let causal = match (is_causal, lower_right || window.is_some()) {
-            (false, _) => Causal::Off,
-            (true, false) => Causal::UpperLeft,
-            (true, true) => Causal::LowerRight,
-        };
-        let options = AttentionOptions { mask: mask.as_ref(), causal, scale, dropout: dropout_p, window };
-        cast_half(own, query.scaled_dot_product_attention(key, value, options)?)
+        let mut results = attend(operands.each_ref(), AttentionOptions { mask: mask.as_ref(), ..options })?;
+        results[0] = cast_half(own, results[0].clone())?;
+        Ok(results)
     })?;
     let told = &operands[0].dims()[..operands[0].rank().saturating_sub(2)];
-    let [_, _, queries, width] = attended.sizes()?;
-    let dims: Vec<usize> = told.iter().copied().chain([queries, width]).collect();
-    Ok(PyTensor::new(attended.reshape(&dims[..])?))
+    for result in &mut results {
+        let dims: Vec<usize> = told.iter().chain(&result.dims()[2..]).copied().collect();
+        *result = result.reshape(&dims[..])?;
+    }
+    Ok(results.map(PyTensor::new))
 }
 
 /// Attention within sequences of different lengths that are stored one after another, and the log-sum-exp of the scores.
@@ -75,12 +126,13 @@ fn scaled_dot_product_attention(
 ///     scale: of the scores; 1 / sqrt(head_dim) by default.
 ///     is_causal: whether a query sees only keys up to its own position; the last query of a sequence is at the position of its last key.
 ///     window: how many positions back, and ahead unless causal, a query sees, its own counted.
+///     dropout_p: the probability with which a weight becomes 0.
 ///
 /// Raises:
-///     ValueError: shapes that do not fit.
+///     ValueError: shapes that do not fit, a probability outside 0 to 1.
 ///     TypeError: lengths that are not int32.
 #[pyfunction]
-#[pyo3(signature = (query, key, value, cu_seq_q, cu_seq_k, scale=None, is_causal=false, window=None))]
+#[pyo3(signature = (query, key, value, cu_seq_q, cu_seq_k, scale=None, is_causal=false, window=None, dropout_p=0.0))]
 #[allow(clippy::too_many_arguments, reason = "PyTorch's")]
 fn varlen_attn(
     py: Python<'_>,
@@ -92,6 +144,7 @@ fn varlen_attn(
     #[pyo3(from_py_with = of::varlen_attn)] scale: Option<f64>,
     #[pyo3(from_py_with = of::varlen_attn)] is_causal: bool,
     #[pyo3(from_py_with = of::varlen_attn)] window: Option<usize>,
+    #[pyo3(from_py_with = of::varlen_attn)] dropout_p: f64,
 ) -> Outcome<(PyTensor, PyTensor)> {
     let [query, key, value] = [query, key, value].map(|tensor| tensor.get().tensor());
     let [queries, keys] = [cu_seq_q, cu_seq_k].map(|tensor| tensor.get().tensor());
@@ -100,7 +153,7 @@ fn varlen_attn(
     let [y, log_sum] = run(py, elements, || {
         let lengths = CumulativeLengths { queries: &queries, keys: &keys };
         let causal = Causal::lower_right(is_causal);
-        let options = AttentionOptions { mask: None, causal, scale, dropout: 0.0, window };
+        let options = AttentionOptions { mask: None, causal, scale, dropout: dropout_p, window };
         let found = query.scaled_dot_product_attention_varlen_lse(&key, &value, lengths, options);
         let [y, log_sum] = found.map_err(|error| error.in_name_of("varlen_attn"))?;
         Ok([cast_half(own, y)?, log_sum])
@@ -237,6 +290,7 @@ fn bias_activation(
 /// Puts the functions into a module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(scaled_dot_product_attention, module)?)?;
+    module.add_function(wrap_pyfunction!(scaled_dot_product_attention_with_lse, module)?)?;
     module.add_function(wrap_pyfunction!(varlen_attn, module)?)?;
     module.add_function(wrap_pyfunction!(add_relu, module)?)?;
     module.add_function(wrap_pyfunction!(bias_activation, module)?)

@@ -13,6 +13,8 @@ from ..layers import Linear, _zero_bias
 from ..module import Module
 from . import varlen as varlen
 from ._backends import SDPBackend as SDPBackend, sdpa_kernel as sdpa_kernel
+from ._log_sum_exp import scaled_dot_product_attention_with_lse as scaled_dot_product_attention_with_lse
+from .varlen import _check_longest
 
 
 class Rotary(Module):
@@ -37,6 +39,17 @@ class Rotary(Module):
     def forward(self, input: Tensor, first: int = 0) -> Tensor:
         """[.., length, head_dim] -> same, where the first row stands at position `first`."""
         return self._native.forward(input, first)
+
+    def forward_varlen(self, input: Tensor, cu_seqlens: Tensor) -> Tensor:
+        """Rows of sequences that are stored one after another, each by its position in its own sequence.
+
+        Shapes: [rows, heads, head_dim], cu_seqlens int32 [sequences + 1]: 0, then where each sequence ends -> [rows, heads, head_dim]
+
+        Raises:
+            ValueError: rows of another width, a sequence of more rows than there are positions.
+            TypeError: lengths that are not int32.
+        """
+        return self._native.forward_varlen(input, cu_seqlens)
 
     def extra_repr(self) -> str:
         return f"{self.positions}, {self.head_dim}, base={self.base}, pairs={self.pairs!r}"
@@ -205,11 +218,7 @@ class MultiheadAttention(Module):
         Raises:
             ValueError: keys or values of other columns, `add_bias_kv` or `add_zero_attn`, or more tokens than the cache keeps.
         """
-        if self.bias_k is not None or self.add_zero_attn:
-            raise ValueError("attend_self: add_bias_kv or add_zero_attn, expected neither: call the module")
-        if self.in_proj_weight is None:
-            raise ValueError(f"attend_self: keys of {self.kdim} and values of {self.vdim} columns, expected {self.embed_dim}")
-        parts = F.linear(input, self.in_proj_weight, self.in_proj_bias).split(self._rows, -1)
+        parts = self._parts("attend_self", input)
         first = 0 if cache is None else len(cache)
         q, k, v = (self._split(part) for part in parts)
         if self._rotary is not None:
@@ -219,6 +228,50 @@ class MultiheadAttention(Module):
         # Heads were counted when the module was made.
         heads = _native.scaled_dot_product_attention(q, k, v, mask, self.dropout if self.training else 0.0, is_causal, window=window, lower_right=True)
         return self._joined(heads)
+
+    def forward_varlen(
+        self, x: Tensor, cu_seqlens: Tensor, max_seqlen: int | None = None, *, is_causal: bool = False, window: int | None = None,
+    ) -> Tensor:  # fmt: skip
+        """Attention of each token to the tokens of its own sequence, of sequences of different lengths that are stored one after another without padding.
+
+        Rotary positions count from the start of each sequence.
+
+        Shapes: x [rows, embed_dim], cu_seqlens int32 [sequences + 1] -> [rows, embed_dim]; rows of all sequences together
+
+        Args:
+            cu_seqlens: 0, then where each sequence ends.
+            max_seqlen: the longest sequence. Ternion does not need it; if given, it is checked to be a whole number from 0 on.
+            is_causal: whether a token sees only those up to its own place.
+            window: how many places back, and ahead unless causal, a token sees, its own counted.
+
+        Raises:
+            ValueError: shapes that do not fit, a negative length, keys or values of other columns, `add_bias_kv` or `add_zero_attn`; on the CPU also lengths
+                that fall or are more than there are rows.
+            TypeError: no tensors, lengths that are not int32.
+        """
+        for name, given in (("x", x), ("cu_seqlens", cu_seqlens)):
+            if not isinstance(given, Tensor):
+                raise TypeError(f"forward_varlen: {name} of type {type(given).__name__}, expected a tensor")
+        if max_seqlen is not None:
+            _check_longest("forward_varlen", "max_seqlen", max_seqlen)
+        if cu_seqlens.dtype != _ternion.int32:
+            raise TypeError(f"forward_varlen: cu_seqlens is {str(cu_seqlens.dtype).rpartition('.')[2]}, expected int32")
+        if x.ndim != 2:
+            raise ValueError(f"forward_varlen: expected 2 axes, got shape {list(x.shape)}")
+        q, k, v = (part.reshape(x.shape[0], -1, self.head_dim) for part in self._parts("forward_varlen", x))
+        if self._rotary is not None:
+            q, k = (self._rotary.forward_varlen(each, cu_seqlens) for each in (q, k))
+        dropout = self.dropout if self.training else 0.0
+        heads, _ = _native.varlen_attn(q, k, v, cu_seqlens, cu_seqlens, None, is_causal, window, dropout)
+        return self.out_proj(heads.reshape(x.shape[0], self.embed_dim))
+
+    def _parts(self, function, input):
+        """Queries, keys and values of the same rows, side by side: [.., heads * head_dim] each."""
+        if self.bias_k is not None or self.add_zero_attn:
+            raise ValueError(f"{function}: add_bias_kv or add_zero_attn, expected neither: call the module")
+        if self.in_proj_weight is None:
+            raise ValueError(f"{function}: keys of {self.kdim} and values of {self.vdim} columns, expected {self.embed_dim}")
+        return F.linear(input, self.in_proj_weight, self.in_proj_bias).split(self._rows, -1)
 
     def _projected(self, query, key, value):
         weights = [self.q_proj_weight, self.k_proj_weight, self.v_proj_weight]

@@ -21,7 +21,7 @@ class AuxRequest(NamedTuple):
 
 def varlen_attn(
     query: Tensor, key: Tensor, value: Tensor, cu_seq_q: Tensor, cu_seq_k: Tensor, max_q: int, max_k: int, *,
-    return_aux: AuxRequest | None = None, scale: float | None = None, window_size: tuple[int, int] = (-1, -1),
+    return_aux: AuxRequest | None = None, scale: float | None = None, window_size: tuple[int, int] = (-1, -1), dropout_p: float = 0.0,
 ) -> Tensor | tuple[Tensor, Tensor]:  # fmt: skip
     """`scaled_dot_product_attention` within each of several sequences, whose rows need no padding (Dao 2023).
 
@@ -38,17 +38,23 @@ def varlen_attn(
         scale: of the scores; 1 / sqrt(head_dim) by default.
         window_size: how many keys to the left and to the right of its position a query sees; -1 is all. (-1, -1) is all keys, (-1, 0) causal, (W, 0) causal with
             a window, (W, W) a window on both sides.
+        dropout_p: the probability with which a weight becomes 0; beyond PyTorch. The log-sum-exp is that of the scores before.
 
     Raises:
-        ValueError: shapes that do not fit, another `window_size`, a negative length; on the CPU also lengths that fall or are more than there are rows.
+        ValueError: shapes that do not fit, another `window_size`, a negative length, a probability outside 0 to 1; on the CPU also lengths that fall or are
+            more than there are rows.
         TypeError: lengths that are not int32, dtypes that differ.
     """
     for name, longest in (("max_q", max_q), ("max_k", max_k)):
-        if isinstance(longest, bool) or not isinstance(longest, int) or longest < 0:
-            raise ValueError(f"varlen_attn: {name} is {longest!r}, expected a whole number from 0 on")
+        _check_longest("varlen_attn", name, longest)
     is_causal, window = _reach(window_size)
-    output, lse = _native.varlen_attn(query, key, value, cu_seq_q, cu_seq_k, scale, is_causal, window)
+    output, lse = _native.varlen_attn(query, key, value, cu_seq_q, cu_seq_k, scale, is_causal, window, dropout_p)
     return (output, lse) if return_aux is not None and return_aux.lse else output
+
+
+def _check_longest(function: str, name: str, longest: object) -> None:
+    if isinstance(longest, bool) or not isinstance(longest, int) or longest < 0:
+        raise ValueError(f"{function}: {name} is {longest!r}, expected a whole number from 0 on")
 
 
 def _reach(window_size: tuple[int, int]) -> tuple[bool, int | None]:

@@ -10,17 +10,12 @@ use crate::variant::gemm::{
     ROW_SUM_TILES, Tile, is_fused, tiles,
 };
 use crate::variant::{Architecture, Architectures, wrapping_like};
-use rustc_hash::{FxBuildHasher, FxHashMap};
 use smallvec::{SmallVec, smallvec};
-use std::cell::RefCell;
 use ternion_core::DType;
 use ternion_core::backend::View;
 
 /// The most bytes of partial sums.
 const MOST_PARTIAL: usize = 256 << 20;
-
-/// Products whose choices are remembered.
-const MOST_CHOSEN: usize = 4096;
 
 /// The most parts that a sum is cut into.
 const MOST_SPLITS: usize = 128;
@@ -135,57 +130,6 @@ pub(super) struct Output<'a> {
     pub(super) fused: Option<EpilogueVariant>,
 }
 
-/// All that the choice depends on.
-#[derive(PartialEq, Eq, Hash)]
-struct Asked {
-    input: MmaInput,
-    device: Device,
-    fused: Option<EpilogueVariant>,
-    /// Of the result: how many bytes it has and which epilogues there are for it.
-    output: DType,
-    /// Whether a and b are aligned.
-    are_aligned: [bool; 2],
-    /// Whether boxes of the result are stored by tensor maps.
-    stores_boxes: bool,
-    /// m, n, k and the number of matrices; a's strides from row to row and along one, then b's.
-    matrix: [isize; 8],
-    /// Size, stride of a, of b and of the result of the axes before the matrices.
-    batch: SmallVec<[[isize; 4]; 2]>,
-}
-
-impl Asked {
-    #[inline(always)]
-    fn of(
-        input: MmaInput,
-        [a, b]: [&Operand<'_>; 2],
-        Output { view: y, stores_boxes, fused }: Output<'_>,
-        sizes: &Sizes,
-        device: Device,
-    ) -> Asked {
-        let (a_strides, b_strides) = (a.view.layout.strides(), b.view.layout.strides());
-        let y_strides = y.layout.strides();
-        let leading = a_strides.len() - 2;
-        let [m, n, k, matrices] = [sizes.m, sizes.n, sizes.k, sizes.matrices].map(|size| size as isize);
-        let [a_row, a_inner, b_inner, b_column] =
-            [a_strides[leading], a_strides[leading + 1], b_strides[leading], b_strides[leading + 1]];
-        let mut batch = SmallVec::new();
-        for axis in 0..leading {
-            let size = a.view.layout.shape().dim(axis) as isize;
-            batch.push([size, a_strides[axis], b_strides[axis], y_strides[axis]]);
-        }
-        Asked {
-            input,
-            device,
-            fused,
-            output: y.dtype,
-            are_aligned: [a.is_aligned(), b.is_aligned()],
-            stores_boxes,
-            matrix: [m, n, k, matrices, a_row, a_inner, b_inner, b_column],
-            batch,
-        }
-    }
-}
-
 /// How a product is launched, wherever its tensors lie and whatever follows it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Choice {
@@ -232,50 +176,26 @@ impl Chosen {
     }
 }
 
-thread_local! {
-    static CHOSEN: RefCell<FxHashMap<Asked, Chosen>> =
-        const { RefCell::new(FxHashMap::with_hasher(FxBuildHasher)) };
-}
-
-/// All products of this thread are chosen for anew.
-pub(crate) fn forget_choices() {
-    CHOSEN.with_borrow_mut(FxHashMap::clear);
-}
-
 impl Choice {
-    /// Worked out once for each product of other sizes or strides: to look it up takes a fraction
-    /// of the time.
-    #[inline]
-    pub(super) fn remembered(
+    /// What is best for a product.
+    #[cold]
+    pub(super) fn anew(
         input: MmaInput,
         operands: [&Operand<'_>; 2],
         output: Output<'_>,
         sizes: &Sizes,
         device: Device,
     ) -> Chosen {
-        let asked = Asked::of(input, operands, output, sizes, device);
-        CHOSEN.with_borrow_mut(|chosen| {
-            if let Some(known) = chosen.get(&asked) {
-                return *known;
-            }
-            let choice = Choice::of(input, operands, output, sizes, device);
-            let by_parts = match input {
-                MmaInput::Bf16x6 => by_parts(&choice, operands, output, sizes, device),
-                _ => None,
-            };
-            let new = Chosen { choice, by_parts };
-            new.note();
-            // A program that never multiplies the same sizes twice must not fill the memory with
-            // them.
-            if chosen.len() >= MOST_CHOSEN {
-                chosen.clear();
-            }
-            chosen.insert(asked, new);
-            new
-        })
+        let choice = Choice::of(input, operands, output, sizes, device);
+        let by_parts = match input {
+            MmaInput::Bf16x6 => by_parts(&choice, operands, output, sizes, device),
+            _ => None,
+        };
+        let new = Chosen { choice, by_parts };
+        new.note();
+        new
     }
 
-    #[cold]
     fn of(
         input: MmaInput,
         operands: [&Operand<'_>; 2],

@@ -74,6 +74,7 @@ impl Tensor {
     }
 
     /// The same, and the log-sum-exp of each query's scores before dropout, by which parts of an attention are put together: -infinity where no key is seen.
+    /// Gradients flow through both; those of the log-sum-exp are composed, with all scores in memory.
     ///
     /// # Shapes
     /// queries `[rows, heads, head_dim]`, keys `[key_rows, kv_heads, head_dim]`, values `[key_rows, kv_heads, value_dim]` -> `[rows, heads, value_dim]` and

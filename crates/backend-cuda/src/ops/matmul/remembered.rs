@@ -1,0 +1,149 @@
+//! Choices that this thread has made, by all that they depend on.
+
+use super::choice::{Choice, Chosen, Device, Output, Sizes};
+use super::operand::Operand;
+use crate::variant::gemm::{EpilogueVariant, MmaInput};
+use rustc_hash::{FxBuildHasher, FxHashMap};
+use smallvec::SmallVec;
+use std::cell::RefCell;
+use std::hash::{Hash, Hasher};
+use ternion_core::DType;
+
+/// Products whose choices are remembered.
+const MOST_CHOSEN: usize = 4096;
+
+/// All that the choice depends on.
+#[derive(Eq)]
+struct Asked {
+    input: MmaInput,
+    device: Device,
+    fused: Option<EpilogueVariant>,
+    /// Of the result: how many bytes it has and which epilogues there are for it.
+    output: DType,
+    /// Whether a and b are aligned.
+    are_aligned: [bool; 2],
+    /// Whether boxes of the result are stored by tensor maps.
+    stores_boxes: bool,
+    /// m, n, k and the number of matrices; a's strides from row to row and along one, then b's.
+    matrix: [isize; 8],
+    /// Size, stride of a, of b and of the result of the axes before the matrices.
+    batch: SmallVec<[[isize; 4]; 2]>,
+}
+
+impl PartialEq for Asked {
+    /// Sizes and strides, which differ most often, are compared beside each other, without a call of `memcmp`.
+    #[inline]
+    fn eq(&self, other: &Asked) -> bool {
+        let differing = |one: &[isize], other: &[isize]| {
+            one.iter().zip(other).fold(0, |all, (one, other)| all | (one ^ other))
+        };
+        differing(&self.matrix, &other.matrix) == 0
+            && self.batch.len() == other.batch.len()
+            && self.batch.iter().zip(&other.batch).all(|(one, other)| differing(one, other) == 0)
+            && (self.input, self.output, self.fused) == (other.input, other.output, other.fused)
+            && (self.are_aligned, self.stores_boxes) == (other.are_aligned, other.stores_boxes)
+            && self.device == other.device
+    }
+}
+
+/// Each product is looked up, and a small one takes less than a microsecond of the host's time in all. A hash of one field after the other waits for a
+/// multiplication each; these multiplications do not wait for each other. What programs seldom have in two forms is left to the comparison.
+impl Hash for Asked {
+    #[inline]
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        // From the digits of pi.
+        const FACTORS: [u64; 8] = [
+            0x243f_6a88_85a3_08d3,
+            0x1319_8a2e_0370_7345,
+            0xa409_3822_299f_31d1,
+            0x082e_fa98_ec4e_6c89,
+            0x4528_21e6_38d0_1377,
+            0xbe54_66cf_34e9_0c6d,
+            0xc0ac_29b7_c97c_50dd,
+            0x3f84_d5b5_b547_0917,
+        ];
+        let sum = |words: &[isize], factors: &[u64]| {
+            let products =
+                words.iter().zip(factors).map(|(&word, &factor)| (word as u64).wrapping_mul(factor));
+            products.fold(0, u64::wrapping_add)
+        };
+        let matrix = sum(&self.matrix, &FACTORS);
+        let batch = self.batch.iter().fold(0, |all: u64, axis| all.rotate_left(7) ^ sum(axis, &FACTORS[4..]));
+        state.write_u64(matrix ^ batch.rotate_left(32) ^ self.output as u64);
+    }
+}
+
+impl Asked {
+    #[inline(always)]
+    fn of(
+        input: MmaInput,
+        [a, b]: [&Operand<'_>; 2],
+        Output { view: y, stores_boxes, fused }: Output<'_>,
+        sizes: &Sizes,
+        device: Device,
+    ) -> Asked {
+        let (a_strides, b_strides) = (a.view.layout.strides(), b.view.layout.strides());
+        let y_strides = y.layout.strides();
+        let leading = a_strides.len() - 2;
+        let [m, n, k, matrices] = [sizes.m, sizes.n, sizes.k, sizes.matrices].map(|size| size as isize);
+        let [a_row, a_inner, b_inner, b_column] =
+            [a_strides[leading], a_strides[leading + 1], b_strides[leading], b_strides[leading + 1]];
+        let mut batch = SmallVec::new();
+        for axis in 0..leading {
+            let size = a.view.layout.shape().dim(axis) as isize;
+            batch.push([size, a_strides[axis], b_strides[axis], y_strides[axis]]);
+        }
+        Asked {
+            input,
+            device,
+            fused,
+            output: y.dtype,
+            are_aligned: [a.is_aligned(), b.is_aligned()],
+            stores_boxes,
+            matrix: [m, n, k, matrices, a_row, a_inner, b_inner, b_column],
+            batch,
+        }
+    }
+}
+
+thread_local! {
+    static CHOSEN: RefCell<FxHashMap<Asked, Chosen>> =
+        const { RefCell::new(FxHashMap::with_hasher(FxBuildHasher)) };
+}
+
+/// All products of this thread are chosen for anew.
+pub(crate) fn forget_choices() {
+    CHOSEN.with_borrow_mut(FxHashMap::clear);
+}
+
+#[cold]
+fn remember(asked: Asked, new: Chosen) {
+    CHOSEN.with_borrow_mut(|chosen| {
+        // A program that never multiplies the same sizes twice must not fill the memory with them.
+        if chosen.len() >= MOST_CHOSEN {
+            chosen.clear();
+        }
+        chosen.insert(asked, new);
+    });
+}
+
+impl Choice {
+    /// Worked out once for each product of other sizes or strides: to look it up takes a fraction
+    /// of the time.
+    #[inline]
+    pub(super) fn remembered(
+        input: MmaInput,
+        operands: [&Operand<'_>; 2],
+        output: Output<'_>,
+        sizes: &Sizes,
+        device: Device,
+    ) -> Chosen {
+        let asked = Asked::of(input, operands, output, sizes, device);
+        if let Some(known) = CHOSEN.with_borrow(|chosen| chosen.get(&asked).copied()) {
+            return known;
+        }
+        let new = Choice::anew(input, operands, output, sizes, device);
+        remember(asked, new);
+        new
+    }
+}
