@@ -20,8 +20,8 @@ from pages import between_markers, row_of, write_of
 
 MARKERS = ("<!-- commits:start -->", "<!-- commits:end -->")
 STARTS = ("context", "result")
-# How many times as long a single op may take: two runs of one program, of one day on machines of a kind, were up to 1.15 times apart.
-MOST = 1.25
+# How many times as long a single op may take: no longer, but for what medians of several turns on one machine differ by.
+MOST = 1.05
 
 
 def host_times(program):

@@ -59,9 +59,11 @@ class Commits(unittest.TestCase):
         self.assertIn("| host/add | 0.50 us (0.50 to 0.50) | 0.60 us (0.60 to 0.60) | 1.20 |", text)
         self.assertIn("| start/result above start/context |", text)
         self.assertIn("commit before1234 and commit now1234 in turn", text)
-        self.assertIn("of a single op 1.20 in the mean and 1.20 at most (host/add). A single op may take 1.25 times as long: holds.", text)
+        self.assertIn("of a single op 1.20 in the mean and 1.20 at most (host/add). A single op may take 1.05 times as long: **does not hold**.", text)
         slower = {"host/add": {"before": [1.0], "now": [1.3]}, "host/add_sustained": {"before": [2.0], "now": [1.0]}}
-        self.assertIn("20,000 in a row 0.50 in the mean and 0.50 at most (host/add_sustained). A single op may take 1.25 times as long: **does not hold**.", commits.worst(slower))
+        self.assertIn("20,000 in a row 0.50 in the mean and 0.50 at most (host/add_sustained). A single op may take 1.05 times as long: **does not hold**.", commits.worst(slower))
+        same = {"host/add": {"before": [1.0], "now": [1.04]}}
+        self.assertIn("A single op may take 1.05 times as long: holds.", commits.worst(same))
 
     def test_cases_of_one_commit_alone_are_left_out(self):
         lines = [dict(case="host/new", commit="now", us=1.0), dict(case="host/add", commit="now", us=1.0), dict(case="host/add", commit="before", us=2.0)]
