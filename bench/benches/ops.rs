@@ -136,5 +136,33 @@ fn large_candle(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, one_element, matmul, large, large_candle);
+/// Attention by its kernels, and composed of a product, a softmax and a product, which its widest heads must not be slower than.
+fn attention(c: &mut Criterion) {
+    let device = ternion::cpu().expect("the CPU");
+    let composed = ternion_core::decorators::Composed::new(device.clone());
+    let options = ternion_core::GradOptions { retain_graph: true, ..Default::default() };
+    let mut group = c.benchmark_group("attention");
+    group.sample_size(10);
+    for dtype in [DType::F32, DType::BF16] {
+        for width in [64, 128, 192, 256] {
+            for (who, device) in [("ternion", &device), ("composed", &composed)] {
+                let shape = [1, 8, 512, width];
+                let tensor = || {
+                    let x = Tensor::from_vec(values(shape.iter().product()), shape, device).expect("a tensor");
+                    x.to_dtype(dtype).and_then(|x| x.requires_grad()).expect("a leaf")
+                };
+                let (q, k, v) = (tensor(), tensor(), tensor());
+                let attend = || q.scaled_dot_product_attention(&k, &v, Default::default()).expect("a tensor");
+                group.bench_function(format!("{dtype}_{width}_{who}"), |bench| bench.iter(|| no_grad(|| black_box(attend()))));
+                let (y, inputs) = (attend(), [q.clone(), k.clone(), v.clone()]);
+                let dy = y.detach();
+                let backward = || ternion_core::grad(std::slice::from_ref(&y), &inputs, std::slice::from_ref(&dy), options).expect("gradients");
+                group.bench_function(format!("{dtype}_{width}_backward_{who}"), |bench| bench.iter(backward));
+            }
+        }
+    }
+    group.finish();
+}
+
+criterion_group!(benches, one_element, matmul, large, large_candle, attention);
 criterion_main!(benches);

@@ -55,6 +55,13 @@ fn main() -> Result<(), Failure> {
     ] {
         rows.push(row(&format!("{case} f32 8192 x 1024, over a copy of the same bytes"), time(&format!("large/{case}"))?, copy * share, limit));
     }
+    for (dtype, width) in ["f32", "bf16"].iter().flat_map(|dtype| [64, 128, 192, 256].map(|width| (dtype, width))) {
+        for (pass, name) in [("forward", ""), ("backward", "_backward")] {
+            let time = |who: &str| time(&format!("attention/{dtype}_{width}{name}_{who}"));
+            let what = format!("attention {dtype} of 8 heads of {width}, 512 tokens, {pass}, over its composition");
+            rows.push(row(&what, time("ternion")?, time("composed")?, 1.05));
+        }
+    }
     rows.push(row("MNIST mlp epoch, over candle", epoch(&arguments.results, "ternion")?, epoch(&arguments.results, "candle")?, 0.8));
     write(&arguments.into, &table(&rows))
 }
