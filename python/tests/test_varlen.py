@@ -123,6 +123,18 @@ class TestLayer:
         for ours, theirs in zip((found, *of_found), (expected, *of_expected)):
             np.testing.assert_allclose(ours.detach().numpy(), theirs.detach().numpy(), rtol=2e-5, atol=4e-6)
 
+    @pytest.mark.parametrize("settings", [dict(), dict(form="swiglu", norm="rms_norm", kv_heads=1, rotary=nn.Rotary(6, 4))])
+    def test_blocks_treat_sequences_as_each_alone(self, settings):
+        ternion.manual_seed(1)
+        block, x, ends = nn.TransformerBlock(8, 2, **settings), drawn(9, 8), [0, 2, 2, 8, 9]
+        found = block.forward_varlen(x, lengths(ends), 6, is_causal=True, window=3)
+        parts = [x[first:end].unsqueeze(0) for first, end in zip(ends, ends[1:]) if first < end]
+        expected = ternion.cat([block(part, is_causal=True, window=3)[0] for part in parts])
+        leaves = [x, *block.parameters()]
+        of_found, of_expected = (ternion.autograd.grad(y.square().sum(), leaves) for y in (found, expected))
+        for ours, theirs in zip((found, *of_found), (expected, *of_expected)):
+            np.testing.assert_allclose(ours.detach().numpy(), theirs.detach().numpy(), rtol=2e-5, atol=2e-5)
+
     def test_half_precision_stays(self):
         attention = nn.MultiheadAttention(8, 2, dtype=ternion.bfloat16)
         assert attention.forward_varlen(drawn(9, 8).detach().bfloat16(), lengths([0, 9])).dtype is ternion.bfloat16

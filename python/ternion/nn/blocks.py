@@ -119,6 +119,17 @@ class TransformerBlock(Module):
         x = input + self.dropout1(attended)
         return x + self.dropout2(_fed(self, self.norm2(x)))
 
+    def forward_varlen(
+        self, x: Tensor, cu_seqlens: Tensor, max_seqlen: int | None = None, *, is_causal: bool = False, window: int | None = None,
+    ) -> Tensor:  # fmt: skip
+        """The output for packed sequences of different lengths, without padding; see `MultiheadAttention.forward_varlen`.
+
+        Shapes: x [rows, width], cu_seqlens int32 [sequences + 1] -> [rows, width]; the rows of all sequences together
+        """
+        attended = self.self_attn.forward_varlen(self.norm1(x), cu_seqlens, max_seqlen, is_causal=is_causal, window=window)
+        x = x + self.dropout1(attended)
+        return x + self.dropout2(_fed(self, self.norm2(x)))
+
     def extra_repr(self) -> str:
         return f"form={self.form!r}"
 
