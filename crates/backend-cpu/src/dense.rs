@@ -2,11 +2,10 @@
 
 use crate::access::Locked;
 use crate::float::Float;
-use crate::memory::zeros;
 use crate::rows::Rows;
 use crate::storage::Compute;
+use crate::temporary::{Dense, Temporary};
 use crate::threads::{Cost, for_ranges};
-use std::borrow::Cow;
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -16,19 +15,19 @@ use ternion_core::Result;
 ///
 /// # Errors
 /// A dtype that is not computed in `C`; no memory.
-pub(crate) fn dense<'a, C: Compute>(op: &'static str, view: &'a Locked<'a>) -> Result<Cow<'a, [C]>> {
+pub(crate) fn dense<'a, C: Compute>(op: &'static str, view: &'a Locked<'a>) -> Result<Dense<'a, C>> {
     let rows = Rows::<C>::whole(op, view)?;
     if let Some(first) = rows.readable() {
         // SAFETY: dense, inside the locked buffer, and not written while the op runs.
-        return Ok(Cow::Borrowed(unsafe { std::slice::from_raw_parts(first, rows.width()) }));
+        return Ok(Dense::Borrowed(unsafe { std::slice::from_raw_parts(first, rows.width()) }));
     }
-    let mut values = zeros::<C>(rows.width())?;
+    let mut values = Temporary::of_any(rows.width())?;
     let parts = Parts::of(&mut values);
     for_ranges(rows.width(), Cost::Light.piece(), |range| {
         // SAFETY: the elements exist; ranges do not meet.
         unsafe { rows.copy(0, range.start, parts.part(range)) };
     });
-    Ok(Cow::Owned(values))
+    Ok(Dense::Converted(values))
 }
 
 /// A slice of which several threads write disjoint parts.
@@ -74,7 +73,7 @@ impl<'a, C> Parts<'a, C> {
 /// An output that is written as one dense slice in row-major order, in parts: its own memory, or a copy that is put there at the end.
 pub(crate) struct DenseOutput<C: 'static> {
     rows: Rows<C>,
-    staged: Option<Vec<C>>,
+    staged: Option<Temporary<C>>,
 }
 
 impl<C: Compute> DenseOutput<C> {
@@ -86,7 +85,7 @@ impl<C: Compute> DenseOutput<C> {
         let rows = Rows::<C>::whole(op, view)?;
         let staged = match rows.writable() {
             Some(_) => None,
-            None => Some(zeros(rows.width())?),
+            None => Some(Temporary::of_any(rows.width())?),
         };
         Ok(DenseOutput { rows, staged })
     }

@@ -19,6 +19,7 @@ mod rows;
 mod select;
 mod simd;
 mod storage;
+mod temporary;
 #[cfg(test)]
 mod testing;
 mod threads;
@@ -129,11 +130,13 @@ impl Backend for CpuBackend {
     }
 
     fn memory(&self) -> MemoryStats {
-        self.pool.stats()
+        let stats = self.pool.stats();
+        MemoryStats { cached: stats.cached + temporary::kept(), ..stats }
     }
 
     fn release_cached(&self) -> Result<()> {
         self.pool.release_cached();
+        temporary::release();
         Ok(())
     }
 

@@ -23,6 +23,7 @@ use crate::lanes;
 use crate::ops::dropout::Dropping;
 use crate::rows::{Rows, Scratch};
 use crate::simd::vectorized;
+use crate::temporary::Dense;
 use crate::threads::for_pieces;
 use sequences::Sequences;
 use std::ops::Range;
@@ -31,9 +32,9 @@ use ternion_core::ops::attention::AttentionConfig;
 use ternion_core::{DType, Error, Op, Result, Shape};
 
 /// Rows of a tile of scores.
-const QUERIES: usize = 64;
+const QUERIES: usize = 128;
 /// Columns of a tile of scores: in f32 the tile takes 32 KiB, as much as a first-level cache.
-const KEYS: usize = 128;
+const KEYS: usize = 256;
 
 /// All floats, both kinds of mask, with and without dropout.
 pub(crate) fn select(op: &Op, inputs: &[Meta<'_>]) -> Result<Variant, Unsupported> {
@@ -187,9 +188,9 @@ impl<T: Float> WeightDropping<T> {
 struct Inputs<'a, T: Float> {
     sizes: Sizes,
     config: AttentionConfig,
-    q: std::borrow::Cow<'a, [T]>,
-    k: std::borrow::Cow<'a, [T]>,
-    v: std::borrow::Cow<'a, [T]>,
+    q: Dense<'a, T>,
+    k: Dense<'a, T>,
+    v: Dense<'a, T>,
     mask: Mask<T>,
     dropping: Option<WeightDropping<T>>,
 }

@@ -3,10 +3,10 @@
 use crate::access::{Locked, Pointer};
 use crate::elementwise::{BLOCK, Operand, Reader, Scratch, Writer};
 use crate::kernel::Variant;
-use crate::memory::zeros;
 use crate::number::Number;
 use crate::ops::copy::copy_view;
 use crate::storage::{Compute, with_compute};
+use crate::temporary::Temporary;
 use crate::threads::{Cost, for_pieces, for_ranges};
 use crate::walk::Walk;
 use smallvec::SmallVec;
@@ -297,7 +297,7 @@ fn add(put: Put<'_>, base: Locked<'_>, y: Locked<'_>) -> Result<()> {
     put.check(base)?;
     if base.dtype.is_half() {
         // Sums are formed in f32 apart and rounded once.
-        let mut sums = zeros::<f32>(base.layout.elements())?;
+        let mut sums = Temporary::<f32>::of_any(base.layout.elements())?;
         let layout = Layout::row_major(*base.layout.shape());
         let wide = Locked::of_slice(&mut sums, DType::F32, &layout);
         copy_view(base, wide)?;

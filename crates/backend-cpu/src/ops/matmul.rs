@@ -7,6 +7,7 @@ use crate::memory::zeros;
 use crate::number::Number;
 use crate::ops::{copy, unary};
 use crate::storage::Compute;
+use crate::temporary::Temporary;
 use crate::threads::for_pieces;
 use crate::walk::Path;
 use ternion_core::backend::{Meta, Plan, Unsupported};
@@ -60,7 +61,8 @@ fn run_matmul(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<
 /// Halves are widened first.
 fn product_of_halves(epilogue: &Epilogue, inputs: &[Locked<'_>], output: Locked<'_>) -> Result<()> {
     let layouts = [0, 1].map(|operand| Layout::row_major(*inputs[operand].layout.shape()));
-    let mut wide = [zeros::<f32>(layouts[0].elements())?, zeros(layouts[1].elements())?];
+    let mut wide =
+        [Temporary::<f32>::of_any(layouts[0].elements())?, Temporary::of_any(layouts[1].elements())?];
     let mut operands: Vec<Locked<'_>> = Vec::new();
     for ((values, layout), input) in wide.iter_mut().zip(&layouts).zip(inputs) {
         let operand = Locked::of_slice(values, DType::F32, layout);

@@ -7,11 +7,10 @@ use crate::column_sums::add_pairwise;
 use crate::dense::{DenseOutput, Parts, dense, with_workspace};
 use crate::float::{Float, Matrix};
 use crate::lanes;
-use crate::memory::zeros;
 use crate::rows::for_rows;
 use crate::simd::vectorized;
+use crate::temporary::{Dense, Temporary};
 use crate::threads::{Cost, for_pieces};
-use std::borrow::Cow;
 use std::ops::Range;
 use ternion_core::ops::attention::AttentionConfig;
 use ternion_core::{Error, Op, Result};
@@ -22,8 +21,8 @@ const PIECES: usize = 16;
 /// What backward reads.
 pub(super) struct Saved<'a, T: Float> {
     pub(super) input: Inputs<'a, T>,
-    log_sums: Cow<'a, [T]>,
-    dy: Cow<'a, [T]>,
+    log_sums: Dense<'a, T>,
+    dy: Dense<'a, T>,
     /// `rowsum(dy * y)` of each query.
     along: Vec<T>,
 }
@@ -93,7 +92,7 @@ pub(super) fn gradient<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Lock
     let share = sizes.keys.div_ceil(KEYS).div_ceil(shares) * KEYS;
     let mut dk = DenseOutput::<T>::new(name, &outputs[1])?;
     let mut dv = DenseOutput::<T>::new(name, &outputs[2])?;
-    let mut dqs = zeros::<T>(saved.input.q.len().saturating_mul(shares))?;
+    let mut dqs = Temporary::<T>::of_zeros(saved.input.q.len().saturating_mul(shares))?;
     let gradients = Gradients { dq: Parts::of(&mut dqs), dk: dk.parts(), dv: dv.parts() };
     for_pieces(heads * shares, |piece| {
         let (kv_head, share_index) = (piece / shares, piece % shares);

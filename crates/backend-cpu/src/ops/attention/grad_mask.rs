@@ -15,8 +15,8 @@ use crate::column_sums::add_pairwise;
 use crate::dense::{DenseOutput, Parts, with_workspace};
 use crate::float::Float;
 use crate::lanes;
-use crate::memory::zeros;
 use crate::simd::vectorized;
+use crate::temporary::Temporary;
 use crate::threads::for_pieces;
 use std::ops::Range;
 use ternion_core::{Error, Op, Result};
@@ -70,7 +70,7 @@ pub(super) fn gradient<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Lock
     let (owners, members) = (mask[0] * mask[1] * row_tiles, sharing.members());
     let shares = PIECES.div_ceil(owners.max(1)).min(members).max(1);
     let share = members.div_ceil(shares);
-    let mut sums = zeros::<T>(elements.saturating_mul(shares))?;
+    let mut sums = Temporary::<T>::of_zeros(elements.saturating_mul(shares))?;
     let parts = Parts::of(&mut sums);
     for_pieces(owners * shares, |piece| {
         let (owner, index) = (piece / shares, piece % shares);

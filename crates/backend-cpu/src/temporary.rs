@@ -1,0 +1,179 @@
+//! Memory that an op works in until it returns, kept from op to op: fresh pages from the system cost more than the work on them.
+
+use crate::access::Raw;
+use crate::memory::zeros;
+use std::collections::BTreeMap;
+use std::marker::PhantomData;
+use std::ops::{Deref, DerefMut};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use ternion_core::Result;
+
+/// Below this size the allocator keeps memory for reuse by itself.
+const KEPT_FROM: usize = 1 << 16;
+
+/// At most this many bytes are kept; more are given back to the system.
+const LIMIT: usize = 1 << 28;
+
+/// Free memory by its number of words.
+struct Free {
+    bytes: usize,
+    words: BTreeMap<usize, Vec<Vec<u64>>>,
+}
+
+static FREE: Mutex<Free> = Mutex::new(Free { bytes: 0, words: BTreeMap::new() });
+
+fn free() -> MutexGuard<'static, Free> {
+    // Nothing in here panics between two changes that belong together.
+    FREE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Bytes that are kept for reuse.
+pub(crate) fn kept() -> usize {
+    free().bytes
+}
+
+/// Gives the system what is kept for reuse.
+pub(crate) fn release() {
+    let kept = std::mem::replace(&mut *free(), Free { bytes: 0, words: BTreeMap::new() });
+    // Freed behind the lock.
+    drop(kept);
+}
+
+/// Elements in memory of this op alone.
+pub(crate) struct Temporary<C> {
+    words: Vec<u64>,
+    length: usize,
+    elements: PhantomData<C>,
+}
+
+impl<C: Raw> Temporary<C> {
+    /// `length` elements of any value.
+    ///
+    /// # Errors
+    /// No memory.
+    pub(crate) fn of_any(length: usize) -> Result<Temporary<C>> {
+        const { assert!(align_of::<C>() <= align_of::<u64>()) };
+        let bytes = length.saturating_mul(size_of::<C>());
+        let words = rounded(bytes.div_ceil(size_of::<u64>()));
+        let words = match take(words) {
+            Some(kept) => kept,
+            None => zeros(words)?,
+        };
+        let mut temporary = Temporary { words, length, elements: PhantomData };
+        if cfg!(debug_assertions) {
+            // NaN in every floating dtype.
+            temporary.words.fill(u64::MAX);
+        }
+        Ok(temporary)
+    }
+
+    /// `length` zeros.
+    ///
+    /// # Errors
+    /// No memory.
+    pub(crate) fn of_zeros(length: usize) -> Result<Temporary<C>> {
+        let mut temporary = Temporary::of_any(length)?;
+        temporary.fill(C::zeroed());
+        Ok(temporary)
+    }
+}
+
+/// Rounds up, so that nearly equal sizes share memory: at most an eighth is lost.
+fn rounded(words: usize) -> usize {
+    match words.checked_next_power_of_two() {
+        Some(power) if words >= KEPT_FROM / size_of::<u64>() => words.next_multiple_of((power / 16).max(1)),
+        _ => words,
+    }
+}
+
+fn take(words: usize) -> Option<Vec<u64>> {
+    if words < KEPT_FROM / size_of::<u64>() {
+        return None;
+    }
+    let mut free = free();
+    let kept = free.words.get_mut(&words)?.pop()?;
+    free.bytes -= size_of_val(kept.as_slice());
+    Some(kept)
+}
+
+impl<C: Raw> Deref for Temporary<C> {
+    type Target = [C];
+
+    fn deref(&self) -> &[C] {
+        // SAFETY: the words have room for as many elements, are aligned to 8 bytes, as no element is to more, and hold some bytes, which `Raw` types may be
+        // read from.
+        unsafe { std::slice::from_raw_parts(self.words.as_ptr().cast(), self.length) }
+    }
+}
+
+impl<C: Raw> DerefMut for Temporary<C> {
+    fn deref_mut(&mut self) -> &mut [C] {
+        // SAFETY: as in `deref`, and borrowed by this call alone.
+        unsafe { std::slice::from_raw_parts_mut(self.words.as_mut_ptr().cast(), self.length) }
+    }
+}
+
+impl<C> Drop for Temporary<C> {
+    fn drop(&mut self) {
+        let words = std::mem::take(&mut self.words);
+        let bytes = size_of_val(words.as_slice());
+        if bytes < KEPT_FROM {
+            return;
+        }
+        let mut free = free();
+        if free.bytes + bytes <= LIMIT {
+            free.bytes += bytes;
+            free.words.entry(words.len()).or_default().push(words);
+        }
+    }
+}
+
+/// All elements of a tensor that is only read: in its own memory, or converted.
+pub(crate) enum Dense<'a, C> {
+    Borrowed(&'a [C]),
+    Converted(Temporary<C>),
+}
+
+impl<C: Raw> Deref for Dense<'_, C> {
+    type Target = [C];
+
+    fn deref(&self) -> &[C] {
+        match self {
+            Dense::Borrowed(elements) => elements,
+            Dense::Converted(elements) => elements,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn elements_are_zeros_where_they_are_asked_for() {
+        for _ in 0..3 {
+            let mut values = Temporary::<f32>::of_any(100_003).expect("memory");
+            values.fill(7.0);
+            assert_eq!(values.len(), 100_003);
+            drop(values);
+            let zeros = Temporary::<f32>::of_zeros(100_003).expect("memory");
+            assert!(zeros.iter().all(|&value| value == 0.0));
+        }
+    }
+
+    #[test]
+    fn no_size_is_too_small_or_too_large_to_be_asked_for() {
+        assert!(Temporary::<f64>::of_zeros(0).expect("nothing").is_empty());
+        assert_eq!(*Temporary::<u8>::of_zeros(3).expect("memory"), [0; 3]);
+        assert!(Temporary::<f64>::of_any(usize::MAX).is_err());
+        assert!(Temporary::<f64>::of_any(usize::MAX / 8).is_err());
+    }
+
+    #[test]
+    fn no_more_than_the_limit_is_kept() {
+        let half: Vec<_> = (0..3).map(|_| Temporary::<u8>::of_any(LIMIT / 2).expect("memory")).collect();
+        drop(half);
+        assert!(kept() <= LIMIT);
+        release();
+    }
+}
