@@ -95,7 +95,7 @@ fn no_op_reads_what_no_memory_holds() -> Result<()> {
     refused("sum", column.sum(0));
     refused("mean", column.mean_all());
     refused("var", column.var(0, 1.0));
-    refused("argmax", column.argmax(0));
+    refused("max", column.max(0));
     refused("logsumexp", column.logsumexp(0));
     refused("matmul", row.matmul(&column));
     refused("dot", column.squeeze(1)?.dot(&column.squeeze(1)?));
@@ -217,6 +217,28 @@ fn triangles_of_matrices_of_any_size_are_computed_or_refused_at_once() -> Result
     assert_eq!(
         few.mvlgamma(1 << 40).expect_err("as many sums").to_string(),
         "mvlgamma: size 1099511627776, expected 1 to 1048576"
+    );
+    Ok(())
+}
+
+#[test]
+fn positions_that_i32_does_not_reach_are_refused() -> Result<()> {
+    let (_, row) = column_and_row(DType::F32, 1, (1 << 31) + 1)?;
+    let refused = |what: &str, result: Result<Tensor>| {
+        let text = result.err().map(|error| error.to_string()).unwrap_or_default();
+        assert!(
+            text.ends_with("2147483649 elements, expected at most 2147483648: positions are i32"),
+            "{what}: {text:?}"
+        );
+    };
+    refused("sort", row.sort(1, false).map(|(values, _)| values));
+    refused("argsort", row.argsort(1, false));
+    refused("topk", row.topk(2, 1, true).map(|(values, _)| values));
+    refused("argmax", row.argmax(1));
+    refused("argmin", row.argmin(..));
+    let huge = row.narrow(1, 0, 1)?.expand([1, 1 << 46])?.argmax(1);
+    assert!(
+        huge.is_err_and(|error| error.to_string().starts_with("argmax: 70368744177664 elements, expected"))
     );
     Ok(())
 }

@@ -349,6 +349,20 @@ pub(crate) mod check {
         }
     }
 
+    /// Positions below `size` fit i32, in which they are returned.
+    #[inline]
+    pub fn positions(op: &'static str, size: usize) -> Result<()> {
+        const MOST: u64 = 1 << 31;
+        if size as u64 <= MOST {
+            Ok(())
+        } else {
+            Err(Error::invalid(
+                op,
+                crate::text![format!("{size} elements, expected at most {MOST}: positions are "), DType::I32],
+            ))
+        }
+    }
+
     /// `meta` is floating.
     #[inline]
     pub fn float(op: &'static str, what: &'static str, meta: &Meta<'_>) -> Result<()> {

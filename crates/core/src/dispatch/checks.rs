@@ -81,14 +81,14 @@ fn overlap(left: &Tensor, right: &Tensor) -> bool {
 }
 
 /// No memory holds more elements (17 TB, a byte each), and no op finishes with them within hours.
-const MAX_ELEMENTS: usize = 1 << 44;
+const MAX_ELEMENTS: u64 = 1 << 44;
 
 /// Refuses to read an expanded view element by element for days, or to copy it, for a result that
 /// fits into memory. (For one that does not fit, the allocation fails.)
 #[inline]
 pub(super) fn refuse_endless(op: &Op, inputs: &[Meta<'_>], output: &Output) -> Result<()> {
-    match inputs.iter().find(|input| input.layout.elements() > MAX_ELEMENTS) {
-        Some(input) if output.shape.elements() <= MAX_ELEMENTS => Err(Error::invalid(
+    match inputs.iter().find(|input| input.layout.elements() as u64 > MAX_ELEMENTS) {
+        Some(input) if output.shape.elements() as u64 <= MAX_ELEMENTS => Err(Error::invalid(
             op.name(),
             format!(
                 "input of shape {:?}, an expanded view, has more elements than an op can read",

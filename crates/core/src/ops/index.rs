@@ -272,6 +272,7 @@ impl Rule for Sort {
         check::count("sort", inputs, 1)?;
         check::axis("sort", self.axis, inputs[0].shape())?;
         let shape = *inputs[0].shape();
+        check::positions("sort", shape.dim(self.axis))?;
         Ok([Output::fresh(shape, inputs[0].dtype), Output::fresh(shape, DType::I32)].into_iter().collect())
     }
     fn is_primitive(&self) -> bool {

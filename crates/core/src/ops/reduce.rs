@@ -86,7 +86,10 @@ impl ReduceOp {
                 format!("no elements along axes {axes:?} of shape {:?}", meta.shape()),
             ));
         }
-        Ok(())
+        match self {
+            ReduceOp::ArgMax | ReduceOp::ArgMin => check::positions(name, axes.elements(meta.shape())),
+            _ => Ok(()),
+        }
     }
 }
 
