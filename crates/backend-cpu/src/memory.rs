@@ -21,7 +21,7 @@ const ALIGNMENT: usize = 64;
 const INSIDE: usize = 16;
 
 /// Blocks of at least this many bytes are kept for reuse: fresh pages from the system cost more than the work on them.
-const CACHED_FROM: usize = 1 << 16;
+pub(crate) const CACHED_FROM: usize = 1 << 16;
 
 /// At most this many bytes lie in the cache; more are given back to the system.
 const CACHE_LIMIT: usize = 1 << 30;
@@ -79,11 +79,11 @@ impl Drop for Block {
 }
 
 /// Rounds the size of a cached block up, so that nearly equal sizes share blocks: at most an eighth is lost.
-fn rounded(bytes: usize) -> usize {
+pub(crate) fn rounded(bytes: usize) -> usize {
     if bytes < CACHED_FROM {
         return bytes;
     }
-    let step = (bytes.next_power_of_two() / 16).max(1);
+    let step = bytes.checked_next_power_of_two().map_or(1, |power| power / 16);
     bytes.checked_next_multiple_of(step).unwrap_or(bytes)
 }
 

@@ -1,15 +1,12 @@
 //! Memory that an op works in until it returns, kept from op to op: fresh pages from the system cost more than the work on them.
 
 use crate::access::Raw;
-use crate::memory::zeros;
+use crate::memory::{CACHED_FROM, rounded, zeros};
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use ternion_core::Result;
-
-/// Below this size the allocator keeps memory for reuse by itself.
-const KEPT_FROM: usize = 1 << 16;
 
 /// At most this many bytes are kept; more are given back to the system.
 const LIMIT: usize = 1 << 28;
@@ -54,7 +51,7 @@ impl<C: Raw> Temporary<C> {
     pub(crate) fn of_any(length: usize) -> Result<Temporary<C>> {
         const { assert!(align_of::<C>() <= align_of::<u64>()) };
         let bytes = length.saturating_mul(size_of::<C>());
-        let words = rounded(bytes.div_ceil(size_of::<u64>()));
+        let words = rounded(bytes).div_ceil(size_of::<u64>());
         let words = match take(words) {
             Some(kept) => kept,
             None => zeros(words)?,
@@ -78,16 +75,8 @@ impl<C: Raw> Temporary<C> {
     }
 }
 
-/// Rounds up, so that nearly equal sizes share memory: at most an eighth is lost.
-fn rounded(words: usize) -> usize {
-    match words.checked_next_power_of_two() {
-        Some(power) if words >= KEPT_FROM / size_of::<u64>() => words.next_multiple_of((power / 16).max(1)),
-        _ => words,
-    }
-}
-
 fn take(words: usize) -> Option<Vec<u64>> {
-    if words < KEPT_FROM / size_of::<u64>() {
+    if words < CACHED_FROM / size_of::<u64>() {
         return None;
     }
     let mut free = free();
@@ -117,7 +106,7 @@ impl<C> Drop for Temporary<C> {
     fn drop(&mut self) {
         let words = std::mem::take(&mut self.words);
         let bytes = size_of_val(words.as_slice());
-        if bytes < KEPT_FROM {
+        if bytes < CACHED_FROM {
             return;
         }
         let mut free = free();

@@ -87,7 +87,7 @@ fn scaled_dot_product_attention_with_lse(
     Ok((y, log_sum))
 }
 
-/// What `attend` gives for the operands with four axes, of which the first is the output; the axes before the last two of the query are told again.
+/// What `attend` gives for the operands with four axes, of which the first is the output; the leading axes of the query are restored.
 fn attended<const RESULTS: usize>(
     py: Python<'_>,
     operands: [Bound<'_, PyTensor>; 3],
@@ -107,9 +107,9 @@ fn attended<const RESULTS: usize>(
         results[0] = cast_half(own, results[0].clone())?;
         Ok(results)
     })?;
-    let told = &operands[0].dims()[..operands[0].rank().saturating_sub(2)];
+    let leading = &operands[0].dims()[..operands[0].rank().saturating_sub(2)];
     for result in &mut results {
-        let dims: Vec<usize> = told.iter().chain(&result.dims()[2..]).copied().collect();
+        let dims: Vec<usize> = leading.iter().chain(&result.dims()[2..]).copied().collect();
         *result = result.reshape(&dims[..])?;
     }
     Ok(results.map(PyTensor::new))

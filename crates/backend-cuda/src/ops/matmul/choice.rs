@@ -177,9 +177,9 @@ impl Chosen {
 }
 
 impl Choice {
-    /// What is best for a product.
+    /// Selects the tile of a product that was not asked for before.
     #[cold]
-    pub(super) fn anew(
+    pub(super) fn select(
         input: MmaInput,
         operands: [&Operand<'_>; 2],
         output: Output<'_>,

@@ -142,7 +142,7 @@ impl Choice {
         if let Some(known) = CHOSEN.with_borrow(|chosen| chosen.get(&asked).copied()) {
             return known;
         }
-        let new = Choice::anew(input, operands, output, sizes, device);
+        let new = Choice::select(input, operands, output, sizes, device);
         remember(asked, new);
         new
     }
